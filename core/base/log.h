@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT
+ * The log sink: where the library's few remarks go (never results, never errors). Written before threads start. */
+#ifndef WG_CORE_BASE_LOG_H
+#define WG_CORE_BASE_LOG_H
+
+typedef enum wg_log_level { WG_LOG_DEBUG, WG_LOG_INFO, WG_LOG_WARN } wg_log_level;
+typedef void wg_log_fn(void *user, wg_log_level level, const char *text);
+
+/* NULL restores the default: warnings to stderr, everything with WG_TRACE=1. */
+void wg_log_to(wg_log_fn *fn, void *user);
+void wg_log(wg_log_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+#endif

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT
+ * The one door to the heap. Every allocation of the project passes here, so that a test can count them (a step allocates
+ * nothing after warm-up), make the nth one fail, and see what is still held. All functions are thread-safe. */
+#ifndef WG_CORE_BASE_MEM_H
+#define WG_CORE_BASE_MEM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/base/error.h"
+
+enum { WG_ALIGN = 64 }; /* of every block: one cache line, one AVX-512 vector */
+
+/* n * size bytes, aligned to WG_ALIGN, zeroed. NULL when out of memory or when n * size overflows. n * size == 0 gives a
+ * unique block. Free with wg_free. */
+void *wg_calloc(size_t n, size_t size) __attribute__((malloc, warn_unused_result));
+
+/* The same without clearing (for large buffers that are written before they are read). */
+void *wg_alloc(size_t n, size_t size) __attribute__((malloc, warn_unused_result));
+
+/* Grows or shrinks to n * size bytes keeping the contents; on failure returns NULL and p stays as it was. New bytes are
+ * not cleared. */
+void *wg_realloc(void *p, size_t n, size_t size) __attribute__((warn_unused_result));
+
+void wg_free(void *p); /* NULL is fine */
+
+/* A copy of a string or of its first n bytes (NUL added); NULL when out of memory. */
+char *wg_strdup(const char *s) __attribute__((malloc, warn_unused_result));
+char *wg_strndup(const char *s, size_t n) __attribute__((malloc, warn_unused_result));
+
+/* The usual message for a failed allocation: "out of memory: %zu bytes for %s". */
+wg_status wg_nomem(wg_error *err, size_t bytes, const char *what);
+
+/* Checked size arithmetic for numbers that come from files: false (and *out untouched) on overflow. */
+bool wg_size_mul(size_t a, size_t b, size_t *out);
+bool wg_size_add(size_t a, size_t b, size_t *out);
+
+typedef struct wg_mem_stats {
+    size_t live_blocks, live_bytes; /* held now */
+    size_t peak_bytes;
+    uint64_t calls;                 /* allocations and reallocations since the start */
+} wg_mem_stats;
+wg_mem_stats wg_mem_read(void);
+
+/* Makes the nth allocation from now fail (1 = the next one), and with `sticky` all later ones too; 0 turns it off. */
+void wg_mem_fail_at(uint64_t nth, bool sticky);
+
+#endif

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT
+ * Text to token ids and back, from the metadata of a weights file. Two families: SPM-style BPE ("llama": merge the pair
+ * with the best score, spaces as U+2581, byte fallback) and byte-level BPE ("gpt2": pre-tokeniser, byte map, ranked merges). */
+#ifndef WG_CORE_TEXT_TOKENIZER_H
+#define WG_CORE_TEXT_TOKENIZER_H
+
+#include "core/base/error.h"
+#include "core/file/weights.h"
+
+typedef struct wg_tokenizer wg_tokenizer; /* read-only after open; may be shared between threads */
+
+/* Reads tokenizer.ggml.* of a file and keeps its own copy. Errors: EMODEL (missing or inconsistent keys, with the key),
+ * EUNSUPPORTED (a kind or pre-tokeniser that is not implemented: what there is instead). */
+wg_status wg_tokenizer_open(wg_tokenizer **out, const wg_weights *w, wg_error *err);
+void wg_tokenizer_close(wg_tokenizer *t); /* NULL is fine */
+
+const char *wg_tokenizer_kind(const wg_tokenizer *t); /* "llama" or "gpt2" */
+int wg_tokenizer_size(const wg_tokenizer *t);
+int wg_tokenizer_bos(const wg_tokenizer *t);          /* -1: none */
+int wg_tokenizer_eos(const wg_tokenizer *t);          /* -1: none */
+bool wg_tokenizer_add_bos(const wg_tokenizer *t);
+bool wg_tokenizer_is_eog(const wg_tokenizer *t, int32_t id); /* eos, eot, eom and the well-known end strings */
+bool wg_tokenizer_is_control(const wg_tokenizer *t, int32_t id);
+
+/* The token as stored in the vocabulary (byte-mapped or with U+2581), for people. */
+wg_text wg_tokenizer_piece(const wg_tokenizer *t, int32_t id);
+
+/* Encodes n bytes (any bytes; invalid UTF-8 is encoded byte by byte). `special`: texts of control tokens become these
+ * tokens; otherwise they are plain text. BOS is added when `bos` and the file says so. *ids is allocated (wg_free); *n_ids
+ * may be 0. Cost O(n log n). Errors: ENOMEM, EINVAL (n > 256 MB). */
+wg_status wg_tokenizer_encode(const wg_tokenizer *t, const char *text, size_t n, bool bos, bool special, int32_t **ids,
+                              size_t *n_ids, wg_error *err);
+
+/* The bytes of one token: writes at most `size`, returns the full length. Control tokens give nothing unless `special`.
+ * For "llama" files with a prefix space, `first` drops one leading space (the first token of a text). */
+size_t wg_tokenizer_decode_one(const wg_tokenizer *t, int32_t id, bool first, bool special, char *out, size_t size);
+
+/* A whole text; *out is allocated (wg_free) and NUL-terminated, *n its length. */
+wg_status wg_tokenizer_decode(const wg_tokenizer *t, const int32_t *ids, size_t n_ids, bool special, char **out, size_t *n, wg_error *err);
+
+/* Streaming: feed tokens one at a time and print what comes back; an incomplete UTF-8 sequence is held back until it is
+ * complete (or turns out to be invalid, then it passes as it is). */
+typedef struct wg_stream { char held[8]; int n_held; bool started; } wg_stream; /* zero-initialise */
+/* Appends the printable bytes for `id` to out (at most `size`, at least 512), returns how many. */
+size_t wg_stream_put(wg_stream *s, const wg_tokenizer *t, int32_t id, char *out, size_t size);
+size_t wg_stream_end(wg_stream *s, char *out, size_t size); /* what is still held */
+
+/* Are ids of the two interchangeable? Sizes, bos/eos and texts are compared. EVOCAB lists the first ten differing ids with
+ * both strings; a target that only has extra padded rows at the end passes. */
+wg_status wg_tokenizer_same(const wg_tokenizer *target, const wg_tokenizer *draft, const char *target_name, const char *draft_name, wg_error *err);
+
+#endif

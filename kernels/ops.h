@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT
+ * The CPU operations of a transformer, as a table of function pointers. The scalar functions in ref/ are the specification,
+ * bit for bit: a variant that differs in one bit is wrong (kernelcheck compares with memcmp). Determinism class of every
+ * op: fixed-order. An output depends on its inputs only, never on how many rows ride along, on tiles or on threads.
+ *
+ * Conventions. All floats are IEEE f32, fused multiply-adds are explicit (fma), nothing else is contracted. "lanes16" means:
+ * sixteen partial results, element i goes to lane i % 16 in ascending order, then lanes are folded l += l+8, l+4, l+2, l+1.
+ * Threads are the caller's business: every op works on a range ([r0,r1) of rows or [p0,p1) of panels) and ranges are disjoint.
+ * No op allocates. Pointers to rows are 64-byte aligned only where it says so; K and N may be any positive size. */
+#ifndef WG_KERNELS_OPS_H
+#define WG_KERNELS_OPS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kernels/types.h"
+
+enum {
+    WG_PANEL = 32,        /* output rows of a weight panel */
+    WG_CHUNK_KEYS = 64,   /* keys per attention chunk, at absolute positions 64c .. 64c+63 */
+    WG_MAX_HEAD = 256,    /* widest attention head */
+};
+
+/* ---- packed weights: panels of WG_PANEL output rows, padded with zeros when N % 32 (layouts of docs/kernels.md).
+ *   f32, f16, bf16: [panel][k][32 rows], element type as in the file (products are exact conversions to f32)
+ *   q8_0:           [panel][block of 32 k]{ f16 d[32]; u8 q[8][32 rows][4] = value + 128 }, K % 32 == 0            */
+typedef struct wg_matrix {
+    int type;             /* wg_type */
+    int n, k;             /* outputs (rows of the file's matrix), inputs */
+    const void *data;     /* packed, 64-byte aligned */
+} wg_matrix;
+
+/* A page-resident view of one layer's keys and values of one sequence. Slot s lives in page page[s / page_slots] at offset
+ * s % page_slots; its key vector of all kv heads is kv_dim consecutive elements. Pages are `stride` bytes apart in pool. */
+typedef struct wg_kv_view {
+    int type;                  /* WG_F32, WG_F16 or WG_BF16 */
+    int page_slots, kv_dim;
+    const int32_t *page;       /* the sequence's page table */
+    char *pool;                /* start of page 0's bytes of this layer */
+    size_t stride;             /* bytes between pages */
+    size_t value_at;           /* bytes from the keys of a page to its values */
+} wg_kv_view;
+
+/* The keys one row sees, in position order: slots 0..prefix-1, then slots tail + b for the set bits b of anc, ascending.
+ * The row's own slot is the last of them. A key's position is its index in this list. */
+typedef struct wg_row_keys {
+    const wg_kv_view *kv;
+    int32_t prefix, tail;
+    uint64_t anc;
+} wg_row_keys;
+
+typedef struct wg_ops {
+    const char *name;
+
+    /* Bytes of a packed (n,k) matrix of this type; 0 when the type is not computable or k does not fit its block. */
+    size_t (*matrix_bytes)(int type, int n, int k);
+    /* Packs rows of the file (row-major, each k elements of `type`) into panels [p0,p1). rows: all n file rows. */
+    void (*matrix_pack)(int type, int n, int k, const void *rows, void *packed, int p0, int p1);
+    /* Row i of a packed matrix as f32 (token embeddings): exact conversion of every element. */
+    void (*matrix_row)(const wg_matrix *w, int i, float *dst);
+
+    /* Activations are prepared once per input and shared by all matrices of the same type class. For float weights the
+     * prepared form is the f32 rows themselves; for q8_0 it is, per row and 32-block:
+     *   da = max|x| / 127 rounded up to 16 significant bits; q = rint(x * (1/da)), da < 1e-30 counts as zero.
+     * act_bytes(type, rows, k): size of the prepared form of `rows` rows (64-byte aligned by the caller).
+     * act_prepare: rows [r0,r1) of x (row r at x + r*ldx). Layout within act is the implementation's, the same for all levels. */
+    size_t (*act_bytes)(int type, int rows, int k);
+    void (*act_prepare)(int type, const float *x, size_t ldx, int rows, int k, void *act, int r0, int r1);
+
+    /* y[m*ldy + n] = sum_k w[n][k] * x[m][k] for m < rows and the outputs of panels [p0,p1) (outputs >= N are not written).
+     *   float types: acc = 0; for k ascending: acc = fma(w, x, acc)
+     *   q8_0: acc = 0; for blocks ascending: i = exact integer dot; t = (float)i * da; acc = fma(t, d, acc) */
+    void (*matmul)(const wg_matrix *w, const void *act, int rows, float *y, size_t ldy, int p0, int p1);
+
+    /* RMSNorm of rows [r0,r1): s = lanes16 sum of fma(x,x,.); r = 1 / sqrt(s/dim + eps); y = (x * r) * weight. y may be x. */
+    void (*rmsnorm)(const float *x, size_t ldx, const float *weight, int dim, float eps, float *y, size_t ldy, int r0, int r1);
+
+    /* Rotary embedding in place on `heads` heads of width hd in row x. cs: (hd/2) pairs cos,sin of the row's position, only
+     * the first n_rot/2 are used. adjacent: pairs (2i, 2i+1), else (i, i + n_rot/2).
+     *   a' = fma(a, c, -(b*s)); b' = fma(a, s, b*c) */
+    void (*rope)(float *x, int heads, int hd, int n_rot, const float *cs, int adjacent);
+
+    /* Stores one row's key and value (kv_dim f32 each) at `slot` (rounded to the cache type, nearest even). */
+    void (*kv_store)(const wg_kv_view *kv, int32_t slot, const float *k, const float *v);
+
+    /* Attention of one row for heads [h0,h1) of `heads` query heads over kv_heads kv heads (head h reads kv head
+     * h * kv_heads / heads). q, out: heads*hd floats.
+     * For chunks of 64 keys at absolute positions, ascending:
+     *   s_j = lanes16 sum over d of fma(q,k,.) * scale; m' = max(m, max_j s_j); c = exp(m - m') (0 for the first chunk);
+     *   w_j = exp(s_j - m'); l = fma(l, c, lanes16 sum of w_j, lane = position % 16); o = o * c, then o = fma(w_j, v_j, o), j ascending.
+     * out = o / l. */
+    void (*attention)(const float *q, const wg_row_keys *keys, int heads, int kv_heads, int hd, float scale, float *out, int h0, int h1);
+
+    /* y = silu(gate) * up over n elements: g / (1 + exp(-g)) * u, with the exp of expf32 below. y may be gate. */
+    void (*swiglu)(const float *gate, const float *up, float *y, int n);
+
+    void (*add)(float *x, const float *y, int n); /* x += y */
+
+    /* y[i] = exp(x[i]), our own: defined by ref/exp.c to the bit; relative error < 2e-7; 0 below -87.3, inf above 88.7. */
+    void (*exp32)(const float *x, float *y, int n);
+
+    /* ---- rows of probabilities (double). exp is ours (relative error < 1e-15, defined by ref/exp64.c).
+     * softmax: m = max x (first, ignoring nothing: x must be finite or -inf); p_i = exp((x_i - m) * inv_temp);
+     * returns the lanes16 sum of p in double; p is left unnormalised. */
+    double (*softmax64)(const float *x, int n, double inv_temp, double *p);
+    int (*argmax)(const float *x, int n); /* lowest index on ties; NaN never wins; -1 if all are NaN */
+} wg_ops;
+
+#endif

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT
+ * Element types of tensors: ids, block sizes and the exact value of every element. Ids are those of GGUF. */
+#ifndef WG_KERNELS_TYPES_H
+#define WG_KERNELS_TYPES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef enum wg_type {
+    WG_F32 = 0, WG_F16 = 1, WG_Q4_0 = 2, WG_Q4_1 = 3, WG_Q5_0 = 6, WG_Q5_1 = 7, WG_Q8_0 = 8,
+    WG_Q2_K = 10, WG_Q3_K = 11, WG_Q4_K = 12, WG_Q5_K = 13, WG_Q6_K = 14, WG_IQ4_NL = 20, WG_IQ4_XS = 23,
+    WG_I8 = 24, WG_I16 = 25, WG_I32 = 26, WG_I64 = 27, WG_F64 = 28, WG_BF16 = 30, WG_MXFP4 = 39,
+} wg_type;
+
+typedef struct wg_type_info {
+    const char *name;   /* "q8_0" */
+    int block;          /* elements per block */
+    int bytes;          /* bytes per block */
+    int computable;     /* our kernels multiply with it */
+} wg_type_info;
+
+/* NULL for an id that is not in the table (and for known ids we do not read; wg_type_name still names those). */
+const wg_type_info *wg_type_get(int id);
+const char *wg_type_name(int id);            /* "q8_0", or "unknown type 77" class names; never NULL */
+int wg_type_parse(const char *name);         /* id, or -1 */
+
+/* Bytes of n elements (n a multiple of the block). */
+static inline size_t wg_type_size(const wg_type_info *t, size_t n) { return n / (size_t)t->block * (size_t)t->bytes; }
+
+/* Exact conversions of one value; f32 -> f16/bf16 round to nearest even, NaN stays a quiet NaN. */
+float wg_f16_to_f32(uint16_t h);
+uint16_t wg_f32_to_f16(float x);
+static inline float wg_bf16_to_f32(uint16_t h)
+{
+    union { uint32_t u; float f; } v = { (uint32_t)h << 16 };
+    return v.f;
+}
+uint16_t wg_f32_to_bf16(float x);
+
+/* One row of n elements as f32, and back (rounding as ggml's reference: q8_0 round-half-away of x/d with the unrounded
+ * d = amax/127). Types: f32 f16 bf16 q8_0 both ways. Returns 0, or -1 for a type without a converter. */
+int wg_row_to_f32(int type, const void *src, float *dst, size_t n);
+int wg_row_from_f32(int type, const float *src, void *dst, size_t n);
+
+#endif
