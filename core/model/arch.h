@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT
+ * Model families as data: hyper-parameters of a model and the tensors a family has. A new family is rows in arch.c. */
+#ifndef WG_CORE_MODEL_ARCH_H
+#define WG_CORE_MODEL_ARCH_H
+
+#include "core/file/weights.h"
+
+typedef struct wg_arch {
+    char family[32];              /* general.architecture */
+    char name[96];                /* general.name or the file's name */
+    int layers, dim, heads, kv_heads, head_dim, hidden, vocab, context;
+    int n_rot;                    /* rotated elements of a head */
+    bool rope_adjacent;           /* pairs (2i, 2i+1), else (i, i + n_rot/2) */
+    double rope_base, rope_scale; /* frequency i: base^(-2i/n_rot) / scale (linear scaling) */
+    float eps;
+    bool tied;                    /* the head is the embedding */
+} wg_arch;
+
+/* Reads and checks the hyper-parameters. EMODEL names the key, its value and what was expected; EUNSUPPORTED lists the
+ * families there are. */
+wg_status wg_arch_read(const wg_weights *w, wg_arch *out, wg_error *err);
+
+/* Number of weights, and of multiply-adds per row of a forward pass without attention. */
+int64_t wg_arch_parameters(const wg_arch *a);
+
+#endif

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT
+ * The language-model seam: rows in, logits out. Behind it stand our transformer, a table for tests, later a caller's callback.
+ * The Prefix Law is part of the contract: a row's logits depend on its token prefix alone, bit for bit. */
+#ifndef WG_CORE_MODEL_LM_H
+#define WG_CORE_MODEL_LM_H
+
+#include "core/model/batch.h"
+
+typedef struct wg_lm wg_lm;
+
+typedef struct wg_lm_class {
+    const char *name;
+    /* Registers its storage with the cache (called once, before the first sequence). May be NULL: keeps nothing per token. */
+    wg_status (*attach)(wg_lm *lm, wg_kv *kv, wg_error *err);
+    /* One pass. logits: (batch->logits, vocab) f32, row-major. Marks what it wrote with wg_kv_wrote. On failure no slot counts as
+     * written. After warm-up it allocates nothing. */
+    wg_status (*forward)(wg_lm *lm, const wg_batch *batch, float *logits, wg_error *err);
+    void (*close)(wg_lm *lm);
+} wg_lm_class;
+
+struct wg_lm {
+    const wg_lm_class *class;
+    int vocab, context; /* context: the longest sequence, in tokens */
+    int space;          /* its number in the cache after attach, or -1 */
+    double seconds;     /* spent in forward passes so far; passes and rows counted beside it */
+    long passes, rows;
+};
+
+/* forward with the clock running; checks the batch (tokens inside the vocabulary, positions inside the context). */
+wg_status wg_lm_forward(wg_lm *lm, const wg_batch *batch, float *logits, wg_error *err);
+wg_status wg_lm_attach(wg_lm *lm, wg_kv *kv, wg_error *err);
+
+#endif

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT
+ * A transformer: weights bound to layers and placed on a device, and its wg_lm. */
+#ifndef WG_CORE_MODEL_MODEL_H
+#define WG_CORE_MODEL_MODEL_H
+
+#include "core/model/arch.h"
+#include "core/model/device.h"
+#include "core/model/lm.h"
+
+typedef struct wg_model wg_model;
+
+typedef struct wg_model_options {
+    int kv_type;       /* WG_F32, WG_F16 or WG_BF16 */
+    int max_rows;      /* rows of one pass; larger batches are refused. 0: 512 */
+    int context;       /* 0: the file's */
+    bool allow_nan;    /* accept NaN and infinities in weights */
+} wg_model_options;
+
+/* Loads from an open file (which may be closed afterwards). `device` is copied, its pool borrowed. Errors: EMODEL (missing tensor,
+ * wrong shape, NaN: each named, with what was expected), EUNSUPPORTED (type or family), ENOMEM. */
+wg_status wg_model_open(wg_model **out, const wg_weights *w, const wg_device *device, const wg_model_options *opt, wg_error *err);
+void wg_model_close(wg_model *m); /* NULL is fine */
+
+const wg_arch *wg_model_arch(const wg_model *m);
+wg_lm *wg_model_lm(wg_model *m); /* owned by the model */
+size_t wg_model_bytes(const wg_model *m); /* weights in memory */
+
+#endif
