@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT
+ * Every random decision of a drafter or a verifier goes through a wg_chance. In production it is Philox at an address (seed;
+ * request, absolute position, purpose, index): no state, so order, batch, preemption and threads change nothing. In the prover it
+ * enumerates all outcomes with their probabilities, so that the exact output law of the very same code is computed.
+ *
+ * Addresses (METHODS B15-7, L2). The token at absolute position t is drawn at (t, NEXT, 0): wg_chance_at(c, depth), index 0,
+ * whatever was speculated before it; this makes `match` byte-identical to plain decoding. Draft and accept draws are made at the
+ * step's own position (of the first token it emits), index = node: a later step has a later position, so a decision that was
+ * seen (rules like block verification look past the accepted prefix) is never drawn again from the same bits. */
+#ifndef WG_CORE_ENGINE_CHANCE_H
+#define WG_CORE_ENGINE_CHANCE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/base/error.h"
+
+typedef enum wg_purpose {
+    WG_DRAW_DRAFT = 1, /* which token a drafter proposes; index: node */
+    WG_DRAW_ACCEPT,    /* whether a drafted token is kept; index: node */
+    WG_DRAW_NEXT,      /* the corrected, bonus or plain token; index: 0, position: its own */
+    WG_DRAW_SHAPE,     /* lengths and tree shapes that are drawn; index: the policy's */
+} wg_purpose;
+
+typedef struct wg_chance wg_chance;
+
+typedef struct wg_chance_class {
+    bool (*ratio)(const wg_chance *c, wg_purpose purpose, int index, double num, double den);
+    int (*pick)(const wg_chance *c, wg_purpose purpose, int index, const double *weight, int n);
+} wg_chance_class;
+
+struct wg_chance {
+    const wg_chance_class *class;
+    uint64_t seed;
+    uint32_t request, position;
+    void *state; /* the enumerating form's; NULL in production */
+};
+
+/* Production: Philox4x32-10 with key `seed` and counter (index, purpose, position, request); 53-bit uniforms u in [0,1). */
+wg_chance wg_chance_philox(uint64_t seed, uint32_t request, uint32_t position);
+
+/* The same chance, `depth` positions further on. */
+static inline wg_chance wg_chance_at(const wg_chance *c, int depth)
+{
+    wg_chance d = *c;
+    d.position += (uint32_t)depth;
+    return d;
+}
+
+/* True with probability min(1, num/den); num, den >= 0. Decided as u * den < num: never true for num == 0, always true for
+ * num >= den > 0; num > 0 == den is true. No division. */
+bool wg_chance_ratio(const wg_chance *c, wg_purpose purpose, int index, double num, double den);
+
+/* i with probability weight[i] / sum. weight >= 0 with a positive sum; an i of weight 0 is never returned. */
+int wg_chance_pick(const wg_chance *c, wg_purpose purpose, int index, const double *weight, int n);
+
+/* ---- The enumerating form. Runs a body once per combination of outcomes, depth first, and gives each run its probability.
+ *
+ *     wg_chance_tree e; wg_chance_tree_open(&e, err);
+ *     do { wg_chance c = wg_chance_tree_chance(&e, position);
+ *          ... the body makes its decisions through c ...;  use wg_chance_tree_probability(&e)
+ *     } while (wg_chance_tree_next(&e));
+ *     wg_chance_tree_close(&e);
+ *
+ * Outcomes of probability 0 are not visited. The same address must not be asked twice in a run with different purposes of use:
+ * asking an address again is a broken L2 and wg_chance_tree_reused tells how often it happened. The body must be deterministic. */
+typedef struct wg_chance_tree {
+    struct wg_branch *branch; /* the decisions of the current run */
+    int n, cap, at, reused;
+    bool failed;              /* out of memory: the enumeration is not to be trusted */
+} wg_chance_tree;
+wg_status wg_chance_tree_open(wg_chance_tree *e, wg_error *err);
+void wg_chance_tree_close(wg_chance_tree *e);
+wg_chance wg_chance_tree_chance(wg_chance_tree *e, uint32_t position);
+double wg_chance_tree_probability(const wg_chance_tree *e); /* of the run so far */
+int wg_chance_tree_reused(const wg_chance_tree *e);
+bool wg_chance_tree_next(wg_chance_tree *e); /* false: all runs are done */
+
+#endif

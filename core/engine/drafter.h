@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT
+ * The contract of a drafter (docs/add-a-drafter.md). A drafter proposes a tree per sequence and says by which law the siblings were
+ * drawn; q rows are the distributions they were really drawn from, after the sampler chain (METHODS L1). */
+#ifndef WG_CORE_ENGINE_DRAFTER_H
+#define WG_CORE_ENGINE_DRAFTER_H
+
+#include "core/base/option.h"
+#include "core/base/pool.h"
+#include "core/engine/rows.h"
+#include "core/engine/sampler.h"
+#include "core/engine/seq.h"
+#include "core/engine/tree.h"
+#include "core/model/lm.h"
+#include "core/text/tokenizer.h"
+
+/* What a drafter may use; all borrowed, alive until after close. */
+typedef struct wg_env {
+    wg_lm *target;
+    wg_kv *kv;                       /* shared: a drafter with a model attaches its space in open */
+    wg_pool *pool;
+    const wg_ops *ops;
+    const wg_sampling *sampling;     /* the target's chain; drafters use the same unless told otherwise */
+    const wg_tokenizer *tokenizer;   /* of the target; may be NULL */
+    const char *target_name;
+    int max_batch;                   /* sequences of one step */
+} wg_env;
+
+typedef struct wg_drafter wg_drafter;
+typedef struct wg_drafter_class {
+    const char *name, *doc;      /* as written in configs; one line for `wager list` */
+    size_t size;                 /* bytes of the instance; allocated zeroed by the caller */
+    const wg_option *options;    /* fields of the struct at options_at; NULL: none */
+    size_t options_at;
+    unsigned laws;               /* sibling laws it can produce */
+    wg_status (*open)(wg_drafter *d, const wg_env *env, wg_error *err);
+    /* Fills out[i] for seq[i] (root = its last token) and pushes the q rows that the trees name (q is shared by the n trees and
+     * cleared before the call). May reserve tail slots of seq[i]->kv and write its own space there: slot len + node. A drafter that
+     * has nothing to say leaves the root alone. On failure nothing that matters has changed (the engine rolls the caches back). */
+    wg_status (*propose)(wg_drafter *d, wg_seq *const *seq, int n, wg_tree *out, wg_rows *q, wg_error *err);
+    /* After the commit of one sequence: tree, path, and the target's rows (tree->row ...). NULL: learns nothing. Cannot fail. */
+    void (*observe)(wg_drafter *d, const wg_seq *seq, const wg_tree *tree, const wg_path *path, const wg_rows *target);
+    /* The sequence in this slot is gone. NULL: keeps nothing per sequence. */
+    void (*forget)(wg_drafter *d, const wg_seq *seq);
+    void (*close)(wg_drafter *d); /* also of a half-open drafter */
+} wg_drafter_class;
+
+struct wg_drafter { const wg_drafter_class *class; const wg_env *env; }; /* first member of every drafter */
+
+#endif

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT
+ * The engine: one loop for every drafter, rule, batch and device. Plain decoding is the drafter `none`. */
+#ifndef WG_CORE_ENGINE_ENGINE_H
+#define WG_CORE_ENGINE_ENGINE_H
+
+#include "core/engine/drafter.h"
+#include "core/engine/verifier.h"
+
+typedef struct wg_engine_options {
+    int max_batch;      /* sequences of one step, 1 .. 256 */
+    int max_tokens;     /* longest sequence, prompt included; 0: the target's context */
+    int page_slots;     /* 0: 16 */
+    int pages;          /* 0: enough for max_batch sequences of max_tokens */
+    int prefill_rows;   /* prompt tokens of one pass; 0: 256 */
+    uint64_t seed;
+    wg_sampling sampling;
+    bool measure_alpha; /* sum min(p,q) at every settled node (costs one pass over the vocabulary each) */
+} wg_engine_options;
+
+/* Seconds of the steps so far. */
+typedef struct wg_phases { double draft, verify, accept, kv, prefill; } wg_phases;
+
+typedef struct wg_engine {
+    wg_lm *target;
+    wg_drafter *drafter;
+    const wg_verifier_class *verifier;
+    void *verifier_opt;
+    wg_engine_options opt;
+    wg_env env;
+    wg_kv *kv;
+    wg_sampler sampler;
+    wg_batch batch;
+    wg_tree *tree;     /* (max_batch) */
+    wg_rows p, q;
+    float *logits;     /* (rows, vocab) */
+    wg_phases phases;
+    uint64_t slots[4]; /* sequence slots in use, one bit each */
+} wg_engine;
+
+/* Opens an engine over a target (borrowed, with pool and ops) and a drafter and a rule, by class and with their options set (copied).
+ * ELAW when the rule cannot check a law the drafter produces: the message names legal rules of `rules` (NULL-terminated, may be NULL). */
+typedef struct wg_parts {
+    wg_lm *target;
+    wg_pool *pool;
+    const wg_ops *ops;
+    const wg_tokenizer *tokenizer;
+    const char *target_name;
+    const wg_drafter_class *drafter;
+    const void *drafter_options; /* the options struct, or NULL for defaults */
+    const wg_verifier_class *verifier;
+    const void *verifier_options;
+    const wg_verifier_class *const *rules;
+} wg_parts;
+wg_status wg_engine_open(wg_engine **out, const wg_parts *parts, const wg_engine_options *opt, wg_error *err);
+void wg_engine_close(wg_engine *e); /* NULL and half-open are fine; sequences must be closed */
+
+/* A sequence for a prompt of n >= 1 tokens (ids checked against the vocabulary). `request` addresses its randomness. It finishes after
+ * max_new tokens or at the end of the context. ECONTEXT when the prompt alone does not fit; EFULL when no place is free. */
+wg_status wg_seq_open(wg_engine *e, wg_seq **out, uint32_t request, const int32_t *prompt, int n, int max_new, wg_error *err);
+void wg_seq_close(wg_engine *e, wg_seq *s);
+
+/* Puts all prompt tokens but the last into the cache, in chunks. Called by the first step when needed; separately for TTFT. */
+wg_status wg_engine_prefill(wg_engine *e, wg_seq *s, wg_error *err);
+
+/* One step for n different running sequences: draft, score, accept, keep (Leviathan et al. 2023, Algorithm 1, on trees). All that can
+ * fail happens before the first commit; after a failure every sequence is as it was. */
+wg_status wg_engine_step(wg_engine *e, wg_seq *const *seq, int n, wg_error *err);
+
+#endif

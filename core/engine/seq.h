@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT
+ * A sequence: tokens, cache, randomness, stop rules, and what speculation did for it. The last token (the root of the next draft tree)
+ * is not yet in the cache: between steps wg_kv_len(kv) == n - 1. */
+#ifndef WG_CORE_ENGINE_SEQ_H
+#define WG_CORE_ENGINE_SEQ_H
+
+#include "core/engine/chance.h"
+#include "core/engine/tree.h"
+#include "core/model/kv.h"
+
+typedef enum wg_finish { WG_RUNNING, WG_FINISH_EOS, WG_FINISH_LENGTH } wg_finish;
+
+typedef struct wg_counts {
+    long passes;                          /* target passes (steps) */
+    long drafted, accepted;               /* draft tokens offered (nodes below the root) and kept */
+    long emitted;                         /* tokens, `next` included, after cutting at stop and length */
+    long offered_at[WG_TREE_MAX];         /* steps whose tree reached depth d (d = 1 ..) */
+    long accepted_at[WG_TREE_MAX];        /* steps that accepted at least d tokens */
+    double alpha_sum;                     /* of sum min(p,q) over the nodes where the drafter gave a q row and the path arrived */
+    long alpha_n;
+} wg_counts;
+void wg_counts_add(wg_counts *to, const wg_counts *from);
+
+typedef struct wg_seq {
+    uint32_t request;      /* identity for randomness: the prompt's number, never the batch place */
+    int slot;              /* 0 .. max_batch-1: where drafters keep their per-sequence state */
+    int32_t *token;        /* prompt and output */
+    uint8_t *drafted;      /* per token: 1 when it was an accepted draft token */
+    int n, cap, prompt;    /* tokens, room, prompt length */
+    int limit;             /* finish at this many tokens */
+    wg_kv_seq *kv;
+    wg_chance chance;      /* its position is that of the next token */
+    wg_finish finish;
+    wg_counts counts;
+    wg_path path;          /* of the last step */
+    int last_nodes, last_height, last_emitted;
+} wg_seq;
+
+/* Appends what the path emits: tokens of node[1..] and next; cuts after an end-of-generation token (is_eog may be NULL) and at the
+ * limit; sets finish; advances the chance. Cannot fail: the room was checked when the sequence was opened. */
+typedef bool wg_is_eog_fn(const void *user, int32_t token);
+void wg_seq_append(wg_seq *s, const wg_tree *tree, const wg_path *path, wg_is_eog_fn *is_eog, const void *user);
+
+#endif

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT
+ * The draft tree: what a drafter proposes and a verifier settles. Node 0 is the last emitted token, which is not yet in the cache;
+ * parents precede children; a chain is a tree of width 1 and plain decoding a tree of one node. */
+#ifndef WG_CORE_ENGINE_TREE_H
+#define WG_CORE_ENGINE_TREE_H
+
+#include <stdint.h>
+
+#include "core/base/error.h"
+
+#ifdef WG_HARD
+enum { WG_TREE_MAX = 8 };
+#else
+enum { WG_TREE_MAX = 64 };
+#endif
+
+/* How the children of a node were chosen, given the prefix. A bit set, so that rules can say which laws they check. */
+typedef enum wg_sibling_law {
+    WG_LAW_FIXED = 1,               /* a function of the prefix: n-grams, top-k of q */
+    WG_LAW_IID = 2,                 /* independent draws from q (a chain is its one-child case) */
+    WG_LAW_WITHOUT_REPLACEMENT = 4, /* successive draws from q without the earlier siblings */
+} wg_sibling_law;
+const char *wg_law_name(wg_sibling_law law);                       /* "fixed", "iid", "without_replacement" */
+const char *wg_law_list(unsigned laws, char *buf, int size);       /* "fixed, iid" */
+
+typedef struct wg_tree {
+    int n;                       /* nodes, root included: 1 .. WG_TREE_MAX */
+    int row;                     /* rows row .. row + n-1 of the target's p are these nodes' */
+    wg_sibling_law law;          /* of all sibling groups */
+    int32_t token[WG_TREE_MAX];
+    int16_t parent[WG_TREE_MAX]; /* parent[0] == -1 */
+    int16_t qrow[WG_TREE_MAX];   /* row of q the node was drawn from; -1: none (the root; a FIXED node needs none) */
+    uint64_t anc[WG_TREE_MAX];   /* bits of the path root..node, itself included */
+} wg_tree;
+
+/* What a verifier kept: node[0] == 0 (the root) and the accepted nodes in order; it emits n tokens: node[1..n-1]'s and `next`. */
+typedef struct wg_path {
+    int n;
+    int16_t node[WG_TREE_MAX];
+    int32_t next; /* corrected or bonus token: always present */
+} wg_path;
+
+void wg_tree_reset(wg_tree *t, int32_t root, wg_sibling_law law);
+/* Appends a child; returns its number, or -1 when the tree is full. */
+int wg_tree_push(wg_tree *t, int parent, int32_t token, int qrow);
+int wg_tree_depth(const wg_tree *t, int node); /* root: 0 */
+int wg_tree_height(const wg_tree *t);          /* the deepest node's depth */
+/* First child of `node` numbered > `after` (start with after = node); -1 when there is none. */
+int wg_tree_child(const wg_tree *t, int node, int after);
+
+/* n in range, parents before children, anc consistent, tokens inside the vocabulary, qrow inside q. EINVAL with the node. */
+wg_status wg_tree_check(const wg_tree *t, int vocab, int q_rows, wg_error *err);
+
+#endif
