@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT
+ * Status names and messages. A message that does not fit is cut at a character boundary, never in the middle of one. */
+#include "core/base/error.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct {
+    const char *name, *text;
+} status_rows[] = {
+#define X(name, text) { #name, text },
+    WG_STATUS_MAP(X)
+#undef X
+};
+
+enum { STATUS_ROWS = (int)(sizeof status_rows / sizeof status_rows[0]) };
+
+static int row_of(wg_status s)
+{
+    const int i = (int)s - WG_STATUS_BASE - 1;
+    return i >= 0 && i < STATUS_ROWS ? i : -1;
+}
+
+const char *wg_status_name(wg_status s)
+{
+    const int i = row_of(s);
+    return s == WG_OK ? "OK" : i >= 0 ? status_rows[i].name : "UNKNOWN";
+}
+
+const char *wg_status_text(wg_status s)
+{
+    const int i = row_of(s);
+    return s == WG_OK ? "success" : i >= 0 ? status_rows[i].text : "unknown status";
+}
+
+/* Drops the continuation bytes of a UTF-8 sequence that the end of the buffer cut in two. */
+static void trim_cut(char *text, size_t size)
+{
+    const size_t n = strlen(text);
+    if (n + 1 < size) return; /* it fitted */
+    size_t lead = n;
+    while (lead > 0 && n - lead < 4 && ((unsigned char)text[lead - 1] & 0xC0) == 0x80) lead--;
+    if (lead == 0) return;
+    const unsigned char c = (unsigned char)text[lead - 1];
+    const size_t want = c >= 0xF0 ? 4 : c >= 0xE0 ? 3 : c >= 0xC0 ? 2 : 1;
+    if (n - (lead - 1) < want) text[lead - 1] = '\0';
+}
+
+wg_status wg_fail(wg_error *err, wg_status code, const char *fmt, ...)
+{
+    if (!err) return code;
+    err->code = code;
+    va_list ap;
+    va_start(ap, fmt);
+    if (vsnprintf(err->text, sizeof err->text, fmt, ap) < 0) err->text[0] = '\0';
+    va_end(ap);
+    trim_cut(err->text, sizeof err->text);
+    return code;
+}
+
+wg_status wg_fail_in(wg_error *err, wg_status code, const char *fmt, ...)
+{
+    if (!err) return code;
+    char old[WG_ERROR_TEXT];
+    memcpy(old, err->text, sizeof old);
+    va_list ap;
+    va_start(ap, fmt);
+    int n = vsnprintf(err->text, sizeof err->text, fmt, ap);
+    va_end(ap);
+    if (n < 0) n = 0;
+    size_t at = (size_t)n < sizeof err->text ? (size_t)n : sizeof err->text - 1;
+    for (const char *part[] = { ": ", old }, **q = part; q < part + 2; q++)
+        for (const char *c = *q; *c && at + 1 < sizeof err->text; c++) err->text[at++] = *c;
+    err->text[at] = '\0';
+    trim_cut(err->text, sizeof err->text);
+    return err->code;
+}
+
+_Noreturn void wg_bug(const char *what, const char *file, int line)
+{
+    fprintf(stderr, "wager: bug: %s:%d: (%s) does not hold; please report this line\n", file, line, what);
+    abort();
+}

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: MIT
+ * The heap's one door: a header of one cache line in front of every block holds its size, atomics hold the ledger.
+ * Invariant: live_bytes is the sum of the sizes of all blocks handed out and not freed; the ledger is exact at any moment
+ * when no other thread is inside. Large cleared blocks come from calloc, so that untouched pages cost nothing. */
+#include "core/base/mem.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct header {
+    uint64_t magic;
+    size_t size;   /* what the caller asked for */
+    char *raw;     /* what the C library gave */
+} header;
+
+enum { LAZY_ZERO = 1 << 18 }; /* from here on the system's own zero pages beat memset */
+
+#define MAGIC 0x77616765726d656dull
+
+static atomic_size_t live_blocks, live_bytes, peak_bytes;
+static atomic_uint_fast64_t calls, fail_in; /* fail_in: 0 off, 1 fail the next one */
+static atomic_bool fail_sticky;
+
+static header *header_of(void *p)
+{
+    header *h = (header *)((char *)p - WG_ALIGN);
+    wg_assert(h->magic == MAGIC); /* not ours, freed twice, or overrun by the block before */
+    return h;
+}
+
+/* Counts the call; true when the test hook wants it to fail. */
+static bool must_fail(void)
+{
+    atomic_fetch_add_explicit(&calls, 1, memory_order_relaxed);
+    uint_fast64_t left = atomic_load_explicit(&fail_in, memory_order_relaxed);
+    while (left != 0) {
+        const uint_fast64_t next = left > 1 ? left - 1 : atomic_load(&fail_sticky) ? 1 : 0;
+        if (atomic_compare_exchange_weak(&fail_in, &left, next)) return left == 1;
+    }
+    return false;
+}
+
+static void ledger_add(size_t size)
+{
+    const size_t now = atomic_fetch_add_explicit(&live_bytes, size, memory_order_relaxed) + size;
+    size_t peak = atomic_load_explicit(&peak_bytes, memory_order_relaxed);
+    while (now > peak && !atomic_compare_exchange_weak(&peak_bytes, &peak, now)) {}
+}
+
+static void *block_new(size_t size, bool zero)
+{
+    if (size > SIZE_MAX / 2) return NULL;
+    char *raw = NULL, *p = NULL;
+    if (zero && size >= LAZY_ZERO) {
+        raw = calloc(1, size + 2 * WG_ALIGN);
+        if (!raw) return NULL;
+        p = (char *)(((uintptr_t)raw + 2 * WG_ALIGN - 1) & ~(uintptr_t)(WG_ALIGN - 1));
+    } else {
+        void *got = NULL;
+        if (posix_memalign(&got, WG_ALIGN, size + WG_ALIGN) != 0) return NULL;
+        raw = got;
+        p = raw + WG_ALIGN;
+        if (zero) memset(p, 0, size);
+    }
+    *(header *)(p - WG_ALIGN) = (header){ MAGIC, size, raw };
+    atomic_fetch_add_explicit(&live_blocks, 1, memory_order_relaxed);
+    ledger_add(size);
+    return p;
+}
+
+void *wg_calloc(size_t n, size_t size)
+{
+    size_t bytes;
+    return must_fail() || !wg_size_mul(n, size, &bytes) ? NULL : block_new(bytes, true);
+}
+
+void *wg_alloc(size_t n, size_t size)
+{
+    size_t bytes;
+    return must_fail() || !wg_size_mul(n, size, &bytes) ? NULL : block_new(bytes, false);
+}
+
+void *wg_realloc(void *p, size_t n, size_t size)
+{
+    size_t bytes;
+    if (must_fail() || !wg_size_mul(n, size, &bytes)) return NULL;
+    void *q = block_new(bytes, false);
+    if (!q || !p) return q;
+    const size_t old = header_of(p)->size;
+    memcpy(q, p, old < bytes ? old : bytes);
+    wg_free(p);
+    return q;
+}
+
+void wg_free(void *p)
+{
+    if (!p) return;
+    header *h = header_of(p);
+    atomic_fetch_sub_explicit(&live_blocks, 1, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&live_bytes, h->size, memory_order_relaxed);
+    h->magic = 0;
+    free(h->raw);
+}
+
+char *wg_strndup(const char *s, size_t n)
+{
+    const char *nul = memchr(s, '\0', n);
+    const size_t len = nul ? (size_t)(nul - s) : n;
+    char *copy = wg_alloc(len + 1, 1);
+    if (!copy) return NULL;
+    memcpy(copy, s, len);
+    copy[len] = '\0';
+    return copy;
+}
+
+char *wg_strdup(const char *s) { return wg_strndup(s, strlen(s)); }
+
+wg_status wg_nomem(wg_error *err, size_t bytes, const char *what)
+{
+    return wg_fail(err, WG_ENOMEM, "out of memory: %zu bytes for %s", bytes, what);
+}
+
+bool wg_size_mul(size_t a, size_t b, size_t *out)
+{
+    size_t r;
+    if (__builtin_mul_overflow(a, b, &r)) return false;
+    *out = r;
+    return true;
+}
+
+bool wg_size_add(size_t a, size_t b, size_t *out)
+{
+    size_t r;
+    if (__builtin_add_overflow(a, b, &r)) return false;
+    *out = r;
+    return true;
+}
+
+wg_mem_stats wg_mem_read(void)
+{
+    return (wg_mem_stats){
+        .live_blocks = atomic_load(&live_blocks),
+        .live_bytes = atomic_load(&live_bytes),
+        .peak_bytes = atomic_load(&peak_bytes),
+        .calls = atomic_load(&calls),
+    };
+}
+
+void wg_mem_fail_at(uint64_t nth, bool sticky)
+{
+    atomic_store(&fail_sticky, sticky);
+    atomic_store(&fail_in, nth);
+}

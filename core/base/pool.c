@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: MIT
+ * Fork-join in well under a microsecond. A job is announced by a generation number; a worker that sees it move runs the
+ * job and answers by storing the same number in its own cache line.
+ *
+ * Waiting, on both sides, is first a spin of about 50 us (jobs of a forward pass follow each other faster than that), then
+ * sleep on a condition variable. Sleepers raise a flag *before* they look at the number a last time, and the other side
+ * moves the number *before* it looks at the flag (all four sequentially consistent), so no wake-up is lost.
+ * Nobody spins when there are more threads than processors to run them.
+ *
+ * Invariants: fn and arg are written only while every worker's done equals the generation; a worker reads them only after
+ * it saw the new generation. */
+#include "core/base/pool.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/base/clock.h"
+#include "core/base/mem.h"
+
+enum { POOL_MAX = 256, SPIN_BATCH = 64 };
+#define SPIN_SECONDS 50e-6
+
+typedef struct worker {
+    _Alignas(WG_ALIGN) atomic_uint done; /* last generation finished */
+    wg_pool *pool;
+    int index;
+    pthread_t thread;
+} worker;
+
+struct wg_pool {
+    _Alignas(WG_ALIGN) atomic_uint generation;
+    wg_pool_fn *fn; /* NULL: leave */
+    void *arg;
+    _Alignas(WG_ALIGN) atomic_int sleepers; /* workers asleep, or about to be */
+    atomic_bool caller_sleeps;
+    pthread_mutex_t lock;
+    pthread_cond_t job, done;
+    int threads, started;
+    bool spin;
+    worker *workers; /* (threads - 1): threads 1, 2, ... */
+};
+
+static inline void relax(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+/* Spins until *a equals (want_equal) or differs from `value`; false when the time is over. */
+static bool spin_until(const wg_pool *p, atomic_uint *a, unsigned value, bool want_equal)
+{
+    if ((atomic_load_explicit(a, memory_order_acquire) == value) == want_equal) return true;
+    if (!p->spin) return false;
+    const double end = wg_clock_now() + SPIN_SECONDS;
+    do {
+        for (int i = 0; i < SPIN_BATCH; i++) {
+            if ((atomic_load_explicit(a, memory_order_acquire) == value) == want_equal) return true;
+            relax();
+        }
+    } while (wg_clock_now() < end);
+    return false;
+}
+
+static void wait_for_job(wg_pool *p, unsigned seen)
+{
+    if (spin_until(p, &p->generation, seen, false)) return;
+    pthread_mutex_lock(&p->lock);
+    atomic_fetch_add(&p->sleepers, 1);
+    while (atomic_load(&p->generation) == seen) pthread_cond_wait(&p->job, &p->lock);
+    atomic_fetch_sub(&p->sleepers, 1);
+    pthread_mutex_unlock(&p->lock);
+}
+
+static void *worker_main(void *arg)
+{
+    worker *w = arg;
+    wg_pool *p = w->pool;
+    for (unsigned seen = 0;;) {
+        wait_for_job(p, seen);
+        seen = atomic_load_explicit(&p->generation, memory_order_acquire);
+        if (!p->fn) return NULL;
+        p->fn(p->arg, w->index, p->threads);
+        atomic_store(&w->done, seen);
+        if (atomic_load(&p->caller_sleeps)) {
+            pthread_mutex_lock(&p->lock);
+            pthread_cond_signal(&p->done);
+            pthread_mutex_unlock(&p->lock);
+        }
+    }
+}
+
+static unsigned announce(wg_pool *p, wg_pool_fn *fn, void *arg)
+{
+    p->fn = fn;
+    p->arg = arg;
+    const unsigned g = atomic_load_explicit(&p->generation, memory_order_relaxed) + 1;
+    atomic_store(&p->generation, g);
+    if (atomic_load(&p->sleepers) > 0) {
+        pthread_mutex_lock(&p->lock);
+        pthread_cond_broadcast(&p->job);
+        pthread_mutex_unlock(&p->lock);
+    }
+    return g;
+}
+
+static void wait_for_worker(wg_pool *p, worker *w, unsigned g)
+{
+    if (spin_until(p, &w->done, g, true)) return;
+    pthread_mutex_lock(&p->lock);
+    atomic_store(&p->caller_sleeps, true);
+    while (atomic_load(&w->done) != g) pthread_cond_wait(&p->done, &p->lock);
+    atomic_store(&p->caller_sleeps, false);
+    pthread_mutex_unlock(&p->lock);
+}
+
+void wg_pool_run(wg_pool *p, wg_pool_fn *fn, void *arg)
+{
+    if (!p || p->threads == 1) {
+        fn(arg, 0, 1);
+        return;
+    }
+    wg_assert(fn != NULL);
+    const unsigned g = announce(p, fn, arg);
+    fn(arg, 0, p->threads);
+    for (int i = 0; i < p->threads - 1; i++) wait_for_worker(p, &p->workers[i], g);
+}
+
+static int processors(void)
+{
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    if (sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 0) return CPU_COUNT(&set);
+    const long n = sysconf(_SC_NPROCESSORS_ONLN);
+    return n > 0 ? (int)n : 1;
+}
+
+/* Workers take no signals: those belong to the program's own threads. */
+static int start_workers(wg_pool *p)
+{
+    sigset_t all, old;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    int rc = 0;
+    for (; p->started < p->threads - 1; p->started++) {
+        worker *w = &p->workers[p->started];
+        w->pool = p;
+        w->index = p->started + 1;
+        if ((rc = pthread_create(&w->thread, NULL, worker_main, w)) != 0) break;
+    }
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    return rc;
+}
+
+wg_status wg_pool_open(wg_pool **out, int threads, wg_error *err)
+{
+    const int cpus = processors();
+    if (threads == 0) threads = cpus < POOL_MAX ? cpus : POOL_MAX;
+    if (threads < 1 || threads > POOL_MAX)
+        return wg_fail(err, WG_EINVAL, "threads = %d: expected 1..%d, or 0 for one per processor", threads, POOL_MAX);
+    wg_pool *p = wg_calloc(1, sizeof *p);
+    if (!p) return wg_nomem(err, sizeof *p, "a thread pool");
+    p->threads = threads;
+    p->spin = threads <= cpus;
+    pthread_mutex_init(&p->lock, NULL);
+    pthread_cond_init(&p->job, NULL);
+    pthread_cond_init(&p->done, NULL);
+    p->workers = wg_calloc((size_t)threads, sizeof *p->workers);
+    if (!p->workers) {
+        wg_pool_close(p);
+        return wg_nomem(err, (size_t)threads * sizeof *p->workers, "the threads of a pool");
+    }
+    const int rc = start_workers(p);
+    if (rc != 0) {
+        const int n = p->started + 1;
+        wg_pool_close(p);
+        return wg_fail(err, WG_ENOMEM, "cannot start thread %d of %d: %s; ask for fewer threads", n + 1, threads, strerror(rc));
+    }
+    *out = p;
+    return WG_OK;
+}
+
+void wg_pool_close(wg_pool *p)
+{
+    if (!p) return;
+    if (p->started > 0) announce(p, NULL, NULL);
+    for (int i = 0; i < p->started; i++) pthread_join(p->workers[i].thread, NULL);
+    pthread_cond_destroy(&p->done);
+    pthread_cond_destroy(&p->job);
+    pthread_mutex_destroy(&p->lock);
+    wg_free(p->workers);
+    wg_free(p);
+}
+
+int wg_pool_threads(const wg_pool *p) { return p ? p->threads : 1; }
+
+void wg_pool_share(int n, int grain, int thread, int threads, int *lo, int *hi)
+{
+    wg_assert(n >= 0 && grain >= 1 && thread >= 0 && thread < threads);
+    const int64_t grains = n / grain; /* whole ones; what is left over goes to the last thread */
+    *lo = (int)(grains * thread / threads) * grain;
+    *hi = thread == threads - 1 ? n : (int)(grains * (thread + 1) / threads) * grain;
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT
+ * Writing a file so that its name only ever shows a whole one: bytes go to a temporary neighbour, which is synced and then
+ * renamed. A failure at any point (full disk, quota, interrupt) leaves the old file, or none, and no litter. A path that
+ * names a device or a pipe (/dev/stdout) is written directly. */
+#ifndef WG_CORE_BASE_SAVE_H
+#define WG_CORE_BASE_SAVE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/base/error.h"
+
+typedef struct wg_save wg_save;
+
+/* Errors (here and below): EIO or ENOENT naming the file, what went wrong and what to do about it; ENOMEM. */
+wg_status wg_save_open(wg_save **out, const char *path, wg_error *err);
+
+/* Appends n bytes (buffered). After a failure only abort may follow. */
+wg_status wg_save_write(wg_save *s, const void *bytes, size_t n, wg_error *err);
+
+uint64_t wg_save_written(const wg_save *s); /* bytes appended so far */
+
+/* Makes the file appear. Closes s, also on failure. */
+wg_status wg_save_commit(wg_save *s, wg_error *err);
+void wg_save_abort(wg_save *s); /* NULL is fine */
+
+#endif
