@@ -21,7 +21,7 @@ typedef struct wg_type_info {
 
 /* NULL for an id that is not in the table (and for known ids we do not read; wg_type_name still names those). */
 const wg_type_info *wg_type_get(int id);
-const char *wg_type_name(int id);            /* "q8_0", or "unknown type 77" class names; never NULL */
+const char *wg_type_name(int id);            /* "q8_0"; "unknown type" for an id without a name */
 int wg_type_parse(const char *name);         /* id, or -1 */
 
 /* Bytes of n elements (n a multiple of the block). */

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: MIT
+ * Element types. The table is GGUF's; the conversions are exact, or round to nearest even where a narrower float receives. */
+#include "kernels/types.h"
+
+#include <math.h>
+#include <stddef.h>
+#include <string.h>
+
+typedef struct type_row {
+    int id;
+    wg_type_info info; /* block 0: known by name only, such files are refused */
+} type_row;
+
+static const type_row type_rows[] = {
+    { WG_F32, { "f32", 1, 4, 1 } },
+    { WG_F16, { "f16", 1, 2, 1 } },
+    { WG_BF16, { "bf16", 1, 2, 1 } },
+    { WG_Q8_0, { "q8_0", 32, 34, 1 } },
+    { WG_Q4_0, { "q4_0", 32, 18, 0 } },
+    { WG_Q4_1, { "q4_1", 32, 20, 0 } },
+    { WG_Q5_0, { "q5_0", 32, 22, 0 } },
+    { WG_Q5_1, { "q5_1", 32, 24, 0 } },
+    { WG_Q2_K, { "q2_k", 256, 84, 0 } },
+    { WG_Q3_K, { "q3_k", 256, 110, 0 } },
+    { WG_Q4_K, { "q4_k", 256, 144, 0 } },
+    { WG_Q5_K, { "q5_k", 256, 176, 0 } },
+    { WG_Q6_K, { "q6_k", 256, 210, 0 } },
+    { WG_IQ4_NL, { "iq4_nl", 32, 18, 0 } },
+    { WG_IQ4_XS, { "iq4_xs", 256, 136, 0 } },
+    { WG_MXFP4, { "mxfp4", 32, 17, 0 } },
+    { WG_I8, { "i8", 1, 1, 0 } },
+    { WG_I16, { "i16", 1, 2, 0 } },
+    { WG_I32, { "i32", 1, 4, 0 } },
+    { WG_I64, { "i64", 1, 8, 0 } },
+    { WG_F64, { "f64", 1, 8, 0 } },
+    /* names only */
+    { 4, { .name = "q4_2" } },      { 5, { .name = "q4_3" } },      { 9, { .name = "q8_1" } },
+    { 15, { .name = "q8_k" } },     { 16, { .name = "iq2_xxs" } },  { 17, { .name = "iq2_xs" } },
+    { 18, { .name = "iq3_xxs" } },  { 19, { .name = "iq1_s" } },    { 21, { .name = "iq3_s" } },
+    { 22, { .name = "iq2_s" } },    { 29, { .name = "iq1_m" } },    { 31, { .name = "q4_0_4_4" } },
+    { 32, { .name = "q4_0_4_8" } }, { 33, { .name = "q4_0_8_8" } }, { 34, { .name = "tq1_0" } },
+    { 35, { .name = "tq2_0" } },    { 40, { .name = "nvfp4" } },    { 41, { .name = "q1_0" } },
+    { 42, { .name = "q2_0" } },
+};
+
+enum { TYPE_ROWS = (int)(sizeof type_rows / sizeof type_rows[0]) };
+
+static const type_row *row_of(int id)
+{
+    for (int i = 0; i < TYPE_ROWS; i++)
+        if (type_rows[i].id == id) return &type_rows[i];
+    return NULL;
+}
+
+const wg_type_info *wg_type_get(int id)
+{
+    const type_row *r = row_of(id);
+    return r && r->info.block ? &r->info : NULL;
+}
+
+const char *wg_type_name(int id)
+{
+    const type_row *r = row_of(id);
+    return r ? r->info.name : "unknown type";
+}
+
+int wg_type_parse(const char *name)
+{
+    for (int i = 0; i < TYPE_ROWS; i++)
+        if (type_rows[i].info.block && strcmp(type_rows[i].info.name, name) == 0) return type_rows[i].id;
+    return -1;
+}
+
+/* ---- single values ----------------------------------------------------------------------------------------------- */
+
+static uint32_t bits_of(float x)
+{
+    uint32_t u;
+    memcpy(&u, &x, sizeof u);
+    return u;
+}
+
+static float float_of(uint32_t u)
+{
+    float x;
+    memcpy(&x, &u, sizeof x);
+    return x;
+}
+
+float wg_f16_to_f32(uint16_t h)
+{
+    const uint32_t sign = (uint32_t)(h & 0x8000) << 16, exponent = h >> 10 & 31, mantissa = h & 0x3FF;
+    if (exponent == 31) return float_of(sign | 0x7F800000 | mantissa << 13 | (mantissa ? 0x400000 : 0));
+    if (exponent == 0) return float_of(sign | bits_of((float)mantissa * 0x1p-24f));
+    return float_of(sign | (exponent + 112) << 23 | mantissa << 13);
+}
+
+uint16_t wg_f32_to_f16(float x)
+{
+    const uint32_t u = bits_of(x), sign = u >> 16 & 0x8000, a = u & 0x7FFFFFFF;
+    if (a > 0x7F800000) return (uint16_t)(sign | 0x7E00 | (a >> 13 & 0x3FF));
+    if (a >= 0x477FF000) return (uint16_t)(sign | 0x7C00); /* 65520 and above round to infinity */
+    if (a < 0x38800000) { /* below 2^-14: adding 0.5 makes the addition itself round to a multiple of 2^-24 */
+        return (uint16_t)(sign | (bits_of(float_of(a) + 0.5f) - bits_of(0.5f)));
+    }
+    const uint32_t even = a >> 13 & 1;
+    return (uint16_t)(sign | (a - (112u << 23) + 0xFFF + even) >> 13);
+}
+
+uint16_t wg_f32_to_bf16(float x)
+{
+    const uint32_t u = bits_of(x);
+    if ((u & 0x7FFFFFFF) > 0x7F800000) return (uint16_t)(u >> 16 | 0x40);
+    return (uint16_t)((u + 0x7FFF + (u >> 16 & 1)) >> 16);
+}
+
+/* ---- rows -------------------------------------------------------------------------------------------------------- */
+
+enum { BLOCK = 32 }; /* elements of a q8_0 or q4_0 block: a half scale, then the integers */
+
+static uint16_t load16(const uint8_t *p)
+{
+    uint16_t h;
+    memcpy(&h, p, sizeof h);
+    return h;
+}
+
+static void q8_0_to_f32(const uint8_t *src, float *dst, size_t n)
+{
+    for (size_t b = 0; b < n / BLOCK; b++, src += 2 + BLOCK) {
+        const float d = wg_f16_to_f32(load16(src));
+        for (int j = 0; j < BLOCK; j++) *dst++ = (float)(int8_t)src[2 + j] * d;
+    }
+}
+
+/* Byte j holds element j in its low nibble and element j + 16 in its high one. */
+static void q4_0_to_f32(const uint8_t *src, float *dst, size_t n)
+{
+    for (size_t b = 0; b < n / BLOCK; b++, src += 2 + BLOCK / 2, dst += BLOCK) {
+        const float d = wg_f16_to_f32(load16(src));
+        for (int j = 0; j < BLOCK / 2; j++) {
+            dst[j] = (float)((src[2 + j] & 15) - 8) * d;
+            dst[j + BLOCK / 2] = (float)((src[2 + j] >> 4) - 8) * d;
+        }
+    }
+}
+
+/* x is within 127 up to rounding unless the block held NaN, infinity or only subnormal numbers. */
+static int8_t round_i8(float x) { return x >= 127 ? 127 : x <= -127 ? -127 : x == x ? (int8_t)roundf(x) : 0; }
+
+static void q8_0_from_f32(const float *src, uint8_t *dst, size_t n)
+{
+    for (size_t b = 0; b < n / BLOCK; b++, src += BLOCK, dst += 2 + BLOCK) {
+        float amax = 0;
+        for (int j = 0; j < BLOCK; j++) amax = fabsf(src[j]) > amax ? fabsf(src[j]) : amax;
+        const float d = amax / 127, inverse = d > 0 ? 1 / d : 0;
+        const uint16_t h = wg_f32_to_f16(d);
+        memcpy(dst, &h, sizeof h);
+        for (int j = 0; j < BLOCK; j++) dst[2 + j] = (uint8_t)round_i8(src[j] * inverse);
+    }
+}
+
+int wg_row_to_f32(int type, const void *src, float *dst, size_t n)
+{
+    const uint8_t *p = src;
+    switch (type) {
+    case WG_F32: memcpy(dst, src, n * sizeof *dst); return 0;
+    case WG_F16:
+        for (size_t i = 0; i < n; i++) dst[i] = wg_f16_to_f32(load16(p + 2 * i));
+        return 0;
+    case WG_BF16:
+        for (size_t i = 0; i < n; i++) dst[i] = wg_bf16_to_f32(load16(p + 2 * i));
+        return 0;
+    case WG_Q8_0: q8_0_to_f32(src, dst, n); return 0;
+    case WG_Q4_0: q4_0_to_f32(src, dst, n); return 0;
+    default: return -1;
+    }
+}
+
+int wg_row_from_f32(int type, const float *src, void *dst, size_t n)
+{
+    uint16_t *h = dst;
+    switch (type) {
+    case WG_F32: memcpy(dst, src, n * sizeof *src); return 0;
+    case WG_F16:
+        for (size_t i = 0; i < n; i++) h[i] = wg_f32_to_f16(src[i]);
+        return 0;
+    case WG_BF16:
+        for (size_t i = 0; i < n; i++) h[i] = wg_f32_to_bf16(src[i]);
+        return 0;
+    case WG_Q8_0: q8_0_from_f32(src, dst, n); return 0;
+    default: return -1;
+    }
+}
