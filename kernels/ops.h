@@ -2,9 +2,11 @@
  * The CPU operations of a transformer, as a table of function pointers. The scalar functions in ref/ are the specification,
  * bit for bit: a variant that differs in one bit is wrong (kernelcheck compares with memcmp). Determinism class of every
  * op: fixed-order. An output depends on its inputs only, never on how many rows ride along, on tiles or on threads.
+ * The same bits are promised for finite inputs of any size, denormals included; which NaN comes out of an overflow is not.
  *
  * Conventions. All floats are IEEE f32, fused multiply-adds are explicit (fma), nothing else is contracted. "lanes16" means:
- * sixteen partial results, element i goes to lane i % 16 in ascending order, then lanes are folded l += l+8, l+4, l+2, l+1.
+ * sixteen partial results that start at +0, element i goes to lane i % 16 in ascending order (a lane without elements stays
+ * +0), then lanes are folded l += l+8, l+4, l+2, l+1. max is (a > b ? a : b); its order shows in no result.
  * Threads are the caller's business: every op works on a range ([r0,r1) of rows or [p0,p1) of panels) and ranges are disjoint.
  * No op allocates. Pointers to rows are 64-byte aligned only where it says so; K and N may be any positive size. */
 #ifndef WG_KERNELS_OPS_H
@@ -60,10 +62,12 @@ typedef struct wg_ops {
     void (*matrix_row)(const wg_matrix *w, int i, float *dst);
 
     /* Activations are prepared once per input and shared by all matrices of the same type class. For float weights the
-     * prepared form is the f32 rows themselves; for q8_0 it is, per row and 32-block:
-     *   da = max|x| / 127 rounded up to 16 significant bits; q = rint(x * (1/da)), da < 1e-30 counts as zero.
+     * prepared form is the f32 rows themselves, k floats apart (so x itself serves as act when ldx == k); for q8_0 it is, per
+     * row and 32-block, with x first clamped to +-2^110:
+     *   da = max|x| / 127 rounded up to 16 significant bits; q = rint(x * (1/da)), da < 1e-30 counts as zero (then q = 0).
      * act_bytes(type, rows, k): size of the prepared form of `rows` rows (64-byte aligned by the caller).
-     * act_prepare: rows [r0,r1) of x (row r at x + r*ldx). Layout within act is the implementation's, the same for all levels. */
+     * act_prepare: rows [r0,r1) of x (row r at x + r*ldx). Layout within act is the implementation's, the same for all levels;
+     * it depends on `rows`: matmul must be told the same number. */
     size_t (*act_bytes)(int type, int rows, int k);
     void (*act_prepare)(int type, const float *x, size_t ldx, int rows, int k, void *act, int r0, int r1);
 
@@ -72,11 +76,12 @@ typedef struct wg_ops {
      *   q8_0: acc = 0; for blocks ascending: i = exact integer dot; t = (float)i * da; acc = fma(t, d, acc) */
     void (*matmul)(const wg_matrix *w, const void *act, int rows, float *y, size_t ldy, int p0, int p1);
 
-    /* RMSNorm of rows [r0,r1): s = lanes16 sum of fma(x,x,.); r = 1 / sqrt(s/dim + eps); y = (x * r) * weight. y may be x. */
+    /* RMSNorm of rows [r0,r1): s = lanes16 sum of fma(x,x,.); r = 1 / sqrt(s/dim + eps); y = (x * r) * weight. y may be x.
+     * All divisions and the root are the correctly rounded ones of f32. */
     void (*rmsnorm)(const float *x, size_t ldx, const float *weight, int dim, float eps, float *y, size_t ldy, int r0, int r1);
 
     /* Rotary embedding in place on `heads` heads of width hd in row x. cs: (hd/2) pairs cos,sin of the row's position, only
-     * the first n_rot/2 are used. adjacent: pairs (2i, 2i+1), else (i, i + n_rot/2).
+     * the first n_rot/2 are used. adjacent: pairs (2i, 2i+1), else (i, i + n_rot/2). Elements from n_rot on are left alone.
      *   a' = fma(a, c, -(b*s)); b' = fma(a, s, b*c) */
     void (*rope)(float *x, int heads, int hd, int n_rot, const float *cs, int adjacent);
 
@@ -84,23 +89,24 @@ typedef struct wg_ops {
     void (*kv_store)(const wg_kv_view *kv, int32_t slot, const float *k, const float *v);
 
     /* Attention of one row for heads [h0,h1) of `heads` query heads over kv_heads kv heads (head h reads kv head
-     * h * kv_heads / heads). q, out: heads*hd floats.
+     * h * kv_heads / heads). q, out: heads*hd floats, hd <= WG_MAX_HEAD; out may not overlap q. At least one key.
      * For chunks of 64 keys at absolute positions, ascending:
      *   s_j = lanes16 sum over d of fma(q,k,.) * scale; m' = max(m, max_j s_j); c = exp(m - m') (0 for the first chunk);
      *   w_j = exp(s_j - m'); l = fma(l, c, lanes16 sum of w_j, lane = position % 16); o = o * c, then o = fma(w_j, v_j, o), j ascending.
-     * out = o / l. */
+     * m = -inf, l = 0, o = 0 at the start; out = o / l. Each call reads the whole cache of its heads: with many rows, call it
+     * for all rows of one kv head's query heads before going to the next, so that the cache comes from L2. */
     void (*attention)(const float *q, const wg_row_keys *keys, int heads, int kv_heads, int hd, float scale, float *out, int h0, int h1);
 
-    /* y = silu(gate) * up over n elements: g / (1 + exp(-g)) * u, with the exp of expf32 below. y may be gate. */
+    /* y = silu(gate) * up over n elements, as (g / (1 + exp32(-g))) * u. y may be gate. */
     void (*swiglu)(const float *gate, const float *up, float *y, int n);
 
     void (*add)(float *x, const float *y, int n); /* x += y */
 
-    /* y[i] = exp(x[i]), our own: defined by ref/exp.c to the bit; relative error < 2e-7; 0 below -87.3, inf above 88.7. */
+    /* y[i] = exp(x[i]), our own: kernels/exp.h is its definition; relative error < 2e-7; 0 below -87.3, inf above 88.7. y may be x. */
     void (*exp32)(const float *x, float *y, int n);
 
-    /* ---- rows of probabilities (double). exp is ours (relative error < 1e-15, defined by ref/exp64.c).
-     * softmax: m = max x (first, ignoring nothing: x must be finite or -inf); p_i = exp((x_i - m) * inv_temp);
+    /* ---- rows of probabilities (double). exp is ours (kernels/exp.h; relative error < 1e-15; 0 below -708).
+     * softmax: m = max x (x must be finite or -inf, and one of them finite); p_i = exp64(((double)x_i - (double)m) * inv_temp);
      * returns the lanes16 sum of p in double; p is left unnormalised. */
     double (*softmax64)(const float *x, int n, double inv_temp, double *p);
     int (*argmax)(const float *x, int n); /* lowest index on ties; NaN never wins; -1 if all are NaN */

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT
+ * Feature detection and the op tables. A variant takes effect by its line in a table here and by nothing else. */
+#include "kernels/cpu.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/ops.h"
+#include "kernels/variants.h"
+
+/* Packing and sizes have one version. */
+#define COMMON                                                                                                                  \
+    .matrix_bytes = wg_matrix_bytes_ref, .matrix_pack = wg_matrix_pack_ref, .matrix_row = wg_matrix_row_ref,                     \
+    .act_bytes = wg_act_bytes_ref
+
+static const wg_ops tables[WG_CPU_LEVELS] = {
+    [WG_CPU_REF] = {
+        .name = "ref", COMMON,
+        .act_prepare = wg_act_prepare_ref,
+        .matmul = wg_matmul_ref,
+        .rmsnorm = wg_rmsnorm_ref,
+        .rope = wg_rope_ref,
+        .kv_store = wg_kv_store_ref,
+        .attention = wg_attention_ref,
+        .swiglu = wg_swiglu_ref,
+        .add = wg_add_ref,
+        .exp32 = wg_exp32_ref,
+        .softmax64 = wg_softmax64_ref,
+        .argmax = wg_argmax_ref,
+    },
+};
+
+wg_cpu_level wg_cpu_best(void)
+{
+    return WG_CPU_REF;
+}
+
+static const char *const names[WG_CPU_LEVELS] = { "ref", "avx2", "avx512" };
+
+const char *wg_cpu_name(wg_cpu_level level) { return (unsigned)level < WG_CPU_LEVELS ? names[level] : "?"; }
+
+wg_cpu_level wg_cpu_chosen(void)
+{
+    const char *want = getenv("WG_CPU");
+    const wg_cpu_level best = wg_cpu_best();
+    for (int l = 0; want && l < (int)best; l++)
+        if (!strcmp(want, names[l])) return (wg_cpu_level)l;
+    return best;
+}
+
+const wg_ops *wg_ops_for(wg_cpu_level level) { return &tables[level]; }

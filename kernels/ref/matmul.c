@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT
+ * The product y = x W^T, one output at a time: the specification of every faster version. */
+#include "kernels/layout.h"
+#include "kernels/variants.h"
+
+#include <math.h>
+
+static float weight_at(const wg_matrix *w, int n, int k)
+{
+    const size_t at = ((size_t)(n / WG_PANEL) * (size_t)w->k + (size_t)k) * WG_PANEL + (size_t)(n % WG_PANEL);
+    if (w->type == WG_F32) return ((const float *)w->data)[at];
+    const uint16_t h = ((const uint16_t *)w->data)[at];
+    return w->type == WG_F16 ? wg_f16_to_f32(h) : wg_bf16_to_f32(h);
+}
+
+/* acc = fma(w, x, acc), k ascending. */
+static float dot_float(const wg_matrix *w, int n, const float *x)
+{
+    float acc = 0;
+    for (int k = 0; k < w->k; k++) acc = fmaf(weight_at(w, n, k), x[k], acc);
+    return acc;
+}
+
+/* acc = fma(i * da, d, acc), blocks ascending, with the exact integer dot i of a block. */
+static float dot_q8(const wg_matrix *w, int n, const wg_q8_act *act, size_t stride)
+{
+    const int blocks = wg_q8_blocks(w->k), r = n % WG_PANEL;
+    const wg_q8_panel *panel = (const wg_q8_panel *)w->data + (size_t)(n / WG_PANEL) * (size_t)blocks;
+    float acc = 0;
+    for (int b = 0; b < blocks; b++) {
+        const wg_q8_act *a = act + (size_t)(b / WG_ACT_BLOCKS) * stride;
+        const int8_t *q = a->q + b % WG_ACT_BLOCKS * WG_BLOCK;
+        int i = 0;
+        for (int k = 0; k < WG_BLOCK; k++) i += (panel[b].q[k / 4][r][k % 4] - 128) * q[k];
+        acc = fmaf((float)i * a->da[b % WG_ACT_BLOCKS], wg_f16_to_f32(panel[b].d[r]), acc);
+    }
+    return acc;
+}
+
+void wg_matmul_ref(const wg_matrix *w, const void *act, int rows, float *y, size_t ldy, int p0, int p1)
+{
+    const int n1 = p1 * WG_PANEL < w->n ? p1 * WG_PANEL : w->n;
+    for (int m = 0; m < rows; m++)
+        for (int n = p0 * WG_PANEL; n < n1; n++) {
+            float *to = y + (size_t)m * ldy + (size_t)n;
+            if (w->type == WG_Q8_0)
+                *to = dot_q8(w, n, (const wg_q8_act *)act + wg_q8_act_at(m, wg_q8_chunks(w->k)), (size_t)wg_group_rows(rows, m));
+            else
+                *to = dot_float(w, n, (const float *)act + (size_t)m * (size_t)w->k);
+        }
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT
+ * Preparing activations for a product. A row's prepared form reads that row only. */
+#include "kernels/layout.h"
+#include "kernels/variants.h"
+
+#include <math.h>
+#include <string.h>
+
+size_t wg_act_bytes_ref(int type, int rows, int k)
+{
+    if (rows <= 0 || k <= 0) return 0;
+    const size_t bytes = type == WG_Q8_0 ? (size_t)rows * (size_t)wg_q8_chunks(k) * sizeof(wg_q8_act) : (size_t)rows * (size_t)k * 4;
+    return (bytes + 63) / 64 * 64;
+}
+
+/* max|x| / 127, its 8 lowest bits rounded up and away. */
+static float scale_of(float max)
+{
+    union { float f; uint32_t u; } d = { max / 127.0f };
+    d.u = (d.u + 0xffu) & ~0xffu;
+    return d.f < 1e-30f ? 0.0f : d.f;
+}
+
+static void quantise_block(const float *x, wg_q8_act *act, int b)
+{
+    float clamped[WG_BLOCK], max = 0;
+    for (int i = 0; i < WG_BLOCK; i++) {
+        const float low = x[i] > -WG_ACT_CLAMP ? x[i] : -WG_ACT_CLAMP;
+        clamped[i] = low < WG_ACT_CLAMP ? low : WG_ACT_CLAMP;
+        max = fabsf(clamped[i]) > max ? fabsf(clamped[i]) : max;
+    }
+    const float da = scale_of(max), inverse = da > 0 ? 1.0f / da : 0.0f;
+    int sum = 0;
+    for (int i = 0; i < WG_BLOCK; i++) {
+        const int q = (int)rintf(clamped[i] * inverse);
+        act->q[b * WG_BLOCK + i] = (int8_t)q;
+        sum += q;
+    }
+    act->ini[b] = WG_MAGIC_BITS - 128 * sum;
+    act->da[b] = da;
+    act->mda[b] = da * WG_MAGIC;
+}
+
+void wg_act_prepare_ref(int type, const float *x, size_t ldx, int rows, int k, void *act, int r0, int r1)
+{
+    for (int m = r0; m < r1; m++) {
+        const float *row = x + (size_t)m * ldx;
+        if (type != WG_Q8_0) {
+            float *to = (float *)act + (size_t)m * (size_t)k;
+            if (to != row) memcpy(to, row, (size_t)k * sizeof *to);
+            continue;
+        }
+        wg_q8_act *to = (wg_q8_act *)act + wg_q8_act_at(m, wg_q8_chunks(k));
+        for (int b = 0; b < wg_q8_blocks(k); b++)
+            quantise_block(row + b * WG_BLOCK, to + (size_t)(b / WG_ACT_BLOCKS) * (size_t)wg_group_rows(rows, m), b % WG_ACT_BLOCKS);
+    }
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT
+ * From a row of logits to probabilities and choices. */
+#include "kernels/exp.h"
+#include "kernels/lanes.h"
+#include "kernels/variants.h"
+
+double wg_softmax64_ref(const float *x, int n, double inv_temp, double *p)
+{
+    float max = -INFINITY;
+    double lane[16] = { 0 };
+    for (int i = 0; i < n; i++) max = x[i] > max ? x[i] : max;
+    for (int i = 0; i < n; i++) {
+        p[i] = wg_exp64_of(((double)x[i] - (double)max) * inv_temp);
+        lane[i % 16] += p[i];
+    }
+    return wg_fold16_double(lane);
+}
+
+int wg_argmax_ref(const float *x, int n)
+{
+    int best = -1;
+    for (int i = 0; i < n; i++)
+        if (x[i] == x[i] && (best < 0 || x[i] > x[best])) best = i;
+    return best;
+}
