@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# From a fresh machine to the first result: installs what is missing, builds, and asks the bundled pair of models what
+# speculation buys. Run it from anywhere, as often as you like.
+set -eu
+cd "$(dirname "${BASH_SOURCE[0]}")"
+
+.ci/install-packages gcc libc6-dev cmake ninja-build pkg-config libjansson-dev libmd-dev
+
+log=build/quickstart.log
+mkdir -p build
+echo "building (log: $log)"
+if ! { cmake --preset release -DWG_TESTS=OFF && cmake --build --preset release; } >"$log" 2>&1; then
+  tail -n 25 "$log" >&2
+  echo "error: the build failed; the whole log is $log. If build/release is from another compiler or place, remove it and run this again." >&2
+  exit 1
+fi
+echo "running configs/experiments/quickstart.json"
+exec build/release/wager run configs/experiments/quickstart.json "$@"

@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# Installs what is missing, builds, and runs the whole suite: the ordinary build, address and undefined-behaviour sanitizers, the hard
+# build (smallest sizes, every invariant checked) and the thread sanitizer. Run it from anywhere.
+# usage: ./test.sh [dev|asan|hard|tsan ...]      (all four when left out)
+set -eu
+cd "$(dirname "${BASH_SOURCE[0]}")"
+
+.ci/install-packages gcc libc6-dev cmake ninja-build pkg-config libjansson-dev libmd-dev libcriterion-dev
+
+[ $# -gt 0 ] || set -- tsan asan hard dev
+mkdir -p build
+failed=
+for preset in "$@"; do
+  log=build/test-$preset.log
+  echo "== $preset: building (log: $log)"
+  if ! { cmake --preset "$preset" && cmake --build --preset "$preset"; } >"$log" 2>&1; then
+    tail -n 25 "$log" >&2
+    echo "error: the $preset build failed; the whole log is $log. If build/$preset is from another compiler or place, remove it and run this again." >&2
+    exit 1
+  fi
+  ctest --preset "$preset" -j 2 || failed="$failed $preset"
+done
+if [ -n "$failed" ]; then
+  echo "error: tests failed in:$failed. Run one again with: ctest --preset PRESET -R NAME --output-on-failure" >&2
+  exit 1
+fi
