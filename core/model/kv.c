@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: MIT
+ * The KV-cache manager; the contract and its numbered invariants are in kv.h. Two phases, as in a pager: reserve may fail and
+ * takes every page and every copy it may need; commit and rollback only copy slots inside pages the sequence owns alone, so
+ * they cannot fail. Nothing but opening allocates: tables are sized for the longest sequence. */
+#include "core/model/kv_impl.h"
+
+#include <limits.h>
+#include <string.h>
+
+#include "core/base/mem.h"
+
+#ifdef WG_HARD
+static void hard_check(const wg_kv *kv)
+{
+    wg_error err;
+    const bool sound = wg_kv_check(kv, &err) == WG_OK;
+    wg_assert(sound);
+}
+#else
+static void hard_check(const wg_kv *kv) { (void)kv; }
+#endif
+
+/* ---- the pool */
+
+wg_status wg_kv_open(wg_kv **out, int page_slots, int pages, int max_slots, wg_error *err)
+{
+    if (page_slots < 1 || page_slots > 256)
+        return wg_fail(err, WG_EINVAL, "KV cache: %d slots a page: expected 1..256", page_slots);
+    if (pages < 1 || pages > INT_MAX / 256)
+        return wg_fail(err, WG_EINVAL, "KV cache: %d pages: expected 1..%d", pages, INT_MAX / 256);
+    if (max_slots < 1 || max_slots > INT_MAX / 2)
+        return wg_fail(err, WG_EINVAL, "KV cache: %d slots a sequence: expected 1..%d", max_slots, INT_MAX / 2);
+#ifdef WG_HARD
+    if (page_slots > 2) pages = (int)(((long)pages * page_slots + 1) / 2); /* as many slots as were asked for */
+    page_slots = 2;
+#endif
+    wg_kv *kv = wg_calloc(1, sizeof *kv);
+    if (!kv) return wg_nomem(err, sizeof *kv, "a KV cache");
+    kv->page_slots = page_slots;
+    kv->pages = kv->free_pages = pages;
+    kv->max_slots = max_slots;
+    kv->refs = wg_calloc((size_t)pages, sizeof *kv->refs);
+    kv->free = wg_calloc((size_t)pages, sizeof *kv->free);
+    kv->count = wg_calloc((size_t)pages, sizeof *kv->count);
+    if (!kv->refs || !kv->free || !kv->count) {
+        wg_kv_close(kv);
+        return wg_nomem(err, (size_t)pages * sizeof *kv->refs, "the page lists of a KV cache");
+    }
+    for (int i = 0; i < pages; i++) kv->free[i] = pages - 1 - i; /* page 0 goes first */
+    *out = kv;
+    return WG_OK;
+}
+
+void wg_kv_close(wg_kv *kv)
+{
+    if (!kv) return;
+    wg_assert(kv->sequences == 0);
+    for (int i = 0; i < kv->spaces; i++) wg_free(kv->space[i].pool);
+    wg_free(kv->refs);
+    wg_free(kv->free);
+    wg_free(kv->count);
+    wg_free(kv);
+}
+
+static size_t align_up(size_t n) { return (n + WG_ALIGN - 1) / WG_ALIGN * WG_ALIGN; }
+
+wg_status wg_kv_space(wg_kv *kv, int layers, int kv_dim, int type, int *space, wg_error *err)
+{
+    if (kv->placed)
+        return wg_fail(err, WG_EINVAL, "KV cache: a model was attached after the first sequence had been opened; attach all models first");
+    if (kv->spaces == WG_KV_SPACES)
+        return wg_fail(err, WG_EFULL, "KV cache: no room for another model: it holds at most %d", WG_KV_SPACES);
+    if (type != WG_F32 && type != WG_F16 && type != WG_BF16)
+        return wg_fail(err, WG_EINVAL, "KV cache: type %s: expected f32, f16 or bf16", wg_type_name(type));
+    if (layers < 1 || layers > 1 << 16 || kv_dim < 1 || kv_dim > 1 << 24)
+        return wg_fail(err, WG_EINVAL, "KV cache: %d layers of width %d: expected 1..65536 and 1..16777216", layers, kv_dim);
+    wg_kv_store t = { .layers = layers, .kv_dim = kv_dim, .type = type };
+    t.row_bytes = (size_t)kv_dim * (type == WG_F32 ? 4 : 2);
+    t.value_at = align_up((size_t)kv->page_slots * t.row_bytes);
+    t.layer_bytes = 2 * t.value_at;
+    t.page_bytes = (size_t)layers * t.layer_bytes;
+    *space = kv->spaces;
+    kv->space[kv->spaces++] = t;
+    return WG_OK;
+}
+
+int wg_kv_page_slots(const wg_kv *kv) { return kv->page_slots; }
+int wg_kv_pages(const wg_kv *kv) { return kv->pages; }
+int wg_kv_pages_free(const wg_kv *kv) { return kv->free_pages; }
+
+static size_t table_bytes(const wg_kv *kv) { return (size_t)wg_kv_pages_for(kv, kv->max_slots) * sizeof(int32_t); }
+
+size_t wg_kv_bytes(const wg_kv *kv)
+{
+    size_t n = sizeof *kv + 3 * (size_t)kv->pages * sizeof(int32_t);
+    for (int i = 0; i < kv->spaces; i++) n += (size_t)kv->pages * kv->space[i].page_bytes;
+    return n + (size_t)kv->sequences * (sizeof(wg_kv_seq) + table_bytes(kv));
+}
+
+/* The pages' memory, once; the system hands it out as it is touched. */
+static wg_status place(wg_kv *kv, wg_error *err)
+{
+    for (int i = 0; i < kv->spaces; i++) {
+        wg_kv_store *t = &kv->space[i];
+        if (!t->pool) t->pool = wg_calloc((size_t)kv->pages, t->page_bytes);
+        if (!t->pool)
+            return wg_fail(err, WG_ENOMEM, "out of memory: %d KV pages of %zu bytes; lower kv_pages or the context", kv->pages,
+                           t->page_bytes);
+    }
+    kv->placed = true;
+    return WG_OK;
+}
+
+static int32_t page_take(wg_kv *kv)
+{
+    const int32_t p = kv->free[--kv->free_pages];
+    kv->refs[p] = 1;
+    return p;
+}
+
+static void page_drop(wg_kv *kv, int32_t p)
+{
+    wg_assert(kv->refs[p] > 0);
+    if (--kv->refs[p] == 0) kv->free[kv->free_pages++] = p;
+}
+
+/* ---- sequences */
+
+wg_status wg_kv_seq_open(wg_kv *kv, wg_kv_seq **out, wg_error *err)
+{
+    if (!kv->placed) WG_TRY(place(kv, err));
+    const size_t bytes = sizeof(wg_kv_seq) + table_bytes(kv);
+    wg_kv_seq *s = wg_calloc(1, bytes);
+    if (!s) return wg_nomem(err, bytes, "a sequence of the KV cache");
+    s->kv = kv;
+    s->page = (int32_t *)(s + 1);
+    s->next = kv->first;
+    if (s->next) s->next->prev = s;
+    kv->first = s;
+    kv->sequences++;
+    *out = s;
+    return WG_OK;
+}
+
+/* Forgets the tail and gives back the pages past `len`. */
+static void settle(wg_kv_seq *s, int len)
+{
+    const int words = (s->tail + 63) / 64;
+    for (int i = 0; i < s->kv->spaces; i++) memset(s->wrote[i], 0, (size_t)words * sizeof s->wrote[i][0]);
+    const int keep = wg_kv_pages_for(s->kv, len);
+    while (s->pages > keep) page_drop(s->kv, s->page[--s->pages]);
+    s->len = len;
+    s->tail = 0;
+}
+
+void wg_kv_seq_close(wg_kv_seq *s)
+{
+    if (!s) return;
+    wg_kv *kv = s->kv;
+    settle(s, 0);
+    if (s->prev) s->prev->next = s->next;
+    else kv->first = s->next;
+    if (s->next) s->next->prev = s->prev;
+    kv->sequences--;
+    wg_free(s);
+    hard_check(kv);
+}
+
+wg_status wg_kv_fork(wg_kv_seq *from, wg_kv_seq **out, wg_error *err)
+{
+    wg_assert(from->tail == 0);
+    wg_kv_seq *s;
+    WG_TRY(wg_kv_seq_open(from->kv, &s, err));
+    s->len = from->len;
+    s->pages = from->pages;
+    memcpy(s->valid, from->valid, sizeof s->valid);
+    memcpy(s->page, from->page, (size_t)from->pages * sizeof *s->page);
+    for (int i = 0; i < s->pages; i++) s->kv->refs[s->page[i]]++;
+    *out = s;
+    hard_check(s->kv);
+    return WG_OK;
+}
+
+/* ---- reserve -> wrote -> commit | rollback */
+
+/* Exchanges page i of the sequence for a copy of its own. */
+static void page_copy(wg_kv_seq *s, int i)
+{
+    wg_kv *kv = s->kv;
+    const int32_t old = s->page[i], new = page_take(kv);
+    for (int k = 0; k < kv->spaces; k++) {
+        const wg_kv_store *t = &kv->space[k];
+        memcpy(t->pool + (size_t)new * t->page_bytes, t->pool + (size_t)old * t->page_bytes, t->page_bytes);
+    }
+    page_drop(kv, old);
+    s->page[i] = new;
+}
+
+wg_status wg_kv_reserve(wg_kv_seq *s, int n, wg_error *err)
+{
+    wg_kv *kv = s->kv;
+    if (n < 0 || n > WG_KV_TAIL_MAX)
+        return wg_fail(err, WG_EINVAL, "KV cache: a tail of %d slots: expected 0..%d", n, WG_KV_TAIL_MAX);
+    if (n <= s->tail) return WG_OK;
+    if (n > kv->max_slots - s->len)
+        return wg_fail(err, WG_ECONTEXT, "KV cache: %d committed and %d new slots, but a sequence has room for %d; raise context",
+                       s->len, n, kv->max_slots);
+
+    /* What may be written next: the tail, and committed slots that some space has yet to catch up with (3). */
+    const int from = wg_kv_settled(s) / kv->page_slots, want = wg_kv_pages_for(kv, s->len + n);
+    int need = want - s->pages;
+    for (int i = from; i < s->pages; i++) need += kv->refs[s->page[i]] > 1;
+    if (need > kv->free_pages)
+        return wg_fail(err, WG_EFULL, "KV cache: %d new slots need %d pages of %d slots, %d of %d are free: %d missing; "
+                       "raise kv_pages or run fewer sequences at once",
+                       n, need, kv->page_slots, kv->free_pages, kv->pages, need - kv->free_pages);
+
+    for (int i = from; i < s->pages; i++)
+        if (kv->refs[s->page[i]] > 1) page_copy(s, i);
+    while (s->pages < want) s->page[s->pages++] = page_take(kv);
+    s->tail = n;
+    hard_check(kv);
+    return WG_OK;
+}
+
+static bool tail_wrote(const wg_kv_seq *s, int space, int i) { return s->wrote[space][i / 64] >> (i % 64) & 1; }
+
+static char *slot_bytes(const wg_kv_seq *s, const wg_kv_store *t, int slot)
+{
+    const int P = s->kv->page_slots;
+    return t->pool + (size_t)s->page[slot / P] * t->page_bytes + (size_t)(slot % P) * t->row_bytes;
+}
+
+static void slot_copy(const wg_kv_seq *s, const wg_kv_store *t, int to, int from)
+{
+    char *dst = slot_bytes(s, t, to);
+    const char *src = slot_bytes(s, t, from);
+    for (int i = 0; i < t->layers; i++, dst += t->layer_bytes, src += t->layer_bytes) {
+        memcpy(dst, src, t->row_bytes);
+        memcpy(dst + t->value_at, src + t->value_at, t->row_bytes);
+    }
+}
+
+/* path[i] >= i, so copying in ascending order never reads a slot that was already overwritten. NULL is 0, 1, ..., n-1. */
+static void commit(wg_kv_seq *s, const int16_t *path, int n)
+{
+    for (int k = 0; k < s->kv->spaces; k++) {
+        if (s->valid[k] < s->len) continue; /* this space must catch up with older slots first */
+        for (int i = 0; i < n; i++) {
+            const int from = path ? path[i] : i;
+            if (!tail_wrote(s, k, from)) break;
+            if (from != i) slot_copy(s, &s->kv->space[k], s->len + i, s->len + from);
+            s->valid[k]++;
+        }
+    }
+    settle(s, s->len + n);
+    hard_check(s->kv);
+}
+
+void wg_kv_commit(wg_kv_seq *s, const int16_t *path, int n)
+{
+    wg_assert(n >= 0 && n <= s->tail);
+    for (int i = 0; i < n; i++) wg_assert(path[i] < s->tail && (i == 0 ? path[i] >= 0 : path[i] > path[i - 1]));
+    commit(s, path, n);
+}
+
+void wg_kv_commit_chain(wg_kv_seq *s, int n)
+{
+    wg_assert(n >= 0 && n <= s->tail);
+    commit(s, NULL, n);
+}
+
+void wg_kv_rollback(wg_kv_seq *s)
+{
+    settle(s, s->len);
+    hard_check(s->kv);
+}
+
+void wg_kv_truncate(wg_kv_seq *s, int len)
+{
+    wg_assert(s->tail == 0 && len >= 0 && len <= s->len);
+    settle(s, len);
+    for (int i = 0; i < s->kv->spaces; i++)
+        if (s->valid[i] > len) s->valid[i] = len;
+    hard_check(s->kv);
+}
+
+int wg_kv_len(const wg_kv_seq *s) { return s->len; }
+int wg_kv_tail(const wg_kv_seq *s) { return s->tail; }
+
+int wg_kv_valid(const wg_kv_seq *s, int space)
+{
+    wg_assert(space >= 0 && space < s->kv->spaces);
+    return s->valid[space];
+}
+
+void wg_kv_wrote(wg_kv_seq *s, int space, int slot)
+{
+    wg_assert(space >= 0 && space < s->kv->spaces && slot >= 0 && slot < s->len + s->tail);
+    wg_assert(s->kv->refs[s->page[slot / s->kv->page_slots]] == 1); /* (3): nobody else saw the write */
+    if (slot >= s->len) {
+        const int i = slot - s->len;
+        s->wrote[space][i / 64] |= (uint64_t)1 << (i % 64);
+    } else {
+        wg_assert(slot == s->valid[space]);
+        s->valid[space]++;
+    }
+}
+
+wg_kv_view wg_kv_view_of(const wg_kv_seq *s, int space, int layer)
+{
+    wg_assert(space >= 0 && space < s->kv->spaces);
+    const wg_kv_store *t = &s->kv->space[space];
+    wg_assert(layer >= 0 && layer < t->layers);
+    return (wg_kv_view){
+        .type = t->type,
+        .page_slots = s->kv->page_slots,
+        .kv_dim = t->kv_dim,
+        .page = s->page,
+        .pool = t->pool + (size_t)layer * t->layer_bytes,
+        .stride = t->page_bytes,
+        .value_at = t->value_at,
+    };
+}
