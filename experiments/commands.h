@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT
+ * The commands of the program, one per cmd_<name>.c. Each takes its own argv (argv[0] is its name) and returns the exit status. */
+#ifndef WG_EXPERIMENTS_COMMANDS_H
+#define WG_EXPERIMENTS_COMMANDS_H
+
+int wg_cmd_run(int argc, char **argv);
+int wg_cmd_check(int argc, char **argv);
+int wg_cmd_generate(int argc, char **argv);
+int wg_cmd_logits(int argc, char **argv);
+int wg_cmd_tokenize(int argc, char **argv);
+int wg_cmd_inspect(int argc, char **argv);
+int wg_cmd_convert(int argc, char **argv);
+int wg_cmd_synth(int argc, char **argv);
+int wg_cmd_prove(int argc, char **argv);
+int wg_cmd_bench(int argc, char **argv);
+int wg_cmd_list(int argc, char **argv);
+
+#endif
