@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/base/option.h"
+#include "kernels/types.h"
 
 int wg_cli_status(wg_status s)
 {
@@ -150,5 +151,13 @@ int wg_cli_parse(const char *command, const wg_flag *flags, int argc, char **arg
         fprintf(stderr, "wager %s: something is missing; usage: wager %s\n", command, c ? c->usage : command);
         return WG_EXIT_USAGE;
     }
+    return -1;
+}
+
+int wg_cli_weight_type(const char *command, const char *name)
+{
+    const int type = wg_type_parse(name);
+    if (type == WG_F32 || type == WG_F16 || type == WG_BF16 || type == WG_Q8_0) return type;
+    fprintf(stderr, "wager %s: --type %s: expected one of f32, f16, bf16, q8_0\n", command, name);
     return -1;
 }

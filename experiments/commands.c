@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT
+ * The table of commands: --help, the messages and `wager list` come from it. */
+#include "experiments/commands.h"
+
+#include <stddef.h>
+
+#include "experiments/cli.h"
+
+const wg_command wg_commands[] = {
+    { "run", "run CONFIG [--out DIR] [--set a.b=c]... [--dry-run] [--threads N] [--json]",
+      "Runs the experiment of a JSON file beside its own baseline and writes a result folder.", wg_cmd_run },
+    { "check", "check CONFIG [--set a.b=c]...", "Checks an experiment file and shows what it would run.", wg_cmd_check },
+    { "generate", "generate -m TARGET [-d DRAFT | --draft KIND[:k=v,...]] -p TEXT -n N [flags]",
+      "Continues a text; accepted draft tokens are coloured on a terminal.", wg_cmd_generate },
+    { "logits", "logits MODEL --tokens 1,2,3 [--parents -1,0,1] [--out FILE.f32]",
+      "Logits of a token sequence or tree: top five and a digest per row, or all of them in a file.", wg_cmd_logits },
+    { "tokenize", "tokenize MODEL TEXT", "The tokens of a text.", wg_cmd_tokenize },
+    { "inspect", "inspect MODEL", "What is in a model file.", wg_cmd_inspect },
+    { "convert", "convert IN [--tokenizer FILE] --out OUT.gguf [--type q8_0]",
+      "Any model file to GGUF, optionally in another weight type.", wg_cmd_convert },
+    { "synth", "synth --like SHAPE --type T --seed S --out OUT.gguf",
+      "A random model of a known shape, for tests and speed measurements.", wg_cmd_synth },
+    { "prove", "prove [--rule R|all] [--vocab V] [--depth D] [--cases N]",
+      "Enumerates a verification rule's production code and compares its exact output law with the target's.", wg_cmd_prove },
+    { "bench", "bench round -m TARGET [-d DRAFT] [flags]", "Times plain decoding and speculative rounds, interleaved.", wg_cmd_bench },
+    { "list", "list [drafters|verifiers|sampling|kernels|commands]", "Every drafter, rule, kernel level and option.", wg_cmd_list },
+    { NULL, NULL, NULL, NULL },
+};
