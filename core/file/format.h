@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT
+ * Inside core/file: what a format reader fills in. Metadata is held as GGUF encodes it (little-endian values in place), so
+ * that one set of getters serves every format and copying a key is copying bytes. */
+#ifndef WG_CORE_FILE_FORMAT_H
+#define WG_CORE_FILE_FORMAT_H
+
+#include "core/file/weights.h"
+
+#if !defined(__BYTE_ORDER__) || __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "weights files are little-endian and read in place"
+#endif
+
+typedef enum wg_gguf_value {
+    GGUF_U8, GGUF_I8, GGUF_U16, GGUF_I16, GGUF_U32, GGUF_I32, GGUF_F32, GGUF_BOOL, GGUF_STRING, GGUF_ARRAY,
+    GGUF_U64, GGUF_I64, GGUF_F64, GGUF_VALUES
+} wg_gguf_value;
+
+extern const uint8_t wg_gguf_value_size[GGUF_VALUES]; /* 0: string, array */
+
+typedef struct wg_meta {
+    const char *key;           /* owned; first member: see wg_names */
+    int type, element;         /* wg_gguf_value; element: of an array, else -1 */
+    uint64_t count;            /* elements of an array, else 1 */
+    const uint8_t *value;      /* a scalar's bytes; a string's bytes (behind its length); an array's first element */
+    size_t bytes;              /* of the value: of the string, of all elements */
+    size_t *start;             /* arrays of strings: (count) offsets of the length fields from `value`; owned */
+} wg_meta;
+
+/* Names to indices: open addressing over rows whose first member is the name. */
+typedef struct wg_names {
+    int32_t *slot;
+    size_t mask;
+} wg_names;
+
+struct wg_weights {
+    char *path;
+    char format[32];
+    const uint8_t *base;       /* the whole file */
+    size_t bytes;
+    bool mapped;               /* base is ours to unmap */
+    int n_meta, n_tensors;
+    size_t room_meta, room_tensors;
+    wg_meta *meta;
+    wg_tensor *tensor;         /* names are owned */
+    wg_names meta_names, tensor_names;
+    uint8_t *blob;             /* values a format without metadata made up; NULL otherwise */
+};
+
+/* Append a row and take `name` over (also on failure); NULL when out of memory. */
+wg_meta *wg_weights_add_meta(wg_weights *w, char *name);
+wg_tensor *wg_weights_add_tensor(wg_weights *w, char *name);
+
+/* Builds both tables. EFORMAT when a name occurs twice. */
+wg_status wg_weights_index(wg_weights *w, wg_error *err);
+
+/* The readers. w has path, base and bytes; on failure the caller closes it. */
+wg_status wg_gguf_read(wg_weights *w, wg_error *err);
+bool wg_llama2c_fits(const uint8_t *base, size_t bytes); /* the size formula holds exactly */
+wg_status wg_llama2c_read(wg_weights *w, wg_error *err);
+
+#endif

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: MIT
+ * The llama2.c v0 checkpoint: seven int32, then f32 tensors in a fixed order. It has no magic and no names, so it is known
+ * by its size alone, and it is presented with the names and metadata a GGUF file of arch "llama" would have. Its query and
+ * key rows are already in the adjacent-pair order of that arch. Two rotary tables in it are skipped: they are computed. */
+#include <stdio.h>
+#include <string.h>
+
+#include "core/base/mem.h"
+#include "core/file/format.h"
+
+enum { HEADER_INTS = 7, HEADER_BYTES = 4 * HEADER_INTS, MOST = 1 << 24 };
+
+typedef struct header {
+    int32_t dim, hidden, layers, heads, kv_heads, vocab, context;
+    bool tied;
+} header;
+
+static bool read_header(const uint8_t *base, size_t bytes, header *h)
+{
+    int32_t v[HEADER_INTS];
+    if (bytes < HEADER_BYTES) return false;
+    memcpy(v, base, sizeof v);
+    for (int i = 0; i < HEADER_INTS; i++)
+        if (v[i] == 0 || v[i] > MOST || v[i] < (i == 5 ? -MOST : 1)) return false;
+    *h = (header){ v[0], v[1], v[2], v[3], v[4], v[5] < 0 ? -v[5] : v[5], v[6], v[5] > 0 };
+    return h->dim % h->heads == 0 && h->heads % h->kv_heads == 0 && h->dim / h->heads % 2 == 0;
+}
+
+/* ---- tensors in file order --------------------------------------------------------------------------------------- */
+
+typedef struct part {
+    const char *name;  /* NULL: not a tensor (rotary table) */
+    int64_t in, out;   /* out 0: a vector */
+    int copies;
+    bool per_layer;    /* the name stands behind "blk.N." */
+} part;
+
+enum { PARTS = 14 };
+
+static void list_parts(const header *h, part p[PARTS])
+{
+    const int64_t d = h->dim, f = h->hidden, half = h->dim / h->heads / 2, kv = d / h->heads * h->kv_heads;
+    const int L = h->layers;
+    int n = 0;
+    p[n++] = (part){ "token_embd.weight", d, h->vocab, 1, false };
+    p[n++] = (part){ "attn_norm.weight", d, 0, L, true };
+    p[n++] = (part){ "attn_q.weight", d, d, L, true };
+    p[n++] = (part){ "attn_k.weight", d, kv, L, true };
+    p[n++] = (part){ "attn_v.weight", d, kv, L, true };
+    p[n++] = (part){ "attn_output.weight", d, d, L, true };
+    p[n++] = (part){ "ffn_norm.weight", d, 0, L, true };
+    p[n++] = (part){ "ffn_gate.weight", d, f, L, true };
+    p[n++] = (part){ "ffn_down.weight", f, d, L, true };
+    p[n++] = (part){ "ffn_up.weight", d, f, L, true };
+    p[n++] = (part){ "output_norm.weight", d, 0, 1, false };
+    p[n++] = (part){ NULL, half, h->context, 1, false }; /* cosines */
+    p[n++] = (part){ NULL, half, h->context, 1, false }; /* sines */
+    p[n++] = (part){ "output.weight", d, h->vocab, h->tied ? 0 : 1, false };
+    wg_assert(n == PARTS);
+}
+
+static bool part_bytes(const part *p, size_t *one, size_t *all)
+{
+    return wg_size_mul((size_t)p->in, p->out ? (size_t)p->out : 1, one) && wg_size_mul(*one, sizeof(float), one) &&
+           wg_size_mul(*one, (size_t)p->copies, all);
+}
+
+bool wg_llama2c_fits(const uint8_t *base, size_t bytes)
+{
+    header h;
+    part p[PARTS];
+    size_t total = HEADER_BYTES, one, all;
+    if (!read_header(base, bytes, &h)) return false;
+    list_parts(&h, p);
+    for (int i = 0; i < PARTS; i++)
+        if (!part_bytes(&p[i], &one, &all) || !wg_size_add(total, all, &total)) return false;
+    return total == bytes;
+}
+
+/* The size was checked, so everything below lies inside the file. */
+static wg_status add_tensors(wg_weights *w, const header *h, wg_error *err)
+{
+    part p[PARTS];
+    size_t at = HEADER_BYTES, one = 0, all = 0;
+    list_parts(h, p);
+    for (int i = 0; i < PARTS; i++) {
+        (void)part_bytes(&p[i], &one, &all);
+        for (int c = 0; c < p[i].copies; c++, at += one) {
+            if (!p[i].name) continue;
+            char name[64];
+            if (p[i].per_layer) snprintf(name, sizeof name, "blk.%d.%s", c, p[i].name);
+            else snprintf(name, sizeof name, "%s", p[i].name);
+            wg_tensor *t = wg_weights_add_tensor(w, wg_strdup(name));
+            if (!t) return wg_nomem(err, sizeof *t, "the tensor list");
+            t->type = WG_F32;
+            t->n_dims = p[i].out ? 2 : 1;
+            t->dim[0] = p[i].in;
+            t->dim[1] = p[i].out ? p[i].out : 1;
+            t->bytes = one;
+            t->data = w->base + at;
+        }
+    }
+    return WG_OK;
+}
+
+/* ---- metadata a GGUF file would have ------------------------------------------------------------------------------ */
+
+enum { BLOB = 512 };
+
+static wg_status add_value(wg_weights *w, size_t *fill, const char *key, int type, const void *value, size_t n, wg_error *err)
+{
+    wg_assert(*fill + n <= BLOB);
+    wg_meta *m = wg_weights_add_meta(w, wg_strdup(key));
+    if (!m) return wg_nomem(err, sizeof *m, "metadata");
+    memcpy(w->blob + *fill, value, n);
+    m->type = type;
+    m->value = w->blob + *fill;
+    m->bytes = n;
+    *fill += n;
+    return WG_OK;
+}
+
+static wg_status add_metadata(wg_weights *w, const header *h, wg_error *err)
+{
+    const struct { const char *key; int type; uint32_t u; float f; } row[] = {
+        { "general.file_type", GGUF_U32, 0, 0 },
+        { "llama.context_length", GGUF_U32, (uint32_t)h->context, 0 },
+        { "llama.embedding_length", GGUF_U32, (uint32_t)h->dim, 0 },
+        { "llama.block_count", GGUF_U32, (uint32_t)h->layers, 0 },
+        { "llama.feed_forward_length", GGUF_U32, (uint32_t)h->hidden, 0 },
+        { "llama.attention.head_count", GGUF_U32, (uint32_t)h->heads, 0 },
+        { "llama.attention.head_count_kv", GGUF_U32, (uint32_t)h->kv_heads, 0 },
+        { "llama.attention.layer_norm_rms_epsilon", GGUF_F32, 0, 1e-5f },
+        { "llama.rope.dimension_count", GGUF_U32, (uint32_t)(h->dim / h->heads), 0 },
+        { "llama.rope.freq_base", GGUF_F32, 0, 10000.0f },
+        { "llama.vocab_size", GGUF_U32, (uint32_t)h->vocab, 0 },
+    };
+    const char *slash = strrchr(w->path, '/'), *name = slash ? slash + 1 : w->path;
+    size_t fill = 0, n = strcspn(name, ".");
+    if (n > 63) n = 63;
+    w->blob = wg_alloc(BLOB, 1);
+    if (!w->blob) return wg_nomem(err, BLOB, "metadata");
+    WG_TRY(add_value(w, &fill, "general.architecture", GGUF_STRING, "llama", 5, err));
+    WG_TRY(add_value(w, &fill, "general.name", GGUF_STRING, name, n, err));
+    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++)
+        WG_TRY(add_value(w, &fill, row[i].key, row[i].type, row[i].type == GGUF_F32 ? (const void *)&row[i].f : &row[i].u, 4, err));
+    return WG_OK;
+}
+
+wg_status wg_llama2c_read(wg_weights *w, wg_error *err)
+{
+    header h;
+    const bool ok = read_header(w->base, w->bytes, &h);
+    wg_assert(ok); /* wg_llama2c_fits said so */
+    snprintf(w->format, sizeof w->format, "llama2.c v0");
+    WG_TRY(add_metadata(w, &h, err));
+    return add_tensors(w, &h, err);
+}

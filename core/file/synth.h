@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT
+ * Models with random weights, for tests and benchmarks: real shapes without a download. Weights come from addressed
+ * randomness, so a file depends on (shape, type, seed) only. The vocabulary is byte-level and complete: any text encodes,
+ * any token decodes. */
+#ifndef WG_CORE_FILE_SYNTH_H
+#define WG_CORE_FILE_SYNTH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/base/error.h"
+
+/* A transformer's shape. Any positive sizes: heads a multiple of kv_heads, head_dim even, vocab >= 259 (256 bytes and
+ * <unk>, <s>, </s>). Zero means the usual value where one is given. */
+typedef struct wg_synth_shape {
+    const char *name;      /* "tinyllama-1.1b"; NULL: "synthetic" */
+    const char *arch;      /* "llama", "qwen2" (llama with q, k, v biases) or "gpt2"; NULL: "llama" */
+    int layers, dim, heads;
+    int kv_heads;          /* 0: heads */
+    int head_dim;          /* 0: dim / heads */
+    int hidden, vocab, context;
+    double rope_base;      /* 0: 10000 */
+    bool tied;             /* the head is the embedding: no output.weight */
+} wg_synth_shape;
+
+/* The named shapes, ending with a row whose name is NULL. */
+const wg_synth_shape *wg_synth_shapes(void);
+
+/* Writes a GGUF file. type: of the matrices (f32 f16 bf16 q8_0); norms and biases are f32,
+ * and a matrix whose rows do not fit the type's block is f16. Matrices have standard deviation 1/sqrt(inputs), embeddings
+ * 1, norms lie around 1: logits are of order 1 at any depth. Errors: EINVAL (the field, what was expected), EIO, ENOMEM. */
+wg_status wg_synth_write(const wg_synth_shape *shape, int type, uint64_t seed, const char *out, wg_error *err);
+
+/* The same for a named shape; EINVAL lists the names. */
+wg_status wg_synth(const char *like, int type, uint64_t seed, const char *out, wg_error *err);
+
+#endif

@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: MIT
+ * Opening a weights file of any format, finding tensors and metadata in it. */
+#include "core/file/weights.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/base/hash.h"
+#include "core/base/mem.h"
+#include "core/file/format.h"
+
+const uint8_t wg_gguf_value_size[GGUF_VALUES] = {
+    [GGUF_U8] = 1,  [GGUF_I8] = 1,  [GGUF_U16] = 2, [GGUF_I16] = 2, [GGUF_U32] = 4, [GGUF_I32] = 4,
+    [GGUF_F32] = 4, [GGUF_BOOL] = 1, [GGUF_U64] = 8, [GGUF_I64] = 8, [GGUF_F64] = 8,
+};
+
+/* ---- names ------------------------------------------------------------------------------------------------------- */
+
+static const char *name_at(const void *rows, size_t stride, int i) { return *(const char *const *)((const char *)rows + stride * (size_t)i); }
+
+static int names_find(const wg_names *t, const void *rows, size_t stride, const char *name)
+{
+    if (!t->slot) return -1;
+    for (size_t h = wg_hash64(WG_HASH_START, name, strlen(name));; h++) {
+        const int i = t->slot[h & t->mask];
+        if (i < 0 || strcmp(name_at(rows, stride, i), name) == 0) return i;
+    }
+}
+
+/* A table at most half full. *twice: the first row whose name an earlier row has, or -1. */
+static bool names_build(wg_names *t, const void *rows, size_t stride, int n, int *twice)
+{
+    size_t size = 8;
+    while (size < 2 * (size_t)n) size *= 2;
+    *twice = -1;
+    t->mask = size - 1;
+    t->slot = wg_alloc(size, sizeof *t->slot);
+    if (!t->slot) return false;
+    memset(t->slot, 0xFF, size * sizeof *t->slot);
+    for (int i = 0; i < n && *twice < 0; i++) {
+        const char *name = name_at(rows, stride, i);
+        size_t h = wg_hash64(WG_HASH_START, name, strlen(name));
+        for (; t->slot[h & t->mask] >= 0; h++)
+            if (strcmp(name_at(rows, stride, t->slot[h & t->mask]), name) == 0) *twice = i;
+        t->slot[h & t->mask] = i;
+    }
+    return true;
+}
+
+wg_status wg_weights_index(wg_weights *w, wg_error *err)
+{
+    int twice;
+    if (!names_build(&w->meta_names, w->meta, sizeof *w->meta, w->n_meta, &twice))
+        return wg_nomem(err, (size_t)w->n_meta * sizeof(int32_t), "the index of metadata keys");
+    if (twice >= 0)
+        return wg_fail(err, WG_EFORMAT, "%s: %s metadata: key '%s' occurs twice (entry %d of %d repeats it); the file is damaged or "
+                       "was written by a faulty tool: convert or download it again", w->path, w->format, w->meta[twice].key,
+                       twice + 1, w->n_meta);
+    if (!names_build(&w->tensor_names, w->tensor, sizeof *w->tensor, w->n_tensors, &twice))
+        return wg_nomem(err, (size_t)w->n_tensors * sizeof(int32_t), "the index of tensor names");
+    if (twice >= 0)
+        return wg_fail(err, WG_EFORMAT, "%s: %s tensor list: tensor '%s' occurs twice (entry %d of %d repeats it); the file is "
+                       "damaged or was written by a faulty tool: convert or download it again", w->path, w->format,
+                       w->tensor[twice].name, twice + 1, w->n_tensors);
+    return WG_OK;
+}
+
+/* ---- growing tables: by what was read, never by what a file claims ------------------------------------------------ */
+
+static void *grown(void *rows, size_t *room, int n, size_t stride)
+{
+    if ((size_t)n < *room) return rows;
+    const size_t more = *room ? *room * 2 : 16;
+    void *p = n < INT32_MAX / 4 ? wg_realloc(rows, more, stride) : NULL;
+    if (p) *room = more;
+    return p;
+}
+
+wg_meta *wg_weights_add_meta(wg_weights *w, char *name)
+{
+    wg_meta *rows = name ? grown(w->meta, &w->room_meta, w->n_meta, sizeof *w->meta) : NULL;
+    if (!rows) {
+        wg_free(name);
+        return NULL;
+    }
+    w->meta = rows;
+    wg_meta *m = &rows[w->n_meta++];
+    *m = (wg_meta){ .key = name, .element = -1, .count = 1 };
+    return m;
+}
+
+wg_tensor *wg_weights_add_tensor(wg_weights *w, char *name)
+{
+    wg_tensor *rows = name ? grown(w->tensor, &w->room_tensors, w->n_tensors, sizeof *w->tensor) : NULL;
+    if (!rows) {
+        wg_free(name);
+        return NULL;
+    }
+    w->tensor = rows;
+    wg_tensor *t = &rows[w->n_tensors++];
+    *t = (wg_tensor){ .name = name, .dim = { 1, 1, 1, 1 } };
+    return t;
+}
+
+/* ---- opening and closing ----------------------------------------------------------------------------------------- */
+
+static wg_status refuse_unknown(const wg_weights *w, wg_error *err)
+{
+    char hex[3 * 16 + 1] = "";
+    for (size_t i = 0; i < 16 && i < w->bytes; i++) snprintf(hex + 3 * i, 4, " %02x", w->base[i]);
+    return wg_fail(err, WG_EFORMAT, "%s: not a weights file I know (%zu bytes, beginning%s); tried GGUF (begins \"GGUF\"), llama2.c v0 "
+                   "(size must follow from its seven header numbers), safetensors and torch archives; convert the model to GGUF",
+                   w->path, w->bytes, w->bytes ? hex : " with nothing");
+}
+
+/* The first bytes decide. Formats that are known but not read are refused by name. */
+static wg_status read_format(wg_weights *w, wg_error *err)
+{
+    const uint8_t *b = w->base;
+    if (w->bytes >= 4 && memcmp(b, "GGUF", 4) == 0) return wg_gguf_read(w, err);
+    if (w->bytes >= 4 && memcmp(b, "\x34\x32\x6b\x61", 4) == 0)
+        return wg_fail(err, WG_EUNSUPPORTED, "%s: a llama2.c file of version 1 or 2; only version 0 is read: export with --version 0, "
+                       "or convert to GGUF", w->path);
+    uint64_t n = 0;
+    if (w->bytes >= 9) memcpy(&n, b, sizeof n);
+    if (w->bytes >= 9 && n >= 2 && n <= 100000000 && n < w->bytes - 8 && b[8] == '{')
+        return wg_fail(err, WG_EUNSUPPORTED, "%s: a safetensors file; this format is not read yet: convert the model to GGUF", w->path);
+    if (w->bytes >= 4 && memcmp(b, "PK\x03\x04", 4) == 0)
+        return wg_fail(err, WG_EUNSUPPORTED, "%s: a torch archive, which is a program as much as data; convert the model to GGUF",
+                       w->path);
+    if (wg_llama2c_fits(b, w->bytes)) return wg_llama2c_read(w, err);
+    return refuse_unknown(w, err);
+}
+
+static wg_status open_bytes(wg_weights **out, wg_weights *w, wg_error *err)
+{
+    wg_status s = read_format(w, err);
+    if (s == WG_OK) s = wg_weights_index(w, err);
+    if (s != WG_OK) {
+        wg_weights_close(w);
+        return s;
+    }
+    *out = w;
+    return WG_OK;
+}
+
+static wg_weights *weights_new(const char *path)
+{
+    wg_weights *w = wg_calloc(1, sizeof *w);
+    if (w) w->path = wg_strdup(path);
+    if (w && w->path) return w;
+    wg_free(w);
+    return NULL;
+}
+
+static wg_status map(wg_weights *w, int fd, wg_error *err)
+{
+    struct stat sb;
+    if (fstat(fd, &sb) != 0) return wg_fail(err, WG_EIO, "%s: cannot read: %s", w->path, strerror(errno));
+    if (S_ISDIR(sb.st_mode))
+        return wg_fail(err, WG_EUNSUPPORTED, "%s: is a folder; give a GGUF file (convert a Hugging Face folder to GGUF first)", w->path);
+    if (!S_ISREG(sb.st_mode))
+        return wg_fail(err, WG_EIO, "%s: is not a regular file; weights are mapped into memory, so save them to disk first", w->path);
+    if (sb.st_size == 0) return wg_fail(err, WG_EFORMAT, "%s: the file is empty; download or convert it again", w->path);
+    void *p = mmap(NULL, (size_t)sb.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (p == MAP_FAILED) return wg_fail(err, WG_EIO, "%s: cannot map into memory: %s", w->path, strerror(errno));
+    w->base = p;
+    w->bytes = (size_t)sb.st_size;
+    w->mapped = true;
+    return WG_OK;
+}
+
+wg_status wg_weights_open(wg_weights **out, const char *path, wg_error *err)
+{
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) {
+        if (errno == ENOENT) return wg_fail(err, WG_ENOENT, "%s: there is no such file", path);
+        return wg_fail(err, WG_EIO, "%s: cannot open: %s", path, strerror(errno));
+    }
+    wg_weights *w = weights_new(path);
+    const wg_status s = w ? map(w, fd, err) : wg_nomem(err, sizeof *w, "a weights file");
+    close(fd);
+    if (s != WG_OK) {
+        wg_weights_close(w);
+        return s;
+    }
+    return open_bytes(out, w, err);
+}
+
+wg_status wg_weights_open_memory(wg_weights **out, const char *name, const void *bytes, size_t n, wg_error *err)
+{
+    wg_weights *w = weights_new(name);
+    if (!w) return wg_nomem(err, sizeof *w, "a weights file");
+    w->base = bytes;
+    w->bytes = n;
+    return open_bytes(out, w, err);
+}
+
+void wg_weights_close(wg_weights *w)
+{
+    if (!w) return;
+    for (int i = 0; i < w->n_meta; i++) {
+        wg_free((char *)w->meta[i].key);
+        wg_free(w->meta[i].start);
+    }
+    for (int i = 0; i < w->n_tensors; i++) wg_free((char *)w->tensor[i].name);
+    wg_free(w->meta);
+    wg_free(w->tensor);
+    wg_free(w->meta_names.slot);
+    wg_free(w->tensor_names.slot);
+    wg_free(w->blob);
+    if (w->mapped) munmap((void *)w->base, w->bytes);
+    wg_free(w->path);
+    wg_free(w);
+}
+
+const char *wg_weights_path(const wg_weights *w) { return w->path; }
+const char *wg_weights_format(const wg_weights *w) { return w->format; }
+size_t wg_weights_file_bytes(const wg_weights *w) { return w->bytes; }
+
+int wg_weights_count(const wg_weights *w) { return w->n_tensors; }
+const wg_tensor *wg_weights_at(const wg_weights *w, int i) { return i >= 0 && i < w->n_tensors ? &w->tensor[i] : NULL; }
+
+const wg_tensor *wg_weights_find(const wg_weights *w, const char *name)
+{
+    const int i = names_find(&w->tensor_names, w->tensor, sizeof *w->tensor, name);
+    return i < 0 ? NULL : &w->tensor[i];
+}
+
+void wg_weights_release(const wg_weights *w, const wg_tensor *t)
+{
+    if (!w->mapped) return;
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    const uintptr_t lo = ((uintptr_t)t->data + page - 1) & ~(page - 1), hi = ((uintptr_t)t->data + t->bytes) & ~(page - 1);
+    if (lo < hi) (void)madvise((void *)lo, hi - lo, MADV_DONTNEED); /* advice: a failure changes nothing */
+}
+
+/* ---- metadata ---------------------------------------------------------------------------------------------------- */
+
+static const wg_meta *meta_find(const wg_weights *w, const char *key)
+{
+    const int i = names_find(&w->meta_names, w->meta, sizeof *w->meta, key);
+    return i < 0 ? NULL : &w->meta[i];
+}
+
+static bool value_int(int type, const uint8_t *p, int64_t *out)
+{
+    union { uint64_t u; int64_t i; } v = { 0 };
+    if (type < 0 || type >= GGUF_VALUES) return false;
+    memcpy(&v, p, wg_gguf_value_size[type]);
+    switch (type) {
+    case GGUF_U8:
+    case GGUF_U16:
+    case GGUF_U32:
+    case GGUF_I64: break;
+    case GGUF_I8: v.i = (int8_t)v.u; break;
+    case GGUF_I16: v.i = (int16_t)v.u; break;
+    case GGUF_I32: v.i = (int32_t)v.u; break;
+    case GGUF_U64:
+        if (v.i < 0) return false;
+        break;
+    default: return false;
+    }
+    *out = v.i;
+    return true;
+}
+
+static bool value_float(int type, const uint8_t *p, double *out)
+{
+    float f;
+    int64_t i;
+    if (type == GGUF_F64) return memcpy(out, p, sizeof *out), true;
+    if (type == GGUF_F32) return memcpy(&f, p, sizeof f), *out = f, true;
+    if (!value_int(type, p, &i)) return false;
+    *out = (double)i;
+    return true;
+}
+
+bool wg_meta_int(const wg_weights *w, const char *key, int64_t *out)
+{
+    const wg_meta *m = meta_find(w, key);
+    return m && value_int(m->type, m->value, out);
+}
+
+bool wg_meta_float(const wg_weights *w, const char *key, double *out)
+{
+    const wg_meta *m = meta_find(w, key);
+    return m && value_float(m->type, m->value, out);
+}
+
+bool wg_meta_bool(const wg_weights *w, const char *key, bool *out)
+{
+    const wg_meta *m = meta_find(w, key);
+    if (!m || m->type != GGUF_BOOL) return false;
+    *out = *m->value != 0;
+    return true;
+}
+
+bool wg_meta_string(const wg_weights *w, const char *key, wg_text *out)
+{
+    const wg_meta *m = meta_find(w, key);
+    if (!m || m->type != GGUF_STRING) return false;
+    *out = (wg_text){ (const char *)m->value, m->bytes };
+    return true;
+}
+
+static wg_meta_kind kind_of(int type)
+{
+    switch (type) {
+    case GGUF_F32:
+    case GGUF_F64: return WG_META_FLOAT;
+    case GGUF_BOOL: return WG_META_BOOL;
+    case GGUF_STRING: return WG_META_STRING;
+    case GGUF_ARRAY: return WG_META_ARRAY;
+    default: return WG_META_INT;
+    }
+}
+
+int64_t wg_meta_array(const wg_weights *w, const char *key, wg_meta_kind *kind)
+{
+    const wg_meta *m = meta_find(w, key);
+    if (!m || m->type != GGUF_ARRAY) return -1;
+    if (kind) *kind = kind_of(m->element);
+    return (int64_t)m->count;
+}
+
+/* Element i of an array of fixed-size values, or NULL. */
+static const uint8_t *element_at(const wg_meta *m, int64_t i)
+{
+    if (!m || m->type != GGUF_ARRAY || i < 0 || (uint64_t)i >= m->count) return NULL;
+    return m->value + (size_t)i * wg_gguf_value_size[m->element];
+}
+
+bool wg_meta_array_int(const wg_weights *w, const char *key, int64_t i, int64_t *out)
+{
+    const wg_meta *m = meta_find(w, key);
+    const uint8_t *p = element_at(m, i);
+    return p && value_int(m->element, p, out);
+}
+
+bool wg_meta_array_float(const wg_weights *w, const char *key, int64_t i, double *out)
+{
+    const wg_meta *m = meta_find(w, key);
+    const uint8_t *p = element_at(m, i);
+    return p && value_float(m->element, p, out);
+}
+
+bool wg_meta_array_string(const wg_weights *w, const char *key, int64_t i, wg_text *out)
+{
+    const wg_meta *m = meta_find(w, key);
+    if (!element_at(m, i) || m->element != GGUF_STRING) return false;
+    uint64_t n;
+    const uint8_t *p = m->value + m->start[i];
+    memcpy(&n, p, sizeof n);
+    *out = (wg_text){ (const char *)p + sizeof n, (size_t)n };
+    return true;
+}
+
+int wg_meta_count(const wg_weights *w) { return w->n_meta; }
+const char *wg_meta_key(const wg_weights *w, int i) { return w->meta[i].key; }
+wg_meta_kind wg_meta_kind_of(const wg_weights *w, int i) { return kind_of(w->meta[i].type); }
