@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT
+ * Prompt lookup (Saxena 2023; METHODS A3): what followed the last few tokens when they last occurred in this sequence, prompt or
+ * output, is proposed again as a chain. The longest match wins, up to n_max tokens; among equals the most recent.
+ *
+ * The copy may run into itself, as in LZ77: after "a b a b" the continuation of the match is "a b", then "a b" again.
+ *
+ * There is no index: one backward scan compares one token per position, about 0.3 us per 1000 tokens, nothing beside a forward
+ * pass. So nothing is kept per sequence, and nothing can go stale. The draft is a function of the prefix (law FIXED); its q rows
+ * are point rows, so that acceptance is measured like any other drafter's. */
+#include "draft/draft.h"
+
+typedef struct ngram_options { int k, n_max, n_min; } ngram_options;
+
+typedef struct ngram_drafter {
+    wg_drafter base;
+    ngram_options opt;
+} ngram_drafter;
+
+static const wg_option options[] = {
+    WG_OPTION_INT(ngram_options, k, 8, 1, 63, "tokens per draft"),
+    WG_OPTION_INT(ngram_options, n_max, 3, 1, 64, "longest match looked for"),
+    WG_OPTION_INT(ngram_options, n_min, 1, 1, 64, "shortest match believed"),
+    WG_OPTION_END,
+};
+
+static wg_status open(wg_drafter *d, const wg_env *env, wg_error *err)
+{
+    const ngram_options *o = &((ngram_drafter *)d)->opt;
+    (void)env;
+    if (o->n_min > o->n_max)
+        return wg_fail(err, WG_ECONFIG, "drafter ngram: n_min=%d is longer than n_max=%d; no match could be found", o->n_min, o->n_max);
+    return WG_OK;
+}
+
+/* Where the best match of the last tokens ends, or -1. */
+static int match_end(const ngram_options *o, const int32_t *token, int n)
+{
+    int best = -1, longest = o->n_min - 1;
+    for (int end = n - 2; end >= 0 && longest < o->n_max; end--) {
+        if (token[end] != token[n - 1]) continue;
+        int m = 1;
+        while (m < o->n_max && m <= end && token[end - m] == token[n - 1 - m]) m++;
+        if (m > longest) {
+            longest = m;
+            best = end;
+        }
+    }
+    return best;
+}
+
+static void propose_one(const ngram_drafter *d, const wg_seq *s, wg_tree *t, wg_rows *q)
+{
+    const wg_tokenizer *tok = d->base.env->tokenizer;
+    wg_tree_reset(t, s->token[s->n - 1], WG_LAW_FIXED);
+    int k = d->opt.k, room = s->limit - s->n - 1; /* `next` takes the last place */
+    if (k > WG_TREE_MAX - 1) k = WG_TREE_MAX - 1;
+    if (k > room) k = room;
+    if (k <= 0) return;
+    const int end = match_end(&d->opt, s->token, s->n);
+    if (end < 0) return;
+    for (int i = 0, from = end + 1; i < k; i++, from++) {
+        const int32_t x = from < s->n ? s->token[from] : t->token[from - s->n + 1]; /* node 0 is token n - 1 */
+        const int row = wg_rows_push(q);
+        if (row >= 0) q->point[row] = x;
+        wg_tree_push(t, i, x, row);
+        if (tok && wg_tokenizer_is_eog(tok, x)) break; /* nothing after it could be emitted */
+    }
+}
+
+static wg_status propose(wg_drafter *d, wg_seq *const *seq, int n, wg_tree *out, wg_rows *q, wg_error *err)
+{
+    (void)err;
+    for (int i = 0; i < n; i++) propose_one((ngram_drafter *)d, seq[i], &out[i], q);
+    return WG_OK;
+}
+
+const wg_drafter_class wg_drafter_ngram = {
+    .name = "ngram",
+    .doc = "prompt lookup: repeats what followed the last tokens before",
+    .size = sizeof(ngram_drafter),
+    .options = options,
+    .options_at = offsetof(ngram_drafter, opt),
+    .laws = WG_LAW_FIXED,
+    .open = open,
+    .propose = propose,
+};
