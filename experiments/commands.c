@@ -22,7 +22,7 @@ const wg_command wg_commands[] = {
       "A random model of a known shape, for tests and speed measurements.", wg_cmd_synth },
     { "prove", "prove [--rule R|all] [--vocab V] [--depth D] [--cases N]",
       "Enumerates a verification rule's production code and compares its exact output law with the target's.", wg_cmd_prove },
-    { "bench", "bench round -m TARGET [-d DRAFT] [flags]", "Times plain decoding and speculative rounds, interleaved.", wg_cmd_bench },
+    { "bench", "bench forward | round -m MODEL [flags]", "Times forward passes, or plain decoding and speculative rounds, interleaved.", wg_cmd_bench },
     { "list", "list [drafters|verifiers|sampling|kernels|commands]", "Every drafter, rule, kernel level and option.", wg_cmd_list },
     { NULL, NULL, NULL, NULL },
 };

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: MIT
+ * wager bench: where the time goes.
+ *   forward  one pass of n rows at a context: ms, tokens/s, v(n) = T(n)/T(1), bytes and multiply-adds per second
+ *   round    plain decoding and speculative rounds of the same target, interleaved
+ * Medians of repeats in which the arms alternate; nothing here is asserted anywhere. */
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/clock.h"
+#include "core/base/mem.h"
+#include "experiments/cli.h"
+#include "experiments/commands.h"
+#include "experiments/parts.h"
+#include "experiments/target.h"
+
+enum { ROWS_MAX = 512, LIST_MAX = 16, REPEATS_MAX = 101 };
+
+typedef struct bench {
+    const char *model, *draft_model, *draft, *rule, *rows, *context;
+    long threads, repeats, n, seed;
+    double temperature;
+    bool json;
+} bench;
+
+static int by_value(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double median(double *v, int n)
+{
+    qsort(v, (size_t)n, sizeof *v, by_value);
+    return n % 2 ? v[n / 2] : (v[n / 2 - 1] + v[n / 2]) / 2;
+}
+
+static wg_status parse_numbers(const char *flag, const char *text, int min, int max, int *out, int *n, wg_error *err)
+{
+    for (*n = 0; *n < LIST_MAX;) {
+        char *end;
+        const long v = strtol(text, &end, 10);
+        if (end == text || v < min || v > max || (*end && *end != ','))
+            return wg_fail(err, WG_EINVAL, "--%s: expected numbers %d..%d with commas between, found '%s'", flag, min, max, text);
+        out[(*n)++] = (int)v;
+        if (!*end) return WG_OK;
+        text = end + 1;
+    }
+    return wg_fail(err, WG_EINVAL, "--%s: more than %d numbers", flag, LIST_MAX);
+}
+
+/* ---- forward */
+
+typedef struct pass {
+    wg_target *target;
+    wg_kv *kv;
+    wg_kv_seq *seq;
+    wg_batch batch;
+    float *logits;
+    int32_t token[ROWS_MAX];
+} pass;
+
+static wg_status pass_open(pass *p, wg_target *t, int context, wg_error *err)
+{
+    p->target = t;
+    const int slots = context + ROWS_MAX;
+    for (int i = 0; i < ROWS_MAX; i++) p->token[i] = (i * 31 + 7) % t->lm->vocab;
+    WG_TRY(wg_kv_open(&p->kv, 16, slots / 16 + 2, slots, err));
+    WG_TRY(wg_lm_attach(t->lm, p->kv, err));
+    WG_TRY(wg_kv_seq_open(p->kv, &p->seq, err));
+    WG_TRY(wg_batch_open(&p->batch, ROWS_MAX, err));
+    if (!(p->logits = wg_alloc((size_t)ROWS_MAX * (size_t)t->lm->vocab, sizeof *p->logits)))
+        return wg_nomem(err, (size_t)ROWS_MAX * (size_t)t->lm->vocab * sizeof *p->logits, "logits");
+    return WG_OK;
+}
+
+static void pass_close(pass *p)
+{
+    wg_free(p->logits);
+    wg_batch_close(&p->batch);
+    wg_kv_seq_close(p->seq);
+    wg_kv_close(p->kv);
+}
+
+/* One pass of a chain of n rows after what is committed; logits of the last `logits` rows. */
+static wg_status pass_run(pass *p, int n, int logits, double *seconds, wg_error *err)
+{
+    WG_TRY(wg_kv_reserve(p->seq, n, err));
+    wg_batch_clear(&p->batch);
+    wg_batch_chain(&p->batch, p->seq, wg_kv_len(p->seq), p->token, n, logits);
+    const double start = wg_clock_now();
+    WG_TRY(wg_lm_forward(p->target->lm, &p->batch, p->logits, err));
+    *seconds = wg_clock_now() - start;
+    return WG_OK;
+}
+
+static wg_status fill_context(pass *p, int context, wg_error *err)
+{
+    double unused;
+    while (wg_kv_len(p->seq) < context) {
+        const int left = context - wg_kv_len(p->seq), n = left < 256 ? left : 256;
+        WG_TRY(pass_run(p, n, 0, &unused, err));
+        wg_kv_commit_chain(p->seq, n);
+    }
+    return WG_OK;
+}
+
+static void print_forward(const bench *b, const wg_target *t, int rows, int context, double s, double s1)
+{
+    const double bytes = (double)wg_model_bytes(t->model), macs = (double)wg_arch_parameters(wg_model_arch(t->model)) * rows;
+    if (b->json) {
+        json_t *o = json_pack("{s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:i}", "rows", rows, "context", context, "ms", s * 1e3, "tok_s", rows / s,
+                              "v", s / s1, "gb_s", bytes / s / 1e9, "gmac_s", macs / s / 1e9, "threads", wg_pool_threads(t->pool));
+        json_dumpf(o, stdout, JSON_SORT_KEYS | JSON_COMPACT);
+        putchar('\n');
+        json_decref(o);
+        return;
+    }
+    printf("%6d %8d %10.3f %10.1f %7.2f %8.1f %8.1f\n", rows, context, s * 1e3, rows / s, s / s1, bytes / s / 1e9, macs / s / 1e9);
+}
+
+static wg_status bench_context(const bench *b, pass *p, const int *rows, int n_rows, int context, wg_error *err)
+{
+    double s[LIST_MAX][REPEATS_MAX], one[REPEATS_MAX], ignored;
+    WG_TRY(fill_context(p, context, err));
+    for (int r = -1; r < b->repeats; r++) { /* the first round warms up */
+        WG_TRY(pass_run(p, 1, 1, r < 0 ? &ignored : &one[r], err));
+        wg_kv_rollback(p->seq);
+        for (int i = 0; i < n_rows; i++) {
+            WG_TRY(pass_run(p, rows[i], rows[i] > 64 ? 1 : rows[i], r < 0 ? &ignored : &s[i][r], err));
+            wg_kv_rollback(p->seq);
+        }
+    }
+    const double s1 = median(one, (int)b->repeats);
+    for (int i = 0; i < n_rows; i++) print_forward(b, p->target, rows[i], context, median(s[i], (int)b->repeats), s1);
+    return WG_OK;
+}
+
+static wg_status bench_forward(const bench *b, wg_target *t, wg_error *err)
+{
+    int rows[LIST_MAX], context[LIST_MAX], n_rows, n_context;
+    WG_TRY(parse_numbers("rows", b->rows, 1, ROWS_MAX, rows, &n_rows, err));
+    WG_TRY(parse_numbers("context", b->context, 0, t->lm->context - 1, context, &n_context, err));
+    if (!b->json) printf("  rows  context         ms      tok/s       v     GB/s   GMAC/s\n");
+    for (int i = 0; i < n_context; i++) {
+        int fit = 0; /* rows past the context are left out, and said so */
+        while (fit < n_rows && context[i] + rows[fit] <= t->lm->context) fit++;
+        if (fit < n_rows) fprintf(stderr, "wager bench: rows from %d on do not fit the context of %d and are left out\n", rows[fit], t->lm->context);
+        pass p = { 0 };
+        wg_status s = pass_open(&p, t, context[i], err);
+        if (!s) s = bench_context(b, &p, rows, fit, context[i], err);
+        pass_close(&p);
+        WG_TRY(s);
+    }
+    return WG_OK;
+}
+
+/* ---- round */
+
+typedef struct arm {
+    wg_engine *engine;
+    double seconds[REPEATS_MAX];
+    long passes, emitted, accepted, drafted;
+} arm;
+
+static wg_status arm_run(const bench *b, arm *a, int32_t root, int repeat, wg_error *err)
+{
+    wg_seq *s;
+    WG_TRY(wg_seq_open(a->engine, &s, (uint32_t)(repeat < 0 ? 0 : repeat), &root, 1, (int)b->n, err));
+    wg_status status = WG_OK;
+    const double start = wg_clock_now();
+    while (!status && s->finish == WG_RUNNING) status = wg_engine_step(a->engine, &s, 1, err);
+    if (repeat >= 0) {
+        a->seconds[repeat] = (wg_clock_now() - start) / (double)s->counts.emitted;
+        a->passes += s->counts.passes;
+        a->emitted += s->counts.emitted;
+        a->accepted += s->counts.accepted;
+        a->drafted += s->counts.drafted;
+    }
+    wg_seq_close(a->engine, s);
+    return status;
+}
+
+static void print_arm(const bench *b, arm *a, const char *name, double plain)
+{
+    const double per_token = median(a->seconds, (int)b->repeats), tau = (double)a->emitted / (double)a->passes;
+    const wg_phases *ph = &a->engine->phases;
+    const double rounds = (double)a->passes * (double)(b->repeats + 1) / (double)b->repeats; /* the warm-up counts in the phases */
+    if (b->json) {
+        json_t *o = json_pack("{s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "arm", name, "tok_s", 1 / per_token, "tau", tau, "round_ms",
+                              per_token * tau * 1e3, "speedup", plain / per_token, "draft_ms", ph->draft / rounds * 1e3, "verify_ms",
+                              ph->verify / rounds * 1e3, "accept_ms", ph->accept / rounds * 1e3, "kv_ms", ph->kv / rounds * 1e3);
+        json_dumpf(o, stdout, JSON_SORT_KEYS | JSON_COMPACT);
+        putchar('\n');
+        json_decref(o);
+        return;
+    }
+    printf("%-8s %10.1f %6.2f %9.4f %8.2f   %8.4f %8.4f %8.4f %8.4f\n", name, 1 / per_token, tau, per_token * tau * 1e3, plain / per_token,
+           ph->draft / rounds * 1e3, ph->verify / rounds * 1e3, ph->accept / rounds * 1e3, ph->kv / rounds * 1e3);
+}
+
+static wg_status arm_open(const bench *b, const wg_target *t, const wg_drafter_choice *draft, const char *rule, arm *a, wg_error *err)
+{
+    const wg_engine_options opt = { .max_batch = 1, .seed = (uint64_t)b->seed, .sampling = { .temperature = b->temperature, .top_p = 1 } };
+    wg_parts parts = wg_target_parts(t);
+    parts.drafter = draft->class;
+    parts.drafter_options = draft->options;
+    parts.rules = wg_program_plugins.verifiers;
+    WG_TRY(wg_find_verifier(&wg_program_plugins, rule, &parts.verifier, err));
+    return wg_engine_open(&a->engine, &parts, &opt, err);
+}
+
+static wg_status bench_round(const bench *b, wg_target *t, wg_error *err)
+{
+    wg_drafter_choice none = { 0 }, draft = { 0 };
+    arm plain = { 0 }, spec = { 0 };
+    const bool speculate = b->draft_model || b->draft;
+    const int32_t root = t->tokenizer && wg_tokenizer_bos(t->tokenizer) >= 0 ? wg_tokenizer_bos(t->tokenizer) : 1;
+    wg_status s = wg_choose_drafter("none", &none, err);
+    if (!s && speculate) s = b->draft_model ? wg_choose_draft_model(b->draft_model, &draft, err) : wg_choose_drafter(b->draft, &draft, err);
+    if (!s) s = arm_open(b, t, &none, "match", &plain, err);
+    if (!s && speculate) s = arm_open(b, t, &draft, b->rule, &spec, err);
+    for (int r = -1; !s && r < b->repeats; r++) {
+        s = arm_run(b, &plain, root, r, err);
+        if (!s && speculate) s = arm_run(b, &spec, root, r, err);
+    }
+    if (!s) {
+        double copy[REPEATS_MAX];
+        memcpy(copy, plain.seconds, sizeof copy);
+        const double base = median(copy, (int)b->repeats);
+        if (!b->json) printf("arm           tok/s    tau  ms/round speed-up   ms/round: draft   verify   accept       kv\n");
+        print_arm(b, &plain, "plain", base);
+        if (speculate) print_arm(b, &spec, draft.class->name, base);
+    }
+    wg_engine_close(plain.engine);
+    wg_engine_close(spec.engine);
+    wg_choice_close(&none);
+    wg_choice_close(&draft);
+    return s;
+}
+
+int wg_cmd_bench(int argc, char **argv)
+{
+    bench b = { .rule = "rejection", .rows = "1,2,4,8,16,32,64", .context = "0", .repeats = 7, .n = 128, .seed = 1, .temperature = 1 };
+    const char *what;
+    const wg_flag flags[] = {
+        { "model", 'm', WG_FLAG_STRING, &b.model, "FILE", "the target model", 0, 0 },
+        { "rows", 0, WG_FLAG_STRING, &b.rows, "1,8,16", "forward: rows of a pass", 0, 0 },
+        { "context", 0, WG_FLAG_STRING, &b.context, "0,1024", "forward: tokens before them", 0, 0 },
+        { "draft-model", 'd', WG_FLAG_STRING, &b.draft_model, "FILE", "round: a draft model", 0, 0 },
+        { "draft", 0, WG_FLAG_STRING, &b.draft, "KIND[:k=v,...]", "round: a drafter and its options", 0, 0 },
+        { "rule", 0, WG_FLAG_STRING, &b.rule, "R", "round: verification rule", 0, 0 },
+        { "temp", 't', WG_FLAG_FLOAT, &b.temperature, "T", "round: temperature", 0, 100 },
+        { "n", 'n', WG_FLAG_INT, &b.n, "N", "round: tokens of a repeat", 2, 1e6 },
+        { "seed", 0, WG_FLAG_INT, &b.seed, "S", "round: seed", 0, 0 },
+        { "repeats", 0, WG_FLAG_INT, &b.repeats, "N", "medians are over these", 1, REPEATS_MAX },
+        { "threads", 0, WG_FLAG_INT, &b.threads, "N", "0: all cores", 0, 256 },
+        { "json", 0, WG_FLAG_BOOL, &b.json, NULL, "one JSON object a line", 0, 0 },
+        { 0 },
+    };
+    const int done = wg_cli_parse("bench", flags, argc, argv, &what, 1, 1);
+    if (done >= 0) return done;
+    const bool forward = !strcmp(what, "forward");
+    if (!forward && strcmp(what, "round")) {
+        fprintf(stderr, "wager bench: there is no benchmark '%s'; there are: forward, round\n", what);
+        return WG_EXIT_USAGE;
+    }
+    if (!b.model) {
+        fputs("wager bench: -m FILE is missing: the model to time (wager synth makes one of any shape)\n", stderr);
+        return WG_EXIT_USAGE;
+    }
+    wg_target *t = NULL;
+    wg_error err;
+    const wg_target_options want = { .threads = (int)b.threads, .model = { .kv_type = WG_F16 } };
+    wg_status s = wg_target_open(&t, b.model, &want, &err);
+    if (!s) s = forward ? bench_forward(&b, t, &err) : bench_round(&b, t, &err);
+    wg_target_close(t);
+    return s ? wg_cli_fail(&err) : WG_EXIT_OK;
+}
