@@ -66,13 +66,14 @@ wg_status wg_fail_in(wg_error *err, wg_status code, const char *fmt, ...)
     memcpy(old, err->text, sizeof old);
     va_list ap;
     va_start(ap, fmt);
-    int n = vsnprintf(err->text, sizeof err->text, fmt, ap);
+    if (vsnprintf(err->text, sizeof err->text, fmt, ap) < 0) err->text[0] = '\0';
     va_end(ap);
-    if (n < 0) n = 0;
-    size_t at = (size_t)n < sizeof err->text ? (size_t)n : sizeof err->text - 1;
-    for (const char *part[] = { ": ", old }, **q = part; q < part + 2; q++)
-        for (const char *c = *q; *c && at + 1 < sizeof err->text; c++) err->text[at++] = *c;
-    err->text[at] = '\0';
+    const size_t at = strlen(err->text), room = sizeof err->text - 1 - at, len = strlen(old);
+    if (room > 2) {
+        memcpy(err->text + at, ": ", 2);
+        memcpy(err->text + at + 2, old, len < room - 2 ? len : room - 2);
+        err->text[at + 2 + (len < room - 2 ? len : room - 2)] = '\0';
+    }
     trim_cut(err->text, sizeof err->text);
     return err->code;
 }

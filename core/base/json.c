@@ -3,7 +3,6 @@
  * somebody asks. It runs on text that jansson has accepted, so it may trust the grammar, never the lengths. */
 #include "core/base/json.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -11,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/load.h"
 #include "core/base/mem.h"
 #include "core/base/number.h"
 #include "core/base/save.h"
@@ -59,43 +59,11 @@ wg_status wg_json_parse(wg_json **out, const char *name, const char *text, size_
     return parse_take(out, name, copy, n, err);
 }
 
-/* Pipes have no length, so the buffer grows by what arrives. */
-static wg_status slurp(FILE *f, const char *path, char **text, size_t *n, wg_error *err)
-{
-    size_t size = 1 << 14, fill = 0;
-    char *buf = wg_alloc(size, 1);
-    if (!buf) return wg_nomem(err, size, "JSON text");
-    for (;;) {
-        fill += fread(buf + fill, 1, size - 1 - fill, f);
-        if (ferror(f)) {
-            wg_free(buf);
-            return wg_fail(err, WG_EIO, "%s: cannot read: %s", path, strerror(errno));
-        }
-        if (fill < size - 1) break;
-        char *more = size <= JSON_MAX ? wg_realloc(buf, size * 2, 1) : NULL;
-        if (!more) {
-            wg_free(buf);
-            return size <= JSON_MAX ? wg_nomem(err, size * 2, "JSON text")
-                                    : wg_fail(err, WG_EFORMAT, "%s: more than %d bytes of JSON", path, JSON_MAX);
-        }
-        buf = more;
-        size *= 2;
-    }
-    buf[fill] = '\0';
-    *text = buf;
-    *n = fill;
-    return WG_OK;
-}
-
 wg_status wg_json_open(wg_json **out, const char *path, wg_error *err)
 {
-    FILE *f = fopen(path, "rbe");
-    if (!f) return wg_fail(err, errno == ENOENT ? WG_ENOENT : WG_EIO, "%s: cannot open: %s", path, strerror(errno));
-    char *text = NULL;
-    size_t n = 0;
-    const wg_status s = slurp(f, path, &text, &n, err);
-    fclose(f);
-    if (s != WG_OK) return s;
+    char *text;
+    size_t n;
+    WG_TRY(wg_load(path, JSON_MAX, &text, &n, err));
     return parse_take(out, path, text, n, err);
 }
 

@@ -58,4 +58,8 @@ wg_status wg_gguf_read(wg_weights *w, wg_error *err);
 bool wg_llama2c_fits(const uint8_t *base, size_t bytes); /* the size formula holds exactly */
 wg_status wg_llama2c_read(wg_weights *w, wg_error *err);
 
+/* Sets tokenizer.ggml.* of a GGUF file from a llama2.c tokenizer.bin of `vocab` tokens. EFORMAT names the token and byte. */
+struct wg_gguf_writer;
+wg_status wg_llama2c_tokenizer(struct wg_gguf_writer *g, const char *path, int64_t vocab, wg_error *err);
+
 #endif

@@ -193,6 +193,16 @@ void wg_gguf_add(wg_gguf_writer *g, const wg_tensor *t, wg_gguf_fill_fn *fill, v
     e->t.data = NULL;
 }
 
+uint32_t wg_gguf_file_type(int type)
+{
+    switch (type) {
+    case WG_F16: return 1;
+    case WG_Q8_0: return 7;
+    case WG_BF16: return 32;
+    default: return 0;
+    }
+}
+
 /* ---- the file ----------------------------------------------------------------------------------------------------- */
 
 wg_status wg_gguf_writer_open(wg_gguf_writer **out, const char *path, wg_error *err)

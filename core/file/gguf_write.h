@@ -25,6 +25,9 @@ typedef wg_status wg_gguf_fill_fn(void *user, const wg_tensor *t, void *dst, wg_
 /* Declares a tensor; name, type and dims of *t are copied, bytes are computed. The fill function is called in finish. */
 void wg_gguf_add(wg_gguf_writer *g, const wg_tensor *t, wg_gguf_fill_fn *fill, void *user);
 
+/* What general.file_type says about a file whose matrices are of this type (informative). */
+uint32_t wg_gguf_file_type(int type);
+
 /* Writes everything and closes the writer, also on failure (then nothing is left behind, not even the temporary file). */
 wg_status wg_gguf_writer_finish(wg_gguf_writer *g, wg_error *err);
 void wg_gguf_writer_abort(wg_gguf_writer *g); /* NULL is fine */

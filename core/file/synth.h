@@ -10,8 +10,8 @@
 
 #include "core/base/error.h"
 
-/* A transformer's shape. Any positive sizes: heads a multiple of kv_heads, head_dim even, vocab >= 259 (256 bytes and
- * <unk>, <s>, </s>). Zero means the usual value where one is given. */
+/* A transformer's shape. Any positive sizes: heads a multiple of kv_heads, head_dim even. A vocab below 259 (256 bytes and
+ * <unk>, <s>, </s>) gives a file without a tokenizer. Zero means the usual value where one is given. */
 typedef struct wg_synth_shape {
     const char *name;      /* "tinyllama-1.1b"; NULL: "synthetic" */
     const char *arch;      /* "llama", "qwen2" (llama with q, k, v biases) or "gpt2"; NULL: "llama" */
@@ -26,9 +26,9 @@ typedef struct wg_synth_shape {
 /* The named shapes, ending with a row whose name is NULL. */
 const wg_synth_shape *wg_synth_shapes(void);
 
-/* Writes a GGUF file. type: of the matrices (f32 f16 bf16 q8_0); norms and biases are f32,
- * and a matrix whose rows do not fit the type's block is f16. Matrices have standard deviation 1/sqrt(inputs), embeddings
- * 1, norms lie around 1: logits are of order 1 at any depth. Errors: EINVAL (the field, what was expected), EIO, ENOMEM. */
+/* Writes a GGUF file. type: of the matrices (f32 f16 bf16 q8_0); norms, biases and learned positions are f32, and a matrix
+ * whose rows do not fit the type's block is f16. Matrices and embeddings have standard deviation 1/sqrt(row length), norms
+ * lie around 1: logits are of order 1 at any depth. Errors: EINVAL (the field, what was expected), EIO, ENOMEM. */
 wg_status wg_synth_write(const wg_synth_shape *shape, int type, uint64_t seed, const char *out, wg_error *err);
 
 /* The same for a named shape; EINVAL lists the names. */

@@ -123,7 +123,7 @@ static wg_status read_format(wg_weights *w, wg_error *err)
 {
     const uint8_t *b = w->base;
     if (w->bytes >= 4 && memcmp(b, "GGUF", 4) == 0) return wg_gguf_read(w, err);
-    if (w->bytes >= 4 && memcmp(b, "\x34\x32\x6b\x61", 4) == 0)
+    if (w->bytes >= 4 && memcmp(b, "24ka", 4) == 0)
         return wg_fail(err, WG_EUNSUPPORTED, "%s: a llama2.c file of version 1 or 2; only version 0 is read: export with --version 0, "
                        "or convert to GGUF", w->path);
     uint64_t n = 0;

@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: MIT
+ * Random models. Element e of a tensor comes from Philox at (seed; e / 2, hash of the tensor's name): a sum of four 16-bit
+ * uniforms, scaled once in f32, so that the bits need no math library and no order of computation. */
+#include "core/file/synth.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/base/hash.h"
+#include "core/base/mem.h"
+#include "core/base/pool.h"
+#include "core/file/gguf_write.h"
+#include "kernels/philox.h"
+
+enum { SIZE_MOST = 1 << 24, SPECIALS = 3, BYTES = 256, TOKEN_TEXT = 16 };
+
+static const wg_synth_shape shapes[] = {
+    { "llama-3.2-1b", "llama", 16, 2048, 32, 8, 64, 8192, 128256, 131072, 500000, true },
+    { "llama-3-8b", "llama", 32, 4096, 32, 8, 128, 14336, 128256, 8192, 500000, false },
+    { "tinyllama-1.1b", "llama", 22, 2048, 32, 4, 64, 5632, 32000, 2048, 10000, false },
+    { "qwen2.5-0.5b", "qwen2", 24, 896, 14, 2, 64, 4864, 151936, 32768, 1000000, true },
+    { "gpt2", "gpt2", 12, 768, 12, 12, 64, 3072, 50257, 1024, 0, true },
+    { "tiny", "llama", 2, 32, 2, 1, 16, 64, 512, 256, 10000, true },
+    { NULL, NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, false },
+};
+
+const wg_synth_shape *wg_synth_shapes(void) { return shapes; }
+
+/* ---- the tensors of a family -------------------------------------------------------------------------------------- */
+
+enum { LLAMA = 1, QWEN2 = 2, GPT2 = 4, GATED = LLAMA | QWEN2, ALL = GATED | GPT2 };
+typedef enum law { MATRIX, NORM, BIAS } law;
+
+/* Sizes by letter: d model, q queries, k keys (= values), a all three, f hidden, v vocabulary, c context. */
+typedef struct part {
+    const char *name;
+    int families;
+    law law;
+    char in, out;       /* out 0: a vector */
+} part;
+
+static const part head_parts[] = {
+    { "token_embd.weight", ALL, MATRIX, 'd', 'v' },
+    { "position_embd.weight", GPT2, MATRIX, 'd', 'c' },
+    { "output_norm.weight", ALL, NORM, 'd', 0 },
+    { "output_norm.bias", GPT2, BIAS, 'd', 0 },
+    { "output.weight", ALL, MATRIX, 'd', 'v' },
+};
+
+static const part layer_parts[] = {
+    { "attn_norm.weight", ALL, NORM, 'd', 0 },      { "attn_norm.bias", GPT2, BIAS, 'd', 0 },
+    { "attn_q.weight", GATED, MATRIX, 'd', 'q' },   { "attn_q.bias", QWEN2, BIAS, 'q', 0 },
+    { "attn_k.weight", GATED, MATRIX, 'd', 'k' },   { "attn_k.bias", QWEN2, BIAS, 'k', 0 },
+    { "attn_v.weight", GATED, MATRIX, 'd', 'k' },   { "attn_v.bias", QWEN2, BIAS, 'k', 0 },
+    { "attn_qkv.weight", GPT2, MATRIX, 'd', 'a' },  { "attn_qkv.bias", GPT2, BIAS, 'a', 0 },
+    { "attn_output.weight", ALL, MATRIX, 'q', 'd' }, { "attn_output.bias", GPT2, BIAS, 'd', 0 },
+    { "ffn_norm.weight", ALL, NORM, 'd', 0 },       { "ffn_norm.bias", GPT2, BIAS, 'd', 0 },
+    { "ffn_gate.weight", GATED, MATRIX, 'd', 'f' }, { "ffn_up.weight", ALL, MATRIX, 'd', 'f' },
+    { "ffn_up.bias", GPT2, BIAS, 'f', 0 },          { "ffn_down.weight", ALL, MATRIX, 'f', 'd' },
+    { "ffn_down.bias", GPT2, BIAS, 'd', 0 },
+};
+
+enum { HEAD_PARTS = (int)(sizeof head_parts / sizeof head_parts[0]), LAYER_PARTS = (int)(sizeof layer_parts / sizeof layer_parts[0]) };
+
+static int64_t size_of(const wg_synth_shape *s, char letter)
+{
+    const int64_t q = (int64_t)s->heads * s->head_dim, k = (int64_t)s->kv_heads * s->head_dim;
+    switch (letter) {
+    case 'd': return s->dim;
+    case 'q': return q;
+    case 'k': return k;
+    case 'a': return q + 2 * k;
+    case 'f': return s->hidden;
+    case 'v': return s->vocab;
+    case 'c': return s->context;
+    default: return 1;
+    }
+}
+
+static int family_of(const char *arch)
+{
+    return strcmp(arch, "llama") == 0 ? LLAMA : strcmp(arch, "qwen2") == 0 ? QWEN2 : strcmp(arch, "gpt2") == 0 ? GPT2 : 0;
+}
+
+/* ---- numbers ------------------------------------------------------------------------------------------------------ */
+
+typedef struct job {
+    uint64_t seed;
+    wg_pool *pool;
+    float *rows;         /* (threads, row_room) */
+    size_t row_room;
+    /* the tensor at hand */
+    const wg_tensor *t;
+    char *dst;
+    uint64_t hash;
+    float scale, shift;
+} job;
+
+/* Elements [e, e + n): approximately normal with deviation `scale` around `shift`, at most 3.5 deviations away. */
+static void draw(const job *j, uint64_t e, float *dst, size_t n)
+{
+    for (uint64_t block = e / 2; block <= (e + n - 1) / 2; block++) {
+        const wg_philox r = wg_philox_at(j->seed, (uint32_t)block, (uint32_t)(block >> 32), (uint32_t)j->hash, (uint32_t)(j->hash >> 32));
+        for (int lane = 0; lane < 2; lane++) {
+            const uint32_t a = r.v[2 * lane], b = r.v[2 * lane + 1];
+            const int32_t sum = (int32_t)((a & 0xFFFF) + (a >> 16) + (b & 0xFFFF) + (b >> 16)) - 2 * 0xFFFF;
+            const uint64_t i = 2 * block + (uint64_t)lane - e;
+            if (i < n) dst[i] = (float)sum * j->scale + j->shift;
+        }
+    }
+}
+
+static void draw_rows(void *arg, int thread, int threads)
+{
+    const job *j = arg;
+    const size_t k = (size_t)j->t->dim[0];
+    const int rows = (int)j->t->dim[1];
+    const size_t row_bytes = j->t->bytes / (size_t)rows;
+    float *row = j->rows + (size_t)thread * j->row_room;
+    int lo, hi;
+    wg_pool_share(rows, 1, thread, threads, &lo, &hi);
+    for (int r = lo; r < hi; r++) {
+        draw(j, (uint64_t)r * k, row, k);
+        (void)wg_row_from_f32(j->t->type, row, j->dst + (size_t)r * row_bytes, k);
+    }
+}
+
+static wg_status fill(void *user, const wg_tensor *t, void *dst, wg_error *err)
+{
+    (void)err;
+    job *j = user;
+    const size_t n = strlen(t->name);
+    const bool bias = strcmp(t->name + n - 4, "bias") == 0, norm = t->n_dims == 1 && !bias;
+    const double deviation = t->n_dims == 1 ? 0.1 : 1 / sqrt((double)t->dim[0]);
+    j->t = t;
+    j->dst = dst;
+    j->hash = wg_hash64(WG_HASH_START, t->name, n);
+    j->scale = (float)(deviation / (0x1p16 / sqrt(3))); /* four uniforms of width 2^16: variance 4/12 * 2^32 */
+    j->shift = norm ? 1 : 0;
+    wg_pool_run(j->pool, draw_rows, j);
+    return WG_OK;
+}
+
+static void add_part(wg_gguf_writer *g, const wg_synth_shape *s, int type, const part *p, int layer, job *j)
+{
+    char name[64];
+    if (!(p->families & family_of(s->arch))) return;
+    if (s->tied && strcmp(p->name, "output.weight") == 0) return;
+    if (layer < 0) snprintf(name, sizeof name, "%s", p->name);
+    else snprintf(name, sizeof name, "blk.%d.%s", layer, p->name);
+    wg_tensor t = { .name = name, .type = WG_F32, .n_dims = p->out ? 2 : 1, .dim = { size_of(s, p->in), size_of(s, p->out), 1, 1 } };
+    if (p->law == MATRIX && p->out != 'c') t.type = t.dim[0] % wg_type_get(type)->block == 0 ? type : WG_F16;
+    if ((size_t)t.dim[0] > j->row_room) j->row_room = (size_t)t.dim[0];
+    wg_gguf_add(g, &t, fill, j);
+}
+
+/* ---- the vocabulary ----------------------------------------------------------------------------------------------- */
+
+/* Token `id` as SPM writes it: <unk>, <s>, </s>, the bytes, then made-up words: first every syllable (100 of them), with a
+ * space in front, then every pair, every triple ... so that longer words are merges of shorter ones. */
+static size_t token_text(int id, char dst[TOKEN_TEXT])
+{
+    static const char *const special[SPECIALS] = { "<unk>", "<s>", "</s>" };
+    if (id < SPECIALS) return (size_t)snprintf(dst, TOKEN_TEXT, "%s", special[id]);
+    id -= SPECIALS;
+    if (id < BYTES) return (size_t)snprintf(dst, TOKEN_TEXT, "<0x%02X>", (unsigned)id);
+    id -= BYTES;
+    int syllables = 1, count = 100;
+    for (; id >= 2 * count; syllables++, count *= 100) id -= 2 * count;
+    size_t n = 0;
+    if (id >= count) {
+        memcpy(dst, "\xe2\x96\x81", 3);
+        n = 3;
+        id -= count;
+    }
+    for (int i = syllables; i > 0; i--, id /= 100) {
+        dst[n + 2 * (size_t)i - 2] = "bcdfghjklmnpqrstvwxz"[id % 100 / 5];
+        dst[n + 2 * (size_t)i - 1] = "aeiou"[id % 5];
+    }
+    return n + 2 * (size_t)syllables;
+}
+
+static wg_status set_vocabulary(wg_gguf_writer *g, int vocab, wg_error *err)
+{
+    const size_t n = (size_t)vocab;
+    char *bytes = wg_alloc(n, TOKEN_TEXT);
+    wg_text *text = wg_alloc(n, sizeof *text);
+    float *score = wg_alloc(n, sizeof *score);
+    int32_t *kind = wg_alloc(n, sizeof *kind);
+    wg_status s = bytes && text && score && kind ? WG_OK : wg_nomem(err, n * TOKEN_TEXT, "a vocabulary");
+    if (s == WG_OK) {
+        for (int i = 0; i < vocab; i++) {
+            char *p = bytes + (size_t)i * TOKEN_TEXT;
+            text[i] = (wg_text){ p, token_text(i, p) };
+            kind[i] = i == 0 ? 2 : i < SPECIALS ? 3 : i < SPECIALS + BYTES ? 6 : 1;
+            score[i] = kind[i] == 1 ? -(float)(i - SPECIALS - BYTES) : 0;
+        }
+        wg_gguf_set_string(g, "tokenizer.ggml.model", "llama", 5);
+        wg_gguf_set_strings(g, "tokenizer.ggml.tokens", text, n);
+        wg_gguf_set_f32s(g, "tokenizer.ggml.scores", score, n);
+        wg_gguf_set_i32s(g, "tokenizer.ggml.token_type", kind, n);
+        wg_gguf_set_u32(g, "tokenizer.ggml.bos_token_id", 1);
+        wg_gguf_set_u32(g, "tokenizer.ggml.eos_token_id", 2);
+        wg_gguf_set_u32(g, "tokenizer.ggml.unknown_token_id", 0);
+        wg_gguf_set_bool(g, "tokenizer.ggml.add_bos_token", true);
+        wg_gguf_set_bool(g, "tokenizer.ggml.add_space_prefix", true);
+    }
+    wg_free(bytes);
+    wg_free(text);
+    wg_free(score);
+    wg_free(kind);
+    return s;
+}
+
+/* ---- the file ----------------------------------------------------------------------------------------------------- */
+
+static void set_hyper(wg_gguf_writer *g, const wg_synth_shape *s, int type)
+{
+    char key[96];
+    const struct { const char *name; int v; int families; } row[] = {
+        { "vocab_size", s->vocab, ALL },
+        { "context_length", s->context, ALL },
+        { "embedding_length", s->dim, ALL },
+        { "block_count", s->layers, ALL },
+        { "feed_forward_length", s->hidden, ALL },
+        { "attention.head_count", s->heads, ALL },
+        { "attention.head_count_kv", s->kv_heads, ALL },
+        { "attention.key_length", s->head_dim, ALL },
+        { "attention.value_length", s->head_dim, ALL },
+        { "rope.dimension_count", s->head_dim, GATED },
+    };
+    const int family = family_of(s->arch);
+    wg_gguf_set_string(g, "general.architecture", s->arch, strlen(s->arch));
+    wg_gguf_set_string(g, "general.name", s->name, strlen(s->name));
+    wg_gguf_set_u32(g, "general.file_type", wg_gguf_file_type(type));
+    if (type == WG_Q8_0) wg_gguf_set_u32(g, "general.quantization_version", 2);
+    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
+        if (!(row[i].families & family)) continue;
+        snprintf(key, sizeof key, "%s.%s", s->arch, row[i].name);
+        wg_gguf_set_u32(g, key, (uint32_t)row[i].v);
+    }
+    snprintf(key, sizeof key, "%s.attention.layer_norm_%sepsilon", s->arch, family == GPT2 ? "" : "rms_");
+    wg_gguf_set_f32(g, key, 1e-5f);
+    if (family == GPT2) return;
+    snprintf(key, sizeof key, "%s.rope.freq_base", s->arch);
+    wg_gguf_set_f32(g, key, (float)s->rope_base);
+}
+
+/* Fills in the usual values and checks the rest. */
+static wg_status check_shape(const wg_synth_shape *in, wg_synth_shape *s, wg_error *err)
+{
+    *s = *in;
+    if (!s->name) s->name = "synthetic";
+    if (!s->arch) s->arch = "llama";
+    if (s->kv_heads == 0) s->kv_heads = s->heads;
+    if (s->head_dim == 0 && s->heads > 0) s->head_dim = s->dim / s->heads;
+    if (s->rope_base == 0) s->rope_base = 10000;
+    const struct { const char *name; int v; } size[] = {
+        { "layers", s->layers }, { "dim", s->dim }, { "heads", s->heads }, { "kv_heads", s->kv_heads }, { "head_dim", s->head_dim },
+        { "hidden", s->hidden }, { "vocab", s->vocab }, { "context", s->context },
+    };
+    for (size_t i = 0; i < sizeof size / sizeof size[0]; i++)
+        if (size[i].v < 1 || size[i].v > SIZE_MOST)
+            return wg_fail(err, WG_EINVAL, "synthetic shape: %s is %d; expected 1..%d", size[i].name, size[i].v, SIZE_MOST);
+    if (!family_of(s->arch)) return wg_fail(err, WG_EINVAL, "synthetic shape: arch is '%s'; expected llama, qwen2 or gpt2", s->arch);
+    if (s->heads % s->kv_heads != 0)
+        return wg_fail(err, WG_EINVAL, "synthetic shape: %d heads on %d key/value heads; expected a multiple", s->heads, s->kv_heads);
+    if (s->head_dim % 2 != 0) return wg_fail(err, WG_EINVAL, "synthetic shape: head_dim is %d; expected an even number", s->head_dim);
+    if (!(s->rope_base > 1)) return wg_fail(err, WG_EINVAL, "synthetic shape: rope_base is %g; expected more than 1", s->rope_base);
+    return WG_OK;
+}
+
+static wg_status write_model(wg_gguf_writer *g, const wg_synth_shape *s, int type, job *j, wg_error *err)
+{
+    set_hyper(g, s, type);
+    wg_status st = s->vocab >= SPECIALS + BYTES ? set_vocabulary(g, s->vocab, err) : WG_OK;
+    for (int i = 0; i < HEAD_PARTS - 1; i++) add_part(g, s, type, &head_parts[i], -1, j);
+    for (int l = 0; l < s->layers; l++)
+        for (int i = 0; i < LAYER_PARTS; i++) add_part(g, s, type, &layer_parts[i], l, j);
+    add_part(g, s, type, &head_parts[HEAD_PARTS - 1], -1, j);
+    if (st == WG_OK) {
+        j->rows = wg_alloc((size_t)wg_pool_threads(j->pool), j->row_room * sizeof *j->rows);
+        if (!j->rows) st = wg_nomem(err, j->row_room * sizeof *j->rows, "rows of weights");
+    }
+    if (st == WG_OK) return wg_gguf_writer_finish(g, err);
+    wg_gguf_writer_abort(g);
+    return st;
+}
+
+wg_status wg_synth_write(const wg_synth_shape *shape, int type, uint64_t seed, const char *out, wg_error *err)
+{
+    wg_synth_shape s;
+    WG_TRY(check_shape(shape, &s, err));
+    if (type != WG_F32 && type != WG_F16 && type != WG_BF16 && type != WG_Q8_0)
+        return wg_fail(err, WG_EINVAL, "cannot make weights of %s; expected f32, f16, bf16 or q8_0", wg_type_name(type));
+    job j = { .seed = seed };
+    wg_gguf_writer *g;
+    WG_TRY(wg_pool_open(&j.pool, 0, err));
+    wg_status st = wg_gguf_writer_open(&g, out, err);
+    if (st == WG_OK) st = write_model(g, &s, type, &j, err);
+    wg_free(j.rows);
+    wg_pool_close(j.pool);
+    return st;
+}
+
+wg_status wg_synth(const char *like, int type, uint64_t seed, const char *out, wg_error *err)
+{
+    char names[256] = "";
+    for (const wg_synth_shape *s = shapes; s->name; s++) {
+        if (strcmp(s->name, like) == 0) return wg_synth_write(s, type, seed, out, err);
+        const size_t at = strlen(names);
+        snprintf(names + at, sizeof names - at, "%s%s", at ? ", " : "", s->name);
+    }
+    return wg_fail(err, WG_EINVAL, "there is no shape '%s'; expected one of: %s", like, names);
+}
