@@ -20,7 +20,8 @@ typedef struct wg_sampler {
     wg_sampling sampling;
     const wg_ops *ops;
     int vocab;
-    int32_t *order; /* scratch for top-k and top-p */
+    int32_t *order; /* (vocab) scratch for top-k, top-p, min-p */
+    float *clean;   /* (vocab) logits whose NaN were replaced; used only when there are any */
 } wg_sampler;
 
 wg_status wg_sampler_open(wg_sampler *s, const wg_sampling *sampling, const wg_ops *ops, int vocab, wg_error *err);

@@ -36,8 +36,12 @@ typedef struct wg_seq {
     int last_nodes, last_height, last_emitted;
 } wg_seq;
 
+/* How deep a draft for this sequence may be: `next` takes the last place before the limit, so deeper nodes would be wasted. */
+static inline int wg_seq_room(const wg_seq *s) { return s->limit - s->n - 1; }
+
 /* Appends what the path emits: tokens of node[1..] and next; cuts after an end-of-generation token (is_eog may be NULL) and at the
- * limit; sets finish; advances the chance. Cannot fail: the room was checked when the sequence was opened. */
+ * limit; sets finish, counts, and `path` (after the cut: what the cache is to keep); advances the chance. Cannot fail: the
+ * room was made when the sequence was opened. A token past the cut is neither emitted nor accepted. */
 typedef bool wg_is_eog_fn(const void *user, int32_t token);
 void wg_seq_append(wg_seq *s, const wg_tree *tree, const wg_path *path, wg_is_eog_fn *is_eog, const void *user);
 

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT
+ * From names to parts. */
+#include "core/engine/build.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { NAMES = 64 };
+
+/* What every failure here says: the names there are and the nearest. */
+static wg_status unknown(const char *what, const char *name, const char *const *names, wg_error *err)
+{
+    char list[1024] = "";
+    int at = 0;
+    for (int i = 0; names[i] && at < (int)sizeof list; i++)
+        at += snprintf(list + at, sizeof list - (size_t)at, "%s%s", i ? ", " : "", names[i]);
+    const char *near = wg_nearest(name, names);
+    return wg_fail(err, WG_EINVAL, "unknown %s \"%s\"; expected one of: %s%s%s%s", what, name, list,
+                   near ? " (did you mean \"" : "", near ? near : "", near ? "\"?)" : "");
+}
+
+wg_status wg_find_drafter(const wg_plugins *p, const char *name, const wg_drafter_class **out, wg_error *err)
+{
+    const char *names[NAMES + 1] = { NULL };
+    for (int i = 0; p->drafters && p->drafters[i]; i++) {
+        if (strcmp(p->drafters[i]->name, name) == 0) {
+            *out = p->drafters[i];
+            return WG_OK;
+        }
+        if (i < NAMES) names[i] = p->drafters[i]->name;
+    }
+    return unknown("drafter", name, names, err);
+}
+
+wg_status wg_find_verifier(const wg_plugins *p, const char *name, const wg_verifier_class **out, wg_error *err)
+{
+    const char *names[NAMES + 1] = { NULL };
+    for (int i = 0; p->verifiers && p->verifiers[i]; i++) {
+        if (strcmp(p->verifiers[i]->name, name) == 0) {
+            *out = p->verifiers[i];
+            return WG_OK;
+        }
+        if (i < NAMES) names[i] = p->verifiers[i]->name;
+    }
+    return unknown("verification rule", name, names, err);
+}
+
+wg_status wg_check_laws(const wg_drafter_class *d, const wg_verifier_class *v, const wg_verifier_class *const *rules,
+                        wg_error *err)
+{
+    char draws[96], checks[96], legal[1024] = "";
+    const unsigned missing = d->laws & ~v->laws;
+    int at = 0;
+    if (!missing) return WG_OK;
+    for (int i = 0; rules && rules[i] && at < (int)sizeof legal; i++)
+        if (!(d->laws & ~rules[i]->laws))
+            at += snprintf(legal + at, sizeof legal - (size_t)at, "%s%s", at ? ", " : "", rules[i]->name);
+    return wg_fail(err, WG_ELAW, "drafter %s draws siblings by the laws: %s; rule %s checks only: %s, and would be silently biased%s%s",
+                   d->name, wg_law_list(d->laws, draws, sizeof draws), v->name, wg_law_list(v->laws, checks, sizeof checks),
+                   at ? "; choose one of: " : "", legal);
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT
+ * Chance that enumerates. A run of the body is a script: the outcomes of its decisions in the order they were asked. Each run
+ * replays the script of the one before up to the last decision that still has an untried outcome, takes that outcome there, and
+ * the first outcome at every decision after it: a depth-first walk over the tree of all outcomes.
+ *
+ * Invariants: branch[0..n) is the script; branch[0..at) were asked in this run; a branch's probability, address and next
+ * outcome are written anew each time it is asked, so a run's probability is the product over branch[0..at). */
+#include "core/engine/chance.h"
+
+#include "core/base/mem.h"
+
+typedef struct wg_branch {
+    int outcome, next;  /* of this run, of the first run that differs here; next == -1: no more */
+    double probability; /* of the outcome */
+    wg_purpose purpose; /* the address */
+    int index;
+    uint32_t position;
+} branch;
+
+/* The entry for the decision that is asked now; NULL when out of memory. A new one starts at outcome -1: not yet chosen. */
+static branch *decide(const wg_chance *c, wg_purpose purpose, int index)
+{
+    wg_chance_tree *e = c->state;
+    if (e->at == e->n) {
+        if (e->n == e->cap) {
+            branch *grown = wg_realloc(e->branch, (size_t)e->cap * 2, sizeof *grown);
+            if (!grown) {
+                e->failed = true;
+                return NULL;
+            }
+            e->branch = grown;
+            e->cap *= 2;
+        }
+        e->branch[e->n++].outcome = -1;
+    }
+    branch *b = &e->branch[e->at];
+    b->purpose = purpose;
+    b->index = index;
+    b->position = c->position;
+    for (int i = 0; i < e->at; i++) {
+        const branch *old = &e->branch[i];
+        e->reused += old->purpose == purpose && old->index == index && old->position == b->position;
+    }
+    e->at++;
+    return b;
+}
+
+static int tree_pick(const wg_chance *c, wg_purpose purpose, int index, const double *weight, int n)
+{
+    double sum = 0;
+    int first = -1, after = -1;
+    branch *b = decide(c, purpose, index);
+    for (int i = n - 1; i >= 0; i--)
+        if (weight[i] > 0) first = i;
+    if (!b) return first < 0 ? 0 : first;
+    if (b->outcome < 0) b->outcome = first < 0 ? 0 : first;
+    for (int i = 0; i < n; i++) sum += weight[i];
+    for (int i = n - 1; i > b->outcome; i--)
+        if (weight[i] > 0) after = i;
+    b->next = after;
+    b->probability = first < 0 ? 1 : weight[b->outcome] / sum;
+    return b->outcome;
+}
+
+/* The same decision as a pick between two: 0 is "true". */
+static bool tree_ratio(const wg_chance *c, wg_purpose purpose, int index, double num, double den)
+{
+    const double always[2] = { num > 0, !(num > 0) }, weight[2] = { num, den - num };
+    return tree_pick(c, purpose, index, num >= den ? always : weight, 2) == 0;
+}
+
+static const wg_chance_class enumerate = { tree_ratio, tree_pick };
+
+wg_status wg_chance_tree_open(wg_chance_tree *e, wg_error *err)
+{
+    enum { START = 64 };
+    *e = (wg_chance_tree){ .cap = START, .branch = wg_alloc(START, sizeof(branch)) };
+    return e->branch ? WG_OK : wg_nomem(err, START * sizeof(branch), "the enumeration of random decisions");
+}
+
+void wg_chance_tree_close(wg_chance_tree *e)
+{
+    wg_free(e->branch);
+    *e = (wg_chance_tree){ 0 };
+}
+
+wg_chance wg_chance_tree_chance(wg_chance_tree *e, uint32_t position)
+{
+    return (wg_chance){ .class = &enumerate, .position = position, .state = e };
+}
+
+double wg_chance_tree_probability(const wg_chance_tree *e)
+{
+    double p = 1;
+    for (int i = 0; i < e->at; i++) p *= e->branch[i].probability;
+    return p;
+}
+
+int wg_chance_tree_reused(const wg_chance_tree *e) { return e->reused; }
+
+bool wg_chance_tree_next(wg_chance_tree *e)
+{
+    int n = e->at; /* decisions that this run did not reach are no part of it */
+    while (n > 0 && e->branch[n - 1].next < 0) n--;
+    e->n = n;
+    e->at = 0;
+    if (n == 0 || e->failed) return false;
+    e->branch[n - 1].outcome = e->branch[n - 1].next;
+    return true;
+}

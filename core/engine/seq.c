@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT
+ * What a step does to its sequence. A path that runs past an end-of-generation token or the limit is cut to a shorter path
+ * whose `next` is the last token emitted: the cache then keeps exactly all tokens but the last, here as everywhere. */
+#include "core/engine/seq.h"
+
+void wg_counts_add(wg_counts *to, const wg_counts *from)
+{
+    to->passes += from->passes;
+    to->drafted += from->drafted;
+    to->accepted += from->accepted;
+    to->emitted += from->emitted;
+    to->alpha_sum += from->alpha_sum;
+    to->alpha_n += from->alpha_n;
+    for (int d = 0; d < WG_TREE_MAX; d++) {
+        to->offered_at[d] += from->offered_at[d];
+        to->accepted_at[d] += from->accepted_at[d];
+    }
+}
+
+static void count(wg_seq *s, const wg_tree *tree, int accepted)
+{
+    wg_counts *c = &s->counts;
+    s->last_nodes = tree->n;
+    s->last_height = wg_tree_height(tree);
+    s->last_emitted = s->path.n;
+    c->passes++;
+    c->drafted += tree->n - 1;
+    c->accepted += accepted;
+    c->emitted += s->path.n;
+    for (int d = 1; d <= s->last_height; d++) c->offered_at[d]++;
+    for (int d = 1; d <= accepted; d++) c->accepted_at[d]++;
+}
+
+void wg_seq_append(wg_seq *s, const wg_tree *tree, const wg_path *path, wg_is_eog_fn *is_eog, const void *user)
+{
+    int accepted = 0;
+    s->path = *path;
+    for (int i = 1; i <= path->n && s->finish == WG_RUNNING; i++) {
+        const bool draft = i < path->n;
+        const int32_t token = draft ? tree->token[path->node[i]] : path->next;
+        s->token[s->n] = token;
+        s->drafted[s->n++] = draft;
+        accepted += draft;
+        s->path.n = i;
+        s->path.next = token;
+        if (is_eog && is_eog(user, token)) s->finish = WG_FINISH_EOS;
+        else if (s->n >= s->limit) s->finish = WG_FINISH_LENGTH;
+    }
+    s->chance.position = (uint32_t)s->n;
+    count(s, tree, accepted);
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT
+ * The draft tree. The ancestor bits say everything that is asked often: a node's depth is the number of bits below itself.
+ * Invariant of a checked tree: parent[i] < i, so the first k nodes of a tree are a tree. */
+#include "core/engine/tree.h"
+
+#include <stdio.h>
+
+static const struct { wg_sibling_law law; const char *name; } laws[] = {
+    { WG_LAW_FIXED, "fixed" },
+    { WG_LAW_IID, "iid" },
+    { WG_LAW_WITHOUT_REPLACEMENT, "without_replacement" },
+};
+enum { LAWS = sizeof laws / sizeof *laws };
+
+const char *wg_law_name(wg_sibling_law law)
+{
+    for (int i = 0; i < LAWS; i++)
+        if (laws[i].law == law) return laws[i].name;
+    return "unknown law";
+}
+
+const char *wg_law_list(unsigned set, char *buf, int size)
+{
+    int at = 0;
+    if (size > 0) buf[0] = '\0';
+    for (int i = 0; i < LAWS; i++)
+        if (set & laws[i].law && at < size) at += snprintf(buf + at, (size_t)(size - at), "%s%s", at ? ", " : "", laws[i].name);
+    return buf;
+}
+
+void wg_tree_reset(wg_tree *t, int32_t root, wg_sibling_law law)
+{
+    t->n = 1;
+    t->row = 0;
+    t->law = law;
+    t->token[0] = root;
+    t->parent[0] = t->qrow[0] = -1;
+    t->anc[0] = 1;
+}
+
+int wg_tree_push(wg_tree *t, int parent, int32_t token, int qrow)
+{
+    if (t->n >= WG_TREE_MAX || parent < 0 || parent >= t->n) return -1;
+    const int i = t->n++;
+    t->token[i] = token;
+    t->parent[i] = (int16_t)parent;
+    t->qrow[i] = (int16_t)qrow;
+    t->anc[i] = t->anc[parent] | 1ull << i;
+    return i;
+}
+
+int wg_tree_depth(const wg_tree *t, int node) { return __builtin_popcountll(t->anc[node]) - 1; }
+
+int wg_tree_height(const wg_tree *t)
+{
+    int height = 0;
+    for (int i = 1; i < t->n; i++)
+        if (wg_tree_depth(t, i) > height) height = wg_tree_depth(t, i);
+    return height;
+}
+
+int wg_tree_child(const wg_tree *t, int node, int after)
+{
+    for (int i = after + 1; i < t->n; i++)
+        if (t->parent[i] == node) return i;
+    return -1;
+}
+
+/* Node i > 0 of a tree whose earlier nodes are sound. */
+static wg_status check_node(const wg_tree *t, int i, int q_rows, wg_error *err)
+{
+    if (t->parent[i] < 0 || t->parent[i] >= i)
+        return wg_fail(err, WG_EINVAL, "draft tree: node %d has parent %d; expected an earlier node, 0..%d", i, t->parent[i],
+                       i - 1);
+    if (t->anc[i] != (t->anc[t->parent[i]] | 1ull << i))
+        return wg_fail(err, WG_EINVAL, "draft tree: the ancestor bits of node %d are not those of its parent %d and itself; "
+                       "build trees with wg_tree_push", i, t->parent[i]);
+    if (t->qrow[i] < -1 || t->qrow[i] >= q_rows)
+        return wg_fail(err, WG_EINVAL, "draft tree: node %d names q row %d, but the drafter pushed %d", i, t->qrow[i], q_rows);
+    if (t->law != WG_LAW_FIXED && t->qrow[i] < 0)
+        return wg_fail(err, WG_EINVAL, "draft tree: node %d of a tree with law %s has no q row; give the row it was drawn from",
+                       i, wg_law_name(t->law));
+    if (t->law == WG_LAW_WITHOUT_REPLACEMENT)
+        for (int j = 1; j < i; j++)
+            if (t->parent[j] == t->parent[i] && t->token[j] == t->token[i])
+                return wg_fail(err, WG_EINVAL, "draft tree: siblings %d and %d are both token %d; the law without_replacement "
+                               "has distinct siblings", j, i, (int)t->token[i]);
+    return WG_OK;
+}
+
+wg_status wg_tree_check(const wg_tree *t, int vocab, int q_rows, wg_error *err)
+{
+    if (t->n < 1 || t->n > WG_TREE_MAX)
+        return wg_fail(err, WG_EINVAL, "draft tree: %d nodes; expected 1..%d", t->n, (int)WG_TREE_MAX);
+    if (t->law != WG_LAW_FIXED && t->law != WG_LAW_IID && t->law != WG_LAW_WITHOUT_REPLACEMENT)
+        return wg_fail(err, WG_EINVAL, "draft tree: %d is not a sibling law", (int)t->law);
+    for (int i = 0; i < t->n; i++)
+        if (t->token[i] < 0 || t->token[i] >= vocab)
+            return wg_fail(err, WG_EINVAL, "draft tree: node %d is token %d; the vocabulary is 0..%d", i, (int)t->token[i],
+                           vocab - 1);
+    if (t->parent[0] != -1 || t->anc[0] != 1 || t->qrow[0] != -1)
+        return wg_fail(err, WG_EINVAL, "draft tree: node 0 is not a root; start trees with wg_tree_reset");
+    for (int i = 1; i < t->n; i++) WG_TRY(check_node(t, i, q_rows, err));
+    return WG_OK;
+}
