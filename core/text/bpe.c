@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: MIT
+ * Merges are kept as a hash of (left id, right id), so joining needs no strings. Invariants after filling: both halves of
+ * every merge and what they become are tokens, and the text of the whole is the text of the halves. */
+#include "core/text/bpe.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "core/text/keys.h"
+#include "core/text/unicode.h"
+
+#define MERGES WG_KEY("merges")
+#define PRE WG_KEY("pre")
+
+static wg_status find_pretok(wg_bpe *b, const wg_weights *w, wg_error *err)
+{
+    char list[512], quoted[80];
+    wg_text name;
+    WG_TRY(wg_key_string(w, PRE, &name, err));
+    b->pretok = wg_pretok_find(name.s, name.n);
+    if (b->pretok) return WG_OK;
+    return wg_fail(err, WG_EUNSUPPORTED, "%s: %s is %s, a pre-tokeniser that is not implemented; there are: %s",
+                   wg_weights_path(w), PRE, wg_vocab_quote(name, quoted, sizeof quoted), wg_pretok_list(list, sizeof list));
+}
+
+wg_status wg_bpe_count(wg_bpe *b, const wg_weights *w, wg_error *err)
+{
+    int64_t n;
+    *b = (wg_bpe){ 0 };
+    WG_TRY(find_pretok(b, w, err));
+    WG_TRY(wg_key_array(w, MERGES, WG_META_STRING, &n, err));
+    if (n > WG_VOCAB_MAX)
+        return wg_fail(err, WG_EMODEL, "%s: %s has %" PRId64 " entries, expected at most %d", wg_weights_path(w), MERGES, n,
+                       WG_VOCAB_MAX);
+    b->n = (int)n;
+    for (b->slots = 16; b->slots < 2 * (size_t)n;) b->slots *= 2;
+    return WG_OK;
+}
+
+void wg_bpe_carve(wg_bpe *b, char *base, size_t *used) { b->rule = wg_carve(base, used, b->slots, sizeof *b->rule); }
+
+/* Printable Latin-1 bytes map to themselves, the other 68 in order to U+0100 and up. */
+static void fill_byte_map(wg_bpe *b)
+{
+    int other = 0;
+    memset(b->byte_of, -1, sizeof b->byte_of);
+    for (int c = 0; c < 256; c++) {
+        const bool printable = (c >= 33 && c <= 126) || (c >= 161 && c <= 172) || c >= 174;
+        const int to = printable ? c : 0x100 + other++;
+        b->char_of[c] = (uint16_t)to;
+        b->byte_of[to] = (int16_t)c;
+    }
+}
+
+/* The slot of this pair, or the empty one where it belongs. */
+static wg_rule *rule_of(const wg_bpe *b, int32_t left, int32_t right)
+{
+    uint64_t h = ((uint64_t)(uint32_t)left << 32 | (uint32_t)right) * 0x9e3779b97f4a7c15ull;
+    for (size_t i = h >> 32;; i++) {
+        wg_rule *r = &b->rule[i & (b->slots - 1)];
+        if (r->id == 0 || (r->left == left && r->right == right)) return r;
+    }
+}
+
+static wg_status bad_merge(const wg_weights *w, int i, wg_text line, wg_text part, wg_error *err)
+{
+    char quoted[80], missing[80];
+    wg_vocab_quote(line, quoted, sizeof quoted);
+    if (part.s == NULL)
+        return wg_fail(err, WG_EMODEL,
+                       "%s: %s[%d] is %s, expected two tokens with a space between them; convert the model again",
+                       wg_weights_path(w), MERGES, i, quoted);
+    return wg_fail(err, WG_EMODEL, "%s: %s[%d] is %s, but %s is not in the vocabulary; convert the model again",
+                   wg_weights_path(w), MERGES, i, quoted, wg_vocab_quote(part, missing, sizeof missing));
+}
+
+/* "left right" as merge i; the text of the whole is put together in `joined`. */
+static wg_status add_merge(wg_bpe *b, const wg_vocab *v, const wg_weights *w, int i, wg_text line, wg_error *err)
+{
+    char joined[4 * WG_TOKEN_BYTES];
+    const char *gap = line.n > 1 ? memchr(line.s + 1, ' ', line.n - 1) : NULL;
+    if (!gap || gap + 1 == line.s + line.n || line.n > sizeof joined) return bad_merge(w, i, line, (wg_text){ 0 }, err);
+    const size_t n_left = (size_t)(gap - line.s), n_right = line.n - n_left - 1;
+    memcpy(joined, line.s, n_left);
+    memcpy(joined + n_left, gap + 1, n_right);
+    const wg_text part[3] = { { line.s, n_left }, { gap + 1, n_right }, { joined, n_left + n_right } };
+    int32_t id[3];
+    for (int k = 0; k < 3; k++) {
+        id[k] = wg_vocab_find(v, part[k].s, part[k].n);
+        if (id[k] < 0) return bad_merge(w, i, line, part[k], err);
+    }
+    wg_rule *r = rule_of(b, id[0], id[1]);
+    if (r->id == 0) *r = (wg_rule){ .left = id[0], .right = id[1], .id = id[2] + 1, .rank = (uint32_t)i };
+    return WG_OK;
+}
+
+wg_status wg_bpe_fill(wg_bpe *b, wg_vocab *v, const wg_weights *w, wg_error *err)
+{
+    fill_byte_map(b);
+    for (int c = 0; c < 256; c++) {
+        char text[WG_UTF8_MAX];
+        v->byte[c] = wg_vocab_find(v, text, wg_utf8_encode(b->char_of[c], text));
+    }
+    WG_TRY(wg_vocab_check_bytes(v, w, err));
+    for (int i = 0; i < b->n; i++) {
+        wg_text line;
+        if (!wg_meta_array_string(w, MERGES, i, &line))
+            return wg_fail(err, WG_EMODEL, "%s: merge %d cannot be read; convert the model again", wg_weights_path(w), i);
+        WG_TRY(add_merge(b, v, w, i, line, err));
+    }
+    return WG_OK;
+}
+
+static bool may_join(const void *user, const wg_symbol *left, const wg_symbol *right, uint32_t *rank, int32_t *id)
+{
+    const wg_rule *r = rule_of(user, left->id, right->id);
+    if (r->id == 0) return false;
+    *rank = r->rank;
+    *id = r->id - 1;
+    return true;
+}
+
+/* The token that a whole word is, or -1. */
+static int32_t whole_word(const wg_bpe *b, const wg_vocab *v, const char *s, size_t n)
+{
+    char text[2 * WG_TOKEN_BYTES + WG_UTF8_MAX];
+    size_t at = 0;
+    if (n > WG_TOKEN_BYTES) return -1;
+    for (size_t i = 0; i < n; i++) at += wg_utf8_encode(b->char_of[(unsigned char)s[i]], text + at);
+    const int32_t id = wg_vocab_find(v, text, at);
+    return id >= 0 && wg_vocab_plain(v, id) ? id : -1;
+}
+
+static wg_status encode_word(const wg_bpe *b, const wg_vocab *v, const char *s, size_t n, wg_merger *m, wg_ids *out,
+                             wg_error *err)
+{
+    const int32_t whole = b->pretok->whole_words ? whole_word(b, v, s, n) : -1;
+    if (whole >= 0) return wg_ids_push(out, whole, err);
+    WG_TRY(wg_merger_begin(m, n, err));
+    for (size_t i = 0; i < n; i++) wg_merger_push(m, 1, v->byte[(unsigned char)s[i]]);
+    wg_merger_run(m, may_join, b);
+    for (int32_t i = 0; i >= 0; i = m->symbol[i].next) {
+        const int32_t id = m->symbol[i].id;
+        WG_TRY(wg_ids_push(out, id >= 0 ? id : v->unknown, err));
+    }
+    return WG_OK;
+}
+
+wg_status wg_bpe_encode(const wg_bpe *b, const wg_vocab *v, const char *s, size_t n, wg_merger *m, wg_ids *out, wg_error *err)
+{
+    for (size_t at = 0, len; (len = wg_pretok_next(b->pretok, s + at, n - at)) > 0; at += len)
+        WG_TRY(encode_word(b, v, s + at, len, m, out, err));
+    return WG_OK;
+}
+
+size_t wg_bpe_decode(const wg_bpe *b, wg_text text, char *out, size_t size)
+{
+    size_t at = 0;
+    for (size_t i = 0, step; i < text.n; i += step, at++) {
+        uint32_t cp;
+        step = wg_utf8_decode(text.s + i, text.n - i, &cp);
+        if (cp >= WG_BPE_CHARS || b->byte_of[cp] < 0) {
+            if (size > 0) memcpy(out, text.s, text.n < size ? text.n : size);
+            return text.n;
+        }
+        if (at < size) out[at] = (char)b->byte_of[cp];
+    }
+    return at;
+}
