@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: MIT
+ * From a file and --set texts to cells: override, check, multiply out the sweep, resolve. */
+#include "experiments/config.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "core/base/mem.h"
+#include "experiments/config_check.h"
+
+enum { CELLS_MAX = 4096 };
+
+/* ---- paths: "a.b", where a dot that belongs to a key is written "\." ---------------------------------------------- */
+
+/* The first key of a path into buf; the rest, or NULL when that was the last (or when the key is too long). */
+static const char *first_key(const char *path, char *buf, size_t size)
+{
+    size_t n = 0;
+    for (; *path && *path != '.'; path++) {
+        if (*path == '\\' && path[1]) path++;
+        if (n + 1 < size) buf[n++] = *path;
+    }
+    buf[n] = '\0';
+    return *path ? path + 1 : NULL;
+}
+
+static json_t *get_path(const json_t *root, const char *path)
+{
+    char key[256];
+    while (path && root) {
+        path = first_key(path, key, sizeof key);
+        root = json_object_get(root, key);
+    }
+    return (json_t *)root;
+}
+
+/* Puts `value` (stolen) at a path, making objects on the way; false when something on the way is not an object. */
+static bool set_path(json_t *root, const char *path, json_t *value)
+{
+    char key[256];
+    for (;;) {
+        path = first_key(path, key, sizeof key);
+        if (!path) return json_object_set_new(root, key, value) == 0;
+        json_t *next = json_object_get(root, key);
+        if (!next) {
+            next = json_object();
+            if (json_object_set_new(root, key, next)) break;
+        }
+        if (!json_is_object(next)) break;
+        root = next;
+    }
+    json_decref(value);
+    return false;
+}
+
+/* ---- --set ------------------------------------------------------------------------------------------------------- */
+
+static wg_status open_override(wg_override *o, const char *text, wg_error *err)
+{
+    const char *eq = strchr(text, '=');
+    if (!eq || eq == text) return wg_fail(err, WG_EINVAL, "--set %s: expected path=value, such as --set draft.length=8", text);
+    char name[300];
+    snprintf(name, sizeof name, "--set %.280s", text);
+    o->text = wg_strndup(text, (size_t)(eq - text));
+    if (!o->text) return wg_nomem(err, strlen(text), "a --set");
+    o->path = o->text;
+    return wg_json_parse(&o->doc, name, "{}", 2, err);
+}
+
+static wg_status apply_override(wg_checker *c, json_t *root, const wg_override *o, const char *value)
+{
+    json_t *v = json_loads(value, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES, NULL);
+    if (!v) v = json_string(value);
+    if (!v) {
+        c->problems++;
+        return wg_json_problem(o->doc, "nowhere", false, &c->err, "the value is not text in UTF-8");
+    }
+    if (set_path(root, o->path, v)) return WG_OK;
+    c->problems++;
+    return wg_json_problem(o->doc, "nowhere", false, &c->err, "%s lies inside a value that is not an object", o->path);
+}
+
+/* ---- the sweep --------------------------------------------------------------------------------------------------- */
+
+/* What a sweep key may name: an option, or a section. */
+static bool legal_axis(const char *path)
+{
+    char first[256], second[256];
+    const char *rest = first_key(path, first, sizeof first);
+    if (rest && first_key(rest, second, sizeof second)) return false;
+    for (const wg_config_section *s = wg_config_sections; s->name; s++) {
+        if (*s->name && !strcmp(s->name, first)) return true; /* whether its option exists is the cells' business */
+        if (!*s->name && !rest && wg_option_find(s->table, first))
+            return strcmp(first, "name") != 0 && strcmp(first, "question") != 0 && strcmp(first, "trace") != 0 && strcmp(first, "repeats") != 0;
+    }
+    return false;
+}
+
+static void axis_problem(wg_checker *c, const char *key, const char *text)
+{
+    char path[600];
+    size_t n = (size_t)snprintf(path, sizeof path, "sweep.");
+    for (const char *p = key; *p && n + 3 < sizeof path; p++) {
+        if (*p == '.' || *p == '[' || *p == '\\') path[n++] = '\\';
+        path[n++] = *p;
+    }
+    path[n] = '\0';
+    wg_problem(c, path, true, "sweep: \"%.80s\" %s", key, text);
+}
+
+static void read_axes(wg_checker *c, const json_t *root)
+{
+    const json_t *sweep = json_object_get(root, "sweep");
+    const char *key;
+    json_t *v;
+    long cells = 1;
+    if (sweep && !json_is_object(sweep)) {
+        wg_problem(c, "sweep", false, "sweep: expected an object from paths to lists, such as {\"draft.length\": [2, 4]}");
+        return;
+    }
+    json_object_foreach((json_t *)sweep, key, v) {
+        if (!legal_axis(key)) axis_problem(c, key, "cannot be swept; expected a path such as draft.length, or a section such as draft");
+        else if (!json_is_array(v) || json_array_size(v) == 0) axis_problem(c, key, "expected a list of at least one value");
+        else if (c->n_axes == WG_AXES) axis_problem(c, key, "is one key too many; at most 16 can be swept");
+        else c->axis[c->n_axes++] = (wg_axis){ key, v };
+        if (json_is_array(v) && json_array_size(v) > 0 && cells <= CELLS_MAX) cells *= (long)json_array_size(v);
+        for (int i = 0; i < c->n_set; i++) /* the sweep would silently win */
+            if (!strcmp(c->set[i].path, key) || (!strncmp(c->set[i].path, key, strlen(key)) && c->set[i].path[strlen(key)] == '.')) {
+                c->problems++;
+                wg_json_problem(c->set[i].doc, "nowhere", false, &c->err, "the sweep sets \"%s\"; --set sweep={} drops the sweep", key);
+            }
+    }
+    if (cells > CELLS_MAX) wg_problem(c, "sweep", true, "sweep: more than %d cells", CELLS_MAX);
+}
+
+/* ---- resolved JSON ----------------------------------------------------------------------------------------------- */
+
+static json_t *row_json(const wg_option *row, const void *o)
+{
+    char text[WG_OPTION_STRING];
+    const void *f = (const char *)o + row->at;
+    switch (row->type) {
+    case WG_OPT_INT: return json_integer(*(const int *)f);
+    case WG_OPT_FLOAT: return json_real(*(const double *)f);
+    case WG_OPT_BOOL: return json_boolean(*(const bool *)f);
+    default: return json_string(wg_option_value(row, o, text, sizeof text));
+    }
+}
+
+/* Every option of a cell with its value. A section whose kind is not known yet stays as the file has it. */
+static json_t *cell_json(const wg_cell *cell, const json_t *raw)
+{
+    json_t *root = json_object();
+    for (const wg_config_section *s = wg_config_sections; s->name; s++) {
+        const wg_option *table = s->table;
+        json_t *into = *s->name ? json_object() : json_incref(root);
+        if (s->selector) {
+            const bool drafter = *s->selector == 'k';
+            const char *name = drafter ? (cell->drafter ? cell->drafter->name : NULL) : cell->verifier ? cell->verifier->name : NULL;
+            table = drafter ? (name ? cell->drafter->options : NULL) : name ? cell->verifier->options : NULL;
+            if (name) json_object_set_new(into, s->selector, json_string(name));
+            else json_object_update(into, json_object_get(raw, s->name));
+        }
+        for (const wg_option *r = table; r && r->name; r++) json_object_set_new(into, r->name, row_json(r, wg_cell_section(cell, s)));
+        if (*s->name) json_object_set_new(root, s->name, into);
+        else json_decref(into);
+    }
+    return root;
+}
+
+/* Do all values of a section axis that have this member agree on it? */
+static bool differs(const wg_axis *a, const char *key, const json_t *value)
+{
+    for (size_t i = 0; i < json_array_size(a->list); i++) {
+        const json_t *other = json_object_get(json_array_get(a->list, i), key);
+        if (other && !json_equal(other, value)) return true;
+    }
+    return false;
+}
+
+/* The members of the swept keys: an option as it is, a section by the members in which its values differ. */
+static json_t *swept_json(const wg_checker *c, const json_t *resolved)
+{
+    json_t *out = json_object();
+    for (int i = 0; i < c->n_axes; i++) {
+        const json_t *raw = json_array_get(c->axis[i].list, (size_t)c->at[i]);
+        json_t *now = get_path(resolved, c->axis[i].path);
+        if (!json_is_object(raw)) {
+            json_object_set(out, c->axis[i].path, now);
+            continue;
+        }
+        const char *key;
+        json_t *v;
+        json_object_foreach((json_t *)raw, key, v) {
+            char path[600];
+            snprintf(path, sizeof path, "%s.%s", c->axis[i].path, key);
+            if (differs(&c->axis[i], key, v)) json_object_set(out, path, json_object_get(now, key));
+        }
+    }
+    return out;
+}
+
+/* ---- cells ------------------------------------------------------------------------------------------------------- */
+
+static void cell_close(wg_cell *cell)
+{
+    json_decref(cell->swept);
+    json_decref(cell->config);
+    wg_free(cell->draft);
+    wg_free(cell->verify);
+}
+
+static json_t *substituted(const wg_checker *c, const json_t *root)
+{
+    json_t *raw = json_deep_copy(root);
+    for (int pass = 0; pass < 2; pass++) /* sections first, so that options may refine them */
+        for (int i = 0; i < c->n_axes; i++) {
+            json_t *v = json_array_get(c->axis[i].list, (size_t)c->at[i]);
+            if ((strchr(c->axis[i].path, '.') != NULL) == (pass == 1)) set_path(raw, c->axis[i].path, json_deep_copy(v));
+        }
+    json_object_del(raw, "sweep");
+    return raw;
+}
+
+static void open_cell(wg_checker *c, const json_t *root, wg_config *owner, int index)
+{
+    wg_cell *cell = &owner->cell[index];
+    for (int i = c->n_axes - 1, rest = index; i >= 0; i--) {
+        const int n = (int)json_array_size(c->axis[i].list);
+        c->at[i] = rest % n;
+        rest /= n;
+    }
+    json_t *raw = substituted(c, root);
+    const int before = c->problems;
+    c->in_cell = true;
+    wg_check_values(c, raw, cell);
+    wg_check_cell(c, cell, owner);
+    if (c->problems == before) {
+        cell->config = cell_json(cell, raw);
+        cell->swept = swept_json(c, cell->config);
+    }
+    json_decref(raw);
+}
+
+/* Cells that differ in draft and verify only get one number. */
+static wg_status number_groups(wg_config *o, wg_error *err)
+{
+    char **key = wg_calloc((size_t)o->n, sizeof *key);
+    wg_status s = key ? WG_OK : wg_nomem(err, (size_t)o->n * sizeof *key, "groups");
+    for (int i = 0; i < o->n && s == WG_OK; i++) {
+        json_t *rest = json_copy(o->cell[i].config);
+        json_object_del(rest, "draft");
+        json_object_del(rest, "verify");
+        char *text = wg_json_canonical(rest, false);
+        json_decref(rest);
+        if (!text) {
+            s = wg_nomem(err, 1, "groups");
+            break;
+        }
+        int g = 0;
+        while (g < o->groups && strcmp(key[g], text) != 0) g++;
+        o->cell[i].group = g;
+        if (g < o->groups) wg_free(text);
+        else key[o->groups++] = text;
+    }
+    for (int g = 0; g < o->groups && key; g++) wg_free(key[g]);
+    wg_free(key);
+    return s;
+}
+
+/* The sweep as resolved: each list with its values' defaults filled in, read off the cells where the other axes stand at 0. */
+static json_t *resolved_sweep(const wg_checker *c, const wg_config *o)
+{
+    json_t *sweep = json_object();
+    for (int i = 0; i < c->n_axes; i++) {
+        int stride = 1;
+        for (int j = i + 1; j < c->n_axes; j++) stride *= (int)json_array_size(c->axis[j].list);
+        json_t *list = json_array();
+        for (int k = 0; k < (int)json_array_size(c->axis[i].list); k++) json_array_append(list, get_path(o->cell[k * stride].config, c->axis[i].path));
+        json_object_set_new(sweep, c->axis[i].path, list);
+    }
+    return sweep;
+}
+
+static wg_status finish(wg_checker *c, wg_config *o, const wg_cell *base, const json_t *root, wg_error *err)
+{
+    WG_TRY(number_groups(o, err));
+    o->top = base->top;
+    o->resolved = cell_json(base, root);
+    if (c->n_axes) json_object_set_new(o->resolved, "sweep", resolved_sweep(c, o));
+    char *text = wg_json_canonical(o->resolved, false);
+    if (!text) return wg_nomem(err, 1, "the resolved config");
+    wg_sha256(text, strlen(text), o->sha256);
+    wg_free(text);
+    memcpy(o->hash, o->sha256, sizeof o->hash - 1);
+    return WG_OK;
+}
+
+/* Everything between a parsed file and a checked config. */
+static wg_status resolve(wg_checker *c, wg_config *o, json_t *root, const char *const *set, wg_error *err)
+{
+    for (int i = 0; i < c->n_set; i++) apply_override(c, root, &c->set[i], set[i] + strlen(c->set[i].path) + 1);
+    wg_cell base = { 0 };
+    wg_check_values(c, root, &base);
+    read_axes(c, root);
+    long n = 1;
+    for (int i = 0; i < c->n_axes; i++) n *= (long)json_array_size(c->axis[i].list);
+    if (n > CELLS_MAX) n = 0;
+    wg_status s = WG_OK;
+    o->cell = wg_calloc(n > 0 ? (size_t)n : 1, sizeof *o->cell);
+    if (!o->cell) s = wg_nomem(err, (size_t)n * sizeof *o->cell, "cells");
+    for (o->n = 0; s == WG_OK && o->n < n;) { /* counted as they open: a cell looks at those before it */
+        open_cell(c, root, o, o->n);
+        o->n++;
+    }
+    if (s == WG_OK && c->problems) {
+        if (err) *err = c->err;
+        s = c->err.code ? c->err.code : WG_ECONFIG;
+    }
+    if (s == WG_OK) s = finish(c, o, &base, root, err);
+    cell_close(&base);
+    return s;
+}
+
+/* A file that is no JSON is a configuration error, and two frequent reasons deserve a hint. */
+static wg_status open_document(wg_json **doc, const char *path, wg_error *err)
+{
+    wg_error e;
+    const wg_status s = wg_json_open(doc, path, &e);
+    if (s == WG_OK) return WG_OK;
+    const char *hint = "";
+    if (strstr(e.text, "near '/") || strstr(e.text, "near '#")) hint = " (JSON has no comments; \"question\" has room for one)";
+    else if (strstr(e.text, "expected near '}'") || strstr(e.text, "near ']'")) hint = " (a comma before a closing bracket?)";
+    return wg_fail(err, s == WG_ENOMEM ? s : WG_ECONFIG, "%s%s", e.text, hint);
+}
+
+wg_status wg_config_open(wg_config **out, const char *path, const char *const *set, int n_set, const wg_plugins *plugins, wg_error *err)
+{
+    wg_json *doc;
+    WG_TRY(open_document(&doc, path, err));
+    wg_override *over = wg_calloc((size_t)n_set, sizeof *over);
+    wg_config *o = wg_calloc(1, sizeof *o);
+    json_t *root = json_deep_copy(wg_json_root(doc));
+    wg_checker c = { .doc = doc, .plugins = plugins, .set = over, .n_set = n_set };
+    wg_status s = over && o && root ? WG_OK : wg_nomem(err, sizeof *o, "a config");
+    for (int i = 0; i < n_set && s == WG_OK; i++) s = open_override(&over[i], set[i], err);
+    if (s == WG_OK && !json_is_object(root)) s = wg_fail(err, WG_ECONFIG, "%s: expected an object: {\"name\": ..., \"target\": ...}", path);
+    if (s == WG_OK) {
+        o->plugins = plugins;
+        s = resolve(&c, o, root, set, err);
+    }
+    for (int i = 0; over && i < n_set; i++) {
+        wg_json_close(over[i].doc);
+        wg_free(over[i].text);
+    }
+    wg_free(over);
+    wg_free(c.seen);
+    json_decref(root);
+    wg_json_close(doc);
+    if (s == WG_OK) *out = o;
+    else wg_config_close(o);
+    return s;
+}
+
+void wg_config_close(wg_config *c)
+{
+    if (!c) return;
+    for (int i = 0; i < c->n; i++) cell_close(&c->cell[i]);
+    for (int i = 0; i < c->datasets; i++) wg_dataset_close(c->dataset[i]);
+    json_decref(c->resolved);
+    wg_free(c->cell);
+    wg_free(c->dataset);
+    wg_free(c);
+}
+
+bool wg_cell_repeats_plain(const wg_cell *cell)
+{
+    if (!cell->verifier->lossless) return false;
+    return cell->sampling.temperature == 0 || !strcmp(cell->verifier->name, "match");
+}

@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: MIT
+ * Values against option tables, and what only a whole cell shows. Nothing here stops at the first problem. */
+#include "experiments/config_check.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/base/mem.h"
+#include "core/base/number.h"
+#include "experiments/target.h"
+
+static const char *const traces[] = { "none", "steps", NULL };
+static const char *const kv_types[] = { "f32", "f16", "bf16", NULL };
+
+static const wg_option top_options[] = {
+    WG_OPTION_STR(wg_config_top, name, "", "names the result folder: letters, digits, '.', '_' and '-' (needed)"),
+    WG_OPTION_STR(wg_config_top, question, "", "what the experiment is to find out"),
+    WG_OPTION_INT(wg_config_top, seed, 1, 0, 2147483647, "of all randomness"),
+    WG_OPTION_INT(wg_config_top, max_tokens, 128, 1, 1000000, "new tokens of a request"),
+    WG_OPTION_INT(wg_config_top, repeats, 1, 1, 10000, "runs of each prompt, each with randomness of its own"),
+    WG_OPTION_INT(wg_config_top, batch, 1, 1, 256, "sequences of one step"),
+    WG_OPTION_ENUM(wg_config_top, trace, 0, traces, "steps: one line per step in steps.jsonl"),
+    WG_OPTION_END,
+};
+static const wg_option target_options[] = {
+    WG_OPTION_STR(wg_config_target, model, "", "weights file (needed)"),
+    WG_OPTION_STR(wg_config_target, device, "cpu", "where it runs: cpu"),
+    WG_OPTION_INT(wg_config_target, threads, 0, 0, 256, "0: the cores this process may run on"),
+    WG_OPTION_ENUM(wg_config_target, kv_type, 1, kv_types, "element type of the target's cache"),
+    WG_OPTION_INT(wg_config_target, context, 0, 0, 1 << 24, "longest sequence; 0: the file's"),
+    WG_OPTION_END,
+};
+static const wg_option prompt_options[] = {
+    WG_OPTION_STR(wg_config_prompts, file, "", "JSONL with `prompt` or `turns` (needed)"),
+    WG_OPTION_INT(wg_config_prompts, limit, 0, 0, 1 << 24, "the first prompts only; 0: all"),
+    WG_OPTION_STR(wg_config_prompts, category, "", "prompts of this category only; empty: any"),
+    WG_OPTION_END,
+};
+
+const wg_config_section wg_config_sections[] = {
+    { "", "the experiment", NULL, top_options, offsetof(wg_cell, top) },
+    { "target", "the model whose output is wanted", NULL, target_options, offsetof(wg_cell, target) },
+    { "draft", "the drafter, by kind, and its options", "kind", NULL, offsetof(wg_cell, draft) },
+    { "verify", "the verification rule and its options", "rule", NULL, offsetof(wg_cell, verify) },
+    { "sampling", "how logits become a distribution", NULL, wg_sampling_options, offsetof(wg_cell, sampling) },
+    { "prompts", "what is continued", NULL, prompt_options, offsetof(wg_cell, prompts) },
+    { NULL, NULL, NULL, NULL, 0 },
+};
+
+const void *wg_cell_section(const wg_cell *cell, const wg_config_section *s)
+{
+    const char *at = (const char *)cell + s->at;
+    return s->selector ? *(void *const *)at : at;
+}
+
+/* ---- problems ---------------------------------------------------------------------------------------------------- */
+
+bool wg_first_time(wg_checker *c, const char *what, const char *text)
+{
+    const uint64_t h = wg_hash64(wg_hash64(WG_HASH_START, what, strlen(what) + 1), text, strlen(text));
+    for (int i = 0; i < c->n_seen; i++)
+        if (c->seen[i] == h) return false;
+    if (c->n_seen == c->cap_seen) {
+        const int cap = c->cap_seen ? c->cap_seen * 2 : 64;
+        uint64_t *more = wg_realloc(c->seen, (size_t)cap, sizeof *more);
+        if (!more) return true; /* said twice rather than not at all */
+        c->seen = more;
+        c->cap_seen = cap;
+    }
+    c->seen[c->n_seen++] = h;
+    return true;
+}
+
+/* Is `path` the place `prefix` or inside it? Then the rest ("" or ".x" or "[1]"). */
+static const char *inside(const char *path, const char *prefix)
+{
+    const size_t n = strlen(prefix);
+    if (strncmp(path, prefix, n) != 0) return NULL;
+    return n == 0 || path[n] == '\0' || path[n] == '.' || path[n] == '[' ? path + n : NULL;
+}
+
+/* Where the value at `path` of the cell came from: the longest axis that covers it, or the path itself. */
+static void origin(const wg_checker *c, const char *path, bool *key, char *buf, size_t size)
+{
+    int best = -1;
+    for (int i = 0; c->in_cell && i < c->n_axes; i++)
+        if (inside(path, c->axis[i].path) && (best < 0 || strlen(c->axis[i].path) > strlen(c->axis[best].path))) best = i;
+    if (best < 0) {
+        snprintf(buf, size, "%s", path);
+        return;
+    }
+    const char *rest = inside(path, c->axis[best].path);
+    size_t n = (size_t)snprintf(buf, size, "sweep.");
+    for (const char *p = c->axis[best].path; *p && n + 2 < size; p++) {
+        if (*p == '.' || *p == '[' || *p == '\\') buf[n++] = '\\';
+        buf[n++] = *p;
+    }
+    snprintf(buf + n, size - n, "[%d]%s", c->at[best], rest);
+    if (!*rest) *key = false;
+}
+
+void wg_problem(wg_checker *c, const char *path, bool key, const char *fmt, ...)
+{
+    char text[900], from[700], once[1700];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    origin(c, path, &key, from, sizeof from);
+    c->problems++;
+    snprintf(once, sizeof once, "%s: %s", from, text);
+    if (!wg_first_time(c, "problem", once)) return;
+    for (int i = 0; i < c->n_set; i++) {
+        if (!c->set[i].doc || !*c->set[i].path || !inside(from, c->set[i].path)) continue;
+        wg_json_problem(c->set[i].doc, "nowhere", false, &c->err, "%s", text);
+        return;
+    }
+    wg_json_problem(c->doc, from, key, &c->err, "%s", text);
+}
+
+const char *wg_suggestion(const char *word, const char *const *names, char *buf, size_t size)
+{
+    const char *near = wg_nearest(word, names);
+    buf[0] = '\0';
+    if (near) {
+        snprintf(buf, size, "; did you mean \"%s\"?", near);
+        return buf;
+    }
+    size_t n = 0;
+    for (int i = 0; names[i] && n < size; i++) n += (size_t)snprintf(buf + n, size - n, "%s%s", i ? ", " : "; known: ", names[i]);
+    return buf;
+}
+
+/* ---- values ------------------------------------------------------------------------------------------------------ */
+
+/* The value as it is to be quoted: 'text "8"', 'number 0.5', 'a list'. */
+static const char *got(const json_t *v, char *buf, size_t size)
+{
+    char number[WG_NUMBER_TEXT];
+    switch (json_typeof(v)) {
+    case JSON_STRING: snprintf(buf, size, "text \"%.60s\"", json_string_value(v)); break;
+    case JSON_INTEGER: snprintf(buf, size, "%" JSON_INTEGER_FORMAT, json_integer_value(v)); break;
+    case JSON_REAL: snprintf(buf, size, "%s", wg_number_text(json_real_value(v), number, sizeof number)); break;
+    case JSON_OBJECT: snprintf(buf, size, "an object"); break;
+    case JSON_ARRAY: snprintf(buf, size, "a list"); break;
+    case JSON_TRUE: snprintf(buf, size, "true"); break;
+    case JSON_FALSE: snprintf(buf, size, "false"); break;
+    case JSON_NULL: snprintf(buf, size, "null"); break;
+    }
+    return buf;
+}
+
+/* Sets one field; false when the value is not what the row expects. */
+static bool set_value(const wg_option *row, const json_t *v, void *o)
+{
+    const wg_option one[] = { *row, WG_OPTION_END };
+    switch (row->type) {
+    case WG_OPT_INT: return json_is_integer(v) && !wg_option_set_number(one, o, row->name, (double)json_integer_value(v), true, NULL);
+    case WG_OPT_FLOAT: return json_is_number(v) && !wg_option_set_number(one, o, row->name, json_number_value(v), false, NULL);
+    case WG_OPT_BOOL: return json_is_boolean(v) && !wg_option_set_number(one, o, row->name, json_is_true(v), true, NULL);
+    case WG_OPT_STRING:
+    case WG_OPT_ENUM:
+        return json_is_string(v) && strlen(json_string_value(v)) == json_string_length(v) &&
+               !wg_option_set(one, o, row->name, json_string_value(v), NULL);
+    }
+    return false;
+}
+
+static void check_value(wg_checker *c, const char *path, const wg_option *row, const json_t *v, void *o)
+{
+    char expects[512], is[128], hint[256] = "";
+    if (set_value(row, v, o)) return;
+    if (row->type == WG_OPT_ENUM && json_is_string(v)) {
+        const char *near = wg_nearest(json_string_value(v), row->choices);
+        if (near) snprintf(hint, sizeof hint, "; did you mean \"%s\"?", near);
+    }
+    wg_problem(c, path, false, "%s: expected %s, got %s%s", path, wg_option_expects(row, expects, sizeof expects), got(v, is, sizeof is), hint);
+}
+
+static int table_names(const wg_option *table, const char **names, int n, int max)
+{
+    for (const wg_option *r = table; r && r->name && n < max; r++) names[n++] = r->name;
+    names[n] = NULL;
+    return n;
+}
+
+/* The members of a section but `selector`, which has been read. */
+static void check_members(wg_checker *c, const json_t *object, const char *section, const char *of, const wg_option *table,
+                          const char *selector, void *o)
+{
+    enum { MANY = 96 };
+    const char *names[MANY + 1];
+    int n = 0;
+    if (selector) names[n++] = selector;
+    table_names(table, names, n, MANY);
+    const char *key;
+    json_t *v;
+    json_object_foreach((json_t *)object, key, v) {
+        char path[256], hint[512];
+        if (selector && !strcmp(key, selector)) continue;
+        const wg_option *row = wg_option_find(table, key);
+        snprintf(path, sizeof path, "%s.%s", section, key);
+        if (row) check_value(c, path, row, v, o);
+        else wg_problem(c, path, true, "unknown key \"%.60s\" in \"%s\"%s%s", key, section, of, wg_suggestion(key, names, hint, sizeof hint));
+    }
+}
+
+/* `draft` and `verify`: the class by its name, then its options. The two tables have the same shape for what is needed here. */
+typedef struct kind { const char *name; const wg_option *options; size_t size; const void *class; } kind;
+
+static int all_kinds(const wg_plugins *p, bool drafters, kind *out, int max)
+{
+    int n = 0;
+    for (int i = 0; drafters && p->drafters[i] && n < max; i++)
+        out[n++] = (kind){ p->drafters[i]->name, p->drafters[i]->options, p->drafters[i]->size, p->drafters[i] };
+    for (int i = 0; !drafters && p->verifiers[i] && n < max; i++)
+        out[n++] = (kind){ p->verifiers[i]->name, p->verifiers[i]->options, p->verifiers[i]->size, p->verifiers[i] };
+    return n;
+}
+
+static const kind *select_kind(wg_checker *c, const wg_config_section *s, const json_t *v, const char *fallback, const kind *list, int n)
+{
+    const char *names[65];
+    char path[64], is[128], hint[600];
+    snprintf(path, sizeof path, "%s.%s", s->name, s->selector);
+    for (int i = 0; i < n; i++) names[i] = list[i].name;
+    names[n] = NULL;
+    if (v && !json_is_string(v)) {
+        wg_problem(c, path, false, "%s: expected a name, got %s%s", path, got(v, is, sizeof is), wg_suggestion("", names, hint, sizeof hint));
+        return NULL;
+    }
+    const char *name = v ? json_string_value(v) : fallback;
+    for (int i = 0; i < n; i++)
+        if (!strcmp(list[i].name, name)) return &list[i];
+    wg_problem(c, path, false, "unknown %s \"%.60s\"%s", *s->selector == 'k' ? "drafter" : "rule", name,
+               wg_suggestion(name, names, hint, sizeof hint));
+    return NULL;
+}
+
+/* object == NULL: the section is absent and stands for its defaults. */
+static void check_kind(wg_checker *c, const wg_config_section *s, const json_t *object, wg_cell *cell)
+{
+    const bool drafter = *s->selector == 'k';
+    kind list[64];
+    const int n = all_kinds(c->plugins, drafter, list, 64);
+    const json_t *v = json_object_get(object, s->selector);
+    if (!v && !c->in_cell && json_object_size(object) > 0) return; /* the sweep will say which kind these options are of */
+    const kind *k = select_kind(c, s, v, drafter ? "none" : "rejection", list, n);
+    if (!k) return;
+    char of[96];
+    void **o = drafter ? &cell->draft : &cell->verify;
+    *o = wg_calloc(1, k->size + 1);
+    if (!*o) {
+        c->problems++;
+        wg_nomem(&c->err, k->size, "options");
+        return;
+    }
+    if (drafter) cell->drafter = k->class;
+    else cell->verifier = k->class;
+    wg_option_defaults(k->options, *o);
+    snprintf(of, sizeof of, " of %s \"%s\"", drafter ? "drafter" : "rule", k->name);
+    if (object) check_members(c, object, s->name, of, k->options, s->selector, *o);
+}
+
+static const wg_config_section *find_section(const char *name)
+{
+    for (const wg_config_section *s = wg_config_sections + 1; s->name; s++)
+        if (!strcmp(s->name, name)) return s;
+    return NULL;
+}
+
+void wg_check_values(wg_checker *c, const json_t *root, wg_cell *cell)
+{
+    const char *names[32], *key;
+    char is[128], hint[512];
+    int n = table_names(top_options, names, 0, 16);
+    for (const wg_config_section *s = wg_config_sections; s->name; s++) {
+        if (s->table) wg_option_defaults(s->table, (char *)cell + s->at);
+        if (*s->name) names[n++] = s->name;
+    }
+    names[n++] = "sweep";
+    names[n] = NULL;
+    json_t *v;
+    json_object_foreach((json_t *)root, key, v) {
+        const wg_config_section *s = find_section(key);
+        const wg_option *row = wg_option_find(top_options, key);
+        if (row) check_value(c, key, row, v, &cell->top);
+        else if (s && !json_is_object(v)) wg_problem(c, key, false, "%s: expected an object, got %s", key, got(v, is, sizeof is));
+        else if (s && s->selector) check_kind(c, s, v, cell);
+        else if (s) check_members(c, v, s->name, "", s->table, NULL, (char *)cell + s->at);
+        else if (strcmp(key, "sweep") != 0)
+            wg_problem(c, key, true, "unknown key \"%.60s\"%s", key, wg_suggestion(key, names, hint, sizeof hint));
+    }
+    for (const wg_config_section *s = wg_config_sections; s->name; s++)
+        if (s->selector && !json_object_get(root, s->name)) check_kind(c, s, NULL, cell);
+}
+
+/* ---- whole cells ------------------------------------------------------------------------------------------------- */
+
+static void check_model_file(wg_checker *c, const char *path, const char *file, const char *what)
+{
+    if (!wg_first_time(c, "model", file)) return;
+    wg_error e;
+    wg_arch arch;
+    const wg_status s = wg_target_probe(file, &arch, &e);
+    if (s == WG_ENOENT) wg_problem(c, path, false, "%s: no such file: \"%s\" (%s; paths are relative to the working directory)", path, file, what);
+    else if (s) wg_problem(c, path, false, "%s: %s", path, e.text);
+}
+
+/* A drafter that has an option `model` needs it: it names another weights file. */
+static void check_draft_model(wg_checker *c, const wg_cell *cell)
+{
+    const wg_option *row = wg_option_find(cell->drafter->options, "model");
+    if (!row || row->type != WG_OPT_STRING) return;
+    const char *file = (const char *)cell->draft + row->at;
+    if (*file) check_model_file(c, "draft.model", file, "the draft model");
+    else wg_problem(c, "draft", false, "draft: drafter \"%s\" needs \"model\": %s", cell->drafter->name, row->doc);
+}
+
+static bool same_prompts(const wg_config_prompts *a, const wg_config_prompts *b)
+{
+    return !strcmp(a->file, b->file) && !strcmp(a->category, b->category) && a->limit == b->limit;
+}
+
+static void check_prompts(wg_checker *c, wg_cell *cell, wg_config *owner)
+{
+    const wg_config_prompts *p = &cell->prompts;
+    char once[1200];
+    for (wg_cell *o = owner->cell; o < cell; o++) {
+        if (o->dataset < 0 || !same_prompts(&o->prompts, p)) continue;
+        cell->dataset = o->dataset;
+        return;
+    }
+    snprintf(once, sizeof once, "%s\n%s\n%d", p->file, p->category, p->limit);
+    if (!wg_first_time(c, "prompts", once)) return;
+    wg_error e;
+    wg_dataset *d = NULL;
+    const wg_status s = wg_dataset_open(&d, p->file, p->limit, p->category, &e);
+    if (s == WG_ENOENT)
+        wg_problem(c, "prompts.file", false, "prompts.file: no such file: \"%s\" (paths are relative to the working directory)", p->file);
+    else if (s) wg_problem(c, "prompts.file", false, "prompts.file: %s", e.text);
+    if (s) return;
+    wg_dataset **more = wg_realloc(owner->dataset, (size_t)owner->datasets + 1, sizeof(wg_dataset *));
+    if (!more) {
+        wg_dataset_close(d);
+        c->problems++;
+        wg_nomem(&c->err, sizeof *more, "prompts");
+        return;
+    }
+    owner->dataset = more;
+    cell->dataset = owner->datasets;
+    owner->dataset[owner->datasets++] = d;
+}
+
+static void check_name(wg_checker *c, const char *name)
+{
+    static const char legal[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+    if (!*name) wg_problem(c, "name", false, "name: missing; it names the result folder");
+    else if (*name == '.' || *name == '-' || name[strspn(name, legal)])
+        wg_problem(c, "name", false, "name: \"%.60s\" cannot name a folder; expected letters, digits, '.', '_' and '-'", name);
+}
+
+void wg_check_cell(wg_checker *c, wg_cell *cell, wg_config *owner)
+{
+    check_name(c, cell->top.name);
+    if (strcmp(cell->target.device, "cpu") != 0)
+        wg_problem(c, "target.device", false, "target.device: \"%.60s\" is not supported by this build; expected \"cpu\"", cell->target.device);
+    if (*cell->target.model) check_model_file(c, "target.model", cell->target.model, "the target");
+    else wg_problem(c, "target", false, "target.model: missing; it names the target's weights file");
+    if (cell->drafter) check_draft_model(c, cell);
+    if (cell->drafter && cell->verifier) {
+        wg_error e;
+        const wg_status s = wg_check_laws(cell->drafter, cell->verifier, c->plugins->verifiers, &e);
+        if (s) wg_problem(c, "verify.rule", false, "verify.rule: %s", e.text);
+    }
+    cell->dataset = -1;
+    if (*cell->prompts.file) check_prompts(c, cell, owner);
+    else wg_problem(c, "prompts", false, "prompts.file: missing; it names a JSONL file of prompts");
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT
+ * The checking half of config: problems with positions, values against option tables. Used by config.c alone. */
+#ifndef WG_EXPERIMENTS_CONFIG_CHECK_H
+#define WG_EXPERIMENTS_CONFIG_CHECK_H
+
+#include "core/base/json.h"
+#include "experiments/config.h"
+
+/* One --set: its text, its path, and a document without content whose name is "--set a.b=c", so that problems read like the file's. */
+typedef struct wg_override { char *text; const char *path; wg_json *doc; } wg_override;
+
+/* One key of the sweep, as it stands in the file: "draft.length" and the list. */
+typedef struct wg_axis { const char *path; const json_t *list; } wg_axis;
+
+enum { WG_AXES = 16 };
+
+typedef struct wg_checker {
+    const wg_json *doc;
+    const wg_plugins *plugins;
+    const wg_override *set;
+    int n_set;
+    wg_axis axis[WG_AXES];
+    int n_axes, at[WG_AXES];  /* at: the value of each axis in the cell under examination */
+    bool in_cell;             /* false: the base, where the sweep has not spoken yet */
+    uint64_t *seen;           /* digests of problems reported and files looked at: each once */
+    int n_seen, cap_seen;
+    int problems;
+    wg_error err;
+} wg_checker;
+
+/* Reports a problem with the value at a dotted path of the resolved config (key: with the member's name). The path is traced back to
+ * where the value came from: the sweep's list, a --set, or the file itself. */
+void wg_problem(wg_checker *c, const char *path, bool key, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+
+/* True the first time it is asked about this text. */
+bool wg_first_time(wg_checker *c, const char *what, const char *text);
+
+/* Reads all members of a config or cell into *cell and sets its options; unknown keys and bad values are reported. */
+void wg_check_values(wg_checker *c, const json_t *root, wg_cell *cell);
+
+/* What only a whole cell shows: needed values, rule against drafter, files. Fills cell->dataset through `datasets`. */
+void wg_check_cell(wg_checker *c, wg_cell *cell, wg_config *owner);
+
+/* Option names separated by ", ", and the nearest to `word` as "; did you mean \"x\"?" or "". */
+const char *wg_suggestion(const char *word, const char *const *names, char *buf, size_t size);
+
+#endif
