@@ -1,0 +1,97 @@
+#!/usr/bin/env bash
+# Runs the program as a user would. usage: tests/program/run.sh WAGER [--update]
+# Every folder tests/bad/cli-*/ holds `cmd` (a shell line), `error` (what must stand on stderr, exactly) and `status`. In cmd, wager is the
+# program, $T a fresh folder with two tiny models of one vocabulary (target.gguf, draft.gguf), one of another (other.gguf) and a prompt
+# file. In `error` the folder is written $T. --update rewrites the goldens, to be reviewed with git diff.
+set -u
+program=$(realpath "$1")
+update=${2:-}
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+base=$(mktemp -d "${TMPDIR:-/tmp}/wager program.XXXXXX")
+trap 'chmod -R u+w "$base"; rm -rf "$base"' EXIT
+wager() { "$program" "$@"; }
+export NO_COLOR=1
+
+prepare() {
+  wager synth --like tiny --type f32 --seed 1 --out "$base/target.gguf" &&
+    wager synth --like tiny --type q8_0 --seed 2 --out "$base/draft.gguf" &&
+    wager synth --like gpt2 --type q8_0 --seed 3 --out "$base/other.gguf" || return 1
+  printf '{"prompt": "The cat sat"}\n{"prompt": "A dog ran"}\n' >"$base/prompts.jsonl"
+} >/dev/null
+
+passed=0 failed=0
+fail() { echo "FAIL $1"; failed=$((failed + 1)); }
+ok() { passed=$((passed + 1)); }
+
+bad_case() { # DIR: the error must be the golden one, and nothing may be left behind
+  local dir=$1 name T status
+  name=$(basename "$dir")
+  T=$base/case
+  mkdir "$T" && ln -s "$base"/*.gguf "$base/prompts.jsonl" "$T/" || return
+  ls "$T" >"$base/before"
+  (eval "$(cat "$dir/cmd")") >"$base/out" 2>"$base/err"
+  status=$?
+  sed -i "s|$T|\$T|g" "$base/err"
+  if [ "$update" = --update ]; then
+    cp "$base/err" "$dir/error"
+    echo "$status" >"$dir/status"
+  fi
+  ls "$T" | grep -v '^made' >"$base/after"
+  if ! diff -u "$dir/error" "$base/err"; then fail "$name: stderr"
+  elif [ "$status" != "$(cat "$dir/status")" ]; then fail "$name: exit status $status, expected $(cat "$dir/status")"
+  elif ! diff "$base/before" "$base/after"; then fail "$name: files left behind"
+  else ok; fi
+  rm -rf "$T"
+}
+
+expect() { # NAME PATTERN COMMAND...: succeeds and its output has the pattern
+  local name=$1 pattern=$2
+  shift 2
+  if "$@" >"$base/out" 2>"$base/err" && grep -qE -- "$pattern" "$base/out"; then ok
+  else
+    fail "$name: '$pattern' not in the output of: $*"
+    head -n 5 "$base/out" "$base/err"
+  fi
+}
+
+# Equal text from plain decoding and from speculation, by the digest of the last line.
+digest() { "$@" --json | sed -n 's/.*"output_sha256":"\([0-9a-f]*\)".*/\1/p'; }
+same_text() { # FLAGS...
+  local plain spec
+  plain=$(digest wager generate -m "$base/target.gguf" -p "Once upon" -n 40 "$@")
+  for draft in model:model="$base/draft.gguf" model:model="$base/draft.gguf",tree=2-2-1 ngram; do
+    spec=$(digest wager generate -m "$base/target.gguf" -p "Once upon" -n 40 --draft "$draft" "$@")
+    if [ -n "$plain" ] && [ "$plain" = "$spec" ]; then ok; else fail "generate $draft $*: text differs from plain decoding"; fi
+  done
+}
+
+good_cases() {
+  expect help 'commands:' wager --help
+  expect version '^wager [0-9]' wager --version
+  expect list rejection wager list verifiers
+  expect list-json '"kind":"drafter"' wager list --json
+  expect inspect 'token_embd.weight' wager inspect "$base/target.gguf"
+  expect inspect-json '"name":"token_embd.weight"' wager inspect "$base/target.gguf" --json
+  expect tokenize '[0-9]+ tokens' wager tokenize "$base/target.gguf" "The cat"
+  expect logits '^row 2 ' wager logits "$base/target.gguf" --tokens 1,2,3
+  expect logits-tree '^row 3 ' wager logits "$base/target.gguf" --tokens 1,2,3,4 --parents -1,0,0,1
+  expect generate 'tau [0-9.]+' wager generate -m "$base/target.gguf" -d "$base/draft.gguf" -p "Hello" -n 16 --rule rejection --temp 1
+  expect prove 'rejection' wager prove --rule rejection --vocab 2 --depth 2 --cases 5
+  expect prove-json '"rule":"match"' wager prove --rule match --vocab 2 --depth 2 --cases 5 --json
+  expect bench-forward '"v":' wager bench forward -m "$base/target.gguf" --rows 1,8 --repeats 2 --json
+  expect bench-round 'plain' wager bench round -m "$base/target.gguf" -d "$base/draft.gguf" --repeats 2 -n 16
+  expect convert 'wrote' wager convert "$base/target.gguf" --out "$base/made.gguf" --type f16
+  same_text --temp 0
+  same_text --temp 0.7 --top-p 0.9 --seed 3
+  same_text --temp 1 --threads 3
+  local a b
+  a=$(wager logits "$base/target.gguf" --tokens 5,6,7 --out "$base/a.f32" && cksum <"$base/a.f32")
+  b=$(WG_CPU=ref wager logits "$base/target.gguf" --tokens 5,6,7 --threads 1 --out "$base/b.f32" && cksum <"$base/b.f32")
+  if [ -n "$a" ] && [ "$a" = "$b" ]; then ok; else fail "logits: scalar reference and vector kernels differ"; fi
+}
+
+prepare || { echo "FAIL: the tiny models could not be made"; exit 1; }
+for dir in tests/bad/cli-*/; do bad_case "${dir%/}"; done
+[ "$update" = --update ] || good_cases
+echo "program: $passed passed, $failed failed"
+[ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
