@@ -55,7 +55,7 @@ wg_status wg_check_laws(const wg_drafter_class *d, const wg_verifier_class *v, c
     for (int i = 0; rules && rules[i] && at < (int)sizeof legal; i++)
         if (!(d->laws & ~rules[i]->laws))
             at += snprintf(legal + at, sizeof legal - (size_t)at, "%s%s", at ? ", " : "", rules[i]->name);
-    return wg_fail(err, WG_ELAW, "drafter %s draws siblings by the laws: %s; rule %s checks only: %s, and would be silently biased%s%s",
+    return wg_fail(err, WG_ELAW, "drafter %s draws siblings by the laws: %s; rule %s checks only: %s, and would be biased%s%s",
                    d->name, wg_law_list(d->laws, draws, sizeof draws), v->name, wg_law_list(v->laws, checks, sizeof checks),
                    at ? "; choose one of: " : "", legal);
 }

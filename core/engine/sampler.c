@@ -26,8 +26,8 @@ wg_status wg_sampler_open(wg_sampler *s, const wg_sampling *sampling, const wg_o
     const wg_sampling *o = sampling;
     if (!(o->temperature >= 0 && o->temperature <= 100 && o->top_k >= 0 && o->top_p >= 0 && o->top_p <= 1 && o->min_p >= 0 &&
           o->min_p <= 1))
-        return wg_fail(err, WG_EINVAL, "sampling: temperature %g, top_k %d, top_p %g, min_p %g: expected 0..100, 0.., 0..1, 0..1",
-                       o->temperature, o->top_k, o->top_p, o->min_p);
+        return wg_fail(err, WG_EINVAL, "sampling: temperature %g, top_k %d, top_p %g, min_p %g: expected 0..100, 0.., 0..1 and "
+                       "0..1", o->temperature, o->top_k, o->top_p, o->min_p);
     *s = (wg_sampler){ .sampling = *sampling, .ops = ops, .vocab = vocab };
     s->order = wg_alloc((size_t)vocab, sizeof *s->order);
     s->clean = wg_alloc((size_t)vocab, sizeof *s->clean);
@@ -69,7 +69,7 @@ static int32_t pop(const float *x, int32_t *heap, int n, int m)
     return top;
 }
 
-/* A logit that the kth largest reaches: the least of at least k groups' maxima. Sixteen groups are interleaved, side by side. */
+/* A logit that the kth largest reaches: the least of at least k groups' maxima. Sixteen groups are interleaved. */
 static float kth_bound(const float *x, int n, int k)
 {
     enum { LANES = 16 };

@@ -66,6 +66,13 @@ int wg_tree_child(const wg_tree *t, int node, int after)
     return -1;
 }
 
+int wg_tree_find(const wg_tree *t, int node, int32_t token)
+{
+    for (int i = node + 1; i < t->n; i++)
+        if (t->parent[i] == node && t->token[i] == token) return i;
+    return -1;
+}
+
 /* Node i > 0 of a tree whose earlier nodes are sound. */
 static wg_status check_node(const wg_tree *t, int i, int q_rows, wg_error *err)
 {

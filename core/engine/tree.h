@@ -47,6 +47,8 @@ int wg_tree_depth(const wg_tree *t, int node); /* root: 0 */
 int wg_tree_height(const wg_tree *t);          /* the deepest node's depth */
 /* First child of `node` numbered > `after` (start with after = node); -1 when there is none. */
 int wg_tree_child(const wg_tree *t, int node, int after);
+/* First child of `node` that is `token`; -1 when there is none. */
+int wg_tree_find(const wg_tree *t, int node, int32_t token);
 
 /* n in range, parents before children, anc consistent, tokens inside the vocabulary, qrow inside q. EINVAL with the node. */
 wg_status wg_tree_check(const wg_tree *t, int vocab, int q_rows, wg_error *err);

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT
+ * Greedy match (Stern et al. 2018, blockwise decoding; METHODS B1). From the root, walk to the child that is the target's most
+ * probable token; where there is none, that token is `next`.
+ *
+ * Theorem. At temperature 0 the output is the target's own greedy text, for any drafter, tree and length: every emitted token
+ * is the argmax of the row of its own prefix. It is exact as a map of logits: by the Prefix Law these rows are the ones that
+ * plain decoding sees. At other temperatures the text is still the greedy one, which is then not a sample of p; `match` is. */
+#include "verify/verify.h"
+
+static void accept(const void *opt, const wg_tree *tree, const wg_rows *p, const wg_rows *q, const wg_chance *chance,
+                   wg_path *out)
+{
+    (void)opt, (void)q, (void)chance;
+    out->n = 0;
+    for (int node = 0; node >= 0;) {
+        out->node[out->n++] = (int16_t)node;
+        out->next = wg_rows_argmax(p, tree->row + node);
+        node = wg_tree_find(tree, node, out->next);
+    }
+}
+
+const wg_verifier_class wg_verifier_greedy = {
+    .name = "greedy",
+    .doc = "keep the target's most probable tokens; for temperature 0",
+    .laws = WG_LAW_FIXED | WG_LAW_IID | WG_LAW_WITHOUT_REPLACEMENT,
+    .lossless = true,
+    .accept = accept,
+};

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT
+ * Sample and match (METHODS B2): draw the target's token at each node of the walk; go to the child that equals it; where there
+ * is none, the token is `next`.
+ *
+ * Theorem. Every emitted token is a draw from p at its own prefix and its own address (position, NEXT, 0). So the text is the
+ * one plain decoding draws from the same seed, byte for byte, for any drafter, any tree and any adaptive length (L1 to L3 are not
+ * needed): the draft decides only how many of these draws fit into one target pass. */
+#include "verify/verify.h"
+
+static void accept(const void *opt, const wg_tree *tree, const wg_rows *p, const wg_rows *q, const wg_chance *chance,
+                   wg_path *out)
+{
+    (void)opt, (void)q;
+    out->n = 0;
+    for (int node = 0; node >= 0;) {
+        const wg_chance at = wg_chance_at(chance, out->n);
+        out->node[out->n++] = (int16_t)node;
+        out->next = wg_rows_pick(p, tree->row + node, &at, WG_DRAW_NEXT, 0);
+        node = wg_tree_find(tree, node, out->next);
+    }
+}
+
+const wg_verifier_class wg_verifier_match = {
+    .name = "match",
+    .doc = "draw from the target and keep drafts that are equal: the text of plain decoding, byte for byte",
+    .laws = WG_LAW_FIXED | WG_LAW_IID | WG_LAW_WITHOUT_REPLACEMENT,
+    .lossless = true,
+    .accept = accept,
+};
