@@ -9,6 +9,7 @@
 
 #include "core/base/hash.h"
 #include "core/base/mem.h"
+#include "core/base/save.h"
 #include "experiments/cli.h"
 #include "experiments/commands.h"
 #include "experiments/target.h"
@@ -99,7 +100,7 @@ static void print_row(const wg_target *t, int row, int32_t token, const float *x
 }
 
 /* Passes of at most PASS_ROWS rows; every row's logits go to the printer or the file. */
-static wg_status run_passes(const wg_target *t, wg_kv_seq *kv, const int_list *tokens, const int_list *parents, FILE *out, bool json,
+static wg_status run_passes(const wg_target *t, wg_kv_seq *kv, const int_list *tokens, const int_list *parents, wg_save *out, bool json,
                             wg_batch *b, float *logits, wg_error *err)
 {
     for (int first = 0; first < tokens->n;) {
@@ -112,8 +113,7 @@ static wg_status run_passes(const wg_target *t, wg_kv_seq *kv, const int_list *t
         for (int i = 0; i < n; i++) {
             const float *x = logits + (size_t)i * (size_t)t->lm->vocab;
             if (!out) print_row(t, first + i, tokens->v[first + i], x, json);
-            else if (fwrite(x, sizeof *x, (size_t)t->lm->vocab, out) != (size_t)t->lm->vocab)
-                return wg_fail(err, WG_EIO, "writing logits: %s; make room and run again", strerror(errno));
+            else WG_TRY(wg_save_write(out, x, (size_t)t->lm->vocab * sizeof *x, err));
         }
         if (!parents->v) wg_kv_commit_chain(kv, n);
         first += n;
@@ -122,7 +122,7 @@ static wg_status run_passes(const wg_target *t, wg_kv_seq *kv, const int_list *t
     return WG_OK;
 }
 
-static wg_status logits_run(const char *path, const int_list *tokens, const int_list *parents, FILE *out, bool json, int threads,
+static wg_status logits_run(const char *path, const int_list *tokens, const int_list *parents, wg_save *out, bool json, int threads,
                             bool allow_nan, wg_error *err)
 {
     wg_target *t = NULL;
@@ -172,15 +172,14 @@ int wg_cmd_logits(int argc, char **argv)
     }
     int_list tokens = { 0 }, parents = { 0 };
     wg_error err;
-    FILE *out = NULL;
+    wg_save *out = NULL;
     wg_status s = parse_list("tokens", token_text, &tokens, &err);
     if (!s && parent_text) s = parse_list("parents", parent_text, &parents, &err);
     if (!s && parent_text) s = check_parents(&tokens, &parents, &err);
-    if (!s && out_path && !(out = fopen(out_path, "wb")))
-        s = wg_fail(&err, WG_EIO, "%s: cannot be written: %s", out_path, strerror(errno));
+    if (!s && out_path) s = wg_save_open(&out, out_path, &err);
     if (!s) s = logits_run(path, &tokens, &parents, out, json, (int)threads, allow_nan, &err);
-    if (out && fclose(out) && !s) s = wg_fail(&err, WG_EIO, "%s: %s; make room and run again", out_path, strerror(errno));
-    if (s && out) remove(out_path);
+    if (s) wg_save_abort(out);
+    else if (out) s = wg_save_commit(out, &err);
     wg_free(tokens.v);
     wg_free(parents.v);
     return s ? wg_cli_fail(&err) : WG_EXIT_OK;
