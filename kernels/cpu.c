@@ -28,11 +28,49 @@ static const wg_ops tables[WG_CPU_LEVELS] = {
         .softmax64 = wg_softmax64_ref,
         .argmax = wg_argmax_ref,
     },
+#if defined(__x86_64__)
+    [WG_CPU_AVX2] = {
+        .name = "avx2", COMMON,
+        .act_prepare = wg_act_prepare_ref,
+        .matmul = wg_matmul_ref,
+        .rmsnorm = wg_rmsnorm_ref,
+        .rope = wg_rope_ref,
+        .kv_store = wg_kv_store_ref,
+        .attention = wg_attention_ref,
+        .swiglu = wg_swiglu_ref,
+        .add = wg_add_ref,
+        .exp32 = wg_exp32_ref,
+        .softmax64 = wg_softmax64_ref,
+        .argmax = wg_argmax_ref,
+    },
+    [WG_CPU_AVX512] = {
+        .name = "avx512", COMMON,
+        .act_prepare = wg_act_prepare_avx512,
+        .matmul = wg_matmul_avx512,
+        .rmsnorm = wg_rmsnorm_avx512,
+        .rope = wg_rope_avx512,
+        .kv_store = wg_kv_store_avx512,
+        .attention = wg_attention_avx512,
+        .swiglu = wg_swiglu_avx512,
+        .add = wg_add_avx512,
+        .exp32 = wg_exp32_avx512,
+        .softmax64 = wg_softmax64_avx512,
+        .argmax = wg_argmax_avx512,
+    },
+#endif
 };
 
 wg_cpu_level wg_cpu_best(void)
 {
+#if defined(__x86_64__)
+    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") || !__builtin_cpu_supports("f16c")) return WG_CPU_REF;
+    if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512bw") || !__builtin_cpu_supports("avx512vl") ||
+        !__builtin_cpu_supports("avx512dq") || !__builtin_cpu_supports("avx512vnni"))
+        return WG_CPU_AVX2;
+    return WG_CPU_AVX512;
+#else
     return WG_CPU_REF;
+#endif
 }
 
 static const char *const names[WG_CPU_LEVELS] = { "ref", "avx2", "avx512" };

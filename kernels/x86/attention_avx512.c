@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: MIT
+ * Attention of one row, up to 8 query heads at a time through the chunks of 64 keys of ref/attention.c.
+ *
+ * Scores: a key's 16 lanes are one vector; the lanes16 fold of 16 keys is done for all of them at once, by four levels of
+ * adding halves of two vectors (15 additions for 16 keys). Heads up to 8 wide put two keys in a vector. Query heads of one kv
+ * head share the loads of keys and values. Values: one chain of fmas per output vector, keys ascending, as many chains as fit. */
+#include "kernels/x86/avx512.h"
+
+#include <string.h>
+
+#include "kernels/variants.h"
+#include "kernels/x86/keys.h"
+
+enum {
+    HEADS = 8,        /* query heads that pass through a chunk together */
+    SHARE = 4,        /* most of them that share the loads of a kv head */
+    QUADS = WG_CHUNK_KEYS / 4,
+};
+
+/* What the heads of a tile keep between chunks, and the chunk's weights. */
+typedef struct state {
+    _Alignas(64) float m[16], l[16], c[16];
+    _Alignas(64) float s[HEADS][WG_CHUNK_KEYS]; /* scores, then weights */
+} state;
+
+/* ---- folds. lanes of a, b -> [a folded to 8 | b folded to 8] */
+INLINE __m512 fold_pair(__m512 a, __m512 b)
+{
+    return _mm512_add_ps(_mm512_mask_blend_ps(0xFF00, a, b),
+                         _mm512_castpd_ps(_mm512_shuffle_f64x2(_mm512_castps_pd(a), _mm512_castps_pd(b), 0x4E)));
+}
+
+/* [a|b], [c|d] of 8 lanes each -> [a|c|b|d] of 4. */
+INLINE __m512 fold_quad(__m512 ab, __m512 cd)
+{
+    const __m512 crossed = _mm512_mask_blend_ps(0x0F0F, ab, cd);
+    return _mm512_add_ps(_mm512_mask_blend_ps(0xF0F0, ab, cd),
+                         _mm512_castpd_ps(_mm512_permutex_pd(_mm512_castps_pd(crossed), 0x4E)));
+}
+
+/* Four quads -> 16 sums, in key order. */
+INLINE __m512 fold_quads(const __m512 q[4])
+{
+    const __m512i order = _mm512_setr_epi32(0, 8, 4, 12, 1, 9, 5, 13, 2, 10, 6, 14, 3, 11, 7, 15);
+    const __m512 low = _mm512_add_ps(_mm512_mask_blend_ps(0xCCCC, q[0], q[1]), _mm512_shuffle_ps(q[0], q[1], 0x4E));
+    const __m512 high = _mm512_add_ps(_mm512_mask_blend_ps(0xCCCC, q[2], q[3]), _mm512_shuffle_ps(q[2], q[3], 0x4E));
+    return _mm512_permutexvar_ps(order, _mm512_add_ps(_mm512_shuffle_ps(low, high, 0x88), _mm512_shuffle_ps(low, high, 0xDD)));
+}
+
+/* ---- scores of G heads that share a kv head: s[g][j] = lanes16 q.k * scale */
+
+/* Two keys of up to 8 elements in one vector. */
+INLINE __m512 load_two(const int type, __mmask8 mask, const char *a, const char *b)
+{
+    if (type == WG_F32)
+        return _mm512_insertf32x8(_mm512_castps256_ps512(_mm256_maskz_loadu_ps(mask, a)), _mm256_maskz_loadu_ps(mask, b), 1);
+    const __m256i h = _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_maskz_loadu_epi16(mask, a)), _mm_maskz_loadu_epi16(mask, b), 1);
+    if (type == WG_F16) return _mm512_cvtph_ps(h);
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(h), 16));
+}
+
+INLINE void score_narrow(const int type, const int G, const float *q, int hd, const char *const *key, int n, float scale,
+                         float (*s)[WG_CHUNK_KEYS])
+{
+    const __mmask8 mask = first8(hd);
+    const __m512 zero = _mm512_setzero_ps();
+    __m512 two[G];
+    UNROLL for (int g = 0; g < G; g++) two[g] = _mm512_broadcast_f32x8(_mm256_maskz_loadu_ps(mask, q + g * hd));
+    for (int j = 0; j < n; j += 16) {
+        __m512 quad[G][4];
+        UNROLL for (int i = 0; i < 4; i++) {
+            const char *const *k = key + j + 4 * i;
+            if (j + 4 * i >= n) {
+                UNROLL for (int g = 0; g < G; g++) quad[g][i] = zero;
+                continue;
+            }
+            const __m512 ab = load_two(type, mask, k[0], k[1]), cd = load_two(type, mask, k[2], k[3]);
+            UNROLL for (int g = 0; g < G; g++) /* lanes 8-15 of a key are +0 and still added: -0 + +0 is +0 */
+                quad[g][i] = fold_quad(_mm512_add_ps(_mm512_fmadd_ps(two[g], ab, zero), zero),
+                                       _mm512_add_ps(_mm512_fmadd_ps(two[g], cd, zero), zero));
+        }
+        UNROLL for (int g = 0; g < G; g++) _mm512_store_ps(s[g] + j, _mm512_mul_ps(fold_quads(quad[g]), _mm512_set1_ps(scale)));
+    }
+}
+
+INLINE void score_wide(const int type, const int G, const float *q, int hd, const char *const *key, int n, float scale,
+                       float (*s)[WG_CHUNK_KEYS])
+{
+    const int size = type == WG_F32 ? 4 : 2, full = hd / 16 * 16;
+    const __mmask16 mask = first16(hd - full);
+    for (int j = 0; j < n; j += 16) {
+        __m512 quad[G][4];
+        UNROLL for (int i = 0; i < 4; i++)
+            UNROLL for (int g = 0; g < G; g++) quad[g][i] = _mm512_setzero_ps();
+        for (int i = 0; i < 4 && j + 4 * i < n; i++) {
+            const char *const *k = key + j + 4 * i;
+            __m512 sum[G][4];
+            UNROLL for (int g = 0; g < G; g++)
+                UNROLL for (int e = 0; e < 4; e++) sum[g][e] = _mm512_setzero_ps();
+            for (int d = 0; d < full; d += 16) {
+                __m512 x[4];
+                UNROLL for (int e = 0; e < 4; e++) x[e] = load16(type, k[e] + d * size);
+                UNROLL for (int g = 0; g < G; g++) {
+                    const __m512 b = _mm512_loadu_ps(q + g * hd + d);
+                    UNROLL for (int e = 0; e < 4; e++) sum[g][e] = _mm512_fmadd_ps(b, x[e], sum[g][e]);
+                }
+            }
+            if (mask)
+                UNROLL for (int g = 0; g < G; g++) {
+                    const __m512 b = _mm512_maskz_loadu_ps(mask, q + g * hd + full);
+                    UNROLL for (int e = 0; e < 4; e++)
+                        sum[g][e] = _mm512_mask3_fmadd_ps(b, load16_mask(type, mask, k[e] + full * size), sum[g][e], mask);
+                }
+            UNROLL for (int g = 0; g < G; g++)
+                quad[g][i] = fold_quad(fold_pair(sum[g][0], sum[g][1]), fold_pair(sum[g][2], sum[g][3]));
+        }
+        UNROLL for (int g = 0; g < G; g++) _mm512_store_ps(s[g] + j, _mm512_mul_ps(fold_quads(quad[g]), _mm512_set1_ps(scale)));
+    }
+}
+
+/* ---- weights of one head: s -> exp(s - m'), their lanes; m' */
+INLINE __m512 weigh(float *s, int n, float *m)
+{
+    __m512 max = _mm512_set1_ps(*m), sum = _mm512_setzero_ps();
+    for (int j = 0; j < n; j += 16) max = _mm512_mask_max_ps(max, first16(n - j), max, _mm512_load_ps(s + j));
+    *m = _mm512_reduce_max_ps(max);
+    for (int j = 0; j < n; j += 16) {
+        const __m512 w = _mm512_maskz_mov_ps(first16(n - j), exp32x16(_mm512_sub_ps(_mm512_load_ps(s + j), _mm512_set1_ps(*m))));
+        _mm512_store_ps(s + j, w);
+        sum = _mm512_add_ps(sum, w); /* a missing key adds +0 to a sum that is never -0 */
+    }
+    return sum;
+}
+
+/* Maxima, weights and sums of all heads of the tile. */
+INLINE void weigh_all(state *st, int heads, int n)
+{
+    const __m512 before = _mm512_load_ps(st->m);
+    __m512 quad[4];
+    for (int i = 0; i < 4; i++) {
+        __m512 sum[4];
+        for (int e = 0; e < 4; e++) sum[e] = 4 * i + e < heads ? weigh(st->s[4 * i + e], n, st->m + 4 * i + e) : _mm512_setzero_ps();
+        quad[i] = 4 * i < heads ? fold_quad(fold_pair(sum[0], sum[1]), fold_pair(sum[2], sum[3])) : _mm512_setzero_ps();
+    }
+    const __m512 c = exp32x16(_mm512_sub_ps(before, _mm512_load_ps(st->m))); /* the first time exp(-inf) = 0 */
+    _mm512_store_ps(st->c, c);
+    _mm512_store_ps(st->l, _mm512_fmadd_ps(_mm512_load_ps(st->l), c, fold_quads(quad)));
+}
+
+/* ---- values: H heads x V vectors. v[h]: bytes from a key to the head's values; o[h]: the head's outputs. */
+INLINE void mix(const int type, const int H, const int V, const int shared, const state *st, int h0, const char *const *key, int n,
+                const size_t *v, float *const *o, int d, __mmask16 mask)
+{
+    const int size = type == WG_F32 ? 4 : 2;
+    __m512 sum[H][V];
+    UNROLL for (int h = 0; h < H; h++)
+        UNROLL for (int i = 0; i < V; i++) {
+            const float *at = o[h0 + h] + d + 16 * i;
+            sum[h][i] = _mm512_mul_ps(V > 1 ? _mm512_loadu_ps(at) : _mm512_maskz_loadu_ps(mask, at), _mm512_set1_ps(st->c[h0 + h]));
+        }
+    for (int j = 0; j < n; j++) {
+        __m512 x[V];
+        UNROLL for (int h = 0; h < H; h++) {
+            const char *at = key[j] + v[h0 + h] + d * size;
+            if (h == 0 || !shared)
+                UNROLL for (int i = 0; i < V; i++) x[i] = V > 1 ? load16(type, at + 16 * i * size) : load16_mask(type, mask, at);
+            const __m512 w = _mm512_set1_ps(st->s[h0 + h][j]);
+            UNROLL for (int i = 0; i < V; i++) sum[h][i] = _mm512_fmadd_ps(w, x[i], sum[h][i]);
+        }
+    }
+    UNROLL for (int h = 0; h < H; h++)
+        UNROLL for (int i = 0; i < V; i++) {
+            float *at = o[h0 + h] + d + 16 * i;
+            if (V > 1) _mm512_storeu_ps(at, sum[h][i]);
+            else _mm512_mask_storeu_ps(at, mask, sum[h][i]);
+        }
+}
+
+/* ---- one tile of heads */
+typedef void score_fn(const float *q, int hd, const char *const *key, int n, float scale, float (*s)[WG_CHUNK_KEYS]);
+typedef void mix_fn(const state *st, int h0, const char *const *key, int n, const size_t *v, float *const *o, int d, __mmask16 mask);
+
+#define SCORE(name, type, G)                                                                                                \
+    static void name##_score##G(const float *q, int hd, const char *const *key, int n, float scale, float (*s)[WG_CHUNK_KEYS]) \
+    {                                                                                                                       \
+        if (hd <= 8) score_narrow(type, G, q, hd, key, n, scale, s);                                                        \
+        else score_wide(type, G, q, hd, key, n, scale, s);                                                                  \
+    }
+#define MIX(name, type, H, V, shared)                                                                                       \
+    static void name##_mix##H##_##V##_##shared(const state *st, int h0, const char *const *key, int n, const size_t *v,     \
+                                               float *const *o, int d, __mmask16 mask)                                      \
+    {                                                                                                                       \
+        mix(type, H, V, shared, st, h0, key, n, v, o, d, mask);                                                             \
+    }
+/* mix[several heads? shared?][several vectors?] */
+typedef struct kind {
+    score_fn *score[SHARE + 1];
+    mix_fn *one[2], *many[2][2];
+} kind;
+#define KIND(name, type)                                                                                                    \
+    SCORE(name, type, 1) SCORE(name, type, 2) SCORE(name, type, 3) SCORE(name, type, 4)                                      \
+    MIX(name, type, 1, 1, 0) MIX(name, type, 1, 4, 0) MIX(name, type, 8, 1, 0) MIX(name, type, 8, 1, 1)                     \
+    MIX(name, type, 4, 4, 0) MIX(name, type, 4, 4, 1)                                                                       \
+    static const kind name = {                                                                                              \
+        { 0, name##_score1, name##_score2, name##_score3, name##_score4 },                                                  \
+        { name##_mix1_1_0, name##_mix1_4_0 },                                                                               \
+        { { name##_mix8_1_0, name##_mix4_4_0 }, { name##_mix8_1_1, name##_mix4_4_1 } },                                     \
+    };
+KIND(f32, WG_F32)
+KIND(f16, WG_F16)
+KIND(bf16, WG_BF16)
+
+/* Adds the chunk's values to all heads of the tile. */
+static void mix_all(const kind *k, const state *st, int heads, int hd, const char *const *key, int n, const size_t *v,
+                    float *const *o)
+{
+    for (int d = 0; d < hd;) {
+        const int four = hd - d >= 64, many = four ? 4 : 8;
+        for (int h = 0; h < heads;) {
+            const int fits = heads - h >= many;
+            mix_fn *f = fits ? k->many[v[h] == v[h + many - 1]][four] : k->one[four];
+            f(st, h, key, n, v, o, d, first16(hd - d));
+            h += fits ? many : 1;
+        }
+        d += four ? 64 : 16;
+    }
+}
+
+static void attend(const kind *k, const float *q, const wg_row_keys *keys, int heads, int hd, float scale, float *out,
+                   const size_t *at)
+{
+    state st;
+    const char *key[WG_CHUNK_KEYS], *head_key[WG_CHUNK_KEYS];
+    size_t v[HEADS];
+    float *o[HEADS];
+    wg_key_walk walk = { keys, 0, keys->anc };
+    memset(out, 0, (size_t)heads * (size_t)hd * sizeof *out);
+    for (int h = 0; h < heads; h++) v[h] = keys->kv->value_at + at[h], o[h] = out + h * hd;
+    for (int i = 0; i < 16; i++) st.m[i] = -INFINITY, st.l[i] = 0;
+    for (int n; (n = wg_chunk_next(&walk, key)) > 0;) {
+        for (int h = 0, share; h < heads; h += share) {
+            for (share = 1; share < SHARE && h + share < heads && at[h + share] == at[h];) share++;
+            for (int j = 0; j < (n + 3) / 4 * 4; j++) head_key[j] = key[j] + at[h];
+            k->score[share](q + h * hd, hd, head_key, n, scale, st.s + h);
+        }
+        weigh_all(&st, heads, n);
+        mix_all(k, &st, heads, hd, key, n, v, o);
+    }
+    for (int h = 0; h < heads; h++)
+        for (int d = 0; d < hd; d++) o[h][d] /= st.l[h];
+}
+
+void wg_attention_avx512(const float *q, const wg_row_keys *keys, int heads, int kv_heads, int hd, float scale, float *out, int h0,
+                         int h1)
+{
+    const int type = keys->kv->type;
+    const kind *k = type == WG_F32 ? &f32 : type == WG_F16 ? &f16 : &bf16;
+    for (int h = h0, n; h < h1; h += n) {
+        size_t at[HEADS];
+        n = h1 - h < HEADS ? h1 - h : HEADS;
+        for (int i = 0; i < n; i++) at[i] = (size_t)((h + i) * kv_heads / heads * hd) * (type == WG_F32 ? 4 : 2);
+        attend(k, q + h * hd, keys, n, hd, scale, out + h * hd, at);
+    }
+}

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT
+ * Products with f32, f16 and bf16 weights: weights of 32 outputs times a broadcast input, one fma a product, k ascending.
+ *
+ * A tile is P panels x T rows, so that even one row has 2P independent chains of fmas. When several tiles share a panel, they
+ * take turns by chunks of k that stay in L1; the sums wait in y meanwhile, which changes no bit. */
+#include "kernels/x86/avx512.h"
+
+#include "kernels/layout.h"
+#include "kernels/variants.h"
+#include "kernels/x86/matmul.h"
+
+enum {
+    TALL = 12,             /* rows of the tallest tile */
+    WIDE = 4,              /* panels of the widest */
+    CHUNK_BYTES = 16384,   /* of a panel, when tiles take turns */
+    PANEL_BLOCK_BYTES = 1 << 19, /* panels that stay in L2 while all groups of rows pass */
+};
+
+/* w: chunk of the first panel; panel: bytes between panels; x: (T, ldx); y: (T, ldy) at the first panel's first output.
+ * mask[i]: which of the outputs 16i.. exist. first: the sums start at 0, otherwise at y. */
+typedef void tile_fn(const char *w, size_t panel, const float *x, size_t ldx, int k, float *y, size_t ldy, const __mmask16 *mask,
+                     int first);
+
+INLINE void float_tile(const int type, const int P, const int T, const char *w, size_t panel, const float *x, size_t ldx, int k,
+                       float *y, size_t ldy, const __mmask16 *mask, int first)
+{
+    const int size = type == WG_F32 ? 4 : 2;
+    __m512 sum[T][2 * P];
+    UNROLL for (int m = 0; m < T; m++)
+        UNROLL for (int i = 0; i < 2 * P; i++)
+            sum[m][i] = first ? _mm512_setzero_ps() : _mm512_maskz_loadu_ps(mask[i], y + (size_t)m * ldy + 16 * i);
+    for (int j = 0; j < k; j++, w += WG_PANEL * size) {
+        __m512 v[2 * P];
+        UNROLL for (int i = 0; i < 2 * P; i++) v[i] = load16(type, w + (size_t)(i / 2) * panel + i % 2 * 16 * size);
+        UNROLL for (int m = 0; m < T; m++) {
+            const __m512 b = _mm512_set1_ps(x[(size_t)m * ldx + (size_t)j]);
+            UNROLL for (int i = 0; i < 2 * P; i++) sum[m][i] = _mm512_fmadd_ps(v[i], b, sum[m][i]);
+        }
+    }
+    UNROLL for (int m = 0; m < T; m++)
+        UNROLL for (int i = 0; i < 2 * P; i++) _mm512_mask_storeu_ps(y + (size_t)m * ldy + 16 * i, mask[i], sum[m][i]);
+}
+
+#define TILE(name, type, P, T)                                                                                              \
+    static void name##_##P##_##T(const char *w, size_t panel, const float *x, size_t ldx, int k, float *y, size_t ldy,       \
+                                 const __mmask16 *mask, int first)                                                          \
+    {                                                                                                                       \
+        float_tile(type, P, T, w, panel, x, ldx, k, y, ldy, mask, first);                                                   \
+    }
+#define TILES(name, type)                                                                                                   \
+    TILE(name, type, 1, 1) TILE(name, type, 1, 2) TILE(name, type, 1, 3) TILE(name, type, 1, 4) TILE(name, type, 1, 5)      \
+    TILE(name, type, 1, 6) TILE(name, type, 1, 7) TILE(name, type, 1, 8) TILE(name, type, 1, 9) TILE(name, type, 1, 10)     \
+    TILE(name, type, 1, 11) TILE(name, type, 1, 12)                                                                         \
+    TILE(name, type, 2, 1) TILE(name, type, 2, 2) TILE(name, type, 2, 3) TILE(name, type, 2, 4) TILE(name, type, 2, 5)      \
+    TILE(name, type, 2, 6)                                                                                                  \
+    TILE(name, type, 3, 1) TILE(name, type, 3, 2) TILE(name, type, 3, 3) TILE(name, type, 3, 4)                             \
+    TILE(name, type, 4, 1) TILE(name, type, 4, 2) TILE(name, type, 4, 3)                                                    \
+    static tile_fn *const name[WIDE + 1][TALL + 1] = {                                                                      \
+        { 0 },                                                                                                              \
+        { 0, name##_1_1, name##_1_2, name##_1_3, name##_1_4, name##_1_5, name##_1_6, name##_1_7, name##_1_8, name##_1_9,    \
+          name##_1_10, name##_1_11, name##_1_12 },                                                                          \
+        { 0, name##_2_1, name##_2_2, name##_2_3, name##_2_4, name##_2_5, name##_2_6 },                                      \
+        { 0, name##_3_1, name##_3_2, name##_3_3, name##_3_4 },                                                              \
+        { 0, name##_4_1, name##_4_2, name##_4_3 },                                                                          \
+    };
+TILES(f32, WG_F32)
+TILES(f16, WG_F16)
+TILES(bf16, WG_BF16)
+
+/* Panels a tile of this height may have: 2 P T <= 24 sums. */
+static int wide(int rows) { return rows <= 3 ? 4 : rows <= 6 ? 2 : 1; }
+
+/* Panels [p0,p1) x one group of rows of x. */
+static void group(const wg_matrix *w, tile_fn *const (*table)[TALL + 1], int size, const float *x, int rows, float *y, size_t ldy,
+                  int p0, int p1)
+{
+    const int tiles = wg_tiles(rows, TALL), most = wide(wg_tile_rows(rows, tiles)), K = w->k;
+    const int step = tiles > 1 ? CHUNK_BYTES / (WG_PANEL * size) : K;
+    const size_t panel = (size_t)K * WG_PANEL * (size_t)size;
+    for (int p = p0, wd; p < p1; p += wd) {
+        wd = p1 - p == most + 1 && most > 2 ? (most + 1) / 2 : p1 - p < most ? p1 - p : most; /* 5 = 2 + 3, never 4 + 1 */
+        __mmask16 mask[2 * WIDE];
+        for (int i = 0; i < 2 * wd; i++) {
+            const int left = w->n - p * WG_PANEL - 16 * i;
+            mask[i] = first16(left > 0 ? left : 0);
+        }
+        for (int k = 0; k < K; k += step)
+            for (int m = 0, t = 0, T; m < rows; m += T, t++) {
+                T = wg_tile_rows(rows - m, tiles - t);
+                table[wd][T]((const char *)w->data + (size_t)p * panel + (size_t)k * WG_PANEL * (size_t)size, panel,
+                             x + (size_t)m * (size_t)K + k, (size_t)K, K - k < step ? K - k : step,
+                             y + (size_t)m * ldy + p * WG_PANEL, ldy, mask, k == 0);
+            }
+    }
+}
+
+void wg_matmul_avx512(const wg_matrix *w, const void *act, int rows, float *y, size_t ldy, int p0, int p1)
+{
+    if (w->type == WG_Q8_0) {
+        wg_matmul_q8_avx512(w, act, rows, y, ldy, p0, p1);
+        return;
+    }
+    const int size = w->type == WG_F32 ? 4 : 2;
+    tile_fn *const (*table)[TALL + 1] = w->type == WG_F32 ? f32 : w->type == WG_F16 ? f16 : bf16;
+    const size_t panel = (size_t)w->k * WG_PANEL * (size_t)size;
+    const int fit = (int)(PANEL_BLOCK_BYTES / panel) + 1, step = rows > WG_GROUP_ROWS ? fit : p1 - p0;
+    for (int p = p0; p < p1; p += step)
+        for (int m = 0; m < rows; m += WG_GROUP_ROWS)
+            group(w, table, size, (const float *)act + (size_t)m * (size_t)w->k, wg_group_rows(rows, m), y + (size_t)m * ldy, ldy,
+                  p, p + step < p1 ? p + step : p1);
+}

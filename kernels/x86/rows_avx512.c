@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: MIT
+ * Operations on single rows, 16 elements at a time: lane i % 16 of the specification is lane i % 16 of a vector. Ends of rows are
+ * masked. */
+#include "kernels/x86/avx512.h"
+
+#include <string.h>
+
+#include "kernels/layout.h"
+#include "kernels/variants.h"
+#include "kernels/x86/keys.h"
+
+/* ---- activations of q8_0 products */
+static void quantise_block(const float *x, wg_q8_act *act, int b)
+{
+    const __m512 low = _mm512_set1_ps(-WG_ACT_CLAMP), high = _mm512_set1_ps(WG_ACT_CLAMP);
+    const __m512 x0 = _mm512_min_ps(_mm512_max_ps(_mm512_loadu_ps(x), low), high);
+    const __m512 x1 = _mm512_min_ps(_mm512_max_ps(_mm512_loadu_ps(x + 16), low), high);
+    union { float f; uint32_t u; } d = { _mm512_reduce_max_ps(_mm512_max_ps(_mm512_abs_ps(x0), _mm512_abs_ps(x1))) / 127.0f };
+    d.u = (d.u + 0xffu) & ~0xffu; /* 16 significant bits, rounded up */
+    const float da = d.f < 1e-30f ? 0.0f : d.f;
+    const __m512 inverse = _mm512_set1_ps(da > 0 ? 1.0f / da : 0.0f);
+    const __m512i q0 = _mm512_cvtps_epi32(_mm512_mul_ps(x0, inverse)), q1 = _mm512_cvtps_epi32(_mm512_mul_ps(x1, inverse));
+    _mm_storeu_si128((void *)(act->q + b * WG_BLOCK), _mm512_cvtepi32_epi8(q0));
+    _mm_storeu_si128((void *)(act->q + b * WG_BLOCK + 16), _mm512_cvtepi32_epi8(q1));
+    act->ini[b] = WG_MAGIC_BITS - 128 * _mm512_reduce_add_epi32(_mm512_add_epi32(q0, q1));
+    act->da[b] = da;
+    act->mda[b] = da * WG_MAGIC;
+}
+
+void wg_act_prepare_avx512(int type, const float *x, size_t ldx, int rows, int k, void *act, int r0, int r1)
+{
+    if (type != WG_Q8_0) {
+        wg_act_prepare_ref(type, x, ldx, rows, k, act, r0, r1);
+        return;
+    }
+    for (int m = r0; m < r1; m++) {
+        const float *row = x + (size_t)m * ldx;
+        wg_q8_act *to = (wg_q8_act *)act + wg_q8_act_at(m, wg_q8_chunks(k));
+        for (int b = 0; b < wg_q8_blocks(k); b++)
+            quantise_block(row + b * WG_BLOCK, to + (size_t)(b / WG_ACT_BLOCKS) * (size_t)wg_group_rows(rows, m), b % WG_ACT_BLOCKS);
+    }
+}
+
+void wg_rmsnorm_avx512(const float *x, size_t ldx, const float *weight, int dim, float eps, float *y, size_t ldy, int r0, int r1)
+{
+    const int full = dim / 16 * 16;
+    const __mmask16 mask = first16(dim - full);
+    for (int m = r0; m < r1; m++) {
+        const float *from = x + (size_t)m * ldx;
+        float *to = y + (size_t)m * ldy;
+        __m512 sum = _mm512_setzero_ps();
+        for (int i = 0; i < full; i += 16) {
+            const __m512 v = _mm512_loadu_ps(from + i);
+            sum = _mm512_fmadd_ps(v, v, sum);
+        }
+        const __m512 end = _mm512_maskz_loadu_ps(mask, from + full);
+        sum = _mm512_mask3_fmadd_ps(end, end, sum, mask);
+        const __m512 r = _mm512_set1_ps(1.0f / sqrtf(fold16(sum) / (float)dim + eps));
+        for (int i = 0; i < full; i += 16)
+            _mm512_storeu_ps(to + i, _mm512_mul_ps(_mm512_mul_ps(_mm512_loadu_ps(from + i), r), _mm512_loadu_ps(weight + i)));
+        if (mask)
+            _mm512_mask_storeu_ps(to + full, mask, _mm512_mul_ps(_mm512_mul_ps(end, r), _mm512_maskz_loadu_ps(mask, weight + full)));
+    }
+}
+
+/* ---- rotary */
+static void rope_adjacent(float *x, int n_rot, const float *cs)
+{
+    for (int i = 0; i < n_rot; i += 16) {
+        const __mmask16 mask = first16(n_rot - i);
+        const __m512 ab = _mm512_maskz_loadu_ps(mask, x + i), c_s = _mm512_maskz_loadu_ps(mask, cs + i);
+        const __m512 b = _mm512_mul_ps(_mm512_movehdup_ps(ab), _mm512_permute_ps(c_s, 0xB1)); /* b s, b c */
+        _mm512_mask_storeu_ps(x + i, mask, _mm512_fmaddsub_ps(_mm512_moveldup_ps(ab), c_s, b));
+    }
+}
+
+static void rope_halves(float *x, int half, const float *cs)
+{
+    const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+    const __m512i odd = _mm512_add_epi32(even, _mm512_set1_epi32(1));
+    for (int i = 0; i < half; i += 16) {
+        const int left = half - i;
+        const __mmask16 mask = first16(left);
+        const __m512 cs0 = _mm512_maskz_loadu_ps(first16(2 * left), cs + 2 * i);
+        const __m512 cs1 = _mm512_maskz_loadu_ps(left > 8 ? first16(2 * left - 16) : 0, cs + 2 * i + 16);
+        const __m512 c = _mm512_permutex2var_ps(cs0, even, cs1), s = _mm512_permutex2var_ps(cs0, odd, cs1);
+        const __m512 a = _mm512_maskz_loadu_ps(mask, x + i), b = _mm512_maskz_loadu_ps(mask, x + half + i);
+        _mm512_mask_storeu_ps(x + i, mask, _mm512_fmsub_ps(a, c, _mm512_mul_ps(b, s)));
+        _mm512_mask_storeu_ps(x + half + i, mask, _mm512_fmadd_ps(a, s, _mm512_mul_ps(b, c)));
+    }
+}
+
+void wg_rope_avx512(float *x, int heads, int hd, int n_rot, const float *cs, int adjacent)
+{
+    for (int h = 0; h < heads; h++, x += hd) {
+        if (adjacent) rope_adjacent(x, n_rot / 2 * 2, cs);
+        else rope_halves(x, n_rot / 2, cs);
+    }
+}
+
+/* ---- keys and values into pages */
+static void store(int type, char *to, const float *from, int n)
+{
+    for (int i = 0; i < n; i += 16) {
+        const __mmask16 mask = first16(n - i);
+        const __m512 v = _mm512_maskz_loadu_ps(mask, from + i);
+        if (type == WG_F32) {
+            _mm512_mask_storeu_ps(to + 4 * i, mask, v);
+        } else if (type == WG_F16) {
+            _mm256_mask_storeu_epi16(to + 2 * i, mask, _mm512_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+        } else { /* to nearest even; NaN stays a quiet NaN */
+            const __m512i u = _mm512_castps_si512(v), odd = _mm512_and_si512(_mm512_srli_epi32(u, 16), _mm512_set1_epi32(1));
+            const __m512i up = _mm512_add_epi32(u, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
+            const __m512i h = _mm512_mask_or_epi32(up, _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q), u, _mm512_set1_epi32(0x400000));
+            _mm256_mask_storeu_epi16(to + 2 * i, mask, _mm512_cvtepi32_epi16(_mm512_srli_epi32(h, 16)));
+        }
+    }
+}
+
+void wg_kv_store_avx512(const wg_kv_view *kv, int32_t slot, const float *k, const float *v)
+{
+    char *key = kv->pool + (wg_slot_at(kv, slot) - kv->pool);
+    store(kv->type, key, k, kv->kv_dim);
+    store(kv->type, key + kv->value_at, v, kv->kv_dim);
+}
+
+/* ---- element-wise */
+void wg_swiglu_avx512(const float *gate, const float *up, float *y, int n)
+{
+    const __m512 one = _mm512_set1_ps(1.0f), sign = _mm512_set1_ps(-0.0f);
+    for (int i = 0; i < n; i += 16) {
+        const __mmask16 mask = first16(n - i);
+        const __m512 g = _mm512_maskz_loadu_ps(mask, gate + i), u = _mm512_maskz_loadu_ps(mask, up + i);
+        const __m512 e = exp32x16(_mm512_xor_ps(g, sign));
+        _mm512_mask_storeu_ps(y + i, mask, _mm512_mul_ps(_mm512_div_ps(g, _mm512_add_ps(one, e)), u));
+    }
+}
+
+void wg_add_avx512(float *x, const float *y, int n)
+{
+    for (int i = 0; i < n; i += 16) {
+        const __mmask16 mask = first16(n - i);
+        _mm512_mask_storeu_ps(x + i, mask, _mm512_add_ps(_mm512_maskz_loadu_ps(mask, x + i), _mm512_maskz_loadu_ps(mask, y + i)));
+    }
+}
+
+void wg_exp32_avx512(const float *x, float *y, int n)
+{
+    for (int i = 0; i < n; i += 16) {
+        const __mmask16 mask = first16(n - i);
+        _mm512_mask_storeu_ps(y + i, mask, exp32x16(_mm512_maskz_loadu_ps(mask, x + i)));
+    }
+}
+
+/* ---- rows of logits */
+/* The largest element that is not NaN; -inf when there is none. */
+static float largest(const float *x, int n)
+{
+    const __m512 least = _mm512_set1_ps(-INFINITY);
+    __m512 max[4] = { least, least, least, least };
+    int i = 0;
+    for (; i + 64 <= n; i += 64)
+        for (int e = 0; e < 4; e++) max[e] = _mm512_max_ps(_mm512_loadu_ps(x + i + 16 * e), max[e]); /* NaN: the second operand */
+    for (; i < n; i += 16) {
+        const __mmask16 mask = first16(n - i);
+        max[0] = _mm512_max_ps(_mm512_mask_loadu_ps(least, mask, x + i), max[0]);
+    }
+    return _mm512_reduce_max_ps(_mm512_max_ps(_mm512_max_ps(max[0], max[1]), _mm512_max_ps(max[2], max[3])));
+}
+
+double wg_softmax64_avx512(const float *x, int n, double inv_temp, double *p)
+{
+    const __m512d max = _mm512_set1_pd((double)largest(x, n)), scale = _mm512_set1_pd(inv_temp);
+    __m512d sum[2] = { _mm512_setzero_pd(), _mm512_setzero_pd() };
+    int i = 0;
+    for (; i + 16 <= n; i += 16)
+        for (int h = 0; h < 2; h++) {
+            const __m512d v = _mm512_cvtps_pd(_mm256_loadu_ps(x + i + 8 * h));
+            const __m512d e = exp64x8(_mm512_mul_pd(_mm512_sub_pd(v, max), scale));
+            _mm512_storeu_pd(p + i + 8 * h, e);
+            sum[h] = _mm512_add_pd(sum[h], e);
+        }
+    for (int h = 0; h < 2 && i < n; h++, i += 8) {
+        const __mmask8 mask = first8(n - i);
+        const __m512d v = _mm512_cvtps_pd(_mm256_maskz_loadu_ps(mask, x + i));
+        const __m512d e = exp64x8(_mm512_mul_pd(_mm512_sub_pd(v, max), scale));
+        _mm512_mask_storeu_pd(p + i, mask, e);
+        sum[h] = _mm512_mask_add_pd(sum[h], mask, sum[h], e);
+    }
+    return fold16_double(sum[0], sum[1]);
+}
+
+int wg_argmax_avx512(const float *x, int n)
+{
+    const __m512 max = _mm512_set1_ps(largest(x, n));
+    for (int i = 0; i < n; i += 16) {
+        const __mmask16 mask = first16(n - i);
+        const __mmask16 hit = _mm512_mask_cmp_ps_mask(mask, _mm512_maskz_loadu_ps(mask, x + i), max, _CMP_EQ_OQ);
+        if (hit) return i + __builtin_ctz(hit);
+    }
+    return -1;
+}

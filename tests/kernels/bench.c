@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: MIT
+ * kernelcheck --bench: medians of interleaved repetitions, beside a read-only stream of the same weights in the same run.
+ * v is the time of n rows over the time of one. Threads split panels; they meet at a spinning barrier after each product. */
+#include "tests/kernels/check.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { THREADS_MAX = 64, REPEATS = 7 };
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+static double median(double *x, int n)
+{
+    qsort(x, (size_t)n, sizeof *x, by_value);
+    return x[n / 2];
+}
+
+/* ---- a team of threads that run one job each and meet at barriers */
+typedef struct team {
+    int n;
+    atomic_int arrived, round;
+    void (*job)(struct team *, int thread, void *arg);
+    void *arg;
+} team;
+
+static void meet(team *t)
+{
+    const int round = atomic_load(&t->round);
+    if (atomic_fetch_add(&t->arrived, 1) + 1 == t->n) {
+        atomic_store(&t->arrived, 0);
+        atomic_store(&t->round, round + 1);
+        return;
+    }
+    while (atomic_load_explicit(&t->round, memory_order_acquire) == round) {}
+}
+
+typedef struct member {
+    team *t;
+    int thread;
+} member;
+
+static void *member_main(void *arg)
+{
+    const member *m = arg;
+    m->t->job(m->t, m->thread, m->t->arg);
+    return NULL;
+}
+
+/* Runs job on n threads; returns seconds. */
+static double run_team(int n, void (*job)(team *, int, void *), void *arg)
+{
+    team t = { .n = n, .job = job, .arg = arg };
+    pthread_t id[THREADS_MAX];
+    member m[THREADS_MAX];
+    for (int i = 1; i < n; i++) {
+        m[i] = (member){ &t, i };
+        if (pthread_create(&id[i], NULL, member_main, &m[i])) exit(2);
+    }
+    const double start = now();
+    job(&t, 0, arg);
+    const double end = now();
+    for (int i = 1; i < n; i++) pthread_join(id[i], NULL);
+    return end - start;
+}
+
+/* ---- products: many matrices of one shape, more than any cache holds */
+enum { N = 2048, K = 2048, WEIGHT_BYTES = 300 << 20 };
+
+typedef struct product {
+    const wg_ops *ops;
+    wg_matrix w;
+    size_t bytes; /* of one matrix */
+    int matrices, rows;
+    const char *act;
+    float *y;
+    uint64_t sum;
+} product;
+
+static void product_job(team *t, int thread, void *arg)
+{
+    const product *p = arg;
+    const int panels = N / WG_PANEL, p0 = panels * thread / t->n, p1 = panels * (thread + 1) / t->n;
+    for (int i = 0; i < p->matrices; i++) {
+        wg_matrix w = p->w;
+        w.data = (const char *)p->w.data + (size_t)i * p->bytes;
+        p->ops->matmul(&w, p->act, p->rows, p->y, N, p0, p1);
+        meet(t);
+    }
+}
+
+static void stream_job(team *t, int thread, void *arg)
+{
+    product *p = arg;
+    const size_t words = p->bytes * (size_t)p->matrices / 8 / (size_t)t->n / 8 * 8;
+    const uint64_t *x = (const uint64_t *)p->w.data + words * (size_t)thread;
+    uint64_t sum[8] = { 0 };
+    for (size_t i = 0; i < words; i += 8)
+        for (int j = 0; j < 8; j++) sum[j] += x[i + (size_t)j];
+    for (int j = 1; j < 8; j++) sum[0] += sum[j];
+    meet(t);
+    if (thread == 0) p->sum += sum[0]; /* keeps the loads */
+}
+
+static void bench_matmul(const options *opt, const wg_ops *ops, int type)
+{
+    static const int rows[] = { 1, 2, 4, 8, 12, 16, 32, 64 };
+    enum { KINDS = sizeof rows / sizeof *rows };
+    static double time[KINDS + 1][REPEATS];
+    product p = { .ops = ops, .w = { type, N, K, NULL }, .bytes = ops->matrix_bytes(type, N, K) };
+    p.matrices = (int)(WEIGHT_BYTES / p.bytes);
+    const size_t total = p.bytes * (size_t)p.matrices;
+    uint16_t *weights = must_alloc(total);
+    for (size_t i = 0; i < total / 2; i++) weights[i] = (uint16_t)((i * 2654435761u >> 7 & 0x83ff) | 0x2c00); /* moderate f16 and f32 */
+    p.w.data = weights;
+    float *x = must_alloc(64 * K * 4);
+    char *act[KINDS];
+    p.y = must_alloc(64 * N * 4);
+    for (int i = 0; i < 64 * K; i++) x[i] = sinf((float)(i % 9973));
+    for (int i = 0; i < KINDS; i++) {
+        act[i] = must_alloc(ops->act_bytes(type, rows[i], K));
+        ops->act_prepare(type, x, K, rows[i], K, act[i], 0, rows[i]);
+    }
+    for (int r = 0; r < REPEATS; r++) {
+        for (int i = 0; i < KINDS; i++) {
+            p.rows = rows[i];
+            p.act = act[i];
+            time[i][r] = run_team(opt->threads, product_job, &p);
+        }
+        time[KINDS][r] = run_team(opt->threads, stream_job, &p);
+    }
+    printf("%s %s %dx%d x %d, %.0f MB, %d thread(s); read-only stream %.1f GB/s\n  rows      ms   GB/s GMAC/s     v\n", ops->name,
+           wg_type_name(type), N, K, p.matrices, (double)total / 1e6, opt->threads, (double)total / 1e9 / median(time[KINDS], REPEATS));
+    const double one = median(time[0], REPEATS);
+    for (int i = 0; i < KINDS; i++) {
+        const double t = i ? median(time[i], REPEATS) : one;
+        printf("  %4d %7.2f %6.1f %6.0f %5.2f\n", rows[i], t * 1e3, (double)total / t / 1e9,
+               (double)rows[i] * p.matrices * N * K / t / 1e9, t / one);
+        free(act[i]);
+    }
+    free(weights), free(x), free(p.y);
+}
+
+/* ---- small things: nanoseconds a call from cache, the median of batches */
+typedef struct small {
+    const wg_ops *ops;
+    wg_matrix w;
+    float *x, *y;
+    double *p;
+    int heads, hd, n;
+} small;
+
+typedef void small_fn(small *);
+static void do_matmul(small *s) { s->ops->matmul(&s->w, s->x, s->n, s->y, (size_t)s->w.n, 0, (s->w.n + WG_PANEL - 1) / WG_PANEL); }
+static void do_rmsnorm(small *s) { s->ops->rmsnorm(s->x, 0, s->x, s->n, 1e-5f, s->y, 0, 0, 1); }
+static void do_swiglu(small *s) { s->ops->swiglu(s->x, s->x, s->y, s->n); }
+static void do_softmax(small *s) { s->ops->softmax64(s->x, s->n, 1.25, s->p); }
+static void do_argmax(small *s) { s->ops->argmax(s->x, s->n); }
+static void do_rope(small *s) { s->ops->rope(s->y, s->heads, s->hd, s->hd, s->x, 0); }
+static void do_prepare(small *s) { s->ops->act_prepare(WG_Q8_0, s->x, 0, 1, s->n, s->y, 0, 1); }
+static double time_small(small_fn *f, small *s, int batch)
+{
+    double t[21];
+    for (int r = 0; r < 21; r++) {
+        const double start = now();
+        for (int i = 0; i < batch; i++) f(s);
+        t[r] = (now() - start) / batch;
+    }
+    return median(t, 21);
+}
+
+static void bench_small(const wg_ops *ops)
+{
+    enum { MOST = 1 << 18 };
+    small s = { .ops = ops, .x = must_alloc(MOST * 4), .y = must_alloc(MOST * 4), .p = must_alloc(MOST * 8) };
+    float *weights = must_alloc(512 * 512 * 4);
+    for (int i = 0; i < MOST; i++) s.x[i] = sinf((float)i) * 3, s.y[i] = 1;
+    for (int i = 0; i < 512 * 512; i++) weights[i] = cosf((float)i);
+    static const int shape[][3] = { { 172, 64, 1 }, { 64, 172, 1 }, { 64, 64, 1 }, { 512, 64, 1 }, { 172, 64, 5 } };
+    for (size_t i = 0; i < sizeof shape / sizeof *shape; i++) {
+        s.w = (wg_matrix){ WG_F32, shape[i][0], shape[i][1], weights };
+        s.n = shape[i][2];
+        printf("%s f32 %dx%d, %d row(s), in cache: %.0f ns\n", ops->name, shape[i][0], shape[i][1], s.n, 1e9 * time_small(do_matmul, &s, 2000));
+    }
+    static const struct { const char *name; small_fn *f; int n; } op[] = {
+        { "rmsnorm", do_rmsnorm, 64 }, { "rmsnorm", do_rmsnorm, 2048 }, { "swiglu", do_swiglu, 172 }, { "swiglu", do_swiglu, 5632 },
+        { "act_prepare", do_prepare, 2048 }, { "softmax64", do_softmax, 512 }, { "softmax64", do_softmax, 32000 }, { "argmax", do_argmax, 32000 },
+    };
+    for (size_t i = 0; i < sizeof op / sizeof *op; i++) {
+        s.n = op[i].n;
+        printf("%s %s %d: %.0f ns\n", ops->name, op[i].name, s.n, 1e9 * time_small(op[i].f, &s, s.n > 8192 ? 20 : 1000));
+    }
+    s.heads = 32, s.hd = 64;
+    printf("%s rope 32 x 64: %.0f ns\n", ops->name, 1e9 * time_small(do_rope, &s, 1000));
+    free(weights), free(s.x), free(s.y), free(s.p);
+}
+
+/* One layer of one row; the cache of `layers` layers is visited in turn, as a forward pass does. */
+static void bench_attention(const wg_ops *ops, int type, int heads, int kv_heads, int hd, int n, int layers)
+{
+    enum { SLOTS = 16 };
+    const int kv_dim = kv_heads * hd, pages = (n + SLOTS - 1) / SLOTS;
+    const size_t keys = (size_t)SLOTS * (size_t)kv_dim * (type == WG_F32 ? 4 : 2);
+    wg_kv_view view = { .type = type, .page_slots = SLOTS, .kv_dim = kv_dim, .stride = 2 * keys, .value_at = keys };
+    int32_t *page = must_alloc((size_t)pages * 4);
+    char *pool = must_alloc(view.stride * (size_t)(pages * layers));
+    float *kv = must_alloc((size_t)kv_dim * 4), *q = must_alloc((size_t)heads * (size_t)hd * 4), *out = must_alloc((size_t)heads * (size_t)hd * 4);
+    double time[REPEATS];
+    view.page = page;
+    for (int i = 0; i < pages; i++) page[i] = i;
+    for (int l = 0; l < layers; l++)
+        for (int i = 0; i < n; i++) {
+            view.pool = pool + (size_t)l * (size_t)pages * view.stride;
+            for (int d = 0; d < kv_dim; d++) kv[d] = sinf((float)(d + i * 7 + l));
+            ops->kv_store(&view, i, kv, kv);
+        }
+    for (int i = 0; i < heads * hd; i++) q[i] = cosf((float)i);
+    const wg_row_keys row = { &view, n, n, 0 };
+    const int group = heads / kv_heads;
+    const int batch = 1 + 2000000 / (n * heads * hd * layers / 16 + 1);
+    for (int rows = 1; rows <= 16; rows *= 4) {
+        for (int r = 0; r < REPEATS; r++) {
+            const double start = now();
+            for (int b = 0; b < batch; b++)
+                for (int l = 0; l < layers; l++) {
+                    view.pool = pool + (size_t)l * (size_t)pages * view.stride;
+                    for (int h = 0; rows > 1 && h < heads; h += group) /* kv head by kv head, as ops.h advises */
+                        for (int m = 0; m < rows; m++) ops->attention(q, &row, heads, kv_heads, hd, 0.1f, out, h, h + group);
+                    if (rows == 1) ops->attention(q, &row, heads, kv_heads, hd, 0.1f, out, 0, heads);
+                }
+            time[r] = (now() - start) / batch;
+        }
+        const double t = median(time, REPEATS);
+        printf("%s attention %s, %d heads on %d of %d, %d keys, %d layers, %d row(s): %.3f ms, %.1f GMAC/s\n", ops->name,
+               wg_type_name(type), heads, kv_heads, hd, n, layers, rows, t * 1e3, 2.0 * rows * n * heads * hd * layers / t / 1e9);
+    }
+    free(page), free(pool), free(kv), free(q), free(out);
+}
+
+int bench_main(const options *opt)
+{
+    const int level = opt->level < 0 ? (int)wg_cpu_chosen() : opt->level;
+    const wg_ops *ops = ops_of(level);
+    const options o = { opt->seed, opt->op, level, opt->threads < THREADS_MAX ? opt->threads : THREADS_MAX, 1 };
+    const int all = !opt->op;
+    if (all || strstr("matmul q8_0", opt->op)) bench_matmul(&o, ops, WG_Q8_0);
+    if (all || strstr("matmul f32", opt->op)) bench_matmul(&o, ops, WG_F32);
+    if (all || strstr("matmul f16", opt->op)) bench_matmul(&o, ops, WG_F16);
+    if (all || strstr("matmul bf16", opt->op)) bench_matmul(&o, ops, WG_BF16);
+    if (all || strstr("small", opt->op)) bench_small(ops);
+    if (all || strstr("attention", opt->op)) {
+        bench_attention(ops, WG_F32, 8, 4, 8, 200, 5);
+        bench_attention(ops, WG_F16, 12, 12, 64, 512, 12);
+        bench_attention(ops, WG_F16, 32, 4, 64, 4096, 22);
+    }
+    return 0;
+}

@@ -1,0 +1,530 @@
+/* SPDX-License-Identifier: MIT
+ * kernelcheck: every op of every level this machine has against the scalar reference, bit for bit, on odd shapes, with canaries
+ * around the outputs. A new variant needs no line here. `kernelcheck --bench` measures (bench.c).
+ *
+ * One reference result serves many calls: a call with fewer rows, with the panels or heads in pieces, or on another level must
+ * give the same bits, so equality with the reference is also the row-invariance test. */
+#include "tests/kernels/check.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { GUARD = 64, CANARY = 0xA5 };
+
+static options opt = { 0, NULL, -1, 1, 0 };
+static long calls, failures;
+
+void *must_alloc(size_t bytes)
+{
+    void *p = aligned_alloc(64, (bytes + 63) / 64 * 64);
+    if (p) return p;
+    fprintf(stderr, "kernelcheck: out of memory (%zu bytes)\n", bytes);
+    exit(2);
+}
+
+const wg_ops *ops_of(int level) { return wg_ops_for((wg_cpu_level)level); }
+
+static bool level_wanted(int level) { return opt.level < 0 || opt.level == level; }
+
+static void fail(const char *what, int level, const char *why, const char *fmt, ...)
+{
+    va_list ap;
+    if (failures++ > 20) return; /* the first ones tell enough */
+    printf("FAIL %s %s: %s: ", wg_cpu_name((wg_cpu_level)level), what, why);
+    va_start(ap, fmt);
+    vprintf(fmt, ap);
+    va_end(ap);
+    printf(" (seed %" PRIu64 ")\n", opt.seed);
+}
+
+/* ---- guarded outputs: canaries before, after and in every gap */
+typedef struct guarded {
+    char *base, *data;
+    size_t bytes;
+} guarded;
+
+static guarded guarded_new(size_t bytes)
+{
+    guarded g = { must_alloc(bytes + 2 * GUARD), NULL, bytes };
+    g.data = g.base + GUARD;
+    memset(g.base, CANARY, bytes + 2 * GUARD);
+    return g;
+}
+
+static void guarded_reset(guarded *g) { memset(g->base, CANARY, g->bytes + 2 * GUARD); }
+
+static bool guarded_intact(const guarded *g)
+{
+    for (int i = 0; i < GUARD; i++)
+        if ((unsigned char)g->base[i] != CANARY || (unsigned char)g->data[g->bytes + (size_t)i] != CANARY) return false;
+    return true;
+}
+
+/* Same bits; where both are NaN any NaN will do. */
+static bool same_floats(const void *a, const void *b, size_t n)
+{
+    if (!memcmp(a, b, n * 4)) return true;
+    for (size_t i = 0; i < n; i++) {
+        float x, y;
+        memcpy(&x, (const char *)a + 4 * i, 4);
+        memcpy(&y, (const char *)b + 4 * i, 4);
+        if (memcmp(&x, &y, 4) && !(x != x && y != y)) return false;
+    }
+    return true;
+}
+
+static bool any_nonzero(const float *x, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (x[i] != 0 && x[i] == x[i]) return true;
+    return false;
+}
+
+/* ---- data. Flavours: 0 plain, 1 with outliers and zeros, 2 tiny and denormal, 3 huge */
+enum { FLAVOURS = 4 };
+
+static void fill(source *s, float *x, size_t n, int flavour)
+{
+    for (size_t i = 0; i < n; i++) {
+        const float u = next_unit(s);
+        const int odd = next_below(s, 16);
+        switch (flavour) {
+        case 1: x[i] = odd == 0 ? 0.0f : odd == 1 ? u * 50 : odd == 2 ? -0.0f : u; break;
+        case 2: x[i] = odd < 8 ? u * 0x1p-130f : u * 0x1p-90f; break;
+        case 3: x[i] = odd < 4 ? u * 0x1p125f : u * 0x1p60f; break;
+        default: x[i] = u; break;
+        }
+    }
+}
+
+static const int weight_types[] = { WG_F32, WG_F16, WG_BF16, WG_Q8_0 };
+static const int cache_types[] = { WG_F32, WG_F16, WG_BF16 };
+#define COUNT(a) (sizeof(a) / sizeof(a)[0])
+
+/* A random packed matrix; data is to be freed. */
+static wg_matrix random_matrix(source *s, int type, int n, int k, int flavour)
+{
+    const wg_ops *ref = ops_of(WG_CPU_REF);
+    const size_t row = wg_type_size(wg_type_get(type), (size_t)k);
+    float *x = must_alloc((size_t)k * 4);
+    char *rows = must_alloc(row * (size_t)n), *packed = must_alloc(ref->matrix_bytes(type, n, k));
+    for (int i = 0; i < n; i++) {
+        fill(s, x, (size_t)k, flavour);
+        for (int j = 0; flavour == 3 && j < k; j++) x[j] *= 0x1p-115f; /* f16 and the scales stay finite */
+        wg_row_from_f32(type, x, rows + row * (size_t)i, (size_t)k);
+    }
+    ref->matrix_pack(type, n, k, rows, packed, 0, (n + WG_PANEL - 1) / WG_PANEL);
+    free(x);
+    free(rows);
+    return (wg_matrix){ type, n, k, packed };
+}
+
+/* ---- matmul and act_prepare */
+enum { ROWS_MAX = 130 };
+static const int some_rows[] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13, 16, 23, 24, 25, 31, 32, 33, 48, 63, 64, 65, 70, 129, 130 };
+
+static void matmul_rows(int level, const wg_matrix *w, const float *x, size_t ldx, int rows, guarded *y, size_t ldy, int split,
+                        const float *want)
+{
+    const wg_ops *ops = ops_of(level);
+    const int panels = (w->n + WG_PANEL - 1) / WG_PANEL, cut = split ? panels / 2 : 0, row_cut = split ? rows / 3 : 0;
+    char *act = must_alloc(ops->act_bytes(w->type, rows, w->k));
+    ops->act_prepare(w->type, x, ldx, rows, w->k, act, row_cut, rows);
+    if (row_cut) ops->act_prepare(w->type, x, ldx, rows, w->k, act, 0, row_cut);
+    guarded_reset(y);
+    ops->matmul(w, act, rows, (float *)y->data, ldy, cut, panels);
+    if (cut) ops->matmul(w, act, rows, (float *)y->data, ldy, 0, cut);
+    calls++;
+    if (!guarded_intact(y)) fail("matmul", level, "wrote outside", "%s n=%d k=%d rows=%d", wg_type_name(w->type), w->n, w->k, rows);
+    if (!same_floats(y->data, want, ldy * (size_t)rows))
+        fail("matmul", level, "bits differ", "%s n=%d k=%d rows=%d split=%d", wg_type_name(w->type), w->n, w->k, rows, split);
+    for (size_t i = ldy * (size_t)rows * 4; i < y->bytes; i++)
+        if ((unsigned char)y->data[i] != CANARY) {
+            fail("matmul", level, "wrote further rows", "%s n=%d k=%d rows=%d", wg_type_name(w->type), w->n, w->k, rows);
+            break;
+        }
+    free(act);
+}
+
+static void check_matmul_shape(source *s, int type, int n, int k, int all_rows, int flavour)
+{
+    const size_t ldx = (size_t)k + 5, ldy = (size_t)n + 3;
+    wg_matrix w = random_matrix(s, type, n, k, flavour == 2 ? 0 : flavour); /* tiny by tiny would be nothing */
+    float *x = must_alloc(ROWS_MAX * ldx * 4);
+    guarded want = guarded_new(ROWS_MAX * ldy * 4), y = guarded_new(ROWS_MAX * ldy * 4);
+    fill(s, x, ROWS_MAX * ldx, flavour);
+    const wg_ops *ref = ops_of(WG_CPU_REF);
+    char *act = must_alloc(ref->act_bytes(type, ROWS_MAX, k));
+    ref->act_prepare(type, x, ldx, ROWS_MAX, k, act, 0, ROWS_MAX);
+    ref->matmul(&w, act, ROWS_MAX, (float *)want.data, ldy, 0, (n + WG_PANEL - 1) / WG_PANEL);
+    if (!any_nonzero((float *)want.data, (size_t)n)) fail("matmul", WG_CPU_REF, "all zero", "n=%d k=%d", n, k);
+    for (int level = 0; level <= (int)wg_cpu_best(); level++) {
+        if (!level_wanted(level)) continue;
+        if (level == WG_CPU_REF) { /* a row alone, and a few */
+            matmul_rows(level, &w, x, ldx, 1, &y, ldy, 0, (float *)want.data);
+            matmul_rows(level, &w, x, ldx, 3, &y, ldy, 1, (float *)want.data);
+        } else if (all_rows) {
+            for (int m = 1; m <= 70; m++) matmul_rows(level, &w, x, ldx, m, &y, ldy, m & 1, (float *)want.data);
+            matmul_rows(level, &w, x, ldx, ROWS_MAX, &y, ldy, 1, (float *)want.data);
+        } else {
+            for (size_t i = 0; i < COUNT(some_rows); i++)
+                matmul_rows(level, &w, x, ldx, some_rows[i], &y, ldy, i & 1, (float *)want.data);
+        }
+    }
+    free(act);
+    free(want.base);
+    free(y.base);
+    free(x);
+    free((void *)w.data);
+}
+
+static void check_matmul(source *s)
+{
+    static const int shape[][2] = { { 1, 32 }, { 31, 64 }, { 32, 96 }, { 33, 256 }, { 172, 64 }, { 64, 544 }, { 161, 288 }, { 40, 2048 }, { 17, 5632 } };
+    static const int odd[][2] = { { 1, 1 }, { 7, 3 }, { 64, 172 }, { 129, 77 }, { 200, 127 }, { 33, 1003 } };
+    for (size_t t = 0; t < COUNT(weight_types); t++) {
+        for (size_t i = 0; i < COUNT(shape); i++) check_matmul_shape(s, weight_types[t], shape[i][0], shape[i][1], i == 3, (int)i % 2);
+        for (size_t i = 0; i < COUNT(odd) && weight_types[t] != WG_Q8_0; i++)
+            check_matmul_shape(s, weight_types[t], odd[i][0], odd[i][1], i == 3, (int)i % 2);
+        for (int f = 2; f < FLAVOURS; f++) check_matmul_shape(s, weight_types[t], 45, 320, 0, f);
+    }
+}
+
+static void check_prepare(source *s)
+{
+    static const int ks[] = { 32, 64, 256, 288, 5632 }, rows[] = { 1, 2, 64, 67 };
+    for (size_t i = 0; i < COUNT(ks) * COUNT(rows) * FLAVOURS; i++) {
+        const int k = ks[i % COUNT(ks)], m = rows[i / COUNT(ks) % COUNT(rows)];
+        const size_t ldx = (size_t)k + 1, bytes = ops_of(WG_CPU_REF)->act_bytes(WG_Q8_0, m, k);
+        float *x = must_alloc(ldx * (size_t)m * 4);
+        guarded want = guarded_new(bytes), got = guarded_new(bytes);
+        fill(s, x, ldx * (size_t)m, (int)(i / COUNT(ks) / COUNT(rows)));
+        ops_of(WG_CPU_REF)->act_prepare(WG_Q8_0, x, ldx, m, k, want.data, 0, m);
+        for (int level = 1; level <= (int)wg_cpu_best(); level++) {
+            if (!level_wanted(level)) continue;
+            guarded_reset(&got);
+            ops_of(level)->act_prepare(WG_Q8_0, x, ldx, m, k, got.data, m / 2, m);
+            ops_of(level)->act_prepare(WG_Q8_0, x, ldx, m, k, got.data, 0, m / 2);
+            calls++;
+            if (!guarded_intact(&got)) fail("act_prepare", level, "wrote outside", "k=%d rows=%d", k, m);
+            if (memcmp(got.data, want.data, bytes)) fail("act_prepare", level, "bits differ", "k=%d rows=%d", k, m);
+        }
+        free(x);
+        free(want.base);
+        free(got.base);
+    }
+}
+
+/* ---- attention and kv_store over random pages */
+typedef struct cache {
+    wg_kv_view view;
+    guarded pool;
+    int32_t *page;
+} cache;
+
+static cache cache_new(source *s, int type, int page_slots, int kv_dim, int slots)
+{
+    cache c = { .view = { .type = type, .page_slots = page_slots, .kv_dim = kv_dim } };
+    const int pages = (slots + page_slots - 1) / page_slots, room = pages + 3;
+    const size_t keys = (size_t)page_slots * (size_t)kv_dim * (type == WG_F32 ? 4 : 2);
+    int32_t *shuffled = must_alloc((size_t)room * 4);
+    c.page = must_alloc((size_t)pages * 4);
+    for (int i = 0; i < room; i++) shuffled[i] = i;
+    for (int i = room - 1; i > 0; i--) {
+        const int j = next_below(s, i + 1), t = shuffled[i];
+        shuffled[i] = shuffled[j];
+        shuffled[j] = t;
+    }
+    memcpy(c.page, shuffled, (size_t)pages * 4);
+    free(shuffled);
+    c.view.page = c.page;
+    c.view.value_at = keys + 8;
+    c.view.stride = 2 * keys + 24;
+    c.pool = guarded_new(c.view.stride * (size_t)room);
+    c.view.pool = c.pool.data;
+    return c;
+}
+
+static void cache_free(cache *c)
+{
+    free(c->page);
+    free(c->pool.base);
+}
+
+static void cache_fill(source *s, cache *c, int level, int slots, int flavour)
+{
+    const int kv_dim = c->view.kv_dim;
+    float *kv = must_alloc((size_t)kv_dim * 8);
+    for (int i = 0; i < slots; i++) {
+        fill(s, kv, (size_t)kv_dim * 2, flavour);
+        ops_of(level)->kv_store(&c->view, i, kv, kv + kv_dim);
+    }
+    free(kv);
+}
+
+static void check_attention_case(source *s, int type, int heads, int kv_heads, int hd, int page_slots, int prefix, int flavour)
+{
+    const int gap = next_below(s, 3), slots = prefix + gap + 64;
+    cache c = cache_new(s, type, page_slots, kv_heads * hd, slots);
+    cache_fill(s, &c, WG_CPU_REF, slots, flavour);
+    uint64_t anc = (uint64_t)next_word(s) << 32 | next_word(s);
+    if (next_below(s, 2)) anc &= (uint64_t)next_word(s) << 32 | next_word(s);
+    if (next_below(s, 4) == 0) anc = 1;
+    if (prefix && next_below(s, 4) == 0) anc = 0;
+    const wg_row_keys keys = { &c.view, prefix, prefix + gap, anc ? anc : prefix ? 0 : 2 };
+    const size_t n = (size_t)heads * (size_t)hd;
+    const float scale = 1.0f / sqrtf((float)hd);
+    float *q = must_alloc(n * 4);
+    guarded want = guarded_new(n * 4), out = guarded_new(n * 4);
+    fill(s, q, n, flavour);
+    ops_of(WG_CPU_REF)->attention(q, &keys, heads, kv_heads, hd, scale, (float *)want.data, 0, heads);
+    if (flavour < 2 && !any_nonzero((float *)want.data, n)) fail("attention", 0, "all zero", "hd=%d", hd);
+    for (int level = 0; level <= (int)wg_cpu_best(); level++)
+        for (int split = 0; split < 2 && level_wanted(level); split++) {
+            const int cut = split ? next_below(s, heads) : 0;
+            if (level == WG_CPU_REF && !split) continue;
+            guarded_reset(&out);
+            ops_of(level)->attention(q, &keys, heads, kv_heads, hd, scale, (float *)out.data, cut, heads);
+            ops_of(level)->attention(q, &keys, heads, kv_heads, hd, scale, (float *)out.data, 0, cut);
+            calls++;
+            if (!guarded_intact(&out)) fail("attention", level, "wrote outside", "hd=%d", hd);
+            if (!same_floats(out.data, want.data, n))
+                fail("attention", level, "bits differ", "%s heads=%d/%d hd=%d page=%d prefix=%d anc=%" PRIx64 " cut=%d flavour=%d",
+                     wg_type_name(type), heads, kv_heads, hd, page_slots, prefix, keys.anc, cut, flavour);
+        }
+    free(q);
+    free(want.base);
+    free(out.base);
+    cache_free(&c);
+}
+
+static void check_attention(source *s)
+{
+    static const int hds[] = { 8, 32, 64, 80, 128, 256, 5, 7, 10, 16, 20, 40, 68, 96 }, page[] = { 2, 16, 64, 5 };
+    static const int head[][2] = { { 8, 4 }, { 1, 1 }, { 3, 3 }, { 4, 1 }, { 6, 2 }, { 12, 2 }, { 9, 3 }, { 16, 1 }, { 13, 13 } };
+    static const int prefix[] = { 0, 1, 3, 15, 16, 17, 63, 64, 65, 127, 130, 300 };
+    for (int i = 0; i < 600; i++) {
+        const int *h = head[next_below(s, COUNT(head))];
+        check_attention_case(s, cache_types[i % 3], h[0], h[1], hds[i / 3 % (int)COUNT(hds)], page[next_below(s, COUNT(page))],
+                             prefix[next_below(s, COUNT(prefix))], i % 40 == 0 ? 2 : i % 40 == 1 ? 3 : i % 2);
+    }
+}
+
+static void check_kv_store(source *s)
+{
+    static const int dims[] = { 1, 8, 15, 16, 32, 100, 512 };
+    for (size_t i = 0; i < COUNT(cache_types) * COUNT(dims) * FLAVOURS; i++) {
+        const int type = cache_types[i % COUNT(cache_types)], dim = dims[i / COUNT(cache_types) % COUNT(dims)];
+        const int flavour = (int)(i / COUNT(cache_types) / COUNT(dims));
+        const source start = *s;
+        source pages = start, data = start;
+        cache want = cache_new(&pages, type, 4, dim, 9);
+        data.stream ^= 0x80000000u;
+        source again = data;
+        cache_fill(&again, &want, WG_CPU_REF, 9, flavour);
+        for (int level = 1; level <= (int)wg_cpu_best(); level++) {
+            if (!level_wanted(level)) continue;
+            pages = start, again = data;
+            cache got = cache_new(&pages, type, 4, dim, 9);
+            cache_fill(&again, &got, level, 9, flavour);
+            calls++;
+            if (!guarded_intact(&got.pool)) fail("kv_store", level, "wrote outside", "dim=%d", dim);
+            if (memcmp(got.pool.data, want.pool.data, want.pool.bytes)) fail("kv_store", level, "bits differ", "%s dim=%d", wg_type_name(type), dim);
+            cache_free(&got);
+        }
+        *s = pages;
+        cache_free(&want);
+    }
+}
+
+/* ---- ops on rows: one shape of test, a function per op writing `n` floats to y (n doubles for softmax) */
+typedef struct row_case {
+    int n, extra;          /* extra: op-specific variant */
+    float *a, *b, *c;      /* inputs, n floats (a: also as start of in-place ops) */
+} row_case;
+typedef void row_fn(const wg_ops *ops, const row_case *t, float *y);
+
+static void run_rmsnorm(const wg_ops *ops, const row_case *t, float *y)
+{
+    if (t->extra) memcpy(y, t->a, (size_t)t->n * 4); /* in place */
+    ops->rmsnorm(t->extra ? y : t->a, 0, t->b, t->n, 1e-5f, y, 0, 0, 1);
+}
+static void run_rope(const wg_ops *ops, const row_case *t, float *y)
+{
+    const int hd = t->n, n_rot = t->extra & 2 ? hd / 4 * 2 : hd / 2 * 2;
+    memcpy(y, t->a, (size_t)t->n * 4);
+    ops->rope(y, 1, hd, n_rot, t->b, t->extra & 1);
+}
+static void run_rope_heads(const wg_ops *ops, const row_case *t, float *y)
+{
+    memcpy(y, t->a, (size_t)t->n * 4);
+    if (t->n >= 3 * 4) ops->rope(y, 3, t->n / 12 * 4, t->n / 12 * 4, t->b, t->extra & 1);
+}
+static void run_swiglu(const wg_ops *ops, const row_case *t, float *y)
+{
+    if (t->extra) memcpy(y, t->a, (size_t)t->n * 4);
+    ops->swiglu(t->extra ? y : t->a, t->b, y, t->n);
+}
+static void run_add(const wg_ops *ops, const row_case *t, float *y)
+{
+    memcpy(y, t->a, (size_t)t->n * 4);
+    ops->add(y, t->b, t->n);
+}
+static void run_exp32(const wg_ops *ops, const row_case *t, float *y)
+{
+    for (int i = 0; i < t->n; i++) { /* any bits but NaN's, or the range that matters */
+        union { uint32_t u; float f; } v;
+        memcpy(&v.f, t->c + i, 4);
+        t->b[i] = t->extra || v.f != v.f ? t->a[i] * 100 : v.f;
+    }
+    ops->exp32(t->b, y, t->n);
+}
+static void run_softmax(const wg_ops *ops, const row_case *t, float *y)
+{
+    const double sum = ops->softmax64(t->a, t->n, t->extra ? 700.0 : 1.25, (double *)(void *)y);
+    memcpy(y + 2 * t->n, &sum, 8);
+}
+static void run_argmax(const wg_ops *ops, const row_case *t, float *y)
+{
+    for (int i = 0; i < t->n; i++) t->c[i] = t->extra & 2 && i % 2 == 0 ? NAN : t->extra & 1 ? rintf(t->a[i] * 2) : t->a[i];
+    *y = (float)ops->argmax(t->c, t->n) + 1;
+}
+
+typedef struct row_op {
+    const char *name;
+    row_fn *run;
+    int extras, flavours;
+    int out;               /* floats written: 0: n, 1: one, 2: n + 1 doubles */
+} row_op;
+static const row_op row_ops[] = {
+    { "rmsnorm", run_rmsnorm, 2, 3, 0 }, { "rope", run_rope, 4, 4, 0 },       { "rope", run_rope_heads, 2, 2, 0 },
+    { "swiglu", run_swiglu, 2, 4, 0 },   { "add", run_add, 1, 4, 0 },         { "exp32", run_exp32, 2, 2, 0 },
+    { "softmax64", run_softmax, 2, 4, 2 }, { "argmax", run_argmax, 4, 3, 1 },
+};
+
+static void check_row_case(source *s, const row_op *op, int n, int extra, int flavour)
+{
+    row_case t = { n, extra, must_alloc((size_t)n * 4 + 64), must_alloc((size_t)n * 4 + 64), must_alloc((size_t)n * 4 + 64) };
+    const size_t bytes = op->out == 0 ? (size_t)n * 4 : op->out == 1 ? 4 : (size_t)n * 8 + 8;
+    guarded want = guarded_new(bytes), got = guarded_new(bytes);
+    fill(s, t.a, (size_t)n, flavour);
+    fill(s, t.b, (size_t)n, flavour == 3 ? 3 : 0);
+    for (int i = 0; i < n; i++) {
+        const uint32_t bits = next_word(s);
+        memcpy(t.c + i, &bits, 4);
+    }
+    op->run(ops_of(WG_CPU_REF), &t, (float *)(void *)want.data);
+    for (int level = 1; level <= (int)wg_cpu_best(); level++) {
+        if (!level_wanted(level)) continue;
+        guarded_reset(&got);
+        op->run(ops_of(level), &t, (float *)(void *)got.data);
+        calls++;
+        if (!guarded_intact(&got)) fail(op->name, level, "wrote outside", "n=%d extra=%d", n, extra);
+        if (!same_floats(got.data, want.data, bytes / 4)) fail(op->name, level, "bits differ", "n=%d extra=%d flavour=%d", n, extra, flavour);
+    }
+    if (n >= 64 && flavour < 2 && !any_nonzero((float *)(void *)want.data, bytes / 4)) fail(op->name, 0, "all zero", "n=%d", n);
+    free(t.a), free(t.b), free(t.c), free(want.base), free(got.base);
+}
+
+static void check_row_op(source *s, const row_op *op)
+{
+    static const int large[] = { 127, 128, 172, 500, 512, 2048, 5632, 32000 };
+    for (int extra = 0; extra < op->extras; extra++)
+        for (int flavour = 0; flavour < op->flavours; flavour++) {
+            for (int n = 1; n <= 80; n++) check_row_case(s, op, n, extra, flavour);
+            for (size_t i = 0; i < COUNT(large); i++) check_row_case(s, op, large[i], extra, flavour);
+        }
+}
+
+/* Several rows with their own strides: only rows r0..r1-1 are touched. */
+static void check_rmsnorm_rows(source *s)
+{
+    enum { DIM = 50, LDX = 53, LDY = 57, ROWS = 9 };
+    float *x = must_alloc(LDX * ROWS * 4), *weight = must_alloc(DIM * 4);
+    guarded want = guarded_new(LDY * ROWS * 4), got = guarded_new(LDY * ROWS * 4);
+    fill(s, x, LDX * ROWS, 0);
+    fill(s, weight, DIM, 0);
+    for (int r = 2; r < 7; r++) ops_of(WG_CPU_REF)->rmsnorm(x + r * LDX, 0, weight, DIM, 1e-6f, (float *)want.data + r * LDY, 0, 0, 1);
+    for (int level = 0; level <= (int)wg_cpu_best(); level++) {
+        if (!level_wanted(level)) continue;
+        guarded_reset(&got);
+        ops_of(level)->rmsnorm(x, LDX, weight, DIM, 1e-6f, (float *)got.data, LDY, 2, 7);
+        calls++;
+        if (!guarded_intact(&got) || memcmp(got.data, want.data, want.bytes)) fail("rmsnorm", level, "rows differ", "ldx=%d", LDX);
+    }
+    free(x), free(weight), free(want.base), free(got.base);
+}
+
+/* ---- the table */
+typedef struct check {
+    const char *name;
+    void (*run)(source *);
+} check;
+static const check checks[] = {
+    { "matmul", check_matmul },     { "act_prepare", check_prepare }, { "attention", check_attention },
+    { "kv_store", check_kv_store }, { "rmsnorm", check_rmsnorm_rows },
+};
+
+static void report(const char *name, long before, long failed, clock_t start)
+{
+    printf("%-12s %7ld calls %s  %.2f s\n", name, calls - before, failures == failed ? "same bits" : "FAILED",
+           (double)(clock() - start) / CLOCKS_PER_SEC);
+}
+
+static int check_main(void)
+{
+    uint32_t stream = 0;
+    printf("seed %" PRIu64 ", levels ref..%s\n", opt.seed, wg_cpu_name(wg_cpu_best()));
+    for (size_t i = 0; i < COUNT(checks) + COUNT(row_ops); i++) {
+        const bool row = i >= COUNT(checks);
+        const char *name = row ? row_ops[i - COUNT(checks)].name : checks[i].name;
+        source s = { opt.seed, stream++, 0 };
+        const long before = calls, failed = failures;
+        const clock_t start = clock();
+        if (opt.op && !strstr(name, opt.op)) continue;
+        if (row) check_row_op(&s, &row_ops[i - COUNT(checks)]);
+        else checks[i].run(&s);
+        report(name, before, failed, start);
+    }
+    if (!calls) printf("nothing matches --op %s\n", opt.op ? opt.op : "");
+    printf("%ld calls, %ld failures\n", calls, failures);
+    return failures || !calls ? 1 : 0;
+}
+
+static int usage(void)
+{
+    fprintf(stderr, "usage: kernelcheck [--bench] [--op NAME] [--seed N] [--level ref|avx2|avx512] [--threads N]\n");
+    return 2;
+}
+
+int main(int argc, char **argv)
+{
+    opt.seed = (uint64_t)time(NULL);
+    for (int i = 1; i < argc; i++) {
+        const char *arg = argv[i], *value = i + 1 < argc ? argv[i + 1] : NULL;
+        if (!strcmp(arg, "--bench")) {
+            opt.bench = 1;
+            continue;
+        }
+        if (!value) return usage();
+        i++;
+        if (!strcmp(arg, "--op")) opt.op = value;
+        else if (!strcmp(arg, "--seed")) opt.seed = strtoull(value, NULL, 10);
+        else if (!strcmp(arg, "--threads")) opt.threads = atoi(value) > 0 ? atoi(value) : 1;
+        else if (!strcmp(arg, "--level")) {
+            for (int l = 0; l < WG_CPU_LEVELS; l++)
+                if (!strcmp(value, wg_cpu_name((wg_cpu_level)l))) opt.level = l;
+            if (opt.level < 0 || opt.level > (int)wg_cpu_best()) {
+                fprintf(stderr, "kernelcheck: level %s: this processor has ref..%s\n", value, wg_cpu_name(wg_cpu_best()));
+                return 2;
+            }
+        } else return usage();
+    }
+    return opt.bench ? bench_main(&opt) : check_main();
+}
