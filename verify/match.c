@@ -2,8 +2,8 @@
  * Sample and match (METHODS B2): draw the target's token at each node of the walk; go to the child that equals it; where there
  * is none, the token is `next`.
  *
- * Theorem. Every emitted token is a draw from p at its own prefix and its own address (position, NEXT, 0). So the text is the
- * one plain decoding draws from the same seed, byte for byte, for any drafter, any tree and any adaptive length (L1 to L3 are not
+ * Theorem. Every emitted token is a draw from p at its own prefix and its own address (position, NEXT, 0). So the text is
+ * the one plain decoding draws from the same seed, byte for byte, for any drafter, any tree and any adaptive length (L1 to L3 are not
  * needed): the draft decides only how many of these draws fit into one target pass. */
 #include "verify/verify.h"
 

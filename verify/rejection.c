@@ -3,7 +3,8 @@
  * Miao et al. 2024; METHODS B4).
  *
  * At a node let r_1 = p. Try the children x_1, x_2, ... in order, each drawn from its q: accept x_i with probability
- * min(1, r_i(x_i) / q(x_i)) and go there; else r_{i+1} = norm((r_i - q)+). When no child is left, `next` is drawn from the last r.
+ * min(1, r_i(x_i) / q(x_i)) and go there; else r_{i+1} = norm((r_i - q)+). When no child is left, `next` is drawn from the
+ * last r.
  *
  * Theorem. If each x_i ~ q given the prefix and the siblings before it, and the decisions are independent of these draws, the
  * emitted text has exactly the law of p: accepted x has mass min(r, q), which r_{i+1} completes to r_i; by induction over

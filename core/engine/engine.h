@@ -28,7 +28,10 @@ typedef struct wg_engine {
     wg_engine_options opt;
     wg_env env;
     wg_kv *kv;
-    wg_sampler sampler;
+    wg_sampler *sampler; /* (threads of the pool) */
+    int samplers;
+    wg_is_eog_fn *is_eog;
+    const void *is_eog_user;
     wg_batch batch;
     wg_tree *tree;     /* (max_batch) */
     wg_rows p, q;
@@ -44,9 +47,11 @@ typedef struct wg_parts {
     wg_pool *pool;
     const wg_ops *ops;
     const wg_tokenizer *tokenizer;
+    wg_is_eog_fn *is_eog;        /* which tokens end a text; NULL: the tokenizer says, and without one none does */
+    const void *is_eog_user;
     const char *target_name;
     const wg_drafter_class *drafter;
-    const void *drafter_options; /* the options struct, or NULL for defaults */
+    const void *drafter_options; /* its option fields (a struct laid out like the one at options_at), or NULL for defaults */
     const wg_verifier_class *verifier;
     const void *verifier_options;
     const wg_verifier_class *const *rules;
@@ -62,8 +67,9 @@ void wg_seq_close(wg_engine *e, wg_seq *s);
 /* Puts all prompt tokens but the last into the cache, in chunks. Called by the first step when needed; separately for TTFT. */
 wg_status wg_engine_prefill(wg_engine *e, wg_seq *s, wg_error *err);
 
-/* One step for n different running sequences: draft, score, accept, keep (Leviathan et al. 2023, Algorithm 1, on trees). All that can
- * fail happens before the first commit; after a failure every sequence is as it was. */
+/* One step for n different running sequences: draft, score, accept, keep (Leviathan et al. 2023, Algorithm 1, on trees). All
+ * that can fail happens before the first commit; after a failure every sequence is as it was (a prompt whose prefill was done
+ * stays in the cache). EINVAL: n out of range, a sequence twice or finished, or a tree the drafter may not make. */
 wg_status wg_engine_step(wg_engine *e, wg_seq *const *seq, int n, wg_error *err);
 
 #endif

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: MIT
+ * The step. Whatever may fail comes first and is undone by a rollback; from the first accept on nothing can fail, and nothing
+ * in here allocates. Invariant between steps: the cache holds all tokens of a sequence but the last, which is the root of the
+ * next tree. Plain decoding is a tree of one node; greedy is a row with one point. */
+#include "core/engine/engine.h"
+
+#include "core/base/clock.h"
+
+/* Seconds since *since, which becomes now. */
+static double lap(double *since)
+{
+    const double start = *since;
+    *since = wg_clock_now();
+    return *since - start;
+}
+
+/* Prompt tokens but the last, in chunks; a chain whose logits nobody asks for. */
+static wg_status prefill(wg_engine *e, wg_seq *s, wg_error *err)
+{
+    for (int at; (at = wg_kv_len(s->kv)) < s->n - 1;) {
+        const int left = s->n - 1 - at, n = left < e->opt.prefill_rows ? left : e->opt.prefill_rows;
+        WG_TRY(wg_kv_reserve(s->kv, n, err));
+        wg_batch_clear(&e->batch);
+        wg_batch_chain(&e->batch, s->kv, at, s->token + at, n, 0);
+        WG_TRY(wg_lm_forward(e->target, &e->batch, e->logits, err));
+        wg_kv_commit_chain(s->kv, n);
+    }
+    return WG_OK;
+}
+
+wg_status wg_engine_prefill(wg_engine *e, wg_seq *s, wg_error *err)
+{
+    const int len = wg_kv_len(s->kv);
+    double clock = wg_clock_now();
+    const wg_status status = prefill(e, s, err);
+    if (status) {
+        wg_kv_rollback(s->kv);
+        wg_kv_truncate(s->kv, len);
+    }
+    e->phases.prefill += lap(&clock);
+    return status;
+}
+
+static wg_status check_running(const wg_engine *e, wg_seq *const *seq, int n, wg_error *err)
+{
+    uint64_t seen[4] = { 0 };
+    if (n < 1 || n > e->opt.max_batch)
+        return wg_fail(err, WG_EINVAL, "a step of %d sequences; expected 1..%d (max_batch)", n, e->opt.max_batch);
+    for (int i = 0; i < n; i++) {
+        const uint64_t bit = 1ull << seq[i]->slot % 64;
+        if (seq[i]->finish != WG_RUNNING)
+            return wg_fail(err, WG_EINVAL, "request %u is finished; take it out of the batch", (unsigned)seq[i]->request);
+        if (seen[seq[i]->slot / 64] & bit)
+            return wg_fail(err, WG_EINVAL, "request %u is twice in one step", (unsigned)seq[i]->request);
+        seen[seq[i]->slot / 64] |= bit;
+    }
+    return WG_OK;
+}
+
+/* A drafter's tree is its word, not ours: checked, then cut before the first node too deep to be emitted. What is left is a tree
+ * with the same numbers, and where it is cut depends on its shape alone (METHODS L3). */
+static wg_status take_tree(wg_engine *e, const wg_seq *s, wg_tree *t, wg_error *err)
+{
+    const wg_drafter_class *d = e->drafter->class;
+    wg_status status = wg_tree_check(t, e->p.vocab, e->q.n, err);
+    if (!status && t->token[0] != s->token[s->n - 1])
+        status = wg_fail(err, WG_EINVAL, "draft tree: the root is token %d, but the sequence ends in %d", (int)t->token[0],
+                         (int)s->token[s->n - 1]);
+    if (!status && t->n > 1 && !(t->law & d->laws))
+        status = wg_fail(err, WG_EINVAL, "draft tree: law %s is not among those the drafter declares", wg_law_name(t->law));
+    if (status) return wg_fail_in(err, status, "drafter %s, request %u", d->name, (unsigned)s->request);
+    int keep = 1;
+    while (keep < t->n && wg_tree_depth(t, keep) <= wg_seq_room(s)) keep++;
+    t->n = keep;
+    return WG_OK;
+}
+
+static void sample_rows(void *arg, int thread, int threads)
+{
+    wg_engine *e = arg;
+    int lo, hi;
+    wg_pool_share(e->p.n, 1, thread, threads, &lo, &hi);
+    for (int i = lo; i < hi; i++) wg_sampler_row(&e->sampler[thread], e->logits + (size_t)i * (size_t)e->p.vocab, &e->p, i);
+}
+
+/* Trees from q; slots for them; p at every node in one pass of the target. */
+static wg_status draft_and_score(wg_engine *e, wg_seq *const *seq, int n, wg_error *err)
+{
+    for (int i = 0; i < n; i++)
+        if (wg_kv_len(seq[i]->kv) < seq[i]->n - 1) WG_TRY(wg_engine_prefill(e, seq[i], err));
+    double clock = wg_clock_now();
+    wg_rows_clear(&e->q);
+    for (int i = 0; i < n; i++) wg_tree_reset(&e->tree[i], seq[i]->token[seq[i]->n - 1], WG_LAW_FIXED);
+    WG_TRY(e->drafter->class->propose(e->drafter, seq, n, e->tree, &e->q, err));
+    for (int i = 0; i < n; i++) WG_TRY(take_tree(e, seq[i], &e->tree[i], err));
+    e->phases.draft += lap(&clock);
+
+    wg_batch_clear(&e->batch);
+    for (int i = 0; i < n; i++) {
+        wg_tree *t = &e->tree[i];
+        WG_TRY(wg_kv_reserve(seq[i]->kv, t->n, err));
+        t->row = e->batch.logits;
+        for (int k = 0; k < t->n; k++)
+            wg_batch_node(&e->batch, seq[i]->kv, k, wg_tree_depth(t, k), t->anc[k], t->token[k], true);
+    }
+    e->phases.kv += lap(&clock);
+    WG_TRY(wg_lm_forward(e->target, &e->batch, e->logits, err));
+    e->phases.verify += lap(&clock);
+
+    e->p.n = e->batch.logits;
+    if (e->p.n > 1 && e->samplers > 1 && e->opt.sampling.temperature > 0) wg_pool_run(e->env.pool, sample_rows, e);
+    else sample_rows(e, 0, 1);
+    e->phases.accept += lap(&clock);
+    return WG_OK;
+}
+
+static void measure_alpha(const wg_engine *e, const wg_tree *t, const wg_path *path, wg_counts *counts)
+{
+    for (int i = 0; i < path->n; i++) {
+        const int node = path->node[i], child = wg_tree_child(t, node, node);
+        if (child < 0 || t->qrow[child] < 0) continue;
+        counts->alpha_sum += wg_rows_overlap(&e->p, t->row + node, &e->q, t->qrow[child]);
+        counts->alpha_n++;
+    }
+}
+
+wg_status wg_engine_step(wg_engine *e, wg_seq *const *seq, int n, wg_error *err)
+{
+    WG_TRY(check_running(e, seq, n, err));
+    const wg_status status = draft_and_score(e, seq, n, err);
+    if (status) {
+        for (int i = 0; i < n; i++) wg_kv_rollback(seq[i]->kv);
+        return status;
+    }
+    double clock = wg_clock_now();
+    for (int i = 0; i < n; i++) { /* nothing below can fail */
+        wg_seq *s = seq[i];
+        const wg_tree *t = &e->tree[i];
+        wg_path path;
+        e->verifier->accept(e->verifier_opt, t, &e->p, &e->q, &s->chance, &path);
+        if (e->opt.measure_alpha) measure_alpha(e, t, &path, &s->counts);
+        wg_seq_append(s, t, &path, e->is_eog, e->is_eog_user);
+        e->phases.accept += lap(&clock);
+        wg_kv_commit(s->kv, s->path.node, s->path.n);
+        e->phases.kv += lap(&clock);
+        if (e->drafter->class->observe) e->drafter->class->observe(e->drafter, s, t, &s->path, &e->p);
+        e->phases.draft += lap(&clock);
+    }
+    return WG_OK;
+}

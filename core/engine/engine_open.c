@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: MIT
+ * Putting an engine together, and its sequences. Everything a step needs is allocated here; large buffers cost memory only
+ * where they are touched. */
+#include "core/engine/build.h"
+
+#include <string.h>
+
+#include "core/base/mem.h"
+
+/* ---- engine */
+
+static wg_status settle_options(wg_engine *e, const wg_engine_options *opt, wg_error *err)
+{
+    wg_engine_options *o = &e->opt;
+    const int context = e->target->context;
+    *o = *opt;
+    if (o->max_tokens == 0) o->max_tokens = context;
+    if (o->page_slots == 0) o->page_slots = 16;
+    if (o->prefill_rows == 0) o->prefill_rows = 256;
+#ifdef WG_HARD
+    o->page_slots = 2; /* what the cache will make of it: the number of pages must fit */
+    if (o->prefill_rows > 3) o->prefill_rows = 3;
+#endif
+    if (o->max_batch < 1 || o->max_batch > 64 * (int)(sizeof e->slots / sizeof *e->slots))
+        return wg_fail(err, WG_EINVAL, "max_batch %d; expected 1..256", o->max_batch);
+    if (o->max_tokens < 2 || o->max_tokens > context)
+        return wg_fail(err, WG_EINVAL, "max_tokens %d; expected 2..%d, the context of the target", o->max_tokens, context);
+    if (o->prefill_rows < 1 || o->prefill_rows > WG_KV_TAIL_MAX)
+        return wg_fail(err, WG_EINVAL, "prefill_rows %d; expected 1..%d", o->prefill_rows, (int)WG_KV_TAIL_MAX);
+    if (o->page_slots < 1 || o->page_slots > 256)
+        return wg_fail(err, WG_EINVAL, "page_slots %d; expected 1..256", o->page_slots);
+    if (o->pages < 0) return wg_fail(err, WG_EINVAL, "pages %d; expected 1 or more, or 0 for enough", o->pages);
+    if (o->pages == 0) {
+        const long each = ((long)o->max_tokens + WG_TREE_MAX + o->page_slots - 1) / o->page_slots, all = each * o->max_batch;
+        if (all > INT32_MAX)
+            return wg_fail(err, WG_EINVAL, "%d sequences of %d tokens: too many pages; lower one", o->max_batch, o->max_tokens);
+        o->pages = (int)all;
+    }
+    return WG_OK;
+}
+
+static wg_status open_buffers(wg_engine *e, wg_error *err)
+{
+    const int rows = e->opt.max_batch * WG_TREE_MAX, vocab = e->target->vocab;
+    const int threads = e->env.pool ? wg_pool_threads(e->env.pool) : 1;
+    WG_TRY(wg_batch_open(&e->batch, rows > e->opt.prefill_rows ? rows : e->opt.prefill_rows, err));
+    WG_TRY(wg_rows_open(&e->p, rows, vocab, err));
+    WG_TRY(wg_rows_open(&e->q, rows, vocab, err));
+    const size_t logits = (size_t)rows * (size_t)vocab * sizeof *e->logits;
+    if (!(e->logits = wg_alloc(logits, 1))) return wg_nomem(err, logits, "the target's logits; lower max_batch?");
+    if (!(e->tree = wg_calloc((size_t)e->opt.max_batch, sizeof *e->tree)))
+        return wg_nomem(err, (size_t)e->opt.max_batch * sizeof *e->tree, "draft trees");
+    if (!(e->sampler = wg_calloc((size_t)threads, sizeof *e->sampler)))
+        return wg_nomem(err, (size_t)threads * sizeof *e->sampler, "samplers");
+    for (; e->samplers < threads; e->samplers++)
+        WG_TRY(wg_sampler_open(&e->sampler[e->samplers], &e->opt.sampling, e->env.ops, vocab, err));
+    return WG_OK;
+}
+
+/* Copies the fields of an option table, and nothing between them. */
+static void copy_options(const wg_option *table, void *to, const void *from)
+{
+    static const size_t size[] = {
+        [WG_OPT_INT] = sizeof(int),
+        [WG_OPT_FLOAT] = sizeof(double),
+        [WG_OPT_BOOL] = sizeof(bool),
+        [WG_OPT_STRING] = WG_OPTION_STRING,
+        [WG_OPT_ENUM] = sizeof(int),
+    };
+    for (; table && table->name; table++) memcpy((char *)to + table->at, (const char *)from + table->at, size[table->type]);
+}
+
+static wg_status open_plugins(wg_engine *e, const wg_parts *parts, wg_error *err)
+{
+    const wg_drafter_class *d = parts->drafter;
+    e->verifier = parts->verifier;
+    if (e->verifier->size) {
+        if (!(e->verifier_opt = wg_calloc(1, e->verifier->size))) return wg_nomem(err, e->verifier->size, "a rule's options");
+        wg_option_defaults(e->verifier->options, e->verifier_opt);
+        if (parts->verifier_options) copy_options(e->verifier->options, e->verifier_opt, parts->verifier_options);
+    }
+    wg_assert(d->size >= sizeof *e->drafter);
+    if (!(e->drafter = wg_calloc(1, d->size))) return wg_nomem(err, d->size, "a drafter");
+    e->drafter->class = d;
+    e->drafter->env = &e->env;
+    char *options = (char *)e->drafter + d->options_at;
+    wg_option_defaults(d->options, options);
+    if (parts->drafter_options) copy_options(d->options, options, parts->drafter_options);
+    return d->open ? d->open(e->drafter, &e->env, err) : WG_OK;
+}
+
+static bool tokenizer_says(const void *tokenizer, int32_t token) { return wg_tokenizer_is_eog(tokenizer, token); }
+
+static wg_status open_engine(wg_engine *e, const wg_parts *parts, const wg_engine_options *opt, wg_error *err)
+{
+    WG_TRY(wg_check_laws(parts->drafter, parts->verifier, parts->rules, err));
+    e->target = parts->target;
+    WG_TRY(settle_options(e, opt, err));
+    e->is_eog = parts->is_eog ? parts->is_eog : parts->tokenizer ? tokenizer_says : NULL;
+    e->is_eog_user = parts->is_eog ? parts->is_eog_user : parts->tokenizer;
+    WG_TRY(wg_kv_open(&e->kv, e->opt.page_slots, e->opt.pages, e->opt.max_tokens + WG_TREE_MAX, err));
+    WG_TRY(wg_lm_attach(e->target, e->kv, err));
+    e->env = (wg_env){
+        .target = e->target,
+        .kv = e->kv,
+        .pool = parts->pool,
+        .ops = parts->ops,
+        .sampling = &e->opt.sampling,
+        .tokenizer = parts->tokenizer,
+        .target_name = parts->target_name,
+        .max_batch = e->opt.max_batch,
+    };
+    WG_TRY(open_buffers(e, err));
+    return open_plugins(e, parts, err);
+}
+
+wg_status wg_engine_open(wg_engine **out, const wg_parts *parts, const wg_engine_options *opt, wg_error *err)
+{
+    wg_engine *e = wg_calloc(1, sizeof *e);
+    if (!e) return wg_nomem(err, sizeof *e, "an engine");
+    const wg_status status = open_engine(e, parts, opt, err);
+    if (status) wg_engine_close(e);
+    else *out = e;
+    return status;
+}
+
+void wg_engine_close(wg_engine *e)
+{
+    if (!e) return;
+    if (e->drafter && e->drafter->class->close) e->drafter->class->close(e->drafter);
+    wg_free(e->drafter);
+    wg_free(e->verifier_opt);
+    for (int i = 0; i < e->samplers; i++) wg_sampler_close(&e->sampler[i]);
+    wg_free(e->sampler);
+    wg_free(e->tree);
+    wg_free(e->logits);
+    wg_rows_close(&e->q);
+    wg_rows_close(&e->p);
+    wg_batch_close(&e->batch);
+    wg_kv_close(e->kv);
+    wg_free(e);
+}
+
+/* ---- sequences */
+
+/* The lowest free slot, taken; -1 when there is none. */
+static int take_slot(wg_engine *e)
+{
+    for (int i = 0; i < e->opt.max_batch; i++)
+        if (!(e->slots[i / 64] >> i % 64 & 1)) {
+            e->slots[i / 64] |= 1ull << i % 64;
+            return i;
+        }
+    return -1;
+}
+
+static wg_status check_prompt(const wg_engine *e, const int32_t *prompt, int n, int max_new, wg_error *err)
+{
+    if (n < 1) return wg_fail(err, WG_EINVAL, "an empty prompt; expected a token or more (a beginning-of-text token will do)");
+    if (max_new < 1) return wg_fail(err, WG_EINVAL, "%d new tokens; expected at least 1", max_new);
+    if (n >= e->opt.max_tokens)
+        return wg_fail(err, WG_ECONTEXT, "the prompt has %d tokens, but only %d fit, new ones included; shorten it or raise "
+                       "max_tokens (the target's context is %d)", n, e->opt.max_tokens, e->target->context);
+    for (int i = 0; i < n; i++)
+        if (prompt[i] < 0 || prompt[i] >= e->target->vocab)
+            return wg_fail(err, WG_EINVAL, "prompt token %d is %d; the vocabulary is 0..%d", i, (int)prompt[i],
+                           e->target->vocab - 1);
+    return WG_OK;
+}
+
+wg_status wg_seq_open(wg_engine *e, wg_seq **out, uint32_t request, const int32_t *prompt, int n, int max_new, wg_error *err)
+{
+    WG_TRY(check_prompt(e, prompt, n, max_new, err));
+    wg_seq *s = wg_calloc(1, sizeof *s);
+    if (!s) return wg_nomem(err, sizeof *s, "a sequence");
+    wg_status status = WG_OK;
+    s->request = request;
+    s->n = s->prompt = n;
+    s->limit = s->cap = max_new < e->opt.max_tokens - n ? n + max_new : e->opt.max_tokens;
+    s->chance = wg_chance_philox(e->opt.seed, request, (uint32_t)n);
+    s->token = wg_calloc((size_t)s->cap, sizeof *s->token);
+    s->drafted = wg_calloc((size_t)s->cap, sizeof *s->drafted);
+    s->slot = take_slot(e);
+    if (s->slot < 0)
+        status = wg_fail(err, WG_EFULL, "all %d places are taken; close a sequence or raise max_batch", e->opt.max_batch);
+    else if (!s->token || !s->drafted)
+        status = wg_nomem(err, (size_t)s->cap * (sizeof *s->token + 1), "the tokens of a sequence");
+    else status = wg_kv_seq_open(e->kv, &s->kv, err);
+    if (status) {
+        wg_seq_close(e, s);
+        return status;
+    }
+    memcpy(s->token, prompt, (size_t)n * sizeof *prompt);
+    *out = s;
+    return WG_OK;
+}
+
+void wg_seq_close(wg_engine *e, wg_seq *s)
+{
+    if (!s) return;
+    if (s->kv && e->drafter->class->forget) e->drafter->class->forget(e->drafter, s);
+    wg_kv_seq_close(s->kv);
+    if (s->slot >= 0) e->slots[s->slot / 64] &= ~(1ull << s->slot % 64);
+    wg_free(s->token);
+    wg_free(s->drafted);
+    wg_free(s);
+}
