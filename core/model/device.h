@@ -38,6 +38,7 @@ typedef struct wg_device_class {
                       int hd, float *out);
     void (*swiglu)(wg_device *d, const float *gate, const float *up, float *y, int n, int rows);
     void (*add)(wg_device *d, float *x, const float *y, int n, int rows);
+    void (*gather)(wg_device *d, const float *x, const int32_t *from, int n, float *y, int rows); /* row i of y is row from[i] of x */
 } wg_device_class;
 
 struct wg_device {

@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: MIT
+ * The CPU device: each stage of the forward pass as one job of the pool. Parts split output columns, rows or heads, never a
+ * sum, so who computes what never shows in the result; a stage too small to be worth waking anybody stays on the calling
+ * thread. */
+#include <math.h>
+#include <string.h>
+
+#include "core/base/mem.h"
+#include "core/model/device.h"
+#include "kernels/cpu.h"
+
+/* Multiply-adds, or a few moved floats, that take about as long as a fork-join (0.3 to 0.5 us). */
+enum { SMALL = 1 << 15, LINE = WG_ALIGN / (int)sizeof(float) };
+
+static void run(wg_device *d, double work, wg_pool_fn *fn, void *arg)
+{
+    if (work < SMALL) fn(arg, 0, 1);
+    else wg_pool_run(d->pool, fn, arg);
+}
+
+static int panels_of(const wg_matrix *w) { return (w->n + WG_PANEL - 1) / WG_PANEL; }
+
+/* ---- memory */
+
+static wg_buf cpu_alloc(wg_device *d, size_t floats)
+{
+    (void)d;
+    return wg_calloc(floats, sizeof(float));
+}
+
+static void cpu_free(wg_device *d, wg_buf b)
+{
+    (void)d;
+    wg_free(b);
+}
+
+typedef struct pack_job {
+    const wg_ops *ops;
+    const wg_matrix *w;
+    const void *rows;
+    void *packed;
+} pack_job;
+
+static void pack_part(void *arg, int thread, int threads)
+{
+    const pack_job *j = arg;
+    int p0, p1;
+    wg_pool_share(panels_of(j->w), 1, thread, threads, &p0, &p1);
+    if (p0 < p1) j->ops->matrix_pack(j->w->type, j->w->n, j->w->k, j->rows, j->packed, p0, p1);
+}
+
+static wg_status cpu_matrix(wg_device *d, int type, int n, int k, const void *rows, wg_matrix *out, wg_error *err)
+{
+    const size_t bytes = d->ops->matrix_bytes(type, n, k);
+    if (bytes == 0)
+        return wg_fail(err, WG_EUNSUPPORTED, "a %s matrix of %d rows of %d cannot be computed with: expected f32, f16, bf16, or q8_0 "
+                       "with rows of a multiple of 32", wg_type_name(type), n, k);
+    void *packed = wg_alloc(bytes, 1);
+    if (!packed) return wg_nomem(err, bytes, "a weight matrix");
+    *out = (wg_matrix){ .type = type, .n = n, .k = k, .data = packed };
+    pack_job j = { d->ops, out, rows, packed };
+    run(d, (double)n * k, pack_part, &j);
+    return WG_OK;
+}
+
+static void cpu_matrix_free(wg_device *d, wg_matrix *m)
+{
+    (void)d;
+    wg_free((void *)(uintptr_t)m->data);
+    *m = (wg_matrix){ 0 };
+}
+
+/* ---- rows: embedding, norm, quantisation of activations, activation function, residual */
+
+typedef struct rows_job {
+    const wg_ops *ops;
+    const wg_matrix *table;
+    const wg_row *row;
+    const int32_t *from;
+    const float *x, *weight;
+    float *y;
+    void *act;
+    int type, n, rows;
+    float eps;
+} rows_job;
+
+static void embed_part(void *arg, int thread, int threads)
+{
+    const rows_job *j = arg;
+    int r0, r1;
+    wg_pool_share(j->rows, 1, thread, threads, &r0, &r1);
+    for (int r = r0; r < r1; r++) j->ops->matrix_row(j->table, j->row[r].token, j->y + (size_t)r * (size_t)j->n);
+}
+
+static void cpu_embed(wg_device *d, const wg_matrix *table, const wg_row *row, int rows, float *x, int dim)
+{
+    rows_job j = { .ops = d->ops, .table = table, .row = row, .rows = rows, .y = x, .n = dim };
+    run(d, 8.0 * rows * dim, embed_part, &j);
+}
+
+static void rmsnorm_part(void *arg, int thread, int threads)
+{
+    const rows_job *j = arg;
+    int r0, r1;
+    wg_pool_share(j->rows, 1, thread, threads, &r0, &r1);
+    if (r0 < r1) j->ops->rmsnorm(j->x, (size_t)j->n, j->weight, j->n, j->eps, j->y, (size_t)j->n, r0, r1);
+}
+
+static void cpu_rmsnorm(wg_device *d, const float *x, const float *weight, int dim, float eps, float *y, int rows)
+{
+    rows_job j = { .ops = d->ops, .x = x, .weight = weight, .n = dim, .eps = eps, .y = y, .rows = rows };
+    run(d, 2.0 * rows * dim, rmsnorm_part, &j);
+}
+
+static void prepare_part(void *arg, int thread, int threads)
+{
+    const rows_job *j = arg;
+    int r0, r1;
+    wg_pool_share(j->rows, 1, thread, threads, &r0, &r1);
+    if (r0 < r1) j->ops->act_prepare(j->type, j->x, (size_t)j->n, j->rows, j->n, j->act, r0, r1);
+}
+
+static void cpu_prepare(wg_device *d, int type, const float *x, int rows, int k, void *act)
+{
+    rows_job j = { .ops = d->ops, .type = type, .x = x, .n = k, .rows = rows, .act = act };
+    run(d, 2.0 * rows * k, prepare_part, &j);
+}
+
+/* Elementwise: rows of n floats are one line of rows * n. */
+static void swiglu_part(void *arg, int thread, int threads)
+{
+    const rows_job *j = arg;
+    int lo, hi;
+    wg_pool_share(j->rows * j->n, LINE, thread, threads, &lo, &hi);
+    if (lo < hi) j->ops->swiglu(j->x + lo, j->weight + lo, j->y + lo, hi - lo);
+}
+
+static void cpu_swiglu(wg_device *d, const float *gate, const float *up, float *y, int n, int rows)
+{
+    rows_job j = { .ops = d->ops, .x = gate, .weight = up, .y = y, .n = n, .rows = rows };
+    run(d, 8.0 * rows * n, swiglu_part, &j);
+}
+
+static void add_part(void *arg, int thread, int threads)
+{
+    const rows_job *j = arg;
+    int lo, hi;
+    wg_pool_share(j->rows * j->n, LINE, thread, threads, &lo, &hi);
+    if (lo < hi) j->ops->add(j->y + lo, j->x + lo, hi - lo);
+}
+
+static void cpu_add(wg_device *d, float *x, const float *y, int n, int rows)
+{
+    rows_job j = { .ops = d->ops, .x = y, .y = x, .n = n, .rows = rows };
+    run(d, 1.0 * rows * n, add_part, &j);
+}
+
+static void gather_part(void *arg, int thread, int threads)
+{
+    const rows_job *j = arg;
+    int r0, r1;
+    wg_pool_share(j->rows, 1, thread, threads, &r0, &r1);
+    for (int r = r0; r < r1; r++)
+        memcpy(j->y + (size_t)r * (size_t)j->n, j->x + (size_t)j->from[r] * (size_t)j->n, (size_t)j->n * sizeof(float));
+}
+
+static void cpu_gather(wg_device *d, const float *x, const int32_t *from, int n, float *y, int rows)
+{
+    rows_job j = { .x = x, .from = from, .y = y, .n = n, .rows = rows };
+    run(d, 1.0 * rows * n, gather_part, &j);
+}
+
+/* ---- products: the panels of all matrices in one line, shared out in contiguous runs */
+
+typedef struct matmul_job {
+    const wg_ops *ops;
+    const wg_matrix *const *w;
+    float *const *y;
+    const void *act;
+    int n, rows, panels;
+} matmul_job;
+
+static void matmul_part(void *arg, int thread, int threads)
+{
+    const matmul_job *j = arg;
+    int p0, p1, first = 0;
+    wg_pool_share(j->panels, 1, thread, threads, &p0, &p1);
+    for (int i = 0; i < j->n; i++) {
+        const int panels = panels_of(j->w[i]), lo = p0 - first > 0 ? p0 - first : 0, hi = p1 - first < panels ? p1 - first : panels;
+        if (lo < hi) j->ops->matmul(j->w[i], j->act, j->rows, j->y[i], (size_t)j->w[i]->n, lo, hi);
+        first += panels;
+    }
+}
+
+static void cpu_matmul(wg_device *d, const wg_matrix *const *w, float *const *y, int n_matrices, const void *act, int rows)
+{
+    matmul_job j = { .ops = d->ops, .w = w, .y = y, .act = act, .n = n_matrices, .rows = rows };
+    double work = 0;
+    for (int i = 0; i < n_matrices; i++) {
+        j.panels += panels_of(w[i]);
+        work += (double)rows * w[i]->n * w[i]->k;
+    }
+    run(d, work, matmul_part, &j);
+}
+
+/* ---- positions and attention */
+
+typedef struct heads_job {
+    const wg_ops *ops;
+    const wg_rope *rope;
+    const wg_row *row;
+    float *q, *k, *out;
+    const float *v;
+    int rows, space, layer, heads, kv_heads, hd, groups;
+} heads_job;
+
+static void rope_store_part(void *arg, int thread, int threads)
+{
+    const heads_job *j = arg;
+    const wg_rope *p = j->rope;
+    const size_t q_dim = (size_t)j->heads * (size_t)j->hd, kv_dim = (size_t)j->kv_heads * (size_t)j->hd;
+    int r0, r1;
+    wg_pool_share(j->rows, 1, thread, threads, &r0, &r1);
+    for (int r = r0; r < r1; r++) {
+        const float *cs = p->cs + (size_t)j->row[r].position * (size_t)p->n_rot;
+        float *k = j->k + (size_t)r * kv_dim;
+        j->ops->rope(j->q + (size_t)r * q_dim, j->heads, j->hd, p->n_rot, cs, p->adjacent);
+        j->ops->rope(k, j->kv_heads, j->hd, p->n_rot, cs, p->adjacent);
+        const wg_kv_view kv = wg_kv_view_of(j->row[r].kv, j->space, j->layer);
+        j->ops->kv_store(&kv, j->row[r].slot, k, j->v + (size_t)r * kv_dim);
+    }
+}
+
+static void cpu_rope_store(wg_device *d, const wg_rope *rope, float *q, float *k, const float *v, const wg_row *row, int rows, int space,
+                           int layer, int heads, int kv_heads, int hd)
+{
+    heads_job j = { .ops = d->ops, .rope = rope, .row = row, .q = q, .k = k, .v = v, .rows = rows, .space = space, .layer = layer,
+                    .heads = heads, .kv_heads = kv_heads, .hd = hd };
+    run(d, 4.0 * rows * heads * hd, rope_store_part, &j);
+}
+
+/* An item is one row and one group of heads that share keys. Groups vary slowest (their keys stay in the cache), and threads
+ * take items in turn: later rows of a chain see more keys. */
+static void attention_part(void *arg, int thread, int threads)
+{
+    const heads_job *j = arg;
+    const size_t q_dim = (size_t)j->heads * (size_t)j->hd;
+    const float scale = 1.0f / sqrtf((float)j->hd);
+    const int per = j->heads / j->groups;
+    for (int i = thread; i < j->groups * j->rows; i += threads) {
+        const wg_row *row = &j->row[i % j->rows];
+        const wg_kv_view kv = wg_kv_view_of(row->kv, j->space, j->layer);
+        const wg_row_keys keys = { .kv = &kv, .prefix = row->prefix, .tail = row->tail, .anc = row->anc };
+        const size_t at = (size_t)(i % j->rows) * q_dim;
+        const int h0 = i / j->rows * per;
+        j->ops->attention(j->q + at, &keys, j->heads, j->kv_heads, j->hd, scale, j->out + at, h0, h0 + per);
+    }
+}
+
+static void cpu_attention(wg_device *d, const float *q, const wg_row *row, int rows, int space, int layer, int heads, int kv_heads, int hd,
+                          float *out)
+{
+    heads_job j = { .ops = d->ops, .row = row, .q = (float *)(uintptr_t)q, .out = out, .rows = rows, .space = space, .layer = layer,
+                    .heads = heads, .kv_heads = kv_heads, .hd = hd, .groups = 1 };
+    double work = 0;
+    for (int i = 0; i < rows; i++) work += 2.0 * (row[i].prefix + __builtin_popcountll(row[i].anc)) * heads * hd;
+    if (work >= SMALL) j.groups = rows * kv_heads >= 2 * wg_pool_threads(d->pool) ? kv_heads : heads;
+    run(d, work, attention_part, &j);
+}
+
+static const wg_device_class cpu_class = {
+    .name = "cpu",
+    .matrix = cpu_matrix,
+    .matrix_free = cpu_matrix_free,
+    .alloc = cpu_alloc,
+    .free = cpu_free,
+    .embed = cpu_embed,
+    .rmsnorm = cpu_rmsnorm,
+    .prepare = cpu_prepare,
+    .matmul = cpu_matmul,
+    .rope_store = cpu_rope_store,
+    .attention = cpu_attention,
+    .swiglu = cpu_swiglu,
+    .add = cpu_add,
+    .gather = cpu_gather,
+};
+
+wg_status wg_device_cpu(wg_device *out, wg_pool *pool, wg_error *err)
+{
+    (void)err;
+    *out = (wg_device){ .class = &cpu_class, .ops = wg_ops_for(wg_cpu_chosen()), .pool = pool };
+    return WG_OK;
+}

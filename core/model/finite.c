@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT
+ * Looking for NaN and infinities in a tensor of the file: an exponent of all ones, in the element or in its block's scale. */
+#include <string.h>
+
+#include "core/model/model_impl.h"
+
+typedef struct job {
+    const unsigned char *data;
+    size_t step;               /* bytes from one number to the next */
+    int width;                 /* of the number, in bytes */
+    uint32_t exponent;         /* its exponent bits */
+    int64_t count;
+    int64_t found[256];        /* per thread; the pool has at most 256 */
+} job;
+
+static int64_t find16(const job *j, int64_t lo, int64_t hi)
+{
+    for (int64_t i = lo; i < hi; i++) {
+        uint16_t h;
+        memcpy(&h, j->data + (size_t)i * j->step, sizeof h);
+        if ((h & j->exponent) == j->exponent) return i;
+    }
+    return -1;
+}
+
+static int64_t find32(const job *j, int64_t lo, int64_t hi)
+{
+    for (int64_t i = lo; i < hi; i++) {
+        uint32_t u;
+        memcpy(&u, j->data + (size_t)i * j->step, sizeof u);
+        if ((u & j->exponent) == j->exponent) return i;
+    }
+    return -1;
+}
+
+static void find_part(void *arg, int thread, int threads)
+{
+    job *j = arg;
+    const int64_t lo = j->count * thread / threads, hi = j->count * (thread + 1) / threads;
+    j->found[thread] = j->width == 4 ? find32(j, lo, hi) : find16(j, lo, hi);
+}
+
+int64_t wg_finite_check(wg_pool *pool, const wg_tensor *t)
+{
+    const wg_type_info *type = wg_type_get(t->type);
+    job j = { .data = t->data, .step = (size_t)type->bytes, .width = t->type == WG_F32 ? 4 : 2,
+              .exponent = t->type == WG_F32 ? 0x7F800000 : t->type == WG_BF16 ? 0x7F80 : 0x7C00, /* q8_0: an f16 scale */
+              .count = (int64_t)(t->bytes / (size_t)type->bytes) };
+    wg_pool_run(pool, find_part, &j);
+    for (int i = 0; i < wg_pool_threads(pool); i++)
+        if (j.found[i] >= 0) return j.found[i] * type->block;
+    return -1;
+}

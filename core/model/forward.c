@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: MIT
+ * The transformer (Vaswani et al. 2017, in the form of Touvron et al. 2023), written once over the operations of a device.
+ *
+ * Input: rows (token, position, what it sees, where its key and value go) of any number of sequences. Output: logits of the
+ * rows that asked. Every stage treats a row by itself; rows meet only in attention, where a row reads keys and values of its
+ * own prefix, in position order. Hence the Prefix Law. All keys and values of the batch are stored before any row attends, so
+ * a row may see rows beside it in the batch. Nothing here allocates. */
+#include "core/model/model_impl.h"
+
+static bool is_float(const wg_matrix *w) { return w->type != WG_Q8_0; }
+
+/* y[i] = x w[i]^T for several matrices of one input (rows, k). The input is prepared once for all float matrices, and once for
+ * the quantised ones. */
+static void project(wg_model *m, const float *x, int rows, int k, const wg_matrix *const *w, float *const *y, int n)
+{
+    wg_device *d = &m->device;
+    for (int pass = 0; pass < 2; pass++) {
+        const wg_matrix *some_w[3];
+        float *some_y[3];
+        int some = 0;
+        for (int i = 0; i < n; i++)
+            if (is_float(w[i]) == (pass == 0)) {
+                some_w[some] = w[i];
+                some_y[some++] = y[i];
+            }
+        if (some == 0) continue;
+        d->class->prepare(d, some_w[0]->type, x, rows, k, m->act);
+        d->class->matmul(d, some_w, some_y, some, m->act, rows);
+    }
+}
+
+static void project1(wg_model *m, const float *x, int rows, int k, const wg_matrix *w, float *y) { project(m, x, rows, k, &w, &y, 1); }
+
+static void swap(wg_buf *a, wg_buf *b)
+{
+    const wg_buf t = *a;
+    *a = *b;
+    *b = t;
+}
+
+/* Keeps of x and q only the rows that asked for logits. Returns their number. */
+static int keep_asked(wg_model *m, const wg_batch *b, wg_buf *x, wg_buf *h, wg_buf *q, wg_buf *att)
+{
+    wg_device *d = &m->device;
+    const wg_arch *a = &m->arch;
+    if (b->logits == b->n) return b->n;
+    int n = 0;
+    for (int i = 0; i < b->n; i++)
+        if (b->row[i].logits >= 0) {
+            m->asked[n] = b->row[i];
+            m->asked_from[n++] = i;
+        }
+    d->class->gather(d, *x, m->asked_from, a->dim, *h, n);
+    d->class->gather(d, *q, m->asked_from, a->heads * a->head_dim, *att, n);
+    swap(x, h);
+    swap(q, att);
+    return n;
+}
+
+static void transformer(wg_model *m, const wg_batch *b, float *logits)
+{
+    wg_device *d = &m->device;
+    const wg_device_class *op = d->class;
+    const wg_arch *a = &m->arch;
+    const int dim = a->dim, hd = a->head_dim, space = m->lm.space;
+    const wg_row *row = b->row;
+    int rows = b->n;
+    wg_buf x = m->x, h = m->h, q = m->q, att = m->att;
+
+    /* x = embedding of the token */
+    op->embed(d, &m->embed, row, rows, x, dim);
+
+    for (int i = 0; i < a->layers; i++) {
+        const wg_layer *l = &m->layer[i];
+
+        /* queries, keys, values of the normed row */
+        op->rmsnorm(d, x, l->attn_norm, dim, a->eps, h, rows);
+        project(m, h, rows, dim, (const wg_matrix *const[]){ &l->q, &l->k, &l->v }, (float *const[]){ q, m->k, m->v }, 3);
+
+        /* turn queries and keys by position; keys and values into the cache */
+        op->rope_store(d, &m->rope, q, m->k, m->v, row, rows, space, i, a->heads, a->kv_heads, hd);
+
+        /* what follows in the last layer is of use only to rows whose logits are wanted */
+        if (i == a->layers - 1) {
+            rows = keep_asked(m, b, &x, &h, &q, &att);
+            if (rows < b->n) row = m->asked;
+            if (rows == 0) return;
+        }
+
+        /* x += W_o softmax(q k^T / sqrt(hd)) v over the row's prefix */
+        op->attention(d, q, row, rows, space, i, a->heads, a->kv_heads, hd, att);
+        project1(m, att, rows, a->heads * hd, &l->o, h);
+        op->add(d, x, h, dim, rows);
+
+        /* x += W_down (silu(W_gate n) * W_up n), n the normed row */
+        op->rmsnorm(d, x, l->ffn_norm, dim, a->eps, h, rows);
+        project(m, h, rows, dim, (const wg_matrix *const[]){ &l->gate, &l->up }, (float *const[]){ m->gate, m->up }, 2);
+        op->swiglu(d, m->gate, m->up, m->gate, a->hidden, rows);
+        project1(m, m->gate, rows, a->hidden, &l->down, h);
+        op->add(d, x, h, dim, rows);
+    }
+
+    /* logits = W_head norm(x) */
+    op->rmsnorm(d, x, m->out_norm, dim, a->eps, h, rows);
+    project1(m, h, rows, dim, &m->head, logits);
+}
+
+static wg_status model_forward(wg_lm *lm, const wg_batch *b, float *logits, wg_error *err)
+{
+    wg_model *m = (wg_model *)lm;
+    if (b->n > m->max_rows)
+        return wg_fail(err, WG_EINVAL, "a batch of %d rows: this model was opened for at most %d; raise max_rows or send fewer", b->n,
+                       m->max_rows);
+    wg_assert(lm->space >= 0); /* attached */
+    for (int i = 0; i < b->n; i++) {
+        const wg_row *r = &b->row[i];
+        const int end = wg_kv_len(r->kv) + wg_kv_tail(r->kv);
+        wg_assert(r->slot >= 0 && r->slot < end && r->prefix >= 0 && r->prefix <= end);
+    }
+    transformer(m, b, logits);
+    for (int i = 0; i < b->n; i++) wg_kv_wrote(b->row[i].kv, lm->space, b->row[i].slot);
+    return WG_OK;
+}
+
+static wg_status model_attach(wg_lm *lm, wg_kv *kv, wg_error *err)
+{
+    const wg_model *m = (const wg_model *)lm;
+    return wg_kv_space(kv, m->arch.layers, m->arch.kv_heads * m->arch.head_dim, m->kv_type, &lm->space, err);
+}
+
+static void model_close(wg_lm *lm) { wg_model_close((wg_model *)lm); }
+
+const wg_lm_class wg_model_lm_class = {
+    .name = "transformer",
+    .attach = model_attach,
+    .forward = model_forward,
+    .close = model_close,
+};

@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: MIT
+ * Loading: every tensor of the file finds its place in a layer, is checked (shape, type, no NaN), packed for the device, and
+ * its pages are given back. What has no place here is refused by name: a tensor left out would change every number. */
+#include "core/model/model.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/mem.h"
+#include "core/model/angles.h"
+#include "core/model/model_impl.h"
+
+/* ---- which tensor goes where */
+
+enum width { ONE, DIM, Q_DIM, KV_DIM, HIDDEN, VOCAB, WIDTHS };
+
+typedef struct place {
+    const char *name;
+    size_t at;               /* of the wg_matrix in its struct, or of the wg_buf of a vector */
+    enum width in, out;      /* out = ONE: a vector, kept as f32 */
+} place;
+
+static const place layer_places[] = {
+    { "attn_norm.weight", offsetof(wg_layer, attn_norm), DIM, ONE },
+    { "attn_q.weight", offsetof(wg_layer, q), DIM, Q_DIM },
+    { "attn_k.weight", offsetof(wg_layer, k), DIM, KV_DIM },
+    { "attn_v.weight", offsetof(wg_layer, v), DIM, KV_DIM },
+    { "attn_output.weight", offsetof(wg_layer, o), Q_DIM, DIM },
+    { "ffn_norm.weight", offsetof(wg_layer, ffn_norm), DIM, ONE },
+    { "ffn_gate.weight", offsetof(wg_layer, gate), DIM, HIDDEN },
+    { "ffn_up.weight", offsetof(wg_layer, up), DIM, HIDDEN },
+    { "ffn_down.weight", offsetof(wg_layer, down), HIDDEN, DIM },
+};
+
+static const place model_places[] = {
+    { "token_embd.weight", offsetof(wg_model, embed), DIM, VOCAB },
+    { "output_norm.weight", offsetof(wg_model, out_norm), DIM, ONE },
+    { "output.weight", offsetof(wg_model, head), DIM, VOCAB }, /* absent when tied */
+};
+
+enum {
+    LAYER_PLACES = (int)(sizeof layer_places / sizeof layer_places[0]),
+    MODEL_PLACES = (int)(sizeof model_places / sizeof model_places[0]),
+    NAME = 64,
+};
+
+#define ROPE_FREQS "rope_freqs.weight" /* optional: divisors of the rotary frequencies */
+
+typedef struct loader {
+    wg_model *m;
+    const wg_weights *w;
+    bool allow_nan;
+    int64_t width[WIDTHS];
+    wg_error *err;
+} loader;
+
+/* ---- one tensor */
+
+static wg_status find(const loader *o, const char *name, int64_t in, int64_t out, const wg_tensor **t)
+{
+    const char *path = wg_weights_path(o->w);
+    *t = wg_weights_find(o->w, name);
+    if (!*t)
+        return wg_fail(o->err, WG_EMODEL, "%s: tensor '%s' is missing: expected (%lld, %lld); is the file complete?", path, name,
+                       (long long)in, (long long)out);
+    const int64_t *d = (*t)->dim;
+    if (d[0] != in || d[1] != out || d[2] != 1 || d[3] != 1)
+        return wg_fail(o->err, WG_EMODEL, "%s: tensor '%s' has shape (%lld, %lld, %lld, %lld): expected (%lld, %lld)", path, name,
+                       (long long)d[0], (long long)d[1], (long long)d[2], (long long)d[3], (long long)in, (long long)out);
+    const wg_type_info *type = wg_type_get((*t)->type);
+    if (!type || !type->computable || (type->block > 1 && (out == 1 || in % type->block != 0)))
+        return wg_fail(o->err, WG_EUNSUPPORTED, "%s: tensor '%s' has type %s: expected %s; `wager convert` writes these types", path, name,
+                       wg_type_name((*t)->type),
+                       out == 1 ? "f32, f16 or bf16" : in % 32 ? "f32, f16 or bf16 (rows are no multiple of 32)" : "f32, f16, bf16 or q8_0");
+    if (!(*t)->data) return wg_fail(o->err, WG_EINVAL, "%s: was opened for its header alone: no weights to load", path);
+    const int64_t bad = o->allow_nan ? -1 : wg_finite_check(o->m->device.pool, *t);
+    if (bad >= 0)
+        return wg_fail(o->err, WG_EMODEL, "%s: tensor '%s' holds NaN or infinity at row %lld, column %lld: the file is damaged or its "
+                       "training diverged; set allow_nan to load it all the same", path, name, (long long)(bad / in), (long long)(bad % in));
+    return WG_OK;
+}
+
+/* A vector as f32, in device memory. */
+static wg_status load_vector(const loader *o, const wg_tensor *t, wg_buf *to)
+{
+    wg_device *d = &o->m->device;
+    *to = d->class->alloc(d, (size_t)t->dim[0]);
+    if (!*to) return wg_nomem(o->err, (size_t)t->dim[0] * sizeof(float), t->name);
+    if (wg_row_to_f32(t->type, t->data, *to, (size_t)t->dim[0]))
+        return wg_fail(o->err, WG_EUNSUPPORTED, "%s: tensor '%s': no conversion from %s", wg_weights_path(o->w), t->name, wg_type_name(t->type));
+    o->m->bytes += (size_t)t->dim[0] * sizeof(float);
+    return WG_OK;
+}
+
+static wg_status load(const loader *o, const place *p, const char *name, void *into)
+{
+    wg_device *d = &o->m->device;
+    const wg_tensor *t;
+    const int64_t in = o->width[p->in], out = o->width[p->out];
+    WG_TRY(find(o, name, in, out, &t));
+    if (p->out == ONE) return load_vector(o, t, (wg_buf *)(void *)((char *)into + p->at));
+    wg_matrix *m = (wg_matrix *)(void *)((char *)into + p->at);
+    if (d->class->matrix(d, t->type, (int)out, (int)in, t->data, m, o->err) != WG_OK)
+        return wg_fail_in(o->err, WG_ENOMEM, "%s: tensor '%s'", wg_weights_path(o->w), name);
+    o->m->bytes += d->ops->matrix_bytes(m->type, m->n, m->k);
+    wg_weights_release(o->w, t);
+    return WG_OK;
+}
+
+/* ---- all tensors */
+
+static bool has_place(const loader *o, const char *name)
+{
+    for (int i = 0; i < MODEL_PLACES; i++)
+        if (strcmp(name, model_places[i].name) == 0) return true;
+    if (strcmp(name, ROPE_FREQS) == 0) return true;
+    if (strncmp(name, "blk.", 4) != 0) return false;
+    const int layer = atoi(name + 4);
+    if (layer < 0 || layer >= o->m->arch.layers) return false;
+    for (int i = 0; i < LAYER_PLACES; i++) {
+        char exact[NAME];
+        snprintf(exact, sizeof exact, "blk.%d.%s", layer, layer_places[i].name);
+        if (strcmp(name, exact) == 0) return true;
+    }
+    return false;
+}
+
+static wg_status load_all(const loader *o)
+{
+    wg_model *m = o->m;
+    for (int i = 0; i < wg_weights_count(o->w); i++) {
+        const char *name = wg_weights_at(o->w, i)->name;
+        if (!has_place(o, name))
+            return wg_fail(o->err, WG_EUNSUPPORTED, "%s: tensor '%s' has no place in a %s model of %d layers: its results would be wrong "
+                           "without it", wg_weights_path(o->w), name, m->arch.family, m->arch.layers);
+    }
+    for (int i = 0; i < MODEL_PLACES; i++) {
+        const place *p = &model_places[i];
+        if (p->at == offsetof(wg_model, head) && m->arch.tied) m->head = m->embed;
+        else WG_TRY(load(o, p, p->name, m));
+    }
+    for (int l = 0; l < m->arch.layers; l++)
+        for (int i = 0; i < LAYER_PLACES; i++) {
+            char name[NAME];
+            snprintf(name, sizeof name, "blk.%d.%s", l, layer_places[i].name);
+            WG_TRY(load(o, &layer_places[i], name, &m->layer[l]));
+        }
+    return WG_OK;
+}
+
+/* ---- rotary angles */
+
+typedef struct angles_job {
+    const double *frequency;
+    int positions, pairs;
+    float *cs;
+} angles_job;
+
+static void angles_part(void *arg, int thread, int threads)
+{
+    const angles_job *j = arg;
+    int p0, p1;
+    wg_pool_share(j->positions, 1, thread, threads, &p0, &p1);
+    for (int p = p0; p < p1; p++) wg_rope_angles(p, j->frequency, j->pairs, j->cs + (size_t)p * 2 * (size_t)j->pairs);
+}
+
+static wg_status load_divisors(const loader *o, int pairs, float *divisor)
+{
+    const wg_tensor *t;
+    for (int i = 0; i < pairs; i++) divisor[i] = 1;
+    if (!wg_weights_find(o->w, ROPE_FREQS)) return WG_OK;
+    WG_TRY(find(o, ROPE_FREQS, pairs, 1, &t));
+    wg_row_to_f32(t->type, t->data, divisor, (size_t)pairs);
+    for (int i = 0; i < pairs; i++)
+        if (!(divisor[i] >= 0.125f))
+            return wg_fail(o->err, WG_EMODEL, "%s: tensor '" ROPE_FREQS "' holds %g at %d: expected a divisor of at least 0.125",
+                           wg_weights_path(o->w), (double)divisor[i], i);
+    return WG_OK;
+}
+
+static wg_status load_angles(const loader *o)
+{
+    wg_model *m = o->m;
+    const wg_arch *a = &m->arch;
+    const int pairs = a->n_rot / 2;
+    float divisor[WG_MAX_HEAD / 2];
+    double frequency[WG_MAX_HEAD / 2];
+    WG_TRY(load_divisors(o, pairs, divisor));
+    for (int i = 0; i < pairs; i++) frequency[i] = wg_rope_frequency(a->rope_base, a->rope_scale, i, a->n_rot) / (double)divisor[i];
+    const size_t floats = (size_t)m->lm.context * (size_t)a->n_rot;
+    m->angles = m->device.class->alloc(&m->device, floats);
+    if (!m->angles) return wg_nomem(o->err, floats * sizeof(float), "rotary angles; lower the context");
+    angles_job j = { frequency, m->lm.context, pairs, m->angles };
+    wg_pool_run(m->device.pool, angles_part, &j);
+    m->rope = (wg_rope){ .n_rot = a->n_rot, .adjacent = a->rope_adjacent, .cs = m->angles };
+    m->bytes += floats * sizeof(float);
+    return WG_OK;
+}
+
+/* ---- scratch of one pass */
+
+/* The largest prepared form of any stage's input. */
+static size_t act_floats(const wg_model *m)
+{
+    const wg_arch *a = &m->arch;
+    const int q_dim = a->heads * a->head_dim, width[] = { a->dim, q_dim, a->hidden };
+    size_t most = 0;
+    for (int i = 0; i < 3; i++) {
+        const size_t f = m->device.ops->act_bytes(WG_F32, m->max_rows, width[i]);
+        const size_t q = width[i] % 32 == 0 ? m->device.ops->act_bytes(WG_Q8_0, m->max_rows, width[i]) : 0;
+        most = f > most ? f : most;
+        most = q > most ? q : most;
+    }
+    return (most + sizeof(float) - 1) / sizeof(float);
+}
+
+static wg_status open_scratch(wg_model *m, wg_error *err)
+{
+    const wg_arch *a = &m->arch;
+    const size_t rows = (size_t)m->max_rows, q_dim = (size_t)a->heads * (size_t)a->head_dim;
+    const size_t kv_dim = (size_t)a->kv_heads * (size_t)a->head_dim;
+    const struct { wg_buf *buf; size_t floats; } part[] = {
+        { &m->x, rows * (size_t)a->dim },       { &m->h, rows * (size_t)a->dim },     { &m->q, rows * q_dim },
+        { &m->att, rows * q_dim },              { &m->k, rows * kv_dim },             { &m->v, rows * kv_dim },
+        { &m->gate, rows * (size_t)a->hidden }, { &m->up, rows * (size_t)a->hidden }, { &m->act, act_floats(m) },
+    };
+    for (size_t i = 0; i < sizeof part / sizeof part[0]; i++) {
+        *part[i].buf = m->device.class->alloc(&m->device, part[i].floats);
+        if (!*part[i].buf) return wg_nomem(err, part[i].floats * sizeof(float), "the scratch of a pass; lower max_rows");
+    }
+    m->asked = wg_calloc(rows, sizeof *m->asked);
+    m->asked_from = wg_calloc(rows, sizeof *m->asked_from);
+    return m->asked && m->asked_from ? WG_OK : wg_nomem(err, rows * sizeof *m->asked, "the scratch of a pass; lower max_rows");
+}
+
+/* ---- the model */
+
+static wg_status check_options(const wg_model_options *opt, const wg_arch *a, wg_error *err)
+{
+    if (opt->kv_type != WG_F32 && opt->kv_type != WG_F16 && opt->kv_type != WG_BF16)
+        return wg_fail(err, WG_EINVAL, "kv_type = %s: expected f32, f16 or bf16", wg_type_name(opt->kv_type));
+    if (opt->max_rows < 0 || opt->max_rows > 1 << 16)
+        return wg_fail(err, WG_EINVAL, "max_rows = %d: expected 1..65536, or 0 for 512", opt->max_rows);
+    if (opt->context < 0 || opt->context > a->context)
+        return wg_fail(err, WG_EINVAL, "context = %d: the model was made for %d tokens: expected 1..%d, or 0 for all of them", opt->context,
+                       a->context, a->context);
+    return WG_OK;
+}
+
+static wg_status open_into(wg_model *m, const wg_weights *w, const wg_model_options *opt, wg_error *err)
+{
+    WG_TRY(wg_arch_read(w, &m->arch, err));
+    const wg_arch *a = &m->arch;
+    WG_TRY(check_options(opt, a, err));
+    m->kv_type = opt->kv_type;
+    m->max_rows = opt->max_rows ? opt->max_rows : 512;
+    m->lm = (wg_lm){ .class = &wg_model_lm_class, .vocab = a->vocab, .context = opt->context ? opt->context : a->context, .space = -1 };
+    m->layer = wg_calloc((size_t)a->layers, sizeof *m->layer);
+    if (!m->layer) return wg_nomem(err, (size_t)a->layers * sizeof *m->layer, "a model");
+    const loader o = { .m = m, .w = w, .allow_nan = opt->allow_nan, .err = err, .width = {
+        [ONE] = 1, [DIM] = a->dim, [Q_DIM] = (int64_t)a->heads * a->head_dim, [KV_DIM] = (int64_t)a->kv_heads * a->head_dim,
+        [HIDDEN] = a->hidden, [VOCAB] = a->vocab } };
+    WG_TRY(load_angles(&o));
+    WG_TRY(load_all(&o));
+    return open_scratch(m, err);
+}
+
+wg_status wg_model_open(wg_model **out, const wg_weights *w, const wg_device *device, const wg_model_options *opt, wg_error *err)
+{
+    wg_model *m = wg_calloc(1, sizeof *m);
+    if (!m) return wg_nomem(err, sizeof *m, "a model");
+    m->device = *device;
+    const wg_status s = open_into(m, w, opt, err);
+    if (s) wg_model_close(m);
+    else *out = m;
+    return s;
+}
+
+void wg_model_close(wg_model *m)
+{
+    if (!m) return;
+    wg_device *d = &m->device;
+    for (int l = 0; m->layer && l < m->arch.layers; l++)
+        for (int i = 0; i < LAYER_PLACES; i++) {
+            char *at = (char *)&m->layer[l] + layer_places[i].at;
+            if (layer_places[i].out == ONE) d->class->free(d, *(wg_buf *)(void *)at);
+            else d->class->matrix_free(d, (wg_matrix *)(void *)at);
+        }
+    if (!m->arch.tied) d->class->matrix_free(d, &m->head);
+    d->class->matrix_free(d, &m->embed);
+    const wg_buf buf[] = { m->out_norm, m->angles, m->x, m->h, m->q, m->att, m->k, m->v, m->gate, m->up, m->act };
+    for (size_t i = 0; i < sizeof buf / sizeof buf[0]; i++) d->class->free(d, buf[i]);
+    wg_free(m->asked);
+    wg_free(m->asked_from);
+    wg_free(m->layer);
+    wg_free(m);
+}
+
+const wg_arch *wg_model_arch(const wg_model *m) { return &m->arch; }
+wg_lm *wg_model_lm(wg_model *m) { return &m->lm; }
+size_t wg_model_bytes(const wg_model *m) { return m->bytes; }

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT
+ * What model.c (loading) and forward.c (computing) share. Nobody else includes this. */
+#ifndef WG_CORE_MODEL_MODEL_IMPL_H
+#define WG_CORE_MODEL_MODEL_IMPL_H
+
+#include "core/model/model.h"
+
+typedef struct wg_layer {
+    wg_buf attn_norm, ffn_norm;  /* (dim) */
+    wg_matrix q;                 /* (heads * head_dim, dim) */
+    wg_matrix k, v;              /* (kv_heads * head_dim, dim) */
+    wg_matrix o;                 /* (dim, heads * head_dim) */
+    wg_matrix gate, up;          /* (hidden, dim) */
+    wg_matrix down;              /* (dim, hidden) */
+} wg_layer;
+
+struct wg_model {
+    wg_lm lm;                    /* first: a wg_lm * of this class is a wg_model * */
+    wg_device device;
+    wg_arch arch;
+    int kv_type, max_rows;
+    size_t bytes;
+
+    wg_matrix embed;             /* (vocab, dim) */
+    wg_matrix head;              /* (vocab, dim); when tied, the same memory as embed */
+    wg_buf out_norm;             /* (dim) */
+    wg_layer *layer;             /* (layers) */
+    wg_rope rope;
+    wg_buf angles;               /* (context, n_rot/2, 2), what rope.cs points to */
+
+    /* Scratch of one pass, max_rows rows each. */
+    wg_buf x, h;                 /* (rows, dim) residual stream; normed input or a block's output */
+    wg_buf q, att;               /* (rows, heads * head_dim) */
+    wg_buf k, v;                 /* (rows, kv_heads * head_dim) */
+    wg_buf gate, up;             /* (rows, hidden) */
+    wg_buf act;                  /* prepared activations of any stage */
+    wg_row *asked;               /* the rows that asked for logits, and where they were in the batch */
+    int32_t *asked_from;
+};
+
+/* The wg_lm of the transformer (forward.c). */
+extern const wg_lm_class wg_model_lm_class;
+
+/* Index of the first element of a tensor that is NaN or infinite, or -1 (a block's elements when its scale is); split over the pool. */
+int64_t wg_finite_check(wg_pool *pool, const wg_tensor *t);
+
+#endif

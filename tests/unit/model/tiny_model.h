@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT
+ * Small random models for tests: any shape, any type for every tensor, and a hook to damage them. A file is written, opened and
+ * unlinked at once. Weights depend on (seed, tensor name, index) only. */
+#ifndef WG_TESTS_TINY_MODEL_H
+#define WG_TESTS_TINY_MODEL_H
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/base/hash.h"
+#include "core/base/mem.h"
+#include "core/file/gguf_write.h"
+#include "core/file/weights.h"
+
+typedef struct tiny {
+    int layers, dim, heads, kv_heads, head_dim, hidden, vocab, context;
+    bool tied, freqs;              /* freqs: with rope_freqs.weight */
+    int n_rot;                     /* 0: head_dim */
+    double rope_base, rope_factor; /* 0: left out of the file */
+    int type[4];                   /* of the matrices, in turn */
+    int norm_type;
+    uint64_t seed;
+    /* Damage. */
+    bool (*tensor)(const struct tiny *, wg_tensor *); /* may change a tensor; false leaves it out. NULL: nothing */
+    void (*meta)(const struct tiny *, wg_gguf_writer *); /* writes more keys */
+    const char *skip_key, *poison; /* a key to leave out; a tensor that gets a NaN at element 5 */
+} tiny;
+
+static uint64_t tiny_mix(uint64_t z)
+{
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
+    return z ^ (z >> 31);
+}
+
+/* About normal, variance 1: twelve uniforms would do; four are enough here. */
+static float tiny_normal(uint64_t key, uint64_t i)
+{
+    const uint64_t u = tiny_mix(key + (i + 1) * 0x9E3779B97F4A7C15ull);
+    double s = 0;
+    for (int k = 0; k < 4; k++) s += (double)(u >> (16 * k) & 0xFFFF) / 65536.0 - 0.5;
+    return (float)(s * 1.7320508075688772);
+}
+
+static wg_status tiny_fill(void *user, const wg_tensor *t, void *dst, wg_error *err)
+{
+    const tiny *m = (const tiny *)user;
+    const uint64_t key = wg_hash64(WG_HASH_START ^ m->seed * 0x9E3779B97F4A7C15ull, t->name, strlen(t->name));
+    const size_t n = (size_t)(t->dim[0] * t->dim[1]);
+    float *x = (float *)wg_alloc(n, sizeof *x);
+    if (!x) return wg_nomem(err, n * sizeof *x, "a test tensor");
+    for (size_t i = 0; i < n; i++) {
+        const float z = tiny_normal(key, i);
+        x[i] = strstr(t->name, "rope_freqs") ? 1.0f + (float)(i % 4) : t->dim[1] == 1 ? 1.0f + 0.2f * z
+               : strstr(t->name, "token_embd") ? z : z / sqrtf((float)t->dim[0]) * (strstr(t->name, "attn_q") ? 2.0f : 1.0f);
+    }
+    if (m->poison && strcmp(t->name, m->poison) == 0) x[5] = NAN;
+    const int bad = wg_row_from_f32(t->type, x, dst, n);
+    wg_free(x);
+    if (bad) memset(dst, 0, t->bytes); /* a type we cannot write: only its header matters */
+    if (m->poison && t->type == WG_Q8_0 && strcmp(t->name, m->poison) == 0) memcpy(dst, "\xff\x7f", 2);
+    return WG_OK;
+}
+
+static void tiny_tensor(const tiny *m, wg_gguf_writer *g, const char *name, int type, int64_t in, int64_t out)
+{
+    const wg_type_info *info = wg_type_get(type);
+    wg_tensor t = { .name = name, .type = info->block > 1 && in % info->block ? WG_F16 : type, .n_dims = out ? 2 : 1,
+                    .dim = { in, out ? out : 1, 1, 1 } };
+    if (!m->tensor || m->tensor(m, &t)) wg_gguf_add(g, &t, tiny_fill, (void *)(uintptr_t)m);
+}
+
+static void tiny_u32(const tiny *m, wg_gguf_writer *g, const char *key, int v)
+{
+    if (!m->skip_key || strcmp(key, m->skip_key) != 0) wg_gguf_set_u32(g, key, (uint32_t)v);
+}
+
+static void tiny_keys(const tiny *m, wg_gguf_writer *g)
+{
+    if (!m->skip_key || strcmp("general.architecture", m->skip_key) != 0) wg_gguf_set_string(g, "general.architecture", "llama", 5);
+    wg_gguf_set_string(g, "general.name", "tiny", 4);
+    tiny_u32(m, g, "llama.block_count", m->layers);
+    tiny_u32(m, g, "llama.embedding_length", m->dim);
+    tiny_u32(m, g, "llama.feed_forward_length", m->hidden);
+    tiny_u32(m, g, "llama.attention.head_count", m->heads);
+    tiny_u32(m, g, "llama.attention.head_count_kv", m->kv_heads);
+    tiny_u32(m, g, "llama.attention.key_length", m->head_dim);
+    tiny_u32(m, g, "llama.rope.dimension_count", m->n_rot ? m->n_rot : m->head_dim);
+    tiny_u32(m, g, "llama.vocab_size", m->vocab);
+    tiny_u32(m, g, "llama.context_length", m->context);
+    const char *eps = "llama.attention.layer_norm_rms_epsilon";
+    if (!m->skip_key || strcmp(eps, m->skip_key) != 0) wg_gguf_set_f32(g, eps, 1e-5f);
+    if (m->rope_base != 0) wg_gguf_set_f32(g, "llama.rope.freq_base", (float)m->rope_base);
+    if (m->rope_factor != 0) wg_gguf_set_f32(g, "llama.rope.scaling.factor", (float)m->rope_factor);
+    if (m->meta) m->meta(m, g);
+}
+
+static wg_status tiny_write(const tiny *m, const char *path, wg_error *err)
+{
+    wg_gguf_writer *g;
+    WG_TRY(wg_gguf_writer_open(&g, path, err));
+    tiny_keys(m, g);
+    const int64_t d = m->dim, q = (int64_t)m->heads * m->head_dim, kv = (int64_t)m->kv_heads * m->head_dim;
+    const struct { const char *name; int64_t in, out; } part[] = {
+        { "attn_norm", d, 0 }, { "attn_q", d, q }, { "attn_k", d, kv }, { "attn_v", d, kv }, { "attn_output", q, d },
+        { "ffn_norm", d, 0 }, { "ffn_gate", d, m->hidden }, { "ffn_up", d, m->hidden }, { "ffn_down", m->hidden, d },
+    };
+    int n = 0;
+    tiny_tensor(m, g, "token_embd.weight", m->type[n++ % 4], d, m->vocab);
+    for (int l = 0; l < m->layers; l++)
+        for (size_t i = 0; i < sizeof part / sizeof part[0]; i++) {
+            char name[64];
+            snprintf(name, sizeof name, "blk.%d.%s.weight", l, part[i].name);
+            tiny_tensor(m, g, name, part[i].out ? m->type[n++ % 4] : m->norm_type, part[i].in, part[i].out);
+        }
+    tiny_tensor(m, g, "output_norm.weight", m->norm_type, d, 0);
+    if (m->freqs) tiny_tensor(m, g, "rope_freqs.weight", WG_F32, (m->n_rot ? m->n_rot : m->head_dim) / 2, 0);
+    if (!m->tied) tiny_tensor(m, g, "output.weight", m->type[n++ % 4], d, m->vocab);
+    return wg_gguf_writer_finish(g, err);
+}
+
+/* Writes, opens, unlinks. `shown` is the path that messages will name (at least 64 bytes). */
+static wg_status tiny_open(const tiny *m, wg_weights **out, char *shown, wg_error *err)
+{
+    const char *tmp = getenv("TMPDIR");
+    snprintf(shown, 64, "%.30s/wager-tiny-%d.gguf", tmp ? tmp : "/tmp", (int)getpid());
+    WG_TRY(tiny_write(m, shown, err));
+    const wg_status s = wg_weights_open(out, shown, err);
+    unlink(shown);
+    return s;
+}
+
+#endif
