@@ -39,7 +39,7 @@ static wg_status parse_take(wg_json **out, const char *name, char *text, size_t 
     json_error_t e;
     doc->root = json_loadb(text, n, JSON_REJECT_DUPLICATES, &e);
     if (!doc->root) {
-        const bool oom = json_error_code(&e) == json_error_out_of_memory;
+        const bool oom = json_error_code(&e) == json_error_out_of_memory || e.text[0] == '\0'; /* the latter: jansson had no room to say */
         const wg_status s = oom ? wg_nomem(err, n, "parsing JSON")
                                 : wg_fail(err, WG_EFORMAT, "%s:%d:%d: %s", name, e.line < 1 ? 1 : e.line, e.column < 1 ? 1 : e.column, e.text);
         wg_json_close(doc);

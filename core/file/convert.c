@@ -4,10 +4,13 @@
 
 #include <string.h>
 
+#include "core/base/load.h"
 #include "core/base/log.h"
 #include "core/base/mem.h"
 #include "core/file/format.h"
 #include "core/file/gguf_write.h"
+
+enum { TOKENIZER_MOST = 64 << 20 };
 
 typedef struct job {
     const wg_weights *in;
@@ -75,7 +78,12 @@ static wg_status set_metadata(wg_gguf_writer *g, const wg_weights *in, const cha
     const wg_tensor *embedding = wg_weights_find(in, "token_embd.weight");
     if (!embedding)
         return wg_fail(err, WG_EMODEL, "%s: there is no tensor 'token_embd.weight' to take the vocabulary size from", wg_weights_path(in));
-    return wg_llama2c_tokenizer(g, tokenizer, embedding->dim[1], err);
+    char *bytes;
+    size_t n;
+    WG_TRY(wg_load(tokenizer, TOKENIZER_MOST, &bytes, &n, err));
+    const wg_status s = wg_llama2c_tokenizer(g, tokenizer, bytes, n, embedding->dim[1], err);
+    wg_free(bytes);
+    return s;
 }
 
 static wg_status write(wg_gguf_writer *g, job *j, const char *tokenizer, int type, wg_error *err)

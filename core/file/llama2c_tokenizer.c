@@ -2,15 +2,13 @@
  * The llama2.c tokenizer.bin as GGUF metadata: u32 longest token, then per token f32 score, u32 length, bytes. It holds an
  * SPM vocabulary whose U+2581 was replaced by a space and whose <s> and </s> stand between newlines; both are undone here.
  * It does not hold kinds: ids 0, 1, 2 are <unk>, <s>, </s> and "<0xNN>" is a byte, as in every SPM model it came from. */
-#include <stdio.h>
 #include <string.h>
 
-#include "core/base/load.h"
 #include "core/base/mem.h"
 #include "core/file/format.h"
 #include "core/file/gguf_write.h"
 
-enum { TOKENIZER_MAX = 64 << 20, SPACE_BYTES = 3, UNKNOWN = 0, BOS = 1, EOS = 2 };
+enum { SPACE_BYTES = 3, UNKNOWN = 0, BOS = 1, EOS = 2 };
 enum { KIND_NORMAL = 1, KIND_UNKNOWN = 2, KIND_CONTROL = 3, KIND_BYTE = 6 };
 
 typedef struct vocab {
@@ -83,29 +81,23 @@ static void set(wg_gguf_writer *g, const vocab *v, size_t n)
     wg_gguf_set_bool(g, "tokenizer.ggml.add_space_prefix", true);
 }
 
-wg_status wg_llama2c_tokenizer(wg_gguf_writer *g, const char *path, int64_t count, wg_error *err)
+wg_status wg_llama2c_tokenizer(wg_gguf_writer *g, const char *name, const char *bytes, size_t n, int64_t count, wg_error *err)
 {
-    char *p;
-    size_t n;
-    WG_TRY(wg_load(path, TOKENIZER_MAX, &p, &n, err));
-    wg_status s = WG_OK;
-    vocab v = { 0 };
-    if (count < 3 || (uint64_t)count > n / 8) {
-        s = wg_fail(err, WG_EFORMAT, "%s: %zu bytes cannot hold the %lld tokens of the model; expected a llama2.c tokenizer.bin", path, n,
-                    (long long)count);
-    } else {
-        v.text = wg_calloc((size_t)count, sizeof *v.text);
-        v.score = wg_calloc((size_t)count, sizeof *v.score);
-        v.kind = wg_calloc((size_t)count, sizeof *v.kind);
-        v.bytes = wg_alloc(n, SPACE_BYTES);
-        if (!v.text || !v.score || !v.kind || !v.bytes) s = wg_nomem(err, n * SPACE_BYTES, "a vocabulary");
-    }
-    if (s == WG_OK) s = parse(path, p, n, count, &v, err);
+    if (count < 3 || (uint64_t)count > n / 8)
+        return wg_fail(err, WG_EFORMAT, "%s: %zu bytes cannot hold the %lld tokens of the model; expected a llama2.c tokenizer.bin", name, n,
+                       (long long)count);
+    vocab v = {
+        .text = wg_calloc((size_t)count, sizeof *v.text),
+        .score = wg_calloc((size_t)count, sizeof *v.score),
+        .kind = wg_calloc((size_t)count, sizeof *v.kind),
+        .bytes = wg_alloc(n, SPACE_BYTES),
+    };
+    const bool ok = v.text && v.score && v.kind && v.bytes;
+    wg_status s = ok ? parse(name, bytes, n, count, &v, err) : wg_nomem(err, n * SPACE_BYTES, "a vocabulary");
     if (s == WG_OK) set(g, &v, (size_t)count);
     wg_free(v.text);
     wg_free(v.score);
     wg_free(v.kind);
     wg_free(v.bytes);
-    wg_free(p);
     return s;
 }

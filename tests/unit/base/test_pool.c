@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/base/pool.h"
+
+#include <criterion/criterion.h>
+#include <stdatomic.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core/base/mem.h"
+
+typedef struct job {
+    atomic_int calls[256];
+    long sum[256];
+    int threads, round;
+} job;
+
+static void work(void *arg, int thread, int threads)
+{
+    job *j = arg;
+    atomic_fetch_add(&j->calls[thread], 1);
+    if (thread == 0) j->threads = threads;
+    j->sum[thread] += j->round; /* plain data: visible to the caller after the join */
+}
+
+static void nap(long us) { nanosleep(&(struct timespec){ 0, us * 1000 }, NULL); }
+
+static void check(int threads, int rounds, long pause_us)
+{
+    wg_pool *p;
+    job j = { 0 };
+    cr_assert_eq(wg_pool_open(&p, threads, NULL), WG_OK);
+    cr_assert_eq(wg_pool_threads(p), threads);
+    long want = 0;
+    for (int i = 1; i <= rounds; i++) {
+        j.round = i;
+        want += i;
+        wg_pool_run(p, work, &j);
+        for (int t = 0; t < 256; t++) {
+            cr_assert_eq(atomic_load(&j.calls[t]), t < threads ? i : 0, "thread %d of %d, round %d", t, threads, i);
+            cr_assert_eq(j.sum[t], t < threads ? want : 0);
+        }
+        if (pause_us) nap(pause_us);
+    }
+    cr_assert_eq(j.threads, threads);
+    wg_pool_close(p);
+}
+
+Test(pool, every_thread_runs_once_a_job)
+{
+    const size_t live = wg_mem_read().live_blocks;
+    check(1, 100, 0);
+    check(2, 3000, 0);
+    check(3, 300, 0); /* more than processors: nobody spins */
+    check(17, 50, 0);
+    cr_assert_eq(wg_mem_read().live_blocks, live);
+}
+
+Test(pool, sleepers_wake)
+{
+    check(2, 60, 45);  /* about the spin time: both ways of waiting race */
+    check(2, 20, 500); /* longer: everybody sleeps */
+    check(4, 20, 300);
+}
+
+static void slow_worker(void *arg, int thread, int threads)
+{
+    (void)threads;
+    if (thread == 1) nap(2000);
+    atomic_fetch_add((atomic_int *)arg, 1);
+}
+
+Test(pool, the_caller_waits_for_a_slow_worker)
+{
+    wg_pool *p;
+    atomic_int n = 0;
+    cr_assert_eq(wg_pool_open(&p, 2, NULL), WG_OK);
+    for (int i = 1; i <= 10; i++) {
+        wg_pool_run(p, slow_worker, &n);
+        cr_assert_eq(atomic_load(&n), 2 * i);
+    }
+    wg_pool_close(p);
+}
+
+Test(pool, no_pool_is_one_thread)
+{
+    job j = { 0 };
+    wg_pool_run(NULL, work, &j);
+    cr_assert(atomic_load(&j.calls[0]) == 1 && j.threads == 1);
+    cr_assert_eq(wg_pool_threads(NULL), 1);
+    wg_pool_close(NULL);
+}
+
+Test(pool, open_fails_cleanly)
+{
+    wg_pool *p = NULL;
+    wg_error err;
+    cr_assert_eq(wg_pool_open(&p, 257, &err), WG_EINVAL);
+    cr_assert_str_eq(err.text, "threads = 257: expected 1..256, or 0 for one per processor");
+    cr_assert_eq(wg_pool_open(&p, -1, &err), WG_EINVAL);
+    const size_t live = wg_mem_read().live_blocks;
+    for (uint64_t n = 1;; n++) {
+        wg_mem_fail_at(n, false);
+        const wg_status s = wg_pool_open(&p, 2, &err);
+        wg_mem_fail_at(0, false);
+        if (s == WG_OK) break;
+        cr_assert_eq(s, WG_ENOMEM);
+        cr_assert_eq(wg_mem_read().live_blocks, live);
+    }
+    wg_pool_close(p);
+    cr_assert_eq(wg_pool_open(&p, 0, &err), WG_OK);
+    cr_assert(wg_pool_threads(p) >= 1);
+    wg_pool_close(p);
+}
+
+/* Shares cover 0..n in order, without gaps, in whole grains except for the end. */
+Test(pool, shares)
+{
+    for (int n = 0; n < 200; n += 7)
+        for (int grain = 1; grain < 40; grain += 3)
+            for (int threads = 1; threads < 12; threads++) {
+                int at = 0;
+                for (int t = 0; t < threads; t++) {
+                    int lo, hi;
+                    wg_pool_share(n, grain, t, threads, &lo, &hi);
+                    cr_assert(lo == at && hi >= lo, "n %d grain %d thread %d of %d: [%d, %d)", n, grain, t, threads, lo, hi);
+                    cr_assert(t == threads - 1 || hi % grain == 0);
+                    at = hi;
+                }
+                cr_assert_eq(at, n);
+            }
+    int lo, hi;
+    wg_pool_share(2147483647, 32, 255, 256, &lo, &hi);
+    cr_assert_eq(hi, 2147483647);
+    cr_assert(hi - lo < 2147483647 / 200);
+}
