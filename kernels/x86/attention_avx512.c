@@ -14,7 +14,7 @@
 enum {
     HEADS = 8,        /* query heads that pass through a chunk together */
     SHARE = 4,        /* most of them that share the loads of a kv head */
-    QUADS = WG_CHUNK_KEYS / 4,
+    WIDE = 4,         /* vectors of values that are summed together */
 };
 
 /* What the heads of a tile keep between chunks, and the chunk's weights. */
@@ -64,10 +64,10 @@ INLINE void score_narrow(const int type, const int G, const float *q, int hd, co
 {
     const __mmask8 mask = first8(hd);
     const __m512 zero = _mm512_setzero_ps();
-    __m512 two[G];
+    __m512 two[SHARE];
     UNROLL for (int g = 0; g < G; g++) two[g] = _mm512_broadcast_f32x8(_mm256_maskz_loadu_ps(mask, q + g * hd));
     for (int j = 0; j < n; j += 16) {
-        __m512 quad[G][4];
+        __m512 quad[SHARE][4];
         UNROLL for (int i = 0; i < 4; i++) {
             const char *const *k = key + j + 4 * i;
             if (j + 4 * i >= n) {
@@ -89,12 +89,12 @@ INLINE void score_wide(const int type, const int G, const float *q, int hd, cons
     const int size = type == WG_F32 ? 4 : 2, full = hd / 16 * 16;
     const __mmask16 mask = first16(hd - full);
     for (int j = 0; j < n; j += 16) {
-        __m512 quad[G][4];
+        __m512 quad[SHARE][4];
         UNROLL for (int i = 0; i < 4; i++)
             UNROLL for (int g = 0; g < G; g++) quad[g][i] = _mm512_setzero_ps();
         for (int i = 0; i < 4 && j + 4 * i < n; i++) {
             const char *const *k = key + j + 4 * i;
-            __m512 sum[G][4];
+            __m512 sum[SHARE][4];
             UNROLL for (int g = 0; g < G; g++)
                 UNROLL for (int e = 0; e < 4; e++) sum[g][e] = _mm512_setzero_ps();
             for (int d = 0; d < full; d += 16) {
@@ -152,14 +152,14 @@ INLINE void mix(const int type, const int H, const int V, const int shared, cons
                 const size_t *v, float *const *o, int d, __mmask16 mask)
 {
     const int size = type == WG_F32 ? 4 : 2;
-    __m512 sum[H][V];
+    __m512 sum[HEADS][WIDE];
     UNROLL for (int h = 0; h < H; h++)
         UNROLL for (int i = 0; i < V; i++) {
             const float *at = o[h0 + h] + d + 16 * i;
             sum[h][i] = _mm512_mul_ps(V > 1 ? _mm512_loadu_ps(at) : _mm512_maskz_loadu_ps(mask, at), _mm512_set1_ps(st->c[h0 + h]));
         }
     for (int j = 0; j < n; j++) {
-        __m512 x[V];
+        __m512 x[WIDE];
         UNROLL for (int h = 0; h < H; h++) {
             const char *at = key[j] + v[h0 + h] + d * size;
             if (h == 0 || !shared)

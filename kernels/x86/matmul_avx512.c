@@ -25,12 +25,12 @@ INLINE void float_tile(const int type, const int P, const int T, const char *w, 
                        float *y, size_t ldy, const __mmask16 *mask, int first)
 {
     const int size = type == WG_F32 ? 4 : 2;
-    __m512 sum[T][2 * P];
+    __m512 sum[TALL][2 * WIDE];
     UNROLL for (int m = 0; m < T; m++)
         UNROLL for (int i = 0; i < 2 * P; i++)
             sum[m][i] = first ? _mm512_setzero_ps() : _mm512_maskz_loadu_ps(mask[i], y + (size_t)m * ldy + 16 * i);
     for (int j = 0; j < k; j++, w += WG_PANEL * size) {
-        __m512 v[2 * P];
+        __m512 v[2 * WIDE];
         UNROLL for (int i = 0; i < 2 * P; i++) v[i] = load16(type, w + (size_t)(i / 2) * panel + i % 2 * 16 * size);
         UNROLL for (int m = 0; m < T; m++) {
             const __m512 b = _mm512_set1_ps(x[(size_t)m * ldx + (size_t)j]);
