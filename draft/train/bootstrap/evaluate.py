@@ -18,6 +18,8 @@ from data import BOS, EOS
 from gguf_file import read
 from model import Llama, Shape
 
+OWN_TEXT = 32, 96  # texts and tokens per text that the target writes to measure the pair on
+
 
 def load_gguf(path):
     keys, tensors = read(path)
@@ -54,12 +56,11 @@ def measure(target, draft, ids):
 def accept_on_samples(target, draft, sequences, length, generator):
     """The same sum(min(p, q)) on text that the target itself writes from <s> at temperature 1."""
     ids = torch.full((sequences, 1), BOS)
-    total = 0.0
-    for _ in range(length):
-        p, q = (m(ids)[:, -1].softmax(-1) for m in (target, draft))
-        total += torch.minimum(p, q).sum().item()
+    for _ in range(length - 1):
+        p = target(ids)[:, -1].softmax(-1)
         ids = torch.cat((ids, torch.multinomial(p, 1, generator=generator)), 1)
-    return total / (sequences * length)
+    p, q = (m(ids).softmax(-1) for m in (target, draft))
+    return torch.minimum(p, q).sum(-1).mean().item()
 
 
 @torch.no_grad()
@@ -95,8 +96,8 @@ def main():
     for name, value in zip(("target", "draft"), nats):
         print(f"{name}: {value / count:.4f} nats/token, {value / math.log(2) / size:.4f} bits/byte")
     print(f"held-out text: {count} tokens, {size} bytes; E[sum min(p,q)] {accept:.4f}, same argmax {agree:.4f}")
-    own = accept_on_samples(target, draft, 64, 192, generator)
-    print(f"text sampled from the target: E[sum min(p,q)] {own:.4f} ({64 * 192} positions)")
+    own = accept_on_samples(target, draft, *OWN_TEXT, generator)
+    print(f"text sampled from the target: E[sum min(p,q)] {own:.4f} ({OWN_TEXT[0]} texts of {OWN_TEXT[1]} tokens)")
     for model, name in ((target, "target"), (draft, "draft")):
         for _ in range(args.samples):
             print(f"--- {name}, temperature 0.8\n{sample(model, tok, args.prompt, 120, 0.8, generator)}")
