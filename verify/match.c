@@ -3,8 +3,8 @@
  * is none, the token is `next`.
  *
  * Theorem. Every emitted token is a draw from p at its own prefix and its own address (position, NEXT, 0). So the text is
- * the one plain decoding draws from the same seed, byte for byte, for any drafter, any tree and any adaptive length (L1 to L3 are not
- * needed): the draft decides only how many of these draws fit into one target pass. */
+ * the one plain decoding draws from the same seed, byte for byte, for any drafter, any tree and any adaptive length (L1 to L3
+ * are not needed): the draft decides only how many of these draws fit into one target pass. */
 #include "verify/verify.h"
 
 static void accept(const void *opt, const wg_tree *tree, const wg_rows *p, const wg_rows *q, const wg_chance *chance,

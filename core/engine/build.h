@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * From names to parts: finds drafters and rules in the tables that the program hands over, and sets their options. The engine itself
- * knows no drafter and no rule by name. */
+ * From names to parts: finds drafters and rules in the tables that the program hands over, and sets their options. The engine
+ * itself knows no drafter and no rule by name. */
 #ifndef WG_CORE_ENGINE_BUILD_H
 #define WG_CORE_ENGINE_BUILD_H
 
@@ -17,6 +17,7 @@ wg_status wg_find_drafter(const wg_plugins *p, const char *name, const wg_drafte
 wg_status wg_find_verifier(const wg_plugins *p, const char *name, const wg_verifier_class **out, wg_error *err);
 
 /* ELAW unless the rule checks every law of the drafter; names the rules that do. */
-wg_status wg_check_laws(const wg_drafter_class *d, const wg_verifier_class *v, const wg_verifier_class *const *rules, wg_error *err);
+wg_status wg_check_laws(const wg_drafter_class *d, const wg_verifier_class *v, const wg_verifier_class *const *rules,
+                        wg_error *err);
 
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  * Every random decision of a drafter or a verifier goes through a wg_chance. In production it is Philox at an address (seed;
- * request, absolute position, purpose, index): no state, so order, batch, preemption and threads change nothing. In the prover it
- * enumerates all outcomes with their probabilities, so that the exact output law of the very same code is computed.
+ * request, absolute position, purpose, index): no state, so order, batch, preemption and threads change nothing. In the prover
+ * it enumerates all outcomes with their probabilities, so that the exact output law of the very same code is computed.
  *
  * Addresses (METHODS B15-7, L2). The token at absolute position t is drawn at (t, NEXT, 0): wg_chance_at(c, depth), index 0,
- * whatever was speculated before it; this makes `match` byte-identical to plain decoding. Draft and accept draws are made at the
- * step's own position (of the first token it emits), index = node: a later step has a later position, so a decision that was
- * seen (rules like block verification look past the accepted prefix) is never drawn again from the same bits. */
+ * whatever was speculated before it; this makes `match` byte-identical to plain decoding. Draft and accept draws are made at
+ * the step's own position (of the first token it emits), index = node: a later step has a later position, so a decision that
+ * was seen (rules like block verification look past the accepted prefix) is never drawn again from the same bits. */
 #ifndef WG_CORE_ENGINE_CHANCE_H
 #define WG_CORE_ENGINE_CHANCE_H
 
@@ -63,7 +63,8 @@ int wg_chance_pick(const wg_chance *c, wg_purpose purpose, int index, const doub
  *     wg_chance_tree_close(&e);
  *
  * Outcomes of probability 0 are not visited. The same address must not be asked twice in a run with different purposes of use:
- * asking an address again is a broken L2 and wg_chance_tree_reused tells how often it happened. The body must be deterministic. */
+ * asking an address again is a broken L2 and wg_chance_tree_reused tells how often it happened. The body must be
+ * deterministic. */
 typedef struct wg_chance_tree {
     struct wg_branch *branch; /* the decisions of the current run */
     int n, cap, at, reused;

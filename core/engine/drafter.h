@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The contract of a drafter (docs/add-a-drafter.md). A drafter proposes a tree per sequence and says by which law the siblings were
- * drawn; q rows are the distributions they were really drawn from, after the sampler chain (METHODS L1). */
+ * The contract of a drafter (docs/add-a-drafter.md). A drafter proposes a tree per sequence and says by which law the siblings
+ * were drawn; q rows are the distributions they were really drawn from, after the sampler chain (METHODS L1). */
 #ifndef WG_CORE_ENGINE_DRAFTER_H
 #define WG_CORE_ENGINE_DRAFTER_H
 
@@ -34,10 +34,12 @@ typedef struct wg_drafter_class {
     unsigned laws;               /* sibling laws it can produce */
     wg_status (*open)(wg_drafter *d, const wg_env *env, wg_error *err);
     /* Fills out[i] for seq[i] (root = its last token) and pushes the q rows that the trees name (q is shared by the n trees and
-     * cleared before the call). May reserve tail slots of seq[i]->kv and write its own space there: slot len + node. A drafter that
-     * has nothing to say leaves the root alone. On failure nothing that matters has changed (the engine rolls the caches back). */
+     * cleared before the call). May reserve tail slots of seq[i]->kv and write its own space there: slot len + node. A drafter
+     * that has nothing to say leaves the root alone. On failure nothing that matters has changed (the engine rolls the caches
+     * back). */
     wg_status (*propose)(wg_drafter *d, wg_seq *const *seq, int n, wg_tree *out, wg_rows *q, wg_error *err);
-    /* After the commit of one sequence: tree, path, and the target's rows (tree->row ...). NULL: learns nothing. Cannot fail. */
+    /* After the commit of one sequence: tree, path, and the target's rows (tree->row ...). NULL: learns nothing. Cannot
+     * fail. */
     void (*observe)(wg_drafter *d, const wg_seq *seq, const wg_tree *tree, const wg_path *path, const wg_rows *target);
     /* The sequence in this slot is gone. NULL: keeps nothing per sequence. */
     void (*forget)(wg_drafter *d, const wg_seq *seq);

@@ -57,8 +57,8 @@ static wg_status check_running(const wg_engine *e, wg_seq *const *seq, int n, wg
     return WG_OK;
 }
 
-/* A drafter's tree is its word, not ours: checked, then cut before the first node too deep to be emitted. What is left is a tree
- * with the same numbers, and where it is cut depends on its shape alone (METHODS L3). */
+/* A drafter's tree is its word, not ours: checked, then cut before the first node too deep to be emitted. What is left is a
+ * tree with the same numbers, and where it is cut depends on its shape alone (METHODS L3). */
 static wg_status take_tree(wg_engine *e, const wg_seq *s, wg_tree *t, wg_error *err)
 {
     const wg_drafter_class *d = e->drafter->class;
@@ -138,9 +138,10 @@ wg_status wg_engine_step(wg_engine *e, wg_seq *const *seq, int n, wg_error *err)
         const wg_tree *t = &e->tree[i];
         wg_path path;
         e->verifier->accept(e->verifier_opt, t, &e->p, &e->q, &s->chance, &path);
-        if (e->opt.measure_alpha) measure_alpha(e, t, &path, &s->counts);
         wg_seq_append(s, t, &path, e->is_eog, e->is_eog_user);
         e->phases.accept += lap(&clock);
+        if (e->opt.measure_alpha) measure_alpha(e, t, &path, &s->counts);
+        e->phases.measure += lap(&clock);
         wg_kv_commit(s->kv, s->path.node, s->path.n);
         e->phases.kv += lap(&clock);
         if (e->drafter->class->observe) e->drafter->class->observe(e->drafter, s, t, &s->path, &e->p);

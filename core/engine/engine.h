@@ -17,8 +17,9 @@ typedef struct wg_engine_options {
     bool measure_alpha; /* sum min(p,q) at every settled node (costs one pass over the vocabulary each) */
 } wg_engine_options;
 
-/* Seconds of the steps so far. */
-typedef struct wg_phases { double draft, verify, accept, kv, prefill; } wg_phases;
+/* Seconds of the steps so far. `measure` is what measure_alpha costs: part of no other phase, and not of the algorithm's
+ * time. */
+typedef struct wg_phases { double draft, verify, accept, kv, prefill, measure; } wg_phases;
 
 typedef struct wg_engine {
     wg_lm *target;
@@ -40,8 +41,9 @@ typedef struct wg_engine {
     uint64_t slots[4]; /* sequence slots in use, one bit each */
 } wg_engine;
 
-/* Opens an engine over a target (borrowed, with pool and ops) and a drafter and a rule, by class and with their options set (copied).
- * ELAW when the rule cannot check a law the drafter produces: the message names legal rules of `rules` (NULL-terminated, may be NULL). */
+/* Opens an engine over a target (borrowed, with pool and ops) and a drafter and a rule, by class and with their options set
+ * (copied). ELAW when the rule cannot check a law the drafter produces: the message names legal rules of `rules`
+ * (NULL-terminated, may be NULL). */
 typedef struct wg_parts {
     wg_lm *target;
     wg_pool *pool;
@@ -59,8 +61,9 @@ typedef struct wg_parts {
 wg_status wg_engine_open(wg_engine **out, const wg_parts *parts, const wg_engine_options *opt, wg_error *err);
 void wg_engine_close(wg_engine *e); /* NULL and half-open are fine; sequences must be closed */
 
-/* A sequence for a prompt of n >= 1 tokens (ids checked against the vocabulary). `request` addresses its randomness. It finishes after
- * max_new tokens or at the end of the context. ECONTEXT when the prompt alone does not fit; EFULL when no place is free. */
+/* A sequence for a prompt of n >= 1 tokens (ids checked against the vocabulary). `request` addresses its randomness. It
+ * finishes after max_new tokens or at the end of the context. ECONTEXT when the prompt alone does not fit; EFULL when no place
+ * is free. */
 wg_status wg_seq_open(wg_engine *e, wg_seq **out, uint32_t request, const int32_t *prompt, int n, int max_new, wg_error *err);
 void wg_seq_close(wg_engine *e, wg_seq *s);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The sampler chain: logits -> a row of p or q (METHODS B14). Order: temperature, top-k, top-p, min-p. The same code makes p and
- * q. Softmax in double with our own exp and fixed-order sums, so that every machine takes the same decisions from the same logits. */
+ * The sampler chain: logits -> a row of p or q (METHODS B14). Order: temperature, top-k, top-p, min-p. The same code makes p
+ * and q. Softmax in double with our own exp and fixed-order sums, so that every machine takes the same decisions from the same
+ * logits. */
 #ifndef WG_CORE_ENGINE_SAMPLER_H
 #define WG_CORE_ENGINE_SAMPLER_H
 
@@ -27,8 +28,8 @@ typedef struct wg_sampler {
 wg_status wg_sampler_open(wg_sampler *s, const wg_sampling *sampling, const wg_ops *ops, int vocab, wg_error *err);
 void wg_sampler_close(wg_sampler *s);
 
-/* logits (vocab) -> row `row` of out. Ties keep the lowest ids. NaN logits count as -inf; +inf, or no finite logit at all, gives the
- * point row at the lowest such id (0). */
+/* logits (vocab) -> row `row` of out. Ties keep the lowest ids. NaN logits count as -inf; +inf, or no finite logit at all,
+ * gives the point row at the lowest such id (0). */
 void wg_sampler_row(wg_sampler *s, const float *logits, wg_rows *out, int row);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A sequence: tokens, cache, randomness, stop rules, and what speculation did for it. The last token (the root of the next draft tree)
- * is not yet in the cache: between steps wg_kv_len(kv) == n - 1. */
+ * A sequence: tokens, cache, randomness, stop rules, and what speculation did for it. The last token (the root of the next
+ * draft tree) is not yet in the cache: between steps wg_kv_len(kv) == n - 1. */
 #ifndef WG_CORE_ENGINE_SEQ_H
 #define WG_CORE_ENGINE_SEQ_H
 
@@ -16,7 +16,7 @@ typedef struct wg_counts {
     long emitted;                         /* tokens, `next` included, after cutting at stop and length */
     long offered_at[WG_TREE_MAX];         /* steps whose tree reached depth d (d = 1 ..) */
     long accepted_at[WG_TREE_MAX];        /* steps that accepted at least d tokens */
-    double alpha_sum;                     /* of sum min(p,q) over the nodes where the drafter gave a q row and the path arrived */
+    double alpha_sum;                     /* of sum min(p,q) over the nodes the path reached whose children have a q row */
     long alpha_n;
 } wg_counts;
 void wg_counts_add(wg_counts *to, const wg_counts *from);
@@ -39,8 +39,8 @@ typedef struct wg_seq {
 /* How deep a draft for this sequence may be: `next` takes the last place before the limit, so deeper nodes would be wasted. */
 static inline int wg_seq_room(const wg_seq *s) { return s->limit - s->n - 1; }
 
-/* Appends what the path emits: tokens of node[1..] and next; cuts after an end-of-generation token (is_eog may be NULL) and at the
- * limit; sets finish, counts, and `path` (after the cut: what the cache is to keep); advances the chance. Cannot fail: the
+/* Appends what the path emits: tokens of node[1..] and next; cuts after an end-of-generation token (is_eog may be NULL) and at
+ * the limit; sets finish, counts, and `path` (after the cut: what the cache is to keep); advances the chance. Cannot fail: the
  * room was made when the sequence was opened. A token past the cut is neither emitted nor accepted. */
 typedef bool wg_is_eog_fn(const void *user, int32_t token);
 void wg_seq_append(wg_seq *s, const wg_tree *tree, const wg_path *path, wg_is_eog_fn *is_eog, const void *user);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The draft tree: what a drafter proposes and a verifier settles. Node 0 is the last emitted token, which is not yet in the cache;
- * parents precede children; a chain is a tree of width 1 and plain decoding a tree of one node. */
+ * The draft tree: what a drafter proposes and a verifier settles. Node 0 is the last emitted token, which is not yet in the
+ * cache; parents precede children; a chain is a tree of width 1 and plain decoding a tree of one node. */
 #ifndef WG_CORE_ENGINE_TREE_H
 #define WG_CORE_ENGINE_TREE_H
 
@@ -33,7 +33,8 @@ typedef struct wg_tree {
     uint64_t anc[WG_TREE_MAX];   /* bits of the path root..node, itself included */
 } wg_tree;
 
-/* What a verifier kept: node[0] == 0 (the root) and the accepted nodes in order; it emits n tokens: node[1..n-1]'s and `next`. */
+/* What a verifier kept: node[0] == 0 (the root) and the accepted nodes in order; it emits n tokens: node[1..n-1]'s and
+ * `next`. */
 typedef struct wg_path {
     int n;
     int16_t node[WG_TREE_MAX];

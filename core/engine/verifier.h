@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The contract of a verification rule (docs/add-a-verifier.md): a pure function of a tree, the rows p and q, and addressed chance.
- * No model, no cache, no allocation, no failure: the part a reviewer checks against a paper, and the prover enumerates. */
+ * The contract of a verification rule (docs/add-a-verifier.md): a pure function of a tree, the rows p and q, and addressed
+ * chance. No model, no cache, no allocation, no failure: the part a reviewer checks against a paper, and the prover
+ * enumerates. */
 #ifndef WG_CORE_ENGINE_VERIFIER_H
 #define WG_CORE_ENGINE_VERIFIER_H
 
@@ -15,9 +16,10 @@ typedef struct wg_verifier_class {
     const wg_option *options;
     unsigned laws;            /* sibling laws it checks without bias */
     bool lossless;            /* the output law is the target's */
-    /* p: row tree->row + i is the target's distribution after node i. q: rows as the tree's qrow names them. chance->position is that of
-     * the first token the step emits. Fills out completely. May use p->scratch. */
-    void (*accept)(const void *opt, const wg_tree *tree, const wg_rows *p, const wg_rows *q, const wg_chance *chance, wg_path *out);
+    /* p: row tree->row + i is the target's distribution after node i. q: rows as the tree's qrow names them. chance->position
+     * is that of the first token the step emits. Fills out completely. May use p->scratch. */
+    void (*accept)(const void *opt, const wg_tree *tree, const wg_rows *p, const wg_rows *q, const wg_chance *chance,
+                   wg_path *out);
 } wg_verifier_class;
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * A language model without weights: the logits after a token are Philox words of the last `order` tokens. For tests of everything
- * above the model: it obeys the Prefix Law, costs nothing, and keeps its tokens and positions as keys and values of a real space, so
- * that a wrong commit, rollback or ancestor set gives other logits or an error. */
+ * A language model without weights: the logits after a token are Philox words of the last `order` tokens. For tests of
+ * everything above the model: it obeys the Prefix Law, costs nothing, and keeps its tokens and positions as keys and values of
+ * a real space, so that a wrong commit, rollback or ancestor set gives other logits or an error. */
 #ifndef WG_CORE_MODEL_LM_TABLE_H
 #define WG_CORE_MODEL_LM_TABLE_H
 
@@ -18,7 +18,8 @@ typedef struct wg_lm_table {
 } wg_lm_table;
 
 /* vocab: 1 .. 2^24. EINVAL, ENOMEM. */
-wg_status wg_lm_table_open(wg_lm_table **out, int vocab, int order, uint64_t seed, double sharpness, int context, wg_error *err);
+wg_status wg_lm_table_open(wg_lm_table **out, int vocab, int order, uint64_t seed, double sharpness, int context,
+                           wg_error *err);
 void wg_lm_table_close(wg_lm_table *t); /* NULL is fine */
 
 #endif
