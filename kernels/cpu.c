@@ -2,6 +2,11 @@
  * Feature detection and the op tables. A variant takes effect by its line in a table here and by nothing else. */
 #include "kernels/cpu.h"
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -60,10 +65,19 @@ static const wg_ops tables[WG_CPU_LEVELS] = {
 #endif
 };
 
+#if defined(__x86_64__)
+/* clang 14 does not know this name in __builtin_cpu_supports. */
+static bool has_f16c(void)
+{
+    unsigned a, b, c, d;
+    return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
+}
+#endif
+
 wg_cpu_level wg_cpu_best(void)
 {
 #if defined(__x86_64__)
-    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") || !__builtin_cpu_supports("f16c")) return WG_CPU_REF;
+    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") || !has_f16c()) return WG_CPU_REF;
     if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512bw") || !__builtin_cpu_supports("avx512vl") ||
         !__builtin_cpu_supports("avx512dq") || !__builtin_cpu_supports("avx512vnni"))
         return WG_CPU_AVX2;
