@@ -9,8 +9,8 @@
 #include "core/model/device.h"
 #include "kernels/cpu.h"
 
-/* Multiply-adds, or a few moved floats, that take about as long as a fork-join (0.3 to 0.5 us). */
-enum { SMALL = 1 << 15, LINE = WG_ALIGN / (int)sizeof(float) };
+/* Multiply-adds below which a fork-join costs more than it saves: 0.3 to 0.5 us with all cores free, many times that without. */
+enum { SMALL = 1 << 17, LINE = WG_ALIGN / (int)sizeof(float) };
 
 static void run(wg_device *d, double work, wg_pool_fn *fn, void *arg)
 {

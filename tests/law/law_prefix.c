@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: MIT
+ * The Prefix Law: the logits of a token depend on the model and on its token prefix, and on nothing else, bit for bit.
+ *
+ * Each case draws a small model (shape, weight types, cache type), a page size, a thread count and an op level, and up to three
+ * sequences that live through prefill in random chunks, random trees of up to 64 nodes of which some are not scored, commits of
+ * random paths, catching up, forks that are continued elsewhere, all mixed in the same batches in random order. Every row that
+ * asked for logits is compared with memcmp to plain decoding of its token path: one token a pass, one sequence, one thread, the
+ * reference ops. A batch that is wrong on purpose (one ancestor bit) must be noticed.
+ *
+ *     law_prefix [--seed S] [--cases N] [--case K]      K: that case alone */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/clock.h"
+#include "core/model/model.h"
+#include "kernels/cpu.h"
+#include "tests/unit/model/tiny_model.h"
+
+enum { CASES = 600, SEQS = 3, NODES = 64, LONGEST = 420, THREADS = 4 };
+
+static struct { uint64_t seed, rng; int number; char what[256]; long rows, trees; } now;
+
+static uint32_t rnd(uint32_t n) { return (uint32_t)(tiny_mix(now.rng += 0x9E3779B97F4A7C15ull) >> 32) % n; }
+
+_Noreturn __attribute__((format(printf, 1, 2))) static void failed(const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    fprintf(stderr, "law_prefix: FAILED in case %d (%s): ", now.number, now.what);
+    vfprintf(stderr, fmt, ap);
+    fprintf(stderr, "\nreproduce: law_prefix --seed %llu --case %d\n", (unsigned long long)now.seed, now.number);
+    va_end(ap);
+    exit(1);
+}
+
+static void must(wg_status s, const wg_error *err)
+{
+    if (s != WG_OK) failed("%s", err->text);
+}
+
+/* ---- what a case is made of */
+
+typedef struct tree {
+    int n;
+    int32_t token[NODES];
+    int parent[NODES], depth[NODES];
+    uint64_t anc[NODES];
+    bool scored[NODES];
+} tree;
+
+typedef struct sequence {
+    wg_kv_seq *test, *plain;
+    int32_t token[LONGEST];
+    int len, prompt, rounds;  /* committed; of the prompt; trees still to come */
+    float *logits;            /* (LONGEST, vocab) of plain decoding, for every committed token */
+    tree tree;
+    int chunk;                /* this pass: rows of prefill, or 0 */
+    bool takes_part;
+    int next, rows;           /* rows put into this pass's batch, and in all; catch-up rows come first */
+    int behind;               /* catch-up rows */
+} sequence;
+
+typedef struct side { wg_device device; wg_model *model; wg_kv *kv; wg_batch batch; } side;
+
+typedef struct world {
+    tiny shape;
+    side test, plain;
+    sequence seq[SEQS];
+    int n;
+    float *out, *one;         /* logits of a pass under test; of plain decoding */
+} world;
+
+static const int weight_types[] = { WG_F32, WG_F16, WG_BF16, WG_Q8_0 }, cache_types[] = { WG_F32, WG_F16, WG_BF16 };
+
+static tiny draw_shape(void)
+{
+    static const struct { int heads, kv_heads, head_dim; } attention[] = {
+        { 2, 1, 32 }, { 1, 1, 80 }, { 10, 2, 8 }, { 4, 4, 8 }, { 4, 2, 16 }, { 3, 1, 24 }, { 2, 2, 6 }, { 8, 1, 4 }, { 1, 1, 64 },
+    };
+    const int a = (int)rnd(9), dims[] = { 24, 32, 40, 64, 96 };
+    tiny t = { .layers = 1 + (int)rnd(3), .heads = attention[a].heads, .kv_heads = attention[a].kv_heads, .head_dim = attention[a].head_dim,
+               .dim = dims[rnd(5)], .hidden = 16 + (int)rnd(4) * 32, .vocab = rnd(12) == 0 ? 1777 : 17 + (int)rnd(90), .context = LONGEST,
+               .tied = rnd(2), .freqs = rnd(4) == 0, .norm_type = rnd(2) ? WG_F32 : WG_F16, .seed = now.rng };
+    const int same = weight_types[rnd(4)];
+    for (int i = 0; i < 4; i++) t.type[i] = rnd(3) ? same : weight_types[rnd(4)];
+    return t;
+}
+
+static side side_open(const wg_weights *w, wg_pool *pool, wg_cpu_level level, int cache_type, int page_slots)
+{
+    side s;
+    wg_error err;
+    const wg_model_options opt = { .kv_type = cache_type };
+    must(wg_device_cpu(&s.device, pool, &err), &err);
+    s.device.ops = wg_ops_for(level);
+    must(wg_model_open(&s.model, w, &s.device, &opt, &err), &err);
+    must(wg_kv_open(&s.kv, page_slots, (LONGEST / page_slots + 2) * 2 * SEQS, LONGEST, &err), &err);
+    must(wg_lm_attach(wg_model_lm(s.model), s.kv, &err), &err);
+    must(wg_batch_open(&s.batch, 512, &err), &err);
+    return s;
+}
+
+static void side_close(side *s)
+{
+    wg_batch_close(&s->batch);
+    wg_kv_close(s->kv);
+    wg_model_close(s->model);
+}
+
+/* ---- plain decoding: one token a pass */
+
+static void plain_step(world *w, sequence *s, int32_t token, float *logits)
+{
+    wg_error err;
+    side *p = &w->plain;
+    must(wg_kv_reserve(s->plain, 1, &err), &err);
+    wg_batch_clear(&p->batch);
+    wg_batch_chain(&p->batch, s->plain, wg_kv_len(s->plain), &token, 1, 1);
+    must(wg_lm_forward(wg_model_lm(p->model), &p->batch, logits, &err), &err);
+    wg_kv_commit_chain(s->plain, 1);
+}
+
+/* Another committed token of a sequence. */
+static void settle(world *w, sequence *s, int32_t token)
+{
+    plain_step(w, s, token, s->logits + (size_t)s->len * (size_t)w->shape.vocab);
+    s->token[s->len++] = token;
+}
+
+static const float *row_under_test(const world *w, const sequence *s, int row)
+{
+    const wg_batch *b = &w->test.batch;
+    for (int i = 0; i < b->n; i++)
+        if (b->row[i].kv == s->test && row-- == 0) return b->row[i].logits < 0 ? NULL : w->out + (size_t)b->row[i].logits * (size_t)w->shape.vocab;
+    failed("row %d of a sequence is not in the batch", row);
+}
+
+static bool same(const world *w, const float *a, const float *b) { return memcmp(a, b, (size_t)w->shape.vocab * sizeof *a) == 0; }
+
+static void compare(const world *w, const sequence *s, int row, const float *want, const char *kind, int index)
+{
+    const float *got = row_under_test(w, s, row);
+    if (!got) return;
+    now.rows++;
+    if (!same(w, got, want)) failed("sequence %d, %s %d: the logits differ from plain decoding (%.9g, %.9g, ... instead of %.9g, %.9g, ...)",
+                                    (int)(s - w->seq), kind, index, (double)got[0], (double)got[1], (double)want[0], (double)want[1]);
+}
+
+/* Decodes the path to every scored node and compares. */
+static void compare_tree(world *w, sequence *s, int node, int *row_of)
+{
+    const tree *t = &s->tree;
+    const int len = wg_kv_len(s->plain);
+    if (!t->scored[node]) return;
+    plain_step(w, s, t->token[node], w->one);
+    compare(w, s, row_of[node], w->one, "node", node);
+    for (int i = node + 1; i < t->n; i++)
+        if (t->parent[i] == node) compare_tree(w, s, i, row_of);
+    wg_kv_truncate(s->plain, len);
+}
+
+/* ---- the life of a sequence */
+
+static void draw_tree(const world *w, tree *t)
+{
+    const uint32_t style = rnd(4);
+    t->n = 1 + (int)rnd(style == 3 ? NODES : 20);
+    for (int i = 0; i < t->n; i++) {
+        const int p = i == 0 ? -1 : style == 0 ? i - 1 : style == 1 ? (int)rnd((uint32_t)i) : i - 1 - (int)rnd((uint32_t)(i < 4 ? i : 4));
+        t->parent[i] = p;
+        t->token[i] = (int32_t)rnd((uint32_t)w->shape.vocab);
+        t->anc[i] = (p < 0 ? 0 : t->anc[p]) | (uint64_t)1 << i;
+        t->depth[i] = p < 0 ? 0 : t->depth[p] + 1;
+        t->scored[i] = (p < 0 || t->scored[p]) && rnd(12) != 0;
+    }
+    now.trees++;
+}
+
+/* What the sequence does in this pass: nothing, a chunk of its prompt, or a tree. */
+static void plan(world *w, sequence *s)
+{
+    wg_error err;
+    const int left = s->prompt - s->len;
+    s->takes_part = (left > 0 || s->rounds > 0) && rnd(4) != 0;
+    if (!s->takes_part) return;
+    s->chunk = left > 0 ? 1 + (int)rnd((uint32_t)(rnd(2) ? left : left < 9 ? left : 9)) : 0;
+    if (s->chunk == 0) draw_tree(w, &s->tree);
+    s->behind = s->chunk ? 0 : s->len - wg_kv_valid(s->test, wg_model_lm(w->test.model)->space);
+    s->rows = s->behind;
+    if (s->chunk) s->rows += s->chunk;
+    else
+        for (int i = 0; i < s->tree.n; i++) s->rows += s->tree.scored[i];
+    s->next = 0;
+    must(wg_kv_reserve(s->test, s->chunk ? s->chunk : s->tree.n, &err), &err);
+}
+
+/* Puts the sequence's next row into the batch. */
+static void put_row(world *w, sequence *s)
+{
+    wg_batch *b = &w->test.batch;
+    const int i = s->next++, asks = rnd(4) != 0;
+    if (i < s->behind) {
+        const int at = s->len - s->behind + i;
+        wg_batch_chain(b, s->test, at, &s->token[at], 1, asks);
+    } else if (s->chunk) {
+        wg_batch_chain(b, s->test, s->len + i, &s->token[s->len + i], 1, asks);
+    } else {
+        int node = -1;
+        for (int k = i - s->behind; k >= 0; k--)
+            do node++;
+            while (!s->tree.scored[node]);
+        wg_batch_node(b, s->test, node, s->tree.depth[node], s->tree.anc[node], s->tree.token[node], asks);
+    }
+}
+
+static void build(world *w)
+{
+    int left = 0;
+    const bool mixed = rnd(2);
+    wg_batch_clear(&w->test.batch);
+    for (int i = 0; i < w->n; i++) left += w->seq[i].takes_part ? w->seq[i].rows : 0;
+    for (int i = (int)rnd((uint32_t)w->n); left > 0; i = mixed ? (int)rnd((uint32_t)w->n) : (i + 1) % w->n) {
+        sequence *s = &w->seq[i];
+        for (int k = mixed ? 1 : s->rows; s->takes_part && k > 0 && s->next < s->rows; k--, left--) put_row(w, s);
+    }
+}
+
+/* Compares this pass's rows of a sequence, then commits what it keeps. */
+static void check_and_commit(world *w, sequence *s)
+{
+    const size_t V = (size_t)w->shape.vocab;
+    for (int i = 0; i < s->behind; i++) compare(w, s, i, s->logits + (size_t)(s->len - s->behind + i) * V, "catch-up row", i);
+    if (s->chunk) {
+        const int first = s->len;
+        while (s->len < first + s->chunk) settle(w, s, s->token[s->len]);
+        for (int i = 0; i < s->chunk; i++) compare(w, s, i, s->logits + (size_t)(first + i) * V, "prompt token", first + i);
+        wg_kv_commit_chain(s->test, s->chunk);
+        return;
+    }
+    const tree *t = &s->tree;
+    int row_of[NODES], row = s->behind;
+    for (int i = 0; i < t->n; i++) row_of[i] = t->scored[i] ? row++ : -1;
+    compare_tree(w, s, 0, row_of);
+    s->rounds--;
+    if (rnd(8) == 0) {
+        wg_kv_rollback(s->test);
+        return;
+    }
+    const int last = (int)rnd((uint32_t)t->n);
+    int16_t path[NODES];
+    int n = 0;
+    for (int i = 0; i <= last; i++)
+        if (t->anc[last] >> i & 1) path[n++] = (int16_t)i;
+    wg_kv_commit(s->test, path, n);
+    for (int i = 0; i < n; i++) settle(w, s, t->token[path[i]]);
+}
+
+/* Goes on in a fork while the original, which shares its pages, is written over. */
+static void fork_and_scribble(world *w, sequence *s)
+{
+    wg_error err;
+    wg_kv_seq *old = s->test;
+    wg_batch *b = &w->test.batch;
+    int32_t token[9];
+    must(wg_kv_fork(old, &s->test, &err), &err);
+    const int keep = (int)rnd((uint32_t)wg_kv_valid(old, wg_model_lm(w->test.model)->space) + 1);
+    wg_kv_truncate(old, keep);
+    for (int i = 0; i < 9; i++) token[i] = (int32_t)rnd((uint32_t)w->shape.vocab);
+    must(wg_kv_reserve(old, 9, &err), &err);
+    wg_batch_clear(b);
+    wg_batch_chain(b, old, keep, token, 9, 0);
+    must(wg_lm_forward(wg_model_lm(w->test.model), b, NULL, &err), &err);
+    wg_kv_seq_close(old);
+}
+
+static void live(world *w)
+{
+    wg_error err;
+    for (int left = 1; left > 0;) {
+        for (int i = 0; i < w->n; i++) plan(w, &w->seq[i]);
+        build(w);
+        must(wg_lm_forward(wg_model_lm(w->test.model), &w->test.batch, w->out, &err), &err);
+        left = 0;
+        for (int i = 0; i < w->n; i++) {
+            sequence *s = &w->seq[i];
+            if (s->takes_part) check_and_commit(w, s);
+            left += s->prompt - s->len > 0 || s->rounds > 0;
+        }
+        must(wg_kv_check(w->test.kv, &err), &err);
+        if (rnd(6) == 0) fork_and_scribble(w, &w->seq[rnd((uint32_t)w->n)]);
+    }
+}
+
+/* ---- the control: a batch with one wrong bit */
+
+static void broken_batch_is_noticed(world *w)
+{
+    wg_error err;
+    sequence *s = &w->seq[0];
+    tree *t = &s->tree;
+    const size_t V = (size_t)w->shape.vocab;
+    /* root, a and b below it, c below a: c that sees b too, or not a, is not c */
+    *t = (tree){ .n = 4, .parent = { -1, 0, 0, 1 }, .depth = { 0, 1, 1, 2 }, .anc = { 1, 3, 5, 11 } };
+    for (int i = 0; i < 4; i++) t->token[i] = (int32_t)((s->token[0] + 1 + i) % w->shape.vocab);
+    for (int broken = 0; broken < 3; broken++) {
+        const uint64_t anc = broken == 0 ? 11 : broken == 1 ? 15 : 9;
+        must(wg_kv_reserve(s->test, 4, &err), &err);
+        wg_batch_clear(&w->test.batch);
+        for (int i = 0; i < 4; i++)
+            wg_batch_node(&w->test.batch, s->test, i, t->depth[i], i == 3 ? anc : t->anc[i], t->token[i], true);
+        must(wg_lm_forward(wg_model_lm(w->test.model), &w->test.batch, w->out, &err), &err);
+        wg_kv_rollback(s->test);
+        for (int i = 0; i < 4; i++)
+            if (t->anc[3] >> i & 1) plain_step(w, s, t->token[i], w->one);
+        wg_kv_truncate(s->plain, s->len);
+        if (same(w, w->out + 3 * V, w->one) != (broken == 0))
+            failed("control %d: %s", broken, broken ? "a wrong ancestor bit went unnoticed" : "the right tree differs");
+    }
+}
+
+/* ---- cases */
+
+static void run_case(int number, wg_pool *const *pool)
+{
+    wg_error err;
+    wg_weights *file;
+    char path[64];
+    now.number = number;
+    now.rng = tiny_mix(now.seed ^ (uint64_t)number * 0xD1342543DE82EF95ull);
+    world w = { .shape = draw_shape(), .n = 1 + (int)rnd(SEQS) };
+    const int threads = 1 + (int)rnd(THREADS), cache = cache_types[rnd(3)], page_slots = 1 + (int)rnd(rnd(2) ? 8 : 64);
+    const wg_cpu_level level = (wg_cpu_level)rnd((uint32_t)wg_cpu_best() + 1);
+    const tiny *t = &w.shape;
+    snprintf(now.what, sizeof now.what, "%d layers, dim %d, heads %d/%d of %d, hidden %d, vocab %d, %s %s %s %s, cache %s in pages of %d, "
+             "%d sequences, %d threads, %s", t->layers, t->dim, t->heads, t->kv_heads, t->head_dim, t->hidden, t->vocab,
+             wg_type_name(t->type[0]), wg_type_name(t->type[1]), wg_type_name(t->type[2]), wg_type_name(t->type[3]), wg_type_name(cache),
+             page_slots, w.n, threads, wg_cpu_name(level));
+    must(tiny_open(&w.shape, &file, path, &err), &err);
+    w.test = side_open(file, pool[threads - 1], level, cache, page_slots);
+    w.plain = side_open(file, NULL, WG_CPU_REF, cache, 16);
+    w.out = malloc(512 * (size_t)t->vocab * sizeof *w.out);
+    w.one = malloc((size_t)t->vocab * sizeof *w.one);
+    for (int i = 0; i < w.n; i++) {
+        sequence *s = &w.seq[i];
+        must(wg_kv_seq_open(w.test.kv, &s->test, &err), &err);
+        must(wg_kv_seq_open(w.plain.kv, &s->plain, &err), &err);
+        s->logits = malloc(LONGEST * (size_t)t->vocab * sizeof *s->logits);
+        s->prompt = 1 + (int)rnd(rnd(6) ? 30 : 160);
+        s->rounds = 1 + (int)rnd(3);
+        for (int k = 0; k < s->prompt; k++) s->token[k] = (int32_t)rnd((uint32_t)t->vocab);
+    }
+    live(&w);
+    if (number % 10 == 0 && wg_kv_valid(w.seq[0].test, 0) == w.seq[0].len) broken_batch_is_noticed(&w);
+    for (int i = 0; i < w.n; i++) {
+        wg_kv_seq_close(w.seq[i].test);
+        wg_kv_seq_close(w.seq[i].plain);
+        free(w.seq[i].logits);
+    }
+    free(w.out);
+    free(w.one);
+    side_close(&w.test);
+    side_close(&w.plain);
+    wg_weights_close(file);
+}
+
+int main(int argc, char **argv)
+{
+    int cases = CASES, only = -1;
+    wg_error err;
+    wg_pool *pool[THREADS] = { NULL };
+    now.seed = 20240601;
+    for (int i = 1; i + 1 < argc; i += 2) {
+        if (strcmp(argv[i], "--seed") == 0) now.seed = strtoull(argv[i + 1], NULL, 10);
+        else if (strcmp(argv[i], "--cases") == 0) cases = atoi(argv[i + 1]);
+        else if (strcmp(argv[i], "--case") == 0) only = atoi(argv[i + 1]);
+    }
+    for (int i = 1; i < THREADS; i++) must(wg_pool_open(&pool[i], i + 1, &err), &err);
+    const double start = wg_clock_now();
+    if (only >= 0) run_case(only, pool);
+    else
+        for (int i = 0; i < cases; i++) run_case(i, pool);
+    for (int i = 1; i < THREADS; i++) wg_pool_close(pool[i]);
+    printf("law_prefix: %d cases from seed %llu: %ld rows equal to plain decoding bit for bit, %ld trees, best level %s, %.1f s\n",
+           only >= 0 ? 1 : cases, (unsigned long long)now.seed, now.rows, now.trees, wg_cpu_name(wg_cpu_best()), wg_clock_now() - start);
+    if (only < 0 && now.rows < 10 * cases) failed("only %ld rows were compared", now.rows);
+    return 0;
+}

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: MIT
+ * Hyper-parameters: what is read, what is derived, what is refused and with which words. */
+#include <criterion/criterion.h>
+
+#include "core/model/arch.h"
+#include "tests/unit/model/tiny_model.h"
+
+static const tiny base = { .layers = 2, .dim = 48, .heads = 4, .kv_heads = 2, .head_dim = 12, .hidden = 40, .vocab = 19, .context = 77 };
+
+static wg_arch a;
+static wg_error err;
+static char path[64], text[WG_ERROR_TEXT + 8];
+
+/* Reads the hyper-parameters of a model; what the file is called is taken out of the message. */
+static wg_status arch_of(const tiny *t)
+{
+    wg_weights *w;
+    cr_assert(tiny_open(t, &w, path, &err) == WG_OK, "%s", err.text);
+    const wg_status s = wg_arch_read(w, &a, &err);
+    wg_weights_close(w);
+    if (s) {
+        cr_assert(strncmp(err.text, path, strlen(path)) == 0, "the message must start with the path: %s", err.text);
+        snprintf(text, sizeof text, "FILE%s", err.text + strlen(path));
+    }
+    return s;
+}
+
+static void expect(const tiny *t, wg_status s, const char *message)
+{
+    cr_assert(arch_of(t) == s, "expected: %s", message);
+    cr_assert_str_eq(text, message);
+}
+
+Test(arch, reads_every_field)
+{
+    tiny t = base;
+    t.rope_base = 5e5;
+    t.rope_factor = 4;
+    t.n_rot = 8;
+    cr_assert(arch_of(&t) == WG_OK, "%s", err.text);
+    cr_assert_str_eq(a.family, "llama");
+    cr_assert_str_eq(a.name, "tiny");
+    cr_assert(a.layers == 2 && a.dim == 48 && a.heads == 4 && a.kv_heads == 2 && a.head_dim == 12 && a.hidden == 40 && a.vocab == 19);
+    cr_assert(a.context == 77 && a.n_rot == 8 && a.rope_adjacent && a.rope_base == 5e5 && a.rope_scale == 4 && a.eps == 1e-5f && !a.tied);
+    /* 2 layers of q, k, v, o, gate, up, down and two norms; embedding, head, norm */
+    cr_assert(wg_arch_parameters(&a) == 2 * (48 * 48 + 2 * 48 * 24 + 48 * 48 + 3 * 48 * 40 + 2 * 48) + 2 * 19 * 48 + 48);
+}
+
+Test(arch, derives_what_is_absent)
+{
+    static const char *const absent[] = { "llama.attention.head_count_kv", "llama.attention.key_length", "llama.rope.dimension_count",
+                                          "llama.vocab_size" };
+    for (int i = 0; i < 4; i++) {
+        tiny t = base;
+        t.tied = true;
+        t.skip_key = absent[i];
+        cr_assert(arch_of(&t) == WG_OK, "%s", err.text);
+        cr_assert(a.kv_heads == (i == 0 ? 4 : 2) && a.head_dim == 12 && a.n_rot == 12 && a.vocab == 19 && a.tied);
+        cr_assert(a.rope_base == 10000 && a.rope_scale == 1);
+    }
+    cr_assert(wg_arch_parameters(&a) == 2 * (48 * 48 + 2 * 48 * 24 + 48 * 48 + 3 * 48 * 40 + 2 * 48) + 19 * 48 + 48);
+}
+
+Test(arch, missing_keys)
+{
+    tiny t = base;
+    t.skip_key = "general.architecture";
+    expect(&t, WG_EMODEL, "FILE: key 'general.architecture' is missing: is this a language model?");
+    t.skip_key = "llama.block_count";
+    expect(&t, WG_EMODEL, "FILE: key 'llama.block_count' is missing: expected an integer 1..4096");
+    t.skip_key = "llama.attention.layer_norm_rms_epsilon";
+    expect(&t, WG_EMODEL, "FILE: key 'llama.attention.layer_norm_rms_epsilon' is missing: expected a number 0..1");
+}
+
+Test(arch, bad_values)
+{
+    tiny t = base;
+    t.layers = 0;
+    expect(&t, WG_EMODEL, "FILE: key 'llama.block_count' = 0: expected an integer 1..4096");
+    t = base;
+    t.kv_heads = 3;
+    expect(&t, WG_EMODEL, "FILE: 4 query heads over 3 key heads: expected a multiple");
+    t = base;
+    t.head_dim = 300;
+    expect(&t, WG_EMODEL, "FILE: key 'llama.attention.key_length' = 300: expected an integer 1..256");
+    t = base;
+    t.heads = 5;
+    t.kv_heads = 5;
+    t.skip_key = "llama.attention.key_length";
+    expect(&t, WG_EMODEL, "FILE: width 48 over 5 heads: expected heads of equal width, at most 256");
+    t = base;
+    t.n_rot = 14;
+    expect(&t, WG_EMODEL, "FILE: 14 rotated elements of heads of 12: expected an even number up to the head's width");
+    t.n_rot = 7;
+    expect(&t, WG_EMODEL, "FILE: 7 rotated elements of heads of 12: expected an even number up to the head's width");
+    t = base;
+    t.rope_base = 0.5;
+    expect(&t, WG_EMODEL, "FILE: key 'llama.rope.freq_base' = 0.5: expected a number 1..1e+12");
+    t.rope_base = NAN;
+    expect(&t, WG_EMODEL, "FILE: key 'llama.rope.freq_base' = nan: expected a number 1..1e+12");
+    t = base;
+    t.rope_factor = -2;
+    expect(&t, WG_EMODEL, "FILE: key 'llama.rope.scaling.factor' = -2: expected a number 1..1e+06");
+}
+
+static void yarn(const tiny *t, wg_gguf_writer *g) { (void)t, wg_gguf_set_string(g, "llama.rope.scaling.type", "yarn", 4); }
+static void no_scaling(const tiny *t, wg_gguf_writer *g) { (void)t, wg_gguf_set_string(g, "llama.rope.scaling.type", "none", 4); }
+static void experts(const tiny *t, wg_gguf_writer *g) { (void)t, wg_gguf_set_u32(g, "llama.expert_count", 8); }
+static void no_experts(const tiny *t, wg_gguf_writer *g) { (void)t, wg_gguf_set_u32(g, "llama.expert_count", 0); }
+static void values(const tiny *t, wg_gguf_writer *g) { (void)t, wg_gguf_set_u32(g, "llama.attention.value_length", 16); }
+static void kv_same(const tiny *t, wg_gguf_writer *g)
+{
+    (void)t, wg_gguf_set_i32s(g, "llama.attention.head_count_kv", (const int32_t[]){ 2, 2 }, 2);
+}
+static void kv_differ(const tiny *t, wg_gguf_writer *g)
+{
+    (void)t, wg_gguf_set_i32s(g, "llama.attention.head_count_kv", (const int32_t[]){ 2, 4 }, 2);
+}
+static void mamba(const tiny *t, wg_gguf_writer *g) { (void)t, wg_gguf_set_string(g, "general.architecture", "mamba", 5); }
+
+Test(arch, refuses_what_it_cannot_compute)
+{
+    tiny t = base;
+    t.meta = yarn;
+    expect(&t, WG_EUNSUPPORTED, "FILE: key 'llama.rope.scaling.type' = 'yarn': expected none or linear");
+    t.meta = experts;
+    expect(&t, WG_EUNSUPPORTED, "FILE: key 'llama.expert_count' = 8 is not supported: expected 0 or no such key");
+    t.meta = values;
+    expect(&t, WG_EUNSUPPORTED, "FILE: key 'llama.attention.value_length' = 16 is not supported: expected 12 or no such key");
+    t.meta = no_experts;
+    cr_assert(arch_of(&t) == WG_OK);
+    t.meta = no_scaling;
+    t.rope_factor = 4;
+    cr_assert(arch_of(&t) == WG_OK && a.rope_scale == 1);
+
+    t = base;
+    t.skip_key = "llama.attention.head_count_kv";
+    t.meta = kv_same;
+    cr_assert(arch_of(&t) == WG_OK && a.kv_heads == 2);
+    t.meta = kv_differ;
+    expect(&t, WG_EUNSUPPORTED, "FILE: key 'llama.attention.head_count_kv' differs between layers (2, then 4): expected one value for all");
+    t = base;
+    t.skip_key = "general.architecture";
+    t.meta = mamba;
+    expect(&t, WG_EUNSUPPORTED, "FILE: model family 'mamba' is not supported: expected one of: llama");
+}

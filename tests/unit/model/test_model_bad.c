@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: MIT
+ * Models that cannot be used, and why; running out of memory at any point of loading. */
+#include <criterion/criterion.h>
+
+#include "core/model/model.h"
+#include "tests/unit/model/tiny_model.h"
+
+static const tiny base = { .layers = 2, .dim = 64, .heads = 4, .kv_heads = 2, .head_dim = 16, .hidden = 40, .vocab = 19, .context = 32,
+                           .type = { WG_F32, WG_F16, WG_BF16, WG_Q8_0 } };
+
+static wg_error err;
+static char path[64], text[WG_ERROR_TEXT + 8];
+
+static wg_status load(const tiny *t, const wg_model_options *opt)
+{
+    wg_weights *w;
+    wg_device d;
+    wg_model *m;
+    cr_assert(tiny_open(t, &w, path, &err) == WG_OK, "%s", err.text);
+    cr_assert(wg_device_cpu(&d, NULL, &err) == WG_OK);
+    const size_t blocks = wg_mem_read().live_blocks;
+    const wg_status s = wg_model_open(&m, w, &d, opt, &err);
+    if (s == WG_OK) wg_model_close(m);
+    cr_assert(wg_mem_read().live_blocks == blocks, "leak");
+    wg_weights_close(w);
+    const char *rest = strncmp(err.text, path, strlen(path)) == 0 ? err.text + strlen(path) : NULL;
+    if (s) snprintf(text, sizeof text, "%s%s", rest ? "FILE" : "", rest ? rest : err.text);
+    return s;
+}
+
+static void expect(const tiny *t, const wg_model_options *opt, wg_status s, const char *message)
+{
+    const wg_model_options usual = { .kv_type = WG_F16, .max_rows = 8 };
+    cr_assert(load(t, opt ? opt : &usual) == s, "expected: %s", message);
+    cr_assert_str_eq(text, message);
+}
+
+static const char *victim;
+static bool leave_out(const tiny *t, wg_tensor *x) { return (void)t, strcmp(x->name, victim) != 0; }
+
+static bool reshape(const tiny *t, wg_tensor *x)
+{
+    (void)t;
+    if (strcmp(x->name, victim) == 0) x->dim[x->n_dims - 1] = 48;
+    return true;
+}
+
+static bool third_dim(const tiny *t, wg_tensor *x)
+{
+    (void)t;
+    if (strcmp(x->name, victim) == 0) x->n_dims = 3, x->dim[2] = 2;
+    return true;
+}
+
+static bool retype(const tiny *t, wg_tensor *x)
+{
+    (void)t;
+    if (strcmp(x->name, victim) == 0) x->type = WG_Q4_0;
+    return true;
+}
+
+static bool rename_it(const tiny *t, wg_tensor *x)
+{
+    (void)t;
+    if (strcmp(x->name, victim) == 0) x->name = "blk.01.attn_q.weight";
+    return true;
+}
+
+static bool block_norm(const tiny *t, wg_tensor *x)
+{
+    (void)t;
+    if (strcmp(x->name, victim) == 0) x->type = WG_Q8_0;
+    return true;
+}
+
+Test(model_bad, missing_tensors)
+{
+    tiny t = base;
+    t.tensor = leave_out;
+    victim = "blk.1.ffn_down.weight";
+    expect(&t, NULL, WG_EMODEL, "FILE: tensor 'blk.1.ffn_down.weight' is missing: expected (40, 64); is the file complete?");
+    victim = "output_norm.weight";
+    expect(&t, NULL, WG_EMODEL, "FILE: tensor 'output_norm.weight' is missing: expected (64, 1); is the file complete?");
+    victim = "token_embd.weight";
+    expect(&t, NULL, WG_EMODEL, "FILE: tensor 'token_embd.weight' is missing: expected (64, 19); is the file complete?");
+    victim = "output.weight"; /* then the head is the embedding */
+    const wg_model_options usual = { .kv_type = WG_F16 };
+    cr_assert(load(&t, &usual) == WG_OK);
+}
+
+Test(model_bad, wrong_shapes_and_types)
+{
+    tiny t = base;
+    t.tensor = reshape;
+    victim = "blk.0.attn_k.weight";
+    expect(&t, NULL, WG_EMODEL, "FILE: tensor 'blk.0.attn_k.weight' has shape (64, 48, 1, 1): expected (64, 32)");
+    t.tensor = third_dim;
+    expect(&t, NULL, WG_EMODEL, "FILE: tensor 'blk.0.attn_k.weight' has shape (64, 32, 2, 1): expected (64, 32)");
+    t.tensor = retype;
+    expect(&t, NULL, WG_EUNSUPPORTED, "FILE: tensor 'blk.0.attn_k.weight' has type q4_0: expected f32, f16, bf16 or q8_0; "
+                                      "`wager convert` writes these types");
+    victim = "blk.1.attn_norm.weight";
+    t.tensor = block_norm;
+    expect(&t, NULL, WG_EUNSUPPORTED, "FILE: tensor 'blk.1.attn_norm.weight' has type q8_0: expected f32, f16 or bf16; "
+                                      "`wager convert` writes these types");
+    victim = "blk.1.attn_q.weight";
+    t.tensor = rename_it;
+    expect(&t, NULL, WG_EUNSUPPORTED, "FILE: tensor 'blk.01.attn_q.weight' has no place in a llama model of 2 layers: "
+                                      "its results would be wrong without it");
+}
+
+Test(model_bad, rotary_divisors)
+{
+    tiny t = base;
+    t.freqs = true;
+    const wg_model_options usual = { .kv_type = WG_F16 };
+    cr_assert(load(&t, &usual) == WG_OK);
+    t.tensor = reshape;
+    victim = "rope_freqs.weight";
+    expect(&t, NULL, WG_EMODEL, "FILE: tensor 'rope_freqs.weight' has shape (48, 1, 1, 1): expected (8, 1)");
+    t.tensor = NULL;
+    t.poison = "rope_freqs.weight";
+    expect(&t, NULL, WG_EMODEL, "FILE: tensor 'rope_freqs.weight' holds NaN or infinity at row 0, column 5: the file is damaged or its "
+                                "training diverged; set allow_nan to load it all the same");
+    const wg_model_options lax = { .kv_type = WG_F16, .allow_nan = true };
+    expect(&t, &lax, WG_EMODEL, "FILE: tensor 'rope_freqs.weight' holds nan at 5: expected a divisor of at least 0.125");
+}
+
+Test(model_bad, nan_in_every_type)
+{
+    static const struct { const char *tensor; int type, column; } row[] = {
+        { "blk.0.attn_q.weight", WG_F32, 5 }, { "blk.1.ffn_up.weight", WG_F16, 5 }, { "output.weight", WG_BF16, 5 },
+        { "blk.0.attn_output.weight", WG_Q8_0, 0 }, { "output_norm.weight", WG_F32, 5 },
+    };
+    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
+        char message[300];
+        tiny t = base;
+        t.poison = row[i].tensor;
+        for (int k = 0; k < 4; k++) t.type[k] = row[i].type;
+        snprintf(message, sizeof message, "FILE: tensor '%s' holds NaN or infinity at row 0, column %d: the file is damaged or its training "
+                 "diverged; set allow_nan to load it all the same", row[i].tensor, row[i].column);
+        expect(&t, NULL, WG_EMODEL, message);
+        const wg_model_options lax = { .kv_type = WG_F16, .allow_nan = true };
+        cr_assert(load(&t, &lax) == WG_OK, "%s", err.text);
+    }
+}
+
+Test(model_bad, options)
+{
+    wg_model_options o = { .kv_type = WG_Q8_0 };
+    expect(&base, &o, WG_EINVAL, "kv_type = q8_0: expected f32, f16 or bf16");
+    o = (wg_model_options){ .kv_type = WG_F16, .max_rows = -1 };
+    expect(&base, &o, WG_EINVAL, "max_rows = -1: expected 1..65536, or 0 for 512");
+    o = (wg_model_options){ .kv_type = WG_F16, .context = 33 };
+    expect(&base, &o, WG_EINVAL, "context = 33: the model was made for 32 tokens: expected 1..32, or 0 for all of them");
+}
+
+/* Fails each allocation of loading in turn: a message, nothing held, and the last one succeeds. */
+Test(model_bad, every_failed_allocation_leaks_nothing)
+{
+    wg_weights *w;
+    wg_device d;
+    const wg_model_options opt = { .kv_type = WG_F16, .max_rows = 8 };
+    cr_assert(tiny_open(&base, &w, path, &err) == WG_OK && wg_device_cpu(&d, NULL, &err) == WG_OK);
+    const size_t blocks = wg_mem_read().live_blocks;
+    uint64_t nth = 1;
+    for (;; nth++) {
+        wg_model *m = NULL;
+        wg_mem_fail_at(nth, false);
+        const wg_status s = wg_model_open(&m, w, &d, &opt, &err);
+        wg_mem_fail_at(0, false);
+        wg_model_close(m);
+        cr_assert(wg_mem_read().live_blocks == blocks, "allocation %d", (int)nth);
+        if (s == WG_OK) break;
+        cr_assert(s == WG_ENOMEM && strstr(err.text, "out of memory: "), "%s", err.text);
+    }
+    /* the model, its layers, angles; 9 tensors a layer and 3 more; 11 blocks of scratch */
+    cr_assert(nth - 1 == 3 + 2 * 9 + 3 + 11, "%d allocations", (int)nth - 1);
+    wg_weights_close(w);
+}
