@@ -373,8 +373,13 @@ void wg_config_close(wg_config *c)
     wg_free(c);
 }
 
+bool wg_cell_lossless(const wg_cell *cell)
+{
+    const bool greedy = !strcmp(cell->verifier->name, "greedy"); /* exact as a map of logits, which is sampling only at temperature 0 */
+    return cell->verifier->lossless && (!greedy || cell->sampling.temperature == 0);
+}
+
 bool wg_cell_repeats_plain(const wg_cell *cell)
 {
-    if (!cell->verifier->lossless) return false;
-    return cell->sampling.temperature == 0 || !strcmp(cell->verifier->name, "match");
+    return wg_cell_lossless(cell) && (cell->sampling.temperature == 0 || !strcmp(cell->verifier->name, "match"));
 }

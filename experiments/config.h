@@ -71,7 +71,8 @@ typedef struct wg_config {
 wg_status wg_config_open(wg_config **out, const char *path, const char *const *set, int n_set, const wg_plugins *plugins, wg_error *err);
 void wg_config_close(wg_config *c); /* NULL is fine */
 
-/* Must this cell's output equal plain decoding's token by token? (Otherwise its rule is lossless in law, or lossy.) */
+/* Is the law of this cell's output plain decoding's? And is the output itself, token by token? */
+bool wg_cell_lossless(const wg_cell *cell);
 bool wg_cell_repeats_plain(const wg_cell *cell);
 
 /* The options of a section of a cell: the struct its table describes. */

@@ -207,61 +207,37 @@ static void check_members(wg_checker *c, const json_t *object, const char *secti
     }
 }
 
-/* `draft` and `verify`: the class by its name, then its options. The two tables have the same shape for what is needed here. */
-typedef struct kind { const char *name; const wg_option *options; size_t size; const void *class; } kind;
-
-static int all_kinds(const wg_plugins *p, bool drafters, kind *out, int max)
-{
-    int n = 0;
-    for (int i = 0; drafters && p->drafters[i] && n < max; i++)
-        out[n++] = (kind){ p->drafters[i]->name, p->drafters[i]->options, p->drafters[i]->size, p->drafters[i] };
-    for (int i = 0; !drafters && p->verifiers[i] && n < max; i++)
-        out[n++] = (kind){ p->verifiers[i]->name, p->verifiers[i]->options, p->verifiers[i]->size, p->verifiers[i] };
-    return n;
-}
-
-static const kind *select_kind(wg_checker *c, const wg_config_section *s, const json_t *v, const char *fallback, const kind *list, int n)
-{
-    const char *names[65];
-    char path[64], is[128], hint[600];
-    snprintf(path, sizeof path, "%s.%s", s->name, s->selector);
-    for (int i = 0; i < n; i++) names[i] = list[i].name;
-    names[n] = NULL;
-    if (v && !json_is_string(v)) {
-        wg_problem(c, path, false, "%s: expected a name, got %s%s", path, got(v, is, sizeof is), wg_suggestion("", names, hint, sizeof hint));
-        return NULL;
-    }
-    const char *name = v ? json_string_value(v) : fallback;
-    for (int i = 0; i < n; i++)
-        if (!strcmp(list[i].name, name)) return &list[i];
-    wg_problem(c, path, false, "unknown %s \"%.60s\"%s", *s->selector == 'k' ? "drafter" : "rule", name,
-               wg_suggestion(name, names, hint, sizeof hint));
-    return NULL;
-}
-
-/* object == NULL: the section is absent and stands for its defaults. */
+/* `draft` and `verify`: the class by its name, then its options. object == NULL: the section is absent and stands for its defaults. */
 static void check_kind(wg_checker *c, const wg_config_section *s, const json_t *object, wg_cell *cell)
 {
     const bool drafter = *s->selector == 'k';
-    kind list[64];
-    const int n = all_kinds(c->plugins, drafter, list, 64);
     const json_t *v = json_object_get(object, s->selector);
+    const char *name = drafter ? "none" : "rejection";
+    char path[64], of[96], is[128];
+    wg_error e;
     if (!v && !c->in_cell && json_object_size(object) > 0) return; /* the sweep will say which kind these options are of */
-    const kind *k = select_kind(c, s, v, drafter ? "none" : "rejection", list, n);
-    if (!k) return;
-    char of[96];
-    void **o = drafter ? &cell->draft : &cell->verify;
-    *o = wg_calloc(1, k->size + 1);
-    if (!*o) {
-        c->problems++;
-        wg_nomem(&c->err, k->size, "options");
+    snprintf(path, sizeof path, "%s.%s", s->name, s->selector);
+    if (v && !json_is_string(v)) {
+        wg_problem(c, path, false, "%s: expected a name, got %s", path, got(v, is, sizeof is));
         return;
     }
-    if (drafter) cell->drafter = k->class;
-    else cell->verifier = k->class;
-    wg_option_defaults(k->options, *o);
-    snprintf(of, sizeof of, " of %s \"%s\"", drafter ? "drafter" : "rule", k->name);
-    if (object) check_members(c, object, s->name, of, k->options, s->selector, *o);
+    if (v) name = json_string_value(v);
+    if (drafter ? wg_find_drafter(c->plugins, name, &cell->drafter, &e) : wg_find_verifier(c->plugins, name, &cell->verifier, &e)) {
+        wg_problem(c, path, false, "%s: %s", path, e.text);
+        return;
+    }
+    const wg_option *table = drafter ? cell->drafter->options : cell->verifier->options;
+    const size_t size = drafter ? cell->drafter->size : cell->verifier->size; /* a drafter's options lie inside its instance */
+    void **o = drafter ? &cell->draft : &cell->verify;
+    *o = wg_calloc(1, size + 1);
+    if (!*o) {
+        c->problems++;
+        wg_nomem(&c->err, size, "options");
+        return;
+    }
+    wg_option_defaults(table, *o);
+    snprintf(of, sizeof of, " of %s \"%s\"", drafter ? "drafter" : "rule", name);
+    if (object) check_members(c, object, s->name, of, table, s->selector, *o);
 }
 
 static const wg_config_section *find_section(const char *name)

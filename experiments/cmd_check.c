@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT
+ * wager check: reads an experiment as `run` would, and shows what it would do. Also the dry run of `run`. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "core/base/json.h"
+#include "core/base/mem.h"
+#include "draft/draft.h"
+#include "experiments/cli.h"
+#include "experiments/commands.h"
+#include "experiments/plan.h"
+#include "verify/verify.h"
+
+const wg_plugins wg_program_plugins = { wg_drafters, wg_verifiers };
+
+static double megabytes(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 ? (double)st.st_size / 1e6 : 0;
+}
+
+static void print_cell(FILE *f, const wg_config *c, int i)
+{
+    const wg_cell *cell = &c->cell[i];
+    char *swept = wg_json_canonical(cell->swept, false), *draft = wg_json_canonical(json_object_get(cell->config, "draft"), false);
+    fprintf(f, "  %3d  %-10s %-10s %s  %s\n", i, cell->drafter->name, cell->verifier->name, swept ? swept : "", draft ? draft : "");
+    wg_free(swept);
+    wg_free(draft);
+}
+
+void wg_plan_print(FILE *f, const wg_config *c)
+{
+    int64_t requests = 0, tokens = 0;
+    for (int i = 0; i < c->n; i++) {
+        const int64_t n = (int64_t)c->dataset[c->cell[i].dataset]->n * c->top.repeats;
+        bool first = true; /* of its group: the baseline runs once for all of it */
+        for (int k = 0; k < i; k++) first = first && c->cell[k].group != c->cell[i].group;
+        requests += n * (first ? 2 : 1);
+        tokens += n * (first ? 2 : 1) * c->cell[i].top.max_tokens;
+    }
+    fprintf(f, "%s (%s)\n", c->top.name, c->hash);
+    if (*c->top.question) fprintf(f, "%s\n", c->top.question);
+    fprintf(f, "\ntarget    %s, %.1f MB\n", c->cell[0].target.model, megabytes(c->cell[0].target.model));
+    for (int i = 0; i < c->datasets; i++) fprintf(f, "prompts   %s: %d\n", c->dataset[i]->path, c->dataset[i]->n);
+    fprintf(f, "runs      %d cell%s, %d baseline%s, %d repeat%s: %" PRId64 " requests, at most %" PRId64 " tokens\n\ncells\n", c->n, c->n == 1 ? "" : "s",
+            c->groups, c->groups == 1 ? "" : "s", c->top.repeats, c->top.repeats == 1 ? "" : "s", requests, tokens);
+    for (int i = 0; i < c->n; i++) print_cell(f, c, i);
+}
+
+int wg_cmd_check(int argc, char **argv)
+{
+    wg_flag_list set = { .n = 0 };
+    bool json = false;
+    const wg_flag flags[] = {
+        { "set", 0, WG_FLAG_LIST, &set, "A.B=V", "override a value of the file (JSON, or text); may be repeated", 0, 0 },
+        { "json", 0, WG_FLAG_BOOL, &json, NULL, "print the resolved config instead", 0, 0 },
+        { NULL, 0, WG_FLAG_BOOL, NULL, NULL, NULL, 0, 0 },
+    };
+    const char *path;
+    const int bad = wg_cli_parse("check", flags, argc, argv, &path, 1, 1);
+    if (bad >= 0) return bad;
+    wg_error err;
+    wg_config *c;
+    if (wg_config_open(&c, path, set.item, set.n, &wg_program_plugins, &err)) return wg_cli_fail(&err);
+    char *text = json ? wg_json_canonical(c->resolved, true) : NULL;
+    if (text) fputs(text, stdout);
+    else wg_plan_print(stdout, c);
+    wg_free(text);
+    wg_config_close(c);
+    return WG_EXIT_OK;
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT
+ * wager run: an experiment from its file to its result folder and table. */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/base/mem.h"
+#include "experiments/cli.h"
+#include "experiments/commands.h"
+#include "experiments/plan.h"
+#include "experiments/runner.h"
+#include "experiments/summary.h"
+#include "experiments/table.h"
+
+/* A signal handler has nowhere else to write. */
+static volatile sig_atomic_t stop;
+static void on_signal(int number)
+{
+    (void)number;
+    stop = 1;
+}
+
+/* The first Ctrl-C asks the run to end with what it has, a second one kills. A full disk is an error of write(), not a death. */
+static void catch_signals(void)
+{
+    struct sigaction a = { .sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND | SA_RESTART };
+    sigaction(SIGINT, &a, NULL);
+    sigaction(SIGTERM, &a, NULL);
+    signal(SIGXFSZ, SIG_IGN);
+}
+
+/* A cell of which nothing succeeded is work that failed. */
+static bool some_cell_is_empty(const wg_run *run)
+{
+    for (int i = 0; i < run->config->n; i++)
+        if (run->result[i].requests == 0) return true;
+    return false;
+}
+
+static int run(const wg_config *c, const char *out, bool json)
+{
+    wg_error err;
+    wg_run result;
+    char *path = NULL;
+    const wg_run_options o = { .out = out, .stop = &stop, .progress = isatty(STDERR_FILENO) };
+    catch_signals();
+    const wg_status s = wg_run_config(c, &o, &result, &path, &err);
+    json_t *summary = !s || s == WG_EINTERRUPTED ? wg_summary_json(&result) : NULL;
+    if (summary && json) wg_table_print_json(stdout, summary);
+    else if (summary) wg_table_print(stdout, summary);
+    json_decref(summary);
+    int status = s ? wg_cli_fail(&err) : some_cell_is_empty(&result) ? WG_EXIT_FAILED : WG_EXIT_OK;
+    if (path) fprintf(stderr, "results: %s\n", path);
+    if (fflush(stdout) || ferror(stdout)) { /* a table nobody could read */
+        fprintf(stderr, "wager run: cannot write the table to standard output\n");
+        if (status == WG_EXIT_OK) status = WG_EXIT_FAILED;
+    }
+    wg_free(path);
+    wg_run_free(&result);
+    return status;
+}
+
+int wg_cmd_run(int argc, char **argv)
+{
+    wg_flag_list set = { .n = 0 };
+    const char *out = NULL, *path;
+    char threads_set[64];
+    long threads = -1;
+    bool dry = false, json = false;
+    const wg_flag flags[] = {
+        { "out", 'o', WG_FLAG_STRING, &out, "DIR", "the result folder itself, instead of results/<name>/<hash>-<host>-<utc>", 0, 0 },
+        { "set", 0, WG_FLAG_LIST, &set, "A.B=V", "override a value of the file (JSON, or text); may be repeated", 0, 0 },
+        { "dry-run", 0, WG_FLAG_BOOL, &dry, NULL, "check and show what would run; write nothing", 0, 0 },
+        { "threads", 't', WG_FLAG_INT, &threads, "N", "short for --set target.threads=N (0: all cores); -1: as the file says", -1, 256 },
+        { "json", 0, WG_FLAG_BOOL, &json, NULL, "one JSON object a line per cell instead of the table", 0, 0 },
+        { NULL, 0, WG_FLAG_BOOL, NULL, NULL, NULL, 0, 0 },
+    };
+    const int bad = wg_cli_parse("run", flags, argc, argv, &path, 1, 1);
+    if (bad >= 0) return bad;
+    if (threads >= 0 && set.n < WG_FLAG_LIST_MAX) {
+        snprintf(threads_set, sizeof threads_set, "target.threads=%ld", threads);
+        set.item[set.n++] = threads_set;
+    }
+    wg_error err;
+    wg_config *c;
+    if (wg_config_open(&c, path, set.item, set.n, &wg_program_plugins, &err)) return wg_cli_fail(&err);
+    int status = WG_EXIT_OK;
+    if (dry) wg_plan_print(stdout, c);
+    else status = run(c, out, json);
+    wg_config_close(c);
+    return status;
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT
+ * What a config would run, in words. */
+#ifndef WG_EXPERIMENTS_PLAN_H
+#define WG_EXPERIMENTS_PLAN_H
+
+#include <stdio.h>
+
+#include "experiments/config.h"
+
+/* The drafters and rules that this program has. */
+extern const wg_plugins wg_program_plugins;
+
+/* Question, files, number of cells, requests and tokens, then a line per cell. */
+void wg_plan_print(FILE *f, const wg_config *c);
+
+#endif

@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: MIT
+ * Writing a result folder. */
+#include "experiments/record.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/base/clock.h"
+#include "core/base/json.h"
+#include "core/base/mem.h"
+
+/* A file of lines: where the last whole line ends. */
+typedef struct lines { char *path; int fd; off_t end; } lines;
+
+struct wg_record {
+    char *dir;
+    lines requests, steps;
+    bool trace;
+};
+
+/* ---- the folder -------------------------------------------------------------------------------------------------- */
+
+/* mkdir -p. *made: the last part was not there before. */
+static wg_status make_path(char *path, bool *made, wg_error *err)
+{
+    for (char *p = path + 1;; p++) {
+        if (*p && *p != '/') continue;
+        const char was = *p;
+        *p = '\0';
+        *made = mkdir(path, 0777) == 0;
+        if (!*made && errno != EEXIST) {
+            wg_fail(err, WG_EIO, "%s: cannot make this folder: %s; choose another with --out DIR", path, strerror(errno));
+            return WG_EIO;
+        }
+        *p = was;
+        if (!was) return WG_OK;
+    }
+}
+
+static wg_status must_be_empty(const char *path, wg_error *err)
+{
+    DIR *d = opendir(path);
+    if (!d) return wg_fail(err, WG_EIO, "%s: cannot open this folder: %s; choose another with --out DIR", path, strerror(errno));
+    const struct dirent *e;
+    bool empty = true;
+    while ((e = readdir(d))) empty = empty && (!strcmp(e->d_name, ".") || !strcmp(e->d_name, ".."));
+    closedir(d);
+    return empty ? WG_OK : wg_fail(err, WG_EINVAL, "%s: the folder is not empty; a run needs one of its own (--out DIR)", path);
+}
+
+static char *default_folder(const wg_config *c)
+{
+    char host[256] = "", utc[64], path[1024];
+    if (gethostname(host, sizeof host - 1) || !*host) snprintf(host, sizeof host, "localhost");
+    for (char *p = host; *p; p++)
+        if (*p == '/' || *p == '.') *p = '_';
+    snprintf(path, sizeof path, "results/%s/%s-%s-%s", c->top.name, c->hash, host, wg_clock_utc(utc, sizeof utc));
+    return wg_strdup(path);
+}
+
+static char *join(const char *dir, const char *file)
+{
+    const size_t n = strlen(dir) + strlen(file) + 2;
+    char *s = wg_alloc(n, 1);
+    if (s) snprintf(s, n, "%s/%s", dir, file);
+    return s;
+}
+
+static wg_status save(const wg_record *r, const char *file, const json_t *v, wg_error *err)
+{
+    char *path = join(r->dir, file);
+    if (!path) return wg_nomem(err, 1, "a path");
+    const wg_status s = wg_json_save(v, path, err);
+    wg_free(path);
+    return s;
+}
+
+/* ---- lines ------------------------------------------------------------------------------------------------------- */
+
+static wg_status lines_open(lines *l, const char *dir, const char *file, wg_error *err)
+{
+    l->path = join(dir, file);
+    if (!l->path) return wg_nomem(err, 1, "a path");
+    l->fd = open(l->path, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666);
+    return l->fd >= 0 ? WG_OK : wg_fail(err, WG_EIO, "%s: cannot create: %s", l->path, strerror(errno));
+}
+
+/* All of text or nothing of it. */
+static wg_status lines_append(lines *l, const char *text, size_t n, wg_error *err)
+{
+    size_t done = 0;
+    while (done < n) {
+        const ssize_t w = write(l->fd, text + done, n - done);
+        if (w < 0 && errno == EINTR) continue;
+        if (w <= 0) {
+            const int why = w < 0 ? errno : ENOSPC;
+            if (ftruncate(l->fd, l->end)) done = 0; /* the half line stays: readers skip a last line without an end */
+            return wg_fail(err, WG_EIO, "%s: cannot write: %s; the requests before this one are kept, there is no summary. Free some "
+                           "space (or raise the limit), or write elsewhere with --out DIR", l->path, strerror(why));
+        }
+        done += (size_t)w;
+    }
+    l->end += (off_t)n;
+    return WG_OK;
+}
+
+static void lines_close(lines *l)
+{
+    if (l->path && l->fd >= 0) close(l->fd);
+    wg_free(l->path);
+}
+
+wg_status wg_record_open(wg_record **out, const char *dir, const wg_config *config, const json_t *machine, wg_error *err)
+{
+    wg_record *r = wg_calloc(1, sizeof *r);
+    if (!r) return wg_nomem(err, sizeof *r, "a result folder");
+    r->trace = config->top.trace;
+    r->dir = dir ? wg_strdup(dir) : default_folder(config);
+    bool made = false;
+    wg_status s = !r->dir ? wg_nomem(err, 1, "a path") : !*r->dir ? wg_fail(err, WG_EINVAL, "--out: the name of the folder is empty") : WG_OK;
+    if (s == WG_OK) s = make_path(r->dir, &made, err);
+    if (s == WG_OK && !made) s = must_be_empty(r->dir, err);
+    if (s == WG_OK) s = save(r, "config.json", config->resolved, err);
+    if (s == WG_OK) s = save(r, "machine.json", machine, err);
+    if (s == WG_OK) s = lines_open(&r->requests, r->dir, "requests.jsonl", err);
+    if (s == WG_OK && r->trace) s = lines_open(&r->steps, r->dir, "steps.jsonl", err);
+    if (s == WG_OK) *out = r;
+    else wg_record_close(r);
+    return s;
+}
+
+void wg_record_close(wg_record *r)
+{
+    if (!r) return;
+    lines_close(&r->requests);
+    lines_close(&r->steps);
+    wg_free(r->dir);
+    wg_free(r);
+}
+
+const char *wg_record_path(const wg_record *r) { return r->dir; }
+
+wg_status wg_record_summary(wg_record *r, const json_t *summary, wg_error *err) { return save(r, "summary.json", summary, err); }
+
+/* ---- a request as JSON ------------------------------------------------------------------------------------------- */
+
+json_t *wg_json_ms(double seconds) { return isfinite(seconds) ? json_real(round(seconds * 1e6) / 1e3) : json_null(); }
+
+/* What stands at the head of both kinds of line. */
+static json_t *identity(const wg_request *q)
+{
+    json_t *v = json_object();
+    json_object_set_new(v, "arm", json_string(q->cell < 0 ? "baseline" : "cell"));
+    json_object_set_new(v, "cell", q->cell < 0 ? json_null() : json_integer(q->cell));
+    json_object_set_new(v, "group", json_integer(q->group));
+    json_object_set_new(v, "prompt", json_integer(q->prompt));
+    json_object_set_new(v, "repeat", json_integer(q->repeat));
+    return v;
+}
+
+static json_t *phases_json(const wg_phases *p, double seconds)
+{
+    json_t *v = json_object();
+    json_object_set_new(v, "draft", wg_json_ms(p->draft));
+    json_object_set_new(v, "verify", wg_json_ms(p->verify));
+    json_object_set_new(v, "accept", wg_json_ms(p->accept));
+    json_object_set_new(v, "kv", wg_json_ms(p->kv));
+    json_object_set_new(v, "other", wg_json_ms(seconds - p->draft - p->verify - p->accept - p->kv));
+    return v;
+}
+
+/* vLLM's names for one request (metrics.speculative_decoding). */
+static json_t *speculation_json(const wg_counts *c)
+{
+    json_t *v = json_object(), *histogram = json_array();
+    int deepest = 0;
+    for (int d = 1; d < WG_TREE_MAX; d++)
+        if (c->offered_at[d]) deepest = d;
+    for (int d = 0; d <= deepest; d++) { /* steps that accepted exactly d */
+        const long at_least = d == 0 ? c->passes : c->accepted_at[d], more = d < deepest ? c->accepted_at[d + 1] : 0;
+        json_array_append_new(histogram, json_integer(at_least - more));
+    }
+    json_object_set_new(v, "num_spec_steps", json_integer(c->passes));
+    json_object_set_new(v, "num_draft_tokens", json_integer(c->drafted));
+    json_object_set_new(v, "num_accepted_draft_tokens", json_integer(c->accepted));
+    json_object_set_new(v, "mean_acceptance_length", c->passes ? json_real(1 + (double)c->accepted / (double)c->passes) : json_null());
+    json_object_set_new(v, "draft_acceptance_rate", c->drafted ? json_real((double)c->accepted / (double)c->drafted) : json_null());
+    json_object_set_new(v, "acceptance_histogram", histogram);
+    return v;
+}
+
+static wg_status output_json(json_t *v, const wg_request *q, const wg_tokenizer *tokenizer, wg_error *err)
+{
+    json_t *ids = json_array();
+    for (int i = 0; i < q->n; i++) json_array_append_new(ids, json_integer(q->token[i]));
+    json_object_set_new(v, "ids", ids);
+    json_object_set_new(v, "output_sha256", json_string(q->sha256));
+    if (!tokenizer) return WG_OK;
+    char *text;
+    size_t n;
+    WG_TRY(wg_tokenizer_decode(tokenizer, q->token, (size_t)q->n, true, &text, &n, err));
+    json_t *s = json_stringn(text, n); /* NULL when the bytes are not UTF-8: the ids say it all the same */
+    json_object_set_new(v, "text", s ? s : json_null());
+    wg_free(text);
+    return WG_OK;
+}
+
+static wg_status request_json(json_t **out, const wg_request *q, const wg_tokenizer *tokenizer, wg_error *err)
+{
+    json_t *v = identity(q);
+    *out = v;
+    json_object_set_new(v, "id", json_string(q->source->id));
+    json_object_set_new(v, "category", json_string(q->source->category));
+    json_object_set_new(v, "status", json_string(q->status ? "error" : "ok"));
+    json_object_set_new(v, "prompt_tokens", json_integer(q->prompt_tokens));
+    if (q->status) {
+        json_object_set_new(v, "error", json_sprintf("%s: %s", wg_status_name(q->status), q->error));
+        return WG_OK;
+    }
+    json_object_set_new(v, "tokens", json_integer(q->n));
+    json_object_set_new(v, "finish", json_string(q->finish == WG_FINISH_EOS ? "stop" : "length"));
+    json_object_set_new(v, "prefill_ms", wg_json_ms(q->prefill));
+    json_object_set_new(v, "ttft_ms", wg_json_ms(q->ttft));
+    json_object_set_new(v, "tpot_ms", wg_json_ms(q->tpot));
+    json_object_set_new(v, "decode_ms", wg_json_ms(q->decode));
+    json_object_set_new(v, "forward_ms", wg_json_ms(q->forward));
+    json_object_set_new(v, "phase_ms", phases_json(&q->phases, q->decode));
+    json_object_set_new(v, "speculative_decoding", speculation_json(&q->counts));
+    json_object_set_new(v, "equals_baseline", q->cell < 0 || q->equals < 0 ? json_null() : json_boolean(q->equals));
+    return output_json(v, q, tokenizer, err);
+}
+
+static wg_status append(lines *l, json_t *v, wg_error *err)
+{
+    char *text = wg_json_canonical(v, false);
+    json_decref(v);
+    if (!text) return wg_nomem(err, 1, "a line");
+    const size_t n = strlen(text);
+    text[n] = '\n'; /* over the NUL */
+    const wg_status s = lines_append(l, text, n + 1, err);
+    wg_free(text);
+    return s;
+}
+
+wg_status wg_record_request(wg_record *r, const wg_request *q, const wg_tokenizer *tokenizer, wg_error *err)
+{
+    for (int i = 0; r->trace && i < q->steps; i++) { /* before their request: a request that is there has all its steps */
+        const wg_step_record *t = &q->step[i];
+        json_t *v = identity(q);
+        json_object_set_new(v, "step", json_integer(i));
+        json_object_set_new(v, "position", json_integer(t->position));
+        json_object_set_new(v, "nodes", json_integer(t->nodes));
+        json_object_set_new(v, "height", json_integer(t->height));
+        json_object_set_new(v, "accepted", json_integer(t->accepted));
+        json_object_set_new(v, "emitted", json_integer(t->emitted));
+        json_object_set_new(v, "batch", json_integer(t->batch));
+        json_object_set_new(v, "ms", wg_json_ms(t->seconds));
+        json_object_set_new(v, "phase_ms", phases_json(&t->phases, t->seconds));
+        WG_TRY(append(&r->steps, v, err));
+    }
+    json_t *v;
+    const wg_status s = request_json(&v, q, tokenizer, err);
+    if (s) json_decref(v);
+    return s ? s : append(&r->requests, v, err);
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT
+ * The result folder (results/README.md): config.json and machine.json first, then a line per request in requests.jsonl (and per step in
+ * steps.jsonl) as each one finishes, summary.json last. A line is one write(), so killing a run loses at most the request in flight;
+ * when the disk fills, the half line is taken back and no summary appears. */
+#ifndef WG_EXPERIMENTS_RECORD_H
+#define WG_EXPERIMENTS_RECORD_H
+
+#include "core/engine/engine.h"
+#include "experiments/config.h"
+
+/* One target pass of one sequence. Seconds are its share of the step: the step's divided by its sequences. */
+typedef struct wg_step_record {
+    int32_t position, nodes, height, accepted, emitted, batch; /* position of the first token it emitted */
+    double seconds;
+    wg_phases phases;
+} wg_step_record;
+
+/* One request of one arm. Seconds but ttft and tpot are shares of steps, as above: over a batch they add up to wall time. */
+typedef struct wg_request {
+    int cell, group, prompt, repeat;    /* cell -1: the group's baseline */
+    const wg_prompt *source;
+    wg_status status;                   /* WG_OK, or why it failed: */
+    char error[512];
+    int prompt_tokens, n;               /* n: tokens of the output */
+    int32_t *token;                     /* (room for max_tokens) the output */
+    wg_finish finish;
+    double prefill, decode, forward;    /* forward: in the target's forward passes, part of decode */
+    double ttft, tpot;                  /* wall seconds to the first step's end; per token after it (NaN: there are none) */
+    wg_phases phases;
+    wg_counts counts;
+    char sha256[WG_SHA256_HEX];         /* of the output's ids as little-endian int32 */
+    int equals;                         /* 1 or 0: the baseline's output or not; -1: the baseline has not run yet */
+    wg_step_record *step;               /* (steps), when traced */
+    int steps, cap_steps;
+} wg_request;
+
+typedef struct wg_record wg_record;
+
+/* Makes the folder and writes config.json and machine.json. dir: the folder itself (created; must be empty if it is there), or NULL for
+ * results/<name>/<hash>-<host>-<utc>. Errors: EIO naming the file and what to do; EINVAL when the folder is in use. */
+wg_status wg_record_open(wg_record **out, const char *dir, const wg_config *config, const json_t *machine, wg_error *err);
+void wg_record_close(wg_record *r); /* NULL is fine */
+const char *wg_record_path(const wg_record *r);
+
+/* Appends a request (its text decoded with `tokenizer`, which may be NULL) and its steps. */
+wg_status wg_record_request(wg_record *r, const wg_request *q, const wg_tokenizer *tokenizer, wg_error *err);
+wg_status wg_record_summary(wg_record *r, const json_t *summary, wg_error *err);
+
+/* What ran this: processor, memory, system, program and its digest, environment, and the digests of the files the config names. */
+json_t *wg_machine_json(const wg_config *config);
+
+/* Milliseconds with microsecond digits, for people and diffs. */
+json_t *wg_json_ms(double seconds);
+
+#endif

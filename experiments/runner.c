@@ -1,0 +1,501 @@
+/* SPDX-License-Identifier: MIT
+ * Groups, units, arms: see runner.h. The clock runs around wg_engine_step and wg_engine_prefill only; everything that allocates or
+ * writes happens between requests. */
+#include "experiments/runner.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/base/clock.h"
+#include "core/base/json.h"
+#include "core/base/mem.h"
+#include "draft/draft.h"
+#include "experiments/progress.h"
+#include "experiments/summary.h"
+#include "experiments/target.h"
+#include "verify/verify.h"
+
+enum { WARM_UP_TOKENS = 16 };
+
+/* Prompts of a dataset as tokens of a target. */
+typedef struct encoded { int32_t **token; int *n; int count; } encoded;
+
+typedef struct arm {
+    int cell; /* -1: the baseline */
+    wg_engine *engine;
+    wg_request *request; /* (batch) of the unit at hand */
+} arm;
+
+typedef struct group {
+    const wg_cell *like;   /* one of its cells: what they share */
+    const wg_target *target;
+    const wg_dataset *dataset;
+    encoded prompts;
+    arm *arm;              /* (arms) the baseline first */
+    int arms, batch, units; /* units of one repeat */
+} group;
+
+typedef struct runner {
+    const wg_config *config;
+    const wg_run_options *opt;
+    wg_target **target;    /* (targets) */
+    int targets;
+    group *group;          /* (config->groups) */
+    wg_record *record;
+    wg_run *run;
+    wg_seq **seq, **active; /* (largest batch) */
+    wg_progress progress;
+} runner;
+
+static bool stopped(const runner *r) { return r->opt->stop && *r->opt->stop; }
+
+/* ---- one batch through one engine -------------------------------------------------------------------------------- */
+
+static void request_reset(wg_request *q)
+{
+    int32_t *token = q->token;
+    wg_step_record *step = q->step;
+    const int cap = q->cap_steps;
+    *q = (wg_request){ .token = token, .step = step, .cap_steps = cap, .equals = -1, .ttft = NAN, .tpot = NAN };
+}
+
+static void request_fail(wg_request *q, wg_status s, const wg_error *e)
+{
+    q->status = s;
+    snprintf(q->error, sizeof q->error, "%.500s", e->text);
+}
+
+static wg_phases phases_between(const wg_phases *a, const wg_phases *b)
+{
+    return (wg_phases){ .draft = b->draft - a->draft, .verify = b->verify - a->verify, .accept = b->accept - a->accept,
+                        .kv = b->kv - a->kv, .measure = b->measure - a->measure };
+}
+
+static void phases_add(wg_phases *to, const wg_phases *p, double share)
+{
+    to->draft += p->draft * share;
+    to->verify += p->verify * share;
+    to->accept += p->accept * share;
+    to->kv += p->kv * share;
+}
+
+/* Room was made before the clock started. */
+static void trace_step(wg_request *q, const wg_seq *s, int batch, double seconds, const wg_phases *step)
+{
+    if (q->steps >= q->cap_steps) return;
+    int accepted = 0;
+    for (int i = s->n - s->last_emitted; i < s->n; i++) accepted += s->drafted[i];
+    wg_step_record *t = &q->step[q->steps++];
+    *t = (wg_step_record){ .position = s->n - s->last_emitted, .nodes = s->last_nodes, .height = s->last_height,
+                           .accepted = accepted, .emitted = s->last_emitted, .batch = batch, .seconds = seconds / batch };
+    phases_add(&t->phases, step, 1.0 / batch);
+}
+
+static void finish_request(wg_engine *e, wg_request *q, wg_seq *s, double first, double now)
+{
+    q->n = s->n - s->prompt;
+    memcpy(q->token, s->token + s->prompt, (size_t)q->n * sizeof *q->token);
+    q->finish = s->finish;
+    q->counts = s->counts;
+    if (q->n > 1 && now > first) q->tpot = (now - first) / (q->n - 1);
+    wg_seq_close(e, s);
+}
+
+/* Opens and prefills; what cannot be is that request's failure. Returns the number of sequences ready, in seq[] (NULL: failed). */
+static int open_batch(const group *g, arm *a, wg_seq **seq, int first, int n, int repeat, int max_new)
+{
+    int ready = 0;
+    for (int i = 0; i < n; i++) {
+        wg_request *q = &a->request[i];
+        wg_error e;
+        const int prompt = first + i, repeats = g->like->top.repeats;
+        request_reset(q);
+        q->cell = a->cell;
+        q->group = g->like->group;
+        q->prompt = prompt;
+        q->repeat = repeat;
+        q->source = &g->dataset->prompt[prompt];
+        q->prompt_tokens = g->prompts.n[prompt];
+        seq[i] = NULL;
+        wg_status s = wg_seq_open(a->engine, &seq[i], (uint32_t)(prompt * repeats + repeat), g->prompts.token[prompt], q->prompt_tokens, max_new, &e);
+        const double start = wg_clock_now();
+        if (!s) s = wg_engine_prefill(a->engine, seq[i], &e);
+        q->prefill = wg_clock_now() - start;
+        if (!s) {
+            ready++;
+            continue;
+        }
+        request_fail(q, s, &e);
+        if (seq[i]) wg_seq_close(a->engine, seq[i]);
+        seq[i] = NULL;
+    }
+    return ready;
+}
+
+/* Prompts first .. first+n-1 to their ends. EINTERRUPTED leaves the requests without meaning. */
+static wg_status run_batch(const runner *r, const group *g, arm *a, int first, int n, int repeat, int max_new)
+{
+    wg_engine *e = a->engine;
+    const double start = wg_clock_now();
+    double first_token = start;
+    int left = open_batch(g, a, r->seq, first, n, repeat, max_new);
+    for (bool begun = false; left > 0; begun = true) {
+        int k = 0;
+        for (int i = 0; i < n; i++)
+            if (r->seq[i]) r->active[k++] = r->seq[i];
+        wg_error err;
+        const wg_phases before = e->phases;
+        const double forward = e->target->seconds, clock = wg_clock_now();
+        const wg_status s = stopped(r) ? WG_EINTERRUPTED : wg_engine_step(e, r->active, k, &err);
+        const double now = wg_clock_now();
+        const wg_phases step = phases_between(&before, &e->phases);
+        const double seconds = now - clock - step.measure;
+        if (!begun) first_token = now;
+        for (int i = 0; i < n; i++) {
+            wg_request *q = &a->request[i];
+            if (!r->seq[i]) continue;
+            if (s) {
+                if (s != WG_EINTERRUPTED) request_fail(q, s, &err);
+                wg_seq_close(e, r->seq[i]);
+            } else {
+                q->decode += seconds / k;
+                q->forward += (e->target->seconds - forward) / k;
+                phases_add(&q->phases, &step, 1.0 / k);
+                trace_step(q, r->seq[i], k, seconds, &step);
+                if (!begun) q->ttft = now - start;
+                if (r->seq[i]->finish == WG_RUNNING) continue;
+                finish_request(e, q, r->seq[i], first_token, now);
+            }
+            r->seq[i] = NULL;
+            left--;
+        }
+        if (s == WG_EINTERRUPTED) return s;
+    }
+    return WG_OK;
+}
+
+/* ---- results ----------------------------------------------------------------------------------------------------- */
+
+static void digest_output(wg_request *q)
+{
+    wg_sha256_state sha;
+    wg_sha256_begin(&sha);
+    for (int i = 0; i < q->n; i++) {
+        const uint32_t x = (uint32_t)q->token[i];
+        const unsigned char bytes[4] = { (unsigned char)x, (unsigned char)(x >> 8), (unsigned char)(x >> 16), (unsigned char)(x >> 24) };
+        wg_sha256_add(&sha, bytes, sizeof bytes);
+    }
+    wg_sha256_end(&sha, q->sha256);
+}
+
+static bool same_output(const wg_request *a, const wg_request *b)
+{
+    return a->n == b->n && memcmp(a->token, b->token, (size_t)a->n * sizeof *a->token) == 0;
+}
+
+static void add_pair(wg_result *o, const wg_request *q, const wg_request *base, int prompts)
+{
+    if (q->status || base->status) {
+        const wg_request *bad = q->status ? q : base;
+        if (o->failed++ == 0)
+            snprintf(o->first_failure, sizeof o->first_failure, "%.100s: %.380s", q->source->id, bad->error);
+        return;
+    }
+    wg_pairs *p = &o->pairs;
+    const int i = q->prompt;
+    o->requests++;
+    o->equal += same_output(q, base);
+    p->seconds[i] += q->decode;
+    p->tokens[i] += q->n;
+    p->passes[i] += (double)q->counts.passes;
+    p->base_seconds[i] += base->decode;
+    p->base_tokens[i] += base->n;
+    p->base_passes[i] += (double)base->counts.passes;
+    p->base_phases[i] += base->phases.draft + base->phases.verify + base->phases.accept + base->phases.kv;
+    wg_counts_add(&o->counts, &q->counts);
+    phases_add(&o->phases, &q->phases, 1);
+    o->decode += q->decode;
+    o->forward += q->forward;
+    o->ttft[o->n_ttft++] = q->ttft;
+    if (!isnan(q->tpot)) o->tpot[o->n_tpot++] = q->tpot;
+    memcpy(o->sha256[q->repeat * prompts + i], q->sha256, sizeof q->sha256);
+}
+
+static double *series(int n) { return wg_calloc((size_t)n, sizeof(double)); }
+
+static wg_status open_result(wg_result *o, int prompts, int repeats, wg_error *err)
+{
+    wg_pairs *p = &o->pairs;
+    double **all[] = { &p->seconds, &p->tokens, &p->passes, &p->base_seconds, &p->base_tokens, &p->base_passes, &p->base_phases };
+    bool ok = true;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) ok = (*all[i] = series(prompts)) && ok;
+    p->n = prompts;
+    o->outputs = prompts * repeats;
+    o->ttft = series(o->outputs);
+    o->tpot = series(o->outputs);
+    o->sha256 = wg_calloc((size_t)o->outputs, sizeof *o->sha256);
+    return ok && o->ttft && o->tpot && o->sha256 ? WG_OK : wg_nomem(err, (size_t)o->outputs * 8, "results");
+}
+
+void wg_run_free(wg_run *r)
+{
+    for (int i = 0; r->result && i < r->config->n; i++) {
+        wg_result *o = &r->result[i];
+        wg_pairs *p = &o->pairs;
+        double *all[] = { p->seconds, p->tokens, p->passes, p->base_seconds, p->base_tokens, p->base_passes, p->base_phases, o->ttft, o->tpot };
+        for (size_t k = 0; k < sizeof all / sizeof *all; k++) wg_free(all[k]);
+        wg_free(o->sha256);
+    }
+    wg_free(r->result);
+    r->result = NULL;
+}
+
+/* ---- groups ------------------------------------------------------------------------------------------------------ */
+
+static wg_status encode(group *g, wg_error *err)
+{
+    encoded *p = &g->prompts;
+    p->token = wg_calloc((size_t)g->dataset->n, sizeof *p->token);
+    p->n = wg_calloc((size_t)g->dataset->n, sizeof *p->n);
+    if (!p->token || !p->n) return wg_nomem(err, (size_t)g->dataset->n * 16, "prompts");
+    for (p->count = 0; p->count < g->dataset->n; p->count++) {
+        const wg_prompt *text = &g->dataset->prompt[p->count];
+        size_t n;
+        WG_TRY(wg_tokenizer_encode(g->target->tokenizer, text->text, text->bytes, true, false, &p->token[p->count], &n, err));
+        p->n[p->count] = n > 1 << 28 ? 1 << 28 : (int)n;
+    }
+    return WG_OK;
+}
+
+/* No longer than the longest prompt that fits needs: pages for a whole context would be memory for nothing. */
+static int longest_sequence(const group *g)
+{
+    const int context = g->target->lm->context;
+    int longest = 1;
+    for (int i = 0; i < g->prompts.count; i++)
+        if (g->prompts.n[i] < context && g->prompts.n[i] > longest) longest = g->prompts.n[i];
+    return longest + g->like->top.max_tokens < context ? longest + g->like->top.max_tokens : context;
+}
+
+static wg_status open_requests(arm *a, const group *g, bool trace, wg_error *err)
+{
+    const size_t n = (size_t)g->like->top.max_tokens;
+    a->request = wg_calloc((size_t)g->batch, sizeof *a->request);
+    if (!a->request) return wg_nomem(err, sizeof *a->request, "requests");
+    for (int i = 0; i < g->batch; i++) {
+        wg_request *q = &a->request[i];
+        q->token = wg_calloc(n, sizeof *q->token);
+        if (trace) q->step = wg_calloc(n, sizeof *q->step);
+        if (trace) q->cap_steps = (int)n;
+        if (!q->token || (trace && !q->step)) return wg_nomem(err, n * sizeof *q->token, "an output");
+    }
+    return WG_OK;
+}
+
+/* cell == NULL: the baseline. */
+static wg_status open_arm(const runner *r, const group *g, const wg_cell *cell, arm *a, wg_error *err)
+{
+    const wg_cell *like = g->like;
+    wg_parts parts = wg_target_parts(g->target);
+    parts.drafter = cell ? cell->drafter : &wg_drafter_none;
+    parts.drafter_options = cell ? cell->draft : NULL;
+    parts.verifier = cell ? cell->verifier : &wg_verifier_match;
+    parts.verifier_options = cell ? cell->verify : NULL;
+    parts.rules = r->config->plugins->verifiers;
+    const wg_engine_options o = {
+        .max_batch = g->batch, .max_tokens = longest_sequence(g), .seed = (uint64_t)like->top.seed, .sampling = like->sampling, .measure_alpha = cell,
+    };
+    a->cell = cell ? (int)(cell - r->config->cell) : -1;
+    WG_TRY(wg_engine_open(&a->engine, &parts, &o, err));
+    return open_requests(a, g, r->config->top.trace, err);
+}
+
+static const wg_target *find_target(const runner *r, const wg_config_target *t, int *index)
+{
+    for (int i = 0; i < r->config->n; i++) { /* the target of the first cell that says the same was opened for it */
+        const wg_config_target *o = &r->config->cell[i].target;
+        const bool same = !strcmp(o->model, t->model) && o->threads == t->threads && o->kv_type == t->kv_type && o->context == t->context;
+        if (same) return *index = i, r->target[i];
+    }
+    return NULL;
+}
+
+static wg_status open_target(runner *r, const wg_cell *cell, const wg_target **out, wg_error *err)
+{
+    static const int kv_types[] = { WG_F32, WG_F16, WG_BF16 };
+    int index = 0, batch = 1;
+    *out = find_target(r, &cell->target, &index);
+    if (*out) return WG_OK;
+    for (int i = 0; i < r->config->n; i++)
+        if (r->config->cell[i].top.batch > batch) batch = r->config->cell[i].top.batch;
+    const wg_target_options o = {
+        .threads = cell->target.threads, .need_tokenizer = true,
+        .model = { .kv_type = kv_types[cell->target.kv_type], .context = cell->target.context, .max_rows = batch > 8 ? batch * WG_TREE_MAX : 0 },
+    };
+    WG_TRY(wg_target_open(&r->target[index], cell->target.model, &o, err));
+    *out = r->target[index];
+    return WG_OK;
+}
+
+static wg_status open_group(runner *r, int number, wg_error *err)
+{
+    const wg_config *c = r->config;
+    group *g = &r->group[number];
+    int n = 0;
+    for (int i = 0; i < c->n; i++)
+        if (c->cell[i].group == number) n++, g->like = &c->cell[i];
+    WG_TRY(open_target(r, g->like, &g->target, err));
+    g->dataset = c->dataset[g->like->dataset];
+    g->batch = g->like->top.batch < g->dataset->n ? g->like->top.batch : g->dataset->n;
+    g->units = (g->dataset->n + g->batch - 1) / g->batch;
+    WG_TRY(encode(g, err));
+    g->arm = wg_calloc((size_t)n + 1, sizeof *g->arm);
+    if (!g->arm) return wg_nomem(err, (size_t)n * sizeof *g->arm, "arms");
+    g->arms = 1;
+    WG_TRY(open_arm(r, g, NULL, &g->arm[0], err));
+    for (int i = 0; i < c->n; i++) {
+        if (c->cell[i].group != number) continue;
+        WG_TRY(open_result(&r->run->result[i], g->dataset->n, c->top.repeats, err));
+        const wg_status s = open_arm(r, g, &c->cell[i], &g->arm[g->arms++], err);
+        if (s) return wg_fail_in(err, s, "cell %d", i);
+    }
+    return WG_OK;
+}
+
+static void close_group(group *g)
+{
+    for (int k = 0; k < g->arms; k++) {
+        for (int i = 0; g->arm[k].request && i < g->batch; i++) {
+            wg_free(g->arm[k].request[i].token);
+            wg_free(g->arm[k].request[i].step);
+        }
+        wg_free(g->arm[k].request);
+        wg_engine_close(g->arm[k].engine);
+    }
+    for (int i = 0; g->prompts.token && i < g->dataset->n; i++) wg_free(g->prompts.token[i]);
+    wg_free(g->prompts.token);
+    wg_free(g->prompts.n);
+    wg_free(g->arm);
+}
+
+/* ---- units ------------------------------------------------------------------------------------------------------- */
+
+/* One dropped run of each arm, so that no arm meets cold pages or a cold clock in its first request. */
+static wg_status warm_up(runner *r, group *g)
+{
+    int prompt = 0;
+    while (prompt + 1 < g->dataset->n && g->prompts.n[prompt] >= g->target->lm->context) prompt++;
+    const int tokens = g->like->top.max_tokens < WARM_UP_TOKENS ? g->like->top.max_tokens : WARM_UP_TOKENS;
+    const int n = prompt + g->batch <= g->dataset->n ? g->batch : g->dataset->n - prompt;
+    for (int k = 0; k < g->arms; k++) WG_TRY(run_batch(r, g, &g->arm[k], prompt, n, 0, tokens));
+    return WG_OK;
+}
+
+static wg_status finish_arm(runner *r, const group *g, arm *a, int n, bool base_known, wg_error *err)
+{
+    for (int i = 0; i < n; i++) {
+        wg_request *q = &a->request[i];
+        const wg_request *base = &g->arm[0].request[i];
+        digest_output(q);
+        if (base_known && !q->status && !base->status) q->equals = same_output(q, base);
+        WG_TRY(wg_record_request(r->record, q, g->target->tokenizer, err));
+        wg_progress_add(&r->progress, q);
+    }
+    return WG_OK;
+}
+
+static wg_status run_unit(runner *r, group *g, int unit, int repeat, wg_error *err)
+{
+    const int first = unit * g->batch, left = g->dataset->n - first, n = left < g->batch ? left : g->batch;
+    bool base_known = false;
+    for (int k = 0; k < g->arms; k++) {
+        arm *a = &g->arm[(k + unit + repeat) % g->arms];
+        WG_TRY(run_batch(r, g, a, first, n, repeat, g->like->top.max_tokens));
+        WG_TRY(finish_arm(r, g, a, n, base_known, err));
+        base_known = base_known || a->cell < 0;
+        wg_progress_show(&r->progress, g->like->group, first + n, g->dataset->n, repeat);
+    }
+    for (int k = 1; k < g->arms; k++)
+        for (int i = 0; i < n; i++) add_pair(&r->run->result[g->arm[k].cell], &g->arm[k].request[i], &g->arm[0].request[i], g->dataset->n);
+    return WG_OK;
+}
+
+static wg_status run_groups(runner *r, wg_error *err)
+{
+    const double start = wg_clock_now();
+    wg_status s = WG_OK;
+    for (int g = 0; g < r->config->groups && s == WG_OK; g++) {
+        s = warm_up(r, &r->group[g]);
+        for (int repeat = 0; repeat < r->config->top.repeats && s == WG_OK; repeat++)
+            for (int unit = 0; unit < r->group[g].units && s == WG_OK; unit++) s = run_unit(r, &r->group[g], unit, repeat, err);
+    }
+    r->run->seconds = wg_clock_now() - start;
+    r->run->complete = s == WG_OK;
+    return s;
+}
+
+/* ---- the whole --------------------------------------------------------------------------------------------------- */
+
+static wg_status open_all(runner *r, wg_error *err)
+{
+    const wg_config *c = r->config;
+    int batch = 1;
+    long requests = 0;
+    for (int i = 0; i < c->n; i++)
+        if (c->cell[i].top.batch > batch) batch = c->cell[i].top.batch;
+    r->seq = wg_calloc((size_t)batch, sizeof *r->seq);
+    r->active = wg_calloc((size_t)batch, sizeof *r->active);
+    r->target = wg_calloc((size_t)c->n, sizeof *r->target);
+    r->group = wg_calloc((size_t)c->groups, sizeof *r->group);
+    r->run->result = wg_calloc((size_t)c->n, sizeof *r->run->result);
+    if (!r->seq || !r->active || !r->target || !r->group || !r->run->result) return wg_nomem(err, (size_t)c->n * sizeof *r->run->result, "a run");
+    for (int g = 0; g < c->groups; g++) {
+        WG_TRY(open_group(r, g, err));
+        requests += (long)r->group[g].dataset->n * c->top.repeats * r->group[g].arms;
+    }
+    wg_progress_open(&r->progress, r->opt->progress, requests, c->groups, c->top.repeats);
+    return WG_OK;
+}
+
+static void close_all(runner *r)
+{
+    wg_record_close(r->record);
+    for (int g = 0; r->group && g < r->config->groups; g++) close_group(&r->group[g]);
+    for (int i = 0; r->target && i < r->config->n; i++) wg_target_close(r->target[i]);
+    wg_free(r->group);
+    wg_free(r->target);
+    wg_free(r->seq);
+    wg_free(r->active);
+}
+
+static wg_status write_summary(const runner *r, wg_error *err)
+{
+    json_t *v = wg_summary_json(r->run);
+    const wg_status s = v ? wg_record_summary(r->record, v, err) : wg_nomem(err, 1, "the summary");
+    json_decref(v);
+    return s;
+}
+
+wg_status wg_run_config(const wg_config *config, const wg_run_options *opt, wg_run *out, char **path, wg_error *err)
+{
+    runner r = { .config = config, .opt = opt, .run = out };
+    *out = (wg_run){ .config = config };
+    *path = NULL;
+    wg_status s = open_all(&r, err);
+    json_t *machine = s ? NULL : wg_machine_json(config);
+    if (!s) s = wg_record_open(&r.record, opt->out, config, machine, err);
+    json_decref(machine);
+    if (!s) {
+        *path = wg_strdup(wg_record_path(r.record));
+        s = run_groups(&r, err);
+        wg_progress_close(&r.progress);
+        if (s == WG_EINTERRUPTED) wg_fail(err, s, "interrupted; requests that had finished are kept");
+        if (!s || s == WG_EINTERRUPTED) {
+            const wg_status saved = write_summary(&r, err);
+            if (saved) s = saved;
+        }
+    }
+    close_all(&r);
+    return s;
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT
+ * Running the cells of a config beside their baselines. Cells that differ in drafter and rule only form a group; its baseline is plain
+ * decoding (drafter none, rule match) in the same loop. A unit is a batch of prompts in one repeat: all arms of the group run it one
+ * after the other, in an order that rotates from unit to unit, so that drift of the machine meets all arms alike.
+ *
+ * Every arm gives a request the same address (prompt, repeat), so a rule that repeats plain decoding must give its very tokens.
+ * Results count whole units only: each number compares the same requests on both sides. */
+#ifndef WG_EXPERIMENTS_RUNNER_H
+#define WG_EXPERIMENTS_RUNNER_H
+
+#include <signal.h>
+
+#include "experiments/record.h"
+
+/* One prompt over all repeats, on both sides. Doubles, because sums of them are bootstrapped. */
+typedef struct wg_pairs {
+    int n;                                                /* prompts */
+    double *seconds, *tokens, *passes;                    /* the cell's: decode seconds, output tokens, target passes */
+    double *base_seconds, *base_tokens, *base_passes;     /* the baseline's, for the same requests */
+    double *base_phases;                                  /* the baseline's draft + verify + accept + kv */
+} wg_pairs;
+
+typedef struct wg_result {
+    wg_pairs pairs;
+    int requests, failed;               /* pairs that completed; pairs in which either side failed */
+    int equal;                          /* of requests: the output is the baseline's */
+    char first_failure[512];
+    wg_counts counts;
+    wg_phases phases;
+    double decode, forward;             /* seconds */
+    double *ttft, *tpot;                /* (n_ttft), (n_tpot) wall seconds */
+    int n_ttft, n_tpot;
+    char (*sha256)[WG_SHA256_HEX];      /* (repeats, prompts) of the outputs; "" where there is none */
+    int outputs;
+} wg_result;
+
+typedef struct wg_run {
+    const wg_config *config;
+    wg_result *result;                  /* (config->n) */
+    bool complete;
+    double seconds;                     /* wall time of the measured part */
+} wg_run;
+
+typedef struct wg_run_options {
+    const char *out;                    /* result folder, or NULL for the default one */
+    const volatile sig_atomic_t *stop;  /* nonzero: stop as soon as the step in flight is over; may be NULL */
+    bool progress;                      /* a line on stderr */
+} wg_run_options;
+
+/* Opens everything, makes the folder, runs, and writes summary.json. *path receives the folder's name (wg_free) when there is one, also
+ * on failure. EINTERRUPTED when stopped: what had finished is in the folder and in *out, which is written then too. Other failures:
+ * those of opening targets and engines (nothing is written), EIO of the folder. A request that fails is a result, not a failure. */
+wg_status wg_run_config(const wg_config *config, const wg_run_options *opt, wg_run *out, char **path, wg_error *err);
+void wg_run_free(wg_run *r);
+
+#endif

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: MIT
+ * Columns as wide as their widest cell; words to the left, numbers to the right. */
+#include "experiments/table.h"
+
+#include <string.h>
+
+#include "core/base/json.h"
+#include "core/base/mem.h"
+#include "core/base/number.h"
+
+enum { COLUMNS = 32, WIDTH = 64 };
+
+typedef struct column {
+    char head[WIDTH];
+    const char *swept;  /* a key of "cell", or NULL: */
+    void (*text)(const json_t *cell, char *buf, size_t size);
+    bool left;
+    int width;
+} column;
+
+static double real(const json_t *cell, const char *key) { return json_number_value(json_object_get(cell, key)); }
+static bool has(const json_t *cell, const char *key) { return json_is_number(json_object_get(cell, key)); }
+
+static void drafter(const json_t *c, char *b, size_t n) { snprintf(b, n, "%s", json_string_value(json_object_get(c, "drafter"))); }
+static void rule(const json_t *c, char *b, size_t n) { snprintf(b, n, "%s", json_string_value(json_object_get(c, "rule"))); }
+static void temperature(const json_t *c, char *b, size_t n) { wg_number_text(real(c, "temperature"), b, n); }
+
+static void decimals(const json_t *c, const char *key, const char *format, double scale, char *b, size_t n)
+{
+    if (has(c, key)) snprintf(b, n, format, real(c, key) * scale);
+    else snprintf(b, n, "-");
+}
+
+static void tau(const json_t *c, char *b, size_t n) { decimals(c, "tau", "%.2f", 1, b, n); }
+static void accepted(const json_t *c, char *b, size_t n) { decimals(c, "acceptance_rate", "%.0f %%", 100, b, n); }
+static void speed(const json_t *c, char *b, size_t n) { decimals(c, "tok_s", "%.1f", 1, b, n); }
+static void plain(const json_t *c, char *b, size_t n) { decimals(c, "baseline_tok_s", "%.1f", 1, b, n); }
+static void overhead(const json_t *c, char *b, size_t n) { decimals(c, "overhead_us_per_token", "%.0f us", 1, b, n); }
+
+static void speedup(const json_t *c, char *b, size_t n)
+{
+    const json_t *ci = json_object_get(c, "speedup_ci");
+    if (!has(c, "speedup")) snprintf(b, n, "-");
+    else if (!json_is_array(ci)) snprintf(b, n, "%.2fx", real(c, "speedup"));
+    else snprintf(b, n, "%.2fx [%.2f, %.2f]", real(c, "speedup"), json_number_value(json_array_get(ci, 0)), json_number_value(json_array_get(ci, 1)));
+}
+
+static void same(const json_t *c, char *b, size_t n)
+{
+    const json_t *equal = json_object_get(c, "equals_baseline");
+    const bool lossless = json_is_true(json_object_get(c, "lossless"));
+    const char *word = json_is_true(equal) ? "yes" : json_is_false(equal) ? "NO" : json_integer_value(json_object_get(c, "requests")) ? "law" : "-";
+    snprintf(b, n, "%s%s", word, lossless ? "" : " (lossy)");
+}
+
+/* A swept value of this cell; "-" when the key is not one of its options. */
+static void swept(const json_t *cell, const char *key, char *b, size_t n)
+{
+    const json_t *v = json_object_get(json_object_get(cell, "cell"), key);
+    char *text = v ? wg_json_canonical(v, false) : NULL;
+    if (json_is_string(v)) snprintf(b, n, "%s", json_string_value(v));
+    else if (json_is_real(v)) wg_number_text(json_real_value(v), b, n);
+    else snprintf(b, n, "%s", text ? text : "-");
+    wg_free(text);
+}
+
+static void cell_text(const column *c, const json_t *cell, char *b, size_t n)
+{
+    if (c->swept) swept(cell, c->swept, b, n);
+    else c->text(cell, b, n);
+}
+
+/* Display columns of UTF-8, near enough: code points. */
+static int shown(const char *s)
+{
+    int n = 0;
+    for (; *s; s++) n += ((unsigned char)*s & 0xC0) != 0x80;
+    return n;
+}
+
+static void put(FILE *f, const char *s, const column *c, bool last)
+{
+    const int pad = c->width - shown(s);
+    if (c->left) fprintf(f, "%s%*s", s, last ? 0 : pad, "");
+    else fprintf(f, "%*s%s", pad, "", s);
+    fputs(last ? "\n" : "  ", f);
+}
+
+/* The keys of all "cell" objects that have no column of their own. */
+static int swept_columns(const json_t *cells, column *out, int n)
+{
+    const int first = n;
+    for (size_t i = 0; i < json_array_size(cells); i++) {
+        const char *key;
+        json_t *v;
+        json_object_foreach(json_object_get(json_array_get(cells, i), "cell"), key, v) {
+            bool known = !strcmp(key, "draft.kind") || !strcmp(key, "verify.rule") || !strcmp(key, "sampling.temperature");
+            for (int k = first; k < n; k++) known = known || !strcmp(out[k].swept, key);
+            if (known || n == COLUMNS - 10) continue;
+            const char *dot = strrchr(key, '.');
+            out[n] = (column){ .swept = key, .left = json_is_string(v) };
+            snprintf(out[n++].head, WIDTH, "%s", dot ? dot + 1 : key);
+        }
+    }
+    return n;
+}
+
+static int columns(const json_t *cells, column *c)
+{
+    static const column front[] = { { "drafter", NULL, drafter, true, 0 } };
+    static const column back[] = {
+        { "rule", NULL, rule, true, 0 },           { "temp", NULL, temperature, false, 0 },  { "tau", NULL, tau, false, 0 },
+        { "accepted", NULL, accepted, false, 0 },  { "tok/s", NULL, speed, false, 0 },       { "plain", NULL, plain, false, 0 },
+        { "speed-up", NULL, speedup, false, 0 },   { "same text", NULL, same, true, 0 },     { "overhead", NULL, overhead, false, 0 },
+    };
+    int n = 0;
+    c[n++] = front[0];
+    n = swept_columns(cells, c, n);
+    for (size_t i = 0; i < sizeof back / sizeof *back; i++) c[n++] = back[i];
+    for (int k = 0; k < n; k++) {
+        c[k].width = shown(c[k].head);
+        for (size_t i = 0; i < json_array_size(cells); i++) {
+            char b[WIDTH];
+            cell_text(&c[k], json_array_get(cells, i), b, sizeof b);
+            if (shown(b) > c[k].width) c[k].width = shown(b);
+        }
+    }
+    return n;
+}
+
+static void failures(FILE *f, const json_t *cells)
+{
+    long failed = 0;
+    const char *first = NULL;
+    for (size_t i = 0; i < json_array_size(cells); i++) {
+        const json_t *c = json_array_get(cells, i);
+        failed += json_integer_value(json_object_get(c, "failed"));
+        if (!first) first = json_string_value(json_object_get(c, "first_failure"));
+    }
+    if (failed) fprintf(f, "%ld request%s failed and count%s on neither side; the first: %s\n", failed, failed == 1 ? "" : "s", failed == 1 ? "s" : "", first);
+}
+
+void wg_table_print(FILE *f, const json_t *summary)
+{
+    column c[COLUMNS];
+    const json_t *cells = json_object_get(summary, "cells");
+    const int n = columns(cells, c);
+    for (int k = 0; k < n; k++) put(f, c[k].head, &c[k], k == n - 1);
+    for (size_t i = 0; i < json_array_size(cells); i++)
+        for (int k = 0; k < n; k++) {
+            char b[WIDTH];
+            cell_text(&c[k], json_array_get(cells, i), b, sizeof b);
+            put(f, b, &c[k], k == n - 1);
+        }
+    fputs("\ntau: tokens per pass of the target (plain decoding: 1). speed-up: plain decoding's time per token over ours, same prompts,\n"
+          "[95 % interval]. same text as plain decoding: yes, no, or law (same distribution, other draws). overhead: per token, outside the models.\n", f);
+    failures(f, cells);
+    if (json_is_false(json_object_get(summary, "complete"))) fputs("The run was interrupted: these numbers are of the part that had finished.\n", f);
+}
+
+void wg_table_print_json(FILE *f, const json_t *summary)
+{
+    const json_t *cells = json_object_get(summary, "cells");
+    for (size_t i = 0; i < json_array_size(cells); i++) {
+        char *text = wg_json_canonical(json_array_get(cells, i), false);
+        if (text) fprintf(f, "%s\n", text);
+        wg_free(text);
+    }
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT
+ * summary.json as a table for people. */
+#ifndef WG_EXPERIMENTS_TABLE_H
+#define WG_EXPERIMENTS_TABLE_H
+
+#include <jansson.h>
+#include <stdio.h>
+
+/* One row a cell: what it is, tau, acceptance, speed of both sides, speed-up with its interval, whether the output is plain decoding's.
+ * Two lines of legend. Says which requests failed, and whether the run was cut short. */
+void wg_table_print(FILE *f, const json_t *summary);
+
+/* One JSON object a line, a line a cell. */
+void wg_table_print_json(FILE *f, const json_t *summary);
+
+#endif
