@@ -13,6 +13,9 @@ enum {
     TALL = 12,             /* rows of the tallest tile */
     WIDE = 4,              /* panels of the widest */
     CHUNK_BYTES = 16384,   /* of a panel, when tiles take turns */
+    PREFETCH_ROWS = 7,     /* lower tiles load so often that the hardware prefetcher keeps up */
+    NEAR = 4096,           /* ask ahead, into L1 and into L2 */
+    FAR = 32768,
     PANEL_BLOCK_BYTES = 1 << 19, /* panels that stay in L2 while all groups of rows pass */
 };
 
@@ -31,6 +34,12 @@ INLINE void float_tile(const int type, const int P, const int T, const char *w, 
             sum[m][i] = first ? _mm512_setzero_ps() : _mm512_maskz_loadu_ps(mask[i], y + (size_t)m * ldy + 16 * i);
     for (int j = 0; j < k; j++, w += WG_PANEL * size) {
         __m512 v[2 * WIDE];
+        if (T >= PREFETCH_ROWS)
+            UNROLL for (int i = 0; i < P * size / 2; i++) {
+                const char *at = w + (size_t)(i * 2 / size) * panel + i % (size / 2) * 64;
+                _mm_prefetch(at + NEAR, _MM_HINT_T0);
+                _mm_prefetch(at + FAR, _MM_HINT_T1);
+            }
         UNROLL for (int i = 0; i < 2 * P; i++) v[i] = load16(type, w + (size_t)(i / 2) * panel + i % 2 * 16 * size);
         UNROLL for (int m = 0; m < T; m++) {
             const __m512 b = _mm512_set1_ps(x[(size_t)m * ldx + (size_t)j]);

@@ -21,6 +21,8 @@ enum {
     BLOCK_LINES = sizeof(wg_q8_panel) / 64,
     FAR = 32 * sizeof(wg_q8_panel),
     NEAR = 4 * sizeof(wg_q8_panel),
+    LOW = 6,             /* above LOW_ABOVE rows arithmetic binds, and lower tiles are faster */
+    LOW_ABOVE = 24,
     PANEL_BLOCK = 8,     /* panels that stay in L2 while all groups of 64 rows pass */
 };
 
@@ -75,7 +77,7 @@ static tile_fn *const tile[TALL + 1] = { 0, q8_1, q8_2, q8_3, q8_4, q8_5, q8_6, 
 static void group(const wg_matrix *w, const wg_q8_act *act, int rows, float *y, size_t ldy, int p0, int p1)
 {
     _Alignas(64) float acc[WG_GROUP_ROWS * WG_PANEL];
-    const int blocks = wg_q8_blocks(w->k), tall = rows > 32 ? 6 : TALL;
+    const int blocks = wg_q8_blocks(w->k), tall = rows > LOW_ABOVE ? LOW : TALL;
     const int tiles = wg_tiles(rows, tall), lines = (BLOCK_LINES + tiles - 1) / tiles;
     for (int p = p0; p < p1; p++) {
         const wg_q8_panel *panel = (const wg_q8_panel *)w->data + (size_t)p * (size_t)blocks;

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT
+ * Products with f32, f16 and bf16 weights on 8-lane registers: the plan of matmul_avx512.c with 4 vectors a panel and tiles of at
+ * most 3 rows (12 sums). One row takes two panels at a time, so that 8 chains of fmas hide their latency. */
+#include "kernels/x86/avx2.h"
+
+#include "kernels/layout.h"
+#include "kernels/variants.h"
+#include "kernels/x86/matmul.h"
+
+enum {
+    TALL = 3,
+    VECTORS = WG_PANEL / 8,
+    CHUNK_BYTES = 16384,         /* of a panel, when tiles take turns */
+    PANEL_BLOCK_BYTES = 1 << 18, /* panels that stay in L2 while all groups of rows pass */
+};
+
+/* P panels x T rows into s (T rows, 32 P floats apart): the sums so far, updated. */
+INLINE void float_tile(const int type, const int P, const int T, const char *w, size_t panel, const float *x, size_t ldx, int k, float *s)
+{
+    const int size = type == WG_F32 ? 4 : 2;
+    __m256 sum[TALL][2 * VECTORS];
+    UNROLL for (int m = 0; m < T; m++)
+        UNROLL for (int i = 0; i < P * VECTORS; i++) sum[m][i] = _mm256_load_ps(s + WG_PANEL * P * m + 8 * i);
+    for (int j = 0; j < k; j++, w += WG_PANEL * size) {
+        __m256 b[TALL];
+        UNROLL for (int m = 0; m < T; m++) b[m] = _mm256_set1_ps(x[(size_t)m * ldx + (size_t)j]);
+        UNROLL for (int i = 0; i < P * VECTORS; i++) {
+            const __m256 v = load8(type, w + (size_t)(i / VECTORS) * panel + i % VECTORS * 8 * size);
+            UNROLL for (int m = 0; m < T; m++) sum[m][i] = _mm256_fmadd_ps(v, b[m], sum[m][i]);
+        }
+    }
+    UNROLL for (int m = 0; m < T; m++)
+        UNROLL for (int i = 0; i < P * VECTORS; i++) _mm256_store_ps(s + WG_PANEL * P * m + 8 * i, sum[m][i]);
+}
+
+typedef void tile_fn(const char *w, size_t panel, const float *x, size_t ldx, int k, float *s);
+
+#define TILE(name, type, P, T)                                                                                              \
+    static void name##_##P##_##T(const char *w, size_t panel, const float *x, size_t ldx, int k, float *s)                  \
+    {                                                                                                                       \
+        float_tile(type, P, T, w, panel, x, ldx, k, s);                                                                     \
+    }
+#define TILES(name, type)                                                                                                   \
+    TILE(name, type, 2, 1) TILE(name, type, 1, 1) TILE(name, type, 1, 2) TILE(name, type, 1, 3)                             \
+    static tile_fn *const name[TALL + 1] = { name##_2_1, name##_1_1, name##_1_2, name##_1_3 }; /* 0: two panels, one row */
+TILES(f32, WG_F32)
+TILES(f16, WG_F16)
+TILES(bf16, WG_BF16)
+
+/* Panels [p0,p1) x one group of rows of x. */
+static void group(const wg_matrix *w, tile_fn *const *table, int size, const float *x, int rows, float *y, size_t ldy, int p0, int p1)
+{
+    _Alignas(64) float acc[WG_GROUP_ROWS * WG_PANEL];
+    const int tiles = wg_tiles(rows, TALL), K = w->k, step = tiles > 1 ? CHUNK_BYTES / (WG_PANEL * size) : K;
+    const size_t panel = (size_t)K * WG_PANEL * (size_t)size;
+    for (int p = p0, wd; p < p1; p += wd) {
+        const char *from = (const char *)w->data + (size_t)p * panel;
+        wd = rows == 1 && p1 - p >= 2 ? 2 : 1;
+        memset(acc, 0, (size_t)rows * WG_PANEL * (size_t)wd * sizeof *acc);
+        for (int k = 0; k < K; k += step)
+            for (int m = 0, t = 0, T; m < rows; m += T, t++) {
+                T = wg_tile_rows(rows - m, tiles - t);
+                table[wd == 2 ? 0 : T](from + (size_t)k * WG_PANEL * (size_t)size, panel, x + (size_t)m * (size_t)K + k, (size_t)K,
+                                       K - k < step ? K - k : step, acc + WG_PANEL * m);
+            }
+        const int n0 = p * WG_PANEL, n = w->n - n0 < WG_PANEL * wd ? w->n - n0 : WG_PANEL * wd;
+        for (int m = 0; m < rows; m++) memcpy(y + (size_t)m * ldy + n0, acc + WG_PANEL * m, (size_t)n * sizeof *y);
+    }
+}
+
+void wg_matmul_avx2(const wg_matrix *w, const void *act, int rows, float *y, size_t ldy, int p0, int p1)
+{
+    if (w->type == WG_Q8_0) {
+        wg_matmul_q8_avx2(w, act, rows, y, ldy, p0, p1);
+        return;
+    }
+    const int size = w->type == WG_F32 ? 4 : 2;
+    tile_fn *const *table = w->type == WG_F32 ? f32 : w->type == WG_F16 ? f16 : bf16;
+    const size_t panel = (size_t)w->k * WG_PANEL * (size_t)size;
+    const int fit = (int)(PANEL_BLOCK_BYTES / panel) + 1, step = rows > WG_GROUP_ROWS ? fit : p1 - p0;
+    for (int p = p0; p < p1; p += step)
+        for (int m = 0; m < rows; m += WG_GROUP_ROWS)
+            group(w, table, size, (const float *)act + (size_t)m * (size_t)w->k, wg_group_rows(rows, m), y + (size_t)m * ldy, ldy,
+                  p, p + step < p1 ? p + step : p1);
+}

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: MIT
+ * Operations on single rows on 8-lane registers. What does not fill a vector is done as the reference does it. */
+#include "kernels/x86/avx2.h"
+
+#include "kernels/lanes.h"
+#include "kernels/layout.h"
+#include "kernels/variants.h"
+#include "kernels/x86/keys.h"
+
+/* ---- activations of q8_0 products */
+static void quantise_block(const float *x, wg_q8_act *act, int b)
+{
+    const __m256 low = _mm256_set1_ps(-WG_ACT_CLAMP), high = _mm256_set1_ps(WG_ACT_CLAMP), sign = _mm256_set1_ps(-0.0f);
+    __m256 v[4], max = _mm256_setzero_ps();
+    for (int i = 0; i < 4; i++) {
+        v[i] = _mm256_min_ps(_mm256_max_ps(_mm256_loadu_ps(x + 8 * i), low), high);
+        max = _mm256_max_ps(max, _mm256_andnot_ps(sign, v[i]));
+    }
+    __m128 m = _mm_max_ps(_mm256_castps256_ps128(max), _mm256_extractf128_ps(max, 1));
+    m = _mm_max_ps(m, _mm_movehl_ps(m, m));
+    m = _mm_max_ss(m, _mm_shuffle_ps(m, m, 1));
+    union { float f; uint32_t u; } d = { _mm_cvtss_f32(m) / 127.0f };
+    d.u = (d.u + 0xffu) & ~0xffu; /* 16 significant bits, rounded up */
+    const float da = d.f < 1e-30f ? 0.0f : d.f;
+    const __m256 inverse = _mm256_set1_ps(da > 0 ? 1.0f / da : 0.0f);
+    __m256i q[4];
+    for (int i = 0; i < 4; i++) q[i] = _mm256_cvtps_epi32(_mm256_mul_ps(v[i], inverse));
+    const __m256i bytes = _mm256_packs_epi16(_mm256_packs_epi32(q[0], q[1]), _mm256_packs_epi32(q[2], q[3]));
+    _mm256_storeu_si256((void *)(act->q + b * WG_BLOCK), _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7)));
+    const __m256i s8 = _mm256_add_epi32(_mm256_add_epi32(q[0], q[1]), _mm256_add_epi32(q[2], q[3]));
+    __m128i s = _mm_add_epi32(_mm256_castsi256_si128(s8), _mm256_extracti128_si256(s8, 1));
+    s = _mm_add_epi32(s, _mm_shuffle_epi32(s, 0x4E));
+    s = _mm_add_epi32(s, _mm_shuffle_epi32(s, 0xB1));
+    act->ini[b] = WG_MAGIC_BITS - 128 * _mm_cvtsi128_si32(s);
+    act->da[b] = da;
+    act->mda[b] = da * WG_MAGIC;
+}
+
+void wg_act_prepare_avx2(int type, const float *x, size_t ldx, int rows, int k, void *act, int r0, int r1)
+{
+    if (type != WG_Q8_0) {
+        wg_act_prepare_ref(type, x, ldx, rows, k, act, r0, r1);
+        return;
+    }
+    for (int m = r0; m < r1; m++) {
+        const float *row = x + (size_t)m * ldx;
+        wg_q8_act *to = (wg_q8_act *)act + wg_q8_act_at(m, wg_q8_chunks(k));
+        for (int b = 0; b < wg_q8_blocks(k); b++)
+            quantise_block(row + b * WG_BLOCK, to + (size_t)(b / WG_ACT_BLOCKS) * (size_t)wg_group_rows(rows, m), b % WG_ACT_BLOCKS);
+    }
+}
+
+void wg_rmsnorm_avx2(const float *x, size_t ldx, const float *weight, int dim, float eps, float *y, size_t ldy, int r0, int r1)
+{
+    for (int m = r0; m < r1; m++) {
+        const float *from = x + (size_t)m * ldx;
+        float *to = y + (size_t)m * ldy, lane[16];
+        __m256 sum[2] = { _mm256_setzero_ps(), _mm256_setzero_ps() };
+        int i = 0;
+        for (; i + 16 <= dim; i += 16)
+            for (int h = 0; h < 2; h++) {
+                const __m256 v = _mm256_loadu_ps(from + i + 8 * h);
+                sum[h] = _mm256_fmadd_ps(v, v, sum[h]);
+            }
+        _mm256_storeu_ps(lane, sum[0]);
+        _mm256_storeu_ps(lane + 8, sum[1]);
+        for (; i < dim; i++) lane[i % 16] = fmaf(from[i], from[i], lane[i % 16]);
+        const float r = 1.0f / sqrtf(wg_fold16(lane) / (float)dim + eps);
+        for (i = 0; i + 8 <= dim; i += 8)
+            _mm256_storeu_ps(to + i, _mm256_mul_ps(_mm256_mul_ps(_mm256_loadu_ps(from + i), _mm256_set1_ps(r)), _mm256_loadu_ps(weight + i)));
+        for (; i < dim; i++) to[i] = from[i] * r * weight[i];
+    }
+}
+
+/* ---- rotary */
+/* Four pairs (a, b) beside each other. */
+static int rope_adjacent(float *x, int n_rot, const float *cs)
+{
+    int i = 0;
+    for (; i + 8 <= n_rot; i += 8) {
+        const __m256 ab = _mm256_loadu_ps(x + i), c_s = _mm256_loadu_ps(cs + i);
+        const __m256 b = _mm256_mul_ps(_mm256_movehdup_ps(ab), _mm256_permute_ps(c_s, 0xB1)); /* b s, b c */
+        _mm256_storeu_ps(x + i, _mm256_fmaddsub_ps(_mm256_moveldup_ps(ab), c_s, b));
+    }
+    return i / 2;
+}
+
+static int rope_halves(float *x, int half, const float *cs)
+{
+    int i = 0;
+    for (; i + 8 <= half; i += 8) {
+        const __m256 cs0 = _mm256_loadu_ps(cs + 2 * i), cs1 = _mm256_loadu_ps(cs + 2 * i + 8);
+        const __m256 c = _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(_mm256_shuffle_ps(cs0, cs1, 0x88)), 0xD8));
+        const __m256 s = _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(_mm256_shuffle_ps(cs0, cs1, 0xDD)), 0xD8));
+        const __m256 a = _mm256_loadu_ps(x + i), b = _mm256_loadu_ps(x + half + i);
+        _mm256_storeu_ps(x + i, _mm256_fmsub_ps(a, c, _mm256_mul_ps(b, s)));
+        _mm256_storeu_ps(x + half + i, _mm256_fmadd_ps(a, s, _mm256_mul_ps(b, c)));
+    }
+    return i;
+}
+
+void wg_rope_avx2(float *x, int heads, int hd, int n_rot, const float *cs, int adjacent)
+{
+    const int half = n_rot / 2;
+    for (int h = 0; h < heads; h++, x += hd)
+        for (int i = adjacent ? rope_adjacent(x, 2 * half, cs) : rope_halves(x, half, cs); i < half; i++) {
+            float *a = adjacent ? x + 2 * i : x + i, *b = adjacent ? a + 1 : a + half;
+            const float a0 = *a, b0 = *b, c = cs[2 * i], s = cs[2 * i + 1];
+            *a = fmaf(a0, c, -(b0 * s));
+            *b = fmaf(a0, s, b0 * c);
+        }
+}
+
+/* ---- keys and values into pages */
+static void store_f16(char *to, const float *from, int n)
+{
+    int i = 0;
+    for (; i + 8 <= n; i += 8)
+        _mm_storeu_si128((void *)(to + 2 * i), _mm256_cvtps_ph(_mm256_loadu_ps(from + i), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+    for (; i < n; i++) {
+        const uint16_t h = wg_f32_to_f16(from[i]);
+        memcpy(to + 2 * i, &h, 2);
+    }
+}
+
+void wg_kv_store_avx2(const wg_kv_view *kv, int32_t slot, const float *k, const float *v)
+{
+    if (kv->type != WG_F16) {
+        wg_kv_store_ref(kv, slot, k, v);
+        return;
+    }
+    char *key = kv->pool + (wg_slot_at(kv, slot) - kv->pool);
+    store_f16(key, k, kv->kv_dim);
+    store_f16(key + kv->value_at, v, kv->kv_dim);
+}
+
+/* ---- element-wise */
+void wg_swiglu_avx2(const float *gate, const float *up, float *y, int n)
+{
+    const __m256 one = _mm256_set1_ps(1.0f), sign = _mm256_set1_ps(-0.0f);
+    int i = 0;
+    for (; i + 8 <= n; i += 8) {
+        const __m256 g = _mm256_loadu_ps(gate + i), u = _mm256_loadu_ps(up + i);
+        _mm256_storeu_ps(y + i, _mm256_mul_ps(_mm256_div_ps(g, _mm256_add_ps(one, exp32x8(_mm256_xor_ps(g, sign)))), u));
+    }
+    wg_swiglu_ref(gate + i, up + i, y + i, n - i);
+}
+
+void wg_add_avx2(float *x, const float *y, int n)
+{
+    int i = 0;
+    for (; i + 8 <= n; i += 8) _mm256_storeu_ps(x + i, _mm256_add_ps(_mm256_loadu_ps(x + i), _mm256_loadu_ps(y + i)));
+    wg_add_ref(x + i, y + i, n - i);
+}
+
+void wg_exp32_avx2(const float *x, float *y, int n)
+{
+    int i = 0;
+    for (; i + 8 <= n; i += 8) _mm256_storeu_ps(y + i, exp32x8(_mm256_loadu_ps(x + i)));
+    wg_exp32_ref(x + i, y + i, n - i);
+}
+
+/* ---- rows of logits */
+/* The largest element that is not NaN; -inf when there is none. */
+static float largest(const float *x, int n)
+{
+    __m256 max[2] = { _mm256_set1_ps(-INFINITY), _mm256_set1_ps(-INFINITY) };
+    float lane[8], m = -INFINITY;
+    int i = 0;
+    for (; i + 16 <= n; i += 16)
+        for (int h = 0; h < 2; h++) max[h] = _mm256_max_ps(_mm256_loadu_ps(x + i + 8 * h), max[h]); /* NaN: the second operand */
+    _mm256_storeu_ps(lane, _mm256_max_ps(max[0], max[1]));
+    for (int l = 0; l < 8; l++) m = lane[l] > m ? lane[l] : m;
+    for (; i < n; i++) m = x[i] > m ? x[i] : m;
+    return m;
+}
+
+double wg_softmax64_avx2(const float *x, int n, double inv_temp, double *p)
+{
+    const double max = (double)largest(x, n);
+    double lane[16];
+    __m256d sum[4];
+    int i = 0;
+    for (int h = 0; h < 4; h++) sum[h] = _mm256_setzero_pd();
+    for (; i + 16 <= n; i += 16)
+        for (int h = 0; h < 4; h++) {
+            const __m256d v = _mm256_cvtps_pd(_mm_loadu_ps(x + i + 4 * h));
+            const __m256d e = exp64x4(_mm256_mul_pd(_mm256_sub_pd(v, _mm256_set1_pd(max)), _mm256_set1_pd(inv_temp)));
+            _mm256_storeu_pd(p + i + 4 * h, e);
+            sum[h] = _mm256_add_pd(sum[h], e);
+        }
+    for (int h = 0; h < 4; h++) _mm256_storeu_pd(lane + 4 * h, sum[h]);
+    for (; i < n; i++) {
+        p[i] = wg_exp64_of(((double)x[i] - max) * inv_temp);
+        lane[i % 16] += p[i];
+    }
+    return wg_fold16_double(lane);
+}
+
+int wg_argmax_avx2(const float *x, int n)
+{
+    const float max = largest(x, n);
+    int i = 0;
+    for (; i + 8 <= n; i += 8) {
+        const int hit = _mm256_movemask_ps(_mm256_cmp_ps(_mm256_loadu_ps(x + i), _mm256_set1_ps(max), _CMP_EQ_OQ));
+        if (hit) return i + __builtin_ctz((unsigned)hit);
+    }
+    for (; i < n; i++)
+        if (x[i] == max) return i;
+    return -1;
+}
