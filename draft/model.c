@@ -179,7 +179,7 @@ static wg_status open(wg_drafter *d, const wg_env *env, wg_error *err)
     WG_TRY(shape(m, err));
     wg_sampling sampling = *env->sampling;
     if (m->opt.temperature >= 0) sampling.temperature = m->opt.temperature;
-    m->law = sampling.temperature > 0 ? WG_LAW_IID : WG_LAW_FIXED;
+    m->law = sampling.temperature > 0 && sampling.top_k != 1 ? WG_LAW_IID : WG_LAW_FIXED;
     m->vocab = env->target->vocab;
     WG_TRY(open_model(m, err));
     WG_TRY(open_buffers(m, err));
@@ -208,7 +208,7 @@ static void close(wg_drafter *d)
 static int height_for(const model_drafter *m, const wg_seq *s)
 {
     int h = m->levels;
-    if (h > s->limit - s->n - 1) h = s->limit - s->n - 1;
+    if (h > wg_seq_room(s)) h = wg_seq_room(s);
     if (h > m->lm->context - s->n + 1) h = m->lm->context - s->n + 1;
     if (h <= 0) return 0;
     for (int i = wg_kv_valid(s->kv, m->lm->space); i < s->n; i++)
@@ -285,10 +285,9 @@ static wg_status feed_root(model_drafter *m, wg_seq *const *seq, int i, wg_tree 
 /* Depth `depth` > 0 of sequence i: the nodes first .. end-1. Nothing can follow an end-of-generation token. */
 static wg_status feed_nodes(model_drafter *m, wg_seq *const *seq, int i, int depth, int end, wg_tree *out, wg_rows *q, wg_error *err)
 {
-    const wg_tokenizer *tok = m->base.env->tokenizer;
     for (int node = m->first[i]; node < end; node++) {
         const int32_t x = out[i].token[node];
-        if (x >= m->lm->vocab || (tok && wg_tokenizer_is_eog(tok, x))) continue;
+        if (x >= m->lm->vocab || wg_env_is_eog(m->base.env, x)) continue;
         if (m->batch.n == m->batch.cap) WG_TRY(flush(m, seq, out, q, err));
         m->asker[wg_batch_node(&m->batch, seq[i]->kv, node, depth, out[i].anc[node], x, true)] = (asker){ i, node };
     }

@@ -50,11 +50,10 @@ static int match_end(const ngram_options *o, const int32_t *token, int n)
 
 static void propose_one(const ngram_drafter *d, const wg_seq *s, wg_tree *t, wg_rows *q)
 {
-    const wg_tokenizer *tok = d->base.env->tokenizer;
     wg_tree_reset(t, s->token[s->n - 1], WG_LAW_FIXED);
-    int k = d->opt.k, room = s->limit - s->n - 1; /* `next` takes the last place */
+    int k = d->opt.k;
     if (k > WG_TREE_MAX - 1) k = WG_TREE_MAX - 1;
-    if (k > room) k = room;
+    if (k > wg_seq_room(s)) k = wg_seq_room(s);
     if (k <= 0) return;
     const int end = match_end(&d->opt, s->token, s->n);
     if (end < 0) return;
@@ -63,7 +62,7 @@ static void propose_one(const ngram_drafter *d, const wg_seq *s, wg_tree *t, wg_
         const int row = wg_rows_push(q);
         if (row >= 0) q->point[row] = x;
         wg_tree_push(t, i, x, row);
-        if (tok && wg_tokenizer_is_eog(tok, x)) break; /* nothing after it could be emitted */
+        if (wg_env_is_eog(d->base.env, x)) break;
     }
 }
 

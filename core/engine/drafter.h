@@ -23,7 +23,12 @@ typedef struct wg_env {
     const wg_tokenizer *tokenizer;   /* of the target; may be NULL */
     const char *target_name;
     int max_batch;                   /* sequences of one step */
+    wg_is_eog_fn *is_eog;            /* which tokens end a text, or NULL */
+    const void *is_eog_user;
 } wg_env;
+
+/* Nothing after such a token is emitted, so a draft may end there. */
+static inline bool wg_env_is_eog(const wg_env *env, int32_t token) { return env->is_eog && env->is_eog(env->is_eog_user, token); }
 
 typedef struct wg_drafter wg_drafter;
 typedef struct wg_drafter_class {

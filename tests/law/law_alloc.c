@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT
+ * After warm-up a step allocates nothing (DESIGN.md, section 11): the ledger of core/base/mem.h counts every allocation of the program
+ * while small real models decode, for every drafter and rule, one sequence and several. */
+#include <unistd.h>
+
+#include "core/file/synth.h"
+#include "tests/law/decode.h"
+
+enum { WARM_UP = 3, STEPS = 25, SEQUENCES = 5, PROMPT = 20 };
+
+static char dir[] = "/tmp/wg-alloc-XXXXXX";
+static char target_path[64], draft_path[64];
+
+static void write_models(void)
+{
+    wg_error err;
+    if (!mkdtemp(dir)) exit((perror(dir), 1));
+    snprintf(target_path, sizeof target_path, "%s/target.gguf", dir);
+    snprintf(draft_path, sizeof draft_path, "%s/draft.gguf", dir);
+    const wg_synth_shape s = { .name = "target", .layers = 2, .dim = 64, .heads = 4, .kv_heads = 2, .hidden = 96, .vocab = 320, .context = 512 };
+    LAW_TRY(wg_synth_write(&s, WG_F32, 1, target_path, &err));
+    LAW_TRY(wg_synth_write(&s, WG_Q8_0, 1, draft_path, &err));
+}
+
+static void remove_models(void) { remove(target_path), remove(draft_path), remove(dir); }
+
+/* Allocations of STEPS steps after the warm-up. */
+static uint64_t count(wg_engine *e, int n)
+{
+    wg_error err;
+    wg_seq *seq[SEQUENCES];
+    for (int i = 0; i < n; i++) {
+        int32_t prompt[PROMPT];
+        for (int k = 0; k < PROMPT; k++) prompt[k] = 3 + (7 * i + k * k) % 13;
+        LAW_TRY(wg_seq_open(e, &seq[i], (uint32_t)i, prompt, PROMPT - i, 450, &err));
+    }
+    for (int k = 0; k < WARM_UP; k++) LAW_TRY(wg_engine_step(e, seq, n, &err));
+    const uint64_t before = wg_mem_read().calls;
+    for (int k = 0; k < STEPS; k++) {
+        LAW_TRY(wg_engine_step(e, seq, n, &err));
+        for (int i = 0; i < n; i++)
+            if (seq[i]->finish != WG_RUNNING) seq[i]->finish = WG_RUNNING; /* an end token by chance: go on */
+    }
+    const uint64_t calls = wg_mem_read().calls - before;
+    for (int i = 0; i < n; i++) wg_seq_close(e, seq[i]);
+    return calls;
+}
+
+int main(void)
+{
+    write_models();
+    atexit(remove_models);
+    char chain[128], tree[128];
+    snprintf(chain, sizeof chain, "model=%s,length=4", draft_path);
+    snprintf(tree, sizeof tree, "model=%s,tree=2-1-1", draft_path);
+    const struct { const char *drafter, *options; } drafters[] = { { "none", NULL }, { "model", chain }, { "model", tree }, { "ngram", NULL } };
+    const wg_sampling samplings[] = { { 0, 0, 1, 0 }, { 0.8, 40, 0.95, 0.01 } };
+
+    law_model target;
+    law_model_open(&target, target_path, 2, wg_cpu_chosen(), WG_F16);
+    int failures = 0, cases = 0;
+    for (size_t d = 0; d < sizeof drafters / sizeof *drafters; d++)
+        for (const wg_verifier_class *const *rule = wg_verifiers; *rule; rule++)
+            for (int s = 0; s < 2; s++)
+                for (int n = 1; n <= SEQUENCES; n += SEQUENCES - 1) {
+                    const law_setup setup = { .target = &target, .drafter = drafters[d].drafter, .options = drafters[d].options,
+                                              .rule = (*rule)->name, .sampling = samplings[s], .seed = 3, .batch = n, .alpha = true };
+                    if (!strcmp((*rule)->name, "greedy") && s) continue;
+                    wg_engine *e = law_engine(&setup);
+                    const uint64_t calls = count(e, n);
+                    wg_engine_close(e);
+                    cases++;
+                    if (calls == 0) continue;
+                    failures++;
+                    fprintf(stderr, "FAILED drafter %s (%s), rule %s, T=%g, %d sequences: %llu allocations in %d steps\n",
+                            drafters[d].drafter, drafters[d].options ? drafters[d].options : "", (*rule)->name,
+                            samplings[s].temperature, n, (unsigned long long)calls, STEPS);
+                }
+    law_model_close(&target);
+    printf("%d settings, %d steps each after %d of warm-up: %d of them allocate\n", cases, STEPS, WARM_UP, failures);
+    return failures != 0;
+}

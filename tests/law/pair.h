@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: MIT
+ * The law tests on the bundled pair (models/ *.gguf: the larger file is the target, the smallest the draft): every drafter under greedy
+ * and match gives the tokens of plain decoding, on real prompts. */
+#ifndef WG_TESTS_LAW_PAIR_H
+#define WG_TESTS_LAW_PAIR_H
+
+#include <glob.h>
+#include <jansson.h>
+#include <sys/stat.h>
+
+#include "tests/law/decode.h"
+
+/* False when the pair is not there. */
+static inline bool pair_find(char *target, char *draft, size_t size)
+{
+    const char *root = getenv("WG_ROOT");
+    char pattern[512];
+    snprintf(pattern, sizeof pattern, "%s/models/*.gguf", root ? root : ".");
+    glob_t g = { 0 };
+    off_t largest = -1, smallest = -1;
+    glob(pattern, 0, NULL, &g);
+    for (size_t i = 0; i < g.gl_pathc; i++) {
+        struct stat st;
+        if (stat(g.gl_pathv[i], &st)) continue;
+        if (largest < 0 || st.st_size > largest) {
+            largest = st.st_size;
+            snprintf(target, size, "%s", g.gl_pathv[i]);
+        }
+        if (smallest < 0 || st.st_size < smallest) {
+            smallest = st.st_size;
+            snprintf(draft, size, "%s", g.gl_pathv[i]);
+        }
+    }
+    globfree(&g);
+    return largest > smallest && smallest > 0;
+}
+
+/* The first `max` prompts of a JSONL file ("prompt", or the first of "turns"), every `stride`th line, as tokens cut to `longest`. */
+static inline int pair_prompts(const char *path, const wg_tokenizer *t, int stride, int max, int longest, int max_new, law_request *out)
+{
+    wg_error err;
+    FILE *f = fopen(path, "r");
+    if (!f) {
+        perror(path);
+        exit(1);
+    }
+    char *line = NULL;
+    size_t room = 0;
+    int n = 0;
+    for (int at = 0; n < max && getline(&line, &room, f) > 0; at++) {
+        if (at % stride) continue;
+        json_t *o = json_loads(line, 0, NULL);
+        const json_t *text = json_object_get(o, "prompt");
+        if (!text) text = json_array_get(json_object_get(o, "turns"), 0);
+        if (!json_is_string(text)) {
+            fprintf(stderr, "%s:%d: no \"prompt\" and no \"turns\"\n", path, at + 1);
+            exit(1);
+        }
+        int32_t *id;
+        size_t ids;
+        LAW_TRY(wg_tokenizer_encode(t, json_string_value(text), json_string_length(text), true, false, &id, &ids, &err));
+        if (ids == 0) wg_free(id);
+        else out[n++] = (law_request){ id, ids < (size_t)longest ? (int)ids : longest, max_new };
+        json_decref(o);
+    }
+    free(line);
+    fclose(f);
+    return n;
+}
+
+/* Decodes the requests plainly, then with every drafter, batch size and thread count of the grid. Returns the failures. */
+static inline int pair_check(const char *target_path, const char *draft_path, const law_request *r, int n, int threads_max)
+{
+    const wg_sampling samplings[] = { { 0, 0, 1, 0 }, { 0.7, 0, 0.95, 0 }, { 1, 0, 1, 0 } };
+    char chain[600], tree[600];
+    snprintf(chain, sizeof chain, "model=%s,length=4", draft_path);
+    snprintf(tree, sizeof tree, "model=%s,tree=%s", draft_path, WG_TREE_MAX > 8 ? "3-2-1" : "2-1");
+    const struct { const char *label, *drafter, *options; } drafters[] = {
+        { "model, chain", "model", chain }, { "model, tree", "model", tree }, { "ngram", "ngram", NULL } };
+    law_model target[2] = { 0 };
+    for (int t = 0; t < threads_max; t++) law_model_open(&target[t], target_path, t + 1, wg_cpu_chosen(), WG_F16);
+    int failures = 0;
+    law_output *plain = wg_calloc((size_t)n, sizeof *plain), *got = wg_calloc((size_t)n, sizeof *got);
+    if (!plain || !got) abort();
+    for (int s = 0; s < 3; s++) {
+        wg_counts counts = { 0 };
+        law_setup setup = { .target = &target[0], .drafter = "none", .rule = "match", .sampling = samplings[s], .seed = 11, .batch = 1 };
+        const double start = wg_clock_now();
+        law_decode(&setup, r, n, plain, &counts);
+        printf("T=%g plain: %ld tokens of %d prompts in %.2f s\n", samplings[s].temperature, law_tokens(plain, n), n, wg_clock_now() - start);
+        for (size_t d = 0; d < sizeof drafters / sizeof *drafters; d++)
+            for (int k = 0; k < 2; k++) { /* batch 1 on one thread and batch 8 on two, and the other way round in turn */
+                counts = (wg_counts){ 0 };
+                const int threads = (k + s + (int)d) % 2 && threads_max > 1;
+                setup = (law_setup){ .target = &target[threads], .drafter = drafters[d].drafter, .options = drafters[d].options,
+                                     .rule = s == 0 && k ? "greedy" : "match", .sampling = samplings[s], .seed = 11, .batch = k ? 8 : 1 };
+                const double begin = wg_clock_now();
+                law_decode(&setup, r, n, got, &counts);
+                char what[120];
+                snprintf(what, sizeof what, "T=%g %s, rule %s, batch %d, %d threads", samplings[s].temperature, drafters[d].label,
+                         setup.rule, setup.batch, threads + 1);
+                const int bad = law_compare(what, plain, got, n);
+                failures += bad;
+                printf("%-52s %d of %d equal, tau %.2f, accepted %ld of %ld, %.2f s\n", what, n - bad, n,
+                       (double)counts.emitted / (double)counts.passes, counts.accepted, counts.drafted, wg_clock_now() - begin);
+                law_free(got, n);
+            }
+        law_free(plain, n);
+    }
+    for (int t = 0; t < threads_max; t++) law_model_close(&target[t]);
+    wg_free(plain);
+    wg_free(got);
+    return failures;
+}
+
+static inline int pair_main(const char *prompts, int stride, int max, int longest, int max_new)
+{
+    char target[512], draft[512];
+    if (!pair_find(target, draft, sizeof target)) {
+        printf("SKIPPED: the bundled pair models/*.gguf is not there\n");
+        return LAW_SKIP;
+    }
+    law_model m; /* for its tokenizer */
+    law_model_open(&m, target, 1, wg_cpu_chosen(), WG_F16);
+    if (!m.tokenizer) {
+        fprintf(stderr, "%s has no tokenizer\n", target);
+        return 1;
+    }
+    law_request r[64];
+    const int n = pair_prompts(prompts, m.tokenizer, stride, max, longest, max_new, r);
+    printf("%d prompts of %s\n", n, prompts);
+    const int failures = pair_check(target, draft, r, n, 2);
+    for (int i = 0; i < n; i++) wg_free((int32_t *)r[i].prompt);
+    law_model_close(&m);
+    if (n == 0) fprintf(stderr, "FAILED: no prompts\n");
+    return failures || n == 0;
+}
+
+#endif
