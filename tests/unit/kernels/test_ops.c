@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: MIT
+ * The specification itself: reference ops against the textbook formulas in double. (That variants equal the reference is
+ * kernelcheck's business.) */
+#include <criterion/criterion.h>
+
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/cpu.h"
+#include "kernels/ops.h"
+#include "kernels/philox.h"
+
+static const wg_ops *ref(void) { return wg_ops_for(WG_CPU_REF); }
+
+static void fill(float *x, size_t n, uint32_t stream)
+{
+    for (size_t i = 0; i < n; i++) x[i] = wg_philox_float(wg_philox_at(11, (uint32_t)i, stream, 0, 0).v[0]) * 2 - 1;
+}
+
+static void *aligned(size_t bytes)
+{
+    void *p = aligned_alloc(64, (bytes + 63) / 64 * 64);
+    cr_assert_not_null(p);
+    return p;
+}
+
+typedef struct packed {
+    wg_matrix w;
+    char *rows;
+    float *exact; /* (n, k): the values of the elements */
+} packed;
+
+static packed packed_new(int type, int n, int k, const float *x)
+{
+    packed p = { { type, n, k, NULL }, NULL, NULL };
+    const size_t row = wg_type_size(wg_type_get(type), (size_t)k), bytes = ref()->matrix_bytes(type, n, k);
+    cr_assert_gt(bytes, 0);
+    char *data = aligned(bytes);
+    p.rows = aligned(row * (size_t)n);
+    p.exact = aligned((size_t)n * (size_t)k * 4);
+    for (int i = 0; i < n; i++) {
+        cr_assert_eq(wg_row_from_f32(type, x + (size_t)i * (size_t)k, p.rows + row * (size_t)i, (size_t)k), 0);
+        cr_assert_eq(wg_row_to_f32(type, p.rows + row * (size_t)i, p.exact + (size_t)i * (size_t)k, (size_t)k), 0);
+    }
+    ref()->matrix_pack(type, n, k, p.rows, data, 0, 1);
+    ref()->matrix_pack(type, n, k, p.rows, data, 1, (n + WG_PANEL - 1) / WG_PANEL);
+    p.w.data = data;
+    return p;
+}
+
+static void packed_free(packed *p)
+{
+    free((void *)p->w.data);
+    free(p->rows);
+    free(p->exact);
+}
+
+static const int types[] = { WG_F32, WG_F16, WG_BF16, WG_Q8_0 };
+enum { TYPES = 4 };
+
+Test(ops, packing_keeps_every_element)
+{
+    enum { N = 71, K = 96 };
+    static float x[N * K], row[K];
+    fill(x, N * K, 1);
+    for (int t = 0; t < TYPES; t++) {
+        packed p = packed_new(types[t], N, K, x);
+        for (int i = 0; i < N; i++) {
+            ref()->matrix_row(&p.w, i, row);
+            cr_assert_eq(memcmp(row, p.exact + i * K, sizeof row), 0, "%s row %d", wg_type_name(types[t]), i);
+        }
+        packed_free(&p);
+    }
+}
+
+Test(ops, sizes_that_cannot_be_packed)
+{
+    cr_assert_eq(ref()->matrix_bytes(WG_Q8_0, 32, 33), 0);
+    cr_assert_eq(ref()->matrix_bytes(WG_Q4_K, 32, 256), 0);
+    cr_assert_eq(ref()->matrix_bytes(77, 32, 32), 0);
+    cr_assert_eq(ref()->matrix_bytes(WG_F32, 0, 32), 0);
+    cr_assert_eq(ref()->matrix_bytes(WG_F32, 33, 7), 2u * 32 * 7 * 4);
+    cr_assert_eq(ref()->matrix_bytes(WG_Q8_0, 1, 64), 2u * 1088);
+    cr_assert_eq(ref()->act_bytes(WG_F16, 3, 5) % 64, 0);
+}
+
+/* y = W x in double from the exact elements. */
+static double product(const packed *p, int n, const float *x)
+{
+    double sum = 0;
+    for (int k = 0; k < p->w.k; k++) sum += (double)p->exact[(size_t)n * (size_t)p->w.k + (size_t)k] * (double)x[k];
+    return sum;
+}
+
+static void matmul(const packed *p, const float *x, size_t ldx, int rows, float *y, size_t ldy)
+{
+    char *act = aligned(ref()->act_bytes(p->w.type, rows, p->w.k));
+    ref()->act_prepare(p->w.type, x, ldx, rows, p->w.k, act, 0, rows);
+    ref()->matmul(&p->w, act, rows, y, ldy, 0, (p->w.n + WG_PANEL - 1) / WG_PANEL);
+    free(act);
+}
+
+Test(ops, matmul_is_the_product)
+{
+    enum { N = 45, K = 288, ROWS = 67, LDX = K + 3, LDY = N + 2 };
+    static float w[N * K], x[ROWS * LDX], y[ROWS * LDY];
+    fill(w, N * K, 2);
+    fill(x, ROWS * LDX, 3);
+    for (int t = 0; t < TYPES; t++) {
+        packed p = packed_new(types[t], N, K, w);
+        matmul(&p, x, LDX, ROWS, y, LDY);
+        /* rounding of 288 additions of numbers below 1; for q8_0 the rounding of 288 inputs to 1/254 of their largest, which add
+         * like noise: standard deviation 0.58 * sqrt(288 / 12) / 127 = 0.022 */
+        const double allowed = types[t] == WG_Q8_0 ? 6 * 0.022 : 2e-5;
+        for (int m = 0; m < ROWS; m++)
+            for (int n = 0; n < N; n++)
+                cr_assert_float_eq((double)y[m * LDY + n], product(&p, n, x + m * LDX), allowed, "%s m=%d n=%d: %g, not %g",
+                                   wg_type_name(types[t]), m, n, (double)y[m * LDY + n], product(&p, n, x + m * LDX));
+        packed_free(&p);
+    }
+}
+
+/* Whole numbers up to 127 with a 127 in every block quantise without loss. */
+Test(ops, q8_0_of_whole_inputs_is_exact)
+{
+    enum { N = 40, K = 352, ROWS = 3 };
+    static float w[N * K], x[ROWS * K], y[ROWS * N];
+    fill(w, N * K, 4);
+    for (int i = 0; i < ROWS * K; i++) x[i] = i % 32 == 5 ? -127.0f : (float)((i * 37) % 255 - 127);
+    packed p = packed_new(WG_Q8_0, N, K, w);
+    matmul(&p, x, K, ROWS, y, N);
+    for (int m = 0; m < ROWS; m++)
+        for (int n = 0; n < N; n++) {
+            const double want = product(&p, n, x + m * K);
+            cr_assert_float_eq((double)y[m * N + n], want, 1e-6 * (100 + fabs(want)) * 10, "%g, not %g", (double)y[m * N + n], want);
+        }
+    packed_free(&p);
+}
+
+Test(ops, q8_0_of_tiny_and_huge_inputs)
+{
+    enum { N = 4, K = 64 };
+    static float w[N * K], x[K], y[N];
+    for (int i = 0; i < N * K; i++) w[i] = 1;
+    packed p = packed_new(WG_Q8_0, N, K, w);
+    for (int i = 0; i < K; i++) x[i] = 1e-35f;
+    matmul(&p, x, K, 1, y, N);
+    cr_assert_eq(y[0], 0.0f);
+    for (int i = 0; i < K; i++) x[i] = 1e38f; /* clamped to 2^110 */
+    matmul(&p, x, K, 1, y, N);
+    cr_assert_float_eq((double)y[0] / (K * 0x1p110), 1, 1e-3);
+    packed_free(&p);
+}
+
+Test(ops, rmsnorm)
+{
+    enum { DIM = 77, ROWS = 5 };
+    static float x[DIM * ROWS], weight[DIM], y[DIM * ROWS];
+    fill(x, DIM * ROWS, 5);
+    fill(weight, DIM, 6);
+    ref()->rmsnorm(x, DIM, weight, DIM, 1e-5f, y, DIM, 0, ROWS);
+    for (int m = 0; m < ROWS; m++) {
+        double squares = 0;
+        for (int i = 0; i < DIM; i++) squares += (double)x[m * DIM + i] * (double)x[m * DIM + i];
+        for (int i = 0; i < DIM; i++)
+            cr_assert_float_eq((double)y[m * DIM + i], (double)x[m * DIM + i] / sqrt(squares / DIM + 1e-5) * (double)weight[i], 2e-6);
+    }
+}
+
+Test(ops, rope_turns_pairs)
+{
+    enum { HEADS = 3, HD = 20, ROT = 12 };
+    for (int adjacent = 0; adjacent < 2; adjacent++) {
+        float x[HEADS * HD], y[HEADS * HD], cs[ROT];
+        fill(x, HEADS * HD, 7);
+        memcpy(y, x, sizeof x);
+        for (int i = 0; i < ROT / 2; i++) cs[2 * i] = (float)cos(i + 0.3), cs[2 * i + 1] = (float)sin(i + 0.3);
+        ref()->rope(y, HEADS, HD, ROT, cs, adjacent);
+        for (int h = 0; h < HEADS; h++) {
+            for (int i = 0; i < ROT / 2; i++) {
+                const int a = h * HD + (adjacent ? 2 * i : i), b = adjacent ? a + 1 : a + ROT / 2;
+                cr_assert_float_eq((double)y[a], (double)x[a] * cos(i + 0.3) - (double)x[b] * sin(i + 0.3), 1e-6);
+                cr_assert_float_eq((double)y[b], (double)x[a] * sin(i + 0.3) + (double)x[b] * cos(i + 0.3), 1e-6);
+            }
+            for (int i = ROT; i < HD; i++) cr_assert_eq(y[h * HD + i], x[h * HD + i]);
+        }
+    }
+}
+
+/* A cache of 5-slot pages in reverse order, a prefix and a scattered tail. */
+Test(ops, attention_is_softmax_of_the_keys_it_sees)
+{
+    enum { HEADS = 6, KV = 2, HD = 24, SLOTS = 240, PAGE = 5, PAGES = SLOTS / PAGE, PREFIX = 150, TAIL = 153, DIM = KV * HD };
+    static float k[SLOTS * DIM], v[SLOTS * DIM], q[HEADS * HD], out[HEADS * HD], pool[PAGES * PAGE * DIM * 2];
+    int32_t page[PAGES];
+    const wg_kv_view view = { WG_F32, PAGE, DIM, page, (char *)pool, PAGE * DIM * 8, PAGE * DIM * 4 };
+    const wg_row_keys keys = { &view, PREFIX, TAIL, 0x8000000000400207ull };
+    fill(k, SLOTS * DIM, 8);
+    fill(v, SLOTS * DIM, 9);
+    fill(q, HEADS * HD, 10);
+    for (int i = 0; i < HEADS * HD; i++) q[i] *= 3;
+    for (int i = 0; i < PAGES; i++) page[i] = PAGES - 1 - i;
+    for (int i = 0; i < SLOTS; i++) ref()->kv_store(&view, i, k + i * DIM, v + i * DIM);
+    ref()->attention(q, &keys, HEADS, KV, HD, 0.5f, out, 0, HEADS);
+    for (int h = 0; h < HEADS; h++) {
+        double sum = 0, want[HD] = { 0 };
+        for (int s = 0; s < SLOTS; s++) {
+            const int seen = s < PREFIX || (s >= TAIL && s - TAIL < 64 && (keys.anc >> (s - TAIL) & 1));
+            const int at = s * DIM + h / (HEADS / KV) * HD;
+            double dot = 0;
+            for (int d = 0; d < HD; d++) dot += (double)q[h * HD + d] * (double)k[at + d];
+            const double w = seen ? exp(dot * 0.5) : 0;
+            sum += w;
+            for (int d = 0; d < HD; d++) want[d] += w * (double)v[at + d];
+        }
+        for (int d = 0; d < HD; d++) cr_assert_float_eq((double)out[h * HD + d], want[d] / sum, 2e-6, "head %d d %d", h, d);
+    }
+}
+
+Test(ops, cache_types_round_to_nearest_even)
+{
+    float k[4] = { 1.0f + 0x1p-11f, 1.0f + 0x1p-8f, 1.0f + 3 * 0x1p-8f, 70000.0f }, v[4] = { 0 };
+    uint16_t pool[8];
+    const int32_t page[1] = { 0 };
+    wg_kv_view view = { WG_F16, 1, 4, page, (char *)pool, sizeof pool, 8 };
+    for (int level = 0; level <= (int)wg_cpu_best(); level++) {
+        const wg_ops *ops = wg_ops_for((wg_cpu_level)level);
+        view.type = WG_F16;
+        ops->kv_store(&view, 0, k, v);
+        cr_assert_eq(pool[0], 0x3c00); /* a tie goes to the even 1 */
+        cr_assert_eq(pool[3], 0x7c00); /* too large: infinity */
+        view.type = WG_BF16;
+        ops->kv_store(&view, 0, k, v);
+        cr_assert_eq(pool[1], 0x3f80); /* ties again: down to the even 1, */
+        cr_assert_eq(pool[2], 0x3f82); /* up to the even 1 + 2^-6 */
+    }
+}
+
+Test(ops, swiglu_and_add)
+{
+    enum { N = 301 };
+    static float g[N], u[N], y[N], x[N];
+    fill(g, N, 12);
+    fill(u, N, 13);
+    for (int i = 0; i < N; i++) g[i] *= 30;
+    ref()->swiglu(g, u, y, N);
+    memcpy(x, y, sizeof x);
+    ref()->add(x, u, N);
+    for (int i = 0; i < N; i++) {
+        const double want = (double)g[i] / (1 + exp(-(double)g[i])) * (double)u[i];
+        cr_assert_float_eq((double)y[i], want, 1e-6 * (1 + fabs(want)));
+        cr_assert_eq(x[i], y[i] + u[i]);
+    }
+    const float far[2] = { -1000, 1000 }, one[2] = { 1, 1 };
+    ref()->swiglu(far, one, y, 2);
+    cr_assert_eq(y[0], 0.0f);
+    cr_assert_eq(y[1], 1000.0f);
+}
+
+Test(ops, softmax_and_argmax)
+{
+    enum { N = 1003 };
+    static float x[N];
+    static double p[N];
+    fill(x, N, 14);
+    x[17] = -INFINITY;
+    x[400] = x[900] = 5;
+    double sum = 0, max = 5;
+    const double got = ref()->softmax64(x, N, 3.0, p);
+    for (int i = 0; i < N; i++) {
+        const double want = exp(((double)x[i] - max) * 3.0);
+        cr_assert_float_eq(p[i], want, 1e-15 * (1 + want));
+        sum += want;
+    }
+    cr_assert_float_eq(got, sum, 1e-12 * sum);
+    cr_assert_eq(p[17], 0.0);
+    cr_assert_eq(p[400], 1.0);
+    for (int level = 0; level <= (int)wg_cpu_best(); level++) {
+        const wg_ops *ops = wg_ops_for((wg_cpu_level)level);
+        x[3] = NAN;
+        cr_assert_eq(ops->argmax(x, N), 400);
+        cr_assert_eq(ops->argmax(x + 3, 1), -1);
+        const float none[2] = { NAN, -INFINITY }, zeros[3] = { -0.0f, 0.0f, -1.0f };
+        cr_assert_eq(ops->argmax(none, 2), 1);
+        cr_assert_eq(ops->argmax(zeros, 3), 0);
+        x[3] = 0;
+    }
+}
+
+Test(ops, levels)
+{
+    for (int level = 0; level <= (int)wg_cpu_best(); level++)
+        cr_assert_str_eq(wg_ops_for((wg_cpu_level)level)->name, wg_cpu_name((wg_cpu_level)level));
+    setenv("WG_CPU", "ref", 1);
+    cr_assert_eq(wg_cpu_chosen(), WG_CPU_REF);
+    setenv("WG_CPU", "no such level", 1);
+    cr_assert_eq(wg_cpu_chosen(), wg_cpu_best());
+    unsetenv("WG_CPU");
+    cr_assert_eq(wg_cpu_chosen(), wg_cpu_best());
+}
