@@ -7,13 +7,10 @@
 
 #include "core/base/json.h"
 #include "core/base/mem.h"
-#include "draft/draft.h"
 #include "experiments/cli.h"
 #include "experiments/commands.h"
+#include "experiments/parts.h"
 #include "experiments/plan.h"
-#include "verify/verify.h"
-
-const wg_plugins wg_program_plugins = { wg_drafters, wg_verifiers };
 
 static double megabytes(const char *path)
 {
@@ -21,13 +18,19 @@ static double megabytes(const char *path)
     return stat(path, &st) == 0 ? (double)st.st_size / 1e6 : 0;
 }
 
-static void print_cell(FILE *f, const wg_config *c, int i)
+/* "draft.length=4 verify.rule=match", or the drafter and rule of a config without a sweep. */
+static void print_cell(FILE *f, int i, const wg_cell *cell)
 {
-    const wg_cell *cell = &c->cell[i];
-    char *swept = wg_json_canonical(cell->swept, false), *draft = wg_json_canonical(json_object_get(cell->config, "draft"), false);
-    fprintf(f, "  %3d  %-10s %-10s %s  %s\n", i, cell->drafter->name, cell->verifier->name, swept ? swept : "", draft ? draft : "");
-    wg_free(swept);
-    wg_free(draft);
+    const char *key;
+    json_t *v;
+    fprintf(f, "  %3d ", i);
+    if (json_object_size(cell->swept) == 0) fprintf(f, " draft.kind=%s verify.rule=%s", cell->drafter->name, cell->verifier->name);
+    json_object_foreach(cell->swept, key, v) {
+        char *text = json_is_string(v) ? wg_strdup(json_string_value(v)) : wg_json_canonical(v, false);
+        fprintf(f, " %s=%s", key, text ? text : "?");
+        wg_free(text);
+    }
+    fputc('\n', f);
 }
 
 void wg_plan_print(FILE *f, const wg_config *c)
@@ -46,7 +49,7 @@ void wg_plan_print(FILE *f, const wg_config *c)
     for (int i = 0; i < c->datasets; i++) fprintf(f, "prompts   %s: %d\n", c->dataset[i]->path, c->dataset[i]->n);
     fprintf(f, "runs      %d cell%s, %d baseline%s, %d repeat%s: %" PRId64 " requests, at most %" PRId64 " tokens\n\ncells\n", c->n, c->n == 1 ? "" : "s",
             c->groups, c->groups == 1 ? "" : "s", c->top.repeats, c->top.repeats == 1 ? "" : "s", requests, tokens);
-    for (int i = 0; i < c->n; i++) print_cell(f, c, i);
+    for (int i = 0; i < c->n; i++) print_cell(f, i, &c->cell[i]);
 }
 
 int wg_cmd_check(int argc, char **argv)

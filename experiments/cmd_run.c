@@ -9,6 +9,7 @@
 #include "core/base/mem.h"
 #include "experiments/cli.h"
 #include "experiments/commands.h"
+#include "experiments/parts.h"
 #include "experiments/plan.h"
 #include "experiments/runner.h"
 #include "experiments/summary.h"

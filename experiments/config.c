@@ -3,6 +3,7 @@
 #include "experiments/config.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/base/mem.h"
@@ -67,17 +68,12 @@ static wg_status open_override(wg_override *o, const char *text, wg_error *err)
     return wg_json_parse(&o->doc, name, "{}", 2, err);
 }
 
-static wg_status apply_override(wg_checker *c, json_t *root, const wg_override *o, const char *value)
+static void apply_override(wg_checker *c, json_t *root, const wg_override *o, const char *value)
 {
     json_t *v = json_loads(value, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES, NULL);
     if (!v) v = json_string(value);
-    if (!v) {
-        c->problems++;
-        return wg_json_problem(o->doc, "nowhere", false, &c->err, "the value is not text in UTF-8");
-    }
-    if (set_path(root, o->path, v)) return WG_OK;
-    c->problems++;
-    return wg_json_problem(o->doc, "nowhere", false, &c->err, "%s lies inside a value that is not an object", o->path);
+    if (!v) wg_problem_in_set(c, o, "the value is not text in UTF-8");
+    else if (!set_path(root, o->path, v)) wg_problem_in_set(c, o, "the path leads into a value that is not an object");
 }
 
 /* ---- the sweep --------------------------------------------------------------------------------------------------- */
@@ -108,12 +104,42 @@ static void axis_problem(wg_checker *c, const char *key, const char *text)
     wg_problem(c, path, true, "sweep: \"%.80s\" %s", key, text);
 }
 
+/* Kept in the order of their paths: the order of members in a file means nothing. */
+static void insert_axis(wg_checker *c, const char *path, const json_t *list)
+{
+    int i = c->n_axes++;
+    for (; i > 0 && strcmp(c->axis[i - 1].path, path) > 0; i--) c->axis[i] = c->axis[i - 1];
+    c->axis[i] = (wg_axis){ path, list };
+}
+
+/* A --set of something that the sweep sets too would silently lose. */
+static void check_sets(wg_checker *c, const char *key)
+{
+    const size_t n = strlen(key);
+    for (int i = 0; i < c->n_set; i++) {
+        if (strncmp(c->set[i].path, key, n) != 0 || (c->set[i].path[n] != '\0' && c->set[i].path[n] != '.')) continue;
+        char text[400];
+        snprintf(text, sizeof text, "the sweep sets \"%.200s\"; --set sweep={} drops the sweep", key);
+        wg_problem_in_set(c, &c->set[i], text);
+    }
+}
+
+/* The number of cells; 0 when there are too many. */
+static int count_cells(const wg_checker *c)
+{
+    long n = 1;
+    for (int i = 0; i < c->n_axes && n > 0; i++) {
+        n *= (long)json_array_size(c->axis[i].list);
+        if (n > CELLS_MAX) n = 0;
+    }
+    return (int)n;
+}
+
 static void read_axes(wg_checker *c, const json_t *root)
 {
     const json_t *sweep = json_object_get(root, "sweep");
     const char *key;
     json_t *v;
-    long cells = 1;
     if (sweep && !json_is_object(sweep)) {
         wg_problem(c, "sweep", false, "sweep: expected an object from paths to lists, such as {\"draft.length\": [2, 4]}");
         return;
@@ -122,15 +148,10 @@ static void read_axes(wg_checker *c, const json_t *root)
         if (!legal_axis(key)) axis_problem(c, key, "cannot be swept; expected a path such as draft.length, or a section such as draft");
         else if (!json_is_array(v) || json_array_size(v) == 0) axis_problem(c, key, "expected a list of at least one value");
         else if (c->n_axes == WG_AXES) axis_problem(c, key, "is one key too many; at most 16 can be swept");
-        else c->axis[c->n_axes++] = (wg_axis){ key, v };
-        if (json_is_array(v) && json_array_size(v) > 0 && cells <= CELLS_MAX) cells *= (long)json_array_size(v);
-        for (int i = 0; i < c->n_set; i++) /* the sweep would silently win */
-            if (!strcmp(c->set[i].path, key) || (!strncmp(c->set[i].path, key, strlen(key)) && c->set[i].path[strlen(key)] == '.')) {
-                c->problems++;
-                wg_json_problem(c->set[i].doc, "nowhere", false, &c->err, "the sweep sets \"%s\"; --set sweep={} drops the sweep", key);
-            }
+        else insert_axis(c, key, v);
+        check_sets(c, key);
     }
-    if (cells > CELLS_MAX) wg_problem(c, "sweep", true, "sweep: more than %d cells", CELLS_MAX);
+    if (count_cells(c) == 0) wg_problem(c, "sweep", true, "sweep: more than %d cells", CELLS_MAX);
 }
 
 /* ---- resolved JSON ----------------------------------------------------------------------------------------------- */
@@ -231,11 +252,10 @@ static void open_cell(wg_checker *c, const json_t *root, wg_config *owner, int i
         rest /= n;
     }
     json_t *raw = substituted(c, root);
-    const int before = c->problems;
     c->in_cell = true;
     wg_check_values(c, raw, cell);
     wg_check_cell(c, cell, owner);
-    if (c->problems == before) {
+    if (wg_is_clean(c)) {
         cell->config = cell_json(cell, raw);
         cell->swept = swept_json(c, cell->config);
     }
@@ -303,35 +323,50 @@ static wg_status resolve(wg_checker *c, wg_config *o, json_t *root, const char *
     wg_cell base = { 0 };
     wg_check_values(c, root, &base);
     read_axes(c, root);
-    long n = 1;
-    for (int i = 0; i < c->n_axes; i++) n *= (long)json_array_size(c->axis[i].list);
-    if (n > CELLS_MAX) n = 0;
+    const int n = count_cells(c);
     wg_status s = WG_OK;
-    o->cell = wg_calloc(n > 0 ? (size_t)n : 1, sizeof *o->cell);
+    o->cell = wg_calloc((size_t)n, sizeof *o->cell);
     if (!o->cell) s = wg_nomem(err, (size_t)n * sizeof *o->cell, "cells");
     for (o->n = 0; s == WG_OK && o->n < n;) { /* counted as they open: a cell looks at those before it */
         open_cell(c, root, o, o->n);
         o->n++;
     }
-    if (s == WG_OK && c->problems) {
-        if (err) *err = c->err;
-        s = c->err.code ? c->err.code : WG_ECONFIG;
-    }
+    if (s == WG_OK) s = wg_problems_report(c, err);
     if (s == WG_OK) s = finish(c, o, &base, root, err);
     cell_close(&base);
     return s;
+}
+
+/* The line of a file with a caret under a column, below a message. */
+static void append_excerpt(char *text, size_t size, const char *path, int line, int column)
+{
+    enum { SHOWN = 160 };
+    char *source = NULL; /* getline's own */
+    size_t cap = 0;
+    FILE *f = fopen(path, "re");
+    bool found = f != NULL && column <= SHOWN;
+    for (int i = 0; found && i < line; i++) found = getline(&source, &cap, f) >= 0;
+    if (found) {
+        const size_t at = strlen(text), n = strcspn(source, "\r\n");
+        snprintf(text + at, size - at, "\n  %.*s\n  %*s^", n < SHOWN ? (int)n : SHOWN, source, column - 1, "");
+    }
+    free(source);
+    if (f) fclose(f);
 }
 
 /* A file that is no JSON is a configuration error, and two frequent reasons deserve a hint. */
 static wg_status open_document(wg_json **doc, const char *path, wg_error *err)
 {
     wg_error e;
+    int line = 0, column = 0;
     const wg_status s = wg_json_open(doc, path, &e);
     if (s == WG_OK) return WG_OK;
     const char *hint = "";
     if (strstr(e.text, "near '/") || strstr(e.text, "near '#")) hint = " (JSON has no comments; \"question\" has room for one)";
     else if (strstr(e.text, "expected near '}'") || strstr(e.text, "near ']'")) hint = " (a comma before a closing bracket?)";
-    return wg_fail(err, s == WG_ENOMEM ? s : WG_ECONFIG, "%s%s", e.text, hint);
+    snprintf(e.text + strlen(e.text), sizeof e.text - strlen(e.text), "%s", hint);
+    if (s == WG_EFORMAT && sscanf(e.text + strlen(path), ":%d:%d:", &line, &column) == 2) append_excerpt(e.text, sizeof e.text, path, line, column);
+    return wg_fail(err, s == WG_ENOMEM ? s : WG_ECONFIG, "%s", e.text);
 }
 
 wg_status wg_config_open(wg_config **out, const char *path, const char *const *set, int n_set, const wg_plugins *plugins, wg_error *err)
@@ -355,6 +390,7 @@ wg_status wg_config_open(wg_config **out, const char *path, const char *const *s
     }
     wg_free(over);
     wg_free(c.seen);
+    wg_free(c.found);
     json_decref(root);
     wg_json_close(doc);
     if (s == WG_OK) *out = o;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * An experiment: one JSON file (DESIGN: experiments), checked as a whole before anything runs, and resolved into cells.
  *
- * A sweep maps dotted paths to lists of values; the grid is their product, first key slowest. A path names one option
+ * A sweep maps dotted paths to lists of values; the grid is their product, the (alphabetically) first key slowest. A path names one option
  * ("draft.length") or a whole section ("draft": [{...}, {...}]), which each value then replaces. Every cell is validated against the
  * option tables of its own drafter and rule; a problem points at the value in the file that caused it, or names the --set. */
 #ifndef WG_EXPERIMENTS_CONFIG_H

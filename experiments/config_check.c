@@ -101,23 +101,66 @@ static void origin(const wg_checker *c, const char *path, bool *key, char *buf, 
     if (!*rest) *key = false;
 }
 
+static void add_problem(wg_checker *c, const wg_json *doc, const char *path, bool key, const char *text)
+{
+    if (c->n_found == c->cap_found) {
+        const int cap = c->cap_found ? c->cap_found * 2 : 16;
+        wg_found *more = wg_realloc(c->found, (size_t)cap, sizeof *more);
+        if (!more) {
+            c->failed = wg_nomem(&c->err, (size_t)cap * sizeof *more, "a list of problems");
+            return;
+        }
+        c->found = more;
+        c->cap_found = cap;
+    }
+    wg_found *f = &c->found[c->n_found++];
+    *f = (wg_found){ .doc = doc, .key = key };
+    snprintf(f->path, sizeof f->path, "%s", path);
+    snprintf(f->text, sizeof f->text, "%s", text);
+    if (!wg_json_where(doc, path, key, &f->line, &f->column)) f->line = f->column = 0;
+}
+
 void wg_problem(wg_checker *c, const char *path, bool key, const char *fmt, ...)
 {
-    char text[900], from[700], once[1700];
+    char text[512], from[512], once[1100];
     va_list ap;
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
     origin(c, path, &key, from, sizeof from);
-    c->problems++;
     snprintf(once, sizeof once, "%s: %s", from, text);
     if (!wg_first_time(c, "problem", once)) return;
-    for (int i = 0; i < c->n_set; i++) {
-        if (!c->set[i].doc || !*c->set[i].path || !inside(from, c->set[i].path)) continue;
-        wg_json_problem(c->set[i].doc, "nowhere", false, &c->err, "%s", text);
-        return;
+    for (int i = 0; i < c->n_set; i++)
+        if (c->set[i].doc && inside(from, c->set[i].path)) {
+            wg_problem_in_set(c, &c->set[i], text);
+            return;
+        }
+    add_problem(c, c->doc, from, key, text);
+}
+
+void wg_problem_in_set(wg_checker *c, const wg_override *set, const char *text) { add_problem(c, set->doc, "nowhere", false, text); }
+
+wg_status wg_problems_report(wg_checker *c, wg_error *err)
+{
+    if (c->failed) {
+        if (err) *err = c->err;
+        return c->failed;
     }
-    wg_json_problem(c->doc, from, key, &c->err, "%s", text);
+    for (int i = 1; i < c->n_found; i++) /* by insertion: stable, and there are few */
+        for (int k = i; k > 0; k--) {
+            wg_found *a = &c->found[k - 1], *b = &c->found[k], swap = *a;
+            const bool a_set = a->doc != c->doc, b_set = b->doc != c->doc;
+            if (a_set != b_set ? b_set : a->line != b->line ? a->line < b->line : a->column <= b->column) break;
+            *a = *b;
+            *b = swap;
+        }
+    wg_error all = { 0 };
+    for (int i = 0; i < c->n_found; i++) {
+        const wg_found *f = &c->found[i];
+        wg_json_problem(f->doc, f->path, f->key, &all, "%s", f->text);
+    }
+    if (c->n_found && err) *err = all;
+    return c->n_found ? WG_ECONFIG : WG_OK;
 }
 
 const char *wg_suggestion(const char *word, const char *const *names, char *buf, size_t size)
@@ -231,8 +274,7 @@ static void check_kind(wg_checker *c, const wg_config_section *s, const json_t *
     void **o = drafter ? &cell->draft : &cell->verify;
     *o = wg_calloc(1, size + 1);
     if (!*o) {
-        c->problems++;
-        wg_nomem(&c->err, size, "options");
+        c->failed = wg_nomem(&c->err, size, "options");
         return;
     }
     wg_option_defaults(table, *o);
@@ -282,6 +324,7 @@ static void check_model_file(wg_checker *c, const char *path, const char *file, 
     wg_arch arch;
     const wg_status s = wg_target_probe(file, &arch, &e);
     if (s == WG_ENOENT) wg_problem(c, path, false, "%s: no such file: \"%s\" (%s; paths are relative to the working directory)", path, file, what);
+    else if (s == WG_ENOMEM) c->failed = s, c->err = e;
     else if (s) wg_problem(c, path, false, "%s: %s", path, e.text);
 }
 
@@ -316,13 +359,13 @@ static void check_prompts(wg_checker *c, wg_cell *cell, wg_config *owner)
     const wg_status s = wg_dataset_open(&d, p->file, p->limit, p->category, &e);
     if (s == WG_ENOENT)
         wg_problem(c, "prompts.file", false, "prompts.file: no such file: \"%s\" (paths are relative to the working directory)", p->file);
+    else if (s == WG_ENOMEM) c->failed = s, c->err = e;
     else if (s) wg_problem(c, "prompts.file", false, "prompts.file: %s", e.text);
     if (s) return;
     wg_dataset **more = wg_realloc(owner->dataset, (size_t)owner->datasets + 1, sizeof(wg_dataset *));
     if (!more) {
         wg_dataset_close(d);
-        c->problems++;
-        wg_nomem(&c->err, sizeof *more, "prompts");
+        c->failed = wg_nomem(&c->err, sizeof *more, "prompts");
         return;
     }
     owner->dataset = more;

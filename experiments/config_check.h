@@ -12,6 +12,14 @@ typedef struct wg_override { char *text; const char *path; wg_json *doc; } wg_ov
 /* One key of the sweep, as it stands in the file: "draft.length" and the list. */
 typedef struct wg_axis { const char *path; const json_t *list; } wg_axis;
 
+/* A problem found: where in the file (line 0: nowhere there), and in which words. */
+typedef struct wg_found {
+    const wg_json *doc;
+    char path[512], text[512];
+    bool key;
+    int line, column;
+} wg_found;
+
 enum { WG_AXES = 16 };
 
 typedef struct wg_checker {
@@ -24,13 +32,24 @@ typedef struct wg_checker {
     bool in_cell;             /* false: the base, where the sweep has not spoken yet */
     uint64_t *seen;           /* digests of problems reported and files looked at: each once */
     int n_seen, cap_seen;
-    int problems;
+    wg_found *found;
+    int n_found, cap_found;
+    wg_status failed;         /* ENOMEM while checking; err says of what */
     wg_error err;
 } wg_checker;
 
 /* Reports a problem with the value at a dotted path of the resolved config (key: with the member's name). The path is traced back to
  * where the value came from: the sweep's list, a --set, or the file itself. */
 void wg_problem(wg_checker *c, const char *path, bool key, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+
+/* The same for a --set as such. */
+void wg_problem_in_set(wg_checker *c, const wg_override *set, const char *text);
+
+/* Nothing so far? */
+static inline bool wg_is_clean(const wg_checker *c) { return c->n_found == 0 && c->failed == WG_OK; }
+
+/* All problems in the order of the file (those without a place first, then those of --set); WG_OK when there are none. */
+wg_status wg_problems_report(wg_checker *c, wg_error *err);
 
 /* True the first time it is asked about this text. */
 bool wg_first_time(wg_checker *c, const char *what, const char *text);

@@ -7,9 +7,6 @@
 
 #include "experiments/config.h"
 
-/* The drafters and rules that this program has. */
-extern const wg_plugins wg_program_plugins;
-
 /* Question, files, number of cells, requests and tokens, then a line per cell. */
 void wg_plan_print(FILE *f, const wg_config *c);
 

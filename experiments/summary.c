@@ -133,6 +133,7 @@ static json_t *cell_summary(const wg_cell *cell, const wg_result *r, double *scr
 {
     json_t *v = json_object();
     json_object_set(v, "cell", cell->swept);
+    json_object_set_new(v, "group", json_integer(cell->group));
     json_object_set_new(v, "drafter", json_string(cell->drafter->name));
     json_object_set_new(v, "rule", json_string(cell->verifier->name));
     json_object_set_new(v, "temperature", json_real(cell->sampling.temperature));

@@ -146,12 +146,19 @@ void wg_table_print(FILE *f, const json_t *summary)
     const json_t *cells = json_object_get(summary, "cells");
     const int n = columns(cells, c);
     for (int k = 0; k < n; k++) put(f, c[k].head, &c[k], k == n - 1);
-    for (size_t i = 0; i < json_array_size(cells); i++)
-        for (int k = 0; k < n; k++) {
-            char b[WIDTH];
-            cell_text(&c[k], json_array_get(cells, i), b, sizeof b);
-            put(f, b, &c[k], k == n - 1);
+    for (int group = 0, rows = 0, all = (int)json_array_size(cells); rows < all && group < all; group++) { /* those of one baseline together */
+        if (group) fputc('\n', f);
+        for (size_t i = 0; i < json_array_size(cells); i++) {
+            const json_t *cell = json_array_get(cells, i);
+            if (json_integer_value(json_object_get(cell, "group")) != group) continue;
+            rows++;
+            for (int k = 0; k < n; k++) {
+                char b[WIDTH];
+                cell_text(&c[k], cell, b, sizeof b);
+                put(f, b, &c[k], k == n - 1);
+            }
         }
+    }
     fputs("\ntau: tokens per pass of the target (plain decoding: 1). speed-up: plain decoding's time per token over ours, same prompts,\n"
           "[95 % interval]. same text as plain decoding: yes, no, or law (same distribution, other draws). overhead: per token, outside the models.\n", f);
     failures(f, cells);

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT
+ * A folder with a tiny pair of models and prompt files, and the working directory in it. Include once per test program. */
+#ifndef WG_TESTS_SCENE_H
+#define WG_TESTS_SCENE_H
+
+#include <criterion/criterion.h>
+#include <ftw.h>
+#include <stdarg.h>
+
+#include "core/file/synth.h"
+#include "experiments/config.h"
+#include "experiments/parts.h"
+#include "kernels/types.h"
+#include "tests/temp.h"
+
+typedef struct scene { temp t; char before[1024]; } scene;
+
+static inline void put(const char *file, const char *text) { file_write(file, text, strlen(text)); }
+
+static inline void scene_make(scene *s)
+{
+    static const wg_synth_shape draft = { "draft", "llama", 1, 32, 2, 1, 16, 32, 320, 64, 0, true };
+    static const wg_synth_shape target = { "target", "llama", 2, 32, 2, 1, 16, 64, 320, 64, 0, true };
+    wg_error err;
+    temp_make(&s->t);
+    if (!getcwd(s->before, sizeof s->before) || chdir(s->t.dir)) abort();
+    cr_assert_eq(wg_synth_write(&target, WG_F32, 1, "target.gguf", &err), WG_OK, "%s", err.text);
+    cr_assert_eq(wg_synth_write(&draft, WG_F32, 2, "draft.gguf", &err), WG_OK, "%s", err.text);
+    put("prompts.jsonl", "{\"id\": \"a\", \"category\": \"x\", \"prompt\": \"The cat sat\"}\n"
+                         "\n"
+                         "{\"question_id\": 7, \"category\": \"y\", \"turns\": [\"A dog ran\", \"and then\"]}\n"
+                         "{\"prompt\": \"abababab\"}\n");
+    put("empty.jsonl", "{\"prompt\": \"fine\"}\n{\"prompt\": \"\"}\n");
+}
+
+static inline int scene_unlink(const char *path, const struct stat *st, int type, struct FTW *f)
+{
+    (void)st, (void)type, (void)f;
+    return remove(path);
+}
+
+static inline void scene_remove(scene *s)
+{
+    if (chdir(s->before)) abort();
+    nftw(s->t.dir, scene_unlink, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+/* Opens a config from its text; fails the test when it is not valid. */
+static inline wg_config *config_of(const char *text)
+{
+    wg_error err;
+    wg_config *c = NULL;
+    put("config.json", text);
+    cr_assert_eq(wg_config_open(&c, "config.json", NULL, 0, &wg_program_plugins, &err), WG_OK, "%s", err.text);
+    return c;
+}
+
+#endif

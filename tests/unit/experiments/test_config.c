@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: MIT
+ * Configs: resolution, sweeps, overrides, and every golden mistake under tests/bad/config-*. */
+#include <glob.h>
+
+#include "core/base/json.h"
+#include "core/base/mem.h"
+#include "draft/draft.h"
+#include "scene.h"
+#include "verify/verify.h"
+
+static scene s;
+static void setup(void) { scene_make(&s); }
+static void teardown(void) { scene_remove(&s); }
+TestSuite(config, .init = setup, .fini = teardown);
+
+#define BASE \
+    "\"name\": \"t\", \"target\": {\"model\": \"target.gguf\"}, \"prompts\": {\"file\": \"prompts.jsonl\"}"
+#define MODEL "{\"kind\": \"model\", \"model\": \"draft.gguf\", \"length\": %d}"
+
+static json_t *at(const wg_config *c, int cell, const char *key) { return json_object_get(c->cell[cell].swept, key); }
+
+Test(config, defaults_are_plain_decoding)
+{
+    wg_config *c = config_of("{" BASE "}");
+    cr_assert_eq(c->n, 1);
+    cr_assert_eq(c->groups, 1);
+    cr_assert_str_eq(c->cell[0].drafter->name, "none");
+    cr_assert_str_eq(c->cell[0].verifier->name, "rejection");
+    cr_assert_eq(c->cell[0].top.max_tokens, 128);
+    cr_assert_eq(c->dataset[c->cell[0].dataset]->n, 3);
+    cr_assert_eq(json_object_size(c->cell[0].swept), 0);
+    wg_config_close(c);
+}
+
+Test(config, a_sweep_is_the_product_of_its_lists)
+{
+    wg_config *c = config_of("{" BASE ", \"draft\": {\"kind\": \"model\", \"model\": \"draft.gguf\"},"
+                             "\"sweep\": {\"verify.rule\": [\"match\", \"rejection\"], \"sampling.temperature\": [0, 0.5], \"draft.length\": [1, 2, 3]}}");
+    cr_assert_eq(c->n, 12);
+    cr_assert_eq(c->groups, 2); /* temperatures */
+    for (int i = 0; i < c->n; i++) {
+        cr_assert_eq(json_integer_value(at(c, i, "draft.length")), 1 + i / 4);
+        cr_assert_eq(json_number_value(at(c, i, "sampling.temperature")), i / 2 % 2 ? 0.5 : 0);
+        cr_assert_eq(c->cell[i].sampling.temperature, i / 2 % 2 ? 0.5 : 0);
+        cr_assert_str_eq(c->cell[i].verifier->name, i % 2 ? "rejection" : "match");
+        cr_assert_eq(c->cell[i].group, i / 2 % 2);
+        const wg_option *row = wg_option_find(c->cell[i].drafter->options, "length");
+        cr_assert_eq(*(int *)((char *)c->cell[i].draft + row->at), 1 + i / 4);
+    }
+    wg_config_close(c);
+}
+
+Test(config, a_section_can_be_swept_whole)
+{
+    wg_config *c = config_of("{" BASE ", \"sweep\": {\"draft\": [{\"kind\": \"model\", \"model\": \"draft.gguf\", \"length\": 2},"
+                             "{\"kind\": \"model\", \"model\": \"draft.gguf\", \"length\": 3}, {\"kind\": \"ngram\", \"k\": 5}]}}");
+    cr_assert_eq(c->n, 3);
+    cr_assert_eq(c->groups, 1);
+    cr_assert_str_eq(json_string_value(at(c, 1, "draft.kind")), "model");
+    cr_assert_eq(json_integer_value(at(c, 1, "draft.length")), 3);
+    cr_assert_null(at(c, 1, "draft.model"), "all that have a model have the same");
+    cr_assert_str_eq(json_string_value(at(c, 2, "draft.kind")), "ngram");
+    cr_assert_eq(json_object_size(c->cell[2].swept), 1);
+    wg_config_close(c);
+}
+
+/* What is written to config.json is a config of the same experiment: same digest, same cells. */
+Test(config, resolving_is_idempotent)
+{
+    static const char *const texts[] = {
+        "{" BASE "}",
+        "{" BASE ", \"draft\": {\"kind\": \"ngram\"}, \"sampling\": {\"temperature\": 1}, \"sweep\": {\"sampling.temperature\": [0, 1, 0.3]}}",
+        "{" BASE ", \"sweep\": {\"draft\": [{\"kind\": \"ngram\"}, {\"kind\": \"none\"}], \"batch\": [1, 2]}}",
+        "{" BASE ", \"draft\": {\"model\": \"draft.gguf\"}, \"sweep\": {\"draft.kind\": [\"model\"]}}",
+    };
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        wg_config *a = config_of(texts[i]);
+        char *text = wg_json_canonical(a->resolved, true);
+        wg_config *b = config_of(text);
+        cr_assert_str_eq(a->sha256, b->sha256, "case %zu: %s", i, text);
+        cr_assert_eq(a->n, b->n);
+        for (int k = 0; k < a->n; k++) cr_assert(json_equal(a->cell[k].config, b->cell[k].config) && json_equal(a->cell[k].swept, b->cell[k].swept));
+        wg_free(text);
+        wg_config_close(a);
+        wg_config_close(b);
+    }
+}
+
+Test(config, digest_ignores_spelling_not_content)
+{
+    wg_config *a = config_of("{" BASE ", \"sampling\": {\"temperature\": 0}, \"seed\": 1}");
+    wg_config *b = config_of("{\"seed\": 1, " BASE "}");
+    wg_config *c = config_of("{\"seed\": 2, " BASE "}");
+    wg_config *d = config_of("{\"sampling\": {\"temperature\": 0.0}, \"seed\": 1, " BASE "}");
+    cr_assert_str_eq(a->sha256, d->sha256);
+    cr_assert_str_neq(b->sha256, c->sha256);
+    cr_assert_eq(strncmp(a->hash, a->sha256, 12), 0);
+    wg_config_close(a);
+    wg_config_close(b);
+    wg_config_close(c);
+    wg_config_close(d);
+}
+
+Test(config, overrides_win_and_are_resolved)
+{
+    static const char *const set[] = { "draft.kind=ngram", "draft.k=3", "sampling.temperature=0.25", "name=other" };
+    wg_error err;
+    wg_config *c;
+    put("config.json", "{" BASE ", \"sampling\": {\"temperature\": 1}}");
+    cr_assert_eq(wg_config_open(&c, "config.json", set, 4, &wg_program_plugins, &err), WG_OK, "%s", err.text);
+    cr_assert_str_eq(c->top.name, "other");
+    cr_assert_str_eq(c->cell[0].drafter->name, "ngram");
+    cr_assert_eq(c->cell[0].sampling.temperature, 0.25);
+    cr_assert_eq(json_integer_value(json_object_get(json_object_get(c->resolved, "draft"), "k")), 3);
+    wg_config_close(c);
+}
+
+Test(config, which_cells_repeat_plain_decoding)
+{
+    static const struct { const char *rule; double temperature; bool lossless, repeats; } cases[] = {
+        { "match", 0, true, true }, { "match", 1, true, true }, { "rejection", 0, true, true }, { "rejection", 1, true, false },
+        { "greedy", 0, true, true }, { "greedy", 1, false, false },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[512];
+        snprintf(text, sizeof text, "{" BASE ", \"verify\": {\"rule\": \"%s\"}, \"sampling\": {\"temperature\": %g}}", cases[i].rule, cases[i].temperature);
+        wg_config *c = config_of(text);
+        cr_assert_eq(wg_cell_lossless(&c->cell[0]), cases[i].lossless, "%s", text);
+        cr_assert_eq(wg_cell_repeats_plain(&c->cell[0]), cases[i].repeats, "%s", text);
+        wg_config_close(c);
+    }
+}
+
+/* A drafter and a rule that do not fit: refused, with the rules that do. */
+Test(config, rules_must_know_the_drafters_law)
+{
+    static wg_verifier_class narrow;
+    narrow = wg_verifier_match;
+    narrow.name = "narrow";
+    narrow.laws = WG_LAW_IID;
+    const wg_verifier_class *const rules[] = { &narrow, &wg_verifier_match, NULL };
+    const wg_plugins plugins = { wg_drafters, rules };
+    wg_error err = { 0 };
+    wg_config *c = NULL;
+    put("config.json", "{" BASE ",\n\"draft\": {\"kind\": \"ngram\"},\n\"verify\": {\"rule\": \"narrow\"}}");
+    cr_assert_eq(wg_config_open(&c, "config.json", NULL, 0, &plugins, &err), WG_ECONFIG);
+    cr_assert(strstr(err.text, "config.json:3:20: verify.rule: drafter ngram"), "%s", err.text);
+    cr_assert(strstr(err.text, "choose one of: match"), "%s", err.text);
+}
+
+/* tests/bad/config-<what>/{input.json, error}; `set` has a --set a line. WG_UPDATE=1 rewrites the errors, to be reviewed with git diff. */
+Test(config, mistakes_are_explained)
+{
+    char pattern[1100], path[1200];
+    const char *root = getenv("WG_ROOT");
+    snprintf(pattern, sizeof pattern, "%s/tests/bad/config-*", root ? root : s.before);
+    glob_t g;
+    cr_assert_eq(glob(pattern, 0, NULL, &g), 0, "no cases at %s", pattern);
+    for (size_t i = 0; i < g.gl_pathc; i++) {
+        const char *set[8];
+        int n_set = 0;
+        snprintf(path, sizeof path, "%s/input.json", g.gl_pathv[i]);
+        char *input = file_read(path, NULL);
+        snprintf(path, sizeof path, "%s/set", g.gl_pathv[i]);
+        char *sets = file_read(path, NULL);
+        for (char *line = sets ? strtok(sets, "\n") : NULL; line && n_set < 8; line = strtok(NULL, "\n")) set[n_set++] = line;
+        snprintf(path, sizeof path, "%s/error", g.gl_pathv[i]);
+        cr_assert_not_null(input, "%s", g.gl_pathv[i]);
+        put("input.json", input);
+        wg_error err = { 0 };
+        wg_config *c = NULL;
+        const wg_status status = wg_config_open(&c, "input.json", set, n_set, &wg_program_plugins, &err);
+        cr_expect_eq(status, err.code, "%s", path);
+        cr_expect(status == WG_ECONFIG || status == WG_EINVAL, "%s: accepted, or not a configuration error", path);
+        cr_expect_null(c);
+        strcat(err.text, "\n");
+        if (getenv("WG_UPDATE")) put(path, err.text);
+        char *golden = file_read(path, NULL);
+        cr_expect_str_eq(err.text, golden ? golden : "", "%s:\n%s\ninstead of\n%s", path, err.text, golden ? golden : "(nothing)");
+        free(golden);
+        free(sets);
+        free(input);
+    }
+    cr_assert_geq(g.gl_pathc, 15);
+    globfree(&g);
+}
+
+/* Whatever allocation fails, the failure is reported and nothing leaks. */
+Test(config, survives_failing_allocations)
+{
+    put("config.json", "{" BASE ", \"sweep\": {\"draft\": [{\"kind\": \"ngram\"}, {\"kind\": \"none\"}]}}");
+    wg_status status = WG_ENOMEM;
+    for (uint64_t nth = 1; status != WG_OK && nth < 2000; nth++) {
+        wg_error err;
+        wg_config *c = NULL;
+        const size_t before = wg_mem_read().live_blocks;
+        wg_mem_fail_at(nth, false);
+        status = wg_config_open(&c, "config.json", NULL, 0, &wg_program_plugins, &err);
+        wg_mem_fail_at(0, false);
+        cr_assert_eq(status == WG_OK, c != NULL);
+        wg_config_close(c);
+        cr_assert_eq(wg_mem_read().live_blocks, before, "allocation %d", (int)nth);
+    }
+    cr_assert_eq(status, WG_OK);
+}
