@@ -64,7 +64,8 @@ static wg_status find_int(reader *r, const char *key, bool *found, int64_t *out)
     for (int64_t i = 1; i < n; i++) {
         int64_t v;
         if (!wg_meta_array_int(r->w, r->key, i, &v) || v != *out)
-            return wg_fail(r->err, WG_EUNSUPPORTED, "%s: key '%s' differs between layers (%lld, then %lld): expected one value for all",
+            return wg_fail(r->err, WG_EUNSUPPORTED,
+                           "%s: key '%s' differs between layers (%lld, then %lld): expected one value for all",
                            wg_weights_path(r->w), r->key, (long long)*out, (long long)v);
     }
     return WG_OK;
@@ -81,7 +82,8 @@ static wg_status read_ints(reader *r)
         WG_TRY(find_int(r, k->key, &found, &v));
         if (!found && k->required) return missing(r, expected);
         if (found && (v < 1 || v > k->max))
-            return wg_fail(r->err, WG_EMODEL, "%s: key '%s' = %lld: expected %s", wg_weights_path(r->w), r->key, (long long)v, expected);
+            return wg_fail(r->err, WG_EMODEL, "%s: key '%s' = %lld: expected %s", wg_weights_path(r->w), r->key, (long long)v,
+                           expected);
         *(int *)((char *)r->a + k->at) = (int)v;
     }
     return WG_OK;
@@ -125,17 +127,19 @@ static wg_status derive(reader *r)
     const char *path = wg_weights_path(r->w);
     if (a->kv_heads == 0) a->kv_heads = a->heads;
     if (a->heads % a->kv_heads != 0)
-        return wg_fail(r->err, WG_EMODEL, "%s: %d query heads over %d key heads: expected a multiple", path, a->heads, a->kv_heads);
+        return wg_fail(r->err, WG_EMODEL, "%s: %d query heads over %d key heads: expected a multiple", path, a->heads,
+                       a->kv_heads);
     if (a->head_dim == 0) {
         if (a->dim % a->heads != 0 || a->dim / a->heads > WG_MAX_HEAD)
-            return wg_fail(r->err, WG_EMODEL, "%s: width %d over %d heads: expected heads of equal width, at most %d", path, a->dim,
-                           a->heads, WG_MAX_HEAD);
+            return wg_fail(r->err, WG_EMODEL, "%s: width %d over %d heads: expected heads of equal width, at most %d", path,
+                           a->dim, a->heads, WG_MAX_HEAD);
         a->head_dim = a->dim / a->heads;
     }
     if (a->n_rot == 0) a->n_rot = a->head_dim / 2 * 2;
     if (a->n_rot > a->head_dim || a->n_rot % 2 != 0)
-        return wg_fail(r->err, WG_EMODEL, "%s: %d rotated elements of heads of %d: expected an even number up to the head's width", path,
-                       a->n_rot, a->head_dim);
+        return wg_fail(r->err, WG_EMODEL,
+                       "%s: %d rotated elements of heads of %d: expected an even number up to the head's width", path, a->n_rot,
+                       a->head_dim);
     if (a->vocab == 0) {
         const wg_tensor *t = wg_weights_find(r->w, "token_embd.weight");
         if (t && t->dim[1] >= 1 && t->dim[1] <= 1 << 24) a->vocab = (int)t->dim[1];

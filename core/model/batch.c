@@ -43,6 +43,8 @@ int wg_batch_node(wg_batch *b, wg_kv_seq *kv, int node, int depth, uint64_t anc,
 {
     wg_assert(node >= 0 && node < 64 && anc >> node == 1); /* itself is the last that it sees */
     const int len = wg_kv_len(kv);
-    const wg_row row = { .token = token, .position = len + depth, .slot = len + node, .prefix = len, .tail = len, .anc = anc, .kv = kv };
+    const wg_row row = {
+        .token = token, .position = len + depth, .slot = len + node, .prefix = len, .tail = len, .anc = anc, .kv = kv
+    };
     return push(b, row, logits);
 }

@@ -29,12 +29,12 @@ void wg_batch_close(wg_batch *b);
 void wg_batch_clear(wg_batch *b);
 
 /* Appends a chain: tokens at positions = slots first, first+1, ...; each sees all slots before it and itself. `logits`: ask for
- * logits of the last `logits` rows. Slots must be reserved (or be committed ones that are being caught up). Returns the index of
- * the first logit row (or -1). The caller keeps within cap. */
+ * logits of the last `logits` rows. Slots must be reserved (or be committed ones that are being caught up). Returns the index
+ * of the first logit row (or -1). The caller keeps within cap. */
 int wg_batch_chain(wg_batch *b, wg_kv_seq *kv, int first, const int32_t *token, int n, int logits);
 
-/* Appends node `node` of a tree whose root is at tail slot 0: position wg_kv_len + depth, slot wg_kv_len + node, anc = bits of the
- * path root..node, itself included. Returns its logit row (or -1). */
+/* Appends node `node` of a tree whose root is at tail slot 0: position wg_kv_len + depth, slot wg_kv_len + node, anc = bits of
+ * the path root..node, itself included. Returns its logit row (or -1). */
 int wg_batch_node(wg_batch *b, wg_kv_seq *kv, int node, int depth, uint64_t anc, int32_t token, bool logits);
 
 #endif

@@ -22,7 +22,8 @@ typedef struct wg_rope {
 
 typedef struct wg_device_class {
     const char *name;
-    wg_status (*matrix)(wg_device *d, int type, int n, int k, const void *rows, wg_matrix *out, wg_error *err); /* packs, in parallel */
+    /* Packs rows of the file, in parallel. */
+    wg_status (*matrix)(wg_device *d, int type, int n, int k, const void *rows, wg_matrix *out, wg_error *err);
     void (*matrix_free)(wg_device *d, wg_matrix *m);
     wg_buf (*alloc)(wg_device *d, size_t floats);           /* NULL when out of memory */
     void (*free)(wg_device *d, wg_buf b);
@@ -31,20 +32,23 @@ typedef struct wg_device_class {
     void (*embed)(wg_device *d, const wg_matrix *table, const wg_row *row, int rows, float *x, int dim);
     void (*rmsnorm)(wg_device *d, const float *x, const float *weight, int dim, float eps, float *y, int rows);
     void (*prepare)(wg_device *d, int type, const float *x, int rows, int k, void *act);
-    void (*matmul)(wg_device *d, const wg_matrix *const *w, float *const *y, int n_matrices, const void *act, int rows); /* several matrices, one input */
+    /* Several matrices, one prepared input. */
+    void (*matmul)(wg_device *d, const wg_matrix *const *w, float *const *y, int n_matrices, const void *act, int rows);
     void (*rope_store)(wg_device *d, const wg_rope *rope, float *q, float *k, const float *v, const wg_row *row, int rows,
                        int space, int layer, int heads, int kv_heads, int hd);
     void (*attention)(wg_device *d, const float *q, const wg_row *row, int rows, int space, int layer, int heads, int kv_heads,
                       int hd, float *out);
     void (*swiglu)(wg_device *d, const float *gate, const float *up, float *y, int n, int rows);
     void (*add)(wg_device *d, float *x, const float *y, int n, int rows);
-    void (*gather)(wg_device *d, const float *x, const int32_t *from, int n, float *y, int rows); /* row i of y is row from[i] of x */
+    /* Row i of y is row from[i] of x. */
+    void (*gather)(wg_device *d, const float *x, const int32_t *from, int n, float *y, int rows);
 } wg_device_class;
 
 struct wg_device {
     const wg_device_class *class;
     const wg_ops *ops;
     wg_pool *pool; /* borrowed */
+    double small;  /* multiply-adds of a stage that is not worth a fork-join: it stays on the calling thread */
 };
 
 /* The CPU device at the level the processor (and WG_CPU) allow; `pool` is borrowed and may be NULL (one thread). */

@@ -9,12 +9,12 @@
 #include "core/model/device.h"
 #include "kernels/cpu.h"
 
-/* Multiply-adds below which a fork-join costs more than it saves: 0.3 to 0.5 us with all cores free, many times that without. */
+/* A fork-join costs 0.3 to 0.5 us with all cores free, many times that without. */
 enum { SMALL = 1 << 17, LINE = WG_ALIGN / (int)sizeof(float) };
 
 static void run(wg_device *d, double work, wg_pool_fn *fn, void *arg)
 {
-    if (work < SMALL) fn(arg, 0, 1);
+    if (work < d->small) fn(arg, 0, 1);
     else wg_pool_run(d->pool, fn, arg);
 }
 
@@ -53,8 +53,10 @@ static wg_status cpu_matrix(wg_device *d, int type, int n, int k, const void *ro
 {
     const size_t bytes = d->ops->matrix_bytes(type, n, k);
     if (bytes == 0)
-        return wg_fail(err, WG_EUNSUPPORTED, "a %s matrix of %d rows of %d cannot be computed with: expected f32, f16, bf16, or q8_0 "
-                       "with rows of a multiple of 32", wg_type_name(type), n, k);
+        return wg_fail(err, WG_EUNSUPPORTED,
+                       "a %s matrix of %d rows of %d cannot be computed with: expected f32, f16, bf16, or q8_0 "
+                       "with rows of a multiple of 32",
+                       wg_type_name(type), n, k);
     void *packed = wg_alloc(bytes, 1);
     if (!packed) return wg_nomem(err, bytes, "a weight matrix");
     *out = (wg_matrix){ .type = type, .n = n, .k = k, .data = packed };
@@ -186,7 +188,8 @@ static void matmul_part(void *arg, int thread, int threads)
     int p0, p1, first = 0;
     wg_pool_share(j->panels, 1, thread, threads, &p0, &p1);
     for (int i = 0; i < j->n; i++) {
-        const int panels = panels_of(j->w[i]), lo = p0 - first > 0 ? p0 - first : 0, hi = p1 - first < panels ? p1 - first : panels;
+        const int panels = panels_of(j->w[i]);
+        const int lo = p0 - first > 0 ? p0 - first : 0, hi = p1 - first < panels ? p1 - first : panels;
         if (lo < hi) j->ops->matmul(j->w[i], j->act, j->rows, j->y[i], (size_t)j->w[i]->n, lo, hi);
         first += panels;
     }
@@ -231,11 +234,11 @@ static void rope_store_part(void *arg, int thread, int threads)
     }
 }
 
-static void cpu_rope_store(wg_device *d, const wg_rope *rope, float *q, float *k, const float *v, const wg_row *row, int rows, int space,
-                           int layer, int heads, int kv_heads, int hd)
+static void cpu_rope_store(wg_device *d, const wg_rope *rope, float *q, float *k, const float *v, const wg_row *row, int rows,
+                           int space, int layer, int heads, int kv_heads, int hd)
 {
-    heads_job j = { .ops = d->ops, .rope = rope, .row = row, .q = q, .k = k, .v = v, .rows = rows, .space = space, .layer = layer,
-                    .heads = heads, .kv_heads = kv_heads, .hd = hd };
+    heads_job j = { .ops = d->ops, .rope = rope, .row = row, .q = q, .k = k, .v = v, .rows = rows, .space = space,
+                    .layer = layer, .heads = heads, .kv_heads = kv_heads, .hd = hd };
     run(d, 4.0 * rows * heads * hd, rope_store_part, &j);
 }
 
@@ -257,14 +260,14 @@ static void attention_part(void *arg, int thread, int threads)
     }
 }
 
-static void cpu_attention(wg_device *d, const float *q, const wg_row *row, int rows, int space, int layer, int heads, int kv_heads, int hd,
-                          float *out)
+static void cpu_attention(wg_device *d, const float *q, const wg_row *row, int rows, int space, int layer, int heads,
+                          int kv_heads, int hd, float *out)
 {
-    heads_job j = { .ops = d->ops, .row = row, .q = (float *)(uintptr_t)q, .out = out, .rows = rows, .space = space, .layer = layer,
-                    .heads = heads, .kv_heads = kv_heads, .hd = hd, .groups = 1 };
+    heads_job j = { .ops = d->ops, .row = row, .q = (float *)(uintptr_t)q, .out = out, .rows = rows, .space = space,
+                    .layer = layer, .heads = heads, .kv_heads = kv_heads, .hd = hd, .groups = 1 };
     double work = 0;
     for (int i = 0; i < rows; i++) work += 2.0 * (row[i].prefix + __builtin_popcountll(row[i].anc)) * heads * hd;
-    if (work >= SMALL) j.groups = rows * kv_heads >= 2 * wg_pool_threads(d->pool) ? kv_heads : heads;
+    if (work >= d->small) j.groups = rows * kv_heads >= 2 * wg_pool_threads(d->pool) ? kv_heads : heads;
     run(d, work, attention_part, &j);
 }
 
@@ -288,6 +291,6 @@ static const wg_device_class cpu_class = {
 wg_status wg_device_cpu(wg_device *out, wg_pool *pool, wg_error *err)
 {
     (void)err;
-    *out = (wg_device){ .class = &cpu_class, .ops = wg_ops_for(wg_cpu_chosen()), .pool = pool };
+    *out = (wg_device){ .class = &cpu_class, .ops = wg_ops_for(wg_cpu_chosen()), .pool = pool, .small = SMALL };
     return WG_OK;
 }

@@ -29,7 +29,10 @@ static void project(wg_model *m, const float *x, int rows, int k, const wg_matri
     }
 }
 
-static void project1(wg_model *m, const float *x, int rows, int k, const wg_matrix *w, float *y) { project(m, x, rows, k, &w, &y, 1); }
+static void project1(wg_model *m, const float *x, int rows, int k, const wg_matrix *w, float *y)
+{
+    project(m, x, rows, k, &w, &y, 1);
+}
 
 static void swap(wg_buf *a, wg_buf *b)
 {
@@ -109,8 +112,8 @@ static wg_status model_forward(wg_lm *lm, const wg_batch *b, float *logits, wg_e
 {
     wg_model *m = (wg_model *)lm;
     if (b->n > m->max_rows)
-        return wg_fail(err, WG_EINVAL, "a batch of %d rows: this model was opened for at most %d; raise max_rows or send fewer", b->n,
-                       m->max_rows);
+        return wg_fail(err, WG_EINVAL, "a batch of %d rows: this model was opened for at most %d; raise max_rows or send fewer",
+                       b->n, m->max_rows);
     wg_assert(lm->space >= 0); /* attached */
     for (int i = 0; i < b->n; i++) {
         const wg_row *r = &b->row[i];

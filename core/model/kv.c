@@ -67,7 +67,8 @@ static size_t align_up(size_t n) { return (n + WG_ALIGN - 1) / WG_ALIGN * WG_ALI
 wg_status wg_kv_space(wg_kv *kv, int layers, int kv_dim, int type, int *space, wg_error *err)
 {
     if (kv->placed)
-        return wg_fail(err, WG_EINVAL, "KV cache: a model was attached after the first sequence had been opened; attach all models first");
+        return wg_fail(err, WG_EINVAL,
+                       "KV cache: a model was attached after the first sequence had been opened; attach all models first");
     if (kv->spaces == WG_KV_SPACES)
         return wg_fail(err, WG_EFULL, "KV cache: no room for another model: it holds at most %d", WG_KV_SPACES);
     if (type != WG_F32 && type != WG_F16 && type != WG_BF16)
@@ -203,8 +204,9 @@ wg_status wg_kv_reserve(wg_kv_seq *s, int n, wg_error *err)
         return wg_fail(err, WG_EINVAL, "KV cache: a tail of %d slots: expected 0..%d", n, WG_KV_TAIL_MAX);
     if (n <= s->tail) return WG_OK;
     if (n > kv->max_slots - s->len)
-        return wg_fail(err, WG_ECONTEXT, "KV cache: %d committed and %d new slots, but a sequence has room for %d; raise context",
-                       s->len, n, kv->max_slots);
+        return wg_fail(err, WG_ECONTEXT,
+                       "KV cache: %d committed and %d new slots, but a sequence has room for %d; raise context", s->len, n,
+                       kv->max_slots);
 
     /* What may be written next: the tail, and committed slots that some space has yet to catch up with (3). */
     const int from = wg_kv_settled(s) / kv->page_slots, want = wg_kv_pages_for(kv, s->len + n);

@@ -31,7 +31,8 @@ static wg_status check_alone(const wg_kv *kv, const wg_kv_seq *s, int number, wg
     if (s->tail == 0) return WG_OK;
     for (int i = wg_kv_settled(s) / kv->page_slots; i < s->pages; i++)
         if (kv->refs[s->page[i]] != 1)
-            return BROKEN(3, "sequence %d may write page %d, which has %d references", number, (int)s->page[i], (int)kv->refs[s->page[i]]);
+            return BROKEN(3, "sequence %d may write page %d, which has %d references", number, (int)s->page[i],
+                          (int)kv->refs[s->page[i]]);
     return WG_OK;
 }
 
@@ -56,7 +57,8 @@ static wg_status check_pool(const wg_kv *kv, wg_error *err)
     for (int p = 0; p < kv->pages; p++)
         if (kv->refs[p] != kv->count[p])
             return BROKEN(1, "page %d has %d references, %d tables hold it", p, (int)kv->refs[p], (int)kv->count[p]);
-    if (kv->free_pages < 0 || kv->free_pages > kv->pages) return BROKEN(1, "%d of %d pages are free", kv->free_pages, kv->pages);
+    if (kv->free_pages < 0 || kv->free_pages > kv->pages)
+        return BROKEN(1, "%d of %d pages are free", kv->free_pages, kv->pages);
     int held = 0;
     for (int p = 0; p < kv->pages; p++) held += kv->refs[p] > 0;
     for (int i = 0; i < kv->free_pages; i++) {

@@ -16,10 +16,12 @@ static wg_status check(const wg_lm *lm, const wg_batch *b, wg_error *err)
     for (int i = 0; i < b->n; i++) {
         const wg_row *r = &b->row[i];
         if (r->token < 0 || r->token >= lm->vocab)
-            return wg_fail(err, WG_EINVAL, "row %d: token %d is not in the vocabulary: expected 0..%d", i, (int)r->token, lm->vocab - 1);
+            return wg_fail(err, WG_EINVAL, "row %d: token %d is not in the vocabulary: expected 0..%d", i, (int)r->token,
+                           lm->vocab - 1);
         if (r->position < 0 || r->position >= lm->context)
-            return wg_fail(err, WG_ECONTEXT, "row %d: position %d is past the model's context of %d tokens; stop earlier or raise context",
-                           i, (int)r->position, lm->context);
+            return wg_fail(err, WG_ECONTEXT,
+                           "row %d: position %d is past the model's context of %d tokens; stop earlier or raise context", i,
+                           (int)r->position, lm->context);
         wg_assert(r->logits == -1 || r->logits == asked); /* output rows in batch order, as wg_batch_* number them */
         asked += r->logits >= 0;
     }

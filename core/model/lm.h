@@ -12,8 +12,8 @@ typedef struct wg_lm_class {
     const char *name;
     /* Registers its storage with the cache (called once, before the first sequence). May be NULL: keeps nothing per token. */
     wg_status (*attach)(wg_lm *lm, wg_kv *kv, wg_error *err);
-    /* One pass. logits: (batch->logits, vocab) f32, row-major. Marks what it wrote with wg_kv_wrote. On failure no slot counts as
-     * written. After warm-up it allocates nothing. */
+    /* One pass. logits: (batch->logits, vocab) f32, row-major. Marks what it wrote with wg_kv_wrote. On failure no slot counts
+     * as written. After warm-up it allocates nothing. */
     wg_status (*forward)(wg_lm *lm, const wg_batch *batch, float *logits, wg_error *err);
     void (*close)(wg_lm *lm);
 } wg_lm_class;

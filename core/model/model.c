@@ -62,22 +62,26 @@ static wg_status find(const loader *o, const char *name, int64_t in, int64_t out
     const char *path = wg_weights_path(o->w);
     *t = wg_weights_find(o->w, name);
     if (!*t)
-        return wg_fail(o->err, WG_EMODEL, "%s: tensor '%s' is missing: expected (%lld, %lld); is the file complete?", path, name,
-                       (long long)in, (long long)out);
+        return wg_fail(o->err, WG_EMODEL, "%s: tensor '%s' is missing: expected (%lld, %lld); is the file complete?", path,
+                       name, (long long)in, (long long)out);
     const int64_t *d = (*t)->dim;
     if (d[0] != in || d[1] != out || d[2] != 1 || d[3] != 1)
-        return wg_fail(o->err, WG_EMODEL, "%s: tensor '%s' has shape (%lld, %lld, %lld, %lld): expected (%lld, %lld)", path, name,
-                       (long long)d[0], (long long)d[1], (long long)d[2], (long long)d[3], (long long)in, (long long)out);
+        return wg_fail(o->err, WG_EMODEL, "%s: tensor '%s' has shape (%lld, %lld, %lld, %lld): expected (%lld, %lld)", path,
+                       name, (long long)d[0], (long long)d[1], (long long)d[2], (long long)d[3], (long long)in, (long long)out);
     const wg_type_info *type = wg_type_get((*t)->type);
     if (!type || !type->computable || (type->block > 1 && (out == 1 || in % type->block != 0)))
-        return wg_fail(o->err, WG_EUNSUPPORTED, "%s: tensor '%s' has type %s: expected %s; `wager convert` writes these types", path, name,
-                       wg_type_name((*t)->type),
-                       out == 1 ? "f32, f16 or bf16" : in % 32 ? "f32, f16 or bf16 (rows are no multiple of 32)" : "f32, f16, bf16 or q8_0");
+        return wg_fail(o->err, WG_EUNSUPPORTED, "%s: tensor '%s' has type %s: expected %s; `wager convert` writes these types",
+                       path, name, wg_type_name((*t)->type),
+                       out == 1  ? "f32, f16 or bf16"
+                       : in % 32 ? "f32, f16 or bf16 (rows are no multiple of 32)"
+                                 : "f32, f16, bf16 or q8_0");
     if (!(*t)->data) return wg_fail(o->err, WG_EINVAL, "%s: was opened for its header alone: no weights to load", path);
     const int64_t bad = o->allow_nan ? -1 : wg_finite_check(o->m->device.pool, *t);
     if (bad >= 0)
-        return wg_fail(o->err, WG_EMODEL, "%s: tensor '%s' holds NaN or infinity at row %lld, column %lld: the file is damaged or its "
-                       "training diverged; set allow_nan to load it all the same", path, name, (long long)(bad / in), (long long)(bad % in));
+        return wg_fail(o->err, WG_EMODEL,
+                       "%s: tensor '%s' holds NaN or infinity at row %lld, column %lld: the file is damaged or its "
+                       "training diverged; set allow_nan to load it all the same",
+                       path, name, (long long)(bad / in), (long long)(bad % in));
     return WG_OK;
 }
 
@@ -88,7 +92,8 @@ static wg_status load_vector(const loader *o, const wg_tensor *t, wg_buf *to)
     *to = d->class->alloc(d, (size_t)t->dim[0]);
     if (!*to) return wg_nomem(o->err, (size_t)t->dim[0] * sizeof(float), t->name);
     if (wg_row_to_f32(t->type, t->data, *to, (size_t)t->dim[0]))
-        return wg_fail(o->err, WG_EUNSUPPORTED, "%s: tensor '%s': no conversion from %s", wg_weights_path(o->w), t->name, wg_type_name(t->type));
+        return wg_fail(o->err, WG_EUNSUPPORTED, "%s: tensor '%s': no conversion from %s", wg_weights_path(o->w), t->name,
+                       wg_type_name(t->type));
     o->m->bytes += (size_t)t->dim[0] * sizeof(float);
     return WG_OK;
 }
@@ -132,8 +137,10 @@ static wg_status load_all(const loader *o)
     for (int i = 0; i < wg_weights_count(o->w); i++) {
         const char *name = wg_weights_at(o->w, i)->name;
         if (!has_place(o, name))
-            return wg_fail(o->err, WG_EUNSUPPORTED, "%s: tensor '%s' has no place in a %s model of %d layers: its results would be wrong "
-                           "without it", wg_weights_path(o->w), name, m->arch.family, m->arch.layers);
+            return wg_fail(o->err, WG_EUNSUPPORTED,
+                           "%s: tensor '%s' has no place in a %s model of %d layers: its results would be wrong "
+                           "without it",
+                           wg_weights_path(o->w), name, m->arch.family, m->arch.layers);
     }
     for (int i = 0; i < MODEL_PLACES; i++) {
         const place *p = &model_places[i];
@@ -174,7 +181,8 @@ static wg_status load_divisors(const loader *o, int pairs, float *divisor)
     wg_row_to_f32(t->type, t->data, divisor, (size_t)pairs);
     for (int i = 0; i < pairs; i++)
         if (!(divisor[i] >= 0.125f))
-            return wg_fail(o->err, WG_EMODEL, "%s: tensor '" ROPE_FREQS "' holds %g at %d: expected a divisor of at least 0.125",
+            return wg_fail(o->err, WG_EMODEL,
+                           "%s: tensor '" ROPE_FREQS "' holds %g at %d: expected a divisor of at least 0.125",
                            wg_weights_path(o->w), (double)divisor[i], i);
     return WG_OK;
 }
@@ -187,7 +195,8 @@ static wg_status load_angles(const loader *o)
     float divisor[WG_MAX_HEAD / 2];
     double frequency[WG_MAX_HEAD / 2];
     WG_TRY(load_divisors(o, pairs, divisor));
-    for (int i = 0; i < pairs; i++) frequency[i] = wg_rope_frequency(a->rope_base, a->rope_scale, i, a->n_rot) / (double)divisor[i];
+    for (int i = 0; i < pairs; i++)
+        frequency[i] = wg_rope_frequency(a->rope_base, a->rope_scale, i, a->n_rot) / (double)divisor[i];
     const size_t floats = (size_t)m->lm.context * (size_t)a->n_rot;
     m->angles = m->device.class->alloc(&m->device, floats);
     if (!m->angles) return wg_nomem(o->err, floats * sizeof(float), "rotary angles; lower the context");
@@ -243,8 +252,8 @@ static wg_status check_options(const wg_model_options *opt, const wg_arch *a, wg
     if (opt->max_rows < 0 || opt->max_rows > 1 << 16)
         return wg_fail(err, WG_EINVAL, "max_rows = %d: expected 1..65536, or 0 for 512", opt->max_rows);
     if (opt->context < 0 || opt->context > a->context)
-        return wg_fail(err, WG_EINVAL, "context = %d: the model was made for %d tokens: expected 1..%d, or 0 for all of them", opt->context,
-                       a->context, a->context);
+        return wg_fail(err, WG_EINVAL, "context = %d: the model was made for %d tokens: expected 1..%d, or 0 for all of them",
+                       opt->context, a->context, a->context);
     return WG_OK;
 }
 
@@ -255,7 +264,9 @@ static wg_status open_into(wg_model *m, const wg_weights *w, const wg_model_opti
     WG_TRY(check_options(opt, a, err));
     m->kv_type = opt->kv_type;
     m->max_rows = opt->max_rows ? opt->max_rows : 512;
-    m->lm = (wg_lm){ .class = &wg_model_lm_class, .vocab = a->vocab, .context = opt->context ? opt->context : a->context, .space = -1 };
+    m->lm = (wg_lm){
+        .class = &wg_model_lm_class, .vocab = a->vocab, .context = opt->context ? opt->context : a->context, .space = -1
+    };
     m->layer = wg_calloc((size_t)a->layers, sizeof *m->layer);
     if (!m->layer) return wg_nomem(err, (size_t)a->layers * sizeof *m->layer, "a model");
     const loader o = { .m = m, .w = w, .allow_nan = opt->allow_nan, .err = err, .width = {
@@ -266,7 +277,8 @@ static wg_status open_into(wg_model *m, const wg_weights *w, const wg_model_opti
     return open_scratch(m, err);
 }
 
-wg_status wg_model_open(wg_model **out, const wg_weights *w, const wg_device *device, const wg_model_options *opt, wg_error *err)
+wg_status wg_model_open(wg_model **out, const wg_weights *w, const wg_device *device, const wg_model_options *opt,
+                        wg_error *err)
 {
     wg_model *m = wg_calloc(1, sizeof *m);
     if (!m) return wg_nomem(err, sizeof *m, "a model");

@@ -16,9 +16,10 @@ typedef struct wg_model_options {
     bool allow_nan;    /* accept NaN and infinities in weights */
 } wg_model_options;
 
-/* Loads from an open file (which may be closed afterwards). `device` is copied, its pool borrowed. Errors: EMODEL (missing tensor,
- * wrong shape, NaN: each named, with what was expected), EUNSUPPORTED (type or family), ENOMEM. */
-wg_status wg_model_open(wg_model **out, const wg_weights *w, const wg_device *device, const wg_model_options *opt, wg_error *err);
+/* Loads from an open file (which may be closed afterwards). `device` is copied, its pool borrowed. Errors: EMODEL (missing
+ * tensor, wrong shape, NaN: each named, with what was expected), EUNSUPPORTED (type or family), ENOMEM. */
+wg_status wg_model_open(wg_model **out, const wg_weights *w, const wg_device *device, const wg_model_options *opt,
+                        wg_error *err);
 void wg_model_close(wg_model *m); /* NULL is fine */
 
 const wg_arch *wg_model_arch(const wg_model *m);

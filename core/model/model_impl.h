@@ -41,7 +41,7 @@ struct wg_model {
 /* The wg_lm of the transformer (forward.c). */
 extern const wg_lm_class wg_model_lm_class;
 
-/* Index of the first element of a tensor that is NaN or infinite, or -1 (a block's elements when its scale is); split over the pool. */
+/* Index of the first element of a tensor that is NaN or infinite (of a block: its scale), or -1. Split over the pool. */
 int64_t wg_finite_check(wg_pool *pool, const wg_tensor *t);
 
 #endif

@@ -8,6 +8,7 @@
  * reference ops. A batch that is wrong on purpose (one ancestor bit) must be noticed.
  *
  *     law_prefix [--seed S] [--cases N] [--case K]      K: that case alone */
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,6 +36,12 @@ _Noreturn __attribute__((format(printf, 1, 2))) static void failed(const char *f
     exit(1);
 }
 
+static void on_abort(int sig)
+{
+    (void)sig;
+    fprintf(stderr, "reproduce: law_prefix --seed %llu --case %d\n", (unsigned long long)now.seed, now.number);
+}
+
 static void must(wg_status s, const wg_error *err)
 {
     if (s != WG_OK) failed("%s", err->text);
@@ -52,6 +59,7 @@ typedef struct tree {
 
 typedef struct sequence {
     wg_kv_seq *test, *plain;
+    wg_kv_seq *twin;          /* shares pages with `test` since a fork; NULL: none */
     int32_t token[LONGEST];
     int len, prompt, rounds;  /* committed; of the prompt; trees still to come */
     float *logits;            /* (LONGEST, vocab) of plain decoding, for every committed token */
@@ -76,13 +84,17 @@ static const int weight_types[] = { WG_F32, WG_F16, WG_BF16, WG_Q8_0 }, cache_ty
 
 static tiny draw_shape(void)
 {
-    static const struct { int heads, kv_heads, head_dim; } attention[] = {
-        { 2, 1, 32 }, { 1, 1, 80 }, { 10, 2, 8 }, { 4, 4, 8 }, { 4, 2, 16 }, { 3, 1, 24 }, { 2, 2, 6 }, { 8, 1, 4 }, { 1, 1, 64 },
+    static const struct {
+        int heads, kv_heads, head_dim;
+    } attention[] = {
+        { 2, 1, 32 }, { 1, 1, 80 }, { 10, 2, 8 }, { 4, 4, 8 },  { 4, 2, 16 },
+        { 3, 1, 24 }, { 2, 2, 6 },  { 8, 1, 4 },  { 1, 1, 64 },
     };
     const int a = (int)rnd(9), dims[] = { 24, 32, 40, 64, 96 };
-    tiny t = { .layers = 1 + (int)rnd(3), .heads = attention[a].heads, .kv_heads = attention[a].kv_heads, .head_dim = attention[a].head_dim,
-               .dim = dims[rnd(5)], .hidden = 16 + (int)rnd(4) * 32, .vocab = rnd(12) == 0 ? 1777 : 17 + (int)rnd(90), .context = LONGEST,
-               .tied = rnd(2), .freqs = rnd(4) == 0, .norm_type = rnd(2) ? WG_F32 : WG_F16, .seed = now.rng };
+    tiny t = { .layers = 1 + (int)rnd(3), .dim = dims[rnd(5)], .hidden = 16 + (int)rnd(4) * 32, .context = LONGEST,
+               .heads = attention[a].heads, .kv_heads = attention[a].kv_heads, .head_dim = attention[a].head_dim,
+               .vocab = rnd(12) == 0 ? 1777 : 17 + (int)rnd(90), .tied = rnd(2), .freqs = rnd(4) == 0,
+               .norm_type = rnd(2) ? WG_F32 : WG_F16, .seed = now.rng };
     const int same = weight_types[rnd(4)];
     for (int i = 0; i < 4; i++) t.type[i] = rnd(3) ? same : weight_types[rnd(4)];
     return t;
@@ -95,6 +107,7 @@ static side side_open(const wg_weights *w, wg_pool *pool, wg_cpu_level level, in
     const wg_model_options opt = { .kv_type = cache_type };
     must(wg_device_cpu(&s.device, pool, &err), &err);
     s.device.ops = wg_ops_for(level);
+    if (pool) s.device.small = rnd(3) ? 1 << 14 : 0; /* the models are small, the pool is to be used all the same */
     must(wg_model_open(&s.model, w, &s.device, &opt, &err), &err);
     must(wg_kv_open(&s.kv, page_slots, (LONGEST / page_slots + 2) * 2 * SEQS, LONGEST, &err), &err);
     must(wg_lm_attach(wg_model_lm(s.model), s.kv, &err), &err);
@@ -133,19 +146,24 @@ static const float *row_under_test(const world *w, const sequence *s, int row)
 {
     const wg_batch *b = &w->test.batch;
     for (int i = 0; i < b->n; i++)
-        if (b->row[i].kv == s->test && row-- == 0) return b->row[i].logits < 0 ? NULL : w->out + (size_t)b->row[i].logits * (size_t)w->shape.vocab;
+        if (b->row[i].kv == s->test && row-- == 0)
+            return b->row[i].logits < 0 ? NULL : w->out + (size_t)b->row[i].logits * (size_t)w->shape.vocab;
     failed("row %d of a sequence is not in the batch", row);
 }
 
-static bool same(const world *w, const float *a, const float *b) { return memcmp(a, b, (size_t)w->shape.vocab * sizeof *a) == 0; }
+static bool same(const world *w, const float *a, const float *b)
+{
+    return memcmp(a, b, (size_t)w->shape.vocab * sizeof *a) == 0;
+}
 
 static void compare(const world *w, const sequence *s, int row, const float *want, const char *kind, int index)
 {
     const float *got = row_under_test(w, s, row);
     if (!got) return;
     now.rows++;
-    if (!same(w, got, want)) failed("sequence %d, %s %d: the logits differ from plain decoding (%.9g, %.9g, ... instead of %.9g, %.9g, ...)",
-                                    (int)(s - w->seq), kind, index, (double)got[0], (double)got[1], (double)want[0], (double)want[1]);
+    if (!same(w, got, want))
+        failed("sequence %d, %s %d: the logits differ from plain decoding (%.9g, %.9g, ... instead of %.9g, %.9g, ...)",
+               (int)(s - w->seq), kind, index, (double)got[0], (double)got[1], (double)want[0], (double)want[1]);
 }
 
 /* Decodes the path to every scored node and compares. */
@@ -168,7 +186,8 @@ static void draw_tree(const world *w, tree *t)
     const uint32_t style = rnd(4);
     t->n = 1 + (int)rnd(style == 3 ? NODES : 20);
     for (int i = 0; i < t->n; i++) {
-        const int p = i == 0 ? -1 : style == 0 ? i - 1 : style == 1 ? (int)rnd((uint32_t)i) : i - 1 - (int)rnd((uint32_t)(i < 4 ? i : 4));
+        const int nearby = i - 1 - (int)rnd((uint32_t)(i < 4 ? i + (i == 0) : 4)), any = i ? (int)rnd((uint32_t)i) : -1;
+        const int p = i == 0 ? -1 : style == 0 ? i - 1 : style == 1 ? any : nearby;
         t->parent[i] = p;
         t->token[i] = (int32_t)rnd((uint32_t)w->shape.vocab);
         t->anc[i] = (p < 0 ? 0 : t->anc[p]) | (uint64_t)1 << i;
@@ -257,14 +276,17 @@ static void check_and_commit(world *w, sequence *s)
     for (int i = 0; i < n; i++) settle(w, s, t->token[path[i]]);
 }
 
-/* Goes on in a fork while the original, which shares its pages, is written over. */
+/* Goes on in a fork while the original, which shares its pages, is written over; or stays as it is until the next fork. */
 static void fork_and_scribble(world *w, sequence *s)
 {
     wg_error err;
     wg_kv_seq *old = s->test;
     wg_batch *b = &w->test.batch;
     int32_t token[9];
+    wg_kv_seq_close(s->twin);
+    s->twin = old;
     must(wg_kv_fork(old, &s->test, &err), &err);
+    if (rnd(2)) return;
     const int keep = (int)rnd((uint32_t)wg_kv_valid(old, wg_model_lm(w->test.model)->space) + 1);
     wg_kv_truncate(old, keep);
     for (int i = 0; i < 9; i++) token[i] = (int32_t)rnd((uint32_t)w->shape.vocab);
@@ -272,7 +294,7 @@ static void fork_and_scribble(world *w, sequence *s)
     wg_batch_clear(b);
     wg_batch_chain(b, old, keep, token, 9, 0);
     must(wg_lm_forward(wg_model_lm(w->test.model), b, NULL, &err), &err);
-    wg_kv_seq_close(old);
+    wg_kv_rollback(old);
 }
 
 static void live(world *w)
@@ -333,10 +355,12 @@ static void run_case(int number, wg_pool *const *pool)
     const int threads = 1 + (int)rnd(THREADS), cache = cache_types[rnd(3)], page_slots = 1 + (int)rnd(rnd(2) ? 8 : 64);
     const wg_cpu_level level = (wg_cpu_level)rnd((uint32_t)wg_cpu_best() + 1);
     const tiny *t = &w.shape;
-    snprintf(now.what, sizeof now.what, "%d layers, dim %d, heads %d/%d of %d, hidden %d, vocab %d, %s %s %s %s, cache %s in pages of %d, "
-             "%d sequences, %d threads, %s", t->layers, t->dim, t->heads, t->kv_heads, t->head_dim, t->hidden, t->vocab,
-             wg_type_name(t->type[0]), wg_type_name(t->type[1]), wg_type_name(t->type[2]), wg_type_name(t->type[3]), wg_type_name(cache),
-             page_slots, w.n, threads, wg_cpu_name(level));
+    snprintf(now.what, sizeof now.what,
+             "%d layers, dim %d, heads %d/%d of %d, hidden %d, vocab %d, %s %s %s %s, cache %s in pages of %d, "
+             "%d sequences, %d threads, %s",
+             t->layers, t->dim, t->heads, t->kv_heads, t->head_dim, t->hidden, t->vocab, wg_type_name(t->type[0]),
+             wg_type_name(t->type[1]), wg_type_name(t->type[2]), wg_type_name(t->type[3]), wg_type_name(cache), page_slots, w.n,
+             threads, wg_cpu_name(level));
     must(tiny_open(&w.shape, &file, path, &err), &err);
     w.test = side_open(file, pool[threads - 1], level, cache, page_slots);
     w.plain = side_open(file, NULL, WG_CPU_REF, cache, 16);
@@ -355,6 +379,7 @@ static void run_case(int number, wg_pool *const *pool)
     if (number % 10 == 0 && wg_kv_valid(w.seq[0].test, 0) == w.seq[0].len) broken_batch_is_noticed(&w);
     for (int i = 0; i < w.n; i++) {
         wg_kv_seq_close(w.seq[i].test);
+        wg_kv_seq_close(w.seq[i].twin);
         wg_kv_seq_close(w.seq[i].plain);
         free(w.seq[i].logits);
     }
@@ -371,6 +396,7 @@ int main(int argc, char **argv)
     wg_error err;
     wg_pool *pool[THREADS] = { NULL };
     now.seed = 20240601;
+    signal(SIGABRT, on_abort);
     for (int i = 1; i + 1 < argc; i += 2) {
         if (strcmp(argv[i], "--seed") == 0) now.seed = strtoull(argv[i + 1], NULL, 10);
         else if (strcmp(argv[i], "--cases") == 0) cases = atoi(argv[i + 1]);
@@ -382,8 +408,10 @@ int main(int argc, char **argv)
     else
         for (int i = 0; i < cases; i++) run_case(i, pool);
     for (int i = 1; i < THREADS; i++) wg_pool_close(pool[i]);
-    printf("law_prefix: %d cases from seed %llu: %ld rows equal to plain decoding bit for bit, %ld trees, best level %s, %.1f s\n",
-           only >= 0 ? 1 : cases, (unsigned long long)now.seed, now.rows, now.trees, wg_cpu_name(wg_cpu_best()), wg_clock_now() - start);
+    printf(
+        "law_prefix: %d cases from seed %llu: %ld rows equal to plain decoding bit for bit, %ld trees, best level %s, %.1f s\n",
+        only >= 0 ? 1 : cases, (unsigned long long)now.seed, now.rows, now.trees, wg_cpu_name(wg_cpu_best()),
+        wg_clock_now() - start);
     if (only < 0 && now.rows < 10 * cases) failed("only %ld rows were compared", now.rows);
     return 0;
 }

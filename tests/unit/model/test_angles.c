@@ -48,6 +48,7 @@ Test(angles, frequencies_and_table)
     for (int p = 0; p < 100000; p += 777) {
         wg_rope_angles(p, f, 64, cs);
         for (int i = 0; i < 64; i++)
-            cr_assert(fabs(cs[2 * i] - cos(p * f[i])) < 6e-8 && fabs(cs[2 * i + 1] - sin(p * f[i])) < 6e-8, "position %d pair %d", p, i);
+            cr_assert(fabs(cs[2 * i] - cos(p * f[i])) < 6e-8 && fabs(cs[2 * i + 1] - sin(p * f[i])) < 6e-8,
+                      "position %d pair %d", p, i);
     }
 }

@@ -5,7 +5,9 @@
 #include "core/model/arch.h"
 #include "tests/unit/model/tiny_model.h"
 
-static const tiny base = { .layers = 2, .dim = 48, .heads = 4, .kv_heads = 2, .head_dim = 12, .hidden = 40, .vocab = 19, .context = 77 };
+static const tiny base = {
+    .layers = 2, .dim = 48, .heads = 4, .kv_heads = 2, .head_dim = 12, .hidden = 40, .vocab = 19, .context = 77
+};
 
 static wg_arch a;
 static wg_error err;
@@ -40,16 +42,18 @@ Test(arch, reads_every_field)
     cr_assert(arch_of(&t) == WG_OK, "%s", err.text);
     cr_assert_str_eq(a.family, "llama");
     cr_assert_str_eq(a.name, "tiny");
-    cr_assert(a.layers == 2 && a.dim == 48 && a.heads == 4 && a.kv_heads == 2 && a.head_dim == 12 && a.hidden == 40 && a.vocab == 19);
-    cr_assert(a.context == 77 && a.n_rot == 8 && a.rope_adjacent && a.rope_base == 5e5 && a.rope_scale == 4 && a.eps == 1e-5f && !a.tied);
+    cr_assert(a.layers == 2 && a.dim == 48 && a.heads == 4 && a.kv_heads == 2 && a.head_dim == 12 && a.hidden == 40 &&
+              a.vocab == 19);
+    cr_assert(a.context == 77 && a.n_rot == 8 && a.rope_adjacent && a.rope_base == 5e5 && a.rope_scale == 4 && a.eps == 1e-5f &&
+              !a.tied);
     /* 2 layers of q, k, v, o, gate, up, down and two norms; embedding, head, norm */
     cr_assert(wg_arch_parameters(&a) == 2 * (48 * 48 + 2 * 48 * 24 + 48 * 48 + 3 * 48 * 40 + 2 * 48) + 2 * 19 * 48 + 48);
 }
 
 Test(arch, derives_what_is_absent)
 {
-    static const char *const absent[] = { "llama.attention.head_count_kv", "llama.attention.key_length", "llama.rope.dimension_count",
-                                          "llama.vocab_size" };
+    static const char *const absent[] = { "llama.attention.head_count_kv", "llama.attention.key_length",
+                                          "llama.rope.dimension_count", "llama.vocab_size" };
     for (int i = 0; i < 4; i++) {
         tiny t = base;
         t.tied = true;
@@ -104,7 +108,10 @@ Test(arch, bad_values)
 }
 
 static void yarn(const tiny *t, wg_gguf_writer *g) { (void)t, wg_gguf_set_string(g, "llama.rope.scaling.type", "yarn", 4); }
-static void no_scaling(const tiny *t, wg_gguf_writer *g) { (void)t, wg_gguf_set_string(g, "llama.rope.scaling.type", "none", 4); }
+static void no_scaling(const tiny *t, wg_gguf_writer *g)
+{
+    (void)t, wg_gguf_set_string(g, "llama.rope.scaling.type", "none", 4);
+}
 static void experts(const tiny *t, wg_gguf_writer *g) { (void)t, wg_gguf_set_u32(g, "llama.expert_count", 8); }
 static void no_experts(const tiny *t, wg_gguf_writer *g) { (void)t, wg_gguf_set_u32(g, "llama.expert_count", 0); }
 static void values(const tiny *t, wg_gguf_writer *g) { (void)t, wg_gguf_set_u32(g, "llama.attention.value_length", 16); }
@@ -138,7 +145,8 @@ Test(arch, refuses_what_it_cannot_compute)
     t.meta = kv_same;
     cr_assert(arch_of(&t) == WG_OK && a.kv_heads == 2);
     t.meta = kv_differ;
-    expect(&t, WG_EUNSUPPORTED, "FILE: key 'llama.attention.head_count_kv' differs between layers (2, then 4): expected one value for all");
+    expect(&t, WG_EUNSUPPORTED,
+           "FILE: key 'llama.attention.head_count_kv' differs between layers (2, then 4): expected one value for all");
     t = base;
     t.skip_key = "general.architecture";
     t.meta = mamba;

@@ -13,7 +13,8 @@ Test(batch, chain_and_node_rows)
     wg_batch b;
     int space;
     cr_assert(wg_kv_open(&kv, 4, 16, 64, &err) == WG_OK && wg_kv_space(kv, 1, 4, WG_F32, &space, &err) == WG_OK);
-    cr_assert(wg_kv_seq_open(kv, &s, &err) == WG_OK && wg_kv_reserve(s, 5, &err) == WG_OK && wg_batch_open(&b, 8, &err) == WG_OK);
+    cr_assert(wg_kv_seq_open(kv, &s, &err) == WG_OK && wg_kv_reserve(s, 5, &err) == WG_OK &&
+              wg_batch_open(&b, 8, &err) == WG_OK);
     wg_kv_commit_chain(s, 5);
 
     const int32_t token[] = { 11, 12, 13 };
@@ -31,7 +32,8 @@ Test(batch, chain_and_node_rows)
     cr_assert(wg_batch_node(&b, s, 6, 2, 1u << 6 | 1u << 4 | 1, 99, true) == 2);
     cr_assert(wg_batch_node(&b, s, 63, 1, (uint64_t)1 << 63 | 1, 98, false) == -1);
     const wg_row *r = &b.row[5];
-    cr_assert(r->token == 99 && r->position == 7 && r->slot == 11 && r->prefix == 5 && r->tail == 5 && r->anc == 0x51 && r->logits == 2);
+    cr_assert(r->token == 99 && r->position == 7 && r->slot == 11 && r->prefix == 5 && r->tail == 5 && r->anc == 0x51 &&
+              r->logits == 2);
     cr_assert(b.row[6].slot == 68 && b.row[6].position == 6 && b.row[6].logits == -1);
     cr_assert(b.n == 7 && b.logits == 3);
     wg_batch_clear(&b);

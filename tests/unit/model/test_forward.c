@@ -71,8 +71,10 @@ static double *plain_logits(const plain *p, const int32_t *token, int n)
 {
     const tiny *s = &p->s;
     const int d = s->dim, hd = s->head_dim, qd = s->heads * hd, kd = s->kv_heads * hd;
-    double *x = calloc((size_t)(n * d), sizeof *x), *q = calloc((size_t)(n * qd), sizeof *q), *k = calloc((size_t)(n * kd), sizeof *k);
-    double *v = calloc((size_t)(n * kd), sizeof *v), *h = calloc((size_t)(d + qd), sizeof *h), *o = calloc((size_t)(d + qd), sizeof *o);
+    double *x = calloc((size_t)(n * d), sizeof *x), *q = calloc((size_t)(n * qd), sizeof *q),
+           *k = calloc((size_t)(n * kd), sizeof *k);
+    double *v = calloc((size_t)(n * kd), sizeof *v), *h = calloc((size_t)(d + qd), sizeof *h),
+           *o = calloc((size_t)(d + qd), sizeof *o);
     double *g = calloc((size_t)s->hidden, sizeof *g), *u = calloc((size_t)s->hidden, sizeof *u);
     double *out = calloc((size_t)n * (size_t)s->vocab, sizeof *out);
     for (int i = 0; i < n; i++) row_of(p->w, "token_embd", -1, token[i], x + i * d);
@@ -180,9 +182,10 @@ static const tiny shapes[] = {
     { .layers = 2, .dim = 64, .heads = 2, .kv_heads = 1, .head_dim = 32, .hidden = 96, .vocab = 300 },
     { .layers = 2, .dim = 320, .heads = 4, .kv_heads = 4, .head_dim = 80, .hidden = 160, .vocab = 259, .tied = true },
     { .layers = 1, .dim = 160, .heads = 10, .kv_heads = 2, .head_dim = 32, .hidden = 192, .vocab = 1777 },
-    { .layers = 3, .dim = 32, .heads = 4, .kv_heads = 2, .head_dim = 8, .hidden = 64, .vocab = 1777, .tied = true, .freqs = true },
-    { .layers = 2, .dim = 96, .heads = 6, .kv_heads = 3, .head_dim = 24, .n_rot = 16, .hidden = 33, .vocab = 270, .rope_base = 5e5,
-      .rope_factor = 4 },
+    { .layers = 3, .dim = 32, .heads = 4, .kv_heads = 2, .head_dim = 8, .hidden = 64, .vocab = 1777, .tied = true,
+      .freqs = true },
+    { .layers = 2, .dim = 96, .heads = 6, .kv_heads = 3, .head_dim = 24, .n_rot = 16, .hidden = 33, .vocab = 270,
+      .rope_base = 5e5, .rope_factor = 4 },
 };
 
 Test(forward, agrees_with_the_formulas)
@@ -221,7 +224,8 @@ Test(forward, agrees_with_the_formulas)
             wg_weights_close(w);
         }
     for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++)
-        fprintf(stderr, "forward: %-18s worst relative error %.2e (allowed %.0e)\n", kinds[k].name, worst[k], kinds[k].tolerance);
+        fprintf(stderr, "forward: %-18s worst relative error %.2e (allowed %.0e)\n", kinds[k].name, worst[k],
+                kinds[k].tolerance);
 }
 
 /* A tree's node has the logits of its token path. */
@@ -237,7 +241,10 @@ Test(forward, tree_nodes_see_their_paths)
     must(tiny_open(&t, &w, path, &err), &err);
     setup u = setup_open(w, WG_F32, 0);
     const int32_t prefix[] = { 5, 900, 44, 1776, 3 };
-    static const struct { int parent; int32_t token; } node[] = { { -1, 10 }, { 0, 20 }, { 0, 30 }, { 1, 40 }, { 2, 50 }, { 1, 60 }, { 4, 70 } };
+    static const struct {
+        int parent;
+        int32_t token;
+    } node[] = { { -1, 10 }, { 0, 20 }, { 0, 30 }, { 1, 40 }, { 2, 50 }, { 1, 60 }, { 4, 70 } };
     enum { NODES = (int)(sizeof node / sizeof node[0]) };
     free(chain_logits(&u, prefix, 5));
     must(wg_kv_reserve(u.seq, NODES, &err), &err);

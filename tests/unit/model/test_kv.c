@@ -58,7 +58,8 @@ static bool slot_holds(const wg_kv_seq *s, int space, int slot, uint32_t tag)
         for (int value = 0; value < 2; value++)
             for (int e = 0; e < v.kv_dim; e++) {
                 const uint32_t c = cell(tag, space, l, value, e);
-                if (memcmp(cell_at(&v, slot, value) + (v.type == WG_F32 ? 4 : 2) * e, &c, v.type == WG_F32 ? 4 : 2)) return false;
+                if (memcmp(cell_at(&v, slot, value) + (v.type == WG_F32 ? 4 : 2) * e, &c, v.type == WG_F32 ? 4 : 2))
+                    return false;
             }
     }
     return true;
@@ -160,7 +161,8 @@ static void step_tail(world *w, shadow *s)
         return;
     }
     cr_assert(wg_kv_tail(s->kv) == first);
-    w->copies_seen += free_before - wg_kv_pages_free(w->kv) > wg_kv_pages_for(w->kv, s->len + first) - wg_kv_pages_for(w->kv, s->len);
+    w->copies_seen +=
+        free_before - wg_kv_pages_free(w->kv) > wg_kv_pages_for(w->kv, s->len + first) - wg_kv_pages_for(w->kv, s->len);
     catch_up(w, s);
     const wg_kv_seq grown = *s->kv;
     got = wg_kv_reserve(s->kv, n, &err);
@@ -245,7 +247,8 @@ static void random_operations(long operations, int worlds)
     }
     fprintf(stderr, "kv: %ld random operations in %d worlds; refused: %ld for pages, %ld for context; %ld copies on write, "
                     "%ld catch-ups\n", operations, worlds, full, context, copies, catch_ups);
-    cr_assert(full > operations / 1000 && context > operations / 1000 && copies > operations / 1000 && catch_ups > operations / 100);
+    cr_assert(full > operations / 1000 && context > operations / 1000 && copies > operations / 1000 &&
+              catch_ups > operations / 100);
 }
 
 Test(kv, million_random_operations)

@@ -5,8 +5,8 @@
 #include "core/model/model.h"
 #include "tests/unit/model/tiny_model.h"
 
-static const tiny base = { .layers = 2, .dim = 64, .heads = 4, .kv_heads = 2, .head_dim = 16, .hidden = 40, .vocab = 19, .context = 32,
-                           .type = { WG_F32, WG_F16, WG_BF16, WG_Q8_0 } };
+static const tiny base = { .layers = 2, .dim = 64, .heads = 4, .kv_heads = 2, .head_dim = 16, .hidden = 40, .vocab = 19,
+                           .context = 32, .type = { WG_F32, WG_F16, WG_BF16, WG_Q8_0 } };
 
 static wg_error err;
 static char path[64], text[WG_ERROR_TEXT + 8];
@@ -120,8 +120,9 @@ Test(model_bad, rotary_divisors)
     expect(&t, NULL, WG_EMODEL, "FILE: tensor 'rope_freqs.weight' has shape (48, 1, 1, 1): expected (8, 1)");
     t.tensor = NULL;
     t.poison = "rope_freqs.weight";
-    expect(&t, NULL, WG_EMODEL, "FILE: tensor 'rope_freqs.weight' holds NaN or infinity at row 0, column 5: the file is damaged or its "
-                                "training diverged; set allow_nan to load it all the same");
+    expect(&t, NULL, WG_EMODEL,
+           "FILE: tensor 'rope_freqs.weight' holds NaN or infinity at row 0, column 5: the file is damaged or its "
+           "training diverged; set allow_nan to load it all the same");
     const wg_model_options lax = { .kv_type = WG_F16, .allow_nan = true };
     expect(&t, &lax, WG_EMODEL, "FILE: tensor 'rope_freqs.weight' holds nan at 5: expected a divisor of at least 0.125");
 }
@@ -137,8 +138,10 @@ Test(model_bad, nan_in_every_type)
         tiny t = base;
         t.poison = row[i].tensor;
         for (int k = 0; k < 4; k++) t.type[k] = row[i].type;
-        snprintf(message, sizeof message, "FILE: tensor '%s' holds NaN or infinity at row 0, column %d: the file is damaged or its training "
-                 "diverged; set allow_nan to load it all the same", row[i].tensor, row[i].column);
+        snprintf(message, sizeof message,
+                 "FILE: tensor '%s' holds NaN or infinity at row 0, column %d: the file is damaged or its training "
+                 "diverged; set allow_nan to load it all the same",
+                 row[i].tensor, row[i].column);
         expect(&t, NULL, WG_EMODEL, message);
         const wg_model_options lax = { .kv_type = WG_F16, .allow_nan = true };
         cr_assert(load(&t, &lax) == WG_OK, "%s", err.text);

@@ -80,7 +80,8 @@ static void tiny_u32(const tiny *m, wg_gguf_writer *g, const char *key, int v)
 
 static void tiny_keys(const tiny *m, wg_gguf_writer *g)
 {
-    if (!m->skip_key || strcmp("general.architecture", m->skip_key) != 0) wg_gguf_set_string(g, "general.architecture", "llama", 5);
+    if (!m->skip_key || strcmp("general.architecture", m->skip_key) != 0)
+        wg_gguf_set_string(g, "general.architecture", "llama", 5);
     wg_gguf_set_string(g, "general.name", "tiny", 4);
     tiny_u32(m, g, "llama.block_count", m->layers);
     tiny_u32(m, g, "llama.embedding_length", m->dim);

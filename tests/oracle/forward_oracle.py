@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: MIT
+"""Logits of a GGUF llama model in float64, from the formulas: an independent check of the engine's forward pass.
+
+    forward_oracle.py MODEL.gguf --tokens 1,2,3 [--parents -1,0,1] [--out FILE.f32]     all rows, row-major f32
+    forward_oracle.py MODEL.gguf --tokens 1,2,3 --compare FILE.f32 [--tolerance 1e-3]   exit 1 when further away
+
+A token's parent is an earlier index (or -1); the default is a chain. Needs numpy and nothing else: the GGUF reader below
+knows f32, f16, bf16 and q8_0. Error of a comparison: sqrt(sum (x - ref)^2 / sum ref^2) over all rows.
+"""
+import argparse
+import mmap
+import struct
+import sys
+
+import numpy as np
+
+SCALARS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
+STRING, ARRAY = 8, 9
+
+
+class Gguf:
+    """meta: key -> value; tensor(name): float64 array of shape (out, in) or (n,)."""
+
+    def __init__(self, path):
+        with open(path, "rb") as f:
+            self.data = mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_READ)
+        self.at = 0
+        if self.take("I") != 0x46554747:
+            sys.exit(f"{path}: not a GGUF file")
+        if self.take("I") not in (2, 3):
+            sys.exit(f"{path}: not GGUF v2 or v3")
+        n_tensors, n_meta = self.take("Q"), self.take("Q")
+        self.meta = {}
+        for _ in range(n_meta):
+            key = self.string()
+            self.meta[key] = self.value(self.take("I"))
+        self.place = {}
+        for _ in range(n_tensors):
+            name = self.string()
+            dims = [self.take("Q") for _ in range(self.take("I"))]
+            self.place[name] = (dims, self.take("I"), self.take("Q"))
+        align = self.meta.get("general.alignment", 32)
+        self.start = (self.at + align - 1) // align * align
+
+    def take(self, code):
+        v = struct.unpack_from("<" + code, self.data, self.at)[0]
+        self.at += struct.calcsize("<" + code)
+        return v
+
+    def string(self):
+        n = self.take("Q")
+        self.at += n
+        return self.data[self.at - n:self.at].decode("utf-8", "replace")
+
+    def value(self, kind):
+        if kind == STRING:
+            return self.string()
+        if kind == ARRAY:
+            element, n = self.take("I"), self.take("Q")
+            return [self.value(element) for _ in range(n)]
+        return self.take(SCALARS[kind])
+
+    def tensor(self, name):
+        dims, kind, offset = self.place[name]
+        n, at = int(np.prod(dims)), self.start + offset
+        if kind == 0:
+            x = np.frombuffer(self.data, "<f4", n, at).astype(np.float64)
+        elif kind == 1:
+            x = np.frombuffer(self.data, "<f2", n, at).astype(np.float64)
+        elif kind == 30:
+            x = (np.frombuffer(self.data, "<u2", n, at).astype(np.uint32) << 16).view(np.float32).astype(np.float64)
+        elif kind == 8:
+            block = np.frombuffer(self.data, np.dtype([("d", "<f2"), ("q", "i1", 32)]), n // 32, at)
+            x = (block["d"].astype(np.float64)[:, None] * block["q"]).reshape(n)
+        else:
+            sys.exit(f"tensor {name}: type {kind} is none of f32, f16, bf16, q8_0")
+        return x.reshape(dims[::-1])
+
+
+def norm(x, weight, eps):
+    return x / np.sqrt(np.mean(x * x, axis=-1, keepdims=True) + eps) * weight
+
+
+def rotate(x, angle):
+    """Pairs (2i, 2i+1) of every head: x (rows, heads, hd), angle (rows, n_rot/2)."""
+    n = 2 * angle.shape[1]
+    c, s = np.cos(angle)[:, None, :], np.sin(angle)[:, None, :]
+    a, b = x[..., 0:n:2].copy(), x[..., 1:n:2].copy()
+    x[..., 0:n:2], x[..., 1:n:2] = a * c - b * s, a * s + b * c
+    return x
+
+
+def forward(g, tokens, parents):
+    family = g.meta["general.architecture"]
+    if family != "llama":
+        sys.exit(f"model family {family}: expected llama")
+
+    def key(name, default=None):
+        v = g.meta.get(f"{family}.{name}", default)
+        return v[0] if isinstance(v, list) else v
+
+    layers, dim, heads = key("block_count"), key("embedding_length"), key("attention.head_count")
+    kv_heads = key("attention.head_count_kv", heads)
+    hd = key("attention.key_length", dim // heads)
+    eps = key("attention.layer_norm_rms_epsilon")
+    n_rot = key("rope.dimension_count", hd)
+    scale = 1.0 if key("rope.scaling.type") == "none" else key("rope.scaling.factor", key("rope.scale_linear", 1.0))
+    frequency = key("rope.freq_base", 10000.0) ** (-np.arange(0, n_rot, 2) / n_rot) / scale
+    if "rope_freqs.weight" in g.place:
+        frequency = frequency / g.tensor("rope_freqs.weight")
+
+    rows = len(tokens)
+    sees, depth = np.zeros((rows, rows), bool), np.zeros(rows)
+    for i, p in enumerate(parents):
+        if p >= 0:
+            sees[i], depth[i] = sees[p], depth[p] + 1
+        sees[i, i] = True
+    angle = depth[:, None] * frequency
+
+    x = g.tensor("token_embd.weight")[tokens]
+    for l in range(layers):
+        w = lambda name: g.tensor(f"blk.{l}.{name}.weight")
+        h = norm(x, w("attn_norm"), eps)
+        q = rotate((h @ w("attn_q").T).reshape(rows, heads, hd), angle)
+        k = rotate((h @ w("attn_k").T).reshape(rows, kv_heads, hd), angle)
+        v = (h @ w("attn_v").T).reshape(rows, kv_heads, hd)
+        k, v = np.repeat(k, heads // kv_heads, axis=1), np.repeat(v, heads // kv_heads, axis=1)
+        score = np.einsum("ihd,jhd->hij", q, k) / np.sqrt(hd)
+        score = np.where(sees[None], score, -np.inf)
+        weight = np.exp(score - score.max(axis=-1, keepdims=True))
+        weight /= weight.sum(axis=-1, keepdims=True)
+        x = x + np.einsum("hij,jhd->ihd", weight, v).reshape(rows, heads * hd) @ w("attn_output").T
+        h = norm(x, w("ffn_norm"), eps)
+        gate = h @ w("ffn_gate").T
+        x = x + (gate / (1 + np.exp(-gate)) * (h @ w("ffn_up").T)) @ w("ffn_down").T
+    head = "output.weight" if "output.weight" in g.place else "token_embd.weight"
+    return norm(x, g.tensor("output_norm.weight"), eps) @ g.tensor(head).T
+
+
+def main():
+    a = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    a.add_argument("model")
+    a.add_argument("--tokens", required=True)
+    a.add_argument("--parents")
+    a.add_argument("--out")
+    a.add_argument("--compare")
+    a.add_argument("--tolerance", type=float, default=1e-3)
+    argv = sys.argv[1:]
+    if "--parents" in argv[:-1]:  # the list starts with -1, which would be taken for an option
+        i = argv.index("--parents")
+        argv[i:i + 2] = ["--parents=" + argv[i + 1]]
+    o = a.parse_args(argv)
+    tokens = [int(t) for t in o.tokens.split(",")]
+    parents = [int(p) for p in o.parents.split(",")] if o.parents else list(range(-1, len(tokens) - 1))
+    if len(parents) != len(tokens) or any(not -1 <= p < i for i, p in enumerate(parents)):
+        sys.exit("--parents: expected one earlier index, or -1, for each token")
+    logits = forward(Gguf(o.model), tokens, parents)
+    if o.out:
+        logits.astype("<f4").tofile(o.out)
+    if o.compare:
+        got = np.fromfile(o.compare, "<f4").astype(np.float64)
+        if got.size != logits.size:
+            sys.exit(f"{o.compare}: {got.size} numbers, expected {logits.shape[0]} rows of {logits.shape[1]}")
+        error = np.sqrt(np.sum((got.reshape(logits.shape) - logits) ** 2) / np.sum(logits ** 2))
+        print(f"relative error {error:.3e}, allowed {o.tolerance:.0e}")
+        sys.exit(0 if error <= o.tolerance else 1)
+    if not o.out:
+        for t, row in zip(tokens, logits):
+            best = int(np.argmax(row))
+            print(f"token {t}: argmax {best} ({row[best]:.6f}), mean {row.mean():.6f}, rms {np.sqrt(np.mean(row * row)):.6f}")
+
+
+if __name__ == "__main__":
+    main()
