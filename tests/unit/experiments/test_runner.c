@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: MIT
+ * Whole runs on a tiny pair: what is counted, what is written, and what remains when a run is interrupted or the disk is full. */
+#include <fcntl.h>
+#include <math.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "core/base/json.h"
+#include "core/base/mem.h"
+#include "experiments/commands.h"
+#include "experiments/runner.h"
+#include "experiments/summary.h"
+#include "experiments/table.h"
+#include "scene.h"
+
+static scene s;
+
+/* Three prompts, the second one longer than the models' context of 64 tokens. */
+static void setup(void)
+{
+    scene_make(&s);
+    put("prompts.jsonl", "{\"id\": \"cat\", \"prompt\": \"The cat sat\"}\n"
+                         "{\"id\": \"long\", \"prompt\": \"0123456789012345678901234567890123456789012345678901234567890123456789\"}\n"
+                         "{\"id\": \"dog\", \"prompt\": \"abababab\"}\n");
+}
+static void teardown(void) { scene_remove(&s); }
+TestSuite(runner, .init = setup, .fini = teardown, .timeout = 120);
+
+#define CONFIG(more) \
+    "{\"name\": \"t\", \"target\": {\"model\": \"target.gguf\", \"threads\": 1}, \"prompts\": {\"file\": \"prompts.jsonl\"}, \"max_tokens\": 24," more "}"
+#define MODEL "\"draft\": {\"kind\": \"model\", \"model\": \"draft.gguf\", \"length\": 3}"
+
+/* Runs a config into a folder; the summary as written. */
+static json_t *run(const char *text, const char *out, wg_status want)
+{
+    wg_error err = { 0 };
+    wg_run r;
+    char *path = NULL;
+    wg_config *c = config_of(text);
+    const wg_run_options o = { .out = out };
+    cr_assert_eq(wg_run_config(c, &o, &r, &path, &err), want, "%s", err.text);
+    wg_run_free(&r);
+    wg_config_close(c);
+    char file[256];
+    snprintf(file, sizeof file, "%s/summary.json", path ? path : out);
+    wg_free(path);
+    return json_load_file(file, 0, NULL);
+}
+
+static json_t *cell(const json_t *summary, size_t i) { return json_array_get(json_object_get(summary, "cells"), i); }
+static double real(const json_t *v, const char *key) { return json_number_value(json_object_get(v, key)); }
+static const char *word(const json_t *v, const char *key) { return json_string_value(json_object_get(v, key)); }
+
+/* All lines of a JSONL file; every one must be whole. */
+static json_t *lines(const char *path)
+{
+    size_t n;
+    char *text = file_read(path, &n);
+    cr_assert_not_null(text, "%s", path);
+    cr_assert(n == 0 || text[n - 1] == '\n', "%s: the last line is cut", path);
+    json_t *all = json_array();
+    for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) {
+        json_t *v = json_loads(line, 0, NULL);
+        cr_assert_not_null(v, "%s: %s", path, line);
+        json_array_append_new(all, v);
+    }
+    free(text);
+    return all;
+}
+
+Test(runner, counts_what_it_writes)
+{
+    json_t *sum = run(CONFIG("\"repeats\": 2, \"trace\": \"steps\", \"sampling\": {\"temperature\": 0.9}," MODEL ","
+                             "\"sweep\": {\"verify.rule\": [\"match\", \"rejection\"]}"), "out", WG_OK);
+    cr_assert_not_null(sum);
+    cr_assert(json_is_true(json_object_get(sum, "complete")));
+    cr_assert_eq(json_array_size(json_object_get(sum, "cells")), 2);
+    json_t *requests = lines("out/requests.jsonl"), *steps = lines("out/steps.jsonl");
+    cr_assert_eq(json_array_size(requests), 3 * 3 * 2); /* prompts, arms, repeats */
+    for (int k = 0; k < 2; k++) {
+        const json_t *c = cell(sum, (size_t)k);
+        long ok = 0, failed = 0, tokens = 0, passes = 0, accepted = 0, drafted = 0, seen = 0;
+        size_t i;
+        json_t *v;
+        json_array_foreach(requests, i, v) {
+            if (!json_is_integer(json_object_get(v, "cell")) || json_integer_value(json_object_get(v, "cell")) != k) continue;
+            const json_t *spec = json_object_get(v, "speculative_decoding");
+            if (strcmp(word(v, "status"), "ok") != 0) {
+                failed++;
+                cr_assert_str_eq(word(v, "id"), "long");
+                cr_assert_eq(strncmp(word(v, "error"), "ECONTEXT: ", 10), 0, "%s", word(v, "error"));
+                continue;
+            }
+            ok++;
+            tokens += json_integer_value(json_object_get(v, "tokens"));
+            cr_assert_eq(json_array_size(json_object_get(v, "ids")), (size_t)real(v, "tokens"));
+            passes += json_integer_value(json_object_get(spec, "num_spec_steps"));
+            accepted += json_integer_value(json_object_get(spec, "num_accepted_draft_tokens"));
+            drafted += json_integer_value(json_object_get(spec, "num_draft_tokens"));
+            cr_assert_eq(strlen(word(v, "output_sha256")), 64);
+        }
+        cr_assert_eq(ok, 4);
+        cr_assert_eq(failed, 2);
+        cr_assert_eq(real(c, "requests"), 4);
+        cr_assert_eq(real(c, "failed"), 2);
+        cr_assert(strstr(word(c, "first_failure"), "long: "), "%s", word(c, "first_failure"));
+        cr_assert_eq(real(c, "tokens"), tokens);
+        cr_assert_eq(real(c, "target_passes"), passes);
+        cr_assert_eq(real(c, "accepted"), accepted);
+        cr_assert_eq(real(c, "drafted"), drafted);
+        cr_assert_float_eq(real(c, "tau"), (double)tokens / (double)passes, 1e-12);
+        json_array_foreach(steps, i, v) {
+            if (json_is_integer(json_object_get(v, "cell")) && json_integer_value(json_object_get(v, "cell")) == k) seen += (long)real(v, "emitted");
+        }
+        cr_assert_eq(seen, tokens, "steps.jsonl must add up to the output");
+    }
+    json_decref(requests);
+    json_decref(steps);
+    json_decref(sum);
+}
+
+Test(runner, summary_has_every_field)
+{
+    static const char *const numbers[] = { "requests", "tokens", "target_passes", "drafted", "accepted", "tau", "acceptance_rate", "alpha", "speedup",
+        "tok_s", "baseline_tok_s", "predicted_speedup", "overhead_us_per_token", "mean_acceptance_length", "draft_acceptance_rate",
+        "spec_decode_num_drafts", "spec_decode_num_draft_tokens", "spec_decode_num_accepted_tokens" };
+    static const char *const pairs[] = { "tau_ci", "speedup_ci" };
+    static const char *const quantiles[] = { "ttft_ms", "tpot_ms" }, *const phases[] = { "draft", "verify", "accept", "kv", "other" };
+    json_t *sum = run(CONFIG("\"sampling\": {\"temperature\": 1}," MODEL), "out", WG_OK);
+    const json_t *c = cell(sum, 0);
+    cr_assert_eq(real(sum, "schema"), 1);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) cr_assert(json_is_number(json_object_get(c, numbers[i])), "%s", numbers[i]);
+    for (size_t i = 0; i < 2; i++) {
+        const json_t *v = json_object_get(c, pairs[i]);
+        cr_assert_eq(json_array_size(v), 2, "%s", pairs[i]);
+        cr_assert_leq(json_number_value(json_array_get(v, 0)), json_number_value(json_array_get(v, 1)));
+        v = json_object_get(c, quantiles[i]);
+        cr_assert(real(v, "p50") > 0 && real(v, "p50") <= real(v, "p90") && real(v, "p90") <= real(v, "p99"), "%s", quantiles[i]);
+    }
+    for (size_t i = 0; i < 5; i++) cr_assert(json_is_number(json_object_get(json_object_get(c, "phase_ms"), phases[i])), "%s", phases[i]);
+    cr_assert(json_is_object(json_object_get(c, "cell")));
+    cr_assert(json_is_true(json_object_get(c, "lossless")));
+    cr_assert(json_is_null(json_object_get(c, "equals_baseline"))); /* rejection at temperature 1: equal in law */
+    cr_assert(json_is_null(json_object_get(c, "alpha_star")));
+    cr_assert_eq(json_array_size(json_object_get(c, "acceptance_by_position")), 3);
+    cr_assert(real(c, "alpha") > 0 && real(c, "alpha") < 1);
+    cr_assert_eq(strlen(word(c, "output_sha256")), 64);
+    json_decref(sum);
+}
+
+/* Where the rule repeats plain decoding, it must be seen to; and the digest must not depend on batch, threads or drafter. */
+Test(runner, outputs_equal_the_baseline_whatever_the_batch)
+{
+    static const char *const temperatures[] = { "0", "1" };
+    for (int k = 0; k < 2; k++) {
+        char first[80] = "", text[1024];
+        static const char *const how[] = { "\"batch\": 1", "\"batch\": 2", "\"batch\": 3, \"target\": {\"model\": \"target.gguf\", \"threads\": 3}" };
+        static const char *const drafts[] = { MODEL, "\"draft\": {\"kind\": \"ngram\"}", "\"draft\": {\"kind\": \"none\"}" };
+        for (int i = 0; i < 9; i++) {
+            const bool target = i % 3 == 2;
+            snprintf(text, sizeof text, "{\"name\": \"t\", %s \"prompts\": {\"file\": \"prompts.jsonl\"}, \"max_tokens\": 20, \"repeats\": 2, \"verify\": "
+                     "{\"rule\": \"match\"}, \"sampling\": {\"temperature\": %s}, %s, %s}", target ? "" : "\"target\": {\"model\": \"target.gguf\"},",
+                     temperatures[k], drafts[i / 3], how[i % 3]);
+            char out[32];
+            snprintf(out, sizeof out, "out-%d-%d", k, i);
+            json_t *sum = run(text, out, WG_OK);
+            const json_t *c = cell(sum, 0);
+            cr_assert(json_is_true(json_object_get(c, "equals_baseline")), "%s", text);
+            if (!*first) snprintf(first, sizeof first, "%s", word(c, "output_sha256"));
+            cr_assert_str_eq(word(c, "output_sha256"), first, "%s", text);
+            if (i == 6) cr_assert_eq(real(c, "tau"), 1); /* plain decoding beside itself */
+            json_decref(sum);
+        }
+    }
+}
+
+Test(runner, lossy_is_said_to_be_lossy)
+{
+    json_t *sum = run(CONFIG("\"sampling\": {\"temperature\": 1}, \"verify\": {\"rule\": \"greedy\"}," MODEL), "out", WG_OK);
+    cr_assert(json_is_false(json_object_get(cell(sum, 0), "lossless")));
+    cr_assert(json_is_false(json_object_get(cell(sum, 0), "equals_baseline")));
+    char *text = NULL;
+    size_t n = 0;
+    FILE *f = open_memstream(&text, &n);
+    wg_table_print(f, sum);
+    fclose(f);
+    cr_assert(strstr(text, "NO (lossy)"), "%s", text);
+    cr_assert(strstr(text, "1 request failed and counts on neither side; the first: long: "), "%s", text);
+    free(text);
+    json_decref(sum);
+}
+
+/* The folder's config.json runs again to the same outputs, in a default folder named after the digest. */
+Test(runner, a_folder_can_be_run_again)
+{
+    json_t *a = run(CONFIG("\"sampling\": {\"temperature\": 1}," MODEL), "out", WG_OK);
+    char *text = file_read("out/config.json", NULL);
+    json_t *b = run(text, NULL, WG_OK);
+    cr_assert_str_eq(word(cell(a, 0), "output_sha256"), word(cell(b, 0), "output_sha256"));
+    cr_assert_str_eq(word(a, "config_sha256"), word(b, "config_sha256"));
+    cr_assert_eq(dir_count("results/t"), 1);
+    free(text);
+    json_decref(a);
+    json_decref(b);
+}
+
+Test(runner, nothing_is_made_when_a_part_does_not_open)
+{
+    static const wg_synth_shape other = { "other", "llama", 1, 32, 2, 1, 16, 32, 400, 64, 0, true };
+    wg_error err;
+    cr_assert_eq(wg_synth_write(&other, WG_F32, 2, "draft.gguf", &err), WG_OK);
+    const int before = dir_count(".");
+    cr_assert_null(run(CONFIG(MODEL), "out", WG_EVOCAB));
+    cr_assert_eq(dir_count("."), before + 1); /* config.json */
+}
+
+/* ---- processes --------------------------------------------------------------------------------------------------- */
+
+/* `wager run config.json --out out` in a child; its exit status, or -signal. stop_after > 0: SIGINT once so many requests are there. */
+static int child(const char *config, rlim_t file_size, int stop_after)
+{
+    put("config.json", config);
+    const pid_t pid = fork();
+    if (pid == 0) {
+        char *argv[] = { "run", "config.json", "--out", "out", NULL };
+        const struct rlimit limit = { file_size, file_size };
+        const int to = open("stderr", O_WRONLY | O_CREAT | O_TRUNC, 0666), null = open("/dev/null", O_WRONLY);
+        dup2(to, STDERR_FILENO);
+        dup2(null, STDOUT_FILENO);
+        if (file_size) setrlimit(RLIMIT_FSIZE, &limit);
+        _exit(wg_cmd_run(4, argv));
+    }
+    for (int tries = 0; stop_after > 0 && tries < 3000; tries++) {
+        size_t n = 0;
+        int count = 0;
+        char *text = file_read("out/requests.jsonl", &n);
+        for (size_t i = 0; text && i < n; i++) count += text[i] == '\n';
+        free(text);
+        if (count >= stop_after) break;
+        nanosleep(&(struct timespec){ .tv_nsec = 10000000 }, NULL);
+    }
+    if (stop_after > 0) kill(pid, SIGINT);
+    int status;
+    waitpid(pid, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+Test(runner, interrupted_runs_keep_what_had_finished)
+{
+    cr_assert_eq(child(CONFIG("\"repeats\": 10000," MODEL), 0, 5), 130);
+    json_t *requests = lines("out/requests.jsonl"), *sum = json_load_file("out/summary.json", 0, NULL);
+    cr_assert_geq(json_array_size(requests), 5);
+    cr_assert_lt(json_array_size(requests), 60000);
+    cr_assert_not_null(sum);
+    cr_assert(json_is_false(json_object_get(sum, "complete")));
+    cr_assert(real(cell(sum, 0), "requests") <= (double)json_array_size(requests) / 2);
+    char *text = file_read("stderr", NULL);
+    cr_assert(strstr(text, "interrupted"), "%s", text);
+    free(text);
+    json_decref(requests);
+    json_decref(sum);
+}
+
+Test(runner, a_full_disk_is_an_error_and_leaves_whole_lines)
+{
+    cr_assert_eq(child(CONFIG("\"repeats\": 100," MODEL), 8000, 0), 1);
+    json_t *requests = lines("out/requests.jsonl");
+    cr_assert_geq(json_array_size(requests), 3);
+    cr_assert_eq(access("out/summary.json", F_OK), -1, "no summary of half a run");
+    char *text = file_read("stderr", NULL);
+    cr_assert(strstr(text, "out/requests.jsonl: cannot write: ") && strstr(text, "--out DIR"), "%s", text);
+    free(text);
+    json_decref(requests);
+    scene_unlink("out/requests.jsonl", NULL, 0, NULL);
+}
+
+Test(runner, no_room_at_all)
+{
+    cr_assert_eq(child(CONFIG(MODEL), 100, 0), 1);
+    cr_assert_eq(dir_count("out"), 0, "nothing half-written");
+    char *text = file_read("stderr", NULL);
+    cr_assert(strstr(text, "out/config.json"), "%s", text);
+    free(text);
+}
+
+Test(runner, a_folder_in_use_is_refused)
+{
+    if (mkdir("out", 0777)) cr_assert_fail();
+    put("out/notes.txt", "mine");
+    cr_assert_eq(child(CONFIG(MODEL), 0, 0), 2);
+    cr_assert_eq(dir_count("out"), 1);
+    char *text = file_read("stderr", NULL);
+    cr_assert(strstr(text, "out: the folder is not empty"), "%s", text);
+    free(text);
+}
+
+/* Whatever allocation fails, the run fails with a message, no summary appears, and nothing leaks. */
+Test(runner, survives_failing_allocations)
+{
+    put("prompts.jsonl", "{\"prompt\": \"abababab\"}\n");
+    wg_config *c = config_of("{\"name\": \"t\", \"target\": {\"model\": \"target.gguf\", \"threads\": 1}, \"prompts\": {\"file\": \"prompts.jsonl\"},"
+                             "\"max_tokens\": 3," MODEL "}");
+    wg_status status = WG_ENOMEM;
+    for (uint64_t nth = 1; status != WG_OK && nth < 20000; nth += 1 + nth / 40) {
+        wg_error err = { 0 };
+        wg_run r;
+        char out[32], file[64], *path = NULL;
+        snprintf(out, sizeof out, "out-%d", (int)nth);
+        snprintf(file, sizeof file, "%s/summary.json", out);
+        const size_t before = wg_mem_read().live_blocks;
+        const wg_run_options o = { .out = out };
+        wg_mem_fail_at(nth, true);
+        status = wg_run_config(c, &o, &r, &path, &err);
+        const bool reached = status != WG_OK || r.result[0].failed > 0;
+        wg_mem_fail_at(0, false);
+        cr_assert(status == WG_OK || err.text[0], "allocation %d: no message", (int)nth);
+        cr_assert_eq(access(file, F_OK) == 0, status == WG_OK, "allocation %d", (int)nth);
+        wg_run_free(&r);
+        wg_free(path);
+        cr_assert_eq(wg_mem_read().live_blocks, before, "allocation %d of a run: %s", (int)nth, err.text);
+        if (status == WG_OK && reached) status = WG_ENOMEM; /* the failure met a request, which is a result */
+    }
+    cr_assert_eq(status, WG_OK);
+    wg_config_close(c);
+}
