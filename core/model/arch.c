@@ -207,9 +207,17 @@ wg_status wg_arch_read(const wg_weights *w, wg_arch *out, wg_error *err)
     return WG_OK;
 }
 
-int64_t wg_arch_parameters(const wg_arch *a)
+/* The weights of a layer's matrices. */
+static int64_t layer_weights(const wg_arch *a)
 {
     const int64_t d = a->dim, q = (int64_t)a->heads * a->head_dim, kv = (int64_t)a->kv_heads * a->head_dim;
-    const int64_t layer = d * q + 2 * d * kv + q * d + 3 * d * a->hidden + 2 * d;
-    return layer * a->layers + d * a->vocab * (a->tied ? 1 : 2) + d;
+    return d * q + 2 * d * kv + q * d + 3 * d * a->hidden;
 }
+
+int64_t wg_arch_parameters(const wg_arch *a)
+{
+    const int64_t d = a->dim, norms = (2 * (int64_t)a->layers + 1) * d;
+    return layer_weights(a) * a->layers + d * a->vocab * (a->tied ? 1 : 2) + norms;
+}
+
+int64_t wg_arch_macs(const wg_arch *a) { return layer_weights(a) * a->layers + (int64_t)a->dim * a->vocab; }

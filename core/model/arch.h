@@ -20,7 +20,10 @@ typedef struct wg_arch {
  * families there are. */
 wg_status wg_arch_read(const wg_weights *w, wg_arch *out, wg_error *err);
 
-/* Number of weights, and of multiply-adds per row of a forward pass without attention. */
+/* Number of weights: layers, embedding, head unless tied, norms. */
 int64_t wg_arch_parameters(const wg_arch *a);
+
+/* Multiply-adds of a row of a forward pass, attention left out: layers and head. */
+int64_t wg_arch_macs(const wg_arch *a);
 
 #endif

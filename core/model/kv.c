@@ -105,7 +105,7 @@ static wg_status place(wg_kv *kv, wg_error *err)
         wg_kv_store *t = &kv->space[i];
         if (!t->pool) t->pool = wg_calloc((size_t)kv->pages, t->page_bytes);
         if (!t->pool)
-            return wg_fail(err, WG_ENOMEM, "out of memory: %d KV pages of %zu bytes; lower kv_pages or the context", kv->pages,
+            return wg_fail(err, WG_ENOMEM, "out of memory: %d KV pages of %zu bytes; lower pages or max_tokens", kv->pages,
                            t->page_bytes);
     }
     kv->placed = true;
@@ -205,7 +205,7 @@ wg_status wg_kv_reserve(wg_kv_seq *s, int n, wg_error *err)
     if (n <= s->tail) return WG_OK;
     if (n > kv->max_slots - s->len)
         return wg_fail(err, WG_ECONTEXT,
-                       "KV cache: %d committed and %d new slots, but a sequence has room for %d; raise context", s->len, n,
+                       "KV cache: %d committed and %d new slots, but a sequence has room for %d; raise max_tokens", s->len, n,
                        kv->max_slots);
 
     /* What may be written next: the tail, and committed slots that some space has yet to catch up with (3). */
@@ -214,7 +214,7 @@ wg_status wg_kv_reserve(wg_kv_seq *s, int n, wg_error *err)
     for (int i = from; i < s->pages; i++) need += kv->refs[s->page[i]] > 1;
     if (need > kv->free_pages)
         return wg_fail(err, WG_EFULL, "KV cache: %d new slots need %d pages of %d slots, %d of %d are free: %d missing; "
-                       "raise kv_pages or run fewer sequences at once",
+                       "raise pages or run fewer sequences at once",
                        n, need, kv->page_slots, kv->free_pages, kv->pages, need - kv->free_pages);
 
     for (int i = from; i < s->pages; i++)

@@ -30,8 +30,8 @@ enum { WG_KV_SPACES = 8, WG_KV_TAIL_MAX = 1024 };
 typedef struct wg_kv wg_kv;         /* one per engine; not thread-safe */
 typedef struct wg_kv_seq wg_kv_seq; /* owned by the wg_kv; closed with wg_kv_seq_close */
 
-/* page_slots: tokens per page (1..256; a hard build uses 2 whatever is asked). max_slots: the longest sequence incl. its tail.
- * Pages are allocated when the first sequence opens: `pages` of them. */
+/* page_slots: tokens per page (1..256; a hard build uses 2, and as many pages as hold the same tokens). max_slots: the longest
+ * sequence incl. its tail. Pages are allocated when the first sequence opens: `pages` of them. */
 wg_status wg_kv_open(wg_kv **out, int page_slots, int pages, int max_slots, wg_error *err);
 void wg_kv_close(wg_kv *kv); /* NULL is fine; all sequences must be closed */
 

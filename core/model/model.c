@@ -312,3 +312,10 @@ void wg_model_close(wg_model *m)
 const wg_arch *wg_model_arch(const wg_model *m) { return &m->arch; }
 wg_lm *wg_model_lm(wg_model *m) { return &m->lm; }
 size_t wg_model_bytes(const wg_model *m) { return m->bytes; }
+
+size_t wg_model_pass_bytes(const wg_model *m)
+{
+    const size_t angles = (size_t)m->lm.context * (size_t)m->arch.n_rot * sizeof(float);
+    const size_t embed = m->arch.tied ? 0 : m->device.ops->matrix_bytes(m->embed.type, m->embed.n, m->embed.k);
+    return m->bytes - angles - embed;
+}

@@ -48,6 +48,7 @@ Test(arch, reads_every_field)
               !a.tied);
     /* 2 layers of q, k, v, o, gate, up, down and two norms; embedding, head, norm */
     cr_assert(wg_arch_parameters(&a) == 2 * (48 * 48 + 2 * 48 * 24 + 48 * 48 + 3 * 48 * 40 + 2 * 48) + 2 * 19 * 48 + 48);
+    cr_assert(wg_arch_macs(&a) == 2 * (48 * 48 + 2 * 48 * 24 + 48 * 48 + 3 * 48 * 40) + 19 * 48);
 }
 
 Test(arch, derives_what_is_absent)

@@ -358,9 +358,9 @@ Test(kv, messages)
     wg_kv_commit_chain(s, 1);
     cr_assert(wg_kv_reserve(s, 12, &err) == WG_EFULL);
     cr_assert_str_eq(err.text, "KV cache: 12 new slots need 6 pages of 2 slots, 3 of 4 are free: 3 missing; "
-                               "raise kv_pages or run fewer sequences at once");
+                               "raise pages or run fewer sequences at once");
     cr_assert(wg_kv_reserve(s, 20, &err) == WG_ECONTEXT);
-    cr_assert_str_eq(err.text, "KV cache: 1 committed and 20 new slots, but a sequence has room for 20; raise context");
+    cr_assert_str_eq(err.text, "KV cache: 1 committed and 20 new slots, but a sequence has room for 20; raise max_tokens");
     cr_assert(wg_kv_reserve(s, WG_KV_TAIL_MAX + 1, &err) == WG_EINVAL);
     cr_assert_str_eq(err.text, "KV cache: a tail of 1025 slots: expected 0..1024");
     cr_assert(wg_kv_len(s) == 1 && wg_kv_tail(s) == 0);
