@@ -345,6 +345,26 @@ Test(model, drafts_no_deeper_than_the_limit_and_the_context)
     }
 }
 
+static bool ends(const void *user, int32_t token) { return token == *(const int32_t *)user; }
+
+Test(model, nothing_follows_the_end_of_a_text)
+{
+    bench b;
+    wg_tree t, u;
+    bench_open(&b, "length=5", warm);
+    bench_sequence(&b, 0, 20, SLOTS);
+    propose(&b, 0, 1, &t);
+    cr_assert_eq(t.n, 6);
+    b.env.is_eog = ends;
+    b.env.is_eog_user = &t.token[3];
+    propose(&b, 0, 1, &u);
+    int first = 1;
+    while (t.token[first] != t.token[3]) first++;
+    cr_assert_eq(u.n, first + 1);
+    cr_assert(!memcmp(u.token, t.token, (size_t)u.n * sizeof *u.token));
+    bench_close(&b);
+}
+
 Test(model, p_min_stops_before_drawing)
 {
     const wg_sampling *const all[] = { &warm, &nucleus, &greedy };
@@ -357,7 +377,7 @@ Test(model, p_min_stops_before_drawing)
         cr_assert_eq(t.n, 7);
         plain p;
         plain_open(&p, s == 2 ? (wg_sampling){ 1, 0, 1, 0 } : *all[s]);
-        /* confidence at every node, and a threshold between the least of the first four and the rest */
+        /* the least confidence of the first nodes: a threshold just above it stops there, one just below does not */
         double least = 1;
         int at = 0;
         for (int node = 0; node < 5; node++) {
@@ -369,16 +389,19 @@ Test(model, p_min_stops_before_drawing)
             if (node > 0 && sureness < least) least = sureness, at = node;
             if (node == 0) least = sureness;
         }
-        char options[64];
-        snprintf(options, sizeof options, "length=6,p_min=%.17g", least * (1 + 1e-9));
-        bench_open(&sure, options, *all[s]);
-        bench_sequence(&sure, 0, 17, SLOTS);
-        propose(&sure, 0, 1, &u);
-        cr_assert_eq(u.n, at + 1, "the draft stops at node %d, not %d", u.n - 1, at);
-        cr_assert(!memcmp(u.token, t.token, (size_t)u.n * sizeof *u.token)); /* what is drawn does not change */
+        for (int above = 0; above < 2; above++) {
+            char options[64];
+            snprintf(options, sizeof options, "length=6,p_min=%.17g", least * (above ? 1 + 1e-9 : 1 - 1e-9));
+            bench_open(&sure, options, *all[s]);
+            bench_sequence(&sure, 0, 17, SLOTS);
+            propose(&sure, 0, 1, &u);
+            if (above) cr_assert_eq(u.n, at + 1, "the draft stops at node %d, not %d", u.n - 1, at);
+            else cr_assert_gt(u.n, at + 1, "the draft stops at node %d", u.n - 1);
+            cr_assert(!memcmp(u.token, t.token, (size_t)u.n * sizeof *u.token)); /* what is drawn does not change */
+            bench_close(&sure);
+        }
         plain_close(&p);
         bench_close(&b);
-        bench_close(&sure);
     }
 }
 

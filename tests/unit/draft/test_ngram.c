@@ -8,10 +8,12 @@
 
 enum { VOCAB = 100 };
 
+static bool is_99(const void *user, int32_t token) { return !user && token == 99; }
+
 /* A drafter with options "k=..,.."; NULL and err when it refuses them. */
 static wg_drafter *make(const char *options, wg_error *err)
 {
-    static const wg_env env = { .max_batch = 4 };
+    static const wg_env env = { .max_batch = 4, .is_eog = is_99 };
     const wg_drafter_class *c = &wg_drafter_ngram;
     wg_drafter *d = calloc(1, c->size);
     d->class = c;
@@ -87,6 +89,12 @@ Test(ngram, copies_into_itself)
     const int32_t a[] = { 4, 4 }, b[] = { 1, 2, 1, 2 };
     expect("k=4", a, 2, 100, LIST(4, 4, 4, 4));
     expect("k=5", b, 4, 100, LIST(1, 2, 1, 2, 1));
+}
+
+Test(ngram, stops_at_the_end_of_a_text)
+{
+    const int32_t a[] = { 5, 6, 99, 7, 5 };
+    expect("k=4", a, 5, 100, LIST(6, 99));
 }
 
 Test(ngram, leaves_room_for_next)
