@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n);
 
