@@ -21,12 +21,12 @@ INLINE __m256 score4(const int type, const float *q, int hd, const char *const *
             const __m256 b = _mm256_loadu_ps(q + d + 8 * h);
             UNROLL for (int e = 0; e < 4; e++) lane[e][h] = _mm256_fmadd_ps(b, load8(type, key[e] + (d + 8 * h) * size), lane[e][h]);
         }
-    for (int h = 0; d < hd; d += 8, h++) { /* lanes without an element keep their value */
+    for (int h = 0; d < hd; d += 8, h++) { /* a lane without an element may turn from -0 to +0, which no exp can see */
         const int n = hd - d < 8 ? hd - d : 8;
-        const __m256 mask = _mm256_castsi256_ps(first8(n)), b = load8_part(WG_F32, n, q + d);
+        const __m256 b = load8_part(WG_F32, n, q + d);
         for (int e = 0; e < 4; e++) {
             const __m256 k = n == 8 ? load8(type, key[e] + d * size) : load8_part(type, n, key[e] + d * size);
-            lane[e][h] = _mm256_blendv_ps(lane[e][h], _mm256_fmadd_ps(b, k, lane[e][h]), mask);
+            lane[e][h] = _mm256_fmadd_ps(b, k, lane[e][h]);
         }
     }
     __m256 v[4], pair[2];

@@ -83,8 +83,8 @@ INLINE void score_narrow(const int type, const int G, const float *q, int hd, co
     }
 }
 
-INLINE void score_wide(const int type, const int G, const float *q, int hd, const char *const *key, int n, float scale,
-                       float (*s)[WG_CHUNK_KEYS])
+INLINE void score_wide(const int type, const int G, const float *q, int hd, const char *const *key, const char *const *next, int n,
+                       float scale, float (*s)[WG_CHUNK_KEYS])
 {
     const int size = type == WG_F32 ? 4 : 2, full = hd / 16 * 16;
     const __mmask16 mask = first16(hd - full);
@@ -99,7 +99,10 @@ INLINE void score_wide(const int type, const int G, const float *q, int hd, cons
                 UNROLL for (int e = 0; e < 4; e++) sum[g][e] = _mm512_setzero_ps();
             for (int d = 0; d < full; d += 16) {
                 __m512 x[4];
-                UNROLL for (int e = 0; e < 4; e++) x[e] = load16(type, k[e] + d * size);
+                UNROLL for (int e = 0; e < 4; e++) {
+                    x[e] = load16(type, k[e] + d * size);
+                    if (d * size % 64 == 0) _mm_prefetch(next[j + 4 * i + e] + d * size, _MM_HINT_T1);
+                }
                 UNROLL for (int g = 0; g < G; g++) {
                     const __m512 b = _mm512_loadu_ps(q + g * hd + d);
                     UNROLL for (int e = 0; e < 4; e++) sum[g][e] = _mm512_fmadd_ps(b, x[e], sum[g][e]);
@@ -148,8 +151,8 @@ INLINE void weigh_all(state *st, int heads, int n)
 }
 
 /* ---- values: H heads x V vectors. v[h]: bytes from a key to the head's values; o[h]: the head's outputs. */
-INLINE void mix(const int type, const int H, const int V, const int shared, const state *st, int h0, const char *const *key, int n,
-                const size_t *v, float *const *o, int d, __mmask16 mask)
+INLINE void mix(const int type, const int H, const int V, const int shared, const state *st, int h0, const char *const *key,
+                const char *const *next, int n, const size_t *v, float *const *o, int d, __mmask16 mask)
 {
     const int size = type == WG_F32 ? 4 : 2;
     __m512 sum[HEADS][WIDE];
@@ -163,7 +166,10 @@ INLINE void mix(const int type, const int H, const int V, const int shared, cons
         UNROLL for (int h = 0; h < H; h++) {
             const char *at = key[j] + v[h0 + h] + d * size;
             if (h == 0 || !shared)
-                UNROLL for (int i = 0; i < V; i++) x[i] = V > 1 ? load16(type, at + 16 * i * size) : load16_mask(type, mask, at);
+                UNROLL for (int i = 0; i < V; i++) {
+                    x[i] = V > 1 ? load16(type, at + 16 * i * size) : load16_mask(type, mask, at);
+                    if (V > 1 && i * size % 4 == 0) _mm_prefetch(next[j] + v[h0 + h] + (d + 16 * i) * size, _MM_HINT_T1);
+                }
             const __m512 w = _mm512_set1_ps(st->s[h0 + h][j]);
             UNROLL for (int i = 0; i < V; i++) sum[h][i] = _mm512_fmadd_ps(w, x[i], sum[h][i]);
         }
@@ -177,74 +183,82 @@ INLINE void mix(const int type, const int H, const int V, const int shared, cons
 }
 
 /* ---- one tile of heads */
-typedef void score_fn(const float *q, int hd, const char *const *key, int n, float scale, float (*s)[WG_CHUNK_KEYS]);
-typedef void mix_fn(const state *st, int h0, const char *const *key, int n, const size_t *v, float *const *o, int d, __mmask16 mask);
+typedef void score_fn(const float *q, int hd, const char *const *key, const char *const *next, int n, float scale,
+                      float (*s)[WG_CHUNK_KEYS]);
+typedef void mix_fn(const state *st, int h0, const char *const *key, const char *const *next, int n, const size_t *v,
+                    float *const *o, int d, __mmask16 mask);
 
 #define SCORE(name, type, G)                                                                                                \
-    static void name##_score##G(const float *q, int hd, const char *const *key, int n, float scale, float (*s)[WG_CHUNK_KEYS]) \
+    static void name##_score##G(const float *q, int hd, const char *const *key, const char *const *next, int n, float scale, \
+                                float (*s)[WG_CHUNK_KEYS])                                                                  \
     {                                                                                                                       \
         if (hd <= 8) score_narrow(type, G, q, hd, key, n, scale, s);                                                        \
-        else score_wide(type, G, q, hd, key, n, scale, s);                                                                  \
+        else score_wide(type, G, q, hd, key, next, n, scale, s);                                                            \
     }
 #define MIX(name, type, H, V, shared)                                                                                       \
-    static void name##_mix##H##_##V##_##shared(const state *st, int h0, const char *const *key, int n, const size_t *v,     \
-                                               float *const *o, int d, __mmask16 mask)                                      \
+    static void name##_mix##H##_##V##_##shared(const state *st, int h0, const char *const *key, const char *const *next,    \
+                                               int n, const size_t *v, float *const *o, int d, __mmask16 mask)              \
     {                                                                                                                       \
-        mix(type, H, V, shared, st, h0, key, n, v, o, d, mask);                                                             \
+        mix(type, H, V, shared, st, h0, key, next, n, v, o, d, mask);                                                       \
     }
-/* mix[several heads? shared?][several vectors?] */
+/* mix[heads: 1, 2, many][shared?][several vectors?] */
 typedef struct kind {
     score_fn *score[SHARE + 1];
-    mix_fn *one[2], *many[2][2];
+    mix_fn *mix[3][2][2];
 } kind;
 #define KIND(name, type)                                                                                                    \
     SCORE(name, type, 1) SCORE(name, type, 2) SCORE(name, type, 3) SCORE(name, type, 4)                                      \
-    MIX(name, type, 1, 1, 0) MIX(name, type, 1, 4, 0) MIX(name, type, 8, 1, 0) MIX(name, type, 8, 1, 1)                     \
-    MIX(name, type, 4, 4, 0) MIX(name, type, 4, 4, 1)                                                                       \
+    MIX(name, type, 1, 1, 0) MIX(name, type, 1, 4, 0) MIX(name, type, 2, 1, 0) MIX(name, type, 2, 4, 0)                      \
+    MIX(name, type, 2, 1, 1) MIX(name, type, 2, 4, 1) MIX(name, type, 8, 1, 0) MIX(name, type, 4, 4, 0)                      \
+    MIX(name, type, 8, 1, 1) MIX(name, type, 4, 4, 1)                                                                       \
     static const kind name = {                                                                                              \
         { 0, name##_score1, name##_score2, name##_score3, name##_score4 },                                                  \
-        { name##_mix1_1_0, name##_mix1_4_0 },                                                                               \
-        { { name##_mix8_1_0, name##_mix4_4_0 }, { name##_mix8_1_1, name##_mix4_4_1 } },                                     \
+        { { { name##_mix1_1_0, name##_mix1_4_0 }, { name##_mix1_1_0, name##_mix1_4_0 } },                                   \
+          { { name##_mix2_1_0, name##_mix2_4_0 }, { name##_mix2_1_1, name##_mix2_4_1 } },                                   \
+          { { name##_mix8_1_0, name##_mix4_4_0 }, { name##_mix8_1_1, name##_mix4_4_1 } } },                                 \
     };
 KIND(f32, WG_F32)
 KIND(f16, WG_F16)
 KIND(bf16, WG_BF16)
 
 /* Adds the chunk's values to all heads of the tile. */
-static void mix_all(const kind *k, const state *st, int heads, int hd, const char *const *key, int n, const size_t *v,
-                    float *const *o)
+static void mix_all(const kind *k, const state *st, int heads, int hd, const char *const *key, const char *const *next, int n,
+                    const size_t *v, float *const *o)
 {
     for (int d = 0; d < hd;) {
         const int four = hd - d >= 64, many = four ? 4 : 8;
-        for (int h = 0; h < heads;) {
-            const int fits = heads - h >= many;
-            mix_fn *f = fits ? k->many[v[h] == v[h + many - 1]][four] : k->one[four];
-            f(st, h, key, n, v, o, d, first16(hd - d));
-            h += fits ? many : 1;
+        for (int h = 0, step; h < heads; h += step) {
+            step = heads - h >= many ? many : heads - h >= 2 ? 2 : 1;
+            k->mix[step > 2 ? 2 : step - 1][v[h] == v[h + step - 1]][four](st, h, key, next, n, v, o, d, first16(hd - d));
         }
         d += four ? 64 : 16;
     }
 }
 
+/* at[h]: bytes from a slot's keys to those of head h's kv head. */
 static void attend(const kind *k, const float *q, const wg_row_keys *keys, int heads, int hd, float scale, float *out,
                    const size_t *at)
 {
     state st;
-    const char *key[WG_CHUNK_KEYS], *head_key[WG_CHUNK_KEYS];
+    const char *key[2][WG_CHUNK_KEYS], *head_key[2][WG_CHUNK_KEYS]; /* of this chunk and of the next, which is prefetched */
     size_t v[HEADS];
     float *o[HEADS];
     wg_key_walk walk = { keys, 0, keys->anc };
     memset(out, 0, (size_t)heads * (size_t)hd * sizeof *out);
     for (int h = 0; h < heads; h++) v[h] = keys->kv->value_at + at[h], o[h] = out + h * hd;
     for (int i = 0; i < 16; i++) st.m[i] = -INFINITY, st.l[i] = 0;
-    for (int n; (n = wg_chunk_next(&walk, key)) > 0;) {
+    int n = wg_chunk_next(&walk, key[0]);
+    for (int now = 0, then; n > 0; n = then, now = !now) {
+        then = wg_chunk_next(&walk, key[!now]);
+        const int all = (n + 3) / 4 * 4;
+        for (int j = then; j < all; j++) key[!now][j] = key[now][j]; /* nothing more to prefetch */
         for (int h = 0, share; h < heads; h += share) {
             for (share = 1; share < SHARE && h + share < heads && at[h + share] == at[h];) share++;
-            for (int j = 0; j < (n + 3) / 4 * 4; j++) head_key[j] = key[j] + at[h];
-            k->score[share](q + h * hd, hd, head_key, n, scale, st.s + h);
+            for (int j = 0; j < all; j++) head_key[0][j] = key[now][j] + at[h], head_key[1][j] = key[!now][j] + at[h];
+            k->score[share](q + h * hd, hd, head_key[0], head_key[1], n, scale, st.s + h);
         }
         weigh_all(&st, heads, n);
-        mix_all(k, &st, heads, hd, key, n, v, o);
+        mix_all(k, &st, heads, hd, key[now], key[!now], n, v, o);
     }
     for (int h = 0; h < heads; h++)
         for (int d = 0; d < hd; d++) o[h][d] /= st.l[h];
