@@ -59,7 +59,8 @@ wg_status wg_sha256_file(const char *path, char hex[WG_SHA256_HEX], wg_error *er
     wg_sha256_state s;
     wg_sha256_begin(&s);
     ssize_t got;
-    while ((got = read(fd, chunk, CHUNK)) > 0 || (got < 0 && errno == EINTR)) wg_sha256_add(&s, chunk, got > 0 ? (size_t)got : 0);
+    while ((got = read(fd, chunk, CHUNK)) > 0 || (got < 0 && errno == EINTR))
+        wg_sha256_add(&s, chunk, got > 0 ? (size_t)got : 0);
     const int why = errno;
     wg_free(chunk);
     close(fd);

@@ -25,6 +25,18 @@ struct wg_json {
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
+/* Line and column of a place in the text. */
+static void place(const wg_json *doc, const char *at, int *line, int *column)
+{
+    int l = 1, col = 1;
+    for (const char *p = doc->text; p < at; p++) {
+        if (*p == '\n') l++, col = 1;
+        else if (((unsigned char)*p & 0xC0) != 0x80) col++; /* characters, not bytes */
+    }
+    *line = l;
+    *column = col;
+}
+
 static wg_status parse_take(wg_json **out, const char *name, char *text, size_t n, wg_error *err)
 {
     wg_json *doc = wg_calloc(1, sizeof *doc);
@@ -36,14 +48,19 @@ static wg_status parse_take(wg_json **out, const char *name, char *text, size_t 
     }
     doc->text = text;
     doc->n = n;
+    const char *nul = memchr(text, '\0', n); /* jansson overlooks one behind a number */
+    if (nul) {
+        int line, column;
+        place(doc, nul, &line, &column);
+        wg_json_close(doc);
+        return wg_fail(err, WG_EFORMAT, "%s:%d:%d: a NUL byte; is this a text file?", name, line, column);
+    }
     json_error_t e;
     doc->root = json_loadb(text, n, JSON_REJECT_DUPLICATES, &e);
     if (!doc->root) {
-        const bool oom = json_error_code(&e) == json_error_out_of_memory || e.text[0] == '\0'; /* the latter: jansson had no room to say */
-        const wg_status s = oom ? wg_nomem(err, n, "parsing JSON")
-                                : wg_fail(err, WG_EFORMAT, "%s:%d:%d: %s", name, e.line < 1 ? 1 : e.line, e.column < 1 ? 1 : e.column, e.text);
         wg_json_close(doc);
-        return s;
+        if (json_error_code(&e) == json_error_out_of_memory || e.text[0] == '\0') return wg_nomem(err, n, "parsing JSON");
+        return wg_fail(err, WG_EFORMAT, "%s:%d:%d: %s", name, e.line < 1 ? 1 : e.line, e.column < 1 ? 1 : e.column, e.text);
     }
     *out = doc;
     return WG_OK;
@@ -227,17 +244,6 @@ static bool path_step(const char **path, cursor *c, const char **at_key)
     return true;
 }
 
-static void place(const wg_json *doc, const char *at, int *line, int *column)
-{
-    int l = 1, col = 1;
-    for (const char *p = doc->text; p < at; p++) {
-        if (*p == '\n') l++, col = 1;
-        else if (((unsigned char)*p & 0xC0) != 0x80) col++; /* characters, not bytes */
-    }
-    *line = l;
-    *column = col;
-}
-
 bool wg_json_where(const wg_json *doc, const char *path, bool key, int *line, int *column)
 {
     cursor c = { doc->text, doc->text + doc->n };
@@ -391,7 +397,8 @@ static void put_object(sink *s, const json_t *v, int depth)
         return;
     }
     size_t i = 0;
-    for (void *it = json_object_iter((json_t *)v); it; it = json_object_iter_next((json_t *)v, it)) keys[i++] = json_object_iter_key(it);
+    for (void *it = json_object_iter((json_t *)v); it; it = json_object_iter_next((json_t *)v, it))
+        keys[i++] = json_object_iter_key(it);
     qsort(keys, n, sizeof *keys, by_name);
     for (i = 0; i < n; i++) {
         puts_(s, i ? "," : "{");

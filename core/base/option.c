@@ -185,7 +185,8 @@ wg_status wg_option_set(const wg_option *table, void *o, const char *name, const
 
 wg_status wg_option_set_list(const wg_option *table, void *o, size_t size, const char *list, wg_error *err)
 {
-    for (const wg_option *r = table; r && r->name; r++) wg_assert(r->at + field_size(r) <= size); /* the table fits the struct */
+    for (const wg_option *r = table; r && r->name; r++)
+        wg_assert(r->at + field_size(r) <= size); /* the table fits the struct */
     for (const char *p = list; *p;) {
         char item[WG_OPTION_STRING + 128];
         const size_t n = strcspn(p, ",");

@@ -50,8 +50,10 @@ static wg_status fill(void *user, const wg_tensor *t, void *dst, wg_error *err)
         for (size_t r = 0; r < rows; r++)
             if (wg_row_to_f32(from->type, (const char *)from->data + r * in, j->row, k) != 0 ||
                 wg_row_from_f32(t->type, j->row, (char *)dst + r * out, k) != 0)
-                return wg_fail(err, WG_EUNSUPPORTED, "%s: tensor '%s' cannot be converted from %s to %s; start from an f32, f16, bf16 or "
-                               "q8_0 file", wg_weights_path(j->in), t->name, wg_type_name(from->type), wg_type_name(t->type));
+                return wg_fail(err, WG_EUNSUPPORTED,
+                               "%s: tensor '%s' cannot be converted from %s to %s; start from an f32, f16, bf16 or "
+                               "q8_0 file",
+                               wg_weights_path(j->in), t->name, wg_type_name(from->type), wg_type_name(t->type));
     }
     wg_weights_release(j->in, from);
     return WG_OK;
@@ -72,12 +74,14 @@ static wg_status set_metadata(wg_gguf_writer *g, const wg_weights *in, const cha
     if (!tokenizer) {
         wg_text kind;
         if (!wg_meta_string(in, "tokenizer.ggml.model", &kind))
-            wg_log(WG_LOG_WARN, "%s has no tokenizer; the result works with token ids only (give one with --tokenizer)", wg_weights_path(in));
+            wg_log(WG_LOG_WARN, "%s has no tokenizer; the result works with token ids only (give one with --tokenizer)",
+                   wg_weights_path(in));
         return WG_OK;
     }
     const wg_tensor *embedding = wg_weights_find(in, "token_embd.weight");
     if (!embedding)
-        return wg_fail(err, WG_EMODEL, "%s: there is no tensor 'token_embd.weight' to take the vocabulary size from", wg_weights_path(in));
+        return wg_fail(err, WG_EMODEL, "%s: there is no tensor 'token_embd.weight' to take the vocabulary size from",
+                       wg_weights_path(in));
     char *bytes;
     size_t n;
     WG_TRY(wg_load(tokenizer, TOKENIZER_MOST, &bytes, &n, err));

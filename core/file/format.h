@@ -61,6 +61,7 @@ wg_status wg_llama2c_read(wg_weights *w, wg_error *err);
 /* Sets tokenizer.ggml.* of a GGUF file from the n bytes of a llama2.c tokenizer.bin of `vocab` tokens; `name` stands for its
  * path. EFORMAT names the token and the byte. */
 struct wg_gguf_writer;
-wg_status wg_llama2c_tokenizer(struct wg_gguf_writer *g, const char *name, const char *bytes, size_t n, int64_t vocab, wg_error *err);
+wg_status wg_llama2c_tokenizer(struct wg_gguf_writer *g, const char *name, const char *bytes, size_t n, int64_t vocab,
+                               wg_error *err);
 
 #endif

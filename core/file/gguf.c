@@ -14,7 +14,7 @@
 #include "core/base/mem.h"
 #include "core/file/format.h"
 
-enum { KEY_MAX = 65535, NAME_MAX_BYTES = 63, HEADER_BYTES = 24 };
+enum { KEY_MAX = 65535, NAME_MAX_BYTES = 63 };
 
 #define AGAIN "download or copy the file again"
 
@@ -42,8 +42,9 @@ static size_t left(const reader *r) { return r->w->bytes - r->at; }
 
 static wg_status truncated(const reader *r, const char *what, uint64_t need)
 {
-    return refuse(r, WG_EFORMAT, r->at, "%s needs %" PRIu64 " bytes, but the file ends after %zu; it is truncated or damaged: " AGAIN, what,
-                  need, left(r));
+    return refuse(r, WG_EFORMAT, r->at,
+                  "%s needs %" PRIu64 " bytes, but the file ends after %zu; it is truncated or damaged: " AGAIN, what, need,
+                  left(r));
 }
 
 /* Copies n bytes of the file to dst. */
@@ -77,17 +78,21 @@ static wg_status read_header(reader *r)
         return refuse(r, WG_EUNSUPPORTED, 4, "version 0x%08" PRIx32 ": the file is big-endian; convert it to little-endian "
                       "(gguf_convert_endian.py)", r->version);
     if (r->version != 2 && r->version != 3)
-        return refuse(r, WG_EUNSUPPORTED, 4, "version %" PRIu32 "; versions 2 and 3 are read: convert the model again with a current tool",
+        return refuse(r, WG_EUNSUPPORTED, 4,
+                      "version %" PRIu32 "; versions 2 and 3 are read: convert the model again with a current tool",
                       r->version);
     WG_TRY(take(r, "the tensor count", &r->n_tensors, sizeof r->n_tensors));
     WG_TRY(take(r, "the metadata count", &r->n_meta, sizeof r->n_meta));
     /* the smallest entry: key length, key of one byte, type, one byte; name length, one byte, dims, type, offset */
     if (r->n_meta > left(r) / (8 + 1 + 4 + 1))
-        return refuse(r, WG_EFORMAT, 16, "%" PRIu64 " metadata entries cannot fit into the %zu bytes that follow; the file is truncated or "
-                      "damaged: " AGAIN, r->n_meta, left(r));
+        return refuse(r, WG_EFORMAT, 16,
+                      "%" PRIu64 " metadata entries cannot fit into the %zu bytes that follow; the file is truncated or "
+                      "damaged: " AGAIN,
+                      r->n_meta, left(r));
     if (r->n_tensors > left(r) / (8 + 1 + 4 + 4 + 8))
-        return refuse(r, WG_EFORMAT, 8, "%" PRIu64 " tensors cannot fit into the %zu bytes that follow; the file is truncated or damaged: "
-                      AGAIN, r->n_tensors, left(r));
+        return refuse(r, WG_EFORMAT, 8,
+                      "%" PRIu64 " tensors cannot fit into the %zu bytes that follow; the file is truncated or damaged: " AGAIN,
+                      r->n_tensors, left(r));
     snprintf(r->w->format, sizeof r->w->format, "GGUF v%" PRIu32, r->version);
     return WG_OK;
 }
@@ -103,11 +108,12 @@ static wg_status read_key(reader *r, uint64_t i, char **key)
     snprintf(what, sizeof what, "key %" PRIu64 " of %" PRIu64, i + 1, r->n_meta);
     WG_TRY(take_string(r, what, &s, &n));
     if (n == 0 || n > KEY_MAX)
-        return refuse(r, WG_EFORMAT, at, "%s is %" PRIu64 " bytes long; expected 1..%d; the file is damaged: " AGAIN, what, n, KEY_MAX);
+        return refuse(r, WG_EFORMAT, at, "%s is %" PRIu64 " bytes long; expected 1..%d; the file is damaged: " AGAIN, what, n,
+                      KEY_MAX);
     for (uint64_t j = 0; j < n; j++)
         if (s[j] < 0x20 || s[j] > 0x7E)
-            return refuse(r, WG_EFORMAT, at + 8 + (size_t)j, "%s holds the byte 0x%02x; keys are printable ASCII; the file is damaged: " AGAIN,
-                          what, s[j]);
+            return refuse(r, WG_EFORMAT, at + 8 + (size_t)j,
+                          "%s holds the byte 0x%02x; keys are printable ASCII; the file is damaged: " AGAIN, what, s[j]);
     *key = wg_strndup((const char *)s, (size_t)n);
     return *key ? WG_OK : wg_nomem(r->err, (size_t)n, "a metadata key");
 }
@@ -116,7 +122,8 @@ static wg_status check_bools(reader *r, const wg_meta *m)
 {
     for (size_t i = 0; i < m->bytes; i++)
         if (m->value[i] > 1)
-            return refuse(r, WG_EFORMAT, (size_t)(m->value - r->w->base) + i, "key '%s' is a bool with the value %d; expected 0 or 1", m->key,
+            return refuse(r, WG_EFORMAT, (size_t)(m->value - r->w->base) + i,
+                          "key '%.80s' is a bool with the value %d; expected 0 or 1; the file is damaged: " AGAIN, m->key,
                           m->value[i]);
     return WG_OK;
 }
@@ -129,7 +136,7 @@ static wg_status read_strings(reader *r, wg_meta *m)
     uint64_t n;
     char what[160];
     for (uint64_t i = 0; i < m->count; i++) {
-        snprintf(what, sizeof what, "string %" PRIu64 " of %" PRIu64 " of key '%.80s'", i, m->count, m->key);
+        snprintf(what, sizeof what, "string %" PRIu64 " of %" PRIu64 " of key '%.80s'", i + 1, m->count, m->key);
         WG_TRY(take_string(r, what, &s, &n));
     }
     m->bytes = r->at - begin;
@@ -151,17 +158,22 @@ static wg_status read_array(reader *r, wg_meta *m)
     snprintf(what, sizeof what, "the array of key '%.80s'", m->key);
     WG_TRY(take(r, what, &element, sizeof element));
     if (element == GGUF_ARRAY)
-        return refuse(r, WG_EUNSUPPORTED, at, "key '%s' is an array of arrays, which no reader accepts; remove the key", m->key);
+        return refuse(r, WG_EUNSUPPORTED, at, "key '%.80s' is an array of arrays, which no reader accepts; remove the key",
+                      m->key);
     if (element >= GGUF_VALUES)
-        return refuse(r, WG_EFORMAT, at, "key '%s' is an array of type %" PRIu32 "; expected 0..%d; the file is damaged or newer than this "
-                      "program", m->key, element, GGUF_VALUES - 1);
+        return refuse(r, WG_EFORMAT, at,
+                      "key '%.80s' is an array of type %" PRIu32 "; expected 0..%d; the file is damaged or newer than this "
+                      "program: " AGAIN ", or update",
+                      m->key, element, GGUF_VALUES - 1);
     WG_TRY(take(r, what, &m->count, sizeof m->count));
     m->element = (int)element;
     m->value = r->w->base + r->at;
     const size_t least = element == GGUF_STRING ? 8 : wg_gguf_value_size[element];
     if (m->count > left(r) / least)
-        return refuse(r, WG_EFORMAT, r->at - 8, "key '%s' claims %" PRIu64 " elements of at least %zu bytes, but the file ends after %zu bytes; it "
-                      "is truncated or damaged: " AGAIN, m->key, m->count, least, left(r));
+        return refuse(r, WG_EFORMAT, r->at - 8,
+                      "key '%.80s' claims %" PRIu64 " elements of at least %zu bytes, but the file ends after %zu bytes; it "
+                      "is truncated or damaged: " AGAIN,
+                      m->key, m->count, least, left(r));
     if (element == GGUF_STRING) return read_strings(r, m);
     m->bytes = (size_t)m->count * least;
     r->at += m->bytes;
@@ -176,8 +188,10 @@ static wg_status read_value(reader *r, wg_meta *m)
     snprintf(what, sizeof what, "the value of key '%.80s'", m->key);
     WG_TRY(take(r, what, &type, sizeof type));
     if (type >= GGUF_VALUES)
-        return refuse(r, WG_EFORMAT, at, "key '%s' has the value type %" PRIu32 "; expected 0..%d; the file is damaged or newer than this "
-                      "program", m->key, type, GGUF_VALUES - 1);
+        return refuse(r, WG_EFORMAT, at,
+                      "key '%.80s' has the value type %" PRIu32 "; expected 0..%d; the file is damaged or newer than this "
+                      "program: " AGAIN ", or update",
+                      m->key, type, GGUF_VALUES - 1);
     m->type = (int)type;
     if (type == GGUF_ARRAY) return read_array(r, m);
     if (type == GGUF_STRING) {
@@ -215,10 +229,12 @@ static wg_status read_alignment(reader *r, size_t *alignment)
         const size_t at = (size_t)(m->value - r->w->base);
         uint32_t a;
         if (m->type != GGUF_U32)
-            return refuse(r, WG_EFORMAT, at, "general.alignment has the value type %d; expected 4 (u32)", m->type);
+            return refuse(r, WG_EFORMAT, at,
+                          "general.alignment has the value type %d; expected 4 (u32); convert the model again", m->type);
         memcpy(&a, m->value, sizeof a);
         if (a < 8 || (a & (a - 1)) != 0)
-            return refuse(r, WG_EFORMAT, at, "general.alignment is %" PRIu32 "; expected a power of two, 8 or more", a);
+            return refuse(r, WG_EFORMAT, at,
+                          "general.alignment is %" PRIu32 "; expected a power of two, 8 or more; convert the model again", a);
         *alignment = a;
     }
     return WG_OK;
@@ -235,10 +251,12 @@ static wg_status read_name(reader *r, uint64_t i, char **name)
     snprintf(what, sizeof what, "the name of tensor %" PRIu64 " of %" PRIu64, i + 1, r->n_tensors);
     WG_TRY(take_string(r, what, &s, &n));
     if (n == 0 || n > NAME_MAX_BYTES)
-        return refuse(r, WG_EFORMAT, at, "%s is %" PRIu64 " bytes long; expected 1..%d; the file is damaged: " AGAIN, what, n, NAME_MAX_BYTES);
+        return refuse(r, WG_EFORMAT, at, "%s is %" PRIu64 " bytes long; expected 1..%d; the file is damaged: " AGAIN, what, n,
+                      NAME_MAX_BYTES);
     for (uint64_t j = 0; j < n; j++)
         if (s[j] < 0x20 || s[j] == 0x7F)
-            return refuse(r, WG_EFORMAT, at + 8 + (size_t)j, "%s holds the control byte 0x%02x; the file is damaged: " AGAIN, what, s[j]);
+            return refuse(r, WG_EFORMAT, at + 8 + (size_t)j, "%s holds the control byte 0x%02x; the file is damaged: " AGAIN,
+                          what, s[j]);
     *name = wg_strndup((const char *)s, (size_t)n);
     return *name ? WG_OK : wg_nomem(r->err, (size_t)n, "a tensor name");
 }
@@ -249,7 +267,9 @@ static wg_status read_dims(reader *r, wg_tensor *t, size_t *elements)
     uint32_t n_dims;
     WG_TRY(take(r, "a dimension count", &n_dims, sizeof n_dims));
     if (n_dims > WG_DIMS)
-        return refuse(r, WG_EFORMAT, at, "tensor '%s' has %" PRIu32 " dimensions; at most %d are possible", t->name, n_dims, WG_DIMS);
+        return refuse(r, WG_EFORMAT, at,
+                      "tensor '%s' has %" PRIu32 " dimensions; expected at most %d; the file is damaged: " AGAIN, t->name,
+                      n_dims, WG_DIMS);
     t->n_dims = (int)n_dims;
     *elements = 1;
     for (uint32_t d = 0; d < n_dims; d++) {
@@ -257,8 +277,10 @@ static wg_status read_dims(reader *r, wg_tensor *t, size_t *elements)
         uint64_t n;
         WG_TRY(take(r, "a dimension", &n, sizeof n));
         if (n == 0 || n > INT64_MAX || !wg_size_mul(*elements, (size_t)n, elements) || *elements > INT64_MAX)
-            return refuse(r, WG_EFORMAT, dim_at, "tensor '%s': dimension %" PRIu32 " is %" PRIu64 "; expected 1 or more, and fewer than 2^63 "
-                          "elements in all", t->name, d, n);
+            return refuse(r, WG_EFORMAT, dim_at,
+                          "tensor '%s': dimension %" PRIu32 " is %" PRIu64 "; expected 1 or more, and fewer than 2^63 "
+                          "elements in all; the file is damaged: " AGAIN,
+                          t->name, d, n);
         t->dim[d] = (int64_t)n;
     }
     return WG_OK;
@@ -272,13 +294,17 @@ static wg_status read_type(reader *r, wg_tensor *t, size_t elements)
     const int id = type > INT32_MAX ? -1 : (int)type;
     const wg_type_info *info = wg_type_get(id);
     if (!info)
-        return refuse(r, WG_EUNSUPPORTED, at, "tensor '%s' has type %" PRIu32 " (%s), which this program does not read; use a file in f16, q8_0 "
-                      "or another common type", t->name, type, wg_type_name(id));
+        return refuse(r, WG_EUNSUPPORTED, at,
+                      "tensor '%s' has type %" PRIu32 " (%s), which this program does not read; use a file in f16, q8_0 "
+                      "or another common type",
+                      t->name, type, wg_type_name(id));
     if (t->dim[0] % info->block != 0)
-        return refuse(r, WG_EFORMAT, at, "tensor '%s' has rows of %" PRId64 " elements; type %s needs a multiple of %d", t->name, t->dim[0],
-                      info->name, info->block);
+        return refuse(r, WG_EFORMAT, at,
+                      "tensor '%s' has rows of %" PRId64 " elements; type %s needs a multiple of %d; convert the model again",
+                      t->name, t->dim[0], info->name, info->block);
     if (!wg_size_mul(elements / (size_t)info->block, (size_t)info->bytes, &t->bytes))
-        return refuse(r, WG_EFORMAT, at, "tensor '%s' has %zu elements of type %s, more bytes than can be addressed", t->name, elements, info->name);
+        return refuse(r, WG_EFORMAT, at, "tensor '%s' has %zu elements of type %s, more bytes than can be addressed", t->name,
+                      elements, info->name);
     t->type = id;
     return WG_OK;
 }
@@ -290,9 +316,10 @@ static wg_status read_offset(reader *r, wg_tensor *t, size_t alignment, size_t *
     uint64_t offset;
     WG_TRY(take(r, "a tensor offset", &offset, sizeof offset));
     if (offset != *expect)
-        return refuse(r, WG_EFORMAT, at, "tensor '%s' is at offset %" PRIu64 "; expected %zu, the end of the tensor before it (alignment %zu): "
-                      "tensors must follow each other without %s; convert the model again", t->name, offset, *expect, alignment,
-                      offset < *expect ? "overlapping" : "gaps");
+        return refuse(r, WG_EFORMAT, at,
+                      "tensor '%s' is at offset %" PRIu64 "; expected %zu, the end of the tensor before it (alignment %zu): "
+                      "tensors must follow each other without %s; convert the model again",
+                      t->name, offset, *expect, alignment, offset < *expect ? "overlapping" : "gaps");
     size_t end;
     if (!wg_size_add(*expect, t->bytes, &end) || !wg_size_add(end, alignment - 1, &end))
         return refuse(r, WG_EFORMAT, at, "tensor '%s' ends beyond what can be addressed", t->name);
@@ -322,15 +349,18 @@ static wg_status place_data(reader *r, size_t alignment)
 {
     r->section = "tensor data";
     size_t start;
-    if (!wg_size_add(r->at, alignment - 1, &start)) return refuse(r, WG_EFORMAT, r->at, "the data begins beyond what can be addressed");
+    if (!wg_size_add(r->at, alignment - 1, &start))
+        return refuse(r, WG_EFORMAT, r->at, "the data begins beyond what can be addressed");
     start &= ~(alignment - 1);
     for (int i = 0; i < r->w->n_tensors; i++) {
         wg_tensor *t = &r->w->tensor[i];
         const size_t offset = (size_t)(uintptr_t)t->data;
         size_t end;
         if (!wg_size_add(start, offset, &end) || !wg_size_add(end, t->bytes, &end) || end > r->w->bytes)
-            return refuse(r, WG_EFORMAT, start + offset, "tensor '%s' (%d of %d, %s) needs %zu bytes here, but the file ends at byte %zu; it is "
-                          "truncated: " AGAIN, t->name, i + 1, r->w->n_tensors, wg_type_name(t->type), t->bytes, r->w->bytes);
+            return refuse(r, WG_EFORMAT, start + offset,
+                          "tensor '%s' (%d of %d, %s) needs %zu bytes here, but the file ends at byte %zu; it is "
+                          "truncated: " AGAIN,
+                          t->name, i + 1, r->w->n_tensors, wg_type_name(t->type), t->bytes, r->w->bytes);
         t->data = r->w->base + start + offset;
     }
     return WG_OK;

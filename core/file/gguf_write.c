@@ -75,7 +75,8 @@ static bool begin(wg_gguf_writer *g, const char *key, int type)
     bool ok = n > 0 && n <= KEY_BYTES;
     for (size_t i = 0; i < n && ok; i++) ok = key[i] >= 0x20 && key[i] <= 0x7E;
     if (!ok) {
-        wg_fail(&g->first, WG_EINVAL, "%s: '%s' cannot be a metadata key: expected 1..%d printable ASCII characters", g->path, key, KEY_BYTES);
+        wg_fail(&g->first, WG_EINVAL, "%s: '%s' cannot be a metadata key: expected 1..%d printable ASCII characters", g->path,
+                key, KEY_BYTES);
         return false;
     }
     for (size_t at = 0; at < g->keys.n; at += strlen((char *)g->keys.p + at) + 1) {
@@ -157,16 +158,19 @@ static wg_status check_tensor(wg_gguf_writer *g, const wg_tensor *t, size_t *siz
     const size_t n = strlen(t->name);
     size_t elements = 1;
     if (n == 0 || n >= NAME_BYTES)
-        return wg_fail(&g->first, WG_EINVAL, "%s: tensor name '%s' is %zu bytes long; expected 1..%d", g->path, t->name, n, NAME_BYTES - 1);
+        return wg_fail(&g->first, WG_EINVAL, "%s: tensor name '%s' is %zu bytes long; expected 1..%d", g->path, t->name, n,
+                       NAME_BYTES - 1);
     for (size_t i = 0; i < g->n_tensors; i++)
         if (strcmp(g->tensor[i].name, t->name) == 0)
             return wg_fail(&g->first, WG_EINVAL, "%s: tensor '%s' is added twice", g->path, t->name);
     if (!info || t->n_dims < 0 || t->n_dims > WG_DIMS || (t->n_dims > 0 && t->dim[0] % info->block != 0))
-        return wg_fail(&g->first, WG_EINVAL, "%s: tensor '%s': %d dimensions of type %s, rows of %lld elements: cannot be written", g->path,
-                       t->name, t->n_dims, wg_type_name(t->type), (long long)t->dim[0]);
+        return wg_fail(&g->first, WG_EINVAL,
+                       "%s: tensor '%s': %d dimensions of type %s, rows of %lld elements: cannot be written", g->path, t->name,
+                       t->n_dims, wg_type_name(t->type), (long long)t->dim[0]);
     for (int d = 0; d < t->n_dims; d++)
         if (t->dim[d] < 1 || !wg_size_mul(elements, (size_t)t->dim[d], &elements))
-            return wg_fail(&g->first, WG_EINVAL, "%s: tensor '%s': dimension %d is %lld", g->path, t->name, d, (long long)t->dim[d]);
+            return wg_fail(&g->first, WG_EINVAL, "%s: tensor '%s': dimension %d is %lld", g->path, t->name, d,
+                           (long long)t->dim[d]);
     if (!wg_size_mul(elements / (size_t)info->block, (size_t)info->bytes, size) || *size > SIZE_MAX / 2)
         return wg_fail(&g->first, WG_EINVAL, "%s: tensor '%s' is too large", g->path, t->name);
     return WG_OK;

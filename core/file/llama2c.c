@@ -143,7 +143,8 @@ static wg_status add_metadata(wg_weights *w, const header *h, wg_error *err)
     WG_TRY(add_value(w, &fill, "general.architecture", GGUF_STRING, "llama", 5, err));
     WG_TRY(add_value(w, &fill, "general.name", GGUF_STRING, name, n, err));
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++)
-        WG_TRY(add_value(w, &fill, row[i].key, row[i].type, row[i].type == GGUF_F32 ? (const void *)&row[i].f : &row[i].u, 4, err));
+        WG_TRY(add_value(w, &fill, row[i].key, row[i].type, row[i].type == GGUF_F32 ? (const void *)&row[i].f : &row[i].u, 4,
+                         err));
     return WG_OK;
 }
 

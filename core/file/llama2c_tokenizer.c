@@ -41,8 +41,10 @@ static size_t restore(int64_t id, const char *s, size_t n, char *dst)
 
 static wg_status truncated(const char *path, size_t at, int64_t id, int64_t n, wg_error *err)
 {
-    return wg_fail(err, WG_EFORMAT, "%s: byte %zu: the file ends inside token %lld of %lld; expected a llama2.c tokenizer.bin with as many "
-                   "tokens as the model: is it the tokenizer of another model, or truncated?", path, at, (long long)id, (long long)n);
+    return wg_fail(err, WG_EFORMAT,
+                   "%s: byte %zu: the file ends inside token %lld of %lld; expected a llama2.c tokenizer.bin with as many "
+                   "tokens as the model: is it the tokenizer of another model, or truncated?",
+                   path, at, (long long)id, (long long)n);
 }
 
 static wg_status parse(const char *path, const char *p, size_t n, int64_t count, vocab *v, wg_error *err)
@@ -62,8 +64,10 @@ static wg_status parse(const char *path, const char *p, size_t n, int64_t count,
         at += len;
     }
     if (at != n)
-        return wg_fail(err, WG_EFORMAT, "%s: byte %zu: %zu bytes follow the last of %lld tokens; it is the tokenizer of a model with another "
-                       "vocabulary", path, at, n - at, (long long)count);
+        return wg_fail(err, WG_EFORMAT,
+                       "%s: byte %zu: %zu bytes follow the last of %lld tokens; it is the tokenizer of a model with another "
+                       "vocabulary",
+                       path, at, n - at, (long long)count);
     return WG_OK;
 }
 
@@ -84,7 +88,8 @@ static void set(wg_gguf_writer *g, const vocab *v, size_t n)
 wg_status wg_llama2c_tokenizer(wg_gguf_writer *g, const char *name, const char *bytes, size_t n, int64_t count, wg_error *err)
 {
     if (count < 3 || (uint64_t)count > n / 8)
-        return wg_fail(err, WG_EFORMAT, "%s: %zu bytes cannot hold the %lld tokens of the model; expected a llama2.c tokenizer.bin", name, n,
+        return wg_fail(err, WG_EFORMAT,
+                       "%s: %zu bytes cannot hold the %lld tokens of the model; expected a llama2.c tokenizer.bin", name, n,
                        (long long)count);
     vocab v = {
         .text = wg_calloc((size_t)count, sizeof *v.text),

@@ -61,7 +61,10 @@ static const part layer_parts[] = {
     { "ffn_down.bias", GPT2, BIAS, 'd', 0 },
 };
 
-enum { HEAD_PARTS = (int)(sizeof head_parts / sizeof head_parts[0]), LAYER_PARTS = (int)(sizeof layer_parts / sizeof layer_parts[0]) };
+enum {
+    HEAD_PARTS = (int)(sizeof head_parts / sizeof head_parts[0]),
+    LAYER_PARTS = (int)(sizeof layer_parts / sizeof layer_parts[0])
+};
 
 static int64_t size_of(const wg_synth_shape *s, char letter)
 {
@@ -101,7 +104,8 @@ typedef struct job {
 static void draw(const job *j, uint64_t e, float *dst, size_t n)
 {
     for (uint64_t block = e / 2; block <= (e + n - 1) / 2; block++) {
-        const wg_philox r = wg_philox_at(j->seed, (uint32_t)block, (uint32_t)(block >> 32), (uint32_t)j->hash, (uint32_t)(j->hash >> 32));
+        const wg_philox r =
+            wg_philox_at(j->seed, (uint32_t)block, (uint32_t)(block >> 32), (uint32_t)j->hash, (uint32_t)(j->hash >> 32));
         for (int lane = 0; lane < 2; lane++) {
             const uint32_t a = r.v[2 * lane], b = r.v[2 * lane + 1];
             const int32_t sum = (int32_t)((a & 0xFFFF) + (a >> 16) + (b & 0xFFFF) + (b >> 16)) - 2 * 0xFFFF;
@@ -149,7 +153,8 @@ static void add_part(wg_gguf_writer *g, const wg_synth_shape *s, int type, const
     if (s->tied && strcmp(p->name, "output.weight") == 0) return;
     if (layer < 0) snprintf(name, sizeof name, "%s", p->name);
     else snprintf(name, sizeof name, "blk.%d.%s", layer, p->name);
-    wg_tensor t = { .name = name, .type = WG_F32, .n_dims = p->out ? 2 : 1, .dim = { size_of(s, p->in), size_of(s, p->out), 1, 1 } };
+    wg_tensor t = {
+        .name = name, .type = WG_F32, .n_dims = p->out ? 2 : 1, .dim = {size_of(s, p->in), size_of(s, p->out), 1, 1}};
     if (p->law == MATRIX && p->out != 'c') t.type = t.dim[0] % wg_type_get(type)->block == 0 ? type : WG_F16;
     if ((size_t)t.dim[0] > j->row_room) j->row_room = (size_t)t.dim[0];
     wg_gguf_add(g, &t, fill, j);
@@ -256,18 +261,23 @@ static wg_status check_shape(const wg_synth_shape *in, wg_synth_shape *s, wg_err
     if (s->kv_heads == 0) s->kv_heads = s->heads;
     if (s->head_dim == 0 && s->heads > 0) s->head_dim = s->dim / s->heads;
     if (s->rope_base == 0) s->rope_base = 10000;
-    const struct { const char *name; int v; } size[] = {
-        { "layers", s->layers }, { "dim", s->dim }, { "heads", s->heads }, { "kv_heads", s->kv_heads }, { "head_dim", s->head_dim },
-        { "hidden", s->hidden }, { "vocab", s->vocab }, { "context", s->context },
+    const struct { const char *name; int v;
+    } size[] = {
+        {"layers", s->layers},     {"dim", s->dim},       {"heads", s->heads}, {"kv_heads", s->kv_heads},
+        {"head_dim", s->head_dim}, {"hidden", s->hidden}, {"vocab", s->vocab}, {"context", s->context},
     };
     for (size_t i = 0; i < sizeof size / sizeof size[0]; i++)
         if (size[i].v < 1 || size[i].v > SIZE_MOST)
             return wg_fail(err, WG_EINVAL, "synthetic shape: %s is %d; expected 1..%d", size[i].name, size[i].v, SIZE_MOST);
-    if (!family_of(s->arch)) return wg_fail(err, WG_EINVAL, "synthetic shape: arch is '%s'; expected llama, qwen2 or gpt2", s->arch);
+    if (!family_of(s->arch))
+        return wg_fail(err, WG_EINVAL, "synthetic shape: arch is '%s'; expected llama, qwen2 or gpt2", s->arch);
     if (s->heads % s->kv_heads != 0)
-        return wg_fail(err, WG_EINVAL, "synthetic shape: %d heads on %d key/value heads; expected a multiple", s->heads, s->kv_heads);
-    if (s->head_dim % 2 != 0) return wg_fail(err, WG_EINVAL, "synthetic shape: head_dim is %d; expected an even number", s->head_dim);
-    if (!(s->rope_base > 1)) return wg_fail(err, WG_EINVAL, "synthetic shape: rope_base is %g; expected more than 1", s->rope_base);
+        return wg_fail(err, WG_EINVAL, "synthetic shape: %d heads on %d key/value heads; expected a multiple", s->heads,
+                       s->kv_heads);
+    if (s->head_dim % 2 != 0)
+        return wg_fail(err, WG_EINVAL, "synthetic shape: head_dim is %d; expected an even number", s->head_dim);
+    if (!(s->rope_base > 1))
+        return wg_fail(err, WG_EINVAL, "synthetic shape: rope_base is %g; expected more than 1", s->rope_base);
     return WG_OK;
 }
 

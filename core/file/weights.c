@@ -21,7 +21,10 @@ const uint8_t wg_gguf_value_size[GGUF_VALUES] = {
 
 /* ---- names ------------------------------------------------------------------------------------------------------- */
 
-static const char *name_at(const void *rows, size_t stride, int i) { return *(const char *const *)((const char *)rows + stride * (size_t)i); }
+static const char *name_at(const void *rows, size_t stride, int i)
+{
+    return *(const char *const *)((const char *)rows + stride * (size_t)i);
+}
 
 static int names_find(const wg_names *t, const void *rows, size_t stride, const char *name)
 {
@@ -58,9 +61,10 @@ wg_status wg_weights_index(wg_weights *w, wg_error *err)
     if (!names_build(&w->meta_names, w->meta, sizeof *w->meta, w->n_meta, &twice))
         return wg_nomem(err, (size_t)w->n_meta * sizeof(int32_t), "the index of metadata keys");
     if (twice >= 0)
-        return wg_fail(err, WG_EFORMAT, "%s: %s metadata: key '%s' occurs twice (entry %d of %d repeats it); the file is damaged or "
-                       "was written by a faulty tool: convert or download it again", w->path, w->format, w->meta[twice].key,
-                       twice + 1, w->n_meta);
+        return wg_fail(err, WG_EFORMAT,
+                       "%s: %s metadata: key '%.80s' occurs twice (entry %d of %d repeats it); the file is damaged or "
+                       "was written by a faulty tool: convert or download it again",
+                       w->path, w->format, w->meta[twice].key, twice + 1, w->n_meta);
     if (!names_build(&w->tensor_names, w->tensor, sizeof *w->tensor, w->n_tensors, &twice))
         return wg_nomem(err, (size_t)w->n_tensors * sizeof(int32_t), "the index of tensor names");
     if (twice >= 0)
@@ -113,9 +117,11 @@ static wg_status refuse_unknown(const wg_weights *w, wg_error *err)
 {
     char hex[3 * 16 + 1] = "";
     for (size_t i = 0; i < 16 && i < w->bytes; i++) snprintf(hex + 3 * i, 4, " %02x", w->base[i]);
-    return wg_fail(err, WG_EFORMAT, "%s: not a weights file I know (%zu bytes, beginning%s); tried GGUF (begins \"GGUF\"), llama2.c v0 "
-                   "(size must follow from its seven header numbers), safetensors and torch archives; convert the model to GGUF",
-                   w->path, w->bytes, w->bytes ? hex : " with nothing");
+    return wg_fail(
+        err, WG_EFORMAT,
+        "%s: not a weights file I know (%zu bytes, beginning%s); tried GGUF (begins \"GGUF\"), llama2.c v0 "
+        "(size must follow from its seven header numbers), safetensors and torch archives; convert the model to GGUF",
+        w->path, w->bytes, w->bytes ? hex : " with nothing");
 }
 
 /* The first bytes decide. Formats that are known but not read are refused by name. */
@@ -124,15 +130,18 @@ static wg_status read_format(wg_weights *w, wg_error *err)
     const uint8_t *b = w->base;
     if (w->bytes >= 4 && memcmp(b, "GGUF", 4) == 0) return wg_gguf_read(w, err);
     if (w->bytes >= 4 && memcmp(b, "24ka", 4) == 0)
-        return wg_fail(err, WG_EUNSUPPORTED, "%s: a llama2.c file of version 1 or 2; only version 0 is read: export with --version 0, "
-                       "or convert to GGUF", w->path);
+        return wg_fail(err, WG_EUNSUPPORTED,
+                       "%s: a llama2.c file of version 1 or 2; only version 0 is read: export with --version 0, "
+                       "or convert to GGUF",
+                       w->path);
     uint64_t n = 0;
     if (w->bytes >= 9) memcpy(&n, b, sizeof n);
     if (w->bytes >= 9 && n >= 2 && n <= 100000000 && n < w->bytes - 8 && b[8] == '{')
-        return wg_fail(err, WG_EUNSUPPORTED, "%s: a safetensors file; this format is not read yet: convert the model to GGUF", w->path);
-    if (w->bytes >= 4 && memcmp(b, "PK\x03\x04", 4) == 0)
-        return wg_fail(err, WG_EUNSUPPORTED, "%s: a torch archive, which is a program as much as data; convert the model to GGUF",
+        return wg_fail(err, WG_EUNSUPPORTED, "%s: a safetensors file; this format is not read yet: convert the model to GGUF",
                        w->path);
+    if (w->bytes >= 4 && memcmp(b, "PK\x03\x04", 4) == 0)
+        return wg_fail(err, WG_EUNSUPPORTED,
+                       "%s: a torch archive, which is a program as much as data; convert the model to GGUF", w->path);
     if (wg_llama2c_fits(b, w->bytes)) return wg_llama2c_read(w, err);
     return refuse_unknown(w, err);
 }
@@ -163,9 +172,11 @@ static wg_status map(wg_weights *w, int fd, wg_error *err)
     struct stat sb;
     if (fstat(fd, &sb) != 0) return wg_fail(err, WG_EIO, "%s: cannot read: %s", w->path, strerror(errno));
     if (S_ISDIR(sb.st_mode))
-        return wg_fail(err, WG_EUNSUPPORTED, "%s: is a folder; give a GGUF file (convert a Hugging Face folder to GGUF first)", w->path);
+        return wg_fail(err, WG_EUNSUPPORTED, "%s: is a folder; give a GGUF file (convert a Hugging Face folder to GGUF first)",
+                       w->path);
     if (!S_ISREG(sb.st_mode))
-        return wg_fail(err, WG_EIO, "%s: is not a regular file; weights are mapped into memory, so save them to disk first", w->path);
+        return wg_fail(err, WG_EIO, "%s: is not a regular file; weights are mapped into memory, so save them to disk first",
+                       w->path);
     if (sb.st_size == 0) return wg_fail(err, WG_EFORMAT, "%s: the file is empty; download or convert it again", w->path);
     void *p = mmap(NULL, (size_t)sb.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
     if (p == MAP_FAILED) return wg_fail(err, WG_EIO, "%s: cannot map into memory: %s", w->path, strerror(errno));

@@ -30,7 +30,8 @@ Test(hash, sha256_known_answers)
     wg_sha256_state s;
     char parts[WG_SHA256_HEX];
     wg_sha256_begin(&s);
-    for (size_t at = 0, n = 1; at < sizeof a; at += n, n = n * 2 + 1) wg_sha256_add(&s, a, n < sizeof a - at ? n : sizeof a - at);
+    for (size_t at = 0, n = 1; at < sizeof a; at += n, n = n * 2 + 1)
+        wg_sha256_add(&s, a, n < sizeof a - at ? n : sizeof a - at);
     wg_sha256_end(&s, parts);
     cr_assert_str_eq(parts, hex);
 }

@@ -56,7 +56,9 @@ Test(option, set)
 {
     knobs o;
     wg_option_defaults(table, &o);
-    cr_assert_eq(wg_option_set_list(table, &o, sizeof o, "k=64,p_min=1e-2,greedy=false,file=a b=c,rule=rejection,any=-2147483648", NULL), WG_OK);
+    cr_assert_eq(
+        wg_option_set_list(table, &o, sizeof o, "k=64,p_min=1e-2,greedy=false,file=a b=c,rule=rejection,any=-2147483648", NULL),
+        WG_OK);
     cr_assert(o.k == 64 && o.p_min == 0.01 && !o.greedy && o.rule == 2 && o.any == INT_MIN);
     cr_assert_str_eq(o.file, "a b=c");
     cr_assert_eq(wg_option_set_list(table, &o, sizeof o, "", NULL), WG_OK);
@@ -80,7 +82,8 @@ Test(option, errors_say_what_was_expected)
     expect_fail("width", "-1", "option 'width' = '-1': expected number >= 0");
     expect_fail("width", "1e999", "option 'width' = '1e999': expected number >= 0");
     expect_fail("greedy", "yes", "option 'greedy' = 'yes': expected true or false");
-    expect_fail("rule", "rejecton", "option 'rule' = 'rejecton': expected one of: greedy, match, rejection; did you mean 'rejection'?");
+    expect_fail("rule", "rejecton",
+                "option 'rule' = 'rejecton': expected one of: greedy, match, rejection; did you mean 'rejection'?");
     expect_fail("rule", "zzz", "option 'rule' = 'zzz': expected one of: greedy, match, rejection");
     expect_fail("pmin", "1", "unknown option 'pmin'; did you mean 'p_min'?; known: k, any, p_min, width, greedy, file, rule");
     expect_fail("temperature", "1", "unknown option 'temperature'; known: k, any, p_min, width, greedy, file, rule");
@@ -126,7 +129,8 @@ Test(option, values_as_text_read_back)
     wg_option_defaults(table, &o);
     o.p_min = 1.0 / 3;
     wg_option_defaults(table, &back);
-    for (const wg_option *r = table; r->name; r++) cr_assert_eq(wg_option_set(table, &back, r->name, wg_option_value(r, &o, buf, sizeof buf), NULL), WG_OK);
+    for (const wg_option *r = table; r->name; r++)
+        cr_assert_eq(wg_option_set(table, &back, r->name, wg_option_value(r, &o, buf, sizeof buf), NULL), WG_OK);
     cr_assert(back.k == o.k && back.p_min == o.p_min && back.rule == o.rule && back.greedy == o.greedy);
     cr_assert_str_eq(wg_option_value(&table[2], &o, buf, sizeof buf), "0.3333333333333333");
 }
@@ -148,7 +152,7 @@ Test(option, nearest)
     cr_assert_null(wg_nearest(big, words));
 }
 
-Test(option, a_struct_too_small_for_its_table_is_a_bug, .signal = 6) { wg_option_set_list(table, &(knobs){ 0 }, 8, "k=3", NULL); }
+Test(option, a_struct_too_small_for_its_table_is_a_bug, .signal = 6) { wg_option_set_list(table, &(knobs){0}, 8, "k=3", NULL); }
 
 Test(option, number_text_is_short_and_exact_in_any_locale)
 {

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/file/convert.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+
+#include "core/base/log.h"
+#include "core/base/mem.h"
+#include "core/file/synth.h"
+#include "core/file/weights.h"
+#include "tests/temp.h"
+#include "tests/unit/file/llama2c_bytes.h"
+
+typedef struct files {
+    temp t;
+    char model[128], vocabulary[128], out[128], again[128];
+} files;
+
+static void make(files *f)
+{
+    size_t n;
+    temp_make(&f->t);
+    strcpy(f->model, temp_at(&f->t, "small.bin"));
+    strcpy(f->vocabulary, temp_at(&f->t, "tok.bin"));
+    strcpy(f->out, temp_at(&f->t, "out.gguf"));
+    strcpy(f->again, temp_at(&f->t, "again.gguf"));
+    float *p = llama2c_bytes(&llama2c_small, &n);
+    file_write(f->model, p, n);
+    free(p);
+    char *v = llama2c_vocabulary(llama2c_small.vocab, &n);
+    file_write(f->vocabulary, v, n);
+    free(v);
+}
+
+static int warnings;
+static void count_warnings(void *user, wg_log_level level, const char *text)
+{
+    (void)user;
+    if (level == WG_LOG_WARN && strstr(text, "not a multiple")) warnings++;
+}
+
+static wg_weights *open_ok(const char *path)
+{
+    wg_weights *w = NULL;
+    wg_error err;
+    cr_assert_eq(wg_weights_open(&w, path, &err), WG_OK, "%s", err.text);
+    return w;
+}
+
+/* Every tensor of b is the tensor of a, brought to b's type row by row. */
+static void expect_same(const wg_weights *a, const wg_weights *b, int matrix_type)
+{
+    cr_assert_eq(wg_weights_count(a), wg_weights_count(b));
+    for (int i = 0; i < wg_weights_count(b); i++) {
+        const wg_tensor *x = wg_weights_at(a, i), *y = wg_weights_at(b, i);
+        const size_t k = (size_t)x->dim[0], rows = (size_t)x->dim[1];
+        const bool fits = k % (size_t)wg_type_get(matrix_type)->block == 0;
+        cr_assert_str_eq(x->name, y->name);
+        cr_assert_eq(y->type, x->n_dims == 1 ? WG_F32 : fits ? matrix_type : WG_F32, "%s", y->name);
+        cr_assert(y->n_dims == x->n_dims && y->dim[0] == x->dim[0] && y->dim[1] == x->dim[1]);
+        uint8_t *want = malloc(y->bytes);
+        for (size_t r = 0; r < rows; r++)
+            cr_assert_eq(wg_row_from_f32(y->type, (const float *)x->data + r * k, want + r * (y->bytes / rows), k), 0);
+        cr_assert_eq(memcmp(want, y->data, y->bytes), 0, "%s differs", y->name);
+        free(want);
+    }
+}
+
+Test(convert, llama2c_to_gguf_in_every_type)
+{
+    static const struct {
+        int type;
+        int64_t file_type;
+    } row[] = {{WG_F32, 0}, {WG_F16, 1}, {WG_BF16, 32}, {WG_Q8_0, 7}};
+    files f;
+    wg_error err;
+    make(&f);
+    wg_log_to(count_warnings, NULL);
+    const size_t live = wg_mem_read().live_blocks;
+    wg_weights *a = open_ok(f.model);
+    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
+        warnings = 0;
+        cr_assert_eq(wg_convert(f.model, f.vocabulary, f.out, row[i].type, &err), WG_OK, "%s", err.text);
+        wg_weights *b = open_ok(f.out);
+        expect_same(a, b, row[i].type);
+        cr_assert_eq(warnings, row[i].type == WG_Q8_0 ? llama2c_small.layers : 0); /* ffn_down: rows of 48 */
+        int64_t v;
+        wg_text t;
+        cr_assert(wg_meta_int(b, "general.file_type", &v) && v == row[i].file_type);
+        cr_assert(wg_meta_int(b, "llama.block_count", &v) && v == 2);
+        cr_assert(wg_meta_string(b, "tokenizer.ggml.model", &t) && t.n == 5);
+        cr_assert_eq(wg_meta_int(b, "general.quantization_version", &v), row[i].type == WG_Q8_0);
+        cr_assert_eq(wg_meta_array(b, "tokenizer.ggml.tokens", NULL), llama2c_small.vocab);
+        wg_weights_close(b);
+    }
+    wg_weights_close(a);
+    cr_assert_eq(wg_mem_read().live_blocks, live);
+    temp_remove(&f.t);
+}
+
+/* Keeping the type keeps every byte; a second conversion changes nothing; a file may replace itself. */
+Test(convert, gguf_to_gguf)
+{
+    files f;
+    size_t n = 0, m = 0;
+    make(&f);
+    wg_log_to(count_warnings, NULL);
+    for (int type = WG_F16; type <= WG_Q8_0; type += WG_Q8_0 - WG_F16) {
+        cr_assert_eq(wg_synth("tiny", type, 5, f.out, NULL), WG_OK);
+        cr_assert_eq(wg_convert(f.out, NULL, f.again, -1, NULL), WG_OK);
+        char *a = file_read(f.out, &n), *b = file_read(f.again, &m);
+        cr_assert(n == m && memcmp(a, b, n) == 0);
+        free(b);
+        cr_assert_eq(wg_convert(f.out, NULL, f.out, -1, NULL), WG_OK);
+        b = file_read(f.out, &m);
+        cr_assert(n == m && memcmp(a, b, n) == 0);
+        free(a), free(b);
+    }
+    /* q8_0 to f32 and back is the identity: the values are multiples of the scale that lead to the same integers */
+    cr_assert_eq(wg_convert(f.out, NULL, f.again, WG_F32, NULL), WG_OK);
+    wg_weights *q = open_ok(f.out), *x = open_ok(f.again);
+    const wg_tensor *tq = wg_weights_find(q, "blk.0.ffn_up.weight"), *tx = wg_weights_find(x, "blk.0.ffn_up.weight");
+    cr_assert(tq->type == WG_Q8_0 && tx->type == WG_F32);
+    float row[32];
+    wg_row_to_f32(WG_Q8_0, tq->data, row, 32);
+    cr_assert_eq(memcmp(row, tx->data, sizeof row), 0);
+    wg_weights_close(q);
+    wg_weights_close(x);
+    temp_remove(&f.t);
+}
+
+/* A given tokenizer replaces the one inside. */
+Test(convert, the_tokenizer_is_replaced)
+{
+    files f;
+    wg_error err;
+    make(&f);
+    size_t n;
+    cr_assert_eq(wg_synth("tiny", WG_F32, 5, f.out, NULL), WG_OK);
+    char *v = llama2c_vocabulary(512, &n);
+    file_write(f.vocabulary, v, n);
+    free(v);
+    cr_assert_eq(wg_convert(f.out, f.vocabulary, f.again, -1, &err), WG_OK, "%s", err.text);
+    wg_weights *w = open_ok(f.again);
+    wg_text t;
+    cr_assert(wg_meta_array_string(w, "tokenizer.ggml.tokens", 261, &t) && t.n == 1 && t.s[0] == 'b');
+    wg_weights_close(w);
+    temp_remove(&f.t);
+}
+
+Test(convert, failures_leave_nothing)
+{
+    files f;
+    wg_error err;
+    make(&f);
+    const int before = dir_count(f.t.dir);
+    cr_assert_eq(wg_convert(f.model, NULL, f.out, WG_Q4_K, &err), WG_EINVAL);
+    cr_assert_str_eq(err.text, "cannot convert to q4_k; expected f32, f16, bf16 or q8_0");
+    cr_assert_eq(wg_convert("/nowhere/x.bin", NULL, f.out, -1, &err), WG_ENOENT);
+    cr_assert_eq(wg_convert(f.model, "/nowhere/tok.bin", f.out, -1, &err), WG_ENOENT);
+    cr_assert_eq(wg_convert(f.model, f.model, f.out, -1, &err), WG_EFORMAT);
+    cr_assert_eq(wg_convert(f.model, f.vocabulary, "/dev/full", -1, &err), WG_EIO);
+    cr_assert_eq(dir_count(f.t.dir), before);
+
+    wg_log_to(count_warnings, NULL);
+    const size_t live = wg_mem_read().live_blocks;
+    bool done = false;
+    for (uint64_t n = 1; !done; n++) {
+        wg_mem_fail_at(n, n % 2);
+        const wg_status s = wg_convert(f.model, f.vocabulary, f.out, WG_Q8_0, &err);
+        wg_mem_fail_at(0, false);
+        cr_assert(s == WG_OK || s == WG_ENOMEM, "%d: %s", (int)n, err.text);
+        done = s == WG_OK;
+        cr_assert_eq(dir_count(f.t.dir), before + done);
+        cr_assert_eq(wg_mem_read().live_blocks, live, "allocation %d leaks", (int)n);
+    }
+    temp_remove(&f.t);
+}
+
+Test(convert, a_real_checkpoint)
+{
+    const char *shared = getenv("WG_SHARED");
+    if (!shared) cr_skip_test("WG_SHARED is not set");
+    files f;
+    wg_error err;
+    char model[1024], vocabulary[1024];
+    make(&f);
+    wg_log_to(count_warnings, NULL);
+    snprintf(model, sizeof model, "%s/weights/llama2c/stories260K.bin", shared);
+    snprintf(vocabulary, sizeof vocabulary, "%s/weights/llama2c/tok512.bin", shared);
+    cr_assert_eq(wg_convert(model, vocabulary, f.out, WG_Q8_0, &err), WG_OK, "%s", err.text);
+    wg_weights *a = open_ok(model), *b = open_ok(f.out);
+    expect_same(a, b, WG_Q8_0);
+    wg_text t;
+    int64_t kind;
+    cr_assert(wg_meta_array_string(b, "tokenizer.ggml.tokens", 259, &t) && t.n == 4 && memcmp(t.s, "\xe2\x96\x81t", 4) == 0);
+    cr_assert(wg_meta_array_string(b, "tokenizer.ggml.tokens", 1, &t) && t.n == 3 && memcmp(t.s, "<s>", 3) == 0);
+    cr_assert(wg_meta_array_int(b, "tokenizer.ggml.token_type", 258, &kind) && kind == 6);
+    wg_weights_close(a);
+    wg_weights_close(b);
+    temp_remove(&f.t);
+}

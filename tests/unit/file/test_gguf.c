@@ -1,0 +1,591 @@
+/* SPDX-License-Identifier: MIT
+ * The GGUF reader against a file put together by hand and every way to break it, and the writer against the reader. The
+ * messages of broken files are golden: tests/bad/gguf-<case>/error; WG_UPDATE=1 rewrites them, git diff reviews them. */
+#include <criterion/criterion.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include "core/base/mem.h"
+#include "core/file/gguf_write.h"
+#include "core/file/weights.h"
+#include "tests/temp.h"
+#include "tests/unit/file/gguf_bytes.h"
+
+/* Touches all a reader may touch; returns something that depends on it. */
+static unsigned walk(const wg_weights *w)
+{
+    unsigned sum = 0;
+    for (int i = 0; i < wg_meta_count(w); i++) {
+        const char *key = wg_meta_key(w, i);
+        wg_meta_kind kind;
+        int64_t v, n = wg_meta_array(w, key, &kind);
+        double f;
+        bool b;
+        wg_text t;
+        sum += (unsigned)wg_meta_kind_of(w, i);
+        if (wg_meta_int(w, key, &v)) sum += (unsigned)v;
+        if (wg_meta_float(w, key, &f)) sum++;
+        if (wg_meta_bool(w, key, &b)) sum += b;
+        if (wg_meta_string(w, key, &t)) for (size_t k = 0; k < t.n; k++) sum += (unsigned char)t.s[k];
+        for (int64_t k = 0; k < n; k++) {
+            if (wg_meta_array_int(w, key, k, &v)) sum += (unsigned)v;
+            if (wg_meta_array_float(w, key, k, &f)) sum++;
+            if (wg_meta_array_string(w, key, k, &t)) for (size_t c = 0; c < t.n; c++) sum += (unsigned char)t.s[c];
+        }
+    }
+    for (int i = 0; i < wg_weights_count(w); i++) {
+        const wg_tensor *t = wg_weights_at(w, i);
+        cr_assert_eq(wg_weights_find(w, t->name), t);
+        for (size_t k = 0; k < t->bytes; k++) sum += ((const unsigned char *)t->data)[k];
+    }
+    return sum;
+}
+
+/* Opens a copy that ends where the bytes end, so that the sanitizer sees any step beyond. */
+static wg_status open_exact(const uint8_t *bytes, size_t n, wg_error *err)
+{
+    uint8_t *copy = malloc(n ? n : 1);
+    memcpy(copy, bytes, n);
+    wg_weights *w = NULL;
+    const size_t live = wg_mem_read().live_blocks;
+    const wg_status s = wg_weights_open_memory(&w, "FILE", copy, n, err);
+    if (s == WG_OK) (void)walk(w);
+    else cr_assert_null(w);
+    wg_weights_close(w);
+    cr_assert_eq(wg_mem_read().live_blocks, live);
+    free(copy);
+    return s;
+}
+
+Test(gguf, reads_what_is_there)
+{
+    for (uint32_t version = 2; version <= 3; version++) {
+        gguf_bytes g = gguf_valid();
+        wg_weights *w;
+        wg_error err;
+        memcpy(g.b + g.at[AT_VERSION], &version, 4);
+        cr_assert_eq(wg_weights_open_memory(&w, "FILE", g.b, g.n, &err), WG_OK, "%s", err.text);
+        cr_assert_str_eq(wg_weights_format(w), version == 2 ? "GGUF v2" : "GGUF v3");
+        cr_assert_str_eq(wg_weights_path(w), "FILE");
+        cr_assert_eq(wg_weights_file_bytes(w), g.n);
+        cr_assert_eq(wg_meta_count(w), GB_METAS);
+        cr_assert_eq(wg_weights_count(w), GB_TENSORS);
+
+        int64_t v = 0;
+        double f;
+        bool b = false;
+        wg_text t;
+        static const struct { const char *key; int64_t v;
+        } ints[] = {
+            {"general.alignment", 32},
+            {"a.u8", 255},
+            {"a.i8", -1},
+            {"a.u16", 65534},
+            {"a.i16", -2},
+            {"a.i32", -7},
+            {"a.i64", -9},
+        };
+        for (size_t i = 0; i < sizeof ints / sizeof ints[0]; i++) {
+            cr_assert(wg_meta_int(w, ints[i].key, &v) && v == ints[i].v, "%s", ints[i].key);
+            cr_assert(wg_meta_float(w, ints[i].key, &f) && f == (double)ints[i].v);
+        }
+        v = 1234;
+        cr_assert(!wg_meta_int(w, "a.u64", &v) && !wg_meta_int(w, "a.f32", &v) && !wg_meta_int(w, "a.bool", &v) &&
+                  !wg_meta_int(w, "nope", &v));
+        cr_assert(!wg_meta_int(w, "a.ints", &v) && v == 1234);
+        cr_assert(wg_meta_float(w, "a.f32", &f) && f == 0.5);
+        cr_assert(wg_meta_float(w, "a.f64", &f) && f == 0.25);
+        cr_assert(wg_meta_bool(w, "a.bool", &b) && b);
+        cr_assert(!wg_meta_bool(w, "a.u8", &b));
+        cr_assert(wg_meta_string(w, "general.architecture", &t) && t.n == 5 && memcmp(t.s, "llama", 5) == 0);
+        cr_assert(!wg_meta_string(w, "a.words", &t));
+
+        wg_meta_kind kind;
+        cr_assert(wg_meta_array(w, "a.ints", &kind) == 3 && kind == WG_META_INT);
+        cr_assert(wg_meta_array_int(w, "a.ints", 2, &v) && v == -3);
+        cr_assert(!wg_meta_array_int(w, "a.ints", 3, &v) && !wg_meta_array_int(w, "a.ints", -1, &v));
+        cr_assert(wg_meta_array(w, "a.floats", &kind) == 2 && kind == WG_META_FLOAT);
+        cr_assert(wg_meta_array_float(w, "a.floats", 1, &f) && f == -2);
+        cr_assert(wg_meta_array(w, "a.bools", &kind) == 2 && kind == WG_META_BOOL);
+        cr_assert(wg_meta_array(w, "a.empty", NULL) == 0 && !wg_meta_array_string(w, "a.empty", 0, &t));
+        cr_assert(wg_meta_array(w, "a.words", &kind) == 3 && kind == WG_META_STRING);
+        cr_assert(wg_meta_array_string(w, "a.words", 0, &t) && t.n == 3 && memcmp(t.s, "one", 3) == 0);
+        cr_assert(wg_meta_array_string(w, "a.words", 1, &t) && t.n == 0);
+        cr_assert(wg_meta_array_string(w, "a.words", 2, &t) && t.n == 5 && memcmp(t.s, "three", 5) == 0);
+        cr_assert(!wg_meta_array_string(w, "a.ints", 0, &t) && !wg_meta_array_int(w, "a.words", 0, &v));
+        cr_assert_eq(wg_meta_array(w, "a.u8", NULL), -1);
+        cr_assert_eq(wg_meta_kind_of(w, 0), WG_META_STRING);
+        cr_assert_str_eq(wg_meta_key(w, 1), "general.alignment");
+
+        const wg_tensor *mat = wg_weights_find(w, "mat");
+        cr_assert(mat && mat == wg_weights_at(w, 1) && mat->type == WG_Q8_0 && mat->n_dims == 2 && mat->bytes == 136);
+        cr_assert(mat->dim[0] == 64 && mat->dim[1] == 2 && mat->dim[2] == 1 && mat->dim[3] == 1);
+        cr_assert_eq((const uint8_t *)mat->data, g.b + g.at[AT_DATA] + 32);
+        cr_assert_null(wg_weights_find(w, "absent"));
+        cr_assert_null(wg_weights_at(w, 3));
+        wg_weights_close(w);
+    }
+    wg_weights_close(NULL);
+}
+
+/* ---- broken files ------------------------------------------------------------------------------------------------ */
+
+typedef struct bad {
+    const char *name;
+    mark at;
+    size_t plus;      /* behind the mark */
+    int width;        /* bytes of `value` to write; 0: the file ends here; -1: the file ends 3 bytes behind the mark */
+    uint64_t value;
+    wg_status code;
+} bad;
+
+static const bad bad_cases[] = {
+    { "bad-magic", AT_MAGIC, 0, 1, 'X', WG_EFORMAT },
+    { "version-1", AT_VERSION, 0, 4, 1, WG_EUNSUPPORTED },
+    { "version-4", AT_VERSION, 0, 4, 4, WG_EUNSUPPORTED },
+    { "big-endian", AT_VERSION, 0, 4, 0x03000000, WG_EUNSUPPORTED },
+    { "cut-in-version", AT_VERSION, 0, -1, 0, WG_EFORMAT },
+    { "cut-in-counts", AT_METAS, 0, -1, 0, WG_EFORMAT },
+    { "cut-after-header", AT_KEY_LENGTH, 0, 0, 0, WG_EFORMAT },
+    { "cut-in-key", AT_KEY, 0, -1, 0, WG_EFORMAT },
+    { "cut-in-string-array", AT_ARRAY_STRING, 0, -1, 0, WG_EFORMAT },
+    { "cut-in-tensor-list", AT_DIM0, 0, -1, 0, WG_EFORMAT },
+    { "cut-before-data", AT_DATA, 0, 0, 0, WG_EFORMAT },
+    { "cut-in-data", AT_LAST_DATA, 0, -1, 0, WG_EFORMAT },
+    { "many-tensors", AT_TENSORS, 0, 8, UINT64_MAX, WG_EFORMAT },
+    { "many-metadata", AT_METAS, 0, 8, 1000000000000, WG_EFORMAT },
+    { "metadata-count-too-large", AT_METAS, 0, 8, GB_METAS + 1, WG_EFORMAT },
+    { "metadata-count-too-small", AT_METAS, 0, 8, GB_METAS - 1, WG_EFORMAT },
+    { "tensor-count-too-large", AT_TENSORS, 0, 8, GB_TENSORS + 1, WG_EFORMAT },
+    { "key-empty", AT_KEY_LENGTH, 0, 8, 0, WG_EFORMAT },
+    { "key-long", AT_KEY_LENGTH, 0, 8, 1 << 20, WG_EFORMAT },
+    { "key-not-ascii", AT_KEY, 2, 1, 0xE9, WG_EFORMAT },
+    { "key-with-nul", AT_KEY, 2, 1, 0, WG_EFORMAT },
+    { "value-type-unknown", AT_VALUE_TYPE, 0, 4, 13, WG_EFORMAT },
+    { "string-too-long", AT_STRING_LENGTH, 0, 8, UINT64_MAX - 3, WG_EFORMAT },
+    { "array-of-arrays", AT_ARRAY_TYPE, 0, 4, 9, WG_EUNSUPPORTED },
+    { "array-type-unknown", AT_ARRAY_TYPE, 0, 4, 99, WG_EFORMAT },
+    { "array-count-lies", AT_ARRAY_COUNT, 0, 8, (uint64_t)1 << 61, WG_EFORMAT },
+    { "array-string-too-long", AT_ARRAY_STRING, 0, 8, 1 << 30, WG_EFORMAT },
+    { "bool-2", AT_BOOL, 0, 1, 2, WG_EFORMAT },
+    { "bool-in-array-3", AT_BOOLS, 1, 1, 3, WG_EFORMAT },
+    { "alignment-wrong-type", AT_ALIGNMENT_TYPE, 0, 4, 5, WG_EFORMAT },
+    { "alignment-zero", AT_ALIGNMENT, 0, 4, 0, WG_EFORMAT },
+    { "alignment-48", AT_ALIGNMENT, 0, 4, 48, WG_EFORMAT },
+    { "alignment-not-the-files", AT_ALIGNMENT, 0, 4, 64, WG_EFORMAT },
+    { "name-empty", AT_NAME_LENGTH, 0, 8, 0, WG_EFORMAT },
+    { "name-long", AT_NAME_LENGTH, 0, 8, 64, WG_EFORMAT },
+    { "name-control", AT_NAME, 1, 1, 27, WG_EFORMAT },
+    { "dims-5", AT_DIMS, 0, 4, 5, WG_EFORMAT },
+    { "dim-zero", AT_DIM1, 0, 8, 0, WG_EFORMAT },
+    { "dims-overflow", AT_DIM1, 0, 8, (uint64_t)1 << 60, WG_EFORMAT },
+    { "dim-negative", AT_DIM1, 0, 8, (uint64_t)-2, WG_EFORMAT },
+    { "dim-not-whole-blocks", AT_DIM0, 0, 8, 48, WG_EFORMAT },
+    { "tensor-larger-than-file", AT_DIM1, 0, 8, 1 << 20, WG_EFORMAT },
+    { "type-unknown", AT_TYPE, 0, 4, 77, WG_EUNSUPPORTED },
+    { "type-nvfp4", AT_TYPE, 0, 4, 40, WG_EUNSUPPORTED },
+    { "type-iq2", AT_TYPE, 0, 4, 16, WG_EUNSUPPORTED },
+    { "type-negative", AT_TYPE, 0, 4, 0xFFFFFFFF, WG_EUNSUPPORTED },
+    { "offset-overlaps", AT_OFFSET, 0, 8, 0, WG_EFORMAT },
+    { "offset-leaves-a-gap", AT_OFFSET, 0, 8, 64, WG_EFORMAT },
+    { "offset-huge", AT_OFFSET, 0, 8, UINT64_MAX - 31, WG_EFORMAT },
+};
+
+static void check_golden(const char *name, const char *text)
+{
+    char path[512];
+    const char *root = getenv("WG_ROOT");
+    snprintf(path, sizeof path, "%s/tests/bad/gguf-%s", root ? root : ".", name);
+    if (getenv("WG_UPDATE")) mkdir(path, 0777);
+    strcat(path, "/error");
+    char line[WG_ERROR_TEXT + 1];
+    snprintf(line, sizeof line, "%s\n", text);
+    if (getenv("WG_UPDATE")) file_write(path, line, strlen(line));
+    char *want = file_read(path, NULL);
+    cr_assert(want, "%s is missing", path);
+    cr_expect_str_eq(line, want, "%s", name);
+    free(want);
+}
+
+Test(gguf, broken_files_say_what_is_wrong)
+{
+    for (size_t i = 0; i < sizeof bad_cases / sizeof bad_cases[0]; i++) {
+        const bad *c = &bad_cases[i];
+        gguf_bytes g = gguf_valid();
+        wg_error err;
+        if (c->width > 0) memcpy(g.b + g.at[c->at] + c->plus, &c->value, (size_t)c->width);
+        else g.n = g.at[c->at] + (c->width < 0 ? 3 : 0);
+        cr_assert_eq(open_exact(g.b, g.n, &err), c->code, "%s", c->name);
+        check_golden(c->name, err.text);
+    }
+}
+
+Test(gguf, names_must_differ)
+{
+    gguf_bytes g = gguf_valid();
+    wg_error err;
+    memcpy(g.b + g.at[AT_SECOND_NAME] - 8, "\4\0\0\0\0\0\0\0norm", 12); /* "mat" and the first byte of its dims become "norm" */
+    memmove(g.b + g.at[AT_SECOND_NAME] + 4, gguf_valid().b + g.at[AT_SECOND_NAME] + 3,
+            g.at[AT_DATA] - g.at[AT_SECOND_NAME] - 4);
+    cr_assert_eq(open_exact(g.b, g.n, &err), WG_EFORMAT);
+    check_golden("tensor-twice", err.text);
+
+    gguf_bytes k = { .n = 0 };
+    gb_put(&k, "GGUF", 4), gb_u32(&k, 3), gb_u64(&k, 0), gb_u64(&k, 3);
+    for (int i = 0; i < 3; i++) gb_key(&k, i == 1 ? "a.b" : "c.d", 0), gb_put(&k, "\1", 1);
+    cr_assert_eq(open_exact(k.b, k.n, &err), WG_EFORMAT);
+    check_golden("key-twice", err.text);
+}
+
+Test(gguf, a_file_of_nothing_is_fine)
+{
+    gguf_bytes g = { .n = 0 };
+    wg_error err;
+    gb_put(&g, "GGUF", 4), gb_u32(&g, 3), gb_u64(&g, 0), gb_u64(&g, 0);
+    cr_assert_eq(open_exact(g.b, g.n, &err), WG_OK);
+}
+
+Test(gguf, every_truncation_is_refused)
+{
+    const gguf_bytes g = gguf_valid();
+    const size_t needed = g.at[AT_LAST_DATA] + 12; /* the last tensor's padding is not */
+    for (size_t n = 0; n <= g.n; n++) {
+        wg_error err = { 0 };
+        const wg_status s = open_exact(g.b, n, &err);
+        cr_assert_eq(s == WG_OK, n >= needed, "%zu bytes", n);
+        if (s)
+            cr_assert(s == WG_EFORMAT && strncmp(err.text, "FILE: ", 6) == 0 && strlen(err.text) > 20, "%zu: %s", n, err.text);
+    }
+}
+
+/* Any byte of the header may be wrong; nothing may crash or leak, and what opens must be walkable. */
+Test(gguf, every_byte_may_be_wrong)
+{
+    const gguf_bytes g = gguf_valid();
+    int opened = 0, refused = 0;
+    for (size_t i = 0; i < g.at[AT_DATA]; i++) {
+        static const uint8_t flips[] = { 0x01, 0x02, 0x10, 0x80, 0xFF };
+        for (size_t f = 0; f < sizeof flips; f++) {
+            gguf_bytes m = g;
+            wg_error err;
+            m.b[i] ^= flips[f];
+            if (open_exact(m.b, m.n, &err) == WG_OK) opened++;
+            else refused++;
+        }
+    }
+    cr_assert(opened > 100 && refused > 1000, "%d opened, %d refused", opened, refused);
+}
+
+Test(gguf, other_formats_are_refused_by_name)
+{
+    wg_error err;
+    static const struct { const char *bytes; size_t n; const char *word; } row[] = {
+        { "24ka\2\0\0\0", 8, "llama2.c file of version 1 or 2" },
+        { "\x10\0\0\0\0\0\0\0{\"a\":1}            ", 28, "safetensors" },
+        { "PK\3\4xxxxxxxxxx", 14, "torch archive" },
+        { "", 0, "0 bytes, beginning with nothing" },
+        { "hello", 5, "5 bytes, beginning 68 65 6c 6c 6f)" },
+    };
+    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
+        const wg_status s = open_exact((const uint8_t *)row[i].bytes, row[i].n, &err);
+        cr_assert(s == WG_EUNSUPPORTED || s == WG_EFORMAT);
+        cr_assert(strstr(err.text, row[i].word), "%s", err.text);
+    }
+    wg_weights *w;
+    temp t;
+    temp_make(&t);
+    cr_assert_eq(wg_weights_open(&w, "/nowhere/m.gguf", &err), WG_ENOENT);
+    cr_assert_str_eq(err.text, "/nowhere/m.gguf: there is no such file");
+    cr_assert_eq(wg_weights_open(&w, t.dir, &err), WG_EUNSUPPORTED);
+    cr_assert_eq(wg_weights_open(&w, "/dev/null", &err), WG_EIO);
+    file_write(temp_at(&t, "empty"), "", 0);
+    cr_assert_eq(wg_weights_open(&w, t.path, &err), WG_EFORMAT);
+    cr_assert(strstr(err.text, "the file is empty"));
+    temp_remove(&t);
+}
+
+Test(gguf, any_allocation_may_fail_while_opening)
+{
+    const gguf_bytes g = gguf_valid();
+    const size_t live = wg_mem_read().live_blocks;
+    bool done = false;
+    int failures = 0;
+    for (uint64_t n = 1; !done; n++) {
+        wg_weights *w = NULL;
+        wg_error err = { 0 };
+        wg_mem_fail_at(n, n % 2);
+        const wg_status s = wg_weights_open_memory(&w, "FILE", g.b, g.n, &err);
+        wg_mem_fail_at(0, false);
+        cr_assert(s == WG_OK || (s == WG_ENOMEM && !w && strstr(err.text, "out of memory")));
+        done = s == WG_OK;
+        failures += !done;
+        wg_weights_close(w);
+        cr_assert_eq(wg_mem_read().live_blocks, live, "allocation %d leaks", (int)n);
+    }
+    cr_assert(failures > 20);
+}
+
+/* ---- writing ------------------------------------------------------------------------------------------------------ */
+
+enum { ROW = 64, ROWS = 3 };
+
+/* Values that f16 and bf16 hold exactly and that a q8_0 block holds exactly: d = 1/4, integers -127..127. */
+static float value_at(int type, int i)
+{
+    if (type == WG_Q8_0) return i % 32 == 0 ? 31.75f : (float)((i * 37) % 255 - 127) / 4;
+    return (float)(i % 200 - 100) / 64;
+}
+
+static wg_status fill(void *user, const wg_tensor *t, void *dst, wg_error *err)
+{
+    (void)err;
+    ++*(int *)user;
+    cr_assert_null(t->data);
+    const size_t row = t->bytes / ROWS;
+    for (int r = 0; r < ROWS; r++) {
+        float x[ROW];
+        for (int i = 0; i < ROW; i++) x[i] = value_at(t->type, r * ROW + i);
+        cr_assert_eq(wg_row_from_f32(t->type, x, (char *)dst + row * (size_t)r, ROW), 0);
+    }
+    return WG_OK;
+}
+
+static const int types[] = { WG_F32, WG_F16, WG_BF16, WG_Q8_0 };
+
+static wg_status write_sample(const char *path, const wg_weights *copy_from, int *fills, wg_error *err)
+{
+    wg_gguf_writer *g;
+    *fills = 0;
+    WG_TRY(wg_gguf_writer_open(&g, path, err));
+    wg_gguf_set_string(g, "general.architecture", "llama", 5);
+    wg_gguf_set_u32(g, "x.u32", 4000000000u);
+    wg_gguf_set_f32(g, "x.f32", 0.125f);
+    wg_gguf_set_bool(g, "x.bool", false);
+    wg_gguf_set_strings(g, "x.words", (wg_text[]){ { "a\0b", 3 }, { "", 0 }, { "\xff", 1 } }, 3);
+    wg_gguf_set_f32s(g, "x.f32s", (float[]){ 1, -1 }, 2);
+    wg_gguf_set_i32s(g, "x.i32s", (int32_t[]){ -5, 6, 7 }, 3);
+    for (int i = 0; copy_from && i < wg_meta_count(copy_from); i++)
+        if (strcmp(wg_meta_key(copy_from, i), "general.architecture") != 0) wg_gguf_copy_meta(g, copy_from, i);
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
+        wg_tensor t = { .name = wg_type_name(types[i]), .type = types[i], .n_dims = 2, .dim = { ROW, ROWS, 1, 1 } };
+        wg_gguf_add(g, &t, fill, fills);
+    }
+    return wg_gguf_writer_finish(g, err);
+}
+
+Test(gguf, what_is_written_is_read)
+{
+    const gguf_bytes g = gguf_valid();
+    wg_weights *from, *w;
+    wg_error err;
+    temp t;
+    int fills;
+    temp_make(&t);
+    const size_t live = wg_mem_read().live_blocks;
+    cr_assert_eq(wg_weights_open_memory(&from, "FILE", g.b, g.n, &err), WG_OK);
+    cr_assert_eq(write_sample(temp_at(&t, "m.gguf"), from, &fills, &err), WG_OK);
+    cr_assert_eq(fills, 4);
+    cr_assert_eq(dir_count(t.dir), 1);
+    cr_assert_eq(wg_weights_open(&w, temp_at(&t, "m.gguf"), &err), WG_OK, "%s", err.text);
+    cr_assert_eq(wg_weights_file_bytes(w) % 32, 0);
+
+    int64_t v;
+    double f;
+    bool b = true;
+    wg_text s;
+    cr_assert(wg_meta_int(w, "x.u32", &v) && v == 4000000000);
+    cr_assert(wg_meta_float(w, "x.f32", &f) && f == 0.125);
+    cr_assert(wg_meta_bool(w, "x.bool", &b) && !b);
+    cr_assert(wg_meta_array_string(w, "x.words", 0, &s) && s.n == 3 && memcmp(s.s, "a\0b", 3) == 0);
+    cr_assert(wg_meta_array_string(w, "x.words", 2, &s) && s.n == 1 && s.s[0] == '\xff');
+    cr_assert(wg_meta_array_float(w, "x.f32s", 1, &f) && f == -1);
+    cr_assert(wg_meta_array_int(w, "x.i32s", 0, &v) && v == -5);
+
+    /* copied keys have the same kind and value; the alignment is the writer's own */
+    cr_assert_eq(wg_meta_array(w, "general.alignment", NULL), -1);
+    cr_assert(!wg_meta_int(w, "general.alignment", &v));
+    cr_assert_eq(wg_meta_count(w), 7 + GB_METAS - 2);
+    cr_assert(wg_meta_int(w, "a.i64", &v) && v == -9);
+    cr_assert(wg_meta_float(w, "a.f64", &f) && f == 0.25);
+    cr_assert(wg_meta_array_int(w, "a.ints", 2, &v) && v == -3);
+    cr_assert(wg_meta_array_string(w, "a.words", 2, &s) && s.n == 5 && memcmp(s.s, "three", 5) == 0);
+    cr_assert_eq(wg_meta_array(w, "a.empty", NULL), 0);
+
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
+        const wg_tensor *x = wg_weights_find(w, wg_type_name(types[i]));
+        cr_assert(x && x->type == types[i] && x->dim[0] == ROW && x->dim[1] == ROWS && (uintptr_t)x->data % 32 == 0);
+        for (int again = 0; again < 2; again++) {
+            float row[ROW];
+            for (int r = 0; r < ROWS; r++) {
+                cr_assert_eq(wg_row_to_f32(x->type, (const char *)x->data + x->bytes / ROWS * (size_t)r, row, ROW), 0);
+                for (int k = 0; k < ROW; k++) cr_assert_eq(row[k], value_at(types[i], r * ROW + k), "%s %d", x->name, k);
+            }
+            wg_weights_release(w, x); /* only advice: the bytes can be read again */
+        }
+    }
+    wg_weights_close(w);
+    wg_weights_close(from);
+    cr_assert_eq(wg_mem_read().live_blocks, live);
+    temp_remove(&t);
+}
+
+static void expect_refused(void (*misuse)(wg_gguf_writer *, int *), const char *word)
+{
+    temp t;
+    wg_gguf_writer *g;
+    wg_error err;
+    int fills = 0;
+    temp_make(&t);
+    cr_assert_eq(wg_gguf_writer_open(&g, temp_at(&t, "m.gguf"), &err), WG_OK);
+    misuse(g, &fills);
+    wg_gguf_set_u32(g, "later", 1); /* the first failure stays */
+    cr_assert_eq(wg_gguf_writer_finish(g, &err), WG_EINVAL);
+    cr_assert(strstr(err.text, word) && strstr(err.text, t.path), "%s", err.text);
+    cr_assert(fills == 0 && dir_count(t.dir) == 0);
+    temp_remove(&t);
+}
+
+static void add(wg_gguf_writer *g, int *fills, const char *name, int type, int64_t k, int64_t n)
+{
+    wg_gguf_add(g, &(wg_tensor){ .name = name, .type = type, .n_dims = 2, .dim = { k, n, 1, 1 } }, fill, fills);
+}
+static void key_twice(wg_gguf_writer *g, int *f) { (void)f, wg_gguf_set_u32(g, "a", 1), wg_gguf_set_bool(g, "a", 1); }
+static void key_empty(wg_gguf_writer *g, int *f) { (void)f, wg_gguf_set_u32(g, "", 1); }
+static void key_ascii(wg_gguf_writer *g, int *f) { (void)f, wg_gguf_set_u32(g, "\xc3\xa9", 1); }
+static void tensor_twice(wg_gguf_writer *g, int *f) { add(g, f, "x", 0, 1, 1), add(g, f, "x", 0, 1, 1); }
+static void tensor_blocks(wg_gguf_writer *g, int *f) { add(g, f, "x", WG_Q8_0, 33, 1); }
+static void tensor_type(wg_gguf_writer *g, int *f) { add(g, f, "x", 77, 32, 1); }
+static void tensor_dim(wg_gguf_writer *g, int *f) { add(g, f, "x", 0, 4, 0); }
+static void tensor_huge(wg_gguf_writer *g, int *f) { add(g, f, "x", 0, INT64_MAX, INT64_MAX); }
+static void tensor_name(wg_gguf_writer *g, int *f)
+{
+    add(g, f, "0123456789012345678901234567890123456789012345678901234567890123", 0, 1, 1);
+}
+
+Test(gguf, the_writer_refuses_what_the_reader_would)
+{
+    expect_refused(key_twice, "'a' is set twice");
+    expect_refused(key_empty, "metadata key");
+    expect_refused(key_ascii, "metadata key");
+    expect_refused(tensor_twice, "'x' is added twice");
+    expect_refused(tensor_blocks, "33 elements");
+    expect_refused(tensor_type, "unknown type");
+    expect_refused(tensor_dim, "dimension 1 is 0");
+    expect_refused(tensor_huge, "dimension 1");
+    expect_refused(tensor_name, "64 bytes long");
+}
+
+Test(gguf, any_allocation_may_fail_while_writing)
+{
+    const gguf_bytes g = gguf_valid();
+    wg_weights *from;
+    temp t;
+    temp_make(&t);
+    cr_assert_eq(wg_weights_open_memory(&from, "FILE", g.b, g.n, NULL), WG_OK);
+    const size_t live = wg_mem_read().live_blocks;
+    bool done = false;
+    for (uint64_t n = 1; !done; n++) {
+        wg_error err = { 0 };
+        int fills;
+        wg_mem_fail_at(n, n % 2);
+        const wg_status s = write_sample(temp_at(&t, "m.gguf"), from, &fills, &err);
+        wg_mem_fail_at(0, false);
+        cr_assert(s == WG_OK || (s == WG_ENOMEM && strstr(err.text, "out of memory")), "%d: %s", (int)n, err.text);
+        done = s == WG_OK;
+        cr_assert_eq(dir_count(t.dir), done ? 1 : 0);
+        cr_assert_eq(wg_mem_read().live_blocks, live, "allocation %d leaks", (int)n);
+    }
+    wg_weights_close(from);
+    temp_remove(&t);
+}
+
+static wg_status fill_fails(void *user, const wg_tensor *t, void *dst, wg_error *err)
+{
+    (void)user, (void)dst;
+    return wg_fail(err, WG_EUNSUPPORTED, "no bytes for %s", t->name);
+}
+
+Test(gguf, a_full_disk_leaves_nothing)
+{
+    temp t;
+    wg_error err;
+    int fills;
+    temp_make(&t);
+    signal(SIGXFSZ, SIG_IGN);
+    cr_assert_eq(write_sample("/dev/full", NULL, &fills, &err), WG_EIO);
+    cr_assert_str_eq(err.text,
+                     "/dev/full: cannot write after 0 bytes: No space left on device; free some space or write elsewhere");
+    cr_assert_eq(write_sample("/nowhere/m.gguf", NULL, &fills, &err), WG_ENOENT);
+    wg_gguf_writer *g;
+    cr_assert_eq(wg_gguf_writer_open(&g, temp_at(&t, "m.gguf"), &err), WG_OK);
+    wg_gguf_add(g, &(wg_tensor){ .name = "x", .n_dims = 1, .dim = { 1, 1, 1, 1 } }, fill_fails, NULL);
+    cr_assert_eq(wg_gguf_writer_finish(g, &err), WG_EUNSUPPORTED);
+    cr_assert_str_eq(err.text, "no bytes for x");
+    cr_assert_eq(dir_count(t.dir), 0);
+    cr_assert_eq(wg_gguf_writer_open(&g, temp_at(&t, "m.gguf"), &err), WG_OK);
+    wg_gguf_writer_abort(g);
+    wg_gguf_writer_abort(NULL);
+    cr_assert_eq(dir_count(t.dir), 0);
+    setrlimit(RLIMIT_FSIZE, &(struct rlimit){ 700, 700 });
+    cr_assert_eq(write_sample(temp_at(&t, "m.gguf"), NULL, &fills, &err), WG_EIO);
+    cr_assert(strncmp(err.text, t.path, strlen(t.path)) == 0 && strstr(err.text, "File too large"), "%s", err.text);
+    cr_assert_eq(dir_count(t.dir), 0);
+}
+
+Test(gguf, many_tensors_are_found)
+{
+    enum { MANY = 3000 };
+    wg_weights *w;
+    wg_error err;
+    char name[32];
+    gguf_bytes head = { .n = 0 };
+    static uint8_t file[MANY * 80];
+    size_t n = 0;
+    gb_put(&head, "GGUF", 4), gb_u32(&head, 3), gb_u64(&head, MANY), gb_u64(&head, 0);
+    memcpy(file, head.b, n = head.n);
+    for (int i = 0; i < MANY; i++) {
+        gguf_bytes e = { .n = 0 };
+        snprintf(name, sizeof name, "blk.%d.x", i);
+        gb_string(&e, name), gb_u32(&e, 0), gb_u32(&e, WG_I8), gb_u64(&e, (uint64_t)i * 32);
+        memcpy(file + n, e.b, e.n);
+        n += e.n;
+    }
+    n = (n + 31) / 32 * 32;
+    uint8_t *all = calloc(n + MANY * 32, 1);
+    memcpy(all, file, n);
+    cr_assert_eq(wg_weights_open_memory(&w, "FILE", all, n + MANY * 32, &err), WG_OK, "%s", err.text);
+    for (int i = 0; i < MANY; i++) {
+        snprintf(name, sizeof name, "blk.%d.x", i);
+        cr_assert_eq(wg_weights_find(w, name), wg_weights_at(w, i));
+    }
+    wg_weights_close(w);
+    free(all);
+}
+
+Test(gguf, real_vocabularies_open)
+{
+    static const struct { const char *name, *model; int64_t tokens;
+    } row[] = {
+        {"ggml-vocab-llama-spm.gguf", "llama", 32000},
+        {"ggml-vocab-gpt-2.gguf", "gpt2", 50257},
+        {"ggml-vocab-phi-3.gguf", "llama", 32064},
+    };
+    const char *shared = getenv("WG_SHARED");
+    if (!shared) cr_skip_test("WG_SHARED is not set");
+    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
+        char path[1024];
+        wg_weights *w;
+        wg_error err;
+        wg_text t;
+        snprintf(path, sizeof path, "%s/tokenizers/gguf/%s", shared, row[i].name);
+        cr_assert_eq(wg_weights_open(&w, path, &err), WG_OK, "%s", err.text);
+        cr_assert(wg_meta_string(w, "tokenizer.ggml.model", &t) && t.n == strlen(row[i].model) &&
+                  memcmp(t.s, row[i].model, t.n) == 0);
+        const int64_t n = wg_meta_array(w, "tokenizer.ggml.tokens", NULL);
+        cr_assert_eq(n, row[i].tokens, "%s: %lld", row[i].name, (long long)n);
+        for (int64_t k = 0; k < n; k++) cr_assert(wg_meta_array_string(w, "tokenizer.ggml.tokens", k, &t) && t.n < 1000);
+        cr_assert(walk(w) != 0);
+        wg_weights_close(w);
+    }
+}

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: MIT
+ * Element types: sizes, names, and conversions against arithmetic done another way. */
+#include "kernels/types.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <string.h>
+
+Test(types, table)
+{
+    static const struct { int id; const char *name; int block, bytes;
+    } row[] = {
+        {WG_F32, "f32", 1, 4},       {WG_F16, "f16", 1, 2},         {WG_BF16, "bf16", 1, 2},
+        {WG_Q4_0, "q4_0", 32, 18},   {WG_Q4_1, "q4_1", 32, 20},     {WG_Q5_0, "q5_0", 32, 22},
+        {WG_Q5_1, "q5_1", 32, 24},   {WG_Q8_0, "q8_0", 32, 34},     {WG_Q2_K, "q2_k", 256, 84},
+        {WG_Q3_K, "q3_k", 256, 110}, {WG_Q4_K, "q4_k", 256, 144},   {WG_Q5_K, "q5_k", 256, 176},
+        {WG_Q6_K, "q6_k", 256, 210}, {WG_IQ4_NL, "iq4_nl", 32, 18}, {WG_IQ4_XS, "iq4_xs", 256, 136},
+        {WG_MXFP4, "mxfp4", 32, 17}, {WG_I8, "i8", 1, 1},           {WG_I16, "i16", 1, 2},
+        {WG_I32, "i32", 1, 4},       {WG_I64, "i64", 1, 8},         {WG_F64, "f64", 1, 8},
+    };
+    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
+        const wg_type_info *t = wg_type_get(row[i].id);
+        cr_assert(t && t->block == row[i].block && t->bytes == row[i].bytes, "%s", row[i].name);
+        cr_assert_str_eq(t->name, row[i].name);
+        cr_assert_str_eq(wg_type_name(row[i].id), row[i].name);
+        cr_assert_eq(wg_type_parse(row[i].name), row[i].id);
+        cr_assert_eq(wg_type_size(t, 512), 512 / (size_t)t->block * (size_t)t->bytes);
+    }
+    cr_assert_str_eq(wg_type_name(40), "nvfp4");
+    cr_assert(!wg_type_get(40) && !wg_type_get(77) && !wg_type_get(-1) && wg_type_parse("nvfp4") == -1 &&
+              wg_type_parse("") == -1);
+    cr_assert_str_eq(wg_type_name(77), "unknown type");
+}
+
+/* The value of a half by its definition. */
+static double half_value(unsigned h)
+{
+    const unsigned e = h >> 10 & 31, m = h & 0x3FF;
+    const double v = e == 31 ? (m ? NAN : INFINITY) : e ? ldexp(1024 + m, (int)e - 25) : ldexp(m, -24);
+    return h & 0x8000 ? -v : v;
+}
+
+Test(types, every_half_is_exact_both_ways)
+{
+    for (unsigned h = 0; h < 65536; h++) {
+        const double v = half_value(h);
+        const float f = wg_f16_to_f32((uint16_t)h);
+        if (isnan(v)) {
+            cr_assert(isnan(f) && isnan(half_value(wg_f32_to_f16(f))));
+            continue;
+        }
+        cr_assert(f == v && !signbit(f) == !(h & 0x8000), "%04x", h);
+        cr_assert_eq(wg_f32_to_f16(f), h);
+    }
+}
+
+static float from_bits(uint32_t u)
+{
+    float f;
+    memcpy(&f, &u, sizeof f);
+    return f;
+}
+
+/* Between two neighbouring halves: below the middle goes down, above goes up, the middle goes to the even one. */
+Test(types, halves_round_to_nearest_even)
+{
+    for (unsigned h = 0; h < 0x7C00; h++) {
+        const double lo = half_value(h), hi = h + 1 == 0x7C00 ? 65536 : half_value(h + 1);
+        const float mid = (float)((lo + hi) / 2); /* exact: one bit more than a half has */
+        cr_assert_eq(wg_f32_to_f16(mid), (h & 1) ? h + 1 : h, "%04x", h);
+        cr_assert_eq(wg_f32_to_f16(nextafterf(mid, 0)), h);
+        cr_assert_eq(wg_f32_to_f16(nextafterf(mid, INFINITY)), h + 1);
+        cr_assert_eq(wg_f32_to_f16(-mid), ((h & 1) ? h + 1 : h) | 0x8000);
+    }
+    cr_assert_eq(wg_f32_to_f16(INFINITY), 0x7C00);
+    cr_assert_eq(wg_f32_to_f16(3e38f), 0x7C00);
+    cr_assert_eq(wg_f32_to_f16(1e-45f), 0);
+    cr_assert_eq(wg_f32_to_f16(-0.0f), 0x8000);
+    cr_assert_eq(wg_f32_to_f16(from_bits(0x7F800001)) & 0x7E00, 0x7E00); /* a signalling NaN becomes quiet */
+}
+
+Test(types, bf16_rounds_to_nearest_even)
+{
+    uint32_t s = 1;
+    for (int i = 0; i < 300000; i++) {
+        s = s * 1664525u + 1013904223u;
+        const float x = from_bits(s);
+        const uint16_t b = wg_f32_to_bf16(x);
+        if (isnan(x)) {
+            cr_assert(isnan(wg_bf16_to_f32(b)) && (b & 0x40));
+            continue;
+        }
+        const uint16_t down = (uint16_t)(s >> 16);
+        const uint32_t rest = s & 0xFFFF;
+        const uint16_t want = rest > 0x8000 || (rest == 0x8000 && (down & 1)) ? (uint16_t)(down + 1) : down;
+        cr_assert_eq(b, want, "%08x", s);
+    }
+    cr_assert_eq(wg_f32_to_bf16(from_bits(0x7F7FFFFF)), 0x7F80);
+    for (unsigned h = 0; h < 65536; h++)
+        if (!isnan(wg_bf16_to_f32((uint16_t)h))) cr_assert_eq(wg_f32_to_bf16(wg_bf16_to_f32((uint16_t)h)), h);
+}
+
+Test(types, q8_0_rows)
+{
+    float x[64], y[64];
+    uint8_t q[68];
+    uint32_t s = 7;
+    for (int round = 0; round < 2000; round++) {
+        for (int i = 0; i < 64; i++) {
+            s = s * 1664525u + 1013904223u;
+            x[i] = ((float)(s >> 8) / 0x1p23f - 1) * ldexpf(1, round % 48 - 26);
+        }
+        cr_assert_eq(wg_row_from_f32(WG_Q8_0, x, q, 64), 0);
+        cr_assert_eq(wg_row_to_f32(WG_Q8_0, q, y, 64), 0);
+        for (int b = 0; b < 2; b++) {
+            float amax = 0;
+            for (int i = 0; i < 32; i++) amax = fmaxf(amax, fabsf(x[32 * b + i]));
+            uint16_t h;
+            memcpy(&h, q + 34 * b, 2);
+            cr_assert_eq(h, wg_f32_to_f16(amax / 127));
+            for (int i = 0; i < 32; i++) {
+                const int8_t v = (int8_t)q[34 * b + 2 + i];
+                cr_assert_eq(y[32 * b + i], (float)v * wg_f16_to_f32(h));
+                cr_assert(fabs((double)v - (double)x[32 * b + i] / (double)(amax / 127)) < 0.5001 && v >= -127);
+            }
+        }
+    }
+    /* halves go away from zero, as in the reference: d = 1 */
+    memset(x, 0, sizeof x);
+    x[0] = 127, x[1] = 2.5f, x[2] = -2.5f, x[3] = 0.5f, x[4] = -127;
+    wg_row_from_f32(WG_Q8_0, x, q, 32);
+    static const int8_t want[] = { 127, 3, -3, 1, -127, 0 };
+    cr_assert_eq(memcmp(q + 2, want, sizeof want), 0);
+}
+
+/* Nothing a file may hold is undefined behaviour. */
+Test(types, q8_0_of_strange_rows)
+{
+    float x[32], y[32];
+    uint8_t q[34];
+    static const float strange[] = { NAN, INFINITY, -INFINITY, 1e-45f, 3e38f, -3e38f, 0 };
+    for (size_t a = 0; a < 7; a++)
+        for (size_t b = 0; b < 7; b++) {
+            for (int i = 0; i < 32; i++) x[i] = strange[i % 2 ? a : b];
+            cr_assert_eq(wg_row_from_f32(WG_Q8_0, x, q, 32), 0);
+            cr_assert_eq(wg_row_to_f32(WG_Q8_0, q, y, 32), 0);
+        }
+}
+
+Test(types, q4_0_rows)
+{
+    uint8_t q[18] = { 0 };
+    float y[32];
+    const uint16_t d = wg_f32_to_f16(0.5f);
+    memcpy(q, &d, 2);
+    for (int j = 0; j < 16; j++) q[2 + j] = (uint8_t)(j | (15 - j) << 4);
+    cr_assert_eq(wg_row_to_f32(WG_Q4_0, q, y, 32), 0);
+    for (int j = 0; j < 16; j++) {
+        cr_assert_eq(y[j], (float)(j - 8) / 2);
+        cr_assert_eq(y[j + 16], (float)(15 - j - 8) / 2);
+    }
+    cr_assert_eq(wg_row_from_f32(WG_Q4_0, y, q, 32), -1);
+    cr_assert_eq(wg_row_to_f32(WG_Q4_K, q, y, 256), -1);
+}
