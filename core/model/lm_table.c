@@ -55,7 +55,7 @@ static wg_status forward(wg_lm *lm, const wg_batch *batch, float *logits, wg_err
         const wg_row *row = &batch->row[r];
         const wg_kv_view v = wg_kv_view_of(row->kv, lm->space, 0);
         char *key = slot_at(&v, row->slot);
-        uint64_t hash;
+        uint64_t hash = 0;
         *(float *)key = (float)row->token;
         *(float *)(key + v.value_at) = (float)row->position;
         WG_TRY(context_of(t, row, &v, &hash, err));

@@ -4,7 +4,8 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-static const wg_drafter_class ranked = { .name = "ranked", .laws = WG_LAW_FIXED }, sampled = { .name = "sampled", .laws = WG_LAW_IID };
+static const wg_drafter_class ranked = { .name = "ranked", .laws = WG_LAW_FIXED };
+static const wg_drafter_class sampled = { .name = "sampled", .laws = WG_LAW_IID };
 static const wg_drafter_class both = { .name = "both", .laws = WG_LAW_FIXED | WG_LAW_IID };
 static const wg_verifier_class all = { .name = "all", .laws = 7 }, fixed_only = { .name = "fixed_only", .laws = WG_LAW_FIXED };
 static const wg_drafter_class *const drafters[] = { &ranked, &sampled, &both, NULL };
@@ -19,11 +20,11 @@ Test(build, finds_by_name)
     cr_assert(wg_find_drafter(&plugins, "sampled", &d, &err) == WG_OK && d == &sampled);
     cr_assert(wg_find_verifier(&plugins, "all", &v, &err) == WG_OK && v == &all && err.code == 0);
     cr_assert(wg_find_drafter(&plugins, "sampeld", &d, &err) == WG_EINVAL && d == &sampled);
-    cr_assert(strstr(err.text, "\"sampeld\"") && strstr(err.text, "ranked, sampled, both") && strstr(err.text, "did you mean \"sampled\""),
-              "%s", err.text);
+    cr_assert(strstr(err.text, "\"sampeld\"") && strstr(err.text, "ranked, sampled, both"), "%s", err.text);
+    cr_assert(strstr(err.text, "did you mean \"sampled\""), "%s", err.text);
     cr_assert(wg_find_verifier(&plugins, "zzzzzzzz", &v, &err) == WG_EINVAL);
-    cr_assert(strstr(err.text, "verification rule") && strstr(err.text, "all, fixed_only") && !strstr(err.text, "did you mean"), "%s",
-              err.text);
+    cr_assert(strstr(err.text, "verification rule") && strstr(err.text, "all, fixed_only"), "%s", err.text);
+    cr_assert(!strstr(err.text, "did you mean"), "%s", err.text);
     const wg_plugins nothing = { 0 };
     cr_assert(wg_find_drafter(&nothing, "none", &d, &err) == WG_EINVAL);
 }
@@ -34,6 +35,7 @@ Test(build, refuses_a_rule_that_would_be_biased)
     for (int i = 0; drafters[i]; i++) cr_assert(wg_check_laws(drafters[i], &all, rules, &err) == WG_OK);
     cr_assert(wg_check_laws(&ranked, &fixed_only, rules, &err) == WG_OK);
     cr_assert(wg_check_laws(&both, &fixed_only, rules, &err) == WG_ELAW);
-    cr_assert(strstr(err.text, "drafter both") && strstr(err.text, "fixed, iid") && strstr(err.text, "choose one of: all"), "%s", err.text);
+    cr_assert(strstr(err.text, "drafter both") && strstr(err.text, "fixed, iid"), "%s", err.text);
+    cr_assert(strstr(err.text, "choose one of: all"), "%s", err.text);
     cr_assert(wg_check_laws(&sampled, &fixed_only, NULL, &err) == WG_ELAW && !strstr(err.text, "choose"), "%s", err.text);
 }
