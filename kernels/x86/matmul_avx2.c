@@ -11,6 +11,9 @@ enum {
     TALL = 3,
     VECTORS = WG_PANEL / 8,
     CHUNK_BYTES = 16384,         /* of a panel, when tiles take turns */
+    PREFETCH_ROWS = 2,           /* one row loads so often that the hardware prefetcher keeps up */
+    NEAR = 4096,                 /* ask ahead, into L1 and into L2 */
+    FAR = 32768,
     PANEL_BLOCK_BYTES = 1 << 18, /* panels that stay in L2 while all groups of rows pass */
 };
 
@@ -23,6 +26,11 @@ INLINE void float_tile(const int type, const int P, const int T, const char *w, 
         UNROLL for (int i = 0; i < P * VECTORS; i++) sum[m][i] = _mm256_load_ps(s + WG_PANEL * P * m + 8 * i);
     for (int j = 0; j < k; j++, w += WG_PANEL * size) {
         __m256 b[TALL];
+        if (T >= PREFETCH_ROWS)
+            UNROLL for (int l = 0; l < size / 2; l++) {
+                _mm_prefetch(w + NEAR + 64 * l, _MM_HINT_T0);
+                _mm_prefetch(w + FAR + 64 * l, _MM_HINT_T1);
+            }
         UNROLL for (int m = 0; m < T; m++) b[m] = _mm256_set1_ps(x[(size_t)m * ldx + (size_t)j]);
         UNROLL for (int i = 0; i < P * VECTORS; i++) {
             const __m256 v = load8(type, w + (size_t)(i / VECTORS) * panel + i % VECTORS * 8 * size);

@@ -8,7 +8,14 @@
 #include "kernels/variants.h"
 #include "kernels/x86/matmul.h"
 
-enum { TALL = 4, HALF = WG_PANEL / 2, PANEL_BLOCK = 8 };
+enum {
+    TALL = 4,
+    HALF = WG_PANEL / 2,
+    PANEL_BLOCK = 8,    /* panels that stay in L2 while all groups of 64 rows pass */
+    BLOCK_LINES = sizeof(wg_q8_panel) / 64,
+    NEAR = 4 * sizeof(wg_q8_panel), /* asked for ahead, into L1 and into L2 */
+    FAR = 32 * sizeof(wg_q8_panel),
+};
 
 /* The inputs of a tile's chunk as 16-bit numbers: [row][step of 4 inputs] -> even pair, odd pair. */
 typedef struct split {
@@ -41,6 +48,10 @@ INLINE void q8_tile(const int T, const wg_q8_panel *w, int half, const wg_q8_act
     for (int b = 0; b < blocks; b++) {
         __m256i sum[TALL][2];
         UNROLL for (int m = 0; m < T; m++) sum[m][0] = sum[m][1] = _mm256_set1_epi32(a[m].ini[b]);
+        for (int l = half; l < BLOCK_LINES; l += 2) {
+            _mm_prefetch((const char *)(w + b) + NEAR + 64 * l, _MM_HINT_T0);
+            _mm_prefetch((const char *)(w + b) + FAR + 64 * l, _MM_HINT_T1);
+        }
         for (int j = 0; j < WG_BLOCK / 4; j++) {
             __m256i even[2], odd[2];
             UNROLL for (int i = 0; i < 2; i++) {
