@@ -14,8 +14,8 @@
 #include "kernels/variants.h"
 
 /* Packing and sizes have one version. */
-#define COMMON                                                                                                                  \
-    .matrix_bytes = wg_matrix_bytes_ref, .matrix_pack = wg_matrix_pack_ref, .matrix_row = wg_matrix_row_ref,                     \
+#define COMMON                                                                                                                 \
+    .matrix_bytes = wg_matrix_bytes_ref, .matrix_pack = wg_matrix_pack_ref, .matrix_row = wg_matrix_row_ref,                   \
     .act_bytes = wg_act_bytes_ref
 
 static const wg_ops tables[WG_CPU_LEVELS] = {

@@ -7,7 +7,7 @@ struct wg_ops;
 
 typedef enum wg_cpu_level { WG_CPU_REF, WG_CPU_AVX2, WG_CPU_AVX512, WG_CPU_LEVELS } wg_cpu_level;
 
-wg_cpu_level wg_cpu_best(void);                      /* what the processor supports (AVX2 = avx2+fma+f16c; AVX512 = f,bw,vl,dq,vnni) */
+wg_cpu_level wg_cpu_best(void); /* what the processor supports (AVX2 = avx2+fma+f16c; AVX512 = f,bw,vl,dq,vnni) */
 wg_cpu_level wg_cpu_chosen(void);                    /* the same, lowered by WG_CPU */
 const char *wg_cpu_name(wg_cpu_level level);         /* "ref", "avx2", "avx512" */
 

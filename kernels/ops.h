@@ -92,17 +92,21 @@ typedef struct wg_ops {
      * h * kv_heads / heads). q, out: heads*hd floats, hd <= WG_MAX_HEAD; out may not overlap q. At least one key.
      * For chunks of 64 keys at absolute positions, ascending:
      *   s_j = lanes16 sum over d of fma(q,k,.) * scale; m' = max(m, max_j s_j); c = exp(m - m') (0 for the first chunk);
-     *   w_j = exp(s_j - m'); l = fma(l, c, lanes16 sum of w_j, lane = position % 16); o = o * c, then o = fma(w_j, v_j, o), j ascending.
-     * m = -inf, l = 0, o = 0 at the start; out = o / l. Each call reads the whole cache of its heads: with many rows, call it
-     * for all rows of one kv head's query heads before going to the next, so that the cache comes from L2. */
-    void (*attention)(const float *q, const wg_row_keys *keys, int heads, int kv_heads, int hd, float scale, float *out, int h0, int h1);
+     *   w_j = exp(s_j - m'); l = fma(l, c, lanes16 sum of w_j, lane = position % 16); o = o * c, then
+     *   o = fma(w_j, v_j, o), j ascending.
+     * m = -inf, l = 0, o = 0 at the start; out = o / l. Each call reads the whole cache of its heads: with many rows and a long
+     * context, call it for all rows of one kv head's query heads before going to the next, so that the cache comes from L2. A
+     * short context (a cache that fits L2 whole) is faster with all heads in one call. */
+    void (*attention)(const float *q, const wg_row_keys *keys, int heads, int kv_heads, int hd, float scale, float *out, int h0,
+                      int h1);
 
     /* y = silu(gate) * up over n elements, as (g / (1 + exp32(-g))) * u. y may be gate. */
     void (*swiglu)(const float *gate, const float *up, float *y, int n);
 
     void (*add)(float *x, const float *y, int n); /* x += y */
 
-    /* y[i] = exp(x[i]), our own: kernels/exp.h is its definition; relative error < 2e-7; 0 below -87.3, inf above 88.7. y may be x. */
+    /* y[i] = exp(x[i]), our own: kernels/exp.h is its definition; relative error < 2e-7; 0 below -87.3, inf above 88.7.
+     * y may be x. */
     void (*exp32)(const float *x, float *y, int n);
 
     /* ---- rows of probabilities (double). exp is ours (kernels/exp.h; relative error < 1e-15; 0 below -708).

@@ -11,19 +11,19 @@ void wg_matrix_row_ref(const wg_matrix *w, int i, float *dst);
 size_t wg_act_bytes_ref(int type, int rows, int k);
 
 /* The ops that have variants; ops.h says what each does. */
-#define WG_DECLARE_VARIANTS(level)                                                                                              \
-    void wg_act_prepare_##level(int type, const float *x, size_t ldx, int rows, int k, void *act, int r0, int r1);              \
-    void wg_matmul_##level(const wg_matrix *w, const void *act, int rows, float *y, size_t ldy, int p0, int p1);                \
-    void wg_rmsnorm_##level(const float *x, size_t ldx, const float *weight, int dim, float eps, float *y, size_t ldy, int r0,  \
-                            int r1);                                                                                            \
-    void wg_rope_##level(float *x, int heads, int hd, int n_rot, const float *cs, int adjacent);                                \
-    void wg_kv_store_##level(const wg_kv_view *kv, int32_t slot, const float *k, const float *v);                               \
-    void wg_attention_##level(const float *q, const wg_row_keys *keys, int heads, int kv_heads, int hd, float scale, float *out, \
-                              int h0, int h1);                                                                                  \
-    void wg_swiglu_##level(const float *gate, const float *up, float *y, int n);                                                \
-    void wg_add_##level(float *x, const float *y, int n);                                                                       \
-    void wg_exp32_##level(const float *x, float *y, int n);                                                                     \
-    double wg_softmax64_##level(const float *x, int n, double inv_temp, double *p);                                             \
+#define WG_DECLARE_VARIANTS(level)                                                                                             \
+    void wg_act_prepare_##level(int type, const float *x, size_t ldx, int rows, int k, void *act, int r0, int r1);             \
+    void wg_matmul_##level(const wg_matrix *w, const void *act, int rows, float *y, size_t ldy, int p0, int p1);               \
+    void wg_rmsnorm_##level(const float *x, size_t ldx, const float *weight, int dim, float eps, float *y, size_t ldy, int r0, \
+                            int r1);                                                                                           \
+    void wg_rope_##level(float *x, int heads, int hd, int n_rot, const float *cs, int adjacent);                               \
+    void wg_kv_store_##level(const wg_kv_view *kv, int32_t slot, const float *k, const float *v);                              \
+    void wg_attention_##level(const float *q, const wg_row_keys *keys, int heads, int kv_heads, int hd, float scale,           \
+                              float *out, int h0, int h1);                                                                     \
+    void wg_swiglu_##level(const float *gate, const float *up, float *y, int n);                                               \
+    void wg_add_##level(float *x, const float *y, int n);                                                                      \
+    void wg_exp32_##level(const float *x, float *y, int n);                                                                    \
+    double wg_softmax64_##level(const float *x, int n, double inv_temp, double *p);                                            \
     int wg_argmax_##level(const float *x, int n);
 
 WG_DECLARE_VARIANTS(ref)

@@ -44,7 +44,8 @@ void wg_matmul_ref(const wg_matrix *w, const void *act, int rows, float *y, size
         for (int n = p0 * WG_PANEL; n < n1; n++) {
             float *to = y + (size_t)m * ldy + (size_t)n;
             if (w->type == WG_Q8_0)
-                *to = dot_q8(w, n, (const wg_q8_act *)act + wg_q8_act_at(m, wg_q8_chunks(w->k)), (size_t)wg_group_rows(rows, m));
+                *to =
+                    dot_q8(w, n, (const wg_q8_act *)act + wg_q8_act_at(m, wg_q8_chunks(w->k)), (size_t)wg_group_rows(rows, m));
             else
                 *to = dot_float(w, n, (const float *)act + (size_t)m * (size_t)w->k);
         }

@@ -25,7 +25,8 @@ static void pack32(int n, int k, const uint32_t *rows, uint32_t *packed, int p0,
         for (int j = 0; j < k; j++)
             for (int r = 0; r < WG_PANEL; r++) {
                 const int row = p * WG_PANEL + r;
-                packed[((size_t)p * (size_t)k + (size_t)j) * WG_PANEL + (size_t)r] = row < n ? rows[(size_t)row * (size_t)k + (size_t)j] : 0;
+                packed[((size_t)p * (size_t)k + (size_t)j) * WG_PANEL + (size_t)r] =
+                    row < n ? rows[(size_t)row * (size_t)k + (size_t)j] : 0;
             }
 }
 
@@ -35,7 +36,8 @@ static void pack16(int n, int k, const uint16_t *rows, uint16_t *packed, int p0,
         for (int j = 0; j < k; j++)
             for (int r = 0; r < WG_PANEL; r++) {
                 const int row = p * WG_PANEL + r;
-                packed[((size_t)p * (size_t)k + (size_t)j) * WG_PANEL + (size_t)r] = row < n ? rows[(size_t)row * (size_t)k + (size_t)j] : 0;
+                packed[((size_t)p * (size_t)k + (size_t)j) * WG_PANEL + (size_t)r] =
+                    row < n ? rows[(size_t)row * (size_t)k + (size_t)j] : 0;
             }
 }
 

@@ -9,7 +9,8 @@
 size_t wg_act_bytes_ref(int type, int rows, int k)
 {
     if (rows <= 0 || k <= 0) return 0;
-    const size_t bytes = type == WG_Q8_0 ? (size_t)rows * (size_t)wg_q8_chunks(k) * sizeof(wg_q8_act) : (size_t)rows * (size_t)k * 4;
+    const size_t bytes =
+        type == WG_Q8_0 ? (size_t)rows * (size_t)wg_q8_chunks(k) * sizeof(wg_q8_act) : (size_t)rows * (size_t)k * 4;
     return (bytes + 63) / 64 * 64;
 }
 
@@ -52,6 +53,7 @@ void wg_act_prepare_ref(int type, const float *x, size_t ldx, int rows, int k, v
         }
         wg_q8_act *to = (wg_q8_act *)act + wg_q8_act_at(m, wg_q8_chunks(k));
         for (int b = 0; b < wg_q8_blocks(k); b++)
-            quantise_block(row + b * WG_BLOCK, to + (size_t)(b / WG_ACT_BLOCKS) * (size_t)wg_group_rows(rows, m), b % WG_ACT_BLOCKS);
+            quantise_block(row + b * WG_BLOCK, to + (size_t)(b / WG_ACT_BLOCKS) * (size_t)wg_group_rows(rows, m),
+                           b % WG_ACT_BLOCKS);
     }
 }

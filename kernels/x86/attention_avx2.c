@@ -19,7 +19,8 @@ INLINE __m256 score4(const int type, const float *q, int hd, const char *const *
     for (; d + 16 <= hd; d += 16)
         UNROLL for (int h = 0; h < 2; h++) {
             const __m256 b = _mm256_loadu_ps(q + d + 8 * h);
-            UNROLL for (int e = 0; e < 4; e++) lane[e][h] = _mm256_fmadd_ps(b, load8(type, key[e] + (d + 8 * h) * size), lane[e][h]);
+            UNROLL for (int e = 0; e < 4; e++) lane[e][h] =
+                _mm256_fmadd_ps(b, load8(type, key[e] + (d + 8 * h) * size), lane[e][h]);
         }
     for (int h = 0; d < hd; d += 8, h++) { /* a lane without an element may turn from -0 to +0, which no exp can see */
         const int n = hd - d < 8 ? hd - d : 8;
@@ -31,8 +32,8 @@ INLINE __m256 score4(const int type, const float *q, int hd, const char *const *
     }
     __m256 v[4], pair[2];
     UNROLL for (int e = 0; e < 4; e++) v[e] = _mm256_add_ps(lane[e][0], lane[e][1]);
-    UNROLL for (int i = 0; i < 2; i++)
-        pair[i] = _mm256_add_ps(_mm256_permute2f128_ps(v[2 * i], v[2 * i + 1], 0x20), _mm256_permute2f128_ps(v[2 * i], v[2 * i + 1], 0x31));
+    UNROLL for (int i = 0; i < 2; i++) pair[i] = _mm256_add_ps(_mm256_permute2f128_ps(v[2 * i], v[2 * i + 1], 0x20),
+                                                               _mm256_permute2f128_ps(v[2 * i], v[2 * i + 1], 0x31));
     return _mm256_add_ps(_mm256_shuffle_ps(pair[0], pair[1], 0x44), _mm256_shuffle_ps(pair[0], pair[1], 0xEE));
 }
 
@@ -40,7 +41,8 @@ INLINE void score(const int type, const float *q, int hd, const char *const *key
 {
     const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
     for (int j = 0; j < n; j += 8) {
-        const __m256 low = score4(type, q, hd, key + j), high = j + 4 < n ? score4(type, q, hd, key + j + 4) : _mm256_setzero_ps();
+        const __m256 low = score4(type, q, hd, key + j),
+                     high = j + 4 < n ? score4(type, q, hd, key + j + 4) : _mm256_setzero_ps();
         const __m256 sum = _mm256_add_ps(_mm256_shuffle_ps(low, high, 0x88), _mm256_shuffle_ps(low, high, 0xDD));
         _mm256_store_ps(s + j, _mm256_mul_ps(_mm256_permutevar8x32_ps(sum, order), _mm256_set1_ps(scale)));
     }
@@ -71,7 +73,8 @@ INLINE float weigh(float *s, int n, float *m)
     for (int j = 0; j < n; j++) max = s[j] > max ? s[j] : max;
     __m256 sum[2] = { _mm256_setzero_ps(), _mm256_setzero_ps() };
     for (int j = 0; j < n; j += 8) {
-        const __m256 w = _mm256_and_ps(exp32x8(_mm256_sub_ps(_mm256_load_ps(s + j), _mm256_set1_ps(max))), _mm256_castsi256_ps(first8(n - j)));
+        const __m256 w = _mm256_and_ps(exp32x8(_mm256_sub_ps(_mm256_load_ps(s + j), _mm256_set1_ps(max))),
+                                       _mm256_castsi256_ps(first8(n - j)));
         _mm256_store_ps(s + j, w);
         sum[j / 8 % 2] = _mm256_add_ps(sum[j / 8 % 2], w);
     }
@@ -108,8 +111,8 @@ INLINE void attend_head(const int type, const float *q, const wg_row_keys *keys,
     for (int d = 0; d < hd; d++) out[d] /= l;
 }
 
-void wg_attention_avx2(const float *q, const wg_row_keys *keys, int heads, int kv_heads, int hd, float scale, float *out, int h0,
-                       int h1)
+void wg_attention_avx2(const float *q, const wg_row_keys *keys, int heads, int kv_heads, int hd, float scale, float *out,
+                       int h0, int h1)
 {
     const int type = keys->kv->type;
     for (int h = h0; h < h1; h++) {

@@ -3,7 +3,8 @@
  *
  * Scores: a key's 16 lanes are one vector; the lanes16 fold of 16 keys is done for all of them at once, by four levels of
  * adding halves of two vectors (15 additions for 16 keys). Heads up to 8 wide put two keys in a vector. Query heads of one kv
- * head share the loads of keys and values. Values: one chain of fmas per output vector, keys ascending, as many chains as fit. */
+ * head share the loads of keys and values. Values: one chain of fmas per output vector, keys ascending, as many chains as fit.
+ * While a chunk is used, the next one is asked for, line by line: heads of a slot are strided, which hardware does not guess. */
 #include "kernels/x86/avx512.h"
 
 #include <string.h>
@@ -54,7 +55,8 @@ INLINE __m512 load_two(const int type, __mmask8 mask, const char *a, const char 
 {
     if (type == WG_F32)
         return _mm512_insertf32x8(_mm512_castps256_ps512(_mm256_maskz_loadu_ps(mask, a)), _mm256_maskz_loadu_ps(mask, b), 1);
-    const __m256i h = _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_maskz_loadu_epi16(mask, a)), _mm_maskz_loadu_epi16(mask, b), 1);
+    const __m256i h =
+        _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_maskz_loadu_epi16(mask, a)), _mm_maskz_loadu_epi16(mask, b), 1);
     if (type == WG_F16) return _mm512_cvtph_ps(h);
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(h), 16));
 }
@@ -83,8 +85,8 @@ INLINE void score_narrow(const int type, const int G, const float *q, int hd, co
     }
 }
 
-INLINE void score_wide(const int type, const int G, const float *q, int hd, const char *const *key, const char *const *next, int n,
-                       float scale, float (*s)[WG_CHUNK_KEYS])
+INLINE void score_wide(const int type, const int G, const float *q, int hd, const char *const *key, const char *const *next,
+                       int n, float scale, float (*s)[WG_CHUNK_KEYS])
 {
     const int size = type == WG_F32 ? 4 : 2, full = hd / 16 * 16;
     const __mmask16 mask = first16(hd - full);
@@ -128,7 +130,8 @@ INLINE __m512 weigh(float *s, int n, float *m)
     for (int j = 0; j < n; j += 16) max = _mm512_mask_max_ps(max, first16(n - j), max, _mm512_load_ps(s + j));
     *m = _mm512_reduce_max_ps(max);
     for (int j = 0; j < n; j += 16) {
-        const __m512 w = _mm512_maskz_mov_ps(first16(n - j), exp32x16(_mm512_sub_ps(_mm512_load_ps(s + j), _mm512_set1_ps(*m))));
+        const __m512 w =
+            _mm512_maskz_mov_ps(first16(n - j), exp32x16(_mm512_sub_ps(_mm512_load_ps(s + j), _mm512_set1_ps(*m))));
         _mm512_store_ps(s + j, w);
         sum = _mm512_add_ps(sum, w); /* a missing key adds +0 to a sum that is never -0 */
     }
@@ -142,7 +145,8 @@ INLINE void weigh_all(state *st, int heads, int n)
     __m512 quad[4];
     for (int i = 0; i < 4; i++) {
         __m512 sum[4];
-        for (int e = 0; e < 4; e++) sum[e] = 4 * i + e < heads ? weigh(st->s[4 * i + e], n, st->m + 4 * i + e) : _mm512_setzero_ps();
+        for (int e = 0; e < 4; e++)
+            sum[e] = 4 * i + e < heads ? weigh(st->s[4 * i + e], n, st->m + 4 * i + e) : _mm512_setzero_ps();
         quad[i] = 4 * i < heads ? fold_quad(fold_pair(sum[0], sum[1]), fold_pair(sum[2], sum[3])) : _mm512_setzero_ps();
     }
     const __m512 c = exp32x16(_mm512_sub_ps(before, _mm512_load_ps(st->m))); /* the first time exp(-inf) = 0 */
@@ -159,7 +163,8 @@ INLINE void mix(const int type, const int H, const int V, const int shared, cons
     UNROLL for (int h = 0; h < H; h++)
         UNROLL for (int i = 0; i < V; i++) {
             const float *at = o[h0 + h] + d + 16 * i;
-            sum[h][i] = _mm512_mul_ps(V > 1 ? _mm512_loadu_ps(at) : _mm512_maskz_loadu_ps(mask, at), _mm512_set1_ps(st->c[h0 + h]));
+            sum[h][i] =
+                _mm512_mul_ps(V > 1 ? _mm512_loadu_ps(at) : _mm512_maskz_loadu_ps(mask, at), _mm512_set1_ps(st->c[h0 + h]));
         }
     for (int j = 0; j < n; j++) {
         __m512 x[WIDE];
@@ -264,8 +269,8 @@ static void attend(const kind *k, const float *q, const wg_row_keys *keys, int h
         for (int d = 0; d < hd; d++) o[h][d] /= st.l[h];
 }
 
-void wg_attention_avx512(const float *q, const wg_row_keys *keys, int heads, int kv_heads, int hd, float scale, float *out, int h0,
-                         int h1)
+void wg_attention_avx512(const float *q, const wg_row_keys *keys, int heads, int kv_heads, int hd, float scale, float *out,
+                         int h0, int h1)
 {
     const int type = keys->kv->type;
     const kind *k = type == WG_F32 ? &f32 : type == WG_F16 ? &f16 : &bf16;

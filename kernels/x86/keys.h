@@ -15,7 +15,8 @@ static inline size_t wg_slot_bytes(const wg_kv_view *kv) { return (size_t)kv->kv
 
 static inline const char *wg_slot_at(const wg_kv_view *kv, int slot)
 {
-    return kv->pool + (size_t)kv->page[slot / kv->page_slots] * kv->stride + (size_t)(slot % kv->page_slots) * wg_slot_bytes(kv);
+    return kv->pool + (size_t)kv->page[slot / kv->page_slots] * kv->stride +
+           (size_t)(slot % kv->page_slots) * wg_slot_bytes(kv);
 }
 
 /* Addresses of the next chunk's keys; returns their number, 0 at the end. The rest of the last group of four repeats the last

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Products with f32, f16 and bf16 weights on 8-lane registers: the plan of matmul_avx512.c with 4 vectors a panel and tiles of at
- * most 3 rows (12 sums). One row takes two panels at a time, so that 8 chains of fmas hide their latency. */
+ * Products with f32, f16 and bf16 weights on 8-lane registers: the plan of matmul_avx512.c with 4 vectors a panel and tiles of
+ * at most 3 rows (12 sums). One row takes two panels at a time, so that 8 chains of fmas hide their latency. */
 #include "kernels/x86/avx2.h"
 
 #include "kernels/layout.h"
@@ -18,7 +18,8 @@ enum {
 };
 
 /* P panels x T rows into s (T rows, 32 P floats apart): the sums so far, updated. */
-INLINE void float_tile(const int type, const int P, const int T, const char *w, size_t panel, const float *x, size_t ldx, int k, float *s)
+INLINE void float_tile(const int type, const int P, const int T, const char *w, size_t panel, const float *x, size_t ldx, int k,
+                       float *s)
 {
     const int size = type == WG_F32 ? 4 : 2;
     __m256 sum[TALL][2 * VECTORS];
@@ -56,7 +57,8 @@ TILES(f16, WG_F16)
 TILES(bf16, WG_BF16)
 
 /* Panels [p0,p1) x one group of rows of x. */
-static void group(const wg_matrix *w, tile_fn *const *table, int size, const float *x, int rows, float *y, size_t ldy, int p0, int p1)
+static void group(const wg_matrix *w, tile_fn *const *table, int size, const float *x, int rows, float *y, size_t ldy, int p0,
+                  int p1)
 {
     _Alignas(64) float acc[WG_GROUP_ROWS * WG_PANEL];
     const int tiles = wg_tiles(rows, TALL), K = w->k, step = tiles > 1 ? CHUNK_BYTES / (WG_PANEL * size) : K;
@@ -68,8 +70,8 @@ static void group(const wg_matrix *w, tile_fn *const *table, int size, const flo
         for (int k = 0; k < K; k += step)
             for (int m = 0, t = 0, T; m < rows; m += T, t++) {
                 T = wg_tile_rows(rows - m, tiles - t);
-                table[wd == 2 ? 0 : T](from + (size_t)k * WG_PANEL * (size_t)size, panel, x + (size_t)m * (size_t)K + k, (size_t)K,
-                                       K - k < step ? K - k : step, acc + WG_PANEL * m);
+                table[wd == 2 ? 0 : T](from + (size_t)k * WG_PANEL * (size_t)size, panel, x + (size_t)m * (size_t)K + k,
+                                       (size_t)K, K - k < step ? K - k : step, acc + WG_PANEL * m);
             }
         const int n0 = p * WG_PANEL, n = w->n - n0 < WG_PANEL * wd ? w->n - n0 : WG_PANEL * wd;
         for (int m = 0; m < rows; m++) memcpy(y + (size_t)m * ldy + n0, acc + WG_PANEL * m, (size_t)n * sizeof *y);
@@ -88,6 +90,6 @@ void wg_matmul_avx2(const wg_matrix *w, const void *act, int rows, float *y, siz
     const int fit = (int)(PANEL_BLOCK_BYTES / panel) + 1, step = rows > WG_GROUP_ROWS ? fit : p1 - p0;
     for (int p = p0; p < p1; p += step)
         for (int m = 0; m < rows; m += WG_GROUP_ROWS)
-            group(w, table, size, (const float *)act + (size_t)m * (size_t)w->k, wg_group_rows(rows, m), y + (size_t)m * ldy, ldy,
-                  p, p + step < p1 ? p + step : p1);
+            group(w, table, size, (const float *)act + (size_t)m * (size_t)w->k, wg_group_rows(rows, m), y + (size_t)m * ldy,
+                  ldy, p, p + step < p1 ? p + step : p1);
 }

@@ -21,8 +21,8 @@ enum {
 
 /* w: chunk of the first panel; panel: bytes between panels; x: (T, ldx); y: (T, ldy) at the first panel's first output.
  * mask[i]: which of the outputs 16i.. exist. first: the sums start at 0, otherwise at y. */
-typedef void tile_fn(const char *w, size_t panel, const float *x, size_t ldx, int k, float *y, size_t ldy, const __mmask16 *mask,
-                     int first);
+typedef void tile_fn(const char *w, size_t panel, const float *x, size_t ldx, int k, float *y, size_t ldy,
+                     const __mmask16 *mask, int first);
 
 INLINE void float_tile(const int type, const int P, const int T, const char *w, size_t panel, const float *x, size_t ldx, int k,
                        float *y, size_t ldy, const __mmask16 *mask, int first)
@@ -80,8 +80,8 @@ TILES(bf16, WG_BF16)
 static int wide(int rows) { return rows <= 3 ? 4 : rows <= 6 ? 2 : 1; }
 
 /* Panels [p0,p1) x one group of rows of x. */
-static void group(const wg_matrix *w, tile_fn *const (*table)[TALL + 1], int size, const float *x, int rows, float *y, size_t ldy,
-                  int p0, int p1)
+static void group(const wg_matrix *w, tile_fn *const (*table)[TALL + 1], int size, const float *x, int rows, float *y,
+                  size_t ldy, int p0, int p1)
 {
     const int tiles = wg_tiles(rows, TALL), most = wide(wg_tile_rows(rows, tiles)), K = w->k;
     const int step = tiles > 1 ? CHUNK_BYTES / (WG_PANEL * size) : K;
@@ -115,6 +115,6 @@ void wg_matmul_avx512(const wg_matrix *w, const void *act, int rows, float *y, s
     const int fit = (int)(PANEL_BLOCK_BYTES / panel) + 1, step = rows > WG_GROUP_ROWS ? fit : p1 - p0;
     for (int p = p0; p < p1; p += step)
         for (int m = 0; m < rows; m += WG_GROUP_ROWS)
-            group(w, table, size, (const float *)act + (size_t)m * (size_t)w->k, wg_group_rows(rows, m), y + (size_t)m * ldy, ldy,
-                  p, p + step < p1 ? p + step : p1);
+            group(w, table, size, (const float *)act + (size_t)m * (size_t)w->k, wg_group_rows(rows, m), y + (size_t)m * ldy,
+                  ldy, p, p + step < p1 ? p + step : p1);
 }

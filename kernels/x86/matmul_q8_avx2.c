@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * q8_0 products without a dot-product instruction. vpmaddubsw would saturate (255 * 127 * 2), so weights and inputs are split into
- * even and odd bytes as 16-bit numbers and vpmaddwd adds exact pairs. The sums and their magic start are those of the AVX-512
- * version, 16 outputs x up to 4 rows a tile. */
+ * q8_0 products without a dot-product instruction. vpmaddubsw would saturate (255 * 127 * 2), so weights and inputs are split
+ * into even and odd bytes as 16-bit numbers and vpmaddwd adds exact pairs. The sums and their magic start are those of the
+ * AVX-512 version, 16 outputs x up to 4 rows a tile. */
 #include "kernels/x86/avx2.h"
 
 #include "kernels/layout.h"
@@ -42,7 +42,8 @@ INLINE __m256i pair_at(const int16_t *p)
 }
 
 /* T rows x outputs 16 half .. 16 half + 15 of a panel. acc: (T, 32). */
-INLINE void q8_tile(const int T, const wg_q8_panel *w, int half, const wg_q8_act *a, const split *x, int blocks, float *acc, int first)
+INLINE void q8_tile(const int T, const wg_q8_panel *w, int half, const wg_q8_act *a, const split *x, int blocks, float *acc,
+                    int first)
 {
     acc += HALF * half;
     for (int b = 0; b < blocks; b++) {
@@ -60,7 +61,8 @@ INLINE void q8_tile(const int T, const wg_q8_panel *w, int half, const wg_q8_act
                 odd[i] = _mm256_srli_epi16(v, 8);
             }
             UNROLL for (int m = 0; m < T; m++) {
-                const __m256i xe = pair_at(x->even[m] + WG_BLOCK / 2 * b + 2 * j), xo = pair_at(x->odd[m] + WG_BLOCK / 2 * b + 2 * j);
+                const __m256i xe = pair_at(x->even[m] + WG_BLOCK / 2 * b + 2 * j),
+                              xo = pair_at(x->odd[m] + WG_BLOCK / 2 * b + 2 * j);
                 UNROLL for (int i = 0; i < 2; i++) {
                     sum[m][i] = _mm256_add_epi32(sum[m][i], _mm256_madd_epi16(even[i], xe));
                     sum[m][i] = _mm256_add_epi32(sum[m][i], _mm256_madd_epi16(odd[i], xo));
@@ -71,7 +73,8 @@ INLINE void q8_tile(const int T, const wg_q8_panel *w, int half, const wg_q8_act
             const __m256 d = _mm256_cvtph_ps(_mm_load_si128((const void *)(w[b].d + HALF * half + 8 * i)));
             UNROLL for (int m = 0; m < T; m++) {
                 float *o = acc + WG_PANEL * m + 8 * i;
-                const __m256 t = _mm256_fmsub_ps(_mm256_castsi256_ps(sum[m][i]), _mm256_set1_ps(a[m].da[b]), _mm256_set1_ps(a[m].mda[b]));
+                const __m256 t =
+                    _mm256_fmsub_ps(_mm256_castsi256_ps(sum[m][i]), _mm256_set1_ps(a[m].da[b]), _mm256_set1_ps(a[m].mda[b]));
                 _mm256_store_ps(o, _mm256_fmadd_ps(t, d, first && b == 0 ? _mm256_setzero_ps() : _mm256_load_ps(o)));
             }
         }

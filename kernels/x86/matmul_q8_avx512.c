@@ -28,7 +28,7 @@ enum {
 
 typedef void tile_fn(const wg_q8_panel *w, const wg_q8_act *a, int blocks, float *acc, int first, const char *far, int lines);
 
-/* T rows x 32 outputs x `blocks` blocks. acc: (T, 32), 64-byte aligned. The float sums of tall tiles live on the stack (in L1). */
+/* T rows x 32 outputs x `blocks` blocks. acc: (T, 32), 64-byte aligned. Float sums of tall tiles live on the stack (in L1). */
 INLINE void q8_tile(const int T, const wg_q8_panel *w, const wg_q8_act *a, int blocks, float *acc, int first, const char *far,
                     int lines)
 {
@@ -65,10 +65,11 @@ INLINE void q8_tile(const int T, const wg_q8_panel *w, const wg_q8_act *a, int b
         UNROLL for (int h = 0; h < 2; h++) _mm512_store_ps(acc + 32 * m + 16 * h, f[m][h]);
 }
 
-#define TILE(T)                                                                                                              \
-    static void q8_##T(const wg_q8_panel *w, const wg_q8_act *a, int blocks, float *acc, int first, const char *far, int lines) \
-    {                                                                                                                        \
-        q8_tile(T, w, a, blocks, acc, first, far, lines);                                                                    \
+#define TILE(T)                                                                                                                \
+    static void q8_##T(const wg_q8_panel *w, const wg_q8_act *a, int blocks, float *acc, int first, const char *far,           \
+                       int lines)                                                                                              \
+    {                                                                                                                          \
+        q8_tile(T, w, a, blocks, acc, first, far, lines);                                                                      \
     }
 TILE(1) TILE(2) TILE(3) TILE(4) TILE(5) TILE(6) TILE(7) TILE(8) TILE(9) TILE(10) TILE(11) TILE(12)
 static tile_fn *const tile[TALL + 1] = { 0, q8_1, q8_2, q8_3, q8_4, q8_5, q8_6, q8_7, q8_8, q8_9, q8_10, q8_11, q8_12 };

@@ -26,7 +26,8 @@ static void quantise_block(const float *x, wg_q8_act *act, int b)
     __m256i q[4];
     for (int i = 0; i < 4; i++) q[i] = _mm256_cvtps_epi32(_mm256_mul_ps(v[i], inverse));
     const __m256i bytes = _mm256_packs_epi16(_mm256_packs_epi32(q[0], q[1]), _mm256_packs_epi32(q[2], q[3]));
-    _mm256_storeu_si256((void *)(act->q + b * WG_BLOCK), _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7)));
+    _mm256_storeu_si256((void *)(act->q + b * WG_BLOCK),
+                        _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7)));
     const __m256i s8 = _mm256_add_epi32(_mm256_add_epi32(q[0], q[1]), _mm256_add_epi32(q[2], q[3]));
     __m128i s = _mm_add_epi32(_mm256_castsi256_si128(s8), _mm256_extracti128_si256(s8, 1));
     s = _mm_add_epi32(s, _mm_shuffle_epi32(s, 0x4E));
@@ -46,7 +47,8 @@ void wg_act_prepare_avx2(int type, const float *x, size_t ldx, int rows, int k, 
         const float *row = x + (size_t)m * ldx;
         wg_q8_act *to = (wg_q8_act *)act + wg_q8_act_at(m, wg_q8_chunks(k));
         for (int b = 0; b < wg_q8_blocks(k); b++)
-            quantise_block(row + b * WG_BLOCK, to + (size_t)(b / WG_ACT_BLOCKS) * (size_t)wg_group_rows(rows, m), b % WG_ACT_BLOCKS);
+            quantise_block(row + b * WG_BLOCK, to + (size_t)(b / WG_ACT_BLOCKS) * (size_t)wg_group_rows(rows, m),
+                           b % WG_ACT_BLOCKS);
     }
 }
 
@@ -67,7 +69,8 @@ void wg_rmsnorm_avx2(const float *x, size_t ldx, const float *weight, int dim, f
         for (; i < dim; i++) lane[i % 16] = fmaf(from[i], from[i], lane[i % 16]);
         const float r = 1.0f / sqrtf(wg_fold16(lane) / (float)dim + eps);
         for (i = 0; i + 8 <= dim; i += 8)
-            _mm256_storeu_ps(to + i, _mm256_mul_ps(_mm256_mul_ps(_mm256_loadu_ps(from + i), _mm256_set1_ps(r)), _mm256_loadu_ps(weight + i)));
+            _mm256_storeu_ps(to + i, _mm256_mul_ps(_mm256_mul_ps(_mm256_loadu_ps(from + i), _mm256_set1_ps(r)),
+                                                   _mm256_loadu_ps(weight + i)));
         for (; i < dim; i++) to[i] = from[i] * r * weight[i];
     }
 }
@@ -116,7 +119,8 @@ static void store_f16(char *to, const float *from, int n)
 {
     int i = 0;
     for (; i + 8 <= n; i += 8)
-        _mm_storeu_si128((void *)(to + 2 * i), _mm256_cvtps_ph(_mm256_loadu_ps(from + i), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+        _mm_storeu_si128((void *)(to + 2 * i),
+                         _mm256_cvtps_ph(_mm256_loadu_ps(from + i), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
     for (; i < n; i++) {
         const uint16_t h = wg_f32_to_f16(from[i]);
         memcpy(to + 2 * i, &h, 2);
@@ -168,7 +172,8 @@ static float largest(const float *x, int n)
     float lane[8], m = -INFINITY;
     int i = 0;
     for (; i + 16 <= n; i += 16)
-        for (int h = 0; h < 2; h++) max[h] = _mm256_max_ps(_mm256_loadu_ps(x + i + 8 * h), max[h]); /* NaN: the second operand */
+        for (int h = 0; h < 2; h++)
+            max[h] = _mm256_max_ps(_mm256_loadu_ps(x + i + 8 * h), max[h]); /* NaN: the second operand */
     _mm256_storeu_ps(lane, _mm256_max_ps(max[0], max[1]));
     for (int l = 0; l < 8; l++) m = lane[l] > m ? lane[l] : m;
     for (; i < n; i++) m = x[i] > m ? x[i] : m;

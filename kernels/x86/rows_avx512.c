@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Operations on single rows, 16 elements at a time: lane i % 16 of the specification is lane i % 16 of a vector. Ends of rows are
- * masked. */
+ * Operations on single rows, 16 elements at a time: lane i % 16 of the specification is lane i % 16 of a vector. Ends of rows
+ * are masked. */
 #include "kernels/x86/avx512.h"
 
 #include <string.h>
@@ -37,11 +37,13 @@ void wg_act_prepare_avx512(int type, const float *x, size_t ldx, int rows, int k
         const float *row = x + (size_t)m * ldx;
         wg_q8_act *to = (wg_q8_act *)act + wg_q8_act_at(m, wg_q8_chunks(k));
         for (int b = 0; b < wg_q8_blocks(k); b++)
-            quantise_block(row + b * WG_BLOCK, to + (size_t)(b / WG_ACT_BLOCKS) * (size_t)wg_group_rows(rows, m), b % WG_ACT_BLOCKS);
+            quantise_block(row + b * WG_BLOCK, to + (size_t)(b / WG_ACT_BLOCKS) * (size_t)wg_group_rows(rows, m),
+                           b % WG_ACT_BLOCKS);
     }
 }
 
-void wg_rmsnorm_avx512(const float *x, size_t ldx, const float *weight, int dim, float eps, float *y, size_t ldy, int r0, int r1)
+void wg_rmsnorm_avx512(const float *x, size_t ldx, const float *weight, int dim, float eps, float *y, size_t ldy, int r0,
+                       int r1)
 {
     const int full = dim / 16 * 16;
     const __mmask16 mask = first16(dim - full);
@@ -59,7 +61,8 @@ void wg_rmsnorm_avx512(const float *x, size_t ldx, const float *weight, int dim,
         for (int i = 0; i < full; i += 16)
             _mm512_storeu_ps(to + i, _mm512_mul_ps(_mm512_mul_ps(_mm512_loadu_ps(from + i), r), _mm512_loadu_ps(weight + i)));
         if (mask)
-            _mm512_mask_storeu_ps(to + full, mask, _mm512_mul_ps(_mm512_mul_ps(end, r), _mm512_maskz_loadu_ps(mask, weight + full)));
+            _mm512_mask_storeu_ps(to + full, mask,
+                                  _mm512_mul_ps(_mm512_mul_ps(end, r), _mm512_maskz_loadu_ps(mask, weight + full)));
     }
 }
 
@@ -140,7 +143,8 @@ void wg_add_avx512(float *x, const float *y, int n)
 {
     for (int i = 0; i < n; i += 16) {
         const __mmask16 mask = first16(n - i);
-        _mm512_mask_storeu_ps(x + i, mask, _mm512_add_ps(_mm512_maskz_loadu_ps(mask, x + i), _mm512_maskz_loadu_ps(mask, y + i)));
+        _mm512_mask_storeu_ps(x + i, mask,
+                              _mm512_add_ps(_mm512_maskz_loadu_ps(mask, x + i), _mm512_maskz_loadu_ps(mask, y + i)));
     }
 }
 
@@ -160,7 +164,8 @@ static float largest(const float *x, int n)
     __m512 max[4] = { least, least, least, least };
     int i = 0;
     for (; i + 64 <= n; i += 64)
-        for (int e = 0; e < 4; e++) max[e] = _mm512_max_ps(_mm512_loadu_ps(x + i + 16 * e), max[e]); /* NaN: the second operand */
+        for (int e = 0; e < 4; e++)
+            max[e] = _mm512_max_ps(_mm512_loadu_ps(x + i + 16 * e), max[e]); /* NaN: the second operand */
     for (; i < n; i += 16) {
         const __mmask16 mask = first16(n - i);
         max[0] = _mm512_max_ps(_mm512_mask_loadu_ps(least, mask, x + i), max[0]);

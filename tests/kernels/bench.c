@@ -130,7 +130,8 @@ static void bench_matmul(const options *opt, const wg_ops *ops, int type)
     p.matrices = (int)(WEIGHT_BYTES / p.bytes);
     const size_t total = p.bytes * (size_t)p.matrices;
     uint16_t *weights = must_alloc(total);
-    for (size_t i = 0; i < total / 2; i++) weights[i] = (uint16_t)((i * 2654435761u >> 7 & 0x83ff) | 0x2c00); /* moderate f16 and f32 */
+    for (size_t i = 0; i < total / 2; i++)
+        weights[i] = (uint16_t)((i * 2654435761u >> 7 & 0x83ff) | 0x2c00); /* moderate f16 and f32 */
     p.w.data = weights;
     float *x = must_alloc(64 * K * 4);
     char *act[KINDS];
@@ -148,8 +149,9 @@ static void bench_matmul(const options *opt, const wg_ops *ops, int type)
         }
         time[KINDS][r] = run_team(opt->threads, stream_job, &p);
     }
-    printf("%s %s %dx%d x %d, %.0f MB, %d thread(s); read-only stream %.1f GB/s\n  rows      ms   GB/s GMAC/s     v\n", ops->name,
-           wg_type_name(type), N, K, p.matrices, (double)total / 1e6, opt->threads, (double)total / 1e9 / median(time[KINDS], REPEATS));
+    printf("%s %s %dx%d x %d, %.0f MB, %d thread(s); read-only stream %.1f GB/s\n  rows      ms   GB/s GMAC/s     v\n",
+           ops->name, wg_type_name(type), N, K, p.matrices, (double)total / 1e6, opt->threads,
+           (double)total / 1e9 / median(time[KINDS], REPEATS));
     const double one = median(time[0], REPEATS);
     for (int i = 0; i < KINDS; i++) {
         const double t = i ? median(time[i], REPEATS) : one;
@@ -170,7 +172,10 @@ typedef struct small {
 } small;
 
 typedef void small_fn(small *);
-static void do_matmul(small *s) { s->ops->matmul(&s->w, s->x, s->n, s->y, (size_t)s->w.n, 0, (s->w.n + WG_PANEL - 1) / WG_PANEL); }
+static void do_matmul(small *s)
+{
+    s->ops->matmul(&s->w, s->x, s->n, s->y, (size_t)s->w.n, 0, (s->w.n + WG_PANEL - 1) / WG_PANEL);
+}
 static void do_rmsnorm(small *s) { s->ops->rmsnorm(s->x, 0, s->x, s->n, 1e-5f, s->y, 0, 0, 1); }
 static void do_swiglu(small *s) { s->ops->swiglu(s->x, s->x, s->y, s->n); }
 static void do_softmax(small *s) { s->ops->softmax64(s->x, s->n, 1.25, s->p); }
@@ -199,11 +204,14 @@ static void bench_small(const wg_ops *ops)
     for (size_t i = 0; i < sizeof shape / sizeof *shape; i++) {
         s.w = (wg_matrix){ WG_F32, shape[i][0], shape[i][1], weights };
         s.n = shape[i][2];
-        printf("%s f32 %dx%d, %d row(s), in cache: %.0f ns\n", ops->name, shape[i][0], shape[i][1], s.n, 1e9 * time_small(do_matmul, &s, 2000));
+        printf("%s f32 %dx%d, %d row(s), in cache: %.0f ns\n", ops->name, shape[i][0], shape[i][1], s.n,
+               1e9 * time_small(do_matmul, &s, 2000));
     }
-    static const struct { const char *name; small_fn *f; int n; } op[] = {
-        { "rmsnorm", do_rmsnorm, 64 }, { "rmsnorm", do_rmsnorm, 2048 }, { "swiglu", do_swiglu, 172 }, { "swiglu", do_swiglu, 5632 },
-        { "act_prepare", do_prepare, 2048 }, { "softmax64", do_softmax, 512 }, { "softmax64", do_softmax, 32000 }, { "argmax", do_argmax, 32000 },
+    static const struct { const char *name; small_fn *f; int n;
+    } op[] = {
+        {"rmsnorm", do_rmsnorm, 64},      {"rmsnorm", do_rmsnorm, 2048},     {"swiglu", do_swiglu, 172},
+        {"swiglu", do_swiglu, 5632},      {"act_prepare", do_prepare, 2048}, {"softmax64", do_softmax, 512},
+        {"softmax64", do_softmax, 32000}, {"argmax", do_argmax, 32000},
     };
     for (size_t i = 0; i < sizeof op / sizeof *op; i++) {
         s.n = op[i].n;
@@ -223,7 +231,8 @@ static void bench_attention(const wg_ops *ops, int type, int heads, int kv_heads
     wg_kv_view view = { .type = type, .page_slots = SLOTS, .kv_dim = kv_dim, .stride = 2 * keys, .value_at = keys };
     int32_t *page = must_alloc((size_t)pages * 4);
     char *pool = must_alloc(view.stride * (size_t)(pages * layers));
-    float *kv = must_alloc((size_t)kv_dim * 4), *q = must_alloc((size_t)heads * (size_t)hd * 4), *out = must_alloc((size_t)heads * (size_t)hd * 4);
+    float *kv = must_alloc((size_t)kv_dim * 4), *q = must_alloc((size_t)heads * (size_t)hd * 4),
+          *out = must_alloc((size_t)heads * (size_t)hd * 4);
     double time[REPEATS];
     view.page = page;
     for (int i = 0; i < pages; i++) page[i] = i;
@@ -251,7 +260,8 @@ static void bench_attention(const wg_ops *ops, int type, int heads, int kv_heads
         }
         const double t = median(time, REPEATS);
         printf("%s attention %s, %d heads on %d of %d, %d keys, %d layers, %d row(s): %.3f ms, %.1f GMAC/s\n", ops->name,
-               wg_type_name(type), heads, kv_heads, hd, n, layers, rows, t * 1e3, 2.0 * rows * n * heads * hd * layers / t / 1e9);
+               wg_type_name(type), heads, kv_heads, hd, n, layers, rows, t * 1e3,
+               2.0 * rows * n * heads * hd * layers / t / 1e9);
     }
     free(page), free(pool), free(kv), free(q), free(out);
 }

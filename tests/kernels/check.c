@@ -28,6 +28,15 @@ void *must_alloc(size_t bytes)
     exit(2);
 }
 
+/* Inputs of rows end where their memory ends, so that a sanitizer sees every read past them. */
+static float *tight_alloc(size_t floats)
+{
+    float *p = malloc(floats * sizeof *p);
+    if (p) return p;
+    fprintf(stderr, "kernelcheck: out of memory (%zu floats)\n", floats);
+    exit(2);
+}
+
 const wg_ops *ops_of(int level) { return wg_ops_for((wg_cpu_level)level); }
 
 static bool level_wanted(int level) { return opt.level < 0 || opt.level == level; }
@@ -127,7 +136,8 @@ static wg_matrix random_matrix(source *s, int type, int n, int k, int flavour)
 
 /* ---- matmul and act_prepare */
 enum { ROWS_MAX = 130 };
-static const int some_rows[] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13, 16, 23, 24, 25, 31, 32, 33, 48, 63, 64, 65, 70, 129, 130 };
+static const int some_rows[] = {1,  2,  3,  4,  5,  6,  7,  8,  9,  11, 12, 13,  16,
+                                23, 24, 25, 31, 32, 33, 48, 63, 64, 65, 70, 129, 130};
 
 static void matmul_rows(int level, const wg_matrix *w, const float *x, size_t ldx, int rows, guarded *y, size_t ldy, int split,
                         const float *want)
@@ -141,7 +151,8 @@ static void matmul_rows(int level, const wg_matrix *w, const float *x, size_t ld
     ops->matmul(w, act, rows, (float *)y->data, ldy, cut, panels);
     if (cut) ops->matmul(w, act, rows, (float *)y->data, ldy, 0, cut);
     calls++;
-    if (!guarded_intact(y)) fail("matmul", level, "wrote outside", "%s n=%d k=%d rows=%d", wg_type_name(w->type), w->n, w->k, rows);
+    if (!guarded_intact(y))
+        fail("matmul", level, "wrote outside", "%s n=%d k=%d rows=%d", wg_type_name(w->type), w->n, w->k, rows);
     if (!same_floats(y->data, want, ldy * (size_t)rows))
         fail("matmul", level, "bits differ", "%s n=%d k=%d rows=%d split=%d", wg_type_name(w->type), w->n, w->k, rows, split);
     for (size_t i = ldy * (size_t)rows * 4; i < y->bytes; i++)
@@ -156,9 +167,9 @@ static void check_matmul_shape(source *s, int type, int n, int k, int all_rows, 
 {
     const size_t ldx = (size_t)k + 5, ldy = (size_t)n + 3;
     wg_matrix w = random_matrix(s, type, n, k, flavour == 2 ? 0 : flavour); /* tiny by tiny would be nothing */
-    float *x = must_alloc(ROWS_MAX * ldx * 4);
+    float *x = tight_alloc(ROWS_MAX * ldx - 5); /* the last row has no gap behind it */
     guarded want = guarded_new(ROWS_MAX * ldy * 4), y = guarded_new(ROWS_MAX * ldy * 4);
-    fill(s, x, ROWS_MAX * ldx, flavour);
+    fill(s, x, ROWS_MAX * ldx - 5, flavour);
     const wg_ops *ref = ops_of(WG_CPU_REF);
     char *act = must_alloc(ref->act_bytes(type, ROWS_MAX, k));
     ref->act_prepare(type, x, ldx, ROWS_MAX, k, act, 0, ROWS_MAX);
@@ -186,10 +197,12 @@ static void check_matmul_shape(source *s, int type, int n, int k, int all_rows, 
 
 static void check_matmul(source *s)
 {
-    static const int shape[][2] = { { 1, 32 }, { 31, 64 }, { 32, 96 }, { 33, 256 }, { 172, 64 }, { 64, 544 }, { 161, 288 }, { 40, 2048 }, { 17, 5632 } };
+    static const int shape[][2] = {{1, 32},   {31, 64},   {32, 96},   {33, 256}, {172, 64},
+                                   {64, 544}, {161, 288}, {40, 2048}, {17, 5632}};
     static const int odd[][2] = { { 1, 1 }, { 7, 3 }, { 64, 172 }, { 129, 77 }, { 200, 127 }, { 33, 1003 } };
     for (size_t t = 0; t < COUNT(weight_types); t++) {
-        for (size_t i = 0; i < COUNT(shape); i++) check_matmul_shape(s, weight_types[t], shape[i][0], shape[i][1], i == 3, (int)i % 2);
+        for (size_t i = 0; i < COUNT(shape); i++)
+            check_matmul_shape(s, weight_types[t], shape[i][0], shape[i][1], i == 3, (int)i % 2);
         for (size_t i = 0; i < COUNT(odd) && weight_types[t] != WG_Q8_0; i++)
             check_matmul_shape(s, weight_types[t], odd[i][0], odd[i][1], i == 3, (int)i % 2);
         for (int f = 2; f < FLAVOURS; f++) check_matmul_shape(s, weight_types[t], 45, 320, 0, f);
@@ -202,9 +215,9 @@ static void check_prepare(source *s)
     for (size_t i = 0; i < COUNT(ks) * COUNT(rows) * FLAVOURS; i++) {
         const int k = ks[i % COUNT(ks)], m = rows[i / COUNT(ks) % COUNT(rows)];
         const size_t ldx = (size_t)k + 1, bytes = ops_of(WG_CPU_REF)->act_bytes(WG_Q8_0, m, k);
-        float *x = must_alloc(ldx * (size_t)m * 4);
+        float *x = tight_alloc(ldx * (size_t)m - 1); /* the last row has no gap behind it */
         guarded want = guarded_new(bytes), got = guarded_new(bytes);
-        fill(s, x, ldx * (size_t)m, (int)(i / COUNT(ks) / COUNT(rows)));
+        fill(s, x, ldx * (size_t)m - 1, (int)(i / COUNT(ks) / COUNT(rows)));
         ops_of(WG_CPU_REF)->act_prepare(WG_Q8_0, x, ldx, m, k, want.data, 0, m);
         for (int level = 1; level <= (int)wg_cpu_best(); level++) {
             if (!level_wanted(level)) continue;
@@ -260,7 +273,7 @@ static void cache_free(cache *c)
 static void cache_fill(source *s, cache *c, int level, int slots, int flavour)
 {
     const int kv_dim = c->view.kv_dim;
-    float *kv = must_alloc((size_t)kv_dim * 8);
+    float *kv = tight_alloc((size_t)kv_dim * 2);
     for (int i = 0; i < slots; i++) {
         fill(s, kv, (size_t)kv_dim * 2, flavour);
         ops_of(level)->kv_store(&c->view, i, kv, kv + kv_dim);
@@ -280,7 +293,7 @@ static void check_attention_case(source *s, int type, int heads, int kv_heads, i
     const wg_row_keys keys = { &c.view, prefix, prefix + gap, anc ? anc : prefix ? 0 : 2 };
     const size_t n = (size_t)heads * (size_t)hd;
     const float scale = 1.0f / sqrtf((float)hd);
-    float *q = must_alloc(n * 4);
+    float *q = tight_alloc(n);
     guarded want = guarded_new(n * 4), out = guarded_new(n * 4);
     fill(s, q, n, flavour);
     ops_of(WG_CPU_REF)->attention(q, &keys, heads, kv_heads, hd, scale, (float *)want.data, 0, heads);
@@ -295,8 +308,9 @@ static void check_attention_case(source *s, int type, int heads, int kv_heads, i
             calls++;
             if (!guarded_intact(&out)) fail("attention", level, "wrote outside", "hd=%d", hd);
             if (!same_floats(out.data, want.data, n))
-                fail("attention", level, "bits differ", "%s heads=%d/%d hd=%d page=%d prefix=%d anc=%" PRIx64 " cut=%d flavour=%d",
-                     wg_type_name(type), heads, kv_heads, hd, page_slots, prefix, keys.anc, cut, flavour);
+                fail("attention", level, "bits differ",
+                     "%s heads=%d/%d hd=%d page=%d prefix=%d anc=%" PRIx64 " cut=%d flavour=%d", wg_type_name(type), heads,
+                     kv_heads, hd, page_slots, prefix, keys.anc, cut, flavour);
         }
     free(q);
     free(want.base);
@@ -307,7 +321,7 @@ static void check_attention_case(source *s, int type, int heads, int kv_heads, i
 static void check_attention(source *s)
 {
     static const int hds[] = { 8, 32, 64, 80, 128, 256, 5, 7, 10, 16, 20, 40, 68, 96 }, page[] = { 2, 16, 64, 5 };
-    static const int head[][2] = { { 8, 4 }, { 1, 1 }, { 3, 3 }, { 4, 1 }, { 6, 2 }, { 12, 2 }, { 9, 3 }, { 16, 1 }, { 13, 13 } };
+    static const int head[][2] = {{8, 4}, {1, 1}, {3, 3}, {4, 1}, {6, 2}, {12, 2}, {9, 3}, {16, 1}, {13, 13}};
     static const int prefix[] = { 0, 1, 3, 15, 16, 17, 63, 64, 65, 127, 130, 300 };
     for (int i = 0; i < 600; i++) {
         const int *h = head[next_below(s, COUNT(head))];
@@ -335,7 +349,8 @@ static void check_kv_store(source *s)
             cache_fill(&again, &got, level, 9, flavour);
             calls++;
             if (!guarded_intact(&got.pool)) fail("kv_store", level, "wrote outside", "dim=%d", dim);
-            if (memcmp(got.pool.data, want.pool.data, want.pool.bytes)) fail("kv_store", level, "bits differ", "%s dim=%d", wg_type_name(type), dim);
+            if (memcmp(got.pool.data, want.pool.data, want.pool.bytes))
+                fail("kv_store", level, "bits differ", "%s dim=%d", wg_type_name(type), dim);
             cache_free(&got);
         }
         *s = pages;
@@ -410,7 +425,7 @@ static const row_op row_ops[] = {
 
 static void check_row_case(source *s, const row_op *op, int n, int extra, int flavour)
 {
-    row_case t = { n, extra, must_alloc((size_t)n * 4 + 64), must_alloc((size_t)n * 4 + 64), must_alloc((size_t)n * 4 + 64) };
+    row_case t = { n, extra, tight_alloc((size_t)n), tight_alloc((size_t)n), tight_alloc((size_t)n) };
     const size_t bytes = op->out == 0 ? (size_t)n * 4 : op->out == 1 ? 4 : (size_t)n * 8 + 8;
     guarded want = guarded_new(bytes), got = guarded_new(bytes);
     fill(s, t.a, (size_t)n, flavour);
@@ -426,7 +441,8 @@ static void check_row_case(source *s, const row_op *op, int n, int extra, int fl
         op->run(ops_of(level), &t, (float *)(void *)got.data);
         calls++;
         if (!guarded_intact(&got)) fail(op->name, level, "wrote outside", "n=%d extra=%d", n, extra);
-        if (!same_floats(got.data, want.data, bytes / 4)) fail(op->name, level, "bits differ", "n=%d extra=%d flavour=%d", n, extra, flavour);
+        if (!same_floats(got.data, want.data, bytes / 4))
+            fail(op->name, level, "bits differ", "n=%d extra=%d flavour=%d", n, extra, flavour);
     }
     if (n >= 64 && flavour < 2 && !any_nonzero((float *)(void *)want.data, bytes / 4)) fail(op->name, 0, "all zero", "n=%d", n);
     free(t.a), free(t.b), free(t.c), free(want.base), free(got.base);
@@ -450,13 +466,15 @@ static void check_rmsnorm_rows(source *s)
     guarded want = guarded_new(LDY * ROWS * 4), got = guarded_new(LDY * ROWS * 4);
     fill(s, x, LDX * ROWS, 0);
     fill(s, weight, DIM, 0);
-    for (int r = 2; r < 7; r++) ops_of(WG_CPU_REF)->rmsnorm(x + r * LDX, 0, weight, DIM, 1e-6f, (float *)want.data + r * LDY, 0, 0, 1);
+    for (int r = 2; r < 7; r++)
+        ops_of(WG_CPU_REF)->rmsnorm(x + r * LDX, 0, weight, DIM, 1e-6f, (float *)want.data + r * LDY, 0, 0, 1);
     for (int level = 0; level <= (int)wg_cpu_best(); level++) {
         if (!level_wanted(level)) continue;
         guarded_reset(&got);
         ops_of(level)->rmsnorm(x, LDX, weight, DIM, 1e-6f, (float *)got.data, LDY, 2, 7);
         calls++;
-        if (!guarded_intact(&got) || memcmp(got.data, want.data, want.bytes)) fail("rmsnorm", level, "rows differ", "ldx=%d", LDX);
+        if (!guarded_intact(&got) || memcmp(got.data, want.data, want.bytes))
+            fail("rmsnorm", level, "rows differ", "ldx=%d", LDX);
     }
     free(x), free(weight), free(want.base), free(got.base);
 }

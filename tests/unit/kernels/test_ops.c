@@ -111,8 +111,8 @@ Test(ops, matmul_is_the_product)
     for (int t = 0; t < TYPES; t++) {
         packed p = packed_new(types[t], N, K, w);
         matmul(&p, x, LDX, ROWS, y, LDY);
-        /* rounding of 288 additions of numbers below 1; for q8_0 the rounding of 288 inputs to 1/254 of their largest, which add
-         * like noise: standard deviation 0.58 * sqrt(288 / 12) / 127 = 0.022 */
+        /* rounding of 288 additions of numbers below 1; for q8_0 the rounding of 288 inputs to 1/254 of their largest, which
+         * add like noise: standard deviation 0.58 * sqrt(288 / 12) / 127 = 0.022 */
         const double allowed = types[t] == WG_Q8_0 ? 6 * 0.022 : 2e-5;
         for (int m = 0; m < ROWS; m++)
             for (int n = 0; n < N; n++)
@@ -134,7 +134,8 @@ Test(ops, q8_0_of_whole_inputs_is_exact)
     for (int m = 0; m < ROWS; m++)
         for (int n = 0; n < N; n++) {
             const double want = product(&p, n, x + m * K);
-            cr_assert_float_eq((double)y[m * N + n], want, 1e-6 * (100 + fabs(want)) * 10, "%g, not %g", (double)y[m * N + n], want);
+            cr_assert_float_eq((double)y[m * N + n], want, 1e-6 * (100 + fabs(want)) * 10, "%g, not %g", (double)y[m * N + n],
+                               want);
         }
     packed_free(&p);
 }
@@ -165,7 +166,8 @@ Test(ops, rmsnorm)
         double squares = 0;
         for (int i = 0; i < DIM; i++) squares += (double)x[m * DIM + i] * (double)x[m * DIM + i];
         for (int i = 0; i < DIM; i++)
-            cr_assert_float_eq((double)y[m * DIM + i], (double)x[m * DIM + i] / sqrt(squares / DIM + 1e-5) * (double)weight[i], 2e-6);
+            cr_assert_float_eq((double)y[m * DIM + i], (double)x[m * DIM + i] / sqrt(squares / DIM + 1e-5) * (double)weight[i],
+                               2e-6);
     }
 }
 

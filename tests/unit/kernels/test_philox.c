@@ -9,17 +9,23 @@ typedef struct answer {
 } answer;
 
 static const answer answers[] = {
-    { { 0, 0, 0, 0 }, { 0, 0 }, { 0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8 } },
-    { { 0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff }, { 0xffffffff, 0xffffffff }, { 0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd } },
-    { { 0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344 }, { 0xa4093822, 0x299f31d0 }, { 0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1 } },
+    {{0, 0, 0, 0}, {0, 0}, {0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}},
+    {{0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff},
+     {0xffffffff, 0xffffffff},
+     {0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}},
+    {{0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344},
+     {0xa4093822, 0x299f31d0},
+     {0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}},
 };
 
 Test(philox, known_answers)
 {
     for (size_t i = 0; i < sizeof answers / sizeof *answers; i++) {
         const answer *a = &answers[i];
-        const wg_philox got = wg_philox_at((uint64_t)a->key[1] << 32 | a->key[0], a->counter[0], a->counter[1], a->counter[2], a->counter[3]);
-        for (int j = 0; j < 4; j++) cr_assert_eq(got.v[j], a->want[j], "answer %zu word %d: %08x, expected %08x", i, j, got.v[j], a->want[j]);
+        const wg_philox got =
+            wg_philox_at((uint64_t)a->key[1] << 32 | a->key[0], a->counter[0], a->counter[1], a->counter[2], a->counter[3]);
+        for (int j = 0; j < 4; j++)
+            cr_assert_eq(got.v[j], a->want[j], "answer %zu word %d: %08x, expected %08x", i, j, got.v[j], a->want[j]);
     }
 }
 
