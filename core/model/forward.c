@@ -108,6 +108,27 @@ static void transformer(wg_model *m, const wg_batch *b, float *logits)
     project1(m, h, rows, dim, &m->head, logits);
 }
 
+#ifdef WG_HARD
+static bool holds(const wg_batch *b, const wg_row *r, int space, int slot)
+{
+    bool found = wg_kv_holds(r->kv, space, slot);
+    for (int i = 0; i < b->n && !found; i++) found = b->row[i].kv == r->kv && b->row[i].slot == slot;
+    return found;
+}
+
+/* Every slot that a row sees holds a key and a value, from before or from this batch. */
+static void check_rows(const wg_batch *b, int space)
+{
+    for (int i = 0; i < b->n; i++) {
+        const wg_row *r = &b->row[i];
+        for (int s = 0; s < r->prefix; s++) wg_assert(holds(b, r, space, s));
+        for (int k = 0; k < 64; k++) wg_assert(!(r->anc >> k & 1) || holds(b, r, space, r->tail + k));
+    }
+}
+#else
+static void check_rows(const wg_batch *b, int space) { (void)b, (void)space; }
+#endif
+
 static wg_status model_forward(wg_lm *lm, const wg_batch *b, float *logits, wg_error *err)
 {
     wg_model *m = (wg_model *)lm;
@@ -120,6 +141,7 @@ static wg_status model_forward(wg_lm *lm, const wg_batch *b, float *logits, wg_e
         const int end = wg_kv_len(r->kv) + wg_kv_tail(r->kv);
         wg_assert(r->slot >= 0 && r->slot < end && r->prefix >= 0 && r->prefix <= end);
     }
+    check_rows(b, lm->space);
     transformer(m, b, logits);
     for (int i = 0; i < b->n; i++) wg_kv_wrote(b->row[i].kv, lm->space, b->row[i].slot);
     return WG_OK;

@@ -296,6 +296,12 @@ int wg_kv_valid(const wg_kv_seq *s, int space)
     return s->valid[space];
 }
 
+bool wg_kv_holds(const wg_kv_seq *s, int space, int slot)
+{
+    wg_assert(space >= 0 && space < s->kv->spaces && slot >= 0);
+    return slot < s->len ? slot < s->valid[space] : slot < s->len + s->tail && tail_wrote(s, space, slot - s->len);
+}
+
 void wg_kv_wrote(wg_kv_seq *s, int space, int slot)
 {
     wg_assert(space >= 0 && space < s->kv->spaces && slot >= 0 && slot < s->len + s->tail);

@@ -66,6 +66,7 @@ void wg_kv_truncate(wg_kv_seq *s, int len);
 int wg_kv_len(const wg_kv_seq *s);
 int wg_kv_tail(const wg_kv_seq *s);
 int wg_kv_valid(const wg_kv_seq *s, int space);
+bool wg_kv_holds(const wg_kv_seq *s, int space, int slot); /* the slot, committed or of the tail, was written in this space */
 
 /* The forward pass tells what it wrote: slot is < len + tail. For slot < len it must be the space's valid length (the next
  * committed slot to be caught up). */

@@ -273,6 +273,7 @@ static pair pair_open(void)
     cr_assert(wg_kv_open(&p.kv, 2, 16, 32, &err) == WG_OK && wg_kv_space(p.kv, 1, 4, WG_F32, &space, &err) == WG_OK);
     cr_assert(wg_kv_seq_open(p.kv, &p.a, &err) == WG_OK && wg_kv_reserve(p.a, 2, &err) == WG_OK);
     wg_kv_wrote(p.a, 0, 0);
+    cr_assert(wg_kv_holds(p.a, 0, 0) && !wg_kv_holds(p.a, 0, 1) && !wg_kv_holds(p.a, 0, 2));
     wg_kv_wrote(p.a, 0, 1);
     wg_kv_commit_chain(p.a, 2);
     cr_assert(wg_kv_fork(p.a, &p.b, &err) == WG_OK && wg_kv_reserve(p.a, 3, &err) == WG_OK);
