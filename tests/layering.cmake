@@ -12,6 +12,7 @@ set(allow_verify       core/base/ core/engine/ verify/)
 set(allow_experiments  core/ draft/ verify/ experiments/ kernels/)
 set(allow_serve        core/ draft/ verify/ serve/)
 
+get_filename_component(ROOT "${ROOT}" ABSOLUTE)
 set(bad 0)
 set(seen 0)
 foreach(dir kernels core/base core/file core/text core/model core/engine draft verify experiments serve)
