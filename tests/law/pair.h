@@ -68,8 +68,8 @@ static inline int pair_prompts(const char *path, const wg_tokenizer *t, int stri
     return n;
 }
 
-/* Decodes the requests plainly, then with every drafter, batch size and thread count of the grid. Returns the failures. */
-static inline int pair_check(const char *target_path, const char *draft_path, const law_request *r, int n, int threads_max)
+/* Decodes the requests plainly, then with every drafter and batch size, on one thread and on two. Returns the failures. */
+static inline int pair_check(const char *target_path, const char *draft_path, const law_request *r, int n)
 {
     const wg_sampling samplings[] = { { 0, 0, 1, 0 }, { 0.7, 0, 0.95, 0 }, { 1, 0, 1, 0 } };
     char chain[600], tree[600];
@@ -78,7 +78,7 @@ static inline int pair_check(const char *target_path, const char *draft_path, co
     const struct { const char *label, *drafter, *options; } drafters[] = {
         { "model, chain", "model", chain }, { "model, tree", "model", tree }, { "ngram", "ngram", NULL } };
     law_model target[2] = { 0 };
-    for (int t = 0; t < threads_max; t++) law_model_open(&target[t], target_path, t + 1, wg_cpu_chosen(), WG_F16);
+    for (int t = 0; t < 2; t++) law_model_open(&target[t], target_path, t + 1, wg_cpu_chosen(), WG_F16);
     int failures = 0;
     law_output *plain = wg_calloc((size_t)n, sizeof *plain), *got = wg_calloc((size_t)n, sizeof *got);
     if (!plain || !got) abort();
@@ -91,23 +91,24 @@ static inline int pair_check(const char *target_path, const char *draft_path, co
         for (size_t d = 0; d < sizeof drafters / sizeof *drafters; d++)
             for (int k = 0; k < 2; k++) { /* batch 1 on one thread and batch 8 on two, and the other way round in turn */
                 counts = (wg_counts){ 0 };
-                const int threads = (k + s + (int)d) % 2 && threads_max > 1;
+                const int threads = (k + s + (int)d) % 2;
+                const int some = k == 0 && threads && n > 6 ? 6 : n; /* small passes on several threads are slow on busy cores */
                 setup = (law_setup){ .target = &target[threads], .drafter = drafters[d].drafter, .options = drafters[d].options,
                                      .rule = s == 0 && k ? "greedy" : "match", .sampling = samplings[s], .seed = 11, .batch = k ? 8 : 1 };
                 const double begin = wg_clock_now();
-                law_decode(&setup, r, n, got, &counts);
+                law_decode(&setup, r, some, got, &counts);
                 char what[120];
                 snprintf(what, sizeof what, "T=%g %s, rule %s, batch %d, %d threads", samplings[s].temperature, drafters[d].label,
                          setup.rule, setup.batch, threads + 1);
-                const int bad = law_compare(what, plain, got, n);
+                const int bad = law_compare(what, plain, got, some);
                 failures += bad;
-                printf("%-52s %d of %d equal, tau %.2f, accepted %ld of %ld, %.2f s\n", what, n - bad, n,
+                printf("%-52s %d of %d equal, tau %.2f, accepted %ld of %ld, %.2f s\n", what, some - bad, some,
                        (double)counts.emitted / (double)counts.passes, counts.accepted, counts.drafted, wg_clock_now() - begin);
-                law_free(got, n);
+                law_free(got, some);
             }
         law_free(plain, n);
     }
-    for (int t = 0; t < threads_max; t++) law_model_close(&target[t]);
+    for (int t = 0; t < 2; t++) law_model_close(&target[t]);
     wg_free(plain);
     wg_free(got);
     return failures;
@@ -129,7 +130,7 @@ static inline int pair_main(const char *prompts, int stride, int max, int longes
     law_request r[64];
     const int n = pair_prompts(prompts, m.tokenizer, stride, max, longest, max_new, r);
     printf("%d prompts of %s\n", n, prompts);
-    const int failures = pair_check(target, draft, r, n, 2);
+    const int failures = pair_check(target, draft, r, n);
     for (int i = 0; i < n; i++) wg_free((int32_t *)r[i].prompt);
     law_model_close(&m);
     if (n == 0) fprintf(stderr, "FAILED: no prompts\n");
