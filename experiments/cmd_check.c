@@ -24,7 +24,8 @@ static void print_cell(FILE *f, int i, const wg_cell *cell)
     const char *key;
     json_t *v;
     fprintf(f, "  %3d ", i);
-    if (json_object_size(cell->swept) == 0) fprintf(f, " draft.kind=%s verify.rule=%s", cell->drafter->name, cell->verifier->name);
+    if (json_object_size(cell->swept) == 0)
+        fprintf(f, " draft.kind=%s verify.rule=%s", cell->drafter->name, cell->verifier->name);
     json_object_foreach(cell->swept, key, v) {
         char *text = json_is_string(v) ? wg_strdup(json_string_value(v)) : wg_json_canonical(v, false);
         fprintf(f, " %s=%s", key, text ? text : "?");
@@ -47,8 +48,9 @@ void wg_plan_print(FILE *f, const wg_config *c)
     if (*c->top.question) fprintf(f, "%s\n", c->top.question);
     fprintf(f, "\ntarget    %s, %.1f MB\n", c->cell[0].target.model, megabytes(c->cell[0].target.model));
     for (int i = 0; i < c->datasets; i++) fprintf(f, "prompts   %s: %d\n", c->dataset[i]->path, c->dataset[i]->n);
-    fprintf(f, "runs      %d cell%s, %d baseline%s, %d repeat%s: %" PRId64 " requests, at most %" PRId64 " tokens\n\ncells\n", c->n, c->n == 1 ? "" : "s",
-            c->groups, c->groups == 1 ? "" : "s", c->top.repeats, c->top.repeats == 1 ? "" : "s", requests, tokens);
+    fprintf(f, "runs      %d cell%s, %d baseline%s, %d repeat%s: %" PRId64 " requests, at most %" PRId64 " tokens\n\ncells\n",
+            c->n, c->n == 1 ? "" : "s", c->groups, c->groups == 1 ? "" : "s", c->top.repeats, c->top.repeats == 1 ? "" : "s",
+            requests, tokens);
     for (int i = 0; i < c->n; i++) print_cell(f, i, &c->cell[i]);
 }
 

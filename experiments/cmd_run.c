@@ -23,7 +23,7 @@ static void on_signal(int number)
     stop = 1;
 }
 
-/* The first Ctrl-C asks the run to end with what it has, a second one kills. A full disk is an error of write(), not a death. */
+/* The first Ctrl-C asks the run to end with what it has, a second one kills. A full disk is an error of write(), no death. */
 static void catch_signals(void)
 {
     struct sigaction a = { .sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND | SA_RESTART };
@@ -71,10 +71,10 @@ int wg_cmd_run(int argc, char **argv)
     long threads = -1;
     bool dry = false, json = false;
     const wg_flag flags[] = {
-        { "out", 'o', WG_FLAG_STRING, &out, "DIR", "the result folder itself, instead of results/<name>/<hash>-<host>-<utc>", 0, 0 },
+        { "out", 'o', WG_FLAG_STRING, &out, "DIR", "the result folder itself; else results/<name>/<hash>-<host>-<utc>", 0, 0 },
         { "set", 0, WG_FLAG_LIST, &set, "A.B=V", "override a value of the file (JSON, or text); may be repeated", 0, 0 },
         { "dry-run", 0, WG_FLAG_BOOL, &dry, NULL, "check and show what would run; write nothing", 0, 0 },
-        { "threads", 't', WG_FLAG_INT, &threads, "N", "short for --set target.threads=N (0: all cores); -1: as the file says", -1, 256 },
+        { "threads", 't', WG_FLAG_INT, &threads, "N", "--set target.threads=N (0: all cores); -1: as the file says", -1, 256 },
         { "json", 0, WG_FLAG_BOOL, &json, NULL, "one JSON object a line per cell instead of the table", 0, 0 },
         { NULL, 0, WG_FLAG_BOOL, NULL, NULL, NULL, 0, 0 },
     };

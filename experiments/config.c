@@ -87,7 +87,8 @@ static bool legal_axis(const char *path)
     for (const wg_config_section *s = wg_config_sections; s->name; s++) {
         if (*s->name && !strcmp(s->name, first)) return true; /* whether its option exists is the cells' business */
         if (!*s->name && !rest && wg_option_find(s->table, first))
-            return strcmp(first, "name") != 0 && strcmp(first, "question") != 0 && strcmp(first, "trace") != 0 && strcmp(first, "repeats") != 0;
+            return strcmp(first, "name") != 0 && strcmp(first, "question") != 0 && strcmp(first, "trace") != 0 &&
+                   strcmp(first, "repeats") != 0;
     }
     return false;
 }
@@ -145,7 +146,8 @@ static void read_axes(wg_checker *c, const json_t *root)
         return;
     }
     json_object_foreach((json_t *)sweep, key, v) {
-        if (!legal_axis(key)) axis_problem(c, key, "cannot be swept; expected a path such as draft.length, or a section such as draft");
+        if (!legal_axis(key))
+            axis_problem(c, key, "cannot be swept; expected a path such as draft.length, or a section such as draft");
         else if (!json_is_array(v) || json_array_size(v) == 0) axis_problem(c, key, "expected a list of at least one value");
         else if (c->n_axes == WG_AXES) axis_problem(c, key, "is one key too many; at most 16 can be swept");
         else insert_axis(c, key, v);
@@ -177,12 +179,14 @@ static json_t *cell_json(const wg_cell *cell, const json_t *raw)
         json_t *into = *s->name ? json_object() : json_incref(root);
         if (s->selector) {
             const bool drafter = *s->selector == 'k';
-            const char *name = drafter ? (cell->drafter ? cell->drafter->name : NULL) : cell->verifier ? cell->verifier->name : NULL;
-            table = drafter ? (name ? cell->drafter->options : NULL) : name ? cell->verifier->options : NULL;
+            const char *name = NULL;
+            if (drafter && cell->drafter) name = cell->drafter->name, table = cell->drafter->options;
+            if (!drafter && cell->verifier) name = cell->verifier->name, table = cell->verifier->options;
             if (name) json_object_set_new(into, s->selector, json_string(name));
             else json_object_update(into, json_object_get(raw, s->name));
         }
-        for (const wg_option *r = table; r && r->name; r++) json_object_set_new(into, r->name, row_json(r, wg_cell_section(cell, s)));
+        for (const wg_option *r = table; r && r->name; r++)
+            json_object_set_new(into, r->name, row_json(r, wg_cell_section(cell, s)));
         if (*s->name) json_object_set_new(root, s->name, into);
         else json_decref(into);
     }
@@ -296,7 +300,8 @@ static json_t *resolved_sweep(const wg_checker *c, const wg_config *o)
         int stride = 1;
         for (int j = i + 1; j < c->n_axes; j++) stride *= (int)json_array_size(c->axis[j].list);
         json_t *list = json_array();
-        for (int k = 0; k < (int)json_array_size(c->axis[i].list); k++) json_array_append(list, get_path(o->cell[k * stride].config, c->axis[i].path));
+        for (int k = 0; k < (int)json_array_size(c->axis[i].list); k++)
+            json_array_append(list, get_path(o->cell[k * stride].config, c->axis[i].path));
         json_object_set_new(sweep, c->axis[i].path, list);
     }
     return sweep;
@@ -365,11 +370,13 @@ static wg_status open_document(wg_json **doc, const char *path, wg_error *err)
     if (strstr(e.text, "near '/") || strstr(e.text, "near '#")) hint = " (JSON has no comments; \"question\" has room for one)";
     else if (strstr(e.text, "expected near '}'") || strstr(e.text, "near ']'")) hint = " (a comma before a closing bracket?)";
     snprintf(e.text + strlen(e.text), sizeof e.text - strlen(e.text), "%s", hint);
-    if (s == WG_EFORMAT && sscanf(e.text + strlen(path), ":%d:%d:", &line, &column) == 2) append_excerpt(e.text, sizeof e.text, path, line, column);
+    if (s == WG_EFORMAT && sscanf(e.text + strlen(path), ":%d:%d:", &line, &column) == 2)
+        append_excerpt(e.text, sizeof e.text, path, line, column);
     return wg_fail(err, s == WG_ENOMEM ? s : WG_ECONFIG, "%s", e.text);
 }
 
-wg_status wg_config_open(wg_config **out, const char *path, const char *const *set, int n_set, const wg_plugins *plugins, wg_error *err)
+wg_status wg_config_open(wg_config **out, const char *path, const char *const *set, int n_set, const wg_plugins *plugins,
+                         wg_error *err)
 {
     wg_json *doc;
     WG_TRY(open_document(&doc, path, err));
@@ -379,7 +386,8 @@ wg_status wg_config_open(wg_config **out, const char *path, const char *const *s
     wg_checker c = { .doc = doc, .plugins = plugins, .set = over, .n_set = n_set };
     wg_status s = over && o && root ? WG_OK : wg_nomem(err, sizeof *o, "a config");
     for (int i = 0; i < n_set && s == WG_OK; i++) s = open_override(&over[i], set[i], err);
-    if (s == WG_OK && !json_is_object(root)) s = wg_fail(err, WG_ECONFIG, "%s: expected an object: {\"name\": ..., \"target\": ...}", path);
+    if (s == WG_OK && !json_is_object(root))
+        s = wg_fail(err, WG_ECONFIG, "%s: expected an object: {\"name\": ..., \"target\": ...}", path);
     if (s == WG_OK) {
         o->plugins = plugins;
         s = resolve(&c, o, root, set, err);
@@ -411,7 +419,7 @@ void wg_config_close(wg_config *c)
 
 bool wg_cell_lossless(const wg_cell *cell)
 {
-    const bool greedy = !strcmp(cell->verifier->name, "greedy"); /* exact as a map of logits, which is sampling only at temperature 0 */
+    const bool greedy = !strcmp(cell->verifier->name, "greedy"); /* a map of logits, which is sampling at temperature 0 only */
     return cell->verifier->lossless && (!greedy || cell->sampling.temperature == 0);
 }
 

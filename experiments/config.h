@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * An experiment: one JSON file (DESIGN: experiments), checked as a whole before anything runs, and resolved into cells.
  *
- * A sweep maps dotted paths to lists of values; the grid is their product, the (alphabetically) first key slowest. A path names one option
- * ("draft.length") or a whole section ("draft": [{...}, {...}]), which each value then replaces. Every cell is validated against the
- * option tables of its own drafter and rule; a problem points at the value in the file that caused it, or names the --set. */
+ * A sweep maps dotted paths to lists of values; the grid is their product, the (alphabetically) first key slowest. A path names
+ * one option ("draft.length") or a whole section ("draft": [{...}, {...}]), which each value then replaces. Every cell is
+ * validated against the option tables of its own drafter and rule; a problem points at the value in the file that caused it, or
+ * names the --set. */
 #ifndef WG_EXPERIMENTS_CONFIG_H
 #define WG_EXPERIMENTS_CONFIG_H
 
@@ -29,8 +30,8 @@ typedef struct wg_config_prompts {
     int limit;
 } wg_config_prompts;
 
-/* The sections of a config, for checking and for `wager list`; ends with a NULL name. The options of `draft` and `verify` are those of
- * the class that `selector` names, so their table is NULL. The first row, named "", holds the top-level options. */
+/* The sections of a config, for checking and for `wager list`; ends with a NULL name. The options of `draft` and `verify` are
+ * those of the class that `selector` names, so their table is NULL. The first row, named "", holds the top-level options. */
 typedef struct wg_config_section {
     const char *name, *doc, *selector;
     const wg_option *table;
@@ -66,9 +67,10 @@ typedef struct wg_config {
     int datasets;
 } wg_config;
 
-/* Reads, overrides, checks and resolves. set: texts "a.b=value", value as JSON when it parses, else as text. Everything the config
- * names is looked at (prompt files as a whole, model files' headers). ECONFIG carries all problems at once. */
-wg_status wg_config_open(wg_config **out, const char *path, const char *const *set, int n_set, const wg_plugins *plugins, wg_error *err);
+/* Reads, overrides, checks and resolves. set: texts "a.b=value", value as JSON when it parses, else as text. Everything the
+ * config names is looked at (prompt files as a whole, model files' headers). ECONFIG carries all problems at once. */
+wg_status wg_config_open(wg_config **out, const char *path, const char *const *set, int n_set, const wg_plugins *plugins,
+                         wg_error *err);
 void wg_config_close(wg_config *c); /* NULL is fine */
 
 /* Is the law of this cell's output plain decoding's? And is the output itself, token by token? */

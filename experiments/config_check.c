@@ -138,7 +138,10 @@ void wg_problem(wg_checker *c, const char *path, bool key, const char *fmt, ...)
     add_problem(c, c->doc, from, key, text);
 }
 
-void wg_problem_in_set(wg_checker *c, const wg_override *set, const char *text) { add_problem(c, set->doc, "nowhere", false, text); }
+void wg_problem_in_set(wg_checker *c, const wg_override *set, const char *text)
+{
+    add_problem(c, set->doc, "nowhere", false, text);
+}
 
 wg_status wg_problems_report(wg_checker *c, wg_error *err)
 {
@@ -172,7 +175,8 @@ const char *wg_suggestion(const char *word, const char *const *names, char *buf,
         return buf;
     }
     size_t n = 0;
-    for (int i = 0; names[i] && n < size; i++) n += (size_t)snprintf(buf + n, size - n, "%s%s", i ? ", " : "; known: ", names[i]);
+    for (int i = 0; names[i] && n < size; i++)
+        n += (size_t)snprintf(buf + n, size - n, "%s%s", i ? ", " : "; known: ", names[i]);
     return buf;
 }
 
@@ -200,7 +204,8 @@ static bool set_value(const wg_option *row, const json_t *v, void *o)
 {
     const wg_option one[] = { *row, WG_OPTION_END };
     switch (row->type) {
-    case WG_OPT_INT: return json_is_integer(v) && !wg_option_set_number(one, o, row->name, (double)json_integer_value(v), true, NULL);
+    case WG_OPT_INT:
+        return json_is_integer(v) && !wg_option_set_number(one, o, row->name, (double)json_integer_value(v), true, NULL);
     case WG_OPT_FLOAT: return json_is_number(v) && !wg_option_set_number(one, o, row->name, json_number_value(v), false, NULL);
     case WG_OPT_BOOL: return json_is_boolean(v) && !wg_option_set_number(one, o, row->name, json_is_true(v), true, NULL);
     case WG_OPT_STRING:
@@ -219,7 +224,8 @@ static void check_value(wg_checker *c, const char *path, const wg_option *row, c
         const char *near = wg_nearest(json_string_value(v), row->choices);
         if (near) snprintf(hint, sizeof hint, "; did you mean \"%s\"?", near);
     }
-    wg_problem(c, path, false, "%s: expected %s, got %s%s", path, wg_option_expects(row, expects, sizeof expects), got(v, is, sizeof is), hint);
+    wg_problem(c, path, false, "%s: expected %s, got %s%s", path, wg_option_expects(row, expects, sizeof expects),
+               got(v, is, sizeof is), hint);
 }
 
 static int table_names(const wg_option *table, const char **names, int n, int max)
@@ -246,11 +252,14 @@ static void check_members(wg_checker *c, const json_t *object, const char *secti
         const wg_option *row = wg_option_find(table, key);
         snprintf(path, sizeof path, "%s.%s", section, key);
         if (row) check_value(c, path, row, v, o);
-        else wg_problem(c, path, true, "unknown key \"%.60s\" in \"%s\"%s%s", key, section, of, wg_suggestion(key, names, hint, sizeof hint));
+        else
+            wg_problem(c, path, true, "unknown key \"%.60s\" in \"%s\"%s%s", key, section, of,
+                       wg_suggestion(key, names, hint, sizeof hint));
     }
 }
 
-/* `draft` and `verify`: the class by its name, then its options. object == NULL: the section is absent and stands for its defaults. */
+/* `draft` and `verify`: the class by its name, then its options. object == NULL: the section is absent and stands for its
+ * defaults. */
 static void check_kind(wg_checker *c, const wg_config_section *s, const json_t *object, wg_cell *cell)
 {
     const bool drafter = *s->selector == 'k';
@@ -265,7 +274,8 @@ static void check_kind(wg_checker *c, const wg_config_section *s, const json_t *
         return;
     }
     if (v) name = json_string_value(v);
-    if (drafter ? wg_find_drafter(c->plugins, name, &cell->drafter, &e) : wg_find_verifier(c->plugins, name, &cell->verifier, &e)) {
+    if (drafter ? wg_find_drafter(c->plugins, name, &cell->drafter, &e)
+                : wg_find_verifier(c->plugins, name, &cell->verifier, &e)) {
         wg_problem(c, path, false, "%s: %s", path, e.text);
         return;
     }
@@ -305,7 +315,8 @@ void wg_check_values(wg_checker *c, const json_t *root, wg_cell *cell)
         const wg_config_section *s = find_section(key);
         const wg_option *row = wg_option_find(top_options, key);
         if (row) check_value(c, key, row, v, &cell->top);
-        else if (s && !json_is_object(v)) wg_problem(c, key, false, "%s: expected an object, got %s", key, got(v, is, sizeof is));
+        else if (s && !json_is_object(v))
+            wg_problem(c, key, false, "%s: expected an object, got %s", key, got(v, is, sizeof is));
         else if (s && s->selector) check_kind(c, s, v, cell);
         else if (s) check_members(c, v, s->name, "", s->table, NULL, (char *)cell + s->at);
         else if (strcmp(key, "sweep") != 0)
@@ -323,7 +334,9 @@ static void check_model_file(wg_checker *c, const char *path, const char *file, 
     wg_error e;
     wg_arch arch;
     const wg_status s = wg_target_probe(file, &arch, &e);
-    if (s == WG_ENOENT) wg_problem(c, path, false, "%s: no such file: \"%s\" (%s; paths are relative to the working directory)", path, file, what);
+    if (s == WG_ENOENT)
+        wg_problem(c, path, false, "%s: no such file: \"%s\" (%s; paths are relative to the working directory)", path, file,
+                   what);
     else if (s == WG_ENOMEM) c->failed = s, c->err = e;
     else if (s) wg_problem(c, path, false, "%s: %s", path, e.text);
 }
@@ -358,7 +371,8 @@ static void check_prompts(wg_checker *c, wg_cell *cell, wg_config *owner)
     wg_dataset *d = NULL;
     const wg_status s = wg_dataset_open(&d, p->file, p->limit, p->category, &e);
     if (s == WG_ENOENT)
-        wg_problem(c, "prompts.file", false, "prompts.file: no such file: \"%s\" (paths are relative to the working directory)", p->file);
+        wg_problem(c, "prompts.file", false, "prompts.file: no such file: \"%s\" (paths are relative to the working directory)",
+                   p->file);
     else if (s == WG_ENOMEM) c->failed = s, c->err = e;
     else if (s) wg_problem(c, "prompts.file", false, "prompts.file: %s", e.text);
     if (s) return;
@@ -385,7 +399,8 @@ void wg_check_cell(wg_checker *c, wg_cell *cell, wg_config *owner)
 {
     check_name(c, cell->top.name);
     if (strcmp(cell->target.device, "cpu") != 0)
-        wg_problem(c, "target.device", false, "target.device: \"%.60s\" is not supported by this build; expected \"cpu\"", cell->target.device);
+        wg_problem(c, "target.device", false, "target.device: \"%.60s\" is not supported by this build; expected \"cpu\"",
+                   cell->target.device);
     if (*cell->target.model) check_model_file(c, "target.model", cell->target.model, "the target");
     else wg_problem(c, "target", false, "target.model: missing; it names the target's weights file");
     if (cell->drafter) check_draft_model(c, cell);

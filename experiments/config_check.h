@@ -6,7 +6,8 @@
 #include "core/base/json.h"
 #include "experiments/config.h"
 
-/* One --set: its text, its path, and a document without content whose name is "--set a.b=c", so that problems read like the file's. */
+/* One --set: its text, its path, and a document without content whose name is "--set a.b=c", so that problems read like the
+ * file's. */
 typedef struct wg_override { char *text; const char *path; wg_json *doc; } wg_override;
 
 /* One key of the sweep, as it stands in the file: "draft.length" and the list. */
@@ -38,8 +39,8 @@ typedef struct wg_checker {
     wg_error err;
 } wg_checker;
 
-/* Reports a problem with the value at a dotted path of the resolved config (key: with the member's name). The path is traced back to
- * where the value came from: the sweep's list, a --set, or the file itself. */
+/* Reports a problem with the value at a dotted path of the resolved config (key: with the member's name). The path is traced
+ * back to where the value came from: the sweep's list, a --set, or the file itself. */
 void wg_problem(wg_checker *c, const char *path, bool key, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 
 /* The same for a --set as such. */

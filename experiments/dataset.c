@@ -33,12 +33,15 @@ static wg_status prompt_text(const json_t *line, const char *where, const json_t
     const char *key = "prompt";
     if (!text) {
         const json_t *turns = json_object_get(line, "turns");
-        if (!turns) return wg_fail(err, WG_EFORMAT, "%s: expected a key \"prompt\" (text) or \"turns\" (a list of texts)", where);
+        if (!turns)
+            return wg_fail(err, WG_EFORMAT, "%s: expected a key \"prompt\" (text) or \"turns\" (a list of texts)", where);
         text = json_array_get(turns, 0);
         key = "turns";
     }
-    if (!json_is_string(text)) return wg_fail(err, WG_EFORMAT, "%s: \"%s\" must be %s", where, key, *key == 'p' ? "text" : "a list of texts");
-    if (json_string_length(text) == 0) return wg_fail(err, WG_EFORMAT, "%s: \"%s\" is empty; remove the line or give it a text", where, key);
+    if (!json_is_string(text))
+        return wg_fail(err, WG_EFORMAT, "%s: \"%s\" must be %s", where, key, *key == 'p' ? "text" : "a list of texts");
+    if (json_string_length(text) == 0)
+        return wg_fail(err, WG_EFORMAT, "%s: \"%s\" is empty; remove the line or give it a text", where, key);
     *out = text;
     return WG_OK;
 }
@@ -80,7 +83,8 @@ static wg_status push(wg_dataset *d, int *cap, const json_t *line, const json_t 
     return WG_OK;
 }
 
-static wg_status take_line(wg_dataset *d, int *cap, const char *bytes, size_t n, int number, int limit, const char *category, wg_error *err)
+static wg_status take_line(wg_dataset *d, int *cap, const char *bytes, size_t n, int number, int limit, const char *category,
+                           wg_error *err)
 {
     char where[600];
     snprintf(where, sizeof where, "%s:%d", d->path, number);
@@ -88,7 +92,9 @@ static wg_status take_line(wg_dataset *d, int *cap, const char *bytes, size_t n,
     json_t *line = json_loadb(bytes, n, JSON_REJECT_DUPLICATES, &e);
     const json_t *text = NULL;
     wg_status s = WG_OK;
-    if (!line) s = wg_fail(err, WG_EFORMAT, "%s:%d: %s; a prompt file has one JSON object on each line", where, e.column < 1 ? 1 : e.column, e.text);
+    if (!line)
+        s = wg_fail(err, WG_EFORMAT, "%s:%d: %s; a prompt file has one JSON object on each line", where,
+                    e.column < 1 ? 1 : e.column, e.text);
     else if (!json_is_object(line)) s = wg_fail(err, WG_EFORMAT, "%s: expected a JSON object with a \"prompt\"", where);
     if (s == WG_OK) s = prompt_text(line, where, &text, err);
     if (s == WG_OK) {

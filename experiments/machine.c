@@ -54,7 +54,8 @@ static json_t *system_json(void)
         json_object_set_new(v, "architecture", json_string(u.machine));
     }
     if (sysinfo(&i) == 0) json_object_set_new(v, "memory_bytes", json_integer((json_int_t)i.totalram * i.mem_unit));
-    json_object_set_new(v, "load_at_start", getloadavg(load, 3) == 3 ? json_pack("[f,f,f]", load[0], load[1], load[2]) : json_null());
+    json_object_set_new(v, "load_at_start",
+                        getloadavg(load, 3) == 3 ? json_pack("[f,f,f]", load[0], load[1], load[2]) : json_null());
     return v;
 }
 
@@ -97,7 +98,8 @@ static json_t *files_json(const wg_config *c)
     for (int i = 0; i < c->n; i++) {
         const wg_cell *cell = &c->cell[i];
         const wg_option *row = wg_option_find(cell->drafter->options, "model");
-        const char *file[2] = { cell->target.model, row && row->type == WG_OPT_STRING ? (const char *)cell->draft + row->at : "" };
+        const char *file[2] = { cell->target.model,
+                                row && row->type == WG_OPT_STRING ? (const char *)cell->draft + row->at : "" };
         for (int k = 0; k < 2; k++)
             if (*file[k] && !json_object_get(v, file[k])) json_object_set_new(v, file[k], digest(file[k]));
     }

@@ -28,7 +28,9 @@ void wg_progress_show(wg_progress *p, int group, int prompt, int prompts, int re
     if (!p->on || now - p->shown < 0.2) return;
     p->shown = now;
     const double left = p->done ? (now - p->start) * (double)(p->requests - p->done) / (double)p->done : 0;
-    fprintf(stderr, "\r\x1b[Kgroup %d/%d, repeat %d/%d, prompt %d/%d: %.0f tok/s (plain %.0f), %.2f tokens a pass; %ld %% done, %d:%02d left",
+    fprintf(stderr,
+            "\r\x1b[Kgroup %d/%d, repeat %d/%d, prompt %d/%d: %.0f tok/s (plain %.0f), %.2f tokens a pass; %ld %% done, "
+            "%d:%02d left",
             group + 1, p->groups, repeat + 1, p->repeats, prompt, prompts, speed(p, 0), speed(p, 1),
             p->passes > 0 ? p->tokens[0] / p->passes : 0, 100 * p->done / p->requests, (int)left / 60, (int)left % 60);
     fflush(stderr);

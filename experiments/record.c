@@ -46,7 +46,8 @@ static wg_status make_path(char *path, bool *made, wg_error *err)
 static wg_status must_be_empty(const char *path, wg_error *err)
 {
     DIR *d = opendir(path);
-    if (!d) return wg_fail(err, WG_EIO, "%s: cannot open this folder: %s; choose another with --out DIR", path, strerror(errno));
+    if (!d)
+        return wg_fail(err, WG_EIO, "%s: cannot open this folder: %s; choose another with --out DIR", path, strerror(errno));
     const struct dirent *e;
     bool empty = true;
     while ((e = readdir(d))) empty = empty && (!strcmp(e->d_name, ".") || !strcmp(e->d_name, ".."));
@@ -101,8 +102,10 @@ static wg_status lines_append(lines *l, const char *text, size_t n, wg_error *er
         if (w <= 0) {
             const int why = w < 0 ? errno : ENOSPC;
             if (ftruncate(l->fd, l->end)) done = 0; /* the half line stays: readers skip a last line without an end */
-            return wg_fail(err, WG_EIO, "%s: cannot write: %s; the requests before this one are kept, there is no summary. Free some "
-                           "space (or raise the limit), or write elsewhere with --out DIR", l->path, strerror(why));
+            return wg_fail(err, WG_EIO,
+                           "%s: cannot write: %s; the requests before this one are kept, there is no summary. Free some "
+                           "space (or raise the limit), or write elsewhere with --out DIR",
+                           l->path, strerror(why));
         }
         done += (size_t)w;
     }
@@ -123,7 +126,9 @@ wg_status wg_record_open(wg_record **out, const char *dir, const wg_config *conf
     r->trace = config->top.trace;
     r->dir = dir ? wg_strdup(dir) : default_folder(config);
     bool made = false;
-    wg_status s = !r->dir ? wg_nomem(err, 1, "a path") : !*r->dir ? wg_fail(err, WG_EINVAL, "--out: the name of the folder is empty") : WG_OK;
+    wg_status s = !r->dir    ? wg_nomem(err, 1, "a path")
+                  : !*r->dir ? wg_fail(err, WG_EINVAL, "--out: the name of the folder is empty")
+                             : WG_OK;
     if (s == WG_OK) s = make_path(r->dir, &made, err);
     if (s == WG_OK && !made) s = must_be_empty(r->dir, err);
     if (s == WG_OK) s = save(r, "config.json", config->resolved, err);
@@ -146,7 +151,10 @@ void wg_record_close(wg_record *r)
 
 const char *wg_record_path(const wg_record *r) { return r->dir; }
 
-wg_status wg_record_summary(wg_record *r, const json_t *summary, wg_error *err) { return save(r, "summary.json", summary, err); }
+wg_status wg_record_summary(wg_record *r, const json_t *summary, wg_error *err)
+{
+    return save(r, "summary.json", summary, err);
+}
 
 /* ---- a request as JSON ------------------------------------------------------------------------------------------- */
 
@@ -189,8 +197,10 @@ static json_t *speculation_json(const wg_counts *c)
     json_object_set_new(v, "num_spec_steps", json_integer(c->passes));
     json_object_set_new(v, "num_draft_tokens", json_integer(c->drafted));
     json_object_set_new(v, "num_accepted_draft_tokens", json_integer(c->accepted));
-    json_object_set_new(v, "mean_acceptance_length", c->passes ? json_real(1 + (double)c->accepted / (double)c->passes) : json_null());
-    json_object_set_new(v, "draft_acceptance_rate", c->drafted ? json_real((double)c->accepted / (double)c->drafted) : json_null());
+    json_object_set_new(v, "mean_acceptance_length",
+                        c->passes ? json_real(1 + (double)c->accepted / (double)c->passes) : json_null());
+    json_object_set_new(v, "draft_acceptance_rate",
+                        c->drafted ? json_real((double)c->accepted / (double)c->drafted) : json_null());
     json_object_set_new(v, "acceptance_histogram", histogram);
     return v;
 }

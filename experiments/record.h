@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The result folder (results/README.md): config.json and machine.json first, then a line per request in requests.jsonl (and per step in
- * steps.jsonl) as each one finishes, summary.json last. A line is one write(), so killing a run loses at most the request in flight;
- * when the disk fills, the half line is taken back and no summary appears. */
+ * The result folder (results/README.md): config.json and machine.json first, then a line per request in requests.jsonl (and per
+ * step in steps.jsonl) as each one finishes, summary.json last. A line is one write(), so killing a run loses at most the
+ * request in flight; when the disk fills, the half line is taken back and no summary appears. */
 #ifndef WG_EXPERIMENTS_RECORD_H
 #define WG_EXPERIMENTS_RECORD_H
 
@@ -36,8 +36,8 @@ typedef struct wg_request {
 
 typedef struct wg_record wg_record;
 
-/* Makes the folder and writes config.json and machine.json. dir: the folder itself (created; must be empty if it is there), or NULL for
- * results/<name>/<hash>-<host>-<utc>. Errors: EIO naming the file and what to do; EINVAL when the folder is in use. */
+/* Makes the folder and writes config.json and machine.json. dir: the folder itself (created; must be empty if it is there), or
+ * NULL for results/<name>/<hash>-<host>-<utc>. Errors: EIO naming the file and what to do; EINVAL when the folder is in use. */
 wg_status wg_record_open(wg_record **out, const char *dir, const wg_config *config, const json_t *machine, wg_error *err);
 void wg_record_close(wg_record *r); /* NULL is fine */
 const char *wg_record_path(const wg_record *r);
@@ -46,7 +46,7 @@ const char *wg_record_path(const wg_record *r);
 wg_status wg_record_request(wg_record *r, const wg_request *q, const wg_tokenizer *tokenizer, wg_error *err);
 wg_status wg_record_summary(wg_record *r, const json_t *summary, wg_error *err);
 
-/* What ran this: processor, memory, system, program and its digest, environment, and the digests of the files the config names. */
+/* What ran this: processor, memory, system, the program and its digest, environment, digests of the files the config names. */
 json_t *wg_machine_json(const wg_config *config);
 
 /* Milliseconds with microsecond digits, for people and diffs. */

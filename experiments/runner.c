@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Groups, units, arms: see runner.h. The clock runs around wg_engine_step and wg_engine_prefill only; everything that allocates or
- * writes happens between requests. */
+ * Groups, units, arms: see runner.h. The clock runs around wg_engine_step and wg_engine_prefill only; everything that allocates
+ * or writes happens between requests. */
 #include "experiments/runner.h"
 
 #include <math.h>
@@ -102,7 +102,7 @@ static void finish_request(wg_engine *e, wg_request *q, wg_seq *s, double first,
     wg_seq_close(e, s);
 }
 
-/* Opens and prefills; what cannot be is that request's failure. Returns the number of sequences ready, in seq[] (NULL: failed). */
+/* Opens and prefills; what cannot be is that request's failure. Returns how many are ready, in seq[] (NULL: failed). */
 static int open_batch(const group *g, arm *a, wg_seq **seq, int first, int n, int repeat, int max_new)
 {
     int ready = 0;
@@ -118,7 +118,8 @@ static int open_batch(const group *g, arm *a, wg_seq **seq, int first, int n, in
         q->source = &g->dataset->prompt[prompt];
         q->prompt_tokens = g->prompts.n[prompt];
         seq[i] = NULL;
-        wg_status s = wg_seq_open(a->engine, &seq[i], (uint32_t)(prompt * repeats + repeat), g->prompts.token[prompt], q->prompt_tokens, max_new, &e);
+        wg_status s = wg_seq_open(a->engine, &seq[i], (uint32_t)(prompt * repeats + repeat), g->prompts.token[prompt],
+                                  q->prompt_tokens, max_new, &e);
         const double start = wg_clock_now();
         if (!s) s = wg_engine_prefill(a->engine, seq[i], &e);
         q->prefill = wg_clock_now() - start;
@@ -183,7 +184,8 @@ static void digest_output(wg_request *q)
     wg_sha256_begin(&sha);
     for (int i = 0; i < q->n; i++) {
         const uint32_t x = (uint32_t)q->token[i];
-        const unsigned char bytes[4] = { (unsigned char)x, (unsigned char)(x >> 8), (unsigned char)(x >> 16), (unsigned char)(x >> 24) };
+        const unsigned char bytes[4] = { (unsigned char)x, (unsigned char)(x >> 8), (unsigned char)(x >> 16),
+                                         (unsigned char)(x >> 24) };
         wg_sha256_add(&sha, bytes, sizeof bytes);
     }
     wg_sha256_end(&sha, q->sha256);
@@ -227,7 +229,9 @@ static double *series(int n) { return wg_calloc((size_t)n, sizeof(double)); }
 static wg_status open_result(wg_result *o, int prompts, int repeats, wg_error *err)
 {
     wg_pairs *p = &o->pairs;
-    double **all[] = { &p->seconds, &p->tokens, &p->passes, &p->base_seconds, &p->base_tokens, &p->base_passes, &p->base_phases };
+    double **all[] = {
+        &p->seconds, &p->tokens, &p->passes, &p->base_seconds, &p->base_tokens, &p->base_passes, &p->base_phases
+    };
     bool ok = true;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) ok = (*all[i] = series(prompts)) && ok;
     p->n = prompts;
@@ -243,7 +247,8 @@ void wg_run_free(wg_run *r)
     for (int i = 0; r->result && i < r->config->n; i++) {
         wg_result *o = &r->result[i];
         wg_pairs *p = &o->pairs;
-        double *all[] = { p->seconds, p->tokens, p->passes, p->base_seconds, p->base_tokens, p->base_passes, p->base_phases, o->ttft, o->tpot };
+        double *all[] = { p->seconds,     p->tokens,      p->passes, p->base_seconds, p->base_tokens,
+                          p->base_passes, p->base_phases, o->ttft,   o->tpot };
         for (size_t k = 0; k < sizeof all / sizeof *all; k++) wg_free(all[k]);
         wg_free(o->sha256);
     }
@@ -304,7 +309,11 @@ static wg_status open_arm(const runner *r, const group *g, const wg_cell *cell, 
     parts.verifier_options = cell ? cell->verify : NULL;
     parts.rules = r->config->plugins->verifiers;
     const wg_engine_options o = {
-        .max_batch = g->batch, .max_tokens = longest_sequence(g), .seed = (uint64_t)like->top.seed, .sampling = like->sampling, .measure_alpha = cell,
+        .max_batch = g->batch,
+        .max_tokens = longest_sequence(g),
+        .seed = (uint64_t)like->top.seed,
+        .sampling = like->sampling,
+        .measure_alpha = cell,
     };
     a->cell = cell ? (int)(cell - r->config->cell) : -1;
     WG_TRY(wg_engine_open(&a->engine, &parts, &o, err));
@@ -315,7 +324,8 @@ static const wg_target *find_target(const runner *r, const wg_config_target *t, 
 {
     for (int i = 0; i < r->config->n; i++) { /* the target of the first cell that says the same was opened for it */
         const wg_config_target *o = &r->config->cell[i].target;
-        const bool same = !strcmp(o->model, t->model) && o->threads == t->threads && o->kv_type == t->kv_type && o->context == t->context;
+        const bool same =
+            !strcmp(o->model, t->model) && o->threads == t->threads && o->kv_type == t->kv_type && o->context == t->context;
         if (same) return *index = i, r->target[i];
     }
     return NULL;
@@ -330,8 +340,11 @@ static wg_status open_target(runner *r, const wg_cell *cell, const wg_target **o
     for (int i = 0; i < r->config->n; i++)
         if (r->config->cell[i].top.batch > batch) batch = r->config->cell[i].top.batch;
     const wg_target_options o = {
-        .threads = cell->target.threads, .need_tokenizer = true,
-        .model = { .kv_type = kv_types[cell->target.kv_type], .context = cell->target.context, .max_rows = batch > 8 ? batch * WG_TREE_MAX : 0 },
+        .threads = cell->target.threads,
+        .need_tokenizer = true,
+        .model = { .kv_type = kv_types[cell->target.kv_type],
+                   .context = cell->target.context,
+                   .max_rows = batch > 8 ? batch * WG_TREE_MAX : 0 },
     };
     WG_TRY(wg_target_open(&r->target[index], cell->target.model, &o, err));
     *out = r->target[index];
@@ -417,7 +430,8 @@ static wg_status run_unit(runner *r, group *g, int unit, int repeat, wg_error *e
         wg_progress_show(&r->progress, g->like->group, first + n, g->dataset->n, repeat);
     }
     for (int k = 1; k < g->arms; k++)
-        for (int i = 0; i < n; i++) add_pair(&r->run->result[g->arm[k].cell], &g->arm[k].request[i], &g->arm[0].request[i], g->dataset->n);
+        for (int i = 0; i < n; i++)
+            add_pair(&r->run->result[g->arm[k].cell], &g->arm[k].request[i], &g->arm[0].request[i], g->dataset->n);
     return WG_OK;
 }
 
@@ -449,7 +463,8 @@ static wg_status open_all(runner *r, wg_error *err)
     r->target = wg_calloc((size_t)c->n, sizeof *r->target);
     r->group = wg_calloc((size_t)c->groups, sizeof *r->group);
     r->run->result = wg_calloc((size_t)c->n, sizeof *r->run->result);
-    if (!r->seq || !r->active || !r->target || !r->group || !r->run->result) return wg_nomem(err, (size_t)c->n * sizeof *r->run->result, "a run");
+    if (!r->seq || !r->active || !r->target || !r->group || !r->run->result)
+        return wg_nomem(err, (size_t)c->n * sizeof *r->run->result, "a run");
     for (int g = 0; g < c->groups; g++) {
         WG_TRY(open_group(r, g, err));
         requests += (long)r->group[g].dataset->n * c->top.repeats * r->group[g].arms;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Running the cells of a config beside their baselines. Cells that differ in drafter and rule only form a group; its baseline is plain
- * decoding (drafter none, rule match) in the same loop. A unit is a batch of prompts in one repeat: all arms of the group run it one
- * after the other, in an order that rotates from unit to unit, so that drift of the machine meets all arms alike.
+ * Running the cells of a config beside their baselines. Cells that differ in drafter and rule only form a group; its baseline
+ * is plain decoding (drafter none, rule match) in the same loop. A unit is a batch of prompts in one repeat: all arms of the
+ * group run it one after the other, in an order that rotates from unit to unit, so that drift of the machine meets all arms
+ * alike.
  *
  * Every arm gives a request the same address (prompt, repeat), so a rule that repeats plain decoding must give its very tokens.
  * Results count whole units only: each number compares the same requests on both sides. */
@@ -47,9 +48,10 @@ typedef struct wg_run_options {
     bool progress;                      /* a line on stderr */
 } wg_run_options;
 
-/* Opens everything, makes the folder, runs, and writes summary.json. *path receives the folder's name (wg_free) when there is one, also
- * on failure. EINTERRUPTED when stopped: what had finished is in the folder and in *out, which is written then too. Other failures:
- * those of opening targets and engines (nothing is written), EIO of the folder. A request that fails is a result, not a failure. */
+/* Opens everything, makes the folder, runs, and writes summary.json. *path receives the folder's name (wg_free) when there is
+ * one, also on failure. EINTERRUPTED when stopped: what had finished is in the folder and in *out, which is written then too.
+ * Other failures: those of opening targets and engines (nothing is written), EIO of the folder. A request that fails is a
+ * result, not a failure. */
 wg_status wg_run_config(const wg_config *config, const wg_run_options *opt, wg_run *out, char **path, wg_error *err);
 void wg_run_free(wg_run *r);
 

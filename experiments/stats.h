@@ -18,9 +18,9 @@ typedef struct wg_ratio {
 /* The value; NaN when a denominator is 0. */
 double wg_ratio_value(const wg_ratio *r);
 
-/* The 95 % interval by the bias-corrected and accelerated bootstrap (Efron 1987) over prompts, all series resampled together. Draws
- * are Philox at (seed; resample, draw), so an interval is a function of its data. False with fewer than two prompts or when the
- * statistic is undefined on them. `scratch` holds WG_RESAMPLES doubles. */
+/* The 95 % interval by the bias-corrected and accelerated bootstrap (Efron 1987) over prompts, all series resampled together.
+ * Draws are Philox at (seed; resample, draw), so an interval is a function of its data. False with fewer than two prompts or
+ * when the statistic is undefined on them. `scratch` holds WG_RESAMPLES doubles. */
 bool wg_ratio_interval(const wg_ratio *r, uint64_t seed, double *scratch, double *lo, double *hi);
 
 /* Sorts v and returns its q-quantile, interpolated between order statistics (type 7); NaN for n == 0. */

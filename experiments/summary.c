@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * summary.json: every number with its definition beside it in results/README.md. Ratios of totals; intervals over prompts. A number
- * that was not measured is null. */
+ * summary.json: every number with its definition beside it in results/README.md. Ratios of totals; intervals over prompts. A
+ * number that was not measured is null. */
 #include "experiments/summary.h"
 
 #include <math.h>
@@ -58,7 +58,8 @@ static json_t *phases(const wg_result *r)
 static json_t *by_position(const wg_counts *c)
 {
     json_t *v = json_array();
-    for (int d = 1; d < WG_TREE_MAX && c->offered_at[d]; d++) json_array_append_new(v, ratio((double)c->accepted_at[d], (double)c->offered_at[d]));
+    for (int d = 1; d < WG_TREE_MAX && c->offered_at[d]; d++)
+        json_array_append_new(v, ratio((double)c->accepted_at[d], (double)c->offered_at[d]));
     return v;
 }
 
@@ -80,8 +81,9 @@ static json_t *output_digest(const wg_result *r)
     return json_string(hex);
 }
 
-/* What the cost model makes of the measured phases: E / (gamma c + v + o) in units of a plain pass (METHODS C1), with E = tau. It
- * leaves out whatever lies between the phases, so its distance from the measured speed-up is the time the model does not explain. */
+/* What the cost model makes of the measured phases: E / (gamma c + v + o) in units of a plain pass (METHODS C1), with E = tau.
+ * It leaves out whatever lies between the phases, so its distance from the measured speed-up is the time the model does not
+ * explain. */
 static json_t *predicted(const wg_result *r)
 {
     const wg_pairs *p = &r->pairs;
@@ -100,7 +102,8 @@ static void add_speculation(json_t *v, const wg_counts *c)
     json_object_set_new(v, "spec_decode_num_draft_tokens", json_integer(c->drafted));
     json_object_set_new(v, "spec_decode_num_accepted_tokens", json_integer(c->accepted));
     json_object_set_new(v, "spec_decode_num_accepted_tokens_per_pos", per_position(c));
-    json_object_set_new(v, "mean_acceptance_length", c->passes ? number(1 + (double)c->accepted / (double)c->passes) : json_null());
+    json_object_set_new(v, "mean_acceptance_length",
+                        c->passes ? number(1 + (double)c->accepted / (double)c->passes) : json_null());
     json_object_set_new(v, "draft_acceptance_rate", ratio((double)c->accepted, (double)c->drafted));
 }
 

@@ -21,8 +21,10 @@ typedef struct column {
 static double real(const json_t *cell, const char *key) { return json_number_value(json_object_get(cell, key)); }
 static bool has(const json_t *cell, const char *key) { return json_is_number(json_object_get(cell, key)); }
 
-static void drafter(const json_t *c, char *b, size_t n) { snprintf(b, n, "%s", json_string_value(json_object_get(c, "drafter"))); }
-static void rule(const json_t *c, char *b, size_t n) { snprintf(b, n, "%s", json_string_value(json_object_get(c, "rule"))); }
+static const char *text_of(const json_t *cell, const char *key) { return json_string_value(json_object_get(cell, key)); }
+
+static void drafter(const json_t *c, char *b, size_t n) { snprintf(b, n, "%s", text_of(c, "drafter")); }
+static void rule(const json_t *c, char *b, size_t n) { snprintf(b, n, "%s", text_of(c, "rule")); }
 static void temperature(const json_t *c, char *b, size_t n) { wg_number_text(real(c, "temperature"), b, n); }
 
 static void decimals(const json_t *c, const char *key, const char *format, double scale, char *b, size_t n)
@@ -42,14 +44,17 @@ static void speedup(const json_t *c, char *b, size_t n)
     const json_t *ci = json_object_get(c, "speedup_ci");
     if (!has(c, "speedup")) snprintf(b, n, "-");
     else if (!json_is_array(ci)) snprintf(b, n, "%.2fx", real(c, "speedup"));
-    else snprintf(b, n, "%.2fx [%.2f, %.2f]", real(c, "speedup"), json_number_value(json_array_get(ci, 0)), json_number_value(json_array_get(ci, 1)));
+    else
+        snprintf(b, n, "%.2fx [%.2f, %.2f]", real(c, "speedup"), json_number_value(json_array_get(ci, 0)),
+                 json_number_value(json_array_get(ci, 1)));
 }
 
 static void same(const json_t *c, char *b, size_t n)
 {
     const json_t *equal = json_object_get(c, "equals_baseline");
     const bool lossless = json_is_true(json_object_get(c, "lossless"));
-    const char *word = json_is_true(equal) ? "yes" : json_is_false(equal) ? "NO" : json_integer_value(json_object_get(c, "requests")) ? "law" : "-";
+    const char *word = json_integer_value(json_object_get(c, "requests")) ? "law" : "-";
+    if (json_is_boolean(equal)) word = json_is_true(equal) ? "yes" : "NO";
     snprintf(b, n, "%s%s", word, lossless ? "" : " (lossy)");
 }
 
@@ -109,9 +114,11 @@ static int columns(const json_t *cells, column *c)
 {
     static const column front[] = { { "drafter", NULL, drafter, true, 0 } };
     static const column back[] = {
-        { "rule", NULL, rule, true, 0 },           { "temp", NULL, temperature, false, 0 },  { "tau", NULL, tau, false, 0 },
-        { "accepted", NULL, accepted, false, 0 },  { "tok/s", NULL, speed, false, 0 },       { "plain", NULL, plain, false, 0 },
-        { "speed-up", NULL, speedup, false, 0 },   { "same text", NULL, same, true, 0 },     { "overhead", NULL, overhead, false, 0 },
+        { "rule", NULL, rule, true, 0 },          { "temp", NULL, temperature, false, 0 },
+        { "tau", NULL, tau, false, 0 },           { "accepted", NULL, accepted, false, 0 },
+        { "tok/s", NULL, speed, false, 0 },       { "plain", NULL, plain, false, 0 },
+        { "speed-up", NULL, speedup, false, 0 },  { "same text", NULL, same, true, 0 },
+        { "overhead", NULL, overhead, false, 0 },
     };
     int n = 0;
     c[n++] = front[0];
@@ -137,7 +144,9 @@ static void failures(FILE *f, const json_t *cells)
         failed += json_integer_value(json_object_get(c, "failed"));
         if (!first) first = json_string_value(json_object_get(c, "first_failure"));
     }
-    if (failed) fprintf(f, "%ld request%s failed and count%s on neither side; the first: %s\n", failed, failed == 1 ? "" : "s", failed == 1 ? "s" : "", first);
+    if (failed)
+        fprintf(f, "%ld request%s failed and count%s on neither side; the first: %s\n", failed, failed == 1 ? "" : "s",
+                failed == 1 ? "s" : "", first);
 }
 
 void wg_table_print(FILE *f, const json_t *summary)
@@ -146,7 +155,8 @@ void wg_table_print(FILE *f, const json_t *summary)
     const json_t *cells = json_object_get(summary, "cells");
     const int n = columns(cells, c);
     for (int k = 0; k < n; k++) put(f, c[k].head, &c[k], k == n - 1);
-    for (int group = 0, rows = 0, all = (int)json_array_size(cells); rows < all && group < all; group++) { /* those of one baseline together */
+    const int all = (int)json_array_size(cells);
+    for (int group = 0, rows = 0; rows < all && group < all; group++) { /* those of one baseline together */
         if (group) fputc('\n', f);
         for (size_t i = 0; i < json_array_size(cells); i++) {
             const json_t *cell = json_array_get(cells, i);
@@ -159,10 +169,13 @@ void wg_table_print(FILE *f, const json_t *summary)
             }
         }
     }
-    fputs("\ntau: tokens per pass of the target (plain decoding: 1). speed-up: plain decoding's time per token over ours, same prompts,\n"
-          "[95 % interval]. same text as plain decoding: yes, no, or law (same distribution, other draws). overhead: per token, outside the models.\n", f);
+    fputs("\ntau: tokens per pass of the target (plain decoding: 1). speed-up: its time per token over ours [95 % interval].\n"
+          "same text as plain decoding: yes, no, or law (same distribution, other draws). overhead: a token's, beside the "
+          "models.\n",
+          f);
     failures(f, cells);
-    if (json_is_false(json_object_get(summary, "complete"))) fputs("The run was interrupted: these numbers are of the part that had finished.\n", f);
+    if (json_is_false(json_object_get(summary, "complete")))
+        fputs("The run was interrupted: these numbers are of the part that had finished.\n", f);
 }
 
 void wg_table_print_json(FILE *f, const json_t *summary)

@@ -6,8 +6,8 @@
 #include <jansson.h>
 #include <stdio.h>
 
-/* One row a cell: what it is, tau, acceptance, speed of both sides, speed-up with its interval, whether the output is plain decoding's.
- * Two lines of legend. Says which requests failed, and whether the run was cut short. */
+/* One row a cell: what it is, tau, acceptance, speed of both sides, speed-up with its interval, whether the output is plain
+ * decoding's. Two lines of legend. Says which requests failed, and whether the run was cut short. */
 void wg_table_print(FILE *f, const json_t *summary);
 
 /* One JSON object a line, a line a cell. */

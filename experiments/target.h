@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A target ready to run: the weights file opened and sniffed, its tokenizer, a pool of threads, the CPU device over it, and the model
- * loaded onto that device. Every command that computes opens one of these and hands its parts to an engine. */
+ * A target ready to run: the weights file opened and sniffed, its tokenizer, a pool of threads, the CPU device over it, and the
+ * model loaded onto that device. Every command that computes opens one of these and hands its parts to an engine. */
 #ifndef WG_EXPERIMENTS_TARGET_H
 #define WG_EXPERIMENTS_TARGET_H
 

@@ -35,7 +35,8 @@ Test(config, defaults_are_plain_decoding)
 Test(config, a_sweep_is_the_product_of_its_lists)
 {
     wg_config *c = config_of("{" BASE ", \"draft\": {\"kind\": \"model\", \"model\": \"draft.gguf\"},"
-                             "\"sweep\": {\"verify.rule\": [\"match\", \"rejection\"], \"sampling.temperature\": [0, 0.5], \"draft.length\": [1, 2, 3]}}");
+                             "\"sweep\": {\"verify.rule\": [\"match\", \"rejection\"], \"sampling.temperature\": [0, 0.5], "
+                             "\"draft.length\": [1, 2, 3]}}");
     cr_assert_eq(c->n, 12);
     cr_assert_eq(c->groups, 2); /* temperatures */
     for (int i = 0; i < c->n; i++) {
@@ -52,8 +53,9 @@ Test(config, a_sweep_is_the_product_of_its_lists)
 
 Test(config, a_section_can_be_swept_whole)
 {
-    wg_config *c = config_of("{" BASE ", \"sweep\": {\"draft\": [{\"kind\": \"model\", \"model\": \"draft.gguf\", \"length\": 2},"
-                             "{\"kind\": \"model\", \"model\": \"draft.gguf\", \"length\": 3}, {\"kind\": \"ngram\", \"k\": 5}]}}");
+    wg_config *c =
+        config_of("{" BASE ", \"sweep\": {\"draft\": [{\"kind\": \"model\", \"model\": \"draft.gguf\", \"length\": 2},"
+                  "{\"kind\": \"model\", \"model\": \"draft.gguf\", \"length\": 3}, {\"kind\": \"ngram\", \"k\": 5}]}}");
     cr_assert_eq(c->n, 3);
     cr_assert_eq(c->groups, 1);
     cr_assert_str_eq(json_string_value(at(c, 1, "draft.kind")), "model");
@@ -69,7 +71,8 @@ Test(config, resolving_is_idempotent)
 {
     static const char *const texts[] = {
         "{" BASE "}",
-        "{" BASE ", \"draft\": {\"kind\": \"ngram\"}, \"sampling\": {\"temperature\": 1}, \"sweep\": {\"sampling.temperature\": [0, 1, 0.3]}}",
+        "{" BASE ", \"draft\": {\"kind\": \"ngram\"}, \"sampling\": {\"temperature\": 1}, \"sweep\": "
+                 "{\"sampling.temperature\": [0, 1, 0.3]}}",
         "{" BASE ", \"sweep\": {\"draft\": [{\"kind\": \"ngram\"}, {\"kind\": \"none\"}], \"batch\": [1, 2]}}",
         "{" BASE ", \"draft\": {\"model\": \"draft.gguf\"}, \"sweep\": {\"draft.kind\": [\"model\"]}}",
     };
@@ -79,7 +82,8 @@ Test(config, resolving_is_idempotent)
         wg_config *b = config_of(text);
         cr_assert_str_eq(a->sha256, b->sha256, "case %zu: %s", i, text);
         cr_assert_eq(a->n, b->n);
-        for (int k = 0; k < a->n; k++) cr_assert(json_equal(a->cell[k].config, b->cell[k].config) && json_equal(a->cell[k].swept, b->cell[k].swept));
+        for (int k = 0; k < a->n; k++)
+            cr_assert(json_equal(a->cell[k].config, b->cell[k].config) && json_equal(a->cell[k].swept, b->cell[k].swept));
         wg_free(text);
         wg_config_close(a);
         wg_config_close(b);
@@ -123,7 +127,8 @@ Test(config, which_cells_repeat_plain_decoding)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char text[512];
-        snprintf(text, sizeof text, "{" BASE ", \"verify\": {\"rule\": \"%s\"}, \"sampling\": {\"temperature\": %g}}", cases[i].rule, cases[i].temperature);
+        snprintf(text, sizeof text, "{" BASE ", \"verify\": {\"rule\": \"%s\"}, \"sampling\": {\"temperature\": %g}}",
+                 cases[i].rule, cases[i].temperature);
         wg_config *c = config_of(text);
         cr_assert_eq(wg_cell_lossless(&c->cell[0]), cases[i].lossless, "%s", text);
         cr_assert_eq(wg_cell_repeats_plain(&c->cell[0]), cases[i].repeats, "%s", text);
@@ -148,7 +153,8 @@ Test(config, rules_must_know_the_drafters_law)
     cr_assert(strstr(err.text, "choose one of: match"), "%s", err.text);
 }
 
-/* tests/bad/config-<what>/{input.json, error}; `set` has a --set a line. WG_UPDATE=1 rewrites the errors, to be reviewed with git diff. */
+/* tests/bad/config-<what>/{input.json, error}; `set` has a --set a line. WG_UPDATE=1 rewrites the errors, to be reviewed with
+ * git diff. */
 Test(config, mistakes_are_explained)
 {
     char pattern[1100], path[1200];
@@ -176,7 +182,8 @@ Test(config, mistakes_are_explained)
         strcat(err.text, "\n");
         if (getenv("WG_UPDATE")) put(path, err.text);
         char *golden = file_read(path, NULL);
-        cr_expect_str_eq(err.text, golden ? golden : "", "%s:\n%s\ninstead of\n%s", path, err.text, golden ? golden : "(nothing)");
+        cr_expect_str_eq(err.text, golden ? golden : "", "%s:\n%s\ninstead of\n%s", path, err.text,
+                         golden ? golden : "(nothing)");
         free(golden);
         free(sets);
         free(input);

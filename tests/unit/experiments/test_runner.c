@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Whole runs on a tiny pair: what is counted, what is written, and what remains when a run is interrupted or the disk is full. */
+ * Whole runs on a tiny pair: what is counted, what is written, and what remains when a run is interrupted or the disk is full.
+ */
 #include <fcntl.h>
 #include <math.h>
 #include <signal.h>
@@ -21,15 +22,17 @@ static scene s;
 static void setup(void)
 {
     scene_make(&s);
-    put("prompts.jsonl", "{\"id\": \"cat\", \"prompt\": \"The cat sat\"}\n"
-                         "{\"id\": \"long\", \"prompt\": \"0123456789012345678901234567890123456789012345678901234567890123456789\"}\n"
-                         "{\"id\": \"dog\", \"prompt\": \"abababab\"}\n");
+    put("prompts.jsonl",
+        "{\"id\": \"cat\", \"prompt\": \"The cat sat\"}\n"
+        "{\"id\": \"long\", \"prompt\": \"0123456789012345678901234567890123456789012345678901234567890123456789\"}\n"
+        "{\"id\": \"dog\", \"prompt\": \"abababab\"}\n");
 }
 static void teardown(void) { scene_remove(&s); }
 TestSuite(runner, .init = setup, .fini = teardown, .timeout = 120);
 
-#define CONFIG(more) \
-    "{\"name\": \"t\", \"target\": {\"model\": \"target.gguf\", \"threads\": 1}, \"prompts\": {\"file\": \"prompts.jsonl\"}, \"max_tokens\": 24," more "}"
+#define CONFIG(more)                                                                                                           \
+    "{\"name\": \"t\", \"target\": {\"model\": \"target.gguf\", \"threads\": 1}, \"prompts\": {\"file\": \"prompts.jsonl\"}, " \
+    "\"max_tokens\": 24," more "}"
 #define MODEL "\"draft\": {\"kind\": \"model\", \"model\": \"draft.gguf\", \"length\": 3}"
 
 /* Runs a config into a folder; the summary as written. */
@@ -112,7 +115,8 @@ Test(runner, counts_what_it_writes)
         cr_assert_eq(real(c, "drafted"), drafted);
         cr_assert_float_eq(real(c, "tau"), (double)tokens / (double)passes, 1e-12);
         json_array_foreach(steps, i, v) {
-            if (json_is_integer(json_object_get(v, "cell")) && json_integer_value(json_object_get(v, "cell")) == k) seen += (long)real(v, "emitted");
+            if (json_is_integer(json_object_get(v, "cell")) && json_integer_value(json_object_get(v, "cell")) == k)
+                seen += (long)real(v, "emitted");
         }
         cr_assert_eq(seen, tokens, "steps.jsonl must add up to the output");
     }
@@ -123,23 +127,42 @@ Test(runner, counts_what_it_writes)
 
 Test(runner, summary_has_every_field)
 {
-    static const char *const numbers[] = { "requests", "tokens", "target_passes", "drafted", "accepted", "tau", "acceptance_rate", "alpha", "speedup",
-        "tok_s", "baseline_tok_s", "predicted_speedup", "overhead_us_per_token", "mean_acceptance_length", "draft_acceptance_rate",
-        "spec_decode_num_drafts", "spec_decode_num_draft_tokens", "spec_decode_num_accepted_tokens" };
+    static const char *const numbers[] = { "requests",
+                                           "tokens",
+                                           "target_passes",
+                                           "drafted",
+                                           "accepted",
+                                           "tau",
+                                           "acceptance_rate",
+                                           "alpha",
+                                           "speedup",
+                                           "tok_s",
+                                           "baseline_tok_s",
+                                           "predicted_speedup",
+                                           "overhead_us_per_token",
+                                           "mean_acceptance_length",
+                                           "draft_acceptance_rate",
+                                           "spec_decode_num_drafts",
+                                           "spec_decode_num_draft_tokens",
+                                           "spec_decode_num_accepted_tokens" };
     static const char *const pairs[] = { "tau_ci", "speedup_ci" };
-    static const char *const quantiles[] = { "ttft_ms", "tpot_ms" }, *const phases[] = { "draft", "verify", "accept", "kv", "other" };
+    static const char *const quantiles[] = { "ttft_ms", "tpot_ms" }, *const phases[] = { "draft", "verify", "accept", "kv",
+                                                                                         "other" };
     json_t *sum = run(CONFIG("\"sampling\": {\"temperature\": 1}," MODEL), "out", WG_OK);
     const json_t *c = cell(sum, 0);
     cr_assert_eq(real(sum, "schema"), 1);
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) cr_assert(json_is_number(json_object_get(c, numbers[i])), "%s", numbers[i]);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        cr_assert(json_is_number(json_object_get(c, numbers[i])), "%s", numbers[i]);
     for (size_t i = 0; i < 2; i++) {
         const json_t *v = json_object_get(c, pairs[i]);
         cr_assert_eq(json_array_size(v), 2, "%s", pairs[i]);
         cr_assert_leq(json_number_value(json_array_get(v, 0)), json_number_value(json_array_get(v, 1)));
         v = json_object_get(c, quantiles[i]);
-        cr_assert(real(v, "p50") > 0 && real(v, "p50") <= real(v, "p90") && real(v, "p90") <= real(v, "p99"), "%s", quantiles[i]);
+        cr_assert(real(v, "p50") > 0 && real(v, "p50") <= real(v, "p90") && real(v, "p90") <= real(v, "p99"), "%s",
+                  quantiles[i]);
     }
-    for (size_t i = 0; i < 5; i++) cr_assert(json_is_number(json_object_get(json_object_get(c, "phase_ms"), phases[i])), "%s", phases[i]);
+    for (size_t i = 0; i < 5; i++)
+        cr_assert(json_is_number(json_object_get(json_object_get(c, "phase_ms"), phases[i])), "%s", phases[i]);
     cr_assert(json_is_object(json_object_get(c, "cell")));
     cr_assert(json_is_true(json_object_get(c, "lossless")));
     cr_assert(json_is_null(json_object_get(c, "equals_baseline"))); /* rejection at temperature 1: equal in law */
@@ -156,13 +179,16 @@ Test(runner, outputs_equal_the_baseline_whatever_the_batch)
     static const char *const temperatures[] = { "0", "1" };
     for (int k = 0; k < 2; k++) {
         char first[80] = "", text[1024];
-        static const char *const how[] = { "\"batch\": 1", "\"batch\": 2", "\"batch\": 3, \"target\": {\"model\": \"target.gguf\", \"threads\": 3}" };
+        static const char *const how[] = { "\"batch\": 1", "\"batch\": 2",
+                                           "\"batch\": 3, \"target\": {\"model\": \"target.gguf\", \"threads\": 3}" };
         static const char *const drafts[] = { MODEL, "\"draft\": {\"kind\": \"ngram\"}", "\"draft\": {\"kind\": \"none\"}" };
         for (int i = 0; i < 9; i++) {
             const bool target = i % 3 == 2;
-            snprintf(text, sizeof text, "{\"name\": \"t\", %s \"prompts\": {\"file\": \"prompts.jsonl\"}, \"max_tokens\": 20, \"repeats\": 2, \"verify\": "
-                     "{\"rule\": \"match\"}, \"sampling\": {\"temperature\": %s}, %s, %s}", target ? "" : "\"target\": {\"model\": \"target.gguf\"},",
-                     temperatures[k], drafts[i / 3], how[i % 3]);
+            snprintf(text, sizeof text,
+                     "{\"name\": \"t\", %s \"prompts\": {\"file\": \"prompts.jsonl\"}, \"max_tokens\": 20, \"repeats\": 2, "
+                     "\"verify\": "
+                     "{\"rule\": \"match\"}, \"sampling\": {\"temperature\": %s}, %s, %s}",
+                     target ? "" : "\"target\": {\"model\": \"target.gguf\"},", temperatures[k], drafts[i / 3], how[i % 3]);
             char out[32];
             snprintf(out, sizeof out, "out-%d-%d", k, i);
             json_t *sum = run(text, out, WG_OK);
@@ -218,7 +244,8 @@ Test(runner, nothing_is_made_when_a_part_does_not_open)
 
 /* ---- processes --------------------------------------------------------------------------------------------------- */
 
-/* `wager run config.json --out out` in a child; its exit status, or -signal. stop_after > 0: SIGINT once so many requests are there. */
+/* `wager run config.json --out out` in a child; its exit status, or -signal. stop_after > 0: SIGINT once so many requests are
+ * there. */
 static int child(const char *config, rlim_t file_size, int stop_after)
 {
     put("config.json", config);
@@ -300,7 +327,8 @@ Test(runner, a_folder_in_use_is_refused)
 Test(runner, survives_failing_allocations)
 {
     put("prompts.jsonl", "{\"prompt\": \"abababab\"}\n");
-    wg_config *c = config_of("{\"name\": \"t\", \"target\": {\"model\": \"target.gguf\", \"threads\": 1}, \"prompts\": {\"file\": \"prompts.jsonl\"},"
+    wg_config *c = config_of("{\"name\": \"t\", \"target\": {\"model\": \"target.gguf\", \"threads\": 1}, \"prompts\": "
+                             "{\"file\": \"prompts.jsonl\"},"
                              "\"max_tokens\": 3," MODEL "}");
     wg_status status = WG_ENOMEM;
     for (uint64_t nth = 1; status != WG_OK && nth < 20000; nth += 1 + nth / 40) {

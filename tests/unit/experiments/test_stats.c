@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Statistics against closed forms: quantiles, the normal distribution, ratios of totals, and intervals whose coverage is counted. */
+ * Statistics against closed forms: quantiles, the normal distribution, ratios of totals, and intervals whose coverage is
+ * counted. */
 #include <criterion/criterion.h>
 #include <math.h>
 
@@ -61,8 +62,8 @@ Test(stats, intervals_are_functions_of_their_data)
     cr_assert_float_eq(hi[0], 3, 1e-12);
 }
 
-/* A common factor of both sides must not widen the interval: prompts differ by 10x, the speed-up is 2 within 5 %. Resampling the two
- * sides apart would give an interval several times as wide. */
+/* A common factor of both sides must not widen the interval: prompts differ by 10x, the speed-up is 2 within 5 %. Resampling
+ * the two sides apart would give an interval several times as wide. */
 Test(stats, pairing_removes_what_the_prompts_share)
 {
     double a[30], c[30], n[30], lo, hi;
