@@ -6,6 +6,7 @@
 
 #include "core/base/log.h"
 #include "core/base/mem.h"
+#include "core/file/gguf_write.h"
 #include "core/file/synth.h"
 #include "core/file/weights.h"
 #include "tests/temp.h"
@@ -144,6 +145,55 @@ Test(convert, the_tokenizer_is_replaced)
     wg_weights *w = open_ok(f.again);
     wg_text t;
     cr_assert(wg_meta_array_string(w, "tokenizer.ggml.tokens", 261, &t) && t.n == 1 && t.s[0] == 'b');
+    wg_weights_close(w);
+    temp_remove(&f.t);
+}
+
+static wg_status fill_bytes(void *user, const wg_tensor *t, void *dst, wg_error *err)
+{
+    (void)user, (void)err;
+    memset(dst, 3, t->bytes);
+    return WG_OK;
+}
+
+static void write_matrix(const char *path, int type)
+{
+    wg_gguf_writer *g;
+    cr_assert_eq(wg_gguf_writer_open(&g, path, NULL), WG_OK);
+    wg_gguf_add(g, &(wg_tensor){ .name = "a.weight", .type = type, .n_dims = 2, .dim = { 256, 2, 1, 1 } }, fill_bytes, NULL);
+    wg_gguf_add(g, &(wg_tensor){.name = "position_embd.weight", .type = WG_F32, .n_dims = 2, .dim = {64, 2, 1, 1}}, fill_bytes,
+                NULL);
+    wg_gguf_add(g, &(wg_tensor){ .name = "a.bias", .type = WG_F32, .n_dims = 1, .dim = { 64, 1, 1, 1 } }, fill_bytes, NULL);
+    cr_assert_eq(wg_gguf_writer_finish(g, NULL), WG_OK);
+}
+
+static void ignore(void *user, wg_log_level level, const char *text) { (void)user, (void)level, (void)text; }
+
+Test(convert, types_without_a_converter_are_only_copied)
+{
+    files f;
+    wg_error err;
+    make(&f);
+    wg_log_to(ignore, NULL);
+    write_matrix(f.out, WG_Q4_K);
+    cr_assert_eq(wg_convert(f.out, NULL, f.again, WG_F16, &err), WG_EUNSUPPORTED);
+    cr_assert_str_eq(err.text + strlen(f.out),
+                     ": tensor 'a.weight' is q4_k, which cannot be converted to f16; start from an f32, f16, "
+                     "bf16 or q8_0 file");
+    cr_assert_null(file_read(f.again, NULL));
+    cr_assert_eq(wg_convert(f.out, NULL, f.again, -1, &err), WG_OK);
+    wg_weights *w = open_ok(f.again);
+    cr_assert_eq(wg_weights_at(w, 0)->type, WG_Q4_K);
+    cr_assert_eq(((const char *)wg_weights_at(w, 0)->data)[287], 3);
+    wg_weights_close(w);
+
+    /* only weight matrices change their type */
+    write_matrix(f.out, WG_Q4_0);
+    cr_assert_eq(wg_convert(f.out, NULL, f.again, WG_F16, &err), WG_OK);
+    w = open_ok(f.again);
+    cr_assert_eq(wg_weights_at(w, 0)->type, WG_F16);
+    cr_assert_eq(wg_weights_at(w, 1)->type, WG_F32);
+    cr_assert_eq(wg_weights_at(w, 2)->type, WG_F32);
     wg_weights_close(w);
     temp_remove(&f.t);
 }

@@ -238,6 +238,18 @@ Test(gguf, names_must_differ)
     check_golden("key-twice", err.text);
 }
 
+Test(gguf, one_part_of_a_split_model_is_refused)
+{
+    for (uint16_t parts = 1; parts <= 2; parts++) {
+        gguf_bytes g = { .n = 0 };
+        wg_error err;
+        gb_put(&g, "GGUF", 4), gb_u32(&g, 3), gb_u64(&g, 0), gb_u64(&g, 1);
+        gb_key(&g, "split.count", 2), gb_put(&g, &parts, 2);
+        cr_assert_eq(open_exact(g.b, g.n, &err), parts == 1 ? WG_OK : WG_EUNSUPPORTED);
+        if (parts > 1) check_golden("split", err.text);
+    }
+}
+
 Test(gguf, a_file_of_nothing_is_fine)
 {
     gguf_bytes g = { .n = 0 };
