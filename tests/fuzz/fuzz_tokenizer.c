@@ -51,7 +51,8 @@ static void ids_mode(const wg_tokenizer *t, const uint8_t *data, size_t size)
 {
     int32_t *ids = wg_alloc(size / 2, sizeof *ids);
     size_t n;
-    for (size_t i = 0; i < size / 2; i++) ids[i] = (int32_t)(data[2 * i] | data[2 * i + 1] << 8) % (wg_tokenizer_size(t) + 2) - 1;
+    for (size_t i = 0; i < size / 2; i++)
+        ids[i] = (int32_t)(data[2 * i] | data[2 * i + 1] << 8) % (wg_tokenizer_size(t) + 2) - 1;
     wg_free(decoded(t, ids, size / 2, &n));
     wg_free(ids);
 }

@@ -28,7 +28,7 @@ INPUTS = [s.encode() for s in [
     "a\r\nb\r\n\r\nc", "a\n\n  b", "  \n  \n  x", "\n\n\n   x", "x \n", "x\n ", ".\n\n.", "!?\r\n\r\n!", "... \n...",
     "1", "12", "123", "1234", "12345", "123456", "1234567", " 1 12 123", "a1b22c333", "1,234.56", "½ ² Ⅻ ٣٤ १२३", "v1.2.3-rc4",
     "I'm you're he's we've they'll I'd don't", "I'M YOU'RE HE'S WE'VE THEY'LL I'D DON'T", "'S'T'RE'VE'M'LL'D", "o'clock rock'n'roll",
-    "'\u017f 'l\u017f", "''s '''t", "’s ‘quoted’ “double”", "it's\u00a0fine", "_snake_case camelCase SCREAM", "--flag=value",
+    "'\u017f 'l\u017f", "'\u017fx 'Sx", "''s '''t", "’s ‘quoted’ “double”", "it's\u00a0fine", "_snake_case camelCase SCREAM", "--flag=value",
     "int main(void) { return 0; }\n\n\tint x = 1;", "    indented\n        more", "a  b   c    d     e", "http://example.org/a?b=c&d=%20#e",
     "\u2581literal \u2581", "<s> </s> <unk> <0x0A>", "<|endoftext|>", "\\n is not a newline", "tab\tand\\slash", "ſtraße İstanbul ǅ",
     "𝔘𝔫𝔦𝔠𝔬𝔡𝔢 𝟙𝟚𝟛", "\U000323af\U000e0041", "\u0300\u0301\u0302", "a" * 100, "ab" * 60, " " * 40 + "x", "=" * 70 + "\n" + "-" * 30,

@@ -8,24 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { GOLDEN_LINE = 1 << 14, GOLDEN_NUMBERS = 2048 };
+#include "tests/temp.h" /* file_read */
 
-/* A whole file and a NUL, to be freed with free(); NULL when it cannot be read. */
-static inline char *golden_read(const char *path, size_t *n)
-{
-    FILE *f = fopen(path, "rb");
-    if (!f) return NULL;
-    size_t room = 1 << 16;
-    char *s = malloc(room);
-    *n = 0;
-    for (size_t got; (got = fread(s + *n, 1, room - *n - 1, f)) > 0;) {
-        *n += got;
-        if (room - *n < 2) s = realloc(s, room *= 2);
-    }
-    fclose(f);
-    s[*n] = '\0';
-    return s;
-}
+enum { GOLDEN_LINE = 1 << 14, GOLDEN_NUMBERS = 2048 };
 
 /* The path of a file in the repository. */
 static inline const char *golden_path(const char *name, char *buf, size_t size)

@@ -64,6 +64,11 @@ Test(bpe, worked_examples)
     }
     cr_expect_str_eq(pieces(t, "h<|endoftext|>h", 15, true), "h|<|endoftext|>|h");
     wg_tokenizer_close(t);
+
+    file = (tiny){ .merge = "l l" }; /* listed twice: the first place counts */
+    t = opened();
+    cr_expect_str_eq(pieces(t, "ello", 4, false), "e|ll|o");
+    wg_tokenizer_close(t);
 }
 
 static int32_t token_of(const wg_tokenizer *t, const char *text, size_t n)

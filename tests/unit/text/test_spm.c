@@ -58,7 +58,7 @@ Test(spm, worked_examples)
         { "\xe6\x88\x91\xe6\x88\x92", "_|\xe6\x88\x91|<0xE6>|<0x88>|<0x92>" },
         { "h\xff\xe2\x96h", "_|h|<0xFF>|<0xE2>|<0x96>|h" },
         { "\n", "_|<0x0A>" },
-        { "<s>", "_|<0x3C>|<0x73>|<0x3E>" },        /* not allowed: plain text */
+        { "<s>", "_|<0x3C>|s>" },                   /* not allowed: plain text, which never joins to a control token */
         { "<0x41>", "_|<0x3C>|<0x30>|<0x78>|<0x34>|<0x31>|<0x3E>" },
         { "h<tool>h", "_|h|<tool>|_|h" },           /* user-defined: always; text behind it has its own prefix */
         { "<tool>>", "<tool>>" },                   /* the longest wins */
@@ -86,6 +86,21 @@ Test(spm, without_prefix_and_without_bytes)
     char out[8];
     const int32_t hello = 3 + 256 + 18; /* SP "hello" */
     cr_expect_eq(wg_tokenizer_decode_one(t, hello, true, false, out, sizeof out), 6, "no prefix: nothing is dropped");
+    wg_tokenizer_close(t);
+}
+
+Test(spm, texts_that_two_tokens_have)
+{
+    file = (tiny){ .with_doubles = true };
+    wg_tokenizer *t = opened();
+    int32_t *ids;
+    size_t n;
+    wg_error err;
+    cr_assert_eq(wg_tokenizer_encode(t, "h<tool>", 7, false, false, &ids, &n, &err), WG_OK);
+    cr_assert_eq(n, 3);
+    cr_expect(ids[1] == 3 + 256 + 2, "the word, not the unused token before it: %d", ids[1]);
+    cr_expect(ids[2] == wg_tokenizer_size(t) - 4, "the lower id: %d", ids[2]);
+    wg_free(ids);
     wg_tokenizer_close(t);
 }
 
@@ -134,7 +149,7 @@ static size_t by_definition(const char *text, size_t n, const tiny *f, int32_t *
 Test(spm, equals_the_definition)
 {
     static const char *const parts[] = { " ", " ", "h", "e", "l", "l", "o", "w", "o", "r", "l", "d", "a", "a", "x", "\n", SP,
-                                         "\xc3\xa9", "\xe6\x88\x91", "\xf0\x9f\x98\x81", "hello", " world", "h h" };
+                                         "\xc3\xa9", "\xe6\x88\x91", "\xf0\x9f\x98\x81", "hello", " world", "h h", "h " };
     for (int inner = 0; inner < 2; inner++) {
         file = (tiny){ .with_inner_space = inner };
         wg_tokenizer *t = opened();

@@ -58,8 +58,17 @@ Test(stream, random_tokens)
 /* Texts of many scripts, so that characters are spread over several byte tokens. */
 Test(stream, characters_arrive_whole)
 {
-    static const char *const parts[] = { "hello", " ", "\xc3\xa9", "\xe6\x88\x92", "\xf0\x9f\x98\x81", "\xe2\x80\x8d", "\xed\x9f\xbf", "\n",
-                                         "\xf4\x8f\xbf\xbf", "\xe0\xa0\x80", "x" };
+    static const char *const parts[] = {"hello",
+                                        " ",
+                                        "\xc3\xa9",
+                                        "\xe6\x88\x92",
+                                        "\xf0\x9f\x98\x81",
+                                        "\xe2\x80\x8d",
+                                        "\xed\x9f\xbf",
+                                        "\n",
+                                        "\xf4\x8f\xbf\xbf",
+                                        "\xe0\xa0\x80",
+                                        "x"};
     for (int kind = 0; kind < 2; kind++) {
         wg_tokenizer *t = opened(kind);
         uint64_t seed = 43;
@@ -89,13 +98,15 @@ Test(stream, holds_back_and_lets_go)
     wg_stream s = { 0 };
     const int32_t byte = 3, hello = 3 + 256 + 18; /* <0x00>, SP "hello" */
     cr_expect_eq(wg_stream_put(&s, t, wg_tokenizer_bos(t), out, sizeof out), 0, "control tokens print nothing");
-    cr_expect(wg_stream_put(&s, t, hello, out, sizeof out) == 5 && memcmp(out, "hello", 5) == 0, "BOS does not count as the first");
+    cr_expect(wg_stream_put(&s, t, hello, out, sizeof out) == 5 && memcmp(out, "hello", 5) == 0,
+              "BOS does not count as the first");
     cr_expect(wg_stream_put(&s, t, hello, out, sizeof out) == 6 && memcmp(out, " hello", 6) == 0);
     cr_expect_eq(wg_stream_put(&s, t, byte + 0xe2, out, sizeof out), 0);
     cr_expect_eq(wg_stream_put(&s, t, byte + 0x96, out, sizeof out), 0);
     cr_expect(wg_stream_put(&s, t, byte + 0x81, out, sizeof out) == 3 && memcmp(out, SP, 3) == 0);
     cr_expect_eq(wg_stream_put(&s, t, byte + 0xe2, out, sizeof out), 0);
-    cr_expect(wg_stream_put(&s, t, hello, out, sizeof out) == 7 && memcmp(out, "\xe2 hello", 7) == 0, "never completed: as it is");
+    cr_expect(wg_stream_put(&s, t, hello, out, sizeof out) == 7 && memcmp(out, "\xe2 hello", 7) == 0,
+              "never completed: as it is");
     cr_expect(wg_stream_put(&s, t, byte + 0xff, out, sizeof out) == 1, "can never become a character");
     cr_expect_eq(wg_stream_put(&s, t, byte + 0xf0, out, sizeof out), 0);
     cr_expect_eq(wg_stream_put(&s, t, wg_tokenizer_eos(t), out, sizeof out), 0);

@@ -17,7 +17,7 @@ typedef struct tiny {
     const char *skip, *retype, *shorten;
     /* what to vary */
     const char *model, *pre, *merge;    /* merge: one more at the end */
-    bool with_inner_space, without_unknown, with_prefix_key;
+    bool with_inner_space, with_doubles, with_prefix_key;
     int bad_type_at, drop_byte;         /* 0: no; token_type[i] = 9; a byte without a token (gpt2), spelled wrong (llama) */
     int64_t eos;                        /* 0: the usual one */
     int more;                           /* padded rows at the end */
@@ -101,7 +101,10 @@ static inline int tiny_token_n(tiny *t, const char *s, size_t n, int type, float
     t->score[i] = score;
     return i;
 }
-static inline int tiny_token(tiny *t, const char *s, int type, float score) { return tiny_token_n(t, s, strlen(s), type, score); }
+static inline int tiny_token(tiny *t, const char *s, int type, float score)
+{
+    return tiny_token_n(t, s, strlen(s), type, score);
+}
 
 static inline void tiny_begin(tiny *t, const char *kind)
 {
@@ -139,9 +142,10 @@ static inline void tiny_finish(tiny *t, bool scores, int bos, int eos)
 /* "llama": <unk> 0, <s> 1, </s> 2, bytes 3..258, then the words below; a later word has a lower score. */
 static inline void tiny_spm(tiny *t)
 {
-    static const char *const words[] = { SP, "h", "e", "l", "o", "w", "r", "d", "a", "\xc3\xa9", "\xe6\x88\x91", SP SP, SP SP SP SP,
-                                         "he", "ll", "lo", "hell", "hello", SP "hello", "or", "wor", "ld", SP "wor", SP "world", "aa",
-                                         "aaa", SP "a" };
+    static const char *const words[] = {
+        SP,       "h",         "e",  "l",   "o",    "w",    "r",     "d",        "a",  "\xc3\xa9", "\xe6\x88\x91",
+        SP SP,    SP SP SP SP, "he", "ll",  "lo",   "hell", "hello", SP "hello", "or", "wor",      "ld",
+        SP "wor", SP "world",  "aa", "aaa", SP "a", "s>"};
     tiny_begin(t, "llama");
     tiny_token(t, "<unk>", 2, 0);
     tiny_token(t, "<s>", 3, 0);
@@ -151,12 +155,14 @@ static inline void tiny_spm(tiny *t)
         snprintf(name, sizeof name, t->drop_byte && b == t->drop_byte ? "<%02X>" : "<0x%02X>", b);
         tiny_token(t, name, 6, 0);
     }
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++) tiny_token(t, words[i], 1, -(float)i);
+    if (t->with_doubles) tiny_token(t, "h", 5, 0); /* an unused one: the word comes later */
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) tiny_token(t, words[i], 1, 20.0f - (float)i);
     tiny_token(t, "<tool>", 4, 0);
     tiny_token(t, "<tool>>", 4, 0);
     tiny_token(t, "<|im_end|>", 1, 0); /* a converter's slip: the end of a turn typed as a word */
-    if (t->with_inner_space) tiny_token(t, "h" SP "h", 1, -1000);
-    if (!t->without_unknown) tiny_id(t, "unknown_token_id", 0);
+    if (t->with_inner_space) tiny_token(t, "h" SP, 1, -1000);
+    if (t->with_doubles) tiny_token(t, "<tool>", 4, 0);
+    tiny_id(t, "unknown_token_id", 0);
     if (t->with_prefix_key) tiny_bool(t, "add_space_prefix", false);
     tiny_finish(t, true, 1, 2);
 }
