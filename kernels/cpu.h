@@ -7,9 +7,9 @@ struct wg_ops;
 
 typedef enum wg_cpu_level { WG_CPU_REF, WG_CPU_AVX2, WG_CPU_AVX512, WG_CPU_LEVELS } wg_cpu_level;
 
-wg_cpu_level wg_cpu_best(void); /* what the processor supports (AVX2 = avx2+fma+f16c; AVX512 = f,bw,vl,dq,vnni) */
-wg_cpu_level wg_cpu_chosen(void);                    /* the same, lowered by WG_CPU */
-const char *wg_cpu_name(wg_cpu_level level);         /* "ref", "avx2", "avx512" */
+wg_cpu_level wg_cpu_best(void);              /* what the processor supports (AVX2 = avx2+fma+f16c; AVX512 = f,bw,vl,dq,vnni) */
+wg_cpu_level wg_cpu_chosen(void);            /* the same, lowered by WG_CPU */
+const char *wg_cpu_name(wg_cpu_level level); /* "ref", "avx2", "avx512" */
 
 /* The complete table for a level: the scalar reference with the variants of all levels up to this one laid over it. The
  * table is static. level <= wg_cpu_best(). */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Bytes of packed weights and prepared activations, the same for every level (docs/kernels.md draws them). Private to kernels/.
- */
+ * Bytes of packed weights and prepared activations, for all levels; docs/kernels.md draws them. Private to kernels/. */
 #ifndef WG_KERNELS_LAYOUT_H
 #define WG_KERNELS_LAYOUT_H
 

@@ -52,14 +52,17 @@ static void pack_q8(int n, int k, const char *rows, wg_q8_panel *packed, int p0,
             wg_q8_panel *to = packed + (size_t)p * (size_t)blocks + (size_t)b;
             for (int r = 0; r < WG_PANEL; r++) {
                 const int row = p * WG_PANEL + r;
-                const char *from = rows + ((size_t)row * (size_t)blocks + (size_t)b) * FILE_Q8_BYTES;
-                if (row >= n) {
-                    to->d[r] = 0;
-                    for (int j = 0; j < WG_BLOCK / 4; j++) memset(to->q[j][r], 128, 4);
-                    continue;
+                uint32_t q[WG_BLOCK / 4] = { 0 };
+                to->d[r] = 0;
+                if (row < n) {
+                    const char *from = rows + ((size_t)row * (size_t)blocks + (size_t)b) * FILE_Q8_BYTES;
+                    memcpy(&to->d[r], from, 2);
+                    memcpy(q, from + 2, sizeof q);
                 }
-                memcpy(&to->d[r], from, 2);
-                for (int j = 0; j < WG_BLOCK; j++) to->q[j / 4][r][j % 4] = (uint8_t)((uint8_t)from[2 + j] ^ 0x80u);
+                for (int j = 0; j < WG_BLOCK / 4; j++) {
+                    q[j] ^= 0x80808080u; /* + 128 in every byte */
+                    memcpy(to->q[j][r], &q[j], 4);
+                }
             }
         }
 }

@@ -4,7 +4,7 @@
  * Scores: a key's 16 lanes are one vector; the lanes16 fold of 16 keys is done for all of them at once, by four levels of
  * adding halves of two vectors (15 additions for 16 keys). Heads up to 8 wide put two keys in a vector. Query heads of one kv
  * head share the loads of keys and values. Values: one chain of fmas per output vector, keys ascending, as many chains as fit.
- * While a chunk is used, the next one is asked for, line by line: heads of a slot are strided, which hardware does not guess. */
+ * While a chunk is used, the next one is asked for, line by line: heads of a slot are strided, which hardware cannot guess. */
 #include "kernels/x86/avx512.h"
 
 #include <string.h>

@@ -7,7 +7,7 @@
  *
  * Weights are read once, front to back, by chunks of 8 blocks (8.7 KB) that stay in L1 while all row tiles use them. Lines are
  * asked for twice: far ahead into L2, those requests spread over the tiles of a chunk so that they never come in bursts that
- * would fill the line buffers, and a little ahead into L1. Prefetching past the end of the weights is harmless. */
+ * would fill the line buffers, and by the first tile a little ahead into L1. Asking past the end of the weights is harmless. */
 #include "kernels/x86/avx512.h"
 
 #include <string.h>
@@ -26,11 +26,16 @@ enum {
     PANEL_BLOCK = 8,     /* panels that stay in L2 while all groups of 64 rows pass */
 };
 
-typedef void tile_fn(const wg_q8_panel *w, const wg_q8_act *a, int blocks, float *acc, int first, const char *far, int lines);
+/* What a tile asks for ahead: `lines` lines a block from `far` into L2, and with `near` its weights into L1. */
+typedef struct ask {
+    const char *far;
+    int lines, near;
+} ask;
+
+typedef void tile_fn(const wg_q8_panel *w, const wg_q8_act *a, int blocks, float *acc, int first, ask ahead);
 
 /* T rows x 32 outputs x `blocks` blocks. acc: (T, 32), 64-byte aligned. Float sums of tall tiles live on the stack (in L1). */
-INLINE void q8_tile(const int T, const wg_q8_panel *w, const wg_q8_act *a, int blocks, float *acc, int first, const char *far,
-                    int lines)
+INLINE void q8_tile(const int T, const wg_q8_panel *w, const wg_q8_act *a, int blocks, float *acc, int first, ask ahead)
 {
     __m512 f[TALL][2];
     UNROLL for (int m = 0; m < T; m++)
@@ -39,8 +44,9 @@ INLINE void q8_tile(const int T, const wg_q8_panel *w, const wg_q8_act *a, int b
     for (int b = 0; b < blocks; b++) {
         __m512i sum[TALL][2];
         UNROLL for (int m = 0; m < T; m++) sum[m][0] = sum[m][1] = _mm512_set1_epi32(a[m].ini[b]);
-        UNROLL for (int l = 0; l < BLOCK_LINES; l++) _mm_prefetch((const char *)(w + b) + NEAR + 64 * l, _MM_HINT_T0);
-        for (int l = 0; l < lines; l++) _mm_prefetch(far + (size_t)b * sizeof *w + 64 * l, _MM_HINT_T1);
+        if (ahead.near)
+            UNROLL for (int l = 0; l < BLOCK_LINES; l++) _mm_prefetch((const char *)(w + b) + NEAR + 64 * l, _MM_HINT_T0);
+        for (int l = 0; l < ahead.lines; l++) _mm_prefetch(ahead.far + (size_t)b * sizeof *w + 64 * l, _MM_HINT_T1);
         UNROLL for (int j = 0; j < WG_BLOCK / 4; j++) {
             const __m512i w0 = _mm512_load_si512(w[b].q[j]), w1 = _mm512_load_si512(w[b].q[j] + 16);
             UNROLL for (int m = 0; m < T; m++) {
@@ -66,10 +72,9 @@ INLINE void q8_tile(const int T, const wg_q8_panel *w, const wg_q8_act *a, int b
 }
 
 #define TILE(T)                                                                                                                \
-    static void q8_##T(const wg_q8_panel *w, const wg_q8_act *a, int blocks, float *acc, int first, const char *far,           \
-                       int lines)                                                                                              \
+    static void q8_##T(const wg_q8_panel *w, const wg_q8_act *a, int blocks, float *acc, int first, ask ahead)                 \
     {                                                                                                                          \
-        q8_tile(T, w, a, blocks, acc, first, far, lines);                                                                      \
+        q8_tile(T, w, a, blocks, acc, first, ahead);                                                                           \
     }
 TILE(1) TILE(2) TILE(3) TILE(4) TILE(5) TILE(6) TILE(7) TILE(8) TILE(9) TILE(10) TILE(11) TILE(12)
 static tile_fn *const tile[TALL + 1] = { 0, q8_1, q8_2, q8_3, q8_4, q8_5, q8_6, q8_7, q8_8, q8_9, q8_10, q8_11, q8_12 };
@@ -88,8 +93,9 @@ static void group(const wg_matrix *w, const wg_q8_act *act, int rows, float *y, 
             for (int m = 0, t = 0, T; m < rows; m += T, t++) {
                 const int left = BLOCK_LINES - t * lines;
                 T = wg_tile_rows(rows - m, tiles - t);
-                tile[T](panel + b, a + m, n, acc + WG_PANEL * m, b == 0, (const char *)(panel + b) + FAR + 64 * t * lines,
-                        left < 0 ? 0 : left < lines ? left : lines);
+                const ask ahead = { (const char *)(panel + b) + FAR + 64 * t * lines,
+                                    left < 0 ? 0 : left < lines ? left : lines, t == 0 };
+                tile[T](panel + b, a + m, n, acc + WG_PANEL * m, b == 0, ahead);
             }
         }
         const int n0 = p * WG_PANEL, n = w->n - n0 < WG_PANEL ? w->n - n0 : WG_PANEL;
