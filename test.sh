@@ -5,7 +5,7 @@
 set -eu
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
-.ci/install-packages gcc libc6-dev cmake ninja-build pkg-config libjansson-dev libmd-dev libcriterion-dev
+.ci/install-packages gcc libc6-dev cmake ninja-build pkg-config libjansson-dev libmd-dev libcriterion-dev python3-numpy
 
 [ $# -gt 0 ] || set -- tsan asan hard dev
 mkdir -p build

@@ -109,7 +109,7 @@ static wg_status fill_context(pass *p, int context, wg_error *err)
 
 static void print_forward(const bench *b, const wg_target *t, int rows, int context, double s, double s1)
 {
-    const double bytes = (double)wg_model_bytes(t->model), macs = (double)wg_arch_parameters(wg_model_arch(t->model)) * rows;
+    const double bytes = (double)wg_model_pass_bytes(t->model), macs = (double)wg_arch_macs(wg_model_arch(t->model)) * rows;
     if (b->json) {
         json_t *o = json_pack("{s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:i}", "rows", rows, "context", context, "ms", s * 1e3, "tok_s", rows / s,
                               "v", s / s1, "gb_s", bytes / s / 1e9, "gmac_s", macs / s / 1e9, "threads", wg_pool_threads(t->pool));

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT
+ * Writes random models of odd shapes for the oracle: models DIR, then one line per file: "name tolerance". */
+#include <stdio.h>
+
+#include "core/file/synth.h"
+#include "kernels/types.h"
+
+int main(int argc, char **argv)
+{
+    static const wg_synth_shape shape[] = {
+        { .name = "head32", .layers = 3, .dim = 96, .heads = 3, .kv_heads = 1, .head_dim = 32, .hidden = 160, .vocab = 1777, .context = 64 },
+        { .name = "head80", .layers = 2, .dim = 160, .heads = 2, .head_dim = 80, .hidden = 224, .vocab = 300, .context = 64, .tied = true },
+        { .name = "ten-on-two", .layers = 2, .dim = 320, .heads = 10, .kv_heads = 2, .head_dim = 32, .hidden = 288, .vocab = 1777, .context = 64,
+          .rope_base = 500000 },
+    };
+    static const struct { int type; double tolerance; } type[] = { { WG_F32, 1e-3 }, { WG_F16, 1e-3 }, { WG_BF16, 1e-3 }, { WG_Q8_0, 3e-2 } };
+    if (argc != 2) return 2;
+    for (unsigned s = 0; s < sizeof shape / sizeof *shape; s++)
+        for (unsigned t = 0; t < sizeof type / sizeof *type; t++) {
+            char path[4096];
+            wg_error err;
+            snprintf(path, sizeof path, "%s/%s-%s.gguf", argv[1], shape[s].name, wg_type_name(type[t].type));
+            if (wg_synth_write(&shape[s], type[t].type, 11 + s, path, &err)) {
+                fprintf(stderr, "%s\n", err.text);
+                return 1;
+            }
+            printf("%s %g\n", path, type[t].tolerance);
+        }
+    return 0;
+}
