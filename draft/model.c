@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT
- * A second, smaller language model as drafter: chains (Leviathan et al. 2023, Chen et al. 2023; METHODS A1) and trees of sampled
- * siblings (SpecInfer; METHODS B4). A tree is the same numbers everywhere: the ith entry of `tree` is how many children a node of
- * depth i gets; `length` alone is the chain 1,1,...,1.
+ * A second, smaller language model as drafter: chains (Leviathan et al. 2023, Chen et al. 2023; METHODS A1) and trees of
+ * sampled siblings (SpecInfer; METHODS B4). A tree is the same numbers everywhere: the ith entry of `tree` is how many children
+ * a node of depth i gets; `length` alone is the chain 1-1-...-1.
  *
- * Law. The children of a node are independent draws from its q row (IID), made at the step's own position with the node's number
- * as index. At draft temperature 0 repeated draws would all be the same token, so the children are the k most probable tokens
- * instead (FIXED). Which of the two is settled at open, so it never depends on what was drawn.
+ * Law. The children of a node are independent draws from its q row (IID), made at the step's own position with the node's
+ * number as index. At draft temperature 0 repeated draws would all be the same token, so the children are the k most probable
+ * tokens instead (FIXED). Which of the two is settled at open, so it never depends on what was drawn.
  *
- * Passes. All sequences' nodes of one depth ride in one pass, and leaves are never fed, so a draft of depth n costs n passes. What
- * the model has not seen of the committed text (the whole prompt at first, the last accepted token after a fully accepted draft)
- * rides with the roots in the first of them. A commit therefore leaves this space shorter than the sequence now and then; the
- * cache's valid length says what is missing.
+ * Passes. All sequences' nodes of one depth ride in one pass, and leaves are never fed, so a draft of depth n costs n passes.
+ * What the model has not seen of the committed text (the whole prompt at first, the last accepted token after a fully accepted
+ * draft) rides with the roots in the first of them. A commit therefore leaves this space shorter than the sequence now and
+ * then; the cache's valid length says what is missing.
  *
- * Whether a node gets children depends on its prefix, its q row and the room that is left, never on what would be drawn (METHODS
- * L3). */
+ * Whether a node gets children depends on its prefix, its q row and the room that is left, never on what would be drawn
+ * (METHODS L3). */
 #include "draft/draft.h"
 
 #include <math.h>
@@ -37,7 +37,9 @@ typedef struct model_options {
 } model_options;
 
 /* Whose logits a row of the pass are. */
-typedef struct asker { int seq, node; } asker;
+typedef struct asker {
+    int seq, node;
+} asker;
 
 typedef struct model_drafter {
     wg_drafter base;
@@ -46,20 +48,20 @@ typedef struct model_drafter {
     wg_lm *lm;
     wg_sampler sampler;
     wg_batch batch;
-    int vocab;                     /* the target's: the width of a q row */
-    int levels;                    /* depth of a whole draft */
-    int children[WG_TREE_MAX];     /* of a node of depth i < levels */
-    int nodes_above[WG_TREE_MAX];  /* of a whole draft, at depths 0 .. i-1 */
+    int vocab;                    /* the target's: the width of a q row */
+    int levels;                   /* depth of a whole draft */
+    int children[WG_TREE_MAX];    /* of a node of depth i < levels */
+    int nodes_above[WG_TREE_MAX]; /* of a whole draft, at depths 0 .. i-1 */
     wg_sibling_law law;
-    asker *asker;                  /* (batch.cap) */
-    float *logits;                 /* (batch.cap, lm->vocab) */
-    float *row;                    /* (vocab): logits at the target's width; NULL when the widths agree */
-    double *weight;                /* (vocab) for p_min at temperature 0; else NULL */
-    int *height, *first;           /* (max_batch) depth of this draft; first node of the depth being fed */
+    asker *asker;        /* (batch.cap) */
+    float *logits;       /* (most rows that ask in one pass, lm->vocab) */
+    float *row;          /* (vocab): logits at the target's width; NULL when the widths agree */
+    double *weight;      /* (vocab) for p_min at temperature 0; else NULL */
+    int *height, *first; /* (max_batch) depth of this draft; first node of the depth being fed */
 } model_drafter;
 
-static const char *const kv_types[] = { "f32", "f16", "bf16", NULL };
-static const int kv_type_ids[] = { WG_F32, WG_F16, WG_BF16 };
+static const char *const kv_types[] = {"f32", "f16", "bf16", NULL};
+static const int kv_type_ids[] = {WG_F32, WG_F16, WG_BF16};
 
 static const wg_option options[] = {
     WG_OPTION_STR(model_options, model, "", "weights file of the draft model (needed)"),
@@ -75,8 +77,10 @@ static const wg_option options[] = {
 
 static wg_status bad_tree(const char *text, wg_error *err)
 {
-    return wg_fail(err, WG_ECONFIG, "drafter model: tree=%s: expected children per depth, such as 3-2-1 (each 1..%d), with at most "
-                   "%d nodes below the root in all", text, WG_TREE_MAX - 1, WG_TREE_MAX - 1);
+    return wg_fail(err, WG_ECONFIG,
+                   "drafter model: tree=%s: expected children per depth, such as 3-2-1 (each 1..%d), with at most "
+                   "%d nodes below the root in all",
+                   text, WG_TREE_MAX - 1, WG_TREE_MAX - 1);
 }
 
 /* Fills levels, children and nodes_above from the options. */
@@ -110,7 +114,7 @@ static wg_status check_vocabulary(const model_drafter *m, const wg_weights *w, w
 {
     const wg_env *env = m->base.env;
     const char *target = env->target_name ? env->target_name : "target";
-    int64_t keys = wg_meta_array(w, "tokenizer.ggml.tokens", &(wg_meta_kind){ 0 });
+    int64_t keys = wg_meta_array(w, "tokenizer.ggml.tokens", &(wg_meta_kind){0});
     if (env->tokenizer && keys > 0) {
         wg_tokenizer *t;
         WG_TRY(wg_tokenizer_open(&t, w, err));
@@ -119,7 +123,8 @@ static wg_status check_vocabulary(const model_drafter *m, const wg_weights *w, w
         return s;
     }
     if (m->lm->vocab != env->target->vocab)
-        return wg_fail(err, WG_EVOCAB, "%s has a vocabulary of %d tokens, %s one of %d: a draft model needs the target's tokenizer",
+        return wg_fail(err, WG_EVOCAB,
+                       "%s has a vocabulary of %d tokens, %s one of %d: a draft model needs the target's tokenizer",
                        m->opt.model, m->lm->vocab, target, env->target->vocab);
     return WG_OK;
 }
@@ -132,7 +137,7 @@ static wg_status open_model(model_drafter *m, wg_error *err)
     if (env->ops) device.ops = env->ops;
     wg_weights *w;
     WG_TRY(wg_weights_open(&w, m->opt.model, err));
-    const wg_model_options o = { .kv_type = kv_type_ids[m->opt.kv_type], .max_rows = PASS_ROWS };
+    const wg_model_options o = {.kv_type = kv_type_ids[m->opt.kv_type], .max_rows = PASS_ROWS};
     wg_status s = wg_model_open(&m->model, w, &device, &o, err);
     if (!s) {
         m->lm = wg_model_lm(m->model);
@@ -174,8 +179,7 @@ static wg_status open_buffers(model_drafter *m, wg_error *err)
 static wg_status open(wg_drafter *d, const wg_env *env, wg_error *err)
 {
     model_drafter *m = (model_drafter *)d;
-    if (!*m->opt.model)
-        return wg_fail(err, WG_ECONFIG, "drafter model: no draft model is named; set its option model=FILE");
+    if (!*m->opt.model) return wg_fail(err, WG_ECONFIG, "drafter model: no draft model is named; set its option model=FILE");
     WG_TRY(shape(m, err));
     wg_sampling sampling = *env->sampling;
     if (m->opt.temperature >= 0) sampling.temperature = m->opt.temperature;
@@ -203,8 +207,8 @@ static void close(wg_drafter *d)
 
 /* ---- propose */
 
-/* How deep the draft of a sequence may be: `next` takes the last place before the limit, the deepest fed node (at depth height-1)
- * must lie in the draft model's context, and so must every token it would be fed in its vocabulary. */
+/* How deep the draft of a sequence may be: `next` takes the last place before the limit, the deepest fed node (at depth
+ * height-1) must lie in the draft model's context, and so must every token it would be fed in its vocabulary. */
 static int height_for(const model_drafter *m, const wg_seq *s)
 {
     int h = m->levels;
@@ -261,8 +265,10 @@ static wg_status flush(model_drafter *m, wg_seq *const *seq, wg_tree *out, wg_ro
     for (int i = 0; i < m->batch.logits; i++) {
         const asker a = m->asker[i];
         float *logits = at_width(m, m->logits + (size_t)i * (size_t)m->lm->vocab);
-        if (m->law == WG_LAW_FIXED) grow_fixed(m, &out[a.seq], a.node, logits, q);
-        else grow_iid(m, seq[a.seq], &out[a.seq], a.node, logits, q);
+        if (m->law == WG_LAW_FIXED)
+            grow_fixed(m, &out[a.seq], a.node, logits, q);
+        else
+            grow_iid(m, seq[a.seq], &out[a.seq], a.node, logits, q);
     }
     wg_batch_clear(&m->batch);
     return WG_OK;
@@ -276,20 +282,21 @@ static wg_status feed_root(model_drafter *m, wg_seq *const *seq, int i, wg_tree 
         if (m->batch.n == m->batch.cap) WG_TRY(flush(m, seq, out, q, err));
         const int room = m->batch.cap - m->batch.n, left = s->n - at, take = left < room ? left : room;
         const int row = wg_batch_chain(&m->batch, s->kv, at, s->token + at, take, take == left);
-        if (row >= 0) m->asker[row] = (asker){ i, 0 };
+        if (row >= 0) m->asker[row] = (asker){i, 0};
         at += take;
     }
     return WG_OK;
 }
 
 /* Depth `depth` > 0 of sequence i: the nodes first .. end-1. Nothing can follow an end-of-generation token. */
-static wg_status feed_nodes(model_drafter *m, wg_seq *const *seq, int i, int depth, int end, wg_tree *out, wg_rows *q, wg_error *err)
+static wg_status feed_nodes(model_drafter *m, wg_seq *const *seq, int i, int depth, int end, wg_tree *out, wg_rows *q,
+                            wg_error *err)
 {
     for (int node = m->first[i]; node < end; node++) {
         const int32_t x = out[i].token[node];
         if (x >= m->lm->vocab || wg_env_is_eog(m->base.env, x)) continue;
         if (m->batch.n == m->batch.cap) WG_TRY(flush(m, seq, out, q, err));
-        m->asker[wg_batch_node(&m->batch, seq[i]->kv, node, depth, out[i].anc[node], x, true)] = (asker){ i, node };
+        m->asker[wg_batch_node(&m->batch, seq[i]->kv, node, depth, out[i].anc[node], x, true)] = (asker){i, node};
     }
     return WG_OK;
 }
@@ -318,7 +325,10 @@ static wg_status propose(wg_drafter *d, wg_seq *const *seq, int n, wg_tree *out,
     return WG_OK;
 }
 
-const wg_lm *wg_drafter_lm(const wg_drafter *d) { return d->class == &wg_drafter_model ? ((const model_drafter *)d)->lm : NULL; }
+const wg_lm *wg_drafter_lm(const wg_drafter *d)
+{
+    return d->class == &wg_drafter_model ? ((const model_drafter *)d)->lm : NULL;
+}
 
 const wg_drafter_class wg_drafter_model = {
     .name = "model",

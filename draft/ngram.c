@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: MIT
- * Prompt lookup (Saxena 2023; METHODS A3): what followed the last few tokens when they last occurred in this sequence, prompt or
- * output, is proposed again as a chain. The longest match wins, up to n_max tokens; among equals the most recent.
+ * Prompt lookup (Saxena 2023; METHODS A3): what followed the last few tokens when they last occurred in this sequence, prompt
+ * or output, is proposed again as a chain. The longest match wins, up to n_max tokens; among equals the most recent.
  *
  * The copy may run into itself, as in LZ77: after "a b a b" the continuation of the match is "a b", then "a b" again.
  *
  * There is no index: one backward scan compares one token per position, about 0.3 us per 1000 tokens, nothing beside a forward
- * pass. So nothing is kept per sequence, and nothing can go stale. The draft is a function of the prefix (law FIXED); its q rows
- * are point rows, so that acceptance is measured like any other drafter's. */
+ * pass. So nothing is kept per sequence, and nothing can go stale. The draft is a function of the prefix (law FIXED); its q
+ * rows are point rows, so that acceptance is measured like any other drafter's. */
 #include "draft/draft.h"
 
-typedef struct ngram_options { int k, n_max, n_min; } ngram_options;
+typedef struct ngram_options {
+    int k, n_max, n_min;
+} ngram_options;
 
 typedef struct ngram_drafter {
     wg_drafter base;
@@ -28,7 +30,8 @@ static wg_status open(wg_drafter *d, const wg_env *env, wg_error *err)
     const ngram_options *o = &((ngram_drafter *)d)->opt;
     (void)env;
     if (o->n_min > o->n_max)
-        return wg_fail(err, WG_ECONFIG, "drafter ngram: n_min=%d is longer than n_max=%d; no match could be found", o->n_min, o->n_max);
+        return wg_fail(err, WG_ECONFIG, "drafter ngram: n_min=%d is longer than n_max=%d; no match could be found", o->n_min,
+                       o->n_max);
     return WG_OK;
 }
 

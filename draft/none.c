@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * No draft: the tree is its root, so a step scores one row and draws one token. This is plain decoding, and the baseline of every
- * speed-up. It produces no siblings, so every rule can check it. */
+ * No draft: the tree is its root, so a step scores one row and draws one token. This is plain decoding, and the baseline of
+ * every speed-up. It produces no siblings, so every rule can check it. */
 #include "draft/draft.h"
 
 static wg_status propose(wg_drafter *d, wg_seq *const *seq, int n, wg_tree *out, wg_rows *q, wg_error *err)

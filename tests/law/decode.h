@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What the law tests share: decode a list of requests under one setting, a batch at a time, and compare the tokens. A failure of
- * anything but the law ends the program with its message. */
+ * What the law tests share: decode a list of requests under one setting, a batch at a time, and compare the tokens. A failure
+ * of anything but the law ends the program with its message. */
 #ifndef WG_TESTS_LAW_DECODE_H
 #define WG_TESTS_LAW_DECODE_H
 
@@ -19,13 +19,13 @@
 
 enum { LAW_SKIP = 77 }; /* exit status of a test that could not run */
 
-#define LAW_TRY(expr)                                                                        \
-    do {                                                                                     \
-        const wg_status s_ = (expr);                                                         \
-        if (s_) {                                                                            \
-            fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, wg_status_name(s_), err.text); \
-            exit(1);                                                                         \
-        }                                                                                    \
+#define LAW_TRY(expr)                                                                                                          \
+    do {                                                                                                                       \
+        const wg_status s_ = (expr);                                                                                           \
+        if (s_) {                                                                                                              \
+            fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, wg_status_name(s_), err.text);                              \
+            exit(1);                                                                                                           \
+        }                                                                                                                      \
     } while (0)
 
 /* A model opened on one device. */
@@ -42,15 +42,15 @@ static inline void law_model_open(law_model *m, const char *path, int threads, w
 {
     wg_error err;
     wg_device device;
-    *m = (law_model){ .ops = wg_ops_for(level) };
+    *m = (law_model){.ops = wg_ops_for(level)};
     LAW_TRY(wg_pool_open(&m->pool, threads, &err));
     LAW_TRY(wg_device_cpu(&device, m->pool, &err));
     device.ops = m->ops;
     LAW_TRY(wg_weights_open(&m->file, path, &err));
-    const wg_model_options o = { .kv_type = kv_type };
+    const wg_model_options o = {.kv_type = kv_type};
     LAW_TRY(wg_model_open(&m->model, m->file, &device, &o, &err));
     m->lm = wg_model_lm(m->model);
-    if (wg_meta_array(m->file, "tokenizer.ggml.tokens", &(wg_meta_kind){ 0 }) > 0)
+    if (wg_meta_array(m->file, "tokenizer.ggml.tokens", &(wg_meta_kind){0}) > 0)
         LAW_TRY(wg_tokenizer_open(&m->tokenizer, m->file, &err));
 }
 
@@ -71,15 +71,26 @@ typedef struct law_setup {
     bool alpha;
 } law_setup;
 
-typedef struct law_request { const int32_t *prompt; int n, max_new; } law_request; /* its number addresses its randomness */
-typedef struct law_output { int32_t *token; int n; wg_finish finish; } law_output;  /* what came after the prompt */
+typedef struct law_request {
+    const int32_t *prompt;
+    int n, max_new;
+} law_request; /* its number addresses its randomness */
+typedef struct law_output {
+    int32_t *token;
+    int n;
+    wg_finish finish;
+} law_output; /* what came after the prompt */
 
 static inline wg_engine *law_engine(const law_setup *s)
 {
-    static const wg_plugins plugins = { wg_drafters, wg_verifiers };
+    static const wg_plugins plugins = {wg_drafters, wg_verifiers};
     wg_error err;
-    wg_parts parts = { .target = s->target->lm, .pool = s->target->pool, .ops = s->target->ops, .tokenizer = s->target->tokenizer,
-                       .target_name = "target", .rules = wg_verifiers };
+    wg_parts parts = {.target = s->target->lm,
+                      .pool = s->target->pool,
+                      .ops = s->target->ops,
+                      .tokenizer = s->target->tokenizer,
+                      .target_name = "target",
+                      .rules = wg_verifiers};
     LAW_TRY(wg_find_drafter(&plugins, s->drafter, &parts.drafter, &err));
     LAW_TRY(wg_find_verifier(&plugins, s->rule, &parts.verifier, &err));
     const size_t size = parts.drafter->size - parts.drafter->options_at;
@@ -88,9 +99,13 @@ static inline wg_engine *law_engine(const law_setup *s)
     if (parts.drafter->options) wg_option_defaults(parts.drafter->options, options);
     if (s->options) LAW_TRY(wg_option_set_list(parts.drafter->options, options, size, s->options, &err));
     parts.drafter_options = parts.drafter->options ? options : NULL;
-    const wg_engine_options o = { .max_batch = s->batch ? s->batch : 1, .max_tokens = s->max_tokens, .page_slots = s->page_slots,
-                                  .prefill_rows = s->prefill_rows, .seed = s->seed, .sampling = s->sampling,
-                                  .measure_alpha = s->alpha };
+    const wg_engine_options o = {.max_batch = s->batch ? s->batch : 1,
+                                 .max_tokens = s->max_tokens,
+                                 .page_slots = s->page_slots,
+                                 .prefill_rows = s->prefill_rows,
+                                 .seed = s->seed,
+                                 .sampling = s->sampling,
+                                 .measure_alpha = s->alpha};
     wg_engine *e;
     LAW_TRY(wg_engine_open(&e, &parts, &o, &err));
     wg_free(options);
@@ -147,8 +162,9 @@ static inline int law_compare(const char *what, const law_output *want, const la
         while (at < want[i].n && at < got[i].n && want[i].token[at] == got[i].token[at]) at++;
         if (at == want[i].n && at == got[i].n && want[i].finish == got[i].finish) continue;
         if (!bad++)
-            fprintf(stderr, "FAILED %s: request %d: %d tokens, plain decoding %d; they part at output token %d (%d, not %d)\n", what, i,
-                    got[i].n, want[i].n, at, at < got[i].n ? got[i].token[at] : -1, at < want[i].n ? want[i].token[at] : -1);
+            fprintf(stderr, "FAILED %s: request %d: %d tokens, plain decoding %d; they part at output token %d (%d, not %d)\n",
+                    what, i, got[i].n, want[i].n, at, at < got[i].n ? got[i].token[at] : -1,
+                    at < want[i].n ? want[i].token[at] : -1);
     }
     return bad;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * After warm-up a step allocates nothing (DESIGN.md, section 11): the ledger of core/base/mem.h counts every allocation of the program
- * while small real models decode, for every drafter and rule, one sequence and several. */
+ * After warm-up a step allocates nothing (DESIGN.md, section 11): the ledger of core/base/mem.h counts every allocation of the
+ * program while small real models decode, for every drafter and rule, one sequence and several. */
 #include <unistd.h>
 
 #include "core/file/synth.h"
@@ -17,7 +17,8 @@ static void write_models(void)
     if (!mkdtemp(dir)) exit((perror(dir), 1));
     snprintf(target_path, sizeof target_path, "%s/target.gguf", dir);
     snprintf(draft_path, sizeof draft_path, "%s/draft.gguf", dir);
-    const wg_synth_shape s = { .name = "target", .layers = 2, .dim = 64, .heads = 4, .kv_heads = 2, .hidden = 96, .vocab = 320, .context = 512 };
+    const wg_synth_shape s = {
+        .name = "target", .layers = 2, .dim = 64, .heads = 4, .kv_heads = 2, .hidden = 96, .vocab = 320, .context = 512};
     LAW_TRY(wg_synth_write(&s, WG_F32, 1, target_path, &err));
     LAW_TRY(wg_synth_write(&s, WG_Q8_0, 1, draft_path, &err));
 }
@@ -53,8 +54,10 @@ int main(void)
     char chain[128], tree[128];
     snprintf(chain, sizeof chain, "model=%s,length=4", draft_path);
     snprintf(tree, sizeof tree, "model=%s,tree=2-1-1", draft_path);
-    const struct { const char *drafter, *options; } drafters[] = { { "none", NULL }, { "model", chain }, { "model", tree }, { "ngram", NULL } };
-    const wg_sampling samplings[] = { { 0, 0, 1, 0 }, { 0.8, 40, 0.95, 0.01 } };
+    const struct {
+        const char *drafter, *options;
+    } drafters[] = {{"none", NULL}, {"model", chain}, {"model", tree}, {"ngram", NULL}};
+    const wg_sampling samplings[] = {{0, 0, 1, 0}, {0.8, 40, 0.95, 0.01}};
 
     law_model target;
     law_model_open(&target, target_path, 2, wg_cpu_chosen(), WG_F16);
@@ -63,8 +66,14 @@ int main(void)
         for (const wg_verifier_class *const *rule = wg_verifiers; *rule; rule++)
             for (int s = 0; s < 2; s++)
                 for (int n = 1; n <= SEQUENCES; n += SEQUENCES - 1) {
-                    const law_setup setup = { .target = &target, .drafter = drafters[d].drafter, .options = drafters[d].options,
-                                              .rule = (*rule)->name, .sampling = samplings[s], .seed = 3, .batch = n, .alpha = true };
+                    const law_setup setup = {.target = &target,
+                                             .drafter = drafters[d].drafter,
+                                             .options = drafters[d].options,
+                                             .rule = (*rule)->name,
+                                             .sampling = samplings[s],
+                                             .seed = 3,
+                                             .batch = n,
+                                             .alpha = true};
                     if (!strcmp((*rule)->name, "greedy") && s) continue;
                     wg_engine *e = law_engine(&setup);
                     const uint64_t calls = count(e, n);

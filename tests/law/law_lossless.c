@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * Speculative output equals plain output, byte for byte (DESIGN.md, laws 1, 3 and 4): every drafter under the rules greedy and match, at
- * every temperature, against plain decoding of one sequence on one thread with the reference operations. Small models with random
- * weights; the drafts range from the target itself (full acceptance, so every commit leaves the draft's cache one short) over its
- * q8_0 rounding (mixed) to a stranger (nearly everything rejected). Requests are ragged and finish at different times.
+ * Speculative output equals plain output, byte for byte (DESIGN.md, laws 1, 3 and 4): every drafter under the rules greedy and
+ * match, at every temperature, against plain decoding of one sequence on one thread with the reference operations. Small models
+ * with random weights; the drafts range from the target itself (full acceptance, so every commit leaves the draft's cache one
+ * short) over its q8_0 rounding (mixed) to a stranger (nearly everything rejected). Requests are ragged and finish at different
+ * times.
  *
  * Rejection is lossless in law only; there the outputs must agree with its own at batch 1, and with plain decoding for the root
  * alone. */
@@ -29,19 +30,18 @@ static void write_models(void)
     snprintf(near_path, sizeof near_path, "%s/near.gguf", dir);
     snprintf(far_path, sizeof far_path, "%s/far.gguf", dir);
     snprintf(short_path, sizeof short_path, "%s/short.gguf", dir);
-    wg_synth_shape s = { .name = "target", .layers = 2, .dim = 32, .heads = 4, .kv_heads = 2, .hidden = 64, .vocab = VOCAB, .context = CONTEXT };
+    wg_synth_shape s = {
+        .name = "target", .layers = 2, .dim = 32, .heads = 4, .kv_heads = 2, .hidden = 64, .vocab = VOCAB, .context = CONTEXT};
     LAW_TRY(wg_synth_write(&s, WG_F32, 1, target_path, &err));
     LAW_TRY(wg_synth_write(&s, WG_Q8_0, 1, near_path, &err)); /* the same weights, rounded */
     s.context = 40;                                           /* ends before the sequences do */
     LAW_TRY(wg_synth_write(&s, WG_F16, 1, short_path, &err));
-    s = (wg_synth_shape){ .name = "far", .layers = 1, .dim = 32, .heads = 2, .hidden = 64, .vocab = VOCAB, .context = CONTEXT, .tied = true };
+    s = (wg_synth_shape){
+        .name = "far", .layers = 1, .dim = 32, .heads = 2, .hidden = 64, .vocab = VOCAB, .context = CONTEXT, .tied = true};
     LAW_TRY(wg_synth_write(&s, WG_F32, 2, far_path, &err));
 }
 
-static void remove_models(void)
-{
-    remove(target_path), remove(near_path), remove(far_path), remove(short_path), remove(dir);
-}
+static void remove_models(void) { remove(target_path), remove(near_path), remove(far_path), remove(short_path), remove(dir); }
 
 /* Prompts of 1 .. PROMPT_MAX tokens with repetitions (for ngram), outputs of 1 .. 40; one runs into the end of the context. */
 static void make_requests(void)
@@ -49,17 +49,25 @@ static void make_requests(void)
     for (int i = 0; i < REQUESTS; i++) {
         const wg_philox r = wg_philox_at(99, (uint32_t)i, 0, 0, 0);
         const int n = i == 0 ? 1 : 1 + (int)(r.v[0] % PROMPT_MAX), period = 1 + (int)(r.v[1] % 9);
-        for (int k = 0; k < n; k++) prompt[i][k] = 3 + (int32_t)(wg_philox_at(98, (uint32_t)i, (uint32_t)(k % period), 0, 0).v[0] % (VOCAB - 3));
-        request[i] = (law_request){ prompt[i], n, i == 1 ? 1 : i == 2 ? 2 * CONTEXT : 5 + (int)(r.v[2] % 36) };
+        for (int k = 0; k < n; k++)
+            prompt[i][k] = 3 + (int32_t)(wg_philox_at(98, (uint32_t)i, (uint32_t)(k % period), 0, 0).v[0] % (VOCAB - 3));
+        request[i] = (law_request){prompt[i], n, i == 1 ? 1 : i == 2 ? 2 * CONTEXT : 5 + (int)(r.v[2] % 36)};
     }
 }
 
-typedef struct machine { int threads; wg_cpu_level level; law_model target; } machine;
+typedef struct machine {
+    int threads;
+    wg_cpu_level level;
+    law_model target;
+} machine;
 
-typedef struct row { const char *label, *drafter, *options; double keeps; } row; /* keeps: least share kept when greedy */
+typedef struct row {
+    const char *label, *drafter, *options;
+    double keeps;
+} row; /* keeps: least share kept when greedy */
 
 static const wg_sampling samplings[] = {
-    { 0, 0, 1, 0 }, { 0.7, 0, 1, 0 }, { 1, 0, 1, 0 }, { 1, 20, 1, 0 }, { 0.7, 0, 0.9, 0 }, { 1, 50, 0.8, 0.02 },
+    {0, 0, 1, 0}, {0.7, 0, 1, 0}, {1, 0, 1, 0}, {1, 20, 1, 0}, {0.7, 0, 0.9, 0}, {1, 50, 0.8, 0.02},
 };
 enum { SAMPLINGS = sizeof samplings / sizeof *samplings };
 
@@ -71,7 +79,7 @@ static void expect(const char *what, const law_output *want, const law_output *g
 /* One drafter against the plain outputs of every sampling, over machines and batches. */
 static void check_row(const row *r, machine *m, int machines, law_output plain[SAMPLINGS][REQUESTS])
 {
-    wg_counts total = { 0 };
+    wg_counts total = {0};
     long runs = 0, tokens = 0;
     for (int s = 0; s < SAMPLINGS; s++) {
         for (int i = 0; i < machines; i++) {
@@ -80,20 +88,27 @@ static void check_row(const row *r, machine *m, int machines, law_output plain[S
                 const bool greedy = s == 0 && k == 2;
                 if (k == 2 && !greedy) continue;
                 const int batch = k ? 8 : 1;
-                const law_setup setup = { .target = &m[i].target, .drafter = r->drafter, .options = r->options,
-                                          .rule = greedy ? "greedy" : "match", .sampling = samplings[s], .seed = 7, .batch = batch,
-                                          .page_slots = i % 2 ? 4 : 16, .prefill_rows = 5 + i, .alpha = i == 0 };
-                law_output got[REQUESTS] = { 0 };
-                wg_counts counts = { 0 };
+                const law_setup setup = {.target = &m[i].target,
+                                         .drafter = r->drafter,
+                                         .options = r->options,
+                                         .rule = greedy ? "greedy" : "match",
+                                         .sampling = samplings[s],
+                                         .seed = 7,
+                                         .batch = batch,
+                                         .page_slots = i % 2 ? 4 : 16,
+                                         .prefill_rows = 5 + i,
+                                         .alpha = i == 0};
+                law_output got[REQUESTS] = {0};
+                wg_counts counts = {0};
                 law_decode(&setup, request, REQUESTS, got, &counts);
                 char what[200];
                 snprintf(what, sizeof what, "%s (%s) rule %s, T=%g top_k=%d top_p=%g, batch %d, %d threads, ops %s", r->label,
-                         r->options ? r->options : "", setup.rule, samplings[s].temperature, samplings[s].top_k, samplings[s].top_p,
-                         batch, m[i].threads, wg_cpu_name(m[i].level));
+                         r->options ? r->options : "", setup.rule, samplings[s].temperature, samplings[s].top_k,
+                         samplings[s].top_p, batch, m[i].threads, wg_cpu_name(m[i].level));
                 expect(what, plain[s], got);
                 if (s == 0 && counts.accepted < r->keeps * (double)counts.drafted) {
-                    fprintf(stderr, "FAILED %s: accepted %ld of %ld greedy drafts, at least %g expected\n", what, counts.accepted,
-                            counts.drafted, r->keeps);
+                    fprintf(stderr, "FAILED %s: accepted %ld of %ld greedy drafts, at least %g expected\n", what,
+                            counts.accepted, counts.drafted, r->keeps);
                     failures++;
                 }
                 runs++;
@@ -103,8 +118,8 @@ static void check_row(const row *r, machine *m, int machines, law_output plain[S
             }
         }
     }
-    printf("%-22s %3ld runs, %6ld tokens equal plain decoding; %5ld passes, %6ld drafted, %5ld accepted\n", r->label, runs, tokens,
-           total.passes, total.drafted, total.accepted);
+    printf("%-22s %3ld runs, %6ld tokens equal plain decoding; %5ld passes, %6ld drafted, %5ld accepted\n", r->label, runs,
+           tokens, total.passes, total.drafted, total.accepted);
     if (strcmp(r->drafter, "none") && total.drafted == 0) {
         fprintf(stderr, "FAILED %s: nothing was drafted, so nothing was tested\n", r->label);
         failures++;
@@ -115,20 +130,26 @@ static void check_row(const row *r, machine *m, int machines, law_output plain[S
 static void check_rejection(const row *r, machine *m, int machines, law_output plain[SAMPLINGS][REQUESTS])
 {
     for (int s = 0; s < SAMPLINGS; s++) {
-        law_output alone[REQUESTS] = { 0 };
+        law_output alone[REQUESTS] = {0};
         for (int k = 0; k < machines; k++) { /* the reference operations last: they are slow, and rarely needed here */
             const int i = (k + 1) % machines;
             if (k && (s + i) % 3) continue;
-            law_output got[REQUESTS] = { 0 };
-            wg_counts counts = { 0 };
-            const law_setup setup = { .target = &m[i].target, .drafter = r->drafter, .options = r->options, .rule = "rejection",
-                                      .sampling = samplings[s], .seed = 7, .batch = k ? 8 : 1 };
+            law_output got[REQUESTS] = {0};
+            wg_counts counts = {0};
+            const law_setup setup = {.target = &m[i].target,
+                                     .drafter = r->drafter,
+                                     .options = r->options,
+                                     .rule = "rejection",
+                                     .sampling = samplings[s],
+                                     .seed = 7,
+                                     .batch = k ? 8 : 1};
             law_decode(&setup, request, REQUESTS, got, &counts);
             char what[160];
-            snprintf(what, sizeof what, "%s rule rejection, T=%g, batch %d, %d threads, ops %s", r->label, samplings[s].temperature,
-                     setup.batch, m[i].threads, wg_cpu_name(m[i].level));
+            snprintf(what, sizeof what, "%s rule rejection, T=%g, batch %d, %d threads, ops %s", r->label,
+                     samplings[s].temperature, setup.batch, m[i].threads, wg_cpu_name(m[i].level));
             if (!strcmp(r->drafter, "none") || s == 0) expect(what, plain[s], got);
-            if (k == 0) memcpy(alone, got, sizeof alone);
+            if (k == 0)
+                memcpy(alone, got, sizeof alone);
             else {
                 expect(what, alone, got);
                 law_free(got, REQUESTS);
@@ -145,14 +166,15 @@ int main(void)
     make_requests();
 
     const wg_cpu_level best = wg_cpu_best(), lower = best > WG_CPU_AVX2 ? WG_CPU_AVX2 : best;
-    machine m[] = { { 1, WG_CPU_REF, { 0 } }, { 1, best, { 0 } }, { 2, best, { 0 } }, { 3, best, { 0 } }, { 2, lower, { 0 } } };
+    machine m[] = {{1, WG_CPU_REF, {0}}, {1, best, {0}}, {2, best, {0}}, {3, best, {0}}, {2, lower, {0}}};
     enum { MACHINES = sizeof m / sizeof *m };
     for (int i = 0; i < MACHINES; i++) law_model_open(&m[i].target, target_path, m[i].threads, m[i].level, WG_F32);
 
-    law_output plain[SAMPLINGS][REQUESTS] = { 0 };
+    law_output plain[SAMPLINGS][REQUESTS] = {0};
     for (int s = 0; s < SAMPLINGS; s++) {
-        wg_counts counts = { 0 };
-        const law_setup setup = { .target = &m[0].target, .drafter = "none", .rule = "match", .sampling = samplings[s], .seed = 7 };
+        wg_counts counts = {0};
+        const law_setup setup = {
+            .target = &m[0].target, .drafter = "none", .rule = "match", .sampling = samplings[s], .seed = 7};
         law_decode(&setup, request, REQUESTS, plain[s], &counts);
     }
 
@@ -166,16 +188,16 @@ int main(void)
     snprintf(far, sizeof far, "model=%s,length=2,temperature=1.5", far_path);
     snprintf(brief, sizeof brief, "model=%s,length=7", short_path);
     const row rows[] = {
-        { "none", "none", NULL, 0 },
-        { "model, itself", "model", self, 1 },
-        { "model, itself, tree", "model", self_tree, 0.4 },
-        { "model, rounded", "model", near_chain, 0.5 },
-        { "model, rounded, tree", "model", near_tree, 0 },
-        { "model, when sure", "model", sure, 0 },
-        { "model, top-k tree", "model", cold_tree, 0 },
-        { "model, stranger", "model", far, 0 },
-        { "model, short context", "model", brief, 0.5 },
-        { "ngram", "ngram", "k=5,n_max=4", 0 },
+        {"none", "none", NULL, 0},
+        {"model, itself", "model", self, 1},
+        {"model, itself, tree", "model", self_tree, 0.4},
+        {"model, rounded", "model", near_chain, 0.5},
+        {"model, rounded, tree", "model", near_tree, 0},
+        {"model, when sure", "model", sure, 0},
+        {"model, top-k tree", "model", cold_tree, 0},
+        {"model, stranger", "model", far, 0},
+        {"model, short context", "model", brief, 0.5},
+        {"ngram", "ngram", "k=5,n_max=4", 0},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         check_row(&rows[i], m, MACHINES, plain);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The bundled pair on prompts of Spec-Bench (Xia et al. 2024), every twelfth of its 480 so that all its categories are there: speculative
- * output is plain output. Needs the shared data. */
+ * The bundled pair on prompts of Spec-Bench (Xia et al. 2024), every twelfth of its 480 so that all its categories are there:
+ * speculative output is plain output. Needs the shared data. */
 #include "tests/law/pair.h"
 
 int main(void)

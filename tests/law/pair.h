@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The law tests on the bundled pair (models/ *.gguf: the larger file is the target, the smallest the draft): every drafter under greedy
- * and match gives the tokens of plain decoding, on real prompts. */
+ * The law tests on the bundled pair (models/ *.gguf: the larger file is the target, the smallest the draft): every drafter
+ * under greedy and match gives the tokens of plain decoding, on real prompts. */
 #ifndef WG_TESTS_LAW_PAIR_H
 #define WG_TESTS_LAW_PAIR_H
 
@@ -16,7 +16,7 @@ static inline bool pair_find(char *target, char *draft, size_t size)
     const char *root = getenv("WG_ROOT");
     char pattern[512];
     snprintf(pattern, sizeof pattern, "%s/models/*.gguf", root ? root : ".");
-    glob_t g = { 0 };
+    glob_t g = {0};
     off_t largest = -1, smallest = -1;
     glob(pattern, 0, NULL, &g);
     for (size_t i = 0; i < g.gl_pathc; i++) {
@@ -35,8 +35,10 @@ static inline bool pair_find(char *target, char *draft, size_t size)
     return largest > smallest && smallest > 0;
 }
 
-/* The first `max` prompts of a JSONL file ("prompt", or the first of "turns"), every `stride`th line, as tokens cut to `longest`. */
-static inline int pair_prompts(const char *path, const wg_tokenizer *t, int stride, int max, int longest, int max_new, law_request *out)
+/* The first `max` prompts of a JSONL file ("prompt", or the first of "turns"), every `stride`th line, as tokens cut to
+ * `longest`. */
+static inline int pair_prompts(const char *path, const wg_tokenizer *t, int stride, int max, int longest, int max_new,
+                               law_request *out)
 {
     wg_error err;
     FILE *f = fopen(path, "r");
@@ -59,8 +61,10 @@ static inline int pair_prompts(const char *path, const wg_tokenizer *t, int stri
         int32_t *id;
         size_t ids;
         LAW_TRY(wg_tokenizer_encode(t, json_string_value(text), json_string_length(text), true, false, &id, &ids, &err));
-        if (ids == 0) wg_free(id);
-        else out[n++] = (law_request){ id, ids < (size_t)longest ? (int)ids : longest, max_new };
+        if (ids == 0)
+            wg_free(id);
+        else
+            out[n++] = (law_request){id, ids < (size_t)longest ? (int)ids : longest, max_new};
         json_decref(o);
     }
     free(line);
@@ -71,35 +75,44 @@ static inline int pair_prompts(const char *path, const wg_tokenizer *t, int stri
 /* Decodes the requests plainly, then with every drafter and batch size, on one thread and on two. Returns the failures. */
 static inline int pair_check(const char *target_path, const char *draft_path, const law_request *r, int n)
 {
-    const wg_sampling samplings[] = { { 0, 0, 1, 0 }, { 0.7, 0, 0.95, 0 }, { 1, 0, 1, 0 } };
+    const wg_sampling samplings[] = {{0, 0, 1, 0}, {0.7, 0, 0.95, 0}, {1, 0, 1, 0}};
     char chain[600], tree[600];
     snprintf(chain, sizeof chain, "model=%s,length=4", draft_path);
     snprintf(tree, sizeof tree, "model=%s,tree=%s", draft_path, WG_TREE_MAX > 8 ? "3-2-1" : "2-1");
-    const struct { const char *label, *drafter, *options; } drafters[] = {
-        { "model, chain", "model", chain }, { "model, tree", "model", tree }, { "ngram", "ngram", NULL } };
-    law_model target[2] = { 0 };
+    const struct {
+        const char *label, *drafter, *options;
+    } drafters[] = {{"model, chain", "model", chain}, {"model, tree", "model", tree}, {"ngram", "ngram", NULL}};
+    law_model target[2] = {0};
     for (int t = 0; t < 2; t++) law_model_open(&target[t], target_path, t + 1, wg_cpu_chosen(), WG_F16);
     int failures = 0;
     law_output *plain = wg_calloc((size_t)n, sizeof *plain), *got = wg_calloc((size_t)n, sizeof *got);
     if (!plain || !got) abort();
     for (int s = 0; s < 3; s++) {
-        wg_counts counts = { 0 };
-        law_setup setup = { .target = &target[0], .drafter = "none", .rule = "match", .sampling = samplings[s], .seed = 11, .batch = 1 };
+        wg_counts counts = {0};
+        law_setup setup = {
+            .target = &target[0], .drafter = "none", .rule = "match", .sampling = samplings[s], .seed = 11, .batch = 1};
         const double start = wg_clock_now();
         law_decode(&setup, r, n, plain, &counts);
-        printf("T=%g plain: %ld tokens of %d prompts in %.2f s\n", samplings[s].temperature, law_tokens(plain, n), n, wg_clock_now() - start);
+        printf("T=%g plain: %ld tokens of %d prompts in %.2f s\n", samplings[s].temperature, law_tokens(plain, n), n,
+               wg_clock_now() - start);
         for (size_t d = 0; d < sizeof drafters / sizeof *drafters; d++)
             for (int k = 0; k < 2; k++) { /* batch 1 on one thread and batch 8 on two, and the other way round in turn */
-                counts = (wg_counts){ 0 };
+                counts = (wg_counts){0};
                 const int threads = (k + s + (int)d) % 2;
-                const int some = k == 0 && threads && n > 6 ? 6 : n; /* small passes on several threads are slow on busy cores */
-                setup = (law_setup){ .target = &target[threads], .drafter = drafters[d].drafter, .options = drafters[d].options,
-                                     .rule = s == 0 && k ? "greedy" : "match", .sampling = samplings[s], .seed = 11, .batch = k ? 8 : 1 };
+                const int some =
+                    k == 0 && threads && n > 6 ? 6 : n; /* small passes on several threads are slow on busy cores */
+                setup = (law_setup){.target = &target[threads],
+                                    .drafter = drafters[d].drafter,
+                                    .options = drafters[d].options,
+                                    .rule = s == 0 && k ? "greedy" : "match",
+                                    .sampling = samplings[s],
+                                    .seed = 11,
+                                    .batch = k ? 8 : 1};
                 const double begin = wg_clock_now();
                 law_decode(&setup, r, some, got, &counts);
                 char what[120];
-                snprintf(what, sizeof what, "T=%g %s, rule %s, batch %d, %d threads", samplings[s].temperature, drafters[d].label,
-                         setup.rule, setup.batch, threads + 1);
+                snprintf(what, sizeof what, "T=%g %s, rule %s, batch %d, %d threads", samplings[s].temperature,
+                         drafters[d].label, setup.rule, setup.batch, threads + 1);
                 const int bad = law_compare(what, plain, got, some);
                 failures += bad;
                 printf("%-52s %d of %d equal, tau %.2f, accepted %ld of %ld, %.2f s\n", what, some - bad, some,

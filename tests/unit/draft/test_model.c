@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The model drafter against a plain use of the same model: every q row must be, bit for bit, what the sampler makes of the logits of
- * the node's prefix fed from the start, and every token the draw at its address. So a wrong cache (a missed catch-up, a sibling
- * seen by mistake, a slot mixed up) cannot hide. */
+ * The model drafter against a plain use of the same model: every q row must be, bit for bit, what the sampler makes of the
+ * logits of the node's prefix fed from the start, and every token the draw at its address. So a wrong cache (a missed catch-up,
+ * a sibling seen by mistake, a slot mixed up) cannot hide. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <unistd.h>
@@ -24,7 +24,7 @@ static void write_models(void)
     cr_assert(mkdtemp(dir));
     snprintf(path, sizeof path, "%s/draft.gguf", dir);
     snprintf(other, sizeof other, "%s/other.gguf", dir);
-    wg_synth_shape s = { .layers = 2, .dim = 32, .heads = 4, .kv_heads = 2, .hidden = 48, .vocab = VOCAB, .context = CONTEXT };
+    wg_synth_shape s = {.layers = 2, .dim = 32, .heads = 4, .kv_heads = 2, .hidden = 48, .vocab = VOCAB, .context = CONTEXT};
     cr_assert_eq(wg_synth_write(&s, WG_F32, 5, path, &err), WG_OK, "%s", err.text);
     s.vocab = VOCAB + 12;
     cr_assert_eq(wg_synth_write(&s, WG_F32, 5, other, &err), WG_OK, "%s", err.text);
@@ -49,9 +49,10 @@ typedef struct bench {
 
 static wg_status bench_try(bench *b, const char *options, wg_sampling sampling, int vocab, int pages)
 {
-    *b = (bench){ .sampling = sampling, .target = { .vocab = vocab, .context = SLOTS } };
+    *b = (bench){.sampling = sampling, .target = {.vocab = vocab, .context = SLOTS}};
     cr_assert_eq(wg_kv_open(&b->kv, 4, pages, SLOTS + WG_TREE_MAX, &b->err), WG_OK);
-    b->env = (wg_env){ .target = &b->target, .kv = b->kv, .ops = wg_ops_for(wg_cpu_chosen()), .sampling = &b->sampling, .max_batch = BATCH };
+    b->env = (wg_env){
+        .target = &b->target, .kv = b->kv, .ops = wg_ops_for(wg_cpu_chosen()), .sampling = &b->sampling, .max_batch = BATCH};
     const wg_drafter_class *c = &wg_drafter_model;
     b->d = wg_calloc(1, c->size);
     b->d->class = c;
@@ -74,8 +75,13 @@ static void bench_open(bench *b, const char *options, wg_sampling sampling)
 static void bench_sequence(bench *b, int i, int n, int limit)
 {
     wg_seq *s = &b->seq[i];
-    *s = (wg_seq){ .request = (uint32_t)i, .slot = i, .token = b->token[i], .n = n, .cap = SLOTS, .limit = limit,
-                   .chance = wg_chance_philox(77, (uint32_t)i, (uint32_t)n) };
+    *s = (wg_seq){.request = (uint32_t)i,
+                  .slot = i,
+                  .token = b->token[i],
+                  .n = n,
+                  .cap = SLOTS,
+                  .limit = limit,
+                  .chance = wg_chance_philox(77, (uint32_t)i, (uint32_t)n)};
     for (int k = 0; k < n; k++) s->token[k] = 3 + (int32_t)(wg_philox_at(6, (uint32_t)i, (uint32_t)k, 0, 0).v[0] % (VOCAB - 3));
     cr_assert_eq(wg_kv_seq_open(b->kv, &s->kv, &b->err), WG_OK, "%s", b->err.text);
     if (n == 1) return;
@@ -114,7 +120,15 @@ static void keep(bench *b, int i, const wg_tree *t, const int16_t *node, int n, 
 }
 
 /* ---- the plain use of the model */
-typedef struct plain { wg_weights *w; wg_model *m; wg_kv *kv; wg_sampler sampler; wg_rows row; wg_batch batch; float logits[VOCAB]; } plain;
+typedef struct plain {
+    wg_weights *w;
+    wg_model *m;
+    wg_kv *kv;
+    wg_sampler sampler;
+    wg_rows row;
+    wg_batch batch;
+    float logits[VOCAB];
+} plain;
 
 static void plain_open(plain *p, wg_sampling sampling)
 {
@@ -122,7 +136,7 @@ static void plain_open(plain *p, wg_sampling sampling)
     wg_device device;
     cr_assert_eq(wg_device_cpu(&device, NULL, &err), WG_OK);
     cr_assert_eq(wg_weights_open(&p->w, path, &err), WG_OK, "%s", err.text);
-    const wg_model_options o = { .kv_type = WG_F32 };
+    const wg_model_options o = {.kv_type = WG_F32};
     cr_assert_eq(wg_model_open(&p->m, p->w, &device, &o, &err), WG_OK, "%s", err.text);
     cr_assert_eq(wg_kv_open(&p->kv, 16, 64, SLOTS, &err), WG_OK);
     cr_assert_eq(wg_lm_attach(wg_model_lm(p->m), p->kv, &err), WG_OK);
@@ -156,7 +170,8 @@ static void plain_row(plain *p, const int32_t *token, int n)
     wg_kv_seq_close(kv);
 }
 
-/* Every node with children: its q row is the plain one, and each child is the draw at its address. Returns the nodes checked. */
+/* Every node with children: its q row is the plain one, and each child is the draw at its address. Returns the nodes checked.
+ */
 static int check_sampled(const bench *b, const wg_seq *s, const wg_tree *t, plain *p)
 {
     int checked = 0;
@@ -174,7 +189,8 @@ static int check_sampled(const bench *b, const wg_seq *s, const wg_tree *t, plai
             cr_assert_geq(row, 0);
             cr_assert_eq(p->row.point[0], b->q.point[row]);
             if (p->row.point[0] < 0)
-                cr_assert(!memcmp(wg_rows_at(&p->row, 0), wg_rows_at(&b->q, row), VOCAB * sizeof(double)), "q row of node %d", node);
+                cr_assert(!memcmp(wg_rows_at(&p->row, 0), wg_rows_at(&b->q, row), VOCAB * sizeof(double)), "q row of node %d",
+                          node);
             cr_assert_eq(t->token[child], wg_rows_pick(&p->row, 0, &s->chance, WG_DRAW_DRAFT, child));
         }
         checked++;
@@ -182,7 +198,7 @@ static int check_sampled(const bench *b, const wg_seq *s, const wg_tree *t, plai
     return checked;
 }
 
-static const wg_sampling warm = { 0.9, 0, 1, 0 }, nucleus = { 0.7, 40, 0.9, 0.01 }, greedy = { 0, 0, 1, 0 };
+static const wg_sampling warm = {0.9, 0, 1, 0}, nucleus = {0.7, 40, 0.9, 0.01}, greedy = {0, 0, 1, 0};
 
 /* Steps of every outcome, from nothing accepted to all, for one sequence and a ragged batch. */
 static void follow(const char *options, wg_sampling sampling, int n_seq, int steps)
@@ -198,7 +214,7 @@ static void follow(const char *options, wg_sampling sampling, int n_seq, int ste
         for (int i = 0; i < n_seq; i++) {
             cr_assert_gt(check_sampled(&b, &b.seq[i], &t[i], &p), 0);
             /* a random walk down the tree is what was accepted */
-            int16_t path_node[WG_TREE_MAX] = { 0 };
+            int16_t path_node[WG_TREE_MAX] = {0};
             int n = 1, deep = (step + i) % 4 == 0 ? WG_TREE_MAX : (step * 7 + i) % 4;
             for (int node = 0, child; n <= deep && (child = wg_tree_child(&t[i], node, node)) >= 0; node = child) {
                 const int second = wg_tree_child(&t[i], node, child);
@@ -232,7 +248,7 @@ Test(model, shape_of_a_tree)
     bench_open(&b, "tree=3-1", warm);
     bench_sequence(&b, 0, 10, SLOTS);
     propose(&b, 0, 1, &t);
-    const int16_t parent[] = { -1, 0, 0, 0, 1, 2, 3 };
+    const int16_t parent[] = {-1, 0, 0, 0, 1, 2, 3};
     cr_assert_eq(t.n, 7);
     for (int i = 0; i < t.n; i++) cr_assert_eq(t.parent[i], parent[i]);
     bench_close(&b);
@@ -299,7 +315,7 @@ Test(model, a_level_is_one_pass_and_leaves_are_not_fed)
     cr_assert_eq(lm->passes, 2);
     cr_assert_eq(lm->rows, BATCH * (20 + 2));
     cr_assert_gt(lm->seconds, 0);
-    const wg_drafter plain = { .class = &wg_drafter_none };
+    const wg_drafter plain = {.class = &wg_drafter_none};
     cr_assert_null(wg_drafter_lm(&plain));
     bench_close(&b);
 }
@@ -364,7 +380,7 @@ Test(model, nothing_follows_the_end_of_a_text)
 
 Test(model, p_min_stops_before_drawing)
 {
-    const wg_sampling *const all[] = { &warm, &nucleus, &greedy };
+    const wg_sampling *const all[] = {&warm, &nucleus, &greedy};
     for (int s = 0; s < 3; s++) {
         bench b, sure;
         wg_tree t, u;
@@ -373,7 +389,7 @@ Test(model, p_min_stops_before_drawing)
         propose(&b, 0, 1, &t);
         cr_assert_eq(t.n, 7);
         plain p;
-        plain_open(&p, s == 2 ? (wg_sampling){ 1, 0, 1, 0 } : *all[s]);
+        plain_open(&p, s == 2 ? (wg_sampling){1, 0, 1, 0} : *all[s]);
         /* the least confidence of the first nodes: a threshold just above it stops there, one just below does not */
         double least = 1;
         int at = 0;
@@ -392,8 +408,10 @@ Test(model, p_min_stops_before_drawing)
             bench_open(&sure, options, *all[s]);
             bench_sequence(&sure, 0, 17, SLOTS);
             propose(&sure, 0, 1, &u);
-            if (above) cr_assert_eq(u.n, at + 1, "the draft stops at node %d, not %d", u.n - 1, at);
-            else cr_assert_gt(u.n, at + 1, "the draft stops at node %d", u.n - 1);
+            if (above)
+                cr_assert_eq(u.n, at + 1, "the draft stops at node %d, not %d", u.n - 1, at);
+            else
+                cr_assert_gt(u.n, at + 1, "the draft stops at node %d", u.n - 1);
             cr_assert(!memcmp(u.token, t.token, (size_t)u.n * sizeof *u.token)); /* what is drawn does not change */
             bench_close(&sure);
         }
@@ -438,9 +456,14 @@ Test(model, vocabularies_must_agree)
     cr_assert_eq(wg_weights_open(&w, path, &err), WG_OK);
     cr_assert_eq(wg_tokenizer_open(&tok, w, &err), WG_OK, "%s", err.text);
     wg_weights_close(w);
-    b = (bench){ .sampling = warm, .target = { .vocab = VOCAB + 12, .context = SLOTS } };
+    b = (bench){.sampling = warm, .target = {.vocab = VOCAB + 12, .context = SLOTS}};
     cr_assert_eq(wg_kv_open(&b.kv, 4, 50, SLOTS + WG_TREE_MAX, &err), WG_OK);
-    b.env = (wg_env){ .target = &b.target, .kv = b.kv, .ops = wg_ops_for(wg_cpu_chosen()), .sampling = &b.sampling, .max_batch = BATCH, .tokenizer = tok };
+    b.env = (wg_env){.target = &b.target,
+                     .kv = b.kv,
+                     .ops = wg_ops_for(wg_cpu_chosen()),
+                     .sampling = &b.sampling,
+                     .max_batch = BATCH,
+                     .tokenizer = tok};
     b.d = wg_calloc(1, wg_drafter_model.size);
     b.d->class = &wg_drafter_model;
     b.d->env = &b.env;
@@ -469,16 +492,20 @@ Test(model, vocabularies_must_agree)
 
 Test(model, refuses_what_it_cannot_use)
 {
-    const struct { const char *options; wg_status code; const char *says; } bad[] = {
-        { "", WG_ECONFIG, "model=FILE" },
-        { "model=/nonexistent/x.gguf", WG_ENOENT, "/nonexistent/x.gguf" },
-        { "model=x,tree=2-", WG_ECONFIG, "tree=2-" },
-        { "model=x,tree=0-1", WG_ECONFIG, "tree=0-1" },
-        { "model=x,tree=two", WG_ECONFIG, "tree=two" },
-        { "model=x,tree=8-8", WG_ECONFIG, "nodes below the root" },
-        { "model=x,tree=999999999999999999999", WG_ECONFIG, "tree=" },
-        { "model=x,length=64", WG_EINVAL, "length" },
-        { "model=x,kv_type=q8", WG_EINVAL, "kv_type" },
+    const struct {
+        const char *options;
+        wg_status code;
+        const char *says;
+    } bad[] = {
+        {"", WG_ECONFIG, "model=FILE"},
+        {"model=/nonexistent/x.gguf", WG_ENOENT, "/nonexistent/x.gguf"},
+        {"model=x,tree=2-", WG_ECONFIG, "tree=2-"},
+        {"model=x,tree=0-1", WG_ECONFIG, "tree=0-1"},
+        {"model=x,tree=two", WG_ECONFIG, "tree=two"},
+        {"model=x,tree=8-8", WG_ECONFIG, "nodes below the root"},
+        {"model=x,tree=999999999999999999999", WG_ECONFIG, "tree="},
+        {"model=x,length=64", WG_EINVAL, "length"},
+        {"model=x,kv_type=q8", WG_EINVAL, "kv_type"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         bench b;
@@ -498,7 +525,7 @@ Test(model, allocates_nothing_after_warm_up)
     for (int step = 0; step < 6; step++) {
         if (step == 2) calls = wg_mem_read().calls;
         propose(&b, 0, BATCH, t);
-        for (int i = 0; i < BATCH; i++) keep(&b, i, &t[i], (const int16_t[]){ 0, 1 }, 2, 7);
+        for (int i = 0; i < BATCH; i++) keep(&b, i, &t[i], (const int16_t[]){0, 1}, 2, 7);
     }
     cr_assert_eq(wg_mem_read().calls, calls);
     bench_close(&b);
