@@ -37,6 +37,18 @@ Test(chance, ratio_at_the_edges)
     }
 }
 
+/* Equality is a miss: u itself as the bound, where all arithmetic is exact (METHODS B15-2). */
+Test(chance, comparisons_are_strict)
+{
+    for (uint32_t i = 0; i < 500; i++) {
+        const wg_chance c = wg_chance_philox(8, 0, i);
+        const double u = uniform(8, 0, i, WG_DRAW_ACCEPT, 0), split[2] = { u, 1 - u };
+        cr_assert(!wg_chance_ratio(&c, WG_DRAW_ACCEPT, 0, u, 1));
+        cr_assert(wg_chance_ratio(&c, WG_DRAW_ACCEPT, 0, u + 0x1p-53, 1));
+        cr_assert(wg_chance_pick(&c, WG_DRAW_ACCEPT, 0, split, 2) == 1);
+    }
+}
+
 Test(chance, every_part_of_the_address_counts)
 {
     const double w[2] = { 1, 1 };

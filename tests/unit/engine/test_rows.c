@@ -36,7 +36,7 @@ Test(rows, push_until_full)
 
 Test(rows, questions)
 {
-    const double p[2 * V] = { .1, .3, .3, .2, .1, 0, 0, 0, 0, 0 };
+    const double p[2 * V] = {.1, .3, .3, .2, .1, 0, 0, 0, 0, 0};
     wg_rows r = rows_of(2, p);
     double out[V];
     r.point[1] = 4;
@@ -79,7 +79,8 @@ Test(rows, overlap_and_residual)
         const int32_t got = wg_rows_pick_residual(&r[0], 0, &r[1], 0, &c, WG_DRAW_NEXT, 0);
         cr_assert(fabs(wg_rows_overlap(&r[0], 0, &r[1], 0) - overlap) < 1e-15);
         cr_assert(got == wg_chance_pick(&c, WG_DRAW_NEXT, 0, mass > 0 ? rest : v[0], V));
-        cr_assert(wg_rows_pick_residual(&r[0], 0, &r[1], -1, &c, WG_DRAW_NEXT, 0) == wg_rows_pick(&r[0], 0, &c, WG_DRAW_NEXT, 0));
+        cr_assert(wg_rows_pick_residual(&r[0], 0, &r[1], -1, &c, WG_DRAW_NEXT, 0) ==
+                  wg_rows_pick(&r[0], 0, &c, WG_DRAW_NEXT, 0));
         wg_rows_close(&r[0]);
         wg_rows_close(&r[1]);
     }

@@ -168,7 +168,7 @@ Test(sampler, open_refuses_and_cleans_up)
     wg_error err = { 0 };
     static const wg_sampling bad[] = { { -1, 0, 1, 0 }, { NAN, 0, 1, 0 }, { 1, -1, 1, 0 }, { 1, 0, 1.5, 0 }, { 1, 0, 1, -0.1 } };
     for (int i = 0; i < 5; i++)
-        cr_assert(wg_sampler_open(&s, &bad[i], ops(), 10, &err) == WG_EINVAL && strstr(err.text, "expected"), "%d", i);
+        cr_assert(wg_sampler_open(&s, &bad[i], ops(), 10, &err) == WG_EINVAL && strstr(err.text, "expected"));
     for (uint64_t i = 1; i <= 2; i++) {
         const size_t before = wg_mem_read().live_blocks;
         wg_mem_fail_at(i, false);

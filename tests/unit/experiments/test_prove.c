@@ -12,8 +12,8 @@ enum { ANY = WG_LAW_FIXED | WG_LAW_IID | WG_LAW_WITHOUT_REPLACEMENT };
 
 static wg_prove_result prove(const wg_verifier_class *rule, wg_prove_options o)
 {
-    wg_prove_result r = { 0 };
-    wg_error err = { 0 };
+    wg_prove_result r = {0};
+    wg_error err = {0};
     const wg_status s = wg_prove(rule, &o, &r, &err);
     cr_assert(s == WG_OK, "%s: %s", rule->name, err.text);
     cr_assert(r.cases == o.cases && r.runs >= o.cases);
@@ -31,64 +31,76 @@ static void expect_exact(const wg_verifier_class *rule, wg_prove_options o)
 {
     if (!fits(o.depth, o.children)) return; /* a hard build has small trees */
     const wg_prove_result r = prove(rule, o);
-    cr_expect(r.deviation <= 1e-12, "%s, vocabulary %d, depth %d, children %d, law %s: deviation %g in case %d", rule->name, o.vocab,
-              o.depth, o.children, wg_law_name(o.law), r.deviation, r.worst);
+    cr_expect(r.deviation <= 1e-12, "%s, vocabulary %d, depth %d, children %d, law %s: deviation %g in case %d", rule->name,
+              o.vocab, o.depth, o.children, wg_law_name(o.law), r.deviation, r.worst);
     cr_expect(r.reused == 0, "%s reuses %ld addresses", rule->name, r.reused);
     cr_expect(r.tau >= 1 && r.tau <= o.depth + 1 + 1e-12);
 }
 
 Test(prove, chains_are_exact)
 {
-    const wg_verifier_class *const rules[] = { &wg_verifier_match, &wg_verifier_rejection };
-    const wg_sibling_law laws[] = { WG_LAW_IID, WG_LAW_FIXED };
+    const wg_verifier_class *const rules[] = {&wg_verifier_match, &wg_verifier_rejection};
+    const wg_sibling_law laws[] = {WG_LAW_IID, WG_LAW_FIXED};
     for (int i = 0; i < 2; i++)
         for (int l = 0; l < 2; l++)
             for (int vocab = 1; vocab <= 4; vocab++)
                 for (int depth = 0; depth <= (vocab == 4 ? 2 : 3); depth++)
-                    expect_exact(rules[i], (wg_prove_options){ .vocab = vocab, .depth = depth, .children = 1, .law = laws[l], .cases = 16,
-                                                               .seed = 5 });
-    expect_exact(&wg_verifier_rejection, (wg_prove_options){ .vocab = 4, .depth = 3, .children = 1, .law = WG_LAW_IID, .cases = 8,
-                                                             .seed = 6 });
+                    expect_exact(rules[i],
+                                 (wg_prove_options){
+                                     .vocab = vocab, .depth = depth, .children = 1, .law = laws[l], .cases = 16, .seed = 5});
+    expect_exact(&wg_verifier_rejection,
+                 (wg_prove_options){.vocab = 4, .depth = 3, .children = 1, .law = WG_LAW_IID, .cases = 8, .seed = 6});
 }
 
 Test(prove, trees_are_exact)
 {
-    static const struct { int vocab, depth, children; } shape[] = { { 2, 1, 2 }, { 3, 1, 2 }, { 3, 1, 3 }, { 4, 1, 3 }, { 2, 2, 2 } };
+    static const struct {
+        int vocab, depth, children;
+    } shape[] = {{2, 1, 2}, {3, 1, 2}, {3, 1, 3}, {4, 1, 3}, {2, 2, 2}};
     for (int i = 0; i < 5; i++)
         for (int l = 0; l < 2; l++) {
-            const wg_prove_options o = { .vocab = shape[i].vocab, .depth = shape[i].depth, .children = shape[i].children,
-                                         .law = l ? WG_LAW_IID : WG_LAW_FIXED, .cases = 16, .seed = 9 };
+            const wg_prove_options o = {.vocab = shape[i].vocab,
+                                        .depth = shape[i].depth,
+                                        .children = shape[i].children,
+                                        .law = l ? WG_LAW_IID : WG_LAW_FIXED,
+                                        .cases = 16,
+                                        .seed = 9};
             expect_exact(&wg_verifier_rejection, o);
             expect_exact(&wg_verifier_match, o);
         }
     /* More children than tokens: duplicates among siblings, drawn or ranked. */
-    expect_exact(&wg_verifier_rejection, (wg_prove_options){ .vocab = 2, .depth = 1, .children = 4, .law = WG_LAW_FIXED, .cases = 16 });
-    expect_exact(&wg_verifier_rejection, (wg_prove_options){ .vocab = 2, .depth = 1, .children = 4, .law = WG_LAW_IID, .cases = 16 });
-    expect_exact(&wg_verifier_rejection, (wg_prove_options){ .vocab = 4, .depth = 2, .children = 2, .law = WG_LAW_FIXED, .cases = 8 });
-    expect_exact(&wg_verifier_match, (wg_prove_options){ .vocab = 3, .depth = 1, .children = 3, .law = WG_LAW_WITHOUT_REPLACEMENT,
-                                                         .cases = 16 });
+    expect_exact(&wg_verifier_rejection,
+                 (wg_prove_options){.vocab = 2, .depth = 1, .children = 4, .law = WG_LAW_FIXED, .cases = 16});
+    expect_exact(&wg_verifier_rejection,
+                 (wg_prove_options){.vocab = 2, .depth = 1, .children = 4, .law = WG_LAW_IID, .cases = 16});
+    expect_exact(&wg_verifier_rejection,
+                 (wg_prove_options){.vocab = 4, .depth = 2, .children = 2, .law = WG_LAW_FIXED, .cases = 8});
+    expect_exact(&wg_verifier_match,
+                 (wg_prove_options){.vocab = 3, .depth = 1, .children = 3, .law = WG_LAW_WITHOUT_REPLACEMENT, .cases = 16});
 }
 
 Test(prove, two_steps_are_exact_and_reuse_no_address)
 {
-    const wg_verifier_class *const rules[] = { &wg_verifier_match, &wg_verifier_rejection };
+    const wg_verifier_class *const rules[] = {&wg_verifier_match, &wg_verifier_rejection};
     for (int i = 0; i < 2; i++)
         for (int depth = 1; depth <= 2; depth++)
-            expect_exact(rules[i], (wg_prove_options){ .vocab = 2, .depth = depth, .children = 1, .steps = 2, .law = WG_LAW_IID,
-                                                       .cases = 16, .seed = 3 });
-    expect_exact(&wg_verifier_rejection, (wg_prove_options){ .vocab = 2, .depth = 1, .children = 2, .steps = 2, .law = WG_LAW_IID,
-                                                             .cases = 8, .seed = 3 });
+            expect_exact(rules[i],
+                         (wg_prove_options){
+                             .vocab = 2, .depth = depth, .children = 1, .steps = 2, .law = WG_LAW_IID, .cases = 16, .seed = 3});
+    expect_exact(
+        &wg_verifier_rejection,
+        (wg_prove_options){.vocab = 2, .depth = 1, .children = 2, .steps = 2, .law = WG_LAW_IID, .cases = 8, .seed = 3});
 }
 
 Test(prove, greedy_is_exact_at_temperature_0_only)
 {
     for (int children = 1; children <= 2; children++) {
-        wg_prove_options o = { .vocab = 3, .depth = 2, .children = children, .law = WG_LAW_IID, .cases = 16, .greedy = true };
+        wg_prove_options o = {.vocab = 3, .depth = 2, .children = children, .law = WG_LAW_IID, .cases = 16, .greedy = true};
         expect_exact(&wg_verifier_greedy, o);
         expect_exact(&wg_verifier_match, o);
         expect_exact(&wg_verifier_rejection, o);
     }
-    const wg_prove_options warm = { .vocab = 3, .depth = 2, .children = 1, .law = WG_LAW_IID, .cases = 16 };
+    const wg_prove_options warm = {.vocab = 3, .depth = 2, .children = 1, .law = WG_LAW_IID, .cases = 16};
     cr_expect(prove(&wg_verifier_greedy, warm).deviation > 0.01);
 }
 
@@ -98,13 +110,13 @@ Test(prove, greedy_is_exact_at_temperature_0_only)
 Test(prove, tau_is_the_closed_form)
 {
     enum { V = 3, TEXTS = 1 + 3 + 9 };
-    const double p[V] = { 0.5, 0.3, 0.2 }, q[V] = { 0.2, 0.2, 0.6 }, a = 0.2 + 0.2 + 0.2;
+    const double p[V] = {0.5, 0.3, 0.2}, q[V] = {0.2, 0.2, 0.6}, a = 0.2 + 0.2 + 0.2;
     double pt[TEXTS * V], qt[TEXTS * V];
     for (int i = 0; i < TEXTS * V; i++) pt[i] = p[i % V], qt[i] = q[i % V];
-    const wg_prove_tables t = { pt, qt, false };
+    const wg_prove_tables t = {pt, qt, false};
     for (int depth = 1; depth <= 2; depth++) {
-        const wg_prove_options o = { .vocab = V, .depth = depth, .children = 1, .law = WG_LAW_IID };
-        wg_prove_result r = { 0 }, m = { 0 };
+        const wg_prove_options o = {.vocab = V, .depth = depth, .children = 1, .law = WG_LAW_IID};
+        wg_prove_result r = {0}, m = {0};
         cr_assert(wg_prove_case(&wg_verifier_rejection, &o, &t, &r, NULL) == WG_OK);
         cr_assert(wg_prove_case(&wg_verifier_match, &o, &t, &m, NULL) == WG_OK);
         const double equal = 0.5 * 0.2 + 0.3 * 0.2 + 0.2 * 0.6; /* sum p q: what `match` accepts */
@@ -113,8 +125,8 @@ Test(prove, tau_is_the_closed_form)
         cr_expect(r.deviation < 1e-15 && m.deviation < 1e-15);
     }
     /* k siblings: 1 - prod (1 - sum min(p_i, q)) with p_{i+1} = norm((p_i - q)+) (METHODS F2). */
-    const wg_prove_options o = { .vocab = V, .depth = 1, .children = 3, .law = WG_LAW_IID };
-    double r[V] = { 0.5, 0.3, 0.2 }, missed = 1;
+    const wg_prove_options o = {.vocab = V, .depth = 1, .children = 3, .law = WG_LAW_IID};
+    double r[V] = {0.5, 0.3, 0.2}, missed = 1;
     for (int k = 0; k < 3; k++) {
         double accept = 0, mass = 0;
         for (int x = 0; x < V; x++) accept += fmin(r[x], q[x]);
@@ -122,14 +134,24 @@ Test(prove, tau_is_the_closed_form)
         for (int x = 0; x < V; x++) r[x] /= mass;
         missed *= 1 - accept;
     }
-    wg_prove_result many = { 0 };
+    wg_prove_result many = {0};
     cr_assert(wg_prove_case(&wg_verifier_rejection, &o, &t, &many, NULL) == WG_OK);
     cr_expect(fabs(many.tau - (2 - missed)) < 1e-15, "%.17g", many.tau);
 }
 
 /* ---- wrong rules, all for chains */
 
-typedef enum mistake { RIGHT, ZERO_ACCEPTED, NOT_CLAMPED, ROOT_Q, NEXT_FROM_P, Q_PLUS_EPSILON, SAME_ADDRESS, EAGER, BAD_PATH } mistake;
+typedef enum mistake {
+    RIGHT,
+    ZERO_ACCEPTED,
+    NOT_CLAMPED,
+    ROOT_Q,
+    NEXT_FROM_P,
+    Q_PLUS_EPSILON,
+    SAME_ADDRESS,
+    EAGER,
+    BAD_PATH
+} mistake;
 
 static int residual(mistake m, const wg_rows *p, int prow, const wg_rows *q, int qrow, const wg_chance *c)
 {
@@ -142,7 +164,7 @@ static int residual(mistake m, const wg_rows *p, int prow, const wg_rows *q, int
 
 static bool keep(mistake m, const wg_chance *c, int node, double p, double q)
 {
-    const double zero[2] = { 0x1p-24, 1 - 0x1p-24 }; /* u <= p/q with a 24-bit u: 0 <= 0 once in 2^24 */
+    const double zero[2] = {0x1p-24, 1 - 0x1p-24}; /* u <= p/q with a 24-bit u: 0 <= 0 once in 2^24 */
     if (m == ZERO_ACCEPTED && p == 0) return wg_chance_pick(c, WG_DRAW_ACCEPT, node, zero, 2) == 0;
     if (m == Q_PLUS_EPSILON) q += 1e-10;
     if (m == SAME_ADDRESS) node = 1;
@@ -154,9 +176,11 @@ static void wrong(const void *opt, const wg_tree *t, const wg_rows *p, const wg_
     const mistake m = *(const mistake *)opt;
     bool kept[WG_TREE_MAX];
     out->n = 0;
-    for (int i = 1; m == EAGER && i < t->n; i++) { /* decides for all nodes first, each at its own position: lossless, but ... */
+    for (int i = 1; m == EAGER && i < t->n;
+         i++) { /* decides for all nodes first, each at its own position: lossless, but ... */
         const wg_chance at = wg_chance_at(c, i - 1);
-        kept[i] = wg_chance_ratio(&at, WG_DRAW_ACCEPT, 0, wg_rows_prob(p, i - 1, t->token[i]), wg_rows_prob(q, t->qrow[i], t->token[i]));
+        kept[i] = wg_chance_ratio(&at, WG_DRAW_ACCEPT, 0, wg_rows_prob(p, i - 1, t->token[i]),
+                                  wg_rows_prob(q, t->qrow[i], t->token[i]));
     }
     for (int i = 0; i < t->n; i++) {
         const wg_chance at = wg_chance_at(c, i);
@@ -172,7 +196,7 @@ static void wrong(const void *opt, const wg_tree *t, const wg_rows *p, const wg_
     }
 }
 
-static const wg_verifier_class wrong_rule = { .name = "wrong", .size = sizeof(mistake), .laws = ANY, .accept = wrong };
+static const wg_verifier_class wrong_rule = {.name = "wrong", .size = sizeof(mistake), .laws = ANY, .accept = wrong};
 
 static wg_prove_result prove_wrong(mistake m, wg_prove_options o)
 {
@@ -182,10 +206,13 @@ static wg_prove_result prove_wrong(mistake m, wg_prove_options o)
 
 Test(prove, convicts)
 {
-    static const struct { mistake mistake; double at_least; } wrongs[] = {
-        { ZERO_ACCEPTED, 1e-9 }, { NOT_CLAMPED, 1e-3 }, { ROOT_Q, 1e-3 }, { NEXT_FROM_P, 1e-3 }, { Q_PLUS_EPSILON, 1e-11 },
+    static const struct {
+        mistake mistake;
+        double at_least;
+    } wrongs[] = {
+        {ZERO_ACCEPTED, 1e-9}, {NOT_CLAMPED, 1e-3}, {ROOT_Q, 1e-3}, {NEXT_FROM_P, 1e-3}, {Q_PLUS_EPSILON, 1e-11},
     };
-    const wg_prove_options o = { .vocab = 3, .depth = 2, .children = 1, .law = WG_LAW_IID, .cases = 16, .seed = 1 };
+    const wg_prove_options o = {.vocab = 3, .depth = 2, .children = 1, .law = WG_LAW_IID, .cases = 16, .seed = 1};
     cr_expect(prove_wrong(RIGHT, o).deviation <= 1e-12);
     for (int i = 0; i < 5; i++) {
         const wg_prove_result r = prove_wrong(wrongs[i].mistake, o);
@@ -195,7 +222,7 @@ Test(prove, convicts)
 
 Test(prove, sees_addresses_that_are_reused)
 {
-    wg_prove_options o = { .vocab = 2, .depth = 2, .children = 1, .law = WG_LAW_IID, .cases = 16, .seed = 1 };
+    wg_prove_options o = {.vocab = 2, .depth = 2, .children = 1, .law = WG_LAW_IID, .cases = 16, .seed = 1};
     cr_expect(prove_wrong(SAME_ADDRESS, o).reused > 0);
     /* In one step each position is decided once; the next step decides the unused ones again, from the same bits. */
     cr_expect(prove_wrong(EAGER, o).reused == 0);
@@ -205,23 +232,24 @@ Test(prove, sees_addresses_that_are_reused)
 
 /* A ranked draft checked as if it had been drawn from the row that ranked it: the classic silent bias. The rule says IID; the
  * tree it sees is of a fixed law. */
-static void fixed_as_drawn_accept(const void *opt, const wg_tree *t, const wg_rows *p, const wg_rows *q, const wg_chance *c, wg_path *o)
+static void fixed_as_drawn_accept(const void *opt, const wg_tree *t, const wg_rows *p, const wg_rows *q, const wg_chance *c,
+                                  wg_path *o)
 {
     wg_tree lie = *t;
     lie.law = WG_LAW_IID;
     wg_verifier_rejection.accept(opt, &lie, p, q, c, o);
 }
-static const wg_verifier_class fixed_as_drawn = { .name = "fixed_as_drawn", .laws = ANY, .accept = fixed_as_drawn_accept };
+static const wg_verifier_class fixed_as_drawn = {.name = "fixed_as_drawn", .laws = ANY, .accept = fixed_as_drawn_accept};
 
 Test(prove, convicts_fixed_drafts_checked_with_q)
 {
     enum { V = 3, TEXTS = 4 };
     double p[TEXTS * V], q[TEXTS * V];
-    const double pv[V] = { 0.5, 0.3, 0.2 }, qv[V] = { 0.4, 0.3, 0.3 };
+    const double pv[V] = {0.5, 0.3, 0.2}, qv[V] = {0.4, 0.3, 0.3};
     for (int i = 0; i < TEXTS * V; i++) p[i] = pv[i % V], q[i] = qv[i % V];
-    const wg_prove_options o = { .vocab = V, .depth = 1, .children = 1, .law = WG_LAW_FIXED };
-    const wg_prove_tables t = { p, q, true };
-    wg_prove_result r = { 0 }, honest = { 0 };
+    const wg_prove_options o = {.vocab = V, .depth = 1, .children = 1, .law = WG_LAW_FIXED};
+    const wg_prove_tables t = {p, q, true};
+    wg_prove_result r = {0}, honest = {0};
     cr_assert(wg_prove_case(&fixed_as_drawn, &o, &t, &r, NULL) == WG_OK);
     cr_expect(r.deviation > 0.1); /* token 0 always */
     cr_assert(wg_prove_case(&wg_verifier_rejection, &o, &t, &honest, NULL) == WG_OK);
@@ -232,9 +260,9 @@ Test(prove, convicts_fixed_drafts_checked_with_q)
 
 Test(prove, refuses)
 {
-    wg_error err = { 0 };
+    wg_error err = {0};
     wg_prove_result r;
-    wg_prove_options o = { .vocab = 3, .depth = 1, .children = 2, .law = WG_LAW_WITHOUT_REPLACEMENT, .cases = 1 };
+    wg_prove_options o = {.vocab = 3, .depth = 1, .children = 2, .law = WG_LAW_WITHOUT_REPLACEMENT, .cases = 1};
     cr_expect(wg_prove(&wg_verifier_rejection, &o, &r, &err) == WG_ELAW && strstr(err.text, "fixed, iid"), "%s", err.text);
     o.law = WG_LAW_IID;
     o.max_runs = 3;
@@ -246,13 +274,13 @@ Test(prove, refuses)
     o.vocab = 0;
     cr_expect(wg_prove(&wg_verifier_rejection, &o, &r, &err) == WG_EINVAL, "%s", err.text);
     o.vocab = 2;
-    o.rule_options = &(mistake){ BAD_PATH };
+    o.rule_options = &(mistake){BAD_PATH};
     cr_expect(wg_prove(&wrong_rule, &o, &r, &err) == WG_EINVAL && strstr(err.text, "path"), "%s", err.text);
 }
 
 Test(prove, survives_every_failed_allocation)
 {
-    const wg_prove_options o = { .vocab = 2, .depth = 1, .children = 1, .law = WG_LAW_IID, .cases = 1 };
+    const wg_prove_options o = {.vocab = 2, .depth = 1, .children = 1, .law = WG_LAW_IID, .cases = 1};
     const size_t before = wg_mem_read().live_blocks;
     wg_status s = WG_ENOMEM;
     int n = 0;

@@ -29,7 +29,8 @@ static inline void random_row(uint64_t seed, uint32_t number, int vocab, double 
     for (int i = 0; i < vocab; i++) p[i] /= sum;
 }
 
-static inline wg_path accept_with(const wg_verifier_class *rule, const wg_tree *t, const wg_rows *p, const wg_rows *q, const wg_chance *c)
+static inline wg_path accept_with(const wg_verifier_class *rule, const wg_tree *t, const wg_rows *p, const wg_rows *q,
+                                  const wg_chance *c)
 {
     wg_path path;
     memset(&path, 0x55, sizeof path); /* the rule fills it completely */
