@@ -238,11 +238,10 @@ static void cell_close(wg_cell *cell)
 static json_t *substituted(const wg_checker *c, const json_t *root)
 {
     json_t *raw = json_deep_copy(root);
-    for (int pass = 0; pass < 2; pass++) /* sections first, so that options may refine them */
-        for (int i = 0; i < c->n_axes; i++) {
-            json_t *v = json_array_get(c->axis[i].list, (size_t)c->at[i]);
-            if ((strchr(c->axis[i].path, '.') != NULL) == (pass == 1)) set_path(raw, c->axis[i].path, json_deep_copy(v));
-        }
+    for (int i = 0; i < c->n_axes; i++) { /* in this order a section comes before its options, which so refine it */
+        json_t *v = json_array_get(c->axis[i].list, (size_t)c->at[i]);
+        set_path(raw, c->axis[i].path, json_deep_copy(v));
+    }
     json_object_del(raw, "sweep");
     return raw;
 }

@@ -11,6 +11,8 @@
 #include "core/base/number.h"
 #include "experiments/target.h"
 
+enum { REQUESTS_MAX = 1 << 24 }; /* of a cell: each has a place in memory for its digest */
+
 static const char *const traces[] = { "none", "steps", NULL };
 static const char *const kv_types[] = { "f32", "f16", "bf16", NULL };
 
@@ -412,4 +414,7 @@ void wg_check_cell(wg_checker *c, wg_cell *cell, wg_config *owner)
     cell->dataset = -1;
     if (*cell->prompts.file) check_prompts(c, cell, owner);
     else wg_problem(c, "prompts", false, "prompts.file: missing; it names a JSONL file of prompts");
+    if (cell->dataset >= 0 && (long)owner->dataset[cell->dataset]->n * cell->top.repeats > REQUESTS_MAX)
+        wg_problem(c, "repeats", false, "repeats: %d prompts x %d repeats are more than %d requests of a cell",
+                   owner->dataset[cell->dataset]->n, cell->top.repeats, REQUESTS_MAX);
 }

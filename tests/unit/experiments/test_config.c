@@ -66,6 +66,20 @@ Test(config, a_section_can_be_swept_whole)
     wg_config_close(c);
 }
 
+Test(config, an_option_refines_a_swept_section)
+{
+    wg_config *c =
+        config_of("{" BASE ", \"sweep\": {\"draft.k\": [2, 3],"
+                  "\"draft\": [{\"kind\": \"ngram\", \"k\": 9, \"n_max\": 5}, {\"kind\": \"ngram\", \"n_max\": 4}]}}");
+    cr_assert_eq(c->n, 4);
+    for (int i = 0; i < 4; i++) {
+        const json_t *draft = json_object_get(c->cell[i].config, "draft");
+        cr_assert_eq(json_integer_value(json_object_get(draft, "k")), 2 + i % 2);
+        cr_assert_eq(json_integer_value(json_object_get(draft, "n_max")), 5 - i / 2);
+    }
+    wg_config_close(c);
+}
+
 /* What is written to config.json is a config of the same experiment: same digest, same cells. */
 Test(config, resolving_is_idempotent)
 {

@@ -13,8 +13,11 @@
 #include "experiments/commands.h"
 #include "experiments/runner.h"
 #include "experiments/summary.h"
+#include "draft/draft.h"
 #include "experiments/table.h"
+#include "experiments/target.h"
 #include "scene.h"
+#include "verify/verify.h"
 
 static scene s;
 
@@ -200,6 +203,47 @@ Test(runner, outputs_equal_the_baseline_whatever_the_batch)
             json_decref(sum);
         }
     }
+}
+
+/* The recorded ids are the output of the engine, driven by hand. */
+Test(runner, the_baseline_is_plain_decoding)
+{
+    json_decref(run(CONFIG("\"seed\": 3, \"repeats\": 2, \"sampling\": {\"temperature\": 1}"), "out", WG_OK));
+    json_t *requests = lines("out/requests.jsonl");
+    wg_error err;
+    wg_target *t;
+    wg_engine *e;
+    const wg_target_options to = { .threads = 1, .need_tokenizer = true, .model = { .kv_type = WG_F16 } };
+    cr_assert_eq(wg_target_open(&t, "target.gguf", &to, &err), WG_OK, "%s", err.text);
+    wg_parts parts = wg_target_parts(t);
+    parts.drafter = &wg_drafter_none;
+    parts.verifier = &wg_verifier_match;
+    const wg_engine_options o = { .max_batch = 1, .seed = 3, .sampling = { .temperature = 1, .top_p = 1 } };
+    cr_assert_eq(wg_engine_open(&e, &parts, &o, &err), WG_OK, "%s", err.text);
+    size_t i;
+    json_t *v;
+    int seen = 0;
+    json_array_foreach(requests, i, v) {
+        if (strcmp(word(v, "id"), "dog") != 0) continue;
+        int32_t *ids;
+        size_t n;
+        wg_seq *seq;
+        const uint32_t request = 2 * 2 + (uint32_t)real(v, "repeat"); /* prompt 2 of two repeats */
+        cr_assert_eq(wg_tokenizer_encode(t->tokenizer, "abababab", 8, true, false, &ids, &n, &err), WG_OK);
+        cr_assert_eq(wg_seq_open(e, &seq, request, ids, (int)n, 24, &err), WG_OK, "%s", err.text);
+        while (seq->finish == WG_RUNNING) cr_assert_eq(wg_engine_step(e, &seq, 1, &err), WG_OK, "%s", err.text);
+        const json_t *out = json_object_get(v, "ids");
+        cr_assert_eq(json_array_size(out), (size_t)(seq->n - seq->prompt));
+        for (int k = 0; k < seq->n - seq->prompt; k++)
+            cr_assert_eq(json_integer_value(json_array_get(out, (size_t)k)), seq->token[seq->prompt + k], "token %d", k);
+        wg_seq_close(e, seq);
+        wg_free(ids);
+        seen++;
+    }
+    cr_assert_eq(seen, 4); /* baseline and cell, twice */
+    wg_engine_close(e);
+    wg_target_close(t);
+    json_decref(requests);
 }
 
 Test(runner, lossy_is_said_to_be_lossy)

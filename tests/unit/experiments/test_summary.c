@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: MIT
+ * The arithmetic of summary.json on results made by hand, and the table that is read off it. */
+#include <math.h>
+
+#include "experiments/summary.h"
+#include "experiments/table.h"
+#include "scene.h"
+
+static scene s;
+static void setup(void) { scene_make(&s); }
+static void teardown(void) { scene_remove(&s); }
+TestSuite(summary, .init = setup, .fini = teardown);
+
+/* Two prompts: 8 + 12 tokens in 4 + 4 passes and 4 + 4 s; the baseline's 10 + 10 tokens took 10 + 20 s in 10 + 10 passes. */
+static double seconds[] = { 4, 4 }, tokens[] = { 8, 12 }, passes[] = { 4, 4 };
+static double base_seconds[] = { 10, 20 }, base_tokens[] = { 10, 10 }, base_passes[] = { 10, 10 }, base_phases[] = { 9, 19 };
+static double ttft[] = { 0.3, 0.1 }, tpot[] = { 0.02 };
+static char digests[2][WG_SHA256_HEX] = { "a", "b" };
+
+static wg_result result(void)
+{
+    wg_result r = {
+        .pairs = { 2, seconds, tokens, passes, base_seconds, base_tokens, base_passes, base_phases },
+        .requests = 2, .failed = 1, .equal = 2, .first_failure = "x: too long",
+        .counts = { .passes = 8, .drafted = 24, .accepted = 12, .emitted = 20, .alpha_sum = 6, .alpha_n = 8 },
+        .phases = { .draft = 2, .verify = 4, .accept = 0.5, .kv = 0.5 },
+        .decode = 8, .forward = 3.5, .ttft = ttft, .tpot = tpot, .n_ttft = 2, .n_tpot = 1, .sha256 = digests, .outputs = 2,
+    };
+    for (int d = 1; d <= 3; d++) r.counts.offered_at[d] = d < 3 ? 8 : 4;
+    r.counts.accepted_at[1] = 6, r.counts.accepted_at[2] = 4, r.counts.accepted_at[3] = 2;
+    return r;
+}
+
+static double real(const json_t *v, const char *key) { return json_number_value(json_object_get(v, key)); }
+
+Test(summary, arithmetic)
+{
+    wg_config *c =
+        config_of("{\"name\": \"t\", \"target\": {\"model\": \"target.gguf\"}, \"prompts\": {\"file\": \"prompts.jsonl\"},"
+                  "\"draft\": {\"kind\": \"ngram\"}, \"sampling\": {\"temperature\": 0}, \"sweep\": {\"draft.k\": [3]}}");
+    wg_result r = result();
+    const wg_run run = { .config = c, .result = &r, .complete = true, .seconds = 1 };
+    json_t *sum = wg_summary_json(&run), *v = json_array_get(json_object_get(sum, "cells"), 0);
+    static const struct { const char *key; double value;
+    } want[] = {
+        { "tau", 20.0 / 8 },
+        { "acceptance_rate", 0.5 },
+        { "alpha", 0.75 },
+        { "tok_s", 2.5 },
+        { "baseline_tok_s", 20.0 / 30 },
+        { "speedup", (30.0 / 20) / (8.0 / 20) },
+        { "predicted_speedup", 2.5 * (28.0 / 20) / (7.0 / 8) },
+        { "overhead_us_per_token", (8 - 2 - 3.5) / 20 * 1e6 },
+        { "mean_acceptance_length", 2.5 },
+        { "draft_acceptance_rate", 0.5 },
+        { "requests", 2 },
+        { "failed", 1 },
+        { "tokens", 20 },
+        { "target_passes", 8 },
+        { "drafted", 24 },
+        { "accepted", 12 },
+        { "spec_decode_num_drafts", 8 },
+        { "spec_decode_num_draft_tokens", 24 },
+        { "spec_decode_num_accepted_tokens", 12 },
+    };
+    for (size_t i = 0; i < sizeof want / sizeof *want; i++)
+        cr_assert_float_eq(real(v, want[i].key), want[i].value, 1e-9, "%s: %.12g, expected %.12g", want[i].key,
+                           real(v, want[i].key), want[i].value);
+    const json_t *at = json_object_get(v, "acceptance_by_position"),
+                 *per = json_object_get(v, "spec_decode_num_accepted_tokens_per_pos");
+    static const double share[] = { 0.75, 0.5, 0.5 }, count[] = { 6, 4, 2 };
+    cr_assert_eq(json_array_size(at), 3);
+    for (size_t i = 0; i < 3; i++) {
+        cr_assert_float_eq(json_number_value(json_array_get(at, i)), share[i], 1e-12);
+        cr_assert_float_eq(json_number_value(json_array_get(per, i)), count[i], 1e-12);
+    }
+    const json_t *phase = json_object_get(v, "phase_ms");
+    cr_assert_float_eq(real(phase, "draft"), 250, 1e-9);
+    cr_assert_float_eq(real(phase, "other"), 125, 1e-9);
+    cr_assert_float_eq(real(json_object_get(v, "ttft_ms"), "p50"), 200, 1e-9);
+    cr_assert_float_eq(real(json_object_get(v, "tpot_ms"), "p99"), 20, 1e-9);
+    cr_assert(json_is_true(json_object_get(v, "equals_baseline")));
+    r.equal = 1;
+    json_t *unequal = wg_summary_json(&run);
+    cr_assert(json_is_false(json_object_get(json_array_get(json_object_get(unequal, "cells"), 0), "equals_baseline")));
+
+    char *text = NULL;
+    size_t n = 0;
+    FILE *f = open_memstream(&text, &n);
+    wg_table_print(f, sum);
+    fclose(f);
+    static const char *const shown[] = { "drafter", "k",       "ngram", "2.50",      "50 %",       "2.5",
+                                         "0.7",     "3.75x [", "yes",   "125000 us", "x: too long" };
+    for (size_t i = 0; i < sizeof shown / sizeof *shown; i++)
+        cr_assert(strstr(text, shown[i]), "'%s' is not in\n%s", shown[i], text);
+    cr_assert_null(strstr(text, "interrupted"));
+    free(text);
+    json_decref(unequal);
+    json_decref(sum);
+    wg_config_close(c);
+}
+
+/* A cell that never got to run has no numbers, and says so with nulls. */
+Test(summary, nothing_measured_is_null)
+{
+    wg_config *c =
+        config_of("{\"name\": \"t\", \"target\": {\"model\": \"target.gguf\"}, \"prompts\": {\"file\": \"prompts.jsonl\"}}");
+    wg_result r = { 0 };
+    const wg_run run = { .config = c, .result = &r };
+    json_t *sum = wg_summary_json(&run);
+    const json_t *v = json_array_get(json_object_get(sum, "cells"), 0);
+    static const char *const keys[] = { "tau",
+                                        "tau_ci",
+                                        "acceptance_rate",
+                                        "alpha",
+                                        "speedup",
+                                        "speedup_ci",
+                                        "predicted_speedup",
+                                        "tok_s",
+                                        "baseline_tok_s",
+                                        "equals_baseline",
+                                        "mean_acceptance_length" };
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) cr_assert(json_is_null(json_object_get(v, keys[i])), "%s", keys[i]);
+    cr_assert(json_is_false(json_object_get(sum, "complete")));
+    char *text = NULL;
+    size_t n = 0;
+    FILE *f = open_memstream(&text, &n);
+    wg_table_print(f, sum);
+    fclose(f);
+    cr_assert(strstr(text, "interrupted"), "%s", text);
+    free(text);
+    json_decref(sum);
+    wg_config_close(c);
+}
