@@ -47,6 +47,8 @@ typedef struct bench {
     wg_error err;
 } bench;
 
+static uint64_t fail_nth; /* which allocation of open fails; 0: none */
+
 static wg_status bench_try(bench *b, const char *options, wg_sampling sampling, int vocab, int pages)
 {
     *b = (bench){.sampling = sampling, .target = {.vocab = vocab, .context = SLOTS}};
@@ -60,7 +62,11 @@ static wg_status bench_try(bench *b, const char *options, wg_sampling sampling, 
     char *o = (char *)b->d + c->options_at;
     wg_option_defaults(c->options, o);
     const wg_status s = wg_option_set_list(c->options, o, c->size - c->options_at, options, &b->err);
-    return s ? s : c->open(b->d, &b->env, &b->err);
+    if (s) return s;
+    wg_mem_fail_at(fail_nth, false);
+    const wg_status opened = c->open(b->d, &b->env, &b->err);
+    wg_mem_fail_at(0, false);
+    return opened;
 }
 
 static void bench_open(bench *b, const char *options, wg_sampling sampling)
@@ -529,4 +535,21 @@ Test(model, allocates_nothing_after_warm_up)
     }
     cr_assert_eq(wg_mem_read().calls, calls);
     bench_close(&b);
+}
+
+Test(model, open_survives_every_failing_allocation)
+{
+    char all[300];
+    snprintf(all, sizeof all, "model=%s,tree=2-1,temperature=0,p_min=0.1", path);
+    wg_status s = WG_ENOMEM;
+    const size_t before = wg_mem_read().live_bytes;
+    for (fail_nth = 1; s != WG_OK; fail_nth++) {
+        bench b;
+        s = bench_try(&b, all, warm, VOCAB, 50);
+        cr_assert(s == WG_OK || s == WG_ENOMEM, "allocation %d: %s", (int)fail_nth, b.err.text);
+        bench_close(&b);
+        cr_assert_eq(wg_mem_read().live_bytes, before, "allocation %d leaks", (int)fail_nth);
+        cr_assert_lt(fail_nth, 10000);
+    }
+    cr_assert_gt(fail_nth, 10);
 }
