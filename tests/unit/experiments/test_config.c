@@ -206,6 +206,23 @@ Test(config, mistakes_are_explained)
     globfree(&g);
 }
 
+/* What the repository ships runs as it stands, from the repository's root. */
+Test(config, shipped_experiments_are_valid)
+{
+    glob_t g;
+    const char *root = getenv("WG_ROOT");
+    if (chdir(root ? root : s.before)) cr_assert_fail();
+    cr_assert_eq(glob("configs/experiments/*.json", 0, NULL, &g), 0);
+    for (size_t i = 0; i < g.gl_pathc; i++) {
+        wg_error err;
+        wg_config *c = NULL;
+        cr_assert_eq(wg_config_open(&c, g.gl_pathv[i], NULL, 0, &wg_program_plugins, &err), WG_OK, "%s", err.text);
+        cr_assert(*c->top.question, "%s asks nothing", g.gl_pathv[i]);
+        wg_config_close(c);
+    }
+    globfree(&g);
+}
+
 /* Whatever allocation fails, the failure is reported and nothing leaks. */
 Test(config, survives_failing_allocations)
 {
