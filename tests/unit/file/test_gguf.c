@@ -363,7 +363,7 @@ static wg_status fill(void *user, const wg_tensor *t, void *dst, wg_error *err)
     return WG_OK;
 }
 
-static const int types[] = { WG_F32, WG_F16, WG_BF16, WG_Q8_0 };
+static const int types[] = { WG_Q8_0, WG_F32, WG_F16, WG_BF16 }; /* the first one needs padding behind it */
 
 static wg_status write_sample(const char *path, const wg_weights *copy_from, int *fills, wg_error *err)
 {
