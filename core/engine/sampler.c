@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * The sampler chain. One order rules it: logit descending, id ascending. Top-k, top-p and min-p each keep a prefix of that
- * order, so what survives is the shortest of the three prefixes and its last token describes it. The prefix is found by popping
- * a heap of candidates; two bounds, both exact, keep the candidates few:
+ * The sampler chain. One order rules it: logit descending, id ascending. Top-k and top-p each keep a prefix of that order, so
+ * the last token kept describes it; min-p is a bound on the weight. The end of a prefix is found without sorting: candidates
+ * fall into buckets by how far their logit is below the largest, whole buckets are counted, and only the bucket in which the
+ * prefix ends is put in order. Two bounds, both exact, keep the candidates few:
  *   top-k: with tokens in k groups or more, no token below every group's largest logit is among the k largest;
  *   top-p: tokens lighter than (1 - top_p) * sum / vocab weigh less than 1 - top_p together (halved for rounding).
- * Sums run in that order, sequentially, so every machine keeps the same tokens. */
+ * All sums run in a stated order (buckets by id, then the order in the last one; lanes by id), so every machine keeps the same
+ * tokens and gives them the same bits. */
 #include "core/engine/sampler.h"
 
 #include <float.h>
@@ -45,6 +47,8 @@ void wg_sampler_close(wg_sampler *s)
 
 /* ---- the order */
 
+enum { LANES = 16 };
+
 static inline bool before(const float *x, int32_t a, int32_t b) { return x[a] > x[b] || (x[a] == x[b] && a < b); }
 
 /* Lets heap[i] sink among heap[0..n), the first in order on top. */
@@ -72,7 +76,6 @@ static int32_t pop(const float *x, int32_t *heap, int n, int m)
 /* A logit that the kth largest reaches: the least of at least k groups' maxima. Sixteen groups are interleaved. */
 static float kth_bound(const float *x, int n, int k)
 {
-    enum { LANES = 16 };
     if (k > n / (2 * LANES)) return -INFINITY;
     const int blocks = (k + LANES - 1) / LANES, rows = n / LANES / blocks;
     float bound = INFINITY;
@@ -86,33 +89,105 @@ static float kth_bound(const float *x, int n, int k)
     return bound;
 }
 
-/* The kept prefix: returns its length, its last token and its weight. p: weights with p[argmax] == 1 and this sum. */
-static int prefix(const wg_sampler *s, const float *x, const double *p, double sum, int32_t *last, double *weight)
+/* ---- prefixes of the order */
+
+enum { BUCKETS = 1024, PER_NAT = 32 }; /* a bucket is a factor of exp(1/32) in probability */
+
+/* Where a prefix ends: its last token. */
+typedef struct edge { float logit; int32_t id; } edge;
+
+typedef struct buckets {
+    const float *x;  /* (vocab) logits */
+    const double *p; /* (vocab) weights, 1 for the largest logit */
+    float max;
+    double per_logit;
+    int32_t *id;     /* (n) candidates, in any order */
+    int n;
+    int count[BUCKETS];
+    double mass[BUCKETS];
+} buckets;
+
+/* Ascending as logits fall; equal logits share a bucket. */
+static inline int bucket_of(const buckets *b, int32_t id)
+{
+    const double at = ((double)b->max - (double)b->x[id]) * b->per_logit;
+    return at < BUCKETS - 1 ? (int)at : BUCKETS - 1;
+}
+
+static void fill_buckets(const wg_sampler *s, buckets *b, double sum)
 {
     const wg_sampling *o = &s->sampling;
     /* (Nearer to 1 the rounding of the sums would show.) */
     const double spare = o->top_p < 1 - 1e-6 ? (1 - o->top_p) * sum / s->vocab / 2 : 0;
-    const double light = o->top_k ? 0 : o->min_p > spare ? o->min_p : spare, floor = light > DBL_MIN ? light : DBL_MIN;
-    const float bound = o->top_k ? kth_bound(x, s->vocab, o->top_k) : -INFINITY;
-    int32_t *heap = s->order;
-    int n = 0, popped = 0, kept = 0;
+    const double light = o->top_k ? 0 : spare, floor = light > DBL_MIN ? light : DBL_MIN;
+    const float bound = o->top_k ? kth_bound(b->x, s->vocab, o->top_k) : -INFINITY;
     for (int32_t i = 0; i < s->vocab; i++)
-        if (p[i] >= floor && x[i] >= bound) heap[n++] = i;
-    for (int i = n / 2 - 1; i >= 0; i--) sink(x, heap, n, i);
-    if (o->top_k) /* its mass is what top-p takes a part of */
-        for (sum = 0; popped < n && popped < o->top_k; popped++) sum += p[pop(x, heap, n, popped)];
-    const int most = o->top_k ? popped : n;
-    const double enough = o->top_p < 1 ? o->top_p * sum : INFINITY;
-    *weight = 0;
-    while (kept < most && (kept == 0 || *weight < enough)) {
-        const int32_t id = kept < popped ? heap[n - 1 - kept] : pop(x, heap, n, kept);
-        if (kept > 0 && p[id] < o->min_p) break;
-        *weight += p[id];
-        *last = id;
-        kept++;
+        if (b->p[i] >= floor && b->x[i] >= bound) b->id[b->n++] = i;
+    for (int i = 0; i < b->n; i++) {
+        const int k = bucket_of(b, b->id[i]);
+        b->count[k]++;
+        b->mass[k] += b->p[b->id[i]];
     }
+}
+
+/* The shortest prefix with `most` tokens or the mass `enough`: its end goes to *e, which is left alone when all candidates have
+ * less. Returns its mass. */
+static double cut(buckets *b, int most, double enough, edge *e)
+{
+    int kept = 0, k = 0, n = 0;
+    double mass = 0;
+    for (; k < BUCKETS && (b->count[k] == 0 || (kept + b->count[k] < most && mass + b->mass[k] < enough)); k++) {
+        kept += b->count[k];
+        mass += b->mass[k];
+    }
+    if (k == BUCKETS) return mass;
+    for (int i = 0; i < b->n; i++) /* this bucket's to the front */
+        if (bucket_of(b, b->id[i]) == k) {
+            const int32_t id = b->id[i];
+            b->id[i] = b->id[n];
+            b->id[n++] = id;
+        }
+    for (int i = n / 2 - 1; i >= 0; i--) sink(b->x, b->id, n, i);
+    for (int i = 0; i < n && (i == 0 || (kept < most && mass < enough)); i++, kept++) {
+        const int32_t id = pop(b->x, b->id, n, i);
+        mass += b->p[id];
+        *e = (edge){ b->x[id], id };
+    }
+    return mass;
+}
+
+/* Where top-k and top-p together end. */
+static edge prefix(const wg_sampler *s, const float *x, int best, const double *p, double sum)
+{
+    const wg_sampling *o = &s->sampling;
+    edge e = { -INFINITY, s->vocab };
+    if (o->top_k == 0 && o->top_p >= 1) return e;
+    buckets b = { .x = x, .p = p, .max = x[best], .per_logit = PER_NAT / o->temperature, .id = s->order };
+    fill_buckets(s, &b, sum);
+    if (o->top_k) sum = cut(&b, o->top_k, INFINITY, &e); /* what top-p takes a part of */
+    if (o->top_p < 1) cut(&b, INT32_MAX, o->top_p * sum, &e);
+    return e;
+}
+
+/* Drops what is past the edge or too light, and makes the rest sum to 1. Returns how many are left. */
+static int keep(const float *x, double *p, int n, edge e, double lightest)
+{
+    double lane[LANES] = { 0 };
+    int kept = 0;
+    for (int i = 0; i < n; i++) {
+        const bool in = (x[i] > e.logit || (x[i] == e.logit && i <= e.id)) && p[i] >= lightest;
+        p[i] = in ? p[i] : 0;
+        kept += in;
+        lane[i % LANES] += p[i];
+    }
+    for (int half = LANES / 2; half > 0; half /= 2)
+        for (int i = 0; i < half; i++) lane[i] += lane[i + half];
+    const double scale = 1 / lane[0];
+    for (int i = 0; i < n; i++) p[i] *= scale;
     return kept;
 }
+
+/* ---- rows */
 
 /* x without NaN: itself, or a copy where they are -inf. */
 static const float *cleaned(const wg_sampler *s, const float *x)
@@ -140,10 +215,6 @@ void wg_sampler_row(wg_sampler *s, const float *logits, wg_rows *out, int row)
         out->point[row] = -1;
         return;
     }
-    int32_t last = best;
-    if (prefix(s, x, p, weight, &last, &weight) == 1) return; /* the point row stands */
-    const double scale = 1 / weight;
-    const float edge = x[last];
-    for (int32_t i = 0; i < s->vocab; i++) p[i] = x[i] > edge || (x[i] == edge && i <= last) ? p[i] * scale : 0;
-    out->point[row] = -1;
+    const edge e = prefix(s, x, best, p, weight);
+    if (keep(x, p, s->vocab, e, o->min_p > DBL_MIN ? o->min_p : DBL_MIN) > 1) out->point[row] = -1; /* else the point stands */
 }

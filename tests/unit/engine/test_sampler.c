@@ -34,7 +34,7 @@ static void by_definition(const wg_sampling *o, const float *x, int n, double *o
 {
     static int32_t order[MAX_V];
     static double w[MAX_V];
-    double sum = ops()->softmax64(x, n, 1 / o->temperature, w), run = 0;
+    double sum = ops()->softmax64(x, n, 1 / o->temperature, w);
     int kept = n;
     for (int i = 0; i < n; i++) order[i] = i;
     sort_by = x;
@@ -51,19 +51,23 @@ static void by_definition(const wg_sampling *o, const float *x, int n, double *o
         while (k < kept && mass < o->top_p * sum);
         kept = k;
     }
-    while (kept > 1 && w[order[kept - 1]] < o->min_p) kept--;
     for (int i = 0; i < n; i++) out[i] = 0;
-    for (int i = 0; i < kept; i++) run += w[order[i]];
-    if (o->top_k == 0 && o->top_p >= 1 && o->min_p <= 0) run = sum; /* nothing was cut: the sum of the softmax itself */
-    for (int i = 0; i < kept; i++) out[order[i]] = w[order[i]] * (1 / run);
+    for (int i = 0; i < kept; i++)
+        if (w[order[i]] >= o->min_p) out[order[i]] = w[order[i]];
+    double lane[16] = { 0 };
+    for (int i = 0; i < n; i++) lane[i % 16] += out[i];
+    for (int half = 8; half > 0; half /= 2)
+        for (int i = 0; i < half; i++) lane[i] += lane[i + half];
+    for (int i = 0; i < n; i++) out[i] *= 1 / lane[0];
 }
 
-/* Logits of several kinds: smooth, heavily tied, peaked, with -inf. */
+/* Logits of several kinds: smooth, heavily tied, peaked, with -inf, one far above all others. */
 static void fill(uint32_t kind, uint32_t number, float *x, int n)
 {
     for (int i = 0; i < n; i++) {
         const double u = uniform((uint32_t)i, number, kind);
         x[i] = kind == 0 ? (float)(8 * u) : kind == 1 ? (float)floor(4 * u) : kind == 2 ? (float)(60 * u * u) : (float)(5 * u);
+        if (kind == 4 && i == n / 2) x[i] = 80;
         if (kind == 3 && i > 0 && u < 0.5) x[i] = -INFINITY;
     }
 }
@@ -93,8 +97,8 @@ Test(sampler, is_its_definition)
     static float x[MAX_V];
     static const int sizes[] = { 1, 2, 3, 17, 64, 100, 1000, MAX_V };
     static const int top_k[] = { 0, 1, 2, 5, 40, 90, 5000 };
-    static const double top_p[] = { 1, 0.95, 0.5, 0, 1 - 1e-12 }, min_p[] = { 0, 0.05, 1 };
-    for (uint32_t kind = 0; kind < 4; kind++)
+    static const double top_p[] = { 1, 0.95, 0.5, 0, 1 - 1e-9 }, min_p[] = { 0, 0.05, 1 };
+    for (uint32_t kind = 0; kind < 5; kind++)
         for (int v = 0; v < 8; v++) {
             fill(kind, (uint32_t)v, x, sizes[v]);
             for (int k = 0; k < 7; k++)
@@ -166,7 +170,9 @@ Test(sampler, open_refuses_and_cleans_up)
 {
     wg_sampler s;
     wg_error err = { 0 };
-    static const wg_sampling bad[] = { { -1, 0, 1, 0 }, { NAN, 0, 1, 0 }, { 1, -1, 1, 0 }, { 1, 0, 1.5, 0 }, { 1, 0, 1, -0.1 } };
+    static const wg_sampling bad[] = {
+        { -1, 0, 1, 0 }, { NAN, 0, 1, 0 }, { 1, -1, 1, 0 }, { 1, 0, 1.5, 0 }, { 1, 0, 1, -0.1 },
+    };
     for (int i = 0; i < 5; i++)
         cr_assert(wg_sampler_open(&s, &bad[i], ops(), 10, &err) == WG_EINVAL && strstr(err.text, "expected"));
     for (uint64_t i = 1; i <= 2; i++) {
