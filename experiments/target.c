@@ -3,6 +3,7 @@
 #include "experiments/target.h"
 
 #include "core/base/mem.h"
+#include "experiments/parts.h"
 
 /* The tokenizer is optional unless asked for: synthetic models for timing have none. */
 static wg_status open_tokenizer(wg_target *t, bool needed, wg_error *err)
@@ -51,7 +52,8 @@ void wg_target_close(wg_target *t)
 
 wg_parts wg_target_parts(const wg_target *t)
 {
-    return (wg_parts){ .target = t->lm, .pool = t->pool, .ops = t->ops, .tokenizer = t->tokenizer, .target_name = t->path };
+    return (wg_parts){ .target = t->lm, .pool = t->pool, .ops = t->ops, .tokenizer = t->tokenizer, .target_name = t->path,
+                       .rules = wg_program_plugins.verifiers, .plugins = &wg_program_plugins };
 }
 
 wg_status wg_target_probe(const char *path, wg_arch *out, wg_error *err)

@@ -22,7 +22,7 @@ static void accept(const void *opt, const wg_tree *tree, const wg_rows *p, const
 const wg_verifier_class wg_verifier_greedy = {
     .name = "greedy",
     .doc = "keep the target's most probable tokens; for temperature 0",
-    .laws = WG_LAW_FIXED | WG_LAW_IID | WG_LAW_WITHOUT_REPLACEMENT,
+    .laws = WG_LAW_FIXED | WG_LAW_IID | WG_LAW_WITHOUT_REPLACEMENT | WG_LAW_COUPLED,
     .lossless = true,
     .accept = accept,
 };

@@ -14,6 +14,7 @@
 #include "core/text/tokenizer.h"
 
 /* What a drafter may use; all borrowed, alive until after close. */
+struct wg_plugins;
 typedef struct wg_env {
     wg_lm *target;
     wg_kv *kv;                       /* shared: a drafter with a model attaches its space in open */
@@ -25,6 +26,7 @@ typedef struct wg_env {
     int max_batch;                   /* sequences of one step */
     wg_is_eog_fn *is_eog;            /* which tokens end a text, or NULL */
     const void *is_eog_user;
+    const struct wg_plugins *plugins; /* drafters and rules by name, for drafters made of others; NULL: there are none */
 } wg_env;
 
 /* Nothing after such a token is emitted, so a draft may end there. */

@@ -57,6 +57,7 @@ typedef struct wg_parts {
     const wg_verifier_class *verifier;
     const void *verifier_options;
     const wg_verifier_class *const *rules;
+    const struct wg_plugins *plugins; /* for drafters made of others (wg_env); may be NULL */
 } wg_parts;
 wg_status wg_engine_open(wg_engine **out, const wg_parts *parts, const wg_engine_options *opt, wg_error *err);
 void wg_engine_close(wg_engine *e); /* NULL and half-open are fine; sequences must be closed */

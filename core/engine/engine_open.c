@@ -112,6 +112,7 @@ static wg_status open_engine(wg_engine *e, const wg_parts *parts, const wg_engin
         .is_eog = e->is_eog,
         .is_eog_user = e->is_eog_user,
     };
+        .plugins = parts->plugins,
     WG_TRY(open_buffers(e, err));
     return open_plugins(e, parts, err);
 }

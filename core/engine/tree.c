@@ -9,6 +9,7 @@ static const struct { wg_sibling_law law; const char *name; } laws[] = {
     { WG_LAW_FIXED, "fixed" },
     { WG_LAW_IID, "iid" },
     { WG_LAW_WITHOUT_REPLACEMENT, "without_replacement" },
+    { WG_LAW_COUPLED, "coupled" },
 };
 enum { LAWS = sizeof laws / sizeof *laws };
 
@@ -33,6 +34,7 @@ void wg_tree_reset(wg_tree *t, int32_t root, wg_sibling_law law)
     t->n = 1;
     t->row = 0;
     t->law = law;
+    t->score = 0;
     t->token[0] = root;
     t->parent[0] = t->qrow[0] = -1;
     t->anc[0] = 1;

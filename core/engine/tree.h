@@ -20,6 +20,8 @@ typedef enum wg_sibling_law {
     WG_LAW_IID = 2,                 /* independent draws from q (a chain is its one-child case) */
     WG_LAW_WITHOUT_REPLACEMENT = 4, /* successive draws from q without the earlier siblings */
 } wg_sibling_law;
+    WG_LAW_COUPLED = 8,             /* depends on the very draws the rule will make: only comparing rules are unbiased (L2) */
+    WG_LAWS = 15,                   /* all of them */
 const char *wg_law_name(wg_sibling_law law);                       /* "fixed", "iid", "without_replacement" */
 const char *wg_law_list(unsigned laws, char *buf, int size);       /* "fixed, iid" */
 
@@ -28,6 +30,8 @@ typedef struct wg_tree {
     int row;                     /* rows row .. row + n-1 of the target's p are these nodes' */
     wg_sibling_law law;          /* of all sibling groups */
     int32_t token[WG_TREE_MAX];
+    double score;                /* tokens the drafter expects to be kept, by its own count; 0: it does not say. A function of
+                                  * the prefix, never of what was drawn: trees are chosen by it (METHODS L3) */
     int16_t parent[WG_TREE_MAX]; /* parent[0] == -1 */
     int16_t qrow[WG_TREE_MAX];   /* row of q the node was drawn from; -1: none (the root; a FIXED node needs none) */
     uint64_t anc[WG_TREE_MAX];   /* bits of the path root..node, itself included */

@@ -87,6 +87,7 @@ wg_status wg_kv_space(wg_kv *kv, int layers, int kv_dim, int type, int *space, w
 
 int wg_kv_page_slots(const wg_kv *kv) { return kv->page_slots; }
 int wg_kv_pages(const wg_kv *kv) { return kv->pages; }
+int wg_kv_spaces(const wg_kv *kv) { return kv->spaces; }
 int wg_kv_pages_free(const wg_kv *kv) { return kv->free_pages; }
 
 static size_t table_bytes(const wg_kv *kv) { return (size_t)wg_kv_pages_for(kv, kv->max_slots) * sizeof(int32_t); }
@@ -313,6 +314,12 @@ void wg_kv_wrote(wg_kv_seq *s, int space, int slot)
         wg_assert(slot == s->valid[space]);
         s->valid[space]++;
     }
+}
+
+void wg_kv_unwrite(wg_kv_seq *s, int space, int from)
+{
+    wg_assert(space >= 0 && space < s->kv->spaces && from >= 0);
+    for (int i = from; i < s->tail; i++) s->wrote[space][i / 64] &= ~((uint64_t)1 << (i % 64));
 }
 
 wg_kv_view wg_kv_view_of(const wg_kv_seq *s, int space, int layer)

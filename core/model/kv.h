@@ -42,6 +42,7 @@ wg_status wg_kv_space(wg_kv *kv, int layers, int kv_dim, int type, int *space, w
 int wg_kv_page_slots(const wg_kv *kv);
 int wg_kv_pages(const wg_kv *kv);
 int wg_kv_pages_free(const wg_kv *kv);
+int wg_kv_spaces(const wg_kv *kv);   /* registered so far */
 size_t wg_kv_bytes(const wg_kv *kv); /* of all pages and tables */
 
 wg_status wg_kv_seq_open(wg_kv *kv, wg_kv_seq **out, wg_error *err);
@@ -71,6 +72,9 @@ bool wg_kv_holds(const wg_kv_seq *s, int space, int slot); /* the slot, committe
 /* The forward pass tells what it wrote: slot is < len + tail. For slot < len it must be the space's valid length (the next
  * committed slot to be caught up). */
 void wg_kv_wrote(wg_kv_seq *s, int space, int slot);
+
+/* Tail slots len + from .. of a space no longer count as written: what stands there belongs to a draft that was put aside. */
+void wg_kv_unwrite(wg_kv_seq *s, int space, int from);
 
 /* Where the attention and kv_store ops find layer `layer` of a space. Valid until the next reserve, commit, fork or close. */
 wg_kv_view wg_kv_view_of(const wg_kv_seq *s, int space, int layer);

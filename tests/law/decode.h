@@ -90,7 +90,8 @@ static inline wg_engine *law_engine(const law_setup *s)
                       .ops = s->target->ops,
                       .tokenizer = s->target->tokenizer,
                       .target_name = "target",
-                      .rules = wg_verifiers};
+                      .rules = wg_verifiers,
+                      .plugins = &plugins};
     LAW_TRY(wg_find_drafter(&plugins, s->drafter, &parts.drafter, &err));
     LAW_TRY(wg_find_verifier(&plugins, s->rule, &parts.verifier, &err));
     const size_t size = parts.drafter->size - parts.drafter->options_at;
