@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "core/base/error.h"
+#include "core/base/plugin.h"
 
 #ifdef WG_HARD
 enum { WG_TREE_MAX = 8 };
@@ -14,26 +15,30 @@ enum { WG_TREE_MAX = 8 };
 enum { WG_TREE_MAX = 64 };
 #endif
 
+/* The range of options that count draft tokens: the same in every build; a hard build cuts drafts to what its trees hold. */
+enum { WG_DRAFT_MAX = 63 };
+
 /* How the children of a node were chosen, given the prefix. A bit set, so that rules can say which laws they check. */
 typedef enum wg_sibling_law {
     WG_LAW_FIXED = 1,               /* a function of the prefix: n-grams, top-k of q */
     WG_LAW_IID = 2,                 /* independent draws from q (a chain is its one-child case) */
     WG_LAW_WITHOUT_REPLACEMENT = 4, /* successive draws from q without the earlier siblings */
-} wg_sibling_law;
     WG_LAW_COUPLED = 8,             /* depends on the very draws the rule will make: only comparing rules are unbiased (L2) */
     WG_LAWS = 15,                   /* all of them */
-const char *wg_law_name(wg_sibling_law law);                       /* "fixed", "iid", "without_replacement" */
-const char *wg_law_list(unsigned laws, char *buf, int size);       /* "fixed, iid" */
+} wg_sibling_law;
+WG_PLUGIN_API const char *wg_law_name(wg_sibling_law law);                 /* "fixed", "iid", "without_replacement" */
+WG_PLUGIN_API const char *wg_law_list(unsigned laws, char *buf, int size); /* "fixed, iid" */
 
 typedef struct wg_tree {
     int n;                       /* nodes, root included: 1 .. WG_TREE_MAX */
     int row;                     /* rows row .. row + n-1 of the target's p are these nodes' */
     wg_sibling_law law;          /* of all sibling groups */
-    int32_t token[WG_TREE_MAX];
     double score;                /* tokens the drafter expects to be kept, by its own count; 0: it does not say. A function of
                                   * the prefix, never of what was drawn: trees are chosen by it (METHODS L3) */
+    int32_t token[WG_TREE_MAX];
     int16_t parent[WG_TREE_MAX]; /* parent[0] == -1 */
-    int16_t qrow[WG_TREE_MAX];   /* row of q the node was drawn from; -1: none (the root; a FIXED node needs none) */
+    int16_t qrow[WG_TREE_MAX];   /* row of q the node was drawn from, one row for siblings of a sampled law; -1: none (the root;
+                                  * FIXED and COUPLED nodes need none) */
     uint64_t anc[WG_TREE_MAX];   /* bits of the path root..node, itself included */
 } wg_tree;
 
@@ -45,17 +50,18 @@ typedef struct wg_path {
     int32_t next; /* corrected or bonus token: always present */
 } wg_path;
 
-void wg_tree_reset(wg_tree *t, int32_t root, wg_sibling_law law);
+WG_PLUGIN_API void wg_tree_reset(wg_tree *t, int32_t root, wg_sibling_law law);
 /* Appends a child; returns its number, or -1 when the tree is full. */
-int wg_tree_push(wg_tree *t, int parent, int32_t token, int qrow);
-int wg_tree_depth(const wg_tree *t, int node); /* root: 0 */
-int wg_tree_height(const wg_tree *t);          /* the deepest node's depth */
+WG_PLUGIN_API int wg_tree_push(wg_tree *t, int parent, int32_t token, int qrow);
+WG_PLUGIN_API int wg_tree_depth(const wg_tree *t, int node); /* root: 0 */
+WG_PLUGIN_API int wg_tree_height(const wg_tree *t);          /* the deepest node's depth */
 /* First child of `node` numbered > `after` (start with after = node); -1 when there is none. */
-int wg_tree_child(const wg_tree *t, int node, int after);
+WG_PLUGIN_API int wg_tree_child(const wg_tree *t, int node, int after);
 /* First child of `node` that is `token`; -1 when there is none. */
-int wg_tree_find(const wg_tree *t, int node, int32_t token);
+WG_PLUGIN_API int wg_tree_find(const wg_tree *t, int node, int32_t token);
 
-/* n in range, parents before children, anc consistent, tokens inside the vocabulary, qrow inside q. EINVAL with the node. */
+/* n in range, parents before children, anc consistent, tokens inside the vocabulary, qrow inside q and as the law has it.
+ * EINVAL with the node. */
 wg_status wg_tree_check(const wg_tree *t, int vocab, int q_rows, wg_error *err);
 
 #endif
