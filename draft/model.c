@@ -231,9 +231,10 @@ static float *at_width(model_drafter *m, float *logits)
 }
 
 /* The k most probable tokens, each with its own point row. */
-static void grow_fixed(model_drafter *m, wg_tree *t, int node, float *logits, wg_rows *q)
+static void grow_fixed(model_drafter *m, const wg_seq *s, wg_tree *t, int node, float *logits, wg_rows *q)
 {
     const wg_ops *ops = m->base.env->ops;
+    wg_sampler_penalise(&m->sampler, logits, &(wg_prefix){s->token, s->n, t, node}); /* for good: these logits are ours */
     /* How sure the model is, at temperature 1: there the largest weight of the softmax is 1. */
     if (m->weight && ops->softmax64(logits, m->vocab, 1, m->weight) * m->opt.p_min > 1) return;
     for (int k = m->children[wg_tree_depth(t, node)]; k > 0; k--) {
@@ -247,11 +248,11 @@ static void grow_fixed(model_drafter *m, wg_tree *t, int node, float *logits, wg
 }
 
 /* Independent draws from the row. */
-static void grow_iid(model_drafter *m, const wg_seq *s, wg_tree *t, int node, const float *logits, wg_rows *q)
+static void grow_iid(model_drafter *m, const wg_seq *s, wg_tree *t, int node, float *logits, wg_rows *q)
 {
     const int row = wg_rows_push(q);
     if (row < 0) return;
-    wg_sampler_row(&m->sampler, logits, q, row);
+    wg_sampler_row_after(&m->sampler, logits, &(wg_prefix){s->token, s->n, t, node}, q, row);
     if (m->opt.p_min > 0 && wg_rows_prob(q, row, wg_rows_argmax(q, row)) < m->opt.p_min) return;
     for (int k = m->children[wg_tree_depth(t, node)]; k > 0; k--)
         wg_tree_push(t, node, wg_rows_pick(q, row, &s->chance, WG_DRAW_DRAFT, t->n), row);
@@ -266,7 +267,7 @@ static wg_status flush(model_drafter *m, wg_seq *const *seq, wg_tree *out, wg_ro
         const asker a = m->asker[i];
         float *logits = at_width(m, m->logits + (size_t)i * (size_t)m->lm->vocab);
         if (m->law == WG_LAW_FIXED)
-            grow_fixed(m, &out[a.seq], a.node, logits, q);
+            grow_fixed(m, seq[a.seq], &out[a.seq], a.node, logits, q);
         else
             grow_iid(m, seq[a.seq], &out[a.seq], a.node, logits, q);
     }

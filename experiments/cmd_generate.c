@@ -122,7 +122,7 @@ static wg_status generate_run(const generate *g, wg_error *err)
     const wg_target_options want = { .threads = (int)g->threads, .need_tokenizer = true, .model = { .allow_nan = g->allow_nan } };
     const wg_engine_options opt = { .max_batch = 1,
                                     .seed = (uint64_t)g->seed,
-                                    .sampling = { g->temperature, (int)g->top_k, g->top_p, g->min_p } };
+                                    .sampling = WG_SAMPLING(g->temperature, (int)g->top_k, g->top_p, g->min_p) };
     wg_parts parts;
     const wg_verifier_class *rule;
     wg_status s = wg_find_verifier(&wg_program_plugins, g->rule, &rule, err);

@@ -78,7 +78,7 @@ static int check_decode(void)
         law_output want[REQUESTS] = {0}, got[REQUESTS] = {0};
         wg_counts counts = {0};
         law_setup s = {
-            .target = &one, .drafter = "none", .rule = "match", .sampling = {0.8, 0, 0.95, 0}, .seed = 1, .batch = 1};
+            .target = &one, .drafter = "none", .rule = "match", .sampling = WG_SAMPLING(0.8, 0, 0.95, 0), .seed = 1, .batch = 1};
         law_decode(&s, r, REQUESTS, want, &counts);
         s.target = &three;
         s.drafter = drafters[d].drafter;

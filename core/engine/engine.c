@@ -75,12 +75,28 @@ static wg_status take_tree(wg_engine *e, const wg_seq *s, wg_tree *t, wg_error *
     return WG_OK;
 }
 
+/* One step's sequences, for the threads that make their rows of p. */
+typedef struct scored {
+    wg_engine *e;
+    wg_seq *const *seq;
+    int n;
+} scored;
+
+/* A row is a function of its logits and, with penalties, of the text and the drafted path before it. */
 static void sample_rows(void *arg, int thread, int threads)
 {
-    wg_engine *e = arg;
+    const scored *job = arg;
+    wg_engine *e = job->e;
     int lo, hi;
     wg_pool_share(e->p.n, 1, thread, threads, &lo, &hi);
-    for (int i = lo; i < hi; i++) wg_sampler_row(&e->sampler[thread], e->logits + (size_t)i * (size_t)e->p.vocab, &e->p, i);
+    for (int i = 0; i < job->n; i++) {
+        const wg_tree *t = &e->tree[i];
+        wg_prefix prefix = { job->seq[i]->token, job->seq[i]->n, t, 0 };
+        for (int row = lo > t->row ? lo : t->row; row < hi && row < t->row + t->n; row++) {
+            prefix.node = row - t->row;
+            wg_sampler_row_after(&e->sampler[thread], e->logits + (size_t)row * (size_t)e->p.vocab, &prefix, &e->p, row);
+        }
+    }
 }
 
 /* Trees from q; slots for them; p at every node in one pass of the target. */
@@ -108,8 +124,9 @@ static wg_status draft_and_score(wg_engine *e, wg_seq *const *seq, int n, wg_err
     e->phases.verify += lap(&clock);
 
     e->p.n = e->batch.logits;
-    if (e->p.n > 1 && e->samplers > 1 && e->opt.sampling.temperature > 0) wg_pool_run(e->env.pool, sample_rows, e);
-    else sample_rows(e, 0, 1);
+    scored job = { e, seq, n };
+    if (e->p.n > 1 && e->samplers > 1 && e->opt.sampling.temperature > 0) wg_pool_run(e->env.pool, sample_rows, &job);
+    else sample_rows(&job, 0, 1);
     e->phases.accept += lap(&clock);
     return WG_OK;
 }

@@ -7,7 +7,7 @@
  *   top-p: tokens lighter than (1 - top_p) * sum / vocab weigh less than 1 - top_p together (halved for rounding).
  * All sums run in a stated order (buckets by id, then the order in the last one; lanes by id), so every machine keeps the same
  * tokens and gives them the same bits. */
-#include "core/engine/sampler.h"
+#include "core/engine/sampler_impl.h"
 
 #include <float.h>
 #include <math.h>
@@ -20,20 +20,46 @@ const wg_option wg_sampling_options[] = {
     WG_OPTION_INT(wg_sampling, top_k, 0, 0, 1000000000, "keep the k most probable tokens; 0: all"),
     WG_OPTION_FLOAT(wg_sampling, top_p, 1, 0, 1, "keep the smallest set of most probable tokens with this mass; 1: all"),
     WG_OPTION_FLOAT(wg_sampling, min_p, 0, 0, 1, "drop tokens below this times the largest probability; 0: none"),
+    WG_OPTION_FLOAT(wg_sampling, repetition_penalty, 1, 0, 100,
+                    "divides positive, multiplies negative logits of tokens seen; 1: none"),
+    WG_OPTION_FLOAT(wg_sampling, frequency_penalty, 0, -100, 100, "lowers a token's logit once for each time it was seen"),
+    WG_OPTION_FLOAT(wg_sampling, presence_penalty, 0, -100, 100, "lowers the logits of tokens seen, once"),
+    WG_OPTION_INT(wg_sampling, penalty_window, 0, 0, 1000000000,
+                  "tokens back that count as seen, prompt and drafted path included; 0: all"),
+    WG_OPTION_STR(wg_sampling, order, WG_SAMPLING_ORDER, "in which the stages apply: a permutation of the default"),
     WG_OPTION_END,
 };
 
-wg_status wg_sampler_open(wg_sampler *s, const wg_sampling *sampling, const wg_ops *ops, int vocab, wg_error *err)
+static wg_status check(const wg_sampling *o, wg_error *err)
 {
-    const wg_sampling *o = sampling;
     if (!(o->temperature >= 0 && o->temperature <= 100 && o->top_k >= 0 && o->top_p >= 0 && o->top_p <= 1 && o->min_p >= 0 &&
           o->min_p <= 1))
         return wg_fail(err, WG_EINVAL, "sampling: temperature %g, top_k %d, top_p %g, min_p %g: expected 0..100, 0.., 0..1 and "
                        "0..1", o->temperature, o->top_k, o->top_p, o->min_p);
+    if (!(o->repetition_penalty >= 0 && o->repetition_penalty <= 100 && fabs(o->frequency_penalty) <= 100 &&
+          fabs(o->presence_penalty) <= 100 && o->penalty_window >= 0))
+        return wg_fail(err, WG_EINVAL, "sampling: repetition_penalty %g, frequency_penalty %g, presence_penalty %g, "
+                       "penalty_window %d: expected 0..100, -100..100, -100..100 and 0 or more", o->repetition_penalty,
+                       o->frequency_penalty, o->presence_penalty, o->penalty_window);
+    return WG_OK;
+}
+
+wg_status wg_sampler_open(wg_sampler *s, const wg_sampling *sampling, const wg_ops *ops, int vocab, wg_error *err)
+{
+    const wg_sampling *o = sampling;
     *s = (wg_sampler){ .sampling = *sampling, .ops = ops, .vocab = vocab };
+    WG_TRY(check(o, err));
+    WG_TRY(wg_sampler_stages(o->order, s->stage, &s->usual, err));
+    s->penalises = (o->repetition_penalty > 0 && o->repetition_penalty != 1) || o->frequency_penalty != 0 ||
+                   o->presence_penalty != 0;
     s->order = wg_alloc((size_t)vocab, sizeof *s->order);
     s->clean = wg_alloc((size_t)vocab, sizeof *s->clean);
-    if (s->order && s->clean) return WG_OK;
+    if (s->penalises) {
+        s->count = wg_calloc((size_t)vocab, sizeof *s->count);
+        s->seen = wg_alloc((size_t)vocab, sizeof *s->seen);
+        s->before = wg_alloc((size_t)vocab, sizeof *s->before);
+    }
+    if (s->order && s->clean && (!s->penalises || (s->count && s->seen && s->before))) return WG_OK;
     wg_sampler_close(s);
     return wg_nomem(err, (size_t)vocab * 8, "the sampler");
 }
@@ -42,36 +68,13 @@ void wg_sampler_close(wg_sampler *s)
 {
     wg_free(s->order);
     wg_free(s->clean);
+    wg_free(s->count);
+    wg_free(s->seen);
+    wg_free(s->before);
     *s = (wg_sampler){ 0 };
 }
 
-/* ---- the order */
-
 enum { LANES = 16 };
-
-static inline bool before(const float *x, int32_t a, int32_t b) { return x[a] > x[b] || (x[a] == x[b] && a < b); }
-
-/* Lets heap[i] sink among heap[0..n), the first in order on top. */
-static void sink(const float *x, int32_t *heap, int n, int i)
-{
-    const int32_t id = heap[i];
-    for (int child; (child = 2 * i + 1) < n; i = child) {
-        if (child + 1 < n && before(x, heap[child + 1], heap[child])) child++;
-        if (!before(x, heap[child], id)) break;
-        heap[i] = heap[child];
-    }
-    heap[i] = id;
-}
-
-/* The mth token in order, m = 0, 1, ...: from the heap's top to its place behind the heap. */
-static int32_t pop(const float *x, int32_t *heap, int n, int m)
-{
-    const int32_t top = heap[0];
-    heap[0] = heap[n - 1 - m];
-    heap[n - 1 - m] = top;
-    sink(x, heap, n - 1 - m, 0);
-    return top;
-}
 
 /* A logit that the kth largest reaches: the least of at least k groups' maxima. Sixteen groups are interleaved. */
 static float kth_bound(const float *x, int n, int k)
@@ -147,9 +150,9 @@ static double cut(buckets *b, int most, double enough, edge *e)
             b->id[i] = b->id[n];
             b->id[n++] = id;
         }
-    for (int i = n / 2 - 1; i >= 0; i--) sink(b->x, b->id, n, i);
+    for (int i = n / 2 - 1; i >= 0; i--) wg_sink(b->x, b->id, n, i);
     for (int i = 0; i < n && (i == 0 || (kept < most && mass < enough)); i++, kept++) {
-        const int32_t id = pop(b->x, b->id, n, i);
+        const int32_t id = wg_pop(b->x, b->id, n, i);
         mass += b->p[id];
         *e = (edge){ b->x[id], id };
     }
@@ -199,8 +202,23 @@ static const float *cleaned(const wg_sampler *s, const float *x)
     return s->clean;
 }
 
+void wg_sampler_row_after(wg_sampler *s, float *logits, const wg_prefix *prefix, wg_rows *out, int row)
+{
+    if (!s->usual) {
+        wg_sampler_chain(s, logits, prefix, out, row);
+        return;
+    }
+    wg_sampler_penalise(s, logits, prefix);
+    wg_sampler_row(s, logits, out, row);
+    wg_sampler_restore(s, logits);
+}
+
 void wg_sampler_row(wg_sampler *s, const float *logits, wg_rows *out, int row)
 {
+    if (!s->usual) {
+        wg_sampler_chain(s, logits, NULL, out, row);
+        return;
+    }
     const wg_sampling *o = &s->sampling;
     const double inverse = 1 / o->temperature;
     const int best = s->ops->argmax(logits, s->vocab);

@@ -57,7 +57,8 @@ int main(void)
     const struct {
         const char *drafter, *options;
     } drafters[] = {{"none", NULL}, {"model", chain}, {"model", tree}, {"ngram", NULL}};
-    const wg_sampling samplings[] = {{0, 0, 1, 0}, {0.8, 40, 0.95, 0.01}};
+    const wg_sampling samplings[] = {
+        WG_SAMPLING(0, 0, 1, 0), {.temperature = 0.8, .top_k = 40, .top_p = 0.95, .min_p = 0.01, .repetition_penalty = 1.2}};
 
     law_model target;
     law_model_open(&target, target_path, 2, wg_cpu_chosen(), WG_F16);

@@ -67,7 +67,15 @@ typedef struct row {
 } row; /* keeps: least share kept when greedy */
 
 static const wg_sampling samplings[] = {
-    {0, 0, 1, 0}, {0.7, 0, 1, 0}, {1, 0, 1, 0}, {1, 20, 1, 0}, {0.7, 0, 0.9, 0}, {1, 50, 0.8, 0.02},
+    WG_SAMPLING(0, 0, 1, 0),
+    WG_SAMPLING(0.7, 0, 1, 0),
+    WG_SAMPLING(1, 0, 1, 0),
+    WG_SAMPLING(1, 20, 1, 0),
+    WG_SAMPLING(0.7, 0, 0.9, 0),
+    WG_SAMPLING(1, 50, 0.8, 0.02),
+    {.top_p = 1, .repetition_penalty = 1.3, .presence_penalty = 0.2},
+    {.temperature = 0.7, .top_p = 1, .repetition_penalty = 1.5, .frequency_penalty = 0.3, .penalty_window = 6},
+    {.temperature = 1, .top_k = 40, .top_p = 0.9, .frequency_penalty = 0.5, .order = "top_k,penalties,top_p,min_p,temperature"},
 };
 enum { SAMPLINGS = sizeof samplings / sizeof *samplings };
 
@@ -82,8 +90,9 @@ static void check_row(const row *r, machine *m, int machines, law_output plain[S
     wg_counts total = {0};
     long runs = 0, tokens = 0;
     for (int s = 0; s < SAMPLINGS; s++) {
+        const bool penalised = s == 7; /* what is drafted before a node counts */
         for (int i = 0; i < machines; i++) {
-            if ((s + i) % 3 && s != 3) continue; /* every machine at every third sampling, all of them at one */
+            if ((s + i) % 3 && s != 3 && !penalised) continue; /* every machine at every third sampling, all at some */
             for (int k = 0; k < 3; k++) {
                 const bool greedy = s == 0 && k == 2;
                 if (k == 2 && !greedy) continue;

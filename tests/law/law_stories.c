@@ -50,7 +50,8 @@ static int check_story(const law_model *target, const char *tokenizer)
     const law_request r = {&bos, 1, 120};
     law_output o = {0};
     wg_counts counts = {0};
-    const law_setup s = {.target = target, .drafter = "none", .rule = "greedy", .sampling = {0, 0, 1, 0}, .batch = 1};
+    const law_setup s = {
+        .target = target, .drafter = "none", .rule = "greedy", .sampling = WG_SAMPLING(0, 0, 1, 0), .batch = 1};
     law_decode(&s, &r, 1, &o, &counts);
     size_t n = 0;
     for (int i = 0; i < o.n && n < sizeof text - 16; i++) n += piece(vocabulary, size, o.token[i], text + n);
@@ -76,7 +77,7 @@ static int check_alpha(const law_model *target, const char *draft)
                          .drafter = "model",
                          .options = options,
                          .rule = "rejection",
-                         .sampling = {1, 0, 1, 0},
+                         .sampling = WG_SAMPLING(1, 0, 1, 0),
                          .seed = 5,
                          .batch = 10,
                          .alpha = true};

@@ -75,7 +75,7 @@ static inline int pair_prompts(const char *path, const wg_tokenizer *t, int stri
 /* Decodes the requests plainly, then with every drafter and batch size, on one thread and on two. Returns the failures. */
 static inline int pair_check(const char *target_path, const char *draft_path, const law_request *r, int n)
 {
-    const wg_sampling samplings[] = {{0, 0, 1, 0}, {0.7, 0, 0.95, 0}, {1, 0, 1, 0}};
+    const wg_sampling samplings[] = {WG_SAMPLING(0, 0, 1, 0), WG_SAMPLING(0.7, 0, 0.95, 0), WG_SAMPLING(1, 0, 1, 0)};
     char chain[600], tree[600];
     snprintf(chain, sizeof chain, "model=%s,length=4", draft_path);
     snprintf(tree, sizeof tree, "model=%s,tree=%s", draft_path, WG_TREE_MAX > 8 ? "3-2-1" : "2-1");

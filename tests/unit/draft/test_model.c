@@ -172,7 +172,7 @@ static void plain_row(plain *p, const int32_t *token, int n)
     wg_batch_clear(&p->batch);
     wg_batch_chain(&p->batch, kv, 0, token, n, 1);
     cr_assert_eq(wg_lm_forward(wg_model_lm(p->m), &p->batch, p->logits, &err), WG_OK, "%s", err.text);
-    wg_sampler_row(&p->sampler, p->logits, &p->row, 0);
+    wg_sampler_row_after(&p->sampler, p->logits, &(wg_prefix){token, n, NULL, 0}, &p->row, 0);
     wg_kv_seq_close(kv);
 }
 
@@ -204,7 +204,11 @@ static int check_sampled(const bench *b, const wg_seq *s, const wg_tree *t, plai
     return checked;
 }
 
-static const wg_sampling warm = {0.9, 0, 1, 0}, nucleus = {0.7, 40, 0.9, 0.01}, greedy = {0, 0, 1, 0};
+static const wg_sampling warm = WG_SAMPLING(0.9, 0, 1, 0), nucleus = WG_SAMPLING(0.7, 40, 0.9, 0.01),
+                         greedy = WG_SAMPLING(0, 0, 1, 0),
+                         penalised = {
+                             .temperature = 0.9, .top_p = 1, .repetition_penalty = 1.8, .frequency_penalty = 0.5,
+                             .penalty_window = 12};
 
 /* Steps of every outcome, from nothing accepted to all, for one sequence and a ragged batch. */
 static void follow(const char *options, wg_sampling sampling, int n_seq, int steps)
@@ -239,12 +243,14 @@ Test(model, chains_are_draws_from_the_models_rows)
     follow("", warm, 1, 8);
     follow("length=1", warm, 2, 8);
     follow("length=6", nucleus, BATCH, 6);
+    follow("length=5", penalised, 2, 6);
 }
 
 Test(model, trees_are_draws_from_the_models_rows)
 {
     follow(WG_TREE_MAX > 8 ? "tree=2-1-2" : "tree=2-1-1", warm, 1, 8);
     follow(WG_TREE_MAX > 8 ? "tree=3-2-1-2" : "tree=1-2-2", nucleus, BATCH, 6);
+    follow(WG_TREE_MAX > 8 ? "tree=2-2-2" : "tree=1-2-1", penalised, 3, 6);
 }
 
 Test(model, shape_of_a_tree)
@@ -395,7 +401,7 @@ Test(model, p_min_stops_before_drawing)
         propose(&b, 0, 1, &t);
         cr_assert_eq(t.n, 7);
         plain p;
-        plain_open(&p, s == 2 ? (wg_sampling){1, 0, 1, 0} : *all[s]);
+        plain_open(&p, s == 2 ? (wg_sampling)WG_SAMPLING(1, 0, 1, 0) : *all[s]);
         /* the least confidence of the first nodes: a threshold just above it stops there, one just below does not */
         double least = 1;
         int at = 0;

@@ -199,7 +199,7 @@ static inline bench start(setup s)
     bench b;
     wg_error err = {0};
     if (!s.rule) s.rule = &match;
-    if (s.opt.sampling.temperature == 0 && s.opt.sampling.top_p == 0) s.opt.sampling = (wg_sampling){1, 0, 1, 0};
+    if (s.opt.sampling.temperature == 0 && s.opt.sampling.top_p == 0) s.opt.sampling = (wg_sampling)WG_SAMPLING(1, 0, 1, 0);
     s.opt.seed = 123;
     cr_assert(bench_open(&b, &s, &err) == WG_OK, "%s", err.text);
     return b;
@@ -284,6 +284,10 @@ static inline void generate(setup s, uint32_t first, int n, int max_new, text *o
     bench_close(&b);
 }
 
+#define PENALISED                                                                                                              \
+    {.temperature = 0.9, .top_p = 1, .repetition_penalty = 2, .frequency_penalty = 0.2, .presence_penalty = 0.1,               \
+     .penalty_window = 5}
+
 /* Plain decoding without an engine: a cache, a model, a sampler and an address. */
 static inline text plain(uint32_t request, int max_new, wg_sampling sampling)
 {
@@ -309,7 +313,7 @@ static inline text plain(uint32_t request, int max_new, wg_sampling sampling)
         if (!last) continue;
         const wg_chance c = wg_chance_philox(123, request, (uint32_t)t.n);
         wg_rows_clear(&p);
-        wg_sampler_row(&sampler, logits, &p, wg_rows_push(&p));
+        wg_sampler_row_after(&sampler, logits, &(wg_prefix){t.token, t.n, NULL, 0}, &p, wg_rows_push(&p));
         t.token[t.n++] = wg_rows_pick(&p, 0, &c, WG_DRAW_NEXT, 0);
     }
     wg_rows_close(&p);

@@ -6,7 +6,8 @@
 
 Test(engine, match_is_plain_decoding)
 {
-    static const wg_sampling samplings[] = {{1, 0, 1, 0}, {0, 0, 1, 0}, {0.7, 4, 0.9, 0.05}};
+    static const wg_sampling samplings[] = {WG_SAMPLING(1, 0, 1, 0), WG_SAMPLING(0, 0, 1, 0), WG_SAMPLING(0.7, 4, 0.9, 0.05),
+                                            PENALISED};
     for (int k = 0; k < 3; k++)
         for (int length = 0; length <= 12; length += 4)
             for (int wide = 0; wide <= 1; wide++) {
@@ -90,7 +91,7 @@ Test(engine, ends_at_the_end_of_generation)
 {
     for (int eog = 0; eog < V; eog++)
         for (uint32_t request = 0; request < 4; request++) {
-            text want = plain(request, 60, (wg_sampling){1, 0, 1, 0}), t;
+            text want = plain(request, 60, (wg_sampling)WG_SAMPLING(1, 0, 1, 0)), t;
             int32_t prompt[16];
             for (int i = prompt_of(request, prompt); i < want.n; i++)
                 if (want.token[i] == eog) {
@@ -108,12 +109,12 @@ Test(engine, ends_at_the_limit_and_at_the_end_of_the_context)
 {
     for (int max_new = 1; max_new <= 9; max_new++) {
         text t;
-        const text want = plain(5, max_new, (wg_sampling){1, 0, 1, 0});
+        const text want = plain(5, max_new, (wg_sampling)WG_SAMPLING(1, 0, 1, 0));
         generate((setup){.draft = {.length = 7, .wide = max_new % 2}}, 5, 1, max_new, &t);
         expect_same(&want, &t, "the limit");
     }
     text t;
-    const text want = plain(2, 1000, (wg_sampling){1, 0, 1, 0});
+    const text want = plain(2, 1000, (wg_sampling)WG_SAMPLING(1, 0, 1, 0));
     generate((setup){.draft = {.length = 7}}, 2, 1, 1000, &t);
     expect_same(&want, &t, "the context");
     cr_assert(t.n == CONTEXT && t.finish == WG_FINISH_LENGTH);

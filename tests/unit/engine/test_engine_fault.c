@@ -165,7 +165,7 @@ Test(engine_fault, steps_allocate_nothing_after_warm_up)
 
 Test(engine_fault, every_allocation_may_fail)
 {
-    const setup s = {.rule = &match, .opt = {.max_batch = 2, .sampling = {1, 0, 1, 0}}};
+    const setup s = {.rule = &match, .opt = {.max_batch = 2, .sampling = WG_SAMPLING(1, 0, 1, 0)}};
     const size_t before = wg_mem_read().live_blocks;
     wg_status status = WG_ENOMEM;
     int n = 0;
@@ -217,7 +217,7 @@ Test(engine_fault, open_refuses)
         {{.page_slots = 257}, "page_slots"},
         {{.prefill_rows = -1}, "prefill_rows"},
         {{.pages = -1}, "pages"},
-        {{.sampling = {-1, 0, 1, 0}}, "temperature"},
+        {{.sampling = WG_SAMPLING(-1, 0, 1, 0)}, "temperature"},
     };
     for (int i = 0; i < 8; i++) {
         bench b;

@@ -105,7 +105,7 @@ Test(sampler, is_its_definition)
                 for (int p = 0; p < 5; p++)
                     for (int m = 0; m < 3; m++) {
                         const double temperature = (k + p + m) % 2 ? 0.8 : 2;
-                        compare(&(wg_sampling){ temperature, top_k[k], top_p[p], min_p[m] }, x, sizes[v]);
+                        compare(&(wg_sampling)WG_SAMPLING(temperature, top_k[k], top_p[p], min_p[m]), x, sizes[v]);
                     }
         }
 }
@@ -114,7 +114,7 @@ Test(sampler, is_its_definition)
 
 static int32_t point_of(double temperature, int top_k, const float *x, int n)
 {
-    const wg_sampling o = { temperature, top_k, 1, 0 };
+    const wg_sampling o = WG_SAMPLING(temperature, top_k, 1, 0);
     wg_sampler s;
     wg_rows r;
     cr_assert(wg_sampler_open(&s, &o, ops(), n, NULL) == WG_OK && wg_rows_open(&r, 1, n, NULL) == WG_OK);
@@ -143,7 +143,7 @@ Test(sampler, nan_counts_as_minus_infinity)
 {
     float x[] = { 1, NAN, 2, NAN, 0.5f }, y[] = { 1, -INFINITY, 2, -INFINITY, 0.5f };
     for (int k = 0; k < 4; k++) {
-        const wg_sampling o = { 1, k, 0.9, 0 };
+        const wg_sampling o = WG_SAMPLING(1, k, 0.9, 0);
         wg_sampler s;
         wg_rows r;
         double a[5], b[5];
@@ -161,9 +161,9 @@ Test(sampler, single_finite_logit)
 {
     float x[100];
     for (int i = 0; i < 100; i++) x[i] = i == 63 ? -7 : -INFINITY;
-    compare(&(wg_sampling){ 1, 0, 1, 0 }, x, 100);
-    compare(&(wg_sampling){ 1, 0, 0.9, 0 }, x, 100);
-    compare(&(wg_sampling){ 1, 3, 0.9, 0.1 }, x, 100);
+    compare(&(wg_sampling)WG_SAMPLING(1, 0, 1, 0), x, 100);
+    compare(&(wg_sampling)WG_SAMPLING(1, 0, 0.9, 0), x, 100);
+    compare(&(wg_sampling)WG_SAMPLING(1, 3, 0.9, 0.1), x, 100);
 }
 
 Test(sampler, open_refuses_and_cleans_up)
@@ -171,14 +171,15 @@ Test(sampler, open_refuses_and_cleans_up)
     wg_sampler s;
     wg_error err = { 0 };
     static const wg_sampling bad[] = {
-        { -1, 0, 1, 0 }, { NAN, 0, 1, 0 }, { 1, -1, 1, 0 }, { 1, 0, 1.5, 0 }, { 1, 0, 1, -0.1 },
+        WG_SAMPLING(-1, 0, 1, 0), WG_SAMPLING(NAN, 0, 1, 0), WG_SAMPLING(1, -1, 1, 0),
+        WG_SAMPLING(1, 0, 1.5, 0), WG_SAMPLING(1, 0, 1, -0.1),
     };
     for (int i = 0; i < 5; i++)
         cr_assert(wg_sampler_open(&s, &bad[i], ops(), 10, &err) == WG_EINVAL && strstr(err.text, "expected"));
     for (uint64_t i = 1; i <= 2; i++) {
         const size_t before = wg_mem_read().live_blocks;
         wg_mem_fail_at(i, false);
-        cr_assert(wg_sampler_open(&s, &(wg_sampling){ 1, 0, 1, 0 }, ops(), 10, &err) == WG_ENOMEM);
+        cr_assert(wg_sampler_open(&s, &(wg_sampling)WG_SAMPLING(1, 0, 1, 0), ops(), 10, &err) == WG_ENOMEM);
         cr_assert(wg_mem_read().live_blocks == before);
     }
 }
