@@ -40,12 +40,12 @@ static bool some_cell_is_empty(const wg_run *run)
     return false;
 }
 
-static int run(const wg_config *c, const char *out, bool json)
+static int run(const wg_config *c, const char *out, bool resume, bool json)
 {
     wg_error err;
     wg_run result;
     char *path = NULL;
-    const wg_run_options o = { .out = out, .stop = &stop, .progress = isatty(STDERR_FILENO) };
+    const wg_run_options o = { .out = out, .stop = &stop, .progress = isatty(STDERR_FILENO), .resume = resume };
     catch_signals();
     const wg_status s = wg_run_config(c, &o, &result, &path, &err);
     json_t *summary = !s || s == WG_EINTERRUPTED ? wg_summary_json(&result) : NULL;
@@ -53,6 +53,8 @@ static int run(const wg_config *c, const char *out, bool json)
     else if (summary) wg_table_print(stdout, summary);
     json_decref(summary);
     int status = s ? wg_cli_fail(&err) : some_cell_is_empty(&result) ? WG_EXIT_FAILED : WG_EXIT_OK;
+    if (result.resumed) fprintf(stderr, "resumed: %d requests were there already\n", result.resumed);
+    if (s == WG_EINTERRUPTED && path) fprintf(stderr, "to go on: the same command with --resume --out '%s'\n", path);
     if (path) fprintf(stderr, "results: %s\n", path);
     if (fflush(stdout) || ferror(stdout)) { /* a table nobody could read */
         fprintf(stderr, "wager run: cannot write the table to standard output\n");
@@ -69,10 +71,11 @@ int wg_cmd_run(int argc, char **argv)
     const char *out = NULL, *path;
     char threads_set[64];
     long threads = -1;
-    bool dry = false, json = false;
+    bool dry = false, json = false, resume = false;
     const wg_flag flags[] = {
         { "out", 'o', WG_FLAG_STRING, &out, "DIR", "the result folder itself; else results/<name>/<hash>-<host>-<utc>", 0, 0 },
         { "set", 0, WG_FLAG_LIST, &set, "A.B=V", "override a value of the file (JSON, or text); may be repeated", 0, 0 },
+        { "resume", 'r', WG_FLAG_BOOL, &resume, NULL, "go on where --out DIR, or the latest run of this config, stopped", 0, 0 },
         { "dry-run", 0, WG_FLAG_BOOL, &dry, NULL, "check and show what would run; write nothing", 0, 0 },
         { "threads", 't', WG_FLAG_INT, &threads, "N", "--set target.threads=N (0: all cores); -1: as the file says", -1, 256 },
         { "json", 0, WG_FLAG_BOOL, &json, NULL, "one JSON object a line per cell instead of the table", 0, 0 },
@@ -89,7 +92,7 @@ int wg_cmd_run(int argc, char **argv)
     if (wg_config_open(&c, path, set.item, set.n, &wg_program_plugins, &err)) return wg_cli_fail(&err);
     int status = WG_EXIT_OK;
     if (dry) wg_plan_print(stdout, c);
-    else status = run(c, out, json);
+    else status = run(c, out, resume, json);
     wg_config_close(c);
     return status;
 }

@@ -7,7 +7,7 @@
 #include "experiments/cli.h"
 
 const wg_command wg_commands[] = {
-    { "run", "run CONFIG [--out DIR] [--set a.b=c]... [--dry-run] [--threads N] [--json]",
+    { "run", "run CONFIG [--out DIR] [--set a.b=c]... [--resume] [--dry-run] [--threads N] [--json]",
       "Runs the experiment of a JSON file beside its own baseline and writes a result folder.", wg_cmd_run },
     { "check", "check CONFIG [--set a.b=c]...", "Checks an experiment file and shows what it would run.", wg_cmd_check },
     { "generate", "generate -m TARGET [-d DRAFT | --draft KIND[:k=v,...]] -p TEXT -n N [flags]",

@@ -8,12 +8,16 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/base/clock.h"
 #include "core/base/json.h"
 #include "core/base/mem.h"
+#include "experiments/resume.h"
+
+enum { PROMPT_DIGITS = 16 }; /* of the digest that tells prompts of several runs apart */
 
 /* A file of lines: where the last whole line ends. */
 typedef struct lines { char *path; int fd; off_t end; } lines;
@@ -22,6 +26,8 @@ struct wg_record {
     char *dir;
     lines requests, steps;
     bool trace;
+    wg_kept kept;
+    json_t *machine; /* of a resumed run that has not recorded anything yet; else NULL */
 };
 
 /* ---- the folder -------------------------------------------------------------------------------------------------- */
@@ -43,14 +49,26 @@ static wg_status make_path(char *path, bool *made, wg_error *err)
     }
 }
 
-static wg_status must_be_empty(const char *path, wg_error *err)
+/* A file that a killed process left half-written (core/base/save.c). */
+static bool is_part(const char *name)
+{
+    const char *dot = strrchr(name, '.');
+    return dot && !strcmp(dot, ".part") && (strstr(name, ".json.") || strstr(name, ".jsonl."));
+}
+
+/* Empty, or with `resume` as a run of this config leaves it that was killed before its first request. */
+static wg_status must_be_empty(const char *path, const wg_config *resume, wg_error *err)
 {
     DIR *d = opendir(path);
     if (!d)
         return wg_fail(err, WG_EIO, "%s: cannot open this folder: %s; choose another with --out DIR", path, strerror(errno));
     const struct dirent *e;
     bool empty = true;
-    while ((e = readdir(d))) empty = empty && (!strcmp(e->d_name, ".") || !strcmp(e->d_name, ".."));
+    while ((e = readdir(d))) {
+        const char *name = e->d_name;
+        const bool ours = resume && (is_part(name) || (!strcmp(name, "config.json") && wg_resume_same_config(path, resume)));
+        empty = empty && (!strcmp(name, ".") || !strcmp(name, "..") || ours);
+    }
     closedir(d);
     return empty ? WG_OK : wg_fail(err, WG_EINVAL, "%s: the folder is not empty; a run needs one of its own (--out DIR)", path);
 }
@@ -84,12 +102,22 @@ static wg_status save(const wg_record *r, const char *file, const json_t *v, wg_
 
 /* ---- lines ------------------------------------------------------------------------------------------------------- */
 
-static wg_status lines_open(lines *l, const char *dir, const char *file, wg_error *err)
+/* fresh: the file must not be there yet. The lock goes with the process: two of them never write one folder. */
+static wg_status lines_open(lines *l, const char *dir, const char *file, bool fresh, wg_error *err)
 {
     l->path = join(dir, file);
     if (!l->path) return wg_nomem(err, 1, "a path");
-    l->fd = open(l->path, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666);
-    return l->fd >= 0 ? WG_OK : wg_fail(err, WG_EIO, "%s: cannot create: %s", l->path, strerror(errno));
+    l->fd = open(l->path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | (fresh ? O_EXCL : 0), 0666);
+    if (l->fd < 0) return wg_fail(err, WG_EIO, "%s: cannot create: %s", l->path, strerror(errno));
+    if (flock(l->fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return WG_OK;
+    return wg_fail(err, WG_EINVAL, "%s: another process is writing this run; wait for it, or stop it", l->path);
+}
+
+/* Everything behind `end` goes. */
+static wg_status lines_cut(lines *l, off_t end, wg_error *err)
+{
+    l->end = end;
+    return ftruncate(l->fd, end) == 0 ? WG_OK : wg_fail(err, WG_EIO, "%s: cannot cut: %s", l->path, strerror(errno));
 }
 
 /* All of text or nothing of it. */
@@ -119,30 +147,120 @@ static void lines_close(lines *l)
     wg_free(l->path);
 }
 
-wg_status wg_record_open(wg_record **out, const char *dir, const wg_config *config, const json_t *machine, wg_error *err)
+/* Files that a killed process left half-written go. */
+static void sweep_out(const char *dir)
+{
+    DIR *d = opendir(dir);
+    for (const struct dirent *e; d && (e = readdir(d));) {
+        char *path = is_part(e->d_name) ? join(dir, e->d_name) : NULL;
+        if (path) unlink(path);
+        wg_free(path);
+    }
+    if (d) closedir(d);
+}
+
+static wg_record *make_record(const wg_config *config)
 {
     wg_record *r = wg_calloc(1, sizeof *r);
-    if (!r) return wg_nomem(err, sizeof *r, "a result folder");
+    if (!r) return NULL;
     r->trace = config->top.trace;
+    r->requests.fd = r->steps.fd = -1;
+    return r;
+}
+
+static wg_status begin(wg_record **out, const char *dir, const wg_config *config, const json_t *machine, bool resume,
+                       wg_error *err)
+{
+    wg_record *r = make_record(config);
+    if (!r) return wg_nomem(err, sizeof *r, "a result folder");
     r->dir = dir ? wg_strdup(dir) : default_folder(config);
     bool made = false;
     wg_status s = !r->dir    ? wg_nomem(err, 1, "a path")
                   : !*r->dir ? wg_fail(err, WG_EINVAL, "--out: the name of the folder is empty")
                              : WG_OK;
     if (s == WG_OK) s = make_path(r->dir, &made, err);
-    if (s == WG_OK && !made) s = must_be_empty(r->dir, err);
+    if (s == WG_OK && !made) s = must_be_empty(r->dir, resume ? config : NULL, err);
+    if (s == WG_OK && resume) sweep_out(r->dir);
     if (s == WG_OK) s = save(r, "config.json", config->resolved, err);
     if (s == WG_OK) s = save(r, "machine.json", machine, err);
-    if (s == WG_OK) s = lines_open(&r->requests, r->dir, "requests.jsonl", err);
-    if (s == WG_OK && r->trace) s = lines_open(&r->steps, r->dir, "steps.jsonl", err);
+    if (s == WG_OK) s = lines_open(&r->requests, r->dir, "requests.jsonl", true, err);
+    if (s == WG_OK && r->trace) s = lines_open(&r->steps, r->dir, "steps.jsonl", true, err);
     if (s == WG_OK) *out = r;
     else wg_record_close(r);
     return s;
 }
 
+wg_status wg_record_open(wg_record **out, const char *dir, const wg_config *config, const json_t *machine, wg_error *err)
+{
+    return begin(out, dir, config, machine, false, err);
+}
+
+static bool is_file(const char *dir, const char *file)
+{
+    char *path = join(dir, file);
+    const bool yes = path && access(path, F_OK) == 0;
+    wg_free(path);
+    return yes;
+}
+
+static wg_status reopen(wg_record *r, const wg_config *config, const json_t *machine, wg_error *err)
+{
+    WG_TRY(wg_resume_check(r->dir, config, machine, err));
+    WG_TRY(lines_open(&r->requests, r->dir, "requests.jsonl", false, err));
+    sweep_out(r->dir);
+    WG_TRY(wg_kept_open(&r->kept, r->dir, r->trace, err));
+    if (r->trace) WG_TRY(lines_open(&r->steps, r->dir, "steps.jsonl", false, err));
+    const int n = r->kept.n;
+    r->requests.end = n ? r->kept.requests_end[n - 1] : 0;
+    r->steps.end = n ? r->kept.steps_end[n - 1] : 0;
+    WG_TRY(lines_cut(&r->requests, r->requests.end, err));
+    if (r->trace) WG_TRY(lines_cut(&r->steps, r->steps.end, err));
+    r->machine = json_incref((json_t *)machine);
+    return WG_OK;
+}
+
+wg_status wg_record_resume(wg_record **out, const char *dir, const wg_config *config, const json_t *machine, wg_error *err)
+{
+    char *found = NULL;
+    if (!dir) WG_TRY(wg_resume_find(&found, config, err));
+    const char *at = dir ? dir : found;
+    wg_status s = WG_OK;
+    if (!is_file(at, "machine.json")) { /* nothing had begun */
+        s = begin(out, at, config, machine, true, err);
+    } else {
+        wg_record *r = make_record(config);
+        if (r) r->dir = wg_strdup(at);
+        s = r && r->dir ? reopen(r, config, machine, err) : wg_nomem(err, 1, "a result folder");
+        if (s) wg_record_close(r);
+        else *out = r;
+    }
+    wg_free(found);
+    return s;
+}
+
+int wg_record_left(const wg_record *r) { return r->kept.n - r->kept.next; }
+
+wg_status wg_record_take(wg_record *r, wg_request *q, int max_tokens, wg_error *err)
+{
+    return wg_kept_take(&r->kept, q, max_tokens, err);
+}
+
+wg_status wg_record_cut(wg_record *r, wg_error *err)
+{
+    if (!r->machine) return WG_OK;
+    WG_TRY(wg_resume_note(r->dir, r->machine, err));
+    json_decref(r->machine);
+    r->machine = NULL;
+    r->kept.n = r->kept.next;
+    WG_TRY(lines_cut(&r->requests, wg_kept_requests_end(&r->kept), err));
+    return r->trace ? lines_cut(&r->steps, wg_kept_steps_end(&r->kept), err) : WG_OK;
+}
+
 void wg_record_close(wg_record *r)
 {
     if (!r) return;
+    wg_kept_close(&r->kept);
+    json_decref(r->machine);
     lines_close(&r->requests);
     lines_close(&r->steps);
     wg_free(r->dir);
@@ -186,10 +304,14 @@ static json_t *phases_json(const wg_phases *p, double seconds)
 /* vLLM's names for one request (metrics.speculative_decoding). */
 static json_t *speculation_json(const wg_counts *c)
 {
-    json_t *v = json_object(), *histogram = json_array();
+    json_t *v = json_object(), *histogram = json_array(), *offered = json_array(), *accepted = json_array();
     int deepest = 0;
     for (int d = 1; d < WG_TREE_MAX; d++)
         if (c->offered_at[d]) deepest = d;
+    for (int d = 1; d <= deepest; d++) {
+        json_array_append_new(offered, json_integer(c->offered_at[d]));
+        json_array_append_new(accepted, json_integer(c->accepted_at[d]));
+    }
     for (int d = 0; d <= deepest; d++) { /* steps that accepted exactly d */
         const long at_least = d == 0 ? c->passes : c->accepted_at[d], more = d < deepest ? c->accepted_at[d + 1] : 0;
         json_array_append_new(histogram, json_integer(at_least - more));
@@ -202,7 +324,23 @@ static json_t *speculation_json(const wg_counts *c)
     json_object_set_new(v, "draft_acceptance_rate",
                         c->drafted ? json_real((double)c->accepted / (double)c->drafted) : json_null());
     json_object_set_new(v, "acceptance_histogram", histogram);
+    json_object_set_new(v, "offered_by_position", offered); /* ours from here */
+    json_object_set_new(v, "accepted_by_position", accepted);
+    json_object_set_new(v, "alpha_sum", json_real(c->alpha_sum));
+    json_object_set_new(v, "alpha_n", json_integer(c->alpha_n));
     return v;
+}
+
+/* vLLM's "detailed" fields: per step, so also which tokens of the output were drafted. */
+static void add_steps(json_t *spec, const wg_request *q)
+{
+    json_t *accepted = json_array(), *drafted = json_array();
+    for (int i = 0; i < q->steps; i++) {
+        json_array_append_new(accepted, json_integer(q->step[i].accepted));
+        json_array_append_new(drafted, json_integer(q->step[i].nodes - 1));
+    }
+    json_object_set_new(spec, "per_step_accepted", accepted);
+    json_object_set_new(spec, "per_step_drafted", drafted);
 }
 
 static wg_status output_json(json_t *v, const wg_request *q, const wg_tokenizer *tokenizer, wg_error *err)
@@ -223,11 +361,14 @@ static wg_status output_json(json_t *v, const wg_request *q, const wg_tokenizer 
 
 static wg_status request_json(json_t **out, const wg_request *q, const wg_tokenizer *tokenizer, wg_error *err)
 {
+    char sha[WG_SHA256_HEX];
     json_t *v = identity(q);
     *out = v;
     json_object_set_new(v, "id", json_string(q->source->id));
     json_object_set_new(v, "category", json_string(q->source->category));
     json_object_set_new(v, "status", json_string(q->status ? "error" : "ok"));
+    wg_sha256(q->source->text, q->source->bytes, sha);
+    json_object_set_new(v, "prompt_sha256", json_stringn(sha, PROMPT_DIGITS));
     json_object_set_new(v, "prompt_tokens", json_integer(q->prompt_tokens));
     if (q->status) {
         json_object_set_new(v, "error", json_sprintf("%s: %s", wg_status_name(q->status), q->error));
@@ -242,6 +383,7 @@ static wg_status request_json(json_t **out, const wg_request *q, const wg_tokeni
     json_object_set_new(v, "forward_ms", wg_json_ms(q->forward));
     json_object_set_new(v, "phase_ms", phases_json(&q->phases, q->decode));
     json_object_set_new(v, "speculative_decoding", speculation_json(&q->counts));
+    if (q->step) add_steps(json_object_get(v, "speculative_decoding"), q);
     json_object_set_new(v, "equals_baseline", q->cell < 0 || q->equals < 0 ? json_null() : json_boolean(q->equals));
     return output_json(v, q, tokenizer, err);
 }

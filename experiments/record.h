@@ -39,6 +39,16 @@ typedef struct wg_record wg_record;
 /* Makes the folder and writes config.json and machine.json. dir: the folder itself (created; must be empty if it is there), or
  * NULL for results/<name>/<hash>-<host>-<utc>. Errors: EIO naming the file and what to do; EINVAL when the folder is in use. */
 wg_status wg_record_open(wg_record **out, const char *dir, const wg_config *config, const json_t *machine, wg_error *err);
+
+/* The same for a folder that may hold a beginning of this very run (resume.h): its requests can be taken instead of run. dir
+ * NULL: the latest folder of this config. Other errors: those of wg_resume_check and wg_resume_find. */
+wg_status wg_record_resume(wg_record **out, const char *dir, const wg_config *config, const json_t *machine, wg_error *err);
+
+/* How many requests can still be taken; takes one (as wg_kept_take). Before the first one that is recorded after that, cut
+ * forgets those that remain and notes the hour in machine.json; it may be called again. */
+int wg_record_left(const wg_record *r);
+wg_status wg_record_take(wg_record *r, wg_request *q, int max_tokens, wg_error *err);
+wg_status wg_record_cut(wg_record *r, wg_error *err);
 void wg_record_close(wg_record *r); /* NULL is fine */
 const char *wg_record_path(const wg_record *r);
 

@@ -12,6 +12,7 @@
 #include "core/base/mem.h"
 #include "draft/draft.h"
 #include "experiments/progress.h"
+#include "experiments/resume.h"
 #include "experiments/summary.h"
 #include "experiments/target.h"
 #include "verify/verify.h"
@@ -34,6 +35,7 @@ typedef struct group {
     encoded prompts;
     arm *arm;              /* (arms) the baseline first */
     int arms, batch, units; /* units of one repeat */
+    bool warm;
 } group;
 
 typedef struct runner {
@@ -102,6 +104,17 @@ static void finish_request(wg_engine *e, wg_request *q, wg_seq *s, double first,
     wg_seq_close(e, s);
 }
 
+static void request_begin(const group *g, const arm *a, wg_request *q, int prompt, int repeat)
+{
+    request_reset(q);
+    q->cell = a->cell;
+    q->group = g->like->group;
+    q->prompt = prompt;
+    q->repeat = repeat;
+    q->source = &g->dataset->prompt[prompt];
+    q->prompt_tokens = g->prompts.n[prompt];
+}
+
 /* Opens and prefills; what cannot be is that request's failure. Returns how many are ready, in seq[] (NULL: failed). */
 static int open_batch(const group *g, arm *a, wg_seq **seq, int first, int n, int repeat, int max_new)
 {
@@ -110,13 +123,7 @@ static int open_batch(const group *g, arm *a, wg_seq **seq, int first, int n, in
         wg_request *q = &a->request[i];
         wg_error e;
         const int prompt = first + i, repeats = g->like->top.repeats;
-        request_reset(q);
-        q->cell = a->cell;
-        q->group = g->like->group;
-        q->prompt = prompt;
-        q->repeat = repeat;
-        q->source = &g->dataset->prompt[prompt];
-        q->prompt_tokens = g->prompts.n[prompt];
+        request_begin(g, a, q, prompt, repeat);
         seq[i] = NULL;
         wg_status s = wg_seq_open(a->engine, &seq[i], (uint32_t)prompt * (uint32_t)repeats + (uint32_t)repeat, g->prompts.token[prompt],
                                   q->prompt_tokens, max_new, &e);
@@ -418,14 +425,38 @@ static wg_status finish_arm(runner *r, const group *g, arm *a, int n, bool base_
     return WG_OK;
 }
 
+/* One arm of a unit: read back when the folder has it, else run and recorded. Of a batch that is there in part nothing is kept:
+ * its requests ran together. */
+static wg_status run_arm(runner *r, group *g, arm *a, int first, int n, int repeat, bool base_known, wg_error *err)
+{
+    const int left = wg_record_left(r->record), max_new = g->like->top.max_tokens;
+    if (left < n) {
+        WG_TRY(wg_record_cut(r->record, err));
+        WG_TRY(run_batch(r, g, a, first, n, repeat, max_new));
+        return finish_arm(r, g, a, n, base_known, err);
+    }
+    for (int i = 0; i < n; i++) {
+        wg_request *q = &a->request[i];
+        request_begin(g, a, q, first + i, repeat);
+        WG_TRY(wg_record_take(r->record, q, max_new, err));
+        r->run->resumed++;
+        r->run->seconds += q->prefill + q->decode;
+        r->progress.requests--;
+    }
+    return WG_OK;
+}
+
 static wg_status run_unit(runner *r, group *g, int unit, int repeat, wg_error *err)
 {
     const int first = unit * g->batch, left = g->dataset->n - first, n = left < g->batch ? left : g->batch;
     bool base_known = false;
+    if (!g->warm && wg_record_left(r->record) < n * g->arms) {
+        WG_TRY(warm_up(r, g));
+        g->warm = true;
+    }
     for (int k = 0; k < g->arms; k++) {
         arm *a = &g->arm[(k + unit + repeat) % g->arms];
-        WG_TRY(run_batch(r, g, a, first, n, repeat, g->like->top.max_tokens));
-        WG_TRY(finish_arm(r, g, a, n, base_known, err));
+        WG_TRY(run_arm(r, g, a, first, n, repeat, base_known, err));
         base_known = base_known || a->cell < 0;
         wg_progress_show(&r->progress, g->like->group, first + n, g->dataset->n, repeat);
     }
@@ -439,12 +470,10 @@ static wg_status run_groups(runner *r, wg_error *err)
 {
     const double start = wg_clock_now();
     wg_status s = WG_OK;
-    for (int g = 0; g < r->config->groups && s == WG_OK; g++) {
-        s = warm_up(r, &r->group[g]);
+    for (int g = 0; g < r->config->groups && s == WG_OK; g++)
         for (int repeat = 0; repeat < r->config->top.repeats && s == WG_OK; repeat++)
             for (int unit = 0; unit < r->group[g].units && s == WG_OK; unit++) s = run_unit(r, &r->group[g], unit, repeat, err);
-    }
-    r->run->seconds = wg_clock_now() - start;
+    r->run->seconds += wg_clock_now() - start;
     r->run->complete = s == WG_OK;
     return s;
 }
@@ -486,6 +515,7 @@ static void close_all(runner *r)
 
 static wg_status write_summary(const runner *r, wg_error *err)
 {
+    if (r->progress.requests == 0 && wg_resume_finished(wg_record_path(r->record))) return WG_OK; /* nothing was left to run */
     json_t *v = wg_summary_json(r->run);
     const wg_status s = v ? wg_record_summary(r->record, v, err) : wg_nomem(err, 1, "the summary");
     json_decref(v);
@@ -499,7 +529,7 @@ wg_status wg_run_config(const wg_config *config, const wg_run_options *opt, wg_r
     *path = NULL;
     wg_status s = open_all(&r, err);
     json_t *machine = s ? NULL : wg_machine_json(config);
-    if (!s) s = wg_record_open(&r.record, opt->out, config, machine, err);
+    if (!s) s = (opt->resume ? wg_record_resume : wg_record_open)(&r.record, opt->out, config, machine, err);
     json_decref(machine);
     if (!s) {
         *path = wg_strdup(wg_record_path(r.record));

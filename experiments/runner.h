@@ -39,13 +39,15 @@ typedef struct wg_run {
     const wg_config *config;
     wg_result *result;                  /* (config->n) */
     bool complete;
-    double seconds;                     /* wall time of the measured part */
+    double seconds;                     /* wall time of the measured part; of requests read back, their own time */
+    int resumed;                        /* requests that were read back instead of run */
 } wg_run;
 
 typedef struct wg_run_options {
     const char *out;                    /* result folder, or NULL for the default one */
     const volatile sig_atomic_t *stop;  /* nonzero: stop as soon as the step in flight is over; may be NULL */
     bool progress;                      /* a line on stderr */
+    bool resume;                        /* go on in a folder (out, or the latest of this config) that has a beginning */
 } wg_run_options;
 
 /* Opens everything, makes the folder, runs, and writes summary.json. *path receives the folder's name (wg_free) when there is

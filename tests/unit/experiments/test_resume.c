@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: MIT
+ * A run that is killed and resumed ends in the very files of a run that was not, timings apart: killed at random moments, cut at
+ * random bytes; and what may not go on is refused by name. */
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "core/base/clock.h"
+#include "core/base/json.h"
+#include "core/base/mem.h"
+#include "experiments/commands.h"
+#include "experiments/diff.h"
+#include "experiments/runner.h"
+#include "kernels/philox.h"
+#include "scene.h"
+
+static scene s;
+
+static void setup(void)
+{
+    scene_make(&s);
+    put("prompts.jsonl",
+        "{\"id\": \"cat\", \"prompt\": \"The cat sat\"}\n"
+        "{\"id\": \"long\", \"prompt\": \"0123456789012345678901234567890123456789012345678901234567890123456789\"}\n"
+        "{\"id\": \"dog\", \"prompt\": \"abababab\"}\n"
+        "{\"id\": \"old\", \"prompt\": \"Once upon\"}\n");
+}
+static void teardown(void) { scene_remove(&s); }
+TestSuite(resume, .init = setup, .fini = teardown, .timeout = 240);
+
+/* Two groups, two rules each, a prompt that fails, two repeats. */
+#define CONFIG(more)                                                                                                          \
+    "{\"name\": \"t\", \"target\": {\"model\": \"target.gguf\", \"threads\": 1}, \"prompts\": {\"file\": \"prompts.jsonl\"}," \
+    "\"draft\": {\"kind\": \"model\", \"model\": \"draft.gguf\", \"length\": 3}, \"max_tokens\": 12, \"repeats\": 2,"         \
+    "\"sweep\": {\"sampling.temperature\": [0, 1], \"verify.rule\": [\"match\", \"rejection\"]}, " more "}"
+#define TRACED CONFIG("\"trace\": \"steps\"")
+
+/* `wager run config.json --out DIR`, or with --resume; killed after so many seconds when >= 0. */
+static int child(const char *out, bool resume, double kill_after)
+{
+    const pid_t pid = fork();
+    if (pid == 0) {
+        char *argv[] = { "run", "config.json", "--out", (char *)out, resume ? "--resume" : NULL, NULL };
+        const int to = open("stderr", O_WRONLY | O_CREAT | O_TRUNC, 0666), null = open("/dev/null", O_WRONLY);
+        dup2(to, STDERR_FILENO);
+        dup2(null, STDOUT_FILENO);
+        _exit(wg_cmd_run(resume ? 5 : 4, argv));
+    }
+    if (kill_after >= 0) {
+        nanosleep(&(struct timespec){ (time_t)kill_after, (long)((kill_after - (double)(time_t)kill_after) * 1e9) }, NULL);
+        kill(pid, SIGKILL);
+    }
+    int status;
+    waitpid(pid, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+/* Times, rates and what follows from them. */
+static bool is_timing(const char *key)
+{
+    static const char *const names[] = { "started", "resumed", "finished", "seconds", "tok_s", "baseline_tok_s", "speedup",
+                                         "speedup_ci", "predicted_speedup", "overhead_us_per_token", "speedup_mean_of_prompts",
+                                         "speedup_macro", "load_at_start", "mhz_at_start", "mbsu" };
+    const size_t n = strlen(key);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (!strcmp(key, names[i])) return true;
+    return !strcmp(key, "ms") || (n > 3 && !strcmp(key + n - 3, "_ms"));
+}
+
+static void mask(json_t *v)
+{
+    const char *key;
+    json_t *inner;
+    void *next;
+    size_t i;
+    json_array_foreach(v, i, inner) mask(inner);
+    json_object_foreach_safe(v, next, key, inner) {
+        if (!strcmp(key, "resumed")) json_object_del(v, key);
+        else if (is_timing(key)) json_object_set_new(v, key, json_string("time"));
+        else mask(inner);
+    }
+}
+
+/* A file of a folder, timings masked, as one text (free with free). Lines of a .jsonl stay lines. */
+static char *masked(const char *dir, const char *file)
+{
+    char path[256], *text, *out = NULL;
+    size_t n = 0;
+    snprintf(path, sizeof path, "%s/%s", dir, file);
+    text = file_read(path, NULL);
+    cr_assert_not_null(text, "%s", path);
+    FILE *f = open_memstream(&out, &n);
+    const bool lines = strstr(file, ".jsonl") != NULL;
+    for (char *at = text, *end; *at; at = end) {
+        end = lines ? strchr(at, '\n') : at + strlen(at);
+        cr_assert_not_null(end, "%s: the last line is cut", path);
+        json_t *v = json_loadb(at, (size_t)(end - at), 0, NULL);
+        cr_assert_not_null(v, "%s: %.*s", path, (int)(end - at), at);
+        mask(v);
+        char *canonical = wg_json_canonical(v, false);
+        fprintf(f, "%s\n", canonical);
+        wg_free(canonical);
+        json_decref(v);
+        end += lines;
+    }
+    fclose(f);
+    free(text);
+    return out;
+}
+
+static void same_folder(const char *a, const char *b, bool traced, int trial)
+{
+    static const char *const files[] = { "config.json", "machine.json", "requests.jsonl", "summary.json", "steps.jsonl" };
+    cr_assert_eq(dir_count(b), traced ? 5 : 4, "trial %d: files left over", trial);
+    for (int i = 0; i < 4 + traced; i++) {
+        char *x = masked(a, files[i]), *y = masked(b, files[i]);
+        cr_assert_str_eq(x, y, "trial %d: %s differs", trial, files[i]);
+        free(x);
+        free(y);
+    }
+}
+
+static double uniform(int trial, int what)
+{
+    const wg_philox x = wg_philox_at(11, (uint32_t)trial, (uint32_t)what, 0, 0);
+    return wg_philox_double(x.v[0], x.v[1]);
+}
+
+static size_t size_of(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 ? (size_t)st.st_size : 0;
+}
+
+Test(resume, killed_at_fifty_moments)
+{
+    char out[32];
+    int killed = 0, inside = 0;
+    put("config.json", TRACED);
+    const double start = wg_clock_now();
+    cr_assert_eq(child("whole", false, -1), 0);
+    const double time = wg_clock_now() - start;
+    for (int trial = 0; killed < 50 && trial < 200; trial++) {
+        snprintf(out, sizeof out, "out-%d", trial);
+        int status = child(out, true, time * uniform(trial, 0));
+        for (int again = 1; status == -SIGKILL && again < 3; again++) { /* killed while it resumes, too */
+            char path[64];
+            snprintf(path, sizeof path, "%s/requests.jsonl", out);
+            killed++;
+            inside += size_of(path) > 0;
+            status = child(out, true, time * uniform(trial, again));
+        }
+        killed += status == -SIGKILL;
+        if (status != 0) status = child(out, true, -1);
+        char *text = file_read("stderr", NULL);
+        cr_assert_eq(status, 0, "trial %d: %s", trial, text);
+        free(text);
+        same_folder("whole", out, true, trial);
+    }
+    cr_assert_geq(killed, 50);
+    cr_assert_geq(inside, 5, "the kills must meet the measured part");
+}
+
+/* What a machine that lost its power leaves: both files cut anywhere, apart from each other. */
+static void cut_anywhere(const char *config, bool traced)
+{
+    wg_error err;
+    wg_config *c = config_of(config);
+    int resumed = 0;
+    for (int trial = -1; trial < 60; trial++) {
+        wg_run r;
+        char *path;
+        const wg_run_options o = { .out = trial < 0 ? "whole" : "part", .resume = true };
+        if (trial >= 0) {
+            cr_assert_eq(system("rm -rf part && cp -r whole part"), 0);
+            if (trial % 3) unlink("part/summary.json");
+            if (trial % 5) file_write("part/summary.json.12-0.part", "{", 1);
+            const double at = uniform(trial, 1), other = trial % 2 ? at : uniform(trial, 2);
+            if (truncate("part/requests.jsonl", (off_t)(at * (double)size_of("part/requests.jsonl")))) cr_assert_fail();
+            if (traced && trial % 4 && truncate("part/steps.jsonl", (off_t)(other * (double)size_of("part/steps.jsonl"))))
+                cr_assert_fail();
+            if (trial == 7) unlink("part/requests.jsonl");
+        }
+        cr_assert_eq(wg_run_config(c, &o, &r, &path, &err), WG_OK, "trial %d: %s", trial, err.text);
+        cr_assert(r.complete);
+        resumed += r.resumed;
+        wg_run_free(&r);
+        wg_free(path);
+        if (trial >= 0) same_folder("whole", "part", traced, trial);
+    }
+    cr_assert_gt(resumed, 60, "requests must have been read back");
+    wg_config_close(c);
+}
+
+Test(resume, cut_at_any_byte) { cut_anywhere(TRACED, true); }
+Test(resume, cut_at_any_byte_of_a_batch) { cut_anywhere(CONFIG("\"batch\": 3"), false); }
+
+/* Nothing left to do: the files stay as they are, times included. */
+Test(resume, a_finished_run_stays)
+{
+    put("config.json", TRACED);
+    cr_assert_eq(child("out", true, -1), 0);
+    char *before = file_read("out/summary.json", NULL);
+    cr_assert_eq(child("out", true, -1), 0);
+    char *after = file_read("out/summary.json", NULL), *text = file_read("stderr", NULL);
+    cr_assert_str_eq(before, after);
+    cr_assert(strstr(text, "resumed: 48 requests were there already"), "%s", text);
+    free(before);
+    free(after);
+    free(text);
+}
+
+/* Without --out, the unfinished folder of this config is found. */
+Test(resume, finds_its_folder)
+{
+    wg_error err = { 0 };
+    wg_run r;
+    char *path = NULL, *again = NULL;
+    wg_config *c = config_of(TRACED);
+    const wg_run_options first = { .out = NULL }, next = { .resume = true };
+    cr_assert_eq(wg_run_config(c, &next, &r, &path, &err), WG_ENOENT);
+    cr_assert(strstr(err.text, "results/t: no run of this config"), "%s", err.text);
+    wg_run_free(&r);
+    cr_assert_eq(wg_run_config(c, &first, &r, &path, &err), WG_OK, "%s", err.text);
+    wg_run_free(&r);
+    char file[1100];
+    snprintf(file, sizeof file, "%s/summary.json", path);
+    unlink(file);
+    snprintf(file, sizeof file, "%s/requests.jsonl", path);
+    if (truncate(file, 5000)) cr_assert_fail();
+    cr_assert_eq(wg_run_config(c, &next, &r, &again, &err), WG_OK, "%s", err.text);
+    cr_assert_str_eq(path, again);
+    cr_assert_gt(r.resumed, 0);
+    cr_assert_lt(r.resumed, 48);
+    wg_run_free(&r);
+    wg_config_close(c);
+    wg_free(path);
+    wg_free(again);
+}
+
+static void refused(const char *config, const char *why)
+{
+    put("config.json", config);
+    cr_assert_eq(child("out", true, -1), 2);
+    char *text = file_read("stderr", NULL);
+    cr_assert(strstr(text, why), "'%s' not in: %s", why, text);
+    free(text);
+}
+
+Test(resume, refuses_what_changed)
+{
+    put("config.json", TRACED);
+    cr_assert_eq(child("out", false, -1), 0);
+    char *before = masked("out", "requests.jsonl");
+    refused(CONFIG("\"trace\": \"none\""), "because the config changed: trace is \"none\", was \"steps\"");
+    put("prompts.jsonl", "{\"id\": \"cat\", \"prompt\": \"The cat sat\"}\n");
+    refused(TRACED, "because a file (by SHA-256) changed: prompts.jsonl is \"");
+    setup();
+    static const wg_synth_shape draft = { "draft", "llama", 1, 32, 2, 1, 16, 32, 320, 64, 0, true };
+    wg_error err;
+    if (chdir(s.before) || chdir(s.t.dir)) cr_assert_fail();
+    put("config.json", TRACED);
+    cr_assert_eq(child("out", false, -1), 0);
+    cr_assert_eq(wg_synth_write(&draft, WG_F32, 3, "draft.gguf", &err), WG_OK);
+    refused(TRACED, "because a file (by SHA-256) changed: draft.gguf is \"");
+    cr_assert_eq(wg_synth_write(&draft, WG_F32, 2, "draft.gguf", &err), WG_OK);
+    json_t *machine = json_load_file("out/machine.json", 0, NULL);
+    json_object_set_new(json_object_get(machine, "program"), "version", json_string("0.0.9"));
+    json_dump_file(machine, "out/machine.json", 0);
+    refused(TRACED, "because the program changed: version is \"");
+    json_decref(machine);
+    char *after = masked("out", "requests.jsonl");
+    cr_assert_str_eq(before, after, "a refusal changes nothing");
+    free(before);
+    free(after);
+}
+
+/* A line of another request where the first should be; steps that somebody deleted. Nothing is thrown away. */
+Test(resume, refuses_files_that_were_changed)
+{
+    put("config.json", CONFIG("\"trace\": \"none\""));
+    cr_assert_eq(child("out", false, -1), 0);
+    size_t n = 0;
+    char *text = file_read("out/requests.jsonl", &n), *first_end = strchr(text, '\n') + 1;
+    file_write("out/requests.jsonl", first_end, n - (size_t)(first_end - text));
+    const size_t size = size_of("out/requests.jsonl");
+    cr_assert_eq(child("out", true, -1), 1);
+    char *message = file_read("stderr", NULL);
+    cr_assert(strstr(message, "out/requests.jsonl:1: expected prompt 0 (\"cat\"), repeat 0 of the baseline"), "%s", message);
+    cr_assert_eq(size_of("out/requests.jsonl"), size);
+    free(text);
+    free(message);
+    put("config.json", TRACED);
+    cr_assert_eq(child("traced", false, -1), 0);
+    unlink("traced/steps.jsonl");
+    cr_assert_eq(child("traced", true, -1), 1);
+    message = file_read("stderr", NULL);
+    cr_assert(strstr(message, "traced/steps.jsonl is missing"), "%s", message);
+    free(message);
+}
+
+/* A folder that holds something else is left alone, config.json and all. */
+Test(resume, never_touches_a_folder_of_others)
+{
+    put("config.json", TRACED);
+    cr_assert_eq(child(".", true, -1), 2);
+    char *text = file_read("stderr", NULL), *mine = file_read("config.json", NULL);
+    cr_assert(strstr(text, "the folder is not empty"), "%s", text);
+    cr_assert_str_eq(mine, TRACED);
+    free(text);
+    free(mine);
+}
+
+Test(resume, two_processes_never_write_one_folder)
+{
+    put("config.json", TRACED);
+    cr_assert_eq(child("out", false, -1), 0);
+    wg_error err = { 0 };
+    wg_config *c = config_of(TRACED);
+    wg_record *a = NULL, *b = NULL;
+    json_t *machine = wg_machine_json(c);
+    cr_assert_eq(wg_record_open(&a, "other", c, machine, &err), WG_OK, "%s", err.text);
+    cr_assert_eq(wg_record_resume(&b, "other", c, machine, &err), WG_EINVAL);
+    cr_assert(strstr(err.text, "another process is writing this run"), "%s", err.text);
+    wg_record_close(a);
+    cr_assert_eq(wg_record_resume(&b, "other", c, machine, &err), WG_OK, "%s", err.text);
+    wg_record_close(b);
+    json_decref(machine);
+    wg_config_close(c);
+}
+
+Test(resume, diff_names_the_leaves)
+{
+    json_t *a = json_loads("{\"x\": {\"k\": 4, \"m\": [1]}, \"same\": 1, \"only\": true}", 0, NULL);
+    json_t *b = json_loads("{\"x\": {\"k\": 5, \"m\": [1]}, \"same\": 1.0, \"new\": \"s\"}", 0, NULL);
+    const json_t *both[2] = { a, b };
+    json_t *d = wg_json_diff(both, 2);
+    char text[256];
+    cr_assert_str_eq(wg_json_diff_text(d, text, sizeof text), "new is null, was \"s\"; only is true, was null; x.k is 4, was 5");
+    json_decref(d);
+    json_decref(a);
+    json_decref(b);
+}
