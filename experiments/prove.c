@@ -8,6 +8,8 @@
 #include <string.h>
 
 #include "core/base/mem.h"
+#include "core/engine/optimal.h"
+#include "core/engine/race.h"
 #include "kernels/philox.h"
 
 enum { MAX_TEXTS = 1 << 21 };
@@ -37,23 +39,37 @@ int wg_prove_texts(const wg_prove_options *o)
     return (int)n;
 }
 
+static int children_at(const wg_prove_options *o, int depth) { return o->width ? o->width[depth] : o->children; }
+
 static int nodes_of(const wg_prove_options *o)
 {
     long n = 1, level = 1;
-    for (int d = 0; d < o->depth && n <= WG_TREE_MAX; d++) n += level *= o->children;
+    for (int d = 0; d < o->depth && n <= WG_TREE_MAX; d++) {
+        if (children_at(o, d) < 1) return -1;
+        n += level *= children_at(o, d);
+    }
     return n <= WG_TREE_MAX ? (int)n : -1;
+}
+
+static bool has_siblings(const wg_prove_options *o)
+{
+    for (int d = 0; d < o->depth; d++)
+        if (children_at(o, d) > 1) return true;
+    return false;
 }
 
 static wg_status check(const wg_verifier_class *rule, const wg_prove_options *o, wg_error *err)
 {
     char laws[96];
-    if (o->vocab < 1 || o->depth < 0 || o->children < 1 || o->steps < 0 || wg_prove_texts(o) < 0 || nodes_of(o) < 0)
+    if (o->vocab < 1 || o->depth < 0 || o->steps < 0 || wg_prove_texts(o) < 0 || nodes_of(o) < 0)
         return wg_fail(err, WG_EINVAL, "prove: vocabulary %d, depth %d, %d children, %d steps; expected 1 or more, trees "
                        "of at most %d nodes, and at most %d texts of steps * (depth + 1) tokens", o->vocab, o->depth,
                        o->children, steps_of(o), (int)WG_TREE_MAX, (int)MAX_TEXTS);
     if (!(o->law & rule->laws))
         return wg_fail(err, WG_ELAW, "prove: rule %s does not check drafts of law %s; it checks: %s", rule->name,
                        wg_law_name(o->law), wg_law_list(rule->laws, laws, sizeof laws));
+    if (rule->chains && has_siblings(o))
+        return wg_fail(err, WG_ELAW, "prove: rule %s settles chains only, and here a node has several children", rule->name);
     return WG_OK;
 }
 
@@ -95,11 +111,14 @@ static int child_token(prover *v, int node, int k, int row, const wg_chance *c)
     const int V = v->o->vocab;
     if (t->law == WG_LAW_IID) return wg_chance_pick(c, WG_DRAW_DRAFT, t->n, q, V);
     memcpy(v->weight, q, (size_t)V * sizeof *q);
-    if (t->law == WG_LAW_WITHOUT_REPLACEMENT) {
+    if (t->law == WG_LAW_WITHOUT_REPLACEMENT || t->law == WG_LAW_COUPLED) {
+        const wg_chance at = wg_chance_at(c, wg_tree_depth(t, node)); /* the child's own position */
         double left = 0;
         for (int i = node; (i = wg_tree_child(t, node, i)) >= 0;) v->weight[t->token[i]] = 0;
         for (int i = 0; i < V; i++) left += v->weight[i];
-        return left > 0 ? wg_chance_pick(c, WG_DRAW_DRAFT, t->n, v->weight, V) : -1;
+        if (!(left > 0)) return -1;
+        if (t->law == WG_LAW_COUPLED) return wg_chance_race(&at, WG_DRAW_COUPLED, v->weight, V);
+        return wg_chance_pick(c, WG_DRAW_DRAFT, t->n, v->weight, V);
     }
     for (int best = 0;; k--) { /* the (k % V)th most probable */
         for (int i = best = 0; i < V; i++)
@@ -126,7 +145,7 @@ static void draft(prover *v, int text, const wg_chance *c)
         if (wg_tree_depth(t, node) == o->depth) continue;
         const int qrow = wg_rows_push(&v->q);
         memcpy(wg_rows_at(&v->q, qrow), v->t->q + (size_t)v->text[node] * V, V * sizeof(double));
-        for (int k = 0; k < o->children; k++) {
+        for (int k = 0; k < children_at(o, wg_tree_depth(t, node)); k++) {
             const int x = child_token(v, node, k, qrow, c);
             if (x < 0) break;
             const int child = wg_tree_push(t, node, x, o->law != WG_LAW_FIXED || v->t->fixed_rows ? qrow : -1);
@@ -143,21 +162,26 @@ static bool is_path(const wg_path *path, const wg_tree *t, int vocab)
     return true;
 }
 
-/* All steps of one run; returns the text it emitted, -1 when the rule's path was none. *tokens: how many. */
-static int run(prover *v, wg_chance_tree *outcomes, int *tokens)
+/* What a run emitted. */
+typedef struct emitted {
+    int text, tokens; /* text -1: the rule's path was none of the tree's */
+    bool kept;        /* the first step kept a child of the root */
+} emitted;
+
+static emitted run(prover *v, wg_chance_tree *outcomes)
 {
-    int text = 0;
-    *tokens = 0;
+    emitted e = { 0, 0, false };
     for (int s = 0; s < steps_of(v->o); s++) {
         wg_path path = { 0 };
-        const wg_chance c = wg_chance_tree_chance(outcomes, (uint32_t)(1 + *tokens));
-        draft(v, text, &c);
+        const wg_chance c = wg_chance_tree_chance(outcomes, (uint32_t)(1 + e.tokens));
+        draft(v, e.text, &c);
         v->rule->accept(v->options, &v->tree, &v->p, &v->q, &c, &path);
-        if (!is_path(&path, &v->tree, v->o->vocab)) return -1;
-        text = v->text[path.node[path.n - 1]] * v->o->vocab + 1 + path.next;
-        *tokens += path.n;
+        if (!is_path(&path, &v->tree, v->o->vocab)) return (emitted){ -1, 0, false };
+        e.text = v->text[path.node[path.n - 1]] * v->o->vocab + 1 + path.next;
+        e.tokens += path.n;
+        if (s == 0) e.kept = path.n > 1;
     }
-    return text;
+    return e;
 }
 
 /* ---- all runs */
@@ -168,26 +192,35 @@ static wg_status enumerate(prover *v, wg_prove_result *out, wg_error *err)
     wg_chance_tree outcomes;
     wg_status status = wg_chance_tree_open(&outcomes, err);
     long runs = 0;
-    double tau = 0;
+    double tau = 0, alpha = 0, best = -1;
     if (status) return status;
     do {
-        int tokens;
-        const int text = run(v, &outcomes, &tokens);
+        const emitted e = run(v, &outcomes);
         const double probability = wg_chance_tree_probability(&outcomes);
-        if (text < 0)
+        if (outcomes.failed || outcomes.beyond) break;
+        if (runs == 0 && steps_of(v->o) == 1) best = wg_optimal_alpha(&v->tree, 0, &v->p, &v->q);
+        if (e.text < 0)
             status = wg_fail(err, WG_EINVAL, "prove: rule %s returned a path that is none of the tree's", v->rule->name);
         else if (++runs > limit)
             status = wg_fail(err, WG_EINVAL, "prove: more than %ld combinations of outcomes; lower the vocabulary, the depth "
                              "or the children, or raise the limit", limit);
         else {
-            v->got[text] += probability;
-            tau += probability * tokens / steps_of(v->o);
+            v->got[e.text] += probability;
+            tau += probability * e.tokens / steps_of(v->o);
+            if (e.kept) alpha += probability;
         }
     } while (!status && wg_chance_tree_next(&outcomes));
     if (outcomes.failed) status = wg_nomem(err, 0, "the enumeration of random decisions");
+    if (outcomes.beyond)
+        status = wg_fail(err, WG_EUNSUPPORTED, "prove: the joint law of races is known for at most %d tokens; lower the vocabulary",
+                         (int)WG_RACE_TOKENS);
     out->runs += runs;
     out->reused += wg_chance_tree_reused(&outcomes);
+    if (best < 0) best = alpha; /* nothing was drafted, or several steps were run: there is no optimum to compare with */
+    if (!(alpha - best <= out->above)) out->above = alpha - best;
     out->tau += (tau - out->tau) / (out->cases + 1);
+    out->alpha += (alpha - out->alpha) / (out->cases + 1);
+    out->alpha_star += (best - out->alpha_star) / (out->cases + 1);
     wg_chance_tree_close(&outcomes);
     return status;
 }

@@ -8,7 +8,8 @@
 #include "core/engine/verifier.h"
 
 typedef struct wg_prove_options {
-    int vocab, depth, children; /* of the language; of the draft trees: every node above `depth` has `children` children */
+    int vocab, depth, children; /* of the language; of the draft trees: every node above `depth` has `children` children ... */
+    const int *width;           /* ... or, when this is not NULL, a node of depth d has width[d] (`depth` entries) */
     int steps;                  /* consecutive steps in one run (2 shows addresses that are reused across steps); 0: 1 */
     wg_sibling_law law;
     bool greedy;                /* temperature 0: p rows are points at their argmax */
@@ -24,6 +25,9 @@ typedef struct wg_prove_result {
     long reused;      /* random addresses asked twice in a run: must be 0 (METHODS L2) */
     double deviation; /* largest |law of the rule - law of the target| over cases and texts of steps * (depth + 1) tokens */
     double tau;       /* expected tokens of a step, exact; mean over cases */
+    double alpha;     /* probability that the (first) step keeps a child of the root; mean over cases */
+    double alpha_star; /* the most that a lossless rule could keep there (core/engine/optimal.h); mean over cases */
+    double above;     /* largest alpha - alpha_star over cases: positive beyond rounding only for lossy rules */
 } wg_prove_result;
 
 /* The two models: a distribution after every text shorter than steps * (depth + 1). Texts are numbered: 0 is the empty one,
@@ -35,7 +39,8 @@ typedef struct wg_prove_tables {
 int wg_prove_texts(const wg_prove_options *o); /* rows of p and of q; -1: too many to enumerate */
 
 /* One pair of tables, added to *out (zero it first). EINVAL: numbers out of range, too many runs, or a rule that returned no
- * path. ELAW: the rule does not claim to check this law. ENOMEM. */
+ * path. ELAW: the rule does not claim to check this law, or trees. EUNSUPPORTED: races over more than WG_RACE_TOKENS tokens
+ * whose joint law is needed (law coupled, rule coupled). ENOMEM. */
 wg_status wg_prove_case(const wg_verifier_class *rule, const wg_prove_options *o, const wg_prove_tables *t,
                         wg_prove_result *out, wg_error *err);
 

@@ -7,6 +7,8 @@
 
 extern const wg_verifier_class *const wg_verifiers[];
 
-extern const wg_verifier_class wg_verifier_greedy, wg_verifier_match, wg_verifier_rejection;
+extern const wg_verifier_class wg_verifier_greedy, wg_verifier_match, wg_verifier_rejection, wg_verifier_without_replacement,
+    wg_verifier_topk, wg_verifier_kseq, wg_verifier_block, wg_verifier_traversal, wg_verifier_multipath, wg_verifier_optimal,
+    wg_verifier_coupled, wg_verifier_typical, wg_verifier_lenience, wg_verifier_relaxed;
 
 #endif

@@ -3,6 +3,7 @@
  * probability 0 never happens and what has probability 1 always does (METHODS B15-2). */
 #include "core/engine/chance.h"
 
+#include <math.h>
 #include <stddef.h>
 
 #include "kernels/philox.h"
@@ -36,7 +37,41 @@ static int philox_pick(const wg_chance *c, wg_purpose purpose, int index, const 
     return last;
 }
 
-static const wg_chance_class philox = { philox_ratio, philox_pick };
+/* -log(1 - u) for u in [0, 1), from basic operations alone, so that every machine has its bits: 1 - u = m 2^e with m in
+ * [sqrt 1/2, sqrt 2), log m = 2 (s + s^3/3 + ...) with s = (m - 1) / (m + 1), |s| < 0.172. */
+static double exponential(double u)
+{
+    int e;
+    double m = frexp(1 - u, &e);
+    if (m < 0x1.6a09e667f3bcdp-1) {
+        m *= 2;
+        e--;
+    }
+    const double s = (m - 1) / (m + 1), z = s * s;
+    double series = 0;
+    for (int k = 23; k > 1; k -= 2) series = (series + 1.0 / k) * z;
+    return -(e * 0x1.62e42fefa39efp-1 + 2 * (s + s * series));
+}
+
+/* -log(1 - u) >= u: most runners are known to be late without a logarithm. */
+static int philox_race(const wg_chance *c, wg_purpose purpose, const double *weight, int n)
+{
+    double best = INFINITY;
+    int winner = -1;
+    for (int i = 0; i < n; i++) {
+        if (!(weight[i] > 0)) continue;
+        const wg_philox r = wg_philox_at(c->seed, (uint32_t)i >> 1, (uint32_t)purpose, c->position, c->request);
+        const double u = i & 1 ? wg_philox_double(r.v[2], r.v[3]) : wg_philox_double(r.v[0], r.v[1]);
+        if (winner >= 0 && u >= best * weight[i]) continue;
+        const double at = exponential(u) / weight[i];
+        if (winner >= 0 && at >= best) continue;
+        best = at;
+        winner = i;
+    }
+    return winner < 0 ? 0 : winner;
+}
+
+static const wg_chance_class philox = { philox_ratio, philox_pick, philox_race };
 
 wg_chance wg_chance_philox(uint64_t seed, uint32_t request, uint32_t position)
 {
@@ -51,4 +86,9 @@ bool wg_chance_ratio(const wg_chance *c, wg_purpose purpose, int index, double n
 int wg_chance_pick(const wg_chance *c, wg_purpose purpose, int index, const double *weight, int n)
 {
     return c->class->pick(c, purpose, index, weight, n);
+}
+
+int wg_chance_race(const wg_chance *c, wg_purpose purpose, const double *weight, int n)
+{
+    return c->class->race(c, purpose, weight, n);
 }

@@ -14,12 +14,14 @@
 #include <stdint.h>
 
 #include "core/base/error.h"
+#include "core/base/plugin.h"
 
 typedef enum wg_purpose {
     WG_DRAW_DRAFT = 1, /* which token a drafter proposes; index: node */
     WG_DRAW_ACCEPT,    /* whether a drafted token is kept; index: node */
     WG_DRAW_NEXT,      /* the corrected, bonus or plain token; index: 0, position: its own */
     WG_DRAW_SHAPE,     /* lengths and tree shapes that are drawn; index: the policy's */
+    WG_DRAW_COUPLED,   /* the times of a race, shared by drafter and rule on purpose; position: the token's own */
 } wg_purpose;
 
 typedef struct wg_chance wg_chance;
@@ -27,6 +29,7 @@ typedef struct wg_chance wg_chance;
 typedef struct wg_chance_class {
     bool (*ratio)(const wg_chance *c, wg_purpose purpose, int index, double num, double den);
     int (*pick)(const wg_chance *c, wg_purpose purpose, int index, const double *weight, int n);
+    int (*race)(const wg_chance *c, wg_purpose purpose, const double *weight, int n);
 } wg_chance_class;
 
 struct wg_chance {
@@ -37,7 +40,7 @@ struct wg_chance {
 };
 
 /* Production: Philox4x32-10 with key `seed` and counter (index, purpose, position, request); 53-bit uniforms u in [0,1). */
-wg_chance wg_chance_philox(uint64_t seed, uint32_t request, uint32_t position);
+WG_PLUGIN_API wg_chance wg_chance_philox(uint64_t seed, uint32_t request, uint32_t position);
 
 /* The same chance, `depth` positions further on. */
 static inline wg_chance wg_chance_at(const wg_chance *c, int depth)
@@ -49,10 +52,16 @@ static inline wg_chance wg_chance_at(const wg_chance *c, int depth)
 
 /* True with probability min(1, num/den); num, den >= 0. Decided as u * den < num: never true for num == 0, always true for
  * num >= den > 0; num > 0 == den is true. No division. */
-bool wg_chance_ratio(const wg_chance *c, wg_purpose purpose, int index, double num, double den);
+WG_PLUGIN_API bool wg_chance_ratio(const wg_chance *c, wg_purpose purpose, int index, double num, double den);
 
 /* i with probability weight[i] / sum. weight >= 0 with a positive sum; an i of weight 0 is never returned. */
-int wg_chance_pick(const wg_chance *c, wg_purpose purpose, int index, const double *weight, int n);
+WG_PLUGIN_API int wg_chance_pick(const wg_chance *c, wg_purpose purpose, int index, const double *weight, int n);
+
+/* The winner of a race: the i with the smallest E_i / weight[i], where E_0, E_1, ... are independent Exp(1) times that belong
+ * to the address (position, purpose) and not to this call. One race picks i with probability weight[i] / sum; two races at one
+ * address with other weights run on the same times, so that they tend to have the same winner (METHODS B12); a race without
+ * its winner gives the second, and so on (draws without replacement). Weights as in pick. Philox index: i / 2. */
+WG_PLUGIN_API int wg_chance_race(const wg_chance *c, wg_purpose purpose, const double *weight, int n);
 
 /* ---- The enumerating form. Runs a body once per combination of outcomes, depth first, and gives each run its probability.
  *
@@ -63,12 +72,14 @@ int wg_chance_pick(const wg_chance *c, wg_purpose purpose, int index, const doub
  *     wg_chance_tree_close(&e);
  *
  * Outcomes of probability 0 are not visited. The same address must not be asked twice in a run with different purposes of use:
- * asking an address again is a broken L2 and wg_chance_tree_reused tells how often it happened. The body must be
- * deterministic. */
+ * asking an address again is a broken L2 and wg_chance_tree_reused tells how often it happened. Races at one address are
+ * meant to share it: their joint law is exact for up to WG_RACE_TOKENS weights (race.h); with more, a second race there sets
+ * `beyond`. The body must be deterministic. */
 typedef struct wg_chance_tree {
     struct wg_branch *branch; /* the decisions of the current run */
     int n, cap, at, reused;
     bool failed;              /* out of memory: the enumeration is not to be trusted */
+    bool beyond;              /* a joint law of races that is not computed was needed: neither */
 } wg_chance_tree;
 wg_status wg_chance_tree_open(wg_chance_tree *e, wg_error *err);
 void wg_chance_tree_close(wg_chance_tree *e);

@@ -7,14 +7,20 @@
  * outcome are written anew each time it is asked, so a run's probability is the product over branch[0..at). */
 #include "core/engine/chance.h"
 
+#include <string.h>
+
 #include "core/base/mem.h"
+#include "core/engine/race.h"
 
 typedef struct wg_branch {
     int outcome, next;  /* of this run, of the first run that differs here; next == -1: no more */
     double probability; /* of the outcome */
     wg_purpose purpose; /* the address */
     int index;
-    uint32_t position;
+    uint64_t seed;
+    uint32_t request, position;
+    bool is_race;
+    wg_race race; /* weights and winner, for the races after it at its address */
 } branch;
 
 /* The entry for the decision that is asked now; NULL when out of memory. A new one starts at outcome -1: not yet chosen. */
@@ -36,10 +42,14 @@ static branch *decide(const wg_chance *c, wg_purpose purpose, int index)
     branch *b = &e->branch[e->at];
     b->purpose = purpose;
     b->index = index;
+    b->seed = c->seed;
+    b->request = c->request;
     b->position = c->position;
+    b->is_race = false;
     for (int i = 0; i < e->at; i++) {
         const branch *old = &e->branch[i];
-        e->reused += old->purpose == purpose && old->index == index && old->position == b->position;
+        e->reused += old->purpose == purpose && old->index == index && old->position == b->position &&
+                     old->request == b->request && old->seed == b->seed;
     }
     e->at++;
     return b;
@@ -69,7 +79,45 @@ static bool tree_ratio(const wg_chance *c, wg_purpose purpose, int index, double
     return tree_pick(c, purpose, index, num >= den ? always : weight, 2) == 0;
 }
 
-static const wg_chance_class enumerate = { tree_ratio, tree_pick };
+/* A pick whose weights are the chances of winning, given who won the earlier races on the same times. They are worked out when
+ * the decision is new; a replay finds the same decisions before it, and so the same chances. */
+static int tree_race(const wg_chance *c, wg_purpose purpose, const double *weight, int n)
+{
+    wg_chance_tree *e = c->state;
+    wg_race earlier[WG_RACES];
+    int k = 0;
+    for (int i = 0; i < e->at; i++) {
+        const branch *old = &e->branch[i];
+        if (!old->is_race || old->purpose != purpose || old->position != c->position || old->request != c->request ||
+            old->seed != c->seed)
+            continue;
+        if (k == WG_RACES || n > WG_RACE_TOKENS) {
+            e->beyond = true;
+            break;
+        }
+        earlier[k++] = old->race;
+    }
+    const int reused = e->reused, at = e->at;
+    const bool new = at == e->n;
+    wg_race now = { .n = n };
+    if (n <= WG_RACE_TOKENS) {
+        if (new) {
+            memcpy(now.weight, weight, (size_t)n * sizeof *weight);
+            wg_race_law(earlier, k, weight, n, now.chance);
+        } else now = e->branch[at].race;
+        weight = now.chance;
+    }
+    const int winner = tree_pick(c, purpose, -1, weight, n);
+    e->reused = reused; /* shared on purpose */
+    if (e->at == at) return winner; /* out of memory */
+    branch *b = &e->branch[at];
+    b->is_race = true;
+    b->race = now;
+    b->race.winner = winner;
+    return winner;
+}
+
+static const wg_chance_class enumerate = { tree_ratio, tree_pick, tree_race };
 
 wg_status wg_chance_tree_open(wg_chance_tree *e, wg_error *err)
 {
@@ -104,7 +152,7 @@ bool wg_chance_tree_next(wg_chance_tree *e)
     while (n > 0 && e->branch[n - 1].next < 0) n--;
     e->n = n;
     e->at = 0;
-    if (n == 0 || e->failed) return false;
+    if (n == 0 || e->failed || e->beyond) return false;
     e->branch[n - 1].outcome = e->branch[n - 1].next;
     return true;
 }

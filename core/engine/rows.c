@@ -11,7 +11,7 @@ wg_status wg_rows_open(wg_rows *r, int cap, int vocab, wg_error *err)
     *r = (wg_rows){ .cap = cap, .vocab = vocab };
     r->p = wg_alloc((size_t)cap * (size_t)vocab, sizeof *r->p);
     r->point = wg_alloc((size_t)cap, sizeof *r->point);
-    r->scratch = wg_alloc(2 * (size_t)vocab, sizeof *r->scratch);
+    r->scratch = wg_alloc(WG_SCRATCH_ROWS * (size_t)vocab, sizeof *r->scratch);
     if (r->p && r->point && r->scratch) return WG_OK;
     wg_rows_close(r);
     return wg_nomem(err, (size_t)cap * (size_t)vocab * sizeof *r->p, "rows of probabilities; lower max_batch?");

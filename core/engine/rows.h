@@ -9,11 +9,13 @@
 #include "core/base/error.h"
 #include "core/engine/chance.h"
 
+enum { WG_SCRATCH_ROWS = 6 };
+
 typedef struct wg_rows {
     int n, cap, vocab;
     double *p;        /* (cap, vocab); a row sums to 1 (to rounding). Undefined where point >= 0 */
     int32_t *point;   /* (cap): the token that has all the mass (temperature 0, a fixed proposal), or -1 */
-    double *scratch;  /* (2, vocab): working rows for rules that need them */
+    double *scratch;  /* (WG_SCRATCH_ROWS, vocab): working rows for rules. The functions below use the first two */
 } wg_rows;
 
 wg_status wg_rows_open(wg_rows *r, int cap, int vocab, wg_error *err);
@@ -26,20 +28,20 @@ static inline double wg_rows_prob(const wg_rows *r, int row, int32_t token)
 {
     return r->point[row] >= 0 ? (double)(r->point[row] == token) : wg_rows_at(r, row)[token];
 }
-int32_t wg_rows_argmax(const wg_rows *r, int row); /* lowest id on ties */
+WG_PLUGIN_API int32_t wg_rows_argmax(const wg_rows *r, int row); /* lowest id on ties */
 
 /* The row as `vocab` doubles: its own storage, or out[] filled for a point row. */
-const double *wg_rows_dense(const wg_rows *r, int row, double *out);
+WG_PLUGIN_API const double *wg_rows_dense(const wg_rows *r, int row, double *out);
 
 /* Draws from the row. */
-int32_t wg_rows_pick(const wg_rows *r, int row, const wg_chance *c, wg_purpose purpose, int index);
+WG_PLUGIN_API int32_t wg_rows_pick(const wg_rows *r, int row, const wg_chance *c, wg_purpose purpose, int index);
 
 /* Draws from norm((p - q)+); from p when that has no mass (p == q to rounding; METHODS B15-1). qrow < 0: q = 0, that is from
  * p. */
-int32_t wg_rows_pick_residual(const wg_rows *p, int prow, const wg_rows *q, int qrow, const wg_chance *c, wg_purpose purpose,
-                              int index);
+WG_PLUGIN_API int32_t wg_rows_pick_residual(const wg_rows *p, int prow, const wg_rows *q, int qrow, const wg_chance *c,
+                                            wg_purpose purpose, int index);
 
 /* sum_x min(p(x), q(x)): the acceptance a token-wise rule can have at this node (METHODS D1, alpha). */
-double wg_rows_overlap(const wg_rows *p, int prow, const wg_rows *q, int qrow);
+WG_PLUGIN_API double wg_rows_overlap(const wg_rows *p, int prow, const wg_rows *q, int qrow);
 
 #endif

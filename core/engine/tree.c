@@ -86,14 +86,18 @@ static wg_status check_node(const wg_tree *t, int i, int q_rows, wg_error *err)
                        "build trees with wg_tree_push", i, t->parent[i]);
     if (t->qrow[i] < -1 || t->qrow[i] >= q_rows)
         return wg_fail(err, WG_EINVAL, "draft tree: node %d names q row %d, but the drafter pushed %d", i, t->qrow[i], q_rows);
-    if (t->law != WG_LAW_FIXED && t->qrow[i] < 0)
+    if (t->law & (WG_LAW_IID | WG_LAW_WITHOUT_REPLACEMENT) && t->qrow[i] < 0)
         return wg_fail(err, WG_EINVAL, "draft tree: node %d of a tree with law %s has no q row; give the row it was drawn from",
                        i, wg_law_name(t->law));
-    if (t->law == WG_LAW_WITHOUT_REPLACEMENT)
-        for (int j = 1; j < i; j++)
-            if (t->parent[j] == t->parent[i] && t->token[j] == t->token[i])
-                return wg_fail(err, WG_EINVAL, "draft tree: siblings %d and %d are both token %d; the law without_replacement "
-                               "has distinct siblings", j, i, (int)t->token[i]);
+    for (int j = 1; t->law & (WG_LAW_IID | WG_LAW_WITHOUT_REPLACEMENT) && j < i; j++) {
+        if (t->parent[j] != t->parent[i]) continue;
+        if (t->qrow[j] != t->qrow[i])
+            return wg_fail(err, WG_EINVAL, "draft tree: siblings %d and %d name q rows %d and %d; with law %s they are drawn from "
+                           "one row", j, i, t->qrow[j], t->qrow[i], wg_law_name(t->law));
+        if (t->law == WG_LAW_WITHOUT_REPLACEMENT && t->token[j] == t->token[i])
+            return wg_fail(err, WG_EINVAL, "draft tree: siblings %d and %d are both token %d; the law without_replacement "
+                           "has distinct siblings", j, i, (int)t->token[i]);
+    }
     return WG_OK;
 }
 
@@ -101,7 +105,7 @@ wg_status wg_tree_check(const wg_tree *t, int vocab, int q_rows, wg_error *err)
 {
     if (t->n < 1 || t->n > WG_TREE_MAX)
         return wg_fail(err, WG_EINVAL, "draft tree: %d nodes; expected 1..%d", t->n, (int)WG_TREE_MAX);
-    if (t->law != WG_LAW_FIXED && t->law != WG_LAW_IID && t->law != WG_LAW_WITHOUT_REPLACEMENT)
+    if (t->law <= 0 || t->law & ~WG_LAWS || t->law & (t->law - 1))
         return wg_fail(err, WG_EINVAL, "draft tree: %d is not a sibling law", (int)t->law);
     for (int i = 0; i < t->n; i++)
         if (t->token[i] < 0 || t->token[i] >= vocab)

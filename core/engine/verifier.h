@@ -16,8 +16,10 @@ typedef struct wg_verifier_class {
     const wg_option *options;
     unsigned laws;            /* sibling laws it checks without bias */
     bool lossless;            /* the output law is the target's */
+    bool chains;              /* settles chains only: a tree with siblings is refused */
     /* p: row tree->row + i is the target's distribution after node i. q: rows as the tree's qrow names them. chance->position
-     * is that of the first token the step emits. Fills out completely. May use p->scratch. */
+     * is that of the first token the step emits. Fills out->n, node[0..n) and next, whatever the rows hold (NaN included). May
+     * use p->scratch. */
     void (*accept)(const void *opt, const wg_tree *tree, const wg_rows *p, const wg_rows *q, const wg_chance *chance,
                    wg_path *out);
 } wg_verifier_class;

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT
+ * Lenience (Leviathan et al. 2023, appendix; DistillSpec, Zhou et al. 2024; METHODS B11). LOSSY: rejection in rounds with l q in
+ * the place of q, 0 < l <= 1. A token is emitted with at most p(x) / l of the target's probability; l = 1 is `rejection`. */
+#include "verify/rounds.h"
+#include "verify/verify.h"
+
+typedef struct lenience_options { double factor; } lenience_options;
+
+static const wg_option options[] = {
+    WG_OPTION_FLOAT(lenience_options, factor, 0.5, 0.001, 1, "l: q is multiplied by it before it is compared with p; 1: lossless"),
+    WG_OPTION_END,
+};
+
+static int settle(const void *opt, const wg_crossing *c, int32_t *next)
+{
+    return wg_settle_rounds(c, ((const lenience_options *)opt)->factor, next);
+}
+
+static void accept(const void *opt, const wg_tree *tree, const wg_rows *p, const wg_rows *q, const wg_chance *chance,
+                   wg_path *out)
+{
+    wg_walk(settle, opt, tree, p, q, chance, out);
+}
+
+const wg_verifier_class wg_verifier_lenience = {
+    .name = "lenience",
+    .doc = "rejection with q scaled down: accepts more, bends p by at most 1/factor",
+    .size = sizeof(lenience_options),
+    .options = options,
+    .laws = WG_LAW_FIXED | WG_LAW_IID | WG_LAW_WITHOUT_REPLACEMENT,
+    .lossless = false,
+    .accept = accept,
+};

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: MIT
+ * Greedy multi-path block verification (GBV, arXiv 2602.16961; METHODS B9), on trees of independent draws.
+ *
+ * Walk down with all drafts at once. At a prefix that k nodes' draws continue (all children of all nodes that spell this
+ * prefix) keep the token whose p/q is largest, and the nodes that hold it. The kept token is the best of k independent draws, so
+ * its law is that of an order statistic, q_k(x) = F(x)^k - F(x-)^k with F the mass of q on tokens that rank no better. The kept
+ * chain is then settled by block verification (`block`) with q_k in the place of q, each level with its own k.
+ *
+ * Theorem. The text has the law of p. Given the kept token, which and how many of the nodes hold it does not depend on what the
+ * target wants; it is randomness that draft and target may share, so block verification of the kept chain is lossless given all
+ * the k's. One path: `block`. With two levels and more it mostly keeps more than rules that settle node by node.
+ *
+ * Ranks are by p/q, ties by the higher id. A tree here may have any number of children at any node. A FIXED tree is no set of
+ * draws: traversal settles it. Each level that is not fully kept costs a sort of the vocabulary that q can draw. */
+#include "core/engine/optimal.h"
+#include "verify/traversal.h"
+#include "verify/walk.h"
+
+typedef struct level {
+    int node; /* one of those that spell the prefix: where p is read */
+    int qrow; /* of the draws that continue it; -1: none do */
+    int k;    /* how many */
+} level;
+
+static double power(double x, int k)
+{
+    double v = 1;
+    for (int i = 0; i < k; i++) v *= x;
+    return v;
+}
+
+/* (r p - q_k)+ after a level, into p's first scratch row; its mass. */
+static double excess(const wg_tree *t, level l, double r, const wg_rows *p, const wg_rows *q)
+{
+    const int V = p->vocab, prow = t->row + l.node;
+    const wg_bet *bet;
+    const int n = wg_bets_order(p, prow, q, l.qrow, &bet);
+    double *out = p->scratch, below = 0, sum = 0, mass = 0;
+    const double *pv = wg_rows_dense(p, prow, out);
+    for (int x = 0; x < V; x++) out[x] = r * pv[x];
+    for (int i = 0; i < n; i++) {
+        sum += wg_rows_prob(q, l.qrow, bet[i].token);
+        const double upto = power(sum, l.k), d = out[bet[i].token] - (upto - below);
+        out[bet[i].token] = d > 0 ? d : 0;
+        below = upto;
+    }
+    for (int x = 0; x < V; x++) mass += out[x];
+    return mass;
+}
+
+/* The best token among the draws that continue the nodes of `alive`, with its q_k; -1: there are none. Fills *l. */
+static int32_t best_of(const wg_tree *t, const bool *alive, const wg_rows *p, const wg_rows *q, level *l, double *qk)
+{
+    int32_t best = -1;
+    double ratio = 0;
+    l->k = 0;
+    for (int i = 1; i < t->n; i++) {
+        if (!alive[t->parent[i]]) continue;
+        const int32_t x = t->token[i];
+        const double px = wg_rows_prob(p, t->row + l->node, x), qx = wg_rows_prob(q, t->qrow[i], x);
+        const double here = px > 0 ? px / qx : 0;
+        l->qrow = t->qrow[i];
+        l->k++;
+        if (best < 0 || here > ratio || (here == ratio && x > best)) {
+            best = x;
+            ratio = here;
+        }
+    }
+    if (l->k == 0) return -1;
+    const wg_bet *bet;
+    const int n = wg_bets_order(p, t->row + l->node, q, l->qrow, &bet);
+    double below = 0;
+    *qk = wg_rows_prob(q, l->qrow, best);
+    if (l->k == 1) return best;
+    for (int i = 0; i < n; i++) {
+        const double qx = wg_rows_prob(q, l->qrow, bet[i].token);
+        if (bet[i].token == best) {
+            *qk = power(below + qx, l->k) - power(below, l->k);
+            break;
+        }
+        below += qx;
+    }
+    return best;
+}
+
+static void accept(const void *opt, const wg_tree *tree, const wg_rows *p, const wg_rows *q, const wg_chance *chance,
+                   wg_path *out)
+{
+    if (tree->law == WG_LAW_FIXED) {
+        wg_traversal_accept(opt, tree, p, q, chance, out);
+        return;
+    }
+    bool alive[WG_TREE_MAX] = { true };
+    level kept[WG_TREE_MAX];
+    double r[WG_TREE_MAX];
+    int n = 0; /* levels below the root that have a kept token */
+    kept[0] = (level){ 0, -1, 0 };
+    r[0] = 1;
+    for (;; n++) {
+        double qk = 0;
+        bool down[WG_TREE_MAX] = { false };
+        const int32_t x = best_of(tree, alive, p, q, &kept[n], &qk);
+        if (x < 0) break;
+        const double rp = r[n] * wg_rows_prob(p, tree->row + kept[n].node, x);
+        r[n + 1] = rp >= qk ? rp > 0 : rp / qk;
+        kept[n + 1] = (level){ -1, -1, 0 };
+        for (int i = 1; i < tree->n; i++) {
+            down[i] = alive[tree->parent[i]] && tree->token[i] == x;
+            if (down[i] && kept[n + 1].node < 0) kept[n + 1].node = i;
+        }
+        for (int i = 0; i < tree->n; i++) alive[i] = down[i];
+    }
+    int k = n;
+    double mass = 0;
+    for (; k > 0; k--) {
+        if (k < n) mass = excess(tree, kept[k], r[k], p, q);
+        const double num = k < n ? mass : r[n], den = k < n ? mass + (1 - r[k]) : 1;
+        if ((k < n && mass <= 0 && r[k] >= 1) || wg_chance_ratio(chance, WG_DRAW_ACCEPT, kept[k].node, num, den)) break;
+    }
+    out->n = 0;
+    for (int i = 0; i <= kept[k].node; i++) /* nodes that spell the same may have several parents among the kept: take its own */
+        if (tree->anc[kept[k].node] >> i & 1) out->node[out->n++] = (int16_t)i;
+    const wg_chance at = wg_chance_at(chance, k);
+    const wg_crossing c = { tree, p, q, chance, &at, kept[k].node, tree->row + kept[k].node };
+    if (k == n) out->next = wg_next(&c);
+    else out->next = wg_next_of(&c, p->scratch, excess(tree, kept[k], r[k], p, q));
+}
+
+const wg_verifier_class wg_verifier_multipath = {
+    .name = "multipath",
+    .doc = "keep the best of several independent paths, then block verification with the law of the best",
+    .laws = WG_LAW_FIXED | WG_LAW_IID,
+    .lossless = true,
+    .accept = accept,
+};

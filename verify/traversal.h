@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: MIT
+ * Traversal verification, for rules that fall back on it. */
+#ifndef WG_VERIFY_TRAVERSAL_H
+#define WG_VERIFY_TRAVERSAL_H
+
+#include "verify/verify.h"
+
+void wg_traversal_accept(const void *opt, const wg_tree *tree, const wg_rows *p, const wg_rows *q, const wg_chance *chance,
+                         wg_path *out);
+
+#endif
