@@ -2,6 +2,7 @@
  * wager bench: where the time goes.
  *   forward  one pass of n rows at a context: ms, tokens/s, v(n) = T(n)/T(1), bytes and multiply-adds per second
  *   round    plain decoding and speculative rounds of the same target, interleaved
+ *   verify   from logits to the next root, without a model: sampler, accept, draw (bench_verify.c)
  * Medians of repeats in which the arms alternate; nothing here is asserted anywhere. */
 #include <inttypes.h>
 #include <jansson.h>
@@ -11,6 +12,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/mem.h"
+#include "experiments/bench_verify.h"
 #include "experiments/cli.h"
 #include "experiments/commands.h"
 #include "experiments/parts.h"
@@ -20,8 +22,8 @@ enum { ROWS_MAX = 512, LIST_MAX = 16, REPEATS_MAX = 101 };
 
 typedef struct bench {
     const char *model, *draft_model, *draft, *rule, *rows, *context;
-    long threads, repeats, n, seed;
-    double temperature;
+    long threads, repeats, n, seed, vocab;
+    double temperature, top_p;
     bool json;
 } bench;
 
@@ -241,18 +243,31 @@ static wg_status bench_round(const bench *b, wg_target *t, wg_error *err)
     return s;
 }
 
+/* The flags that it shares with the others have defaults of its own. */
+static wg_status bench_verify(const bench *b, bool temperature_given, wg_error *err)
+{
+    int rows = 17, n = 1;
+    if (b->rows) WG_TRY(parse_numbers("rows", b->rows, 1, WG_TREE_MAX, &rows, &n, err));
+    const wg_verify_bench v = { .vocab = (int)b->vocab, .rows = rows, .repeats = (int)b->repeats, .rule = b->rule ? b->rule : "all",
+                                .temperature = temperature_given ? b->temperature : 0.8, .top_p = b->top_p,
+                                .seed = (uint64_t)b->seed, .json = b->json };
+    return wg_bench_verify(&v, err);
+}
+
 int wg_cmd_bench(int argc, char **argv)
 {
-    bench b = { .rule = "rejection", .rows = "1,2,4,8,16,32,64", .context = "0", .repeats = 7, .n = 128, .seed = 1, .temperature = 1 };
+    bench b = { .context = "0", .repeats = 7, .n = 128, .seed = 1, .temperature = -1, .vocab = 128256, .top_p = 0.95 };
     const char *what;
     const wg_flag flags[] = {
         { "model", 'm', WG_FLAG_STRING, &b.model, "FILE", "the target model", 0, 0 },
-        { "rows", 0, WG_FLAG_STRING, &b.rows, "1,8,16", "forward: rows of a pass", 0, 0 },
+        { "rows", 0, WG_FLAG_STRING, &b.rows, "1,8,16", "forward: rows of a pass; verify: of a chain (17)", 0, 0 },
+        { "vocab", 0, WG_FLAG_INT, &b.vocab, "N", "verify: tokens of the vocabulary", 2, 10000000 },
         { "context", 0, WG_FLAG_STRING, &b.context, "0,1024", "forward: tokens before them", 0, 0 },
         { "draft-model", 'd', WG_FLAG_STRING, &b.draft_model, "FILE", "round: a draft model", 0, 0 },
         { "draft", 0, WG_FLAG_STRING, &b.draft, "KIND[:k=v,...]", "round: a drafter and its options", 0, 0 },
-        { "rule", 0, WG_FLAG_STRING, &b.rule, "R", "round: verification rule", 0, 0 },
-        { "temp", 't', WG_FLAG_FLOAT, &b.temperature, "T", "round: temperature", 0, 100 },
+        { "rule", 0, WG_FLAG_STRING, &b.rule, "R", "verification rule (round: rejection; verify: all)", 0, 0 },
+        { "temp", 't', WG_FLAG_FLOAT, &b.temperature, "T", "temperature (round: 1; verify: 0.8)", 0, 100 },
+        { "top-p", 0, WG_FLAG_FLOAT, &b.top_p, "P", "verify: mass of the nucleus", 0, 1 },
         { "n", 'n', WG_FLAG_INT, &b.n, "N", "round: tokens of a repeat", 2, 1e6 },
         { "seed", 0, WG_FLAG_INT, &b.seed, "S", "round: seed", 0, 0 },
         { "repeats", 0, WG_FLAG_INT, &b.repeats, "N", "medians are over these", 1, REPEATS_MAX },
@@ -262,17 +277,21 @@ int wg_cmd_bench(int argc, char **argv)
     };
     const int done = wg_cli_parse("bench", flags, argc, argv, &what, 1, 1);
     if (done >= 0) return done;
-    const bool forward = !strcmp(what, "forward");
+    const bool forward = !strcmp(what, "forward"), temperature_given = b.temperature >= 0;
+    wg_error err;
+    if (!strcmp(what, "verify")) return bench_verify(&b, temperature_given, &err) ? wg_cli_fail(&err) : WG_EXIT_OK;
     if (!forward && strcmp(what, "round")) {
-        fprintf(stderr, "wager bench: there is no benchmark '%s'; there are: forward, round\n", what);
+        fprintf(stderr, "wager bench: there is no benchmark '%s'; there are: forward, round, verify\n", what);
         return WG_EXIT_USAGE;
     }
+    if (!b.rule) b.rule = "rejection";
+    if (!b.rows) b.rows = "1,2,4,8,16,32,64";
+    if (!temperature_given) b.temperature = 1;
     if (!b.model) {
         fputs("wager bench: -m FILE is missing: the model to time (wager synth makes one of any shape)\n", stderr);
         return WG_EXIT_USAGE;
     }
     wg_target *t = NULL;
-    wg_error err;
     const wg_target_options want = { .threads = (int)b.threads, .model = { .kv_type = WG_F16 } };
     wg_status s = wg_target_open(&t, b.model, &want, &err);
     if (!s) s = forward ? bench_forward(&b, t, &err) : bench_round(&b, t, &err);
