@@ -111,8 +111,8 @@ static wg_status open_engine(wg_engine *e, const wg_parts *parts, const wg_engin
         .max_batch = e->opt.max_batch,
         .is_eog = e->is_eog,
         .is_eog_user = e->is_eog_user,
-    };
         .plugins = parts->plugins,
+    };
     WG_TRY(open_buffers(e, err));
     return open_plugins(e, parts, err);
 }
