@@ -226,6 +226,8 @@ static void read_counts(wg_counts *c, const json_t *v, int emitted)
     c->emitted = emitted;
     c->alpha_sum = json_number_value(json_object_get(v, "alpha_sum"));
     c->alpha_n = (long)integer(v, "alpha_n");
+    c->alpha_star_sum = json_number_value(json_object_get(v, "alpha_star_sum"));
+    c->alpha_star_n = (long)integer(v, "alpha_star_n");
     for (size_t d = 1; d < WG_TREE_MAX && d <= json_array_size(offered); d++) {
         c->offered_at[d] = (long)json_integer_value(json_array_get(offered, d - 1));
         c->accepted_at[d] = (long)json_integer_value(json_array_get(accepted, d - 1));
@@ -309,8 +311,8 @@ wg_status wg_resume_find(char **out, const wg_config *config, wg_error *err)
     if (d) closedir(d);
     if (!best[0])
         return wg_fail(err, WG_ENOENT,
-                       "%s: no run of this config (%s) to resume%s; name its folder with --out DIR, or start without --resume", base,
-                       config->hash, others ? ": the runs that are there had other configs" : "");
+                       "%s: no run of this config to resume%s; name its folder with --out DIR, or start without --resume", base,
+                       others ? ": the runs that are there had other configs" : "");
     *out = wg_strdup(best);
     return *out ? WG_OK : wg_nomem(err, strlen(best), "a path");
 }

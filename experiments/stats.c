@@ -77,10 +77,10 @@ double wg_quantile(double *v, int n, double q)
 static double resample(const wg_ratio *r, uint64_t seed, int k)
 {
     totals t = { 0 };
-    for (int i = 0; i < r->n; i++) {
+    for (int i = 0; i < r->n; i += 2) {
         const wg_philox x = wg_philox_at(seed, (uint32_t)i / 2, (uint32_t)k, 0, 0);
-        const double u = wg_philox_double(x.v[i % 2 * 2], x.v[i % 2 * 2 + 1]);
-        add(&t, r, (int)(u * r->n), 1);
+        add(&t, r, (int)(wg_philox_double(x.v[0], x.v[1]) * r->n), 1);
+        if (i + 1 < r->n) add(&t, r, (int)(wg_philox_double(x.v[2], x.v[3]) * r->n), 1);
     }
     return value(&t, r);
 }

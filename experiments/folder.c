@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: MIT
+ * Reading a result folder. */
+#include "experiments/folder.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/hash.h"
+#include "core/base/json.h"
+#include "core/base/mem.h"
+
+/* ---- a line ------------------------------------------------------------------------------------------------------ */
+
+static int whole(wg_span v, int fallback)
+{
+    double x;
+    return wg_span_number(v, &x) && x >= -1 && x < 2147483648.0 ? (int)x : fallback;
+}
+
+static double real(wg_span v)
+{
+    double x;
+    return wg_span_number(v, &x) ? x : NAN;
+}
+
+static int hex(char c) { return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : 0; }
+
+static void read_sha(wg_entry *e, wg_span text)
+{
+    for (size_t i = 0; i < sizeof e->sha && 2 * i + 1 < text.n; i++)
+        e->sha[i] = (unsigned char)(hex(text.s[2 * i]) << 4 | hex(text.s[2 * i + 1]));
+}
+
+static void read_speculation(wg_entry *e, wg_span object)
+{
+    wg_scan s = wg_scan_open(object);
+    wg_span key, v;
+    while (wg_scan_next(&s, &key, &v)) {
+        if (wg_span_is(key, "num_spec_steps")) e->passes = whole(v, 0);
+        else if (wg_span_is(key, "num_draft_tokens")) e->drafted = whole(v, 0);
+        else if (wg_span_is(key, "num_accepted_draft_tokens")) e->accepted = whole(v, 0);
+    }
+}
+
+static void read_member(wg_entry *e, wg_asked_span *a, wg_span key, wg_span v)
+{
+    const wg_span text = wg_span_text(v);
+    if (wg_span_is(key, "cell")) e->cell = whole(v, -1);
+    else if (wg_span_is(key, "group")) e->group = whole(v, 0);
+    else if (wg_span_is(key, "repeat")) e->repeat = whole(v, 0);
+    else if (wg_span_is(key, "tokens")) e->tokens = whole(v, 0);
+    else if (wg_span_is(key, "status")) e->ok = wg_span_is(text, "ok");
+    else if (wg_span_is(key, "decode_ms")) e->decode = real(v);
+    else if (wg_span_is(key, "prefill_ms")) e->prefill = real(v);
+    else if (wg_span_is(key, "ttft_ms")) e->ttft = real(v);
+    else if (wg_span_is(key, "tpot_ms")) e->tpot = real(v);
+    else if (wg_span_is(key, "output_sha256")) read_sha(e, text);
+    else if (wg_span_is(key, "speculative_decoding")) read_speculation(e, v);
+    else if (wg_span_is(key, "prompt_tokens")) a->tokens = whole(v, 0);
+    else if (wg_span_is(key, "id")) a->id = text;
+    else if (wg_span_is(key, "prompt_sha256")) a->hash = text;
+    else if (wg_span_is(key, "category")) a->category = text;
+}
+
+bool wg_entry_read(const char *line, size_t n, wg_entry *e, wg_asked_span *asked)
+{
+    wg_scan s = wg_scan_open((wg_span){ line, n });
+    wg_span key, v;
+    const off_t at = e->at;
+    *asked = (wg_asked_span){ .tokens = 0 };
+    *e = (wg_entry){ .at = at, .cell = -1, .decode = NAN, .prefill = NAN, .ttft = NAN, .tpot = NAN };
+    while (wg_scan_next(&s, &key, &v)) read_member(e, asked, key, v);
+    return !s.bad && asked->id.s;
+}
+
+/* ---- prompts, by identity ---------------------------------------------------------------------------------------- */
+
+typedef struct table { int *slot; size_t size; } table; /* slot: index + 1; 0: free */
+
+static uint64_t identity(const char *id, size_t id_n, const char *hash, size_t hash_n)
+{
+    return wg_hash64(wg_hash64(wg_hash64(WG_HASH_START, id, id_n), "\n", 1), hash, hash_n);
+}
+
+static bool is(const char *text, const char *s, size_t n) { return strlen(text) == n && memcmp(text, s ? s : "", n) == 0; }
+
+/* The place of an identity in the table: its slot, or the free one where it belongs. */
+static int *find_slot(const table *t, const wg_folder *f, const wg_asked_span *a)
+{
+    for (size_t i = identity(a->id.s, a->id.n, a->hash.s ? a->hash.s : "", a->hash.n);; i++) {
+        int *slot = &t->slot[i & (t->size - 1)];
+        if (*slot == 0) return slot;
+        const wg_asked *p = &f->asked[*slot - 1];
+        if (is(p->id, a->id.s, a->id.n) && is(p->hash, a->hash.s, a->hash.n)) return slot;
+    }
+}
+
+static wg_status grow_table(table *t, const wg_folder *f, wg_error *err)
+{
+    const table bigger = { .size = t->size ? 4 * t->size : 1024, .slot = wg_calloc(t->size ? 4 * t->size : 1024, sizeof(int)) };
+    if (!bigger.slot) return wg_nomem(err, bigger.size * sizeof(int), "prompts");
+    for (int i = 0; i < f->n_asked; i++) {
+        const wg_asked *p = &f->asked[i];
+        const wg_asked_span a = { .id = { p->id, strlen(p->id) }, .hash = { p->hash, strlen(p->hash) } };
+        *find_slot(&bigger, f, &a) = i + 1;
+    }
+    wg_free(t->slot);
+    *t = bigger;
+    return WG_OK;
+}
+
+static wg_status intern(wg_folder *f, table *t, int *room, const wg_asked_span *a, int32_t *out, wg_error *err)
+{
+    if (2 * (size_t)f->n_asked >= t->size) WG_TRY(grow_table(t, f, err));
+    int *slot = find_slot(t, f, a);
+    if (*slot == 0) {
+        if (f->n_asked == *room) {
+            const int more = *room ? 2 * *room : 256;
+            wg_asked *grown = wg_realloc(f->asked, (size_t)more, sizeof *grown);
+            if (!grown) return wg_nomem(err, (size_t)more * sizeof *grown, "prompts");
+            f->asked = grown;
+            *room = more;
+        }
+        wg_asked *p = &f->asked[f->n_asked];
+        *p = (wg_asked){ wg_strndup(a->id.s, a->id.n), wg_strndup(a->category.s ? a->category.s : "", a->category.n),
+                         wg_strndup(a->hash.s ? a->hash.s : "", a->hash.n), a->tokens };
+        f->n_asked++;
+        if (!p->id || !p->category || !p->hash) return wg_nomem(err, a->id.n, "a prompt");
+        *slot = f->n_asked;
+    }
+    *out = *slot - 1;
+    return WG_OK;
+}
+
+int wg_asked_compare(const wg_asked *a, const wg_asked *b)
+{
+    const int c = strcmp(a->id, b->id);
+    return c ? c : strcmp(a->hash, b->hash);
+}
+
+/* ---- the files --------------------------------------------------------------------------------------------------- */
+
+static wg_status read_lines(wg_folder *f, const char *path, wg_error *err)
+{
+    char *line = NULL; /* getline's own */
+    size_t size = 0;
+    ssize_t n;
+    off_t at = 0;
+    int room = 0, rooms = 0, number = 0;
+    table t = { 0 };
+    wg_status s = WG_OK;
+    while (s == WG_OK && (n = getline(&line, &size, f->file)) > 0 && line[n - 1] == '\n') {
+        if (f->n == room) {
+            const int more = room ? 2 * room : 1024;
+            wg_entry *grown = wg_realloc(f->entry, (size_t)more, sizeof *grown);
+            if (!grown) s = wg_nomem(err, (size_t)more * sizeof *grown, "requests");
+            if (!grown) break;
+            f->entry = grown;
+            room = more;
+        }
+        wg_entry *e = &f->entry[f->n];
+        wg_asked_span asked;
+        e->at = at;
+        number++;
+        if (!wg_entry_read(line, (size_t)n - 1, e, &asked))
+            s = wg_fail(err, WG_EFORMAT, "%s:%d: this is not the line of a request", path, number);
+        else s = intern(f, &t, &rooms, &asked, &e->prompt, err);
+        f->failed += !e->ok;
+        f->n++;
+        at += n;
+    }
+    if (s == WG_OK && ferror(f->file)) s = wg_fail(err, WG_EIO, "%s: cannot read: %s", path, strerror(errno));
+    free(line);
+    wg_free(t.slot);
+    return s;
+}
+
+json_t *wg_folder_line(const wg_folder *f, const wg_entry *e)
+{
+    char *line = NULL;
+    size_t size = 0;
+    json_t *v = NULL;
+    if (fseeko(f->file, e->at, SEEK_SET) == 0) {
+        const ssize_t n = getline(&line, &size, f->file);
+        if (n > 0) v = json_loadb(line, (size_t)n, 0, NULL);
+    }
+    free(line);
+    return v;
+}
+
+/* ---- cells, from the config -------------------------------------------------------------------------------------- */
+
+static void set_path(json_t *config, const char *path, json_t *value)
+{
+    const char *dot = strchr(path, '.');
+    if (!dot) {
+        json_object_set(config, path, value);
+        return;
+    }
+    char first[256];
+    snprintf(first, sizeof first, "%.*s", (int)(dot - path), path);
+    if (!json_object_get(config, first)) json_object_set_new(config, first, json_object());
+    json_object_set(json_object_get(config, first), dot + 1, value);
+}
+
+static int by_name(const void *a, const void *b) { return strcmp(*(const char *const *)a, *(const char *const *)b); }
+
+/* The product of the sweep, its alphabetically first key slowest (config.h). */
+static json_t *cells_of(const json_t *config)
+{
+    json_t *sweep = json_object_get(config, "sweep"), *cells = json_array(), *list;
+    const char *axis[64], *key;
+    size_t n = 0, count = 1;
+    json_object_foreach(sweep, key, list) {
+        if (n < 64) axis[n++] = key;
+        count *= json_array_size(list);
+    }
+    qsort(axis, n, sizeof *axis, by_name);
+    for (size_t c = 0; c < count && count <= 100000; c++) {
+        json_t *swept = json_object(), *resolved = json_deep_copy(config);
+        size_t rest = c;
+        json_object_del(resolved, "sweep");
+        for (size_t a = n; a-- > 0;) {
+            const json_t *values = json_object_get(sweep, axis[a]);
+            json_t *v = json_array_get(values, rest % json_array_size(values));
+            rest /= json_array_size(values);
+            json_object_set(swept, axis[a], v);
+            set_path(resolved, axis[a], v);
+        }
+        json_array_append_new(cells, json_pack("{s:o, s:o}", "cell", swept, "config", resolved));
+    }
+    return cells;
+}
+
+static const char *text_at(const json_t *config, const char *section, const char *key, const char *fallback)
+{
+    const char *s = json_string_value(json_object_get(json_object_get(config, section), key));
+    return s ? s : fallback;
+}
+
+char *wg_folder_cell_name(const wg_folder *f, int cell)
+{
+    char *text = NULL;
+    size_t n = 0;
+    const json_t *c = json_array_get(f->cells, (size_t)cell), *swept = json_object_get(c, "cell"), *config = json_object_get(c, "config");
+    FILE *m = open_memstream(&text, &n);
+    if (!m) return NULL;
+    const char *key;
+    json_t *v;
+    if (json_object_size(swept) == 0)
+        fprintf(m, "%s, %s", text_at(config, "draft", "kind", "none"), text_at(config, "verify", "rule", "match"));
+    json_object_foreach((json_t *)swept, key, v) {
+        char *value = json_is_string(v) ? wg_strdup(json_string_value(v)) : wg_json_canonical(v, false);
+        fprintf(m, "%s%s=%s", ftello(m) ? " " : "", key, value ? value : "?");
+        wg_free(value);
+    }
+    fclose(m);
+    char *copy = wg_strdup(text);
+    free(text);
+    return copy;
+}
+
+/* ---- the whole --------------------------------------------------------------------------------------------------- */
+
+static json_t *load(const char *dir, const char *file)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%s/%s", dir, file);
+    return json_load_file(path, 0, NULL);
+}
+
+wg_status wg_folder_open(wg_folder **out, const char *dir, wg_error *err)
+{
+    char path[4096];
+    wg_folder *f = wg_calloc(1, sizeof *f);
+    if (!f) return wg_nomem(err, sizeof *f, "a result folder");
+    f->path = wg_strdup(dir);
+    f->config = load(dir, "config.json");
+    f->machine = load(dir, "machine.json");
+    f->summary = load(dir, "summary.json");
+    f->complete = json_is_true(json_object_get(f->summary, "complete"));
+    snprintf(path, sizeof path, "%s/requests.jsonl", dir);
+    f->file = fopen(path, "rbe");
+    wg_status s = WG_OK;
+    if (!f->path) s = wg_nomem(err, 1, "a path");
+    else if (!f->file)
+        s = wg_fail(err, errno == ENOENT ? WG_ENOENT : WG_EIO, "%s: cannot open: %s; expected the folder of a run", path, strerror(errno));
+    else if (!json_is_object(f->config))
+        s = wg_fail(err, WG_EFORMAT, "%s/config.json is missing or damaged; expected the folder of a run", dir);
+    if (s == WG_OK) {
+        f->cells = cells_of(f->config);
+        s = f->cells ? read_lines(f, path, err) : wg_nomem(err, 1, "cells");
+    }
+    if (s == WG_OK) *out = f;
+    else wg_folder_close(f);
+    return s;
+}
+
+void wg_folder_close(wg_folder *f)
+{
+    if (!f) return;
+    for (int i = 0; i < f->n_asked; i++) {
+        wg_free(f->asked[i].id);
+        wg_free(f->asked[i].category);
+        wg_free(f->asked[i].hash);
+    }
+    wg_free(f->asked);
+    wg_free(f->entry);
+    json_decref(f->config);
+    json_decref(f->machine);
+    json_decref(f->summary);
+    json_decref(f->cells);
+    if (f->file) fclose(f->file);
+    wg_free(f->path);
+    wg_free(f);
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT
+ * Any bytes as a prompt file: prompts or a message, never both, and nothing held afterwards. */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/base/mem.h"
+#include "experiments/dataset.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n);
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
+{
+    char path[] = "/tmp/wager-fuzz-XXXXXX";
+    const int fd = mkstemp(path);
+    if (fd < 0 || write(fd, bytes, n) != (ssize_t)n) abort();
+    close(fd);
+    const size_t live = wg_mem_read().live_blocks;
+    wg_dataset *d = NULL;
+    wg_error err = { 0 };
+    if (wg_dataset_open(&d, path, 3, n % 2 ? "x" : NULL, &err) == WG_OK) {
+        if (!d || d->n < 1 || d->n > 3) abort();
+        for (int i = 0; i < d->n; i++)
+            if (strlen(d->prompt[i].text) > d->prompt[i].bytes || !d->prompt[i].id || d->prompt[i].line < 1) abort();
+        wg_dataset_close(d);
+    } else if (d || err.code == WG_OK || !err.text[0]) abort();
+    unlink(path);
+    if (wg_mem_read().live_blocks != live) abort();
+    return 0;
+}

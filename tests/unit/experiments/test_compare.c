@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: MIT
+ * Comparisons of folders written by hand, with every number known; and the reader of lines under them. */
+#include <math.h>
+#include <sys/stat.h>
+
+#include "core/base/json.h"
+#include "core/base/mem.h"
+#include "experiments/commands.h"
+#include "experiments/compare.h"
+#include "experiments/scan.h"
+#include "scene.h"
+
+static scene s;
+static void setup(void)
+{
+    temp_make(&s.t);
+    if (!getcwd(s.before, sizeof s.before) || chdir(s.t.dir)) abort();
+}
+static void teardown(void) { scene_remove(&s); }
+TestSuite(compare, .init = setup, .fini = teardown, .timeout = 60);
+
+#define BASE_CONFIG "\"name\": \"t\", \"draft\": {\"kind\": \"model\", \"length\": 4}, \"verify\": {\"rule\": \"match\"}"
+
+/* Folder `dir` with n prompts of 10 tokens: the cell takes `ms` a request and 5 passes, the baseline 100 ms and 10 passes. Prompt
+ * 3 says `other` as its third token. From `first` on. */
+static void folder(const char *dir, int first, int n, double ms, int other)
+{
+    char path[64];
+    mkdir(dir, 0777);
+    snprintf(path, sizeof path, "%s/config.json", dir);
+    put(path, "{" BASE_CONFIG "}");
+    snprintf(path, sizeof path, "%s/machine.json", dir);
+    put(path, "{\"started\": \"now\", \"cpu\": {\"model\": \"x\", \"mhz_at_start\": 7}}");
+    snprintf(path, sizeof path, "%s/summary.json", dir);
+    put(path, "{\"complete\": true}");
+    snprintf(path, sizeof path, "%s/requests.jsonl", dir);
+    FILE *f = fopen(path, "w");
+    for (int i = first; i < first + n; i++)
+        for (int base = 1; base >= 0; base--)
+            fprintf(f,
+                    "{\"arm\":\"%s\",\"cell\":%s,\"group\":0,\"prompt\":%d,\"repeat\":0,\"id\":\"p%d\",\"category\":\"%s\","
+                    "\"prompt_sha256\":\"h%d\",\"status\":\"ok\",\"prompt_tokens\":%d,\"tokens\":10,\"decode_ms\":%g,"
+                    "\"ttft_ms\":3,\"tpot_ms\":null,\"output_sha256\":\"%064x\",\"ids\":[1,2,%d,4],\"speculative_decoding\":"
+                    "{\"num_spec_steps\":%d,\"num_draft_tokens\":%d,\"num_accepted_draft_tokens\":%d}}\n",
+                    base ? "baseline" : "cell", base ? "null" : "0", i - first, i, i % 2 ? "odd" : "even", i, 10 + 10 * i,
+                    base ? 100 : ms + i % 2, i == 3 ? (unsigned)other : 0u, i == 3 ? other : 3, base ? 10 : 5, base ? 0 : 20,
+                    base ? 0 : 5);
+    fclose(f);
+}
+
+static json_t *compare(const char *a, const char *b, int cell_a, int cell_b, wg_status want)
+{
+    wg_error err = { 0 };
+    wg_folder *x = NULL, *y = NULL;
+    json_t *o = NULL;
+    cr_assert_eq(wg_folder_open(&x, a, &err), WG_OK, "%s", err.text);
+    cr_assert_eq(wg_folder_open(&y, b, &err), WG_OK, "%s", err.text);
+    const wg_compared run[2] = { { x, cell_a }, { y, cell_b } };
+    cr_assert_eq(wg_compare(&o, run, 2, &err), want, "%s", err.text);
+    wg_folder_close(x);
+    wg_folder_close(y);
+    return o;
+}
+
+static double real(const json_t *v, const char *key) { return json_number_value(json_object_get(v, key)); }
+static double item(const json_t *v, const char *key, size_t i) { return json_number_value(json_array_get(json_object_get(v, key), i)); }
+
+Test(compare, numbers_by_hand)
+{
+    folder("a", 0, 8, 50, 3);
+    folder("b", 0, 8, 40, 9);
+    json_t *o = compare("a", "b", -1, -1, WG_OK);
+    const json_t *p = json_array_get(json_object_get(o, "pairs"), 0);
+    cr_assert_eq(json_array_size(json_object_get(o, "config_diff")), 0);
+    cr_assert_eq(json_array_size(json_object_get(o, "machine_diff")), 0, "the hour and the clock do not count");
+    cr_assert_eq(real(p, "requests"), 8);
+    cr_assert_eq(real(p, "prompts"), 8);
+    cr_assert_float_eq(real(p, "faster"), (4 * 50 + 4 * 51) / (4 * 40. + 4 * 41), 1e-12);
+    cr_assert(item(p, "faster_ci", 0) > 51 / 41. - 1e-9 && item(p, "faster_ci", 1) < 50 / 40. + 1e-9);
+    cr_assert_str_eq(json_string_value(json_object_get(p, "verdict")), "faster");
+    cr_assert_float_eq(real(p, "faster_mean_of_prompts"), (50 / 40. + 51 / 41.) / 2, 1e-12);
+    cr_assert_float_eq(real(p, "baseline_faster"), 1, 1e-12);
+    cr_assert_float_eq(item(p, "tok_s", 0), 80 / .404, 1e-9);
+    cr_assert_float_eq(item(p, "tau", 1), 2, 1e-12);
+    cr_assert_float_eq(item(p, "acceptance_rate", 0), .25, 1e-12);
+    cr_assert_eq(item(p, "ttft_ms_p50", 0), 3);
+    cr_assert(json_is_null(json_array_get(json_object_get(p, "tpot_ms_p50"), 0)));
+    const json_t *same = json_object_get(p, "same_texts"), *first = json_object_get(same, "first_divergence");
+    cr_assert_eq(real(same, "equal"), 7);
+    cr_assert_str_eq(json_string_value(json_object_get(first, "id")), "p3");
+    cr_assert_eq(real(first, "token"), 2);
+    cr_assert_eq(real(first, "a"), 3);
+    cr_assert_eq(real(first, "b"), 9);
+    const json_t *odd = json_array_get(json_object_get(p, "by_category"), 1);
+    cr_assert_str_eq(json_string_value(json_object_get(odd, "category")), "odd");
+    cr_assert_float_eq(real(odd, "faster"), 51 / 41., 1e-12);
+    cr_assert_eq(real(odd, "prompts"), 4);
+    const json_t *lengths = json_object_get(p, "by_prompt_length"); /* 10 20 30 | 40 50 60 | 70 80 */
+    cr_assert_eq(json_array_size(lengths), 3);
+    cr_assert_eq(real(json_array_get(lengths, 0), "prompts"), 3);
+    cr_assert_eq(item(json_array_get(lengths, 1), "prompt_tokens", 0), 32);
+    cr_assert_eq(real(json_array_get(lengths, 2), "prompts"), 2);
+    cr_assert_eq(json_array_size(json_object_get(p, "regressions")), 0);
+    cr_assert(!wg_compare_slower(o, 0));
+    json_decref(o);
+    o = compare("b", "a", -1, -1, WG_OK);
+    p = json_array_get(json_object_get(o, "pairs"), 0);
+    cr_assert_eq(json_array_size(json_object_get(p, "regressions")), 5);
+    cr_assert_float_eq(real(json_array_get(json_object_get(p, "regressions"), 0), "faster"), .8, 1e-12);
+    cr_assert(wg_compare_slower(o, .19) && !wg_compare_slower(o, .21));
+    json_decref(o);
+}
+
+Test(compare, only_common_prompts_count_and_it_is_said)
+{
+    folder("a", 0, 8, 50, 3);
+    folder("b", 4, 8, 25, 3);
+    FILE *f = fopen("b/requests.jsonl", "a"); /* torn */
+    fputs("{\"arm\":\"cell\",\"cell\":0,\"id\":\"p1\",", f);
+    fclose(f);
+    unlink("b/summary.json");
+    json_t *o = compare("a", "b", -1, -1, WG_OK);
+    const json_t *p = json_array_get(json_object_get(o, "pairs"), 0);
+    cr_assert_eq(real(p, "requests"), 4);
+    cr_assert_float_eq(real(p, "faster"), (50 + 51) / (25. + 26), 1e-12);
+    char *text = NULL;
+    size_t n = 0;
+    f = open_memstream(&text, &n);
+    wg_compare_print(f, o, false);
+    fclose(f);
+    cr_assert(strstr(text, "A and B share 4 prompts; 4 are only in A, 4 only in B, and do not count"), "%s", text);
+    cr_assert(strstr(text, "INCOMPLETE: only what had finished is compared"), "%s", text);
+    free(text);
+    json_decref(o);
+    folder("c", 20, 3, 25, 3);
+    cr_assert_null(compare("a", "c", -1, -1, WG_EINVAL));
+}
+
+Test(compare, cells_are_matched_by_what_they_sweep)
+{
+    folder("a", 0, 4, 50, 3);
+    folder("b", 0, 4, 40, 3);
+    put("a/config.json", "{" BASE_CONFIG ", \"sweep\": {\"draft.length\": [2, 4]}}");
+    put("b/config.json", "{" BASE_CONFIG ", \"sweep\": {\"draft.length\": [4, 6]}}");
+    json_t *o = compare("a", "b", -1, -1, WG_OK); /* b's cell 0 against a's cell 1, which has no requests */
+    cr_assert_eq(json_array_size(json_object_get(o, "pairs")), 1);
+    const json_t *p = json_array_get(json_object_get(o, "pairs"), 0);
+    cr_assert_eq(real(json_object_get(p, "a"), "cell"), 1);
+    cr_assert_eq(real(p, "requests"), 0);
+    cr_assert_eq(real(p, "in_one_only"), 4);
+    json_decref(o);
+    o = compare("a", "b", 0, 0, WG_OK);
+    p = json_array_get(json_object_get(o, "pairs"), 0);
+    cr_assert_eq(real(p, "requests"), 4);
+    cr_assert_str_eq(json_string_value(json_object_get(json_array_get(json_object_get(p, "config_diff"), 0), "key")), "draft.length");
+    json_decref(o);
+    put("b/config.json", "{" BASE_CONFIG ", \"sweep\": {\"draft.length\": [8, 16]}}");
+    cr_assert_null(compare("a", "b", -1, -1, WG_EINVAL));
+}
+
+Test(compare, a_cell_that_failed_counts_on_neither_side)
+{
+    folder("a", 0, 4, 50, 3);
+    folder("b", 0, 4, 40, 3);
+    size_t n = 0;
+    char *text = file_read("b/requests.jsonl", &n), *cell = strstr(text, "\"arm\":\"cell\""), *ok = strstr(cell, "\"ok\"");
+    memcpy(ok, "\"ko\"", 4);
+    file_write("b/requests.jsonl", text, n);
+    free(text);
+    json_t *o = compare("a", "b", -1, -1, WG_OK);
+    const json_t *p = json_array_get(json_object_get(o, "pairs"), 0);
+    cr_assert_eq(real(p, "requests"), 3);
+    cr_assert_eq(real(p, "failed"), 1);
+    cr_assert_float_eq(real(p, "faster"), (51 + 50 + 51) / (41. + 40 + 41), 1e-12);
+    json_decref(o);
+}
+
+Test(compare, warns_of_another_machine)
+{
+    folder("a", 0, 4, 50, 3);
+    folder("b", 0, 4, 40, 3);
+    put("b/machine.json", "{\"started\": \"then\", \"cpu\": {\"model\": \"y\"}, \"files_sha256\": {\"m\": \"1\"}}");
+    json_t *o = compare("a", "b", -1, -1, WG_OK);
+    cr_assert_eq(json_array_size(json_object_get(o, "machine_diff")), 2);
+    char *text = NULL;
+    size_t n = 0;
+    FILE *f = open_memstream(&text, &n);
+    wg_compare_print(f, o, true);
+    fclose(f);
+    cr_assert(strstr(text, "## WARNING: more than the config differs") && strstr(text, "* `cpu.model`: x | y"), "%s", text);
+    free(text);
+    json_decref(o);
+}
+
+Test(compare, a_damaged_line_is_an_error_with_its_place)
+{
+    wg_error err = { 0 };
+    wg_folder *f = NULL;
+    folder("a", 0, 2, 50, 3);
+    FILE *g = fopen("a/requests.jsonl", "a");
+    fputs("{\"arm\":\"cell\"]\n", g);
+    fclose(g);
+    const size_t before = wg_mem_read().live_blocks;
+    cr_assert_eq(wg_folder_open(&f, "a", &err), WG_EFORMAT);
+    cr_assert(strstr(err.text, "a/requests.jsonl:5: this is not the line of a request"), "%s", err.text);
+    cr_assert_eq(wg_folder_open(&f, "none", &err), WG_ENOENT);
+    cr_assert_eq(wg_mem_read().live_blocks, before);
+}
+
+Test(compare, scan_finds_members_and_refuses_the_rest)
+{
+    const char *text = " { \"a\" : [1,{\"b\":\"]}\"}] , \"c\\\"\": \"x,y\" ,\"d\":-1.5e3,\"e\":null } ";
+    wg_scan sc = wg_scan_open((wg_span){ text, strlen(text) });
+    wg_span k, v;
+    double x;
+    cr_assert(wg_scan_next(&sc, &k, &v) && wg_span_is(k, "a") && wg_span_is(v, "[1,{\"b\":\"]}\"}]"));
+    cr_assert(wg_scan_next(&sc, &k, &v) && wg_span_is(k, "c\\\"") && wg_span_is(wg_span_text(v), "x,y"));
+    cr_assert(wg_scan_next(&sc, &k, &v) && wg_span_number(v, &x) && x == -1500);
+    cr_assert(wg_scan_next(&sc, &k, &v) && wg_span_is(v, "null") && !wg_span_number(v, &x));
+    cr_assert(!wg_scan_next(&sc, &k, &v) && !sc.bad);
+    static const char *const bad[] = { "", "[]", "{", "{\"a\"", "{\"a\":", "{\"a\":1", "{\"a\":}", "{\"a\":\"x}", "{a:1}", "{\"a\":[1}",
+                                       "{\"a\":1,}", "{\"a\":1 \"b\":2}" };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        sc = wg_scan_open((wg_span){ bad[i], strlen(bad[i]) });
+        while (wg_scan_next(&sc, &k, &v)) continue;
+        cr_assert(sc.bad || i == 9, "%s", bad[i]); /* brackets are counted, not told apart */
+    }
+}
