@@ -32,6 +32,7 @@ static const wg_option target_options[] = {
     WG_OPTION_INT(wg_config_target, threads, 0, 0, 256, "0: the cores this process may run on"),
     WG_OPTION_ENUM(wg_config_target, kv_type, 1, kv_types, "element type of the target's cache"),
     WG_OPTION_INT(wg_config_target, context, 0, 0, 1 << 24, "longest sequence; 0: the file's"),
+    WG_OPTION_BOOL(wg_config_target, allow_nan, 0, "accept NaN and infinities in weights"),
     WG_OPTION_END,
 };
 static const wg_option prompt_options[] = {
@@ -408,7 +409,8 @@ void wg_check_cell(wg_checker *c, wg_cell *cell, wg_config *owner)
     if (cell->drafter) check_draft_model(c, cell);
     if (cell->drafter && cell->verifier) {
         wg_error e;
-        const wg_status s = wg_check_laws(cell->drafter, cell->verifier, c->plugins->verifiers, &e);
+        const unsigned laws = wg_drafter_laws(cell->drafter, cell->draft, &cell->sampling);
+        const wg_status s = wg_check_laws(cell->drafter, laws, cell->verifier, c->plugins->verifiers, &e);
         if (s) wg_problem(c, "verify.rule", false, "verify.rule: %s", e.text);
     }
     cell->dataset = -1;

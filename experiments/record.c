@@ -328,6 +328,8 @@ static json_t *speculation_json(const wg_counts *c)
     json_object_set_new(v, "accepted_by_position", accepted);
     json_object_set_new(v, "alpha_sum", json_real(c->alpha_sum));
     json_object_set_new(v, "alpha_n", json_integer(c->alpha_n));
+    json_object_set_new(v, "alpha_star_sum", json_real(c->alpha_star_sum));
+    json_object_set_new(v, "alpha_star_n", json_integer(c->alpha_star_n));
     return v;
 }
 

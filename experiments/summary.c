@@ -97,7 +97,7 @@ static void add_speculation(json_t *v, const wg_counts *c)
     json_object_set_new(v, "acceptance_rate", ratio((double)c->accepted, (double)c->drafted));
     json_object_set_new(v, "acceptance_by_position", by_position(c));
     json_object_set_new(v, "alpha", ratio(c->alpha_sum, (double)c->alpha_n));
-    json_object_set_new(v, "alpha_star", json_null()); /* the optimum is not computed yet */
+    json_object_set_new(v, "alpha_star", ratio(c->alpha_star_sum, (double)c->alpha_star_n));
     json_object_set_new(v, "spec_decode_num_drafts", json_integer(c->passes)); /* vLLM's names from here */
     json_object_set_new(v, "spec_decode_num_draft_tokens", json_integer(c->drafted));
     json_object_set_new(v, "spec_decode_num_accepted_tokens", json_integer(c->accepted));

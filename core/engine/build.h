@@ -16,8 +16,8 @@ typedef struct wg_plugins {
 wg_status wg_find_drafter(const wg_plugins *p, const char *name, const wg_drafter_class **out, wg_error *err);
 wg_status wg_find_verifier(const wg_plugins *p, const char *name, const wg_verifier_class **out, wg_error *err);
 
-/* ELAW unless the rule checks every law of the drafter; names the rules that do. */
-wg_status wg_check_laws(const wg_drafter_class *d, const wg_verifier_class *v, const wg_verifier_class *const *rules,
-                        wg_error *err);
+/* ELAW unless the rule checks every one of the laws that the drafter draws by (wg_drafter_laws); names the rules that do. */
+wg_status wg_check_laws(const wg_drafter_class *d, unsigned laws, const wg_verifier_class *v,
+                        const wg_verifier_class *const *rules, wg_error *err);
 
 #endif

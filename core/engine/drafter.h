@@ -27,6 +27,8 @@ typedef struct wg_env {
     wg_is_eog_fn *is_eog;            /* which tokens end a text, or NULL */
     const void *is_eog_user;
     const struct wg_plugins *plugins; /* drafters and rules by name, for drafters made of others; NULL: there are none */
+    const float *logits;             /* (rows, vocab) the target's, inside observe: row tree->row + node follows that node.
+                                        NULL: this engine does not hand them out */
 } wg_env;
 
 /* Nothing after such a token is emitted, so a draft may end there. */
@@ -38,7 +40,7 @@ typedef struct wg_drafter_class {
     size_t size;                 /* bytes of the instance; allocated zeroed by the caller */
     const wg_option *options;    /* fields of the struct at options_at; NULL: none */
     size_t options_at;
-    unsigned laws;               /* sibling laws it can produce */
+    unsigned laws;               /* sibling laws it can produce, with any options */
     wg_status (*open)(wg_drafter *d, const wg_env *env, wg_error *err);
     /* Fills out[i] for seq[i] (root = its last token) and pushes the q rows that the trees name (q is shared by the n trees and
      * cleared before the call). May reserve tail slots of seq[i]->kv and write its own space there: slot len + node. A drafter
@@ -51,7 +53,13 @@ typedef struct wg_drafter_class {
     /* The sequence in this slot is gone. NULL: keeps nothing per sequence. */
     void (*forget)(wg_drafter *d, const wg_seq *seq);
     void (*close)(wg_drafter *d); /* also of a half-open drafter */
+    /* The laws with these options (the struct at options_at) under the target's sampling chain; NULL: `laws`, always. */
+    unsigned (*laws_for)(const void *options, const wg_sampling *sampling);
 } wg_drafter_class;
+static inline unsigned wg_drafter_laws(const wg_drafter_class *d, const void *options, const wg_sampling *sampling)
+{
+    return d->laws_for ? d->laws_for(options, sampling) : d->laws;
+}
 
 struct wg_drafter { const wg_drafter_class *class; const wg_env *env; }; /* first member of every drafter */
 

@@ -5,6 +5,7 @@
 #include "core/engine/engine.h"
 
 #include "core/base/clock.h"
+#include "core/engine/optimal.h"
 
 /* Seconds since *since, which becomes now. */
 static double lap(double *since)
@@ -57,6 +58,20 @@ static wg_status check_running(const wg_engine *e, wg_seq *const *seq, int n, wg
     return WG_OK;
 }
 
+/* What the rule needs of the tree beside its law: no siblings, if it settles chains; and a q that could have drawn its nodes. */
+static wg_status check_draws(const wg_engine *e, const wg_tree *t, wg_error *err)
+{
+    for (int i = 1; i < t->n; i++) {
+        if (e->verifier->chains && t->parent[i] != i - 1)
+            return wg_fail(err, WG_ELAW, "draft tree: node %d is a sibling, but rule %s settles chains only; draft chains, or use a "
+                           "rule for trees (traversal is block on trees)", i, e->verifier->name);
+        if (t->law & (WG_LAW_IID | WG_LAW_WITHOUT_REPLACEMENT) && !(wg_rows_prob(&e->q, t->qrow[i], t->token[i]) > 0))
+            return wg_fail(err, WG_EINVAL, "draft tree: node %d is token %d, but its q row %d gives that no probability; give the "
+                           "row it was drawn from", i, (int)t->token[i], t->qrow[i]);
+    }
+    return WG_OK;
+}
+
 /* A drafter's tree is its word, not ours: checked, then cut before the first node too deep to be emitted. What is left is a
  * tree with the same numbers, and where it is cut depends on its shape alone (METHODS L3). */
 static wg_status take_tree(wg_engine *e, const wg_seq *s, wg_tree *t, wg_error *err)
@@ -68,6 +83,7 @@ static wg_status take_tree(wg_engine *e, const wg_seq *s, wg_tree *t, wg_error *
                          (int)s->token[s->n - 1]);
     if (!status && t->n > 1 && !(t->law & d->laws))
         status = wg_fail(err, WG_EINVAL, "draft tree: law %s is not among those the drafter declares", wg_law_name(t->law));
+    if (!status) status = check_draws(e, t, err);
     if (status) return wg_fail_in(err, status, "drafter %s, request %u", d->name, (unsigned)s->request);
     int keep = 1;
     while (keep < t->n && wg_tree_depth(t, keep) <= wg_seq_room(s)) keep++;
@@ -135,6 +151,11 @@ static void measure_alpha(const wg_engine *e, const wg_tree *t, const wg_path *p
 {
     for (int i = 0; i < path->n; i++) {
         const int node = path->node[i], child = wg_tree_child(t, node, node);
+        const double best = wg_optimal_alpha(t, node, &e->p, &e->q);
+        if (best >= 0) {
+            counts->alpha_star_sum += best;
+            counts->alpha_star_n++;
+        }
         if (child < 0 || t->qrow[child] < 0) continue;
         counts->alpha_sum += wg_rows_overlap(&e->p, t->row + node, &e->q, t->qrow[child]);
         counts->alpha_n++;

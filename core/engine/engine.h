@@ -14,7 +14,7 @@ typedef struct wg_engine_options {
     int prefill_rows;   /* prompt tokens of one pass; 0: 256 */
     uint64_t seed;
     wg_sampling sampling;
-    bool measure_alpha; /* sum min(p,q) at every settled node (costs one pass over the vocabulary each) */
+    bool measure_alpha; /* sum min(p,q) and the optimum at every settled node (passes over the vocabulary) */
 } wg_engine_options;
 
 /* Seconds of the steps so far. `measure` is what measure_alpha costs: part of no other phase, and not of the algorithm's

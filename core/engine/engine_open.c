@@ -86,6 +86,7 @@ static wg_status open_plugins(wg_engine *e, const wg_parts *parts, wg_error *err
     char *options = (char *)e->drafter + d->options_at;
     wg_option_defaults(d->options, options);
     if (parts->drafter_options) copy_options(d->options, options, parts->drafter_options);
+    WG_TRY(wg_check_laws(d, wg_drafter_laws(d, options, &e->opt.sampling), parts->verifier, parts->rules, err));
     return d->open ? d->open(e->drafter, &e->env, err) : WG_OK;
 }
 
@@ -93,7 +94,6 @@ static bool tokenizer_says(const void *tokenizer, int32_t token) { return wg_tok
 
 static wg_status open_engine(wg_engine *e, const wg_parts *parts, const wg_engine_options *opt, wg_error *err)
 {
-    WG_TRY(wg_check_laws(parts->drafter, parts->verifier, parts->rules, err));
     e->target = parts->target;
     WG_TRY(settle_options(e, opt, err));
     e->is_eog = parts->is_eog ? parts->is_eog : parts->tokenizer ? tokenizer_says : NULL;
@@ -114,6 +114,7 @@ static wg_status open_engine(wg_engine *e, const wg_parts *parts, const wg_engin
         .plugins = parts->plugins,
     };
     WG_TRY(open_buffers(e, err));
+    e->env.logits = e->logits;
     return open_plugins(e, parts, err);
 }
 

@@ -18,6 +18,8 @@ typedef struct wg_counts {
     long accepted_at[WG_TREE_MAX];        /* steps that accepted at least d tokens */
     double alpha_sum;                     /* of sum min(p,q) over the nodes the path reached whose children have a q row */
     long alpha_n;
+    double alpha_star_sum;                /* of the optimum at the nodes the path reached that have children (optimal.h) */
+    long alpha_star_n;
 } wg_counts;
 void wg_counts_add(wg_counts *to, const wg_counts *from);
 

@@ -32,10 +32,10 @@ Test(build, finds_by_name)
 Test(build, refuses_a_rule_that_would_be_biased)
 {
     wg_error err = {0};
-    for (int i = 0; drafters[i]; i++) cr_assert(wg_check_laws(drafters[i], &all, rules, &err) == WG_OK);
-    cr_assert(wg_check_laws(&ranked, &fixed_only, rules, &err) == WG_OK);
-    cr_assert(wg_check_laws(&both, &fixed_only, rules, &err) == WG_ELAW);
+    for (int i = 0; drafters[i]; i++) cr_assert(wg_check_laws(drafters[i], drafters[i]->laws, &all, rules, &err) == WG_OK);
+    cr_assert(wg_check_laws(&ranked, ranked.laws, &fixed_only, rules, &err) == WG_OK);
+    cr_assert(wg_check_laws(&both, both.laws, &fixed_only, rules, &err) == WG_ELAW);
     cr_assert(strstr(err.text, "drafter both") && strstr(err.text, "fixed, iid"), "%s", err.text);
     cr_assert(strstr(err.text, "choose one of: all"), "%s", err.text);
-    cr_assert(wg_check_laws(&sampled, &fixed_only, NULL, &err) == WG_ELAW && !strstr(err.text, "choose"), "%s", err.text);
+    cr_assert(wg_check_laws(&sampled, sampled.laws, &fixed_only, NULL, &err) == WG_ELAW && !strstr(err.text, "choose"), "%s", err.text);
 }

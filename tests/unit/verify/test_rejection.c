@@ -165,7 +165,7 @@ static int heaviest(const wg_chance *c, wg_purpose purpose, int index, const dou
 
 Test(rejection, no_residual_is_left)
 {
-    static const wg_chance_class unlucky = { never, heaviest };
+    static const wg_chance_class unlucky = { .ratio = never, .pick = heaviest };
     const double p[3 * V] = { .1, .2, .4, .3, 1, 0, 0, 0, 0, 1, 0, 0 };
     wg_rows pr = rows_of(3, V, p), qr = rows_of(1, V, p);
     wg_tree t;
