@@ -3,9 +3,11 @@
  * sampled siblings (SpecInfer; METHODS B4). A tree is the same numbers everywhere: the ith entry of `tree` is how many children
  * a node of depth i gets; `length` alone is the chain 1-1-...-1.
  *
- * Law. The children of a node are independent draws from its q row (IID), made at the step's own position with the node's
- * number as index. At draft temperature 0 repeated draws would all be the same token, so the children are the k most probable
- * tokens instead (FIXED). Which of the two is settled at open, so it never depends on what was drawn.
+ * Law. By `siblings` the children of a node are independent draws from its q row (iid), draws of which each leaves out those
+ * before it (without_replacement), both at the step's own position with the node's number as index; or the first to finish a race
+ * over q on the times of the children's position, which the rule `coupled` uses as well (coupled; METHODS B12). At draft
+ * temperature 0 there is nothing to draw, so the children are the k most probable tokens (FIXED). Which it is, is settled at open,
+ * so it never depends on what was drawn. Where q has fewer tokens than there are children wanted, distinct children end early.
  *
  * Passes. All sequences' nodes of one depth ride in one pass, and leaves are never fed, so a draft of depth n costs n passes.
  * What the model has not seen of the committed text (the whole prompt at first, the last accepted token after a fully accepted
@@ -32,7 +34,7 @@ enum { PASS_ROWS = 256 };
 
 typedef struct model_options {
     char model[WG_OPTION_STRING], tree[WG_OPTION_STRING];
-    int length, kv_type;
+    int length, kv_type, siblings;
     double temperature, p_min;
 } model_options;
 
@@ -56,17 +58,20 @@ typedef struct model_drafter {
     asker *asker;        /* (batch.cap) */
     float *logits;       /* (most rows that ask in one pass, lm->vocab) */
     float *row;          /* (vocab): logits at the target's width; NULL when the widths agree */
-    double *weight;      /* (vocab) for p_min at temperature 0; else NULL */
+    double *weight;      /* (vocab) for p_min at temperature 0, and for distinct siblings; else NULL */
     int *height, *first; /* (max_batch) depth of this draft; first node of the depth being fed */
 } model_drafter;
 
 static const char *const kv_types[] = {"f32", "f16", "bf16", NULL};
 static const int kv_type_ids[] = {WG_F32, WG_F16, WG_BF16};
+static const char *const siblings[] = {"iid", "without_replacement", "coupled", NULL};
+static const wg_sibling_law sibling_laws[] = {WG_LAW_IID, WG_LAW_WITHOUT_REPLACEMENT, WG_LAW_COUPLED};
 
 static const wg_option options[] = {
     WG_OPTION_STR(model_options, model, "", "weights file of the draft model (needed)"),
     WG_OPTION_INT(model_options, length, WG_TREE_MAX > 4 ? 4 : 1, 1, WG_TREE_MAX - 1, "tokens of a chain"),
     WG_OPTION_STR(model_options, tree, "", "children of a node by its depth, such as 3-2-1; empty: a chain of `length`"),
+    WG_OPTION_ENUM(model_options, siblings, 0, siblings, "how children are drawn; coupled: for the rule of that name"),
     WG_OPTION_FLOAT(model_options, temperature, -1, -1, 100, "of q; negative: the target's; 0: the most probable tokens"),
     WG_OPTION_FLOAT(model_options, p_min, 0, 0, 1, "a node whose most probable next token is below this gets no children"),
     WG_OPTION_ENUM(model_options, kv_type, 1, kv_types, "element type of the draft model's cache"),
@@ -169,11 +174,26 @@ static wg_status open_buffers(model_drafter *m, wg_error *err)
         m->row = wg_calloc((size_t)m->vocab, sizeof *m->row);
         if (!m->row) return wg_nomem(err, (size_t)m->vocab * sizeof *m->row, "a row of draft logits");
     }
-    if (m->law == WG_LAW_FIXED && m->opt.p_min > 0) {
+    if (m->law == WG_LAW_WITHOUT_REPLACEMENT || m->law == WG_LAW_COUPLED || (m->law == WG_LAW_FIXED && m->opt.p_min > 0)) {
         m->weight = wg_calloc((size_t)m->vocab, sizeof *m->weight);
         if (!m->weight) return wg_nomem(err, (size_t)m->vocab * sizeof *m->weight, "a row of draft probabilities");
     }
     return WG_OK;
+}
+
+/* The draft model's own chain, and the law that follows from it. */
+static wg_sampling chain_for(const model_options *o, const wg_sampling *target)
+{
+    wg_sampling s = *target;
+    if (o->temperature >= 0) s.temperature = o->temperature;
+    return s;
+}
+
+static unsigned laws_for(const void *options, const wg_sampling *target)
+{
+    const model_options *o = options;
+    const wg_sampling s = chain_for(o, target);
+    return s.temperature > 0 && s.top_k != 1 ? sibling_laws[o->siblings] : WG_LAW_FIXED;
 }
 
 static wg_status open(wg_drafter *d, const wg_env *env, wg_error *err)
@@ -181,9 +201,8 @@ static wg_status open(wg_drafter *d, const wg_env *env, wg_error *err)
     model_drafter *m = (model_drafter *)d;
     if (!*m->opt.model) return wg_fail(err, WG_ECONFIG, "drafter model: no draft model is named; set its option model=FILE");
     WG_TRY(shape(m, err));
-    wg_sampling sampling = *env->sampling;
-    if (m->opt.temperature >= 0) sampling.temperature = m->opt.temperature;
-    m->law = sampling.temperature > 0 && sampling.top_k != 1 ? WG_LAW_IID : WG_LAW_FIXED;
+    const wg_sampling sampling = chain_for(&m->opt, env->sampling);
+    m->law = (wg_sibling_law)laws_for(&m->opt, env->sampling);
     m->vocab = env->target->vocab;
     WG_TRY(open_model(m, err));
     WG_TRY(open_buffers(m, err));
@@ -247,13 +266,34 @@ static void grow_fixed(model_drafter *m, const wg_seq *s, wg_tree *t, int node, 
     }
 }
 
-/* Independent draws from the row. */
-static void grow_iid(model_drafter *m, const wg_seq *s, wg_tree *t, int node, float *logits, wg_rows *q)
+/* Draws from the row without what was drawn before: at addresses of their own, or all from one race. */
+static void grow_distinct(model_drafter *m, const wg_seq *s, wg_tree *t, int node, wg_rows *q, int row)
+{
+    const wg_chance at = wg_chance_at(&s->chance, wg_tree_depth(t, node)); /* the children's position */
+    const double *drawn = wg_rows_dense(q, row, m->weight);
+    if (drawn != m->weight) memcpy(m->weight, drawn, (size_t)m->vocab * sizeof *m->weight);
+    for (int k = m->children[wg_tree_depth(t, node)]; k > 0; k--) {
+        int left = 0;
+        while (left < m->vocab && !(m->weight[left] > 0)) left++;
+        if (left == m->vocab) return;
+        const int x = m->law == WG_LAW_COUPLED ? wg_chance_race(&at, WG_DRAW_COUPLED, m->weight, m->vocab)
+                                               : wg_chance_pick(&s->chance, WG_DRAW_DRAFT, t->n, m->weight, m->vocab);
+        m->weight[x] = 0;
+        wg_tree_push(t, node, x, row);
+    }
+}
+
+/* Draws from the row. */
+static void grow_drawn(model_drafter *m, const wg_seq *s, wg_tree *t, int node, float *logits, wg_rows *q)
 {
     const int row = wg_rows_push(q);
     if (row < 0) return;
     wg_sampler_row_after(&m->sampler, logits, &(wg_prefix){s->token, s->n, t, node}, q, row);
     if (m->opt.p_min > 0 && wg_rows_prob(q, row, wg_rows_argmax(q, row)) < m->opt.p_min) return;
+    if (m->law != WG_LAW_IID) {
+        grow_distinct(m, s, t, node, q, row);
+        return;
+    }
     for (int k = m->children[wg_tree_depth(t, node)]; k > 0; k--)
         wg_tree_push(t, node, wg_rows_pick(q, row, &s->chance, WG_DRAW_DRAFT, t->n), row);
 }
@@ -269,7 +309,7 @@ static wg_status flush(model_drafter *m, wg_seq *const *seq, wg_tree *out, wg_ro
         if (m->law == WG_LAW_FIXED)
             grow_fixed(m, seq[a.seq], &out[a.seq], a.node, logits, q);
         else
-            grow_iid(m, seq[a.seq], &out[a.seq], a.node, logits, q);
+            grow_drawn(m, seq[a.seq], &out[a.seq], a.node, logits, q);
     }
     wg_batch_clear(&m->batch);
     return WG_OK;
@@ -337,7 +377,8 @@ const wg_drafter_class wg_drafter_model = {
     .size = sizeof(model_drafter),
     .options = options,
     .options_at = offsetof(model_drafter, opt),
-    .laws = WG_LAW_IID | WG_LAW_FIXED,
+    .laws = WG_LAWS,
+    .laws_for = laws_for,
     .open = open,
     .propose = propose,
     .close = close,
