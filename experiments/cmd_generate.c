@@ -119,7 +119,7 @@ static wg_status generate_run(const generate *g, wg_error *err)
     wg_target *t = NULL;
     wg_engine *e = NULL;
     wg_drafter_choice draft = { 0 };
-    const wg_target_options want = { .threads = (int)g->threads, .need_tokenizer = true, .model = { .allow_nan = g->allow_nan } };
+    const wg_target_options want = { .threads = (int)g->threads, .need_tokenizer = true, .model = { .kv_type = WG_F16, .allow_nan = g->allow_nan } };
     const wg_engine_options opt = { .max_batch = 1,
                                     .seed = (uint64_t)g->seed,
                                     .sampling = WG_SAMPLING(g->temperature, (int)g->top_k, g->top_p, g->min_p) };

@@ -332,7 +332,8 @@ static const wg_target *find_target(const runner *r, const wg_config_target *t, 
     for (int i = 0; i < r->config->n; i++) { /* the target of the first cell that says the same was opened for it */
         const wg_config_target *o = &r->config->cell[i].target;
         const bool same =
-            !strcmp(o->model, t->model) && o->threads == t->threads && o->kv_type == t->kv_type && o->context == t->context;
+            !strcmp(o->model, t->model) && o->threads == t->threads && o->kv_type == t->kv_type && o->context == t->context &&
+            o->allow_nan == t->allow_nan;
         if (same) return *index = i, r->target[i];
     }
     return NULL;
@@ -351,6 +352,7 @@ static wg_status open_target(runner *r, const wg_cell *cell, const wg_target **o
         .need_tokenizer = true,
         .model = { .kv_type = kv_types[cell->target.kv_type],
                    .context = cell->target.context,
+                   .allow_nan = cell->target.allow_nan,
                    .max_rows = batch > 8 ? batch * WG_TREE_MAX : 0 },
     };
     WG_TRY(wg_target_open(&r->target[index], cell->target.model, &o, err));

@@ -80,7 +80,7 @@ static wg_status find(const loader *o, const char *name, int64_t in, int64_t out
     if (bad >= 0)
         return wg_fail(o->err, WG_EMODEL,
                        "%s: tensor '%s' holds NaN or infinity at row %lld, column %lld: the file is damaged or its "
-                       "training diverged; set allow_nan to load it all the same",
+                       "training diverged; allow_nan (--allow-nan) loads it all the same",
                        path, name, (long long)(bad / in), (long long)(bad % in));
     return WG_OK;
 }

@@ -122,7 +122,7 @@ Test(model_bad, rotary_divisors)
     t.poison = "rope_freqs.weight";
     expect(&t, NULL, WG_EMODEL,
            "FILE: tensor 'rope_freqs.weight' holds NaN or infinity at row 0, column 5: the file is damaged or its "
-           "training diverged; set allow_nan to load it all the same");
+           "training diverged; allow_nan (--allow-nan) loads it all the same");
     const wg_model_options lax = { .kv_type = WG_F16, .allow_nan = true };
     expect(&t, &lax, WG_EMODEL, "FILE: tensor 'rope_freqs.weight' holds nan at 5: expected a divisor of at least 0.125");
 }
@@ -140,7 +140,7 @@ Test(model_bad, nan_in_every_type)
         for (int k = 0; k < 4; k++) t.type[k] = row[i].type;
         snprintf(message, sizeof message,
                  "FILE: tensor '%s' holds NaN or infinity at row 0, column %d: the file is damaged or its training "
-                 "diverged; set allow_nan to load it all the same",
+                 "diverged; allow_nan (--allow-nan) loads it all the same",
                  row[i].tensor, row[i].column);
         expect(&t, NULL, WG_EMODEL, message);
         const wg_model_options lax = { .kv_type = WG_F16, .allow_nan = true };
