@@ -42,9 +42,9 @@ static size_t left(const reader *r) { return r->w->bytes - r->at; }
 
 static wg_status truncated(const reader *r, const char *what, uint64_t need)
 {
-    return refuse(r, WG_EFORMAT, r->at,
-                  "%s needs %" PRIu64 " bytes, but the file ends after %zu; it is truncated or damaged: " AGAIN, what, need,
-                  left(r));
+    refuse(r, WG_EFORMAT, r->at, "%s needs %" PRIu64 " bytes, but the file ends after %zu; it is truncated or damaged: " AGAIN,
+           what, need, left(r));
+    return WG_EFORMAT; /* plain to the optimiser: what was to be read is not */
 }
 
 /* Copies n bytes of the file to dst. */
