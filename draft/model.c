@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  * A second, smaller language model as drafter: chains (Leviathan et al. 2023, Chen et al. 2023; METHODS A1) and trees of
- * sampled siblings (SpecInfer; METHODS B4). A tree is the same numbers everywhere: the ith entry of `tree` is how many children
- * a node of depth i gets; `length` alone is the chain 1-1-...-1.
+ * sampled siblings (SpecInfer; METHODS B4), of any shape that draft/grow.h knows: `grow` names it.
  *
  * Law. By `siblings` the children of a node are independent draws from its q row (iid), draws of which each leaves out those
  * before it (without_replacement), both at the step's own position with the node's number as index; or the first to finish a race
  * over q on the times of the children's position, which the rule `coupled` uses as well (coupled; METHODS B12). At draft
  * temperature 0 there is nothing to draw, so the children are the k most probable tokens (FIXED). Which it is, is settled at open,
- * so it never depends on what was drawn. Where q has fewer tokens than there are children wanted, distinct children end early.
+ * so it never depends on what was drawn. Where q has fewer tokens than there are children wanted, distinct children end early. A
+ * best-first tree takes the most probable tokens at any temperature: it is FIXED, with point rows.
  *
  * Passes. All sequences' nodes of one depth ride in one pass, and leaves are never fed, so a draft of depth n costs n passes.
  * What the model has not seen of the committed text (the whole prompt at first, the last accepted token after a fully accepted
@@ -24,6 +24,7 @@
 
 #include "core/base/mem.h"
 #include "core/model/model.h"
+#include "draft/grow.h"
 
 /* Rows of one pass; more are fed in several. */
 #ifdef WG_HARD
@@ -32,10 +33,12 @@ enum { PASS_ROWS = 5 };
 enum { PASS_ROWS = 256 };
 #endif
 
+enum { GROW_CHAIN, GROW_KARY, GROW_FILE, GROW_SEQUOIA, GROW_BEST };
+
 typedef struct model_options {
-    char model[WG_OPTION_STRING], tree[WG_OPTION_STRING];
-    int length, kv_type, siblings;
-    double temperature, p_min;
+    char model[WG_OPTION_STRING], tree[WG_OPTION_STRING], accept[WG_OPTION_STRING];
+    int grow, length, budget, width, kv_type, siblings;
+    double temperature, p_min, gain;
 } model_options;
 
 /* Whose logits a row of the pass are. */
@@ -52,16 +55,19 @@ typedef struct model_drafter {
     wg_batch batch;
     int vocab;                    /* the target's: the width of a q row */
     int levels;                   /* depth of a whole draft */
-    int children[WG_TREE_MAX];    /* of a node of depth i < levels */
-    int nodes_above[WG_TREE_MAX]; /* of a whole draft, at depths 0 .. i-1 */
+    wg_shape shape;               /* of a whole draft; unless best-first */
+    int16_t (*place)[WG_TREE_MAX]; /* (max_batch): which node of the shape a node of the tree is */
+    wg_best *best;                /* (max_batch) best-first; else NULL */
     wg_sibling_law law;
     asker *asker;        /* (batch.cap) */
     float *logits;       /* (most rows that ask in one pass, lm->vocab) */
     float *row;          /* (vocab): logits at the target's width; NULL when the widths agree */
-    double *weight;      /* (vocab) for p_min at temperature 0, and for distinct siblings; else NULL */
+    double *weight;      /* (vocab) for p_min at temperature 0, distinct siblings and best-first; else NULL */
+    double inverse;      /* 1 / temperature of best-first's weights; else 1 */
     int *height, *first; /* (max_batch) depth of this draft; first node of the depth being fed */
 } model_drafter;
 
+static const char *const shapes[] = {"chain", "kary", "file", "sequoia", "best_first", NULL};
 static const char *const kv_types[] = {"f32", "f16", "bf16", NULL};
 static const int kv_type_ids[] = {WG_F32, WG_F16, WG_BF16};
 static const char *const siblings[] = {"iid", "without_replacement", "coupled", NULL};
@@ -69,8 +75,20 @@ static const wg_sibling_law sibling_laws[] = {WG_LAW_IID, WG_LAW_WITHOUT_REPLACE
 
 static const wg_option options[] = {
     WG_OPTION_STR(model_options, model, "", "weights file of the draft model (needed)"),
-    WG_OPTION_INT(model_options, length, WG_TREE_MAX > 4 ? 4 : 1, 1, WG_TREE_MAX - 1, "tokens of a chain"),
-    WG_OPTION_STR(model_options, tree, "", "children of a node by its depth, such as 3-2-1; empty: a chain of `length`"),
+    WG_OPTION_INT(model_options, length, 4, 1, WG_DRAFT_MAX, "tokens of a chain"),
+    WG_OPTION_ENUM(model_options, grow, GROW_CHAIN, shapes,
+                   "shape of the draft: a chain of `length` (or `tree`, when that is given); kary and file: see `tree`; sequoia: "
+                   "the best tree for `accept`; best_first: the `budget` most probable nodes (EAGLE-2, OPT-Tree)"),
+    WG_OPTION_STR(model_options, tree, "",
+                  "kary: children of a node by its depth, such as 3-2-1; file: a JSON list of parents or paths"),
+    WG_OPTION_STR(model_options, accept, "0.6/0.15/0.06/0.03",
+                  "sequoia: how often the 1st, 2nd, ... child is the accepted one"),
+    WG_OPTION_INT(model_options, budget, 24, 1, WG_DRAFT_MAX,
+                  "sequoia, best_first: draft tokens of a tree; `length` bounds its depth"),
+    WG_OPTION_INT(model_options, width, 0, 0, WG_DRAFT_MAX,
+                  "best_first: nodes of a level that get children, and children of a node; 0: the budget (OPT-Tree)"),
+    WG_OPTION_FLOAT(model_options, gain, 0, 0, 64,
+                    "best_first: no deeper when a level added less than this to the expected tokens"),
     WG_OPTION_ENUM(model_options, siblings, 0, siblings, "how children are drawn; coupled: for the rule of that name"),
     WG_OPTION_FLOAT(model_options, temperature, -1, -1, 100, "of q; negative: the target's; 0: the most probable tokens"),
     WG_OPTION_FLOAT(model_options, p_min, 0, 0, 1, "a node whose most probable next token is below this gets no children"),
@@ -80,38 +98,41 @@ static const wg_option options[] = {
 
 /* ---- open */
 
-static wg_status bad_tree(const char *text, wg_error *err)
-{
-    return wg_fail(err, WG_ECONFIG,
-                   "drafter model: tree=%s: expected children per depth, such as 3-2-1 (each 1..%d), with at most "
-                   "%d nodes below the root in all",
-                   text, WG_TREE_MAX - 1, WG_TREE_MAX - 1);
-}
-
-/* Fills levels, children and nodes_above from the options. */
 static wg_status shape(model_drafter *m, wg_error *err)
 {
-    const char *at = m->opt.tree;
-    int width = 1, nodes = 1;
-    m->levels = 0;
-    while (*at || (!*m->opt.tree && m->levels < m->opt.length)) {
-        int k = 1;
-        if (*at) {
-            char *end;
-            if (*at < '0' || *at > '9') return bad_tree(m->opt.tree, err);
-            const long v = strtol(at, &end, 10);
-            if (v < 1 || v >= WG_TREE_MAX || (*end && (*end != '-' || !end[1]))) return bad_tree(m->opt.tree, err);
-            k = (int)v;
-            at = *end ? end + 1 : end;
-        }
-        width *= k;
-        if (nodes + width > WG_TREE_MAX) return bad_tree(m->opt.tree, err);
-        m->nodes_above[m->levels] = nodes - width / k;
-        m->children[m->levels++] = k;
-        nodes += width;
+    const model_options *o = &m->opt;
+    double accept[WG_ACCEPT_MAX];
+    int n;
+    wg_status s = WG_OK;
+    switch (o->grow == GROW_CHAIN && *o->tree ? GROW_KARY : o->grow) {
+    case GROW_CHAIN: s = wg_shape_chain(&m->shape, o->length, err); break;
+    case GROW_KARY: s = wg_shape_kary(&m->shape, o->tree, err); break;
+    case GROW_FILE: s = wg_shape_file(&m->shape, o->tree, err); break;
+    case GROW_SEQUOIA:
+        s = wg_accept_parse(o->accept, accept, &n, err);
+        if (!s) s = wg_shape_sequoia(&m->shape, accept, n, o->budget, o->length, err);
+        break;
+    case GROW_BEST: break;
     }
-    m->nodes_above[m->levels] = nodes - width;
-    return WG_OK;
+    m->levels = o->grow == GROW_BEST ? o->length : m->shape.levels;
+    if (m->levels > WG_TREE_MAX - 1) m->levels = WG_TREE_MAX - 1;
+    return s ? wg_fail_in(err, s, "drafter model") : WG_OK;
+}
+
+/* Draft tokens of a best-first tree. */
+static int budget(const model_drafter *m) { return m->opt.budget < WG_TREE_MAX - 1 ? m->opt.budget : WG_TREE_MAX - 1; }
+
+/* The most nodes of one depth that get children. */
+static int widest(const model_drafter *m)
+{
+    int most = 1;
+    if (m->opt.grow == GROW_BEST) return m->opt.width && m->opt.width < budget(m) ? m->opt.width : budget(m);
+    for (int depth = 0; depth < m->levels; depth++) {
+        int n = 0;
+        for (int i = m->shape.above[depth]; i < m->shape.above[depth + 1]; i++) n += m->shape.children[i] > 0;
+        if (n > most) most = n;
+    }
+    return most;
 }
 
 /* Ids of the two models must mean the same. Without both tokenizers only the sizes can be compared. */
@@ -156,25 +177,24 @@ static wg_status open_buffers(model_drafter *m, wg_error *err)
 {
     const wg_env *env = m->base.env;
     const size_t vocab = (size_t)m->lm->vocab;
-    int width = 1, widest = 1; /* fed nodes of one depth */
-    for (int i = 0; i + 1 < m->levels; i++) {
-        width *= m->children[i];
-        if (width > widest) widest = width;
-    }
-    size_t asking = (size_t)widest * (size_t)env->max_batch;
+    size_t asking = (size_t)widest(m) * (size_t)env->max_batch;
     if (asking > PASS_ROWS) asking = PASS_ROWS;
     WG_TRY(wg_batch_open(&m->batch, PASS_ROWS, err));
     m->asker = wg_calloc(PASS_ROWS, sizeof *m->asker);
     m->height = wg_calloc((size_t)env->max_batch, sizeof *m->height);
     m->first = wg_calloc((size_t)env->max_batch, sizeof *m->first);
     m->logits = wg_calloc(asking * vocab, sizeof *m->logits);
-    if (!m->asker || !m->height || !m->first || !m->logits)
+    m->place = wg_calloc((size_t)env->max_batch, sizeof *m->place);
+    if (m->opt.grow == GROW_BEST && !(m->best = wg_calloc((size_t)env->max_batch, sizeof *m->best)))
+        return wg_nomem(err, (size_t)env->max_batch * sizeof *m->best, "best-first trees");
+    if (!m->asker || !m->height || !m->first || !m->place || !m->logits)
         return wg_nomem(err, asking * vocab * sizeof *m->logits, "the logits of a draft model");
     if (m->lm->vocab != m->vocab) {
         m->row = wg_calloc((size_t)m->vocab, sizeof *m->row);
         if (!m->row) return wg_nomem(err, (size_t)m->vocab * sizeof *m->row, "a row of draft logits");
     }
-    if (m->law == WG_LAW_WITHOUT_REPLACEMENT || m->law == WG_LAW_COUPLED || (m->law == WG_LAW_FIXED && m->opt.p_min > 0)) {
+    const bool distinct = m->law == WG_LAW_WITHOUT_REPLACEMENT || m->law == WG_LAW_COUPLED;
+    if (m->best || distinct || (m->law == WG_LAW_FIXED && m->opt.p_min > 0)) {
         m->weight = wg_calloc((size_t)m->vocab, sizeof *m->weight);
         if (!m->weight) return wg_nomem(err, (size_t)m->vocab * sizeof *m->weight, "a row of draft probabilities");
     }
@@ -193,7 +213,7 @@ static unsigned laws_for(const void *options, const wg_sampling *target)
 {
     const model_options *o = options;
     const wg_sampling s = chain_for(o, target);
-    return s.temperature > 0 && s.top_k != 1 ? sibling_laws[o->siblings] : WG_LAW_FIXED;
+    return s.temperature > 0 && s.top_k != 1 && o->grow != GROW_BEST ? sibling_laws[o->siblings] : WG_LAW_FIXED;
 }
 
 static wg_status open(wg_drafter *d, const wg_env *env, wg_error *err)
@@ -203,6 +223,7 @@ static wg_status open(wg_drafter *d, const wg_env *env, wg_error *err)
     WG_TRY(shape(m, err));
     const wg_sampling sampling = chain_for(&m->opt, env->sampling);
     m->law = (wg_sibling_law)laws_for(&m->opt, env->sampling);
+    m->inverse = m->opt.grow == GROW_BEST && isfinite(1 / sampling.temperature) ? 1 / sampling.temperature : 1;
     m->vocab = env->target->vocab;
     WG_TRY(open_model(m, err));
     WG_TRY(open_buffers(m, err));
@@ -218,6 +239,8 @@ static void close(wg_drafter *d)
     wg_free(m->asker);
     wg_free(m->height);
     wg_free(m->first);
+    wg_free(m->place);
+    wg_free(m->best);
     wg_free(m->logits);
     wg_free(m->row);
     wg_free(m->weight);
@@ -249,53 +272,89 @@ static float *at_width(model_drafter *m, float *logits)
     return m->row;
 }
 
-/* The k most probable tokens, each with its own point row. */
-static void grow_fixed(model_drafter *m, const wg_seq *s, wg_tree *t, int node, float *logits, wg_rows *q)
+/* A child whose place in the shape is the next below its parent's. */
+static void push(model_drafter *m, int seq, wg_tree *t, int node, int k, int32_t token, int qrow)
 {
-    const wg_ops *ops = m->base.env->ops;
-    wg_sampler_penalise(&m->sampler, logits, &(wg_prefix){s->token, s->n, t, node}); /* for good: these logits are ours */
-    /* How sure the model is, at temperature 1: there the largest weight of the softmax is 1. */
-    if (m->weight && ops->softmax64(logits, m->vocab, 1, m->weight) * m->opt.p_min > 1) return;
-    for (int k = m->children[wg_tree_depth(t, node)]; k > 0; k--) {
-        const int x = ops->argmax(logits, m->vocab);
-        if (x < 0 || logits[x] == -INFINITY) return;
-        logits[x] = -INFINITY;
+    const int child = wg_tree_push(t, node, token, qrow);
+    if (child >= 0) m->place[seq][child] = (int16_t)(m->shape.first[m->place[seq][node]] + k);
+}
+
+/* The next most probable token, taken out of the logits; -1 when there is none. */
+static int pop_best(const model_drafter *m, float *logits)
+{
+    const int x = m->base.env->ops->argmax(logits, m->vocab);
+    if (x < 0 || logits[x] == -INFINITY) return -1;
+    logits[x] = -INFINITY;
+    return x;
+}
+
+/* How sure the model is: p_min asks for the probability of the best token, whose weight is 1. */
+static bool unsure(const model_drafter *m, double sum) { return sum * m->opt.p_min > 1; }
+
+/* The k most probable tokens, each with its own point row. */
+static void grow_fixed(model_drafter *m, int seq, wg_tree *t, int node, float *logits, wg_rows *q)
+{
+    if (m->weight && unsure(m, m->base.env->ops->softmax64(logits, m->vocab, m->inverse, m->weight))) return;
+    for (int k = 0, x; k < m->shape.children[m->place[seq][node]] && (x = pop_best(m, logits)) >= 0; k++) {
         const int row = wg_rows_push(q);
         if (row >= 0) q->point[row] = x;
-        wg_tree_push(t, node, x, row);
+        push(m, seq, t, node, k, x, row);
+    }
+}
+
+/* Candidates for the best-first tree: as long as they can still get in. */
+static void grow_best(model_drafter *m, wg_best *b, int node, float *logits)
+{
+    const double sum = m->base.env->ops->softmax64(logits, m->vocab, m->inverse, m->weight), floor = wg_best_floor(b);
+    if (unsure(m, sum)) return;
+    for (int k = widest(m), x; k > 0 && (x = pop_best(m, logits)) >= 0; k--) {
+        const double value = b->value[node] * (m->weight[x] / sum);
+        if (value <= floor) return;
+        wg_best_offer(b, node, x, value);
     }
 }
 
 /* Draws from the row without what was drawn before: at addresses of their own, or all from one race. */
-static void grow_distinct(model_drafter *m, const wg_seq *s, wg_tree *t, int node, wg_rows *q, int row)
+static void grow_distinct(model_drafter *m, const wg_seq *s, int seq, wg_tree *t, int node, wg_rows *q, int row)
 {
     const wg_chance at = wg_chance_at(&s->chance, wg_tree_depth(t, node)); /* the children's position */
     const double *drawn = wg_rows_dense(q, row, m->weight);
     if (drawn != m->weight) memcpy(m->weight, drawn, (size_t)m->vocab * sizeof *m->weight);
-    for (int k = m->children[wg_tree_depth(t, node)]; k > 0; k--) {
+    for (int k = 0; k < m->shape.children[m->place[seq][node]]; k++) {
         int left = 0;
         while (left < m->vocab && !(m->weight[left] > 0)) left++;
         if (left == m->vocab) return;
         const int x = m->law == WG_LAW_COUPLED ? wg_chance_race(&at, WG_DRAW_COUPLED, m->weight, m->vocab)
                                                : wg_chance_pick(&s->chance, WG_DRAW_DRAFT, t->n, m->weight, m->vocab);
         m->weight[x] = 0;
-        wg_tree_push(t, node, x, row);
+        push(m, seq, t, node, k, x, row);
     }
 }
 
 /* Draws from the row. */
-static void grow_drawn(model_drafter *m, const wg_seq *s, wg_tree *t, int node, float *logits, wg_rows *q)
+static void grow_drawn(model_drafter *m, const wg_seq *s, int seq, wg_tree *t, int node, float *logits, wg_rows *q)
 {
     const int row = wg_rows_push(q);
     if (row < 0) return;
     wg_sampler_row_after(&m->sampler, logits, &(wg_prefix){s->token, s->n, t, node}, q, row);
     if (m->opt.p_min > 0 && wg_rows_prob(q, row, wg_rows_argmax(q, row)) < m->opt.p_min) return;
     if (m->law != WG_LAW_IID) {
-        grow_distinct(m, s, t, node, q, row);
+        grow_distinct(m, s, seq, t, node, q, row);
         return;
     }
-    for (int k = m->children[wg_tree_depth(t, node)]; k > 0; k--)
-        wg_tree_push(t, node, wg_rows_pick(q, row, &s->chance, WG_DRAW_DRAFT, t->n), row);
+    for (int k = 0; k < m->shape.children[m->place[seq][node]]; k++)
+        push(m, seq, t, node, k, wg_rows_pick(q, row, &s->chance, WG_DRAW_DRAFT, t->n), row);
+}
+
+static void grow(model_drafter *m, const wg_seq *s, int seq, wg_tree *t, int node, float *logits, wg_rows *q)
+{
+    if (m->law != WG_LAW_FIXED) {
+        grow_drawn(m, s, seq, t, node, logits, q);
+        return;
+    }
+    wg_sampler_penalise(&m->sampler, logits, &(wg_prefix){s->token, s->n, t, node}); /* for good: these logits are ours */
+    if (m->best) grow_best(m, &m->best[seq], node, logits);
+    else grow_fixed(m, seq, t, node, logits, q);
 }
 
 /* Runs the pass that has been gathered and gives the nodes that asked their children. */
@@ -306,10 +365,7 @@ static wg_status flush(model_drafter *m, wg_seq *const *seq, wg_tree *out, wg_ro
     for (int i = 0; i < m->batch.logits; i++) {
         const asker a = m->asker[i];
         float *logits = at_width(m, m->logits + (size_t)i * (size_t)m->lm->vocab);
-        if (m->law == WG_LAW_FIXED)
-            grow_fixed(m, seq[a.seq], &out[a.seq], a.node, logits, q);
-        else
-            grow_drawn(m, seq[a.seq], &out[a.seq], a.node, logits, q);
+        grow(m, seq[a.seq], a.seq, &out[a.seq], a.node, logits, q);
     }
     wg_batch_clear(&m->batch);
     return WG_OK;
@@ -329,17 +385,63 @@ static wg_status feed_root(model_drafter *m, wg_seq *const *seq, int i, wg_tree 
     return WG_OK;
 }
 
-/* Depth `depth` > 0 of sequence i: the nodes first .. end-1. Nothing can follow an end-of-generation token. */
-static wg_status feed_nodes(model_drafter *m, wg_seq *const *seq, int i, int depth, int end, wg_tree *out, wg_rows *q,
-                            wg_error *err)
+/* A node of sequence i at depth > 0 asks for its children. Nothing can follow an end-of-generation token. */
+static wg_status feed_node(model_drafter *m, wg_seq *const *seq, int i, int node, wg_tree *out, wg_rows *q, wg_error *err)
 {
-    for (int node = m->first[i]; node < end; node++) {
-        const int32_t x = out[i].token[node];
-        if (x >= m->lm->vocab || wg_env_is_eog(m->base.env, x)) continue;
-        if (m->batch.n == m->batch.cap) WG_TRY(flush(m, seq, out, q, err));
-        m->asker[wg_batch_node(&m->batch, seq[i]->kv, node, depth, out[i].anc[node], x, true)] = (asker){i, node};
-    }
+    const int32_t x = out[i].token[node];
+    if (x >= m->lm->vocab || wg_env_is_eog(m->base.env, x)) return WG_OK;
+    if (m->batch.n == m->batch.cap) WG_TRY(flush(m, seq, out, q, err));
+    const int depth = wg_tree_depth(&out[i], node);
+    m->asker[wg_batch_node(&m->batch, seq[i]->kv, node, depth, out[i].anc[node], x, true)] = (asker){i, node};
     return WG_OK;
+}
+
+/* The next depth of a static shape: the nodes first .. end-1 that get children. */
+static wg_status feed_level(model_drafter *m, wg_seq *const *seq, int i, int end, wg_tree *out, wg_rows *q, wg_error *err)
+{
+    for (int node = m->first[i]; node < end; node++)
+        if (m->shape.children[m->place[i][node]] > 0) WG_TRY(feed_node(m, seq, i, node, out, q, err));
+    return WG_OK;
+}
+
+/* The level that was just fed is merged into the best-first tree of sequence i, and its newest nodes are fed; or it is done. */
+static wg_status next_best(model_drafter *m, wg_seq *const *seq, int i, int depth, wg_tree *out, wg_rows *q, wg_error *err)
+{
+    wg_best *b = &m->best[i];
+    int16_t node[WG_TREE_MAX];
+    double gain;
+    const int kept = wg_best_settle(b, &out[i], node, &gain);
+    wg_kv_renumber(seq[i]->kv, m->lm->space, node, kept);
+    if (depth == m->height[i] || gain <= m->opt.gain) {
+        m->height[i] = 0;
+        return WG_OK;
+    }
+    const int n = wg_best_pick(b, &out[i], widest(m), node);
+    WG_TRY(wg_kv_reserve(seq[i]->kv, out[i].n, err));
+    for (int k = 0; k < n; k++) WG_TRY(feed_node(m, seq, i, node[k], out, q, err));
+    return WG_OK;
+}
+
+static wg_status next_level(model_drafter *m, wg_seq *const *seq, int n, int depth, wg_tree *out, wg_rows *q, wg_error *err)
+{
+    for (int i = 0; i < n; i++) {
+        const int end = out[i].n; /* nodes from here on are deeper */
+        if (m->best && m->height[i] >= depth) WG_TRY(next_best(m, seq, i, depth, out, q, err));
+        if (!m->best && m->height[i] > depth) WG_TRY(feed_level(m, seq, i, end, out, q, err));
+        m->first[i] = end;
+    }
+    return flush(m, seq, out, q, err);
+}
+
+/* Point rows for a finished best-first tree; its own count of the tokens it will yield. */
+static void finish_best(const wg_best *b, wg_tree *t, wg_rows *q)
+{
+    t->score = 0;
+    for (int node = 1; node < t->n; node++) {
+        t->qrow[node] = (int16_t)wg_rows_push(q);
+        if (t->qrow[node] >= 0) q->point[t->qrow[node]] = t->token[node];
+        t->score += b->value[node];
+    }
 }
 
 static wg_status propose(wg_drafter *d, wg_seq *const *seq, int n, wg_tree *out, wg_rows *q, wg_error *err)
@@ -350,19 +452,15 @@ static wg_status propose(wg_drafter *d, wg_seq *const *seq, int n, wg_tree *out,
         wg_tree_reset(&out[i], seq[i]->token[seq[i]->n - 1], m->law);
         m->height[i] = height_for(m, seq[i]);
         m->first[i] = 1;
-        if (m->height[i]) WG_TRY(wg_kv_reserve(seq[i]->kv, m->nodes_above[m->height[i]], err));
+        m->place[i][0] = 0;
+        if (m->best) wg_best_start(&m->best[i], budget(m) + 1);
+        if (m->height[i]) WG_TRY(wg_kv_reserve(seq[i]->kv, m->best ? 1 : m->shape.above[m->height[i]], err));
     }
     for (int i = 0; i < n; i++)
         if (m->height[i]) WG_TRY(feed_root(m, seq, i, out, q, err));
     WG_TRY(flush(m, seq, out, q, err));
-    for (int depth = 1; depth < m->levels; depth++) {
-        for (int i = 0; i < n; i++) {
-            const int end = out[i].n; /* nodes from here on are deeper */
-            if (m->height[i] > depth) WG_TRY(feed_nodes(m, seq, i, depth, end, out, q, err));
-            m->first[i] = end;
-        }
-        WG_TRY(flush(m, seq, out, q, err));
-    }
+    for (int depth = 1; depth < m->levels + (m->best != NULL); depth++) WG_TRY(next_level(m, seq, n, depth, out, q, err));
+    for (int i = 0; m->best && i < n; i++) finish_best(&m->best[i], &out[i], q);
     return WG_OK;
 }
 

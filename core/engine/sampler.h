@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The sampler chain: logits -> a row of p or q (METHODS B14). Order, unless another is asked for: penalties, temperature, top-k,
- * top-p, min-p. The same code makes p and q. Softmax in double with our own exp and fixed-order sums, so that every machine
- * takes the same decisions from the same logits.
+ * The sampler chain: logits -> a row of p or q (METHODS B14). Order, unless another is asked for: penalties, temperature,
+ * top-k, top-p, min-p. The same code makes p and q. Softmax in double with our own exp and fixed-order sums, so that every
+ * machine takes the same decisions from the same logits.
  *
  * Penalties make a row a function of the text before it, drafted tokens included (METHODS B14-2). Nothing is kept from row to
  * row: the tokens of the window are counted afresh, along the path of a draft tree where there is one, so no step, rejection

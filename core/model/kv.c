@@ -288,6 +288,19 @@ void wg_kv_truncate(wg_kv_seq *s, int len)
     hard_check(s->kv);
 }
 
+void wg_kv_renumber(wg_kv_seq *s, int space, const int16_t *slot, int n)
+{
+    wg_assert(space >= 0 && space < s->kv->spaces && n <= s->tail);
+    for (int i = 0; i < n; i++) {
+        wg_assert(slot[i] < s->tail && slot[i] >= (i ? slot[i - 1] + 1 : 0));
+        uint64_t *word = &s->wrote[space][i / 64];
+        const bool wrote = tail_wrote(s, space, slot[i]);
+        if (wrote && slot[i] != i) slot_copy(s, &s->kv->space[space], s->len + i, s->len + slot[i]);
+        *word = (*word & ~((uint64_t)1 << (i % 64))) | (uint64_t)wrote << (i % 64);
+    }
+    wg_kv_unwrite(s, space, n);
+}
+
 int wg_kv_len(const wg_kv_seq *s) { return s->len; }
 int wg_kv_tail(const wg_kv_seq *s) { return s->tail; }
 

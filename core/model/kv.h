@@ -75,6 +75,9 @@ void wg_kv_wrote(wg_kv_seq *s, int space, int slot);
 
 /* Tail slots len + from .. of a space no longer count as written: what stands there belongs to a draft that was put aside. */
 void wg_kv_unwrite(wg_kv_seq *s, int space, int from);
+/* Tail slot i of a space becomes what tail slot[i] is, i < n, slot[] ascending; the rest of its tail no longer counts as
+ * written: the nodes of a draft tree have been numbered anew. Cannot fail. */
+void wg_kv_renumber(wg_kv_seq *s, int space, const int16_t *slot, int n);
 
 /* Where the attention and kv_store ops find layer `layer` of a space. Valid until the next reserve, commit, fork or close. */
 wg_kv_view wg_kv_view_of(const wg_kv_seq *s, int space, int layer);

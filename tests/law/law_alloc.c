@@ -51,12 +51,13 @@ int main(void)
 {
     write_models();
     atexit(remove_models);
-    char chain[128], tree[128];
+    char chain[128], tree[128], best[128];
     snprintf(chain, sizeof chain, "model=%s,length=4", draft_path);
     snprintf(tree, sizeof tree, "model=%s,tree=2-1-1", draft_path);
+    snprintf(best, sizeof best, "model=%s,grow=best_first,budget=7", draft_path);
     const struct {
         const char *drafter, *options;
-    } drafters[] = {{"none", NULL}, {"model", chain}, {"model", tree}, {"ngram", NULL}};
+    } drafters[] = {{"none", NULL}, {"model", chain}, {"model", tree}, {"model", best}, {"ngram", NULL}};
     const wg_sampling samplings[] = {
         WG_SAMPLING(0, 0, 1, 0), {.temperature = 0.8, .top_k = 40, .top_p = 0.95, .min_p = 0.01, .repetition_penalty = 1.2}};
 

@@ -90,9 +90,8 @@ static void check_row(const row *r, machine *m, int machines, law_output plain[S
     wg_counts total = {0};
     long runs = 0, tokens = 0;
     for (int s = 0; s < SAMPLINGS; s++) {
-        const bool penalised = s == 7; /* what is drafted before a node counts */
         for (int i = 0; i < machines; i++) {
-            if ((s + i) % 3 && s != 3 && !penalised) continue; /* every machine at every third sampling, all at some */
+            if ((s + i) % 3 && s != 3) continue; /* every machine at every third sampling, all of them at one */
             for (int k = 0; k < 3; k++) {
                 const bool greedy = s == 0 && k == 2;
                 if (k == 2 && !greedy) continue;
@@ -174,8 +173,8 @@ int main(void)
     atexit(remove_models);
     make_requests();
 
-    const wg_cpu_level best = wg_cpu_best(), lower = best > WG_CPU_AVX2 ? WG_CPU_AVX2 : best;
-    machine m[] = {{1, WG_CPU_REF, {0}}, {1, best, {0}}, {2, best, {0}}, {3, best, {0}}, {2, lower, {0}}};
+    const wg_cpu_level top = wg_cpu_best(), lower = top > WG_CPU_AVX2 ? WG_CPU_AVX2 : top;
+    machine m[] = {{1, WG_CPU_REF, {0}}, {1, top, {0}}, {2, top, {0}}, {3, top, {0}}, {2, lower, {0}}};
     enum { MACHINES = sizeof m / sizeof *m };
     for (int i = 0; i < MACHINES; i++) law_model_open(&m[i].target, target_path, m[i].threads, m[i].level, WG_F32);
 
@@ -188,12 +187,15 @@ int main(void)
     }
 
     char self[128], self_tree[128], near_chain[128], near_tree[128], sure[128], cold_tree[128], far[128], brief[128];
+    char sequoia[160], best[128];
     snprintf(self, sizeof self, "model=%s,kv_type=f32,length=3", target_path);
     snprintf(self_tree, sizeof self_tree, "model=%s,kv_type=f32,tree=2-1-1", target_path);
     snprintf(near_chain, sizeof near_chain, "model=%s,length=5", near_path);
     snprintf(near_tree, sizeof near_tree, "model=%s,tree=%s", near_path, WG_TREE_MAX > 8 ? "3-2-1" : "3-1");
     snprintf(sure, sizeof sure, "model=%s,length=6,p_min=0.05,kv_type=bf16", near_path);
     snprintf(cold_tree, sizeof cold_tree, "model=%s,tree=%s,temperature=0", near_path, WG_TREE_MAX > 8 ? "3-1-1" : "2-2");
+    snprintf(sequoia, sizeof sequoia, "model=%s,grow=sequoia,accept=0.4/0.2/0.1,budget=7,length=4", near_path);
+    snprintf(best, sizeof best, "model=%s,grow=best_first,budget=%d,length=5", near_path, WG_TREE_MAX > 8 ? 12 : 7);
     snprintf(far, sizeof far, "model=%s,length=2,temperature=1.5", far_path);
     snprintf(brief, sizeof brief, "model=%s,length=7", short_path);
     const row rows[] = {
@@ -204,6 +206,8 @@ int main(void)
         {"model, rounded, tree", "model", near_tree, 0},
         {"model, when sure", "model", sure, 0},
         {"model, top-k tree", "model", cold_tree, 0},
+        {"model, Sequoia", "model", sequoia, 0},
+        {"model, best first", "model", best, 0},
         {"model, stranger", "model", far, 0},
         {"model, short context", "model", brief, 0.5},
         {"ngram", "ngram", "k=5,n_max=4", 0},

@@ -33,7 +33,8 @@ static void by_hand(wg_sampling o, const float *logits, const int32_t *text, int
         for (int k = 0; k < n; k++) count += text[k] == i && (o.penalty_window == 0 || k >= n - o.penalty_window);
         const float repeat = (float)o.repetition_penalty;
         x[i] = logits[i];
-        if (count) x[i] = (x[i] > 0 ? x[i] / repeat : x[i] * repeat) - (float)(count * o.frequency_penalty + o.presence_penalty);
+        if (!count) continue;
+        x[i] = (x[i] > 0 ? x[i] / repeat : x[i] * repeat) - (float)(count * o.frequency_penalty + o.presence_penalty);
     }
     const wg_sampling plain = WG_SAMPLING(o.temperature, o.top_k, o.top_p, o.min_p);
     wg_sampler s = sampler_of(&plain, V);
@@ -127,15 +128,16 @@ Test(penalty, the_order_decides)
     } cases[] = {
         /* the nucleus at temperature 0.5 (weights 16 4 1 1 of 22) is two tokens; at temperature 1 three */
         { { .temperature = 0.5, .top_p = 0.8 }, { 0.8, 0.2, 0, 0 } },
-        { { .temperature = 0.5, .top_p = 0.8, .order = "penalties,top_k,top_p,min_p,temperature" }, { 16 / 21., 4 / 21., 1 / 21., 0 } },
+        { { .temperature = 0.5, .top_p = 0.8, .order = "penalties,top_k,top_p,min_p,temperature" },
+          { 16 / 21., 4 / 21., 1 / 21., 0 } },
         /* tokens 0 and 2 are seen and lose three halvings: 0 falls out of the two best unless they were chosen before */
         { { .temperature = 1, .top_k = 2, .top_p = 1, .presence_penalty = 3 * 0.693147182 }, { 0, 2 / 3., 0, 1 / 3. } },
         { { .temperature = 1, .top_k = 2, .top_p = 1, .presence_penalty = 3 * 0.693147182,
             .order = "temperature,top_k,penalties,top_p,min_p" }, { 0.2, 0.8, 0, 0 } },
         { { .temperature = 0, .top_k = 2, .top_p = 1, .presence_penalty = 3 * 0.693147182,
             .order = "top_k,penalties,top_p,min_p,temperature" }, { 0, 1, 0, 0 } },
-        { { .temperature = 2, .min_p = 0.3, .top_p = 1 }, { 0.5 / (0.5 + 0.5 / sqrt(2) + 0.5), 0.5 / sqrt(2) / (1 + 0.5 / sqrt(2)),
-            0.25 / (1 + 0.5 / sqrt(2)), 0.25 / (1 + 0.5 / sqrt(2)) } },
+        { { .temperature = 2, .min_p = 0.3, .top_p = 1 },
+          { 1 / (2 + sqrt(0.5)), sqrt(0.5) / (2 + sqrt(0.5)), 0.5 / (2 + sqrt(0.5)), 0.5 / (2 + sqrt(0.5)) } },
         { { .temperature = 2, .min_p = 0.3, .top_p = 1, .order = "min_p,penalties,temperature,top_k,top_p" },
           { 2 - sqrt(2), sqrt(2) - 1, 0, 0 } },
     };
