@@ -218,6 +218,8 @@ static void add_pair(wg_result *o, const wg_request *q, const wg_request *base, 
     p->seconds[i] += q->decode;
     p->tokens[i] += q->n;
     p->passes[i] += (double)q->counts.passes;
+    p->drafted[i] += (double)q->counts.drafted;
+    p->accepted[i] += (double)q->counts.accepted;
     p->base_seconds[i] += base->decode;
     p->base_tokens[i] += base->n;
     p->base_passes[i] += (double)base->counts.passes;
@@ -237,7 +239,8 @@ static wg_status open_result(wg_result *o, int prompts, int repeats, wg_error *e
 {
     wg_pairs *p = &o->pairs;
     double **all[] = {
-        &p->seconds, &p->tokens, &p->passes, &p->base_seconds, &p->base_tokens, &p->base_passes, &p->base_phases
+        &p->seconds,      &p->tokens,      &p->passes,      &p->drafted,     &p->accepted,
+        &p->base_seconds, &p->base_tokens, &p->base_passes, &p->base_phases,
     };
     bool ok = true;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) ok = (*all[i] = series(prompts)) && ok;
@@ -254,8 +257,8 @@ void wg_run_free(wg_run *r)
     for (int i = 0; r->result && i < r->config->n; i++) {
         wg_result *o = &r->result[i];
         wg_pairs *p = &o->pairs;
-        double *all[] = { p->seconds,     p->tokens,      p->passes, p->base_seconds, p->base_tokens,
-                          p->base_passes, p->base_phases, o->ttft,   o->tpot };
+        double *all[] = { p->seconds,     p->tokens,      p->passes,      p->drafted, p->accepted, p->base_seconds,
+                          p->base_tokens, p->base_passes, p->base_phases, o->ttft,    o->tpot };
         for (size_t k = 0; k < sizeof all / sizeof *all; k++) wg_free(all[k]);
         wg_free(o->sha256);
     }

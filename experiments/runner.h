@@ -17,6 +17,7 @@
 typedef struct wg_pairs {
     int n;                                                /* prompts */
     double *seconds, *tokens, *passes;                    /* the cell's: decode seconds, output tokens, target passes */
+    double *drafted, *accepted;                           /* the cell's draft tokens */
     double *base_seconds, *base_tokens, *base_passes;     /* the baseline's, for the same requests */
     double *base_phases;                                  /* the baseline's draft + verify + accept + kv */
 } wg_pairs;

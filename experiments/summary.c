@@ -8,6 +8,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/mem.h"
+#include "experiments/blocks.h"
 #include "experiments/stats.h"
 
 static json_t *number(double v) { return isfinite(v) ? json_real(v) : json_null(); }
@@ -132,7 +133,7 @@ static json_t *equals_baseline(const wg_cell *cell, const wg_result *r)
     return json_boolean(r->equal == r->requests);
 }
 
-static json_t *cell_summary(const wg_cell *cell, const wg_result *r, double *scratch)
+static json_t *cell_summary(const wg_cell *cell, const wg_dataset *prompts, const wg_result *r, double *scratch)
 {
     json_t *v = json_object();
     json_object_set(v, "cell", cell->swept);
@@ -149,7 +150,9 @@ static json_t *cell_summary(const wg_cell *cell, const wg_result *r, double *scr
     json_object_set_new(v, "drafted", json_integer(r->counts.drafted));
     json_object_set_new(v, "accepted", json_integer(r->counts.accepted));
     add_speculation(v, &r->counts);
+    json_object_set_new(v, "acceptance", wg_acceptance_json(&r->counts));
     add_speed(v, r, (uint64_t)cell->top.seed, scratch);
+    wg_add_categories(v, prompts, &r->pairs, (uint64_t)cell->top.seed, scratch);
     json_object_set_new(v, "output_sha256", output_digest(r));
     json_object_set_new(v, "equals_baseline", equals_baseline(cell, r));
     return v;
@@ -162,7 +165,7 @@ json_t *wg_summary_json(const wg_run *run)
     double *scratch = wg_calloc(WG_RESAMPLES, sizeof *scratch);
     if (!scratch) return NULL;
     json_t *v = json_object(), *cells = json_array();
-    for (int i = 0; i < c->n; i++) json_array_append_new(cells, cell_summary(&c->cell[i], &run->result[i], scratch));
+    for (int i = 0; i < c->n; i++) json_array_append_new(cells, cell_summary(&c->cell[i], c->dataset[c->cell[i].dataset], &run->result[i], scratch));
     wg_free(scratch);
     json_object_set_new(v, "schema", json_integer(WG_SUMMARY_SCHEMA));
     json_object_set_new(v, "name", json_string(c->top.name));

@@ -173,6 +173,9 @@ void wg_table_print(FILE *f, const json_t *summary)
           "same text as plain decoding: yes, no, or law (same distribution, other draws). overhead: a token's, beside the "
           "models.\n",
           f);
+    if (all > 1)
+        fprintf(f, "%d intervals at 95 %% each: about %.1f of them miss by chance alone; the best of %d cells looks better than it is.\n",
+                all, 0.05 * all, all);
     failures(f, cells);
     if (json_is_false(json_object_get(summary, "complete")))
         fputs("The run was interrupted: these numbers are of the part that had finished.\n", f);

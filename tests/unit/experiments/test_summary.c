@@ -14,13 +14,14 @@ TestSuite(summary, .init = setup, .fini = teardown);
 /* Two prompts: 8 + 12 tokens in 4 + 4 passes and 4 + 4 s; the baseline's 10 + 10 tokens took 10 + 20 s in 10 + 10 passes. */
 static double seconds[] = { 4, 4 }, tokens[] = { 8, 12 }, passes[] = { 4, 4 };
 static double base_seconds[] = { 10, 20 }, base_tokens[] = { 10, 10 }, base_passes[] = { 10, 10 }, base_phases[] = { 9, 19 };
+static double drafted[] = { 12, 12 }, accepted[] = { 4, 8 };
 static double ttft[] = { 0.3, 0.1 }, tpot[] = { 0.02 };
 static char digests[2][WG_SHA256_HEX] = { "a", "b" };
 
 static wg_result result(void)
 {
     wg_result r = {
-        .pairs = { 2, seconds, tokens, passes, base_seconds, base_tokens, base_passes, base_phases },
+        .pairs = { 2, seconds, tokens, passes, drafted, accepted, base_seconds, base_tokens, base_passes, base_phases },
         .requests = 2, .failed = 1, .equal = 2, .first_failure = "x: too long",
         .counts = { .passes = 8, .drafted = 24, .accepted = 12, .emitted = 20, .alpha_sum = 6, .alpha_n = 8 },
         .phases = { .draft = 2, .verify = 4, .accept = 0.5, .kv = 0.5 },
@@ -74,6 +75,29 @@ Test(summary, arithmetic)
         cr_assert_float_eq(json_number_value(json_array_get(at, i)), share[i], 1e-12);
         cr_assert_float_eq(json_number_value(json_array_get(per, i)), count[i], 1e-12);
     }
+    const json_t *a = json_object_get(v, "acceptance");
+    static const struct { const char *key; double value[3];
+    } lists[] = { { "survival_by_position", { 6 / 8., 4 / 8., 2 / 8. } },
+                  { "offered_corrected_by_position", { 6 / 8., 4 / 8., 2 / 4. } },
+                  { "conditional_by_position", { 6 / 8., 4 / 6., 2 / 4. } } };
+    for (size_t i = 0; i < 9; i++)
+        cr_assert_float_eq(json_number_value(json_array_get(json_object_get(a, lists[i / 3].key), i % 3)), lists[i / 3].value[i % 3], 1e-12);
+    cr_assert_float_eq(real(a, "analytic_alpha"), 0.75, 1e-12);
+    cr_assert_float_eq(real(a, "draft_acceptance_rate"), 0.5, 1e-12);
+    cr_assert_float_eq(real(a, "verify_rate"), 20 / 32., 1e-12);
+    cr_assert_float_eq(real(a, "drafted_fraction_of_output"), 12 / 20., 1e-12);
+    cr_assert_float_eq(real(a, "accepted_per_pass"), 1.5, 1e-12);
+    cr_assert_float_eq(real(a, "tokens_per_pass"), 2.5, 1e-12);
+    const json_t *categories = json_object_get(v, "categories"), *y = json_array_get(categories, 1);
+    cr_assert_eq(json_array_size(categories), 2);
+    cr_assert_str_eq(json_string_value(json_object_get(y, "category")), "y");
+    cr_assert_float_eq(real(y, "tau"), 3, 1e-12);
+    cr_assert_float_eq(real(y, "speedup"), 20 / 10. / (4 / 12.), 1e-12);
+    cr_assert_float_eq(real(y, "acceptance_rate"), 8 / 12., 1e-12);
+    cr_assert(json_is_null(json_object_get(y, "tau_ci")), "one prompt has no interval");
+    cr_assert_float_eq(real(v, "tau_macro"), (2 + 3) / 2., 1e-12);
+    cr_assert_float_eq(real(v, "speedup_macro"), (2 + 6) / 2., 1e-12);
+    cr_assert_float_eq(real(v, "speedup_mean_of_prompts"), (2 + 6) / 2., 1e-12);
     const json_t *phase = json_object_get(v, "phase_ms");
     cr_assert_float_eq(real(phase, "draft"), 250, 1e-9);
     cr_assert_float_eq(real(phase, "other"), 125, 1e-9);

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT
+ * Parts of a cell of summary.json: acceptance under each of the names it is reported by, and the same numbers by category. */
+#ifndef WG_EXPERIMENTS_BLOCKS_H
+#define WG_EXPERIMENTS_BLOCKS_H
+
+#include "experiments/runner.h"
+
+/* Every usual definition of acceptance, each under its own name (results/README.md); null where nothing was drafted. */
+json_t *wg_acceptance_json(const wg_counts *c);
+
+/* Sets "categories" (one object per category of the prompts that counted; empty when there is only one), and beside the ratios
+ * of totals their unweighted means: "tau_macro", "speedup_macro" over categories, "speedup_mean_of_prompts". */
+void wg_add_categories(json_t *cell, const wg_dataset *prompts, const wg_pairs *p, uint64_t seed, double *scratch);
+
+#endif
