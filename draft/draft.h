@@ -8,6 +8,8 @@
 extern const wg_drafter_class *const wg_drafters[];
 
 extern const wg_drafter_class wg_drafter_none, wg_drafter_model, wg_drafter_ngram;
+extern const wg_drafter_class wg_drafter_hybrid, wg_drafter_best_of, wg_drafter_full_information, wg_drafter_cascade,
+    wg_drafter_plugin, wg_drafter_process, wg_drafter_synthetic;
 
 /* The language model that a drafter runs (its seconds, passes and rows are the cost of drafting), or NULL: it runs none. */
 const wg_lm *wg_drafter_lm(const wg_drafter *d);

@@ -35,8 +35,8 @@ static wg_status open(wg_drafter *d, const wg_env *env, wg_error *err)
     return WG_OK;
 }
 
-/* Where the best match of the last tokens ends, or -1. */
-static int match_end(const ngram_options *o, const int32_t *token, int n)
+/* Where the best match of the last tokens ends, or -1; its length in *length. */
+static int match_end(const ngram_options *o, const int32_t *token, int n, int *length)
 {
     int best = -1, longest = o->n_min - 1;
     for (int end = n - 2; end >= 0 && longest < o->n_max; end--) {
@@ -48,6 +48,7 @@ static int match_end(const ngram_options *o, const int32_t *token, int n)
             best = end;
         }
     }
+    *length = longest;
     return best;
 }
 
@@ -58,8 +59,10 @@ static void propose_one(const ngram_drafter *d, const wg_seq *s, wg_tree *t, wg_
     if (k > WG_TREE_MAX - 1) k = WG_TREE_MAX - 1;
     if (k > wg_seq_room(s)) k = wg_seq_room(s);
     if (k <= 0) return;
-    const int end = match_end(&d->opt, s->token, s->n);
+    int match;
+    const int end = match_end(&d->opt, s->token, s->n, &match);
     if (end < 0) return;
+    t->score = match < k ? match : k; /* a match of m tokens is believed for m more */
     for (int i = 0, from = end + 1; i < k; i++, from++) {
         const int32_t x = from < s->n ? s->token[from] : t->token[from - s->n + 1]; /* node 0 is token n - 1 */
         const int row = wg_rows_push(q);

@@ -2,4 +2,9 @@
  * The drafters there are. A new one is a file and a line here. */
 #include "draft/draft.h"
 
-const wg_drafter_class *const wg_drafters[] = {&wg_drafter_none, &wg_drafter_model, &wg_drafter_ngram, NULL};
+const wg_drafter_class *const wg_drafters[] = {
+    &wg_drafter_none,    &wg_drafter_model,   &wg_drafter_ngram,
+    &wg_drafter_hybrid,  &wg_drafter_best_of, &wg_drafter_full_information,
+    &wg_drafter_cascade, &wg_drafter_plugin,  &wg_drafter_process,
+    &wg_drafter_synthetic, NULL,
+};

@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: MIT
+ * A drafter in any language: a program that reads requests from its standard input and writes drafts to its standard output, a
+ * line of JSON each (docs/process-drafter.md). One program serves all sequences; one request is under way at a time.
+ *
+ * A program that hangs, ends or answers something else costs the step its requests, which end with a message, and nothing more:
+ * it is killed with its process group and reaped, and the next request starts it anew. Its input is a socket, so that writing
+ * to a dead program is an error of that write and no signal.
+ *
+ * The answer is read into a fixed buffer by a parser that knows this one form, so a step allocates nothing; only starting the
+ * program again does (inside the C library). Law FIXED: the program must answer the same text with the same draft. */
+#include "draft/draft.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core/base/clock.h"
+#include "core/base/mem.h"
+
+enum { LINE = 8192, OUT = 4096, GRACE_MS = 300, FORGET_MS = 100 };
+
+typedef struct process_options {
+    char command[WG_OPTION_STRING];
+    int timeout_ms;
+} process_options;
+
+typedef struct process_drafter {
+    wg_drafter base;
+    process_options opt;
+    pid_t pid;          /* 0: not running */
+    int to, from;       /* our ends; -1: closed */
+    int *sent;          /* (max_batch) by slot: tokens of its text that the program has; 0: none */
+    double deadline;    /* of the exchange under way */
+    int in_n, out_n;
+    char in[LINE + 1], out[OUT];
+} process_drafter;
+
+static const wg_option options[] = {
+    WG_OPTION_STR(process_options, command, "", "shell command of the program (needed); see docs/process-drafter.md"),
+    WG_OPTION_INT(process_options, timeout_ms, 1000, 1, 3600000, "milliseconds to take a request and answer it"),
+    WG_OPTION_END,
+};
+
+/* ---- the program's life */
+
+static void close_ends(process_drafter *p)
+{
+    if (p->to >= 0) close(p->to);
+    if (p->from >= 0) close(p->from);
+    p->to = p->from = -1;
+}
+
+/* Ends the program and everything it started, and reaps it: its wait status. The group is killed while the program, running or
+ * not, still holds its number. */
+static int stop(process_drafter *p, int grace_ms)
+{
+    int status = 0;
+    close_ends(p);
+    if (p->pid == 0) return 0;
+    for (int ms = 0; ms < grace_ms; ms++) {
+        siginfo_t info = {0};
+        const struct timespec nap = {0, 1000000};
+        if (waitid(P_PID, (id_t)p->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid) break;
+        nanosleep(&nap, NULL);
+    }
+    kill(-p->pid, SIGKILL);
+    while (waitpid(p->pid, &status, 0) < 0 && errno == EINTR) {}
+    p->pid = 0;
+    memset(p->sent, 0, (size_t)p->base.env->max_batch * sizeof *p->sent);
+    p->in_n = p->out_n = 0;
+    return status;
+}
+
+static int spawn(process_drafter *p, int in, int out)
+{
+    extern char **environ;
+    char *const argv[] = {"sh", "-c", p->opt.command, NULL};
+    posix_spawn_file_actions_t files;
+    posix_spawnattr_t attr;
+    int e = posix_spawn_file_actions_init(&files);
+    if (e) return e;
+    if ((e = posix_spawnattr_init(&attr)) == 0) {
+        if (!e) e = posix_spawn_file_actions_adddup2(&files, in, STDIN_FILENO);
+        if (!e) e = posix_spawn_file_actions_adddup2(&files, out, STDOUT_FILENO);
+        if (!e) e = posix_spawnattr_setpgroup(&attr, 0);
+        if (!e) e = posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETPGROUP);
+        if (!e) e = posix_spawn(&p->pid, "/bin/sh", &files, &attr, argv, environ);
+        if (e) p->pid = 0;
+        posix_spawnattr_destroy(&attr);
+    }
+    posix_spawn_file_actions_destroy(&files);
+    return e;
+}
+
+static wg_status start(process_drafter *p, wg_error *err)
+{
+    int in[2] = {-1, -1}, out[2] = {-1, -1}, e = 0;
+    if (p->pid) return WG_OK;
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, in) < 0 || pipe2(out, O_CLOEXEC) < 0) e = errno;
+    p->to = in[0];
+    p->from = out[0];
+    if (!e && fcntl(p->from, F_SETFL, O_NONBLOCK) < 0) e = errno;
+    if (!e) e = spawn(p, in[1], out[1]);
+    if (in[1] >= 0) close(in[1]);
+    if (out[1] >= 0) close(out[1]);
+    if (!e) return WG_OK;
+    close_ends(p);
+    return wg_fail(err, WG_EIO, "drafter process: '%s' cannot be started: %s", p->opt.command, strerror(e));
+}
+
+static wg_status open_process(wg_drafter *d, const wg_env *env, wg_error *err)
+{
+    process_drafter *p = (process_drafter *)d;
+    const size_t n = (size_t)env->max_batch;
+    p->to = p->from = -1;
+    if (!*p->opt.command) return wg_fail(err, WG_ECONFIG, "drafter process: no program is named; set its option command=COMMAND");
+    if (!(p->sent = wg_calloc(n, sizeof *p->sent))) return wg_nomem(err, n * sizeof *p->sent, "a process drafter");
+    return start(p, err);
+}
+
+static void close_process(wg_drafter *d)
+{
+    process_drafter *p = (process_drafter *)d;
+    if (p->sent) stop(p, GRACE_MS);
+    wg_free(p->sent);
+}
+
+/* ---- lines out and in */
+
+/* What poll has to say about one end before the deadline. False: nothing. */
+static bool ready(const process_drafter *p, int fd, short what)
+{
+    for (;;) {
+        const double left = (p->deadline - wg_clock_now()) * 1000;
+        struct pollfd f = {.fd = fd, .events = what};
+        if (left <= 0) return false;
+        const int n = poll(&f, 1, (int)left + 1);
+        if (n > 0) return true;
+        if (n < 0 && errno != EINTR) return false;
+    }
+}
+
+static wg_status hung(const process_drafter *p, const char *doing, wg_error *err)
+{
+    return wg_fail(err, WG_EIO, "the program '%s' did not %s within %d ms (option timeout_ms)", p->opt.command, doing,
+                   p->opt.timeout_ms);
+}
+
+/* The program closed an end. Gives it a moment to end, so that its status can be told. */
+static wg_status ended(process_drafter *p, wg_error *err)
+{
+    const int status = stop(p, GRACE_MS);
+    if (WIFEXITED(status))
+        return wg_fail(err, WG_EIO, "the program '%s' ended with status %d before it answered%s", p->opt.command,
+                       WEXITSTATUS(status), WEXITSTATUS(status) == 127 ? " (no such command?)" : "");
+    return wg_fail(err, WG_EIO, "the program '%s' was ended by signal %d (%s) or closed its output before it answered",
+                   p->opt.command, WTERMSIG(status), strsignal(WTERMSIG(status)));
+}
+
+static wg_status flush(process_drafter *p, wg_error *err)
+{
+    for (int at = 0; at < p->out_n;) {
+        const ssize_t n = send(p->to, p->out + at, (size_t)(p->out_n - at), MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (n >= 0) at += (int)n;
+        else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+            if (!ready(p, p->to, POLLOUT)) return hung(p, "read a request", err);
+        } else if (errno != EINTR) return ended(p, err);
+    }
+    p->out_n = 0;
+    return WG_OK;
+}
+
+static wg_status put(process_drafter *p, wg_error *err, const char *format, long number)
+{
+    if (p->out_n + 64 > OUT) WG_TRY(flush(p, err));
+    p->out_n += snprintf(p->out + p->out_n, (size_t)(OUT - p->out_n), format, number);
+    return WG_OK;
+}
+
+static wg_status send_request(process_drafter *p, const wg_seq *s, wg_error *err)
+{
+    int *sent = &p->sent[s->slot];
+    WG_TRY(put(p, err, "{\"request\":%ld", (long)s->request));
+    WG_TRY(put(p, err, ",\"room\":%ld", wg_seq_room(s)));
+    WG_TRY(put(p, err, ",\"nodes\":%ld,\"tokens\":[", WG_TREE_MAX - 1));
+    for (int i = *sent; i < s->n; i++) WG_TRY(put(p, err, i > *sent ? ",%ld" : "%ld", s->token[i]));
+    WG_TRY(put(p, err, "]}\n", 0));
+    WG_TRY(flush(p, err));
+    *sent = s->n;
+    return WG_OK;
+}
+
+/* The next line, without its end, in p->in; *rest is how many bytes of it and its end to take away afterwards. */
+static wg_status read_line(process_drafter *p, int *rest, wg_error *err)
+{
+    for (;;) {
+        char *end = memchr(p->in, '\n', (size_t)p->in_n);
+        if (end) {
+            *end = '\0';
+            *rest = (int)(end - p->in) + 1;
+            return WG_OK;
+        }
+        if (p->in_n == LINE)
+            return wg_fail(err, WG_EFORMAT, "the program '%s' answered with a line of more than %d bytes", p->opt.command,
+                           (int)LINE);
+        if (!ready(p, p->from, POLLIN)) return hung(p, "answer", err);
+        const ssize_t n = read(p->from, p->in + p->in_n, (size_t)(LINE - p->in_n));
+        if (n > 0) p->in_n += (int)n;
+        else if (n == 0 || (errno != EINTR && errno != EAGAIN)) return ended(p, err);
+    }
+}
+
+/* ---- the answer: {"tokens":[1,2,3]} or {"tokens":[1,2,3],"parents":[-1,0,0]} */
+
+typedef struct list {
+    int n; /* -1: not there */
+    long v[WG_TREE_MAX];
+} list;
+
+static const char *skip(const char *s)
+{
+    return s + strspn(s, " \t\r");
+}
+
+/* Reads "[1,2,3]"; NULL: it is not that, or too long. */
+static const char *read_list(const char *s, list *out)
+{
+    if (out->n >= 0 || *s++ != '[') return NULL;
+    out->n = 0;
+    for (s = skip(s); *s != ']';) {
+        char *end;
+        if (out->n == WG_TREE_MAX || (*s != '-' && (*s < '0' || *s > '9'))) return NULL;
+        out->v[out->n++] = strtol(s, &end, 10);
+        if (end == s) return NULL;
+        s = skip(end);
+        if (*s == ',') s = skip(s + 1);
+        else if (*s != ']') return NULL;
+        if (*s == ']' && s[-1] == ',') return NULL;
+    }
+    return skip(s + 1);
+}
+
+static bool read_answer(const char *s, list *tokens, list *parents)
+{
+    s = skip(s);
+    if (*s++ != '{') return false;
+    for (s = skip(s);;) {
+        list *to;
+        if (!strncmp(s, "\"tokens\"", 8)) to = tokens, s = skip(s + 8);
+        else if (!strncmp(s, "\"parents\"", 9)) to = parents, s = skip(s + 9);
+        else return false;
+        if (*s++ != ':' || !(s = read_list(skip(s), to))) return false;
+        if (*s == ',') {
+            s = skip(s + 1);
+            continue;
+        }
+        return *s == '}' && !*skip(s + 1) && tokens->n >= 0;
+    }
+}
+
+static wg_status take_answer(const process_drafter *p, const wg_seq *s, wg_tree *t, wg_rows *q, wg_error *err)
+{
+    list tokens = {.n = -1}, parents = {.n = -1};
+    const char *command = p->opt.command;
+    if (!read_answer(p->in, &tokens, &parents))
+        return wg_fail(err, WG_EFORMAT, "the program '%s' answered '%.60s'; expected {\"tokens\":[...]} or "
+                       "{\"tokens\":[...],\"parents\":[...]} with at most %d tokens", command, p->in, WG_TREE_MAX - 1);
+    if (parents.n >= 0 && parents.n != tokens.n)
+        return wg_fail(err, WG_EFORMAT, "the program '%s' answered %d tokens and %d parents", command, tokens.n, parents.n);
+    if (tokens.n > WG_TREE_MAX - 1)
+        return wg_fail(err, WG_EFORMAT, "the program '%s' answered %d tokens; the request allows %d (nodes)", command, tokens.n,
+                       WG_TREE_MAX - 1);
+    for (int i = 0; i < tokens.n; i++) {
+        const long parent = parents.n >= 0 ? parents.v[i] : i - 1;
+        if (tokens.v[i] < 0 || tokens.v[i] >= p->base.env->target->vocab)
+            return wg_fail(err, WG_EFORMAT, "the program '%s' proposed token %ld; the vocabulary is 0..%d", command, tokens.v[i],
+                           p->base.env->target->vocab - 1);
+        if (parent < -1 || parent >= i)
+            return wg_fail(err, WG_EFORMAT, "the program '%s' named %ld the parent of token %d; expected -1 (the text's last token) "
+                           "or an earlier one, 0..%d", command, parent, i, i - 1);
+        const int row = wg_rows_push(q);
+        if (row >= 0) q->point[row] = (int32_t)tokens.v[i];
+        wg_tree_push(t, (int)parent + 1, (int32_t)tokens.v[i], row);
+    }
+    (void)s;
+    return WG_OK;
+}
+
+/* ---- propose */
+
+static wg_status exchange(process_drafter *p, const wg_seq *s, wg_tree *t, wg_rows *q, wg_error *err)
+{
+    int taken = 0;
+    p->deadline = wg_clock_now() + p->opt.timeout_ms * 1e-3;
+    WG_TRY(send_request(p, s, err));
+    WG_TRY(read_line(p, &taken, err));
+    WG_TRY(take_answer(p, s, t, q, err));
+    memmove(p->in, p->in + taken, (size_t)(p->in_n -= taken));
+    return WG_OK;
+}
+
+static wg_status propose(wg_drafter *d, wg_seq *const *seq, int n, wg_tree *out, wg_rows *q, wg_error *err)
+{
+    process_drafter *p = (process_drafter *)d;
+    WG_TRY(start(p, err));
+    for (int i = 0; i < n; i++) {
+        wg_tree_reset(&out[i], seq[i]->token[seq[i]->n - 1], WG_LAW_FIXED);
+        if (wg_seq_room(seq[i]) <= 0) continue;
+        const wg_status s = exchange(p, seq[i], &out[i], q, err);
+        if (!s) continue;
+        stop(p, 0);
+        return wg_fail_in(err, s, "drafter process");
+    }
+    return WG_OK;
+}
+
+/* Told, not asked: a program that does not listen is ended. */
+static void forget(wg_drafter *d, const wg_seq *seq)
+{
+    process_drafter *p = (process_drafter *)d;
+    if (p->pid == 0 || p->sent[seq->slot] == 0) return;
+    p->sent[seq->slot] = 0;
+    p->deadline = wg_clock_now() + FORGET_MS * 1e-3;
+    if (put(p, NULL, "{\"forget\":%ld}\n", (long)seq->request) || flush(p, NULL)) stop(p, 0);
+}
+
+const wg_drafter_class wg_drafter_process = {
+    .name = "process",
+    .doc = "a program of your own that answers JSON lines",
+    .size = sizeof(process_drafter),
+    .options = options,
+    .options_at = offsetof(process_drafter, opt),
+    .laws = WG_LAW_FIXED,
+    .open = open_process,
+    .propose = propose,
+    .forget = forget,
+    .close = close_process,
+};

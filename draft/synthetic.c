@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: MIT
+ * SYNTHETIC drafts, for load studies: what the target is about to emit, spoiled at random so that drafts are accepted at a wanted
+ * rate. It asks how an engine behaves at an acceptance that no drafter here has; it is no way to decode faster, and its name
+ * stands in every table that it is in.
+ *
+ * The target runs ahead on the tail of its own cache, one pass a position, and the token at each is drawn at the very address
+ * where plain decoding draws it: so the right token is known. It is proposed with the wanted probability; else the token after
+ * it in the vocabulary is, and the rest of the chain is filler that can only be rejected. The seconds of drafting are what this
+ * really costs: a pass for every right token and one more.
+ *
+ * A draft that knows the draws of the rule is against METHODS L2 (law COUPLED): only rules that compare with their own sample,
+ * greedy and match, are unbiased with it, and with them each position is accepted with exactly its rate, given that the ones
+ * before it were.
+ *
+ * Profiles. iid: `rate` everywhere. positions: rates by depth in the draft, the last one for all deeper. markov: the text has
+ * good stretches with `rate` and bad ones with `rate_bad`; before each position a good stretch ends with probability `to_bad`, a
+ * bad one with `to_good`. The stretches belong to the text's positions, drawn there, whatever the steps are. */
+#include "draft/draft.h"
+
+#include <string.h>
+
+#include "core/base/mem.h"
+#include "core/base/number.h"
+
+enum { PROFILE_IID, PROFILE_POSITIONS, PROFILE_MARKOV };
+enum { RATES = 63, DRAW_STRETCH = 1 }; /* index of a WG_DRAW_SHAPE draw */
+
+typedef struct synthetic_options {
+    int k, profile;
+    double rate, rate_bad, to_bad, to_good;
+    char rates[WG_OPTION_STRING];
+} synthetic_options;
+
+/* Which stretch the text is in before position `at`. */
+typedef struct stretch {
+    int at; /* 0: not known yet */
+    bool bad;
+} stretch;
+
+typedef struct synthetic_drafter {
+    wg_drafter base;
+    synthetic_options opt;
+    double rate[RATES]; /* by depth - 1 */
+    int rates;
+    wg_sampler sampler;
+    wg_rows p;          /* one row */
+    wg_batch batch;
+    float *logits;      /* (max_batch, vocab) */
+    int *active;        /* (max_batch) places in the batch of those that still run ahead */
+    int *length;        /* (max_batch) of the draft, by place */
+    stretch *text, *ahead; /* (max_batch) by slot; by place, at the end of the draft */
+} synthetic_drafter;
+
+static const char *const profiles[] = {"iid", "positions", "markov", NULL};
+
+static const wg_option options[] = {
+    WG_OPTION_INT(synthetic_options, k, 4, 1, 63, "tokens of a draft"),
+    WG_OPTION_ENUM(synthetic_options, profile, PROFILE_IID, profiles, "how the acceptance varies"),
+    WG_OPTION_FLOAT(synthetic_options, rate, 0.8, 0, 1, "probability that a token is right; markov: in good stretches"),
+    WG_OPTION_STR(synthetic_options, rates, "0.9-0.8-0.7", "positions: by depth, such as 0.9-0.8-0.7; the last for all deeper"),
+    WG_OPTION_FLOAT(synthetic_options, rate_bad, 0.3, 0, 1, "markov: in bad stretches"),
+    WG_OPTION_FLOAT(synthetic_options, to_bad, 0.1, 0, 1, "markov: probability that a good stretch ends at a position"),
+    WG_OPTION_FLOAT(synthetic_options, to_good, 0.3, 0, 1, "markov: that a bad one ends"),
+    WG_OPTION_END,
+};
+
+/* ---- open */
+
+static wg_status read_rates(synthetic_drafter *d, wg_error *err)
+{
+    d->rate[0] = d->opt.rate;
+    d->rates = 1;
+    if (d->opt.profile != PROFILE_POSITIONS) return WG_OK;
+    d->rates = 0;
+    for (const char *at = d->opt.rates; d->rates < RATES; d->rates++) {
+        char item[WG_NUMBER_TEXT];
+        const size_t n = strcspn(at, "-");
+        double v = -1;
+        if (n < sizeof item) {
+            memcpy(item, at, n);
+            item[n] = '\0';
+        }
+        if (n >= sizeof item || !wg_number_parse(item, &v) || v < 0 || v > 1)
+            return wg_fail(err, WG_ECONFIG, "drafter synthetic: rates=%s: expected probabilities by depth, such as 0.9-0.8-0.7",
+                           d->opt.rates);
+        d->rate[d->rates] = v;
+        if (!at[n]) {
+            d->rates++;
+            return WG_OK;
+        }
+        at += n + 1;
+    }
+    return wg_fail(err, WG_ECONFIG, "drafter synthetic: rates=%s: more than %d", d->opt.rates, (int)RATES);
+}
+
+static wg_status open(wg_drafter *base, const wg_env *env, wg_error *err)
+{
+    synthetic_drafter *d = (synthetic_drafter *)base;
+    const size_t n = (size_t)env->max_batch, logits = n * (size_t)env->target->vocab;
+    WG_TRY(read_rates(d, err));
+    WG_TRY(wg_sampler_open(&d->sampler, env->sampling, env->ops, env->target->vocab, err));
+    WG_TRY(wg_rows_open(&d->p, 1, env->target->vocab, err));
+    WG_TRY(wg_batch_open(&d->batch, env->max_batch, err));
+    d->logits = wg_alloc(logits, sizeof *d->logits);
+    d->active = wg_calloc(n, sizeof *d->active);
+    d->length = wg_calloc(n, sizeof *d->length);
+    d->text = wg_calloc(n, sizeof *d->text);
+    d->ahead = wg_calloc(n, sizeof *d->ahead);
+    return d->logits && d->active && d->length && d->text && d->ahead
+               ? WG_OK
+               : wg_nomem(err, logits * sizeof *d->logits, "a synthetic draft");
+}
+
+static void close(wg_drafter *base)
+{
+    synthetic_drafter *d = (synthetic_drafter *)base;
+    wg_sampler_close(&d->sampler);
+    wg_rows_close(&d->p);
+    wg_batch_close(&d->batch);
+    wg_free(d->logits);
+    wg_free(d->active);
+    wg_free(d->length);
+    wg_free(d->text);
+    wg_free(d->ahead);
+}
+
+/* ---- propose */
+
+/* The stretch before position `to`; each position's change is drawn at that position. */
+static void walk(const synthetic_drafter *d, const wg_seq *s, stretch *x, int to)
+{
+    for (; x->at < to; x->at++) {
+        const wg_chance c = wg_chance_at(&s->chance, x->at - s->n);
+        x->bad ^= wg_chance_ratio(&c, WG_DRAW_SHAPE, DRAW_STRETCH, x->bad ? d->opt.to_good : d->opt.to_bad, 1);
+    }
+}
+
+/* The probability that the draft's token at this depth is to be right. */
+static double rate_at(synthetic_drafter *d, const wg_seq *s, int place, int depth)
+{
+    if (d->opt.profile != PROFILE_MARKOV) return d->rate[depth <= d->rates ? depth - 1 : d->rates - 1];
+    walk(d, s, &d->ahead[place], s->n + depth);
+    return d->ahead[place].bad ? d->opt.rate_bad : d->opt.rate;
+}
+
+/* The next token that ends no text; any token will do when there is none. */
+static int32_t wrong_token(const synthetic_drafter *d, int32_t right)
+{
+    int32_t x = right;
+    for (int i = 0; i < 16; i++) {
+        x = (x + 1) % d->p.vocab;
+        if (!wg_env_is_eog(d->base.env, x)) break;
+    }
+    return x;
+}
+
+static void push(wg_tree *t, int32_t token, wg_rows *q)
+{
+    const int row = wg_rows_push(q);
+    wg_assert(row >= 0);
+    q->point[row] = token;
+    wg_tree_push(t, t->n - 1, token, row);
+}
+
+/* The last node has these logits: its child is drawn as the engine will draw it, and spoiled or not. False: the draft is done. */
+static bool extend(synthetic_drafter *d, const wg_seq *s, int place, float *logits, wg_tree *t, wg_rows *q)
+{
+    const int depth = t->n;
+    const wg_prefix prefix = {s->token, s->n, t, t->n - 1};
+    const wg_chance at = wg_chance_at(&s->chance, depth - 1);
+    wg_rows_clear(&d->p);
+    wg_sampler_row_after(&d->sampler, logits, &prefix, &d->p, wg_rows_push(&d->p));
+    const int32_t right = wg_rows_pick(&d->p, 0, &at, WG_DRAW_NEXT, 0);
+    if (wg_chance_ratio(&s->chance, WG_DRAW_DRAFT, depth, rate_at(d, s, place, depth), 1)) {
+        push(t, right, q);
+        return t->n <= d->length[place] && !wg_env_is_eog(d->base.env, right);
+    }
+    for (const int32_t x = wrong_token(d, right); t->n <= d->length[place];) push(t, x, q);
+    return false;
+}
+
+static wg_status propose(wg_drafter *base, wg_seq *const *seq, int n, wg_tree *out, wg_rows *q, wg_error *err)
+{
+    synthetic_drafter *d = (synthetic_drafter *)base;
+    const int vocab = d->p.vocab;
+    int active = 0;
+    for (int i = 0; i < n; i++) {
+        const wg_seq *s = seq[i];
+        int k = d->opt.k < WG_TREE_MAX - 1 ? d->opt.k : WG_TREE_MAX - 1;
+        if (k > wg_seq_room(s)) k = wg_seq_room(s);
+        wg_tree_reset(&out[i], s->token[s->n - 1], WG_LAW_COUPLED);
+        if (d->text[s->slot].at == 0) d->text[s->slot].at = s->n;
+        walk(d, s, &d->text[s->slot], s->n);
+        d->ahead[i] = d->text[s->slot];
+        d->length[i] = k;
+        if (k <= 0) continue;
+        WG_TRY(wg_kv_reserve(s->kv, k, err));
+        d->active[active++] = i;
+    }
+    for (int node = 0; active; node++) {
+        int left = 0;
+        wg_batch_clear(&d->batch);
+        for (int a = 0; a < active; a++) {
+            const wg_tree *t = &out[d->active[a]];
+            wg_batch_node(&d->batch, seq[d->active[a]]->kv, node, node, t->anc[node], t->token[node], true);
+        }
+        WG_TRY(wg_lm_forward(base->env->target, &d->batch, d->logits, err));
+        for (int a = 0; a < active; a++) {
+            const int i = d->active[a];
+            if (extend(d, seq[i], i, d->logits + (size_t)a * (size_t)vocab, &out[i], q)) d->active[left++] = i;
+        }
+        active = left;
+    }
+    return WG_OK;
+}
+
+static void forget(wg_drafter *base, const wg_seq *seq) { ((synthetic_drafter *)base)->text[seq->slot] = (stretch){0}; }
+
+const wg_drafter_class wg_drafter_synthetic = {
+    .name = "synthetic",
+    .doc = "SYNTHETIC, for load studies only: the target's own next tokens, spoiled to a wanted acceptance",
+    .size = sizeof(synthetic_drafter),
+    .options = options,
+    .options_at = offsetof(synthetic_drafter, opt),
+    .laws = WG_LAW_COUPLED,
+    .open = open,
+    .propose = propose,
+    .forget = forget,
+    .close = close,
+};

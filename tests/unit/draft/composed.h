@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT
+ * For the tests of drafters that open others: small models in a folder of their own, an engine over them by names, and the
+ * exact law of what an engine emits. Include once per test program. */
+#ifndef WG_TESTS_UNIT_DRAFT_COMPOSED_H
+#define WG_TESTS_UNIT_DRAFT_COMPOSED_H
+
+#include <criterion/criterion.h>
+#include <math.h>
+
+#include "core/file/synth.h"
+#include "tests/law/decode.h"
+#include "tests/temp.h"
+
+static temp folder;
+static uint64_t fail_nth; /* which allocation of opening an engine fails; 0: none */
+static char target_path[512], near_path[512], far_path[512]; /* near: the target's weights, rounded */
+
+static inline void write_models(int vocab)
+{
+    wg_error err;
+    temp_make(&folder);
+    snprintf(target_path, sizeof target_path, "%s", temp_at(&folder, "target.gguf"));
+    snprintf(near_path, sizeof near_path, "%s", temp_at(&folder, "near.gguf"));
+    snprintf(far_path, sizeof far_path, "%s", temp_at(&folder, "far.gguf"));
+    wg_synth_shape s = {.layers = 1, .dim = 32, .heads = 2, .hidden = 32, .vocab = vocab, .context = 96};
+    cr_assert_eq(wg_synth_write(&s, WG_F32, 1, target_path, &err), WG_OK, "%s", err.text);
+    cr_assert_eq(wg_synth_write(&s, WG_Q8_0, 1, near_path, &err), WG_OK, "%s", err.text);
+    cr_assert_eq(wg_synth_write(&s, WG_F32, 2, far_path, &err), WG_OK, "%s", err.text);
+}
+
+static inline void remove_models(void) { temp_remove(&folder); }
+
+/* What opening an engine with this drafter says; NULL: it opens. Static text. */
+static inline const char *refusal(const law_model *m, const char *drafter, const char *options, bool tables)
+{
+    static const wg_plugins plugins = {wg_drafters, wg_verifiers};
+    static wg_error err;
+    wg_parts parts = {.target = m->lm, .pool = m->pool, .ops = m->ops, .rules = wg_verifiers, .plugins = tables ? &plugins : NULL};
+    const wg_engine_options o = {.max_batch = 2, .sampling = WG_SAMPLING(1, 0, 1, 0)};
+    wg_engine *e = NULL;
+    cr_assert_eq(wg_find_drafter(&plugins, drafter, &parts.drafter, &err), WG_OK, "%s", err.text);
+    cr_assert_eq(wg_find_verifier(&plugins, "match", &parts.verifier, &err), WG_OK);
+    void *opt = wg_calloc(1, parts.drafter->size);
+    cr_assert(opt);
+    wg_option_defaults(parts.drafter->options, opt);
+    wg_status s = wg_option_set_list(parts.drafter->options, opt, parts.drafter->size, options, &err);
+    parts.drafter_options = opt;
+    wg_mem_fail_at(fail_nth, false);
+    if (!s) s = wg_engine_open(&e, &parts, &o, &err);
+    wg_mem_fail_at(0, false);
+    wg_free(opt);
+    wg_engine_close(e);
+    return s ? err.text : NULL;
+}
+
+/* Opening it with every allocation failing in turn is an error each time and leaves nothing behind. */
+static inline void fail_every_allocation(const law_model *m, const char *drafter, const char *options)
+{
+    const size_t before = wg_mem_read().live_blocks;
+    const char *text = "";
+    for (fail_nth = 1; fail_nth < 3000 && text; fail_nth++) {
+        text = refusal(m, drafter, options, true);
+        cr_assert_eq(wg_mem_read().live_blocks, before, "allocation %d", (int)fail_nth);
+        if (text) cr_assert(strstr(text, "memory"), "%s", text);
+    }
+    fail_nth = 0;
+    cr_assert_null(text);
+}
+
+/* The law of the first `length` tokens that engine e emits after a prompt (index: tokens as digits, first the most
+ * significant), by enumeration of every random decision. Adds the addresses asked twice to *reused; returns the number of
+ * runs. */
+static inline long exact_law(wg_engine *e, const int32_t *prompt, int n, int length, double *law, long *reused)
+{
+    wg_error err;
+    wg_chance_tree tree;
+    long runs = 0;
+    LAW_TRY(wg_chance_tree_open(&tree, &err));
+    do {
+        wg_seq *s;
+        LAW_TRY(wg_seq_open(e, &s, 7, prompt, n, length, &err));
+        s->chance = wg_chance_tree_chance(&tree, (uint32_t)n);
+        while (s->finish == WG_RUNNING) LAW_TRY(wg_engine_step(e, &s, 1, &err));
+        int text = 0;
+        for (int i = 0; i < length; i++) text = text * e->target->vocab + s->token[n + i];
+        law[text] += wg_chance_tree_probability(&tree);
+        wg_seq_close(e, s);
+        runs++;
+    } while (wg_chance_tree_next(&tree));
+    cr_assert(!tree.failed);
+    *reused += wg_chance_tree_reused(&tree);
+    wg_chance_tree_close(&tree);
+    return runs;
+}
+
+#endif

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT
+ * The cascade is exact: with a vocabulary of three tokens every outcome of every draw, of the inner drafter, the inner rule and
+ * the outer one, is visited, and the law of the emitted text is the target's. */
+#include "tests/unit/draft/composed.h"
+
+enum { V = 3, LENGTH = 3, TEXTS = 27 };
+
+static const int32_t prompt[] = {1, 2, 0, 1, 2};
+
+static void small(void) { write_models(V); }
+TestSuite(cascade, .init = small, .fini = remove_models);
+
+static law_model target;
+
+static void law_with(const char *drafter, const char *options, const char *rule, double temperature, double law[TEXTS], long *runs,
+                     long *reused)
+{
+    const law_setup s = {
+        .target = &target, .drafter = drafter, .options = options, .rule = rule, .sampling = WG_SAMPLING(temperature, 0, 1, 0)};
+    wg_engine *e = law_engine(&s);
+    memset(law, 0, TEXTS * sizeof *law);
+    *reused = 0;
+    *runs = exact_law(e, prompt, 5, LENGTH, law, reused);
+    wg_engine_close(e);
+}
+
+/* Largest difference between two laws; their sums are 1. */
+static double distance(const double *a, const double *b)
+{
+    double worst = 0, sum_a = 0, sum_b = 0;
+    for (int i = 0; i < TEXTS; i++) {
+        worst = fmax(worst, fabs(a[i] - b[i]));
+        sum_a += a[i];
+        sum_b += b[i];
+    }
+    cr_assert(fabs(sum_a - 1) < 1e-12 && fabs(sum_b - 1) < 1e-12, "sums %g, %g", sum_a, sum_b);
+    return worst;
+}
+
+Test(cascade, emits_the_targets_law)
+{
+    law_model_open(&target, target_path, 1, WG_CPU_REF, WG_F32);
+    const struct {
+        const char *inner, *inner_rule, *rule;
+        int length;
+    } rows[] = {
+        {"ngram:k=2;n_max=2", "rejection", "rejection", 2},
+        {"none", "match", "rejection", 2},
+        {"model:model=%s;length=1;temperature=2", "rejection", "rejection", 2},
+        {"model:model=%s;length=1", "match", "rejection", 1},
+        {"ngram:k=2", "rejection", "match", 2},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char inner[200], options[500];
+        double plain[TEXTS], got[TEXTS];
+        long runs, reused, plain_runs;
+        snprintf(inner, sizeof inner, rows[i].inner, target_path);
+        snprintf(options, sizeof options, "model=%s,temperature=1.4,length=%d,inner=%s,rule=%s", far_path, rows[i].length, inner,
+                 rows[i].inner_rule);
+        law_with("none", NULL, "match", 0.8, plain, &plain_runs, &reused);
+        cr_assert_eq(plain_runs, TEXTS);
+        law_with("cascade", options, rows[i].rule, 0.8, got, &runs, &reused);
+        cr_assert_gt(runs, TEXTS, "%s: only %ld runs", inner, runs);
+        cr_assert_eq(reused, 0, "%s: %ld addresses asked twice", inner, reused);
+        cr_assert_lt(distance(plain, got), 1e-12, "%s: the laws differ by %g", options, distance(plain, got));
+    }
+    law_model_close(&target);
+}
+
+/* The test can fail: rows that are not the law of the chain (a greedy inner rule, which open refuses above temperature 0). */
+Test(cascade, refuses_what_it_cannot_check)
+{
+    law_model_open(&target, target_path, 1, WG_CPU_REF, WG_F32);
+    char options[1200];
+    const struct {
+        const char *options, *says;
+    } bad[] = {
+        {"model=%s,rule=greedy", "choose rejection or match"},
+        {"model=%s,rule=rejectoin", "did you mean \"rejection\""},
+        {"model=%s,inner=ngram:q=3", "q"},
+        {"model=%s,inner=", "expected a drafter"},
+        {"model=%s,inner=synthetic", "synthetic"},
+        {"length=2", "no middle model"},
+        {"model=/nowhere", "/nowhere"},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        snprintf(options, sizeof options, bad[i].options, far_path);
+        const char *text = refusal(&target, "cascade", options, true);
+        cr_assert(text && strstr(text, bad[i].says), "%s: %s", options, text ? text : "it opens");
+    }
+    snprintf(options, sizeof options, "model=%s", far_path);
+    cr_assert_null(refusal(&target, "cascade", options, true));
+    const char *text = refusal(&target, "cascade", options, false);
+    cr_assert(text && strstr(text, "wg_parts.plugins"), "%s", text);
+    law_model_close(&target);
+}
+
+/* A middle model that is the target is always right when greedy, and its inner drafter and cache are in order: what it drafts is
+ * what the target emits, whatever was rejected before. */
+Test(cascade, drafts_the_middle_models_text)
+{
+    law_model_open(&target, target_path, 1, WG_CPU_REF, WG_F32);
+    char options[1200];
+    snprintf(options, sizeof options, "model=%s,kv_type=f32,length=4,inner=model:model=%s;length=2", target_path, far_path);
+    const law_setup s = {.target = &target, .drafter = "cascade", .options = options, .rule = "greedy", .batch = 1};
+    const law_request r = {prompt, 5, 40};
+    law_output out = {0};
+    wg_counts counts = {0};
+    law_decode(&s, &r, 1, &out, &counts);
+    cr_assert_eq(out.n, 40);
+    cr_assert_eq(counts.accepted, counts.drafted);
+    cr_assert_gt(counts.drafted, 25);
+    law_free(&out, 1);
+    law_model_close(&target);
+}
+
+Test(cascade, every_failed_allocation_is_an_error_and_leaks_nothing)
+{
+    law_model_open(&target, target_path, 1, WG_CPU_REF, WG_F32);
+    char options[1200];
+    snprintf(options, sizeof options, "model=%s,inner=model:model=%s", far_path, near_path);
+    fail_every_allocation(&target, "cascade", options);
+    law_model_close(&target);
+}
