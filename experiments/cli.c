@@ -157,7 +157,7 @@ int wg_cli_parse(const char *command, const wg_flag *flags, int argc, char **arg
 int wg_cli_weight_type(const char *command, const char *name)
 {
     const int type = wg_type_parse(name);
-    if (type == WG_F32 || type == WG_F16 || type == WG_BF16 || type == WG_Q8_0) return type;
-    fprintf(stderr, "wager %s: --type %s: expected one of f32, f16, bf16, q8_0\n", command, name);
+    if (type >= 0 && wg_type_get(type)->writable) return type;
+    fprintf(stderr, "wager %s: --type %s: expected " WG_WRITABLE_TYPES "\n", command, name);
     return -1;
 }

@@ -5,6 +5,7 @@
 #include "core/file/convert.h"
 #include "experiments/cli.h"
 #include "experiments/commands.h"
+#include "kernels/types.h"
 
 int wg_cmd_convert(int argc, char **argv)
 {
@@ -12,7 +13,7 @@ int wg_cmd_convert(int argc, char **argv)
     const wg_flag flags[] = {
         { "tokenizer", 0, WG_FLAG_STRING, &tokenizer, "FILE", "tokenizer.bin that belongs to a llama2.c model", 0, 0 },
         { "out", 'o', WG_FLAG_STRING, &out, "FILE", "the GGUF file to write", 0, 0 },
-        { "type", 0, WG_FLAG_STRING, &type_name, "TYPE", "f32, f16, bf16 or q8_0 for all matrices; as they are when left out", 0, 0 },
+        { "type", 0, WG_FLAG_STRING, &type_name, "TYPE", WG_WRITABLE_TYPES " for all matrices; kept when left out", 0, 0 },
         { 0 },
     };
     const int done = wg_cli_parse("convert", flags, argc, argv, &in, 1, 1);

@@ -5,6 +5,7 @@
 #include "core/file/synth.h"
 #include "experiments/cli.h"
 #include "experiments/commands.h"
+#include "kernels/types.h"
 
 int wg_cmd_synth(int argc, char **argv)
 {
@@ -12,7 +13,7 @@ int wg_cmd_synth(int argc, char **argv)
     long seed = 1;
     const wg_flag flags[] = {
         { "like", 0, WG_FLAG_STRING, &like, "SHAPE", "llama-3.2-1b, tinyllama-1.1b, llama-3-8b, gpt2 or tiny", 0, 0 },
-        { "type", 0, WG_FLAG_STRING, &type_name, "TYPE", "f32, f16, bf16 or q8_0", 0, 0 },
+        { "type", 0, WG_FLAG_STRING, &type_name, "TYPE", WG_WRITABLE_TYPES, 0, 0 },
         { "seed", 0, WG_FLAG_INT, &seed, "N", "another seed, another model", 0, 0 },
         { "out", 'o', WG_FLAG_STRING, &out, "FILE", "the GGUF file to write", 0, 0 },
         { 0 },

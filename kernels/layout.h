@@ -3,10 +3,11 @@
 #ifndef WG_KERNELS_LAYOUT_H
 #define WG_KERNELS_LAYOUT_H
 
+#include "kernels/blocks.h"
 #include "kernels/ops.h"
 
 enum {
-    WG_BLOCK = 32,        /* inputs (k) of a q8_0 block */
+    WG_BLOCK = 32,        /* inputs (k) of a block */
     WG_ACT_BLOCKS = 8,    /* blocks of an activation chunk: 256 inputs */
     WG_GROUP_ROWS = 64,   /* activation rows that lie together, chunk by chunk */
 };
@@ -15,24 +16,63 @@ enum {
 #define WG_MAGIC_BITS 0x4B400000
 #define WG_MAGIC 12582912.0f
 
-#define WG_ACT_CLAMP 0x1p110f /* inputs of q8_0 products are clamped to it, so that WG_MAGIC * da is finite */
+#define WG_ACT_CLAMP 0x1p110f /* inputs of quantised products are clamped to it, so that WG_MAGIC * da is finite */
 
-/* 32 output rows x 32 inputs of q8_0: 17 cache lines. A step j is two 64-byte vectors of 16 rows x 4 inputs. */
-typedef struct wg_q8_panel {
-    uint16_t d[WG_PANEL];                 /* f16 scale of each row */
-    uint8_t q[WG_BLOCK / 4][WG_PANEL][4]; /* value + 128 of input 4j + i */
-} wg_q8_panel;
+/* A panel of a quantised type is a line of chunks of 8 blocks; a chunk has a head (K types), then its blocks. The last chunk
+ * may have fewer blocks. All parts are whole cache lines:
+ *   head    K types: f16 d[32]; with minima: f16 dmin[32]
+ *   block   scales:  f16 d[32] (with minima f16 m[32] too), or u8 scale[32], u8 min[32] (q4_k, q5_k), or s8 scale[2][32] (q6_k)
+ *           high:    5 bits: u64 bit[8][2], bit 4 r + i of bit[j][h] is row 16 h + r, k = 4 j + i
+ *                    6 bits: u8 two[2][32][4], bits 2 (j % 4).. of two[j / 4][r][i] are row r, k = 4 j + i
+ *           codes:   8 bits: u8 q[8][32][4], q[j][r][i] is row r, k = 4 j + i
+ *                    else:   u8 q[4][32][4], low half k = 4 j + i, high half k = 16 + 4 j + i */
+static inline int wg_head_bytes(int type) { return !wg_is_k(type) ? 0 : wg_has_min(type) ? 128 : 64; }
+static inline int wg_high_at(int type) { return !wg_is_k(type) && wg_has_min(type) ? 128 : 64; }
+static inline int wg_codes_at(int type)
+{
+    return wg_high_at(type) + (wg_code_bits(type) == 8 ? 0 : 128 * (wg_code_bits(type) - 4));
+}
+static inline int wg_block_bytes(int type) { return wg_codes_at(type) + (wg_code_bits(type) == 8 ? 1024 : 512); }
+
+/* Sums of a block: q6_k has a scale for each 16 inputs. */
+static inline int wg_parts(int type) { return type == WG_Q6_K ? 2 : 1; }
 
 /* One row x 256 inputs. The last chunk of a row may be partly used. */
 typedef struct wg_q8_act {
     int8_t q[WG_ACT_BLOCKS * WG_BLOCK];
-    int32_t ini[WG_ACT_BLOCKS]; /* WG_MAGIC_BITS - 128 * sum(q): where the unsigned-by-signed sum starts */
+    int32_t ini[WG_ACT_BLOCKS]; /* WG_MAGIC_BITS - 128 * sum: where the unsigned-by-signed sum of q8_0 starts */
     float da[WG_ACT_BLOCKS];
     float mda[WG_ACT_BLOCKS];   /* WG_MAGIC * da, exact because da has 16 significant bits */
+    float das[WG_ACT_BLOCKS];   /* da * sum: what minima are multiplied with */
+    int32_t sum[WG_ACT_BLOCKS], low[WG_ACT_BLOCKS]; /* of q, all 32 and the first 16 */
 } wg_q8_act;
 
-static inline int wg_q8_blocks(int k) { return k / WG_BLOCK; }
-static inline int wg_q8_chunks(int k) { return (wg_q8_blocks(k) + WG_ACT_BLOCKS - 1) / WG_ACT_BLOCKS; }
+/* Where the sum of part 0 or 1 of a block starts. */
+static inline int32_t wg_act_start(int type, const wg_q8_act *a, int b, int part)
+{
+    if (wg_code_zero(type) == 128) return a->ini[b];
+    if (wg_parts(type) == 1) return WG_MAGIC_BITS - wg_code_zero(type) * a->sum[b];
+    return WG_MAGIC_BITS - wg_code_zero(type) * (part ? a->sum[b] - a->low[b] : a->low[b]);
+}
+
+static inline int wg_blocks(int k) { return k / WG_BLOCK; }
+static inline int wg_chunks(int k) { return (wg_blocks(k) + WG_ACT_BLOCKS - 1) / WG_ACT_BLOCKS; }
+static inline size_t wg_chunk_bytes(int type)
+{
+    return (size_t)wg_head_bytes(type) + (size_t)WG_ACT_BLOCKS * (size_t)wg_block_bytes(type);
+}
+static inline size_t wg_panel_bytes(int type, int k)
+{
+    return (size_t)wg_chunks(k) * (size_t)wg_head_bytes(type) + (size_t)wg_blocks(k) * (size_t)wg_block_bytes(type);
+}
+
+/* Where block b of a panel lies, and the head of its chunk. */
+static inline size_t wg_head_of(int type, int b) { return (size_t)(b / WG_ACT_BLOCKS) * wg_chunk_bytes(type); }
+static inline size_t wg_block_of(int type, int b)
+{
+    return wg_head_of(type, b) + (size_t)wg_head_bytes(type) + (size_t)(b % WG_ACT_BLOCKS) * (size_t)wg_block_bytes(type);
+}
+
 static inline int wg_panels(int n) { return (n + WG_PANEL - 1) / WG_PANEL; }
 
 /* Rows of the group that row m lies in, of `rows` in all. */

@@ -25,9 +25,9 @@ enum {
 
 /* ---- packed weights: panels of WG_PANEL output rows, padded with zeros when N % 32 (layouts of docs/kernels.md).
  *   f32, f16, bf16: [panel][k][32 rows], element type as in the file (products are exact conversions to f32)
- *   q8_0:           [panel][block of 32 k]{ f16 d[32]; u8 q[8][32 rows][4] = value + 128 }, K % 32 == 0            */
+ *   q8_0 q4_0 q4_1 q5_0 q5_1 iq4_nl q4_k q5_k q6_k: [panel][block of 32 k]{ scales, codes }, K % 32 == 0 (K types: % 256)  */
 typedef struct wg_matrix {
-    int type;             /* wg_type */
+    int type;             /* wg_type: f32, f16, bf16 or one of the quantised types above */
     int n, k;             /* outputs (rows of the file's matrix), inputs */
     const void *data;     /* packed, 64-byte aligned */
 } wg_matrix;
@@ -58,12 +58,12 @@ typedef struct wg_ops {
     size_t (*matrix_bytes)(int type, int n, int k);
     /* Packs rows of the file (row-major, each k elements of `type`) into panels [p0,p1). rows: all n file rows. */
     void (*matrix_pack)(int type, int n, int k, const void *rows, void *packed, int p0, int p1);
-    /* Row i of a packed matrix as f32 (token embeddings): exact conversion of every element. */
+    /* Row i of a packed matrix as f32 (token embeddings): every element as wg_row_to_f32 gives it. */
     void (*matrix_row)(const wg_matrix *w, int i, float *dst);
 
     /* Activations are prepared once per input and shared by all matrices of the same type class. For float weights the
-     * prepared form is the f32 rows themselves, k floats apart (so x itself serves as act when ldx == k); for q8_0 it is, per
-     * row and 32-block, with x first clamped to +-2^110:
+     * prepared form is the f32 rows themselves, k floats apart (so x itself serves as act when ldx == k); the quantised types
+     * share one form: per row and 32-block, with x first clamped to +-2^110,
      *   da = max|x| / 127 rounded up to 16 significant bits; q = rint(x * (1/da)), da < 1e-30 counts as zero (then q = 0).
      * act_bytes(type, rows, k): size of the prepared form of `rows` rows (64-byte aligned by the caller).
      * act_prepare: rows [r0,r1) of x (row r at x + r*ldx). Layout within act is the implementation's, the same for all levels;
@@ -73,7 +73,10 @@ typedef struct wg_ops {
 
     /* y[m*ldy + n] = sum_k w[n][k] * x[m][k] for m < rows and the outputs of panels [p0,p1) (outputs >= N are not written).
      *   float types: acc = 0; for k ascending: acc = fma(w, x, acc)
-     *   q8_0: acc = 0; for blocks ascending: i = exact integer dot; t = (float)i * da; acc = fma(t, d, acc) */
+     *   quantised types, element = value * scale + min: acc = 0; for blocks of 32 ascending (q6_k: halves of 16, which have
+     *   their own scales): i = exact integer dot of values and q; t = (float)i * da; acc = fma(t, scale, acc); types with
+     *   minima then acc = fma(da * (float)sum(q), min, acc). scale = d, or d * small scale; min = m, or -(dmin * small min):
+     *   exact in f32 */
     void (*matmul)(const wg_matrix *w, const void *act, int rows, float *y, size_t ldy, int p0, int p1);
 
     /* RMSNorm of rows [r0,r1): s = lanes16 sum of fma(x,x,.); r = 1 / sqrt(s/dim + eps); y = (x * r) * weight. y may be x.

@@ -6,33 +6,35 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "kernels/blocks.h"
+
 typedef struct type_row {
     int id;
     wg_type_info info; /* block 0: known by name only, such files are refused */
 } type_row;
 
 static const type_row type_rows[] = {
-    { WG_F32, { "f32", 1, 4, 1 } },
-    { WG_F16, { "f16", 1, 2, 1 } },
-    { WG_BF16, { "bf16", 1, 2, 1 } },
-    { WG_Q8_0, { "q8_0", 32, 34, 1 } },
-    { WG_Q4_0, { "q4_0", 32, 18, 0 } },
-    { WG_Q4_1, { "q4_1", 32, 20, 0 } },
-    { WG_Q5_0, { "q5_0", 32, 22, 0 } },
-    { WG_Q5_1, { "q5_1", 32, 24, 0 } },
-    { WG_Q2_K, { "q2_k", 256, 84, 0 } },
-    { WG_Q3_K, { "q3_k", 256, 110, 0 } },
-    { WG_Q4_K, { "q4_k", 256, 144, 0 } },
-    { WG_Q5_K, { "q5_k", 256, 176, 0 } },
-    { WG_Q6_K, { "q6_k", 256, 210, 0 } },
-    { WG_IQ4_NL, { "iq4_nl", 32, 18, 0 } },
-    { WG_IQ4_XS, { "iq4_xs", 256, 136, 0 } },
-    { WG_MXFP4, { "mxfp4", 32, 17, 0 } },
-    { WG_I8, { "i8", 1, 1, 0 } },
-    { WG_I16, { "i16", 1, 2, 0 } },
-    { WG_I32, { "i32", 1, 4, 0 } },
-    { WG_I64, { "i64", 1, 8, 0 } },
-    { WG_F64, { "f64", 1, 8, 0 } },
+    { WG_F32, { "f32", 1, 4, 1, 1 } },
+    { WG_F16, { "f16", 1, 2, 1, 1 } },
+    { WG_BF16, { "bf16", 1, 2, 1, 1 } },
+    { WG_Q8_0, { "q8_0", 32, 34, 1, 1 } },
+    { WG_Q4_0, { "q4_0", 32, 18, 1, 1 } },
+    { WG_Q4_1, { "q4_1", 32, 20, 1, 1 } },
+    { WG_Q5_0, { "q5_0", 32, 22, 1, 1 } },
+    { WG_Q5_1, { "q5_1", 32, 24, 1, 1 } },
+    { WG_Q2_K, { "q2_k", 256, 84, 0, 0 } },
+    { WG_Q3_K, { "q3_k", 256, 110, 0, 0 } },
+    { WG_Q4_K, { "q4_k", 256, 144, 1, 0 } },
+    { WG_Q5_K, { "q5_k", 256, 176, 1, 0 } },
+    { WG_Q6_K, { "q6_k", 256, 210, 1, 0 } },
+    { WG_IQ4_NL, { "iq4_nl", 32, 18, 1, 0 } },
+    { WG_IQ4_XS, { "iq4_xs", 256, 136, 0, 0 } },
+    { WG_MXFP4, { "mxfp4", 32, 17, 0, 0 } },
+    { WG_I8, { "i8", 1, 1, 0, 0 } },
+    { WG_I16, { "i16", 1, 2, 0, 0 } },
+    { WG_I32, { "i32", 1, 4, 0, 0 } },
+    { WG_I64, { "i64", 1, 8, 0, 0 } },
+    { WG_F64, { "f64", 1, 8, 0, 0 } },
     /* names only */
     { 4, { .name = "q4_2" } },      { 5, { .name = "q4_3" } },      { 9, { .name = "q8_1" } },
     { 15, { .name = "q8_k" } },     { 16, { .name = "iq2_xxs" } },  { 17, { .name = "iq2_xs" } },
@@ -116,7 +118,7 @@ uint16_t wg_f32_to_bf16(float x)
 
 /* ---- rows -------------------------------------------------------------------------------------------------------- */
 
-enum { BLOCK = 32 }; /* elements of a q8_0 or q4_0 block: a half scale, then the integers */
+enum { BLOCK = 32 }; /* elements of the blocks we write: scales, then the integers */
 
 static uint16_t load16(const uint8_t *p)
 {
@@ -125,24 +127,19 @@ static uint16_t load16(const uint8_t *p)
     return h;
 }
 
-static void q8_0_to_f32(const uint8_t *src, float *dst, size_t n)
+static int blocks_to_f32(int type, const uint8_t *src, float *dst, size_t n)
 {
-    for (size_t b = 0; b < n / BLOCK; b++, src += 2 + BLOCK) {
-        const float d = wg_f16_to_f32(load16(src));
-        for (int j = 0; j < BLOCK; j++) *dst++ = (float)(int8_t)src[2 + j] * d;
-    }
-}
-
-/* Byte j holds element j in its low nibble and element j + 16 in its high one. */
-static void q4_0_to_f32(const uint8_t *src, float *dst, size_t n)
-{
-    for (size_t b = 0; b < n / BLOCK; b++, src += 2 + BLOCK / 2, dst += BLOCK) {
-        const float d = wg_f16_to_f32(load16(src));
-        for (int j = 0; j < BLOCK / 2; j++) {
-            dst[j] = (float)((src[2 + j] & 15) - 8) * d;
-            dst[j + BLOCK / 2] = (float)((src[2 + j] >> 4) - 8) * d;
+    const wg_type_info *t = wg_type_get(type);
+    if (!t || !wg_is_quantised(type) || !t->computable) return -1;
+    for (size_t i = 0; i < n / (size_t)t->block; i++, src += t->bytes) {
+        wg_block b;
+        wg_block_read(type, src, &b);
+        for (int k = 0; k < b.n; k++) {
+            const float v = (float)wg_code_value(type, b.code[k]) * wg_block_scale(type, &b, k / b.run);
+            *dst++ = wg_has_min(type) ? v + wg_block_min(type, &b, k / b.run) : v;
         }
     }
+    return 0;
 }
 
 /* x is within 127 up to rounding unless the block held NaN, infinity or only subnormal numbers. */
@@ -160,6 +157,56 @@ static void q8_0_from_f32(const float *src, uint8_t *dst, size_t n)
     }
 }
 
+/* Element j in the low half of byte j, element j + 16 in the high half; fifth bits, if any, in one word before them. */
+static void put_codes(const uint8_t *code, int bits, uint8_t *dst)
+{
+    if (bits == 5) {
+        uint32_t high = 0;
+        for (int j = 0; j < BLOCK; j++) high |= (uint32_t)(code[j] >> 4) << j;
+        memcpy(dst, &high, sizeof high);
+        dst += sizeof high;
+    }
+    for (int j = 0; j < BLOCK / 2; j++) dst[j] = (uint8_t)((code[j] & 15) | code[j + BLOCK / 2] << 4);
+}
+
+/* trunc(x) within 0..most; NaN is 0. */
+static uint8_t code_of(float x, int most) { return x >= (float)most ? (uint8_t)most : x > 0 ? (uint8_t)x : 0; }
+
+/* q4_0, q5_0: d = the element of largest magnitude / -2^(bits-1), so that this element is exact but for d's rounding. */
+static void signed_from_f32(int type, const float *src, uint8_t *dst, size_t n)
+{
+    const int bits = wg_code_bits(type), zero = wg_code_zero(type);
+    for (size_t b = 0; b < n / BLOCK; b++, src += BLOCK, dst += 2 + BLOCK * bits / 8) {
+        uint8_t code[BLOCK];
+        float most = 0;
+        for (int j = 0; j < BLOCK; j++) most = fabsf(src[j]) > fabsf(most) ? src[j] : most;
+        const float d = most / (float)-zero, inverse = d != 0 ? 1 / d : 0;
+        const uint16_t h = wg_f32_to_f16(d);
+        memcpy(dst, &h, sizeof h);
+        for (int j = 0; j < BLOCK; j++) code[j] = code_of(src[j] * inverse + ((float)zero + 0.5f), 2 * zero - 1);
+        put_codes(code, bits, dst + 2);
+    }
+}
+
+/* q4_1, q5_1: min + code * (max - min) / (2^bits - 1). */
+static void ranged_from_f32(int type, const float *src, uint8_t *dst, size_t n)
+{
+    const int bits = wg_code_bits(type), top = (1 << bits) - 1;
+    for (size_t b = 0; b < n / BLOCK; b++, src += BLOCK, dst += 4 + BLOCK * bits / 8) {
+        uint8_t code[BLOCK];
+        float min = src[0], max = src[0];
+        for (int j = 1; j < BLOCK; j++) {
+            min = src[j] < min ? src[j] : min;
+            max = src[j] > max ? src[j] : max;
+        }
+        const float d = (max - min) / (float)top, inverse = d > 0 ? 1 / d : 0;
+        const uint16_t h[2] = { wg_f32_to_f16(d), wg_f32_to_f16(min) };
+        memcpy(dst, h, sizeof h);
+        for (int j = 0; j < BLOCK; j++) code[j] = code_of((src[j] - min) * inverse + 0.5f, top);
+        put_codes(code, bits, dst + 4);
+    }
+}
+
 int wg_row_to_f32(int type, const void *src, float *dst, size_t n)
 {
     const uint8_t *p = src;
@@ -171,9 +218,7 @@ int wg_row_to_f32(int type, const void *src, float *dst, size_t n)
     case WG_BF16:
         for (size_t i = 0; i < n; i++) dst[i] = wg_bf16_to_f32(load16(p + 2 * i));
         return 0;
-    case WG_Q8_0: q8_0_to_f32(src, dst, n); return 0;
-    case WG_Q4_0: q4_0_to_f32(src, dst, n); return 0;
-    default: return -1;
+    default: return blocks_to_f32(type, src, dst, n);
     }
 }
 
@@ -189,6 +234,10 @@ int wg_row_from_f32(int type, const float *src, void *dst, size_t n)
         for (size_t i = 0; i < n; i++) h[i] = wg_f32_to_bf16(src[i]);
         return 0;
     case WG_Q8_0: q8_0_from_f32(src, dst, n); return 0;
+    case WG_Q4_0:
+    case WG_Q5_0: signed_from_f32(type, src, dst, n); return 0;
+    case WG_Q4_1:
+    case WG_Q5_1: ranged_from_f32(type, src, dst, n); return 0;
     default: return -1;
     }
 }

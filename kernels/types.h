@@ -17,7 +17,12 @@ typedef struct wg_type_info {
     int block;          /* elements per block */
     int bytes;          /* bytes per block */
     int computable;     /* our kernels multiply with it */
+    int writable;       /* wg_row_from_f32 makes it */
 } wg_type_info;
+
+/* For messages; a unit test holds them against the table. */
+#define WG_COMPUTABLE_TYPES "f32, f16, bf16, q8_0, q4_0, q4_1, q5_0, q5_1, iq4_nl, q4_k, q5_k or q6_k"
+#define WG_WRITABLE_TYPES "f32, f16, bf16, q8_0, q4_0, q4_1, q5_0 or q5_1"
 
 /* NULL for an id that is not in the table (and for known ids we do not read; wg_type_name still names those). */
 const wg_type_info *wg_type_get(int id);
@@ -37,8 +42,11 @@ static inline float wg_bf16_to_f32(uint16_t h)
 }
 uint16_t wg_f32_to_bf16(float x);
 
-/* One row of n elements as f32, and back (rounding as ggml's reference: q8_0 round-half-away of x/d with the unrounded
- * d = amax/127). Types: f32 f16 bf16 q8_0 both ways. Returns 0, or -1 for a type without a converter. */
+/* One row of n elements (whole blocks) as f32, and back. 0, or -1 for a type without a converter.
+ * To f32: f32 f16 bf16 q8_0 q4_0 q4_1 q5_0 q5_1 iq4_nl q4_k q5_k q6_k; exact, but for one rounding where a minimum is added.
+ * From f32: f32 f16 bf16 q8_0 q4_0 q4_1 q5_0 q5_1, rounding as ggml's reference does: q8_0 round-half-away of x/d with the
+ * unrounded d = amax/127; q4_0 and q5_0 trunc(x/d + 8.5 or 16.5), d = -(element of largest magnitude)/8 or 16; q4_1 and q5_1
+ * trunc((x-min)/d + 0.5), d = (max-min)/15 or 31. The K types need a search for their scales: they are read, not written. */
 int wg_row_to_f32(int type, const void *src, float *dst, size_t n);
 int wg_row_from_f32(int type, const float *src, void *dst, size_t n);
 

@@ -83,7 +83,7 @@ static wg_status set_metadata(wg_gguf_writer *g, const wg_weights *in, const cha
         wg_gguf_copy_meta(g, in, i);
     }
     if (type >= 0) wg_gguf_set_u32(g, "general.file_type", wg_gguf_file_type(type));
-    if (type == WG_Q8_0) wg_gguf_set_u32(g, "general.quantization_version", 2);
+    if (type >= 0 && wg_type_get(type)->block > 1) wg_gguf_set_u32(g, "general.quantization_version", 2);
     if (!tokenizer) {
         wg_text kind;
         if (!wg_meta_string(in, "tokenizer.ggml.model", &kind))
@@ -125,8 +125,8 @@ static wg_status write(wg_gguf_writer *g, job *j, const char *tokenizer, int typ
 
 wg_status wg_convert(const char *in, const char *tokenizer, const char *out, int type, wg_error *err)
 {
-    if (type >= 0 && type != WG_F32 && type != WG_F16 && type != WG_BF16 && type != WG_Q8_0)
-        return wg_fail(err, WG_EINVAL, "cannot convert to %s; expected f32, f16, bf16 or q8_0", wg_type_name(type));
+    if (type >= 0 && !(wg_type_get(type) && wg_type_get(type)->writable))
+        return wg_fail(err, WG_EINVAL, "cannot convert to %s; expected " WG_WRITABLE_TYPES, wg_type_name(type));
     job j = { 0 };
     wg_weights *w;
     wg_gguf_writer *g;

@@ -201,7 +201,11 @@ uint32_t wg_gguf_file_type(int type)
 {
     switch (type) {
     case WG_F16: return 1;
+    case WG_Q4_0: return 2;
+    case WG_Q4_1: return 3;
     case WG_Q8_0: return 7;
+    case WG_Q5_0: return 8;
+    case WG_Q5_1: return 9;
     case WG_BF16: return 32;
     default: return 0;
     }

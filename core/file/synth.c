@@ -239,7 +239,7 @@ static void set_hyper(wg_gguf_writer *g, const wg_synth_shape *s, int type)
     wg_gguf_set_string(g, "general.architecture", s->arch, strlen(s->arch));
     wg_gguf_set_string(g, "general.name", s->name, strlen(s->name));
     wg_gguf_set_u32(g, "general.file_type", wg_gguf_file_type(type));
-    if (type == WG_Q8_0) wg_gguf_set_u32(g, "general.quantization_version", 2);
+    if (wg_type_get(type)->block > 1) wg_gguf_set_u32(g, "general.quantization_version", 2);
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
         if (!(row[i].families & family)) continue;
         snprintf(key, sizeof key, "%s.%s", s->arch, row[i].name);
@@ -302,8 +302,8 @@ wg_status wg_synth_write(const wg_synth_shape *shape, int type, uint64_t seed, c
 {
     wg_synth_shape s;
     WG_TRY(check_shape(shape, &s, err));
-    if (type != WG_F32 && type != WG_F16 && type != WG_BF16 && type != WG_Q8_0)
-        return wg_fail(err, WG_EINVAL, "cannot make weights of %s; expected f32, f16, bf16 or q8_0", wg_type_name(type));
+    if (!wg_type_get(type) || !wg_type_get(type)->writable)
+        return wg_fail(err, WG_EINVAL, "cannot make weights of %s; expected " WG_WRITABLE_TYPES, wg_type_name(type));
     job j = { .seed = seed };
     wg_gguf_writer *g;
     WG_TRY(wg_pool_open(&j.pool, 0, err));

@@ -54,8 +54,8 @@ static wg_status cpu_matrix(wg_device *d, int type, int n, int k, const void *ro
     const size_t bytes = d->ops->matrix_bytes(type, n, k);
     if (bytes == 0)
         return wg_fail(err, WG_EUNSUPPORTED,
-                       "a %s matrix of %d rows of %d cannot be computed with: expected f32, f16, bf16, or q8_0 "
-                       "with rows of a multiple of 32",
+                       "a %s matrix of %d rows of %d cannot be computed with: expected " WG_COMPUTABLE_TYPES
+                       ", with rows of whole blocks",
                        wg_type_name(type), n, k);
     void *packed = wg_alloc(bytes, 1);
     if (!packed) return wg_nomem(err, bytes, "a weight matrix");

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Looking for NaN and infinities in a tensor of the file: an exponent of all ones, in the element or in its block's scale. */
+ * Looking for NaN and infinities in a tensor of the file: an exponent of all ones, in the element, or in a scale or minimum
+ * of its block. */
 #include <string.h>
 
 #include "core/model/model_impl.h"
@@ -40,14 +41,27 @@ static void find_part(void *arg, int thread, int threads)
     j->found[thread] = j->width == 4 ? find32(j, lo, hi) : find16(j, lo, hi);
 }
 
+/* Where a block keeps its f16 numbers. */
+static int scales_of(int type, int at[2])
+{
+    at[0] = type == WG_Q6_K ? 208 : 0;
+    at[1] = 2;
+    return type == WG_Q4_1 || type == WG_Q5_1 || type == WG_Q4_K || type == WG_Q5_K ? 2 : 1;
+}
+
 int64_t wg_finite_check(wg_pool *pool, const wg_tensor *t)
 {
     const wg_type_info *type = wg_type_get(t->type);
-    job j = { .data = t->data, .step = (size_t)type->bytes, .width = t->type == WG_F32 ? 4 : 2,
-              .exponent = t->type == WG_F32 ? 0x7F800000 : t->type == WG_BF16 ? 0x7F80 : 0x7C00, /* q8_0: an f16 scale */
+    int at[2];
+    const int numbers = scales_of(t->type, at);
+    job j = { .step = (size_t)type->bytes, .width = t->type == WG_F32 ? 4 : 2,
+              .exponent = t->type == WG_F32 ? 0x7F800000 : t->type == WG_BF16 ? 0x7F80 : 0x7C00,
               .count = (int64_t)(t->bytes / (size_t)type->bytes) };
-    wg_pool_run(pool, find_part, &j);
-    for (int i = 0; i < wg_pool_threads(pool); i++)
-        if (j.found[i] >= 0) return j.found[i] * type->block;
+    for (int n = 0; n < numbers; n++) {
+        j.data = (const unsigned char *)t->data + at[n];
+        wg_pool_run(pool, find_part, &j);
+        for (int i = 0; i < wg_pool_threads(pool); i++)
+            if (j.found[i] >= 0) return j.found[i] * type->block;
+    }
     return -1;
 }

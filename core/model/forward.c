@@ -7,7 +7,7 @@
  * a row may see rows beside it in the batch. Nothing here allocates. */
 #include "core/model/model_impl.h"
 
-static bool is_float(const wg_matrix *w) { return w->type != WG_Q8_0; }
+static bool is_float(const wg_matrix *w) { return wg_type_get(w->type)->block == 1; }
 
 /* y[i] = x w[i]^T for several matrices of one input (rows, k). The input is prepared once for all float matrices, and once for
  * the quantised ones. */

@@ -70,11 +70,12 @@ static wg_status find(const loader *o, const char *name, int64_t in, int64_t out
                        name, (long long)d[0], (long long)d[1], (long long)d[2], (long long)d[3], (long long)in, (long long)out);
     const wg_type_info *type = wg_type_get((*t)->type);
     if (!type || !type->computable || (type->block > 1 && (out == 1 || in % type->block != 0)))
-        return wg_fail(o->err, WG_EUNSUPPORTED, "%s: tensor '%s' has type %s: expected %s; `wager convert` writes these types",
-                       path, name, wg_type_name((*t)->type),
+        return wg_fail(o->err, WG_EUNSUPPORTED,
+                       "%s: tensor '%s' has type %s: expected %s; `wager convert` writes f32, f16, bf16, q8_0 and more", path,
+                       name, wg_type_name((*t)->type),
                        out == 1  ? "f32, f16 or bf16"
                        : in % 32 ? "f32, f16 or bf16 (rows are no multiple of 32)"
-                                 : "f32, f16, bf16 or q8_0");
+                                 : WG_COMPUTABLE_TYPES);
     if (!(*t)->data) return wg_fail(o->err, WG_EINVAL, "%s: was opened for its header alone: no weights to load", path);
     const int64_t bad = o->allow_nan ? -1 : wg_finite_check(o->m->device.pool, *t);
     if (bad >= 0)

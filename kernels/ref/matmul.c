@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
  * The product y = x W^T, one output at a time: the specification of every faster version. */
 #include "kernels/layout.h"
+#include "kernels/ref/weight.h"
 #include "kernels/variants.h"
 
 #include <math.h>
 
-static float weight_at(const wg_matrix *w, int n, int k)
+static float element(const wg_matrix *w, int n, int k)
 {
     const size_t at = ((size_t)(n / WG_PANEL) * (size_t)w->k + (size_t)k) * WG_PANEL + (size_t)(n % WG_PANEL);
     if (w->type == WG_F32) return ((const float *)w->data)[at];
@@ -17,22 +18,27 @@ static float weight_at(const wg_matrix *w, int n, int k)
 static float dot_float(const wg_matrix *w, int n, const float *x)
 {
     float acc = 0;
-    for (int k = 0; k < w->k; k++) acc = fmaf(weight_at(w, n, k), x[k], acc);
+    for (int k = 0; k < w->k; k++) acc = fmaf(element(w, n, k), x[k], acc);
     return acc;
 }
 
-/* acc = fma(i * da, d, acc), blocks ascending, with the exact integer dot i of a block. */
-static float dot_q8(const wg_matrix *w, int n, const wg_q8_act *act, size_t stride)
+/* Blocks ascending, in a block its parts: acc = fma(i * da, scale, acc) with the exact integer dot i of a part; where the type
+ * has minima, acc = fma(da * sum(q), min, acc). */
+static float dot_quantised(const wg_matrix *w, int n, const wg_q8_act *act, size_t stride)
 {
-    const int blocks = wg_q8_blocks(w->k), r = n % WG_PANEL;
-    const wg_q8_panel *panel = (const wg_q8_panel *)w->data + (size_t)(n / WG_PANEL) * (size_t)blocks;
+    const int parts = wg_parts(w->type), run = WG_BLOCK / parts;
     float acc = 0;
-    for (int b = 0; b < blocks; b++) {
+    for (int b = 0; b < wg_blocks(w->k); b++) {
         const wg_q8_act *a = act + (size_t)(b / WG_ACT_BLOCKS) * stride;
         const int8_t *q = a->q + b % WG_ACT_BLOCKS * WG_BLOCK;
-        int i = 0;
-        for (int k = 0; k < WG_BLOCK; k++) i += (panel[b].q[k / 4][r][k % 4] - 128) * q[k];
-        acc = fmaf((float)i * a->da[b % WG_ACT_BLOCKS], wg_f16_to_f32(panel[b].d[r]), acc);
+        wg_weights32 v;
+        wg_weights_read(w, n, b, &v);
+        for (int part = 0; part < parts; part++) {
+            int i = 0;
+            for (int k = run * part; k < run * (part + 1); k++) i += v.value[k] * q[k];
+            acc = fmaf((float)i * a->da[b % WG_ACT_BLOCKS], v.scale[part], acc);
+            if (wg_has_min(w->type)) acc = fmaf(a->das[b % WG_ACT_BLOCKS], v.min, acc);
+        }
     }
     return acc;
 }
@@ -43,9 +49,9 @@ void wg_matmul_ref(const wg_matrix *w, const void *act, int rows, float *y, size
     for (int m = 0; m < rows; m++)
         for (int n = p0 * WG_PANEL; n < n1; n++) {
             float *to = y + (size_t)m * ldy + (size_t)n;
-            if (w->type == WG_Q8_0)
-                *to =
-                    dot_q8(w, n, (const wg_q8_act *)act + wg_q8_act_at(m, wg_q8_chunks(w->k)), (size_t)wg_group_rows(rows, m));
+            if (wg_is_quantised(w->type))
+                *to = dot_quantised(w, n, (const wg_q8_act *)act + wg_q8_act_at(m, wg_chunks(w->k)),
+                                    (size_t)wg_group_rows(rows, m));
             else
                 *to = dot_float(w, n, (const float *)act + (size_t)m * (size_t)w->k);
         }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Packing weights into panels of 32 output rows, and reading a row back. One version for all levels: packing happens once. */
 #include "kernels/layout.h"
+#include "kernels/ref/weight.h"
 #include "kernels/variants.h"
 
 #include <string.h>
@@ -13,8 +14,10 @@ size_t wg_matrix_bytes_ref(int type, int n, int k)
     case WG_F32: return panels * (size_t)k * WG_PANEL * 4;
     case WG_F16:
     case WG_BF16: return panels * (size_t)k * WG_PANEL * 2;
-    case WG_Q8_0: return k % WG_BLOCK ? 0 : panels * (size_t)wg_q8_blocks(k) * sizeof(wg_q8_panel);
-    default: return 0;
+    default: {
+        const wg_type_info *t = wg_type_get(type);
+        return t && t->computable && k % t->block == 0 ? panels * wg_panel_bytes(type, k) : 0;
+    }
     }
 }
 
@@ -41,30 +44,55 @@ static void pack16(int n, int k, const uint16_t *rows, uint16_t *packed, int p0,
             }
 }
 
-/* A block of the file: f16 scale, then 32 signed bytes. */
-enum { FILE_Q8_BYTES = 34 };
-
-static void pack_q8(int n, int k, const char *rows, wg_q8_panel *packed, int p0, int p1)
+/* 32 codes of row r into a packed block that was zero, four codes at a time. */
+static void put_codes(int type, const uint8_t *code, uint8_t *block, int r)
 {
-    const int blocks = wg_q8_blocks(k);
-    for (int p = p0; p < p1; p++)
-        for (int b = 0; b < blocks; b++) {
-            wg_q8_panel *to = packed + (size_t)p * (size_t)blocks + (size_t)b;
-            for (int r = 0; r < WG_PANEL; r++) {
-                const int row = p * WG_PANEL + r;
-                uint32_t q[WG_BLOCK / 4] = { 0 };
-                to->d[r] = 0;
-                if (row < n) {
-                    const char *from = rows + ((size_t)row * (size_t)blocks + (size_t)b) * FILE_Q8_BYTES;
-                    memcpy(&to->d[r], from, 2);
-                    memcpy(q, from + 2, sizeof q);
-                }
-                for (int j = 0; j < WG_BLOCK / 4; j++) {
-                    q[j] ^= 0x80808080u; /* + 128 in every byte */
-                    memcpy(to->q[j][r], &q[j], 4);
+    uint8_t *to = block + wg_codes_at(type) + 4 * r, *high = block + wg_high_at(type);
+    const int bits = wg_code_bits(type);
+    uint32_t c[WG_BLOCK / 4], two[2] = { 0, 0 };
+    memcpy(c, code, sizeof c);
+    for (int j = 0; j < WG_BLOCK / 4; j++) {
+        const uint32_t low = (c[j] & 0x0f0f0f0fu) | (c[(j + 4) % 8] & 0x0f0f0f0fu) << 4;
+        if (bits == 8) memcpy(to + 128 * j, &c[j], 4);
+        else if (j < 4) memcpy(to + 128 * j, &low, 4);
+        for (int i = 0; i < 4 && bits == 5; i++)
+            high[16 * j + r / 2] |= (uint8_t)((c[j] >> (8 * i + 4) & 1) << (4 * (r % 2) + i));
+        two[j / 4] |= (c[j] >> 4 & 0x03030303u) << (2 * (j % 4));
+    }
+    for (int g = 0; g < 2 && bits == 6; g++) memcpy(high + 128 * g + 4 * r, &two[g], 4);
+}
+
+/* Scales of row r, for the 32 elements from `from` on of a file block. */
+static void put_scales(int type, const wg_block *b, int from, uint8_t *head, uint8_t *block, int r)
+{
+    uint8_t *wide = wg_is_k(type) ? head : block;
+    memcpy(wide + 2 * r, &b->d, 2);
+    if (wg_has_min(type)) memcpy(wide + 64 + 2 * r, &b->m, 2);
+    if (!wg_is_k(type)) return;
+    for (int s = 0; s < WG_BLOCK / b->run; s++) block[32 * s + r] = (uint8_t)b->scale[from / b->run + s];
+    if (wg_has_min(type)) block[32 + r] = b->min[from / b->run];
+}
+
+static void pack_quantised(int type, int n, int k, const char *rows, char *packed, int p0, int p1)
+{
+    const wg_type_info *info = wg_type_get(type);
+    const size_t row_bytes = wg_type_size(info, (size_t)k), panel_bytes = wg_panel_bytes(type, k);
+    for (int p = p0; p < p1; p++) {
+        uint8_t *panel = (uint8_t *)packed + (size_t)p * panel_bytes;
+        memset(panel, 0, panel_bytes);
+        for (int at = 0; at < k; at += info->block) /* a block of all rows, then the next: written front to back */
+            for (int r = 0; r < WG_PANEL && p * WG_PANEL + r < n; r++) {
+                const size_t row = (size_t)p * WG_PANEL + (size_t)r;
+                wg_block b;
+                wg_block_read(type, rows + row * row_bytes + wg_type_size(info, (size_t)at), &b);
+                for (int from = 0; from < b.n; from += WG_BLOCK) {
+                    const int i = (at + from) / WG_BLOCK;
+                    uint8_t *block = panel + wg_block_of(type, i);
+                    put_codes(type, b.code + from, block, r);
+                    put_scales(type, &b, from, panel + wg_head_of(type, i), block, r);
                 }
             }
-        }
+    }
 }
 
 void wg_matrix_pack_ref(int type, int n, int k, const void *rows, void *packed, int p0, int p1)
@@ -73,15 +101,45 @@ void wg_matrix_pack_ref(int type, int n, int k, const void *rows, void *packed, 
     case WG_F32: pack32(n, k, rows, packed, p0, p1); break;
     case WG_F16:
     case WG_BF16: pack16(n, k, rows, packed, p0, p1); break;
-    case WG_Q8_0: pack_q8(n, k, rows, packed, p0, p1); break;
-    default: break;
+    default: pack_quantised(type, n, k, rows, packed, p0, p1); break;
     }
+}
+
+static uint16_t load16(const uint8_t *p)
+{
+    uint16_t h;
+    memcpy(&h, p, sizeof h);
+    return h;
+}
+
+static int code_at(int type, const uint8_t *block, int r, int k)
+{
+    const uint8_t *codes = block + wg_codes_at(type), *high = block + wg_high_at(type);
+    const int j = k / 4, at = 4 * r + k % 4;
+    switch (wg_code_bits(type)) {
+    case 8: return codes[128 * j + at];
+    case 6: return (codes[128 * (j % 4) + at] >> (j < 4 ? 0 : 4) & 15) | (high[128 * (j / 4) + at] >> (2 * (j % 4)) & 3) << 4;
+    case 5: return (codes[128 * (j % 4) + at] >> (j < 4 ? 0 : 4) & 15) | (high[16 * j + at / 8] >> (at % 8) & 1) << 4;
+    default: return codes[128 * (j % 4) + at] >> (j < 4 ? 0 : 4) & 15;
+    }
+}
+
+void wg_weights_read(const wg_matrix *w, int n, int b, wg_weights32 *out)
+{
+    const int type = w->type, r = n % WG_PANEL;
+    const uint8_t *panel = (const uint8_t *)w->data + (size_t)(n / WG_PANEL) * wg_panel_bytes(type, w->k);
+    const uint8_t *block = panel + wg_block_of(type, b), *wide = wg_is_k(type) ? panel + wg_head_of(type, b) : block;
+    for (int k = 0; k < WG_BLOCK; k++) out->value[k] = wg_code_value(type, code_at(type, block, r, k));
+    out->scale[0] = out->scale[1] = wg_f16_to_f32(load16(wide + 2 * r));
+    out->min = wg_has_min(type) ? wg_f16_to_f32(load16(wide + 64 + 2 * r)) : 0;
+    if (!wg_is_k(type)) return;
+    for (int part = 0; part < wg_parts(type); part++) out->scale[part] *= (float)(int8_t)block[32 * part + r];
+    if (wg_has_min(type)) out->min *= -(float)block[32 + r];
 }
 
 void wg_matrix_row_ref(const wg_matrix *w, int i, float *dst)
 {
     const size_t k = (size_t)w->k, at = (size_t)(i / WG_PANEL) * k * WG_PANEL + (size_t)(i % WG_PANEL);
-    const int r = i % WG_PANEL;
     switch (w->type) {
     case WG_F32:
         for (size_t j = 0; j < k; j++) dst[j] = ((const float *)w->data)[at + j * WG_PANEL];
@@ -92,14 +150,15 @@ void wg_matrix_row_ref(const wg_matrix *w, int i, float *dst)
     case WG_BF16:
         for (size_t j = 0; j < k; j++) dst[j] = wg_bf16_to_f32(((const uint16_t *)w->data)[at + j * WG_PANEL]);
         break;
-    case WG_Q8_0: {
-        const wg_q8_panel *panel = (const wg_q8_panel *)w->data + (size_t)(i / WG_PANEL) * (size_t)wg_q8_blocks(w->k);
-        for (size_t j = 0; j < k; j++) {
-            const wg_q8_panel *b = panel + j / WG_BLOCK;
-            dst[j] = (float)(b->q[j % WG_BLOCK / 4][r][j % 4] - 128) * wg_f16_to_f32(b->d[r]);
+    default:
+        for (int b = 0; b < wg_blocks(w->k); b++) {
+            wg_weights32 v;
+            wg_weights_read(w, i, b, &v);
+            for (int j = 0; j < WG_BLOCK; j++) {
+                const float x = (float)v.value[j] * v.scale[j * wg_parts(w->type) / WG_BLOCK];
+                dst[b * WG_BLOCK + j] = wg_has_min(w->type) ? x + v.min : x;
+            }
         }
         break;
-    }
-    default: break;
     }
 }

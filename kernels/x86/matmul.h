@@ -9,7 +9,7 @@
 static inline int wg_tiles(int rows, int tall) { return (rows + tall - 1) / tall; }
 static inline int wg_tile_rows(int left, int tiles) { return (left + tiles - 1) / tiles; }
 
-void wg_matmul_q8_avx512(const wg_matrix *w, const void *act, int rows, float *y, size_t ldy, int p0, int p1);
-void wg_matmul_q8_avx2(const wg_matrix *w, const void *act, int rows, float *y, size_t ldy, int p0, int p1);
+void wg_matmul_quant_avx512(const wg_matrix *w, const void *act, int rows, float *y, size_t ldy, int p0, int p1);
+void wg_matmul_quant_avx2(const wg_matrix *w, const void *act, int rows, float *y, size_t ldy, int p0, int p1);
 
 #endif

@@ -80,8 +80,8 @@ static void group(const wg_matrix *w, tile_fn *const *table, int size, const flo
 
 void wg_matmul_avx2(const wg_matrix *w, const void *act, int rows, float *y, size_t ldy, int p0, int p1)
 {
-    if (w->type == WG_Q8_0) {
-        wg_matmul_q8_avx2(w, act, rows, y, ldy, p0, p1);
+    if (wg_is_quantised(w->type)) {
+        wg_matmul_quant_avx2(w, act, rows, y, ldy, p0, p1);
         return;
     }
     const int size = w->type == WG_F32 ? 4 : 2;

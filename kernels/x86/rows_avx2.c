@@ -7,7 +7,7 @@
 #include "kernels/variants.h"
 #include "kernels/x86/keys.h"
 
-/* ---- activations of q8_0 products */
+/* ---- activations of quantised products */
 static void quantise_block(const float *x, wg_q8_act *act, int b)
 {
     const __m256 low = _mm256_set1_ps(-WG_ACT_CLAMP), high = _mm256_set1_ps(WG_ACT_CLAMP), sign = _mm256_set1_ps(-0.0f);
@@ -28,25 +28,29 @@ static void quantise_block(const float *x, wg_q8_act *act, int b)
     const __m256i bytes = _mm256_packs_epi16(_mm256_packs_epi32(q[0], q[1]), _mm256_packs_epi32(q[2], q[3]));
     _mm256_storeu_si256((void *)(act->q + b * WG_BLOCK),
                         _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7)));
-    const __m256i s8 = _mm256_add_epi32(_mm256_add_epi32(q[0], q[1]), _mm256_add_epi32(q[2], q[3]));
+    /* pairs, then halves: element 0 is the sum of q[0], q[1], element 1 of the others */
+    const __m256i s8 = _mm256_hadd_epi32(_mm256_add_epi32(q[0], q[1]), _mm256_add_epi32(q[2], q[3]));
     __m128i s = _mm_add_epi32(_mm256_castsi256_si128(s8), _mm256_extracti128_si256(s8, 1));
-    s = _mm_add_epi32(s, _mm_shuffle_epi32(s, 0x4E));
-    s = _mm_add_epi32(s, _mm_shuffle_epi32(s, 0xB1));
-    act->ini[b] = WG_MAGIC_BITS - 128 * _mm_cvtsi128_si32(s);
+    s = _mm_hadd_epi32(s, s);
+    const int low_sum = _mm_cvtsi128_si32(s), sum = low_sum + _mm_extract_epi32(s, 1);
+    act->ini[b] = WG_MAGIC_BITS - 128 * sum;
     act->da[b] = da;
     act->mda[b] = da * WG_MAGIC;
+    act->das[b] = da * (float)sum;
+    act->sum[b] = sum;
+    act->low[b] = low_sum;
 }
 
 void wg_act_prepare_avx2(int type, const float *x, size_t ldx, int rows, int k, void *act, int r0, int r1)
 {
-    if (type != WG_Q8_0) {
+    if (!wg_is_quantised(type)) {
         wg_act_prepare_ref(type, x, ldx, rows, k, act, r0, r1);
         return;
     }
     for (int m = r0; m < r1; m++) {
         const float *row = x + (size_t)m * ldx;
-        wg_q8_act *to = (wg_q8_act *)act + wg_q8_act_at(m, wg_q8_chunks(k));
-        for (int b = 0; b < wg_q8_blocks(k); b++)
+        wg_q8_act *to = (wg_q8_act *)act + wg_q8_act_at(m, wg_chunks(k));
+        for (int b = 0; b < wg_blocks(k); b++)
             quantise_block(row + b * WG_BLOCK, to + (size_t)(b / WG_ACT_BLOCKS) * (size_t)wg_group_rows(rows, m),
                            b % WG_ACT_BLOCKS);
     }

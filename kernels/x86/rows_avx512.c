@@ -9,7 +9,7 @@
 #include "kernels/variants.h"
 #include "kernels/x86/keys.h"
 
-/* ---- activations of q8_0 products */
+/* ---- activations of quantised products */
 static void quantise_block(const float *x, wg_q8_act *act, int b)
 {
     const __m512 low = _mm512_set1_ps(-WG_ACT_CLAMP), high = _mm512_set1_ps(WG_ACT_CLAMP);
@@ -22,21 +22,25 @@ static void quantise_block(const float *x, wg_q8_act *act, int b)
     const __m512i q0 = _mm512_cvtps_epi32(_mm512_mul_ps(x0, inverse)), q1 = _mm512_cvtps_epi32(_mm512_mul_ps(x1, inverse));
     _mm_storeu_si128((void *)(act->q + b * WG_BLOCK), _mm512_cvtepi32_epi8(q0));
     _mm_storeu_si128((void *)(act->q + b * WG_BLOCK + 16), _mm512_cvtepi32_epi8(q1));
-    act->ini[b] = WG_MAGIC_BITS - 128 * _mm512_reduce_add_epi32(_mm512_add_epi32(q0, q1));
+    const int low_sum = _mm512_reduce_add_epi32(q0), sum = low_sum + _mm512_reduce_add_epi32(q1);
+    act->ini[b] = WG_MAGIC_BITS - 128 * sum;
     act->da[b] = da;
     act->mda[b] = da * WG_MAGIC;
+    act->das[b] = da * (float)sum;
+    act->sum[b] = sum;
+    act->low[b] = low_sum;
 }
 
 void wg_act_prepare_avx512(int type, const float *x, size_t ldx, int rows, int k, void *act, int r0, int r1)
 {
-    if (type != WG_Q8_0) {
+    if (!wg_is_quantised(type)) {
         wg_act_prepare_ref(type, x, ldx, rows, k, act, r0, r1);
         return;
     }
     for (int m = r0; m < r1; m++) {
         const float *row = x + (size_t)m * ldx;
-        wg_q8_act *to = (wg_q8_act *)act + wg_q8_act_at(m, wg_q8_chunks(k));
-        for (int b = 0; b < wg_q8_blocks(k); b++)
+        wg_q8_act *to = (wg_q8_act *)act + wg_q8_act_at(m, wg_chunks(k));
+        for (int b = 0; b < wg_blocks(k); b++)
             quantise_block(row + b * WG_BLOCK, to + (size_t)(b / WG_ACT_BLOCKS) * (size_t)wg_group_rows(rows, m),
                            b % WG_ACT_BLOCKS);
     }

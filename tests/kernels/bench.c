@@ -273,10 +273,9 @@ int bench_main(const options *opt)
     const options o = { opt->seed, opt->op, level, opt->threads < THREADS_MAX ? opt->threads : THREADS_MAX, 1 };
     const int all = !opt->op;
     clock_used = o.threads > 1 ? CLOCK_MONOTONIC : CLOCK_THREAD_CPUTIME_ID;
-    if (all || strstr("matmul q8_0", opt->op)) bench_matmul(&o, ops, WG_Q8_0);
-    if (all || strstr("matmul f32", opt->op)) bench_matmul(&o, ops, WG_F32);
-    if (all || strstr("matmul f16", opt->op)) bench_matmul(&o, ops, WG_F16);
-    if (all || strstr("matmul bf16", opt->op)) bench_matmul(&o, ops, WG_BF16);
+    static const int types[] = { WG_Q8_0, WG_Q4_0, WG_Q4_K, WG_Q6_K, WG_F32, WG_F16, WG_BF16 };
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if (all || !strcmp("matmul", opt->op) || !strcmp(wg_type_name(types[i]), opt->op)) bench_matmul(&o, ops, types[i]);
     if (all || strstr("small", opt->op)) bench_small(ops);
     if (all || strstr("attention", opt->op)) {
         bench_attention(ops, WG_F32, 8, 4, 8, 200, 5);

@@ -5,6 +5,7 @@
  * One reference result serves many calls: a call with fewer rows, with the panels or heads in pieces, or on another level must
  * give the same bits, so equality with the reference is also the row-invariance test. */
 #include "tests/kernels/check.h"
+#include "tests/kernels/blocks.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -112,7 +113,8 @@ static void fill(source *s, float *x, size_t n, int flavour)
     }
 }
 
-static const int weight_types[] = { WG_F32, WG_F16, WG_BF16, WG_Q8_0 };
+static const int weight_types[] = { WG_F32,  WG_F16,  WG_BF16,   WG_Q8_0, WG_Q4_0, WG_Q4_1,
+                                    WG_Q5_0, WG_Q5_1, WG_IQ4_NL, WG_Q4_K, WG_Q5_K, WG_Q6_K };
 static const int cache_types[] = { WG_F32, WG_F16, WG_BF16 };
 #define COUNT(a) (sizeof(a) / sizeof(a)[0])
 
@@ -126,7 +128,8 @@ static wg_matrix random_matrix(source *s, int type, int n, int k, int flavour)
     for (int i = 0; i < n; i++) {
         fill(s, x, (size_t)k, flavour);
         for (int j = 0; flavour == 3 && j < k; j++) x[j] *= 0x1p-115f; /* f16 and the scales stay finite */
-        wg_row_from_f32(type, x, rows + row * (size_t)i, (size_t)k);
+        if (wg_row_from_f32(type, x, rows + row * (size_t)i, (size_t)k))
+            random_blocks(type, next_word(s), 1, rows + row * (size_t)i, (size_t)k);
     }
     ref->matrix_pack(type, n, k, rows, packed, 0, (n + WG_PANEL - 1) / WG_PANEL);
     free(x);
@@ -195,17 +198,20 @@ static void check_matmul_shape(source *s, int type, int n, int k, int all_rows, 
     free((void *)w.data);
 }
 
+static int whole(int k, int block) { return (k + block - 1) / block * block; }
+
 static void check_matmul(source *s)
 {
     static const int shape[][2] = {{1, 32},   {31, 64},   {32, 96},   {33, 256}, {172, 64},
                                    {64, 544}, {161, 288}, {40, 2048}, {17, 5632}};
     static const int odd[][2] = { { 1, 1 }, { 7, 3 }, { 64, 172 }, { 129, 77 }, { 200, 127 }, { 33, 1003 } };
     for (size_t t = 0; t < COUNT(weight_types); t++) {
+        const int block = wg_type_get(weight_types[t])->block;
         for (size_t i = 0; i < COUNT(shape); i++)
-            check_matmul_shape(s, weight_types[t], shape[i][0], shape[i][1], i == 3, (int)i % 2);
-        for (size_t i = 0; i < COUNT(odd) && weight_types[t] != WG_Q8_0; i++)
+            check_matmul_shape(s, weight_types[t], shape[i][0], whole(shape[i][1], block), i == 3, (int)i % 2);
+        for (size_t i = 0; i < COUNT(odd) && block == 1; i++)
             check_matmul_shape(s, weight_types[t], odd[i][0], odd[i][1], i == 3, (int)i % 2);
-        for (int f = 2; f < FLAVOURS; f++) check_matmul_shape(s, weight_types[t], 45, 320, 0, f);
+        for (int f = 2; f < FLAVOURS; f++) check_matmul_shape(s, weight_types[t], 45, whole(320, block), 0, f);
     }
 }
 

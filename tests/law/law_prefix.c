@@ -80,7 +80,10 @@ typedef struct world {
     float *out, *one;         /* logits of a pass under test; of plain decoding */
 } world;
 
-static const int weight_types[] = { WG_F32, WG_F16, WG_BF16, WG_Q8_0 }, cache_types[] = { WG_F32, WG_F16, WG_BF16 };
+static const int weight_types[] = { WG_F32,  WG_F16,  WG_BF16,   WG_Q8_0, WG_Q4_0, WG_Q4_1,
+                                    WG_Q5_0, WG_Q5_1, WG_IQ4_NL, WG_Q4_K, WG_Q5_K, WG_Q6_K };
+enum { WEIGHT_TYPES = (int)(sizeof weight_types / sizeof weight_types[0]) };
+static const int cache_types[] = { WG_F32, WG_F16, WG_BF16 };
 
 static tiny draw_shape(void)
 {
@@ -95,8 +98,13 @@ static tiny draw_shape(void)
                .heads = attention[a].heads, .kv_heads = attention[a].kv_heads, .head_dim = attention[a].head_dim,
                .vocab = rnd(12) == 0 ? 1777 : 17 + (int)rnd(90), .tied = rnd(2), .freqs = rnd(4) == 0,
                .norm_type = rnd(2) ? WG_F32 : WG_F16, .seed = now.rng };
-    const int same = weight_types[rnd(4)];
-    for (int i = 0; i < 4; i++) t.type[i] = rnd(3) ? same : weight_types[rnd(4)];
+    const int same = weight_types[rnd(rnd(3) ? WEIGHT_TYPES - 3 : WEIGHT_TYPES)]; /* the larger models of K types more rarely */
+    for (int i = 0; i < 4; i++) t.type[i] = rnd(3) ? same : weight_types[rnd(WEIGHT_TYPES)];
+    if (wg_type_get(same)->block == 256) { /* rows of whole blocks */
+        t.layers = 1;
+        t.dim = t.hidden = 256;
+        t.heads = 4, t.kv_heads = 2, t.head_dim = 64;
+    }
     return t;
 }
 

@@ -175,15 +175,15 @@ Test(convert, types_without_a_converter_are_only_copied)
     wg_error err;
     make(&f);
     wg_log_to(ignore, NULL);
-    write_matrix(f.out, WG_Q4_K);
+    write_matrix(f.out, WG_Q3_K);
     cr_assert_eq(wg_convert(f.out, NULL, f.again, WG_F16, &err), WG_EUNSUPPORTED);
     cr_assert_str_eq(err.text + strlen(f.out),
-                     ": tensor 'a.weight' is q4_k, which cannot be converted to f16; start from an f32, f16, "
+                     ": tensor 'a.weight' is q3_k, which cannot be converted to f16; start from an f32, f16, "
                      "bf16 or q8_0 file");
     cr_assert_null(file_read(f.again, NULL));
     cr_assert_eq(wg_convert(f.out, NULL, f.again, -1, &err), WG_OK);
     wg_weights *w = open_ok(f.again);
-    cr_assert_eq(wg_weights_at(w, 0)->type, WG_Q4_K);
+    cr_assert_eq(wg_weights_at(w, 0)->type, WG_Q3_K);
     cr_assert_eq(((const char *)wg_weights_at(w, 0)->data)[287], 3);
     wg_weights_close(w);
 
@@ -205,7 +205,7 @@ Test(convert, failures_leave_nothing)
     make(&f);
     const int before = dir_count(f.t.dir);
     cr_assert_eq(wg_convert(f.model, NULL, f.out, WG_Q4_K, &err), WG_EINVAL);
-    cr_assert_str_eq(err.text, "cannot convert to q4_k; expected f32, f16, bf16 or q8_0");
+    cr_assert_str_eq(err.text, "cannot convert to q4_k; expected " WG_WRITABLE_TYPES);
     cr_assert_eq(wg_convert("/nowhere/x.bin", NULL, f.out, -1, &err), WG_ENOENT);
     cr_assert_eq(wg_convert(f.model, "/nowhere/tok.bin", f.out, -1, &err), WG_ENOENT);
     cr_assert_eq(wg_convert(f.model, f.model, f.out, -1, &err), WG_EFORMAT);

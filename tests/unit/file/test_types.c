@@ -4,6 +4,7 @@
 
 #include <criterion/criterion.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 Test(types, table)
@@ -134,16 +135,19 @@ Test(types, q8_0_rows)
 }
 
 /* Nothing a file may hold is undefined behaviour. */
-Test(types, q8_0_of_strange_rows)
+Test(types, blocks_of_strange_rows)
 {
+    static const int types[] = { WG_Q8_0, WG_Q4_0, WG_Q4_1, WG_Q5_0, WG_Q5_1 };
     float x[32], y[32];
     uint8_t q[34];
     static const float strange[] = { NAN, INFINITY, -INFINITY, 1e-45f, 3e38f, -3e38f, 0 };
     for (size_t a = 0; a < 7; a++)
         for (size_t b = 0; b < 7; b++) {
             for (int i = 0; i < 32; i++) x[i] = strange[i % 2 ? a : b];
-            cr_assert_eq(wg_row_from_f32(WG_Q8_0, x, q, 32), 0);
-            cr_assert_eq(wg_row_to_f32(WG_Q8_0, q, y, 32), 0);
+            for (int t = 0; t < 5; t++) {
+                cr_assert_eq(wg_row_from_f32(types[t], x, q, 32), 0);
+                cr_assert_eq(wg_row_to_f32(types[t], q, y, 32), 0);
+            }
         }
 }
 
@@ -159,6 +163,73 @@ Test(types, q4_0_rows)
         cr_assert_eq(y[j], (float)(j - 8) / 2);
         cr_assert_eq(y[j + 16], (float)(15 - j - 8) / 2);
     }
-    cr_assert_eq(wg_row_from_f32(WG_Q4_0, y, q, 32), -1);
-    cr_assert_eq(wg_row_to_f32(WG_Q4_K, q, y, 256), -1);
+    cr_assert_eq(wg_row_from_f32(WG_Q4_K, y, q, 256), -1);
+    cr_assert_eq(wg_row_to_f32(WG_Q3_K, q, y, 256), -1);
+}
+
+/* 512 elements of each type from blocks of a fixed pattern; the hashes are of ggml's own values (PyPI gguf, dequantize). */
+Test(types, blocks_have_the_values_of_ggml)
+{
+    static const struct { int type; uint64_t hash; } row[] = {
+        { WG_Q4_0, 0x9b268a464e485800u }, { WG_Q4_1, 0x8bcd79ae297d6000u }, { WG_Q5_0, 0xa9626414d42c1800u },
+        { WG_Q5_1, 0x1b1101e974924000u }, { WG_Q8_0, 0x089d4074e3f23900u }, { WG_IQ4_NL, 0x7512ddefbe697b80u },
+        { WG_Q4_K, 0x43de22762e580f70u }, { WG_Q5_K, 0x00971d941df79370u }, { WG_Q6_K, 0x8e687997adcefb6cu },
+    };
+    static uint8_t block[1024];
+    float x[512];
+    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
+        const int type = row[i].type, min = type == WG_Q4_1 || type == WG_Q5_1 || type == WG_Q4_K || type == WG_Q5_K;
+        const wg_type_info *t = wg_type_get(type);
+        const size_t bytes = wg_type_size(t, 512);
+        for (size_t k = 0; k < bytes; k++) block[k] = (uint8_t)((k * k * 7 + k * 37 + 11) >> 2);
+        for (size_t k = 0; k < bytes; k += (size_t)t->bytes)
+            memcpy(block + k + (type == WG_Q6_K ? 208 : 0), (const uint16_t[]){ 0x2E66, 0xB266 }, min ? 4 : 2);
+        cr_assert_eq(wg_row_to_f32(type, block, x, 512), 0);
+        uint64_t hash = 0;
+        for (int k = 0; k < 512; k++) {
+            uint32_t u;
+            memcpy(&u, x + k, 4);
+            hash = hash * 1099511628211u + u;
+        }
+        cr_assert_eq(hash, row[i].hash, "%s: %016llx", t->name, (unsigned long long)hash);
+    }
+}
+
+/* Every element within one step (half a step, but for the top code of the signed types) of what it was. */
+Test(types, written_blocks_are_near)
+{
+    static const struct { int type; float steps; int with_min; } row[] = {
+        { WG_Q4_0, 16, 0 }, { WG_Q5_0, 32, 0 }, { WG_Q4_1, 15, 1 }, { WG_Q5_1, 31, 1 },
+    };
+    float x[64], y[64];
+    uint8_t block[64];
+    uint32_t s = 5;
+    for (int round = 0; round < 400; round++)
+        for (size_t i = 0; i < 4; i++) {
+            float low = 0, high = 0;
+            for (int k = 0; k < 64; k++) {
+                s = s * 1664525u + 1013904223u;
+                x[k] = (float)(s >> 8) / 0x1p23f - 1 + (row[i].with_min ? 0.5f : 0);
+                low = fminf(low, x[k]), high = fmaxf(high, x[k]);
+            }
+            cr_assert_eq(wg_row_from_f32(row[i].type, x, block, 64), 0);
+            cr_assert_eq(wg_row_to_f32(row[i].type, block, y, 64), 0);
+            const float range = row[i].with_min ? high - low : 2 * fmaxf(high, -low), step = range / row[i].steps;
+            for (int k = 0; k < 64; k++)
+                cr_assert(fabsf(x[k] - y[k]) <= step * (row[i].with_min ? 0.51f : 1.01f), "%s: %g became %g",
+                          wg_type_name(row[i].type), (double)x[k], (double)y[k]);
+        }
+}
+
+Test(types, lists_in_messages_are_the_table)
+{
+    for (int id = 0; id < 64; id++) {
+        const wg_type_info *t = wg_type_get(id);
+        if (!t) continue;
+        char word[16];
+        snprintf(word, sizeof word, "%s", t->name);
+        cr_assert_eq(strstr(WG_COMPUTABLE_TYPES, word) != NULL, t->computable, "%s", word);
+        cr_assert_eq(strstr(WG_WRITABLE_TYPES, word) != NULL, t->writable, "%s", word);
+        cr_assert(!t->writable || t->computable);
+    }
 }

@@ -11,6 +11,7 @@
 #include "kernels/cpu.h"
 #include "kernels/ops.h"
 #include "kernels/philox.h"
+#include "tests/kernels/blocks.h"
 
 static const wg_ops *ref(void) { return wg_ops_for(WG_CPU_REF); }
 
@@ -41,7 +42,8 @@ static packed packed_new(int type, int n, int k, const float *x)
     p.rows = aligned(row * (size_t)n);
     p.exact = aligned((size_t)n * (size_t)k * 4);
     for (int i = 0; i < n; i++) {
-        cr_assert_eq(wg_row_from_f32(type, x + (size_t)i * (size_t)k, p.rows + row * (size_t)i, (size_t)k), 0);
+        if (wg_row_from_f32(type, x + (size_t)i * (size_t)k, p.rows + row * (size_t)i, (size_t)k))
+            random_blocks(type, (uint64_t)i, 0.5f, p.rows + row * (size_t)i, (size_t)k);
         cr_assert_eq(wg_row_to_f32(type, p.rows + row * (size_t)i, p.exact + (size_t)i * (size_t)k, (size_t)k), 0);
     }
     ref()->matrix_pack(type, n, k, p.rows, data, 0, 1);
@@ -57,12 +59,13 @@ static void packed_free(packed *p)
     free(p->exact);
 }
 
-static const int types[] = { WG_F32, WG_F16, WG_BF16, WG_Q8_0 };
-enum { TYPES = 4 };
+static const int types[] = { WG_F32,  WG_F16,  WG_BF16,   WG_Q8_0, WG_Q4_0, WG_Q4_1,
+                             WG_Q5_0, WG_Q5_1, WG_IQ4_NL, WG_Q4_K, WG_Q5_K, WG_Q6_K };
+enum { TYPES = 12 };
 
 Test(ops, packing_keeps_every_element)
 {
-    enum { N = 71, K = 96 };
+    enum { N = 71, K = 512 };
     static float x[N * K], row[K];
     fill(x, N * K, 1);
     for (int t = 0; t < TYPES; t++) {
@@ -78,7 +81,11 @@ Test(ops, packing_keeps_every_element)
 Test(ops, sizes_that_cannot_be_packed)
 {
     cr_assert_eq(ref()->matrix_bytes(WG_Q8_0, 32, 33), 0);
-    cr_assert_eq(ref()->matrix_bytes(WG_Q4_K, 32, 256), 0);
+    cr_assert_eq(ref()->matrix_bytes(WG_Q4_K, 32, 288), 0);
+    cr_assert_eq(ref()->matrix_bytes(WG_Q3_K, 32, 256), 0);
+    cr_assert_eq(ref()->matrix_bytes(WG_Q4_0, 1, 64), 2u * 576);
+    cr_assert_eq(ref()->matrix_bytes(WG_Q4_K, 1, 512), 2u * 4736);
+    cr_assert_eq(ref()->matrix_bytes(WG_Q6_K, 1, 256), 6720);
     cr_assert_eq(ref()->matrix_bytes(77, 32, 32), 0);
     cr_assert_eq(ref()->matrix_bytes(WG_F32, 0, 32), 0);
     cr_assert_eq(ref()->matrix_bytes(WG_F32, 33, 7), 2u * 32 * 7 * 4);
@@ -104,16 +111,16 @@ static void matmul(const packed *p, const float *x, size_t ldx, int rows, float 
 
 Test(ops, matmul_is_the_product)
 {
-    enum { N = 45, K = 288, ROWS = 67, LDX = K + 3, LDY = N + 2 };
+    enum { N = 45, K = 512, ROWS = 67, LDX = K + 3, LDY = N + 2 };
     static float w[N * K], x[ROWS * LDX], y[ROWS * LDY];
     fill(w, N * K, 2);
     fill(x, ROWS * LDX, 3);
     for (int t = 0; t < TYPES; t++) {
         packed p = packed_new(types[t], N, K, w);
         matmul(&p, x, LDX, ROWS, y, LDY);
-        /* rounding of 288 additions of numbers below 1; for q8_0 the rounding of 288 inputs to 1/254 of their largest, which
-         * add like noise: standard deviation 0.58 * sqrt(288 / 12) / 127 = 0.022 */
-        const double allowed = types[t] == WG_Q8_0 ? 6 * 0.022 : 2e-5;
+        /* rounding of 512 additions of numbers below 1; for quantised types the rounding of 512 inputs to 1/254 of their
+         * largest, which add like noise: standard deviation 0.58 * sqrt(512 / 12) / 127 = 0.030 */
+        const double allowed = wg_type_get(types[t])->block > 1 ? 6 * 0.030 : 4e-5;
         for (int m = 0; m < ROWS; m++)
             for (int n = 0; n < N; n++)
                 cr_assert_float_eq((double)y[m * LDY + n], product(&p, n, x + m * LDX), allowed, "%s m=%d n=%d: %g, not %g",

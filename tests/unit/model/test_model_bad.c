@@ -55,7 +55,7 @@ static bool third_dim(const tiny *t, wg_tensor *x)
 static bool retype(const tiny *t, wg_tensor *x)
 {
     (void)t;
-    if (strcmp(x->name, victim) == 0) x->type = WG_Q4_0;
+    if (strcmp(x->name, victim) == 0) x->type = WG_MXFP4;
     return true;
 }
 
@@ -97,12 +97,12 @@ Test(model_bad, wrong_shapes_and_types)
     t.tensor = third_dim;
     expect(&t, NULL, WG_EMODEL, "FILE: tensor 'blk.0.attn_k.weight' has shape (64, 32, 2, 1): expected (64, 32)");
     t.tensor = retype;
-    expect(&t, NULL, WG_EUNSUPPORTED, "FILE: tensor 'blk.0.attn_k.weight' has type q4_0: expected f32, f16, bf16 or q8_0; "
-                                      "`wager convert` writes these types");
+    expect(&t, NULL, WG_EUNSUPPORTED, "FILE: tensor 'blk.0.attn_k.weight' has type mxfp4: expected " WG_COMPUTABLE_TYPES
+                                      "; `wager convert` writes f32, f16, bf16, q8_0 and more");
     victim = "blk.1.attn_norm.weight";
     t.tensor = block_norm;
     expect(&t, NULL, WG_EUNSUPPORTED, "FILE: tensor 'blk.1.attn_norm.weight' has type q8_0: expected f32, f16 or bf16; "
-                                      "`wager convert` writes these types");
+                                      "`wager convert` writes f32, f16, bf16, q8_0 and more");
     victim = "blk.1.attn_q.weight";
     t.tensor = rename_it;
     expect(&t, NULL, WG_EUNSUPPORTED, "FILE: tensor 'blk.01.attn_q.weight' has no place in a llama model of 2 layers: "
@@ -129,19 +129,26 @@ Test(model_bad, rotary_divisors)
 
 Test(model_bad, nan_in_every_type)
 {
-    static const struct { const char *tensor; int type, column; } row[] = {
-        { "blk.0.attn_q.weight", WG_F32, 5 }, { "blk.1.ffn_up.weight", WG_F16, 5 }, { "output.weight", WG_BF16, 5 },
-        { "blk.0.attn_output.weight", WG_Q8_0, 0 }, { "output_norm.weight", WG_F32, 5 },
+    static const struct { const char *tensor; int type, column, at; } row[] = {
+        { "blk.0.attn_q.weight", WG_F32, 5, 0 }, { "blk.1.ffn_up.weight", WG_F16, 5, 0 }, { "output.weight", WG_BF16, 5, 0 },
+        { "blk.0.attn_output.weight", WG_Q8_0, 0, 0 }, { "output_norm.weight", WG_F32, 5, 0 },
+        { "blk.0.attn_q.weight", WG_Q4_0, 0, 0 },      { "blk.0.attn_q.weight", WG_Q4_0, 64, 36 }, /* row 1 */
+        { "blk.0.attn_q.weight", WG_Q4_1, 0, 2 },      { "blk.0.attn_q.weight", WG_Q5_0, 32, 22 },
+        { "blk.0.attn_q.weight", WG_Q5_1, 0, 2 },      { "blk.0.attn_q.weight", WG_IQ4_NL, 0, 0 },
+        { "blk.0.attn_q.weight", WG_Q4_K, 0, 2 },      { "blk.0.attn_q.weight", WG_Q5_K, 0, 0 },
+        { "blk.0.attn_q.weight", WG_Q6_K, 256, 418 },
     };
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
         char message[300];
         tiny t = base;
         t.poison = row[i].tensor;
+        t.poison_at = row[i].at;
+        if (wg_type_get(row[i].type)->block == 256) t.dim = 256;
         for (int k = 0; k < 4; k++) t.type[k] = row[i].type;
         snprintf(message, sizeof message,
-                 "FILE: tensor '%s' holds NaN or infinity at row 0, column %d: the file is damaged or its training "
+                 "FILE: tensor '%s' holds NaN or infinity at row %d, column %d: the file is damaged or its training "
                  "diverged; allow_nan (--allow-nan) loads it all the same",
-                 row[i].tensor, row[i].column);
+                 row[i].tensor, row[i].column / t.dim, row[i].column % t.dim);
         expect(&t, NULL, WG_EMODEL, message);
         const wg_model_options lax = { .kv_type = WG_F16, .allow_nan = true };
         cr_assert(load(&t, &lax) == WG_OK, "%s", err.text);

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT
+ * A block of one output of a packed quantised matrix: element k = value[k] * scale[part] + min. Private to kernels/ref. */
+#ifndef WG_KERNELS_REF_WEIGHT_H
+#define WG_KERNELS_REF_WEIGHT_H
+
+#include "kernels/layout.h"
+
+typedef struct wg_weights32 {
+    int value[WG_BLOCK];    /* code - zero */
+    float scale[2], min;    /* of each part; min: minus what q4_k and q5_k store, 0 where the type has none */
+} wg_weights32;
+
+/* Output n, block b. */
+void wg_weights_read(const wg_matrix *w, int n, int b, wg_weights32 *out);
+
+#endif

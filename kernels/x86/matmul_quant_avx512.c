@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: MIT
+ * Products with quantised weights and vpdpbusd: 32 outputs x up to 12 rows a tile, integer sums in registers, no horizontal
+ * sum anywhere. One template serves all types: they differ in how four codes of 16 outputs come into a vector and in where the
+ * scales lie.
+ *
+ * The integer sum starts at WG_MAGIC_BITS - zero * sum(q), so that the finished int32 read as a float is 1.5 * 2^23 + i, and
+ * i * da is one fmsub: exact in i, and WG_MAGIC * da is exact because da has 16 significant bits, so the result is
+ * round(i * da), the bits of the reference.
+ *
+ * Weights are read once, front to back, by chunks of 8 blocks (4.6 to 8.7 KB) that stay in L1 while all row tiles use them.
+ * Lines are asked for twice: far ahead into L2, those requests spread over the tiles of a chunk so that they never come in
+ * bursts that would fill the line buffers, and by the first tile a little ahead into L1. Asking past the end is harmless. */
+#include "kernels/x86/avx512.h"
+
+#include <string.h>
+
+#include "kernels/layout.h"
+#include "kernels/variants.h"
+#include "kernels/x86/matmul.h"
+
+enum {
+    TALL = 12,           /* rows of the tallest tile: 24 sums, 2 weights, 1 broadcast */
+    FAR = 34816,
+    NEAR = 4352,
+    LOW = 6,             /* above LOW_ABOVE rows arithmetic binds, and lower tiles are faster; with two parts always */
+    LOW_ABOVE = 24,
+    PANEL_BLOCK = 8,     /* panels that stay in L2 while all groups of 64 rows pass */
+    STEPS = WG_BLOCK / 4,
+};
+
+/* What a tile asks for ahead: `lines` lines a block from `far` into L2, and with `near` its weights into L1. */
+typedef struct ask {
+    const char *far;
+    int lines, near;
+} ask;
+
+typedef void tile_fn(const char *chunk, const wg_q8_act *a, int blocks, float *acc, int first, ask ahead);
+
+/* Bytes and lines of a block with its share of the chunk's head. */
+INLINE int share_bytes(const int type) { return wg_block_bytes(type) + wg_head_bytes(type) / WG_ACT_BLOCKS; }
+INLINE int share_lines(const int type) { return (share_bytes(type) + 63) / 64; }
+
+/* Codes k = 4 j .. 4 j + 3 of the outputs 16 h .. 16 h + 15 of a block. */
+INLINE __m512i codes(const int type, const char *block, const int j, const int h)
+{
+    const int bits = wg_code_bits(type);
+    const char *at = block + wg_codes_at(type) + 64 * h, *high = block + wg_high_at(type);
+    if (bits == 8) return _mm512_load_si512(at + 128 * j);
+    const __m512i two = _mm512_load_si512(at + 128 * (j % 4)), low = _mm512_set1_epi8(15);
+    const __m512i v = _mm512_and_si512(j < 4 ? two : _mm512_srli_epi16(two, 4), low);
+    if (type == WG_IQ4_NL)
+        return _mm512_shuffle_epi8(_mm512_broadcast_i32x4(_mm_loadu_si128((const void *)wg_iq4_table)), v);
+    if (bits == 4) return v;
+    if (bits == 5) {
+        uint64_t fifth;
+        memcpy(&fifth, high + 16 * j + 8 * h, sizeof fifth);
+        return _mm512_mask_add_epi8(v, (__mmask64)fifth, v, _mm512_set1_epi8(16));
+    }
+    const __m512i pairs = _mm512_load_si512(high + 128 * (j / 4) + 64 * h), mask = _mm512_set1_epi8(0x30);
+    const __m512i moved = j % 4 == 0   ? _mm512_slli_epi16(pairs, 4)
+                          : j % 4 == 1 ? _mm512_slli_epi16(pairs, 2)
+                          : j % 4 == 2 ? pairs
+                                       : _mm512_srli_epi16(pairs, 2);
+    return _mm512_ternarylogic_epi64(v, moved, mask, 0xF8); /* v | (moved & mask) */
+}
+
+INLINE __m512 halves(const char *p) { return _mm512_cvtph_ps(_mm256_load_si256((const void *)p)); }
+
+/* Scales of a part, of the outputs 16 h .. 16 h + 15. */
+INLINE __m512 scales(const int type, const char *head, const char *block, const int part, const int h)
+{
+    if (!wg_is_k(type)) return halves(block + 32 * h);
+    const __m128i small = _mm_load_si128((const void *)(block + 32 * part + 16 * h));
+    return _mm512_mul_ps(halves(head + 32 * h), _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(small)));
+}
+
+/* Minima; those of the K types as they are stored: they are subtracted. */
+INLINE __m512 minima(const int type, const char *head, const char *block, const int h)
+{
+    if (!wg_is_k(type)) return halves(block + 64 + 32 * h);
+    const __m128i small = _mm_load_si128((const void *)(block + 32 + 16 * h));
+    return _mm512_mul_ps(halves(head + 64 + 32 * h), _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(small)));
+}
+
+/* T rows x 32 outputs x `blocks` blocks. acc: (T, 32), 64-byte aligned. Float sums of tall tiles live on the stack (in L1). */
+INLINE void quant_tile(const int type, const int T, const char *chunk, const wg_q8_act *a, int blocks, float *acc, int first,
+                       ask ahead)
+{
+    const int parts = wg_parts(type), steps = STEPS / parts;
+    __m512 f[TALL][2];
+    UNROLL for (int m = 0; m < T; m++)
+        UNROLL for (int h = 0; h < 2; h++) f[m][h] = first ? _mm512_setzero_ps() : _mm512_load_ps(acc + 32 * m + 16 * h);
+
+    for (int b = 0; b < blocks; b++) {
+        const char *w = chunk + wg_head_bytes(type) + (size_t)b * (size_t)wg_block_bytes(type);
+        if (ahead.near) UNROLL for (int l = 0; l < share_lines(type); l++) _mm_prefetch(w + NEAR + 64 * l, _MM_HINT_T0);
+        for (int l = 0; l < ahead.lines; l++)
+            _mm_prefetch(ahead.far + (size_t)b * (size_t)share_bytes(type) + 64 * l, _MM_HINT_T1);
+        UNROLL for (int part = 0; part < parts; part++) {
+            __m512i sum[TALL][2];
+            UNROLL for (int m = 0; m < T; m++) sum[m][0] = sum[m][1] = _mm512_set1_epi32(wg_act_start(type, a + m, b, part));
+            UNROLL for (int j = steps * part; j < steps * (part + 1); j++) {
+                const __m512i w0 = codes(type, w, j, 0), w1 = codes(type, w, j, 1);
+                UNROLL for (int m = 0; m < T; m++) {
+                    int32_t four;
+                    memcpy(&four, a[m].q + WG_BLOCK * b + 4 * j, 4);
+                    const __m512i x = _mm512_set1_epi32(four);
+                    sum[m][0] = _mm512_dpbusd_epi32(sum[m][0], w0, x);
+                    sum[m][1] = _mm512_dpbusd_epi32(sum[m][1], w1, x);
+                }
+            }
+            const __m512 d0 = scales(type, chunk, w, part, 0), d1 = scales(type, chunk, w, part, 1);
+            UNROLL for (int m = 0; m < T; m++) {
+                const __m512 da = _mm512_set1_ps(a[m].da[b]), mda = _mm512_set1_ps(a[m].mda[b]);
+                const __m512 t0 = _mm512_fmsub_ps(_mm512_castsi512_ps(sum[m][0]), da, mda);
+                const __m512 t1 = _mm512_fmsub_ps(_mm512_castsi512_ps(sum[m][1]), da, mda);
+                f[m][0] = _mm512_fmadd_ps(t0, d0, f[m][0]);
+                f[m][1] = _mm512_fmadd_ps(t1, d1, f[m][1]);
+            }
+        }
+        if (!wg_has_min(type)) continue;
+        const __m512 m0 = minima(type, chunk, w, 0), m1 = minima(type, chunk, w, 1);
+        UNROLL for (int m = 0; m < T; m++) {
+            const __m512 das = _mm512_set1_ps(a[m].das[b]);
+            f[m][0] = wg_is_k(type) ? _mm512_fnmadd_ps(das, m0, f[m][0]) : _mm512_fmadd_ps(das, m0, f[m][0]);
+            f[m][1] = wg_is_k(type) ? _mm512_fnmadd_ps(das, m1, f[m][1]) : _mm512_fmadd_ps(das, m1, f[m][1]);
+        }
+    }
+    UNROLL for (int m = 0; m < T; m++)
+        UNROLL for (int h = 0; h < 2; h++) _mm512_store_ps(acc + 32 * m + 16 * h, f[m][h]);
+}
+
+#define TILE(name, type, T)                                                                                                    \
+    static void name##_##T(const char *chunk, const wg_q8_act *a, int blocks, float *acc, int first, ask ahead)                \
+    {                                                                                                                          \
+        quant_tile(type, T, chunk, a, blocks, acc, first, ahead);                                                              \
+    }
+#define TILES(name, type)                                                                                                      \
+    TILE(name, type, 1) TILE(name, type, 2) TILE(name, type, 3) TILE(name, type, 4) TILE(name, type, 5) TILE(name, type, 6)    \
+    TILE(name, type, 7) TILE(name, type, 8) TILE(name, type, 9) TILE(name, type, 10) TILE(name, type, 11) TILE(name, type, 12) \
+    static tile_fn *const name[TALL + 1] = { 0, name##_1, name##_2, name##_3, name##_4, name##_5, name##_6, name##_7,          \
+                                             name##_8, name##_9, name##_10, name##_11, name##_12 };
+TILES(q8_0, WG_Q8_0)
+TILES(q4_0, WG_Q4_0)
+TILES(q4_1, WG_Q4_1)
+TILES(q5_0, WG_Q5_0)
+TILES(q5_1, WG_Q5_1)
+TILES(iq4_nl, WG_IQ4_NL)
+TILES(q4_k, WG_Q4_K)
+TILES(q5_k, WG_Q5_K)
+TILES(q6_k, WG_Q6_K)
+
+static tile_fn *const *tiles_of(int type)
+{
+    switch (type) {
+    case WG_Q4_0: return q4_0;
+    case WG_Q4_1: return q4_1;
+    case WG_Q5_0: return q5_0;
+    case WG_Q5_1: return q5_1;
+    case WG_IQ4_NL: return iq4_nl;
+    case WG_Q4_K: return q4_k;
+    case WG_Q5_K: return q5_k;
+    case WG_Q6_K: return q6_k;
+    default: return q8_0;
+    }
+}
+
+/* Panels [p0,p1) x one group of rows. */
+static void group(const wg_matrix *w, const wg_q8_act *act, int rows, float *y, size_t ldy, int p0, int p1)
+{
+    _Alignas(64) float acc[WG_GROUP_ROWS * WG_PANEL];
+    tile_fn *const *tile = tiles_of(w->type);
+    const int blocks = wg_blocks(w->k), tall = rows > LOW_ABOVE || wg_parts(w->type) > 1 ? LOW : TALL;
+    const int tiles = wg_tiles(rows, tall), all = share_lines(w->type), lines = (all + tiles - 1) / tiles;
+    for (int p = p0; p < p1; p++) {
+        const char *panel = (const char *)w->data + (size_t)p * wg_panel_bytes(w->type, w->k);
+        for (int b = 0, n; b < blocks; b += n) {
+            const wg_q8_act *a = act + (size_t)(b / WG_ACT_BLOCKS) * (size_t)rows;
+            const char *chunk = panel + wg_head_of(w->type, b);
+            n = blocks - b < WG_ACT_BLOCKS ? blocks - b : WG_ACT_BLOCKS;
+            for (int m = 0, t = 0, T; m < rows; m += T, t++) {
+                const int left = all - t * lines;
+                T = wg_tile_rows(rows - m, tiles - t);
+                const ask ahead = { chunk + FAR + 64 * t * lines, left < 0 ? 0 : left < lines ? left : lines, t == 0 };
+                tile[T](chunk, a + m, n, acc + WG_PANEL * m, b == 0, ahead);
+            }
+        }
+        const int n0 = p * WG_PANEL, n = w->n - n0 < WG_PANEL ? w->n - n0 : WG_PANEL;
+        for (int m = 0; m < rows; m++) memcpy(y + (size_t)m * ldy + n0, acc + WG_PANEL * m, (size_t)n * sizeof *y);
+    }
+}
+
+void wg_matmul_quant_avx512(const wg_matrix *w, const void *act, int rows, float *y, size_t ldy, int p0, int p1)
+{
+    const int step = rows > WG_GROUP_ROWS ? PANEL_BLOCK : p1 - p0, chunks = wg_chunks(w->k);
+    for (int p = p0; p < p1; p += step)
+        for (int m = 0; m < rows; m += WG_GROUP_ROWS)
+            group(w, (const wg_q8_act *)act + wg_q8_act_at(m, chunks), wg_group_rows(rows, m), y + (size_t)m * ldy, ldy, p,
+                  p + step < p1 ? p + step : p1);
+}

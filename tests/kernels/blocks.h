@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT
+ * Random blocks of any quantised type, the ones that nothing of ours writes included: every bit pattern is a legal code or
+ * small scale; only the f16 scales (and minima) are chosen, so that elements are about `size`. */
+#ifndef WG_TESTS_KERNELS_BLOCKS_H
+#define WG_TESTS_KERNELS_BLOCKS_H
+
+#include <string.h>
+
+#include "kernels/types.h"
+
+/* row: n elements, whole blocks. Bytes depend on (seed, position) only. */
+static inline void random_blocks(int type, uint64_t seed, float size, void *row, size_t n)
+{
+    const wg_type_info *t = wg_type_get(type);
+    const size_t bytes = wg_type_size(t, n);
+    unsigned char *p = row;
+    for (size_t i = 0; i < bytes; i++) {
+        seed = seed * 6364136223846793005u + 1442695040888963407u;
+        p[i] = (unsigned char)(seed >> 56);
+    }
+    /* standard deviation of the codes times the small scales; a minimum takes their mean away */
+    const float spread = type == WG_Q6_K ? 1370 : type == WG_Q5_K ? 530 : type == WG_Q4_K ? 260 : type == WG_IQ4_NL ? 70
+                         : type == WG_Q8_0 ? 74 : type == WG_Q5_0 || type == WG_Q5_1 ? 9.2f : 4.6f;
+    const float mean = type == WG_Q4_1 || type == WG_Q4_K ? -7.5f : -15.5f, sign = type == WG_Q4_K || type == WG_Q5_K ? -1 : 1;
+    const uint16_t scale[2] = { wg_f32_to_f16(size / spread), wg_f32_to_f16(size / spread * mean * sign) };
+    const int with_min = type == WG_Q4_1 || type == WG_Q5_1 || type == WG_Q4_K || type == WG_Q5_K;
+    for (size_t i = 0; i < bytes; i += (size_t)t->bytes) memcpy(p + i + (type == WG_Q6_K ? 208 : 0), scale, with_min ? 4 : 2);
+}
+
+#endif
