@@ -226,27 +226,3 @@ Test(convert, failures_leave_nothing)
     }
     temp_remove(&f.t);
 }
-
-Test(convert, a_real_checkpoint)
-{
-    const char *shared = getenv("WG_SHARED");
-    if (!shared) cr_skip_test("WG_SHARED is not set");
-    files f;
-    wg_error err;
-    char model[1024], vocabulary[1024];
-    make(&f);
-    wg_log_to(count_warnings, NULL);
-    snprintf(model, sizeof model, "%s/weights/llama2c/stories260K.bin", shared);
-    snprintf(vocabulary, sizeof vocabulary, "%s/weights/llama2c/tok512.bin", shared);
-    cr_assert_eq(wg_convert(model, vocabulary, f.out, WG_Q8_0, &err), WG_OK, "%s", err.text);
-    wg_weights *a = open_ok(model), *b = open_ok(f.out);
-    expect_same(a, b, WG_Q8_0);
-    wg_text t;
-    int64_t kind;
-    cr_assert(wg_meta_array_string(b, "tokenizer.ggml.tokens", 259, &t) && t.n == 4 && memcmp(t.s, "\xe2\x96\x81t", 4) == 0);
-    cr_assert(wg_meta_array_string(b, "tokenizer.ggml.tokens", 1, &t) && t.n == 3 && memcmp(t.s, "<s>", 3) == 0);
-    cr_assert(wg_meta_array_int(b, "tokenizer.ggml.token_type", 258, &kind) && kind == 6);
-    wg_weights_close(a);
-    wg_weights_close(b);
-    temp_remove(&f.t);
-}

@@ -574,30 +574,3 @@ Test(gguf, many_tensors_are_found)
     wg_weights_close(w);
     free(all);
 }
-
-Test(gguf, real_vocabularies_open)
-{
-    static const struct { const char *name, *model; int64_t tokens;
-    } row[] = {
-        {"ggml-vocab-llama-spm.gguf", "llama", 32000},
-        {"ggml-vocab-gpt-2.gguf", "gpt2", 50257},
-        {"ggml-vocab-phi-3.gguf", "llama", 32064},
-    };
-    const char *shared = getenv("WG_SHARED");
-    if (!shared) cr_skip_test("WG_SHARED is not set");
-    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
-        char path[1024];
-        wg_weights *w;
-        wg_error err;
-        wg_text t;
-        snprintf(path, sizeof path, "%s/tokenizers/gguf/%s", shared, row[i].name);
-        cr_assert_eq(wg_weights_open(&w, path, &err), WG_OK, "%s", err.text);
-        cr_assert(wg_meta_string(w, "tokenizer.ggml.model", &t) && t.n == strlen(row[i].model) &&
-                  memcmp(t.s, row[i].model, t.n) == 0);
-        const int64_t n = wg_meta_array(w, "tokenizer.ggml.tokens", NULL);
-        cr_assert_eq(n, row[i].tokens, "%s: %lld", row[i].name, (long long)n);
-        for (int64_t k = 0; k < n; k++) cr_assert(wg_meta_array_string(w, "tokenizer.ggml.tokens", k, &t) && t.n < 1000);
-        cr_assert(walk(w) != 0);
-        wg_weights_close(w);
-    }
-}

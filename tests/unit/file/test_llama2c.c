@@ -201,24 +201,3 @@ Test(llama2c, tokenizer)
     free(p);
     temp_remove(&t);
 }
-
-Test(llama2c, real_checkpoints_open)
-{
-    const char *shared = getenv("WG_SHARED");
-    if (!shared) cr_skip_test("WG_SHARED is not set");
-    char path[1024];
-    wg_weights *w;
-    wg_error err;
-    int64_t v;
-    snprintf(path, sizeof path, "%s/weights/llama2c/stories260K.bin", shared);
-    cr_assert_eq(wg_weights_open(&w, path, &err), WG_OK, "%s", err.text);
-    cr_assert_eq(wg_weights_count(w), 47);
-    cr_assert(wg_meta_int(w, "llama.vocab_size", &v) && v == 512);
-    size_t parameters = 0;
-    for (int i = 0; i < wg_weights_count(w); i++) parameters += wg_weights_at(w, i)->bytes / 4;
-    cr_assert_eq(parameters, 260032);
-    wg_weights_close(w);
-    snprintf(path, sizeof path, "%s/weights/llama2c/stories260K_v1.bin", shared);
-    cr_assert_eq(wg_weights_open(&w, path, &err), WG_EUNSUPPORTED);
-    cr_assert(strstr(err.text, "version 1 or 2"));
-}
