@@ -159,9 +159,13 @@ static wg_status hung(const process_drafter *p, const char *doing, wg_error *err
 static wg_status ended(process_drafter *p, wg_error *err)
 {
     const int status = stop(p, GRACE_MS);
-    if (WIFEXITED(status))
-        return wg_fail(err, WG_EIO, "the program '%s' ended with status %d before it answered%s", p->opt.command,
-                       WEXITSTATUS(status), WEXITSTATUS(status) == 127 ? " (no such command?)" : "");
+    if (WIFEXITED(status)) {
+        const int code = WEXITSTATUS(status);
+        char why[40] = "";
+        if (code == 127) snprintf(why, sizeof why, " (no such command?)");
+        if (code > 128) snprintf(why, sizeof why, " (signal %d, says the shell)", code - 128);
+        return wg_fail(err, WG_EIO, "the program '%s' ended with status %d before it answered%s", p->opt.command, code, why);
+    }
     return wg_fail(err, WG_EIO, "the program '%s' was ended by signal %d (%s) or closed its output before it answered",
                    p->opt.command, WTERMSIG(status), strsignal(WTERMSIG(status)));
 }

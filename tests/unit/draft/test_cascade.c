@@ -51,7 +51,7 @@ Test(cascade, emits_the_targets_law)
         {"ngram:k=2", "rejection", "match", 2},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        char inner[200], options[500];
+        char inner[1000], options[2000];
         double plain[TEXTS], got[TEXTS];
         long runs, reused, plain_runs;
         snprintf(inner, sizeof inner, rows[i].inner, target_path);

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT
+ * A plug-in with one fault, chosen by FAULT when it is compiled (tests/CMakeLists.txt). */
+#include "draft/plugin.h"
+
+enum { NONE, WRONG_ABI, WRONG_TREE, WRONG_SIZE, NO_TABLE, WRONG_LAW, NO_PROPOSE, UNDECLARED, FAILS };
+
+/* Token 0 after the text, as if it were drawn. */
+static wg_status propose(wg_drafter *d, wg_seq *const *seq, int n, wg_tree *out, wg_rows *q, wg_error *err)
+{
+    (void)d;
+    if (FAULT == FAILS) {
+        if (err) err->code = WG_EIO;
+        return WG_EIO;
+    }
+    for (int i = 0; i < n; i++) {
+        wg_tree_reset(&out[i], seq[i]->token[seq[i]->n - 1], FAULT == UNDECLARED ? WG_LAW_IID : WG_LAW_FIXED);
+        const int row = q->n++;
+        q->point[row] = 0;
+        wg_tree_push(&out[i], 0, 0, row);
+    }
+    return WG_OK;
+}
+
+static const wg_drafter_class bad = {
+    .name = "bad",
+    .size = sizeof(wg_drafter),
+    .laws = FAULT == WRONG_LAW ? WG_LAW_FIXED | WG_LAW_WITHOUT_REPLACEMENT : WG_LAW_FIXED,
+    .propose = FAULT == NO_PROPOSE ? (wg_status(*)(wg_drafter *, wg_seq *const *, int, wg_tree *, wg_rows *, wg_error *))0 : propose,
+};
+
+#if FAULT == 4
+WG_PLUGIN_API extern const wg_drafter_class *const wg_plugin_other;
+const wg_drafter_class *const wg_plugin_other = &bad;
+#else
+extern WG_PLUGIN_API const wg_plugin_table wg_plugin_drafter;
+const wg_plugin_table wg_plugin_drafter = {
+    .abi = WG_DRAFTER_ABI + (FAULT == WRONG_ABI ? 6 : 0),
+    .tree_max = FAULT == WRONG_TREE ? 5 : WG_TREE_MAX,
+    .class_size = sizeof(wg_drafter_class),
+    .env_size = sizeof(wg_env),
+    .seq_size = sizeof(wg_seq) + (FAULT == WRONG_SIZE ? 8 : 0),
+    .tree_size = sizeof(wg_tree),
+    .rows_size = sizeof(wg_rows),
+    .drafter = &bad,
+};
+#endif
