@@ -14,8 +14,8 @@
  * draft) rides with the roots in the first of them. A commit therefore leaves this space shorter than the sequence now and
  * then; the cache's valid length says what is missing.
  *
- * Whether a node gets children depends on its prefix, its q row and the room that is left, never on what would be drawn
- * (METHODS L3). */
+ * Whether a node gets children depends on its prefix, its q row, the past and the room that is left, never on what would be
+ * drawn (METHODS L3); the one policy that breaks this is refused by draft/length.h where it matters. */
 #include "draft/draft.h"
 
 #include <math.h>
@@ -25,6 +25,7 @@
 #include "core/base/mem.h"
 #include "core/model/model.h"
 #include "draft/grow.h"
+#include "draft/length.h"
 
 /* Rows of one pass; more are fed in several. */
 #ifdef WG_HARD
@@ -39,6 +40,7 @@ typedef struct model_options {
     char model[WG_OPTION_STRING], tree[WG_OPTION_STRING], accept[WG_OPTION_STRING];
     int grow, length, budget, width, kv_type, siblings;
     double temperature, p_min, gain;
+    wg_length_options length_policy;
 } model_options;
 
 /* Whose logits a row of the pass are. */
@@ -51,6 +53,7 @@ typedef struct model_drafter {
     model_options opt;
     wg_model *model;
     wg_lm *lm;
+    wg_length length;
     wg_sampler sampler;
     wg_batch batch;
     int vocab;                    /* the target's: the width of a q row */
@@ -62,7 +65,7 @@ typedef struct model_drafter {
     asker *asker;        /* (batch.cap) */
     float *logits;       /* (most rows that ask in one pass, lm->vocab) */
     float *row;          /* (vocab): logits at the target's width; NULL when the widths agree */
-    double *weight;      /* (vocab) for p_min at temperature 0, distinct siblings and best-first; else NULL */
+    double *weight;      /* (vocab) for p_min and policies at temperature 0, distinct siblings, best-first; else NULL */
     double inverse;      /* 1 / temperature of best-first's weights; else 1 */
     int *height, *first; /* (max_batch) depth of this draft; first node of the depth being fed */
 } model_drafter;
@@ -92,6 +95,7 @@ static const wg_option options[] = {
     WG_OPTION_ENUM(model_options, siblings, 0, siblings, "how children are drawn; coupled: for the rule of that name"),
     WG_OPTION_FLOAT(model_options, temperature, -1, -1, 100, "of q; negative: the target's; 0: the most probable tokens"),
     WG_OPTION_FLOAT(model_options, p_min, 0, 0, 1, "a node whose most probable next token is below this gets no children"),
+    WG_LENGTH_OPTIONS(model_options),
     WG_OPTION_ENUM(model_options, kv_type, 1, kv_types, "element type of the draft model's cache"),
     WG_OPTION_END,
 };
@@ -194,7 +198,8 @@ static wg_status open_buffers(model_drafter *m, wg_error *err)
         if (!m->row) return wg_nomem(err, (size_t)m->vocab * sizeof *m->row, "a row of draft logits");
     }
     const bool distinct = m->law == WG_LAW_WITHOUT_REPLACEMENT || m->law == WG_LAW_COUPLED;
-    if (m->best || distinct || (m->law == WG_LAW_FIXED && m->opt.p_min > 0)) {
+    const wg_length_class *policy = wg_length_classes[m->opt.length_policy.policy];
+    if (m->best || distinct || (m->law == WG_LAW_FIXED && (m->opt.p_min > 0 || policy->stops || policy->drops))) {
         m->weight = wg_calloc((size_t)m->vocab, sizeof *m->weight);
         if (!m->weight) return wg_nomem(err, (size_t)m->vocab * sizeof *m->weight, "a row of draft probabilities");
     }
@@ -228,12 +233,14 @@ static wg_status open(wg_drafter *d, const wg_env *env, wg_error *err)
     WG_TRY(open_model(m, err));
     WG_TRY(open_buffers(m, err));
     WG_TRY(wg_sampler_open(&m->sampler, &sampling, env->ops, m->vocab, err));
-    return wg_lm_attach(m->lm, env->kv, err);
+    WG_TRY(wg_lm_attach(m->lm, env->kv, err));
+    return wg_length_open(&m->length, &m->opt.length_policy, "model", m->levels, true, m->lm, env, err);
 }
 
 static void close(wg_drafter *d)
 {
     model_drafter *m = (model_drafter *)d;
+    wg_length_close(&m->length);
     wg_sampler_close(&m->sampler);
     wg_batch_close(&m->batch);
     wg_free(m->asker);
@@ -251,9 +258,9 @@ static void close(wg_drafter *d)
 
 /* How deep the draft of a sequence may be: `next` takes the last place before the limit, the deepest fed node (at depth
  * height-1) must lie in the draft model's context, and so must every token it would be fed in its vocabulary. */
-static int height_for(const model_drafter *m, const wg_seq *s)
+static int height_for(model_drafter *m, const wg_seq *s)
 {
-    int h = m->levels;
+    int h = wg_length_plan(&m->length, s);
     if (h > wg_seq_room(s)) h = wg_seq_room(s);
     if (h > m->lm->context - s->n + 1) h = m->lm->context - s->n + 1;
     if (h <= 0) return 0;
@@ -288,14 +295,19 @@ static int pop_best(const model_drafter *m, float *logits)
     return x;
 }
 
-/* How sure the model is: p_min asks for the probability of the best token, whose weight is 1. */
-static bool unsure(const model_drafter *m, double sum) { return sum * m->opt.p_min > 1; }
+/* Whether nothing is to follow a node with these weights: p_min asks for the probability of the best token, whose weight is 1. */
+static bool unsure(const model_drafter *m, const wg_seq *s, double sum)
+{
+    return sum * m->opt.p_min > 1 || wg_length_stops(&m->length, s, m->weight, m->vocab, sum);
+}
 
 /* The k most probable tokens, each with its own point row. */
-static void grow_fixed(model_drafter *m, int seq, wg_tree *t, int node, float *logits, wg_rows *q)
+static void grow_fixed(model_drafter *m, const wg_seq *s, int seq, wg_tree *t, int node, float *logits, wg_rows *q)
 {
-    if (m->weight && unsure(m, m->base.env->ops->softmax64(logits, m->vocab, m->inverse, m->weight))) return;
+    const double sum = m->weight ? m->base.env->ops->softmax64(logits, m->vocab, m->inverse, m->weight) : 1;
+    if (m->weight && unsure(m, s, sum)) return;
     for (int k = 0, x; k < m->shape.children[m->place[seq][node]] && (x = pop_best(m, logits)) >= 0; k++) {
+        if (m->weight && wg_length_drops(&m->length, s, x, m->weight[x] / sum)) return;
         const int row = wg_rows_push(q);
         if (row >= 0) q->point[row] = x;
         push(m, seq, t, node, k, x, row);
@@ -303,13 +315,13 @@ static void grow_fixed(model_drafter *m, int seq, wg_tree *t, int node, float *l
 }
 
 /* Candidates for the best-first tree: as long as they can still get in. */
-static void grow_best(model_drafter *m, wg_best *b, int node, float *logits)
+static void grow_best(model_drafter *m, const wg_seq *s, wg_best *b, int node, float *logits)
 {
     const double sum = m->base.env->ops->softmax64(logits, m->vocab, m->inverse, m->weight), floor = wg_best_floor(b);
-    if (unsure(m, sum)) return;
+    if (unsure(m, s, sum)) return;
     for (int k = widest(m), x; k > 0 && (x = pop_best(m, logits)) >= 0; k--) {
         const double value = b->value[node] * (m->weight[x] / sum);
-        if (value <= floor) return;
+        if (value <= floor || wg_length_drops(&m->length, s, x, m->weight[x] / sum)) return;
         wg_best_offer(b, node, x, value);
     }
 }
@@ -327,6 +339,7 @@ static void grow_distinct(model_drafter *m, const wg_seq *s, int seq, wg_tree *t
         const int x = m->law == WG_LAW_COUPLED ? wg_chance_race(&at, WG_DRAW_COUPLED, m->weight, m->vocab)
                                                : wg_chance_pick(&s->chance, WG_DRAW_DRAFT, t->n, m->weight, m->vocab);
         m->weight[x] = 0;
+        if (wg_length_drops(&m->length, s, x, wg_rows_prob(q, row, x))) return;
         push(m, seq, t, node, k, x, row);
     }
 }
@@ -338,12 +351,16 @@ static void grow_drawn(model_drafter *m, const wg_seq *s, int seq, wg_tree *t, i
     if (row < 0) return;
     wg_sampler_row_after(&m->sampler, logits, &(wg_prefix){s->token, s->n, t, node}, q, row);
     if (m->opt.p_min > 0 && wg_rows_prob(q, row, wg_rows_argmax(q, row)) < m->opt.p_min) return;
+    if (wg_length_stops(&m->length, s, q->point[row] < 0 ? wg_rows_at(q, row) : NULL, m->vocab, 1)) return;
     if (m->law != WG_LAW_IID) {
         grow_distinct(m, s, seq, t, node, q, row);
         return;
     }
-    for (int k = 0; k < m->shape.children[m->place[seq][node]]; k++)
-        push(m, seq, t, node, k, wg_rows_pick(q, row, &s->chance, WG_DRAW_DRAFT, t->n), row);
+    for (int k = 0; k < m->shape.children[m->place[seq][node]]; k++) {
+        const int32_t x = wg_rows_pick(q, row, &s->chance, WG_DRAW_DRAFT, t->n);
+        if (wg_length_drops(&m->length, s, x, wg_rows_prob(q, row, x))) return; /* its address is used up: no siblings either */
+        push(m, seq, t, node, k, x, row);
+    }
 }
 
 static void grow(model_drafter *m, const wg_seq *s, int seq, wg_tree *t, int node, float *logits, wg_rows *q)
@@ -353,8 +370,8 @@ static void grow(model_drafter *m, const wg_seq *s, int seq, wg_tree *t, int nod
         return;
     }
     wg_sampler_penalise(&m->sampler, logits, &(wg_prefix){s->token, s->n, t, node}); /* for good: these logits are ours */
-    if (m->best) grow_best(m, &m->best[seq], node, logits);
-    else grow_fixed(m, seq, t, node, logits, q);
+    if (m->best) grow_best(m, s, &m->best[seq], node, logits);
+    else grow_fixed(m, s, seq, t, node, logits, q);
 }
 
 /* Runs the pass that has been gathered and gives the nodes that asked their children. */
@@ -464,6 +481,14 @@ static wg_status propose(wg_drafter *d, wg_seq *const *seq, int n, wg_tree *out,
     return WG_OK;
 }
 
+static void observe(wg_drafter *d, const wg_seq *seq, const wg_tree *tree, const wg_path *path, const wg_rows *target)
+{
+    (void)target;
+    wg_length_learn(&((model_drafter *)d)->length, seq, tree, path);
+}
+
+static void forget(wg_drafter *d, const wg_seq *seq) { wg_length_forget(&((model_drafter *)d)->length, seq); }
+
 const wg_lm *wg_drafter_lm(const wg_drafter *d)
 {
     return d->class == &wg_drafter_model ? ((const model_drafter *)d)->lm : NULL;
@@ -479,5 +504,7 @@ const wg_drafter_class wg_drafter_model = {
     .laws_for = laws_for,
     .open = open,
     .propose = propose,
+    .observe = observe,
+    .forget = forget,
     .close = close,
 };

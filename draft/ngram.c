@@ -5,34 +5,39 @@
  * The copy may run into itself, as in LZ77: after "a b a b" the continuation of the match is "a b", then "a b" again.
  *
  * There is no index: one backward scan compares one token per position, about 0.3 us per 1000 tokens, nothing beside a forward
- * pass. So nothing is kept per sequence, and nothing can go stale. The draft is a function of the prefix (law FIXED); its q
- * rows are point rows, so that acceptance is measured like any other drafter's. */
+ * pass. So nothing is kept per sequence (but what a length policy learns), and nothing can go stale. The draft is a function of
+ * the prefix and the past (law FIXED); its q rows are point rows, so that acceptance is measured like any other drafter's. */
 #include "draft/draft.h"
+#include "draft/length.h"
 
 typedef struct ngram_options {
     int k, n_max, n_min;
+    wg_length_options length_policy;
 } ngram_options;
 
 typedef struct ngram_drafter {
     wg_drafter base;
     ngram_options opt;
+    wg_length length;
 } ngram_drafter;
 
 static const wg_option options[] = {
     WG_OPTION_INT(ngram_options, k, 8, 1, 63, "tokens per draft"),
     WG_OPTION_INT(ngram_options, n_max, 3, 1, 64, "longest match looked for"),
     WG_OPTION_INT(ngram_options, n_min, 1, 1, 64, "shortest match believed"),
+    WG_LENGTH_OPTIONS(ngram_options),
     WG_OPTION_END,
 };
 
 static wg_status open(wg_drafter *d, const wg_env *env, wg_error *err)
 {
-    const ngram_options *o = &((ngram_drafter *)d)->opt;
-    (void)env;
+    ngram_drafter *g = (ngram_drafter *)d;
+    const ngram_options *o = &g->opt;
     if (o->n_min > o->n_max)
         return wg_fail(err, WG_ECONFIG, "drafter ngram: n_min=%d is longer than n_max=%d; no match could be found", o->n_min,
                        o->n_max);
-    return WG_OK;
+    return wg_length_open(&g->length, &o->length_policy, "ngram", o->k < WG_TREE_MAX ? o->k : WG_TREE_MAX - 1, false, NULL, env,
+                          err);
 }
 
 /* Where the best match of the last tokens ends, or -1; its length in *length. */
@@ -52,11 +57,10 @@ static int match_end(const ngram_options *o, const int32_t *token, int n, int *l
     return best;
 }
 
-static void propose_one(const ngram_drafter *d, const wg_seq *s, wg_tree *t, wg_rows *q)
+static void propose_one(ngram_drafter *d, const wg_seq *s, wg_tree *t, wg_rows *q)
 {
     wg_tree_reset(t, s->token[s->n - 1], WG_LAW_FIXED);
-    int k = d->opt.k;
-    if (k > WG_TREE_MAX - 1) k = WG_TREE_MAX - 1;
+    int k = wg_length_plan(&d->length, s);
     if (k > wg_seq_room(s)) k = wg_seq_room(s);
     if (k <= 0) return;
     int match;
@@ -79,6 +83,16 @@ static wg_status propose(wg_drafter *d, wg_seq *const *seq, int n, wg_tree *out,
     return WG_OK;
 }
 
+static void observe(wg_drafter *d, const wg_seq *seq, const wg_tree *tree, const wg_path *path, const wg_rows *target)
+{
+    (void)target;
+    wg_length_learn(&((ngram_drafter *)d)->length, seq, tree, path);
+}
+
+static void forget(wg_drafter *d, const wg_seq *seq) { wg_length_forget(&((ngram_drafter *)d)->length, seq); }
+
+static void close(wg_drafter *d) { wg_length_close(&((ngram_drafter *)d)->length); }
+
 const wg_drafter_class wg_drafter_ngram = {
     .name = "ngram",
     .doc = "prompt lookup: repeats what followed the last tokens before",
@@ -88,4 +102,7 @@ const wg_drafter_class wg_drafter_ngram = {
     .laws = WG_LAW_FIXED,
     .open = open,
     .propose = propose,
+    .observe = observe,
+    .forget = forget,
+    .close = close,
 };

@@ -26,6 +26,8 @@ typedef struct wg_env {
     int max_batch;                   /* sequences of one step */
     wg_is_eog_fn *is_eog;            /* which tokens end a text, or NULL */
     const void *is_eog_user;
+    unsigned checks;                 /* sibling laws that the rule in force checks. A draft whose shape depends on its own draws
+                                      * (METHODS L3) needs WG_LAW_COUPLED among them, at every depth of drafters made of others */
     const struct wg_plugins *plugins; /* drafters and rules by name, for drafters made of others; NULL: there are none */
     const float *logits;             /* (rows, vocab) the target's, inside observe: row tree->row + node follows that node.
                                         NULL: this engine does not hand them out */

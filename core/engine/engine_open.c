@@ -111,6 +111,7 @@ static wg_status open_engine(wg_engine *e, const wg_parts *parts, const wg_engin
         .max_batch = e->opt.max_batch,
         .is_eog = e->is_eog,
         .is_eog_user = e->is_eog_user,
+        .checks = parts->verifier->laws,
         .plugins = parts->plugins,
     };
     WG_TRY(open_buffers(e, err));
