@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * wager bench verify. A chain of rows - 1 tokens and a tree as large as trees get, drafted from q; rows of p are made from logits by the
- * sampler, the rule accepts and draws. One thread, its CPU time, so that a busy machine does not show; every repeat has other
- * logits in other memory. Two kinds of logits, because truncated rows cost what they keep:
+ * sampler, the rule accepts and draws. One thread, its CPU time, so that a busy machine does not show; every repeat finds its
+ * logits in other memory, out of the near caches. Two kinds of logits, because truncated rows cost what they keep:
  *   zipf   the kth token of a random order has -1.3 ln k + noise: a language model's shape
  *   flat   normal, deviation 1: nearly the whole vocabulary is in the nucleus, the worst there is
  * q is p of the same logits with noise of deviation 0.5. */
@@ -28,7 +28,7 @@ typedef struct stage {
     const wg_ops *ops;
     wg_sampler sampler;
     wg_rows p, q;
-    float *logits;     /* (SETS, nodes, vocab) */
+    float *logits;     /* (SETS, nodes, vocab): the same numbers SETS times */
     int nodes;         /* rows there are */
     wg_tree tree;
 } stage;
@@ -64,7 +64,7 @@ static void normals(uint64_t seed, uint32_t a, uint32_t b, uint32_t c, double ou
 static void fill_logits(const stage *s, bool flat)
 {
     const uint32_t V = (uint32_t)s->p.vocab;
-    for (uint32_t row = 0; row < (uint32_t)(SETS * s->nodes); row++) {
+    for (uint32_t row = 0; row < (uint32_t)s->nodes; row++) {
         float *x = s->logits + (size_t)row * V;
         const wg_philox w = wg_philox_at(s->b->seed, row, 1, 0, 0);
         for (uint32_t i = 0; i < V; i++) {
@@ -74,29 +74,32 @@ static void fill_logits(const stage *s, bool flat)
             x[i] = (float)(flat ? z[0] : -1.3 * log(1.0 + (double)rank) + 0.5 * z[0]);
         }
     }
+    const size_t set = (size_t)s->nodes * V;
+    for (size_t k = 1; k < SETS; k++) memcpy(s->logits + k * set, s->logits, set * sizeof *s->logits);
 }
 
 /* The q row of one node, and a draft drawn from it. */
-static void draft_row(stage *s, wg_sampler *sampler, float *noisy, int set, int node)
+static void draft_row(stage *s, float *noisy, int node)
 {
     const int V = s->p.vocab;
-    const float *x = s->logits + ((size_t)set * (size_t)s->nodes + (size_t)node) * (size_t)V;
+    const float *x = s->logits + (size_t)node * (size_t)V;
     for (int i = 0; i < V; i++) {
         double z[2];
-        normals(s->b->seed, (uint32_t)i, (uint32_t)node, 3 + (uint32_t)set, z);
+        normals(s->b->seed, (uint32_t)i, (uint32_t)node, 3, z);
         noisy[i] = x[i] + 0.5f * (float)z[0];
     }
-    wg_sampler_row(sampler, noisy, &s->q, wg_rows_push(&s->q));
+    wg_sampler_row(&s->sampler, noisy, &s->q, wg_rows_push(&s->q));
 }
 
-/* A tree of n nodes, `wide` children for every node until it is full. Nodes are drawn from the q row of their parent. */
-static void draft_tree(stage *s, int n, int wide, wg_sibling_law law)
+/* A tree of n nodes, `wide` children for every node until it is full. Nodes are drawn from the q row of their parent, others
+ * for every `request`. */
+static void draft_tree(stage *s, int n, int wide, wg_sibling_law law, uint32_t request)
 {
     wg_tree *t = &s->tree;
     wg_tree_reset(t, 0, law);
     for (int parent = 0; t->n < n && parent < t->n; parent++)
         for (int k = 0; k < wide && t->n < n; k++) {
-            const wg_chance c = wg_chance_philox(s->b->seed, 1, (uint32_t)t->n);
+            const wg_chance c = wg_chance_philox(s->b->seed, request, (uint32_t)t->n);
             int32_t token = wg_rows_pick(&s->q, parent, &c, WG_DRAW_DRAFT, k);
             for (int tries = 0; law == WG_LAW_WITHOUT_REPLACEMENT && tries < 1000 && wg_tree_find(t, parent, token) >= 0; tries++)
                 token = wg_rows_pick(&s->q, parent, &c, WG_DRAW_DRAFT, wide * (tries + 1) + k);
@@ -105,18 +108,27 @@ static void draft_tree(stage *s, int n, int wide, wg_sibling_law law)
         }
 }
 
+static wg_sibling_law law_of(const wg_verifier_class *v)
+{
+    static const wg_sibling_law all[] = { WG_LAW_IID, WG_LAW_WITHOUT_REPLACEMENT, WG_LAW_FIXED };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (v->laws & all[i]) return all[i];
+    return WG_LAW_COUPLED;
+}
+
 typedef struct cost { double sample, accept; long emitted; uint64_t allocations; } cost; /* seconds of a step, medians */
 
-static cost measure(stage *s, const wg_verifier_class *rule, const void *options)
+static cost measure(stage *s, const wg_verifier_class *rule, const void *options, int nodes, int wide)
 {
     const size_t V = (size_t)s->p.vocab;
     double sample[REPEATS_MAX], accept[REPEATS_MAX];
     cost c = { 0 };
     const uint64_t calls = wg_mem_read().calls;
-    s->p.n = s->tree.n;
     for (int r = -2; r < s->b->repeats; r++) { /* the first two warm up */
+        draft_tree(s, nodes, wide, law_of(rule), (uint32_t)(r + 3));
+        s->p.n = s->tree.n;
         const float *x = s->logits + (size_t)((r + 2) % SETS) * (size_t)s->nodes * V;
-        const wg_chance chance = wg_chance_philox(s->b->seed, 2, (uint32_t)(r + 2));
+        const wg_chance chance = wg_chance_philox(s->b->seed, 0, (uint32_t)(r + 2));
         wg_path path;
         const double start = cpu_now();
         for (int i = 0; i < s->tree.n; i++) wg_sampler_row(&s->sampler, x + (size_t)i * V, &s->p, i);
@@ -154,14 +166,6 @@ static void print_line(const stage *s, const char *rule, const char *kind, const
     printf(" %11" PRIu64 "\n", allocations);
 }
 
-static wg_sibling_law law_of(const wg_verifier_class *v)
-{
-    static const wg_sibling_law all[] = { WG_LAW_IID, WG_LAW_WITHOUT_REPLACEMENT, WG_LAW_FIXED };
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        if (v->laws & all[i]) return all[i];
-    return WG_LAW_COUPLED;
-}
-
 static wg_status bench_rule(stage *s, const wg_verifier_class *v, const char *kind, wg_error *err)
 {
     void *options = NULL;
@@ -169,13 +173,11 @@ static wg_status bench_rule(stage *s, const wg_verifier_class *v, const char *ki
         if (!(options = wg_calloc(1, v->size))) return wg_nomem(err, v->size, "a rule's options");
         wg_option_defaults(v->options, options);
     }
-    draft_tree(s, s->b->rows, 1, law_of(v));
-    const cost chain = measure(s, v, options);
+    const cost chain = measure(s, v, options, s->b->rows, 1);
     cost tree;
     int nodes = 0;
     if (!v->chains) {
-        draft_tree(s, s->nodes, 3, law_of(v));
-        tree = measure(s, v, options);
+        tree = measure(s, v, options, s->nodes, 3);
         nodes = s->tree.n;
     }
     print_line(s, v->name, kind, &chain, v->chains ? NULL : &tree, nodes);
@@ -193,7 +195,7 @@ static wg_status bench_kind(stage *s, const char *kind, bool flat, double temper
     if (!status && !noisy) status = wg_nomem(err, (size_t)s->p.vocab * sizeof *noisy, "logits of the draft");
     if (!status) fill_logits(s, flat);
     wg_rows_clear(&s->q);
-    for (int node = 0; !status && node < s->nodes; node++) draft_row(s, &s->sampler, noisy, 0, node);
+    for (int node = 0; !status && node < s->nodes; node++) draft_row(s, noisy, node);
     for (int i = 0; !status && wg_program_plugins.verifiers[i]; i++) {
         const wg_verifier_class *v = wg_program_plugins.verifiers[i];
         const bool greedy = !strcmp(v->name, "greedy");

@@ -32,6 +32,7 @@ static const wg_ops tables[WG_CPU_LEVELS] = {
         .exp32 = wg_exp32_ref,
         .softmax64 = wg_softmax64_ref,
         .argmax = wg_argmax_ref,
+        .split = wg_split_ref,
     },
 #if defined(__x86_64__)
     [WG_CPU_AVX2] = {
@@ -47,6 +48,7 @@ static const wg_ops tables[WG_CPU_LEVELS] = {
         .exp32 = wg_exp32_avx2,
         .softmax64 = wg_softmax64_avx2,
         .argmax = wg_argmax_avx2,
+        .split = wg_split_avx2,
     },
     [WG_CPU_AVX512] = {
         .name = "avx512", COMMON,
@@ -61,6 +63,7 @@ static const wg_ops tables[WG_CPU_LEVELS] = {
         .exp32 = wg_exp32_avx512,
         .softmax64 = wg_softmax64_avx512,
         .argmax = wg_argmax_avx512,
+        .split = wg_split_avx512,
     },
 #endif
 };

@@ -117,6 +117,10 @@ typedef struct wg_ops {
      * returns the lanes16 sum of p in double; p is left unnormalised. */
     double (*softmax64)(const float *x, int n, double inv_temp, double *p);
     int (*argmax)(const float *x, int n); /* lowest index on ties; NaN never wins; -1 if all are NaN */
+    /* Splits a row at a bound: the indices of the elements >= bound go to id, ascending and no more than `room` of them;
+     * *count is how many there are. Returns the lanes16 sum, in double, of exp32((x_i - max) * scale), in float, over the
+     * elements below the bound. NaN belong to neither part. */
+    double (*split)(const float *x, int n, float bound, float max, float scale, int32_t *id, int room, int *count);
 } wg_ops;
 
 #endif

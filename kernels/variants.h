@@ -24,7 +24,8 @@ size_t wg_act_bytes_ref(int type, int rows, int k);
     void wg_add_##level(float *x, const float *y, int n);                                                                      \
     void wg_exp32_##level(const float *x, float *y, int n);                                                                    \
     double wg_softmax64_##level(const float *x, int n, double inv_temp, double *p);                                            \
-    int wg_argmax_##level(const float *x, int n);
+    int wg_argmax_##level(const float *x, int n);                                                                              \
+    double wg_split_##level(const float *x, int n, float bound, float max, float scale, int32_t *id, int room, int *count);
 
 WG_DECLARE_VARIANTS(ref)
 #if defined(__x86_64__)

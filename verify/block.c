@@ -14,14 +14,17 @@
 #include "verify/verify.h"
 #include "verify/walk.h"
 
-/* (r p - q)+ after node i against the row its child was drawn from; into out when that is not NULL. Returns its mass. */
+/* (r p - q)+ after node i against the row its child was drawn from; into out when that is not NULL, where p
+ * may have mass. Returns its mass. */
 static double excess(const wg_tree *t, int i, double r, const wg_rows *p, const wg_rows *q, double *out)
 {
-    const int V = p->vocab, prow = t->row + i;
+    const int prow = t->row + i;
+    const wg_support s = wg_rows_support(p, prow);
     const double *pv = wg_rows_dense(p, prow, p->scratch);
     double mass = 0;
     if (t->law == WG_LAW_FIXED) {
-        for (int x = 0; x < V; x++) {
+        for (int k = 0; k < s.n; k++) {
+            const int32_t x = wg_support_at(&s, k);
             const double d = x == t->token[i + 1] ? r * pv[x] - 1 : r * pv[x];
             const double part = d > 0 ? d : 0;
             if (out) out[x] = part;
@@ -29,8 +32,9 @@ static double excess(const wg_tree *t, int i, double r, const wg_rows *p, const 
         }
         return mass;
     }
-    const double *qv = wg_rows_dense(q, t->qrow[i + 1], p->scratch + V);
-    for (int x = 0; x < V; x++) {
+    const double *qv = wg_rows_dense(q, t->qrow[i + 1], p->scratch + p->vocab);
+    for (int k = 0; k < s.n; k++) {
+        const int32_t x = wg_support_at(&s, k);
         const double d = r * pv[x] - qv[x], part = d > 0 ? d : 0;
         if (out) out[x] = part;
         mass += part;

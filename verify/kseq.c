@@ -49,16 +49,24 @@ static int settle(const void *opt, const wg_crossing *c, int32_t *next)
     if (t->law == WG_LAW_FIXED) return wg_settle_set(opt, c, next);
     int16_t child[WG_TREE_MAX];
     const int k = wg_crossing_children(c, child);
-    const double *p = wg_rows_dense(c->p, c->prow, c->p->scratch), *q = wg_rows_dense(c->q, t->qrow[child[0]], c->p->scratch + V);
-    const double rho = smallest_rho(p, q, V, k);
-    for (int i = 0; i < k; i++)
-        if (wg_chance_ratio(c->chance, WG_DRAW_ACCEPT, child[i], p[t->token[child[i]]], rho * q[t->token[child[i]]]))
+    const wg_support s = wg_rows_support(c->p, c->prow); /* where p has mass; elsewhere nothing below has any */
+    double *p = c->p->scratch, *q = p + V, *left = q + V, mass = 0;
+    const double *all_p = wg_rows_dense(c->p, c->prow, p), *all_q = wg_rows_dense(c->q, t->qrow[child[0]], q);
+    for (int i = 0; i < s.n; i++) { /* (in place where the row is a point: the support is the vocabulary then) */
+        p[i] = all_p[wg_support_at(&s, i)];
+        q[i] = all_q[wg_support_at(&s, i)];
+    }
+    const double rho = smallest_rho(p, q, s.n, k);
+    for (int i = 0; i < k; i++) {
+        const int32_t x = t->token[child[i]];
+        if (wg_chance_ratio(c->chance, WG_DRAW_ACCEPT, child[i], wg_rows_prob(c->p, c->prow, x),
+                            rho * wg_rows_prob(c->q, t->qrow[child[i]], x)))
             return child[i];
-    const double b = overlap(p, q, V, rho), share = b > 0 ? some_pass(b, k) / b : 0;
-    double *left = c->p->scratch, mass = 0; /* p may lie here: each entry is read before it is written */
-    for (int i = 0; i < V; i++) {
+    }
+    const double b = overlap(p, q, s.n, rho), share = b > 0 ? some_pass(b, k) / b : 0;
+    for (int i = 0; i < s.n; i++) {
         const double kept = p[i] < rho * q[i] ? p[i] / rho : q[i], d = p[i] - kept * share;
-        mass += left[i] = d > 0 ? d : 0;
+        mass += left[wg_support_at(&s, i)] = d > 0 ? d : 0;
     }
     *next = wg_next_of(c, left, mass);
     return -1;

@@ -32,19 +32,22 @@ static double power(double x, int k)
 /* (r p - q_k)+ after a level, into p's first scratch row; its mass. */
 static double excess(const wg_tree *t, level l, double r, const wg_rows *p, const wg_rows *q)
 {
-    const int V = p->vocab, prow = t->row + l.node;
+    const int prow = t->row + l.node;
+    const wg_support s = wg_rows_support(p, prow);
     const wg_bet *bet;
     const int n = wg_bets_order(p, prow, q, l.qrow, &bet);
     double *out = p->scratch, below = 0, sum = 0, mass = 0;
     const double *pv = wg_rows_dense(p, prow, out);
-    for (int x = 0; x < V; x++) out[x] = r * pv[x];
+    for (int i = 0; i < s.n; i++) out[wg_support_at(&s, i)] = r * pv[wg_support_at(&s, i)];
     for (int i = 0; i < n; i++) {
         sum += wg_rows_prob(q, l.qrow, bet[i].token);
-        const double upto = power(sum, l.k), d = out[bet[i].token] - (upto - below);
-        out[bet[i].token] = d > 0 ? d : 0;
+        const double upto = power(sum, l.k), taken = upto - below;
         below = upto;
+        if (!(bet[i].ratio > 0)) continue; /* p has no mass there */
+        const double d = out[bet[i].token] - taken;
+        out[bet[i].token] = d > 0 ? d : 0;
     }
-    for (int x = 0; x < V; x++) mass += out[x];
+    for (int i = 0; i < s.n; i++) mass += out[wg_support_at(&s, i)];
     return mass;
 }
 

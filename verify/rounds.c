@@ -24,21 +24,24 @@ static part drawn_from(const wg_crossing *c, int child)
     return (part){ row, mass };
 }
 
-/* (r - l q_i)+ into p's first scratch row. */
+/* (r - l q_i)+ into p's first scratch row, where p may have mass. */
 static part subtract(const wg_crossing *c, part r, part drawn, double lenience, int child)
 {
     const double *old = r.of ? r.of : wg_rows_at(c->p, c->prow);
+    const wg_support s = wg_rows_support(c->p, c->prow);
     double *rest = c->p->scratch;
     part new = { rest, 0 };
     if (c->tree->law == WG_LAW_FIXED) {
-        for (int i = 0; i < c->p->vocab; i++) {
+        for (int k = 0; k < s.n; k++) {
+            const int32_t i = wg_support_at(&s, k);
             const double d = i == c->tree->token[child] ? old[i] - r.mass * lenience : old[i];
             new.mass += rest[i] = d > 0 ? d : 0;
         }
         return new;
     }
     const double scale = drawn.mass > 0 ? r.mass * lenience / drawn.mass : 0;
-    for (int i = 0; i < c->p->vocab; i++) {
+    for (int k = 0; k < s.n; k++) {
+        const int32_t i = wg_support_at(&s, k);
         const double d = old[i] - scale * drawn.of[i];
         new.mass += rest[i] = d > 0 ? d : 0;
     }
@@ -52,7 +55,7 @@ int wg_settle_rounds(const wg_crossing *c, double lenience, int32_t *next)
     part r = { NULL, 1 };
     for (int child = c->node; (child = wg_tree_child(t, c->node, child)) >= 0;) {
         const int32_t x = t->token[child];
-        const double rx = r.of ? r.of[x] : wg_rows_prob(c->p, c->prow, x);
+        const double px = wg_rows_prob(c->p, c->prow, x), rx = r.of && px > 0 ? r.of[x] : px;
         const bool later = wg_tree_child(t, c->node, c->node) != child, fixed = t->law == WG_LAW_FIXED;
         part drawn = { NULL, 1 };
         if (t->law == WG_LAW_WITHOUT_REPLACEMENT && later) drawn = drawn_from(c, child);

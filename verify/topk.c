@@ -30,10 +30,11 @@ int wg_settle_set(const void *opt, const wg_crossing *c, int32_t *next)
         return -1;
     }
     const double *p = wg_rows_at(c->p, c->prow);
+    const wg_support s = wg_rows_support(c->p, c->prow);
     double *left = c->p->scratch;
-    for (int i = 0; i < c->p->vocab; i++) left[i] = p[i];
+    for (int i = 0; i < s.n; i++) left[wg_support_at(&s, i)] = p[wg_support_at(&s, i)];
     for (int i = 0; i < k; i++) left[t->token[child[i]]] = 0;
-    for (int i = 0; i < c->p->vocab; i++) mass += left[i];
+    for (int i = 0; i < s.n; i++) mass += left[wg_support_at(&s, i)];
     *next = wg_next_of(c, left, mass);
     return -1;
 }

@@ -46,15 +46,18 @@ static double wanted(const traversal *w, int v, int32_t x, int last)
     return w->at[v].b == 0 ? p : positive(p - w->at[v].b * wg_rows_prob(w->q, q_row(w, v), x));
 }
 
-/* The same over the vocabulary, in p's first scratch row (the second is used as well). */
+/* The same where p may have mass, in p's first scratch row (the second is used as well). */
 static double *wanted_row(const traversal *w, int v, int last)
 {
-    const int V = w->p->vocab;
     const claim *c = &w->at[v];
+    const wg_support s = wg_rows_support(w->p, w->t->row + v);
     double *out = w->p->scratch;
     const double *p = wg_rows_dense(w->p, w->t->row + v, out);
-    const double *q = c->b == 0 ? NULL : wg_rows_dense(w->q, q_row(w, v), out + V);
-    for (int x = 0; x < V; x++) out[x] = q ? positive(c->a * p[x] - c->b * q[x]) : c->a * p[x];
+    const double *q = c->b == 0 ? NULL : wg_rows_dense(w->q, q_row(w, v), out + w->p->vocab);
+    for (int k = 0; k < s.n; k++) {
+        const int32_t x = wg_support_at(&s, k);
+        out[x] = q ? positive(c->a * p[x] - c->b * q[x]) : c->a * p[x];
+    }
     for (int i = v; !iid(w) && (i = wg_tree_child(w->t, v, i)) >= 0 && i <= last;)
         out[w->t->token[i]] = w->tried[wg_tree_find(w->t, v, w->t->token[i])];
     return out;
@@ -107,9 +110,10 @@ static void give_back(traversal *w, int v, int child)
         return;
     }
     const double *P = wanted_row(w, v, child - 1), *q = drawn_row(w, v, child, &c->drawable);
+    const wg_support s = wg_rows_support(w->p, t->row + v);
     double z = 0;
-    for (int x = 0; x < w->p->vocab; x++) z += positive(r * P[x] - share * q[x]);
-    if (!again) w->tried[child] = positive(r * P[token] - share * q[token]) / r;
+    for (int k = 0; k < s.n; k++) z += positive(r * P[wg_support_at(&s, k)] - share * q[wg_support_at(&s, k)]);
+    if (!again) w->tried[child] = wg_rows_prob(w->p, t->row + v, token) > 0 ? positive(r * P[token] - share * q[token]) / r : 0;
     c->r = z > 0 ? z / (z + (1 - r)) : r >= 1;
     const double scale = z > 0 ? r / z : 0;
     c->a *= scale;
@@ -128,8 +132,9 @@ static int32_t draw_next(const traversal *w, int v, const wg_chance *chance)
     const wg_crossing c = { w->t, w->p, w->q, chance, &at, v, w->t->row + v };
     const claim *left = &w->at[v];
     if (left->last == v || w->p->point[c.prow] >= 0) return wg_next(&c);
+    const wg_support s = wg_rows_support(w->p, c.prow);
     double *row = wanted_row(w, v, left->last), mass = 0;
-    for (int x = 0; x < w->p->vocab; x++) mass += row[x];
+    for (int k = 0; k < s.n; k++) mass += row[wg_support_at(&s, k)];
     return wg_next_of(&c, row, mass);
 }
 

@@ -24,11 +24,12 @@ void wg_walk(wg_settle *settle, const void *opt, const wg_tree *tree, const wg_r
 /* How many children the node has, and their numbers. */
 int wg_crossing_children(const wg_crossing *c, int16_t child[WG_TREE_MAX]);
 
-/* `next` from p; from weights, or from p when they have no mass (p and q equal to rounding; METHODS B15-1). */
+/* `next` from p; from weights, or from p when they have no mass (p and q equal to rounding; METHODS B15-1). Weights are what is
+ * left of p: outside the support of its row nobody reads them. */
 static inline int32_t wg_next(const wg_crossing *c) { return wg_rows_pick(c->p, c->prow, c->at, WG_DRAW_NEXT, 0); }
 static inline int32_t wg_next_of(const wg_crossing *c, const double *weight, double mass)
 {
-    return mass > 0 ? wg_chance_pick(c->at, WG_DRAW_NEXT, 0, weight, c->p->vocab) : wg_next(c);
+    return mass > 0 ? wg_rows_pick_of(c->p, c->prow, weight, c->at, WG_DRAW_NEXT, 0) : wg_next(c);
 }
 
 /* Settles the children as a set that was chosen without drawing: topk.c. */

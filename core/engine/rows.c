@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: MIT
- * Rows of probabilities on the host. A point row (temperature 0, a fixed proposal) answers without touching the vocabulary. */
+ * Rows of probabilities on the host. A point row (temperature 0, a fixed proposal) answers without touching the vocabulary, a
+ * row with a known support without touching more than that.
+ * Invariant: supported[row] >= 0 means that the row's storage is 0 outside its support, also while the row is a point. Whoever
+ * writes into the storage of a row says so: wg_rows_push and wg_rows_set do. */
 #include "core/engine/rows.h"
 
 #include <string.h>
 
 #include "core/base/mem.h"
+
+enum { SHARE = 8 }; /* of the vocabulary: a larger support is not worth its list */
 
 wg_status wg_rows_open(wg_rows *r, int cap, int vocab, wg_error *err)
 {
@@ -12,7 +17,14 @@ wg_status wg_rows_open(wg_rows *r, int cap, int vocab, wg_error *err)
     r->p = wg_alloc((size_t)cap * (size_t)vocab, sizeof *r->p);
     r->point = wg_alloc((size_t)cap, sizeof *r->point);
     r->scratch = wg_alloc(WG_SCRATCH_ROWS * (size_t)vocab, sizeof *r->scratch);
-    if (r->p && r->point && r->scratch) return WG_OK;
+    r->room = vocab / SHARE;
+    r->support = wg_alloc((size_t)cap * (size_t)r->room, sizeof *r->support);
+    r->supported = wg_alloc((size_t)cap, sizeof *r->supported);
+    r->packed = wg_alloc((size_t)r->room, sizeof *r->packed);
+    if (r->p && r->point && r->scratch && r->support && r->supported && r->packed) {
+        for (int i = 0; i < cap; i++) r->supported[i] = -1;
+        return WG_OK;
+    }
     wg_rows_close(r);
     return wg_nomem(err, (size_t)cap * (size_t)vocab * sizeof *r->p, "rows of probabilities; lower max_batch?");
 }
@@ -22,6 +34,9 @@ void wg_rows_close(wg_rows *r)
     wg_free(r->p);
     wg_free(r->point);
     wg_free(r->scratch);
+    wg_free(r->support);
+    wg_free(r->supported);
+    wg_free(r->packed);
     *r = (wg_rows){ 0 };
 }
 
@@ -29,16 +44,28 @@ int wg_rows_push(wg_rows *r)
 {
     if (r->n == r->cap) return -1;
     r->point[r->n] = -1;
+    r->supported[r->n] = -1;
     return r->n++;
+}
+
+void wg_rows_set(wg_rows *r, int row, const int32_t *token, const double *mass, int n)
+{
+    double *p = wg_rows_at(r, row);
+    int32_t *support = r->support + (size_t)row * (size_t)r->room;
+    if (r->supported[row] < 0) memset(p, 0, (size_t)r->vocab * sizeof *p);
+    for (int i = 0; i < r->supported[row]; i++) p[support[i]] = 0;
+    for (int i = 0; i < n; i++) p[support[i] = token[i]] = mass[i];
+    r->supported[row] = n;
 }
 
 int32_t wg_rows_argmax(const wg_rows *r, int row)
 {
     if (r->point[row] >= 0) return r->point[row];
+    const wg_support s = wg_rows_support(r, row);
     const double *p = wg_rows_at(r, row);
-    int32_t best = 0;
-    for (int32_t i = 1; i < r->vocab; i++)
-        if (p[i] > p[best]) best = i;
+    int32_t best = wg_support_at(&s, 0);
+    for (int k = 1; k < s.n; k++)
+        if (p[wg_support_at(&s, k)] > p[best]) best = wg_support_at(&s, k);
     return best;
 }
 
@@ -50,9 +77,17 @@ const double *wg_rows_dense(const wg_rows *r, int row, double *out)
     return out;
 }
 
+int32_t wg_rows_pick_of(const wg_rows *r, int row, const double *weight, const wg_chance *c, wg_purpose purpose, int index)
+{
+    const wg_support s = wg_rows_support(r, row);
+    if (!s.token) return wg_chance_pick(c, purpose, index, weight, r->vocab);
+    for (int k = 0; k < s.n; k++) r->packed[k] = weight[s.token[k]];
+    return s.token[wg_chance_pick(c, purpose, index, r->packed, s.n)];
+}
+
 int32_t wg_rows_pick(const wg_rows *r, int row, const wg_chance *c, wg_purpose purpose, int index)
 {
-    return r->point[row] >= 0 ? r->point[row] : wg_chance_pick(c, purpose, index, wg_rows_at(r, row), r->vocab);
+    return r->point[row] >= 0 ? r->point[row] : wg_rows_pick_of(r, row, wg_rows_at(r, row), c, purpose, index);
 }
 
 int32_t wg_rows_pick_residual(const wg_rows *p, int prow, const wg_rows *q, int qrow, const wg_chance *c, wg_purpose purpose,
@@ -60,21 +95,26 @@ int32_t wg_rows_pick_residual(const wg_rows *p, int prow, const wg_rows *q, int 
 {
     /* What is left of a point row is the point, or nothing: the same draw. */
     if (qrow < 0 || p->point[prow] >= 0) return wg_rows_pick(p, prow, c, purpose, index);
+    const wg_support s = wg_rows_support(p, prow);
     const double *pv = wg_rows_at(p, prow), *qv = wg_rows_dense(q, qrow, p->scratch + p->vocab);
     double *rest = p->scratch, mass = 0;
-    for (int i = 0; i < p->vocab; i++) {
-        rest[i] = pv[i] > qv[i] ? pv[i] - qv[i] : 0;
-        mass += rest[i];
+    for (int k = 0; k < s.n; k++) {
+        const int32_t x = wg_support_at(&s, k);
+        mass += rest[x] = pv[x] > qv[x] ? pv[x] - qv[x] : 0;
     }
-    return wg_chance_pick(c, purpose, index, mass > 0 ? rest : pv, p->vocab);
+    return wg_rows_pick_of(p, prow, mass > 0 ? rest : pv, c, purpose, index);
 }
 
 double wg_rows_overlap(const wg_rows *p, int prow, const wg_rows *q, int qrow)
 {
     if (p->point[prow] >= 0) return wg_rows_prob(q, qrow, p->point[prow]);
     if (q->point[qrow] >= 0) return wg_rows_prob(p, prow, q->point[qrow]);
+    const wg_support s = wg_rows_support(p, prow);
     const double *pv = wg_rows_at(p, prow), *qv = wg_rows_at(q, qrow);
     double sum = 0;
-    for (int i = 0; i < p->vocab; i++) sum += pv[i] < qv[i] ? pv[i] : qv[i];
+    for (int k = 0; k < s.n; k++) {
+        const int32_t x = wg_support_at(&s, k);
+        sum += pv[x] < qv[x] ? pv[x] : qv[x];
+    }
     return sum;
 }

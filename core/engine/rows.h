@@ -16,6 +16,10 @@ typedef struct wg_rows {
     double *p;        /* (cap, vocab); a row sums to 1 (to rounding). Undefined where point >= 0 */
     int32_t *point;   /* (cap): the token that has all the mass (temperature 0, a fixed proposal), or -1 */
     double *scratch;  /* (WG_SCRATCH_ROWS, vocab): working rows for rules. The functions below use the first two */
+    int room;         /* most tokens of a known support */
+    int32_t *support; /* (cap, room): the tokens that have mass, ascending, of a row that was truncated */
+    int *supported;   /* (cap): how many they are; all other tokens' storage is 0. -1: not known, any token may have mass */
+    double *packed;   /* (room): a sum or a draw over a support */
 } wg_rows;
 
 wg_status wg_rows_open(wg_rows *r, int cap, int vocab, wg_error *err);
@@ -23,11 +27,25 @@ void wg_rows_close(wg_rows *r);
 static inline void wg_rows_clear(wg_rows *r) { r->n = 0; }
 int wg_rows_push(wg_rows *r); /* a new row, contents undefined; -1 when full */
 
+/* Makes the row zero but for n <= room tokens, ascending. Costs what they and the row's old support cost. */
+void wg_rows_set(wg_rows *r, int row, const int32_t *token, const double *mass, int n);
+
 static inline double *wg_rows_at(const wg_rows *r, int row) { return r->p + (long)row * r->vocab; }
 static inline double wg_rows_prob(const wg_rows *r, int row, int32_t token)
 {
     return r->point[row] >= 0 ? (double)(r->point[row] == token) : wg_rows_at(r, row)[token];
 }
+
+/* The tokens that may have mass: token wg_support_at(s, k) for k < s.n, ascending; of a point row all of the vocabulary. A loop over them
+ * that adds up p, or what is 0 where p is, has the bits of the loop over the vocabulary: adding 0 changes nothing. */
+typedef struct wg_support { const int32_t *token; int n; } wg_support; /* token NULL: all of the vocabulary */
+static inline wg_support wg_rows_support(const wg_rows *r, int row)
+{
+    if (r->point[row] >= 0 || r->supported[row] < 0) return (wg_support){ 0, r->vocab };
+    return (wg_support){ r->support + (long)row * r->room, r->supported[row] };
+}
+static inline int32_t wg_support_at(const wg_support *s, int k) { return s->token ? s->token[k] : k; }
+
 WG_PLUGIN_API int32_t wg_rows_argmax(const wg_rows *r, int row); /* lowest id on ties */
 
 /* The row as `vocab` doubles: its own storage, or out[] filled for a point row. */
@@ -35,6 +53,10 @@ WG_PLUGIN_API const double *wg_rows_dense(const wg_rows *r, int row, double *out
 
 /* Draws from the row. */
 WG_PLUGIN_API int32_t wg_rows_pick(const wg_rows *r, int row, const wg_chance *c, wg_purpose purpose, int index);
+
+/* A draw from weights (vocab) that are 0 outside the support of row `row` (any row when that is not known). */
+WG_PLUGIN_API int32_t wg_rows_pick_of(const wg_rows *r, int row, const double *weight, const wg_chance *c, wg_purpose purpose,
+                                      int index);
 
 /* Draws from norm((p - q)+); from p when that has no mass (p == q to rounding; METHODS B15-1). qrow < 0: q = 0, that is from
  * p. */

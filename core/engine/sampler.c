@@ -54,12 +54,16 @@ wg_status wg_sampler_open(wg_sampler *s, const wg_sampling *sampling, const wg_o
                    o->presence_penalty != 0;
     s->order = wg_alloc((size_t)vocab, sizeof *s->order);
     s->clean = wg_alloc((size_t)vocab, sizeof *s->clean);
+    s->room = vocab / 8;
+    s->id = wg_alloc((size_t)s->room, sizeof *s->id);
+    s->near = wg_alloc((size_t)s->room, sizeof *s->near);
+    s->weight = wg_alloc((size_t)s->room, sizeof *s->weight);
     if (s->penalises) {
         s->count = wg_calloc((size_t)vocab, sizeof *s->count);
         s->seen = wg_alloc((size_t)vocab, sizeof *s->seen);
         s->before = wg_alloc((size_t)vocab, sizeof *s->before);
     }
-    if (s->order && s->clean && (!s->penalises || (s->count && s->seen && s->before))) return WG_OK;
+    if (s->order && s->clean && s->id && s->near && s->weight && (!s->penalises || (s->count && s->seen && s->before))) return WG_OK;
     wg_sampler_close(s);
     return wg_nomem(err, (size_t)vocab * 8, "the sampler");
 }
@@ -68,6 +72,9 @@ void wg_sampler_close(wg_sampler *s)
 {
     wg_free(s->order);
     wg_free(s->clean);
+    wg_free(s->id);
+    wg_free(s->near);
+    wg_free(s->weight);
     wg_free(s->count);
     wg_free(s->seen);
     wg_free(s->before);
@@ -117,7 +124,16 @@ static inline int bucket_of(const buckets *b, int32_t id)
     return at < BUCKETS - 1 ? (int)at : BUCKETS - 1;
 }
 
-static void fill_buckets(const wg_sampler *s, buckets *b, double sum)
+static void fill_buckets(buckets *b)
+{
+    for (int i = 0; i < b->n; i++) {
+        const int k = bucket_of(b, b->id[i]);
+        b->count[k]++;
+        b->mass[k] += b->p[b->id[i]];
+    }
+}
+
+static void choose_candidates(const wg_sampler *s, buckets *b, double sum)
 {
     const wg_sampling *o = &s->sampling;
     /* (Nearer to 1 the rounding of the sums would show.) */
@@ -126,11 +142,6 @@ static void fill_buckets(const wg_sampler *s, buckets *b, double sum)
     const float bound = o->top_k ? kth_bound(b->x, s->vocab, o->top_k) : -INFINITY;
     for (int32_t i = 0; i < s->vocab; i++)
         if (b->p[i] >= floor && b->x[i] >= bound) b->id[b->n++] = i;
-    for (int i = 0; i < b->n; i++) {
-        const int k = bucket_of(b, b->id[i]);
-        b->count[k]++;
-        b->mass[k] += b->p[b->id[i]];
-    }
 }
 
 /* The shortest prefix with `most` tokens or the mass `enough`: its end goes to *e, which is left alone when all candidates have
@@ -166,10 +177,23 @@ static edge prefix(const wg_sampler *s, const float *x, int best, const double *
     edge e = { -INFINITY, s->vocab };
     if (o->top_k == 0 && o->top_p >= 1) return e;
     buckets b = { .x = x, .p = p, .max = x[best], .per_logit = PER_NAT / o->temperature, .id = s->order };
-    fill_buckets(s, &b, sum);
+    choose_candidates(s, &b, sum);
+    fill_buckets(&b);
     if (o->top_k) sum = cut(&b, o->top_k, INFINITY, &e); /* what top-p takes a part of */
     if (o->top_p < 1) cut(&b, INT32_MAX, o->top_p * sum, &e);
     return e;
+}
+
+static inline bool is_kept(float x, int32_t id, double weight, edge e, double lightest)
+{
+    return (x > e.logit || (x == e.logit && id <= e.id)) && weight >= lightest;
+}
+
+static double fold(double *lane)
+{
+    for (int half = LANES / 2; half > 0; half /= 2)
+        for (int i = 0; i < half; i++) lane[i] += lane[i + half];
+    return lane[0];
 }
 
 /* Drops what is past the edge or too light, and makes the rest sum to 1. Returns how many are left. */
@@ -178,16 +202,87 @@ static int keep(const float *x, double *p, int n, edge e, double lightest)
     double lane[LANES] = { 0 };
     int kept = 0;
     for (int i = 0; i < n; i++) {
-        const bool in = (x[i] > e.logit || (x[i] == e.logit && i <= e.id)) && p[i] >= lightest;
+        const bool in = is_kept(x[i], i, p[i], e, lightest);
         p[i] = in ? p[i] : 0;
         kept += in;
         lane[i % LANES] += p[i];
     }
-    for (int half = LANES / 2; half > 0; half /= 2)
-        for (int i = 0; i < half; i++) lane[i] += lane[i + half];
-    const double scale = 1 / lane[0];
+    const double scale = 1 / fold(lane);
     for (int i = 0; i < n; i++) p[i] *= scale;
     return kept;
+}
+
+/* ---- rows without their tail
+ *
+ * A truncated row is made of the tokens near its largest logit; those further below are only added up, in float. It is the same
+ * row, to the bit: candidates are all tokens from some logit on, so they are the first in order; their weights are the
+ * definition's; and the end of the prefix is taken only when it is the same for every sum that the definition could have,
+ * given the bounds on what float and another order of adding may have changed:
+ *   an exponent a (0 <= a <= 87.4; beyond, both weights are below 1.3e-38) is rounded three times, 3 a 2^-24 < 1.6e-5; exp32
+ *   itself adds 2e-7: TAIL_ERROR of the tail's sum;
+ *   sums of fewer than 2^20 doubles, in whatever order: SUM_ERROR of the whole (which is at least 1).
+ * Where that is not enough, more candidates are taken, and in the end the whole row. */
+static const double TAIL_ERROR = 2e-5, SUM_ERROR = 1e-9;
+
+/* The end of the prefix among the n candidates; false: they do not show where it is. */
+static bool near_prefix(const wg_sampler *s, int n, double sum, double tail, double below, edge *e)
+{
+    const wg_sampling *o = &s->sampling;
+    *e = (edge){ -INFINITY, n };
+    if (o->top_k == 0 && o->top_p >= 1) return below < o->min_p * (1 - 1e-9);
+    if (o->top_k > n) return false;
+    buckets b = { .x = s->near, .p = s->weight, .per_logit = PER_NAT / o->temperature, .id = s->order, .n = n, .max = -INFINITY };
+    for (int i = 0; i < n; i++) {
+        b.max = s->near[i] > b.max ? s->near[i] : b.max;
+        b.id[i] = i;
+    }
+    fill_buckets(&b);
+    if (o->top_k) {
+        const double kept = cut(&b, o->top_k, INFINITY, e);
+        if (o->top_p < 1) cut(&b, INT32_MAX, o->top_p * kept, e);
+        return true;
+    }
+    const double enough = o->top_p * (sum + tail), doubt = tail * TAIL_ERROR + (sum + tail) * SUM_ERROR;
+    return cut(&b, INT32_MAX, enough - doubt, e) >= enough + doubt;
+}
+
+/* The candidates up to the edge as the row; nothing when it is one token, for which the point stands. */
+static void near_row(const wg_sampler *s, int n, edge e, wg_rows *out, int row)
+{
+    const double lightest = s->sampling.min_p > DBL_MIN ? s->sampling.min_p : DBL_MIN;
+    double lane[LANES] = { 0 };
+    int kept = 0;
+    for (int i = 0; i < n; i++) {
+        if (!is_kept(s->near[i], i, s->weight[i], e, lightest)) continue;
+        lane[s->id[i] % LANES] += s->weight[i];
+        s->id[kept] = s->id[i];
+        s->weight[kept++] = s->weight[i];
+    }
+    if (kept < 2) return;
+    const double scale = 1 / fold(lane);
+    for (int i = 0; i < kept; i++) s->weight[i] *= scale;
+    wg_rows_set(out, row, s->id, s->weight, kept);
+    out->point[row] = -1;
+}
+
+static bool row_without_tail(const wg_sampler *s, const float *x, float max, double inverse, wg_rows *out, int row)
+{
+    static const double depth[] = { 8, 12 }; /* nats */
+    const wg_sampling *o = &s->sampling;
+    if (o->top_k > s->room || (o->top_k == 0 && o->min_p <= 0 && o->top_p > 1 - 1e-6) || inverse > 1e30) return false;
+    for (int i = 0; i < 2; i++) {
+        const float bound = (float)((double)max - depth[i] * o->temperature);
+        int n;
+        edge e;
+        const double tail = s->ops->split(x, s->vocab, bound, max, (float)inverse, s->id, s->room, &n);
+        if (n > s->room) return false;
+        for (int k = 0; k < n; k++) s->near[k] = x[s->id[k]];
+        const double sum = s->ops->softmax64(s->near, n, inverse, s->weight);
+        if (!near_prefix(s, n, sum, tail, exp(((double)bound - (double)max) * inverse), &e)) continue;
+        near_row(s, n, e, out, row);
+        return true;
+    }
+    return false;
 }
 
 /* ---- rows */
@@ -205,6 +300,7 @@ static const float *cleaned(const wg_sampler *s, const float *x)
 void wg_sampler_row_after(wg_sampler *s, float *logits, const wg_prefix *prefix, wg_rows *out, int row)
 {
     if (!s->usual) {
+        out->supported[row] = -1;
         wg_sampler_chain(s, logits, prefix, out, row);
         return;
     }
@@ -216,6 +312,7 @@ void wg_sampler_row_after(wg_sampler *s, float *logits, const wg_prefix *prefix,
 void wg_sampler_row(wg_sampler *s, const float *logits, wg_rows *out, int row)
 {
     if (!s->usual) {
+        out->supported[row] = -1;
         wg_sampler_chain(s, logits, NULL, out, row);
         return;
     }
@@ -225,6 +322,8 @@ void wg_sampler_row(wg_sampler *s, const float *logits, wg_rows *out, int row)
     out->point[row] = best >= 0 && logits[best] > -INFINITY ? best : 0;
     if (!isfinite(inverse) || best < 0 || isinf(logits[best]) || o->top_k == 1) return;
 
+    if (row_without_tail(s, logits, logits[best], inverse, out, row)) return;
+    out->supported[row] = -1;
     const float *x = cleaned(s, logits);
     double *p = wg_rows_at(out, row), weight = s->ops->softmax64(x, s->vocab, inverse, p);
     if (o->top_k == 0 && o->top_p >= 1 && o->min_p <= 0) {

@@ -46,6 +46,10 @@ typedef struct wg_sampler {
     const wg_ops *ops;
     int vocab;
     int32_t *order; /* (vocab) scratch for top-k, top-p, min-p */
+    int room;       /* most candidates of a row that is made without its tail */
+    int32_t *id;    /* (room) they, ascending; their logits; their weights */
+    float *near;
+    double *weight;
     float *clean;   /* (vocab) logits whose NaN were replaced; used only when there are any */
     bool usual, penalises; /* the stages are in the usual order; penalties are on */
     wg_stage stage[WG_STAGES];

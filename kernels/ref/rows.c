@@ -23,3 +23,17 @@ int wg_argmax_ref(const float *x, int n)
         if (x[i] == x[i] && (best < 0 || x[i] > x[best])) best = i;
     return best;
 }
+
+double wg_split_ref(const float *x, int n, float bound, float max, float scale, int32_t *id, int room, int *count)
+{
+    double lane[16] = { 0 };
+    *count = 0;
+    for (int i = 0; i < n; i++)
+        if (x[i] >= bound) {
+            if (*count < room) id[*count] = i;
+            ++*count;
+        } else if (x[i] < bound) {
+            lane[i % 16] += wg_exp32_of((x[i] - max) * scale);
+        }
+    return wg_fold16_double(lane);
+}

@@ -218,3 +218,31 @@ int wg_argmax_avx2(const float *x, int n)
         if (x[i] == max) return i;
     return -1;
 }
+
+double wg_split_avx2(const float *x, int n, float bound, float max, float scale, int32_t *id, int room, int *count)
+{
+    double lane[16];
+    __m256d sum[4];
+    int i = 0, found = 0;
+    for (int h = 0; h < 4; h++) sum[h] = _mm256_setzero_pd();
+    for (; i + 16 <= n; i += 16)
+        for (int h = 0; h < 2; h++) {
+            const __m256 v = _mm256_loadu_ps(x + i + 8 * h), limit = _mm256_set1_ps(bound);
+            const __m256 e = exp32x8(_mm256_mul_ps(_mm256_sub_ps(v, _mm256_set1_ps(max)), _mm256_set1_ps(scale)));
+            const __m256 w = _mm256_and_ps(e, _mm256_cmp_ps(v, limit, _CMP_LT_OQ));
+            sum[2 * h] = _mm256_add_pd(sum[2 * h], _mm256_cvtps_pd(_mm256_castps256_ps128(w)));
+            sum[2 * h + 1] = _mm256_add_pd(sum[2 * h + 1], _mm256_cvtps_pd(_mm256_extractf128_ps(w, 1)));
+            for (unsigned hit = (unsigned)_mm256_movemask_ps(_mm256_cmp_ps(v, limit, _CMP_GE_OQ)); hit; hit &= hit - 1, found++)
+                if (found < room) id[found] = i + 8 * h + __builtin_ctz(hit);
+        }
+    for (int h = 0; h < 4; h++) _mm256_storeu_pd(lane + 4 * h, sum[h]);
+    for (; i < n; i++)
+        if (x[i] >= bound) {
+            if (found < room) id[found] = i;
+            found++;
+        } else if (x[i] < bound) {
+            lane[i % 16] += wg_exp32_of((x[i] - max) * scale);
+        }
+    *count = found;
+    return wg_fold16_double(lane);
+}

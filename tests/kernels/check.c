@@ -416,6 +416,17 @@ static void run_argmax(const wg_ops *ops, const row_case *t, float *y)
     for (int i = 0; i < t->n; i++) t->c[i] = t->extra & 2 && i % 2 == 0 ? NAN : t->extra & 1 ? rintf(t->a[i] * 2) : t->a[i];
     *y = (float)ops->argmax(t->c, t->n) + 1;
 }
+/* All into y: the sum, the count, the indices; the rest stays as it was. Ties at the bound; NaN. */
+static void run_split(const wg_ops *ops, const row_case *t, float *y)
+{
+    int count;
+    int32_t *id = (int32_t *)(void *)y + 3;
+    for (int i = 0; i < t->n; i++) t->c[i] = t->extra & 2 && i % 5 == 0 ? NAN : t->extra & 1 ? rintf(t->a[i] * 2) : t->a[i];
+    memset(y, 0, (size_t)t->n * 8 + 8);
+    const double sum = ops->split(t->c, t->n, t->extra & 1 ? 1 : 0.5f, 2, t->extra & 2 ? 60 : 1.25f, id, t->n / 2, &count);
+    memcpy(y, &sum, 8);
+    y[2] = (float)count;
+}
 
 typedef struct row_op {
     const char *name;
@@ -427,6 +438,7 @@ static const row_op row_ops[] = {
     { "rmsnorm", run_rmsnorm, 2, 3, 0 }, { "rope", run_rope, 4, 4, 0 },       { "rope", run_rope_heads, 2, 2, 0 },
     { "swiglu", run_swiglu, 2, 4, 0 },   { "add", run_add, 1, 4, 0 },         { "exp32", run_exp32, 2, 2, 0 },
     { "softmax64", run_softmax, 2, 4, 2 }, { "argmax", run_argmax, 4, 3, 1 },
+    { "split", run_split, 4, 3, 2 },
 };
 
 static void check_row_case(source *s, const row_op *op, int n, int extra, int flavour)
