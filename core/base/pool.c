@@ -2,13 +2,20 @@
  * Fork-join in well under a microsecond. A job is announced by a generation number; a worker that sees it move runs the
  * job and answers by storing the same number in its own cache line.
  *
+ * Parts are claimed: a worker moves its `claim` from the last generation to this one before it runs its part, and so does the
+ * caller with every part that nobody has begun when its own is done. So a worker that sleeps, or stands in line behind another
+ * program, delays nobody, and with busy processors a pool is never slower than one thread but for parts that were begun and
+ * then interrupted. Which thread runs a part shows in no result. Workers that were woken and came too late for any part are left
+ * asleep for a while, 50 us first, then twice as long each time, at most 2 ms: waking costs the caller microseconds.
+ *
  * Waiting, on both sides, is first a spin of about 50 us (jobs of a forward pass follow each other faster than that), then
  * sleep on a condition variable. Sleepers raise a flag *before* they look at the number a last time, and the other side
  * moves the number *before* it looks at the flag (all four sequentially consistent), so no wake-up is lost.
  * Nobody spins when there are more threads than processors to run them.
  *
  * Invariants: fn and arg are written only while every worker's done equals the generation; a worker reads them only after
- * it saw the new generation. */
+ * it claimed the new generation. A claim moves by one, from a generation whose parts are all done, so it succeeds for one side
+ * only and never for a generation that is over. */
 #include "core/base/pool.h"
 
 #include <errno.h>
@@ -25,9 +32,12 @@
 
 enum { POOL_MAX = 256, SPIN_BATCH = 64 };
 #define SPIN_SECONDS 50e-6
+#define QUIET_LEAST 50e-6
+#define QUIET_MOST 2e-3
 
 typedef struct worker {
-    _Alignas(WG_ALIGN) atomic_uint done; /* last generation finished */
+    _Alignas(WG_ALIGN) atomic_uint done; /* last generation whose part is finished, by whomever */
+    atomic_uint claim;                   /* last generation whose part was begun */
     wg_pool *pool;
     int index;
     pthread_t thread;
@@ -43,6 +53,7 @@ struct wg_pool {
     pthread_cond_t job, done;
     int threads, started;
     bool spin;
+    double quiet, quiet_until; /* the caller's: seconds between wake-ups that nobody answers in time; when the next one is due */
     worker *workers; /* (threads - 1): threads 1, 2, ... */
 };
 
@@ -80,6 +91,12 @@ static void wait_for_job(wg_pool *p, unsigned seen)
     pthread_mutex_unlock(&p->lock);
 }
 
+static bool claim(worker *w, unsigned generation)
+{
+    unsigned last = generation - 1;
+    return atomic_compare_exchange_strong(&w->claim, &last, generation);
+}
+
 static void *worker_main(void *arg)
 {
     worker *w = arg;
@@ -87,6 +104,7 @@ static void *worker_main(void *arg)
     for (unsigned seen = 0;;) {
         wait_for_job(p, seen);
         seen = atomic_load_explicit(&p->generation, memory_order_acquire);
+        if (!claim(w, seen)) continue; /* the caller was faster */
         if (!p->fn) return NULL;
         p->fn(p->arg, w->index, p->threads);
         atomic_store(&w->done, seen);
@@ -98,13 +116,29 @@ static void *worker_main(void *arg)
     }
 }
 
+/* Whether sleepers are worth waking now. */
+static bool may_wake(const wg_pool *p) { return p->quiet == 0 || wg_clock_now() >= p->quiet_until; }
+
+/* How many parts the workers began, of a job: 0 makes the next wake-ups rarer. */
+static void note_helpers(wg_pool *p, int helpers)
+{
+    if (helpers > 0) {
+        p->quiet = 0;
+        return;
+    }
+    if (!may_wake(p)) return;
+    p->quiet = p->quiet == 0 ? QUIET_LEAST : p->quiet * 2 < QUIET_MOST ? p->quiet * 2 : QUIET_MOST;
+    p->quiet_until = wg_clock_now() + p->quiet;
+}
+
+/* Returns the generation. Leaving (fn NULL) is told to everybody. */
 static unsigned announce(wg_pool *p, wg_pool_fn *fn, void *arg)
 {
     p->fn = fn;
     p->arg = arg;
     const unsigned g = atomic_load_explicit(&p->generation, memory_order_relaxed) + 1;
     atomic_store(&p->generation, g);
-    if (atomic_load(&p->sleepers) > 0) {
+    if (atomic_load(&p->sleepers) > 0 && (!fn || may_wake(p))) {
         pthread_mutex_lock(&p->lock);
         pthread_cond_broadcast(&p->job);
         pthread_mutex_unlock(&p->lock);
@@ -131,6 +165,17 @@ void wg_pool_run(wg_pool *p, wg_pool_fn *fn, void *arg)
     wg_assert(fn != NULL);
     const unsigned g = announce(p, fn, arg);
     fn(arg, 0, p->threads);
+    int helpers = 0;
+    for (int i = 0; i < p->threads - 1; i++) {
+        worker *w = &p->workers[i];
+        if (!claim(w, g)) {
+            helpers++;
+            continue;
+        }
+        fn(arg, w->index, p->threads);
+        atomic_store_explicit(&w->done, g, memory_order_relaxed);
+    }
+    note_helpers(p, helpers);
     for (int i = 0; i < p->threads - 1; i++) wait_for_worker(p, &p->workers[i], g);
 }
 

@@ -7,14 +7,15 @@
 #include "core/base/error.h"
 
 typedef struct wg_pool wg_pool;
-typedef void wg_pool_fn(void *arg, int thread, int threads); /* called once on each thread, 0 .. threads-1 */
+typedef void wg_pool_fn(void *arg, int thread, int threads); /* called once for each part, 0 .. threads-1 */
 
 /* threads: 1..256, or 0 for the number of cores this process may run on. One pool per engine; not reentrant. */
 wg_status wg_pool_open(wg_pool **out, int threads, wg_error *err);
 void wg_pool_close(wg_pool *p); /* NULL is fine */
 int wg_pool_threads(const wg_pool *p);
 
-/* Runs fn on every thread and returns when all are done. The caller is thread 0. p == NULL runs fn(arg, 0, 1). */
+/* Runs fn for every part and returns when all are done. The caller runs part 0, and parts that no worker has begun by then.
+ * p == NULL runs fn(arg, 0, 1). */
 void wg_pool_run(wg_pool *p, wg_pool_fn *fn, void *arg);
 
 /* The contiguous share [*lo, *hi) of n items for one thread, in multiples of `grain` (the last part takes the rest). */

@@ -2,6 +2,7 @@
 #include "core/base/pool.h"
 
 #include <criterion/criterion.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <time.h>
 #include <unistd.h>
@@ -45,7 +46,7 @@ static void check(int threads, int rounds, long pause_us)
     wg_pool_close(p);
 }
 
-Test(pool, every_thread_runs_once_a_job)
+Test(pool, every_part_runs_once_a_job)
 {
     const size_t live = wg_mem_read().live_blocks;
     check(1, 100, 0);
@@ -62,22 +63,63 @@ Test(pool, sleepers_wake)
     check(4, 20, 300);
 }
 
+typedef struct meeting {
+    atomic_int begun, done;
+    pthread_t by[2];
+} meeting;
+
+/* Part 0 ends when part 1 has begun, so a worker must have begun it; that one takes its time. */
 static void slow_worker(void *arg, int thread, int threads)
 {
+    meeting *m = arg;
     (void)threads;
-    if (thread == 1) nap(2000);
-    atomic_fetch_add((atomic_int *)arg, 1);
+    m->by[thread] = pthread_self();
+    if (thread == 1) {
+        atomic_store(&m->begun, 1);
+        nap(2000);
+    }
+    for (int i = 0; thread == 0 && !atomic_load(&m->begun) && i < 100000; i++) nap(50);
+    atomic_fetch_add(&m->done, 1);
 }
 
 Test(pool, the_caller_waits_for_a_slow_worker)
 {
     wg_pool *p;
-    atomic_int n = 0;
+    meeting m = { 0 };
     cr_assert_eq(wg_pool_open(&p, 2, NULL), WG_OK);
     for (int i = 1; i <= 10; i++) {
-        wg_pool_run(p, slow_worker, &n);
-        cr_assert_eq(atomic_load(&n), 2 * i);
+        atomic_store(&m.begun, 0);
+        wg_pool_run(p, slow_worker, &m);
+        cr_assert_eq(atomic_load(&m.done), 2 * i);
+        cr_assert(pthread_equal(m.by[0], pthread_self()) && !pthread_equal(m.by[1], pthread_self()));
     }
+    wg_pool_close(p);
+}
+
+typedef struct who {
+    pthread_t caller;
+    atomic_int by_caller, calls;
+} who;
+
+static void count_caller(void *arg, int thread, int threads)
+{
+    who *w = arg;
+    (void)threads;
+    if (thread > 0 && pthread_equal(w->caller, pthread_self())) atomic_fetch_add(&w->by_caller, 1);
+    atomic_fetch_add(&w->calls, 1);
+}
+
+/* Nothing to do and many workers: some are too late, and the caller does not wait for them. */
+Test(pool, the_caller_runs_what_nobody_began)
+{
+    wg_pool *p;
+    who w = { .caller = pthread_self() };
+    cr_assert_eq(wg_pool_open(&p, 16, NULL), WG_OK);
+    for (int i = 1; i <= 500; i++) {
+        wg_pool_run(p, count_caller, &w);
+        cr_assert_eq(atomic_load(&w.calls), 16 * i);
+    }
+    cr_assert_gt(atomic_load(&w.by_caller), 0);
     wg_pool_close(p);
 }
 
