@@ -3,8 +3,21 @@
 #include "draft/draft.h"
 
 const wg_drafter_class *const wg_drafters[] = {
-    &wg_drafter_none,    &wg_drafter_model,   &wg_drafter_ngram,
-    &wg_drafter_hybrid,  &wg_drafter_best_of, &wg_drafter_full_information,
-    &wg_drafter_cascade, &wg_drafter_plugin,  &wg_drafter_process,
-    &wg_drafter_synthetic, NULL,
+    &wg_drafter_none,
+    &wg_drafter_model,
+    &wg_drafter_ngram,
+    &wg_drafter_ngram_cache,
+    &wg_drafter_ngram_hash,
+    &wg_drafter_suffix,
+    &wg_drafter_sam,
+    &wg_drafter_retrieval,
+    &wg_drafter_recycle,
+    &wg_drafter_hybrid,
+    &wg_drafter_best_of,
+    &wg_drafter_full_information,
+    &wg_drafter_cascade,
+    &wg_drafter_plugin,
+    &wg_drafter_process,
+    &wg_drafter_synthetic,
+    NULL,
 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * wager bench: where the time goes.
  *   forward  one pass of n rows at a context: ms, tokens/s, v(n) = T(n)/T(1), bytes and multiply-adds per second
+ *   draft    a proposal of a drafter without a model, on a long text
  *   round    plain decoding and speculative rounds of the same target, interleaved
  *   verify   from logits to the next root, without a model: sampler, accept, draw (bench_verify.c)
  * Medians of repeats in which the arms alternate; nothing here is asserted anywhere. */
@@ -13,6 +14,7 @@
 #include "core/base/clock.h"
 #include "core/base/mem.h"
 #include "experiments/bench_verify.h"
+#include "experiments/bench_draft.h"
 #include "experiments/cli.h"
 #include "experiments/commands.h"
 #include "experiments/parts.h"
@@ -22,7 +24,7 @@ enum { ROWS_MAX = 512, LIST_MAX = 16, REPEATS_MAX = 101 };
 
 typedef struct bench {
     const char *model, *draft_model, *draft, *rule, *rows, *context;
-    long threads, repeats, n, seed, vocab;
+    long history, threads, repeats, n, seed, vocab;
     double temperature, top_p;
     bool json;
 } bench;
@@ -256,7 +258,7 @@ static wg_status bench_verify(const bench *b, bool temperature_given, wg_error *
 
 int wg_cmd_bench(int argc, char **argv)
 {
-    bench b = { .context = "0", .repeats = 7, .n = 128, .seed = 1, .temperature = -1, .vocab = 128256, .top_p = 0.95 };
+    bench b = { .history = 32768, .context = "0", .repeats = 7, .n = 128, .seed = 1, .temperature = -1, .vocab = 128256, .top_p = 0.95 };
     const char *what;
     const wg_flag flags[] = {
         { "model", 'm', WG_FLAG_STRING, &b.model, "FILE", "the target model", 0, 0 },
@@ -264,7 +266,8 @@ int wg_cmd_bench(int argc, char **argv)
         { "vocab", 0, WG_FLAG_INT, &b.vocab, "N", "verify: tokens of the vocabulary", 2, 10000000 },
         { "context", 0, WG_FLAG_STRING, &b.context, "0,1024", "forward: tokens before them", 0, 0 },
         { "draft-model", 'd', WG_FLAG_STRING, &b.draft_model, "FILE", "round: a draft model", 0, 0 },
-        { "draft", 0, WG_FLAG_STRING, &b.draft, "KIND[:k=v,...]", "round: a drafter and its options", 0, 0 },
+        { "draft", 0, WG_FLAG_STRING, &b.draft, "KIND[:k=v,...]", "round, draft: a drafter and its options", 0, 0 },
+        { "history", 0, WG_FLAG_INT, &b.history, "N", "draft: tokens of the text", 256, 10000000 },
         { "rule", 0, WG_FLAG_STRING, &b.rule, "R", "verification rule (round: rejection; verify: all)", 0, 0 },
         { "temp", 't', WG_FLAG_FLOAT, &b.temperature, "T", "temperature (round: 1; verify: 0.8)", 0, 100 },
         { "top-p", 0, WG_FLAG_FLOAT, &b.top_p, "P", "verify: mass of the nucleus", 0, 1 },
@@ -280,8 +283,10 @@ int wg_cmd_bench(int argc, char **argv)
     const bool forward = !strcmp(what, "forward"), temperature_given = b.temperature >= 0;
     wg_error err;
     if (!strcmp(what, "verify")) return bench_verify(&b, temperature_given, &err) ? wg_cli_fail(&err) : WG_EXIT_OK;
+    if (!strcmp(what, "draft"))
+        return wg_bench_draft(b.draft ? b.draft : "ngram", b.model, (int)b.history, b.json, &err) ? wg_cli_fail(&err) : WG_EXIT_OK;
     if (!forward && strcmp(what, "round")) {
-        fprintf(stderr, "wager bench: there is no benchmark '%s'; there are: forward, round, verify\n", what);
+        fprintf(stderr, "wager bench: there is no benchmark '%s'; there are: forward, round, verify, draft\n", what);
         return WG_EXIT_USAGE;
     }
     if (!b.rule) b.rule = "rejection";

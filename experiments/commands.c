@@ -22,6 +22,8 @@ const wg_command wg_commands[] = {
       "Any model file to GGUF, optionally in another weight type.", wg_cmd_convert },
     { "synth", "synth --like SHAPE --type T --seed S --out OUT.gguf",
       "A random model of a known shape, for tests and speed measurements.", wg_cmd_synth },
+    { "datastore", "datastore build --model M --out F TEXT...",
+      "Texts to a datastore, which the drafters retrieval, sam and ngram_cache look things up in.", wg_cmd_datastore },
     { "prove", "prove [--rule R|all] [--vocab V] [--depth D] [--cases N]",
       "Enumerates a verification rule's production code and compares its exact output law with the target's.", wg_cmd_prove },
     { "bench", "bench forward | round -m MODEL [flags]", "Times forward passes, or plain decoding and speculative rounds, interleaved.", wg_cmd_bench },

@@ -11,6 +11,7 @@ int wg_cmd_logits(int argc, char **argv);
 int wg_cmd_tokenize(int argc, char **argv);
 int wg_cmd_inspect(int argc, char **argv);
 int wg_cmd_convert(int argc, char **argv);
+int wg_cmd_datastore(int argc, char **argv);
 int wg_cmd_synth(int argc, char **argv);
 int wg_cmd_prove(int argc, char **argv);
 int wg_cmd_bench(int argc, char **argv);

@@ -7,7 +7,9 @@
 #include <glob.h>
 #include <jansson.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include "draft/datastore.h"
 #include "tests/law/decode.h"
 
 /* False when the pair is not there. */
@@ -72,18 +74,53 @@ static inline int pair_prompts(const char *path, const wg_tokenizer *t, int stri
     return n;
 }
 
+/* A datastore of the prompts and the plain greedy texts of every other one. */
+static inline void pair_store(const law_model *target, const law_request *r, int n, char *path)
+{
+    wg_error err;
+    law_output *plain = wg_calloc((size_t)n, sizeof *plain);
+    int32_t *token = wg_calloc((size_t)n, 1024 * sizeof *token);
+    size_t fill = 0;
+    const law_setup setup = {.target = target, .drafter = "none", .rule = "match", .sampling = WG_SAMPLING(0, 0, 1, 0)};
+    if (!plain || !token) abort();
+    law_decode(&setup, r, n, plain, &(wg_counts){0});
+    for (int i = 0; i < n; i++) {
+        for (int k = 0; k < r[i].n && k < 400; k++) token[fill++] = r[i].prompt[k];
+        for (int k = 0; i % 2 == 0 && k < plain[i].n && k < 600; k++) token[fill++] = plain[i].token[k];
+        token[fill++] = -1;
+    }
+    const int fd = mkstemp(path);
+    if (fd < 0) exit((perror(path), 1));
+    close(fd);
+    LAW_TRY(wg_datastore_write(path, target->tokenizer, token, fill, &err));
+    law_free(plain, n);
+    wg_free(plain);
+    wg_free(token);
+}
+
 /* Decodes the requests plainly, then with every drafter and batch size, on one thread and on two. Returns the failures. */
 static inline int pair_check(const char *target_path, const char *draft_path, const law_request *r, int n)
 {
     const wg_sampling samplings[] = {WG_SAMPLING(0, 0, 1, 0), WG_SAMPLING(0.7, 0, 0.95, 0), WG_SAMPLING(1, 0, 1, 0)};
-    char chain[600], tree[600];
+    char chain[600], tree[600], store[] = "/tmp/wg-store-XXXXXX", retrieval[64];
     snprintf(chain, sizeof chain, "model=%s,length=4", draft_path);
     snprintf(tree, sizeof tree, "model=%s,tree=%s", draft_path, WG_TREE_MAX > 8 ? "3-2-1" : "2-1");
     const struct {
         const char *label, *drafter, *options;
-    } drafters[] = {{"model, chain", "model", chain}, {"model, tree", "model", tree}, {"ngram", "ngram", NULL}};
+    } drafters[] = {{"model, chain", "model", chain},
+                    {"model, tree", "model", tree},
+                    {"ngram", "ngram", NULL},
+                    {"ngram_cache", "ngram_cache", NULL},
+                    {"ngram_hash", "ngram_hash", "n=2,memory_mb=1"},
+                    {"suffix", "suffix", "factor=2"},
+                    {"suffix, tree", "suffix", "factor=2,tree=true"},
+                    {"sam", "sam", NULL},
+                    {"retrieval", "retrieval", retrieval},
+                    {"recycle", "recycle", NULL}};
     law_model target[2] = {0};
     for (int t = 0; t < 2; t++) law_model_open(&target[t], target_path, t + 1, wg_cpu_chosen(), WG_F16);
+    pair_store(&target[0], r, n, store);
+    snprintf(retrieval, sizeof retrieval, "datastore=%s", store);
     int failures = 0;
     law_output *plain = wg_calloc((size_t)n, sizeof *plain), *got = wg_calloc((size_t)n, sizeof *got);
     if (!plain || !got) abort();
@@ -124,6 +161,7 @@ static inline int pair_check(const char *target_path, const char *draft_path, co
     for (int t = 0; t < 2; t++) law_model_close(&target[t]);
     wg_free(plain);
     wg_free(got);
+    remove(store);
     return failures;
 }
 
