@@ -7,7 +7,7 @@
 
 /* ---- the order: a stable radix sort of the ratios' bits (they are not negative, so their bits ascend with them) */
 
-enum { DIGIT = 11, BUCKETS = 1 << DIGIT, DIGITS = 6 };
+enum { DIGIT = 11, BUCKETS = 1 << DIGIT, DIGITS = 6, FEW = 48 };
 
 static inline unsigned digit_of(double ratio, int digit)
 {
@@ -31,6 +31,17 @@ static bool sort_digit(const wg_bet *a, wg_bet *b, int n, int digit)
     return true;
 }
 
+/* The same order for a few. */
+static void sort_few(wg_bet *a, int n)
+{
+    for (int i = 1; i < n; i++) {
+        const wg_bet x = a[i];
+        int j = i;
+        for (; j > 0 && a[j - 1].ratio > x.ratio; j--) a[j] = a[j - 1];
+        a[j] = x;
+    }
+}
+
 int wg_bets_order(const wg_rows *p, int prow, const wg_rows *q, int qrow, const wg_bet **out)
 {
     const size_t V = (size_t)p->vocab;
@@ -39,17 +50,18 @@ int wg_bets_order(const wg_rows *p, int prow, const wg_rows *q, int qrow, const 
     int n = 0;
     for (int32_t x = 0; x < p->vocab; x++)
         if (qv[x] > 0) a[n++] = (wg_bet){ pv[x] > 0 ? pv[x] / qv[x] : 0, x };
-    for (int digit = 0; digit < DIGITS && n > 0; digit++)
+    *out = a;
+    if (n <= FEW) {
+        sort_few(a, n);
+        return n;
+    }
+    for (int digit = 0; digit < DIGITS; digit++)
         if (sort_digit(a, b, n, digit)) {
             wg_bet *other = a;
             a = b;
             b = other;
         }
-    if (n > 0 && a != (wg_bet *)(void *)(p->scratch + 2 * V)) {
-        memcpy(b, a, (size_t)n * sizeof *a);
-        a = b;
-    }
-    *out = a;
+    if (a != *out) memcpy(b, a, (size_t)n * sizeof *a); /* then b is where the result is to be */
     return n;
 }
 

@@ -19,8 +19,8 @@ int wg_bets_order(const wg_rows *p, int prow, const wg_rows *q, int qrow, const 
 /* k independent draws from q. O(V log V) (a radix sort); k = 1: sum min(p, q). */
 double wg_optimal_iid(const wg_rows *p, int prow, const wg_rows *q, int qrow, int k);
 
-/* k draws from q, each without the earlier ones (also k first finishers of a race). k = 2 in closed form; k > 2 by an integral
- * over the time of the first outsider, to about 1e-12: O(k V) for each of its some hundred points. */
+/* k draws from q, each without the earlier ones (also k first finishers of a race). k = 2 in closed form, k > 2 by an integral
+ * over the time of the first outsider, both to about 1e-11: O(k V) for each of the integral's some hundred points. */
 double wg_optimal_without_replacement(const wg_rows *p, int prow, const wg_rows *q, int qrow, int k);
 
 /* The children of a node as they are: p(C) for a set that is a function of the prefix; by the law and their number when they

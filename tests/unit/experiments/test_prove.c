@@ -20,76 +20,85 @@ static wg_prove_result prove(const wg_verifier_class *rule, wg_prove_options o)
     return r;
 }
 
-static bool fits(int depth, int children)
+static bool fits(const wg_prove_options *o)
 {
     int n = 1, level = 1;
-    for (int d = 0; d < depth; d++) n += level *= children;
+    for (int d = 0; d < o->depth; d++) n += level *= o->width ? o->width[d] : o->children;
     return n <= WG_TREE_MAX;
 }
 
 static void expect_exact(const wg_verifier_class *rule, wg_prove_options o)
 {
-    if (!fits(o.depth, o.children)) return; /* a hard build has small trees */
+    if (!fits(&o)) return; /* a hard build has small trees */
     const wg_prove_result r = prove(rule, o);
-    cr_expect(r.deviation <= 1e-12, "%s, vocabulary %d, depth %d, children %d, law %s: deviation %g in case %d", rule->name,
-              o.vocab, o.depth, o.children, wg_law_name(o.law), r.deviation, r.worst);
+    cr_expect(r.deviation <= 1e-12, "%s, vocabulary %d, depth %d, %d children of the root, law %s: deviation %g in case %d", rule->name,
+              o.vocab, o.depth, o.width ? o.width[0] : o.children, wg_law_name(o.law), r.deviation, r.worst);
     cr_expect(r.reused == 0, "%s reuses %ld addresses", rule->name, r.reused);
     cr_expect(r.tau >= 1 && r.tau <= o.depth + 1 + 1e-12);
+    cr_expect(r.above <= 1e-10, "%s accepts %g more than the optimum", rule->name, r.above);
+}
+
+/* Every lossless rule on every law that it claims to check. Shapes: children by depth. */
+typedef struct shape {
+    int vocab, depth, width[3], cases, steps;
+} shape;
+
+static void expect_all_exact(const shape *s, int n)
+{
+    static const wg_sibling_law laws[] = {WG_LAW_FIXED, WG_LAW_IID, WG_LAW_WITHOUT_REPLACEMENT, WG_LAW_COUPLED};
+    for (int i = 0; wg_verifiers[i]; i++)
+        for (int l = 0; l < 4; l++)
+            for (int k = 0; k < n; k++) {
+                bool siblings = false;
+                for (int d = 0; d < s[k].depth; d++) siblings |= s[k].width[d] > 1;
+                if (!wg_verifiers[i]->lossless || !(wg_verifiers[i]->laws & laws[l]) || (siblings && wg_verifiers[i]->chains)) continue;
+                expect_exact(wg_verifiers[i], (wg_prove_options){.vocab = s[k].vocab,
+                                                                 .depth = s[k].depth,
+                                                                 .width = s[k].width,
+                                                                 .law = laws[l],
+                                                                 .cases = s[k].cases,
+                                                                 .steps = s[k].steps,
+                                                                 .greedy = wg_verifiers[i] == &wg_verifier_greedy,
+                                                                 .seed = 5});
+            }
 }
 
 Test(prove, chains_are_exact)
 {
-    const wg_verifier_class *const rules[] = {&wg_verifier_match, &wg_verifier_rejection};
-    const wg_sibling_law laws[] = {WG_LAW_IID, WG_LAW_FIXED};
-    for (int i = 0; i < 2; i++)
-        for (int l = 0; l < 2; l++)
-            for (int vocab = 1; vocab <= 4; vocab++)
-                for (int depth = 0; depth <= (vocab == 4 ? 2 : 3); depth++)
-                    expect_exact(rules[i],
-                                 (wg_prove_options){
-                                     .vocab = vocab, .depth = depth, .children = 1, .law = laws[l], .cases = 16, .seed = 5});
-    expect_exact(&wg_verifier_rejection,
-                 (wg_prove_options){.vocab = 4, .depth = 3, .children = 1, .law = WG_LAW_IID, .cases = 8, .seed = 6});
+    shape s[20];
+    int n = 0;
+    for (int vocab = 1; vocab <= 4; vocab++)
+        for (int depth = 0; depth <= 3; depth++) s[n++] = (shape){vocab, depth, {1, 1, 1}, 24, 1};
+    expect_all_exact(s, n);
 }
 
 Test(prove, trees_are_exact)
 {
-    static const struct {
-        int vocab, depth, children;
-    } shape[] = {{2, 1, 2}, {3, 1, 2}, {3, 1, 3}, {4, 1, 3}, {2, 2, 2}};
-    for (int i = 0; i < 5; i++)
-        for (int l = 0; l < 2; l++) {
-            const wg_prove_options o = {.vocab = shape[i].vocab,
-                                        .depth = shape[i].depth,
-                                        .children = shape[i].children,
-                                        .law = l ? WG_LAW_IID : WG_LAW_FIXED,
-                                        .cases = 16,
-                                        .seed = 9};
-            expect_exact(&wg_verifier_rejection, o);
-            expect_exact(&wg_verifier_match, o);
-        }
-    /* More children than tokens: duplicates among siblings, drawn or ranked. */
-    expect_exact(&wg_verifier_rejection,
-                 (wg_prove_options){.vocab = 2, .depth = 1, .children = 4, .law = WG_LAW_FIXED, .cases = 16});
-    expect_exact(&wg_verifier_rejection,
-                 (wg_prove_options){.vocab = 2, .depth = 1, .children = 4, .law = WG_LAW_IID, .cases = 16});
-    expect_exact(&wg_verifier_rejection,
-                 (wg_prove_options){.vocab = 4, .depth = 2, .children = 2, .law = WG_LAW_FIXED, .cases = 8});
-    expect_exact(&wg_verifier_match,
-                 (wg_prove_options){.vocab = 3, .depth = 1, .children = 3, .law = WG_LAW_WITHOUT_REPLACEMENT, .cases = 16});
+    static const shape s[] = {
+        {2, 1, {2}, 24, 1},    {3, 1, {2}, 24, 1},       {3, 1, {3}, 24, 1},    {4, 1, {3}, 24, 1},    {2, 2, {2, 2}, 24, 1},
+        {3, 2, {2, 1}, 16, 1}, {3, 2, {1, 2}, 16, 1},    {4, 2, {2, 1}, 8, 1},  {2, 3, {2, 1, 1}, 16, 1},
+        {2, 1, {4}, 24, 1}, /* more children than tokens: duplicates among siblings, drawn or ranked */
+        {3, 2, {2, 2}, 8, 1}, /* seven nodes */
+    };
+    expect_all_exact(s, sizeof s / sizeof *s);
 }
 
 Test(prove, two_steps_are_exact_and_reuse_no_address)
 {
-    const wg_verifier_class *const rules[] = {&wg_verifier_match, &wg_verifier_rejection};
-    for (int i = 0; i < 2; i++)
-        for (int depth = 1; depth <= 2; depth++)
-            expect_exact(rules[i],
-                         (wg_prove_options){
-                             .vocab = 2, .depth = depth, .children = 1, .steps = 2, .law = WG_LAW_IID, .cases = 16, .seed = 3});
-    expect_exact(
-        &wg_verifier_rejection,
-        (wg_prove_options){.vocab = 2, .depth = 1, .children = 2, .steps = 2, .law = WG_LAW_IID, .cases = 8, .seed = 3});
+    static const shape s[] = {{2, 1, {1}, 16, 2}, {2, 2, {1, 1}, 16, 2}, {2, 1, {2}, 8, 2}, {3, 1, {1}, 16, 2}};
+    expect_all_exact(s, sizeof s / sizeof *s);
+}
+
+Test(prove, lossy_rules_are_convicted)
+{
+    int lossy = 0;
+    for (int i = 0; wg_verifiers[i]; i++) {
+        if (wg_verifiers[i]->lossless) continue;
+        const wg_prove_options o = {.vocab = 3, .depth = 2, .children = 1, .law = WG_LAW_IID, .cases = 16, .seed = 5};
+        cr_expect(prove(wg_verifiers[i], o).deviation > 0.01, "%s", wg_verifiers[i]->name);
+        lossy++;
+    }
+    cr_expect(lossy == 3);
 }
 
 Test(prove, greedy_is_exact_at_temperature_0_only)

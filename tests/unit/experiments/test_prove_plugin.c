@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT
+ * A rule in a shared object is proved like one of the house; what is no rule is refused by name. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "experiments/prove.h"
+#include "verify/plugin.h"
+
+static wg_prove_result prove(const char *path)
+{
+    const wg_verifier_class *rule = NULL;
+    void *object;
+    wg_error err = {0};
+    wg_prove_result r = {0};
+    cr_assert(wg_verifier_load(path, &rule, &object, &err) == WG_OK, "%s", err.text);
+    const wg_prove_options o = {.vocab = 3, .depth = 2, .children = 2, .law = WG_LAW_IID, .cases = 16, .seed = 2};
+    cr_assert(!strcmp(rule->name, "first_child") && rule->lossless);
+    cr_assert(wg_prove(rule, &o, &r, &err) == WG_OK, "%s", err.text);
+    wg_verifier_unload(object);
+    return r;
+}
+
+Test(prove_plugin, exact_and_biased_are_told_apart)
+{
+    const wg_prove_result right = prove(RULE), wrong = prove(BIASED_RULE);
+    cr_assert(right.deviation <= 1e-12 && right.reused == 0, "%g", right.deviation);
+    cr_assert(right.alpha < right.alpha_star, "it ignores siblings");
+    cr_assert(wrong.deviation > 0.01, "%g", wrong.deviation);
+}
+
+Test(prove_plugin, refusals)
+{
+    char path[300];
+    const wg_verifier_class *rule = NULL;
+    void *object;
+    wg_error err = {0};
+    cr_assert(wg_verifier_load("/no/such/rule.so", &rule, &object, &err) == WG_ENOENT && strstr(err.text, "/no/such/rule.so"));
+    snprintf(path, sizeof path, "%s/README.md", getenv("WG_ROOT") ? getenv("WG_ROOT") : ".");
+    cr_assert(wg_verifier_load(path, &rule, &object, &err) == WG_EFORMAT && strstr(err.text, "no ELF header"), "%s", err.text);
+    wg_status s = wg_verifier_load("/proc/self/exe", &rule, &object, &err); /* ELF, but no shared object, or one without a rule */
+    cr_assert(s == WG_EFORMAT, "%s", err.text);
+    cr_assert(rule == NULL && object == NULL);
+}
