@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * The policies, one after the other, as a table; then what drafters call. Sources: hf, Hugging Face transformers' heuristic
  * schedule; confidence, its assistant threshold; entropy, SVIP (Zhang et al. 2024), 1 - sqrt(c H) being a lower bound on the
- * acceptance; adaedl, AdaEDL (Agrawal et al. 2024); average, with the correction for drafts that were accepted whole, whose true
- * reach is not known; cost, SmartSpec's goodput (Liu et al. 2024) for one sequence; bandit, UCB1 as in BanditSpec (2025). */
+ * acceptance; adaedl, AdaEDL (Agrawal et al. 2024); average, with the correction for drafts that were accepted whole, whose
+ * true reach is not known; cost, SmartSpec's goodput (Liu et al. 2024) for one sequence; bandit, UCB1 as in BanditSpec (2025). */
 #include "draft/length.h"
 
 #include <math.h>
@@ -144,7 +144,8 @@ static const wg_length_class confidence = { .name = "confidence", .sees = WG_SEE
 static const wg_length_class entropy = { .name = "entropy", .sees = WG_SEES_Q, .stops = entropy_stops };
 static const wg_length_class adaedl = { .name = "adaedl", .sees = WG_SEES_Q | WG_SEES_PAST, .plan = adaedl_plan,
                                         .stops = adaedl_stops, .learn = adaedl_learn };
-static const wg_length_class average = { .name = "average", .sees = WG_SEES_PAST, .plan = average_plan, .learn = average_learn };
+static const wg_length_class average = { .name = "average", .sees = WG_SEES_PAST, .plan = average_plan,
+                                         .learn = average_learn };
 static const wg_length_class cost = { .name = "cost", .sees = WG_SEES_PAST | WG_SEES_COST, .plan = cost_plan,
                                       .learn = cost_learn };
 static const wg_length_class bandit = { .name = "bandit", .sees = WG_SEES_PAST | WG_SEES_COST, .plan = bandit_plan,
@@ -204,12 +205,12 @@ wg_status wg_length_open(wg_length *l, const wg_length_options *o, const char *d
     l->max = max;
     const char *name = l->class->name;
     if (l->class->sees & (WG_SEES_Q | WG_SEES_DRAWN) && !has_q)
-        return wg_fail(err, WG_ECONFIG, "drafter %s: policy %s looks at q, and this drafter has none; choose one of: fixed, hf, "
-                       "average, cost, bandit", drafter, name);
+        return wg_fail(err, WG_ECONFIG, "drafter %s: policy %s looks at q, and this drafter has none; choose one of: fixed, "
+                       "hf, average, cost, bandit", drafter, name);
     if (l->class->sees & WG_SEES_DRAWN && !(env->checks & WG_LAW_COUPLED))
-        return wg_fail(err, WG_ELAW, "drafter %s: policy %s looks at a drawn token before it decides whether to verify it; a rule "
-                       "that accepts with probabilities would be biased (non-anticipation). Choose the rule match or greedy, or "
-                       "the policy confidence, which looks before the draw", drafter, name);
+        return wg_fail(err, WG_ELAW, "drafter %s: policy %s looks at a drawn token before it decides whether to verify it; a "
+                       "rule that accepts with probabilities would be biased (non-anticipation). Choose the rule match or greedy, "
+                       "or the policy confidence, which looks before the draw", drafter, name);
     if (!(l->state = wg_calloc((size_t)env->max_batch, sizeof *l->state)))
         return wg_nomem(err, (size_t)env->max_batch * sizeof *l->state, "the states of a length policy");
     return l->class->sees & WG_SEES_COST ? find_costs(l, drafter, draft, env, err) : WG_OK;

@@ -2,8 +2,8 @@
  * How long a draft shall be: policies for the depth of the next draft and for where a draft stops (METHODS C5 to C7). Drafters
  * take them through the options of WG_LENGTH_OPTIONS; what a policy learns is kept per sequence, by its slot.
  *
- * Non-anticipation (METHODS L3). Whether position k is verified may depend on the past and on q, before x_k is drawn, but not on
- * x_k: rules that accept with probabilities would be biased. Each policy declares what it looks at. One that looks at drawn
+ * Non-anticipation (METHODS L3). Whether position k is verified may depend on the past and on q, before x_k is drawn, but not
+ * on x_k: rules that accept with probabilities would be biased. Each policy declares what it looks at. One that looks at drawn
  * tokens is refused unless the rule in force only compares tokens (it checks the law `coupled`: match, greedy). */
 #ifndef WG_DRAFT_LENGTH_H
 #define WG_DRAFT_LENGTH_H
@@ -23,8 +23,8 @@ typedef struct wg_length_options {
     char costs[WG_OPTION_STRING];
 } wg_length_options;
 
-enum { WG_LENGTH_FIXED, WG_LENGTH_HF, WG_LENGTH_CONFIDENCE, WG_LENGTH_ENTROPY, WG_LENGTH_ADAEDL, WG_LENGTH_AVERAGE, WG_LENGTH_COST,
-       WG_LENGTH_BANDIT, WG_LENGTH_DRAWN, WG_LENGTHS };
+enum { WG_LENGTH_FIXED, WG_LENGTH_HF, WG_LENGTH_CONFIDENCE, WG_LENGTH_ENTROPY, WG_LENGTH_ADAEDL, WG_LENGTH_AVERAGE,
+       WG_LENGTH_COST, WG_LENGTH_BANDIT, WG_LENGTH_DRAWN, WG_LENGTHS };
 extern const char *const wg_length_names[];
 
 /* Rows for the option table of a drafter whose options struct T has a field `length_policy` of this type. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The cost of passes on this machine: a model runs over 1, 2, 3, 4, 6, 8, 12, ... rows in a cache of its own, then gets its place
- * in the engine's cache and its counters back, as if nothing had happened. */
+ * The cost of passes on this machine: a model runs over 1, 2, 3, 4, 6, 9, 13, ... rows in a cache of its own, then gets its
+ * place in the engine's cache and its counters back, as if nothing had happened. */
 #include <math.h>
 
 #include "core/base/clock.h"
@@ -64,7 +64,8 @@ wg_status wg_length_measure(wg_lm *lm, int n, double *seconds, wg_error *err)
     wg_kv_seq *seq = NULL;
     wg_batch batch = { 0 };
     float *logits = wg_alloc((size_t)n * (size_t)lm->vocab, sizeof *logits);
-    wg_status s = logits ? wg_kv_open(&kv, 16, (slots + 15) / 16, slots, err) : wg_nomem(err, (size_t)n * 4, "measuring a model");
+    wg_status s = logits ? WG_OK : wg_nomem(err, (size_t)n * (size_t)lm->vocab * sizeof *logits, "measuring a model");
+    if (!s) s = wg_kv_open(&kv, 16, (slots + 15) / 16, slots, err);
     if (!s) s = wg_lm_attach(lm, kv, err);
     if (!s) s = wg_kv_seq_open(kv, &seq, err);
     if (!s) s = wg_batch_open(&batch, slots, err);

@@ -3,11 +3,11 @@
  * sampled siblings (SpecInfer; METHODS B4), of any shape that draft/grow.h knows: `grow` names it.
  *
  * Law. By `siblings` the children of a node are independent draws from its q row (iid), draws of which each leaves out those
- * before it (without_replacement), both at the step's own position with the node's number as index; or the first to finish a race
- * over q on the times of the children's position, which the rule `coupled` uses as well (coupled; METHODS B12). At draft
- * temperature 0 there is nothing to draw, so the children are the k most probable tokens (FIXED). Which it is, is settled at open,
- * so it never depends on what was drawn. Where q has fewer tokens than there are children wanted, distinct children end early. A
- * best-first tree takes the most probable tokens at any temperature: it is FIXED, with point rows.
+ * before it (without_replacement), both at the step's own position with the node's number as index; or the first to finish a
+ * race over q on the times of the children's position, which the rule `coupled` uses as well (coupled; METHODS B12). At draft
+ * temperature 0 there is nothing to draw, so the children are the k most probable tokens (FIXED). Which it is, is settled at
+ * open, so it never depends on what was drawn. Where q has fewer tokens than there are children wanted, distinct children end
+ * early. A best-first tree takes the most probable tokens at any temperature: it is FIXED, with point rows.
  *
  * Passes. All sequences' nodes of one depth ride in one pass, and leaves are never fed, so a draft of depth n costs n passes.
  * What the model has not seen of the committed text (the whole prompt at first, the last accepted token after a fully accepted
@@ -80,8 +80,8 @@ static const wg_option options[] = {
     WG_OPTION_STR(model_options, model, "", "weights file of the draft model (needed)"),
     WG_OPTION_INT(model_options, length, 4, 1, WG_DRAFT_MAX, "tokens of a chain"),
     WG_OPTION_ENUM(model_options, grow, GROW_CHAIN, shapes,
-                   "shape of the draft: a chain of `length` (or `tree`, when that is given); kary and file: see `tree`; sequoia: "
-                   "the best tree for `accept`; best_first: the `budget` most probable nodes (EAGLE-2, OPT-Tree)"),
+                   "shape of the draft: a chain of `length` (or `tree`, when that is given); kary and file: see `tree`; "
+                   "sequoia: the best tree for `accept`; best_first: the `budget` most probable nodes (EAGLE-2, OPT-Tree)"),
     WG_OPTION_STR(model_options, tree, "",
                   "kary: children of a node by its depth, such as 3-2-1; file: a JSON list of parents or paths"),
     WG_OPTION_STR(model_options, accept, "0.6/0.15/0.06/0.03",
@@ -295,7 +295,7 @@ static int pop_best(const model_drafter *m, float *logits)
     return x;
 }
 
-/* Whether nothing is to follow a node with these weights: p_min asks for the probability of the best token, whose weight is 1. */
+/* Whether nothing is to follow a node with these weights: p_min asks for the probability of the best token; its weight is 1. */
 static bool unsure(const model_drafter *m, const wg_seq *s, double sum)
 {
     return sum * m->opt.p_min > 1 || wg_length_stops(&m->length, s, m->weight, m->vocab, sum);

@@ -73,7 +73,7 @@ static void list_verifiers(bool json)
 
 static void list_sampling(bool json)
 {
-    if (!json) puts("sampling (\"sampling\": {option: value}), applied in this order:");
+    if (!json) puts("sampling (\"sampling\": {option: value}), applied in the order that `order` says:");
     options("sampling", wg_sampling_options, json);
 }
 
