@@ -277,7 +277,7 @@ static wg_status take_answer(const process_drafter *p, const wg_seq *s, wg_tree 
     const char *command = p->opt.command;
     if (!read_answer(p->in, &tokens, &parents))
         return wg_fail(err, WG_EFORMAT, "the program '%s' answered '%.60s'; expected {\"tokens\":[...]} or "
-                       "{\"tokens\":[...],\"parents\":[...]} with at most %d tokens", command, p->in, WG_TREE_MAX - 1);
+                       "{\"tokens\":[...],\"parents\":[...]}", command, p->in);
     if (parents.n >= 0 && parents.n != tokens.n)
         return wg_fail(err, WG_EFORMAT, "the program '%s' answered %d tokens and %d parents", command, tokens.n, parents.n);
     if (tokens.n > WG_TREE_MAX - 1)

@@ -78,6 +78,11 @@ int main(void)
     snprintf(best, sizeof best, "model=%s,grow=best_first,budget=7", draft_path);
     snprintf(corpus, sizeof corpus, "n_min=1,corpus=%s", store_path);
     snprintf(store, sizeof store, "n_min=1,datastore=%s", store_path);
+    char hybrid[200], best_of[200], full[200], cascade[200];
+    snprintf(hybrid, sizeof hybrid, "first=ngram,second=model:model=%s;length=2", draft_path);
+    snprintf(best_of, sizeof best_of, "of=ngram|model:model=%s;length=2", draft_path);
+    snprintf(full, sizeof full, "of=ngram|model:model=%s;length=2", draft_path);
+    snprintf(cascade, sizeof cascade, "model=%s,inner=ngram:k=2", draft_path);
     const struct {
         const char *drafter, *options;
         bool tree;
@@ -91,7 +96,13 @@ int main(void)
                     {"suffix", "tree=true,memory_mb=1", true},
                     {"sam", corpus, false},
                     {"retrieval", store, true},
-                    {"recycle", NULL, true}};
+                    {"recycle", NULL, true},
+                    {"hybrid", hybrid, false},
+                    {"best_of", best_of, false},
+                    {"full_information", full, false},
+                    {"cascade", cascade, false},
+                    {"process", "command=python3 examples/process-drafter/bigram.py,timeout_ms=60000", false},
+                    {"synthetic", "k=3", false}};
     const wg_sampling samplings[] = {
         WG_SAMPLING(0, 0, 1, 0), {.temperature = 0.8, .top_k = 40, .top_p = 0.95, .min_p = 0.01, .repetition_penalty = 1.2}};
 
