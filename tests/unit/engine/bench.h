@@ -5,6 +5,7 @@
 #define WG_TESTS_UNIT_ENGINE_BENCH_H
 
 #include <criterion/criterion.h>
+#include <math.h>
 #include <string.h>
 
 #include "core/base/mem.h"
@@ -54,7 +55,7 @@ static const wg_verifier_class reject = {.name = "reject", .laws = WG_LAW_IID, .
 
 /* ---- a drafter */
 
-enum bug { NO_BUG, FAILS, WRONG_ROOT, TOKEN_RANGE, WRONG_LAW, NO_TREE, CYCLE, LOST_ROW, BUGS };
+enum bug { NO_BUG, FAILS, WRONG_ROOT, TOKEN_RANGE, WRONG_LAW, NO_TREE, CYCLE, LOST_ROW, IMPOSSIBLE, NAN_ROW, BUGS };
 
 typedef struct gambler_options {
     int length, wide, bug;
@@ -122,6 +123,8 @@ static inline wg_status propose(wg_drafter *d, wg_seq *const *seq, int n, wg_tre
         case NO_TREE: t->n = -3; break;
         case CYCLE: t->parent[1] = 1; break;
         case LOST_ROW: t->qrow[1] = (int16_t)q->n; break;
+        case IMPOSSIBLE: wg_rows_at(q, t->qrow[1])[t->token[1]] = 0; break;
+        case NAN_ROW: wg_rows_at(q, t->qrow[1])[t->token[1]] = NAN; break;
         default: break;
         }
     }

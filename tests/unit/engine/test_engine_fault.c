@@ -108,6 +108,7 @@ Test(engine_fault, a_drafter_with_a_bug_is_refused)
     static const char *const says[BUGS] = {
         [FAILS] = "fell over",  [WRONG_ROOT] = "root is token", [TOKEN_RANGE] = "vocabulary is 0..5", [WRONG_LAW] = "law fixed",
         [NO_TREE] = "-3 nodes", [CYCLE] = "has parent 1",       [LOST_ROW] = "names q row",
+        [IMPOSSIBLE] = "gives that no probability",             [NAN_ROW] = "gives that no probability",
     };
     for (int bug = FAILS; bug < BUGS; bug++) {
         bench b = start((setup){.draft = {.length = 3}});
@@ -236,6 +237,24 @@ Test(engine_fault, open_refuses)
     cr_assert(bench_open(&b, &(setup){.rule = &fixed_only, .opt.sampling.top_p = 1}, &err) == WG_ELAW &&
                   strstr(err.text, "gambler"),
               "%s", err.text);
+    bench_close(&b);
+}
+
+/* A rule for chains takes chains, and says what to do about a tree. */
+Test(engine_fault, a_tree_for_a_rule_of_chains)
+{
+    static const wg_verifier_class chains = {.name = "chains", .laws = WG_LAWS, .chains = true, .accept = match_accept};
+    bench b = start((setup){.draft = {.length = 3}, .rule = &chains});
+    wg_seq *s = open_seq(&b, 3, 40);
+    wg_error err = {0};
+    for (int i = 0; i < 4; i++) step(&b, &s, 1);
+    ((gambler *)b.e->drafter)->opt.wide = 1;
+    ((gambler *)b.e->drafter)->opt.length = WG_TREE_MAX - 1;
+    const snapshot before = look(s);
+    cr_assert(wg_engine_step(b.e, &s, 1, &err) == WG_ELAW, "%s", err.text);
+    cr_assert(strstr(err.text, "rule chains settles chains only") && strstr(err.text, "traversal"), "%s", err.text);
+    expect_untouched(s, &before, false);
+    wg_seq_close(b.e, s);
     bench_close(&b);
 }
 

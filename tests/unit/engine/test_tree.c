@@ -81,6 +81,13 @@ Test(tree, check_names_the_node)
     t = sample(WG_LAW_WITHOUT_REPLACEMENT);
     cr_assert(wg_tree_check(&t, 10, 3, NULL) == WG_OK);
     t.token[2] = 1, expect_bad(&t, "siblings 1 and 2 are both token 1");
+    const int row = t.qrow[2] == 0 ? 1 : 0; /* siblings of one draw come from one row */
+    t = sample(WG_LAW_WITHOUT_REPLACEMENT), t.qrow[2] = (int16_t)row, expect_bad(&t, "siblings 1 and 2 name q rows");
+    t = sample(WG_LAW_IID), t.qrow[2] = (int16_t)row, expect_bad(&t, "siblings 1 and 2 name q rows");
+    t = sample(WG_LAW_FIXED), t.qrow[2] = (int16_t)row;
+    cr_assert(wg_tree_check(&t, 10, 3, NULL) == WG_OK);
+    t = sample(WG_LAW_COUPLED), t.qrow[4] = -1; /* rules that compare need no q */
+    cr_assert(wg_tree_check(&t, 10, 3, NULL) == WG_OK);
 }
 
 /* What the engine relies on when it cuts a tree. */
