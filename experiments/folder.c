@@ -10,6 +10,7 @@
 #include "core/base/hash.h"
 #include "core/base/json.h"
 #include "core/base/mem.h"
+#include "core/base/number.h"
 
 /* ---- a line ------------------------------------------------------------------------------------------------------ */
 
@@ -222,10 +223,12 @@ static json_t *cells_of(const json_t *config)
         json_t *swept = json_object(), *resolved = json_deep_copy(config);
         size_t rest = c;
         json_object_del(resolved, "sweep");
-        for (size_t a = n; a-- > 0;) {
+        size_t block = count;
+        for (size_t a = 0; a < n; a++) {
             const json_t *values = json_object_get(sweep, axis[a]);
-            json_t *v = json_array_get(values, rest % json_array_size(values));
-            rest /= json_array_size(values);
+            block /= json_array_size(values);
+            json_t *v = json_array_get(values, rest / block);
+            rest %= block;
             json_object_set(swept, axis[a], v);
             set_path(resolved, axis[a], v);
         }
@@ -240,6 +243,44 @@ static const char *text_at(const json_t *config, const char *section, const char
     return s ? s : fallback;
 }
 
+static void put_plain(FILE *m, const json_t *v)
+{
+    const char *s = json_string_value(v), *slash = s ? strrchr(s, '/') : NULL;
+    char number[40], *text = s || json_is_real(v) ? NULL : wg_json_canonical(v, false);
+    if (json_is_real(v)) wg_number_text(json_real_value(v), number, sizeof number);
+    fputs(json_is_real(v) ? number : slash && slash[1] ? slash + 1 : s ? s : text ? text : "?", m);
+    wg_free(text);
+}
+
+/* Does this member tell apart the sections of one kind in a sweep? */
+static bool tells(const json_t *list, const json_t *section, const char *key)
+{
+    size_t i;
+    json_t *other;
+    json_array_foreach((json_t *)list, i, other)
+        if (json_equal(json_object_get(other, "kind"), json_object_get(section, "kind")) &&
+            !json_equal(json_object_get(other, key), json_object_get(section, key)))
+            return true;
+    return false;
+}
+
+/* A swept value; a section as "model(length=4)": what it is and what tells it from its neighbours. */
+static void put_value(FILE *m, const json_t *v, const json_t *list)
+{
+    const char *key, *kind = json_string_value(json_object_get(v, "kind"));
+    json_t *inner;
+    bool first = true;
+    if (!json_is_object(v)) put_plain(m, v);
+    else fputs(kind ? kind : "", m);
+    json_object_foreach((json_t *)v, key, inner) {
+        if (!strcmp(key, "kind") || !tells(list, v, key)) continue;
+        fprintf(m, "%s%s=", first ? "(" : ", ", key);
+        put_plain(m, inner);
+        first = false;
+    }
+    if (!first) fputc(')', m);
+}
+
 char *wg_folder_cell_name(const wg_folder *f, int cell)
 {
     char *text = NULL;
@@ -249,12 +290,14 @@ char *wg_folder_cell_name(const wg_folder *f, int cell)
     if (!m) return NULL;
     const char *key;
     json_t *v;
+    bool first = true;
     if (json_object_size(swept) == 0)
         fprintf(m, "%s, %s", text_at(config, "draft", "kind", "none"), text_at(config, "verify", "rule", "match"));
     json_object_foreach((json_t *)swept, key, v) {
-        char *value = json_is_string(v) ? wg_strdup(json_string_value(v)) : wg_json_canonical(v, false);
-        fprintf(m, "%s%s=%s", ftello(m) ? " " : "", key, value ? value : "?");
-        wg_free(value);
+        const char *dot = strrchr(key, '.');
+        fprintf(m, "%s%s=", first ? "" : ", ", dot ? dot + 1 : key);
+        put_value(m, v, json_object_get(json_object_get(f->config, "sweep"), key));
+        first = false;
     }
     fclose(m);
     char *copy = wg_strdup(text);

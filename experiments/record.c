@@ -345,6 +345,27 @@ static void add_steps(json_t *spec, const wg_request *q)
     json_object_set_new(spec, "per_step_drafted", drafted);
 }
 
+/* By turns, how many bytes of the text were drafted and how many the target chose, for showing who wrote what. */
+static json_t *drafted_bytes(const wg_request *q, const wg_tokenizer *tokenizer, wg_error *err)
+{
+    json_t *list = json_array();
+    size_t done = 0;
+    for (int i = 0, token = 0; i < 2 * q->steps && list; i++) { /* a step's drafted tokens come before its own */
+        const wg_step_record *t = &q->step[i / 2];
+        token += i % 2 == 0 ? t->accepted : t->emitted - t->accepted;
+        char *text;
+        size_t n;
+        if (wg_tokenizer_decode(tokenizer, q->token, (size_t)token, true, &text, &n, err)) {
+            json_decref(list);
+            return NULL;
+        }
+        wg_free(text);
+        json_array_append_new(list, json_integer(n > done ? (json_int_t)(n - done) : 0));
+        done = n > done ? n : done;
+    }
+    return list;
+}
+
 static wg_status output_json(json_t *v, const wg_request *q, const wg_tokenizer *tokenizer, wg_error *err)
 {
     json_t *ids = json_array();
@@ -358,6 +379,11 @@ static wg_status output_json(json_t *v, const wg_request *q, const wg_tokenizer 
     json_t *s = json_stringn(text, n); /* NULL when the bytes are not UTF-8: the ids say it all the same */
     json_object_set_new(v, "text", s ? s : json_null());
     wg_free(text);
+    if (!q->step) return WG_OK;
+    wg_error e;
+    json_t *bytes = drafted_bytes(q, tokenizer, &e);
+    if (!bytes) return wg_fail(err, WG_ENOMEM, "out of memory for a text");
+    json_object_set_new(v, "drafted_bytes", bytes);
     return WG_OK;
 }
 

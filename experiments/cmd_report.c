@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT
+ * wager report: a run as a page, or a folder of runs as an index. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/base/mem.h"
+#include "core/base/save.h"
+#include "experiments/cli.h"
+#include "experiments/commands.h"
+#include "experiments/report.h"
+
+static bool is_run(const char *dir)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%s/requests.jsonl", dir);
+    return access(path, F_OK) == 0;
+}
+
+/* The page is made in memory and saved as a whole. */
+static wg_status save(const char *text, size_t n, const char *path, wg_error *err)
+{
+    wg_save *f;
+    WG_TRY(wg_save_open(&f, path, err));
+    const wg_status s = wg_save_write(f, text, n, err);
+    if (s) wg_save_abort(f);
+    return s ? s : wg_save_commit(f, err);
+}
+
+static wg_status write_page(FILE *f, const char *dir, bool run, bool drawings, wg_error *err)
+{
+    int runs;
+    wg_folder *folder;
+    if (!run) return wg_report_index(f, dir, &runs, err);
+    WG_TRY(wg_folder_open(&folder, dir, err));
+    const wg_status s = wg_report_write(f, folder, drawings, err);
+    wg_folder_close(folder);
+    return s;
+}
+
+int wg_cmd_report(int argc, char **argv)
+{
+    const char *dir, *out = NULL;
+    bool plain = false;
+    const wg_flag flags[] = {
+        { "out", 'o', WG_FLAG_STRING, &out, "FILE", "the page; else DIR/report.html, or DIR/index.html for a folder of runs", 0, 0 },
+        { "no-drawings", 0, WG_FLAG_BOOL, &plain, NULL, "tables only, even where gnuplot is there", 0, 0 },
+        { NULL, 0, WG_FLAG_BOOL, NULL, NULL, NULL, 0, 0 },
+    };
+    const int bad = wg_cli_parse("report", flags, argc, argv, &dir, 1, 1);
+    if (bad >= 0) return bad;
+    char path[4096], *text = NULL;
+    size_t n = 0;
+    wg_error err;
+    const bool run = is_run(dir);
+    snprintf(path, sizeof path, "%s/%s", dir, run ? "report.html" : "index.html");
+    FILE *f = open_memstream(&text, &n);
+    wg_status s = f ? write_page(f, dir, run, !plain, &err) : wg_nomem(&err, 1, "a page");
+    if (f && fclose(f) != 0 && s == WG_OK) s = wg_nomem(&err, n, "a page");
+    if (s == WG_OK) s = save(text, n, out ? out : path, &err);
+    free(text);
+    if (s != WG_OK) return wg_cli_fail(&err);
+    printf("%s\n", out ? out : path);
+    return WG_EXIT_OK;
+}

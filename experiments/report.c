@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: MIT
+ * The page. Every number comes from summary.json, so the page says nothing that the file does not. */
+#include "experiments/report.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "core/base/json.h"
+#include "core/base/mem.h"
+#include "experiments/html.h"
+#include "experiments/report_parts.h"
+
+static const json_t *get(const json_t *o, const char *key) { return json_object_get(o, key); }
+
+double wg_report_number(const json_t *o, const char *key)
+{
+    const json_t *v = json_object_get(o, key);
+    return json_is_number(v) ? json_number_value(v) : NAN;
+}
+
+double wg_report_item(const json_t *o, const char *key, size_t i)
+{
+    const json_t *v = json_array_get(json_object_get(o, key), i);
+    return json_is_number(v) ? json_number_value(v) : NAN;
+}
+
+static double number(const json_t *o, const char *key) { return wg_report_number(o, key); }
+
+int wg_report_best(const json_t *cells)
+{
+    int best = -1;
+    for (size_t i = 0; i < json_array_size(cells); i++) {
+        const double v = number(json_array_get(cells, i), "speedup");
+        if (isfinite(v) && (best < 0 || v > number(json_array_get(cells, (size_t)best), "speedup"))) best = (int)i;
+    }
+    return best;
+}
+
+/* "2.31" or "-". */
+static void put(FILE *f, const char *format, double v)
+{
+    if (isfinite(v)) fprintf(f, format, v);
+    else fputc('-', f);
+}
+
+static void put_interval(FILE *f, const json_t *cell, const char *key, const char *unit)
+{
+    char ci[64];
+    snprintf(ci, sizeof ci, "%s_ci", key);
+    put(f, "%.2f", number(cell, key));
+    if (isfinite(number(cell, key))) fputs(unit, f);
+    if (json_is_array(get(cell, ci))) fprintf(f, " [%.2f, %.2f]", wg_report_item(cell, ci, 0), wg_report_item(cell, ci, 1));
+}
+
+static void put_name(FILE *f, const wg_folder *run, size_t cell)
+{
+    char *name = wg_folder_cell_name(run, (int)cell);
+    wg_html_puts(f, name);
+    wg_free(name);
+}
+
+/* ---- the answer -------------------------------------------------------------------------------------------------- */
+
+typedef struct tally { int faster, slower, undecided, unequal, must_equal, lossy, failed; } tally;
+
+static tally count(const json_t *cells)
+{
+    tally t = { 0 };
+    for (size_t i = 0; i < json_array_size(cells); i++) {
+        const json_t *c = json_array_get(cells, i), *equal = get(c, "equals_baseline");
+        const double lo = wg_report_item(c, "speedup_ci", 0), hi = wg_report_item(c, "speedup_ci", 1);
+        t.faster += lo > 1;
+        t.slower += hi < 1;
+        t.undecided += !(lo > 1) && !(hi < 1);
+        const bool lossless = json_is_true(get(c, "lossless"));
+        t.lossy += !lossless;
+        t.must_equal += lossless && json_is_boolean(equal);
+        t.unequal += lossless && json_is_false(equal);
+        t.failed += (int)json_integer_value(get(c, "failed"));
+    }
+    return t;
+}
+
+static void answer(FILE *f, const wg_folder *run, const json_t *cells)
+{
+    const int best = wg_report_best(cells), n = (int)json_array_size(cells);
+    const tally t = count(cells);
+    fputs("<div class=\"answer\">\n<p><strong>Answer.</strong> ", f);
+    if (best < 0) fputs("No cell has a speed-up: nothing ended well on both sides.", f);
+    else {
+        const json_t *c = json_array_get(cells, (size_t)best);
+        fputs(n > 1 ? "Fastest of all cells: " : "", f);
+        put_name(f, run, (size_t)best);
+        fputs(" decodes at ", f);
+        put_interval(f, c, "speedup", "x");
+        fputs(" the speed of plain decoding", f);
+        fprintf(f, ", with %.2f tokens per pass of the target", number(c, "tau"));
+        fputs(json_is_true(get(c, "lossless")) ? ".</p>\n" : " &mdash; with a <strong>lossy</strong> rule.</p>\n", f);
+        fprintf(f, "<p>Beyond chance, %d of %d %s faster than plain decoding, %d slower; %d undecided.", t.faster, n,
+                n == 1 ? "cell is" : "cells are", t.slower, t.undecided);
+    }
+    if (t.unequal) fprintf(f, "</p>\n<p><strong>%d of %d cells that must repeat plain decoding do not.</strong>", t.unequal, t.must_equal);
+    else if (t.must_equal) fprintf(f, " Text: plain decoding's, token by token, in all %d cells that must repeat it.", t.must_equal);
+    fputs("</p>\n</div>\n", f);
+    if (t.failed) fprintf(f, "<p class=\"warn\">%d pairs of requests failed and count on neither side.</p>\n", t.failed);
+    if (!run->complete)
+        fputs("<p class=\"warn\">The run was interrupted: these numbers are of the part that had finished. "
+              "<code>wager run --resume</code> goes on.</p>\n", f);
+    if (get(run->machine, "resumed"))
+        fputs("<p class=\"soft\">This run was interrupted and resumed, so its times are from more than one session.</p>\n", f);
+}
+
+/* ---- tables ------------------------------------------------------------------------------------------------------ */
+
+static const char *same_text(const json_t *c)
+{
+    const json_t *equal = get(c, "equals_baseline");
+    if (json_is_true(equal)) return "yes";
+    if (json_is_false(equal)) return json_is_true(get(c, "lossless")) ? "NO" : "no (lossy)";
+    if (json_integer_value(get(c, "requests")) == 0) return "-";
+    return json_is_true(get(c, "lossless")) ? "law" : "lossy";
+}
+
+static void main_table(FILE *f, const wg_folder *run, const json_t *cells)
+{
+    const int best = wg_report_best(cells);
+    const json_t *sweep = get(run->config, "sweep"); /* what is swept is in the name of the cell */
+    const bool rules = !get(sweep, "verify") && !get(sweep, "verify.rule"), temperatures = !get(sweep, "sampling.temperature");
+    fputs("<h2>Numbers</h2>\n<div class=\"wide\"><table>\n<caption>A line a cell, beside its own baseline. Brackets: 95 % intervals over "
+          "prompts.</caption>\n<thead><tr><th scope=\"col\">cell</th>", f);
+    if (rules) fputs("<th scope=\"col\" class=\"l\">rule</th>", f);
+    if (temperatures) fputs("<th scope=\"col\">temp</th>", f);
+    fputs("<th scope=\"col\">tau</th><th scope=\"col\">accepted</th><th scope=\"col\">alpha</th><th scope=\"col\">tok/s</th>"
+          "<th scope=\"col\">plain</th><th scope=\"col\">speed-up</th><th scope=\"col\">predicted</th><th scope=\"col\">TPOT p50, "
+          "p99 (ms)</th><th scope=\"col\" class=\"l\">same text</th></tr></thead>\n<tbody>\n", f);
+    for (size_t i = 0; i < json_array_size(cells); i++) {
+        const json_t *c = json_array_get(cells, i);
+        fprintf(f, "<tr%s><td class=\"w\">", (int)i == best ? " class=\"best\"" : "");
+        put_name(f, run, i);
+        if (rules) fputs("</td><td class=\"l\">", f);
+        if (rules) wg_html_puts(f, json_string_value(get(c, "rule")));
+        if (temperatures) fputs("</td><td>", f);
+        if (temperatures) put(f, "%g", number(c, "temperature"));
+        fputs("</td><td>", f);
+        put_interval(f, c, "tau", "");
+        fputs("</td><td>", f);
+        put(f, "%.1f %%", 100 * number(c, "acceptance_rate"));
+        fputs("</td><td>", f);
+        put(f, "%.3f", number(c, "alpha"));
+        fputs("</td><td>", f);
+        put(f, "%.1f", number(c, "tok_s"));
+        fputs("</td><td>", f);
+        put(f, "%.1f", number(c, "baseline_tok_s"));
+        fputs("</td><td>", f);
+        put_interval(f, c, "speedup", "x");
+        fputs("</td><td>", f);
+        put(f, "%.2fx", number(c, "predicted_speedup"));
+        fputs("</td><td>", f);
+        put(f, "%.2f", number(get(c, "tpot_ms"), "p50"));
+        fputs(", ", f);
+        put(f, "%.2f", number(get(c, "tpot_ms"), "p99"));
+        fprintf(f, "</td><td class=\"l\">%s</td></tr>\n", same_text(c));
+    }
+    fputs("</tbody></table></div>\n", f);
+    const int n = (int)json_array_size(cells);
+    if (n > 1)
+        fprintf(f, "<p class=\"soft\">%d intervals at 95 %% each: about %.1f of them miss by chance alone, and the best of %d cells looks "
+                   "better than it is.</p>\n", n, 0.05 * n, n);
+}
+
+static void positions(FILE *f, const wg_folder *run, const json_t *cells)
+{
+    size_t most = 0;
+    for (size_t i = 0; i < json_array_size(cells); i++) {
+        const size_t n = json_array_size(get(json_array_get(cells, i), "acceptance_by_position"));
+        most = n > most ? n : most;
+    }
+    if (most == 0) return;
+    most = most > 16 ? 16 : most;
+    fputs("<div class=\"wide\"><table>\n<caption>Acceptance by position: of the steps whose draft was that deep, the share that accepted "
+          "so far.</caption>\n<thead><tr><th scope=\"col\">cell</th>", f);
+    for (size_t d = 1; d <= most; d++) fprintf(f, "<th scope=\"col\">%zu</th>", d);
+    fputs("</tr></thead>\n<tbody>\n", f);
+    for (size_t i = 0; i < json_array_size(cells); i++) {
+        fputs("<tr><td class=\"w\">", f);
+        put_name(f, run, i);
+        fputs("</td>", f);
+        for (size_t d = 0; d < most; d++) {
+            fputs("<td>", f);
+            put(f, "%.2f", wg_report_item(json_array_get(cells, i), "acceptance_by_position", d));
+            fputs("</td>", f);
+        }
+        fputs("</tr>\n", f);
+    }
+    fputs("</tbody></table></div>\n", f);
+}
+
+static void categories(FILE *f, const wg_folder *run, const json_t *cells)
+{
+    bool begun = false;
+    for (size_t i = 0; i < json_array_size(cells); i++) {
+        const json_t *list = get(json_array_get(cells, i), "categories");
+        for (size_t k = 0; k < json_array_size(list); k++) {
+            const json_t *c = json_array_get(list, k);
+            if (!begun)
+                fputs("<h2>By category</h2>\n<div class=\"wide\"><table>\n<thead><tr><th scope=\"col\">cell</th><th scope=\"col\" "
+                      "class=\"l\">category</th><th scope=\"col\">prompts</th><th scope=\"col\">tau</th><th scope=\"col\">accepted</th>"
+                      "<th scope=\"col\">speed-up</th></tr></thead>\n<tbody>\n", f);
+            begun = true;
+            fputs("<tr><td class=\"w\">", f);
+            if (k == 0) put_name(f, run, i);
+            fputs("</td><td class=\"l\">", f);
+            wg_html_puts(f, json_string_value(get(c, "category")));
+            fputs("</td><td>", f);
+            put(f, "%.0f", number(c, "prompts"));
+            fputs("</td><td>", f);
+            put_interval(f, c, "tau", "");
+            fputs("</td><td>", f);
+            put(f, "%.1f %%", 100 * number(c, "acceptance_rate"));
+            fputs("</td><td>", f);
+            put_interval(f, c, "speedup", "x");
+            fputs("</td></tr>\n", f);
+        }
+    }
+    if (begun) fputs("</tbody></table></div>\n", f);
+}
+
+/* ---- where the time of a pass goes ------------------------------------------------------------------------------- */
+
+static void phases(FILE *f, const wg_folder *run, const json_t *cells)
+{
+    static const char *const key[] = { "draft", "verify", "accept", "kv", "other" };
+    static const char *const what[] = { "drafting", "the target's pass", "sampling and accepting", "cache", "the rest" };
+    double longest = 0;
+    for (size_t i = 0; i < json_array_size(cells); i++) {
+        double sum = 0;
+        for (int k = 0; k < 5; k++) sum += fmax(0, number(get(json_array_get(cells, i), "phase_ms"), key[k]));
+        longest = fmax(longest, sum);
+    }
+    if (!(longest > 0)) return;
+    fputs("<h2>Where the time of a pass goes</h2>\n<p class=\"key\">", f);
+    for (int k = 0; k < 5; k++) fprintf(f, "<i class=\"p%d\"></i>%s", k, what[k]);
+    fputs("</p>\n<div class=\"wide\"><table style=\"width:100%\">\n<caption>Milliseconds of a pass of the target.</caption>\n<thead><tr>"
+          "<th scope=\"col\">cell</th><th scope=\"col\" class=\"l\" style=\"min-width:10rem;width:45%\">share</th>", f);
+    for (int k = 0; k < 5; k++) fprintf(f, "<th scope=\"col\">%s</th>", key[k]);
+    fputs("</tr></thead>\n<tbody>\n", f);
+    for (size_t i = 0; i < json_array_size(cells); i++) {
+        const json_t *p = get(json_array_get(cells, i), "phase_ms");
+        fputs("<tr><td class=\"w\">", f);
+        put_name(f, run, i);
+        fputs("</td><td><div class=\"bar\" aria-hidden=\"true\">", f);
+        for (int k = 0; k < 5; k++) {
+            const double v = number(p, key[k]);
+            if (v > 0) fprintf(f, "<span class=\"p%d\" style=\"width:%.2f%%\"></span>", k, 100 * v / longest);
+        }
+        fputs("</div></td>", f);
+        for (int k = 0; k < 5; k++) {
+            fputs("<td>", f);
+            put(f, "%.3f", number(p, key[k]));
+            fputs("</td>", f);
+        }
+        fputs("</tr>\n", f);
+    }
+    fputs("</tbody></table></div>\n", f);
+}
+
+/* ---- what ran it ------------------------------------------------------------------------------------------------- */
+
+static void leaves(FILE *f, const json_t *v, char *path, size_t end, size_t size)
+{
+    const char *key;
+    json_t *inner;
+    if (json_is_object(v)) {
+        json_object_foreach((json_t *)v, key, inner) {
+            const int n = snprintf(path + end, size - end, "%s%s", end ? " / " : "", key);
+            if (n > 0 && end + (size_t)n < size) leaves(f, inner, path, end + (size_t)n, size);
+            path[end] = '\0';
+        }
+        return;
+    }
+    char *text = json_is_string(v) ? wg_strdup(json_string_value(v)) : wg_json_canonical(v, false);
+    fputs("<tr><th scope=\"row\" class=\"l\" style=\"font-weight:normal;white-space:normal\">", f);
+    wg_html_puts(f, path);
+    fputs("</th><td class=\"w l mono\">", f);
+    wg_html_puts(f, text);
+    fputs("</td></tr>\n", f);
+    wg_free(text);
+}
+
+static void provenance(FILE *f, const wg_folder *run)
+{
+    char path[600] = "";
+    fputs("<h2>What ran it</h2>\n<div class=\"wide\"><table>\n<tbody>\n", f);
+    leaves(f, run->machine, path, 0, sizeof path);
+    fputs("</tbody></table></div>\n<h3>Digests of all outputs</h3>\n<div class=\"wide\"><table><tbody>\n", f);
+    const json_t *cells = get(run->summary, "cells");
+    for (size_t i = 0; i < json_array_size(cells); i++) {
+        fputs("<tr><td class=\"w\">", f);
+        put_name(f, run, i);
+        fputs("</td><td class=\"l mono w\">", f);
+        wg_html_puts(f, json_string_value(get(json_array_get(cells, i), "output_sha256")));
+        fputs("</td></tr>\n", f);
+    }
+    fputs("</tbody></table></div>\n<h3>Config</h3>\n<pre>", f);
+    char *text = wg_json_canonical(run->config, true);
+    wg_html_puts(f, text);
+    wg_free(text);
+    fputs("</pre>\n", f);
+}
+
+static void words(FILE *f)
+{
+    fputs("<h2>Words</h2>\n<p class=\"soft\"><strong>tau</strong>: tokens per pass of the target, the corrected or bonus token included; "
+          "plain decoding has 1. <strong>accepted</strong>: draft tokens kept, of those offered. <strong>alpha</strong>: mean of sum "
+          "min(p, q), what a token-wise rule can accept. <strong>plain</strong>: tokens a second of plain decoding, the baseline, run in "
+          "turn with the cell in the same process. <strong>speed-up</strong>: its time per token over the cell's, decoding only. "
+          "<strong>predicted</strong>: what tau and the times of the phases alone explain. <strong>same text</strong>: yes, token by "
+          "token; law, the same distribution with other draws. Intervals: paired BCa bootstrap over prompts.</p>\n", f);
+}
+
+wg_status wg_report_write(FILE *f, const wg_folder *run, bool drawings, wg_error *err)
+{
+    const json_t *cells = get(run->summary, "cells");
+    const char *name = json_string_value(get(run->config, "name")), *question = json_string_value(get(run->config, "question"));
+    if (!json_is_array(cells))
+        return wg_fail(err, WG_EINVAL, "%s: there is no summary.json: the run never came to its end; wager run --resume goes on", run->path);
+    wg_html_begin(f, name ? name : "run");
+    fputs("<h1>", f);
+    wg_html_puts(f, question && *question ? question : name);
+    fprintf(f, "</h1>\n<p class=\"soft\">");
+    wg_html_puts(f, name);
+    fputs(", ", f);
+    wg_html_puts(f, json_string_value(get(run->machine, "started")));
+    fprintf(f, ", %d requests of %d prompts</p>\n", run->n, run->n_asked);
+    answer(f, run, cells);
+    main_table(f, run, cells);
+    fputs("<h2>How it comes about</h2>\n", f);
+    wg_report_plots(f, run, cells, drawings);
+    positions(f, run, cells);
+    phases(f, run, cells);
+    categories(f, run, cells);
+    wg_report_transcripts(f, run, wg_report_best(cells));
+    provenance(f, run);
+    words(f);
+    wg_html_end(f);
+    return WG_OK;
+}

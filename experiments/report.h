@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT
+ * A run as one HTML page that needs nothing else: no scripts, no fonts, no network. Question and answer first, then the numbers
+ * with their intervals, then how they come about, then texts, then what ran it. And an index of a folder of runs. */
+#ifndef WG_EXPERIMENTS_REPORT_H
+#define WG_EXPERIMENTS_REPORT_H
+
+#include <stdio.h>
+
+#include "experiments/folder.h"
+
+/* EINVAL when the run has no summary. drawings: use gnuplot when it is there. */
+wg_status wg_report_write(FILE *f, const wg_folder *run, bool drawings, wg_error *err);
+
+/* Every folder below `dir` (two levels) that has a summary.json, newest first; *runs: how many. */
+wg_status wg_report_index(FILE *f, const char *dir, int *runs, wg_error *err);
+
+#endif

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT
+ * Sections of a report, each in its file; cells are those of summary.json. */
+#ifndef WG_EXPERIMENTS_REPORT_PARTS_H
+#define WG_EXPERIMENTS_REPORT_PARTS_H
+
+#include "experiments/report.h"
+
+/* The number under a key, or of a list's element; NaN where it is null. */
+double wg_report_number(const json_t *o, const char *key);
+double wg_report_item(const json_t *o, const char *key, size_t i);
+
+/* The cell with the largest speed-up; -1 when none has one. */
+int wg_report_best(const json_t *cells);
+
+void wg_report_plots(FILE *f, const wg_folder *run, const json_t *cells, bool drawings);
+void wg_report_transcripts(FILE *f, const wg_folder *run, int cell);
+
+#endif

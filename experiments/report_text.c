@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT
+ * Who wrote what: texts of one cell, drafted parts marked. */
+#include <string.h>
+
+#include "core/base/hash.h"
+#include "core/base/mem.h"
+#include "experiments/dataset.h"
+#include "experiments/html.h"
+#include "experiments/report_parts.h"
+
+enum { SHOWN = 3, MOST_BYTES = 4000 };
+
+/* The prompts of a cell, when their file is still where it was. */
+static wg_dataset *prompts_of(const wg_folder *run, int cell)
+{
+    const json_t *config = json_object_get(json_array_get(run->cells, (size_t)cell), "config");
+    const json_t *p = json_object_get(config, "prompts");
+    const char *file = json_string_value(json_object_get(p, "file")), *category = json_string_value(json_object_get(p, "category"));
+    wg_dataset *d = NULL;
+    wg_error err;
+    if (file) wg_dataset_open(&d, file, 0, category, &err);
+    return d;
+}
+
+static const wg_prompt *prompt_of(const wg_dataset *d, const wg_asked *a)
+{
+    for (int i = 0; d && i < d->n; i++) {
+        char sha[WG_SHA256_HEX];
+        if (strcmp(d->prompt[i].id, a->id) != 0) continue;
+        wg_sha256(d->prompt[i].text, d->prompt[i].bytes, sha);
+        if (*a->hash && !strncmp(sha, a->hash, strlen(a->hash))) return &d->prompt[i];
+    }
+    return NULL;
+}
+
+/* Parts begin where characters do. */
+static size_t boundary(const char *text, size_t n, size_t at)
+{
+    while (at < n && ((unsigned char)text[at] & 0xC0) == 0x80) at++;
+    return at < n ? at : n;
+}
+
+static void marked(FILE *f, const char *text, size_t n, const json_t *turns)
+{
+    size_t at = 0, target = 0;
+    for (size_t i = 0; i < json_array_size(turns) && at < n; i++) {
+        target += (size_t)json_integer_value(json_array_get(turns, i));
+        const size_t end = boundary(text, n, target);
+        if (end <= at) continue;
+        if (i % 2 == 0) fputs("<span class=\"d\">", f);
+        wg_html_text(f, text + at, end - at);
+        if (i % 2 == 0) fputs("</span>", f);
+        at = end;
+    }
+    wg_html_text(f, text + at, n - at);
+}
+
+static void transcript(FILE *f, const wg_folder *run, const wg_entry *e, const wg_dataset *d)
+{
+    json_t *line = wg_folder_line(run, e);
+    const json_t *text = json_object_get(line, "text"), *turns = json_object_get(line, "drafted_bytes");
+    const wg_asked *a = &run->asked[e->prompt];
+    const wg_prompt *p = prompt_of(d, a);
+    fputs("<h3>", f);
+    wg_html_puts(f, a->id);
+    if (*a->category) fputs(", ", f);
+    wg_html_puts(f, a->category);
+    fprintf(f, "</h3>\n<p class=\"soft\">%d tokens in %d passes, %d of them drafted</p>\n", e->tokens, e->passes, e->accepted);
+    if (p) {
+        const size_t n = p->bytes > MOST_BYTES ? boundary(p->text, p->bytes, MOST_BYTES) : p->bytes;
+        fputs("<pre>", f);
+        wg_html_text(f, p->text, n);
+        fputs(n < p->bytes ? " ...</pre>\n" : "</pre>\n", f);
+    }
+    fputs("<pre>", f);
+    if (json_is_string(text)) marked(f, json_string_value(text), json_string_length(text), turns);
+    else fputs("(the output is not UTF-8; its ids are in requests.jsonl)", f);
+    fputs("</pre>\n", f);
+    json_decref(line);
+}
+
+void wg_report_transcripts(FILE *f, const wg_folder *run, int cell)
+{
+    int shown = 0;
+    if (cell < 0) return;
+    char *name = wg_folder_cell_name(run, cell);
+    fputs("<h2>Who wrote what</h2>\n<p class=\"soft\">", f);
+    if (!json_is_string(json_object_get(run->config, "trace")) || strcmp(json_string_value(json_object_get(run->config, "trace")), "none") == 0)
+        fputs("Run with <code>--set trace=steps</code> to see here which tokens were drafted.</p>\n", f);
+    else {
+        fputs("<span class=\"d\">Drafted and accepted</span>, and the target's own words, of the cell ", f);
+        wg_html_puts(f, name);
+        fputs(".</p>\n", f);
+        wg_dataset *d = prompts_of(run, cell);
+        for (int i = 0; i < run->n && shown < SHOWN; i++) {
+            const wg_entry *e = &run->entry[i];
+            if (e->cell != cell || !e->ok || e->repeat != 0) continue;
+            transcript(f, run, e, d);
+            shown++;
+        }
+        wg_dataset_close(d);
+    }
+    wg_free(name);
+}

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: MIT
+ * The page of a run on a tiny pair: well-formed, self-contained, with the numbers of summary.json, and with what users name
+ * escaped. */
+#include <ctype.h>
+
+#include "core/base/json.h"
+#include "core/base/mem.h"
+#include "experiments/html.h"
+#include "experiments/plot.h"
+#include "experiments/report.h"
+#include "experiments/runner.h"
+#include "scene.h"
+
+static scene s;
+static void setup(void)
+{
+    scene_make(&s);
+    put("prompts.jsonl", "{\"id\": \"<cat>\", \"category\": \"a&b\", \"prompt\": \"The <b>cat</b> sat\"}\n"
+                         "{\"id\": \"dog\", \"category\": \"c\", \"prompt\": \"abababab\"}\n");
+}
+static void teardown(void) { scene_remove(&s); }
+TestSuite(report, .init = setup, .fini = teardown, .timeout = 120);
+
+static void run(const char *out, const char *more)
+{
+    char text[900];
+    wg_error err;
+    wg_run r;
+    char *path;
+    snprintf(text, sizeof text,
+             "{\"name\": \"t\", \"question\": \"Is 1 < 2 & \\\"so\\\"?\", \"target\": {\"model\": \"target.gguf\", \"threads\": 1},"
+             "\"prompts\": {\"file\": \"prompts.jsonl\"}, \"max_tokens\": 24, \"draft\": {\"kind\": \"model\", \"model\": "
+             "\"draft.gguf\"}, \"trace\": \"steps\"%s}", more);
+    wg_config *c = config_of(text);
+    const wg_run_options o = { .out = out };
+    cr_assert_eq(wg_run_config(c, &o, &r, &path, &err), WG_OK, "%s", err.text);
+    wg_run_free(&r);
+    wg_free(path);
+    wg_config_close(c);
+}
+
+static char *page(const char *dir, bool drawings)
+{
+    char *text = NULL;
+    size_t n = 0;
+    wg_error err;
+    wg_folder *f;
+    cr_assert_eq(wg_folder_open(&f, dir, &err), WG_OK, "%s", err.text);
+    FILE *m = open_memstream(&text, &n);
+    cr_assert_eq(wg_report_write(m, f, drawings, &err), WG_OK, "%s", err.text);
+    fclose(m);
+    wg_folder_close(f);
+    return text;
+}
+
+/* Every element that is opened is closed, in order; no bare < or & in between. */
+static void well_formed(const char *html)
+{
+    static const char *const empty[] = { "meta", "img", "!doctype" };
+    char open[64][16];
+    int depth = 0;
+    for (const char *p = html; *p; p++) {
+        if (*p == '&') cr_assert(strchr(p, ';') && strchr(p, ';') - p < 8, "a bare & at: %.40s", p);
+        if (*p != '<') continue;
+        char name[16] = "";
+        const bool close = p[1] == '/';
+        size_t n = 0;
+        for (p += 1 + close; (isalnum((unsigned char)*p) || *p == '!') && n < sizeof name - 1; p++) name[n++] = *p;
+        cr_assert_gt(n, 0, "a bare < at: %.40s", p - 1);
+        bool alone = false;
+        for (size_t i = 0; i < 3; i++) alone = alone || !strcmp(name, empty[i]);
+        if (close) cr_assert(depth > 0 && !strcmp(open[--depth], name), "</%s> closes <%s>", name, depth >= 0 ? open[depth] : "");
+        else if (!alone) {
+            cr_assert_lt(depth, 64);
+            strcpy(open[depth++], name);
+        }
+        if (!strcmp(name, "style") && !close) p = strstr(p, "</style>") - 1;
+        else p = strchr(p, '>');
+    }
+    cr_assert_eq(depth, 0, "<%s> is open", depth ? open[depth - 1] : "");
+}
+
+Test(report, says_what_the_summary_says)
+{
+    char want[64];
+    run("out", ", \"sweep\": {\"draft.length\": [2, 3], \"verify.rule\": [\"match\", \"greedy\"]}, \"sampling\": {\"temperature\": 1}");
+    char *html = page("out", true);
+    well_formed(html);
+    cr_assert(strstr(html, "<h1>Is 1 &lt; 2 &amp; &quot;so&quot;?</h1>"));
+    cr_assert_null(strstr(html, "<script"));
+    cr_assert_null(strstr(html, "http:"));
+    cr_assert_null(strstr(html, "https:"));
+    cr_assert(strstr(html, "The &lt;b&gt;cat&lt;/b&gt; sat"), "the prompt stands in the transcript");
+    cr_assert(strstr(html, "<h3>&lt;cat&gt;, a&amp;b</h3>"));
+    cr_assert(strstr(html, "class=\"d\""), "drafted text is marked");
+    cr_assert(strstr(html, "no (lossy)") && strstr(html, "length=3, rule=greedy"));
+    cr_assert_eq(strstr(html, "data:image/svg+xml") != NULL, wg_plot_available());
+    cr_assert_eq(strstr(html, "There is no gnuplot") != NULL, !wg_plot_available());
+    json_t *sum = json_load_file("out/summary.json", 0, NULL), *cell = json_array_get(json_object_get(sum, "cells"), 2);
+    snprintf(want, sizeof want, "<td>%.1f</td><td>%.1f</td>", json_number_value(json_object_get(cell, "tok_s")),
+             json_number_value(json_object_get(cell, "baseline_tok_s")));
+    cr_assert(strstr(html, want), "%s", want);
+    cr_assert(strstr(html, json_string_value(json_object_get(cell, "output_sha256"))));
+    json_decref(sum);
+    free(html);
+    html = page("out", false);
+    well_formed(html);
+    cr_assert_null(strstr(html, "<img"));
+    free(html);
+}
+
+/* The marks of a transcript cut the text where drafted tokens begin and end; together they are the text. */
+Test(report, drafted_bytes_add_up)
+{
+    run("out", ", \"sampling\": {\"temperature\": 0}");
+    char *text = file_read("out/requests.jsonl", NULL);
+    for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) {
+        json_t *v = json_loads(line, 0, NULL), *bytes = json_object_get(v, "drafted_bytes"), *t = json_object_get(v, "text");
+        json_int_t sum = 0;
+        size_t i;
+        json_t *n;
+        json_array_foreach(bytes, i, n) sum += json_integer_value(n);
+        const json_t *spec = json_object_get(v, "speculative_decoding");
+        cr_assert_eq(i, 2 * (size_t)json_integer_value(json_object_get(spec, "num_spec_steps")));
+        cr_assert_eq(json_array_size(json_object_get(spec, "per_step_accepted")), i / 2);
+        if (json_is_string(t)) cr_assert_eq((size_t)sum, json_string_length(t), "%s", line);
+        json_decref(v);
+    }
+    free(text);
+}
+
+Test(report, a_run_without_a_summary_has_none)
+{
+    wg_error err = { 0 };
+    wg_folder *f;
+    run("out", "");
+    unlink("out/summary.json");
+    cr_assert_eq(wg_folder_open(&f, "out", &err), WG_OK);
+    FILE *m = fopen("/dev/null", "w");
+    cr_assert_eq(wg_report_write(m, f, true, &err), WG_EINVAL);
+    cr_assert(strstr(err.text, "out: there is no summary.json") && strstr(err.text, "--resume"), "%s", err.text);
+    fclose(m);
+    wg_folder_close(f);
+}
+
+Test(report, index_lists_the_runs)
+{
+    wg_error err = { 0 };
+    int runs = 0;
+    if (mkdir("results", 0777) || mkdir("results/t", 0777)) cr_assert_fail();
+    run("results/t/one", "");
+    run("results/t/two", ", \"seed\": 2");
+    put("results/t/one/report.html", "x");
+    char *text = NULL;
+    size_t n = 0;
+    FILE *m = open_memstream(&text, &n);
+    cr_assert_eq(wg_report_index(m, "results", &runs, &err), WG_OK, "%s", err.text);
+    fclose(m);
+    well_formed(text);
+    cr_assert_eq(runs, 2);
+    cr_assert(strstr(text, "<a href=\"t/one/report.html\">t/one</a>") && strstr(text, "<td class=\"w\">t/two</td>"), "%s", text);
+    free(text);
+    m = fopen("/dev/null", "w");
+    cr_assert_eq(wg_report_index(m, "results/t/one/none", &runs, &err), WG_ENOENT);
+    if (mkdir("nothing", 0777)) cr_assert_fail();
+    cr_assert_eq(wg_report_index(m, "nothing", &runs, &err), WG_ENOENT);
+    fclose(m);
+}
