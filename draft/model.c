@@ -23,9 +23,9 @@
 #include <string.h>
 
 #include "core/base/mem.h"
-#include "core/model/model.h"
 #include "draft/grow.h"
 #include "draft/length.h"
+#include "draft/second_model.h"
 
 /* Rows of one pass; more are fed in several. */
 #ifdef WG_HARD
@@ -71,8 +71,6 @@ typedef struct model_drafter {
 } model_drafter;
 
 static const char *const shapes[] = {"chain", "kary", "file", "sequoia", "best_first", NULL};
-static const char *const kv_types[] = {"f32", "f16", "bf16", NULL};
-static const int kv_type_ids[] = {WG_F32, WG_F16, WG_BF16};
 static const char *const siblings[] = {"iid", "without_replacement", "coupled", NULL};
 static const wg_sibling_law sibling_laws[] = {WG_LAW_IID, WG_LAW_WITHOUT_REPLACEMENT, WG_LAW_COUPLED};
 
@@ -96,7 +94,7 @@ static const wg_option options[] = {
     WG_OPTION_FLOAT(model_options, temperature, -1, -1, 100, "of q; negative: the target's; 0: the most probable tokens"),
     WG_OPTION_FLOAT(model_options, p_min, 0, 0, 1, "a node whose most probable next token is below this gets no children"),
     WG_LENGTH_OPTIONS(model_options),
-    WG_OPTION_ENUM(model_options, kv_type, 1, kv_types, "element type of the draft model's cache"),
+    WG_OPTION_ENUM(model_options, kv_type, 1, wg_second_kv_types, "element type of the draft model's cache"),
     WG_OPTION_END,
 };
 
@@ -137,44 +135,6 @@ static int widest(const model_drafter *m)
         if (n > most) most = n;
     }
     return most;
-}
-
-/* Ids of the two models must mean the same. Without both tokenizers only the sizes can be compared. */
-static wg_status check_vocabulary(const model_drafter *m, const wg_weights *w, wg_error *err)
-{
-    const wg_env *env = m->base.env;
-    const char *target = env->target_name ? env->target_name : "target";
-    int64_t keys = wg_meta_array(w, "tokenizer.ggml.tokens", &(wg_meta_kind){0});
-    if (env->tokenizer && keys > 0) {
-        wg_tokenizer *t;
-        WG_TRY(wg_tokenizer_open(&t, w, err));
-        const wg_status s = wg_tokenizer_same(env->tokenizer, t, target, m->opt.model, err);
-        wg_tokenizer_close(t);
-        return s;
-    }
-    if (m->lm->vocab != env->target->vocab)
-        return wg_fail(err, WG_EVOCAB,
-                       "%s has a vocabulary of %d tokens, %s one of %d: a draft model needs the target's tokenizer",
-                       m->opt.model, m->lm->vocab, target, env->target->vocab);
-    return WG_OK;
-}
-
-static wg_status open_model(model_drafter *m, wg_error *err)
-{
-    const wg_env *env = m->base.env;
-    wg_device device;
-    WG_TRY(wg_device_cpu(&device, env->pool, err));
-    if (env->ops) device.ops = env->ops;
-    wg_weights *w;
-    WG_TRY(wg_weights_open(&w, m->opt.model, err));
-    const wg_model_options o = {.kv_type = kv_type_ids[m->opt.kv_type], .max_rows = PASS_ROWS};
-    wg_status s = wg_model_open(&m->model, w, &device, &o, err);
-    if (!s) {
-        m->lm = wg_model_lm(m->model);
-        s = check_vocabulary(m, w, err);
-    }
-    wg_weights_close(w);
-    return s;
 }
 
 static wg_status open_buffers(model_drafter *m, wg_error *err)
@@ -230,7 +190,8 @@ static wg_status open(wg_drafter *d, const wg_env *env, wg_error *err)
     m->law = (wg_sibling_law)laws_for(&m->opt, env->sampling);
     m->inverse = m->opt.grow == GROW_BEST && isfinite(1 / sampling.temperature) ? 1 / sampling.temperature : 1;
     m->vocab = env->target->vocab;
-    WG_TRY(open_model(m, err));
+    WG_TRY(wg_second_model_open(&m->model, env, m->opt.model, m->opt.kv_type, PASS_ROWS, err));
+    m->lm = wg_model_lm(m->model);
     WG_TRY(open_buffers(m, err));
     WG_TRY(wg_sampler_open(&m->sampler, &sampling, env->ops, m->vocab, err));
     WG_TRY(wg_lm_attach(m->lm, env->kv, err));
