@@ -7,7 +7,8 @@
 static const wg_drafter_class ranked = {.name = "ranked", .laws = WG_LAW_FIXED};
 static const wg_drafter_class sampled = {.name = "sampled", .laws = WG_LAW_IID};
 static const wg_drafter_class both = {.name = "both", .laws = WG_LAW_FIXED | WG_LAW_IID};
-static const wg_verifier_class all = {.name = "all", .laws = 7}, fixed_only = {.name = "fixed_only", .laws = WG_LAW_FIXED};
+static const wg_verifier_class all = {.name = "all", .laws = 7, .lossless = true},
+                               fixed_only = {.name = "fixed_only", .laws = WG_LAW_FIXED, .lossless = true};
 static const wg_drafter_class *const drafters[] = {&ranked, &sampled, &both, NULL};
 static const wg_verifier_class *const rules[] = {&all, &fixed_only, NULL};
 static const wg_plugins plugins = {drafters, rules};

@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# Writes the tables of docs/verification.md: between "<!-- wager ARGS -->" and "<!-- end -->" goes the output of the program with
+# ARGS, of which the columns that do not depend on rounding are kept. usage: docs/verification.sh PROGRAM [--check]; --check changes nothing and fails when a table is not what the program says,
+# or when a rule of the program is missing in the table of rules.
+set -u
+program=$(realpath "$1")
+file=$(dirname "${BASH_SOURCE[0]}")/verification.md
+made=$(mktemp)
+trap 'rm -f "$made" "$made.out"' EXIT
+skip=0
+while IFS= read -r line; do
+  case $line in
+  "<!-- wager "*)
+    skip=1
+    printf '%s\n```\n' "$line"
+    read -ra args <<<"${line//[<>]/}"
+    "$program" "${args[@]:2:${#args[@]}-3}" >"$made.out" || exit 1
+    awk '{ printf "%-19s %-19s %7s %7s %7s  %s\n", $1, $2, $9, $10, $11, NR == 1 ? "law" : $12 }' "$made.out"
+    printf '```\n'
+    ;;
+  "<!-- end -->") skip=0 ;;
+  esac
+  [ $skip = 1 ] || printf '%s\n' "$line"
+done <"$file" >"$made"
+if [ "${2:-}" != --check ]; then
+  cat "$made" >"$file"
+  exit
+fi
+status=0
+diff -u "$file" "$made" || { echo "docs/verification.md is not up to date; run docs/verification.sh PROGRAM" >&2; status=1; }
+for rule in $("$program" list verifiers --json | sed -n 's/.*"kind":"verifier".*"name":"\([a-z_]*\)".*/\1/p'); do
+  grep -q "^| \`$rule\` |" "$file" || { echo "docs/verification.md has no row for the rule $rule" >&2; status=1; }
+done
+exit $status
