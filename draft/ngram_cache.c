@@ -114,14 +114,15 @@ static void table_put(table *t, uint64_t key, int32_t token)
     e->touched = t->now++;
 }
 
-/* The continuation of a key that is believed, or -1. */
-static int32_t table_best(const table *t, uint64_t key, const cache_options *o)
+/* The continuation of a key that is believed and its share, or -1. */
+static int32_t table_best(const table *t, uint64_t key, const cache_options *o, double *share)
 {
     const entry *e = table_find(t, key);
     if (!e || e->total < (uint32_t)o->hits) return -1;
     int best = 0;
     for (int i = 1; i < NEXT; i++)
         if (e->next[i].count > e->next[best].count) best = i;
+    *share = (double)e->next[best].count / e->total;
     return e->next[best].count >= o->p_min * e->total ? e->next[best].token : -1;
 }
 
@@ -186,14 +187,14 @@ static void close(wg_drafter *base)
 static void forget(wg_drafter *base, const wg_seq *s) { ((cache_drafter *)base)->done[s->slot] = 0; }
 
 /* What follows the text that ends before `end` and has n tokens; -1: nothing is believed. */
-static int32_t look_up(const cache_drafter *d, const int32_t *end, int n)
+static int32_t look_up(const cache_drafter *d, const int32_t *end, int n, double *share)
 {
     uint64_t hash[KEY_MAX + 1];
     const int most = n < d->opt.n_max ? n : d->opt.n_max;
     hash_keys(end, most, hash);
     for (int k = most; k >= d->opt.n_min; k--) {
-        int32_t x = table_best(&d->dynamic, hash[k], &d->opt);
-        if (x < 0) x = table_best(&d->fixed, hash[k], &d->opt);
+        int32_t x = table_best(&d->dynamic, hash[k], &d->opt, share);
+        if (x < 0) x = table_best(&d->fixed, hash[k], &d->opt, share);
         if (x >= 0) return x;
     }
     return -1;
@@ -207,9 +208,12 @@ static void propose_one(cache_drafter *d, const wg_seq *s, wg_tree *t, wg_rows *
     d->done[s->slot] = s->n;
     const int depth = wg_point_depth(s, d->opt.k), n = s->n < KEY_MAX ? s->n : KEY_MAX;
     memcpy(text, s->token + s->n - n, (size_t)n * sizeof *text);
+    double p = 1; /* of the chain so far, were counts the truth */
     for (int i = 0; i < depth; i++) {
-        const int32_t x = look_up(d, text + n + i, n + i);
+        double share;
+        const int32_t x = look_up(d, text + n + i, n + i, &share);
         if (x < 0) break;
+        t->score += p *= share;
         text[n + i] = x;
         wg_point_push(t, i, x, q);
         if (wg_env_is_eog(d->base.env, x)) break;

@@ -106,7 +106,8 @@ static void propose_one(sam_drafter *d, const wg_seq *s, wg_tree *t, wg_rows *q)
     const int own = a->cap ? a->state[a->last].link : 0; /* what occurred before now, the longest of it */
     const int own_len = own > 0 ? a->state[own].len : 0;
     const bool foreign = d->store && l->len > own_len + d->opt.bias;
-    if ((foreign ? l->len : own_len) < d->opt.n_min) return;
+    const int len = foreign ? l->len : own_len;
+    if (len < d->opt.n_min) return;
     int64_t from = 1 + (foreign ? d->corpus.state[l->state].end : a->state[own].end);
     for (int i = 0; i < depth; i++, from++) {
         const int32_t x = foreign       ? wg_datastore_token(d->store, from)
@@ -116,6 +117,7 @@ static void propose_one(sam_drafter *d, const wg_seq *s, wg_tree *t, wg_rows *q)
         wg_point_push(t, i, x, q);
         if (wg_env_is_eog(d->base.env, x)) break;
     }
+    t->score = len < t->n - 1 ? len : t->n - 1;
 }
 
 static wg_status propose(wg_drafter *base, wg_seq *const *seq, int n, wg_tree *out, wg_rows *q, wg_error *err)

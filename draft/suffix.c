@@ -108,7 +108,7 @@ static void learn_answer(suffix_drafter *d, const wg_seq *s)
 {
     wg_automaton *a = &d->answer[d->young];
     int from = s->prompt;
-    if (a->cap == 0) return;
+    if (a->cap == 0 || s->finish == WG_RUNNING) return; /* a request that was given up has no answer */
     if (s->n - from > a->cap) from = s->n - a->cap;
     if (s->n - from > a->cap - a->tokens) {
         a = &d->answer[d->young ^= 1];

@@ -120,7 +120,7 @@ static void forget(bench *b, const wg_seq *s)
 static wg_status time_all(bench *b, wg_error *err)
 {
     const int all = b->history + ROUNDS;
-    wg_seq s = { .slot = 1, .token = b->token, .n = b->history, .cap = all, .limit = all + 100 };
+    wg_seq s = { .slot = 1, .token = b->token, .n = b->history, .cap = all, .limit = all + 100, .finish = WG_FINISH_LENGTH };
     make_text(b->token, all, b->lm.vocab, 1);
     WG_TRY(propose(b, &s, &b->first, err));
     forget(b, &s); /* all of it was answer */

@@ -74,7 +74,13 @@ static inline int points_chain(wg_drafter *d, const int32_t *token, int n, int s
 
 static inline void points_forget(wg_drafter *d, const int32_t *token, int n, int prompt, int slot)
 {
-    const wg_seq s = { .slot = slot, .token = (int32_t *)token, .n = n, .cap = ROOM, .prompt = prompt, .limit = ROOM };
+    const wg_seq s = { .slot = slot,
+                       .token = (int32_t *)token,
+                       .n = n,
+                       .cap = ROOM,
+                       .prompt = prompt,
+                       .limit = ROOM,
+                       .finish = WG_FINISH_LENGTH };
     if (d->class->forget) d->class->forget(d, &s);
 }
 
@@ -124,7 +130,10 @@ static inline void points_long_run(const wg_drafter_class *c, const wg_env *env,
                 s[i].n += 12;
             }
         }
-        for (int i = 0; i < 8; i++) d->class->forget(d, &s[i]);
+        for (int i = 0; i < 8; i++) {
+            s[i].finish = WG_FINISH_EOS;
+            d->class->forget(d, &s[i]);
+        }
         cr_assert_eq(wg_mem_read().live_bytes, open, "request %d", r);
     }
     cr_assert_gt(drafted, requests);

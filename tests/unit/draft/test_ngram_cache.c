@@ -20,6 +20,19 @@ Test(ngram_cache, the_most_frequent_continuation_wins)
     points_close(d);
 }
 
+Test(ngram_cache, scores_are_expected_lengths)
+{
+    wg_drafter *d = make("k=2,n_min=1,n_max=1,hits=1,p_min=0,memory_mb=1");
+    int32_t a[] = { 1, 5, 8, 1, 6, 9, 1, 6, 3, 1 }; /* after 1: 6 twice of three; after 6: 9 once of two */
+    wg_seq s = { .token = a, .n = 10, .cap = 10, .limit = 50 };
+    wg_seq *const seq = &s;
+    wg_tree t;
+    points_propose(d, &seq, 1, &t);
+    cr_assert_eq(t.n, 3);
+    cr_assert_float_eq(t.score, 2.0 / 3 + 2.0 / 3 * 0.5, 1e-12);
+    points_close(d);
+}
+
 /* The definition, by scans: the longest key that was seen `hits` times and whose best continuation has a share of p_min. */
 static int32_t naive_next(const int32_t *t, int n, const int32_t *end, int have, int n_min, int n_max, int hits, double p_min)
 {

@@ -21,6 +21,7 @@ Test(retrieval, the_longest_match_gives_a_tree_of_its_continuations)
     tree_for(d, a, 4, 50, &t); /* after 1 2 3: 4 twice, then 5 once; 6 once */
     cr_assert_eq(t.n, 4);
     cr_assert_eq(t.token[1], 4);
+    cr_assert_float_eq(t.score, 2.0 / 3 + 1.0 / 3 + 1.0 / 3, 1e-12);
     cr_assert_gt(wg_tree_find(&t, 0, 6), 0);
     cr_assert_gt(wg_tree_find(&t, 1, 5), 0);
     cr_assert_eq(wg_tree_find(&t, 0, 7), -1); /* of the shorter match only */

@@ -120,6 +120,7 @@ Test(suffix, trees_take_the_most_probable_nodes)
     wg_tree t;
     wg_drafter *d = make("k=5,memory_mb=0,tree=true,factor=5,p_min=0.01");
     points_propose(d, &seq, 1, &t);
+    cr_assert(t.score > 1 && t.score <= t.n - 1);
     const int five = wg_tree_find(&t, 0, 5), six = wg_tree_find(&t, 0, 6), eight = five > 0 ? wg_tree_find(&t, five, 8) : -1;
     cr_assert(five > 0 && six > 0 && eight > 0);
     cr_assert(five < eight && eight < six); /* 1/2, 1/2, 1/3 */
@@ -175,6 +176,18 @@ Test(suffix, learns_the_answers_of_finished_requests)
     d = make("factor=9,memory_mb=0");
     points_forget(d, first, 7, 3, 0);
     cr_assert_eq(points_chain(d, other, 2, 1, got), 0);
+    points_close(d);
+}
+
+Test(suffix, requests_that_were_given_up_have_no_answers)
+{
+    wg_drafter *d = make("factor=9,memory_mb=1");
+    int32_t a[] = { 1, 30, 31, 32 }, b[] = { 8, 30 }, got[WG_TREE_MAX];
+    const wg_seq s = { .slot = 3, .token = a, .n = 4, .cap = 4, .prompt = 1, .limit = 9 };
+    d->class->forget(d, &s);
+    cr_assert_eq(points_chain(d, b, 2, 1, got), 0);
+    points_forget(d, a, 4, 1, 3);
+    cr_assert_eq(points_chain(d, b, 2, 1, got), 2);
     points_close(d);
 }
 
