@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * wager bench: where the time goes.
  *   forward  one pass of n rows at a context: ms, tokens/s, v(n) = T(n)/T(1), bytes and multiply-adds per second
+ *   perplexity  of a text, to see what a weight type costs
  *   draft    a proposal of a drafter without a model, on a long text
  *   round    plain decoding and speculative rounds of the same target, interleaved
  *   verify   from logits to the next root, without a model: sampler, accept, draw (bench_verify.c)
@@ -13,6 +14,9 @@
 
 #include "core/base/clock.h"
 #include "core/base/mem.h"
+#include "experiments/bench.h"
+#include "experiments/bench_forward.h"
+#include "experiments/bench_perplexity.h"
 #include "experiments/bench_verify.h"
 #include "experiments/bench_draft.h"
 #include "experiments/cli.h"
@@ -20,152 +24,20 @@
 #include "experiments/parts.h"
 #include "experiments/target.h"
 
-enum { ROWS_MAX = 512, LIST_MAX = 16, REPEATS_MAX = 101 };
-
 typedef struct bench {
     const char *model, *draft_model, *draft, *rule, *rows, *context;
     long history, threads, repeats, n, seed, vocab;
     double temperature, top_p;
-    bool json;
+    const char *text;
+    long tokens;
+    bool json, stages;
 } bench;
-
-static int by_value(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *v, int n)
-{
-    qsort(v, (size_t)n, sizeof *v, by_value);
-    return n % 2 ? v[n / 2] : (v[n / 2 - 1] + v[n / 2]) / 2;
-}
-
-static wg_status parse_numbers(const char *flag, const char *text, int min, int max, int *out, int *n, wg_error *err)
-{
-    for (*n = 0; *n < LIST_MAX;) {
-        char *end;
-        const long v = strtol(text, &end, 10);
-        if (end == text || v < min || v > max || (*end && *end != ','))
-            return wg_fail(err, WG_EINVAL, "--%s: expected numbers %d..%d with commas between, found '%s'", flag, min, max, text);
-        out[(*n)++] = (int)v;
-        if (!*end) return WG_OK;
-        text = end + 1;
-    }
-    return wg_fail(err, WG_EINVAL, "--%s: more than %d numbers", flag, LIST_MAX);
-}
-
-/* ---- forward */
-
-typedef struct pass {
-    wg_target *target;
-    wg_kv *kv;
-    wg_kv_seq *seq;
-    wg_batch batch;
-    float *logits;
-    int32_t token[ROWS_MAX];
-} pass;
-
-static wg_status pass_open(pass *p, wg_target *t, int context, wg_error *err)
-{
-    p->target = t;
-    const int slots = context + ROWS_MAX;
-    for (int i = 0; i < ROWS_MAX; i++) p->token[i] = (i * 31 + 7) % t->lm->vocab;
-    WG_TRY(wg_kv_open(&p->kv, 16, slots / 16 + 2, slots, err));
-    WG_TRY(wg_lm_attach(t->lm, p->kv, err));
-    WG_TRY(wg_kv_seq_open(p->kv, &p->seq, err));
-    WG_TRY(wg_batch_open(&p->batch, ROWS_MAX, err));
-    if (!(p->logits = wg_alloc((size_t)ROWS_MAX * (size_t)t->lm->vocab, sizeof *p->logits)))
-        return wg_nomem(err, (size_t)ROWS_MAX * (size_t)t->lm->vocab * sizeof *p->logits, "logits");
-    return WG_OK;
-}
-
-static void pass_close(pass *p)
-{
-    wg_free(p->logits);
-    wg_batch_close(&p->batch);
-    wg_kv_seq_close(p->seq);
-    wg_kv_close(p->kv);
-}
-
-/* One pass of a chain of n rows after what is committed; logits of the last `logits` rows. */
-static wg_status pass_run(pass *p, int n, int logits, double *seconds, wg_error *err)
-{
-    WG_TRY(wg_kv_reserve(p->seq, n, err));
-    wg_batch_clear(&p->batch);
-    wg_batch_chain(&p->batch, p->seq, wg_kv_len(p->seq), p->token, n, logits);
-    const double start = wg_clock_now();
-    WG_TRY(wg_lm_forward(p->target->lm, &p->batch, p->logits, err));
-    *seconds = wg_clock_now() - start;
-    return WG_OK;
-}
-
-static wg_status fill_context(pass *p, int context, wg_error *err)
-{
-    double unused;
-    while (wg_kv_len(p->seq) < context) {
-        const int left = context - wg_kv_len(p->seq), n = left < 256 ? left : 256;
-        WG_TRY(pass_run(p, n, 0, &unused, err));
-        wg_kv_commit_chain(p->seq, n);
-    }
-    return WG_OK;
-}
-
-static void print_forward(const bench *b, const wg_target *t, int rows, int context, double s, double s1)
-{
-    const double bytes = (double)wg_model_pass_bytes(t->model), macs = (double)wg_arch_macs(wg_model_arch(t->model)) * rows;
-    if (b->json) {
-        json_t *o = json_pack("{s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:i}", "rows", rows, "context", context, "ms", s * 1e3, "tok_s", rows / s,
-                              "v", s / s1, "gb_s", bytes / s / 1e9, "gmac_s", macs / s / 1e9, "threads", wg_pool_threads(t->pool));
-        json_dumpf(o, stdout, JSON_SORT_KEYS | JSON_COMPACT);
-        putchar('\n');
-        json_decref(o);
-        return;
-    }
-    printf("%6d %8d %10.3f %10.1f %7.2f %8.1f %8.1f\n", rows, context, s * 1e3, rows / s, s / s1, bytes / s / 1e9, macs / s / 1e9);
-}
-
-static wg_status bench_context(const bench *b, pass *p, const int *rows, int n_rows, int context, wg_error *err)
-{
-    double s[LIST_MAX][REPEATS_MAX], one[REPEATS_MAX], ignored;
-    WG_TRY(fill_context(p, context, err));
-    for (int r = -1; r < b->repeats; r++) { /* the first round warms up */
-        WG_TRY(pass_run(p, 1, 1, r < 0 ? &ignored : &one[r], err));
-        wg_kv_rollback(p->seq);
-        for (int i = 0; i < n_rows; i++) {
-            WG_TRY(pass_run(p, rows[i], rows[i] > 64 ? 1 : rows[i], r < 0 ? &ignored : &s[i][r], err));
-            wg_kv_rollback(p->seq);
-        }
-    }
-    const double s1 = median(one, (int)b->repeats);
-    for (int i = 0; i < n_rows; i++) print_forward(b, p->target, rows[i], context, median(s[i], (int)b->repeats), s1);
-    return WG_OK;
-}
-
-static wg_status bench_forward(const bench *b, wg_target *t, wg_error *err)
-{
-    int rows[LIST_MAX], context[LIST_MAX], n_rows, n_context;
-    WG_TRY(parse_numbers("rows", b->rows, 1, ROWS_MAX, rows, &n_rows, err));
-    WG_TRY(parse_numbers("context", b->context, 0, t->lm->context - 1, context, &n_context, err));
-    if (!b->json) printf("  rows  context         ms      tok/s       v     GB/s   GMAC/s\n");
-    for (int i = 0; i < n_context; i++) {
-        int fit = 0; /* rows past the context are left out, and said so */
-        while (fit < n_rows && context[i] + rows[fit] <= t->lm->context) fit++;
-        if (fit < n_rows) fprintf(stderr, "wager bench: rows from %d on do not fit the context of %d and are left out\n", rows[fit], t->lm->context);
-        pass p = { 0 };
-        wg_status s = pass_open(&p, t, context[i], err);
-        if (!s) s = bench_context(b, &p, rows, fit, context[i], err);
-        pass_close(&p);
-        WG_TRY(s);
-    }
-    return WG_OK;
-}
 
 /* ---- round */
 
 typedef struct arm {
     wg_engine *engine;
-    double seconds[REPEATS_MAX];
+    double seconds[WG_BENCH_REPEATS];
     long passes, emitted, accepted, drafted;
 } arm;
 
@@ -189,7 +61,7 @@ static wg_status arm_run(const bench *b, arm *a, int32_t root, int repeat, wg_er
 
 static void print_arm(const bench *b, arm *a, const char *name, double plain)
 {
-    const double per_token = median(a->seconds, (int)b->repeats), tau = (double)a->emitted / (double)a->passes;
+    const double per_token = wg_bench_median(a->seconds, (int)b->repeats), tau = (double)a->emitted / (double)a->passes;
     const wg_phases *ph = &a->engine->phases;
     const double rounds = (double)a->passes * (double)(b->repeats + 1) / (double)b->repeats; /* the warm-up counts in the phases */
     if (b->json) {
@@ -231,9 +103,9 @@ static wg_status bench_round(const bench *b, wg_target *t, wg_error *err)
         if (!s && speculate) s = arm_run(b, &spec, root, r, err);
     }
     if (!s) {
-        double copy[REPEATS_MAX];
+        double copy[WG_BENCH_REPEATS];
         memcpy(copy, plain.seconds, sizeof copy);
-        const double base = median(copy, (int)b->repeats);
+        const double base = wg_bench_median(copy, (int)b->repeats);
         if (!b->json) printf("arm           tok/s    tau  ms/round speed-up   ms/round: draft   verify   accept       kv\n");
         print_arm(b, &plain, "plain", base);
         if (speculate) print_arm(b, &spec, draft.class->name, base);
@@ -249,7 +121,7 @@ static wg_status bench_round(const bench *b, wg_target *t, wg_error *err)
 static wg_status bench_verify(const bench *b, bool temperature_given, wg_error *err)
 {
     int rows = 17, n = 1;
-    if (b->rows) WG_TRY(parse_numbers("rows", b->rows, 1, WG_TREE_MAX, &rows, &n, err));
+    if (b->rows) WG_TRY(wg_bench_numbers("rows", b->rows, 1, WG_TREE_MAX, &rows, &n, err));
     const wg_verify_bench v = { .vocab = (int)b->vocab, .rows = rows, .repeats = (int)b->repeats, .rule = b->rule ? b->rule : "all",
                                 .temperature = temperature_given ? b->temperature : 0.8, .top_p = b->top_p,
                                 .seed = (uint64_t)b->seed, .json = b->json };
@@ -258,13 +130,16 @@ static wg_status bench_verify(const bench *b, bool temperature_given, wg_error *
 
 int wg_cmd_bench(int argc, char **argv)
 {
-    bench b = { .history = 32768, .context = "0", .repeats = 7, .n = 128, .seed = 1, .temperature = -1, .vocab = 128256, .top_p = 0.95 };
+    bench b = { .tokens = 1 << 24, .history = 32768, .context = "0", .repeats = 7, .n = 128, .seed = 1, .temperature = -1, .vocab = 128256, .top_p = 0.95 };
     const char *what;
     const wg_flag flags[] = {
         { "model", 'm', WG_FLAG_STRING, &b.model, "FILE", "the target model", 0, 0 },
         { "rows", 0, WG_FLAG_STRING, &b.rows, "1,8,16", "forward: rows of a pass; verify: of a chain (17)", 0, 0 },
         { "vocab", 0, WG_FLAG_INT, &b.vocab, "N", "verify: tokens of the vocabulary", 2, 10000000 },
         { "context", 0, WG_FLAG_STRING, &b.context, "0,1024", "forward: tokens before them", 0, 0 },
+        { "stages", 0, WG_FLAG_BOOL, &b.stages, NULL, "forward: the time of each stage too", 0, 0 },
+        { "text", 0, WG_FLAG_STRING, &b.text, "FILE", "perplexity: the text", 0, 0 },
+        { "tokens", 0, WG_FLAG_INT, &b.tokens, "N", "perplexity: at most so many of it", 2, 1 << 24 },
         { "draft-model", 'd', WG_FLAG_STRING, &b.draft_model, "FILE", "round: a draft model", 0, 0 },
         { "draft", 0, WG_FLAG_STRING, &b.draft, "KIND[:k=v,...]", "round, draft: a drafter and its options", 0, 0 },
         { "history", 0, WG_FLAG_INT, &b.history, "N", "draft: tokens of the text", 256, 10000000 },
@@ -273,20 +148,20 @@ int wg_cmd_bench(int argc, char **argv)
         { "top-p", 0, WG_FLAG_FLOAT, &b.top_p, "P", "verify: mass of the nucleus", 0, 1 },
         { "n", 'n', WG_FLAG_INT, &b.n, "N", "round: tokens of a repeat", 2, 1e6 },
         { "seed", 0, WG_FLAG_INT, &b.seed, "S", "round: seed", 0, 0 },
-        { "repeats", 0, WG_FLAG_INT, &b.repeats, "N", "medians are over these", 1, REPEATS_MAX },
+        { "repeats", 0, WG_FLAG_INT, &b.repeats, "N", "medians are over these", 1, WG_BENCH_REPEATS },
         { "threads", 0, WG_FLAG_INT, &b.threads, "N", "0: all cores", 0, 256 },
         { "json", 0, WG_FLAG_BOOL, &b.json, NULL, "one JSON object a line", 0, 0 },
         { 0 },
     };
     const int done = wg_cli_parse("bench", flags, argc, argv, &what, 1, 1);
     if (done >= 0) return done;
-    const bool forward = !strcmp(what, "forward"), temperature_given = b.temperature >= 0;
+    const bool forward = !strcmp(what, "forward"), perplexity = !strcmp(what, "perplexity"), temperature_given = b.temperature >= 0;
     wg_error err;
     if (!strcmp(what, "verify")) return bench_verify(&b, temperature_given, &err) ? wg_cli_fail(&err) : WG_EXIT_OK;
     if (!strcmp(what, "draft"))
         return wg_bench_draft(b.draft ? b.draft : "ngram", b.model, (int)b.history, b.json, &err) ? wg_cli_fail(&err) : WG_EXIT_OK;
-    if (!forward && strcmp(what, "round")) {
-        fprintf(stderr, "wager bench: there is no benchmark '%s'; there are: forward, round, verify, draft\n", what);
+    if (!forward && !perplexity && strcmp(what, "round")) {
+        fprintf(stderr, "wager bench: there is no benchmark '%s'; there are: forward, perplexity, round, verify, draft\n", what);
         return WG_EXIT_USAGE;
     }
     if (!b.rule) b.rule = "rejection";
@@ -299,7 +174,9 @@ int wg_cmd_bench(int argc, char **argv)
     wg_target *t = NULL;
     const wg_target_options want = { .threads = (int)b.threads, .model = { .kv_type = WG_F16 } };
     wg_status s = wg_target_open(&t, b.model, &want, &err);
-    if (!s) s = forward ? bench_forward(&b, t, &err) : bench_round(&b, t, &err);
+    const wg_forward_bench passes = { .rows = b.rows, .context = b.context, .repeats = (int)b.repeats, .stages = b.stages, .json = b.json };
+    if (!s && perplexity) s = wg_bench_perplexity(t, b.text, b.tokens, b.json, &err);
+    else if (!s) s = forward ? wg_bench_forward(&passes, t, &err) : bench_round(&b, t, &err);
     wg_target_close(t);
     return s ? wg_cli_fail(&err) : WG_EXIT_OK;
 }

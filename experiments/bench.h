@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT
+ * What the benchmarks share: medians and lists of numbers. */
+#ifndef WG_EXPERIMENTS_BENCH_H
+#define WG_EXPERIMENTS_BENCH_H
+
+#include "core/base/error.h"
+
+enum { WG_BENCH_LIST = 16, WG_BENCH_REPEATS = 101 };
+
+double wg_bench_median(double *v, int n); /* sorts v */
+
+/* "1,8,16" of --flag to out, at most WG_BENCH_LIST numbers in min..max. EINVAL. */
+wg_status wg_bench_numbers(const char *flag, const char *text, int min, int max, int *out, int *n, wg_error *err);
+
+#endif

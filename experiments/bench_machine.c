@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+#include "experiments/bench_machine.h"
+
+#include <string.h>
+
+#include "core/base/clock.h"
+#include "core/base/mem.h"
+
+enum { STREAM = 256 << 20, LINE = WG_ALIGN, N = 64, K = 1024, ROWS = 64, TIMES = 50 };
+
+static void touch(void *arg, int thread, int threads)
+{
+    const wg_machine_bench *m = arg;
+    int lo, hi;
+    wg_pool_share(STREAM, LINE, thread, threads, &lo, &hi);
+    memset(m->stream + lo, 1, (size_t)(hi - lo));
+}
+
+static void read_share(void *arg, int thread, int threads)
+{
+    const wg_machine_bench *m = arg;
+    int lo, hi;
+    wg_pool_share(STREAM, LINE, thread, threads, &lo, &hi);
+    const uint64_t *x = (const uint64_t *)(const void *)(m->stream + lo), *end = x + (hi - lo) / 8;
+    uint64_t sum[8] = { 0 };
+    for (; x < end; x += 8)
+        for (int i = 0; i < 8; i++) sum[i] += x[i];
+    memcpy(m->sums + 8 * thread, sum, sizeof sum);
+}
+
+static void multiply(void *arg, int thread, int threads)
+{
+    const wg_machine_bench *m = arg;
+    const wg_matrix w = { m->type, N, K, m->weights };
+    (void)threads;
+    for (int i = 0; i < TIMES; i++)
+        m->ops->matmul(&w, m->act, ROWS, m->y + (size_t)thread * ROWS * N, N, 0, N / WG_PANEL);
+}
+
+wg_status wg_machine_bench_open(wg_machine_bench *m, wg_pool *pool, const wg_ops *ops, int type, wg_error *err)
+{
+    const size_t threads = (size_t)wg_pool_threads(pool);
+    *m = (wg_machine_bench){ .pool = pool, .ops = ops, .type = type };
+    m->stream = wg_alloc(STREAM, 1);
+    m->weights = wg_calloc(ops->matrix_bytes(type, N, K), 1);
+    m->act = wg_calloc(ops->act_bytes(type, ROWS, K), 1);
+    m->y = wg_calloc(threads * ROWS * N, sizeof *m->y);
+    m->sums = wg_calloc(threads * 8, sizeof *m->sums);
+    if (!m->stream || !m->weights || !m->act || !m->y || !m->sums) return wg_nomem(err, STREAM, "the machine's own speed");
+    wg_pool_run(pool, touch, m);
+    return WG_OK;
+}
+
+void wg_machine_bench_close(wg_machine_bench *m)
+{
+    wg_free(m->stream);
+    wg_free(m->weights);
+    wg_free(m->act);
+    wg_free(m->y);
+    wg_free(m->sums);
+}
+
+double wg_machine_stream(wg_machine_bench *m)
+{
+    const double start = wg_clock_now();
+    wg_pool_run(m->pool, read_share, m);
+    return STREAM / (wg_clock_now() - start);
+}
+
+double wg_machine_products(wg_machine_bench *m)
+{
+    const double start = wg_clock_now();
+    wg_pool_run(m->pool, multiply, m);
+    return (double)TIMES * N * K * ROWS * wg_pool_threads(m->pool) / (wg_clock_now() - start);
+}

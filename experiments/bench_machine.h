@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT
+ * What a machine gives at best, to hold forward passes against: bytes of a read-only stream, and products whose operands are in
+ * the cache. Both on all threads of a pool, with the very kernels that a forward pass uses. */
+#ifndef WG_EXPERIMENTS_BENCH_MACHINE_H
+#define WG_EXPERIMENTS_BENCH_MACHINE_H
+
+#include "core/base/pool.h"
+#include "kernels/ops.h"
+
+typedef struct wg_machine_bench {
+    wg_pool *pool;
+    const wg_ops *ops;
+    int type;              /* of the weights of the products */
+    char *stream;          /* larger than any cache */
+    void *weights, *act;   /* a matrix that fits the L2 of each thread, and its input */
+    float *y;              /* (threads, rows, n) */
+    uint64_t *sums;        /* (threads, 8): keeps the loads */
+} wg_machine_bench;
+
+wg_status wg_machine_bench_open(wg_machine_bench *m, wg_pool *pool, const wg_ops *ops, int type, wg_error *err);
+void wg_machine_bench_close(wg_machine_bench *m); /* half-open is fine */
+
+double wg_machine_stream(wg_machine_bench *m);    /* bytes per second, one reading of 256 MB */
+double wg_machine_products(wg_machine_bench *m);  /* multiply-adds per second, a few milliseconds */
+
+#endif
