@@ -9,6 +9,7 @@
 #include "core/base/mem.h"
 #include "experiments/cli.h"
 #include "experiments/commands.h"
+#include "experiments/estimate.h"
 #include "experiments/parts.h"
 #include "experiments/plan.h"
 
@@ -34,7 +35,19 @@ static void print_cell(FILE *f, int i, const wg_cell *cell)
     fputc('\n', f);
 }
 
-void wg_plan_print(FILE *f, const wg_config *c)
+static void print_costs(FILE *f, const wg_config *c, double seconds)
+{
+    wg_memory m;
+    if (wg_estimate_memory(&m, c, NULL) == WG_OK) {
+        fprintf(f, "memory    weights %.1f MB", m.target / 1e6);
+        if (m.draft > 0) fprintf(f, " and %.1f MB of draft models", m.draft / 1e6);
+        fprintf(f, ", caches at most %.1f MB\ndisk      about %.1f MB\n", m.cache / 1e6, m.disk / 1e6);
+    }
+    if (seconds >= 0)
+        fprintf(f, "time      about %d:%02d:%02d, by a probe of two prompts\n", (int)seconds / 3600, (int)seconds / 60 % 60, (int)seconds % 60);
+}
+
+void wg_plan_print(FILE *f, const wg_config *c, double seconds)
 {
     int64_t requests = 0, tokens = 0;
     for (int i = 0; i < c->n; i++) {
@@ -48,17 +61,20 @@ void wg_plan_print(FILE *f, const wg_config *c)
     if (*c->top.question) fprintf(f, "%s\n", c->top.question);
     fprintf(f, "\ntarget    %s, %.1f MB\n", c->cell[0].target.model, megabytes(c->cell[0].target.model));
     for (int i = 0; i < c->datasets; i++) fprintf(f, "prompts   %s: %d\n", c->dataset[i]->path, c->dataset[i]->n);
-    fprintf(f, "runs      %d cell%s, %d baseline%s, %d repeat%s: %" PRId64 " requests, at most %" PRId64 " tokens\n\ncells\n",
+    fprintf(f, "runs      %d cell%s, %d baseline%s, %d repeat%s: %" PRId64 " requests, at most %" PRId64 " tokens and passes\n",
             c->n, c->n == 1 ? "" : "s", c->groups, c->groups == 1 ? "" : "s", c->top.repeats, c->top.repeats == 1 ? "" : "s",
             requests, tokens);
+    print_costs(f, c, seconds);
+    fputs("\ncells\n", f);
     for (int i = 0; i < c->n; i++) print_cell(f, i, &c->cell[i]);
 }
 
 int wg_cmd_check(int argc, char **argv)
 {
     wg_flag_list set = { .n = 0 };
-    bool json = false;
+    bool json = false, probe = false;
     const wg_flag flags[] = {
+        { "probe", 0, WG_FLAG_BOOL, &probe, NULL, "run a few tokens of every cell to estimate the time of all", 0, 0 },
         { "set", 0, WG_FLAG_LIST, &set, "A.B=V", "override a value of the file (JSON, or text); may be repeated", 0, 0 },
         { "json", 0, WG_FLAG_BOOL, &json, NULL, "print the resolved config instead", 0, 0 },
         { NULL, 0, WG_FLAG_BOOL, NULL, NULL, NULL, 0, 0 },
@@ -70,9 +86,12 @@ int wg_cmd_check(int argc, char **argv)
     wg_config *c;
     if (wg_config_open(&c, path, set.item, set.n, &wg_program_plugins, &err)) return wg_cli_fail(&err);
     char *text = json ? wg_json_canonical(c->resolved, true) : NULL;
+    double seconds = -1;
+    int status = WG_EXIT_OK;
+    if (probe && !json && wg_estimate_time(&seconds, c, path, set.item, set.n, &err)) status = wg_cli_fail(&err);
     if (text) fputs(text, stdout);
-    else wg_plan_print(stdout, c);
+    else wg_plan_print(stdout, c, seconds);
     wg_free(text);
     wg_config_close(c);
-    return WG_EXIT_OK;
+    return status;
 }

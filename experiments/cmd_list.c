@@ -5,10 +5,14 @@
 
 #include <jansson.h>
 
+#include "core/base/json.h"
+#include "core/base/mem.h"
 #include "core/engine/build.h"
 #include "draft/draft.h"
 #include "experiments/cli.h"
 #include "experiments/commands.h"
+#include "experiments/parts.h"
+#include "experiments/schema.h"
 #include "kernels/cpu.h"
 #include "kernels/ops.h"
 #include "verify/verify.h"
@@ -91,6 +95,16 @@ static void list_commands(bool json)
     for (const wg_command *c = wg_commands; c->name; c++) item("command", c->name, c->doc, NULL, NULL, json);
 }
 
+static int print_schema(void)
+{
+    json_t *v = wg_config_schema(&wg_program_plugins);
+    char *text = v ? wg_json_canonical(v, true) : NULL;
+    if (text) fputs(text, stdout);
+    json_decref(v);
+    wg_free(text);
+    return text ? WG_EXIT_OK : WG_EXIT_FAILED;
+}
+
 int wg_cmd_list(int argc, char **argv)
 {
     static const struct { const char *name; void (*print)(bool json); } part[] = {
@@ -98,11 +112,14 @@ int wg_cmd_list(int argc, char **argv)
         { "kernels", list_kernels },   { "commands", list_commands },
     };
     enum { PARTS = sizeof part / sizeof *part };
-    bool json = false;
+    bool json = false, schema = false;
     const char *word = NULL;
-    const wg_flag flags[] = { { "json", 0, WG_FLAG_BOOL, &json, NULL, "one JSON object a line", 0, 0 }, { 0 } };
+    const wg_flag flags[] = { { "json", 0, WG_FLAG_BOOL, &json, NULL, "one JSON object a line", 0, 0 },
+                              { "schema", 0, WG_FLAG_BOOL, &schema, NULL, "the JSON Schema of a config instead, for editors", 0, 0 },
+                              { 0 } };
     const int done = wg_cli_parse("list", flags, argc, argv, &word, 0, 1);
     if (done >= 0) return done;
+    if (schema) return print_schema();
     bool any = false;
     for (int i = 0; i < PARTS; i++) {
         if (word && strcmp(word, part[i].name)) continue;

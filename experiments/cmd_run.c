@@ -91,7 +91,7 @@ int wg_cmd_run(int argc, char **argv)
     wg_config *c;
     if (wg_config_open(&c, path, set.item, set.n, &wg_program_plugins, &err)) return wg_cli_fail(&err);
     int status = WG_EXIT_OK;
-    if (dry) wg_plan_print(stdout, c);
+    if (dry) wg_plan_print(stdout, c, -1);
     else status = run(c, out, resume, json);
     wg_config_close(c);
     return status;

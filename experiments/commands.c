@@ -9,7 +9,7 @@
 const wg_command wg_commands[] = {
     { "run", "run CONFIG [--out DIR] [--set a.b=c]... [--resume] [--dry-run] [--threads N] [--json]",
       "Runs the experiment of a JSON file beside its own baseline and writes a result folder.", wg_cmd_run },
-    { "check", "check CONFIG [--set a.b=c]...", "Checks an experiment file and shows what it would run.", wg_cmd_check },
+    { "check", "check CONFIG [--set a.b=c]... [--probe]", "Checks an experiment file and shows what it would run.", wg_cmd_check },
     { "compare", "compare DIR[:CELL] DIR[:CELL]... [--fail-if-slower 3%] [--json] [--md]",
       "Holds runs against the first one: what differs, same texts, faster by how much and where.", wg_cmd_compare },
     { "report", "report DIR [--out FILE] [--no-drawings]",
@@ -31,6 +31,6 @@ const wg_command wg_commands[] = {
     { "tree", "tree [chain|kary|file|sequoia] [--tree T] [--accept 0.6/0.15] [--budget N] [--svg FILE]",
       "The shape of a draft tree: drawn, with the tokens it is to yield.", wg_cmd_tree },
     { "bench", "bench forward | round | perplexity -m MODEL [flags]", "Times forward passes, or plain decoding and speculative rounds, interleaved.", wg_cmd_bench },
-    { "list", "list [drafters|verifiers|sampling|kernels|commands]", "Every drafter, rule, kernel level and option.", wg_cmd_list },
+    { "list", "list [drafters|verifiers|sampling|kernels|commands] [--schema]", "Every drafter, rule, kernel level and option.", wg_cmd_list },
     { NULL, NULL, NULL, NULL },
 };

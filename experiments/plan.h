@@ -7,7 +7,8 @@
 
 #include "experiments/config.h"
 
-/* Question, files, number of cells, requests and tokens, then a line per cell. */
-void wg_plan_print(FILE *f, const wg_config *c);
+/* Question, files, number of cells, requests, tokens and passes, memory and disk, then a line per cell. seconds < 0: no estimate of
+ * the time. */
+void wg_plan_print(FILE *f, const wg_config *c, double seconds);
 
 #endif

@@ -80,6 +80,19 @@ good_cases() {
   expect bench-forward '"v":' wager bench forward -m "$base/target.gguf" --rows 1,8 --repeats 2 --json
   expect bench-round 'plain' wager bench round -m "$base/target.gguf" -d "$base/draft.gguf" --repeats 2 -n 16
   expect convert 'wrote' wager convert "$base/target.gguf" --out "$base/made.gguf" --type f16
+  expect schema '"\$schema": "https://json-schema.org/draft/2020-12/schema"' wager list --schema
+  printf '{"name": "t", "target": {"model": "%s", "threads": 1}, "prompts": {"file": "%s"}, "max_tokens": 8}' \
+    "$base/target.gguf" "$base/prompts.jsonl" >"$base/run.json"
+  expect check 'caches at most [0-9.]+ MB' wager check "$base/run.json"
+  expect probe 'time      about 0:00:0[0-9]' wager check "$base/run.json" --probe
+  expect run 'speed-up' wager run "$base/run.json" --out "$base/run-a"
+  expect resume 'speed-up' wager run "$base/run.json" --resume --out "$base/run-a"
+  expect run-again 'speed-up' wager run "$base/run.json" --out "$base/run-b" --set seed=2
+  expect compare 'same texts +2 of 2 equal' wager compare "$base/run-a" "$base/run-b"
+  expect compare-json '"verdict":' wager compare "$base/run-a" "$base/run-b" --json
+  expect compare-md '^# Comparison' wager compare "$base/run-a" "$base/run-b" --md
+  expect report 'run-a/report.html$' wager report "$base/run-a"
+  expect index 'index.html$' wager report "$base" --out "$base/index.html"
   same_text --temp 0
   same_text --temp 0.7 --top-p 0.9 --seed 3
   same_text --temp 1 --threads 3
