@@ -58,7 +58,8 @@ digest() { "$@" --json | sed -n 's/.*"output_sha256":"\([0-9a-f]*\)".*/\1/p'; }
 same_text() { # FLAGS...
   local plain spec
   plain=$(digest wager generate -m "$base/target.gguf" -p "Once upon" -n 40 "$@")
-  for draft in model:model="$base/draft.gguf" model:model="$base/draft.gguf",tree=2-1-1 ngram; do
+  for draft in model:model="$base/draft.gguf" model:model="$base/draft.gguf",tree=2-1-1 ngram \
+    ngram_cache:hits=1 ngram_hash:n=1 suffix:factor=2,tree=true sam:n_min=1 retrieval:n_min=1,datastore="$base/store" recycle; do
     spec=$(digest wager generate -m "$base/target.gguf" -p "Once upon" -n 40 --draft "$draft" "$@")
     if [ -n "$plain" ] && [ "$plain" = "$spec" ]; then ok; else fail "generate $draft $*: text differs from plain decoding"; fi
   done
@@ -93,6 +94,9 @@ good_cases() {
   expect compare-md '^# Comparison' wager compare "$base/run-a" "$base/run-b" --md
   expect report 'run-a/report.html$' wager report "$base/run-a"
   expect index 'index.html$' wager report "$base" --out "$base/index.html"
+  expect datastore '^wrote .* tokens of 1 text' wager datastore build -m "$base/target.gguf" --out "$base/store" "$base/prompts.jsonl"
+  expect bench-draft '"propose_us":' wager bench draft --draft suffix:tree=true --history 512 --json
+  expect bench-draft-store '^retrieval ' wager bench draft -m "$base/target.gguf" --draft "retrieval:datastore=$base/store" --history 256
   same_text --temp 0
   same_text --temp 0.7 --top-p 0.9 --seed 3
   same_text --temp 1 --threads 3
