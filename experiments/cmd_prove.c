@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * wager prove: every rule on every law it claims to check, on chains and on trees: the largest deviation of its exact output law
- * from the target's, and beside what it accepts the most that any lossless rule could. Exits with 1 when a lossless rule
+ * wager prove: every rule on every law it claims to check, on chains and on trees: the largest deviation of its exact output
+ * law from the target's, and beside what it accepts the most that any lossless rule could. Exits with 1 when a lossless rule
  * deviates by more than 1e-12. */
 #include <jansson.h>
 #include <stdatomic.h>
@@ -81,10 +81,10 @@ static void print_result(const prove *g, const wg_verifier_class *rule, const jo
                j->shape->tree, o->steps, r->cases, r->runs, r->deviation, r->tau, r->alpha, best, verdict);
         return;
     }
-    json_t *row = json_pack("{s:s, s:b, s:s, s:i, s:s, s:i, s:i, s:I, s:I, s:f, s:f, s:f, s:o, s:s}", "rule", rule->name, "lossless",
-                            rule->lossless, "law", wg_law_name(o->law), "vocab", o->vocab, "tree", j->shape->tree, "steps", o->steps,
-                            "cases", r->cases, "runs", (json_int_t)r->runs, "reused_addresses", (json_int_t)r->reused, "deviation",
-                            r->deviation, "tau", r->tau, "alpha", r->alpha, "alpha_star",
+    json_t *row = json_pack("{s:s, s:b, s:s, s:i, s:s, s:i, s:i, s:I, s:I, s:f, s:f, s:f, s:o, s:s}", "rule", rule->name,
+                            "lossless", rule->lossless, "law", wg_law_name(o->law), "vocab", o->vocab, "tree", j->shape->tree,
+                            "steps", o->steps, "cases", r->cases, "runs", (json_int_t)r->runs, "reused_addresses",
+                            (json_int_t)r->reused, "deviation", r->deviation, "tau", r->tau, "alpha", r->alpha, "alpha_star",
                             o->steps == 1 ? json_real(r->alpha_star) : json_null(), "verdict", verdict);
     json_dumpf(row, stdout, JSON_SORT_KEYS | JSON_COMPACT);
     putchar('\n');
@@ -105,8 +105,11 @@ static void print_brief(const wg_verifier_class *rule, const job *first, const j
         all.reused += j->r.reused;
         if (!(j->r.deviation <= all.deviation)) all.deviation = j->r.deviation;
     }
-    printf("%-19s %-19s %7d %6d %10ld %10.2g  %s\n", rule->name, wg_law_name(first->o.law), (int)(end - first), all.cases, all.runs,
-           all.deviation, !rule->lossless ? "lossy" : proved(rule, &all) ? "exact" : "BIASED");
+    printf("%-19s %-19s %7d %6d %10ld %10.2g  %s\n", rule->name, wg_law_name(first->o.law), (int)(end - first), all.cases,
+           all.runs, all.deviation,
+           !rule->lossless      ? "lossy"
+           : proved(rule, &all) ? "exact"
+                                : "BIASED");
 }
 
 /* "3-2-1" -> {3, 2, 1}; the number of levels, -1 when it is something else. */
@@ -170,7 +173,8 @@ static wg_status prove_rule(const prove *g, jobs *w, wg_pool *pool, int *bad, wg
         const job *j = &w->job[i];
         if (j->status) {
             *err = j->err;
-            return wg_fail_in(err, j->status, "law %s, vocabulary %d, tree %s", wg_law_name(j->o.law), j->o.vocab, j->shape->tree);
+            return wg_fail_in(err, j->status, "law %s, vocabulary %d, tree %s", wg_law_name(j->o.law), j->o.vocab,
+                              j->shape->tree);
         }
         *bad += !proved(w->rule, &j->r);
         if (!g->brief) print_result(g, w->rule, j);
@@ -198,7 +202,8 @@ static bool settle_shapes(prove *g)
     const shape one = { g->vocab ? (int)g->vocab : 3, g->tree, g->steps ? (int)g->steps : 1, g->cases ? (int)g->cases : 20 };
     if (*g->tree) {
         if (read_tree(g->tree, width) < 0) {
-            fprintf(stderr, "wager prove: --tree %s: expected children by depth, such as 3-2-1, at most %d levels\n", g->tree, DEPTH);
+            fprintf(stderr, "wager prove: --tree %s: expected children by depth, such as 3-2-1, at most %d levels\n", g->tree,
+                    DEPTH);
             return false;
         }
         g->asked[g->shapes++] = one;
@@ -239,7 +244,8 @@ static wg_status prove_all(const prove *g, const choice *c, int *bad, wg_error *
 {
     jobs w = { .options = c->options, .job = wg_calloc(JOBS, sizeof(job)) };
     wg_pool *pool = NULL;
-    wg_status s = w.job ? wg_pool_open(&pool, (int)g->threads, err) : wg_nomem(err, JOBS * sizeof(job), "the lines of the table");
+    wg_status s =
+        w.job ? wg_pool_open(&pool, (int)g->threads, err) : wg_nomem(err, JOBS * sizeof(job), "the lines of the table");
     if (!s && !g->json) fputs(g->brief ? brief_head : full_head, stdout);
     for (int i = 0; !s && wg_verifiers[i]; i++) {
         w.rule = c->rule ? c->rule : wg_verifiers[i];
@@ -256,10 +262,12 @@ int wg_cmd_prove(int argc, char **argv)
     prove g = { .rule = "all", .law = "all", .tree = "", .plugin = "", .seed = 1 };
     const wg_flag flags[] = {
         { "rule", 0, WG_FLAG_STRING, &g.rule, "R|all", "the rule, as NAME or NAME:option=value,...", 0, 0 },
-        { "plugin", 0, WG_FLAG_STRING, &g.plugin, "FILE", "a rule of your own in a shared object (examples/plugin-verifier)", 0, 0 },
+        { "plugin", 0, WG_FLAG_STRING, &g.plugin, "FILE", "a rule of your own in a shared object (examples/plugin-verifier)", 0,
+          0 },
         { "law", 0, WG_FLAG_STRING, &g.law, "L|all", "how siblings are drawn: fixed, iid, without_replacement, coupled", 0, 0 },
         { "tree", 0, WG_FLAG_STRING, &g.tree, "K-K-..", "draft: children of a node by its depth, such as 2-1", 0, 0 },
-        { "vocab", 0, WG_FLAG_INT, &g.vocab, "V", "tokens of the language (without any of these: a standard set of drafts)", 1, 16 },
+        { "vocab", 0, WG_FLAG_INT, &g.vocab, "V", "tokens of the language (without any of these: a standard set of drafts)", 1,
+          16 },
         { "depth", 0, WG_FLAG_INT, &g.depth, "D", "draft: levels", 1, DEPTH },
         { "children", 0, WG_FLAG_INT, &g.children, "K", "draft: 1: chains; K: also trees of 2 .. K children a node", 1, DEPTH },
         { "steps", 0, WG_FLAG_INT, &g.steps, "N", "consecutive steps in one enumeration", 1, 3 },
@@ -285,6 +293,7 @@ int wg_cmd_prove(int argc, char **argv)
     wg_free(c.options);
     wg_verifier_unload(c.object);
     if (s) return wg_cli_fail(&err);
-    if (bad) fprintf(stderr, "wager prove: %d of the lines above deviate by more than %g or ask an address twice\n", bad, bound);
+    if (bad)
+        fprintf(stderr, "wager prove: %d of the lines above deviate by more than %g or ask an address twice\n", bad, bound);
     return bad ? WG_EXIT_FAILED : WG_EXIT_OK;
 }

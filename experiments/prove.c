@@ -212,8 +212,9 @@ static wg_status enumerate(prover *v, wg_prove_result *out, wg_error *err)
     } while (!status && wg_chance_tree_next(&outcomes));
     if (outcomes.failed) status = wg_nomem(err, 0, "the enumeration of random decisions");
     if (outcomes.beyond)
-        status = wg_fail(err, WG_EUNSUPPORTED, "prove: the joint law of races is known for at most %d tokens; lower the vocabulary",
-                         (int)WG_RACE_TOKENS);
+        status =
+            wg_fail(err, WG_EUNSUPPORTED, "prove: the joint law of races is known for at most %d tokens; lower the vocabulary",
+                    (int)WG_RACE_TOKENS);
     out->runs += runs;
     out->reused += wg_chance_tree_reused(&outcomes);
     if (best < 0) best = alpha; /* nothing was drafted, or several steps were run: there is no optimum to compare with */

@@ -7,10 +7,10 @@
  * it is the same text for every drafter (none included), tree and length, because no draft takes part in it. It is `match` with
  * another draw, and like `match` it needs none of L1 to L3.
  *
- * What it gains: a drafter that races q on the same times (drafter `model`, siblings=coupled) has the same winner with probability
- * sum_x 1 / sum_y max(p(y)/p(x), q(y)/q(x)), at least (1 - TV)/(1 + TV), where independent draws agree with sum p q only.
- * What is proved: the law of the text, for any drafter; and the acceptance above for racing drafters, from the exact joint law
- * of the races (core/engine/race.h). */
+ * What it gains: a drafter that races q on the same times (drafter `model`, siblings=coupled) has the same winner with
+ * probability sum_x 1 / sum_y max(p(y)/p(x), q(y)/q(x)), at least (1 - TV)/(1 + TV), where independent draws agree with sum p q
+ * only. What is proved: the law of the text, for any drafter; and the acceptance above for racing drafters, from the exact
+ * joint law of the races (core/engine/race.h). */
 #include "verify/verify.h"
 
 static void accept(const void *opt, const wg_tree *tree, const wg_rows *p, const wg_rows *q, const wg_chance *chance,

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT
- * Lenience (Leviathan et al. 2023, appendix; DistillSpec, Zhou et al. 2024; METHODS B11). LOSSY: rejection in rounds with l q in
- * the place of q, 0 < l <= 1. A token is emitted with at most p(x) / l of the target's probability; l = 1 is `rejection`. */
+ * Lenience (Leviathan et al. 2023, appendix; DistillSpec, Zhou et al. 2024; METHODS B11). LOSSY: rejection in rounds with l q
+ * in the place of q, 0 < l <= 1. A token is emitted with at most p(x) / l of the target's probability; l = 1 is `rejection`. */
 #include "verify/rounds.h"
 #include "verify/verify.h"
 
 typedef struct lenience_options { double factor; } lenience_options;
 
 static const wg_option options[] = {
-    WG_OPTION_FLOAT(lenience_options, factor, 0.5, 0.001, 1, "l: q is multiplied by it before it is compared with p; 1: lossless"),
+    WG_OPTION_FLOAT(lenience_options, factor, 0.5, 0.001, 1,
+                    "l: q is multiplied by it before it is compared with p; 1: lossless"),
     WG_OPTION_END,
 };
 

@@ -2,9 +2,9 @@
  * Greedy multi-path block verification (GBV, arXiv 2602.16961; METHODS B9), on trees of independent draws.
  *
  * Walk down with all drafts at once. At a prefix that k nodes' draws continue (all children of all nodes that spell this
- * prefix) keep the token whose p/q is largest, and the nodes that hold it. The kept token is the best of k independent draws, so
- * its law is that of an order statistic, q_k(x) = F(x)^k - F(x-)^k with F the mass of q on tokens that rank no better. The kept
- * chain is then settled by block verification (`block`) with q_k in the place of q, each level with its own k.
+ * prefix) keep the token whose p/q is largest, and the nodes that hold it. The kept token is the best of k independent draws,
+ * so its law is that of an order statistic, q_k(x) = F(x)^k - F(x-)^k with F the mass of q on tokens that rank no better. The
+ * kept chain is then settled by block verification (`block`) with q_k in the place of q, each level with its own k.
  *
  * Theorem. The text has the law of p. Given the kept token, which and how many of the nodes hold it does not depend on what the
  * target wants; it is randomness that draft and target may share, so block verification of the kept chain is lossless given all
@@ -121,7 +121,8 @@ static void accept(const void *opt, const wg_tree *tree, const wg_rows *p, const
         if ((k < n && mass <= 0 && r[k] >= 1) || wg_chance_ratio(chance, WG_DRAW_ACCEPT, kept[k].node, num, den)) break;
     }
     out->n = 0;
-    for (int i = 0; i <= kept[k].node; i++) /* nodes that spell the same may have several parents among the kept: take its own */
+    for (int i = 0; i <= kept[k].node;
+         i++) /* nodes that spell the same may have several parents among the kept: take its own */
         if (tree->anc[kept[k].node] >> i & 1) out->node[out->n++] = (int16_t)i;
     const wg_chance at = wg_chance_at(chance, k);
     const wg_crossing c = { tree, p, q, chance, &at, kept[k].node, tree->row + kept[k].node };

@@ -10,8 +10,8 @@
  *    outside, b and c such that s(S*) = q(S*)^k and s is a law. It is possible, because phi ascends and on prefixes
  *    s >= q^k holds; and sum min(p, s) = 1 - [q(S*)^k - p(S*)] = alpha*.
  * 2. How. Give each draw a score z in [0,1], drawn from H_x, and select the highest. If the H_x make scores of draws uniform,
- *    token x is selected with probability q(x) E_{H_x}[k z^{k-1}]; so the means must be phi(x). Such H_x exist (Strassen: this is
- *    a martingale coupling of phi and k Z^{k-1}); the left-curtain one takes tokens in ascending order and gives each the
+ *    token x is selected with probability q(x) E_{H_x}[k z^{k-1}]; so the means must be phi(x). Such H_x exist (Strassen: this
+ * is a martingale coupling of phi and k Z^{k-1}); the left-curtain one takes tokens in ascending order and gives each the
  *    interval of what is left of [0,1] that has its mass and its mean (Beiglboeck and Juillet 2016). Taken scores form blocks,
  *    and a token's own lie above or below whole blocks, so that who wins depends on blocks alone: no score is drawn, the
  *    probabilities of selection are summed up.
@@ -230,7 +230,8 @@ static int settle(const void *opt, const wg_crossing *c, int32_t *next)
     const int n = gather(c, &b, x);
     if (n > 1) compare_scores(c, &b, x, n);
     for (int i = n - 1; i >= 0; i--) { /* from the highest rank: who scores above all lower ones is selected */
-        const double beaten = i > 0 ? power(1 - x[i].beats, x[i].times) : 0, rho = b.at[x[i].rank].ratio, f = phi(&b, x[i].rank);
+        const double beaten = i > 0 ? power(1 - x[i].beats, x[i].times) : 0, rho = b.at[x[i].rank].ratio,
+                     f = phi(&b, x[i].rank);
         weight[i] = left * (1 - beaten) * (rho < f ? rho / f : 1);
         rejected -= weight[i];
         left *= beaten;

@@ -24,14 +24,18 @@ static wg_status check_table(const char *path, const wg_verifier_plugin *t, wg_e
     static const wg_verifier_class none;
     const wg_verifier_plugin own = WG_VERIFIER_PLUGIN_OF(none);
     if (!t)
-        return wg_fail(err, WG_EFORMAT, "rule plug-in %s: no symbol wg_plugin_verifier; define it with WG_VERIFIER_PLUGIN(rule) of "
-                       "verify/plugin.h", path);
+        return wg_fail(err, WG_EFORMAT,
+                       "rule plug-in %s: no symbol wg_plugin_verifier; define it with WG_VERIFIER_PLUGIN(rule) of "
+                       "verify/plugin.h",
+                       path);
     if (t->abi != own.abi)
         return wg_fail(err, WG_EUNSUPPORTED, "rule plug-in %s: built for version %u of the contract of rules, this program has "
                        "version %u; rebuild it against this program's headers", path, t->abi, own.abi);
     if (t->tree_max != own.tree_max)
-        return wg_fail(err, WG_EUNSUPPORTED, "rule plug-in %s: built for trees of %u nodes, this program for %u; rebuild it with "
-                       "the same WG_HARD", path, t->tree_max, own.tree_max);
+        return wg_fail(err, WG_EUNSUPPORTED,
+                       "rule plug-in %s: built for trees of %u nodes, this program for %u; rebuild it with "
+                       "the same WG_HARD",
+                       path, t->tree_max, own.tree_max);
     if (memcmp(&t->class_size, &own.class_size, 5 * sizeof own.class_size) != 0)
         return wg_fail(err, WG_EUNSUPPORTED, "rule plug-in %s: built against other headers (the structures of "
                        "core/engine/verifier.h differ in size); rebuild it against this program's", path);

@@ -2,8 +2,8 @@
  * The frame of the rules that settle one node at a time. */
 #include "verify/walk.h"
 
-void wg_walk(wg_settle *settle, const void *opt, const wg_tree *tree, const wg_rows *p, const wg_rows *q, const wg_chance *chance,
-             wg_path *out)
+void wg_walk(wg_settle *settle, const void *opt, const wg_tree *tree, const wg_rows *p, const wg_rows *q,
+             const wg_chance *chance, wg_path *out)
 {
     out->n = 0;
     for (int node = 0; node >= 0;) {

@@ -18,8 +18,8 @@ typedef struct wg_crossing {
 /* The child to go to; or -1, and then *next is the token that is emitted instead. A node without children: draws from p. */
 typedef int wg_settle(const void *opt, const wg_crossing *c, int32_t *next);
 
-void wg_walk(wg_settle *settle, const void *opt, const wg_tree *tree, const wg_rows *p, const wg_rows *q, const wg_chance *chance,
-             wg_path *out);
+void wg_walk(wg_settle *settle, const void *opt, const wg_tree *tree, const wg_rows *p, const wg_rows *q,
+             const wg_chance *chance, wg_path *out);
 
 /* How many children the node has, and their numbers. */
 int wg_crossing_children(const wg_crossing *c, int16_t child[WG_TREE_MAX]);

@@ -3,9 +3,9 @@
  * et al. 2024; METHODS B5).
  *
  * Theorem. Round i is single-draft rejection of x_i ~ q_i against r_i, where q_i is q without the earlier siblings, normalised:
- * accepted mass min(r_i, q_i), completed to r_i by r_{i+1} = norm((r_i - q_i)+). So the emitted token has the law p by induction
- * over siblings, whatever was rejected before. One child is `rejection`; when the children are all tokens that q can draw and
- * these carry p, the last residual round has q_i = r_i's only token and is accepted for certain (the cover property).
+ * accepted mass min(r_i, q_i), completed to r_i by r_{i+1} = norm((r_i - q_i)+). So the emitted token has the law p by
+ * induction over siblings, whatever was rejected before. One child is `rejection`; when the children are all tokens that q can
+ * draw and these carry p, the last residual round has q_i = r_i's only token and is accepted for certain (the cover property).
  *
  * Where q has no mass left for another sibling a drafter must stop; a sibling made up all the same is rejected and
  * subtracts nothing. FIXED siblings are rounds with points. */

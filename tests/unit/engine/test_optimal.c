@@ -84,8 +84,8 @@ Test(optimal, without_replacement_is_the_brute_force)
             for (int k = 1; k <= 5; k++) {
                 const double want = brute(wg_rows_at(&p, 0), wg_rows_at(&q, 0), n, k, true);
                 const double got = wg_optimal_without_replacement(&p, 0, &q, 0, k);
-                cr_assert(fabs(got - want) < (k == 1 ? 1e-15 : 1e-10), "vocabulary %d, k %d, case %u: %.17g, not %.17g", n, k, i,
-                          got, want);
+                cr_assert(fabs(got - want) < (k == 1 ? 1e-15 : 1e-10), "vocabulary %d, k %d, case %u: %.17g, not %.17g", n, k,
+                          i, got, want);
             }
             wg_rows_close(&p);
             wg_rows_close(&q);

@@ -74,7 +74,8 @@ static void token_wise(const void *opt, const wg_tree *t, const wg_rows *p, cons
         }
         const int32_t x = t->token[i + 1];
         const bool liked = x == wg_rows_argmax(p, i);
-        if (m == ACCEPT_BY_ARGMAX ? liked : keep(m, c, i + 1, wg_rows_prob(p, i, x), believed(m, q, t->qrow[i + 1], x))) continue;
+        if (m == ACCEPT_BY_ARGMAX ? liked : keep(m, c, i + 1, wg_rows_prob(p, i, x), believed(m, q, t->qrow[i + 1], x)))
+            continue;
         out->next = correct(m, p, i, q, t->qrow[i + 1], &at);
         return;
     }
@@ -82,7 +83,13 @@ static void token_wise(const void *opt, const wg_tree *t, const wg_rows *p, cons
 
 /* ---- block verification with mistakes */
 
-typedef enum block_mistake { BLOCK_RIGHT, STOPS_AT_FIRST_FAILURE, TOKEN_WISE_RESIDUAL, TOKEN_WISE_TEST, LAST_IS_NOT_SPECIAL } block_mistake;
+typedef enum block_mistake {
+    BLOCK_RIGHT,
+    STOPS_AT_FIRST_FAILURE,
+    TOKEN_WISE_RESIDUAL,
+    TOKEN_WISE_TEST,
+    LAST_IS_NOT_SPECIAL
+} block_mistake;
 
 static double excess(const wg_rows *p, const wg_rows *q, int i, int qrow, double r, double *out)
 {
@@ -101,7 +108,8 @@ static void block(const void *opt, const wg_tree *t, const wg_rows *p, const wg_
         const double px = wg_rows_prob(p, i - 1, t->token[i]), qx = wg_rows_prob(q, t->qrow[i], t->token[i]);
         r[i] = fmin(1, r[i - 1] * px / qx);
         double num = r[i], den = 1;
-        if (i < n || m == LAST_IS_NOT_SPECIAL) num = excess(p, q, i, t->qrow[i < n ? i + 1 : n], r[i], rest), den = num + 1 - r[i];
+        if (i < n || m == LAST_IS_NOT_SPECIAL)
+            num = excess(p, q, i, t->qrow[i < n ? i + 1 : n], r[i], rest), den = num + 1 - r[i];
         if (m == TOKEN_WISE_TEST) num = px, den = qx;
         if (den <= 0 || wg_chance_ratio(c, WG_DRAW_ACCEPT, i, num, den)) k = i;
         else if (m == STOPS_AT_FIRST_FAILURE) break;
@@ -125,7 +133,8 @@ static void set(const void *opt, const wg_tree *t, const wg_rows *p, const wg_ro
     (void)q;
     memcpy(rest, wg_rows_at(p, 0), (size_t)p->vocab * sizeof *rest);
     for (int i = 1; i < t->n; i++) {
-        weight[i - 1] = m == DUPLICATES_COUNT_TWICE || wg_tree_find(t, 0, t->token[i]) == i ? wg_rows_prob(p, 0, t->token[i]) : 0;
+        weight[i - 1] =
+            m == DUPLICATES_COUNT_TWICE || wg_tree_find(t, 0, t->token[i]) == i ? wg_rows_prob(p, 0, t->token[i]) : 0;
         left -= weight[i - 1];
         if (m != REST_NOT_EXCLUDED) rest[t->token[i]] = 0;
     }
@@ -168,7 +177,9 @@ static double deviation; /* of the last mutant */
 
 static check caught(accept_fn *accept, int mistake_number, wg_prove_options o, const wg_prove_tables *t)
 {
-    const wg_verifier_class rule = { .name = "mutant", .size = sizeof(int), .laws = WG_LAWS, .lossless = true, .accept = accept };
+    const wg_verifier_class rule = {
+        .name = "mutant", .size = sizeof(int), .laws = WG_LAWS, .lossless = true, .accept = accept
+    };
     wg_prove_result r = { 0 };
     wg_error err = { 0 };
     o.rule_options = &mistake_number;

@@ -31,8 +31,8 @@ static void expect_exact(const wg_verifier_class *rule, wg_prove_options o)
 {
     if (!fits(&o)) return; /* a hard build has small trees */
     const wg_prove_result r = prove(rule, o);
-    cr_expect(r.deviation <= 1e-12, "%s, vocabulary %d, depth %d, %d children of the root, law %s: deviation %g in case %d", rule->name,
-              o.vocab, o.depth, o.width ? o.width[0] : o.children, wg_law_name(o.law), r.deviation, r.worst);
+    cr_expect(r.deviation <= 1e-12, "%s, vocabulary %d, depth %d, %d children of the root, law %s: deviation %g in case %d",
+              rule->name, o.vocab, o.depth, o.width ? o.width[0] : o.children, wg_law_name(o.law), r.deviation, r.worst);
     cr_expect(r.reused == 0, "%s reuses %ld addresses", rule->name, r.reused);
     cr_expect(r.tau >= 1 && r.tau <= o.depth + 1 + 1e-12);
     cr_expect(r.above <= 1e-10, "%s accepts %g more than the optimum", rule->name, r.above);
@@ -51,7 +51,8 @@ static void expect_all_exact(const shape *s, int n)
             for (int k = 0; k < n; k++) {
                 bool siblings = false;
                 for (int d = 0; d < s[k].depth; d++) siblings |= s[k].width[d] > 1;
-                if (!wg_verifiers[i]->lossless || !(wg_verifiers[i]->laws & laws[l]) || (siblings && wg_verifiers[i]->chains)) continue;
+                if (!wg_verifiers[i]->lossless || !(wg_verifiers[i]->laws & laws[l]) || (siblings && wg_verifiers[i]->chains))
+                    continue;
                 expect_exact(wg_verifiers[i], (wg_prove_options){.vocab = s[k].vocab,
                                                                  .depth = s[k].depth,
                                                                  .width = s[k].width,

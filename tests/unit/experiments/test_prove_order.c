@@ -57,7 +57,8 @@ Test(order, on_chains)
             /* With one child the rules for several are rejection. */
             const wg_verifier_class *const same[] = { &wg_verifier_kseq, &wg_verifier_optimal };
             for (int k = 0; k < 2; k++) cr_assert(fabs(prove(same[k], WG_LAW_IID, depth, one).tau - rejection) < 1e-13);
-            cr_assert(fabs(prove(&wg_verifier_without_replacement, WG_LAW_WITHOUT_REPLACEMENT, depth, one).tau - rejection) < 1e-13);
+            cr_assert(fabs(prove(&wg_verifier_without_replacement, WG_LAW_WITHOUT_REPLACEMENT, depth, one).tau - rejection) <
+                      1e-13);
             /* Rules that only compare accept less. */
             cr_assert(prove(&wg_verifier_match, WG_LAW_IID, depth, one).tau <= rejection + 1e-13);
             const double coupled = prove(&wg_verifier_coupled, WG_LAW_COUPLED, depth, one).tau;
@@ -80,7 +81,8 @@ Test(order, at_a_node)
             const wg_prove_result best = prove(&wg_verifier_optimal, WG_LAW_IID, 1, shapes[s]);
             const double rounds = prove(&wg_verifier_rejection, WG_LAW_IID, 1, shapes[s]).alpha;
             const double kseq = prove(&wg_verifier_kseq, WG_LAW_IID, 1, shapes[s]).alpha;
-            cr_assert(fabs(best.alpha - best.alpha_star) < 1e-12, "k %d: %.17g, the optimum is %.17g", k, best.alpha, best.alpha_star);
+            cr_assert(fabs(best.alpha - best.alpha_star) < 1e-12, "k %d: %.17g, the optimum is %.17g", k, best.alpha,
+                      best.alpha_star);
             cr_assert(rounds <= best.alpha + 1e-12 && kseq <= best.alpha + 1e-12);
             cr_assert(kseq >= (1 - exp(-1)) * best.alpha - 1e-12); /* SpecTr's guarantee */
             gain[0] += best.alpha > rounds + 1e-6;
@@ -99,8 +101,10 @@ Test(order, at_a_node)
                 cr_assert(fabs(set.alpha - set.alpha_star) < 1e-12, "%s", sets[r]->name);
             }
         }
-        cr_assert(prove(&wg_verifier_traversal, WG_LAW_IID, 2, two).tau >= prove(&wg_verifier_rejection, WG_LAW_IID, 2, two).tau - 1e-13);
-        gain[2] += prove(&wg_verifier_traversal, WG_LAW_IID, 2, two).tau > prove(&wg_verifier_rejection, WG_LAW_IID, 2, two).tau + 1e-6;
+        cr_assert(prove(&wg_verifier_traversal, WG_LAW_IID, 2, two).tau >=
+                  prove(&wg_verifier_rejection, WG_LAW_IID, 2, two).tau - 1e-13);
+        gain[2] += prove(&wg_verifier_traversal, WG_LAW_IID, 2, two).tau >
+                   prove(&wg_verifier_rejection, WG_LAW_IID, 2, two).tau + 1e-6;
     }
     cr_assert(gain[0] > 10 && gain[1] > 10 && gain[2] > 10, "%d %d %d", gain[0], gain[1], gain[2]);
 }
@@ -125,8 +129,8 @@ Test(order, coupled_is_the_closed_form)
 }
 
 /* Two tokens by hand: p = (2/3, 1/3), q = (1/3, 2/3). Two draws: S* = {1}, q^2 - p = 1/9, so alpha* = 8/9; in rounds the second
- * draw meets the residual (1, 0): 2/3 + 1/3 * 1/3 = 7/9. Chains of two are the example of Sun et al. (2024): 10/9 kept tokens by
- * rejection, 11/9 by block. */
+ * draw meets the residual (1, 0): 2/3 + 1/3 * 1/3 = 7/9. Chains of two are the example of Sun et al. (2024): 10/9 kept tokens
+ * by rejection, 11/9 by block. */
 Test(order, by_hand)
 {
     for (int i = 0; i < TEXTS; i++) {

@@ -39,7 +39,8 @@ Test(prove_plugin, refusals)
     cr_assert(wg_verifier_load("/no/such/rule.so", &rule, &object, &err) == WG_ENOENT && strstr(err.text, "/no/such/rule.so"));
     snprintf(path, sizeof path, "%s/README.md", getenv("WG_ROOT") ? getenv("WG_ROOT") : ".");
     cr_assert(wg_verifier_load(path, &rule, &object, &err) == WG_EFORMAT && strstr(err.text, "no ELF header"), "%s", err.text);
-    wg_status s = wg_verifier_load("/proc/self/exe", &rule, &object, &err); /* ELF, but no shared object, or one without a rule */
+    wg_status s =
+        wg_verifier_load("/proc/self/exe", &rule, &object, &err); /* ELF, but no shared object, or one without a rule */
     cr_assert(s == WG_EFORMAT, "%s", err.text);
     cr_assert(rule == NULL && object == NULL);
 }

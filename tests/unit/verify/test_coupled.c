@@ -92,6 +92,7 @@ Test(coupled, frequencies)
         seen[accept_with(&wg_verifier_coupled, &t, &r, NULL, &c).next]++;
     }
     for (int x = 0; x < V; x++)
-        cr_assert(fabs((double)seen[x] / MANY - p[x]) < 5 * sqrt(p[x] / MANY), "token %d: %d of %d, %g", x, seen[x], MANY, p[x]);
+        cr_assert(fabs((double)seen[x] / MANY - p[x]) < 5 * sqrt(p[x] / MANY), "token %d: %d of %d, %g", x, seen[x], MANY,
+                  p[x]);
     wg_rows_close(&r);
 }

@@ -6,8 +6,8 @@
 
 enum { V = 4 };
 
-static wg_path accept_as(const wg_verifier_class *rule, const char *options, const wg_tree *t, const wg_rows *p, const wg_rows *q,
-                         uint32_t seed)
+static wg_path accept_as(const wg_verifier_class *rule, const char *options, const wg_tree *t, const wg_rows *p,
+                         const wg_rows *q, uint32_t seed)
 {
     double o[8];
     wg_path path;

@@ -50,7 +50,8 @@ Test(multidraft, measured_acceptance)
         cr_expect(fabs(optimal - best) < five, "k %d: optimal keeps %g, alpha* is %g", k, optimal, best);
         cr_expect(fabs(bias) < five, "k %d: optimal %g", k, bias);
         const double kseq = measure(&wg_verifier_kseq, k, &pr, &qr, &bias);
-        cr_expect(fabs(bias) < five && kseq <= best + five && kseq > 0.632 * best, "k %d: kseq keeps %g, bias %g", k, kseq, bias);
+        cr_expect(fabs(bias) < five && kseq <= best + five && kseq > 0.632 * best, "k %d: kseq keeps %g, bias %g", k, kseq,
+                  bias);
         const double rounds = measure(&wg_verifier_rejection, k, &pr, &qr, &bias);
         cr_expect(fabs(bias) < five && rounds <= best + five, "k %d: rejection keeps %g, bias %g", k, rounds, bias);
         const double path = measure(&wg_verifier_multipath, k, &pr, &qr, &bias);
