@@ -73,4 +73,5 @@ const wg_drafter_class wg_drafter_best_of = {
     .observe = observe,
     .forget = forget,
     .close = close,
+    .remembers = true,
 };

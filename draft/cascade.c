@@ -229,4 +229,5 @@ const wg_drafter_class wg_drafter_cascade = {
     .propose = propose,
     .forget = forget,
     .close = close,
+    .remembers = true,
 };

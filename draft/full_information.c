@@ -125,4 +125,5 @@ const wg_drafter_class wg_drafter_full_information = {
     .observe = observe,
     .forget = forget,
     .close = close,
+    .remembers = true,
 };

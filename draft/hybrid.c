@@ -97,4 +97,5 @@ const wg_drafter_class wg_drafter_hybrid = {
     .observe = observe,
     .forget = forget,
     .close = close,
+    .remembers = true,
 };

@@ -221,4 +221,5 @@ const wg_drafter_class wg_drafter_suffix = {
     .propose = propose,
     .forget = forget,
     .close = close,
+    .remembers = true,
 };

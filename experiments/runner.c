@@ -471,13 +471,24 @@ static wg_status run_unit(runner *r, group *g, int unit, int repeat, wg_error *e
     return WG_OK;
 }
 
+/* A drafter that remembers requests must meet all of them again, in order: of such a group everything is there or nothing. */
+static wg_status whole_or_nothing(const runner *r, const group *g, wg_error *err)
+{
+    const int all = g->dataset->n * r->config->top.repeats * g->arms, left = wg_record_left(r->record);
+    bool remembers = false;
+    for (int k = 1; k < g->arms; k++) remembers = remembers || r->config->cell[g->arm[k].cell].drafter->remembers;
+    return remembers && left > 0 && left < all ? wg_record_cut(r->record, err) : WG_OK;
+}
+
 static wg_status run_groups(runner *r, wg_error *err)
 {
     const double start = wg_clock_now();
     wg_status s = WG_OK;
-    for (int g = 0; g < r->config->groups && s == WG_OK; g++)
+    for (int g = 0; g < r->config->groups && s == WG_OK; g++) {
+        s = whole_or_nothing(r, &r->group[g], err);
         for (int repeat = 0; repeat < r->config->top.repeats && s == WG_OK; repeat++)
             for (int unit = 0; unit < r->group[g].units && s == WG_OK; unit++) s = run_unit(r, &r->group[g], unit, repeat, err);
+    }
     r->run->seconds += wg_clock_now() - start;
     r->run->complete = s == WG_OK;
     return s;

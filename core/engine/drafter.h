@@ -57,6 +57,7 @@ typedef struct wg_drafter_class {
     void (*close)(wg_drafter *d); /* also of a half-open drafter */
     /* The laws with these options (the struct at options_at) under the target's sampling chain; NULL: `laws`, always. */
     unsigned (*laws_for)(const void *options, const wg_sampling *sampling);
+    bool remembers;              /* its drafts may depend on requests that are over: a resumed run begins its group again */
 } wg_drafter_class;
 static inline unsigned wg_drafter_laws(const wg_drafter_class *d, const void *options, const wg_sampling *sampling)
 {
