@@ -267,20 +267,25 @@ static void near_row(const wg_sampler *s, int n, edge e, wg_rows *out, int row)
 
 static bool row_without_tail(const wg_sampler *s, const float *x, float max, double inverse, wg_rows *out, int row)
 {
-    static const double depth[] = { 8, 12 }; /* nats */
     const wg_sampling *o = &s->sampling;
+    double depth = 8; /* nats */
     if (o->top_k > s->room || (o->top_k == 0 && o->min_p <= 0 && o->top_p > 1 - 1e-6) || inverse > 1e30) return false;
-    for (int i = 0; i < 2; i++) {
-        const float bound = (float)((double)max - depth[i] * o->temperature);
+    for (int tries = 0; tries < 2; tries++) {
+        const float bound = (float)((double)max - depth * o->temperature);
         int n;
         edge e;
         const double tail = s->ops->split(x, s->vocab, bound, max, (float)inverse, s->id, s->room, &n);
-        if (n > s->room) return false;
+        if (n > s->room) {
+            depth /= 2;
+            continue;
+        }
         for (int k = 0; k < n; k++) s->near[k] = x[s->id[k]];
         const double sum = s->ops->softmax64(s->near, n, inverse, s->weight);
-        if (!near_prefix(s, n, sum, tail, exp(((double)bound - (double)max) * inverse), &e)) continue;
-        near_row(s, n, e, out, row);
-        return true;
+        if (near_prefix(s, n, sum, tail, exp(((double)bound - (double)max) * inverse), &e)) {
+            near_row(s, n, e, out, row);
+            return true;
+        }
+        depth *= 1.5;
     }
     return false;
 }
