@@ -162,11 +162,12 @@ const char *const wg_length_names[] = { "fixed", "hf", "confidence", "entropy", 
 
 /* ---- open */
 
-/* pass[1 ..] from "1/1.1/1.3": positive numbers; the last holds for all larger passes. */
+/* pass[1 ..] from "1/1.1/1.3": positive numbers; the last holds for all larger passes, and what is past the largest is read
+ * and forgotten. */
 static wg_status given_costs(wg_length *l, const char *drafter, wg_error *err)
 {
     int n = 0;
-    for (const char *at = l->opt.costs; n < WG_TREE_MAX;) {
+    for (const char *at = l->opt.costs;;) {
         char one[64];
         double v;
         const size_t len = strcspn(at, "/");
@@ -174,15 +175,15 @@ static wg_status given_costs(wg_length *l, const char *drafter, wg_error *err)
         memcpy(one, at, len);
         one[len] = '\0';
         if (!wg_number_parse(one, &v) || !(v > 0 && v < 1e12)) break;
-        l->pass[++n] = v;
+        if (n < WG_TREE_MAX) l->pass[++n] = v;
         at += len;
         if (*at++) continue;
         while (n < WG_TREE_MAX) n++, l->pass[n] = l->pass[n - 1];
         for (int i = WG_TREE_MAX; i >= 1; i--) l->pass[i] /= l->pass[1];
         return WG_OK;
     }
-    return wg_fail(err, WG_ECONFIG, "drafter %s: costs=%s: expected at most %d positive numbers such as 1/1.02/1.1, for target "
-                   "passes over 1, 2, ... rows", drafter, l->opt.costs, (int)WG_TREE_MAX);
+    return wg_fail(err, WG_ECONFIG, "drafter %s: costs=%s: expected positive numbers such as 1/1.02/1.1, for target passes over 1, "
+                   "2, ... rows", drafter, l->opt.costs);
 }
 
 static wg_status find_costs(wg_length *l, const char *drafter, wg_lm *draft, const wg_env *env, wg_error *err)

@@ -10,6 +10,12 @@ enum { VOCAB = 100 };
 
 static bool is_99(const void *user, int32_t token) { return !user && token == 99; }
 
+static void unmake(wg_drafter *d)
+{
+    if (d) d->class->close(d);
+    free(d);
+}
+
 /* A drafter with options "k=..,.."; NULL and err when it refuses them. */
 static wg_drafter *make(const char *options, wg_error *err)
 {
@@ -22,7 +28,7 @@ static wg_drafter *make(const char *options, wg_error *err)
     wg_option_defaults(c->options, o);
     cr_assert_eq(wg_option_set_list(c->options, o, c->size - c->options_at, options, err), WG_OK, "%s", err->text);
     if (c->open(d, &env, err) == WG_OK) return d;
-    free(d);
+    unmake(d);
     return NULL;
 }
 
@@ -59,7 +65,7 @@ static void expect(const char *options, const int32_t *token, int n, int limit, 
     const int n_got = draft(d, token, n, limit, got);
     cr_assert_eq(n_got, want_n, "%s: %d tokens, not %d", options, n_got, want_n);
     for (int i = 0; i < want_n; i++) cr_assert_eq(got[i], want[i], "%s: token %d is %d, not %d", options, i, got[i], want[i]);
-    free(d);
+    unmake(d);
 }
 
 #define LIST(...) (const int32_t[]){__VA_ARGS__}, (int)(sizeof((const int32_t[]){__VA_ARGS__}) / sizeof(int32_t))
@@ -108,7 +114,7 @@ Test(ngram, leaves_room_for_next)
     wg_error err;
     wg_drafter *d = make("k=63", &err);
     cr_assert_eq(draft(d, a, 3, 1000, got), WG_TREE_MAX - 1);
-    free(d);
+    unmake(d);
 }
 
 Test(ngram, refuses_an_empty_range_of_matches)
@@ -145,7 +151,7 @@ Test(ngram, agrees_with_the_definition_on_random_text)
         cr_assert_eq(k, from < 0 ? 0 : 3);
         for (int i = 0; i < k; i++) cr_assert_eq(got[i], from + i < n ? t[from + i] : got[from + i - n]);
         drafted += k > 0;
-        free(d);
+        unmake(d);
     }
     cr_assert_gt(drafted, 1000);
 }
@@ -171,5 +177,27 @@ Test(ngram, batch_is_each_alone_and_nothing_is_allocated)
     }
     cr_assert(t[0].n > 1 && t[1].n == 1 && t[2].n > 1);
     wg_rows_close(&q);
-    free(d);
+    unmake(d);
+}
+
+Test(ngram, a_policy_decides_the_length)
+{
+    wg_error err;
+    wg_drafter *d = make("k=7,policy=hf", &err);
+    int32_t token[30], out[WG_TREE_MAX];
+    for (int i = 0; i < 30; i++) token[i] = 5;
+    cr_assert_eq(draft(d, token, 30, 1000, out), 5);
+    wg_tree t;
+    wg_tree_reset(&t, 5, WG_LAW_FIXED);
+    for (int i = 0; i < 5; i++) wg_tree_push(&t, i, 5, -1);
+    const wg_seq s = {.slot = 0};
+    d->class->observe(d, &s, &t, &(wg_path){.n = 6}, NULL); /* all kept */
+    cr_assert_eq(draft(d, token, 30, 1000, out), 7);
+    d->class->observe(d, &s, &t, &(wg_path){.n = 3}, NULL);
+    cr_assert_eq(draft(d, token, 30, 1000, out), 6);
+    d->class->forget(d, &s);
+    cr_assert_eq(draft(d, token, 30, 1000, out), 5);
+    unmake(d);
+    cr_assert_null(make("policy=confidence", &err));
+    cr_assert(strstr(err.text, "has none"));
 }
