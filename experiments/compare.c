@@ -165,8 +165,7 @@ static bool open_sums(sums *s)
     *s = (sums){ .scratch = wg_alloc(WG_RESAMPLES, sizeof(double)) };
     bool ok = s->scratch;
     for (int i = 0; i < SERIES; i++) ok = (s->v[i] = wg_alloc(BINS, sizeof(double))) && ok;
-    if (!ok) close_sums(s);
-    return ok;
+    return ok; /* the caller closes, either way */
 }
 
 typedef bool keep_fn(const pairs *p, const common *c, const pair *q, const void *arg);
@@ -405,7 +404,7 @@ static void add_all(json_t *o, sums *s, const pairs *p, const common *c)
 
 static wg_status compare_cells(json_t *list, const common *c, const wg_compared *a, const wg_compared *b, int number_of_b, wg_error *err)
 {
-    pairs p;
+    pairs p = { 0 };
     sums s = { 0 };
     json_t *o = json_pack("{s:o, s:o}", "a", side_json(a, 0), "b", side_json(b, number_of_b));
     bool ok = o && open_pairs(&p, c, a, b);
@@ -422,9 +421,9 @@ static wg_status compare_cells(json_t *list, const common *c, const wg_compared 
         const json_t *both[2] = { json_object_get(json_array_get(a->folder->cells, (size_t)a->cell), "config"),
                                   json_object_get(json_array_get(b->folder->cells, (size_t)b->cell), "config") };
         json_object_set_new(o, "config_diff", wg_json_diff(both, 2));
-        wg_free(p.pair);
         json_array_append(list, o);
     }
+    wg_free(p.pair);
     json_decref(o);
     return ok ? WG_OK : wg_nomem(err, 1, "a comparison");
 }

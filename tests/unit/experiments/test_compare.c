@@ -207,6 +207,34 @@ Test(compare, a_damaged_line_is_an_error_with_its_place)
     cr_assert_eq(wg_mem_read().live_blocks, before);
 }
 
+/* Whatever allocation fails, it is a message and nothing is held. */
+Test(compare, survives_failing_allocations)
+{
+    folder("a", 0, 8, 50, 3);
+    folder("b", 0, 8, 40, 9);
+    bool done = false;
+    for (uint64_t nth = 1; !done && nth < 4000; nth++) {
+        const size_t before = wg_mem_read().live_blocks;
+        wg_error err = { 0 };
+        wg_folder *x = NULL, *y = NULL;
+        json_t *o = NULL;
+        wg_mem_fail_at(nth, true);
+        wg_status st = wg_folder_open(&x, "a", &err);
+        if (!st) st = wg_folder_open(&y, "b", &err);
+        const wg_compared run[2] = { { x, -1 }, { y, -1 } };
+        if (!st) st = wg_compare(&o, run, 2, &err);
+        done = wg_mem_read().live_blocks > before && st == WG_OK && nth > 60;
+        wg_mem_fail_at(0, false);
+        cr_assert(st == WG_OK || err.text[0], "allocation %d: no message", (int)nth);
+        cr_assert_eq(st == WG_OK, o != NULL);
+        json_decref(o);
+        wg_folder_close(x);
+        wg_folder_close(y);
+        cr_assert_eq(wg_mem_read().live_blocks, before, "allocation %d: %s", (int)nth, err.text);
+    }
+    cr_assert(done);
+}
+
 Test(compare, scan_finds_members_and_refuses_the_rest)
 {
     const char *text = " { \"a\" : [1,{\"b\":\"]}\"}] , \"c\\\"\": \"x,y\" ,\"d\":-1.5e3,\"e\":null } ";
