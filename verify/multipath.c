@@ -1,20 +1,36 @@
 /* SPDX-License-Identifier: MIT
- * Greedy multi-path block verification (GBV, arXiv 2602.16961; METHODS B9), on trees of independent draws.
+ * Block verification of the best of several paths, on trees of independent draws (greedy multi-path block verification, GBV, arXiv
+ * 2602.16961, is select=ratio; METHODS B9).
  *
- * Walk down with all drafts at once. At a prefix that k nodes' draws continue (all children of all nodes that spell this
- * prefix) keep the token whose p/q is largest, and the nodes that hold it. The kept token is the best of k independent draws,
- * so its law is that of an order statistic, q_k(x) = F(x)^k - F(x-)^k with F the mass of q on tokens that rank no better. The
- * kept chain is then settled by block verification (`block`) with q_k in the place of q, each level with its own k.
+ * Walk down with all drafts at once. At a prefix that k draws continue (all children of all nodes that spell this prefix) select
+ * one of their tokens and keep the nodes that hold it. The selected token has a law q_k of its own. The kept chain is then settled
+ * by block verification (`block`) with q_k in the place of q, each level with its own k.
+ *     select=ratio    the largest p/q: the best of k draws, so q_k(x) = F(x)^k - F(x-)^k with F the mass of q on tokens that rank
+ *                     no better (ties: the higher id)
+ *     select=optimal  the draw that serves r p best, r the claim of the path so far (selection.h): at one level that is `optimal`
  *
- * Theorem. The text has the law of p. Given the kept token, which and how many of the nodes hold it does not depend on what the
+ * Theorem. The text has the law of p. Given the selected token, which and how many nodes hold it does not depend on what the
  * target wants; it is randomness that draft and target may share, so block verification of the kept chain is lossless given all
- * the k's. One path: `block`. With two levels and more it mostly keeps more than rules that settle node by node.
+ * the k's; and q_k may be the law of any selection, for it is the law of what is verified. One path: `block`.
  *
- * Ranks are by p/q, ties by the higher id. A tree here may have any number of children at any node. A FIXED tree is no set of
- * draws: traversal settles it. Each level that is not fully kept costs a sort of the vocabulary that q can draw. */
+ * On random p and q select=optimal keeps the most of all rules here in the mean (docs/verification.md); that it always keeps as
+ * many as `optimal` is observed, not proved. The largest p/q can be far from optimal where p is near q, but is not always worse.
+ *
+ * A tree may have any number of children at any node. A FIXED tree is no set of draws: traversal settles it. A level costs a sort
+ * of the vocabulary that q can draw, a level that is not kept another one. */
 #include "core/engine/optimal.h"
+#include "verify/selection.h"
 #include "verify/traversal.h"
 #include "verify/walk.h"
+
+typedef struct multipath_options { int select; } multipath_options;
+enum { OPTIMAL, RATIO };
+static const char *const selects[] = { "optimal", "ratio", NULL };
+
+static const wg_option options[] = {
+    WG_OPTION_ENUM(multipath_options, select, OPTIMAL, selects, "the draw that a level keeps: the most useful one, or the one of largest p/q (GBV)"),
+    WG_OPTION_END,
+};
 
 typedef struct level {
     int node; /* one of those that spell the prefix: where p is read */
@@ -30,9 +46,14 @@ static double power(double x, int k)
 }
 
 /* (r p - q_k)+ after a level, into p's first scratch row; its mass. */
-static double excess(const wg_tree *t, level l, double r, const wg_rows *p, const wg_rows *q)
+static double excess(int select, const wg_tree *t, level l, double r, const wg_rows *p, const wg_rows *q)
 {
     const int prow = t->row + l.node;
+    if (select == OPTIMAL) {
+        wg_selection chosen;
+        wg_selection_open(&chosen, p, prow, q, l.qrow, l.k, r);
+        return wg_selection_excess(&chosen, p, prow);
+    }
     const wg_support s = wg_rows_support(p, prow);
     const wg_bet *bet;
     const int n = wg_bets_order(p, prow, q, l.qrow, &bet);
@@ -86,13 +107,37 @@ static int32_t best_of(const wg_tree *t, const bool *alive, const wg_rows *p, co
     return best;
 }
 
+/* The same by optimal selection for the claim r. */
+static int32_t selected_of(const wg_tree *t, const bool *alive, double r, const wg_rows *p, const wg_rows *q,
+                           const wg_chance *chance, level *l, double *qk)
+{
+    const int prow = t->row + l->node;
+    int16_t node[WG_TREE_MAX];
+    double weight[WG_TREE_MAX] = { 0 };
+    wg_drawn drawn[WG_TREE_MAX];
+    wg_selection s;
+    l->k = 0;
+    for (int i = 1; i < t->n; i++)
+        if (alive[t->parent[i]]) node[l->k++] = (int16_t)i;
+    if (l->k == 0) return -1;
+    l->qrow = t->qrow[node[0]];
+    wg_selection_open(&s, p, prow, q, l->qrow, l->k, r);
+    const int n = wg_selection_among(&s, t, node, p, prow, drawn);
+    if (n == 0) return -1; /* q could have drawn none of them */
+    for (int i = 0; i < n; i++) weight[i] = drawn[i].chance;
+    const int i = wg_chance_pick(chance, WG_DRAW_ACCEPT, WG_TREE_MAX + l->node, weight, n);
+    *qk = wg_selection_law(&s, drawn[i].rank);
+    return t->token[drawn[i].node];
+}
+
 static void accept(const void *opt, const wg_tree *tree, const wg_rows *p, const wg_rows *q, const wg_chance *chance,
                    wg_path *out)
 {
     if (tree->law == WG_LAW_FIXED) {
-        wg_traversal_accept(opt, tree, p, q, chance, out);
+        wg_traversal_accept(NULL, tree, p, q, chance, out);
         return;
     }
+    const int select = ((const multipath_options *)opt)->select;
     bool alive[WG_TREE_MAX] = { true };
     level kept[WG_TREE_MAX];
     double r[WG_TREE_MAX];
@@ -102,7 +147,8 @@ static void accept(const void *opt, const wg_tree *tree, const wg_rows *p, const
     for (;; n++) {
         double qk = 0;
         bool down[WG_TREE_MAX] = { false };
-        const int32_t x = best_of(tree, alive, p, q, &kept[n], &qk);
+        const int32_t x = select == OPTIMAL ? selected_of(tree, alive, r[n], p, q, chance, &kept[n], &qk)
+                                            : best_of(tree, alive, p, q, &kept[n], &qk);
         if (x < 0) break;
         const double rp = r[n] * wg_rows_prob(p, tree->row + kept[n].node, x);
         r[n + 1] = rp >= qk ? rp > 0 : rp / qk;
@@ -116,23 +162,24 @@ static void accept(const void *opt, const wg_tree *tree, const wg_rows *p, const
     int k = n;
     double mass = 0;
     for (; k > 0; k--) {
-        if (k < n) mass = excess(tree, kept[k], r[k], p, q);
+        if (k < n) mass = excess(select, tree, kept[k], r[k], p, q);
         const double num = k < n ? mass : r[n], den = k < n ? mass + (1 - r[k]) : 1;
         if ((k < n && mass <= 0 && r[k] >= 1) || wg_chance_ratio(chance, WG_DRAW_ACCEPT, kept[k].node, num, den)) break;
     }
     out->n = 0;
-    for (int i = 0; i <= kept[k].node;
-         i++) /* nodes that spell the same may have several parents among the kept: take its own */
+    for (int i = 0; i <= kept[k].node; i++) /* nodes that spell the same may have other parents: take its own path */
         if (tree->anc[kept[k].node] >> i & 1) out->node[out->n++] = (int16_t)i;
     const wg_chance at = wg_chance_at(chance, k);
     const wg_crossing c = { tree, p, q, chance, &at, kept[k].node, tree->row + kept[k].node };
     if (k == n) out->next = wg_next(&c);
-    else out->next = wg_next_of(&c, p->scratch, excess(tree, kept[k], r[k], p, q));
+    else out->next = wg_next_of(&c, p->scratch, excess(select, tree, kept[k], r[k], p, q));
 }
 
 const wg_verifier_class wg_verifier_multipath = {
     .name = "multipath",
-    .doc = "keep the best of several independent paths, then block verification with the law of the best",
+    .doc = "select one of several independent paths, then block verification with its law (GBV and better)",
+    .size = sizeof(multipath_options),
+    .options = options,
     .laws = WG_LAW_FIXED | WG_LAW_IID,
     .lossless = true,
     .accept = accept,

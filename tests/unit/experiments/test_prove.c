@@ -84,6 +84,27 @@ Test(prove, trees_are_exact)
     expect_all_exact(s, sizeof s / sizeof *s);
 }
 
+/* Options that change how a rule decides, and not its law. */
+Test(prove, options_are_exact)
+{
+    static const shape s[] = { { 3, 2, { 1, 1 }, 16, 1 },
+                               { 3, 1, { 3 }, 24, 1 },
+                               { 3, 2, { 2, 1 }, 16, 1 },
+                               { 2, 2, { 2, 2 }, 24, 1 },
+                               { 2, 1, { 2 }, 8, 2 } };
+    double by_ratio[8], whole[8];
+    wg_error err;
+    cr_assert(wg_option_set_list(wg_verifier_multipath.options, by_ratio, sizeof by_ratio, "select=ratio", &err) == WG_OK);
+    cr_assert(wg_option_set_list(wg_verifier_lenience.options, whole, sizeof whole, "factor=1", &err) == WG_OK);
+    for (int k = 0; k < 5; k++) {
+        wg_prove_options o = {.vocab = s[k].vocab, .depth = s[k].depth, .width = s[k].width, .law = WG_LAW_IID,
+                              .cases = s[k].cases, .steps = s[k].steps, .seed = 5, .rule_options = by_ratio};
+        expect_exact(&wg_verifier_multipath, o);
+        o.rule_options = whole;
+        expect_exact(&wg_verifier_lenience, o);
+    }
+}
+
 Test(prove, two_steps_are_exact_and_reuse_no_address)
 {
     static const shape s[] = {{2, 1, {1}, 16, 2}, {2, 2, {1, 1}, 16, 2}, {2, 1, {2}, 8, 2}, {3, 1, {1}, 16, 2}};

@@ -83,6 +83,7 @@ Test(order, at_a_node)
             const double kseq = prove(&wg_verifier_kseq, WG_LAW_IID, 1, shapes[s]).alpha;
             cr_assert(fabs(best.alpha - best.alpha_star) < 1e-12, "k %d: %.17g, the optimum is %.17g", k, best.alpha,
                       best.alpha_star);
+            cr_assert(fabs(prove(&wg_verifier_multipath, WG_LAW_IID, 1, shapes[s]).alpha - best.alpha) < 1e-12);
             cr_assert(rounds <= best.alpha + 1e-12 && kseq <= best.alpha + 1e-12);
             cr_assert(kseq >= (1 - exp(-1)) * best.alpha - 1e-12); /* SpecTr's guarantee */
             gain[0] += best.alpha > rounds + 1e-6;
@@ -107,6 +108,26 @@ Test(order, at_a_node)
                    prove(&wg_verifier_rejection, WG_LAW_IID, 2, two).tau + 1e-6;
     }
     cr_assert(gain[0] > 10 && gain[1] > 10 && gain[2] > 10, "%d %d %d", gain[0], gain[1], gain[2]);
+}
+
+/* Over several levels, in the mean of the tables: each look further keeps more, and selection by p/q alone is not the best. That
+ * multipath never keeps less than optimal is no theorem here, but so it is on these tables. */
+Test(order, on_trees_of_independent_draws)
+{
+    static const int shapes[][2] = { { 2, 1 }, { 2, 2 }, { 3, 1 } };
+    const wg_verifier_class *const rules[] = { &wg_verifier_rejection, &wg_verifier_kseq, &wg_verifier_optimal,
+                                               &wg_verifier_traversal, &wg_verifier_multipath };
+    for (int s = 0; s < 3; s++) {
+        double mean[5] = { 0 };
+        for (uint32_t i = 0; i < TABLES / 2; i++) {
+            double tau[5];
+            fill(i);
+            for (int k = 0; k < 5; k++) mean[k] += tau[k] = prove(rules[k], WG_LAW_IID, 2, shapes[s]).tau;
+            cr_assert(tau[4] >= tau[2] - 1e-12 && tau[3] >= tau[0] - 1e-12);
+        }
+        cr_assert(mean[0] < mean[1] && mean[1] < mean[2] && mean[2] < mean[4] && mean[3] < mean[4], "%g %g %g %g %g", mean[0],
+                  mean[1], mean[2], mean[3], mean[4]);
+    }
 }
 
 /* METHODS B12: sum_x 1 / sum_y max(p(y)/p(x), q(y)/q(x)), between (1 - TV)/(1 + TV) and 1 - TV. */

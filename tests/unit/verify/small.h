@@ -33,8 +33,11 @@ static inline wg_path accept_with(const wg_verifier_class *rule, const wg_tree *
                                   const wg_chance *c)
 {
     wg_path path;
+    double options[8]; /* their defaults */
+    cr_assert(rule->size <= sizeof options);
+    wg_option_defaults(rule->options, options);
     memset(&path, 0x55, sizeof path); /* the rule fills it completely */
-    rule->accept(NULL, t, p, q, c, &path);
+    rule->accept(options, t, p, q, c, &path);
     return path;
 }
 
