@@ -3,6 +3,10 @@
 
 #include <stdlib.h>
 
+#include "core/base/clock.h"
+
+double wg_bench_clock(int threads) { return threads == 1 ? wg_clock_thread() : wg_clock_now(); }
+
 static int by_value(const void *a, const void *b)
 {
     const double x = *(const double *)a, y = *(const double *)b;

@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/base/clock.h"
 #include "core/base/mem.h"
 #include "experiments/bench.h"
 #include "experiments/bench_machine.h"
@@ -65,9 +64,9 @@ static wg_status pass_run(pass *p, int n, int logits, double *seconds, wg_error 
     WG_TRY(wg_kv_reserve(p->seq, n, err));
     wg_batch_clear(&p->batch);
     wg_batch_chain(&p->batch, p->seq, wg_kv_len(p->seq), p->token, n, logits);
-    const double start = wg_clock_now();
+    const double start = wg_bench_clock(p->threads);
     WG_TRY(wg_lm_forward(p->lm, &p->batch, p->logits, err));
-    *seconds = wg_clock_now() - start;
+    *seconds = wg_bench_clock(p->threads) - start;
     return WG_OK;
 }
 
@@ -155,8 +154,8 @@ static wg_status bench_context(pass *p, const int *rows, int n_rows, int context
     const double s1 = wg_bench_median(one, repeats), bytes = wg_bench_median(stream, repeats),
                  macs = wg_bench_median(products, repeats);
     if (!p->b->json) {
-        printf("machine: read-only stream %.1f GB/s, products from cache %.0f GMAC/s, %d threads\n", bytes / 1e9, macs / 1e9,
-               p->threads);
+        printf("machine: read-only stream %.1f GB/s, products from cache %.0f GMAC/s, %d thread(s), times %s\n", bytes / 1e9,
+               macs / 1e9, p->threads, p->threads == 1 ? "of the processor" : "of the wall");
         puts("  rows  context         ms      tok/s       v     GB/s  of that   GMAC/s  of that");
     }
     for (int i = 0; i < n_rows; i++) {

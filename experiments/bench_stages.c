@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "experiments/bench_stages.h"
 
-#include "core/base/clock.h"
+#include "experiments/bench.h"
 
 enum { EMBED, RMSNORM, PREPARE, MATMUL, ROPE_STORE, ATTENTION, SWIGLU, ADD, GATHER };
 
@@ -14,9 +14,10 @@ static wg_stages *stages_of(const wg_device *d) { return (wg_stages *)(uintptr_t
 #define TIMED(stage, call)                                                                                                     \
     do {                                                                                                                       \
         wg_stages *s = stages_of(d);                                                                                           \
-        const double start = wg_clock_now();                                                                                   \
+        const int threads = wg_pool_threads(d->pool);                                                                          \
+        const double start = wg_bench_clock(threads);                                                                          \
         s->inner->call;                                                                                                        \
-        s->seconds[stage] += wg_clock_now() - start;                                                                           \
+        s->seconds[stage] += wg_bench_clock(threads) - start;                                                                  \
     } while (0)
 
 static void timed_embed(wg_device *d, const wg_matrix *table, const wg_row *row, int rows, float *x, int dim)

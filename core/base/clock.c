@@ -11,6 +11,13 @@ double wg_clock_now(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
+double wg_clock_thread(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
 const char *wg_clock_utc(char *buf, size_t size)
 {
     const time_t now = time(NULL);

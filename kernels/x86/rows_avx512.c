@@ -10,6 +10,12 @@
 #include "kernels/x86/keys.h"
 
 /* ---- activations of quantised products */
+INLINE int sum_bytes(__m128i q)
+{
+    const __m128i two = _mm_sad_epu8(_mm_xor_si128(q, _mm_set1_epi8(-128)), _mm_setzero_si128()); /* of q + 128, by eight */
+    return _mm_cvtsi128_si32(_mm_add_epi32(two, _mm_unpackhi_epi64(two, two))) - 16 * 128;
+}
+
 static void quantise_block(const float *x, wg_q8_act *act, int b)
 {
     const __m512 low = _mm512_set1_ps(-WG_ACT_CLAMP), high = _mm512_set1_ps(WG_ACT_CLAMP);
@@ -20,9 +26,10 @@ static void quantise_block(const float *x, wg_q8_act *act, int b)
     const float da = d.f < 1e-30f ? 0.0f : d.f;
     const __m512 inverse = _mm512_set1_ps(da > 0 ? 1.0f / da : 0.0f);
     const __m512i q0 = _mm512_cvtps_epi32(_mm512_mul_ps(x0, inverse)), q1 = _mm512_cvtps_epi32(_mm512_mul_ps(x1, inverse));
-    _mm_storeu_si128((void *)(act->q + b * WG_BLOCK), _mm512_cvtepi32_epi8(q0));
-    _mm_storeu_si128((void *)(act->q + b * WG_BLOCK + 16), _mm512_cvtepi32_epi8(q1));
-    const int low_sum = _mm512_reduce_add_epi32(q0), sum = low_sum + _mm512_reduce_add_epi32(q1);
+    const __m128i s0 = _mm512_cvtepi32_epi8(q0), s1 = _mm512_cvtepi32_epi8(q1);
+    _mm_storeu_si128((void *)(act->q + b * WG_BLOCK), s0);
+    _mm_storeu_si128((void *)(act->q + b * WG_BLOCK + 16), s1);
+    const int low_sum = sum_bytes(s0), sum = low_sum + sum_bytes(s1);
     act->ini[b] = WG_MAGIC_BITS - 128 * sum;
     act->da[b] = da;
     act->mda[b] = da * WG_MAGIC;
