@@ -345,6 +345,43 @@ Test(resume, two_processes_never_write_one_folder)
     wg_config_close(c);
 }
 
+/* Whatever allocation fails, nothing that was there is lost: the next attempt still ends in the same files. */
+Test(resume, survives_failing_allocations)
+{
+    put("prompts.jsonl", "{\"id\": \"cat\", \"prompt\": \"The cat sat\"}\n");
+    wg_config *c = config_of(TRACED);
+    wg_status status = WG_ENOMEM;
+    for (uint64_t nth = 0; status != WG_OK && nth < 20000; nth += 1 + nth / 20) {
+        wg_error err = { 0 };
+        wg_run r;
+        char *path = NULL;
+        const wg_run_options o = { .out = nth ? "part" : "whole", .resume = true };
+        if (nth && (system("rm -rf part && cp -r whole part") || truncate("part/requests.jsonl", 9000) || unlink("part/summary.json")))
+            cr_assert_fail();
+        const size_t before = wg_mem_read().live_blocks;
+        wg_mem_fail_at(nth, true);
+        status = wg_run_config(c, &o, &r, &path, &err);
+        wg_mem_fail_at(0, false);
+        cr_assert(status == WG_OK || err.text[0], "allocation %d: no message", (int)nth);
+        const bool met = status == WG_OK && (nth == 0 || r.result[0].failed > 0); /* by a request: a result, and kept as one */
+        wg_run_free(&r);
+        wg_free(path);
+        cr_assert_eq(wg_mem_read().live_blocks, before, "allocation %d: %s", (int)nth, err.text);
+        cr_assert_geq(size_of("whole/requests.jsonl"), 9000);
+        if (status != WG_OK) { /* again, with memory; requests that failed for want of it are results too, so only what is there is checked */
+            const size_t kept = size_of("part/requests.jsonl");
+            cr_assert_geq(kept, 5000, "allocation %d: requests were lost", (int)nth);
+            cr_assert_eq(wg_run_config(c, &o, &r, &path, &err), WG_OK, "allocation %d: %s", (int)nth, err.text);
+            cr_assert_geq(r.resumed, 4);
+            wg_run_free(&r);
+            wg_free(path);
+        }
+        if (met) status = WG_ENOMEM;
+    }
+    cr_assert_eq(status, WG_OK);
+    wg_config_close(c);
+}
+
 Test(resume, diff_names_the_leaves)
 {
     json_t *a = json_loads("{\"x\": {\"k\": 4, \"m\": [1]}, \"same\": 1, \"only\": true}", 0, NULL);
