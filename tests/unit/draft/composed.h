@@ -67,6 +67,48 @@ static inline void fail_every_allocation(const law_model *m, const char *drafter
     cr_assert_null(text);
 }
 
+static inline void expect_same_draft(const wg_engine *a, const wg_engine *b, const char *what, int at)
+{
+    const wg_tree *t = &a->tree[0], *u = &b->tree[0];
+    double x[512], y[512];
+    cr_assert(t->n == u->n && t->law == u->law, "%s: %d nodes after %d tokens, afresh %d", what, t->n, at, u->n);
+    for (int i = 1; i < t->n; i++) {
+        cr_assert(t->token[i] == u->token[i] && t->parent[i] == u->parent[i], "%s: node %d after %d tokens", what, i, at);
+        if (t->qrow[i] < 0) continue;
+        const double *p = wg_rows_dense(&a->q, t->qrow[i], x), *q = wg_rows_dense(&b->q, u->qrow[i], y);
+        cr_assert_eq(memcmp(p, q, (size_t)a->q.vocab * sizeof *p), 0, "%s: q of node %d after %d tokens", what, i, at);
+    }
+}
+
+/* Every draft of a long text, after whatever was kept, rejected and put aside, is bit for bit what the same drafter, opened
+ * afresh, drafts for the text so far: tokens and rows of q. */
+static inline void expect_drafts_as_if_fresh(const law_model *m, const char *drafter, const char *options, wg_sampling sampling,
+                                             const int32_t *text, int n, int max_new)
+{
+    wg_error err;
+    const law_setup setup = {
+        .target = m, .drafter = drafter, .options = options, .rule = "rejection", .sampling = sampling, .seed = 31};
+    wg_engine *e = law_engine(&setup);
+    wg_seq *s;
+    long drafted = 0;
+    LAW_TRY(wg_seq_open(e, &s, 7, text, n, max_new, &err));
+    while (s->finish == WG_RUNNING) {
+        wg_engine *fresh = law_engine(&setup);
+        wg_seq *f;
+        const int at = s->n;
+        LAW_TRY(wg_seq_open(fresh, &f, 7, s->token, at, s->limit - at, &err));
+        LAW_TRY(wg_engine_step(fresh, &f, 1, &err));
+        LAW_TRY(wg_engine_step(e, &s, 1, &err));
+        expect_same_draft(e, fresh, options, at);
+        wg_seq_close(fresh, f);
+        wg_engine_close(fresh);
+    }
+    drafted = s->counts.drafted;
+    cr_assert(s->counts.accepted > 0 && s->counts.accepted < drafted, "%s: %ld of %ld accepted", options, s->counts.accepted, drafted);
+    wg_seq_close(e, s);
+    wg_engine_close(e);
+}
+
 /* The law of the first `length` tokens that engine e emits after a prompt (index: tokens as digits, first the most
  * significant), by enumeration of every random decision. Adds the addresses asked twice to *reused; returns the number of
  * runs. */

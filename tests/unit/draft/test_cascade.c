@@ -114,6 +114,21 @@ Test(cascade, drafts_the_middle_models_text)
     law_model_close(&target);
 }
 
+/* The caches of the middle model and of its drafter go back with the text. */
+Test(cascade, a_rejected_draft_leaves_nothing)
+{
+    char inner[1000], options[2000];
+    law_model_open(&target, target_path, 1, WG_CPU_REF, WG_F32);
+    const char *const inners[] = {"model:model=%s;length=2", "ngram:k=3", "suffix:memory_mb=0"};
+    for (int i = 0; i < 3; i++)
+        for (int warm = 0; warm < 2; warm++) {
+            snprintf(inner, sizeof inner, inners[i], near_path);
+            snprintf(options, sizeof options, "model=%s,length=4,temperature=1.3,inner=%s", far_path, inner);
+            expect_drafts_as_if_fresh(&target, "cascade", options, (wg_sampling)WG_SAMPLING(0.6 + warm, 0, 1, 0), prompt, 5, 60);
+        }
+    law_model_close(&target);
+}
+
 Test(cascade, every_failed_allocation_is_an_error_and_leaks_nothing)
 {
     law_model_open(&target, target_path, 1, WG_CPU_REF, WG_F32);

@@ -119,6 +119,24 @@ Test(composed, a_draft_put_aside_leaves_nothing)
     law_free(&out, 1);
 }
 
+/* The same with drafters that are taken in turns, and sometimes rejected. */
+Test(composed, a_draft_put_aside_leaves_nothing_in_any_cache)
+{
+    const struct {
+        const char *drafter, *options;
+    } rows[] = {
+        {"hybrid", "first=ngram:k=3;n_max=4,second=model:model=%s;length=3,min_score=2"},
+        {"hybrid", "first=model:model=%s;length=3,second=model:model=%s;tree=2-1,min_score=1.2"},
+        {"best_of", "of=model:model=%s;length=3|model:model=%s;tree=2-1-1|ngram:k=2"},
+        {"best_of", "of=ngram:k=2|{hybrid:first=ngram:n_min=3;second={model:model=%s;length=3}}|model:model=%s;length=2"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char options[1200];
+        snprintf(options, sizeof options, rows[i].options, near_path, far_path);
+        expect_drafts_as_if_fresh(&target, rows[i].drafter, options, (wg_sampling)WG_SAMPLING(1, 0, 1, 0), prompt, 7, 70);
+    }
+}
+
 Test(composed, full_information_finds_the_better_drafter)
 {
     char options[1200];
