@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT
  * A draft that is itself drafted and verified (staged speculation, Spector and Re 2023; CS-Drafting, Chen et al. 2023; METHODS
- * A16): a middle model writes a chain of `length` tokens, and to be quick it speculates with a smaller drafter and a rule of its
- * own. The middle model runs in an engine of its own, the same code as outside, with its own cache.
+ * A16): a middle model writes a chain of `length` tokens, and to be quick it speculates with a smaller drafter and a rule of
+ * its own. The middle model runs in an engine of its own, the same code as outside, with its own cache.
  *
- * Law. The inner rule is lossless, so the inner engine emits exactly the middle model's law: given the prefix, each token of the
- * chain is a draw from the middle model's row there, and these rows are the q of the draft (IID; FIXED at temperature 0). The
- * chain has its length whatever is drawn: the inner loop goes on until it is full, and what it wrote beyond is cut.
+ * Law. The inner rule is lossless, so the inner engine emits exactly the middle model's law: given the prefix, each token of
+ * the chain is a draw from the middle model's row there, and these rows are the q of the draft (IID; FIXED at temperature 0).
+ * The chain has its length whatever is drawn: the inner loop goes on until it is full, and what it wrote beyond is cut.
  *
  * Draws. The inner engine runs under a seed that is derived from the address of the outer step (seed; request, position), so
- * none of its draws is one of the outer rule's, nor one of the next step's (METHODS L2, B15-7). When the outer rule rejects, the
- * inner sequence goes back to the common text; an inner drafter that keeps state of its own then starts anew. */
+ * none of its draws is one of the outer rule's, nor one of the next step's (METHODS L2, B15-7). When the outer rule rejects,
+ * the inner sequence goes back to the common text; an inner drafter that keeps state of its own then starts anew. */
 #include "draft/draft.h"
 
 #include <string.h>
@@ -62,13 +62,16 @@ static unsigned laws_for(const void *opt, const wg_sampling *sampling)
 /* ---- open */
 
 /* The rule must emit the middle model's law, for then its rows are the law of the chain. */
-static wg_status find_rule(const cascade_drafter *c, const wg_env *env, bool greedy, const wg_verifier_class **rule, wg_error *err)
+static wg_status find_rule(const cascade_drafter *c, const wg_env *env, bool greedy, const wg_verifier_class **rule,
+                           wg_error *err)
 {
     const wg_status s = wg_find_verifier(env->plugins, c->opt.rule, rule, err);
     if (s) return wg_fail_in(err, s, "drafter cascade: rule");
     if ((*rule)->lossless && (greedy || strcmp((*rule)->name, "greedy") != 0)) return WG_OK;
-    return wg_fail(err, WG_ECONFIG, "drafter cascade: rule=%s does not emit the middle model's law here, so its rows would not be the "
-                   "law of the draft; choose rejection or match", c->opt.rule);
+    return wg_fail(err, WG_ECONFIG,
+                   "drafter cascade: rule=%s does not emit the middle model's law here, so its rows would not be the "
+                   "law of the draft; choose rejection or match",
+                   c->opt.rule);
 }
 
 static wg_status open_engine(cascade_drafter *c, const wg_env *env, const wg_sampling *sampling, wg_error *err)
@@ -84,8 +87,9 @@ static wg_status open_engine(cascade_drafter *c, const wg_env *env, const wg_sam
         .plugins = env->plugins,
     };
     const int context = parts.target->context, longest = env->target->context;
-    const wg_engine_options o = {
-        .max_batch = env->max_batch, .max_tokens = longest < context ? longest : context, .sampling = *sampling};
+    const wg_engine_options o = { .max_batch = env->max_batch,
+                                  .max_tokens = longest < context ? longest : context,
+                                  .sampling = *sampling };
     const char *inner;
     WG_TRY(wg_inner_find(env, "cascade", "inner", c->opt.inner, &parts.drafter, &inner, err));
     WG_TRY(find_rule(c, env, c->law == WG_LAW_FIXED, &parts.verifier, err));
@@ -158,8 +162,10 @@ static wg_chance inner_chance(const wg_chance *outer)
 static wg_status begin(cascade_drafter *c, const wg_seq *s, int length, wg_seq **out, wg_error *err)
 {
     wg_seq **in = &c->seq[s->slot];
-    if (*in) rewind_to(c, *in, s);
-    else WG_TRY(wg_seq_open(c->engine, in, s->request, s->token, s->n, c->engine->opt.max_tokens, err));
+    if (*in)
+        rewind_to(c, *in, s);
+    else
+        WG_TRY(wg_seq_open(c->engine, in, s->request, s->token, s->n, c->engine->opt.max_tokens, err));
     (*in)->finish = WG_RUNNING;
     (*in)->limit = s->n + length;
     (*in)->chance = inner_chance(&s->chance);

@@ -109,7 +109,7 @@ static void observe(wg_drafter *d, const wg_seq *seq, const wg_tree *tree, const
 static void forget(wg_drafter *d, const wg_seq *seq)
 {
     const full_drafter *f = (full_drafter *)d;
-    f->record[seq->slot] = (record){0};
+    f->record[seq->slot] = (record){ 0 };
     for (int k = 0; k < f->n; k++) wg_inner_forget(&f->in[k], seq);
 }
 

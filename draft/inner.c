@@ -37,7 +37,8 @@ static bool is_wrapped(const char *item, int n)
 static wg_status copy_item(char *to, size_t size, const char *from, int n, wg_error *err)
 {
     if (is_wrapped(from, n)) from++, n -= 2;
-    if ((size_t)n >= size) return wg_fail(err, WG_ECONFIG, "'%.40s...' is too long: %d bytes of at most %zu", from, n, size - 1);
+    if ((size_t)n >= size)
+        return wg_fail(err, WG_ECONFIG, "'%.40s...' is too long: %d bytes of at most %zu", from, n, size - 1);
     memcpy(to, from, (size_t)n);
     to[n] = '\0';
     return WG_OK;
@@ -57,8 +58,10 @@ wg_status wg_inner_set(const wg_drafter_class *class, void *o, const char *list,
         WG_TRY(copy_item(item, sizeof item, list, n, err));
         char *eq = strchr(item, '=');
         if (!eq)
-            return wg_fail(err, WG_ECONFIG, "'%s' is not of the form option=value; options of an inner drafter are separated by "
-                           "semicolons", item);
+            return wg_fail(err, WG_ECONFIG,
+                           "'%s' is not of the form option=value; options of an inner drafter are separated by "
+                           "semicolons",
+                           item);
         *eq++ = '\0';
         WG_TRY(copy_item(value, sizeof value, eq, (int)strlen(eq), err));
         WG_TRY(wg_option_set(class->options, o, item, value, err));
@@ -75,7 +78,8 @@ void wg_drafter_free(wg_drafter *d)
     wg_free(d);
 }
 
-wg_status wg_drafter_make(wg_drafter **out, const wg_drafter_class *class, const wg_env *env, const char *options, wg_error *err)
+wg_status wg_drafter_make(wg_drafter **out, const wg_drafter_class *class, const wg_env *env, const char *options,
+                          wg_error *err)
 {
     wg_drafter *d = wg_calloc(1, class->size);
     *out = NULL;
@@ -86,8 +90,10 @@ wg_status wg_drafter_make(wg_drafter **out, const wg_drafter_class *class, const
     wg_option_defaults(class->options, o);
     wg_status s = wg_inner_set(class, o, options, err);
     if (!s && class->open) s = class->open(d, env, err);
-    if (s) wg_drafter_free(d);
-    else *out = d;
+    if (s)
+        wg_drafter_free(d);
+    else
+        *out = d;
     return s;
 }
 
@@ -97,11 +103,13 @@ wg_status wg_inner_find(const wg_env *env, const char *owner, const char *option
     char name[64];
     const size_t n = strcspn(spec, ":");
     if (!env->plugins)
-        return wg_fail(err, WG_ECONFIG, "drafter %s: no table of drafters was handed over (wg_parts.plugins), so none can be opened "
-                       "by name", owner);
+        return wg_fail(err, WG_ECONFIG,
+                       "drafter %s: no table of drafters was handed over (wg_parts.plugins), so none can be opened "
+                       "by name",
+                       owner);
     if (n == 0 || n >= sizeof name)
-        return wg_fail(err, WG_ECONFIG, "drafter %s: %s=%s: expected a drafter, as KIND or KIND:option=value;option=value", owner,
-                       option, spec);
+        return wg_fail(err, WG_ECONFIG, "drafter %s: %s=%s: expected a drafter, as KIND or KIND:option=value;option=value",
+                       owner, option, spec);
     memcpy(name, spec, n);
     name[n] = '\0';
     const wg_status s = wg_find_drafter(env->plugins, name, class, err);
@@ -133,9 +141,9 @@ wg_status wg_inner_open(wg_inner *in, uint32_t stream, const wg_env *env, const 
     if (s) return wg_fail_in(err, s, "drafter %s: %s", owner, option);
     const unsigned drawn = wg_drafter_laws(class, (const char *)in->d + class->options_at, env->sampling);
     if (drawn & ~(unsigned)WG_INNER_LAWS)
-        return wg_fail(err, WG_ELAW, "drafter %s: %s=%s draws siblings by the laws: %s; a drafter made of others passes on only: %s",
-                       owner, option, class->name, wg_law_list(drawn, laws, sizeof laws),
-                       wg_law_list(WG_INNER_LAWS, own, sizeof own));
+        return wg_fail(err, WG_ELAW,
+                       "drafter %s: %s=%s draws siblings by the laws: %s; a drafter made of others passes on only: %s", owner,
+                       option, class->name, wg_law_list(drawn, laws, sizeof laws), wg_law_list(WG_INNER_LAWS, own, sizeof own));
     in->end = wg_kv_spaces(env->kv);
     return open_buffers(in, env, err);
 }
@@ -146,7 +154,7 @@ void wg_inner_close(wg_inner *in)
     wg_free(in->tree);
     wg_free(in->seed);
     wg_rows_close(&in->q);
-    *in = (wg_inner){0};
+    *in = (wg_inner){ 0 };
 }
 
 wg_status wg_inner_open_list(wg_inner *in, int *n, const wg_env *env, const char *owner, const char *option, const char *list,
@@ -160,7 +168,7 @@ wg_status wg_inner_open_list(wg_inner *in, int *n, const wg_env *env, const char
         if (*n == WG_INNER_MAX)
             return wg_fail(err, WG_ECONFIG, "drafter %s: %s: more than %d drafters", owner, option, (int)WG_INNER_MAX);
         WG_TRY(copy_item(spec, sizeof spec, at, length, err));
-        in[*n] = (wg_inner){0};
+        in[*n] = (wg_inner){ 0 };
         const uint32_t stream = (uint32_t)*n + 1;
         WG_TRY(wg_inner_open(&in[(*n)++], stream, env, owner, option, spec, err));
         at += length;
@@ -232,8 +240,10 @@ void wg_inner_take(const wg_inner *in, int i, wg_tree *out, wg_rows *q)
     for (int node = 1; node < t->n; node++) {
         int twin = 1;
         while (t->qrow[twin] != t->qrow[node]) twin++;
-        if (twin < node) out->qrow[node] = out->qrow[twin];
-        else if (t->qrow[node] >= 0) out->qrow[node] = (int16_t)copy_row(&in->q, t->qrow[node], q);
+        if (twin < node)
+            out->qrow[node] = out->qrow[twin];
+        else if (t->qrow[node] >= 0)
+            out->qrow[node] = (int16_t)copy_row(&in->q, t->qrow[node], q);
     }
 }
 

@@ -12,22 +12,23 @@
 
 #include "core/engine/drafter.h"
 
-enum { WG_INNER_MAX = 6 };  /* drafters of one list */
+enum { WG_INNER_MAX = 6 }; /* drafters of one list */
 
 /* Laws that a drafter made of others passes on, and so its own. */
 enum { WG_INNER_LAWS = WG_LAW_FIXED | WG_LAW_IID };
 
 typedef struct wg_inner {
     wg_drafter *d;
-    wg_tree *tree;     /* (max_batch) of the last wg_inner_propose, in its order */
+    wg_tree *tree; /* (max_batch) of the last wg_inner_propose, in its order */
     wg_rows q;
-    uint64_t *seed;    /* (max_batch) of the sequences, while it drafts under another */
-    int first, end;    /* its spaces in the shared cache */
-    uint32_t stream;   /* its draws are its own: 1, 2, ... among the drafters of one owner */
+    uint64_t *seed;  /* (max_batch) of the sequences, while it drafts under another */
+    int first, end;  /* its spaces in the shared cache */
+    uint32_t stream; /* its draws are its own: 1, 2, ... among the drafters of one owner */
 } wg_inner;
 
 /* A drafter of a class, opened, with options "name=value;..." over the defaults (NULL: none). On failure *out is NULL. */
-wg_status wg_drafter_make(wg_drafter **out, const wg_drafter_class *class, const wg_env *env, const char *options, wg_error *err);
+wg_status wg_drafter_make(wg_drafter **out, const wg_drafter_class *class, const wg_env *env, const char *options,
+                          wg_error *err);
 void wg_drafter_free(wg_drafter *d); /* NULL is fine */
 
 /* Finds the class that a string names and where its options begin (NULL: none). `owner` and `option` are for messages. ECONFIG,
@@ -54,8 +55,8 @@ wg_status wg_inner_propose(wg_inner *in, wg_seq *const *seq, int n, wg_error *er
  * for r its largest probability; else 1. -1: nothing is proposed. A function of the prefix alone. */
 double wg_inner_score(const wg_inner *in, int i);
 
-void wg_inner_take(const wg_inner *in, int i, wg_tree *out, wg_rows *q);  /* tree i and its q rows are the draft */
-void wg_inner_drop(const wg_inner *in, const wg_seq *seq);                /* its tree for this sequence is not */
+void wg_inner_take(const wg_inner *in, int i, wg_tree *out, wg_rows *q); /* tree i and its q rows are the draft */
+void wg_inner_drop(const wg_inner *in, const wg_seq *seq);               /* its tree for this sequence is not */
 void wg_inner_observe(const wg_inner *in, const wg_seq *seq, const wg_tree *tree, const wg_path *path, const wg_rows *target);
 void wg_inner_forget(const wg_inner *in, const wg_seq *seq);
 

@@ -30,15 +30,17 @@ static const wg_option options[] = {
 /* Nothing but a shared object is handed to the loader, whose messages differ between systems. */
 static wg_status check_file(const char *path, wg_error *err)
 {
-    char magic[4] = {0};
+    char magic[4] = { 0 };
     if (!*path) return wg_fail(err, WG_ECONFIG, "drafter plugin: no shared object is named; set its option path=FILE");
     FILE *f = fopen(path, "rb");
     if (!f) return wg_fail(err, WG_ENOENT, "drafter plugin: path=%s: no such file, or it cannot be read", path);
     const size_t n = fread(magic, 1, sizeof magic, f);
     fclose(f);
     if (n == sizeof magic && !memcmp(magic, "\177ELF", sizeof magic)) return WG_OK;
-    return wg_fail(err, WG_EFORMAT, "drafter plugin: %s is not a shared object (no ELF header); build one as in "
-                   "examples/plugin-drafter", path);
+    return wg_fail(err, WG_EFORMAT,
+                   "drafter plugin: %s is not a shared object (no ELF header); build one as in "
+                   "examples/plugin-drafter",
+                   path);
 }
 
 static wg_status load(plugin_drafter *p, wg_error *err)
@@ -57,18 +59,26 @@ static wg_status check_table(const plugin_drafter *p, const wg_plugin_table *t, 
     const wg_plugin_table own = WG_DRAFTER_PLUGIN_OF(none);
     const char *path = p->opt.path;
     if (!t)
-        return wg_fail(err, WG_EFORMAT, "drafter plugin: %s has no symbol wg_plugin_drafter; define it with WG_DRAFTER_PLUGIN(class) "
-                       "of draft/plugin.h", path);
+        return wg_fail(err, WG_EFORMAT,
+                       "drafter plugin: %s has no symbol wg_plugin_drafter; define it with WG_DRAFTER_PLUGIN(class) "
+                       "of draft/plugin.h",
+                       path);
     if (t->abi != own.abi)
-        return wg_fail(err, WG_EUNSUPPORTED, "drafter plugin: %s was built for version %u of the drafter contract, this program has "
-                       "version %u; rebuild it against this program's headers", path, t->abi, own.abi);
+        return wg_fail(err, WG_EUNSUPPORTED,
+                       "drafter plugin: %s was built for version %u of the drafter contract, this program has "
+                       "version %u; rebuild it against this program's headers",
+                       path, t->abi, own.abi);
     if (t->tree_max != own.tree_max)
-        return wg_fail(err, WG_EUNSUPPORTED, "drafter plugin: %s was built for trees of %u nodes, this program for %u; rebuild it "
-                       "with the same WG_HARD", path, t->tree_max, own.tree_max);
+        return wg_fail(err, WG_EUNSUPPORTED,
+                       "drafter plugin: %s was built for trees of %u nodes, this program for %u; rebuild it "
+                       "with the same WG_HARD",
+                       path, t->tree_max, own.tree_max);
     if (t->class_size != own.class_size || t->env_size != own.env_size || t->seq_size != own.seq_size ||
         t->tree_size != own.tree_size || t->rows_size != own.rows_size)
-        return wg_fail(err, WG_EUNSUPPORTED, "drafter plugin: %s was built against other headers (the structures of "
-                       "core/engine/drafter.h differ in size); rebuild it against this program's", path);
+        return wg_fail(err, WG_EUNSUPPORTED,
+                       "drafter plugin: %s was built against other headers (the structures of "
+                       "core/engine/drafter.h differ in size); rebuild it against this program's",
+                       path);
     return WG_OK;
 }
 

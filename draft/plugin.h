@@ -29,7 +29,7 @@ typedef struct wg_plugin_table {
             sizeof(wg_rows), &(class)                                                                                          \
     }
 #define WG_DRAFTER_PLUGIN(class)                                                                                               \
-    extern WG_PLUGIN_API const wg_plugin_table wg_plugin_drafter;                                                            \
+    extern WG_PLUGIN_API const wg_plugin_table wg_plugin_drafter;                                                              \
     const wg_plugin_table wg_plugin_drafter = WG_DRAFTER_PLUGIN_OF(class)
 
 #endif

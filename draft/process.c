@@ -36,10 +36,10 @@ typedef struct process_options {
 typedef struct process_drafter {
     wg_drafter base;
     process_options opt;
-    pid_t pid;          /* 0: not running */
-    int to, from;       /* our ends; -1: closed */
-    int *sent;          /* (max_batch) by slot: tokens of its text that the program has; 0: none */
-    double deadline;    /* of the exchange under way */
+    pid_t pid;       /* 0: not running */
+    int to, from;    /* our ends; -1: closed */
+    int *sent;       /* (max_batch) by slot: tokens of its text that the program has; 0: none */
+    double deadline; /* of the exchange under way */
     int in_n, out_n;
     char in[LINE + 1], out[OUT];
 } process_drafter;
@@ -67,13 +67,14 @@ static int stop(process_drafter *p, int grace_ms)
     close_ends(p);
     if (p->pid == 0) return 0;
     for (int ms = 0; ms < grace_ms; ms++) {
-        siginfo_t info = {0};
-        const struct timespec nap = {0, 1000000};
+        siginfo_t info = { 0 };
+        const struct timespec nap = { 0, 1000000 };
         if (waitid(P_PID, (id_t)p->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid) break;
         nanosleep(&nap, NULL);
     }
     kill(-p->pid, SIGKILL);
-    while (waitpid(p->pid, &status, 0) < 0 && errno == EINTR) {}
+    while (waitpid(p->pid, &status, 0) < 0 && errno == EINTR) {
+    }
     p->pid = 0;
     memset(p->sent, 0, (size_t)p->base.env->max_batch * sizeof *p->sent);
     p->in_n = p->out_n = 0;
@@ -83,7 +84,7 @@ static int stop(process_drafter *p, int grace_ms)
 static int spawn(process_drafter *p, int in, int out)
 {
     extern char **environ;
-    char *const argv[] = {"sh", "-c", p->opt.command, NULL};
+    char *const argv[] = { "sh", "-c", p->opt.command, NULL };
     posix_spawn_file_actions_t files;
     posix_spawnattr_t attr;
     int e = posix_spawn_file_actions_init(&files);
@@ -103,7 +104,7 @@ static int spawn(process_drafter *p, int in, int out)
 
 static wg_status start(process_drafter *p, wg_error *err)
 {
-    int in[2] = {-1, -1}, out[2] = {-1, -1}, e = 0;
+    int in[2] = { -1, -1 }, out[2] = { -1, -1 }, e = 0;
     if (p->pid) return WG_OK;
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, in) < 0 || pipe2(out, O_CLOEXEC) < 0) e = errno;
     p->to = in[0];
@@ -122,7 +123,8 @@ static wg_status open_process(wg_drafter *d, const wg_env *env, wg_error *err)
     process_drafter *p = (process_drafter *)d;
     const size_t n = (size_t)env->max_batch;
     p->to = p->from = -1;
-    if (!*p->opt.command) return wg_fail(err, WG_ECONFIG, "drafter process: no program is named; set its option command=COMMAND");
+    if (!*p->opt.command)
+        return wg_fail(err, WG_ECONFIG, "drafter process: no program is named; set its option command=COMMAND");
     if (!(p->sent = wg_calloc(n, sizeof *p->sent))) return wg_nomem(err, n * sizeof *p->sent, "a process drafter");
     return start(p, err);
 }
@@ -141,7 +143,7 @@ static bool ready(const process_drafter *p, int fd, short what)
 {
     for (;;) {
         const double left = (p->deadline - wg_clock_now()) * 1000;
-        struct pollfd f = {.fd = fd, .events = what};
+        struct pollfd f = { .fd = fd, .events = what };
         if (left <= 0) return false;
         const int n = poll(&f, 1, (int)left + 1);
         if (n > 0) return true;
@@ -174,10 +176,12 @@ static wg_status flush(process_drafter *p, wg_error *err)
 {
     for (int at = 0; at < p->out_n;) {
         const ssize_t n = send(p->to, p->out + at, (size_t)(p->out_n - at), MSG_NOSIGNAL | MSG_DONTWAIT);
-        if (n >= 0) at += (int)n;
+        if (n >= 0)
+            at += (int)n;
         else if (errno == EAGAIN || errno == EWOULDBLOCK) {
             if (!ready(p, p->to, POLLOUT)) return hung(p, "read a request", err);
-        } else if (errno != EINTR) return ended(p, err);
+        } else if (errno != EINTR)
+            return ended(p, err);
     }
     p->out_n = 0;
     return WG_OK;
@@ -218,8 +222,10 @@ static wg_status read_line(process_drafter *p, int *rest, wg_error *err)
                            (int)LINE);
         if (!ready(p, p->from, POLLIN)) return hung(p, "answer", err);
         const ssize_t n = read(p->from, p->in + p->in_n, (size_t)(LINE - p->in_n));
-        if (n > 0) p->in_n += (int)n;
-        else if (n == 0 || (errno != EINTR && errno != EAGAIN)) return ended(p, err);
+        if (n > 0)
+            p->in_n += (int)n;
+        else if (n == 0 || (errno != EINTR && errno != EAGAIN))
+            return ended(p, err);
     }
 }
 
@@ -230,10 +236,7 @@ typedef struct list {
     long v[WG_TREE_MAX];
 } list;
 
-static const char *skip(const char *s)
-{
-    return s + strspn(s, " \t\r");
-}
+static const char *skip(const char *s) { return s + strspn(s, " \t\r"); }
 
 /* Reads "[1,2,3]"; NULL: it is not that, or too long. */
 static const char *read_list(const char *s, list *out)
@@ -246,8 +249,10 @@ static const char *read_list(const char *s, list *out)
         out->v[out->n++] = strtol(s, &end, 10);
         if (end == s) return NULL;
         s = skip(end);
-        if (*s == ',') s = skip(s + 1);
-        else if (*s != ']') return NULL;
+        if (*s == ',')
+            s = skip(s + 1);
+        else if (*s != ']')
+            return NULL;
         if (*s == ']' && s[-1] == ',') return NULL;
     }
     return skip(s + 1);
@@ -259,9 +264,12 @@ static bool read_answer(const char *s, list *tokens, list *parents)
     if (*s++ != '{') return false;
     for (s = skip(s);;) {
         list *to;
-        if (!strncmp(s, "\"tokens\"", 8)) to = tokens, s = skip(s + 8);
-        else if (!strncmp(s, "\"parents\"", 9)) to = parents, s = skip(s + 9);
-        else return false;
+        if (!strncmp(s, "\"tokens\"", 8))
+            to = tokens, s = skip(s + 8);
+        else if (!strncmp(s, "\"parents\"", 9))
+            to = parents, s = skip(s + 9);
+        else
+            return false;
         if (*s++ != ':' || !(s = read_list(skip(s), to))) return false;
         if (*s == ',') {
             s = skip(s + 1);
@@ -273,11 +281,13 @@ static bool read_answer(const char *s, list *tokens, list *parents)
 
 static wg_status take_answer(const process_drafter *p, const wg_seq *s, wg_tree *t, wg_rows *q, wg_error *err)
 {
-    list tokens = {.n = -1}, parents = {.n = -1};
+    list tokens = { .n = -1 }, parents = { .n = -1 };
     const char *command = p->opt.command;
     if (!read_answer(p->in, &tokens, &parents))
-        return wg_fail(err, WG_EFORMAT, "the program '%s' answered '%.60s'; expected {\"tokens\":[...]} or "
-                       "{\"tokens\":[...],\"parents\":[...]}", command, p->in);
+        return wg_fail(err, WG_EFORMAT,
+                       "the program '%s' answered '%.60s'; expected {\"tokens\":[...]} or "
+                       "{\"tokens\":[...],\"parents\":[...]}",
+                       command, p->in);
     if (parents.n >= 0 && parents.n != tokens.n)
         return wg_fail(err, WG_EFORMAT, "the program '%s' answered %d tokens and %d parents", command, tokens.n, parents.n);
     if (tokens.n > WG_TREE_MAX - 1)
@@ -286,11 +296,13 @@ static wg_status take_answer(const process_drafter *p, const wg_seq *s, wg_tree 
     for (int i = 0; i < tokens.n; i++) {
         const long parent = parents.n >= 0 ? parents.v[i] : i - 1;
         if (tokens.v[i] < 0 || tokens.v[i] >= p->base.env->target->vocab)
-            return wg_fail(err, WG_EFORMAT, "the program '%s' proposed token %ld; the vocabulary is 0..%d", command, tokens.v[i],
-                           p->base.env->target->vocab - 1);
+            return wg_fail(err, WG_EFORMAT, "the program '%s' proposed token %ld; the vocabulary is 0..%d", command,
+                           tokens.v[i], p->base.env->target->vocab - 1);
         if (parent < -1 || parent >= i)
-            return wg_fail(err, WG_EFORMAT, "the program '%s' named %ld the parent of token %d; expected -1 (the text's last token) "
-                           "or an earlier one, 0..%d", command, parent, i, i - 1);
+            return wg_fail(err, WG_EFORMAT,
+                           "the program '%s' named %ld the parent of token %d; expected -1 (the text's last token) "
+                           "or an earlier one, 0..%d",
+                           command, parent, i, i - 1);
         const int row = wg_rows_push(q);
         if (row >= 0) q->point[row] = (int32_t)tokens.v[i];
         wg_tree_push(t, (int)parent + 1, (int32_t)tokens.v[i], row);

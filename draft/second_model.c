@@ -2,14 +2,14 @@
  * See second_model.h. */
 #include "draft/second_model.h"
 
-const char *const wg_second_kv_types[] = {"f32", "f16", "bf16", NULL};
-static const int kv_type_ids[] = {WG_F32, WG_F16, WG_BF16};
+const char *const wg_second_kv_types[] = { "f32", "f16", "bf16", NULL };
+static const int kv_type_ids[] = { WG_F32, WG_F16, WG_BF16 };
 
 /* Ids of the two models must mean the same. Without both tokenizers only the sizes can be compared. */
 static wg_status check_vocabulary(const wg_env *env, const wg_lm *lm, const wg_weights *w, const char *path, wg_error *err)
 {
     const char *target = env->target_name ? env->target_name : "target";
-    const int64_t keys = wg_meta_array(w, "tokenizer.ggml.tokens", &(wg_meta_kind){0});
+    const int64_t keys = wg_meta_array(w, "tokenizer.ggml.tokens", &(wg_meta_kind){ 0 });
     if (env->tokenizer && keys > 0) {
         wg_tokenizer *t;
         WG_TRY(wg_tokenizer_open(&t, w, err));
@@ -18,8 +18,9 @@ static wg_status check_vocabulary(const wg_env *env, const wg_lm *lm, const wg_w
         return s;
     }
     if (lm->vocab != env->target->vocab)
-        return wg_fail(err, WG_EVOCAB, "%s has a vocabulary of %d tokens, %s one of %d: a draft model needs the target's tokenizer",
-                       path, lm->vocab, target, env->target->vocab);
+        return wg_fail(err, WG_EVOCAB,
+                       "%s has a vocabulary of %d tokens, %s one of %d: a draft model needs the target's tokenizer", path,
+                       lm->vocab, target, env->target->vocab);
     return WG_OK;
 }
 
@@ -30,7 +31,7 @@ wg_status wg_second_model_open(wg_model **out, const wg_env *env, const char *pa
     WG_TRY(wg_device_cpu(&device, env->pool, err));
     if (env->ops) device.ops = env->ops;
     WG_TRY(wg_weights_open(&w, path, err));
-    const wg_model_options o = {.kv_type = kv_type_ids[kv_type], .max_rows = max_rows};
+    const wg_model_options o = { .kv_type = kv_type_ids[kv_type], .max_rows = max_rows };
     wg_status s = wg_model_open(out, w, &device, &o, err);
     if (!s) s = check_vocabulary(env, wg_model_lm(*out), w, path, err);
     wg_weights_close(w);

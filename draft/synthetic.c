@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * SYNTHETIC drafts, for load studies: what the target is about to emit, spoiled at random so that drafts are accepted at a wanted
- * rate. It asks how an engine behaves at an acceptance that no drafter here has; it is no way to decode faster, and its name
- * stands in every table that it is in.
+ * SYNTHETIC drafts, for load studies: what the target is about to emit, spoiled at random so that drafts are accepted at a
+ * wanted rate. It asks how an engine behaves at an acceptance that no drafter here has; it is no way to decode faster, and its
+ * name stands in every table that it is in.
  *
  * The target runs ahead on the tail of its own cache, one pass a position, and the token at each is drawn at the very address
  * where plain decoding draws it: so the right token is known. It is proposed with the wanted probability; else the token after
@@ -13,8 +13,8 @@
  * before it were.
  *
  * Profiles. iid: `rate` everywhere. positions: rates by depth in the draft, the last one for all deeper. markov: the text has
- * good stretches with `rate` and bad ones with `rate_bad`; before each position a good stretch ends with probability `to_bad`, a
- * bad one with `to_good`. The stretches belong to the text's positions, drawn there, whatever the steps are. */
+ * good stretches with `rate` and bad ones with `rate_bad`; before each position a good stretch ends with probability `to_bad`,
+ * a bad one with `to_good`. The stretches belong to the text's positions, drawn there, whatever the steps are. */
 #include "draft/draft.h"
 
 #include <string.h>
@@ -43,15 +43,15 @@ typedef struct synthetic_drafter {
     double rate[RATES]; /* by depth - 1 */
     int rates;
     wg_sampler sampler;
-    wg_rows p;          /* one row */
+    wg_rows p; /* one row */
     wg_batch batch;
-    float *logits;      /* (max_batch, vocab) */
-    int *active;        /* (max_batch) places in the batch of those that still run ahead */
-    int *length;        /* (max_batch) of the draft, by place */
+    float *logits;         /* (max_batch, vocab) */
+    int *active;           /* (max_batch) places in the batch of those that still run ahead */
+    int *length;           /* (max_batch) of the draft, by place */
     stretch *text, *ahead; /* (max_batch) by slot; by place, at the end of the draft */
 } synthetic_drafter;
 
-static const char *const profiles[] = {"iid", "positions", "markov", NULL};
+static const char *const profiles[] = { "iid", "positions", "markov", NULL };
 
 static const wg_option options[] = {
     WG_OPTION_INT(synthetic_options, k, 4, 1, 63, "tokens of a draft"),
@@ -162,11 +162,12 @@ static void push(wg_tree *t, int32_t token, wg_rows *q)
     wg_tree_push(t, t->n - 1, token, row);
 }
 
-/* The last node has these logits: its child is drawn as the engine will draw it, and spoiled or not. False: the draft is done. */
+/* The last node has these logits: its child is drawn as the engine will draw it, and spoiled or not. False: the draft is done.
+ */
 static bool extend(synthetic_drafter *d, const wg_seq *s, int place, float *logits, wg_tree *t, wg_rows *q)
 {
     const int depth = t->n;
-    const wg_prefix prefix = {s->token, s->n, t, t->n - 1};
+    const wg_prefix prefix = { s->token, s->n, t, t->n - 1 };
     const wg_chance at = wg_chance_at(&s->chance, depth - 1);
     wg_rows_clear(&d->p);
     wg_sampler_row_after(&d->sampler, logits, &prefix, &d->p, wg_rows_push(&d->p));
@@ -214,7 +215,7 @@ static wg_status propose(wg_drafter *base, wg_seq *const *seq, int n, wg_tree *o
     return WG_OK;
 }
 
-static void forget(wg_drafter *base, const wg_seq *seq) { ((synthetic_drafter *)base)->text[seq->slot] = (stretch){0}; }
+static void forget(wg_drafter *base, const wg_seq *seq) { ((synthetic_drafter *)base)->text[seq->slot] = (stretch){ 0 }; }
 
 const wg_drafter_class wg_drafter_synthetic = {
     .name = "synthetic",

@@ -25,7 +25,8 @@ static const wg_drafter_class bad = {
     .name = "bad",
     .size = sizeof(wg_drafter),
     .laws = FAULT == WRONG_LAW ? WG_LAW_FIXED | WG_LAW_WITHOUT_REPLACEMENT : WG_LAW_FIXED,
-    .propose = FAULT == NO_PROPOSE ? (wg_status(*)(wg_drafter *, wg_seq *const *, int, wg_tree *, wg_rows *, wg_error *))0 : propose,
+    .propose =
+        FAULT == NO_PROPOSE ? (wg_status(*)(wg_drafter *, wg_seq *const *, int, wg_tree *, wg_rows *, wg_error *))0 : propose,
 };
 
 #if FAULT == 4

@@ -12,7 +12,7 @@
 #include "tests/temp.h"
 
 static temp folder;
-static uint64_t fail_nth; /* which allocation of opening an engine fails; 0: none */
+static uint64_t fail_nth;                                    /* which allocation of opening an engine fails; 0: none */
 static char target_path[512], near_path[512], far_path[512]; /* near: the target's weights, rounded */
 
 static inline void write_models(int vocab)
@@ -22,7 +22,7 @@ static inline void write_models(int vocab)
     snprintf(target_path, sizeof target_path, "%s", temp_at(&folder, "target.gguf"));
     snprintf(near_path, sizeof near_path, "%s", temp_at(&folder, "near.gguf"));
     snprintf(far_path, sizeof far_path, "%s", temp_at(&folder, "far.gguf"));
-    wg_synth_shape s = {.layers = 1, .dim = 32, .heads = 2, .hidden = 32, .vocab = vocab, .context = 96};
+    wg_synth_shape s = { .layers = 1, .dim = 32, .heads = 2, .hidden = 32, .vocab = vocab, .context = 96 };
     cr_assert_eq(wg_synth_write(&s, WG_F32, 1, target_path, &err), WG_OK, "%s", err.text);
     cr_assert_eq(wg_synth_write(&s, WG_Q8_0, 1, near_path, &err), WG_OK, "%s", err.text);
     cr_assert_eq(wg_synth_write(&s, WG_F32, 2, far_path, &err), WG_OK, "%s", err.text);
@@ -33,10 +33,12 @@ static inline void remove_models(void) { temp_remove(&folder); }
 /* What opening an engine with this drafter says; NULL: it opens. Static text. */
 static inline const char *refusal(const law_model *m, const char *drafter, const char *options, bool tables)
 {
-    static const wg_plugins plugins = {wg_drafters, wg_verifiers};
+    static const wg_plugins plugins = { wg_drafters, wg_verifiers };
     static wg_error err;
-    wg_parts parts = {.target = m->lm, .pool = m->pool, .ops = m->ops, .rules = wg_verifiers, .plugins = tables ? &plugins : NULL};
-    const wg_engine_options o = {.max_batch = 2, .sampling = WG_SAMPLING(1, 0, 1, 0)};
+    wg_parts parts = {
+        .target = m->lm, .pool = m->pool, .ops = m->ops, .rules = wg_verifiers, .plugins = tables ? &plugins : NULL
+    };
+    const wg_engine_options o = { .max_batch = 2, .sampling = WG_SAMPLING(1, 0, 1, 0) };
     wg_engine *e = NULL;
     cr_assert_eq(wg_find_drafter(&plugins, drafter, &parts.drafter, &err), WG_OK, "%s", err.text);
     cr_assert_eq(wg_find_verifier(&plugins, "match", &parts.verifier, &err), WG_OK);
@@ -87,7 +89,8 @@ static inline void expect_drafts_as_if_fresh(const law_model *m, const char *dra
 {
     wg_error err;
     const law_setup setup = {
-        .target = m, .drafter = drafter, .options = options, .rule = "rejection", .sampling = sampling, .seed = 31};
+        .target = m, .drafter = drafter, .options = options, .rule = "rejection", .sampling = sampling, .seed = 31
+    };
     wg_engine *e = law_engine(&setup);
     wg_seq *s;
     long drafted = 0;
@@ -104,7 +107,8 @@ static inline void expect_drafts_as_if_fresh(const law_model *m, const char *dra
         wg_engine_close(fresh);
     }
     drafted = s->counts.drafted;
-    cr_assert(s->counts.accepted > 0 && s->counts.accepted < drafted, "%s: %ld of %ld accepted", options, s->counts.accepted, drafted);
+    cr_assert(s->counts.accepted > 0 && s->counts.accepted < drafted, "%s: %ld of %ld accepted", options, s->counts.accepted,
+              drafted);
     wg_seq_close(e, s);
     wg_engine_close(e);
 }

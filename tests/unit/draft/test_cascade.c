@@ -5,18 +5,19 @@
 
 enum { V = 3, LENGTH = 3, TEXTS = 27 };
 
-static const int32_t prompt[] = {1, 2, 0, 1, 2};
+static const int32_t prompt[] = { 1, 2, 0, 1, 2 };
 
 static void small(void) { write_models(V); }
 TestSuite(cascade, .init = small, .fini = remove_models);
 
 static law_model target;
 
-static void law_with(const char *drafter, const char *options, const char *rule, double temperature, double law[TEXTS], long *runs,
-                     long *reused)
+static void law_with(const char *drafter, const char *options, const char *rule, double temperature, double law[TEXTS],
+                     long *runs, long *reused)
 {
     const law_setup s = {
-        .target = &target, .drafter = drafter, .options = options, .rule = rule, .sampling = WG_SAMPLING(temperature, 0, 1, 0)};
+        .target = &target, .drafter = drafter, .options = options, .rule = rule, .sampling = WG_SAMPLING(temperature, 0, 1, 0)
+    };
     wg_engine *e = law_engine(&s);
     memset(law, 0, TEXTS * sizeof *law);
     *reused = 0;
@@ -44,19 +45,19 @@ Test(cascade, emits_the_targets_law)
         const char *inner, *inner_rule, *rule;
         int length;
     } rows[] = {
-        {"ngram:k=2;n_max=2", "rejection", "rejection", 2},
-        {"none", "match", "rejection", 2},
-        {"model:model=%s;length=1;temperature=2", "rejection", "rejection", 2},
-        {"model:model=%s;length=1", "match", "rejection", 1},
-        {"ngram:k=2", "rejection", "match", 2},
+        { "ngram:k=2;n_max=2", "rejection", "rejection", 2 },
+        { "none", "match", "rejection", 2 },
+        { "model:model=%s;length=1;temperature=2", "rejection", "rejection", 2 },
+        { "model:model=%s;length=1", "match", "rejection", 1 },
+        { "ngram:k=2", "rejection", "match", 2 },
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         char inner[1000], options[2000];
         double plain[TEXTS], got[TEXTS];
         long runs, reused, plain_runs;
         snprintf(inner, sizeof inner, rows[i].inner, target_path);
-        snprintf(options, sizeof options, "model=%s,temperature=1.4,length=%d,inner=%s,rule=%s", far_path, rows[i].length, inner,
-                 rows[i].inner_rule);
+        snprintf(options, sizeof options, "model=%s,temperature=1.4,length=%d,inner=%s,rule=%s", far_path, rows[i].length,
+                 inner, rows[i].inner_rule);
         law_with("none", NULL, "match", 0.8, plain, &plain_runs, &reused);
         cr_assert_eq(plain_runs, TEXTS);
         law_with("cascade", options, rows[i].rule, 0.8, got, &runs, &reused);
@@ -75,13 +76,13 @@ Test(cascade, refuses_what_it_cannot_check)
     const struct {
         const char *options, *says;
     } bad[] = {
-        {"model=%s,rule=greedy", "choose rejection or match"},
-        {"model=%s,rule=rejectoin", "did you mean \"rejection\""},
-        {"model=%s,inner=ngram:q=3", "q"},
-        {"model=%s,inner=", "expected a drafter"},
-        {"model=%s,inner=synthetic", "synthetic"},
-        {"length=2", "no middle model"},
-        {"model=/nowhere", "/nowhere"},
+        { "model=%s,rule=greedy", "choose rejection or match" },
+        { "model=%s,rule=rejectoin", "did you mean \"rejection\"" },
+        { "model=%s,inner=ngram:q=3", "q" },
+        { "model=%s,inner=", "expected a drafter" },
+        { "model=%s,inner=synthetic", "synthetic" },
+        { "length=2", "no middle model" },
+        { "model=/nowhere", "/nowhere" },
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         snprintf(options, sizeof options, bad[i].options, far_path);
@@ -95,17 +96,17 @@ Test(cascade, refuses_what_it_cannot_check)
     law_model_close(&target);
 }
 
-/* A middle model that is the target is always right when greedy, and its inner drafter and cache are in order: what it drafts is
- * what the target emits, whatever was rejected before. */
+/* A middle model that is the target is always right when greedy, and its inner drafter and cache are in order: what it drafts
+ * is what the target emits, whatever was rejected before. */
 Test(cascade, drafts_the_middle_models_text)
 {
     law_model_open(&target, target_path, 1, WG_CPU_REF, WG_F32);
     char options[1200];
     snprintf(options, sizeof options, "model=%s,kv_type=f32,length=4,inner=model:model=%s;length=2", target_path, far_path);
-    const law_setup s = {.target = &target, .drafter = "cascade", .options = options, .rule = "greedy", .batch = 1};
-    const law_request r = {prompt, 5, 40};
-    law_output out = {0};
-    wg_counts counts = {0};
+    const law_setup s = { .target = &target, .drafter = "cascade", .options = options, .rule = "greedy", .batch = 1 };
+    const law_request r = { prompt, 5, 40 };
+    law_output out = { 0 };
+    wg_counts counts = { 0 };
     law_decode(&s, &r, 1, &out, &counts);
     cr_assert_eq(out.n, 40);
     cr_assert_eq(counts.accepted, counts.drafted);
@@ -119,12 +120,13 @@ Test(cascade, a_rejected_draft_leaves_nothing)
 {
     char inner[1000], options[2000];
     law_model_open(&target, target_path, 1, WG_CPU_REF, WG_F32);
-    const char *const inners[] = {"model:model=%s;length=2", "ngram:k=3", "suffix:memory_mb=0"};
+    const char *const inners[] = { "model:model=%s;length=2", "ngram:k=3", "suffix:memory_mb=0" };
     for (int i = 0; i < 3; i++)
         for (int warm = 0; warm < 2; warm++) {
             snprintf(inner, sizeof inner, inners[i], near_path);
             snprintf(options, sizeof options, "model=%s,length=4,temperature=1.3,inner=%s", far_path, inner);
-            expect_drafts_as_if_fresh(&target, "cascade", options, (wg_sampling)WG_SAMPLING(0.6 + warm, 0, 1, 0), prompt, 5, 60);
+            expect_drafts_as_if_fresh(&target, "cascade", options, (wg_sampling)WG_SAMPLING(0.6 + warm, 0, 1, 0), prompt, 5,
+                                      60);
         }
     law_model_close(&target);
 }

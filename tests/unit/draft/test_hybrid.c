@@ -20,11 +20,13 @@ static void done(void)
 }
 TestSuite(composed, .init = small, .fini = done);
 
-static const int32_t prompt[] = {1, 2, 0, 1, 2, 2, 1};
+static const int32_t prompt[] = { 1, 2, 0, 1, 2, 2, 1 };
 
 static void law_with(const char *drafter, const char *options, const char *rule, double law[TEXTS])
 {
-    const law_setup s = {.target = &target, .drafter = drafter, .options = options, .rule = rule, .sampling = WG_SAMPLING(1, 0, 1, 0)};
+    const law_setup s = {
+        .target = &target, .drafter = drafter, .options = options, .rule = rule, .sampling = WG_SAMPLING(1, 0, 1, 0)
+    };
     wg_engine *e = law_engine(&s);
     long reused = 0;
     memset(law, 0, TEXTS * sizeof *law);
@@ -38,12 +40,12 @@ Test(composed, emit_the_targets_law)
     const struct {
         const char *drafter, *options;
     } rows[] = {
-        {"hybrid", "first=ngram:k=2;n_max=4,second=model:model=%s;length=2,min_score=2"},
-        {"hybrid", "first=model:model=%s;length=2,second=ngram:k=2,min_score=1"},
-        {"best_of", "of=ngram:k=2|model:model=%s;length=2"},
-        {"best_of", "of=model:model=%s;length=1|model:model=%s;length=2;temperature=3"},
-        {"full_information", "of=ngram:k=2|model:model=%s;length=1"},
-        {"full_information", "of=ngram:k=2|model:model=%s;length=2,eta=0"},
+        { "hybrid", "first=ngram:k=2;n_max=4,second=model:model=%s;length=2,min_score=2" },
+        { "hybrid", "first=model:model=%s;length=2,second=ngram:k=2,min_score=1" },
+        { "best_of", "of=ngram:k=2|model:model=%s;length=2" },
+        { "best_of", "of=model:model=%s;length=1|model:model=%s;length=2;temperature=3" },
+        { "full_information", "of=ngram:k=2|model:model=%s;length=1" },
+        { "full_information", "of=ngram:k=2|model:model=%s;length=2,eta=0" },
     };
     double plain[TEXTS], got[TEXTS];
     law_with("none", NULL, "match", plain);
@@ -52,8 +54,8 @@ Test(composed, emit_the_targets_law)
         snprintf(options, sizeof options, rows[i].options, far_path, near_path);
         law_with(rows[i].drafter, options, "rejection", got);
         for (int k = 0; k < TEXTS; k++)
-            cr_assert(fabs(plain[k] - got[k]) < 1e-12, "%s %s: text %d has %.17g, not %.17g", rows[i].drafter, options, k, got[k],
-                      plain[k]);
+            cr_assert(fabs(plain[k] - got[k]) < 1e-12, "%s %s: text %d has %.17g, not %.17g", rows[i].drafter, options, k,
+                      got[k], plain[k]);
     }
 }
 
@@ -61,7 +63,7 @@ Test(composed, emit_the_targets_law)
 static int nodes_for(const char *drafter, const char *options, const int32_t *text, int n, wg_tree *out)
 {
     wg_error err;
-    const law_setup s = {.target = &target, .drafter = drafter, .options = options, .rule = "greedy"};
+    const law_setup s = { .target = &target, .drafter = drafter, .options = options, .rule = "greedy" };
     wg_engine *e = law_engine(&s);
     wg_seq *seq;
     LAW_TRY(wg_seq_open(e, &seq, 1, text, n, 30, &err));
@@ -74,7 +76,7 @@ static int nodes_for(const char *drafter, const char *options, const int32_t *te
 
 Test(composed, hybrid_takes_the_second_below_the_score)
 {
-    const int32_t repeats[] = {0, 1, 2, 0, 1, 2, 0, 1}, fresh[] = {0, 0, 1, 1, 2};
+    const int32_t repeats[] = { 0, 1, 2, 0, 1, 2, 0, 1 }, fresh[] = { 0, 0, 1, 1, 2 };
     char options[1200];
     wg_tree t;
     snprintf(options, sizeof options, "first=ngram:k=5;n_max=4,second=model:model=%s;length=2,min_score=3", far_path);
@@ -87,7 +89,7 @@ Test(composed, hybrid_takes_the_second_below_the_score)
 
 Test(composed, best_of_takes_the_highest_score)
 {
-    const int32_t repeats[] = {0, 1, 2, 0, 1, 2, 0, 1};
+    const int32_t repeats[] = { 0, 1, 2, 0, 1, 2, 0, 1 };
     wg_tree t;
     cr_assert_eq(nodes_for("best_of", "of=ngram:k=2|ngram:k=4;n_max=4|ngram:k=3", repeats, 8, &t), 4);
     cr_assert_eq(nodes_for("best_of", "of=ngram:k=2|ngram:k=2;n_max=2|none", repeats, 8, &t), 2); /* equal: the first */
@@ -101,16 +103,16 @@ Test(composed, best_of_takes_the_highest_score)
 Test(composed, a_draft_put_aside_leaves_nothing)
 {
     char options[1200];
-    const law_request r = {prompt, 7, 60};
-    law_output plain = {0}, out = {0};
-    wg_counts counts = {0};
-    law_setup s = {.target = &target, .drafter = "none", .rule = "greedy"};
+    const law_request r = { prompt, 7, 60 };
+    law_output plain = { 0 }, out = { 0 };
+    wg_counts counts = { 0 };
+    law_setup s = { .target = &target, .drafter = "none", .rule = "greedy" };
     law_decode(&s, &r, 1, &plain, &counts);
     snprintf(options, sizeof options,
              "of=model:model=%s;kv_type=f32;length=3|model:model=%s;kv_type=f32;length=3|none,eta=0.01,memory=0.1", target_path,
              target_path);
-    counts = (wg_counts){0};
-    s = (law_setup){.target = &target, .drafter = "full_information", .options = options, .rule = "greedy", .seed = 5};
+    counts = (wg_counts){ 0 };
+    s = (law_setup){ .target = &target, .drafter = "full_information", .options = options, .rule = "greedy", .seed = 5 };
     law_decode(&s, &r, 1, &out, &counts);
     cr_assert_eq(law_compare("full_information", &plain, &out, 1), 0);
     cr_assert_gt(counts.drafted, 20);
@@ -125,10 +127,10 @@ Test(composed, a_draft_put_aside_leaves_nothing_in_any_cache)
     const struct {
         const char *drafter, *options;
     } rows[] = {
-        {"hybrid", "first=ngram:k=3;n_max=4,second=model:model=%s;length=3,min_score=2"},
-        {"hybrid", "first=model:model=%s;length=3,second=model:model=%s;tree=2-1,min_score=1.2"},
-        {"best_of", "of=model:model=%s;length=3|model:model=%s;tree=2-1-1|ngram:k=2"},
-        {"best_of", "of=ngram:k=2|{hybrid:first=ngram:n_min=3;second={model:model=%s;length=3}}|model:model=%s;length=2"},
+        { "hybrid", "first=ngram:k=3;n_max=4,second=model:model=%s;length=3,min_score=2" },
+        { "hybrid", "first=model:model=%s;length=3,second=model:model=%s;tree=2-1,min_score=1.2" },
+        { "best_of", "of=model:model=%s;length=3|model:model=%s;tree=2-1-1|ngram:k=2" },
+        { "best_of", "of=ngram:k=2|{hybrid:first=ngram:n_min=3;second={model:model=%s;length=3}}|model:model=%s;length=2" },
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         char options[1200];
@@ -140,11 +142,11 @@ Test(composed, a_draft_put_aside_leaves_nothing_in_any_cache)
 Test(composed, full_information_finds_the_better_drafter)
 {
     char options[1200];
-    const law_request r = {prompt, 7, 60};
-    law_output out = {0};
-    wg_counts counts = {0};
+    const law_request r = { prompt, 7, 60 };
+    law_output out = { 0 };
+    wg_counts counts = { 0 };
     snprintf(options, sizeof options, "of=none|model:model=%s;kv_type=f32;length=3|none,eta=0", target_path);
-    const law_setup s = {.target = &target, .drafter = "full_information", .options = options, .rule = "greedy"};
+    const law_setup s = { .target = &target, .drafter = "full_information", .options = options, .rule = "greedy" };
     law_decode(&s, &r, 1, &out, &counts);
     cr_assert_leq(counts.passes, 1 + 15 + 1, "%ld passes", counts.passes); /* one with `none`, then four tokens a pass */
     law_free(&out, 1);
@@ -155,16 +157,16 @@ Test(composed, refuse_what_they_cannot_open)
     const struct {
         const char *drafter, *options, *says;
     } bad[] = {
-        {"hybrid", "first=ngram", "second=: expected a drafter"},
-        {"hybrid", "first=ngram:k=0,second=none", "drafter hybrid: first: option 'k' = '0'"},
-        {"hybrid", "first=ngrm,second=none", "did you mean \"ngram\""},
-        {"hybrid", "first=ngram:k,second=none", "not of the form option=value"},
-        {"hybrid", "first=synthetic,second=none", "passes on only: fixed, iid"},
-        {"best_of", "of=ngram", "expected two drafters or more"},
-        {"best_of", "", "expected two drafters or more"},
-        {"best_of", "of={ngram|none", "braces"},
-        {"best_of", "of=none|none|none|none|none|none|none", "more than 6"},
-        {"full_information", "of=none|model", "drafter full_information: of: drafter model: no draft model"},
+        { "hybrid", "first=ngram", "second=: expected a drafter" },
+        { "hybrid", "first=ngram:k=0,second=none", "drafter hybrid: first: option 'k' = '0'" },
+        { "hybrid", "first=ngrm,second=none", "did you mean \"ngram\"" },
+        { "hybrid", "first=ngram:k,second=none", "not of the form option=value" },
+        { "hybrid", "first=synthetic,second=none", "passes on only: fixed, iid" },
+        { "best_of", "of=ngram", "expected two drafters or more" },
+        { "best_of", "", "expected two drafters or more" },
+        { "best_of", "of={ngram|none", "braces" },
+        { "best_of", "of=none|none|none|none|none|none|none", "more than 6" },
+        { "full_information", "of=none|model", "drafter full_information: of: drafter model: no draft model" },
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         const char *text = refusal(&target, bad[i].drafter, bad[i].options, true);

@@ -19,20 +19,20 @@ static void close_all(void)
 }
 TestSuite(plugin, .init = open_all, .fini = close_all);
 
-static const int32_t prompt[] = {1, 2, 3, 1, 2, 4, 1};
+static const int32_t prompt[] = { 1, 2, 3, 1, 2, 4, 1 };
 
 Test(plugin, drafts_through_the_object)
 {
-    static const wg_sampling samplings[] = {WG_SAMPLING(0, 0, 1, 0), WG_SAMPLING(1, 4, 1, 0)};
+    static const wg_sampling samplings[] = { WG_SAMPLING(0, 0, 1, 0), WG_SAMPLING(1, 4, 1, 0) };
     for (int s = 0; s < 2; s++) {
-        const law_request r = {prompt, 7, 60};
-        law_output plain = {0}, got = {0};
-        wg_counts counts = {0};
-        law_setup setup = {.target = &target, .drafter = "none", .rule = "match", .sampling = samplings[s], .seed = 3};
+        const law_request r = { prompt, 7, 60 };
+        law_output plain = { 0 }, got = { 0 };
+        wg_counts counts = { 0 };
+        law_setup setup = { .target = &target, .drafter = "none", .rule = "match", .sampling = samplings[s], .seed = 3 };
         law_decode(&setup, &r, 1, &plain, &counts);
         setup.drafter = "plugin";
         setup.options = "path=" WG_TEST_PLUGINS "/libbigram.so,options=k=3";
-        counts = (wg_counts){0};
+        counts = (wg_counts){ 0 };
         law_decode(&setup, &r, 1, &got, &counts);
         cr_assert_eq(law_compare("plugin", &plain, &got, 1), 0);
         cr_assert_gt(counts.drafted, 20);
@@ -47,12 +47,13 @@ Test(plugin, the_first_draft)
 {
     wg_error err;
     const law_setup setup = {
-        .target = &target, .drafter = "plugin", .options = "path=" WG_TEST_PLUGINS "/libbigram.so,options=k=5", .rule = "greedy"};
+        .target = &target, .drafter = "plugin", .options = "path=" WG_TEST_PLUGINS "/libbigram.so,options=k=5", .rule = "greedy"
+    };
     wg_engine *e = law_engine(&setup);
     wg_seq *s;
     LAW_TRY(wg_seq_open(e, &s, 1, prompt, 7, 30, &err));
     LAW_TRY(wg_engine_step(e, &s, 1, &err));
-    const int32_t want[] = {1, 2, 4, 1, 2, 4}; /* after 1 came 2 last, after 2 came 4, after 4 came 1 */
+    const int32_t want[] = { 1, 2, 4, 1, 2, 4 }; /* after 1 came 2 last, after 2 came 4, after 4 came 1 */
     cr_assert_eq(e->tree[0].n, 6);
     for (int i = 0; i < 6; i++) cr_assert_eq(e->tree[0].token[i], want[i]);
     wg_seq_close(e, s);
@@ -67,17 +68,21 @@ Test(plugin, refuses_what_was_not_built_for_this_program)
     const struct {
         const char *path, *options, *says;
     } bad[] = {
-        {"", "", "drafter plugin: no shared object is named; set its option path=FILE"},
-        {"/nowhere/x.so", "", "drafter plugin: path=/nowhere/x.so: no such file, or it cannot be read"},
-        {text_file, "", "text.so is not a shared object (no ELF header); build one as in examples/plugin-drafter"},
-        {WG_TEST_PLUGINS "/libbad_drafter_1.so", "", "was built for version 7 of the drafter contract, this program has version 1; rebuild"},
-        {WG_TEST_PLUGINS "/libbad_drafter_2.so", "", "was built for trees of 5 nodes, this program for "},
-        {WG_TEST_PLUGINS "/libbad_drafter_3.so", "", "was built against other headers (the structures of core/engine/drafter.h differ"},
-        {WG_TEST_PLUGINS "/libbad_drafter_4.so", "", "has no symbol wg_plugin_drafter; define it with WG_DRAFTER_PLUGIN(class)"},
-        {WG_TEST_PLUGINS "/libbad_drafter_5.so", "", "declares the laws: fixed, without_replacement; a plug-in may have only: fixed, iid"},
-        {WG_TEST_PLUGINS "/libbad_drafter_6.so", "", "its class needs a name, a size of at least"},
-        {WG_TEST_PLUGINS "/libbigram.so", "k=0", "drafter bigram: option 'k' = '0': expected integer 1..63"},
-        {WG_TEST_PLUGINS "/libbigram.so", "n=1", "drafter bigram: "},
+        { "", "", "drafter plugin: no shared object is named; set its option path=FILE" },
+        { "/nowhere/x.so", "", "drafter plugin: path=/nowhere/x.so: no such file, or it cannot be read" },
+        { text_file, "", "text.so is not a shared object (no ELF header); build one as in examples/plugin-drafter" },
+        { WG_TEST_PLUGINS "/libbad_drafter_1.so", "",
+          "was built for version 7 of the drafter contract, this program has version 1; rebuild" },
+        { WG_TEST_PLUGINS "/libbad_drafter_2.so", "", "was built for trees of 5 nodes, this program for " },
+        { WG_TEST_PLUGINS "/libbad_drafter_3.so", "",
+          "was built against other headers (the structures of core/engine/drafter.h differ" },
+        { WG_TEST_PLUGINS "/libbad_drafter_4.so", "",
+          "has no symbol wg_plugin_drafter; define it with WG_DRAFTER_PLUGIN(class)" },
+        { WG_TEST_PLUGINS "/libbad_drafter_5.so", "",
+          "declares the laws: fixed, without_replacement; a plug-in may have only: fixed, iid" },
+        { WG_TEST_PLUGINS "/libbad_drafter_6.so", "", "its class needs a name, a size of at least" },
+        { WG_TEST_PLUGINS "/libbigram.so", "k=0", "drafter bigram: option 'k' = '0': expected integer 1..63" },
+        { WG_TEST_PLUGINS "/libbigram.so", "n=1", "drafter bigram: " },
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         snprintf(options, sizeof options, "path=%s,options=%s", bad[i].path, bad[i].options);
@@ -91,9 +96,9 @@ Test(plugin, a_step_survives_its_faults)
 {
     for (int fault = 7; fault <= 8; fault++) {
         char options[600];
-        wg_error err = {0};
+        wg_error err = { 0 };
         snprintf(options, sizeof options, "path=%s/libbad_drafter_%d.so", WG_TEST_PLUGINS, fault);
-        const law_setup setup = {.target = &target, .drafter = "plugin", .options = options, .rule = "match"};
+        const law_setup setup = { .target = &target, .drafter = "plugin", .options = options, .rule = "match" };
         wg_engine *e = law_engine(&setup);
         wg_seq *s;
         LAW_TRY(wg_seq_open(e, &s, 1, prompt, 7, 30, &err));

@@ -24,30 +24,29 @@ static void close_all(void)
 }
 TestSuite(process, .init = open_all, .fini = close_all);
 
-static const int32_t prompt[] = {1, 2, 3, 1, 2, 4, 1};
+static const int32_t prompt[] = { 1, 2, 3, 1, 2, 4, 1 };
 
-static void expect_no_child(void)
-{
-    cr_assert(waitpid(-1, NULL, WNOHANG) == -1 && errno == ECHILD, "a child is left");
-}
+static void expect_no_child(void) { cr_assert(waitpid(-1, NULL, WNOHANG) == -1 && errno == ECHILD, "a child is left"); }
 
 static wg_engine *engine(const char *options, int batch)
 {
-    const law_setup setup = {.target = &target, .drafter = "process", .options = options, .rule = "match", .batch = batch};
+    const law_setup setup = { .target = &target, .drafter = "process", .options = options, .rule = "match", .batch = batch };
     return law_engine(&setup);
 }
 
 Test(process, the_example_decodes_as_without_it)
 {
-    const law_request r[] = {{prompt, 7, 60}, {prompt + 1, 6, 30}, {prompt + 3, 4, 45}};
-    law_output plain[3] = {0}, got[3] = {0};
+    const law_request r[] = { { prompt, 7, 60 }, { prompt + 1, 6, 30 }, { prompt + 3, 4, 45 } };
+    law_output plain[3] = { 0 }, got[3] = { 0 };
     for (int batch = 1; batch <= 3; batch += 2) {
-        wg_counts counts = {0};
-        law_setup setup = {.target = &target, .drafter = "none", .rule = "match", .sampling = WG_SAMPLING(1, 4, 1, 0), .batch = batch};
+        wg_counts counts = { 0 };
+        law_setup setup = {
+            .target = &target, .drafter = "none", .rule = "match", .sampling = WG_SAMPLING(1, 4, 1, 0), .batch = batch
+        };
         law_decode(&setup, r, 3, plain, &counts);
         setup.drafter = "process";
         setup.options = "command=python3 examples/process-drafter/bigram.py 3,timeout_ms=60000";
-        counts = (wg_counts){0};
+        counts = (wg_counts){ 0 };
         law_decode(&setup, r, 3, got, &counts);
         cr_assert_eq(law_compare("process", plain, got, 3), 0);
         cr_assert_gt(counts.drafted, 50);
@@ -62,7 +61,7 @@ Test(process, the_example_decodes_as_without_it)
 static wg_status first_step(wg_engine *e, wg_tree *tree, wg_error *out)
 {
     wg_seq *s;
-    wg_error err = {0};
+    wg_error err = { 0 };
     LAW_TRY(wg_seq_open(e, &s, 5, prompt, 7, 30, &err));
     const wg_status status = wg_engine_step(e, &s, 1, &err);
     *out = err;
@@ -86,7 +85,8 @@ Test(process, what_is_sent_and_what_trees_mean)
     wg_error err;
     wg_tree t;
     char script[2000], *log;
-    snprintf(script, sizeof script, "while read l; do echo \"$l\" >>%s; echo ' { \"parents\" : [-1, 0,-1] , \"tokens\":[ 9,8, 7 ]} '; done\n",
+    snprintf(script, sizeof script,
+             "while read l; do echo \"$l\" >>%s; echo ' { \"parents\" : [-1, 0,-1] , \"tokens\":[ 9,8, 7 ]} '; done\n",
              temp_at(&folder, "log"));
     wg_engine *e = script_engine("tree.sh", script, 20000);
     cr_assert_eq(first_step(e, &t, &err), WG_OK, "%s", err.text);
@@ -96,7 +96,8 @@ Test(process, what_is_sent_and_what_trees_mean)
     expect_no_child();
     log = file_read(temp_at(&folder, "log"), NULL);
     char want[200];
-    snprintf(want, sizeof want, "{\"request\":5,\"room\":29,\"nodes\":%d,\"tokens\":[1,2,3,1,2,4,1]}\n{\"forget\":5}\n", WG_TREE_MAX - 1);
+    snprintf(want, sizeof want, "{\"request\":5,\"room\":29,\"nodes\":%d,\"tokens\":[1,2,3,1,2,4,1]}\n{\"forget\":5}\n",
+             WG_TREE_MAX - 1);
     cr_assert(log && strcmp(log, want) == 0, "%s", log ? log : "nothing was sent");
     free(log);
 }
@@ -123,29 +124,35 @@ Test(process, faults_cost_the_request_and_not_the_run)
         int timeout_ms;
         wg_status status;
     } bad[] = {
-        {"hang.sh", "while read l; do sleep 1000; done\n", "did not answer within 200 ms (option timeout_ms)", 200, WG_EIO},
-        {"deaf.sh", "sleep 1000\n", "did not answer within 200 ms", 200, WG_EIO},
-        {"half.sh", "read l; printf '{\"tokens\":[1'; sleep 1000\n", "did not answer within 200 ms", 200, WG_EIO},
-        {"end.sh", "read l; exit 3\n", "ended with status 3 before it answered", 20000, WG_EIO},
-        {"gone.sh", "exit 0\n", "ended with status 0 before it answered", 20000, WG_EIO},
-        {"none.sh", "exec 2>/dev/null; exec /nowhere/no-such-program\n", "ended with status 127 before it answered (no such command?)", 20000, WG_EIO},
-        {"crash.sh", "read l; kill -KILL $$\n", "signal 9", 20000, WG_EIO},
-        {"closed.sh", "exec >&-; sleep 1000\n", "closed its output before it answered", 20000, WG_EIO},
-        {"words.sh", "while read l; do echo hello; done\n", "answered 'hello'; expected {\"tokens\":[...]}", 20000, WG_EFORMAT},
-        {"key.sh", "while read l; do echo '{\"token\":[1]}'; done\n", "expected {\"tokens\":[...]}", 20000, WG_EFORMAT},
-        {"twice.sh", "while read l; do echo '{\"tokens\":[1],\"tokens\":[1]}'; done\n", "expected {", 20000, WG_EFORMAT},
-        {"comma.sh", "while read l; do echo '{\"tokens\":[1,]}'; done\n", "expected {", 20000, WG_EFORMAT},
-        {"real.sh", "while read l; do echo '{\"tokens\":[1.5]}'; done\n", "expected {", 20000, WG_EFORMAT},
-        {"tail.sh", "while read l; do echo '{\"tokens\":[1]} x'; done\n", "expected {", 20000, WG_EFORMAT},
-        {"range.sh", "while read l; do echo '{\"tokens\":[1,40]}'; done\n", "proposed token 40; the vocabulary is 0..39", 20000, WG_EFORMAT},
-        {"minus.sh", "while read l; do echo '{\"tokens\":[-1]}'; done\n", "proposed token -1", 20000, WG_EFORMAT},
-        {"huge.sh", "while read l; do echo '{\"tokens\":[99999999999999999999]}'; done\n", "proposed token 9", 20000, WG_EFORMAT},
-        {"parent.sh", "while read l; do echo '{\"tokens\":[1,2],\"parents\":[-1,1]}'; done\n", "named 1 the parent of token 1", 20000, WG_EFORMAT},
-        {"count.sh", "while read l; do echo '{\"tokens\":[1,2],\"parents\":[-1]}'; done\n", "2 tokens and 1 parents", 20000, WG_EFORMAT},
-        {"long.sh", "while :; do printf 'xxxxxxxxxxxxxxxx'; done\n", "a line of more than 8192 bytes", 20000, WG_EFORMAT},
+        { "hang.sh", "while read l; do sleep 1000; done\n", "did not answer within 200 ms (option timeout_ms)", 200, WG_EIO },
+        { "deaf.sh", "sleep 1000\n", "did not answer within 200 ms", 200, WG_EIO },
+        { "half.sh", "read l; printf '{\"tokens\":[1'; sleep 1000\n", "did not answer within 200 ms", 200, WG_EIO },
+        { "end.sh", "read l; exit 3\n", "ended with status 3 before it answered", 20000, WG_EIO },
+        { "gone.sh", "exit 0\n", "ended with status 0 before it answered", 20000, WG_EIO },
+        { "none.sh", "exec 2>/dev/null; exec /nowhere/no-such-program\n",
+          "ended with status 127 before it answered (no such command?)", 20000, WG_EIO },
+        { "crash.sh", "read l; kill -KILL $$\n", "signal 9", 20000, WG_EIO },
+        { "closed.sh", "exec >&-; sleep 1000\n", "closed its output before it answered", 20000, WG_EIO },
+        { "words.sh", "while read l; do echo hello; done\n", "answered 'hello'; expected {\"tokens\":[...]}", 20000,
+          WG_EFORMAT },
+        { "key.sh", "while read l; do echo '{\"token\":[1]}'; done\n", "expected {\"tokens\":[...]}", 20000, WG_EFORMAT },
+        { "twice.sh", "while read l; do echo '{\"tokens\":[1],\"tokens\":[1]}'; done\n", "expected {", 20000, WG_EFORMAT },
+        { "comma.sh", "while read l; do echo '{\"tokens\":[1,]}'; done\n", "expected {", 20000, WG_EFORMAT },
+        { "real.sh", "while read l; do echo '{\"tokens\":[1.5]}'; done\n", "expected {", 20000, WG_EFORMAT },
+        { "tail.sh", "while read l; do echo '{\"tokens\":[1]} x'; done\n", "expected {", 20000, WG_EFORMAT },
+        { "range.sh", "while read l; do echo '{\"tokens\":[1,40]}'; done\n", "proposed token 40; the vocabulary is 0..39",
+          20000, WG_EFORMAT },
+        { "minus.sh", "while read l; do echo '{\"tokens\":[-1]}'; done\n", "proposed token -1", 20000, WG_EFORMAT },
+        { "huge.sh", "while read l; do echo '{\"tokens\":[99999999999999999999]}'; done\n", "proposed token 9", 20000,
+          WG_EFORMAT },
+        { "parent.sh", "while read l; do echo '{\"tokens\":[1,2],\"parents\":[-1,1]}'; done\n", "named 1 the parent of token 1",
+          20000, WG_EFORMAT },
+        { "count.sh", "while read l; do echo '{\"tokens\":[1,2],\"parents\":[-1]}'; done\n", "2 tokens and 1 parents", 20000,
+          WG_EFORMAT },
+        { "long.sh", "while :; do printf 'xxxxxxxxxxxxxxxx'; done\n", "a line of more than 8192 bytes", 20000, WG_EFORMAT },
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        wg_error err = {0};
+        wg_error err = { 0 };
         wg_tree t;
         wg_engine *e = script_engine(bad[i].name, bad[i].script, bad[i].timeout_ms);
         for (int again = 0; again < 2; again++) {

@@ -6,7 +6,7 @@ enum { V = 300, REQUESTS = 24, TOKENS = 80 };
 
 static law_model target;
 static const wg_sampling greedy = WG_SAMPLING(0, 0, 1, 0), warm = WG_SAMPLING(1, 0, 1, 0);
-static const int32_t prompt[] = {7, 8, 9, 7, 8};
+static const int32_t prompt[] = { 7, 8, 9, 7, 8 };
 
 static void open_all(void)
 {
@@ -25,10 +25,10 @@ TestSuite(synthetic, .init = open_all, .fini = close_all);
 static wg_counts counts_of(const char *options, wg_sampling sampling, int batch)
 {
     law_request r[REQUESTS];
-    law_output plain[REQUESTS] = {0}, got[REQUESTS] = {0};
-    wg_counts counts = {0}, ignore = {0};
-    for (int i = 0; i < REQUESTS; i++) r[i] = (law_request){prompt, 1 + i % 5, TOKENS};
-    law_setup s = {.target = &target, .drafter = "none", .rule = "match", .sampling = sampling, .seed = 21, .batch = 8};
+    law_output plain[REQUESTS] = { 0 }, got[REQUESTS] = { 0 };
+    wg_counts counts = { 0 }, ignore = { 0 };
+    for (int i = 0; i < REQUESTS; i++) r[i] = (law_request){ prompt, 1 + i % 5, TOKENS };
+    law_setup s = { .target = &target, .drafter = "none", .rule = "match", .sampling = sampling, .seed = 21, .batch = 8 };
     law_decode(&s, r, REQUESTS, plain, &ignore);
     s.drafter = "synthetic";
     s.options = options;
@@ -84,7 +84,7 @@ Test(synthetic, accepts_in_stretches)
 
 Test(synthetic, is_refused_by_rules_that_it_would_bias)
 {
-    static const wg_plugins plugins = {wg_drafters, wg_verifiers};
+    static const wg_plugins plugins = { wg_drafters, wg_verifiers };
     wg_error err;
     const wg_verifier_class *rejection;
     cr_assert_eq(wg_find_verifier(&plugins, "rejection", &rejection, &err), WG_OK);
@@ -95,8 +95,13 @@ Test(synthetic, is_refused_by_rules_that_it_would_bias)
 
 Test(synthetic, refuses_bad_rates)
 {
-    const char *const bad[] = {"profile=positions,rates=0.9-", "profile=positions,rates=", "profile=positions,rates=1.5",
-                               "profile=positions,rates=0.5--0.2", "rate=2", "profile=other"};
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) cr_assert(refusal(&target, "synthetic", bad[i], true), "%s opens", bad[i]);
+    const char *const bad[] = { "profile=positions,rates=0.9-",
+                                "profile=positions,rates=",
+                                "profile=positions,rates=1.5",
+                                "profile=positions,rates=0.5--0.2",
+                                "rate=2",
+                                "profile=other" };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        cr_assert(refusal(&target, "synthetic", bad[i], true), "%s opens", bad[i]);
     fail_every_allocation(&target, "synthetic", "k=3");
 }
