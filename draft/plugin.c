@@ -117,7 +117,10 @@ static void close(wg_drafter *d)
 static wg_status propose(wg_drafter *d, wg_seq *const *seq, int n, wg_tree *out, wg_rows *q, wg_error *err)
 {
     const plugin_drafter *p = (plugin_drafter *)d;
-    WG_TRY(p->d->class->propose(p->d, seq, n, out, q, err));
+    if (err) err->text[0] = '\0';
+    const wg_status s = p->d->class->propose(p->d, seq, n, out, q, err);
+    if (s && err && !*err->text) wg_fail(err, s, "%s failed and did not say why", p->d->class->name);
+    if (s) return wg_fail_in(err, s, "drafter plugin: %s", p->opt.path);
     for (int i = 0; i < n; i++)
         if (out[i].n > 1 && !(out[i].law & p->d->class->laws))
             return wg_fail(err, WG_EINVAL, "drafter plugin: %s: law %s is not among those %s declares", p->opt.path,

@@ -7,7 +7,10 @@
  *
  * The object is built against these headers and calls back into the program that loads it (WG_PLUGIN_API); it is linked with
  * nothing of it. Numbers and sizes are written into it when it is compiled and compared when it is loaded, so an object built
- * against other headers is refused, not run. */
+ * against other headers is refused, not run.
+ *
+ * It may call what the headers mark WG_PLUGIN_API: trees, rows, chance. Memory and messages are its own affair: calloc and
+ * free, and on failure a wg_status with err->code and err->text filled in (err may be NULL). */
 #ifndef WG_DRAFT_PLUGIN_H
 #define WG_DRAFT_PLUGIN_H
 
