@@ -18,8 +18,8 @@
 
 typedef struct generate {
     const char *target, *draft_model, *draft, *prompt, *rule;
-    long n, top_k, seed, threads;
-    double temperature, top_p, min_p;
+    long n, top_k, penalty_window, seed, threads;
+    double temperature, top_p, min_p, repetition_penalty, frequency_penalty, presence_penalty;
     bool json, allow_nan;
 } generate;
 
@@ -122,7 +122,14 @@ static wg_status generate_run(const generate *g, wg_error *err)
     const wg_target_options want = { .threads = (int)g->threads, .need_tokenizer = true, .model = { .kv_type = WG_F16, .allow_nan = g->allow_nan } };
     const wg_engine_options opt = { .max_batch = 1,
                                     .seed = (uint64_t)g->seed,
-                                    .sampling = WG_SAMPLING(g->temperature, (int)g->top_k, g->top_p, g->min_p) };
+                                    .sampling = { .temperature = g->temperature,
+                                                  .top_k = (int)g->top_k,
+                                                  .top_p = g->top_p,
+                                                  .min_p = g->min_p,
+                                                  .repetition_penalty = g->repetition_penalty,
+                                                  .frequency_penalty = g->frequency_penalty,
+                                                  .presence_penalty = g->presence_penalty,
+                                                  .penalty_window = (int)g->penalty_window } };
     wg_parts parts;
     const wg_verifier_class *rule;
     wg_status s = wg_find_verifier(&wg_program_plugins, g->rule, &rule, err);
@@ -145,7 +152,7 @@ static wg_status generate_run(const generate *g, wg_error *err)
 
 int wg_cmd_generate(int argc, char **argv)
 {
-    generate g = { .prompt = "", .rule = "match", .n = 128, .top_p = 1, .seed = 1 };
+    generate g = { .prompt = "", .rule = "match", .n = 128, .top_p = 1, .repetition_penalty = 1, .seed = 1 };
     const wg_flag flags[] = {
         { "model", 'm', WG_FLAG_STRING, &g.target, "FILE", "the target model", 0, 0 },
         { "draft-model", 'd', WG_FLAG_STRING, &g.draft_model, "FILE", "a draft model; the same as --draft model:model=FILE", 0, 0 },
@@ -156,6 +163,10 @@ int wg_cmd_generate(int argc, char **argv)
         { "top-k", 0, WG_FLAG_INT, &g.top_k, "K", "keep the K most probable tokens; 0 keeps all", 0, 1e9 },
         { "top-p", 0, WG_FLAG_FLOAT, &g.top_p, "P", "keep the most probable tokens up to mass P", 0, 1 },
         { "min-p", 0, WG_FLAG_FLOAT, &g.min_p, "P", "drop tokens below P times the best", 0, 1 },
+        { "repetition-penalty", 0, WG_FLAG_FLOAT, &g.repetition_penalty, "R", "for tokens seen: logits divided by R; 1 is none", 0, 100 },
+        { "frequency-penalty", 0, WG_FLAG_FLOAT, &g.frequency_penalty, "F", "taken off once for each time a token was seen", -100, 100 },
+        { "presence-penalty", 0, WG_FLAG_FLOAT, &g.presence_penalty, "F", "taken off once for tokens seen", -100, 100 },
+        { "penalty-window", 0, WG_FLAG_INT, &g.penalty_window, "N", "tokens back that count as seen; 0: all", 0, 1e9 },
         { "rule", 0, WG_FLAG_STRING, &g.rule, "R", "verification rule (wager list verifiers); match gives plain decoding's very text", 0, 0 },
         { "seed", 0, WG_FLAG_INT, &g.seed, "S", "seed of all randomness", 0, 0 },
         { "threads", 0, WG_FLAG_INT, &g.threads, "N", "0: all cores", 0, 256 },
