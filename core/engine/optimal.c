@@ -47,9 +47,12 @@ int wg_bets_order(const wg_rows *p, int prow, const wg_rows *q, int qrow, const 
     const size_t V = (size_t)p->vocab;
     wg_bet *a = (wg_bet *)(void *)(p->scratch + 2 * V), *b = (wg_bet *)(void *)(p->scratch + 4 * V);
     const double *pv = wg_rows_dense(p, prow, p->scratch), *qv = wg_rows_dense(q, qrow, p->scratch + V);
+    const wg_support drawable = wg_rows_support(q, qrow);
     int n = 0;
-    for (int32_t x = 0; x < p->vocab; x++)
+    for (int k = 0; k < drawable.n; k++) {
+        const int32_t x = wg_support_at(&drawable, k);
         if (qv[x] > 0) a[n++] = (wg_bet){ pv[x] > 0 ? pv[x] / qv[x] : 0, x };
+    }
     *out = a;
     if (n <= FEW) {
         sort_few(a, n);

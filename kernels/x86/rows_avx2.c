@@ -206,10 +206,19 @@ double wg_softmax64_avx2(const float *x, int n, double inv_temp, double *p)
     return wg_fold16_double(lane);
 }
 
+/* Which chunk has the largest element is seen in the one pass over memory; where in it, in the nearest cache. */
 int wg_argmax_avx2(const float *x, int n)
 {
-    const float max = largest(x, n);
+    enum { CHUNK = 2048 };
+    float max = -INFINITY;
     int i = 0;
+    for (int at = 0; at < n; at += CHUNK) {
+        const float here = largest(x + at, n - at < CHUNK ? n - at : CHUNK);
+        if (here > max) {
+            max = here;
+            i = at;
+        }
+    }
     for (; i + 8 <= n; i += 8) {
         const int hit = _mm256_movemask_ps(_mm256_cmp_ps(_mm256_loadu_ps(x + i), _mm256_set1_ps(max), _CMP_EQ_OQ));
         if (hit) return i + __builtin_ctz((unsigned)hit);

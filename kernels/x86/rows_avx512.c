@@ -206,10 +206,21 @@ double wg_softmax64_avx512(const float *x, int n, double inv_temp, double *p)
     return fold16_double(sum[0], sum[1]);
 }
 
+/* Which chunk has the largest element is seen in the one pass over memory; where in it, in the nearest cache. */
 int wg_argmax_avx512(const float *x, int n)
 {
-    const __m512 max = _mm512_set1_ps(largest(x, n));
-    for (int i = 0; i < n; i += 16) {
+    enum { CHUNK = 2048 };
+    float best = -INFINITY;
+    int from = 0;
+    for (int i = 0; i < n; i += CHUNK) {
+        const float here = largest(x + i, n - i < CHUNK ? n - i : CHUNK);
+        if (here > best) {
+            best = here;
+            from = i;
+        }
+    }
+    const __m512 max = _mm512_set1_ps(best);
+    for (int i = from; i < n; i += 16) {
         const __mmask16 mask = first16(n - i);
         const __mmask16 hit = _mm512_mask_cmp_ps_mask(mask, _mm512_maskz_loadu_ps(mask, x + i), max, _CMP_EQ_OQ);
         if (hit) return i + __builtin_ctz(hit);
