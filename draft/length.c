@@ -2,7 +2,7 @@
  * The policies, one after the other, as a table; then what drafters call. Sources: hf, Hugging Face transformers' heuristic
  * schedule; confidence, its assistant threshold; entropy, SVIP (Zhang et al. 2024), 1 - sqrt(c H) being a lower bound on the
  * acceptance; adaedl, AdaEDL (Agrawal et al. 2024); average, with the correction for drafts that were accepted whole, whose
- * true reach is not known; cost, SmartSpec's goodput (Liu et al. 2024) for one sequence; bandit, UCB1 as in BanditSpec (2025). */
+ * true reach is not known; cost, SmartSpec's goodput (Liu et al. 2024) for one sequence; bandit, UCB1, as in BanditSpec. */
 #include "draft/length.h"
 
 #include <math.h>
@@ -182,8 +182,8 @@ static wg_status given_costs(wg_length *l, const char *drafter, wg_error *err)
         for (int i = WG_TREE_MAX; i >= 1; i--) l->pass[i] /= l->pass[1];
         return WG_OK;
     }
-    return wg_fail(err, WG_ECONFIG, "drafter %s: costs=%s: expected positive numbers such as 1/1.02/1.1, for target passes over 1, "
-                   "2, ... rows", drafter, l->opt.costs);
+    return wg_fail(err, WG_ECONFIG, "drafter %s: costs=%s: expected positive numbers such as 1/1.02/1.1, for target passes over "
+                   "1, 2, ... rows", drafter, l->opt.costs);
 }
 
 static wg_status find_costs(wg_length *l, const char *drafter, wg_lm *draft, const wg_env *env, wg_error *err)
@@ -210,8 +210,8 @@ wg_status wg_length_open(wg_length *l, const wg_length_options *o, const char *d
                        "hf, average, cost, bandit", drafter, name);
     if (l->class->sees & WG_SEES_DRAWN && !(env->checks & WG_LAW_COUPLED))
         return wg_fail(err, WG_ELAW, "drafter %s: policy %s looks at a drawn token before it decides whether to verify it; a "
-                       "rule that accepts with probabilities would be biased (non-anticipation). Choose the rule match or greedy, "
-                       "or the policy confidence, which looks before the draw", drafter, name);
+                       "rule that accepts with probabilities would be biased (non-anticipation). Choose the rule match or "
+                       "greedy, or the policy confidence, which looks before the draw", drafter, name);
     if (!(l->state = wg_calloc((size_t)env->max_batch, sizeof *l->state)))
         return wg_nomem(err, (size_t)env->max_batch * sizeof *l->state, "the states of a length policy");
     return l->class->sees & WG_SEES_COST ? find_costs(l, drafter, draft, env, err) : WG_OK;

@@ -14,12 +14,14 @@ static float *at(const wg_kv_seq *s, int space, int layer, int slot, bool value)
     return (float *)(page + (value ? v.value_at : 0)) + (size_t)(slot % v.page_slots) * DIM;
 }
 
+static float content(float number, int layer, int value) { return number + 100 * (float)layer + 1000 * (float)value; }
+
 /* The number that a slot of a space is marked with. */
 static void mark(wg_kv_seq *s, int space, int slot, float number)
 {
     for (int layer = 0; layer < LAYERS; layer++)
         for (int value = 0; value < 2; value++)
-            for (int i = 0; i < DIM; i++) at(s, space, layer, slot, value)[i] = number + 100 * (float)layer + 1000 * (float)value;
+            for (int i = 0; i < DIM; i++) at(s, space, layer, slot, value)[i] = content(number, layer, value);
     wg_kv_wrote(s, space, slot);
 }
 
@@ -29,7 +31,7 @@ static void expect(const wg_kv_seq *s, int space, int slot, float number)
     for (int layer = 0; layer < LAYERS; layer++)
         for (int value = 0; value < 2; value++)
             for (int i = 0; i < DIM; i++)
-                cr_assert(at(s, space, layer, slot, value)[i] == number + 100 * (float)layer + 1000 * (float)value, "slot %d", slot);
+                cr_assert(at(s, space, layer, slot, value)[i] == content(number, layer, value), "slot %d", slot);
 }
 
 Test(kv_renumber, moves_what_is_kept)
