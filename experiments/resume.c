@@ -53,11 +53,12 @@ wg_status wg_resume_check(const char *dir, const wg_config *config, const json_t
     wg_status s = old_config && old ? WG_OK
                                     : wg_fail(err, WG_EFORMAT, "%s: %s.json cannot be read; this run cannot go on", dir,
                                               old_config ? "machine" : "config");
+    /* The program first: another version may have other options, and then the configs differ for that reason. */
+    if (!s) s = check_part(dir, "the program", json_object_get(machine, "program"), json_object_get(old, "program"), err);
     if (!s) s = check_part(dir, "the config", config->resolved, old_config, err);
     if (!s)
         s = check_part(dir, "a file (by SHA-256)", json_object_get(machine, "files_sha256"), json_object_get(old, "files_sha256"),
                        err);
-    if (!s) s = check_part(dir, "the program", json_object_get(machine, "program"), json_object_get(old, "program"), err);
     static const char *const parts[] = { "model", "kernels" };
     for (size_t i = 0; i < 2 && !s; i++)
         s = check_part(dir, "the processor", json_object_get(json_object_get(machine, "cpu"), parts[i]),

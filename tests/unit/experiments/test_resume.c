@@ -2,6 +2,7 @@
  * A run that is killed and resumed ends in the very files of a run that was not, timings apart: killed at random moments, cut at
  * random bytes; and what may not go on is refused by name. */
 #include <fcntl.h>
+#include <math.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -138,18 +139,20 @@ Test(resume, killed_at_fifty_moments)
     char out[32];
     int killed = 0, inside = 0;
     put("config.json", TRACED);
-    const double start = wg_clock_now();
+    double start = wg_clock_now();
     cr_assert_eq(child("whole", false, -1), 0);
-    const double time = wg_clock_now() - start;
-    for (int trial = 0; killed < 50 && trial < 200; trial++) {
+    double time = wg_clock_now() - start; /* of a run: the shortest seen, since a busy machine makes some of them long */
+    for (int trial = 0; killed < 50 && trial < 400; trial++) {
         snprintf(out, sizeof out, "out-%d", trial);
-        int status = child(out, true, time * uniform(trial, 0));
+        start = wg_clock_now();
+        int status = child(out, true, 1.2 * time * uniform(trial, 0));
+        if (status == 0) time = fmin(time, 0.9 * (wg_clock_now() - start));
         for (int again = 1; status == -SIGKILL && again < 3; again++) { /* killed while it resumes, too */
             char path[64];
             snprintf(path, sizeof path, "%s/requests.jsonl", out);
             killed++;
             inside += size_of(path) > 0;
-            status = child(out, true, time * uniform(trial, again));
+            status = child(out, true, 1.2 * time * uniform(trial, again));
         }
         killed += status == -SIGKILL;
         if (status != 0) status = child(out, true, -1);
@@ -158,8 +161,8 @@ Test(resume, killed_at_fifty_moments)
         free(text);
         same_folder("whole", out, true, trial);
     }
-    cr_assert_geq(killed, 50);
-    cr_assert_geq(inside, 5, "the kills must meet the measured part");
+    cr_assert_geq(killed, 50, "%d", killed);
+    cr_assert_geq(inside, 5, "%d: the kills must meet the measured part", inside);
 }
 
 /* What a machine that lost its power leaves: both files cut anywhere, apart from each other. */
