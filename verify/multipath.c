@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: MIT
- * Block verification of the best of several paths, on trees of independent draws (greedy multi-path block verification, GBV, arXiv
- * 2602.16961, is select=ratio; METHODS B9).
+ * Block verification of the best of several paths, on trees of independent draws (greedy multi-path block verification, GBV,
+ * arXiv 2602.16961, is select=ratio; METHODS B9).
  *
- * Walk down with all drafts at once. At a prefix that k draws continue (all children of all nodes that spell this prefix) select
- * one of their tokens and keep the nodes that hold it. The selected token has a law q_k of its own. The kept chain is then settled
- * by block verification (`block`) with q_k in the place of q, each level with its own k.
- *     select=ratio    the largest p/q: the best of k draws, so q_k(x) = F(x)^k - F(x-)^k with F the mass of q on tokens that rank
- *                     no better (ties: the higher id)
- *     select=optimal  the draw that serves r p best, r the claim of the path so far (selection.h): at one level that is `optimal`
+ * Walk down with all drafts at once. At a prefix that k draws continue (all children of all nodes that spell this prefix)
+ * select one of their tokens and keep the nodes that hold it. The selected token has a law q_k of its own. The kept chain is
+ * then settled by block verification (`block`) with q_k in the place of q, each level with its own k. Which one is selected:
+ *     select=optimal: the draw that serves r p best, r the claim of the path so far (selection.h); `optimal` at one level
+ *     select=ratio: the largest p/q, the best of k draws: q_k(x) = F(x)^k - F(x-)^k with F the mass of q on tokens that rank no
+ *     better (ties: the higher id)
  *
  * Theorem. The text has the law of p. Given the selected token, which and how many nodes hold it does not depend on what the
  * target wants; it is randomness that draft and target may share, so block verification of the kept chain is lossless given all
  * the k's; and q_k may be the law of any selection, for it is the law of what is verified. One path: `block`.
  *
  * On random p and q select=optimal keeps the most of all rules here in the mean (docs/verification.md); that it always keeps as
- * many as `optimal` is observed, not proved. The largest p/q can be far from optimal where p is near q, but is not always worse.
+ * many as `optimal` is observed, not proved. The largest p/q can be far from optimal where p is near q, but is not always
+ * worse.
  *
- * A tree may have any number of children at any node. A FIXED tree is no set of draws: traversal settles it. A level costs a sort
- * of the vocabulary that q can draw, a level that is not kept another one. */
+ * A tree may have any number of children at any node. A FIXED tree is no set of draws: traversal settles it. A level costs a
+ * sort of the vocabulary that q can draw, a level that is not kept another one. */
 #include "core/engine/optimal.h"
 #include "verify/selection.h"
 #include "verify/traversal.h"
@@ -28,7 +29,8 @@ enum { OPTIMAL, RATIO };
 static const char *const selects[] = { "optimal", "ratio", NULL };
 
 static const wg_option options[] = {
-    WG_OPTION_ENUM(multipath_options, select, OPTIMAL, selects, "the draw that a level keeps: the most useful one, or the one of largest p/q (GBV)"),
+    WG_OPTION_ENUM(multipath_options, select, OPTIMAL, selects,
+                   "the draw that a level keeps: the most useful one, or the one of largest p/q (GBV)"),
     WG_OPTION_END,
 };
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The step: what it generates, how it ends, what it counts. */
+#include <math.h>
+
 #include "tests/unit/engine/bench.h"
 
 /* ---- what it generates */
@@ -65,6 +67,8 @@ Test(engine, speculation_saves_passes)
     const wg_counts *c = &s->counts;
     cr_assert(c->emitted == 80 && c->passes < 60 && c->accepted == 80 - c->passes, "%ld passes", c->passes);
     cr_assert(c->alpha_n == nodes && c->alpha_sum > 0.3 * (double)nodes && c->alpha_sum < (double)nodes);
+    /* On a chain the best rule of a node accepts sum min(p, q). */
+    cr_assert(c->alpha_star_n == nodes && fabs(c->alpha_star_sum - c->alpha_sum) < 1e-9, "%g %g", c->alpha_star_sum, c->alpha_sum);
     long by_depth = 0;
     for (int d = 1; d < WG_TREE_MAX; d++) {
         by_depth += c->accepted_at[d];

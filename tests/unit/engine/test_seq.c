@@ -51,10 +51,12 @@ Test(seq, appends_the_path)
     cr_assert(f.s.last_nodes == 6 && f.s.last_height == 4 && f.s.last_emitted == 4);
     const wg_path none = { .n = 1, .node = { 0 }, .next = 51 };
     wg_seq_append(&f.s, &t, &none, NULL, NULL);
-    wg_counts sum = { .passes = 1, .alpha_n = 2 };
+    wg_counts sum = { .passes = 1, .alpha_n = 2, .alpha_star_sum = 0.5, .alpha_star_n = 3 };
     wg_counts_add(&sum, c);
     cr_assert(f.s.n == 7 && f.token[6] == 51 && sum.passes == 3 && sum.drafted == 10 && sum.accepted == 3 && sum.emitted == 5);
     cr_assert(sum.offered_at[4] == 2 && sum.accepted_at[1] == 1 && sum.alpha_n == 2);
+    wg_counts_add(&sum, &sum);
+    cr_assert(sum.alpha_star_sum == 1 && sum.alpha_star_n == 6);
 }
 
 Test(seq, the_limit_cuts)

@@ -110,8 +110,8 @@ Test(order, at_a_node)
     cr_assert(gain[0] > 10 && gain[1] > 10 && gain[2] > 10, "%d %d %d", gain[0], gain[1], gain[2]);
 }
 
-/* Over several levels, in the mean of the tables: each look further keeps more, and selection by p/q alone is not the best. That
- * multipath never keeps less than optimal is no theorem here, but so it is on these tables. */
+/* Over several levels, in the mean of the tables: each look further keeps more, and selection by p/q alone is not the best.
+ * That multipath never keeps less than optimal is no theorem here, but so it is on these tables. */
 Test(order, on_trees_of_independent_draws)
 {
     static const int shapes[][2] = { { 2, 1 }, { 2, 2 }, { 3, 1 } };
