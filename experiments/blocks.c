@@ -68,7 +68,8 @@ static void set_with_interval(json_t *o, const char *name, const wg_ratio *r, ui
     double lo, hi;
     snprintf(ci, sizeof ci, "%s_ci", name);
     json_object_set_new(o, name, number(wg_ratio_value(r)));
-    json_object_set_new(o, ci, wg_ratio_interval(r, seed, scratch, &lo, &hi) ? json_pack("[o,o]", number(lo), number(hi)) : json_null());
+    json_object_set_new(
+        o, ci, wg_ratio_interval(r, seed, scratch, &lo, &hi) ? json_pack("[o,o]", number(lo), number(hi)) : json_null());
 }
 
 static json_t *part_json(const part *s, const char *category, uint64_t seed, double *scratch)

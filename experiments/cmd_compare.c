@@ -45,7 +45,8 @@ int wg_cmd_compare(int argc, char **argv)
     const char *dir[WG_COMPARE_MOST] = { NULL }, *limit = NULL;
     bool json = false, md = false;
     const wg_flag flags[] = {
-        { "fail-if-slower", 0, WG_FLAG_STRING, &limit, "3%", "exit status 1 when a cell is slower by more than that, beyond chance", 0, 0 },
+        { "fail-if-slower", 0, WG_FLAG_STRING, &limit, "3%",
+          "exit status 1 when a cell is slower by more than that, beyond chance", 0, 0 },
         { "json", 0, WG_FLAG_BOOL, &json, NULL, "one JSON object", 0, 0 },
         { "md", 0, WG_FLAG_BOOL, &md, NULL, "Markdown", 0, 0 },
         { NULL, 0, WG_FLAG_BOOL, NULL, NULL, NULL, 0, 0 },

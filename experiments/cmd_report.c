@@ -44,7 +44,8 @@ int wg_cmd_report(int argc, char **argv)
     const char *dir, *out = NULL;
     bool plain = false;
     const wg_flag flags[] = {
-        { "out", 'o', WG_FLAG_STRING, &out, "FILE", "the page; else DIR/report.html, or DIR/index.html for a folder of runs", 0, 0 },
+        { "out", 'o', WG_FLAG_STRING, &out, "FILE", "the page; else DIR/report.html, or DIR/index.html for a folder of runs", 0,
+          0 },
         { "no-drawings", 0, WG_FLAG_BOOL, &plain, NULL, "tables only, even where gnuplot is there", 0, 0 },
         { NULL, 0, WG_FLAG_BOOL, NULL, NULL, NULL, 0, 0 },
     };

@@ -145,7 +145,10 @@ static json_t *text(const char *s)
     return v ? v : json_string("?"); /* not UTF-8 */
 }
 
-enum { SEC_A, SEC_B, TOK_A, TOK_B, PASS_A, PASS_B, BASE_SEC_A, BASE_SEC_B, BASE_TOK_A, BASE_TOK_B, DRAFT_A, DRAFT_B, ACC_A, ACC_B, SERIES };
+enum {
+    SEC_A, SEC_B, TOK_A, TOK_B, PASS_A, PASS_B, BASE_SEC_A, BASE_SEC_B, BASE_TOK_A, BASE_TOK_B, DRAFT_A, DRAFT_B, ACC_A, ACC_B,
+    SERIES
+};
 
 /* Sums by prompt; of more than BINS prompts, by bins of them: a bin is as good a unit as a prompt, and there are plenty. */
 typedef struct sums {
@@ -395,14 +398,17 @@ static void add_all(json_t *o, sums *s, const pairs *p, const common *c)
     json_decref(all);
     set_ratio(o, "tau_ratio", s, TOK_B, PASS_B, TOK_A, PASS_A);
     set_ratio(o, "baseline_faster", s, BASE_SEC_A, BASE_TOK_A, BASE_SEC_B, BASE_TOK_B);
-    json_object_set_new(o, "ttft_ms_p50", two(median(p, false, offsetof(wg_entry, ttft)), median(p, true, offsetof(wg_entry, ttft))));
-    json_object_set_new(o, "tpot_ms_p50", two(median(p, false, offsetof(wg_entry, tpot)), median(p, true, offsetof(wg_entry, tpot))));
+    json_object_set_new(o, "ttft_ms_p50",
+                        two(median(p, false, offsetof(wg_entry, ttft)), median(p, true, offsetof(wg_entry, ttft))));
+    json_object_set_new(o, "tpot_ms_p50",
+                        two(median(p, false, offsetof(wg_entry, tpot)), median(p, true, offsetof(wg_entry, tpot))));
     add_verdict(o, s->prompts);
     json_object_set_new(o, "by_category", by_category(s, p, c));
     json_object_set_new(o, "by_prompt_length", by_length(s, p, c));
 }
 
-static wg_status compare_cells(json_t *list, const common *c, const wg_compared *a, const wg_compared *b, int number_of_b, wg_error *err)
+static wg_status compare_cells(json_t *list, const common *c, const wg_compared *a, const wg_compared *b, int number_of_b,
+                               wg_error *err)
 {
     pairs p = { 0 };
     sums s = { 0 };

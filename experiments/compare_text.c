@@ -63,14 +63,16 @@ static void runs(const printer *p, const json_t *o)
     heading(p, "Runs (the first one is the reference)");
     json_array_foreach(json_object_get(o, "runs"), i, r) {
         fprintf(p->f, "%s%c: %s, %s, %d cell%s, %d requests%s", p->md ? "* " : "  ", (char)('A' + i), word(r, "path"),
-                word(r, "started"), (int)real(r, "cells"), real(r, "cells") == 1 ? "" : "s", (int)real(r, "requests"), json_is_true(get(r, "resumed")) ? ", resumed" : "");
+                word(r, "started"), (int)real(r, "cells"), real(r, "cells") == 1 ? "" : "s", (int)real(r, "requests"),
+                json_is_true(get(r, "resumed")) ? ", resumed" : "");
         if (real(r, "failed") > 0) fprintf(p->f, ", %d failed", (int)real(r, "failed"));
         fputs(json_is_true(get(r, "complete")) ? "\n" : " (INCOMPLETE: only what had finished is compared)\n", p->f);
     }
     json_array_foreach(json_object_get(o, "prompts"), i, r)
         if (real(r, "only_a") > 0 || real(r, "only_b") > 0)
-            fprintf(p->f, "%sA and %c share %d prompts; %d are only in A, %d only in %c, and do not count\n", p->md ? "* " : "  ",
-                    (char)('B' + i), (int)real(r, "common"), (int)real(r, "only_a"), (int)real(r, "only_b"), (char)('B' + i));
+            fprintf(p->f, "%sA and %c share %d prompts; %d are only in A, %d only in %c, and do not count\n",
+                    p->md ? "* " : "  ", (char)('B' + i), (int)real(r, "common"), (int)real(r, "only_a"),
+                    (int)real(r, "only_b"), (char)('B' + i));
 }
 
 static void ratio(const json_t *o, const char *name, char *b, size_t n)
@@ -222,10 +224,16 @@ void wg_compare_print(FILE *f, const json_t *o, bool markdown)
     }
     json_array_foreach(json_object_get(o, "pairs"), i, pair) one_pair(&p, pair, json_array_size(get(o, "pairs")) > 1);
     const int n = (int)json_array_size(get(o, "pairs"));
-    fprintf(f, "\nfaster: decoding time per token of A over that of the other; above 1 the other one is faster. Intervals: 95 %%, paired\n"
-               "BCa bootstrap over prompts. plain decoding: the same ratio of the two baselines; away from 1 the machine was not the "
-               "same.\n");
+    fprintf(
+        f,
+        "\nfaster: decoding time per token of A over that of the other; above 1 the other one is faster. Intervals: 95 %%, "
+        "paired\n"
+        "BCa bootstrap over prompts. plain decoding: the same ratio of the two baselines; away from 1 the machine was not the "
+        "same.\n");
     if (n > 1)
-        fprintf(f, "%d comparisons at 95 %% each: about %.1f of them would miss by chance alone. For all of them to hold together, ask\n"
-                   "each for %.2f %% (Bonferroni).\n", n, 0.05 * n, 100 - 5.0 / n);
+        fprintf(f,
+                "%d comparisons at 95 %% each: about %.1f of them would miss by chance alone. For all of them to hold "
+                "together, ask\n"
+                "each for %.2f %% (Bonferroni).\n",
+                n, 0.05 * n, 100 - 5.0 / n);
 }

@@ -77,7 +77,8 @@ wg_status wg_estimate_memory(wg_memory *out, const wg_config *c, wg_error *err)
             out->draft += file_bytes(draft_model(cell));
             out->cache += cache_bytes(&draft, cell, longest);
         }
-        out->disk += arms * requests * (REQUEST_BYTES + (TOKEN_BYTES + (c->top.trace ? STEP_BYTES : 0)) * (double)cell->top.max_tokens);
+        out->disk +=
+            arms * requests * (REQUEST_BYTES + (TOKEN_BYTES + (c->top.trace ? STEP_BYTES : 0)) * (double)cell->top.max_tokens);
     }
     return WG_OK;
 }
@@ -126,7 +127,8 @@ static double extrapolate(const wg_config *c, const wg_config *probe, const wg_r
     return seconds + fmax(0, run->seconds / 2 - decode) / fmax(1, requests) * whole; /* / 2: half of it is the warm-up */
 }
 
-wg_status wg_estimate_time(double *seconds, const wg_config *c, const char *path, const char *const *set, int n_set, wg_error *err)
+wg_status wg_estimate_time(double *seconds, const wg_config *c, const char *path, const char *const *set, int n_set,
+                           wg_error *err)
 {
     enum { MOST = 80 };
     static const char *const smaller[] = { "prompts.limit=2", "repeats=1", "max_tokens=16", "trace=none", "batch=1" };
@@ -137,7 +139,8 @@ wg_status wg_estimate_time(double *seconds, const wg_config *c, const char *path
     wg_config *probe = NULL;
     if (wg_config_open(&probe, path, all, n, c->plugins, NULL) != WG_OK || probe->n != c->n) {
         wg_config_close(probe);
-        return wg_fail(err, WG_EUNSUPPORTED, "no estimate of the time: the sweep sets what a probe makes smaller (prompts, batch or length)");
+        return wg_fail(err, WG_EUNSUPPORTED,
+                       "no estimate of the time: the sweep sets what a probe makes smaller (prompts, batch or length)");
     }
     char dir[] = "/tmp/wager-probe-XXXXXX", *made = NULL;
     wg_run run;

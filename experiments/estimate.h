@@ -17,6 +17,7 @@ wg_status wg_estimate_memory(wg_memory *out, const wg_config *c, wg_error *err);
 
 /* Runs the first prompts of every cell for a few tokens, in a folder that is removed again, and extrapolates: seconds of the
  * whole run, prefill included, loading not. `path` and `set` are those the config was opened with. */
-wg_status wg_estimate_time(double *seconds, const wg_config *c, const char *path, const char *const *set, int n_set, wg_error *err);
+wg_status wg_estimate_time(double *seconds, const wg_config *c, const char *path, const char *const *set, int n_set,
+                           wg_error *err);
 
 #endif

@@ -285,7 +285,8 @@ char *wg_folder_cell_name(const wg_folder *f, int cell)
 {
     char *text = NULL;
     size_t n = 0;
-    const json_t *c = json_array_get(f->cells, (size_t)cell), *swept = json_object_get(c, "cell"), *config = json_object_get(c, "config");
+    const json_t *c = json_array_get(f->cells, (size_t)cell), *swept = json_object_get(c, "cell"),
+                 *config = json_object_get(c, "config");
     FILE *m = open_memstream(&text, &n);
     if (!m) return NULL;
     const char *key;
@@ -329,7 +330,8 @@ wg_status wg_folder_open(wg_folder **out, const char *dir, wg_error *err)
     wg_status s = WG_OK;
     if (!f->path) s = wg_nomem(err, 1, "a path");
     else if (!f->file)
-        s = wg_fail(err, errno == ENOENT ? WG_ENOENT : WG_EIO, "%s: cannot open: %s; expected the folder of a run", path, strerror(errno));
+        s = wg_fail(err, errno == ENOENT ? WG_ENOENT : WG_EIO, "%s: cannot open: %s; expected the folder of a run", path,
+                    strerror(errno));
     else if (!json_is_object(f->config))
         s = wg_fail(err, WG_EFORMAT, "%s/config.json is missing or damaged; expected the folder of a run", dir);
     if (s == WG_OK) {

@@ -8,7 +8,8 @@
 /* Is there a gnuplot that runs? */
 bool wg_plot_available(void);
 
-/* Runs a gnuplot script (after "set terminal svg size width,height"); the SVG as "data:image/svg+xml;base64,..." (wg_free), or NULL. */
+/* Runs a gnuplot script (after "set terminal svg size width,height"); the SVG as "data:image/svg+xml;base64,..." (wg_free), or
+ * NULL. */
 char *wg_plot_svg(const char *script, int width, int height);
 
 #endif

@@ -99,8 +99,10 @@ static void answer(FILE *f, const wg_folder *run, const json_t *cells)
         fprintf(f, "<p>Beyond chance, %d of %d %s faster than plain decoding, %d slower; %d undecided.", t.faster, n,
                 n == 1 ? "cell is" : "cells are", t.slower, t.undecided);
     }
-    if (t.unequal) fprintf(f, "</p>\n<p><strong>%d of %d cells that must repeat plain decoding do not.</strong>", t.unequal, t.must_equal);
-    else if (t.must_equal) fprintf(f, " Text: plain decoding's, token by token, in all %d cells that must repeat it.", t.must_equal);
+    if (t.unequal)
+        fprintf(f, "</p>\n<p><strong>%d of %d cells that must repeat plain decoding do not.</strong>", t.unequal, t.must_equal);
+    else if (t.must_equal)
+        fprintf(f, " Text: plain decoding's, token by token, in all %d cells that must repeat it.", t.must_equal);
     fputs("</p>\n</div>\n", f);
     if (t.failed) fprintf(f, "<p class=\"warn\">%d pairs of requests failed and count on neither side.</p>\n", t.failed);
     if (!run->complete)
@@ -126,13 +128,17 @@ static void main_table(FILE *f, const wg_folder *run, const json_t *cells)
     const int best = wg_report_best(cells);
     const json_t *sweep = get(run->config, "sweep"); /* what is swept is in the name of the cell */
     const bool rules = !get(sweep, "verify") && !get(sweep, "verify.rule"), temperatures = !get(sweep, "sampling.temperature");
-    fputs("<h2>Numbers</h2>\n<div class=\"wide\"><table>\n<caption>A line a cell, beside its own baseline. Brackets: 95 % intervals over "
-          "prompts.</caption>\n<thead><tr><th scope=\"col\">cell</th>", f);
+    fputs("<h2>Numbers</h2>\n<div class=\"wide\"><table>\n<caption>A line a cell, beside its own baseline. Brackets: 95 % "
+          "intervals over "
+          "prompts.</caption>\n<thead><tr><th scope=\"col\">cell</th>",
+          f);
     if (rules) fputs("<th scope=\"col\" class=\"l\">rule</th>", f);
     if (temperatures) fputs("<th scope=\"col\">temp</th>", f);
     fputs("<th scope=\"col\">tau</th><th scope=\"col\">accepted</th><th scope=\"col\">alpha</th><th scope=\"col\">tok/s</th>"
-          "<th scope=\"col\">plain</th><th scope=\"col\">speed-up</th><th scope=\"col\">predicted</th><th scope=\"col\">TPOT p50, "
-          "p99 (ms)</th><th scope=\"col\" class=\"l\">same text</th></tr></thead>\n<tbody>\n", f);
+          "<th scope=\"col\">plain</th><th scope=\"col\">speed-up</th><th scope=\"col\">predicted</th><th scope=\"col\">TPOT "
+          "p50, "
+          "p99 (ms)</th><th scope=\"col\" class=\"l\">same text</th></tr></thead>\n<tbody>\n",
+          f);
     for (size_t i = 0; i < json_array_size(cells); i++) {
         const json_t *c = json_array_get(cells, i);
         fprintf(f, "<tr%s><td class=\"w\">", (int)i == best ? " class=\"best\"" : "");
@@ -164,8 +170,11 @@ static void main_table(FILE *f, const wg_folder *run, const json_t *cells)
     fputs("</tbody></table></div>\n", f);
     const int n = (int)json_array_size(cells);
     if (n > 1)
-        fprintf(f, "<p class=\"soft\">%d intervals at 95 %% each: about %.1f of them miss by chance alone, and the best of %d cells looks "
-                   "better than it is.</p>\n", n, 0.05 * n, n);
+        fprintf(f,
+                "<p class=\"soft\">%d intervals at 95 %% each: about %.1f of them miss by chance alone, and the best of %d "
+                "cells looks "
+                "better than it is.</p>\n",
+                n, 0.05 * n, n);
 }
 
 static void positions(FILE *f, const wg_folder *run, const json_t *cells)
@@ -177,8 +186,10 @@ static void positions(FILE *f, const wg_folder *run, const json_t *cells)
     }
     if (most == 0) return;
     most = most > 16 ? 16 : most;
-    fputs("<div class=\"wide\"><table>\n<caption>Acceptance by position: of the steps whose draft was that deep, the share that accepted "
-          "so far.</caption>\n<thead><tr><th scope=\"col\">cell</th>", f);
+    fputs("<div class=\"wide\"><table>\n<caption>Acceptance by position: of the steps whose draft was that deep, the share "
+          "that accepted "
+          "so far.</caption>\n<thead><tr><th scope=\"col\">cell</th>",
+          f);
     for (size_t d = 1; d <= most; d++) fprintf(f, "<th scope=\"col\">%zu</th>", d);
     fputs("</tr></thead>\n<tbody>\n", f);
     for (size_t i = 0; i < json_array_size(cells); i++) {
@@ -203,9 +214,12 @@ static void categories(FILE *f, const wg_folder *run, const json_t *cells)
         for (size_t k = 0; k < json_array_size(list); k++) {
             const json_t *c = json_array_get(list, k);
             if (!begun)
-                fputs("<h2>By category</h2>\n<div class=\"wide\"><table>\n<thead><tr><th scope=\"col\">cell</th><th scope=\"col\" "
-                      "class=\"l\">category</th><th scope=\"col\">prompts</th><th scope=\"col\">tau</th><th scope=\"col\">accepted</th>"
-                      "<th scope=\"col\">speed-up</th></tr></thead>\n<tbody>\n", f);
+                fputs("<h2>By category</h2>\n<div class=\"wide\"><table>\n<thead><tr><th scope=\"col\">cell</th><th "
+                      "scope=\"col\" "
+                      "class=\"l\">category</th><th scope=\"col\">prompts</th><th scope=\"col\">tau</th><th "
+                      "scope=\"col\">accepted</th>"
+                      "<th scope=\"col\">speed-up</th></tr></thead>\n<tbody>\n",
+                      f);
             begun = true;
             fputs("<tr><td class=\"w\">", f);
             if (k == 0) put_name(f, run, i);
@@ -240,8 +254,10 @@ static void phases(FILE *f, const wg_folder *run, const json_t *cells)
     if (!(longest > 0)) return;
     fputs("<h2>Where the time of a pass goes</h2>\n<p class=\"key\">", f);
     for (int k = 0; k < 5; k++) fprintf(f, "<i class=\"p%d\"></i>%s", k, what[k]);
-    fputs("</p>\n<div class=\"wide\"><table style=\"width:100%\">\n<caption>Milliseconds of a pass of the target.</caption>\n<thead><tr>"
-          "<th scope=\"col\">cell</th><th scope=\"col\" class=\"l\" style=\"min-width:10rem;width:45%\">share</th>", f);
+    fputs("</p>\n<div class=\"wide\"><table style=\"width:100%\">\n<caption>Milliseconds of a pass of the "
+          "target.</caption>\n<thead><tr>"
+          "<th scope=\"col\">cell</th><th scope=\"col\" class=\"l\" style=\"min-width:10rem;width:45%\">share</th>",
+          f);
     for (int k = 0; k < 5; k++) fprintf(f, "<th scope=\"col\">%s</th>", key[k]);
     fputs("</tr></thead>\n<tbody>\n", f);
     for (size_t i = 0; i < json_array_size(cells); i++) {
@@ -310,12 +326,18 @@ static void provenance(FILE *f, const wg_folder *run)
 
 static void words(FILE *f)
 {
-    fputs("<h2>Words</h2>\n<p class=\"soft\"><strong>tau</strong>: tokens per pass of the target, the corrected or bonus token included; "
-          "plain decoding has 1. <strong>accepted</strong>: draft tokens kept, of those offered. <strong>alpha</strong>: mean of sum "
-          "min(p, q), what a token-wise rule can accept. <strong>plain</strong>: tokens a second of plain decoding, the baseline, run in "
-          "turn with the cell in the same process. <strong>speed-up</strong>: its time per token over the cell's, decoding only. "
-          "<strong>predicted</strong>: what tau and the times of the phases alone explain. <strong>same text</strong>: yes, token by "
-          "token; law, the same distribution with other draws. Intervals: paired BCa bootstrap over prompts.</p>\n", f);
+    fputs(
+        "<h2>Words</h2>\n<p class=\"soft\"><strong>tau</strong>: tokens per pass of the target, the corrected or bonus token "
+        "included; "
+        "plain decoding has 1. <strong>accepted</strong>: draft tokens kept, of those offered. <strong>alpha</strong>: mean of "
+        "sum "
+        "min(p, q), what a token-wise rule can accept. <strong>plain</strong>: tokens a second of plain decoding, the "
+        "baseline, run in "
+        "turn with the cell in the same process. <strong>speed-up</strong>: its time per token over the cell's, decoding only. "
+        "<strong>predicted</strong>: what tau and the times of the phases alone explain. <strong>same text</strong>: yes, "
+        "token by "
+        "token; law, the same distribution with other draws. Intervals: paired BCa bootstrap over prompts.</p>\n",
+        f);
 }
 
 wg_status wg_report_write(FILE *f, const wg_folder *run, bool drawings, wg_error *err)
@@ -323,7 +345,8 @@ wg_status wg_report_write(FILE *f, const wg_folder *run, bool drawings, wg_error
     const json_t *cells = get(run->summary, "cells");
     const char *name = json_string_value(get(run->config, "name")), *question = json_string_value(get(run->config, "question"));
     if (!json_is_array(cells))
-        return wg_fail(err, WG_EINVAL, "%s: there is no summary.json: the run never came to its end; wager run --resume goes on", run->path);
+        return wg_fail(err, WG_EINVAL,
+                       "%s: there is no summary.json: the run never came to its end; wager run --resume goes on", run->path);
     wg_html_begin(f, name ? name : "run");
     fputs("<h1>", f);
     wg_html_puts(f, question && *question ? question : name);

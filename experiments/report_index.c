@@ -79,9 +79,12 @@ wg_status wg_report_index(FILE *f, const char *dir, int *runs, wg_error *err)
     look(&l, dir, "", 2);
     if (l.n) qsort(l.item, (size_t)l.n, sizeof *l.item, newest_first);
     wg_html_begin(f, "Runs");
-    fputs("<h1>Runs</h1>\n<div class=\"wide\"><table>\n<thead><tr><th scope=\"col\">run</th><th scope=\"col\" class=\"l\">question</th>"
-          "<th scope=\"col\">cells</th><th scope=\"col\">best speed-up</th><th scope=\"col\" class=\"l\">finished</th></tr></thead>\n"
-          "<tbody>\n", f);
+    fputs("<h1>Runs</h1>\n<div class=\"wide\"><table>\n<thead><tr><th scope=\"col\">run</th><th scope=\"col\" "
+          "class=\"l\">question</th>"
+          "<th scope=\"col\">cells</th><th scope=\"col\">best speed-up</th><th scope=\"col\" "
+          "class=\"l\">finished</th></tr></thead>\n"
+          "<tbody>\n",
+          f);
     for (int i = 0; i < l.n; i++) {
         row(f, dir, &l.item[i]);
         wg_free(l.item[i].path);

@@ -37,8 +37,9 @@ static void figure(FILE *f, const char *script, int width, int height, const cha
     wg_free(svg);
 }
 
-static const char look[] = "set border 3 lc rgb '#57606a'\nset grid lc rgb '#d0d7de' lw 0.5\nset tics nomirror\nset encoding utf8\n"
-                           "set termoption noenhanced\n";
+static const char look[] =
+    "set border 3 lc rgb '#57606a'\nset grid lc rgb '#d0d7de' lw 0.5\nset tics nomirror\nset encoding utf8\n"
+    "set termoption noenhanced\n";
 
 /* Room for the names on the left, in characters. */
 static int widest(const wg_folder *run, const json_t *cells)
@@ -59,13 +60,15 @@ static void speedups(FILE *f, const wg_folder *run, const json_t *cells)
     size_t n = 0, rows = json_array_size(cells);
     FILE *s = open_memstream(&script, &n);
     if (!s) return;
-    fprintf(s, "%sset yrange [%zu.5:-0.5]\nset xrange [0:*]\nset key off\nset xlabel 'speed-up (plain decoding: 1)'\n"
-               "set arrow from 1, graph 0 to 1, graph 1 nohead lc rgb '#a40e26' dt 2\nset lmargin %d\n$data << EOD\n", look, rows - 1,
-            widest(run, cells));
+    fprintf(s,
+            "%sset yrange [%zu.5:-0.5]\nset xrange [0:*]\nset key off\nset xlabel 'speed-up (plain decoding: 1)'\n"
+            "set arrow from 1, graph 0 to 1, graph 1 nohead lc rgb '#a40e26' dt 2\nset lmargin %d\n$data << EOD\n",
+            look, rows - 1, widest(run, cells));
     int drawn = 0;
     for (size_t i = 0; i < rows; i++) {
         const json_t *c = cell_at(cells, i);
-        const double v = wg_report_number(c, "speedup"), lo = wg_report_item(c, "speedup_ci", 0), hi = wg_report_item(c, "speedup_ci", 1);
+        const double v = wg_report_number(c, "speedup"), lo = wg_report_item(c, "speedup_ci", 0),
+                     hi = wg_report_item(c, "speedup_ci", 1);
         if (!isfinite(v)) continue;
         drawn++;
         label(name, run, i);
@@ -74,8 +77,10 @@ static void speedups(FILE *f, const wg_folder *run, const json_t *cells)
     fputs("EOD\nplot $data using 1:2:3:4:ytic(5) with xerrorbars pt 7 ps 0.7 lw 2 lc rgb '#0072b2'\n", s);
     fclose(s);
     const int height = 120 + 26 * (int)rows;
-    if (drawn) figure(f, script, 760, height > 1200 ? 1200 : height, "Speed-up of each cell with its 95 % interval; the line is plain decoding.",
-                      "Speed-up of each cell with its interval; the numbers are in the table above.");
+    if (drawn)
+        figure(f, script, 760, height > 1200 ? 1200 : height,
+               "Speed-up of each cell with its 95 % interval; the line is plain decoding.",
+               "Speed-up of each cell with its interval; the numbers are in the table above.");
     free(script);
 }
 
@@ -98,7 +103,10 @@ static void positions(FILE *f, const wg_folder *run, const json_t *cells)
     size_t size = 0;
     FILE *s = open_memstream(&script, &size);
     if (!s) return;
-    fprintf(s, "%sset xlabel 'position in the draft'\nset ylabel 'accepted'\nset yrange [0:1]\nset xtics 1\nset key outside top center Left reverse\n", look);
+    fprintf(s,
+            "%sset xlabel 'position in the draft'\nset ylabel 'accepted'\nset yrange [0:1]\nset xtics 1\nset key outside top "
+            "center Left reverse\n",
+            look);
     for (int k = 0; k < n; k++) {
         const json_t *c = cell_at(cells, chosen[k]);
         fprintf(s, "$c%d << EOD\n", k);
@@ -112,7 +120,8 @@ static void positions(FILE *f, const wg_folder *run, const json_t *cells)
     }
     fputc('\n', s);
     fclose(s);
-    figure(f, script, 760, 380 + 22 * n, "Acceptance by position, of steps whose draft was that deep (at most eight cells, the fastest).",
+    figure(f, script, 760, 380 + 22 * n,
+           "Acceptance by position, of steps whose draft was that deep (at most eight cells, the fastest).",
            "Acceptance by position in the draft; the numbers are in the table below.");
     free(script);
 }
@@ -172,7 +181,9 @@ static void lengths(FILE *f, const wg_folder *run, const json_t *cells)
     if (s) qsort(p, kept, sizeof *p, by_curve);
     int curves = 0;
     bool several = false;
-    if (s) fprintf(s, "%sset xlabel 'draft length'\nset ylabel 'tau'\nset yrange [1:*]\nset key outside top center Left reverse\n", look);
+    if (s)
+        fprintf(s, "%sset xlabel 'draft length'\nset ylabel 'tau'\nset yrange [1:*]\nset key outside top center Left reverse\n",
+                look);
     for (size_t i = 0; s && i < kept; i++) {
         const bool first = i == 0 || strcmp(p[i].rest, p[i - 1].rest) != 0;
         if (first && i) fputs("EOD\n", s);

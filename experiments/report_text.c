@@ -15,7 +15,8 @@ static wg_dataset *prompts_of(const wg_folder *run, int cell)
 {
     const json_t *config = json_object_get(json_array_get(run->cells, (size_t)cell), "config");
     const json_t *p = json_object_get(config, "prompts");
-    const char *file = json_string_value(json_object_get(p, "file")), *category = json_string_value(json_object_get(p, "category"));
+    const char *file = json_string_value(json_object_get(p, "file")),
+               *category = json_string_value(json_object_get(p, "category"));
     wg_dataset *d = NULL;
     wg_error err;
     if (file) wg_dataset_open(&d, file, 0, category, &err);
@@ -85,7 +86,8 @@ void wg_report_transcripts(FILE *f, const wg_folder *run, int cell)
     if (cell < 0) return;
     char *name = wg_folder_cell_name(run, cell);
     fputs("<h2>Who wrote what</h2>\n<p class=\"soft\">", f);
-    if (!json_is_string(json_object_get(run->config, "trace")) || strcmp(json_string_value(json_object_get(run->config, "trace")), "none") == 0)
+    if (!json_is_string(json_object_get(run->config, "trace")) ||
+        strcmp(json_string_value(json_object_get(run->config, "trace")), "none") == 0)
         fputs("Run with <code>--set trace=steps</code> to see here which tokens were drafted.</p>\n", f);
     else {
         fputs("<span class=\"d\">Drafted and accepted</span>, and the target's own words, of the cell ", f);

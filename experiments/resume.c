@@ -43,8 +43,8 @@ static wg_status check_part(const char *dir, const char *what, const json_t *now
     wg_json_diff_text(diff, text, sizeof text);
     json_decref(diff);
     return same ? WG_OK
-                : wg_fail(err, WG_EINVAL, "%s: this run cannot go on, because %s changed: %s; start a new one with --out DIR", dir,
-                          what, text);
+                : wg_fail(err, WG_EINVAL, "%s: this run cannot go on, because %s changed: %s; start a new one with --out DIR",
+                          dir, what, text);
 }
 
 wg_status wg_resume_check(const char *dir, const wg_config *config, const json_t *machine, wg_error *err)
@@ -57,8 +57,8 @@ wg_status wg_resume_check(const char *dir, const wg_config *config, const json_t
     if (!s) s = check_part(dir, "the program", json_object_get(machine, "program"), json_object_get(old, "program"), err);
     if (!s) s = check_part(dir, "the config", config->resolved, old_config, err);
     if (!s)
-        s = check_part(dir, "a file (by SHA-256)", json_object_get(machine, "files_sha256"), json_object_get(old, "files_sha256"),
-                       err);
+        s = check_part(dir, "a file (by SHA-256)", json_object_get(machine, "files_sha256"),
+                       json_object_get(old, "files_sha256"), err);
     static const char *const parts[] = { "model", "kernels" };
     for (size_t i = 0; i < 2 && !s; i++)
         s = check_part(dir, "the processor", json_object_get(json_object_get(machine, "cpu"), parts[i]),
@@ -102,8 +102,8 @@ static int cell_of(const json_t *v)
 
 static bool same_request(const json_t *a, const json_t *b)
 {
-    return cell_of(a) == cell_of(b) && integer(a, "group") == integer(b, "group") && integer(a, "prompt") == integer(b, "prompt") &&
-           integer(a, "repeat") == integer(b, "repeat");
+    return cell_of(a) == cell_of(b) && integer(a, "group") == integer(b, "group") &&
+           integer(a, "prompt") == integer(b, "prompt") && integer(a, "repeat") == integer(b, "repeat");
 }
 
 static wg_status push(wg_kept *k, int *room, off_t requests, off_t steps, wg_error *err)
@@ -238,7 +238,8 @@ static void read_counts(wg_counts *c, const json_t *v, int emitted)
 static void read_success(wg_request *q, const json_t *v, int max_tokens)
 {
     const json_t *ids = json_object_get(v, "ids"), *phases = json_object_get(v, "phase_ms");
-    const char *finish = json_string_value(json_object_get(v, "finish")), *sha = json_string_value(json_object_get(v, "output_sha256"));
+    const char *finish = json_string_value(json_object_get(v, "finish")),
+               *sha = json_string_value(json_object_get(v, "output_sha256"));
     const size_t n = json_array_size(ids);
     q->n = n > (size_t)max_tokens ? max_tokens : (int)n;
     for (int i = 0; i < q->n; i++) q->token[i] = (int32_t)json_integer_value(json_array_get(ids, (size_t)i));
@@ -271,11 +272,12 @@ wg_status wg_kept_take(wg_kept *k, wg_request *q, int max_tokens, wg_error *err)
     json_decref(v);
     k->next++;
     return mine ? WG_OK
-                : wg_fail(err, WG_EFORMAT,
-                          "%s:%d: expected prompt %d (\"%.60s\"), repeat %d of %s%.0d: the file was changed; start a new run with "
-                          "--out DIR",
-                          k->path, k->next, q->prompt, q->source->id, q->repeat, q->cell < 0 ? "the baseline" : "cell ",
-                          q->cell < 0 ? 0 : q->cell);
+                : wg_fail(
+                      err, WG_EFORMAT,
+                      "%s:%d: expected prompt %d (\"%.60s\"), repeat %d of %s%.0d: the file was changed; start a new run with "
+                      "--out DIR",
+                      k->path, k->next, q->prompt, q->source->id, q->repeat, q->cell < 0 ? "the baseline" : "cell ",
+                      q->cell < 0 ? 0 : q->cell);
 }
 
 /* ---- which folder ------------------------------------------------------------------------------------------------ */

@@ -125,8 +125,8 @@ static int open_batch(const group *g, arm *a, wg_seq **seq, int first, int n, in
         const int prompt = first + i, repeats = g->like->top.repeats;
         request_begin(g, a, q, prompt, repeat);
         seq[i] = NULL;
-        wg_status s = wg_seq_open(a->engine, &seq[i], (uint32_t)prompt * (uint32_t)repeats + (uint32_t)repeat, g->prompts.token[prompt],
-                                  q->prompt_tokens, max_new, &e);
+        wg_status s = wg_seq_open(a->engine, &seq[i], (uint32_t)prompt * (uint32_t)repeats + (uint32_t)repeat,
+                                  g->prompts.token[prompt], q->prompt_tokens, max_new, &e);
         const double start = wg_clock_now();
         if (!s) s = wg_engine_prefill(a->engine, seq[i], &e);
         q->prefill = wg_clock_now() - start;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * JSON read in place: spans of a text instead of trees of blocks, for files of a hundred thousand lines of which a dozen numbers
- * are wanted. It finds its way in valid JSON and never leaves the text on any other. */
+ * JSON read in place: spans of a text instead of trees of blocks, for files of a hundred thousand lines of which a dozen
+ * numbers are wanted. It finds its way in valid JSON and never leaves the text on any other. */
 #ifndef WG_EXPERIMENTS_SCAN_H
 #define WG_EXPERIMENTS_SCAN_H
 
@@ -9,7 +9,8 @@
 
 typedef struct wg_span { const char *s; size_t n; } wg_span; /* s NULL: absent */
 
-/* The members of an object, one after the other: `at` moves on. False at the end, or (with *bad) where the text is no object. */
+/* The members of an object, one after the other: `at` moves on. False at the end, or (with *bad) where the text is no object.
+ */
 typedef struct wg_scan { const char *at, *end; bool bad, begun; } wg_scan;
 wg_scan wg_scan_open(wg_span object);
 bool wg_scan_next(wg_scan *s, wg_span *key, wg_span *value); /* key: between its quotes */

@@ -47,7 +47,8 @@ static json_t *option_schema(const wg_option *o)
 
 static json_t *closed_object(json_t *properties, const char *doc)
 {
-    return json_pack("{s:s, s:s, s:o, s:b}", "type", "object", "description", doc, "properties", properties, "additionalProperties", 0);
+    return json_pack("{s:s, s:s, s:o, s:b}", "type", "object", "description", doc, "properties", properties,
+                     "additionalProperties", 0);
 }
 
 static json_t *properties_of(const wg_option *table)
@@ -85,11 +86,11 @@ static json_t *chosen_section(json_t *defs, const wg_plugins *p, const wg_config
         json_object_set_new(properties, s->selector, json_pack("{s:s}", "const", c.name));
         json_object_set_new(defs, def, closed_object(properties, c.doc));
         json_array_append_new(names, json_string(c.name));
-        json_array_append_new(rules, json_pack("{s:{s:{s:{s:s}}, s:[s]}, s:{s:s}}", "if", "properties", s->selector, "const", c.name,
-                                               "required", s->selector, "then", "$ref", ref));
+        json_array_append_new(rules, json_pack("{s:{s:{s:{s:s}}, s:[s]}, s:{s:s}}", "if", "properties", s->selector, "const",
+                                               c.name, "required", s->selector, "then", "$ref", ref));
     }
-    return json_pack("{s:s, s:s, s:{s:{s:o}}, s:o}", "type", "object", "description", s->doc, "properties", s->selector, "enum", names,
-                     "allOf", rules);
+    return json_pack("{s:s, s:s, s:{s:{s:o}}, s:o}", "type", "object", "description", s->doc, "properties", s->selector, "enum",
+                     names, "allOf", rules);
 }
 
 /* ---- the sweep --------------------------------------------------------------------------------------------------- */
@@ -135,11 +136,14 @@ json_t *wg_config_schema(const wg_plugins *plugins)
     json_t *defs = json_object(), *properties = NULL;
     for (const wg_config_section *s = wg_config_sections; s->name; s++) {
         if (!*s->name) properties = properties_of(s->table);
-        else json_object_set_new(properties, s->name,
-                                 s->selector ? chosen_section(defs, plugins, s) : closed_object(properties_of(s->table), s->doc));
+        else
+            json_object_set_new(properties, s->name,
+                                s->selector ? chosen_section(defs, plugins, s)
+                                            : closed_object(properties_of(s->table), s->doc));
     }
     json_object_set_new(properties, "sweep", sweep_schema(plugins));
-    json_t *o = closed_object(properties, "An experiment of wager; wager check CONFIG says more about a file than this schema can.");
+    json_t *o =
+        closed_object(properties, "An experiment of wager; wager check CONFIG says more about a file than this schema can.");
     json_object_set_new(o, "$schema", json_string("https://json-schema.org/draft/2020-12/schema"));
     json_object_set_new(o, "title", json_string("wager experiment"));
     json_object_set_new(o, "$defs", defs);

@@ -21,8 +21,8 @@ TestSuite(compare, .init = setup, .fini = teardown, .timeout = 60);
 
 #define BASE_CONFIG "\"name\": \"t\", \"draft\": {\"kind\": \"model\", \"length\": 4}, \"verify\": {\"rule\": \"match\"}"
 
-/* Folder `dir` with n prompts of 10 tokens: the cell takes `ms` a request and 5 passes, the baseline 100 ms and 10 passes. Prompt
- * 3 says `other` as its third token. From `first` on. */
+/* Folder `dir` with n prompts of 10 tokens: the cell takes `ms` a request and 5 passes, the baseline 100 ms and 10 passes.
+ * Prompt 3 says `other` as its third token. From `first` on. */
 static void folder(const char *dir, int first, int n, double ms, int other)
 {
     char path[64];
@@ -63,7 +63,10 @@ static json_t *compare(const char *a, const char *b, int cell_a, int cell_b, wg_
 }
 
 static double real(const json_t *v, const char *key) { return json_number_value(json_object_get(v, key)); }
-static double item(const json_t *v, const char *key, size_t i) { return json_number_value(json_array_get(json_object_get(v, key), i)); }
+static double item(const json_t *v, const char *key, size_t i)
+{
+    return json_number_value(json_array_get(json_object_get(v, key), i));
+}
 
 Test(compare, numbers_by_hand)
 {
@@ -152,7 +155,8 @@ Test(compare, cells_are_matched_by_what_they_sweep)
     o = compare("a", "b", 0, 0, WG_OK);
     p = json_array_get(json_object_get(o, "pairs"), 0);
     cr_assert_eq(real(p, "requests"), 4);
-    cr_assert_str_eq(json_string_value(json_object_get(json_array_get(json_object_get(p, "config_diff"), 0), "key")), "draft.length");
+    cr_assert_str_eq(json_string_value(json_object_get(json_array_get(json_object_get(p, "config_diff"), 0), "key")),
+                     "draft.length");
     json_decref(o);
     put("b/config.json", "{" BASE_CONFIG ", \"sweep\": {\"draft.length\": [8, 16]}}");
     cr_assert_null(compare("a", "b", -1, -1, WG_EINVAL));
@@ -246,8 +250,8 @@ Test(compare, scan_finds_members_and_refuses_the_rest)
     cr_assert(wg_scan_next(&sc, &k, &v) && wg_span_number(v, &x) && x == -1500);
     cr_assert(wg_scan_next(&sc, &k, &v) && wg_span_is(v, "null") && !wg_span_number(v, &x));
     cr_assert(!wg_scan_next(&sc, &k, &v) && !sc.bad);
-    static const char *const bad[] = { "", "[]", "{", "{\"a\"", "{\"a\":", "{\"a\":1", "{\"a\":}", "{\"a\":\"x}", "{a:1}", "{\"a\":[1}",
-                                       "{\"a\":1,}", "{\"a\":1 \"b\":2}" };
+    static const char *const bad[] = { "",         "[]",          "{",     "{\"a\"",     "{\"a\":",    "{\"a\":1",
+                                       "{\"a\":}", "{\"a\":\"x}", "{a:1}", "{\"a\":[1}", "{\"a\":1,}", "{\"a\":1 \"b\":2}" };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         sc = wg_scan_open((wg_span){ bad[i], strlen(bad[i]) });
         while (wg_scan_next(&sc, &k, &v)) continue;

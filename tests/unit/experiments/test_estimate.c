@@ -12,8 +12,8 @@ static void setup(void) { scene_make(&s); }
 static void teardown(void) { scene_remove(&s); }
 TestSuite(estimate, .init = setup, .fini = teardown, .timeout = 60);
 
-#define CONFIG(more)                                                                                                                \
-    "{\"name\": \"t\", \"target\": {\"model\": \"target.gguf\", \"threads\": 1}, \"prompts\": {\"file\": \"prompts.jsonl\"}, "       \
+#define CONFIG(more)                                                                                                           \
+    "{\"name\": \"t\", \"target\": {\"model\": \"target.gguf\", \"threads\": 1}, \"prompts\": {\"file\": \"prompts.jsonl\"}, " \
     "\"draft\": {\"kind\": \"model\", \"model\": \"draft.gguf\", \"length\": 3}, \"max_tokens\": 24" more "}"
 
 static double size_of(const char *path)
@@ -82,7 +82,8 @@ Test(estimate, schema_has_every_option)
         cr_assert(json_is_object(json_object_get(defs, name)), "%s", name);
     }
     for (const wg_config_section *section = wg_config_sections; section->name; section++)
-        if (*section->name) cr_assert(json_object_get(properties, section->name) && json_object_get(axes, section->name), "%s", section->name);
+        if (*section->name)
+            cr_assert(json_object_get(properties, section->name) && json_object_get(axes, section->name), "%s", section->name);
     cr_assert_null(json_object_get(axes, "repeats"), "of all cells at once");
     json_decref(schema);
 }

@@ -27,10 +27,12 @@ static void run(const char *out, const char *more)
     wg_error err;
     wg_run r;
     char *path;
-    snprintf(text, sizeof text,
-             "{\"name\": \"t\", \"question\": \"Is 1 < 2 & \\\"so\\\"?\", \"target\": {\"model\": \"target.gguf\", \"threads\": 1},"
-             "\"prompts\": {\"file\": \"prompts.jsonl\"}, \"max_tokens\": 24, \"draft\": {\"kind\": \"model\", \"model\": "
-             "\"draft.gguf\"}, \"trace\": \"steps\"%s}", more);
+    snprintf(
+        text, sizeof text,
+        "{\"name\": \"t\", \"question\": \"Is 1 < 2 & \\\"so\\\"?\", \"target\": {\"model\": \"target.gguf\", \"threads\": 1},"
+        "\"prompts\": {\"file\": \"prompts.jsonl\"}, \"max_tokens\": 24, \"draft\": {\"kind\": \"model\", \"model\": "
+        "\"draft.gguf\"}, \"trace\": \"steps\"%s}",
+        more);
     wg_config *c = config_of(text);
     const wg_run_options o = { .out = out };
     cr_assert_eq(wg_run_config(c, &o, &r, &path, &err), WG_OK, "%s", err.text);
@@ -69,7 +71,8 @@ static void well_formed(const char *html)
         cr_assert_gt(n, 0, "a bare < at: %.40s", p - 1);
         bool alone = false;
         for (size_t i = 0; i < 3; i++) alone = alone || !strcmp(name, empty[i]);
-        if (close) cr_assert(depth > 0 && !strcmp(open[--depth], name), "</%s> closes <%s>", name, depth >= 0 ? open[depth] : "");
+        if (close)
+            cr_assert(depth > 0 && !strcmp(open[--depth], name), "</%s> closes <%s>", name, depth >= 0 ? open[depth] : "");
         else if (!alone) {
             cr_assert_lt(depth, 64);
             strcpy(open[depth++], name);
@@ -83,7 +86,8 @@ static void well_formed(const char *html)
 Test(report, says_what_the_summary_says)
 {
     char want[64];
-    run("out", ", \"sweep\": {\"draft.length\": [2, 3], \"verify.rule\": [\"match\", \"greedy\"]}, \"sampling\": {\"temperature\": 1}");
+    run("out", ", \"sweep\": {\"draft.length\": [2, 3], \"verify.rule\": [\"match\", \"greedy\"]}, \"sampling\": "
+               "{\"temperature\": 1}");
     char *html = page("out", true);
     well_formed(html);
     cr_assert(strstr(html, "<h1>Is 1 &lt; 2 &amp; &quot;so&quot;?</h1>"));
@@ -158,7 +162,8 @@ Test(report, index_lists_the_runs)
     fclose(m);
     well_formed(text);
     cr_assert_eq(runs, 2);
-    cr_assert(strstr(text, "<a href=\"t/one/report.html\">t/one</a>") && strstr(text, "<td class=\"w\">t/two</td>"), "%s", text);
+    cr_assert(strstr(text, "<a href=\"t/one/report.html\">t/one</a>") && strstr(text, "<td class=\"w\">t/two</td>"), "%s",
+              text);
     free(text);
     m = fopen("/dev/null", "w");
     cr_assert_eq(wg_report_index(m, "results/t/one/none", &runs, &err), WG_ENOENT);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A run that is killed and resumed ends in the very files of a run that was not, timings apart: killed at random moments, cut at
- * random bytes; and what may not go on is refused by name. */
+ * A run that is killed and resumed ends in the very files of a run that was not, timings apart: killed at random moments, cut
+ * at random bytes; and what may not go on is refused by name. */
 #include <fcntl.h>
 #include <math.h>
 #include <signal.h>
@@ -359,7 +359,8 @@ Test(resume, survives_failing_allocations)
         wg_run r;
         char *path = NULL;
         const wg_run_options o = { .out = nth ? "part" : "whole", .resume = true };
-        if (nth && (system("rm -rf part && cp -r whole part") || truncate("part/requests.jsonl", 9000) || unlink("part/summary.json")))
+        if (nth &&
+            (system("rm -rf part && cp -r whole part") || truncate("part/requests.jsonl", 9000) || unlink("part/summary.json")))
             cr_assert_fail();
         const size_t before = wg_mem_read().live_blocks;
         wg_mem_fail_at(nth, true);
@@ -371,7 +372,8 @@ Test(resume, survives_failing_allocations)
         wg_free(path);
         cr_assert_eq(wg_mem_read().live_blocks, before, "allocation %d: %s", (int)nth, err.text);
         cr_assert_geq(size_of("whole/requests.jsonl"), 9000);
-        if (status != WG_OK) { /* again, with memory; requests that failed for want of it are results too, so only what is there is checked */
+        if (status != WG_OK) { /* again, with memory; requests that failed for want of it are results too, so only what is there
+                                  is checked */
             const size_t kept = size_of("part/requests.jsonl");
             cr_assert_geq(kept, 5000, "allocation %d: requests were lost", (int)nth);
             cr_assert_eq(wg_run_config(c, &o, &r, &path, &err), WG_OK, "allocation %d: %s", (int)nth, err.text);
@@ -392,7 +394,8 @@ Test(resume, diff_names_the_leaves)
     const json_t *both[2] = { a, b };
     json_t *d = wg_json_diff(both, 2);
     char text[256];
-    cr_assert_str_eq(wg_json_diff_text(d, text, sizeof text), "new is null, was \"s\"; only is true, was null; x.k is 4, was 5");
+    cr_assert_str_eq(wg_json_diff_text(d, text, sizeof text),
+                     "new is null, was \"s\"; only is true, was null; x.k is 4, was 5");
     json_decref(d);
     json_decref(a);
     json_decref(b);

@@ -81,7 +81,8 @@ Test(summary, arithmetic)
                   { "offered_corrected_by_position", { 6 / 8., 4 / 8., 2 / 4. } },
                   { "conditional_by_position", { 6 / 8., 4 / 6., 2 / 4. } } };
     for (size_t i = 0; i < 9; i++)
-        cr_assert_float_eq(json_number_value(json_array_get(json_object_get(a, lists[i / 3].key), i % 3)), lists[i / 3].value[i % 3], 1e-12);
+        cr_assert_float_eq(json_number_value(json_array_get(json_object_get(a, lists[i / 3].key), i % 3)),
+                           lists[i / 3].value[i % 3], 1e-12);
     cr_assert_float_eq(real(a, "analytic_alpha"), 0.75, 1e-12);
     cr_assert_float_eq(real(a, "draft_acceptance_rate"), 0.5, 1e-12);
     cr_assert_float_eq(real(a, "verify_rate"), 20 / 32., 1e-12);
