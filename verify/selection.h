@@ -8,7 +8,7 @@
  * 1. What to select. A law s of the selected draw is possible if and only if s(A) >= q(A)^k for every set A (draws that are
  *    all in A leave no other choice; sufficient by Hall's theorem). Take s = q phi with phi = max(r rho, b) on S* and
  *    min(r rho, c) outside, b and c such that s(S*) = q(S*)^k and s is a law. It is possible, because phi ascends and on
- * prefixes s >= q^k holds; and sum min(r p, s) = r - [q(S*)^k - r p(S*)]  (+ 1 - r when S* is everything) is the most there is.
+ *    prefixes s >= q^k holds; and sum min(r p, s) = 1 - [q(S*)^k - r p(S*)], which is the most there is.
  * 2. How. Give each draw a score z in [0,1], drawn from H_x, and select the highest. If the H_x make scores of draws uniform,
  *    token x is selected with probability q(x) E_{H_x}[k z^{k-1}]; so the means must be phi(x). Such H_x exist (Strassen: this
  *    is a martingale coupling of phi and k Z^{k-1}); the left-curtain one takes tokens in ascending order and gives each the
