@@ -2,9 +2,9 @@
  * The exact joint law of races on the same times (wg_chance_race in the enumerating form).
  *
  * Independent Exp(1) times divided by their sum are uniform on the simplex, and who wins a race depends on these ratios alone:
- * "w wins against x" is the half-space E_w weight_x <= E_x weight_w. So the probability that several races have given winners is
- * the volume of the simplex cut by half-spaces, which is computed by cutting simplices into simplices: no quadrature, no series,
- * only rounding. */
+ * "w wins against x" is the half-space E_w weight_x <= E_x weight_w. So the probability that several races have given winners
+ * is the volume of the simplex cut by half-spaces, which is computed by cutting simplices into simplices: no quadrature, no
+ * series, only rounding. */
 #ifndef WG_CORE_ENGINE_RACE_H
 #define WG_CORE_ENGINE_RACE_H
 

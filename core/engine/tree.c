@@ -92,8 +92,10 @@ static wg_status check_node(const wg_tree *t, int i, int q_rows, wg_error *err)
     for (int j = 1; t->law & (WG_LAW_IID | WG_LAW_WITHOUT_REPLACEMENT) && j < i; j++) {
         if (t->parent[j] != t->parent[i]) continue;
         if (t->qrow[j] != t->qrow[i])
-            return wg_fail(err, WG_EINVAL, "draft tree: siblings %d and %d name q rows %d and %d; with law %s they are drawn from "
-                           "one row", j, i, t->qrow[j], t->qrow[i], wg_law_name(t->law));
+            return wg_fail(err, WG_EINVAL,
+                           "draft tree: siblings %d and %d name q rows %d and %d; with law %s they are drawn from "
+                           "one row",
+                           j, i, t->qrow[j], t->qrow[i], wg_law_name(t->law));
         if (t->law == WG_LAW_WITHOUT_REPLACEMENT && t->token[j] == t->token[i])
             return wg_fail(err, WG_EINVAL, "draft tree: siblings %d and %d are both token %d; the law without_replacement "
                            "has distinct siblings", j, i, (int)t->token[i]);
