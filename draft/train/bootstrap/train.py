@@ -1,14 +1,16 @@
 """Train one model of the bundled pair on the CPU, within a given wall-clock time.
 
     python train.py --text DIR --out OUT --model target --minutes 80
-    python train.py --text DIR --out OUT --model draft --minutes 10
-    python train.py --text DIR --out OUT --model draft --minutes 15 --init OUT/draft.pt --teacher OUT/target.pt
+    python train.py --text DIR --out OUT --model draft --minutes 10 --name draft0
+    python train.py --text DIR --out OUT --model draft --minutes 15 --init OUT/draft0.pt --teacher OUT/target.pt
 
 The learning rate follows the clock, not the step count: a short warm-up, then linear decay to zero at the
 last minute, so a slower machine trains on fewer tokens but always ends annealed. For the same reason two
 runs are not bit-identical; the initial weights and the order of the data are fixed by --seed.
 
 Matrices use Muon, embedding and norms AdamW. Products run in bfloat16, weights and optimiser in float32.
+The work is shared by single-threaded processes that meet once per step, which on a busy machine loses far
+less time than threads that meet in every operation.
 With --teacher the loss is KL(teacher || model) + TV, where TV = 1 - sum(min(p, q)) is the probability that
 a drafted token is rejected at temperature 1. The checkpoint OUT/MODEL.pt is rewritten every five minutes.
 """
@@ -26,7 +28,6 @@ from model import SHAPES, Llama, load, save
 
 CHECKPOINT_SECONDS = 300
 WARM_UP = 0.02       # fraction of the time
-LONG_FROM = 0.8      # from here on windows have the full context
 
 
 def windows(ids, context, rng):
@@ -131,7 +132,7 @@ def work(rank, args, model, grads, shared, next_piece, barrier):
     start = saved = time.time()
     step, mean = 0, None
     while (progress := shared[1].item()) < 1:
-        batch = next(full if progress > LONG_FROM else short)
+        batch = next(full if progress >= args.long_from else short)
         pieces = batch.split(max(1, args.micro // (batch.shape[1] - 1)))
         while True:
             with next_piece:
@@ -185,6 +186,8 @@ def main():
     parser.add_argument("--lr", type=float, default=0.02, help="of the matrices (Muon)")
     parser.add_argument("--lr-embed", type=float, default=0.004, help="of embedding and norms (AdamW)")
     parser.add_argument("--decay", type=float, default=0.1, help="weight decay of the matrices")
+    parser.add_argument("--long-from", type=float, default=0.8,
+                        help="fraction of the time after which windows have the full context, before it half")
     parser.add_argument("--workers", type=int, default=2, help="processes of one thread each")
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
