@@ -132,7 +132,7 @@ wg_status wg_inner_open(wg_inner *in, uint32_t stream, const wg_env *env, const 
                         const char *spec, wg_error *err)
 {
     const wg_drafter_class *class;
-    const char *options;
+    const char *options = NULL;
     char laws[96], own[96];
     WG_TRY(wg_inner_find(env, owner, option, spec, &class, &options, err));
     in->stream = stream;
