@@ -72,9 +72,9 @@ static void expect_plans(const char *options, const int *accepted, const int *wa
         expect_plans(options, accepted, want, N);                                                                              \
     } while (0)
 
+#ifndef WG_HARD /* its trees hold no drafts of eight */
 Test(length, plans)
 {
-    if (MAX != 8) cr_skip();
     PLANS("policy=fixed", { 3, 8 }, { 0, 8 }, { 8, 8 });
     PLANS("policy=hf", { 5, 5 }, { 7, 7 }, { 8, 8 }, { 3, 8 }, { 7, 7 }, { 0, 8 }, { 0, 7 }, { 0, 6 }, { 0, 5 }, { 0, 4 },
           { 0, 3 }, { 0, 2 }, { 0, 1 }, { 0, 1 }, { 1, 1 }, { 3, 3 }, { 5, 5 });
@@ -84,6 +84,7 @@ Test(length, plans)
     PLANS("policy=bandit,costs=1,draft_cost=0", { 1, 1 }, { 2, 2 }, { 3, 3 }, { 0, 4 }, { 0, 5 }, { 0, 6 }, { 0, 7 }, { 0, 8 },
           { 3, 3 }, { 2, 2 });
 }
+#endif
 
 Test(length, a_policy_that_rests_looks_again)
 {

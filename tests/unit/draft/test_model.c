@@ -487,11 +487,11 @@ Test(model, a_batch_is_each_sequence_alone)
     a_batch_alone(&b, &alone);
 }
 
+#ifndef WG_HARD /* it splits its passes */
 Test(model, a_level_is_one_pass_and_leaves_are_not_fed)
 {
     bench b;
     wg_tree t[BATCH];
-    if (WG_TREE_MAX <= 8) cr_skip(); /* a hard build splits its passes */
     bench_open(&b, "tree=2-2", warm);
     for (int i = 0; i < BATCH; i++) bench_sequence(&b, i, 20, SLOTS);
     propose(&b, 0, BATCH, t);
@@ -503,6 +503,7 @@ Test(model, a_level_is_one_pass_and_leaves_are_not_fed)
     cr_assert_null(wg_drafter_lm(&plain));
     bench_close(&b);
 }
+#endif
 
 Test(model, a_long_prompt_is_caught_up_in_several_passes)
 {
