@@ -194,7 +194,11 @@ int main(void)
     make_requests();
 
     const wg_cpu_level top = wg_cpu_best(), lower = top > WG_CPU_AVX2 ? WG_CPU_AVX2 : top;
+#ifdef __SANITIZE_ADDRESS__ /* here memory is watched; machines are compared in the ordinary build */
+    machine m[] = {{1, top, {0}}, {2, lower, {0}}};
+#else
     machine m[] = {{1, WG_CPU_REF, {0}}, {1, top, {0}}, {2, top, {0}}, {3, top, {0}}, {2, lower, {0}}};
+#endif
     enum { MACHINES = sizeof m / sizeof *m };
     for (int i = 0; i < MACHINES; i++) law_model_open(&m[i].target, target_path, m[i].threads, m[i].level, WG_F32);
 
