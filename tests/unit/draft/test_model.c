@@ -687,9 +687,9 @@ Test(model, refuses_what_it_cannot_use)
         {"model=x,tree=2-", WG_ECONFIG, "tree=2-"},
         {"model=x,tree=0-1", WG_ECONFIG, "tree=0-1"},
         {"model=x,tree=two", WG_ECONFIG, "tree=two"},
-        {"model=x,tree=8-8", WG_ECONFIG, "nodes below the root"},
+        {"model=x,tree=31-33", WG_ECONFIG, "nodes below the root"},
         {"model=x,tree=999999999999999999999", WG_ECONFIG, "tree="},
-        {"model=x,length=64", WG_EINVAL, "length"},
+        {"model=x,length=1024", WG_EINVAL, "length"},
         {"model=x,kv_type=q8", WG_EINVAL, "kv_type"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
