@@ -155,11 +155,11 @@ static void recycle_node(recycle_drafter *d, const wg_tree *t, int node)
 static void observe(wg_drafter *base, const wg_seq *s, const wg_tree *tree, const wg_path *path, const wg_rows *target)
 {
     recycle_drafter *d = (recycle_drafter *)base;
-    uint64_t accepted = 0;
+    wg_mask accepted = { { 0 } };
     (void)s, (void)target;
-    for (int i = 0; i < path->n; i++) accepted |= 1ull << path->node[i];
+    for (int i = 0; i < path->n; i++) accepted = wg_mask_with(accepted, path->node[i]);
     for (int i = 0; i < tree->n; i++)
-        if (!(accepted >> i & 1)) recycle_node(d, tree, i);
+        if (!wg_mask_has(&accepted, i)) recycle_node(d, tree, i);
     for (int i = 0; i < path->n; i++) recycle_node(d, tree, path->node[i]);
 }
 

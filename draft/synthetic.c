@@ -23,7 +23,7 @@
 #include "core/base/number.h"
 
 enum { PROFILE_IID, PROFILE_POSITIONS, PROFILE_MARKOV };
-enum { RATES = 63, DRAW_STRETCH = 1 }; /* index of a WG_DRAW_SHAPE draw */
+enum { RATES = WG_DRAFT_MAX, DRAW_STRETCH = 1 }; /* index of a WG_DRAW_SHAPE draw */
 
 typedef struct synthetic_options {
     int k, profile;
@@ -54,7 +54,7 @@ typedef struct synthetic_drafter {
 static const char *const profiles[] = { "iid", "positions", "markov", NULL };
 
 static const wg_option options[] = {
-    WG_OPTION_INT(synthetic_options, k, 4, 1, 63, "tokens of a draft"),
+    WG_OPTION_INT(synthetic_options, k, 4, 1, WG_DRAFT_MAX, "tokens of a draft"),
     WG_OPTION_ENUM(synthetic_options, profile, PROFILE_IID, profiles, "how the acceptance varies"),
     WG_OPTION_FLOAT(synthetic_options, rate, 0.8, 0, 1, "probability that a token is right; markov: in good stretches"),
     WG_OPTION_STR(synthetic_options, rates, "0.9-0.8-0.7", "positions: by depth, such as 0.9-0.8-0.7; the last for all deeper"),

@@ -39,11 +39,11 @@ static wg_status parse_list(const char *flag, const char *text, int_list *out, w
 /* Adds tokens[first .. first+n) as nodes of a tree given by parents. */
 static void add_tree(wg_batch *b, wg_kv_seq *kv, const int_list *tokens, const int_list *parents)
 {
-    uint64_t anc[64];
-    int depth[64];
+    wg_mask anc[WG_TREE_NODES];
+    int depth[WG_TREE_NODES];
     for (int i = 0; i < tokens->n; i++) {
         const int p = parents->v[i];
-        anc[i] = (p < 0 ? 0 : anc[p]) | 1ull << i;
+        anc[i] = p < 0 ? wg_mask_bit(i) : wg_mask_with(anc[p], i);
         depth[i] = p < 0 ? 0 : depth[p] + 1;
         wg_batch_node(b, kv, i, depth[i], anc[i], tokens->v[i], true);
     }
@@ -53,7 +53,8 @@ static wg_status check_parents(const int_list *tokens, const int_list *parents, 
 {
     if (parents->n != tokens->n)
         return wg_fail(err, WG_EINVAL, "--parents has %d numbers for %d tokens; give one per token, -1 for a root", parents->n, tokens->n);
-    if (tokens->n > 64) return wg_fail(err, WG_EINVAL, "--parents: a tree has at most 64 nodes, this one has %d", tokens->n);
+    if (tokens->n > WG_TREE_NODES)
+        return wg_fail(err, WG_EINVAL, "--parents: a tree has at most %d nodes, this one has %d", WG_TREE_NODES, tokens->n);
     for (int i = 0; i < parents->n; i++)
         if (parents->v[i] >= i) return wg_fail(err, WG_EINVAL, "--parents: node %d has parent %d; parents come before children", i, parents->v[i]);
     return WG_OK;

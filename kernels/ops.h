@@ -15,6 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "kernels/mask.h"
 #include "kernels/types.h"
 
 enum {
@@ -48,7 +49,7 @@ typedef struct wg_kv_view {
 typedef struct wg_row_keys {
     const wg_kv_view *kv;
     int32_t prefix, tail;
-    uint64_t anc;
+    wg_mask anc;
 } wg_row_keys;
 
 typedef struct wg_ops {

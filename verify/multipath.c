@@ -170,7 +170,7 @@ static void accept(const void *opt, const wg_tree *tree, const wg_rows *p, const
     }
     out->n = 0;
     for (int i = 0; i <= kept[k].node; i++) /* nodes that spell the same may have other parents: take its own path */
-        if (tree->anc[kept[k].node] >> i & 1) out->node[out->n++] = (int16_t)i;
+        if (wg_mask_has(&tree->anc[kept[k].node], i)) out->node[out->n++] = (int16_t)i;
     const wg_chance at = wg_chance_at(chance, k);
     const wg_crossing c = { tree, p, q, chance, &at, kept[k].node, tree->row + kept[k].node };
     if (k == n) out->next = wg_next(&c);

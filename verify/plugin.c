@@ -34,7 +34,7 @@ static wg_status check_table(const char *path, const wg_verifier_plugin *t, wg_e
     if (t->tree_max != own.tree_max)
         return wg_fail(err, WG_EUNSUPPORTED,
                        "rule plug-in %s: built for trees of %u nodes, this program for %u; rebuild it with "
-                       "the same WG_HARD",
+                       "the same WG_TREE_NODES and WG_HARD",
                        path, t->tree_max, own.tree_max);
     if (memcmp(&t->class_size, &own.class_size, 5 * sizeof own.class_size) != 0)
         return wg_fail(err, WG_EUNSUPPORTED, "rule plug-in %s: built against other headers (the structures of "

@@ -162,7 +162,7 @@ void wg_traversal_accept(const void *opt, const wg_tree *tree, const wg_rows *p,
     }
     out->n = 0;
     for (int i = 0; i <= v; i++)
-        if (tree->anc[v] >> i & 1) out->node[out->n++] = (int16_t)i;
+        if (wg_mask_has(&tree->anc[v], i)) out->node[out->n++] = (int16_t)i;
     out->next = draw_next(&w, v, chance);
 }
 

@@ -43,7 +43,7 @@ static void accept(const void *opt, const wg_tree *tree, const wg_rows *p, const
     }
     out->n = 0;
     for (int i = 0; i <= best; i++)
-        if (tree->anc[best] >> i & 1) out->node[out->n++] = (int16_t)i;
+        if (wg_mask_has(&tree->anc[best], i)) out->node[out->n++] = (int16_t)i;
     const wg_chance at = wg_chance_at(chance, out->n - 1);
     out->next = wg_rows_pick(p, tree->row + best, &at, WG_DRAW_NEXT, 0);
 }

@@ -13,6 +13,8 @@ static wg_status settle_options(wg_engine *e, const wg_engine_options *opt, wg_e
 {
     wg_engine_options *o = &e->opt;
     const int context = e->target->context;
+    const int slots = 64 * (int)(sizeof e->slots / sizeof *e->slots), trees = (INT16_MAX + 1) / WG_TREE_MAX; /* wg_tree.qrow */
+    const int most = slots < trees ? slots : trees;
     *o = *opt;
     if (o->max_tokens == 0) o->max_tokens = context;
     if (o->page_slots == 0) o->page_slots = 16;
@@ -21,8 +23,8 @@ static wg_status settle_options(wg_engine *e, const wg_engine_options *opt, wg_e
     o->page_slots = 2; /* what the cache will make of it: the number of pages must fit */
     if (o->prefill_rows > 3) o->prefill_rows = 3;
 #endif
-    if (o->max_batch < 1 || o->max_batch > 64 * (int)(sizeof e->slots / sizeof *e->slots))
-        return wg_fail(err, WG_EINVAL, "max_batch %d; expected 1..256", o->max_batch);
+    if (o->max_batch < 1 || o->max_batch > most)
+        return wg_fail(err, WG_EINVAL, "max_batch %d; expected 1..%d", o->max_batch, most);
     if (o->max_tokens < 2 || o->max_tokens > context)
         return wg_fail(err, WG_EINVAL, "max_tokens %d; expected 2..%d, the context of the target", o->max_tokens, context);
     if (o->prefill_rows < 1 || o->prefill_rows > WG_KV_TAIL_MAX)

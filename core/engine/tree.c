@@ -37,7 +37,7 @@ void wg_tree_reset(wg_tree *t, int32_t root, wg_sibling_law law)
     t->score = 0;
     t->token[0] = root;
     t->parent[0] = t->qrow[0] = -1;
-    t->anc[0] = 1;
+    t->anc[0] = wg_mask_bit(0);
 }
 
 int wg_tree_push(wg_tree *t, int parent, int32_t token, int qrow)
@@ -47,11 +47,11 @@ int wg_tree_push(wg_tree *t, int parent, int32_t token, int qrow)
     t->token[i] = token;
     t->parent[i] = (int16_t)parent;
     t->qrow[i] = (int16_t)qrow;
-    t->anc[i] = t->anc[parent] | 1ull << i;
+    t->anc[i] = wg_mask_with(t->anc[parent], i);
     return i;
 }
 
-int wg_tree_depth(const wg_tree *t, int node) { return __builtin_popcountll(t->anc[node]) - 1; }
+int wg_tree_depth(const wg_tree *t, int node) { return wg_mask_count(&t->anc[node]) - 1; }
 
 int wg_tree_height(const wg_tree *t)
 {
@@ -81,7 +81,8 @@ static wg_status check_node(const wg_tree *t, int i, int q_rows, wg_error *err)
     if (t->parent[i] < 0 || t->parent[i] >= i)
         return wg_fail(err, WG_EINVAL, "draft tree: node %d has parent %d; expected an earlier node, 0..%d", i, t->parent[i],
                        i - 1);
-    if (t->anc[i] != (t->anc[t->parent[i]] | 1ull << i))
+    const wg_mask path = wg_mask_with(t->anc[t->parent[i]], i);
+    if (!wg_mask_same(&t->anc[i], &path))
         return wg_fail(err, WG_EINVAL, "draft tree: the ancestor bits of node %d are not those of its parent %d and itself; "
                        "build trees with wg_tree_push", i, t->parent[i]);
     if (t->qrow[i] < -1 || t->qrow[i] >= q_rows)
@@ -113,7 +114,8 @@ wg_status wg_tree_check(const wg_tree *t, int vocab, int q_rows, wg_error *err)
         if (t->token[i] < 0 || t->token[i] >= vocab)
             return wg_fail(err, WG_EINVAL, "draft tree: node %d is token %d; the vocabulary is 0..%d", i, (int)t->token[i],
                            vocab - 1);
-    if (t->parent[0] != -1 || t->anc[0] != 1 || t->qrow[0] != -1)
+    const wg_mask root = wg_mask_bit(0);
+    if (t->parent[0] != -1 || !wg_mask_same(&t->anc[0], &root) || t->qrow[0] != -1)
         return wg_fail(err, WG_EINVAL, "draft tree: node 0 is not a root; start trees with wg_tree_reset");
     for (int i = 1; i < t->n; i++) WG_TRY(check_node(t, i, q_rows, err));
     return WG_OK;

@@ -8,15 +8,16 @@
 
 #include "core/base/error.h"
 #include "core/base/plugin.h"
+#include "kernels/mask.h"
 
 #ifdef WG_HARD
 enum { WG_TREE_MAX = 8 };
 #else
-enum { WG_TREE_MAX = 64 };
+enum { WG_TREE_MAX = WG_TREE_NODES };
 #endif
 
-/* The range of options that count draft tokens: the same in every build; a hard build cuts drafts to what its trees hold. */
-enum { WG_DRAFT_MAX = 63 };
+/* The range of options that count draft tokens, the same in a hard build, which cuts drafts to what its trees hold. */
+enum { WG_DRAFT_MAX = WG_TREE_NODES - 1 };
 
 /* How the children of a node were chosen, given the prefix. A bit set, so that rules can say which laws they check. */
 typedef enum wg_sibling_law {
@@ -39,7 +40,7 @@ typedef struct wg_tree {
     int16_t parent[WG_TREE_MAX]; /* parent[0] == -1 */
     int16_t qrow[WG_TREE_MAX];   /* row of q the node was drawn from, one row for siblings of a sampled law; -1: none (the root;
                                   * FIXED and COUPLED nodes need none) */
-    uint64_t anc[WG_TREE_MAX];   /* bits of the path root..node, itself included */
+    wg_mask anc[WG_TREE_MAX];    /* bits of the path root..node, itself included */
 } wg_tree;
 
 /* What a verifier kept: node[0] == 0 (the root) and the accepted nodes in order; it emits n tokens: node[1..n-1]'s and

@@ -29,19 +29,20 @@ static int push(wg_batch *b, wg_row row, bool logits)
 
 int wg_batch_chain(wg_batch *b, wg_kv_seq *kv, int first, const int32_t *token, int n, int logits)
 {
+    const wg_mask self = wg_mask_bit(0);
     int asked = -1;
     for (int i = 0; i < n; i++) {
         const int at = first + i; /* slot and position */
-        const wg_row row = { .token = token[i], .position = at, .slot = at, .prefix = at, .tail = at, .anc = 1, .kv = kv };
+        const wg_row row = { .token = token[i], .position = at, .slot = at, .prefix = at, .tail = at, .anc = self, .kv = kv };
         const int l = push(b, row, i >= n - logits);
         if (asked < 0) asked = l;
     }
     return asked;
 }
 
-int wg_batch_node(wg_batch *b, wg_kv_seq *kv, int node, int depth, uint64_t anc, int32_t token, bool logits)
+int wg_batch_node(wg_batch *b, wg_kv_seq *kv, int node, int depth, wg_mask anc, int32_t token, bool logits)
 {
-    wg_assert(node >= 0 && node < 64 && anc >> node == 1); /* itself is the last that it sees */
+    wg_assert(node >= 0 && wg_mask_last(&anc) == node); /* itself is the last that it sees */
     const int len = wg_kv_len(kv);
     const wg_row row = {
         .token = token, .position = len + depth, .slot = len + node, .prefix = len, .tail = len, .anc = anc, .kv = kv

@@ -7,13 +7,16 @@
 #include <stdint.h>
 
 #include "core/model/kv.h"
+#include "kernels/mask.h"
+
+_Static_assert(WG_TREE_NODES <= (int)WG_KV_TAIL_MAX, "a tree fits the tail of a sequence");
 
 typedef struct wg_row {
     int32_t token, position;
     int32_t slot;        /* where its key and value go */
     int32_t prefix;      /* it sees slots 0..prefix-1, then slots tail + b for the bits b of anc: itself last */
     int32_t tail;
-    uint64_t anc;
+    wg_mask anc;
     int32_t logits;      /* row of the logits output that it fills, or -1 */
     wg_kv_seq *kv;
 } wg_row;
@@ -35,6 +38,6 @@ int wg_batch_chain(wg_batch *b, wg_kv_seq *kv, int first, const int32_t *token, 
 
 /* Appends node `node` of a tree whose root is at tail slot 0: position wg_kv_len + depth, slot wg_kv_len + node, anc = bits of
  * the path root..node, itself included. Returns its logit row (or -1). */
-int wg_batch_node(wg_batch *b, wg_kv_seq *kv, int node, int depth, uint64_t anc, int32_t token, bool logits);
+int wg_batch_node(wg_batch *b, wg_kv_seq *kv, int node, int depth, wg_mask anc, int32_t token, bool logits);
 
 #endif

@@ -266,7 +266,7 @@ static void cpu_attention(wg_device *d, const float *q, const wg_row *row, int r
     heads_job j = { .ops = d->ops, .row = row, .q = (float *)(uintptr_t)q, .out = out, .rows = rows, .space = space,
                     .layer = layer, .heads = heads, .kv_heads = kv_heads, .hd = hd, .groups = 1 };
     double work = 0;
-    for (int i = 0; i < rows; i++) work += 2.0 * (row[i].prefix + __builtin_popcountll(row[i].anc)) * heads * hd;
+    for (int i = 0; i < rows; i++) work += 2.0 * (row[i].prefix + wg_mask_count(&row[i].anc)) * heads * hd;
     if (work >= d->small) j.groups = rows * kv_heads >= 2 * wg_pool_threads(d->pool) ? kv_heads : heads;
     run(d, work, attention_part, &j);
 }

@@ -122,7 +122,8 @@ static void check_rows(const wg_batch *b, int space)
     for (int i = 0; i < b->n; i++) {
         const wg_row *r = &b->row[i];
         for (int s = 0; s < r->prefix; s++) wg_assert(holds(b, r, space, s));
-        for (int k = 0; k < 64; k++) wg_assert(!(r->anc >> k & 1) || holds(b, r, space, r->tail + k));
+        wg_mask left = r->anc;
+        for (int k; (k = wg_mask_take(&left)) >= 0;) wg_assert(holds(b, r, space, r->tail + k));
     }
 }
 #else

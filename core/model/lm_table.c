@@ -16,15 +16,11 @@ static char *slot_at(const wg_kv_view *v, int slot)
 /* Folds the last `order` tokens that a row sees, itself first, into 64 bits. */
 static wg_status context_of(const wg_lm_table *t, const wg_row *row, const wg_kv_view *v, uint64_t *out, wg_error *err)
 {
-    uint64_t anc = row->anc;
+    wg_mask anc = row->anc;
+    const int seen = wg_mask_count(&anc);
     uint64_t hash = t->seed;
     for (int i = 0; i < t->order && i <= row->position; i++) {
-        int slot = row->prefix - 1 - (i - __builtin_popcountll(row->anc));
-        if (anc) {
-            const int bit = 63 - __builtin_clzll(anc);
-            anc &= ~(1ull << bit);
-            slot = row->tail + bit;
-        }
+        const int bit = wg_mask_take_last(&anc), slot = bit >= 0 ? row->tail + bit : row->prefix - 1 - (i - seen);
         if (slot < 0) return wg_fail(err, WG_EINVAL, "table model: the row at position %d sees too little", (int)row->position);
         const char *key = slot_at(v, slot);
         const int token = (int)*(const float *)key, position = (int)*(const float *)(key + v->value_at);

@@ -12,8 +12,8 @@ static int chunk_slots(const wg_row_keys *keys, int first, int *slot)
 {
     int n = 0, at = keys->prefix;
     for (int i = first; i < keys->prefix && n < WG_CHUNK_KEYS; i++) slot[n++] = i;
-    for (int b = 0; b < 64; b++)
-        if (keys->anc >> b & 1) {
+    for (int b = 0; b < 64 * WG_MASK_WORDS; b++)
+        if (wg_mask_has(&keys->anc, b)) {
             if (at >= first && n < WG_CHUNK_KEYS) slot[n++] = keys->tail + b;
             at++;
         }

@@ -7,8 +7,8 @@
 
 typedef struct wg_key_walk {
     const wg_row_keys *keys;
-    int slot;     /* next slot of the prefix */
-    uint64_t anc; /* tail slots still to come */
+    int slot;    /* next slot of the prefix */
+    wg_mask anc; /* tail slots still to come */
 } wg_key_walk;
 
 static inline size_t wg_slot_bytes(const wg_kv_view *kv) { return (size_t)kv->kv_dim * (kv->type == WG_F32 ? 4 : 2); }
@@ -34,8 +34,7 @@ static inline int wg_chunk_next(wg_key_walk *walk, const char *key[WG_CHUNK_KEYS
         walk->slot += run;
         for (; run > 0; run--, at += bytes) key[n++] = at;
     }
-    for (; n < WG_CHUNK_KEYS && walk->anc; walk->anc &= walk->anc - 1)
-        key[n++] = wg_slot_at(kv, walk->keys->tail + __builtin_ctzll(walk->anc));
+    for (int b; n < WG_CHUNK_KEYS && (b = wg_mask_take(&walk->anc)) >= 0;) key[n++] = wg_slot_at(kv, walk->keys->tail + b);
     for (int i = n; n && i % 4; i++) key[i] = key[n - 1];
     return n;
 }

@@ -287,16 +287,24 @@ static void cache_fill(source *s, cache *c, int level, int slots, int flavour)
     free(kv);
 }
 
+/* Of the tail: half of the slots, a quarter, the first alone, or, where there are others, none. */
+static wg_mask draw_tail(source *s, bool may_be_empty)
+{
+    wg_mask m;
+    for (int k = 0; k < WG_MASK_WORDS; k++) m.w[k] = (uint64_t)next_word(s) << 32 | next_word(s);
+    if (next_below(s, 2))
+        for (int k = 0; k < WG_MASK_WORDS; k++) m.w[k] &= (uint64_t)next_word(s) << 32 | next_word(s);
+    if (next_below(s, 4) == 0) m = wg_mask_bit(0);
+    if (may_be_empty && next_below(s, 4) == 0) m = (wg_mask){ { 0 } };
+    return may_be_empty || wg_mask_count(&m) ? m : wg_mask_bit(1);
+}
+
 static void check_attention_case(source *s, int type, int heads, int kv_heads, int hd, int page_slots, int prefix, int flavour)
 {
-    const int gap = next_below(s, 3), slots = prefix + gap + 64;
+    const int gap = next_below(s, 3), slots = prefix + gap + 64 * WG_MASK_WORDS;
     cache c = cache_new(s, type, page_slots, kv_heads * hd, slots);
     cache_fill(s, &c, WG_CPU_REF, slots, flavour);
-    uint64_t anc = (uint64_t)next_word(s) << 32 | next_word(s);
-    if (next_below(s, 2)) anc &= (uint64_t)next_word(s) << 32 | next_word(s);
-    if (next_below(s, 4) == 0) anc = 1;
-    if (prefix && next_below(s, 4) == 0) anc = 0;
-    const wg_row_keys keys = { &c.view, prefix, prefix + gap, anc ? anc : prefix ? 0 : 2 };
+    const wg_row_keys keys = { &c.view, prefix, prefix + gap, draw_tail(s, prefix > 0) };
     const size_t n = (size_t)heads * (size_t)hd;
     const float scale = 1.0f / sqrtf((float)hd);
     float *q = tight_alloc(n);
@@ -315,8 +323,8 @@ static void check_attention_case(source *s, int type, int heads, int kv_heads, i
             if (!guarded_intact(&out)) fail("attention", level, "wrote outside", "hd=%d", hd);
             if (!same_floats(out.data, want.data, n))
                 fail("attention", level, "bits differ",
-                     "%s heads=%d/%d hd=%d page=%d prefix=%d anc=%" PRIx64 " cut=%d flavour=%d", wg_type_name(type), heads,
-                     kv_heads, hd, page_slots, prefix, keys.anc, cut, flavour);
+                     "%s heads=%d/%d hd=%d page=%d prefix=%d tail=%d cut=%d flavour=%d", wg_type_name(type), heads,
+                     kv_heads, hd, page_slots, prefix, wg_mask_count(&keys.anc), cut, flavour);
         }
     free(q);
     free(want.base);

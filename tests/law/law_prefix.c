@@ -2,10 +2,10 @@
  * The Prefix Law: the logits of a token depend on the model and on its token prefix, and on nothing else, bit for bit.
  *
  * Each case draws a small model (shape, weight types, cache type), a page size, a thread count and an op level, and up to three
- * sequences that live through prefill in random chunks, random trees of up to 64 nodes of which some are not scored, commits of
- * random paths, catching up, forks that are continued elsewhere, all mixed in the same batches in random order. Every row that
- * asked for logits is compared with memcmp to plain decoding of its token path: one token a pass, one sequence, one thread, the
- * reference ops. A batch that is wrong on purpose (one ancestor bit) must be noticed.
+ * sequences that live through prefill in random chunks, random trees of up to WG_TREE_NODES nodes of which some are not scored,
+ * commits of random paths, catching up, forks that are continued elsewhere, all mixed in the same batches in random order.
+ * Every row that asked for logits is compared with memcmp to plain decoding of its token path: one token a pass, one sequence,
+ * one thread, the reference ops. A batch that is wrong on purpose (one ancestor bit, of low and of high nodes) must be noticed.
  *
  *     law_prefix [--seed S] [--cases N] [--case K]      K: that case alone */
 #include <signal.h>
@@ -19,9 +19,9 @@
 #include "kernels/cpu.h"
 #include "tests/unit/model/tiny_model.h"
 
-enum { CASES = 600, SEQS = 3, NODES = 64, LONGEST = 420, THREADS = 4 };
+enum { CASES = 600, SEQS = 3, NODES = WG_TREE_NODES, LONGEST = 164 + 4 * NODES, ROWS = 320 + SEQS * NODES, THREADS = 4 };
 
-static struct { uint64_t seed, rng; int number; char what[256]; long rows, trees; } now;
+static struct { uint64_t seed, rng; int number; char what[256]; long rows, trees; int highest; } now;
 
 static uint32_t rnd(uint32_t n) { return (uint32_t)(tiny_mix(now.rng += 0x9E3779B97F4A7C15ull) >> 32) % n; }
 
@@ -53,7 +53,7 @@ typedef struct tree {
     int n;
     int32_t token[NODES];
     int parent[NODES], depth[NODES];
-    uint64_t anc[NODES];
+    wg_mask anc[NODES];
     bool scored[NODES];
 } tree;
 
@@ -119,7 +119,7 @@ static side side_open(const wg_weights *w, wg_pool *pool, wg_cpu_level level, in
     must(wg_model_open(&s.model, w, &s.device, &opt, &err), &err);
     must(wg_kv_open(&s.kv, page_slots, (LONGEST / page_slots + 2) * 2 * SEQS, LONGEST, &err), &err);
     must(wg_lm_attach(wg_model_lm(s.model), s.kv, &err), &err);
-    must(wg_batch_open(&s.batch, 512, &err), &err);
+    must(wg_batch_open(&s.batch, ROWS, &err), &err);
     return s;
 }
 
@@ -182,6 +182,7 @@ static void compare_tree(world *w, sequence *s, int node, int *row_of)
     if (!t->scored[node]) return;
     plain_step(w, s, t->token[node], w->one);
     compare(w, s, row_of[node], w->one, "node", node);
+    if (node > now.highest) now.highest = node;
     for (int i = node + 1; i < t->n; i++)
         if (t->parent[i] == node) compare_tree(w, s, i, row_of);
     wg_kv_truncate(s->plain, len);
@@ -198,9 +199,9 @@ static void draw_tree(const world *w, tree *t)
         const int p = i == 0 ? -1 : style == 0 ? i - 1 : style == 1 ? any : nearby;
         t->parent[i] = p;
         t->token[i] = (int32_t)rnd((uint32_t)w->shape.vocab);
-        t->anc[i] = (p < 0 ? 0 : t->anc[p]) | (uint64_t)1 << i;
+        t->anc[i] = p < 0 ? wg_mask_bit(i) : wg_mask_with(t->anc[p], i);
         t->depth[i] = p < 0 ? 0 : t->depth[p] + 1;
-        t->scored[i] = (p < 0 || t->scored[p]) && rnd(12) != 0;
+        t->scored[i] = (p < 0 || t->scored[p]) && rnd(style == 3 ? 4 * NODES : 12) != 0; /* of large trees most */
     }
     now.trees++;
 }
@@ -279,7 +280,7 @@ static void check_and_commit(world *w, sequence *s)
     int16_t path[NODES];
     int n = 0;
     for (int i = 0; i <= last; i++)
-        if (t->anc[last] >> i & 1) path[n++] = (int16_t)i;
+        if (wg_mask_has(&t->anc[last], i)) path[n++] = (int16_t)i;
     wg_kv_commit(s->test, path, n);
     for (int i = 0; i < n; i++) settle(w, s, t->token[path[i]]);
 }
@@ -325,28 +326,33 @@ static void live(world *w)
 
 /* ---- the control: a batch with one wrong bit */
 
-static void broken_batch_is_noticed(world *w)
+/* Root 0, a and b below it, c below a: c that sees b too, or not a, is not c. a, b and c are nodes first .. first + 2. */
+static void broken_batch_is_noticed(world *w, int first)
 {
+    enum { A = 1, B, C, SMALL };
+    static const int parent[SMALL] = { -1, 0, 0, A }, depth[SMALL] = { 0, 1, 1, 2 };
+    const int node[SMALL] = { 0, first, first + 1, first + 2 };
     wg_error err;
     sequence *s = &w->seq[0];
-    tree *t = &s->tree;
-    const size_t V = (size_t)w->shape.vocab;
-    /* root, a and b below it, c below a: c that sees b too, or not a, is not c */
-    *t = (tree){ .n = 4, .parent = { -1, 0, 0, 1 }, .depth = { 0, 1, 1, 2 }, .anc = { 1, 3, 5, 11 } };
-    for (int i = 0; i < 4; i++) t->token[i] = (int32_t)((s->token[0] + 1 + i) % w->shape.vocab);
+    int32_t token[SMALL];
+    for (int i = 0; i < SMALL; i++) token[i] = (int32_t)((s->token[0] + 1 + i) % w->shape.vocab);
     for (int broken = 0; broken < 3; broken++) {
-        const uint64_t anc = broken == 0 ? 11 : broken == 1 ? 15 : 9;
-        must(wg_kv_reserve(s->test, 4, &err), &err);
+        wg_mask anc[SMALL] = { wg_mask_bit(0) };
+        for (int i = A; i < SMALL; i++) anc[i] = wg_mask_with(anc[parent[i]], node[i]);
+        if (broken == 1) anc[C] = wg_mask_with(anc[C], node[B]);
+        if (broken == 2) anc[C] = wg_mask_with(anc[0], node[C]);
+        must(wg_kv_reserve(s->test, first + 3, &err), &err);
         wg_batch_clear(&w->test.batch);
-        for (int i = 0; i < 4; i++)
-            wg_batch_node(&w->test.batch, s->test, i, t->depth[i], i == 3 ? anc : t->anc[i], t->token[i], true);
+        for (int i = 0; i < SMALL; i++) wg_batch_node(&w->test.batch, s->test, node[i], depth[i], anc[i], token[i], true);
         must(wg_lm_forward(wg_model_lm(w->test.model), &w->test.batch, w->out, &err), &err);
         wg_kv_rollback(s->test);
-        for (int i = 0; i < 4; i++)
-            if (t->anc[3] >> i & 1) plain_step(w, s, t->token[i], w->one);
+        plain_step(w, s, token[0], w->one);
+        plain_step(w, s, token[A], w->one);
+        plain_step(w, s, token[C], w->one);
         wg_kv_truncate(s->plain, s->len);
-        if (same(w, w->out + 3 * V, w->one) != (broken == 0))
-            failed("control %d: %s", broken, broken ? "a wrong ancestor bit went unnoticed" : "the right tree differs");
+        if (same(w, w->out + C * (size_t)w->shape.vocab, w->one) != (broken == 0))
+            failed("control %d at node %d: %s", broken, first,
+                   broken ? "a wrong ancestor bit went unnoticed" : "the right tree differs");
     }
 }
 
@@ -372,7 +378,7 @@ static void run_case(int number, wg_pool *const *pool)
     must(tiny_open(&w.shape, &file, path, &err), &err);
     w.test = side_open(file, pool[threads - 1], level, cache, page_slots);
     w.plain = side_open(file, NULL, WG_CPU_REF, cache, 16);
-    w.out = malloc(512 * (size_t)t->vocab * sizeof *w.out);
+    w.out = malloc(ROWS * (size_t)t->vocab * sizeof *w.out);
     w.one = malloc((size_t)t->vocab * sizeof *w.one);
     for (int i = 0; i < w.n; i++) {
         sequence *s = &w.seq[i];
@@ -384,7 +390,10 @@ static void run_case(int number, wg_pool *const *pool)
         for (int k = 0; k < s->prompt; k++) s->token[k] = (int32_t)rnd((uint32_t)t->vocab);
     }
     live(&w);
-    if (number % 10 == 0 && wg_kv_valid(w.seq[0].test, 0) == w.seq[0].len) broken_batch_is_noticed(&w);
+    if (number % 10 == 0 && wg_kv_valid(w.seq[0].test, 0) == w.seq[0].len) {
+        broken_batch_is_noticed(&w, 1);
+        broken_batch_is_noticed(&w, NODES - 3);
+    }
     for (int i = 0; i < w.n; i++) {
         wg_kv_seq_close(w.seq[i].test);
         wg_kv_seq_close(w.seq[i].twin);
@@ -417,9 +426,11 @@ int main(int argc, char **argv)
         for (int i = 0; i < cases; i++) run_case(i, pool);
     for (int i = 1; i < THREADS; i++) wg_pool_close(pool[i]);
     printf(
-        "law_prefix: %d cases from seed %llu: %ld rows equal to plain decoding bit for bit, %ld trees, best level %s, %.1f s\n",
-        only >= 0 ? 1 : cases, (unsigned long long)now.seed, now.rows, now.trees, wg_cpu_name(wg_cpu_best()),
+        "law_prefix: %d cases from seed %llu: %ld rows equal to plain decoding bit for bit, %ld trees, nodes up to %d, "
+        "best level %s, %.1f s\n",
+        only >= 0 ? 1 : cases, (unsigned long long)now.seed, now.rows, now.trees, now.highest, wg_cpu_name(wg_cpu_best()),
         wg_clock_now() - start);
     if (only < 0 && now.rows < 10 * cases) failed("only %ld rows were compared", now.rows);
+    if (only < 0 && cases >= 60 && now.highest < NODES * 7 / 8) failed("no node above %d was compared", now.highest);
     return 0;
 }

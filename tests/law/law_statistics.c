@@ -127,15 +127,10 @@ static wg_status forward(wg_lm *lm, const wg_batch *batch, float *logits, wg_err
         *slot_at(&v, row->slot) = (float)row->token;
         const int n = row->position - (prompt.n - 1);
         int32_t token[TOKENS];
-        uint64_t anc = row->anc;
+        wg_mask anc = row->anc;
         for (int i = n - 1, slot = row->prefix - 1; row->logits >= 0 && i >= 0; i--) {
-            if (anc) {
-                const int bit = 63 - __builtin_clzll(anc);
-                anc &= ~(1ull << bit);
-                token[i] = (int32_t)*slot_at(&v, row->tail + bit);
-            } else {
-                token[i] = (int32_t)*slot_at(&v, slot--);
-            }
+            const int bit = wg_mask_take_last(&anc);
+            token[i] = (int32_t)*slot_at(&v, bit >= 0 ? row->tail + bit : slot--);
         }
         if (row->logits >= 0)
             memcpy(logits + (size_t)row->logits * (size_t)lm->vocab, recall(&target, prompt.prompt[prompt.n - 1], token, n),

@@ -188,7 +188,7 @@ static int check_sampled(const bench *b, const wg_seq *s, const wg_tree *t, plai
         int32_t text[SLOTS + WG_TREE_MAX];
         memcpy(text, s->token, (size_t)s->n * sizeof *text);
         for (int i = 1; i < t->n; i++)
-            if (t->anc[node] >> i & 1) text[text_n++] = t->token[i];
+            if (wg_mask_has(&t->anc[node], i)) text[text_n++] = t->token[i];
         plain_row(p, text, text_n);
         double left[VOCAB], dense[VOCAB]; /* without the siblings before */
         memcpy(left, wg_rows_dense(&p->row, 0, dense), sizeof left);
@@ -318,7 +318,7 @@ Test(model, greedy_children_are_the_most_probable_tokens)
         int n = b.seq[0].n;
         memcpy(text, b.seq[0].token, (size_t)n * sizeof *text);
         for (int i = 1; i < t.n; i++)
-            if (t.anc[node] >> i & 1) text[n++] = t.token[i];
+            if (wg_mask_has(&t.anc[node], i)) text[n++] = t.token[i];
         plain_row(&p, text, n);
         for (int child = wg_tree_child(&t, node, node); child >= 0; child = wg_tree_child(&t, node, child)) {
             int best = 0;
@@ -345,7 +345,7 @@ static void check_best(const bench *b, const wg_seq *s, const wg_tree *t, plain 
         double w[VOCAB];
         memcpy(text, s->token, (size_t)n * sizeof *text);
         for (int i = 1; i < t->n; i++)
-            if (t->anc[node] >> i & 1) text[n++] = t->token[i];
+            if (wg_mask_has(&t->anc[node], i)) text[n++] = t->token[i];
         if (node) cr_assert_eq(b->q.point[t->qrow[node]], t->token[node]);
         if (node && value[node] < least) least = value[node];
         if (node) sum += value[node];
@@ -397,7 +397,7 @@ Test(model, best_first_trees_are_the_most_probable_nodes)
                     if (wg_tree_depth(&t[i], node) == (height < 3 ? height : 3))
                         for (n = 1; n <= wg_tree_depth(&t[i], node); n++)
                             for (int k = 1; k <= node; k++)
-                                if (t[i].anc[node] >> k & 1 && wg_tree_depth(&t[i], k) == n) path_node[n] = (int16_t)k;
+                                if (wg_mask_has(&t[i].anc[node], k) && wg_tree_depth(&t[i], k) == n) path_node[n] = (int16_t)k;
                 keep(&b, i, &t[i], path_node, n, 3 + (step * 31 + i) % (VOCAB - 3));
             }
         }
@@ -687,9 +687,9 @@ Test(model, refuses_what_it_cannot_use)
         {"model=x,tree=2-", WG_ECONFIG, "tree=2-"},
         {"model=x,tree=0-1", WG_ECONFIG, "tree=0-1"},
         {"model=x,tree=two", WG_ECONFIG, "tree=two"},
-        {"model=x,tree=8-8", WG_ECONFIG, "nodes below the root"},
+        {"model=x,tree=31-33", WG_ECONFIG, "nodes below the root"},
         {"model=x,tree=999999999999999999999", WG_ECONFIG, "tree="},
-        {"model=x,length=64", WG_EINVAL, "length"},
+        {"model=x,length=1024", WG_EINVAL, "length"},
         {"model=x,kv_type=q8", WG_EINVAL, "kv_type"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {

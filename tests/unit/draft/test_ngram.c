@@ -112,7 +112,9 @@ Test(ngram, leaves_room_for_next)
     expect("k=5", a, 3, 3 + 1, NULL, 0);
     int32_t got[WG_TREE_MAX];
     wg_error err;
-    wg_drafter *d = make("k=63", &err);
+    char most[16];
+    snprintf(most, sizeof most, "k=%d", WG_DRAFT_MAX);
+    wg_drafter *d = make(most, &err);
     cr_assert_eq(draft(d, a, 3, 1000, got), WG_TREE_MAX - 1);
     unmake(d);
 }

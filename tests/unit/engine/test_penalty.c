@@ -72,7 +72,7 @@ Test(penalty, counts_the_text_and_the_drafted_path)
             float x[V], kept[V];
             int n = TEXT;
             for (int i = 1; i < t.n; i++)
-                if (t.anc[node] >> i & 1) text[n++] = t.token[i];
+                if (wg_mask_has(&t.anc[node], i)) text[n++] = t.token[i];
             fill((uint32_t)node, x);
             memcpy(kept, x, sizeof x);
             by_hand(chains[c], x, text, n, &want);

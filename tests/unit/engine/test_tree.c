@@ -26,7 +26,7 @@ Test(tree, shape)
     const int depth[] = { 0, 1, 1, 2, 3, 2 };
     for (int i = 0; i < t.n; i++) cr_assert(wg_tree_depth(&t, i) == depth[i]);
     cr_assert(wg_tree_height(&t) == 3);
-    cr_assert(t.anc[4] == (1 | 2 | 8 | 16) && t.anc[5] == (1 | 4 | 32));
+    cr_assert(t.anc[4].w[0] == (1 | 2 | 8 | 16) && t.anc[5].w[0] == (1 | 4 | 32));
     cr_assert(wg_tree_child(&t, 0, 0) == 1 && wg_tree_child(&t, 0, 1) == 2 && wg_tree_child(&t, 0, 2) == -1);
     cr_assert(wg_tree_child(&t, 2, 2) == 5 && wg_tree_child(&t, 5, 5) == -1);
     cr_assert(wg_tree_find(&t, 0, 2) == 2 && wg_tree_find(&t, 2, 1) == 5 && wg_tree_find(&t, 0, 3) == -1);
@@ -72,7 +72,9 @@ Test(tree, check_names_the_node)
     t = sample(WG_LAW_IID), t.parent[0] = 0, expect_bad(&t, "not a root");
     t = sample(WG_LAW_IID), t.parent[2] = 2, expect_bad(&t, "node 2 has parent 2");
     t = sample(WG_LAW_IID), t.parent[2] = -1, expect_bad(&t, "node 2 has parent -1");
-    t = sample(WG_LAW_IID), t.anc[4] ^= 4, expect_bad(&t, "ancestor bits of node 4");
+    t = sample(WG_LAW_IID), t.anc[4].w[0] ^= 4, expect_bad(&t, "ancestor bits of node 4");
+    t = sample(WG_LAW_IID), t.anc[4].w[WG_MASK_WORDS - 1] ^= 1ull << 63, expect_bad(&t, "ancestor bits of node 4");
+    t = sample(WG_LAW_IID), t.anc[0].w[WG_MASK_WORDS - 1] ^= 1ull << 63, expect_bad(&t, "not a root");
     t = sample(WG_LAW_IID), t.qrow[4] = 3, expect_bad(&t, "node 4 names q row 3, but the drafter pushed 3");
     t = sample(WG_LAW_IID), t.qrow[4] = -2, expect_bad(&t, "node 4 names q row -2");
     t = sample(WG_LAW_IID), t.qrow[4] = -1, expect_bad(&t, "node 4 of a tree with law iid has no q row");

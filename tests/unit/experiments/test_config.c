@@ -171,6 +171,7 @@ Test(config, rules_must_know_the_drafters_law)
  * git diff. */
 Test(config, mistakes_are_explained)
 {
+    if (WG_TREE_NODES != 64) cr_skip_test("the golden messages name the ranges of trees of 64 nodes");
     char pattern[1100], path[1200];
     const char *root = getenv("WG_ROOT");
     snprintf(pattern, sizeof pattern, "%s/tests/bad/config-*", root ? root : s.before);

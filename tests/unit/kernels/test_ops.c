@@ -205,7 +205,7 @@ Test(ops, attention_is_softmax_of_the_keys_it_sees)
     static float k[SLOTS * DIM], v[SLOTS * DIM], q[HEADS * HD], out[HEADS * HD], pool[PAGES * PAGE * DIM * 2];
     int32_t page[PAGES];
     const wg_kv_view view = { WG_F32, PAGE, DIM, page, (char *)pool, PAGE * DIM * 8, PAGE * DIM * 4 };
-    const wg_row_keys keys = { &view, PREFIX, TAIL, 0x8000000000400207ull };
+    const wg_row_keys keys = { &view, PREFIX, TAIL, { { 0x8000000000400207ull } } };
     fill(k, SLOTS * DIM, 8);
     fill(v, SLOTS * DIM, 9);
     fill(q, HEADS * HD, 10);
@@ -216,7 +216,7 @@ Test(ops, attention_is_softmax_of_the_keys_it_sees)
     for (int h = 0; h < HEADS; h++) {
         double sum = 0, want[HD] = { 0 };
         for (int s = 0; s < SLOTS; s++) {
-            const int seen = s < PREFIX || (s >= TAIL && s - TAIL < 64 && (keys.anc >> (s - TAIL) & 1));
+            const int seen = s < PREFIX || (s >= TAIL && s - TAIL < 64 && wg_mask_has(&keys.anc, s - TAIL));
             const int at = s * DIM + h / (HEADS / KV) * HD;
             double dot = 0;
             for (int d = 0; d < HD; d++) dot += (double)q[h * HD + d] * (double)k[at + d];

@@ -22,17 +22,18 @@ Test(batch, chain_and_node_rows)
     for (int i = 0; i < 3; i++) {
         const wg_row *r = &b.row[i];
         cr_assert(r->token == 11 + i && r->position == 3 + i && r->slot == 3 + i && r->prefix == 3 + i && r->tail == 3 + i);
-        cr_assert(r->anc == 1 && r->kv == s && r->logits == i - 1);
+        cr_assert(r->anc.w[0] == 1 && r->kv == s && r->logits == i - 1);
     }
     cr_assert(wg_batch_chain(&b, s, 0, token, 2, 0) == -1);
     cr_assert(wg_batch_chain(&b, s, 0, token, 0, 0) == -1);
     cr_assert(b.n == 5 && b.logits == 2);
 
+    const wg_mask below = wg_mask_with(wg_mask_bit(0), 4);
     /* node 6 at depth 2 below nodes 0 and 4 */
-    cr_assert(wg_batch_node(&b, s, 6, 2, 1u << 6 | 1u << 4 | 1, 99, true) == 2);
-    cr_assert(wg_batch_node(&b, s, 63, 1, (uint64_t)1 << 63 | 1, 98, false) == -1);
+    cr_assert(wg_batch_node(&b, s, 6, 2, wg_mask_with(below, 6), 99, true) == 2);
+    cr_assert(wg_batch_node(&b, s, 63, 1, wg_mask_with(wg_mask_bit(0), 63), 98, false) == -1);
     const wg_row *r = &b.row[5];
-    cr_assert(r->token == 99 && r->position == 7 && r->slot == 11 && r->prefix == 5 && r->tail == 5 && r->anc == 0x51 &&
+    cr_assert(r->token == 99 && r->position == 7 && r->slot == 11 && r->prefix == 5 && r->tail == 5 && r->anc.w[0] == 0x51 &&
               r->logits == 2);
     cr_assert(b.row[6].slot == 68 && b.row[6].position == 6 && b.row[6].logits == -1);
     cr_assert(b.n == 7 && b.logits == 3);

@@ -249,10 +249,10 @@ Test(forward, tree_nodes_see_their_paths)
     free(chain_logits(&u, prefix, 5));
     must(wg_kv_reserve(u.seq, NODES, &err), &err);
     wg_batch_clear(&u.batch);
-    uint64_t anc[NODES];
+    wg_mask anc[NODES];
     int depth[NODES];
     for (int i = 0; i < NODES; i++) {
-        anc[i] = (node[i].parent < 0 ? 0 : anc[node[i].parent]) | (uint64_t)1 << i;
+        anc[i] = node[i].parent < 0 ? wg_mask_bit(i) : wg_mask_with(anc[node[i].parent], i);
         depth[i] = node[i].parent < 0 ? 0 : depth[node[i].parent] + 1;
         cr_assert(wg_batch_node(&u.batch, u.seq, i, depth[i], anc[i], node[i].token, true) == i);
     }

@@ -47,11 +47,11 @@ Test(lm_table, a_tree_has_the_logits_of_its_chains)
         feed(&t, prefix, 3, one);
         cr_assert(!wg_kv_reserve(t.s, 6, NULL));
         wg_batch_clear(&t.batch); /* root 4 -> 5; root 4 -> 6 -> 0 -> 2; interleaved */
-        wg_batch_node(&t.batch, t.s, 0, 0, 1, left[0], true);
-        wg_batch_node(&t.batch, t.s, 1, 1, 1 | 2, right[0], true);
-        wg_batch_node(&t.batch, t.s, 2, 1, 1 | 4, left[1], true);
-        wg_batch_node(&t.batch, t.s, 3, 2, 1 | 2 | 8, right[1], true);
-        wg_batch_node(&t.batch, t.s, 4, 3, 1 | 2 | 8 | 16, right[2], true);
+        wg_batch_node(&t.batch, t.s, 0, 0, (wg_mask){ { 1 } }, left[0], true);
+        wg_batch_node(&t.batch, t.s, 1, 1, (wg_mask){ { 1 | 2 } }, right[0], true);
+        wg_batch_node(&t.batch, t.s, 2, 1, (wg_mask){ { 1 | 4 } }, left[1], true);
+        wg_batch_node(&t.batch, t.s, 3, 2, (wg_mask){ { 1 | 2 | 8 } }, right[1], true);
+        wg_batch_node(&t.batch, t.s, 4, 3, (wg_mask){ { 1 | 2 | 8 | 16 } }, right[2], true);
         cr_assert(!wg_lm_forward(&t.lm->lm, &t.batch, tree, NULL));
         const int16_t path[] = { 0, 1, 3, 4 };
         wg_kv_commit(t.s, path, 4);
@@ -81,9 +81,9 @@ Test(lm_table, notices_a_wrong_ancestor)
     feed(&t, prefix, 3, logits);
     cr_assert(!wg_kv_reserve(t.s, 3, NULL));
     wg_batch_clear(&t.batch);
-    wg_batch_node(&t.batch, t.s, 0, 0, 1, 4, true);
-    wg_batch_node(&t.batch, t.s, 1, 1, 1 | 2, 5, true);
-    wg_batch_node(&t.batch, t.s, 2, 1, 1 | 2 | 4, 6, true); /* a sibling among its ancestors */
+    wg_batch_node(&t.batch, t.s, 0, 0, (wg_mask){ { 1 } }, 4, true);
+    wg_batch_node(&t.batch, t.s, 1, 1, (wg_mask){ { 1 | 2 } }, 5, true);
+    wg_batch_node(&t.batch, t.s, 2, 1, (wg_mask){ { 1 | 2 | 4 } }, 6, true); /* a sibling among its ancestors */
     cr_assert(wg_lm_forward(&t.lm->lm, &t.batch, logits, &err) == WG_EINVAL && strstr(err.text, "holds position"), "%s", err.text);
     wg_kv_rollback(t.s);
     stop(&t);

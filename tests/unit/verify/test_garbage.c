@@ -105,7 +105,7 @@ Test(garbage, points_are_greedy)
             for (int k = 0; k < WG_TREE_MAX; k++) { /* a function of the text: nodes that spell the same have one row */
                 uint32_t text = 0;
                 for (int a = 1; k < t.n && a <= k; a++)
-                    if (t.anc[k] >> a & 1) text = text * (V + 1) + (uint32_t)t.token[a] + 1;
+                    if (wg_mask_has(&t.anc[k], a)) text = text * (V + 1) + (uint32_t)t.token[a] + 1;
                 p.point[k] = (int32_t)(dice(text, number, 90) % V);
                 for (int x = 0; x < V; x++) wg_rows_at(&q, k)[x] = 1 + dice(text, (uint32_t)x, 91) % 9;
                 double sum = 0;
