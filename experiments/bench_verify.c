@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * wager bench verify. A chain of rows - 1 tokens and a tree as large as trees get, drafted from q; rows of p are made from logits by the
- * sampler, the rule accepts and draws. One thread, its CPU time, so that a busy machine does not show; every repeat finds its
- * logits in other memory, out of the near caches. Two kinds of logits, because truncated rows cost what they keep:
- *   zipf   the kth token of a random order has -1.3 ln k + noise: a language model's shape
- *   flat   normal, deviation 1: nearly the whole vocabulary is in the nucleus, the worst there is
- * q is p of the same logits with noise of deviation 0.5. */
+ * wager bench verify. A chain of rows - 1 tokens and a tree as large as trees get, drafted from q; rows of p are made from
+ * logits by the sampler, the rule accepts and draws. One thread, its CPU time, so that a busy machine does not show; every
+ * repeat finds its logits in other memory, out of the near caches. Two kinds of logits, because truncated rows cost what they
+ * keep: zipf   the kth token of a random order has -1.3 ln k + noise: a language model's shape flat   normal, deviation 1:
+ * nearly the whole vocabulary is in the nucleus, the worst there is q is p of the same logits with noise of deviation 0.5. */
 #include "experiments/bench_verify.h"
 
 #include <inttypes.h>
@@ -28,8 +27,8 @@ typedef struct stage {
     const wg_ops *ops;
     wg_sampler sampler;
     wg_rows p, q;
-    float *logits;     /* (SETS, nodes, vocab): the same numbers SETS times */
-    int nodes;         /* rows there are */
+    float *logits; /* (SETS, nodes, vocab): the same numbers SETS times */
+    int nodes;     /* rows there are */
     wg_tree tree;
 } stage;
 
@@ -56,7 +55,8 @@ static double median(double *v, int n)
 static void normals(uint64_t seed, uint32_t a, uint32_t b, uint32_t c, double out[2])
 {
     const wg_philox w = wg_philox_at(seed, a, b, c, 0);
-    const double r = sqrt(-2 * log(1 - wg_philox_double(w.v[0], w.v[1]))), t = 6.283185307179586 * wg_philox_double(w.v[2], w.v[3]);
+    const double r = sqrt(-2 * log(1 - wg_philox_double(w.v[0], w.v[1]))),
+                 t = 6.283185307179586 * wg_philox_double(w.v[2], w.v[3]);
     out[0] = r * cos(t);
     out[1] = r * sin(t);
 }
@@ -101,7 +101,8 @@ static void draft_tree(stage *s, int n, int wide, wg_sibling_law law, uint32_t r
         for (int k = 0; k < wide && t->n < n; k++) {
             const wg_chance c = wg_chance_philox(s->b->seed, request, (uint32_t)t->n);
             int32_t token = wg_rows_pick(&s->q, parent, &c, WG_DRAW_DRAFT, k);
-            for (int tries = 0; law == WG_LAW_WITHOUT_REPLACEMENT && tries < 1000 && wg_tree_find(t, parent, token) >= 0; tries++)
+            for (int tries = 0; law == WG_LAW_WITHOUT_REPLACEMENT && tries < 1000 && wg_tree_find(t, parent, token) >= 0;
+                 tries++)
                 token = wg_rows_pick(&s->q, parent, &c, WG_DRAW_DRAFT, wide * (tries + 1) + k);
             if (law == WG_LAW_WITHOUT_REPLACEMENT && wg_tree_find(t, parent, token) >= 0) break;
             wg_tree_push(t, parent, token, parent);
@@ -116,7 +117,11 @@ static wg_sibling_law law_of(const wg_verifier_class *v)
     return WG_LAW_COUPLED;
 }
 
-typedef struct cost { double sample, accept; long emitted; uint64_t allocations; } cost; /* seconds of a step, medians */
+typedef struct cost {
+    double sample, accept;
+    long emitted;
+    uint64_t allocations;
+} cost; /* seconds of a step, medians */
 
 static cost measure(stage *s, const wg_verifier_class *rule, const void *options, int nodes, int wide)
 {
@@ -151,18 +156,22 @@ static void print_line(const stage *s, const char *rule, const char *kind, const
     const double total = chain->sample + chain->accept, emitted = (double)chain->emitted / s->b->repeats;
     const uint64_t allocations = chain->allocations + (tree ? tree->allocations : 0);
     if (s->b->json) {
-        json_t *o = json_pack("{s:s, s:s, s:i, s:i, s:f, s:f, s:f, s:f, s:I}", "rule", rule, "rows_are", kind, "vocab", s->p.vocab, "rows",
-                              s->b->rows, "sample_ms", chain->sample * 1e3, "accept_ms", chain->accept * 1e3, "total_ms", total * 1e3,
-                              "emitted", emitted, "allocations", (json_int_t)allocations);
+        json_t *o =
+            json_pack("{s:s, s:s, s:i, s:i, s:f, s:f, s:f, s:f, s:I}", "rule", rule, "rows_are", kind, "vocab", s->p.vocab,
+                      "rows", s->b->rows, "sample_ms", chain->sample * 1e3, "accept_ms", chain->accept * 1e3, "total_ms",
+                      total * 1e3, "emitted", emitted, "allocations", (json_int_t)allocations);
         if (tree) json_object_set_new(o, "tree_node_us", json_real(tree->accept / nodes * 1e6));
         json_dumpf(o, stdout, JSON_SORT_KEYS | JSON_COMPACT);
         putchar('\n');
         json_decref(o);
         return;
     }
-    printf("%-20s %-7s %10.3f %10.3f %10.3f %8.2f ", rule, kind, chain->sample * 1e3, chain->accept * 1e3, total * 1e3, emitted);
-    if (tree) printf("%12.2f", tree->accept / nodes * 1e6);
-    else printf("%12s", "-");
+    printf("%-20s %-7s %10.3f %10.3f %10.3f %8.2f ", rule, kind, chain->sample * 1e3, chain->accept * 1e3, total * 1e3,
+           emitted);
+    if (tree)
+        printf("%12.2f", tree->accept / nodes * 1e6);
+    else
+        printf("%12s", "-");
     printf(" %11" PRIu64 "\n", allocations);
 }
 
@@ -199,7 +208,8 @@ static wg_status bench_kind(stage *s, const char *kind, bool flat, double temper
     for (int i = 0; !status && wg_program_plugins.verifiers[i]; i++) {
         const wg_verifier_class *v = wg_program_plugins.verifiers[i];
         const bool greedy = !strcmp(v->name, "greedy");
-        if (all ? v->lossless && greedy == (temperature <= 0) : !strcmp(v->name, s->b->rule)) status = bench_rule(s, v, kind, err);
+        if (all ? v->lossless && greedy == (temperature <= 0) : !strcmp(v->name, s->b->rule))
+            status = bench_rule(s, v, kind, err);
     }
     wg_free(noisy);
     wg_sampler_close(&s->sampler);
@@ -218,11 +228,13 @@ wg_status wg_bench_verify(const wg_verify_bench *b, wg_error *err)
     wg_status status = wg_rows_open(&s.p, s.nodes, b->vocab, err);
     if (!status) status = wg_rows_open(&s.q, s.nodes, b->vocab, err);
     const size_t floats = (size_t)SETS * (size_t)s.nodes * (size_t)b->vocab;
-    if (!status && !(s.logits = wg_alloc(floats, sizeof *s.logits))) status = wg_nomem(err, floats * sizeof *s.logits, "logits");
+    if (!status && !(s.logits = wg_alloc(floats, sizeof *s.logits)))
+        status = wg_nomem(err, floats * sizeof *s.logits, "logits");
     if (!status && !b->json)
-        printf("vocabulary %d, a chain of %d rows, a tree of %d nodes; T=%g, top-p %g; %s; CPU time of one thread, medians of %d\n"
-               "rule                 rows      sample ms  accept ms   total ms  emitted tree us/node allocations\n",
-               b->vocab, b->rows, s.nodes, b->temperature, b->top_p, s.ops->name, b->repeats);
+        printf(
+            "vocabulary %d, a chain of %d rows, a tree of %d nodes; T=%g, top-p %g; %s; CPU time of one thread, medians of %d\n"
+            "rule                 rows      sample ms  accept ms   total ms  emitted tree us/node allocations\n",
+            b->vocab, b->rows, s.nodes, b->temperature, b->top_p, s.ops->name, b->repeats);
     if (!status) status = bench_kind(&s, "greedy", false, 0, err);
     if (!status) status = bench_kind(&s, "zipf", false, b->temperature, err);
     if (!status) status = bench_kind(&s, "flat", true, b->temperature, err);

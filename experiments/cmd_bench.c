@@ -63,23 +63,29 @@ static void print_arm(const bench *b, arm *a, const char *name, double plain)
 {
     const double per_token = wg_bench_median(a->seconds, (int)b->repeats), tau = (double)a->emitted / (double)a->passes;
     const wg_phases *ph = &a->engine->phases;
-    const double rounds = (double)a->passes * (double)(b->repeats + 1) / (double)b->repeats; /* the warm-up counts in the phases */
+    const double rounds =
+        (double)a->passes * (double)(b->repeats + 1) / (double)b->repeats; /* the warm-up counts in the phases */
     if (b->json) {
-        json_t *o = json_pack("{s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "arm", name, "tok_s", 1 / per_token, "tau", tau, "round_ms",
-                              per_token * tau * 1e3, "speedup", plain / per_token, "draft_ms", ph->draft / rounds * 1e3, "verify_ms",
-                              ph->verify / rounds * 1e3, "accept_ms", ph->accept / rounds * 1e3, "kv_ms", ph->kv / rounds * 1e3);
+        json_t *o = json_pack("{s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "arm", name, "tok_s", 1 / per_token, "tau", tau,
+                              "round_ms", per_token * tau * 1e3, "speedup", plain / per_token, "draft_ms",
+                              ph->draft / rounds * 1e3, "verify_ms", ph->verify / rounds * 1e3, "accept_ms",
+                              ph->accept / rounds * 1e3, "kv_ms", ph->kv / rounds * 1e3);
         json_dumpf(o, stdout, JSON_SORT_KEYS | JSON_COMPACT);
         putchar('\n');
         json_decref(o);
         return;
     }
-    printf("%-8s %10.1f %6.2f %9.4f %8.2f   %8.4f %8.4f %8.4f %8.4f\n", name, 1 / per_token, tau, per_token * tau * 1e3, plain / per_token,
-           ph->draft / rounds * 1e3, ph->verify / rounds * 1e3, ph->accept / rounds * 1e3, ph->kv / rounds * 1e3);
+    printf("%-8s %10.1f %6.2f %9.4f %8.2f   %8.4f %8.4f %8.4f %8.4f\n", name, 1 / per_token, tau, per_token * tau * 1e3,
+           plain / per_token, ph->draft / rounds * 1e3, ph->verify / rounds * 1e3, ph->accept / rounds * 1e3,
+           ph->kv / rounds * 1e3);
 }
 
-static wg_status arm_open(const bench *b, const wg_target *t, const wg_drafter_choice *draft, const char *rule, arm *a, wg_error *err)
+static wg_status arm_open(const bench *b, const wg_target *t, const wg_drafter_choice *draft, const char *rule, arm *a,
+                          wg_error *err)
 {
-    const wg_engine_options opt = { .max_batch = 1, .seed = (uint64_t)b->seed, .sampling = { .temperature = b->temperature, .top_p = 1 } };
+    const wg_engine_options opt = { .max_batch = 1,
+                                    .seed = (uint64_t)b->seed,
+                                    .sampling = { .temperature = b->temperature, .top_p = 1 } };
     wg_parts parts = wg_target_parts(t);
     parts.drafter = draft->class;
     parts.drafter_options = draft->options;
@@ -95,7 +101,8 @@ static wg_status bench_round(const bench *b, wg_target *t, wg_error *err)
     const bool speculate = b->draft_model || b->draft;
     const int32_t root = t->tokenizer && wg_tokenizer_bos(t->tokenizer) >= 0 ? wg_tokenizer_bos(t->tokenizer) : 1;
     wg_status s = wg_choose_drafter("none", &none, err);
-    if (!s && speculate) s = b->draft_model ? wg_choose_draft_model(b->draft_model, &draft, err) : wg_choose_drafter(b->draft, &draft, err);
+    if (!s && speculate)
+        s = b->draft_model ? wg_choose_draft_model(b->draft_model, &draft, err) : wg_choose_drafter(b->draft, &draft, err);
     if (!s) s = arm_open(b, t, &none, "match", &plain, err);
     if (!s && speculate) s = arm_open(b, t, &draft, b->rule, &spec, err);
     for (int r = -1; !s && r < b->repeats; r++) {
@@ -122,15 +129,28 @@ static wg_status bench_verify(const bench *b, bool temperature_given, wg_error *
 {
     int rows = 17, n = 1;
     if (b->rows) WG_TRY(wg_bench_numbers("rows", b->rows, 1, WG_TREE_MAX, &rows, &n, err));
-    const wg_verify_bench v = { .vocab = (int)b->vocab, .rows = rows, .repeats = (int)b->repeats, .rule = b->rule ? b->rule : "all",
-                                .temperature = temperature_given ? b->temperature : 0.8, .top_p = b->top_p,
-                                .seed = (uint64_t)b->seed, .json = b->json };
+    const wg_verify_bench v = { .vocab = (int)b->vocab,
+                                .rows = rows,
+                                .repeats = (int)b->repeats,
+                                .rule = b->rule ? b->rule : "all",
+                                .temperature = temperature_given ? b->temperature : 0.8,
+                                .top_p = b->top_p,
+                                .seed = (uint64_t)b->seed,
+                                .json = b->json };
     return wg_bench_verify(&v, err);
 }
 
 int wg_cmd_bench(int argc, char **argv)
 {
-    bench b = { .tokens = 1 << 24, .history = 32768, .context = "0", .repeats = 7, .n = 128, .seed = 1, .temperature = -1, .vocab = 128256, .top_p = 0.95 };
+    bench b = { .tokens = 1 << 24,
+                .history = 32768,
+                .context = "0",
+                .repeats = 7,
+                .n = 128,
+                .seed = 1,
+                .temperature = -1,
+                .vocab = 128256,
+                .top_p = 0.95 };
     const char *what;
     const wg_flag flags[] = {
         { "model", 'm', WG_FLAG_STRING, &b.model, "FILE", "the target model", 0, 0 },
@@ -155,13 +175,16 @@ int wg_cmd_bench(int argc, char **argv)
     };
     const int done = wg_cli_parse("bench", flags, argc, argv, &what, 1, 1);
     if (done >= 0) return done;
-    const bool forward = !strcmp(what, "forward"), perplexity = !strcmp(what, "perplexity"), temperature_given = b.temperature >= 0;
+    const bool forward = !strcmp(what, "forward"), perplexity = !strcmp(what, "perplexity"),
+               temperature_given = b.temperature >= 0;
     wg_error err;
     if (!strcmp(what, "verify")) return bench_verify(&b, temperature_given, &err) ? wg_cli_fail(&err) : WG_EXIT_OK;
     if (!strcmp(what, "draft"))
-        return wg_bench_draft(b.draft ? b.draft : "ngram", b.model, (int)b.history, b.json, &err) ? wg_cli_fail(&err) : WG_EXIT_OK;
+        return wg_bench_draft(b.draft ? b.draft : "ngram", b.model, (int)b.history, b.json, &err) ? wg_cli_fail(&err)
+                                                                                                  : WG_EXIT_OK;
     if (!forward && !perplexity && strcmp(what, "round")) {
-        fprintf(stderr, "wager bench: there is no benchmark '%s'; there are: forward, perplexity, round, verify, draft\n", what);
+        fprintf(stderr, "wager bench: there is no benchmark '%s'; there are: forward, perplexity, round, verify, draft\n",
+                what);
         return WG_EXIT_USAGE;
     }
     if (!b.rule) b.rule = "rejection";
@@ -174,9 +197,13 @@ int wg_cmd_bench(int argc, char **argv)
     wg_target *t = NULL;
     const wg_target_options want = { .threads = (int)b.threads, .model = { .kv_type = WG_F16 } };
     wg_status s = wg_target_open(&t, b.model, &want, &err);
-    const wg_forward_bench passes = { .rows = b.rows, .context = b.context, .repeats = (int)b.repeats, .stages = b.stages, .json = b.json };
-    if (!s && perplexity) s = wg_bench_perplexity(t, b.text, b.tokens, b.json, &err);
-    else if (!s) s = forward ? wg_bench_forward(&passes, t, &err) : bench_round(&b, t, &err);
+    const wg_forward_bench passes = {
+        .rows = b.rows, .context = b.context, .repeats = (int)b.repeats, .stages = b.stages, .json = b.json
+    };
+    if (!s && perplexity)
+        s = wg_bench_perplexity(t, b.text, b.tokens, b.json, &err);
+    else if (!s)
+        s = forward ? wg_bench_forward(&passes, t, &err) : bench_round(&b, t, &err);
     wg_target_close(t);
     return s ? wg_cli_fail(&err) : WG_EXIT_OK;
 }

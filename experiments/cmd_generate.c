@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * wager generate: continues a text and shows speculation at work: on a terminal accepted draft tokens are green, the target's own are
- * plain. The last line gives speed, tau and the digest of the output tokens. */
+ * wager generate: continues a text and shows speculation at work: on a terminal accepted draft tokens are green, the target's
+ * own are plain. The last line gives speed, tau and the digest of the output tokens. */
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -62,8 +62,10 @@ static void put_footer(const generate *g, const wg_engine *e, const wg_seq *s, d
     wg_sha256(s->token + s->prompt, (size_t)n * sizeof *s->token, hash);
     const double tau = c->passes ? (double)c->emitted / (double)c->passes : 0, rate = decode > 0 ? n / decode : 0;
     if (!g->json) {
-        printf("\n[%d tokens, %.1f tok/s, tau %.2f, accepted %ld of %ld drafted, prompt %d tokens in %.0f ms, %s, %s, output %.12s]\n", n,
-               rate, tau, c->accepted, c->drafted, s->prompt, prefill * 1e3, e->drafter->class->name, e->verifier->name, hash);
+        printf("\n[%d tokens, %.1f tok/s, tau %.2f, accepted %ld of %ld drafted, prompt %d tokens in %.0f ms, %s, %s, output "
+               "%.12s]\n",
+               n, rate, tau, c->accepted, c->drafted, s->prompt, prefill * 1e3, e->drafter->class->name, e->verifier->name,
+               hash);
         return;
     }
     char *text = NULL;
@@ -73,11 +75,12 @@ static void put_footer(const generate *g, const wg_engine *e, const wg_seq *s, d
     json_t *ids = json_array();
     for (int i = s->prompt; i < s->n; i++) json_array_append_new(ids, json_integer(s->token[i]));
     json_t *valid = json_stringn(text, bytes); /* NULL when the text is cut inside a character */
-    json_t *o = json_pack("{s:o, s:o, s:i, s:i, s:f, s:f, s:I, s:I, s:I, s:f, s:f, s:s, s:s, s:s, s:b}", "text", valid ? valid : json_null(),
-                          "ids", ids, "prompt_tokens", s->prompt, "tokens", n, "tok_s", rate, "tau", tau, "target_passes",
-                          (json_int_t)c->passes, "drafted", (json_int_t)c->drafted, "accepted", (json_int_t)c->accepted, "prefill_ms",
-                          prefill * 1e3, "decode_ms", decode * 1e3, "draft", e->drafter->class->name, "rule", e->verifier->name,
-                          "output_sha256", hash, "lossless", e->verifier->lossless);
+    json_t *o =
+        json_pack("{s:o, s:o, s:i, s:i, s:f, s:f, s:I, s:I, s:I, s:f, s:f, s:s, s:s, s:s, s:b}", "text",
+                  valid ? valid : json_null(), "ids", ids, "prompt_tokens", s->prompt, "tokens", n, "tok_s", rate, "tau", tau,
+                  "target_passes", (json_int_t)c->passes, "drafted", (json_int_t)c->drafted, "accepted",
+                  (json_int_t)c->accepted, "prefill_ms", prefill * 1e3, "decode_ms", decode * 1e3, "draft",
+                  e->drafter->class->name, "rule", e->verifier->name, "output_sha256", hash, "lossless", e->verifier->lossless);
     json_dumpf(o, stdout, JSON_SORT_KEYS | JSON_COMPACT);
     putchar('\n');
     json_decref(o);
@@ -90,8 +93,9 @@ static wg_status generate_with(const generate *g, wg_engine *e, const wg_target 
     size_t n;
     wg_seq *s = NULL;
     WG_TRY(wg_tokenizer_encode(t->tokenizer, g->prompt, strlen(g->prompt), true, true, &ids, &n, err));
-    wg_status status = n ? wg_seq_open(e, &s, 0, ids, (int)n, (int)g->n, err)
-                         : wg_fail(err, WG_EINVAL, "the prompt is empty and this model has no begin-of-text token; give a text with -p");
+    wg_status status =
+        n ? wg_seq_open(e, &s, 0, ids, (int)n, (int)g->n, err)
+          : wg_fail(err, WG_EINVAL, "the prompt is empty and this model has no begin-of-text token; give a text with -p");
     wg_free(ids);
     if (status) return status;
     printer p = { .tokenizer = t->tokenizer, .quiet = g->json, .colour = isatty(STDOUT_FILENO) && !getenv("NO_COLOR") };
@@ -119,7 +123,9 @@ static wg_status generate_run(const generate *g, wg_error *err)
     wg_target *t = NULL;
     wg_engine *e = NULL;
     wg_drafter_choice draft = { 0 };
-    const wg_target_options want = { .threads = (int)g->threads, .need_tokenizer = true, .model = { .kv_type = WG_F16, .allow_nan = g->allow_nan } };
+    const wg_target_options want = { .threads = (int)g->threads,
+                                     .need_tokenizer = true,
+                                     .model = { .kv_type = WG_F16, .allow_nan = g->allow_nan } };
     const wg_engine_options opt = { .max_batch = 1,
                                     .seed = (uint64_t)g->seed,
                                     .sampling = { .temperature = g->temperature,
@@ -133,7 +139,9 @@ static wg_status generate_run(const generate *g, wg_error *err)
     wg_parts parts;
     const wg_verifier_class *rule;
     wg_status s = wg_find_verifier(&wg_program_plugins, g->rule, &rule, err);
-    if (!s) s = g->draft_model ? wg_choose_draft_model(g->draft_model, &draft, err) : wg_choose_drafter(g->draft ? g->draft : "none", &draft, err);
+    if (!s)
+        s = g->draft_model ? wg_choose_draft_model(g->draft_model, &draft, err)
+                           : wg_choose_drafter(g->draft ? g->draft : "none", &draft, err);
     if (!s) s = wg_target_open(&t, g->target, &want, err);
     if (!s) {
         parts = wg_target_parts(t);
@@ -155,7 +163,8 @@ int wg_cmd_generate(int argc, char **argv)
     generate g = { .prompt = "", .rule = "match", .n = 128, .top_p = 1, .repetition_penalty = 1, .seed = 1 };
     const wg_flag flags[] = {
         { "model", 'm', WG_FLAG_STRING, &g.target, "FILE", "the target model", 0, 0 },
-        { "draft-model", 'd', WG_FLAG_STRING, &g.draft_model, "FILE", "a draft model; the same as --draft model:model=FILE", 0, 0 },
+        { "draft-model", 'd', WG_FLAG_STRING, &g.draft_model, "FILE", "a draft model; the same as --draft model:model=FILE", 0,
+          0 },
         { "draft", 0, WG_FLAG_STRING, &g.draft, "KIND[:k=v,...]", "a drafter and its options (wager list drafters)", 0, 0 },
         { "prompt", 'p', WG_FLAG_STRING, &g.prompt, "TEXT", "the text to continue", 0, 0 },
         { "n", 'n', WG_FLAG_INT, &g.n, "N", "tokens to add", 1, 1e6 },
@@ -163,11 +172,14 @@ int wg_cmd_generate(int argc, char **argv)
         { "top-k", 0, WG_FLAG_INT, &g.top_k, "K", "keep the K most probable tokens; 0 keeps all", 0, 1e9 },
         { "top-p", 0, WG_FLAG_FLOAT, &g.top_p, "P", "keep the most probable tokens up to mass P", 0, 1 },
         { "min-p", 0, WG_FLAG_FLOAT, &g.min_p, "P", "drop tokens below P times the best", 0, 1 },
-        { "repetition-penalty", 0, WG_FLAG_FLOAT, &g.repetition_penalty, "R", "for tokens seen: logits divided by R; 1 is none", 0, 100 },
-        { "frequency-penalty", 0, WG_FLAG_FLOAT, &g.frequency_penalty, "F", "taken off once for each time a token was seen", -100, 100 },
+        { "repetition-penalty", 0, WG_FLAG_FLOAT, &g.repetition_penalty, "R", "for tokens seen: logits divided by R; 1 is none",
+          0, 100 },
+        { "frequency-penalty", 0, WG_FLAG_FLOAT, &g.frequency_penalty, "F", "taken off once for each time a token was seen",
+          -100, 100 },
         { "presence-penalty", 0, WG_FLAG_FLOAT, &g.presence_penalty, "F", "taken off once for tokens seen", -100, 100 },
         { "penalty-window", 0, WG_FLAG_INT, &g.penalty_window, "N", "tokens back that count as seen; 0: all", 0, 1e9 },
-        { "rule", 0, WG_FLAG_STRING, &g.rule, "R", "verification rule (wager list verifiers); match gives plain decoding's very text", 0, 0 },
+        { "rule", 0, WG_FLAG_STRING, &g.rule, "R",
+          "verification rule (wager list verifiers); match gives plain decoding's very text", 0, 0 },
         { "seed", 0, WG_FLAG_INT, &g.seed, "S", "seed of all randomness", 0, 0 },
         { "threads", 0, WG_FLAG_INT, &g.threads, "N", "0: all cores", 0, 256 },
         { "allow-nan", 0, WG_FLAG_BOOL, &g.allow_nan, NULL, "accept NaN and infinities in weights", 0, 0 },

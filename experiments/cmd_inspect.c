@@ -17,9 +17,12 @@ static void print_text(wg_text t)
     putchar('"');
     for (size_t i = 0; i < t.n && i < SHOW_TEXT; i++) {
         const unsigned char c = (unsigned char)t.s[i];
-        if (c == '\n') fputs("\\n", stdout);
-        else if (c < 32 || c == 127) printf("\\x%02x", c);
-        else putchar(c);
+        if (c == '\n')
+            fputs("\\n", stdout);
+        else if (c < 32 || c == 127)
+            printf("\\x%02x", c);
+        else
+            putchar(c);
     }
     fputs(t.n > SHOW_TEXT ? "...\"" : "\"", stdout);
 }
@@ -34,9 +37,12 @@ static void print_array(const wg_weights *w, const char *key)
         double d;
         wg_text t;
         putchar(' ');
-        if (wg_meta_array_string(w, key, i, &t)) print_text(t);
-        else if (wg_meta_array_int(w, key, i, &v)) printf("%" PRId64, v);
-        else if (wg_meta_array_float(w, key, i, &d)) printf("%g", d);
+        if (wg_meta_array_string(w, key, i, &t))
+            print_text(t);
+        else if (wg_meta_array_int(w, key, i, &v))
+            printf("%" PRId64, v);
+        else if (wg_meta_array_float(w, key, i, &d))
+            printf("%g", d);
     }
     if (n > SHOW_ELEMENTS) fputs(" ...", stdout);
 }
@@ -49,11 +55,25 @@ static void print_value(const wg_weights *w, int i)
     bool b = false;
     wg_text t = { "", 0 };
     switch (wg_meta_kind_of(w, i)) {
-    case WG_META_INT: wg_meta_int(w, key, &v); printf("%" PRId64, v); break;
-    case WG_META_FLOAT: wg_meta_float(w, key, &d); printf("%g", d); break;
-    case WG_META_BOOL: wg_meta_bool(w, key, &b); fputs(b ? "true" : "false", stdout); break;
-    case WG_META_STRING: wg_meta_string(w, key, &t); print_text(t); break;
-    case WG_META_ARRAY: print_array(w, key); break;
+    case WG_META_INT:
+        wg_meta_int(w, key, &v);
+        printf("%" PRId64, v);
+        break;
+    case WG_META_FLOAT:
+        wg_meta_float(w, key, &d);
+        printf("%g", d);
+        break;
+    case WG_META_BOOL:
+        wg_meta_bool(w, key, &b);
+        fputs(b ? "true" : "false", stdout);
+        break;
+    case WG_META_STRING:
+        wg_meta_string(w, key, &t);
+        print_text(t);
+        break;
+    case WG_META_ARRAY:
+        print_array(w, key);
+        break;
     }
 }
 
@@ -85,8 +105,9 @@ static void print_table(const wg_weights *w)
         printf("\nnot a model that can run here: %s\n", err.text);
         return;
     }
-    printf("\n%s: %d layers, width %d, %d heads of %d on %d, hidden %d, vocabulary %d, context %d, %.2f M parameters\n", a.family,
-           a.layers, a.dim, a.heads, a.head_dim, a.kv_heads, a.hidden, a.vocab, a.context, (double)wg_arch_parameters(&a) / 1e6);
+    printf("\n%s: %d layers, width %d, %d heads of %d on %d, hidden %d, vocabulary %d, context %d, %.2f M parameters\n",
+           a.family, a.layers, a.dim, a.heads, a.head_dim, a.kv_heads, a.hidden, a.vocab, a.context,
+           (double)wg_arch_parameters(&a) / 1e6);
 }
 
 /* One JSON object per tensor. */
@@ -122,8 +143,10 @@ int wg_cmd_inspect(int argc, char **argv)
     wg_error err;
     if (wg_weights_open(&w, path, &err)) return wg_cli_fail(&err);
     int status = WG_EXIT_OK;
-    if (json) status = print_json(w);
-    else print_table(w);
+    if (json)
+        status = print_json(w);
+    else
+        print_table(w);
     wg_weights_close(w);
     return status;
 }

@@ -21,15 +21,20 @@ static void option_row(const char *of, const wg_option *o, bool json)
 {
     char expects[512], value[WG_OPTION_STRING];
     wg_option_expects(o, expects, sizeof expects);
-    if (o->type == WG_OPT_STRING) snprintf(value, sizeof value, "%s", o->def_string ? o->def_string : "");
-    else if (o->type == WG_OPT_ENUM) snprintf(value, sizeof value, "%s", o->choices[(int)o->def]);
-    else if (o->type == WG_OPT_BOOL) snprintf(value, sizeof value, "%s", o->def != 0 ? "true" : "false");
-    else snprintf(value, sizeof value, "%g", o->def);
+    if (o->type == WG_OPT_STRING)
+        snprintf(value, sizeof value, "%s", o->def_string ? o->def_string : "");
+    else if (o->type == WG_OPT_ENUM)
+        snprintf(value, sizeof value, "%s", o->choices[(int)o->def]);
+    else if (o->type == WG_OPT_BOOL)
+        snprintf(value, sizeof value, "%s", o->def != 0 ? "true" : "false");
+    else
+        snprintf(value, sizeof value, "%g", o->def);
     if (!json) {
         printf("      %-14s %-24s default %-10s %s\n", o->name, expects, value[0] ? value : "\"\"", o->doc);
         return;
     }
-    json_t *row = json_pack("{s:s, s:s, s:s, s:s, s:s}", "option", o->name, "of", of, "expects", expects, "default", value, "doc", o->doc);
+    json_t *row = json_pack("{s:s, s:s, s:s, s:s, s:s}", "option", o->name, "of", of, "expects", expects, "default", value,
+                            "doc", o->doc);
     json_dumpf(row, stdout, JSON_SORT_KEYS | JSON_COMPACT);
     putchar('\n');
     json_decref(row);
@@ -59,7 +64,8 @@ static void list_drafters(bool json)
     if (!json) puts("drafters (\"draft\": {\"kind\": NAME, option: value}):");
     for (int i = 0; wg_drafters[i]; i++) {
         char laws[96];
-        item("drafter", wg_drafters[i]->name, wg_drafters[i]->doc, wg_law_list(wg_drafters[i]->laws, laws, sizeof laws), NULL, json);
+        item("drafter", wg_drafters[i]->name, wg_drafters[i]->doc, wg_law_list(wg_drafters[i]->laws, laws, sizeof laws), NULL,
+             json);
         options(wg_drafters[i]->name, wg_drafters[i]->options, json);
     }
 }
@@ -85,7 +91,8 @@ static void list_kernels(bool json)
 {
     if (!json) puts("kernel levels (WG_CPU=NAME lowers the choice; all give the same bits):");
     for (int l = WG_CPU_REF; l <= (int)wg_cpu_best(); l++)
-        item("kernels", wg_cpu_name((wg_cpu_level)l), l == WG_CPU_REF ? "scalar reference, the specification" : "vector variant", NULL,
+        item("kernels", wg_cpu_name((wg_cpu_level)l),
+             l == WG_CPU_REF ? "scalar reference, the specification" : "vector variant", NULL,
              l == (int)wg_cpu_chosen() ? "in use" : NULL, json);
 }
 
@@ -107,7 +114,10 @@ static int print_schema(void)
 
 int wg_cmd_list(int argc, char **argv)
 {
-    static const struct { const char *name; void (*print)(bool json); } part[] = {
+    static const struct {
+        const char *name;
+        void (*print)(bool json);
+    } part[] = {
         { "drafters", list_drafters }, { "verifiers", list_verifiers }, { "sampling", list_sampling },
         { "kernels", list_kernels },   { "commands", list_commands },
     };
@@ -115,7 +125,8 @@ int wg_cmd_list(int argc, char **argv)
     bool json = false, schema = false;
     const char *word = NULL;
     const wg_flag flags[] = { { "json", 0, WG_FLAG_BOOL, &json, NULL, "one JSON object a line", 0, 0 },
-                              { "schema", 0, WG_FLAG_BOOL, &schema, NULL, "the JSON Schema of a config instead, for editors", 0, 0 },
+                              { "schema", 0, WG_FLAG_BOOL, &schema, NULL, "the JSON Schema of a config instead, for editors", 0,
+                                0 },
                               { 0 } };
     const int done = wg_cli_parse("list", flags, argc, argv, &word, 0, 1);
     if (done >= 0) return done;

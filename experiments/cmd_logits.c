@@ -16,7 +16,10 @@
 
 enum { TOP = 5, PASS_ROWS = 64 };
 
-typedef struct int_list { int32_t *v; int n; } int_list;
+typedef struct int_list {
+    int32_t *v;
+    int n;
+} int_list;
 
 static wg_status parse_list(const char *flag, const char *text, int_list *out, wg_error *err)
 {
@@ -52,11 +55,13 @@ static void add_tree(wg_batch *b, wg_kv_seq *kv, const int_list *tokens, const i
 static wg_status check_parents(const int_list *tokens, const int_list *parents, wg_error *err)
 {
     if (parents->n != tokens->n)
-        return wg_fail(err, WG_EINVAL, "--parents has %d numbers for %d tokens; give one per token, -1 for a root", parents->n, tokens->n);
+        return wg_fail(err, WG_EINVAL, "--parents has %d numbers for %d tokens; give one per token, -1 for a root", parents->n,
+                       tokens->n);
     if (tokens->n > WG_TREE_NODES)
         return wg_fail(err, WG_EINVAL, "--parents: a tree has at most %d nodes, this one has %d", WG_TREE_NODES, tokens->n);
     for (int i = 0; i < parents->n; i++)
-        if (parents->v[i] >= i) return wg_fail(err, WG_EINVAL, "--parents: node %d has parent %d; parents come before children", i, parents->v[i]);
+        if (parents->v[i] >= i)
+            return wg_fail(err, WG_EINVAL, "--parents: node %d has parent %d; parents come before children", i, parents->v[i]);
     return WG_OK;
 }
 
@@ -81,7 +86,8 @@ static void print_row(const wg_target *t, int row, int32_t token, const float *x
     snprintf(hex, sizeof hex, "%016" PRIx64, hash);
     if (json) {
         json_t *list = json_array();
-        for (int k = 0; k < n; k++) json_array_append_new(list, json_pack("{s:i, s:f}", "id", (int)top[k], "logit", (double)x[top[k]]));
+        for (int k = 0; k < n; k++)
+            json_array_append_new(list, json_pack("{s:i, s:f}", "id", (int)top[k], "logit", (double)x[top[k]]));
         json_t *o = json_pack("{s:i, s:i, s:s, s:o}", "row", row, "token", (int)token, "hash", hex, "top", list);
         json_dumpf(o, stdout, JSON_SORT_KEYS | JSON_COMPACT);
         putchar('\n');
@@ -101,20 +107,24 @@ static void print_row(const wg_target *t, int row, int32_t token, const float *x
 }
 
 /* Passes of at most PASS_ROWS rows; every row's logits go to the printer or the file. */
-static wg_status run_passes(const wg_target *t, wg_kv_seq *kv, const int_list *tokens, const int_list *parents, wg_save *out, bool json,
-                            wg_batch *b, float *logits, wg_error *err)
+static wg_status run_passes(const wg_target *t, wg_kv_seq *kv, const int_list *tokens, const int_list *parents, wg_save *out,
+                            bool json, wg_batch *b, float *logits, wg_error *err)
 {
     for (int first = 0; first < tokens->n;) {
         const int left = tokens->n - first, n = parents->v || left < PASS_ROWS ? left : PASS_ROWS;
         WG_TRY(wg_kv_reserve(kv, n, err));
         wg_batch_clear(b);
-        if (parents->v) add_tree(b, kv, tokens, parents);
-        else wg_batch_chain(b, kv, first, tokens->v + first, n, n);
+        if (parents->v)
+            add_tree(b, kv, tokens, parents);
+        else
+            wg_batch_chain(b, kv, first, tokens->v + first, n, n);
         WG_TRY(wg_lm_forward(t->lm, b, logits, err));
         for (int i = 0; i < n; i++) {
             const float *x = logits + (size_t)i * (size_t)t->lm->vocab;
-            if (!out) print_row(t, first + i, tokens->v[first + i], x, json);
-            else WG_TRY(wg_save_write(out, x, (size_t)t->lm->vocab * sizeof *x, err));
+            if (!out)
+                print_row(t, first + i, tokens->v[first + i], x, json);
+            else
+                WG_TRY(wg_save_write(out, x, (size_t)t->lm->vocab * sizeof *x, err));
         }
         if (!parents->v) wg_kv_commit_chain(kv, n);
         first += n;
@@ -123,8 +133,8 @@ static wg_status run_passes(const wg_target *t, wg_kv_seq *kv, const int_list *t
     return WG_OK;
 }
 
-static wg_status logits_run(const char *path, const int_list *tokens, const int_list *parents, wg_save *out, bool json, int threads,
-                            bool allow_nan, wg_error *err)
+static wg_status logits_run(const char *path, const int_list *tokens, const int_list *parents, wg_save *out, bool json,
+                            int threads, bool allow_nan, wg_error *err)
 {
     wg_target *t = NULL;
     wg_kv *kv = NULL;
@@ -134,7 +144,8 @@ static wg_status logits_run(const char *path, const int_list *tokens, const int_
     const wg_target_options want = { .threads = threads, .model = { .kv_type = WG_F16, .allow_nan = allow_nan } };
     wg_status s = wg_target_open(&t, path, &want, err);
     if (!s && tokens->n > t->lm->context)
-        s = wg_fail(err, WG_ECONTEXT, "%s: %d tokens are more than the model's context of %d; give fewer", path, tokens->n, t->lm->context);
+        s = wg_fail(err, WG_ECONTEXT, "%s: %d tokens are more than the model's context of %d; give fewer", path, tokens->n,
+                    t->lm->context);
     const int room = tokens->n + 1;
     if (!s) s = wg_kv_open(&kv, 16, (room + 15) / 16 + 1 + (PASS_ROWS + 15) / 16, room + PASS_ROWS, err);
     if (!s) s = wg_lm_attach(t->lm, kv, err);
@@ -158,7 +169,8 @@ int wg_cmd_logits(int argc, char **argv)
     bool json = false, allow_nan = false;
     const wg_flag flags[] = {
         { "tokens", 0, WG_FLAG_STRING, &token_text, "1,2,3", "token ids", 0, 0 },
-        { "parents", 0, WG_FLAG_STRING, &parent_text, "-1,0,1", "a tree: the number of each token's parent, -1 for a root", 0, 0 },
+        { "parents", 0, WG_FLAG_STRING, &parent_text, "-1,0,1", "a tree: the number of each token's parent, -1 for a root", 0,
+          0 },
         { "out", 'o', WG_FLAG_STRING, &out_path, "FILE", "write all rows there, row-major f32", 0, 0 },
         { "threads", 0, WG_FLAG_INT, &threads, "N", "0: all cores", 0, 256 },
         { "allow-nan", 0, WG_FLAG_BOOL, &allow_nan, NULL, "accept NaN and infinities in weights", 0, 0 },
@@ -179,8 +191,10 @@ int wg_cmd_logits(int argc, char **argv)
     if (!s && parent_text) s = check_parents(&tokens, &parents, &err);
     if (!s && out_path) s = wg_save_open(&out, out_path, &err);
     if (!s) s = logits_run(path, &tokens, &parents, out, json, (int)threads, allow_nan, &err);
-    if (s) wg_save_abort(out);
-    else if (out) s = wg_save_commit(out, &err);
+    if (s)
+        wg_save_abort(out);
+    else if (out)
+        s = wg_save_commit(out, &err);
     wg_free(tokens.v);
     wg_free(parents.v);
     return s ? wg_cli_fail(&err) : WG_EXIT_OK;

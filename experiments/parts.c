@@ -28,8 +28,11 @@ wg_status wg_choose_drafter(const char *spec, wg_drafter_choice *out, wg_error *
     if (!kind) return wg_nomem(err, strlen(spec), "a drafter's name");
     wg_status s = choose(kind, out, err);
     if (!s && colon && colon[1]) {
-        if (!out->options) s = wg_fail(err, WG_EINVAL, "--draft %s: the drafter '%s' has no options; write --draft %s", spec, kind, kind);
-        else s = wg_option_set_list(out->class->options, out->options, out->class->size - out->class->options_at, colon + 1, err);
+        if (!out->options)
+            s = wg_fail(err, WG_EINVAL, "--draft %s: the drafter '%s' has no options; write --draft %s", spec, kind, kind);
+        else
+            s = wg_option_set_list(out->class->options, out->options, out->class->size - out->class->options_at, colon + 1,
+                                   err);
     }
     wg_free(kind);
     if (s) wg_choice_close(out);

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: MIT
  * What the rules emit on the bundled pair has the law of the target, statistically: the whole engine decodes three tokens after
- * a prompt, many times, under every lossless rule and every law of siblings that it checks (chains on one prompt, trees two wide
- * on another), and the texts are tested against
- * their exact probabilities, which follow from the target's logits. (The prover shows the same by enumeration on small tables;
- * here rows, trees and draws are the real ones.)
+ * a prompt, many times, under every lossless rule and every law of siblings that it checks (chains on one prompt, trees two
+ * wide on another), and the texts are tested against their exact probabilities, which follow from the target's logits. (The
+ * prover shows the same by enumeration on small tables; here rows, trees and draws are the real ones.)
  *
- * The test. Texts are put into cells of known probability p_c. After n texts with counts n_c the next one, in cell c, multiplies
- *     M by (K p_c + n_c) / (K + n) / p_c,
- * the likelihood ratio of a Dirichlet mixture around p against p. If the texts have the law p, M is a martingale of expectation
- * 1 whatever rule decides when to stop, so Pr(M ever reaches 1/a) <= a (Ville): the test may look after every text, and stops
- * at the first M >= 1/a. A text of probability 0 rejects at once. With a = FAMILY / tests, the chance that any lossless rule is
- * accused at all is below FAMILY. (All seeds are fixed: the verdict is the same in every run.)
+ * The test. Texts are put into cells of known probability p_c. After n texts with counts n_c the next one, in cell c,
+ * multiplies M by (K p_c + n_c) / (K + n) / p_c, the likelihood ratio of a Dirichlet mixture around p against p. If the texts
+ * have the law p, M is a martingale of expectation 1 whatever rule decides when to stop, so Pr(M ever reaches 1/a) <= a
+ * (Ville): the test may look after every text, and stops at the first M >= 1/a. A text of probability 0 rejects at once. With a
+ * = FAMILY / tests, the chance that any lossless rule is accused at all is below FAMILY. (All seeds are fixed: the verdict is
+ * the same in every run.)
  *
  * The power is measured: texts of a law at total variation e, in the direction that is hardest to see (half of the mass times
  * 1 + 2e, the other half times 1 - 2e; Pinsker's bound is met), are detected in 95 of 100 simulated tests at the e that is
@@ -84,7 +83,7 @@ static void memory_prompt(memory *m, const law_request *prompt)
 static const float *recall(memory *m, int32_t last, const int32_t *token, int n)
 {
     const size_t vocab = (size_t)m->model.lm->vocab;
-    int32_t key[TOKENS + 1] = {0}, fed[TOKENS + 1] = {last};
+    int32_t key[TOKENS + 1] = { 0 }, fed[TOKENS + 1] = { last };
     memcpy(key, token, (size_t)n * sizeof *key);
     memcpy(fed + 1, token, (size_t)n * sizeof *fed);
     key[TOKENS] = n;
@@ -140,7 +139,7 @@ static wg_status forward(wg_lm *lm, const wg_batch *batch, float *logits, wg_err
     return WG_OK;
 }
 
-static const wg_lm_class memory_class = {.name = "memory", .attach = attach, .forward = forward};
+static const wg_lm_class memory_class = { .name = "memory", .attach = attach, .forward = forward };
 
 static wg_sibling_law draft_law; /* of the current test */
 static int draft_wide;           /* children of every node */
@@ -171,7 +170,8 @@ static void pair_children(pair_drafter *p, const wg_seq *s, wg_tree *t, int node
     const wg_support can = wg_rows_support(q, row);
     double *left = p->left; /* of the tokens that can be drawn */
     for (int i = 0; i < can.n; i++) left[i] = wg_rows_prob(q, row, wg_support_at(&can, i));
-    if (draft_law == WG_LAW_COUPLED) memcpy(left, wg_rows_at(q, row), (size_t)q->vocab * sizeof *left); /* times belong to tokens */
+    if (draft_law == WG_LAW_COUPLED)
+        memcpy(left, wg_rows_at(q, row), (size_t)q->vocab * sizeof *left); /* times belong to tokens */
     for (int k = 0; k < draft_wide; k++) {
         int i = 0, x;
         if (draft_law == WG_LAW_COUPLED) {
@@ -179,7 +179,8 @@ static void pair_children(pair_drafter *p, const wg_seq *s, wg_tree *t, int node
         } else {
             if (draft_law == WG_LAW_FIXED)
                 for (int j = 1; j < can.n; j++) i = left[j] > left[i] ? j : i;
-            else i = wg_chance_pick(&s->chance, WG_DRAW_DRAFT, t->n, left, can.n);
+            else
+                i = wg_chance_pick(&s->chance, WG_DRAW_DRAFT, t->n, left, can.n);
             x = wg_support_at(&can, i);
         }
         wg_tree_push(t, node, x, row);
@@ -210,12 +211,12 @@ static wg_status propose(wg_drafter *d, wg_seq *const *seq, int n, wg_tree *out,
     return WG_OK;
 }
 
-static wg_drafter_class pair_class = {.name = "pair",
-                                      .doc = "the bundled draft model from memory",
-                                      .size = sizeof(pair_drafter),
-                                      .open = pair_open,
-                                      .propose = propose,
-                                      .close = pair_close};
+static wg_drafter_class pair_class = { .name = "pair",
+                                       .doc = "the bundled draft model from memory",
+                                       .size = sizeof(pair_drafter),
+                                       .open = pair_open,
+                                       .propose = propose,
+                                       .close = pair_close };
 
 /* ---- rules that must be detected */
 
@@ -252,8 +253,12 @@ static void accept_eager(const void *opt, const wg_tree *tree, const wg_rows *p,
     wg_walk(settle_eager, opt, tree, p, q, chance, out);
 }
 
-static const wg_verifier_class biased = {.name = "CONTROL residual = p", .laws = WG_LAW_IID, .chains = true, .accept = accept_biased};
-static const wg_verifier_class eager = {.name = "CONTROL keeps all", .laws = WG_LAW_IID, .chains = true, .accept = accept_eager};
+static const wg_verifier_class biased = {
+    .name = "CONTROL residual = p", .laws = WG_LAW_IID, .chains = true, .accept = accept_biased
+};
+static const wg_verifier_class eager = {
+    .name = "CONTROL keeps all", .laws = WG_LAW_IID, .chains = true, .accept = accept_eager
+};
 
 /* ---- the exact law of the texts, in cells */
 
@@ -267,7 +272,8 @@ static void add_texts(law *l, wg_sampler *s, wg_rows *row, int32_t *text, int n,
 {
     if (n == TOKENS) {
         if (l->n == LEAVES) abort();
-        if (l->n == 0 || l->p[l->cells - 1] >= CELL_MASS) l->p[l->cells++] = 0; /* texts side by side share a cell until it is heavy */
+        if (l->n == 0 || l->p[l->cells - 1] >= CELL_MASS)
+            l->p[l->cells++] = 0; /* texts side by side share a cell until it is heavy */
         if (l->cells > CELLS) abort();
         memcpy(l->text[l->n], text, sizeof l->text[0]);
         l->cell[l->n++] = l->cells - 1;
@@ -323,8 +329,9 @@ typedef struct evidence {
 
 static void see(evidence *e, const law *l, int cell)
 {
-    e->log += cell < 0 ? INFINITY
-                       : log((CONCENTRATION * l->p[cell] + (double)e->count[cell]) / (CONCENTRATION + (double)e->n) / l->p[cell]);
+    e->log += cell < 0
+                  ? INFINITY
+                  : log((CONCENTRATION * l->p[cell] + (double)e->count[cell]) / (CONCENTRATION + (double)e->n) / l->p[cell]);
     e->n++;
     if (cell >= 0) e->count[cell]++;
     if (e->log > e->highest) {
@@ -349,7 +356,7 @@ static double power_at(const law *l, double tv, double limit)
         }
         for (int c = 0; c < l->cells; c++) /* + tv in the one part, - tv in the other */
             other[c] = other[c] < 0 ? -other[c] * (1 + tv / half) : half > 0 ? other[c] * (1 - tv / (1 - half)) : other[c];
-        evidence e = {0};
+        evidence e = { 0 };
         for (; i < TEXTS && e.highest < limit; i++) {
             const wg_philox w = wg_philox_at(78, run, i, 0, 0);
             double u = wg_philox_double(w.v[0], w.v[1]);
@@ -376,25 +383,30 @@ enum { GREEDY_TEXTS = 300 };
 static evidence test(const wg_verifier_class *rule, wg_sibling_law siblings, int wide, const wg_sampling *chain, const law *l,
                      uint64_t seed, double limit, wg_counts *counts)
 {
-    static const wg_plugins plugins = {wg_drafters, wg_verifiers};
+    static const wg_plugins plugins = { wg_drafters, wg_verifiers };
     wg_error err;
-    wg_lm lm = {.class = &memory_class, .vocab = target.model.lm->vocab, .context = target.model.lm->context, .space = -1};
+    wg_lm lm = { .class = &memory_class, .vocab = target.model.lm->vocab, .context = target.model.lm->context, .space = -1 };
     pair_class.laws = draft_law = siblings;
     draft_wide = wide;
-    const wg_engine_options o = {.max_batch = BATCH, .max_tokens = 128, .seed = seed, .sampling = *chain};
+    const wg_engine_options o = { .max_batch = BATCH, .max_tokens = 128, .seed = seed, .sampling = *chain };
     void *rule_options = rule->options ? wg_calloc(1, rule->size) : NULL;
     if (rule_options) wg_option_defaults(rule->options, rule_options);
-    const wg_parts parts = {.target = &lm, .pool = target.model.pool, .ops = target.model.ops, .target_name = "target",
-                            .drafter = &pair_class, .verifier = rule, .verifier_options = rule_options,
-                            .rules = wg_verifiers, .plugins = &plugins};
+    const wg_parts parts = { .target = &lm,
+                             .pool = target.model.pool,
+                             .ops = target.model.ops,
+                             .target_name = "target",
+                             .drafter = &pair_class,
+                             .verifier = rule,
+                             .verifier_options = rule_options,
+                             .rules = wg_verifiers,
+                             .plugins = &plugins };
     wg_engine *e;
     LAW_TRY(wg_engine_open(&e, &parts, &o, &err));
-    evidence seen = {0};
+    evidence seen = { 0 };
     const uint32_t texts = l->n == 1 ? GREEDY_TEXTS : TEXTS; /* only one text is right */
     for (uint32_t at = 0; at < texts && seen.highest < limit; at += BATCH) {
         wg_seq *seq[BATCH], *running[BATCH];
-        for (uint32_t i = 0; i < BATCH; i++)
-            LAW_TRY(wg_seq_open(e, &seq[i], at + i, prompt.prompt, prompt.n, TOKENS, &err));
+        for (uint32_t i = 0; i < BATCH; i++) LAW_TRY(wg_seq_open(e, &seq[i], at + i, prompt.prompt, prompt.n, TOKENS, &err));
         for (int n = BATCH; n > 0;) {
             n = 0;
             for (int i = 0; i < BATCH; i++)
@@ -412,7 +424,7 @@ static evidence test(const wg_verifier_class *rule, wg_sibling_law siblings, int
     return seen;
 }
 
-static const wg_sibling_law all_laws[] = {WG_LAW_FIXED, WG_LAW_IID, WG_LAW_WITHOUT_REPLACEMENT, WG_LAW_COUPLED};
+static const wg_sibling_law all_laws[] = { WG_LAW_FIXED, WG_LAW_IID, WG_LAW_WITHOUT_REPLACEMENT, WG_LAW_COUPLED };
 
 /* All laws of a rule, `wide` children at every node. Returns how many tests there are; counts those that reject. */
 static int test_rule(const wg_verifier_class *rule, int wide, const law *l, const law *point, double limit, int *rejects)
@@ -425,13 +437,14 @@ static int test_rule(const wg_verifier_class *rule, int wide, const law *l, cons
         if (wide == 1 && all_laws[k] == WG_LAW_WITHOUT_REPLACEMENT && rule->laws & WG_LAW_IID) continue; /* the same chain */
         tests++;
         if (!l) continue;
-        wg_counts counts = {0};
+        wg_counts counts = { 0 };
         const evidence e = test(rule, all_laws[k], wide, greedy ? &greedy_chain : &target_chain, greedy ? point : l,
                                 1000 + (uint64_t)tests, limit, &counts);
         const bool reject = e.highest >= limit;
         *rejects += reject;
-        printf("  %-22s %-20s %5ld texts, tau %.2f, log10 M %6.2f at most (text %ld)%s\n", rule->name, wg_law_name(all_laws[k]), e.n,
-               (double)counts.emitted / (double)counts.passes, e.highest / log(10), e.highest_at, reject ? "  REJECTED" : "");
+        printf("  %-22s %-20s %5ld texts, tau %.2f, log10 M %6.2f at most (text %ld)%s\n", rule->name, wg_law_name(all_laws[k]),
+               e.n, (double)counts.emitted / (double)counts.passes, e.highest / log(10), e.highest_at,
+               reject ? "  REJECTED" : "");
     }
     return tests;
 }

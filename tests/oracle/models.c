@@ -13,7 +13,9 @@ int main(int argc, char **argv)
         { .name = "ten-on-two", .layers = 2, .dim = 320, .heads = 10, .kv_heads = 2, .head_dim = 32, .hidden = 288, .vocab = 1777, .context = 64,
           .rope_base = 500000 },
     };
-    static const struct { int type; double tolerance; } type[] = { { WG_F32, 1e-3 }, { WG_F16, 1e-3 }, { WG_BF16, 1e-3 }, { WG_Q8_0, 3e-2 } };
+    static const struct { int type; double tolerance; } type[] = {
+        { WG_F32, 1e-3 }, { WG_F16, 1e-3 }, { WG_BF16, 1e-3 }, { WG_Q8_0, 3e-2 }
+    };
     if (argc != 2) return 2;
     for (unsigned s = 0; s < sizeof shape / sizeof *shape; s++)
         for (unsigned t = 0; t < sizeof type / sizeof *type; t++) {
