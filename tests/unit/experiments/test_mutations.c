@@ -160,6 +160,25 @@ static void deceived(const void *opt, const wg_tree *t, const wg_rows *p, const 
     lied_to->accept(opt, &other, p, q, c, out);
 }
 
+/* Penalties counted once per step (SGLang #33643): every node is judged as if nothing had been drafted before it. Where the base
+ * model has no memory but for its penalties, that is the root's row at every node. */
+static void penalties_once(const void *opt, const wg_tree *t, const wg_rows *p, const wg_rows *q, const wg_chance *c,
+                           wg_path *out)
+{
+    double stale[WG_TREE_MAX * 8];
+    int32_t point[WG_TREE_MAX];
+    int supported[WG_TREE_MAX];
+    wg_rows all = *p;
+    for (int i = 0; i < t->n; i++) {
+        memcpy(stale + i * p->vocab, wg_rows_at(p, 0), (size_t)p->vocab * sizeof *stale);
+        point[i] = supported[i] = -1;
+    }
+    all.p = stale;
+    all.point = point;
+    all.supported = supported;
+    token_wise(opt, t, &all, q, c, out);
+}
+
 /* A lossy rule that says it is not. */
 static void typical(const void *opt, const wg_tree *t, const wg_rows *p, const wg_rows *q, const wg_chance *c, wg_path *out)
 {
@@ -267,6 +286,23 @@ Test(mutations, nan_residual_ends_generation)
         wg_prove_result r = { 0 };
         if (wg_verifiers[i]->laws & WG_LAW_IID) cr_expect(wg_prove_case(wg_verifiers[i], &o, &t, &r, NULL) == WG_OK);
     }
+}
+
+/* p after a text: weights 3, 2, 2, halved for each earlier occurrence. */
+Test(mutations, penalties_counted_once_per_step)
+{
+    enum { V = 3, TEXTS = 1 + 3 + 9 };
+    double p[TEXTS * V], q[TEXTS * V];
+    for (int text = 0; text < TEXTS; text++) {
+        double weight[V] = { 3, 2, 2 }, sum = 0;
+        for (int rest = text; rest > 0; rest = (rest - 1) / V) weight[(rest - 1) % V] /= 2;
+        for (int x = 0; x < V; x++) sum += weight[x];
+        for (int x = 0; x < V; x++) p[text * V + x] = weight[x] / sum, q[text * V + x] = 1.0 / V;
+    }
+    const wg_prove_tables t = { p, q, false };
+    expect("unmutated", caught(token_wise, NONE, chain, &t), NOTHING);
+    expect("penalties once per step", caught(penalties_once, NONE, chain, &t), LAW);
+    cr_expect(deviation > 0.01, "%g", deviation);
 }
 
 Test(mutations, of_block_verification)
