@@ -187,6 +187,34 @@ static void check_rejection(const row *r, machine *m, int machines, law_output p
     }
 }
 
+/* Coupled: one text for one seed, whatever is drafted, in whatever batch (METHODS B12). Not match's text: other draws. */
+enum { COUPLED_AT = 5 }; /* of samplings */
+static void check_coupled(const row *r, const machine *m, const law_output *alone)
+{
+    for (int batch = 1; batch <= 8; batch += 7) {
+        law_output got[REQUESTS] = {0};
+        wg_counts counts = {0};
+        const law_setup setup = {.target = &m->target,
+                                 .drafter = r->drafter,
+                                 .options = r->options,
+                                 .rule = "coupled",
+                                 .sampling = samplings[COUPLED_AT],
+                                 .seed = 7,
+                                 .batch = batch};
+        law_decode(&setup, request, REQUESTS, got, &counts);
+        char what[160];
+        snprintf(what, sizeof what, "%s rule coupled, batch %d", r->label, batch);
+        expect(what, alone, got);
+        law_free(got, REQUESTS);
+    }
+}
+
+/* Drafts that share the rule's draws: rejection refuses them. */
+static bool races(const row *r)
+{
+    return !strcmp(r->drafter, "synthetic") || (r->options && strstr(r->options, "siblings=coupled"));
+}
+
 int main(void)
 {
     write_models();
@@ -210,6 +238,12 @@ int main(void)
         law_decode(&setup, request, REQUESTS, plain[s], &counts);
     }
 
+    law_output coupled[REQUESTS] = {0};
+    wg_counts ignored = {0};
+    const law_setup racing = {
+        .target = &m[1].target, .drafter = "none", .rule = "coupled", .sampling = samplings[COUPLED_AT], .seed = 7};
+    law_decode(&racing, request, REQUESTS, coupled, &ignored);
+
     write_store(m[0].target.tokenizer, plain[0]);
 
     char cache_store[128], sam_store[128], retrieval[128];
@@ -228,6 +262,9 @@ int main(void)
     snprintf(best, sizeof best, "model=%s,grow=best_first,budget=%d,length=5", near_path, WG_TREE_MAX > 8 ? 12 : 7);
     snprintf(far, sizeof far, "model=%s,length=2,temperature=1.5", far_path);
     snprintf(brief, sizeof brief, "model=%s,length=7", short_path);
+    char race[128], race_tree[128];
+    snprintf(race, sizeof race, "model=%s,length=5,siblings=coupled", near_path);
+    snprintf(race_tree, sizeof race_tree, "model=%s,tree=%s,siblings=coupled", near_path, WG_TREE_MAX > 8 ? "3-2-1" : "3-1");
     char hybrid[300], best_of[300], full[300], cascade[300];
     snprintf(hybrid, sizeof hybrid, "first=ngram:k=5;n_max=4,second=model:model=%s;length=3", near_path);
     snprintf(best_of, sizeof best_of, "of=ngram:k=5|model:model=%s;length=3|model:model=%s;tree=2-1", near_path, far_path);
@@ -245,6 +282,8 @@ int main(void)
         {"model, best first", "model", best, 0, false},
         {"model, stranger", "model", far, 0, false},
         {"model, short context", "model", brief, 0.5, false},
+        {"model, racing", "model", race, 0, false},
+        {"model, racing tree", "model", race_tree, 0, false},
         {"ngram", "ngram", "k=5,n_max=4", 0, false},
         {"ngram_cache, corpus", "ngram_cache", cache_store, 0, true},
         {"ngram_hash", "ngram_hash", "n=1,k=5,memory_mb=1", 0, true},
@@ -262,8 +301,10 @@ int main(void)
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         check_row(&rows[i], m, MACHINES, plain);
-        if (strcmp(rows[i].drafter, "synthetic")) check_rejection(&rows[i], m, MACHINES, plain); /* law coupled: not for it */
+        check_coupled(&rows[i], &m[1], coupled);
+        if (!races(&rows[i])) check_rejection(&rows[i], m, MACHINES, plain);
     }
+    law_free(coupled, REQUESTS);
     for (int s = 0; s < SAMPLINGS; s++) law_free(plain[s], REQUESTS);
     for (int i = 0; i < MACHINES; i++) law_model_close(&m[i].target);
     if (failures) fprintf(stderr, "%d failures\n", failures);
