@@ -169,9 +169,9 @@ Test(config, rules_must_know_the_drafters_law)
 
 /* tests/bad/config-<what>/{input.json, error}; `set` has a --set a line. WG_UPDATE=1 rewrites the errors, to be reviewed with
  * git diff. */
+#if WG_TREE_NODES == 64 /* the golden messages name the ranges of such trees */
 Test(config, mistakes_are_explained)
 {
-    if (WG_TREE_NODES != 64) cr_skip_test("the golden messages name the ranges of trees of 64 nodes");
     char pattern[1100], path[1200];
     const char *root = getenv("WG_ROOT");
     snprintf(pattern, sizeof pattern, "%s/tests/bad/config-*", root ? root : s.before);
@@ -206,6 +206,7 @@ Test(config, mistakes_are_explained)
     cr_assert_geq(g.gl_pathc, 15);
     globfree(&g);
 }
+#endif
 
 /* What the repository ships runs as it stands, from the repository's root. */
 Test(config, shipped_experiments_are_valid)
