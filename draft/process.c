@@ -2,7 +2,7 @@
  * A drafter in any language: a program that reads requests from its standard input and writes drafts to its standard output, a
  * line of JSON each (docs/process-drafter.md). One program serves all sequences; one request is under way at a time.
  *
- * A program that hangs, ends or answers something else costs the step its requests, which end with a message, and nothing more:
+ * A program that hangs, ends or answers something else costs the request at hand, which ends with a message, and nothing more:
  * it is killed with its process group and reaped, and the next request starts it anew. Its input is a socket, so that writing
  * to a dead program is an error of that write and no signal.
  *

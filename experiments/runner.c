@@ -141,46 +141,82 @@ static int open_batch(const group *g, arm *a, wg_seq **seq, int first, int n, in
     return ready;
 }
 
+/* A batch under way: its requests and its clock. */
+typedef struct batch {
+    const runner *r;
+    arm *a;
+    wg_seq **seq; /* (n) NULL: over */
+    int n, left;  /* requests, and those still running */
+    bool begun;   /* the first step is over */
+    double start, first_token;
+} batch;
+
+static void settle(batch *b, int i, int k, double forward, double seconds, const wg_phases *step, double now)
+{
+    wg_request *q = &b->a->request[i];
+    q->decode += seconds / k;
+    q->forward += forward / k;
+    phases_add(&q->phases, step, 1.0 / k);
+    trace_step(q, b->seq[i], k, seconds, step);
+    if (!b->begun) q->ttft = now - b->start;
+    if (b->seq[i]->finish == WG_RUNNING) return;
+    finish_request(b->a->engine, q, b->seq[i], b->first_token, now);
+    b->seq[i] = NULL;
+    b->left--;
+}
+
+static void drop(batch *b, int i)
+{
+    wg_seq_close(b->a->engine, b->seq[i]);
+    b->seq[i] = NULL;
+    b->left--;
+}
+
+/* One step of the running requests from .. to-1. A step that fails leaves every sequence as it was, so whose fault it is shows
+ * by stepping each alone: only that request fails. */
+static wg_status step_batch(batch *b, int from, int to)
+{
+    wg_engine *e = b->a->engine;
+    wg_seq **active = b->r->active;
+    int k = 0;
+    for (int i = from; i < to; i++)
+        if (b->seq[i]) active[k++] = b->seq[i];
+    if (k == 0) return WG_OK;
+    wg_error err;
+    const wg_phases before = e->phases;
+    const double forward = e->target->seconds, clock = wg_clock_now();
+    const wg_status s = stopped(b->r) ? WG_EINTERRUPTED : wg_engine_step(e, active, k, &err);
+    const double now = wg_clock_now();
+    if (s == WG_EINTERRUPTED) return s;
+    if (s && k > 1) {
+        for (int i = from; i < to; i++) WG_TRY(step_batch(b, i, i + 1));
+        return WG_OK;
+    }
+    const wg_phases step = phases_between(&before, &e->phases);
+    if (!b->begun) b->first_token = now;
+    for (int i = from; i < to; i++) {
+        if (!b->seq[i]) continue;
+        if (!s) {
+            settle(b, i, k, e->target->seconds - forward, now - clock - step.measure, &step, now);
+            continue;
+        }
+        request_fail(&b->a->request[i], s, &err);
+        drop(b, i);
+    }
+    return WG_OK;
+}
+
 /* Prompts first .. first+n-1 to their ends. EINTERRUPTED leaves the requests without meaning. */
 static wg_status run_batch(const runner *r, const group *g, arm *a, int first, int n, int repeat, int max_new)
 {
-    wg_engine *e = a->engine;
-    const double start = wg_clock_now();
-    double first_token = start;
-    int left = open_batch(g, a, r->seq, first, n, repeat, max_new);
-    for (bool begun = false; left > 0; begun = true) {
-        int k = 0;
-        for (int i = 0; i < n; i++)
-            if (r->seq[i]) r->active[k++] = r->seq[i];
-        wg_error err;
-        const wg_phases before = e->phases;
-        const double forward = e->target->seconds, clock = wg_clock_now();
-        const wg_status s = stopped(r) ? WG_EINTERRUPTED : wg_engine_step(e, r->active, k, &err);
-        const double now = wg_clock_now();
-        const wg_phases step = phases_between(&before, &e->phases);
-        const double seconds = now - clock - step.measure;
-        if (!begun) first_token = now;
-        for (int i = 0; i < n; i++) {
-            wg_request *q = &a->request[i];
-            if (!r->seq[i]) continue;
-            if (s) {
-                if (s != WG_EINTERRUPTED) request_fail(q, s, &err);
-                wg_seq_close(e, r->seq[i]);
-            } else {
-                q->decode += seconds / k;
-                q->forward += (e->target->seconds - forward) / k;
-                phases_add(&q->phases, &step, 1.0 / k);
-                trace_step(q, r->seq[i], k, seconds, &step);
-                if (!begun) q->ttft = now - start;
-                if (r->seq[i]->finish == WG_RUNNING) continue;
-                finish_request(e, q, r->seq[i], first_token, now);
-            }
-            r->seq[i] = NULL;
-            left--;
-        }
-        if (s == WG_EINTERRUPTED) return s;
-    }
-    return WG_OK;
+    batch b = { .r = r, .a = a, .seq = r->seq, .n = n, .start = wg_clock_now() };
+    wg_status s = WG_OK;
+    b.first_token = b.start;
+    b.left = open_batch(g, a, b.seq, first, n, repeat, max_new);
+    for (; !s && b.left > 0; b.begun = true) s = step_batch(&b, 0, n);
+    for (int i = 0; i < n; i++)
+        if (b.seq[i]) drop(&b, i);
+    return s;
 }
 
 /* ---- results ----------------------------------------------------------------------------------------------------- */

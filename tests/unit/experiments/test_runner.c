@@ -286,6 +286,32 @@ Test(runner, nothing_is_made_when_a_part_does_not_open)
     cr_assert_eq(dir_count("."), before + 1); /* config.json */
 }
 
+/* A drafting program that dies over one request of a batch costs that request and no other. */
+Test(runner, a_failing_request_fails_alone)
+{
+    put("fussy.sh", "while read -r line; do case $line in\n*'\"request\":2,'*) exit 3;;\n*forget*) ;;\n"
+                    "*) echo '{\"tokens\":[5]}';; esac; done\n");
+    json_t *sum = run(CONFIG("\"batch\": 3, \"draft\": {\"kind\": \"process\", \"command\": \"sh fussy.sh\"}"), "out", WG_OK);
+    json_t *requests = lines("out/requests.jsonl"), *v;
+    size_t i;
+    int failed = 0, ok = 0;
+    json_array_foreach(requests, i, v) {
+        if (!json_is_integer(json_object_get(v, "cell"))) continue;
+        if (!strcmp(word(v, "status"), "ok")) {
+            cr_assert_str_eq(word(v, "id"), "cat");
+            cr_assert_eq(real(v, "tokens"), 24);
+            ok++;
+        } else if (!strcmp(word(v, "id"), "dog")) {
+            cr_assert(strstr(word(v, "error"), "'sh fussy.sh' ended with status 3"), "%s", word(v, "error"));
+            failed++;
+        }
+    }
+    cr_assert_eq(ok, 1);
+    cr_assert_eq(failed, 1);
+    json_decref(requests);
+    json_decref(sum);
+}
+
 /* ---- processes --------------------------------------------------------------------------------------------------- */
 
 /* `wager run config.json --out out` in a child; its exit status, or -signal. stop_after > 0: SIGINT once so many requests are
