@@ -15,7 +15,9 @@
  * then; the cache's valid length says what is missing.
  *
  * Whether a node gets children depends on its prefix, its q row, the past and the room that is left, never on what would be
- * drawn (METHODS L3); the one policy that breaks this is refused by draft/length.h where it matters. */
+ * drawn (METHODS L3); the one policy that breaks this is refused by draft/length.h where it matters.
+ *
+ * All of this holds for any language model that writes a draft: model.h offers it to drafters that run another one. */
 #include "draft/draft.h"
 
 #include <math.h>
@@ -23,86 +25,24 @@
 #include <string.h>
 
 #include "core/base/mem.h"
-#include "draft/grow.h"
-#include "draft/length.h"
+#include "draft/model.h"
 #include "draft/second_model.h"
 
-/* Rows of one pass; more are fed in several. */
-#ifdef WG_HARD
-enum { PASS_ROWS = 5 };
-#else
-enum { PASS_ROWS = 256 };
-#endif
-
+enum { PASS_ROWS = WG_DRAFT_ROWS };
 enum { GROW_CHAIN, GROW_KARY, GROW_FILE, GROW_SEQUOIA, GROW_BEST };
 
-typedef struct model_options {
-    char model[WG_OPTION_STRING], tree[WG_OPTION_STRING], accept[WG_OPTION_STRING];
-    int grow, length, budget, width, kv_type, siblings;
-    double temperature, p_min, gain;
-    wg_length_options length_policy;
-} model_options;
+typedef wg_lm_drafter model_drafter;
+typedef wg_asker asker;
 
-/* Whose logits a row of the pass are. */
-typedef struct asker {
-    int seq, node;
-} asker;
-
-typedef struct model_drafter {
-    wg_drafter base;
-    model_options opt;
-    wg_model *model;
-    wg_lm *lm;
-    wg_length length;
-    wg_sampler sampler;
-    wg_batch batch;
-    int vocab;                    /* the target's: the width of a q row */
-    int levels;                   /* depth of a whole draft */
-    wg_shape shape;               /* of a whole draft; unless best-first */
-    int16_t (*place)[WG_TREE_MAX]; /* (max_batch): which node of the shape a node of the tree is */
-    wg_best *best;                /* (max_batch) best-first; else NULL */
-    wg_sibling_law law;
-    asker *asker;        /* (batch.cap) */
-    float *logits;       /* (most rows that ask in one pass, lm->vocab) */
-    float *row;          /* (vocab): logits at the target's width; NULL when the widths agree */
-    double *weight;      /* (vocab) for p_min and policies at temperature 0, distinct siblings, best-first; else NULL */
-    double inverse;      /* 1 / temperature of best-first's weights; else 1 */
-    int *height, *first; /* (max_batch) depth of this draft; first node of the depth being fed */
-} model_drafter;
-
-static const char *const shapes[] = {"chain", "kary", "file", "sequoia", "best_first", NULL};
-static const char *const siblings[] = {"iid", "without_replacement", "coupled", NULL};
+const char *const wg_growth_shapes[] = {"chain", "kary", "file", "sequoia", "best_first", NULL};
+const char *const wg_growth_siblings[] = {"iid", "without_replacement", "coupled", NULL};
 static const wg_sibling_law sibling_laws[] = {WG_LAW_IID, WG_LAW_WITHOUT_REPLACEMENT, WG_LAW_COUPLED};
-
-static const wg_option options[] = {
-    WG_OPTION_STR(model_options, model, "", "weights file of the draft model (needed)"),
-    WG_OPTION_INT(model_options, length, 4, 1, WG_DRAFT_MAX, "tokens of a chain"),
-    WG_OPTION_ENUM(model_options, grow, GROW_CHAIN, shapes,
-                   "shape of the draft: a chain of `length` (or `tree`, when that is given); kary and file: see `tree`; "
-                   "sequoia: the best tree for `accept`; best_first: the `budget` most probable nodes (EAGLE-2, OPT-Tree)"),
-    WG_OPTION_STR(model_options, tree, "",
-                  "kary: children of a node by its depth, such as 3-2-1; file: a JSON list of parents or paths"),
-    WG_OPTION_STR(model_options, accept, "0.6/0.15/0.06/0.03",
-                  "sequoia: how often the 1st, 2nd, ... child is the accepted one"),
-    WG_OPTION_INT(model_options, budget, 24, 1, WG_DRAFT_MAX,
-                  "sequoia, best_first: draft tokens of a tree; `length` bounds its depth"),
-    WG_OPTION_INT(model_options, width, 0, 0, WG_DRAFT_MAX,
-                  "best_first: nodes of a level that get children, and children of a node; 0: the budget (OPT-Tree)"),
-    WG_OPTION_FLOAT(model_options, gain, 0, 0, 64,
-                    "best_first: no deeper when a level added less than this to the expected tokens"),
-    WG_OPTION_ENUM(model_options, siblings, 0, siblings, "how children are drawn; coupled: for the rule of that name"),
-    WG_OPTION_FLOAT(model_options, temperature, -1, -1, 100, "of q; negative: the target's; 0: the most probable tokens"),
-    WG_OPTION_FLOAT(model_options, p_min, 0, 0, 1, "a node whose most probable next token is below this gets no children"),
-    WG_LENGTH_OPTIONS(model_options),
-    WG_OPTION_ENUM(model_options, kv_type, 1, wg_second_kv_types, "element type of the draft model's cache"),
-    WG_OPTION_END,
-};
 
 /* ---- open */
 
 static wg_status shape(model_drafter *m, wg_error *err)
 {
-    const model_options *o = &m->opt;
+    const wg_growth *o = &m->opt;
     double accept[WG_ACCEPT_MAX];
     int n;
     wg_status s = WG_OK;
@@ -118,7 +58,7 @@ static wg_status shape(model_drafter *m, wg_error *err)
     }
     m->levels = o->grow == GROW_BEST ? o->length : m->shape.levels;
     if (m->levels > WG_TREE_MAX - 1) m->levels = WG_TREE_MAX - 1;
-    return s ? wg_fail_in(err, s, "drafter model") : WG_OK;
+    return s ? wg_fail_in(err, s, "drafter %s", m->base.class->name) : WG_OK;
 }
 
 /* Draft tokens of a best-first tree. */
@@ -137,14 +77,14 @@ static int widest(const model_drafter *m)
     return most;
 }
 
-static wg_status open_buffers(model_drafter *m, wg_error *err)
+static wg_status open_buffers(model_drafter *m, int rows, wg_error *err)
 {
     const wg_env *env = m->base.env;
     const size_t vocab = (size_t)m->lm->vocab;
     size_t asking = (size_t)widest(m) * (size_t)env->max_batch;
-    if (asking > PASS_ROWS) asking = PASS_ROWS;
-    WG_TRY(wg_batch_open(&m->batch, PASS_ROWS, err));
-    m->asker = wg_calloc(PASS_ROWS, sizeof *m->asker);
+    if (asking > (size_t)rows) asking = (size_t)rows;
+    WG_TRY(wg_batch_open(&m->batch, rows, err));
+    m->asker = wg_calloc((size_t)rows, sizeof *m->asker);
     m->height = wg_calloc((size_t)env->max_batch, sizeof *m->height);
     m->first = wg_calloc((size_t)env->max_batch, sizeof *m->first);
     m->logits = wg_calloc(asking * vocab, sizeof *m->logits);
@@ -167,40 +107,42 @@ static wg_status open_buffers(model_drafter *m, wg_error *err)
 }
 
 /* The draft model's own chain, and the law that follows from it. */
-static wg_sampling chain_for(const model_options *o, const wg_sampling *target)
+static wg_sampling chain_for(const wg_growth *o, const wg_sampling *target)
 {
     wg_sampling s = *target;
     if (o->temperature >= 0) s.temperature = o->temperature;
     return s;
 }
 
-static unsigned laws_for(const void *options, const wg_sampling *target)
+unsigned wg_growth_laws(const void *options, const wg_sampling *target)
 {
-    const model_options *o = options;
+    const wg_growth *o = options;
     const wg_sampling s = chain_for(o, target);
     return s.temperature > 0 && s.top_k != 1 && o->grow != GROW_BEST ? sibling_laws[o->siblings] : WG_LAW_FIXED;
 }
 
-static wg_status open(wg_drafter *d, const wg_env *env, wg_error *err)
+wg_status wg_lm_drafter_begin(wg_lm_drafter *m, const wg_growth *opt, const wg_env *env, wg_error *err)
 {
-    model_drafter *m = (model_drafter *)d;
-    if (!*m->opt.model) return wg_fail(err, WG_ECONFIG, "drafter model: no draft model is named; set its option model=FILE");
+    m->opt = *opt;
     WG_TRY(shape(m, err));
-    const wg_sampling sampling = chain_for(&m->opt, env->sampling);
-    m->law = (wg_sibling_law)laws_for(&m->opt, env->sampling);
-    m->inverse = m->opt.grow == GROW_BEST && isfinite(1 / sampling.temperature) ? 1 / sampling.temperature : 1;
+    m->law = (wg_sibling_law)wg_growth_laws(&m->opt, env->sampling);
     m->vocab = env->target->vocab;
-    WG_TRY(wg_second_model_open(&m->model, env, m->opt.model, m->opt.kv_type, PASS_ROWS, err));
-    m->lm = wg_model_lm(m->model);
-    WG_TRY(open_buffers(m, err));
-    WG_TRY(wg_sampler_open(&m->sampler, &sampling, env->ops, m->vocab, err));
-    WG_TRY(wg_lm_attach(m->lm, env->kv, err));
-    return wg_length_open(&m->length, &m->opt.length_policy, "model", m->levels, true, m->lm, env, err);
+    return WG_OK;
 }
 
-static void close(wg_drafter *d)
+wg_status wg_lm_drafter_open(wg_lm_drafter *m, wg_lm *lm, int rows, wg_error *err)
 {
-    model_drafter *m = (model_drafter *)d;
+    const wg_env *env = m->base.env;
+    const wg_sampling sampling = chain_for(&m->opt, env->sampling);
+    m->inverse = m->opt.grow == GROW_BEST && isfinite(1 / sampling.temperature) ? 1 / sampling.temperature : 1;
+    m->lm = lm;
+    WG_TRY(open_buffers(m, rows < PASS_ROWS ? rows : PASS_ROWS, err));
+    WG_TRY(wg_sampler_open(&m->sampler, &sampling, env->ops, m->vocab, err));
+    return wg_length_open(&m->length, &m->opt.length_policy, m->base.class->name, m->levels, true, m->lm, env, err);
+}
+
+void wg_lm_drafter_close(wg_lm_drafter *m)
+{
     wg_length_close(&m->length);
     wg_sampler_close(&m->sampler);
     wg_batch_close(&m->batch);
@@ -212,7 +154,6 @@ static void close(wg_drafter *d)
     wg_free(m->logits);
     wg_free(m->row);
     wg_free(m->weight);
-    wg_model_close(m->model);
 }
 
 /* ---- propose */
@@ -422,7 +363,7 @@ static void finish_best(const wg_best *b, wg_tree *t, wg_rows *q)
     }
 }
 
-static wg_status propose(wg_drafter *d, wg_seq *const *seq, int n, wg_tree *out, wg_rows *q, wg_error *err)
+wg_status wg_lm_drafter_propose(wg_drafter *d, wg_seq *const *seq, int n, wg_tree *out, wg_rows *q, wg_error *err)
 {
     model_drafter *m = (model_drafter *)d;
     wg_batch_clear(&m->batch);
@@ -442,30 +383,68 @@ static wg_status propose(wg_drafter *d, wg_seq *const *seq, int n, wg_tree *out,
     return WG_OK;
 }
 
-static void observe(wg_drafter *d, const wg_seq *seq, const wg_tree *tree, const wg_path *path, const wg_rows *target)
+void wg_lm_drafter_observe(wg_drafter *d, const wg_seq *seq, const wg_tree *tree, const wg_path *path, const wg_rows *target)
 {
     (void)target;
     wg_length_learn(&((model_drafter *)d)->length, seq, tree, path);
 }
 
-static void forget(wg_drafter *d, const wg_seq *seq) { wg_length_forget(&((model_drafter *)d)->length, seq); }
+void wg_lm_drafter_forget(wg_drafter *d, const wg_seq *seq) { wg_length_forget(&((model_drafter *)d)->length, seq); }
 
-const wg_lm *wg_drafter_lm(const wg_drafter *d)
+/* ---- the drafter: a second model, with a space of its own */
+
+typedef struct second_options {
+    wg_growth growth; /* first */
+    char model[WG_OPTION_STRING];
+    int kv_type;
+} second_options;
+
+typedef struct second_drafter {
+    wg_lm_drafter m;
+    second_options opt;
+    wg_model *model;
+} second_drafter;
+
+static const wg_option options[] = {
+    WG_OPTION_STR(second_options, model, "", "weights file of the draft model (needed)"),
+    WG_GROWTH_OPTIONS,
+    WG_OPTION_ENUM(second_options, kv_type, 1, wg_second_kv_types, "element type of the draft model's cache"),
+    WG_OPTION_END,
+};
+
+static wg_status open(wg_drafter *d, const wg_env *env, wg_error *err)
 {
-    return d->class == &wg_drafter_model ? ((const model_drafter *)d)->lm : NULL;
+    second_drafter *s = (second_drafter *)d;
+    if (!*s->opt.model) return wg_fail(err, WG_ECONFIG, "drafter model: no draft model is named; set its option model=FILE");
+    WG_TRY(wg_lm_drafter_begin(&s->m, &s->opt.growth, env, err));
+    WG_TRY(wg_second_model_open(&s->model, env, s->opt.model, s->opt.kv_type, PASS_ROWS, err));
+    WG_TRY(wg_lm_attach(wg_model_lm(s->model), env->kv, err));
+    return wg_lm_drafter_open(&s->m, wg_model_lm(s->model), PASS_ROWS, err);
+}
+
+static void close(wg_drafter *d)
+{
+    second_drafter *s = (second_drafter *)d;
+    wg_lm_drafter_close(&s->m);
+    wg_model_close(s->model);
 }
 
 const wg_drafter_class wg_drafter_model = {
     .name = "model",
     .doc = "a smaller language model with the target's vocabulary: chains and trees",
-    .size = sizeof(model_drafter),
+    .size = sizeof(second_drafter),
     .options = options,
-    .options_at = offsetof(model_drafter, opt),
+    .options_at = offsetof(second_drafter, opt),
     .laws = WG_LAWS,
-    .laws_for = laws_for,
+    .laws_for = wg_growth_laws,
     .open = open,
-    .propose = propose,
-    .observe = observe,
-    .forget = forget,
+    .propose = wg_lm_drafter_propose,
+    .observe = wg_lm_drafter_observe,
+    .forget = wg_lm_drafter_forget,
     .close = close,
 };
+
+const wg_lm *wg_drafter_lm(const wg_drafter *d)
+{
+    return d->class->observe == wg_lm_drafter_observe ? ((const wg_lm_drafter *)d)->lm : NULL;
+}
