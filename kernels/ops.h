@@ -45,11 +45,13 @@ typedef struct wg_kv_view {
 } wg_kv_view;
 
 /* The keys one row sees, in position order: slots 0..prefix-1, then slots tail + b for the set bits b of anc, ascending.
- * The row's own slot is the last of them. A key's position is its index in this list. */
+ * The row's own slot is the last of them. A key's position is its index in this list. A sparse view leaves the slots
+ * sinks..sinks+gap-1 out, 0 <= sinks, sinks + gap <= prefix; with gap 0 there is none. */
 typedef struct wg_row_keys {
     const wg_kv_view *kv;
     int32_t prefix, tail;
     wg_mask anc;
+    int32_t sinks, gap;
 } wg_row_keys;
 
 typedef struct wg_ops {

@@ -17,6 +17,7 @@ typedef struct wg_row {
     int32_t prefix;      /* it sees slots 0..prefix-1, then slots tail + b for the bits b of anc: itself last */
     int32_t tail;
     wg_mask anc;
+    int32_t sinks, gap;  /* a sparse view leaves slots sinks..sinks+gap-1 of the prefix out; gap 0: none (ops.h) */
     int32_t logits;      /* row of the logits output that it fills, or -1 */
     wg_kv_seq *kv;
 } wg_row;

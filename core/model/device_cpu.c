@@ -253,7 +253,8 @@ static void attention_part(void *arg, int thread, int threads)
     for (int i = thread; i < j->groups * j->rows; i += threads) {
         const wg_row *row = &j->row[i % j->rows];
         const wg_kv_view kv = wg_kv_view_of(row->kv, j->space, j->layer);
-        const wg_row_keys keys = { .kv = &kv, .prefix = row->prefix, .tail = row->tail, .anc = row->anc };
+        const wg_row_keys keys = { .kv = &kv, .prefix = row->prefix, .tail = row->tail, .anc = row->anc, .sinks = row->sinks,
+                                   .gap = row->gap };
         const size_t at = (size_t)(i % j->rows) * q_dim;
         const int h0 = i / j->rows * per;
         j->ops->attention(j->q + at, &keys, j->heads, j->kv_heads, j->hd, scale, j->out + at, h0, h0 + per);
@@ -266,7 +267,7 @@ static void cpu_attention(wg_device *d, const float *q, const wg_row *row, int r
     heads_job j = { .ops = d->ops, .row = row, .q = (float *)(uintptr_t)q, .out = out, .rows = rows, .space = space,
                     .layer = layer, .heads = heads, .kv_heads = kv_heads, .hd = hd, .groups = 1 };
     double work = 0;
-    for (int i = 0; i < rows; i++) work += 2.0 * (row[i].prefix + wg_mask_count(&row[i].anc)) * heads * hd;
+    for (int i = 0; i < rows; i++) work += 2.0 * (row[i].prefix - row[i].gap + wg_mask_count(&row[i].anc)) * heads * hd;
     if (work >= d->small) j.groups = rows * kv_heads >= 2 * wg_pool_threads(d->pool) ? kv_heads : heads;
     run(d, work, attention_part, &j);
 }

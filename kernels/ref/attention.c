@@ -10,8 +10,9 @@
 /* The slot of each key of chunk `first`.. in position order; returns how many there are, at most WG_CHUNK_KEYS. */
 static int chunk_slots(const wg_row_keys *keys, int first, int *slot)
 {
-    int n = 0, at = keys->prefix;
-    for (int i = first; i < keys->prefix && n < WG_CHUNK_KEYS; i++) slot[n++] = i;
+    const int prefix = keys->prefix - keys->gap;
+    int n = 0, at = prefix;
+    for (int i = first; i < prefix && n < WG_CHUNK_KEYS; i++) slot[n++] = i < keys->sinks ? i : i + keys->gap;
     for (int b = 0; b < 64 * WG_MASK_WORDS; b++)
         if (wg_mask_has(&keys->anc, b)) {
             if (at >= first && n < WG_CHUNK_KEYS) slot[n++] = keys->tail + b;

@@ -26,10 +26,13 @@ static inline int wg_chunk_next(wg_key_walk *walk, const char *key[WG_CHUNK_KEYS
     const wg_kv_view *kv = walk->keys->kv;
     const size_t bytes = wg_slot_bytes(kv);
     int n = 0;
-    while (n < WG_CHUNK_KEYS && walk->slot < walk->keys->prefix) {
+    while (n < WG_CHUNK_KEYS) {
+        if (walk->slot == walk->keys->sinks) walk->slot += walk->keys->gap;
+        const int end = walk->slot < walk->keys->sinks ? walk->keys->sinks : walk->keys->prefix;
+        if (walk->slot >= end) break;
         const char *at = wg_slot_at(kv, walk->slot);
         int run = kv->page_slots - walk->slot % kv->page_slots;
-        if (run > walk->keys->prefix - walk->slot) run = walk->keys->prefix - walk->slot;
+        if (run > end - walk->slot) run = end - walk->slot;
         if (run > WG_CHUNK_KEYS - n) run = WG_CHUNK_KEYS - n;
         walk->slot += run;
         for (; run > 0; run--, at += bytes) key[n++] = at;

@@ -243,7 +243,7 @@ static void bench_attention(const wg_ops *ops, int type, int heads, int kv_heads
             ops->kv_store(&view, i, kv, kv);
         }
     for (int i = 0; i < heads * hd; i++) q[i] = cosf((float)i);
-    const wg_row_keys row = { &view, n, n, { { 0 } } };
+    const wg_row_keys row = { .kv = &view, .prefix = n, .tail = n };
     const int group = heads / kv_heads;
     const int batch = 1 + 2000000 / (n * heads * hd * layers / 16 + 1);
     for (int rows = 1; rows <= 16; rows *= 4) {

@@ -304,7 +304,12 @@ static void check_attention_case(source *s, int type, int heads, int kv_heads, i
     const int gap = next_below(s, 3), slots = prefix + gap + 64 * WG_MASK_WORDS;
     cache c = cache_new(s, type, page_slots, kv_heads * hd, slots);
     cache_fill(s, &c, WG_CPU_REF, slots, flavour);
-    const wg_row_keys keys = { &c.view, prefix, prefix + gap, draw_tail(s, prefix > 0) };
+    wg_row_keys keys = { .kv = &c.view, .prefix = prefix, .tail = prefix + gap, .anc = draw_tail(s, prefix > 0) };
+    if (next_below(s, 3) == 0) { /* a sparse view; of an empty tail it keeps a key */
+        keys.sinks = next_below(s, prefix + 1);
+        keys.gap = next_below(s, prefix - keys.sinks + 1);
+        if (keys.gap == prefix && !wg_mask_count(&keys.anc)) keys.gap--;
+    }
     const size_t n = (size_t)heads * (size_t)hd;
     const float scale = 1.0f / sqrtf((float)hd);
     float *q = tight_alloc(n);
@@ -323,8 +328,8 @@ static void check_attention_case(source *s, int type, int heads, int kv_heads, i
             if (!guarded_intact(&out)) fail("attention", level, "wrote outside", "hd=%d", hd);
             if (!same_floats(out.data, want.data, n))
                 fail("attention", level, "bits differ",
-                     "%s heads=%d/%d hd=%d page=%d prefix=%d tail=%d cut=%d flavour=%d", wg_type_name(type), heads,
-                     kv_heads, hd, page_slots, prefix, wg_mask_count(&keys.anc), cut, flavour);
+                     "%s heads=%d/%d hd=%d page=%d prefix=%d sinks=%d gap=%d tail=%d cut=%d flavour=%d", wg_type_name(type), heads,
+                     kv_heads, hd, page_slots, prefix, keys.sinks, keys.gap, wg_mask_count(&keys.anc), cut, flavour);
         }
     free(q);
     free(want.base);

@@ -205,26 +205,31 @@ Test(ops, attention_is_softmax_of_the_keys_it_sees)
     static float k[SLOTS * DIM], v[SLOTS * DIM], q[HEADS * HD], out[HEADS * HD], pool[PAGES * PAGE * DIM * 2];
     int32_t page[PAGES];
     const wg_kv_view view = { WG_F32, PAGE, DIM, page, (char *)pool, PAGE * DIM * 8, PAGE * DIM * 4 };
-    const wg_row_keys keys = { &view, PREFIX, TAIL, { { 0x8000000000400207ull } } };
+    const int sinks[] = { 0, 7, 0, PREFIX }, gaps[] = { 0, 101, PREFIX, 0 }; /* all; a sparse view; the tail alone; all */
     fill(k, SLOTS * DIM, 8);
     fill(v, SLOTS * DIM, 9);
     fill(q, HEADS * HD, 10);
     for (int i = 0; i < HEADS * HD; i++) q[i] *= 3;
     for (int i = 0; i < PAGES; i++) page[i] = PAGES - 1 - i;
     for (int i = 0; i < SLOTS; i++) ref()->kv_store(&view, i, k + i * DIM, v + i * DIM);
-    ref()->attention(q, &keys, HEADS, KV, HD, 0.5f, out, 0, HEADS);
-    for (int h = 0; h < HEADS; h++) {
+    for (int h = 0; h < HEADS * 4; h++) {
+        const wg_row_keys keys = { .kv = &view, .prefix = PREFIX, .tail = TAIL, .anc = { { 0x8000000000400207ull } },
+                                   .sinks = sinks[h / HEADS], .gap = gaps[h / HEADS] };
+        const int head = h % HEADS;
+        if (head == 0) ref()->attention(q, &keys, HEADS, KV, HD, 0.5f, out, 0, HEADS);
         double sum = 0, want[HD] = { 0 };
         for (int s = 0; s < SLOTS; s++) {
-            const int seen = s < PREFIX || (s >= TAIL && s - TAIL < 64 && wg_mask_has(&keys.anc, s - TAIL));
-            const int at = s * DIM + h / (HEADS / KV) * HD;
+            const int hidden = s >= keys.sinks && s < keys.sinks + keys.gap;
+            const int seen = (s < PREFIX && !hidden) || (s >= TAIL && s - TAIL < 64 && wg_mask_has(&keys.anc, s - TAIL));
+            const int at = s * DIM + head / (HEADS / KV) * HD;
             double dot = 0;
-            for (int d = 0; d < HD; d++) dot += (double)q[h * HD + d] * (double)k[at + d];
+            for (int d = 0; d < HD; d++) dot += (double)q[head * HD + d] * (double)k[at + d];
             const double w = seen ? exp(dot * 0.5) : 0;
             sum += w;
             for (int d = 0; d < HD; d++) want[d] += w * (double)v[at + d];
         }
-        for (int d = 0; d < HD; d++) cr_assert_float_eq((double)out[h * HD + d], want[d] / sum, 2e-6, "head %d d %d", h, d);
+        for (int d = 0; d < HD; d++)
+            cr_assert_float_eq((double)out[head * HD + d], want[d] / sum, 2e-6, "view %d head %d d %d", h / HEADS, head, d);
     }
 }
 
