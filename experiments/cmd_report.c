@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * wager report: a run as a page, or a folder of runs as an index. */
+ * wager report: a run as a page, as Markdown or as comma-separated values, or a folder of runs as an index. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +10,7 @@
 #include "experiments/cli.h"
 #include "experiments/commands.h"
 #include "experiments/report.h"
+#include "experiments/table.h"
 
 static bool is_run(const char *dir)
 {
@@ -39,18 +40,36 @@ static wg_status write_page(FILE *f, const char *dir, bool run, bool drawings, w
     return s;
 }
 
+/* What is for a terminal, a paper or a spreadsheet goes to standard output. */
+static wg_status print_run(const char *dir, bool csv, wg_error *err)
+{
+    wg_folder *run;
+    WG_TRY(wg_folder_open(&run, dir, err));
+    wg_status s = WG_OK;
+    if (!csv) s = wg_report_markdown(stdout, run, err);
+    else if (run->summary) wg_table_print_csv(stdout, run->summary);
+    else s = wg_fail(err, WG_EINVAL, "%s: there is no summary.json: the run never came to its end; wager run --resume goes on", dir);
+    wg_folder_close(run);
+    if (s == WG_OK && (fflush(stdout) || ferror(stdout))) s = wg_fail(err, WG_EIO, "cannot write to standard output");
+    return s;
+}
+
 int wg_cmd_report(int argc, char **argv)
 {
     const char *dir, *out = NULL;
-    bool plain = false;
+    bool plain = false, csv = false, markdown = false;
     const wg_flag flags[] = {
         { "out", 'o', WG_FLAG_STRING, &out, "FILE", "the page; else DIR/report.html, or DIR/index.html for a folder of runs", 0,
           0 },
         { "no-drawings", 0, WG_FLAG_BOOL, &plain, NULL, "tables only, even where gnuplot is there", 0, 0 },
+        { "md", 0, WG_FLAG_BOOL, &markdown, NULL, "print the run as Markdown instead: question, answer, table", 0, 0 },
+        { "csv", 0, WG_FLAG_BOOL, &csv, NULL, "print all numbers of all cells instead, comma-separated", 0, 0 },
         { NULL, 0, WG_FLAG_BOOL, NULL, NULL, NULL, 0, 0 },
     };
     const int bad = wg_cli_parse("report", flags, argc, argv, &dir, 1, 1);
     if (bad >= 0) return bad;
+    wg_error problem;
+    if (csv || markdown) return print_run(dir, csv, &problem) ? wg_cli_fail(&problem) : WG_EXIT_OK;
     char path[4096], *text = NULL;
     size_t n = 0;
     wg_error err;

@@ -12,7 +12,7 @@ const wg_command wg_commands[] = {
     { "check", "check CONFIG [--set a.b=c]... [--probe]", "Checks an experiment file and shows what it would run.", wg_cmd_check },
     { "compare", "compare DIR[:CELL] DIR[:CELL]... [--fail-if-slower 3%] [--json] [--md]",
       "Holds runs against the first one: what differs, same texts, faster by how much and where.", wg_cmd_compare },
-    { "report", "report DIR [--out FILE] [--no-drawings]",
+    { "report", "report DIR [--out FILE] [--no-drawings] [--md] [--csv]",
       "Writes a run as one HTML page, or an index of a folder of runs.", wg_cmd_report },
     { "generate", "generate -m TARGET [-d DRAFT | --draft KIND[:k=v,...]] -p TEXT -n N [flags]",
       "Continues a text; accepted draft tokens are coloured on a terminal.", wg_cmd_generate },

@@ -193,12 +193,14 @@ static json_t *cell_json(const wg_cell *cell, const json_t *raw)
     return root;
 }
 
-/* Do all values of a section axis that have this member agree on it? */
-static bool differs(const wg_axis *a, const char *key, const json_t *value)
+/* Does this member tell a value of a section axis from another: one that says something else, or one of its kind that does not
+ * say it? */
+static bool differs(const wg_axis *a, const json_t *section, const char *key, const json_t *value)
 {
+    const json_t *kind = json_object_get(section, "kind");
     for (size_t i = 0; i < json_array_size(a->list); i++) {
-        const json_t *other = json_object_get(json_array_get(a->list, i), key);
-        if (other && !json_equal(other, value)) return true;
+        const json_t *v = json_array_get(a->list, i), *other = json_object_get(v, key), *its = json_object_get(v, "kind");
+        if (other ? !json_equal(other, value) : kind && its && json_equal(kind, its)) return true;
     }
     return false;
 }
@@ -219,7 +221,7 @@ static json_t *swept_json(const wg_checker *c, const json_t *resolved)
         json_object_foreach((json_t *)raw, key, v) {
             char path[600];
             snprintf(path, sizeof path, "%s.%s", c->axis[i].path, key);
-            if (differs(&c->axis[i], key, v)) json_object_set(out, path, json_object_get(now, key));
+            if (differs(&c->axis[i], raw, key, v)) json_object_set(out, path, json_object_get(now, key));
         }
     }
     return out;

@@ -27,9 +27,13 @@ typedef struct wg_config_target {
 } wg_config_target;
 
 typedef struct wg_config_prompts {
-    char file[WG_OPTION_STRING], category[WG_OPTION_STRING];
-    int limit;
+    char file[WG_OPTION_STRING], category[WG_OPTION_STRING], merge[WG_OPTION_STRING];
+    int limit, per_category, shuffle, keep_bytes;
 } wg_config_prompts;
+static inline wg_dataset_options wg_prompt_options(const wg_config_prompts *p)
+{
+    return (wg_dataset_options){ p->merge, p->category, p->shuffle, p->per_category, p->limit, p->keep_bytes };
+}
 
 /* The sections of a config, for checking and for `wager list`; ends with a NULL name. The options of `draft` and `verify` are
  * those of the class that `selector` names, so their table is NULL. The first row, named "", holds the top-level options. */

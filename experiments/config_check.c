@@ -36,9 +36,13 @@ static const wg_option target_options[] = {
     WG_OPTION_END,
 };
 static const wg_option prompt_options[] = {
-    WG_OPTION_STR(wg_config_prompts, file, "", "JSONL with `prompt` or `turns` (needed)"),
+    WG_OPTION_STR(wg_config_prompts, file, "", "JSONL with `prompt`, `question` or `turns` (needed)"),
     WG_OPTION_INT(wg_config_prompts, limit, 0, 0, 1 << 24, "the first prompts only; 0: all"),
+    WG_OPTION_INT(wg_config_prompts, per_category, 0, 0, 1 << 24, "the first prompts of each category only; 0: all"),
     WG_OPTION_STR(wg_config_prompts, category, "", "prompts of this category only; empty: any"),
+    WG_OPTION_STR(wg_config_prompts, merge, "", "new names of categories, such as chat=writing|coding;other=qa"),
+    WG_OPTION_INT(wg_config_prompts, shuffle, 0, 0, 2147483647, "seed of their order, before any are left out; 0: as in the file"),
+    WG_OPTION_INT(wg_config_prompts, keep_bytes, 0, 0, 1 << 30, "longer prompts keep their end of so many bytes; 0: all of it"),
     WG_OPTION_END,
 };
 
@@ -356,27 +360,32 @@ static void check_draft_model(wg_checker *c, const wg_cell *cell)
 
 static bool same_prompts(const wg_config_prompts *a, const wg_config_prompts *b)
 {
-    return !strcmp(a->file, b->file) && !strcmp(a->category, b->category) && a->limit == b->limit;
+    return !strcmp(a->file, b->file) && !strcmp(a->category, b->category) && !strcmp(a->merge, b->merge) &&
+           a->limit == b->limit && a->per_category == b->per_category && a->shuffle == b->shuffle &&
+           a->keep_bytes == b->keep_bytes;
 }
 
 static void check_prompts(wg_checker *c, wg_cell *cell, wg_config *owner)
 {
     const wg_config_prompts *p = &cell->prompts;
-    char once[1200];
+    char once[2000];
     for (wg_cell *o = owner->cell; o < cell; o++) {
         if (o->dataset < 0 || !same_prompts(&o->prompts, p)) continue;
         cell->dataset = o->dataset;
         return;
     }
-    snprintf(once, sizeof once, "%s\n%s\n%d", p->file, p->category, p->limit);
+    snprintf(once, sizeof once, "%s\n%s\n%s\n%d %d %d %d", p->file, p->category, p->merge, p->limit, p->per_category, p->shuffle,
+             p->keep_bytes);
     if (!wg_first_time(c, "prompts", once)) return;
     wg_error e;
     wg_dataset *d = NULL;
-    const wg_status s = wg_dataset_open(&d, p->file, p->limit, p->category, &e);
+    const wg_dataset_options o = wg_prompt_options(p);
+    const wg_status s = wg_dataset_open(&d, p->file, &o, &e);
     if (s == WG_ENOENT)
         wg_problem(c, "prompts.file", false, "prompts.file: no such file: \"%s\" (paths are relative to the working directory)",
                    p->file);
     else if (s == WG_ENOMEM) c->failed = s, c->err = e;
+    else if (s == WG_EINVAL && !strncmp(e.text, "merge: ", 7)) wg_problem(c, "prompts.merge", false, "prompts.%s", e.text);
     else if (s) wg_problem(c, "prompts.file", false, "prompts.file: %s", e.text);
     if (s) return;
     wg_dataset **more = wg_realloc(owner->dataset, (size_t)owner->datasets + 1, sizeof(wg_dataset *));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * JSONL prompts, line by line. */
+ * JSONL prompts, line by line; then what is wanted of them. */
 #include "experiments/dataset.h"
 
 #include <errno.h>
@@ -9,6 +9,7 @@
 
 #include "core/base/json.h"
 #include "core/base/mem.h"
+#include "kernels/philox.h"
 
 static void prompt_free(wg_prompt *p)
 {
@@ -26,20 +27,20 @@ void wg_dataset_close(wg_dataset *d)
     wg_free(d);
 }
 
-/* The text of a line: `prompt`, or the first of `turns`. */
+/* The text of a line: `prompt`, `question`, or the first of `turns`. */
 static wg_status prompt_text(const json_t *line, const char *where, const json_t **out, wg_error *err)
 {
-    const json_t *text = json_object_get(line, "prompt");
-    const char *key = "prompt";
-    if (!text) {
-        const json_t *turns = json_object_get(line, "turns");
-        if (!turns)
-            return wg_fail(err, WG_EFORMAT, "%s: expected a key \"prompt\" (text) or \"turns\" (a list of texts)", where);
-        text = json_array_get(turns, 0);
-        key = "turns";
-    }
+    static const char *const keys[] = { "prompt", "question", "turns" };
+    const char *key = NULL;
+    for (int i = 0; i < 3 && !key; i++)
+        if (json_object_get(line, keys[i])) key = keys[i];
+    if (!key)
+        return wg_fail(err, WG_EFORMAT, "%s: expected a key \"prompt\" or \"question\" (text) or \"turns\" (a list of texts)",
+                       where);
+    const json_t *text = json_object_get(line, key);
+    if (*key == 't') text = json_array_get(text, 0);
     if (!json_is_string(text))
-        return wg_fail(err, WG_EFORMAT, "%s: \"%s\" must be %s", where, key, *key == 'p' ? "text" : "a list of texts");
+        return wg_fail(err, WG_EFORMAT, "%s: \"%s\" must be %s", where, key, *key == 't' ? "a list of texts" : "text");
     if (json_string_length(text) == 0)
         return wg_fail(err, WG_EFORMAT, "%s: \"%s\" is empty; remove the line or give it a text", where, key);
     *out = text;
@@ -56,8 +57,67 @@ static char *label(const json_t *v, const char *fallback)
     return wg_strdup(number);
 }
 
-static wg_status push(wg_dataset *d, int *cap, const json_t *line, const json_t *text, int number, wg_error *err)
+static const json_t *id_of(const json_t *line)
 {
+    static const char *const keys[] = { "id", "question_id", "task_id" };
+    const json_t *id = NULL;
+    for (int i = 0; i < 3 && !id; i++) id = json_object_get(line, keys[i]);
+    return id;
+}
+
+/* ---- merged categories: "new=old|old;new=old" -------------------------------------------------------------------- */
+
+static wg_status check_merge(const char *merge, wg_error *err)
+{
+    bool ok = true;
+    for (const char *p = merge; ok && *p;) {
+        const size_t n = strcspn(p, ";"), name = strcspn(p, "=");
+        ok = name > 0 && name + 1 < n && p[n - 1] != '|' && p[name + 1] != '|';
+        p += n + (p[n] == ';');
+    }
+    return ok ? WG_OK
+              : wg_fail(err, WG_EINVAL, "merge: \"%.200s\": expected new names of categories, such as \"chat=writing|coding\"",
+                        merge);
+}
+
+/* The new name of a category, n bytes at the returned place; itself when `merge` does not name it. */
+static const char *merged(const char *merge, const char *category, size_t *n)
+{
+    const size_t len = strlen(category);
+    for (const char *p = merge; *p; p += strcspn(p, ";"), p += *p == ';') {
+        const size_t name = strcspn(p, "=");
+        for (const char *old = p + name + 1;; old++) {
+            const size_t m = strcspn(old, "|;");
+            if (m == len && memcmp(old, category, len) == 0) return *n = name, p;
+            old += m;
+            if (*old != '|') break;
+        }
+    }
+    return *n = len, category;
+}
+
+/* ---- lines ------------------------------------------------------------------------------------------------------- */
+
+/* The end of a text: at most `keep` bytes that begin with a character (0: all of it). */
+static const char *end_of(const char *text, size_t *n, int keep)
+{
+    size_t skip = keep && *n > (size_t)keep ? *n - (size_t)keep : 0;
+    while (skip < *n && ((unsigned char)text[skip] & 0xC0) == 0x80) skip++;
+    *n -= skip;
+    return text + skip;
+}
+
+static wg_status push(wg_dataset *d, int *cap, const json_t *line, const json_t *text, int number,
+                      const wg_dataset_options *opt, wg_error *err)
+{
+    char fallback[32];
+    snprintf(fallback, sizeof fallback, "line-%d", number);
+    size_t bytes = json_string_length(text), name;
+    const char *own = json_string_value(json_object_get(line, "category"));
+    const char *category = merged(opt->merge ? opt->merge : "", own ? own : "", &name);
+    const char *kept = end_of(json_string_value(text), &bytes, opt->keep_bytes);
+    if (opt->category && *opt->category && (strlen(opt->category) != name || memcmp(opt->category, category, name) != 0))
+        return WG_OK;
     if (d->n == *cap) {
         const int more = *cap ? *cap * 2 : 32;
         wg_prompt *grown = wg_realloc(d->prompt, (size_t)more, sizeof *grown);
@@ -65,14 +125,11 @@ static wg_status push(wg_dataset *d, int *cap, const json_t *line, const json_t 
         d->prompt = grown;
         *cap = more;
     }
-    char fallback[32];
-    snprintf(fallback, sizeof fallback, "line-%d", number);
-    const json_t *id = json_object_get(line, "id");
     wg_prompt p = {
-        .text = wg_strndup(json_string_value(text), json_string_length(text)),
-        .id = label(id ? id : json_object_get(line, "question_id"), fallback),
-        .category = label(json_object_get(line, "category"), ""),
-        .bytes = json_string_length(text),
+        .text = wg_strndup(kept, bytes),
+        .id = label(id_of(line), fallback),
+        .category = wg_strndup(category, name),
+        .bytes = bytes,
         .line = number,
     };
     if (!p.text || !p.id || !p.category) {
@@ -83,7 +140,7 @@ static wg_status push(wg_dataset *d, int *cap, const json_t *line, const json_t 
     return WG_OK;
 }
 
-static wg_status take_line(wg_dataset *d, int *cap, const char *bytes, size_t n, int number, int limit, const char *category,
+static wg_status take_line(wg_dataset *d, int *cap, const char *bytes, size_t n, int number, const wg_dataset_options *opt,
                            wg_error *err)
 {
     char where[600];
@@ -97,16 +154,12 @@ static wg_status take_line(wg_dataset *d, int *cap, const char *bytes, size_t n,
                     e.column < 1 ? 1 : e.column, e.text);
     else if (!json_is_object(line)) s = wg_fail(err, WG_EFORMAT, "%s: expected a JSON object with a \"prompt\"", where);
     if (s == WG_OK) s = prompt_text(line, where, &text, err);
-    if (s == WG_OK) {
-        const char *has = json_string_value(json_object_get(line, "category"));
-        const bool wanted = !category || !category[0] || (has && !strcmp(has, category));
-        if (wanted && (limit == 0 || d->n < limit)) s = push(d, cap, line, text, number, err);
-    }
+    if (s == WG_OK) s = push(d, cap, line, text, number, opt, err);
     json_decref(line);
     return s;
 }
 
-static wg_status read_lines(wg_dataset *d, FILE *f, int limit, const char *category, wg_error *err)
+static wg_status read_lines(wg_dataset *d, FILE *f, const wg_dataset_options *opt, wg_error *err)
 {
     char *line = NULL; /* getline's own, not ours to count */
     size_t size = 0;
@@ -118,7 +171,7 @@ static wg_status read_lines(wg_dataset *d, FILE *f, int limit, const char *categ
     while (s == WG_OK && (n = getline(&line, &size, f)) >= 0) {
         number++;
         wg_sha256_add(&sha, line, (size_t)n);
-        if (strspn(line, " \t\r\n") < (size_t)n) s = take_line(d, &cap, line, (size_t)n, number, limit, category, err);
+        if (strspn(line, " \t\r\n") < (size_t)n) s = take_line(d, &cap, line, (size_t)n, number, opt, err);
     }
     if (s == WG_OK && ferror(f)) s = wg_fail(err, WG_EIO, "%s: cannot read: %s", d->path, strerror(errno));
     free(line);
@@ -126,8 +179,38 @@ static wg_status read_lines(wg_dataset *d, FILE *f, int limit, const char *categ
     return s;
 }
 
-wg_status wg_dataset_open(wg_dataset **out, const char *path, int limit, const char *category, wg_error *err)
+/* ---- what is wanted ---------------------------------------------------------------------------------------------- */
+
+static int by_key(const void *a, const void *b)
 {
+    const wg_prompt *x = a, *y = b;
+    return x->key != y->key ? (x->key > y->key) - (x->key < y->key) : x->line - y->line;
+}
+
+static void choose(wg_dataset *d, const wg_dataset_options *opt)
+{
+    for (int i = 0; opt->shuffle && i < d->n; i++) {
+        const wg_philox r = wg_philox_at((uint64_t)opt->shuffle, (uint32_t)d->prompt[i].line, 0, 0, 0);
+        d->prompt[i].key = (uint64_t)r.v[0] << 32 | r.v[1];
+    }
+    if (opt->shuffle && d->n) qsort(d->prompt, (size_t)d->n, sizeof *d->prompt, by_key);
+    int kept = 0;
+    for (int i = 0; i < d->n; i++) {
+        int same = 0;
+        for (int k = 0; opt->per_category && k < kept && same < opt->per_category; k++)
+            same += !strcmp(d->prompt[k].category, d->prompt[i].category);
+        const bool keep = (!opt->per_category || same < opt->per_category) && (!opt->limit || kept < opt->limit);
+        if (!keep) prompt_free(&d->prompt[i]);
+        else if (kept++ != i) d->prompt[kept - 1] = d->prompt[i];
+    }
+    d->n = kept;
+}
+
+wg_status wg_dataset_open(wg_dataset **out, const char *path, const wg_dataset_options *opt, wg_error *err)
+{
+    static const wg_dataset_options everything = { 0 };
+    if (!opt) opt = &everything;
+    if (opt->merge) WG_TRY(check_merge(opt->merge, err));
     wg_dataset *d = wg_calloc(1, sizeof *d);
     if (!d) return wg_nomem(err, sizeof *d, "a prompt set");
     d->path = wg_strdup(path);
@@ -135,11 +218,13 @@ wg_status wg_dataset_open(wg_dataset **out, const char *path, int limit, const c
     wg_status s;
     if (!d->path) s = wg_nomem(err, 1, "a path");
     else if (!f) s = wg_fail(err, errno == ENOENT ? WG_ENOENT : WG_EIO, "%s: cannot open: %s", path, strerror(errno));
-    else s = read_lines(d, f, limit, category, err);
+    else s = read_lines(d, f, opt, err);
     if (f) fclose(f);
+    if (s == WG_OK) choose(d, opt);
+    const bool some = opt->category && *opt->category;
     if (s == WG_OK && d->n == 0)
-        s = wg_fail(err, WG_EINVAL, category && category[0] ? "%s: no prompt of category \"%s\"" : "%s: no prompts%s", path,
-                    category && category[0] ? category : "");
+        s = wg_fail(err, WG_EINVAL, some ? "%s: no prompt of category \"%s\"" : "%s: no prompts%s", path,
+                    some ? opt->category : "");
     if (s == WG_OK) *out = d;
     else wg_dataset_close(d);
     return s;

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * Prompts: a JSONL file, one object a line, with `prompt` (text) or Spec-Bench's `turns` (the first one is used), and
- * optionally `id` or `question_id` and `category`. Blank lines are skipped; any other line that is not such an object is an
- * error. */
+ * Prompts: a JSONL file, one object a line, with `prompt` (plain prompts, HumanEval), `question` (GSM8K) or `turns`
+ * (Spec-Bench, MT-Bench; the first one is used), and optionally `id`, `question_id` or `task_id`, and `category`. Blank lines
+ * are skipped; any other line that is not such an object is an error. */
 #ifndef WG_EXPERIMENTS_DATASET_H
 #define WG_EXPERIMENTS_DATASET_H
+
+#include <stdint.h>
 
 #include "core/base/error.h"
 #include "core/base/hash.h"
@@ -12,18 +14,30 @@ typedef struct wg_prompt {
     char *text, *id, *category; /* owned; id falls back to the line number, category to "" */
     size_t bytes;               /* of text, which may hold any UTF-8 but no NUL beyond its end */
     int line;                   /* in the file, from 1 */
+    uint64_t key;               /* its place in a shuffled order */
 } wg_prompt;
 
 typedef struct wg_dataset {
     char *path;
     wg_prompt *prompt;
     int n;
-    char sha256[WG_SHA256_HEX]; /* of the whole file, whatever limit and category say */
+    char sha256[WG_SHA256_HEX]; /* of the whole file, whatever the options say */
 } wg_dataset;
 
-/* Reads at most `limit` prompts (0: all) of `category` ("" or NULL: any). The whole file is checked all the same. Errors:
- * ENOENT, EIO; EFORMAT with "file:line: what"; EINVAL when nothing is left. */
-wg_status wg_dataset_open(wg_dataset **out, const char *path, int limit, const char *category, wg_error *err);
+/* What is taken of a file, in this order: categories get their new names, those of one category stay, the rest is put in an
+ * order of its own (a function of the seed), each category keeps its first, all keep the first. Texts may be NULL for "". */
+typedef struct wg_dataset_options {
+    const char *merge;    /* new names of categories: "chat=writing|coding;other=qa"; those it does not name keep theirs */
+    const char *category; /* of this category only (by its new name); "": any */
+    int shuffle;          /* seed of the order; 0: as in the file */
+    int per_category;     /* at most so many of each category; 0: any */
+    int limit;            /* at most so many; 0: all */
+    int keep_bytes;       /* longer texts keep their end: at most so many bytes, whole characters; 0: all */
+} wg_dataset_options;
+
+/* opt NULL: everything. The whole file is checked all the same. Errors: ENOENT, EIO; EFORMAT with "file:line: what"; EINVAL when
+ * nothing is left, or `merge` is no such text. */
+wg_status wg_dataset_open(wg_dataset **out, const char *path, const wg_dataset_options *opt, wg_error *err);
 void wg_dataset_close(wg_dataset *d); /* NULL is fine */
 
 #endif

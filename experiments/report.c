@@ -61,11 +61,9 @@ static void put_name(FILE *f, const wg_folder *run, size_t cell)
 
 /* ---- the answer -------------------------------------------------------------------------------------------------- */
 
-typedef struct tally { int faster, slower, undecided, unequal, must_equal, lossy, failed; } tally;
-
-static tally count(const json_t *cells)
+wg_tally wg_report_tally(const json_t *cells)
 {
-    tally t = { 0 };
+    wg_tally t = { 0 };
     for (size_t i = 0; i < json_array_size(cells); i++) {
         const json_t *c = json_array_get(cells, i), *equal = get(c, "equals_baseline");
         const double lo = wg_report_item(c, "speedup_ci", 0), hi = wg_report_item(c, "speedup_ci", 1);
@@ -84,7 +82,7 @@ static tally count(const json_t *cells)
 static void answer(FILE *f, const wg_folder *run, const json_t *cells)
 {
     const int best = wg_report_best(cells), n = (int)json_array_size(cells);
-    const tally t = count(cells);
+    const wg_tally t = wg_report_tally(cells);
     fputs("<div class=\"answer\">\n<p><strong>Answer.</strong> ", f);
     if (best < 0) fputs("No cell has a speed-up: nothing ended well on both sides.", f);
     else {

@@ -26,10 +26,10 @@ static void look(list *l, const char *dir, const char *below, int depth)
             if (grown) l->item = grown, l->room = l->room ? 2 * l->room : 64;
         }
         const char *when = json_string_value(json_object_get(summary, "finished"));
-        if (l->n < l->room) l->item[l->n++] = (found){ wg_strdup(below), wg_strdup(when ? when : ""), summary };
-        return;
+        if (l->n < l->room)
+            l->item[l->n++] = (found){ wg_strdup(below), wg_strdup(when ? when : ""), json_incref(summary) };
     }
-    json_decref(summary);
+    json_decref(summary); /* a published run stands above the folders of others of its name */
     DIR *d = depth ? opendir(path) : NULL;
     for (const struct dirent *e; d && (e = readdir(d));) {
         if (e->d_name[0] == '.') continue;

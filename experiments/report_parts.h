@@ -12,6 +12,10 @@ double wg_report_item(const json_t *o, const char *key, size_t i);
 /* The cell with the largest speed-up; -1 when none has one. */
 int wg_report_best(const json_t *cells);
 
+/* Cells by what their intervals say, and what must be looked at. */
+typedef struct wg_tally { int faster, slower, undecided, unequal, must_equal, lossy, failed; } wg_tally;
+wg_tally wg_report_tally(const json_t *cells);
+
 void wg_report_plots(FILE *f, const wg_folder *run, const json_t *cells, bool drawings);
 void wg_report_transcripts(FILE *f, const wg_folder *run, int cell);
 

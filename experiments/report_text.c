@@ -15,11 +15,13 @@ static wg_dataset *prompts_of(const wg_folder *run, int cell)
 {
     const json_t *config = json_object_get(json_array_get(run->cells, (size_t)cell), "config");
     const json_t *p = json_object_get(config, "prompts");
-    const char *file = json_string_value(json_object_get(p, "file")),
-               *category = json_string_value(json_object_get(p, "category"));
+    const char *file = json_string_value(json_object_get(p, "file"));
+    const wg_dataset_options o = { .merge = json_string_value(json_object_get(p, "merge")),
+                                   .category = json_string_value(json_object_get(p, "category")),
+                                   .keep_bytes = (int)json_integer_value(json_object_get(p, "keep_bytes")) };
     wg_dataset *d = NULL;
     wg_error err;
-    if (file) wg_dataset_open(&d, file, 0, category, &err);
+    if (file) wg_dataset_open(&d, file, &o, &err);
     return d;
 }
 

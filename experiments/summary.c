@@ -93,6 +93,17 @@ static json_t *predicted(const wg_result *r)
     return number((double)r->counts.emitted / passes * plain / pass);
 }
 
+/* c of the glossary: seconds of drafting for each level of a draft (a chain's tokens, a tree's depth), over those of a plain
+ * pass. Null where nothing was drafted. */
+static json_t *cost_ratio(const wg_result *r)
+{
+    const wg_pairs *p = &r->pairs;
+    double levels = 0;
+    for (int d = 1; d < WG_TREE_MAX; d++) levels += (double)r->counts.offered_at[d];
+    const double plain = sum(p->base_phases, p->n) / sum(p->base_passes, p->n);
+    return levels > 0 ? number(r->phases.draft / levels / plain) : json_null();
+}
+
 static void add_speculation(json_t *v, const wg_counts *c)
 {
     json_object_set_new(v, "acceptance_rate", ratio((double)c->accepted, (double)c->drafted));
@@ -119,6 +130,7 @@ static void add_speed(json_t *v, const wg_result *r, uint64_t seed, double *scra
     json_object_set_new(v, "speedup", number(wg_ratio_value(&speedup)));
     json_object_set_new(v, "speedup_ci", interval(&speedup, seed, scratch));
     json_object_set_new(v, "predicted_speedup", predicted(r));
+    json_object_set_new(v, "c", cost_ratio(r));
     json_object_set_new(v, "tok_s", ratio(tokens, seconds));
     json_object_set_new(v, "baseline_tok_s", ratio(sum(p->base_tokens, p->n), sum(p->base_seconds, p->n)));
     json_object_set_new(v, "overhead_us_per_token", ratio((r->decode - r->phases.draft - r->forward) * 1e6, tokens));

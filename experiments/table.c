@@ -8,7 +8,7 @@
 #include "core/base/mem.h"
 #include "core/base/number.h"
 
-enum { COLUMNS = 32, WIDTH = 64 };
+enum { COLUMNS = 32, WIDTH = 96 };
 
 typedef struct column {
     char head[WIDTH];
@@ -38,6 +38,21 @@ static void accepted(const json_t *c, char *b, size_t n) { decimals(c, "acceptan
 static void speed(const json_t *c, char *b, size_t n) { decimals(c, "tok_s", "%.1f", 1, b, n); }
 static void plain(const json_t *c, char *b, size_t n) { decimals(c, "baseline_tok_s", "%.1f", 1, b, n); }
 static void overhead(const json_t *c, char *b, size_t n) { decimals(c, "overhead_us_per_token", "%.0f us", 1, b, n); }
+
+static void ratio_c(const json_t *c, char *b, size_t n) { decimals(c, "c", "%.3f", 1, b, n); }
+static void predicted(const json_t *c, char *b, size_t n) { decimals(c, "predicted_speedup", "%.2fx", 1, b, n); }
+
+/* "0.70 0.55 0.42 ..": as many positions as fit. */
+static void positions(const json_t *c, char *b, size_t n)
+{
+    enum { SHOWN = 8 };
+    const json_t *list = json_object_get(c, "acceptance_by_position");
+    const size_t all = json_array_size(list);
+    size_t at = (size_t)snprintf(b, n, "%s", all ? "" : "-");
+    for (size_t i = 0; i < all && i < SHOWN; i++)
+        at += (size_t)snprintf(b + at, n - at, "%s%.2f", i ? " " : "", json_number_value(json_array_get(list, i)));
+    if (all > SHOWN) snprintf(b + at, n - at, " ..");
+}
 
 static void speedup(const json_t *c, char *b, size_t n)
 {
@@ -101,7 +116,7 @@ static int swept_columns(const json_t *cells, column *out, int n)
         json_object_foreach(json_object_get(json_array_get(cells, i), "cell"), key, v) {
             bool known = !strcmp(key, "draft.kind") || !strcmp(key, "verify.rule") || !strcmp(key, "sampling.temperature");
             for (int k = first; k < n; k++) known = known || !strcmp(out[k].swept, key);
-            if (known || n == COLUMNS - 10) continue;
+            if (known || n == COLUMNS - 11) continue;
             const char *dot = strrchr(key, '.');
             out[n] = (column){ .swept = key, .left = json_is_string(v) };
             snprintf(out[n++].head, WIDTH, "%s", dot ? dot + 1 : key);
@@ -110,7 +125,8 @@ static int swept_columns(const json_t *cells, column *out, int n)
     return n;
 }
 
-static int columns(const json_t *cells, column *c)
+/* published: with what a paper's table wants beside. */
+static int columns(const json_t *cells, column *c, bool published)
 {
     static const column front[] = { { "drafter", NULL, drafter, true, 0 } };
     static const column back[] = {
@@ -120,10 +136,23 @@ static int columns(const json_t *cells, column *c)
         { "speed-up", NULL, speedup, false, 0 },  { "same text", NULL, same, true, 0 },
         { "overhead", NULL, overhead, false, 0 },
     };
+    static const column wide[] = {
+        { "rule", NULL, rule, true, 0 },
+        { "temp", NULL, temperature, false, 0 },
+        { "tau", NULL, tau, false, 0 },
+        { "accepted by position", NULL, positions, true, 0 },
+        { "c", NULL, ratio_c, false, 0 },
+        { "tok/s", NULL, speed, false, 0 },
+        { "plain", NULL, plain, false, 0 },
+        { "speed-up", NULL, speedup, false, 0 },
+        { "predicted", NULL, predicted, false, 0 },
+        { "same text", NULL, same, true, 0 },
+    };
     int n = 0;
     c[n++] = front[0];
     n = swept_columns(cells, c, n);
-    for (size_t i = 0; i < sizeof back / sizeof *back; i++) c[n++] = back[i];
+    const size_t more = published ? sizeof wide / sizeof *wide : sizeof back / sizeof *back;
+    for (size_t i = 0; i < more; i++) c[n++] = published ? wide[i] : back[i];
     for (int k = 0; k < n; k++) {
         c[k].width = shown(c[k].head);
         for (size_t i = 0; i < json_array_size(cells); i++) {
@@ -153,7 +182,7 @@ void wg_table_print(FILE *f, const json_t *summary)
 {
     column c[COLUMNS];
     const json_t *cells = json_object_get(summary, "cells");
-    const int n = columns(cells, c);
+    const int n = columns(cells, c, false);
     for (int k = 0; k < n; k++) put(f, c[k].head, &c[k], k == n - 1);
     const int all = (int)json_array_size(cells);
     for (int group = 0, rows = 0; rows < all && group < all; group++) { /* those of one baseline together */
@@ -189,4 +218,103 @@ void wg_table_print_json(FILE *f, const json_t *summary)
         if (text) fprintf(f, "%s\n", text);
         wg_free(text);
     }
+}
+
+static void put_markdown(FILE *f, const char *s)
+{
+    fputs(" ", f);
+    for (; *s; s++) {
+        if (*s == '|') fputc('\\', f);
+        fputc(*s == '\n' ? ' ' : *s, f);
+    }
+    fputs(" |", f);
+}
+
+void wg_table_print_markdown(FILE *f, const json_t *summary)
+{
+    column c[COLUMNS];
+    const json_t *cells = json_object_get(summary, "cells");
+    const int n = columns(cells, c, true);
+    fputc('|', f);
+    for (int k = 0; k < n; k++) put_markdown(f, c[k].head);
+    fputs("\n|", f);
+    for (int k = 0; k < n; k++) fputs(c[k].left ? "---|" : "--:|", f);
+    for (size_t i = 0; i < json_array_size(cells); i++) {
+        fputs("\n|", f);
+        for (int k = 0; k < n; k++) {
+            char b[WIDTH];
+            cell_text(&c[k], json_array_get(cells, i), b, sizeof b);
+            put_markdown(f, b);
+        }
+    }
+    fputc('\n', f);
+}
+
+/* ---- CSV --------------------------------------------------------------------------------------------------------- */
+
+/* Quoted when it has to be (RFC 4180). */
+static void put_csv(FILE *f, const char *s, bool first)
+{
+    if (!first) fputc(',', f);
+    const bool quote = strpbrk(s, ",\"\n\r") != NULL;
+    if (quote) fputc('"', f);
+    for (; *s; s++) {
+        if (*s == '"') fputc('"', f);
+        fputc(*s, f);
+    }
+    if (quote) fputc('"', f);
+}
+
+static void put_csv_value(FILE *f, const json_t *v, bool first)
+{
+    char number[40];
+    if (json_is_string(v)) put_csv(f, json_string_value(v), first);
+    else if (json_is_real(v)) put_csv(f, wg_number_text(json_real_value(v), number, sizeof number), first);
+    else {
+        char *text = v && !json_is_null(v) ? wg_json_canonical(v, false) : NULL;
+        put_csv(f, text ? text : "", first);
+        wg_free(text);
+    }
+}
+
+/* Keys of all cells with a scalar or an interval, in the order of the first cell; the swept ones have been written. */
+static bool is_plain(const json_t *v) { return !json_is_object(v) && !json_is_array(v); }
+static bool is_interval(const char *key)
+{
+    const size_t n = strlen(key);
+    return n > 3 && strcmp(key + n - 3, "_ci") == 0;
+}
+
+void wg_table_print_csv(FILE *f, const json_t *summary)
+{
+    const json_t *cells = json_object_get(summary, "cells"), *first = json_array_get(cells, 0);
+    json_t *swept = json_object(), *v;
+    const char *key;
+    bool begun = false;
+    for (size_t i = 0; i < json_array_size(cells); i++)
+        json_object_update(swept, json_object_get(json_array_get(cells, i), "cell"));
+    json_object_foreach(swept, key, v) put_csv(f, key, !begun), begun = true;
+    json_object_foreach((json_t *)first, key, v) {
+        char name[128];
+        if (is_interval(key)) {
+            const int base = (int)strlen(key) - 3;
+            snprintf(name, sizeof name, "%.*s_lo", base, key), put_csv(f, name, !begun), begun = true;
+            snprintf(name, sizeof name, "%.*s_hi", base, key), put_csv(f, name, false);
+        } else if (is_plain(v)) put_csv(f, key, !begun), begun = true;
+    }
+    fputc('\n', f);
+    for (size_t i = 0; i < json_array_size(cells); i++) {
+        const json_t *cell = json_array_get(cells, i), *of = json_object_get(cell, "cell");
+        begun = false;
+        json_object_foreach(swept, key, v) put_csv_value(f, json_object_get(of, key), !begun), begun = true;
+        json_object_foreach((json_t *)first, key, v) {
+            const json_t *mine = json_object_get(cell, key);
+            if (is_interval(key)) {
+                put_csv_value(f, json_array_get(mine, 0), !begun), begun = true;
+                put_csv_value(f, json_array_get(mine, 1), false);
+            } else if (is_plain(v)) put_csv_value(f, mine, !begun), begun = true;
+        }
+        fputc('\n', f);
+    }
+    json_decref(swept);
 }

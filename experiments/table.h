@@ -13,4 +13,10 @@ void wg_table_print(FILE *f, const json_t *summary);
 /* One JSON object a line, a line a cell. */
 void wg_table_print_json(FILE *f, const json_t *summary);
 
+/* The same as a Markdown table for a paper or a README: tau, acceptance by position, the cost ratio c, speed-up with interval. */
+void wg_table_print_markdown(FILE *f, const json_t *summary);
+
+/* All single numbers of all cells with a line of names: swept options first; intervals as _lo and _hi. */
+void wg_table_print_csv(FILE *f, const json_t *summary);
+
 #endif

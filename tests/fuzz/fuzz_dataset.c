@@ -20,7 +20,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
     const size_t live = wg_mem_read().live_blocks;
     wg_dataset *d = NULL;
     wg_error err = { 0 };
-    if (wg_dataset_open(&d, path, 3, n % 2 ? "x" : NULL, &err) == WG_OK) {
+    const wg_dataset_options o = { .limit = 3, .category = n % 2 ? "x" : NULL, .merge = n % 3 ? "x=y|z" : NULL,
+                                   .shuffle = (int)(n % 5), .per_category = (int)(n % 4), .keep_bytes = (int)(n % 7) };
+    if (wg_dataset_open(&d, path, &o, &err) == WG_OK) {
         if (!d || d->n < 1 || d->n > 3) abort();
         for (int i = 0; i < d->n; i++)
             if (strlen(d->prompt[i].text) > d->prompt[i].bytes || !d->prompt[i].id || d->prompt[i].line < 1) abort();

@@ -93,6 +93,8 @@ good_cases() {
   expect compare-json '"verdict":' wager compare "$base/run-a" "$base/run-b" --json
   expect compare-md '^# Comparison' wager compare "$base/run-a" "$base/run-b" --md
   expect report 'run-a/report.html$' wager report "$base/run-a"
+  expect report-md '^\| none \| rejection \| 0 \|' wager report "$base/run-a" --md
+  expect report-csv '^acceptance_rate,' wager report "$base/run-a" --csv
   expect index 'index.html$' wager report "$base" --out "$base/index.html"
   expect datastore '^wrote .* tokens of 1 text' wager datastore build -m "$base/target.gguf" --out "$base/store" "$base/prompts.jsonl"
   expect bench-draft '"propose_us":' wager bench draft --draft suffix:tree=true --history 512 --json

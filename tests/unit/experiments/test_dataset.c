@@ -16,7 +16,8 @@ static wg_dataset *open_text(const char *text, int limit, const char *category, 
     wg_dataset *d = NULL;
     const char *path = temp_at(&t, "p.jsonl");
     file_write(path, text, strlen(text));
-    const wg_status s = wg_dataset_open(&d, path, limit, category, err);
+    const wg_dataset_options o = { .limit = limit, .category = category };
+    const wg_status s = wg_dataset_open(&d, path, &o, err);
     cr_assert_eq(s, want, "%s: %s", text, s ? err->text : "accepted");
     cr_assert_eq(d != NULL, s == WG_OK);
     return d;
@@ -63,6 +64,83 @@ Test(dataset, limit_and_category_choose_and_the_digest_is_the_files)
     cr_assert(strstr(err.text, "no prompt of category \"z\""), "%s", err.text);
 }
 
+/* HumanEval and GSM8K as their authors publish them. */
+Test(dataset, reads_the_forms_of_known_sets)
+{
+    wg_error err;
+    wg_dataset *d = open_text("{\"task_id\": \"HumanEval/0\", \"prompt\": \"def f():\", \"entry_point\": \"f\"}\n"
+                              "{\"question\": \"How many?\", \"answer\": \"#### 18\"}\n",
+                              0, NULL, WG_OK, &err);
+    cr_assert_str_eq(d->prompt[0].id, "HumanEval/0");
+    cr_assert_str_eq(d->prompt[1].text, "How many?");
+    cr_assert_str_eq(d->prompt[1].id, "line-2");
+    wg_dataset_close(d);
+}
+
+static wg_dataset *open_with(const wg_dataset_options *o)
+{
+    char text[2048] = "";
+    wg_error err;
+    wg_dataset *d = NULL;
+    for (int i = 0; i < 12; i++)
+        snprintf(text + strlen(text), sizeof text - strlen(text), "{\"id\": %d, \"category\": \"%s\", \"prompt\": \"p\u00e4%d\"}\n",
+                 i, i % 4 == 0 ? "a" : i % 4 == 1 ? "b" : i % 4 == 2 ? "c" : "d", i);
+    file_write(temp_at(&t, "p.jsonl"), text, strlen(text));
+    cr_assert_eq(wg_dataset_open(&d, temp_at(&t, "p.jsonl"), o, &err), WG_OK, "%s", err.text);
+    return d;
+}
+
+static void ids(const wg_dataset *d, char *out)
+{
+    *out = '\0';
+    for (int i = 0; i < d->n; i++) sprintf(out + strlen(out), "%s%s ", d->prompt[i].category, d->prompt[i].id);
+}
+
+Test(dataset, slices)
+{
+    static const struct { wg_dataset_options o; const char *want; } cases[] = {
+        { { .per_category = 1 }, "a0 b1 c2 d3 " },
+        { { .per_category = 2, .limit = 5 }, "a0 b1 c2 d3 a4 " },
+        { { .merge = "ab=a|b;rest=d", .per_category = 2 }, "ab0 ab1 c2 rest3 c6 rest7 " },
+        { { .merge = "ab=a|b", .category = "ab", .limit = 3 }, "ab0 ab1 ab4 " },
+    };
+    char got[256], again[256], whole[256];
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        wg_dataset *d = open_with(&cases[i].o);
+        ids(d, got);
+        cr_assert_str_eq(got, cases[i].want);
+        wg_dataset_close(d);
+    }
+    wg_dataset *d = open_with(&(wg_dataset_options){ .shuffle = 7 });
+    ids(d, whole);
+    cr_assert_eq(d->n, 12);
+    wg_dataset_close(d);
+    d = open_with(&(wg_dataset_options){ .shuffle = 7, .limit = 4 }); /* a slice is the beginning of the order */
+    ids(d, got);
+    cr_assert_eq(strncmp(whole, got, strlen(got)), 0, "%s against %s", got, whole);
+    wg_dataset_close(d);
+    d = open_with(&(wg_dataset_options){ .shuffle = 8 });
+    ids(d, again);
+    cr_assert_str_neq(again, whole);
+    wg_dataset_close(d);
+    d = open_with(&(wg_dataset_options){ .keep_bytes = 2, .limit = 1 }); /* never half a character */
+    cr_assert_str_eq(d->prompt[0].text, "0");
+    cr_assert_eq(d->prompt[0].bytes, 1);
+    wg_dataset_close(d);
+}
+
+Test(dataset, merge_must_have_its_form)
+{
+    static const char *const bad[] = { "a", "=a", "a=", "a=b|", "a=|b", "a=b;;c=d", "a=b;c" };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        wg_error err;
+        wg_dataset *d = NULL;
+        file_write(temp_at(&t, "p.jsonl"), three, strlen(three));
+        cr_assert_eq(wg_dataset_open(&d, temp_at(&t, "p.jsonl"), &(wg_dataset_options){ .merge = bad[i] }, &err), WG_EINVAL, "%s", bad[i]);
+        cr_assert(strstr(err.text, "expected new names of categories"), "%s", err.text);
+    }
+}
+
 Test(dataset, bad_lines_have_their_place)
 {
     static const struct { const char *text; wg_status status; const char *says; } cases[] = {
@@ -91,8 +169,8 @@ Test(dataset, missing_file_and_folder)
 {
     wg_error err;
     wg_dataset *d;
-    cr_assert_eq(wg_dataset_open(&d, temp_at(&t, "absent"), 0, NULL, &err), WG_ENOENT);
-    cr_assert_neq(wg_dataset_open(&d, t.dir, 0, NULL, &err), WG_OK);
+    cr_assert_eq(wg_dataset_open(&d, temp_at(&t, "absent"), NULL, &err), WG_ENOENT);
+    cr_assert_neq(wg_dataset_open(&d, t.dir, NULL, &err), WG_OK);
     wg_dataset_close(NULL);
 }
 
@@ -105,7 +183,8 @@ Test(dataset, survives_failing_allocations)
         wg_dataset *d = NULL;
         const size_t before = wg_mem_read().live_blocks;
         wg_mem_fail_at(nth, false);
-        s = wg_dataset_open(&d, temp_at(&t, "p.jsonl"), 0, NULL, &err);
+        const wg_dataset_options all = { .shuffle = 3, .merge = "z=x" };
+        s = wg_dataset_open(&d, temp_at(&t, "p.jsonl"), &all, &err);
         wg_mem_fail_at(0, false);
         cr_assert(s == WG_OK || s == WG_ENOMEM);
         wg_dataset_close(d);

@@ -51,6 +51,7 @@ Test(summary, arithmetic)
         { "baseline_tok_s", 20.0 / 30 },
         { "speedup", (30.0 / 20) / (8.0 / 20) },
         { "predicted_speedup", 2.5 * (28.0 / 20) / (7.0 / 8) },
+        { "c", 2.0 / 20 / (28.0 / 20) },
         { "overhead_us_per_token", (8 - 2 - 3.5) / 20 * 1e6 },
         { "mean_acceptance_length", 2.5 },
         { "draft_acceptance_rate", 0.5 },
@@ -119,6 +120,24 @@ Test(summary, arithmetic)
     for (size_t i = 0; i < sizeof shown / sizeof *shown; i++)
         cr_assert(strstr(text, shown[i]), "'%s' is not in\n%s", shown[i], text);
     cr_assert_null(strstr(text, "interrupted"));
+    free(text);
+
+    f = open_memstream(&text, &n);
+    wg_table_print_markdown(f, sum);
+    fclose(f);
+    cr_assert(strstr(text, "\n| ngram | 3 | rejection | 0 | 2.50 | 0.75 0.50 0.50 | 0.071 | 2.5 | 0.7 | 3.75x ["), "%s", text);
+    free(text);
+    f = open_memstream(&text, &n);
+    wg_table_print_csv(f, sum);
+    fclose(f);
+    int commas[2] = { 0 };
+    bool quoted = false;
+    for (const char *p = text, *end = strchr(text, '\n'); *p; p++) {
+        if (*p == '"') quoted = !quoted;
+        commas[p > end] += *p == ',' && !quoted;
+    }
+    cr_assert_eq(commas[0], commas[1], "%s", text);
+    cr_assert(!strncmp(text, "draft.k,", 8) && strstr(text, ",speedup,speedup_lo,speedup_hi,") && strstr(text, "\n3,"), "%s", text);
     free(text);
     json_decref(unequal);
     json_decref(sum);

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT
+ * A run in short, for a README or a paper: every sentence is made from summary.json. */
+#include <math.h>
+#include <string.h>
+
+#include "core/base/mem.h"
+#include "experiments/report_parts.h"
+#include "experiments/table.h"
+
+static const json_t *get(const json_t *o, const char *key) { return json_object_get(o, key); }
+
+static void put_interval(FILE *f, const json_t *cell, const char *key)
+{
+    char ci[64];
+    snprintf(ci, sizeof ci, "%s_ci", key);
+    fprintf(f, "%.2fx", wg_report_number(cell, key));
+    if (json_is_array(get(cell, ci))) fprintf(f, " [%.2f, %.2f]", wg_report_item(cell, ci, 0), wg_report_item(cell, ci, 1));
+}
+
+static void answer(FILE *f, const wg_folder *run, const json_t *cells)
+{
+    const int best = wg_report_best(cells), n = (int)json_array_size(cells);
+    const wg_tally t = wg_report_tally(cells);
+    if (best < 0) {
+        fputs("Nothing ended well on both sides.\n\n", f);
+        return;
+    }
+    const json_t *c = json_array_get(cells, (size_t)best);
+    char *name = wg_folder_cell_name(run, best);
+    fprintf(f, "%s `%s` decodes at ", n > 1 ? "Fastest:" : "The cell", name ? name : "");
+    wg_free(name);
+    put_interval(f, c, "speedup");
+    fprintf(f, " the speed of plain decoding, with %.2f tokens per pass%s. Beyond chance %d of %d cells %s faster than plain "
+            "decoding, %d slower, %d undecided.",
+            wg_report_number(c, "tau"), json_is_true(get(c, "lossless")) ? "" : " (a lossy rule)", t.faster, n,
+            t.faster == 1 ? "is" : "are", t.slower, t.undecided);
+    if (t.unequal) fprintf(f, " **%d of %d cells that must repeat plain decoding do not.**", t.unequal, t.must_equal);
+    else if (t.must_equal) fprintf(f, " All %d cells that must repeat plain decoding's text do.", t.must_equal);
+    if (t.failed) fprintf(f, " %d pairs of requests failed and count on neither side.", t.failed);
+    if (!run->complete) fputs(" **The run was interrupted; these are the numbers of its finished part.**", f);
+    fputs("\n\n", f);
+}
+
+/* Categories of all cells: a table of speed-ups, a row a cell. */
+static void categories(FILE *f, const wg_folder *run, const json_t *cells)
+{
+    const json_t *first = get(json_array_get(cells, 0), "categories");
+    const size_t n = json_array_size(first);
+    if (n == 0) return;
+    fputs("\nBy category: tau, speed-up.\n\n| cell |", f);
+    for (size_t k = 0; k < n; k++) fprintf(f, " %s |", json_string_value(get(json_array_get(first, k), "category")));
+    fputs("\n|---|", f);
+    for (size_t k = 0; k < n; k++) fputs("--:|", f);
+    for (size_t i = 0; i < json_array_size(cells); i++) {
+        char *name = wg_folder_cell_name(run, (int)i);
+        fprintf(f, "\n| %s |", name ? name : "");
+        wg_free(name);
+        const json_t *list = get(json_array_get(cells, i), "categories");
+        for (size_t k = 0; k < n; k++) { /* a category in which nothing counted is missing in a cell's list */
+            const char *want = json_string_value(get(json_array_get(first, k), "category"));
+            const json_t *c = NULL;
+            for (size_t j = 0; j < json_array_size(list) && !c; j++)
+                if (!strcmp(json_string_value(get(json_array_get(list, j), "category")), want)) c = json_array_get(list, j);
+            if (c) fprintf(f, " %.2f, %.2fx |", wg_report_number(c, "tau"), wg_report_number(c, "speedup"));
+            else fputs(" - |", f);
+        }
+    }
+    fputc('\n', f);
+}
+
+wg_status wg_report_markdown(FILE *f, const wg_folder *run, wg_error *err)
+{
+    const json_t *cells = get(run->summary, "cells");
+    const char *question = json_string_value(get(run->config, "question")),
+               *cpu = json_string_value(get(get(run->machine, "cpu"), "model")),
+               *when = json_string_value(get(run->machine, "started"));
+    if (!json_is_array(cells))
+        return wg_fail(err, WG_EINVAL,
+                       "%s: there is no summary.json: the run never came to its end; wager run --resume goes on", run->path);
+    if (question && *question) fprintf(f, "*%s*\n\n", question);
+    answer(f, run, cells);
+    wg_table_print_markdown(f, run->summary);
+    categories(f, run, cells);
+    const int n = (int)json_array_size(cells);
+    if (n > 1)
+        fprintf(f, "\n%d intervals at 95 %% each: about %.1f of them miss by chance alone; the best of %d cells looks better than "
+                "it is.\n", n, 0.05 * n, n);
+    fprintf(f, "\n%s, %d cores, %d prompts, %d requests in %.0f s, %s.\n", cpu ? cpu : "unknown processor",
+            (int)json_integer_value(get(get(run->machine, "cpu"), "cores_online")), run->n_asked, run->n,
+            wg_report_number(run->summary, "seconds"), when ? when : "unknown time");
+    return WG_OK;
+}

@@ -1,0 +1,64 @@
+#!/usr/bin/env bash
+# Runs every experiment of configs/experiments and publishes its answer: docs/results.md gets the tables between its markers, README.md
+# the quickstart's, and results/<experiment>/ the page with summary.json and config.json. Raw folders stay in build/results/.
+# usage: results/run-all.sh [EXPERIMENT...]       WAGER=PROGRAM (build/release/wager)       LIMIT=SECONDS of one experiment (420)
+# Run it again after it was stopped: what is finished is kept, what was cut off goes on. For figures, on a machine that does nothing else.
+set -u
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+wager=${WAGER:-build/release/wager}
+[ -x "$wager" ] || { echo "run-all: no program at $wager; build it (./quickstart.sh) or set WAGER" >&2; exit 2; }
+build=$(sha256sum "$wager" | cut -c1-12)
+shared=../shared/data
+failed=()
+
+# The region NAME of FILE becomes what stands on standard input. A file without the markers gets them at its end.
+replace() { # FILE NAME
+  local text
+  text=$(mktemp)
+  cat >"$text"
+  grep -q "<!-- $2:begin -->" "$1" || printf '\n## %s\n\n<!-- %s:begin -->\n<!-- %s:end -->\n' "$2" "$2" "$2" >>"$1"
+  awk -v text="$text" -v name="$2" '
+    $0 == "<!-- " name ":begin -->" { print; while ((getline line < text) > 0) print line; skip = 1; next }
+    $0 == "<!-- " name ":end -->" { skip = 0 }
+    !skip' "$1" >"$1.tmp" && mv "$1.tmp" "$1"
+  rm -f "$text"
+}
+
+# The datastore of the drafter retrieval: books where they are, else the prompts themselves.
+prepare_drafters() {
+  local texts=("$shared"/text/pd-books-children/*.md)
+  [ -r "${texts[0]}" ] || texts=(configs/prompts/quickstart.jsonl)
+  [ -s build/books.store ] || "$wager" datastore build -m models/wager-story-11m-q8_0.gguf --out build/books.store "${texts[@]}"
+}
+
+overrides() { # NAME: what this machine lacks, said aloud
+  if [ "$1" = drafters ] && [ ! -r "$shared/prompts/spec-bench/question.jsonl" ]; then
+    echo "run-all: no $shared/prompts/spec-bench/question.jsonl: drafters runs on configs/prompts/quickstart.jsonl instead" >&2
+    printf '%s\n' --set prompts.file=configs/prompts/quickstart.jsonl --set prompts.per_category=0
+  fi
+}
+
+run_one() { # CONFIG
+  local name out more started=$SECONDS
+  name=$(basename "$1" .json)
+  out=build/results/$build/$name-$(sha256sum "$1" | cut -c1-8)
+  mapfile -t more < <(overrides "$name")
+  [ "$name" != drafters ] || prepare_drafters || return 1
+  mkdir -p "build/results/$build"
+  timeout -s INT -k 20 "${LIMIT:-420}" "$wager" run "$1" --resume --out "$out" --set trace=steps "${more[@]}" >"$out.table" || return 1
+  mkdir -p "results/$name"
+  "$wager" report "$out" --out "results/$name/report.html" >/dev/null || return 1
+  cp "$out/summary.json" "$out/config.json" "results/$name/" || return 1
+  "$wager" report "$out" --md | replace docs/results.md "$name"
+  if [ "$name" = quickstart ]; then { echo '```'; cat "$out.table"; echo '```'; } | replace README.md results; fi
+  echo "run-all: $name in $((SECONDS - started)) s"
+}
+
+[ -f docs/results.md ] || { echo "run-all: docs/results.md is missing" >&2; exit 1; }
+[ $# -gt 0 ] || set -- $(cd configs/experiments && ls -- *.json | sed 's/\.json$//')
+for name in "$@"; do
+  run_one "configs/experiments/$name.json" || { echo "run-all: $name failed" >&2; failed+=("$name"); }
+done
+"$wager" report results --out results/index.html >/dev/null
+echo "run-all: $# experiments in $SECONDS s, ${#failed[@]} failed ${failed[*]-}"
+[ ${#failed[@]} -eq 0 ]
