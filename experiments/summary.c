@@ -130,7 +130,7 @@ static void add_speed(json_t *v, const wg_result *r, uint64_t seed, double *scra
     json_object_set_new(v, "speedup", number(wg_ratio_value(&speedup)));
     json_object_set_new(v, "speedup_ci", interval(&speedup, seed, scratch));
     json_object_set_new(v, "predicted_speedup", predicted(r));
-    json_object_set_new(v, "c", cost_ratio(r));
+    json_object_set_new(v, "draft_cost_ratio", cost_ratio(r));
     json_object_set_new(v, "tok_s", ratio(tokens, seconds));
     json_object_set_new(v, "baseline_tok_s", ratio(sum(p->base_tokens, p->n), sum(p->base_seconds, p->n)));
     json_object_set_new(v, "overhead_us_per_token", ratio((r->decode - r->phases.draft - r->forward) * 1e6, tokens));

@@ -39,7 +39,7 @@ static void speed(const json_t *c, char *b, size_t n) { decimals(c, "tok_s", "%.
 static void plain(const json_t *c, char *b, size_t n) { decimals(c, "baseline_tok_s", "%.1f", 1, b, n); }
 static void overhead(const json_t *c, char *b, size_t n) { decimals(c, "overhead_us_per_token", "%.0f us", 1, b, n); }
 
-static void ratio_c(const json_t *c, char *b, size_t n) { decimals(c, "c", "%.3f", 1, b, n); }
+static void ratio_c(const json_t *c, char *b, size_t n) { decimals(c, "draft_cost_ratio", "%.3f", 1, b, n); }
 static void predicted(const json_t *c, char *b, size_t n) { decimals(c, "predicted_speedup", "%.2fx", 1, b, n); }
 
 /* "0.70 0.55 0.42 ..": as many positions as fit. */

@@ -77,7 +77,7 @@ static int child(const char *out, bool resume, double kill_after) { return child
 /* Times, rates and what follows from them. */
 static bool is_timing(const char *key)
 {
-    static const char *const names[] = { "started", "resumed", "finished", "seconds", "tok_s", "baseline_tok_s", "speedup",
+    static const char *const names[] = { "started", "draft_cost_ratio", "resumed", "finished", "seconds", "tok_s", "baseline_tok_s", "speedup",
                                          "speedup_ci", "predicted_speedup", "overhead_us_per_token", "speedup_mean_of_prompts",
                                          "speedup_macro", "load_at_start", "mhz_at_start", "mbsu" };
     const size_t n = strlen(key);

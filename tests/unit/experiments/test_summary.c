@@ -51,7 +51,7 @@ Test(summary, arithmetic)
         { "baseline_tok_s", 20.0 / 30 },
         { "speedup", (30.0 / 20) / (8.0 / 20) },
         { "predicted_speedup", 2.5 * (28.0 / 20) / (7.0 / 8) },
-        { "c", 2.0 / 20 / (28.0 / 20) },
+        { "draft_cost_ratio", 2.0 / 20 / (28.0 / 20) },
         { "overhead_us_per_token", (8 - 2 - 3.5) / 20 * 1e6 },
         { "mean_acceptance_length", 2.5 },
         { "draft_acceptance_rate", 0.5 },
