@@ -207,12 +207,17 @@ wg_status wg_arch_read(const wg_weights *w, wg_arch *out, wg_error *err)
     return WG_OK;
 }
 
-/* The weights of a layer's matrices. */
-static int64_t layer_weights(const wg_arch *a)
+int64_t wg_arch_attention_macs(const wg_arch *a)
 {
     const int64_t d = a->dim, q = (int64_t)a->heads * a->head_dim, kv = (int64_t)a->kv_heads * a->head_dim;
-    return d * q + 2 * d * kv + q * d + 3 * d * a->hidden;
+    return d * q + 2 * d * kv + q * d;
 }
+
+int64_t wg_arch_mlp_macs(const wg_arch *a) { return (int64_t)3 * a->dim * a->hidden; }
+int64_t wg_arch_head_macs(const wg_arch *a) { return (int64_t)a->dim * a->vocab; }
+
+/* The weights of a layer's matrices. */
+static int64_t layer_weights(const wg_arch *a) { return wg_arch_attention_macs(a) + wg_arch_mlp_macs(a); }
 
 int64_t wg_arch_parameters(const wg_arch *a)
 {
@@ -220,4 +225,4 @@ int64_t wg_arch_parameters(const wg_arch *a)
     return layer_weights(a) * a->layers + d * a->vocab * (a->tied ? 1 : 2) + norms;
 }
 
-int64_t wg_arch_macs(const wg_arch *a) { return layer_weights(a) * a->layers + (int64_t)a->dim * a->vocab; }
+int64_t wg_arch_macs(const wg_arch *a) { return layer_weights(a) * a->layers + wg_arch_head_macs(a); }

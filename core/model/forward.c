@@ -3,7 +3,7 @@
  *
  * Input: rows (token, position, what it sees, where its key and value go) of any number of sequences. Output: logits of the
  * rows that asked. Every stage treats a row by itself; rows meet only in attention, where a row reads keys and values of its
- * own prefix, in position order. Hence the Prefix Law. All keys and values of the batch are stored before any row attends, so
+ * own prefix, in position order. Hence the Prefix Law. A plan (partial.h) says which layers run; the model itself runs all. All keys and values of the batch are stored before any row attends, so
  * a row may see rows beside it in the batch. Nothing here allocates. */
 #include "core/model/model_impl.h"
 
@@ -60,21 +60,47 @@ static int keep_asked(wg_model *m, const wg_batch *b, wg_buf *x, wg_buf *h, wg_b
     return n;
 }
 
-static void transformer(wg_model *m, const wg_batch *b, float *logits)
+/* x += W_down (silu(W_gate n) * W_up n), n the normed row. h: scratch. */
+static void mlp(wg_model *m, const wg_layer *l, float *x, float *h, int rows)
 {
     wg_device *d = &m->device;
     const wg_device_class *op = d->class;
     const wg_arch *a = &m->arch;
-    const int dim = a->dim, hd = a->head_dim, space = m->lm.space;
+    op->rmsnorm(d, x, l->ffn_norm, a->dim, a->eps, h, rows);
+    project(m, h, rows, a->dim, (const wg_matrix *const[]){ &l->gate, &l->up }, (float *const[]){ m->gate, m->up }, 2);
+    op->swiglu(d, m->gate, m->up, m->gate, a->hidden, rows);
+    project1(m, m->gate, rows, a->hidden, &l->down, h);
+    op->add(d, x, h, a->dim, rows);
+}
+
+/* The last layer of a plan whose attention runs; -1: none of them does. */
+static int last_attention(const wg_plan *plan)
+{
+    int i = plan->layers - 1;
+    while (i >= 0 && wg_plan_skips(plan, i, WG_SKIP_ATTENTION)) i--;
+    return i;
+}
+
+static void transformer(wg_model *m, const wg_plan *plan, int space, const wg_batch *b, float *logits)
+{
+    wg_device *d = &m->device;
+    const wg_device_class *op = d->class;
+    const wg_arch *a = &m->arch;
+    const int dim = a->dim, hd = a->head_dim, last = last_attention(plan);
     const wg_row *row = b->row;
     int rows = b->n;
     wg_buf x = m->x, h = m->h, q = m->q, att = m->att;
 
     /* x = embedding of the token */
     op->embed(d, &m->embed, row, rows, x, dim);
+    if (last < 0) rows = keep_asked(m, b, &x, &h, &q, &att);
 
-    for (int i = 0; i < a->layers; i++) {
+    for (int i = 0; i < plan->layers && rows > 0; i++) {
         const wg_layer *l = &m->layer[i];
+        if (wg_plan_skips(plan, i, WG_SKIP_ATTENTION)) {
+            if (!wg_plan_skips(plan, i, WG_SKIP_MLP)) mlp(m, l, x, h, rows);
+            continue;
+        }
 
         /* queries, keys, values of the normed row */
         op->rmsnorm(d, x, l->attn_norm, dim, a->eps, h, rows);
@@ -83,8 +109,8 @@ static void transformer(wg_model *m, const wg_batch *b, float *logits)
         /* turn queries and keys by position; keys and values into the cache */
         op->rope_store(d, &m->rope, q, m->k, m->v, row, rows, space, i, a->heads, a->kv_heads, hd);
 
-        /* what follows in the last layer is of use only to rows whose logits are wanted */
-        if (i == a->layers - 1) {
+        /* what follows the last keys and values is of use only to rows whose logits are wanted */
+        if (i == last) {
             rows = keep_asked(m, b, &x, &h, &q, &att);
             if (rows < b->n) row = m->asked;
             if (rows == 0) return;
@@ -95,13 +121,9 @@ static void transformer(wg_model *m, const wg_batch *b, float *logits)
         project1(m, att, rows, a->heads * hd, &l->o, h);
         op->add(d, x, h, dim, rows);
 
-        /* x += W_down (silu(W_gate n) * W_up n), n the normed row */
-        op->rmsnorm(d, x, l->ffn_norm, dim, a->eps, h, rows);
-        project(m, h, rows, dim, (const wg_matrix *const[]){ &l->gate, &l->up }, (float *const[]){ m->gate, m->up }, 2);
-        op->swiglu(d, m->gate, m->up, m->gate, a->hidden, rows);
-        project1(m, m->gate, rows, a->hidden, &l->down, h);
-        op->add(d, x, h, dim, rows);
+        if (!wg_plan_skips(plan, i, WG_SKIP_MLP)) mlp(m, l, x, h, rows);
     }
+    if (rows == 0) return;
 
     /* logits = W_head norm(x) */
     op->rmsnorm(d, x, m->out_norm, dim, a->eps, h, rows);
@@ -121,7 +143,7 @@ static void check_rows(const wg_batch *b, int space)
 {
     for (int i = 0; i < b->n; i++) {
         const wg_row *r = &b->row[i];
-        for (int s = 0; s < r->prefix; s++) wg_assert(holds(b, r, space, s));
+        for (int s = 0; s < r->prefix; s++) wg_assert((s >= r->sinks && s < r->sinks + r->gap) || holds(b, r, space, s));
         wg_mask left = r->anc;
         for (int k; (k = wg_mask_take(&left)) >= 0;) wg_assert(holds(b, r, space, r->tail + k));
     }
@@ -130,22 +152,28 @@ static void check_rows(const wg_batch *b, int space)
 static void check_rows(const wg_batch *b, int space) { (void)b, (void)space; }
 #endif
 
-static wg_status model_forward(wg_lm *lm, const wg_batch *b, float *logits, wg_error *err)
+wg_status wg_model_pass(wg_model *m, const wg_plan *plan, int space, const wg_batch *b, float *logits, wg_error *err)
 {
-    wg_model *m = (wg_model *)lm;
     if (b->n > m->max_rows)
         return wg_fail(err, WG_EINVAL, "a batch of %d rows: this model was opened for at most %d; raise max_rows or send fewer",
                        b->n, m->max_rows);
-    wg_assert(lm->space >= 0); /* attached */
+    wg_assert(space >= 0); /* attached */
     for (int i = 0; i < b->n; i++) {
         const wg_row *r = &b->row[i];
         const int end = wg_kv_len(r->kv) + wg_kv_tail(r->kv);
         wg_assert(r->slot >= 0 && r->slot < end && r->prefix >= 0 && r->prefix <= end);
+        wg_assert(r->sinks >= 0 && r->gap >= 0 && r->sinks + r->gap <= r->prefix);
     }
-    check_rows(b, lm->space);
-    transformer(m, b, logits);
-    for (int i = 0; i < b->n; i++) wg_kv_wrote(b->row[i].kv, lm->space, b->row[i].slot);
+    check_rows(b, space);
+    transformer(m, plan, space, b, logits);
+    for (int i = 0; i < b->n; i++) wg_kv_wrote(b->row[i].kv, space, b->row[i].slot);
     return WG_OK;
+}
+
+static wg_status model_forward(wg_lm *lm, const wg_batch *b, float *logits, wg_error *err)
+{
+    wg_model *m = (wg_model *)lm;
+    return wg_model_pass(m, &(wg_plan){ .layers = m->arch.layers }, lm->space, b, logits, err);
 }
 
 static wg_status model_attach(wg_lm *lm, wg_kv *kv, wg_error *err)

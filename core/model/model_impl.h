@@ -4,6 +4,7 @@
 #define WG_CORE_MODEL_MODEL_IMPL_H
 
 #include "core/model/model.h"
+#include "core/model/partial.h"
 
 typedef struct wg_layer {
     wg_buf attn_norm, ffn_norm;  /* (dim) */
@@ -40,6 +41,9 @@ struct wg_model {
 
 /* The wg_lm of the transformer (forward.c). */
 extern const wg_lm_class wg_model_lm_class;
+
+/* One pass of what the plan runs, with keys and values in this space. As wg_lm_class.forward. */
+wg_status wg_model_pass(wg_model *m, const wg_plan *plan, int space, const wg_batch *b, float *logits, wg_error *err);
 
 /* Index of the first element of a tensor that is NaN or infinite (of a block: its scale), or -1. Split over the pool. */
 int64_t wg_finite_check(wg_pool *pool, const wg_tensor *t);

@@ -45,9 +45,9 @@ static uint64_t count(wg_engine *e, int n)
         for (int k = 0; k < PROMPT; k++) prompt[k] = 3 + (7 * i + k * k) % 13;
         LAW_TRY(wg_seq_open(e, &seq[i], (uint32_t)i, prompt, PROMPT - i, 450, &err));
     }
-    for (int k = 0; k < WARM_UP; k++) LAW_TRY(wg_engine_step(e, seq, n, &err));
-    const uint64_t before = wg_mem_read().calls;
-    for (int k = 0; k < STEPS; k++) {
+    uint64_t before = 0;
+    for (int k = 0; k < WARM_UP + STEPS; k++) {
+        if (k == WARM_UP) before = wg_mem_read().calls;
         LAW_TRY(wg_engine_step(e, seq, n, &err));
         for (int i = 0; i < n; i++)
             if (seq[i]->finish != WG_RUNNING) seq[i]->finish = WG_RUNNING; /* an end token by chance: go on */
@@ -97,6 +97,9 @@ int main(void)
                     {"sam", corpus, false},
                     {"retrieval", store, true},
                     {"recycle", NULL, true},
+                    {"layer_skip", "mlp=1,tree=2-1-1", true},
+                    {"early_exit", "grow=best_first,budget=7", true},
+                    {"sparse_kv", "sinks=2,window=8", false},
                     {"hybrid", hybrid, false},
                     {"best_of", best_of, false},
                     {"full_information", full, false},

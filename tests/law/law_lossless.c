@@ -270,6 +270,7 @@ int main(void)
     snprintf(best_of, sizeof best_of, "of=ngram:k=5|model:model=%s;length=3|model:model=%s;tree=2-1", near_path, far_path);
     snprintf(full, sizeof full, "of={best_of:of=ngram|ngram:n_max=1}|model:model=%s;length=3|none", near_path);
     snprintf(cascade, sizeof cascade, "model=%s,length=4,inner=model:model=%s;length=2", near_path, far_path);
+    const char *itself = "first=sparse_kv:window=8;length=3,second=early_exit:layer=1;tree=2-1,min_score=2";
     const row rows[] = {
         {"none", "none", NULL, 0, false},
         {"model, itself", "model", self, 1, false},
@@ -292,6 +293,13 @@ int main(void)
         {"sam, corpus", "sam", sam_store, 0, false},
         {"retrieval", "retrieval", retrieval, 0, false},
         {"recycle", "recycle", "nodes=15", 0, true},
+        {"layer skip", "layer_skip", "attention=1,mlp=0,length=3", 0, false},
+        {"layer skip, tree", "layer_skip", WG_TREE_MAX > 8 ? "mlp=1,tree=3-2-1" : "mlp=1,tree=3-1", 0, false},
+        {"early exit, all", "early_exit", "layer=2,length=3", 1, false},
+        {"early exit, best first", "early_exit", "grow=best_first,budget=7,length=4", 0, false},
+        {"sparse cache, all", "sparse_kv", "window=128,length=3", 1, false},
+        {"sparse cache, tree", "sparse_kv", "sinks=2,window=6,tree=2-1-1", 0, false},
+        {"hybrid with itself", "hybrid", itself, 0, false},
         {"hybrid", "hybrid", hybrid, 0.3, false},
         {"best of", "best_of", best_of, 0, false},
         {"full information", "full_information", full, 0, false},

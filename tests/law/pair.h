@@ -116,7 +116,10 @@ static inline int pair_check(const char *target_path, const char *draft_path, co
                     {"suffix, tree", "suffix", "factor=2,tree=true"},
                     {"sam", "sam", NULL},
                     {"retrieval", "retrieval", retrieval},
-                    {"recycle", "recycle", NULL}};
+                    {"recycle", "recycle", NULL},
+                    {"layer skip", "layer_skip", "attention=1,mlp=2/3"},
+                    {"early exit, tree", "early_exit", WG_TREE_MAX > 8 ? "layer=4,tree=3-2-1" : "layer=4,tree=2-1"},
+                    {"sparse cache", "sparse_kv", "window=64"}};
     law_model target[2] = {0};
     for (int t = 0; t < 2; t++) law_model_open(&target[t], target_path, t + 1, wg_cpu_chosen(), WG_F16);
     pair_store(&target[0], r, n, store);

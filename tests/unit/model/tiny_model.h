@@ -29,6 +29,7 @@ typedef struct tiny {
     void (*meta)(const struct tiny *, wg_gguf_writer *); /* writes more keys */
     const char *skip_key, *poison; /* a key to leave out; a tensor that gets a NaN: element 5, or in blocks */
     int poison_at;                      /* the f16 at this byte of the first one */
+    const char *zero[2];                /* tensors (f32) that are all zeros; NULL: none */
 } tiny;
 
 static uint64_t tiny_mix(uint64_t z)
@@ -60,6 +61,8 @@ static wg_status tiny_fill(void *user, const wg_tensor *t, void *dst, wg_error *
                : strstr(t->name, "token_embd") ? z : z / sqrtf((float)t->dim[0]) * (strstr(t->name, "attn_q") ? 2.0f : 1.0f);
     }
     if (m->poison && strcmp(t->name, m->poison) == 0) x[5] = NAN;
+    for (int k = 0; k < 2; k++)
+        if (m->zero[k] && strcmp(t->name, m->zero[k]) == 0) memset(x, 0, n * sizeof *x);
     const int bad = wg_row_from_f32(t->type, x, dst, n);
     wg_free(x);
     const wg_type_info *type = wg_type_get(t->type);
