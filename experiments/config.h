@@ -17,7 +17,8 @@
 
 typedef struct wg_config_top {
     char name[WG_OPTION_STRING], question[WG_OPTION_STRING];
-    int seed, max_tokens, repeats, batch, trace; /* trace: index into none, steps */
+    int seed, max_tokens, repeats, batch, trace; /* trace: WG_TRACE_NONE, ... */
+    int trace_rows, trace_top; /* trace_rows: WG_TRACE_EXACT, ... */
 } wg_config_top;
 
 typedef struct wg_config_target {
@@ -62,7 +63,7 @@ typedef struct wg_cell {
 
 typedef struct wg_config {
     const wg_plugins *plugins;      /* borrowed */
-    wg_config_top top;              /* of the base; only name, question, repeats and trace hold for all cells */
+    wg_config_top top;              /* of the base; only name, question, repeats and trace* hold for all cells */
     json_t *resolved;               /* with --set applied and defaults filled in; a config file itself */
     char sha256[WG_SHA256_HEX];     /* of its canonical text */
     char hash[13];                  /* the first 12 digits */

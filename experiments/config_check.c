@@ -13,7 +13,8 @@
 
 enum { REQUESTS_MAX = 1 << 24 }; /* of a cell: each has a place in memory for its digest */
 
-static const char *const traces[] = { "none", "steps", NULL };
+static const char *const traces[] = { "none", "steps", "probs", NULL };
+static const char *const trace_rows[] = { "exact", "logits", "f16", "top", NULL };
 static const char *const kv_types[] = { "f32", "f16", "bf16", NULL };
 
 static const wg_option top_options[] = {
@@ -23,7 +24,12 @@ static const wg_option top_options[] = {
     WG_OPTION_INT(wg_config_top, max_tokens, 128, 1, 1000000, "new tokens of a request"),
     WG_OPTION_INT(wg_config_top, repeats, 1, 1, 10000, "runs of each prompt, each with randomness of its own"),
     WG_OPTION_INT(wg_config_top, batch, 1, 1, 256, "sequences of one step"),
-    WG_OPTION_ENUM(wg_config_top, trace, 0, traces, "steps: one line per step in steps.jsonl"),
+    WG_OPTION_ENUM(wg_config_top, trace, 0, traces,
+                   "steps: one line per step in steps.jsonl; probs: also trees and rows of p and q, in trace.wgt (wager replay)"),
+    WG_OPTION_ENUM(wg_config_top, trace_rows, 0, trace_rows,
+                   "rows of trace.wgt: exact; logits: of the target, for replay at other temperatures; f16; top: the "
+                   "`trace_top` most probable tokens and the mass of the rest"),
+    WG_OPTION_INT(wg_config_top, trace_top, 64, 1, 1 << 20, "tokens of a row with trace_rows=top"),
     WG_OPTION_END,
 };
 static const wg_option target_options[] = {

@@ -2,6 +2,7 @@
  * From the words of a command line to a drafter class and its options. */
 #include "experiments/parts.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "core/base/mem.h"
@@ -48,6 +49,30 @@ wg_status wg_choose_draft_model(const char *path, wg_drafter_choice *out, wg_err
 }
 
 void wg_choice_close(wg_drafter_choice *c)
+{
+    wg_free(c->options);
+    c->options = NULL;
+}
+
+wg_status wg_choose_rule(const char *spec, wg_rule_choice *out, wg_error *err)
+{
+    char name[64];
+    const size_t n = strcspn(spec, ":");
+    *out = (wg_rule_choice){ 0 };
+    snprintf(name, sizeof name, "%.*s", (int)(n < 63 ? n : 63), spec);
+    WG_TRY(wg_find_verifier(&wg_program_plugins, name, &out->class, err));
+    if (out->class->size) {
+        if (!(out->options = wg_calloc(1, out->class->size))) return wg_nomem(err, out->class->size, "a rule's options");
+        wg_option_defaults(out->class->options, out->options);
+    }
+    if (!spec[n] || !spec[n + 1]) return WG_OK;
+    const wg_status s = !out->options ? wg_fail(err, WG_EINVAL, "--rule %s: the rule '%s' has no options", spec, name)
+                                      : wg_option_set_list(out->class->options, out->options, out->class->size, spec + n + 1, err);
+    if (s) wg_rule_choice_close(out);
+    return s;
+}
+
+void wg_rule_choice_close(wg_rule_choice *c)
 {
     wg_free(c->options);
     c->options = NULL;

@@ -15,6 +15,15 @@ typedef struct wg_drafter_choice {
 wg_status wg_choose_drafter(const char *spec, wg_drafter_choice *out, wg_error *err);
 /* The drafter `model` over a file, other options at their defaults. */
 wg_status wg_choose_draft_model(const char *path, wg_drafter_choice *out, wg_error *err);
+
+/* A rule chosen by "NAME[:k=v,...]". */
+typedef struct wg_rule_choice {
+    const wg_verifier_class *class;
+    void *options; /* (owned) NULL when the rule has none */
+} wg_rule_choice;
+wg_status wg_choose_rule(const char *spec, wg_rule_choice *out, wg_error *err);
+void wg_rule_choice_close(wg_rule_choice *c);
+
 void wg_choice_close(wg_drafter_choice *c);
 
 #endif

@@ -16,6 +16,7 @@
 #include "core/base/json.h"
 #include "core/base/mem.h"
 #include "experiments/resume.h"
+#include "experiments/trace.h"
 
 enum { PROMPT_DIGITS = 16 }; /* of the digest that tells prompts of several runs apart */
 
@@ -24,8 +25,8 @@ typedef struct lines { char *path; int fd; off_t end; } lines;
 
 struct wg_record {
     char *dir;
-    lines requests, steps;
-    bool trace;
+    lines requests, steps, rounds; /* rounds: trace.wgt, in records */
+    bool trace, probs;
     wg_kept kept;
     json_t *machine; /* of a resumed run that has not recorded anything yet; else NULL */
 };
@@ -164,7 +165,8 @@ static wg_record *make_record(const wg_config *config)
     wg_record *r = wg_calloc(1, sizeof *r);
     if (!r) return NULL;
     r->trace = config->top.trace;
-    r->requests.fd = r->steps.fd = -1;
+    r->probs = config->top.trace == WG_TRACE_PROBS;
+    r->requests.fd = r->steps.fd = r->rounds.fd = -1;
     return r;
 }
 
@@ -185,6 +187,7 @@ static wg_status begin(wg_record **out, const char *dir, const wg_config *config
     if (s == WG_OK) s = save(r, "machine.json", machine, err);
     if (s == WG_OK) s = lines_open(&r->requests, r->dir, "requests.jsonl", true, err);
     if (s == WG_OK && r->trace) s = lines_open(&r->steps, r->dir, "steps.jsonl", true, err);
+    if (s == WG_OK && r->probs) s = lines_open(&r->rounds, r->dir, "trace.wgt", true, err);
     if (s == WG_OK) *out = r;
     else wg_record_close(r);
     return s;
@@ -208,13 +211,15 @@ static wg_status reopen(wg_record *r, const wg_config *config, const json_t *mac
     WG_TRY(wg_resume_check(r->dir, config, machine, err));
     WG_TRY(lines_open(&r->requests, r->dir, "requests.jsonl", false, err));
     sweep_out(r->dir);
-    WG_TRY(wg_kept_open(&r->kept, r->dir, r->trace, err));
+    WG_TRY(wg_kept_open(&r->kept, r->dir, r->trace, r->probs, err));
     if (r->trace) WG_TRY(lines_open(&r->steps, r->dir, "steps.jsonl", false, err));
+    if (r->probs) WG_TRY(lines_open(&r->rounds, r->dir, "trace.wgt", false, err));
     const int n = r->kept.n;
     r->requests.end = n ? r->kept.requests_end[n - 1] : 0;
     r->steps.end = n ? r->kept.steps_end[n - 1] : 0;
     WG_TRY(lines_cut(&r->requests, r->requests.end, err));
     if (r->trace) WG_TRY(lines_cut(&r->steps, r->steps.end, err));
+    if (r->probs) WG_TRY(lines_cut(&r->rounds, n ? r->kept.trace_end[n - 1] : 0, err));
     r->machine = json_incref((json_t *)machine);
     return WG_OK;
 }
@@ -253,7 +258,8 @@ wg_status wg_record_cut(wg_record *r, wg_error *err)
     r->machine = NULL;
     r->kept.n = r->kept.next;
     WG_TRY(lines_cut(&r->requests, wg_kept_requests_end(&r->kept), err));
-    return r->trace ? lines_cut(&r->steps, wg_kept_steps_end(&r->kept), err) : WG_OK;
+    if (r->trace) WG_TRY(lines_cut(&r->steps, wg_kept_steps_end(&r->kept), err));
+    return r->probs ? lines_cut(&r->rounds, wg_kept_trace_end(&r->kept), err) : WG_OK;
 }
 
 void wg_record_close(wg_record *r)
@@ -263,6 +269,7 @@ void wg_record_close(wg_record *r)
     json_decref(r->machine);
     lines_close(&r->requests);
     lines_close(&r->steps);
+    lines_close(&r->rounds);
     wg_free(r->dir);
     wg_free(r);
 }
@@ -428,6 +435,13 @@ static wg_status append(lines *l, json_t *v, wg_error *err)
     return s;
 }
 
+long long wg_record_trace_end(const wg_record *r) { return r->rounds.end; }
+
+wg_status wg_record_trace(wg_record *r, const void *bytes, size_t n, wg_error *err)
+{
+    return lines_append(&r->rounds, bytes, n, err);
+}
+
 wg_status wg_record_request(wg_record *r, const wg_request *q, const wg_tokenizer *tokenizer, wg_error *err)
 {
     for (int i = 0; r->trace && i < q->steps; i++) { /* before their request: a request that is there has all its steps */
@@ -446,6 +460,7 @@ wg_status wg_record_request(wg_record *r, const wg_request *q, const wg_tokenize
     }
     json_t *v;
     const wg_status s = request_json(&v, q, tokenizer, err);
+    if (!s && r->probs) json_object_set_new(v, "trace_end", json_integer(r->rounds.end));
     if (s) json_decref(v);
     return s ? s : append(&r->requests, v, err);
 }

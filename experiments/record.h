@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * The result folder (results/README.md): config.json and machine.json first, then a line per request in requests.jsonl (and per
- * step in steps.jsonl) as each one finishes, summary.json last. A line is one write(), so killing a run loses at most the
+ * step in steps.jsonl; per round in trace.wgt, as it ends) as each one finishes, summary.json last. A line is one write(), so killing a run loses at most the
  * request in flight; when the disk fills, the half line is taken back and no summary appears. */
 #ifndef WG_EXPERIMENTS_RECORD_H
 #define WG_EXPERIMENTS_RECORD_H
@@ -30,6 +30,7 @@ typedef struct wg_request {
     wg_counts counts;
     char sha256[WG_SHA256_HEX];         /* of the output's ids as little-endian int32 */
     int equals;                         /* 1 or 0: the baseline's output or not; -1: the baseline has not run yet */
+    long long trace_at;                 /* of its record in trace.wgt, when there is one */
     wg_step_record *step;               /* (steps), when traced */
     int steps, cap_steps;
 } wg_request;
@@ -54,6 +55,10 @@ const char *wg_record_path(const wg_record *r);
 
 /* Appends a request (its text decoded with `tokenizer`, which may be NULL) and its steps. */
 wg_status wg_record_request(wg_record *r, const wg_request *q, const wg_tokenizer *tokenizer, wg_error *err);
+/* trace.wgt of a run that traces probabilities: where it ends; appends whole records (trace.h). */
+long long wg_record_trace_end(const wg_record *r);
+wg_status wg_record_trace(wg_record *r, const void *bytes, size_t n, wg_error *err);
+
 wg_status wg_record_summary(wg_record *r, const json_t *summary, wg_error *err);
 
 /* What ran this: processor, memory, system, the program and its digest, environment, digests of the files the config names. */

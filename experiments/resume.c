@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <math.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "core/base/clock.h"
 #include "core/base/json.h"
@@ -106,7 +107,7 @@ static bool same_request(const json_t *a, const json_t *b)
            integer(a, "prompt") == integer(b, "prompt") && integer(a, "repeat") == integer(b, "repeat");
 }
 
-static wg_status push(wg_kept *k, int *room, off_t requests, off_t steps, wg_error *err)
+static wg_status push(wg_kept *k, int *room, off_t requests, off_t steps, off_t trace, wg_error *err)
 {
     if (k->n == *room) {
         const int more = *room ? 2 * *room : 256;
@@ -114,10 +115,13 @@ static wg_status push(wg_kept *k, int *room, off_t requests, off_t steps, wg_err
         if (a) k->requests_end = a;
         off_t *b = a ? wg_realloc(k->steps_end, (size_t)more, sizeof *b) : NULL;
         if (b) k->steps_end = b;
-        if (!b) return wg_nomem(err, (size_t)more * sizeof *a, "the lines of a run");
+        off_t *c = b ? wg_realloc(k->trace_end, (size_t)more, sizeof *c) : NULL;
+        if (c) k->trace_end = c;
+        if (!c) return wg_nomem(err, (size_t)more * sizeof *a, "the lines of a run");
         *room = more;
     }
     k->requests_end[k->n] = requests;
+    k->trace_end[k->n] = trace;
     k->steps_end[k->n++] = steps;
     return WG_OK;
 }
@@ -140,7 +144,8 @@ static long skip_steps(steps *s, const json_t *request)
     }
 }
 
-static wg_status scan(wg_kept *k, steps *s, bool trace, wg_error *err)
+/* trace_size: bytes of trace.wgt; -1: there is none to look at. */
+static wg_status scan(wg_kept *k, steps *s, bool trace, off_t trace_size, wg_error *err)
 {
     int room = 0;
     off_t end = 0;
@@ -154,14 +159,16 @@ static wg_status scan(wg_kept *k, steps *s, bool trace, wg_error *err)
             const long have = skip_steps(s, v);
             more = !spec || have == integer(spec, "num_spec_steps");
         }
+        const off_t traced = (off_t)integer(v, "trace_end");
+        if (trace_size >= 0) more = more && traced <= trace_size && traced >= (k->n ? k->trace_end[k->n - 1] : 0);
         end += (off_t)n + 1;
-        if (more) st = push(k, &room, end, s->end, err);
+        if (more) st = push(k, &room, end, s->end, traced, err);
         json_decref(v);
     }
     return st;
 }
 
-wg_status wg_kept_open(wg_kept *k, const char *dir, bool trace, wg_error *err)
+wg_status wg_kept_open(wg_kept *k, const char *dir, bool trace, bool probs, wg_error *err)
 {
     char path[4096];
     steps s = { 0 };
@@ -177,7 +184,10 @@ wg_status wg_kept_open(wg_kept *k, const char *dir, bool trace, wg_error *err)
     if (!st && trace && !s.file && k->file && fgetc(k->file) != EOF) /* not what a crash leaves: nothing is thrown away */
         st = wg_fail(err, WG_EFORMAT, "%s/steps.jsonl is missing; this run cannot go on without it", dir);
     if (k->file) rewind(k->file);
-    if (!st) st = scan(k, &s, trace, err);
+    struct stat traced = { 0 };
+    snprintf(path, sizeof path, "%s/trace.wgt", dir);
+    if (probs && stat(path, &traced) && errno != ENOENT) st = wg_fail(err, WG_EIO, "%s: cannot look at it: %s", path, strerror(errno));
+    if (!st) st = scan(k, &s, trace, probs ? traced.st_size : -1, err);
     if (k->file) rewind(k->file);
     json_decref(s.ahead);
     if (s.file) fclose(s.file);
@@ -193,11 +203,13 @@ void wg_kept_close(wg_kept *k)
     wg_free(k->path);
     wg_free(k->requests_end);
     wg_free(k->steps_end);
+    wg_free(k->trace_end);
     *k = (wg_kept){ 0 };
 }
 
 off_t wg_kept_requests_end(const wg_kept *k) { return k->next ? k->requests_end[k->next - 1] : 0; }
 off_t wg_kept_steps_end(const wg_kept *k) { return k->next ? k->steps_end[k->next - 1] : 0; }
+off_t wg_kept_trace_end(const wg_kept *k) { return k->next ? k->trace_end[k->next - 1] : 0; }
 
 /* ---- a line as a request ----------------------------------------------------------------------------------------- */
 

@@ -16,7 +16,7 @@ typedef struct wg_kept {
     FILE *file;                    /* requests.jsonl, at line `next` */
     char *path, *line;             /* path: of requests.jsonl */
     size_t room;
-    off_t *requests_end, *steps_end; /* (n) of the two files behind each request */
+    off_t *requests_end, *steps_end, *trace_end; /* (n) of the three files behind each request */
     int n, next;                   /* whole requests; those already taken */
 } wg_kept;
 
@@ -31,13 +31,15 @@ wg_status wg_resume_note(const char *dir, const json_t *machine, wg_error *err);
 /* Is there a summary of the whole run? */
 bool wg_resume_finished(const char *dir);
 
-/* Scans the two files (steps.jsonl when `trace`); changes nothing. Absent files hold nothing. */
-wg_status wg_kept_open(wg_kept *k, const char *dir, bool trace, wg_error *err);
+/* Scans the files (steps.jsonl when `trace`, the length of trace.wgt when `probs`); changes nothing. Absent files hold
+ * nothing. */
+wg_status wg_kept_open(wg_kept *k, const char *dir, bool trace, bool probs, wg_error *err);
 void wg_kept_close(wg_kept *k);
 
-/* Where both files end behind the requests taken so far. */
+/* Where the files end behind the requests taken so far. */
 off_t wg_kept_requests_end(const wg_kept *k);
 off_t wg_kept_steps_end(const wg_kept *k);
+off_t wg_kept_trace_end(const wg_kept *k);
 
 /* Reads the next line into q, which says by cell, group, prompt and repeat which request it must be; q->token has room for
  * max_tokens. EFORMAT when it is another one or is damaged. */

@@ -15,6 +15,7 @@
 #include "experiments/resume.h"
 #include "experiments/summary.h"
 #include "experiments/target.h"
+#include "experiments/tracer.h"
 #include "verify/verify.h"
 
 enum { WARM_UP_TOKENS = 16 };
@@ -45,6 +46,7 @@ typedef struct runner {
     int targets;
     group *group;          /* (config->groups) */
     wg_record *record;
+    wg_tracer *tracer;     /* NULL: probabilities are not traced */
     wg_run *run;
     wg_seq **seq, **active; /* (largest batch) */
     wg_progress progress;
@@ -149,20 +151,29 @@ typedef struct batch {
     int n, left;  /* requests, and those still running */
     bool begun;   /* the first step is over */
     double start, first_token;
+    wg_tracer *tracer; /* NULL: none, or not of this arm */
+    double traced;     /* its clock when the batch began */
+    wg_error *err;     /* of the tracer, whose failure ends the run */
 } batch;
 
-static void settle(batch *b, int i, int k, double forward, double seconds, const wg_phases *step, double now)
+/* The place-th of the k sequences of a step. */
+static wg_status settle(batch *b, int i, int place, int k, double forward, double seconds, const wg_phases *step, double now)
 {
     wg_request *q = &b->a->request[i];
+    wg_seq *seq = b->seq[i];
+    wg_status s = WG_OK;
     q->decode += seconds / k;
     q->forward += forward / k;
     phases_add(&q->phases, step, 1.0 / k);
-    trace_step(q, b->seq[i], k, seconds, step);
+    trace_step(q, seq, k, seconds, step);
     if (!b->begun) q->ttft = now - b->start;
-    if (b->seq[i]->finish == WG_RUNNING) return;
-    finish_request(b->a->engine, q, b->seq[i], b->first_token, now);
+    if (b->tracer) s = wg_tracer_round(b->tracer, q, seq, b->a->engine, place, b->err);
+    if (s || seq->finish == WG_RUNNING) return s;
+    if (b->tracer) s = wg_tracer_end(b->tracer, q, seq, b->err);
+    finish_request(b->a->engine, q, seq, b->first_token, now);
     b->seq[i] = NULL;
     b->left--;
+    return s;
 }
 
 static void drop(batch *b, int i)
@@ -184,9 +195,9 @@ static wg_status step_batch(batch *b, int from, int to)
     if (k == 0) return WG_OK;
     wg_error err;
     const wg_phases before = e->phases;
-    const double forward = e->target->seconds, clock = wg_clock_now();
+    const double forward = e->target->seconds, clock = wg_clock_now() - (b->tracer ? b->tracer->seconds - b->traced : 0);
     const wg_status s = stopped(b->r) ? WG_EINTERRUPTED : wg_engine_step(e, active, k, &err);
-    const double now = wg_clock_now();
+    const double now = wg_clock_now() - (b->tracer ? b->tracer->seconds - b->traced : 0); /* as if nothing had been traced */
     if (s == WG_EINTERRUPTED) return s;
     if (s && k > 1) {
         for (int i = from; i < to; i++) WG_TRY(step_batch(b, i, i + 1));
@@ -194,10 +205,11 @@ static wg_status step_batch(batch *b, int from, int to)
     }
     const wg_phases step = phases_between(&before, &e->phases);
     if (!b->begun) b->first_token = now;
-    for (int i = from; i < to; i++) {
+    const double target = e->target->seconds - forward;
+    for (int i = from, place = 0; i < to; i++) {
         if (!b->seq[i]) continue;
         if (!s) {
-            settle(b, i, k, e->target->seconds - forward, now - clock - step.measure, &step, now);
+            WG_TRY(settle(b, i, place++, k, target, now - clock - step.measure, &step, now));
             continue;
         }
         request_fail(&b->a->request[i], s, &err);
@@ -206,13 +218,17 @@ static wg_status step_batch(batch *b, int from, int to)
     return WG_OK;
 }
 
-/* Prompts first .. first+n-1 to their ends. EINTERRUPTED leaves the requests without meaning. */
-static wg_status run_batch(const runner *r, const group *g, arm *a, int first, int n, int repeat, int max_new)
+/* Prompts first .. first+n-1 to their ends. A failure (EINTERRUPTED, or of the tracer) leaves the requests without meaning. */
+static wg_status run_batch(const runner *r, const group *g, arm *a, int first, int n, int repeat, int max_new, wg_tracer *tracer,
+                           wg_error *err)
 {
-    batch b = { .r = r, .a = a, .seq = r->seq, .n = n, .start = wg_clock_now() };
+    batch b = { .r = r, .a = a, .seq = r->seq, .n = n, .start = wg_clock_now(), .tracer = tracer, .err = err };
     wg_status s = WG_OK;
     b.first_token = b.start;
+    b.traced = tracer ? tracer->seconds : 0;
     b.left = open_batch(g, a, b.seq, first, n, repeat, max_new);
+    for (int i = 0; tracer && !s && i < n; i++)
+        if (b.seq[i]) s = wg_tracer_begin(tracer, &a->request[i], b.seq[i], err);
     for (; !s && b.left > 0; b.begun = true) s = step_batch(&b, 0, n);
     for (int i = 0; i < n; i++)
         if (b.seq[i]) drop(&b, i);
@@ -443,13 +459,13 @@ static void close_group(group *g)
 /* ---- units ------------------------------------------------------------------------------------------------------- */
 
 /* One dropped run of each arm, so that no arm meets cold pages or a cold clock in its first request. */
-static wg_status warm_up(runner *r, group *g)
+static wg_status warm_up(runner *r, group *g, wg_error *err)
 {
     int prompt = 0;
     while (prompt + 1 < g->dataset->n && g->prompts.n[prompt] >= g->target->lm->context) prompt++;
     const int tokens = g->like->top.max_tokens < WARM_UP_TOKENS ? g->like->top.max_tokens : WARM_UP_TOKENS;
     const int n = prompt + g->batch <= g->dataset->n ? g->batch : g->dataset->n - prompt;
-    for (int k = 0; k < g->arms; k++) WG_TRY(run_batch(r, g, &g->arm[k], prompt, n, 0, tokens));
+    for (int k = 0; k < g->arms; k++) WG_TRY(run_batch(r, g, &g->arm[k], prompt, n, 0, tokens, NULL, err));
     return WG_OK;
 }
 
@@ -473,7 +489,7 @@ static wg_status run_arm(runner *r, group *g, arm *a, int first, int n, int repe
     const int left = wg_record_left(r->record), max_new = g->like->top.max_tokens;
     if (left < n) {
         WG_TRY(wg_record_cut(r->record, err));
-        WG_TRY(run_batch(r, g, a, first, n, repeat, max_new));
+        WG_TRY(run_batch(r, g, a, first, n, repeat, max_new, a->cell < 0 ? NULL : r->tracer, err));
         return finish_arm(r, g, a, n, base_known, err);
     }
     for (int i = 0; i < n; i++) {
@@ -492,7 +508,7 @@ static wg_status run_unit(runner *r, group *g, int unit, int repeat, wg_error *e
     const int first = unit * g->batch, left = g->dataset->n - first, n = left < g->batch ? left : g->batch;
     bool base_known = false;
     if (!g->warm && wg_record_left(r->record) < n * g->arms) {
-        WG_TRY(warm_up(r, g));
+        WG_TRY(warm_up(r, g, err));
         g->warm = true;
     }
     for (int k = 0; k < g->arms; k++) {
@@ -556,6 +572,7 @@ static wg_status open_all(runner *r, wg_error *err)
 
 static void close_all(runner *r)
 {
+    wg_tracer_close(r->tracer);
     wg_record_close(r->record);
     for (int g = 0; r->group && g < r->config->groups; g++) close_group(&r->group[g]);
     for (int i = 0; r->target && i < r->config->n; i++) wg_target_close(r->target[i]);
@@ -574,6 +591,14 @@ static wg_status write_summary(const runner *r, wg_error *err)
     return s;
 }
 
+static wg_status open_tracer(runner *r, const json_t *machine, wg_error *err)
+{
+    WG_TRY(wg_tracer_open(&r->tracer, r->config, machine, r->record, err));
+    for (int g = 0; g < r->config->groups; g++)
+        WG_TRY(wg_tracer_add_group(r->tracer, r->config, r->group[g].target->lm->vocab, r->group[g].target->tokenizer, err));
+    return WG_OK;
+}
+
 wg_status wg_run_config(const wg_config *config, const wg_run_options *opt, wg_run *out, char **path, wg_error *err)
 {
     runner r = { .config = config, .opt = opt, .run = out };
@@ -582,6 +607,7 @@ wg_status wg_run_config(const wg_config *config, const wg_run_options *opt, wg_r
     wg_status s = open_all(&r, err);
     json_t *machine = s ? NULL : wg_machine_json(config);
     if (!s) s = (opt->resume ? wg_record_resume : wg_record_open)(&r.record, opt->out, config, machine, err);
+    if (!s && config->top.trace == WG_TRACE_PROBS) s = open_tracer(&r, machine, err);
     json_decref(machine);
     if (!s) {
         *path = wg_strdup(wg_record_path(r.record));

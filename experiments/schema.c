@@ -113,9 +113,9 @@ static json_t *sweep_schema(const wg_plugins *p)
     for (const wg_config_section *s = wg_config_sections; s->name; s++) {
         named c;
         for (const wg_option *o = s->table; o && o->name; o++) {
-            static const char *const fixed[] = { "name", "question", "trace", "repeats" }; /* of all cells */
+            static const char *const fixed[] = { "name", "question", "trace", "trace_rows", "trace_top", "repeats" }; /* of all cells */
             bool of_all = false;
-            for (int i = 0; i < 4; i++) of_all = of_all || (!*s->name && !strcmp(o->name, fixed[i]));
+            for (int i = 0; i < 6; i++) of_all = of_all || (!*s->name && !strcmp(o->name, fixed[i]));
             if (!of_all) add_axis(axes, s->name, o->name, option_schema(o));
         }
         if (s->selector) {

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT
+ * Any bytes as a trace, as they are and with the sums of their records put right, so that what lies behind the sums is met too:
+ * what the scan takes can be read again, and settled by its own rule, or is refused. */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/mem.h"
+#include "experiments/replay.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n);
+
+static void settle(wg_trace *t)
+{
+    wg_error err = { 0 };
+    for (int c = 0; c < (int)json_array_size(t->cells) && c < 4; c++) {
+        wg_replay *r = NULL;
+        if (wg_replay_open(&r, t, c, -1, &err)) {
+            if (!err.text[0]) abort();
+            continue;
+        }
+        for (int i = 0; r->vocab <= 4096 && i < t->rounds && i < 64; i++) {
+            wg_path path;
+            if (t->request[t->round[i].request].asked.cell != c || wg_replay_load(r, i, &err)) continue;
+            if (r->vocab != r->p.vocab) continue;
+            if (wg_replay_settle(r, r->rule.class, r->rule.options, 0, &path, &err)) continue;
+            if (path.n < 1 || path.n > r->round.tree.n || path.next < 0 || path.next >= r->vocab) abort();
+        }
+        wg_replay_close(r);
+    }
+}
+
+static void read_once(const uint8_t *bytes, size_t n)
+{
+    wg_trace *t;
+    wg_error err = { 0 };
+    FILE *f = n ? fmemopen((void *)bytes, n, "rb") : NULL;
+    if (!f) return;
+    if (wg_trace_read(&t, "input", f, &err)) {
+        if (!err.text[0]) abort();
+        return;
+    }
+    if (t->end > t->size || (t->end < t->size) != (t->damage[0] != '\0')) abort();
+    settle(t);
+    wg_trace_close(t);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
+{
+    const size_t live = wg_mem_read().live_blocks;
+    uint8_t *copy = malloc(n + 1);
+    if (!copy) return 0;
+    read_once(bytes, n);
+    memcpy(copy, bytes, n);
+    for (size_t at = 16; at + 16 <= n;) {
+        uint32_t length;
+        memcpy(&length, copy + at, 4);
+        if (length > n - at - 16) break;
+        const uint64_t sum = wg_trace_sum(0, copy + at, (size_t)length + 8);
+        memcpy(copy + at + 8 + length, &sum, 8);
+        at += (size_t)length + 16;
+    }
+    read_once(copy, n);
+    free(copy);
+    if (wg_mem_read().live_blocks != live) abort();
+    return 0;
+}
