@@ -12,6 +12,7 @@ const wg_drafter_class *const wg_drafters[] = {
     &wg_drafter_sam,
     &wg_drafter_retrieval,
     &wg_drafter_recycle,
+    &wg_drafter_lookahead,
     &wg_drafter_layer_skip,
     &wg_drafter_early_exit,
     &wg_drafter_sparse_kv,

@@ -76,11 +76,11 @@ static void put_footer(const generate *g, const wg_engine *e, const wg_seq *s, d
     for (int i = s->prompt; i < s->n; i++) json_array_append_new(ids, json_integer(s->token[i]));
     json_t *valid = json_stringn(text, bytes); /* NULL when the text is cut inside a character */
     json_t *o =
-        json_pack("{s:o, s:o, s:i, s:i, s:f, s:f, s:I, s:I, s:I, s:f, s:f, s:s, s:s, s:s, s:b}", "text",
+        json_pack("{s:o, s:o, s:i, s:i, s:f, s:f, s:I, s:I, s:I, s:I, s:f, s:f, s:s, s:s, s:s, s:b}", "text",
                   valid ? valid : json_null(), "ids", ids, "prompt_tokens", s->prompt, "tokens", n, "tok_s", rate, "tau", tau,
                   "target_passes", (json_int_t)c->passes, "drafted", (json_int_t)c->drafted, "accepted",
-                  (json_int_t)c->accepted, "prefill_ms", prefill * 1e3, "decode_ms", decode * 1e3, "draft",
-                  e->drafter->class->name, "rule", e->verifier->name, "output_sha256", hash, "lossless", e->verifier->lossless);
+                  (json_int_t)c->accepted, "probes", (json_int_t)c->probes, "prefill_ms", prefill * 1e3, "decode_ms",
+                  decode * 1e3, "draft", e->drafter->class->name, "rule", e->verifier->name, "output_sha256", hash, "lossless", e->verifier->lossless);
     json_dumpf(o, stdout, JSON_SORT_KEYS | JSON_COMPACT);
     putchar('\n');
     json_decref(o);

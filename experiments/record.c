@@ -333,6 +333,7 @@ static json_t *speculation_json(const wg_counts *c)
     json_object_set_new(v, "acceptance_histogram", histogram);
     json_object_set_new(v, "offered_by_position", offered); /* ours from here */
     json_object_set_new(v, "accepted_by_position", accepted);
+    json_object_set_new(v, "num_probe_rows", json_integer(c->probes));
     json_object_set_new(v, "alpha_sum", json_real(c->alpha_sum));
     json_object_set_new(v, "alpha_n", json_integer(c->alpha_n));
     json_object_set_new(v, "alpha_star_sum", json_real(c->alpha_star_sum));
@@ -450,6 +451,7 @@ wg_status wg_record_request(wg_record *r, const wg_request *q, const wg_tokenize
         json_object_set_new(v, "step", json_integer(i));
         json_object_set_new(v, "position", json_integer(t->position));
         json_object_set_new(v, "nodes", json_integer(t->nodes));
+        json_object_set_new(v, "probes", json_integer(t->probes));
         json_object_set_new(v, "height", json_integer(t->height));
         json_object_set_new(v, "accepted", json_integer(t->accepted));
         json_object_set_new(v, "emitted", json_integer(t->emitted));

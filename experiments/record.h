@@ -10,7 +10,7 @@
 
 /* One target pass of one sequence. Seconds are its share of the step: the step's divided by its sequences. */
 typedef struct wg_step_record {
-    int32_t position, nodes, height, accepted, emitted, batch; /* position of the first token it emitted */
+    int32_t position, nodes, probes, height, accepted, emitted, batch; /* position of the first token it emitted */
     double seconds;
     wg_phases phases;
 } wg_step_record;

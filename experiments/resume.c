@@ -236,6 +236,7 @@ static void read_counts(wg_counts *c, const json_t *v, int emitted)
     c->passes = (long)integer(v, "num_spec_steps");
     c->drafted = (long)integer(v, "num_draft_tokens");
     c->accepted = (long)integer(v, "num_accepted_draft_tokens");
+    c->probes = (long)integer(v, "num_probe_rows");
     c->emitted = emitted;
     c->alpha_sum = json_number_value(json_object_get(v, "alpha_sum"));
     c->alpha_n = (long)integer(v, "alpha_n");

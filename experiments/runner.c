@@ -91,8 +91,9 @@ static void trace_step(wg_request *q, const wg_seq *s, int batch, double seconds
     int accepted = 0;
     for (int i = s->n - s->last_emitted; i < s->n; i++) accepted += s->drafted[i];
     wg_step_record *t = &q->step[q->steps++];
-    *t = (wg_step_record){ .position = s->n - s->last_emitted, .nodes = s->last_nodes, .height = s->last_height,
-                           .accepted = accepted, .emitted = s->last_emitted, .batch = batch, .seconds = seconds / batch };
+    *t = (wg_step_record){ .position = s->n - s->last_emitted, .nodes = s->last_nodes, .probes = s->last_probes,
+                           .height = s->last_height, .accepted = accepted, .emitted = s->last_emitted, .batch = batch,
+                           .seconds = seconds / batch };
     phases_add(&t->phases, step, 1.0 / batch);
 }
 

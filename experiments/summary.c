@@ -161,6 +161,7 @@ static json_t *cell_summary(const wg_cell *cell, const wg_dataset *prompts, cons
     json_object_set_new(v, "target_passes", json_integer(r->counts.passes));
     json_object_set_new(v, "drafted", json_integer(r->counts.drafted));
     json_object_set_new(v, "accepted", json_integer(r->counts.accepted));
+    json_object_set_new(v, "probes", json_integer(r->counts.probes));
     add_speculation(v, &r->counts);
     json_object_set_new(v, "acceptance", wg_acceptance_json(&r->counts));
     add_speed(v, r, (uint64_t)cell->top.seed, scratch);

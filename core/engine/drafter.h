@@ -29,7 +29,8 @@ typedef struct wg_env {
     unsigned checks;                 /* sibling laws that the rule in force checks. A draft whose shape depends on its own draws
                                       * (METHODS L3) needs WG_LAW_COUPLED among them, at every depth of drafters made of others */
     const struct wg_plugins *plugins; /* drafters and rules by name, for drafters made of others; NULL: there are none */
-    const float *logits;             /* (rows, vocab) the target's, inside observe: row tree->row + node follows that node.
+    const float *logits;             /* (rows, vocab) the target's, inside observe: row tree->row + node follows that node,
+                                        or probe.
                                         NULL: this engine does not hand them out */
 } wg_env;
 
@@ -49,8 +50,8 @@ typedef struct wg_drafter_class {
      * that has nothing to say leaves the root alone. On failure nothing that matters has changed (the engine rolls the caches
      * back). */
     wg_status (*propose)(wg_drafter *d, wg_seq *const *seq, int n, wg_tree *out, wg_rows *q, wg_error *err);
-    /* After the commit of one sequence: tree, path, and the target's rows (tree->row ...). NULL: learns nothing. Cannot
-     * fail. */
+    /* After the commit of one sequence: tree, path, and the target's rows (tree->row ..., none for probes). NULL: learns
+     * nothing. Cannot fail. */
     void (*observe)(wg_drafter *d, const wg_seq *seq, const wg_tree *tree, const wg_path *path, const wg_rows *target);
     /* The sequence in this slot is gone. NULL: keeps nothing per sequence. */
     void (*forget)(wg_drafter *d, const wg_seq *seq);

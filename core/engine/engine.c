@@ -73,7 +73,8 @@ static wg_status check_draws(const wg_engine *e, const wg_tree *t, wg_error *err
 }
 
 /* A drafter's tree is its word, not ours: checked, then cut before the first node too deep to be emitted. What is left is a
- * tree with the same numbers, and where it is cut depends on its shape alone (METHODS L3). */
+ * tree with the same numbers, so nodes that are cut take the probes behind them along; and where it is cut depends on its shape
+ * alone (METHODS L3). */
 static wg_status take_tree(wg_engine *e, const wg_seq *s, wg_tree *t, wg_error *err)
 {
     const wg_drafter_class *d = e->drafter->class;
@@ -87,7 +88,10 @@ static wg_status take_tree(wg_engine *e, const wg_seq *s, wg_tree *t, wg_error *
     if (status) return wg_fail_in(err, status, "drafter %s, request %u", d->name, (unsigned)s->request);
     int keep = 1;
     while (keep < t->n && wg_tree_depth(t, keep) <= wg_seq_room(s)) keep++;
+    if (keep < t->n) t->probes = 0;
     t->n = keep;
+    for (keep = 0; keep < t->probes && wg_tree_depth(t, t->n + keep) <= wg_seq_room(s);) keep++;
+    t->probes = keep;
     return WG_OK;
 }
 
@@ -98,7 +102,7 @@ typedef struct scored {
     int n;
 } scored;
 
-/* A row is a function of its logits and, with penalties, of the text and the drafted path before it. */
+/* A row is a function of its logits and, with penalties, of the text and the drafted path before it. Probes need none. */
 static void sample_rows(void *arg, int thread, int threads)
 {
     const scored *job = arg;
@@ -130,9 +134,9 @@ static wg_status draft_and_score(wg_engine *e, wg_seq *const *seq, int n, wg_err
     wg_batch_clear(&e->batch);
     for (int i = 0; i < n; i++) {
         wg_tree *t = &e->tree[i];
-        WG_TRY(wg_kv_reserve(seq[i]->kv, t->n, err));
+        WG_TRY(wg_kv_reserve(seq[i]->kv, wg_tree_rows(t), err));
         t->row = e->batch.logits;
-        for (int k = 0; k < t->n; k++)
+        for (int k = 0; k < wg_tree_rows(t); k++)
             wg_batch_node(&e->batch, seq[i]->kv, k, wg_tree_depth(t, k), t->anc[k], t->token[k], true);
     }
     e->phases.kv += lap(&clock);
@@ -176,6 +180,7 @@ wg_status wg_engine_step(wg_engine *e, wg_seq *const *seq, int n, wg_error *err)
         const wg_tree *t = &e->tree[i];
         wg_path path;
         e->verifier->accept(e->verifier_opt, t, &e->p, &e->q, &s->chance, &path);
+        wg_assert(path.node[path.n - 1] < t->n); /* no rule keeps a probe */
         wg_seq_append(s, t, &path, e->is_eog, e->is_eog_user);
         e->phases.accept += lap(&clock);
         if (e->opt.measure_alpha) measure_alpha(e, t, &path, &s->counts);

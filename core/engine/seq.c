@@ -8,6 +8,7 @@ void wg_counts_add(wg_counts *to, const wg_counts *from)
     to->passes += from->passes;
     to->drafted += from->drafted;
     to->accepted += from->accepted;
+    to->probes += from->probes;
     to->emitted += from->emitted;
     to->alpha_sum += from->alpha_sum;
     to->alpha_n += from->alpha_n;
@@ -23,11 +24,13 @@ static void count(wg_seq *s, const wg_tree *tree, int accepted)
 {
     wg_counts *c = &s->counts;
     s->last_nodes = tree->n;
+    s->last_probes = tree->probes;
     s->last_height = wg_tree_height(tree);
     s->last_emitted = s->path.n;
     c->passes++;
     c->drafted += tree->n - 1;
     c->accepted += accepted;
+    c->probes += tree->probes;
     c->emitted += s->path.n;
     for (int d = 1; d <= s->last_height; d++) c->offered_at[d]++;
     for (int d = 1; d <= accepted; d++) c->accepted_at[d]++;

@@ -13,6 +13,7 @@ typedef enum wg_finish { WG_RUNNING, WG_FINISH_EOS, WG_FINISH_LENGTH } wg_finish
 typedef struct wg_counts {
     long passes;                          /* target passes (steps) */
     long drafted, accepted;               /* draft tokens offered (nodes below the root) and kept */
+    long probes;                          /* rows that the passes scored for the drafter alone (tree.h) */
     long emitted;                         /* tokens, `next` included, after cutting at stop and length */
     long offered_at[WG_TREE_MAX];         /* steps whose tree reached depth d (d = 1 ..) */
     long accepted_at[WG_TREE_MAX];        /* steps that accepted at least d tokens */
@@ -35,7 +36,7 @@ typedef struct wg_seq {
     wg_finish finish;
     wg_counts counts;
     wg_path path;          /* of the last step */
-    int last_nodes, last_height, last_emitted;
+    int last_nodes, last_probes, last_height, last_emitted;
 } wg_seq;
 
 /* How deep a draft for this sequence may be: `next` takes the last place before the limit, so deeper nodes would be wasted. */

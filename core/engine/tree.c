@@ -32,7 +32,7 @@ const char *wg_law_list(unsigned set, char *buf, int size)
 void wg_tree_reset(wg_tree *t, int32_t root, wg_sibling_law law)
 {
     t->n = 1;
-    t->row = 0;
+    t->probes = t->row = 0;
     t->law = law;
     t->score = 0;
     t->token[0] = root;
@@ -40,15 +40,34 @@ void wg_tree_reset(wg_tree *t, int32_t root, wg_sibling_law law)
     t->anc[0] = wg_mask_bit(0);
 }
 
-int wg_tree_push(wg_tree *t, int parent, int32_t token, int qrow)
+static int put(wg_tree *t, int i, int parent, int32_t token, int qrow)
 {
-    if (t->n >= WG_TREE_MAX || parent < 0 || parent >= t->n) return -1;
-    const int i = t->n++;
     t->token[i] = token;
     t->parent[i] = (int16_t)parent;
     t->qrow[i] = (int16_t)qrow;
     t->anc[i] = wg_mask_with(t->anc[parent], i);
     return i;
+}
+
+int wg_tree_push(wg_tree *t, int parent, int32_t token, int qrow)
+{
+    if (t->n >= WG_TREE_MAX || t->probes || parent < 0 || parent >= t->n) return -1;
+    return put(t, t->n++, parent, token, qrow);
+}
+
+int wg_tree_scored(const wg_tree *t, int parent, int32_t token)
+{
+    for (int i = parent + 1; parent >= 0 && i < wg_tree_rows(t); i++)
+        if (t->parent[i] == parent && t->token[i] == token) return i;
+    return -1;
+}
+
+int wg_tree_probe(wg_tree *t, int parent, int32_t token)
+{
+    const int there = wg_tree_scored(t, parent, token), n = wg_tree_rows(t);
+    if (there >= 0 || n >= WG_TREE_MAX || parent < 0 || parent >= n) return there;
+    t->probes++;
+    return put(t, n, parent, token, -1);
 }
 
 int wg_tree_depth(const wg_tree *t, int node) { return wg_mask_count(&t->anc[node]) - 1; }
@@ -75,8 +94,8 @@ int wg_tree_find(const wg_tree *t, int node, int32_t token)
     return -1;
 }
 
-/* Node i > 0 of a tree whose earlier nodes are sound. */
-static wg_status check_node(const wg_tree *t, int i, int q_rows, wg_error *err)
+/* Where node or probe i > 0 hangs, when the earlier ones are sound. */
+static wg_status check_place(const wg_tree *t, int i, wg_error *err)
 {
     if (t->parent[i] < 0 || t->parent[i] >= i)
         return wg_fail(err, WG_EINVAL, "draft tree: node %d has parent %d; expected an earlier node, 0..%d", i, t->parent[i],
@@ -85,6 +104,13 @@ static wg_status check_node(const wg_tree *t, int i, int q_rows, wg_error *err)
     if (!wg_mask_same(&t->anc[i], &path))
         return wg_fail(err, WG_EINVAL, "draft tree: the ancestor bits of node %d are not those of its parent %d and itself; "
                        "build trees with wg_tree_push", i, t->parent[i]);
+    if (i >= t->n && t->qrow[i] != -1)
+        return wg_fail(err, WG_EINVAL, "draft tree: probe %d names q row %d; a probe is not drawn, give it -1", i, t->qrow[i]);
+    return WG_OK;
+}
+
+static wg_status check_node(const wg_tree *t, int i, int q_rows, wg_error *err)
+{
     if (t->qrow[i] < -1 || t->qrow[i] >= q_rows)
         return wg_fail(err, WG_EINVAL, "draft tree: node %d names q row %d, but the drafter pushed %d", i, t->qrow[i], q_rows);
     if (t->law & (WG_LAW_IID | WG_LAW_WITHOUT_REPLACEMENT) && t->qrow[i] < 0)
@@ -108,15 +134,21 @@ wg_status wg_tree_check(const wg_tree *t, int vocab, int q_rows, wg_error *err)
 {
     if (t->n < 1 || t->n > WG_TREE_MAX)
         return wg_fail(err, WG_EINVAL, "draft tree: %d nodes; expected 1..%d", t->n, (int)WG_TREE_MAX);
+    if (t->probes < 0 || t->probes > WG_TREE_MAX - t->n)
+        return wg_fail(err, WG_EINVAL, "draft tree: %d probes behind %d nodes; expected 0..%d", t->probes, t->n,
+                       WG_TREE_MAX - t->n);
     if (t->law <= 0 || t->law & ~WG_LAWS || t->law & (t->law - 1))
         return wg_fail(err, WG_EINVAL, "draft tree: %d is not a sibling law", (int)t->law);
-    for (int i = 0; i < t->n; i++)
+    for (int i = 0; i < wg_tree_rows(t); i++)
         if (t->token[i] < 0 || t->token[i] >= vocab)
             return wg_fail(err, WG_EINVAL, "draft tree: node %d is token %d; the vocabulary is 0..%d", i, (int)t->token[i],
                            vocab - 1);
     const wg_mask root = wg_mask_bit(0);
     if (t->parent[0] != -1 || !wg_mask_same(&t->anc[0], &root) || t->qrow[0] != -1)
         return wg_fail(err, WG_EINVAL, "draft tree: node 0 is not a root; start trees with wg_tree_reset");
-    for (int i = 1; i < t->n; i++) WG_TRY(check_node(t, i, q_rows, err));
+    for (int i = 1; i < wg_tree_rows(t); i++) {
+        WG_TRY(check_place(t, i, err));
+        if (i < t->n) WG_TRY(check_node(t, i, q_rows, err));
+    }
     return WG_OK;
 }

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * The draft tree: what a drafter proposes and a verifier settles. Node 0 is the last emitted token, which is not yet in the
- * cache; parents precede children; a chain is a tree of width 1 and plain decoding a tree of one node. */
+ * cache; parents precede children; a chain is a tree of width 1 and plain decoding a tree of one node.
+ *
+ * Behind the nodes a tree may carry probes: tokens that are scored in the same pass because the drafter wants to see what
+ * follows them (lookahead decoding's window). They come last, so whoever looks at the first n nodes, as every rule does, sees a
+ * tree without them: a probe is never kept and never counted as drafted. */
 #ifndef WG_CORE_ENGINE_TREE_H
 #define WG_CORE_ENGINE_TREE_H
 
@@ -32,7 +36,8 @@ WG_PLUGIN_API const char *wg_law_list(unsigned laws, char *buf, int size); /* "f
 
 typedef struct wg_tree {
     int n;                       /* nodes, root included: 1 .. WG_TREE_MAX */
-    int row;                     /* rows row .. row + n-1 of the target's p are these nodes' */
+    int probes;                  /* nodes n .. n + probes-1, no more than fit: below nodes or other probes, without q rows */
+    int row;                     /* rows row .. row + n-1 of the target's p are these nodes'; probes have logits alone */
     wg_sibling_law law;          /* of all sibling groups */
     double score;                /* tokens the drafter expects to be kept, by its own count; 0: it does not say. A function of
                                   * the prefix, never of what was drawn: trees are chosen by it (METHODS L3) */
@@ -52,8 +57,14 @@ typedef struct wg_path {
 } wg_path;
 
 WG_PLUGIN_API void wg_tree_reset(wg_tree *t, int32_t root, wg_sibling_law law);
-/* Appends a child; returns its number, or -1 when the tree is full. */
+/* Appends a child; returns its number, or -1 when the tree is full or has probes (nodes come first). */
 WG_PLUGIN_API int wg_tree_push(wg_tree *t, int parent, int32_t token, int qrow);
+/* The child of a node or probe that is `token`: one that is there, or a new probe; -1 when the tree is full. What follows a
+ * path of tokens is the same for whoever asks (the Prefix Law), so it is scored once. */
+WG_PLUGIN_API int wg_tree_probe(wg_tree *t, int parent, int32_t token);
+/* The same, without making one: -1 when there is none. */
+WG_PLUGIN_API int wg_tree_scored(const wg_tree *t, int parent, int32_t token);
+static inline int wg_tree_rows(const wg_tree *t) { return t->n + t->probes; } /* of the target's pass */
 WG_PLUGIN_API int wg_tree_depth(const wg_tree *t, int node); /* root: 0 */
 WG_PLUGIN_API int wg_tree_height(const wg_tree *t);          /* the deepest node's depth */
 /* First child of `node` numbered > `after` (start with after = node); -1 when there is none. */
@@ -61,8 +72,8 @@ WG_PLUGIN_API int wg_tree_child(const wg_tree *t, int node, int after);
 /* First child of `node` that is `token`; -1 when there is none. */
 WG_PLUGIN_API int wg_tree_find(const wg_tree *t, int node, int32_t token);
 
-/* n in range, parents before children, anc consistent, tokens inside the vocabulary, qrow inside q and as the law has it.
- * EINVAL with the node. */
+/* n and probes in range, parents before children, anc consistent, tokens inside the vocabulary, qrow inside q and as the law
+ * has it. EINVAL with the node. */
 wg_status wg_tree_check(const wg_tree *t, int vocab, int q_rows, wg_error *err);
 
 #endif
