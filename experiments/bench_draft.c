@@ -15,6 +15,7 @@
 #include "core/base/mem.h"
 #include "draft/draft.h"
 #include "experiments/parts.h"
+#include "kernels/cpu.h"
 #include "kernels/philox.h"
 
 enum { ROUNDS = 1000, VOCAB = 32000, TAUGHT = 4096 };
@@ -72,6 +73,7 @@ static wg_status open_bench(bench *b, const wg_drafter_choice *c, const char *mo
                        .tokenizer = b->tokenizer,
                        .target_name = model ? model : "the benchmark (-m FILE names one)",
                        .max_batch = 2,
+                       .ops = wg_ops_for(wg_cpu_chosen()),
                        .logits = b->logits };
     if (!(b->drafter = wg_calloc(1, c->class->size))) return wg_nomem(err, c->class->size, "a drafter");
     b->drafter->class = c->class;
@@ -171,7 +173,8 @@ static bool stands_alone(const wg_drafter_class *c)
 {
     static const wg_drafter_class *const all[] = { &wg_drafter_none,       &wg_drafter_ngram,  &wg_drafter_ngram_cache,
                                                    &wg_drafter_ngram_hash, &wg_drafter_suffix, &wg_drafter_sam,
-                                                   &wg_drafter_retrieval,  &wg_drafter_recycle };
+                                                   &wg_drafter_retrieval,  &wg_drafter_recycle,
+                                                   &wg_drafter_lookahead };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (all[i] == c) return true;
     return false;

@@ -128,6 +128,20 @@ static int child_token(prover *v, int node, int k, int row, const wg_chance *c)
     }
 }
 
+/* Every token that the root and the last node lack, as probes, whose p is nobody's: a rule that keeps one has no path, and one
+ * that looks at them has no law. */
+static void hang_probes(prover *v)
+{
+    for (int x = 0; x < v->o->vocab; x++) {
+        wg_tree_probe(&v->tree, 0, x);
+        wg_tree_probe(&v->tree, v->tree.n - 1, x);
+    }
+    for (int i = 0; i < v->tree.probes; i++) {
+        const int row = wg_rows_push(&v->p);
+        for (int x = 0; x < v->o->vocab; x++) wg_rows_at(&v->p, row)[x] = x == i % v->o->vocab;
+    }
+}
+
 /* The draft tree after `text`, breadth first, and p at its nodes. */
 static void draft(prover *v, int text, const wg_chance *c)
 {
@@ -152,8 +166,10 @@ static void draft(prover *v, int text, const wg_chance *c)
             v->text[child] = v->text[node] * o->vocab + 1 + x;
         }
     }
+    hang_probes(v);
 }
 
+/* Nodes of the draft: a probe is none. */
 static bool is_path(const wg_path *path, const wg_tree *t, int vocab)
 {
     if (path->n < 1 || path->n > t->n || path->node[0] != 0 || path->next < 0 || path->next >= vocab) return false;

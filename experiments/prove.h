@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The prover: exactness is proved, not sampled. For a small vocabulary it runs a rule's own code on every outcome of every
  * random decision, the drafter's and the rule's, and compares the law of the emitted text with the target's. A lossless rule
- * comes out within rounding (1e-12); a biased one by what its bias is. */
+ * comes out within rounding (1e-12); a biased one by what its bias is. Behind every tree hang probes, which no rule may see. */
 #ifndef WG_EXPERIMENTS_PROVE_H
 #define WG_EXPERIMENTS_PROVE_H
 

@@ -97,6 +97,7 @@ int main(void)
                     {"sam", corpus, false},
                     {"retrieval", store, true},
                     {"recycle", NULL, true},
+                    {"lookahead", "text=true", true},
                     {"layer_skip", "mlp=1,tree=2-1-1", true},
                     {"early_exit", "grow=best_first,budget=7", true},
                     {"sparse_kv", "sinks=2,window=8", false},

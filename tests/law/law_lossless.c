@@ -293,6 +293,8 @@ int main(void)
         {"sam, corpus", "sam", sam_store, 0, false},
         {"retrieval", "retrieval", retrieval, 0, false},
         {"recycle", "recycle", "nodes=15", 0, true},
+        {"lookahead", "lookahead", WG_TREE_MAX > 8 ? "window=4,n=4,guesses=3" : "window=2,n=3,guesses=2", 0, false},
+        {"lookahead, text", "lookahead", "window=3,n=3,guesses=4,keys=8,text=true", 0, false},
         {"layer skip", "layer_skip", "attention=1,mlp=0,length=3", 0, false},
         {"layer skip, tree", "layer_skip", WG_TREE_MAX > 8 ? "mlp=1,tree=3-2-1" : "mlp=1,tree=3-1", 0, false},
         {"early exit, all", "early_exit", "layer=2,length=3", 1, false},

@@ -117,6 +117,7 @@ static inline int pair_check(const char *target_path, const char *draft_path, co
                     {"sam", "sam", NULL},
                     {"retrieval", "retrieval", retrieval},
                     {"recycle", "recycle", NULL},
+                    {"lookahead", "lookahead", NULL},
                     {"layer skip", "layer_skip", "attention=1,mlp=2/3"},
                     {"early exit, tree", "early_exit", WG_TREE_MAX > 8 ? "layer=4,tree=3-2-1" : "layer=4,tree=2-1"},
                     {"sparse cache", "sparse_kv", "window=64"}};

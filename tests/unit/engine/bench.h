@@ -58,7 +58,7 @@ static const wg_verifier_class reject = {.name = "reject", .laws = WG_LAW_IID, .
 enum bug { NO_BUG, FAILS, WRONG_ROOT, TOKEN_RANGE, WRONG_LAW, NO_TREE, CYCLE, LOST_ROW, IMPOSSIBLE, NAN_ROW, BUGS };
 
 typedef struct gambler_options {
-    int length, wide, bug;
+    int length, wide, bug, probes;
     char note[WG_OPTION_STRING];
     double weight;
     bool flag;
@@ -73,6 +73,7 @@ typedef struct gambler {
 static const wg_option gambler_table[] = {
     WG_OPTION_INT(gambler_options, length, 0, 0, 100, "nodes"),
     WG_OPTION_INT(gambler_options, wide, 0, 0, 1, "random trees"),
+    WG_OPTION_INT(gambler_options, probes, 0, 0, 100, "rows for itself"),
     WG_OPTION_INT(gambler_options, bug, 0, 0, BUGS, "what is wrong"),
     WG_OPTION_STR(gambler_options, note, "nothing", "copied"),
     WG_OPTION_FLOAT(gambler_options, weight, 0.5, 0, 1, "copied"),
@@ -105,15 +106,28 @@ static inline void grow(const gambler *g, const wg_seq *s, wg_tree *t, wg_rows *
     }
 }
 
+/* Probes anywhere in the tree, also below each other. */
+static inline void hang_probes(const gambler *g, const wg_seq *s, wg_tree *t)
+{
+    for (int i = 0; i < g->opt.probes; i++) {
+        const wg_philox r = wg_philox_at(10, (uint32_t)s->n, (uint32_t)i, s->request, 0);
+        wg_tree_probe(t, (int)(r.v[0] % (uint32_t)wg_tree_rows(t)), (int32_t)(r.v[1] % V));
+    }
+}
+
 static inline wg_status propose(wg_drafter *d, wg_seq *const *seq, int n, wg_tree *out, wg_rows *q, wg_error *err)
 {
     const gambler *g = (gambler *)d;
     for (int i = 0; i < n; i++) {
         wg_tree *t = &out[i];
         cr_assert(t->n == 1 && t->token[0] == seq[i]->token[seq[i]->n - 1]); /* the engine has set the root */
-        if (g->opt.length == 0) continue;
+        if (g->opt.length == 0) {
+            hang_probes(g, seq[i], t);
+            continue;
+        }
         wg_tree_reset(t, t->token[0], WG_LAW_IID);
         grow(g, seq[i], t, q);
+        hang_probes(g, seq[i], t);
         if (i + 1 < n) continue; /* the bug is in the last tree */
         switch ((enum bug)g->opt.bug) {
         case FAILS: return wg_fail(err, WG_EIO, "the drafter fell over");
@@ -135,7 +149,7 @@ static inline void observe(wg_drafter *d, const wg_seq *seq, const wg_tree *tree
 {
     gambler *g = (gambler *)d;
     g->observed++;
-    if (tree->row < 0 || tree->row + tree->n > target->n || path->n < 1 || wg_kv_len(seq->kv) != seq->n - 1)
+    if (tree->row < 0 || tree->row + wg_tree_rows(tree) > target->n || path->n < 1 || wg_kv_len(seq->kv) != seq->n - 1)
         g->bad_target = true;
 }
 

@@ -55,6 +55,35 @@ Test(engine, text_depends_on_the_request_alone)
         }
 }
 
+/* Probes cost rows and change nothing: not a token, not a count of drafts, with any rule and batch. */
+Test(engine, probes_change_nothing)
+{
+    const wg_verifier_class *const rules[] = {&match, &reject};
+    for (int r = 0; r < 2; r++)
+        for (int length = 0; length <= 5; length += 5)
+            for (int wide = 0; wide <= 1; wide++) {
+                text without[SEQS], t;
+                const gambler_options draft = {.length = length, .wide = wide},
+                                      more = {.length = length, .wide = wide, .probes = 12};
+                generate((setup){.draft = draft, .rule = rules[r]}, 0, SEQS, 40, without);
+                for (int batch = 1; batch <= SEQS; batch += SEQS - 1) {
+                    bench b = start((setup){.draft = more, .rule = rules[r], .threads = batch > 1 ? 2 : 0});
+                    wg_seq *seq[SEQS];
+                    for (int i = 0; i < batch; i++) seq[i] = open_seq(&b, (uint32_t)i, 40);
+                    run(&b, seq, batch);
+                    for (int i = 0; i < batch; i++) {
+                        const wg_counts *c = &seq[i]->counts;
+                        t = text_of(seq[i]);
+                        expect_same(&without[i], &t, "probes changed a text");
+                        cr_assert(c->drafted <= (long)length * c->passes && c->probes > c->passes, "%ld probes", c->probes);
+                        wg_seq_close(b.e, seq[i]);
+                    }
+                    cr_assert(!((gambler *)b.e->drafter)->bad_target);
+                    bench_close(&b);
+                }
+            }
+}
+
 Test(engine, speculation_saves_passes)
 {
     bench b = start((setup){.draft = {.length = 6}, .rule = &reject, .opt = {.measure_alpha = true}});
@@ -138,4 +167,25 @@ Test(engine, drafts_are_cut_to_the_room)
     }
     wg_seq_close(b.e, s);
     bench_close(&b);
+}
+
+/* Nor on a probe that is deeper, or that hangs behind nodes which were cut. */
+Test(engine, probes_are_cut_to_the_room)
+{
+    for (int length = 0; length <= 2; length++) {
+        bench b = start((setup){.draft = {.length = length, .probes = 40}, .rule = &match});
+        wg_seq *s = open_seq(&b, 0, 8);
+        long probes = 0;
+        while (s->finish == WG_RUNNING) {
+            const int room = wg_seq_room(s);
+            step(&b, &s, 1);
+            const wg_tree *t = &b.e->tree[0];
+            for (int i = 0; i < wg_tree_rows(t); i++) cr_assert_leq(wg_tree_depth(t, i), room);
+            cr_assert(s->last_probes == t->probes && (room >= length || t->probes == 0));
+            probes += t->probes;
+        }
+        cr_assert(probes > 0 && probes == s->counts.probes);
+        wg_seq_close(b.e, s);
+        bench_close(&b);
+    }
 }

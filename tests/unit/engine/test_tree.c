@@ -92,6 +92,31 @@ Test(tree, check_names_the_node)
     cr_assert(wg_tree_check(&t, 10, 3, NULL) == WG_OK);
 }
 
+Test(tree, probes_hang_behind_the_nodes)
+{
+    wg_tree t = sample(WG_LAW_IID);
+    cr_assert(wg_tree_probe(&t, 4, 7) == 6 && t.n == 6 && t.probes == 1 && wg_tree_rows(&t) == 7);
+    cr_assert(wg_tree_probe(&t, 6, 8) == 7 && wg_tree_depth(&t, 7) == 5); /* below a probe */
+    cr_assert(wg_tree_probe(&t, 4, 7) == 6 && wg_tree_probe(&t, 0, 2) == 2 && t.probes == 2); /* one is there already */
+    cr_assert(wg_tree_scored(&t, 4, 7) == 6 && wg_tree_scored(&t, 0, 1) == 1 && wg_tree_scored(&t, 4, 8) == -1);
+    cr_assert(wg_tree_check(&t, 10, 3, NULL) == WG_OK);
+    cr_assert(wg_tree_probe(&t, 8, 0) == -1 && wg_tree_probe(&t, -1, 9) == -1 && wg_tree_scored(&t, -1, 9) == -1);
+    cr_assert(wg_tree_push(&t, 0, 5, 0) == -1); /* nodes come first */
+    cr_assert(wg_tree_find(&t, 4, 7) == -1 && wg_tree_child(&t, 4, 4) == -1 && wg_tree_height(&t) == 3);
+    for (int i = 0; i < WG_TREE_MAX; i++) wg_tree_probe(&t, wg_tree_rows(&t) - 1, 3);
+    cr_assert(wg_tree_rows(&t) == WG_TREE_MAX && wg_tree_probe(&t, 0, 9) == -1 && wg_tree_probe(&t, 0, 1) == 1);
+    cr_assert(wg_tree_check(&t, 10, 3, NULL) == WG_OK);
+    const wg_tree full = t;
+    t.probes++, expect_bad(&t, "probes behind 6 nodes; expected 0..");
+    t = full, t.probes = -1, expect_bad(&t, "-1 probes behind 6 nodes");
+    t = full, t.token[7] = 10, expect_bad(&t, "node 7 is token 10");
+    t = full, t.parent[7] = 7, expect_bad(&t, "node 7 has parent 7");
+    t = full, t.anc[7].w[0] ^= 4, expect_bad(&t, "ancestor bits of node 7");
+    t = full, t.qrow[6] = 1, expect_bad(&t, "probe 6 names q row 1; a probe is not drawn");
+    wg_tree_reset(&t, 9, WG_LAW_IID);
+    cr_assert(t.probes == 0);
+}
+
 /* What the engine relies on when it cuts a tree. */
 Test(tree, its_first_nodes_are_a_tree)
 {

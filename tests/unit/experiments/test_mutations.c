@@ -160,6 +160,35 @@ static void deceived(const void *opt, const wg_tree *t, const wg_rows *p, const 
     lied_to->accept(opt, &other, p, q, c, out);
 }
 
+/* Keeps what the target would say, wherever a pass has scored it: also the rows that only the drafter is to see. Its law is the
+ * target's; what breaks is the engine's word that a probe is neither kept nor counted. */
+static void keeps_probes(const void *opt, const wg_tree *t, const wg_rows *p, const wg_rows *q, const wg_chance *c,
+                         wg_path *out)
+{
+    const bool mutated = *(const int *)opt;
+    (void)q;
+    out->n = 0;
+    for (int node = 0; node >= 0;) {
+        const wg_chance at = wg_chance_at(c, out->n);
+        out->node[out->n++] = (int16_t)node;
+        out->next = wg_rows_pick(p, t->row + node, &at, WG_DRAW_NEXT, 0);
+        node = mutated ? wg_tree_scored(t, node, out->next) : wg_tree_find(t, node, out->next);
+    }
+}
+
+/* Spreads its choice over the rows of the whole pass: reads what is nobody's p. */
+static void reads_probes(const void *opt, const wg_tree *t, const wg_rows *p, const wg_rows *q, const wg_chance *c,
+                         wg_path *out)
+{
+    double mean[8] = { 0 };
+    (void)opt, (void)q;
+    for (int i = 0; i < wg_tree_rows(t); i++)
+        for (int x = 0; x < p->vocab; x++) mean[x] += wg_rows_prob(p, t->row + i, x);
+    out->n = 1;
+    out->node[0] = 0;
+    out->next = wg_chance_pick(c, WG_DRAW_NEXT, 0, mean, p->vocab);
+}
+
 /* Penalties counted once per step (SGLang #33643): every node is judged as if nothing had been drafted before it. Where the base
  * model has no memory but for its penalties, that is the root's row at every node. */
 static void penalties_once(const void *opt, const wg_tree *t, const wg_rows *p, const wg_rows *q, const wg_chance *c,
@@ -316,6 +345,16 @@ Test(mutations, of_block_verification)
     };
     for (size_t i = 0; i < sizeof mutants / sizeof *mutants; i++)
         expect(mutants[i].name, caught(block, mutants[i].m, chain, NULL), mutants[i].by);
+}
+
+Test(mutations, of_rules_that_see_probes)
+{
+    expect("unmutated", caught(keeps_probes, 0, chain, NULL), NOTHING);
+    expect("keeps a probe", caught(keeps_probes, 1, chain, NULL), PATH);
+    expect("keeps a probe below a sibling", caught(keeps_probes, 1, siblings, NULL), PATH);
+    wg_prove_options nothing = chain;
+    nothing.depth = 0; /* nothing is drafted: the root's row is p */
+    expect("reads the rows of probes", caught(reads_probes, 0, nothing, NULL), LAW);
 }
 
 Test(mutations, of_siblings)
