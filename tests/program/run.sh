@@ -59,7 +59,8 @@ same_text() { # FLAGS...
   local plain spec
   plain=$(digest wager generate -m "$base/target.gguf" -p "Once upon" -n 40 "$@")
   for draft in model:model="$base/draft.gguf" model:model="$base/draft.gguf",tree=2-1-1 ngram \
-    ngram_cache:hits=1 ngram_hash:n=1 suffix:factor=2,tree=true sam:n_min=1 retrieval:n_min=1,datastore="$base/store" recycle; do
+    ngram_cache:hits=1 ngram_hash:n=1 suffix:factor=2,tree=true sam:n_min=1 retrieval:n_min=1,datastore="$base/store" recycle \
+    lookahead; do
     spec=$(digest wager generate -m "$base/target.gguf" -p "Once upon" -n 40 --draft "$draft" "$@")
     if [ -n "$plain" ] && [ "$plain" = "$spec" ]; then ok; else fail "generate $draft $*: text differs from plain decoding"; fi
   done
