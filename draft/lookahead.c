@@ -3,8 +3,8 @@
  * very passes that verify, and the n-grams that its guesses run through are what is drafted.
  *
  * Lookahead branch. A window of W columns guesses tokens ahead of the text. Column j holds a run of n-1 tokens that begins at
- * position j after the root: its first token is a base (column 0's is the root itself), the others are what the target said
- * in the passes before. Its rows are probes (wg_tree): base j hangs below base j-1, the rest of a column below its base, so each
+ * position j after the root: its first token is a base (column 0's is the root itself), the others are what the target said in
+ * the passes before. Its rows are probes (wg_tree): base j hangs below base j-1, the rest of a column below its base, so each
  * row sees the bases up to its own and its own column, which is the Jacobi mask. The target's answer after the last row makes
  * the column an n-gram, which goes to the pool under its first token; then every column drops its base and takes the answer,
  * and the window slides by the tokens that were accepted. Rows with one and the same path are scored once (Prefix Law): where
@@ -68,9 +68,9 @@ static wg_status open(wg_drafter *base, const wg_env *env, wg_error *err)
     if (!env->logits)
         return wg_fail(err, WG_EUNSUPPORTED, "drafter lookahead: this engine does not hand out the target's logits");
     if (rows > WG_DRAFT_MAX)
-        return wg_fail(err, WG_ECONFIG, "drafter lookahead: (window=%d + guesses=%d) * (n=%d - 1) - 1 = %d rows beside the root; "
-                       "a tree has room for %d: lower one of them, or build with a larger WG_TREE_NODES", o->window, o->guesses,
-                       o->n, rows, (int)WG_DRAFT_MAX);
+        return wg_fail(err, WG_ECONFIG, "drafter lookahead: (window=%d + guesses=%d) * (n=%d - 1) - 1 = %d rows beside the "
+                       "root; a tree has room for %d: lower one of them, or build with a larger WG_TREE_NODES", o->window,
+                       o->guesses, o->n, rows, (int)WG_DRAFT_MAX);
     const size_t slots = (size_t)env->max_batch, columns = slots * (size_t)o->window;
     d->local = wg_calloc(slots, sizeof *d->local);
     d->height = wg_calloc(columns, sizeof *d->height);
@@ -150,7 +150,7 @@ static wg_status propose(wg_drafter *base, wg_seq *const *seq, int n, wg_tree *o
 
 /* ---- after a pass */
 
-/* The target's answers after the last rows of all columns; -1: the column was not in the tree, which may be another drafter's. */
+/* The target's answers after the last rows of all columns; -1: the column was not in the tree, as in another drafter's. */
 static void read_answers(const lookahead_drafter *d, const wg_seq *s, const wg_tree *t, int32_t *answer)
 {
     const wg_env *env = d->base.env;

@@ -169,8 +169,8 @@ Test(lookahead_engine, its_window_is_jacobi_iteration)
 
 /* ---- the law */
 
-/* Every outcome of every draw, over three tokens, under every lossless rule: the law of five tokens is the target's, with probes
- * behind the drafts, and no random address is asked twice. */
+/* Every outcome of every draw, over three tokens, under every lossless rule: the law of five tokens is the target's, with
+ * probes behind the drafts, and no random address is asked twice. */
 Test(lookahead_engine, the_law_is_the_targets)
 {
     enum { LENGTH = 5, TEXTS = 3 * 3 * 3 * 3 * 3 };
