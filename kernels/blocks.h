@@ -6,6 +6,7 @@
 #ifndef WG_KERNELS_BLOCKS_H
 #define WG_KERNELS_BLOCKS_H
 
+#include "kernels/hd.h"
 #include "kernels/types.h"
 
 enum { WG_BLOCK_MOST = 256 };
@@ -18,10 +19,10 @@ typedef struct wg_block {
     uint8_t min[8];
 } wg_block;
 
-static inline int wg_is_quantised(int type) { return type != WG_F32 && type != WG_F16 && type != WG_BF16; }
-static inline int wg_is_k(int type) { return type == WG_Q4_K || type == WG_Q5_K || type == WG_Q6_K; }
-static inline int wg_has_min(int type) { return type == WG_Q4_1 || type == WG_Q5_1 || type == WG_Q4_K || type == WG_Q5_K; }
-static inline int wg_code_bits(int type)
+WG_HD static inline int wg_is_quantised(int type) { return type != WG_F32 && type != WG_F16 && type != WG_BF16; }
+WG_HD static inline int wg_is_k(int type) { return type == WG_Q4_K || type == WG_Q5_K || type == WG_Q6_K; }
+WG_HD static inline int wg_has_min(int type) { return type == WG_Q4_1 || type == WG_Q5_1 || type == WG_Q4_K || type == WG_Q5_K; }
+WG_HD static inline int wg_code_bits(int type)
 {
     switch (type) {
     case WG_Q8_0: return 8;
@@ -32,7 +33,7 @@ static inline int wg_code_bits(int type)
 }
 
 /* Code of the value 0 (iq4_nl: after its table, in which 128 is added too). */
-static inline int wg_code_zero(int type)
+WG_HD static inline int wg_code_zero(int type)
 {
     switch (type) {
     case WG_Q8_0: case WG_IQ4_NL: return 128;

@@ -12,6 +12,8 @@
 #include <math.h>
 #include <stdint.h>
 
+#include "kernels/hd.h"
+
 #define WG_EXP32_LOW  -87.3f /* below: 0 */
 #define WG_EXP32_HIGH 88.7f  /* above: inf */
 #define WG_EXP32_MAGIC 12582912.0f
@@ -42,7 +44,7 @@
 #define WG_EXP64_C10 0x1.28ad72cd4ab37p-22
 #define WG_EXP64_C11 0x1.ad7f6f0e24922p-26
 
-static inline float wg_exp32_of(float x)
+WG_HD static inline float wg_exp32_of(float x)
 {
     union { float f; uint32_t u; } t, p;
     if (x < WG_EXP32_LOW) return 0.0f;
@@ -60,7 +62,7 @@ static inline float wg_exp32_of(float x)
     return p.f;
 }
 
-static inline double wg_exp64_of(double x)
+WG_HD static inline double wg_exp64_of(double x)
 {
     union { double f; uint64_t u; } t, p;
     if (x < WG_EXP64_LOW) return 0.0;

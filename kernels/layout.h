@@ -26,16 +26,16 @@ enum {
  *                    6 bits: u8 two[2][32][4], bits 2 (j % 4).. of two[j / 4][r][i] are row r, k = 4 j + i
  *           codes:   8 bits: u8 q[8][32][4], q[j][r][i] is row r, k = 4 j + i
  *                    else:   u8 q[4][32][4], low half k = 4 j + i, high half k = 16 + 4 j + i */
-static inline int wg_head_bytes(int type) { return !wg_is_k(type) ? 0 : wg_has_min(type) ? 128 : 64; }
-static inline int wg_high_at(int type) { return !wg_is_k(type) && wg_has_min(type) ? 128 : 64; }
-static inline int wg_codes_at(int type)
+WG_HD static inline int wg_head_bytes(int type) { return !wg_is_k(type) ? 0 : wg_has_min(type) ? 128 : 64; }
+WG_HD static inline int wg_high_at(int type) { return !wg_is_k(type) && wg_has_min(type) ? 128 : 64; }
+WG_HD static inline int wg_codes_at(int type)
 {
     return wg_high_at(type) + (wg_code_bits(type) == 8 ? 0 : 128 * (wg_code_bits(type) - 4));
 }
-static inline int wg_block_bytes(int type) { return wg_codes_at(type) + (wg_code_bits(type) == 8 ? 1024 : 512); }
+WG_HD static inline int wg_block_bytes(int type) { return wg_codes_at(type) + (wg_code_bits(type) == 8 ? 1024 : 512); }
 
 /* Sums of a block: q6_k has a scale for each 16 inputs. */
-static inline int wg_parts(int type) { return type == WG_Q6_K ? 2 : 1; }
+WG_HD static inline int wg_parts(int type) { return type == WG_Q6_K ? 2 : 1; }
 
 /* One row x 256 inputs. The last chunk of a row may be partly used. */
 typedef struct wg_q8_act {
@@ -55,20 +55,20 @@ static inline int32_t wg_act_start(int type, const wg_q8_act *a, int b, int part
     return WG_MAGIC_BITS - wg_code_zero(type) * (part ? a->sum[b] - a->low[b] : a->low[b]);
 }
 
-static inline int wg_blocks(int k) { return k / WG_BLOCK; }
-static inline int wg_chunks(int k) { return (wg_blocks(k) + WG_ACT_BLOCKS - 1) / WG_ACT_BLOCKS; }
-static inline size_t wg_chunk_bytes(int type)
+WG_HD static inline int wg_blocks(int k) { return k / WG_BLOCK; }
+WG_HD static inline int wg_chunks(int k) { return (wg_blocks(k) + WG_ACT_BLOCKS - 1) / WG_ACT_BLOCKS; }
+WG_HD static inline size_t wg_chunk_bytes(int type)
 {
     return (size_t)wg_head_bytes(type) + (size_t)WG_ACT_BLOCKS * (size_t)wg_block_bytes(type);
 }
-static inline size_t wg_panel_bytes(int type, int k)
+WG_HD static inline size_t wg_panel_bytes(int type, int k)
 {
     return (size_t)wg_chunks(k) * (size_t)wg_head_bytes(type) + (size_t)wg_blocks(k) * (size_t)wg_block_bytes(type);
 }
 
 /* Where block b of a panel lies, and the head of its chunk. */
-static inline size_t wg_head_of(int type, int b) { return (size_t)(b / WG_ACT_BLOCKS) * wg_chunk_bytes(type); }
-static inline size_t wg_block_of(int type, int b)
+WG_HD static inline size_t wg_head_of(int type, int b) { return (size_t)(b / WG_ACT_BLOCKS) * wg_chunk_bytes(type); }
+WG_HD static inline size_t wg_block_of(int type, int b)
 {
     return wg_head_of(type, b) + (size_t)wg_head_bytes(type) + (size_t)(b % WG_ACT_BLOCKS) * (size_t)wg_block_bytes(type);
 }

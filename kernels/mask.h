@@ -5,13 +5,14 @@
 #ifndef WG_KERNELS_MASK_H
 #define WG_KERNELS_MASK_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #ifndef WG_TREE_NODES
 #define WG_TREE_NODES 64 /* the most nodes of a draft tree, root included; cmake -DWG_TREE_NODES=256 */
 #endif
-_Static_assert(WG_TREE_NODES >= 64 && WG_TREE_NODES <= 1024, "WG_TREE_NODES is 64 .. 1024");
+static_assert(WG_TREE_NODES >= 64 && WG_TREE_NODES <= 1024, "WG_TREE_NODES is 64 .. 1024");
 
 enum { WG_MASK_WORDS = (WG_TREE_NODES + 63) / 64 };
 

@@ -6,11 +6,7 @@
 
 #include <stdint.h>
 
-#ifdef __CUDACC__
-#define WG_HD __host__ __device__
-#else
-#define WG_HD
-#endif
+#include "kernels/hd.h"
 
 typedef struct wg_philox { uint32_t v[4]; } wg_philox;
 

@@ -1,0 +1,7 @@
+/* SPDX-License-Identifier: MIT
+ * Stands in for the CUDA runtime (kernels/cuda/runtime.cu) in builds without it. */
+#include "kernels/cuda/gpu.h"
+
+#ifndef WG_CUDA
+const wg_gpu_api *wg_gpu_cuda(void) { return NULL; }
+#endif

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: MIT
+ * What every kernel file includes: CUDA under nvcc, the same words on a processor elsewhere (simt.h). Inline PTX lives here
+ * and nowhere else.
+ *
+ *   WG_KERNEL, WG_DEVICE, WG_LAUNCH_BOUNDS(threads, blocks)    a kernel, a function of kernels
+ *   WG_SHARED(type, name, count), WG_SHARED_DYNAMIC(type, name)
+ *   WG_LAUNCH(kernel, grid, block, dynamic bytes, stream, arguments...)
+ *   wg_mma_f16, wg_mma_bf16(float d[4], a[4], b[2])    mma.m16n8k16: d += A B. A is 16 x 16 (lane 4 r + t holds, in pairs of
+ *       k = 2t, 2t+1: row r; row r + 8; row r, k + 8; row r + 8, k + 8), B is 16 x 8 (lane 4 c + t: column c, k = 2t, 2t+1; k + 8),
+ *       d: row r, columns 2t, 2t+1; row r + 8. Products are exact; the sums of the emulation take k ascending from d, each
+ *       rounded to f32; the order of a device is its own (docs/gpu.md)
+ *   wg_ldmatrix_x4(uint32_t d[4], row)     four 8 x 8 matrices of 16-bit elements: lane 8 i + r gives the address of row r of matrix
+ *       i (16 bytes, aligned, shared memory), lane 4 r + t gets elements 2t, 2t+1 of row r of matrix i in d[i]
+ *   wg_copy_async16(to, from, valid)       16 bytes from global to shared memory, both aligned; not valid: zeros
+ *   wg_copy_commit(), wg_copy_wait(n)      closes a group of copies; waits until at most n groups are under way
+ *
+ * Everything is compiled without contraction (nvcc --fmad=false): a fused multiply-add is written fmaf. */
+#ifndef WG_KERNELS_CUDA_CUDA_H
+#define WG_KERNELS_CUDA_CUDA_H
+
+#ifdef __CUDACC__
+
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define WG_KERNEL static __global__ void
+#define WG_DEVICE static __device__ __forceinline__
+#define WG_LAUNCH_BOUNDS(threads, blocks) __launch_bounds__(threads, blocks)
+#define WG_SHARED(type, name, count) __shared__ __align__(16) type name[count]
+#define WG_SHARED_DYNAMIC(type, name)                            \
+    extern __shared__ __align__(16) unsigned char wg_dynamic[];  \
+    type *const name = (type *)wg_dynamic
+#define WG_UNROLL _Pragma("unroll")
+#define WG_LAUNCH(kernel, grid, block, dynamic, stream, ...) \
+    kernel<<<grid, block, dynamic, (cudaStream_t)(stream)>>>(__VA_ARGS__)
+
+#define WG_MMA(name, type)                                                                                                \
+    WG_DEVICE void name(float *d, const uint32_t *a, const uint32_t *b)                                                   \
+    {                                                                                                                     \
+        asm volatile("mma.sync.aligned.m16n8k16.row.col.f32." type "." type ".f32 "                                       \
+                     "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"                                              \
+                     : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])                                                     \
+                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));                                 \
+    }
+WG_MMA(wg_mma_f16, "f16")
+WG_MMA(wg_mma_bf16, "bf16")
+#undef WG_MMA
+
+WG_DEVICE void wg_ldmatrix_x4(uint32_t *d, const void *row)
+{
+    const unsigned at = (unsigned)__cvta_generic_to_shared(row);
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(d[0]), "=r"(d[1]), "=r"(d[2]), "=r"(d[3]) : "r"(at) : "memory");
+}
+
+WG_DEVICE void wg_copy_async16(void *to, const void *from, bool valid)
+{
+    const unsigned at = (unsigned)__cvta_generic_to_shared(to);
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(at), "l"(from), "r"(valid ? 16 : 0) : "memory");
+}
+WG_DEVICE void wg_copy_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+template <int left> WG_DEVICE void wg_copy_wait_for() { asm volatile("cp.async.wait_group %0;" ::"n"(left) : "memory"); }
+#define wg_copy_wait(left) wg_copy_wait_for<left>()
+
+#else
+#include "kernels/cuda/simt.h"
+#endif
+
+/* ---- words of our own, the same on both sides */
+
+enum { WG_WARP = 32 };
+
+WG_DEVICE float wg_warp_max(float v)
+{
+    for (int with = 16; with; with >>= 1) {
+        const float other = __shfl_xor_sync(0xffffffffu, v, with);
+        v = other > v ? other : v;
+    }
+    return v;
+}
+
+/* The fold of kernels/lanes.h over lanes 0..15 of a warp, lane l holding partial l: l += l+8, l+4, l+2, l+1. All 32 lanes call;
+ * the result is in lane 0 (and, sums being symmetric, in all of 0..15). */
+WG_DEVICE float wg_warp_fold16(float v)
+{
+    for (int with = 8; with; with >>= 1) v += __shfl_xor_sync(0xffffffffu, v, with);
+    return v;
+}
+
+WG_DEVICE float wg_bf16_value(uint16_t h) { return __uint_as_float((unsigned)h << 16); }
+
+/* Exact, also for subnormals; 2^112 moves the exponent from f16's bias to f32's. */
+WG_DEVICE float wg_f16_value(uint16_t h)
+{
+    const unsigned sign = (unsigned)(h & 0x8000) << 16, rest = (unsigned)(h & 0x7FFF) << 13;
+    const float f = __uint_as_float(rest) * 0x1p112f;
+    const unsigned u = rest >= 0x0F800000u ? rest | 0x7F800000u | ((h & 0x3FF) ? 0x400000u : 0u) : __float_as_uint(f);
+    return __uint_as_float(sign | u);
+}
+
+/* To nearest even, as kernels/types.c does it, NaN included. */
+WG_DEVICE uint16_t wg_f16_of(float x)
+{
+    const unsigned u = __float_as_uint(x), sign = u >> 16 & 0x8000, a = u & 0x7FFFFFFF;
+    if (a > 0x7F800000) return (uint16_t)(sign | 0x7E00 | (a >> 13 & 0x3FF));
+    if (a >= 0x477FF000) return (uint16_t)(sign | 0x7C00);
+    if (a < 0x38800000) return (uint16_t)(sign | (__float_as_uint(__uint_as_float(a) + 0.5f) - __float_as_uint(0.5f)));
+    return (uint16_t)(sign | (a - (112u << 23) + 0xFFF + (a >> 13 & 1)) >> 13);
+}
+
+WG_DEVICE uint16_t wg_bf16_of(float x)
+{
+    const unsigned u = __float_as_uint(x);
+    if ((u & 0x7FFFFFFF) > 0x7F800000) return (uint16_t)(u >> 16 | 0x40);
+    return (uint16_t)((u + 0x7FFF + (u >> 16 & 1)) >> 16);
+}
+
+#endif

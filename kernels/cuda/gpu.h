@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT
+ * A GPU as the layers above see it: memory, copies and kernels behind one table. There are two: wg_gpu_cuda (the toolkit's
+ * runtime) and, in tests, wg_gpu_simt (the same kernels on emulated threads). Everything is ordered by one stream per wg_gpu;
+ * only wait() and get() block. Nothing throws; failures of launches and copies are kept and reported by wait().
+ *
+ * Two ways of computing, chosen by the caller per matrix and per attention:
+ *   exact   the very bits of kernels/ref: all products of all types and, with split == 0, attention too
+ *   strict  f16 and bf16 products on tensor cores from matrices in fragment order (below), attention split over blocks of
+ *           WG_GPU_SPAN keys at absolute positions that are merged in order. Quantised and f32 products are the exact ones
+ * In both an output depends on the row's own inputs only, bit for bit: never on rows beside it, pages, trees or launch shapes.
+ *
+ * Fragment order of an (n, k) matrix of 16-bit elements: n padded to 16, k to WG_GPU_K (zeros); [n / 16][k / 16] tiles of 512
+ * bytes: lane 4 r + t holds the 16 bytes {row r: k = 2t, 2t+1; row r + 8: the same; row r: k + 8; row r + 8: k + 8}. That is the
+ * A operand of mma.m16n8k16, one 16-byte load a lane. */
+#ifndef WG_KERNELS_CUDA_GPU_H
+#define WG_KERNELS_CUDA_GPU_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kernels/hd.h"
+#include "kernels/ops.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum {
+    WG_GPU_K = 64,       /* inputs of a step of the tensor-core product; fragment matrices are padded to it */
+    WG_GPU_SPAN = 256,   /* keys of one block of split attention, at absolute positions: 4 chunks of WG_CHUNK_KEYS */
+    WG_GPU_WHY = 512,    /* room for a message */
+};
+
+/* One row of a batch, on the device; fields as in wg_row of core/model/batch.h. */
+typedef struct wg_gpu_row {
+    int32_t token, position, slot;
+    int32_t prefix, tail, sinks, gap;
+    int32_t keys;        /* how many it sees */
+    int32_t table;       /* where its sequence's page table begins among the tables */
+    uint64_t anc[WG_MASK_WORDS];
+} wg_gpu_row;
+
+/* One layer's pages; as wg_kv_view, the page tables being those of all sequences in a line. */
+typedef struct wg_gpu_kv {
+    int type, page_slots, kv_dim;
+    const int32_t *tables;
+    char *pool;
+    size_t stride, value_at;
+} wg_gpu_kv;
+
+typedef struct wg_gpu wg_gpu;
+
+/* Every kernel: name and arguments. All pointers are device memory; shapes as in kernels/ops.h, `rows` rows each, dense.
+ *   fill_random  n f32 uniform on [-scale, scale): Philox of (seed; index / 4, 0, stream, 0), word index % 4
+ *   act_bytes is the room for prepared activations: wg_gpu_act_bytes below
+ *   attention    scratch: wg_gpu_attention_bytes; most: the most keys of any row; split 0: the bits of kernels/ref
+ *   argmax       lowest index wins, NaN never; -1 if all are NaN
+ *   verify_greedy  one tree a block: nodes tree_at[b] .. tree_at[b+1]-1 of token, parent (-1 at the root, else within the tree);
+ *                pick: the target's choice at each node. Writes the path (node numbers in the tree), its length and `next`. */
+#define WG_GPU_KERNELS(X)                                                                                                    \
+    X(embed, (wg_gpu *g, const wg_matrix *table, int fragments, const wg_gpu_row *row, int rows, float *x))                  \
+    X(gather, (wg_gpu *g, const float *x, const int32_t *from, int n, float *y, int rows))                                   \
+    X(gather_rows, (wg_gpu *g, const wg_gpu_row *x, const int32_t *from, wg_gpu_row *y, int rows))                           \
+    X(rmsnorm, (wg_gpu *g, const float *x, const float *weight, int dim, float eps, float *y, int rows))                     \
+    X(add, (wg_gpu *g, float *x, const float *y, int n, int rows))                                                           \
+    X(swiglu, (wg_gpu *g, const float *gate, const float *up, float *y, int n, int rows))                                    \
+    X(prepare, (wg_gpu *g, int type, int fragments, const float *x, int rows, int k, void *act))                             \
+    X(matmul, (wg_gpu *g, const wg_matrix *w, int fragments, const void *act, int rows, float *y))                           \
+    X(rope_store, (wg_gpu *g, const float *cs, int n_rot, int adjacent, float *q, float *k, const float *v,                  \
+                   const wg_gpu_row *row, int rows, const wg_gpu_kv *kv, int heads, int kv_heads, int hd))                   \
+    X(attention, (wg_gpu *g, const float *q, const wg_gpu_row *row, int rows, int most, const wg_gpu_kv *kv, int heads,      \
+                  int kv_heads, int hd, int split, float *scratch, float *out))                                              \
+    X(argmax, (wg_gpu *g, const float *x, int n, int32_t *index, int rows))                                                  \
+    X(verify_greedy, (wg_gpu *g, const int32_t *tree_at, const int32_t *token, const int32_t *parent, const int32_t *pick,   \
+                      int trees, int32_t *path, int32_t *length, int32_t *next))                                             \
+    X(fill_random, (wg_gpu *g, uint64_t seed, uint32_t stream, float scale, float *x, size_t n))
+
+typedef struct wg_gpu_api {
+    const char *name;
+    /* Device `ordinal`. 0, or -1 and why (no driver, too old, no such device, out of its memory ...). */
+    int (*open)(wg_gpu *g, int ordinal, char why[WG_GPU_WHY]);
+    void (*close)(wg_gpu *g);
+    void *(*alloc)(wg_gpu *g, size_t bytes);                 /* NULL when out of memory; contents undefined */
+    void (*free)(wg_gpu *g, void *p);                        /* NULL is fine */
+    void *(*pin)(wg_gpu *g, size_t bytes);                   /* host memory that copies reach directly */
+    void (*unpin)(wg_gpu *g, void *p);
+    size_t (*room)(wg_gpu *g);                               /* bytes of device memory that are free now */
+    void (*put)(wg_gpu *g, void *device, const void *host, size_t bytes); /* pinned: unchanged until wait() */
+    void (*get)(wg_gpu *g, void *host, const void *device, size_t bytes); /* blocks */
+    /* `count` pieces of `bytes`, `stride` apart on both sides, within the device. Pieces do not overlap. */
+    void (*copy)(wg_gpu *g, void *to, const void *from, size_t bytes, size_t stride, size_t count);
+    void (*clear)(wg_gpu *g, void *device, size_t bytes);    /* to zeros */
+    int (*wait)(wg_gpu *g, char why[WG_GPU_WHY]);            /* all done? 0, or -1 and the first failure since the last wait */
+#define X(name, args) void (*name) args;
+    WG_GPU_KERNELS(X)
+#undef X
+} wg_gpu_api;
+
+struct wg_gpu {
+    const wg_gpu_api *api;
+    void *stream;
+    int ordinal, sm;         /* sm: 90 for compute capability 9.0 */
+    size_t memory;           /* bytes in all */
+    char card[128];
+    char failed[WG_GPU_WHY]; /* the first failure that wait() has not told yet; empty: none */
+};
+
+/* The toolkit's runtime; NULL in a build without it (kernels/cuda.c or kernels/cuda/runtime.cu). */
+const wg_gpu_api *wg_gpu_cuda(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+/* ---- sizes */
+
+static inline int wg_gpu_is_half(int type) { return type == WG_F16 || type == WG_BF16; }
+WG_HD static inline size_t wg_gpu_k_padded(int k) { return ((size_t)k + WG_GPU_K - 1) / WG_GPU_K * WG_GPU_K; }
+
+static inline size_t wg_gpu_fragment_bytes(int n, int k) { return ((size_t)n + 15) / 16 * 16 * wg_gpu_k_padded(k) * 2; }
+
+/* Prepared activations of `rows` rows:
+ *   f32 weights, and f16 and bf16 in panels: none, the rows themselves are taken
+ *   f16, bf16 in fragments: each input as the sum of two 16-bit numbers (its rounding, and the rounding of what is left), after
+ *     f16 rows were scaled by a power of two: [2][rows][k padded] elements, then [rows] f32 to multiply results with
+ *   quantised: [rows][k] s8, then [rows][k / 32] { f32 da, das; s32 sum, low } as in kernels/layout.h */
+static inline size_t wg_gpu_act_bytes(int type, int fragments, int rows, int k)
+{
+    const size_t r = (size_t)rows;
+    if (type == WG_F32 || (wg_gpu_is_half(type) && !fragments)) return r * (size_t)k * 4;
+    if (wg_gpu_is_half(type)) return (2 * r * wg_gpu_k_padded(k) * 2 + r * 4 + 255) / 256 * 256;
+    return r * (size_t)k + r * ((size_t)k / 32) * 16;
+}
+
+/* Partial results of split attention: per row, head and span hd outputs, the sum of weights and the maximum. */
+WG_HD static inline int wg_gpu_spans(int keys) { return (keys + WG_GPU_SPAN - 1) / WG_GPU_SPAN; }
+static inline size_t wg_gpu_attention_bytes(int rows, int heads, int hd, int most)
+{
+    return (size_t)rows * (size_t)heads * (size_t)wg_gpu_spans(most) * ((size_t)hd + 2) * 4;
+}
+
+#endif

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT
+ * Operations on elements of rows: embedding, gathering, residual, gated activation. The bits of kernels/ref. */
+#include "kernels/cuda/launch.h"
+#include "kernels/cuda/weight.h"
+#include "kernels/exp.h"
+#include "kernels/philox.h"
+
+enum { THREADS = 128 };
+
+/* ---- embedding: a row of a packed matrix */
+
+template <int TYPE>
+WG_KERNEL embed_panels(const void *data, int k, const wg_gpu_row *row, float *x)
+{
+    const int n = row[blockIdx.x].token;
+    for (int i = (int)threadIdx.x; i < k; i += THREADS) x[(size_t)blockIdx.x * k + i] = wg_panel_element<TYPE>(data, k, n, i);
+}
+
+template <int TYPE>
+WG_KERNEL embed_fragments(const void *data, int k, const wg_gpu_row *row, float *x)
+{
+    const int n = row[blockIdx.x].token;
+    for (int i = (int)threadIdx.x; i < k; i += THREADS)
+        x[(size_t)blockIdx.x * k + i] = wg_fragment_element<TYPE>(data, k, n, i);
+}
+
+extern "C" void WG_GPU(embed)(wg_gpu *g, const wg_matrix *table, int fragments, const wg_gpu_row *row, int rows, float *x)
+{
+    void (*kernel)(const void *, int, const wg_gpu_row *, float *) = NULL;
+    switch (table->type) {
+    case WG_F32: kernel = embed_panels<WG_F32>; break;
+    case WG_F16: kernel = fragments ? embed_fragments<WG_F16> : embed_panels<WG_F16>; break;
+    case WG_BF16: kernel = fragments ? embed_fragments<WG_BF16> : embed_panels<WG_BF16>; break;
+#define X(type) case type: kernel = embed_panels<type>; break;
+    WG_GPU_QUANTISED(X)
+#undef X
+    default: return;
+    }
+    WG_LAUNCH(kernel, rows, THREADS, 0, g->stream, table->data, table->k, row, x);
+}
+
+/* ---- rows from elsewhere */
+
+WG_KERNEL gather_floats(const float *x, const int32_t *from, int n, float *y)
+{
+    const float *row = x + (size_t)from[blockIdx.x] * n;
+    for (int i = (int)threadIdx.x; i < n; i += THREADS) y[(size_t)blockIdx.x * n + i] = row[i];
+}
+
+extern "C" void WG_GPU(gather)(wg_gpu *g, const float *x, const int32_t *from, int n, float *y, int rows)
+{
+    WG_LAUNCH(gather_floats, rows, THREADS, 0, g->stream, x, from, n, y);
+}
+
+WG_KERNEL gather_descriptors(const wg_gpu_row *x, const int32_t *from, wg_gpu_row *y, int rows)
+{
+    const int i = (int)(blockIdx.x * THREADS + threadIdx.x);
+    if (i < rows) y[i] = x[from[i]];
+}
+
+extern "C" void WG_GPU(gather_rows)(wg_gpu *g, const wg_gpu_row *x, const int32_t *from, wg_gpu_row *y, int rows)
+{
+    WG_LAUNCH(gather_descriptors, wg_blocks_for((size_t)rows, THREADS), THREADS, 0, g->stream, x, from, y, rows);
+}
+
+/* ---- one element at a time */
+
+WG_KERNEL add_elements(float *x, const float *y, size_t n)
+{
+    const size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x;
+    if (i < n) x[i] += y[i];
+}
+
+extern "C" void WG_GPU(add)(wg_gpu *g, float *x, const float *y, int n, int rows)
+{
+    const size_t all = (size_t)n * (size_t)rows;
+    WG_LAUNCH(add_elements, wg_blocks_for(all, THREADS), THREADS, 0, g->stream, x, y, all);
+}
+
+WG_KERNEL swiglu_elements(const float *gate, const float *up, float *y, size_t n)
+{
+    const size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x;
+    if (i < n) y[i] = gate[i] / (1.0f + wg_exp32_of(-gate[i])) * up[i];
+}
+
+extern "C" void WG_GPU(swiglu)(wg_gpu *g, const float *gate, const float *up, float *y, int n, int rows)
+{
+    const size_t all = (size_t)n * (size_t)rows;
+    WG_LAUNCH(swiglu_elements, wg_blocks_for(all, THREADS), THREADS, 0, g->stream, gate, up, y, all);
+}
+
+/* ---- weights by address: the same numbers for every launch shape */
+
+WG_KERNEL random_elements(uint64_t seed, uint32_t stream, float scale, float *x, size_t n)
+{
+    const size_t four = (size_t)blockIdx.x * THREADS + threadIdx.x;
+    const wg_philox r = wg_philox_at(seed, (uint32_t)four, (uint32_t)(four >> 32), stream, 0);
+    for (int i = 0; i < 4; i++)
+        if (4 * four + i < n) x[4 * four + i] = (wg_philox_float(r.v[i]) * 2.0f - 1.0f) * scale;
+}
+
+extern "C" void WG_GPU(fill_random)(wg_gpu *g, uint64_t seed, uint32_t stream, float scale, float *x, size_t n)
+{
+    WG_LAUNCH(random_elements, wg_blocks_for((n + 3) / 4, THREADS), THREADS, 0, g->stream, seed, stream, scale, x, n);
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT
+ * The emulated device behind kernels/cuda/gpu.h: what the CUDA runtime does, on memory.cpp's stretch of addresses. Everything is
+ * done when the call returns; pinned memory is ordinary memory. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "kernels/cuda/table.h"
+#include "tests/simt/runtime.h"
+#include "tests/simt/simt.h"
+
+static int gpu_open(wg_gpu *g, int ordinal, char why[WG_GPU_WHY])
+{
+    if (ordinal != 0) {
+        snprintf(why, WG_GPU_WHY, "there is no device %d; there is 1, numbered from 0", ordinal);
+        return -1;
+    }
+    g->api = wg_gpu_simt();
+    g->ordinal = 0;
+    g->sm = 0;
+    g->memory = (size_t)1 << 30;
+    snprintf(g->card, sizeof g->card, "emulated");
+    return 0;
+}
+
+static void gpu_close(wg_gpu *) {}
+static void *gpu_alloc(wg_gpu *, size_t bytes) { return simt_memory_take(bytes); }
+static void gpu_free(wg_gpu *, void *p) { simt_memory_give(p); }
+static void *gpu_pin(wg_gpu *, size_t bytes) { return aligned_alloc(64, (bytes + 63) / 64 * 64 + 64); }
+static void gpu_unpin(wg_gpu *, void *p) { free(p); }
+static size_t gpu_room(wg_gpu *g) { return g->memory - simt_stats_read().live; }
+
+static void gpu_put(wg_gpu *, void *device, const void *host, size_t bytes)
+{
+    simt_memory_enter();
+    memcpy(device, host, bytes);
+    simt_memory_leave();
+}
+
+static void gpu_get(wg_gpu *, void *host, const void *device, size_t bytes)
+{
+    simt_memory_enter();
+    memcpy(host, device, bytes);
+    simt_memory_leave();
+}
+
+static void gpu_copy(wg_gpu *, void *to, const void *from, size_t bytes, size_t stride, size_t count)
+{
+    simt_memory_enter();
+    for (size_t i = 0; i < count; i++) memcpy((char *)to + i * stride, (const char *)from + i * stride, bytes);
+    simt_memory_leave();
+}
+
+static void gpu_clear(wg_gpu *, void *device, size_t bytes)
+{
+    simt_memory_enter();
+    memset(device, 0, bytes);
+    simt_memory_leave();
+}
+
+static int gpu_wait(wg_gpu *, char *) { return 0; }
+
+const wg_gpu_api *wg_gpu_simt(void)
+{
+    static wg_gpu_api api;
+    if (!api.name) {
+        wg_gpu_kernels_into(&api);
+        api.open = gpu_open;
+        api.close = gpu_close;
+        api.alloc = gpu_alloc;
+        api.free = gpu_free;
+        api.pin = gpu_pin;
+        api.unpin = gpu_unpin;
+        api.room = gpu_room;
+        api.put = gpu_put;
+        api.get = gpu_get;
+        api.copy = gpu_copy;
+        api.clear = gpu_clear;
+        api.wait = gpu_wait;
+        api.name = "simt";
+    }
+    return &api;
+}

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: MIT
+ * Attention on the device: unsplit the bits of the reference; split close to them, the same from span to span whatever rides
+ * along; trees against chains against one token at a time; pages of any size; orders of threads and blocks. */
+#include "tests/simt/check.h"
+
+typedef struct shape { int heads, kv_heads, hd, type, page_slots; } shape;
+
+typedef struct cache { /* one sequence's pages, on the host and on the device */
+    shape s;
+    int pages;
+    size_t row, value_at, page;
+    int32_t *table;
+    char *pool;
+    int32_t *d_table;
+    char *d_pool;
+} cache;
+
+static cache cache_new(shape s, int slots, uint32_t stream)
+{
+    cache c = { .s = s, .pages = (slots + s.page_slots - 1) / s.page_slots };
+    const int kv_dim = s.kv_heads * s.hd;
+    c.row = (size_t)kv_dim * (s.type == WG_F32 ? 4 : 2);
+    c.value_at = (c.row * (size_t)s.page_slots + 63) / 64 * 64;
+    c.page = 2 * c.value_at;
+    c.table = aligned((size_t)c.pages * 4);
+    c.pool = aligned(c.page * (size_t)c.pages);
+    memset(c.pool, 0, c.page * (size_t)c.pages);
+    for (int i = 0; i < c.pages; i++) c.table[i] = c.pages - 1 - i; /* not in their order */
+    float *k = aligned((size_t)kv_dim * 4), *v = aligned((size_t)kv_dim * 4);
+    const wg_kv_view view = { s.type, s.page_slots, kv_dim, c.table, c.pool, c.page, c.value_at };
+    for (int i = 0; i < slots; i++) {
+        fill(k, (size_t)kv_dim, stream + 2 * (uint32_t)i);
+        fill(v, (size_t)kv_dim, stream + 2 * (uint32_t)i + 1);
+        for (int j = 0; j < kv_dim; j++) k[j] *= 3;
+        ref()->kv_store(&view, i, k, v);
+    }
+    c.d_table = to_device(c.table, (size_t)c.pages * 4);
+    c.d_pool = to_device(c.pool, c.page * (size_t)c.pages);
+    free(k), free(v);
+    return c;
+}
+
+static void cache_free(cache *c)
+{
+    device_free(c->d_table), device_free(c->d_pool);
+    free(c->table), free(c->pool);
+}
+
+static wg_gpu_row row_of(int prefix, int tail, wg_mask anc, int sinks, int gap)
+{
+    wg_gpu_row r = { .prefix = prefix, .tail = tail, .sinks = sinks, .gap = gap, .keys = prefix - gap + wg_mask_count(&anc) };
+    for (int i = 0; i < WG_MASK_WORDS; i++) r.anc[i] = anc.w[i];
+    return r;
+}
+
+static wg_gpu_row chain_row(int at) { return row_of(at, at, wg_mask_bit(0), 0, 0); }
+
+static void on_device(const cache *c, const float *q, const wg_gpu_row *rows, int n, int split, float *out)
+{
+    const shape *s = &c->s;
+    const size_t bytes = (size_t)n * (size_t)s->heads * (size_t)s->hd * 4;
+    int most = 0;
+    for (int i = 0; i < n; i++) most = rows[i].keys > most ? rows[i].keys : most;
+    float *dq = to_device(q, bytes), *dout = to_device(NULL, bytes);
+    float *scratch = to_device(NULL, wg_gpu_attention_bytes(n, s->heads, s->hd, most));
+    wg_gpu_row *dr = to_device(rows, (size_t)n * sizeof *rows);
+    const wg_gpu_kv kv = { s->type, s->page_slots, s->kv_heads * s->hd, c->d_table, c->d_pool, c->page, c->value_at };
+    gpu()->api->attention(gpu(), dq, dr, n, most, &kv, s->heads, s->kv_heads, s->hd, split, scratch, dout);
+    from_device(out, dout, bytes);
+    device_free(dq), device_free(dout), device_free(scratch), device_free(dr);
+}
+
+static void by_reference(const cache *c, const float *q, const wg_gpu_row *rows, int n, float *out)
+{
+    const shape *s = &c->s;
+    const wg_kv_view view = { s->type, s->page_slots, s->kv_heads * s->hd, c->table, c->pool, c->page, c->value_at };
+    for (int i = 0; i < n; i++) {
+        wg_row_keys keys = { .kv = &view, .prefix = rows[i].prefix, .tail = rows[i].tail, .sinks = rows[i].sinks,
+                             .gap = rows[i].gap };
+        for (int w = 0; w < WG_MASK_WORDS; w++) keys.anc.w[w] = rows[i].anc[w];
+        ref()->attention(q + i * s->heads * s->hd, &keys, s->heads, s->kv_heads, s->hd, 1.0f / sqrtf((float)s->hd),
+                         out + i * s->heads * s->hd, 0, s->heads);
+    }
+}
+
+static const shape shapes[] = {
+    { 4, 2, 16, WG_F16, 16 }, { 3, 1, 24, WG_F32, 5 }, { 2, 2, 6, WG_BF16, 3 }, { 20, 2, 8, WG_F16, 7 }, { 1, 1, 80, WG_BF16, 64 },
+};
+
+Test(gpu_attention, unsplit_has_the_references_bits)
+{
+    const int lengths[] = { 0, 1, 63, 64, 130 };
+    for (int i = 0; i < 5; i++) {
+        const shape *s = &shapes[i];
+        cache c = cache_new(*s, 140, 50);
+        const size_t one = (size_t)s->heads * (size_t)s->hd;
+        float *q = random_floats(7 * one, 3), *want = aligned(7 * one * 4), *got = aligned(7 * one * 4);
+        wg_gpu_row rows[7];
+        for (int r = 0; r < 5; r++) rows[r] = chain_row(lengths[r]);
+        rows[5] = row_of(60, 60, wg_mask_with(wg_mask_with(wg_mask_bit(0), 3), 9), 0, 0); /* over a chunk border */
+        rows[6] = row_of(120, 120, wg_mask_bit(0), 4, 50);                                /* sinks and a window */
+        by_reference(&c, q, rows, 7, want);
+        IN_EVERY_ORDER {
+            on_device(&c, q, rows, 7, 0, got);
+            cr_assert_arr_eq(got, want, 7 * one * 4, "shape %d, order %d", i, order_);
+        }
+        on_device(&c, q, rows, 7, 1, got); /* one span: the same */
+        cr_assert_arr_eq(got, want, 7 * one * 4, "shape %d, one span", i);
+        cache_free(&c);
+        free(q), free(want), free(got);
+    }
+}
+
+Test(gpu_attention, a_head_of_the_widest_kind)
+{
+    const shape s = { 2, 1, WG_MAX_HEAD, WG_F32, 32 };
+    cache c = cache_new(s, 70, 90);
+    const wg_gpu_row row = chain_row(69);
+    float *q = random_floats(2 * WG_MAX_HEAD, 4), want[2 * WG_MAX_HEAD], got[2 * WG_MAX_HEAD];
+    by_reference(&c, q, &row, 1, want);
+    on_device(&c, q, &row, 1, 0, got);
+    cr_assert_arr_eq(got, want, sizeof want);
+    cache_free(&c);
+    free(q);
+}
+
+/* Rows of one to four spans: near the reference, and alone as in company, in every order. */
+Test(gpu_attention, split_does_not_depend_on_company)
+{
+    const int lengths[] = { 900, 10, 255, 256, 511, 600 };
+    for (int i = 0; i < 2; i++) {
+        const shape *s = &shapes[i];
+        cache c = cache_new(*s, 910, 200);
+        const size_t one = (size_t)s->heads * (size_t)s->hd;
+        float *q = random_floats(6 * one, 5), *want = aligned(6 * one * 4), *got = aligned(6 * one * 4), *alone = aligned(one * 4);
+        wg_gpu_row rows[6];
+        for (int r = 0; r < 6; r++) rows[r] = chain_row(lengths[r]);
+        by_reference(&c, q, rows, 6, want);
+        simt_order_set(SIMT_FORWARD);
+        on_device(&c, q, rows, 6, 1, got);
+        cr_assert_lt(distance(got, want, 6 * one), 1e-6);
+        for (int r = 0; r < 6; r++) {
+            simt_order_set((simt_order)((r + 1) % SIMT_ORDERS));
+            on_device(&c, q + (size_t)r * one, rows + r, 1, 1, alone);
+            cr_assert_arr_eq(alone, got + (size_t)r * one, one * 4, "shape %d, %d keys alone", i, rows[r].keys);
+        }
+        cache_free(&c);
+        free(q), free(want), free(got), free(alone);
+    }
+}
+
+/* A tree whose path lies in scattered slots, across chunk and span borders, sees what the chain of the path sees. */
+Test(gpu_attention, tree_equals_chain)
+{
+    const shape s = shapes[0];
+    const int lengths[] = { 3, 60, 250, 300 }, node[] = { 0, 2, 5, 11, 30, 63 }, kv_dim = s.kv_heads * s.hd;
+    const size_t one = (size_t)s.heads * (size_t)s.hd;
+    for (int i = 0; i < 4; i++) {
+        const int len = lengths[i];
+        cache tree = cache_new(s, len + 64, 1000), chain = cache_new(s, len + 6, 1000);
+        /* The chain's last six slots hold what the tree holds at the nodes of the path. */
+        const wg_kv_view to = { s.type, s.page_slots, kv_dim, chain.table, chain.pool, chain.page, chain.value_at };
+        const wg_kv_view also = { s.type, s.page_slots, kv_dim, tree.table, tree.pool, tree.page, tree.value_at };
+        wg_mask anc = { { 0 } };
+        for (int k = 0; k < 6; k++) {
+            float *x = random_floats((size_t)kv_dim, 77 + (uint32_t)k);
+            ref()->kv_store(&to, len + k, x, x);
+            ref()->kv_store(&also, len + node[k], x, x);
+            anc = wg_mask_with(anc, node[k]);
+            free(x);
+        }
+        gpu()->api->put(gpu(), chain.d_pool, chain.pool, chain.page * (size_t)chain.pages);
+        gpu()->api->put(gpu(), tree.d_pool, tree.pool, tree.page * (size_t)tree.pages);
+        float *q = random_floats(one, 6), *a = aligned(one * 4), *b = aligned(one * 4);
+        for (int split = 0; split < 2; split++) {
+            const wg_gpu_row by_tree = row_of(len, len, anc, 0, 0), by_chain = chain_row(len + 5);
+            on_device(&tree, q, &by_tree, 1, split, a);
+            on_device(&chain, q, &by_chain, 1, split, b);
+            cr_assert_arr_eq(a, b, one * 4, "prefix %d, split %d", len, split);
+            anc.w[0] ^= 2; /* another ancestor: must show */
+            const wg_gpu_row wrong = row_of(len, len, anc, 0, 0);
+            on_device(&tree, q, &wrong, 1, split, a);
+            cr_assert(memcmp(a, b, one * 4) != 0, "a wrong ancestor went unnoticed");
+            anc.w[0] ^= 2;
+        }
+        cache_free(&tree), cache_free(&chain);
+        free(q), free(a), free(b);
+    }
+}

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: MIT
+ * Products: panels of every type with the bits of the reference; tensor-core fragments of f16 and bf16 within what two 16-bit
+ * terms keep; a row's bits whatever rows ride along, in every order of threads and blocks. */
+#include "tests/simt/check.h"
+#include "tests/kernels/blocks.h"
+
+typedef struct problem { wg_matrix host, panels, fragments; float *exact; } problem; /* exact: (n, k) */
+
+static uint16_t half_at(const void *rows, int n, int k, int r, int c)
+{
+    return r < n && c < k ? ((const uint16_t *)rows)[(size_t)r * (size_t)k + (size_t)c] : 0;
+}
+
+/* Fragment order, as gpu.h says it. */
+static void *fragments_of(const void *rows, int n, int k)
+{
+    uint16_t *out = aligned(wg_gpu_fragment_bytes(n, k)), *to = out;
+    for (int stripe = 0; stripe < (n + 15) / 16; stripe++)
+        for (int tile = 0; tile < (int)wg_gpu_k_padded(k) / 16; tile++)
+            for (int lane = 0; lane < 32; lane++)
+                for (int piece = 0; piece < 4; piece++)
+                    for (int h = 0; h < 2; h++)
+                        *to++ = half_at(rows, n, k, stripe * 16 + lane / 4 + piece % 2 * 8,
+                                        tile * 16 + lane % 4 * 2 + h + piece / 2 * 8);
+    return out;
+}
+
+static problem problem_new(int type, int n, int k)
+{
+    const size_t row = wg_type_size(wg_type_get(type), (size_t)k), bytes = ref()->matrix_bytes(type, n, k);
+    char *file = aligned(row * (size_t)n);
+    float *x = random_floats((size_t)k, 1);
+    problem p = { { type, n, k, aligned(bytes) }, { type, n, k, NULL }, { type, n, k, NULL }, aligned((size_t)n * (size_t)k * 4) };
+    for (int r = 0; r < n; r++) {
+        fill(x, (size_t)k, 1000 + (uint32_t)r);
+        if (wg_row_from_f32(type, x, file + row * (size_t)r, (size_t)k))
+            random_blocks(type, (uint64_t)r, 0.5f, file + row * (size_t)r, (size_t)k);
+        wg_row_to_f32(type, file + row * (size_t)r, p.exact + (size_t)r * (size_t)k, (size_t)k);
+    }
+    ref()->matrix_pack(type, n, k, file, (void *)(uintptr_t)p.host.data, 0, (n + WG_PANEL - 1) / WG_PANEL);
+    p.panels.data = to_device(p.host.data, bytes);
+    if (wg_gpu_is_half(type)) {
+        void *f = fragments_of(file, n, k);
+        p.fragments.data = to_device(f, wg_gpu_fragment_bytes(n, k));
+        free(f);
+    }
+    free(x), free(file);
+    return p;
+}
+
+static void problem_free(problem *p)
+{
+    device_free((void *)(uintptr_t)p->panels.data), device_free((void *)(uintptr_t)p->fragments.data);
+    free((void *)(uintptr_t)p->host.data), free(p->exact);
+}
+
+/* y of `rows` rows of x (device memory of its own), (rows, n). */
+static void product(const problem *p, int fragments, const float *x, int rows, float *y)
+{
+    const wg_matrix *w = fragments ? &p->fragments : &p->panels;
+    const size_t in = (size_t)rows * (size_t)w->k * 4, out = (size_t)rows * (size_t)w->n * 4;
+    float *dx = to_device(x, in), *dy = to_device(NULL, out);
+    void *act = to_device(NULL, wg_gpu_act_bytes(w->type, fragments, rows, w->k));
+    const bool as_is = w->type == WG_F32 || (wg_gpu_is_half(w->type) && !fragments);
+    gpu()->api->prepare(gpu(), w->type, fragments, dx, rows, w->k, act);
+    gpu()->api->matmul(gpu(), w, fragments, as_is ? (void *)dx : act, rows, dy);
+    from_device(y, dy, out);
+    device_free(dx), device_free(dy), device_free(act);
+}
+
+static void by_reference(const problem *p, const float *x, int rows, float *y)
+{
+    const int k = p->host.k;
+    void *act = aligned(ref()->act_bytes(p->host.type, rows, k));
+    ref()->act_prepare(p->host.type, x, (size_t)k, rows, k, act, 0, rows);
+    ref()->matmul(&p->host, act, rows, y, (size_t)p->host.n, 0, (p->host.n + WG_PANEL - 1) / WG_PANEL);
+    free(act);
+}
+
+static void exact_type(int type)
+{
+    const int block = wg_type_get(type)->block, shapes[][2] = { { 33, block == 1 ? 7 : 32 }, { 5, 288 }, { 130, block == 1 ? 259 : 96 } };
+    for (int i = 0; i < 3; i++) {
+        const int n = shapes[i][0], k = block == 256 ? 256 * (1 + i % 2) : shapes[i][1], rows = i == 2 ? 11 : 3;
+        problem p = problem_new(type, n, k);
+        float *x = random_floats((size_t)rows * (size_t)k, 7), *want = aligned((size_t)rows * (size_t)n * 4),
+              *got = aligned((size_t)rows * (size_t)n * 4);
+        x[0] = 1e30f, x[k - 1] = -1e-39f, x[k / 2] = 0; /* an outlier, a denormal */
+        by_reference(&p, x, rows, want);
+        IN_EVERY_ORDER {
+            product(&p, 0, x, rows, got);
+            cr_assert_arr_eq(got, want, (size_t)rows * (size_t)n * 4, "%s (%d, %d)", wg_type_name(type), n, k);
+        }
+        product(&p, 0, x + k, 1, got); /* alone, through the kernel for one row */
+        cr_assert_arr_eq(got, want + n, (size_t)n * 4, "%s (%d, %d), one row", wg_type_name(type), n, k);
+        problem_free(&p);
+        free(x), free(want), free(got);
+    }
+}
+
+Test(gpu_matmul, float_panels_have_the_references_bits) { exact_type(WG_F32), exact_type(WG_F16), exact_type(WG_BF16); }
+Test(gpu_matmul, q8_0_has_the_references_bits) { exact_type(WG_Q8_0); }
+Test(gpu_matmul, four_bits_have_the_references_bits) { exact_type(WG_Q4_0), exact_type(WG_Q4_1), exact_type(WG_IQ4_NL); }
+Test(gpu_matmul, five_bits_have_the_references_bits) { exact_type(WG_Q5_0), exact_type(WG_Q5_1); }
+Test(gpu_matmul, k_types_have_the_references_bits) { exact_type(WG_Q4_K), exact_type(WG_Q5_K), exact_type(WG_Q6_K); }
+
+/* Against sums in double: inputs keep 16 bits or more, sums are f32. */
+Test(gpu_matmul, fragments_against_double)
+{
+    const int types[] = { WG_F16, WG_BF16 }, shapes[][2] = { { 16, 64 }, { 21, 7 }, { 70, 200 }, { 64, 129 } };
+    for (int i = 0; i < 8; i++) {
+        const int type = types[i % 2], n = shapes[i / 2][0], k = shapes[i / 2][1], rows = 5;
+        problem p = problem_new(type, n, k);
+        float *x = random_floats((size_t)rows * (size_t)k, 9), *got = aligned((size_t)rows * (size_t)n * 4);
+        for (int c = 0; c < k; c++) x[c] *= 3e6f, x[k + c] *= 1e-7f; /* beyond f16's range, on both sides */
+        product(&p, 1, x, rows, got);
+        for (int r = 0; r < rows; r++) {
+            float want[128];
+            for (int o = 0; o < n; o++) {
+                double sum = 0;
+                for (int c = 0; c < k; c++) sum += (double)p.exact[o * k + c] * (double)x[r * k + c];
+                want[o] = (float)sum;
+            }
+            cr_assert_lt(distance(got + r * n, want, (size_t)n), type == WG_BF16 ? 2e-5 : 2e-6, "%s (%d, %d) row %d",
+                         wg_type_name(type), n, k, r);
+        }
+        problem_free(&p);
+        free(x), free(got);
+    }
+}
+
+/* A row alone, in threes, in every tile shape and place, in every order: the same bits. */
+Test(gpu_matmul, fragments_do_not_depend_on_the_rows_beside)
+{
+    enum { N = 33, K = 130, ROWS = 70 };
+    const int types[] = { WG_F16, WG_BF16 }, counts[] = { 1, 3, 8, 9, 17, 33, 64, 70 };
+    for (int i = 0; i < 2; i++) {
+        problem p = problem_new(types[i], N, K);
+        float *x = random_floats(ROWS * K, 11), *all = aligned(ROWS * N * 4), *got = aligned(ROWS * N * 4);
+        simt_order_set(SIMT_FORWARD);
+        product(&p, 1, x, ROWS, all);
+        for (int c = 0; c < 8; c++) {
+            simt_order_set((simt_order)(c % SIMT_ORDERS));
+            const int first = c % 2 ? ROWS - counts[c] : 0;
+            product(&p, 1, x + first * K, counts[c], got);
+            cr_assert_arr_eq(got, all + first * N, (size_t)counts[c] * N * 4, "%s, %d rows", wg_type_name(types[i]), counts[c]);
+        }
+        problem_free(&p);
+        free(x), free(all), free(got);
+    }
+}
+
+/* Infinities and NaN stay in their row. */
+Test(gpu_matmul, a_row_of_nan_spoils_no_other)
+{
+    enum { N = 20, K = 40, ROWS = 3 };
+    problem p = problem_new(WG_F16, N, K);
+    float *x = random_floats(ROWS * K, 12), want[N], got[ROWS * N];
+    product(&p, 1, x + 2 * K, 1, want);
+    x[3] = NAN, x[K + 5] = INFINITY;
+    product(&p, 1, x, ROWS, got);
+    cr_assert_arr_eq(got + 2 * N, want, sizeof want);
+    cr_assert(!isfinite(got[0]) && !isfinite(got[N]));
+    problem_free(&p);
+    free(x);
+}

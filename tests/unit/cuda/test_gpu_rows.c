@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: MIT
+ * Embedding, norm, activation, residual, gathering, rotary and the append to pages: the bits of the reference, in every order of
+ * threads and blocks, on odd sizes. */
+#include "tests/simt/check.h"
+#include "tests/kernels/blocks.h"
+
+static const int all_types[] = { WG_F32,  WG_F16,  WG_BF16,   WG_Q8_0, WG_Q4_0, WG_Q4_1,
+                                 WG_Q5_0, WG_Q5_1, WG_IQ4_NL, WG_Q4_K, WG_Q5_K, WG_Q6_K };
+
+Test(gpu_rows, norm_swiglu_add)
+{
+    const int dims[] = { 1, 5, 64, 288, 2049 };
+    for (int i = 0; i < 5; i++) {
+        const int dim = dims[i], rows = 3;
+        const size_t n = (size_t)dim * rows, bytes = n * 4;
+        float *x = random_floats(n, 1), *weight = random_floats((size_t)dim, 2), *want = aligned(bytes), *got = aligned(bytes);
+        float *dx = to_device(x, bytes), *dw = to_device(weight, (size_t)dim * 4), *dy = to_device(NULL, bytes);
+        IN_EVERY_ORDER {
+            ref()->rmsnorm(x, (size_t)dim, weight, dim, 1e-5f, want, (size_t)dim, 0, rows);
+            gpu()->api->rmsnorm(gpu(), dx, dw, dim, 1e-5f, dy, rows);
+            from_device(got, dy, bytes);
+            cr_assert_arr_eq(got, want, bytes, "norm of %d", dim);
+
+            ref()->swiglu(x, want, want, (int)n);
+            gpu()->api->swiglu(gpu(), dx, dy, dy, dim, rows);
+            from_device(got, dy, bytes);
+            cr_assert_arr_eq(got, want, bytes, "swiglu of %d", dim);
+
+            ref()->add(want, x, (int)n);
+            gpu()->api->add(gpu(), dy, dx, dim, rows);
+            from_device(got, dy, bytes);
+            cr_assert_arr_eq(got, want, bytes, "add of %d", dim);
+        }
+        device_free(dx), device_free(dw), device_free(dy);
+        free(x), free(weight), free(want), free(got);
+    }
+}
+
+/* Limits of exp, denormals, infinities. */
+Test(gpu_rows, swiglu_at_the_limits)
+{
+    const float gate[] = { 0, -0.0f, 87.3f, -87.3f, 88.8f, -88.8f, 1e-40f, -1e-40f, 3e38f, -3e38f, INFINITY, -INFINITY };
+    enum { N = sizeof gate / sizeof gate[0] };
+    float up[N], want[N], got[N];
+    for (int i = 0; i < N; i++) up[i] = 1 + (float)i;
+    float *dg = to_device(gate, sizeof gate), *du = to_device(up, sizeof up), *dy = to_device(NULL, sizeof got);
+    ref()->swiglu(gate, up, want, N);
+    gpu()->api->swiglu(gpu(), dg, du, dy, N, 1);
+    from_device(got, dy, sizeof got);
+    for (int i = 0; i < N; i++)
+        cr_assert(memcmp(&got[i], &want[i], 4) == 0 || (isnan(got[i]) && isnan(want[i])), "gate %g", (double)gate[i]);
+    device_free(dg), device_free(du), device_free(dy);
+}
+
+Test(gpu_rows, embedding_of_every_type)
+{
+    for (int i = 0; i < (int)(sizeof all_types / sizeof *all_types); i++) {
+        const int type = all_types[i], n = 70, k = wg_type_get(type)->block == 256 ? 512 : wg_type_get(type)->block == 32 ? 96 : 37;
+        const size_t row = wg_type_size(wg_type_get(type), (size_t)k), bytes = ref()->matrix_bytes(type, n, k);
+        char *file = aligned(row * (size_t)n);
+        void *packed = aligned(bytes);
+        float *x = random_floats((size_t)k, 3), *want = aligned((size_t)k * 4), *got = aligned((size_t)k * 12);
+        for (int r = 0; r < n; r++) {
+            fill(x, (size_t)k, 100 + (uint32_t)r);
+            if (wg_row_from_f32(type, x, file + row * (size_t)r, (size_t)k))
+                random_blocks(type, (uint64_t)r, 0.5f, file + row * (size_t)r, (size_t)k);
+        }
+        ref()->matrix_pack(type, n, k, file, packed, 0, (n + WG_PANEL - 1) / WG_PANEL);
+        const wg_gpu_row rows[3] = { { .token = 69 }, { .token = 0 }, { .token = 33 } };
+        const wg_matrix host = { type, n, k, packed }, device = { type, n, k, to_device(packed, bytes) };
+        wg_gpu_row *dr = to_device(rows, sizeof rows);
+        float *dx = to_device(NULL, (size_t)k * 12);
+        gpu()->api->embed(gpu(), &device, 0, dr, 3, dx);
+        from_device(got, dx, (size_t)k * 12);
+        for (int r = 0; r < 3; r++) {
+            ref()->matrix_row(&host, rows[r].token, want);
+            cr_assert_arr_eq(got + r * k, want, (size_t)k * 4, "%s, row %d", wg_type_name(type), r);
+        }
+        device_free((void *)(uintptr_t)device.data), device_free(dr), device_free(dx);
+        free(file), free(packed), free(x), free(want), free(got);
+    }
+}
+
+Test(gpu_rows, gather)
+{
+    enum { N = 37 };
+    float *x = random_floats(5 * N, 4), got[3 * N];
+    const int32_t from[3] = { 4, 0, 2 };
+    wg_gpu_row rows[5], some[3];
+    for (int i = 0; i < 5; i++) rows[i] = (wg_gpu_row){ .token = i, .keys = 7 * i };
+    float *dx = to_device(x, 5 * N * 4), *dy = to_device(NULL, sizeof got);
+    int32_t *df = to_device(from, sizeof from);
+    wg_gpu_row *dr = to_device(rows, sizeof rows), *ds = to_device(NULL, sizeof some);
+    gpu()->api->gather(gpu(), dx, df, N, dy, 3);
+    gpu()->api->gather_rows(gpu(), dr, df, ds, 3);
+    from_device(got, dy, sizeof got);
+    from_device(some, ds, sizeof some);
+    for (int i = 0; i < 3; i++) {
+        cr_assert_arr_eq(got + i * N, x + from[i] * N, N * 4);
+        cr_assert(some[i].token == from[i] && some[i].keys == 7 * from[i]);
+    }
+    device_free(dx), device_free(dy), device_free(df), device_free(dr), device_free(ds);
+    free(x);
+}
+
+/* Rows of two sequences with tables of their own; every page type, adjacent pairs and halves, part of a head turned. */
+Test(gpu_rows, rotary_and_pages)
+{
+    enum { ROWS = 4, HEADS = 6, KV_HEADS = 2, HD = 10, SLOTS = 3, PAGES = 9, ROT = 6, Q = HEADS * HD, K = KV_HEADS * HD };
+    const int types[] = { WG_F32, WG_F16, WG_BF16 };
+    const int32_t tables[] = { 4, 1, 7, 0, 8, 3 }; /* of two sequences, three pages each */
+    wg_gpu_row rows[ROWS];
+    for (int i = 0; i < ROWS; i++) rows[i] = (wg_gpu_row){ .position = 5 * i, .slot = 2 * i + 1, .table = i % 2 * 3 };
+    float *cs = random_floats(16 * ROT, 5), *q = random_floats(ROWS * Q, 6), *k = random_floats(ROWS * K, 7),
+          *v = random_floats(ROWS * K, 8);
+    for (int i = 0; i < 6; i++) {
+        const int type = types[i / 2], adjacent = i % 2;
+        const size_t row = (size_t)K * (type == WG_F32 ? 4 : 2), value_at = (row * SLOTS + 63) / 64 * 64, page = 2 * value_at;
+        char *want = aligned(page * PAGES), *got = aligned(page * PAGES);
+        float *wq = aligned(ROWS * Q * 4), *wk = aligned(ROWS * K * 4), gq[ROWS * Q];
+        IN_EVERY_ORDER {
+            memset(want, 0, page * PAGES);
+            memcpy(wq, q, ROWS * Q * 4);
+            memcpy(wk, k, ROWS * K * 4);
+            float *dc = to_device(cs, 16 * ROT * 4), *dq = to_device(q, ROWS * Q * 4), *dk = to_device(k, ROWS * K * 4),
+                  *dv = to_device(v, ROWS * K * 4);
+            int32_t *dt = to_device(tables, sizeof tables);
+            wg_gpu_row *dr = to_device(rows, sizeof rows);
+            char *pool = to_device(want, page * PAGES);
+            const wg_gpu_kv kv = { type, SLOTS, K, dt, pool, page, value_at };
+            gpu()->api->rope_store(gpu(), dc, ROT, adjacent, dq, dk, dv, dr, ROWS, &kv, HEADS, KV_HEADS, HD);
+            from_device(got, pool, page * PAGES);
+            from_device(gq, dq, sizeof gq);
+            for (int r = 0; r < ROWS; r++) {
+                const wg_kv_view view = { type, SLOTS, K, tables + rows[r].table, want, page, value_at };
+                ref()->rope(wq + r * Q, HEADS, HD, ROT, cs + rows[r].position * ROT, adjacent);
+                ref()->rope(wk + r * K, KV_HEADS, HD, ROT, cs + rows[r].position * ROT, adjacent);
+                ref()->kv_store(&view, rows[r].slot, wk + r * K, v + r * K);
+            }
+            cr_assert_arr_eq(got, want, page * PAGES, "%s, adjacent %d", wg_type_name(type), adjacent);
+            cr_assert_arr_eq(gq, wq, sizeof gq);
+            device_free(dc), device_free(dq), device_free(dk), device_free(dv), device_free(dt), device_free(dr);
+            device_free(pool);
+        }
+        free(want), free(got), free(wq), free(wk);
+    }
+    free(cs), free(q), free(k), free(v);
+}
+
+Test(gpu_rows, random_numbers_have_addresses)
+{
+    float got[1001];
+    float *dx = to_device(NULL, sizeof got);
+    IN_EVERY_ORDER {
+        gpu()->api->fill_random(gpu(), 99, 3, 0.5f, dx, 1001);
+        from_device(got, dx, sizeof got);
+        for (uint32_t i = 0; i < 1001; i++)
+            cr_assert_eq(got[i], (wg_philox_float(wg_philox_at(99, i / 4, 0, 3, 0).v[i % 4]) * 2 - 1) * 0.5f);
+    }
+    device_free(dx);
+}

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: MIT
+ * The emulated device itself: what its collectives return, and that each mistake it promises to show is shown. */
+#include <criterion/criterion.h>
+
+#include <signal.h>
+#include <unistd.h>
+
+#include "kernels/cuda/cuda.h"
+#include "tests/simt/runtime.h"
+#include "tests/simt/simt.h"
+
+enum { SEEN = 42 }; /* exit status of a test whose mistake was noticed */
+
+static const char *expected;
+
+static void noticed(const char *message) { _exit(strstr(message, expected) ? SEEN : 3); }
+
+static void expect(const char *part)
+{
+    expected = part;
+    simt_on_fail(noticed);
+}
+
+template <class T> static T *device(size_t n) { return (T *)simt_memory_take(n * sizeof(T)); }
+
+struct host_view { /* device memory is open to the host while this lives */
+    host_view() { simt_memory_open(true); }
+    ~host_view() { simt_memory_open(false); }
+};
+
+static void every_order(void (*body)())
+{
+    for (int i = 0; i < SIMT_ORDERS; i++) {
+        simt_order_set((simt_order)i);
+        body();
+    }
+}
+
+/* ---- collectives */
+
+WG_KERNEL collectives(int *shuffled, unsigned *votes, int *sums, float *folds)
+{
+    WG_SHARED(int, sum, 1);
+    const int t = (int)threadIdx.x, lane = t % 32;
+    if (t == 0) sum[0] = 0;
+    __syncthreads();
+    shuffled[t] = __shfl_xor_sync(0xffffffffu, t, 5) * 1000 + __shfl_down_sync(0xffffffffu, t, 3);
+    shuffled[t] += 1000000 * __shfl_sync(0xffffffffu, lane, 7) + 10000000 * __shfl_up_sync(0xffffffffu, lane, 1);
+    votes[t] = __ballot_sync(0xffffffffu, lane % 3 == 0);
+    atomicAdd(&sum[0], t);
+    __syncthreads();
+    sums[t] = sum[0];
+    folds[t] = wg_warp_fold16((float)lane);
+}
+
+Test(simt, collectives)
+{
+    every_order([] {
+        int *shuffled = device<int>(64), *sums = device<int>(64);
+        unsigned *votes = device<unsigned>(64);
+        float *folds = device<float>(64);
+        WG_LAUNCH(collectives, 1, 64, 0, NULL, shuffled, votes, sums, folds);
+        host_view open;
+        for (int t = 0; t < 64; t++) {
+            const int lane = t % 32, down = lane + 3 < 32 ? t + 3 : t, up = lane >= 1 ? lane - 1 : lane;
+            cr_assert_eq(shuffled[t], (t ^ 5) * 1000 + down + 7000000 + 10000000 * up);
+            cr_assert_eq(votes[t], 0x49249249u);
+            cr_assert_eq(sums[t], 64 * 63 / 2);
+            if (lane < 16) cr_assert_eq(folds[t], 120);
+        }
+        simt_memory_give(shuffled), simt_memory_give(sums), simt_memory_give(votes), simt_memory_give(folds);
+    });
+}
+
+/* Every thread and block once, whatever the order; blocks of three dimensions. */
+WG_KERNEL count_threads(int *count)
+{
+    const unsigned block = (blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x;
+    const unsigned thread = (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x;
+    count[block * 64 + thread]++;
+}
+
+Test(simt, every_thread_of_every_block_once)
+{
+    every_order([] {
+        int *count = device<int>(30 * 64);
+        {
+            host_view open;
+            memset(count, 0, 30 * 64 * sizeof(int));
+        }
+        WG_LAUNCH(count_threads, dim3(5, 3, 2), dim3(8, 4, 2), 0, NULL, count);
+        host_view open;
+        for (int i = 0; i < 30 * 64; i++) cr_assert_eq(count[i], 1);
+        simt_memory_give(count);
+    });
+}
+
+/* ---- instructions: A and B by the layouts that cuda.h states, against plain sums */
+
+WG_KERNEL one_mma(const uint16_t *a, const uint16_t *b, float *d, int bf16)
+{
+    WG_SHARED(uint16_t, columns, 8 * 24);
+    const int lane = (int)threadIdx.x, g = lane / 4, t = lane % 4;
+    for (int i = lane; i < 8 * 16; i += 32) columns[i / 16 * 24 + i % 16] = b[i % 16 * 8 + i / 16]; /* B transposed, padded */
+    __syncwarp();
+    uint32_t w[4], x[4];
+    for (int i = 0; i < 4; i++) {
+        const int r = g + i % 2 * 8, k = 2 * t + i / 2 * 8;
+        w[i] = (uint32_t)a[r * 16 + k] | (uint32_t)a[r * 16 + k + 1] << 16;
+    }
+    wg_ldmatrix_x4(x, columns + lane % 8 * 24 + lane / 8 % 2 * 8);
+    float acc[4] = { 1, 2, 3, 4 };
+    if (bf16) wg_mma_bf16(acc, w, x);
+    else wg_mma_f16(acc, w, x);
+    for (int i = 0; i < 4; i++) d[(g + i / 2 * 8) * 8 + 2 * t + i % 2] = acc[i];
+}
+
+Test(simt, mma_and_ldmatrix)
+{
+    for (int bf16 = 0; bf16 < 2; bf16++) {
+        uint16_t *a = device<uint16_t>(256), *b = device<uint16_t>(128);
+        float *d = device<float>(128), A[256], B[128];
+        {
+            host_view open;
+            for (int i = 0; i < 256; i++) A[i] = (float)(i * 7 % 31 - 15), a[i] = bf16 ? wg_bf16_of(A[i]) : wg_f16_of(A[i]);
+            for (int i = 0; i < 128; i++) B[i] = (float)(i * 5 % 23 - 11), b[i] = bf16 ? wg_bf16_of(B[i]) : wg_f16_of(B[i]);
+        }
+        WG_LAUNCH(one_mma, 1, 32, 0, NULL, a, b, d, bf16);
+        host_view open;
+        for (int r = 0; r < 16; r++)
+            for (int c = 0; c < 8; c++) {
+                float sum = (float)(1 + (r >= 8) * 2 + c % 2);
+                for (int k = 0; k < 16; k++) sum += A[r * 16 + k] * B[k * 8 + c];
+                cr_assert_eq(d[r * 8 + c], sum, "(%d, %d)", r, c);
+            }
+        simt_memory_give(a), simt_memory_give(b), simt_memory_give(d);
+    }
+}
+
+/* All 16-bit floats, to and fro. */
+Test(simt, conversions_are_those_of_types_c)
+{
+    for (uint32_t h = 0; h < 1 << 16; h++) {
+        const float f = wg_f16_value((uint16_t)h), b = wg_bf16_value((uint16_t)h);
+        const bool nan16 = (h & 0x7C00) == 0x7C00 && (h & 0x3FF), nanb = (h & 0x7F80) == 0x7F80 && (h & 0x7F);
+        cr_assert(nan16 ? f != f : wg_f16_of(f) == h, "f16 %04x", h);
+        cr_assert(nanb ? b != b : wg_bf16_of(b) == h, "bf16 %04x", h);
+    }
+    cr_assert(wg_f16_of(65519.0f) == 0x7BFF && wg_f16_of(65520.0f) == 0x7C00 && wg_f16_of(0x1p-25f) == 0);
+    cr_assert(wg_f16_of(0x1.8p-25f) == 1 && wg_bf16_of(1.00390625f) == 0x3F80 && wg_bf16_of(1.01171875f) == 0x3F82);
+}
+
+/* ---- asynchronous copies */
+
+WG_KERNEL copies(const float *from, float *to, int groups_left)
+{
+    WG_SHARED(float, tile, 2 * 32 * 4);
+    const int t = (int)threadIdx.x;
+    for (int i = 0; i < 2; i++) {
+        wg_copy_async16(tile + i * 128 + t * 4, from + i * 128 + t * 4, t != 3);
+        wg_copy_commit();
+    }
+    wg_copy_wait(groups_left);
+    __syncthreads();
+    for (int i = 0; i < 2; i++) to[i * 128 + t] = tile[i * 128 + t];
+    __syncthreads();
+    wg_copy_wait(0);
+}
+
+Test(simt, a_copy_happens_at_its_wait)
+{
+    for (int left = 0; left < 3; left++) {
+        float *from = device<float>(256), *to = device<float>(256);
+        {
+            host_view open;
+            for (int i = 0; i < 256; i++) from[i] = (float)i;
+        }
+        WG_LAUNCH(copies, 1, 32, 0, NULL, from, to, left);
+        host_view open;
+        for (int t = 0; t < 32; t++) {
+            const bool zero = t / 4 == 3;
+            cr_assert(left == 2 ? isnan(to[t]) : to[t] == (zero ? 0 : (float)t));
+            cr_assert(left > 0 ? isnan(to[128 + t]) : to[128 + t] == (zero ? 0 : (float)(128 + t)), "thread %d, %d left: %g", t, left,
+                      (double)to[128 + t]);
+        }
+        simt_memory_give(from), simt_memory_give(to);
+    }
+}
+
+WG_KERNEL forgotten_copy(const float *from)
+{
+    WG_SHARED(float, tile, 128);
+    wg_copy_async16(tile + threadIdx.x * 4, from + threadIdx.x * 4, true);
+    wg_copy_commit();
+}
+
+Test(simt, a_copy_without_a_wait_is_noticed, .exit_code = SEEN)
+{
+    expect("nobody waited for");
+    WG_LAUNCH(forgotten_copy, 1, 32, 0, NULL, device<float>(128));
+}
+
+/* ---- mistakes */
+
+WG_KERNEL no_barrier(float *out)
+{
+    WG_SHARED(float, x, 64);
+    x[threadIdx.x] = (float)threadIdx.x;
+    out[threadIdx.x] = x[63 - threadIdx.x]; /* of another warp */
+}
+
+Test(simt, a_missing_barrier_shows)
+{
+    for (int i = 0; i < SIMT_ORDERS; i++) {
+        float *out = device<float>(64);
+        simt_order_set((simt_order)i);
+        WG_LAUNCH(no_barrier, 1, 64, 0, NULL, out);
+        host_view open;
+        int wrong = 0;
+        for (int t = 0; t < 64; t++) wrong += out[t] != (float)(63 - t);
+        cr_assert_gt(wrong, 0);
+        simt_memory_give(out);
+    }
+}
+
+WG_KERNEL half_a_barrier(int)
+{
+    if (threadIdx.x < 32) __syncthreads();
+    else
+        for (int i = 0; i < 2; i++) __syncthreads();
+}
+
+Test(simt, a_divergent_barrier_is_noticed, .exit_code = SEEN)
+{
+    expect("divergent barrier");
+    WG_LAUNCH(half_a_barrier, 1, 64, 0, NULL, 0);
+}
+
+WG_KERNEL half_a_warp(int)
+{
+    if (threadIdx.x < 7) __syncwarp();
+    else __syncthreads();
+}
+
+Test(simt, a_deadlock_is_noticed, .exit_code = SEEN)
+{
+    expect("deadlock: 57 threads at a barrier, 7 at a collective");
+    WG_LAUNCH(half_a_warp, 1, 64, 0, NULL, 0);
+}
+
+WG_KERNEL two_collectives(int)
+{
+    if (threadIdx.x % 2) __ballot_sync(0xffffffffu, 1);
+    else __syncwarp();
+}
+
+Test(simt, different_collectives_are_noticed, .exit_code = SEEN)
+{
+    expect("lanes of a warp at different collectives");
+    WG_LAUNCH(two_collectives, 1, 32, 0, NULL, 0);
+}
+
+WG_KERNEL reads(const int *p) { (void)p; }
+
+Test(simt, a_host_pointer_is_noticed, .exit_code = SEEN)
+{
+    int x = 0;
+    expect("argument 0 of the launch is not device memory");
+    WG_LAUNCH(reads, 1, 32, 0, NULL, &x);
+}
+
+static void on_fault(int) { _exit(SEEN); }
+
+Test(simt, the_host_cannot_read_device_memory, .exit_code = SEEN)
+{
+    signal(SIGSEGV, on_fault);
+    int *volatile p = device<int>(8);
+    cr_assert_eq(*p, 0);
+}
+
+WG_KERNEL unaligned(const char *from)
+{
+    WG_SHARED(char, x, 1024);
+    wg_copy_async16(x + threadIdx.x * 16 + 1, from, true);
+}
+
+Test(simt, an_unaligned_copy_is_noticed, .exit_code = SEEN)
+{
+    expect("not aligned");
+    WG_LAUNCH(unaligned, 1, 32, 0, NULL, device<char>(64));
+}
+
+Test(simt, memory_is_fenced_reused_and_limited)
+{
+    char *a = device<char>(100), *b = device<char>(300), *c = device<char>(5000);
+    cr_assert(b >= a + 100 + 256 && c >= b + 300 + 256 && (uintptr_t)b % 256 == 0);
+    simt_memory_give(b);
+    cr_assert_eq(device<char>(200), b);
+    simt_memory_limit(6000);
+    cr_assert_null(device<char>(701));
+    cr_assert_not_null(device<char>(700));
+    cr_assert_eq(simt_stats_read().live, 6000);
+}
