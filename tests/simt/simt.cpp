@@ -11,7 +11,12 @@
 
 #include "tests/simt/simt.h"
 
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(__has_feature)
+#define ASAN_BY_FEATURE __has_feature(address_sanitizer)
+#else
+#define ASAN_BY_FEATURE 0
+#endif
+#if defined(__SANITIZE_ADDRESS__) || ASAN_BY_FEATURE
 #define WITH_ASAN 1
 #include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
