@@ -14,6 +14,10 @@
  * draft) rides with the roots in the first of them. A commit therefore leaves this space shorter than the sequence now and
  * then; the cache's valid length says what is missing.
  *
+ * Vocabulary. The nodes' tokens are the target's ids, always. A model that proposes only some of them (draft_vocab.h) has a
+ * shorter row of logits, spread over the target's ids; one with another tokenizer reads the text in its own tokens, in a cache
+ * of its own (reader.h). What a pass is fed comes from `text`, which is the sequence itself where the vocabulary is the same.
+ *
  * Whether a node gets children depends on its prefix, its q row, the past and the room that is left, never on what would be
  * drawn (METHODS L3); the one policy that breaks this is refused by draft/length.h where it matters.
  *
@@ -80,7 +84,7 @@ static int widest(const model_drafter *m)
 static wg_status open_buffers(model_drafter *m, int rows, wg_error *err)
 {
     const wg_env *env = m->base.env;
-    const size_t vocab = (size_t)m->lm->vocab;
+    const size_t vocab = (size_t)m->outputs;
     size_t asking = (size_t)widest(m) * (size_t)env->max_batch;
     if (asking > (size_t)rows) asking = (size_t)rows;
     WG_TRY(wg_batch_open(&m->batch, rows, err));
@@ -91,9 +95,10 @@ static wg_status open_buffers(model_drafter *m, int rows, wg_error *err)
     m->place = wg_calloc((size_t)env->max_batch, sizeof *m->place);
     if (m->opt.grow == GROW_BEST && !(m->best = wg_calloc((size_t)env->max_batch, sizeof *m->best)))
         return wg_nomem(err, (size_t)env->max_batch * sizeof *m->best, "best-first trees");
-    if (!m->asker || !m->height || !m->first || !m->place || !m->logits)
+    m->text = wg_calloc((size_t)env->max_batch, sizeof *m->text);
+    if (!m->asker || !m->height || !m->first || !m->place || !m->logits || !m->text)
         return wg_nomem(err, asking * vocab * sizeof *m->logits, "the logits of a draft model");
-    if (m->lm->vocab != m->vocab) {
+    if (m->words || m->outputs != m->vocab) {
         m->row = wg_calloc((size_t)m->vocab, sizeof *m->row);
         if (!m->row) return wg_nomem(err, (size_t)m->vocab * sizeof *m->row, "a row of draft logits");
     }
@@ -136,6 +141,7 @@ wg_status wg_lm_drafter_open(wg_lm_drafter *m, wg_lm *lm, int rows, wg_error *er
     const wg_sampling sampling = chain_for(&m->opt, env->sampling);
     m->inverse = m->opt.grow == GROW_BEST && isfinite(1 / sampling.temperature) ? 1 / sampling.temperature : 1;
     m->lm = lm;
+    if (m->outputs == 0) m->outputs = lm->vocab;
     WG_TRY(open_buffers(m, rows < PASS_ROWS ? rows : PASS_ROWS, err));
     WG_TRY(wg_sampler_open(&m->sampler, &sampling, env->ops, m->vocab, err));
     return wg_length_open(&m->length, &m->opt.length_policy, m->base.class->name, m->levels, true, m->lm, env, err);
@@ -154,20 +160,44 @@ void wg_lm_drafter_close(wg_lm_drafter *m)
     wg_free(m->logits);
     wg_free(m->row);
     wg_free(m->weight);
+    wg_free(m->text);
 }
 
 /* ---- propose */
 
+/* What there is to read of sequence i. */
+static wg_status read_text(model_drafter *m, const wg_seq *s, int i, wg_error *err)
+{
+    wg_reader_text *t;
+    m->text[i] = (wg_reading){s->kv, s->token, s->n};
+    if (!m->reader) return WG_OK;
+    WG_TRY(wg_reader_follow(m->reader, s, &t, err));
+    m->text[i] = (wg_reading){t->kv, t->own, t->full ? 0 : t->n};
+    return WG_OK;
+}
+
+/* The draft model's id of a token that it proposed. */
+static int32_t own_id(const model_drafter *m, int32_t token) { return m->words ? m->words->own[token] : token; }
+
+/* The draft in own tokens, for the cache of the model's own. */
+static void remember(model_drafter *m, const wg_seq *s, const wg_tree *t)
+{
+    wg_tree *own = &m->reader->text[s->slot].tree;
+    own->n = t->n;
+    memcpy(own->parent, t->parent, (size_t)t->n * sizeof *t->parent);
+    for (int node = 1; node < t->n; node++) own->token[node] = own_id(m, t->token[node]);
+}
+
 /* How deep the draft of a sequence may be: `next` takes the last place before the limit, the deepest fed node (at depth
  * height-1) must lie in the draft model's context, and so must every token it would be fed in its vocabulary. */
-static int height_for(model_drafter *m, const wg_seq *s)
+static int height_for(model_drafter *m, const wg_seq *s, const wg_reading *text)
 {
     int h = wg_length_plan(&m->length, s);
     if (h > wg_seq_room(s)) h = wg_seq_room(s);
-    if (h > m->lm->context - s->n + 1) h = m->lm->context - s->n + 1;
-    if (h <= 0) return 0;
-    for (int i = wg_kv_valid(s->kv, m->lm->space); i < s->n; i++)
-        if (s->token[i] >= m->lm->vocab) return 0;
+    if (h > m->lm->context - text->n + 1) h = m->lm->context - text->n + 1;
+    if (h <= 0 || text->n == 0) return 0;
+    for (int i = wg_kv_valid(text->kv, m->lm->space); i < text->n; i++)
+        if (text->token[i] >= m->lm->vocab) return 0;
     return h;
 }
 
@@ -175,7 +205,11 @@ static int height_for(model_drafter *m, const wg_seq *s)
 static float *at_width(model_drafter *m, float *logits)
 {
     if (!m->row) return logits;
-    const int both = m->lm->vocab < m->vocab ? m->lm->vocab : m->vocab;
+    if (m->words) {
+        wg_draft_vocab_spread(m->words, logits, m->row);
+        return m->row;
+    }
+    const int both = m->outputs < m->vocab ? m->outputs : m->vocab;
     memcpy(m->row, logits, (size_t)both * sizeof *m->row);
     for (int i = both; i < m->vocab; i++) m->row[i] = -INFINITY;
     return m->row;
@@ -252,6 +286,7 @@ static void grow_drawn(model_drafter *m, const wg_seq *s, int seq, wg_tree *t, i
     const int row = wg_rows_push(q);
     if (row < 0) return;
     wg_sampler_row_after(&m->sampler, logits, &(wg_prefix){s->token, s->n, t, node}, q, row);
+    if (m->words) wg_draft_vocab_support(m->words, q, row);
     if (m->opt.p_min > 0 && wg_rows_prob(q, row, wg_rows_argmax(q, row)) < m->opt.p_min) return;
     if (wg_length_stops(&m->length, s, q->point[row] < 0 ? wg_rows_at(q, row) : NULL, m->vocab, 1)) return;
     if (m->law != WG_LAW_IID) {
@@ -283,7 +318,7 @@ static wg_status flush(model_drafter *m, wg_seq *const *seq, wg_tree *out, wg_ro
     WG_TRY(wg_lm_forward(m->lm, &m->batch, m->logits, err));
     for (int i = 0; i < m->batch.logits; i++) {
         const asker a = m->asker[i];
-        float *logits = at_width(m, m->logits + (size_t)i * (size_t)m->lm->vocab);
+        float *logits = at_width(m, m->logits + (size_t)i * (size_t)m->outputs);
         grow(m, seq[a.seq], a.seq, &out[a.seq], a.node, logits, q);
     }
     wg_batch_clear(&m->batch);
@@ -293,7 +328,7 @@ static wg_status flush(model_drafter *m, wg_seq *const *seq, wg_tree *out, wg_ro
 /* Depth 0: what the model has not seen of sequence i, and its root. */
 static wg_status feed_root(model_drafter *m, wg_seq *const *seq, int i, wg_tree *out, wg_rows *q, wg_error *err)
 {
-    const wg_seq *s = seq[i];
+    const wg_reading *s = &m->text[i];
     for (int at = wg_kv_valid(s->kv, m->lm->space); at < s->n;) {
         if (m->batch.n == m->batch.cap) WG_TRY(flush(m, seq, out, q, err));
         const int room = m->batch.cap - m->batch.n, left = s->n - at, take = left < room ? left : room;
@@ -307,11 +342,11 @@ static wg_status feed_root(model_drafter *m, wg_seq *const *seq, int i, wg_tree 
 /* A node of sequence i at depth > 0 asks for its children. Nothing can follow an end-of-generation token. */
 static wg_status feed_node(model_drafter *m, wg_seq *const *seq, int i, int node, wg_tree *out, wg_rows *q, wg_error *err)
 {
-    const int32_t x = out[i].token[node];
-    if (x >= m->lm->vocab || wg_env_is_eog(m->base.env, x)) return WG_OK;
+    const int32_t x = out[i].token[node], own = own_id(m, x);
+    if (own < 0 || own >= m->lm->vocab || wg_env_is_eog(m->base.env, x)) return WG_OK;
     if (m->batch.n == m->batch.cap) WG_TRY(flush(m, seq, out, q, err));
     const int depth = wg_tree_depth(&out[i], node);
-    m->asker[wg_batch_node(&m->batch, seq[i]->kv, node, depth, out[i].anc[node], x, true)] = (asker){i, node};
+    m->asker[wg_batch_node(&m->batch, m->text[i].kv, node, depth, out[i].anc[node], own, true)] = (asker){i, node};
     return WG_OK;
 }
 
@@ -330,13 +365,13 @@ static wg_status next_best(model_drafter *m, wg_seq *const *seq, int i, int dept
     int16_t node[WG_TREE_MAX];
     double gain;
     const int kept = wg_best_settle(b, &out[i], node, &gain);
-    wg_kv_renumber(seq[i]->kv, m->lm->space, node, kept);
+    wg_kv_renumber(m->text[i].kv, m->lm->space, node, kept);
     if (depth == m->height[i] || gain <= m->opt.gain) {
         m->height[i] = 0;
         return WG_OK;
     }
     const int n = wg_best_pick(b, &out[i], widest(m), node);
-    WG_TRY(wg_kv_reserve(seq[i]->kv, out[i].n, err));
+    WG_TRY(wg_kv_reserve(m->text[i].kv, out[i].n, err));
     for (int k = 0; k < n; k++) WG_TRY(feed_node(m, seq, i, node[k], out, q, err));
     return WG_OK;
 }
@@ -369,17 +404,19 @@ wg_status wg_lm_drafter_propose(wg_drafter *d, wg_seq *const *seq, int n, wg_tre
     wg_batch_clear(&m->batch);
     for (int i = 0; i < n; i++) {
         wg_tree_reset(&out[i], seq[i]->token[seq[i]->n - 1], m->law);
-        m->height[i] = height_for(m, seq[i]);
+        WG_TRY(read_text(m, seq[i], i, err));
+        m->height[i] = height_for(m, seq[i], &m->text[i]);
         m->first[i] = 1;
         m->place[i][0] = 0;
         if (m->best) wg_best_start(&m->best[i], budget(m) + 1);
-        if (m->height[i]) WG_TRY(wg_kv_reserve(seq[i]->kv, m->best ? 1 : m->shape.above[m->height[i]], err));
+        if (m->height[i]) WG_TRY(wg_kv_reserve(m->text[i].kv, m->best ? 1 : m->shape.above[m->height[i]], err));
     }
     for (int i = 0; i < n; i++)
         if (m->height[i]) WG_TRY(feed_root(m, seq, i, out, q, err));
     WG_TRY(flush(m, seq, out, q, err));
     for (int depth = 1; depth < m->levels + (m->best != NULL); depth++) WG_TRY(next_level(m, seq, n, depth, out, q, err));
     for (int i = 0; m->best && i < n; i++) finish_best(&m->best[i], &out[i], q);
+    for (int i = 0; m->reader && i < n; i++) remember(m, seq[i], &out[i]);
     return WG_OK;
 }
 
@@ -389,36 +426,68 @@ void wg_lm_drafter_observe(wg_drafter *d, const wg_seq *seq, const wg_tree *tree
     wg_length_learn(&((model_drafter *)d)->length, seq, tree, path);
 }
 
-void wg_lm_drafter_forget(wg_drafter *d, const wg_seq *seq) { wg_length_forget(&((model_drafter *)d)->length, seq); }
+void wg_lm_drafter_forget(wg_drafter *d, const wg_seq *seq)
+{
+    model_drafter *m = (model_drafter *)d;
+    wg_length_forget(&m->length, seq);
+    if (m->reader) wg_reader_forget(m->reader, seq);
+}
 
-/* ---- the drafter: a second model, with a space of its own */
+/* ---- the drafter: a second model, with a space of its own, or over another vocabulary with a cache of its own */
 
 typedef struct second_options {
     wg_growth growth; /* first */
-    char model[WG_OPTION_STRING];
-    int kv_type;
+    char model[WG_OPTION_STRING], prune[WG_OPTION_STRING];
+    int kv_type, vocabulary;
 } second_options;
 
 typedef struct second_drafter {
     wg_lm_drafter m;
     second_options opt;
     wg_model *model;
+    wg_draft_vocab words;
+    wg_reader reader;
 } second_drafter;
+
+enum { SAME, INTERSECTION };
+static const char *const vocabularies[] = {"same", "intersection", NULL};
 
 static const wg_option options[] = {
     WG_OPTION_STR(second_options, model, "", "weights file of the draft model (needed)"),
     WG_GROWTH_OPTIONS,
+    WG_OPTION_ENUM(second_options, vocabulary, SAME, vocabularies,
+                   "same: the target's, others are refused; intersection: any, of which the tokens that both have are drafted"),
+    WG_OPTION_STR(second_options, prune, "", "only the tokens in this file are drafted (wager vocab prune); empty: all"),
     WG_OPTION_ENUM(second_options, kv_type, 1, wg_second_kv_types, "element type of the draft model's cache"),
     WG_OPTION_END,
 };
 
+/* A model that proposes a part of the vocabulary, or has another. */
+static wg_status open_part(second_drafter *s, const wg_env *env, wg_error *err)
+{
+    const second_options *o = &s->opt;
+    WG_TRY(wg_second_model_open_part(&s->model, &s->words, o->vocabulary == INTERSECTION, o->prune, env, o->model, o->kv_type,
+                                     PASS_ROWS, err));
+    if (s->words.n) s->m.words = &s->words;
+    s->m.outputs = wg_model_outputs(s->model);
+    if (!s->words.tokenizer) return wg_lm_attach(wg_model_lm(s->model), env->kv, err);
+    s->m.reader = &s->reader;
+    return wg_reader_open(&s->reader, env, s->words.tokenizer, &s->words.map, wg_model_lm(s->model), err);
+}
+
+static wg_status open_whole(second_drafter *s, const wg_env *env, wg_error *err)
+{
+    WG_TRY(wg_second_model_open(&s->model, env, s->opt.model, s->opt.kv_type, PASS_ROWS, err));
+    return wg_lm_attach(wg_model_lm(s->model), env->kv, err);
+}
+
 static wg_status open(wg_drafter *d, const wg_env *env, wg_error *err)
 {
     second_drafter *s = (second_drafter *)d;
+    const bool whole = s->opt.vocabulary == SAME && !*s->opt.prune;
     if (!*s->opt.model) return wg_fail(err, WG_ECONFIG, "drafter model: no draft model is named; set its option model=FILE");
     WG_TRY(wg_lm_drafter_begin(&s->m, &s->opt.growth, env, err));
-    WG_TRY(wg_second_model_open(&s->model, env, s->opt.model, s->opt.kv_type, PASS_ROWS, err));
-    WG_TRY(wg_lm_attach(wg_model_lm(s->model), env->kv, err));
+    WG_TRY((whole ? open_whole : open_part)(s, env, err));
     return wg_lm_drafter_open(&s->m, wg_model_lm(s->model), PASS_ROWS, err);
 }
 
@@ -426,12 +495,14 @@ static void close(wg_drafter *d)
 {
     second_drafter *s = (second_drafter *)d;
     wg_lm_drafter_close(&s->m);
+    wg_reader_close(&s->reader);
+    wg_draft_vocab_close(&s->words);
     wg_model_close(s->model);
 }
 
 const wg_drafter_class wg_drafter_model = {
     .name = "model",
-    .doc = "a smaller language model with the target's vocabulary: chains and trees",
+    .doc = "a smaller language model: chains and trees",
     .size = sizeof(second_drafter),
     .options = options,
     .options_at = offsetof(second_drafter, opt),

@@ -5,8 +5,10 @@
 #ifndef WG_DRAFT_MODEL_H
 #define WG_DRAFT_MODEL_H
 
+#include "draft/draft_vocab.h"
 #include "draft/grow.h"
 #include "draft/length.h"
+#include "draft/reader.h"
 
 typedef struct wg_growth {
     char tree[WG_OPTION_STRING], accept[WG_OPTION_STRING];
@@ -40,10 +42,17 @@ extern const char *const wg_growth_shapes[], *const wg_growth_siblings[];
 
 typedef struct wg_asker { int seq, node; } wg_asker; /* whose logits a row of the pass are */
 
+/* What the model reads of a sequence: tokens 0 .. n-1, the last of which is the root, and the cache they stand in. */
+typedef struct wg_reading { wg_kv_seq *kv; const int32_t *token; int n; } wg_reading;
+
 typedef struct wg_lm_drafter {
     wg_drafter base;
     wg_growth opt;
     wg_lm *lm;                    /* borrowed */
+    const wg_draft_vocab *words;  /* which tokens it proposes; NULL: the target's, under its ids. Borrowed; set before open, */
+    wg_reader *reader;            /* as is what reads the text for a model with another tokenizer (NULL: it has the target's), */
+    int outputs;                  /* and the width of a row of logits (0: the model's vocabulary) */
+    wg_reading *text;             /* (max_batch) of this draft */
     wg_length length;
     wg_sampler sampler;
     wg_batch batch;
@@ -54,7 +63,7 @@ typedef struct wg_lm_drafter {
     wg_best *best;                /* (max_batch) best-first; else NULL */
     wg_sibling_law law;
     wg_asker *asker;     /* (batch.cap) */
-    float *logits;       /* (most rows that ask in one pass, lm->vocab) */
+    float *logits;       /* (most rows that ask in one pass, outputs) */
     float *row;          /* (vocab): logits at the target's width; NULL when the widths agree */
     double *weight;      /* (vocab) for p_min and policies at temperature 0, distinct siblings, best-first; else NULL */
     double inverse;      /* 1 / temperature of best-first's weights; else 1 */

@@ -24,16 +24,36 @@ static wg_status check_vocabulary(const wg_env *env, const wg_lm *lm, const wg_w
     return WG_OK;
 }
 
-wg_status wg_second_model_open(wg_model **out, const wg_env *env, const char *path, int kv_type, int max_rows, wg_error *err)
+static wg_status open_model(wg_model **out, const wg_env *env, const wg_weights *w, const char *path,
+                            const wg_model_options *o, bool same, wg_error *err)
 {
     wg_device device;
-    wg_weights *w;
     WG_TRY(wg_device_cpu(&device, env->pool, err));
     if (env->ops) device.ops = env->ops;
+    WG_TRY(wg_model_open(out, w, &device, o, err));
+    return same ? check_vocabulary(env, wg_model_lm(*out), w, path, err) : WG_OK;
+}
+
+wg_status wg_second_model_open(wg_model **out, const wg_env *env, const char *path, int kv_type, int max_rows, wg_error *err)
+{
+    wg_weights *w;
     WG_TRY(wg_weights_open(&w, path, err));
     const wg_model_options o = { .kv_type = kv_type_ids[kv_type], .max_rows = max_rows };
-    wg_status s = wg_model_open(out, w, &device, &o, err);
-    if (!s) s = check_vocabulary(env, wg_model_lm(*out), w, path, err);
+    const wg_status s = open_model(out, env, w, path, &o, true, err);
+    wg_weights_close(w);
+    return s;
+}
+
+wg_status wg_second_model_open_part(wg_model **out, wg_draft_vocab *v, bool intersection, const char *pruned, const wg_env *env,
+                                    const char *path, int kv_type, int max_rows, wg_error *err)
+{
+    wg_weights *w;
+    WG_TRY(wg_weights_open(&w, path, err));
+    wg_status s = wg_draft_vocab_open(v, env, w, path, intersection, pruned, err);
+    const wg_model_options o = {
+        .kv_type = kv_type_ids[kv_type], .max_rows = max_rows, .head = v->row, .n_head = v->n
+    };
+    if (!s) s = open_model(out, env, w, path, &o, !v->tokenizer, err);
     wg_weights_close(w);
     return s;
 }

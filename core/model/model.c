@@ -50,7 +50,7 @@ enum {
 typedef struct loader {
     wg_model *m;
     const wg_weights *w;
-    bool allow_nan;
+    const wg_model_options *opt;
     int64_t width[WIDTHS];
     wg_error *err;
 } loader;
@@ -77,7 +77,7 @@ static wg_status find(const loader *o, const char *name, int64_t in, int64_t out
                        : in % 32 ? "f32, f16 or bf16 (rows are no multiple of 32)"
                                  : WG_COMPUTABLE_TYPES);
     if (!(*t)->data) return wg_fail(o->err, WG_EINVAL, "%s: was opened for its header alone: no weights to load", path);
-    const int64_t bad = o->allow_nan ? -1 : wg_finite_check(o->m->device.pool, *t);
+    const int64_t bad = o->opt->allow_nan ? -1 : wg_finite_check(o->m->device.pool, *t);
     if (bad >= 0)
         return wg_fail(o->err, WG_EMODEL,
                        "%s: tensor '%s' holds NaN or infinity at row %lld, column %lld: the file is damaged or its "
@@ -114,6 +114,26 @@ static wg_status load(const loader *o, const place *p, const char *name, void *i
     return WG_OK;
 }
 
+/* A head of some rows: they are gathered from the file, whose rows stand one after another in every type. */
+static wg_status load_head(const loader *o)
+{
+    wg_model *m = o->m;
+    wg_device *d = &m->device;
+    const wg_tensor *t;
+    const int n = o->opt->n_head;
+    WG_TRY(find(o, m->arch.tied ? "token_embd.weight" : "output.weight", o->width[DIM], o->width[VOCAB], &t));
+    const size_t row = t->bytes / (size_t)o->width[VOCAB];
+    char *rows = wg_alloc((size_t)n, row);
+    if (!rows) return wg_nomem(o->err, (size_t)n * row, "the rows of an output head");
+    for (int i = 0; i < n; i++) memcpy(rows + (size_t)i * row, (const char *)t->data + (size_t)o->opt->head[i] * row, row);
+    const wg_status s = d->class->matrix(d, t->type, n, (int)o->width[DIM], rows, &m->head, o->err);
+    wg_free(rows);
+    if (s) return wg_fail_in(o->err, s, "%s: tensor '%s'", wg_weights_path(o->w), t->name);
+    m->bytes += d->ops->matrix_bytes(m->head.type, m->head.n, m->head.k);
+    wg_weights_release(o->w, t);
+    return WG_OK;
+}
+
 /* ---- all tensors */
 
 static bool has_place(const loader *o, const char *name)
@@ -145,7 +165,8 @@ static wg_status load_all(const loader *o)
     }
     for (int i = 0; i < MODEL_PLACES; i++) {
         const place *p = &model_places[i];
-        if (p->at == offsetof(wg_model, head) && m->arch.tied) m->head = m->embed;
+        if (p->at == offsetof(wg_model, head) && o->opt->head) WG_TRY(load_head(o));
+        else if (p->at == offsetof(wg_model, head) && m->arch.tied) m->head = m->embed;
         else WG_TRY(load(o, p, p->name, m));
     }
     for (int l = 0; l < m->arch.layers; l++)
@@ -255,6 +276,12 @@ static wg_status check_options(const wg_model_options *opt, const wg_arch *a, wg
     if (opt->context < 0 || opt->context > a->context)
         return wg_fail(err, WG_EINVAL, "context = %d: the model was made for %d tokens: expected 1..%d, or 0 for all of them",
                        opt->context, a->context, a->context);
+    if (opt->head && (opt->n_head < 1 || opt->n_head > a->vocab))
+        return wg_fail(err, WG_EINVAL, "a head of %d rows: expected 1..%d", opt->n_head, a->vocab);
+    for (int i = 0; opt->head && i < opt->n_head; i++)
+        if (opt->head[i] < 0 || opt->head[i] >= a->vocab)
+            return wg_fail(err, WG_EINVAL, "row %d of the head is that of token %d: expected 0..%d", i, (int)opt->head[i],
+                           a->vocab - 1);
     return WG_OK;
 }
 
@@ -270,7 +297,7 @@ static wg_status open_into(wg_model *m, const wg_weights *w, const wg_model_opti
     };
     m->layer = wg_calloc((size_t)a->layers, sizeof *m->layer);
     if (!m->layer) return wg_nomem(err, (size_t)a->layers * sizeof *m->layer, "a model");
-    const loader o = { .m = m, .w = w, .allow_nan = opt->allow_nan, .err = err, .width = {
+    const loader o = { .m = m, .w = w, .opt = opt, .err = err, .width = {
         [ONE] = 1, [DIM] = a->dim, [Q_DIM] = (int64_t)a->heads * a->head_dim, [KV_DIM] = (int64_t)a->kv_heads * a->head_dim,
         [HIDDEN] = a->hidden, [VOCAB] = a->vocab } };
     WG_TRY(load_angles(&o));
@@ -300,7 +327,7 @@ void wg_model_close(wg_model *m)
             if (layer_places[i].out == ONE) d->class->free(d, *(wg_buf *)(void *)at);
             else d->class->matrix_free(d, (wg_matrix *)(void *)at);
         }
-    if (!m->arch.tied) d->class->matrix_free(d, &m->head);
+    if (m->head.data != m->embed.data) d->class->matrix_free(d, &m->head);
     d->class->matrix_free(d, &m->embed);
     const wg_buf buf[] = { m->out_norm, m->angles, m->x, m->h, m->q, m->att, m->k, m->v, m->gate, m->up, m->act };
     for (size_t i = 0; i < sizeof buf / sizeof buf[0]; i++) d->class->free(d, buf[i]);
@@ -312,11 +339,12 @@ void wg_model_close(wg_model *m)
 
 const wg_arch *wg_model_arch(const wg_model *m) { return &m->arch; }
 wg_lm *wg_model_lm(wg_model *m) { return &m->lm; }
+int wg_model_outputs(const wg_model *m) { return m->head.n; }
 size_t wg_model_bytes(const wg_model *m) { return m->bytes; }
 
 size_t wg_model_pass_bytes(const wg_model *m)
 {
     const size_t angles = (size_t)m->lm.context * (size_t)m->arch.n_rot * sizeof(float);
-    const size_t embed = m->arch.tied ? 0 : m->device.ops->matrix_bytes(m->embed.type, m->embed.n, m->embed.k);
+    const size_t embed = m->head.data == m->embed.data ? 0 : m->device.ops->matrix_bytes(m->embed.type, m->embed.n, m->embed.k);
     return m->bytes - angles - embed;
 }

@@ -14,6 +14,8 @@ typedef struct wg_model_options {
     int max_rows;      /* rows of one pass; larger batches are refused. 0: 512 */
     int context;       /* 0: the file's */
     bool allow_nan;    /* accept NaN and infinities in weights */
+    const int32_t *head; /* of the output head only these rows are kept and computed, in this order: logits are n_head wide */
+    int n_head;          /* NULL, 0: all rows */
 } wg_model_options;
 
 /* Loads from an open file (which may be closed afterwards). `device` is copied, its pool borrowed. Errors: EMODEL (missing
@@ -24,6 +26,7 @@ void wg_model_close(wg_model *m); /* NULL is fine */
 
 const wg_arch *wg_model_arch(const wg_model *m);
 wg_lm *wg_model_lm(wg_model *m); /* owned by the model */
+int wg_model_outputs(const wg_model *m); /* width of a row of logits: the vocabulary, or n_head */
 size_t wg_model_bytes(const wg_model *m); /* weights in memory */
 size_t wg_model_pass_bytes(const wg_model *m); /* of them, what a pass reads: layers and head, not an embedding of its own */
 

@@ -23,7 +23,7 @@ struct wg_model {
     size_t bytes;
 
     wg_matrix embed;             /* (vocab, dim) */
-    wg_matrix head;              /* (vocab, dim); when tied, the same memory as embed */
+    wg_matrix head;              /* (vocab or n_head, dim); when tied and whole, the same memory as embed */
     wg_buf out_norm;             /* (dim) */
     wg_layer *layer;             /* (layers) */
     wg_rope rope;

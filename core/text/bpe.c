@@ -153,6 +153,32 @@ wg_status wg_bpe_encode(const wg_bpe *b, const wg_vocab *v, const char *s, size_
     return WG_OK;
 }
 
+/* Is the last character of n > 0 bytes white space? */
+static bool ends_in_space(const char *s, size_t n)
+{
+    size_t at = n - 1;
+    uint32_t cp;
+    while (at > 0 && n - at < WG_UTF8_MAX && ((unsigned char)s[at] & 0xc0) == 0x80) at--;
+    wg_utf8_decode(s + at, n - at, &cp);
+    return wg_unicode_class(cp) == WG_UNICODE_SPACE;
+}
+
+/* The patterns look ahead: by one character past white space, by two past an apostrophe. So the last words are open, more of
+ * them than any pattern can join again, and so is a character whose end is yet to come. Nor is there a cut behind white space,
+ * whose words depend on there being more text. */
+size_t wg_bpe_cut(const wg_bpe *b, const char *s, size_t n)
+{
+    enum { OPEN = 3 };
+    size_t begin[OPEN] = { 0 }, cut = 0; /* begin: of the last words, the oldest first */
+    n -= wg_utf8_open_tail(s, n);
+    for (size_t at = 0, len; (len = wg_pretok_next(b->pretok, s + at, n - at)) > 0; at += len) {
+        for (int i = 1; i < OPEN; i++) begin[i - 1] = begin[i];
+        begin[OPEN - 1] = at;
+        if (begin[0] > 0 && !ends_in_space(s, begin[0])) cut = begin[0];
+    }
+    return cut;
+}
+
 size_t wg_bpe_decode(const wg_bpe *b, wg_text text, char *out, size_t size)
 {
     size_t at = 0;

@@ -56,6 +56,13 @@ static size_t part_end(const wg_spm *spm, const char *s, size_t n, size_t at)
     return n;
 }
 
+size_t wg_spm_cut(const wg_spm *spm, const char *s, size_t n)
+{
+    size_t cut = 0;
+    for (size_t end; (end = part_end(spm, s, n, cut)) < n;) cut = end;
+    return cut;
+}
+
 /* Higher scores are lower ranks; -0 and 0 are one. */
 static uint32_t rank_of(float score)
 {

@@ -116,6 +116,11 @@ bool wg_tokenizer_is_control(const wg_tokenizer *t, int32_t id)
     return known(t, id) && (t->v.type[id] == WG_TOKEN_CONTROL || t->v.type[id] == WG_TOKEN_UNKNOWN);
 }
 
+bool wg_tokenizer_is_unknown(const wg_tokenizer *t, int32_t id)
+{
+    return known(t, id) && (t->v.type[id] == WG_TOKEN_UNKNOWN || id == t->v.unknown);
+}
+
 bool wg_tokenizer_is_eog(const wg_tokenizer *t, int32_t id)
 {
     if (!known(t, id)) return false;
@@ -127,25 +132,42 @@ wg_text wg_tokenizer_piece(const wg_tokenizer *t, int32_t id) { return known(t, 
 
 /* ---- encoding */
 
-static wg_status encode_plain(const wg_tokenizer *t, const char *s, size_t n, wg_merger *m, wg_ids *out, wg_error *err)
+/* `begins`: a stretch of text, which may have a prefix space; not what follows in it. */
+static wg_status encode_plain(const wg_tokenizer *t, const char *s, size_t n, bool begins, wg_merger *m, wg_ids *out,
+                              wg_error *err)
 {
+    const wg_spm spm = { .prefix = t->spm.prefix && begins, .space_begins = t->spm.space_begins };
     if (n == 0) return WG_OK;
-    return t->is_bpe ? wg_bpe_encode(&t->bpe, &t->v, s, n, m, out, err) : wg_spm_encode(&t->spm, &t->v, s, n, m, out, err);
+    return t->is_bpe ? wg_bpe_encode(&t->bpe, &t->v, s, n, m, out, err) : wg_spm_encode(&spm, &t->v, s, n, m, out, err);
 }
 
-static wg_status encode_all(const wg_tokenizer *t, const char *s, size_t n, bool special, wg_merger *m, wg_ids *out,
-                            wg_error *err)
+static wg_status encode_all(const wg_tokenizer *t, const char *s, size_t n, bool begins, bool special, wg_merger *m,
+                            wg_ids *out, wg_error *err)
 {
     size_t begin = 0;
     for (size_t at = 0, len; at < n; at += len ? len : 1) {
         int32_t id;
         len = wg_vocab_special(&t->v, s + at, n - at, special, &id);
         if (len == 0) continue;
-        WG_TRY(encode_plain(t, s + begin, at - begin, m, out, err));
+        WG_TRY(encode_plain(t, s + begin, at - begin, begins, m, out, err));
         WG_TRY(wg_ids_push(out, id, err));
         begin = at + len;
+        begins = true;
     }
-    return n > begin ? encode_plain(t, s + begin, n - begin, m, out, err) : WG_OK;
+    return n > begin ? encode_plain(t, s + begin, n - begin, begins, m, out, err) : WG_OK;
+}
+
+wg_status wg_tokenizer_encode_part(const wg_tokenizer *t, const char *text, size_t n, bool begins, wg_merger *m, wg_ids *out,
+                                   wg_error *err)
+{
+    return encode_all(t, text, n, begins, false, m, out, err);
+}
+
+size_t wg_tokenizer_cut(const wg_tokenizer *t, const char *text, size_t n)
+{
+    size_t sure = 0; /* from here on there may be tokens that are found in raw text, before anything is cut */
+    while (sure < n && !(t->v.begins[(unsigned char)text[sure]] & 1)) sure++;
+    return t->is_bpe ? wg_bpe_cut(&t->bpe, text, sure) : wg_spm_cut(&t->spm, text, sure);
 }
 
 wg_status wg_tokenizer_encode(const wg_tokenizer *t, const char *text, size_t n, bool bos, bool special, int32_t **ids,
@@ -158,7 +180,7 @@ wg_status wg_tokenizer_encode(const wg_tokenizer *t, const char *text, size_t n,
     out.v = wg_alloc(out.capacity, sizeof *out.v);
     if (!out.v) return wg_nomem(err, out.capacity * sizeof *out.v, "token ids");
     wg_status s = bos && t->add_bos ? wg_ids_push(&out, t->bos, err) : WG_OK;
-    if (!s) s = encode_all(t, text, n, special, &m, &out, err);
+    if (!s) s = encode_all(t, text, n, true, special, &m, &out, err);
     wg_merger_free(&m);
     if (s) {
         wg_free(out.v);

@@ -6,6 +6,7 @@
 
 #include "core/base/error.h"
 #include "core/file/weights.h"
+#include "core/text/merge.h"
 
 typedef struct wg_tokenizer wg_tokenizer; /* read-only after open; may be shared between threads */
 
@@ -21,6 +22,7 @@ int wg_tokenizer_eos(const wg_tokenizer *t);          /* -1: none */
 bool wg_tokenizer_add_bos(const wg_tokenizer *t);
 bool wg_tokenizer_is_eog(const wg_tokenizer *t, int32_t id); /* eos, eot, eom and the well-known end strings */
 bool wg_tokenizer_is_control(const wg_tokenizer *t, int32_t id);
+bool wg_tokenizer_is_unknown(const wg_tokenizer *t, int32_t id); /* stands for text without a token; it is control too */
 
 /* The token as stored in the vocabulary (byte-mapped or with U+2581), for people. */
 wg_text wg_tokenizer_piece(const wg_tokenizer *t, int32_t id);
@@ -30,6 +32,15 @@ wg_text wg_tokenizer_piece(const wg_tokenizer *t, int32_t id);
  * may be 0. Cost O(n log n). Errors: ENOMEM, EINVAL (n > 256 MB). */
 wg_status wg_tokenizer_encode(const wg_tokenizer *t, const char *text, size_t n, bool bos, bool special, int32_t **ids,
                               size_t *n_ids, wg_error *err);
+
+/* A text in parts. A cut: the parts before and after it, encoded one by one, have the ids of the whole, whatever follows. The
+ * last such place that is found in n bytes; 0: none. encode_part appends the ids of a part (control tokens are plain text) with
+ * working memory that the caller keeps; `begins`: the part begins the text. Nothing is allocated where ids, and the symbols and
+ * the text of the merger, have room for WG_PART_ROOM(n). ENOMEM. */
+#define WG_PART_ROOM(n) (4 * (n) + 4)
+size_t wg_tokenizer_cut(const wg_tokenizer *t, const char *text, size_t n);
+wg_status wg_tokenizer_encode_part(const wg_tokenizer *t, const char *text, size_t n, bool begins, wg_merger *m, wg_ids *ids,
+                                   wg_error *err);
 
 /* The bytes of one token: writes at most `size`, returns the full length. Control tokens give nothing unless `special`.
  * For "llama" files with a prefix space, `first` drops one leading space (the first token of a text). */

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT
+ * The tokens of b are entered in a hash table by their bytes; those of a are looked up, the best stored first. */
+#include "core/text/vocab_map.h"
+
+#include <string.h>
+
+#include "core/base/hash.h"
+#include "core/base/mem.h"
+#include "core/text/vocab.h"
+
+typedef struct table {
+    const wg_tokenizer *of;
+    int32_t *slot; /* (mask + 1) id + 1; 0: empty */
+    size_t mask;
+} table;
+
+typedef struct bytes {
+    size_t n;
+    char s[WG_TOKEN_BYTES];
+} bytes;
+
+/* What a token stands for; n == 0: nothing. A control token: its name behind a byte that begins no text. */
+static void spell(const wg_tokenizer *t, int32_t id, bytes *out)
+{
+    out->n = 0;
+    if (id == wg_tokenizer_bos(t) || id == wg_tokenizer_eos(t)) return; /* by role */
+    if (!wg_tokenizer_is_control(t, id)) {
+        out->n = wg_tokenizer_decode_one(t, id, false, false, out->s, sizeof out->s);
+        return;
+    }
+    if (wg_tokenizer_is_unknown(t, id)) return;
+    const wg_text name = wg_tokenizer_piece(t, id);
+    if (name.n == 0 || name.n >= sizeof out->s) return;
+    out->s[0] = (char)0xff;
+    memcpy(out->s + 1, name.s, name.n);
+    out->n = name.n + 1;
+}
+
+/* Of two ids with the same bytes, the one that stands for them. */
+static int32_t better(const wg_tokenizer *t, int32_t x, int32_t y)
+{
+    const size_t nx = wg_tokenizer_piece(t, x).n, ny = wg_tokenizer_piece(t, y).n;
+    return nx != ny ? (nx < ny ? x : y) : x < y ? x : y;
+}
+
+/* The slot of these bytes, or the empty one where they belong. */
+static int32_t *slot_of(const table *t, const bytes *b)
+{
+    bytes other;
+    for (size_t i = (size_t)wg_hash64(WG_HASH_START, b->s, b->n);; i++) {
+        int32_t *slot = &t->slot[i & t->mask];
+        if (!*slot) return slot;
+        spell(t->of, *slot - 1, &other);
+        if (other.n == b->n && !memcmp(other.s, b->s, b->n)) return slot;
+    }
+}
+
+static void enter_all(table *t)
+{
+    bytes b;
+    for (int32_t id = 0; id < wg_tokenizer_size(t->of); id++) {
+        spell(t->of, id, &b);
+        if (b.n == 0) continue;
+        int32_t *slot = slot_of(t, &b);
+        *slot = 1 + (*slot ? better(t->of, id, *slot - 1) : id);
+    }
+}
+
+static void pair(wg_vocab_map *m, int32_t a, int32_t b)
+{
+    if (a < 0 || b < 0) return;
+    m->to_b[a] = b;
+    m->to_a[b] = a;
+}
+
+static void match(wg_vocab_map *m, const wg_tokenizer *a, const wg_tokenizer *b, const table *t)
+{
+    bytes s;
+    pair(m, wg_tokenizer_bos(a), wg_tokenizer_bos(b));
+    pair(m, wg_tokenizer_eos(a), wg_tokenizer_eos(b)); /* one token may be both: then the end counts, which can be drafted */
+    for (int32_t id = 0; id < m->a; id++) {
+        spell(a, id, &s);
+        const int32_t to = s.n ? *slot_of(t, &s) - 1 : -1;
+        if (to < 0) continue;
+        const int32_t before = m->to_a[to];
+        if (before >= 0 && better(a, before, id) == before) continue;
+        if (before >= 0) m->to_b[before] = -1;
+        pair(m, id, to);
+    }
+    for (int32_t id = 0; id < m->a; id++) { /* a bijection also where one side has one token for both ends of a text */
+        if (m->to_b[id] >= 0 && m->to_a[m->to_b[id]] != id) m->to_b[id] = -1;
+        m->shared += m->to_b[id] >= 0;
+    }
+    for (int32_t id = 0; id < m->b; id++)
+        if (m->to_a[id] >= 0 && m->to_b[m->to_a[id]] != id) m->to_a[id] = -1;
+}
+
+wg_status wg_vocab_map_open(wg_vocab_map *m, const wg_tokenizer *a, const wg_tokenizer *b, wg_error *err)
+{
+    *m = (wg_vocab_map){ .a = wg_tokenizer_size(a), .b = wg_tokenizer_size(b) };
+    table t = { .of = b, .mask = 15 };
+    while (t.mask < 2 * (size_t)m->b) t.mask = 2 * t.mask + 1;
+    m->to_b = wg_alloc((size_t)m->a, sizeof *m->to_b);
+    m->to_a = wg_alloc((size_t)m->b, sizeof *m->to_a);
+    t.slot = wg_calloc(t.mask + 1, sizeof *t.slot);
+    if (!m->to_b || !m->to_a || !t.slot) {
+        wg_free(t.slot);
+        wg_vocab_map_close(m);
+        return wg_nomem(err, (t.mask + 1) * sizeof *t.slot, "comparing two vocabularies");
+    }
+    memset(m->to_b, -1, (size_t)m->a * sizeof *m->to_b);
+    memset(m->to_a, -1, (size_t)m->b * sizeof *m->to_a);
+    enter_all(&t);
+    match(m, a, b, &t);
+    wg_free(t.slot);
+    return WG_OK;
+}
+
+void wg_vocab_map_close(wg_vocab_map *m)
+{
+    wg_free(m->to_b);
+    wg_free(m->to_a);
+    *m = (wg_vocab_map){ 0 };
+}
