@@ -5,6 +5,7 @@
 const wg_drafter_class *const wg_drafters[] = {
     &wg_drafter_none,
     &wg_drafter_model,
+    &wg_drafter_slem,
     &wg_drafter_ngram,
     &wg_drafter_ngram_cache,
     &wg_drafter_ngram_hash,

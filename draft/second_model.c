@@ -57,3 +57,15 @@ wg_status wg_second_model_open_part(wg_model **out, wg_draft_vocab *v, bool inte
     wg_weights_close(w);
     return s;
 }
+
+wg_status wg_second_model_open_foreign(wg_model **out, wg_tokenizer **tokenizer, const wg_env *env, const char *path,
+                                       int kv_type, int max_rows, wg_error *err)
+{
+    wg_weights *w;
+    WG_TRY(wg_weights_open(&w, path, err));
+    const wg_model_options o = { .kv_type = kv_type_ids[kv_type], .max_rows = max_rows };
+    wg_status s = wg_tokenizer_open(tokenizer, w, err);
+    if (!s) s = open_model(out, env, w, path, &o, false, err);
+    wg_weights_close(w);
+    return s;
+}

@@ -18,4 +18,8 @@ wg_status wg_second_model_open(wg_model **out, const wg_env *env, const char *pa
 wg_status wg_second_model_open_part(wg_model **out, wg_draft_vocab *v, bool intersection, const char *pruned, const wg_env *env,
                                     const char *path, int kv_type, int max_rows, wg_error *err);
 
+/* The same for a model whose vocabulary does not matter, with its tokenizer (to be closed). EMODEL when it has none. */
+wg_status wg_second_model_open_foreign(wg_model **out, wg_tokenizer **tokenizer, const wg_env *env, const char *path,
+                                       int kv_type, int max_rows, wg_error *err);
+
 #endif

@@ -10,7 +10,7 @@
 enum { WARM_UP = 3, STEPS = 25, SEQUENCES = 5, PROMPT = 20 };
 
 static char dir[] = "/tmp/wg-alloc-XXXXXX";
-static char target_path[64], draft_path[64], store_path[64];
+static char target_path[64], draft_path[64], store_path[64], other_path[64];
 
 static void write_models(void)
 {
@@ -19,13 +19,16 @@ static void write_models(void)
     snprintf(target_path, sizeof target_path, "%s/target.gguf", dir);
     snprintf(draft_path, sizeof draft_path, "%s/draft.gguf", dir);
     snprintf(store_path, sizeof store_path, "%s/store", dir);
-    const wg_synth_shape s = {
+    snprintf(other_path, sizeof other_path, "%s/other.gguf", dir);
+    wg_synth_shape s = {
         .name = "target", .layers = 2, .dim = 64, .heads = 4, .kv_heads = 2, .hidden = 96, .vocab = 320, .context = 512};
     LAW_TRY(wg_synth_write(&s, WG_F32, 1, target_path, &err));
     LAW_TRY(wg_synth_write(&s, WG_Q8_0, 1, draft_path, &err));
+    s.vocab = 300;
+    LAW_TRY(wg_synth_write(&s, WG_F16, 1, other_path, &err));
 }
 
-static void remove_models(void) { remove(target_path), remove(draft_path), remove(store_path), remove(dir); }
+static void remove_models(void) { remove(target_path), remove(draft_path), remove(store_path), remove(other_path), remove(dir); }
 
 static void write_store(const wg_tokenizer *t)
 {
@@ -78,6 +81,9 @@ int main(void)
     snprintf(best, sizeof best, "model=%s,grow=best_first,budget=7", draft_path);
     snprintf(corpus, sizeof corpus, "n_min=1,corpus=%s", store_path);
     snprintf(store, sizeof store, "n_min=1,datastore=%s", store_path);
+    char common[160], slem[128];
+    snprintf(common, sizeof common, "model=%s,vocabulary=intersection,tree=2-1", other_path);
+    snprintf(slem, sizeof slem, "model=%s,p_min=0.001", other_path);
     char hybrid[200], best_of[200], full[200], cascade[200];
     snprintf(hybrid, sizeof hybrid, "first=ngram,second=model:model=%s;length=2", draft_path);
     snprintf(best_of, sizeof best_of, "of=ngram|model:model=%s;length=2", draft_path);
@@ -90,6 +96,8 @@ int main(void)
                     {"model", chain, false},
                     {"model", tree, true},
                     {"model", best, true},
+                    {"model", common, true},
+                    {"slem", slem, false},
                     {"ngram", NULL, false},
                     {"ngram_cache", "memory_mb=1", false},
                     {"ngram_hash", "n=2,memory_mb=1", false},

@@ -18,7 +18,7 @@
 enum { REQUESTS = 11, PROMPT_MAX = 45, VOCAB = 320, CONTEXT = 128 };
 
 static char dir[] = "/tmp/wg-law-XXXXXX";
-static char target_path[64], near_path[64], far_path[64], short_path[64], store_path[64];
+static char target_path[64], near_path[64], far_path[64], short_path[64], store_path[64], other_path[64];
 static int32_t prompt[REQUESTS][PROMPT_MAX];
 static law_request request[REQUESTS];
 static int failures;
@@ -32,12 +32,16 @@ static void write_models(void)
     snprintf(far_path, sizeof far_path, "%s/far.gguf", dir);
     snprintf(short_path, sizeof short_path, "%s/short.gguf", dir);
     snprintf(store_path, sizeof store_path, "%s/store", dir);
+    snprintf(other_path, sizeof other_path, "%s/other.gguf", dir);
     wg_synth_shape s = {
         .name = "target", .layers = 2, .dim = 32, .heads = 4, .kv_heads = 2, .hidden = 64, .vocab = VOCAB, .context = CONTEXT};
     LAW_TRY(wg_synth_write(&s, WG_F32, 1, target_path, &err));
     LAW_TRY(wg_synth_write(&s, WG_Q8_0, 1, near_path, &err)); /* the same weights, rounded */
     s.context = 40;                                           /* ends before the sequences do */
     LAW_TRY(wg_synth_write(&s, WG_F16, 1, short_path, &err));
+    s.context = CONTEXT;
+    s.vocab = VOCAB - 30; /* another tokenizer: the same words but the last thirty */
+    LAW_TRY(wg_synth_write(&s, WG_Q8_0, 1, other_path, &err));
     s = (wg_synth_shape){
         .name = "far", .layers = 1, .dim = 32, .heads = 2, .hidden = 64, .vocab = VOCAB, .context = CONTEXT, .tied = true};
     LAW_TRY(wg_synth_write(&s, WG_F32, 2, far_path, &err));
@@ -45,7 +49,7 @@ static void write_models(void)
 
 static void remove_models(void)
 {
-    remove(target_path), remove(near_path), remove(far_path), remove(short_path), remove(store_path), remove(dir);
+    remove(target_path), remove(near_path), remove(far_path), remove(short_path), remove(store_path), remove(other_path), remove(dir);
 }
 
 /* A datastore of half the greedy texts, so that what is found there is often right, and the other half wrong. */
@@ -262,6 +266,13 @@ int main(void)
     snprintf(best, sizeof best, "model=%s,grow=best_first,budget=%d,length=5", near_path, WG_TREE_MAX > 8 ? 12 : 7);
     snprintf(far, sizeof far, "model=%s,length=2,temperature=1.5", far_path);
     snprintf(brief, sizeof brief, "model=%s,length=7", short_path);
+    char common[128], common_tree[160], common_best[160], common_race[160], slem[128];
+    const char *tree = WG_TREE_MAX > 8 ? "3-2-1" : "3-1";
+    snprintf(common, sizeof common, "model=%s,vocabulary=intersection,length=4", other_path);
+    snprintf(common_tree, sizeof common_tree, "model=%s,vocabulary=intersection,tree=%s", other_path, tree);
+    snprintf(common_best, sizeof common_best, "model=%s,vocabulary=intersection,grow=best_first,budget=7,length=4", other_path);
+    snprintf(common_race, sizeof common_race, "model=%s,vocabulary=intersection,length=3,siblings=coupled", other_path);
+    snprintf(slem, sizeof slem, "model=%s,length=5", other_path);
     char race[128], race_tree[128];
     snprintf(race, sizeof race, "model=%s,length=5,siblings=coupled", near_path);
     snprintf(race_tree, sizeof race_tree, "model=%s,tree=%s,siblings=coupled", near_path, WG_TREE_MAX > 8 ? "3-2-1" : "3-1");
@@ -285,6 +296,11 @@ int main(void)
         {"model, short context", "model", brief, 0.5, false},
         {"model, racing", "model", race, 0, false},
         {"model, racing tree", "model", race_tree, 0, false},
+        {"model, common tokens", "model", common, 0, false},
+        {"model, common, tree", "model", common_tree, 0, false},
+        {"model, common, best", "model", common_best, 0, false},
+        {"model, common, racing", "model", common_race, 0, false},
+        {"slem", "slem", slem, 0, false},
         {"ngram", "ngram", "k=5,n_max=4", 0, false},
         {"ngram_cache, corpus", "ngram_cache", cache_store, 0, true},
         {"ngram_hash", "ngram_hash", "n=1,k=5,memory_mb=1", 0, true},
