@@ -216,7 +216,8 @@ Test(tokenizer, pairs)
     cr_expect_str_eq(
         err.text,
         "target big.gguf (llama, 290 tokens, bos 1, eos 2) and draft small.gguf (llama, 293 tokens, bos 1, eos 2) do not "
-        "share a vocabulary, 3 texts differ; take a draft that was trained with the target's tokenizer\n"
+        "share a vocabulary, 3 texts differ; take a draft that was trained with the target's tokenizer, or draft across "
+                  "vocabularies: model with vocabulary=intersection, or slem\n"
         "  id 290: target none, draft \"[PAD290]\"\n  id 291: target none, draft \"[PAD291]\"\n"
         "  id 292: target none, draft \"[PAD292]\"");
     cr_expect_eq(wg_tokenizer_same(one, a, "t", "d", &err), WG_EVOCAB);
