@@ -276,6 +276,18 @@ void wg_record_close(wg_record *r)
 
 const char *wg_record_path(const wg_record *r) { return r->dir; }
 
+json_t *wg_record_known_costs(const wg_record *r)
+{
+    char *path = join(r->dir, "cost.json");
+    json_t *v = path ? json_load_file(path, 0, NULL) : NULL;
+    wg_free(path);
+    if (json_is_array(v)) return v;
+    json_decref(v);
+    return json_array();
+}
+
+wg_status wg_record_costs(wg_record *r, const json_t *groups, wg_error *err) { return save(r, "cost.json", groups, err); }
+
 wg_status wg_record_summary(wg_record *r, const json_t *summary, wg_error *err)
 {
     return save(r, "summary.json", summary, err);

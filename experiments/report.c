@@ -332,7 +332,7 @@ static void words(FILE *f)
         "min(p, q), what a token-wise rule can accept. <strong>plain</strong>: tokens a second of plain decoding, the "
         "baseline, run in "
         "turn with the cell in the same process. <strong>speed-up</strong>: its time per token over the cell's, decoding only. "
-        "<strong>predicted</strong>: what tau and the times of the phases alone explain. <strong>same text</strong>: yes, "
+        "<strong>predicted</strong>: by costs calibrated before the run, for drafts that fare like these; <strong>off by</strong>: what it missed, and the phase that did most of it. <strong>same text</strong>: yes, "
         "token by "
         "token; law, the same distribution with other draws. Intervals: paired BCa bootstrap over prompts.</p>\n",
         f);

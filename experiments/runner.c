@@ -18,7 +18,7 @@
 #include "experiments/tracer.h"
 #include "verify/verify.h"
 
-enum { WARM_UP_TOKENS = 16 };
+enum { WARM_UP_TOKENS = 24 };
 
 /* Prompts of a dataset as tokens of a target. */
 typedef struct encoded { int32_t **token; int *n; int count; } encoded;
@@ -27,6 +27,7 @@ typedef struct arm {
     int cell; /* -1: the baseline */
     wg_engine *engine;
     wg_request *request; /* (batch) of the unit at hand */
+    wg_warm *warm;       /* where its steps are looked at; NULL: not now */
 } arm;
 
 typedef struct group {
@@ -47,6 +48,7 @@ typedef struct runner {
     group *group;          /* (config->groups) */
     wg_record *record;
     wg_tracer *tracer;     /* NULL: probabilities are not traced */
+    json_t *costs;         /* cost.json: what groups know before they are measured */
     wg_run *run;
     wg_seq **seq, **active; /* (largest batch) */
     wg_progress progress;
@@ -184,6 +186,13 @@ static void drop(batch *b, int i)
     b->left--;
 }
 
+static int most_nodes(wg_seq *const *seq, int n)
+{
+    int most = 1;
+    for (int i = 0; i < n; i++) most = seq[i]->last_nodes > most ? seq[i]->last_nodes : most;
+    return most;
+}
+
 /* One step of the running requests from .. to-1. A step that fails leaves every sequence as it was, so whose fault it is shows
  * by stepping each alone: only that request fails. */
 static wg_status step_batch(batch *b, int from, int to)
@@ -206,6 +215,7 @@ static wg_status step_batch(batch *b, int from, int to)
     }
     const wg_phases step = phases_between(&before, &e->phases);
     if (!b->begun) b->first_token = now;
+    if (b->a->warm && !s) wg_warm_step(b->a->warm, &step, now - clock - step.measure, k, most_nodes(active, k));
     const double target = e->target->seconds - forward;
     for (int i = from, place = 0; i < to; i++) {
         if (!b->seq[i]) continue;
@@ -281,6 +291,7 @@ static void add_pair(wg_result *o, const wg_request *q, const wg_request *base, 
     phases_add(&o->phases, &q->phases, 1);
     o->decode += q->decode;
     o->forward += q->forward;
+    o->context += (double)q->counts.passes * (q->prompt_tokens + q->n / 2.0);
     o->ttft[o->n_ttft++] = q->ttft;
     if (!isnan(q->tpot)) o->tpot[o->n_tpot++] = q->tpot;
     memcpy(o->sha256[q->repeat * prompts + i], q->sha256, sizeof q->sha256);
@@ -459,15 +470,55 @@ static void close_group(group *g)
 
 /* ---- units ------------------------------------------------------------------------------------------------------- */
 
-/* One dropped run of each arm, so that no arm meets cold pages or a cold clock in its first request. */
+static void take_costs(runner *r, const group *g)
+{
+    for (int k = 1; k < g->arms; k++)
+        r->run->result[g->arm[k].cell].cost = wg_calibration_of(r->costs, g->like->group, g->arm[k].cell);
+}
+
+/* The target's passes are timed up to the rows that the warm-up had. Without a calibration there is no prediction, and a run all
+ * the same. */
+static wg_status calibrate(runner *r, group *g, const wg_warm *warm, wg_error *err)
+{
+    wg_cost pass;
+    wg_error e;
+    int nodes = 1, *cell = wg_calloc((size_t)g->arms, sizeof *cell);
+    double prompts = 0;
+    if (!cell) return wg_nomem(err, (size_t)g->arms * sizeof *cell, "a calibration");
+    for (int k = 0; k < g->arms; k++) {
+        cell[k] = g->arm[k].cell;
+        nodes = warm[k].nodes > nodes ? warm[k].nodes : nodes;
+    }
+    for (int i = 0; i < g->dataset->n; i++) prompts += g->prompts.n[i];
+    const int context = (int)(prompts / g->dataset->n) + g->like->top.max_tokens;
+    wg_status s = WG_OK;
+    if (wg_cost_measure(&pass, g->target->lm, nodes * g->batch, context, g->batch, &e) == WG_OK) {
+        json_array_append_new(r->costs, wg_calibration_json(g->like->group, g->batch, &pass, cell, warm, g->arms));
+        s = wg_record_costs(r->record, r->costs, err);
+    }
+    wg_free(cell);
+    take_costs(r, g);
+    return s;
+}
+
+/* One dropped run of each arm, so that no arm meets cold pages or a cold clock in its first request; and what costs can be read
+ * off it. */
 static wg_status warm_up(runner *r, group *g, wg_error *err)
 {
     int prompt = 0;
     while (prompt + 1 < g->dataset->n && g->prompts.n[prompt] >= g->target->lm->context) prompt++;
     const int tokens = g->like->top.max_tokens < WARM_UP_TOKENS ? g->like->top.max_tokens : WARM_UP_TOKENS;
     const int n = prompt + g->batch <= g->dataset->n ? g->batch : g->dataset->n - prompt;
-    for (int k = 0; k < g->arms; k++) WG_TRY(run_batch(r, g, &g->arm[k], prompt, n, 0, tokens, NULL, err));
-    return WG_OK;
+    wg_warm *warm = wg_calloc((size_t)g->arms, sizeof *warm);
+    wg_status s = warm ? WG_OK : wg_nomem(err, (size_t)g->arms * sizeof *warm, "a warm-up");
+    for (int k = 0; k < g->arms && !s; k++) {
+        g->arm[k].warm = &warm[k];
+        s = run_batch(r, g, &g->arm[k], prompt, n, 0, tokens, NULL, err);
+        g->arm[k].warm = NULL;
+    }
+    if (!s && !wg_calibration_of(r->costs, g->like->group, g->arm[g->arms - 1].cell).known) s = calibrate(r, g, warm, err);
+    wg_free(warm);
+    return s;
 }
 
 static wg_status finish_arm(runner *r, const group *g, arm *a, int n, bool base_known, wg_error *err)
@@ -538,6 +589,7 @@ static wg_status run_groups(runner *r, wg_error *err)
     const double start = wg_clock_now();
     wg_status s = WG_OK;
     for (int g = 0; g < r->config->groups && s == WG_OK; g++) {
+        take_costs(r, &r->group[g]);
         s = whole_or_nothing(r, &r->group[g], err);
         for (int repeat = 0; repeat < r->config->top.repeats && s == WG_OK; repeat++)
             for (int unit = 0; unit < r->group[g].units && s == WG_OK; unit++) s = run_unit(r, &r->group[g], unit, repeat, err);
@@ -575,6 +627,7 @@ static void close_all(runner *r)
 {
     wg_tracer_close(r->tracer);
     wg_record_close(r->record);
+    json_decref(r->costs);
     for (int g = 0; r->group && g < r->config->groups; g++) close_group(&r->group[g]);
     for (int i = 0; r->target && i < r->config->n; i++) wg_target_close(r->target[i]);
     wg_free(r->group);
@@ -612,6 +665,7 @@ wg_status wg_run_config(const wg_config *config, const wg_run_options *opt, wg_r
     json_decref(machine);
     if (!s) {
         *path = wg_strdup(wg_record_path(r.record));
+        r.costs = wg_record_known_costs(r.record);
         s = run_groups(&r, err);
         wg_progress_close(&r.progress);
         if (s == WG_EINTERRUPTED) wg_fail(err, s, "interrupted; requests that had finished are kept");

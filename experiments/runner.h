@@ -11,6 +11,7 @@
 
 #include <signal.h>
 
+#include "experiments/calibrate.h"
 #include "experiments/record.h"
 
 /* One prompt over all repeats, on both sides. Doubles, because sums of them are bootstrapped. */
@@ -30,6 +31,8 @@ typedef struct wg_result {
     wg_counts counts;
     wg_phases phases;
     double decode, forward;             /* seconds */
+    double context;                     /* tokens before a pass, summed over all passes: as if a request's passes were spread evenly */
+    wg_cell_cost cost;                  /* what was known before */
     double *ttft, *tpot;                /* (n_ttft), (n_tpot) wall seconds */
     int n_ttft, n_tpot;
     char (*sha256)[WG_SHA256_HEX];      /* (repeats, prompts) of the outputs; "" where there is none */

@@ -82,15 +82,39 @@ static json_t *output_digest(const wg_result *r)
     return json_string(hex);
 }
 
-/* What the cost model makes of the measured phases: E / (gamma c + v + o) in units of a plain pass (METHODS C1), with E = tau.
- * It leaves out whatever lies between the phases, so its distance from the measured speed-up is the time the model does not
- * explain. */
-static json_t *predicted(const wg_result *r)
+/* E / (gamma c + v + o) in units of a plain pass (METHODS C1), with E = tau and the measured phases. It leaves out whatever lies
+ * between the phases, so its distance from the measured speed-up is the time they do not explain. */
+static json_t *explained(const wg_result *r)
 {
     const wg_pairs *p = &r->pairs;
     const double passes = (double)r->counts.passes, plain = sum(p->base_phases, p->n) / sum(p->base_passes, p->n);
     const double pass = (r->phases.draft + r->phases.verify + r->phases.accept + r->phases.kv) / passes;
     return number((double)r->counts.emitted / passes * plain / pass);
+}
+
+/* What the calibration foretold for drafts that fared as these did, and which phase is to blame for the difference. */
+static void add_prediction(json_t *v, const wg_result *r)
+{
+    const wg_pairs *p = &r->pairs;
+    const double passes = (double)r->counts.passes;
+    static const char *const keys[] = { "predicted_speedup", "predicted_speedup_range", "predicted_ms", "residual_percent" };
+    for (int i = 0; i < 4; i++) json_object_set_new(v, keys[i], json_null());
+    if (!r->cost.known || !(passes > 0)) return;
+    const wg_fared fared = { (double)r->counts.emitted / passes, 1 + (double)r->counts.drafted / passes, r->context / passes,
+                             r->requests, passes };
+    wg_step_cost step, plain;
+    const wg_predicted s = wg_calibration_predict(&r->cost, &fared, &step, &plain);
+    const double draft = r->phases.draft / passes, verify = r->phases.verify / passes;
+    const wg_step_cost measured = { draft, verify, r->decode / passes - draft - verify };
+    const wg_residual why = wg_cost_residual(&step, &measured, plain.draft + plain.verify + plain.rest,
+                                             sum(p->base_seconds, p->n) / sum(p->base_tokens, p->n));
+    json_object_set_new(v, keys[0], number(s.speedup));
+    json_object_set_new(v, keys[1], json_pack("[o,o]", number(s.lo), number(s.hi)));
+    json_object_set_new(v, keys[2], json_pack("{s:o, s:o, s:o, s:o}", "draft", wg_json_ms(step.draft), "verify", wg_json_ms(step.verify),
+                                              "rest", wg_json_ms(step.rest), "plain",
+                                              wg_json_ms(plain.draft + plain.verify + plain.rest)));
+    json_object_set_new(v, keys[3], json_pack("{s:o, s:o, s:o, s:o, s:o}", "draft", number(why.draft), "verify", number(why.verify),
+                                              "rest", number(why.rest), "plain", number(why.plain), "total", number(why.total)));
 }
 
 /* c of the glossary: seconds of drafting for each level of a draft (a chain's tokens, a tree's depth), over those of a plain
@@ -129,7 +153,8 @@ static void add_speed(json_t *v, const wg_result *r, uint64_t seed, double *scra
     json_object_set_new(v, "tau_ci", interval(&tau, seed, scratch));
     json_object_set_new(v, "speedup", number(wg_ratio_value(&speedup)));
     json_object_set_new(v, "speedup_ci", interval(&speedup, seed, scratch));
-    json_object_set_new(v, "predicted_speedup", predicted(r));
+    json_object_set_new(v, "explained_speedup", explained(r));
+    add_prediction(v, r);
     json_object_set_new(v, "draft_cost_ratio", cost_ratio(r));
     json_object_set_new(v, "tok_s", ratio(tokens, seconds));
     json_object_set_new(v, "baseline_tok_s", ratio(sum(p->base_tokens, p->n), sum(p->base_seconds, p->n)));

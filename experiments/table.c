@@ -54,6 +54,19 @@ static void positions(const json_t *c, char *b, size_t n)
     if (all > SHOWN) snprintf(b + at, n - at, " ..");
 }
 
+/* "-6 % draft": how far the prediction was off, and the part that did most of it. */
+static void residual(const json_t *c, char *b, size_t n)
+{
+    static const char *const parts[] = { "draft", "verify", "rest", "plain" };
+    const json_t *r = json_object_get(c, "residual_percent");
+    const char *worst = "";
+    double most = 0;
+    snprintf(b, n, "-");
+    for (int i = 0; i < 4 && json_is_object(r); i++)
+        if (real(r, parts[i]) * (real(r, "total") < 0 ? -1 : 1) > most) most = real(r, parts[i]) * (real(r, "total") < 0 ? -1 : 1), worst = parts[i];
+    if (json_is_object(r)) snprintf(b, n, "%+.0f %% %s", real(r, "total"), worst);
+}
+
 static void speedup(const json_t *c, char *b, size_t n)
 {
     const json_t *ci = json_object_get(c, "speedup_ci");
@@ -116,7 +129,7 @@ static int swept_columns(const json_t *cells, column *out, int n)
         json_object_foreach(json_object_get(json_array_get(cells, i), "cell"), key, v) {
             bool known = !strcmp(key, "draft.kind") || !strcmp(key, "verify.rule") || !strcmp(key, "sampling.temperature");
             for (int k = first; k < n; k++) known = known || !strcmp(out[k].swept, key);
-            if (known || n == COLUMNS - 11) continue;
+            if (known || n == COLUMNS - 13) continue;
             const char *dot = strrchr(key, '.');
             out[n] = (column){ .swept = key, .left = json_is_string(v) };
             snprintf(out[n++].head, WIDTH, "%s", dot ? dot + 1 : key);
@@ -133,7 +146,8 @@ static int columns(const json_t *cells, column *c, bool published)
         { "rule", NULL, rule, true, 0 },          { "temp", NULL, temperature, false, 0 },
         { "tau", NULL, tau, false, 0 },           { "accepted", NULL, accepted, false, 0 },
         { "tok/s", NULL, speed, false, 0 },       { "plain", NULL, plain, false, 0 },
-        { "speed-up", NULL, speedup, false, 0 },  { "same text", NULL, same, true, 0 },
+        { "speed-up", NULL, speedup, false, 0 },  { "predicted", NULL, predicted, false, 0 },
+        { "residual", NULL, residual, true, 0 },  { "same text", NULL, same, true, 0 },
         { "overhead", NULL, overhead, false, 0 },
     };
     static const column wide[] = {
@@ -146,6 +160,7 @@ static int columns(const json_t *cells, column *c, bool published)
         { "plain", NULL, plain, false, 0 },
         { "speed-up", NULL, speedup, false, 0 },
         { "predicted", NULL, predicted, false, 0 },
+        { "residual", NULL, residual, true, 0 },
         { "same text", NULL, same, true, 0 },
     };
     int n = 0;
@@ -200,7 +215,7 @@ void wg_table_print(FILE *f, const json_t *summary)
     }
     fputs("\ntau: tokens per pass of the target (plain decoding: 1). speed-up: its time per token over ours [95 % interval].\n"
           "same text as plain decoding: yes, no, or law (same distribution, other draws). overhead: a token's, beside the "
-          "models.\n",
+          "models.\npredicted: by costs calibrated before the run, for drafts that fare so; residual: what it missed, and mostly where.\n",
           f);
     if (all > 1)
         fprintf(f, "%d intervals at 95 %% each: about %.1f of them miss by chance alone; the best of %d cells looks better than it is.\n",

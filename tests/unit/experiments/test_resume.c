@@ -78,7 +78,8 @@ static int child(const char *out, bool resume, double kill_after) { return child
 /* Times, rates and what follows from them. */
 static bool is_timing(const char *key)
 {
-    static const char *const names[] = { "started", "draft_cost_ratio", "resumed", "finished", "seconds", "tok_s", "baseline_tok_s", "speedup",
+    static const char *const names[] = { "started", "draft_cost_ratio", "explained_speedup", "predicted_speedup_range", "residual_percent", "relative_error",
+                                         "key_ms", "resumed", "finished", "seconds", "tok_s", "baseline_tok_s", "speedup",
                                          "speedup_ci", "predicted_speedup", "overhead_us_per_token", "speedup_mean_of_prompts",
                                          "speedup_macro", "load_at_start", "mhz_at_start", "mbsu" };
     const size_t n = strlen(key);
@@ -158,10 +159,10 @@ static void same_trace(const char *a, const char *b, int trial)
 
 static void same_folder(const char *a, const char *b, bool traced, int trial)
 {
-    static const char *const files[] = { "config.json", "machine.json", "requests.jsonl", "summary.json", "steps.jsonl" };
-    cr_assert_eq(dir_count(b), traced ? 6 : 4, "trial %d: files left over", trial);
+    static const char *const files[] = { "config.json", "machine.json", "cost.json", "requests.jsonl", "summary.json", "steps.jsonl" };
+    cr_assert_eq(dir_count(b), traced ? 7 : 5, "trial %d: files left over", trial);
     if (traced) same_trace(a, b, trial);
-    for (int i = 0; i < 4 + traced; i++) {
+    for (int i = 0; i < 5 + traced; i++) {
         char *x = masked(a, files[i]), *y = masked(b, files[i]);
         cr_assert_str_eq(x, y, "trial %d: %s differs", trial, files[i]);
         free(x);
