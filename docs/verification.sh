@@ -15,7 +15,8 @@ while IFS= read -r line; do
     printf '%s\n```\n' "$line"
     read -ra args <<<"${line//[<>]/}"
     "$program" "${args[@]:2:${#args[@]}-3}" >"$made.out" || exit 1
-    awk '{ printf "%-19s %-19s %7s %7s %7s  %s\n", $1, $2, $9, $10, $11, NR == 1 ? "law" : $12 }' "$made.out"
+    awk '{ law = $12; for (i = 13; i <= NF; i++) law = law " " $i
+           printf "%-19s %-19s %7s %7s %7s  %s\n", $1, $2, $9, $10, $11, NR == 1 ? "law" : law }' "$made.out"
     printf '```\n'
     ;;
   "<!-- end -->") skip=0 ;;

@@ -67,7 +67,7 @@ static wg_status find_rule(const cascade_drafter *c, const wg_env *env, bool gre
 {
     const wg_status s = wg_find_verifier(env->plugins, c->opt.rule, rule, err);
     if (s) return wg_fail_in(err, s, "drafter cascade: rule");
-    if ((*rule)->lossless && (greedy || strcmp((*rule)->name, "greedy") != 0)) return WG_OK;
+    if (wg_verifier_lossless(*rule, greedy ? 0 : 1)) return WG_OK;
     return wg_fail(err, WG_ECONFIG,
                    "drafter cascade: rule=%s does not emit the middle model's law here, so its rows would not be the "
                    "law of the draft; choose rejection or match",

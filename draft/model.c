@@ -262,17 +262,19 @@ static void grow_best(model_drafter *m, const wg_seq *s, wg_best *b, int node, f
     }
 }
 
-/* Draws from the row without what was drawn before: at addresses of their own, or all from one race. */
+/* Draws from the row without what was drawn before: at addresses of their own, or from the rule's races. */
 static void grow_distinct(model_drafter *m, const wg_seq *s, int seq, wg_tree *t, int node, wg_rows *q, int row)
 {
     const wg_chance at = wg_chance_at(&s->chance, wg_tree_depth(t, node)); /* the children's position */
     const double *drawn = wg_rows_dense(q, row, m->weight);
+    const int children = m->shape.children[m->place[seq][node]];
     if (drawn != m->weight) memcpy(m->weight, drawn, (size_t)m->vocab * sizeof *m->weight);
-    for (int k = 0; k < m->shape.children[m->place[seq][node]]; k++) {
+    for (int k = 0; k < children; k++) {
         int left = 0;
         while (left < m->vocab && !(m->weight[left] > 0)) left++;
         if (left == m->vocab) return;
-        const int x = m->law == WG_LAW_COUPLED ? wg_chance_race(&at, WG_DRAW_COUPLED, m->weight, m->vocab)
+        const wg_lists lists = wg_lists_dealt(k, children, m->base.env->races);
+        const int x = m->law == WG_LAW_COUPLED ? wg_chance_race(&at, WG_DRAW_COUPLED, lists, NULL, m->weight, m->vocab)
                                                : wg_chance_pick(&s->chance, WG_DRAW_DRAFT, t->n, m->weight, m->vocab);
         m->weight[x] = 0;
         if (wg_length_drops(&m->length, s, x, wg_rows_prob(q, row, x))) return;

@@ -207,8 +207,7 @@ static wg_status bench_kind(stage *s, const char *kind, bool flat, double temper
     for (int node = 0; !status && node < s->nodes; node++) draft_row(s, noisy, node);
     for (int i = 0; !status && wg_program_plugins.verifiers[i]; i++) {
         const wg_verifier_class *v = wg_program_plugins.verifiers[i];
-        const bool greedy = !strcmp(v->name, "greedy");
-        if (all ? v->lossless && greedy == (temperature <= 0) : !strcmp(v->name, s->b->rule))
+        if (all ? wg_verifier_lossless(v, temperature) && v->zero_only == (temperature <= 0) : !strcmp(v->name, s->b->rule))
             status = bench_rule(s, v, kind, err);
     }
     wg_free(noisy);

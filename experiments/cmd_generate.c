@@ -80,7 +80,8 @@ static void put_footer(const generate *g, const wg_engine *e, const wg_seq *s, d
                   valid ? valid : json_null(), "ids", ids, "prompt_tokens", s->prompt, "tokens", n, "tok_s", rate, "tau", tau,
                   "target_passes", (json_int_t)c->passes, "drafted", (json_int_t)c->drafted, "accepted",
                   (json_int_t)c->accepted, "probes", (json_int_t)c->probes, "prefill_ms", prefill * 1e3, "decode_ms",
-                  decode * 1e3, "draft", e->drafter->class->name, "rule", e->verifier->name, "output_sha256", hash, "lossless", e->verifier->lossless);
+                  decode * 1e3, "draft", e->drafter->class->name, "rule", e->verifier->name, "output_sha256", hash, "lossless",
+                  wg_verifier_lossless(e->verifier, e->opt.sampling.temperature));
     json_dumpf(o, stdout, JSON_SORT_KEYS | JSON_COMPACT);
     putchar('\n');
     json_decref(o);

@@ -76,7 +76,9 @@ static void list_verifiers(bool json)
     for (int i = 0; wg_verifiers[i]; i++) {
         char laws[96];
         item("verifier", wg_verifiers[i]->name, wg_verifiers[i]->doc, wg_law_list(wg_verifiers[i]->laws, laws, sizeof laws),
-             wg_verifiers[i]->lossless ? "lossless" : "LOSSY", json);
+             !wg_verifiers[i]->lossless    ? "LOSSY"
+             : wg_verifiers[i]->zero_only ? "lossless at temperature 0, else LOSSY"
+                                          : "lossless", json);
         options(wg_verifiers[i]->name, wg_verifiers[i]->options, json);
     }
 }

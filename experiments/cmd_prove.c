@@ -69,9 +69,14 @@ static bool proved(const wg_verifier_class *rule, const wg_prove_result *r)
     return !rule->lossless || (r->deviation <= bound && r->reused == 0);
 }
 
+static const char *verdict_of(const wg_verifier_class *rule, const wg_prove_result *r)
+{
+    return !rule->lossless ? "lossy" : !proved(rule, r) ? "BIASED" : rule->zero_only ? "exact at temperature 0" : "exact";
+}
+
 static void print_result(const prove *g, const wg_verifier_class *rule, const job *j)
 {
-    const char *verdict = !rule->lossless ? "lossy" : proved(rule, &j->r) ? "exact" : "BIASED";
+    const char *verdict = verdict_of(rule, &j->r);
     const wg_prove_options *o = &j->o;
     const wg_prove_result *r = &j->r;
     char best[32] = "-"; /* of one step only */
@@ -107,9 +112,7 @@ static void print_brief(const wg_verifier_class *rule, const job *first, const j
     }
     printf("%-19s %-19s %7d %6d %10ld %10.2g  %s\n", rule->name, wg_law_name(first->o.law), (int)(end - first), all.cases,
            all.runs, all.deviation,
-           !rule->lossless      ? "lossy"
-           : proved(rule, &all) ? "exact"
-                                : "BIASED");
+           verdict_of(rule, &all));
 }
 
 /* "3-2-1" -> {3, 2, 1}; the number of levels, -1 when it is something else. */
@@ -159,7 +162,7 @@ static void plan(const prove *g, jobs *w)
             if (siblings && w->rule->chains) continue;
             j->o = (wg_prove_options){ .vocab = s->vocab, .depth = depth, .steps = s->steps, .law = laws[l], .cases = s->cases,
                                        .seed = (uint64_t)g->seed };
-            j->o.greedy = !strcmp(w->rule->name, "greedy"); /* exact as a map of logits: its target is the argmax */
+            j->o.greedy = w->rule->zero_only; /* the target is the argmax */
             w->n++;
         }
     }

@@ -420,8 +420,7 @@ void wg_config_close(wg_config *c)
 
 bool wg_cell_lossless(const wg_cell *cell)
 {
-    const bool greedy = !strcmp(cell->verifier->name, "greedy"); /* a map of logits, which is sampling at temperature 0 only */
-    return cell->verifier->lossless && (!greedy || cell->sampling.temperature == 0);
+    return wg_verifier_lossless(cell->verifier, cell->sampling.temperature);
 }
 
 bool wg_cell_repeats_plain(const wg_cell *cell)

@@ -117,7 +117,11 @@ static int child_token(prover *v, int node, int k, int row, const wg_chance *c)
         for (int i = node; (i = wg_tree_child(t, node, i)) >= 0;) v->weight[t->token[i]] = 0;
         for (int i = 0; i < V; i++) left += v->weight[i];
         if (!(left > 0)) return -1;
-        if (t->law == WG_LAW_COUPLED) return wg_chance_race(&at, WG_DRAW_COUPLED, v->weight, V);
+        if (t->law == WG_LAW_COUPLED) {
+            const int races = wg_verifier_races(v->rule, v->options);
+            const wg_lists lists = wg_lists_dealt(k, children_at(v->o, wg_tree_depth(t, node)), races);
+            return wg_chance_race(&at, WG_DRAW_COUPLED, lists, NULL, v->weight, V);
+        }
         return wg_chance_pick(c, WG_DRAW_DRAFT, t->n, v->weight, V);
     }
     for (int best = 0;; k--) { /* the (k % V)th most probable */
@@ -229,8 +233,8 @@ static wg_status enumerate(prover *v, wg_prove_result *out, wg_error *err)
     if (outcomes.failed) status = wg_nomem(err, 0, "the enumeration of random decisions");
     if (outcomes.beyond)
         status =
-            wg_fail(err, WG_EUNSUPPORTED, "prove: the joint law of races is known for at most %d tokens; lower the vocabulary",
-                    (int)WG_RACE_TOKENS);
+            wg_fail(err, WG_EUNSUPPORTED, "prove: the joint law of races is known for at most %d tokens and %d pairs of token "
+                    "and list; lower the vocabulary, the children or races", (int)WG_RACE_TOKENS, (int)WG_RACE_RUNNERS);
     out->runs += runs;
     out->reused += wg_chance_tree_reused(&outcomes);
     if (best < 0) best = alpha; /* nothing was drafted, or several steps were run: there is no optimum to compare with */

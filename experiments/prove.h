@@ -40,7 +40,7 @@ int wg_prove_texts(const wg_prove_options *o); /* rows of p and of q; -1: too ma
 
 /* One pair of tables, added to *out (zero it first). EINVAL: numbers out of range, too many runs, or a rule that returned no
  * path. ELAW: the rule does not claim to check this law, or trees. EUNSUPPORTED: races over more than WG_RACE_TOKENS tokens
- * whose joint law is needed (law coupled, rule coupled). ENOMEM. */
+ * or WG_RACE_RUNNERS tokens times lists whose joint law is needed (law coupled, rule coupled). ENOMEM. */
 wg_status wg_prove_case(const wg_verifier_class *rule, const wg_prove_options *o, const wg_prove_tables *t,
                         wg_prove_result *out, wg_error *err);
 

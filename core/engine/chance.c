@@ -54,20 +54,22 @@ static double exponential(double u)
 }
 
 /* -log(1 - u) >= u: most runners are known to be late without a logarithm. */
-static int philox_race(const wg_chance *c, wg_purpose purpose, const double *weight, int n)
+static int philox_race(const wg_chance *c, wg_purpose purpose, wg_lists lists, const int32_t *token, const double *weight, int n)
 {
     double best = INFINITY;
     int winner = -1;
-    for (int i = 0; i < n; i++) {
-        if (!(weight[i] > 0)) continue;
-        const wg_philox r = wg_philox_at(c->seed, (uint32_t)i >> 1, (uint32_t)purpose, c->position, c->request);
-        const double u = i & 1 ? wg_philox_double(r.v[2], r.v[3]) : wg_philox_double(r.v[0], r.v[1]);
-        if (winner >= 0 && u >= best * weight[i]) continue;
-        const double at = exponential(u) / weight[i];
-        if (winner >= 0 && at >= best) continue;
-        best = at;
-        winner = i;
-    }
+    for (int list = lists.first; list < lists.end; list += lists.step)
+        for (int i = 0; i < n; i++) {
+            if (!(weight[i] > 0)) continue;
+            const uint32_t x = (uint32_t)(token ? token[i] : i), times = (uint32_t)purpose + 256u * (uint32_t)list;
+            const wg_philox r = wg_philox_at(c->seed, x >> 1, times, c->position, c->request);
+            const double u = x & 1 ? wg_philox_double(r.v[2], r.v[3]) : wg_philox_double(r.v[0], r.v[1]);
+            if (winner >= 0 && u >= best * weight[i]) continue;
+            const double at = exponential(u) / weight[i];
+            if (winner >= 0 && at >= best) continue;
+            best = at;
+            winner = i;
+        }
     return winner < 0 ? 0 : winner;
 }
 
@@ -88,7 +90,7 @@ int wg_chance_pick(const wg_chance *c, wg_purpose purpose, int index, const doub
     return c->class->pick(c, purpose, index, weight, n);
 }
 
-int wg_chance_race(const wg_chance *c, wg_purpose purpose, const double *weight, int n)
+int wg_chance_race(const wg_chance *c, wg_purpose purpose, wg_lists lists, const int32_t *token, const double *weight, int n)
 {
-    return c->class->race(c, purpose, weight, n);
+    return c->class->race(c, purpose, lists, token, weight, n);
 }

@@ -26,10 +26,23 @@ typedef enum wg_purpose {
 
 typedef struct wg_chance wg_chance;
 
+/* Lists of times at one address: first, first + step, ... below end; 0 <= first, 1 <= step, end <= WG_LISTS. */
+enum { WG_LISTS = 64 };
+typedef struct wg_lists { int first, step, end; } wg_lists;
+static const wg_lists wg_list_0 = { 0, 1, 1 };
+
+/* What the kth of m siblings races on when the rule in force races on all lists below `races` (METHODS B12): the lists are dealt out
+ * to the siblings like cards. With fewer lists than siblings some share one, and the later finds its winner gone. */
+static inline wg_lists wg_lists_dealt(int k, int m, int races)
+{
+    const int end = races > 1 ? races : 1, hands = m < end ? m : end;
+    return (wg_lists){ k % hands, hands, end };
+}
+
 typedef struct wg_chance_class {
     bool (*ratio)(const wg_chance *c, wg_purpose purpose, int index, double num, double den);
     int (*pick)(const wg_chance *c, wg_purpose purpose, int index, const double *weight, int n);
-    int (*race)(const wg_chance *c, wg_purpose purpose, const double *weight, int n);
+    int (*race)(const wg_chance *c, wg_purpose purpose, wg_lists lists, const int32_t *token, const double *weight, int n);
 } wg_chance_class;
 
 struct wg_chance {
@@ -57,11 +70,13 @@ WG_PLUGIN_API bool wg_chance_ratio(const wg_chance *c, wg_purpose purpose, int i
 /* i with probability weight[i] / sum. weight >= 0 with a positive sum; an i of weight 0 is never returned. */
 WG_PLUGIN_API int wg_chance_pick(const wg_chance *c, wg_purpose purpose, int index, const double *weight, int n);
 
-/* The winner of a race: the i with the smallest E_i / weight[i], where E_0, E_1, ... are independent Exp(1) times that belong
- * to the address (position, purpose) and not to this call. One race picks i with probability weight[i] / sum; two races at one
- * address with other weights run on the same times, so that they tend to have the same winner (METHODS B12); a race without
- * its winner gives the second, and so on (draws without replacement). Weights as in pick. Philox index: i / 2. */
-WG_PLUGIN_API int wg_chance_race(const wg_chance *c, wg_purpose purpose, const double *weight, int n);
+/* The winner of a race: the i with the smallest E_x / weight[i], x = token[i] (NULL: i itself), where E_x is the least of the times
+ * that token x has in these lists: independent Exp(1) times that belong to the address (position, purpose) and not to this
+ * call. One race picks i with probability weight[i] / sum; two races at one address with other weights run on the same times,
+ * so that they tend to have the same winner (METHODS B12); a race without its winner gives the second, and so on (draws without
+ * replacement). Weights as in pick. Philox index: x / 2, purpose: that of the race + 256 * list. */
+WG_PLUGIN_API int wg_chance_race(const wg_chance *c, wg_purpose purpose, wg_lists lists, const int32_t *token,
+                                 const double *weight, int n);
 
 /* ---- The enumerating form. Runs a body once per combination of outcomes, depth first, and gives each run its probability.
  *
@@ -73,7 +88,7 @@ WG_PLUGIN_API int wg_chance_race(const wg_chance *c, wg_purpose purpose, const d
  *
  * Outcomes of probability 0 are not visited. The same address must not be asked twice in a run with different purposes of use:
  * asking an address again is a broken L2 and wg_chance_tree_reused tells how often it happened. Races at one address are
- * meant to share it: their joint law is exact for up to WG_RACE_TOKENS weights (race.h); with more, a second race there sets
+ * meant to share it: their joint law is exact for a few tokens and lists (race.h); with more, a second race there sets
  * `beyond`. The body must be deterministic. */
 typedef struct wg_chance_tree {
     struct wg_branch *branch; /* the decisions of the current run */

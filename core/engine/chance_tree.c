@@ -81,17 +81,18 @@ static bool tree_ratio(const wg_chance *c, wg_purpose purpose, int index, double
 
 /* A pick whose weights are the chances of winning, given who won the earlier races on the same times. They are worked out when
  * the decision is new; a replay finds the same decisions before it, and so the same chances. */
-static int tree_race(const wg_chance *c, wg_purpose purpose, const double *weight, int n)
+static int tree_race(const wg_chance *c, wg_purpose purpose, wg_lists lists, const int32_t *token, const double *weight, int n)
 {
     wg_chance_tree *e = c->state;
     wg_race earlier[WG_RACES];
+    const bool few = n <= WG_RACE_TOKENS && !token;
     int k = 0;
     for (int i = 0; i < e->at; i++) {
         const branch *old = &e->branch[i];
         if (!old->is_race || old->purpose != purpose || old->position != c->position || old->request != c->request ||
             old->seed != c->seed)
             continue;
-        if (k == WG_RACES || n > WG_RACE_TOKENS) {
+        if (k == WG_RACES || !few || old->race.n != n) {
             e->beyond = true;
             break;
         }
@@ -99,11 +100,11 @@ static int tree_race(const wg_chance *c, wg_purpose purpose, const double *weigh
     }
     const int reused = e->reused, at = e->at;
     const bool new = at == e->n;
-    wg_race now = { .n = n };
-    if (n <= WG_RACE_TOKENS) {
+    wg_race now = { .n = few ? n : 0, .lists = lists };
+    if (few) {
         if (new) {
             memcpy(now.weight, weight, (size_t)n * sizeof *weight);
-            wg_race_law(earlier, k, weight, n, now.chance);
+            e->beyond |= !wg_race_law(earlier, k, &now);
         } else now = e->branch[at].race;
         weight = now.chance;
     }

@@ -28,6 +28,8 @@ typedef struct wg_env {
     const void *is_eog_user;
     unsigned checks;                 /* sibling laws that the rule in force checks. A draft whose shape depends on its own draws
                                       * (METHODS L3) needs WG_LAW_COUPLED among them, at every depth of drafters made of others */
+    int races;                       /* lists of times the rule in force races on: what a draft of law COUPLED deals out to
+                                      * siblings (wg_lists_dealt). 1 for rules that do not race */
     const struct wg_plugins *plugins; /* drafters and rules by name, for drafters made of others; NULL: there are none */
     const float *logits;             /* (rows, vocab) the target's, inside observe: row tree->row + node follows that node,
                                         or probe.

@@ -81,6 +81,7 @@ static wg_status open_plugins(wg_engine *e, const wg_parts *parts, wg_error *err
         wg_option_defaults(e->verifier->options, e->verifier_opt);
         if (parts->verifier_options) copy_options(e->verifier->options, e->verifier_opt, parts->verifier_options);
     }
+    e->env.races = wg_verifier_races(e->verifier, e->verifier_opt);
     wg_assert(d->size >= sizeof *e->drafter);
     if (!(e->drafter = wg_calloc(1, d->size))) return wg_nomem(err, d->size, "a drafter");
     e->drafter->class = d;
@@ -114,6 +115,7 @@ static wg_status open_engine(wg_engine *e, const wg_parts *parts, const wg_engin
         .is_eog = e->is_eog,
         .is_eog_user = e->is_eog_user,
         .checks = parts->verifier->laws,
+        .races = 1,
         .plugins = parts->plugins,
     };
     WG_TRY(open_buffers(e, err));

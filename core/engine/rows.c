@@ -90,6 +90,16 @@ int32_t wg_rows_pick(const wg_rows *r, int row, const wg_chance *c, wg_purpose p
     return r->point[row] >= 0 ? r->point[row] : wg_rows_pick_of(r, row, wg_rows_at(r, row), c, purpose, index);
 }
 
+int32_t wg_rows_race(const wg_rows *r, int row, const wg_chance *c, wg_purpose purpose, wg_lists lists)
+{
+    if (r->point[row] >= 0) return r->point[row];
+    const wg_support s = wg_rows_support(r, row);
+    const double *p = wg_rows_at(r, row);
+    if (!s.token) return wg_chance_race(c, purpose, lists, NULL, p, r->vocab);
+    for (int k = 0; k < s.n; k++) r->packed[k] = p[s.token[k]];
+    return s.token[wg_chance_race(c, purpose, lists, s.token, r->packed, s.n)];
+}
+
 int32_t wg_rows_pick_residual(const wg_rows *p, int prow, const wg_rows *q, int qrow, const wg_chance *c, wg_purpose purpose,
                               int index)
 {

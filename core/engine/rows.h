@@ -54,6 +54,9 @@ WG_PLUGIN_API const double *wg_rows_dense(const wg_rows *r, int row, double *out
 /* Draws from the row. */
 WG_PLUGIN_API int32_t wg_rows_pick(const wg_rows *r, int row, const wg_chance *c, wg_purpose purpose, int index);
 
+/* The winner of a race of the row's tokens. */
+WG_PLUGIN_API int32_t wg_rows_race(const wg_rows *r, int row, const wg_chance *c, wg_purpose purpose, wg_lists lists);
+
 /* A draw from weights (vocab) that are 0 outside the support of row `row` (any row when that is not known). */
 WG_PLUGIN_API int32_t wg_rows_pick_of(const wg_rows *r, int row, const double *weight, const wg_chance *c, wg_purpose purpose,
                                       int index);

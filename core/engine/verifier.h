@@ -15,13 +15,22 @@ typedef struct wg_verifier_class {
     size_t size;              /* bytes of the options struct; 0: none */
     const wg_option *options;
     unsigned laws;            /* sibling laws it checks without bias */
-    bool lossless;            /* the output law is the target's */
+    bool lossless;            /* the output law is the target's ... */
+    bool zero_only;           /* ... at temperature 0 only, where p is its argmax */
     bool chains;              /* settles chains only: a tree with siblings is refused */
     /* p: row tree->row + i is the target's distribution after node i. q: rows as the tree's qrow names them. chance->position
      * is that of the first token the step emits. Fills out->n, node[0..n) and next, whatever the rows hold (NaN included). May
      * use p->scratch. */
     void (*accept)(const void *opt, const wg_tree *tree, const wg_rows *p, const wg_rows *q, const wg_chance *chance,
                    wg_path *out);
+    /* How many lists of times the rule with these options races on, for drafts of law COUPLED (wg_env.races); NULL: it does not. */
+    int (*races)(const void *opt);
 } wg_verifier_class;
+
+static inline bool wg_verifier_lossless(const wg_verifier_class *v, double temperature)
+{
+    return v->lossless && (!v->zero_only || temperature == 0);
+}
+static inline int wg_verifier_races(const wg_verifier_class *v, const void *opt) { return v->races ? v->races(opt) : 1; }
 
 #endif

@@ -65,6 +65,7 @@ static inline void law_model_close(law_model *m)
 typedef struct law_setup {
     const law_model *target;
     const char *drafter, *options, *rule; /* "model", "model=FILE,length=4", "match" */
+    const char *rule_options;
     wg_sampling sampling;
     uint64_t seed;
     int batch, max_tokens, page_slots, prefill_rows; /* 0: the engine's defaults; batch 0: 1 */
@@ -100,6 +101,12 @@ static inline wg_engine *law_engine(const law_setup *s)
     if (parts.drafter->options) wg_option_defaults(parts.drafter->options, options);
     if (s->options) LAW_TRY(wg_option_set_list(parts.drafter->options, options, size, s->options, &err));
     parts.drafter_options = parts.drafter->options ? options : NULL;
+    double rule_options[8]; /* room for any rule's */
+    if (s->rule_options) {
+        wg_option_defaults(parts.verifier->options, rule_options);
+        LAW_TRY(wg_option_set_list(parts.verifier->options, rule_options, sizeof rule_options, s->rule_options, &err));
+        parts.verifier_options = rule_options;
+    }
     const wg_engine_options o = {.max_batch = s->batch ? s->batch : 1,
                                  .max_tokens = s->max_tokens,
                                  .page_slots = s->page_slots,

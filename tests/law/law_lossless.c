@@ -191,9 +191,11 @@ static void check_rejection(const row *r, machine *m, int machines, law_output p
     }
 }
 
-/* Coupled: one text for one seed, whatever is drafted, in whatever batch (METHODS B12). Not match's text: other draws. */
+/* Coupled: one text for one seed and number of races, whatever is drafted, in whatever batch (METHODS B12). Not match's text: other
+ * draws. */
 enum { COUPLED_AT = 5 }; /* of samplings */
-static void check_coupled(const row *r, const machine *m, const law_output *alone)
+static const char *const races_of[] = {"races=1", "races=3"};
+static void check_coupled(const row *r, const machine *m, const char *races, const law_output *alone)
 {
     for (int batch = 1; batch <= 8; batch += 7) {
         law_output got[REQUESTS] = {0};
@@ -202,12 +204,13 @@ static void check_coupled(const row *r, const machine *m, const law_output *alon
                                  .drafter = r->drafter,
                                  .options = r->options,
                                  .rule = "coupled",
+                                 .rule_options = races,
                                  .sampling = samplings[COUPLED_AT],
                                  .seed = 7,
                                  .batch = batch};
         law_decode(&setup, request, REQUESTS, got, &counts);
         char what[160];
-        snprintf(what, sizeof what, "%s rule coupled, batch %d", r->label, batch);
+        snprintf(what, sizeof what, "%s rule coupled, %s, batch %d", r->label, races, batch);
         expect(what, alone, got);
         law_free(got, REQUESTS);
     }
@@ -242,11 +245,17 @@ int main(void)
         law_decode(&setup, request, REQUESTS, plain[s], &counts);
     }
 
-    law_output coupled[REQUESTS] = {0};
-    wg_counts ignored = {0};
-    const law_setup racing = {
-        .target = &m[1].target, .drafter = "none", .rule = "coupled", .sampling = samplings[COUPLED_AT], .seed = 7};
-    law_decode(&racing, request, REQUESTS, coupled, &ignored);
+    law_output coupled[2][REQUESTS] = {0};
+    for (int i = 0; i < 2; i++) {
+        wg_counts ignored = {0};
+        const law_setup racing = {.target = &m[1].target,
+                                  .drafter = "none",
+                                  .rule = "coupled",
+                                  .rule_options = races_of[i],
+                                  .sampling = samplings[COUPLED_AT],
+                                  .seed = 7};
+        law_decode(&racing, request, REQUESTS, coupled[i], &ignored);
+    }
 
     write_store(m[0].target.tokenizer, plain[0]);
 
@@ -327,10 +336,10 @@ int main(void)
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         check_row(&rows[i], m, MACHINES, plain);
-        check_coupled(&rows[i], &m[1], coupled);
+        for (int k = 0; k < 2; k++) check_coupled(&rows[i], &m[1], races_of[k], coupled[k]);
         if (!races(&rows[i])) check_rejection(&rows[i], m, MACHINES, plain);
     }
-    law_free(coupled, REQUESTS);
+    for (int k = 0; k < 2; k++) law_free(coupled[k], REQUESTS);
     for (int s = 0; s < SAMPLINGS; s++) law_free(plain[s], REQUESTS);
     for (int i = 0; i < MACHINES; i++) law_model_close(&m[i].target);
     if (failures) fprintf(stderr, "%d failures\n", failures);

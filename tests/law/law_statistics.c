@@ -175,7 +175,7 @@ static void pair_children(pair_drafter *p, const wg_seq *s, wg_tree *t, int node
     for (int k = 0; k < draft_wide; k++) {
         int i = 0, x;
         if (draft_law == WG_LAW_COUPLED) {
-            x = i = wg_chance_race(&at, WG_DRAW_COUPLED, left, q->vocab);
+            x = i = wg_chance_race(&at, WG_DRAW_COUPLED, wg_list_0, NULL, left, q->vocab);
         } else {
             if (draft_law == WG_LAW_FIXED)
                 for (int j = 1; j < can.n; j++) i = left[j] > left[i] ? j : i;

@@ -47,6 +47,7 @@ typedef struct bench {
     wg_error err;
 } bench;
 
+static int races_in_force; /* of the rule; 0: it does not race */
 static uint64_t fail_nth; /* which allocation of open fails; 0: none */
 
 static wg_status bench_try(bench *b, const char *options, wg_sampling sampling, int vocab, int pages)
@@ -54,7 +55,8 @@ static wg_status bench_try(bench *b, const char *options, wg_sampling sampling, 
     *b = (bench){.sampling = sampling, .target = {.vocab = vocab, .context = SLOTS}};
     cr_assert_eq(wg_kv_open(&b->kv, 4, pages, SLOTS + WG_TREE_MAX, &b->err), WG_OK);
     b->env = (wg_env){
-        .target = &b->target, .kv = b->kv, .ops = wg_ops_for(wg_cpu_chosen()), .sampling = &b->sampling, .max_batch = BATCH};
+        .target = &b->target, .kv = b->kv, .ops = wg_ops_for(wg_cpu_chosen()), .sampling = &b->sampling, .max_batch = BATCH,
+        .races = races_in_force};
     const wg_drafter_class *c = &wg_drafter_model;
     b->d = wg_calloc(1, c->size);
     b->d->class = c;
@@ -193,7 +195,9 @@ static int check_sampled(const bench *b, const wg_seq *s, const wg_tree *t, plai
         double left[VOCAB], dense[VOCAB]; /* without the siblings before */
         memcpy(left, wg_rows_dense(&p->row, 0, dense), sizeof left);
         const wg_chance at = wg_chance_at(&s->chance, wg_tree_depth(t, node));
-        for (; child >= 0; child = wg_tree_child(t, node, child)) {
+        int m = 0;
+        for (int i = node; (i = wg_tree_child(t, node, i)) >= 0;) m++;
+        for (int k = 0; child >= 0; child = wg_tree_child(t, node, child), k++) {
             const int row = t->qrow[child];
             cr_assert_geq(row, 0);
             cr_assert_eq(p->row.point[0], b->q.point[row]);
@@ -202,7 +206,7 @@ static int check_sampled(const bench *b, const wg_seq *s, const wg_tree *t, plai
                           node);
             int want = wg_rows_pick(&p->row, 0, &s->chance, WG_DRAW_DRAFT, child);
             if (t->law == WG_LAW_WITHOUT_REPLACEMENT) want = wg_chance_pick(&s->chance, WG_DRAW_DRAFT, child, left, VOCAB);
-            if (t->law == WG_LAW_COUPLED) want = wg_chance_race(&at, WG_DRAW_COUPLED, left, VOCAB);
+            if (t->law == WG_LAW_COUPLED) want = wg_chance_race(&at, WG_DRAW_COUPLED, wg_lists_dealt(k, m, b->env.races), NULL, left, VOCAB);
             cr_assert_eq(t->token[child], want);
             left[want] = 0;
         }
@@ -261,7 +265,14 @@ Test(model, trees_are_draws_from_the_models_rows)
     follow(WG_TREE_MAX > 8 ? "tree=2-2-2" : "tree=1-2-1", penalised, 3, 6);
 }
 
-/* Distinct siblings: draws without those before, or the first to finish a race on the times of their position. */
+/* The kth of m siblings races on the lists k, k + m, ... of the rule's; with fewer lists than siblings, some are runners-up. */
+Test(model, racing_siblings_share_the_rules_lists)
+{
+    for (races_in_force = 1; races_in_force <= 5; races_in_force += 2)
+        follow(WG_TREE_MAX > 8 ? "siblings=coupled,tree=3-2-1" : "siblings=coupled,tree=2-1-2", warm, 1, 5);
+}
+
+/* Distinct siblings: draws without those before, or winners of races on the times of their position. */
 Test(model, distinct_siblings_are_drawn_by_their_law)
 {
     static const char *const names[] = {"without_replacement", "coupled"};

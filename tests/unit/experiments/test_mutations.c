@@ -46,7 +46,7 @@ static int32_t correct(mistake m, const wg_rows *p, int prow, const wg_rows *q, 
     double rest[8], mass = 0;
     for (int x = 0; x < p->vocab; x++) mass += rest[x] = fmax(wg_rows_prob(p, prow, x) - believed(m, q, qrow, x), 0);
     if (m == NEXT_FROM_P) return wg_rows_pick(p, prow, at, WG_DRAW_NEXT, 0);
-    if (m == SHARED_NOISE) return wg_chance_race(at, WG_DRAW_COUPLED, rest, p->vocab);
+    if (m == SHARED_NOISE) return wg_chance_race(at, WG_DRAW_COUPLED, wg_list_0, NULL, rest, p->vocab);
     if (m == NAN_RESIDUAL) {
         const double one = rest[0] / mass;
         if (isnan(one)) return -1;
@@ -279,7 +279,7 @@ Test(mutations, noise_shared_by_draft_and_recovery)
     wg_error err = { 0 };
     const bool refused = wg_check_laws(&racer, racer.laws, &wg_verifier_rejection, wg_verifiers, &err) == WG_ELAW;
     expect("rejection on a coupled draft", refused ? REFUSED : NOTHING, REFUSED);
-    cr_expect(strstr(err.text, "choose one of: greedy, match, coupled"), "%s", err.text);
+    cr_expect(strstr(err.text, "choose one of: greedy (at temperature 0), match, coupled"), "%s", err.text);
 }
 
 Test(mutations, greedy_draft_taken_for_sampled)
@@ -398,7 +398,9 @@ static double law_of_0(const wg_verifier_class *rule, bool looks)
         const int x = wg_rows_pick(&qr, 0, &c, WG_DRAW_DRAFT, 1);
         const bool verify = looks ? x == 0 : wg_chance_ratio(&c, WG_DRAW_SHAPE, 0, 1, 2);
         if (verify) wg_tree_push(&t, 0, x, 0);
-        rule->accept(NULL, &t, &pr, &qr, &c, &path);
+        double options[8];
+        wg_option_defaults(rule->options, options);
+        rule->accept(options, &t, &pr, &qr, &c, &path);
         if ((path.n > 1 ? t.token[path.node[1]] : path.next) == 0) law += wg_chance_tree_probability(&e);
     } while (wg_chance_tree_next(&e));
     wg_chance_tree_close(&e);

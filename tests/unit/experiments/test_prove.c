@@ -105,6 +105,26 @@ Test(prove, options_are_exact)
     }
 }
 
+/* Races over several lists, with drafts that race on the same times and with others. */
+Test(prove, coupled_lists_are_exact)
+{
+    static const shape s[] = { { 4, 3, { 1, 1, 1 }, 16, 1 }, { 3, 1, { 3 }, 24, 1 },       { 3, 1, { 2 }, 24, 1 },
+                               { 3, 2, { 2, 2 }, 16, 1 },    { 3, 2, { 3, 1 }, 16, 1 },    { 2, 3, { 2, 1, 2 }, 16, 1 },
+                               { 2, 2, { 1, 1 }, 16, 2 },    { 2, 1, { 2 }, 16, 2 } };
+    static const wg_sibling_law laws[] = { WG_LAW_COUPLED, WG_LAW_IID, WG_LAW_FIXED };
+    for (int races = 1; races <= 3; races++)
+        for (int k = 0; k < 8; k++)
+            for (int l = 0; l < 3; l++)
+                expect_exact(&wg_verifier_coupled, (wg_prove_options){ .vocab = s[k].vocab,
+                                                                       .depth = s[k].depth,
+                                                                       .width = s[k].width,
+                                                                       .law = laws[l],
+                                                                       .cases = s[k].cases,
+                                                                       .steps = s[k].steps,
+                                                                       .seed = 5,
+                                                                       .rule_options = &races });
+}
+
 Test(prove, two_steps_are_exact_and_reuse_no_address)
 {
     static const shape s[] = {{2, 1, {1}, 16, 2}, {2, 2, {1, 1}, 16, 2}, {2, 1, {2}, 8, 2}, {3, 1, {1}, 16, 2}};

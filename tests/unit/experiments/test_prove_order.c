@@ -29,14 +29,20 @@ static void fill(uint32_t number)
         }
 }
 
-static wg_prove_result prove(const wg_verifier_class *rule, wg_sibling_law law, int depth, const int *width)
+static wg_prove_result prove_with(const wg_verifier_class *rule, const void *options, wg_sibling_law law, int depth,
+                                  const int *width)
 {
-    const wg_prove_options o = { .vocab = V, .depth = depth, .width = width, .law = law };
+    const wg_prove_options o = { .vocab = V, .depth = depth, .width = width, .law = law, .rule_options = options };
     wg_prove_result r = { 0 };
     wg_error err = { 0 };
     cr_assert(wg_prove_case(rule, &o, &tables, &r, &err) == WG_OK, "%s", err.text);
     cr_assert(r.deviation < 1e-12, "%s: %g", rule->name, r.deviation);
     return r;
+}
+
+static wg_prove_result prove(const wg_verifier_class *rule, wg_sibling_law law, int depth, const int *width)
+{
+    return prove_with(rule, NULL, law, depth, width);
 }
 
 static const int one[] = { 1, 1, 1 }, two[] = { 2, 2 }, three[] = { 3 }, pair[] = { 2 };
@@ -147,6 +153,37 @@ Test(order, coupled_is_the_closed_form)
         cr_assert(fabs(r.alpha - want) < 1e-13, "%.17g, not %.17g", r.alpha, want);
         cr_assert(r.alpha >= overlap / (2 - overlap) - 1e-13 && r.alpha <= overlap + 1e-13);
     }
+}
+
+/* K lists (GLS, arXiv 2506.05632). One child is kept as often for every K: it races on all lists. K children, one for each list,
+ * are kept at least as often as the list matching lemma says, sum_x K / (sum_y max(p(y)/p(x), q(y)/q(x)) + (K - 1)/p(x)), which
+ * is for children that may be equal (test_race has these exactly); no rule keeps more than alpha*. The first finishers of one
+ * race are kept more often, in the mean: one drafter has no use for lists, they are for drafters that do not see each other. */
+Test(order, coupled_lists)
+{
+    double lists_mean[2] = { 0 }, finishers_mean[2] = { 0 };
+    for (uint32_t i = 0; i < TABLES; i++) {
+        const int *const shapes[] = { pair, three };
+        fill(i);
+        const double chain = prove(&wg_verifier_coupled, WG_LAW_COUPLED, 2, one).tau;
+        for (int s = 0; s < 2; s++) {
+            const int K = shapes[s][0];
+            double bound = 0;
+            for (int x = 0; x < V; x++) {
+                double most = 0;
+                if (p_table[x] == 0 || q_table[x] == 0) continue;
+                for (int y = 0; y < V; y++) most += fmax(p_table[y] / p_table[x], q_table[y] / q_table[x]);
+                bound += K / (most + (K - 1) / p_table[x]);
+            }
+            cr_assert(fabs(prove_with(&wg_verifier_coupled, &K, WG_LAW_COUPLED, 2, one).tau - chain) < 1e-13);
+            const wg_prove_result r = prove_with(&wg_verifier_coupled, &K, WG_LAW_COUPLED, 1, shapes[s]);
+            cr_assert(r.alpha >= bound - 1e-13 && r.alpha <= r.alpha_star + 1e-10, "%g %g %g", bound, r.alpha, r.alpha_star);
+            lists_mean[s] += r.alpha / TABLES;
+            finishers_mean[s] += prove(&wg_verifier_coupled, WG_LAW_COUPLED, 1, shapes[s]).alpha / TABLES;
+        }
+    }
+    cr_assert(finishers_mean[0] > lists_mean[0] && finishers_mean[1] > lists_mean[1] - 1e-13, "%g %g, %g %g", finishers_mean[0],
+              lists_mean[0], finishers_mean[1], lists_mean[1]);
 }
 
 /* Two tokens by hand: p = (2/3, 1/3), q = (1/3, 2/3). Two draws: S* = {1}, q^2 - p = 1/9, so alpha* = 8/9; in rounds the second

@@ -20,8 +20,8 @@ static void language(int position, int last, double sharp, double *p)
 
 typedef enum draft { NONE, RANDOM, IID, RACE, RACE_TREE } draft;
 
-/* A draft at position n: nothing; random tokens; a chain drawn from q; a chain or a tree of race winners. */
-static wg_tree propose(draft d, const wg_chance *c, int n, int32_t last)
+/* A draft at position n: nothing; random tokens; a chain drawn from q; a chain or a tree of winners of the rule's races. */
+static wg_tree propose(draft d, int races, const wg_chance *c, int n, int32_t last)
 {
     wg_tree t;
     wg_tree_reset(&t, last, d == IID ? WG_LAW_IID : d >= RACE ? WG_LAW_COUPLED : WG_LAW_FIXED);
@@ -34,7 +34,7 @@ static wg_tree propose(draft d, const wg_chance *c, int n, int32_t last)
         for (int k = 0; k < width && t.n < WG_TREE_MAX; k++) {
             int x = (int)(wg_philox_at(3, (uint32_t)n, (uint32_t)node, 0, 0).v[0] % V);
             if (d == IID) x = wg_chance_pick(c, WG_DRAW_DRAFT, t.n, q, V);
-            if (d >= RACE) x = wg_chance_race(&at, WG_DRAW_COUPLED, q, V);
+            if (d >= RACE) x = wg_chance_race(&at, WG_DRAW_COUPLED, wg_lists_dealt(k, width, races), NULL, q, V);
             q[x] = 0;
             wg_tree_push(&t, node, x, 0);
         }
@@ -43,16 +43,17 @@ static wg_tree propose(draft d, const wg_chance *c, int n, int32_t last)
 }
 
 /* Returns tokens per step. */
-static double generate(draft d, uint64_t seed, int32_t *out)
+static double generate(draft d, int races, uint64_t seed, int32_t *out)
 {
     int n = 1, steps = 0;
     for (out[0] = 0; n < TOKENS; steps++) {
         double p[WG_TREE_MAX * V];
         const wg_chance c = wg_chance_philox(seed, 3, (uint32_t)n);
-        const wg_tree t = propose(d, &c, n, out[n - 1]);
+        const wg_tree t = propose(d, races, &c, n, out[n - 1]);
         for (int i = 0; i < t.n; i++) language(n + wg_tree_depth(&t, i), t.token[i], 1, p + i * V);
         wg_rows r = rows_of(t.n, V, p);
-        const wg_path path = accept_with(&wg_verifier_coupled, &t, &r, NULL, &c);
+        wg_path path;
+        wg_verifier_coupled.accept(&races, &t, &r, NULL, &c, &path);
         for (int i = 1; i < path.n && n < TOKENS; i++) out[n++] = t.token[path.node[i]];
         if (n < TOKENS) out[n++] = path.next;
         wg_rows_close(&r);
@@ -62,19 +63,23 @@ static double generate(draft d, uint64_t seed, int32_t *out)
 
 Test(coupled, same_seed_same_text_for_every_drafter)
 {
-    int32_t plain[TOKENS], other[TOKENS];
-    double tau[RACE_TREE + 1] = {0};
-    for (uint64_t seed = 1; seed <= 3; seed++) {
-        generate(NONE, seed, plain);
-        for (int d = RANDOM; d <= RACE_TREE; d++) {
-            tau[d] += generate((draft)d, seed, other) / 3;
-            cr_assert(memcmp(plain, other, sizeof plain) == 0, "seed %d, drafter %d", (int)seed, d);
+    int32_t plain[4][TOKENS], other[TOKENS];
+    for (int races = 1; races <= 3; races++) {
+        double tau[RACE_TREE + 1] = {0};
+        for (uint64_t seed = 1; seed <= 3; seed++) {
+            generate(NONE, races, seed, plain[races]);
+            for (int d = RANDOM; d <= RACE_TREE; d++) {
+                tau[d] += generate((draft)d, races, seed, other) / 3;
+                cr_assert(memcmp(plain[races], other, sizeof other) == 0, "seed %d, drafter %d", (int)seed, d);
+            }
         }
+        cr_assert(tau[RACE] > tau[IID] + 0.8 && tau[RACE_TREE] > tau[RACE] && tau[IID] > 1, "%g %g %g", tau[IID], tau[RACE],
+                  tau[RACE_TREE]);
+        for (int fewer = 1; fewer < races; fewer++) /* another number of races is another text, like another seed */
+            cr_assert(memcmp(plain[races], plain[fewer], sizeof other) != 0);
     }
-    generate(NONE, 99, other);
-    cr_assert(memcmp(plain, other, sizeof plain) != 0);
-    cr_assert(tau[RACE] > tau[IID] + 0.8 && tau[RACE_TREE] > tau[RACE] && tau[IID] > 1, "%g %g %g", tau[IID], tau[RACE],
-              tau[RACE_TREE]);
+    generate(NONE, 1, 99, other);
+    cr_assert(memcmp(plain[1], other, sizeof other) != 0);
 }
 
 /* The text has the law of p: token counts of a row that never changes. */

@@ -135,9 +135,9 @@ Test(garbage, documented_fallbacks)
     /* no residual mass: from p, the draw at the same address */
     cr_assert(wg_rows_pick_residual(&p, 0, &same, 0, &c, WG_DRAW_NEXT, 0) == wg_rows_pick(&p, 0, &c, WG_DRAW_NEXT, 0));
     /* no mass at all: the lowest token */
-    cr_assert(wg_rows_pick(&zero, 0, &c, WG_DRAW_NEXT, 0) == 0 && wg_chance_race(&c, WG_DRAW_COUPLED, none, V) == 0);
+    cr_assert(wg_rows_pick(&zero, 0, &c, WG_DRAW_NEXT, 0) == 0 && wg_chance_race(&c, WG_DRAW_COUPLED, wg_list_0, NULL, none, V) == 0);
     /* all of it on one token */
-    cr_assert(wg_rows_pick(&single, 0, &c, WG_DRAW_NEXT, 0) == 3 && wg_chance_race(&c, WG_DRAW_COUPLED, one, V) == 3);
+    cr_assert(wg_rows_pick(&single, 0, &c, WG_DRAW_NEXT, 0) == 3 && wg_chance_race(&c, WG_DRAW_COUPLED, wg_list_0, NULL, one, V) == 3);
     wg_rows_close(&p);
     wg_rows_close(&same);
     wg_rows_close(&zero);
