@@ -62,18 +62,13 @@ static wg_status choose_rules(asked *a, wg_replay *r, wg_error *err)
         }
         for (int k = 0; wg_verifiers[k] && a->rules < MOST_RULES; k++) {
             const wg_verifier_class *v = wg_verifiers[k];
-            const bool greedy = !strcmp(v->name, "greedy"); /* a map of logits: only at temperature 0 the question asked */
-            if (!wg_replay_fits(v, laws, siblings) || (greedy && r->sampling.temperature > 0)) continue;
+            const bool elsewhere = v->zero_only && r->sampling.temperature > 0; /* that is not the question asked */
+            if (!wg_replay_fits(v, laws, siblings) || elsewhere) continue;
             WG_TRY(wg_choose_rule(v->name, &a->choice[a->rules], err));
             a->rules++;
         }
     }
     return WG_OK;
-}
-
-static bool is_lossless(const wg_verifier_class *v, const wg_replay *r)
-{
-    return v->lossless && (strcmp(v->name, "greedy") != 0 || r->sampling.temperature == 0);
 }
 
 static json_t *number(double v) { return isfinite(v) ? json_real(v) : json_null(); }
@@ -87,7 +82,7 @@ static json_t *row_json(const wg_replay *r, const wg_resettled *s, double *scrat
     json_object_set_new(v, "cell", json_integer(r->cell));
     json_object_set_new(v, "rule", json_string(s->rule->name));
     json_object_set_new(v, "recorded_rule", json_string(r->rule.class->name));
-    json_object_set_new(v, "lossless", json_boolean(is_lossless(s->rule, r)));
+    json_object_set_new(v, "lossless", json_boolean(wg_verifier_lossless(s->rule, r->sampling.temperature)));
     json_object_set_new(v, "length", s->length ? json_integer(s->length) : json_null());
     json_object_set_new(v, "temperature", json_real(r->sampling.temperature));
     json_object_set_new(v, "rounds", json_integer(s->rounds));

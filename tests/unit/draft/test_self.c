@@ -199,7 +199,7 @@ static int check_tree(bench *b, const wg_seq *s, const wg_tree *t)
                 cr_assert(!memcmp(wg_rows_at(&b->row, 0), wg_rows_at(&b->q, row), VOCAB * sizeof(double)), "node %d", node);
             int x = wg_rows_pick(&b->row, 0, &s->chance, WG_DRAW_DRAFT, child);
             if (t->law == WG_LAW_WITHOUT_REPLACEMENT) x = wg_chance_pick(&s->chance, WG_DRAW_DRAFT, child, left, VOCAB);
-            if (t->law == WG_LAW_COUPLED) x = wg_chance_race(&at, WG_DRAW_COUPLED, left, VOCAB);
+            if (t->law == WG_LAW_COUPLED) x = wg_chance_race(&at, WG_DRAW_COUPLED, wg_list_0, NULL, left, VOCAB);
             cr_assert_eq(t->token[child], x);
             left[x] = 0;
         }
