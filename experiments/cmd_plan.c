@@ -63,14 +63,14 @@ static wg_status open_parts(planner *p, wg_error *err)
     return wg_second_model_open(&p->draft, &p->plain->env, o->draft, KV_F16, 0, err);
 }
 
-static wg_status read_prompt(planner *p, wg_reader *r, const wg_prompt *prompt, wg_error *err)
+static wg_status read_prompt(planner *p, wg_fit_reader *r, const wg_prompt *prompt, wg_error *err)
 {
     int32_t *ids;
     size_t n;
     WG_TRY(wg_tokenizer_encode(p->t->tokenizer, prompt->text, prompt->bytes, true, false, &ids, &n, err));
     const int room = p->t->lm->context - (int)p->o->n - 1;
     const size_t skip = room > 0 && n > (size_t)room ? n - (size_t)room : 0; /* its end, when it is long */
-    const wg_status s = wg_reader_fit(r, (uint32_t)p->texts, ids + skip, (int)(n - skip), (int)p->o->n, &p->fit[p->texts], err);
+    const wg_status s = wg_fit_read(r, (uint32_t)p->texts, ids + skip, (int)(n - skip), (int)p->o->n, &p->fit[p->texts], err);
     wg_free(ids);
     if (!s) p->texts++;
     return s;
@@ -81,11 +81,11 @@ static wg_status read_texts(planner *p, wg_error *err)
     const wg_parts parts = wg_target_parts(p->t);
     const wg_dataset_options slice = { .limit = (int)p->o->limit, .shuffle = (int)p->o->seed };
     wg_dataset *d;
-    wg_reader r;
+    wg_fit_reader r;
     WG_TRY(wg_dataset_open(&d, p->o->prompts, &slice, err));
-    wg_status s = wg_reader_open(&r, p->plain, &parts, wg_model_lm(p->draft), err);
+    wg_status s = wg_fit_reader_open(&r, p->plain, &parts, wg_model_lm(p->draft), err);
     for (int i = 0; i < d->n && !s; i++) s = read_prompt(p, &r, &d->prompt[i], err);
-    wg_reader_close(&r);
+    wg_fit_reader_close(&r);
     wg_dataset_close(d);
     if (s) return s;
     double tokens = 0, steps = 0;

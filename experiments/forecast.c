@@ -55,9 +55,9 @@ void wg_forecast_ranks(const wg_fit *f, int texts, double accept[WG_ACCEPT_MAX],
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
-wg_status wg_reader_open(wg_reader *r, wg_engine *plain, const wg_parts *parts, wg_lm *draft, wg_error *err)
+wg_status wg_fit_reader_open(wg_fit_reader *r, wg_engine *plain, const wg_parts *parts, wg_lm *draft, wg_error *err)
 {
-    *r = (wg_reader){ .plain = plain, .target = parts->target, .draft = draft };
+    *r = (wg_fit_reader){ .plain = plain, .target = parts->target, .draft = draft };
     const int vocab = parts->target->vocab, context = plain->opt.max_tokens;
     if (draft->vocab != vocab)
         return wg_fail(err, WG_EVOCAB, "the draft model has %d tokens, the target %d; a forecast needs the same", draft->vocab, vocab);
@@ -72,7 +72,7 @@ wg_status wg_reader_open(wg_reader *r, wg_engine *plain, const wg_parts *parts, 
     return wg_sampler_open(&r->sampler, &plain->opt.sampling, parts->ops, vocab, err);
 }
 
-void wg_reader_close(wg_reader *r)
+void wg_fit_reader_close(wg_fit_reader *r)
 {
     wg_sampler_close(&r->sampler);
     wg_rows_close(&r->p);
@@ -80,7 +80,7 @@ void wg_reader_close(wg_reader *r)
     wg_batch_close(&r->batch);
     wg_kv_close(r->kv);
     wg_free(r->logits);
-    *r = (wg_reader){ 0 };
+    *r = (wg_fit_reader){ 0 };
 }
 
 /* How many tokens the draft model puts before this one; the lowest id first among equals. */
@@ -92,7 +92,7 @@ static int rank_of(const float *logits, int vocab, int32_t token)
 }
 
 /* Both models read tokens at .. at+n-1; from `first` on each is followed by a token of the output. */
-static wg_status read_some(wg_reader *r, wg_kv_seq *kv, const int32_t *token, int at, int n, int first, wg_fit *out, wg_error *err)
+static wg_status read_some(wg_fit_reader *r, wg_kv_seq *kv, const int32_t *token, int at, int n, int first, wg_fit *out, wg_error *err)
 {
     const int asked = at + n > first ? (at + n - first < n ? at + n - first : n) : 0, vocab = r->target->vocab;
     float *p = r->logits, *q = r->logits + (size_t)ROWS * (size_t)vocab;
@@ -111,7 +111,7 @@ static wg_status read_some(wg_reader *r, wg_kv_seq *kv, const int32_t *token, in
     return WG_OK;
 }
 
-wg_status wg_reader_fit(wg_reader *r, uint32_t request, const int32_t *prompt, int n, int max_new, wg_fit *out, wg_error *err)
+wg_status wg_fit_read(wg_fit_reader *r, uint32_t request, const int32_t *prompt, int n, int max_new, wg_fit *out, wg_error *err)
 {
     wg_seq *s = NULL;
     wg_kv_seq *kv = NULL;

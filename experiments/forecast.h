@@ -23,7 +23,7 @@ void wg_forecast_ranks(const wg_fit *f, int texts, double accept[WG_ACCEPT_MAX],
 
 /* Continues a prompt by plain decoding (at most max_new tokens) and has both models read the result. The engine is one with
  * the drafter none over the target; `draft` speaks its vocabulary. *steps and *seconds: of the plain decoding, added. */
-typedef struct wg_reader {
+typedef struct wg_fit_reader {
     wg_engine *plain;
     wg_lm *target, *draft;
     wg_kv *kv;
@@ -31,9 +31,9 @@ typedef struct wg_reader {
     wg_sampler sampler;
     wg_rows p, q;
     float *logits; /* of both, (2, rows, vocab) */
-} wg_reader;
-wg_status wg_reader_open(wg_reader *r, wg_engine *plain, const wg_parts *parts, wg_lm *draft, wg_error *err);
-wg_status wg_reader_fit(wg_reader *r, uint32_t request, const int32_t *prompt, int n, int max_new, wg_fit *out, wg_error *err);
-void wg_reader_close(wg_reader *r); /* half-open is fine */
+} wg_fit_reader;
+wg_status wg_fit_reader_open(wg_fit_reader *r, wg_engine *plain, const wg_parts *parts, wg_lm *draft, wg_error *err);
+wg_status wg_fit_read(wg_fit_reader *r, uint32_t request, const int32_t *prompt, int n, int max_new, wg_fit *out, wg_error *err);
+void wg_fit_reader_close(wg_fit_reader *r); /* half-open is fine */
 
 #endif

@@ -57,7 +57,7 @@ Test(forecast, the_reader_sees_what_drafting_meets)
     wg_target *t;
     wg_engine *plain, *spec;
     wg_model *draft;
-    wg_reader r;
+    wg_fit_reader r;
     wg_fit fit;
     wg_drafter_choice choice;
     cr_assert_eq(wg_target_open(&t, "target.gguf", &(wg_target_options){ .threads = 1, .model = { .kv_type = 1 } }, &err), WG_OK);
@@ -67,9 +67,9 @@ Test(forecast, the_reader_sees_what_drafting_meets)
     const wg_engine_options o = { .max_batch = 1, .max_tokens = 50 };
     cr_assert_eq(wg_engine_open(&plain, &parts, &o, &err), WG_OK, "%s", err.text);
     cr_assert_eq(wg_second_model_open(&draft, &plain->env, "draft.gguf", 1, 0, &err), WG_OK, "%s", err.text);
-    cr_assert_eq(wg_reader_open(&r, plain, &parts, wg_model_lm(draft), &err), WG_OK, "%s", err.text);
-    cr_assert_eq(wg_reader_fit(&r, 0, prompt, 4, NEW, &fit, &err), WG_OK, "%s", err.text);
-    wg_reader_close(&r);
+    cr_assert_eq(wg_fit_reader_open(&r, plain, &parts, wg_model_lm(draft), &err), WG_OK, "%s", err.text);
+    cr_assert_eq(wg_fit_read(&r, 0, prompt, 4, NEW, &fit, &err), WG_OK, "%s", err.text);
+    wg_fit_reader_close(&r);
 
     long passes = 0, accepted = 0;
     for (int at = 0; at < fit.n; passes++) {
