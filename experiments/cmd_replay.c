@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * wager replay: the rounds of a trace under other rules, lengths and temperatures. */
+ * wager replay: the rounds of a trace under other rules, lengths and temperatures; with --exact, tau of rules, lengths and trees
+ * from texts alone. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +10,7 @@
 #include "core/base/mem.h"
 #include "experiments/cli.h"
 #include "experiments/commands.h"
+#include "experiments/exact_run.h"
 #include "experiments/replay.h"
 #include "experiments/stats.h"
 #include "verify/verify.h"
@@ -16,10 +18,10 @@
 enum { MOST_LENGTHS = 16, MOST_RULES = 64 };
 
 typedef struct asked {
-    wg_flag_list rule, length;
+    wg_flag_list rule, length, tree, set;
     double temperature;
     long cell;
-    bool json;
+    bool json, exact;
     int lengths[MOST_LENGTHS], n_lengths;
     wg_rule_choice choice[MOST_RULES];
     int rules;
@@ -95,6 +97,7 @@ static json_t *row_json(const wg_replay *r, const wg_resettled *s, double *scrat
     json_object_set_new(v, "against_recorded", number(wg_ratio_value(&against)));
     known = wg_ratio_interval(&against, r->seed, scratch, &lo, &hi);
     json_object_set_new(v, "against_ci", known ? json_pack("[f,f]", lo, hi) : json_null());
+    json_object_set_new(v, "tau_bracket", isfinite(s->tau_low) ? json_pack("[f,f]", s->tau_low, s->tau_high) : json_null());
     json_object_set_new(v, "alpha", number(s->alpha));
     json_object_set_new(v, "alpha_star", number(s->alpha_star));
     json_object_set_new(v, "alpha_error_mean", json_real(s->error));
@@ -121,6 +124,7 @@ static void print_row(const json_t *v, const wg_resettled *s)
     put_ci("%-14s ", json_object_get(v, "tokens_ci"));
     printf("%8.4f ", real(v, "against_recorded"));
     put_ci("%-14s ", json_object_get(v, "against_ci"));
+    put_ci("%-13s ", json_object_get(v, "tau_bracket"));
     printf("%6.3f  %6.3f%s\n", s->alpha, s->alpha_star, json_is_true(json_object_get(v, "lossless")) ? "" : "  lossy");
 }
 
@@ -161,7 +165,7 @@ static wg_status replay_cell(asked *a, wg_trace *t, int cell, wg_error *err)
 }
 
 static const char *const head =
-    "cell  rule                length  rounds     same  tokens 95 %           against 95 %            alpha  alpha*\n";
+    "cell  rule                length  rounds     same  tokens 95 %           against 95 %           tau           alpha  alpha*\n";
 
 static wg_status replay(asked *a, const char *path, wg_error *err)
 {
@@ -178,8 +182,121 @@ static wg_status replay(asked *a, const char *path, wg_error *err)
     for (int c = 0; !s && a->cell < 0 && c < cells; c++) s = replay_cell(a, t, c, err);
     if (!s && !a->json)
         puts("\ntokens: per recorded round, next included, and against what the recorded rule emitted in the same rounds (not tau of "
-             "another\nrule, whose rounds would begin elsewhere: wager replay --exact). same: rounds settled as recorded.");
+             "another\nrule, whose rounds would begin elsewhere). same: rounds settled as recorded. tau: its bounds by the renewal "
+             "chain over the\nrecorded texts, for chains settled token by token; wager replay --exact has it without bounds.");
     wg_trace_close(t);
+    return s;
+}
+
+/* ---- --exact ----------------------------------------------------------------------------------------------------- */
+
+static json_t *interval_json(const wg_ratio *r, uint64_t seed, double *scratch)
+{
+    double lo, hi;
+    return wg_ratio_interval(r, seed, scratch, &lo, &hi) ? json_pack("[f,f]", lo, hi) : json_null();
+}
+
+/* The row of `rejection` on the same drafts. */
+static const wg_exact_result *rejection_beside(const wg_exact_run *x, const wg_exact_result *r)
+{
+    for (int i = 0; i < x->n; i++)
+        if (x->result[i].form == WG_EXACT_REJECTION && x->result[i].shape == r->shape) return &x->result[i];
+    return NULL;
+}
+
+static json_t *exact_json(const wg_exact_run *x, const wg_exact_result *r, const wg_cell *cell, double *scratch)
+{
+    const wg_ratio tau = { r->tokens, r->rounds, NULL, NULL, r->prompts };
+    const uint64_t seed = (uint64_t)cell->top.seed;
+    const wg_exact_result *other = rejection_beside(x, r);
+    json_t *v = json_object();
+    json_object_set_new(v, "cell", json_integer(x->cell));
+    json_object_set(v, "config", json_object_get(cell->config, "draft"));
+    json_object_set_new(v, "drafter", json_string(x->drafter));
+    json_object_set_new(v, "temperature", json_real(cell->sampling.temperature));
+    json_object_set_new(v, "rule", json_string(r->fixed ? "any lossless" : r->rule));
+    json_object_set_new(v, "law", json_string(r->law));
+    json_object_set_new(v, "draft", json_string(r->shape->name));
+    json_object_set_new(v, "tau", number(wg_ratio_value(&tau)));
+    json_object_set_new(v, "tau_ci", interval_json(&tau, seed, scratch));
+    json_object_set_new(v, "alpha", number(r->alpha));
+    json_object_set_new(v, "texts", json_integer(x->texts));
+    json_object_set_new(v, "tokens", json_integer(x->tokens));
+    if (other && other != r) {
+        const wg_ratio ratio = { other->rounds, r->rounds, NULL, NULL, r->prompts }; /* of the same tokens */
+        json_object_set_new(v, "against_rejection", number(wg_ratio_value(&ratio)));
+        json_object_set_new(v, "against_ci", interval_json(&ratio, seed, scratch));
+    }
+    return v;
+}
+
+static void print_exact(const json_t *v)
+{
+    const json_t *against = json_object_get(v, "against_rejection");
+    printf("%4lld  %-16s %5.2f  %-19s %-19s %-8s %7.4f ", (long long)json_integer_value(json_object_get(v, "cell")),
+           json_string_value(json_object_get(v, "drafter")), real(v, "temperature"), json_string_value(json_object_get(v, "rule")),
+           json_string_value(json_object_get(v, "law")), json_string_value(json_object_get(v, "draft")), real(v, "tau"));
+    put_ci("%-14s ", json_object_get(v, "tau_ci"));
+    printf("%6.3f", real(v, "alpha"));
+    if (against) {
+        printf("  %7.4f ", json_number_value(against));
+        put_ci("%s", json_object_get(v, "against_ci"));
+    }
+    putchar('\n');
+}
+
+static wg_status exact_cell(const asked *a, const wg_config *c, int cell, const wg_exact_shape *shape, int shapes, wg_error *err)
+{
+    wg_exact_run x;
+    const bool all = a->rule.n == 0 || (a->rule.n == 1 && !strcmp(a->rule.item[0], "all"));
+    double *scratch = wg_calloc(WG_RESAMPLES, sizeof *scratch);
+    if (!scratch) return wg_nomem(err, WG_RESAMPLES * 8, "resamples");
+    const wg_status s = wg_exact_cell(c, cell, shape, shapes, a->rule.item, all ? 0 : a->rule.n, &x, err);
+    for (int i = 0; !s && i < x.n; i++) {
+        json_t *v = exact_json(&x, &x.result[i], &c->cell[cell], scratch);
+        if (a->json) {
+            json_dumpf(v, stdout, JSON_SORT_KEYS | JSON_COMPACT | JSON_REAL_PRECISION(15));
+            putchar('\n');
+        } else print_exact(v);
+        json_decref(v);
+    }
+    if (!s && !a->json) printf("      %d texts, %ld tokens\n", x.texts, x.tokens);
+    if (!s) wg_exact_run_free(&x);
+    wg_free(scratch);
+    return s;
+}
+
+/* Does an earlier cell have this one's texts and drafter? The rule does not matter here. */
+static bool is_repeated(const wg_config *c, int cell)
+{
+    for (int i = 0; i < cell; i++)
+        if (c->cell[i].group == c->cell[cell].group &&
+            json_equal(json_object_get(c->cell[i].config, "draft"), json_object_get(c->cell[cell].config, "draft")))
+            return true;
+    return false;
+}
+
+static const char *const exact_head =
+    "cell  drafter           temp  rule                siblings            draft        tau 95 %            alpha  against 95 %\n";
+
+static wg_status exact(const asked *a, const char *path, wg_error *err)
+{
+    static const char *const usual[] = { "1", "2", "4", "8" };
+    wg_exact_shape shape[WG_EXACT_SHAPES];
+    wg_config *c;
+    int n = 0;
+    for (int i = 0; i < a->length.n && n < WG_EXACT_SHAPES; i++) WG_TRY(wg_exact_shape_read(&shape[n++], a->length.item[i], false, err));
+    for (int i = 0; i < a->tree.n && n < WG_EXACT_SHAPES; i++) WG_TRY(wg_exact_shape_read(&shape[n++], a->tree.item[i], true, err));
+    for (int i = 0; !a->length.n && !a->tree.n && i < 4; i++) WG_TRY(wg_exact_shape_read(&shape[n++], usual[i], false, err));
+    WG_TRY(wg_config_open(&c, path, a->set.item, a->set.n, &wg_program_plugins, err));
+    wg_status s = a->cell < c->n ? WG_OK : wg_fail(err, WG_EINVAL, "%s: there is no cell %ld; it has cells 0..%d", path, a->cell, c->n - 1);
+    if (!s && !a->json) fputs(exact_head, stdout);
+    for (int i = 0; !s && i < c->n; i++)
+        if (a->cell < 0 ? !is_repeated(c, i) : a->cell == i) s = exact_cell(a, c, i, shape, n, err);
+    if (!s && !a->json)
+        puts("\ntau: tokens per pass of the target, exact given the texts; its interval is over prompts. against: the rounds rejection "
+             "needs for\nthe same texts over this rule's. alpha: what the first draft token (or set of them) keeps.");
+    wg_config_close(c);
     return s;
 }
 
@@ -192,6 +309,9 @@ int wg_cmd_replay(int argc, char **argv)
         { "length", 0, WG_FLAG_LIST, &a.length, "N", "drafts no deeper than this; may be repeated", 0, 0 },
         { "temperature", 0, WG_FLAG_FLOAT, &a.temperature, "T", "of the target; drafts stay as drawn. Negative: as recorded", -1,
           100 },
+        { "exact", 0, WG_FLAG_BOOL, &a.exact, NULL, "of a CONFIG instead: texts of its target, and tau without sampling noise", 0, 0 },
+        { "tree", 0, WG_FLAG_LIST, &a.tree, "K-K-..", "with --exact: children of a node by its depth; may be repeated", 0, 0 },
+        { "set", 0, WG_FLAG_LIST, &a.set, "A.B=V", "with --exact: override a value of the config; may be repeated", 0, 0 },
         { "cell", 0, WG_FLAG_INT, &a.cell, "N", "of the run; negative: all of them", -1, 1e6 },
         { "json", 0, WG_FLAG_BOOL, &a.json, NULL, "one JSON object a line", 0, 0 },
         { NULL, 0, WG_FLAG_BOOL, NULL, NULL, NULL, 0, 0 },
@@ -199,6 +319,14 @@ int wg_cmd_replay(int argc, char **argv)
     const int done = wg_cli_parse("replay", flags, argc, argv, &path, 1, 1);
     if (done >= 0) return done;
     wg_error err;
-    const wg_status s = replay(&a, path, &err);
+    if (!a.exact && (a.tree.n || a.set.n)) {
+        fprintf(stderr, "wager replay: --tree and --set belong to --exact; a trace has the drafts it has\n");
+        return WG_EXIT_USAGE;
+    }
+    if (a.exact && a.temperature >= 0) {
+        fprintf(stderr, "wager replay: --exact takes the temperature from the config: --set sampling.temperature=%g\n", a.temperature);
+        return WG_EXIT_USAGE;
+    }
+    const wg_status s = a.exact ? exact(&a, path, &err) : replay(&a, path, &err);
     return s ? wg_cli_fail(&err) : WG_EXIT_OK;
 }

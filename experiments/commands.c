@@ -16,7 +16,7 @@ const wg_command wg_commands[] = {
       "Holds runs against the first one: what differs, same texts, faster by how much and where.", wg_cmd_compare },
     { "report", "report DIR [--out FILE] [--no-drawings] [--md] [--csv]",
       "Writes a run as one HTML page, or an index of a folder of runs.", wg_cmd_report },
-    { "replay", "replay TRACE|DIR [--rule R]... [--length N]... [--temperature T] [--cell N] [--json]",
+    { "replay", "replay TRACE|DIR [--rule R]... [--length N]... [--temperature T] | --exact CONFIG [--rule R]... [--tree K-K]...",
       "Settles the recorded rounds of a run with \"trace\": \"probs\" again, by any rule that may check them.", wg_cmd_replay },
     { "generate", "generate -m TARGET [-d DRAFT | --draft KIND[:k=v,...]] -p TEXT -n N [flags]",
       "Continues a text; accepted draft tokens are coloured on a terminal.", wg_cmd_generate },

@@ -7,6 +7,7 @@
 
 #include "core/base/mem.h"
 #include "core/engine/optimal.h"
+#include "experiments/exact.h"
 #include "kernels/cpu.h"
 #include "verify/verify.h"
 
@@ -253,6 +254,79 @@ static wg_status settle_one(wg_replay *r, wg_resettled *s, wg_error *err)
     return WG_OK;
 }
 
+/* ---- tau by renewal ---------------------------------------------------------------------------------------------- */
+
+/* What the chain needs of one request: p and q at its own tokens; q < 0: the trace does not have it. */
+typedef struct taught { double *p, *q; int n; } taught;
+
+static wg_status teach(const wg_replay *r, taught *all, wg_error *err)
+{
+    const int of = r->trace->round[r->entry].request;
+    const wg_trace_request *q = &r->trace->request[of];
+    const wg_tree *t = &r->round.tree;
+    const wg_path *path = &r->round.path;
+    taught *k = &all[of];
+    if (!k->p) {
+        const size_t n = (size_t)(q->n - q->asked.prompt_tokens);
+        k->p = wg_calloc(n + 1, sizeof *k->p);
+        k->q = wg_calloc(n + 1, sizeof *k->q);
+        if (!k->p || !k->q) return wg_nomem(err, n * 16, "a text");
+    }
+    for (int i = 0; i < path->n; i++) {
+        const int node = path->node[i], child = wg_tree_child(t, node, node);
+        const int32_t y = i + 1 < path->n ? t->token[path->node[i + 1]] : path->next;
+        k->p[k->n] = wg_rows_prob(&r->p, node, y);
+        k->q[k->n++] = child >= 0 && t->qrow[child] >= 0 ? wg_rows_prob(&r->q, t->qrow[child], y) : -1;
+    }
+    return WG_OK;
+}
+
+/* One value a position: what the rule keeps of a child drawn there. False: it has no such form. */
+static bool value_of(const wg_verifier_class *rule, double p, double q, double *value)
+{
+    static const char *const ratio[] = { "rejection", "kseq", "optimal", "without_replacement" };
+    *value = q;
+    if (!strcmp(rule->name, "match")) return true;
+    *value = q < p ? q / p : 1;
+    for (size_t i = 0; i < sizeof ratio / sizeof *ratio; i++)
+        if (!strcmp(rule->name, ratio[i])) return true;
+    return false;
+}
+
+static wg_status bracket(const wg_replay *r, const taught *all, int depth, wg_resettled *s, wg_error *err)
+{
+    double tokens = 0, rounds[2] = { 0 }, v;
+    s->tau_low = s->tau_high = NAN;
+    if (!value_of(s->rule, 1, 1, &v)) return WG_OK;
+    if (s->length) depth = s->length;
+    const double **of = wg_calloc((size_t)depth + 1, sizeof *of);
+    wg_status st = of ? WG_OK : wg_nomem(err, (size_t)depth * 8, "a chain");
+    for (int i = 0; !st && i < r->trace->requests; i++) {
+        const int n = all[i].n;
+        double *value = n ? wg_alloc(2 * (size_t)n + 1, sizeof *value) : NULL;
+        if (!n) continue;
+        if (!value) st = wg_nomem(err, (size_t)n * 16, "a text");
+        tokens += n;
+        for (int k = 0; k < 2 && !st; k++) {
+            for (int t = 0; t < n; t++) {
+                value_of(s->rule, all[i].p[t], all[i].q[t], &value[t]);
+                if (all[i].q[t] < 0) value[t] = k;
+            }
+            for (int d = 0; d < depth; d++) of[d] = value;
+            rounds[k] += wg_exact_rounds(false, of, depth, n, value + n);
+        }
+        wg_free(value);
+    }
+    wg_free(of);
+    if (!st && tokens > 0) {
+        s->tau_low = tokens / rounds[0];
+        s->tau_high = tokens / rounds[1];
+    }
+    return st;
+}
+
+/* ---- the results ------------------------------------------------------------------------------------------------- */
+
 static wg_status make_series(wg_resettled *s, int prompts, wg_error *err)
 {
     s->prompts = prompts;
@@ -273,16 +347,43 @@ static wg_status count_prompts(const wg_replay *r, int *prompts, wg_error *err)
     return *prompts <= 1 << 24 ? WG_OK : wg_fail(err, WG_EFORMAT, "%s: a request of prompt %d", r->trace->name, *prompts - 1);
 }
 
-wg_status wg_replay_all(wg_replay *r, wg_resettled *result, int n, wg_error *err)
+/* Every round once, under all rules; what the chain over the texts needs is gathered on the way. *depth: of the deepest chain; 0
+ * when drafts are not chains of drawn tokens at the recorded temperature. */
+static wg_status pass(wg_replay *r, wg_resettled *result, int n, taught *all, int *depth, wg_error *err)
 {
-    int prompts;
-    WG_TRY(count_prompts(r, &prompts, err));
-    for (int k = 0; k < n; k++) WG_TRY(make_series(&result[k], prompts, err));
+    bool chains = r->as_recorded;
+    *depth = 0;
     for (int i = 0; i < r->trace->rounds; i++) {
         if (r->trace->request[r->trace->round[i].request].asked.cell != r->cell) continue;
         WG_TRY(wg_replay_load(r, i, err));
         for (int k = 0; k < n; k++) WG_TRY(settle_one(r, &result[k], err));
+        const wg_tree *t = &r->round.tree;
+        const int height = wg_tree_height(t);
+        chains = chains && (t->n == 1 || (!has_siblings(t) && t->law & (WG_LAW_IID | WG_LAW_WITHOUT_REPLACEMENT)));
+        if (chains) WG_TRY(teach(r, all, err));
+        *depth = height > *depth ? height : *depth;
     }
+    if (!chains) *depth = 0;
+    return WG_OK;
+}
+
+wg_status wg_replay_all(wg_replay *r, wg_resettled *result, int n, wg_error *err)
+{
+    int prompts, depth = 0;
+    WG_TRY(count_prompts(r, &prompts, err));
+    for (int k = 0; k < n; k++) WG_TRY(make_series(&result[k], prompts, err));
+    taught *all = wg_calloc((size_t)r->trace->requests, sizeof *all);
+    wg_status st = all ? pass(r, result, n, all, &depth, err) : wg_nomem(err, (size_t)r->trace->requests * sizeof *all, "texts");
+    for (int k = 0; k < n; k++) {
+        result[k].tau_low = result[k].tau_high = NAN;
+        if (!st && depth) st = bracket(r, all, depth, &result[k], err);
+    }
+    for (int i = 0; all && i < r->trace->requests; i++) {
+        wg_free(all[i].p);
+        wg_free(all[i].q);
+    }
+    wg_free(all);
+    WG_TRY(st);
     for (int k = 0; k < n; k++) {
         wg_resettled *s = &result[k];
         s->alpha = s->alpha_n ? s->alpha / (double)s->alpha_n : NAN;

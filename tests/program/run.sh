@@ -90,6 +90,12 @@ good_cases() {
   expect run 'speed-up' wager run "$base/run.json" --out "$base/run-a"
   expect resume 'speed-up' wager run "$base/run.json" --resume --out "$base/run-a"
   expect run-again 'speed-up' wager run "$base/run.json" --out "$base/run-b" --set seed=2
+  expect run-probs 'speed-up' wager run "$base/run.json" --out "$base/run-p" --set trace=probs --set sampling.temperature=1 \
+    --set 'draft={"kind":"model","model":"'"$base/draft.gguf"'"}'
+  expect replay '^ +0  rejection +- +([0-9]+) +\1 ' wager replay "$base/run-p"
+  expect replay-all '^ +0  block ' wager replay "$base/run-p/trace.wgt" --rule all --length 2
+  expect replay-json '"recorded_rule":"rejection"' wager replay "$base/run-p" --rule match --json
+  expect exact '^ +0  model .* block ' wager replay --exact "$base/run-p/config.json" --set trace=none
   expect compare 'same texts +2 of 2 equal' wager compare "$base/run-a" "$base/run-b"
   expect compare-json '"verdict":' wager compare "$base/run-a" "$base/run-b" --json
   expect compare-md '^# Comparison' wager compare "$base/run-a" "$base/run-b" --md
