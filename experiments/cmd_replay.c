@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "core/base/mem.h"
+#include "experiments/attribution.h"
 #include "experiments/cli.h"
 #include "experiments/commands.h"
 #include "experiments/exact_run.h"
@@ -21,7 +22,7 @@ typedef struct asked {
     wg_flag_list rule, length, tree, set;
     double temperature;
     long cell;
-    bool json, exact;
+    bool json, exact, attribution;
     int lengths[MOST_LENGTHS], n_lengths;
     wg_rule_choice choice[MOST_RULES];
     int rules;
@@ -167,6 +168,18 @@ static wg_status replay_cell(asked *a, wg_trace *t, int cell, wg_error *err)
 static const char *const head =
     "cell  rule                length  rounds     same  tokens 95 %           against 95 %           tau           alpha  alpha*\n";
 
+static wg_status attribute(const asked *a, wg_trace *t, int cell, wg_error *err)
+{
+    json_t *v;
+    WG_TRY(wg_attribution(&v, t, cell, true, err));
+    if (a->json) {
+        json_dumpf(v, stdout, JSON_SORT_KEYS | JSON_COMPACT | JSON_REAL_PRECISION(15));
+        putchar('\n');
+    } else wg_attribution_print(stdout, v);
+    json_decref(v);
+    return WG_OK;
+}
+
 static wg_status replay(asked *a, const char *path, wg_error *err)
 {
     char buf[4096];
@@ -177,10 +190,10 @@ static wg_status replay(asked *a, const char *path, wg_error *err)
         fprintf(stderr, "wager replay: %s: %s; the %d rounds before it are used\n", t->name, t->damage, t->rounds);
     const int cells = (int)json_array_size(t->cells);
     wg_status s = t->rounds ? WG_OK : wg_fail(err, WG_EFORMAT, "%s: there are no rounds in it", t->name);
-    if (!s && !a->json) fputs(head, stdout);
-    if (!s && a->cell >= 0) s = replay_cell(a, t, (int)a->cell, err);
-    for (int c = 0; !s && a->cell < 0 && c < cells; c++) s = replay_cell(a, t, c, err);
-    if (!s && !a->json)
+    if (!s && !a->json && !a->attribution) fputs(head, stdout);
+    const int first = a->cell < 0 ? 0 : (int)a->cell, end = a->cell < 0 ? cells : first + 1;
+    for (int c = first; !s && c < end; c++) s = a->attribution ? attribute(a, t, c, err) : replay_cell(a, t, c, err);
+    if (!s && !a->json && !a->attribution)
         puts("\ntokens: per recorded round, next included, and against what the recorded rule emitted in the same rounds (not tau of "
              "another\nrule, whose rounds would begin elsewhere). same: rounds settled as recorded. tau: its bounds by the renewal "
              "chain over the\nrecorded texts, for chains settled token by token; wager replay --exact has it without bounds.");
@@ -309,6 +322,8 @@ int wg_cmd_replay(int argc, char **argv)
         { "length", 0, WG_FLAG_LIST, &a.length, "N", "drafts no deeper than this; may be repeated", 0, 0 },
         { "temperature", 0, WG_FLAG_FLOAT, &a.temperature, "T", "of the target; drafts stay as drawn. Negative: as recorded", -1,
           100 },
+        { "attribution", 0, WG_FLAG_BOOL, &a.attribution, NULL,
+          "who loses what, what alpha would be if, and whether confidences mean what they say", 0, 0 },
         { "exact", 0, WG_FLAG_BOOL, &a.exact, NULL, "of a CONFIG instead: texts of its target, and tau without sampling noise", 0, 0 },
         { "tree", 0, WG_FLAG_LIST, &a.tree, "K-K-..", "with --exact: children of a node by its depth; may be repeated", 0, 0 },
         { "set", 0, WG_FLAG_LIST, &a.set, "A.B=V", "with --exact: override a value of the config; may be repeated", 0, 0 },

@@ -358,6 +358,7 @@ wg_status wg_report_write(FILE *f, const wg_folder *run, bool drawings, wg_error
     fputs("<h2>How it comes about</h2>\n", f);
     wg_report_plots(f, run, cells, drawings);
     positions(f, run, cells);
+    wg_report_confidence(f, run, cells);
     phases(f, run, cells);
     categories(f, run, cells);
     wg_report_transcripts(f, run, wg_report_best(cells));

@@ -17,6 +17,7 @@ typedef struct wg_tally { int faster, slower, undecided, unequal, must_equal, lo
 wg_tally wg_report_tally(const json_t *cells);
 
 void wg_report_plots(FILE *f, const wg_folder *run, const json_t *cells, bool drawings);
+void wg_report_confidence(FILE *f, const wg_folder *run, const json_t *cells); /* nothing without a trace of probabilities */
 void wg_report_transcripts(FILE *f, const wg_folder *run, int cell);
 
 #endif

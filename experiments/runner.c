@@ -11,6 +11,7 @@
 #include "core/base/json.h"
 #include "core/base/mem.h"
 #include "draft/draft.h"
+#include "experiments/attribution.h"
 #include "experiments/progress.h"
 #include "experiments/resume.h"
 #include "experiments/summary.h"
@@ -640,6 +641,13 @@ static wg_status write_summary(const runner *r, wg_error *err)
 {
     if (r->progress.requests == 0 && wg_resume_finished(wg_record_path(r->record))) return WG_OK; /* nothing was left to run */
     json_t *v = wg_summary_json(r->run);
+    if (v && r->run->complete && r->tracer) {
+        char trace[4200];
+        snprintf(trace, sizeof trace, "%s/trace.wgt", wg_record_path(r->record));
+        const wg_status bad = wg_attribution_add(v, trace, err);
+        if (bad) json_decref(v);
+        WG_TRY(bad);
+    }
     const wg_status s = v ? wg_record_summary(r->record, v, err) : wg_nomem(err, 1, "the summary");
     json_decref(v);
     return s;

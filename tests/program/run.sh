@@ -95,6 +95,8 @@ good_cases() {
   expect replay '^ +0  rejection +- +([0-9]+) +\1 ' wager replay "$base/run-p"
   expect replay-all '^ +0  block ' wager replay "$base/run-p/trace.wgt" --rule all --length 2
   expect replay-json '"recorded_rule":"rejection"' wager replay "$base/run-p" --rule match --json
+  expect attribution 'the drafter loses 0\.' wager replay "$base/run-p" --attribution
+  expect attribution-json '"calibration":' wager replay "$base/run-p" --attribution --json
   expect exact '^ +0  model .* block ' wager replay --exact "$base/run-p/config.json" --set trace=none
   expect compare 'same texts +2 of 2 equal' wager compare "$base/run-a" "$base/run-b"
   expect compare-json '"verdict":' wager compare "$base/run-a" "$base/run-b" --json

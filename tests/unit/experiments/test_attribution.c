@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT
+ * Calibration against samples counted by hand, changed rows against rows changed by hand, and the attribution of real runs
+ * against what their summaries say. */
+#include <math.h>
+
+#include "core/base/mem.h"
+#include "experiments/attribution.h"
+#include "experiments/calibration.h"
+#include "experiments/counterfactual.h"
+#include "experiments/runner.h"
+#include "experiments/summary.h"
+#include "scene.h"
+
+static double real(const json_t *v, const char *key)
+{
+    cr_assert(json_is_number(json_object_get(v, key)), "%s", key);
+    return json_number_value(json_object_get(v, key));
+}
+
+Test(attribution, calibration_by_hand)
+{
+    static const wg_sample s[] = { { 0.9f, 1, true }, { 0.9f, 1, false }, { 0.2f, 1, false }, { 0.6f, 2, true }, { 0.1f, 2, false } };
+    wg_samples all = { 0 };
+    wg_error err;
+    cr_assert_null(wg_calibration_json(&all));
+    for (int i = 0; i < 5; i++) cr_assert_eq(wg_samples_add(&all, (double)s[i].confidence, s[i].depth, s[i].came_true, &err), WG_OK);
+    json_t *v = wg_calibration_json(&all);
+    /* pairs (kept, not): 0.9 ties 0.9, beats 0.2 and 0.1; 0.6 loses to 0.9, beats 0.2 and 0.1 */
+    cr_assert_float_eq(real(v, "auc"), (0.5 + 1 + 1 + 0 + 1 + 1) / 6, 1e-12);
+    cr_assert_float_eq(real(v, "ece"), (fabs(1.8 - 1) + 0.2 + fabs(0.6 - 1) + 0.1) / 5, 1e-6);
+    const json_t *by_depth = json_object_get(v, "auc_by_depth"), *bins = json_object_get(v, "bins");
+    cr_assert_float_eq(json_number_value(json_array_get(by_depth, 0)), (0.5 + 1) / 2, 1e-12);
+    cr_assert_float_eq(json_number_value(json_array_get(by_depth, 1)), 1, 1e-12);
+    cr_assert_eq(json_integer_value(json_object_get(json_array_get(bins, 9), "n")), 2);
+    cr_assert_float_eq(real(json_array_get(bins, 9), "came_true"), 0.5, 1e-12);
+    cr_assert(json_is_null(json_object_get(json_array_get(bins, 5), "came_true")));
+    json_decref(v);
+    wg_samples_free(&all);
+}
+
+Test(attribution, changed_rows_by_hand)
+{
+    const double p[4] = { 0.4, 0.3, 0.2, 0.1 }, q[4] = { 0.1, 0.2, 0.3, 0.4 };
+    double row[4];
+    int32_t order[4];
+    const int32_t rank[4] = { 0, 1, 2, 3 };
+    cr_assert_float_eq(wg_alpha(p, q, 4), 0.6, 1e-15);
+    cr_assert_float_eq(wg_variation(p, q, 4), 0.4, 1e-15);
+    cr_assert_float_eq(wg_alpha_at_temperature(p, q, 4, 1, row), 0.6, 1e-12);
+    cr_assert_float_eq(wg_alpha_at_temperature(p, q, 4, 0.5, row), 0.01 / 0.3 + 0.04 / 0.3 + 0.2 + 0.1, 1e-12); /* q^2 */
+    cr_assert_float_eq(wg_alpha_in_nucleus(p, q, 4, 0.65, row, order), 0.2 + 0.1, 1e-12); /* tokens 3 and 2: 4/7 and 3/7 */
+    cr_assert_float_eq(wg_alpha_in_nucleus(p, q, 4, 1, row, order), 0.6, 1e-12);
+    cr_assert_float_eq(wg_alpha_of_vocabulary(p, q, 4, rank, 2, row), 1.0 / 3 + 0.3, 1e-12); /* 1/3 and 2/3 */
+    cr_assert_float_eq(wg_alpha_of_vocabulary(p, (const double[]){ 0, 0, 0, 1 }, 4, rank, 2, row), 0, 0);
+}
+
+/* A run, its summary, and the whole attribution of its cells. */
+static json_t *run_into(const char *out, const char *text)
+{
+    char path[64];
+    wg_config *c = config_of(text);
+    const wg_run_options o = { .out = out };
+    wg_run r;
+    char *folder = NULL;
+    wg_error err;
+    cr_assert_eq(wg_run_config(c, &o, &r, &folder, &err), WG_OK, "%s", err.text);
+    wg_free(folder);
+    wg_run_free(&r);
+    wg_config_close(c);
+    snprintf(path, sizeof path, "%s/summary.json", out);
+    json_t *v = json_load_file(path, 0, NULL);
+    cr_assert_not_null(v);
+    return json_object_get(v, "cells"); /* v stays: tests end their process */
+}
+
+/* `match` gives every cell the same text, so a draft in another type stands at the very same prefixes; the same draft twice
+ * differs by nothing. */
+Test(attribution, of_a_run, .timeout = 60)
+{
+    scene s;
+    wg_error err;
+    wg_trace *t;
+    json_t *v[4];
+    static const wg_synth_shape draft = { "draft", "llama", 1, 32, 2, 1, 16, 32, 320, 64, 0, true };
+    scene_make(&s);
+    cr_assert_eq(wg_synth_write(&draft, WG_Q8_0, 2, "draft8.gguf", &err), WG_OK, "%s", err.text);
+    const json_t *cells = run_into("out",
+        "{\"name\": \"t\", \"target\": {\"model\": \"target.gguf\", \"threads\": 1}, \"prompts\": {\"file\": \"prompts.jsonl\"},"
+        "\"trace\": \"probs\", \"max_tokens\": 24, \"sampling\": {\"temperature\": 1}, \"sweep\": {"
+        "\"draft\": [{\"kind\": \"model\", \"model\": \"draft.gguf\", \"length\": 2},"
+        "{\"kind\": \"model\", \"model\": \"draft8.gguf\", \"length\": 2}], \"verify.rule\": [\"match\", \"rejection\"]}}");
+    cr_assert_eq(wg_trace_open(&t, "out/trace.wgt", &err), WG_OK, "%s", err.text);
+    for (int c = 0; c < 4; c++) {
+        const json_t *summary = json_array_get(cells, (size_t)c), *brief = json_object_get(summary, "attribution");
+        cr_assert_eq(wg_attribution(&v[c], t, c, true, &err), WG_OK, "%s", err.text);
+        cr_assert_float_eq(real(v[c], "alpha"), real(summary, "alpha"), 1e-9);
+        cr_assert_float_eq(real(v[c], "alpha_star"), real(summary, "alpha_star"), 1e-9);
+        cr_assert_float_eq(real(brief, "kept"), real(v[c], "kept"), 0);
+        cr_assert_float_eq(real(v[c], "drafter_loss") + real(v[c], "rule_loss") + real(v[c], "kept"), 1, 1e-9);
+        cr_assert_not(json_object_get(brief, "if"));
+        const json_t *q = json_object_get(json_object_get(brief, "calibration"), "q"), *path = json_object_get(json_object_get(
+            brief, "calibration"), "path");
+        cr_assert_eq((long)real(q, "n"), (long)real(v[c], "nodes")); /* chains: one child a node */
+        cr_assert_eq((long)real(path, "n"), (long)real(summary, "drafted"));
+        double kept = 0;
+        size_t i;
+        json_t *bin;
+        json_array_foreach(json_object_get(path, "bins"), i, bin)
+            if (real(bin, "n") > 0) kept += real(bin, "n") * real(bin, "came_true");
+        cr_assert_float_eq(kept, real(summary, "accepted"), 1e-6);
+    }
+    const json_t *others = json_object_get(v[0], "other_cells"), *quantised = NULL;
+    size_t i;
+    json_t *o;
+    json_array_foreach((json_t *)others, i, o) if (json_integer_value(json_object_get(o, "cell")) == 2) quantised = o;
+    cr_assert_not_null(quantised);
+    cr_assert_float_eq(real(quantised, "p_variation"), 0, 0); /* the Prefix Law */
+    cr_assert(real(quantised, "q_variation") > 0 && real(quantised, "q_variation") < 0.05, "%g", real(quantised, "q_variation"));
+    cr_assert_lt(fabs(real(quantised, "alpha") - real(quantised, "alpha_with_its_q")), real(quantised, "q_variation") + 1e-12);
+    for (int c = 0; c < 4; c++) json_decref(v[c]);
+    wg_trace_close(t);
+    scene_remove(&s);
+}
