@@ -9,7 +9,7 @@
 
 #include "core/base/mem.h"
 #include "core/engine/optimal.h"
-#include "experiments/calibration.h"
+#include "experiments/reliability.h"
 #include "experiments/counterfactual.h"
 
 static const double factors[] = { 0.5, 0.75, 1.25, 1.5, 2 };
@@ -268,7 +268,7 @@ static json_t *result(study *s, json_t *others)
     if (s->whole) json_object_set_new(v, "if", changes_json(s));
     if (s->whole) json_object_set(v, "other_cells", others);
     for (int i = 0; i < SIGNALS; i++) {
-        json_t *one = wg_calibration_json(&s->sample[i]);
+        json_t *one = wg_reliability_json(&s->sample[i]);
         json_object_set_new(c, signals[i], one ? one : json_null());
     }
     json_object_set_new(c, "score", s->scored ? json_pack("{s:I, s:f, s:f}", "rounds", (json_int_t)s->scored, "expected",

@@ -5,7 +5,7 @@
 
 #include "core/base/mem.h"
 #include "experiments/attribution.h"
-#include "experiments/calibration.h"
+#include "experiments/reliability.h"
 #include "experiments/counterfactual.h"
 #include "experiments/runner.h"
 #include "experiments/summary.h"
@@ -22,9 +22,9 @@ Test(attribution, calibration_by_hand)
     static const wg_sample s[] = { { 0.9f, 1, true }, { 0.9f, 1, false }, { 0.2f, 1, false }, { 0.6f, 2, true }, { 0.1f, 2, false } };
     wg_samples all = { 0 };
     wg_error err;
-    cr_assert_null(wg_calibration_json(&all));
+    cr_assert_null(wg_reliability_json(&all));
     for (int i = 0; i < 5; i++) cr_assert_eq(wg_samples_add(&all, (double)s[i].confidence, s[i].depth, s[i].came_true, &err), WG_OK);
-    json_t *v = wg_calibration_json(&all);
+    json_t *v = wg_reliability_json(&all);
     /* pairs (kept, not): 0.9 ties 0.9, beats 0.2 and 0.1; 0.6 loses to 0.9, beats 0.2 and 0.1 */
     cr_assert_float_eq(real(v, "auc"), (0.5 + 1 + 1 + 0 + 1 + 1) / 6, 1e-12);
     cr_assert_float_eq(real(v, "ece"), (fabs(1.8 - 1) + 0.2 + fabs(0.6 - 1) + 0.1) / 5, 1e-6);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Reliability, ECE and AUC of samples. */
-#include "experiments/calibration.h"
+#include "experiments/reliability.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -57,7 +57,7 @@ static double area(const wg_samples *all, int depth)
 
 static json_t *number(double v) { return isfinite(v) ? json_real(v) : json_null(); }
 
-json_t *wg_calibration_json(wg_samples *all)
+json_t *wg_reliability_json(wg_samples *all)
 {
     double n[BINS] = { 0 }, confidence[BINS] = { 0 }, good[BINS] = { 0 }, ece = 0;
     int deepest = 0;

@@ -2,8 +2,8 @@
  * Is a confidence what it says? Samples of (confidence, depth, came true); reliability in ten equal bins, the expected
  * calibration error sum n_b/n |mean confidence - share that came true|, and by depth the area under the ROC curve: the
  * probability that a sample that came true has the higher confidence (ties count half). */
-#ifndef WG_EXPERIMENTS_CALIBRATION_H
-#define WG_EXPERIMENTS_CALIBRATION_H
+#ifndef WG_EXPERIMENTS_RELIABILITY_H
+#define WG_EXPERIMENTS_RELIABILITY_H
 
 #include <jansson.h>
 
@@ -17,6 +17,6 @@ void wg_samples_free(wg_samples *all);
 
 /* {"n", "ece", "auc", "auc_by_depth", "bins": [{"n", "confidence", "came_true"}]}; NULL without samples. Sorts them. AUC is null
  * where all or none came true. */
-json_t *wg_calibration_json(wg_samples *all);
+json_t *wg_reliability_json(wg_samples *all);
 
 #endif
