@@ -41,7 +41,7 @@ static int child_of(wg_exact_form form, const wg_tree *t, int node, int k, const
     memcpy(left, q, sizeof left);
     if (!strcmp(law, "coupled")) {
         const wg_chance at = wg_chance_at(c, wg_tree_depth(t, node));
-        return wg_chance_race(&at, WG_DRAW_COUPLED, left, V);
+        return wg_chance_race(&at, WG_DRAW_COUPLED, wg_list_0, NULL, left, V);
     }
     for (int i = node; (i = wg_tree_child(t, node, i)) >= 0;) left[t->token[i]] = 0;
     for (int x = 0; x < V; x++) sum += left[x];
@@ -75,6 +75,9 @@ static void enumerate(wg_exact_form form, const int *width, const tables *tb, do
     wg_rows p, q;
     wg_chance_tree all;
     int text[WG_TREE_MAX];
+    _Alignas(16) char options[4096] = { 0 };
+    cr_assert_leq(rule_of(form)->size, sizeof options);
+    wg_option_defaults(rule_of(form)->options, options);
     cr_assert_eq(wg_rows_open(&p, WG_TREE_MAX, V, &err), WG_OK);
     cr_assert_eq(wg_rows_open(&q, WG_TREE_MAX, V, &err), WG_OK);
     cr_assert_eq(wg_chance_tree_open(&all, &err), WG_OK);
@@ -99,7 +102,7 @@ static void enumerate(wg_exact_form form, const int *width, const tables *tb, do
                 text[wg_tree_push(&t, node, x, row)] = text[node] * V + 1 + x;
             }
         }
-        rule_of(form)->accept(NULL, &t, &p, &q, &c, &path);
+        rule_of(form)->accept(options, &t, &p, &q, &c, &path);
         for (int i = 1; i < path.n; i++) survived[text[path.node[i]]] += wg_chance_tree_probability(&all);
     } while (wg_chance_tree_next(&all));
     cr_assert_not(all.failed || all.beyond);
