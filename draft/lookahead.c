@@ -17,7 +17,7 @@
  *
  * Verification branch. The pool's continuations of the root, the most recent G, are the draft: a trie of certain proposals.
  *
- * New columns begin with tokens of the text, in turn, and grow by an answer a pass until they have n-1. Answers are the argmax
+ * New columns begin with the last W tokens of the text, one each, and grow by an answer a pass until they have n-1. Answers are the argmax
  * of the raw logits, at every temperature: no draw is made here, so none can be one of the rule's (METHODS L2). What is drafted
  * is a function of texts and of passes that are over (law FIXED). All state belongs to one sequence.
  *
@@ -40,7 +40,7 @@ typedef struct lookahead_options {
 /* What is known of the sequence in a slot. */
 typedef struct local {
     wg_ngram_pool pool; /* from the first proposal to forget */
-    int begun, read;    /* columns begun so far; tokens of the text whose n-grams are in the pool */
+    int read;           /* tokens of the text whose n-grams are in the pool */
 } local;
 
 typedef struct lookahead_drafter {
@@ -52,9 +52,9 @@ typedef struct lookahead_drafter {
 } lookahead_drafter;
 
 static const wg_option options[] = {
-    WG_OPTION_INT(lookahead_options, window, 5, 1, WG_DRAFT_MAX, "columns: tokens guessed ahead at once (W)"),
+    WG_OPTION_INT(lookahead_options, window, 3, 1, WG_DRAFT_MAX, "columns: tokens guessed ahead at once (W)"),
     WG_OPTION_INT(lookahead_options, n, 4, 2, N_MAX, "tokens of an n-gram; a draft has n-1 (N)"),
-    WG_OPTION_INT(lookahead_options, guesses, 5, 1, WG_DRAFT_MAX, "n-grams kept for a first token, and verified (G)"),
+    WG_OPTION_INT(lookahead_options, guesses, 3, 1, WG_DRAFT_MAX, "n-grams kept for a first token, and verified (G)"),
     WG_OPTION_INT(lookahead_options, keys, 2048, 1, 1 << 20, "first tokens kept for a sequence"),
     WG_OPTION_BOOL(lookahead_options, text, false, "n-grams of the text itself are kept, too"),
     WG_OPTION_END,
@@ -115,15 +115,15 @@ static void guess(const lookahead_drafter *d, local *l, const wg_seq *s, wg_tree
 }
 
 /* Where the text ends within reach, or the tree is full, the window is cut: columns that are not there get no answer. */
-static void look_ahead(const lookahead_drafter *d, local *l, const wg_seq *s, wg_tree *t)
+static void look_ahead(const lookahead_drafter *d, const wg_seq *s, wg_tree *t)
 {
     int *height = heights(d, s);
-    const int room = wg_seq_room(s);
-    for (int j = 0, base = 0; j < d->opt.window; j++) {
+    const int room = wg_seq_room(s), W = d->opt.window;
+    for (int j = 0, base = 0; j < W; j++) {
         int32_t *c = column(d, s, j);
         if (height[j] == 0) {
             height[j] = 1;
-            c[0] = s->token[l->begun++ % s->n];
+            c[0] = s->token[s->n < W ? j % s->n : s->n - W + j];
         }
         if (j == 0) c[0] = t->token[0];
         else base = j <= room ? wg_tree_probe(t, base, c[0]) : -1;
@@ -143,7 +143,7 @@ static wg_status propose(wg_drafter *base, wg_seq *const *seq, int n, wg_tree *o
                             "the n-grams of a sequence; lower the drafter's keys?");
         if (d->opt.text) read_text(d, l, s);
         guess(d, l, s, &out[i], q);
-        look_ahead(d, l, s, &out[i]);
+        look_ahead(d, s, &out[i]);
     }
     return WG_OK;
 }

@@ -73,7 +73,7 @@ static void answer(const play *p, int32_t x, const int32_t *path, int n)
     logits[(p->t.row + row_of(p, path, n)) * VOCAB + x] = 1;
 }
 
-/* n = 4, W = 3 over the text 1 2 3 (then the root 3): columns begin with 1 (replaced by the root), 2 and 3. */
+/* n = 4, W = 3 over the text 1 2 3: columns begin with its last three tokens, and the root takes the place of the first. */
 static void fill_window(play *p)
 {
     propose(p); /* 3 | 2 | 3 */
@@ -114,10 +114,10 @@ Test(lookahead, the_window_fills_and_then_slides)
     answer(&p, 63, PATH(50, 60, 61, 62));
     settle(&p, LIST(50, 51), 52); /* two kept: the window slides by two more, and only the last column is left */
 
-    propose(&p); /* 52 62 63 | 30 | 31: new columns begin with the text's next tokens */
+    propose(&p); /* 52 62 63 | 51 | 52: new columns begin with what the text ends in */
     cr_assert_eq(p.t.n, 1);
     row_of(&p, PATH(62, 63));
-    row_of(&p, PATH(30, 31));
+    row_of(&p, PATH(51, 52));
     cr_assert_eq(p.t.probes, 4);
     settle(&p, NULL, 0, 50);
     propose(&p); /* 50 was the first token of column 1: 51 52 53 */

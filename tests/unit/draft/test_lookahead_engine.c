@@ -19,7 +19,7 @@ typedef struct oracle {
     int height[W];
     int32_t column[W][N];
     struct { int32_t token[N]; } gram[SLOW]; /* the oldest first */
-    int grams, begun;
+    int grams;
 } oracle;
 
 /* What the target says after a text: one step of plain decoding. */
@@ -78,7 +78,7 @@ static void answers(oracle *o, const wg_seq *s, int32_t answer[W])
     for (int j = 0; j < W; j++) {
         if (o->height[j] == 0) {
             o->height[j] = 1;
-            o->column[j][0] = s->token[o->begun++ % s->n];
+            o->column[j][0] = s->token[s->n - W + j];
         }
         if (j == 0) o->column[0][0] = s->token[s->n - 1];
     }
