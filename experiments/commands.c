@@ -34,6 +34,8 @@ const wg_command wg_commands[] = {
       "Enumerates a verification rule's production code and compares its exact output law with the target's.", wg_cmd_prove },
     { "tree", "tree [chain|kary|file|sequoia] [--tree T] [--accept 0.6/0.15] [--budget N] [--svg FILE]",
       "The shape of a draft tree: drawn, with the tokens it is to yield.", wg_cmd_tree },
+    { "skip-search", "skip-search -m MODEL --prompts FILE [--skip N] [--length N] [--time] [--out FILE]",
+      "Finds layers that a draft can do without (drafter layer_skip), on prompts of yours.", wg_cmd_skip_search },
     { "bench", "bench forward | round | perplexity -m MODEL [flags]", "Times forward passes, or plain decoding and speculative rounds, interleaved.", wg_cmd_bench },
     { "list", "list [drafters|verifiers|sampling|kernels|commands] [--schema]", "Every drafter, rule, kernel level and option.", wg_cmd_list },
     { NULL, NULL, NULL, NULL },

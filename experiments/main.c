@@ -10,7 +10,7 @@
 static void usage(FILE *f)
 {
     fputs("wager: speculative decoding, measured and proved\n\ncommands:\n", f);
-    for (const wg_command *c = wg_commands; c->name; c++) fprintf(f, "  %-10s %s\n", c->name, c->doc);
+    for (const wg_command *c = wg_commands; c->name; c++) fprintf(f, "  %-12s %s\n", c->name, c->doc);
     fputs("\nwager COMMAND --help explains one. First steps: ./quickstart.sh, then wager generate.\n", f);
 }
 

@@ -60,7 +60,7 @@ same_text() { # FLAGS...
   plain=$(digest wager generate -m "$base/target.gguf" -p "Once upon" -n 40 "$@")
   for draft in model:model="$base/draft.gguf" model:model="$base/draft.gguf",tree=2-1-1 ngram \
     ngram_cache:hits=1 ngram_hash:n=1 suffix:factor=2,tree=true sam:n_min=1 retrieval:n_min=1,datastore="$base/store" recycle \
-    lookahead; do
+    lookahead layer_skip:mlp=1 early_exit:tree=2-1 sparse_kv:window=9; do
     spec=$(digest wager generate -m "$base/target.gguf" -p "Once upon" -n 40 --draft "$draft" "$@")
     if [ -n "$plain" ] && [ "$plain" = "$spec" ]; then ok; else fail "generate $draft $*: text differs from plain decoding"; fi
   done
@@ -111,6 +111,14 @@ good_cases() {
   expect datastore '^wrote .* tokens of 1 text' wager datastore build -m "$base/target.gguf" --out "$base/store" "$base/prompts.jsonl"
   expect bench-draft '"propose_us":' wager bench draft --draft suffix:tree=true --history 512 --json
   expect bench-draft-store '^retrieval ' wager bench draft -m "$base/target.gguf" --draft "retrieval:datastore=$base/store" --history 256
+  expect skip-search 'speed-up: expected' wager skip-search -m "$base/target.gguf" -p "$base/prompts.jsonl" -n 8 --time
+  local found
+  found=$(wager skip-search -m "$base/target.gguf" -p "$base/prompts.jsonl" -n 8 --tries 9 --skip 2 --out "$base/set.json" |
+    sed -n 's/^--draft //p')
+  expect skip-search-json '"expected_speedup":' wager skip-search -m "$base/target.gguf" -p "$base/prompts.jsonl" -n 8 --tries 9 \
+    --skip 2 --threads 1 --json --out "$base/again.json"
+  if cmp "$base/set.json" "$base/again.json"; then ok; else fail "skip-search: another answer the second time"; fi
+  expect skip-found 'layer_skip, match' wager generate -m "$base/target.gguf" -p Hello -n 9 --draft "$found"
   same_text --temp 0
   same_text --temp 0.7 --top-p 0.9 --seed 3
   same_text --temp 1 --threads 3
