@@ -72,8 +72,8 @@ wg_status wg_draft_vocab_open(wg_draft_vocab *v, const wg_env *env, const wg_wei
                        target_name(env), path, *pruned ? " and with " : "", pruned);
     if (intersection && wg_meta_array(w, "tokenizer.ggml.tokens", &(wg_meta_kind){ 0 }) <= 0)
         return wg_fail(err, WG_EMODEL,
-                       "%s has no tokenizer, so its tokens cannot be compared with those of %s; convert it again with --tokenizer",
-                       path, target_name(env));
+                       "%s has no tokenizer, so its tokens cannot be compared with those of %s; convert it again with "
+                       "--tokenizer", path, target_name(env));
     WG_TRY(wg_arch_read(w, &a, err));
     v->own = wg_alloc((size_t)v->target_vocab, sizeof *v->own);
     if (!v->own) return wg_nomem(err, (size_t)v->target_vocab * sizeof *v->own, "the vocabulary of a draft");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * String-level exact match (SLEM, Timor et al. 2025; universal assisted generation; METHODS A18): a draft model with any
- * tokenizer writes on in its own tokens, greedily; what it wrote is cut into the target's tokens, and these are the draft. Works
+ * tokenizer writes on in its own tokens, greedily; what it wrote is cut into the target's tokens, and that is the draft. Works
  * without a single common token, and says words that the draft model has to spell; what it gives up is q.
  *
  * Borders. The text so far ends where the target's last token ends, and cannot be cut again; so the new text is encoded by

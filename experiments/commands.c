@@ -30,6 +30,8 @@ const wg_command wg_commands[] = {
       "A random model of a known shape, for tests and speed measurements.", wg_cmd_synth },
     { "datastore", "datastore build --model M --out F TEXT...",
       "Texts to a datastore, which the drafters retrieval, sam and ngram_cache look things up in.", wg_cmd_datastore },
+    { "vocab", "vocab prune|overlap -m TARGET [-d DRAFT | --keep N --out F] [TEXT...]",
+      "The frequent part of a vocabulary for a draft model, or what two vocabularies have in common.", wg_cmd_vocab },
     { "prove", "prove [--rule R|all] [--vocab V] [--depth D] [--cases N]",
       "Enumerates a verification rule's production code and compares its exact output law with the target's.", wg_cmd_prove },
     { "tree", "tree [chain|kary|file|sequoia] [--tree T] [--accept 0.6/0.15] [--budget N] [--svg FILE]",

@@ -14,6 +14,7 @@ int wg_cmd_tokenize(int argc, char **argv);
 int wg_cmd_inspect(int argc, char **argv);
 int wg_cmd_convert(int argc, char **argv);
 int wg_cmd_datastore(int argc, char **argv);
+int wg_cmd_vocab(int argc, char **argv);
 int wg_cmd_synth(int argc, char **argv);
 int wg_cmd_prove(int argc, char **argv);
 int wg_cmd_plan(int argc, char **argv);

@@ -12,13 +12,14 @@
 
 #include "core/file/synth.h"
 #include "draft/datastore.h"
+#include "draft/pruned.h"
 #include "kernels/philox.h"
 #include "tests/law/decode.h"
 
 enum { REQUESTS = 11, PROMPT_MAX = 45, VOCAB = 320, CONTEXT = 128 };
 
 static char dir[] = "/tmp/wg-law-XXXXXX";
-static char target_path[64], near_path[64], far_path[64], short_path[64], store_path[64], other_path[64];
+static char target_path[64], near_path[64], far_path[64], short_path[64], store_path[64], other_path[64], list_path[64];
 static int32_t prompt[REQUESTS][PROMPT_MAX];
 static law_request request[REQUESTS];
 static int failures;
@@ -33,6 +34,7 @@ static void write_models(void)
     snprintf(short_path, sizeof short_path, "%s/short.gguf", dir);
     snprintf(store_path, sizeof store_path, "%s/store", dir);
     snprintf(other_path, sizeof other_path, "%s/other.gguf", dir);
+    snprintf(list_path, sizeof list_path, "%s/list.json", dir);
     wg_synth_shape s = {
         .name = "target", .layers = 2, .dim = 32, .heads = 4, .kv_heads = 2, .hidden = 64, .vocab = VOCAB, .context = CONTEXT};
     LAW_TRY(wg_synth_write(&s, WG_F32, 1, target_path, &err));
@@ -49,7 +51,7 @@ static void write_models(void)
 
 static void remove_models(void)
 {
-    remove(target_path), remove(near_path), remove(far_path), remove(short_path), remove(store_path), remove(other_path), remove(dir);
+    remove(target_path), remove(near_path), remove(far_path), remove(short_path), remove(store_path), remove(other_path), remove(list_path), remove(dir);
 }
 
 /* A datastore of half the greedy texts, so that what is found there is often right, and the other half wrong. */
@@ -64,6 +66,15 @@ static void write_store(const wg_tokenizer *t, const law_output *plain)
         token[n++] = -1;
     }
     LAW_TRY(wg_datastore_write(store_path, t, token, n, &err));
+}
+
+/* Every other token may be drafted. */
+static void write_list(const wg_tokenizer *t)
+{
+    int32_t token[VOCAB / 2];
+    wg_error err;
+    for (int i = 0; i < VOCAB / 2; i++) token[i] = 2 * i;
+    LAW_TRY(wg_pruned_write(list_path, t, token, VOCAB / 2, &err));
 }
 
 /* Prompts of 1 .. PROMPT_MAX tokens with repetitions (for ngram), outputs of 1 .. 40; one runs into the end of the context. */
@@ -258,6 +269,7 @@ int main(void)
     }
 
     write_store(m[0].target.tokenizer, plain[0]);
+    write_list(m[0].target.tokenizer);
 
     char cache_store[128], sam_store[128], retrieval[128];
     snprintf(cache_store, sizeof cache_store, "corpus=%s,hits=1,memory_mb=1,corpus_mb=1", store_path);
@@ -282,6 +294,8 @@ int main(void)
     snprintf(common_best, sizeof common_best, "model=%s,vocabulary=intersection,grow=best_first,budget=7,length=4", other_path);
     snprintf(common_race, sizeof common_race, "model=%s,vocabulary=intersection,length=3,siblings=coupled", other_path);
     snprintf(slem, sizeof slem, "model=%s,length=5", other_path);
+    char pruned[200];
+    snprintf(pruned, sizeof pruned, "model=%s,prune=%s,length=4", near_path, list_path);
     char race[128], race_tree[128];
     snprintf(race, sizeof race, "model=%s,length=5,siblings=coupled", near_path);
     snprintf(race_tree, sizeof race_tree, "model=%s,tree=%s,siblings=coupled", near_path, WG_TREE_MAX > 8 ? "3-2-1" : "3-1");
@@ -309,6 +323,7 @@ int main(void)
         {"model, common, tree", "model", common_tree, 0, false},
         {"model, common, best", "model", common_best, 0, false},
         {"model, common, racing", "model", common_race, 0, false},
+        {"model, pruned", "model", pruned, 0, false},
         {"slem", "slem", slem, 0, false},
         {"ngram", "ngram", "k=5,n_max=4", 0, false},
         {"ngram_cache, corpus", "ngram_cache", cache_store, 0, true},

@@ -69,16 +69,16 @@ def read_books(folders):
     return train, held, names
 
 
-def train_tokenizer(texts):
+def train_tokenizer(texts, vocab):
     tok = Tokenizer(models.BPE())
     tok.pre_tokenizer = pre_tokenizers.Sequence([
         pre_tokenizers.Split(Regex(GPT2_SPLIT), behavior="isolated"),
         pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
     tok.decoder = decoders.ByteLevel()
     tok.train_from_iterator(texts, trainers.BpeTrainer(
-        vocab_size=VOCAB, special_tokens=["<s>", "</s>"], show_progress=False,
+        vocab_size=vocab, special_tokens=["<s>", "</s>"], show_progress=False,
         initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet())))
-    assert tok.get_vocab_size() == VOCAB
+    assert tok.get_vocab_size() == vocab
     assert tok.token_to_id("<s>") == BOS and tok.token_to_id("</s>") == EOS
     return tok
 
@@ -93,13 +93,13 @@ def encode(tok, texts):
     return np.array(ids, np.uint16), size
 
 
-def prepare(folders, out):
+def prepare(folders, out, vocab=VOCAB):
     out = Path(out)
     if (out / "data.json").exists():
         return
     out.mkdir(parents=True, exist_ok=True)
     train, held, names = read_books(folders)
-    tok = train_tokenizer(train)
+    tok = train_tokenizer(train, vocab)
     tok.save(str(out / "tokenizer.json"))
     info = {}
     for part, texts in ("train", train), ("held", held):
@@ -117,5 +117,6 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="Prepare the tokenizer and the token arrays.")
     parser.add_argument("--text", action="append", required=True, help="folder of books (repeatable)")
     parser.add_argument("--out", required=True)
+    parser.add_argument("--vocab", type=int, default=VOCAB, help="tokens of the vocabulary")
     args = parser.parse_args()
-    prepare(args.text, args.out)
+    prepare(args.text, args.out, args.vocab)

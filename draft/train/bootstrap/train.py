@@ -16,6 +16,7 @@ a drafted token is rejected at temperature 1. The checkpoint OUT/MODEL.pt is rew
 """
 import argparse
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +24,7 @@ import torch
 import torch.multiprocessing as mp
 import torch.nn.functional as F
 
-from data import BOS, prepare
+from data import BOS, VOCAB, prepare
 from model import SHAPES, Llama, load, save
 
 CHECKPOINT_SECONDS = 300
@@ -189,12 +190,13 @@ def main():
     parser.add_argument("--long-from", type=float, default=0.8,
                         help="fraction of the time after which windows have the full context, before it half")
     parser.add_argument("--workers", type=int, default=2, help="processes of one thread each")
+    parser.add_argument("--vocab", type=int, default=VOCAB, help="tokens of the vocabulary; OUT is for one vocabulary")
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
 
-    prepare(args.text, args.out)
+    prepare(args.text, args.out, args.vocab)
     torch.manual_seed(args.seed)
-    model = load(args.init) if args.init else Llama(SHAPES[args.model])
+    model = load(args.init) if args.init else Llama(replace(SHAPES[args.model], vocab=args.vocab))
     print(f"{args.model}: {sum(p.numel() for p in model.parameters())} parameters", flush=True)
     model.share_memory()
     grads = [[torch.zeros_like(p).share_memory_() for p in model.parameters()] for _ in range(args.workers)]

@@ -318,6 +318,51 @@ Test(forward, only_asked_rows_and_no_allocation)
     wg_weights_close(w);
 }
 
+/* A head of some rows gives these rows' logits, to the bit, in the order asked for; and costs the bytes of these rows. */
+Test(forward, a_head_of_some_rows)
+{
+    static const int types[] = { WG_F32, WG_F16, WG_BF16, WG_Q8_0 };
+    for (int k = 0; k < 8; k++) {
+        tiny t = shapes[k % 2]; /* one with a head, one tied */
+        wg_error err;
+        wg_weights *w;
+        char path[64];
+        int32_t token[6], head[41];
+        t.context = 16;
+        for (int i = 0; i < 4; i++) t.type[i] = types[k / 2];
+        for (int i = 0; i < 6; i++) token[i] = 7 * i % t.vocab;
+        for (int i = 0; i < 41; i++) head[i] = (i * 89 + 3) % t.vocab;
+        must(tiny_open(&t, &w, path, &err), &err);
+        setup u = setup_open(w, WG_F32, 0);
+        float *all = chain_logits(&u, token, 6), some[6 * 41];
+        wg_kv *kv;
+        wg_kv_seq *seq;
+        wg_model *m;
+        const wg_model_options o = { .kv_type = WG_F32, .head = head, .n_head = 41 };
+        must(wg_model_open(&m, w, &u.device, &o, &err), &err);
+        cr_assert(wg_model_outputs(m) == 41 && wg_model_lm(m)->vocab == t.vocab && wg_model_outputs(u.model) == t.vocab);
+        must(wg_kv_open(&kv, 16, 4, 32, &err), &err);
+        must(wg_lm_attach(wg_model_lm(m), kv, &err), &err);
+        must(wg_kv_seq_open(kv, &seq, &err), &err);
+        must(wg_kv_reserve(seq, 6, &err), &err);
+        wg_batch_clear(&u.batch);
+        wg_batch_chain(&u.batch, seq, 0, token, 6, 6);
+        must(wg_lm_forward(wg_model_lm(m), &u.batch, some, &err), &err);
+        for (int i = 0; i < 6 * 41; i++)
+            cr_assert(memcmp(&some[i], &all[i / 41 * t.vocab + head[i % 41]], sizeof *some) == 0, "type %d, logit %d", k / 2, i);
+        cr_assert_lt(wg_model_pass_bytes(m), wg_model_pass_bytes(u.model));
+        wg_kv_seq_close(seq);
+        wg_model_close(m);
+        wg_kv_close(kv);
+        head[40] = t.vocab;
+        cr_assert_eq(wg_model_open(&m, w, &u.device, &o, &err), WG_EINVAL);
+        cr_assert(strstr(err.text, "row 40 of the head"), "%s", err.text);
+        free(all);
+        setup_close(&u);
+        wg_weights_close(w);
+    }
+}
+
 Test(forward, messages)
 {
     tiny t = shapes[0];

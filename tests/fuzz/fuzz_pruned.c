@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT
+ * Any JSON as a pruned vocabulary: what is read has different ids inside its vocabulary, what is refused is explained. */
+#include <stdlib.h>
+
+#include "core/base/mem.h"
+#include "draft/pruned.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n);
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
+{
+    wg_json *doc;
+    wg_pruned p;
+    wg_error err = { 0 };
+    if (wg_json_parse(&doc, "input", (const char *)bytes, n, &err)) return 0;
+    if (wg_pruned_read(&p, doc, &err) == WG_OK) {
+        bool *seen = wg_calloc((size_t)p.vocab, 1);
+        for (int i = 0; seen && i < p.n; i++) {
+            if (p.token[i] < 0 || p.token[i] >= p.vocab || seen[p.token[i]]) abort();
+            seen[p.token[i]] = true;
+        }
+        wg_free(seen);
+        wg_pruned_close(&p);
+    } else if (err.text[0] == '\0') abort();
+    wg_json_close(doc);
+    return 0;
+}
