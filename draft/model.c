@@ -502,6 +502,13 @@ static void close(wg_drafter *d)
     wg_model_close(s->model);
 }
 
+bool wg_model_overlap(const wg_drafter *d, wg_overlap *out)
+{
+    const wg_draft_vocab *v = &((const second_drafter *)d)->words;
+    *out = (wg_overlap){v->n, v->target_vocab, v->target_vocab, v->own};
+    return v->n > 0;
+}
+
 const wg_drafter_class wg_drafter_model = {
     .name = "model",
     .doc = "a smaller language model: chains and trees",

@@ -224,6 +224,13 @@ static wg_status propose(wg_drafter *base, wg_seq *const *seq, int n, wg_tree *o
 
 static void forget(wg_drafter *base, const wg_seq *s) { wg_reader_forget(&((slem_drafter *)base)->reader, s); }
 
+bool wg_slem_overlap(const wg_drafter *base, wg_overlap *out)
+{
+    const slem_drafter *d = (const slem_drafter *)base;
+    *out = (wg_overlap){ d->map.shared, base->env->target->vocab, d->map.a, d->map.to_b };
+    return true;
+}
+
 const wg_drafter_class wg_drafter_slem = {
     .name = "slem",
     .doc = "a language model with any tokenizer: its text becomes the draft (string-level exact match)",

@@ -9,6 +9,7 @@
 #include "core/base/mem.h"
 #include "experiments/html.h"
 #include "experiments/report_parts.h"
+#include "experiments/table.h"
 
 static const json_t *get(const json_t *o, const char *key) { return json_object_get(o, key); }
 
@@ -166,6 +167,7 @@ static void main_table(FILE *f, const wg_folder *run, const json_t *cells)
         fprintf(f, "</td><td class=\"l\">%s</td></tr>\n", same_text(c));
     }
     fputs("</tbody></table></div>\n", f);
+    wg_table_overlap(f, cells, "<p class=\"soft\">", ".</p>");
     const int n = (int)json_array_size(cells);
     if (n > 1)
         fprintf(f,

@@ -80,6 +80,7 @@ wg_status wg_report_markdown(FILE *f, const wg_folder *run, wg_error *err)
     if (question && *question) fprintf(f, "*%s*\n\n", question);
     answer(f, run, cells);
     wg_table_print_markdown(f, run->summary);
+    wg_table_overlap(f, cells, "\n", ".");
     categories(f, run, cells);
     const int n = (int)json_array_size(cells);
     if (n > 1)

@@ -267,6 +267,17 @@ static bool same_output(const wg_request *a, const wg_request *b)
     return a->n == b->n && memcmp(a->token, b->token, (size_t)a->n * sizeof *a->token) == 0;
 }
 
+/* How much of this text the draft model's vocabulary has. */
+static void add_overlap(wg_result *o, const wg_engine *e, const wg_request *q)
+{
+    wg_overlap v;
+    if (q->status || !wg_drafter_overlap(e->drafter, &v)) return;
+    o->shared = v.shared;
+    o->vocab = v.vocab;
+    o->text += q->n;
+    for (int i = 0; i < q->n; i++) o->covered += q->token[i] < v.n && v.own[q->token[i]] >= 0;
+}
+
 static void add_pair(wg_result *o, const wg_request *q, const wg_request *base, int prompts)
 {
     if (q->status || base->status) {
@@ -571,8 +582,11 @@ static wg_status run_unit(runner *r, group *g, int unit, int repeat, wg_error *e
         wg_progress_show(&r->progress, g->like->group, first + n, g->dataset->n, repeat);
     }
     for (int k = 1; k < g->arms; k++)
-        for (int i = 0; i < n; i++)
-            add_pair(&r->run->result[g->arm[k].cell], &g->arm[k].request[i], &g->arm[0].request[i], g->dataset->n);
+        for (int i = 0; i < n; i++) {
+            wg_result *o = &r->run->result[g->arm[k].cell];
+            add_pair(o, &g->arm[k].request[i], &g->arm[0].request[i], g->dataset->n);
+            add_overlap(o, g->arm[k].engine, &g->arm[k].request[i]);
+        }
     return WG_OK;
 }
 

@@ -30,6 +30,8 @@ typedef struct wg_result {
     char first_failure[512];
     wg_counts counts;
     wg_phases phases;
+    int shared, vocab;                  /* target tokens that the draft model has, of so many; vocab 0: not of interest */
+    long covered, text;                 /* tokens of the outputs that it has; all of them */
     double decode, forward;             /* seconds */
     double context;                     /* tokens before a pass, summed over all passes: as if a request's passes were spread evenly */
     wg_cell_cost cost;                  /* what was known before */

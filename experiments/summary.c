@@ -143,6 +143,18 @@ static void add_speculation(json_t *v, const wg_counts *c)
     json_object_set_new(v, "draft_acceptance_rate", ratio((double)c->accepted, (double)c->drafted));
 }
 
+/* Only of drafters for which it is a question. */
+static void add_overlap(json_t *v, const wg_result *r)
+{
+    if (!r->vocab) return;
+    json_t *o = json_object();
+    json_object_set_new(o, "shared", json_integer(r->shared));
+    json_object_set_new(o, "vocabulary", json_integer(r->vocab));
+    json_object_set_new(o, "share", ratio(r->shared, r->vocab));
+    json_object_set_new(o, "text_share", ratio((double)r->covered, (double)r->text));
+    json_object_set_new(v, "overlap", o);
+}
+
 static void add_speed(json_t *v, const wg_result *r, uint64_t seed, double *scratch)
 {
     const wg_pairs *p = &r->pairs;
@@ -187,6 +199,7 @@ static json_t *cell_summary(const wg_cell *cell, const wg_dataset *prompts, cons
     json_object_set_new(v, "drafted", json_integer(r->counts.drafted));
     json_object_set_new(v, "accepted", json_integer(r->counts.accepted));
     json_object_set_new(v, "probes", json_integer(r->counts.probes));
+    add_overlap(v, r);
     add_speculation(v, &r->counts);
     json_object_set_new(v, "acceptance", wg_acceptance_json(&r->counts));
     add_speed(v, r, (uint64_t)cell->top.seed, scratch);

@@ -193,6 +193,23 @@ static void failures(FILE *f, const json_t *cells)
                 failed == 1 ? "s" : "", first);
 }
 
+static const json_t *overlap(const json_t *cells, size_t i) { return json_object_get(json_array_get(cells, i), "overlap"); }
+
+void wg_table_overlap(FILE *f, const json_t *cells, const char *before, const char *after)
+{
+    for (size_t i = 0; i < json_array_size(cells); i++) {
+        const json_t *o = overlap(cells, i);
+        size_t first = 0; /* cells of one drafter over one vocabulary differ little: the first speaks for them */
+        while (first < i && !(real(overlap(cells, first), "shared") == real(o, "shared") &&
+                              !strcmp(text_of(json_array_get(cells, first), "drafter"), text_of(json_array_get(cells, i), "drafter"))))
+            first++;
+        if (!o || first < i) continue;
+        fprintf(f, "%s%s: the draft model has %.0f of the target's %.0f tokens (%.1f %%), which are %.1f %% of the text%s\n",
+                before, text_of(json_array_get(cells, i), "drafter"), real(o, "shared"), real(o, "vocabulary"),
+                100 * real(o, "share"), 100 * real(o, "text_share"), after);
+    }
+}
+
 void wg_table_print(FILE *f, const json_t *summary)
 {
     column c[COLUMNS];
@@ -220,6 +237,7 @@ void wg_table_print(FILE *f, const json_t *summary)
     if (all > 1)
         fprintf(f, "%d intervals at 95 %% each: about %.1f of them miss by chance alone; the best of %d cells looks better than it is.\n",
                 all, 0.05 * all, all);
+    wg_table_overlap(f, cells, "", "");
     failures(f, cells);
     if (json_is_false(json_object_get(summary, "complete")))
         fputs("The run was interrupted: these numbers are of the part that had finished.\n", f);

@@ -10,6 +10,9 @@
  * decoding's. Two lines of legend. Says which requests failed, and whether the run was cut short. */
 void wg_table_print(FILE *f, const json_t *summary);
 
+/* What draft models' vocabularies have of the target's, a line for each that does not have all of it. */
+void wg_table_overlap(FILE *f, const json_t *cells, const char *before, const char *after);
+
 /* One JSON object a line, a line a cell. */
 void wg_table_print_json(FILE *f, const json_t *summary);
 

@@ -77,6 +77,12 @@ good_cases() {
   expect logits '^row 2 ' wager logits "$base/target.gguf" --tokens 1,2,3
   expect logits-tree '^row 3 ' wager logits "$base/target.gguf" --tokens 1,2,3,4 --parents -1,0,0,1
   expect generate 'tau [0-9.]+' wager generate -m "$base/target.gguf" -d "$base/draft.gguf" -p "Hello" -n 16 --rule rejection --temp 1
+  expect vocab-prune '^wrote .*: 40 of 512 tokens \(7.8 %\), which are' wager vocab prune -m "$base/target.gguf" --keep 40 \
+    -o "$base/list.json" "$base/prompts.jsonl"
+  expect pruned 'accepted [0-9]+ of' wager generate -m "$base/target.gguf" -p Hello -n 8 \
+    --draft model:model="$base/draft.gguf",prune="$base/list.json"
+  expect vocab-overlap '^shared  ' wager vocab overlap -m models/wager-story-1m-q8_0.gguf -d "$base/target.gguf" "$base/prompts.jsonl"
+  expect vocab-overlap-json '"draft_vocabulary":512' wager vocab overlap -m models/wager-story-1m-q8_0.gguf -d "$base/target.gguf" --json
   expect prove 'rejection' wager prove --rule rejection --vocab 2 --depth 2 --cases 5
   expect prove-json '"rule":"match"' wager prove --rule match --vocab 2 --depth 2 --cases 5 --json
   expect bench-forward '"v":' wager bench forward -m "$base/target.gguf" --rows 1,8 --repeats 2 --json

@@ -145,6 +145,33 @@ Test(summary, arithmetic)
 }
 
 /* A cell that never got to run has no numbers, and says so with nulls. */
+/* The overlap of vocabularies stands in the summary and under the table, once for cells of one drafter; and only where asked. */
+Test(summary, overlap)
+{
+    wg_config *c =
+        config_of("{\"name\": \"t\", \"target\": {\"model\": \"target.gguf\"}, \"prompts\": {\"file\": \"prompts.jsonl\"},"
+                  "\"draft\": {\"kind\": \"ngram\"}, \"sampling\": {\"temperature\": 0}, \"sweep\": {\"draft.k\": [3, 4]}}");
+    wg_result r[2] = { result(), result() };
+    const wg_run run = { .config = c, .result = r, .complete = true, .seconds = 1 };
+    char *text;
+    size_t size;
+    for (int with = 0; with < 2; with++) {
+        for (int i = 0; with && i < 2; i++) r[i].shared = 30, r[i].vocab = 40, r[i].text = 20, r[i].covered = 11;
+        json_t *sum = wg_summary_json(&run), *o = json_object_get(json_array_get(json_object_get(sum, "cells"), 0), "overlap");
+        FILE *f = open_memstream(&text, &size);
+        wg_table_print(f, sum);
+        fclose(f);
+        const char *line = strstr(text, "has 30 of the target's 40 tokens (75.0 %), which are 55.0 % of the text");
+        cr_assert_eq(line != NULL, with == 1, "%s", text);
+        cr_assert(!line || !strstr(line + 1, "has 30"), "said twice: %s", text);
+        if (with) cr_assert(real(o, "shared") == 30 && real(o, "share") == 0.75 && real(o, "text_share") == 0.55);
+        else cr_assert_null(o);
+        free(text);
+        json_decref(sum);
+    }
+    wg_config_close(c);
+}
+
 Test(summary, nothing_measured_is_null)
 {
     wg_config *c =
