@@ -40,6 +40,11 @@ static void timed_matmul(wg_device *d, const wg_matrix *const *w, float *const *
     TIMED(MATMUL, matmul(d, w, y, n, act, rows));
 }
 
+static void timed_head(wg_device *d, const wg_matrix *w, const float *x, int rows, void *act, float *y)
+{
+    TIMED(MATMUL, head(d, w, x, rows, act, y));
+}
+
 static void timed_rope_store(wg_device *d, const wg_rope *rope, float *q, float *k, const float *v, const wg_row *row, int rows,
                              int space, int layer, int heads, int kv_heads, int hd)
 {
@@ -71,6 +76,7 @@ void wg_stages_wrap(wg_stages *s, wg_device *d)
     s->class.rmsnorm = timed_rmsnorm;
     s->class.prepare = timed_prepare;
     s->class.matmul = timed_matmul;
+    s->class.head = timed_head;
     s->class.rope_store = timed_rope_store;
     s->class.attention = timed_attention;
     s->class.swiglu = timed_swiglu;

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/model/device.h"
 #include "core/base/mem.h"
 #include "core/base/number.h"
 #include "experiments/target.h"
@@ -34,7 +35,7 @@ static const wg_option top_options[] = {
 };
 static const wg_option target_options[] = {
     WG_OPTION_STR(wg_config_target, model, "", "weights file (needed)"),
-    WG_OPTION_STR(wg_config_target, device, "cpu", "where it runs: cpu"),
+    WG_OPTION_STR(wg_config_target, device, "cpu", "where it runs: " WG_DEVICE_NAMES),
     WG_OPTION_INT(wg_config_target, threads, 0, 0, 256, "0: the cores this process may run on"),
     WG_OPTION_ENUM(wg_config_target, kv_type, 1, kv_types, "element type of the target's cache"),
     WG_OPTION_INT(wg_config_target, context, 0, 0, 1 << 24, "longest sequence; 0: the file's"),
@@ -416,9 +417,8 @@ static void check_name(wg_checker *c, const char *name)
 void wg_check_cell(wg_checker *c, wg_cell *cell, wg_config *owner)
 {
     check_name(c, cell->top.name);
-    if (strcmp(cell->target.device, "cpu") != 0)
-        wg_problem(c, "target.device", false, "target.device: \"%.60s\" is not supported by this build; expected \"cpu\"",
-                   cell->target.device);
+    wg_error device;
+    if (wg_device_name_check(cell->target.device, &device)) wg_problem(c, "target.device", false, "target.%s", device.text);
     if (*cell->target.model) check_model_file(c, "target.model", cell->target.model, "the target");
     else wg_problem(c, "target", false, "target.model: missing; it names the target's weights file");
     if (cell->drafter) check_draft_model(c, cell);

@@ -412,7 +412,7 @@ static const wg_target *find_target(const runner *r, const wg_config_target *t, 
         const wg_config_target *o = &r->config->cell[i].target;
         const bool same =
             !strcmp(o->model, t->model) && o->threads == t->threads && o->kv_type == t->kv_type && o->context == t->context &&
-            o->allow_nan == t->allow_nan;
+            o->allow_nan == t->allow_nan && !strcmp(o->device, t->device);
         if (same) return *index = i, r->target[i];
     }
     return NULL;
@@ -428,6 +428,7 @@ static wg_status open_target(runner *r, const wg_cell *cell, const wg_target **o
         if (r->config->cell[i].top.batch > batch) batch = r->config->cell[i].top.batch;
     const wg_target_options o = {
         .threads = cell->target.threads,
+        .device = cell->target.device,
         .need_tokenizer = true,
         .model = { .kv_type = kv_types[cell->target.kv_type],
                    .context = cell->target.context,

@@ -20,7 +20,7 @@ static wg_status open_parts(wg_target *t, const wg_target_options *opt, wg_error
     WG_TRY(wg_weights_open(&t->weights, t->path, err));
     WG_TRY(open_tokenizer(t, opt->need_tokenizer, err));
     WG_TRY(wg_pool_open(&t->pool, opt->threads, err));
-    WG_TRY(wg_device_cpu(&t->device, t->pool, err));
+    WG_TRY(wg_device_open(&t->device, opt->device ? opt->device : "cpu", t->pool, err));
     t->ops = t->device.ops;
     WG_TRY(wg_model_open(&t->model, t->weights, &t->device, &opt->model, err));
     t->lm = wg_model_lm(t->model);
@@ -43,6 +43,7 @@ void wg_target_close(wg_target *t)
 {
     if (!t) return;
     wg_model_close(t->model);
+    wg_device_close(&t->device);
     wg_pool_close(t->pool);
     wg_tokenizer_close(t->tokenizer);
     wg_weights_close(t->weights);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A target ready to run: the weights file opened and sniffed, its tokenizer, a pool of threads, the CPU device over it, and the
- * model loaded onto that device. Every command that computes opens one of these and hands its parts to an engine. */
+ * A target ready to run: the weights file opened and sniffed, its tokenizer, a pool of threads, a device, and the model
+ * loaded onto it. Every command that computes opens one of these and hands its parts to an engine. */
 #ifndef WG_EXPERIMENTS_TARGET_H
 #define WG_EXPERIMENTS_TARGET_H
 
@@ -9,6 +9,7 @@
 #include "core/text/tokenizer.h"
 
 typedef struct wg_target_options {
+    const char *device;   /* as in core/model/device.h; NULL: cpu */
     int threads;          /* 0: the cores this process may run on */
     bool need_tokenizer;  /* without one: EMODEL. Otherwise a file without a tokenizer gives tokenizer == NULL */
     wg_model_options model;

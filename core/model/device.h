@@ -20,13 +20,32 @@ typedef struct wg_rope {
     const float *cs;
 } wg_rope;
 
+/* What passes of a model look like. */
+typedef struct wg_pass_shape { int max_rows, heads, head_dim, context, vocab; } wg_pass_shape;
+
 typedef struct wg_device_class {
     const char *name;
+    size_t (*matrix_bytes)(const wg_device *d, int type, int n, int k); /* packed; 0: cannot be computed with */
+    size_t (*act_bytes)(const wg_device *d, int type, int rows, int k); /* what prepare writes */
+    /* Matrices whose types have the same number here share a prepared input. */
+    int (*prepared)(const wg_device *d, int type);
     /* Packs rows of the file, in parallel. */
     wg_status (*matrix)(wg_device *d, int type, int n, int k, const void *rows, wg_matrix *out, wg_error *err);
     void (*matrix_free)(wg_device *d, wg_matrix *m);
     wg_buf (*alloc)(wg_device *d, size_t floats);           /* NULL when out of memory */
     void (*free)(wg_device *d, wg_buf b);
+    void (*upload)(wg_device *d, wg_buf to, const float *from, size_t floats);
+
+    /* Devices with memory of their own; the CPU has none of these.
+     * attach: room for passes of up to max_rows rows over this cache (with heads of hd, and logits of up to `vocab`).
+     * begin: the rows that the stages below speak of until finish, and whose pages they reach; narrow: from now on rows from[i].
+     * finish: waits for all of it; a failure of any stage is told here. */
+    wg_status (*attach)(wg_device *d, const wg_kv *kv, const wg_pass_shape *shape, wg_error *err);
+    void (*begin)(wg_device *d, const wg_row *row, int rows, int space);
+    void (*narrow)(wg_device *d, const int32_t *from, int rows);
+    wg_status (*finish)(wg_device *d, wg_error *err);
+    void (*hold)(wg_device *d); /* one owner more; wg_device_close: one less */
+    void (*close)(wg_device *d);
 
     /* Stages of the forward pass; shapes as in kernels/ops.h, `rows` rows each. They cannot fail. */
     void (*embed)(wg_device *d, const wg_matrix *table, const wg_row *row, int rows, float *x, int dim);
@@ -40,18 +59,39 @@ typedef struct wg_device_class {
                       int hd, float *out);
     void (*swiglu)(wg_device *d, const float *gate, const float *up, float *y, int n, int rows);
     void (*add)(wg_device *d, float *x, const float *y, int n, int rows);
+    /* The last product, y = x w^T (rows, w->n), into host memory; act is room for the prepared x. */
+    void (*head)(wg_device *d, const wg_matrix *w, const float *x, int rows, void *act, float *y);
     /* Row i of y is row from[i] of x. */
     void (*gather)(wg_device *d, const float *x, const int32_t *from, int n, float *y, int rows);
 } wg_device_class;
 
 struct wg_device {
     const wg_device_class *class;
-    const wg_ops *ops;
-    wg_pool *pool; /* borrowed */
+    const wg_ops *ops;      /* of the CPU, on every device: sampling and loading run there */
+    wg_pool *pool;          /* borrowed */
+    void *state;            /* of its kind */
+    const wg_kv_home *home; /* of pages; NULL: host memory */
     double small;  /* multiply-adds of a stage that is not worth a fork-join: it stays on the calling thread */
 };
 
 /* The CPU device at the level the processor (and WG_CPU) allow; `pool` is borrowed and may be NULL (one thread). */
 wg_status wg_device_cpu(wg_device *out, wg_pool *pool, wg_error *err);
+
+/* A device by name; close it after the models and caches that use it (a model holds it by itself):
+ *   cpu            the CPU device
+ *   cuda:N         CUDA device N. f16 and bf16 products on tensor cores, attention split over the context
+ *   cuda:N/exact   the same device with the bits of the CPU: slower, for comparing
+ *   auto           cuda:0, or where that cannot be opened (no driver, too old, no device) the CPU
+ * EINVAL: no such name. EUNSUPPORTED: this build, driver or machine has none; the message says which, and what to do. */
+wg_status wg_device_open(wg_device *out, const char *name, wg_pool *pool, wg_error *err);
+wg_status wg_device_name_check(const char *name, wg_error *err); /* the name alone */
+void wg_device_hold(wg_device *d);
+void wg_device_close(wg_device *d); /* of a zeroed one: nothing */
+
+#define WG_DEVICE_NAMES "cpu, cuda:0 (1, ...), cuda:0/exact or auto"
+
+/* Device `ordinal` of a runtime (kernels/cuda/gpu.h): device_cuda.c. */
+struct wg_gpu_api;
+wg_status wg_device_cuda(wg_device *out, const struct wg_gpu_api *api, int ordinal, bool exact, wg_pool *pool, wg_error *err);
 
 #endif

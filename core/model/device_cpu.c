@@ -22,6 +22,22 @@ static int panels_of(const wg_matrix *w) { return (w->n + WG_PANEL - 1) / WG_PAN
 
 /* ---- memory */
 
+static size_t cpu_matrix_bytes(const wg_device *d, int type, int n, int k) { return d->ops->matrix_bytes(type, n, k); }
+static size_t cpu_act_bytes(const wg_device *d, int type, int rows, int k) { return d->ops->act_bytes(type, rows, k); }
+
+/* Float types take the rows as they are, the quantised ones share a form. */
+static int cpu_prepared(const wg_device *d, int type)
+{
+    (void)d;
+    return wg_type_get(type)->block > 1;
+}
+
+static void cpu_upload(wg_device *d, wg_buf to, const float *from, size_t floats)
+{
+    (void)d;
+    memcpy(to, from, floats * sizeof *to);
+}
+
 static wg_buf cpu_alloc(wg_device *d, size_t floats)
 {
     (void)d;
@@ -206,6 +222,12 @@ static void cpu_matmul(wg_device *d, const wg_matrix *const *w, float *const *y,
     run(d, work, matmul_part, &j);
 }
 
+static void cpu_head(wg_device *d, const wg_matrix *w, const float *x, int rows, void *act, float *y)
+{
+    cpu_prepare(d, w->type, x, rows, w->k, act);
+    cpu_matmul(d, &w, &y, 1, act, rows);
+}
+
 /* ---- positions and attention */
 
 typedef struct heads_job {
@@ -274,10 +296,14 @@ static void cpu_attention(wg_device *d, const float *q, const wg_row *row, int r
 
 static const wg_device_class cpu_class = {
     .name = "cpu",
+    .matrix_bytes = cpu_matrix_bytes,
+    .act_bytes = cpu_act_bytes,
+    .prepared = cpu_prepared,
     .matrix = cpu_matrix,
     .matrix_free = cpu_matrix_free,
     .alloc = cpu_alloc,
     .free = cpu_free,
+    .upload = cpu_upload,
     .embed = cpu_embed,
     .rmsnorm = cpu_rmsnorm,
     .prepare = cpu_prepare,
@@ -286,6 +312,7 @@ static const wg_device_class cpu_class = {
     .attention = cpu_attention,
     .swiglu = cpu_swiglu,
     .add = cpu_add,
+    .head = cpu_head,
     .gather = cpu_gather,
 };
 

@@ -7,19 +7,19 @@
  * a row may see rows beside it in the batch. Nothing here allocates. */
 #include "core/model/model_impl.h"
 
-static bool is_float(const wg_matrix *w) { return wg_type_get(w->type)->block == 1; }
-
-/* y[i] = x w[i]^T for several matrices of one input (rows, k). The input is prepared once for all float matrices, and once for
- * the quantised ones. */
+/* y[i] = x w[i]^T for several matrices of one input (rows, k). The input is prepared once for all matrices that take it in the
+ * same form. */
 static void project(wg_model *m, const float *x, int rows, int k, const wg_matrix *const *w, float *const *y, int n)
 {
     wg_device *d = &m->device;
-    for (int pass = 0; pass < 2; pass++) {
+    bool done[3] = { false };
+    for (int first = 0; first < n; first++) {
         const wg_matrix *some_w[3];
         float *some_y[3];
         int some = 0;
-        for (int i = 0; i < n; i++)
-            if (is_float(w[i]) == (pass == 0)) {
+        for (int i = first; i < n; i++)
+            if (!done[i] && d->class->prepared(d, w[i]->type) == d->class->prepared(d, w[first]->type)) {
+                done[i] = true;
                 some_w[some] = w[i];
                 some_y[some++] = y[i];
             }
@@ -53,6 +53,7 @@ static int keep_asked(wg_model *m, const wg_batch *b, wg_buf *x, wg_buf *h, wg_b
             m->asked[n] = b->row[i];
             m->asked_from[n++] = i;
         }
+    if (d->class->narrow) d->class->narrow(d, m->asked_from, n);
     d->class->gather(d, *x, m->asked_from, a->dim, *h, n);
     d->class->gather(d, *q, m->asked_from, a->heads * a->head_dim, *att, n);
     swap(x, h);
@@ -127,7 +128,7 @@ static void transformer(wg_model *m, const wg_plan *plan, int space, const wg_ba
 
     /* logits = W_head norm(x) */
     op->rmsnorm(d, x, m->out_norm, dim, a->eps, h, rows);
-    project1(m, h, rows, dim, &m->head, logits);
+    op->head(d, &m->head, h, rows, m->act, logits);
 }
 
 #ifdef WG_HARD
@@ -165,7 +166,9 @@ wg_status wg_model_pass(wg_model *m, const wg_plan *plan, int space, const wg_ba
         wg_assert(r->sinks >= 0 && r->gap >= 0 && r->sinks + r->gap <= r->prefix);
     }
     check_rows(b, space);
+    if (m->device.class->begin) m->device.class->begin(&m->device, b->row, b->n, space);
     transformer(m, plan, space, b, logits);
+    if (m->device.class->finish) WG_TRY(m->device.class->finish(&m->device, err));
     for (int i = 0; i < b->n; i++) wg_kv_wrote(b->row[i].kv, space, b->row[i].slot);
     return WG_OK;
 }
@@ -176,10 +179,17 @@ static wg_status model_forward(wg_lm *lm, const wg_batch *b, float *logits, wg_e
     return wg_model_pass(m, &(wg_plan){ .layers = m->arch.layers }, lm->space, b, logits, err);
 }
 
+wg_status wg_model_attach(wg_model *m, wg_kv *kv, int *space, wg_error *err)
+{
+    const wg_arch *a = &m->arch;
+    const wg_pass_shape shape = { m->max_rows, a->heads, a->head_dim, m->lm.context, a->vocab };
+    if (m->device.class->attach) WG_TRY(m->device.class->attach(&m->device, kv, &shape, err));
+    return wg_kv_space_at(kv, m->device.home, a->layers, a->kv_heads * a->head_dim, m->kv_type, space, err);
+}
+
 static wg_status model_attach(wg_lm *lm, wg_kv *kv, wg_error *err)
 {
-    const wg_model *m = (const wg_model *)lm;
-    return wg_kv_space(kv, m->arch.layers, m->arch.kv_heads * m->arch.head_dim, m->kv_type, &lm->space, err);
+    return wg_model_attach((wg_model *)lm, kv, &lm->space, err);
 }
 
 static void model_close(wg_lm *lm) { wg_model_close((wg_model *)lm); }

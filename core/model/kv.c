@@ -55,7 +55,11 @@ void wg_kv_close(wg_kv *kv)
 {
     if (!kv) return;
     wg_assert(kv->sequences == 0);
-    for (int i = 0; i < kv->spaces; i++) wg_free(kv->space[i].pool);
+    for (int i = 0; i < kv->spaces; i++) {
+        const wg_kv_store *t = &kv->space[i];
+        if (!t->home.alloc) wg_free(t->pool);
+        else if (t->pool) t->home.free(t->home.user, t->pool);
+    }
     wg_free(kv->refs);
     wg_free(kv->free);
     wg_free(kv->count);
@@ -65,6 +69,11 @@ void wg_kv_close(wg_kv *kv)
 static size_t align_up(size_t n) { return (n + WG_ALIGN - 1) / WG_ALIGN * WG_ALIGN; }
 
 wg_status wg_kv_space(wg_kv *kv, int layers, int kv_dim, int type, int *space, wg_error *err)
+{
+    return wg_kv_space_at(kv, NULL, layers, kv_dim, type, space, err);
+}
+
+wg_status wg_kv_space_at(wg_kv *kv, const wg_kv_home *home, int layers, int kv_dim, int type, int *space, wg_error *err)
 {
     if (kv->placed)
         return wg_fail(err, WG_EINVAL,
@@ -76,6 +85,7 @@ wg_status wg_kv_space(wg_kv *kv, int layers, int kv_dim, int type, int *space, w
     if (layers < 1 || layers > 1 << 16 || kv_dim < 1 || kv_dim > 1 << 24)
         return wg_fail(err, WG_EINVAL, "KV cache: %d layers of width %d: expected 1..65536 and 1..16777216", layers, kv_dim);
     wg_kv_store t = { .layers = layers, .kv_dim = kv_dim, .type = type };
+    if (home) t.home = *home;
     t.row_bytes = (size_t)kv_dim * (type == WG_F32 ? 4 : 2);
     t.value_at = align_up((size_t)kv->page_slots * t.row_bytes);
     t.layer_bytes = 2 * t.value_at;
@@ -89,6 +99,7 @@ int wg_kv_page_slots(const wg_kv *kv) { return kv->page_slots; }
 int wg_kv_pages(const wg_kv *kv) { return kv->pages; }
 int wg_kv_spaces(const wg_kv *kv) { return kv->spaces; }
 int wg_kv_pages_free(const wg_kv *kv) { return kv->free_pages; }
+int wg_kv_pages_most(const wg_kv *kv) { return wg_kv_pages_for(kv, kv->max_slots); }
 
 static size_t table_bytes(const wg_kv *kv) { return (size_t)wg_kv_pages_for(kv, kv->max_slots) * sizeof(int32_t); }
 
@@ -104,10 +115,13 @@ static wg_status place(wg_kv *kv, wg_error *err)
 {
     for (int i = 0; i < kv->spaces; i++) {
         wg_kv_store *t = &kv->space[i];
-        if (!t->pool) t->pool = wg_calloc((size_t)kv->pages, t->page_bytes);
+        size_t bytes;
         if (!t->pool)
-            return wg_fail(err, WG_ENOMEM, "out of memory: %d KV pages of %zu bytes; lower pages or max_tokens", kv->pages,
-                           t->page_bytes);
+            t->pool = !t->home.alloc ? wg_calloc((size_t)kv->pages, t->page_bytes)
+                      : wg_size_mul((size_t)kv->pages, t->page_bytes, &bytes) ? t->home.alloc(t->home.user, bytes) : NULL;
+        if (!t->pool)
+            return wg_fail(err, WG_ENOMEM, "out of memory%s%s: %d KV pages of %zu bytes; lower pages or max_tokens",
+                           t->home.alloc ? " on " : "", t->home.alloc ? t->home.name : "", kv->pages, t->page_bytes);
     }
     kv->placed = true;
     return WG_OK;
@@ -185,6 +199,13 @@ wg_status wg_kv_fork(wg_kv_seq *from, wg_kv_seq **out, wg_error *err)
 
 /* ---- reserve -> wrote -> commit | rollback */
 
+static void move(const wg_kv_store *t, char *to, const char *from, size_t bytes, size_t stride, int count)
+{
+    if (t->home.alloc) t->home.copy(t->home.user, to, from, bytes, stride, (size_t)count);
+    else
+        for (int i = 0; i < count; i++) memcpy(to + (size_t)i * stride, from + (size_t)i * stride, bytes);
+}
+
 /* Exchanges page i of the sequence for a copy of its own. */
 static void page_copy(wg_kv_seq *s, int i)
 {
@@ -192,7 +213,7 @@ static void page_copy(wg_kv_seq *s, int i)
     const int32_t old = s->page[i], new = page_take(kv);
     for (int k = 0; k < kv->spaces; k++) {
         const wg_kv_store *t = &kv->space[k];
-        memcpy(t->pool + (size_t)new * t->page_bytes, t->pool + (size_t)old * t->page_bytes, t->page_bytes);
+        move(t, t->pool + (size_t)new * t->page_bytes, t->pool + (size_t)old * t->page_bytes, t->page_bytes, 0, 1);
     }
     page_drop(kv, old);
     s->page[i] = new;
@@ -236,12 +257,8 @@ static char *slot_bytes(const wg_kv_seq *s, const wg_kv_store *t, int slot)
 
 static void slot_copy(const wg_kv_seq *s, const wg_kv_store *t, int to, int from)
 {
-    char *dst = slot_bytes(s, t, to);
-    const char *src = slot_bytes(s, t, from);
-    for (int i = 0; i < t->layers; i++, dst += t->layer_bytes, src += t->layer_bytes) {
-        memcpy(dst, src, t->row_bytes);
-        memcpy(dst + t->value_at, src + t->value_at, t->row_bytes);
-    }
+    /* keys and values of all layers: layer_bytes is twice value_at */
+    move(t, slot_bytes(s, t, to), slot_bytes(s, t, from), t->row_bytes, t->value_at, 2 * t->layers);
 }
 
 /* path[i] >= i, so copying in ascending order never reads a slot that was already overwritten. NULL is 0, 1, ..., n-1. */

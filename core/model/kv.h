@@ -39,9 +39,22 @@ void wg_kv_close(wg_kv *kv); /* NULL is fine; all sequences must be closed */
  * first sequence is opened. *space is its number. EINVAL, EFULL (more than WG_KV_SPACES). */
 wg_status wg_kv_space(wg_kv *kv, int layers, int kv_dim, int type, int *space, wg_error *err);
 
+/* Where a space's bytes live when that is not the host's memory; page numbers are common to all spaces, bytes are not. */
+typedef struct wg_kv_home {
+    const char *name;                                /* "cuda:0" */
+    void *user;
+    char *(*alloc)(void *user, size_t bytes);        /* all pages at once, zeroed; NULL: out of memory */
+    void (*free)(void *user, char *pool);            /* what alloc gave; `user` must live until then */
+    /* `count` pieces of `bytes`, `stride` apart on both sides. Cannot fail; in order with the passes that read and write. */
+    void (*copy)(void *user, char *to, const char *from, size_t bytes, size_t stride, size_t count);
+} wg_kv_home;
+/* The same with pages at `home` (copied; NULL: the host). */
+wg_status wg_kv_space_at(wg_kv *kv, const wg_kv_home *home, int layers, int kv_dim, int type, int *space, wg_error *err);
+
 int wg_kv_page_slots(const wg_kv *kv);
 int wg_kv_pages(const wg_kv *kv);
 int wg_kv_pages_free(const wg_kv *kv);
+int wg_kv_pages_most(const wg_kv *kv); /* of one sequence */
 int wg_kv_spaces(const wg_kv *kv);   /* registered so far */
 size_t wg_kv_bytes(const wg_kv *kv); /* of all pages and tables */
 

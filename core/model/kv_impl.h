@@ -15,6 +15,7 @@ typedef struct wg_kv_store {
     size_t value_at;       /* from a layer's keys to its values */
     size_t layer_bytes, page_bytes;
     char *pool;            /* pages x page_bytes; NULL before the first sequence */
+    wg_kv_home home;       /* of the pool; no alloc: host memory */
 } wg_kv_store;
 
 struct wg_kv {

@@ -90,12 +90,17 @@ static wg_status find(const loader *o, const char *name, int64_t in, int64_t out
 static wg_status load_vector(const loader *o, const wg_tensor *t, wg_buf *to)
 {
     wg_device *d = &o->m->device;
-    *to = d->class->alloc(d, (size_t)t->dim[0]);
-    if (!*to) return wg_nomem(o->err, (size_t)t->dim[0] * sizeof(float), t->name);
-    if (wg_row_to_f32(t->type, t->data, *to, (size_t)t->dim[0]))
+    const size_t n = (size_t)t->dim[0];
+    float *host = wg_alloc(n, sizeof *host);
+    *to = host ? d->class->alloc(d, n) : NULL;
+    const bool read = *to && !wg_row_to_f32(t->type, t->data, host, n);
+    if (read) d->class->upload(d, *to, host, n);
+    wg_free(host);
+    if (!*to) return wg_nomem(o->err, n * sizeof(float), t->name);
+    if (!read)
         return wg_fail(o->err, WG_EUNSUPPORTED, "%s: tensor '%s': no conversion from %s", wg_weights_path(o->w), t->name,
                        wg_type_name(t->type));
-    o->m->bytes += (size_t)t->dim[0] * sizeof(float);
+    o->m->bytes += n * sizeof(float);
     return WG_OK;
 }
 
@@ -109,7 +114,7 @@ static wg_status load(const loader *o, const place *p, const char *name, void *i
     wg_matrix *m = (wg_matrix *)(void *)((char *)into + p->at);
     if (d->class->matrix(d, t->type, (int)out, (int)in, t->data, m, o->err) != WG_OK)
         return wg_fail_in(o->err, WG_ENOMEM, "%s: tensor '%s'", wg_weights_path(o->w), name);
-    o->m->bytes += d->ops->matrix_bytes(m->type, m->n, m->k);
+    o->m->bytes += d->class->matrix_bytes(d, m->type, m->n, m->k);
     wg_weights_release(o->w, t);
     return WG_OK;
 }
@@ -221,9 +226,12 @@ static wg_status load_angles(const loader *o)
         frequency[i] = wg_rope_frequency(a->rope_base, a->rope_scale, i, a->n_rot) / (double)divisor[i];
     const size_t floats = (size_t)m->lm.context * (size_t)a->n_rot;
     m->angles = m->device.class->alloc(&m->device, floats);
-    if (!m->angles) return wg_nomem(o->err, floats * sizeof(float), "rotary angles; lower the context");
-    angles_job j = { frequency, m->lm.context, pairs, m->angles };
+    float *host = m->angles ? wg_alloc(floats, sizeof *host) : NULL;
+    if (!host) return wg_nomem(o->err, floats * sizeof(float), "rotary angles; lower the context");
+    angles_job j = { frequency, m->lm.context, pairs, host };
     wg_pool_run(m->device.pool, angles_part, &j);
+    m->device.class->upload(&m->device, m->angles, host, floats);
+    wg_free(host);
     m->rope = (wg_rope){ .n_rot = a->n_rot, .adjacent = a->rope_adjacent, .cs = m->angles };
     m->bytes += floats * sizeof(float);
     return WG_OK;
@@ -234,15 +242,17 @@ static wg_status load_angles(const loader *o)
 /* The largest prepared form of any stage's input. */
 static size_t act_floats(const wg_model *m)
 {
+    static const int types[] = { WG_F32, WG_F16, WG_BF16, WG_Q8_0 };
     const wg_arch *a = &m->arch;
+    const wg_device *d = &m->device;
     const int q_dim = a->heads * a->head_dim, width[] = { a->dim, q_dim, a->hidden };
     size_t most = 0;
-    for (int i = 0; i < 3; i++) {
-        const size_t f = m->device.ops->act_bytes(WG_F32, m->max_rows, width[i]);
-        const size_t q = width[i] % 32 == 0 ? m->device.ops->act_bytes(WG_Q8_0, m->max_rows, width[i]) : 0;
-        most = f > most ? f : most;
-        most = q > most ? q : most;
-    }
+    for (int i = 0; i < 3; i++)
+        for (int t = 0; t < 4; t++) {
+            if (width[i] % wg_type_get(types[t])->block) continue;
+            const size_t bytes = d->class->act_bytes(d, types[t], m->max_rows, width[i]);
+            most = bytes > most ? bytes : most;
+        }
     return (most + sizeof(float) - 1) / sizeof(float);
 }
 
@@ -311,6 +321,7 @@ wg_status wg_model_open(wg_model **out, const wg_weights *w, const wg_device *de
     wg_model *m = wg_calloc(1, sizeof *m);
     if (!m) return wg_nomem(err, sizeof *m, "a model");
     m->device = *device;
+    wg_device_hold(&m->device);
     const wg_status s = open_into(m, w, opt, err);
     if (s) wg_model_close(m);
     else *out = m;
@@ -333,6 +344,7 @@ void wg_model_close(wg_model *m)
     for (size_t i = 0; i < sizeof buf / sizeof buf[0]; i++) d->class->free(d, buf[i]);
     wg_free(m->asked);
     wg_free(m->asked_from);
+    wg_device_close(d);
     wg_free(m->layer);
     wg_free(m);
 }
@@ -345,6 +357,7 @@ size_t wg_model_bytes(const wg_model *m) { return m->bytes; }
 size_t wg_model_pass_bytes(const wg_model *m)
 {
     const size_t angles = (size_t)m->lm.context * (size_t)m->arch.n_rot * sizeof(float);
-    const size_t embed = m->head.data == m->embed.data ? 0 : m->device.ops->matrix_bytes(m->embed.type, m->embed.n, m->embed.k);
+    const size_t embed = m->head.data == m->embed.data ? 0
+                         : m->device.class->matrix_bytes(&m->device, m->embed.type, m->embed.n, m->embed.k);
     return m->bytes - angles - embed;
 }

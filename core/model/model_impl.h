@@ -45,6 +45,9 @@ extern const wg_lm_class wg_model_lm_class;
 /* One pass of what the plan runs, with keys and values in this space. As wg_lm_class.forward. */
 wg_status wg_model_pass(wg_model *m, const wg_plan *plan, int space, const wg_batch *b, float *logits, wg_error *err);
 
+/* Storage in a cache, with the model's device ready for passes over it. */
+wg_status wg_model_attach(wg_model *m, wg_kv *kv, int *space, wg_error *err);
+
 /* Index of the first element of a tensor that is NaN or infinite (of a block: its scale), or -1. Split over the pool. */
 int64_t wg_finite_check(wg_pool *pool, const wg_tensor *t);
 

@@ -49,8 +49,7 @@ static wg_status partial_forward(wg_lm *lm, const wg_batch *b, float *logits, wg
 
 static wg_status partial_attach(wg_lm *lm, wg_kv *kv, wg_error *err)
 {
-    const wg_model *m = ((const wg_partial *)lm)->model;
-    return wg_kv_space(kv, m->arch.layers, m->arch.kv_heads * m->arch.head_dim, m->kv_type, &lm->space, err);
+    return wg_model_attach(((wg_partial *)lm)->model, kv, &lm->space, err);
 }
 
 static void partial_close(wg_lm *lm) { wg_partial_close((wg_partial *)lm); }

@@ -7,7 +7,10 @@
  * Every row that asked for logits is compared with memcmp to plain decoding of its token path: one token a pass, one sequence,
  * one thread, the reference ops. A batch that is wrong on purpose (one ancestor bit, of low and of high nodes) must be noticed.
  *
- *     law_prefix [--seed S] [--cases N] [--case K]      K: that case alone */
+ * On another device the batches run there. Plain decoding runs on the same one, or, where the device promises the CPU's bits
+ * (/exact), on the CPU.
+ *
+ *     law_prefix [--seed S] [--cases N] [--case K] [--device D] [--far 1]      K: that case alone */
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -19,9 +22,17 @@
 #include "kernels/cpu.h"
 #include "tests/unit/model/tiny_model.h"
 
-enum { CASES = 600, SEQS = 3, NODES = WG_TREE_NODES, LONGEST = 164 + 4 * NODES, ROWS = 320 + SEQS * NODES, THREADS = 4 };
+enum { CASES = 600, SEQS = 3, NODES = WG_TREE_NODES, LONGEST = 304 + 4 * NODES, ROWS = 320 + SEQS * NODES, THREADS = 4 };
 
-static struct { uint64_t seed, rng; int number; char what[256]; long rows, trees; int highest; } now;
+static struct {
+    uint64_t seed, rng;
+    int number;
+    char what[256];
+    long rows, trees;
+    int highest;
+    const char *device;
+    bool far; /* prompts of more than 256 tokens: where a device splits attention */
+} now = { .device = "cpu" };
 
 static uint32_t rnd(uint32_t n) { return (uint32_t)(tiny_mix(now.rng += 0x9E3779B97F4A7C15ull) >> 32) % n; }
 
@@ -108,12 +119,12 @@ static tiny draw_shape(void)
     return t;
 }
 
-static side side_open(const wg_weights *w, wg_pool *pool, wg_cpu_level level, int cache_type, int page_slots)
+static side side_open(const wg_weights *w, const char *device, wg_pool *pool, wg_cpu_level level, int cache_type, int page_slots)
 {
     side s;
     wg_error err;
     const wg_model_options opt = { .kv_type = cache_type };
-    must(wg_device_cpu(&s.device, pool, &err), &err);
+    must(wg_device_open(&s.device, device, pool, &err), &err);
     s.device.ops = wg_ops_for(level);
     if (pool) s.device.small = rnd(3) ? 1 << 14 : 0; /* the models are small, the pool is to be used all the same */
     must(wg_model_open(&s.model, w, &s.device, &opt, &err), &err);
@@ -128,6 +139,7 @@ static void side_close(side *s)
     wg_batch_close(&s->batch);
     wg_kv_close(s->kv);
     wg_model_close(s->model);
+    wg_device_close(&s->device);
 }
 
 /* ---- plain decoding: one token a pass */
@@ -376,8 +388,9 @@ static void run_case(int number, wg_pool *const *pool)
              wg_type_name(t->type[1]), wg_type_name(t->type[2]), wg_type_name(t->type[3]), wg_type_name(cache), page_slots, w.n,
              threads, wg_cpu_name(level));
     must(tiny_open(&w.shape, &file, path, &err), &err);
-    w.test = side_open(file, pool[threads - 1], level, cache, page_slots);
-    w.plain = side_open(file, NULL, WG_CPU_REF, cache, 16);
+    const char *plain = strstr(now.device, "/exact") ? "cpu" : now.device;
+    w.test = side_open(file, now.device, pool[threads - 1], level, cache, page_slots);
+    w.plain = side_open(file, plain, NULL, WG_CPU_REF, cache, 16);
     w.out = malloc(ROWS * (size_t)t->vocab * sizeof *w.out);
     w.one = malloc((size_t)t->vocab * sizeof *w.one);
     for (int i = 0; i < w.n; i++) {
@@ -385,7 +398,7 @@ static void run_case(int number, wg_pool *const *pool)
         must(wg_kv_seq_open(w.test.kv, &s->test, &err), &err);
         must(wg_kv_seq_open(w.plain.kv, &s->plain, &err), &err);
         s->logits = malloc(LONGEST * (size_t)t->vocab * sizeof *s->logits);
-        s->prompt = 1 + (int)rnd(rnd(6) ? 30 : 160);
+        s->prompt = now.far ? 240 + (int)rnd(60) : 1 + (int)rnd(rnd(6) ? 30 : 160);
         s->rounds = 1 + (int)rnd(3);
         for (int k = 0; k < s->prompt; k++) s->token[k] = (int32_t)rnd((uint32_t)t->vocab);
     }
@@ -418,6 +431,8 @@ int main(int argc, char **argv)
         if (strcmp(argv[i], "--seed") == 0) now.seed = strtoull(argv[i + 1], NULL, 10);
         else if (strcmp(argv[i], "--cases") == 0) cases = atoi(argv[i + 1]);
         else if (strcmp(argv[i], "--case") == 0) only = atoi(argv[i + 1]);
+        else if (strcmp(argv[i], "--device") == 0) now.device = argv[i + 1];
+        else if (strcmp(argv[i], "--far") == 0) now.far = atoi(argv[i + 1]);
     }
     for (int i = 1; i < THREADS; i++) must(wg_pool_open(&pool[i], i + 1, &err), &err);
     const double start = wg_clock_now();

@@ -1,0 +1,450 @@
+/* SPDX-License-Identifier: MIT
+ * A CUDA device: the stages of the forward pass as launches of kernels/cuda, all in order on one stream. It knows a wg_gpu_api
+ * and no more, so that tests run this very file over emulated threads.
+ *
+ * A pass begins with one copy: what its rows see, and the page tables of their sequences. Stages only launch; the pass ends with
+ * a wait. What fails on the way (a launch, memory that went away) is told there, and no slot then counts as written.
+ *
+ * All memory is taken when a model attaches: rows and tables of the largest pass, partial sums of split attention for as many
+ * rows at a time as PARTIAL holds, logits for as many as LOGITS holds. Larger passes go through these in groups of rows, which
+ * shows in no result: every kernel treats a row by itself.
+ *
+ * The device is shared by its owner, the models on it and the caches with pages on it; the last to let go closes it. */
+#include <stdio.h>
+#include <string.h>
+
+#include "core/base/mem.h"
+#include "core/model/device.h"
+#include "kernels/cuda/gpu.h"
+
+enum { NAME = 32 };
+static const size_t PARTIAL = (size_t)64 << 20, LOGITS = (size_t)64 << 20; /* bytes; at least one row */
+
+typedef struct staging {                 /* of one pass: [rows][from][tables], sent as one piece */
+    char *host, *device;                 /* pinned; device */
+    int rows, tables;                    /* room */
+} staging;
+
+typedef struct cuda_state {
+    wg_gpu gpu;
+    int owners;
+    bool exact;
+    char name[NAME];
+    wg_kv_home home;
+
+    staging pass;
+    wg_gpu_row *narrowed;                /* (pass.rows) rows that asked for logits */
+    float *partial, *logits;
+    size_t partial_bytes, logits_bytes;
+
+    /* the pass that has begun */
+    const wg_kv_seq *first;              /* any of its sequences: all have the cache's layout */
+    const wg_gpu_row *row;               /* device */
+    int most;                            /* keys of the row that sees the most */
+    const void *input;                   /* of the products to come: prepared, or the rows themselves */
+} cuda_state;
+
+static cuda_state *state_of(const wg_device *d) { return d->state; }
+
+static bool fragments_of(const cuda_state *s, int type) { return !s->exact && wg_gpu_is_half(type); }
+
+/* ---- memory */
+
+static void *take(cuda_state *s, size_t bytes) { return s->gpu.api->alloc(&s->gpu, bytes); }
+static void give(cuda_state *s, void *p) { s->gpu.api->free(&s->gpu, p); }
+
+static wg_status no_memory(cuda_state *s, size_t bytes, const char *what, const char *remedy, wg_error *err)
+{
+    return wg_fail(err, WG_ENOMEM, "out of memory on %s (%s): %zu bytes for %s, %zu are free; %s", s->name, s->gpu.card, bytes,
+                   what, s->gpu.api->room(&s->gpu), remedy);
+}
+
+static wg_buf cuda_alloc(wg_device *d, size_t floats)
+{
+    size_t bytes;
+    return wg_size_mul(floats, sizeof(float), &bytes) ? take(state_of(d), bytes) : NULL;
+}
+
+static void cuda_free(wg_device *d, wg_buf b) { give(state_of(d), b); }
+
+static void cuda_upload(wg_device *d, wg_buf to, const float *from, size_t floats)
+{
+    cuda_state *s = state_of(d);
+    s->gpu.api->put(&s->gpu, to, from, floats * sizeof *from);
+}
+
+static void drop(cuda_state *s)
+{
+    if (--s->owners > 0) return;
+    if (s->pass.host) s->gpu.api->unpin(&s->gpu, s->pass.host);
+    give(s, s->pass.device);
+    give(s, s->narrowed);
+    give(s, s->partial);
+    give(s, s->logits);
+    s->gpu.api->close(&s->gpu);
+    wg_free(s);
+}
+
+static void cuda_hold(wg_device *d) { state_of(d)->owners++; }
+static void cuda_close(wg_device *d) { drop(state_of(d)); }
+
+static char *home_alloc(void *user, size_t bytes)
+{
+    cuda_state *s = user;
+    char *pool = take(s, bytes);
+    if (!pool) return NULL;
+    s->gpu.api->clear(&s->gpu, pool, bytes);
+    s->owners++;
+    return pool;
+}
+
+static void home_free(void *user, char *pool)
+{
+    give(user, pool);
+    drop(user);
+}
+
+static void home_copy(void *user, char *to, const char *from, size_t bytes, size_t stride, size_t count)
+{
+    cuda_state *s = user;
+    s->gpu.api->copy(&s->gpu, to, from, bytes, stride, count);
+}
+
+/* ---- matrices */
+
+typedef struct pack_job {
+    const wg_ops *ops;
+    const wg_matrix *w;
+    const void *rows;
+    void *packed;
+    bool fragments;
+} pack_job;
+
+/* One stripe of 16 outputs in fragment order (gpu.h). */
+static void pack_stripe(const wg_matrix *w, const uint16_t *rows, int stripe, uint16_t *to)
+{
+    const int tiles = (int)(wg_gpu_k_padded(w->k) / 16);
+    for (int i = 0; i < tiles * 256; i++, to++) {
+        const int lane = i / 8 % 32, piece = i / 2 % 4;
+        const int n = stripe * 16 + lane / 4 + piece % 2 * 8, k = i / 256 * 16 + lane % 4 * 2 + i % 2 + piece / 2 * 8;
+        *to = n < w->n && k < w->k ? rows[(size_t)n * (size_t)w->k + (size_t)k] : 0;
+    }
+}
+
+static void pack_part(void *arg, int thread, int threads)
+{
+    const pack_job *j = arg;
+    int lo, hi;
+    if (j->fragments) {
+        const size_t stripe = wg_gpu_k_padded(j->w->k) * 16;
+        wg_pool_share((j->w->n + 15) / 16, 1, thread, threads, &lo, &hi);
+        for (int i = lo; i < hi; i++) pack_stripe(j->w, j->rows, i, (uint16_t *)j->packed + (size_t)i * stripe);
+        return;
+    }
+    wg_pool_share((j->w->n + WG_PANEL - 1) / WG_PANEL, 1, thread, threads, &lo, &hi);
+    if (lo < hi) j->ops->matrix_pack(j->w->type, j->w->n, j->w->k, j->rows, j->packed, lo, hi);
+}
+
+static size_t cuda_matrix_bytes(const wg_device *d, int type, int n, int k)
+{
+    return fragments_of(state_of(d), type) ? wg_gpu_fragment_bytes(n, k) : d->ops->matrix_bytes(type, n, k);
+}
+
+static wg_status cuda_matrix(wg_device *d, int type, int n, int k, const void *rows, wg_matrix *out, wg_error *err)
+{
+    cuda_state *s = state_of(d);
+    const size_t bytes = cuda_matrix_bytes(d, type, n, k);
+    if (bytes == 0)
+        return wg_fail(err, WG_EUNSUPPORTED,
+                       "a %s matrix of %d rows of %d cannot be computed with: expected " WG_COMPUTABLE_TYPES
+                       ", with rows of whole blocks",
+                       wg_type_name(type), n, k);
+    wg_matrix m = { .type = type, .n = n, .k = k };
+    void *packed = wg_alloc(bytes, 1);
+    if (!packed) return wg_nomem(err, bytes, "packing a weight matrix");
+    void *device = take(s, bytes);
+    if (device) {
+        wg_pool_run(d->pool, pack_part, &(pack_job){ d->ops, &m, rows, packed, fragments_of(s, type) });
+        s->gpu.api->put(&s->gpu, device, packed, bytes);
+        m.data = device;
+        *out = m;
+    }
+    wg_free(packed);
+    return device ? WG_OK
+                  : no_memory(s, bytes, "a weight matrix", "take a smaller model or a smaller type, or device cpu", err);
+}
+
+static void cuda_matrix_free(wg_device *d, wg_matrix *m)
+{
+    give(state_of(d), (void *)(uintptr_t)m->data);
+    *m = (wg_matrix){ 0 };
+}
+
+/* ---- passes */
+
+static size_t from_at(const staging *p) { return (size_t)p->rows * sizeof(wg_gpu_row); }
+static size_t tables_at(const staging *p) { return from_at(p) + (size_t)p->rows * sizeof(int32_t); }
+static size_t staging_bytes(const staging *p) { return tables_at(p) + (size_t)p->tables * sizeof(int32_t); }
+
+static wg_status grow_staging(cuda_state *s, int rows, int tables, wg_error *err)
+{
+    if (rows <= s->pass.rows && tables <= s->pass.tables) return WG_OK;
+    staging p = { .rows = rows > s->pass.rows ? rows : s->pass.rows, .tables = tables > s->pass.tables ? tables : s->pass.tables };
+    const size_t bytes = staging_bytes(&p);
+    wg_gpu_row *narrowed = NULL;
+    p.host = s->gpu.api->pin(&s->gpu, bytes);
+    if (p.host) p.device = take(s, bytes);
+    if (p.device) narrowed = take(s, (size_t)p.rows * sizeof *narrowed);
+    if (!narrowed) {
+        give(s, p.device);
+        if (p.host) s->gpu.api->unpin(&s->gpu, p.host);
+        return no_memory(s, bytes, "the rows and page tables of a pass", "lower max_rows, or max_tokens", err);
+    }
+    if (s->pass.host) s->gpu.api->unpin(&s->gpu, s->pass.host);
+    give(s, s->pass.device);
+    give(s, s->narrowed);
+    s->pass = p;
+    s->narrowed = narrowed;
+    return WG_OK;
+}
+
+/* Room for as many rows of `each` bytes as `most` holds, at least one. */
+static wg_status grow(cuda_state *s, float **room, size_t *have, int rows, size_t each, size_t most, const char *what,
+                      wg_error *err)
+{
+    size_t bytes = (size_t)rows * each;
+    if (bytes > most) bytes = each > most ? each : most;
+    if (bytes <= *have) return WG_OK;
+    float *p = take(s, bytes);
+    if (!p) return no_memory(s, bytes, what, "lower max_tokens or pages, or take a smaller model", err);
+    give(s, *room);
+    *room = p;
+    *have = bytes;
+    return WG_OK;
+}
+
+static wg_status cuda_attach(wg_device *d, const wg_kv *kv, const wg_pass_shape *shape, wg_error *err)
+{
+    cuda_state *s = state_of(d);
+    size_t tables;
+    const int longest = wg_kv_pages_most(kv) * wg_kv_page_slots(kv); /* keys of a row, rounded up */
+    if (!wg_size_mul((size_t)shape->max_rows, (size_t)wg_kv_pages_most(kv), &tables) || tables > 1u << 28)
+        return wg_fail(err, WG_EINVAL, "%d rows of sequences of %d pages: too many page tables for one pass; lower max_rows",
+                       shape->max_rows, wg_kv_pages_most(kv));
+    WG_TRY(grow_staging(s, shape->max_rows, (int)tables, err));
+    if (!s->exact)
+        WG_TRY(grow(s, &s->partial, &s->partial_bytes, shape->max_rows,
+                    wg_gpu_attention_bytes(1, shape->heads, shape->head_dim, longest), PARTIAL, "partial sums of attention", err));
+    return grow(s, &s->logits, &s->logits_bytes, shape->max_rows, (size_t)shape->vocab * sizeof(float), LOGITS, "logits", err);
+}
+
+/* Where the table of a row's sequence begins; the tables of new sequences are appended. */
+static int table_of(const wg_row *row, int i, int space, const wg_gpu_row *done, int32_t *tables, int *used)
+{
+    for (int k = i - 1; k >= 0; k--)
+        if (row[k].kv == row[i].kv) return done[k].table;
+    const wg_kv_view view = wg_kv_view_of(row[i].kv, space, 0);
+    const int slots = wg_kv_len(row[i].kv) + wg_kv_tail(row[i].kv), n = (slots + view.page_slots - 1) / view.page_slots;
+    memcpy(tables + *used, view.page, (size_t)n * sizeof *tables);
+    *used += n;
+    return *used - n;
+}
+
+static void cuda_begin(wg_device *d, const wg_row *row, int rows, int space)
+{
+    cuda_state *s = state_of(d);
+    const staging *p = &s->pass;
+    wg_gpu_row *to = (wg_gpu_row *)(void *)p->host;
+    int32_t *tables = (int32_t *)(void *)(p->host + tables_at(p));
+    int used = 0;
+    wg_assert(rows <= p->rows);
+    s->most = 0;
+    for (int i = 0; i < rows; i++) {
+        const wg_row *r = &row[i];
+        const int keys = r->prefix - r->gap + wg_mask_count(&r->anc);
+        to[i] = (wg_gpu_row){ .token = r->token, .position = r->position, .slot = r->slot, .prefix = r->prefix, .tail = r->tail,
+                              .sinks = r->sinks, .gap = r->gap, .keys = keys };
+        memcpy(to[i].anc, r->anc.w, sizeof to[i].anc);
+        to[i].table = table_of(row, i, space, to, tables, &used);
+        s->most = keys > s->most ? keys : s->most;
+    }
+    wg_assert(used <= p->tables);
+    s->first = row[0].kv;
+    s->row = (const wg_gpu_row *)(const void *)p->device;
+    s->gpu.api->put(&s->gpu, p->device, p->host, (size_t)rows * sizeof *to);
+    s->gpu.api->put(&s->gpu, p->device + tables_at(p), tables, (size_t)used * sizeof *tables);
+}
+
+static void cuda_narrow(wg_device *d, const int32_t *from, int rows)
+{
+    cuda_state *s = state_of(d);
+    const staging *p = &s->pass;
+    if (rows == 0) return;
+    memcpy(p->host + from_at(p), from, (size_t)rows * sizeof *from);
+    s->gpu.api->put(&s->gpu, p->device + from_at(p), p->host + from_at(p), (size_t)rows * sizeof *from);
+    s->gpu.api->gather_rows(&s->gpu, s->row, (const int32_t *)(const void *)(p->device + from_at(p)), s->narrowed, rows);
+    s->row = s->narrowed;
+}
+
+static wg_status cuda_finish(wg_device *d, wg_error *err)
+{
+    cuda_state *s = state_of(d);
+    char why[WG_GPU_WHY];
+    if (s->gpu.api->wait(&s->gpu, why) == 0) return WG_OK;
+    return wg_fail(err, WG_EIO, "%s (%s): %s", s->name, s->gpu.card, why);
+}
+
+static wg_gpu_kv pages_of(const cuda_state *s, int space, int layer)
+{
+    const wg_kv_view v = wg_kv_view_of(s->first, space, layer);
+    return (wg_gpu_kv){ .type = v.type, .page_slots = v.page_slots, .kv_dim = v.kv_dim, .pool = v.pool, .stride = v.stride,
+                        .value_at = v.value_at,
+                        .tables = (const int32_t *)(const void *)(s->pass.device + tables_at(&s->pass)) };
+}
+
+/* ---- stages. `row` and `from` were sent by begin and narrow. */
+
+static void cuda_embed(wg_device *d, const wg_matrix *table, const wg_row *row, int rows, float *x, int dim)
+{
+    cuda_state *s = state_of(d);
+    (void)row, (void)dim;
+    s->gpu.api->embed(&s->gpu, table, fragments_of(s, table->type), s->row, rows, x);
+}
+
+static void cuda_rmsnorm(wg_device *d, const float *x, const float *weight, int dim, float eps, float *y, int rows)
+{
+    cuda_state *s = state_of(d);
+    s->gpu.api->rmsnorm(&s->gpu, x, weight, dim, eps, y, rows);
+}
+
+static size_t cuda_act_bytes(const wg_device *d, int type, int rows, int k)
+{
+    return wg_gpu_act_bytes(type, fragments_of(state_of(d), type), rows, k);
+}
+
+static int cuda_prepared(const wg_device *d, int type)
+{
+    const cuda_state *s = state_of(d);
+    if (wg_type_get(type)->block > 1) return 1;
+    return fragments_of(s, type) ? 2 + (type == WG_F16) : 0;
+}
+
+static void cuda_prepare(wg_device *d, int type, const float *x, int rows, int k, void *act)
+{
+    cuda_state *s = state_of(d);
+    s->input = cuda_prepared(d, type) == 0 ? x : act;
+    s->gpu.api->prepare(&s->gpu, type, fragments_of(s, type), x, rows, k, act);
+}
+
+static void cuda_matmul(wg_device *d, const wg_matrix *const *w, float *const *y, int n_matrices, const void *act, int rows)
+{
+    cuda_state *s = state_of(d);
+    (void)act;
+    for (int i = 0; i < n_matrices; i++)
+        s->gpu.api->matmul(&s->gpu, w[i], fragments_of(s, w[i]->type), s->input, rows, y[i]);
+}
+
+static void cuda_head(wg_device *d, const wg_matrix *w, const float *x, int rows, void *act, float *y)
+{
+    cuda_state *s = state_of(d);
+    const size_t width = (size_t)w->n;
+    const int room = (int)(s->logits_bytes / (width * sizeof(float)));
+    for (int first = 0; first < rows; first += room) {
+        const int n = rows - first < room ? rows - first : room;
+        cuda_prepare(d, w->type, x + (size_t)first * (size_t)w->k, n, w->k, act);
+        cuda_matmul(d, &w, &s->logits, 1, act, n);
+        s->gpu.api->get(&s->gpu, y + (size_t)first * width, s->logits, (size_t)n * width * sizeof(float));
+    }
+}
+
+static void cuda_rope_store(wg_device *d, const wg_rope *rope, float *q, float *k, const float *v, const wg_row *row, int rows,
+                            int space, int layer, int heads, int kv_heads, int hd)
+{
+    cuda_state *s = state_of(d);
+    const wg_gpu_kv kv = pages_of(s, space, layer);
+    (void)row;
+    s->gpu.api->rope_store(&s->gpu, rope->cs, rope->n_rot, rope->adjacent, q, k, v, s->row, rows, &kv, heads, kv_heads, hd);
+}
+
+static void cuda_attention(wg_device *d, const float *q, const wg_row *row, int rows, int space, int layer, int heads,
+                           int kv_heads, int hd, float *out)
+{
+    cuda_state *s = state_of(d);
+    const wg_gpu_kv kv = pages_of(s, space, layer);
+    const size_t one = (size_t)heads * (size_t)hd, each = wg_gpu_attention_bytes(1, heads, hd, s->most);
+    const int room = s->exact ? rows : (int)(s->partial_bytes / each < (size_t)rows ? s->partial_bytes / each : (size_t)rows);
+    (void)row;
+    for (int first = 0; first < rows; first += room) {
+        const int n = rows - first < room ? rows - first : room;
+        s->gpu.api->attention(&s->gpu, q + (size_t)first * one, s->row + first, n, s->most, &kv, heads, kv_heads, hd, !s->exact,
+                              s->partial, out + (size_t)first * one);
+    }
+}
+
+static void cuda_swiglu(wg_device *d, const float *gate, const float *up, float *y, int n, int rows)
+{
+    cuda_state *s = state_of(d);
+    s->gpu.api->swiglu(&s->gpu, gate, up, y, n, rows);
+}
+
+static void cuda_add(wg_device *d, float *x, const float *y, int n, int rows)
+{
+    cuda_state *s = state_of(d);
+    s->gpu.api->add(&s->gpu, x, y, n, rows);
+}
+
+static void cuda_gather(wg_device *d, const float *x, const int32_t *from, int n, float *y, int rows)
+{
+    cuda_state *s = state_of(d);
+    const staging *p = &s->pass;
+    (void)from;
+    if (rows > 0) s->gpu.api->gather(&s->gpu, x, (const int32_t *)(const void *)(p->device + from_at(p)), n, y, rows);
+}
+
+static const wg_device_class cuda_class = {
+    .name = "cuda",
+    .matrix_bytes = cuda_matrix_bytes,
+    .act_bytes = cuda_act_bytes,
+    .prepared = cuda_prepared,
+    .matrix = cuda_matrix,
+    .matrix_free = cuda_matrix_free,
+    .alloc = cuda_alloc,
+    .free = cuda_free,
+    .upload = cuda_upload,
+    .attach = cuda_attach,
+    .begin = cuda_begin,
+    .narrow = cuda_narrow,
+    .finish = cuda_finish,
+    .hold = cuda_hold,
+    .close = cuda_close,
+    .embed = cuda_embed,
+    .rmsnorm = cuda_rmsnorm,
+    .prepare = cuda_prepare,
+    .matmul = cuda_matmul,
+    .rope_store = cuda_rope_store,
+    .attention = cuda_attention,
+    .swiglu = cuda_swiglu,
+    .add = cuda_add,
+    .head = cuda_head,
+    .gather = cuda_gather,
+};
+
+wg_status wg_device_cuda(wg_device *out, const wg_gpu_api *api, int ordinal, bool exact, wg_pool *pool, wg_error *err)
+{
+    char why[WG_GPU_WHY];
+    WG_TRY(wg_device_cpu(out, pool, err));
+    cuda_state *s = wg_calloc(1, sizeof *s);
+    if (!s) return wg_nomem(err, sizeof *s, "a device");
+    s->owners = 1;
+    s->exact = exact;
+    snprintf(s->name, sizeof s->name, "cuda:%d", ordinal);
+    if (api->open(&s->gpu, ordinal, why)) {
+        wg_free(s);
+        return wg_fail(err, WG_EUNSUPPORTED, "device cuda:%d: %s; or take device cpu, or auto", ordinal, why);
+    }
+    s->home = (wg_kv_home){ .name = s->name, .user = s, .alloc = home_alloc, .free = home_free, .copy = home_copy };
+    out->class = &cuda_class;
+    out->state = s;
+    out->home = &s->home;
+    return WG_OK;
+}
