@@ -439,7 +439,7 @@ void wg_lm_drafter_forget(wg_drafter *d, const wg_seq *seq)
 
 typedef struct second_options {
     wg_growth growth; /* first */
-    char model[WG_OPTION_STRING], prune[WG_OPTION_STRING];
+    char model[WG_OPTION_STRING], device[WG_OPTION_STRING], prune[WG_OPTION_STRING];
     int kv_type, vocabulary;
 } second_options;
 
@@ -460,6 +460,7 @@ static const wg_option options[] = {
     WG_OPTION_ENUM(second_options, vocabulary, SAME, vocabularies,
                    "same: the target's, others are refused; intersection: any, of which the tokens that both have are drafted"),
     WG_OPTION_STR(second_options, prune, "", "only the tokens in this file are drafted (wager vocab prune); empty: all"),
+    WG_OPTION_STR(second_options, device, "cpu", "where that model runs: " WG_DEVICE_NAMES),
     WG_OPTION_ENUM(second_options, kv_type, 1, wg_second_kv_types, "element type of the draft model's cache"),
     WG_OPTION_END,
 };
@@ -468,7 +469,7 @@ static const wg_option options[] = {
 static wg_status open_part(second_drafter *s, const wg_env *env, wg_error *err)
 {
     const second_options *o = &s->opt;
-    WG_TRY(wg_second_model_open_part(&s->model, &s->words, o->vocabulary == INTERSECTION, o->prune, env, o->model, o->kv_type,
+    WG_TRY(wg_second_model_open_part(&s->model, &s->words, o->vocabulary == INTERSECTION, o->prune, env, o->model, o->device, o->kv_type,
                                      PASS_ROWS, err));
     if (s->words.n) s->m.words = &s->words;
     s->m.outputs = wg_model_outputs(s->model);
@@ -479,7 +480,7 @@ static wg_status open_part(second_drafter *s, const wg_env *env, wg_error *err)
 
 static wg_status open_whole(second_drafter *s, const wg_env *env, wg_error *err)
 {
-    WG_TRY(wg_second_model_open(&s->model, env, s->opt.model, s->opt.kv_type, PASS_ROWS, err));
+    WG_TRY(wg_second_model_open(&s->model, env, s->opt.model, s->opt.device, s->opt.kv_type, PASS_ROWS, err));
     return wg_lm_attach(wg_model_lm(s->model), env->kv, err);
 }
 

@@ -25,27 +25,30 @@ static wg_status check_vocabulary(const wg_env *env, const wg_lm *lm, const wg_w
 }
 
 static wg_status open_model(wg_model **out, const wg_env *env, const wg_weights *w, const char *path,
-                            const wg_model_options *o, bool same, wg_error *err)
+                            const char *device, const wg_model_options *o, bool same, wg_error *err)
 {
-    wg_device device;
-    WG_TRY(wg_device_cpu(&device, env->pool, err));
-    if (env->ops) device.ops = env->ops;
-    WG_TRY(wg_model_open(out, w, &device, o, err));
+    wg_device on;
+    WG_TRY(wg_device_open(&on, device, env->pool, err));
+    if (env->ops) on.ops = env->ops;
+    const wg_status s = wg_model_open(out, w, &on, o, err);
+    wg_device_close(&on); /* the model holds it */
+    if (s) return s;
     return same ? check_vocabulary(env, wg_model_lm(*out), w, path, err) : WG_OK;
 }
 
-wg_status wg_second_model_open(wg_model **out, const wg_env *env, const char *path, int kv_type, int max_rows, wg_error *err)
+wg_status wg_second_model_open(wg_model **out, const wg_env *env, const char *path, const char *device, int kv_type, int max_rows,
+                               wg_error *err)
 {
     wg_weights *w;
     WG_TRY(wg_weights_open(&w, path, err));
     const wg_model_options o = { .kv_type = kv_type_ids[kv_type], .max_rows = max_rows };
-    const wg_status s = open_model(out, env, w, path, &o, true, err);
+    const wg_status s = open_model(out, env, w, path, device, &o, true, err);
     wg_weights_close(w);
     return s;
 }
 
 wg_status wg_second_model_open_part(wg_model **out, wg_draft_vocab *v, bool intersection, const char *pruned, const wg_env *env,
-                                    const char *path, int kv_type, int max_rows, wg_error *err)
+                                    const char *path, const char *device, int kv_type, int max_rows, wg_error *err)
 {
     wg_weights *w;
     WG_TRY(wg_weights_open(&w, path, err));
@@ -53,19 +56,19 @@ wg_status wg_second_model_open_part(wg_model **out, wg_draft_vocab *v, bool inte
     const wg_model_options o = {
         .kv_type = kv_type_ids[kv_type], .max_rows = max_rows, .head = v->row, .n_head = v->n
     };
-    if (!s) s = open_model(out, env, w, path, &o, !v->tokenizer, err);
+    if (!s) s = open_model(out, env, w, path, device, &o, !v->tokenizer, err);
     wg_weights_close(w);
     return s;
 }
 
 wg_status wg_second_model_open_foreign(wg_model **out, wg_tokenizer **tokenizer, const wg_env *env, const char *path,
-                                       int kv_type, int max_rows, wg_error *err)
+                                       const char *device, int kv_type, int max_rows, wg_error *err)
 {
     wg_weights *w;
     WG_TRY(wg_weights_open(&w, path, err));
     const wg_model_options o = { .kv_type = kv_type_ids[kv_type], .max_rows = max_rows };
     wg_status s = wg_tokenizer_open(tokenizer, w, err);
-    if (!s) s = open_model(out, env, w, path, &o, false, err);
+    if (!s) s = open_model(out, env, w, path, device, &o, false, err);
     wg_weights_close(w);
     return s;
 }

@@ -28,7 +28,7 @@ enum { PASS_ROWS = 256 };
 enum { TOKEN_BYTES = 512, TEXT = 2048 }; /* a draft's text is at most so long, or it ends */
 
 typedef struct slem_options {
-    char model[WG_OPTION_STRING];
+    char model[WG_OPTION_STRING], device[WG_OPTION_STRING];
     int length, kv_type;
     double p_min;
 } slem_options;
@@ -61,6 +61,7 @@ static const wg_option options[] = {
     WG_OPTION_STR(slem_options, model, "", "weights file of the draft model, with a tokenizer of any kind (needed)"),
     WG_OPTION_INT(slem_options, length, 5, 1, WG_DRAFT_MAX, "tokens that the draft model writes"),
     WG_OPTION_FLOAT(slem_options, p_min, 0, 0, 1, "the draft ends where the most probable next token is below this"),
+    WG_OPTION_STR(slem_options, device, "cpu", "where that model runs: " WG_DEVICE_NAMES),
     WG_OPTION_ENUM(slem_options, kv_type, 1, wg_second_kv_types, "element type of the draft model's cache"),
     WG_OPTION_END,
 };
@@ -86,7 +87,7 @@ static wg_status open(wg_drafter *base, const wg_env *env, wg_error *err)
     if (!env->tokenizer)
         return wg_fail(err, WG_EMODEL, "drafter slem: %s has no tokenizer, so text cannot become its tokens",
                        env->target_name ? env->target_name : "the target");
-    WG_TRY(wg_second_model_open_foreign(&d->model, &d->tokenizer, env, d->opt.model, d->opt.kv_type, PASS_ROWS, err));
+    WG_TRY(wg_second_model_open_foreign(&d->model, &d->tokenizer, env, d->opt.model, d->opt.device, d->opt.kv_type, PASS_ROWS, err));
     d->lm = wg_model_lm(d->model);
     WG_TRY(wg_vocab_map_open(&d->map, env->tokenizer, d->tokenizer, err));
     WG_TRY(wg_reader_open(&d->reader, env, d->tokenizer, &d->map, d->lm, err));

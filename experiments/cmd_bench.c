@@ -25,7 +25,7 @@
 #include "experiments/target.h"
 
 typedef struct bench {
-    const char *model, *draft_model, *draft, *rule, *rows, *context;
+    const char *model, *draft_model, *draft, *rule, *rows, *context, *device;
     long history, threads, repeats, n, seed, vocab;
     double temperature, top_p;
     const char *text;
@@ -169,6 +169,7 @@ int wg_cmd_bench(int argc, char **argv)
         { "n", 'n', WG_FLAG_INT, &b.n, "N", "round: tokens of a repeat", 2, 1e6 },
         { "seed", 0, WG_FLAG_INT, &b.seed, "S", "round: seed", 0, 0 },
         { "repeats", 0, WG_FLAG_INT, &b.repeats, "N", "medians are over these", 1, WG_BENCH_REPEATS },
+        { "device", 0, WG_FLAG_STRING, &b.device, "D", "forward, round, perplexity: " WG_DEVICE_NAMES, 0, 0 },
         { "threads", 0, WG_FLAG_INT, &b.threads, "N", "0: all cores", 0, 256 },
         { "json", 0, WG_FLAG_BOOL, &b.json, NULL, "one JSON object a line", 0, 0 },
         { 0 },
@@ -195,7 +196,7 @@ int wg_cmd_bench(int argc, char **argv)
         return WG_EXIT_USAGE;
     }
     wg_target *t = NULL;
-    const wg_target_options want = { .threads = (int)b.threads, .model = { .kv_type = WG_F16 } };
+    const wg_target_options want = { .device = b.device, .threads = (int)b.threads, .model = { .kv_type = WG_F16 } };
     wg_status s = wg_target_open(&t, b.model, &want, &err);
     const wg_forward_bench passes = {
         .rows = b.rows, .context = b.context, .repeats = (int)b.repeats, .stages = b.stages, .json = b.json

@@ -17,7 +17,7 @@
 #include "experiments/target.h"
 
 typedef struct generate {
-    const char *target, *draft_model, *draft, *prompt, *rule;
+    const char *target, *draft_model, *draft, *prompt, *rule, *device;
     long n, top_k, penalty_window, seed, threads;
     double temperature, top_p, min_p, repetition_penalty, frequency_penalty, presence_penalty;
     bool json, allow_nan;
@@ -124,7 +124,8 @@ static wg_status generate_run(const generate *g, wg_error *err)
     wg_target *t = NULL;
     wg_engine *e = NULL;
     wg_drafter_choice draft = { 0 };
-    const wg_target_options want = { .threads = (int)g->threads,
+    const wg_target_options want = { .device = g->device,
+                                     .threads = (int)g->threads,
                                      .need_tokenizer = true,
                                      .model = { .kv_type = WG_F16, .allow_nan = g->allow_nan } };
     const wg_engine_options opt = { .max_batch = 1,
@@ -182,6 +183,7 @@ int wg_cmd_generate(int argc, char **argv)
         { "rule", 0, WG_FLAG_STRING, &g.rule, "R",
           "verification rule (wager list verifiers); match gives plain decoding's very text", 0, 0 },
         { "seed", 0, WG_FLAG_INT, &g.seed, "S", "seed of all randomness", 0, 0 },
+        { "device", 0, WG_FLAG_STRING, &g.device, "D", "where the target runs: " WG_DEVICE_NAMES, 0, 0 },
         { "threads", 0, WG_FLAG_INT, &g.threads, "N", "0: all cores", 0, 256 },
         { "allow-nan", 0, WG_FLAG_BOOL, &g.allow_nan, NULL, "accept NaN and infinities in weights", 0, 0 },
         { "json", 0, WG_FLAG_BOOL, &g.json, NULL, "one JSON object instead of text", 0, 0 },

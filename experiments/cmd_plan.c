@@ -60,7 +60,7 @@ static wg_status open_parts(planner *p, wg_error *err)
     WG_TRY(wg_find_drafter(&wg_program_plugins, "none", &parts.drafter, err));
     WG_TRY(wg_find_verifier(&wg_program_plugins, "match", &parts.verifier, err));
     WG_TRY(wg_engine_open(&p->plain, &parts, &engine, err));
-    return wg_second_model_open(&p->draft, &p->plain->env, o->draft, KV_F16, 0, err);
+    return wg_second_model_open(&p->draft, &p->plain->env, o->draft, "cpu", KV_F16, 0, err);
 }
 
 static wg_status read_prompt(planner *p, wg_fit_reader *r, const wg_prompt *prompt, wg_error *err)

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "core/base/mem.h"
+#include "core/model/device.h"
 #include "experiments/cli.h"
 #include "experiments/commands.h"
 #include "experiments/parts.h"
@@ -68,8 +69,8 @@ static int run(const wg_config *c, const char *out, bool resume, bool json)
 int wg_cmd_run(int argc, char **argv)
 {
     wg_flag_list set = { .n = 0 };
-    const char *out = NULL, *path;
-    char threads_set[64];
+    const char *out = NULL, *device = NULL, *path;
+    char threads_set[64], device_set[64];
     long threads = -1;
     bool dry = false, json = false, resume = false;
     const wg_flag flags[] = {
@@ -77,6 +78,7 @@ int wg_cmd_run(int argc, char **argv)
         { "set", 0, WG_FLAG_LIST, &set, "A.B=V", "override a value of the file (JSON, or text); may be repeated", 0, 0 },
         { "resume", 'r', WG_FLAG_BOOL, &resume, NULL, "go on where --out DIR, or the latest run of this config, stopped", 0, 0 },
         { "dry-run", 0, WG_FLAG_BOOL, &dry, NULL, "check and show what would run; write nothing", 0, 0 },
+        { "device", 0, WG_FLAG_STRING, &device, "D", "--set target.device=D: " WG_DEVICE_NAMES, 0, 0 },
         { "threads", 't', WG_FLAG_INT, &threads, "N", "--set target.threads=N (0: all cores); -1: as the file says", -1, 256 },
         { "json", 0, WG_FLAG_BOOL, &json, NULL, "one JSON object a line per cell instead of the table", 0, 0 },
         { NULL, 0, WG_FLAG_BOOL, NULL, NULL, NULL, 0, 0 },
@@ -86,6 +88,10 @@ int wg_cmd_run(int argc, char **argv)
     if (threads >= 0 && set.n < WG_FLAG_LIST_MAX) {
         snprintf(threads_set, sizeof threads_set, "target.threads=%ld", threads);
         set.item[set.n++] = threads_set;
+    }
+    if (device && set.n < WG_FLAG_LIST_MAX) {
+        snprintf(device_set, sizeof device_set, "target.device=%.40s", device);
+        set.item[set.n++] = device_set;
     }
     wg_error err;
     wg_config *c;

@@ -7,9 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/model/device.h"
 #include "core/base/mem.h"
 #include "core/base/number.h"
+#include "core/model/device.h"
 #include "experiments/target.h"
 
 enum { REQUESTS_MAX = 1 << 24 }; /* of a cell: each has a place in memory for its digest */

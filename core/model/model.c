@@ -134,7 +134,7 @@ static wg_status load_head(const loader *o)
     const wg_status s = d->class->matrix(d, t->type, n, (int)o->width[DIM], rows, &m->head, o->err);
     wg_free(rows);
     if (s) return wg_fail_in(o->err, s, "%s: tensor '%s'", wg_weights_path(o->w), t->name);
-    m->bytes += d->ops->matrix_bytes(m->head.type, m->head.n, m->head.k);
+    m->bytes += d->class->matrix_bytes(d, m->head.type, m->head.n, m->head.k);
     wg_weights_release(o->w, t);
     return WG_OK;
 }

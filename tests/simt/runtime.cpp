@@ -19,6 +19,8 @@ static int gpu_open(wg_gpu *g, int ordinal, char why[WG_GPU_WHY])
     g->sm = 0;
     g->memory = (size_t)1 << 30;
     snprintf(g->card, sizeof g->card, "emulated");
+    const char *bytes = getenv("WG_SIMT_MEMORY"); /* a smaller device, for tests of what happens when it is full */
+    if (bytes) simt_memory_limit(strtoul(bytes, NULL, 10));
     return 0;
 }
 

@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# The whole program with cuda:0 emulated: what is drafted where shows in no text, exact logits are the CPU's bytes, strict ones are
+# near, and every way in which a device can be refused is said.
+# usage: tests/simt/device.sh WAGER_GPU WAGER
+set -u
+gpu=$1 plain=$2 model=models/wager-story-1m-q8_0.gguf
+tmp=$(mktemp -d) || exit 1
+trap 'rm -rf "$tmp"' EXIT
+failed=0
+fail() { echo "FAILED: $*" >&2; failed=1; }
+
+text() { "$gpu" generate -m "$model" -p 'Once upon a time' -n 14 --seed 5 "$@" 2>>"$tmp/log" | sed 's/^\[.*output/output/'; }
+for temp in 0 0.8; do
+  text --temp $temp >"$tmp/want"
+  [ -s "$tmp/want" ] || fail "no text on the CPU"
+  for way in "--device cuda:0" "--device cuda:0/exact -d $model" "--device cuda:0 --draft model:model=$model,length=3,device=cuda:0" \
+    "--device cuda:0 --draft ngram" "--draft model:model=$model,device=cuda:0/exact" "--device auto --draft layer_skip:mlp=1"; do
+    # shellcheck disable=SC2086
+    text --temp $temp $way >"$tmp/got"
+    cmp -s "$tmp/want" "$tmp/got" || fail "temperature $temp, $way: another text: $(head -c 200 "$tmp/got")"
+  done
+done
+
+for type in q8_0 f16 bf16; do
+  file=$model
+  [ $type = q8_0 ] || { file=$tmp/$type.gguf; "$plain" convert "$model" --type $type --out "$file" >/dev/null || fail "convert $type"; }
+  tokens=5,17,300,12,80,9,44,1000
+  "$plain" logits "$file" --tokens $tokens --out "$tmp/cpu" >/dev/null || fail "logits on the CPU, $type"
+  "$gpu" logits "$file" --tokens $tokens --device cuda:0/exact --out "$tmp/exact" >/dev/null || fail "logits, exact, $type"
+  "$gpu" logits "$file" --tokens $tokens --device cuda:0 --out "$tmp/strict" >/dev/null || fail "logits, strict, $type"
+  cmp "$tmp/cpu" "$tmp/exact" || fail "$type: exact logits are not the CPU's"
+  python3 - "$tmp/cpu" "$tmp/strict" <<'PY' || fail "$type: strict logits are far from the CPU's"
+import array, sys
+a, b = (array.array('f', open(p, 'rb').read()) for p in sys.argv[1:])
+off = max(abs(x - y) for x, y in zip(a, b)) / max(map(abs, a))
+sys.exit(not (len(a) == len(b) and off < 1e-4))
+PY
+done
+
+refused() { # what the message must hold, then the command
+  local part=$1
+  shift
+  "$@" >"$tmp/out" 2>&1 && fail "not refused: $*"
+  grep -q -- "$part" "$tmp/out" || fail "\"$part\" is not in: $(head -c 300 "$tmp/out")"
+}
+if "$plain" generate -m "$model" -p x -n 1 --device cuda:0 2>&1 | grep -q 'without CUDA'; then
+  "$plain" generate -m "$model" -p x -n 1 --device auto >/dev/null 2>&1 || fail "auto does not fall back"
+fi
+refused 'there is no device 3' "$gpu" generate -m "$model" -p x -n 1 --device cuda:3
+refused 'device "gpu" is unknown; expected cpu' "$gpu" generate -m "$model" -p x -n 1 --device gpu
+export WG_SIMT_MEMORY=600000
+refused 'out of memory on cuda:0.*a weight matrix' "$gpu" generate -m "$model" -p x -n 1 --device cuda:0
+export WG_SIMT_MEMORY=4500000
+refused 'out of memory.*lower max_rows' "$gpu" generate -m "$model" -p x -n 1 --device cuda:0
+exit $failed
