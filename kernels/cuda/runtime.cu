@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: MIT
+ * The CUDA runtime behind kernels/cuda/gpu.h: a device, one stream, plain allocations. Statically linked, so that a program built
+ * with CUDA starts on a machine without a driver, where open() says what is missing. Errors of launches and copies stick until
+ * wait() tells the first of them. */
+#include <cuda_runtime.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "kernels/cuda/table.h"
+
+enum { OLDEST = 80 }; /* compute capability 8.0: cp.async, bf16 on tensor cores */
+
+static cudaStream_t stream_of(const wg_gpu *g) { return (cudaStream_t)g->stream; }
+
+static void check(wg_gpu *g, cudaError_t e, const char *what)
+{
+    if (e == cudaSuccess || g->failed[0]) return;
+    snprintf(g->failed, sizeof g->failed, "%s: %s (%s)", what, cudaGetErrorString(e), cudaGetErrorName(e));
+}
+
+/* Why there is no device at all. */
+static int explain(cudaError_t e, char *why)
+{
+    int driver = 0;
+    cudaDriverGetVersion(&driver);
+    if (driver == 0) snprintf(why, WG_GPU_WHY, "no NVIDIA driver is installed here");
+    else if (e == cudaErrorInsufficientDriver)
+        snprintf(why, WG_GPU_WHY, "the NVIDIA driver is for CUDA %d.%d, this build needs %d.%d or newer: update the driver",
+                 driver / 1000, driver % 1000 / 10, CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
+    else if (e == cudaErrorNoDevice) snprintf(why, WG_GPU_WHY, "the NVIDIA driver finds no device");
+    else snprintf(why, WG_GPU_WHY, "%s (%s)", cudaGetErrorString(e), cudaGetErrorName(e));
+    return -1;
+}
+
+static int gpu_open(wg_gpu *g, int ordinal, char why[WG_GPU_WHY])
+{
+    int count = 0;
+    cudaDeviceProp card;
+    cudaStream_t stream;
+    cudaError_t e = cudaGetDeviceCount(&count);
+    if (e != cudaSuccess || count == 0) return explain(e == cudaSuccess ? cudaErrorNoDevice : e, why);
+    if (ordinal < 0 || ordinal >= count) {
+        snprintf(why, WG_GPU_WHY, "there is no device %d; there %s %d, numbered from 0", ordinal, count == 1 ? "is" : "are", count);
+        return -1;
+    }
+    if ((e = cudaGetDeviceProperties(&card, ordinal)) != cudaSuccess || (e = cudaSetDevice(ordinal)) != cudaSuccess)
+        return explain(e, why);
+    const int sm = card.major * 10 + card.minor;
+    if (sm < OLDEST) {
+        snprintf(why, WG_GPU_WHY, "%s has compute capability %d.%d; expected %d.%d or newer", card.name, card.major, card.minor,
+                 OLDEST / 10, OLDEST % 10);
+        return -1;
+    }
+    if ((e = cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking)) != cudaSuccess) return explain(e, why);
+    memset(g, 0, sizeof *g);
+    g->api = wg_gpu_cuda();
+    g->stream = stream;
+    g->ordinal = ordinal;
+    g->sm = sm;
+    g->memory = card.totalGlobalMem;
+    snprintf(g->card, sizeof g->card, "%s", card.name);
+    return 0;
+}
+
+static void gpu_close(wg_gpu *g) { cudaStreamDestroy(stream_of(g)); }
+
+static void *gpu_alloc(wg_gpu *g, size_t bytes)
+{
+    void *p = NULL;
+    cudaSetDevice(g->ordinal);
+    const cudaError_t e = cudaMalloc(&p, bytes ? bytes : 1);
+    if (e == cudaSuccess) return p;
+    cudaGetLastError(); /* the caller says what there was no memory for */
+    if (e != cudaErrorMemoryAllocation) check(g, e, "allocation");
+    return NULL;
+}
+
+/* cudaFree waits for the device, so what still runs may use p. */
+static void gpu_free(wg_gpu *g, void *p)
+{
+    if (p) check(g, cudaFree(p), "freeing memory");
+}
+
+static void *gpu_pin(wg_gpu *g, size_t bytes)
+{
+    void *p = NULL;
+    cudaSetDevice(g->ordinal);
+    if (cudaMallocHost(&p, bytes ? bytes : 1) == cudaSuccess) return p;
+    cudaGetLastError();
+    return NULL;
+}
+
+static void gpu_unpin(wg_gpu *g, void *p) { check(g, cudaFreeHost(p), "freeing pinned memory"); }
+
+static size_t gpu_room(wg_gpu *g)
+{
+    size_t room = 0, all;
+    cudaSetDevice(g->ordinal);
+    return cudaMemGetInfo(&room, &all) == cudaSuccess ? room : 0;
+}
+
+static void gpu_put(wg_gpu *g, void *device, const void *host, size_t bytes)
+{
+    check(g, cudaMemcpyAsync(device, host, bytes, cudaMemcpyHostToDevice, stream_of(g)), "copying to the device");
+}
+
+static void gpu_get(wg_gpu *g, void *host, const void *device, size_t bytes)
+{
+    check(g, cudaMemcpyAsync(host, device, bytes, cudaMemcpyDeviceToHost, stream_of(g)), "copying from the device");
+    check(g, cudaStreamSynchronize(stream_of(g)), "waiting for the device");
+}
+
+static void gpu_copy(wg_gpu *g, void *to, const void *from, size_t bytes, size_t stride, size_t count)
+{
+    const cudaError_t e = count == 1
+        ? cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream_of(g))
+        : cudaMemcpy2DAsync(to, stride, from, stride, bytes, count, cudaMemcpyDeviceToDevice, stream_of(g));
+    check(g, e, "copying within the device");
+}
+
+static void gpu_clear(wg_gpu *g, void *device, size_t bytes)
+{
+    check(g, cudaMemsetAsync(device, 0, bytes, stream_of(g)), "clearing memory");
+}
+
+static int gpu_wait(wg_gpu *g, char why[WG_GPU_WHY])
+{
+    check(g, cudaGetLastError(), "launching a kernel");
+    check(g, cudaStreamSynchronize(stream_of(g)), "running a kernel");
+    if (!g->failed[0]) return 0;
+    memcpy(why, g->failed, WG_GPU_WHY);
+    g->failed[0] = '\0';
+    return -1;
+}
+
+static wg_gpu_api make_api()
+{
+    wg_gpu_api api;
+    memset(&api, 0, sizeof api);
+    wg_gpu_kernels_into(&api);
+    api.name = "cuda";
+    api.open = gpu_open;
+    api.close = gpu_close;
+    api.alloc = gpu_alloc;
+    api.free = gpu_free;
+    api.pin = gpu_pin;
+    api.unpin = gpu_unpin;
+    api.room = gpu_room;
+    api.put = gpu_put;
+    api.get = gpu_get;
+    api.copy = gpu_copy;
+    api.clear = gpu_clear;
+    api.wait = gpu_wait;
+    return api;
+}
+
+extern "C" const wg_gpu_api *wg_gpu_cuda(void)
+{
+    static const wg_gpu_api api = make_api();
+    return &api;
+}
