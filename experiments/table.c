@@ -195,14 +195,23 @@ static void failures(FILE *f, const json_t *cells)
 
 static const json_t *overlap(const json_t *cells, size_t i) { return json_object_get(json_array_get(cells, i), "overlap"); }
 
+/* Both cells run one drafter with the same options. */
+static bool same_draft(const json_t *a, const json_t *b)
+{
+    const json_t *x = json_object_get(a, "cell"), *y = json_object_get(b, "cell");
+    const char *key;
+    json_t *v;
+    json_object_foreach((json_t *)(uintptr_t)x, key, v)
+        if (!strncmp(key, "draft", 5) && !json_equal(v, json_object_get(y, key))) return false;
+    return json_object_size(x) == json_object_size(y) && !strcmp(text_of(a, "drafter"), text_of(b, "drafter"));
+}
+
 void wg_table_overlap(FILE *f, const json_t *cells, const char *before, const char *after)
 {
     for (size_t i = 0; i < json_array_size(cells); i++) {
         const json_t *o = overlap(cells, i);
-        size_t first = 0; /* cells of one drafter over one vocabulary differ little: the first speaks for them */
-        while (first < i && !(real(overlap(cells, first), "shared") == real(o, "shared") &&
-                              !strcmp(text_of(json_array_get(cells, first), "drafter"), text_of(json_array_get(cells, i), "drafter"))))
-            first++;
+        size_t first = 0; /* the first cell of a drafter speaks for the others, whose texts differ a little */
+        while (first < i && !same_draft(json_array_get(cells, first), json_array_get(cells, i))) first++;
         if (!o || first < i) continue;
         fprintf(f, "%s%s: the draft model has %.0f of the target's %.0f tokens (%.1f %%), which are %.1f %% of the text%s\n",
                 before, text_of(json_array_get(cells, i), "drafter"), real(o, "shared"), real(o, "vocabulary"),

@@ -150,7 +150,7 @@ Test(summary, overlap)
 {
     wg_config *c =
         config_of("{\"name\": \"t\", \"target\": {\"model\": \"target.gguf\"}, \"prompts\": {\"file\": \"prompts.jsonl\"},"
-                  "\"draft\": {\"kind\": \"ngram\"}, \"sampling\": {\"temperature\": 0}, \"sweep\": {\"draft.k\": [3, 4]}}");
+                  "\"draft\": {\"kind\": \"ngram\"}, \"sampling\": {\"temperature\": 0}, \"sweep\": {\"sampling.temperature\": [0, 1]}}");
     wg_result r[2] = { result(), result() };
     const wg_run run = { .config = c, .result = r, .complete = true, .seconds = 1 };
     char *text;
