@@ -102,13 +102,25 @@ static inline void pair_store(const law_model *target, const law_request *r, int
 static inline int pair_check(const char *target_path, const char *draft_path, const law_request *r, int n)
 {
     const wg_sampling samplings[] = {WG_SAMPLING(0, 0, 1, 0), WG_SAMPLING(0.7, 0, 0.95, 0), WG_SAMPLING(1, 0, 1, 0)};
-    char chain[600], tree[600], store[] = "/tmp/wg-store-XXXXXX", retrieval[64];
+    char chain[600], tree[600], common[700], common_tree[700], slem[700], pruned[900], store[] = "/tmp/wg-store-XXXXXX", retrieval[64];
     snprintf(chain, sizeof chain, "model=%s,length=4", draft_path);
     snprintf(tree, sizeof tree, "model=%s,tree=%s", draft_path, WG_TREE_MAX > 8 ? "3-2-1" : "2-1");
+    const char *root = getenv("WG_ROOT"); /* a draft model with a vocabulary of its own, of 1024 tokens */
+    if (!root) root = ".";
+    const char *other = "models/cross/wager-story-700k-1k-q8_0.gguf";
+    snprintf(common, sizeof common, "model=%s/%s,vocabulary=intersection,length=3", root, other);
+    snprintf(common_tree, sizeof common_tree, "model=%s/%s,vocabulary=intersection,tree=%s", root, other,
+             WG_TREE_MAX > 8 ? "3-2-1" : "2-1");
+    snprintf(slem, sizeof slem, "model=%s/%s,length=4", root, other);
+    snprintf(pruned, sizeof pruned, "model=%s,length=3,prune=%s/configs/vocab/story-1024.json", draft_path, root);
     const struct {
         const char *label, *drafter, *options;
     } drafters[] = {{"model, chain", "model", chain},
                     {"model, tree", "model", tree},
+                    {"model, pruned", "model", pruned},
+                    {"common tokens, chain", "model", common},
+                    {"common tokens, tree", "model", common_tree},
+                    {"slem", "slem", slem},
                     {"ngram", "ngram", NULL},
                     {"ngram_cache", "ngram_cache", NULL},
                     {"ngram_hash", "ngram_hash", "n=2,memory_mb=1"},
