@@ -45,6 +45,7 @@ const wg_drafter_class wg_drafter_early_exit = {
     .open = open,
     .propose = wg_self_propose,
     .observe = wg_lm_drafter_observe,
+    .policy = wg_lm_drafter_policy,
     .forget = wg_lm_drafter_forget,
     .close = wg_self_close,
 };

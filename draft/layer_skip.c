@@ -82,6 +82,7 @@ const wg_drafter_class wg_drafter_layer_skip = {
     .open = open,
     .propose = wg_self_propose,
     .observe = wg_lm_drafter_observe,
+    .policy = wg_lm_drafter_policy,
     .forget = wg_lm_drafter_forget,
     .close = wg_self_close,
 };

@@ -248,3 +248,13 @@ void wg_length_learn(wg_length *l, const wg_seq *seq, const wg_tree *tree, const
 }
 
 void wg_length_forget(wg_length *l, const wg_seq *seq) { l->state[seq->slot] = (wg_length_state){ 0 }; }
+
+int wg_length_report(const wg_length *l, const wg_seq *seq, double *out, int most)
+{
+    const wg_length_state *s = &l->state[seq->slot];
+    const double all[] = { l->opt.policy, s->planned, s->length, s->average, s->bound, s->rate, s->hits, s->trials };
+    int n = l->class->learn ? (int)(sizeof all / sizeof *all) : 0;
+    if (n > most) n = most;
+    for (int i = 0; i < n; i++) out[i] = all[i];
+    return n;
+}

@@ -96,6 +96,10 @@ static inline bool wg_length_drops(const wg_length *l, const wg_seq *seq, int32_
 void wg_length_learn(wg_length *l, const wg_seq *seq, const wg_tree *tree, const wg_path *path);
 void wg_length_forget(wg_length *l, const wg_seq *seq);
 
+/* What a policy that learns goes by (wg_drafter_class.policy): its place in wg_length_names, the draft planned last, length,
+ * average, bound, rate, hits, trials of wg_length_state. Policies that learn nothing have none. */
+int wg_length_report(const wg_length *l, const wg_seq *seq, double *out, int most);
+
 /* Seconds of a pass of a model over 1 .. n rows, after 64 tokens (fewer where its context is short), in a cache of its own:
  * the least of three, monotone, interpolated between the sizes tried. */
 wg_status wg_length_measure(wg_lm *lm, int n, double *seconds, wg_error *err);

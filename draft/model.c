@@ -428,6 +428,11 @@ void wg_lm_drafter_observe(wg_drafter *d, const wg_seq *seq, const wg_tree *tree
     wg_length_learn(&((model_drafter *)d)->length, seq, tree, path);
 }
 
+int wg_lm_drafter_policy(const wg_drafter *d, const wg_seq *seq, double *out, int most)
+{
+    return wg_length_report(&((const model_drafter *)d)->length, seq, out, most);
+}
+
 void wg_lm_drafter_forget(wg_drafter *d, const wg_seq *seq)
 {
     model_drafter *m = (model_drafter *)d;
@@ -521,6 +526,7 @@ const wg_drafter_class wg_drafter_model = {
     .open = open,
     .propose = wg_lm_drafter_propose,
     .observe = wg_lm_drafter_observe,
+    .policy = wg_lm_drafter_policy,
     .forget = wg_lm_drafter_forget,
     .close = close,
 };

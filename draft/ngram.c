@@ -91,6 +91,11 @@ static void observe(wg_drafter *d, const wg_seq *seq, const wg_tree *tree, const
 
 static void forget(wg_drafter *d, const wg_seq *seq) { wg_length_forget(&((ngram_drafter *)d)->length, seq); }
 
+static int policy(const wg_drafter *d, const wg_seq *seq, double *out, int most)
+{
+    return wg_length_report(&((const ngram_drafter *)d)->length, seq, out, most);
+}
+
 static void close(wg_drafter *d) { wg_length_close(&((ngram_drafter *)d)->length); }
 
 const wg_drafter_class wg_drafter_ngram = {
@@ -103,6 +108,7 @@ const wg_drafter_class wg_drafter_ngram = {
     .open = open,
     .propose = propose,
     .observe = observe,
+    .policy = policy,
     .forget = forget,
     .close = close,
 };

@@ -28,8 +28,8 @@ static const wg_option top_options[] = {
     WG_OPTION_ENUM(wg_config_top, trace, 0, traces,
                    "steps: one line per step in steps.jsonl; probs: also trees and rows of p and q, in trace.wgt (wager replay)"),
     WG_OPTION_ENUM(wg_config_top, trace_rows, 0, trace_rows,
-                   "rows of trace.wgt: exact; logits: of the target, for replay at other temperatures; f16; top: the "
-                   "`trace_top` most probable tokens and the mass of the rest"),
+                   "rows of trace.wgt: exact, in the shortest form; logits: of the target always, for replay at other "
+                   "temperatures; f16; top: the `trace_top` most probable tokens and the mass of the rest"),
     WG_OPTION_INT(wg_config_top, trace_top, 64, 1, 1 << 20, "tokens of a row with trace_rows=top"),
     WG_OPTION_END,
 };

@@ -659,6 +659,7 @@ static wg_status write_summary(const runner *r, wg_error *err)
     if (v && r->run->complete && r->tracer) {
         char trace[4200];
         snprintf(trace, sizeof trace, "%s/trace.wgt", wg_record_path(r->record));
+        json_object_set_new(v, "trace_seconds", json_real(r->tracer->seconds));
         const wg_status bad = wg_attribution_add(v, trace, err);
         if (bad) json_decref(v);
         WG_TRY(bad);

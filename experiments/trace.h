@@ -19,7 +19,7 @@ enum { WG_TRACE_NONE, WG_TRACE_STEPS, WG_TRACE_PROBS };                         
 enum { WG_TRACE_EXACT, WG_TRACE_LOGITS, WG_TRACE_F16, WG_TRACE_TOP };            /* the option `trace_rows` */
 enum { WG_ROW_POINT, WG_ROW_DENSE, WG_ROW_LIST, WG_ROW_LOGITS, WG_ROW_F16, WG_ROW_TOP, WG_ROW_KINDS };
 enum { WG_RECORD_HEADER = 1, WG_RECORD_REQUEST, WG_RECORD_ROUND, WG_RECORD_END }; /* what a record is */
-enum { WG_TRACE_VERSION = 1, WG_TRACE_VOCAB_MAX = 1 << 20 };
+enum { WG_TRACE_VERSION = 1, WG_TRACE_VOCAB_MAX = 1 << 20, WG_TRACE_POLICY = 16 };
 
 /* ---- rows -------------------------------------------------------------------------------------------------------- */
 
@@ -72,8 +72,10 @@ typedef struct wg_trace_facts {
     uint32_t step, position;         /* its how many-th round; of the first token it emitted */
     int32_t left, batch, finish;     /* tokens there was room for; sequences of the step; wg_finish */
     double seconds, draft, verify, accept, kv; /* this sequence's share of the step's */
+    int32_t n_policy;                /* what the drafter's length policy goes by after the round (wg_drafter_class.policy) */
+    double policy[WG_TRACE_POLICY];
 } wg_trace_facts;
-/* logits: the target's, row tree->row + node, or NULL unless rows == WG_TRACE_LOGITS. path: after the cut (wg_seq.path). */
+/* logits: the target's, row tree->row + node, or NULL: then exact rows of p are its doubles. path: after the cut (wg_seq.path). */
 wg_status wg_trace_put_round(wg_trace_writer *w, const wg_trace_facts *f, const wg_tree *tree, const wg_path *path,
                              const wg_rows *p, const wg_rows *q, const float *logits, wg_error *err);
 
@@ -133,8 +135,8 @@ wg_status wg_trace_get(wg_trace *t, int i, wg_trace_round *out, wg_error *err);
 
 bool wg_trace_is_eog(const wg_trace_group *g, int32_t token);
 
-/* The sum that ends a record: words of 8 bytes, little-endian, the last one filled up with zeros. */
-uint64_t wg_trace_sum(uint64_t sum, const unsigned char *byte, size_t n);
+/* The sum that ends a record: of its first 8 bytes (length and kind) and the n bytes of its payload (docs/traces.md). */
+uint64_t wg_trace_sum(const unsigned char *head, const unsigned char *byte, size_t n);
 #define WG_TRACE_MAGIC "wgtrace\n"
 
 #endif

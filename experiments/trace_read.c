@@ -38,8 +38,7 @@ static wg_status next_record(wg_trace *t, uint64_t at, uint32_t *kind, size_t *n
     }
     if (fread(t->payload, 1, length, t->file) != length || fread(tail, 1, 8, t->file) != 8)
         return wg_fail(err, WG_EIO, "%s: cannot read at byte %llu: %s", t->name, (unsigned long long)at, strerror(errno));
-    /* The sum runs over head and payload as one text; the head is a whole word. */
-    sum = wg_trace_sum(wg_trace_sum(0, head, 8), t->payload, length);
+    sum = wg_trace_sum(head, t->payload, length);
     memcpy(&want, tail, 8);
     if (sum != want) {
         snprintf(t->damage, sizeof t->damage, "the record at byte %llu does not have the sum it ends with", (unsigned long long)at);
@@ -251,6 +250,9 @@ static wg_status decode(const wg_trace *t, uint64_t at, size_t n, wg_trace_round
     get(&c, &f->request, 8);
     get(&c, &f->step, 5 * 4);
     get(&c, &f->seconds, 5 * 8);
+    f->n_policy = get_i32(&c);
+    if (f->n_policy < 0 || f->n_policy > WG_TRACE_POLICY) return bad(t, at, "its policy has too many numbers", err);
+    get(&c, f->policy, (size_t)f->n_policy * 8);
     const int of = find_request(t, f->request);
     if (c.bad || of < 0) return bad(t, at, "its round belongs to no request", err);
     const int vocab = t->group[t->request[of].asked.group].vocab;

@@ -1,27 +1,36 @@
 /* SPDX-License-Identifier: MIT
  * Records of a trace, built in memory. All numbers are little-endian (the machines this runs on are). */
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/base/json.h"
 #include "core/base/mem.h"
 #include "experiments/trace.h"
-#include "kernels/types.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "traces are written as they lie in memory");
 
-uint64_t wg_trace_sum(uint64_t sum, const unsigned char *byte, size_t n)
+static inline uint64_t stir(uint64_t sum, uint64_t word)
 {
-    uint64_t word;
-    for (; n >= 8; byte += 8, n -= 8) {
-        memcpy(&word, byte, 8);
-        sum = (sum ^ word) * 0x9E3779B97F4A7C15ull;
-        sum ^= sum >> 32;
-    }
-    if (n == 0) return sum;
-    word = 0;
-    memcpy(&word, byte, n);
     sum = (sum ^ word) * 0x9E3779B97F4A7C15ull;
     return sum ^ sum >> 32;
+}
+
+/* Four sums side by side, because each waits for its own multiplication. */
+uint64_t wg_trace_sum(const unsigned char *head, const unsigned char *byte, size_t n)
+{
+    uint64_t lane[4] = { 1, 2, 3, 4 }, word[4] = { 0 };
+    memcpy(word, head, 8);
+    lane[0] = stir(lane[0], word[0]);
+    for (; n >= 32; byte += 32, n -= 32) {
+        memcpy(word, byte, 32);
+        for (int k = 0; k < 4; k++) lane[k] = stir(lane[k], word[k]);
+    }
+    memset(word, 0, sizeof word);
+    if (n) memcpy(word, byte, n);
+    for (int k = 0; n && k < 4; k++) lane[k] = stir(lane[k], word[k]);
+    for (int k = 1; k < 4; k++) lane[0] = stir(lane[0], lane[k]);
+    return lane[0];
 }
 
 wg_status wg_trace_writer_open(wg_trace_writer *w, int rows, int top, int vocab, wg_error *err)
@@ -88,7 +97,7 @@ static wg_status end(wg_trace_writer *w, size_t at, wg_error *err)
     if (!w->failed) {
         const uint32_t length = (uint32_t)n;
         memcpy(w->byte + at, &length, 4);
-        const uint64_t sum = wg_trace_sum(0, w->byte + at, n + 8);
+        const uint64_t sum = wg_trace_sum(w->byte + at, w->byte + at + 8, n);
         put(w, &sum, 8);
     }
     return w->failed ? wg_nomem(err, w->n, "a trace record") : WG_OK;
@@ -146,13 +155,16 @@ static void put_exact(wg_trace_writer *w, const wg_rows *r, int row)
     int n = s.n;
     if (!token) { /* a row that was cut off without a list gets one: sums over it have the same bits */
         n = 0;
-        for (int32_t i = 0; i < r->vocab; i++) {
-            w->order[n] = i;
-            n += p[i] != 0;
-        }
+        for (int32_t i = 0; i < r->vocab; i++) n += p[i] != 0;
+    }
+    const bool list = 12 * (size_t)n < 8 * (size_t)r->vocab;
+    if (list && !token) {
+        n = 0;
+        for (int32_t i = 0; i < r->vocab; i++)
+            if (p[i] != 0) w->order[n++] = i;
         token = w->order;
     }
-    if (12 * (size_t)n >= 8 * (size_t)r->vocab) {
+    if (!list) {
         row_head(w, WG_ROW_DENSE, 0, 0);
         put(w, p, (size_t)r->vocab * 8);
         return;
@@ -163,17 +175,6 @@ static void put_exact(wg_trace_writer *w, const wg_rows *r, int row)
     for (int i = 0; to && i < n; i++) memcpy(to + 8 * (size_t)i, &p[token[i]], 8);
 }
 
-/* Half the sum of distances from p to what a reader will have, made to sum to 1. */
-static double variation(const double *p, const double *shown, double sum, int n)
-{
-    double error = 0;
-    for (int i = 0; i < n; i++) {
-        const double d = p[i] - shown[i] / sum;
-        error += d < 0 ? -d : d;
-    }
-    return error / 2;
-}
-
 static bool is_among(const int32_t *keep, int n, int32_t token)
 {
     for (int i = 0; i < n; i++)
@@ -181,77 +182,117 @@ static bool is_among(const int32_t *keep, int n, int32_t token)
     return false;
 }
 
+/* Half floats of numbers in 0..1 and back, without branches; the same as wg_f32_to_f16, which takes any number. Below 2^-14 they
+ * are multiples of 2^-24: adding 2^28 to x 2^24 in double rounds it to the even integer. */
+static inline uint16_t half_of(double x)
+{
+    const float f = (float)x;
+    uint32_t u;
+    memcpy(&u, &f, 4);
+    const uint32_t normal = (u + 0xfff + (u >> 13 & 1)) >> 13, small = (uint32_t)(int64_t)((double)f * 0x1p24 + 0x1.8p52 - 0x1.8p52);
+    return (uint16_t)(f < 0x1p-14f ? small : normal - (112u << 10));
+}
+static inline double of_half(uint16_t h)
+{
+    const uint32_t u = ((uint32_t)h << 13) + (112u << 23);
+    float f;
+    memcpy(&f, &u, 4);
+    return h < 1024 ? h * 0x1p-24 : (double)f;
+}
+
 /* keep: tokens drawn from this row, which must not become impossible. */
 static void put_f16(wg_trace_writer *w, const double *p, const int32_t *keep, int n_keep)
 {
-    double sum = 0;
+    const int V = w->vocab;
     const size_t at = w->n;
+    double sum = 0, error = 0;
     row_head(w, WG_ROW_F16, 0, 0);
-    unsigned char *to = more(w, (size_t)w->vocab * 2);
-    for (int i = 0; to && i < w->vocab; i++) {
-        uint16_t h = wg_f32_to_f16((float)p[i]);
-        if (h == 0 && p[i] > 0 && is_among(keep, n_keep, i)) h = 1;
-        memcpy(to + 2 * (size_t)i, &h, 2);
-        sum += w->clean[i] = (double)wg_f16_to_f32(h);
-    }
-    const double error = to ? variation(p, w->clean, sum, w->vocab) : 0;
-    if (to) memcpy(w->byte + at + 8, &error, 8);
+    unsigned char *to = more(w, (size_t)V * 2);
+    if (!to) return;
+    uint16_t *half = (uint16_t *)(void *)w->order;
+    for (int i = 0; i < V; i++) half[i] = half_of(p[i]);
+    for (int i = 0; i < n_keep; i++)
+        if (half[keep[i]] == 0 && p[keep[i]] > 0) half[keep[i]] = 1;
+    for (int i = 0; i < V; i++) sum += w->clean[i] = of_half(half[i]);
+    const double scale = 1 / sum;
+    for (int i = 0; i < V; i++) error += fabs(p[i] - w->clean[i] * scale);
+    error /= 2;
+    memcpy(to, half, (size_t)V * 2);
+    memcpy(w->byte + at + 8, &error, 8);
 }
 
 /* Does a come before b: more probable, or as probable and earlier? */
 static bool before(const double *p, int32_t a, int32_t b) { return p[a] > p[b] || (p[a] == p[b] && a < b); }
 
-/* The k most probable tokens to the front of order (Hoare's selection). */
-static void select_top(const double *p, int32_t *order, int n, int k)
+/* Lets heap[i] sink, the last in order on top. */
+static void sink(const double *p, int32_t *heap, int n, int i)
 {
-    for (int i = 0; i < n; i++) order[i] = i;
-    for (int lo = 0, hi = n - 1; lo < hi;) {
-        const int32_t pivot = order[lo + (hi - lo) / 2];
-        int i = lo, j = hi;
-        while (i <= j) {
-            while (before(p, order[i], pivot)) i++;
-            while (before(p, pivot, order[j])) j--;
-            if (i > j) break;
-            const int32_t x = order[i];
-            order[i++] = order[j];
-            order[j--] = x;
-        }
-        if (k - 1 <= j) hi = j;
-        else if (k - 1 >= i) lo = i;
-        else return;
+    const int32_t id = heap[i];
+    for (int child; (child = 2 * i + 1) < n; i = child) {
+        if (child + 1 < n && before(p, heap[child], heap[child + 1])) child++;
+        if (!before(p, id, heap[child])) break;
+        heap[i] = heap[child];
     }
+    heap[i] = id;
+}
+
+/* The k most probable tokens: a heap of k, which few others enter. */
+static void select_top(const double *p, int32_t *heap, int n, int k)
+{
+    for (int i = 0; i < k; i++) heap[i] = i;
+    for (int i = k / 2 - 1; i >= 0; i--) sink(p, heap, k, i);
+    for (int32_t i = k; i < n; i++) {
+        if (p[i] <= p[heap[0]]) continue; /* (as probable and later: not before it) */
+        heap[0] = i;
+        sink(p, heap, k, 0);
+    }
+}
+
+static int ascending(const void *a, const void *b)
+{
+    const int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
+    return (x > y) - (x < y);
 }
 
 static void put_top(wg_trace_writer *w, const double *p, const int32_t *keep, int n_keep)
 {
     const int V = w->vocab;
+    const size_t at = w->n;
     int n = w->top;
     select_top(p, w->order, V, n);
     for (int i = 0; i < n_keep; i++) /* drawn tokens that are not among them */
-        for (int k = n; k < V; k++)
-            if (w->order[k] == keep[i]) {
-                w->order[k] = w->order[n];
-                w->order[n++] = keep[i];
-                break;
-            }
-    for (int i = 0; i < V; i++) w->clean[i] = -1;
-    for (int i = 0; i < n; i++) w->clean[w->order[i]] = (double)(float)p[w->order[i]];
-    const size_t at = w->n;
+        if (n < V && !is_among(w->order, n, keep[i])) w->order[n++] = keep[i];
+    qsort(w->order, (size_t)n, sizeof *w->order, ascending);
     row_head(w, WG_ROW_TOP, (uint32_t)n, 0);
-    double rest = 0, sum = 0;
-    for (int32_t i = 0; i < V; i++) {
-        if (w->clean[i] >= 0) put_i32(w, i);
-        else rest += p[i];
+    put(w, w->order, (size_t)n * 4);
+    double all = 0, listed = 0, shown = 0, error = 0;
+    for (int i = 0; i < V; i++) all += p[i];
+    for (int i = 0; i < n; i++) {
+        const float v = (float)p[w->order[i]];
+        put(w, &v, 4);
+        listed += p[w->order[i]];
+        shown += (double)v;
     }
-    for (int32_t i = 0; i < V; i++) {
-        const float v = (float)p[i];
-        if (w->clean[i] >= 0) put(w, &v, 4);
-        else w->clean[i] = rest / (V - n);
-        sum += w->clean[i];
-    }
+    const double rest = all - listed > 0 ? all - listed : 0, sum = shown + rest, each = V > n ? rest / (V - n) : 0;
     put_f64(w, rest);
-    const double error = variation(p, w->clean, sum, V);
+    for (int i = 0; i < V; i++) error += fabs(p[i] - each / sum);
+    for (int i = 0; i < n; i++) {
+        const double x = p[w->order[i]];
+        error += fabs(x - (double)(float)x / sum) - fabs(x - each / sum);
+    }
+    error = error > 0 ? error / 2 : 0;
     if (!w->failed) memcpy(w->byte + at + 8, &error, 8);
+}
+
+/* Would the row's doubles take more room than its logits? */
+static bool is_long(const wg_rows *r, int row)
+{
+    const double *p = wg_rows_at(r, row);
+    long n = r->supported[row];
+    if (r->point[row] >= 0) return false;
+    if (n < 0) n = 0;
+    for (int i = 0; r->supported[row] < 0 && i < r->vocab; i++) n += p[i] != 0;
+    return 12 * n > 4 * (long)r->vocab;
 }
 
 static void put_row(wg_trace_writer *w, const wg_rows *r, int row, const int32_t *keep, int n_keep)
@@ -334,11 +375,13 @@ wg_status wg_trace_put_round(wg_trace_writer *w, const wg_trace_facts *f, const 
     put(w, who, sizeof who);
     put(w, how, sizeof how);
     put(w, times, sizeof times);
+    put_i32(w, f->n_policy);
+    put(w, f->policy, (size_t)f->n_policy * 8);
     put_tree(w, tree, local);
     put_path(w, path);
     put_i32(w, n_q);
     for (int i = 0; i < tree->n; i++) {
-        if (logits && w->rows == WG_TRACE_LOGITS) {
+        if (logits && (w->rows == WG_TRACE_LOGITS || (w->rows == WG_TRACE_EXACT && is_long(p, tree->row + i)))) {
             row_head(w, WG_ROW_LOGITS, 0, 0);
             put(w, logits + (size_t)(tree->row + i) * (size_t)w->vocab, (size_t)w->vocab * 4);
         } else {

@@ -85,7 +85,8 @@ wg_status wg_tracer_round(wg_tracer *t, const wg_request *q, const wg_seq *s, co
     wg_trace_writer *w = &t->writer[q->group];
     const wg_step_record *r = &q->step[q->steps - 1];
     const double start = wg_clock_now();
-    const wg_trace_facts f = {
+    const wg_drafter *d = e->drafter;
+    wg_trace_facts f = {
         .request = (uint64_t)q->trace_at,
         .step = (uint32_t)(q->steps - 1),
         .position = (uint32_t)r->position,
@@ -98,6 +99,7 @@ wg_status wg_tracer_round(wg_tracer *t, const wg_request *q, const wg_seq *s, co
         .accept = r->phases.accept,
         .kv = r->phases.kv,
     };
+    if (d->class->policy) f.n_policy = d->class->policy(d, s, f.policy, WG_TRACE_POLICY);
     WG_TRY(wg_trace_put_round(w, &f, &e->tree[place], &s->path, &e->p, &e->q, e->logits, err));
     return write_out(t, w, start, err);
 }

@@ -61,6 +61,8 @@ typedef struct wg_drafter_class {
     /* The laws with these options (the struct at options_at) under the target's sampling chain; NULL: `laws`, always. */
     unsigned (*laws_for)(const void *options, const wg_sampling *sampling);
     bool remembers;              /* its drafts may depend on requests that are over: a resumed run begins its group again */
+    /* The numbers by which its length policy will plan the next draft, for traces: their count, at most `most`. NULL: none. */
+    int (*policy)(const wg_drafter *d, const wg_seq *seq, double *out, int most);
 } wg_drafter_class;
 static inline unsigned wg_drafter_laws(const wg_drafter_class *d, const void *options, const wg_sampling *sampling)
 {

@@ -57,7 +57,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
         uint32_t length;
         memcpy(&length, copy + at, 4);
         if (length > n - at - 16) break;
-        const uint64_t sum = wg_trace_sum(0, copy + at, (size_t)length + 8);
+        const uint64_t sum = wg_trace_sum(copy + at, copy + at + 8, length);
         memcpy(copy + at + 8 + length, &sum, 8);
         at += (size_t)length + 16;
     }

@@ -119,7 +119,30 @@ Test(trace, recorded_rule_repeats_the_run)
     }
 }
 
-/* Another temperature from logits and from whole rows is the same row to rounding; from truncated rows it is refused. */
+/* The state of a length policy that learns stands in its rounds: `average` plans what the round before it left. */
+Test(trace, policy_state)
+{
+    wg_error err;
+    wg_replay *r;
+    run_into("out", CONFIG("\"draft\": {\"kind\": \"model\", \"model\": \"draft.gguf\", \"length\": 6, \"policy\": \"average\"},"
+                           "\"verify\": {\"rule\": \"match\"}, \"sampling\": {\"temperature\": 0.2}"));
+    wg_trace *t = open_trace("out");
+    cr_assert_eq(wg_replay_open(&r, t, 0, -1, &err), WG_OK);
+    int planned = 0;
+    for (int i = 0; i < t->rounds; i++) {
+        cr_assert_eq(wg_replay_load(r, i, &err), WG_OK, "%s", err.text);
+        const wg_trace_facts *f = &r->round.facts;
+        cr_assert_eq(f->n_policy, 8);
+        const int height = wg_tree_height(&r->round.tree), room = f->left - 1;
+        cr_assert_leq(height, (int)f->policy[1] < room ? (int)f->policy[1] : room);
+        planned += height > 0 && height == (int)f->policy[1];
+    }
+    cr_assert_gt(planned, 0);
+    wg_replay_close(r);
+    wg_trace_close(t);
+}
+
+/* Exact rows that are whole are kept as logits: another temperature is the same row whichever way; truncated rows refuse it. */
 Test(trace, other_temperature)
 {
     static const char *const rows[] = { "exact", "logits" };
