@@ -38,18 +38,30 @@ overrides() { # NAME: what this machine lacks, said aloud
   fi
 }
 
+# What settling the recorded rounds again says, and tau without sampling noise.
+replayed() { # OUT CONFIG
+  printf '\nEvery rule on the recorded drafts (`wager replay`):\n\n```\n'
+  "$wager" replay "$1" --rule all || return 1
+  printf '```\n\ntau given the texts (`wager replay --exact`):\n\n```\n'
+  "$wager" replay --exact "$2" --cell 0 --length 2 --length 4 --length 8 --tree 2-2-1 || return 1
+  printf '```\n\nWho loses what (`wager replay --attribution`):\n\n```\n'
+  "$wager" replay "$1" --attribution || return 1
+  printf '```\n'
+}
+
 run_one() { # CONFIG
-  local name out more started=$SECONDS
+  local name out more trace=steps started=$SECONDS
+  ! grep -q '"trace": "probs"' "$1" || trace=probs
   name=$(basename "$1" .json)
   out=build/results/$build/$name-$(sha256sum "$1" | cut -c1-8)
   mapfile -t more < <(overrides "$name")
   [ "$name" != drafters ] || prepare_drafters || return 1
   mkdir -p "build/results/$build"
-  timeout -s INT -k 20 "${LIMIT:-420}" "$wager" run "$1" --resume --out "$out" --set trace=steps "${more[@]}" >"$out.table" || return 1
+  timeout -s INT -k 20 "${LIMIT:-420}" "$wager" run "$1" --resume --out "$out" --set trace=$trace "${more[@]}" >"$out.table" || return 1
   mkdir -p "results/$name"
   "$wager" report "$out" --out "results/$name/report.html" >/dev/null || return 1
   cp "$out/summary.json" "$out/config.json" "results/$name/" || return 1
-  "$wager" report "$out" --md | replace docs/results.md "$name"
+  { "$wager" report "$out" --md; [ $trace = steps ] || replayed "$out" "$1"; } | replace docs/results.md "$name"
   if [ "$name" = quickstart ]; then { echo '```'; cat "$out.table"; echo '```'; } | replace README.md results; fi
   echo "run-all: $name in $((SECONDS - started)) s"
 }
