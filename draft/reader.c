@@ -7,7 +7,7 @@
 #include "core/base/mem.h"
 
 #ifdef WG_HARD
-enum { WINDOW = 24 };
+enum { WINDOW = 1024 };
 #else
 enum { WINDOW = 4096 };
 #endif

@@ -287,11 +287,10 @@ int main(void)
     snprintf(best, sizeof best, "model=%s,grow=best_first,budget=%d,length=5", near_path, WG_TREE_MAX > 8 ? 12 : 7);
     snprintf(far, sizeof far, "model=%s,length=2,temperature=1.5", far_path);
     snprintf(brief, sizeof brief, "model=%s,length=7", short_path);
-    char common[128], common_tree[160], common_best[160], common_race[160], slem[128];
+    char common[128], common_tree[160], common_race[160], slem[128];
     const char *tree = WG_TREE_MAX > 8 ? "3-2-1" : "3-1";
     snprintf(common, sizeof common, "model=%s,vocabulary=intersection,length=4", other_path);
     snprintf(common_tree, sizeof common_tree, "model=%s,vocabulary=intersection,tree=%s", other_path, tree);
-    snprintf(common_best, sizeof common_best, "model=%s,vocabulary=intersection,grow=best_first,budget=7,length=4", other_path);
     snprintf(common_race, sizeof common_race, "model=%s,vocabulary=intersection,length=3,siblings=coupled", other_path);
     snprintf(slem, sizeof slem, "model=%s,length=5", other_path);
     char pruned[200];
@@ -321,7 +320,6 @@ int main(void)
         {"model, racing tree", "model", race_tree, 0, false},
         {"model, common tokens", "model", common, 0, false},
         {"model, common, tree", "model", common_tree, 0, false},
-        {"model, common, best", "model", common_best, 0, false},
         {"model, common, racing", "model", common_race, 0, false},
         {"model, pruned", "model", pruned, 0, false},
         {"slem", "slem", slem, 0, false},

@@ -84,6 +84,44 @@ Test(prove, trees_are_exact)
     expect_all_exact(s, sizeof s / sizeof *s);
 }
 
+/* A q that lives on a part of the vocabulary, as that of a pruned draft model or of one with another tokenizer: the rest of the
+ * text can only come from the rule, and must. */
+static void expect_exact_part(const wg_verifier_class *rule, wg_sibling_law law, const int *width, bool siblings, unsigned kept)
+{
+    enum { V = 4, DEPTH = 2, TEXTS = 1 + V + V * V };
+    double p[TEXTS * V], q[TEXTS * V];
+    wg_prove_options o = {.vocab = V, .depth = DEPTH, .width = width, .law = law, .greedy = rule == &wg_verifier_greedy};
+    wg_prove_result r = {0};
+    wg_error err = {0};
+    if ((siblings && rule->chains) || !fits(&o)) return;
+    const int texts = wg_prove_texts(&o);
+    cr_assert(texts > 0 && texts <= TEXTS);
+    for (int t = 0; t < texts; t++) {
+        double sum_p = 0, sum_q = 0;
+        for (int x = 0; x < V; x++) {
+            const int i = t * V + x;
+            sum_p += p[i] = 1 + (i * 7 + (int)kept) % 11;
+            sum_q += q[i] = kept >> x & 1 ? 1 + (i * 5 + 3) % 7 : 0;
+        }
+        for (int x = 0; x < V; x++) p[t * V + x] /= sum_p, q[t * V + x] /= sum_q;
+    }
+    const wg_prove_tables tables = {.p = p, .q = q, .fixed_rows = law == WG_LAW_FIXED};
+    cr_assert_eq(wg_prove_case(rule, &o, &tables, &r, &err), WG_OK, "%s: %s", rule->name, err.text);
+    cr_expect(r.deviation <= 1e-12, "%s, law %s, q on %x: deviation %g", rule->name, wg_law_name(law), kept, r.deviation);
+    cr_expect_eq(r.reused, 0);
+}
+
+Test(prove, drafts_from_a_part_of_the_vocabulary)
+{
+    static const wg_sibling_law laws[] = {WG_LAW_FIXED, WG_LAW_IID, WG_LAW_WITHOUT_REPLACEMENT, WG_LAW_COUPLED};
+    static const int widths[][2] = {{1, 1}, {2, 1}, {3, 1}};
+    static const unsigned kept[] = {1, 5, 10, 14};
+    for (int i = 0; wg_verifiers[i]; i++)
+        for (int l = 0; l < 4; l++)
+            for (int w = 0; w < 3 && wg_verifiers[i]->lossless && (wg_verifiers[i]->laws & laws[l]); w++)
+                for (int k = 0; k < 4; k++) expect_exact_part(wg_verifiers[i], laws[l], widths[w], w > 0, kept[k]);
+}
+
 /* Options that change how a rule decides, and not its law. */
 Test(prove, options_are_exact)
 {
