@@ -113,6 +113,11 @@ static inline int pair_check(const char *target_path, const char *draft_path, co
              WG_TREE_MAX > 8 ? "3-2-1" : "2-1");
     snprintf(slem, sizeof slem, "model=%s/%s,length=4", root, other);
     snprintf(pruned, sizeof pruned, "model=%s,length=3,prune=%s/configs/vocab/story-1024.json", draft_path, root);
+    char hybrid[700], best_of[700], full[700], cascade[700];
+    snprintf(hybrid, sizeof hybrid, "first=suffix:factor=2,second=model:model=%s;length=2", draft_path);
+    snprintf(best_of, sizeof best_of, "of=ngram:k=4|recycle:nodes=6|model:model=%s;length=3", draft_path);
+    snprintf(full, sizeof full, "of=ngram:k=4|recycle:nodes=6|model:model=%s;length=3", draft_path);
+    snprintf(cascade, sizeof cascade, "model=%s,length=4,inner=ngram:k=3", draft_path);
     const struct {
         const char *label, *drafter, *options;
     } drafters[] = {{"model, chain", "model", chain},
@@ -132,12 +137,22 @@ static inline int pair_check(const char *target_path, const char *draft_path, co
                     {"lookahead", "lookahead", NULL},
                     {"layer skip", "layer_skip", "attention=1,mlp=2/3"},
                     {"early exit, tree", "early_exit", WG_TREE_MAX > 8 ? "layer=4,tree=3-2-1" : "layer=4,tree=2-1"},
-                    {"sparse cache", "sparse_kv", "window=64"}};
+                    {"sparse cache", "sparse_kv", "window=64"},
+                    {"none", "none", NULL},
+                    {"hybrid", "hybrid", hybrid},
+                    {"best of", "best_of", best_of},
+                    {"full information", "full_information", full},
+                    {"cascade", "cascade", cascade},
+                    {"process", "process", "command=python3 examples/process-drafter/bigram.py,timeout_ms=60000"},
+                    {"synthetic", "synthetic", "k=3,rate=0.7"}};
+    enum { DRAFTERS = sizeof drafters / sizeof *drafters };
+    const char *name[DRAFTERS];
+    for (int d = 0; d < DRAFTERS; d++) name[d] = drafters[d].drafter;
     law_model target[2] = {0};
     for (int t = 0; t < 2; t++) law_model_open(&target[t], target_path, t + 1, wg_cpu_chosen(), WG_F16);
     pair_store(&target[0], r, n, store);
     snprintf(retrieval, sizeof retrieval, "datastore=%s", store);
-    int failures = 0;
+    int failures = law_uncovered(name, DRAFTERS);
     law_output *plain = wg_calloc((size_t)n, sizeof *plain), *got = wg_calloc((size_t)n, sizeof *got);
     if (!plain || !got) abort();
     for (int s = 0; s < 3; s++) {
@@ -148,10 +163,10 @@ static inline int pair_check(const char *target_path, const char *draft_path, co
         law_decode(&setup, r, n, plain, &counts);
         printf("T=%g plain: %ld tokens of %d prompts in %.2f s\n", samplings[s].temperature, law_tokens(plain, n), n,
                wg_clock_now() - start);
-        for (size_t d = 0; d < sizeof drafters / sizeof *drafters; d++)
-            for (int k = 0; k < 2; k++) { /* batch 1 on one thread and batch 8 on two, and the other way round in turn */
+        for (int d = 0; d < DRAFTERS; d++)
+            for (int k = 0; k < 2; k++) { /* batch 1 on one thread and batch 8 on two; above 0 also the other way round, in turn */
                 counts = (wg_counts){0};
-                const int threads = (k + s + (int)d) % 2;
+                const int threads = s ? (k + s + d) % 2 : k;
                 const int some =
                     k == 0 && threads && n > 6 ? 6 : n; /* small passes on several threads are slow on busy cores */
                 setup = (law_setup){.target = &target[threads],
