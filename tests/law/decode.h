@@ -95,7 +95,8 @@ static inline void *law_options(const wg_drafter_class *c, const char *text)
 }
 
 /* Whether the rule checks all laws that the drafter has with these options. */
-static inline bool law_legal(const char *drafter, const char *options, const wg_sampling *sampling, const wg_verifier_class *rule)
+static inline bool law_legal(const char *drafter, const char *options, const wg_sampling *sampling,
+                             const wg_verifier_class *rule)
 {
     static const wg_plugins plugins = {wg_drafters, wg_verifiers};
     const wg_drafter_class *c;

@@ -147,13 +147,13 @@ int main(void)
                     cases++;
                     if (calls == 0 && left == 0) continue;
                     failures++;
-                    fprintf(stderr, "FAILED drafter %s (%s), rule %s, T=%g, %d sequences: %llu allocations in %d steps, %ld bytes "
-                            "left when they were closed\n", drafters[d].drafter, drafters[d].options ? drafters[d].options : "",
+                    fprintf(stderr, "FAILED drafter %s (%s), rule %s, T=%g, %d sequences: %llu allocations in %d steps, "
+                            "%ld bytes left when they were closed\n", drafters[d].drafter, drafters[d].options ? drafters[d].options : "",
                             (*rule)->name, samplings[s].temperature, n, (unsigned long long)calls, STEPS, left);
                 }
     law_model_close(&target);
-    printf("%d settings, %d steps each after %d of warm-up: %d of them allocate, or leave something of a sequence\n", cases, STEPS,
-           WARM_UP, failures);
+    printf("%d settings, %d steps each after %d of warm-up: %d of them allocate, or leave something of a sequence\n", cases,
+           STEPS, WARM_UP, failures);
     const char *name[DRAFTERS];
     for (int d = 0; d < DRAFTERS; d++) name[d] = drafters[d].drafter;
     return failures + law_uncovered(name, DRAFTERS) != 0;

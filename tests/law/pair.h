@@ -164,7 +164,7 @@ static inline int pair_check(const char *target_path, const char *draft_path, co
         printf("T=%g plain: %ld tokens of %d prompts in %.2f s\n", samplings[s].temperature, law_tokens(plain, n), n,
                wg_clock_now() - start);
         for (int d = 0; d < DRAFTERS; d++)
-            for (int k = 0; k < 2; k++) { /* batch 1 on one thread and batch 8 on two; above 0 also the other way round, in turn */
+            for (int k = 0; k < 2; k++) { /* batch 1 on one thread, batch 8 on two; above 0 also the other way round */
                 counts = (wg_counts){0};
                 const int threads = s ? (k + s + d) % 2 : k;
                 const int some =
