@@ -54,7 +54,7 @@ Test(attribution, changed_rows_by_hand)
     cr_assert_float_eq(wg_alpha_of_vocabulary(p, (const double[]){ 0, 0, 0, 1 }, 4, rank, 2, row), 0, 0);
 }
 
-/* A run, its summary, and the whole attribution of its cells. */
+/* A run; its summary. */
 static json_t *run_into(const char *out, const char *text)
 {
     char path[64];
@@ -70,7 +70,7 @@ static json_t *run_into(const char *out, const char *text)
     snprintf(path, sizeof path, "%s/summary.json", out);
     json_t *v = json_load_file(path, 0, NULL);
     cr_assert_not_null(v);
-    return json_object_get(v, "cells"); /* v stays: tests end their process */
+    return v;
 }
 
 /* `match` gives every cell the same text, so a draft in another type stands at the very same prefixes; the same draft twice
@@ -84,11 +84,12 @@ Test(attribution, of_a_run, .timeout = 60)
     static const wg_synth_shape draft = { "draft", "llama", 1, 32, 2, 1, 16, 32, 320, 64, 0, true };
     scene_make(&s);
     cr_assert_eq(wg_synth_write(&draft, WG_Q8_0, 2, "draft8.gguf", &err), WG_OK, "%s", err.text);
-    const json_t *cells = run_into("out",
+    json_t *whole = run_into("out",
         "{\"name\": \"t\", \"target\": {\"model\": \"target.gguf\", \"threads\": 1}, \"prompts\": {\"file\": \"prompts.jsonl\"},"
         "\"trace\": \"probs\", \"max_tokens\": 24, \"sampling\": {\"temperature\": 1}, \"sweep\": {"
         "\"draft\": [{\"kind\": \"model\", \"model\": \"draft.gguf\", \"length\": 2},"
         "{\"kind\": \"model\", \"model\": \"draft8.gguf\", \"length\": 2}], \"verify.rule\": [\"match\", \"rejection\"]}}");
+    const json_t *cells = json_object_get(whole, "cells");
     cr_assert_eq(wg_trace_open(&t, "out/trace.wgt", &err), WG_OK, "%s", err.text);
     for (int c = 0; c < 4; c++) {
         const json_t *summary = json_array_get(cells, (size_t)c), *brief = json_object_get(summary, "attribution");
@@ -118,6 +119,7 @@ Test(attribution, of_a_run, .timeout = 60)
     cr_assert(real(quantised, "q_variation") > 0 && real(quantised, "q_variation") < 0.05, "%g", real(quantised, "q_variation"));
     cr_assert_lt(fabs(real(quantised, "alpha") - real(quantised, "alpha_with_its_q")), real(quantised, "q_variation") + 1e-12);
     for (int c = 0; c < 4; c++) json_decref(v[c]);
+    json_decref(whole);
     wg_trace_close(t);
     scene_remove(&s);
 }
