@@ -33,6 +33,9 @@ static const wg_ops tables[WG_CPU_LEVELS] = {
         .softmax64 = wg_softmax64_ref,
         .argmax = wg_argmax_ref,
         .split = wg_split_ref,
+        .above64 = wg_above64_ref,
+        .kept64 = wg_kept64_ref,
+        .keep64 = wg_keep64_ref,
     },
 #if defined(__x86_64__)
     [WG_CPU_AVX2] = {
@@ -49,6 +52,9 @@ static const wg_ops tables[WG_CPU_LEVELS] = {
         .softmax64 = wg_softmax64_avx2,
         .argmax = wg_argmax_avx2,
         .split = wg_split_avx2,
+        .above64 = wg_above64_avx2,
+        .kept64 = wg_kept64_avx2,
+        .keep64 = wg_keep64_avx2,
     },
     [WG_CPU_AVX512] = {
         .name = "avx512", COMMON,
@@ -64,6 +70,9 @@ static const wg_ops tables[WG_CPU_LEVELS] = {
         .softmax64 = wg_softmax64_avx512,
         .argmax = wg_argmax_avx512,
         .split = wg_split_avx512,
+        .above64 = wg_above64_avx512,
+        .kept64 = wg_kept64_avx512,
+        .keep64 = wg_keep64_avx512,
     },
 #endif
 };

@@ -124,6 +124,13 @@ typedef struct wg_ops {
      * *count is how many there are. Returns the lanes16 sum, in double, of exp32((x_i - max) * scale), in float, over the
      * elements below the bound. NaN belong to neither part. */
     double (*split)(const float *x, int n, float bound, float max, float scale, int32_t *id, int room, int *count);
+    /* The mass of a row above a band: returns the lanes16 sum of p_i over x_i > high; the indices with low <= x_i <= high go to
+     * id[n], ascending, *count is how many there are. */
+    double (*above64)(const float *x, const double *p, int n, float low, float high, int32_t *id, int *count);
+    /* A prefix of the order (x descending, index ascending) that ends with element `last` of value `edge`, without what is
+     * lighter than `lightest`: its lanes16 sum and how many it has; and the row made of it, times scale, and 0 elsewhere. */
+    double (*kept64)(const float *x, const double *p, int n, float edge, int last, double lightest, int *count);
+    void (*keep64)(const float *x, double *p, int n, float edge, int last, double lightest, double scale);
 } wg_ops;
 
 #endif

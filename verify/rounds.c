@@ -24,7 +24,8 @@ static part drawn_from(const wg_crossing *c, int child)
     return (part){ row, mass };
 }
 
-/* (r - l q_i)+ into p's first scratch row, where p may have mass. */
+/* (r - l q_i)+ into p's first scratch row, where p may have mass. Its mass is added up if another child may ask for it; else it is
+ * whether there is any. */
 static part subtract(const wg_crossing *c, part r, part drawn, double lenience, int child)
 {
     const double *old = r.of ? r.of : wg_rows_at(c->p, c->prow);
@@ -40,6 +41,17 @@ static part subtract(const wg_crossing *c, part r, part drawn, double lenience, 
         return new;
     }
     const double scale = drawn.mass > 0 ? r.mass * lenience / drawn.mass : 0;
+    if (wg_tree_child(c->tree, c->node, child) < 0) {
+        int any = 0;
+        for (int k = 0; k < s.n; k++) {
+            const int32_t i = wg_support_at(&s, k);
+            const double d = old[i] - scale * drawn.of[i];
+            any |= d > 0;
+            rest[i] = d > 0 ? d : 0;
+        }
+        new.mass = any;
+        return new;
+    }
     for (int k = 0; k < s.n; k++) {
         const int32_t i = wg_support_at(&s, k);
         const double d = old[i] - scale * drawn.of[i];

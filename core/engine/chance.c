@@ -21,14 +21,23 @@ static bool philox_ratio(const wg_chance *c, wg_purpose purpose, int index, doub
 }
 
 /* The inverse of the running sum. Sum and running sum add the same numbers in the same order, so the last one is past u * sum;
- * the last positive index still stands ready, should rounding disagree. */
+ * the last positive index still stands ready, should rounding disagree. The running sum is noted now and then on the way to the sum,
+ * so that it need not be made again from the start. */
 static int philox_pick(const wg_chance *c, wg_purpose purpose, int index, const double *weight, int n)
 {
-    double sum = 0, run = 0;
-    int last = 0;
-    for (int i = 0; i < n; i++) sum += weight[i];
+    enum { NOTES = 128 };
+    double sum = 0, note[NOTES + 1];
+    const int step = n / NOTES + 1;
+    int notes = 0, last = 0;
+    for (int i = 0; i < n; notes++) {
+        note[notes] = sum;
+        for (const int end = n - i < step ? n : i + step; i < end; i++) sum += weight[i];
+    }
     const double at = uniform(c, purpose, index) * sum;
-    for (int i = 0; i < n; i++) {
+    int from = 0;
+    while (from + 1 < notes && note[from + 1] <= at) from++;
+    double run = notes ? note[from] : 0;
+    for (int i = from * step; i < n; i++) {
         if (!(weight[i] > 0)) continue;
         run += weight[i];
         last = i;

@@ -170,12 +170,51 @@ static double cut(buckets *b, int most, double enough, edge *e)
     return mass;
 }
 
+/* The logit down to which the sampled buckets have this much mass: at the upper or the lower end of the bucket where they reach it. */
+static float reach(const buckets *b, double mass, int lower)
+{
+    int k = 0;
+    for (double sum = 0; k < BUCKETS - 1 && (sum += b->mass[k]) < mass;) k++;
+    if (k == BUCKETS - 1) return lower ? -FLT_MAX : b->max - (float)(k / b->per_logit);
+    return b->max - (float)((k + lower) / b->per_logit);
+}
+
+/* Where top-p ends in a row of many tokens: guessed from every 32nd, then looked for in a band around the guess, so that most tokens
+ * are only added up. False: it is not in the band, or there are too few to guess from. */
+static bool band_prefix(const wg_sampler *s, const float *x, float max, const double *p, double sum, edge *e)
+{
+    enum { STRIDE = 32, LEAST = 400 };
+    const wg_sampling *o = &s->sampling;
+    const int n = s->vocab / STRIDE;
+    double all = 0, squares = 0;
+    if (n < LEAST) return false;
+    buckets b = { .x = s->near, .p = s->weight, .max = max, .per_logit = PER_NAT / o->temperature, .id = s->order, .n = n };
+    for (int i = 0; i < n; i++) {
+        const double w = p[i * STRIDE];
+        s->near[i] = x[i * STRIDE];
+        s->weight[i] = w;
+        b.id[i] = i;
+        all += w;
+        squares += w * w;
+    }
+    fill_buckets(&b);
+    const double doubt = 3 * sqrt(o->top_p * (1 - o->top_p) * squares); /* three deviations of the guess */
+    const float high = reach(&b, o->top_p * all - doubt, 0), low = reach(&b, o->top_p * all + doubt, 1);
+    if (!(low < high)) return false;
+    buckets band = { .x = x, .p = p, .max = high, .per_logit = (BUCKETS - 2) / ((double)high - (double)low), .id = s->order };
+    const double above = s->ops->above64(x, p, s->vocab, low, high, band.id, &band.n), enough = o->top_p * sum;
+    if (above >= enough) return false;
+    fill_buckets(&band);
+    cut(&band, INT32_MAX, enough - above, e);
+    return e->id < s->vocab;
+}
+
 /* Where top-k and top-p together end. */
 static edge prefix(const wg_sampler *s, const float *x, int best, const double *p, double sum)
 {
     const wg_sampling *o = &s->sampling;
     edge e = { -INFINITY, s->vocab };
-    if (o->top_k == 0 && o->top_p >= 1) return e;
+    if (o->top_k == 0 && (o->top_p >= 1 || band_prefix(s, x, x[best], p, sum, &e))) return e;
     buckets b = { .x = x, .p = p, .max = x[best], .per_logit = PER_NAT / o->temperature, .id = s->order };
     choose_candidates(s, &b, sum);
     fill_buckets(&b);
@@ -194,22 +233,6 @@ static double fold(double *lane)
     for (int half = LANES / 2; half > 0; half /= 2)
         for (int i = 0; i < half; i++) lane[i] += lane[i + half];
     return lane[0];
-}
-
-/* Drops what is past the edge or too light, and makes the rest sum to 1. Returns how many are left. */
-static int keep(const float *x, double *p, int n, edge e, double lightest)
-{
-    double lane[LANES] = { 0 };
-    int kept = 0;
-    for (int i = 0; i < n; i++) {
-        const bool in = is_kept(x[i], i, p[i], e, lightest);
-        p[i] = in ? p[i] : 0;
-        kept += in;
-        lane[i % LANES] += p[i];
-    }
-    const double scale = 1 / fold(lane);
-    for (int i = 0; i < n; i++) p[i] *= scale;
-    return kept;
 }
 
 /* ---- rows without their tail
@@ -265,6 +288,14 @@ static void near_row(const wg_sampler *s, int n, edge e, wg_rows *out, int row)
     out->point[row] = -1;
 }
 
+/* Whether more tokens than there is room for are likely to reach the bound: one in 64 is asked. */
+static bool is_crowded(const wg_sampler *s, const float *x, float bound)
+{
+    int n = 0;
+    for (int i = 0; i < s->vocab; i += 64) n += x[i] >= bound;
+    return n > s->room / 64;
+}
+
 static bool row_without_tail(const wg_sampler *s, const float *x, float max, double inverse, wg_rows *out, int row)
 {
     const wg_sampling *o = &s->sampling;
@@ -274,6 +305,10 @@ static bool row_without_tail(const wg_sampler *s, const float *x, float max, dou
         const float bound = (float)((double)max - depth * o->temperature);
         int n;
         edge e;
+        if (is_crowded(s, x, bound)) {
+            depth /= 2;
+            continue;
+        }
         const double tail = s->ops->split(x, s->vocab, bound, max, (float)inverse, s->id, s->room, &n);
         if (n > s->room) {
             depth /= 2;
@@ -292,14 +327,15 @@ static bool row_without_tail(const wg_sampler *s, const float *x, float max, dou
 
 /* ---- rows */
 
-/* x without NaN: itself, or a copy where they are -inf. */
-static const float *cleaned(const wg_sampler *s, const float *x)
+/* Unnormalised weights of x, NaN counting as -inf; their sum. *clean is x, or a copy without NaN. */
+static double weigh(const wg_sampler *s, const float *x, double inverse, double *p, const float **clean)
 {
-    int nan = 0;
-    for (int i = 0; i < s->vocab; i++) nan |= x[i] != x[i];
-    if (!nan) return x;
+    const double sum = s->ops->softmax64(x, s->vocab, inverse, p);
+    *clean = x;
+    if (sum == sum) return sum;
     for (int i = 0; i < s->vocab; i++) s->clean[i] = x[i] != x[i] ? -INFINITY : x[i];
-    return s->clean;
+    *clean = s->clean;
+    return s->ops->softmax64(s->clean, s->vocab, inverse, p);
 }
 
 void wg_sampler_row_after(wg_sampler *s, float *logits, const wg_prefix *prefix, wg_rows *out, int row)
@@ -329,14 +365,19 @@ void wg_sampler_row(wg_sampler *s, const float *logits, wg_rows *out, int row)
 
     if (row_without_tail(s, logits, logits[best], inverse, out, row)) return;
     out->supported[row] = -1;
-    const float *x = cleaned(s, logits);
-    double *p = wg_rows_at(out, row), weight = s->ops->softmax64(x, s->vocab, inverse, p);
+    const float *x;
+    const int V = s->vocab;
+    int kept;
+    double *p = wg_rows_at(out, row);
+    const double all = weigh(s, logits, inverse, p, &x), lightest = o->min_p > DBL_MIN ? o->min_p : DBL_MIN;
     if (o->top_k == 0 && o->top_p >= 1 && o->min_p <= 0) {
-        const double scale = 1 / weight;
-        for (int i = 0; i < s->vocab; i++) p[i] *= scale;
+        s->ops->keep64(x, p, V, -INFINITY, V, 0, 1 / all);
         out->point[row] = -1;
         return;
     }
-    const edge e = prefix(s, x, best, p, weight);
-    if (keep(x, p, s->vocab, e, o->min_p > DBL_MIN ? o->min_p : DBL_MIN) > 1) out->point[row] = -1; /* else the point stands */
+    const edge e = prefix(s, x, best, p, all);
+    const double sum = s->ops->kept64(x, p, V, e.logit, e.id, lightest, &kept);
+    if (kept < 2) return; /* the point stands */
+    s->ops->keep64(x, p, V, e.logit, e.id, lightest, 1 / sum);
+    out->point[row] = -1;
 }

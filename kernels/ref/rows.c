@@ -37,3 +37,35 @@ double wg_split_ref(const float *x, int n, float bound, float max, float scale, 
         }
     return wg_fold16_double(lane);
 }
+
+double wg_above64_ref(const float *x, const double *p, int n, float low, float high, int32_t *id, int *count)
+{
+    double lane[16] = { 0 };
+    *count = 0;
+    for (int i = 0; i < n; i++)
+        if (x[i] > high) lane[i % 16] += p[i];
+        else if (x[i] >= low) id[(*count)++] = i;
+    return wg_fold16_double(lane);
+}
+
+static inline int is_kept(float x, double p, int i, float edge, int last, double lightest)
+{
+    return (x > edge || (x == edge && i <= last)) && p >= lightest;
+}
+
+double wg_kept64_ref(const float *x, const double *p, int n, float edge, int last, double lightest, int *count)
+{
+    double lane[16] = { 0 };
+    *count = 0;
+    for (int i = 0; i < n; i++) {
+        const int in = is_kept(x[i], p[i], i, edge, last, lightest);
+        lane[i % 16] += in ? p[i] : 0;
+        *count += in;
+    }
+    return wg_fold16_double(lane);
+}
+
+void wg_keep64_ref(const float *x, double *p, int n, float edge, int last, double lightest, double scale)
+{
+    for (int i = 0; i < n; i++) p[i] = is_kept(x[i], p[i], i, edge, last, lightest) ? p[i] * scale : 0;
+}

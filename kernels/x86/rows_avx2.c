@@ -255,3 +255,74 @@ double wg_split_avx2(const float *x, int n, float bound, float max, float scale,
     *count = found;
     return wg_fold16_double(lane);
 }
+
+/* All bits set where 4 of 8 floats had them. */
+INLINE __m256d wide4(__m128 mask) { return _mm256_castsi256_pd(_mm256_cvtepi32_epi64(_mm_castps_si128(mask))); }
+
+double wg_above64_avx2(const float *x, const double *p, int n, float low, float high, int32_t *id, int *count)
+{
+    double lane[16];
+    __m256d sum[4];
+    int i = 0, found = 0;
+    for (int h = 0; h < 4; h++) sum[h] = _mm256_setzero_pd();
+    for (; i + 16 <= n; i += 16)
+        for (int h = 0; h < 4; h++) {
+            const __m128 v = _mm_loadu_ps(x + i + 4 * h), over = _mm_cmpgt_ps(v, _mm_set1_ps(high));
+            const __m128 in = _mm_andnot_ps(over, _mm_cmpge_ps(v, _mm_set1_ps(low)));
+            sum[h] = _mm256_add_pd(sum[h], _mm256_and_pd(wide4(over), _mm256_loadu_pd(p + i + 4 * h)));
+            for (unsigned hit = (unsigned)_mm_movemask_ps(in); hit; hit &= hit - 1) id[found++] = i + 4 * h + __builtin_ctz(hit);
+        }
+    for (int h = 0; h < 4; h++) _mm256_storeu_pd(lane + 4 * h, sum[h]);
+    for (; i < n; i++)
+        if (x[i] > high) lane[i % 16] += p[i];
+        else if (x[i] >= low) id[found++] = i;
+    *count = found;
+    return wg_fold16_double(lane);
+}
+
+/* Which of 4 elements, from i on, are in the prefix and heavy enough. */
+INLINE __m256d kept4(__m128 v, __m256d w, int i, float edge, int last, double lightest)
+{
+    const __m128i at = _mm_add_epi32(_mm_set1_epi32(i), _mm_setr_epi32(0, 1, 2, 3));
+    const __m128 early = _mm_castsi128_ps(_mm_cmpgt_epi32(_mm_set1_epi32(last), _mm_sub_epi32(at, _mm_set1_epi32(1))));
+    const __m128 e = _mm_set1_ps(edge), in = _mm_or_ps(_mm_cmpgt_ps(v, e), _mm_and_ps(_mm_cmpeq_ps(v, e), early));
+    return _mm256_and_pd(wide4(in), _mm256_cmp_pd(w, _mm256_set1_pd(lightest), _CMP_GE_OQ));
+}
+
+static int is_kept(float x, double p, int i, float edge, int last, double lightest)
+{
+    return (x > edge || (x == edge && i <= last)) && p >= lightest;
+}
+
+double wg_kept64_avx2(const float *x, const double *p, int n, float edge, int last, double lightest, int *count)
+{
+    double lane[16];
+    __m256d sum[4];
+    int i = 0, kept = 0;
+    for (int h = 0; h < 4; h++) sum[h] = _mm256_setzero_pd();
+    for (; i + 16 <= n; i += 16)
+        for (int h = 0; h < 4; h++) {
+            const __m256d w = _mm256_loadu_pd(p + i + 4 * h);
+            const __m256d in = kept4(_mm_loadu_ps(x + i + 4 * h), w, i + 4 * h, edge, last, lightest);
+            sum[h] = _mm256_add_pd(sum[h], _mm256_and_pd(in, w));
+            kept += __builtin_popcount((unsigned)_mm256_movemask_pd(in));
+        }
+    for (int h = 0; h < 4; h++) _mm256_storeu_pd(lane + 4 * h, sum[h]);
+    for (; i < n; i++) {
+        const int in = is_kept(x[i], p[i], i, edge, last, lightest);
+        lane[i % 16] += in ? p[i] : 0;
+        kept += in;
+    }
+    *count = kept;
+    return wg_fold16_double(lane);
+}
+
+void wg_keep64_avx2(const float *x, double *p, int n, float edge, int last, double lightest, double scale)
+{
+    int i = 0;
+    for (; i + 4 <= n; i += 4) {
+        const __m256d w = _mm256_loadu_pd(p + i), in = kept4(_mm_loadu_ps(x + i), w, i, edge, last, lightest);
+        _mm256_storeu_pd(p + i, _mm256_and_pd(in, _mm256_mul_pd(w, _mm256_set1_pd(scale))));
+    }
+    for (; i < n; i++) p[i] = is_kept(x[i], p[i], i, edge, last, lightest) ? p[i] * scale : 0;
+}

@@ -246,3 +246,69 @@ double wg_split_avx512(const float *x, int n, float bound, float max, float scal
     *count = found;
     return fold16_double(sum[0], sum[1]);
 }
+
+double wg_above64_avx512(const float *x, const double *p, int n, float low, float high, int32_t *id, int *count)
+{
+    const __m512 bottom = _mm512_set1_ps(low), top = _mm512_set1_ps(high);
+    const __m512i count16 = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    __m512d sum[2] = { _mm512_setzero_pd(), _mm512_setzero_pd() };
+    int found = 0;
+    for (int i = 0; i < n; i += 16) {
+        const __mmask16 mask = first16(n - i);
+        const __m512 v = _mm512_maskz_loadu_ps(mask, x + i);
+        const __mmask16 over = _mm512_mask_cmp_ps_mask(mask, v, top, _CMP_GT_OQ);
+        const __mmask16 in = _mm512_mask_cmp_ps_mask(mask, v, bottom, _CMP_GE_OQ) & (__mmask16)~over;
+        const __m512i at = _mm512_add_epi32(_mm512_set1_epi32(i), count16);
+        for (int h = 0; h < 2; h++) {
+            const __mmask8 half = (__mmask8)(over >> 8 * h);
+            sum[h] = _mm512_add_pd(sum[h], _mm512_maskz_loadu_pd(half, p + i + 8 * h));
+        }
+        if (in) _mm512_mask_compressstoreu_epi32(id + found, in, at);
+        found += __builtin_popcount(in);
+    }
+    *count = found;
+    return fold16_double(sum[0], sum[1]);
+}
+
+/* Which of 16 elements, from i on, are in the prefix; lightness apart. */
+INLINE __mmask16 prefix16(__mmask16 mask, __m512 v, int i, float edge, int last)
+{
+    const __m512 e = _mm512_set1_ps(edge);
+    const __mmask16 over = _mm512_mask_cmp_ps_mask(mask, v, e, _CMP_GT_OQ);
+    return over | (_mm512_mask_cmp_ps_mask(mask, v, e, _CMP_EQ_OQ) & first16(last < i ? 0 : last + 1 - i));
+}
+
+double wg_kept64_avx512(const float *x, const double *p, int n, float edge, int last, double lightest, int *count)
+{
+    const __m512d light = _mm512_set1_pd(lightest);
+    __m512d sum[2] = { _mm512_setzero_pd(), _mm512_setzero_pd() };
+    int kept = 0;
+    for (int i = 0; i < n; i += 16) {
+        const __mmask16 mask = first16(n - i);
+        const __mmask16 in = prefix16(mask, _mm512_maskz_loadu_ps(mask, x + i), i, edge, last);
+        for (int h = 0; h < 2; h++) {
+            const __mmask8 half = (__mmask8)(in >> 8 * h);
+            const __m512d w = _mm512_maskz_loadu_pd(half, p + i + 8 * h);
+            const __mmask8 heavy = _mm512_mask_cmp_pd_mask(half, w, light, _CMP_GE_OQ);
+            sum[h] = _mm512_add_pd(sum[h], _mm512_maskz_mov_pd(heavy, w));
+            kept += __builtin_popcount(heavy);
+        }
+    }
+    *count = kept;
+    return fold16_double(sum[0], sum[1]);
+}
+
+void wg_keep64_avx512(const float *x, double *p, int n, float edge, int last, double lightest, double scale)
+{
+    const __m512d light = _mm512_set1_pd(lightest), by = _mm512_set1_pd(scale);
+    for (int i = 0; i < n; i += 16) {
+        const __mmask16 mask = first16(n - i);
+        const __mmask16 in = prefix16(mask, _mm512_maskz_loadu_ps(mask, x + i), i, edge, last);
+        for (int h = 0; h < 2; h++) {
+            const __mmask8 half = (__mmask8)(in >> 8 * h);
+            const __m512d w = _mm512_maskz_loadu_pd(half, p + i + 8 * h);
+            const __mmask8 heavy = _mm512_mask_cmp_pd_mask(half, w, light, _CMP_GE_OQ);
+            _mm512_mask_storeu_pd(p + i + 8 * h, (__mmask8)(mask >> 8 * h), _mm512_maskz_mul_pd(heavy, w, by));
+        }
+    }
+}

@@ -441,6 +441,33 @@ static void run_split(const wg_ops *ops, const row_case *t, float *y)
     y[2] = (float)count;
 }
 
+/* p are the weights of a, so that what is light is low; ties at the edges of the band. Into y: the sum, the indices, the count. */
+static void run_above(const wg_ops *ops, const row_case *t, float *y)
+{
+    int count;
+    double *p = (double *)(void *)tight_alloc(2 * (size_t)t->n);
+    for (int i = 0; i < t->n; i++) t->c[i] = t->extra ? rintf(t->a[i] * 4) / 4 : t->a[i];
+    ops_of(WG_CPU_REF)->softmax64(t->c, t->n, 1.25, p);
+    memset(y, 0, (size_t)t->n * 8 + 8);
+    const double sum = ops->above64(t->c, p, t->n, -0.5f, 0.25f, (int32_t *)(void *)y + 2, &count);
+    memcpy(y, &sum, 8);
+    memset((int32_t *)(void *)y + 2 + count, 0, (size_t)(t->n - count) * 4); /* behind them is what a vector may have left */
+    y[2 * t->n + 1] += (float)count;
+    free(p);
+}
+/* A tie at the edge in the middle of the row, light elements, and the row made of what is kept. */
+static void run_keep(const wg_ops *ops, const row_case *t, float *y)
+{
+    int count;
+    double *p = (double *)(void *)y, lightest = t->extra & 2 ? 0.05 : 0;
+    const int last = t->n / 2;
+    for (int i = 0; i < t->n; i++) t->c[i] = t->extra & 1 ? rintf(t->a[i] * 4) / 4 : t->a[i];
+    ops_of(WG_CPU_REF)->softmax64(t->c, t->n, 1.25, p);
+    const double sum = ops->kept64(t->c, p, t->n, t->c[last], last, lightest, &count) + count;
+    ops->keep64(t->c, p, t->n, t->c[last], last, lightest, 0.75);
+    memcpy(y + 2 * t->n, &sum, 8);
+}
+
 typedef struct row_op {
     const char *name;
     row_fn *run;
@@ -451,7 +478,7 @@ static const row_op row_ops[] = {
     { "rmsnorm", run_rmsnorm, 2, 3, 0 }, { "rope", run_rope, 4, 4, 0 },       { "rope", run_rope_heads, 2, 2, 0 },
     { "swiglu", run_swiglu, 2, 4, 0 },   { "add", run_add, 1, 4, 0 },         { "exp32", run_exp32, 2, 2, 0 },
     { "softmax64", run_softmax, 2, 4, 2 }, { "argmax", run_argmax, 4, 3, 1 },
-    { "split", run_split, 4, 3, 2 },
+    { "split", run_split, 4, 3, 2 },     { "above64", run_above, 2, 3, 2 }, { "keep64", run_keep, 4, 3, 2 },
 };
 
 static void check_row_case(source *s, const row_op *op, int n, int extra, int flavour)
