@@ -21,8 +21,8 @@ static bool philox_ratio(const wg_chance *c, wg_purpose purpose, int index, doub
 }
 
 /* The inverse of the running sum. Sum and running sum add the same numbers in the same order, so the last one is past u * sum;
- * the last positive index still stands ready, should rounding disagree. The running sum is noted now and then on the way to the sum,
- * so that it need not be made again from the start. */
+ * the last positive index still stands ready, should rounding disagree. The running sum is noted now and then on the way to the
+ * sum, so that it need not be made again from the start. */
 static int philox_pick(const wg_chance *c, wg_purpose purpose, int index, const double *weight, int n)
 {
     enum { NOTES = 128 };
@@ -63,7 +63,8 @@ static double exponential(double u)
 }
 
 /* -log(1 - u) >= u: most runners are known to be late without a logarithm. */
-static int philox_race(const wg_chance *c, wg_purpose purpose, wg_lists lists, const int32_t *token, const double *weight, int n)
+static int philox_race(const wg_chance *c, wg_purpose purpose, wg_lists lists, const int32_t *token, const double *weight,
+                       int n)
 {
     double best = INFINITY;
     int winner = -1;

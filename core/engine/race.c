@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Volumes of simplices cut by half-spaces: an edge that crosses the plane is split there, which splits the simplex into two
- * whose shares of the volume are the edge's. The recursion ends when no edge crosses. The race over most lists comes first: its planes cut
- * the whole simplex down to one simplex, and those of races over few lists then meet few of its corners. */
+ * whose shares of the volume are the edge's. The recursion ends when no edge crosses. The race over most lists comes
+ * first: its planes cut the whole simplex down to one simplex, and those of races over few lists then meet few of its corners. */
 #include "core/engine/race.h"
 
 #include <stdint.h>

@@ -170,7 +170,8 @@ static double cut(buckets *b, int most, double enough, edge *e)
     return mass;
 }
 
-/* The logit down to which the sampled buckets have this much mass: at the upper or the lower end of the bucket where they reach it. */
+/* The logit down to which the sampled buckets have this much mass: the upper or the lower end of the bucket where they reach
+ * it. */
 static float reach(const buckets *b, double mass, int lower)
 {
     int k = 0;
@@ -179,8 +180,8 @@ static float reach(const buckets *b, double mass, int lower)
     return b->max - (float)((k + lower) / b->per_logit);
 }
 
-/* Where top-p ends in a row of many tokens: guessed from every 32nd, then looked for in a band around the guess, so that most tokens
- * are only added up. False: it is not in the band, or there are too few to guess from. */
+/* Where top-p ends in a row of many tokens: guessed from every 32nd, then looked for in a band around the guess, so that most
+ * tokens are only added up. False: it is not in the band, or there are too few to guess from. */
 static bool band_prefix(const wg_sampler *s, const float *x, float max, const double *p, double sum, edge *e)
 {
     enum { STRIDE = 32, LEAST = 400 };

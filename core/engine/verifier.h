@@ -23,7 +23,8 @@ typedef struct wg_verifier_class {
      * use p->scratch. */
     void (*accept)(const void *opt, const wg_tree *tree, const wg_rows *p, const wg_rows *q, const wg_chance *chance,
                    wg_path *out);
-    /* How many lists of times the rule with these options races on, for drafts of law COUPLED (wg_env.races); NULL: it does not. */
+    /* How many lists of times the rule with these options races on, for drafts of law COUPLED (wg_env.races); NULL: it does
+     * not. */
     int (*races)(const void *opt);
 } wg_verifier_class;
 

@@ -441,7 +441,8 @@ static void run_split(const wg_ops *ops, const row_case *t, float *y)
     y[2] = (float)count;
 }
 
-/* p are the weights of a, so that what is light is low; ties at the edges of the band. Into y: the sum, the indices, the count. */
+/* p are the weights of a, so that what is light is low; ties at the edges of the band. Into y: the sum, the indices, the
+ * count. */
 static void run_above(const wg_ops *ops, const row_case *t, float *y)
 {
     int count;

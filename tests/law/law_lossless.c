@@ -234,8 +234,8 @@ static void check_rejection(const row *r, machine *m, int machines, law_output p
     }
 }
 
-/* Coupled: one text for one seed and number of races, whatever is drafted, in whatever batch (METHODS B12). Not match's text: other
- * draws. */
+/* Coupled: one text for one seed and number of races, whatever is drafted, in whatever batch (METHODS B12). Not match's text:
+ * other draws. */
 enum { COUPLED_AT = 5 }; /* of samplings */
 static const char *const races_of[] = {"races=1", "races=3"};
 static void check_coupled(const row *r, const machine *m, const char *races, const law_output *alone)

@@ -206,7 +206,8 @@ static int check_sampled(const bench *b, const wg_seq *s, const wg_tree *t, plai
                           node);
             int want = wg_rows_pick(&p->row, 0, &s->chance, WG_DRAW_DRAFT, child);
             if (t->law == WG_LAW_WITHOUT_REPLACEMENT) want = wg_chance_pick(&s->chance, WG_DRAW_DRAFT, child, left, VOCAB);
-            if (t->law == WG_LAW_COUPLED) want = wg_chance_race(&at, WG_DRAW_COUPLED, wg_lists_dealt(k, m, b->env.races), NULL, left, VOCAB);
+            const wg_lists lists = wg_lists_dealt(k, m, b->env.races);
+            if (t->law == WG_LAW_COUPLED) want = wg_chance_race(&at, WG_DRAW_COUPLED, lists, NULL, left, VOCAB);
             cr_assert_eq(t->token[child], want);
             left[want] = 0;
         }

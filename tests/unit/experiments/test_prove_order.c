@@ -155,8 +155,8 @@ Test(order, coupled_is_the_closed_form)
     }
 }
 
-/* K lists (GLS, arXiv 2506.05632). One child is kept as often for every K: it races on all lists. K children, one for each list,
- * are kept at least as often as the list matching lemma says, sum_x K / (sum_y max(p(y)/p(x), q(y)/q(x)) + (K - 1)/p(x)), which
+/* K lists (GLS, arXiv 2506.05632). One child is kept as often for every K: it races on all lists. K children, one for each
+ * list, are kept at least as often as the list matching lemma says, sum_x K / (sum_y max(p(y)/p(x), q(y)/q(x)) + (K - 1)/p(x)), which
  * is for children that may be equal (test_race has these exactly); no rule keeps more than alpha*. The first finishers of one
  * race are kept more often, in the mean: one drafter has no use for lists, they are for drafters that do not see each other. */
 Test(order, coupled_lists)
