@@ -2,7 +2,7 @@
 # Installs what is missing, builds, and runs the whole suite: the ordinary build, address and undefined-behaviour sanitizers, the hard
 # build (smallest sizes, every invariant checked) and the thread sanitizer. The long law tests on the bundled pair run in the ordinary
 # build alone. Run it from anywhere.
-# usage: ./test.sh [dev|asan|hard|tsan ...]      (all four when left out)
+# usage: ./test.sh [dev|asan|hard|tsan|wide|cuda ...]      (the first four when left out; cuda needs the toolkit)
 set -eu
 cd "$(dirname "${BASH_SOURCE[0]}")"
 

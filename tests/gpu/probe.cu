@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: MIT
+ * What a card allows and what a library promises, asked of the card itself: read-only bandwidth, the gap between kernels of a
+ * graph, a barrier over all blocks, and whether a row of a product keeps its bits when other rows ride along (our tensor-core
+ * kernel; one fixed cuBLASLt algorithm). One JSON object to standard output; a question that failed says so in its place.
+ * Timings are medians over REPEATS, each over enough work to be seen by the events.
+ *
+ *     gpu_probe            exit 77 without a device */
+#include <cublasLt.h>
+#include <cuda_bf16.h>
+#include <cuda_runtime.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <algorithm>
+
+#include "kernels/cuda/gpu.h"
+
+enum { REPEATS = 51 };
+
+static wg_gpu gpu;
+static cudaStream_t stream;
+
+static void must(cudaError_t e, const char *what)
+{
+    if (e == cudaSuccess) return;
+    fprintf(stderr, "gpu_probe: %s: %s\n", what, cudaGetErrorString(e));
+    exit(1);
+}
+
+static void *take(size_t bytes)
+{
+    void *p = NULL;
+    must(cudaMalloc(&p, bytes), "memory");
+    return p;
+}
+
+/* Median seconds of one call of body. */
+template <class F> static double seconds(F body)
+{
+    float ms[REPEATS];
+    cudaEvent_t from, to;
+    must(cudaEventCreate(&from), "event");
+    must(cudaEventCreate(&to), "event");
+    body();
+    for (int i = 0; i < REPEATS; i++) {
+        must(cudaEventRecord(from, stream), "event");
+        body();
+        must(cudaEventRecord(to, stream), "event");
+        must(cudaEventSynchronize(to), "event");
+        must(cudaEventElapsedTime(&ms[i], from, to), "event");
+    }
+    must(cudaGetLastError(), "a launch");
+    std::sort(ms, ms + REPEATS);
+    cudaEventDestroy(from);
+    cudaEventDestroy(to);
+    return ms[REPEATS / 2] * 1e-3;
+}
+
+/* ---- read-only bandwidth: 16 bytes a thread at a time, more than any cache holds, an answer that needs every byte */
+
+static __global__ void read_all(const uint4 *x, size_t n, unsigned *out)
+{
+    unsigned sum = 0;
+    const size_t step = (size_t)gridDim.x * blockDim.x;
+    size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
+    for (; i + 3 * step < n; i += 4 * step) {
+        const uint4 a = __ldcs(x + i), b = __ldcs(x + i + step), c = __ldcs(x + i + 2 * step), d = __ldcs(x + i + 3 * step);
+        sum ^= a.x ^ a.y ^ a.z ^ a.w ^ b.x ^ b.y ^ b.z ^ b.w ^ c.x ^ c.y ^ c.z ^ c.w ^ d.x ^ d.y ^ d.z ^ d.w;
+    }
+    for (; i < n; i += step) sum ^= x[i].x ^ x[i].y ^ x[i].z ^ x[i].w;
+    if (sum == 0x12345678u) *out = sum;
+}
+
+static void bandwidth(const cudaDeviceProp &card)
+{
+    size_t room = 0, all = 0, bytes = (size_t)2 << 30;
+    must(cudaMemGetInfo(&room, &all), "memory");
+    while (bytes > room / 4) bytes /= 2;
+    uint4 *x = (uint4 *)take(bytes);
+    unsigned *out = (unsigned *)take(4);
+    must(cudaMemsetAsync(x, 0x5a, bytes, stream), "memset");
+    double best = 0;
+    for (int per = 2; per <= 16; per *= 2)
+        best = std::max(best, (double)bytes / seconds([&] {
+            read_all<<<card.multiProcessorCount * per, 256, 0, stream>>>(x, bytes / 16, out);
+        }));
+    printf("\"read_gb_s\": %.1f, ", best * 1e-9);
+    cudaFree(x);
+    cudaFree(out);
+}
+
+/* ---- kernels that do nothing, one after the other in a graph: what a boundary costs */
+
+static __global__ void nothing(unsigned *x)
+{
+    if (threadIdx.x == 0 && *x == 1) *x = 2;
+}
+
+static void graph_gap()
+{
+    enum { KERNELS = 500 };
+    unsigned *x = (unsigned *)take(4);
+    cudaGraph_t graph;
+    cudaGraphExec_t run;
+    must(cudaMemsetAsync(x, 0, 4, stream), "memset");
+    must(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "capture");
+    for (int i = 0; i < KERNELS; i++) nothing<<<1, 32, 0, stream>>>(x);
+    must(cudaStreamEndCapture(stream, &graph), "capture");
+    must(cudaGraphInstantiate(&run, graph, 0), "graph");
+    const double in_graph = seconds([&] { cudaGraphLaunch(run, stream); }) / KERNELS;
+    const double launched = seconds([&] { for (int i = 0; i < KERNELS; i++) nothing<<<1, 32, 0, stream>>>(x); }) / KERNELS;
+    printf("\"graph_gap_us\": %.3f, \"launch_gap_us\": %.3f, ", in_graph * 1e6, launched * 1e6);
+    cudaGraphExecDestroy(run);
+    cudaGraphDestroy(graph);
+    cudaFree(x);
+}
+
+/* ---- a barrier over all blocks: one counter, every block waits for the round to be full */
+
+static __global__ void barriers(unsigned *counter, int rounds)
+{
+    for (int r = 1; r <= rounds; r++) {
+        __syncthreads();
+        if (threadIdx.x == 0) {
+            __threadfence();
+            atomicAdd(counter, 1);
+            while (*(volatile unsigned *)counter < (unsigned)r * gridDim.x) {}
+            __threadfence();
+        }
+        __syncthreads();
+    }
+}
+
+static void barrier_cost(const cudaDeviceProp &card)
+{
+    int rounds = 1000, *const r = &rounds;
+    unsigned *counter = (unsigned *)take(4), **const c = &counter;
+    void *args[] = { (void *)c, (void *)r };
+    const double all = seconds([&] {
+        cudaMemsetAsync(counter, 0, 4, stream);
+        cudaLaunchCooperativeKernel((const void *)barriers, dim3((unsigned)card.multiProcessorCount), dim3(128), args, 0, stream);
+    });
+    printf("\"grid_barrier_us\": %.3f, ", all / rounds * 1e6);
+    cudaFree(counter);
+}
+
+/* ---- row independence */
+
+enum { N = 4096, K = 4096, ROWS = 64 };
+
+static __global__ void to_bf16(const float *x, __nv_bfloat16 *y, size_t n)
+{
+    const size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = __float2bfloat16(x[i]);
+}
+
+/* Rows 0..m-1 of y against those of all. */
+static bool same_rows(const float *y, const float *all, int m)
+{
+    static float a[ROWS * N], b[ROWS * N];
+    must(cudaMemcpyAsync(a, y, (size_t)m * N * 4, cudaMemcpyDeviceToHost, stream), "copy");
+    must(cudaMemcpyAsync(b, all, (size_t)m * N * 4, cudaMemcpyDeviceToHost, stream), "copy");
+    must(cudaStreamSynchronize(stream), "wait");
+    return memcmp(a, b, (size_t)m * N * 4) == 0;
+}
+
+/* Weights are taken as they come: random bits of a bf16 matrix in fragment order are another random matrix. */
+static void our_rows(const float *x, const __nv_bfloat16 *w)
+{
+    const wg_matrix m = { WG_BF16, N, K, w };
+    void *act = take(wg_gpu_act_bytes(WG_BF16, 1, ROWS, K));
+    float *all = (float *)take((size_t)ROWS * N * 4), *y = (float *)take((size_t)ROWS * N * 4);
+    bool same = true;
+    gpu.api->prepare(&gpu, WG_BF16, 1, x, ROWS, K, act);
+    gpu.api->matmul(&gpu, &m, 1, act, ROWS, all);
+    double t[2] = { 0, 0 };
+    for (int rows = 1; rows < ROWS; rows += rows < 9 ? 1 : 11) {
+        gpu.api->prepare(&gpu, WG_BF16, 1, x, rows, K, act);
+        gpu.api->matmul(&gpu, &m, 1, act, rows, y);
+        same = same && same_rows(y, all, rows);
+    }
+    for (int i = 0; i < 2; i++) {
+        const int rows = i ? ROWS : 1;
+        gpu.api->prepare(&gpu, WG_BF16, 1, x, rows, K, act);
+        t[i] = seconds([&] { gpu.api->matmul(&gpu, &m, 1, act, rows, y); });
+    }
+    printf("\"mma_rows_independent\": %s, \"mma_4096_us\": [%.2f, %.2f], ", same ? "true" : "false", t[0] * 1e6, t[1] * 1e6);
+    cudaFree(act), cudaFree(all), cudaFree(y);
+}
+
+/* The first algorithm the heuristic names for 64 rows, used for every number of rows: padded to 64, and not. */
+static void library_rows(const __nv_bfloat16 *x, const __nv_bfloat16 *w)
+{
+    cublasLtHandle_t lt;
+    cublasLtMatmulDesc_t op;
+    cublasLtMatrixLayout_t a, b, c;
+    cublasLtMatmulPreference_t want;
+    cublasLtMatmulHeuristicResult_t found;
+    const cublasOperation_t turned = CUBLAS_OP_T;
+    const float one = 1, zero = 0;
+    const uint32_t plain = CUBLASLT_REDUCTION_SCHEME_NONE;
+    size_t workspace = 0;
+    int n = 0;
+    float *all = (float *)take((size_t)ROWS * N * 4), *y = (float *)take((size_t)ROWS * N * 4);
+    if (cublasLtCreate(&lt) || cublasLtMatmulDescCreate(&op, CUBLAS_COMPUTE_32F, CUDA_R_32F) ||
+        cublasLtMatmulDescSetAttribute(op, CUBLASLT_MATMUL_DESC_TRANSA, &turned, sizeof turned) ||
+        cublasLtMatrixLayoutCreate(&a, CUDA_R_16BF, K, N, K) || cublasLtMatmulPreferenceCreate(&want) ||
+        cublasLtMatmulPreferenceSetAttribute(want, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace, sizeof workspace) ||
+        cublasLtMatmulPreferenceSetAttribute(want, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &plain, sizeof plain) ||
+        cublasLtMatrixLayoutCreate(&b, CUDA_R_16BF, K, ROWS, K) || cublasLtMatrixLayoutCreate(&c, CUDA_R_32F, N, ROWS, N) ||
+        cublasLtMatmulAlgoGetHeuristic(lt, op, a, b, c, c, want, 1, &found, &n) || n == 0) {
+        printf("\"cublaslt_rows_independent\": null, ");
+        return;
+    }
+    bool same = true, padded = true, runs = true;
+    cublasLtMatmul(lt, op, &one, w, a, x, b, &zero, all, c, all, c, &found.algo, NULL, 0, stream);
+    for (int rows = 1; rows < ROWS && runs; rows += rows < 9 ? 1 : 11) {
+        cublasLtMatrixLayout_t few, out;
+        cublasLtMatrixLayoutCreate(&few, CUDA_R_16BF, K, (uint64_t)rows, K);
+        cublasLtMatrixLayoutCreate(&out, CUDA_R_32F, N, (uint64_t)rows, N);
+        runs = !cublasLtMatmul(lt, op, &one, w, a, x, few, &zero, y, out, y, out, &found.algo, NULL, 0, stream);
+        same = runs && same && same_rows(y, all, rows);
+        /* padded: the same call as for 64 rows, the others being zeros */
+        __nv_bfloat16 *pad = (__nv_bfloat16 *)take((size_t)ROWS * K * 2);
+        cudaMemsetAsync(pad, 0, (size_t)ROWS * K * 2, stream);
+        cudaMemcpyAsync(pad, x, (size_t)rows * K * 2, cudaMemcpyDeviceToDevice, stream);
+        cublasLtMatmul(lt, op, &one, w, a, pad, b, &zero, y, c, y, c, &found.algo, NULL, 0, stream);
+        padded = padded && same_rows(y, all, rows);
+        cudaFree(pad);
+        cublasLtMatrixLayoutDestroy(few);
+        cublasLtMatrixLayoutDestroy(out);
+    }
+    const double t = seconds([&] {
+        cublasLtMatmul(lt, op, &one, w, a, x, b, &zero, all, c, all, c, &found.algo, NULL, 0, stream);
+    });
+    printf("\"cublaslt_rows_independent\": %s, \"cublaslt_padded_rows_independent\": %s, \"cublaslt_4096_us\": %.2f, ",
+           !runs ? "null" : same ? "true" : "false", padded ? "true" : "false", t * 1e6);
+}
+
+int main()
+{
+    char why[WG_GPU_WHY];
+    cudaDeviceProp card;
+    const wg_gpu_api *api = wg_gpu_cuda();
+    if (api->open(&gpu, 0, why)) {
+        fprintf(stderr, "gpu_probe: %s\n", why);
+        return 77;
+    }
+    stream = (cudaStream_t)gpu.stream;
+    must(cudaGetDeviceProperties(&card, 0), "properties");
+    int driver = 0;
+    cudaDriverGetVersion(&driver);
+    printf("{\"card\": \"%s\", \"sm\": %d, \"sms\": %d, \"memory_gib\": %.1f, \"l2_mib\": %.1f, \"driver\": %d, ", gpu.card, gpu.sm,
+           card.multiProcessorCount, (double)gpu.memory / (1 << 30), card.l2CacheSize / 1048576.0, driver);
+    fflush(stdout);
+    bandwidth(card);
+    graph_gap();
+    barrier_cost(card);
+    float *x = (float *)take((size_t)ROWS * K * 4), *wf = (float *)take((size_t)N * K * 4);
+    __nv_bfloat16 *xh = (__nv_bfloat16 *)take((size_t)ROWS * K * 2), *w = (__nv_bfloat16 *)take((size_t)N * K * 2);
+    api->fill_random(&gpu, 1, 1, 1.0f, x, (size_t)ROWS * K);
+    api->fill_random(&gpu, 1, 2, 0.02f, wf, (size_t)N * K);
+    to_bf16<<<ROWS * K / 256, 256, 0, stream>>>(x, xh, (size_t)ROWS * K);
+    to_bf16<<<N * K / 256, 256, 0, stream>>>(wf, w, (size_t)N * K);
+    our_rows(x, w);
+    library_rows(xh, w);
+    const bool failed = api->wait(&gpu, why) != 0;
+    printf("\"failed\": %s%s%s}\n", failed ? "\"" : "", failed ? why : "null", failed ? "\"" : "");
+    return failed;
+}
