@@ -230,9 +230,10 @@ static wg_status compare_cell(study *s, int cell, json_t *list, wg_error *err)
     }
     wg_replay_close(o);
     if (!st && b.p.n >= FEW)
-        json_array_append_new(list, json_pack("{s:i, s:I, s:o, s:I, s:o, s:o, s:o}", "cell", cell, "prefixes", (json_int_t)b.p.n,
-                                              "p_variation", mean(&b.p), "drafts", (json_int_t)b.q.n, "q_variation", mean(&b.q),
-                                              "alpha", mean(&b.mine), "alpha_with_its_q", mean(&b.other)));
+        json_array_append_new(list,
+                              json_pack("{s:i, s:I, s:o, s:I, s:o, s:o, s:o}", "cell", cell, "prefixes", (json_int_t)b.p.n,
+                                        "p_variation", mean(&b.p), "drafts", (json_int_t)b.q.n, "q_variation", mean(&b.q),
+                                        "alpha", mean(&b.mine), "alpha_with_its_q", mean(&b.other)));
     return st;
 }
 
@@ -369,8 +370,8 @@ void wg_attribution_print(FILE *f, const json_t *v)
     const json_t *change = get(v, "if"), *calibration = get(v, "calibration");
     size_t i;
     json_t *o;
-    fprintf(f, "cell %lld, rule %s, %lld nodes:  kept", (long long)json_integer_value(get(v, "cell")), json_string_value(get(v, "rule")),
-            (long long)json_integer_value(get(v, "nodes")));
+    fprintf(f, "cell %lld, rule %s, %lld nodes:  kept", (long long)json_integer_value(get(v, "cell")),
+            json_string_value(get(v, "rule")), (long long)json_integer_value(get(v, "nodes")));
     put(f, " %.3f", real(v, "kept"));
     fputs(", the drafter loses", f);
     put(f, " %.3f", real(v, "drafter_loss"));
@@ -395,9 +396,11 @@ void wg_attribution_print(FILE *f, const json_t *v)
     for (int k = 0; k < SIGNALS; k++) {
         const json_t *c = get(calibration, signals[k]);
         if (!json_is_object(c)) continue;
-        fprintf(f, "  confidence %-8s n %-6lld ECE %.3f  AUC", signals[k], (long long)json_integer_value(get(c, "n")), real(c, "ece"));
+        fprintf(f, "  confidence %-8s n %-6lld ECE %.3f  AUC", signals[k], (long long)json_integer_value(get(c, "n")),
+                real(c, "ece"));
         put(f, " %.3f, by depth", real(c, "auc"));
-        json_array_foreach((json_t *)get(c, "auc_by_depth"), i, o) put(f, " %.2f", json_is_number(o) ? json_number_value(o) : NAN);
+        json_array_foreach((json_t *)get(c, "auc_by_depth"), i, o)
+            put(f, " %.2f", json_is_number(o) ? json_number_value(o) : NAN);
         fputc('\n', f);
     }
     if (json_is_object(get(calibration, "score")))

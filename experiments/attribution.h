@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * Why a draft is not accepted, from the rows of a trace (METHODS F12, F13). Where tokens go: what the drafter loses (1 - alpha*),
- * what the rule loses (alpha* minus what it kept). What alpha would be if: the draft were drawn at another temperature or from
- * its nucleus, had a smaller vocabulary, or were another cell's at the very same prefixes (a quantised draft or cache). And
- * whether the drafter's confidence means what it says: reliability, expected calibration error (ECE) and the area under the ROC
- * curve (AUC), by depth, of every signal that q carries. */
+ * Why a draft is not accepted, from the rows of a trace (METHODS F12, F13). Where tokens go: what the drafter loses (1 -
+ * alpha*), what the rule loses (alpha* minus what it kept). What alpha would be if: the draft were drawn at another temperature
+ * or from its nucleus, had a smaller vocabulary, or were another cell's at the very same prefixes (a quantised draft or cache).
+ * And whether the drafter's confidence means what it says: reliability, expected calibration error (ECE) and the area under the
+ * ROC curve (AUC), by depth, of every signal that q carries. */
 #ifndef WG_EXPERIMENTS_ATTRIBUTION_H
 #define WG_EXPERIMENTS_ATTRIBUTION_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * wager replay: the rounds of a trace under other rules, lengths and temperatures; with --exact, tau of rules, lengths and trees
- * from texts alone. */
+ * wager replay: the rounds of a trace under other rules, lengths and temperatures; with --exact, tau of rules, lengths and
+ * trees from texts alone. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -165,8 +165,8 @@ static wg_status replay_cell(asked *a, wg_trace *t, int cell, wg_error *err)
     return st;
 }
 
-static const char *const head =
-    "cell  rule                length  rounds     same  tokens 95 %           against 95 %           tau           alpha  alpha*\n";
+static const char *const head = "cell  rule                length  rounds     same  tokens 95 %           against 95 %         "
+                                "  tau           alpha  alpha*\n";
 
 static wg_status attribute(const asked *a, wg_trace *t, int cell, wg_error *err)
 {
@@ -194,8 +194,10 @@ static wg_status replay(asked *a, const char *path, wg_error *err)
     const int first = a->cell < 0 ? 0 : (int)a->cell, end = a->cell < 0 ? cells : first + 1;
     for (int c = first; !s && c < end; c++) s = a->attribution ? attribute(a, t, c, err) : replay_cell(a, t, c, err);
     if (!s && !a->json && !a->attribution)
-        puts("\ntokens: per recorded round, next included, and against what the recorded rule emitted in the same rounds (not tau of "
-             "another\nrule, whose rounds would begin elsewhere). same: rounds settled as recorded. tau: its bounds by the renewal "
+        puts("\ntokens: per recorded round, next included, and against what the recorded rule emitted in the same rounds (not "
+             "tau of "
+             "another\nrule, whose rounds would begin elsewhere). same: rounds settled as recorded. tau: its bounds by the "
+             "renewal "
              "chain over the\nrecorded texts, for chains settled token by token; wager replay --exact has it without bounds.");
     wg_trace_close(t);
     return s;
@@ -247,8 +249,9 @@ static void print_exact(const json_t *v)
 {
     const json_t *against = json_object_get(v, "against_rejection");
     printf("%4lld  %-16s %5.2f  %-19s %-19s %-8s %7.4f ", (long long)json_integer_value(json_object_get(v, "cell")),
-           json_string_value(json_object_get(v, "drafter")), real(v, "temperature"), json_string_value(json_object_get(v, "rule")),
-           json_string_value(json_object_get(v, "law")), json_string_value(json_object_get(v, "draft")), real(v, "tau"));
+           json_string_value(json_object_get(v, "drafter")), real(v, "temperature"),
+           json_string_value(json_object_get(v, "rule")), json_string_value(json_object_get(v, "law")),
+           json_string_value(json_object_get(v, "draft")), real(v, "tau"));
     put_ci("%-14s ", json_object_get(v, "tau_ci"));
     printf("%6.3f", real(v, "alpha"));
     if (against) {
@@ -258,7 +261,8 @@ static void print_exact(const json_t *v)
     putchar('\n');
 }
 
-static wg_status exact_cell(const asked *a, const wg_config *c, int cell, const wg_exact_shape *shape, int shapes, wg_error *err)
+static wg_status exact_cell(const asked *a, const wg_config *c, int cell, const wg_exact_shape *shape, int shapes,
+                            wg_error *err)
 {
     wg_exact_run x;
     const bool all = a->rule.n == 0 || (a->rule.n == 1 && !strcmp(a->rule.item[0], "all"));
@@ -289,8 +293,8 @@ static bool is_repeated(const wg_config *c, int cell)
     return false;
 }
 
-static const char *const exact_head =
-    "cell  drafter           temp  rule                siblings            draft        tau 95 %            alpha  against 95 %\n";
+static const char *const exact_head = "cell  drafter           temp  rule                siblings            draft        tau "
+                                      "95 %            alpha  against 95 %\n";
 
 static wg_status exact(const asked *a, const char *path, wg_error *err)
 {
@@ -298,16 +302,21 @@ static wg_status exact(const asked *a, const char *path, wg_error *err)
     wg_exact_shape shape[WG_EXACT_SHAPES];
     wg_config *c;
     int n = 0;
-    for (int i = 0; i < a->length.n && n < WG_EXACT_SHAPES; i++) WG_TRY(wg_exact_shape_read(&shape[n++], a->length.item[i], false, err));
-    for (int i = 0; i < a->tree.n && n < WG_EXACT_SHAPES; i++) WG_TRY(wg_exact_shape_read(&shape[n++], a->tree.item[i], true, err));
+    for (int i = 0; i < a->length.n && n < WG_EXACT_SHAPES; i++)
+        WG_TRY(wg_exact_shape_read(&shape[n++], a->length.item[i], false, err));
+    for (int i = 0; i < a->tree.n && n < WG_EXACT_SHAPES; i++)
+        WG_TRY(wg_exact_shape_read(&shape[n++], a->tree.item[i], true, err));
     for (int i = 0; !a->length.n && !a->tree.n && i < 4; i++) WG_TRY(wg_exact_shape_read(&shape[n++], usual[i], false, err));
     WG_TRY(wg_config_open(&c, path, a->set.item, a->set.n, &wg_program_plugins, err));
-    wg_status s = a->cell < c->n ? WG_OK : wg_fail(err, WG_EINVAL, "%s: there is no cell %ld; it has cells 0..%d", path, a->cell, c->n - 1);
+    wg_status s = a->cell < c->n
+                      ? WG_OK
+                      : wg_fail(err, WG_EINVAL, "%s: there is no cell %ld; it has cells 0..%d", path, a->cell, c->n - 1);
     if (!s && !a->json) fputs(exact_head, stdout);
     for (int i = 0; !s && i < c->n; i++)
         if (a->cell < 0 ? !is_repeated(c, i) : a->cell == i) s = exact_cell(a, c, i, shape, n, err);
     if (!s && !a->json)
-        puts("\ntau: tokens per pass of the target, exact given the texts; its interval is over prompts. against: the rounds rejection "
+        puts("\ntau: tokens per pass of the target, exact given the texts; its interval is over prompts. against: the rounds "
+             "rejection "
              "needs for\nthe same texts over this rule's. alpha: what the first draft token (or set of them) keeps.");
     wg_config_close(c);
     return s;
@@ -318,13 +327,15 @@ int wg_cmd_replay(int argc, char **argv)
     asked a = { .temperature = -1, .cell = -1 };
     const char *path;
     const wg_flag flags[] = {
-        { "rule", 0, WG_FLAG_LIST, &a.rule, "R", "settle by NAME[:option=value,...], or by `all` that fit; may be repeated", 0, 0 },
+        { "rule", 0, WG_FLAG_LIST, &a.rule, "R", "settle by NAME[:option=value,...], or by `all` that fit; may be repeated", 0,
+          0 },
         { "length", 0, WG_FLAG_LIST, &a.length, "N", "drafts no deeper than this; may be repeated", 0, 0 },
-        { "temperature", 0, WG_FLAG_FLOAT, &a.temperature, "T", "of the target; drafts stay as drawn. Negative: as recorded", -1,
-          100 },
+        { "temperature", 0, WG_FLAG_FLOAT, &a.temperature, "T", "of the target; drafts stay as drawn. Negative: as recorded",
+          -1, 100 },
         { "attribution", 0, WG_FLAG_BOOL, &a.attribution, NULL,
           "who loses what, what alpha would be if, and whether confidences mean what they say", 0, 0 },
-        { "exact", 0, WG_FLAG_BOOL, &a.exact, NULL, "of a CONFIG instead: texts of its target, and tau without sampling noise", 0, 0 },
+        { "exact", 0, WG_FLAG_BOOL, &a.exact, NULL, "of a CONFIG instead: texts of its target, and tau without sampling noise",
+          0, 0 },
         { "tree", 0, WG_FLAG_LIST, &a.tree, "K-K-..", "with --exact: children of a node by its depth; may be repeated", 0, 0 },
         { "set", 0, WG_FLAG_LIST, &a.set, "A.B=V", "with --exact: override a value of the config; may be repeated", 0, 0 },
         { "cell", 0, WG_FLAG_INT, &a.cell, "N", "of the run; negative: all of them", -1, 1e6 },
@@ -339,7 +350,8 @@ int wg_cmd_replay(int argc, char **argv)
         return WG_EXIT_USAGE;
     }
     if (a.exact && a.temperature >= 0) {
-        fprintf(stderr, "wager replay: --exact takes the temperature from the config: --set sampling.temperature=%g\n", a.temperature);
+        fprintf(stderr, "wager replay: --exact takes the temperature from the config: --set sampling.temperature=%g\n",
+                a.temperature);
         return WG_EXIT_USAGE;
     }
     const wg_status s = a.exact ? exact(&a, path, &err) : replay(&a, path, &err);

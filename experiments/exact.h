@@ -9,7 +9,8 @@
  *                             r_{j+1} = norm((r_j - q)+); k = 1: min(1, q(y)/p(y))
  *   kseq, iid                 m(y) A / (b p(y)) with rho, m, b, A of the rule (verify/kseq.c)
  *   optimal, iid              min(1, s(y)/p(y)), s the law of the draw that is selected (verify/selection.h)
- *   without_replacement       k = 1 as rejection; k = 2: that plus sum_{x != y} (q(x) - p(x))+ min(r_2(y), q(y)/(1 - q(x))) / p(y)
+ *   without_replacement       k = 1 as rejection; k = 2: that plus
+ *                             sum_{x != y} (q(x) - p(x))+ min(r_2(y), q(y)/(1 - q(x))) / p(y)
  *   topk, fixed               1 when y is among the k most probable tokens of q
  *   coupled                   1 / (p(y) sum_z max(p(z)/p(y), q(z)/q(y)))
  * A draft of depth n survives to depth l with the product over its positions; block verification of a chain instead with

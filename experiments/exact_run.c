@@ -30,7 +30,8 @@ wg_status wg_exact_shape_read(wg_exact_shape *s, const char *text, bool tree, wg
         s->children[s->depth++] = (int)n;
         if (!*end) return WG_OK;
     }
-    if (tree) return wg_fail(err, WG_EINVAL, "--tree %s: expected children of a node by its depth, such as 3-2-1, each 1..16", text);
+    if (tree)
+        return wg_fail(err, WG_EINVAL, "--tree %s: expected children of a node by its depth, such as 3-2-1, each 1..16", text);
     return wg_fail(err, WG_EINVAL, "--length %s: expected the length of a chain, 1..%d", text, (int)WG_EXACT_DEPTH);
 }
 
@@ -54,14 +55,17 @@ static wg_status find_form(const char *name, wg_exact_form *out, wg_error *err)
         if (!strcmp(wg_exact_rules[f].rule, name)) return WG_OK;
         snprintf(all + strlen(all), sizeof all - strlen(all), "%s%s", f ? ", " : "", wg_exact_rules[f].rule);
     }
-    return wg_fail(err, WG_ELAW, "rule %s has no closed form given the text; those that have one: %s. For others: wager replay on a "
-                   "trace, or wager run", name, all);
+    return wg_fail(err, WG_ELAW,
+                   "rule %s has no closed form given the text; those that have one: %s. For others: wager replay on a "
+                   "trace, or wager run",
+                   name, all);
 }
 
 /* ---- the teacher ------------------------------------------------------------------------------------------------- */
 
 /* Keeps the root alone: the text of plain decoding, a token a pass, whatever is drafted. */
-static void keep_root(const void *opt, const wg_tree *tree, const wg_rows *p, const wg_rows *q, const wg_chance *chance, wg_path *out)
+static void keep_root(const void *opt, const wg_tree *tree, const wg_rows *p, const wg_rows *q, const wg_chance *chance,
+                      wg_path *out)
 {
     (void)opt, (void)q;
     out->n = 1;
@@ -101,17 +105,20 @@ static double *series_of(const lesson *l, wg_exact_form form, int k)
 static wg_status add_series(lesson *l, wg_exact_form form, int k, wg_error *err)
 {
     if (series_of(l, form, k)) return WG_OK;
-    if (l->n_series == SERIES) return wg_fail(err, WG_EINVAL, "more than %d different rules and numbers of children", (int)SERIES);
+    if (l->n_series == SERIES)
+        return wg_fail(err, WG_EINVAL, "more than %d different rules and numbers of children", (int)SERIES);
     series *s = &l->s[l->n_series++];
     *s = (series){ form, k, wg_calloc((size_t)l->max, sizeof(double)) };
     return s->value ? WG_OK : wg_nomem(err, (size_t)l->max * 8, "values of a text");
 }
 
-static wg_status plan(lesson *l, const wg_exact_shape *shape, int shapes, const char *const *rule, int n_rules, int prompts, wg_error *err)
+static wg_status plan(lesson *l, const wg_exact_shape *shape, int shapes, const char *const *rule, int n_rules, int prompts,
+                      wg_error *err)
 {
     wg_exact_run *o = l->out;
     const int most = (n_rules ? n_rules : WG_EXACT_FORMS) * shapes;
-    if (!(o->result = wg_calloc((size_t)most, sizeof *o->result))) return wg_nomem(err, (size_t)most * sizeof *o->result, "results");
+    if (!(o->result = wg_calloc((size_t)most, sizeof *o->result)))
+        return wg_nomem(err, (size_t)most * sizeof *o->result, "results");
     for (int i = 0; i < (n_rules ? n_rules : WG_EXACT_FORMS); i++) {
         wg_exact_form f = (wg_exact_form)i;
         if (n_rules) WG_TRY(find_form(rule[i], &f, err));
@@ -143,7 +150,8 @@ static void note(lesson *l, const wg_seq *s, int at)
     if (l->fixed) l->tree[at] = *t;
     for (int i = 0; i < l->n_series; i++) {
         const bool known = child >= 0 && t->qrow[child] >= 0; /* else the drafter has nothing to say here */
-        l->s[i].value[at] = known ? wg_exact_accept(l->s[i].form, l->s[i].k, &e->p, t->row, &e->q, t->qrow[child], s->token[s->n - 1]) : 0;
+        l->s[i].value[at] =
+            known ? wg_exact_accept(l->s[i].form, l->s[i].k, &e->p, t->row, &e->q, t->qrow[child], s->token[s->n - 1]) : 0;
     }
 }
 
@@ -216,7 +224,8 @@ static wg_status all_texts(lesson *l, const wg_dataset *d, const wg_tokenizer *t
 static void set_length(const wg_cell *cell, bool fixed, int depth)
 {
     char is[WG_OPTION_STRING], text[16];
-    const wg_option *table = cell->drafter->options, *length = wg_option_find(table, "length"), *tree = wg_option_find(table, "tree");
+    const wg_option *table = cell->drafter->options, *length = wg_option_find(table, "length"),
+                    *tree = wg_option_find(table, "tree");
     wg_error err;
     if (!length && fixed) length = wg_option_find(table, "k");
     if (!length || length->type != WG_OPT_INT) return;
@@ -231,8 +240,8 @@ static wg_status open_lesson(lesson *l, const wg_config *c, wg_target *t, int de
     const unsigned laws = wg_drafter_laws(cell->drafter, cell->draft, &cell->sampling);
     l->fixed = laws == WG_LAW_FIXED;
     if (!l->fixed && laws & WG_LAW_FIXED)
-        return wg_fail(err, WG_ELAW, "drafter %s: drafts of several laws (%s); this needs one that says which", cell->drafter->name,
-                       "fixed among them");
+        return wg_fail(err, WG_ELAW, "drafter %s: drafts of several laws (%s); this needs one that says which",
+                       cell->drafter->name, "fixed among them");
     set_length(cell, l->fixed, depth);
     wg_parts parts = wg_target_parts(t);
     parts.drafter = cell->drafter;
@@ -244,11 +253,13 @@ static wg_status open_lesson(lesson *l, const wg_config *c, wg_target *t, int de
     l->scratch = wg_calloc((size_t)l->max + 1, sizeof *l->scratch);
     l->kept = wg_calloc((size_t)l->max, sizeof *l->kept);
     if (l->fixed) l->tree = wg_calloc((size_t)l->max, sizeof *l->tree);
-    return l->scratch && l->kept && (!l->fixed || l->tree) ? WG_OK : wg_nomem(err, (size_t)l->max * sizeof *l->tree, "drafts of a text");
+    return l->scratch && l->kept && (!l->fixed || l->tree)
+               ? WG_OK
+               : wg_nomem(err, (size_t)l->max * sizeof *l->tree, "drafts of a text");
 }
 
-wg_status wg_exact_cell(const wg_config *c, int cell, const wg_exact_shape *shape, int shapes, const char *const *rule, int n_rules,
-                        wg_exact_run *out, wg_error *err)
+wg_status wg_exact_cell(const wg_config *c, int cell, const wg_exact_shape *shape, int shapes, const char *const *rule,
+                        int n_rules, wg_exact_run *out, wg_error *err)
 {
     static const int kv_types[] = { WG_F32, WG_F16, WG_BF16 };
     const wg_cell *k = &c->cell[cell];

@@ -37,8 +37,8 @@ typedef struct wg_exact_run {
 
 /* Runs the texts of a cell's prompts beside its drafter. rules: names, n_rules of them; none: all that have a form and fit the
  * shape. ELAW when a rule has no closed form for a shape; other failures are those of opening an engine and of its steps. */
-wg_status wg_exact_cell(const wg_config *c, int cell, const wg_exact_shape *shape, int shapes, const char *const *rule, int n_rules,
-                        wg_exact_run *out, wg_error *err);
+wg_status wg_exact_cell(const wg_config *c, int cell, const wg_exact_shape *shape, int shapes, const char *const *rule,
+                        int n_rules, wg_exact_run *out, wg_error *err);
 void wg_exact_run_free(wg_exact_run *r);
 
 #endif

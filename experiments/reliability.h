@@ -15,8 +15,8 @@ typedef struct wg_samples { wg_sample *s; int n, room; } wg_samples;
 wg_status wg_samples_add(wg_samples *all, double confidence, int depth, bool came_true, wg_error *err);
 void wg_samples_free(wg_samples *all);
 
-/* {"n", "ece", "auc", "auc_by_depth", "bins": [{"n", "confidence", "came_true"}]}; NULL without samples. Sorts them. AUC is null
- * where all or none came true. */
+/* {"n", "ece", "auc", "auc_by_depth", "bins": [{"n", "confidence", "came_true"}]}; NULL without samples. Sorts them. AUC is
+ * null where all or none came true. */
 json_t *wg_reliability_json(wg_samples *all);
 
 #endif

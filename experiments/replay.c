@@ -110,7 +110,8 @@ static wg_status from_logits(wg_replay *r, int node, wg_error *err)
 static wg_status rewarp(wg_replay *r, int node, wg_error *err)
 {
     const wg_sampling *o = &r->sampling;
-    if (r->recorded <= 0 || o->temperature <= 0 || o->top_k || o->top_p < 1 || o->min_p > 0 || r->round.p[node].kind != WG_ROW_DENSE)
+    if (r->recorded <= 0 || o->temperature <= 0 || o->top_k || o->top_p < 1 || o->min_p > 0 ||
+        r->round.p[node].kind != WG_ROW_DENSE)
         return wg_fail(err, WG_EINVAL, "%s: p at temperature %g does not follow from these rows; record with "
                        "\"trace_rows\": \"logits\"", r->trace->name, o->temperature);
     double *p = wg_rows_at(&r->p, node), sum = 0;
@@ -180,9 +181,9 @@ static wg_status check_law(const wg_replay *r, const wg_tree *t, const wg_verifi
     for (int i = 0; wg_verifiers[i]; i++)
         if (wg_replay_fits(wg_verifiers[i], t->law, siblings))
             snprintf(fit + strlen(fit), sizeof fit - strlen(fit), "%s%s", *fit ? ", " : "", wg_verifiers[i]->name);
-    return wg_fail(err, WG_ELAW, "%s: cell %d drafts %s by the law %s, but rule %s checks %s%s; rules that fit: %s", r->trace->name,
-                   r->cell, siblings ? "trees" : "chains", wg_law_name(t->law), rule->name, rule->chains ? "chains of " : "",
-                   wg_law_list(rule->laws, laws, sizeof laws), fit);
+    return wg_fail(err, WG_ELAW, "%s: cell %d drafts %s by the law %s, but rule %s checks %s%s; rules that fit: %s",
+                   r->trace->name, r->cell, siblings ? "trees" : "chains", wg_law_name(t->law), rule->name,
+                   rule->chains ? "chains of " : "", wg_law_list(rule->laws, laws, sizeof laws), fit);
 }
 
 /* As wg_seq_append cuts: at a token that ends the text, and at the limit. */
@@ -347,8 +348,8 @@ static wg_status count_prompts(const wg_replay *r, int *prompts, wg_error *err)
     return *prompts <= 1 << 24 ? WG_OK : wg_fail(err, WG_EFORMAT, "%s: a request of prompt %d", r->trace->name, *prompts - 1);
 }
 
-/* Every round once, under all rules; what the chain over the texts needs is gathered on the way. *depth: of the deepest chain; 0
- * when drafts are not chains of drawn tokens at the recorded temperature. */
+/* Every round once, under all rules; what the chain over the texts needs is gathered on the way. *depth: of the deepest chain;
+ * 0 when drafts are not chains of drawn tokens at the recorded temperature. */
 static wg_status pass(wg_replay *r, wg_resettled *result, int n, taught *all, int *depth, wg_error *err)
 {
     bool chains = r->as_recorded;
@@ -373,7 +374,8 @@ wg_status wg_replay_all(wg_replay *r, wg_resettled *result, int n, wg_error *err
     WG_TRY(count_prompts(r, &prompts, err));
     for (int k = 0; k < n; k++) WG_TRY(make_series(&result[k], prompts, err));
     taught *all = wg_calloc((size_t)r->trace->requests, sizeof *all);
-    wg_status st = all ? pass(r, result, n, all, &depth, err) : wg_nomem(err, (size_t)r->trace->requests * sizeof *all, "texts");
+    wg_status st =
+        all ? pass(r, result, n, all, &depth, err) : wg_nomem(err, (size_t)r->trace->requests * sizeof *all, "texts");
     for (int k = 0; k < n; k++) {
         result[k].tau_low = result[k].tau_high = NAN;
         if (!st && depth) st = bracket(r, all, depth, &result[k], err);

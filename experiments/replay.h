@@ -5,8 +5,8 @@
  * What may be said of another rule. Each recorded round is an honest draft at its place, so what the rule does with it is an
  * honest draw, and two rules on one trace differ by nothing but themselves. But the places where rounds begin are the recorded
  * rule's: after its first other decision the run would have gone on elsewhere. So the mean here is tokens per *recorded round*,
- * not tau. tau of another lossless rule follows from the renewal chain over the recorded texts (exact.h): the rows of p and q at
- * the texts' own prefixes are in the trace, but for q where a round ended in a bonus token. Taking those positions as surely
+ * not tau. tau of another lossless rule follows from the renewal chain over the recorded texts (exact.h): the rows of p and q
+ * at the texts' own prefixes are in the trace, but for q where a round ended in a bonus token. Taking those positions as surely
  * rejected and as surely accepted brackets it, because more acceptance anywhere never needs more rounds. */
 #ifndef WG_EXPERIMENTS_REPLAY_H
 #define WG_EXPERIMENTS_REPLAY_H

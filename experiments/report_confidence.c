@@ -27,15 +27,21 @@ static void put_name(FILE *f, const wg_folder *run, size_t cell)
     wg_free(name);
 }
 
-static const json_t *attribution(const json_t *cells, size_t i) { return json_object_get(json_array_get(cells, i), "attribution"); }
+static const json_t *attribution(const json_t *cells, size_t i)
+{
+    return json_object_get(json_array_get(cells, i), "attribution");
+}
 
 static void losses(FILE *f, const wg_folder *run, const json_t *cells)
 {
     static const char *const key[] = { "kept", "alpha", "alpha_star", "drafter_loss", "rule_loss" };
     static const char *const what[] = { "kept", "alpha", "alpha*", "drafter's loss", "rule's loss" };
-    fputs("<h2>Who loses what</h2>\n<div class=\"wide\"><table>\n<caption>Of the nodes that were reached and had a draft: the share kept, "
-          "the most that any lossless rule could have kept (alpha*), and the two parts of what is missing.</caption>\n<thead><tr>"
-          "<th scope=\"col\">cell</th>", f);
+    fputs(
+        "<h2>Who loses what</h2>\n<div class=\"wide\"><table>\n<caption>Of the nodes that were reached and had a draft: the "
+        "share kept, "
+        "the most that any lossless rule could have kept (alpha*), and the two parts of what is missing.</caption>\n<thead><tr>"
+        "<th scope=\"col\">cell</th>",
+        f);
     for (int k = 0; k < 5; k++) fprintf(f, "<th scope=\"col\">%s</th>", what[k]);
     fputs("</tr></thead>\n<tbody>\n", f);
     for (size_t i = 0; i < json_array_size(cells); i++) {
@@ -49,11 +55,17 @@ static void losses(FILE *f, const wg_folder *run, const json_t *cells)
 
 static void areas(FILE *f, const wg_folder *run, const json_t *cells)
 {
-    fputs("<h3>Do confidences mean what they say?</h3>\n<div class=\"wide\"><table>\n<caption>ECE: mean distance of a confidence from "
-          "the share that was kept. AUC: how often the kept one of two drafts had the higher confidence; by depth. Signals: q of the "
-          "drafted token, the largest q, exp(-entropy of q), the product of q along the path.</caption>\n<thead><tr><th scope=\"col\">"
-          "cell</th><th scope=\"col\">signal</th><th scope=\"col\">drafts</th><th scope=\"col\">ECE</th><th scope=\"col\">AUC</th>"
-          "<th scope=\"col\">1</th><th scope=\"col\">2</th><th scope=\"col\">3</th><th scope=\"col\">4</th></tr></thead>\n<tbody>\n", f);
+    fputs("<h3>Do confidences mean what they say?</h3>\n<div class=\"wide\"><table>\n<caption>ECE: mean distance of a "
+          "confidence from "
+          "the share that was kept. AUC: how often the kept one of two drafts had the higher confidence; by depth. Signals: q "
+          "of the "
+          "drafted token, the largest q, exp(-entropy of q), the product of q along the path.</caption>\n<thead><tr><th "
+          "scope=\"col\">"
+          "cell</th><th scope=\"col\">signal</th><th scope=\"col\">drafts</th><th scope=\"col\">ECE</th><th "
+          "scope=\"col\">AUC</th>"
+          "<th scope=\"col\">1</th><th scope=\"col\">2</th><th scope=\"col\">3</th><th "
+          "scope=\"col\">4</th></tr></thead>\n<tbody>\n",
+          f);
     for (size_t i = 0; i < json_array_size(cells); i++)
         for (int k = 0; k < SIGNALS; k++) {
             const json_t *c = json_object_get(json_object_get(attribution(cells, i), "calibration"), signals[k]);
@@ -77,7 +89,8 @@ static void reliability(FILE *f, const wg_folder *run, const json_t *cells)
     for (int b = 0; b < 10; b++) fprintf(f, "<th scope=\"col\">.%d-%s%d</th>", b, b == 9 ? "1." : ".", (b + 1) % 10);
     fputs("</tr></thead>\n<tbody>\n", f);
     for (size_t i = 0; i < json_array_size(cells); i++) {
-        const json_t *bins = json_object_get(json_object_get(json_object_get(attribution(cells, i), "calibration"), "q"), "bins");
+        const json_t *bins =
+            json_object_get(json_object_get(json_object_get(attribution(cells, i), "calibration"), "q"), "bins");
         if (!json_is_array(bins)) continue;
         fputs("<tr>", f);
         put_name(f, run, i);

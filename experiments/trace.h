@@ -3,8 +3,8 @@
  * live, times, and what was kept. Records carry their length and a checksum, so a file that was cut or damaged shows where, and
  * all rounds before that place can be used.
  *
- * A row is stored as `trace_rows` says: exactly (its doubles, a list of those that are not zero, or the one token that has all),
- * as the target's logits (exact too, and good for another sampling chain), or in a compact form. Compact rows carry their
+ * A row is stored as `trace_rows` says: exactly (its doubles, a list of those that are not zero, or the one token that has
+ * all), as the target's logits (exact too, and good for another sampling chain), or in a compact form. Compact rows carry their
  * distance from the true row: the total variation sum |p - p'| / 2, measured when they were written. */
 #ifndef WG_EXPERIMENTS_TRACE_H
 #define WG_EXPERIMENTS_TRACE_H
@@ -75,7 +75,8 @@ typedef struct wg_trace_facts {
     int32_t n_policy;                /* what the drafter's length policy goes by after the round (wg_drafter_class.policy) */
     double policy[WG_TRACE_POLICY];
 } wg_trace_facts;
-/* logits: the target's, row tree->row + node, or NULL: then exact rows of p are its doubles. path: after the cut (wg_seq.path). */
+/* logits: the target's, row tree->row + node, or NULL: then exact rows of p are its doubles. path: after the cut (wg_seq.path).
+ */
 wg_status wg_trace_put_round(wg_trace_writer *w, const wg_trace_facts *f, const wg_tree *tree, const wg_path *path,
                              const wg_rows *p, const wg_rows *q, const float *logits, wg_error *err);
 

@@ -41,7 +41,8 @@ static wg_status next_record(wg_trace *t, uint64_t at, uint32_t *kind, size_t *n
     sum = wg_trace_sum(head, t->payload, length);
     memcpy(&want, tail, 8);
     if (sum != want || what == 0) { /* (0 is no kind: a hole in the file) */
-        snprintf(t->damage, sizeof t->damage, "the record at byte %llu does not have the sum it ends with", (unsigned long long)at);
+        snprintf(t->damage, sizeof t->damage, "the record at byte %llu does not have the sum it ends with",
+                 (unsigned long long)at);
         return WG_OK;
     }
     *kind = what;
@@ -212,7 +213,8 @@ static wg_status get_tree(const wg_trace *t, uint64_t at, cursor *c, wg_tree *tr
     return WG_OK;
 }
 
-static wg_status get_path(const wg_trace *t, uint64_t at, cursor *c, const wg_tree *tree, int vocab, wg_path *path, wg_error *err)
+static wg_status get_path(const wg_trace *t, uint64_t at, cursor *c, const wg_tree *tree, int vocab, wg_path *path,
+                          wg_error *err)
 {
     path->n = get_i32(c);
     path->next = get_i32(c);
@@ -259,7 +261,8 @@ static wg_status decode(const wg_trace *t, uint64_t at, size_t n, wg_trace_round
     WG_TRY(get_tree(t, at, &c, &out->tree, err));
     WG_TRY(get_path(t, at, &c, &out->tree, vocab, &out->path, err));
     out->n_q = get_i32(&c);
-    if (c.bad || out->n_q < 0 || out->n_q >= out->tree.n + (out->tree.n == 1)) return bad(t, at, "it has too many rows of q", err);
+    if (c.bad || out->n_q < 0 || out->n_q >= out->tree.n + (out->tree.n == 1))
+        return bad(t, at, "it has too many rows of q", err);
     for (int i = 0; i < out->tree.n; i++) WG_TRY(get_row(t, at, &c, vocab, true, &out->p[i], err));
     for (int i = 0; i < out->n_q; i++) WG_TRY(get_row(t, at, &c, vocab, false, &out->q[i], err));
     if (c.left) return bad(t, at, "it is longer than its round", err);
@@ -326,7 +329,8 @@ static wg_status scan(wg_trace *t, wg_trace_round *round, wg_error *err)
         t->end = at;
     }
     if (t->header) return WG_OK;
-    return wg_fail(err, WG_EFORMAT, "%s: no whole header%s%s; nothing in it can be used", t->name, *t->damage ? ": " : "", t->damage);
+    return wg_fail(err, WG_EFORMAT, "%s: no whole header%s%s; nothing in it can be used", t->name, *t->damage ? ": " : "",
+                   t->damage);
 }
 
 wg_status wg_trace_read(wg_trace **out, const char *name, FILE *file, wg_error *err)

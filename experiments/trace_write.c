@@ -93,7 +93,8 @@ static void begin(wg_trace_writer *w, uint32_t kind)
 static wg_status end(wg_trace_writer *w, size_t at, wg_error *err)
 {
     const size_t n = w->n - at - 8;
-    if (!w->failed && n > UINT32_MAX - 64) return wg_fail(err, WG_EUNSUPPORTED, "a trace record of %zu bytes; try trace_rows=top", n);
+    if (!w->failed && n > UINT32_MAX - 64)
+        return wg_fail(err, WG_EUNSUPPORTED, "a trace record of %zu bytes; try trace_rows=top", n);
     if (!w->failed) {
         const uint32_t length = (uint32_t)n;
         memcpy(w->byte + at, &length, 4);
@@ -182,14 +183,15 @@ static bool is_among(const int32_t *keep, int n, int32_t token)
     return false;
 }
 
-/* Half floats of numbers in 0..1 and back, without branches; the same as wg_f32_to_f16, which takes any number. Below 2^-14 they
- * are multiples of 2^-24: adding 2^28 to x 2^24 in double rounds it to the even integer. */
+/* Half floats of numbers in 0..1 and back, without branches; the same as wg_f32_to_f16, which takes any number. Below 2^-14
+ * they are multiples of 2^-24: adding 2^28 to x 2^24 in double rounds it to the even integer. */
 static inline uint16_t half_of(double x)
 {
     const float f = (float)x;
     uint32_t u;
     memcpy(&u, &f, 4);
-    const uint32_t normal = (u + 0xfff + (u >> 13 & 1)) >> 13, small = (uint32_t)(int64_t)((double)f * 0x1p24 + 0x1.8p52 - 0x1.8p52);
+    const uint32_t normal = (u + 0xfff + (u >> 13 & 1)) >> 13,
+                   small = (uint32_t)(int64_t)((double)f * 0x1p24 + 0x1.8p52 - 0x1.8p52);
     return (uint16_t)(f < 0x1p-14f ? small : normal - (112u << 10));
 }
 static inline double of_half(uint16_t h)
