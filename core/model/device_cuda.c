@@ -442,6 +442,7 @@ wg_status wg_device_cuda(wg_device *out, const wg_gpu_api *api, int ordinal, boo
         wg_free(s);
         return wg_fail(err, WG_EUNSUPPORTED, "device cuda:%d: %s; or take device cpu, or auto", ordinal, why);
     }
+    s->gpu.api = api;
     s->home = (wg_kv_home){ .name = s->name, .user = s, .alloc = home_alloc, .free = home_free, .copy = home_copy };
     out->class = &cuda_class;
     out->state = s;

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: MIT
+ * The device of core/model over a runtime that fails where the test wants it to: every allocation that can fail does and leaves
+ * nothing behind; a pass that fails on the device writes nothing; a pass takes no memory; who closes last closes all. */
+#include "tests/simt/check.h"
+
+#include "core/model/model.h"
+#include "tests/unit/model/tiny_model.h"
+
+static struct { wg_gpu_api api; int allocations, fail_at; bool fail_wait, closed; } faulty;
+static wg_error err;
+
+static void *faulty_alloc(wg_gpu *g, size_t bytes)
+{
+    return ++faulty.allocations == faulty.fail_at ? NULL : wg_gpu_simt()->alloc(g, bytes);
+}
+
+static void *faulty_pin(wg_gpu *g, size_t bytes)
+{
+    return ++faulty.allocations == faulty.fail_at ? NULL : wg_gpu_simt()->pin(g, bytes);
+}
+
+static int faulty_wait(wg_gpu *g, char why[WG_GPU_WHY])
+{
+    if (!faulty.fail_wait) return wg_gpu_simt()->wait(g, why);
+    faulty.fail_wait = false;
+    strcpy(why, "the card has fallen off the bus");
+    return -1;
+}
+
+static void faulty_close(wg_gpu *g)
+{
+    wg_gpu_simt()->close(g);
+    faulty.closed = true;
+}
+
+static wg_device device_open(void)
+{
+    wg_device d;
+    memset(&faulty, 0, sizeof faulty);
+    faulty.api = *wg_gpu_simt();
+    faulty.api.alloc = faulty_alloc;
+    faulty.api.pin = faulty_pin;
+    faulty.api.wait = faulty_wait;
+    faulty.api.close = faulty_close;
+    cr_assert_eq(wg_device_cuda(&d, &faulty.api, 0, false, NULL, &err), WG_OK, "%s", err.text);
+    return d;
+}
+
+enum { LAYERS = 2, VOCAB = 40, CONTEXT = 400, ROWS = 330 };
+
+typedef struct setup { wg_weights *w; wg_model *m; wg_kv *kv; wg_kv_seq *seq; wg_batch b; } setup;
+
+static wg_weights *weights(void)
+{
+    static tiny shape = { .layers = LAYERS, .dim = 32, .heads = 2, .kv_heads = 1, .head_dim = 16, .hidden = 48, .vocab = VOCAB,
+                          .context = CONTEXT, .type = { WG_F16, WG_F16, WG_Q8_0, WG_F32 }, .norm_type = WG_F32, .seed = 3 };
+    wg_weights *w;
+    char path[64];
+    cr_assert_eq(tiny_open(&shape, &w, path, &err), WG_OK, "%s", err.text);
+    return w;
+}
+
+static wg_status setup_open(setup *s, const wg_device *d, wg_weights *w)
+{
+    const wg_model_options o = { .kv_type = WG_F16, .max_rows = ROWS };
+    *s = (setup){ .w = w };
+    WG_TRY(wg_model_open(&s->m, w, d, &o, &err));
+    WG_TRY(wg_kv_open(&s->kv, 16, 60, CONTEXT + 64, &err));
+    WG_TRY(wg_lm_attach(wg_model_lm(s->m), s->kv, &err));
+    WG_TRY(wg_kv_seq_open(s->kv, &s->seq, &err));
+    return wg_batch_open(&s->b, ROWS, &err);
+}
+
+static void setup_close(setup *s)
+{
+    wg_batch_close(&s->b);
+    wg_kv_seq_close(s->seq);
+    wg_model_close(s->m);
+    wg_kv_close(s->kv); /* after its model: pages keep the device */
+}
+
+/* Tokens 1, 2, ... behind what is committed; logits of the last `asked`. */
+static wg_status pass(setup *s, int n, int asked, float *logits)
+{
+    int32_t token[ROWS];
+    const int len = wg_kv_len(s->seq);
+    for (int i = 0; i < n; i++) token[i] = (len + i) * 7 % VOCAB;
+    WG_TRY(wg_kv_reserve(s->seq, n, &err));
+    wg_batch_clear(&s->b);
+    wg_batch_chain(&s->b, s->seq, len, token, n, asked);
+    return wg_lm_forward(wg_model_lm(s->m), &s->b, logits, &err);
+}
+
+Test(gpu_device, every_failed_allocation_leaves_nothing)
+{
+    wg_weights *w = weights();
+    const size_t host = wg_mem_read().live_blocks;
+    int nth = 1;
+    for (bool ok = false; !ok; nth++) {
+        setup s;
+        wg_device d = device_open();
+        faulty.fail_at = nth;
+        const wg_status status = setup_open(&s, &d, w);
+        ok = status == WG_OK;
+        cr_assert(ok || (status == WG_ENOMEM && strstr(err.text, "out of memory")), "allocation %d: %s", nth, err.text);
+        wg_device_close(&d);
+        setup_close(&s);
+        cr_assert(faulty.closed && simt_stats_read().live == 0, "allocation %d: %zu bytes of the device are still held", nth,
+                  simt_stats_read().live);
+        cr_assert_eq(wg_mem_read().live_blocks, host, "allocation %d", nth);
+    }
+    cr_assert_gt(nth, 30); /* matrices, vectors, scratch, pages and the room of a pass */
+    wg_weights_close(w);
+}
+
+Test(gpu_device, a_failed_pass_has_written_nothing)
+{
+    wg_weights *w = weights();
+    setup s;
+    float want[VOCAB], got[VOCAB];
+    wg_device d = device_open();
+    cr_assert_eq(setup_open(&s, &d, w), WG_OK, "%s", err.text);
+    wg_device_close(&d); /* the model and the cache hold it */
+    cr_assert(!faulty.closed);
+    cr_assert_eq(pass(&s, 5, 1, want), WG_OK, "%s", err.text);
+    wg_kv_rollback(s.seq);
+    faulty.fail_wait = true;
+    cr_assert_eq(pass(&s, 5, 1, got), WG_EIO);
+    cr_assert(strstr(err.text, "cuda:0 (emulated): the card has fallen off the bus"), "%s", err.text);
+    for (int i = 0; i < 5; i++) cr_assert(!wg_kv_holds(s.seq, wg_model_lm(s.m)->space, i));
+    wg_kv_rollback(s.seq);
+    cr_assert_eq(pass(&s, 5, 1, got), WG_OK);
+    cr_assert_arr_eq(got, want, sizeof want);
+    setup_close(&s);
+    cr_assert(faulty.closed && simt_stats_read().live == 0);
+    wg_weights_close(w);
+}
+
+/* A prompt longer than a span in one pass, in parts, and by single tokens at its end: the same bits, and no memory taken. */
+Test(gpu_device, passes_take_no_memory_and_chunks_do_not_show)
+{
+    static const int parts[][4] = { { 300, 0 }, { 7, 250, 43, 0 }, { 256, 42, 2, 0 } };
+    static float all[3][VOCAB], many[ROWS * VOCAB];
+    wg_weights *w = weights();
+    for (int i = 0; i < 3; i++) {
+        setup s;
+        wg_device d = device_open();
+        cr_assert_eq(setup_open(&s, &d, w), WG_OK, "%s", err.text);
+        const int taken = faulty.allocations;
+        const uint64_t calls = wg_mem_read().calls;
+        for (int p = 0; parts[i][p]; p++) {
+            cr_assert_eq(pass(&s, parts[i][p], i == 1 ? parts[i][p] : 1, many), WG_OK, "%s", err.text);
+            memcpy(all[i], many + (i == 1 ? parts[i][p] - 1 : 0) * VOCAB, sizeof all[i]);
+            wg_kv_commit_chain(s.seq, parts[i][p]);
+        }
+        for (int n = 0; n < 2; n++) {
+            cr_assert_eq(pass(&s, 1, 1, all[i]), WG_OK);
+            wg_kv_commit_chain(s.seq, 1);
+        }
+        cr_assert_eq(faulty.allocations, taken);
+        cr_assert_eq(wg_mem_read().calls, calls);
+        cr_assert_arr_eq(all[i], all[0], sizeof all[0], "parts %d", i);
+        setup_close(&s);
+        wg_device_close(&d);
+    }
+    wg_weights_close(w);
+}
+
+/* Rows of a tree after a long prefix, of which the last is a path of six: what six single tokens give. */
+Test(gpu_device, a_tree_equals_its_path)
+{
+    wg_weights *w = weights();
+    setup s;
+    float tree[6 * VOCAB], chain[6 * VOCAB];
+    const int32_t token[12] = { 3, 9, 1, 4, 8, 22, 5, 6, 7, 30, 2, 11 };
+    const int parent[12] = { -1, 0, 0, 2, 1, 3, 5, 5, 6, 8, 8, 9 }, path[6] = { 0, 2, 3, 5, 6, 8 };
+    wg_device d = device_open();
+    cr_assert_eq(setup_open(&s, &d, w), WG_OK, "%s", err.text);
+    cr_assert_eq(pass(&s, 290, 0, NULL), WG_OK);
+    wg_kv_commit_chain(s.seq, 290);
+    cr_assert_eq(wg_kv_reserve(s.seq, 12, &err), WG_OK);
+    wg_batch_clear(&s.b);
+    wg_mask anc[12];
+    int depth[12], asked = 0;
+    for (int i = 0; i < 12; i++) {
+        anc[i] = i ? wg_mask_with(anc[parent[i]], i) : wg_mask_bit(0);
+        depth[i] = i ? depth[parent[i]] + 1 : 0;
+        const bool on_path = asked < 6 && path[asked] == i;
+        asked += on_path;
+        wg_batch_node(&s.b, s.seq, i, depth[i], anc[i], token[i], on_path);
+    }
+    cr_assert_eq(wg_lm_forward(wg_model_lm(s.m), &s.b, tree, &err), WG_OK);
+    wg_kv_rollback(s.seq);
+    for (int i = 0; i < 6; i++) {
+        cr_assert_eq(wg_kv_reserve(s.seq, 1, &err), WG_OK);
+        wg_batch_clear(&s.b);
+        wg_batch_chain(&s.b, s.seq, wg_kv_len(s.seq), &token[path[i]], 1, 1);
+        cr_assert_eq(wg_lm_forward(wg_model_lm(s.m), &s.b, chain + i * VOCAB, &err), WG_OK);
+        wg_kv_commit_chain(s.seq, 1);
+    }
+    cr_assert_arr_eq(tree, chain, sizeof chain);
+    setup_close(&s);
+    wg_device_close(&d);
+    wg_weights_close(w);
+}
