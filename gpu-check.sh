@@ -12,7 +12,7 @@ log=$out/gpu-check
 start=$SECONDS
 mkdir -p "$log" results/gpu
 
-command -v nvidia-smi >/dev/null || { echo "error: no nvidia-smi here; this script is for a machine with an NVIDIA GPU" >&2; exit 1; }
+command -v nvidia-smi >/dev/null || { echo "error: no nvidia-smi here; this needs an NVIDIA GPU" >&2; exit 1; }
 card=$(nvidia-smi --query-gpu=name --format=csv,noheader 2>/dev/null | head -n 1)
 cap=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | head -n 1 | tr -d .)
 [ -n "$card" ] || { echo "error: nvidia-smi names no card" >&2; exit 1; }
@@ -57,12 +57,14 @@ texts() { # greedy text: the same for every drafter and place
     # shellcheck disable=SC2086
     [ "$(text --device cuda:0 $way)" = "$want" ] || { echo "another text with $way" >&2; return 1; }
   done
-  [ "$(text --draft "model:model=$draft,device=cuda:0")" = "$(text)" ] || { echo "another text on the CPU with its draft on the GPU" >&2; return 1; }
+  [ "$(text --draft "model:model=$draft,device=cuda:0")" = "$(text)" ] || { echo "CPU: another text with its draft on the GPU" >&2; return 1; }
   [ "$(text --device cuda:0/exact)" = "$(text)" ] || { echo "exact: not the CPU's text" >&2; return 1; }
 }
 logits() { # exact: the CPU's bytes; strict: within 1e-2 of the largest
   local t=1,7,300,12,80,9,44,1000,5,6,7,8,9,10,11,12 d
-  for d in cpu cuda:0 cuda:0/exact; do "$build/wager" logits $models --tokens $t --device $d --out "$log/${d//[:\/]/-}.f32" || return 1; done
+  for d in cpu cuda:0 cuda:0/exact; do
+    "$build/wager" logits $models --tokens $t --device $d --out "$log/${d//[:\/]/-}.f32" || return 1
+  done
   cmp "$log/cpu.f32" "$log/cuda-0-exact.f32" || return 1
   python3 - "$log/cpu.f32" "$log/cuda-0.f32" <<'PY'
 import array, sys
@@ -74,10 +76,10 @@ PY
 }
 sanitizer() {
   command -v compute-sanitizer >/dev/null || return 77
-  local tool t
+  local tool t sane="compute-sanitizer --target-processes all --error-exitcode 9 --tool"
   for tool in memcheck racecheck synccheck initcheck; do
     for t in rows attention pick; do
-      WG_GPU=cuda compute-sanitizer --tool $tool --target-processes all --error-exitcode 9 "$build/tests/simt/test_gpu_$t" || return 1
+      WG_GPU=cuda $sane $tool "$build/tests/simt/test_gpu_$t" || return 1
     done
   done
 }
@@ -92,7 +94,7 @@ bench() {
 }
 
 if command -v nvcc >/dev/null && [ $# -eq 0 ]; then section build 240 build_here; fi
-[ -x "$build/wager" ] || { echo "error: $build/wager is not there: no nvcc to build with; build it elsewhere and name its folder" >&2; exit 1; }
+[ -x "$build/wager" ] || { echo "error: no $build/wager, no nvcc to build it; build elsewhere, name the folder" >&2; exit 1; }
 export -f build_here unit law text texts logits sanitizer bench
 export build log models draft cap
 section unit 60 bash -c unit

@@ -474,8 +474,8 @@ static const wg_option options[] = {
 static wg_status open_part(second_drafter *s, const wg_env *env, wg_error *err)
 {
     const second_options *o = &s->opt;
-    WG_TRY(wg_second_model_open_part(&s->model, &s->words, o->vocabulary == INTERSECTION, o->prune, env, o->model, o->device, o->kv_type,
-                                     PASS_ROWS, err));
+    WG_TRY(wg_second_model_open_part(&s->model, &s->words, o->vocabulary == INTERSECTION, o->prune, env, o->model,
+                                     o->device, o->kv_type, PASS_ROWS, err));
     if (s->words.n) s->m.words = &s->words;
     s->m.outputs = wg_model_outputs(s->model);
     if (!s->words.tokenizer) return wg_lm_attach(wg_model_lm(s->model), env->kv, err);

@@ -36,8 +36,8 @@ static wg_status open_model(wg_model **out, const wg_env *env, const wg_weights 
     return same ? check_vocabulary(env, wg_model_lm(*out), w, path, err) : WG_OK;
 }
 
-wg_status wg_second_model_open(wg_model **out, const wg_env *env, const char *path, const char *device, int kv_type, int max_rows,
-                               wg_error *err)
+wg_status wg_second_model_open(wg_model **out, const wg_env *env, const char *path, const char *device, int kv_type,
+                               int max_rows, wg_error *err)
 {
     wg_weights *w;
     WG_TRY(wg_weights_open(&w, path, err));

@@ -14,9 +14,10 @@ static wg_stages *stages_of(const wg_device *d) { return (wg_stages *)(uintptr_t
 #define TIMED(stage, call)                                                                                                     \
     do {                                                                                                                       \
         wg_stages *s = stages_of(d);                                                                                           \
-        const int threads = wg_pool_threads(d->pool);                                                                          \
+        const int threads = s->inner->finish ? 0 : wg_pool_threads(d->pool);                                                   \
         const double start = wg_bench_clock(threads);                                                                          \
         s->inner->call;                                                                                                        \
+        if (s->inner->finish && !s->failed) s->failed = s->inner->finish(d, &s->err); /* a device works on behind our back */  \
         s->seconds[stage] += wg_bench_clock(threads) - start;                                                                  \
     } while (0)
 
@@ -69,6 +70,15 @@ static void timed_gather(wg_device *d, const float *x, const int32_t *from, int 
     TIMED(GATHER, gather(d, x, from, n, y, rows));
 }
 
+/* Tells what failed in a stage that was waited for. */
+static wg_status timed_finish(wg_device *d, wg_error *err)
+{
+    wg_stages *s = stages_of(d);
+    if (!s->failed) return s->inner->finish(d, err);
+    if (err) *err = s->err;
+    return s->failed;
+}
+
 void wg_stages_wrap(wg_stages *s, wg_device *d)
 {
     *s = (wg_stages){ .class = *d->class, .inner = d->class };
@@ -82,5 +92,6 @@ void wg_stages_wrap(wg_stages *s, wg_device *d)
     s->class.swiglu = timed_swiglu;
     s->class.add = timed_add;
     s->class.gather = timed_gather;
+    if (s->inner->finish) s->class.finish = timed_finish;
     d->class = &s->class;
 }

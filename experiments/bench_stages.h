@@ -12,6 +12,8 @@ typedef struct wg_stages {
     wg_device_class class;        /* first: a device's class pointer leads back here */
     const wg_device_class *inner;
     double seconds[WG_FORWARD_STAGES];
+    wg_status failed;             /* of a device that works on after a call: what a wait told; err says it */
+    wg_error err;
 } wg_stages;
 
 /* d becomes a device that adds its times to s; s must outlive everything opened on it. */

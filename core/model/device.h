@@ -21,7 +21,7 @@ typedef struct wg_rope {
 } wg_rope;
 
 /* What passes of a model look like. */
-typedef struct wg_pass_shape { int max_rows, heads, head_dim, context, vocab; } wg_pass_shape;
+typedef struct wg_pass_shape { int max_rows, heads, head_dim, vocab, kv_type; } wg_pass_shape;
 
 typedef struct wg_device_class {
     const char *name;
@@ -38,8 +38,8 @@ typedef struct wg_device_class {
 
     /* Devices with memory of their own; the CPU has none of these.
      * attach: room for passes of up to max_rows rows over this cache (with heads of hd, and logits of up to `vocab`).
-     * begin: the rows that the stages below speak of until finish, and whose pages they reach; narrow: from now on rows from[i].
-     * finish: waits for all of it; a failure of any stage is told here. */
+     * begin: the rows that the stages below speak of until finish, and whose pages they reach; narrow: from now on rows
+     * from[i]. finish: waits for all of it; a failure of any stage is told here. */
     wg_status (*attach)(wg_device *d, const wg_kv *kv, const wg_pass_shape *shape, wg_error *err);
     void (*begin)(wg_device *d, const wg_row *row, int rows, int space);
     void (*narrow)(wg_device *d, const int32_t *from, int rows);

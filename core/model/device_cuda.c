@@ -2,8 +2,8 @@
  * A CUDA device: the stages of the forward pass as launches of kernels/cuda, all in order on one stream. It knows a wg_gpu_api
  * and no more, so that tests run this very file over emulated threads.
  *
- * A pass begins with one copy: what its rows see, and the page tables of their sequences. Stages only launch; the pass ends with
- * a wait. What fails on the way (a launch, memory that went away) is told there, and no slot then counts as written.
+ * A pass begins with one copy: what its rows see, and the page tables of their sequences. Stages only launch; the pass ends
+ * with a wait. What fails on the way (a launch, memory that went away) is told there, and no slot then counts as written.
  *
  * All memory is taken when a model attaches: rows and tables of the largest pass, partial sums of split attention for as many
  * rows at a time as PARTIAL holds, logits for as many as LOGITS holds. Larger passes go through these in groups of rows, which
@@ -189,7 +189,8 @@ static size_t staging_bytes(const staging *p) { return tables_at(p) + (size_t)p-
 static wg_status grow_staging(cuda_state *s, int rows, int tables, wg_error *err)
 {
     if (rows <= s->pass.rows && tables <= s->pass.tables) return WG_OK;
-    staging p = { .rows = rows > s->pass.rows ? rows : s->pass.rows, .tables = tables > s->pass.tables ? tables : s->pass.tables };
+    staging p = { .rows = rows > s->pass.rows ? rows : s->pass.rows,
+                  .tables = tables > s->pass.tables ? tables : s->pass.tables };
     const size_t bytes = staging_bytes(&p);
     wg_gpu_row *narrowed = NULL;
     p.host = s->gpu.api->pin(&s->gpu, bytes);
@@ -227,6 +228,9 @@ static wg_status cuda_attach(wg_device *d, const wg_kv *kv, const wg_pass_shape 
 {
     cuda_state *s = state_of(d);
     size_t tables;
+    if (shape->kv_type != WG_F32 && !wg_gpu_is_half(shape->kv_type))
+        return wg_fail(err, WG_EUNSUPPORTED, "%s keeps no cache of type %s; expected f32, f16 or bf16", s->name,
+                       wg_type_name(shape->kv_type));
     const int longest = wg_kv_pages_most(kv) * wg_kv_page_slots(kv); /* keys of a row, rounded up */
     if (!wg_size_mul((size_t)shape->max_rows, (size_t)wg_kv_pages_most(kv), &tables) || tables > 1u << 28)
         return wg_fail(err, WG_EINVAL, "%d rows of sequences of %d pages: too many page tables for one pass; lower max_rows",
@@ -234,7 +238,8 @@ static wg_status cuda_attach(wg_device *d, const wg_kv *kv, const wg_pass_shape 
     WG_TRY(grow_staging(s, shape->max_rows, (int)tables, err));
     if (!s->exact)
         WG_TRY(grow(s, &s->partial, &s->partial_bytes, shape->max_rows,
-                    wg_gpu_attention_bytes(1, shape->heads, shape->head_dim, longest), PARTIAL, "partial sums of attention", err));
+                    wg_gpu_attention_bytes(1, shape->heads, shape->head_dim, longest), PARTIAL, "partial sums of attention",
+                    err));
     return grow(s, &s->logits, &s->logits_bytes, shape->max_rows, (size_t)shape->vocab * sizeof(float), LOGITS, "logits", err);
 }
 

@@ -18,8 +18,9 @@ typedef struct wg_model_options {
     int n_head;          /* NULL, 0: all rows */
 } wg_model_options;
 
-/* Loads from an open file (which may be closed afterwards). `device` is copied and held until the model is closed, its pool borrowed. Errors: EMODEL (missing
- * tensor, wrong shape, NaN: each named, with what was expected), EUNSUPPORTED (type or family), ENOMEM. */
+/* Loads from an open file (which may be closed afterwards). `device` is copied and held until the model is closed, its pool
+ * borrowed. Errors: EMODEL (missing tensor, wrong shape, NaN: each named, with what was expected), EUNSUPPORTED (type or
+ * family), ENOMEM. */
 wg_status wg_model_open(wg_model **out, const wg_weights *w, const wg_device *device, const wg_model_options *opt,
                         wg_error *err);
 void wg_model_close(wg_model *m); /* NULL is fine */

@@ -6,10 +6,11 @@
  *   WG_SHARED(type, name, count), WG_SHARED_DYNAMIC(type, name)
  *   WG_LAUNCH(kernel, grid, block, dynamic bytes, stream, arguments...)
  *   wg_mma_f16, wg_mma_bf16(float d[4], a[4], b[2])    mma.m16n8k16: d += A B. A is 16 x 16 (lane 4 r + t holds, in pairs of
- *       k = 2t, 2t+1: row r; row r + 8; row r, k + 8; row r + 8, k + 8), B is 16 x 8 (lane 4 c + t: column c, k = 2t, 2t+1; k + 8),
- *       d: row r, columns 2t, 2t+1; row r + 8. Products are exact; the sums of the emulation take k ascending from d, each
- *       rounded to f32; the order of a device is its own (docs/gpu.md)
- *   wg_ldmatrix_x4(uint32_t d[4], row)     four 8 x 8 matrices of 16-bit elements: lane 8 i + r gives the address of row r of matrix
+ *       k = 2t, 2t+1: row r; row r + 8; row r, k + 8; row r + 8, k + 8), B is 16 x 8 (lane 4 c + t: column c, k = 2t, 2t+1; k
+ *       + 8), d: row r, columns 2t, 2t+1; row r + 8. Products are exact; the sums of the emulation take k ascending from d,
+ *       each rounded to f32; the order of a device is its own (docs/gpu.md)
+ *   wg_ldmatrix_x4(uint32_t d[4], row)     four 8 x 8 matrices of 16-bit elements: lane 8 i + r gives the address of row r of
+ *   matrix
  *       i (16 bytes, aligned, shared memory), lane 4 r + t gets elements 2t, 2t+1 of row r of matrix i in d[i]
  *   wg_copy_async16(to, from, valid)       16 bytes from global to shared memory, both aligned; not valid: zeros
  *   wg_copy_commit(), wg_copy_wait(n)      closes a group of copies; waits until at most n groups are under way

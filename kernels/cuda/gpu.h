@@ -10,8 +10,8 @@
  * In both an output depends on the row's own inputs only, bit for bit: never on rows beside it, pages, trees or launch shapes.
  *
  * Fragment order of an (n, k) matrix of 16-bit elements: n padded to 16, k to WG_GPU_K (zeros); [n / 16][k / 16] tiles of 512
- * bytes: lane 4 r + t holds the 16 bytes {row r: k = 2t, 2t+1; row r + 8: the same; row r: k + 8; row r + 8: k + 8}. That is the
- * A operand of mma.m16n8k16, one 16-byte load a lane. */
+ * bytes: lane 4 r + t holds the 16 bytes {row r: k = 2t, 2t+1; row r + 8: the same; row r: k + 8; row r + 8: k + 8}. That is
+ * the A operand of mma.m16n8k16, one 16-byte load a lane. */
 #ifndef WG_KERNELS_CUDA_GPU_H
 #define WG_KERNELS_CUDA_GPU_H
 
@@ -55,7 +55,8 @@ typedef struct wg_gpu wg_gpu;
  *   act_bytes is the room for prepared activations: wg_gpu_act_bytes below
  *   attention    scratch: wg_gpu_attention_bytes; most: the most keys of any row; split 0: the bits of kernels/ref
  *   argmax       lowest index wins, NaN never; -1 if all are NaN
- *   verify_greedy  one tree a block: nodes tree_at[b] .. tree_at[b+1]-1 of token, parent (-1 at the root, else within the tree);
+ *   verify_greedy  one tree a block: nodes tree_at[b] .. tree_at[b+1]-1 of token, parent (-1 at the root, else within the
+ *   tree);
  *                pick: the target's choice at each node. Writes the path (node numbers in the tree), its length and `next`. */
 #define WG_GPU_KERNELS(X)                                                                                                    \
     X(embed, (wg_gpu *g, const wg_matrix *table, int fragments, const wg_gpu_row *row, int rows, float *x))                  \

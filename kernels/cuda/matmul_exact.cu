@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Products y = x W^T with the bits of kernels/ref, from the same panels of 32 outputs: a warp owns a panel, a lane an output, so
- * that a warp reads whole lines; a thread keeps the sums of ROWS rows, each one chain over k (float types) or over blocks of 32
- * (quantised types, exact integer sums by dp4a). What a row's sum is never depends on ROWS. Plain rather than fast: the tensor
- * cores are matmul_mma.cu's; one row of quantised weights is read at the speed of memory all the same.
+ * Products y = x W^T with the bits of kernels/ref, from the same panels of 32 outputs: a warp owns a panel, a lane an output,
+ * so that a warp reads whole lines; a thread keeps the sums of ROWS rows, each one chain over k (float types) or over blocks
+ * of 32 (quantised types, exact integer sums by dp4a). What a row's sum is never depends on ROWS. Plain rather than fast: the
+ * tensor cores are matmul_mma.cu's; one row of quantised weights is read at the speed of memory all the same.
  *
  * Bytes: the weights once for every ROWS rows. */
 #include "kernels/cuda/launch.h"

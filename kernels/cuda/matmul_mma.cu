@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  * Products y = x W^T of f16 and bf16 weights on tensor cores. The weights are the 16-row operand and lie in fragment order, so
  * a lane takes its four registers of a 16 x 16 tile with one 16-byte load and a warp streams whole lines; the rows of x are the
- * 8-wide side, so few rows waste little. A warp owns 16 outputs and all of K, ascending, in steps of 16, for each step first the
- * product with the rounded inputs, then that with what rounding left (quant.cu). Columns of an mma do not interact: a row's bits
- * do not depend on the rows beside it, nor on TILES (held to it by tests here; a probe asks the same of a device).
+ * 8-wide side, so few rows waste little. A warp owns 16 outputs and all of K, ascending, in steps of 16, for each step first
+ * the product with the rounded inputs, then that with what rounding left (quant.cu). Columns of an mma do not interact: a
+ * row's bits do not depend on the rows beside it, nor on TILES (held to it by tests here; a probe asks the same of a device).
  *
- * Inputs come in steps of WG_GPU_K through two buffers of shared memory by cp.async and reach their registers by ldmatrix; lines
- * of 144 bytes keep the eight rows of a matrix in different banks.
+ * Inputs come in steps of WG_GPU_K through two buffers of shared memory by cp.async and reach their registers by ldmatrix;
+ * lines of 144 bytes keep the eight rows of a matrix in different banks.
  *
  * Bytes: the weights once for every 64 rows. */
 #include "kernels/cuda/launch.h"

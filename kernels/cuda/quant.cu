@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Preparing activations for a product; a row's prepared form reads that row only.
- *   for quantised weights: 8 bits per element in blocks of 32, as kernels/ref/quant.c does it, bit for bit; one warp a block of 32
- *   for tensor cores: every element as hi + lo, hi its nearest 16-bit number, lo that of x - hi (exact in f32): 16 bits of x are
- *   kept for bf16, 21 for f16. f16 has few exponents: a row is first divided by a power of two that brings its largest element
- *   to 2^14..2^15. Infinities and NaN stay what they are. */
+ *   for quantised weights: 8 bits per element in blocks of 32, as kernels/ref/quant.c does it, bit for bit; one warp a block
+ *   of 32 for tensor cores: every element as hi + lo, hi its nearest 16-bit number, lo that of x - hi (exact in f32): 16 bits
+ *   of x are kept for bf16, 21 for f16. f16 has few exponents: a row is first divided by a power of two that brings its
+ *   largest element to 2^14..2^15. Infinities and NaN stay what they are. */
 #include "kernels/cuda/launch.h"
 #include "kernels/layout.h"
 

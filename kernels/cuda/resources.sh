@@ -14,7 +14,8 @@ for a in $archs; do flags+=(-gencode "arch=compute_$a,code=sm_$a"); done
 out=$(mktemp) || exit 1
 trap 'rm -f "$out" "$out.o"' EXIT
 for file in "$@"; do
-  "$nvcc" -std=c++17 -O3 --fmad=false --threads 2 -I. "${flags[@]}" -Xptxas -v -c "$file" -o "$out.o" >>"$out" 2>&1 || { cat "$out" >&2; exit 1; }
+  "$nvcc" -std=c++17 -O3 --fmad=false --threads 2 -I. "${flags[@]}" -Xptxas -v -c "$file" -o "$out.o" \
+    >>"$out" 2>&1 || { cat "$out" >&2; exit 1; }
 done
 awk -v registers=$registers -v shared=$shared '
   /Compiling entry function/ { split($0, q, "\047"); name = q[2]; arch = q[4] }
@@ -32,7 +33,7 @@ awk -v registers=$registers -v shared=$shared '
   END {
     if (!kernels) { print "no kernel seen"; exit 1 }
     for (a in seen) list = list " " a
-    printf "%d kernels for%s: at most %d registers; over a cap: %d (caps: %d registers, %d bytes shared, no stack, no spills)\n",
+    printf "%d kernels for%s: at most %d registers; over a cap: %d (%d registers, %d bytes shared, no stack, no spills)\n",
       kernels, list, most, bad, registers, shared
     exit bad > 0
   }' "$out"

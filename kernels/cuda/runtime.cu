@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The CUDA runtime behind kernels/cuda/gpu.h: a device, one stream, plain allocations. Statically linked, so that a program built
- * with CUDA starts on a machine without a driver, where open() says what is missing. Errors of launches and copies stick until
- * wait() tells the first of them. */
+ * The CUDA runtime behind kernels/cuda/gpu.h: a device, one stream, plain allocations. Statically linked, so that a program
+ * built with CUDA starts on a machine without a driver, where open() says what is missing. Errors of launches and copies stick
+ * until wait() tells the first of them. */
 #include <cuda_runtime.h>
 #include <stdio.h>
 #include <string.h>
@@ -40,7 +40,8 @@ static int gpu_open(wg_gpu *g, int ordinal, char why[WG_GPU_WHY])
     cudaError_t e = cudaGetDeviceCount(&count);
     if (e != cudaSuccess || count == 0) return explain(e == cudaSuccess ? cudaErrorNoDevice : e, why);
     if (ordinal < 0 || ordinal >= count) {
-        snprintf(why, WG_GPU_WHY, "there is no device %d; there %s %d, numbered from 0", ordinal, count == 1 ? "is" : "are", count);
+        snprintf(why, WG_GPU_WHY, "there is no device %d; there %s %d, numbered from 0", ordinal,
+                 count == 1 ? "is" : "are", count);
         return -1;
     }
     if ((e = cudaGetDeviceProperties(&card, ordinal)) != cudaSuccess || (e = cudaSetDevice(ordinal)) != cudaSuccess)

@@ -139,7 +139,8 @@ static void barrier_cost(const cudaDeviceProp &card)
     void *args[] = { (void *)c, (void *)r };
     const double all = seconds([&] {
         cudaMemsetAsync(counter, 0, 4, stream);
-        cudaLaunchCooperativeKernel((const void *)barriers, dim3((unsigned)card.multiProcessorCount), dim3(128), args, 0, stream);
+        cudaLaunchCooperativeKernel((const void *)barriers, dim3((unsigned)card.multiProcessorCount), dim3(128), args, 0,
+                                    stream);
     });
     printf("\"grid_barrier_us\": %.3f, ", all / rounds * 1e6);
     cudaFree(counter);
@@ -251,8 +252,8 @@ int main()
     must(cudaGetDeviceProperties(&card, 0), "properties");
     int driver = 0;
     cudaDriverGetVersion(&driver);
-    printf("{\"card\": \"%s\", \"sm\": %d, \"sms\": %d, \"memory_gib\": %.1f, \"l2_mib\": %.1f, \"driver\": %d, ", gpu.card, gpu.sm,
-           card.multiProcessorCount, (double)gpu.memory / (1 << 30), card.l2CacheSize / 1048576.0, driver);
+    printf("{\"card\": \"%s\", \"sm\": %d, \"sms\": %d, \"memory_gib\": %.1f, \"l2_mib\": %.1f, \"driver\": %d, ", gpu.card,
+           gpu.sm, card.multiProcessorCount, (double)gpu.memory / (1 << 30), card.l2CacheSize / 1048576.0, driver);
     fflush(stdout);
     bandwidth(card);
     graph_gap();

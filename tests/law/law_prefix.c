@@ -119,7 +119,8 @@ static tiny draw_shape(void)
     return t;
 }
 
-static side side_open(const wg_weights *w, const char *device, wg_pool *pool, wg_cpu_level level, int cache_type, int page_slots)
+static side side_open(const wg_weights *w, const char *device, wg_pool *pool, wg_cpu_level level, int cache_type,
+                      int page_slots)
 {
     side s;
     wg_error err;

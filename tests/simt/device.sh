@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The whole program with cuda:0 emulated: what is drafted where shows in no text, exact logits are the CPU's bytes, strict ones are
-# near, and every way in which a device can be refused is said.
+# The whole program with cuda:0 emulated: what is drafted where shows in no text, exact logits are the CPU's bytes, strict ones
+# are near, and every way in which a device can be refused is said.
 # usage: tests/simt/device.sh WAGER_GPU WAGER
 set -u
 gpu=$1 plain=$2 model=models/wager-story-1m-q8_0.gguf
@@ -13,8 +13,9 @@ text() { "$gpu" generate -m "$model" -p 'Once upon a time' -n 14 --seed 5 "$@" 2
 for temp in 0 0.8; do
   text --temp $temp >"$tmp/want"
   [ -s "$tmp/want" ] || fail "no text on the CPU"
-  for way in "--device cuda:0" "--device cuda:0/exact -d $model" "--device cuda:0 --draft model:model=$model,length=3,device=cuda:0" \
-    "--device cuda:0 --draft ngram" "--draft model:model=$model,device=cuda:0/exact" "--device auto --draft layer_skip:mlp=1"; do
+  for way in "--device cuda:0" "--device cuda:0/exact -d $model" "--device cuda:0 --draft ngram" \
+    "--device cuda:0 --draft model:model=$model,length=3,device=cuda:0" \
+    "--draft model:model=$model,device=cuda:0/exact" "--device auto --draft layer_skip:mlp=1"; do
     # shellcheck disable=SC2086
     text --temp $temp $way >"$tmp/got"
     cmp -s "$tmp/want" "$tmp/got" || fail "temperature $temp, $way: another text: $(head -c 200 "$tmp/got")"
@@ -23,7 +24,8 @@ done
 
 for type in q8_0 f16 bf16; do
   file=$model
-  [ $type = q8_0 ] || { file=$tmp/$type.gguf; "$plain" convert "$model" --type $type --out "$file" >/dev/null || fail "convert $type"; }
+  [ $type = q8_0 ] || { file=$tmp/$type.gguf
+    "$plain" convert "$model" --type $type --out "$file" >/dev/null || fail "convert $type"; }
   tokens=5,17,300,12,80,9,44,1000
   "$plain" logits "$file" --tokens $tokens --out "$tmp/cpu" >/dev/null || fail "logits on the CPU, $type"
   "$gpu" logits "$file" --tokens $tokens --device cuda:0/exact --out "$tmp/exact" >/dev/null || fail "logits, exact, $type"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The emulated device behind kernels/cuda/gpu.h: what the CUDA runtime does, on memory.cpp's stretch of addresses. Everything is
- * done when the call returns; pinned memory is ordinary memory. */
+ * The emulated device behind kernels/cuda/gpu.h: what the CUDA runtime does, on memory.cpp's stretch of addresses. Everything
+ * is done when the call returns; pinned memory is ordinary memory. */
 #include <stdio.h>
 #include <stdlib.h>
 

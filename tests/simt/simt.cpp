@@ -167,7 +167,7 @@ static void deadlock()
         if (!first) first = l;
         else if (!other && l->at.line != first->at.line) other = l;
     }
-    simt_fail(first->at, "deadlock: %d threads at a barrier, %d at a collective of their warp, %d ended; the others wait at %s:%d",
+    simt_fail(first->at, "deadlock: %d threads at a barrier, %d at a collective of their warp, %d ended; others wait at %s:%d",
               counts[AT_BARRIER], counts[AT_COLLECTIVE], counts[ENDED], other ? other->at.file : first->at.file,
               other ? other->at.line : first->at.line);
 }

@@ -84,7 +84,8 @@ static void by_reference(const cache *c, const float *q, const wg_gpu_row *rows,
 }
 
 static const shape shapes[] = {
-    { 4, 2, 16, WG_F16, 16 }, { 3, 1, 24, WG_F32, 5 }, { 2, 2, 6, WG_BF16, 3 }, { 20, 2, 8, WG_F16, 7 }, { 1, 1, 80, WG_BF16, 64 },
+    { 4, 2, 16, WG_F16, 16 }, { 3, 1, 24, WG_F32, 5 }, { 2, 2, 6, WG_BF16, 3 }, { 20, 2, 8, WG_F16, 7 },
+    { 1, 1, 80, WG_BF16, 64 },
 };
 
 Test(gpu_attention, unsplit_has_the_references_bits)
@@ -132,7 +133,8 @@ Test(gpu_attention, split_does_not_depend_on_company)
         const shape *s = &shapes[i];
         cache c = cache_new(*s, 910, 200);
         const size_t one = (size_t)s->heads * (size_t)s->hd;
-        float *q = random_floats(6 * one, 5), *want = aligned(6 * one * 4), *got = aligned(6 * one * 4), *alone = aligned(one * 4);
+        float *q = random_floats(6 * one, 5), *want = aligned(6 * one * 4), *got = aligned(6 * one * 4),
+              *alone = aligned(one * 4);
         wg_gpu_row rows[6];
         for (int r = 0; r < 6; r++) rows[r] = chain_row(lengths[r]);
         by_reference(&c, q, rows, 6, want);

@@ -30,7 +30,8 @@ static problem problem_new(int type, int n, int k)
     const size_t row = wg_type_size(wg_type_get(type), (size_t)k), bytes = ref()->matrix_bytes(type, n, k);
     char *file = aligned(row * (size_t)n);
     float *x = random_floats((size_t)k, 1);
-    problem p = { { type, n, k, aligned(bytes) }, { type, n, k, NULL }, { type, n, k, NULL }, aligned((size_t)n * (size_t)k * 4) };
+    problem p = { { type, n, k, aligned(bytes) }, { type, n, k, NULL }, { type, n, k, NULL },
+                  aligned((size_t)n * (size_t)k * 4) };
     for (int r = 0; r < n; r++) {
         fill(x, (size_t)k, 1000 + (uint32_t)r);
         if (wg_row_from_f32(type, x, file + row * (size_t)r, (size_t)k))
@@ -79,7 +80,8 @@ static void by_reference(const problem *p, const float *x, int rows, float *y)
 
 static void exact_type(int type)
 {
-    const int block = wg_type_get(type)->block, shapes[][2] = { { 33, block == 1 ? 7 : 32 }, { 5, 288 }, { 130, block == 1 ? 259 : 96 } };
+    const int block = wg_type_get(type)->block;
+    const int shapes[][2] = { { 33, block == 1 ? 7 : 32 }, { 5, 288 }, { 130, block == 1 ? 259 : 96 } };
     for (int i = 0; i < 3; i++) {
         const int n = shapes[i][0], k = block == 256 ? 256 * (1 + i % 2) : shapes[i][1], rows = i == 2 ? 11 : 3;
         problem p = problem_new(type, n, k);

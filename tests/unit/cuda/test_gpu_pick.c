@@ -55,8 +55,10 @@ Test(gpu_pick, greedy_walk)
     static forest f, g;
     draw(&f);
     const size_t nodes = (size_t)f.at[TREES];
-    int32_t *at = to_device(f.at, sizeof f.at), *token = to_device(f.token, nodes * 4), *parent = to_device(f.parent, nodes * 4),
-            *pick = to_device(f.pick, nodes * 4), *path = to_device(NULL, nodes * 4), *length = to_device(NULL, TREES * 4),
+    int32_t *at = to_device(f.at, sizeof f.at), *token = to_device(f.token, nodes * 4),
+            *parent = to_device(f.parent, nodes * 4), *pick = to_device(f.pick, nodes * 4),
+            *path = to_device(NULL, nodes * 4),
+            *length = to_device(NULL, TREES * 4),
             *next = to_device(NULL, TREES * 4);
     int longest = 0;
     IN_EVERY_ORDER {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Embedding, norm, activation, residual, gathering, rotary and the append to pages: the bits of the reference, in every order of
- * threads and blocks, on odd sizes. */
+ * Embedding, norm, activation, residual, gathering, rotary and the append to pages: the bits of the reference, in every order
+ * of threads and blocks, on odd sizes. */
 #include "tests/simt/check.h"
 #include "tests/kernels/blocks.h"
 
@@ -55,7 +55,7 @@ Test(gpu_rows, swiglu_at_the_limits)
 Test(gpu_rows, embedding_of_every_type)
 {
     for (int i = 0; i < (int)(sizeof all_types / sizeof *all_types); i++) {
-        const int type = all_types[i], n = 70, k = wg_type_get(type)->block == 256 ? 512 : wg_type_get(type)->block == 32 ? 96 : 37;
+        const int type = all_types[i], block = wg_type_get(type)->block, n = 70, k = block == 256 ? 512 : block == 32 ? 96 : 37;
         const size_t row = wg_type_size(wg_type_get(type), (size_t)k), bytes = ref()->matrix_bytes(type, n, k);
         char *file = aligned(row * (size_t)n);
         void *packed = aligned(bytes);

@@ -180,8 +180,8 @@ Test(simt, a_copy_happens_at_its_wait)
         for (int t = 0; t < 32; t++) {
             const bool zero = t / 4 == 3;
             cr_assert(left == 2 ? isnan(to[t]) : to[t] == (zero ? 0 : (float)t));
-            cr_assert(left > 0 ? isnan(to[128 + t]) : to[128 + t] == (zero ? 0 : (float)(128 + t)), "thread %d, %d left: %g", t, left,
-                      (double)to[128 + t]);
+            cr_assert(left > 0 ? isnan(to[128 + t]) : to[128 + t] == (zero ? 0 : (float)(128 + t)), "thread %d, %d left: %g", t,
+                      left, (double)to[128 + t]);
         }
         simt_memory_give(from), simt_memory_give(to);
     }
