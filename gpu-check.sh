@@ -45,7 +45,7 @@ unit() {
   local t
   for t in rows matmul attention pick; do WG_GPU=cuda "$build/tests/simt/test_gpu_$t" || return 1; done
 }
-law() { "$build/tests/law_prefix" --cases 60 --device "$1"; }
+law() { "$build/tests/law_prefix" --cases "$2" --far "$3" --device "$1"; }
 
 models=models/wager-story-11m-q8_0.gguf
 draft=models/wager-story-1m-q8_0.gguf
@@ -98,8 +98,9 @@ if command -v nvcc >/dev/null && [ $# -eq 0 ]; then section build 240 build_here
 export -f build_here unit law text texts logits sanitizer bench
 export build log models draft cap
 section unit 60 bash -c unit
-section law 60 bash -c 'law cuda:0'
-section law-exact 60 bash -c 'law cuda:0/exact'
+section law 60 bash -c 'law cuda:0 60 0'
+section law-far 40 bash -c 'law cuda:0 8 1'
+section law-exact 60 bash -c 'law cuda:0/exact 60 0'
 section logits 30 bash -c logits
 section texts 60 bash -c texts
 section probe 60 "$build/tests/gpu_probe"

@@ -10,7 +10,12 @@
 
 enum { OLDEST = 80 }; /* compute capability 8.0: cp.async, bf16 on tensor cores */
 
-static cudaStream_t stream_of(const wg_gpu *g) { return (cudaStream_t)g->stream; }
+/* The stream, its device being made the thread's: every pass and every copy begins here, so launches find the right one. */
+static cudaStream_t stream_of(const wg_gpu *g)
+{
+    cudaSetDevice(g->ordinal);
+    return (cudaStream_t)g->stream;
+}
 
 static void check(wg_gpu *g, cudaError_t e, const char *what)
 {

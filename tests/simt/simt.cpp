@@ -23,7 +23,10 @@
 #else
 #define WITH_ASAN 0
 #endif
-#if !defined(__x86_64__)
+#if defined(__x86_64__) && !defined(SIMT_UCONTEXT)
+#define BY_HAND 1 /* a switch is a dozen instructions; ucontext's makes a system call */
+#else
+#define BY_HAND 0
 #include <ucontext.h>
 #endif
 
@@ -41,7 +44,7 @@ struct lane {
     int copies, groups;           /* asynchronous copies under way; groups closed */
     async_copy copy[COPIES];
     void *fake;                   /* the sanitizer's */
-#if defined(__x86_64__)
+#if BY_HAND
     void *sp;
 #else
     ucontext_t context;
@@ -73,7 +76,7 @@ static struct machine {
     void *caller_fake;
     const void *caller_bottom;
     size_t caller_size;
-#if defined(__x86_64__)
+#if BY_HAND
     void *caller_sp;
 #else
     ucontext_t caller;
@@ -104,7 +107,7 @@ void simt_fail(simt_place at, const char *fmt, ...)
 
 /* ---- switching */
 
-#if defined(__x86_64__)
+#if BY_HAND
 /* Saves what a call must keep, leaves the stack pointer in *save, goes on from `to`. */
 extern "C" void simt_swap(void **save, void *to);
 __asm__(".text\n.globl simt_swap\n.type simt_swap,@function\nsimt_swap:\n"
@@ -138,7 +141,7 @@ static void hop(lane *from, lane *to)
 #endif
     M.from_caller = from == NULL;
     simt_me = to ? &to->id : NULL;
-#if defined(__x86_64__)
+#if BY_HAND
     simt_swap(from ? &from->sp : &M.caller_sp, to ? to->sp : M.caller_sp);
 #else
     swapcontext(from ? &from->context : &M.caller, to ? &to->context : &M.caller);
@@ -391,7 +394,7 @@ static void fiber()
 static void make_fiber(int i)
 {
     lane *l = &M.lanes[i];
-#if defined(__x86_64__)
+#if BY_HAND
     void **sp = (void **)(stacks[i] + STACK) - 1; /* as after a call: 16 n + 8 */
     *--sp = (void *)fiber;
     for (int r = 0; r < 6; r++) *--sp = NULL;
