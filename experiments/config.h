@@ -13,6 +13,7 @@
 #include "core/base/hash.h"
 #include "core/base/option.h"
 #include "core/engine/build.h"
+#include "core/text/chat.h"
 #include "experiments/dataset.h"
 
 typedef struct wg_config_top {
@@ -30,11 +31,14 @@ typedef struct wg_config_target {
 typedef struct wg_config_prompts {
     char file[WG_OPTION_STRING], category[WG_OPTION_STRING], merge[WG_OPTION_STRING];
     int limit, per_category, shuffle, keep_bytes;
+    int chat; /* WG_CHAT_NONE, ... */
+    char system[WG_OPTION_STRING];
 } wg_config_prompts;
 static inline wg_dataset_options wg_prompt_options(const wg_config_prompts *p)
 {
     return (wg_dataset_options){ p->merge, p->category, p->shuffle, p->per_category, p->limit, p->keep_bytes };
 }
+static inline wg_chat wg_prompt_chat(const wg_config_prompts *p) { return (wg_chat){ p->chat, p->system }; }
 
 /* The sections of a config, for checking and for `wager list`; ends with a NULL name. The options of `draft` and `verify` are
  * those of the class that `selector` names, so their table is NULL. The first row, named "", holds the top-level options. */

@@ -50,14 +50,15 @@ static double cache_bytes(const wg_arch *a, const wg_cell *cell, int longest)
     return 2.0 * a->layers * a->kv_heads * a->head_dim * bytes[cell->target.kv_type] * longest * cell->top.batch;
 }
 
-/* No prompt has more tokens than bytes, and one for the beginning. */
+/* No prompt has more tokens than bytes, and one for the beginning; nor what a chat template adds. */
 static int longest_sequence(const wg_config *c, const wg_cell *cell, const wg_arch *a)
 {
     const wg_dataset *d = c->dataset[cell->dataset];
     const int context = cell->target.context && cell->target.context < a->context ? cell->target.context : a->context;
+    const wg_chat chat = wg_prompt_chat(&cell->prompts);
     double most = 1;
     for (int i = 0; i < d->n; i++) most = fmax(most, (double)d->prompt[i].bytes + 1);
-    most += cell->top.max_tokens;
+    most += (double)wg_chat_bytes(&chat) + cell->top.max_tokens;
     return most < context ? (int)most : context;
 }
 

@@ -203,10 +203,12 @@ static wg_status one_text(lesson *l, int prompt, uint32_t request, const int32_t
 static wg_status all_texts(lesson *l, const wg_dataset *d, const wg_tokenizer *tokenizer, wg_error *err)
 {
     const int repeats = l->cell->top.repeats;
+    const wg_chat chat = wg_prompt_chat(&l->cell->prompts);
     for (int i = 0; i < d->n; i++) {
         int32_t *token;
         size_t n;
-        WG_TRY(wg_tokenizer_encode(tokenizer, d->prompt[i].text, d->prompt[i].bytes, true, false, &token, &n, err));
+        const wg_text text = { d->prompt[i].text, d->prompt[i].bytes };
+        WG_TRY(wg_chat_encode(tokenizer, &chat, &text, 1, &token, &n, err));
         wg_status s = n < 1 << 28 ? WG_OK : wg_fail(err, WG_ECONTEXT, "prompt \"%.60s\" has %zu tokens", d->prompt[i].id, n);
         for (int k = 0; !s && k < repeats; k++) s = one_text(l, i, (uint32_t)(i * repeats + k), token, (int)n, err);
         wg_free(token);

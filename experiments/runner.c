@@ -347,13 +347,15 @@ void wg_run_free(wg_run *r)
 static wg_status encode(group *g, wg_error *err)
 {
     encoded *p = &g->prompts;
+    const wg_chat chat = wg_prompt_chat(&g->like->prompts);
     p->token = wg_calloc((size_t)g->dataset->n, sizeof *p->token);
     p->n = wg_calloc((size_t)g->dataset->n, sizeof *p->n);
     if (!p->token || !p->n) return wg_nomem(err, (size_t)g->dataset->n * 16, "prompts");
     for (p->count = 0; p->count < g->dataset->n; p->count++) {
-        const wg_prompt *text = &g->dataset->prompt[p->count];
+        const wg_prompt *asked = &g->dataset->prompt[p->count];
+        const wg_text text = { asked->text, asked->bytes };
         size_t n;
-        WG_TRY(wg_tokenizer_encode(g->target->tokenizer, text->text, text->bytes, true, false, &p->token[p->count], &n, err));
+        WG_TRY(wg_chat_encode(g->target->tokenizer, &chat, &text, 1, &p->token[p->count], &n, err));
         p->n[p->count] = n > 1 << 28 ? 1 << 28 : (int)n;
     }
     return WG_OK;

@@ -246,6 +246,22 @@ Test(runner, the_baseline_is_plain_decoding)
     json_decref(requests);
 }
 
+/* Vicuna's template for one question is words alone: the run is the one over prompts in which they are written out. */
+Test(runner, a_chat_template_is_what_is_asked)
+{
+    put("prompts.jsonl", "{\"prompt\": \"The cat sat\"}\n");
+    json_t *plain = run(CONFIG(MODEL), "plain", WG_OK);
+    json_t *chat = run("{\"name\": \"t\", \"target\": {\"model\": \"target.gguf\"}, \"max_tokens\": 24, " MODEL ", \"prompts\": "
+                       "{\"file\": \"prompts.jsonl\", \"chat\": \"vicuna\", \"system\": \"Hi.\"}}", "chat", WG_OK);
+    put("prompts.jsonl", "{\"prompt\": \"Hi. USER: The cat sat ASSISTANT:\"}\n");
+    json_t *written = run(CONFIG(MODEL), "written", WG_OK);
+    cr_expect_str_eq(word(cell(chat, 0), "output_sha256"), word(cell(written, 0), "output_sha256"));
+    cr_expect_str_neq(word(cell(chat, 0), "output_sha256"), word(cell(plain, 0), "output_sha256"));
+    json_decref(plain);
+    json_decref(chat);
+    json_decref(written);
+}
+
 Test(runner, lossy_is_said_to_be_lossy)
 {
     json_t *sum = run(CONFIG("\"sampling\": {\"temperature\": 1}, \"verify\": {\"rule\": \"greedy\"}," MODEL), "out", WG_OK);

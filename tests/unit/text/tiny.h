@@ -21,6 +21,7 @@ typedef struct tiny {
     int bad_type_at, drop_byte;         /* 0: no; token_type[i] = 9; a byte without a token (gpt2), spelled wrong (llama) */
     int64_t eos;                        /* 0: the usual one */
     int more;                           /* padded rows at the end */
+    const char *const *controls;        /* control tokens behind everything, up to a NULL; NULL: none */
 
     unsigned char b[TINY_BYTES];
     size_t n;
@@ -124,6 +125,7 @@ static inline void tiny_finish(tiny *t, bool scores, int bos, int eos)
         snprintf(pad, sizeof pad, "[PAD%d]", t->tokens);
         tiny_token(t, pad, 5, 0);
     }
+    for (int i = 0; t->controls && t->controls[i]; i++) tiny_token(t, t->controls[i], 3, 0);
     int n = t->tokens;
     if (tiny_array(t, "tokens", GGUF_STRING, &n))
         for (int i = 0; i < n; i++) tiny_text(t, t->text[i].s, t->text[i].n);

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT
+ * Chat templates, by family and written by hand: what stands before and after the system text, the questions and the answers
+ * of a conversation, for models that were trained on conversations. An experiment names its family; nothing is guessed from a
+ * weights file, and no default system text is added: a template that is not the model's costs quality and acceptance.
+ *
+ * Control tokens come from the template alone. A text in which somebody writes "</s>" or "<|im_end|>" stays text (but for
+ * tokens that the vocabulary itself marks as user-defined: those are text to the tokenizer). Between two control tokens, the
+ * template's words and the caller's are encoded as one stretch, as if the rendered conversation had been encoded.
+ *
+ * Sources: Llama 2 (Meta's generation.py), Llama 3 (Meta's chat_format.py), ChatML (OpenAI's chatml.md), Zephyr (the model card
+ * of zephyr-7b-beta), Vicuna v1.1 (FastChat's conversation.py). */
+#ifndef WG_CORE_TEXT_CHAT_H
+#define WG_CORE_TEXT_CHAT_H
+
+#include "core/text/tokenizer.h"
+
+enum { WG_CHAT_NONE, WG_CHAT_LLAMA_2, WG_CHAT_LLAMA_3, WG_CHAT_CHATML, WG_CHAT_ZEPHYR, WG_CHAT_VICUNA };
+extern const char *const wg_chat_names[]; /* "none", "llama-2", ...; ends with NULL */
+
+typedef struct wg_chat {
+    int family;         /* WG_CHAT_NONE: a text is continued as it is */
+    const char *system; /* NULL or "": none. Not with WG_CHAT_NONE */
+} wg_chat;
+
+/* Encodes a conversation up to where the model's next answer begins. turn: n texts in any bytes, a question first and last, and
+ * answers between them, so n is odd. With WG_CHAT_NONE n is 1, and the result is wg_tokenizer_encode's with `bos` and without
+ * `special`. *ids is allocated (wg_free). Errors: ENOMEM; EINVAL (n, or more than 256 MB); EMODEL when the vocabulary lacks a
+ * control token of the template. */
+wg_status wg_chat_encode(const wg_tokenizer *t, const wg_chat *chat, const wg_text *turn, int n, int32_t **ids, size_t *n_ids,
+                         wg_error *err);
+
+/* Has the vocabulary what the template needs? ENOMEM, EMODEL. */
+wg_status wg_chat_check(const wg_tokenizer *t, const wg_chat *chat, wg_error *err);
+
+/* Bytes that the template adds to one question, at least as many as it adds tokens. */
+size_t wg_chat_bytes(const wg_chat *chat);
+
+#endif
