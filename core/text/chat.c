@@ -27,7 +27,8 @@ typedef struct family {
 #define IM_END CONTROL("<|im_end|>") "\n"
 
 static const family families[] = {
-    [WG_CHAT_LLAMA_2] = { "", { "<<SYS>>\n", "\n<</SYS>>\n\n" }, { BOS "[INST] ", " [/INST]" }, { " ", " " EOS }, "", true, true },
+    [WG_CHAT_LLAMA_2] = { "", { "<<SYS>>\n", "\n<</SYS>>\n\n" }, { BOS "[INST] ", " [/INST]" }, { " ", " " EOS }, "", true,
+                          true },
     [WG_CHAT_LLAMA_3] = { BOS, { HEADER("system"), EOT }, { HEADER("user"), EOT }, { HEADER("assistant"), EOT },
                           HEADER("assistant"), true, false },
     [WG_CHAT_CHATML] = { BOS_BY_FILE, { IM("system"), IM_END }, { IM("user"), IM_END }, { IM("assistant"), IM_END },
@@ -80,8 +81,9 @@ static wg_status flush(writer *w, wg_error *err)
 static wg_status add_token(writer *w, int32_t id, const char *what, wg_error *err)
 {
     if (id < 0)
-        return wg_fail(err, WG_EMODEL, "the chat template %s needs the token %s, which the vocabulary does not have; choose the "
-                       "template that the model was trained with, or none", w->name, what);
+        return wg_fail(err, WG_EMODEL,
+                       "the chat template %s needs the token %s, which the vocabulary does not have; choose the template that "
+                       "the model was trained with, or none", w->name, what);
     WG_TRY(flush(w, err));
     return wg_ids_push(&w->ids, id, err);
 }
@@ -159,9 +161,10 @@ static wg_status add_first(writer *w, const family *f, const char *system, wg_te
 
 static wg_status add_all(writer *w, const family *f, const char *system, const wg_text *turn, int n, wg_error *err)
 {
-    const bool spoken = system && *system;
+    const wg_text said = { system, system ? strlen(system) : 0 };
+    const bool spoken = said.n > 0;
     WG_TRY(add_template(w, f->begin, err));
-    if (spoken && !f->inside) WG_TRY(add_between(w, f->system, trimmed((wg_text){ system, strlen(system) }, f->trim, f->trim), err));
+    if (spoken && !f->inside) WG_TRY(add_between(w, f->system, trimmed(said, f->trim, f->trim), err));
     for (int i = 0; i < n; i++) {
         const wg_text x = trimmed(turn[i], f->trim, f->trim);
         WG_TRY(i == 0 && spoken && f->inside ? add_first(w, f, system, turn[i], err)

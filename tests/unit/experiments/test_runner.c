@@ -251,8 +251,8 @@ Test(runner, a_chat_template_is_what_is_asked)
 {
     put("prompts.jsonl", "{\"prompt\": \"The cat sat\"}\n");
     json_t *plain = run(CONFIG(MODEL), "plain", WG_OK);
-    json_t *chat = run("{\"name\": \"t\", \"target\": {\"model\": \"target.gguf\"}, \"max_tokens\": 24, " MODEL ", \"prompts\": "
-                       "{\"file\": \"prompts.jsonl\", \"chat\": \"vicuna\", \"system\": \"Hi.\"}}", "chat", WG_OK);
+    json_t *chat = run("{\"name\": \"t\", \"target\": {\"model\": \"target.gguf\"}, \"max_tokens\": 24, " MODEL ", "
+                       "\"prompts\": {\"file\": \"prompts.jsonl\", \"chat\": \"vicuna\", \"system\": \"Hi.\"}}", "chat", WG_OK);
     put("prompts.jsonl", "{\"prompt\": \"Hi. USER: The cat sat ASSISTANT:\"}\n");
     json_t *written = run(CONFIG(MODEL), "written", WG_OK);
     cr_expect_str_eq(word(cell(chat, 0), "output_sha256"), word(cell(written, 0), "output_sha256"));
