@@ -36,7 +36,7 @@ static void catch_signals(void)
 /* A cell of which nothing succeeded is work that failed. */
 static bool some_cell_is_empty(const wg_run *run)
 {
-    for (int i = 0; i < run->config->n; i++)
+    for (int i = 0; i < run->config->n && !run->config->shard.count; i++) /* of a shard it may be another's */
         if (run->result[i].requests == 0) return true;
     return false;
 }
@@ -69,7 +69,7 @@ static int run(const wg_config *c, const char *out, bool resume, bool json)
 int wg_cmd_run(int argc, char **argv)
 {
     wg_flag_list set = { .n = 0 };
-    const char *out = NULL, *device = NULL, *path;
+    const char *out = NULL, *device = NULL, *shard = NULL, *from = NULL, *path;
     char threads_set[64], device_set[64];
     long threads = -1;
     bool dry = false, json = false, resume = false;
@@ -77,6 +77,7 @@ int wg_cmd_run(int argc, char **argv)
         { "out", 'o', WG_FLAG_STRING, &out, "DIR", "the result folder itself; else results/<name>/<hash>-<host>-<utc>", 0, 0 },
         { "set", 0, WG_FLAG_LIST, &set, "A.B=V", "override a value of the file (JSON, or text); may be repeated", 0, 0 },
         { "resume", 'r', WG_FLAG_BOOL, &resume, NULL, "go on where --out DIR, or the latest run of this config, stopped", 0, 0 },
+        { "shard", 0, WG_FLAG_STRING, &shard, "I/N", "run this part of N; else as a Slurm array or MPI says; all: the whole", 0, 0 },
         { "dry-run", 0, WG_FLAG_BOOL, &dry, NULL, "check and show what would run; write nothing", 0, 0 },
         { "device", 0, WG_FLAG_STRING, &device, "D", "--set target.device=D: " WG_DEVICE_NAMES, 0, 0 },
         { "threads", 't', WG_FLAG_INT, &threads, "N", "--set target.threads=N (0: all cores); -1: as the file says", -1, 256 },
@@ -97,6 +98,11 @@ int wg_cmd_run(int argc, char **argv)
     wg_config *c;
     if (wg_config_open(&c, path, set.item, set.n, &wg_program_plugins, &err)) return wg_cli_fail(&err);
     int status = WG_EXIT_OK;
+    if (shard ? wg_shard_parse(&c->shard, shard, &err) : wg_shard_of_environment(&c->shard, &from, &err)) {
+        wg_config_close(c);
+        return wg_cli_fail(&err);
+    }
+    if (from) fprintf(stderr, "shard %d of %d, by %s\n", c->shard.index, c->shard.count, from);
     if (dry) wg_plan_print(stdout, c, -1);
     else status = run(c, out, resume, json);
     wg_config_close(c);

@@ -7,11 +7,12 @@
 #include "experiments/cli.h"
 
 const wg_command wg_commands[] = {
-    { "run", "run CONFIG [--out DIR] [--set a.b=c]... [--resume] [--dry-run] [--threads N] [--json]",
+    { "run", "run CONFIG [--out DIR] [--set a.b=c]... [--resume] [--shard I/N] [--dry-run] [--threads N] [--json]",
       "Runs the experiment of a JSON file beside its own baseline and writes a result folder.", wg_cmd_run },
     { "check", "check CONFIG [--set a.b=c]... [--probe]", "Checks an experiment file and shows what it would run.", wg_cmd_check },
     { "plan", "plan -m TARGET -d DRAFT [--alpha A] [--prompts FILE] [--temp T] [--batch N] [--json]",
       "Which chain or tree to draft on this machine: calibrated costs, measured or given acceptance.", wg_cmd_plan },
+    { "merge", "merge OUT DIR DIR...", "Puts the shards of a run together: the run that was not divided.", wg_cmd_merge },
     { "compare", "compare DIR[:CELL] DIR[:CELL]... [--fail-if-slower 3%] [--json] [--md]",
       "Holds runs against the first one: what differs, same texts, faster by how much and where.", wg_cmd_compare },
     { "report", "report DIR [--out FILE] [--no-drawings] [--md] [--csv]",

@@ -17,6 +17,7 @@ int wg_cmd_datastore(int argc, char **argv);
 int wg_cmd_vocab(int argc, char **argv);
 int wg_cmd_synth(int argc, char **argv);
 int wg_cmd_prove(int argc, char **argv);
+int wg_cmd_merge(int argc, char **argv);
 int wg_cmd_plan(int argc, char **argv);
 int wg_cmd_tree(int argc, char **argv);
 int wg_cmd_skip_search(int argc, char **argv);

@@ -193,35 +193,61 @@ static json_t *cell_json(const wg_cell *cell, const json_t *raw)
     return root;
 }
 
-/* Does this member tell a value of a section axis from another: one that says something else, or one of its kind that does not
- * say it? */
-static bool differs(const wg_axis *a, const json_t *section, const char *key, const json_t *value)
+/* Which value of each axis a cell stands for. */
+static void place_of(const wg_checker *c, int index, int at[WG_AXES])
 {
-    const json_t *kind = json_object_get(section, "kind");
-    for (size_t i = 0; i < json_array_size(a->list); i++) {
-        const json_t *v = json_array_get(a->list, i), *other = json_object_get(v, key), *its = json_object_get(v, "kind");
-        if (other ? !json_equal(other, value) : kind && its && json_equal(kind, its)) return true;
+    for (int i = c->n_axes - 1, rest = index; i >= 0; i--) {
+        const int n = (int)json_array_size(c->axis[i].list);
+        at[i] = rest % n;
+        rest /= n;
+    }
+}
+
+/* Value k of an axis with its defaults filled in: read off the cell where the other axes stand at 0. */
+static json_t *resolved_value(const wg_checker *c, const wg_config *o, int axis, int k)
+{
+    int stride = 1;
+    for (int j = axis + 1; j < c->n_axes; j++) stride *= (int)json_array_size(c->axis[j].list);
+    return get_path(o->cell[k * stride].config, c->axis[axis].path);
+}
+
+static bool same_member(const json_t *a, const json_t *b, const char *key)
+{
+    const json_t *x = json_object_get(a, key), *y = json_object_get(b, key);
+    return x && y ? json_equal(x, y) : !x && !y;
+}
+
+/* Does this member tell a section from the other values of its axis? Its kind does, and what differs among those of its kind. */
+static bool tells(const wg_checker *c, const wg_config *o, int axis, const json_t *section, const char *key)
+{
+    const bool name = !strcmp(key, "kind") || !strcmp(key, "rule");
+    for (int k = 0; k < (int)json_array_size(c->axis[axis].list); k++) {
+        const json_t *other = resolved_value(c, o, axis, k);
+        const bool comparable = name || (same_member(section, other, "kind") && same_member(section, other, "rule"));
+        if (comparable && !same_member(section, other, key)) return true;
     }
     return false;
 }
 
-/* The members of the swept keys: an option as it is, a section by the members in which its values differ. */
-static json_t *swept_json(const wg_checker *c, const json_t *resolved)
+/* The members of the swept keys: an option as it is, a section by the members that tell it from the others. */
+static json_t *swept_json(const wg_checker *c, const wg_config *o, int index)
 {
     json_t *out = json_object();
+    int at[WG_AXES];
+    place_of(c, index, at);
     for (int i = 0; i < c->n_axes; i++) {
-        const json_t *raw = json_array_get(c->axis[i].list, (size_t)c->at[i]);
-        json_t *now = get_path(resolved, c->axis[i].path);
-        if (!json_is_object(raw)) {
+        json_t *now = get_path(o->cell[index].config, c->axis[i].path);
+        if (!json_is_object(now)) {
             json_object_set(out, c->axis[i].path, now);
             continue;
         }
+        const json_t *section = resolved_value(c, o, i, at[i]);
         const char *key;
         json_t *v;
-        json_object_foreach((json_t *)raw, key, v) {
+        json_object_foreach(now, key, v) {
             char path[600];
             snprintf(path, sizeof path, "%s.%s", c->axis[i].path, key);
-            if (differs(&c->axis[i], raw, key, v)) json_object_set(out, path, json_object_get(now, key));
+            if (tells(c, o, i, section, key)) json_object_set(out, path, v);
         }
     }
     return out;
@@ -251,19 +277,12 @@ static json_t *substituted(const wg_checker *c, const json_t *root)
 static void open_cell(wg_checker *c, const json_t *root, wg_config *owner, int index)
 {
     wg_cell *cell = &owner->cell[index];
-    for (int i = c->n_axes - 1, rest = index; i >= 0; i--) {
-        const int n = (int)json_array_size(c->axis[i].list);
-        c->at[i] = rest % n;
-        rest /= n;
-    }
+    place_of(c, index, c->at);
     json_t *raw = substituted(c, root);
     c->in_cell = true;
     wg_check_values(c, raw, cell);
     wg_check_cell(c, cell, owner);
-    if (wg_is_clean(c)) {
-        cell->config = cell_json(cell, raw);
-        cell->swept = swept_json(c, cell->config);
-    }
+    if (wg_is_clean(c)) cell->config = cell_json(cell, raw);
     json_decref(raw);
 }
 
@@ -293,16 +312,13 @@ static wg_status number_groups(wg_config *o, wg_error *err)
     return s;
 }
 
-/* The sweep as resolved: each list with its values' defaults filled in, read off the cells where the other axes stand at 0. */
+/* The sweep as resolved. */
 static json_t *resolved_sweep(const wg_checker *c, const wg_config *o)
 {
     json_t *sweep = json_object();
     for (int i = 0; i < c->n_axes; i++) {
-        int stride = 1;
-        for (int j = i + 1; j < c->n_axes; j++) stride *= (int)json_array_size(c->axis[j].list);
         json_t *list = json_array();
-        for (int k = 0; k < (int)json_array_size(c->axis[i].list); k++)
-            json_array_append(list, get_path(o->cell[k * stride].config, c->axis[i].path));
+        for (int k = 0; k < (int)json_array_size(c->axis[i].list); k++) json_array_append(list, resolved_value(c, o, i, k));
         json_object_set_new(sweep, c->axis[i].path, list);
     }
     return sweep;
@@ -310,6 +326,8 @@ static json_t *resolved_sweep(const wg_checker *c, const wg_config *o)
 
 static wg_status finish(wg_checker *c, wg_config *o, const wg_cell *base, const json_t *root, wg_error *err)
 {
+    for (int i = 0; i < o->n; i++)
+        if (!(o->cell[i].swept = swept_json(c, o, i))) return wg_nomem(err, 1, "cells");
     WG_TRY(number_groups(o, err));
     o->top = base->top;
     o->resolved = cell_json(base, root);

@@ -15,6 +15,7 @@
 #include "core/engine/build.h"
 #include "core/text/chat.h"
 #include "experiments/dataset.h"
+#include "experiments/shard.h"
 
 typedef struct wg_config_top {
     char name[WG_OPTION_STRING], question[WG_OPTION_STRING];
@@ -65,7 +66,7 @@ typedef struct wg_cell {
     int group;                      /* cells with the same number differ in draft and verify only: they share a baseline */
 } wg_cell;
 
-typedef struct wg_config {
+struct wg_config {
     const wg_plugins *plugins;      /* borrowed */
     wg_config_top top;              /* of the base; only name, question, repeats and trace* hold for all cells */
     json_t *resolved;               /* with --set applied and defaults filled in; a config file itself */
@@ -75,7 +76,8 @@ typedef struct wg_config {
     int n, groups;
     wg_dataset **dataset;
     int datasets;
-} wg_config;
+    wg_shard shard;                 /* the part of it that is run; not the file's to say */
+};
 
 /* Reads, overrides, checks and resolves. set: texts "a.b=value", value as JSON when it parses, else as text. Everything the
  * config names is looked at (prompt files as a whole, model files' headers). ECONFIG carries all problems at once. */

@@ -109,7 +109,7 @@ static json_t *files_json(const wg_config *c)
 
 json_t *wg_machine_json(const wg_config *config)
 {
-    char utc[64];
+    char utc[64], shard[WG_SHARD_TEXT];
     const time_t now = time(NULL);
     struct tm tm;
     gmtime_r(&now, &tm);
@@ -117,6 +117,7 @@ json_t *wg_machine_json(const wg_config *config)
     json_t *v = json_object();
     json_object_set_new(v, "started", json_string(utc));
     json_object_set_new(v, "config_sha256", json_string(config->sha256));
+    if (config->shard.count) json_object_set_new(v, "shard", json_string(wg_shard_text(config->shard, shard)));
     json_object_set_new(v, "program", program_json());
     json_object_set_new(v, "system", system_json());
     json_object_set_new(v, "cpu", cpu_json());

@@ -76,11 +76,12 @@ static wg_status must_be_empty(const char *path, const wg_config *resume, wg_err
 
 static char *default_folder(const wg_config *c)
 {
-    char host[256] = "", utc[64], path[1024];
+    char host[256] = "", utc[64], path[1024], shard[WG_SHARD_TEXT + 8] = "";
+    if (c->shard.count) snprintf(shard, sizeof shard, "-%dof%d", c->shard.index, c->shard.count);
     if (gethostname(host, sizeof host - 1) || !*host) snprintf(host, sizeof host, "localhost");
     for (char *p = host; *p; p++)
         if (*p == '/' || *p == '.') *p = '_';
-    snprintf(path, sizeof path, "results/%s/%s-%s-%s", c->top.name, c->hash, host, wg_clock_utc(utc, sizeof utc));
+    snprintf(path, sizeof path, "results/%s/%s-%s%s-%s", c->top.name, c->hash, host, shard, wg_clock_utc(utc, sizeof utc));
     return wg_strdup(path);
 }
 
@@ -275,6 +276,19 @@ void wg_record_close(wg_record *r)
 }
 
 const char *wg_record_path(const wg_record *r) { return r->dir; }
+
+wg_status wg_record_lines(wg_record *r, bool steps, const char *text, size_t n, wg_error *err)
+{
+    return lines_append(steps ? &r->steps : &r->requests, text, n, err);
+}
+
+json_t *wg_record_machine(const char *dir)
+{
+    char *path = join(dir, "machine.json");
+    json_t *v = path ? json_load_file(path, JSON_REJECT_DUPLICATES, NULL) : NULL;
+    wg_free(path);
+    return v;
+}
 
 json_t *wg_record_known_costs(const wg_record *r)
 {

@@ -58,6 +58,8 @@ wg_status wg_record_request(wg_record *r, const wg_request *q, const wg_tokenize
 /* trace.wgt of a run that traces probabilities: where it ends; appends whole records (trace.h). */
 long long wg_record_trace_end(const wg_record *r);
 wg_status wg_record_trace(wg_record *r, const void *bytes, size_t n, wg_error *err);
+/* Appends whole lines that another folder has: of requests.jsonl, or of steps.jsonl. */
+wg_status wg_record_lines(wg_record *r, bool steps, const char *text, size_t n, wg_error *err);
 /* cost.json (calibrate.h): what it holds, or an empty list; and its new contents. */
 json_t *wg_record_known_costs(const wg_record *r);
 wg_status wg_record_costs(wg_record *r, const json_t *groups, wg_error *err);
@@ -65,6 +67,8 @@ wg_status wg_record_summary(wg_record *r, const json_t *summary, wg_error *err);
 
 /* What ran this: processor, memory, system, the program and its digest, environment, digests of the files the config names. */
 json_t *wg_machine_json(const wg_config *config);
+
+json_t *wg_record_machine(const char *dir); /* machine.json as it stands there, or NULL */
 
 /* Milliseconds with microsecond digits, for people and diffs. */
 json_t *wg_json_ms(double seconds);

@@ -60,6 +60,11 @@ wg_status wg_resume_check(const char *dir, const wg_config *config, const json_t
     if (!s)
         s = check_part(dir, "a file (by SHA-256)", json_object_get(machine, "files_sha256"),
                        json_object_get(old, "files_sha256"), err);
+    const json_t *shard = json_object_get(machine, "shard"), *then = json_object_get(old, "shard");
+    if (!s && !json_equal(shard ? shard : json_null(), then ? then : json_null()))
+        s = wg_fail(err, WG_EINVAL, "%s: this is %s%s of the run, not %s%s; name its own folder with --out DIR", dir,
+                    then ? "shard " : "all", then ? json_string_value(then) : "", shard ? "shard " : "all",
+                    shard ? json_string_value(shard) : "");
     static const char *const parts[] = { "model", "kernels" };
     for (size_t i = 0; i < 2 && !s; i++)
         s = check_part(dir, "the processor", json_object_get(json_object_get(machine, "cpu"), parts[i]),
@@ -257,6 +262,7 @@ static void read_success(wg_request *q, const json_t *v, int max_tokens)
     q->n = n > (size_t)max_tokens ? max_tokens : (int)n;
     for (int i = 0; i < q->n; i++) q->token[i] = (int32_t)json_integer_value(json_array_get(ids, (size_t)i));
     q->finish = finish && !strcmp(finish, "stop") ? WG_FINISH_EOS : WG_FINISH_LENGTH;
+    q->prompt_tokens = (int)integer(v, "prompt_tokens");
     q->prefill = seconds(v, "prefill_ms");
     q->ttft = seconds(v, "ttft_ms");
     q->tpot = seconds(v, "tpot_ms");
@@ -303,6 +309,16 @@ bool wg_resume_finished(const char *dir)
     return yes;
 }
 
+static bool same_shard(const char *dir, const wg_config *config)
+{
+    char text[WG_SHARD_TEXT];
+    json_t *machine = load(dir, "machine.json");
+    const char *there = json_string_value(json_object_get(machine, "shard"));
+    const bool same = !strcmp(there ? there : "", wg_shard_text(config->shard, text));
+    json_decref(machine);
+    return same;
+}
+
 wg_status wg_resume_find(char **out, const wg_config *config, wg_error *err)
 {
     char base[1024], path[2048], best[2048] = "", best_utc[64] = "";
@@ -318,6 +334,7 @@ wg_status wg_resume_find(char **out, const wg_config *config, wg_error *err)
             continue;
         }
         snprintf(path, sizeof path, "%s/%.255s", base, e->d_name);
+        if (!same_shard(path, config)) continue;
         const bool done = wg_resume_finished(path);
         if (best[0] && (done > best_done || (done == best_done && strcmp(utc, best_utc) < 0))) continue;
         snprintf(best, sizeof best, "%s", path);

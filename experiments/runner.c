@@ -118,7 +118,7 @@ static void request_begin(const group *g, const arm *a, wg_request *q, int promp
     q->prompt = prompt;
     q->repeat = repeat;
     q->source = &g->dataset->prompt[prompt];
-    q->prompt_tokens = g->prompts.n[prompt];
+    q->prompt_tokens = g->prompts.n ? g->prompts.n[prompt] : 0; /* else its line will say */
 }
 
 /* Opens and prefills; what cannot be is that request's failure. Returns how many are ready, in seq[] (NULL: failed). */
@@ -389,6 +389,8 @@ static wg_status open_requests(arm *a, const group *g, bool trace, wg_error *err
 /* cell == NULL: the baseline. */
 static wg_status open_arm(const runner *r, const group *g, const wg_cell *cell, arm *a, wg_error *err)
 {
+    a->cell = cell ? (int)(cell - r->config->cell) : -1;
+    if (r->opt->recorded) return open_requests(a, g, r->config->top.trace, err); /* nothing is run */
     const wg_cell *like = g->like;
     wg_parts parts = wg_target_parts(g->target);
     parts.drafter = cell ? cell->drafter : &wg_drafter_none;
@@ -403,7 +405,6 @@ static wg_status open_arm(const runner *r, const group *g, const wg_cell *cell, 
         .sampling = like->sampling,
         .measure_alpha = cell,
     };
-    a->cell = cell ? (int)(cell - r->config->cell) : -1;
     WG_TRY(wg_engine_open(&a->engine, &parts, &o, err));
     return open_requests(a, g, r->config->top.trace, err);
 }
@@ -449,11 +450,11 @@ static wg_status open_group(runner *r, int number, wg_error *err)
     int n = 0;
     for (int i = 0; i < c->n; i++)
         if (c->cell[i].group == number) n++, g->like = &c->cell[i];
-    WG_TRY(open_target(r, g->like, &g->target, err));
+    if (!r->opt->recorded) WG_TRY(open_target(r, g->like, &g->target, err));
     g->dataset = c->dataset[g->like->dataset];
     g->batch = g->like->top.batch < g->dataset->n ? g->like->top.batch : g->dataset->n;
     g->units = (g->dataset->n + g->batch - 1) / g->batch;
-    WG_TRY(encode(g, err));
+    if (!r->opt->recorded) WG_TRY(encode(g, err));
     g->arm = wg_calloc((size_t)n + 1, sizeof *g->arm);
     if (!g->arm) return wg_nomem(err, (size_t)n * sizeof *g->arm, "arms");
     g->arms = 1;
@@ -554,6 +555,8 @@ static wg_status finish_arm(runner *r, const group *g, arm *a, int n, bool base_
 static wg_status run_arm(runner *r, group *g, arm *a, int first, int n, int repeat, bool base_known, wg_error *err)
 {
     const int left = wg_record_left(r->record), max_new = g->like->top.max_tokens;
+    if (left < n && r->opt->recorded)
+        return wg_fail(err, WG_EFORMAT, "%s: requests are missing: it ends after %d", wg_record_path(r->record), r->run->resumed);
     if (left < n) {
         WG_TRY(wg_record_cut(r->record, err));
         WG_TRY(run_batch(r, g, a, first, n, repeat, max_new, a->cell < 0 ? NULL : r->tracer, err));
@@ -574,7 +577,7 @@ static wg_status run_unit(runner *r, group *g, int unit, int repeat, wg_error *e
 {
     const int first = unit * g->batch, left = g->dataset->n - first, n = left < g->batch ? left : g->batch;
     bool base_known = false;
-    if (!g->warm && wg_record_left(r->record) < n * g->arms) {
+    if (!g->warm && !r->opt->recorded && wg_record_left(r->record) < n * g->arms) {
         WG_TRY(warm_up(r, g, err));
         g->warm = true;
     }
@@ -594,24 +597,41 @@ static wg_status run_unit(runner *r, group *g, int unit, int repeat, wg_error *e
 }
 
 /* A drafter that remembers requests must meet all of them again, in order: of such a group everything is there or nothing. */
-static wg_status whole_or_nothing(const runner *r, const group *g, wg_error *err)
+static wg_status whole_or_nothing(const runner *r, const wg_group_shape *g, wg_error *err)
 {
-    const int all = g->dataset->n * r->config->top.repeats * g->arms, left = wg_record_left(r->record);
-    bool remembers = false;
-    for (int k = 1; k < g->arms; k++) remembers = remembers || r->config->cell[g->arm[k].cell].drafter->remembers;
-    return remembers && left > 0 && left < all ? wg_record_cut(r->record, err) : WG_OK;
+    const int all = g->prompts * r->config->top.repeats * g->arms, left = wg_record_left(r->record);
+    return g->remembers && left > 0 && left < all ? wg_record_cut(r->record, err) : WG_OK;
+}
+
+/* The requests of a group that are this shard's. */
+static long requests_of(const wg_config *c, int group)
+{
+    const wg_group_shape g = wg_group_shape_of(c, group);
+    long prompts = 0;
+    for (int unit = 0; unit < g.units; unit++) {
+        const int left = g.prompts - unit * g.batch;
+        if (wg_shard_has(c->shard, &g, group, unit)) prompts += left < g.batch ? left : g.batch;
+    }
+    return prompts * c->top.repeats * g.arms;
+}
+
+static wg_status run_group(runner *r, int number, wg_error *err)
+{
+    const wg_group_shape shape = wg_group_shape_of(r->config, number);
+    group *g = &r->group[number];
+    take_costs(r, g);
+    if (requests_of(r->config, number) > 0) WG_TRY(whole_or_nothing(r, &shape, err));
+    for (int repeat = 0; repeat < r->config->top.repeats; repeat++)
+        for (int unit = 0; unit < shape.units; unit++)
+            if (wg_shard_has(r->config->shard, &shape, number, unit)) WG_TRY(run_unit(r, g, unit, repeat, err));
+    return WG_OK;
 }
 
 static wg_status run_groups(runner *r, wg_error *err)
 {
     const double start = wg_clock_now();
     wg_status s = WG_OK;
-    for (int g = 0; g < r->config->groups && s == WG_OK; g++) {
-        take_costs(r, &r->group[g]);
-        s = whole_or_nothing(r, &r->group[g], err);
-        for (int repeat = 0; repeat < r->config->top.repeats && s == WG_OK; repeat++)
-            for (int unit = 0; unit < r->group[g].units && s == WG_OK; unit++) s = run_unit(r, &r->group[g], unit, repeat, err);
-    }
+    for (int g = 0; g < r->config->groups && s == WG_OK; g++) s = run_group(r, g, err);
     r->run->seconds += wg_clock_now() - start;
     r->run->complete = s == WG_OK;
     return s;
@@ -635,7 +655,7 @@ static wg_status open_all(runner *r, wg_error *err)
         return wg_nomem(err, (size_t)c->n * sizeof *r->run->result, "a run");
     for (int g = 0; g < c->groups; g++) {
         WG_TRY(open_group(r, g, err));
-        requests += (long)r->group[g].dataset->n * c->top.repeats * r->group[g].arms;
+        requests += requests_of(c, g);
     }
     wg_progress_open(&r->progress, r->opt->progress, requests, c->groups, c->top.repeats);
     return WG_OK;
@@ -684,10 +704,12 @@ wg_status wg_run_config(const wg_config *config, const wg_run_options *opt, wg_r
     runner r = { .config = config, .opt = opt, .run = out };
     *out = (wg_run){ .config = config };
     *path = NULL;
+    if (config->shard.count && config->top.trace == WG_TRACE_PROBS)
+        return wg_fail(err, WG_EINVAL, "--shard: traces of probabilities are not merged; run it whole, or with trace=steps");
     wg_status s = open_all(&r, err);
-    json_t *machine = s ? NULL : wg_machine_json(config);
+    json_t *machine = s ? NULL : opt->recorded ? wg_record_machine(opt->out) : wg_machine_json(config);
     if (!s) s = (opt->resume ? wg_record_resume : wg_record_open)(&r.record, opt->out, config, machine, err);
-    if (!s && config->top.trace == WG_TRACE_PROBS) s = open_tracer(&r, machine, err);
+    if (!s && config->top.trace == WG_TRACE_PROBS && !opt->recorded) s = open_tracer(&r, machine, err);
     json_decref(machine);
     if (!s) {
         *path = wg_strdup(wg_record_path(r.record));

@@ -53,6 +53,7 @@ typedef struct wg_run_options {
     const char *out;                    /* result folder, or NULL for the default one */
     const volatile sig_atomic_t *stop;  /* nonzero: stop as soon as the step in flight is over; may be NULL */
     bool progress;                      /* a line on stderr */
+    bool recorded;                      /* nothing is run: all of it is in `out` (with resume), and is only added up */
     bool resume;                        /* go on in a folder (out, or the latest of this config) that has a beginning */
 } wg_run_options;
 

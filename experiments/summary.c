@@ -212,7 +212,7 @@ static json_t *cell_summary(const wg_cell *cell, const wg_dataset *prompts, cons
 json_t *wg_summary_json(const wg_run *run)
 {
     const wg_config *c = run->config;
-    char utc[64];
+    char utc[64], shard[WG_SHARD_TEXT];
     double *scratch = wg_calloc(WG_RESAMPLES, sizeof *scratch);
     if (!scratch) return NULL;
     json_t *v = json_object(), *cells = json_array();
@@ -222,6 +222,7 @@ json_t *wg_summary_json(const wg_run *run)
     json_object_set_new(v, "name", json_string(c->top.name));
     json_object_set_new(v, "question", json_string(c->top.question));
     json_object_set_new(v, "config_sha256", json_string(c->sha256));
+    if (c->shard.count) json_object_set_new(v, "shard", json_string(wg_shard_text(c->shard, shard)));
     json_object_set_new(v, "complete", json_boolean(run->complete));
     json_object_set_new(v, "seconds", number(round(run->seconds * 1e3) / 1e3));
     json_object_set_new(v, "finished", json_string(wg_clock_utc(utc, sizeof utc)));

@@ -88,6 +88,8 @@ Test(config, resolving_is_idempotent)
         "{" BASE ", \"draft\": {\"kind\": \"ngram\"}, \"sampling\": {\"temperature\": 1}, \"sweep\": "
                  "{\"sampling.temperature\": [0, 1, 0.3]}}",
         "{" BASE ", \"sweep\": {\"draft\": [{\"kind\": \"ngram\"}, {\"kind\": \"none\"}], \"batch\": [1, 2]}}",
+        "{" BASE ", \"sweep\": {\"draft\": [{\"kind\": \"ngram\", \"k\": 8}, {\"kind\": \"ngram_cache\"}, {\"kind\": \"ngram\"}, "
+                 "{\"kind\": \"ngram\", \"k\": 3}]}}",
         "{" BASE ", \"draft\": {\"model\": \"draft.gguf\"}, \"sweep\": {\"draft.kind\": [\"model\"]}}",
     };
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {

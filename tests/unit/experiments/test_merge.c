@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT
+ * Shards: the parts put together are the run that was not divided, timings apart, whatever their number and the batch; what is
+ * not all the parts of one run is refused by name. */
+#include "core/base/json.h"
+#include "core/base/mem.h"
+#include "experiments/merge.h"
+#include "experiments/runner.h"
+#include "masked.h"
+#include "scene.h"
+
+static scene s;
+static void setup(void)
+{
+    scene_make(&s);
+    put("prompts.jsonl", "{\"id\": \"a\", \"prompt\": \"The cat sat\"}\n{\"id\": \"b\", \"prompt\": \"abababab\"}\n"
+                         "{\"id\": \"long\", \"prompt\": \"0123456789012345678901234567890123456789012345678901234567890123456789\"}\n"
+                         "{\"id\": \"c\", \"prompt\": \"Once upon\"}\n{\"id\": \"d\", \"prompt\": \"A dog ran\"}\n");
+}
+static void teardown(void) { scene_remove(&s); }
+TestSuite(merge, .init = setup, .fini = teardown, .timeout = 240);
+
+/* Two groups, a prompt that fails, two repeats; `more` adds to it. */
+#define CONFIG(more)                                                                                                          \
+    "{\"name\": \"t\", \"target\": {\"model\": \"target.gguf\", \"threads\": 1}, \"prompts\": {\"file\": \"prompts.jsonl\"},"  \
+    "\"draft\": {\"kind\": \"model\", \"model\": \"draft.gguf\", \"length\": 3}, \"max_tokens\": 10, \"repeats\": 2, " more "}"
+#define SWEPT "\"trace\": \"steps\", \"sweep\": {\"sampling.temperature\": [0, 1], \"verify.rule\": [\"match\", \"rejection\"]}"
+
+static void run(const char *out, wg_shard shard)
+{
+    wg_error err;
+    wg_config *c;
+    wg_run r;
+    char *path;
+    cr_assert_eq(wg_config_open(&c, "config.json", NULL, 0, &wg_program_plugins, &err), WG_OK, "%s", err.text);
+    c->shard = shard;
+    const wg_run_options o = { .out = out };
+    cr_assert_eq(wg_run_config(c, &o, &r, &path, &err), WG_OK, "%s", err.text);
+    wg_run_free(&r);
+    wg_free(path);
+    wg_config_close(c);
+}
+
+static void equal_files(const char *a, const char *b, bool traced)
+{
+    static const char *const files[] = { "config.json", "requests.jsonl", "summary.json", "steps.jsonl" };
+    for (int i = 0; i < 3 + traced; i++) {
+        char *x = masked(a, files[i]), *y = masked(b, files[i]);
+        cr_assert_str_eq(x, y, "%s and %s: %s differs", a, b, files[i]);
+        free(x);
+        free(y);
+    }
+}
+
+static wg_status merge(const char *out, wg_error *err, int n, const char *a, const char *b, const char *c)
+{
+    const char *dir[] = { a, b, c };
+    return wg_merge(out, dir, n, &wg_program_plugins, err);
+}
+
+Test(merge, is_the_run_that_was_not_divided)
+{
+    static const char *const configs[] = {
+        CONFIG(SWEPT),
+        CONFIG("\"batch\": 2, " SWEPT),
+        CONFIG("\"sweep\": {\"sampling.temperature\": [0, 1], \"draft\": [{\"kind\": \"ngram_cache\", \"hits\": 1}, {\"kind\": \"ngram\"}]}"),
+    };
+    for (int i = 0; i < 3; i++) {
+        char whole[16], part[3][16], out[16];
+        wg_error err;
+        put("config.json", configs[i]);
+        snprintf(whole, sizeof whole, "whole%d", i);
+        run(whole, (wg_shard){ 0 });
+        const size_t before = wg_mem_read().live_blocks;
+        for (int k = 0; k < 3; k++) {
+            snprintf(part[k], sizeof part[k], "part%d-%d", i, k);
+            run(part[k], (wg_shard){ k + 1, 3 });
+        }
+        snprintf(out, sizeof out, "merged%d", i);
+        cr_assert_eq(merge(out, &err, 3, part[2], part[0], part[1]), WG_OK, "%s", err.text);
+        equal_files(whole, out, i < 2);
+        cr_assert_eq(wg_mem_read().live_blocks, before);
+    }
+}
+
+static void edit(const char *file, const char *key, const char *value)
+{
+    json_t *v = json_load_file(file, 0, NULL);
+    cr_assert_not_null(v);
+    json_object_set_new(v, key, json_loads(value, JSON_DECODE_ANY, NULL));
+    json_dump_file(v, file, 0);
+    json_decref(v);
+}
+
+static void refused(int n, const char *a, const char *b, const char *c, const char *says)
+{
+    wg_error err;
+    struct stat st;
+    const size_t before = wg_mem_read().live_blocks;
+    cr_assert_neq(merge("out", &err, n, a, b, c), WG_OK, "%s", says);
+    cr_assert(strstr(err.text, says), "'%s' is not in: %s", says, err.text);
+    cr_assert_neq(stat("out", &st), 0, "%s: something was left behind", says);
+    cr_assert_eq(wg_mem_read().live_blocks, before, "%s", says);
+}
+
+Test(merge, refuses_what_does_not_belong_together)
+{
+    put("config.json", CONFIG("\"trace\": \"steps\""));
+    run("whole", (wg_shard){ 0 });
+    run("p1", (wg_shard){ 1, 3 });
+    run("p2", (wg_shard){ 2, 3 });
+    run("p3", (wg_shard){ 3, 3 });
+    run("q1", (wg_shard){ 1, 3 });
+    run("half", (wg_shard){ 1, 2 });
+    refused(2, "p1", "p2", NULL, "1 of 3 shards missing: 3");
+    refused(1, "p2", NULL, NULL, "2 of 3 shards missing: 1, 3");
+    refused(3, "p1", "p2", "q1", "shard 1/3 is there twice: p1 and q1");
+    refused(3, "p1", "p2", "half", "half is shard 1/2, but p1 is one of 3");
+    refused(2, "p1", "whole", NULL, "whole: this is a whole run, not a shard");
+    refused(2, "p1", "absent", NULL, "absent: no machine.json; expected the folder of a shard");
+    put("config.json", CONFIG("\"seed\": 9"));
+    run("seed", (wg_shard){ 3, 3 });
+    refused(3, "p1", "p2", "seed", "p1 and seed are not parts of one run: configs differ");
+    edit("q1/machine.json", "program", "{\"sha256\": \"another\"}");
+    refused(3, "q1", "p2", "p3", "programs differ");
+    edit("p3/summary.json", "complete", "false");
+    refused(3, "p1", "p2", "p3", "p3: shard 3/3 is not finished; wager run CONFIG --resume --shard 3/3");
+    edit("p3/summary.json", "complete", "true");
+    char *lines = file_read("p3/requests.jsonl", NULL);
+    char *cut = strchr(lines, '\n') + 1;
+    file_write("p3/requests.jsonl", cut, strlen(cut)); /* not its first request any more */
+    refused(3, "p1", "p2", "p3", "p3: requests are missing: there are");
+    file_write("p3/requests.jsonl", lines, strlen(lines));
+    free(lines);
+    put("prompts.jsonl", "{\"prompt\": \"changed since\"}\n");
+    refused(3, "p1", "p2", "p3", "files (by SHA-256) differ");
+}
+
+Test(merge, environments)
+{
+    static const struct { const char *var[8]; int index, count; const char *from; } cases[] = {
+        { { NULL }, 0, 0, NULL },
+        { { "SLURM_ARRAY_TASK_ID", "7", "SLURM_ARRAY_TASK_COUNT", "4", "SLURM_ARRAY_TASK_MIN", "5", NULL }, 3, 4, "SLURM_ARRAY_TASK_ID" },
+        { { "SLURM_ARRAY_TASK_ID", "9", "SLURM_ARRAY_TASK_COUNT", "4", "SLURM_ARRAY_TASK_MIN", "3", "SLURM_ARRAY_TASK_STEP", "3" }, 3, 4, "SLURM_ARRAY_TASK_ID" },
+        { { "OMPI_COMM_WORLD_RANK", "1", "OMPI_COMM_WORLD_SIZE", "2", NULL }, 2, 2, "OMPI_COMM_WORLD_RANK" },
+        { { "PMI_RANK", "0", "PMI_SIZE", "2", NULL }, 1, 2, "PMI_RANK" },
+        { { "SLURM_PROCID", "0", "SLURM_NTASKS", "1", NULL }, 0, 0, NULL },
+        { { "SLURM_ARRAY_TASK_ID", "9", "SLURM_ARRAY_TASK_COUNT", "4", NULL }, -1, 0, NULL },
+    };
+    static const char *const all[] = { "SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_COUNT", "SLURM_ARRAY_TASK_MIN", "SLURM_ARRAY_TASK_STEP",
+                                       "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "PMI_RANK", "PMI_SIZE", "SLURM_PROCID", "SLURM_NTASKS" };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        wg_shard shard;
+        wg_error err;
+        const char *from;
+        for (size_t k = 0; k < sizeof all / sizeof *all; k++) unsetenv(all[k]);
+        for (int k = 0; k + 1 < 8 && cases[i].var[k]; k += 2) setenv(cases[i].var[k], cases[i].var[k + 1], 1);
+        const wg_status st = wg_shard_of_environment(&shard, &from, &err);
+        cr_assert_eq(st, cases[i].index < 0 ? WG_EINVAL : WG_OK);
+        if (st) continue;
+        cr_assert(shard.index == cases[i].index && shard.count == cases[i].count, "case %zu: %d/%d", i, shard.index, shard.count);
+        cr_assert(cases[i].from ? from && !strcmp(from, cases[i].from) : !from);
+    }
+}
+
+Test(merge, shards_are_written_as_i_of_n)
+{
+    static const char *const bad[] = { "", "3", "0/4", "5/4", "1/0", "1/4x", "a/b", "-1/4", "1/200000" };
+    wg_shard shard;
+    wg_error err;
+    char text[WG_SHARD_TEXT];
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) cr_assert_eq(wg_shard_parse(&shard, bad[i], &err), WG_EINVAL, "%s", bad[i]);
+    cr_assert_eq(wg_shard_parse(&shard, "all", &err), WG_OK);
+    cr_assert_eq(shard.count, 0);
+    cr_assert_eq(wg_shard_parse(&shard, "2/4", &err), WG_OK);
+    cr_assert_str_eq(wg_shard_text(shard, text), "2/4");
+}
