@@ -185,7 +185,7 @@ json_t *wg_folder_line(const wg_folder *f, const wg_entry *e)
     json_t *v = NULL;
     if (fseeko(f->file, e->at, SEEK_SET) == 0) {
         const ssize_t n = getline(&line, &size, f->file);
-        if (n > 0) v = json_loadb(line, (size_t)n, 0, NULL);
+        if (n > 0) v = json_loadb(line, (size_t)n, JSON_ALLOW_NUL, NULL);
     }
     free(line);
     return v;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * The lines of a shard are in the order of its units, so merging deals units back: for each unit of the whole, the next lines of
- * its owner, byte for byte. What they must be is checked when they are added up. */
+ * The lines of a shard are in the order of its units, so merging deals units back: for each unit of the whole, the next lines
+ * of its owner, byte for byte. What they must be is checked when they are added up. */
 #include "experiments/merge.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -13,13 +14,13 @@
 #include "experiments/diff.h"
 #include "experiments/resume.h"
 #include "experiments/runner.h"
+#include "experiments/trace.h"
 
 typedef struct part {
     const char *dir;
     json_t *machine;
     wg_shard shard;
-    wg_kept kept;
-    FILE *steps;
+    wg_kept kept; /* where its lines end */
 } part;
 
 typedef struct merger {
@@ -27,6 +28,7 @@ typedef struct merger {
     int n;
     wg_config *config;
     wg_record *record;
+    wg_coverage *coverage; /* (config->n) */
     char *room;
     size_t size;
 } merger;
@@ -49,8 +51,8 @@ static wg_status open_part(part *p, const char *dir, wg_error *err)
     if (!shard || wg_shard_parse(&p->shard, shard, NULL) || !p->shard.count)
         return wg_fail(err, WG_EINVAL, "%s: this is a whole run, not a shard (machine.json has no \"shard\")", dir);
     if (!wg_resume_finished(dir))
-        return wg_fail(err, WG_EINVAL, "%s: shard %s is not finished; wager run CONFIG --resume --shard %s --out '%s' goes on", dir,
-                       shard, shard, dir);
+        return wg_fail(err, WG_EINVAL, "%s: shard %s is not finished; wager run CONFIG --resume --shard %s --out '%s' goes on",
+                       dir, shard, shard, dir);
     return WG_OK;
 }
 
@@ -58,7 +60,8 @@ static wg_status open_part(part *p, const char *dir, wg_error *err)
 static wg_status same(const part *a, const part *b, const char *what, const char *key, wg_error *err)
 {
     char text[700];
-    json_t *x = json_pack("{s:O?}", key, json_object_get(a->machine, key)), *y = json_pack("{s:O?}", key, json_object_get(b->machine, key));
+    json_t *x = json_pack("{s:O?}", key, json_object_get(a->machine, key));
+    json_t *y = json_pack("{s:O?}", key, json_object_get(b->machine, key));
     const json_t *both[2] = { y, x };
     json_t *diff = wg_json_diff(both, 2);
     const bool equal = diff && json_array_size(diff) == 0;
@@ -67,7 +70,8 @@ static wg_status same(const part *a, const part *b, const char *what, const char
     json_decref(x);
     json_decref(y);
     if (!diff) return wg_nomem(err, 1, "a comparison");
-    return equal ? WG_OK : wg_fail(err, WG_EINVAL, "%s and %s are not parts of one run: %s differ: %s", a->dir, b->dir, what, text);
+    return equal ? WG_OK
+                 : wg_fail(err, WG_EINVAL, "%s and %s are not parts of one run: %s differ: %s", a->dir, b->dir, what, text);
 }
 
 /* Puts them in the order of their numbers; missing and doubled ones are named. */
@@ -80,10 +84,12 @@ static wg_status order(merger *m, wg_error *err)
     wg_status s = WG_OK;
     for (int i = 0; i < m->n && !s; i++) {
         const part *p = &m->part[i];
-        part *to = &sorted[p->shard.index - 1];
-        if (p->shard.count != count)
-            s = wg_fail(err, WG_EINVAL, "%s is shard %d/%d, but %s is one of %d", p->dir, p->shard.index, p->shard.count, m->part[0].dir, count);
-        else if (to->dir) s = wg_fail(err, WG_EINVAL, "shard %d/%d is there twice: %s and %s", p->shard.index, count, to->dir, p->dir);
+        part *to = p->shard.count == count ? &sorted[p->shard.index - 1] : NULL;
+        if (!to)
+            s = wg_fail(err, WG_EINVAL, "%s is shard %d/%d, but %s is one of %d", p->dir, p->shard.index, p->shard.count,
+                        m->part[0].dir, count);
+        else if (to->dir)
+            s = wg_fail(err, WG_EINVAL, "shard %d/%d is there twice: %s and %s", p->shard.index, count, to->dir, p->dir);
         else *to = *p;
     }
     int lost = 0;
@@ -92,7 +98,8 @@ static wg_status order(merger *m, wg_error *err)
         const size_t at = strlen(missing);
         if (lost++ < 40) snprintf(missing + at, sizeof missing - at, "%s%d", at ? ", " : "", i + 1);
     }
-    if (!s && lost) s = wg_fail(err, WG_EINVAL, "%d of %d shards missing: %s%s", lost, count, missing, lost > 40 ? ", ..." : "");
+    if (!s && lost)
+        s = wg_fail(err, WG_EINVAL, "%d of %d shards missing: %s%s", lost, count, missing, lost > 40 ? ", ..." : "");
     if (s) {
         wg_free(sorted);
         return s;
@@ -102,36 +109,42 @@ static wg_status order(merger *m, wg_error *err)
     return WG_OK;
 }
 
+/* Everything on which results depend. */
+static wg_status same_run(const part *a, const part *b, wg_error *err)
+{
+    WG_TRY(same(a, b, "configs", "config_sha256", err));
+    WG_TRY(same(a, b, "programs", "program", err));
+    return same(a, b, "files (by SHA-256)", "files_sha256", err);
+}
+
 static wg_status check_parts(merger *m, const char *const *dir, wg_error *err)
 {
-    static const struct { const char *what, *key; } equal[] = {
-        { "configs", "config_sha256" }, { "programs", "program" }, { "files (by SHA-256)", "files_sha256" },
-    };
     for (int i = 0; i < m->n; i++) WG_TRY(open_part(&m->part[i], dir[i], err));
-    for (int i = 1; i < m->n; i++)
-        for (size_t k = 0; k < sizeof equal / sizeof *equal; k++)
-            WG_TRY(same(&m->part[0], &m->part[i], equal[k].what, equal[k].key, err));
+    for (int i = 1; i < m->n; i++) WG_TRY(same_run(&m->part[0], &m->part[i], err));
     return order(m, err);
 }
 
+/* The config as it is understood here and now must be what the shards ran. */
 static wg_status open_config(merger *m, const wg_plugins *plugins, wg_error *err)
 {
     char path[4096];
     snprintf(path, sizeof path, "%s/config.json", m->part[0].dir);
     WG_TRY(wg_config_open(&m->config, path, NULL, 0, plugins, err));
     part here = { .dir = "this machine", .machine = wg_machine_json(m->config) };
-    wg_status s = here.machine ? same(&m->part[0], &here, "configs", "config_sha256", err) : wg_nomem(err, 1, "machine.json");
-    if (!s) s = same(&m->part[0], &here, "files (by SHA-256)", "files_sha256", err);
+    const wg_status s = here.machine ? same_run(&m->part[0], &here, err) : wg_nomem(err, 1, "machine.json");
     json_decref(here.machine);
+    if (!s && m->config->top.trace == WG_TRACE_PROBS)
+        return wg_fail(err, WG_EINVAL, "%s: traces of probabilities are not merged", path);
     return s;
 }
 
 /* ---- lines ------------------------------------------------------------------------------------------------------- */
 
-/* Bytes from .. to-1 of a file. */
-static wg_status copy(merger *m, FILE *f, bool steps, off_t from, off_t to, wg_error *err)
+/* Bytes from .. to-1 of a shard's file. It is opened for them alone: there may be more shards than a process may have files. */
+static wg_status copy(merger *m, const part *p, bool steps, off_t from, off_t to, wg_error *err)
 {
-    const size_t n = (size_t)(to - from);
+    char path[4096];
+    size_t n = (size_t)(to - from), done = 0;
     if (n == 0) return WG_OK;
     if (n > m->size) {
         char *grown = wg_realloc(m->room, n, 1);
@@ -139,8 +152,14 @@ static wg_status copy(merger *m, FILE *f, bool steps, off_t from, off_t to, wg_e
         m->room = grown;
         m->size = n;
     }
-    if (fseeko(f, from, SEEK_SET) || fread(m->room, 1, n, f) != n) return wg_fail(err, WG_EIO, "a shard cannot be read: %s", strerror(errno));
-    return wg_record_lines(m->record, steps, m->room, n, err);
+    snprintf(path, sizeof path, "%s/%s", p->dir, steps ? "steps.jsonl" : "requests.jsonl");
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    errno = fd < 0 ? errno : 0;
+    for (ssize_t got = 1; fd >= 0 && done < n && got > 0; done += got > 0 ? (size_t)got : 0)
+        got = pread(fd, m->room + done, n - done, from + (off_t)done);
+    if (done < n) wg_fail(err, WG_EIO, "%s: cannot read: %s", path, errno ? strerror(errno) : "it became shorter");
+    if (fd >= 0) close(fd);
+    return done < n ? WG_EIO : wg_record_lines(m->record, steps, m->room, n, err);
 }
 
 static wg_status copy_requests(merger *m, part *p, int n, wg_error *err)
@@ -150,8 +169,8 @@ static wg_status copy_requests(merger *m, part *p, int n, wg_error *err)
         return wg_fail(err, WG_EFORMAT, "%s: requests are missing: there are %d whole ones", p->dir, k->n);
     const off_t from = wg_kept_requests_end(k), steps = wg_kept_steps_end(k);
     k->next += n;
-    WG_TRY(copy(m, k->file, false, from, wg_kept_requests_end(k), err));
-    return p->steps ? copy(m, p->steps, true, steps, wg_kept_steps_end(k), err) : WG_OK;
+    WG_TRY(copy(m, p, false, from, wg_kept_requests_end(k), err));
+    return copy(m, p, true, steps, wg_kept_steps_end(k), err);
 }
 
 static wg_status deal(merger *m, wg_error *err)
@@ -162,11 +181,11 @@ static wg_status deal(merger *m, wg_error *err)
         for (int repeat = 0; repeat < c->top.repeats; repeat++)
             for (int unit = 0; unit < shape.units; unit++) {
                 const int left = shape.prompts - unit * shape.batch, n = left < shape.batch ? left : shape.batch;
-                part *p = &m->part[wg_shard_owner(&shape, g, unit, m->part[0].shard.count) - 1];
+                part *p = &m->part[wg_shard_owner(&shape, g, unit, m->n) - 1];
                 WG_TRY(copy_requests(m, p, n * shape.arms, err));
             }
     }
-    for (int i = 0; i < m->part[0].shard.count; i++)
+    for (int i = 0; i < m->n; i++)
         if (m->part[i].kept.next != m->part[i].kept.n)
             return wg_fail(err, WG_EFORMAT, "%s: there are %d requests more than its share", m->part[i].dir,
                            m->part[i].kept.n - m->part[i].kept.next);
@@ -179,11 +198,13 @@ static wg_status deal(merger *m, wg_error *err)
 static json_t *merged_machine(const merger *m)
 {
     json_t *v = json_copy(m->part[0].machine), *list = json_array();
-    for (int i = 0; i < m->part[0].shard.count; i++) {
+    for (int i = 0; i < m->n; i++) {
         json_t *one = json_object();
         static const char *const keys[] = { "shard", "started", "resumed", "system", "cpu", "environment" };
-        for (size_t k = 0; k < sizeof keys / sizeof *keys; k++)
-            if (json_object_get(m->part[i].machine, keys[k])) json_object_set(one, keys[k], json_object_get(m->part[i].machine, keys[k]));
+        for (size_t k = 0; k < sizeof keys / sizeof *keys; k++) {
+            json_t *its = json_object_get(m->part[i].machine, keys[k]);
+            if (its) json_object_set(one, keys[k], its);
+        }
         json_array_append_new(list, one);
     }
     json_object_del(v, "shard");
@@ -196,7 +217,7 @@ static json_t *merged_costs(const merger *m)
 {
     json_t *all = json_array();
     for (int g = 0; g < m->config->groups; g++)
-        for (int i = 0, found = 0; i < m->part[0].shard.count && !found; i++) {
+        for (int i = 0, found = 0; i < m->n && !found; i++) {
             json_t *costs = load(m->part[i].dir, "cost.json"), *v;
             size_t k;
             json_array_foreach(costs, k, v)
@@ -206,6 +227,42 @@ static json_t *merged_costs(const merger *m)
     return all;
 }
 
+/* What one shard found of a cell, added to what the others did. */
+static bool add_coverage(wg_coverage *to, const json_t *overlap)
+{
+    const long long most = 1LL << 48; /* of tokens, in all shards together */
+    const json_int_t shared = json_integer_value(json_object_get(overlap, "shared")),
+                     vocab = json_integer_value(json_object_get(overlap, "vocabulary")),
+                     covered = json_integer_value(json_object_get(overlap, "text_shared")),
+                     text = json_integer_value(json_object_get(overlap, "text_tokens"));
+    if (shared < 0 || shared > vocab || vocab < 1 || vocab > INT32_MAX) return false;
+    if (covered < 0 || covered > text || text > most) return false;
+    if (to->vocab && (to->vocab != vocab || to->shared != shared)) return false;
+    *to = (wg_coverage){ (int)shared, (int)vocab, to->covered + covered, to->text + text };
+    return to->text <= most;
+}
+
+/* Only a drafter knows its vocabulary, and none is opened here. */
+static wg_status read_coverage(merger *m, wg_error *err)
+{
+    m->coverage = wg_calloc((size_t)m->config->n, sizeof *m->coverage);
+    if (!m->coverage) return wg_nomem(err, (size_t)m->config->n * sizeof *m->coverage, "cells");
+    for (int i = 0; i < m->n; i++) {
+        json_t *summary = load(m->part[i].dir, "summary.json");
+        const json_t *cells = json_object_get(summary, "cells");
+        bool ok = json_array_size(cells) == (size_t)m->config->n;
+        for (int k = 0; k < m->config->n && ok; k++) {
+            const json_t *overlap = json_object_get(json_array_get(cells, (size_t)k), "overlap");
+            ok = !overlap || add_coverage(&m->coverage[k], overlap);
+        }
+        json_decref(summary);
+        if (!ok)
+            return wg_fail(err, WG_EFORMAT, "%s/summary.json is not what this config's shards write (cells, overlap)",
+                           m->part[i].dir);
+    }
+    return WG_OK;
+}
+
 static wg_status write_folder(merger *m, const char *out, wg_error *err)
 {
     json_t *machine = merged_machine(m), *costs = merged_costs(m);
@@ -213,13 +270,11 @@ static wg_status write_folder(merger *m, const char *out, wg_error *err)
     if (!s && json_array_size(costs)) s = wg_record_costs(m->record, costs, err);
     json_decref(machine);
     json_decref(costs);
-    const bool trace = m->config->top.trace;
-    for (int i = 0; i < m->part[0].shard.count && !s; i++) {
-        char path[4096];
-        part *p = &m->part[i];
-        s = wg_kept_open(&p->kept, p->dir, trace, false, err);
-        snprintf(path, sizeof path, "%s/steps.jsonl", p->dir);
-        if (!s && trace && !(p->steps = fopen(path, "rbe"))) s = wg_fail(err, WG_EIO, "%s: cannot open: %s", path, strerror(errno));
+    for (int i = 0; i < m->n && !s; i++) {
+        wg_kept *k = &m->part[i].kept;
+        s = wg_kept_open(k, m->part[i].dir, m->config->top.trace, false, err);
+        if (k->file) fclose(k->file);
+        k->file = NULL;
     }
     if (!s) s = deal(m, err);
     wg_record_close(m->record);
@@ -229,7 +284,8 @@ static wg_status write_folder(merger *m, const char *out, wg_error *err)
 
 static void remove_folder(const char *out)
 {
-    static const char *const files[] = { "config.json", "machine.json", "cost.json", "requests.jsonl", "steps.jsonl", "summary.json" };
+    static const char *const files[] = { "config.json",    "machine.json", "cost.json",
+                                         "requests.jsonl", "steps.jsonl",  "summary.json" };
     char path[4096];
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         snprintf(path, sizeof path, "%s/%s", out, files[i]);
@@ -243,9 +299,9 @@ static void close_merger(merger *m)
     for (int i = 0; m->part && i < m->n; i++) {
         json_decref(m->part[i].machine);
         wg_kept_close(&m->part[i].kept);
-        if (m->part[i].steps) fclose(m->part[i].steps);
     }
     wg_free(m->part);
+    wg_free(m->coverage);
     wg_free(m->room);
     wg_config_close(m->config);
 }
@@ -257,12 +313,14 @@ wg_status wg_merge(const char *out, const char *const *dir, int n, const wg_plug
     char *path = NULL;
     wg_status s = m.part ? check_parts(&m, dir, err) : wg_nomem(err, (size_t)n * sizeof *m.part, "shards");
     if (!s) s = open_config(&m, plugins, err);
+    if (!s) s = read_coverage(&m, err);
     if (!s && access(out, F_OK) == 0) s = wg_fail(err, WG_EINVAL, "%s is there already; merge into a new folder", out);
     if (!s) {
         s = write_folder(&m, out, err);
-        if (!s) s = wg_run_config(m.config, &(wg_run_options){ .out = out, .resume = true, .recorded = true }, &run, &path, err);
+        const wg_run_options add_up = { .out = out, .resume = true, .recorded = m.coverage };
+        if (!s) s = wg_run_config(m.config, &add_up, &run, &path, err);
         if (s) remove_folder(out);
-        if (path) wg_run_free(&run);
+        wg_run_free(&run);
         wg_free(path);
     }
     close_merger(&m);

@@ -139,7 +139,7 @@ static long skip_steps(steps *s, const json_t *request)
     for (long n = 0;; n++) {
         size_t length;
         if (!s->ahead && whole_line(s->file, &s->line, &s->room, &length)) {
-            s->ahead = json_loadb(s->line, length, 0, NULL);
+            s->ahead = json_loadb(s->line, length, JSON_ALLOW_NUL, NULL);
             s->ahead_end = s->end + (off_t)length + 1;
         }
         if (!s->ahead || !same_request(s->ahead, request)) return n;
@@ -157,7 +157,7 @@ static wg_status scan(wg_kept *k, steps *s, bool trace, off_t trace_size, wg_err
     size_t n;
     wg_status st = WG_OK;
     for (bool more = true; more && st == WG_OK && whole_line(k->file, &k->line, &k->room, &n);) {
-        json_t *v = json_loadb(k->line, n, 0, NULL);
+        json_t *v = json_loadb(k->line, n, JSON_ALLOW_NUL, NULL);
         const json_t *spec = json_object_get(v, "speculative_decoding");
         more = json_is_object(v);
         if (more && trace) { /* a request that failed has the steps it came to, however many */
@@ -191,7 +191,8 @@ wg_status wg_kept_open(wg_kept *k, const char *dir, bool trace, bool probs, wg_e
     if (k->file) rewind(k->file);
     struct stat traced = { 0 };
     snprintf(path, sizeof path, "%s/trace.wgt", dir);
-    if (probs && stat(path, &traced) && errno != ENOENT) st = wg_fail(err, WG_EIO, "%s: cannot look at it: %s", path, strerror(errno));
+    if (probs && stat(path, &traced) && errno != ENOENT)
+        st = wg_fail(err, WG_EIO, "%s: cannot look at it: %s", path, strerror(errno));
     if (!st) st = scan(k, &s, trace, probs ? traced.st_size : -1, err);
     if (k->file) rewind(k->file);
     json_decref(s.ahead);
@@ -279,7 +280,7 @@ static void read_success(wg_request *q, const json_t *v, int max_tokens)
 wg_status wg_kept_take(wg_kept *k, wg_request *q, int max_tokens, wg_error *err)
 {
     size_t n = 0;
-    json_t *v = whole_line(k->file, &k->line, &k->room, &n) ? json_loadb(k->line, n, 0, NULL) : NULL;
+    json_t *v = whole_line(k->file, &k->line, &k->room, &n) ? json_loadb(k->line, n, JSON_ALLOW_NUL, NULL) : NULL;
     const json_t *id = json_object_get(v, "id");
     const bool mine = cell_of(v) == q->cell && integer(v, "group") == q->group && integer(v, "prompt") == q->prompt &&
                       integer(v, "repeat") == q->repeat && json_is_string(id) && !strcmp(json_string_value(id), q->source->id);

@@ -268,14 +268,15 @@ static bool same_output(const wg_request *a, const wg_request *b)
 }
 
 /* How much of this text the draft model's vocabulary has. */
-static void add_overlap(wg_result *o, const wg_engine *e, const wg_request *q)
+static void add_coverage(wg_result *o, const wg_engine *e, const wg_request *q)
 {
     wg_overlap v;
+    wg_coverage *c = &o->coverage;
     if (q->status || !wg_drafter_overlap(e->drafter, &v)) return;
-    o->shared = v.shared;
-    o->vocab = v.vocab;
-    o->text += q->n;
-    for (int i = 0; i < q->n; i++) o->covered += q->token[i] < v.n && v.own[q->token[i]] >= 0;
+    c->shared = v.shared;
+    c->vocab = v.vocab;
+    c->text += q->n;
+    for (int i = 0; i < q->n; i++) c->covered += q->token[i] < v.n && v.own[q->token[i]] >= 0;
 }
 
 static void add_pair(wg_result *o, const wg_request *q, const wg_request *base, int prompts)
@@ -462,6 +463,7 @@ static wg_status open_group(runner *r, int number, wg_error *err)
     for (int i = 0; i < c->n; i++) {
         if (c->cell[i].group != number) continue;
         WG_TRY(open_result(&r->run->result[i], g->dataset->n, c->top.repeats, err));
+        if (r->opt->recorded) r->run->result[i].coverage = r->opt->recorded[i];
         const wg_status s = open_arm(r, g, &c->cell[i], &g->arm[g->arms++], err);
         if (s) return wg_fail_in(err, s, "cell %d", i);
     }
@@ -591,7 +593,7 @@ static wg_status run_unit(runner *r, group *g, int unit, int repeat, wg_error *e
         for (int i = 0; i < n; i++) {
             wg_result *o = &r->run->result[g->arm[k].cell];
             add_pair(o, &g->arm[k].request[i], &g->arm[0].request[i], g->dataset->n);
-            add_overlap(o, g->arm[k].engine, &g->arm[k].request[i]);
+            if (!r->opt->recorded) add_coverage(o, g->arm[k].engine, &g->arm[k].request[i]);
         }
     return WG_OK;
 }

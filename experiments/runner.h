@@ -23,6 +23,12 @@ typedef struct wg_pairs {
     double *base_phases;                                  /* the baseline's draft + verify + accept + kv */
 } wg_pairs;
 
+/* What a draft model's vocabulary has of the target's and of the outputs. */
+typedef struct wg_coverage {
+    int shared, vocab;                  /* target tokens that it has, of so many; vocab 0: not of interest */
+    long covered, text;                 /* tokens of the outputs that it has, of all of them */
+} wg_coverage;
+
 typedef struct wg_result {
     wg_pairs pairs;
     int requests, failed;               /* pairs that completed; pairs in which either side failed */
@@ -30,8 +36,7 @@ typedef struct wg_result {
     char first_failure[512];
     wg_counts counts;
     wg_phases phases;
-    int shared, vocab;                  /* target tokens that the draft model has, of so many; vocab 0: not of interest */
-    long covered, text;                 /* tokens of the outputs that it has; all of them */
+    wg_coverage coverage;
     double decode, forward;             /* seconds */
     double context;                     /* tokens before a pass, summed over all passes: as if a request's passes were spread evenly */
     wg_cell_cost cost;                  /* what was known before */
@@ -53,7 +58,9 @@ typedef struct wg_run_options {
     const char *out;                    /* result folder, or NULL for the default one */
     const volatile sig_atomic_t *stop;  /* nonzero: stop as soon as the step in flight is over; may be NULL */
     bool progress;                      /* a line on stderr */
-    bool recorded;                      /* nothing is run: all of it is in `out` (with resume), and is only added up */
+    /* (config->n) NULL, or: nothing is opened or run; all of it is in `out` (with resume) and is only added up. What only drafters
+     * know of their cells stands here. */
+    const wg_coverage *recorded;
     bool resume;                        /* go on in a folder (out, or the latest of this config) that has a beginning */
 } wg_run_options;
 

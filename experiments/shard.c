@@ -12,7 +12,7 @@ wg_status wg_shard_parse(wg_shard *s, const char *text, wg_error *err)
     int end = 0;
     *s = (wg_shard){ 0 };
     if (!strcmp(text, "all")) return WG_OK;
-    if (sscanf(text, "%d/%d%n", &s->index, &s->count, &end) == 2 && !text[end] && s->index >= 1 && s->index <= s->count &&
+    if (sscanf(text, "%7d/%7d%n", &s->index, &s->count, &end) == 2 && !text[end] && s->index >= 1 && s->index <= s->count &&
         s->count <= WG_SHARDS_MAX)
         return WG_OK;
     return wg_fail(err, WG_EINVAL, "--shard %.100s: expected I/N with I from 1 to N, such as 2/8, or all", text);
@@ -31,7 +31,7 @@ wg_status wg_shard_of_environment(wg_shard *s, const char **from, wg_error *err)
 {
     static const char *const pairs[][2] = { { "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE" },
                                             { "PMI_RANK", "PMI_SIZE" },
-                                            { "SLURM_PROCID", "SLURM_NTASKS" } };
+                                            { "SLURM_PROCID", "SLURM_STEP_NUM_TASKS" } }; /* a batch script has NTASKS, too */
     long index = 0, count = 0, min = 0, step = 1;
     *s = (wg_shard){ 0 };
     *from = NULL;
@@ -44,8 +44,8 @@ wg_status wg_shard_of_environment(wg_shard *s, const char **from, wg_error *err)
     for (int i = 0; i < 3 && !*from; i++)
         if (number_of(pairs[i][0], &index) && number_of(pairs[i][1], &count)) *from = pairs[i][0];
     if (*from && (count < 1 || count > WG_SHARDS_MAX || index < 0 || index >= count))
-        return wg_fail(err, WG_EINVAL, "%s=%s is not one of %ld tasks; say which part this is with --shard I/N, or --shard all", *from,
-                       getenv(*from), count);
+        return wg_fail(err, WG_EINVAL, "%s=%s is not one of %ld tasks; say which part this is with --shard I/N, or --shard all",
+                       *from, getenv(*from), count);
     if (count > 1) *s = (wg_shard){ (int)index + 1, (int)count };
     else *from = NULL;
     return WG_OK;
@@ -73,4 +73,7 @@ wg_group_shape wg_group_shape_of(const wg_config *c, int group)
     return g;
 }
 
-int wg_shard_owner(const wg_group_shape *g, int group, int unit, int count) { return (g->remembers ? group : unit) % count + 1; }
+int wg_shard_owner(const wg_group_shape *g, int group, int unit, int count)
+{
+    return (g->remembers ? group : unit) % count + 1;
+}

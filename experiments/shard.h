@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * A run in parts, one a process or machine. What is dealt out are units (a batch of prompts through all arms of its group, so a
- * pair is always measured on one machine); a group with a drafter that remembers earlier requests goes to one shard whole. Requests
- * keep the addresses of their randomness, so the parts together are the run that was not divided, timings apart. */
+ * A run in parts, one a process or machine. What is dealt out are units (a batch of prompts through all arms of its group, so
+ * a pair is always measured on one machine); a group with a drafter that remembers earlier requests goes to one shard whole.
+ * Requests keep the addresses of their randomness, so the parts together are the run that was not divided, timings apart. */
 #ifndef WG_EXPERIMENTS_SHARD_H
 #define WG_EXPERIMENTS_SHARD_H
 
@@ -15,8 +15,8 @@ enum { WG_SHARDS_MAX = 100000, WG_SHARD_TEXT = 32 };
 /* "2/8", or "all". EINVAL. */
 wg_status wg_shard_parse(wg_shard *s, const char *text, wg_error *err);
 
-/* As the environment says: a Slurm array (SLURM_ARRAY_TASK_ID, _MIN, _STEP, _COUNT), else ranks of Open MPI, MPICH or srun. *from
- * receives the variable's name, NULL when none says so and it is all of it. EINVAL: the variables contradict each other. */
+/* As the environment says: a Slurm array (SLURM_ARRAY_TASK_ID, _MIN, _STEP, _COUNT), else ranks of Open MPI, MPICH or srun.
+ * *from receives the variable's name, NULL when none says so and it is all of it. EINVAL: they contradict each other. */
 wg_status wg_shard_of_environment(wg_shard *s, const char **from, wg_error *err);
 
 /* "2/8"; "" for all of it. */

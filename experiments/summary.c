@@ -146,12 +146,15 @@ static void add_speculation(json_t *v, const wg_counts *c)
 /* Only of drafters for which it is a question. */
 static void add_overlap(json_t *v, const wg_result *r)
 {
-    if (!r->vocab) return;
+    const wg_coverage *c = &r->coverage;
+    if (!c->vocab) return;
     json_t *o = json_object();
-    json_object_set_new(o, "shared", json_integer(r->shared));
-    json_object_set_new(o, "vocabulary", json_integer(r->vocab));
-    json_object_set_new(o, "share", ratio(r->shared, r->vocab));
-    json_object_set_new(o, "text_share", ratio((double)r->covered, (double)r->text));
+    json_object_set_new(o, "shared", json_integer(c->shared));
+    json_object_set_new(o, "vocabulary", json_integer(c->vocab));
+    json_object_set_new(o, "share", ratio(c->shared, c->vocab));
+    json_object_set_new(o, "text_shared", json_integer(c->covered));
+    json_object_set_new(o, "text_tokens", json_integer(c->text));
+    json_object_set_new(o, "text_share", ratio((double)c->covered, (double)c->text));
     json_object_set_new(v, "overlap", o);
 }
 

@@ -10,13 +10,14 @@ base=$(mktemp -d "${TMPDIR:-/tmp}/wager-shards.XXXXXX")
 trap 'rm -rf "$base"' EXIT
 cd "$base" || exit 1
 "$WAGER" synth --like tiny --type f32 --seed 1 --out target.gguf >/dev/null || exit 1
-for i in 1 2 3 4 5 6; do echo "{\"id\": $i, \"prompt\": \"The cat $i sat\"}"; done >prompts.jsonl
+for i in 1 2 3 4 5 30; do echo "{\"id\": $i, \"prompt\": \"The cat $i sat\"}"; done >prompts.jsonl
 cat >config.json <<'END'
 {"name": "shards", "target": {"model": "target.gguf", "threads": 1}, "draft": {"kind": "ngram"}, "prompts": {"file": "prompts.jsonl"},
  "max_tokens": 16, "trace": "steps", "sweep": {"draft.k": [2, 4], "sampling.temperature": [0, 1]}}
 END
 fail() { echo "FAIL: $1"; exit 1; }
 "$WAGER" run config.json --shard all --out whole >/dev/null 2>&1 || fail "the whole run"
+grep -q "u0000" whole/requests.jsonl || fail "no text with a NUL, which must be read back, too"
 if command -v sbatch >/dev/null && sinfo >/dev/null 2>&1; then
   how=slurm
   sbatch --wait --array=1-3 "$root/examples/shards/array.sbatch" config.json shards >/dev/null || fail "sbatch"

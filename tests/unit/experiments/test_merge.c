@@ -3,8 +3,10 @@
  * not all the parts of one run is refused by name. */
 #include "core/base/json.h"
 #include "core/base/mem.h"
+#include "draft/pruned.h"
 #include "experiments/merge.h"
 #include "experiments/runner.h"
+#include "experiments/target.h"
 #include "masked.h"
 #include "scene.h"
 
@@ -13,15 +15,29 @@ static void setup(void)
 {
     scene_make(&s);
     put("prompts.jsonl", "{\"id\": \"a\", \"prompt\": \"The cat sat\"}\n{\"id\": \"b\", \"prompt\": \"abababab\"}\n"
-                         "{\"id\": \"long\", \"prompt\": \"0123456789012345678901234567890123456789012345678901234567890123456789\"}\n"
+                         "{\"id\": \"long\", \"prompt\": \"01234567890123456789012345678901234567890123456789012345678901234567\"}\n"
                          "{\"id\": \"c\", \"prompt\": \"Once upon\"}\n{\"id\": \"d\", \"prompt\": \"A dog ran\"}\n");
 }
+
+/* list.json: some of the vocabulary, for a draft model that is pruned to it. */
+static void prune(void)
+{
+    wg_error err;
+    wg_target *t;
+    int32_t kept[150];
+    const wg_target_options o = { .threads = 1, .need_tokenizer = true };
+    for (int i = 0; i < 150; i++) kept[i] = 2 * i + 1;
+    cr_assert_eq(wg_target_open(&t, "target.gguf", &o, &err), WG_OK, "%s", err.text);
+    cr_assert_eq(wg_pruned_write("list.json", t->tokenizer, kept, 150, &err), WG_OK, "%s", err.text);
+    wg_target_close(t);
+}
+
 static void teardown(void) { scene_remove(&s); }
 TestSuite(merge, .init = setup, .fini = teardown, .timeout = 240);
 
 /* Two groups, a prompt that fails, two repeats; `more` adds to it. */
-#define CONFIG(more)                                                                                                          \
-    "{\"name\": \"t\", \"target\": {\"model\": \"target.gguf\", \"threads\": 1}, \"prompts\": {\"file\": \"prompts.jsonl\"},"  \
+#define CONFIG(more)                                                                                                         \
+    "{\"name\": \"t\", \"target\": {\"model\": \"target.gguf\", \"threads\": 1}, \"prompts\": {\"file\": \"prompts.jsonl\"}," \
     "\"draft\": {\"kind\": \"model\", \"model\": \"draft.gguf\", \"length\": 3}, \"max_tokens\": 10, \"repeats\": 2, " more "}"
 #define SWEPT "\"trace\": \"steps\", \"sweep\": {\"sampling.temperature\": [0, 1], \"verify.rule\": [\"match\", \"rejection\"]}"
 
@@ -51,6 +67,26 @@ static void equal_files(const char *a, const char *b, bool traced)
     }
 }
 
+static long failed_in(const char *dir)
+{
+    char path[64];
+    snprintf(path, sizeof path, "%s/summary.json", dir);
+    json_t *v = json_load_file(path, 0, NULL);
+    const json_t *cell = json_array_get(json_object_get(v, "cells"), 0);
+    const long n = (long)json_integer_value(json_object_get(cell, "failed"));
+    json_decref(v);
+    return n;
+}
+
+/* Do its cells say what a draft model's vocabulary has? */
+static bool has_overlap(const char *dir)
+{
+    char *text = masked(dir, "summary.json");
+    const bool yes = strstr(text, "\"overlap\":") != NULL;
+    free(text);
+    return yes;
+}
+
 static wg_status merge(const char *out, wg_error *err, int n, const char *a, const char *b, const char *c)
 {
     const char *dir[] = { a, b, c };
@@ -62,11 +98,14 @@ Test(merge, is_the_run_that_was_not_divided)
     static const char *const configs[] = {
         CONFIG(SWEPT),
         CONFIG("\"batch\": 2, " SWEPT),
-        CONFIG("\"sweep\": {\"sampling.temperature\": [0, 1], \"draft\": [{\"kind\": \"ngram_cache\", \"hits\": 1}, {\"kind\": \"ngram\"}]}"),
+        CONFIG("\"sweep\": {\"draft.prune\": [\"\", \"list.json\"]}"),
+        CONFIG("\"sweep\": {\"sampling.temperature\": [0, 1], "
+               "\"draft\": [{\"kind\": \"ngram_cache\", \"hits\": 1}, {\"kind\": \"ngram\"}]}"),
     };
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 4; i++) {
         char whole[16], part[3][16], out[16];
         wg_error err;
+        if (i == 2) prune();
         put("config.json", configs[i]);
         snprintf(whole, sizeof whole, "whole%d", i);
         run(whole, (wg_shard){ 0 });
@@ -78,6 +117,8 @@ Test(merge, is_the_run_that_was_not_divided)
         snprintf(out, sizeof out, "merged%d", i);
         cr_assert_eq(merge(out, &err, 3, part[2], part[0], part[1]), WG_OK, "%s", err.text);
         equal_files(whole, out, i < 2);
+        cr_assert(failed_in(out) > 0, "the long prompt went through");
+        cr_assert_eq(has_overlap(out), i == 2);
         cr_assert_eq(wg_mem_read().live_blocks, before);
     }
 }
@@ -125,6 +166,11 @@ Test(merge, refuses_what_does_not_belong_together)
     edit("p3/summary.json", "complete", "false");
     refused(3, "p1", "p2", "p3", "p3: shard 3/3 is not finished; wager run CONFIG --resume --shard 3/3");
     edit("p3/summary.json", "complete", "true");
+    edit("p3/summary.json", "cells", "[]");
+    refused(3, "p1", "p2", "p3", "p3/summary.json is not what this config's shards write");
+    edit("p3/summary.json", "cells", "[{\"overlap\": {\"shared\": 3, \"vocabulary\": 2}}]");
+    refused(3, "p1", "p2", "p3", "p3/summary.json is not what this config's shards write");
+    edit("p3/summary.json", "cells", "[{}]");
     char *lines = file_read("p3/requests.jsonl", NULL);
     char *cut = strchr(lines, '\n') + 1;
     file_write("p3/requests.jsonl", cut, strlen(cut)); /* not its first request any more */
@@ -133,21 +179,29 @@ Test(merge, refuses_what_does_not_belong_together)
     free(lines);
     put("prompts.jsonl", "{\"prompt\": \"changed since\"}\n");
     refused(3, "p1", "p2", "p3", "files (by SHA-256) differ");
+    edit("p1/machine.json", "program", "{}");
+    edit("p2/machine.json", "program", "{}");
+    edit("p3/machine.json", "program", "{}");
+    refused(3, "p1", "p2", "p3", "p1 and this machine are not parts of one run: programs differ");
 }
 
+#define ARRAY "SLURM_ARRAY_TASK_"
 Test(merge, environments)
 {
     static const struct { const char *var[8]; int index, count; const char *from; } cases[] = {
         { { NULL }, 0, 0, NULL },
-        { { "SLURM_ARRAY_TASK_ID", "7", "SLURM_ARRAY_TASK_COUNT", "4", "SLURM_ARRAY_TASK_MIN", "5", NULL }, 3, 4, "SLURM_ARRAY_TASK_ID" },
-        { { "SLURM_ARRAY_TASK_ID", "9", "SLURM_ARRAY_TASK_COUNT", "4", "SLURM_ARRAY_TASK_MIN", "3", "SLURM_ARRAY_TASK_STEP", "3" }, 3, 4, "SLURM_ARRAY_TASK_ID" },
+        { { ARRAY "ID", "7", ARRAY "COUNT", "4", ARRAY "MIN", "5", NULL }, 3, 4, ARRAY "ID" },
+        { { ARRAY "ID", "9", ARRAY "COUNT", "4", ARRAY "MIN", "3", ARRAY "STEP", "3" }, 3, 4, ARRAY "ID" },
         { { "OMPI_COMM_WORLD_RANK", "1", "OMPI_COMM_WORLD_SIZE", "2", NULL }, 2, 2, "OMPI_COMM_WORLD_RANK" },
         { { "PMI_RANK", "0", "PMI_SIZE", "2", NULL }, 1, 2, "PMI_RANK" },
-        { { "SLURM_PROCID", "0", "SLURM_NTASKS", "1", NULL }, 0, 0, NULL },
-        { { "SLURM_ARRAY_TASK_ID", "9", "SLURM_ARRAY_TASK_COUNT", "4", NULL }, -1, 0, NULL },
+        { { "SLURM_PROCID", "3", "SLURM_STEP_NUM_TASKS", "8", NULL }, 4, 8, "SLURM_PROCID" },
+        { { "SLURM_PROCID", "0", "SLURM_STEP_NUM_TASKS", "1", NULL }, 0, 0, NULL },
+        { { "SLURM_PROCID", "0", "SLURM_NTASKS", "8", NULL }, 0, 0, NULL }, /* the script of a job, not one of its tasks */
+        { { ARRAY "ID", "9", ARRAY "COUNT", "4", NULL }, -1, 0, NULL },
     };
-    static const char *const all[] = { "SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_COUNT", "SLURM_ARRAY_TASK_MIN", "SLURM_ARRAY_TASK_STEP",
-                                       "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "PMI_RANK", "PMI_SIZE", "SLURM_PROCID", "SLURM_NTASKS" };
+    static const char *const all[] = { ARRAY "ID", ARRAY "COUNT", ARRAY "MIN", ARRAY "STEP", "OMPI_COMM_WORLD_RANK",
+                                       "OMPI_COMM_WORLD_SIZE", "PMI_RANK", "PMI_SIZE", "SLURM_PROCID", "SLURM_NTASKS",
+                                       "SLURM_STEP_NUM_TASKS" };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         wg_shard shard;
         wg_error err;
@@ -157,18 +211,20 @@ Test(merge, environments)
         const wg_status st = wg_shard_of_environment(&shard, &from, &err);
         cr_assert_eq(st, cases[i].index < 0 ? WG_EINVAL : WG_OK);
         if (st) continue;
-        cr_assert(shard.index == cases[i].index && shard.count == cases[i].count, "case %zu: %d/%d", i, shard.index, shard.count);
+        cr_assert(shard.index == cases[i].index && shard.count == cases[i].count, "case %zu: %d/%d", i, shard.index,
+                  shard.count);
         cr_assert(cases[i].from ? from && !strcmp(from, cases[i].from) : !from);
     }
 }
 
 Test(merge, shards_are_written_as_i_of_n)
 {
-    static const char *const bad[] = { "", "3", "0/4", "5/4", "1/0", "1/4x", "a/b", "-1/4", "1/200000" };
+    static const char *const bad[] = { "", "3", "0/4", "5/4", "1/0", "1/4x", "a/b", "-1/4", "1/200000", "1/20000000000", "99999999999/3" };
     wg_shard shard;
     wg_error err;
     char text[WG_SHARD_TEXT];
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) cr_assert_eq(wg_shard_parse(&shard, bad[i], &err), WG_EINVAL, "%s", bad[i]);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        cr_assert_eq(wg_shard_parse(&shard, bad[i], &err), WG_EINVAL, "%s", bad[i]);
     cr_assert_eq(wg_shard_parse(&shard, "all", &err), WG_OK);
     cr_assert_eq(shard.count, 0);
     cr_assert_eq(wg_shard_parse(&shard, "2/4", &err), WG_OK);

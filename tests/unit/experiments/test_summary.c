@@ -144,7 +144,6 @@ Test(summary, arithmetic)
     wg_config_close(c);
 }
 
-/* A cell that never got to run has no numbers, and says so with nulls. */
 /* The overlap of vocabularies stands in the summary and under the table, once for cells of one drafter; and only where asked. */
 Test(summary, overlap)
 {
@@ -156,7 +155,7 @@ Test(summary, overlap)
     char *text;
     size_t size;
     for (int with = 0; with < 2; with++) {
-        for (int i = 0; with && i < 2; i++) r[i].shared = 30, r[i].vocab = 40, r[i].text = 20, r[i].covered = 11;
+        for (int i = 0; with && i < 2; i++) r[i].coverage = (wg_coverage){ .shared = 30, .vocab = 40, .text = 20, .covered = 11 };
         json_t *sum = wg_summary_json(&run), *o = json_object_get(json_array_get(json_object_get(sum, "cells"), 0), "overlap");
         FILE *f = open_memstream(&text, &size);
         wg_table_print(f, sum);
@@ -172,6 +171,7 @@ Test(summary, overlap)
     wg_config_close(c);
 }
 
+/* A cell that never got to run has no numbers, and says so with nulls. */
 Test(summary, nothing_measured_is_null)
 {
     wg_config *c =
