@@ -270,7 +270,7 @@ Test(model, trees_are_draws_from_the_models_rows)
 Test(model, racing_siblings_share_the_rules_lists)
 {
     for (races_in_force = 1; races_in_force <= 5; races_in_force += 2)
-        follow(WG_TREE_MAX > 8 ? "siblings=coupled,tree=3-2-1" : "siblings=coupled,tree=2-1-2", warm, 1, 5);
+        follow(WG_TREE_MAX > 8 ? "siblings=coupled,tree=3-2-1" : "siblings=coupled,tree=2-2", warm, 1, 5);
 }
 
 /* Distinct siblings: draws without those before, or winners of races on the times of their position. */
