@@ -62,10 +62,10 @@ static void put_footer(const generate *g, const wg_engine *e, const wg_seq *s, d
     wg_sha256(s->token + s->prompt, (size_t)n * sizeof *s->token, hash);
     const double tau = c->passes ? (double)c->emitted / (double)c->passes : 0, rate = decode > 0 ? n / decode : 0;
     if (!g->json) {
-        printf("\n[%d tokens, %.1f tok/s, tau %.2f, accepted %ld of %ld drafted, prompt %d tokens in %.0f ms, %s, %s, output "
-               "%.12s]\n",
+        printf("\n[%d tokens, %.1f tok/s, tau %.2f, accepted %ld of %ld drafted, prompt %d tokens in %.0f ms, %s, %s%s, "
+               "output %.12s]\n",
                n, rate, tau, c->accepted, c->drafted, s->prompt, prefill * 1e3, e->drafter->class->name, e->verifier->name,
-               hash);
+               wg_verifier_lossless(e->verifier, e->opt.sampling.temperature) ? "" : " (LOSSY)", hash);
         return;
     }
     char *text = NULL;
