@@ -2,8 +2,8 @@
  * See second_model.h. */
 #include "draft/second_model.h"
 
-const char *const wg_second_kv_types[] = { "f32", "f16", "bf16", NULL };
-static const int kv_type_ids[] = { WG_F32, WG_F16, WG_BF16 };
+const char *const wg_second_kv_types[] = { "f32", "f16", "bf16", "q8", NULL };
+static const int kv_type_ids[] = { WG_F32, WG_F16, WG_BF16, WG_KV_Q8 };
 
 /* Ids of the two models must mean the same. Without both tokenizers only the sizes can be compared. */
 static wg_status check_vocabulary(const wg_env *env, const wg_lm *lm, const wg_weights *w, const char *path, wg_error *err)

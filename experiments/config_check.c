@@ -16,7 +16,7 @@ enum { REQUESTS_MAX = 1 << 24 }; /* of a cell: each has a place in memory for it
 
 static const char *const traces[] = { "none", "steps", "probs", NULL };
 static const char *const trace_rows[] = { "exact", "logits", "f16", "top", NULL };
-static const char *const kv_types[] = { "f32", "f16", "bf16", NULL };
+static const char *const kv_types[] = { "f32", "f16", "bf16", "q8", NULL };
 
 static const wg_option top_options[] = {
     WG_OPTION_STR(wg_config_top, name, "", "names the result folder: letters, digits, '.', '_' and '-' (needed)"),

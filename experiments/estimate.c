@@ -46,7 +46,7 @@ static bool first_of_group(const wg_config *c, int i)
 
 static double cache_bytes(const wg_arch *a, const wg_cell *cell, int longest)
 {
-    static const int bytes[] = { 4, 2, 2 };
+    static const double bytes[] = { 4, 2, 2, 1 + 4.0 / WG_KV_BLOCK };
     return 2.0 * a->layers * a->kv_heads * a->head_dim * bytes[cell->target.kv_type] * longest * cell->top.batch;
 }
 

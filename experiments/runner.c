@@ -424,7 +424,7 @@ static const wg_target *find_target(const runner *r, const wg_config_target *t, 
 
 static wg_status open_target(runner *r, const wg_cell *cell, const wg_target **out, wg_error *err)
 {
-    static const int kv_types[] = { WG_F32, WG_F16, WG_BF16 };
+    static const int kv_types[] = { WG_F32, WG_F16, WG_BF16, WG_KV_Q8 };
     int index = 0, batch = 1;
     *out = find_target(r, &cell->target, &index);
     if (*out) return WG_OK;

@@ -5,6 +5,7 @@
 
 #include "kernels/blocks.h"
 #include "kernels/ops.h"
+#include "kernels/q8.h"
 
 enum {
     WG_BLOCK = 32,        /* inputs (k) of a block */
@@ -15,8 +16,6 @@ enum {
 /* The bits of 1.5 * 2^23. An int32 sum that starts here is, read as a float, exactly 1.5 * 2^23 + sum while |sum| < 2^22. */
 #define WG_MAGIC_BITS 0x4B400000
 #define WG_MAGIC 12582912.0f
-
-#define WG_ACT_CLAMP 0x1p110f /* inputs of quantised products are clamped to it, so that WG_MAGIC * da is finite */
 
 /* A panel of a quantised type is a line of chunks of 8 blocks; a chunk has a head (K types), then its blocks. The last chunk
  * may have fewer blocks. All parts are whole cache lines:

@@ -22,6 +22,8 @@ enum {
     WG_PANEL = 32,        /* output rows of a weight panel */
     WG_CHUNK_KEYS = 64,   /* keys per attention chunk, at absolute positions 64c .. 64c+63 */
     WG_MAX_HEAD = 256,    /* widest attention head */
+    WG_KV_Q8 = WG_I8,     /* type of a cache of 8-bit codes: elements are code * scale, */
+    WG_KV_BLOCK = 64,     /* with a scale for every so many elements of a head (its last block may be shorter) */
 };
 
 /* ---- packed weights: panels of WG_PANEL output rows, padded with zeros when N % 32 (layouts of docs/kernels.md).
@@ -34,15 +36,30 @@ typedef struct wg_matrix {
 } wg_matrix;
 
 /* A page-resident view of one layer's keys and values of one sequence. Slot s lives in page page[s / page_slots] at offset
- * s % page_slots; its key vector of all kv heads is kv_dim consecutive elements. Pages are `stride` bytes apart in pool. */
+ * s % page_slots; its key vector of all kv heads is kv_dim consecutive elements. Pages are `stride` bytes apart in pool.
+ * WG_KV_Q8: f32 scales stand scale_at bytes behind the page's keys, (wg_kv_scales, page_slots): block by block of head by head,
+ * in each the slots. Those of the values scale_at bytes behind the values. All these distances are multiples of 4 then. */
 typedef struct wg_kv_view {
-    int type;                  /* WG_F32, WG_F16 or WG_BF16 */
+    int type;                  /* WG_F32, WG_F16, WG_BF16 or WG_KV_Q8 */
     int page_slots, kv_dim;
     const int32_t *page;       /* the sequence's page table */
     char *pool;                /* start of page 0's bytes of this layer */
     size_t stride;             /* bytes between pages */
     size_t value_at;           /* bytes from the keys of a page to its values */
+    int head_dim;              /* WG_KV_Q8: of kv_dim, a multiple of it */
+    size_t scale_at;           /* WG_KV_Q8 */
 } wg_kv_view;
+
+/* Bytes of one slot's key (or value), without its scales; blocks of a head, and scales of a slot's key. */
+static inline size_t wg_kv_row_bytes(int type, int kv_dim)
+{
+    return (size_t)kv_dim * (type == WG_F32 ? 4 : type == WG_KV_Q8 ? 1 : 2);
+}
+static inline int wg_kv_blocks(int head_dim) { return (head_dim + WG_KV_BLOCK - 1) / WG_KV_BLOCK; }
+static inline int wg_kv_scales(const wg_kv_view *kv)
+{
+    return kv->type == WG_KV_Q8 ? kv->kv_dim / kv->head_dim * wg_kv_blocks(kv->head_dim) : 0;
+}
 
 /* The keys one row sees, in position order: slots 0..prefix-1, then slots tail + b for the set bits b of anc, ascending.
  * The row's own slot is the last of them. A key's position is its index in this list. A sparse view leaves the slots
@@ -91,7 +108,8 @@ typedef struct wg_ops {
      *   a' = fma(a, c, -(b*s)); b' = fma(a, s, b*c) */
     void (*rope)(float *x, int heads, int hd, int n_rot, const float *cs, int adjacent);
 
-    /* Stores one row's key and value (kv_dim f32 each) at `slot` (rounded to the cache type, nearest even). */
+    /* Stores one row's key and value (kv_dim f32 each) at `slot` (rounded to the cache type, nearest even; WG_KV_Q8: scale and
+     * codes of a block as act_prepare makes them of 32 inputs). */
     void (*kv_store)(const wg_kv_view *kv, int32_t slot, const float *k, const float *v);
 
     /* Attention of one row for heads [h0,h1) of `heads` query heads over kv_heads kv heads (head h reads kv head
@@ -100,9 +118,13 @@ typedef struct wg_ops {
      *   s_j = lanes16 sum over d of fma(q,k,.) * scale; m' = max(m, max_j s_j); c = exp(m - m') (0 for the first chunk);
      *   w_j = exp(s_j - m'); l = fma(l, c, lanes16 sum of w_j, lane = position % 16); o = o * c, then
      *   o = fma(w_j, v_j, o), j ascending.
-     * m = -inf, l = 0, o = 0 at the start; out = o / l. Each call reads the whole cache of its heads: with many rows and a long
-     * context, call it for all rows of one kv head's query heads before going to the next, so that the cache comes from L2. A
-     * short context (a cache that fits L2 whole) is faster with all heads in one call. */
+     * m = -inf, l = 0, o = 0 at the start; out = o / l.
+     * WG_KV_Q8: q is made into codes and scales like a key. s_j = 0; for the blocks of the head ascending: i = exact integer
+     * dot of the codes; s_j = fma((float)i * (q's scale * scale), the key's scale, s_j); o = fma(w_j * the value's scale,
+     * (float)code, o).
+     * Each call reads the whole cache of its heads: with many rows and a long context, call it for all rows of one kv head's
+     * query heads before going to the next, so that the cache comes from L2. A short context (a cache that fits L2 whole) is
+     * faster with all heads in one call. */
     void (*attention)(const float *q, const wg_row_keys *keys, int heads, int kv_heads, int hd, float scale, float *out, int h0,
                       int h1);
 

@@ -184,7 +184,7 @@ wg_status wg_model_attach(wg_model *m, wg_kv *kv, int *space, wg_error *err)
     const wg_arch *a = &m->arch;
     const wg_pass_shape shape = { m->max_rows, a->heads, a->head_dim, a->vocab, m->kv_type };
     if (m->device.class->attach) WG_TRY(m->device.class->attach(&m->device, kv, &shape, err));
-    return wg_kv_space_at(kv, m->device.home, a->layers, a->kv_heads * a->head_dim, m->kv_type, space, err);
+    return wg_kv_space_at(kv, m->device.home, a->layers, a->kv_heads, a->head_dim, m->kv_type, space, err);
 }
 
 static wg_status model_attach(wg_lm *lm, wg_kv *kv, wg_error *err)

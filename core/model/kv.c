@@ -68,26 +68,30 @@ void wg_kv_close(wg_kv *kv)
 
 static size_t align_up(size_t n) { return (n + WG_ALIGN - 1) / WG_ALIGN * WG_ALIGN; }
 
-wg_status wg_kv_space(wg_kv *kv, int layers, int kv_dim, int type, int *space, wg_error *err)
+wg_status wg_kv_space(wg_kv *kv, int layers, int kv_heads, int head_dim, int type, int *space, wg_error *err)
 {
-    return wg_kv_space_at(kv, NULL, layers, kv_dim, type, space, err);
+    return wg_kv_space_at(kv, NULL, layers, kv_heads, head_dim, type, space, err);
 }
 
-wg_status wg_kv_space_at(wg_kv *kv, const wg_kv_home *home, int layers, int kv_dim, int type, int *space, wg_error *err)
+wg_status wg_kv_space_at(wg_kv *kv, const wg_kv_home *home, int layers, int kv_heads, int head_dim, int type,
+                         int *space, wg_error *err)
 {
     if (kv->placed)
         return wg_fail(err, WG_EINVAL,
                        "KV cache: a model was attached after the first sequence had been opened; attach all models first");
     if (kv->spaces == WG_KV_SPACES)
         return wg_fail(err, WG_EFULL, "KV cache: no room for another model: it holds at most %d", WG_KV_SPACES);
-    if (type != WG_F32 && type != WG_F16 && type != WG_BF16)
-        return wg_fail(err, WG_EINVAL, "KV cache: type %s: expected f32, f16 or bf16", wg_type_name(type));
-    if (layers < 1 || layers > 1 << 16 || kv_dim < 1 || kv_dim > 1 << 24)
-        return wg_fail(err, WG_EINVAL, "KV cache: %d layers of width %d: expected 1..65536 and 1..16777216", layers, kv_dim);
-    wg_kv_store t = { .layers = layers, .kv_dim = kv_dim, .type = type };
+    if (type != WG_F32 && type != WG_F16 && type != WG_BF16 && type != WG_KV_Q8)
+        return wg_fail(err, WG_EINVAL, "KV cache: type %s: expected f32, f16, bf16 or q8", wg_type_name(type));
+    if (layers < 1 || layers > 1 << 16 || kv_heads < 1 || head_dim < 1 || head_dim > (1 << 24) / kv_heads)
+        return wg_fail(err, WG_EINVAL, "KV cache: %d layers of %d heads of %d: expected 1..65536 and together 1..16777216",
+                       layers, kv_heads, head_dim);
+    wg_kv_store t = { .layers = layers, .kv_dim = kv_heads * head_dim, .head_dim = head_dim, .type = type };
     if (home) t.home = *home;
-    t.row_bytes = (size_t)kv_dim * (type == WG_F32 ? 4 : 2);
-    t.value_at = align_up((size_t)kv->page_slots * t.row_bytes);
+    t.row_bytes = wg_kv_row_bytes(type, t.kv_dim);
+    t.scales = type == WG_KV_Q8 ? kv_heads * wg_kv_blocks(head_dim) : 0;
+    t.scale_at = align_up((size_t)kv->page_slots * t.row_bytes);
+    t.value_at = t.scale_at + align_up((size_t)kv->page_slots * (size_t)t.scales * sizeof(float));
     t.layer_bytes = 2 * t.value_at;
     t.page_bytes = (size_t)layers * t.layer_bytes;
     *space = kv->spaces;
@@ -249,16 +253,22 @@ wg_status wg_kv_reserve(wg_kv_seq *s, int n, wg_error *err)
 
 static bool tail_wrote(const wg_kv_seq *s, int space, int i) { return s->wrote[space][i / 64] >> (i % 64) & 1; }
 
-static char *slot_bytes(const wg_kv_seq *s, const wg_kv_store *t, int slot)
+/* Where slot `slot` stands in layer 0, of a part that begins `at` bytes behind the keys and has `bytes` a slot. */
+static char *part_at(const wg_kv_seq *s, const wg_kv_store *t, int slot, size_t at, size_t bytes)
 {
     const int P = s->kv->page_slots;
-    return t->pool + (size_t)s->page[slot / P] * t->page_bytes + (size_t)(slot % P) * t->row_bytes;
+    return t->pool + (size_t)s->page[slot / P] * t->page_bytes + at + (size_t)(slot % P) * bytes;
 }
 
 static void slot_copy(const wg_kv_seq *s, const wg_kv_store *t, int to, int from)
 {
     /* keys and values of all layers: layer_bytes is twice value_at */
-    move(t, slot_bytes(s, t, to), slot_bytes(s, t, from), t->row_bytes, t->value_at, 2 * t->layers);
+    move(t, part_at(s, t, to, 0, t->row_bytes), part_at(s, t, from, 0, t->row_bytes), t->row_bytes, t->value_at, 2 * t->layers);
+    for (int i = 0; i < t->scales; i++) {
+        const size_t at = t->scale_at + (size_t)(i * s->kv->page_slots) * sizeof(float);
+        move(t, part_at(s, t, to, at, sizeof(float)), part_at(s, t, from, at, sizeof(float)), sizeof(float), t->value_at,
+             2 * t->layers);
+    }
 }
 
 /* path[i] >= i, so copying in ascending order never reads a slot that was already overwritten. NULL is 0, 1, ..., n-1. */
@@ -365,5 +375,7 @@ wg_kv_view wg_kv_view_of(const wg_kv_seq *s, int space, int layer)
         .pool = t->pool + (size_t)layer * t->layer_bytes,
         .stride = t->page_bytes,
         .value_at = t->value_at,
+        .head_dim = t->head_dim,
+        .scale_at = t->scale_at,
     };
 }

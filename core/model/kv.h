@@ -35,9 +35,9 @@ typedef struct wg_kv_seq wg_kv_seq; /* owned by the wg_kv; closed with wg_kv_seq
 wg_status wg_kv_open(wg_kv **out, int page_slots, int pages, int max_slots, wg_error *err);
 void wg_kv_close(wg_kv *kv); /* NULL is fine; all sequences must be closed */
 
-/* Registers a model's storage: layers x (keys, values) x kv_dim elements of type f32, f16 or bf16 per slot. Only before the
- * first sequence is opened. *space is its number. EINVAL, EFULL (more than WG_KV_SPACES). */
-wg_status wg_kv_space(wg_kv *kv, int layers, int kv_dim, int type, int *space, wg_error *err);
+/* Registers a model's storage: layers x (keys, values) x kv_heads x head_dim elements of type f32, f16, bf16 or WG_KV_Q8 per
+ * slot. Only before the first sequence is opened. *space is its number. EINVAL, EFULL (more than WG_KV_SPACES). */
+wg_status wg_kv_space(wg_kv *kv, int layers, int kv_heads, int head_dim, int type, int *space, wg_error *err);
 
 /* Where a space's bytes live when that is not the host's memory; page numbers are common to all spaces, bytes are not. */
 typedef struct wg_kv_home {
@@ -49,7 +49,7 @@ typedef struct wg_kv_home {
     void (*copy)(void *user, char *to, const char *from, size_t bytes, size_t stride, size_t count);
 } wg_kv_home;
 /* The same with pages at `home` (copied; NULL: the host). */
-wg_status wg_kv_space_at(wg_kv *kv, const wg_kv_home *home, int layers, int kv_dim, int type, int *space, wg_error *err);
+wg_status wg_kv_space_at(wg_kv *kv, const wg_kv_home *home, int layers, int kv_heads, int head_dim, int type, int *space, wg_error *err);
 
 int wg_kv_page_slots(const wg_kv *kv);
 int wg_kv_pages(const wg_kv *kv);

@@ -7,12 +7,14 @@
 
 enum { WG_KV_WORDS = WG_KV_TAIL_MAX / 64 };
 
-/* One model's storage. A page of it: [layer]{ keys (page_slots, kv_dim), values (page_slots, kv_dim) }, each part at a
- * multiple of 64 bytes. Page numbers are common to all spaces, bytes are not: each space has its own block. */
+/* One model's storage. A page of it: [layer]{ keys (page_slots, kv_dim), values (page_slots, kv_dim) }, each part, with
+ * its scales behind it, at a multiple of 64 bytes. Page numbers are common to all spaces, bytes are not: each space has its own block. */
 typedef struct wg_kv_store {
-    int layers, kv_dim, type;
-    size_t row_bytes;      /* one slot's key, or value, of one layer */
-    size_t value_at;       /* from a layer's keys to its values */
+    int layers, kv_dim, head_dim, type;
+    size_t row_bytes;      /* one slot's key, or value, of one layer, */
+    int scales;            /* and its scales, of types that have any */
+    size_t value_at;       /* from a layer's keys to its values, */
+    size_t scale_at;       /* and to the scales of its keys; those of its values are value_at further */
     size_t layer_bytes, page_bytes;
     char *pool;            /* pages x page_bytes; NULL before the first sequence */
     wg_kv_home home;       /* of the pool; no alloc: host memory */

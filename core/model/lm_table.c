@@ -5,7 +5,7 @@
 #include "core/base/mem.h"
 #include "kernels/philox.h"
 
-static wg_status attach(wg_lm *lm, wg_kv *kv, wg_error *err) { return wg_kv_space(kv, 1, 1, WG_F32, &lm->space, err); }
+static wg_status attach(wg_lm *lm, wg_kv *kv, wg_error *err) { return wg_kv_space(kv, 1, 1, 1, WG_F32, &lm->space, err); }
 
 /* The key of a slot; its value lies value_at bytes further on. */
 static char *slot_at(const wg_kv_view *v, int slot)

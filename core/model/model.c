@@ -279,8 +279,8 @@ static wg_status open_scratch(wg_model *m, wg_error *err)
 
 static wg_status check_options(const wg_model_options *opt, const wg_arch *a, wg_error *err)
 {
-    if (opt->kv_type != WG_F32 && opt->kv_type != WG_F16 && opt->kv_type != WG_BF16)
-        return wg_fail(err, WG_EINVAL, "kv_type = %s: expected f32, f16 or bf16", wg_type_name(opt->kv_type));
+    if (opt->kv_type != WG_F32 && opt->kv_type != WG_F16 && opt->kv_type != WG_BF16 && opt->kv_type != WG_KV_Q8)
+        return wg_fail(err, WG_EINVAL, "kv_type = %s: expected f32, f16, bf16 or q8", wg_type_name(opt->kv_type));
     if (opt->max_rows < 0 || opt->max_rows > 1 << 16)
         return wg_fail(err, WG_EINVAL, "max_rows = %d: expected 1..65536, or 0 for 512", opt->max_rows);
     if (opt->context < 0 || opt->context > a->context)

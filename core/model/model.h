@@ -10,7 +10,7 @@
 typedef struct wg_model wg_model;
 
 typedef struct wg_model_options {
-    int kv_type;       /* WG_F32, WG_F16 or WG_BF16 */
+    int kv_type;       /* WG_F32, WG_F16, WG_BF16 or WG_KV_Q8 */
     int max_rows;      /* rows of one pass; larger batches are refused. 0: 512 */
     int context;       /* 0: the file's */
     bool allow_nan;    /* accept NaN and infinities in weights */

@@ -3,6 +3,7 @@
  * keys at absolute positions. The chunks, not the batch or the pages, fix the order of every sum. */
 #include "kernels/exp.h"
 #include "kernels/lanes.h"
+#include "kernels/q8.h"
 #include "kernels/variants.h"
 
 #include <string.h>
@@ -21,10 +22,20 @@ static int chunk_slots(const wg_row_keys *keys, int first, int *slot)
     return n;
 }
 
+static const char *page_at(const wg_kv_view *kv, int slot)
+{
+    return kv->pool + (size_t)kv->page[slot / kv->page_slots] * kv->stride;
+}
+
 static const char *slot_at(const wg_kv_view *kv, int slot)
 {
-    const size_t bytes = (size_t)kv->kv_dim * (kv->type == WG_F32 ? 4 : 2);
-    return kv->pool + (size_t)kv->page[slot / kv->page_slots] * kv->stride + (size_t)(slot % kv->page_slots) * bytes;
+    return page_at(kv, slot) + (size_t)(slot % kv->page_slots) * wg_kv_row_bytes(kv->type, kv->kv_dim);
+}
+
+/* WG_KV_Q8: the first scale of a slot's key; the next is page_slots further. */
+static const float *scales_at(const wg_kv_view *kv, int slot)
+{
+    return (const float *)(const void *)(page_at(kv, slot) + kv->scale_at) + slot % kv->page_slots;
 }
 
 static float element(int type, const char *p, int i)
@@ -39,19 +50,65 @@ static float element(int type, const char *p, int i)
     return type == WG_F16 ? wg_f16_to_f32(h) : wg_bf16_to_f32(h);
 }
 
-static void attend_head(const float *q, const wg_row_keys *keys, int at, int hd, float scale, float *out)
+/* A query: as it is, and for WG_KV_Q8 as codes and scale * the attention's scale. */
+typedef struct query {
+    const float *q;
+    int8_t code[WG_MAX_HEAD];
+    float scale[WG_MAX_HEAD / WG_KV_BLOCK];
+} query;
+
+static void query_of(query *to, int type, const float *q, int hd, float scale)
+{
+    to->q = q;
+    for (int d = 0; type == WG_KV_Q8 && d < hd; d += WG_KV_BLOCK)
+        to->scale[d / WG_KV_BLOCK] = wg_q8_block(q + d, hd - d < WG_KV_BLOCK ? hd - d : WG_KV_BLOCK, to->code + d) * scale;
+}
+
+/* q k * scale of the key in a slot; `head`: of the kv heads. */
+static float score(const query *q, const wg_kv_view *kv, int slot, int head, int hd, float scale)
+{
+    const char *k = slot_at(kv, slot);
+    if (kv->type != WG_KV_Q8) {
+        float lane[16] = { 0 };
+        for (int d = 0; d < hd; d++) lane[d % 16] = fmaf(q->q[d], element(kv->type, k, head * hd + d), lane[d % 16]);
+        return wg_fold16(lane) * scale;
+    }
+    const int8_t *code = (const int8_t *)k + head * hd;
+    const float *by = scales_at(kv, slot) + head * wg_kv_blocks(hd) * kv->page_slots;
+    float s = 0;
+    for (int b = 0; b < wg_kv_blocks(hd); b++) {
+        int dot = 0;
+        for (int d = b * WG_KV_BLOCK; d < hd && d < (b + 1) * WG_KV_BLOCK; d++) dot += q->code[d] * code[d];
+        s = fmaf((float)dot * q->scale[b], by[b * kv->page_slots], s);
+    }
+    return s;
+}
+
+/* out += w * the value in a slot. */
+static void mix(float w, const wg_kv_view *kv, int slot, int head, int hd, float *out)
+{
+    const char *v = slot_at(kv, slot) + kv->value_at;
+    if (kv->type != WG_KV_Q8) {
+        for (int d = 0; d < hd; d++) out[d] = fmaf(w, element(kv->type, v, head * hd + d), out[d]);
+        return;
+    }
+    const int8_t *code = (const int8_t *)v + head * hd;
+    const float *by = scales_at(kv, slot) + kv->value_at / sizeof *by + head * wg_kv_blocks(hd) * kv->page_slots;
+    for (int d = 0; d < hd; d++) out[d] = fmaf(w * by[d / WG_KV_BLOCK * kv->page_slots], code[d], out[d]);
+}
+
+static void attend_head(const float *q, const wg_row_keys *keys, int head, int hd, float scale, float *out)
 {
     const wg_kv_view *kv = keys->kv;
     int slot[WG_CHUNK_KEYS], n;
     float s[WG_CHUNK_KEYS], m = -INFINITY, l = 0;
+    query me;
+    query_of(&me, kv->type, q, hd, scale);
     memset(out, 0, (size_t)hd * sizeof *out);
     for (int first = 0; (n = chunk_slots(keys, first, slot)) > 0; first += WG_CHUNK_KEYS) {
         float next = m, sum[16] = { 0 };
         for (int j = 0; j < n; j++) {
-            const char *k = slot_at(kv, slot[j]);
-            float lane[16] = { 0 };
-            for (int d = 0; d < hd; d++) lane[d % 16] = fmaf(q[d], element(kv->type, k, at + d), lane[d % 16]);
-            s[j] = wg_fold16(lane) * scale;
+            s[j] = score(&me, kv, slot[j], head, hd, scale);
             next = s[j] > next ? s[j] : next;
         }
         const float c = first ? wg_exp32_of(m - next) : 0.0f;
@@ -62,10 +119,7 @@ static void attend_head(const float *q, const wg_row_keys *keys, int at, int hd,
         }
         l = fmaf(l, c, wg_fold16(sum));
         for (int d = 0; d < hd; d++) out[d] *= c;
-        for (int j = 0; j < n; j++) {
-            const char *v = slot_at(kv, slot[j]) + kv->value_at;
-            for (int d = 0; d < hd; d++) out[d] = fmaf(s[j], element(kv->type, v, at + d), out[d]);
-        }
+        for (int j = 0; j < n; j++) mix(s[j], kv, slot[j], head, hd, out);
     }
     for (int d = 0; d < hd; d++) out[d] /= l;
 }
@@ -73,5 +127,5 @@ static void attend_head(const float *q, const wg_row_keys *keys, int at, int hd,
 void wg_attention_ref(const float *q, const wg_row_keys *keys, int heads, int kv_heads, int hd, float scale, float *out, int h0,
                       int h1)
 {
-    for (int h = h0; h < h1; h++) attend_head(q + h * hd, keys, h * kv_heads / heads * hd, hd, scale, out + h * hd);
+    for (int h = h0; h < h1; h++) attend_head(q + h * hd, keys, h * kv_heads / heads, hd, scale, out + h * hd);
 }

@@ -3,7 +3,6 @@
 #include "kernels/layout.h"
 #include "kernels/variants.h"
 
-#include <math.h>
 #include <string.h>
 
 size_t wg_act_bytes_ref(int type, int rows, int k)
@@ -14,29 +13,14 @@ size_t wg_act_bytes_ref(int type, int rows, int k)
     return (bytes + 63) / 64 * 64;
 }
 
-/* max|x| / 127, its 8 lowest bits rounded up and away. */
-static float scale_of(float max)
-{
-    union { float f; uint32_t u; } d = { max / 127.0f };
-    d.u = (d.u + 0xffu) & ~0xffu;
-    return d.f < 1e-30f ? 0.0f : d.f;
-}
-
 static void quantise_block(const float *x, wg_q8_act *act, int b)
 {
-    float clamped[WG_BLOCK], max = 0;
-    for (int i = 0; i < WG_BLOCK; i++) {
-        const float low = x[i] > -WG_ACT_CLAMP ? x[i] : -WG_ACT_CLAMP;
-        clamped[i] = low < WG_ACT_CLAMP ? low : WG_ACT_CLAMP;
-        max = fabsf(clamped[i]) > max ? fabsf(clamped[i]) : max;
-    }
-    const float da = scale_of(max), inverse = da > 0 ? 1.0f / da : 0.0f;
+    int8_t *q = act->q + b * WG_BLOCK;
+    const float da = wg_q8_block(x, WG_BLOCK, q);
     int sum = 0, low = 0;
     for (int i = 0; i < WG_BLOCK; i++) {
-        const int q = (int)rintf(clamped[i] * inverse);
-        act->q[b * WG_BLOCK + i] = (int8_t)q;
-        sum += q;
-        low += i < WG_BLOCK / 2 ? q : 0;
+        sum += q[i];
+        low += i < WG_BLOCK / 2 ? q[i] : 0;
     }
     act->ini[b] = WG_MAGIC_BITS - 128 * sum;
     act->da[b] = da;

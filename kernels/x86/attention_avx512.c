@@ -5,48 +5,14 @@
  * adding halves of two vectors (15 additions for 16 keys). Heads up to 8 wide put two keys in a vector. Query heads of one kv
  * head share the loads of keys and values. Values: one chain of fmas per output vector, keys ascending, as many chains as fit.
  * While a chunk is used, the next one is asked for, line by line: heads of a slot are strided, which hardware cannot guess. */
-#include "kernels/x86/avx512.h"
+#include "kernels/x86/attention_avx512.h"
 
 #include <string.h>
 
 #include "kernels/variants.h"
 #include "kernels/x86/keys.h"
 
-enum {
-    HEADS = 8,        /* query heads that pass through a chunk together */
-    SHARE = 4,        /* most of them that share the loads of a kv head */
-    WIDE = 4,         /* vectors of values that are summed together */
-};
-
-/* What the heads of a tile keep between chunks, and the chunk's weights. */
-typedef struct state {
-    _Alignas(64) float m[16], l[16], c[16];
-    _Alignas(64) float s[HEADS][WG_CHUNK_KEYS]; /* scores, then weights */
-} state;
-
-/* ---- folds. lanes of a, b -> [a folded to 8 | b folded to 8] */
-INLINE __m512 fold_pair(__m512 a, __m512 b)
-{
-    return _mm512_add_ps(_mm512_mask_blend_ps(0xFF00, a, b),
-                         _mm512_castpd_ps(_mm512_shuffle_f64x2(_mm512_castps_pd(a), _mm512_castps_pd(b), 0x4E)));
-}
-
-/* [a|b], [c|d] of 8 lanes each -> [a|c|b|d] of 4. */
-INLINE __m512 fold_quad(__m512 ab, __m512 cd)
-{
-    const __m512 crossed = _mm512_mask_blend_ps(0x0F0F, ab, cd);
-    return _mm512_add_ps(_mm512_mask_blend_ps(0xF0F0, ab, cd),
-                         _mm512_castpd_ps(_mm512_permutex_pd(_mm512_castps_pd(crossed), 0x4E)));
-}
-
-/* Four quads -> 16 sums, in key order. */
-INLINE __m512 fold_quads(const __m512 q[4])
-{
-    const __m512i order = _mm512_setr_epi32(0, 8, 4, 12, 1, 9, 5, 13, 2, 10, 6, 14, 3, 11, 7, 15);
-    const __m512 low = _mm512_add_ps(_mm512_mask_blend_ps(0xCCCC, q[0], q[1]), _mm512_shuffle_ps(q[0], q[1], 0x4E));
-    const __m512 high = _mm512_add_ps(_mm512_mask_blend_ps(0xCCCC, q[2], q[3]), _mm512_shuffle_ps(q[2], q[3], 0x4E));
-    return _mm512_permutexvar_ps(order, _mm512_add_ps(_mm512_shuffle_ps(low, high, 0x88), _mm512_shuffle_ps(low, high, 0xDD)));
-}
+enum { WIDE = 4 }; /* vectors of values that are summed together */
 
 /* ---- scores of G heads that share a kv head: s[g][j] = lanes16 q.k * scale */
 
@@ -78,10 +44,11 @@ INLINE void score_narrow(const int type, const int G, const float *q, int hd, co
             }
             const __m512 ab = load_two(type, mask, k[0], k[1]), cd = load_two(type, mask, k[2], k[3]);
             UNROLL for (int g = 0; g < G; g++) /* lanes 8-15 of a key are +0 and still added: -0 + +0 is +0 */
-                quad[g][i] = fold_quad(_mm512_add_ps(_mm512_fmadd_ps(two[g], ab, zero), zero),
+                quad[g][i] = fold_quad(ADD, _mm512_add_ps(_mm512_fmadd_ps(two[g], ab, zero), zero),
                                        _mm512_add_ps(_mm512_fmadd_ps(two[g], cd, zero), zero));
         }
-        UNROLL for (int g = 0; g < G; g++) _mm512_store_ps(s[g] + j, _mm512_mul_ps(fold_quads(quad[g]), _mm512_set1_ps(scale)));
+        UNROLL for (int g = 0; g < G; g++)
+            _mm512_store_ps(s[g] + j, _mm512_mul_ps(fold_quads(ADD, quad[g]), _mm512_set1_ps(scale)));
     }
 }
 
@@ -117,41 +84,11 @@ INLINE void score_wide(const int type, const int G, const float *q, int hd, cons
                         sum[g][e] = _mm512_mask3_fmadd_ps(b, load16_mask(type, mask, k[e] + full * size), sum[g][e], mask);
                 }
             UNROLL for (int g = 0; g < G; g++)
-                quad[g][i] = fold_quad(fold_pair(sum[g][0], sum[g][1]), fold_pair(sum[g][2], sum[g][3]));
+                quad[g][i] = fold_quad(ADD, fold_pair(ADD, sum[g][0], sum[g][1]), fold_pair(ADD, sum[g][2], sum[g][3]));
         }
-        UNROLL for (int g = 0; g < G; g++) _mm512_store_ps(s[g] + j, _mm512_mul_ps(fold_quads(quad[g]), _mm512_set1_ps(scale)));
+        UNROLL for (int g = 0; g < G; g++)
+            _mm512_store_ps(s[g] + j, _mm512_mul_ps(fold_quads(ADD, quad[g]), _mm512_set1_ps(scale)));
     }
-}
-
-/* ---- weights of one head: s -> exp(s - m'), their lanes; m' */
-INLINE __m512 weigh(float *s, int n, float *m)
-{
-    __m512 max = _mm512_set1_ps(*m), sum = _mm512_setzero_ps();
-    for (int j = 0; j < n; j += 16) max = _mm512_mask_max_ps(max, first16(n - j), max, _mm512_load_ps(s + j));
-    *m = _mm512_reduce_max_ps(max);
-    for (int j = 0; j < n; j += 16) {
-        const __m512 w =
-            _mm512_maskz_mov_ps(first16(n - j), exp32x16(_mm512_sub_ps(_mm512_load_ps(s + j), _mm512_set1_ps(*m))));
-        _mm512_store_ps(s + j, w);
-        sum = _mm512_add_ps(sum, w); /* a missing key adds +0 to a sum that is never -0 */
-    }
-    return sum;
-}
-
-/* Maxima, weights and sums of all heads of the tile. */
-INLINE void weigh_all(state *st, int heads, int n)
-{
-    const __m512 before = _mm512_load_ps(st->m);
-    __m512 quad[4];
-    for (int i = 0; i < 4; i++) {
-        __m512 sum[4];
-        for (int e = 0; e < 4; e++)
-            sum[e] = 4 * i + e < heads ? weigh(st->s[4 * i + e], n, st->m + 4 * i + e) : _mm512_setzero_ps();
-        quad[i] = 4 * i < heads ? fold_quad(fold_pair(sum[0], sum[1]), fold_pair(sum[2], sum[3])) : _mm512_setzero_ps();
-    }
-    const __m512 c = exp32x16(_mm512_sub_ps(before, _mm512_load_ps(st->m))); /* the first time exp(-inf) = 0 */
-    _mm512_store_ps(st->c, c);
-    _mm512_store_ps(st->l, _mm512_fmadd_ps(_mm512_load_ps(st->l), c, fold_quads(quad)));
 }
 
 /* ---- values: H heads x V vectors. v[h]: bytes from a key to the head's values; o[h]: the head's outputs. */
@@ -252,9 +189,9 @@ static void attend(const kind *k, const float *q, const wg_row_keys *keys, int h
     memset(out, 0, (size_t)heads * (size_t)hd * sizeof *out);
     for (int h = 0; h < heads; h++) v[h] = keys->kv->value_at + at[h], o[h] = out + h * hd;
     for (int i = 0; i < 16; i++) st.m[i] = -INFINITY, st.l[i] = 0;
-    int n = wg_chunk_next(&walk, key[0]);
+    int n = wg_chunk_next(&walk, key[0], NULL);
     for (int now = 0, then; n > 0; n = then, now = !now) {
-        then = wg_chunk_next(&walk, key[!now]);
+        then = wg_chunk_next(&walk, key[!now], NULL);
         const int all = (n + 3) / 4 * 4;
         for (int j = then; j < all; j++) key[!now][j] = key[now][j]; /* nothing more to prefetch */
         for (int h = 0, share; h < heads; h += share) {
@@ -273,6 +210,10 @@ void wg_attention_avx512(const float *q, const wg_row_keys *keys, int heads, int
                          int h0, int h1)
 {
     const int type = keys->kv->type;
+    if (type == WG_KV_Q8) {
+        wg_attention_q8_avx512(q, keys, heads, kv_heads, hd, scale, out, h0, h1);
+        return;
+    }
     const kind *k = type == WG_F32 ? &f32 : type == WG_F16 ? &f16 : &bf16;
     for (int h = h0, n; h < h1; h += n) {
         size_t at[HEADS];

@@ -22,15 +22,20 @@ INLINE __m256 widen8(const int type, __m128i h)
     return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(h), 16));
 }
 
-/* 8 elements of a type as f32, and the first n of 8 with zeros behind them. */
+/* 8 elements of a type as f32 (WG_I8: codes), and the first n of 8 with zeros behind them. */
 INLINE __m256 load8(const int type, const void *p)
 {
+    if (type == WG_I8) return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64(p)));
     return type == WG_F32 ? _mm256_loadu_ps(p) : widen8(type, _mm_loadu_si128(p));
 }
 INLINE __m256 load8_part(const int type, int n, const void *p)
 {
     uint16_t h[8] = { 0 };
     if (type == WG_F32) return _mm256_maskload_ps(p, first8(n));
+    if (type == WG_I8) {
+        memcpy(h, p, (size_t)n);
+        return load8(type, h);
+    }
     memcpy(h, p, (size_t)n * 2);
     return widen8(type, _mm_loadu_si128((const void *)h));
 }

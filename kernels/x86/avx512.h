@@ -29,8 +29,8 @@ INLINE __m512 load16_mask(const int type, __mmask16 mask, const void *p)
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(h), 16));
 }
 
-/* kernels/exp.h on 16 lanes. */
-INLINE __m512 exp32x16(__m512 x)
+/* kernels/exp.h on 16 lanes, of x that are not above 88.7. */
+INLINE __m512 exp32x16_low(__m512 x)
 {
     const __m512 magic = _mm512_set1_ps(WG_EXP32_MAGIC);
     const __m512 t = _mm512_fmadd_ps(x, _mm512_set1_ps(WG_LOG2E32), magic), n = _mm512_sub_ps(t, magic);
@@ -42,8 +42,12 @@ INLINE __m512 exp32x16(__m512 x)
     p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(1.0f));
     p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(1.0f));
     p = _mm512_castsi512_ps(_mm512_add_epi32(_mm512_castps_si512(p), _mm512_slli_epi32(_mm512_castps_si512(t), 23)));
-    p = _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(x, _mm512_set1_ps(WG_EXP32_LOW), _CMP_NLT_UQ), p);
-    return _mm512_mask_mov_ps(p, _mm512_cmp_ps_mask(x, _mm512_set1_ps(WG_EXP32_HIGH), _CMP_GT_OQ), _mm512_set1_ps(INFINITY));
+    return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(x, _mm512_set1_ps(WG_EXP32_LOW), _CMP_NLT_UQ), p);
+}
+INLINE __m512 exp32x16(__m512 x)
+{
+    const __mmask16 high = _mm512_cmp_ps_mask(x, _mm512_set1_ps(WG_EXP32_HIGH), _CMP_GT_OQ);
+    return _mm512_mask_mov_ps(exp32x16_low(x), high, _mm512_set1_ps(INFINITY));
 }
 
 /* kernels/exp.h on 8 doubles. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Operations on single rows, 16 elements at a time: lane i % 16 of the specification is lane i % 16 of a vector. Ends of rows
  * are masked. */
-#include "kernels/x86/avx512.h"
+#include "kernels/x86/attention_avx512.h"
 
 #include <string.h>
 
@@ -18,7 +18,7 @@ INLINE int sum_bytes(__m128i q)
 
 static void quantise_block(const float *x, wg_q8_act *act, int b)
 {
-    const __m512 low = _mm512_set1_ps(-WG_ACT_CLAMP), high = _mm512_set1_ps(WG_ACT_CLAMP);
+    const __m512 low = _mm512_set1_ps(-WG_Q8_CLAMP), high = _mm512_set1_ps(WG_Q8_CLAMP);
     const __m512 x0 = _mm512_min_ps(_mm512_max_ps(_mm512_loadu_ps(x), low), high);
     const __m512 x1 = _mm512_min_ps(_mm512_max_ps(_mm512_loadu_ps(x + 16), low), high);
     union { float f; uint32_t u; } d = { _mm512_reduce_max_ps(_mm512_max_ps(_mm512_abs_ps(x0), _mm512_abs_ps(x1))) / 127.0f };
@@ -134,6 +134,12 @@ static void store(int type, char *to, const float *from, int n)
 void wg_kv_store_avx512(const wg_kv_view *kv, int32_t slot, const float *k, const float *v)
 {
     char *key = kv->pool + (wg_slot_at(kv, slot) - kv->pool);
+    if (kv->type == WG_KV_Q8) {
+        float *scale = (float *)(void *)(kv->pool + ((const char *)wg_scales_at(kv, slot) - kv->pool));
+        wg_kv_store_q8_avx512(kv, (int8_t *)key, scale, k);
+        wg_kv_store_q8_avx512(kv, (int8_t *)key + kv->value_at, scale + kv->value_at / sizeof *scale, v);
+        return;
+    }
     store(kv->type, key, k, kv->kv_dim);
     store(kv->type, key + kv->value_at, v, kv->kv_dim);
 }

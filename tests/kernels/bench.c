@@ -227,8 +227,10 @@ static void bench_attention(const wg_ops *ops, int type, int heads, int kv_heads
 {
     enum { SLOTS = 16 };
     const int kv_dim = kv_heads * hd, pages = (n + SLOTS - 1) / SLOTS;
-    const size_t keys = (size_t)SLOTS * (size_t)kv_dim * (type == WG_F32 ? 4 : 2);
-    wg_kv_view view = { .type = type, .page_slots = SLOTS, .kv_dim = kv_dim, .stride = 2 * keys, .value_at = keys };
+    const size_t codes = (size_t)SLOTS * wg_kv_row_bytes(type, kv_dim);
+    wg_kv_view view = { .type = type, .page_slots = SLOTS, .kv_dim = kv_dim, .head_dim = hd, .scale_at = codes };
+    view.value_at = codes + (size_t)SLOTS * (size_t)wg_kv_scales(&view) * sizeof(float);
+    view.stride = 2 * view.value_at;
     int32_t *page = must_alloc((size_t)pages * 4);
     char *pool = must_alloc(view.stride * (size_t)(pages * layers));
     float *kv = must_alloc((size_t)kv_dim * 4), *q = must_alloc((size_t)heads * (size_t)hd * 4),
@@ -260,7 +262,7 @@ static void bench_attention(const wg_ops *ops, int type, int heads, int kv_heads
         }
         const double t = median(time, REPEATS);
         printf("%s attention %s, %d heads on %d of %d, %d keys, %d layers, %d row(s): %.3f ms, %.1f GMAC/s\n", ops->name,
-               wg_type_name(type), heads, kv_heads, hd, n, layers, rows, t * 1e3,
+               type == WG_KV_Q8 ? "q8" : wg_type_name(type), heads, kv_heads, hd, n, layers, rows, t * 1e3,
                2.0 * rows * n * heads * hd * layers / t / 1e9);
     }
     free(page), free(pool), free(kv), free(q), free(out);
@@ -281,6 +283,8 @@ int bench_main(const options *opt)
         bench_attention(ops, WG_F32, 8, 4, 8, 200, 5);
         bench_attention(ops, WG_F16, 12, 12, 64, 512, 12);
         bench_attention(ops, WG_F16, 32, 4, 64, 4096, 22);
+        bench_attention(ops, WG_KV_Q8, 12, 12, 64, 512, 12);
+        bench_attention(ops, WG_KV_Q8, 32, 4, 64, 4096, 22);
     }
     return 0;
 }

@@ -115,7 +115,7 @@ static void fill(source *s, float *x, size_t n, int flavour)
 
 static const int weight_types[] = { WG_F32,  WG_F16,  WG_BF16,   WG_Q8_0, WG_Q4_0, WG_Q4_1,
                                     WG_Q5_0, WG_Q5_1, WG_IQ4_NL, WG_Q4_K, WG_Q5_K, WG_Q6_K };
-static const int cache_types[] = { WG_F32, WG_F16, WG_BF16 };
+static const int cache_types[] = { WG_F32, WG_F16, WG_BF16, WG_KV_Q8 };
 #define COUNT(a) (sizeof(a) / sizeof(a)[0])
 
 /* A random packed matrix; data is to be freed. */
@@ -247,11 +247,15 @@ typedef struct cache {
     int32_t *page;
 } cache;
 
-static cache cache_new(source *s, int type, int page_slots, int kv_dim, int slots)
+static cache cache_new(source *s, int type, int page_slots, int kv_heads, int hd, int slots)
 {
-    cache c = { .view = { .type = type, .page_slots = page_slots, .kv_dim = kv_dim } };
+    cache c = { .view = { .type = type, .page_slots = page_slots, .kv_dim = kv_heads * hd, .head_dim = hd } };
     const int pages = (slots + page_slots - 1) / page_slots, room = pages + 3;
-    const size_t keys = (size_t)page_slots * (size_t)kv_dim * (type == WG_F32 ? 4 : 2);
+    size_t keys = (size_t)page_slots * wg_kv_row_bytes(type, c.view.kv_dim);
+    if (type == WG_KV_Q8) { /* the scales of the last slot end the part */
+        c.view.scale_at = (keys + 3) / 4 * 4;
+        keys = c.view.scale_at + (size_t)page_slots * (size_t)wg_kv_scales(&c.view) * sizeof(float);
+    }
     int32_t *shuffled = must_alloc((size_t)room * 4);
     c.page = must_alloc((size_t)pages * 4);
     for (int i = 0; i < room; i++) shuffled[i] = i;
@@ -302,7 +306,7 @@ static wg_mask draw_tail(source *s, bool may_be_empty)
 static void check_attention_case(source *s, int type, int heads, int kv_heads, int hd, int page_slots, int prefix, int flavour)
 {
     const int gap = next_below(s, 3), slots = prefix + gap + 64 * WG_MASK_WORDS;
-    cache c = cache_new(s, type, page_slots, kv_heads * hd, slots);
+    cache c = cache_new(s, type, page_slots, kv_heads, hd, slots);
     cache_fill(s, &c, WG_CPU_REF, slots, flavour);
     wg_row_keys keys = { .kv = &c.view, .prefix = prefix, .tail = prefix + gap, .anc = draw_tail(s, prefix > 0) };
     if (next_below(s, 3) == 0) { /* a sparse view; of an empty tail it keeps a key */
@@ -342,9 +346,9 @@ static void check_attention(source *s)
     static const int hds[] = { 8, 32, 64, 80, 128, 256, 5, 7, 10, 16, 20, 40, 68, 96 }, page[] = { 2, 16, 64, 5 };
     static const int head[][2] = {{8, 4}, {1, 1}, {3, 3}, {4, 1}, {6, 2}, {12, 2}, {9, 3}, {16, 1}, {13, 13}};
     static const int prefix[] = { 0, 1, 3, 15, 16, 17, 63, 64, 65, 127, 130, 300 };
-    for (int i = 0; i < 600; i++) {
+    for (int i = 0; i < 800; i++) {
         const int *h = head[next_below(s, COUNT(head))];
-        check_attention_case(s, cache_types[i % 3], h[0], h[1], hds[i / 3 % (int)COUNT(hds)], page[next_below(s, COUNT(page))],
+        check_attention_case(s, cache_types[i % 4], h[0], h[1], hds[i / 4 % (int)COUNT(hds)], page[next_below(s, COUNT(page))],
                              prefix[next_below(s, COUNT(prefix))], i % 40 == 0 ? 2 : i % 40 == 1 ? 3 : i % 2);
     }
 }
@@ -357,14 +361,14 @@ static void check_kv_store(source *s)
         const int flavour = (int)(i / COUNT(cache_types) / COUNT(dims));
         const source start = *s;
         source pages = start, data = start;
-        cache want = cache_new(&pages, type, 4, dim, 9);
+        cache want = cache_new(&pages, type, 4, 1, dim, 9);
         data.stream ^= 0x80000000u;
         source again = data;
         cache_fill(&again, &want, WG_CPU_REF, 9, flavour);
         for (int level = 1; level <= (int)wg_cpu_best(); level++) {
             if (!level_wanted(level)) continue;
             pages = start, again = data;
-            cache got = cache_new(&pages, type, 4, dim, 9);
+            cache got = cache_new(&pages, type, 4, 1, dim, 9);
             cache_fill(&again, &got, level, 9, flavour);
             calls++;
             if (!guarded_intact(&got.pool)) fail("kv_store", level, "wrote outside", "dim=%d", dim);

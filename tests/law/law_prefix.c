@@ -94,7 +94,7 @@ typedef struct world {
 static const int weight_types[] = { WG_F32,  WG_F16,  WG_BF16,   WG_Q8_0, WG_Q4_0, WG_Q4_1,
                                     WG_Q5_0, WG_Q5_1, WG_IQ4_NL, WG_Q4_K, WG_Q5_K, WG_Q6_K };
 enum { WEIGHT_TYPES = (int)(sizeof weight_types / sizeof weight_types[0]) };
-static const int cache_types[] = { WG_F32, WG_F16, WG_BF16 };
+static const int cache_types[] = { WG_F32, WG_F16, WG_BF16, WG_KV_Q8 };
 
 static tiny draw_shape(void)
 {
@@ -379,7 +379,7 @@ static void run_case(int number, wg_pool *const *pool)
     now.number = number;
     now.rng = tiny_mix(now.seed ^ (uint64_t)number * 0xD1342543DE82EF95ull);
     world w = { .shape = draw_shape(), .n = 1 + (int)rnd(SEQS) };
-    const int threads = 1 + (int)rnd(THREADS), cache = cache_types[rnd(3)], page_slots = 1 + (int)rnd(rnd(2) ? 8 : 64);
+    const int threads = 1 + (int)rnd(THREADS), cache = cache_types[rnd(4)], page_slots = 1 + (int)rnd(rnd(2) ? 8 : 64);
     const wg_cpu_level level = (wg_cpu_level)rnd((uint32_t)wg_cpu_best() + 1);
     const tiny *t = &w.shape;
     snprintf(now.what, sizeof now.what,

@@ -109,7 +109,7 @@ static memory target, draft; /* of the current prompt */
 static law_request prompt;
 
 /* A token's "key" is its id. */
-static wg_status attach(wg_lm *lm, wg_kv *kv, wg_error *err) { return wg_kv_space(kv, 1, 1, WG_F32, &lm->space, err); }
+static wg_status attach(wg_lm *lm, wg_kv *kv, wg_error *err) { return wg_kv_space(kv, 1, 1, 1, WG_F32, &lm->space, err); }
 
 static float *slot_at(const wg_kv_view *v, int slot)
 {

@@ -299,7 +299,7 @@ Test(length, measures_and_leaves_no_trace)
     slow.forward = slow_forward;
     cr_assert_eq(wg_kv_open(&kv, 16, 20, 200, &err), WG_OK);
     int other;
-    cr_assert_eq(wg_kv_space(kv, 1, 1, WG_F32, &other, &err), WG_OK); /* so that its space is not 0 */
+    cr_assert_eq(wg_kv_space(kv, 1, 1, 1, WG_F32, &other, &err), WG_OK); /* so that its space is not 0 */
     cr_assert_eq(wg_lm_attach(&t->lm, kv, &err), WG_OK);
     t->lm.class = &slow;
     const wg_lm before = t->lm;

@@ -702,7 +702,7 @@ Test(model, refuses_what_it_cannot_use)
         {"model=x,tree=31-33", WG_ECONFIG, "nodes below the root"},
         {"model=x,tree=999999999999999999999", WG_ECONFIG, "tree="},
         {"model=x,length=1024", WG_EINVAL, "length"},
-        {"model=x,kv_type=q8", WG_EINVAL, "kv_type"},
+        {"model=x,kv_type=q4", WG_EINVAL, "kv_type"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         bench b;

@@ -204,7 +204,8 @@ Test(ops, attention_is_softmax_of_the_keys_it_sees)
     enum { HEADS = 6, KV = 2, HD = 24, SLOTS = 240, PAGE = 5, PAGES = SLOTS / PAGE, PREFIX = 150, TAIL = 153, DIM = KV * HD };
     static float k[SLOTS * DIM], v[SLOTS * DIM], q[HEADS * HD], out[HEADS * HD], pool[PAGES * PAGE * DIM * 2];
     int32_t page[PAGES];
-    const wg_kv_view view = { WG_F32, PAGE, DIM, page, (char *)pool, PAGE * DIM * 8, PAGE * DIM * 4 };
+    const wg_kv_view view = { .type = WG_F32, .page_slots = PAGE, .kv_dim = DIM, .page = page, .pool = (char *)pool,
+                              .stride = PAGE * DIM * 8, .value_at = PAGE * DIM * 4 };
     const int sinks[] = { 0, 7, 0, PREFIX }, gaps[] = { 0, 101, PREFIX, 0 }; /* all; a sparse view; the tail alone; all */
     fill(k, SLOTS * DIM, 8);
     fill(v, SLOTS * DIM, 9);
@@ -238,7 +239,7 @@ Test(ops, cache_types_round_to_nearest_even)
     float k[4] = { 1.0f + 0x1p-11f, 1.0f + 0x1p-8f, 1.0f + 3 * 0x1p-8f, 70000.0f }, v[4] = { 0 };
     uint16_t pool[8];
     const int32_t page[1] = { 0 };
-    wg_kv_view view = { WG_F16, 1, 4, page, (char *)pool, sizeof pool, 8 };
+    wg_kv_view view = { .type = WG_F16, .page_slots = 1, .kv_dim = 4, .page = page, .pool = (char *)pool, .stride = sizeof pool, .value_at = 8 };
     for (int level = 0; level <= (int)wg_cpu_best(); level++) {
         const wg_ops *ops = wg_ops_for((wg_cpu_level)level);
         view.type = WG_F16;

@@ -12,7 +12,7 @@ Test(batch, chain_and_node_rows)
     wg_kv_seq *s;
     wg_batch b;
     int space;
-    cr_assert(wg_kv_open(&kv, 4, 16, 64, &err) == WG_OK && wg_kv_space(kv, 1, 4, WG_F32, &space, &err) == WG_OK);
+    cr_assert(wg_kv_open(&kv, 4, 16, 64, &err) == WG_OK && wg_kv_space(kv, 1, 1, 4, WG_F32, &space, &err) == WG_OK);
     cr_assert(wg_kv_seq_open(kv, &s, &err) == WG_OK && wg_kv_reserve(s, 5, &err) == WG_OK &&
               wg_batch_open(&b, 8, &err) == WG_OK);
     wg_kv_commit_chain(s, 5);

@@ -9,7 +9,7 @@
 #include "core/base/mem.h"
 #include "core/model/kv_impl.h"
 
-enum { SEQS = 8, SPACES = 3, MAX_SLOTS = 96, TAIL = 24 };
+enum { SEQS = 8, SPACES = 4, MAX_SLOTS = 96, TAIL = 24 };
 
 static uint64_t rng_state;
 
@@ -23,29 +23,35 @@ static uint32_t rnd(uint32_t n) /* splitmix64 */
 
 /* ---- contents: every (space, layer, keys or values, element) of a slot holds a value made from the slot's tag */
 
-static const struct { int layers, kv_dim, type; } shape[SPACES] = { { 2, 3, WG_F32 }, { 1, 5, WG_F16 }, { 3, 2, WG_BF16 } };
+static const struct { int layers, kv_heads, head_dim, type; } shape[SPACES] = {
+    { 2, 1, 3, WG_F32 }, { 1, 5, 1, WG_F16 }, { 3, 2, 1, WG_BF16 }, { 2, 2, 1, WG_KV_Q8 }
+};
 
 static uint32_t cell(uint32_t tag, int space, int layer, int value, int e)
 {
     return (tag * 2654435761u) ^ (uint32_t)(space * 1009 + layer * 101 + value * 11 + e) * 40503u;
 }
 
-static char *cell_at(const wg_kv_view *v, int slot, int value)
+/* Where element e of a slot's key or value stands; behind the elements its scales are counted. */
+static char *cell_at(const wg_kv_view *v, int slot, int value, int e)
 {
-    const size_t row = (size_t)v->kv_dim * (v->type == WG_F32 ? 4 : 2);
-    return v->pool + (size_t)v->page[slot / v->page_slots] * v->stride + (size_t)(slot % v->page_slots) * row +
-           (value ? v->value_at : 0);
+    char *page = v->pool + (size_t)v->page[slot / v->page_slots] * v->stride + (value ? v->value_at : 0);
+    const size_t at = (size_t)(slot % v->page_slots), size = wg_kv_row_bytes(v->type, 1);
+    if (e >= v->kv_dim) return page + v->scale_at + (at + (size_t)(e - v->kv_dim) * (size_t)v->page_slots) * sizeof(float);
+    return page + at * (size_t)v->kv_dim * size + (size_t)e * size;
 }
+
+static int cells_of(const wg_kv_view *v) { return v->kv_dim + wg_kv_scales(v); }
+static size_t cell_bytes(const wg_kv_view *v, int e) { return e < v->kv_dim ? wg_kv_row_bytes(v->type, 1) : sizeof(float); }
 
 static void slot_write(wg_kv_seq *s, int space, int slot, uint32_t tag)
 {
     for (int l = 0; l < shape[space].layers; l++) {
         const wg_kv_view v = wg_kv_view_of(s, space, l);
         for (int value = 0; value < 2; value++)
-            for (int e = 0; e < v.kv_dim; e++) {
+            for (int e = 0; e < cells_of(&v); e++) {
                 const uint32_t c = cell(tag, space, l, value, e);
-                if (v.type == WG_F32) memcpy(cell_at(&v, slot, value) + 4 * e, &c, 4);
-                else memcpy(cell_at(&v, slot, value) + 2 * e, &c, 2);
+                memcpy(cell_at(&v, slot, value, e), &c, cell_bytes(&v, e));
             }
     }
     wg_kv_wrote(s, space, slot);
@@ -56,10 +62,9 @@ static bool slot_holds(const wg_kv_seq *s, int space, int slot, uint32_t tag)
     for (int l = 0; l < shape[space].layers; l++) {
         const wg_kv_view v = wg_kv_view_of(s, space, l);
         for (int value = 0; value < 2; value++)
-            for (int e = 0; e < v.kv_dim; e++) {
+            for (int e = 0; e < cells_of(&v); e++) {
                 const uint32_t c = cell(tag, space, l, value, e);
-                if (memcmp(cell_at(&v, slot, value) + (v.type == WG_F32 ? 4 : 2) * e, &c, v.type == WG_F32 ? 4 : 2))
-                    return false;
+                if (memcmp(cell_at(&v, slot, value, e), &c, cell_bytes(&v, e))) return false;
             }
     }
     return true;
@@ -87,7 +92,7 @@ static void world_open(world *w, int page_slots, int pages)
     cr_assert(wg_kv_open(&w->kv, page_slots, pages, MAX_SLOTS, &err) == WG_OK);
     for (int i = 0; i < SPACES; i++) {
         int space;
-        cr_assert(wg_kv_space(w->kv, shape[i].layers, shape[i].kv_dim, shape[i].type, &space, &err) == WG_OK);
+        cr_assert(wg_kv_space(w->kv, shape[i].layers, shape[i].kv_heads, shape[i].head_dim, shape[i].type, &space, &err) == WG_OK);
         cr_assert(space == i);
     }
 }
@@ -270,7 +275,7 @@ static pair pair_open(void)
     wg_error err;
     pair p;
     int space;
-    cr_assert(wg_kv_open(&p.kv, 2, 16, 32, &err) == WG_OK && wg_kv_space(p.kv, 1, 4, WG_F32, &space, &err) == WG_OK);
+    cr_assert(wg_kv_open(&p.kv, 2, 16, 32, &err) == WG_OK && wg_kv_space(p.kv, 1, 1, 4, WG_F32, &space, &err) == WG_OK);
     cr_assert(wg_kv_seq_open(p.kv, &p.a, &err) == WG_OK && wg_kv_reserve(p.a, 2, &err) == WG_OK);
     wg_kv_wrote(p.a, 0, 0);
     cr_assert(wg_kv_holds(p.a, 0, 0) && !wg_kv_holds(p.a, 0, 1) && !wg_kv_holds(p.a, 0, 2));
@@ -345,13 +350,13 @@ Test(kv, messages)
     cr_assert_str_eq(err.text, "KV cache: 0 slots a sequence: expected 1..1073741823");
 
     cr_assert(wg_kv_open(&kv, 2, 4, 20, &err) == WG_OK);
-    cr_assert(wg_kv_space(kv, 1, 8, WG_Q8_0, &space, &err) == WG_EINVAL);
-    cr_assert_str_eq(err.text, "KV cache: type q8_0: expected f32, f16 or bf16");
-    for (int i = 0; i < WG_KV_SPACES; i++) cr_assert(wg_kv_space(kv, 1, 8, WG_F16, &space, &err) == WG_OK && space == i);
-    cr_assert(wg_kv_space(kv, 1, 8, WG_F16, &space, &err) == WG_EFULL);
+    cr_assert(wg_kv_space(kv, 1, 1, 8, WG_Q8_0, &space, &err) == WG_EINVAL);
+    cr_assert_str_eq(err.text, "KV cache: type q8_0: expected f32, f16, bf16 or q8");
+    for (int i = 0; i < WG_KV_SPACES; i++) cr_assert(wg_kv_space(kv, 1, 1, 8, WG_F16, &space, &err) == WG_OK && space == i);
+    cr_assert(wg_kv_space(kv, 1, 1, 8, WG_F16, &space, &err) == WG_EFULL);
     cr_assert_str_eq(err.text, "KV cache: no room for another model: it holds at most 8");
     cr_assert(wg_kv_seq_open(kv, &s, &err) == WG_OK);
-    cr_assert(wg_kv_space(kv, 1, 8, WG_F16, &space, &err) == WG_EINVAL);
+    cr_assert(wg_kv_space(kv, 1, 1, 8, WG_F16, &space, &err) == WG_EINVAL);
     cr_assert_str_eq(err.text,
                      "KV cache: a model was attached after the first sequence had been opened; attach all models first");
 
@@ -399,7 +404,7 @@ Test(kv, every_failed_allocation_leaks_nothing)
         int space;
         wg_mem_fail_at(nth, false);
         wg_status s = wg_kv_open(&kv, 4, 100, 50, &err);
-        if (!s) s = wg_kv_space(kv, 2, 8, WG_F32, &space, &err);
+        if (!s) s = wg_kv_space(kv, 2, 1, 8, WG_F32, &space, &err);
         if (!s) s = wg_kv_seq_open(kv, &a, &err);
         if (!s) s = wg_kv_fork(a, &b, &err);
         wg_mem_fail_at(0, false);
@@ -424,7 +429,7 @@ Test(kv, unwrite_takes_back_the_tail_of_one_space)
     int a, b;
     cr_assert(!wg_kv_open(&kv, 4, 8, 16, &err));
     cr_assert_eq(wg_kv_spaces(kv), 0);
-    cr_assert(!wg_kv_space(kv, 1, 2, WG_F32, &a, &err) && !wg_kv_space(kv, 1, 2, WG_F32, &b, &err));
+    cr_assert(!wg_kv_space(kv, 1, 1, 2, WG_F32, &a, &err) && !wg_kv_space(kv, 1, 1, 2, WG_F32, &b, &err));
     cr_assert_eq(wg_kv_spaces(kv), 2);
     cr_assert(!wg_kv_seq_open(kv, &s, &err) && !wg_kv_reserve(s, 4, &err));
     for (int i = 0; i < 4; i++) wg_kv_wrote(s, a, i), wg_kv_wrote(s, b, i);

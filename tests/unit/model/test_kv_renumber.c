@@ -41,7 +41,7 @@ Test(kv_renumber, moves_what_is_kept)
     wg_error err;
     int space[2];
     cr_assert_eq(wg_kv_open(&kv, 4, 10, 40, &err), WG_OK);
-    for (int k = 0; k < 2; k++) cr_assert_eq(wg_kv_space(kv, LAYERS, DIM, WG_F32, &space[k], &err), WG_OK);
+    for (int k = 0; k < 2; k++) cr_assert_eq(wg_kv_space(kv, LAYERS, 1, DIM, WG_F32, &space[k], &err), WG_OK);
     cr_assert_eq(wg_kv_seq_open(kv, &s, &err), WG_OK);
     cr_assert_eq(wg_kv_reserve(s, COMMITTED, &err), WG_OK);
     for (int k = 0; k < 2; k++)

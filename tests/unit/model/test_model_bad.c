@@ -101,7 +101,7 @@ Test(model_bad, wrong_shapes_and_types)
                                       "; `wager convert` writes f32, f16, bf16, q8_0 and more");
     victim = "blk.1.attn_norm.weight";
     t.tensor = block_norm;
-    expect(&t, NULL, WG_EUNSUPPORTED, "FILE: tensor 'blk.1.attn_norm.weight' has type q8_0: expected f32, f16 or bf16; "
+    expect(&t, NULL, WG_EUNSUPPORTED, "FILE: tensor 'blk.1.attn_norm.weight' has type q8_0: expected f32, f16, bf16 or q8; "
                                       "`wager convert` writes f32, f16, bf16, q8_0 and more");
     victim = "blk.1.attn_q.weight";
     t.tensor = rename_it;
@@ -158,7 +158,7 @@ Test(model_bad, nan_in_every_type)
 Test(model_bad, options)
 {
     wg_model_options o = { .kv_type = WG_Q8_0 };
-    expect(&base, &o, WG_EINVAL, "kv_type = q8_0: expected f32, f16 or bf16");
+    expect(&base, &o, WG_EINVAL, "kv_type = q8_0: expected f32, f16, bf16 or q8");
     o = (wg_model_options){ .kv_type = WG_F16, .max_rows = -1 };
     expect(&base, &o, WG_EINVAL, "max_rows = -1: expected 1..65536, or 0 for 512");
     o = (wg_model_options){ .kv_type = WG_F16, .context = 33 };

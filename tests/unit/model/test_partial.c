@@ -273,7 +273,7 @@ Test(partial, in_another_cache_it_has_its_own_space)
     cr_assert_eq(lm->space, b.lm->space);
     cr_assert_eq(wg_kv_open(&other, PAGE, 40, SLOTS, &b.err), WG_OK);
     int space;
-    cr_assert_eq(wg_kv_space(other, 1, 16, WG_F16, &space, &b.err), WG_OK);
+    cr_assert_eq(wg_kv_space(other, 1, 1, 16, WG_F16, &space, &b.err), WG_OK);
     cr_assert_eq(wg_lm_attach(lm, other, &b.err), WG_OK);
     cr_assert_eq(lm->space, 1);
     logits_of(&b, b.lm, 1, want);
