@@ -44,7 +44,7 @@ static const wg_option options[] = {
     WG_OPTION_INT(cascade_options, length, 4, 1, WG_DRAFT_MAX, "tokens of the chain"),
     WG_OPTION_FLOAT(cascade_options, temperature, -1, -1, 100, "of the middle model; negative: the target's"),
     WG_OPTION_STR(cascade_options, device, "cpu", "where that model runs: " WG_DEVICE_NAMES),
-    WG_OPTION_ENUM(cascade_options, kv_type, 1, wg_second_kv_types, "element type of the middle model's cache"),
+    WG_OPTION_ENUM(cascade_options, kv_type, 1, wg_kv_type_names, "element type of the middle model's cache"),
     WG_OPTION_END,
 };
 

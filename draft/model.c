@@ -466,7 +466,7 @@ static const wg_option options[] = {
                    "same: the target's, others are refused; intersection: any, of which the tokens that both have are drafted"),
     WG_OPTION_STR(second_options, prune, "", "only the tokens in this file are drafted (wager vocab prune); empty: all"),
     WG_OPTION_STR(second_options, device, "cpu", "where that model runs: " WG_DEVICE_NAMES),
-    WG_OPTION_ENUM(second_options, kv_type, 1, wg_second_kv_types, "element type of the draft model's cache"),
+    WG_OPTION_ENUM(second_options, kv_type, 1, wg_kv_type_names, "element type of the draft model's cache"),
     WG_OPTION_END,
 };
 

@@ -2,9 +2,6 @@
  * See second_model.h. */
 #include "draft/second_model.h"
 
-const char *const wg_second_kv_types[] = { "f32", "f16", "bf16", "q8", NULL };
-static const int kv_type_ids[] = { WG_F32, WG_F16, WG_BF16, WG_KV_Q8 };
-
 /* Ids of the two models must mean the same. Without both tokenizers only the sizes can be compared. */
 static wg_status check_vocabulary(const wg_env *env, const wg_lm *lm, const wg_weights *w, const char *path, wg_error *err)
 {
@@ -41,7 +38,7 @@ wg_status wg_second_model_open(wg_model **out, const wg_env *env, const char *pa
 {
     wg_weights *w;
     WG_TRY(wg_weights_open(&w, path, err));
-    const wg_model_options o = { .kv_type = kv_type_ids[kv_type], .max_rows = max_rows };
+    const wg_model_options o = { .kv_type = wg_kv_type_ids[kv_type], .max_rows = max_rows };
     const wg_status s = open_model(out, env, w, path, device, &o, true, err);
     wg_weights_close(w);
     return s;
@@ -54,7 +51,7 @@ wg_status wg_second_model_open_part(wg_model **out, wg_draft_vocab *v, bool inte
     WG_TRY(wg_weights_open(&w, path, err));
     wg_status s = wg_draft_vocab_open(v, env, w, path, intersection, pruned, err);
     const wg_model_options o = {
-        .kv_type = kv_type_ids[kv_type], .max_rows = max_rows, .head = v->row, .n_head = v->n
+        .kv_type = wg_kv_type_ids[kv_type], .max_rows = max_rows, .head = v->row, .n_head = v->n
     };
     if (!s) s = open_model(out, env, w, path, device, &o, !v->tokenizer, err);
     wg_weights_close(w);
@@ -66,7 +63,7 @@ wg_status wg_second_model_open_foreign(wg_model **out, wg_tokenizer **tokenizer,
 {
     wg_weights *w;
     WG_TRY(wg_weights_open(&w, path, err));
-    const wg_model_options o = { .kv_type = kv_type_ids[kv_type], .max_rows = max_rows };
+    const wg_model_options o = { .kv_type = wg_kv_type_ids[kv_type], .max_rows = max_rows };
     wg_status s = wg_tokenizer_open(tokenizer, w, err);
     if (!s) s = open_model(out, env, w, path, device, &o, false, err);
     wg_weights_close(w);

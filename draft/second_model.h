@@ -7,10 +7,8 @@
 #include "core/model/model.h"
 #include "draft/draft_vocab.h"
 
-extern const char *const wg_second_kv_types[]; /* choices of an option: element types of its cache */
-
 /* Opens the file at `path` for passes of at most max_rows rows, on the device of that name (core/model/device.h); kv_type
- * indexes wg_second_kv_types. EVOCAB when its token ids may not mean the target's. On failure *out may be half open: close it.
+ * indexes wg_kv_type_names. EVOCAB when its token ids may not mean the target's. On failure *out may be half open: close it.
  * */
 wg_status wg_second_model_open(wg_model **out, const wg_env *env, const char *path, const char *device, int kv_type,
                                int max_rows, wg_error *err);

@@ -62,7 +62,7 @@ static const wg_option options[] = {
     WG_OPTION_INT(slem_options, length, 5, 1, WG_DRAFT_MAX, "tokens that the draft model writes"),
     WG_OPTION_FLOAT(slem_options, p_min, 0, 0, 1, "the draft ends where the most probable next token is below this"),
     WG_OPTION_STR(slem_options, device, "cpu", "where that model runs: " WG_DEVICE_NAMES),
-    WG_OPTION_ENUM(slem_options, kv_type, 1, wg_second_kv_types, "element type of the draft model's cache"),
+    WG_OPTION_ENUM(slem_options, kv_type, 1, wg_kv_type_names, "element type of the draft model's cache"),
     WG_OPTION_END,
 };
 

@@ -91,10 +91,13 @@ static double macs_of(const wg_arch *a, int rows, int context)
     return rows * ((double)wg_arch_macs(a) - head) + logits_of(rows) * head + 2 * seen * a->heads * a->head_dim * a->layers;
 }
 
-static double bytes_of(const wg_model *m, int context)
+/* Keys and values of the context, each with its scales, and the weights. */
+static double bytes_of(const wg_model *m, int kv_type, int context)
 {
     const wg_arch *a = wg_model_arch(m);
-    return (double)wg_model_pass_bytes(m) + 2.0 * 2 * context * a->kv_heads * a->head_dim * a->layers; /* f16 cache */
+    const size_t row = wg_kv_row_bytes(kv_type, a->head_dim);
+    const size_t scales = kv_type == WG_KV_Q8 ? (size_t)wg_kv_blocks(a->head_dim) * sizeof(float) : 0;
+    return (double)wg_model_pass_bytes(m) + 2.0 * context * a->kv_heads * (double)(row + scales) * a->layers;
 }
 
 static void print_json(const pass *p, const timing *t, double gb_s, double gmac_s)
@@ -115,7 +118,7 @@ static void print_json(const pass *p, const timing *t, double gb_s, double gmac_
 
 static void print_timing(const pass *p, const timing *t)
 {
-    const double bytes = bytes_of(p->model, t->context) / t->s;
+    const double bytes = bytes_of(p->model, p->b->kv_type, t->context) / t->s;
     const double macs = macs_of(wg_model_arch(p->model), t->rows, t->context) / t->s;
     if (p->b->json) {
         print_json(p, t, bytes / 1e9, macs / 1e9);
@@ -203,7 +206,7 @@ static int main_type(const wg_weights *w)
 
 wg_status wg_bench_forward(const wg_forward_bench *b, wg_target *t, wg_error *err)
 {
-    static const wg_model_options usual = { .kv_type = WG_F16 };
+    const wg_model_options usual = { .kv_type = b->kv_type };
     pass p = { .b = b, .model = t->model, .lm = t->lm, .threads = wg_pool_threads(t->pool) };
     p.clock = t->device.class->finish ? 0 : p.threads;
     wg_stages stages;

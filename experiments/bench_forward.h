@@ -8,6 +8,7 @@
 
 typedef struct wg_forward_bench {
     const char *rows, *context; /* "1,8,16" */
+    int kv_type;                /* of the cache; the target was opened with it */
     int repeats;                /* 1..101; medians are over these */
     bool stages, json;          /* stages: time of each stage too */
 } wg_forward_bench;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/base/option.h"
+#include "core/model/kv.h"
 #include "kernels/types.h"
 
 int wg_cli_status(wg_status s)
@@ -168,5 +169,14 @@ int wg_cli_weight_type(const char *command, const char *name)
     const int type = wg_type_parse(name);
     if (type >= 0 && wg_type_get(type)->writable) return type;
     fprintf(stderr, "wager %s: --type %s: expected " WG_WRITABLE_TYPES "\n", command, name);
+    return -1;
+}
+
+int wg_cli_kv_type(const char *command, const char *name)
+{
+    for (int i = 0; name && wg_kv_type_names[i]; i++)
+        if (!strcmp(name, wg_kv_type_names[i])) return wg_kv_type_ids[i];
+    if (!name) return WG_F16;
+    fprintf(stderr, "wager %s: --kv-type %s: expected f32, f16, bf16 or q8\n", command, name);
     return -1;
 }

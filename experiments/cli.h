@@ -41,4 +41,8 @@ int wg_cli_status(wg_status s);
 /* A weight type that can be written, by its name; -1 after an explanation on stderr. */
 int wg_cli_weight_type(const char *command, const char *name);
 
+/* An element type of the cache, by its name (NULL: f16); -1 after an explanation on stderr. */
+int wg_cli_kv_type(const char *command, const char *name);
+#define WG_KV_TYPE_DOC "element type of the cache: f32, f16, bf16 or q8"
+
 #endif

@@ -25,12 +25,12 @@
 #include "experiments/target.h"
 
 typedef struct bench {
-    const char *model, *draft_model, *draft, *rule, *rows, *context, *device;
+    const char *model, *draft_model, *draft, *rule, *rows, *context, *device, *kv_name;
     long history, threads, repeats, n, seed, vocab;
     double temperature, top_p;
     const char *text;
     long tokens;
-    bool json, stages;
+    bool json, stages, pin;
 } bench;
 
 /* ---- round */
@@ -171,6 +171,8 @@ int wg_cmd_bench(int argc, char **argv)
         { "repeats", 0, WG_FLAG_INT, &b.repeats, "N", "medians are over these", 1, WG_BENCH_REPEATS },
         { "device", 0, WG_FLAG_STRING, &b.device, "D", "forward, round, perplexity: " WG_DEVICE_NAMES, 0, 0 },
         { "threads", 0, WG_FLAG_INT, &b.threads, "N", "0: all cores", 0, 256 },
+        { "pin", 0, WG_FLAG_BOOL, &b.pin, NULL, "bind each worker thread to a processor of its own", 0, 0 },
+        { "kv-type", 0, WG_FLAG_STRING, &b.kv_name, "TYPE", WG_KV_TYPE_DOC " (f16)", 0, 0 },
         { "json", 0, WG_FLAG_BOOL, &b.json, NULL, "one JSON object a line", 0, 0 },
         { 0 },
     };
@@ -188,6 +190,8 @@ int wg_cmd_bench(int argc, char **argv)
                 what);
         return WG_EXIT_USAGE;
     }
+    const int kv_type = wg_cli_kv_type("bench", b.kv_name);
+    if (kv_type < 0) return WG_EXIT_USAGE;
     if (!b.rule) b.rule = "rejection";
     if (!b.rows) b.rows = "1,2,4,8,16,32,64";
     if (!temperature_given) b.temperature = 1;
@@ -196,10 +200,11 @@ int wg_cmd_bench(int argc, char **argv)
         return WG_EXIT_USAGE;
     }
     wg_target *t = NULL;
-    const wg_target_options want = { .device = b.device, .threads = (int)b.threads, .model = { .kv_type = WG_F16 } };
+    const wg_target_options want = { .device = b.device, .threads = (int)b.threads, .pin = b.pin,
+                                     .model = { .kv_type = kv_type } };
     wg_status s = wg_target_open(&t, b.model, &want, &err);
     const wg_forward_bench passes = {
-        .rows = b.rows, .context = b.context, .repeats = (int)b.repeats, .stages = b.stages, .json = b.json
+        .rows = b.rows, .context = b.context, .kv_type = kv_type, .repeats = (int)b.repeats, .stages = b.stages, .json = b.json
     };
     if (!s && perplexity)
         s = wg_bench_perplexity(t, b.text, b.tokens, b.json, &err);

@@ -17,10 +17,10 @@
 #include "experiments/target.h"
 
 typedef struct generate {
-    const char *target, *draft_model, *draft, *prompt, *rule, *device;
+    const char *target, *draft_model, *draft, *prompt, *rule, *device, *kv_type;
     long n, top_k, penalty_window, seed, threads;
     double temperature, top_p, min_p, repetition_penalty, frequency_penalty, presence_penalty;
-    bool json, allow_nan;
+    bool json, allow_nan, pin;
 } generate;
 
 typedef struct printer {
@@ -126,8 +126,9 @@ static wg_status generate_run(const generate *g, wg_error *err)
     wg_drafter_choice draft = { 0 };
     const wg_target_options want = { .device = g->device,
                                      .threads = (int)g->threads,
+                                     .pin = g->pin,
                                      .need_tokenizer = true,
-                                     .model = { .kv_type = WG_F16, .allow_nan = g->allow_nan } };
+                                     .model = { .kv_type = wg_cli_kv_type("generate", g->kv_type), .allow_nan = g->allow_nan } };
     const wg_engine_options opt = { .max_batch = 1,
                                     .seed = (uint64_t)g->seed,
                                     .sampling = { .temperature = g->temperature,
@@ -185,12 +186,15 @@ int wg_cmd_generate(int argc, char **argv)
         { "seed", 0, WG_FLAG_INT, &g.seed, "S", "seed of all randomness", 0, 0 },
         { "device", 0, WG_FLAG_STRING, &g.device, "D", "where the target runs: " WG_DEVICE_NAMES, 0, 0 },
         { "threads", 0, WG_FLAG_INT, &g.threads, "N", "0: all cores", 0, 256 },
+        { "pin", 0, WG_FLAG_BOOL, &g.pin, NULL, "bind each worker thread to a processor of its own", 0, 0 },
+        { "kv-type", 0, WG_FLAG_STRING, &g.kv_type, "TYPE", WG_KV_TYPE_DOC " (f16)", 0, 0 },
         { "allow-nan", 0, WG_FLAG_BOOL, &g.allow_nan, NULL, "accept NaN and infinities in weights", 0, 0 },
         { "json", 0, WG_FLAG_BOOL, &g.json, NULL, "one JSON object instead of text", 0, 0 },
         { 0 },
     };
     const int done = wg_cli_parse("generate", flags, argc, argv, NULL, 0, 0);
     if (done >= 0) return done;
+    if (wg_cli_kv_type("generate", g.kv_type) < 0) return WG_EXIT_USAGE;
     if (!g.target) {
         fputs("wager generate: -m FILE is missing: the target model to run\n", stderr);
         return WG_EXIT_USAGE;

@@ -134,7 +134,7 @@ static wg_status run_passes(const wg_target *t, wg_kv_seq *kv, const int_list *t
 }
 
 static wg_status logits_run(const char *path, const int_list *tokens, const int_list *parents, wg_save *out, bool json,
-                            const char *device, int threads, bool allow_nan, wg_error *err)
+                            const char *device, int threads, int kv_type, bool allow_nan, wg_error *err)
 {
     wg_target *t = NULL;
     wg_kv *kv = NULL;
@@ -142,7 +142,7 @@ static wg_status logits_run(const char *path, const int_list *tokens, const int_
     wg_batch b = { 0 };
     float *logits = NULL;
     const wg_target_options want = { .device = device, .threads = threads,
-                                     .model = { .kv_type = WG_F16, .allow_nan = allow_nan } };
+                                     .model = { .kv_type = kv_type, .allow_nan = allow_nan } };
     wg_status s = wg_target_open(&t, path, &want, err);
     if (!s && tokens->n > t->lm->context)
         s = wg_fail(err, WG_ECONTEXT, "%s: %d tokens are more than the model's context of %d; give fewer", path, tokens->n,
@@ -165,7 +165,7 @@ static wg_status logits_run(const char *path, const int_list *tokens, const int_
 
 int wg_cmd_logits(int argc, char **argv)
 {
-    const char *path, *token_text = NULL, *parent_text = NULL, *out_path = NULL, *device = NULL;
+    const char *path, *token_text = NULL, *parent_text = NULL, *out_path = NULL, *device = NULL, *kv_name = NULL;
     long threads = 0;
     bool json = false, allow_nan = false;
     const wg_flag flags[] = {
@@ -175,12 +175,15 @@ int wg_cmd_logits(int argc, char **argv)
         { "out", 'o', WG_FLAG_STRING, &out_path, "FILE", "write all rows there, row-major f32", 0, 0 },
         { "device", 0, WG_FLAG_STRING, &device, "D", "where it runs: " WG_DEVICE_NAMES, 0, 0 },
         { "threads", 0, WG_FLAG_INT, &threads, "N", "0: all cores", 0, 256 },
+        { "kv-type", 0, WG_FLAG_STRING, &kv_name, "TYPE", WG_KV_TYPE_DOC " (f16)", 0, 0 },
         { "allow-nan", 0, WG_FLAG_BOOL, &allow_nan, NULL, "accept NaN and infinities in weights", 0, 0 },
         { "json", 0, WG_FLAG_BOOL, &json, NULL, "one JSON object per row", 0, 0 },
         { 0 },
     };
     const int done = wg_cli_parse("logits", flags, argc, argv, &path, 1, 1);
     if (done >= 0) return done;
+    const int kv_type = wg_cli_kv_type("logits", kv_name);
+    if (kv_type < 0) return WG_EXIT_USAGE;
     if (!token_text) {
         fputs("wager logits: --tokens is missing: token ids with commas between (wager tokenize gives them)\n", stderr);
         return WG_EXIT_USAGE;
@@ -192,7 +195,7 @@ int wg_cmd_logits(int argc, char **argv)
     if (!s && parent_text) s = parse_list("parents", parent_text, &parents, &err);
     if (!s && parent_text) s = check_parents(&tokens, &parents, &err);
     if (!s && out_path) s = wg_save_open(&out, out_path, &err);
-    if (!s) s = logits_run(path, &tokens, &parents, out, json, device, (int)threads, allow_nan, &err);
+    if (!s) s = logits_run(path, &tokens, &parents, out, json, device, (int)threads, kv_type, allow_nan, &err);
     if (s)
         wg_save_abort(out);
     else if (out)

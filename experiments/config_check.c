@@ -16,7 +16,6 @@ enum { REQUESTS_MAX = 1 << 24 }; /* of a cell: each has a place in memory for it
 
 static const char *const traces[] = { "none", "steps", "probs", NULL };
 static const char *const trace_rows[] = { "exact", "logits", "f16", "top", NULL };
-static const char *const kv_types[] = { "f32", "f16", "bf16", "q8", NULL };
 
 static const wg_option top_options[] = {
     WG_OPTION_STR(wg_config_top, name, "", "names the result folder: letters, digits, '.', '_' and '-' (needed)"),
@@ -37,7 +36,8 @@ static const wg_option target_options[] = {
     WG_OPTION_STR(wg_config_target, model, "", "weights file (needed)"),
     WG_OPTION_STR(wg_config_target, device, "cpu", "where it runs: " WG_DEVICE_NAMES),
     WG_OPTION_INT(wg_config_target, threads, 0, 0, 256, "0: the cores this process may run on"),
-    WG_OPTION_ENUM(wg_config_target, kv_type, 1, kv_types, "element type of the target's cache"),
+    WG_OPTION_BOOL(wg_config_target, pin, 0, "bind each worker thread to a processor of its own"),
+    WG_OPTION_ENUM(wg_config_target, kv_type, 1, wg_kv_type_names, "element type of the target's cache"),
     WG_OPTION_INT(wg_config_target, context, 0, 0, 1 << 24, "longest sequence; 0: the file's"),
     WG_OPTION_BOOL(wg_config_target, allow_nan, 0, "accept NaN and infinities in weights"),
     WG_OPTION_END,

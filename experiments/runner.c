@@ -415,7 +415,7 @@ static const wg_target *find_target(const runner *r, const wg_config_target *t, 
     for (int i = 0; i < r->config->n; i++) { /* the target of the first cell that says the same was opened for it */
         const wg_config_target *o = &r->config->cell[i].target;
         const bool same =
-            !strcmp(o->model, t->model) && o->threads == t->threads && o->kv_type == t->kv_type && o->context == t->context &&
+            !strcmp(o->model, t->model) && o->threads == t->threads && o->pin == t->pin && o->kv_type == t->kv_type && o->context == t->context &&
             o->allow_nan == t->allow_nan && !strcmp(o->device, t->device);
         if (same) return *index = i, r->target[i];
     }
@@ -424,7 +424,6 @@ static const wg_target *find_target(const runner *r, const wg_config_target *t, 
 
 static wg_status open_target(runner *r, const wg_cell *cell, const wg_target **out, wg_error *err)
 {
-    static const int kv_types[] = { WG_F32, WG_F16, WG_BF16, WG_KV_Q8 };
     int index = 0, batch = 1;
     *out = find_target(r, &cell->target, &index);
     if (*out) return WG_OK;
@@ -432,9 +431,10 @@ static wg_status open_target(runner *r, const wg_cell *cell, const wg_target **o
         if (r->config->cell[i].top.batch > batch) batch = r->config->cell[i].top.batch;
     const wg_target_options o = {
         .threads = cell->target.threads,
+        .pin = cell->target.pin,
         .device = cell->target.device,
         .need_tokenizer = true,
-        .model = { .kv_type = kv_types[cell->target.kv_type],
+        .model = { .kv_type = wg_kv_type_ids[cell->target.kv_type],
                    .context = cell->target.context,
                    .allow_nan = cell->target.allow_nan,
                    .max_rows = batch > 8 ? batch * WG_TREE_MAX : 0 },

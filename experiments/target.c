@@ -20,6 +20,7 @@ static wg_status open_parts(wg_target *t, const wg_target_options *opt, wg_error
     WG_TRY(wg_weights_open(&t->weights, t->path, err));
     WG_TRY(open_tokenizer(t, opt->need_tokenizer, err));
     WG_TRY(wg_pool_open(&t->pool, opt->threads, err));
+    if (opt->pin) WG_TRY(wg_pool_pin(t->pool, err));
     WG_TRY(wg_device_open(&t->device, opt->device ? opt->device : "cpu", t->pool, err));
     t->ops = t->device.ops;
     WG_TRY(wg_model_open(&t->model, t->weights, &t->device, &opt->model, err));

@@ -11,6 +11,7 @@
 typedef struct wg_target_options {
     const char *device;   /* as in core/model/device.h; NULL: cpu */
     int threads;          /* 0: the cores this process may run on */
+    bool pin;             /* wg_pool_pin */
     bool need_tokenizer;  /* without one: EMODEL. Otherwise a file without a tokenizer gives tokenizer == NULL */
     wg_model_options model;
 } wg_target_options;

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <stdint.h>
 
-#define WG_Q8_CLAMP 0x1p110f /* elements are clamped to it, so that 1.5 * 2^23 times a scale is finite */
+#define WG_ACT_CLAMP 0x1p110f /* elements are clamped to it, so that 1.5 * 2^23 times a scale is finite */
 
 /* max|x| / 127, its 8 lowest bits rounded up and away; 0 below 1e-30. */
 static inline float wg_q8_scale(float max)
@@ -22,13 +22,13 @@ static inline float wg_q8_block(const float *x, int n, int8_t *code)
 {
     float max = 0;
     for (int i = 0; i < n; i++) {
-        const float low = x[i] > -WG_Q8_CLAMP ? x[i] : -WG_Q8_CLAMP, a = fabsf(low < WG_Q8_CLAMP ? low : WG_Q8_CLAMP);
+        const float low = x[i] > -WG_ACT_CLAMP ? x[i] : -WG_ACT_CLAMP, a = fabsf(low < WG_ACT_CLAMP ? low : WG_ACT_CLAMP);
         max = a > max ? a : max;
     }
     const float d = wg_q8_scale(max), inverse = d > 0 ? 1.0f / d : 0.0f;
     for (int i = 0; i < n; i++) {
-        const float low = x[i] > -WG_Q8_CLAMP ? x[i] : -WG_Q8_CLAMP;
-        code[i] = (int8_t)rintf((low < WG_Q8_CLAMP ? low : WG_Q8_CLAMP) * inverse);
+        const float low = x[i] > -WG_ACT_CLAMP ? x[i] : -WG_ACT_CLAMP;
+        code[i] = (int8_t)rintf((low < WG_ACT_CLAMP ? low : WG_ACT_CLAMP) * inverse);
     }
     return d;
 }

@@ -233,6 +233,30 @@ wg_status wg_pool_open(wg_pool **out, int threads, wg_error *err)
     return WG_OK;
 }
 
+wg_status wg_pool_pin(wg_pool *p, wg_error *err)
+{
+    const int cpus = processors();
+    if (!p || p->threads == 1) return WG_OK;
+    if (p->threads > cpus)
+        return wg_fail(err, WG_EINVAL, "pin: %d threads, but this process may run on %d processors; ask for at most %d threads",
+                       p->threads, cpus, cpus);
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) != 0)
+        return wg_fail(err, WG_EINVAL, "pin: the system does not say which processors this process may run on: %s",
+                       strerror(errno));
+    for (int i = 0, cpu = -1; i < p->threads; i++) {
+        cpu_set_t one;
+        do cpu++;
+        while (!CPU_ISSET(cpu, &set));
+        if (i == 0) continue;
+        CPU_ZERO(&one);
+        CPU_SET(cpu, &one);
+        const int rc = pthread_setaffinity_np(p->workers[i - 1].thread, sizeof one, &one);
+        if (rc) return wg_fail(err, WG_EINVAL, "pin: thread %d cannot be bound to processor %d: %s", i, cpu, strerror(rc));
+    }
+    return WG_OK;
+}
+
 void wg_pool_close(wg_pool *p)
 {
     if (!p) return;

@@ -20,6 +20,9 @@ static void hard_check(const wg_kv *kv)
 static void hard_check(const wg_kv *kv) { (void)kv; }
 #endif
 
+const char *const wg_kv_type_names[] = { "f32", "f16", "bf16", "q8", NULL };
+const int wg_kv_type_ids[] = { WG_F32, WG_F16, WG_BF16, WG_KV_Q8 };
+
 /* ---- the pool */
 
 wg_status wg_kv_open(wg_kv **out, int page_slots, int pages, int max_slots, wg_error *err)
@@ -83,6 +86,8 @@ wg_status wg_kv_space_at(wg_kv *kv, const wg_kv_home *home, int layers, int kv_h
         return wg_fail(err, WG_EFULL, "KV cache: no room for another model: it holds at most %d", WG_KV_SPACES);
     if (type != WG_F32 && type != WG_F16 && type != WG_BF16 && type != WG_KV_Q8)
         return wg_fail(err, WG_EINVAL, "KV cache: type %s: expected f32, f16, bf16 or q8", wg_type_name(type));
+    if (home && type == WG_KV_Q8)
+        return wg_fail(err, WG_EUNSUPPORTED, "KV cache: type q8 is for the CPU: on another device expected f32, f16 or bf16");
     if (layers < 1 || layers > 1 << 16 || kv_heads < 1 || head_dim < 1 || head_dim > (1 << 24) / kv_heads)
         return wg_fail(err, WG_EINVAL, "KV cache: %d layers of %d heads of %d: expected 1..65536 and together 1..16777216",
                        layers, kv_heads, head_dim);

@@ -27,6 +27,10 @@
 
 enum { WG_KV_SPACES = 8, WG_KV_TAIL_MAX = 1024 };
 
+/* Element types of a cache by the names that options give them, and their ids in the same order. */
+extern const char *const wg_kv_type_names[]; /* "f32", "f16", "bf16", "q8", NULL */
+extern const int wg_kv_type_ids[];
+
 typedef struct wg_kv wg_kv;         /* one per engine; not thread-safe */
 typedef struct wg_kv_seq wg_kv_seq; /* owned by the wg_kv; closed with wg_kv_seq_close */
 

@@ -37,7 +37,7 @@ typedef struct share {
 /* Scale and codes of up to 64 elements: 64 codes, zeros behind. */
 INLINE float quantise(const float *x, int n, __m128i code[4])
 {
-    const __m512 low = _mm512_set1_ps(-WG_Q8_CLAMP), high = _mm512_set1_ps(WG_Q8_CLAMP);
+    const __m512 low = _mm512_set1_ps(-WG_ACT_CLAMP), high = _mm512_set1_ps(WG_ACT_CLAMP);
     __m512 v[4], max = _mm512_setzero_ps();
     UNROLL for (int i = 0; i < 4; i++) {
         const __m512 from = _mm512_maskz_loadu_ps(first16(n - 16 * i > 0 ? n - 16 * i : 0), x + 16 * i);

@@ -10,7 +10,7 @@
 /* ---- activations of quantised products */
 static void quantise_block(const float *x, wg_q8_act *act, int b)
 {
-    const __m256 low = _mm256_set1_ps(-WG_Q8_CLAMP), high = _mm256_set1_ps(WG_Q8_CLAMP), sign = _mm256_set1_ps(-0.0f);
+    const __m256 low = _mm256_set1_ps(-WG_ACT_CLAMP), high = _mm256_set1_ps(WG_ACT_CLAMP), sign = _mm256_set1_ps(-0.0f);
     __m256 v[4], max = _mm256_setzero_ps();
     for (int i = 0; i < 4; i++) {
         v[i] = _mm256_min_ps(_mm256_max_ps(_mm256_loadu_ps(x + 8 * i), low), high);

@@ -18,7 +18,7 @@ INLINE int sum_bytes(__m128i q)
 
 static void quantise_block(const float *x, wg_q8_act *act, int b)
 {
-    const __m512 low = _mm512_set1_ps(-WG_Q8_CLAMP), high = _mm512_set1_ps(WG_Q8_CLAMP);
+    const __m512 low = _mm512_set1_ps(-WG_ACT_CLAMP), high = _mm512_set1_ps(WG_ACT_CLAMP);
     const __m512 x0 = _mm512_min_ps(_mm512_max_ps(_mm512_loadu_ps(x), low), high);
     const __m512 x1 = _mm512_min_ps(_mm512_max_ps(_mm512_loadu_ps(x + 16), low), high);
     union { float f; uint32_t u; } d = { _mm512_reduce_max_ps(_mm512_max_ps(_mm512_abs_ps(x0), _mm512_abs_ps(x1))) / 127.0f };

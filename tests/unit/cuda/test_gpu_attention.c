@@ -27,7 +27,7 @@ static cache cache_new(shape s, int slots, uint32_t stream)
     memset(c.pool, 0, c.page * (size_t)c.pages);
     for (int i = 0; i < c.pages; i++) c.table[i] = c.pages - 1 - i; /* not in their order */
     float *k = aligned((size_t)kv_dim * 4), *v = aligned((size_t)kv_dim * 4);
-    const wg_kv_view view = { s.type, s.page_slots, kv_dim, c.table, c.pool, c.page, c.value_at };
+    const wg_kv_view view = { s.type, s.page_slots, kv_dim, c.table, c.pool, c.page, c.value_at, 0, 0 };
     for (int i = 0; i < slots; i++) {
         fill(k, (size_t)kv_dim, stream + 2 * (uint32_t)i);
         fill(v, (size_t)kv_dim, stream + 2 * (uint32_t)i + 1);
@@ -73,7 +73,7 @@ static void on_device(const cache *c, const float *q, const wg_gpu_row *rows, in
 static void by_reference(const cache *c, const float *q, const wg_gpu_row *rows, int n, float *out)
 {
     const shape *s = &c->s;
-    const wg_kv_view view = { s->type, s->page_slots, s->kv_heads * s->hd, c->table, c->pool, c->page, c->value_at };
+    const wg_kv_view view = { s->type, s->page_slots, s->kv_heads * s->hd, c->table, c->pool, c->page, c->value_at, 0, 0 };
     for (int i = 0; i < n; i++) {
         wg_row_keys keys = { .kv = &view, .prefix = rows[i].prefix, .tail = rows[i].tail, .sinks = rows[i].sinks,
                              .gap = rows[i].gap };
@@ -161,8 +161,8 @@ Test(gpu_attention, tree_equals_chain)
         const int len = lengths[i];
         cache tree = cache_new(s, len + 64, 1000), chain = cache_new(s, len + 6, 1000);
         /* The chain's last six slots hold what the tree holds at the nodes of the path. */
-        const wg_kv_view to = { s.type, s.page_slots, kv_dim, chain.table, chain.pool, chain.page, chain.value_at };
-        const wg_kv_view also = { s.type, s.page_slots, kv_dim, tree.table, tree.pool, tree.page, tree.value_at };
+        const wg_kv_view to = { s.type, s.page_slots, kv_dim, chain.table, chain.pool, chain.page, chain.value_at, 0, 0 };
+        const wg_kv_view also = { s.type, s.page_slots, kv_dim, tree.table, tree.pool, tree.page, tree.value_at, 0, 0 };
         wg_mask anc = { { 0 } };
         for (int k = 0; k < 6; k++) {
             float *x = random_floats((size_t)kv_dim, 77 + (uint32_t)k);

@@ -132,7 +132,7 @@ Test(gpu_rows, rotary_and_pages)
             from_device(got, pool, page * PAGES);
             from_device(gq, dq, sizeof gq);
             for (int r = 0; r < ROWS; r++) {
-                const wg_kv_view view = { type, SLOTS, K, tables + rows[r].table, want, page, value_at };
+                const wg_kv_view view = { type, SLOTS, K, tables + rows[r].table, want, page, value_at, 0, 0 };
                 ref()->rope(wq + r * Q, HEADS, HD, ROT, cs + rows[r].position * ROT, adjacent);
                 ref()->rope(wk + r * K, KV_HEADS, HD, ROT, cs + rows[r].position * ROT, adjacent);
                 ref()->kv_store(&view, rows[r].slot, wk + r * K, v + r * K);

@@ -253,6 +253,34 @@ Test(ops, cache_types_round_to_nearest_even)
     }
 }
 
+/* A scale for every 64 elements of a head, the slots of a page side by side; codes within half a step. */
+Test(ops, cache_of_codes_and_scales)
+{
+    enum { HD = 80, HEADS = 2, PAGE = 3, DIM = HD * HEADS, PART = PAGE * DIM + PAGE * 4 * 4 };
+    static float k[DIM], v[DIM];
+    static _Alignas(4) char pool[2 * PART];
+    const int32_t page[1] = { 0 };
+    const wg_kv_view view = { .type = WG_KV_Q8, .page_slots = PAGE, .kv_dim = DIM, .page = page, .pool = pool,
+                              .stride = sizeof pool, .value_at = PART, .head_dim = HD, .scale_at = PAGE * DIM };
+    cr_assert_eq(wg_kv_scales(&view), 4);
+    fill(k, DIM, 17);
+    fill(v, DIM, 18);
+    k[70] = 12; /* in the short block of head 0 */
+    for (int level = 0; level <= (int)wg_cpu_best(); level++) {
+        memset(pool, 0, sizeof pool);
+        wg_ops_for((wg_cpu_level)level)->kv_store(&view, 2, k, v);
+        for (int value = 0; value < 2; value++)
+            for (int i = 0; i < DIM; i++) {
+                const char *part = pool + value * PART;
+                const int block = i / HD * 2 + i % HD / 64;
+                const float scale = ((const float *)(const void *)(part + PAGE * DIM))[block * PAGE + 2];
+                const float code = ((const int8_t *)part)[2 * DIM + i], want = value ? v[i] : k[i];
+                cr_assert_float_eq((double)(code * scale), (double)want, 0.5001 * (double)scale, "element %d", i);
+                if (value == 0 && block == 1) cr_assert_float_eq((double)scale, 12.0 / 127, 1e-5);
+            }
+    }
+}
+
 Test(ops, swiglu_and_add)
 {
     enum { N = 301 };

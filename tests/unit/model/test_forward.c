@@ -195,10 +195,11 @@ Test(forward, agrees_with_the_formulas)
         { "f16", { WG_F16, WG_F16, WG_F16, WG_F16 }, WG_F16, WG_F16, 1e-3 },
         { "bf16", { WG_BF16, WG_BF16, WG_BF16, WG_BF16 }, WG_F32, WG_F32, 1e-5 },
         { "f16 pages of bf16", { WG_F16, WG_F16, WG_F16, WG_F16 }, WG_F32, WG_BF16, 1e-2 },
+        { "q8 pages of f32", { WG_F32, WG_F32, WG_F32, WG_F32 }, WG_F32, WG_KV_Q8, 3e-2 },
         { "q8_0", { WG_Q8_0, WG_Q8_0, WG_Q8_0, WG_Q8_0 }, WG_F32, WG_F32, 3e-2 },
         { "mixed", { WG_Q8_0, WG_F16, WG_F32, WG_BF16 }, WG_BF16, WG_F16, 3e-2 },
     };
-    double worst[6] = { 0 };
+    double worst[7] = { 0 };
     for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++)
         for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
             tiny t = shapes[i];

@@ -101,7 +101,7 @@ Test(model_bad, wrong_shapes_and_types)
                                       "; `wager convert` writes f32, f16, bf16, q8_0 and more");
     victim = "blk.1.attn_norm.weight";
     t.tensor = block_norm;
-    expect(&t, NULL, WG_EUNSUPPORTED, "FILE: tensor 'blk.1.attn_norm.weight' has type q8_0: expected f32, f16, bf16 or q8; "
+    expect(&t, NULL, WG_EUNSUPPORTED, "FILE: tensor 'blk.1.attn_norm.weight' has type q8_0: expected f32, f16 or bf16; "
                                       "`wager convert` writes f32, f16, bf16, q8_0 and more");
     victim = "blk.1.attn_q.weight";
     t.tensor = rename_it;
