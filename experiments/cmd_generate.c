@@ -128,7 +128,8 @@ static wg_status generate_run(const generate *g, wg_error *err)
                                      .threads = (int)g->threads,
                                      .pin = g->pin,
                                      .need_tokenizer = true,
-                                     .model = { .kv_type = wg_cli_kv_type("generate", g->kv_type), .allow_nan = g->allow_nan } };
+                                     .model = { .kv_type = wg_cli_kv_type("generate", g->kv_type),
+                                                .allow_nan = g->allow_nan } };
     const wg_engine_options opt = { .max_batch = 1,
                                     .seed = (uint64_t)g->seed,
                                     .sampling = { .temperature = g->temperature,

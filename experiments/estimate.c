@@ -46,8 +46,9 @@ static bool first_of_group(const wg_config *c, int i)
 
 static double cache_bytes(const wg_arch *a, const wg_cell *cell, int longest)
 {
-    static const double bytes[] = { 4, 2, 2, 1 + 4.0 / WG_KV_BLOCK };
-    return 2.0 * a->layers * a->kv_heads * a->head_dim * bytes[cell->target.kv_type] * longest * cell->top.batch;
+    const int type = wg_kv_type_ids[cell->target.kv_type];
+    const size_t scales = type == WG_KV_Q8 ? (size_t)wg_kv_blocks(a->head_dim) * sizeof(float) : 0;
+    return 2.0 * a->layers * a->kv_heads * (double)(wg_kv_row_bytes(type, a->head_dim) + scales) * longest * cell->top.batch;
 }
 
 /* No prompt has more tokens than bytes, and one for the beginning; nor what a chat template adds. */

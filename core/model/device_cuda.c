@@ -230,7 +230,7 @@ static wg_status cuda_attach(wg_device *d, const wg_kv *kv, const wg_pass_shape 
     size_t tables;
     if (shape->kv_type != WG_F32 && !wg_gpu_is_half(shape->kv_type))
         return wg_fail(err, WG_EUNSUPPORTED, "%s keeps no cache of type %s; expected f32, f16 or bf16", s->name,
-                       wg_type_name(shape->kv_type));
+                       wg_kv_type_name(shape->kv_type));
     const int longest = wg_kv_pages_most(kv) * wg_kv_page_slots(kv); /* keys of a row, rounded up */
     if (!wg_size_mul((size_t)shape->max_rows, (size_t)wg_kv_pages_most(kv), &tables) || tables > 1u << 28)
         return wg_fail(err, WG_EINVAL, "%d rows of sequences of %d pages: too many page tables for one pass; lower max_rows",

@@ -23,6 +23,8 @@ static void hard_check(const wg_kv *kv) { (void)kv; }
 const char *const wg_kv_type_names[] = { "f32", "f16", "bf16", "q8", NULL };
 const int wg_kv_type_ids[] = { WG_F32, WG_F16, WG_BF16, WG_KV_Q8 };
 
+const char *wg_kv_type_name(int type) { return type == WG_KV_Q8 ? "q8" : wg_type_name(type); }
+
 /* ---- the pool */
 
 wg_status wg_kv_open(wg_kv **out, int page_slots, int pages, int max_slots, wg_error *err)

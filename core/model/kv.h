@@ -30,6 +30,7 @@ enum { WG_KV_SPACES = 8, WG_KV_TAIL_MAX = 1024 };
 /* Element types of a cache by the names that options give them, and their ids in the same order. */
 extern const char *const wg_kv_type_names[]; /* "f32", "f16", "bf16", "q8", NULL */
 extern const int wg_kv_type_ids[];
+const char *wg_kv_type_name(int type); /* of any type, for messages */
 
 typedef struct wg_kv wg_kv;         /* one per engine; not thread-safe */
 typedef struct wg_kv_seq wg_kv_seq; /* owned by the wg_kv; closed with wg_kv_seq_close */
@@ -53,7 +54,8 @@ typedef struct wg_kv_home {
     void (*copy)(void *user, char *to, const char *from, size_t bytes, size_t stride, size_t count);
 } wg_kv_home;
 /* The same with pages at `home` (copied; NULL: the host). */
-wg_status wg_kv_space_at(wg_kv *kv, const wg_kv_home *home, int layers, int kv_heads, int head_dim, int type, int *space, wg_error *err);
+wg_status wg_kv_space_at(wg_kv *kv, const wg_kv_home *home, int layers, int kv_heads, int head_dim, int type,
+                         int *space, wg_error *err);
 
 int wg_kv_page_slots(const wg_kv *kv);
 int wg_kv_pages(const wg_kv *kv);

@@ -8,7 +8,8 @@
 enum { WG_KV_WORDS = WG_KV_TAIL_MAX / 64 };
 
 /* One model's storage. A page of it: [layer]{ keys (page_slots, kv_dim), values (page_slots, kv_dim) }, each part, with
- * its scales behind it, at a multiple of 64 bytes. Page numbers are common to all spaces, bytes are not: each space has its own block. */
+ * its scales behind it, at a multiple of 64 bytes. Page numbers are common to all spaces, bytes are not: each space has its
+ * own block. */
 typedef struct wg_kv_store {
     int layers, kv_dim, head_dim, type;
     size_t row_bytes;      /* one slot's key, or value, of one layer, */

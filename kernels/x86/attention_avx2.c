@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Attention of one row on 8-lane registers, up to two query heads of a kv head together through the chunks of ref/attention.c:
- * they share the loads and conversions of keys and values. Float caches: a key's sixteen lanes are two vectors, and the folds of
- * 8 keys are done together, level by level. WG_KV_Q8: |key| times (query with the key's signs) is a vpmaddubsw; its pairs stay
- * below 2^15 because no code is -128. The next chunk is asked for while this one is used. */
+ * they share the loads and conversions of keys and values. Float caches: a key's sixteen lanes are two vectors, and the folds
+ * of 8 keys are done together, level by level. WG_KV_Q8: |key| times (query with the key's signs) is a vpmaddubsw; its pairs
+ * stay below 2^15 because no code is -128. The next chunk is asked for while this one is used. */
 #include "kernels/x86/avx2.h"
 
 #include "kernels/lanes.h"
@@ -45,11 +45,13 @@ INLINE void score4(const int type, const int G, const float *q, int hd, const ch
             UNROLL for (int i = 0; i < 4 * H; i++) {
                 const int at = d + 8 * (i / 4);
                 const __m256 k = load8(type, key[i % 4] + (size_t)at * size_of(type));
-                UNROLL for (int g = 0; g < G; g++)
-                    lane[h0 + i / 4][g][i % 4] = _mm256_fmadd_ps(_mm256_loadu_ps(q + g * hd + at), k, lane[h0 + i / 4][g][i % 4]);
+                UNROLL for (int g = 0; g < G; g++) {
+                    __m256 *sum = &lane[h0 + i / 4][g][i % 4];
+                    *sum = _mm256_fmadd_ps(_mm256_loadu_ps(q + g * hd + at), k, *sum);
+                }
             }
         }
-        for (int h = h0; d < hd && h < h0 + H; d += 8, h++) /* a lane without an element may turn from -0 to +0: no exp sees it */
+        for (int h = h0; d < hd && h < h0 + H; d += 8, h++) /* an empty lane may turn from -0 to +0: no exp sees it */
             for (int e = 0; e < 4; e++) {
                 const int left = hd - d < 8 ? hd - d : 8;
                 const char *at = key[e] + (size_t)d * size_of(type);

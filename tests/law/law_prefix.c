@@ -94,7 +94,7 @@ typedef struct world {
 static const int weight_types[] = { WG_F32,  WG_F16,  WG_BF16,   WG_Q8_0, WG_Q4_0, WG_Q4_1,
                                     WG_Q5_0, WG_Q5_1, WG_IQ4_NL, WG_Q4_K, WG_Q5_K, WG_Q6_K };
 enum { WEIGHT_TYPES = (int)(sizeof weight_types / sizeof weight_types[0]) };
-static const int cache_types[] = { WG_F32, WG_F16, WG_BF16, WG_KV_Q8 };
+static const int cache_types[] = { WG_F32, WG_F16, WG_BF16, WG_KV_Q8 }; /* the last on the CPU only */
 
 static tiny draw_shape(void)
 {
@@ -379,15 +379,16 @@ static void run_case(int number, wg_pool *const *pool)
     now.number = number;
     now.rng = tiny_mix(now.seed ^ (uint64_t)number * 0xD1342543DE82EF95ull);
     world w = { .shape = draw_shape(), .n = 1 + (int)rnd(SEQS) };
-    const int threads = 1 + (int)rnd(THREADS), cache = cache_types[rnd(4)], page_slots = 1 + (int)rnd(rnd(2) ? 8 : 64);
+    const uint32_t types = strcmp(now.device, "cpu") == 0 ? 4 : 3;
+    const int threads = 1 + (int)rnd(THREADS), cache = cache_types[rnd(types)], page_slots = 1 + (int)rnd(rnd(2) ? 8 : 64);
     const wg_cpu_level level = (wg_cpu_level)rnd((uint32_t)wg_cpu_best() + 1);
     const tiny *t = &w.shape;
     snprintf(now.what, sizeof now.what,
              "%d layers, dim %d, heads %d/%d of %d, hidden %d, vocab %d, %s %s %s %s, cache %s in pages of %d, "
              "%d sequences, %d threads, %s",
              t->layers, t->dim, t->heads, t->kv_heads, t->head_dim, t->hidden, t->vocab, wg_type_name(t->type[0]),
-             wg_type_name(t->type[1]), wg_type_name(t->type[2]), wg_type_name(t->type[3]), wg_type_name(cache), page_slots, w.n,
-             threads, wg_cpu_name(level));
+             wg_type_name(t->type[1]), wg_type_name(t->type[2]), wg_type_name(t->type[3]), wg_kv_type_name(cache), page_slots,
+             w.n, threads, wg_cpu_name(level));
     must(tiny_open(&w.shape, &file, path, &err), &err);
     const char *plain = strstr(now.device, "/exact") ? "cpu" : now.device;
     w.test = side_open(file, now.device, pool[threads - 1], level, cache, page_slots);

@@ -50,6 +50,8 @@ if "$plain" generate -m "$model" -p x -n 1 --device cuda:0 2>&1 | grep -q 'witho
 fi
 refused 'there is no device 3' "$gpu" generate -m "$model" -p x -n 1 --device cuda:3
 refused 'device "gpu" is unknown; expected cpu' "$gpu" generate -m "$model" -p x -n 1 --device gpu
+refused 'cuda:0 keeps no cache of type q8; expected f32' "$gpu" generate -m "$model" -p x -n 1 --device cuda:0 --kv-type q8
+refused '--kv-type q4: expected f32, f16, bf16 or q8' "$gpu" generate -m "$model" -p x -n 1 --kv-type q4
 export WG_SIMT_MEMORY=600000
 refused 'out of memory on cuda:0.*a weight matrix' "$gpu" generate -m "$model" -p x -n 1 --device cuda:0
 export WG_SIMT_MEMORY=4500000

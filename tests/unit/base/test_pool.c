@@ -3,7 +3,9 @@
 
 #include <criterion/criterion.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -130,6 +132,51 @@ Test(pool, no_pool_is_one_thread)
     cr_assert(atomic_load(&j.calls[0]) == 1 && j.threads == 1);
     cr_assert_eq(wg_pool_threads(NULL), 1);
     wg_pool_close(NULL);
+}
+
+typedef struct places {
+    atomic_int begun[8];
+    cpu_set_t may[8];
+} places;
+
+/* Part 0 waits for the others, so that workers run them and not the caller. */
+static void note_place(void *arg, int thread, int threads)
+{
+    places *w = arg;
+    cr_assert_eq(sched_getaffinity(0, sizeof w->may[thread], &w->may[thread]), 0);
+    atomic_store(&w->begun[thread], 1);
+    for (int t = 1; thread == 0 && t < threads; t++)
+        while (!atomic_load(&w->begun[t])) nap(50);
+}
+
+Test(pool, pinned_workers_stay_apart)
+{
+    wg_pool *p;
+    wg_error err;
+    cpu_set_t all;
+    cr_assert_eq(sched_getaffinity(0, sizeof all, &all), 0);
+    const int cpus = CPU_COUNT(&all), threads = cpus < 8 ? cpus : 8;
+    cr_assert_eq(wg_pool_pin(NULL, &err), WG_OK);
+    cr_assert_eq(wg_pool_open(&p, threads, &err), WG_OK);
+    cr_assert_eq(wg_pool_pin(p, &err), WG_OK, "%s", err.text);
+    places w = { 0 };
+    wg_pool_run(p, note_place, &w);
+    cr_assert(CPU_EQUAL(&w.may[0], &all), "the caller was bound");
+    for (int t = 1; t < threads; t++) {
+        cr_assert_eq(CPU_COUNT(&w.may[t]), 1, "thread %d may run on %d processors", t, CPU_COUNT(&w.may[t]));
+        for (int c = 0, nth = 0; c < CPU_SETSIZE; c++)
+            if (CPU_ISSET(c, &all) && nth++ == t) cr_assert(CPU_ISSET(c, &w.may[t]), "thread %d is not on processor %d", t, c);
+    }
+    wg_pool_close(p);
+
+    char text[160];
+    if (cpus >= 256) return; /* no pool is larger than that */
+    snprintf(text, sizeof text, "pin: %d threads, but this process may run on %d processors; ask for at most %d threads",
+             cpus + 1, cpus, cpus);
+    cr_assert_eq(wg_pool_open(&p, cpus + 1, &err), WG_OK);
+    cr_assert_eq(wg_pool_pin(p, &err), WG_EINVAL);
+    cr_assert_str_eq(err.text, text);
+    wg_pool_close(p);
 }
 
 Test(pool, open_fails_cleanly)

@@ -239,7 +239,8 @@ Test(ops, cache_types_round_to_nearest_even)
     float k[4] = { 1.0f + 0x1p-11f, 1.0f + 0x1p-8f, 1.0f + 3 * 0x1p-8f, 70000.0f }, v[4] = { 0 };
     uint16_t pool[8];
     const int32_t page[1] = { 0 };
-    wg_kv_view view = { .type = WG_F16, .page_slots = 1, .kv_dim = 4, .page = page, .pool = (char *)pool, .stride = sizeof pool, .value_at = 8 };
+    wg_kv_view view = { .type = WG_F16, .page_slots = 1, .kv_dim = 4, .page = page, .pool = (char *)pool,
+                        .stride = sizeof pool, .value_at = 8 };
     for (int level = 0; level <= (int)wg_cpu_best(); level++) {
         const wg_ops *ops = wg_ops_for((wg_cpu_level)level);
         view.type = WG_F16;

@@ -92,7 +92,8 @@ static void world_open(world *w, int page_slots, int pages)
     cr_assert(wg_kv_open(&w->kv, page_slots, pages, MAX_SLOTS, &err) == WG_OK);
     for (int i = 0; i < SPACES; i++) {
         int space;
-        cr_assert(wg_kv_space(w->kv, shape[i].layers, shape[i].kv_heads, shape[i].head_dim, shape[i].type, &space, &err) == WG_OK);
+        cr_assert(wg_kv_space(w->kv, shape[i].layers, shape[i].kv_heads, shape[i].head_dim, shape[i].type, &space, &err) ==
+                  WG_OK);
         cr_assert(space == i);
     }
 }
