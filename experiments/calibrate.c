@@ -20,7 +20,8 @@ static double median(const double *v, int from, int n, double *error)
 {
     double copy[WG_WARM_STEPS];
     memcpy(copy, v + from, (size_t)(n - from) * sizeof *v);
-    const double m = wg_quantile(copy, n - from, 0.5), iqr = wg_quantile(copy, n - from, 0.75) - wg_quantile(copy, n - from, 0.25);
+    const double m = wg_quantile(copy, n - from, 0.5);
+    const double iqr = wg_quantile(copy, n - from, 0.75) - wg_quantile(copy, n - from, 0.25);
     *error = m > 0 ? 1.58 * iqr / m / sqrt(n - from) : 0;
     return m;
 }
@@ -40,9 +41,9 @@ json_t *wg_calibration_json(int group, int batch, const wg_cost *pass, const int
     json_t *list = json_array();
     for (int k = 0; k < arms; k++) {
         const wg_arm_cost a = wg_warm_cost(&warm[k]);
-        json_array_append_new(list, json_pack("{s:o, s:f, s:f, s:f, s:f}", "cell", cell[k] < 0 ? json_null() : json_integer(cell[k]),
-                                              "first_draft_ms", a.first * 1e3, "draft_ms", a.draft * 1e3, "rest_ms", a.rest * 1e3,
-                                              "relative_error", a.error));
+        json_t *its = cell[k] < 0 ? json_null() : json_integer(cell[k]);
+        json_array_append_new(list, json_pack("{s:o, s:f, s:f, s:f, s:f}", "cell", its, "first_draft_ms", a.first * 1e3,
+                                              "draft_ms", a.draft * 1e3, "rest_ms", a.rest * 1e3, "relative_error", a.error));
     }
     return json_pack("{s:i, s:i, s:o, s:o}", "group", group, "batch", batch, "pass", wg_cost_json(pass), "arms", list);
 }

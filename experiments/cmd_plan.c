@@ -53,10 +53,14 @@ typedef struct planner {
 static wg_status open_parts(planner *p, wg_error *err)
 {
     const plan *o = p->o;
-    const wg_target_options want = { .threads = (int)o->threads, .need_tokenizer = o->alpha < 0, .model = { .kv_type = WG_F16 } };
+    const wg_target_options want = { .threads = (int)o->threads,
+                                     .need_tokenizer = o->alpha < 0,
+                                     .model = { .kv_type = WG_F16 } };
     WG_TRY(wg_target_open(&p->t, o->model, &want, err));
     wg_parts parts = wg_target_parts(p->t);
-    const wg_engine_options engine = { .max_batch = 1, .seed = (uint64_t)o->seed, .sampling = WG_SAMPLING(o->temperature, 0, 1, 0) };
+    const wg_engine_options engine = { .max_batch = 1,
+                                       .seed = (uint64_t)o->seed,
+                                       .sampling = WG_SAMPLING(o->temperature, 0, 1, 0) };
     WG_TRY(wg_find_drafter(&wg_program_plugins, "none", &parts.drafter, err));
     WG_TRY(wg_find_verifier(&wg_program_plugins, "match", &parts.verifier, err));
     WG_TRY(wg_engine_open(&p->plain, &parts, &engine, err));
@@ -129,7 +133,8 @@ static wg_status add_candidates(planner *p, wg_error *err)
 
 static double expect(const planner *p, const candidate *c, int text, int *begun)
 {
-    return c->tree ? wg_forecast_tree(&p->fit[text], &c->shape, begun) : wg_forecast_chain(&p->fit[text], c->shape.levels, begun);
+    return c->tree ? wg_forecast_tree(&p->fit[text], &c->shape, begun)
+                   : wg_forecast_chain(&p->fit[text], c->shape.levels, begun);
 }
 
 /* tau, with its interval over texts where it was measured. */
@@ -211,7 +216,8 @@ static void put_flags(char *b, size_t n, const plan *o, const candidate *c)
         char parents[WG_TREE_MAX * 4] = "";
         for (int i = 0; i < c->shape.n; i++)
             snprintf(parents + strlen(parents), sizeof parents - strlen(parents), "%s%d", i ? "," : "", c->shape.parent[i]);
-        snprintf(b, n, "--draft model:model=%s,grow=file,tree=TREE,temperature=0 --rule topk   # TREE: a file with [%s]", o->draft, parents);
+        snprintf(b, n, "--draft model:model=%s,grow=file,tree=TREE,temperature=0 --rule topk   # TREE: a file with [%s]",
+                 o->draft, parents);
     }
 }
 
@@ -221,11 +227,11 @@ static void print_json(const planner *p, int i, bool best)
     char flags[1200];
     put_flags(flags, sizeof flags, p->o, c);
     json_t *ci = isfinite(c->tau_lo) ? json_pack("[f,f]", c->tau_lo, c->tau_hi) : json_null();
-    json_t *v = json_pack("{s:s, s:i, s:i, s:f, s:o, s:f, s:f, s:f, s:f, s:[f,f], s:b, s:s}", "kind", c->tree ? "tree" : "chain",
-                          "draft_tokens", c->shape.n - 1, "levels", c->shape.levels, "tau", c->tau, "tau_ci", ci, "draft_ms",
-                          c->step.draft * 1e3, "verify_ms", c->step.verify * 1e3, "rest_ms", c->step.rest * 1e3,
-                          "predicted_speedup", c->speed.speedup, "predicted_speedup_range", c->speed.lo, c->speed.hi, "best", best,
-                          "flags", flags);
+    json_t *v = json_pack("{s:s, s:i, s:i, s:f, s:o, s:f, s:f, s:f, s:f, s:[f,f], s:b, s:s}", "kind",
+                          c->tree ? "tree" : "chain", "draft_tokens", c->shape.n - 1, "levels", c->shape.levels, "tau", c->tau,
+                          "tau_ci", ci, "draft_ms", c->step.draft * 1e3, "verify_ms", c->step.verify * 1e3, "rest_ms",
+                          c->step.rest * 1e3, "predicted_speedup", c->speed.speedup, "predicted_speedup_range", c->speed.lo,
+                          c->speed.hi, "best", best, "flags", flags);
     json_dumpf(v, stdout, JSON_SORT_KEYS | JSON_COMPACT | JSON_REAL_PRECISION(9));
     putchar('\n');
     json_decref(v);
@@ -235,13 +241,15 @@ static void print_head(const planner *p, const wg_step_cost *plain)
 {
     const double one = wg_cost_pass(&p->target_cost, 1, p->context, 1);
     printf("target  %s: %.4g ms for one row after %d tokens;", p->o->model, one * 1e3, p->context);
-    for (int rows = 2; rows <= 16; rows *= 2) printf(" v(%d) %.2f%s", rows, wg_cost_pass(&p->target_cost, rows, p->context, 1) / one, rows < 16 ? "," : "\n");
+    for (int rows = 2; rows <= 16; rows *= 2)
+        printf(" v(%d) %.2f%s", rows, wg_cost_pass(&p->target_cost, rows, p->context, 1) / one, rows < 16 ? "," : "\n");
     printf("draft   %s: %.4g ms a row, c = %.3f\n", p->o->draft, wg_cost_pass(&p->draft_cost, 1, p->context, 1) * 1e3,
            wg_cost_pass(&p->draft_cost, 1, p->context, 1) / one);
     double overlap = 0, n = 0;
     for (int i = 0; i < p->texts; i++)
         for (int t = 0; t < p->fit[i].n; t++) overlap += p->fit[i].overlap[t], n++;
-    if (p->texts) printf("alpha   %.3f over %.0f tokens of %d texts at temperature %g\n", overlap / n, n, p->texts, p->o->temperature);
+    if (p->texts)
+        printf("alpha   %.3f over %.0f tokens of %d texts at temperature %g\n", overlap / n, n, p->texts, p->o->temperature);
     else printf("alpha   %.3f, as given\n", p->o->alpha);
     printf("plain   %.4g ms a token, batch %ld\n\n", (plain->verify + plain->rest) * 1e3, p->o->batch);
 }
@@ -257,8 +265,9 @@ static void print_plan(const planner *p, const wg_step_cost *plain)
         char tau[64], speed[64];
         snprintf(tau, sizeof tau, isfinite(c->tau_lo) ? "%.2f [%.2f, %.2f]" : "%.2f", c->tau, c->tau_lo, c->tau_hi);
         snprintf(speed, sizeof speed, "%.2fx [%.2f, %.2f]", c->speed.speedup, c->speed.lo, c->speed.hi);
-        printf("%-13s %6d  %6d  %17s  %8.4f  %9.4f  %7.4f  %18s%s\n", c->tree ? "tree" : "chain", c->shape.n - 1, c->shape.levels, tau,
-               c->step.draft * 1e3, c->step.verify * 1e3, c->step.rest * 1e3, speed, i == best ? "  <- best" : "");
+        printf("%-13s %6d  %6d  %17s  %8.4f  %9.4f  %7.4f  %18s%s\n", c->tree ? "tree" : "chain", c->shape.n - 1,
+               c->shape.levels, tau, c->step.draft * 1e3, c->step.verify * 1e3, c->step.rest * 1e3, speed,
+               i == best ? "  <- best" : "");
     }
     if (best < 0) printf("\nplain decoding is the fastest here\n");
     else put_flags(flags, sizeof flags, p->o, &p->c[best]), printf("\n%s\n", flags);
@@ -278,13 +287,14 @@ static wg_status run(planner *p, wg_error *err)
 
 int wg_cmd_plan(int argc, char **argv)
 {
-    plan o = { .prompts = "configs/prompts/quickstart.jsonl", .budgets = "4,8,16,32", .length = 8, .n = 96, .limit = 12, .batch = 1,
-               .seed = 1, .alpha = -1 };
+    plan o = { .prompts = "configs/prompts/quickstart.jsonl", .budgets = "4,8,16,32", .length = 8, .n = 96, .limit = 12,
+               .batch = 1, .seed = 1, .alpha = -1 };
     const wg_flag flags[] = {
         { "model", 'm', WG_FLAG_STRING, &o.model, "TARGET", "the target model", 0, 0 },
         { "draft-model", 'd', WG_FLAG_STRING, &o.draft, "DRAFT", "the draft model", 0, 0 },
         { "alpha", 'a', WG_FLAG_FLOAT, &o.alpha, "A", "acceptance of a drafted token, instead of measuring it", 0, 1 },
-        { "accept", 0, WG_FLAG_STRING, &o.accept, "P/P/...", "with --alpha: how often the 1st, 2nd, ... child is accepted, for trees", 0, 0 },
+        { "accept", 0, WG_FLAG_STRING, &o.accept, "P/P/...",
+          "with --alpha: how often the 1st, 2nd, ... child is accepted, for trees", 0, 0 },
         { "prompts", 'p', WG_FLAG_STRING, &o.prompts, "FILE", "prompts to measure it on (JSONL)", 0, 0 },
         { "limit", 0, WG_FLAG_INT, &o.limit, "N", "at most so many of them", 1, TEXTS },
         { "n", 'n', WG_FLAG_INT, &o.n, "N", "tokens to add to each", 1, 100000 },

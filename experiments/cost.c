@@ -88,7 +88,8 @@ bool wg_cost_read(const json_t *v, wg_cost *c)
     return c->seconds[0] > 0;
 }
 
-wg_predicted wg_cost_speedup(double tau, const wg_step_cost *step, const wg_step_cost *plain, double pass_error, double step_error)
+wg_predicted wg_cost_speedup(double tau, const wg_step_cost *step, const wg_step_cost *plain, double pass_error,
+                             double step_error)
 {
     const double all = step->draft + step->verify + step->rest, base = plain->draft + plain->verify + plain->rest;
     const double parts[] = { step->draft / all * step_error, step->verify / all * pass_error, step->rest / all * step_error,
@@ -102,7 +103,8 @@ wg_predicted wg_cost_speedup(double tau, const wg_step_cost *step, const wg_step
 wg_residual wg_cost_residual(const wg_step_cost *predicted, const wg_step_cost *measured, double plain_predicted,
                              double plain_measured)
 {
-    const double p = predicted->draft + predicted->verify + predicted->rest, m = measured->draft + measured->verify + measured->rest;
+    const double p = predicted->draft + predicted->verify + predicted->rest;
+    const double m = measured->draft + measured->verify + measured->rest;
     /* log(m / p) goes to the phases by their part of m - p; where those are equal, that factor tends to 1 / p. */
     const double per_second = fabs(m - p) > 1e-9 * p ? log(m / p) / (m - p) : 1 / p;
     wg_residual r = { .draft = -100 * per_second * (measured->draft - predicted->draft),

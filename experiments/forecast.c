@@ -60,7 +60,8 @@ wg_status wg_fit_reader_open(wg_fit_reader *r, wg_engine *plain, const wg_parts 
     *r = (wg_fit_reader){ .plain = plain, .target = parts->target, .draft = draft };
     const int vocab = parts->target->vocab, context = plain->opt.max_tokens;
     if (draft->vocab != vocab)
-        return wg_fail(err, WG_EVOCAB, "the draft model has %d tokens, the target %d; a forecast needs the same", draft->vocab, vocab);
+        return wg_fail(err, WG_EVOCAB, "the draft model has %d tokens, the target %d; a forecast needs the same", draft->vocab,
+                       vocab);
     const size_t logits = (size_t)2 * ROWS * (size_t)vocab * sizeof *r->logits;
     if (!(r->logits = wg_alloc(logits, 1))) return wg_nomem(err, logits, "the logits of two models");
     WG_TRY(wg_kv_open(&r->kv, 16, (context + ROWS) / 16 + 1, context + ROWS, err));
@@ -92,7 +93,8 @@ static int rank_of(const float *logits, int vocab, int32_t token)
 }
 
 /* Both models read tokens at .. at+n-1; from `first` on each is followed by a token of the output. */
-static wg_status read_some(wg_fit_reader *r, wg_kv_seq *kv, const int32_t *token, int at, int n, int first, wg_fit *out, wg_error *err)
+static wg_status read_some(wg_fit_reader *r, wg_kv_seq *kv, const int32_t *token, int at, int n, int first, wg_fit *out,
+                           wg_error *err)
 {
     const int asked = at + n > first ? (at + n - first < n ? at + n - first : n) : 0, vocab = r->target->vocab;
     float *p = r->logits, *q = r->logits + (size_t)ROWS * (size_t)vocab;

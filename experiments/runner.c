@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Groups, units, arms: see runner.h. The clock runs around wg_engine_step and wg_engine_prefill only; everything that allocates
- * or writes happens between requests. */
+ * Groups, units, arms: see runner.h. Everything that allocates or writes happens between requests. */
 #include "experiments/runner.h"
 
 #include <math.h>
@@ -14,6 +13,7 @@
 #include "experiments/attribution.h"
 #include "experiments/progress.h"
 #include "experiments/resume.h"
+#include "experiments/runner_batch.h"
 #include "experiments/summary.h"
 #include "experiments/target.h"
 #include "experiments/tracer.h"
@@ -21,231 +21,19 @@
 
 enum { WARM_UP_TOKENS = 24 };
 
-/* Prompts of a dataset as tokens of a target. */
-typedef struct encoded { int32_t **token; int *n; int count; } encoded;
-
-typedef struct arm {
-    int cell; /* -1: the baseline */
-    wg_engine *engine;
-    wg_request *request; /* (batch) of the unit at hand */
-    wg_warm *warm;       /* where its steps are looked at; NULL: not now */
-} arm;
-
-typedef struct group {
-    const wg_cell *like;   /* one of its cells: what they share */
-    const wg_target *target;
-    const wg_dataset *dataset;
-    encoded prompts;
-    arm *arm;              /* (arms) the baseline first */
-    int arms, batch, units; /* units of one repeat */
-    bool warm;
-} group;
-
 typedef struct runner {
     const wg_config *config;
     const wg_run_options *opt;
     wg_target **target;    /* (targets) */
     int targets;
-    group *group;          /* (config->groups) */
+    wg_group *group;       /* (config->groups) */
     wg_record *record;
     wg_tracer *tracer;     /* NULL: probabilities are not traced */
     json_t *costs;         /* cost.json: what groups know before they are measured */
     wg_run *run;
-    wg_seq **seq, **active; /* (largest batch) */
+    wg_room room;          /* of the largest batch */
     wg_progress progress;
 } runner;
-
-static bool stopped(const runner *r) { return r->opt->stop && *r->opt->stop; }
-
-/* ---- one batch through one engine -------------------------------------------------------------------------------- */
-
-static void request_reset(wg_request *q)
-{
-    int32_t *token = q->token;
-    wg_step_record *step = q->step;
-    const int cap = q->cap_steps;
-    *q = (wg_request){ .token = token, .step = step, .cap_steps = cap, .equals = -1, .ttft = NAN, .tpot = NAN };
-}
-
-static void request_fail(wg_request *q, wg_status s, const wg_error *e)
-{
-    q->status = s;
-    snprintf(q->error, sizeof q->error, "%.500s", e->text);
-}
-
-static wg_phases phases_between(const wg_phases *a, const wg_phases *b)
-{
-    return (wg_phases){ .draft = b->draft - a->draft, .verify = b->verify - a->verify, .accept = b->accept - a->accept,
-                        .kv = b->kv - a->kv, .measure = b->measure - a->measure };
-}
-
-static void phases_add(wg_phases *to, const wg_phases *p, double share)
-{
-    to->draft += p->draft * share;
-    to->verify += p->verify * share;
-    to->accept += p->accept * share;
-    to->kv += p->kv * share;
-}
-
-/* Room was made before the clock started. */
-static void trace_step(wg_request *q, const wg_seq *s, int batch, double seconds, const wg_phases *step)
-{
-    if (q->steps >= q->cap_steps) return;
-    int accepted = 0;
-    for (int i = s->n - s->last_emitted; i < s->n; i++) accepted += s->drafted[i];
-    wg_step_record *t = &q->step[q->steps++];
-    *t = (wg_step_record){ .position = s->n - s->last_emitted, .nodes = s->last_nodes, .probes = s->last_probes,
-                           .height = s->last_height, .accepted = accepted, .emitted = s->last_emitted, .batch = batch,
-                           .seconds = seconds / batch };
-    phases_add(&t->phases, step, 1.0 / batch);
-}
-
-static void finish_request(wg_engine *e, wg_request *q, wg_seq *s, double first, double now)
-{
-    q->n = s->n - s->prompt;
-    memcpy(q->token, s->token + s->prompt, (size_t)q->n * sizeof *q->token);
-    q->finish = s->finish;
-    q->counts = s->counts;
-    if (q->n > 1 && now > first) q->tpot = (now - first) / (q->n - 1);
-    wg_seq_close(e, s);
-}
-
-static void request_begin(const group *g, const arm *a, wg_request *q, int prompt, int repeat)
-{
-    request_reset(q);
-    q->cell = a->cell;
-    q->group = g->like->group;
-    q->prompt = prompt;
-    q->repeat = repeat;
-    q->source = &g->dataset->prompt[prompt];
-    q->prompt_tokens = g->prompts.n ? g->prompts.n[prompt] : 0; /* else its line will say */
-}
-
-/* Opens and prefills; what cannot be is that request's failure. Returns how many are ready, in seq[] (NULL: failed). */
-static int open_batch(const group *g, arm *a, wg_seq **seq, int first, int n, int repeat, int max_new)
-{
-    int ready = 0;
-    for (int i = 0; i < n; i++) {
-        wg_request *q = &a->request[i];
-        wg_error e;
-        const int prompt = first + i, repeats = g->like->top.repeats;
-        request_begin(g, a, q, prompt, repeat);
-        seq[i] = NULL;
-        wg_status s = wg_seq_open(a->engine, &seq[i], (uint32_t)prompt * (uint32_t)repeats + (uint32_t)repeat,
-                                  g->prompts.token[prompt], q->prompt_tokens, max_new, &e);
-        const double start = wg_clock_now();
-        if (!s) s = wg_engine_prefill(a->engine, seq[i], &e);
-        q->prefill = wg_clock_now() - start;
-        if (!s) {
-            ready++;
-            continue;
-        }
-        request_fail(q, s, &e);
-        if (seq[i]) wg_seq_close(a->engine, seq[i]);
-        seq[i] = NULL;
-    }
-    return ready;
-}
-
-/* A batch under way: its requests and its clock. */
-typedef struct batch {
-    const runner *r;
-    arm *a;
-    wg_seq **seq; /* (n) NULL: over */
-    int n, left;  /* requests, and those still running */
-    bool begun;   /* the first step is over */
-    double start, first_token;
-    wg_tracer *tracer; /* NULL: none, or not of this arm */
-    double traced;     /* its clock when the batch began */
-    wg_error *err;     /* of the tracer, whose failure ends the run */
-} batch;
-
-/* The place-th of the k sequences of a step. */
-static wg_status settle(batch *b, int i, int place, int k, double forward, double seconds, const wg_phases *step, double now)
-{
-    wg_request *q = &b->a->request[i];
-    wg_seq *seq = b->seq[i];
-    wg_status s = WG_OK;
-    q->decode += seconds / k;
-    q->forward += forward / k;
-    phases_add(&q->phases, step, 1.0 / k);
-    trace_step(q, seq, k, seconds, step);
-    if (!b->begun) q->ttft = now - b->start;
-    if (b->tracer) s = wg_tracer_round(b->tracer, q, seq, b->a->engine, place, b->err);
-    if (s || seq->finish == WG_RUNNING) return s;
-    if (b->tracer) s = wg_tracer_end(b->tracer, q, seq, b->err);
-    finish_request(b->a->engine, q, seq, b->first_token, now);
-    b->seq[i] = NULL;
-    b->left--;
-    return s;
-}
-
-static void drop(batch *b, int i)
-{
-    wg_seq_close(b->a->engine, b->seq[i]);
-    b->seq[i] = NULL;
-    b->left--;
-}
-
-static int most_nodes(wg_seq *const *seq, int n)
-{
-    int most = 1;
-    for (int i = 0; i < n; i++) most = seq[i]->last_nodes > most ? seq[i]->last_nodes : most;
-    return most;
-}
-
-/* One step of the running requests from .. to-1. A step that fails leaves every sequence as it was, so whose fault it is shows
- * by stepping each alone: only that request fails. */
-static wg_status step_batch(batch *b, int from, int to)
-{
-    wg_engine *e = b->a->engine;
-    wg_seq **active = b->r->active;
-    int k = 0;
-    for (int i = from; i < to; i++)
-        if (b->seq[i]) active[k++] = b->seq[i];
-    if (k == 0) return WG_OK;
-    wg_error err;
-    const wg_phases before = e->phases;
-    const double forward = e->target->seconds, clock = wg_clock_now() - (b->tracer ? b->tracer->seconds - b->traced : 0);
-    const wg_status s = stopped(b->r) ? WG_EINTERRUPTED : wg_engine_step(e, active, k, &err);
-    const double now = wg_clock_now() - (b->tracer ? b->tracer->seconds - b->traced : 0); /* as if nothing had been traced */
-    if (s == WG_EINTERRUPTED) return s;
-    if (s && k > 1) {
-        for (int i = from; i < to; i++) WG_TRY(step_batch(b, i, i + 1));
-        return WG_OK;
-    }
-    const wg_phases step = phases_between(&before, &e->phases);
-    if (!b->begun) b->first_token = now;
-    if (b->a->warm && !s) wg_warm_step(b->a->warm, &step, now - clock - step.measure, k, most_nodes(active, k));
-    const double target = e->target->seconds - forward;
-    for (int i = from, place = 0; i < to; i++) {
-        if (!b->seq[i]) continue;
-        if (!s) {
-            WG_TRY(settle(b, i, place++, k, target, now - clock - step.measure, &step, now));
-            continue;
-        }
-        request_fail(&b->a->request[i], s, &err);
-        drop(b, i);
-    }
-    return WG_OK;
-}
-
-/* Prompts first .. first+n-1 to their ends. A failure (EINTERRUPTED, or of the tracer) leaves the requests without meaning. */
-static wg_status run_batch(const runner *r, const group *g, arm *a, int first, int n, int repeat, int max_new, wg_tracer *tracer,
-                           wg_error *err)
-{
-    batch b = { .r = r, .a = a, .seq = r->seq, .n = n, .start = wg_clock_now(), .tracer = tracer, .err = err };
-    wg_status s = WG_OK;
-    b.first_token = b.start;
-    b.traced = tracer ? tracer->seconds : 0;
-    b.left = open_batch(g, a, b.seq, first, n, repeat, max_new);
-    for (int i = 0; tracer && !s && i < n; i++)
-        if (b.seq[i]) s = wg_tracer_begin(tracer, &a->request[i], b.seq[i], err);
-    for (; !s && b.left > 0; b.begun = true) s = step_batch(&b, 0, n);
-    for (int i = 0; i < n; i++)
-        if (b.seq[i]) drop(&b, i);
-    return s;
-}
 
 /* ---- results ----------------------------------------------------------------------------------------------------- */
 
@@ -301,7 +89,7 @@ static void add_pair(wg_result *o, const wg_request *q, const wg_request *base, 
     p->base_passes[i] += (double)base->counts.passes;
     p->base_phases[i] += base->phases.draft + base->phases.verify + base->phases.accept + base->phases.kv;
     wg_counts_add(&o->counts, &q->counts);
-    phases_add(&o->phases, &q->phases, 1);
+    wg_phases_add(&o->phases, &q->phases, 1);
     o->decode += q->decode;
     o->forward += q->forward;
     o->context += (double)q->counts.passes * (q->prompt_tokens + q->n / 2.0);
@@ -345,9 +133,9 @@ void wg_run_free(wg_run *r)
 
 /* ---- groups ------------------------------------------------------------------------------------------------------ */
 
-static wg_status encode(group *g, wg_error *err)
+static wg_status encode(wg_group *g, wg_error *err)
 {
-    encoded *p = &g->prompts;
+    wg_encoded *p = &g->prompts;
     const wg_chat chat = wg_prompt_chat(&g->like->prompts);
     p->token = wg_calloc((size_t)g->dataset->n, sizeof *p->token);
     p->n = wg_calloc((size_t)g->dataset->n, sizeof *p->n);
@@ -363,7 +151,7 @@ static wg_status encode(group *g, wg_error *err)
 }
 
 /* No longer than the longest prompt that fits needs: pages for a whole context would be memory for nothing. */
-static int longest_sequence(const group *g)
+static int longest_sequence(const wg_group *g)
 {
     const int context = g->target->lm->context;
     int longest = 1;
@@ -372,7 +160,7 @@ static int longest_sequence(const group *g)
     return longest + g->like->top.max_tokens < context ? longest + g->like->top.max_tokens : context;
 }
 
-static wg_status open_requests(arm *a, const group *g, bool trace, wg_error *err)
+static wg_status open_requests(wg_arm *a, const wg_group *g, bool trace, wg_error *err)
 {
     const size_t n = (size_t)g->like->top.max_tokens;
     a->request = wg_calloc((size_t)g->batch, sizeof *a->request);
@@ -388,7 +176,7 @@ static wg_status open_requests(arm *a, const group *g, bool trace, wg_error *err
 }
 
 /* cell == NULL: the baseline. */
-static wg_status open_arm(const runner *r, const group *g, const wg_cell *cell, arm *a, wg_error *err)
+static wg_status open_arm(const runner *r, const wg_group *g, const wg_cell *cell, wg_arm *a, wg_error *err)
 {
     a->cell = cell ? (int)(cell - r->config->cell) : -1;
     if (r->opt->recorded) return open_requests(a, g, r->config->top.trace, err); /* nothing is run */
@@ -447,14 +235,13 @@ static wg_status open_target(runner *r, const wg_cell *cell, const wg_target **o
 static wg_status open_group(runner *r, int number, wg_error *err)
 {
     const wg_config *c = r->config;
-    group *g = &r->group[number];
+    wg_group *g = &r->group[number];
     int n = 0;
     for (int i = 0; i < c->n; i++)
         if (c->cell[i].group == number) n++, g->like = &c->cell[i];
     if (!r->opt->recorded) WG_TRY(open_target(r, g->like, &g->target, err));
     g->dataset = c->dataset[g->like->dataset];
-    g->batch = g->like->top.batch < g->dataset->n ? g->like->top.batch : g->dataset->n;
-    g->units = (g->dataset->n + g->batch - 1) / g->batch;
+    g->batch = wg_group_shape_of(c, number).batch;
     if (!r->opt->recorded) WG_TRY(encode(g, err));
     g->arm = wg_calloc((size_t)n + 1, sizeof *g->arm);
     if (!g->arm) return wg_nomem(err, (size_t)n * sizeof *g->arm, "arms");
@@ -470,7 +257,7 @@ static wg_status open_group(runner *r, int number, wg_error *err)
     return WG_OK;
 }
 
-static void close_group(group *g)
+static void close_group(wg_group *g)
 {
     for (int k = 0; k < g->arms; k++) {
         for (int i = 0; g->arm[k].request && i < g->batch; i++) {
@@ -488,15 +275,15 @@ static void close_group(group *g)
 
 /* ---- units ------------------------------------------------------------------------------------------------------- */
 
-static void take_costs(runner *r, const group *g)
+static void take_costs(runner *r, const wg_group *g)
 {
     for (int k = 1; k < g->arms; k++)
         r->run->result[g->arm[k].cell].cost = wg_calibration_of(r->costs, g->like->group, g->arm[k].cell);
 }
 
-/* The target's passes are timed up to the rows that the warm-up had. Without a calibration there is no prediction, and a run all
- * the same. */
-static wg_status calibrate(runner *r, group *g, const wg_warm *warm, wg_error *err)
+/* The target's passes are timed up to the rows that the warm-up had. Without a calibration there is no prediction, and a run
+ * all the same. */
+static wg_status calibrate(runner *r, wg_group *g, const wg_warm *warm, wg_error *err)
 {
     wg_cost pass;
     wg_error e;
@@ -521,7 +308,7 @@ static wg_status calibrate(runner *r, group *g, const wg_warm *warm, wg_error *e
 
 /* One dropped run of each arm, so that no arm meets cold pages or a cold clock in its first request; and what costs can be read
  * off it. */
-static wg_status warm_up(runner *r, group *g, wg_error *err)
+static wg_status warm_up(runner *r, wg_group *g, wg_error *err)
 {
     int prompt = 0;
     while (prompt + 1 < g->dataset->n && g->prompts.n[prompt] >= g->target->lm->context) prompt++;
@@ -531,7 +318,7 @@ static wg_status warm_up(runner *r, group *g, wg_error *err)
     wg_status s = warm ? WG_OK : wg_nomem(err, (size_t)g->arms * sizeof *warm, "a warm-up");
     for (int k = 0; k < g->arms && !s; k++) {
         g->arm[k].warm = &warm[k];
-        s = run_batch(r, g, &g->arm[k], prompt, n, 0, tokens, NULL, err);
+        s = wg_batch_run(&r->room, g, &g->arm[k], prompt, n, 0, tokens, NULL, err);
         g->arm[k].warm = NULL;
     }
     if (!s && !wg_calibration_of(r->costs, g->like->group, g->arm[g->arms - 1].cell).known) s = calibrate(r, g, warm, err);
@@ -539,7 +326,7 @@ static wg_status warm_up(runner *r, group *g, wg_error *err)
     return s;
 }
 
-static wg_status finish_arm(runner *r, const group *g, arm *a, int n, bool base_known, wg_error *err)
+static wg_status finish_arm(runner *r, const wg_group *g, wg_arm *a, int n, bool base_known, wg_error *err)
 {
     for (int i = 0; i < n; i++) {
         wg_request *q = &a->request[i];
@@ -554,19 +341,20 @@ static wg_status finish_arm(runner *r, const group *g, arm *a, int n, bool base_
 
 /* One arm of a unit: read back when the folder has it, else run and recorded. Of a batch that is there in part nothing is kept:
  * its requests ran together. */
-static wg_status run_arm(runner *r, group *g, arm *a, int first, int n, int repeat, bool base_known, wg_error *err)
+static wg_status run_arm(runner *r, wg_group *g, wg_arm *a, int first, int n, int repeat, bool base_known, wg_error *err)
 {
     const int left = wg_record_left(r->record), max_new = g->like->top.max_tokens;
     if (left < n && r->opt->recorded)
-        return wg_fail(err, WG_EFORMAT, "%s: requests are missing: it ends after %d", wg_record_path(r->record), r->run->resumed);
+        return wg_fail(err, WG_EFORMAT, "%s: requests are missing: it ends after %d", wg_record_path(r->record),
+                       r->run->resumed);
     if (left < n) {
         WG_TRY(wg_record_cut(r->record, err));
-        WG_TRY(run_batch(r, g, a, first, n, repeat, max_new, a->cell < 0 ? NULL : r->tracer, err));
+        WG_TRY(wg_batch_run(&r->room, g, a, first, n, repeat, max_new, a->cell < 0 ? NULL : r->tracer, err));
         return finish_arm(r, g, a, n, base_known, err);
     }
     for (int i = 0; i < n; i++) {
         wg_request *q = &a->request[i];
-        request_begin(g, a, q, first + i, repeat);
+        wg_request_begin(g, a, q, first + i, repeat);
         WG_TRY(wg_record_take(r->record, q, max_new, err));
         r->run->resumed++;
         r->run->seconds += q->prefill + q->decode;
@@ -575,7 +363,7 @@ static wg_status run_arm(runner *r, group *g, arm *a, int first, int n, int repe
     return WG_OK;
 }
 
-static wg_status run_unit(runner *r, group *g, int unit, int repeat, wg_error *err)
+static wg_status run_unit(runner *r, wg_group *g, int unit, int repeat, wg_error *err)
 {
     const int first = unit * g->batch, left = g->dataset->n - first, n = left < g->batch ? left : g->batch;
     bool base_known = false;
@@ -584,7 +372,7 @@ static wg_status run_unit(runner *r, group *g, int unit, int repeat, wg_error *e
         g->warm = true;
     }
     for (int k = 0; k < g->arms; k++) {
-        arm *a = &g->arm[(k + unit + repeat) % g->arms];
+        wg_arm *a = &g->arm[(k + unit + repeat) % g->arms];
         WG_TRY(run_arm(r, g, a, first, n, repeat, base_known, err));
         base_known = base_known || a->cell < 0;
         wg_progress_show(&r->progress, g->like->group, first + n, g->dataset->n, repeat);
@@ -620,7 +408,7 @@ static long requests_of(const wg_config *c, int group)
 static wg_status run_group(runner *r, int number, wg_error *err)
 {
     const wg_group_shape shape = wg_group_shape_of(r->config, number);
-    group *g = &r->group[number];
+    wg_group *g = &r->group[number];
     take_costs(r, g);
     if (requests_of(r->config, number) > 0) WG_TRY(whole_or_nothing(r, &shape, err));
     for (int repeat = 0; repeat < r->config->top.repeats; repeat++)
@@ -646,14 +434,15 @@ static wg_status open_all(runner *r, wg_error *err)
     const wg_config *c = r->config;
     int batch = 1;
     long requests = 0;
+    r->room.stop = r->opt->stop;
     for (int i = 0; i < c->n; i++)
         if (c->cell[i].top.batch > batch) batch = c->cell[i].top.batch;
-    r->seq = wg_calloc((size_t)batch, sizeof *r->seq);
-    r->active = wg_calloc((size_t)batch, sizeof *r->active);
+    r->room.seq = wg_calloc((size_t)batch, sizeof *r->room.seq);
+    r->room.active = wg_calloc((size_t)batch, sizeof *r->room.active);
     r->target = wg_calloc((size_t)c->n, sizeof *r->target);
     r->group = wg_calloc((size_t)c->groups, sizeof *r->group);
     r->run->result = wg_calloc((size_t)c->n, sizeof *r->run->result);
-    if (!r->seq || !r->active || !r->target || !r->group || !r->run->result)
+    if (!r->room.seq || !r->room.active || !r->target || !r->group || !r->run->result)
         return wg_nomem(err, (size_t)c->n * sizeof *r->run->result, "a run");
     for (int g = 0; g < c->groups; g++) {
         WG_TRY(open_group(r, g, err));
@@ -672,8 +461,8 @@ static void close_all(runner *r)
     for (int i = 0; r->target && i < r->config->n; i++) wg_target_close(r->target[i]);
     wg_free(r->group);
     wg_free(r->target);
-    wg_free(r->seq);
-    wg_free(r->active);
+    wg_free(r->room.seq);
+    wg_free(r->room.active);
 }
 
 static wg_status write_summary(const runner *r, wg_error *err)

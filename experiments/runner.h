@@ -38,7 +38,7 @@ typedef struct wg_result {
     wg_phases phases;
     wg_coverage coverage;
     double decode, forward;             /* seconds */
-    double context;                     /* tokens before a pass, summed over all passes: as if a request's passes were spread evenly */
+    double context;                     /* tokens before a pass, summed over passes: as if a request's were spread evenly */
     wg_cell_cost cost;                  /* what was known before */
     double *ttft, *tpot;                /* (n_ttft), (n_tpot) wall seconds */
     int n_ttft, n_tpot;
@@ -58,8 +58,8 @@ typedef struct wg_run_options {
     const char *out;                    /* result folder, or NULL for the default one */
     const volatile sig_atomic_t *stop;  /* nonzero: stop as soon as the step in flight is over; may be NULL */
     bool progress;                      /* a line on stderr */
-    /* (config->n) NULL, or: nothing is opened or run; all of it is in `out` (with resume) and is only added up. What only drafters
-     * know of their cells stands here. */
+    /* (config->n) NULL, or: nothing is opened or run; all of it is in `out` (with resume) and is only added up. What only
+     * drafters know of their cells stands here. */
     const wg_coverage *recorded;
     bool resume;                        /* go on in a folder (out, or the latest of this config) that has a beginning */
 } wg_run_options;

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT
+ * What the runner runs: an arm is an engine, a group the arms that share a baseline, and a batch a few prompts of the group
+ * through one of its arms. */
+#ifndef WG_EXPERIMENTS_RUNNER_BATCH_H
+#define WG_EXPERIMENTS_RUNNER_BATCH_H
+
+#include "experiments/runner.h"
+#include "experiments/target.h"
+#include "experiments/tracer.h"
+
+/* Prompts of a dataset as tokens of a target. */
+typedef struct wg_encoded { int32_t **token; int *n; int count; } wg_encoded;
+
+typedef struct wg_arm {
+    int cell; /* -1: the baseline */
+    wg_engine *engine;
+    wg_request *request; /* (batch) of the unit at hand */
+    wg_warm *warm;       /* where its steps are looked at; NULL: not now */
+} wg_arm;
+
+typedef struct wg_group {
+    const wg_cell *like;   /* one of its cells: what they share */
+    const wg_target *target;
+    const wg_dataset *dataset;
+    wg_encoded prompts;
+    wg_arm *arm;           /* (arms) the baseline first */
+    int arms, batch;
+    bool warm;
+} wg_group;
+
+/* For the sequences of a batch, and when to stop; the runner's. */
+typedef struct wg_room {
+    wg_seq **seq, **active; /* (largest batch) */
+    const volatile sig_atomic_t *stop;
+} wg_room;
+
+/* Prompts first .. first+n-1 to their ends, into a->request[0 .. n-1]; at most max_new tokens each. A request that fails says
+ * so itself. A failure (EINTERRUPTED, or of the tracer, which may be NULL) leaves the requests without meaning. */
+wg_status wg_batch_run(const wg_room *room, const wg_group *g, wg_arm *a, int first, int n, int repeat, int max_new,
+                       wg_tracer *tracer, wg_error *err);
+
+/* An empty request at its address; what it has room for stays. */
+void wg_request_begin(const wg_group *g, const wg_arm *a, wg_request *q, int prompt, int repeat);
+
+void wg_phases_add(wg_phases *to, const wg_phases *p, double share);
+
+#endif
