@@ -74,6 +74,18 @@ static void apply_override(wg_checker *c, json_t *root, const wg_override *o, co
     if (!v) v = json_string(value);
     if (!v) wg_problem_in_set(c, o, "the value is not text in UTF-8");
     else if (!set_path(root, o->path, v)) wg_problem_in_set(c, o, "the path leads into a value that is not an object");
+    else wg_parts_forget(c, o->path);
+}
+
+/* Overrides in their order, between them the parts they name: a later one may refine what an earlier one put there. */
+static wg_status override(wg_checker *c, json_t *root, const char *const *set, wg_error *err)
+{
+    WG_TRY(wg_parts_put(c, root, err));
+    for (int i = 0; i < c->n_set; i++) {
+        apply_override(c, root, &c->set[i], set[i] + strlen(c->set[i].path) + 1);
+        WG_TRY(wg_parts_put(c, root, err));
+    }
+    return WG_OK;
 }
 
 /* ---- the sweep --------------------------------------------------------------------------------------------------- */
@@ -343,11 +355,11 @@ static wg_status finish(wg_checker *c, wg_config *o, const wg_cell *base, const 
 /* Everything between a parsed file and a checked config. */
 static wg_status resolve(wg_checker *c, wg_config *o, json_t *root, const char *const *set, wg_error *err)
 {
-    for (int i = 0; i < c->n_set; i++) apply_override(c, root, &c->set[i], set[i] + strlen(c->set[i].path) + 1);
+    WG_TRY(override(c, root, set, err));
     wg_cell base = { 0 };
     wg_check_values(c, root, &base);
     read_axes(c, root);
-    const int n = count_cells(c);
+    const int n = c->no_part ? 0 : count_cells(c);
     wg_status s = WG_OK;
     o->cell = wg_calloc((size_t)n, sizeof *o->cell);
     if (!o->cell) s = wg_nomem(err, (size_t)n * sizeof *o->cell, "cells");
@@ -378,8 +390,8 @@ static void append_excerpt(char *text, size_t size, const char *path, int line, 
     if (f) fclose(f);
 }
 
-/* A file that is no JSON is a configuration error, and two frequent reasons deserve a hint. */
-static wg_status open_document(wg_json **doc, const char *path, wg_error *err)
+/* Three frequent reasons deserve a hint. */
+wg_status wg_config_document(wg_json **doc, const char *path, wg_error *err)
 {
     wg_error e;
     int line = 0, column = 0;
@@ -387,6 +399,7 @@ static wg_status open_document(wg_json **doc, const char *path, wg_error *err)
     if (s == WG_OK) return WG_OK;
     const char *hint = "";
     if (strstr(e.text, "near '/") || strstr(e.text, "near '#")) hint = " (JSON has no comments; \"question\" has room for one)";
+    else if (strstr(e.text, "near '\"@")) hint = " (a part is an object; it cannot name another part)";
     else if (strstr(e.text, "expected near '}'") || strstr(e.text, "near ']'")) hint = " (a comma before a closing bracket?)";
     snprintf(e.text + strlen(e.text), sizeof e.text - strlen(e.text), "%s", hint);
     if (s == WG_EFORMAT && sscanf(e.text + strlen(path), ":%d:%d:", &line, &column) == 2)
@@ -398,7 +411,7 @@ wg_status wg_config_open(wg_config **out, const char *path, const char *const *s
                          wg_error *err)
 {
     wg_json *doc;
-    WG_TRY(open_document(&doc, path, err));
+    WG_TRY(wg_config_document(&doc, path, err));
     wg_override *over = wg_calloc((size_t)n_set, sizeof *over);
     wg_config *o = wg_calloc(1, sizeof *o);
     json_t *root = json_deep_copy(wg_json_root(doc));
@@ -416,6 +429,8 @@ wg_status wg_config_open(wg_config **out, const char *path, const char *const *s
         wg_free(over[i].text);
     }
     wg_free(over);
+    for (int i = 0; i < c.n_part; i++) wg_json_close(c.part[i].doc);
+    wg_free(c.part);
     wg_free(c.seen);
     wg_free(c.found);
     json_decref(root);

@@ -4,7 +4,9 @@
  * A sweep maps dotted paths to lists of values; the grid is their product, the (alphabetically) first key slowest. A path names
  * one option ("draft.length") or a whole section ("draft": [{...}, {...}]), which each value then replaces. Every cell is
  * validated against the option tables of its own drafter and rule; a problem points at the value in the file that caused it, or
- * names the --set. */
+ * names the --set.
+ *
+ * A section may be named: "@models/story" stands for the object in models/story.json (config_part.c). */
 #ifndef WG_EXPERIMENTS_CONFIG_H
 #define WG_EXPERIMENTS_CONFIG_H
 

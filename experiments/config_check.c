@@ -90,8 +90,7 @@ bool wg_first_time(wg_checker *c, const char *what, const char *text)
     return true;
 }
 
-/* Is `path` the place `prefix` or inside it? Then the rest ("" or ".x" or "[1]"). */
-static const char *inside(const char *path, const char *prefix)
+const char *wg_path_inside(const char *path, const char *prefix)
 {
     const size_t n = strlen(prefix);
     if (strncmp(path, prefix, n) != 0) return NULL;
@@ -103,12 +102,12 @@ static void origin(const wg_checker *c, const char *path, bool *key, char *buf, 
 {
     int best = -1;
     for (int i = 0; c->in_cell && i < c->n_axes; i++)
-        if (inside(path, c->axis[i].path) && (best < 0 || strlen(c->axis[i].path) > strlen(c->axis[best].path))) best = i;
+        if (wg_path_inside(path, c->axis[i].path) && (best < 0 || strlen(c->axis[i].path) > strlen(c->axis[best].path))) best = i;
     if (best < 0) {
         snprintf(buf, size, "%s", path);
         return;
     }
-    const char *rest = inside(path, c->axis[best].path);
+    const char *rest = wg_path_inside(path, c->axis[best].path);
     size_t n = (size_t)snprintf(buf, size, "sweep.");
     for (const char *p = c->axis[best].path; *p && n + 2 < size; p++) {
         if (*p == '.' || *p == '[' || *p == '\\') buf[n++] = '\\';
@@ -139,25 +138,42 @@ static void add_problem(wg_checker *c, const wg_json *doc, const char *path, boo
 
 void wg_problem(wg_checker *c, const char *path, bool key, const char *fmt, ...)
 {
-    char text[512], from[512], once[1100];
+    char text[512], from[512], once[2200];
     va_list ap;
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
     origin(c, path, &key, from, sizeof from);
-    snprintf(once, sizeof once, "%s: %s", from, text);
-    if (!wg_first_time(c, "problem", once)) return;
+    const wg_part *part = NULL;
+    const wg_override *set = NULL;
+    size_t most = 0; /* the innermost of parts and --set has the value; a part that a --set named is inside it */
     for (int i = 0; i < c->n_set; i++)
-        if (c->set[i].doc && inside(from, c->set[i].path)) {
-            wg_problem_in_set(c, &c->set[i], text);
-            return;
-        }
-    add_problem(c, c->doc, from, key, text);
+        if (c->set[i].doc && wg_path_inside(from, c->set[i].path) && strlen(c->set[i].path) > most)
+            set = &c->set[i], most = strlen(set->path);
+    for (int i = 0; i < c->n_part; i++)
+        if (!c->part[i].replaced && wg_path_inside(from, c->part[i].place) && strlen(c->part[i].place) >= most)
+            part = &c->part[i], most = strlen(part->place);
+    const char *at = part ? wg_path_inside(from, part->place) : from;
+    at += part && *at == '.';
+    snprintf(once, sizeof once, "%s: %s: %s", part ? wg_json_name(part->doc) : "", at, text);
+    if (!wg_first_time(c, "problem", once)) return;
+    if (part) add_problem(c, part->doc, at, key && *at, text);
+    else if (set) wg_problem_in_set(c, set, text);
+    else add_problem(c, c->doc, from, key, text);
 }
 
 void wg_problem_in_set(wg_checker *c, const wg_override *set, const char *text)
 {
     add_problem(c, set->doc, "nowhere", false, text);
+}
+
+/* The config comes first, then its parts as they were opened, then the --sets. */
+static int rank(const wg_checker *c, const wg_json *doc)
+{
+    if (doc == c->doc) return 0;
+    for (int i = 0; i < c->n_part; i++)
+        if (doc == c->part[i].doc) return 1 + i;
+    return 1 + c->n_part;
 }
 
 wg_status wg_problems_report(wg_checker *c, wg_error *err)
@@ -169,8 +185,8 @@ wg_status wg_problems_report(wg_checker *c, wg_error *err)
     for (int i = 1; i < c->n_found; i++) /* by insertion: stable, and there are few */
         for (int k = i; k > 0; k--) {
             wg_found *a = &c->found[k - 1], *b = &c->found[k], swap = *a;
-            const bool a_set = a->doc != c->doc, b_set = b->doc != c->doc;
-            if (a_set != b_set ? b_set : a->line != b->line ? a->line < b->line : a->column <= b->column) break;
+            const int a_rank = rank(c, a->doc), b_rank = rank(c, b->doc);
+            if (a_rank != b_rank ? a_rank < b_rank : a->line != b->line ? a->line < b->line : a->column <= b->column) break;
             *a = *b;
             *b = swap;
         }
@@ -332,6 +348,7 @@ void wg_check_values(wg_checker *c, const json_t *root, wg_cell *cell)
         const wg_config_section *s = find_section(key);
         const wg_option *row = wg_option_find(top_options, key);
         if (row) check_value(c, key, row, v, &cell->top);
+        else if (s && json_is_string(v) && *json_string_value(v) == '@') continue; /* no such part, and that has been said */
         else if (s && !json_is_object(v))
             wg_problem(c, key, false, "%s: expected an object, got %s", key, got(v, is, sizeof is));
         else if (s && s->selector) check_kind(c, s, v, cell);

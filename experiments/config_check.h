@@ -13,6 +13,9 @@ typedef struct wg_override { char *text; const char *path; wg_json *doc; } wg_ov
 /* One key of the sweep, as it stands in the file: "draft.length" and the list. */
 typedef struct wg_axis { const char *path; const json_t *list; } wg_axis;
 
+/* A named part: where its object stands in the config ("target", "sweep.draft[2]"), and the file it was read from. */
+typedef struct wg_part { char place[64]; wg_json *doc; bool replaced; } wg_part;
+
 /* A problem found: where in the file (line 0: nowhere there), and in which words. */
 typedef struct wg_found {
     const wg_json *doc;
@@ -28,6 +31,9 @@ typedef struct wg_checker {
     const wg_plugins *plugins;
     const wg_override *set;
     int n_set;
+    wg_part *part;
+    int n_part, cap_part;
+    bool no_part;             /* one could not be put in its place: what cells would lack is not known */
     wg_axis axis[WG_AXES];
     int n_axes, at[WG_AXES];  /* at: the value of each axis in the cell under examination */
     bool in_cell;             /* false: the base, where the sweep has not spoken yet */
@@ -40,11 +46,24 @@ typedef struct wg_checker {
 } wg_checker;
 
 /* Reports a problem with the value at a dotted path of the resolved config (key: with the member's name). The path is traced
- * back to where the value came from: the sweep's list, a --set, or the file itself. */
+ * back to where the value came from: the sweep's list, a --set, a named part's file, or the file itself. */
 void wg_problem(wg_checker *c, const char *path, bool key, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 
 /* The same for a --set as such. */
 void wg_problem_in_set(wg_checker *c, const wg_override *set, const char *text);
+
+/* Is `path` the place `prefix` or inside it? Then the rest ("" or ".x" or "[1]"), else NULL. */
+const char *wg_path_inside(const char *path, const char *prefix);
+
+/* Opens a JSON file that says or is part of a config; a file that is no JSON is a configuration error. */
+wg_status wg_config_document(wg_json **doc, const char *path, wg_error *err);
+
+/* Puts the objects of named parts in the place of their names ("@models/story"), as a section or in a list of sections of the
+ * sweep; their documents stay open in `part`. Parts that are not there are problems. Errors: ENOMEM, EIO, ECONFIG (no JSON). */
+wg_status wg_parts_put(wg_checker *c, json_t *root, wg_error *err);
+
+/* Values at a path and inside it have been replaced: what was a part there is one no more. */
+void wg_parts_forget(wg_checker *c, const char *path);
 
 /* Nothing so far? */
 static inline bool wg_is_clean(const wg_checker *c) { return c->n_found == 0 && c->failed == WG_OK; }

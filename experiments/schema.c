@@ -131,6 +131,13 @@ static json_t *sweep_schema(const wg_plugins *p)
     return closed_object(axes, "lists of values by dotted path; the grid is their product");
 }
 
+/* A section, or the name of a part that stands for it. */
+static json_t *or_part(json_t *section)
+{
+    return json_pack("{s:[o, {s:s, s:s, s:s}]}", "anyOf", section, "type", "string", "pattern", "^@[^/]+/[^/]+$", "description",
+                     "a named part: @folder/name is the object in folder/name.json, beside the config or one level up");
+}
+
 json_t *wg_config_schema(const wg_plugins *plugins)
 {
     json_t *defs = json_object(), *properties = NULL;
@@ -138,8 +145,8 @@ json_t *wg_config_schema(const wg_plugins *plugins)
         if (!*s->name) properties = properties_of(s->table);
         else
             json_object_set_new(properties, s->name,
-                                s->selector ? chosen_section(defs, plugins, s)
-                                            : closed_object(properties_of(s->table), s->doc));
+                                or_part(s->selector ? chosen_section(defs, plugins, s)
+                                                    : closed_object(properties_of(s->table), s->doc)));
     }
     json_object_set_new(properties, "sweep", sweep_schema(plugins));
     json_t *o =

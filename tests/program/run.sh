@@ -88,6 +88,7 @@ good_cases() {
   expect bench-forward '"v":' wager bench forward -m "$base/target.gguf" --rows 1,8 --repeats 2 --json
   expect bench-round 'plain' wager bench round -m "$base/target.gguf" -d "$base/draft.gguf" --repeats 2 -n 16
   expect convert 'wrote' wager convert "$base/target.gguf" --out "$base/made.gguf" --type f16
+  expect parts '"pattern": *"\^@' wager list --schema
   expect schema '"\$schema": "https://json-schema.org/draft/2020-12/schema"' wager list --schema
   printf '{"name": "t", "target": {"model": "%s", "threads": 1}, "prompts": {"file": "%s"}, "max_tokens": 8}' \
     "$base/target.gguf" "$base/prompts.jsonl" >"$base/run.json"

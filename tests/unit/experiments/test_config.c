@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Configs: resolution, sweeps, overrides, and every golden mistake under tests/bad/config-*. */
 #include <glob.h>
+#include <sys/stat.h>
 
 #include "core/base/json.h"
 #include "core/base/mem.h"
@@ -169,6 +170,76 @@ Test(config, rules_must_know_the_drafters_law)
     cr_assert(strstr(err.text, "choose one of: match"), "%s", err.text);
 }
 
+/* A folder of parts as configs/ has it, and an experiment beside it or in it. */
+static void put_parts(void)
+{
+    mkdir("models", 0700), mkdir("drafts", 0700), mkdir("experiments", 0700), mkdir("none", 0700);
+    put("models/tiny.json", "{\"model\": \"target.gguf\", \"threads\": 1}");
+    put("models/other.json", "{\n  \"model\": \"target.gguf\",\n  \"threds\": 1,\n  \"kv_type\": \"f33\"\n}");
+    put("models/again.json", "\n\"@models/tiny\"\n");
+    put("models/list.json", "[7]");
+    put("models/cut.json", "{\"model\": \"target.gguf\",}");
+    put("drafts/small.json", "{\"kind\": \"model\", \"model\": \"draft.gguf\", \"length\": 2}");
+    put("drafts/long.json", "{\"kind\": \"ngram\", \"k\": 5000}");
+}
+
+#define REST "\"name\": \"t\", \"prompts\": {\"file\": \"prompts.jsonl\"}"
+
+/* A name is its object, nothing else: in a section, a sweep or a --set, beside the config or one level up. */
+Test(config, a_named_part_is_its_object)
+{
+    static const char *const set[] = { "target=@models/tiny", "target.threads=2", "sweep.draft=[\"@drafts/small\"]" };
+    wg_error err = { 0 };
+    wg_config *c;
+    put_parts();
+    wg_config *a = config_of("{" REST ", \"target\": {\"model\": \"target.gguf\", \"threads\": 1}, \"sweep\": {\"draft\": ["
+                             "{\"kind\": \"model\", \"model\": \"draft.gguf\", \"length\": 2}, {\"kind\": \"none\"}]}}");
+    static const char named[] = "{" REST ", \"target\": \"@models/tiny\", "
+                                "\"sweep\": {\"draft\": [\"@drafts/small\", {\"kind\": \"none\"}]}}";
+    wg_config *b = config_of(named);
+    cr_expect_str_eq(a->sha256, b->sha256);
+    wg_config_close(b);
+    put("experiments/e.json", named);
+    cr_assert_eq(wg_config_open(&b, "experiments/e.json", NULL, 0, &wg_program_plugins, &err), WG_OK, "%s", err.text);
+    cr_expect_str_eq(a->sha256, b->sha256);
+    wg_config_close(b);
+    wg_config_close(a);
+
+    mkdir("experiments/models", 0700); /* the nearer one is meant */
+    put("experiments/models/tiny.json", "{\"model\": \"target.gguf\", \"threads\": 3}");
+    cr_assert_eq(wg_config_open(&c, "experiments/e.json", NULL, 0, &wg_program_plugins, &err), WG_OK, "%s", err.text);
+    cr_expect_eq(c->cell[0].target.threads, 3);
+    wg_config_close(c);
+
+    put("config.json", "{" REST ", \"target\": {\"model\": \"nowhere\"}}");
+    cr_assert_eq(wg_config_open(&c, "config.json", set, 3, &wg_program_plugins, &err), WG_OK, "%s", err.text);
+    cr_expect_eq(c->cell[0].target.threads, 2);
+    cr_expect_str_eq(c->cell[0].drafter->name, "model");
+    wg_config_close(c);
+}
+
+/* What a --set says of a part is the --set's mistake; what a part says that a --set named is the part's. */
+Test(config, a_mistake_is_the_parts_or_the_sets)
+{
+    static const struct { const char *target, *set, *want; } cases[] = {
+        { "\"@models/tiny\"", "target.threads=-1", "--set target.threads=-1: target.threads: expected" },
+        { "{\"model\": \"x\"}", "target=@models/other", "models/other.json:3:3: unknown key \"threds\"" },
+        { "\"@models/other\"", "target={\"model\": 7}", "--set target={\"model\": 7}: target.model: expected" },
+        { "\"@models/tiny\"", "target=@models/nothing", "--set target=@models/nothing: target: no part" },
+    };
+    put_parts();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[256];
+        wg_error err = { 0 };
+        wg_config *c = NULL;
+        snprintf(text, sizeof text, "{" REST ", \"target\": %s}", cases[i].target);
+        put("config.json", text);
+        cr_expect_eq(wg_config_open(&c, "config.json", &cases[i].set, 1, &wg_program_plugins, &err), WG_ECONFIG);
+        cr_expect_eq(strncmp(err.text, cases[i].want, strlen(cases[i].want)), 0, "%s\ninstead of\n%s", err.text, cases[i].want);
+        wg_config_close(c);
+    }
+}
+
 /* tests/bad/config-<what>/{input.json, error}; `set` has a --set a line. WG_UPDATE=1 rewrites the errors, to be reviewed with
  * git diff. */
 #if WG_TREE_NODES == 64 /* the golden messages name the ranges of such trees */
@@ -179,6 +250,7 @@ Test(config, mistakes_are_explained)
     snprintf(pattern, sizeof pattern, "%s/tests/bad/config-*", root ? root : s.before);
     glob_t g;
     cr_assert_eq(glob(pattern, 0, NULL, &g), 0, "no cases at %s", pattern);
+    put_parts();
     for (size_t i = 0; i < g.gl_pathc; i++) {
         const char *set[8];
         int n_set = 0;
@@ -230,7 +302,9 @@ Test(config, shipped_experiments_are_valid)
 /* Whatever allocation fails, the failure is reported and nothing leaks. */
 Test(config, survives_failing_allocations)
 {
-    put("config.json", "{" BASE ", \"sweep\": {\"draft\": [{\"kind\": \"ngram\"}, {\"kind\": \"none\"}]}}");
+    put_parts();
+    put("config.json", "{" REST ", \"target\": \"@models/tiny\", "
+                       "\"sweep\": {\"draft\": [{\"kind\": \"ngram\"}, \"@drafts/small\"]}}");
     wg_status status = WG_ENOMEM;
     for (uint64_t nth = 1; status != WG_OK && nth < 2000; nth++) {
         wg_error err;
