@@ -102,7 +102,8 @@ static void origin(const wg_checker *c, const char *path, bool *key, char *buf, 
 {
     int best = -1;
     for (int i = 0; c->in_cell && i < c->n_axes; i++)
-        if (wg_path_inside(path, c->axis[i].path) && (best < 0 || strlen(c->axis[i].path) > strlen(c->axis[best].path))) best = i;
+        if (wg_path_inside(path, c->axis[i].path) && (best < 0 || strlen(c->axis[i].path) > strlen(c->axis[best].path)))
+            best = i;
     if (best < 0) {
         snprintf(buf, size, "%s", path);
         return;
