@@ -119,10 +119,11 @@ static wg_status add_candidates(planner *p, wg_error *err)
     const plan *o = p->o;
     int budget[WG_BENCH_LIST], budgets = 0;
     for (int g = 1; g <= o->length; g++) WG_TRY(wg_shape_chain(&p->c[p->n++].shape, g, err));
-    if (p->n_accept) WG_TRY(wg_bench_numbers("budgets", o->budgets, 1, WG_TREE_MAX - 1, budget, &budgets, err));
+    if (p->n_accept) WG_TRY(wg_bench_numbers("budgets", o->budgets, 1, WG_DRAFT_MAX, budget, &budgets, err));
     for (int i = 0; i < budgets; i++) {
         candidate *c = &p->c[p->n];
-        WG_TRY(wg_shape_sequoia(&c->shape, p->accept, p->n_accept, budget[i], (int)o->length, err));
+        const int most = budget[i] < WG_TREE_MAX ? budget[i] : WG_TREE_MAX - 1; /* as chains are cut to what a tree holds */
+        WG_TRY(wg_shape_sequoia(&c->shape, p->accept, p->n_accept, most, (int)o->length, err));
         bool chain = true;
         for (int k = 0; k < c->shape.n; k++) chain = chain && c->shape.children[k] < 2;
         c->tree = true;

@@ -73,8 +73,9 @@ Test(coupled, same_seed_same_text_for_every_drafter)
                 cr_assert(memcmp(plain[races], other, sizeof other) == 0, "seed %d, drafter %d", (int)seed, d);
             }
         }
-        cr_assert(tau[RACE] > tau[IID] + 0.8 && tau[RACE_TREE] > tau[RACE] && tau[IID] > 1, "%g %g %g", tau[IID], tau[RACE],
-                  tau[RACE_TREE]);
+        cr_assert(tau[RACE] > tau[IID] + 0.8 && tau[IID] > 1, "%g %g", tau[IID], tau[RACE]);
+        const bool room = WG_TREE_MAX > 8; /* for a tree as deep as the chain */
+        cr_assert(tau[RACE_TREE] > (room ? tau[RACE] : tau[IID]), "%g %g", tau[RACE], tau[RACE_TREE]);
         for (int fewer = 1; fewer < races; fewer++) /* another number of races is another text, like another seed */
             cr_assert(memcmp(plain[races], plain[fewer], sizeof other) != 0);
     }
