@@ -177,25 +177,3 @@ Test(chat, survives_failing_allocations)
     cr_assert_eq(status, WG_OK);
     wg_tokenizer_close(t);
 }
-
-/* Llama 2's own vocabulary, against ids written down elsewhere. */
-Test(chat, llama_2_by_its_vocabulary)
-{
-    static const int32_t want[] = { 1, 518, 25580, 29962, 22172, 518, 29914, 25580, 29962 }; /* <s> [INST] hello [/INST] */
-    const wg_text turn = { "hello", 5 };
-    const char *shared = getenv("WG_SHARED");
-    char path[1024];
-    wg_weights *w = NULL;
-    wg_tokenizer *t = NULL;
-    wg_error err = { 0 };
-    int32_t *ids;
-    size_t n;
-    snprintf(path, sizeof path, "%s/data/tokenizers/gguf/ggml-vocab-llama-spm.gguf", shared ? shared : "");
-    if (!shared || wg_weights_open(&w, path, &err) == WG_ENOENT) cr_skip_test("no Llama 2 vocabulary; set WG_SHARED");
-    cr_assert_eq(wg_tokenizer_open(&t, w, &err), WG_OK, "%s", err.text);
-    cr_assert_eq(wg_chat_encode(t, &(wg_chat){ WG_CHAT_LLAMA_2, NULL }, &turn, 1, &ids, &n, &err), WG_OK, "%s", err.text);
-    cr_expect(n == sizeof want / sizeof *want && memcmp(ids, want, sizeof want) == 0);
-    wg_free(ids);
-    wg_tokenizer_close(t);
-    wg_weights_close(w);
-}

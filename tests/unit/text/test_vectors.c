@@ -4,6 +4,7 @@
  * reported as skipped, which is why it has its own main. */
 #include "core/base/mem.h"
 #include "core/file/convert.h"
+#include "core/text/chat.h"
 #include "core/text/tokenizer.h"
 #include "tests/unit/text/golden.h"
 
@@ -129,6 +130,20 @@ static void converted(const char *shared)
     temp_remove(&dir);
 }
 
+/* Llama 2's template in its own vocabulary, against ids written down elsewhere. */
+static void chat(const wg_tokenizer *t)
+{
+    static const int32_t want[] = { 1, 518, 25580, 29962, 22172, 518, 29914, 25580, 29962 }; /* <s> [INST] hello [/INST] */
+    const wg_text turn = { "hello", 5 };
+    wg_error err;
+    int32_t *ids;
+    size_t n;
+    if (wg_chat_encode(t, &(wg_chat){ WG_CHAT_LLAMA_2, NULL }, &turn, 1, &ids, &n, &err)) die("llama-2", err.text);
+    if (n != sizeof want / sizeof *want || memcmp(ids, want, sizeof want) != 0)
+        failures += printf("llama-2: its template is not the ids of <s> [INST] hello [/INST]\n") > 0;
+    wg_free(ids);
+}
+
 int main(void)
 {
     static const char *const names[] = { "llama-spm", "phi-3", "gpt-2" };
@@ -142,6 +157,7 @@ int main(void)
         wg_tokenizer *t = open_vocabulary(shared, names[i]);
         official(t, shared, names[i]);
         if (files[i]) ours(t, files[i]);
+        if (i == 0) chat(t);
         wg_tokenizer_close(t);
     }
     converted(shared);
