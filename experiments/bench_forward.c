@@ -95,9 +95,8 @@ static double macs_of(const wg_arch *a, int rows, int context)
 static double bytes_of(const wg_model *m, int kv_type, int context)
 {
     const wg_arch *a = wg_model_arch(m);
-    const size_t row = wg_kv_row_bytes(kv_type, a->head_dim);
-    const size_t scales = kv_type == WG_KV_Q8 ? (size_t)wg_kv_blocks(a->head_dim) * sizeof(float) : 0;
-    return (double)wg_model_pass_bytes(m) + 2.0 * context * a->kv_heads * (double)(row + scales) * a->layers;
+    const size_t token = wg_kv_token_bytes(kv_type, a->layers, a->kv_heads, a->head_dim);
+    return (double)wg_model_pass_bytes(m) + (double)context * (double)token;
 }
 
 static void print_json(const pass *p, const timing *t, double gb_s, double gmac_s)
@@ -190,20 +189,6 @@ static wg_status bench_all(pass *p, wg_error *err)
     return WG_OK;
 }
 
-/* The type that most of a file's bytes are in. */
-static int main_type(const wg_weights *w)
-{
-    size_t bytes[64] = { 0 };
-    int best = WG_F32;
-    for (int i = 0; i < wg_weights_count(w); i++) {
-        const wg_tensor *t = wg_weights_at(w, i);
-        if (t->type < 64 && wg_type_get(t->type)->computable) bytes[t->type] += t->bytes;
-    }
-    for (int i = 0; i < 64; i++)
-        if (bytes[i] > bytes[best]) best = i;
-    return best;
-}
-
 wg_status wg_bench_forward(const wg_forward_bench *b, wg_target *t, wg_error *err)
 {
     const wg_model_options usual = { .kv_type = b->kv_type };
@@ -218,7 +203,7 @@ wg_status wg_bench_forward(const wg_forward_bench *b, wg_target *t, wg_error *er
         s = wg_model_open(&p.model, t->weights, &timed, &usual, err);
         if (!s) p.lm = wg_model_lm(p.model), p.stages = &stages;
     }
-    if (!s) s = wg_machine_bench_open(&p.machine, t->pool, t->ops, main_type(t->weights), err);
+    if (!s) s = wg_machine_bench_open(&p.machine, t->pool, t->ops, wg_machine_type(t->weights), WG_MACHINE_STREAM, err);
     if (!s) s = bench_all(&p, err);
     wg_machine_bench_close(&p.machine);
     if (b->stages) wg_model_close(p.model);

@@ -5,14 +5,15 @@
 
 #include "core/base/mem.h"
 #include "experiments/bench.h"
+#include "kernels/types.h"
 
-enum { STREAM = 256 << 20, LINE = WG_ALIGN, N = 64, K = 1024, ROWS = 64, TIMES = 50 };
+enum { LINE = WG_ALIGN, N = 64, K = 1024, ROWS = 64, TIMES = 50 };
 
 static void touch(void *arg, int thread, int threads)
 {
     const wg_machine_bench *m = arg;
     int lo, hi;
-    wg_pool_share(STREAM, LINE, thread, threads, &lo, &hi);
+    wg_pool_share(m->bytes, LINE, thread, threads, &lo, &hi);
     memset(m->stream + lo, 1, (size_t)(hi - lo));
 }
 
@@ -20,7 +21,7 @@ static void read_share(void *arg, int thread, int threads)
 {
     const wg_machine_bench *m = arg;
     int lo, hi;
-    wg_pool_share(STREAM, LINE, thread, threads, &lo, &hi);
+    wg_pool_share(m->bytes, LINE, thread, threads, &lo, &hi);
     const uint64_t *x = (const uint64_t *)(const void *)(m->stream + lo), *end = x + (hi - lo) / 8;
     uint64_t sum[8] = { 0 };
     for (; x < end; x += 8)
@@ -37,16 +38,16 @@ static void multiply(void *arg, int thread, int threads)
         m->ops->matmul(&w, m->act, ROWS, m->y + (size_t)thread * ROWS * N, N, 0, N / WG_PANEL);
 }
 
-wg_status wg_machine_bench_open(wg_machine_bench *m, wg_pool *pool, const wg_ops *ops, int type, wg_error *err)
+wg_status wg_machine_bench_open(wg_machine_bench *m, wg_pool *pool, const wg_ops *ops, int type, int bytes, wg_error *err)
 {
     const size_t threads = (size_t)wg_pool_threads(pool);
-    *m = (wg_machine_bench){ .pool = pool, .ops = ops, .type = type };
-    m->stream = wg_alloc(STREAM, 1);
+    *m = (wg_machine_bench){ .pool = pool, .ops = ops, .type = type, .bytes = (bytes + LINE - 1) / LINE * LINE };
+    m->stream = wg_alloc((size_t)m->bytes, 1);
     m->weights = wg_calloc(ops->matrix_bytes(type, N, K), 1);
     m->act = wg_calloc(ops->act_bytes(type, ROWS, K), 1);
     m->y = wg_calloc(threads * ROWS * N, sizeof *m->y);
     m->sums = wg_calloc(threads * 8, sizeof *m->sums);
-    if (!m->stream || !m->weights || !m->act || !m->y || !m->sums) return wg_nomem(err, STREAM, "the machine's own speed");
+    if (!m->stream || !m->weights || !m->act || !m->y || !m->sums) return wg_nomem(err, (size_t)m->bytes, "the machine's own speed");
     wg_pool_run(pool, touch, m);
     return WG_OK;
 }
@@ -64,7 +65,7 @@ double wg_machine_stream(wg_machine_bench *m)
 {
     const double start = wg_bench_clock(wg_pool_threads(m->pool));
     wg_pool_run(m->pool, read_share, m);
-    return STREAM / (wg_bench_clock(wg_pool_threads(m->pool)) - start);
+    return m->bytes / (wg_bench_clock(wg_pool_threads(m->pool)) - start);
 }
 
 double wg_machine_products(wg_machine_bench *m)
@@ -72,4 +73,17 @@ double wg_machine_products(wg_machine_bench *m)
     const double start = wg_bench_clock(wg_pool_threads(m->pool));
     wg_pool_run(m->pool, multiply, m);
     return (double)TIMES * N * K * ROWS * wg_pool_threads(m->pool) / (wg_bench_clock(wg_pool_threads(m->pool)) - start);
+}
+
+int wg_machine_type(const wg_weights *w)
+{
+    size_t bytes[64] = { 0 };
+    int best = WG_F32;
+    for (int i = 0; i < wg_weights_count(w); i++) {
+        const wg_tensor *t = wg_weights_at(w, i);
+        if (t->type < 64 && wg_type_get(t->type)->computable) bytes[t->type] += t->bytes;
+    }
+    for (int i = 0; i < 64; i++)
+        if (bytes[i] > bytes[best]) best = i;
+    return best;
 }

@@ -5,22 +5,30 @@
 #define WG_EXPERIMENTS_BENCH_MACHINE_H
 
 #include "core/base/pool.h"
+#include "core/file/weights.h"
 #include "kernels/ops.h"
 
 typedef struct wg_machine_bench {
     wg_pool *pool;
     const wg_ops *ops;
     int type;              /* of the weights of the products */
-    char *stream;          /* larger than any cache */
+    char *stream;          /* (bytes) */
+    int bytes;
     void *weights, *act;   /* a matrix that fits the L2 of each thread, and its input */
     float *y;              /* (threads, rows, n) */
     uint64_t *sums;        /* (threads, 8): keeps the loads */
 } wg_machine_bench;
 
-wg_status wg_machine_bench_open(wg_machine_bench *m, wg_pool *pool, const wg_ops *ops, int type, wg_error *err);
+enum { WG_MACHINE_STREAM = 256 << 20 }; /* larger than most caches */
+
+/* bytes: of the stream, more than 0 and up to WG_MACHINE_STREAM, rounded up to whole cache lines. */
+wg_status wg_machine_bench_open(wg_machine_bench *m, wg_pool *pool, const wg_ops *ops, int type, int bytes, wg_error *err);
 void wg_machine_bench_close(wg_machine_bench *m); /* half-open is fine */
 
-double wg_machine_stream(wg_machine_bench *m);    /* bytes per second, one reading of 256 MB */
+double wg_machine_stream(wg_machine_bench *m);    /* bytes per second, one reading */
 double wg_machine_products(wg_machine_bench *m);  /* multiply-adds per second, a few milliseconds */
+
+/* The type that most of a file's bytes are in: whose products to hold a model against. */
+int wg_machine_type(const wg_weights *w);
 
 #endif

@@ -47,8 +47,7 @@ static bool first_of_group(const wg_config *c, int i)
 static double cache_bytes(const wg_arch *a, const wg_cell *cell, int longest)
 {
     const int type = wg_kv_type_ids[cell->target.kv_type];
-    const size_t scales = type == WG_KV_Q8 ? (size_t)wg_kv_blocks(a->head_dim) * sizeof(float) : 0;
-    return 2.0 * a->layers * a->kv_heads * (double)(wg_kv_row_bytes(type, a->head_dim) + scales) * longest * cell->top.batch;
+    return (double)wg_kv_token_bytes(type, a->layers, a->kv_heads, a->head_dim) * longest * cell->top.batch;
 }
 
 /* No prompt has more tokens than bytes, and one for the beginning; nor what a chat template adds. */

@@ -263,7 +263,6 @@ static wg_status open_lesson(lesson *l, const wg_config *c, wg_target *t, int de
 wg_status wg_exact_cell(const wg_config *c, int cell, const wg_exact_shape *shape, int shapes, const char *const *rule,
                         int n_rules, wg_exact_run *out, wg_error *err)
 {
-    static const int kv_types[] = { WG_F32, WG_F16, WG_BF16 };
     const wg_cell *k = &c->cell[cell];
     const wg_dataset *d = c->dataset[k->dataset];
     wg_target *t = NULL;
@@ -274,7 +273,7 @@ wg_status wg_exact_cell(const wg_config *c, int cell, const wg_exact_shape *shap
     const wg_target_options o = {
         .threads = k->target.threads,
         .need_tokenizer = true,
-        .model = { .kv_type = kv_types[k->target.kv_type], .context = k->target.context, .allow_nan = k->target.allow_nan },
+        .model = { .kv_type = wg_kv_type_ids[k->target.kv_type], .context = k->target.context, .allow_nan = k->target.allow_nan },
     };
     int depth = 1;
     for (int i = 0; i < shapes; i++) depth = shape[i].depth > depth ? shape[i].depth : depth;

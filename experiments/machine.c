@@ -107,7 +107,7 @@ static json_t *files_json(const wg_config *c)
     return v;
 }
 
-json_t *wg_machine_json(const wg_config *config)
+json_t *wg_machine_json(const wg_config *config, const wg_energy *energy)
 {
     char utc[64], shard[WG_SHARD_TEXT];
     const time_t now = time(NULL);
@@ -121,6 +121,7 @@ json_t *wg_machine_json(const wg_config *config)
     json_object_set_new(v, "program", program_json());
     json_object_set_new(v, "system", system_json());
     json_object_set_new(v, "cpu", cpu_json());
+    json_object_set_new(v, "energy", energy ? wg_energy_json(energy) : json_null());
     json_object_set_new(v, "environment", environment_json());
     json_object_set_new(v, "files_sha256", files_json(config));
     return v;

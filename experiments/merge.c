@@ -130,7 +130,7 @@ static wg_status open_config(merger *m, const wg_plugins *plugins, wg_error *err
     char path[4096];
     snprintf(path, sizeof path, "%s/config.json", m->part[0].dir);
     WG_TRY(wg_config_open(&m->config, path, NULL, 0, plugins, err));
-    part here = { .dir = "this machine", .machine = wg_machine_json(m->config) };
+    part here = { .dir = "this machine", .machine = wg_machine_json(m->config, NULL) };
     const wg_status s = here.machine ? same_run(&m->part[0], &here, err) : wg_nomem(err, 1, "machine.json");
     json_decref(here.machine);
     if (!s && m->config->top.trace == WG_TRACE_PROBS)

@@ -443,7 +443,10 @@ static wg_status request_json(json_t **out, const wg_request *q, const wg_tokeni
     json_object_set_new(v, "tpot_ms", wg_json_ms(q->tpot));
     json_object_set_new(v, "decode_ms", wg_json_ms(q->decode));
     json_object_set_new(v, "forward_ms", wg_json_ms(q->forward));
+    json_object_set_new(v, "joules", isfinite(q->joules) ? json_real(q->joules) : json_null());
     json_object_set_new(v, "phase_ms", phases_json(&q->phases, q->decode));
+    wg_events_put(v, &q->events);
+    json_object_set_new(v, "load", wg_load_json(&q->load));
     json_object_set_new(v, "speculative_decoding", speculation_json(&q->counts));
     if (q->step) add_steps(json_object_get(v, "speculative_decoding"), q);
     json_object_set_new(v, "equals_baseline", q->cell < 0 || q->equals < 0 ? json_null() : json_boolean(q->equals));

@@ -7,6 +7,8 @@
 
 #include "core/engine/engine.h"
 #include "experiments/config.h"
+#include "experiments/energy.h"
+#include "experiments/load.h"
 
 /* One target pass of one sequence. Seconds are its share of the step: the step's divided by its sequences. */
 typedef struct wg_step_record {
@@ -28,6 +30,10 @@ typedef struct wg_request {
     double ttft, tpot;                  /* wall seconds to the first step's end; per token after it (NaN: there are none) */
     wg_phases phases;
     wg_counts counts;
+    wg_load load;
+    wg_events events;                   /* wall seconds */
+    double last;                        /* when the latest event came */
+    double joules;                      /* its share of its batch's, by time; NaN: not measured */
     char sha256[WG_SHA256_HEX];         /* of the output's ids as little-endian int32 */
     int equals;                         /* 1 or 0: the baseline's output or not; -1: the baseline has not run yet */
     long long trace_at;                 /* of its record in trace.wgt, when there is one */
@@ -65,8 +71,9 @@ json_t *wg_record_known_costs(const wg_record *r);
 wg_status wg_record_costs(wg_record *r, const json_t *groups, wg_error *err);
 wg_status wg_record_summary(wg_record *r, const json_t *summary, wg_error *err);
 
-/* What ran this: processor, memory, system, the program and its digest, environment, digests of the files the config names. */
-json_t *wg_machine_json(const wg_config *config);
+/* What ran this: processor, memory, system, the program and its digest, environment, digests of the files the config names,
+ * which counters of energy there are (energy may be NULL: nobody looked). */
+json_t *wg_machine_json(const wg_config *config, const wg_energy *energy);
 
 json_t *wg_record_machine(const char *dir); /* machine.json as it stands there, or NULL */
 

@@ -273,6 +273,9 @@ static void read_success(wg_request *q, const json_t *v, int max_tokens)
     q->phases.verify = seconds(phases, "verify");
     q->phases.accept = seconds(phases, "accept");
     q->phases.kv = seconds(phases, "kv");
+    q->joules = seconds(v, "joules") * 1e3;
+    wg_events_read(&q->events, v);
+    wg_load_read(&q->load, json_object_get(v, "load"));
     read_counts(&q->counts, json_object_get(v, "speculative_decoding"), q->n);
     snprintf(q->sha256, sizeof q->sha256, "%s", sha ? sha : "");
 }

@@ -98,6 +98,25 @@ static void add_pair(wg_result *o, const wg_request *q, const wg_request *base, 
     memcpy(o->sha256[q->repeat * prompts + i], q->sha256, sizeof q->sha256);
 }
 
+/* What both sides took, and when the cell's tokens came. */
+static wg_status add_efforts(wg_result *o, const wg_request *q, const wg_request *base, wg_error *err)
+{
+    if (q->status || base->status) return WG_OK;
+    wg_effort *to[2] = { &o->effort, &o->base_effort };
+    const wg_request *from[2] = { q, base };
+    for (int i = 0; i < 2; i++) {
+        wg_load_add(&to[i]->load, &from[i]->load);
+        to[i]->forward += from[i]->forward;
+        to[i]->decode += from[i]->decode;
+        to[i]->joules += from[i]->joules;
+        to[i]->passes += (double)from[i]->counts.passes;
+        to[i]->tokens += from[i]->n;
+        to[i]->drafted += (double)from[i]->counts.drafted;
+        to[i]->accepted += (double)from[i]->counts.accepted;
+    }
+    return wg_events_spread(&q->events, &o->itl, &o->itl_token, err);
+}
+
 static double *series(int n) { return wg_calloc((size_t)n, sizeof(double)); }
 
 static wg_status open_result(wg_result *o, int prompts, int repeats, wg_error *err)
@@ -126,6 +145,8 @@ void wg_run_free(wg_run *r)
                           p->base_tokens, p->base_passes, p->base_phases, o->ttft,    o->tpot };
         for (size_t k = 0; k < sizeof all / sizeof *all; k++) wg_free(all[k]);
         wg_free(o->sha256);
+        wg_free(o->itl.v);
+        wg_free(o->itl_token.v);
     }
     wg_free(r->result);
     r->result = NULL;
@@ -171,6 +192,7 @@ static wg_status open_requests(wg_arm *a, const wg_group *g, bool trace, wg_erro
         if (trace) q->step = wg_calloc(n, sizeof *q->step);
         if (trace) q->cap_steps = (int)n;
         if (!q->token || (trace && !q->step)) return wg_nomem(err, n * sizeof *q->token, "an output");
+        WG_TRY(wg_events_open(&q->events, (int)n, err));
     }
     return WG_OK;
 }
@@ -251,6 +273,7 @@ static wg_status open_group(runner *r, int number, wg_error *err)
         if (c->cell[i].group != number) continue;
         WG_TRY(open_result(&r->run->result[i], g->dataset->n, c->top.repeats, err));
         if (r->opt->recorded) r->run->result[i].coverage = r->opt->recorded[i];
+        r->run->result[i].demand = wg_demand_of(g->target->model, wg_kv_type_ids[g->like->target.kv_type]);
         const wg_status s = open_arm(r, g, &c->cell[i], &g->arm[g->arms++], err);
         if (s) return wg_fail_in(err, s, "cell %d", i);
     }
@@ -263,6 +286,7 @@ static void close_group(wg_group *g)
         for (int i = 0; g->arm[k].request && i < g->batch; i++) {
             wg_free(g->arm[k].request[i].token);
             wg_free(g->arm[k].request[i].step);
+            wg_events_close(&g->arm[k].request[i].events);
         }
         wg_free(g->arm[k].request);
         wg_engine_close(g->arm[k].engine);
@@ -277,8 +301,11 @@ static void close_group(wg_group *g)
 
 static void take_costs(runner *r, const wg_group *g)
 {
-    for (int k = 1; k < g->arms; k++)
-        r->run->result[g->arm[k].cell].cost = wg_calibration_of(r->costs, g->like->group, g->arm[k].cell);
+    for (int k = 1; k < g->arms; k++) {
+        wg_result *o = &r->run->result[g->arm[k].cell];
+        o->cost = wg_calibration_of(r->costs, g->like->group, g->arm[k].cell);
+        o->peaks = wg_peaks_of(r->costs, g->like->group);
+    }
 }
 
 /* The target's passes are timed up to the rows that the warm-up had. Without a calibration there is no prediction, and a run
@@ -298,7 +325,10 @@ static wg_status calibrate(runner *r, wg_group *g, const wg_warm *warm, wg_error
     const int context = (int)(prompts / g->dataset->n) + g->like->top.max_tokens;
     wg_status s = WG_OK;
     if (wg_cost_measure(&pass, g->target->lm, nodes * g->batch, context, g->batch, &e) == WG_OK) {
-        json_array_append_new(r->costs, wg_calibration_json(g->like->group, g->batch, &pass, cell, warm, g->arms));
+        wg_peaks peaks;
+        json_t *known = wg_calibration_json(g->like->group, g->batch, &pass, cell, warm, g->arms);
+        if (wg_peaks_measure(&peaks, g->target, &e) == WG_OK) json_object_set_new(known, "machine", wg_peaks_json(&peaks));
+        json_array_append_new(r->costs, known);
         s = wg_record_costs(r->record, r->costs, err);
     }
     wg_free(cell);
@@ -382,6 +412,7 @@ static wg_status run_unit(runner *r, wg_group *g, int unit, int repeat, wg_error
             wg_result *o = &r->run->result[g->arm[k].cell];
             add_pair(o, &g->arm[k].request[i], &g->arm[0].request[i], g->dataset->n);
             if (!r->opt->recorded) add_coverage(o, g->arm[k].engine, &g->arm[k].request[i]);
+            WG_TRY(add_efforts(o, &g->arm[k].request[i], &g->arm[0].request[i], err));
         }
     return WG_OK;
 }
@@ -492,13 +523,15 @@ static wg_status open_tracer(runner *r, const json_t *machine, wg_error *err)
 
 wg_status wg_run_config(const wg_config *config, const wg_run_options *opt, wg_run *out, char **path, wg_error *err)
 {
-    runner r = { .config = config, .opt = opt, .run = out };
+    wg_energy energy;
+    runner r = { .config = config, .opt = opt, .run = out, .room.energy = &energy };
     *out = (wg_run){ .config = config };
     *path = NULL;
     if (config->shard.count && config->top.trace == WG_TRACE_PROBS)
         return wg_fail(err, WG_EINVAL, "--shard: traces of probabilities are not merged; run it whole, or with trace=steps");
+    wg_energy_open(&energy, WG_ENERGY_ROOT);
     wg_status s = open_all(&r, err);
-    json_t *machine = s ? NULL : opt->recorded ? wg_record_machine(opt->out) : wg_machine_json(config);
+    json_t *machine = s ? NULL : opt->recorded ? wg_record_machine(opt->out) : wg_machine_json(config, &energy);
     if (!s) s = (opt->resume ? wg_record_resume : wg_record_open)(&r.record, opt->out, config, machine, err);
     if (!s && config->top.trace == WG_TRACE_PROBS && !opt->recorded) s = open_tracer(&r, machine, err);
     json_decref(machine);
@@ -507,6 +540,7 @@ wg_status wg_run_config(const wg_config *config, const wg_run_options *opt, wg_r
         r.costs = wg_record_known_costs(r.record);
         s = run_groups(&r, err);
         wg_progress_close(&r.progress);
+        if (energy.n == 0) snprintf(out->energy, sizeof out->energy, "%s", energy.why);
         if (s == WG_EINTERRUPTED) wg_fail(err, s, "interrupted; requests that had finished are kept");
         if (!s || s == WG_EINTERRUPTED) {
             const wg_status saved = write_summary(&r, err);
@@ -514,5 +548,6 @@ wg_status wg_run_config(const wg_config *config, const wg_run_options *opt, wg_r
         }
     }
     close_all(&r);
+    wg_energy_close(&energy);
     return s;
 }

@@ -12,6 +12,7 @@
 #include <signal.h>
 
 #include "experiments/calibrate.h"
+#include "experiments/efficiency.h"
 #include "experiments/record.h"
 
 /* One prompt over all repeats, on both sides. Doubles, because sums of them are bootstrapped. */
@@ -42,6 +43,10 @@ typedef struct wg_result {
     wg_cell_cost cost;                  /* what was known before */
     double *ttft, *tpot;                /* (n_ttft), (n_tpot) wall seconds */
     int n_ttft, n_tpot;
+    wg_series itl, itl_token;           /* wall seconds between events; the same shared by an event's tokens */
+    wg_effort effort, base_effort;      /* of the pairs that completed */
+    wg_demand demand;                   /* of the target's passes */
+    wg_peaks peaks;
     char (*sha256)[WG_SHA256_HEX];      /* (repeats, prompts) of the outputs; "" where there is none */
     int outputs;
 } wg_result;
@@ -51,6 +56,7 @@ typedef struct wg_run {
     wg_result *result;                  /* (config->n) */
     bool complete;
     double seconds;                     /* wall time of the measured part; of requests read back, their own time */
+    char energy[200];                   /* why no joules were measured; "": they were */
     int resumed;                        /* requests that were read back instead of run */
 } wg_run;
 

@@ -14,8 +14,11 @@ static void request_reset(wg_request *q)
 {
     int32_t *token = q->token;
     wg_step_record *step = q->step;
+    wg_events events = q->events;
     const int cap = q->cap_steps;
-    *q = (wg_request){ .token = token, .step = step, .cap_steps = cap, .equals = -1, .ttft = NAN, .tpot = NAN };
+    events.n = 0;
+    *q = (wg_request){ .token = token, .step = step, .cap_steps = cap, .events = events, .equals = -1, .ttft = NAN, .tpot = NAN,
+                       .joules = NAN };
 }
 
 static void request_fail(wg_request *q, wg_status s, const wg_error *e)
@@ -108,6 +111,7 @@ typedef struct batch {
     double start, first_token;
     wg_tracer *tracer; /* NULL: none, or not of this wg_arm */
     double traced;     /* its clock when the batch began */
+    double measured;   /* the engine's clock of measurements, then */
     wg_error *err;     /* of the tracer, whose failure ends the run */
 } batch;
 
@@ -121,7 +125,10 @@ static wg_status settle(batch *b, int i, int place, int k, double forward, doubl
     q->forward += forward / k;
     wg_phases_add(&q->phases, step, 1.0 / k);
     trace_step(q, seq, k, seconds, step);
+    wg_load_step(&q->load, seq, &b->a->engine->tree[place], k, wg_kv_page_slots(b->a->engine->kv));
     if (!b->begun) q->ttft = now - b->start;
+    else wg_event_add(&q->events, now - q->last, seq->last_emitted);
+    q->last = now;
     if (b->tracer) s = wg_tracer_round(b->tracer, q, seq, b->a->engine, place, b->err);
     if (s || seq->finish == WG_RUNNING) return s;
     if (b->tracer) s = wg_tracer_end(b->tracer, q, seq, b->err);
@@ -145,6 +152,13 @@ static int most_nodes(wg_seq *const *seq, int n)
     return most;
 }
 
+/* Now, as if nothing had been traced or measured. */
+static double batch_clock(const batch *b)
+{
+    const double traced = b->tracer ? b->tracer->seconds - b->traced : 0;
+    return wg_clock_now() - traced - (b->a->engine->phases.measure - b->measured);
+}
+
 /* One step of the running requests from .. to-1. A step that fails leaves every sequence as it was, so whose fault it is shows
  * by stepping each alone: only that request fails. */
 static wg_status step_batch(batch *b, int from, int to)
@@ -157,9 +171,9 @@ static wg_status step_batch(batch *b, int from, int to)
     if (k == 0) return WG_OK;
     wg_error err;
     const wg_phases before = e->phases;
-    const double forward = e->target->seconds, clock = wg_clock_now() - (b->tracer ? b->tracer->seconds - b->traced : 0);
+    const double forward = e->target->seconds, clock = batch_clock(b);
     const wg_status s = stopped(b->room) ? WG_EINTERRUPTED : wg_engine_step(e, active, k, &err);
-    const double now = wg_clock_now() - (b->tracer ? b->tracer->seconds - b->traced : 0); /* as if nothing had been traced */
+    const double now = batch_clock(b);
     if (s == WG_EINTERRUPTED) return s;
     if (s && k > 1) {
         for (int i = from; i < to; i++) WG_TRY(step_batch(b, i, i + 1));
@@ -167,12 +181,12 @@ static wg_status step_batch(batch *b, int from, int to)
     }
     const wg_phases step = phases_between(&before, &e->phases);
     if (!b->begun) b->first_token = now;
-    if (b->a->warm && !s) wg_warm_step(b->a->warm, &step, now - clock - step.measure, k, most_nodes(active, k));
+    if (b->a->warm && !s) wg_warm_step(b->a->warm, &step, now - clock, k, most_nodes(active, k));
     const double target = e->target->seconds - forward;
     for (int i = from, place = 0; i < to; i++) {
         if (!b->seq[i]) continue;
         if (!s) {
-            WG_TRY(settle(b, i, place++, k, target, now - clock - step.measure, &step, now));
+            WG_TRY(settle(b, i, place++, k, target, now - clock, &step, now));
             continue;
         }
         request_fail(&b->a->request[i], s, &err);
@@ -184,14 +198,18 @@ static wg_status step_batch(batch *b, int from, int to)
 wg_status wg_batch_run(const wg_room *room, const wg_group *g, wg_arm *a, int first, int n, int repeat, int max_new,
                        wg_tracer *tracer, wg_error *err)
 {
-    batch b = { .room = room, .a = a, .seq = room->seq, .n = n, .start = wg_clock_now(), .tracer = tracer, .err = err };
+    batch b = { .room = room, .a = a, .seq = room->seq, .n = n, .start = wg_clock_now(), .tracer = tracer, .err = err,
+                .measured = a->engine->phases.measure };
     wg_status s = WG_OK;
     b.first_token = b.start;
     b.traced = tracer ? tracer->seconds : 0;
     b.left = open_batch(g, a, b.seq, first, n, repeat, max_new);
     for (int i = 0; tracer && !s && i < n; i++)
         if (b.seq[i]) s = wg_tracer_begin(tracer, &a->request[i], b.seq[i], err);
+    const double start = wg_clock_now(), joules = wg_energy_joules(room->energy);
     for (; !s && b.left > 0; b.begun = true) s = step_batch(&b, 0, n);
+    const double watts = (wg_energy_joules(room->energy) - joules) / (wg_clock_now() - start);
+    for (int i = 0; i < n; i++) a->request[i].joules = watts * a->request[i].decode;
     for (int i = 0; i < n; i++)
         if (b.seq[i]) drop(&b, i);
     return s;

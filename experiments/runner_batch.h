@@ -28,10 +28,11 @@ typedef struct wg_group {
     bool warm;
 } wg_group;
 
-/* For the sequences of a batch, and when to stop; the runner's. */
+/* For the sequences of a batch, when to stop, what counts joules; the runner's. */
 typedef struct wg_room {
     wg_seq **seq, **active; /* (largest batch) */
     const volatile sig_atomic_t *stop;
+    wg_energy *energy;
 } wg_room;
 
 /* Prompts first .. first+n-1 to their ends, into a->request[0 .. n-1]; at most max_new tokens each. A request that fails says

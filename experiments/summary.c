@@ -176,6 +176,9 @@ static void add_speed(json_t *v, const wg_result *r, uint64_t seed, double *scra
     json_object_set_new(v, "overhead_us_per_token", ratio((r->decode - r->phases.draft - r->forward) * 1e6, tokens));
     json_object_set_new(v, "ttft_ms", percentiles(r->ttft, r->n_ttft));
     json_object_set_new(v, "tpot_ms", percentiles(r->tpot, r->n_tpot));
+    json_object_set_new(v, "itl_ms", percentiles(r->itl.v, r->itl.n));
+    json_object_set_new(v, "itl_per_token_ms", percentiles(r->itl_token.v, r->itl_token.n));
+    json_object_set_new(v, "mean_itl_ms", wg_json_ms(sum(r->itl.v, r->itl.n) / r->itl.n)); /* vLLM's name */
     json_object_set_new(v, "phase_ms", phases(r));
 }
 
@@ -206,6 +209,7 @@ static json_t *cell_summary(const wg_cell *cell, const wg_dataset *prompts, cons
     add_speculation(v, &r->counts);
     json_object_set_new(v, "acceptance", wg_acceptance_json(&r->counts));
     add_speed(v, r, (uint64_t)cell->top.seed, scratch);
+    wg_add_efficiency(v, &r->effort, &r->base_effort, &r->demand, &r->peaks);
     wg_add_categories(v, prompts, &r->pairs, (uint64_t)cell->top.seed, scratch);
     json_object_set_new(v, "output_sha256", output_digest(r));
     json_object_set_new(v, "equals_baseline", equals_baseline(cell, r));
@@ -229,6 +233,7 @@ json_t *wg_summary_json(const wg_run *run)
     json_object_set_new(v, "complete", json_boolean(run->complete));
     json_object_set_new(v, "seconds", number(round(run->seconds * 1e3) / 1e3));
     json_object_set_new(v, "finished", json_string(wg_clock_utc(utc, sizeof utc)));
+    if (*run->energy) json_object_set_new(v, "energy_unknown", json_string(run->energy));
     json_object_set_new(v, "cells", cells);
     return v;
 }

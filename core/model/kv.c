@@ -25,6 +25,12 @@ const int wg_kv_type_ids[] = { WG_F32, WG_F16, WG_BF16, WG_KV_Q8 };
 
 const char *wg_kv_type_name(int type) { return type == WG_KV_Q8 ? "q8" : wg_type_name(type); }
 
+size_t wg_kv_token_bytes(int type, int layers, int kv_heads, int head_dim)
+{
+    const size_t scales = type == WG_KV_Q8 ? (size_t)wg_kv_blocks(head_dim) * sizeof(float) : 0;
+    return 2 * (size_t)layers * (size_t)kv_heads * (wg_kv_row_bytes(type, head_dim) + scales);
+}
+
 /* ---- the pool */
 
 wg_status wg_kv_open(wg_kv **out, int page_slots, int pages, int max_slots, wg_error *err)

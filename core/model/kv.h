@@ -31,6 +31,7 @@ enum { WG_KV_SPACES = 8, WG_KV_TAIL_MAX = 1024 };
 extern const char *const wg_kv_type_names[]; /* "f32", "f16", "bf16", "q8", NULL */
 extern const int wg_kv_type_ids[];
 const char *wg_kv_type_name(int type); /* of any type, for messages */
+size_t wg_kv_token_bytes(int type, int layers, int kv_heads, int head_dim); /* a token's keys and values, with their scales */
 
 typedef struct wg_kv wg_kv;         /* one per engine; not thread-safe */
 typedef struct wg_kv_seq wg_kv_seq; /* owned by the wg_kv; closed with wg_kv_seq_close */

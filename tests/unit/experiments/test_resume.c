@@ -329,7 +329,7 @@ Test(resume, two_processes_never_write_one_folder)
     wg_error err = { 0 };
     wg_config *c = config_of(TRACED);
     wg_record *a = NULL, *b = NULL;
-    json_t *machine = wg_machine_json(c);
+    json_t *machine = wg_machine_json(c, NULL);
     cr_assert_eq(wg_record_open(&a, "other", c, machine, &err), WG_OK, "%s", err.text);
     cr_assert_eq(wg_record_resume(&b, "other", c, machine, &err), WG_EINVAL);
     cr_assert(strstr(err.text, "another process is writing this run"), "%s", err.text);

@@ -87,7 +87,7 @@ Test(runner, counts_what_it_writes)
     cr_assert_eq(json_array_size(requests), 3 * 3 * 2); /* prompts, arms, repeats */
     for (int k = 0; k < 2; k++) {
         const json_t *c = cell(sum, (size_t)k);
-        long ok = 0, failed = 0, tokens = 0, passes = 0, accepted = 0, drafted = 0, seen = 0;
+        long ok = 0, failed = 0, tokens = 0, passes = 0, accepted = 0, drafted = 0, seen = 0, later = 0, first = 0;
         size_t i;
         json_t *v;
         json_array_foreach(requests, i, v) {
@@ -106,6 +106,15 @@ Test(runner, counts_what_it_writes)
             accepted += json_integer_value(json_object_get(spec, "num_accepted_draft_tokens"));
             drafted += json_integer_value(json_object_get(spec, "num_draft_tokens"));
             cr_assert_eq(strlen(word(v, "output_sha256")), 64);
+            const json_t *load = json_object_get(v, "load"), *events = json_object_get(v, "itl_tokens");
+            const double steps_taken = real(spec, "num_spec_steps");
+            cr_assert_eq(real(load, "passes"), steps_taken); /* one at a time */
+            cr_assert_eq(real(load, "rows"), steps_taken + real(spec, "num_draft_tokens"));
+            cr_assert_eq(json_array_size(json_object_get(v, "itl_ms")), (size_t)steps_taken - 1);
+            cr_assert_eq(json_array_size(events), (size_t)steps_taken - 1);
+            size_t at;
+            json_t *n;
+            json_array_foreach(events, at, n) later += json_integer_value(n);
         }
         cr_assert_eq(ok, 4);
         cr_assert_eq(failed, 2);
@@ -119,9 +128,10 @@ Test(runner, counts_what_it_writes)
         cr_assert_float_eq(real(c, "tau"), (double)tokens / (double)passes, 1e-12);
         json_array_foreach(steps, i, v) {
             if (json_is_integer(json_object_get(v, "cell")) && json_integer_value(json_object_get(v, "cell")) == k)
-                seen += (long)real(v, "emitted");
+                seen += (long)real(v, "emitted"), first += real(v, "step") == 0 ? (long)real(v, "emitted") : 0;
         }
         cr_assert_eq(seen, tokens, "steps.jsonl must add up to the output");
+        cr_assert_eq(first + later, tokens, "and so must the events");
     }
     json_decref(requests);
     json_decref(steps);
@@ -144,13 +154,14 @@ Test(runner, summary_has_every_field)
                                            "predicted_speedup",
                                            "overhead_us_per_token",
                                            "mean_acceptance_length",
+                                           "mean_itl_ms",
                                            "draft_acceptance_rate",
                                            "spec_decode_num_drafts",
                                            "spec_decode_num_draft_tokens",
                                            "spec_decode_num_accepted_tokens" };
     static const char *const pairs[] = { "tau_ci", "speedup_ci" };
-    static const char *const quantiles[] = { "ttft_ms", "tpot_ms" }, *const phases[] = { "draft", "verify", "accept", "kv",
-                                                                                         "other" };
+    static const char *const quantiles[] = { "ttft_ms", "tpot_ms", "itl_ms", "itl_per_token_ms" };
+    static const char *const phases[] = { "draft", "verify", "accept", "kv", "other" };
     json_t *sum = run(CONFIG("\"sampling\": {\"temperature\": 1}," MODEL), "out", WG_OK);
     const json_t *c = cell(sum, 0);
     cr_assert_eq(real(sum, "schema"), 1);
@@ -160,10 +171,22 @@ Test(runner, summary_has_every_field)
         const json_t *v = json_object_get(c, pairs[i]);
         cr_assert_eq(json_array_size(v), 2, "%s", pairs[i]);
         cr_assert_leq(json_number_value(json_array_get(v, 0)), json_number_value(json_array_get(v, 1)));
-        v = json_object_get(c, quantiles[i]);
+    }
+    for (size_t i = 0; i < sizeof quantiles / sizeof *quantiles; i++) {
+        const json_t *v = json_object_get(c, quantiles[i]);
         cr_assert(real(v, "p50") > 0 && real(v, "p50") <= real(v, "p90") && real(v, "p90") <= real(v, "p99"), "%s",
                   quantiles[i]);
     }
+    static const char *const rates[] = { "mbu",  "mfu",     "baseline_mbu", "baseline_mfu",
+                                         "gb_s", "gflop_s", "stream_gb_s",  "peak_gflop_s" };
+    for (size_t i = 0; i < sizeof rates / sizeof *rates; i++)
+        cr_assert(real(json_object_get(c, "efficiency"), rates[i]) > 0, "%s", rates[i]);
+    const json_t *rejected = json_object_get(c, "rejected"), *slots = json_object_get(c, "kv_slots");
+    cr_assert_eq(real(rejected, "tokens"), real(c, "drafted") - real(c, "accepted"));
+    cr_assert(real(rejected, "flop_share") > 0 && real(rejected, "flop_share") < 1);
+    cr_assert(real(slots, "held") > real(slots, "unused") + real(slots, "rolled_back"));
+    cr_assert_float_eq(real(slots, "waste"), (real(slots, "unused") + real(slots, "rolled_back")) / real(slots, "held"), 1e-9);
+    cr_assert(json_is_null(json_object_get(c, "energy")) == json_is_string(json_object_get(sum, "energy_unknown")));
     for (size_t i = 0; i < 5; i++)
         cr_assert(json_is_number(json_object_get(json_object_get(c, "phase_ms"), phases[i])), "%s", phases[i]);
     cr_assert(json_is_object(json_object_get(c, "cell")));

@@ -15,6 +15,7 @@ TestSuite(summary, .init = setup, .fini = teardown);
 static double seconds[] = { 4, 4 }, tokens[] = { 8, 12 }, passes[] = { 4, 4 };
 static double base_seconds[] = { 10, 20 }, base_tokens[] = { 10, 10 }, base_passes[] = { 10, 10 }, base_phases[] = { 9, 19 };
 static double drafted[] = { 12, 12 }, accepted[] = { 4, 8 };
+static double itl[] = { 0.06, 0.01, 0.04 }, itl_token[] = { 0.02, 0.02, 0.02, 0.01, 0.02, 0.02 }; /* of 3, 1 and 2 tokens */
 static double ttft[] = { 0.3, 0.1 }, tpot[] = { 0.02 };
 static char digests[2][WG_SHA256_HEX] = { "a", "b" };
 
@@ -26,6 +27,12 @@ static wg_result result(void)
         .counts = { .passes = 8, .drafted = 24, .accepted = 12, .emitted = 20, .alpha_sum = 6, .alpha_n = 8 },
         .phases = { .draft = 2, .verify = 4, .accept = 0.5, .kv = 0.5 },
         .decode = 8, .forward = 3.5, .ttft = ttft, .tpot = tpot, .n_ttft = 2, .n_tpot = 1, .sha256 = digests, .outputs = 2,
+        .itl = { itl, 3, 3 }, .itl_token = { itl_token, 6, 6 },
+        .effort = { .load = { .passes = 8, .rows = 32 }, .passes = 8, .forward = 3.5, .decode = 8, .joules = 40, .tokens = 20,
+                    .accepted = 12, .drafted = 24 },
+        .base_effort = { .load = { .passes = 20, .rows = 20 }, .passes = 20, .forward = 28, .decode = 30,
+                         .joules = 240, .tokens = 20 },
+        .demand = { .weight_bytes = 7e9, .row_macs = 7e9 }, .peaks = { .bytes = 32e9, .macs = 128e9 },
     };
     for (int d = 1; d <= 3; d++) r.counts.offered_at[d] = d < 3 ? 8 : 4;
     r.counts.accepted_at[1] = 6, r.counts.accepted_at[2] = 4, r.counts.accepted_at[3] = 2;
@@ -105,6 +112,15 @@ Test(summary, arithmetic)
     cr_assert_float_eq(real(phase, "other"), 125, 1e-9);
     cr_assert_float_eq(real(json_object_get(v, "ttft_ms"), "p50"), 200, 1e-9);
     cr_assert_float_eq(real(json_object_get(v, "tpot_ms"), "p99"), 20, 1e-9);
+    cr_assert_float_eq(real(json_object_get(v, "itl_ms"), "p50"), 40, 1e-9);
+    cr_assert_float_eq(real(json_object_get(v, "itl_ms"), "p90"), 56, 1e-9);
+    cr_assert_float_eq(real(json_object_get(v, "itl_per_token_ms"), "p50"), 20, 1e-9);
+    cr_assert_float_eq(real(v, "mean_itl_ms"), 36.667, 1e-9);
+    cr_assert_float_eq(real(json_object_get(v, "efficiency"), "mbu"), 8 * 7 / 3.5 / 32, 1e-9);
+    cr_assert_float_eq(real(json_object_get(v, "efficiency"), "baseline_mfu"), 20 * 7 / 28. / 128, 1e-9);
+    cr_assert_float_eq(real(json_object_get(v, "rejected"), "flop_share"), 12 / 32., 1e-9);
+    cr_assert_float_eq(real(json_object_get(v, "energy"), "joules_per_token"), 2, 1e-9);
+    cr_assert_null(json_object_get(sum, "energy_unknown"));
     cr_assert(json_is_true(json_object_get(v, "equals_baseline")));
     r.equal = 1;
     json_t *unequal = wg_summary_json(&run);
@@ -177,7 +193,7 @@ Test(summary, nothing_measured_is_null)
     wg_config *c =
         config_of("{\"name\": \"t\", \"target\": {\"model\": \"target.gguf\"}, \"prompts\": {\"file\": \"prompts.jsonl\"}}");
     wg_result r = { 0 };
-    const wg_run run = { .config = c, .result = &r };
+    const wg_run run = { .config = c, .result = &r, .energy = "no counters" };
     json_t *sum = wg_summary_json(&run);
     const json_t *v = json_array_get(json_object_get(sum, "cells"), 0);
     static const char *const keys[] = { "tau",
@@ -192,8 +208,11 @@ Test(summary, nothing_measured_is_null)
                                         "tok_s",
                                         "baseline_tok_s",
                                         "equals_baseline",
-                                        "mean_acceptance_length" };
+                                        "mean_acceptance_length",
+                                        "mean_itl_ms",
+                                        "energy" };
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) cr_assert(json_is_null(json_object_get(v, keys[i])), "%s", keys[i]);
+    cr_assert_str_eq(json_string_value(json_object_get(sum, "energy_unknown")), "no counters");
     cr_assert(json_is_false(json_object_get(sum, "complete")));
     char *text = NULL;
     size_t n = 0;
