@@ -6,7 +6,7 @@
 #include "experiments/bench_machine.h"
 #include "kernels/types.h"
 
-enum { TIMES_MEASURED = 5, LEAST = 1 << 20 };
+enum { TIMES_MEASURED = 5, TIMES_MOST = 50, LEAST = 1 << 20 };
 
 /* ---- what is needed, what there is ------------------------------------------------------------------------------- */
 
@@ -28,10 +28,9 @@ wg_status wg_peaks_measure(wg_peaks *p, const wg_target *t, wg_error *err)
     if (t->device.class->finish) return WG_OK;
     const double pass = fmin(fmax((double)wg_model_pass_bytes(t->model), LEAST), WG_MACHINE_STREAM);
     const wg_status s = wg_machine_bench_open(&b, t->pool, t->ops, wg_machine_type(t->weights), (int)pass, err);
-    for (int i = 0; i < TIMES_MEASURED && !s; i++) {
-        p->bytes = fmax(p->bytes, wg_machine_stream(&b));
-        p->macs = fmax(p->macs, wg_machine_products(&b));
-    }
+    const double readings = s ? 0 : fmin(TIMES_MOST, TIMES_MEASURED * (WG_MACHINE_STREAM / pass));
+    for (int i = 0; i < readings; i++) p->bytes = fmax(p->bytes, wg_machine_stream(&b));
+    for (int i = 0; i < TIMES_MEASURED && !s; i++) p->macs = fmax(p->macs, wg_machine_products(&b));
     wg_machine_bench_close(&b);
     return s;
 }
