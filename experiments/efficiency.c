@@ -4,7 +4,6 @@
 #include <math.h>
 
 #include "experiments/bench_machine.h"
-#include "kernels/types.h"
 
 enum { TIMES_MEASURED = 5, TIMES_MOST = 50, LEAST = 1 << 20 };
 
@@ -40,15 +39,22 @@ json_t *wg_peaks_json(const wg_peaks *p)
     return json_pack("{s:f, s:f}", "stream_gb_s", p->bytes / 1e9, "peak_gflop_s", 2 * p->macs / 1e9);
 }
 
-wg_peaks wg_peaks_of(const json_t *groups, int group)
+json_t *wg_demand_json(const wg_demand *d)
 {
-    for (size_t i = 0; i < json_array_size(groups); i++) {
-        const json_t *g = json_array_get(groups, i), *m = json_object_get(g, "machine");
-        if (json_integer_value(json_object_get(g, "group")) == group)
-            return (wg_peaks){ json_number_value(json_object_get(m, "stream_gb_s")) * 1e9,
-                               json_number_value(json_object_get(m, "peak_gflop_s")) / 2 * 1e9 };
-    }
-    return (wg_peaks){ 0 };
+    return json_pack("{s:f, s:f, s:f, s:f}", "weight_bytes", d->weight_bytes, "slot_bytes", d->slot_bytes, "row_macs", d->row_macs,
+                     "key_macs", d->key_macs);
+}
+
+static double real(const json_t *v, const char *key) { return json_number_value(json_object_get(v, key)); }
+
+void wg_machine_of(const json_t *groups, int group, wg_demand *d, wg_peaks *p)
+{
+    const json_t *entry = NULL;
+    for (size_t i = 0; i < json_array_size(groups) && !entry; i++)
+        if (json_integer_value(json_object_get(json_array_get(groups, i), "group")) == group) entry = json_array_get(groups, i);
+    const json_t *need = json_object_get(entry, "demand"), *give = json_object_get(entry, "machine");
+    *d = (wg_demand){ real(need, "weight_bytes"), real(need, "slot_bytes"), real(need, "row_macs"), real(need, "key_macs") };
+    *p = (wg_peaks){ real(give, "stream_gb_s") * 1e9, real(give, "peak_gflop_s") / 2 * 1e9 };
 }
 
 /* ---- a cell's numbers -------------------------------------------------------------------------------------------- */
@@ -124,8 +130,9 @@ static json_t *energy(const wg_effort *own, const wg_effort *base)
 
 void wg_add_efficiency(json_t *cell, const wg_effort *own, const wg_effort *base, const wg_demand *d, const wg_peaks *p)
 {
-    json_object_set_new(cell, "efficiency", efficiency(own, base, d, p));
-    json_object_set_new(cell, "rejected", rejected(own, d));
+    const bool known = d->row_macs > 0; /* without a calibration nothing is known of the passes */
+    json_object_set_new(cell, "efficiency", known ? efficiency(own, base, d, p) : json_null());
+    json_object_set_new(cell, "rejected", known ? rejected(own, d) : json_null());
     json_object_set_new(cell, "kv_slots", slots(own, own->passes));
     json_object_set_new(cell, "energy", energy(own, base));
 }

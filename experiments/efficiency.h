@@ -16,6 +16,7 @@ typedef struct wg_demand {
     double key_macs;
 } wg_demand;
 wg_demand wg_demand_of(const wg_model *m, int kv_type);
+json_t *wg_demand_json(const wg_demand *d);
 
 /* What the machine gives at best (bench_machine.h): bytes and multiply-adds a second. 0: not measured. */
 typedef struct wg_peaks { double bytes, macs; } wg_peaks;
@@ -23,7 +24,9 @@ typedef struct wg_peaks { double bytes, macs; } wg_peaks;
 /* Measures both in less than half a second, with up to 256 MB. A target on a device of its own has other memory: both are 0. */
 wg_status wg_peaks_measure(wg_peaks *p, const wg_target *t, wg_error *err);
 json_t *wg_peaks_json(const wg_peaks *p);
-wg_peaks wg_peaks_of(const json_t *groups, int group); /* as cost.json has them under "machine" of its groups */
+
+/* Both, as cost.json has them under "demand" and "machine" of its groups; all 0 where it has none. */
+void wg_machine_of(const json_t *groups, int group, wg_demand *d, wg_peaks *p);
 
 /* What one side of a cell's pairs took. */
 typedef struct wg_effort {

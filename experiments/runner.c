@@ -273,7 +273,6 @@ static wg_status open_group(runner *r, int number, wg_error *err)
         if (c->cell[i].group != number) continue;
         WG_TRY(open_result(&r->run->result[i], g->dataset->n, c->top.repeats, err));
         if (r->opt->recorded) r->run->result[i].coverage = r->opt->recorded[i];
-        r->run->result[i].demand = wg_demand_of(g->target->model, wg_kv_type_ids[g->like->target.kv_type]);
         const wg_status s = open_arm(r, g, &c->cell[i], &g->arm[g->arms++], err);
         if (s) return wg_fail_in(err, s, "cell %d", i);
     }
@@ -304,7 +303,7 @@ static void take_costs(runner *r, const wg_group *g)
     for (int k = 1; k < g->arms; k++) {
         wg_result *o = &r->run->result[g->arm[k].cell];
         o->cost = wg_calibration_of(r->costs, g->like->group, g->arm[k].cell);
-        o->peaks = wg_peaks_of(r->costs, g->like->group);
+        wg_machine_of(r->costs, g->like->group, &o->demand, &o->peaks);
     }
 }
 
@@ -327,7 +326,10 @@ static wg_status calibrate(runner *r, wg_group *g, const wg_warm *warm, wg_error
     if (wg_cost_measure(&pass, g->target->lm, nodes * g->batch, context, g->batch, &e) == WG_OK) {
         wg_peaks peaks;
         json_t *known = wg_calibration_json(g->like->group, g->batch, &pass, cell, warm, g->arms);
-        if (wg_peaks_measure(&peaks, g->target, &e) == WG_OK) json_object_set_new(known, "machine", wg_peaks_json(&peaks));
+        const wg_demand demand = wg_demand_of(g->target->model, wg_kv_type_ids[g->like->target.kv_type]);
+        if (wg_peaks_measure(&peaks, g->target, &e)) peaks = (wg_peaks){ 0 };
+        json_object_set_new(known, "demand", wg_demand_json(&demand));
+        json_object_set_new(known, "machine", wg_peaks_json(&peaks));
         json_array_append_new(r->costs, known);
         s = wg_record_costs(r->record, r->costs, err);
     }

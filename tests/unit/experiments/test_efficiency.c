@@ -144,6 +144,8 @@ Test(efficiency, what_was_not_measured_is_null)
     cr_assert(json_is_null(json_object_get(json_object_get(c, "efficiency"), "mbu")));
     cr_assert(json_is_null(json_object_get(json_object_get(c, "kv_slots"), "waste")));
     cr_assert(json_is_null(json_object_get(json_object_get(c, "rejected"), "flop_share")));
+    wg_add_efficiency(c, &own, &base, &(wg_demand){ 0 }, &peaks);
+    cr_assert(json_is_null(json_object_get(c, "efficiency")) && json_is_null(json_object_get(c, "rejected")));
     json_decref(c);
 }
 
@@ -153,6 +155,7 @@ Test(efficiency, demand_and_peaks_of_a_model, .init = setup, .fini = teardown)
     wg_error err;
     wg_target *t;
     wg_peaks p, back;
+    wg_demand again;
     const wg_target_options o = { .threads = 1, .model = { .kv_type = WG_F16 } };
     cr_assert_eq(wg_target_open(&t, "target.gguf", &o, &err), WG_OK, "%s", err.text);
     const wg_demand d = wg_demand_of(t->model, WG_F16);
@@ -164,12 +167,16 @@ Test(efficiency, demand_and_peaks_of_a_model, .init = setup, .fini = teardown)
     cr_assert_eq(wg_demand_of(t->model, WG_F32).slot_bytes, 2 * d.slot_bytes);
     cr_assert_eq(wg_peaks_measure(&p, t, &err), WG_OK, "%s", err.text);
     cr_assert(p.bytes > 1e6 && p.macs > 1e6, "%g %g", p.bytes, p.macs);
-    json_t *groups = json_pack("[{s:i, s:o}, {s:i}]", "group", 3, "machine", wg_peaks_json(&p), "group", 4);
-    back = wg_peaks_of(groups, 3);
+    json_t *groups = json_pack("[{s:i, s:o, s:o}, {s:i}]", "group", 3, "demand", wg_demand_json(&d), "machine", wg_peaks_json(&p),
+                               "group", 4);
+    wg_machine_of(groups, 3, &again, &back);
     cr_assert_float_eq(back.bytes, p.bytes, 1e-9 * p.bytes);
     cr_assert_float_eq(back.macs, p.macs, 1e-9 * p.macs);
-    cr_assert_eq(wg_peaks_of(groups, 4).bytes, 0);
-    cr_assert_eq(wg_peaks_of(groups, 5).macs, 0);
+    cr_assert_arr_eq(&again, &d, sizeof d);
+    for (int group = 4; group <= 5; group++) {
+        wg_machine_of(groups, group, &again, &back);
+        cr_assert(again.row_macs == 0 && again.weight_bytes == 0 && back.bytes == 0 && back.macs == 0);
+    }
     json_decref(groups);
     wg_target_close(t);
 }
