@@ -165,6 +165,7 @@ Test(efficiency, demand_and_peaks_of_a_model, .init = setup, .fini = teardown)
     cr_assert_eq(d.slot_bytes, 2 * 2 * 2 * 16);
     cr_assert_geq(d.weight_bytes, 4 * d.row_macs); /* and norms, and panels */
     cr_assert_eq(wg_demand_of(t->model, WG_F32).slot_bytes, 2 * d.slot_bytes);
+    cr_assert_eq(wg_demand_of(t->model, WG_KV_Q8).slot_bytes, 2 * 2 * (16 + sizeof(float))); /* one head, one scale */
     cr_assert_eq(wg_peaks_measure(&p, t, &err), WG_OK, "%s", err.text);
     cr_assert(p.bytes > 1e6 && p.macs > 1e6, "%g %g", p.bytes, p.macs);
     json_t *groups = json_pack("[{s:i, s:o, s:o}, {s:i}]", "group", 3, "demand", wg_demand_json(&d), "machine", wg_peaks_json(&p),

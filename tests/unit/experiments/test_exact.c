@@ -217,7 +217,7 @@ Test(exact, agrees_with_simulation, .timeout = 240)
     scene s;
     scene_make(&s);
     snprintf(text, sizeof text,
-             "{\"name\": \"t\", \"seed\": 3, \"target\": {\"model\": \"%s/models/wager-story-11m-q8_0.gguf\", \"threads\": 1},"
+             "{\"name\": \"t\", \"seed\": 3, \"target\": {\"model\": \"%s/models/wager-story-11m-q8_0.gguf\", \"threads\": 1, \"kv_type\": \"q8\"},"
              "\"prompts\": {\"file\": \"%s/configs/prompts/quickstart.jsonl\", \"limit\": 20}, \"max_tokens\": 40, \"repeats\": 3,"
              "\"sampling\": {\"temperature\": 0.8}, \"sweep\": {\"verify.rule\": [\"rejection\", \"match\", \"block\"]},"
              "\"draft\": {\"kind\": \"model\", \"model\": \"%s/models/wager-story-1m-q8_0.gguf\", \"length\": 4}}", root, root, root);
