@@ -7,9 +7,9 @@
 
 #include "experiments/stats.h"
 
-void wg_warm_step(wg_warm *w, const wg_phases *step, double seconds, int k, int nodes)
+void wg_warm_step(wg_warm *w, const wg_phases *step, double seconds, int k, int rows)
 {
-    if (nodes > w->nodes) w->nodes = nodes;
+    if (rows > w->rows) w->rows = rows;
     if (w->n == WG_WARM_STEPS) return;
     w->draft[w->n] = step->draft / k;
     w->rest[w->n++] = (seconds - step->draft - step->verify) / k;

@@ -11,12 +11,12 @@ enum { WG_WARM_STEPS = 64 };
 
 /* The steps of an arm's warm-up; seconds are shares of a sequence, as everywhere. */
 typedef struct wg_warm {
-    int n, nodes; /* nodes: of the largest tree of any sequence */
+    int n, rows; /* rows: the most that one sequence had in a pass, probes among them */
     double draft[WG_WARM_STEPS], rest[WG_WARM_STEPS];
 } wg_warm;
 
-/* Adds a step of k sequences. seconds: of all of it but `measure`. */
-void wg_warm_step(wg_warm *w, const wg_phases *step, double seconds, int k, int nodes);
+/* Adds a step of k sequences. seconds: of all of it but `measure`. rows: of the sequence that had most. */
+void wg_warm_step(wg_warm *w, const wg_phases *step, double seconds, int k, int rows);
 
 /* An arm's step beside the target's pass: medians. first: of a request's first draft, which reads the prompt. */
 typedef struct wg_arm_cost { double first, draft, rest, error; } wg_arm_cost;
@@ -36,7 +36,7 @@ json_t *wg_calibration_json(int group, int batch, const wg_cost *pass, const int
 /* What the entries say of a cell in a group. */
 wg_cell_cost wg_calibration_of(const json_t *groups, int group, int cell);
 
-/* A prediction for a cell that fared like this: `rows` and `tau` of a pass, `drafts` requests in `passes` passes, after `context`
+/* A prediction for a cell that fared like this: `rows` (probes too) and `tau` of a pass, `drafts` requests in `passes` passes, after `context`
  * tokens on average. *step, *plain: the seconds that were predicted. */
 typedef struct wg_fared { double tau, rows, context, drafts, passes; } wg_fared;
 wg_predicted wg_calibration_predict(const wg_cell_cost *c, const wg_fared *f, wg_step_cost *step, wg_step_cost *plain);

@@ -10,6 +10,7 @@
 
 #include "core/base/hash.h"
 #include "core/base/mem.h"
+#include "experiments/files.h"
 #include "experiments/record.h"
 #include "kernels/cpu.h"
 
@@ -59,7 +60,7 @@ static json_t *system_json(void)
     return v;
 }
 
-/* A digest of a file, or null when it cannot be read (it could when the config was checked). */
+/* A digest of a file, or null when it cannot be read. */
 static json_t *digest(const char *path)
 {
     char hex[WG_SHA256_HEX];
@@ -91,22 +92,6 @@ static json_t *environment_json(void)
     return v;
 }
 
-/* Every file that a cell names: weights, prompts. */
-static json_t *files_json(const wg_config *c)
-{
-    json_t *v = json_object();
-    for (int i = 0; i < c->n; i++) {
-        const wg_cell *cell = &c->cell[i];
-        const wg_option *row = wg_option_find(cell->drafter->options, "model");
-        const char *file[2] = { cell->target.model,
-                                row && row->type == WG_OPT_STRING ? (const char *)cell->draft + row->at : "" };
-        for (int k = 0; k < 2; k++)
-            if (*file[k] && !json_object_get(v, file[k])) json_object_set_new(v, file[k], digest(file[k]));
-    }
-    for (int i = 0; i < c->datasets; i++) json_object_set_new(v, c->dataset[i]->path, json_string(c->dataset[i]->sha256));
-    return v;
-}
-
 json_t *wg_machine_json(const wg_config *config, const wg_energy *energy)
 {
     char utc[64], shard[WG_SHARD_TEXT];
@@ -123,6 +108,6 @@ json_t *wg_machine_json(const wg_config *config, const wg_energy *energy)
     json_object_set_new(v, "cpu", cpu_json());
     json_object_set_new(v, "energy", energy ? wg_energy_json(energy) : json_null());
     json_object_set_new(v, "environment", environment_json());
-    json_object_set_new(v, "files_sha256", files_json(config));
+    json_object_set_new(v, "files_sha256", wg_files_json(config));
     return v;
 }

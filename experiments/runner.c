@@ -313,17 +313,17 @@ static wg_status calibrate(runner *r, wg_group *g, const wg_warm *warm, wg_error
 {
     wg_cost pass;
     wg_error e;
-    int nodes = 1, *cell = wg_calloc((size_t)g->arms, sizeof *cell);
+    int rows = 1, *cell = wg_calloc((size_t)g->arms, sizeof *cell);
     double prompts = 0;
     if (!cell) return wg_nomem(err, (size_t)g->arms * sizeof *cell, "a calibration");
     for (int k = 0; k < g->arms; k++) {
         cell[k] = g->arm[k].cell;
-        nodes = warm[k].nodes > nodes ? warm[k].nodes : nodes;
+        rows = warm[k].rows > rows ? warm[k].rows : rows;
     }
     for (int i = 0; i < g->dataset->n; i++) prompts += g->prompts.n[i];
     const int context = (int)(prompts / g->dataset->n) + g->like->top.max_tokens;
     wg_status s = WG_OK;
-    if (wg_cost_measure(&pass, g->target->lm, nodes * g->batch, context, g->batch, &e) == WG_OK) {
+    if (wg_cost_measure(&pass, g->target->lm, rows * g->batch, context, g->batch, &e) == WG_OK) {
         wg_peaks peaks;
         json_t *known = wg_calibration_json(g->like->group, g->batch, &pass, cell, warm, g->arms);
         const wg_demand demand = wg_demand_of(g->target->model, wg_kv_type_ids[g->like->target.kv_type]);

@@ -145,10 +145,14 @@ static void drop(batch *b, int i)
     b->left--;
 }
 
-static int most_nodes(wg_seq *const *seq, int n)
+/* Rows of the pass of the sequence that had most: nodes and probes. */
+static int most_rows(wg_seq *const *seq, int n)
 {
     int most = 1;
-    for (int i = 0; i < n; i++) most = seq[i]->last_nodes > most ? seq[i]->last_nodes : most;
+    for (int i = 0; i < n; i++) {
+        const int rows = seq[i]->last_nodes + seq[i]->last_probes;
+        most = rows > most ? rows : most;
+    }
     return most;
 }
 
@@ -181,7 +185,7 @@ static wg_status step_batch(batch *b, int from, int to)
     }
     const wg_phases step = phases_between(&before, &e->phases);
     if (!b->begun) b->first_token = now;
-    if (b->a->warm && !s) wg_warm_step(b->a->warm, &step, now - clock, k, most_nodes(active, k));
+    if (b->a->warm && !s) wg_warm_step(b->a->warm, &step, now - clock, k, most_rows(active, k));
     const double target = e->target->seconds - forward;
     for (int i = from, place = 0; i < to; i++) {
         if (!b->seq[i]) continue;

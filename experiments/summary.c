@@ -100,8 +100,8 @@ static void add_prediction(json_t *v, const wg_result *r)
     static const char *const keys[] = { "predicted_speedup", "predicted_speedup_range", "predicted_ms", "residual_percent" };
     for (int i = 0; i < 4; i++) json_object_set_new(v, keys[i], json_null());
     if (!r->cost.known || !(passes > 0)) return;
-    const wg_fared fared = { (double)r->counts.emitted / passes, 1 + (double)r->counts.drafted / passes, r->context / passes,
-                             r->requests, passes };
+    const wg_fared fared = { (double)r->counts.emitted / passes, 1 + (double)(r->counts.drafted + r->counts.probes) / passes,
+                             r->context / passes, r->requests, passes };
     wg_step_cost step, plain;
     const wg_predicted s = wg_calibration_predict(&r->cost, &fared, &step, &plain);
     const double draft = r->phases.draft / passes, verify = r->phases.verify / passes;

@@ -20,13 +20,13 @@ static void setup(void)
 }
 
 /* list.json: some of the vocabulary, for a draft model that is pruned to it. */
-static void prune(void)
+static void prune(int from)
 {
     wg_error err;
     wg_target *t;
     int32_t kept[150];
     const wg_target_options o = { .threads = 1, .need_tokenizer = true };
-    for (int i = 0; i < 150; i++) kept[i] = 2 * i + 1;
+    for (int i = 0; i < 150; i++) kept[i] = 2 * i + from;
     cr_assert_eq(wg_target_open(&t, "target.gguf", &o, &err), WG_OK, "%s", err.text);
     cr_assert_eq(wg_pruned_write("list.json", t->tokenizer, kept, 150, &err), WG_OK, "%s", err.text);
     wg_target_close(t);
@@ -105,7 +105,7 @@ Test(merge, is_the_run_that_was_not_divided)
     for (int i = 0; i < 4; i++) {
         char whole[16], part[3][16], out[16];
         wg_error err;
-        if (i == 2) prune();
+        if (i == 2) prune(1);
         put("config.json", configs[i]);
         snprintf(whole, sizeof whole, "whole%d", i);
         run(whole, (wg_shard){ 0 });
@@ -183,6 +183,17 @@ Test(merge, refuses_what_does_not_belong_together)
     edit("p2/machine.json", "program", "{}");
     edit("p3/machine.json", "program", "{}");
     refused(3, "p1", "p2", "p3", "p1 and this machine are not parts of one run: programs differ");
+}
+
+/* Of the same name, and yet not what the other shard drafted with. */
+Test(merge, refuses_another_side_file)
+{
+    put("config.json", CONFIG("\"sweep\": {\"draft.prune\": [\"list.json\"]}"));
+    prune(1);
+    run("p1", (wg_shard){ 1, 2 });
+    prune(0);
+    run("p2", (wg_shard){ 2, 2 });
+    refused(2, "p1", "p2", NULL, "p1 and p2 are not parts of one run: files (by SHA-256) differ: files_sha256.list.json is \"");
 }
 
 #define ARRAY "SLURM_ARRAY_TASK_"

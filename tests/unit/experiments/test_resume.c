@@ -286,6 +286,25 @@ Test(resume, refuses_what_changed)
     free(after);
 }
 
+/* What a drafter reads beside its model is in no config's digest; its content is held against what it was. */
+Test(resume, refuses_a_side_file_that_changed)
+{
+#define LOOKUP                                                                                                                \
+    "{\"name\": \"t\", \"target\": {\"model\": \"target.gguf\", \"threads\": 1}, \"prompts\": {\"file\": \"prompts.jsonl\"}," \
+    "\"draft\": {\"kind\": \"hybrid\", \"first\": \"ngram\", \"second\": \"model:model=draft.gguf;grow=file;tree=t\"}, "       \
+    "\"max_tokens\": 8}"
+    put("t", "[-1, 0, 1]");
+    put("config.json", LOOKUP);
+    cr_assert_eq(child("out", false, -1), 0);
+    cr_assert_eq(child("out", true, -1), 0);
+    put("t", "[-1, 0, 0]");
+    refused(LOOKUP, "because a file (by SHA-256) changed: t is \"");
+    put("t", "[-1, 0, 1]");
+    cr_assert_eq(child("out", true, -1), 0, "it is what it was");
+    cr_assert_eq(remove("t"), 0);
+    cr_assert_eq(child("out", true, -1), 1, "the drafter says that it is missing");
+}
+
 /* A line of another request where the first should be; steps that somebody deleted. Nothing is thrown away. */
 Test(resume, refuses_files_that_were_changed)
 {

@@ -187,6 +187,27 @@ Test(summary, overlap)
     wg_config_close(c);
 }
 
+/* The target's pass is foretold for all of its rows: the root, the drafted ones, and probes that nobody may accept. */
+Test(summary, the_forecast_counts_probe_rows)
+{
+    wg_config *c =
+        config_of("{\"name\": \"t\", \"target\": {\"model\": \"target.gguf\"}, \"prompts\": {\"file\": \"prompts.jsonl\"},"
+                  "\"draft\": {\"kind\": \"lookahead\"}, \"sampling\": {\"temperature\": 0}}");
+    const wg_cost pass = { .knots = 2, .rows = { 1, 11 }, .seconds = { 0.1, 0.6 } }; /* 50 ms for each row more */
+    for (int probes = 0; probes <= 5; probes += 5) {
+        wg_result r = result();
+        r.counts.probes = 8 * probes; /* in 8 passes, of 1 + 3 nodes each */
+        r.cost = (wg_cell_cost){ .known = true, .pass = pass, .batch = 1 };
+        const wg_run run = { .config = c, .result = &r, .complete = true, .seconds = 1 };
+        json_t *sum = wg_summary_json(&run);
+        const json_t *v = json_array_get(json_object_get(sum, "cells"), 0), *ms = json_object_get(v, "predicted_ms");
+        cr_assert_float_eq(real(ms, "verify"), 100 + 50 * (3 + probes), 1e-6, "%g", real(ms, "verify"));
+        cr_assert_float_eq(real(v, "predicted_speedup"), 2.5 * 100 / (250 + 50 * probes), 1e-9);
+        json_decref(sum);
+    }
+    wg_config_close(c);
+}
+
 /* A cell that never got to run has no numbers, and says so with nulls. */
 Test(summary, nothing_measured_is_null)
 {
