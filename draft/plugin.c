@@ -33,7 +33,11 @@ static wg_status check_file(const char *path, wg_error *err)
     char magic[4] = { 0 };
     if (!*path) return wg_fail(err, WG_ECONFIG, "drafter plugin: no shared object is named; set its option path=FILE");
     FILE *f = fopen(path, "rb");
-    if (!f) return wg_fail(err, WG_ENOENT, "drafter plugin: path=%s: no such file, or it cannot be read", path);
+    if (!f)
+        return wg_fail(err, WG_ENOENT,
+                       "drafter plugin: path=%s: no such file, or it cannot be read; the example is built by: cmake -S "
+                       "examples/plugin-drafter -B build/plugin-drafter && cmake --build build/plugin-drafter",
+                       path);
     const size_t n = fread(magic, 1, sizeof magic, f);
     fclose(f);
     if (n == sizeof magic && !memcmp(magic, "\177ELF", sizeof magic)) return WG_OK;

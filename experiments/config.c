@@ -105,10 +105,10 @@ static bool legal_axis(const char *path)
     return false;
 }
 
-static void axis_problem(wg_checker *c, const char *key, const char *text)
+static void axis_problem(wg_checker *c, const wg_grid *g, const char *key, const char *text)
 {
     char path[600];
-    size_t n = (size_t)snprintf(path, sizeof path, "sweep.");
+    size_t n = (size_t)snprintf(path, sizeof path, "%s.", g->place);
     for (const char *p = key; *p && n + 3 < sizeof path; p++) {
         if (*p == '.' || *p == '[' || *p == '\\') path[n++] = '\\';
         path[n++] = *p;
@@ -118,11 +118,11 @@ static void axis_problem(wg_checker *c, const char *key, const char *text)
 }
 
 /* Kept in the order of their paths: the order of members in a file means nothing. */
-static void insert_axis(wg_checker *c, const char *path, const json_t *list)
+static void insert_axis(wg_grid *g, const char *path, const json_t *list)
 {
-    int i = c->n_axes++;
-    for (; i > 0 && strcmp(c->axis[i - 1].path, path) > 0; i--) c->axis[i] = c->axis[i - 1];
-    c->axis[i] = (wg_axis){ path, list };
+    int i = g->n_axes++;
+    for (; i > 0 && strcmp(g->axis[i - 1].path, path) > 0; i--) g->axis[i] = g->axis[i - 1];
+    g->axis[i] = (wg_axis){ path, list };
 }
 
 /* A --set of something that the sweep sets too would silently lose. */
@@ -137,35 +137,53 @@ static void check_sets(wg_checker *c, const char *key)
     }
 }
 
-/* The number of cells; 0 when there are too many. */
-static int count_cells(const wg_checker *c)
+/* The cells of a grid; more than CELLS_MAX stand for any number above it. */
+static int count_cells(const wg_grid *g)
 {
     long n = 1;
-    for (int i = 0; i < c->n_axes && n > 0; i++) {
-        n *= (long)json_array_size(c->axis[i].list);
-        if (n > CELLS_MAX) n = 0;
-    }
-    return (int)n;
+    for (int i = 0; i < g->n_axes && n <= CELLS_MAX; i++) n *= (long)json_array_size(g->axis[i].list);
+    return n > CELLS_MAX ? CELLS_MAX + 1 : (int)n;
 }
 
-static void read_axes(wg_checker *c, const json_t *root)
+/* The axes of one object of the sweep; NULL: there is no sweep, and one cell. */
+static void read_grid(wg_checker *c, const json_t *object, const char *place)
 {
-    const json_t *sweep = json_object_get(root, "sweep");
+    wg_grid *g = &c->grid[c->n_grids++];
     const char *key;
     json_t *v;
-    if (sweep && !json_is_object(sweep)) {
-        wg_problem(c, "sweep", false, "sweep: expected an object from paths to lists, such as {\"draft.length\": [2, 4]}");
-        return;
-    }
-    json_object_foreach((json_t *)sweep, key, v) {
+    snprintf(g->place, sizeof g->place, "%s", place);
+    if (object && !json_is_object(object))
+        wg_problem(c, place, false, "%s: expected an object from paths to lists, such as {\"draft.length\": [2, 4]}", place);
+    json_object_foreach((json_t *)object, key, v) {
         if (!legal_axis(key))
-            axis_problem(c, key, "cannot be swept; expected a path such as draft.length, or a section such as draft");
-        else if (!json_is_array(v) || json_array_size(v) == 0) axis_problem(c, key, "expected a list of at least one value");
-        else if (c->n_axes == WG_AXES) axis_problem(c, key, "is one key too many; at most 16 can be swept");
-        else insert_axis(c, key, v);
+            axis_problem(c, g, key, "cannot be swept; expected a path such as draft.length, or a section such as draft");
+        else if (!json_is_array(v) || json_array_size(v) == 0) axis_problem(c, g, key, "expected a list of at least one value");
+        else if (g->n_axes == WG_AXES) axis_problem(c, g, key, "is one key too many; at most 16 can be swept");
+        else insert_axis(g, key, v);
         check_sets(c, key);
     }
-    if (count_cells(c) == 0) wg_problem(c, "sweep", true, "sweep: more than %d cells", CELLS_MAX);
+    const wg_grid *before = c->n_grids > 1 ? g - 1 : NULL;
+    g->first = before ? before->first + before->n : 0;
+    g->n = count_cells(g);
+}
+
+/* One grid, or a list of them. Returns the number of cells, 0 when there are too many. */
+static int read_sweep(wg_checker *c, const json_t *root)
+{
+    const json_t *sweep = json_object_get(root, "sweep");
+    const size_t list = json_array_size(sweep);
+    if (list > WG_GRIDS) wg_problem(c, "sweep", true, "sweep: a list of %zu grids; at most %d", list, WG_GRIDS);
+    if (json_is_array(sweep) && list == 0) wg_problem(c, "sweep", false, "sweep: expected a list of at least one grid");
+    if (list == 0) read_grid(c, json_is_array(sweep) ? NULL : sweep, "sweep");
+    for (size_t i = 0; i < list && i < WG_GRIDS; i++) {
+        char place[16];
+        snprintf(place, sizeof place, "sweep[%d]", (int)i);
+        read_grid(c, json_array_get(sweep, i), place);
+    }
+    const wg_grid *last = &c->grid[c->n_grids - 1];
+    const int n = last->first + last->n;
+    if (n > CELLS_MAX) wg_problem(c, "sweep", true, "sweep: more than %d cells", CELLS_MAX);
+    return n > CELLS_MAX ? 0 : n;
 }
 
 /* ---- resolved JSON ----------------------------------------------------------------------------------------------- */
@@ -205,22 +223,25 @@ static json_t *cell_json(const wg_cell *cell, const json_t *raw)
     return root;
 }
 
-/* Which value of each axis a cell stands for. */
-static void place_of(const wg_checker *c, int index, int at[WG_AXES])
+/* The grid of a cell, and which value of each of its axes the cell stands for. */
+static const wg_grid *place_of(const wg_checker *c, int index, int at[WG_AXES])
 {
-    for (int i = c->n_axes - 1, rest = index; i >= 0; i--) {
-        const int n = (int)json_array_size(c->axis[i].list);
+    const wg_grid *g = c->grid;
+    while (index >= g->first + g->n) g++;
+    for (int i = g->n_axes - 1, rest = index - g->first; i >= 0; i--) {
+        const int n = (int)json_array_size(g->axis[i].list);
         at[i] = rest % n;
         rest /= n;
     }
+    return g;
 }
 
 /* Value k of an axis with its defaults filled in: read off the cell where the other axes stand at 0. */
-static json_t *resolved_value(const wg_checker *c, const wg_config *o, int axis, int k)
+static json_t *resolved_value(const wg_grid *g, const wg_config *o, int axis, int k)
 {
     int stride = 1;
-    for (int j = axis + 1; j < c->n_axes; j++) stride *= (int)json_array_size(c->axis[j].list);
-    return get_path(o->cell[k * stride].config, c->axis[axis].path);
+    for (int j = axis + 1; j < g->n_axes; j++) stride *= (int)json_array_size(g->axis[j].list);
+    return get_path(o->cell[g->first + k * stride].config, g->axis[axis].path);
 }
 
 static bool same_member(const json_t *a, const json_t *b, const char *key)
@@ -229,15 +250,25 @@ static bool same_member(const json_t *a, const json_t *b, const char *key)
     return x && y ? json_equal(x, y) : !x && !y;
 }
 
-/* Does this member tell a section from the other values of its axis? Its kind does, and what differs among those of its kind. */
-static bool tells(const wg_checker *c, const wg_config *o, int axis, const json_t *section, const char *key)
+/* Does this member tell a section from the other values of this axis? Its kind does, and what differs among those of that
+ * kind. */
+static bool tells_from(const wg_grid *g, const wg_config *o, int axis, const json_t *section, const char *key)
 {
     const bool name = !strcmp(key, "kind") || !strcmp(key, "rule");
-    for (int k = 0; k < (int)json_array_size(c->axis[axis].list); k++) {
-        const json_t *other = resolved_value(c, o, axis, k);
+    for (int k = 0; k < (int)json_array_size(g->axis[axis].list); k++) {
+        const json_t *other = resolved_value(g, o, axis, k);
         const bool comparable = name || (same_member(section, other, "kind") && same_member(section, other, "rule"));
         if (comparable && !same_member(section, other, key)) return true;
     }
+    return false;
+}
+
+/* From those of the same path in any grid. */
+static bool tells(const wg_checker *c, const wg_config *o, const char *path, const json_t *section, const char *key)
+{
+    for (const wg_grid *g = c->grid; g < c->grid + c->n_grids; g++)
+        for (int i = 0; i < g->n_axes; i++)
+            if (!strcmp(g->axis[i].path, path) && tells_from(g, o, i, section, key)) return true;
     return false;
 }
 
@@ -246,20 +277,20 @@ static json_t *swept_json(const wg_checker *c, const wg_config *o, int index)
 {
     json_t *out = json_object();
     int at[WG_AXES];
-    place_of(c, index, at);
-    for (int i = 0; i < c->n_axes; i++) {
-        json_t *now = get_path(o->cell[index].config, c->axis[i].path);
+    const wg_grid *g = place_of(c, index, at);
+    for (int i = 0; i < g->n_axes; i++) {
+        json_t *now = get_path(o->cell[index].config, g->axis[i].path);
         if (!json_is_object(now)) {
-            json_object_set(out, c->axis[i].path, now);
+            json_object_set(out, g->axis[i].path, now);
             continue;
         }
-        const json_t *section = resolved_value(c, o, i, at[i]);
+        const json_t *section = resolved_value(g, o, i, at[i]);
         const char *key;
         json_t *v;
         json_object_foreach(now, key, v) {
             char path[600];
-            snprintf(path, sizeof path, "%s.%s", c->axis[i].path, key);
-            if (tells(c, o, i, section, key)) json_object_set(out, path, v);
+            snprintf(path, sizeof path, "%s.%s", g->axis[i].path, key);
+            if (tells(c, o, g->axis[i].path, section, key)) json_object_set(out, path, v);
         }
     }
     return out;
@@ -278,9 +309,9 @@ static void cell_close(wg_cell *cell)
 static json_t *substituted(const wg_checker *c, const json_t *root)
 {
     json_t *raw = json_deep_copy(root);
-    for (int i = 0; i < c->n_axes; i++) { /* in this order a section comes before its options, which so refine it */
-        json_t *v = json_array_get(c->axis[i].list, (size_t)c->at[i]);
-        set_path(raw, c->axis[i].path, json_deep_copy(v));
+    for (int i = 0; i < c->now->n_axes; i++) { /* in this order a section comes before its options, which so refine it */
+        const wg_axis *axis = &c->now->axis[i];
+        set_path(raw, axis->path, json_deep_copy(json_array_get(axis->list, (size_t)c->at[i])));
     }
     json_object_del(raw, "sweep");
     return raw;
@@ -289,7 +320,7 @@ static json_t *substituted(const wg_checker *c, const json_t *root)
 static void open_cell(wg_checker *c, const json_t *root, wg_config *owner, int index)
 {
     wg_cell *cell = &owner->cell[index];
-    place_of(c, index, c->at);
+    c->now = place_of(c, index, c->at);
     json_t *raw = substituted(c, root);
     c->in_cell = true;
     wg_check_values(c, raw, cell);
@@ -324,15 +355,23 @@ static wg_status number_groups(wg_config *o, wg_error *err)
     return s;
 }
 
-/* The sweep as resolved. */
-static json_t *resolved_sweep(const wg_checker *c, const wg_config *o)
+static json_t *resolved_grid(const wg_grid *g, const wg_config *o)
 {
-    json_t *sweep = json_object();
-    for (int i = 0; i < c->n_axes; i++) {
+    json_t *grid = json_object();
+    for (int i = 0; i < g->n_axes; i++) {
         json_t *list = json_array();
-        for (int k = 0; k < (int)json_array_size(c->axis[i].list); k++) json_array_append(list, resolved_value(c, o, i, k));
-        json_object_set_new(sweep, c->axis[i].path, list);
+        for (int k = 0; k < (int)json_array_size(g->axis[i].list); k++) json_array_append(list, resolved_value(g, o, i, k));
+        json_object_set_new(grid, g->axis[i].path, list);
     }
+    return grid;
+}
+
+/* The sweep as resolved: a list stays a list, an object one. */
+static json_t *resolved_sweep(const wg_checker *c, const wg_config *o, bool list)
+{
+    if (!list) return resolved_grid(c->grid, o);
+    json_t *sweep = json_array();
+    for (int i = 0; i < c->n_grids; i++) json_array_append_new(sweep, resolved_grid(&c->grid[i], o));
     return sweep;
 }
 
@@ -343,7 +382,8 @@ static wg_status finish(wg_checker *c, wg_config *o, const wg_cell *base, const 
     WG_TRY(number_groups(o, err));
     o->top = base->top;
     o->resolved = cell_json(base, root);
-    if (c->n_axes) json_object_set_new(o->resolved, "sweep", resolved_sweep(c, o));
+    const bool list = json_is_array(json_object_get(root, "sweep"));
+    if (list || c->grid->n_axes) json_object_set_new(o->resolved, "sweep", resolved_sweep(c, o, list));
     char *text = wg_json_canonical(o->resolved, false);
     if (!text) return wg_nomem(err, 1, "the resolved config");
     wg_sha256(text, strlen(text), o->sha256);
@@ -358,8 +398,7 @@ static wg_status resolve(wg_checker *c, wg_config *o, json_t *root, const char *
     WG_TRY(override(c, root, set, err));
     wg_cell base = { 0 };
     wg_check_values(c, root, &base);
-    read_axes(c, root);
-    const int n = c->no_part ? 0 : count_cells(c);
+    const int cells = read_sweep(c, root), n = c->no_part ? 0 : cells;
     wg_status s = WG_OK;
     o->cell = wg_calloc((size_t)n, sizeof *o->cell);
     if (!o->cell) s = wg_nomem(err, (size_t)n * sizeof *o->cell, "cells");

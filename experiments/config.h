@@ -2,7 +2,8 @@
  * An experiment: one JSON file (DESIGN: experiments), checked as a whole before anything runs, and resolved into cells.
  *
  * A sweep maps dotted paths to lists of values; the grid is their product, the (alphabetically) first key slowest. A path names
- * one option ("draft.length") or a whole section ("draft": [{...}, {...}]), which each value then replaces. Every cell is
+ * one option ("draft.length") or a whole section ("draft": [{...}, {...}]), which each value then replaces. A list of such maps
+ * is several grids, one behind the other: what does not fit all values of a key gets a grid of its own. Every cell is
  * validated against the option tables of its own drafter and rule; a problem points at the value in the file that caused it, or
  * names the --set.
  *

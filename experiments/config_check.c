@@ -101,16 +101,16 @@ const char *wg_path_inside(const char *path, const char *prefix)
 static void origin(const wg_checker *c, const char *path, bool *key, char *buf, size_t size)
 {
     int best = -1;
-    for (int i = 0; c->in_cell && i < c->n_axes; i++)
-        if (wg_path_inside(path, c->axis[i].path) && (best < 0 || strlen(c->axis[i].path) > strlen(c->axis[best].path)))
-            best = i;
+    const wg_axis *axis = c->in_cell ? c->now->axis : NULL;
+    for (int i = 0; axis && i < c->now->n_axes; i++)
+        if (wg_path_inside(path, axis[i].path) && (best < 0 || strlen(axis[i].path) > strlen(axis[best].path))) best = i;
     if (best < 0) {
         snprintf(buf, size, "%s", path);
         return;
     }
-    const char *rest = wg_path_inside(path, c->axis[best].path);
-    size_t n = (size_t)snprintf(buf, size, "sweep.");
-    for (const char *p = c->axis[best].path; *p && n + 2 < size; p++) {
+    const char *rest = wg_path_inside(path, axis[best].path);
+    size_t n = (size_t)snprintf(buf, size, "%s.", c->now->place);
+    for (const char *p = axis[best].path; *p && n + 2 < size; p++) {
         if (*p == '.' || *p == '[' || *p == '\\') buf[n++] = '\\';
         buf[n++] = *p;
     }

@@ -24,7 +24,9 @@ typedef struct wg_found {
     int line, column;
 } wg_found;
 
-enum { WG_AXES = 16 };
+/* One product of the sweep: where it stands ("sweep", or "sweep[1]" in a list), its keys, and its cells. */
+enum { WG_AXES = 16, WG_GRIDS = 16 };
+typedef struct wg_grid { char place[16]; wg_axis axis[WG_AXES]; int n_axes, first, n; } wg_grid;
 
 typedef struct wg_checker {
     const wg_json *doc;
@@ -34,8 +36,10 @@ typedef struct wg_checker {
     wg_part *part;
     int n_part, cap_part;
     bool no_part;             /* one could not be put in its place: what cells would lack is not known */
-    wg_axis axis[WG_AXES];
-    int n_axes, at[WG_AXES];  /* at: the value of each axis in the cell under examination */
+    wg_grid grid[WG_GRIDS];
+    int n_grids;
+    const wg_grid *now;       /* of the cell under examination, */
+    int at[WG_AXES];          /* and the value that each of its axes has there */
     bool in_cell;             /* false: the base, where the sweep has not spoken yet */
     uint64_t *seen;           /* digests of problems reported and files looked at: each once */
     int n_seen, cap_seen;

@@ -137,21 +137,36 @@ static const char *name_of(const json_t *v)
     return text && *text == '@' ? text : NULL;
 }
 
+/* In the lists of one grid of the sweep. */
+static wg_status put_in_grid(wg_checker *c, json_t *grid, const char *at, wg_error *err)
+{
+    json_t *put;
+    for (const wg_config_section *s = wg_config_sections + 1; s->name; s++) {
+        json_t *list = json_object_get(grid, s->name);
+        for (size_t i = 0; i < json_array_size(list); i++) {
+            char place[64];
+            const char *text = name_of(json_array_get(list, i));
+            snprintf(place, sizeof place, "%s.%s[%zu]", at, s->name, i);
+            if (text) WG_TRY(open_part(c, place, text, &put, err));
+            if (text && put) json_array_set_new(list, i, put);
+        }
+    }
+    return WG_OK;
+}
+
 wg_status wg_parts_put(wg_checker *c, json_t *root, wg_error *err)
 {
     json_t *sweep = json_object_get(root, "sweep"), *put;
     for (const wg_config_section *s = wg_config_sections + 1; s->name; s++) {
-        char place[64];
         const char *text = name_of(json_object_get(root, s->name));
         if (text) WG_TRY(open_part(c, s->name, text, &put, err));
         if (text && put) json_object_set_new(root, s->name, put);
-        json_t *list = json_object_get(sweep, s->name);
-        for (size_t i = 0; i < json_array_size(list); i++) {
-            text = name_of(json_array_get(list, i));
-            snprintf(place, sizeof place, "sweep.%s[%zu]", s->name, i);
-            if (text) WG_TRY(open_part(c, place, text, &put, err));
-            if (text && put) json_array_set_new(list, i, put);
-        }
+    }
+    if (!json_is_array(sweep)) return put_in_grid(c, sweep, "sweep", err);
+    for (size_t i = 0; i < json_array_size(sweep); i++) {
+        char at[32];
+        snprintf(at, sizeof at, "sweep[%zu]", i);
+        WG_TRY(put_in_grid(c, json_array_get(sweep, i), at, err));
     }
     return WG_OK;
 }

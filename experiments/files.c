@@ -44,8 +44,8 @@ static void add_pieces(json_t *files, const char *text, const char *between)
     }
 }
 
-/* As it stands; as a drafter inside a drafter, KIND:option=FILE;option=value (draft/inner.h), whose names may have spaces; and as
- * a command. */
+/* As it stands; as a drafter inside a drafter, KIND:option=FILE;option=value (draft/inner.h), whose names may have spaces; and
+ * as a command. */
 static void add_value(json_t *files, const char *text)
 {
     static const char *const between[] = { "", "{}|;=", "{}|;= \t\n\"'<>()&" };

@@ -208,24 +208,24 @@ static void set_path(json_t *config, const char *path, json_t *value)
 
 static int by_name(const void *a, const void *b) { return strcmp(*(const char *const *)a, *(const char *const *)b); }
 
-/* The product of the sweep, its alphabetically first key slowest (config.h). */
-static json_t *cells_of(const json_t *config)
+/* The product of a grid, its alphabetically first key slowest (config.h). */
+static void add_grid(json_t *cells, const json_t *config, json_t *grid)
 {
-    json_t *sweep = json_object_get(config, "sweep"), *cells = json_array(), *list;
+    json_t *list;
     const char *axis[64], *key;
     size_t n = 0, count = 1;
-    json_object_foreach(sweep, key, list) {
+    json_object_foreach(grid, key, list) {
         if (n < 64) axis[n++] = key;
         count *= json_array_size(list);
     }
     qsort(axis, n, sizeof *axis, by_name);
     for (size_t c = 0; c < count && count <= 100000; c++) {
-        json_t *swept = json_object(), *resolved = json_deep_copy(config);
+        json_t *swept = json_object(), *resolved = json_deep_copy((json_t *)config);
         size_t rest = c;
         json_object_del(resolved, "sweep");
         size_t block = count;
         for (size_t a = 0; a < n; a++) {
-            const json_t *values = json_object_get(sweep, axis[a]);
+            const json_t *values = json_object_get(grid, axis[a]);
             block /= json_array_size(values);
             json_t *v = json_array_get(values, rest / block);
             rest %= block;
@@ -234,7 +234,27 @@ static json_t *cells_of(const json_t *config)
         }
         json_array_append_new(cells, json_pack("{s:o, s:o}", "cell", swept, "config", resolved));
     }
+}
+
+/* Grid i of the sweep, which is one or a list of them; NULL past the last. */
+static json_t *grid_of(const json_t *config, size_t i)
+{
+    json_t *sweep = json_object_get(config, "sweep");
+    return json_is_array(sweep) ? json_array_get(sweep, i) : i == 0 ? sweep : NULL;
+}
+
+static json_t *cells_of(const json_t *config)
+{
+    json_t *cells = json_array();
+    for (size_t i = 0; i == 0 || grid_of(config, i); i++) add_grid(cells, config, grid_of(config, i));
     return cells;
+}
+
+bool wg_folder_sweeps(const wg_folder *f, const char *key)
+{
+    bool all = true;
+    for (size_t i = 0; all && (i == 0 || grid_of(f->config, i)); i++) all = json_object_get(grid_of(f->config, i), key);
+    return all;
 }
 
 static const char *text_at(const json_t *config, const char *section, const char *key, const char *fallback)
@@ -252,20 +272,22 @@ static void put_plain(FILE *m, const json_t *v)
     wg_free(text);
 }
 
-/* Does this member tell apart the sections of one kind in a sweep? */
-static bool tells(const json_t *list, const json_t *section, const char *key)
+/* Does this member tell apart the sections of one kind that stand under the path `swept`? */
+static bool tells(const json_t *config, const char *swept, const json_t *section, const char *key)
 {
-    size_t i;
-    json_t *other;
-    json_array_foreach((json_t *)list, i, other)
-        if (json_equal(json_object_get(other, "kind"), json_object_get(section, "kind")) &&
-            !json_equal(json_object_get(other, key), json_object_get(section, key)))
-            return true;
+    for (size_t g = 0; grid_of(config, g); g++) {
+        size_t i;
+        json_t *other;
+        json_array_foreach(json_object_get(grid_of(config, g), swept), i, other)
+            if (json_equal(json_object_get(other, "kind"), json_object_get(section, "kind")) &&
+                !json_equal(json_object_get(other, key), json_object_get(section, key)))
+                return true;
+    }
     return false;
 }
 
 /* A swept value; a section as "model(length=4)": what it is and what tells it from its neighbours. */
-static void put_value(FILE *m, const json_t *v, const json_t *list)
+static void put_value(FILE *m, const json_t *v, const json_t *config, const char *swept)
 {
     const char *key, *kind = json_string_value(json_object_get(v, "kind"));
     json_t *inner;
@@ -273,7 +295,7 @@ static void put_value(FILE *m, const json_t *v, const json_t *list)
     if (!json_is_object(v)) put_plain(m, v);
     else fputs(kind ? kind : "", m);
     json_object_foreach((json_t *)v, key, inner) {
-        if (!strcmp(key, "kind") || !tells(list, v, key)) continue;
+        if (!strcmp(key, "kind") || !tells(config, swept, v, key)) continue;
         fprintf(m, "%s%s=", first ? "(" : ", ", key);
         put_plain(m, inner);
         first = false;
@@ -297,7 +319,7 @@ char *wg_folder_cell_name(const wg_folder *f, int cell)
     json_object_foreach((json_t *)swept, key, v) {
         const char *dot = strrchr(key, '.');
         fprintf(m, "%s%s=", first ? "" : ", ", dot ? dot + 1 : key);
-        put_value(m, v, json_object_get(json_object_get(f->config, "sweep"), key));
+        put_value(m, v, f->config, key);
         first = false;
     }
     fclose(m);

@@ -50,6 +50,9 @@ bool wg_entry_read(const char *line, size_t n, wg_entry *e, wg_asked_span *asked
 /* Order of prompts by id, then text. Takes pointers to wg_asked. */
 int wg_asked_compare(const wg_asked *a, const wg_asked *b);
 
+/* Is this path swept in every grid, so that all names of cells have it? */
+bool wg_folder_sweeps(const wg_folder *f, const char *key);
+
 /* Name of a cell for people: "length=4, rule=match", or drafter and rule where nothing is swept (wg_free). */
 char *wg_folder_cell_name(const wg_folder *f, int cell);
 

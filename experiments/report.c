@@ -125,8 +125,8 @@ static const char *same_text(const json_t *c)
 static void main_table(FILE *f, const wg_folder *run, const json_t *cells)
 {
     const int best = wg_report_best(cells);
-    const json_t *sweep = get(run->config, "sweep"); /* what is swept is in the name of the cell */
-    const bool rules = !get(sweep, "verify") && !get(sweep, "verify.rule"), temperatures = !get(sweep, "sampling.temperature");
+    const bool rules = !wg_folder_sweeps(run, "verify") && !wg_folder_sweeps(run, "verify.rule"); /* else in the cell's name */
+    const bool temperatures = !wg_folder_sweeps(run, "sampling.temperature");
     fputs("<h2>Numbers</h2>\n<div class=\"wide\"><table>\n<caption>A line a cell, beside its own baseline. Brackets: 95 % "
           "intervals over "
           "prompts.</caption>\n<thead><tr><th scope=\"col\">cell</th>",

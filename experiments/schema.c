@@ -107,7 +107,7 @@ static void add_axis(json_t *axes, const char *section, const char *option, json
     json_array_append_new(have, schema);
 }
 
-static json_t *sweep_schema(const wg_plugins *p)
+static json_t *grid_schema(const wg_plugins *p)
 {
     json_t *axes = json_object();
     for (const wg_config_section *s = wg_config_sections; s->name; s++) {
@@ -140,6 +140,7 @@ static json_t *or_part(json_t *section)
 
 json_t *wg_config_schema(const wg_plugins *plugins)
 {
+    static const char grid[] = "#/$defs/grid";
     json_t *defs = json_object(), *properties = NULL;
     for (const wg_config_section *s = wg_config_sections; s->name; s++) {
         if (!*s->name) properties = properties_of(s->table);
@@ -148,7 +149,11 @@ json_t *wg_config_schema(const wg_plugins *plugins)
                                 or_part(s->selector ? chosen_section(defs, plugins, s)
                                                     : closed_object(properties_of(s->table), s->doc)));
     }
-    json_object_set_new(properties, "sweep", sweep_schema(plugins));
+    json_object_set_new(defs, "grid", grid_schema(plugins));
+    json_object_set_new(properties, "sweep",
+                        json_pack("{s:[{s:s}, {s:s, s:i, s:i, s:{s:s}, s:s}]}", "anyOf", "$ref", grid, "type", "array",
+                                  "minItems", 1, "maxItems", 16, "items", "$ref", grid, "description",
+                                  "several grids, one behind the other"));
     json_t *o =
         closed_object(properties, "An experiment of wager; wager check CONFIG says more about a file than this schema can.");
     json_object_set_new(o, "$schema", json_string("https://json-schema.org/draft/2020-12/schema"));

@@ -24,11 +24,15 @@ replace() { # FILE NAME
   rm -f "$text"
 }
 
-# The datastore of the drafter retrieval: books where they are, else the prompts themselves.
+# The datastore of the drafter retrieval: books where they are, else the prompts themselves. And the example of a plug-in, built
+# anew whenever its source or the headers were changed.
 prepare_drafters() {
   local texts=("$shared"/text/pd-books-children/*.md)
   [ -r "${texts[0]}" ] || texts=(configs/prompts/quickstart.jsonl)
-  [ -s build/books.store ] || "$wager" datastore build -m models/wager-story-11m-q8_0.gguf --out build/books.store "${texts[@]}"
+  [ -s build/books.store ] ||
+    "$wager" datastore build -m models/wager-story-11m-q8_0.gguf --out build/books.store "${texts[@]}" || return 1
+  cmake -S examples/plugin-drafter -B build/plugin-drafter -DCMAKE_BUILD_TYPE=Release >/dev/null &&
+    cmake --build build/plugin-drafter >/dev/null
 }
 
 overrides() { # NAME: what this machine lacks, said aloud

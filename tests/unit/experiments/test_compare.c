@@ -162,6 +162,33 @@ Test(compare, cells_are_matched_by_what_they_sweep)
     cr_assert_null(compare("a", "b", -1, -1, WG_EINVAL));
 }
 
+/* A sweep of several grids: their cells one behind the other, each named by what its own grid sweeps. */
+Test(compare, cells_of_several_grids)
+{
+    static const char *const name[] = { "draft=ngram(k=2), temperature=0", "draft=ngram(k=2), temperature=1",
+                                        "draft=ngram(k=3), temperature=0", "draft=ngram(k=3), temperature=1", "model, match",
+                                        "draft=synthetic, rule=greedy" };
+    wg_error err;
+    wg_folder *f;
+    folder("a", 0, 4, 50, 3);
+    put("a/config.json", "{" BASE_CONFIG ", \"sweep\": [{\"sampling.temperature\": [0, 1], \"draft\": [{\"kind\": \"ngram\", "
+        "\"k\": 2}, {\"kind\": \"ngram\", \"k\": 3}]}, {}, {\"draft\": [{\"kind\": \"synthetic\", \"k\": 2}], \"verify.rule\": "
+        "[\"greedy\"]}]}");
+    cr_assert_eq(wg_folder_open(&f, "a", &err), WG_OK, "%s", err.text);
+    cr_assert_eq(json_array_size(f->cells), 6);
+    for (int i = 0; i < 6; i++) {
+        char *is = wg_folder_cell_name(f, i);
+        cr_expect_str_eq(is, name[i]);
+        wg_free(is);
+    }
+    cr_assert(!wg_folder_sweeps(f, "draft") && !wg_folder_sweeps(f, "verify.rule"), "not in every grid");
+    wg_folder_close(f);
+    put("a/config.json", "{" BASE_CONFIG ", \"sweep\": [{\"draft.length\": [2]}, {\"draft.length\": [4, 6]}]}");
+    cr_assert_eq(wg_folder_open(&f, "a", &err), WG_OK, "%s", err.text);
+    cr_assert(wg_folder_sweeps(f, "draft.length") && json_array_size(f->cells) == 3);
+    wg_folder_close(f);
+}
+
 Test(compare, a_cell_that_failed_counts_on_neither_side)
 {
     folder("a", 0, 4, 50, 3);

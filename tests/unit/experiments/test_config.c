@@ -81,6 +81,37 @@ Test(config, an_option_refines_a_swept_section)
     wg_config_close(c);
 }
 
+/* What does not fit all values of a key gets a grid of its own: cells one behind the other, baselines shared. */
+Test(config, a_sweep_may_be_several_grids)
+{
+    wg_config *c = config_of("{" BASE ", \"sampling\": {\"temperature\": 1}, \"sweep\": ["
+                             "{\"sampling.temperature\": [0, 1], \"draft\": [{\"kind\": \"ngram\", \"k\": 3}, "
+                             "{\"kind\": \"ngram\", \"k\": 5}]},"
+                             "{},"
+                             "{\"verify.rule\": [\"match\", \"greedy\"], \"draft\": [{\"kind\": \"synthetic\"}]}]}");
+    static const struct { const char *kind, *rule; int k; double temperature; int group; } want[] = {
+        { "ngram", "rejection", 3, 0, 0 }, { "ngram", "rejection", 3, 1, 1 }, { "ngram", "rejection", 5, 0, 0 },
+        { "ngram", "rejection", 5, 1, 1 },  { "none", "rejection", 0, 1, 1 },   { "synthetic", "match", 4, 1, 1 },
+        { "synthetic", "greedy", 4, 1, 1 },
+    };
+    cr_assert_eq(c->n, 7);
+    cr_assert_eq(c->groups, 2);
+    for (int i = 0; i < 7; i++) {
+        const wg_cell *cell = &c->cell[i];
+        const json_t *draft = json_object_get(cell->config, "draft");
+        cr_expect_str_eq(cell->drafter->name, want[i].kind, "%d", i);
+        cr_expect_str_eq(cell->verifier->name, want[i].rule, "%d", i);
+        cr_expect_eq(json_integer_value(json_object_get(draft, "k")), want[i].k, "%d", i);
+        cr_expect_eq(cell->sampling.temperature, want[i].temperature, "%d", i);
+        cr_expect_eq(cell->group, want[i].group, "%d", i);
+    }
+    cr_assert_str_eq(json_string_value(at(c, 5, "draft.kind")), "synthetic", "told from those of other grids");
+    cr_assert_str_eq(json_string_value(at(c, 5, "verify.rule")), "match");
+    cr_assert(json_integer_value(at(c, 2, "draft.k")) == 5 && !at(c, 2, "verify.rule"));
+    cr_assert_eq(json_object_size(c->cell[4].swept), 0);
+    wg_config_close(c);
+}
+
 /* What is written to config.json is a config of the same experiment: same digest, same cells. */
 Test(config, resolving_is_idempotent)
 {
@@ -92,6 +123,9 @@ Test(config, resolving_is_idempotent)
         "{" BASE ", \"sweep\": {\"draft\": [{\"kind\": \"ngram\", \"k\": 8}, {\"kind\": \"ngram_cache\"}, {\"kind\": \"ngram\"}, "
                  "{\"kind\": \"ngram\", \"k\": 3}]}}",
         "{" BASE ", \"draft\": {\"model\": \"draft.gguf\"}, \"sweep\": {\"draft.kind\": [\"model\"]}}",
+        "{" BASE ", \"sweep\": [{\"draft\": [{\"kind\": \"ngram\"}]}, {}, {\"draft\": [{\"kind\": \"sam\"}], "
+                 "\"batch\": [1, 2]}]}",
+        "{" BASE ", \"sweep\": [{}]}",
     };
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         wg_config *a = config_of(texts[i]);
@@ -282,6 +316,9 @@ Test(config, mistakes_are_explained)
 }
 #endif
 
+/* What stands for prompts that are not the repository's. */
+static const char *const own_prompts = "prompts={\"file\": \"configs/prompts/quickstart.jsonl\"}";
+
 /* What the repository ships runs as it stands, from the repository's root. */
 Test(config, shipped_experiments_are_valid)
 {
@@ -292,11 +329,35 @@ Test(config, shipped_experiments_are_valid)
     for (size_t i = 0; i < g.gl_pathc; i++) {
         wg_error err;
         wg_config *c = NULL;
-        cr_assert_eq(wg_config_open(&c, g.gl_pathv[i], NULL, 0, &wg_program_plugins, &err), WG_OK, "%s", err.text);
+        cr_assert_eq(wg_config_open(&c, g.gl_pathv[i], &own_prompts, !getenv("WG_SHARED"), &wg_program_plugins, &err), WG_OK,
+                     "%s", err.text);
         cr_assert(*c->top.question, "%s asks nothing", g.gl_pathv[i]);
         wg_config_close(c);
     }
     globfree(&g);
+}
+
+/* Whoever adds a drafter adds it to the experiment that compares all of them. */
+Test(config, every_drafter_is_compared)
+{
+    wg_error err;
+    wg_config *c = NULL;
+    const char *root = getenv("WG_ROOT");
+    if (chdir(root ? root : s.before)) cr_assert_fail();
+    if (wg_config_open(&c, "configs/experiments/drafters.json", &own_prompts, 1, &wg_program_plugins, &err))
+        cr_assert_fail("%s", err.text);
+    for (int i = 0; wg_program_plugins.drafters[i]; i++) {
+        const char *name = wg_program_plugins.drafters[i]->name;
+        int greedy = 0, drawn = 0;
+        for (int k = 0; k < c->n; k++) {
+            if (strcmp(c->cell[k].drafter->name, name) != 0) continue;
+            *(c->cell[k].sampling.temperature == 0 ? &greedy : &drawn) += 1;
+            cr_expect(wg_cell_lossless(&c->cell[k]), "%s: a lossy rule", name);
+        }
+        if (!strcmp(name, "none")) cr_expect_eq(greedy + drawn, 0, "plain decoding is every cell's baseline");
+        else cr_expect(greedy && drawn, "drafter %s has no cell in drafters.json", name);
+    }
+    wg_config_close(c);
 }
 
 /* Whatever allocation fails, the failure is reported and nothing leaks. */
@@ -304,7 +365,7 @@ Test(config, survives_failing_allocations)
 {
     put_parts();
     put("config.json", "{" REST ", \"target\": \"@models/tiny\", "
-                       "\"sweep\": {\"draft\": [{\"kind\": \"ngram\"}, \"@drafts/small\"]}}");
+                       "\"sweep\": [{\"draft\": [{\"kind\": \"ngram\"}, \"@drafts/small\"]}, {\"batch\": [2]}]}");
     wg_status status = WG_ENOMEM;
     for (uint64_t nth = 1; status != WG_OK && nth < 2000; nth++) {
         wg_error err;

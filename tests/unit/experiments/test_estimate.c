@@ -62,7 +62,7 @@ Test(estimate, schema_has_every_option)
 {
     json_t *schema = wg_config_schema(&wg_program_plugins), *defs = json_object_get(schema, "$defs"),
            *properties = json_object_get(schema, "properties"),
-           *axes = json_object_get(json_object_get(properties, "sweep"), "properties");
+           *axes = json_object_get(json_object_get(defs, "grid"), "properties");
     char name[200];
     for (int i = 0; wg_program_plugins.drafters[i]; i++) {
         const wg_drafter_class *d = wg_program_plugins.drafters[i];

@@ -10,8 +10,9 @@ static void setup(void) { scene_make(&s); }
 static void teardown(void) { scene_remove(&s); }
 TestSuite(files, .init = setup, .fini = teardown);
 
-#define WITH(draft) \
-    "{\"name\": \"t\", \"target\": {\"model\": \"target.gguf\"}, \"prompts\": {\"file\": \"prompts.jsonl\"}, \"draft\": " draft "}"
+#define WITH(draft)                                                                                                \
+    "{\"name\": \"t\", \"target\": {\"model\": \"target.gguf\"}, \"prompts\": {\"file\": \"prompts.jsonl\"}, " \
+    "\"draft\": " draft "}"
 
 static json_t *files_of(const char *text)
 {
@@ -46,7 +47,8 @@ Test(files, every_place_that_names_one)
     put("sub/c", "c"), put("a b", "ab"), put("a.json", "[]"), put("log", "written by what the command runs");
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         json_t *files = files_of(WITH("{\"kind\": \"none\"}"));
-        cr_assert(json_object_size(files) == 2 && json_object_get(files, "target.gguf") && json_object_get(files, "prompts.jsonl"));
+        cr_assert_eq(json_object_size(files), 2);
+        cr_assert(json_object_get(files, "target.gguf") && json_object_get(files, "prompts.jsonl"));
         json_decref(files);
         char text[700];
         snprintf(text, sizeof text, WITH("%s"), cases[i].draft);
