@@ -16,7 +16,7 @@ typedef struct wg_machine_bench {
     int bytes;
     void *weights, *act;   /* a matrix that fits the L2 of each thread, and its input */
     float *y;              /* (threads, rows, n) */
-    uint64_t *sums;        /* (threads, 8): keeps the loads */
+    char *found;           /* (threads, a cache line each): keeps the loads */
 } wg_machine_bench;
 
 enum { WG_MACHINE_STREAM = 256 << 20 }; /* larger than most caches */

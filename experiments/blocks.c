@@ -25,6 +25,19 @@ static json_t *by_position(const wg_counts *c, int of)
     return v;
 }
 
+json_t *wg_acceptance_histogram(const wg_counts *c)
+{
+    json_t *v = json_array();
+    int deepest = 0;
+    for (int d = 1; d < WG_TREE_MAX; d++)
+        if (c->offered_at[d]) deepest = d;
+    for (int d = 0; d <= deepest; d++) {
+        const long at_least = d == 0 ? c->passes : c->accepted_at[d], more = d < deepest ? c->accepted_at[d + 1] : 0;
+        json_array_append_new(v, json_integer(at_least - more));
+    }
+    return v;
+}
+
 json_t *wg_acceptance_json(const wg_counts *c)
 {
     const double passes = (double)c->passes, drafted = (double)c->drafted, accepted = (double)c->accepted;
@@ -34,6 +47,7 @@ json_t *wg_acceptance_json(const wg_counts *c)
     json_object_set_new(v, "survival_by_position", by_position(c, OF_ALL));
     json_object_set_new(v, "offered_corrected_by_position", by_position(c, OF_OFFERED));
     json_object_set_new(v, "conditional_by_position", by_position(c, OF_ACCEPTED_BEFORE));
+    json_object_set_new(v, "acceptance_histogram", wg_acceptance_histogram(c)); /* vLLM's name */
     json_object_set_new(v, "verify_rate", ratio((double)c->emitted, drafted + passes));
     json_object_set_new(v, "drafted_fraction_of_output", drafted > 0 ? ratio(accepted, (double)c->emitted) : json_null());
     json_object_set_new(v, "accepted_per_pass", drafted > 0 ? ratio(accepted, passes) : json_null());

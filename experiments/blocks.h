@@ -8,6 +8,9 @@
 /* Every usual definition of acceptance, each under its own name (results/README.md); null where nothing was drafted. */
 json_t *wg_acceptance_json(const wg_counts *c);
 
+/* How many steps kept 0, 1, 2 ... draft tokens, up to the deepest that was offered. */
+json_t *wg_acceptance_histogram(const wg_counts *c);
+
 /* Sets "categories" (one object per category of the prompts that counted; empty when there is only one), and beside the ratios
  * of totals their unweighted means: "tau_macro", "speedup_macro" over categories, "speedup_mean_of_prompts". */
 void wg_add_categories(json_t *cell, const wg_dataset *prompts, const wg_pairs *p, uint64_t seed, double *scratch);

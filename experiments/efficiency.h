@@ -31,7 +31,7 @@ void wg_machine_of(const json_t *groups, int group, wg_demand *d, wg_peaks *p);
 /* What one side of a cell's pairs took. */
 typedef struct wg_effort {
     wg_load load;
-    double forward, decode; /* seconds in the target's passes, and in steps */
+    double forward, decode, prefill; /* seconds in the target's passes, in steps, in reading prompts */
     double joules;          /* of the steps; NaN: not measured */
     double passes;          /* of one sequence each; load.passes counts shared ones once */
     double tokens, accepted, drafted;

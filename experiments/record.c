@@ -15,6 +15,7 @@
 #include "core/base/clock.h"
 #include "core/base/json.h"
 #include "core/base/mem.h"
+#include "experiments/blocks.h"
 #include "experiments/resume.h"
 #include "experiments/trace.h"
 
@@ -27,6 +28,7 @@ struct wg_record {
     char *dir;
     lines requests, steps, rounds; /* rounds: trace.wgt, in records */
     bool trace, probs;
+    double traced; /* seconds it took to write steps */
     wg_kept kept;
     json_t *machine; /* of a resumed run that has not recorded anything yet; else NULL */
 };
@@ -337,17 +339,10 @@ static json_t *phases_json(const wg_phases *p, double seconds)
 /* vLLM's names for one request (metrics.speculative_decoding). */
 static json_t *speculation_json(const wg_counts *c)
 {
-    json_t *v = json_object(), *histogram = json_array(), *offered = json_array(), *accepted = json_array();
-    int deepest = 0;
-    for (int d = 1; d < WG_TREE_MAX; d++)
-        if (c->offered_at[d]) deepest = d;
-    for (int d = 1; d <= deepest; d++) {
+    json_t *v = json_object(), *offered = json_array(), *accepted = json_array();
+    for (int d = 1; d < WG_TREE_MAX && c->offered_at[d]; d++) {
         json_array_append_new(offered, json_integer(c->offered_at[d]));
         json_array_append_new(accepted, json_integer(c->accepted_at[d]));
-    }
-    for (int d = 0; d <= deepest; d++) { /* steps that accepted exactly d */
-        const long at_least = d == 0 ? c->passes : c->accepted_at[d], more = d < deepest ? c->accepted_at[d + 1] : 0;
-        json_array_append_new(histogram, json_integer(at_least - more));
     }
     json_object_set_new(v, "num_spec_steps", json_integer(c->passes));
     json_object_set_new(v, "num_draft_tokens", json_integer(c->drafted));
@@ -356,7 +351,7 @@ static json_t *speculation_json(const wg_counts *c)
                         c->passes ? json_real(1 + (double)c->accepted / (double)c->passes) : json_null());
     json_object_set_new(v, "draft_acceptance_rate",
                         c->drafted ? json_real((double)c->accepted / (double)c->drafted) : json_null());
-    json_object_set_new(v, "acceptance_histogram", histogram);
+    json_object_set_new(v, "acceptance_histogram", wg_acceptance_histogram(c));
     json_object_set_new(v, "offered_by_position", offered); /* ours from here */
     json_object_set_new(v, "accepted_by_position", accepted);
     json_object_set_new(v, "num_probe_rows", json_integer(c->probes));
@@ -465,6 +460,8 @@ static wg_status append(lines *l, json_t *v, wg_error *err)
     return s;
 }
 
+double wg_record_traced(const wg_record *r) { return r->traced; }
+
 long long wg_record_trace_end(const wg_record *r) { return r->rounds.end; }
 
 wg_status wg_record_trace(wg_record *r, const void *bytes, size_t n, wg_error *err)
@@ -474,6 +471,7 @@ wg_status wg_record_trace(wg_record *r, const void *bytes, size_t n, wg_error *e
 
 wg_status wg_record_request(wg_record *r, const wg_request *q, const wg_tokenizer *tokenizer, wg_error *err)
 {
+    const double start = wg_clock_now();
     for (int i = 0; r->trace && i < q->steps; i++) { /* before their request: a request that is there has all its steps */
         const wg_step_record *t = &q->step[i];
         json_t *v = identity(q);
@@ -489,6 +487,7 @@ wg_status wg_record_request(wg_record *r, const wg_request *q, const wg_tokenize
         json_object_set_new(v, "phase_ms", phases_json(&t->phases, t->seconds));
         WG_TRY(append(&r->steps, v, err));
     }
+    r->traced += wg_clock_now() - start;
     json_t *v;
     const wg_status s = request_json(&v, q, tokenizer, err);
     if (!s && r->probs) json_object_set_new(v, "trace_end", json_integer(r->rounds.end));

@@ -61,6 +61,7 @@ const char *wg_record_path(const wg_record *r);
 
 /* Appends a request (its text decoded with `tokenizer`, which may be NULL) and its steps. */
 wg_status wg_record_request(wg_record *r, const wg_request *q, const wg_tokenizer *tokenizer, wg_error *err);
+double wg_record_traced(const wg_record *r); /* seconds that writing steps took */
 /* trace.wgt of a run that traces probabilities: where it ends; appends whole records (trace.h). */
 long long wg_record_trace_end(const wg_record *r);
 wg_status wg_record_trace(wg_record *r, const void *bytes, size_t n, wg_error *err);

@@ -37,8 +37,7 @@ int wg_report_best(const json_t *cells)
     return best;
 }
 
-/* "2.31" or "-". */
-static void put(FILE *f, const char *format, double v)
+void wg_report_put(FILE *f, const char *format, double v)
 {
     if (isfinite(v)) fprintf(f, format, v);
     else fputc('-', f);
@@ -48,12 +47,12 @@ static void put_interval(FILE *f, const json_t *cell, const char *key, const cha
 {
     char ci[64];
     snprintf(ci, sizeof ci, "%s_ci", key);
-    put(f, "%.2f", number(cell, key));
+    wg_report_put(f, "%.2f", number(cell, key));
     if (isfinite(number(cell, key))) fputs(unit, f);
     if (json_is_array(get(cell, ci))) fprintf(f, " [%.2f, %.2f]", wg_report_item(cell, ci, 0), wg_report_item(cell, ci, 1));
 }
 
-static void put_name(FILE *f, const wg_folder *run, size_t cell)
+void wg_report_name(FILE *f, const wg_folder *run, size_t cell)
 {
     char *name = wg_folder_cell_name(run, (int)cell);
     wg_html_puts(f, name);
@@ -89,7 +88,7 @@ static void answer(FILE *f, const wg_folder *run, const json_t *cells)
     else {
         const json_t *c = json_array_get(cells, (size_t)best);
         fputs(n > 1 ? "Fastest of all cells: " : "", f);
-        put_name(f, run, (size_t)best);
+        wg_report_name(f, run, (size_t)best);
         fputs(" decodes at ", f);
         put_interval(f, c, "speedup", "x");
         fputs(" the speed of plain decoding", f);
@@ -141,29 +140,29 @@ static void main_table(FILE *f, const wg_folder *run, const json_t *cells)
     for (size_t i = 0; i < json_array_size(cells); i++) {
         const json_t *c = json_array_get(cells, i);
         fprintf(f, "<tr%s><td class=\"w\">", (int)i == best ? " class=\"best\"" : "");
-        put_name(f, run, i);
+        wg_report_name(f, run, i);
         if (rules) fputs("</td><td class=\"l\">", f);
         if (rules) wg_html_puts(f, json_string_value(get(c, "rule")));
         if (temperatures) fputs("</td><td>", f);
-        if (temperatures) put(f, "%g", number(c, "temperature"));
+        if (temperatures) wg_report_put(f, "%g", number(c, "temperature"));
         fputs("</td><td>", f);
         put_interval(f, c, "tau", "");
         fputs("</td><td>", f);
-        put(f, "%.1f %%", 100 * number(c, "acceptance_rate"));
+        wg_report_put(f, "%.1f %%", 100 * number(c, "acceptance_rate"));
         fputs("</td><td>", f);
-        put(f, "%.3f", number(c, "alpha"));
+        wg_report_put(f, "%.3f", number(c, "alpha"));
         fputs("</td><td>", f);
-        put(f, "%.1f", number(c, "tok_s"));
+        wg_report_put(f, "%.1f", number(c, "tok_s"));
         fputs("</td><td>", f);
-        put(f, "%.1f", number(c, "baseline_tok_s"));
+        wg_report_put(f, "%.1f", number(c, "baseline_tok_s"));
         fputs("</td><td>", f);
         put_interval(f, c, "speedup", "x");
         fputs("</td><td>", f);
-        put(f, "%.2fx", number(c, "predicted_speedup"));
+        wg_report_put(f, "%.2fx", number(c, "predicted_speedup"));
         fputs("</td><td>", f);
-        put(f, "%.2f", number(get(c, "tpot_ms"), "p50"));
+        wg_report_put(f, "%.2f", number(get(c, "tpot_ms"), "p50"));
         fputs(", ", f);
-        put(f, "%.2f", number(get(c, "tpot_ms"), "p99"));
+        wg_report_put(f, "%.2f", number(get(c, "tpot_ms"), "p99"));
         fprintf(f, "</td><td class=\"l\">%s</td></tr>\n", same_text(c));
     }
     fputs("</tbody></table></div>\n", f);
@@ -175,35 +174,6 @@ static void main_table(FILE *f, const wg_folder *run, const json_t *cells)
                 "cells looks "
                 "better than it is.</p>\n",
                 n, 0.05 * n, n);
-}
-
-static void positions(FILE *f, const wg_folder *run, const json_t *cells)
-{
-    size_t most = 0;
-    for (size_t i = 0; i < json_array_size(cells); i++) {
-        const size_t n = json_array_size(get(json_array_get(cells, i), "acceptance_by_position"));
-        most = n > most ? n : most;
-    }
-    if (most == 0) return;
-    most = most > 16 ? 16 : most;
-    fputs("<div class=\"wide\"><table>\n<caption>Acceptance by position: of the steps whose draft was that deep, the share "
-          "that accepted "
-          "so far.</caption>\n<thead><tr><th scope=\"col\">cell</th>",
-          f);
-    for (size_t d = 1; d <= most; d++) fprintf(f, "<th scope=\"col\">%zu</th>", d);
-    fputs("</tr></thead>\n<tbody>\n", f);
-    for (size_t i = 0; i < json_array_size(cells); i++) {
-        fputs("<tr><td class=\"w\">", f);
-        put_name(f, run, i);
-        fputs("</td>", f);
-        for (size_t d = 0; d < most; d++) {
-            fputs("<td>", f);
-            put(f, "%.2f", wg_report_item(json_array_get(cells, i), "acceptance_by_position", d));
-            fputs("</td>", f);
-        }
-        fputs("</tr>\n", f);
-    }
-    fputs("</tbody></table></div>\n", f);
 }
 
 static void categories(FILE *f, const wg_folder *run, const json_t *cells)
@@ -222,15 +192,15 @@ static void categories(FILE *f, const wg_folder *run, const json_t *cells)
                       f);
             begun = true;
             fputs("<tr><td class=\"w\">", f);
-            if (k == 0) put_name(f, run, i);
+            if (k == 0) wg_report_name(f, run, i);
             fputs("</td><td class=\"l\">", f);
             wg_html_puts(f, json_string_value(get(c, "category")));
             fputs("</td><td>", f);
-            put(f, "%.0f", number(c, "prompts"));
+            wg_report_put(f, "%.0f", number(c, "prompts"));
             fputs("</td><td>", f);
             put_interval(f, c, "tau", "");
             fputs("</td><td>", f);
-            put(f, "%.1f %%", 100 * number(c, "acceptance_rate"));
+            wg_report_put(f, "%.1f %%", 100 * number(c, "acceptance_rate"));
             fputs("</td><td>", f);
             put_interval(f, c, "speedup", "x");
             fputs("</td></tr>\n", f);
@@ -263,7 +233,7 @@ static void phases(FILE *f, const wg_folder *run, const json_t *cells)
     for (size_t i = 0; i < json_array_size(cells); i++) {
         const json_t *p = get(json_array_get(cells, i), "phase_ms");
         fputs("<tr><td class=\"w\">", f);
-        put_name(f, run, i);
+        wg_report_name(f, run, i);
         fputs("</td><td><div class=\"bar\" aria-hidden=\"true\">", f);
         for (int k = 0; k < 5; k++) {
             const double v = number(p, key[k]);
@@ -272,7 +242,7 @@ static void phases(FILE *f, const wg_folder *run, const json_t *cells)
         fputs("</div></td>", f);
         for (int k = 0; k < 5; k++) {
             fputs("<td>", f);
-            put(f, "%.3f", number(p, key[k]));
+            wg_report_put(f, "%.3f", number(p, key[k]));
             fputs("</td>", f);
         }
         fputs("</tr>\n", f);
@@ -312,7 +282,7 @@ static void provenance(FILE *f, const wg_folder *run)
     const json_t *cells = get(run->summary, "cells");
     for (size_t i = 0; i < json_array_size(cells); i++) {
         fputs("<tr><td class=\"w\">", f);
-        put_name(f, run, i);
+        wg_report_name(f, run, i);
         fputs("</td><td class=\"l mono w\">", f);
         wg_html_puts(f, json_string_value(get(json_array_get(cells, i), "output_sha256")));
         fputs("</td></tr>\n", f);
@@ -359,9 +329,10 @@ wg_status wg_report_write(FILE *f, const wg_folder *run, bool drawings, wg_error
     main_table(f, run, cells);
     fputs("<h2>How it comes about</h2>\n", f);
     wg_report_plots(f, run, cells, drawings);
-    positions(f, run, cells);
+    wg_report_acceptance(f, run, cells);
     wg_report_confidence(f, run, cells);
     phases(f, run, cells);
+    wg_report_use(f, run, cells);
     categories(f, run, cells);
     wg_report_transcripts(f, run, wg_report_best(cells));
     provenance(f, run);

@@ -9,6 +9,10 @@
 double wg_report_number(const json_t *o, const char *key);
 double wg_report_item(const json_t *o, const char *key, size_t i);
 
+/* A number or "-"; a cell's name. */
+void wg_report_put(FILE *f, const char *format, double v);
+void wg_report_name(FILE *f, const wg_folder *run, size_t cell);
+
 /* The cell with the largest speed-up; -1 when none has one. */
 int wg_report_best(const json_t *cells);
 
@@ -18,6 +22,8 @@ wg_tally wg_report_tally(const json_t *cells);
 
 void wg_report_plots(FILE *f, const wg_folder *run, const json_t *cells, bool drawings);
 void wg_report_confidence(FILE *f, const wg_folder *run, const json_t *cells); /* nothing without a trace of probabilities */
+void wg_report_acceptance(FILE *f, const wg_folder *run, const json_t *cells);
+void wg_report_use(FILE *f, const wg_folder *run, const json_t *cells);
 void wg_report_transcripts(FILE *f, const wg_folder *run, int cell);
 
 #endif

@@ -108,6 +108,7 @@ static wg_status add_efforts(wg_result *o, const wg_request *q, const wg_request
         wg_load_add(&to[i]->load, &from[i]->load);
         to[i]->forward += from[i]->forward;
         to[i]->decode += from[i]->decode;
+        to[i]->prefill += from[i]->prefill;
         to[i]->joules += from[i]->joules;
         to[i]->passes += (double)from[i]->counts.passes;
         to[i]->tokens += from[i]->n;
@@ -502,10 +503,13 @@ static wg_status write_summary(const runner *r, wg_error *err)
 {
     if (r->progress.requests == 0 && wg_resume_finished(wg_record_path(r->record))) return WG_OK; /* nothing was left to run */
     json_t *v = wg_summary_json(r->run);
+    if (v && r->config->top.trace) {
+        const double seconds = wg_record_traced(r->record) + (r->tracer ? r->tracer->seconds : 0);
+        json_object_set_new(v, "trace_seconds", r->opt->recorded ? json_null() : json_real(seconds));
+    }
     if (v && r->run->complete && r->tracer) {
         char trace[4200];
         snprintf(trace, sizeof trace, "%s/trace.wgt", wg_record_path(r->record));
-        json_object_set_new(v, "trace_seconds", json_real(r->tracer->seconds));
         const wg_status bad = wg_attribution_add(v, trace, err);
         if (bad) json_decref(v);
         WG_TRY(bad);

@@ -28,7 +28,7 @@ static wg_result result(void)
         .phases = { .draft = 2, .verify = 4, .accept = 0.5, .kv = 0.5 },
         .decode = 8, .forward = 3.5, .ttft = ttft, .tpot = tpot, .n_ttft = 2, .n_tpot = 1, .sha256 = digests, .outputs = 2,
         .itl = { itl, 3, 3 }, .itl_token = { itl_token, 6, 6 },
-        .effort = { .load = { .passes = 8, .rows = 32 }, .passes = 8, .forward = 3.5, .decode = 8, .joules = 40, .tokens = 20,
+        .effort = { .load = { .passes = 8, .rows = 32 }, .passes = 8, .forward = 3.5, .decode = 8, .prefill = 2, .joules = 40, .tokens = 20,
                     .accepted = 12, .drafted = 24 },
         .base_effort = { .load = { .passes = 20, .rows = 20 }, .passes = 20, .forward = 28, .decode = 30,
                          .joules = 240, .tokens = 20 },
@@ -57,6 +57,8 @@ Test(summary, arithmetic)
         { "tok_s", 2.5 },
         { "baseline_tok_s", 20.0 / 30 },
         { "speedup", (30.0 / 20) / (8.0 / 20) },
+        { "output_throughput", 2.0 }, /* 20 tokens in 2 + 8 s */
+        { "baseline_output_throughput", 20.0 / 30 },
         { "explained_speedup", 2.5 * (28.0 / 20) / (7.0 / 8) },
         { "draft_cost_ratio", 2.0 / 20 / (28.0 / 20) },
         { "overhead_us_per_token", (8 - 2 - 3.5) / 20 * 1e6 },
@@ -91,6 +93,10 @@ Test(summary, arithmetic)
     for (size_t i = 0; i < 9; i++)
         cr_assert_float_eq(json_number_value(json_array_get(json_object_get(a, lists[i / 3].key), i % 3)),
                            lists[i / 3].value[i % 3], 1e-12);
+    static const int kept[] = { 2, 2, 2, 2 }; /* of 8 steps 6 kept at least one, 4 two, 2 three */
+    const json_t *histogram = json_object_get(a, "acceptance_histogram");
+    cr_assert_eq(json_array_size(histogram), 4);
+    for (size_t i = 0; i < 4; i++) cr_assert_eq(json_integer_value(json_array_get(histogram, i)), kept[i]);
     cr_assert_float_eq(real(a, "analytic_alpha"), 0.75, 1e-12);
     cr_assert_float_eq(real(a, "draft_acceptance_rate"), 0.5, 1e-12);
     cr_assert_float_eq(real(a, "verify_rate"), 20 / 32., 1e-12);
