@@ -6,7 +6,8 @@
 set -eu
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
-.ci/install-packages gcc g++ libc6-dev cmake ninja-build pkg-config libjansson-dev libmd-dev libdivsufsort-dev libcriterion-dev python3-numpy
+.ci/install-packages gcc g++ libc6-dev cmake ninja-build pkg-config libjansson-dev libmd-dev libdivsufsort-dev libcriterion-dev python3-numpy \
+  gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-static
 
 [ $# -gt 0 ] || set -- tsan asan hard dev
 mkdir -p build

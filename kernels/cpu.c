@@ -4,6 +4,11 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#elif defined(__aarch64__) && defined(__linux__)
+#include <sys/auxv.h>
+#ifndef HWCAP_ASIMDDP
+#define HWCAP_ASIMDDP (1ul << 20)
+#endif
 #endif
 
 #include <stdbool.h>
@@ -17,6 +22,13 @@
 #define COMMON                                                                                                                 \
     .matrix_bytes = wg_matrix_bytes_ref, .matrix_pack = wg_matrix_pack_ref, .matrix_row = wg_matrix_row_ref,                   \
     .act_bytes = wg_act_bytes_ref
+
+/* What both levels of Arm have alike. */
+#define NEON                                                                                                                   \
+    COMMON, .act_prepare = wg_act_prepare_neon, .rmsnorm = wg_rmsnorm_neon, .rope = wg_rope_neon,                              \
+    .kv_store = wg_kv_store_neon, .swiglu = wg_swiglu_neon, .add = wg_add_neon, .exp32 = wg_exp32_neon,                        \
+    .softmax64 = wg_softmax64_neon, .argmax = wg_argmax_neon, .split = wg_split_neon, .above64 = wg_above64_neon,              \
+    .kept64 = wg_kept64_neon, .keep64 = wg_keep64_neon
 
 static const wg_ops tables[WG_CPU_LEVELS] = {
     [WG_CPU_REF] = {
@@ -74,6 +86,9 @@ static const wg_ops tables[WG_CPU_LEVELS] = {
         .kept64 = wg_kept64_avx512,
         .keep64 = wg_keep64_avx512,
     },
+#elif defined(__aarch64__)
+    [WG_CPU_NEON] = { NEON, .name = "neon", .matmul = wg_matmul_neon, .attention = wg_attention_neon },
+    [WG_CPU_DOTPROD] = { NEON, .name = "dotprod", .matmul = wg_matmul_dotprod, .attention = wg_attention_dotprod },
 #endif
 };
 
@@ -94,12 +109,20 @@ wg_cpu_level wg_cpu_best(void)
         !__builtin_cpu_supports("avx512dq") || !__builtin_cpu_supports("avx512vnni"))
         return WG_CPU_AVX2;
     return WG_CPU_AVX512;
+#elif defined(__aarch64__) && defined(__linux__)
+    return getauxval(AT_HWCAP) & HWCAP_ASIMDDP ? WG_CPU_DOTPROD : WG_CPU_NEON;
+#elif defined(__aarch64__)
+    return WG_CPU_NEON;
 #else
     return WG_CPU_REF;
 #endif
 }
 
+#if defined(__aarch64__)
+static const char *const names[WG_CPU_LEVELS] = { "ref", "neon", "dotprod" };
+#else
 static const char *const names[WG_CPU_LEVELS] = { "ref", "avx2", "avx512" };
+#endif
 
 const char *wg_cpu_name(wg_cpu_level level) { return (unsigned)level < WG_CPU_LEVELS ? names[level] : "?"; }
 

@@ -1,15 +1,26 @@
 /* SPDX-License-Identifier: MIT
- * What this processor can do, and which op table to use. WG_CPU=ref|avx2|avx512 lowers the choice (never raises it). */
+ * What this processor can do, and which op table to use. WG_CPU=ref|avx2|avx512 (x86-64) or ref|neon|dotprod (64-bit Arm)
+ * lowers the choice (never raises it). Levels are those of the architecture the program is built for. */
 #ifndef WG_KERNELS_CPU_H
 #define WG_KERNELS_CPU_H
 
 struct wg_ops;
 
-typedef enum wg_cpu_level { WG_CPU_REF, WG_CPU_AVX2, WG_CPU_AVX512, WG_CPU_LEVELS } wg_cpu_level;
+typedef enum wg_cpu_level {
+    WG_CPU_REF,
+#if defined(__aarch64__)
+    WG_CPU_NEON,    /* what every 64-bit Arm has */
+    WG_CPU_DOTPROD, /* and its extension: sdot */
+#else
+    WG_CPU_AVX2,    /* avx2, fma, f16c */
+    WG_CPU_AVX512,  /* and avx512 f, bw, vl, dq, vnni */
+#endif
+    WG_CPU_LEVELS
+} wg_cpu_level;
 
-wg_cpu_level wg_cpu_best(void);              /* what the processor supports (AVX2 = avx2+fma+f16c; AVX512 = f,bw,vl,dq,vnni) */
+wg_cpu_level wg_cpu_best(void);              /* what the processor supports */
 wg_cpu_level wg_cpu_chosen(void);            /* the same, lowered by WG_CPU */
-const char *wg_cpu_name(wg_cpu_level level); /* "ref", "avx2", "avx512" */
+const char *wg_cpu_name(wg_cpu_level level); /* "ref", "avx2", "avx512"; "neon", "dotprod" */
 
 /* The complete table for a level: the scalar reference with the variants of all levels up to this one laid over it. The
  * table is static. level <= wg_cpu_best(). */

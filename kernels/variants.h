@@ -34,6 +34,9 @@ WG_DECLARE_VARIANTS(ref)
 #if defined(__x86_64__)
 WG_DECLARE_VARIANTS(avx2)
 WG_DECLARE_VARIANTS(avx512)
+#elif defined(__aarch64__)
+WG_DECLARE_VARIANTS(neon)
+WG_DECLARE_VARIANTS(dotprod) /* matmul and attention; the rest is neon's */
 #endif
 
 #endif

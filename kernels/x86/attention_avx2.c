@@ -8,7 +8,7 @@
 #include "kernels/lanes.h"
 #include "kernels/q8.h"
 #include "kernels/variants.h"
-#include "kernels/x86/keys.h"
+#include "kernels/keys.h"
 
 enum {
     PAIR = 2,    /* query heads of a tile */

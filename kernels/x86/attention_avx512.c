@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "kernels/variants.h"
-#include "kernels/x86/keys.h"
+#include "kernels/keys.h"
 
 enum { WIDE = 4 }; /* vectors of values that are summed together */
 

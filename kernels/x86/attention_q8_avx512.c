@@ -12,7 +12,7 @@
 
 #include "kernels/q8.h"
 #include "kernels/variants.h"
-#include "kernels/x86/keys.h"
+#include "kernels/keys.h"
 
 enum {
     BLOCKS = WG_MAX_HEAD / WG_KV_BLOCK,

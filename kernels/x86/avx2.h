@@ -8,7 +8,7 @@
 
 #include "kernels/exp.h"
 #include "kernels/types.h"
-#include "kernels/x86/unroll.h"
+#include "kernels/unroll.h"
 
 /* All bits set in the first n of 8 lanes. */
 INLINE __m256i first8(int n)

@@ -7,7 +7,7 @@
 
 #include "kernels/exp.h"
 #include "kernels/types.h"
-#include "kernels/x86/unroll.h"
+#include "kernels/unroll.h"
 
 /* The first n of 16 (8) lanes. */
 INLINE __mmask16 first16(int n) { return (__mmask16)(n >= 16 ? 0xffffu : (1u << n) - 1); }

@@ -5,7 +5,7 @@
 #include "kernels/lanes.h"
 #include "kernels/layout.h"
 #include "kernels/variants.h"
-#include "kernels/x86/keys.h"
+#include "kernels/keys.h"
 
 /* ---- activations of quantised products */
 static void quantise_block(const float *x, wg_q8_act *act, int b)

@@ -7,7 +7,7 @@
 
 #include "kernels/layout.h"
 #include "kernels/variants.h"
-#include "kernels/x86/keys.h"
+#include "kernels/keys.h"
 
 /* ---- activations of quantised products */
 INLINE int sum_bytes(__m128i q)

@@ -3,7 +3,10 @@
  * around the outputs. A new variant needs no line here. `kernelcheck --bench` measures (bench.c).
  *
  * One reference result serves many calls: a call with fewer rows, with the panels or heads in pieces, or on another level must
- * give the same bits, so equality with the reference is also the row-invariance test. */
+ * give the same bits, so equality with the reference is also the row-invariance test.
+ *
+ * --quick leaves the large shapes out; --digest prints one number for the bits of each op, which depends on the seed and the
+ * sweep and on no machine (tests/kernels/digest.sh). */
 #include "tests/kernels/check.h"
 #include "tests/kernels/blocks.h"
 
@@ -18,8 +21,9 @@
 
 enum { GUARD = 64, CANARY = 0xA5 };
 
-static options opt = { 0, NULL, -1, 1, 0 };
+static options opt = { 0, NULL, -1, 1, 0, 0, 0 };
 static long calls, failures;
+static uint64_t digest;
 
 void *must_alloc(size_t bytes)
 {
@@ -89,6 +93,17 @@ static bool same_floats(const void *a, const void *b, size_t n)
     return true;
 }
 
+/* What the reference says goes into the digest, word by word (FNV-1a), every NaN as one. */
+static void note(const void *bits, size_t words)
+{
+    for (size_t i = 0; i < words; i++) {
+        uint32_t w;
+        memcpy(&w, (const char *)bits + 4 * i, 4);
+        if ((w & 0x7fffffffu) > 0x7f800000u) w = 0x7fc00000u;
+        digest = (digest ^ w) * 0x100000001b3u;
+    }
+}
+
 static bool any_nonzero(const float *x, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -138,7 +153,7 @@ static wg_matrix random_matrix(source *s, int type, int n, int k, int flavour)
 }
 
 /* ---- matmul and act_prepare */
-enum { ROWS_MAX = 130 };
+enum { ROWS_MAX = 130, ROWS_QUICK = 70, QUICK_WEIGHTS = 16000 };
 static const int some_rows[] = {1,  2,  3,  4,  5,  6,  7,  8,  9,  11, 12, 13,  16,
                                 23, 24, 25, 31, 32, 33, 48, 63, 64, 65, 70, 129, 130};
 
@@ -169,14 +184,17 @@ static void matmul_rows(int level, const wg_matrix *w, const float *x, size_t ld
 static void check_matmul_shape(source *s, int type, int n, int k, int all_rows, int flavour)
 {
     const size_t ldx = (size_t)k + 5, ldy = (size_t)n + 3;
+    const int most = opt.quick ? ROWS_QUICK : ROWS_MAX;
+    if (opt.quick && n * k > QUICK_WEIGHTS) return;
     wg_matrix w = random_matrix(s, type, n, k, flavour == 2 ? 0 : flavour); /* tiny by tiny would be nothing */
-    float *x = tight_alloc(ROWS_MAX * ldx - 5); /* the last row has no gap behind it */
-    guarded want = guarded_new(ROWS_MAX * ldy * 4), y = guarded_new(ROWS_MAX * ldy * 4);
-    fill(s, x, ROWS_MAX * ldx - 5, flavour);
+    float *x = tight_alloc((size_t)most * ldx - 5); /* the last row has no gap behind it */
+    guarded want = guarded_new((size_t)most * ldy * 4), y = guarded_new((size_t)most * ldy * 4);
+    fill(s, x, (size_t)most * ldx - 5, flavour);
     const wg_ops *ref = ops_of(WG_CPU_REF);
-    char *act = must_alloc(ref->act_bytes(type, ROWS_MAX, k));
-    ref->act_prepare(type, x, ldx, ROWS_MAX, k, act, 0, ROWS_MAX);
-    ref->matmul(&w, act, ROWS_MAX, (float *)want.data, ldy, 0, (n + WG_PANEL - 1) / WG_PANEL);
+    char *act = must_alloc(ref->act_bytes(type, most, k));
+    ref->act_prepare(type, x, ldx, most, k, act, 0, most);
+    ref->matmul(&w, act, most, (float *)want.data, ldy, 0, (n + WG_PANEL - 1) / WG_PANEL);
+    note(want.data, want.bytes / 4);
     if (!any_nonzero((float *)want.data, (size_t)n)) fail("matmul", WG_CPU_REF, "all zero", "n=%d k=%d", n, k);
     for (int level = 0; level <= (int)wg_cpu_best(); level++) {
         if (!level_wanted(level)) continue;
@@ -185,9 +203,9 @@ static void check_matmul_shape(source *s, int type, int n, int k, int all_rows, 
             matmul_rows(level, &w, x, ldx, 3, &y, ldy, 1, (float *)want.data);
         } else if (all_rows) {
             for (int m = 1; m <= 70; m++) matmul_rows(level, &w, x, ldx, m, &y, ldy, m & 1, (float *)want.data);
-            matmul_rows(level, &w, x, ldx, ROWS_MAX, &y, ldy, 1, (float *)want.data);
+            matmul_rows(level, &w, x, ldx, most, &y, ldy, 1, (float *)want.data);
         } else {
-            for (size_t i = 0; i < COUNT(some_rows); i++)
+            for (size_t i = 0; i < COUNT(some_rows) && some_rows[i] <= most; i++)
                 matmul_rows(level, &w, x, ldx, some_rows[i], &y, ldy, i & 1, (float *)want.data);
         }
     }
@@ -225,6 +243,7 @@ static void check_prepare(source *s)
         guarded want = guarded_new(bytes), got = guarded_new(bytes);
         fill(s, x, ldx * (size_t)m - 1, (int)(i / COUNT(ks) / COUNT(rows)));
         ops_of(WG_CPU_REF)->act_prepare(WG_Q8_0, x, ldx, m, k, want.data, 0, m);
+        note(want.data, bytes / 4);
         for (int level = 1; level <= (int)wg_cpu_best(); level++) {
             if (!level_wanted(level)) continue;
             guarded_reset(&got);
@@ -291,13 +310,19 @@ static void cache_fill(source *s, cache *c, int level, int slots, int flavour)
     free(kv);
 }
 
+static uint64_t next_mask_word(source *s)
+{
+    const uint64_t high = next_word(s);
+    return high << 32 | next_word(s);
+}
+
 /* Of the tail: half of the slots, a quarter, the first alone, or, where there are others, none. */
 static wg_mask draw_tail(source *s, bool may_be_empty)
 {
     wg_mask m;
-    for (int k = 0; k < WG_MASK_WORDS; k++) m.w[k] = (uint64_t)next_word(s) << 32 | next_word(s);
+    for (int k = 0; k < WG_MASK_WORDS; k++) m.w[k] = next_mask_word(s);
     if (next_below(s, 2))
-        for (int k = 0; k < WG_MASK_WORDS; k++) m.w[k] &= (uint64_t)next_word(s) << 32 | next_word(s);
+        for (int k = 0; k < WG_MASK_WORDS; k++) m.w[k] &= next_mask_word(s);
     if (next_below(s, 4) == 0) m = wg_mask_bit(0);
     if (may_be_empty && next_below(s, 4) == 0) m = (wg_mask){ { 0 } };
     return may_be_empty || wg_mask_count(&m) ? m : wg_mask_bit(1);
@@ -320,10 +345,12 @@ static void check_attention_case(source *s, int type, int heads, int kv_heads, i
     guarded want = guarded_new(n * 4), out = guarded_new(n * 4);
     fill(s, q, n, flavour);
     ops_of(WG_CPU_REF)->attention(q, &keys, heads, kv_heads, hd, scale, (float *)want.data, 0, heads);
+    note(want.data, n);
     if (flavour < 2 && !any_nonzero((float *)want.data, n)) fail("attention", 0, "all zero", "hd=%d", hd);
+    const int cut_at = next_below(s, heads);
     for (int level = 0; level <= (int)wg_cpu_best(); level++)
         for (int split = 0; split < 2 && level_wanted(level); split++) {
-            const int cut = split ? next_below(s, heads) : 0;
+            const int cut = split ? cut_at : 0;
             if (level == WG_CPU_REF && !split) continue;
             guarded_reset(&out);
             ops_of(level)->attention(q, &keys, heads, kv_heads, hd, scale, (float *)out.data, cut, heads);
@@ -346,10 +373,11 @@ static void check_attention(source *s)
     static const int hds[] = { 8, 32, 64, 80, 128, 256, 5, 7, 10, 16, 20, 40, 68, 96 }, page[] = { 2, 16, 64, 5 };
     static const int head[][2] = {{8, 4}, {1, 1}, {3, 3}, {4, 1}, {6, 2}, {12, 2}, {9, 3}, {16, 1}, {13, 13}};
     static const int prefix[] = { 0, 1, 3, 15, 16, 17, 63, 64, 65, 127, 130, 300 };
-    for (int i = 0; i < 800; i++) {
-        const int *h = head[next_below(s, COUNT(head))];
-        check_attention_case(s, cache_types[i % 4], h[0], h[1], hds[i / 4 % (int)COUNT(hds)], page[next_below(s, COUNT(page))],
-                             prefix[next_below(s, COUNT(prefix))], i % 40 == 0 ? 2 : i % 40 == 1 ? 3 : i % 2);
+    for (int i = 0; i < (opt.quick ? 300 : 800); i++) {
+        const int *h = head[next_below(s, COUNT(head))]; /* draws in one order, whatever the compiler does with arguments */
+        const int page_slots = page[next_below(s, COUNT(page))], before = prefix[next_below(s, COUNT(prefix))];
+        check_attention_case(s, cache_types[i % 4], h[0], h[1], hds[i / 4 % (int)COUNT(hds)], page_slots, before,
+                             i % 40 == 0 ? 2 : i % 40 == 1 ? 3 : i % 2);
     }
 }
 
@@ -365,6 +393,7 @@ static void check_kv_store(source *s)
         data.stream ^= 0x80000000u;
         source again = data;
         cache_fill(&again, &want, WG_CPU_REF, 9, flavour);
+        note(want.pool.data, want.pool.bytes / 4);
         for (int level = 1; level <= (int)wg_cpu_best(); level++) {
             if (!level_wanted(level)) continue;
             pages = start, again = data;
@@ -498,6 +527,7 @@ static void check_row_case(source *s, const row_op *op, int n, int extra, int fl
         memcpy(t.c + i, &bits, 4);
     }
     op->run(ops_of(WG_CPU_REF), &t, (float *)(void *)want.data);
+    note(want.data, bytes / 4);
     for (int level = 1; level <= (int)wg_cpu_best(); level++) {
         if (!level_wanted(level)) continue;
         guarded_reset(&got);
@@ -531,6 +561,7 @@ static void check_rmsnorm_rows(source *s)
     fill(s, weight, DIM, 0);
     for (int r = 2; r < 7; r++)
         ops_of(WG_CPU_REF)->rmsnorm(x + r * LDX, 0, weight, DIM, 1e-6f, (float *)want.data + r * LDY, 0, 0, 1);
+    note(want.data, want.bytes / 4);
     for (int level = 0; level <= (int)wg_cpu_best(); level++) {
         if (!level_wanted(level)) continue;
         guarded_reset(&got);
@@ -554,6 +585,10 @@ static const check checks[] = {
 
 static void report(const char *name, long before, long failed, clock_t start)
 {
+    if (opt.digest) {
+        printf("%-12s %016" PRIx64 "\n", name, digest);
+        return;
+    }
     printf("%-12s %7ld calls %s  %.2f s\n", name, calls - before, failures == failed ? "same bits" : "FAILED",
            (double)(clock() - start) / CLOCKS_PER_SEC);
 }
@@ -561,7 +596,7 @@ static void report(const char *name, long before, long failed, clock_t start)
 static int check_main(void)
 {
     uint32_t stream = 0;
-    printf("seed %" PRIu64 ", levels ref..%s\n", opt.seed, wg_cpu_name(wg_cpu_best()));
+    if (!opt.digest) printf("seed %" PRIu64 ", levels ref..%s\n", opt.seed, wg_cpu_name(wg_cpu_best()));
     for (size_t i = 0; i < COUNT(checks) + COUNT(row_ops); i++) {
         const bool row = i >= COUNT(checks);
         const char *name = row ? row_ops[i - COUNT(checks)].name : checks[i].name;
@@ -569,18 +604,19 @@ static int check_main(void)
         const long before = calls, failed = failures;
         const clock_t start = clock();
         if (opt.op && !strstr(name, opt.op)) continue;
+        digest = 0xcbf29ce484222325u;
         if (row) check_row_op(&s, &row_ops[i - COUNT(checks)]);
         else checks[i].run(&s);
         report(name, before, failed, start);
     }
     if (!calls) printf("nothing matches --op %s\n", opt.op ? opt.op : "");
-    printf("%ld calls, %ld failures\n", calls, failures);
+    if (!opt.digest || failures) printf("%ld calls, %ld failures\n", calls, failures);
     return failures || !calls ? 1 : 0;
 }
 
 static int usage(void)
 {
-    fprintf(stderr, "usage: kernelcheck [--bench] [--op NAME] [--seed N] [--level ref|avx2|avx512] [--threads N]\n");
+    fprintf(stderr, "usage: kernelcheck [--bench | [--quick] [--digest]] [--op NAME] [--seed N] [--level NAME] [--threads N]\n");
     return 2;
 }
 
@@ -589,8 +625,12 @@ int main(int argc, char **argv)
     opt.seed = (uint64_t)time(NULL);
     for (int i = 1; i < argc; i++) {
         const char *arg = argv[i], *value = i + 1 < argc ? argv[i + 1] : NULL;
-        if (!strcmp(arg, "--bench")) {
-            opt.bench = 1;
+        int *flag = !strcmp(arg, "--bench")    ? &opt.bench
+                    : !strcmp(arg, "--quick")  ? &opt.quick
+                    : !strcmp(arg, "--digest") ? &opt.digest
+                                               : NULL;
+        if (flag) {
+            *flag = 1;
             continue;
         }
         if (!value) return usage();

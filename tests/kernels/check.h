@@ -16,6 +16,8 @@ typedef struct options {
     int level;          /* only this level; -1 for all */
     int threads;        /* of the benchmark */
     int bench;
+    int quick;          /* without the large shapes: for an emulated machine */
+    int digest;         /* print a digest of each op's reference results, and no times */
 } options;
 
 /* A stream of random numbers with an address of its own. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Full unrolling of the short constant loops over tiles, and forced inlining of their templates. Private to kernels/x86. */
-#ifndef WG_KERNELS_X86_UNROLL_H
-#define WG_KERNELS_X86_UNROLL_H
+ * Full unrolling of the short constant loops over tiles, and forced inlining of their templates. Private to kernels/. */
+#ifndef WG_KERNELS_UNROLL_H
+#define WG_KERNELS_UNROLL_H
 
 #ifdef __clang__
 #define UNROLL _Pragma("clang loop unroll(full)")

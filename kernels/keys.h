@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Walks the keys of a row, chunk by chunk, as addresses; pages are resolved once per run of slots. Private to kernels/x86. */
-#ifndef WG_KERNELS_X86_KEYS_H
-#define WG_KERNELS_X86_KEYS_H
+ * Walks the keys of a row, chunk by chunk, as addresses; pages are resolved once per run of slots. Private to kernels/. */
+#ifndef WG_KERNELS_KEYS_H
+#define WG_KERNELS_KEYS_H
 
 #include "kernels/ops.h"
 
