@@ -73,8 +73,9 @@ INLINE void score(const int type, const int G, tile *t, int hd, const char *cons
 {
     const int N = 4 / G; /* keys that have registers */
     for (int j = 0; j < n; j += 4) {
-        float32x4_t part[4 / 2][PAIR][4];
-        UNROLL for (int i = 0; i < 4 / N; i++) score_keys(type, G, N, t->q, hd, key + j + N * i, next + j + N * i, part[i]);
+        float32x4_t part[2][PAIR][4];
+        score_keys(type, G, N, t->q, hd, key + j, next + j, part[0]);
+        if (N == 2) score_keys(type, G, N, t->q, hd, key + j + 2, next + j + 2, part[1]);
         UNROLL for (int g = 0; g < G; g++) {
             const float32x4_t a = fold2(part[0][g][0], part[0][g][1]);
             const float32x4_t b = fold2(part[2 / N][g][2 % N], part[3 / N][g][3 % N]);

@@ -9,7 +9,7 @@ build=$1
 compiler=$(command -v aarch64-linux-gnu-gcc) || { echo "no aarch64-linux-gnu-gcc here (package gcc-aarch64-linux-gnu): Arm not checked"; exit 77; }
 qemu=$(command -v qemu-aarch64-static || command -v qemu-aarch64) ||
   { echo "no qemu-aarch64 here (package qemu-user-static): Arm not checked"; exit 77; }
-sysroot=$(dirname "$(dirname "$("$compiler" -print-file-name=libc.so)")")
+sysroot=$(realpath "$(dirname "$("$compiler" -print-file-name=libc.so)")/..")
 mkdir -p "$build" || exit 1
 log=$build/build.log
 { cmake -S "$root" -B "$build" -G Ninja -DCMAKE_TOOLCHAIN_FILE="$root/cmake/aarch64.cmake" -DCMAKE_BUILD_TYPE=RelWithDebInfo \

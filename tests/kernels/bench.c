@@ -272,7 +272,9 @@ int bench_main(const options *opt)
 {
     const int level = opt->level < 0 ? (int)wg_cpu_chosen() : opt->level;
     const wg_ops *ops = ops_of(level);
-    const options o = { opt->seed, opt->op, level, opt->threads < THREADS_MAX ? opt->threads : THREADS_MAX, 1 };
+    options o = *opt;
+    o.level = level;
+    if (o.threads > THREADS_MAX) o.threads = THREADS_MAX;
     const int all = !opt->op;
     clock_used = o.threads > 1 ? CLOCK_MONOTONIC : CLOCK_THREAD_CPUTIME_ID;
     static const int types[] = { WG_Q8_0, WG_Q4_0, WG_Q4_K, WG_Q6_K, WG_F32, WG_F16, WG_BF16 };

@@ -8,16 +8,12 @@
 
 #include "kernels/types.h"
 
-/* row: n elements, whole blocks. Bytes depend on (seed, position) only. */
-static inline void random_blocks(int type, uint64_t seed, float size, void *row, size_t n)
+/* Writes the f16 scales of a row of n elements. */
+static inline void set_scales(int type, float size, void *row, size_t n)
 {
     const wg_type_info *t = wg_type_get(type);
     const size_t bytes = wg_type_size(t, n);
     unsigned char *p = row;
-    for (size_t i = 0; i < bytes; i++) {
-        seed = seed * 6364136223846793005u + 1442695040888963407u;
-        p[i] = (unsigned char)(seed >> 56);
-    }
     /* standard deviation of the codes times the small scales; a minimum takes their mean away */
     const float spread = type == WG_Q6_K ? 1370 : type == WG_Q5_K ? 530 : type == WG_Q4_K ? 260 : type == WG_IQ4_NL ? 70
                          : type == WG_Q8_0 ? 74 : type == WG_Q5_0 || type == WG_Q5_1 ? 9.2f : 4.6f;
@@ -25,6 +21,24 @@ static inline void random_blocks(int type, uint64_t seed, float size, void *row,
     const uint16_t scale[2] = { wg_f32_to_f16(size / spread), wg_f32_to_f16(size / spread * mean * sign) };
     const int with_min = type == WG_Q4_1 || type == WG_Q5_1 || type == WG_Q4_K || type == WG_Q5_K;
     for (size_t i = 0; i < bytes; i += (size_t)t->bytes) memcpy(p + i + (type == WG_Q6_K ? 208 : 0), scale, with_min ? 4 : 2);
+}
+
+/* row: n elements, whole blocks. Bytes depend on (seed, position) only. */
+static inline void random_blocks(int type, uint64_t seed, float size, void *row, size_t n)
+{
+    unsigned char *p = row;
+    for (size_t i = 0; i < wg_type_size(wg_type_get(type), n); i++) {
+        seed = seed * 6364136223846793005u + 1442695040888963407u;
+        p[i] = (unsigned char)(seed >> 56);
+    }
+    set_scales(type, size, row, n);
+}
+
+/* The same with one code everywhere: 0xff is the largest of 4, 5 and 6 bits, 0x80 and 0x7f the ends of q8_0, 0 iq4_nl's. */
+static inline void extreme_blocks(int type, int byte, float size, void *row, size_t n)
+{
+    memset(row, byte, wg_type_size(wg_type_get(type), n));
+    set_scales(type, size, row, n);
 }
 
 #endif

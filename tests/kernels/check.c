@@ -111,8 +111,9 @@ static bool any_nonzero(const float *x, size_t n)
     return false;
 }
 
-/* ---- data. Flavours: 0 plain, 1 with outliers and zeros, 2 tiny and denormal, 3 huge */
-enum { FLAVOURS = 4 };
+/* ---- data. Flavours: 0 plain, 1 with outliers and zeros, 2 tiny and denormal, 3 huge; of 8-bit inputs also EXTREME: the
+ * integers of quantised types as large as they get, all of one sign */
+enum { FLAVOURS = 4, EXTREME = FLAVOURS };
 
 static void fill(source *s, float *x, size_t n, int flavour)
 {
@@ -123,6 +124,7 @@ static void fill(source *s, float *x, size_t n, int flavour)
         case 1: x[i] = odd == 0 ? 0.0f : odd == 1 ? u * 50 : odd == 2 ? -0.0f : u; break;
         case 2: x[i] = odd < 8 ? u * 0x1p-130f : u * 0x1p-90f; break;
         case 3: x[i] = odd < 4 ? u * 0x1p125f : u * 0x1p60f; break;
+        case EXTREME: x[i] = i / 1024 % 2 ? -1 : 1; break;
         default: x[i] = u; break;
         }
     }
@@ -137,13 +139,16 @@ static const int cache_types[] = { WG_F32, WG_F16, WG_BF16, WG_KV_Q8 };
 static wg_matrix random_matrix(source *s, int type, int n, int k, int flavour)
 {
     const wg_ops *ref = ops_of(WG_CPU_REF);
+    static const int extreme[] = { 0xff, 0x80, 0x7f, 0 };
     const size_t row = wg_type_size(wg_type_get(type), (size_t)k);
     float *x = must_alloc((size_t)k * 4);
     char *rows = must_alloc(row * (size_t)n), *packed = must_alloc(ref->matrix_bytes(type, n, k));
     for (int i = 0; i < n; i++) {
         fill(s, x, (size_t)k, flavour);
         for (int j = 0; flavour == 3 && j < k; j++) x[j] *= 0x1p-115f; /* f16 and the scales stay finite */
-        if (wg_row_from_f32(type, x, rows + row * (size_t)i, (size_t)k))
+        if (flavour == EXTREME)
+            extreme_blocks(type, extreme[i % 4], 1, rows + row * (size_t)i, (size_t)k);
+        else if (wg_row_from_f32(type, x, rows + row * (size_t)i, (size_t)k))
             random_blocks(type, next_word(s), 1, rows + row * (size_t)i, (size_t)k);
     }
     ref->matrix_pack(type, n, k, rows, packed, 0, (n + WG_PANEL - 1) / WG_PANEL);
@@ -153,7 +158,7 @@ static wg_matrix random_matrix(source *s, int type, int n, int k, int flavour)
 }
 
 /* ---- matmul and act_prepare */
-enum { ROWS_MAX = 130, ROWS_QUICK = 70, QUICK_WEIGHTS = 16000 };
+enum { ROWS_MAX = 130, ROWS_QUICK = 70, QUICK_WEIGHTS = 24000 };
 static const int some_rows[] = {1,  2,  3,  4,  5,  6,  7,  8,  9,  11, 12, 13,  16,
                                 23, 24, 25, 31, 32, 33, 48, 63, 64, 65, 70, 129, 130};
 
@@ -226,10 +231,11 @@ static void check_matmul(source *s)
     for (size_t t = 0; t < COUNT(weight_types); t++) {
         const int block = wg_type_get(weight_types[t])->block;
         for (size_t i = 0; i < COUNT(shape); i++)
-            check_matmul_shape(s, weight_types[t], shape[i][0], whole(shape[i][1], block), i == 3, (int)i % 2);
+            check_matmul_shape(s, weight_types[t], shape[i][0], whole(shape[i][1], block), i == (opt.quick ? 1 : 3), (int)i % 2);
         for (size_t i = 0; i < COUNT(odd) && block == 1; i++)
             check_matmul_shape(s, weight_types[t], odd[i][0], odd[i][1], i == 3, (int)i % 2);
-        for (int f = 2; f < FLAVOURS; f++) check_matmul_shape(s, weight_types[t], 45, whole(320, block), 0, f);
+        for (int f = 2; f < (block > 1 ? EXTREME + 1 : FLAVOURS); f++)
+            check_matmul_shape(s, weight_types[t], 45, whole(320, block), 0, f);
     }
 }
 
@@ -377,7 +383,7 @@ static void check_attention(source *s)
         const int *h = head[next_below(s, COUNT(head))]; /* draws in one order, whatever the compiler does with arguments */
         const int page_slots = page[next_below(s, COUNT(page))], before = prefix[next_below(s, COUNT(prefix))];
         check_attention_case(s, cache_types[i % 4], h[0], h[1], hds[i / 4 % (int)COUNT(hds)], page_slots, before,
-                             i % 40 == 0 ? 2 : i % 40 == 1 ? 3 : i % 2);
+                             i % 40 == 0 ? 2 : i % 40 == 1 ? 3 : i % 40 == 3 ? EXTREME : i % 2);
     }
 }
 
