@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # Cross-compiles kernelcheck for 64-bit Arm and runs it under qemu on two processors: one without the dot-product extension, so
-# that the plain variants run and the choice of level is right, and one with it. Their bits are those of tests/golden/kernels.txt,
-# which every machine gives.
+# that the plain variants run and the choice of level is right, and one with it. Their bits are those of
+# tests/golden/kernels.txt, which every machine gives.
 # usage: tests/kernels/arm.sh BUILD-FOLDER      (exit 77 without the cross compiler or qemu)
 set -u -o pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 build=$1
-compiler=$(command -v aarch64-linux-gnu-gcc) || { echo "no aarch64-linux-gnu-gcc here (package gcc-aarch64-linux-gnu): Arm not checked"; exit 77; }
+compiler=$(command -v aarch64-linux-gnu-gcc) ||
+  { echo "no aarch64-linux-gnu-gcc here (package gcc-aarch64-linux-gnu): Arm not checked"; exit 77; }
 qemu=$(command -v qemu-aarch64-static || command -v qemu-aarch64) ||
   { echo "no qemu-aarch64 here (package qemu-user-static): Arm not checked"; exit 77; }
 sysroot=$(realpath "$(dirname "$("$compiler" -print-file-name=libc.so)")/..")

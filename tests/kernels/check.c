@@ -231,7 +231,8 @@ static void check_matmul(source *s)
     for (size_t t = 0; t < COUNT(weight_types); t++) {
         const int block = wg_type_get(weight_types[t])->block;
         for (size_t i = 0; i < COUNT(shape); i++)
-            check_matmul_shape(s, weight_types[t], shape[i][0], whole(shape[i][1], block), i == (opt.quick ? 1 : 3), (int)i % 2);
+            check_matmul_shape(s, weight_types[t], shape[i][0], whole(shape[i][1], block), i == (opt.quick ? 1 : 3),
+                               (int)i % 2);
         for (size_t i = 0; i < COUNT(odd) && block == 1; i++)
             check_matmul_shape(s, weight_types[t], odd[i][0], odd[i][1], i == 3, (int)i % 2);
         for (int f = 2; f < (block > 1 ? EXTREME + 1 : FLAVOURS); f++)
@@ -622,7 +623,8 @@ static int check_main(void)
 
 static int usage(void)
 {
-    fprintf(stderr, "usage: kernelcheck [--bench | [--quick] [--digest]] [--op NAME] [--seed N] [--level NAME] [--threads N]\n");
+    fprintf(stderr,
+            "usage: kernelcheck [--bench | [--quick] [--digest]] [--op NAME] [--seed N] [--level NAME] [--threads N]\n");
     return 2;
 }
 
