@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Products with quantised weights and vpdpbusd: 32 outputs x up to 12 rows a tile, integer sums in registers, no horizontal
+ * Products with quantised weights and vpdpbusd: 32 outputs x up to 8 rows a tile, integer sums in registers, no horizontal
  * sum anywhere. One template serves all types: they differ in how four codes of 16 outputs come into a vector and in where the
  * scales lie.
  *
@@ -8,8 +8,8 @@
  * round(i * da), the bits of the reference.
  *
  * Weights are read once, front to back, by chunks of 8 blocks (4.6 to 8.7 KB) that stay in L1 while all row tiles use them.
- * Lines are asked for twice: far ahead into L2, those requests spread over the tiles of a chunk so that they never come in
- * bursts that would fill the line buffers, and by the first tile a little ahead into L1. Asking past the end is harmless. */
+ * Lines are asked for ahead, a line or two a step, spread over the steps of a block and the tiles of a chunk: in bursts the
+ * requests would fill the line buffers, and loads that hit would wait behind them. Asking past the end is harmless. */
 #include "kernels/x86/avx512.h"
 
 #include <string.h>
@@ -19,19 +19,17 @@
 #include "kernels/x86/matmul.h"
 
 enum {
-    TALL = 12,           /* rows of the tallest tile: 24 sums, 2 weights, 1 broadcast */
-    FAR = 34816,
-    NEAR = 4352,
-    LOW = 6,             /* above LOW_ABOVE rows arithmetic binds, and lower tiles are faster; with two parts always */
-    LOW_ABOVE = 24,
+    TALL = 8,            /* rows of the tallest tile: 16 sums, 2 weights, 1 broadcast */
+    LOW = 6,             /* above TALL rows, where arithmetic binds; with two parts always */
     PANEL_BLOCK = 8,     /* panels that stay in L2 while all groups of 64 rows pass */
     STEPS = WG_BLOCK / 4,
+    AHEAD = 8704,        /* how far ahead lines are asked for */
 };
 
-/* What a tile asks for ahead: `lines` lines a block from `far` into L2, and with `near` its weights into L1. */
+/* What a tile asks for ahead, into L1: in every block so many lines from there on. */
 typedef struct ask {
-    const char *far;
-    int lines, near;
+    const char *from;
+    int lines;
 } ask;
 
 typedef void tile_fn(const char *chunk, const wg_q8_act *a, int blocks, float *acc, int first, ask ahead);
@@ -82,6 +80,19 @@ INLINE __m512 minima(const int type, const char *head, const char *block, const 
     return _mm512_mul_ps(halves(head + 64 + 32 * h), _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(small)));
 }
 
+/* A step's share: of many lines two a step and the odd one (two tiles that ask for the same lines do better than halves). */
+INLINE void ask_ahead(const int type, ask ahead, int b, const int j)
+{
+    const char *at = ahead.from + b * share_bytes(type);
+    if (ahead.lines > STEPS) {
+        _mm_prefetch(at + 128 * j, _MM_HINT_T0);
+        _mm_prefetch(at + 128 * j + 64, _MM_HINT_T0);
+        if (j == STEPS - 1) _mm_prefetch(at + 128 * STEPS, _MM_HINT_T0);
+    } else if (ahead.lines > 0) {
+        _mm_prefetch(at + 64 * j, _MM_HINT_T0);
+    }
+}
+
 /* T rows x 32 outputs x `blocks` blocks. acc: (T, 32), 64-byte aligned. Float sums of tall tiles live on the stack (in L1). */
 INLINE void quant_tile(const int type, const int T, const char *chunk, const wg_q8_act *a, int blocks, float *acc, int first,
                        ask ahead)
@@ -93,14 +104,12 @@ INLINE void quant_tile(const int type, const int T, const char *chunk, const wg_
 
     for (int b = 0; b < blocks; b++) {
         const char *w = chunk + wg_head_bytes(type) + (size_t)b * (size_t)wg_block_bytes(type);
-        if (ahead.near) UNROLL for (int l = 0; l < share_lines(type); l++) _mm_prefetch(w + NEAR + 64 * l, _MM_HINT_T0);
-        for (int l = 0; l < ahead.lines; l++)
-            _mm_prefetch(ahead.far + (size_t)b * (size_t)share_bytes(type) + 64 * l, _MM_HINT_T1);
         UNROLL for (int part = 0; part < parts; part++) {
             __m512i sum[TALL][2];
             UNROLL for (int m = 0; m < T; m++) sum[m][0] = sum[m][1] = _mm512_set1_epi32(wg_act_start(type, a + m, b, part));
             UNROLL for (int j = steps * part; j < steps * (part + 1); j++) {
                 const __m512i w0 = codes(type, w, j, 0), w1 = codes(type, w, j, 1);
+                ask_ahead(type, ahead, b, j);
                 UNROLL for (int m = 0; m < T; m++) {
                     int32_t four;
                     memcpy(&four, a[m].q + WG_BLOCK * b + 4 * j, 4);
@@ -137,9 +146,9 @@ INLINE void quant_tile(const int type, const int T, const char *chunk, const wg_
     }
 #define TILES(name, type)                                                                                                      \
     TILE(name, type, 1) TILE(name, type, 2) TILE(name, type, 3) TILE(name, type, 4) TILE(name, type, 5) TILE(name, type, 6)    \
-    TILE(name, type, 7) TILE(name, type, 8) TILE(name, type, 9) TILE(name, type, 10) TILE(name, type, 11) TILE(name, type, 12) \
-    static tile_fn *const name[TALL + 1] = { 0, name##_1, name##_2, name##_3, name##_4, name##_5, name##_6, name##_7,          \
-                                             name##_8, name##_9, name##_10, name##_11, name##_12 };
+    TILE(name, type, 7) TILE(name, type, 8)                                                                                    \
+    static tile_fn *const name[TALL + 1] = { 0,         name##_1, name##_2, name##_3, name##_4,                                \
+                                             name##_5, name##_6, name##_7, name##_8 };
 TILES(q8_0, WG_Q8_0)
 TILES(q4_0, WG_Q4_0)
 TILES(q4_1, WG_Q4_1)
@@ -165,13 +174,22 @@ static tile_fn *const *tiles_of(int type)
     }
 }
 
+/* What tile t of `tiles` asks for beside a chunk: its share of the lines. A single row of bytes asks for none: it runs through
+ * memory as fast as the hardware's own requests. */
+static ask ask_of(int type, int rows, const char *chunk, int t, int tiles)
+{
+    const int all = share_lines(type), lines = (all + tiles - 1) / tiles, left = all - t * lines;
+    const int none = left <= 0 || (rows == 1 && wg_code_bits(type) == 8);
+    return (ask){ chunk + AHEAD + 64 * t * lines, none ? 0 : lines };
+}
+
 /* Panels [p0,p1) x one group of rows. */
 static void group(const wg_matrix *w, const wg_q8_act *act, int rows, float *y, size_t ldy, int p0, int p1)
 {
     _Alignas(64) float acc[WG_GROUP_ROWS * WG_PANEL];
     tile_fn *const *tile = tiles_of(w->type);
-    const int blocks = wg_blocks(w->k), tall = rows > LOW_ABOVE || wg_parts(w->type) > 1 ? LOW : TALL;
-    const int tiles = wg_tiles(rows, tall), all = share_lines(w->type), lines = (all + tiles - 1) / tiles;
+    const int blocks = wg_blocks(w->k), tall = rows > TALL || wg_parts(w->type) > 1 ? LOW : TALL;
+    const int tiles = wg_tiles(rows, tall);
     for (int p = p0; p < p1; p++) {
         const char *panel = (const char *)w->data + (size_t)p * wg_panel_bytes(w->type, w->k);
         for (int b = 0, n; b < blocks; b += n) {
@@ -179,10 +197,8 @@ static void group(const wg_matrix *w, const wg_q8_act *act, int rows, float *y, 
             const char *chunk = panel + wg_head_of(w->type, b);
             n = blocks - b < WG_ACT_BLOCKS ? blocks - b : WG_ACT_BLOCKS;
             for (int m = 0, t = 0, T; m < rows; m += T, t++) {
-                const int left = all - t * lines;
                 T = wg_tile_rows(rows - m, tiles - t);
-                const ask ahead = { chunk + FAR + 64 * t * lines, left < 0 ? 0 : left < lines ? left : lines, t == 0 };
-                tile[T](chunk, a + m, n, acc + WG_PANEL * m, b == 0, ahead);
+                tile[T](chunk, a + m, n, acc + WG_PANEL * m, b == 0, ask_of(w->type, rows, chunk, t, tiles));
             }
         }
         const int n0 = p * WG_PANEL, n = w->n - n0 < WG_PANEL ? w->n - n0 : WG_PANEL;

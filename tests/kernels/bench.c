@@ -222,50 +222,67 @@ static void bench_small(const wg_ops *ops)
     free(weights), free(s.x), free(s.y), free(s.p);
 }
 
-/* One layer of one row; the cache of `layers` layers is visited in turn, as a forward pass does. */
-static void bench_attention(const wg_ops *ops, int type, int heads, int kv_heads, int hd, int n, int layers)
+/* ---- attention: rows that see the same keys; the cache of `layers` layers is visited in turn, as a forward pass does */
+typedef struct heads {
+    const wg_ops *ops;
+    wg_kv_view view; /* of the first layer; the next layer's pages begin `layer` bytes further */
+    size_t layer;
+    const float *q;
+    float *out; /* (rows, heads, hd) */
+    int heads, kv_heads, hd, n, layers, rows, batch;
+} heads;
+
+/* Rows of one kv head after the other, as ops.h advises, or one row's heads; a team takes items in turn. */
+static void heads_job(team *t, int thread, void *arg)
 {
-    enum { SLOTS = 16 };
-    const int kv_dim = kv_heads * hd, pages = (n + SLOTS - 1) / SLOTS;
+    const heads *a = arg;
+    const int groups = a->rows > 1 || t->n > 1 ? a->kv_heads : 1, per = a->heads / groups;
+    for (int l = 0; l < a->layers * a->batch; l++) {
+        wg_kv_view view = a->view;
+        view.pool += (size_t)(l % a->layers) * a->layer;
+        const wg_row_keys row = { .kv = &view, .prefix = a->n, .tail = a->n };
+        for (int i = thread; i < groups * a->rows; i += t->n)
+            a->ops->attention(a->q, &row, a->heads, a->kv_heads, a->hd, 0.1f, a->out + i % a->rows * a->heads * a->hd,
+                              i / a->rows * per, i / a->rows * per + per);
+        meet(t);
+    }
+}
+
+static void bench_attention(const options *opt, const wg_ops *ops, int type, int n_heads, int kv_heads, int hd, int n, int layers)
+{
+    enum { SLOTS = 16, ROWS = 16 };
+    const int kv_dim = kv_heads * hd, pages = (n + SLOTS - 1) / SLOTS, dim = n_heads * hd;
     const size_t codes = (size_t)SLOTS * wg_kv_row_bytes(type, kv_dim);
-    wg_kv_view view = { .type = type, .page_slots = SLOTS, .kv_dim = kv_dim, .head_dim = hd, .scale_at = codes };
-    view.value_at = codes + (size_t)SLOTS * (size_t)wg_kv_scales(&view) * sizeof(float);
-    view.stride = 2 * view.value_at;
+    heads a = { .ops = ops, .heads = n_heads, .kv_heads = kv_heads, .hd = hd, .n = n, .layers = layers,
+                .batch = 1 + 2000000 / (n * dim * layers / 16 + 1) };
+    wg_kv_view *view = &a.view;
+    *view = (wg_kv_view){ .type = type, .page_slots = SLOTS, .kv_dim = kv_dim, .head_dim = hd, .scale_at = codes };
+    view->value_at = codes + (size_t)SLOTS * (size_t)wg_kv_scales(view) * sizeof(float);
+    view->stride = 2 * view->value_at;
+    a.layer = (size_t)pages * view->stride;
     int32_t *page = must_alloc((size_t)pages * 4);
-    char *pool = must_alloc(view.stride * (size_t)(pages * layers));
-    float *kv = must_alloc((size_t)kv_dim * 4), *q = must_alloc((size_t)heads * (size_t)hd * 4),
-          *out = must_alloc((size_t)heads * (size_t)hd * 4);
+    char *pool = must_alloc(a.layer * (size_t)layers);
+    float *kv = must_alloc((size_t)kv_dim * 4), *q = must_alloc((size_t)dim * 4);
     double time[REPEATS];
-    view.page = page;
+    a.q = q, a.out = must_alloc((size_t)ROWS * (size_t)dim * 4);
+    view->page = page;
     for (int i = 0; i < pages; i++) page[i] = i;
     for (int l = 0; l < layers; l++)
         for (int i = 0; i < n; i++) {
-            view.pool = pool + (size_t)l * (size_t)pages * view.stride;
+            view->pool = pool + (size_t)l * a.layer;
             for (int d = 0; d < kv_dim; d++) kv[d] = sinf((float)(d + i * 7 + l));
-            ops->kv_store(&view, i, kv, kv);
+            ops->kv_store(view, i, kv, kv);
         }
-    for (int i = 0; i < heads * hd; i++) q[i] = cosf((float)i);
-    const wg_row_keys row = { .kv = &view, .prefix = n, .tail = n };
-    const int group = heads / kv_heads;
-    const int batch = 1 + 2000000 / (n * heads * hd * layers / 16 + 1);
-    for (int rows = 1; rows <= 16; rows *= 4) {
-        for (int r = 0; r < REPEATS; r++) {
-            const double start = now();
-            for (int b = 0; b < batch; b++)
-                for (int l = 0; l < layers; l++) {
-                    view.pool = pool + (size_t)l * (size_t)pages * view.stride;
-                    for (int h = 0; rows > 1 && h < heads; h += group) /* kv head by kv head, as ops.h advises */
-                        for (int m = 0; m < rows; m++) ops->attention(q, &row, heads, kv_heads, hd, 0.1f, out, h, h + group);
-                    if (rows == 1) ops->attention(q, &row, heads, kv_heads, hd, 0.1f, out, 0, heads);
-                }
-            time[r] = (now() - start) / batch;
-        }
+    view->pool = pool;
+    for (int i = 0; i < dim; i++) q[i] = cosf((float)i);
+    for (a.rows = 1; a.rows <= ROWS; a.rows *= 4) {
+        for (int r = 0; r < REPEATS; r++) time[r] = run_team(opt->threads, heads_job, &a) / a.batch;
         const double t = median(time, REPEATS);
-        printf("%s attention %s, %d heads on %d of %d, %d keys, %d layers, %d row(s): %.3f ms, %.1f GMAC/s\n", ops->name,
-               type == WG_KV_Q8 ? "q8" : wg_type_name(type), heads, kv_heads, hd, n, layers, rows, t * 1e3,
-               2.0 * rows * n * heads * hd * layers / t / 1e9);
+        printf("%s attention %s, %d heads on %d of %d, %d keys, %d layers, %d row(s), %d thread(s): %.3f ms, %.1f GMAC/s\n",
+               ops->name, type == WG_KV_Q8 ? "q8" : wg_type_name(type), n_heads, kv_heads, hd, n, layers, a.rows, opt->threads,
+               t * 1e3, 2.0 * a.rows * n * dim * layers / t / 1e9);
     }
-    free(page), free(pool), free(kv), free(q), free(out);
+    free(page), free(pool), free(kv), free(q), free(a.out);
 }
 
 int bench_main(const options *opt)
@@ -282,11 +299,11 @@ int bench_main(const options *opt)
         if (all || !strcmp("matmul", opt->op) || !strcmp(wg_type_name(types[i]), opt->op)) bench_matmul(&o, ops, types[i]);
     if (all || strstr("small", opt->op)) bench_small(ops);
     if (all || strstr("attention", opt->op)) {
-        bench_attention(ops, WG_F32, 8, 4, 8, 200, 5);
-        bench_attention(ops, WG_F16, 12, 12, 64, 512, 12);
-        bench_attention(ops, WG_F16, 32, 4, 64, 4096, 22);
-        bench_attention(ops, WG_KV_Q8, 12, 12, 64, 512, 12);
-        bench_attention(ops, WG_KV_Q8, 32, 4, 64, 4096, 22);
+        bench_attention(&o, ops, WG_F32, 8, 4, 8, 200, 5);
+        bench_attention(&o, ops, WG_F16, 12, 12, 64, 512, 12);
+        bench_attention(&o, ops, WG_F16, 32, 4, 64, 4096, 22);
+        bench_attention(&o, ops, WG_KV_Q8, 12, 12, 64, 512, 12);
+        bench_attention(&o, ops, WG_KV_Q8, 32, 4, 64, 4096, 22);
     }
     return 0;
 }
