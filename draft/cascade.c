@@ -182,8 +182,8 @@ static void extend(const cascade_drafter *c, const wg_seq *in, int at, wg_tree *
     for (int i = 0; i < in->path.n; i++) {
         const int from = t->row + in->path.node[i], row = wg_rows_push(q);
         wg_assert(row >= 0);
-        q->point[row] = p->point[from];
-        if (p->point[from] < 0) memcpy(wg_rows_at(q, row), wg_rows_at(p, from), (size_t)p->vocab * sizeof *p->p);
+        q->point[row] = wg_rows_point(p, from);
+        if (q->point[row] < 0) memcpy(wg_rows_at(q, row), wg_rows_at(p, from), (size_t)p->vocab * sizeof *p->p);
         wg_tree_push(out, out->n - 1, in->token[in->n - in->path.n + i], row);
     }
 }

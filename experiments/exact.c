@@ -84,8 +84,8 @@ static double optimal(int k, const wg_rows *p, int prow, const wg_rows *q, int q
 {
     wg_selection s;
     const double py = wg_rows_prob(p, prow, y);
-    if (p->point[prow] >= 0) return 1 - pow(1 - wg_rows_prob(q, qrow, y), k);
-    if (k == 1 || q->point[qrow] >= 0) return min(1, wg_rows_prob(q, qrow, y) / py);
+    if (wg_rows_point(p, prow) >= 0) return 1 - pow(1 - wg_rows_prob(q, qrow, y), k);
+    if (k == 1 || wg_rows_point(q, qrow) >= 0) return min(1, wg_rows_prob(q, qrow, y) / py);
     wg_selection_open(&s, p, prow, q, qrow, k, 1);
     for (int rank = 0; rank < s.n; rank++)
         if (s.bet[rank].token == y) return min(1, wg_selection_law(&s, rank) / py);

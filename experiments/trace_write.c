@@ -299,7 +299,7 @@ static bool is_long(const wg_rows *r, int row)
 
 static void put_row(wg_trace_writer *w, const wg_rows *r, int row, const int32_t *keep, int n_keep)
 {
-    if (r->point[row] >= 0) {
+    if (wg_rows_point(r, row) >= 0) {
         row_head(w, WG_ROW_POINT, (uint32_t)r->point[row], 0);
         return;
     }

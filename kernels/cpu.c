@@ -27,7 +27,7 @@
 #define NEON                                                                                                                   \
     COMMON, .act_prepare = wg_act_prepare_neon, .rmsnorm = wg_rmsnorm_neon, .rope = wg_rope_neon,                              \
     .kv_store = wg_kv_store_neon, .swiglu = wg_swiglu_neon, .add = wg_add_neon, .exp32 = wg_exp32_neon,                        \
-    .softmax64 = wg_softmax64_neon, .argmax = wg_argmax_neon, .split = wg_split_neon, .above64 = wg_above64_neon,              \
+    .softmax64 = wg_softmax64_neon, .argmax = wg_argmax_neon, .split = wg_split_neon, .weigh64 = wg_weigh64_neon,              \
     .kept64 = wg_kept64_neon, .keep64 = wg_keep64_neon
 
 static const wg_ops tables[WG_CPU_LEVELS] = {
@@ -45,7 +45,7 @@ static const wg_ops tables[WG_CPU_LEVELS] = {
         .softmax64 = wg_softmax64_ref,
         .argmax = wg_argmax_ref,
         .split = wg_split_ref,
-        .above64 = wg_above64_ref,
+        .weigh64 = wg_weigh64_ref,
         .kept64 = wg_kept64_ref,
         .keep64 = wg_keep64_ref,
     },
@@ -64,7 +64,7 @@ static const wg_ops tables[WG_CPU_LEVELS] = {
         .softmax64 = wg_softmax64_avx2,
         .argmax = wg_argmax_avx2,
         .split = wg_split_avx2,
-        .above64 = wg_above64_avx2,
+        .weigh64 = wg_weigh64_avx2,
         .kept64 = wg_kept64_avx2,
         .keep64 = wg_keep64_avx2,
     },
@@ -82,7 +82,7 @@ static const wg_ops tables[WG_CPU_LEVELS] = {
         .softmax64 = wg_softmax64_avx512,
         .argmax = wg_argmax_avx512,
         .split = wg_split_avx512,
-        .above64 = wg_above64_avx512,
+        .weigh64 = wg_weigh64_avx512,
         .kept64 = wg_kept64_avx512,
         .keep64 = wg_keep64_avx512,
     },

@@ -35,6 +35,16 @@ typedef struct wg_matrix {
     const void *data;     /* packed, 64-byte aligned */
 } wg_matrix;
 
+/* The elements of a row with low <= x_i <= high, ascending: n of them, listed when n + 16 <= room (behind the list anything may
+ * be written, up to room); and the lanes16 sum of p_i over x_i > high. */
+typedef struct wg_band {
+    float low, high;
+    int room, n;
+    int32_t *id; /* (room) */
+    float *x;    /* (room) */
+    double above;
+} wg_band;
+
 /* A page-resident view of one layer's keys and values of one sequence. Slot s lives in page page[s / page_slots] at offset
  * s % page_slots; its key vector of all kv heads is kv_dim consecutive elements. Pages are `stride` bytes apart in pool.
  * WG_KV_Q8: f32 scales stand scale_at bytes behind the page's keys, (wg_kv_scales, page_slots): block by block of head by head,
@@ -146,9 +156,8 @@ typedef struct wg_ops {
      * *count is how many there are. Returns the lanes16 sum, in double, of exp32((x_i - max) * scale), in float, over the
      * elements below the bound. NaN belong to neither part. */
     double (*split)(const float *x, int n, float bound, float max, float scale, int32_t *id, int room, int *count);
-    /* The mass of a row above a band: returns the lanes16 sum of p_i over x_i > high; the indices with low <= x_i <= high go to
-     * id[n], ascending, *count is how many there are. */
-    double (*above64)(const float *x, const double *p, int n, float low, float high, int32_t *id, int *count);
+    /* softmax of a row whose largest element is known, p and its sum as above, and a band of it on the way. */
+    double (*weigh64)(const float *x, int n, float max, double inv_temp, double *p, wg_band *band);
     /* A prefix of the order (x descending, index ascending) that ends with element `last` of value `edge`, without what is
      * lighter than `lightest`: its lanes16 sum and how many it has; and the row made of it, times scale, and 0 elsewhere. */
     double (*kept64)(const float *x, const double *p, int n, float edge, int last, double lightest, int *count);

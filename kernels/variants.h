@@ -26,7 +26,7 @@ size_t wg_act_bytes_ref(int type, int rows, int k);
     double wg_softmax64_##level(const float *x, int n, double inv_temp, double *p);                                            \
     int wg_argmax_##level(const float *x, int n);                                                                              \
     double wg_split_##level(const float *x, int n, float bound, float max, float scale, int32_t *id, int room, int *count);   \
-    double wg_above64_##level(const float *x, const double *p, int n, float low, float high, int32_t *id, int *count);         \
+    double wg_weigh64_##level(const float *x, int n, float max, double inv_temp, double *p, wg_band *band);                    \
     double wg_kept64_##level(const float *x, const double *p, int n, float edge, int last, double lightest, int *count);       \
     void wg_keep64_##level(const float *x, double *p, int n, float edge, int last, double lightest, double scale);
 

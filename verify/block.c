@@ -19,23 +19,13 @@
 static double excess(const wg_tree *t, int i, double r, const wg_rows *p, const wg_rows *q, double *out)
 {
     const int prow = t->row + i;
+    if (t->law != WG_LAW_FIXED) return wg_rows_excess(p, prow, r, q, t->qrow[i + 1], out);
     const wg_support s = wg_rows_support(p, prow);
     const double *pv = wg_rows_dense(p, prow, p->scratch);
     double mass = 0;
-    if (t->law == WG_LAW_FIXED) {
-        for (int k = 0; k < s.n; k++) {
-            const int32_t x = wg_support_at(&s, k);
-            const double d = x == t->token[i + 1] ? r * pv[x] - 1 : r * pv[x];
-            const double part = d > 0 ? d : 0;
-            if (out) out[x] = part;
-            mass += part;
-        }
-        return mass;
-    }
-    const double *qv = wg_rows_dense(q, t->qrow[i + 1], p->scratch + p->vocab);
     for (int k = 0; k < s.n; k++) {
         const int32_t x = wg_support_at(&s, k);
-        const double d = r * pv[x] - qv[x], part = d > 0 ? d : 0;
+        const double d = x == t->token[i + 1] ? r * pv[x] - 1 : r * pv[x], part = d > 0 ? d : 0;
         if (out) out[x] = part;
         mass += part;
     }

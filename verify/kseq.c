@@ -11,6 +11,7 @@
  * exactness.
  *
  * FIXED siblings are no draws: the optimal rule for a set settles them. */
+#include "verify/rounds.h"
 #include "verify/verify.h"
 #include "verify/walk.h"
 
@@ -33,7 +34,7 @@ static double smallest_rho(const double *p, const double *q, int n, int k)
 {
     double lo = 1, hi = k;
     const double b = overlap(p, q, n, 1);
-    if (k == 1 || some_pass(b, k) <= b) return 1;
+    if (some_pass(b, k) <= b) return 1;
     for (int i = 0; i < 30; i++) {
         const double rho = (lo + hi) / 2, at = overlap(p, q, n, rho);
         if (some_pass(at, k) <= rho * at) hi = rho;
@@ -49,6 +50,7 @@ static int settle(const void *opt, const wg_crossing *c, int32_t *next)
     if (t->law == WG_LAW_FIXED) return wg_settle_set(opt, c, next);
     int16_t child[WG_TREE_MAX];
     const int k = wg_crossing_children(c, child);
+    if (k == 1) return wg_settle_rounds(c, 1, next);
     const wg_support s = wg_rows_support(c->p, c->prow); /* where p has mass; elsewhere nothing below has any */
     double *p = c->p->scratch, *q = p + V, *left = q + V, mass = 0;
     const double *all_p = wg_rows_dense(c->p, c->prow, p), *all_q = wg_rows_dense(c->q, t->qrow[child[0]], q);

@@ -51,6 +51,7 @@ static double power(double x, int k)
 static double excess(int select, const wg_tree *t, level l, double r, const wg_rows *p, const wg_rows *q)
 {
     const int prow = t->row + l.node;
+    if (l.k == 1) return wg_rows_excess(p, prow, r, q, l.qrow, p->scratch); /* q_1 = q */
     if (select == OPTIMAL) {
         wg_selection chosen;
         wg_selection_open(&chosen, p, prow, q, l.qrow, l.k, r);
@@ -93,11 +94,11 @@ static int32_t best_of(const wg_tree *t, const bool *alive, const wg_rows *p, co
         }
     }
     if (l->k == 0) return -1;
+    *qk = wg_rows_prob(q, l->qrow, best);
+    if (l->k == 1) return best;
     const wg_bet *bet;
     const int n = wg_bets_order(p, t->row + l->node, q, l->qrow, &bet);
     double below = 0;
-    *qk = wg_rows_prob(q, l->qrow, best);
-    if (l->k == 1) return best;
     for (int i = 0; i < n; i++) {
         const double qx = wg_rows_prob(q, l->qrow, bet[i].token);
         if (bet[i].token == best) {
@@ -123,6 +124,10 @@ static int32_t selected_of(const wg_tree *t, const bool *alive, double r, const 
         if (alive[t->parent[i]]) node[l->k++] = (int16_t)i;
     if (l->k == 0) return -1;
     l->qrow = t->qrow[node[0]];
+    if (l->k == 1) {
+        *qk = wg_rows_prob(q, l->qrow, t->token[node[0]]);
+        return *qk > 0 ? t->token[node[0]] : -1;
+    }
     wg_selection_open(&s, p, prow, q, l->qrow, l->k, r);
     const int n = wg_selection_among(&s, t, node, p, prow, drawn);
     if (n == 0) return -1; /* q could have drawn none of them */

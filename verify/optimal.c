@@ -13,11 +13,23 @@
 #include "verify/verify.h"
 #include "verify/walk.h"
 
+/* One draw is its own selection: its law is q, and nothing needs to be sorted. The decision is drawn where it is for more. */
+static int settle_one(const wg_crossing *c, int child, int32_t *next)
+{
+    const int qrow = c->tree->qrow[child];
+    const int32_t x = c->tree->token[child];
+    const double p = wg_rows_prob(c->p, c->prow, x), q = wg_rows_prob(c->q, qrow, x);
+    const double kept = !(q > 0) ? 0 : p < q ? p / q : 1, weight[2] = { kept, 1 - kept };
+    if (wg_chance_pick(c->chance, WG_DRAW_ACCEPT, c->node, weight, 2) == 0 && kept > 0) return child;
+    *next = wg_rows_pick_residual(c->p, c->prow, c->q, qrow, c->at, WG_DRAW_NEXT, 0);
+    return -1;
+}
+
 static int settle(const void *opt, const wg_crossing *c, int32_t *next)
 {
     const wg_tree *t = c->tree;
     if (t->law == WG_LAW_FIXED) return wg_settle_set(opt, c, next);
-    if (c->p->point[c->prow] >= 0) {
+    if (wg_rows_point(c->p, c->prow) >= 0) {
         *next = c->p->point[c->prow];
         return wg_tree_find(t, c->node, *next);
     }
@@ -26,6 +38,7 @@ static int settle(const void *opt, const wg_crossing *c, int32_t *next)
     wg_drawn drawn[WG_TREE_MAX];
     wg_selection s;
     const int k = wg_crossing_children(c, child);
+    if (k == 1) return settle_one(c, child[0], next);
     wg_selection_open(&s, c->p, c->prow, c->q, t->qrow[child[0]], k, 1);
     const int n = wg_selection_among(&s, t, child, c->p, c->prow, drawn);
     for (int i = 0; i < n; i++) {

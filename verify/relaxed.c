@@ -18,7 +18,7 @@ static const wg_option options[] = {
 /* Tokens before x in the order of p descending, ids ascending. */
 static int better(const wg_rows *p, int row, int32_t x)
 {
-    if (p->point[row] >= 0) return x == p->point[row] ? 0 : p->vocab;
+    if (wg_rows_point(p, row) >= 0) return x == p->point[row] ? 0 : p->vocab;
     const double *pv = wg_rows_at(p, row);
     int n = 0;
     for (int32_t i = 0; i < p->vocab; i++) n += pv[i] > pv[x] || (pv[i] == pv[x] && i < x);

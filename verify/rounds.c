@@ -63,7 +63,7 @@ static part subtract(const wg_crossing *c, part r, part drawn, double lenience, 
 int wg_settle_rounds(const wg_crossing *c, double lenience, int32_t *next)
 {
     const wg_tree *t = c->tree;
-    const bool point = c->p->point[c->prow] >= 0;
+    const bool point = wg_rows_point(c->p, c->prow) >= 0;
     part r = { NULL, 1 };
     for (int child = c->node; (child = wg_tree_child(t, c->node, child)) >= 0;) {
         const int32_t x = t->token[child];

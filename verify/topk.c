@@ -25,7 +25,7 @@ int wg_settle_set(const void *opt, const wg_crossing *c, int32_t *next)
     weight[k] = rest > 0 ? rest : 0;
     const int kept = wg_chance_pick(c->chance, WG_DRAW_ACCEPT, c->node, weight, k + 1);
     if (kept < k && weight[kept] > 0) return child[kept];
-    if (c->p->point[c->prow] >= 0) { /* no child is the point */
+    if (wg_rows_point(c->p, c->prow) >= 0) { /* no child is the point */
         *next = wg_next(c);
         return -1;
     }

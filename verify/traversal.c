@@ -105,7 +105,7 @@ static void give_back(traversal *w, int v, int child)
     const int32_t token = t->token[child];
     const bool again = wg_tree_find(t, v, token) != child; /* a duplicate: its token's number is the first one's */
     if (r == 0) return; /* and stays so: nothing here is wanted */
-    if (w->p->point[t->row + v] >= 0 && r == 1) { /* (r P - q)+ is the point again */
+    if (wg_rows_point(w->p, t->row + v) >= 0 && r == 1) { /* (r P - q)+ is the point again */
         w->tried[child] = w->p->point[t->row + v] == token;
         return;
     }
@@ -131,7 +131,7 @@ static int32_t draw_next(const traversal *w, int v, const wg_chance *chance)
     const wg_chance at = wg_chance_at(chance, wg_tree_depth(w->t, v));
     const wg_crossing c = { w->t, w->p, w->q, chance, &at, v, w->t->row + v };
     const claim *left = &w->at[v];
-    if (left->last == v || w->p->point[c.prow] >= 0) return wg_next(&c);
+    if (left->last == v || wg_rows_point(w->p, c.prow) >= 0) return wg_next(&c);
     const wg_support s = wg_rows_support(w->p, c.prow);
     double *row = wanted_row(w, v, left->last), mass = 0;
     for (int k = 0; k < s.n; k++) mass += row[wg_support_at(&s, k)];

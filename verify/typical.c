@@ -16,7 +16,7 @@ static const wg_option options[] = {
 
 static double threshold(const typical_options *o, const wg_rows *p, int row)
 {
-    if (p->point[row] >= 0) return o->epsilon < o->delta ? o->epsilon : o->delta; /* entropy 0 */
+    if (wg_rows_point(p, row) >= 0) return o->epsilon < o->delta ? o->epsilon : o->delta; /* entropy 0 */
     const double *pv = wg_rows_at(p, row);
     double entropy = 0;
     for (int i = 0; i < p->vocab; i++)

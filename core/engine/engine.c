@@ -119,6 +119,18 @@ static void sample_rows(void *arg, int thread, int threads)
     }
 }
 
+/* Rows of p, by the pool's threads; or promised, when these would make all of them no sooner than one makes four for every
+ * sequence, which is about as many as a rule asks for. */
+static void make_rows(wg_engine *e, wg_seq *const *seq, int n)
+{
+    scored job = { e, seq, n };
+    if (e->p.n > 1 && 4 * n <= e->p.n / e->samplers && !e->sampler->penalises)
+        for (int row = 0; row < e->p.n; row++)
+            wg_sampler_promise(e->sampler, e->logits + (size_t)row * (size_t)e->p.vocab, &e->p, row);
+    else if (e->p.n > 1 && e->samplers > 1 && e->opt.sampling.temperature > 0) wg_pool_run(e->env.pool, sample_rows, &job);
+    else sample_rows(&job, 0, 1);
+}
+
 /* Trees from q; slots for them; p at every node in one pass of the target. */
 static wg_status draft_and_score(wg_engine *e, wg_seq *const *seq, int n, wg_error *err)
 {
@@ -144,9 +156,7 @@ static wg_status draft_and_score(wg_engine *e, wg_seq *const *seq, int n, wg_err
     e->phases.verify += lap(&clock);
 
     e->p.n = e->batch.logits;
-    scored job = { e, seq, n };
-    if (e->p.n > 1 && e->samplers > 1 && e->opt.sampling.temperature > 0) wg_pool_run(e->env.pool, sample_rows, &job);
-    else sample_rows(&job, 0, 1);
+    make_rows(e, seq, n);
     e->phases.accept += lap(&clock);
     return WG_OK;
 }

@@ -72,8 +72,8 @@ int wg_bets_order(const wg_rows *p, int prow, const wg_rows *q, int qrow, const 
 
 double wg_optimal_iid(const wg_rows *p, int prow, const wg_rows *q, int qrow, int k)
 {
-    if (k <= 1 || q->point[qrow] >= 0) return wg_rows_overlap(p, prow, q, qrow);
-    if (p->point[prow] >= 0) return 1 - pow(1 - wg_rows_prob(q, qrow, p->point[prow]), k);
+    if (k <= 1 || wg_rows_point(q, qrow) >= 0) return wg_rows_overlap(p, prow, q, qrow);
+    if (wg_rows_point(p, prow) >= 0) return 1 - pow(1 - wg_rows_prob(q, qrow, p->point[prow]), k);
     const wg_bet *bet;
     const int n = wg_bets_order(p, prow, q, qrow, &bet);
     double worst = 0, ps = 0, qs = 0;
@@ -152,7 +152,7 @@ static double more_without_replacement(const wg_rows *p, int prow, const wg_rows
 
 double wg_optimal_without_replacement(const wg_rows *p, int prow, const wg_rows *q, int qrow, int k)
 {
-    if (k <= 1 || q->point[qrow] >= 0) return wg_rows_overlap(p, prow, q, qrow);
+    if (k <= 1 || wg_rows_point(q, qrow) >= 0) return wg_rows_overlap(p, prow, q, qrow);
     const wg_bet *bet;
     const int n = wg_bets_order(p, prow, q, qrow, &bet);
     if (k >= n) { /* everything that q can draw is drawn */

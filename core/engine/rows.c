@@ -21,7 +21,8 @@ wg_status wg_rows_open(wg_rows *r, int cap, int vocab, wg_error *err)
     r->support = wg_alloc((size_t)cap * (size_t)r->room, sizeof *r->support);
     r->supported = wg_alloc((size_t)cap, sizeof *r->supported);
     r->packed = wg_alloc((size_t)r->room, sizeof *r->packed);
-    if (r->p && r->point && r->scratch && r->support && r->supported && r->packed) {
+    r->promise = wg_calloc((size_t)cap, sizeof *r->promise);
+    if (r->p && r->point && r->scratch && r->support && r->supported && r->packed && r->promise) {
         for (int i = 0; i < cap; i++) r->supported[i] = -1;
         return WG_OK;
     }
@@ -37,6 +38,7 @@ void wg_rows_close(wg_rows *r)
     wg_free(r->support);
     wg_free(r->supported);
     wg_free(r->packed);
+    wg_free(r->promise);
     *r = (wg_rows){ 0 };
 }
 
@@ -45,6 +47,7 @@ int wg_rows_push(wg_rows *r)
     if (r->n == r->cap) return -1;
     r->point[r->n] = -1;
     r->supported[r->n] = -1;
+    r->promise[r->n].state = WG_ROW_MADE;
     return r->n++;
 }
 
@@ -60,7 +63,7 @@ void wg_rows_set(wg_rows *r, int row, const int32_t *token, const double *mass, 
 
 int32_t wg_rows_argmax(const wg_rows *r, int row)
 {
-    if (r->point[row] >= 0) return r->point[row];
+    if (wg_rows_point(r, row) >= 0) return r->point[row];
     const wg_support s = wg_rows_support(r, row);
     const double *p = wg_rows_at(r, row);
     int32_t best = wg_support_at(&s, 0);
@@ -71,7 +74,7 @@ int32_t wg_rows_argmax(const wg_rows *r, int row)
 
 const double *wg_rows_dense(const wg_rows *r, int row, double *out)
 {
-    if (r->point[row] < 0) return wg_rows_at(r, row);
+    if (wg_rows_point(r, row) < 0) return wg_rows_at(r, row);
     memset(out, 0, (size_t)r->vocab * sizeof *out);
     out[r->point[row]] = 1;
     return out;
@@ -87,12 +90,12 @@ int32_t wg_rows_pick_of(const wg_rows *r, int row, const double *weight, const w
 
 int32_t wg_rows_pick(const wg_rows *r, int row, const wg_chance *c, wg_purpose purpose, int index)
 {
-    return r->point[row] >= 0 ? r->point[row] : wg_rows_pick_of(r, row, wg_rows_at(r, row), c, purpose, index);
+    return wg_rows_point(r, row) >= 0 ? r->point[row] : wg_rows_pick_of(r, row, wg_rows_at(r, row), c, purpose, index);
 }
 
 int32_t wg_rows_race(const wg_rows *r, int row, const wg_chance *c, wg_purpose purpose, wg_lists lists)
 {
-    if (r->point[row] >= 0) return r->point[row];
+    if (wg_rows_point(r, row) >= 0) return r->point[row];
     const wg_support s = wg_rows_support(r, row);
     const double *p = wg_rows_at(r, row);
     if (!s.token) return wg_chance_race(c, purpose, lists, NULL, p, r->vocab);
@@ -104,7 +107,7 @@ int32_t wg_rows_pick_residual(const wg_rows *p, int prow, const wg_rows *q, int 
                               int index)
 {
     /* What is left of a point row is the point, or nothing: the same draw. */
-    if (qrow < 0 || p->point[prow] >= 0) return wg_rows_pick(p, prow, c, purpose, index);
+    if (qrow < 0 || wg_rows_point(p, prow) >= 0) return wg_rows_pick(p, prow, c, purpose, index);
     const wg_support s = wg_rows_support(p, prow);
     const double *pv = wg_rows_at(p, prow), *qv = wg_rows_dense(q, qrow, p->scratch + p->vocab);
     double *rest = p->scratch, mass = 0;
@@ -117,8 +120,8 @@ int32_t wg_rows_pick_residual(const wg_rows *p, int prow, const wg_rows *q, int 
 
 double wg_rows_overlap(const wg_rows *p, int prow, const wg_rows *q, int qrow)
 {
-    if (p->point[prow] >= 0) return wg_rows_prob(q, qrow, p->point[prow]);
-    if (q->point[qrow] >= 0) return wg_rows_prob(p, prow, q->point[qrow]);
+    if (wg_rows_point(p, prow) >= 0) return wg_rows_prob(q, qrow, p->point[prow]);
+    if (wg_rows_point(q, qrow) >= 0) return wg_rows_prob(p, prow, q->point[qrow]);
     const wg_support s = wg_rows_support(p, prow);
     const double *pv = wg_rows_at(p, prow), *qv = wg_rows_at(q, qrow);
     double sum = 0;
@@ -127,4 +130,29 @@ double wg_rows_overlap(const wg_rows *p, int prow, const wg_rows *q, int qrow)
         sum += pv[x] < qv[x] ? pv[x] : qv[x];
     }
     return sum;
+}
+
+double wg_rows_excess(const wg_rows *p, int prow, double r, const wg_rows *q, int qrow, double *out)
+{
+    enum { LANES = 16 };
+    const wg_support s = wg_rows_support(p, prow);
+    const double *pv = wg_rows_dense(p, prow, p->scratch), *qv = wg_rows_dense(q, qrow, p->scratch + p->vocab);
+    double lane[LANES] = { 0 };
+    int k = 0;
+    for (; !s.token && k + LANES <= s.n; k += LANES) { /* the same in a form that compilers make vectors of */
+        double d[LANES];
+        for (int l = 0; l < LANES; l++) d[l] = r * pv[k + l] - qv[k + l];
+        for (int l = 0; l < LANES; l++) d[l] = d[l] > 0 ? d[l] : 0;
+        for (int l = 0; l < LANES; l++) lane[l] += d[l];
+        if (out) memcpy(out + k, d, sizeof d);
+    }
+    for (; k < s.n; k++) {
+        const int32_t x = wg_support_at(&s, k);
+        const double d = r * pv[x] - qv[x], part = d > 0 ? d : 0;
+        if (out) out[x] = part;
+        lane[x % LANES] += part;
+    }
+    for (int half = LANES / 2; half > 0; half /= 2)
+        for (int l = 0; l < half; l++) lane[l] += lane[l + half];
+    return lane[0];
 }

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * A set of probability distributions over the vocabulary, after the sampler chain. The same type holds the target's p and the
- * drafter's q. Rows answer a few questions, so that they may later live on a device; now they are host memory. */
+ * drafter's q. Rows answer a few questions, so that they may later live on a device; now they are host memory.
+ *
+ * A row may be promised (sampler.h): it is made when a question needs it, because a rule that rejects a node never asks for
+ * the rows behind it. Some questions need less than the row: what one token has is known from its logit once the end of the
+ * nucleus and its mass are. The answers are those of the row to the bit, so nobody can tell. */
 #ifndef WG_CORE_ENGINE_ROWS_H
 #define WG_CORE_ENGINE_ROWS_H
 
@@ -11,6 +15,20 @@
 
 enum { WG_SCRATCH_ROWS = 6 };
 
+struct wg_sampler;
+typedef enum wg_row_state { WG_ROW_MADE, WG_ROW_PROMISED, WG_ROW_KNOWN } wg_row_state;
+
+/* What becomes of a promised row. Known: token x has exp((logits[x] - max) / T) * scale if it is not behind the token `last` of
+ * logit `edge` and not lighter than `lightest`, else 0; its storage is still undefined, its support is all of the vocabulary. */
+typedef struct wg_promise {
+    wg_row_state state;
+    int32_t last;
+    float max, edge;
+    double lightest, scale;
+    const float *logits; /* (vocab) borrowed until the row is made or forgotten */
+    struct wg_sampler *sampler;
+} wg_promise;
+
 typedef struct wg_rows {
     int n, cap, vocab;
     double *p;        /* (cap, vocab); a row sums to 1 (to rounding). Undefined where point >= 0 */
@@ -20,6 +38,7 @@ typedef struct wg_rows {
     int32_t *support; /* (cap, room): the tokens that have mass, ascending, of a row that was truncated */
     int *supported;   /* (cap): how many they are; all other tokens' storage is 0. -1: not known, any token may have mass */
     double *packed;   /* (room): a sum or a draw over a support */
+    wg_promise *promise; /* (cap) */
 } wg_rows;
 
 wg_status wg_rows_open(wg_rows *r, int cap, int vocab, wg_error *err);
@@ -30,9 +49,25 @@ int wg_rows_push(wg_rows *r); /* a new row, contents undefined; -1 when full */
 /* Makes the row zero but for n <= room tokens, ascending. Costs what they and the row's old support cost. */
 void wg_rows_set(wg_rows *r, int row, const int32_t *token, const double *mass, int n);
 
-static inline double *wg_rows_at(const wg_rows *r, int row) { return r->p + (long)row * r->vocab; }
+/* Keeping promises: whether the row is a point and its support are known; all of it is there; what one token has. */
+WG_PLUGIN_API void wg_rows_know(const wg_rows *r, int row);
+WG_PLUGIN_API void wg_rows_make(const wg_rows *r, int row);
+WG_PLUGIN_API double wg_rows_promised(const wg_rows *r, int row, int32_t token);
+
+/* The token that has all the mass, or -1. */
+static inline int32_t wg_rows_point(const wg_rows *r, int row)
+{
+    if (r->promise[row].state == WG_ROW_PROMISED) wg_rows_know(r, row);
+    return r->point[row];
+}
+static inline double *wg_rows_at(const wg_rows *r, int row)
+{
+    if (r->promise[row].state != WG_ROW_MADE) wg_rows_make(r, row);
+    return r->p + (long)row * r->vocab;
+}
 static inline double wg_rows_prob(const wg_rows *r, int row, int32_t token)
 {
+    if (r->promise[row].state != WG_ROW_MADE) return wg_rows_promised(r, row, token);
     return r->point[row] >= 0 ? (double)(r->point[row] == token) : wg_rows_at(r, row)[token];
 }
 
@@ -41,7 +76,7 @@ static inline double wg_rows_prob(const wg_rows *r, int row, int32_t token)
 typedef struct wg_support { const int32_t *token; int n; } wg_support; /* token NULL: all of the vocabulary */
 static inline wg_support wg_rows_support(const wg_rows *r, int row)
 {
-    if (r->point[row] >= 0 || r->supported[row] < 0) return (wg_support){ 0, r->vocab };
+    if (wg_rows_point(r, row) >= 0 || r->supported[row] < 0) return (wg_support){ 0, r->vocab };
     return (wg_support){ r->support + (long)row * r->room, r->supported[row] };
 }
 static inline int32_t wg_support_at(const wg_support *s, int k) { return s->token ? s->token[k] : k; }
@@ -65,6 +100,10 @@ WG_PLUGIN_API int32_t wg_rows_pick_of(const wg_rows *r, int row, const double *w
  * p. */
 WG_PLUGIN_API int32_t wg_rows_pick_residual(const wg_rows *p, int prow, const wg_rows *q, int qrow, const wg_chance *c,
                                             wg_purpose purpose, int index);
+
+/* (r p - q)+ into out (vocab; NULL: nowhere) where p may have mass; its mass: a lanes16 sum by token. Uses p's second scratch
+ * row. */
+WG_PLUGIN_API double wg_rows_excess(const wg_rows *p, int prow, double r, const wg_rows *q, int qrow, double *out);
 
 /* sum_x min(p(x), q(x)): the acceptance a token-wise rule can have at this node (METHODS D1, alpha). */
 WG_PLUGIN_API double wg_rows_overlap(const wg_rows *p, int prow, const wg_rows *q, int qrow);

@@ -12,6 +12,7 @@
 #include <float.h>
 #include <math.h>
 #include <stddef.h>
+#include <string.h>
 
 #include "core/base/mem.h"
 
@@ -58,12 +59,15 @@ wg_status wg_sampler_open(wg_sampler *s, const wg_sampling *sampling, const wg_o
     s->id = wg_alloc((size_t)s->room, sizeof *s->id);
     s->near = wg_alloc((size_t)s->room, sizeof *s->near);
     s->weight = wg_alloc((size_t)s->room, sizeof *s->weight);
+    s->whole = wg_alloc((size_t)vocab, sizeof *s->whole);
     if (s->penalises) {
         s->count = wg_calloc((size_t)vocab, sizeof *s->count);
         s->seen = wg_alloc((size_t)vocab, sizeof *s->seen);
         s->before = wg_alloc((size_t)vocab, sizeof *s->before);
     }
-    if (s->order && s->clean && s->id && s->near && s->weight && (!s->penalises || (s->count && s->seen && s->before))) return WG_OK;
+    if (s->order && s->clean && s->id && s->near && s->weight && s->whole &&
+        (!s->penalises || (s->count && s->seen && s->before)))
+        return WG_OK;
     wg_sampler_close(s);
     return wg_nomem(err, (size_t)vocab * 8, "the sampler");
 }
@@ -75,6 +79,7 @@ void wg_sampler_close(wg_sampler *s)
     wg_free(s->id);
     wg_free(s->near);
     wg_free(s->weight);
+    wg_free(s->whole);
     wg_free(s->count);
     wg_free(s->seen);
     wg_free(s->before);
@@ -102,9 +107,6 @@ static float kth_bound(const float *x, int n, int k)
 /* ---- prefixes of the order */
 
 enum { BUCKETS = 1024, PER_NAT = 32 }; /* a bucket is a factor of exp(1/32) in probability */
-
-/* Where a prefix ends: its last token. */
-typedef struct edge { float logit; int32_t id; } edge;
 
 typedef struct buckets {
     const float *x;  /* (vocab) logits */
@@ -146,7 +148,7 @@ static void choose_candidates(const wg_sampler *s, buckets *b, double sum)
 
 /* The shortest prefix with `most` tokens or the mass `enough`: its end goes to *e, which is left alone when all candidates have
  * less. Returns its mass. */
-static double cut(buckets *b, int most, double enough, edge *e)
+static double cut(buckets *b, int most, double enough, wg_edge *e)
 {
     int kept = 0, k = 0, n = 0;
     double mass = 0;
@@ -165,57 +167,17 @@ static double cut(buckets *b, int most, double enough, edge *e)
     for (int i = 0; i < n && (i == 0 || (kept < most && mass < enough)); i++, kept++) {
         const int32_t id = wg_pop(b->x, b->id, n, i);
         mass += b->p[id];
-        *e = (edge){ b->x[id], id };
+        *e = (wg_edge){ b->x[id], id };
     }
     return mass;
 }
 
-/* The logit down to which the sampled buckets have this much mass: the upper or the lower end of the bucket where they reach
- * it. */
-static float reach(const buckets *b, double mass, int lower)
-{
-    int k = 0;
-    for (double sum = 0; k < BUCKETS - 1 && (sum += b->mass[k]) < mass;) k++;
-    if (k == BUCKETS - 1) return lower ? -FLT_MAX : b->max - (float)(k / b->per_logit);
-    return b->max - (float)((k + lower) / b->per_logit);
-}
-
-/* Where top-p ends in a row of many tokens: guessed from every 32nd, then looked for in a band around the guess, so that most
- * tokens are only added up. False: it is not in the band, or there are too few to guess from. */
-static bool band_prefix(const wg_sampler *s, const float *x, float max, const double *p, double sum, edge *e)
-{
-    enum { STRIDE = 32, LEAST = 400 };
-    const wg_sampling *o = &s->sampling;
-    const int n = s->vocab / STRIDE;
-    double all = 0, squares = 0;
-    if (n < LEAST) return false;
-    buckets b = { .x = s->near, .p = s->weight, .max = max, .per_logit = PER_NAT / o->temperature, .id = s->order, .n = n };
-    for (int i = 0; i < n; i++) {
-        const double w = p[i * STRIDE];
-        s->near[i] = x[i * STRIDE];
-        s->weight[i] = w;
-        b.id[i] = i;
-        all += w;
-        squares += w * w;
-    }
-    fill_buckets(&b);
-    const double doubt = 3 * sqrt(o->top_p * (1 - o->top_p) * squares); /* three deviations of the guess */
-    const float high = reach(&b, o->top_p * all - doubt, 0), low = reach(&b, o->top_p * all + doubt, 1);
-    if (!(low < high)) return false;
-    buckets band = { .x = x, .p = p, .max = high, .per_logit = (BUCKETS - 2) / ((double)high - (double)low), .id = s->order };
-    const double above = s->ops->above64(x, p, s->vocab, low, high, band.id, &band.n), enough = o->top_p * sum;
-    if (above >= enough) return false;
-    fill_buckets(&band);
-    cut(&band, INT32_MAX, enough - above, e);
-    return e->id < s->vocab;
-}
-
 /* Where top-k and top-p together end. */
-static edge prefix(const wg_sampler *s, const float *x, int best, const double *p, double sum)
+static wg_edge prefix(const wg_sampler *s, const float *x, int best, const double *p, double sum)
 {
     const wg_sampling *o = &s->sampling;
-    edge e = { -INFINITY, s->vocab };
-    if (o->top_k == 0 && (o->top_p >= 1 || band_prefix(s, x, x[best], p, sum, &e))) return e;
+    wg_edge e = { -INFINITY, s->vocab };
+    if (o->top_k == 0 && o->top_p >= 1) return e;
     buckets b = { .x = x, .p = p, .max = x[best], .per_logit = PER_NAT / o->temperature, .id = s->order };
     choose_candidates(s, &b, sum);
     fill_buckets(&b);
@@ -224,7 +186,7 @@ static edge prefix(const wg_sampler *s, const float *x, int best, const double *
     return e;
 }
 
-static inline bool is_kept(float x, int32_t id, double weight, edge e, double lightest)
+static inline bool is_kept(float x, int32_t id, double weight, wg_edge e, double lightest)
 {
     return (x > e.logit || (x == e.logit && id <= e.id)) && weight >= lightest;
 }
@@ -249,10 +211,10 @@ static double fold(double *lane)
 static const double TAIL_ERROR = 2e-5, SUM_ERROR = 1e-9;
 
 /* The end of the prefix among the n candidates; false: they do not show where it is. */
-static bool near_prefix(const wg_sampler *s, int n, double sum, double tail, double below, edge *e)
+static bool near_prefix(const wg_sampler *s, int n, double sum, double tail, double below, wg_edge *e)
 {
     const wg_sampling *o = &s->sampling;
-    *e = (edge){ -INFINITY, n };
+    *e = (wg_edge){ -INFINITY, n };
     if (o->top_k == 0 && o->top_p >= 1) return below < o->min_p * (1 - 1e-9);
     if (o->top_k > n) return false;
     buckets b = { .x = s->near, .p = s->weight, .per_logit = PER_NAT / o->temperature, .id = s->order, .n = n, .max = -INFINITY };
@@ -271,7 +233,7 @@ static bool near_prefix(const wg_sampler *s, int n, double sum, double tail, dou
 }
 
 /* The candidates up to the edge as the row; nothing when it is one token, for which the point stands. */
-static void near_row(const wg_sampler *s, int n, edge e, wg_rows *out, int row)
+static void near_row(const wg_sampler *s, int n, wg_edge e, wg_rows *out, int row)
 {
     const double lightest = s->sampling.min_p > DBL_MIN ? s->sampling.min_p : DBL_MIN;
     double lane[LANES] = { 0 };
@@ -305,7 +267,7 @@ static bool row_without_tail(const wg_sampler *s, const float *x, float max, dou
     for (int tries = 0; tries < 2; tries++) {
         const float bound = (float)((double)max - depth * o->temperature);
         int n;
-        edge e;
+        wg_edge e;
         if (is_crowded(s, x, bound)) {
             depth /= 2;
             continue;
@@ -328,21 +290,53 @@ static bool row_without_tail(const wg_sampler *s, const float *x, float max, dou
 
 /* ---- rows */
 
-/* Unnormalised weights of x, NaN counting as -inf; their sum. *clean is x, or a copy without NaN. */
-static double weigh(const wg_sampler *s, const float *x, double inverse, double *p, const float **clean)
+/* The weights w of all tokens, and what of them the row keeps, in *d; how many tokens that is. */
+static int weigh(const wg_sampler *s, const float *logits, int best, double inverse, double *w, wg_promise *d)
 {
-    const double sum = s->ops->softmax64(x, s->vocab, inverse, p);
-    *clean = x;
-    if (sum == sum) return sum;
-    for (int i = 0; i < s->vocab; i++) s->clean[i] = x[i] != x[i] ? -INFINITY : x[i];
-    *clean = s->clean;
-    return s->ops->softmax64(s->clean, s->vocab, inverse, p);
+    const wg_sampling *o = &s->sampling;
+    const float *x = logits;
+    const bool all_kept = o->top_k == 0 && o->top_p >= 1 && o->min_p <= 0;
+    double sum;
+    int kept;
+    wg_edge e = { -INFINITY, s->vocab };
+    bool ended = wg_nucleus_weigh(s, x, x[best], inverse, w, &sum, &e);
+    if (sum != sum) { /* NaN count as -inf; the row itself never sees them: they are behind every edge */
+        for (int i = 0; i < s->vocab; i++) s->clean[i] = x[i] != x[i] ? -INFINITY : x[i];
+        x = s->clean;
+        sum = s->ops->softmax64(x, s->vocab, inverse, w);
+        ended = false;
+    }
+    if (!ended) e = prefix(s, x, best, w, sum);
+    *d = (wg_promise){ .last = e.id, .max = logits[best], .edge = e.logit, .logits = logits, .sampler = d->sampler };
+    d->lightest = all_kept ? 0 : o->min_p > DBL_MIN ? o->min_p : DBL_MIN;
+    d->scale = 1 / (all_kept ? sum : s->ops->kept64(x, w, s->vocab, e.logit, e.id, d->lightest, &kept));
+    return all_kept ? s->vocab : kept;
+}
+
+/* Makes the row, or, if nearly all of the vocabulary is in it, its weights in w. True: that is the case, and *d describes it. */
+static bool begin(const wg_sampler *s, const float *logits, wg_rows *out, int row, double *w, wg_promise *d)
+{
+    const double inverse = 1 / s->sampling.temperature;
+    const int best = s->ops->argmax(logits, s->vocab);
+    out->point[row] = best >= 0 && logits[best] > -INFINITY ? best : 0;
+    if (!isfinite(inverse) || best < 0 || isinf(logits[best]) || s->sampling.top_k == 1) return false;
+    if (row_without_tail(s, logits, logits[best], inverse, out, row)) return false;
+    out->supported[row] = -1;
+    if (weigh(s, logits, best, inverse, w, d) < 2) return false; /* the point stands */
+    out->point[row] = -1;
+    return true;
+}
+
+static void keep(const wg_sampler *s, const wg_promise *d, double *p)
+{
+    s->ops->keep64(d->logits, p, s->vocab, d->edge, d->last, d->lightest, d->scale);
 }
 
 void wg_sampler_row_after(wg_sampler *s, float *logits, const wg_prefix *prefix, wg_rows *out, int row)
 {
     if (!s->usual) {
         out->supported[row] = -1;
+        out->promise[row].state = WG_ROW_MADE;
         wg_sampler_chain(s, logits, prefix, out, row);
         return;
     }
@@ -353,32 +347,63 @@ void wg_sampler_row_after(wg_sampler *s, float *logits, const wg_prefix *prefix,
 
 void wg_sampler_row(wg_sampler *s, const float *logits, wg_rows *out, int row)
 {
+    wg_promise d = { .state = WG_ROW_MADE };
+    out->promise[row].state = WG_ROW_MADE;
     if (!s->usual) {
         out->supported[row] = -1;
         wg_sampler_chain(s, logits, NULL, out, row);
         return;
     }
-    const wg_sampling *o = &s->sampling;
-    const double inverse = 1 / o->temperature;
-    const int best = s->ops->argmax(logits, s->vocab);
-    out->point[row] = best >= 0 && logits[best] > -INFINITY ? best : 0;
-    if (!isfinite(inverse) || best < 0 || isinf(logits[best]) || o->top_k == 1) return;
-
-    if (row_without_tail(s, logits, logits[best], inverse, out, row)) return;
-    out->supported[row] = -1;
-    const float *x;
-    const int V = s->vocab;
-    int kept;
     double *p = wg_rows_at(out, row);
-    const double all = weigh(s, logits, inverse, p, &x), lightest = o->min_p > DBL_MIN ? o->min_p : DBL_MIN;
-    if (o->top_k == 0 && o->top_p >= 1 && o->min_p <= 0) {
-        s->ops->keep64(x, p, V, -INFINITY, V, 0, 1 / all);
-        out->point[row] = -1;
+    if (begin(s, logits, out, row, p, &d)) keep(s, &d, p);
+}
+
+/* ---- promises */
+
+void wg_sampler_promise(wg_sampler *s, const float *logits, wg_rows *out, int row)
+{
+    wg_promise *d = &out->promise[row];
+    if (!s->usual || s->penalises) {
+        wg_sampler_row(s, logits, out, row);
         return;
     }
-    const edge e = prefix(s, x, best, p, all);
-    const double sum = s->ops->kept64(x, p, V, e.logit, e.id, lightest, &kept);
-    if (kept < 2) return; /* the point stands */
-    s->ops->keep64(x, p, V, e.logit, e.id, lightest, 1 / sum);
-    out->point[row] = -1;
+    if (s->held == d) s->held = NULL;
+    *d = (wg_promise){ .state = WG_ROW_PROMISED, .logits = logits, .sampler = s };
+}
+
+void wg_rows_know(const wg_rows *r, int row)
+{
+    wg_promise *d = &r->promise[row];
+    wg_sampler *s = d->sampler;
+    wg_rows rows = *r;
+    if (d->state != WG_ROW_PROMISED) return;
+    d->state = WG_ROW_MADE;
+    if (!begin(s, d->logits, &rows, row, s->whole, d)) return;
+    d->state = WG_ROW_KNOWN;
+    s->held = d;
+}
+
+void wg_rows_make(const wg_rows *r, int row)
+{
+    wg_promise *d = &r->promise[row];
+    const wg_sampler *s = d->sampler;
+    double *p = r->p + (size_t)row * (size_t)r->vocab;
+    wg_rows_know(r, row);
+    if (d->state != WG_ROW_KNOWN) return;
+    if (s->held == d) memcpy(p, s->whole, (size_t)r->vocab * sizeof *p);
+    else s->ops->softmax64(d->logits, r->vocab, 1 / s->sampling.temperature, p);
+    keep(s, d, p);
+    d->state = WG_ROW_MADE;
+}
+
+double wg_rows_promised(const wg_rows *r, int row, int32_t token)
+{
+    wg_rows_know(r, row);
+    const wg_promise *d = &r->promise[row];
+    if (d->state != WG_ROW_KNOWN) return wg_rows_prob(r, row, token);
+    const float x[2] = { d->max, d->logits[token] };
+    double w[2];
+    if (!(x[1] <= x[0])) return 0; /* NaN */
+    d->sampler->ops->softmax64(x, 2, 1 / d->sampler->sampling.temperature, w);
+    return is_kept(x[1], token, w[1], (wg_edge){ d->edge, d->last }, d->lightest) ? w[1] * d->scale : 0;
 }

@@ -50,6 +50,8 @@ typedef struct wg_sampler {
     int32_t *id;    /* (room) they, ascending; their logits; their weights */
     float *near;
     double *weight;
+    double *whole;  /* (vocab) weights of the promised row that was known last, */
+    const wg_promise *held; /* which is this; NULL: of none */
     float *clean;   /* (vocab) logits whose NaN were replaced; used only when there are any */
     bool usual, penalises; /* the stages are in the usual order; penalties are on */
     wg_stage stage[WG_STAGES];
@@ -64,6 +66,11 @@ void wg_sampler_close(wg_sampler *s);
 /* logits (vocab) -> row `row` of out. Ties keep the lowest ids. NaN logits count as -inf; +inf, or no finite logit at all,
  * gives the point row at the lowest such id (0). */
 void wg_sampler_row(wg_sampler *s, const float *logits, wg_rows *out, int row);
+
+/* Promises row `row` of out: the same row, made when it is asked for (rows.h), by this sampler. The logits are borrowed until
+ * then, at most until the row is promised or made anew; several threads may not ask. Chains with penalties or in another order
+ * make the row at once. */
+void wg_sampler_promise(wg_sampler *s, const float *logits, wg_rows *out, int row);
 
 /* The same with penalties for the tokens of the prefix. The logits change during the call and are restored. */
 void wg_sampler_row_after(wg_sampler *s, float *logits, const wg_prefix *prefix, wg_rows *out, int row);

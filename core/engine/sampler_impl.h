@@ -30,6 +30,13 @@ static inline int32_t wg_pop(const float *x, int32_t *heap, int n, int m)
     return top;
 }
 
+/* Where a prefix of the order ends: its last token. */
+typedef struct wg_edge { float logit; int32_t id; } wg_edge;
+
+/* Unnormalised weights of a row with this largest logit, as softmax64 makes them, and their sum (NaN when there are NaN). True:
+ * top-p ends at *e, whatever the rounding (nucleus.c); false: not known. */
+bool wg_nucleus_weigh(const wg_sampler *s, const float *x, float max, double inverse, double *w, double *sum, wg_edge *e);
+
 /* Fills stage[] from an order's text; EINVAL unless every stage is named once. *usual: it is WG_SAMPLING_ORDER. */
 wg_status wg_sampler_stages(const char *order, wg_stage stage[WG_STAGES], bool *usual, wg_error *err);
 

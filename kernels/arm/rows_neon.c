@@ -269,27 +269,45 @@ double wg_split_neon(const float *x, int n, float bound, float max, float scale,
     return wg_fold16_double(lane);
 }
 
-double wg_above64_neon(const float *x, const double *p, int n, float low, float high, int32_t *id, int *count)
+INLINE void into_band(wg_band *b, int i, float x)
 {
-    double lane[16];
-    doubles16 sum = zero_doubles();
-    int i = 0, found = 0;
+    if (b->n++ + 16 > b->room) return;
+    b->id[b->n - 1] = i;
+    b->x[b->n - 1] = x;
+}
+
+double wg_weigh64_neon(const float *x, int n, float max, double inv_temp, double *p, wg_band *band)
+{
+    double lane[16], over_lane[16];
+    doubles16 sum = zero_doubles(), above = zero_doubles();
+    int i = 0;
+    band->n = 0;
     for (; i + 16 <= n; i += 16)
         UNROLL for (int h = 0; h < 4; h++) {
             const int at = i + 4 * h;
             const float32x4_t v = vld1q_f32(x + at);
-            const uint32x4_t over = vcgtq_f32(v, vdupq_n_f32(high)), in = vbicq_u32(vcgeq_f32(v, vdupq_n_f32(low)), over);
-            UNROLL for (int k = 0; k < 2; k++)
-                sum.v[2 * h + k] = vaddq_f64(sum.v[2 * h + k], where(half_mask(over, k), vld1q_f64(p + at + 2 * k)));
+            const uint32x4_t over = vcgtq_f32(v, vdupq_n_f32(band->high));
+            const uint32x4_t in = vbicq_u32(vcgeq_f32(v, vdupq_n_f32(band->low)), over);
+            UNROLL for (int k = 0; k < 2; k++) {
+                const float64x2_t wide = vcvt_f64_f32(k ? vget_high_f32(v) : vget_low_f32(v));
+                const float64x2_t e = exp64x2(vmulq_n_f64(vsubq_f64(wide, vdupq_n_f64((double)max)), inv_temp));
+                vst1q_f64(p + at + 2 * k, e);
+                sum.v[2 * h + k] = vaddq_f64(sum.v[2 * h + k], e);
+                above.v[2 * h + k] = vaddq_f64(above.v[2 * h + k], where(half_mask(over, k), e));
+            }
             if (!vmaxvq_u32(in)) continue;
             for (int j = at; j < at + 4; j++)
-                if (x[j] >= low && !(x[j] > high)) id[found++] = j;
+                if (x[j] >= band->low && !(x[j] > band->high)) into_band(band, j, x[j]);
         }
     store_doubles(lane, sum);
-    for (; i < n; i++)
-        if (x[i] > high) lane[i % 16] += p[i];
-        else if (x[i] >= low) id[found++] = i;
-    *count = found;
+    store_doubles(over_lane, above);
+    for (; i < n; i++) {
+        p[i] = wg_exp64_of(((double)x[i] - (double)max) * inv_temp);
+        lane[i % 16] += p[i];
+        if (x[i] > band->high) over_lane[i % 16] += p[i];
+        else if (x[i] >= band->low) into_band(band, i, x[i]);
+    }
+    band->above = wg_fold16_double(over_lane);
     return wg_fold16_double(lane);
 }
 

@@ -38,13 +38,20 @@ double wg_split_ref(const float *x, int n, float bound, float max, float scale, 
     return wg_fold16_double(lane);
 }
 
-double wg_above64_ref(const float *x, const double *p, int n, float low, float high, int32_t *id, int *count)
+double wg_weigh64_ref(const float *x, int n, float max, double inv_temp, double *p, wg_band *band)
 {
-    double lane[16] = { 0 };
-    *count = 0;
-    for (int i = 0; i < n; i++)
-        if (x[i] > high) lane[i % 16] += p[i];
-        else if (x[i] >= low) id[(*count)++] = i;
+    double lane[16] = { 0 }, above[16] = { 0 };
+    band->n = 0;
+    for (int i = 0; i < n; i++) {
+        p[i] = wg_exp64_of(((double)x[i] - (double)max) * inv_temp);
+        lane[i % 16] += p[i];
+        if (x[i] > band->high) above[i % 16] += p[i];
+        else if (x[i] >= band->low && band->n++ + 16 <= band->room) {
+            band->id[band->n - 1] = i;
+            band->x[band->n - 1] = x[i];
+        }
+    }
+    band->above = wg_fold16_double(above);
     return wg_fold16_double(lane);
 }
 

@@ -259,24 +259,46 @@ double wg_split_avx2(const float *x, int n, float bound, float max, float scale,
 /* All bits set where 4 of 8 floats had them. */
 INLINE __m256d wide4(__m128 mask) { return _mm256_castsi256_pd(_mm256_cvtepi32_epi64(_mm_castps_si128(mask))); }
 
-double wg_above64_avx2(const float *x, const double *p, int n, float low, float high, int32_t *id, int *count)
+INLINE void into_band(wg_band *b, int i, float x)
 {
-    double lane[16];
-    __m256d sum[4];
-    int i = 0, found = 0;
-    for (int h = 0; h < 4; h++) sum[h] = _mm256_setzero_pd();
+    if (b->n++ + 16 > b->room) return;
+    b->id[b->n - 1] = i;
+    b->x[b->n - 1] = x;
+}
+
+double wg_weigh64_avx2(const float *x, int n, float max, double inv_temp, double *p, wg_band *band)
+{
+    const __m256d top = _mm256_set1_pd((double)max), scale = _mm256_set1_pd(inv_temp);
+    double lane[16], over_lane[16];
+    __m256d sum[4], above[4];
+    int i = 0;
+    band->n = 0;
+    for (int h = 0; h < 4; h++) sum[h] = above[h] = _mm256_setzero_pd();
     for (; i + 16 <= n; i += 16)
         for (int h = 0; h < 4; h++) {
-            const __m128 v = _mm_loadu_ps(x + i + 4 * h), over = _mm_cmpgt_ps(v, _mm_set1_ps(high));
-            const __m128 in = _mm_andnot_ps(over, _mm_cmpge_ps(v, _mm_set1_ps(low)));
-            sum[h] = _mm256_add_pd(sum[h], _mm256_and_pd(wide4(over), _mm256_loadu_pd(p + i + 4 * h)));
-            for (unsigned hit = (unsigned)_mm_movemask_ps(in); hit; hit &= hit - 1) id[found++] = i + 4 * h + __builtin_ctz(hit);
+            const int at = i + 4 * h;
+            const __m128 v = _mm_loadu_ps(x + at), over = _mm_cmpgt_ps(v, _mm_set1_ps(band->high));
+            const __m128 in = _mm_andnot_ps(over, _mm_cmpge_ps(v, _mm_set1_ps(band->low)));
+            const __m256d e = exp64x4(_mm256_mul_pd(_mm256_sub_pd(_mm256_cvtps_pd(v), top), scale));
+            _mm256_storeu_pd(p + at, e);
+            sum[h] = _mm256_add_pd(sum[h], e);
+            above[h] = _mm256_add_pd(above[h], _mm256_and_pd(wide4(over), e));
+            for (unsigned hit = (unsigned)_mm_movemask_ps(in); hit; hit &= hit - 1) {
+                const int k = at + __builtin_ctz(hit);
+                into_band(band, k, x[k]);
+            }
         }
-    for (int h = 0; h < 4; h++) _mm256_storeu_pd(lane + 4 * h, sum[h]);
-    for (; i < n; i++)
-        if (x[i] > high) lane[i % 16] += p[i];
-        else if (x[i] >= low) id[found++] = i;
-    *count = found;
+    for (int h = 0; h < 4; h++) {
+        _mm256_storeu_pd(lane + 4 * h, sum[h]);
+        _mm256_storeu_pd(over_lane + 4 * h, above[h]);
+    }
+    for (; i < n; i++) {
+        p[i] = wg_exp64_of(((double)x[i] - (double)max) * inv_temp);
+        lane[i % 16] += p[i];
+        if (x[i] > band->high) over_lane[i % 16] += p[i];
+        else if (x[i] >= band->low) into_band(band, i, x[i]);
+    }
+    band->above = wg_fold16_double(over_lane);
     return wg_fold16_double(lane);
 }
 

@@ -253,26 +253,47 @@ double wg_split_avx512(const float *x, int n, float bound, float max, float scal
     return fold16_double(sum[0], sum[1]);
 }
 
-double wg_above64_avx512(const float *x, const double *p, int n, float low, float high, int32_t *id, int *count)
+/* Packed in registers: stores that pack on their way are slow on some machines. */
+INLINE void into_band(wg_band *b, __mmask16 in, int i, __m512 v)
 {
-    const __m512 bottom = _mm512_set1_ps(low), top = _mm512_set1_ps(high);
     const __m512i count16 = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-    __m512d sum[2] = { _mm512_setzero_pd(), _mm512_setzero_pd() };
-    int found = 0;
-    for (int i = 0; i < n; i += 16) {
-        const __mmask16 mask = first16(n - i);
-        const __m512 v = _mm512_maskz_loadu_ps(mask, x + i);
-        const __mmask16 over = _mm512_mask_cmp_ps_mask(mask, v, top, _CMP_GT_OQ);
-        const __mmask16 in = _mm512_mask_cmp_ps_mask(mask, v, bottom, _CMP_GE_OQ) & (__mmask16)~over;
-        const __m512i at = _mm512_add_epi32(_mm512_set1_epi32(i), count16);
-        for (int h = 0; h < 2; h++) {
-            const __mmask8 half = (__mmask8)(over >> 8 * h);
-            sum[h] = _mm512_add_pd(sum[h], _mm512_maskz_loadu_pd(half, p + i + 8 * h));
+    const int n = b->n;
+    b->n += __builtin_popcount(in);
+    if (n + 16 > b->room) return;
+    _mm512_storeu_si512(b->id + n, _mm512_maskz_compress_epi32(in, _mm512_add_epi32(_mm512_set1_epi32(i), count16)));
+    _mm512_storeu_ps(b->x + n, _mm512_maskz_compress_ps(in, v));
+}
+
+double wg_weigh64_avx512(const float *x, int n, float max, double inv_temp, double *p, wg_band *band)
+{
+    const __m512 bottom = _mm512_set1_ps(band->low), top = _mm512_set1_ps(band->high);
+    const __m512d most = _mm512_set1_pd((double)max), scale = _mm512_set1_pd(inv_temp), zero = _mm512_setzero_pd();
+    __m512d sum[2] = { zero, zero }, above[2] = { zero, zero };
+    band->n = 0;
+    for (int i = 0; i < n; i += 64) {
+        __m512 v[4];
+        __m512d e[8];
+        UNROLL for (int k = 0; k < 4; k++) {
+            v[k] = _mm512_maskz_loadu_ps(first16(n - i - 16 * k), x + i + 16 * k);
+            e[2 * k] = _mm512_cvtps_pd(_mm512_castps512_ps256(v[k]));
+            e[2 * k + 1] = _mm512_cvtps_pd(_mm512_extractf32x8_ps(v[k], 1));
         }
-        if (in) _mm512_mask_compressstoreu_epi32(id + found, in, at);
-        found += __builtin_popcount(in);
+        UNROLL for (int h = 0; h < 8; h++) e[h] = _mm512_mul_pd(_mm512_sub_pd(e[h], most), scale);
+        exp64x64(e);
+        UNROLL for (int k = 0; k < 4; k++) {
+            const int at = i + 16 * k;
+            const __mmask16 mask = first16(n - at), over = _mm512_mask_cmp_ps_mask(mask, v[k], top, _CMP_GT_OQ);
+            const __mmask16 in = _mm512_mask_cmp_ps_mask(mask, v[k], bottom, _CMP_GE_OQ) & (__mmask16)~over;
+            for (int h = 0; h < 2; h++) {
+                const __mmask8 half = (__mmask8)(mask >> 8 * h), up = (__mmask8)(over >> 8 * h);
+                _mm512_mask_storeu_pd(p + at + 8 * h, half, e[2 * k + h]);
+                sum[h] = _mm512_mask_add_pd(sum[h], half, sum[h], e[2 * k + h]);
+                above[h] = _mm512_mask_add_pd(above[h], up, above[h], e[2 * k + h]);
+            }
+            if (in) into_band(band, in, at, v[k]);
+        }
     }
-    *count = found;
+    band->above = fold16_double(above[0], above[1]);
     return fold16_double(sum[0], sum[1]);
 }
 

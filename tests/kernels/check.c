@@ -481,20 +481,20 @@ static void run_split(const wg_ops *ops, const row_case *t, float *y)
     y[2] = (float)count;
 }
 
-/* p are the weights of a, so that what is light is low; ties at the edges of the band. Into y: the sum, the indices, the
- * count. */
-static void run_above(const wg_ops *ops, const row_case *t, float *y)
+/* Ties at the edges of the band; NaN. Into y: the weights, their sum, the mass above and the list folded into one number. */
+static void run_weigh(const wg_ops *ops, const row_case *t, float *y)
 {
-    int count;
-    double *p = (double *)(void *)tight_alloc(2 * (size_t)t->n);
-    for (int i = 0; i < t->n; i++) t->c[i] = t->extra ? rintf(t->a[i] * 4) / 4 : t->a[i];
-    ops_of(WG_CPU_REF)->softmax64(t->c, t->n, 1.25, p);
-    memset(y, 0, (size_t)t->n * 8 + 8);
-    const double sum = ops->above64(t->c, p, t->n, -0.5f, 0.25f, (int32_t *)(void *)y + 2, &count);
-    memcpy(y, &sum, 8);
-    memset((int32_t *)(void *)y + 2 + count, 0, (size_t)(t->n - count) * 4); /* behind them is what a vector may have left */
-    y[2 * t->n + 1] += (float)count;
-    free(p);
+    const size_t n = (size_t)t->n, room = n + 16;
+    wg_band band = { .low = -0.5f, .high = 0.25f, .room = (int)room, .id = (int32_t *)(void *)tight_alloc(room),
+                     .x = tight_alloc(room) };
+    for (int i = 0; i < t->n; i++) t->c[i] = t->extra & 2 && i % 5 == 1 ? NAN : t->extra & 1 ? rintf(t->a[i] * 4) / 4 : t->a[i];
+    double sum = ops->weigh64(t->c, t->n, 1.5f, 1.25, (double *)(void *)y, &band);
+    if (t->extra & 2) sum = 0; /* NaN */
+    for (int i = 1; t->extra & 2 && i < t->n; i += 5) memset(y + 2 * i, 0, 8);
+    sum += 3 * band.above + 5 * band.n;
+    for (int k = 0; k < band.n; k++) sum += (k % 7 + 1) * (band.id[k] + (double)band.x[k]);
+    memcpy(y + 2 * t->n, &sum, 8);
+    free(band.id), free(band.x);
 }
 /* A tie at the edge in the middle of the row, light elements, and the row made of what is kept. */
 static void run_keep(const wg_ops *ops, const row_case *t, float *y)
@@ -519,7 +519,7 @@ static const row_op row_ops[] = {
     { "rmsnorm", run_rmsnorm, 2, 3, 0 }, { "rope", run_rope, 4, 4, 0 },       { "rope", run_rope_heads, 2, 2, 0 },
     { "swiglu", run_swiglu, 2, 4, 0 },   { "add", run_add, 1, 4, 0 },         { "exp32", run_exp32, 2, 2, 0 },
     { "softmax64", run_softmax, 2, 4, 2 }, { "argmax", run_argmax, 4, 3, 1 },
-    { "split", run_split, 4, 3, 2 },     { "above64", run_above, 2, 3, 2 }, { "keep64", run_keep, 4, 3, 2 },
+    { "split", run_split, 4, 3, 2 },     { "weigh64", run_weigh, 4, 3, 2 }, { "keep64", run_keep, 4, 3, 2 },
 };
 
 static void check_row_case(source *s, const row_op *op, int n, int extra, int flavour)
