@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "core/base/error.h"
+#include "core/text/chat.h"
 
 /* Exit statuses of the program. */
 enum { WG_EXIT_OK = 0, WG_EXIT_FAILED = 1, WG_EXIT_USAGE = 2, WG_EXIT_INTERRUPTED = 130 };
@@ -44,5 +45,10 @@ int wg_cli_weight_type(const char *command, const char *name);
 /* An element type of the cache, by its name (NULL: f16); -1 after an explanation on stderr. */
 int wg_cli_kv_type(const char *command, const char *name);
 #define WG_KV_TYPE_DOC "element type of the cache: f32, f16, bf16 or q8"
+
+/* The template that --chat NAME and --system TEXT (each may be NULL) ask for; false after an explanation on stderr. */
+bool wg_cli_chat(const char *command, const char *name, const char *system, wg_chat *out);
+#define WG_CHAT_DOC "chat template of the prompts: llama-2, llama-3, chatml, zephyr or vicuna"
+#define WG_SYSTEM_DOC "what the template says before the question"
 
 #endif

@@ -17,7 +17,8 @@
 #include "experiments/target.h"
 
 typedef struct generate {
-    const char *target, *draft_model, *draft, *prompt, *rule, *device, *kv_type;
+    const char *target, *draft_model, *draft, *prompt, *rule, *device, *kv_type, *chat_name, *system;
+    wg_chat chat;
     long n, top_k, penalty_window, seed, threads;
     double temperature, top_p, min_p, repetition_penalty, frequency_penalty, presence_penalty;
     bool json, allow_nan, pin;
@@ -93,7 +94,9 @@ static wg_status generate_with(const generate *g, wg_engine *e, const wg_target 
     int32_t *ids = NULL;
     size_t n;
     wg_seq *s = NULL;
-    WG_TRY(wg_tokenizer_encode(t->tokenizer, g->prompt, strlen(g->prompt), true, true, &ids, &n, err));
+    const wg_text prompt = { g->prompt, strlen(g->prompt) };
+    WG_TRY(g->chat.family ? wg_chat_encode(t->tokenizer, &g->chat, &prompt, 1, &ids, &n, err)
+                          : wg_tokenizer_encode(t->tokenizer, prompt.s, prompt.n, true, true, &ids, &n, err));
     wg_status status =
         n ? wg_seq_open(e, &s, 0, ids, (int)n, (int)g->n, err)
           : wg_fail(err, WG_EINVAL, "the prompt is empty and this model has no begin-of-text token; give a text with -p");
@@ -101,6 +104,7 @@ static wg_status generate_with(const generate *g, wg_engine *e, const wg_target 
     if (status) return status;
     printer p = { .tokenizer = t->tokenizer, .quiet = g->json, .colour = isatty(STDOUT_FILENO) && !getenv("NO_COLOR") };
     if (!g->json) fputs(g->prompt, stdout);
+    if (!g->json && g->chat.family) fputs("\n\n", stdout); /* the answer begins anew */
     p.stream.started = true;
     double start = wg_clock_now();
     status = wg_engine_prefill(e, s, err);
@@ -171,6 +175,8 @@ int wg_cmd_generate(int argc, char **argv)
           0 },
         { "draft", 0, WG_FLAG_STRING, &g.draft, "KIND[:k=v,...]", "a drafter and its options (wager list drafters)", 0, 0 },
         { "prompt", 'p', WG_FLAG_STRING, &g.prompt, "TEXT", "the text to continue", 0, 0 },
+        { "chat", 0, WG_FLAG_STRING, &g.chat_name, "NAME", WG_CHAT_DOC, 0, 0 },
+        { "system", 0, WG_FLAG_STRING, &g.system, "TEXT", WG_SYSTEM_DOC, 0, 0 },
         { "n", 'n', WG_FLAG_INT, &g.n, "N", "tokens to add", 1, 1e6 },
         { "temp", 't', WG_FLAG_FLOAT, &g.temperature, "T", "temperature; 0 is greedy", 0, 100 },
         { "top-k", 0, WG_FLAG_INT, &g.top_k, "K", "keep the K most probable tokens; 0 keeps all", 0, 1e9 },
@@ -196,6 +202,7 @@ int wg_cmd_generate(int argc, char **argv)
     const int done = wg_cli_parse("generate", flags, argc, argv, NULL, 0, 0);
     if (done >= 0) return done;
     if (wg_cli_kv_type("generate", g.kv_type) < 0) return WG_EXIT_USAGE;
+    if (!wg_cli_chat("generate", g.chat_name, g.system, &g.chat)) return WG_EXIT_USAGE;
     if (!g.target) {
         fputs("wager generate: -m FILE is missing: the target model to run\n", stderr);
         return WG_EXIT_USAGE;

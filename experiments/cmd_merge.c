@@ -9,8 +9,6 @@
 #include "experiments/parts.h"
 #include "experiments/table.h"
 
-enum { MOST = 4096 };
-
 int wg_cmd_merge(int argc, char **argv)
 {
     bool json = false;
@@ -18,12 +16,12 @@ int wg_cmd_merge(int argc, char **argv)
         { "json", 0, WG_FLAG_BOOL, &json, NULL, "one JSON object a line per cell instead of the table", 0, 0 },
         { NULL, 0, WG_FLAG_BOOL, NULL, NULL, NULL, 0, 0 },
     };
-    const char **word = wg_calloc(MOST, sizeof *word);
+    const char **word = wg_calloc((size_t)argc + 1, sizeof *word); /* a run may have any number of shards */
     wg_error err;
-    if (!word) return wg_nomem(&err, MOST * sizeof *word, "names"), wg_cli_fail(&err);
-    const int bad = wg_cli_parse("merge", flags, argc, argv, word, 2, MOST);
+    if (!word) return wg_nomem(&err, (size_t)argc * sizeof *word, "names"), wg_cli_fail(&err);
+    const int bad = wg_cli_parse("merge", flags, argc, argv, word, 2, argc);
     int n = 0, status = bad;
-    while (n < MOST && word[n]) n++;
+    while (word[n]) n++;
     if (bad < 0 && wg_merge(word[0], word + 1, n - 1, &wg_program_plugins, &err)) status = wg_cli_fail(&err);
     else if (bad < 0) {
         char path[4096];

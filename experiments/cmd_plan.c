@@ -19,7 +19,8 @@
 enum { TEXTS = 64, KV_F16 = 1, CANDIDATES = WG_TREE_MAX + WG_BENCH_LIST };
 
 typedef struct plan {
-    const char *model, *draft, *prompts, *accept, *budgets;
+    const char *model, *draft, *prompts, *accept, *budgets, *chat_name, *system;
+    wg_chat chat;
     long length, n, limit, batch, context, threads, seed;
     double alpha, temperature;
     bool json;
@@ -71,7 +72,8 @@ static wg_status read_prompt(planner *p, wg_fit_reader *r, const wg_prompt *prom
 {
     int32_t *ids;
     size_t n;
-    WG_TRY(wg_tokenizer_encode(p->t->tokenizer, prompt->text, prompt->bytes, true, false, &ids, &n, err));
+    const wg_text text = { prompt->text, prompt->bytes };
+    WG_TRY(wg_chat_encode(p->t->tokenizer, &p->o->chat, &text, 1, &ids, &n, err));
     const int room = p->t->lm->context - (int)p->o->n - 1;
     const size_t skip = room > 0 && n > (size_t)room ? n - (size_t)room : 0; /* its end, when it is long */
     const wg_status s = wg_fit_read(r, (uint32_t)p->texts, ids + skip, (int)(n - skip), (int)p->o->n, &p->fit[p->texts], err);
@@ -297,6 +299,8 @@ int wg_cmd_plan(int argc, char **argv)
         { "accept", 0, WG_FLAG_STRING, &o.accept, "P/P/...",
           "with --alpha: how often the 1st, 2nd, ... child is accepted, for trees", 0, 0 },
         { "prompts", 'p', WG_FLAG_STRING, &o.prompts, "FILE", "prompts to measure it on (JSONL)", 0, 0 },
+        { "chat", 0, WG_FLAG_STRING, &o.chat_name, "NAME", WG_CHAT_DOC, 0, 0 },
+        { "system", 0, WG_FLAG_STRING, &o.system, "TEXT", WG_SYSTEM_DOC, 0, 0 },
         { "limit", 0, WG_FLAG_INT, &o.limit, "N", "at most so many of them", 1, TEXTS },
         { "n", 'n', WG_FLAG_INT, &o.n, "N", "tokens to add to each", 1, 100000 },
         { "temp", 't', WG_FLAG_FLOAT, &o.temperature, "T", "temperature; 0 is greedy", 0, 100 },
@@ -311,6 +315,7 @@ int wg_cmd_plan(int argc, char **argv)
     };
     const int done = wg_cli_parse("plan", flags, argc, argv, NULL, 0, 0);
     if (done >= 0) return done;
+    if (!wg_cli_chat("plan", o.chat_name, o.system, &o.chat)) return WG_EXIT_USAGE;
     if (!o.model || !o.draft) {
         fputs("wager plan: -m TARGET and -d DRAFT are needed: the two models to plan for\n", stderr);
         return WG_EXIT_USAGE;

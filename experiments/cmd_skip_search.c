@@ -33,7 +33,8 @@ typedef struct outcome {
 } outcome;
 
 typedef struct search {
-    const char *model, *prompts, *category, *out;
+    const char *model, *prompts, *category, *out, *chat_name, *system;
+    wg_chat chat;
     long limit, tokens, length, skip, tries, seed, threads, top_k;
     double temperature, top_p, verify_cost;
     bool time, json, watched; /* watched: progress on a terminal */
@@ -123,7 +124,7 @@ static wg_status value(void *user, const uint8_t *skip, double *out, wg_error *e
 static wg_status find(search *s, wg_error *err)
 {
     const wg_target_options want = { .threads = (int)s->threads, .need_tokenizer = true, .model = { .kv_type = WG_F16 } };
-    wg_skip_options o = { .tokens = (int)s->tokens, .length = (int)s->length, .seed = (uint64_t)s->seed,
+    wg_skip_options o = { .tokens = (int)s->tokens, .length = (int)s->length, .seed = (uint64_t)s->seed, .chat = s->chat,
                           .sampling = WG_SAMPLING(s->temperature, (int)s->top_k, s->top_p, 0) };
     const wg_dataset_options taken = { .category = s->category, .limit = (int)s->limit };
     WG_TRY(wg_dataset_open(&s->d, s->prompts, &taken, err));
@@ -242,6 +243,8 @@ int wg_cmd_skip_search(int argc, char **argv)
         { "model", 'm', WG_FLAG_STRING, &s.model, "FILE", "the target model", 0, 0 },
         { "prompts", 'p', WG_FLAG_STRING, &s.prompts, "FILE", "prompts like those it will meet (JSONL)", 0, 0 },
         { "category", 0, WG_FLAG_STRING, &s.category, "NAME", "only prompts of this category", 0, 0 },
+        { "chat", 0, WG_FLAG_STRING, &s.chat_name, "NAME", WG_CHAT_DOC, 0, 0 },
+        { "system", 0, WG_FLAG_STRING, &s.system, "TEXT", WG_SYSTEM_DOC, 0, 0 },
         { "limit", 0, WG_FLAG_INT, &s.limit, "N", "at most so many prompts; 0: all", 0, 1e6 },
         { "tokens", 'n', WG_FLAG_INT, &s.tokens, "N", "each is continued by so many tokens, which are scored", 1, 1e6 },
         { "length", 'l', WG_FLAG_INT, &s.length, "N", "longest draft", 1, LONGEST },
@@ -260,6 +263,7 @@ int wg_cmd_skip_search(int argc, char **argv)
     };
     const int done = wg_cli_parse("skip-search", flags, argc, argv, NULL, 0, 0);
     if (done >= 0) return done;
+    if (!wg_cli_chat("skip-search", s.chat_name, s.system, &s.chat)) return WG_EXIT_USAGE;
     if (!s.model || !s.prompts) {
         fprintf(stderr, "wager skip-search: %s\n", !s.model ? "-m FILE is missing: the target model"
                                                             : "--prompts FILE is missing: texts like those it will meet");

@@ -4,6 +4,7 @@
 #ifndef WG_EXPERIMENTS_SKIP_SCORE_H
 #define WG_EXPERIMENTS_SKIP_SCORE_H
 
+#include "core/text/chat.h"
 #include "experiments/dataset.h"
 #include "experiments/target.h"
 
@@ -14,6 +15,7 @@ typedef struct wg_skip_options {
     int length;          /* longest draft, 1 .. WG_SKIP_LENGTH */
     wg_sampling sampling; /* of p and q; penalties are left out */
     uint64_t seed;
+    wg_chat chat;         /* template of the prompts; system: borrowed */
 } wg_skip_options;
 
 typedef struct wg_skip_score {

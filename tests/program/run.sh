@@ -126,6 +126,11 @@ good_cases() {
     --skip 2 --threads 1 --json --out "$base/again.json"
   if cmp "$base/set.json" "$base/again.json"; then ok; else fail "skip-search: another answer the second time"; fi
   expect skip-found 'layer_skip, match' wager generate -m "$base/target.gguf" -p Hello -n 9 --draft "$found"
+  local chat written
+  chat=$(digest wager generate -m "$base/target.gguf" -p Hello -n 9 --chat vicuna --system "Be kind.")
+  written=$(digest wager generate -m "$base/target.gguf" -p "Be kind. USER: Hello ASSISTANT:" -n 9)
+  if [ -n "$chat" ] && [ "$chat" = "$written" ]; then ok; else fail "generate --chat: not what the template's words give"; fi
+  expect plan-chat '^alpha ' wager plan -m "$base/target.gguf" -d "$base/draft.gguf" -p "$base/prompts.jsonl" -n 12 --chat vicuna
   same_text --temp 0
   same_text --temp 0.7 --top-p 0.9 --seed 3
   same_text --temp 1 --threads 3

@@ -231,8 +231,8 @@ static void score_by_hand(scored *x, const wg_skip_options *o, wg_skip_score *ou
 Test(skip_score, is_what_drafts_one_by_one_would_have)
 {
     static const uint8_t sets[][2] = { { 1, 0 }, { 0, 2 }, { 0, 3 }, { 2, 1 } }, none[2] = { 0 };
-    const wg_skip_options options[] = { { 11, 3, WG_SAMPLING(1, 0, 1, 0), 5 }, { 7, 5, WG_SAMPLING(0, 0, 1, 0), 5 },
-                                        { 9, 2, WG_SAMPLING(0.5, 30, 0.9, 0), 6 } };
+    const wg_skip_options options[] = { { 11, 3, WG_SAMPLING(1, 0, 1, 0), 5, { 0 } }, { 7, 5, WG_SAMPLING(0, 0, 1, 0), 5, { 0 } },
+                                        { 9, 2, WG_SAMPLING(0.5, 30, 0.9, 0), 6, { 0 } } };
     for (size_t k = 0; k < sizeof options / sizeof *options; k++) {
         scored x = { 0 };
         wg_skip_score got, want, again;
@@ -265,7 +265,7 @@ Test(skip_score, long_prompts_are_cut_and_others_refused)
     strcat(line, "\"}\n");
     put("long.jsonl", line);
     const wg_target_options want = { .threads = 1, .need_tokenizer = true, .model = { .kv_type = WG_F16 } };
-    wg_skip_options o = { 10, 3, WG_SAMPLING(1, 0, 1, 0), 5 };
+    wg_skip_options o = { 10, 3, WG_SAMPLING(1, 0, 1, 0), 5, { 0 } };
     cr_assert_eq(wg_dataset_open(&x.d, "long.jsonl", NULL, &x.err), WG_OK, "%s", x.err.text);
     cr_assert_eq(wg_target_open(&x.t, "target.gguf", &want, &x.err), WG_OK, "%s", x.err.text);
     cr_assert_eq(wg_skip_scorer_open(&x.s, x.t, x.d, &o, &x.err), WG_OK, "%s", x.err.text);
