@@ -23,7 +23,7 @@ typedef struct sam_options {
 
 typedef struct local {
     wg_automaton automaton;
-    bool tried;     /* memory was asked for */
+    int room;       /* tokens that memory was asked for; 0: not yet */
     int done;       /* tokens of the sequence that were looked at */
     int state, len; /* the match in the corpus */
 } local;
@@ -88,8 +88,11 @@ static void forget(wg_drafter *base, const wg_seq *s)
 static local *learn(sam_drafter *d, const wg_seq *s)
 {
     local *l = &d->local[s->slot];
-    if (!l->tried) wg_automaton_open(&l->automaton, s->cap, 0);
-    l->tried = true;
+    if (l->room < s->cap) { /* it begins, or it has become longer (wg_seq_extend) and is read again */
+        wg_automaton_close(&l->automaton);
+        *l = (local){ .room = s->cap };
+        wg_automaton_open(&l->automaton, s->cap, 0);
+    }
     for (; l->done < s->n; l->done++) {
         if (l->automaton.cap) wg_automaton_put(&l->automaton, s->token[l->done], l->done);
         if (d->store) l->state = wg_automaton_step(&d->corpus, l->state, &l->len, s->token[l->done]);

@@ -12,7 +12,8 @@
  * Statistics live in suffix automata with counts instead of suffix trees: one per sequence, allocated for its whole length when
  * it is first drafted for (without memory it learns nothing and the answers of others still serve), and two of half of
  * memory_mb for finished answers. When the younger is full, the older is emptied and takes its place: so at least the last half
- * of the memory's answers are there, and memory never grows. An answer is learned when its sequence is closed, 1 us a token.
+ * of the memory's answers are there, and memory never grows. An answer is learned when its sequence is closed or asked more, 1 us
+ * a token.
  * Law FIXED: a function of the texts; q rows are point rows. */
 #include "draft/draft.h"
 
@@ -29,7 +30,8 @@ typedef struct suffix_options {
 typedef struct local {
     wg_automaton automaton;
     int done;   /* tokens of the sequence that were looked at */
-    bool tried; /* memory was asked for */
+    int room;   /* tokens that memory was asked for; 0: not yet */
+    int answer; /* where the answer begins that is not learned yet */
 } local;
 
 /* A draft in the making; node 0 is the root. */
@@ -94,34 +96,40 @@ static void close(wg_drafter *base)
 
 /* ---- learning */
 
+/* Tokens from .. to-1 are a finished answer. */
+static void learn_answer(suffix_drafter *d, const wg_seq *s, int from, int to)
+{
+    wg_automaton *a = &d->answer[d->young];
+    if (a->cap == 0) return;
+    if (to - from > a->cap) from = to - a->cap;
+    if (to - from > a->cap - a->tokens) {
+        a = &d->answer[d->young ^= 1];
+        wg_automaton_clear(a);
+    }
+    wg_automaton_begin(a);
+    for (int i = from; i < to; i++) wg_automaton_put(a, s->token[i], 0);
+}
+
 static wg_automaton *learn_own(suffix_drafter *d, const wg_seq *s)
 {
     local *l = &d->local[s->slot];
-    if (!l->tried) wg_automaton_open(&l->automaton, s->cap, d->opt.depth);
-    l->tried = true;
+    if (l->answer && l->answer < s->asked) learn_answer(d, s, l->answer, s->asked); /* there is another question */
+    l->answer = s->prompt;
+    if (l->room < s->cap) { /* it begins, or it has become longer (wg_seq_extend) and is read again */
+        wg_automaton_close(&l->automaton);
+        l->done = 0;
+        l->room = s->cap;
+        wg_automaton_open(&l->automaton, s->cap, d->opt.depth);
+    }
     if (!l->automaton.cap) return NULL;
     while (l->done < s->n && wg_automaton_put(&l->automaton, s->token[l->done], l->done)) l->done++;
     return &l->automaton;
 }
 
-static void learn_answer(suffix_drafter *d, const wg_seq *s)
-{
-    wg_automaton *a = &d->answer[d->young];
-    int from = s->prompt;
-    if (a->cap == 0 || s->finish == WG_RUNNING) return; /* a request that was given up has no answer */
-    if (s->n - from > a->cap) from = s->n - a->cap;
-    if (s->n - from > a->cap - a->tokens) {
-        a = &d->answer[d->young ^= 1];
-        wg_automaton_clear(a);
-    }
-    wg_automaton_begin(a);
-    for (int i = from; i < s->n; i++) wg_automaton_put(a, s->token[i], 0);
-}
-
 static void forget(wg_drafter *base, const wg_seq *s)
 {
     suffix_drafter *d = (suffix_drafter *)base;
-    learn_answer(d, s);
+    if (s->finish != WG_RUNNING) learn_answer(d, s, s->prompt, s->n); /* a request that was given up has no answer */
     wg_automaton_close(&d->local[s->slot].automaton);
     d->local[s->slot] = (local){ 0 };
 }

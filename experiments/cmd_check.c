@@ -51,7 +51,7 @@ void wg_plan_print(FILE *f, const wg_config *c, double seconds)
 {
     int64_t requests = 0, tokens = 0;
     for (int i = 0; i < c->n; i++) {
-        const int64_t n = (int64_t)c->dataset[c->cell[i].dataset]->n * c->top.repeats;
+        const int64_t n = (int64_t)c->dataset[c->cell[i].dataset]->questions * c->top.repeats;
         bool first = true; /* of its group: the baseline runs once for all of it */
         for (int k = 0; k < i; k++) first = first && c->cell[k].group != c->cell[i].group;
         requests += n * (first ? 2 : 1);
@@ -60,7 +60,12 @@ void wg_plan_print(FILE *f, const wg_config *c, double seconds)
     fprintf(f, "%s (%s)\n", c->top.name, c->hash);
     if (*c->top.question) fprintf(f, "%s\n", c->top.question);
     fprintf(f, "\ntarget    %s, %.1f MB\n", c->cell[0].target.model, megabytes(c->cell[0].target.model));
-    for (int i = 0; i < c->datasets; i++) fprintf(f, "prompts   %s: %d\n", c->dataset[i]->path, c->dataset[i]->n);
+    for (int i = 0; i < c->datasets; i++) {
+        const wg_dataset *d = c->dataset[i];
+        fprintf(f, "prompts   %s: %d", d->path, d->n);
+        if (d->questions > d->n) fprintf(f, ", %d questions in up to %d turns", d->questions, d->turns);
+        fputc('\n', f);
+    }
     fprintf(f, "runs      %d cell%s, %d baseline%s, %d repeat%s: %" PRId64 " requests, at most %" PRId64 " tokens and passes\n",
             c->n, c->n == 1 ? "" : "s", c->groups, c->groups == 1 ? "" : "s", c->top.repeats, c->top.repeats == 1 ? "" : "s",
             requests, tokens);

@@ -64,7 +64,7 @@ static bool open_common(common *c, const wg_folder *a, const wg_folder *b)
 
 /* ---- requests in common ------------------------------------------------------------------------------------------ */
 
-typedef struct row { int prompt, repeat; const wg_entry *e; } row;
+typedef struct row { int prompt, repeat, turn; const wg_entry *e; } row;
 
 typedef struct pair { int prompt; const wg_entry *a, *b, *base_a, *base_b; } pair; /* bases: NULL when one is missing */
 
@@ -76,8 +76,9 @@ typedef struct pairs {
 static int by_row(const void *x, const void *y)
 {
     const row *a = x, *b = y;
-    return a->prompt != b->prompt ? (a->prompt > b->prompt) - (a->prompt < b->prompt)
-                                  : (a->repeat > b->repeat) - (a->repeat < b->repeat);
+    return a->prompt != b->prompt   ? (a->prompt > b->prompt) - (a->prompt < b->prompt)
+           : a->repeat != b->repeat ? (a->repeat > b->repeat) - (a->repeat < b->repeat)
+                                    : (a->turn > b->turn) - (a->turn < b->turn);
 }
 
 static int group_of(const wg_folder *f, int cell)
@@ -96,7 +97,7 @@ static int rows_of(row **out, const wg_folder *f, int cell, int group, const int
     for (int i = 0; r && i < f->n; i++) {
         const wg_entry *e = &f->entry[i];
         if (e->cell == cell && (cell >= 0 || e->group == group) && number[e->prompt] >= 0)
-            r[n++] = (row){ number[e->prompt], e->repeat, e };
+            r[n++] = (row){ number[e->prompt], e->repeat, e->turn, e };
     }
     if (r) qsort(r, (size_t)n, sizeof *r, by_row);
     return n;

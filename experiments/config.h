@@ -34,13 +34,14 @@ typedef struct wg_config_target {
 
 typedef struct wg_config_prompts {
     char file[WG_OPTION_STRING], category[WG_OPTION_STRING], merge[WG_OPTION_STRING];
-    int limit, per_category, shuffle, keep_bytes;
+    int limit, per_category, shuffle, keep_bytes, turns;
     int chat; /* WG_CHAT_NONE, ... */
     char system[WG_OPTION_STRING];
 } wg_config_prompts;
 static inline wg_dataset_options wg_prompt_options(const wg_config_prompts *p)
 {
-    return (wg_dataset_options){ p->merge, p->category, p->shuffle, p->per_category, p->limit, p->keep_bytes };
+    return (wg_dataset_options){ p->merge, p->category, p->shuffle, p->per_category, p->limit, p->keep_bytes,
+                                  p->turns };
 }
 static inline wg_chat wg_prompt_chat(const wg_config_prompts *p) { return (wg_chat){ p->chat, p->system }; }
 

@@ -42,8 +42,11 @@ static const wg_option target_options[] = {
     WG_OPTION_BOOL(wg_config_target, allow_nan, 0, "accept NaN and infinities in weights"),
     WG_OPTION_END,
 };
+static const char *const turn_words[] = { "all", "first", NULL };
 static const wg_option prompt_options[] = {
     WG_OPTION_STR(wg_config_prompts, file, "", "JSONL with `prompt`, `question` or `turns` (needed)"),
+    WG_OPTION_COUNT(wg_config_prompts, turns, 1, 0, WG_TURNS_MAX, turn_words,
+                    "of `turns` so many are asked, each after the answer to the one before; 0: all"),
     WG_OPTION_INT(wg_config_prompts, limit, 0, 0, 1 << 24, "the first prompts only; 0: all"),
     WG_OPTION_INT(wg_config_prompts, per_category, 0, 0, 1 << 24, "the first prompts of each category only; 0: all"),
     WG_OPTION_STR(wg_config_prompts, category, "", "prompts of this category only; empty: any"),
@@ -233,28 +236,36 @@ static const char *got(const json_t *v, char *buf, size_t size)
     return buf;
 }
 
+static bool is_word(const wg_option *row, const json_t *v)
+{
+    bool found = false;
+    for (int i = 0; row->choices && row->choices[i] && json_is_string(v); i++)
+        found = found || !strcmp(row->choices[i], json_string_value(v));
+    return found;
+}
+
 /* Sets one field; false when the value is not what the row expects. */
 static bool set_value(const wg_option *row, const json_t *v, void *o)
 {
     const wg_option one[] = { *row, WG_OPTION_END };
     switch (row->type) {
     case WG_OPT_INT:
+        if (is_word(row, v)) break;
         return json_is_integer(v) && !wg_option_set_number(one, o, row->name, (double)json_integer_value(v), true, NULL);
     case WG_OPT_FLOAT: return json_is_number(v) && !wg_option_set_number(one, o, row->name, json_number_value(v), false, NULL);
     case WG_OPT_BOOL: return json_is_boolean(v) && !wg_option_set_number(one, o, row->name, json_is_true(v), true, NULL);
     case WG_OPT_STRING:
-    case WG_OPT_ENUM:
-        return json_is_string(v) && strlen(json_string_value(v)) == json_string_length(v) &&
-               !wg_option_set(one, o, row->name, json_string_value(v), NULL);
+    case WG_OPT_ENUM: break;
     }
-    return false;
+    return json_is_string(v) && strlen(json_string_value(v)) == json_string_length(v) &&
+           !wg_option_set(one, o, row->name, json_string_value(v), NULL);
 }
 
 static void check_value(wg_checker *c, const char *path, const wg_option *row, const json_t *v, void *o)
 {
     char expects[512], is[128], hint[256] = "";
     if (set_value(row, v, o)) return;
-    if (row->type == WG_OPT_ENUM && json_is_string(v)) {
+    if (row->choices && json_is_string(v)) {
         const char *near = wg_nearest(json_string_value(v), row->choices);
         if (near) snprintf(hint, sizeof hint, "; did you mean \"%s\"?", near);
     }
@@ -390,7 +401,7 @@ static bool same_prompts(const wg_config_prompts *a, const wg_config_prompts *b)
 {
     return !strcmp(a->file, b->file) && !strcmp(a->category, b->category) && !strcmp(a->merge, b->merge) &&
            a->limit == b->limit && a->per_category == b->per_category && a->shuffle == b->shuffle &&
-           a->keep_bytes == b->keep_bytes;
+           a->keep_bytes == b->keep_bytes && a->turns == b->turns;
 }
 
 static void check_prompts(wg_checker *c, wg_cell *cell, wg_config *owner)
@@ -402,8 +413,8 @@ static void check_prompts(wg_checker *c, wg_cell *cell, wg_config *owner)
         cell->dataset = o->dataset;
         return;
     }
-    snprintf(once, sizeof once, "%s\n%s\n%s\n%d %d %d %d", p->file, p->category, p->merge, p->limit, p->per_category, p->shuffle,
-             p->keep_bytes);
+    snprintf(once, sizeof once, "%s\n%s\n%s\n%d %d %d %d %d", p->file, p->category, p->merge, p->limit, p->per_category,
+             p->shuffle, p->keep_bytes, p->turns);
     if (!wg_first_time(c, "prompts", once)) return;
     wg_error e;
     wg_dataset *d = NULL;
@@ -476,7 +487,7 @@ void wg_check_cell(wg_checker *c, wg_cell *cell, wg_config *owner)
     cell->dataset = -1;
     if (*cell->prompts.file) check_prompts(c, cell, owner);
     else wg_problem(c, "prompts", false, "prompts.file: missing; it names a JSONL file of prompts");
-    if (cell->dataset >= 0 && (long)owner->dataset[cell->dataset]->n * cell->top.repeats > REQUESTS_MAX)
+    if (cell->dataset >= 0 && (long)owner->dataset[cell->dataset]->questions * cell->top.repeats > REQUESTS_MAX)
         wg_problem(c, "repeats", false, "repeats: %d prompts x %d repeats are more than %d requests of a cell",
-                   owner->dataset[cell->dataset]->n, cell->top.repeats, REQUESTS_MAX);
+                   owner->dataset[cell->dataset]->questions, cell->top.repeats, REQUESTS_MAX);
 }

@@ -13,6 +13,8 @@
 
 static void prompt_free(wg_prompt *p)
 {
+    for (int i = 1; p->later && i < p->turns; i++) wg_free(p->later[i - 1].text);
+    wg_free(p->later);
     wg_free(p->text);
     wg_free(p->id);
     wg_free(p->category);
@@ -27,8 +29,32 @@ void wg_dataset_close(wg_dataset *d)
     wg_free(d);
 }
 
-/* The text of a line: `prompt`, `question`, or the first of `turns`. */
-static wg_status prompt_text(const json_t *line, const char *where, const json_t **out, wg_error *err)
+wg_turn wg_prompt_turn(const wg_prompt *p, int turn)
+{
+    return turn ? p->later[turn - 1] : (wg_turn){ p->text, p->bytes };
+}
+
+int wg_dataset_questions(const wg_dataset *d, int first, int n)
+{
+    const wg_prompt *last = &d->prompt[first + n - 1];
+    return last->before + last->turns - d->prompt[first].before;
+}
+
+/* No text has a NUL, so what is between them tells where one ends. */
+void wg_prompt_digest(const wg_prompt *p, char hex[WG_SHA256_HEX])
+{
+    wg_sha256_state sha;
+    wg_sha256_begin(&sha);
+    for (int i = 0; i < p->turns; i++) {
+        const wg_turn t = wg_prompt_turn(p, i);
+        if (i) wg_sha256_add(&sha, "", 1);
+        wg_sha256_add(&sha, t.text, t.bytes);
+    }
+    wg_sha256_end(&sha, hex);
+}
+
+/* The texts of a line: `prompt` or `question`, or the list `turns`. */
+static wg_status prompt_texts(const json_t *line, const char *where, const json_t **out, wg_error *err)
 {
     static const char *const keys[] = { "prompt", "question", "turns" };
     const char *key = NULL;
@@ -37,13 +63,20 @@ static wg_status prompt_text(const json_t *line, const char *where, const json_t
     if (!key)
         return wg_fail(err, WG_EFORMAT, "%s: expected a key \"prompt\" or \"question\" (text) or \"turns\" (a list of texts)",
                        where);
-    const json_t *text = json_object_get(line, key);
-    if (*key == 't') text = json_array_get(text, 0);
-    if (!json_is_string(text))
-        return wg_fail(err, WG_EFORMAT, "%s: \"%s\" must be %s", where, key, *key == 't' ? "a list of texts" : "text");
-    if (json_string_length(text) == 0)
-        return wg_fail(err, WG_EFORMAT, "%s: \"%s\" is empty; remove the line or give it a text", where, key);
-    *out = text;
+    const json_t *v = json_object_get(line, key);
+    const bool list = *key == 't';
+    const size_t n = list ? json_array_size(v) : 1;
+    if (n > WG_TURNS_MAX)
+        return wg_fail(err, WG_EFORMAT, "%s: \"turns\" has %zu texts; at most %d are asked", where, n, WG_TURNS_MAX);
+    for (size_t i = 0; i < n || i == 0; i++) {
+        const json_t *text = list ? json_array_get(v, i) : v;
+        if (!json_is_string(text))
+            return wg_fail(err, WG_EFORMAT, "%s: \"%s\" must be %s", where, key, list ? "a list of texts" : "text");
+        if (json_string_length(text) == 0)
+            return wg_fail(err, WG_EFORMAT, "%s: \"%s\" %s empty; remove %s or give it a text", where, key,
+                           list && n > 1 ? "has a text that is" : "is", list && n > 1 ? "that text" : "the line");
+    }
+    *out = v;
     return WG_OK;
 }
 
@@ -107,15 +140,38 @@ static const char *end_of(const char *text, size_t *n, int keep)
     return text + skip;
 }
 
-static wg_status push(wg_dataset *d, int *cap, const json_t *line, const json_t *text, int number,
+static wg_turn copy_text(const json_t *text, int keep)
+{
+    size_t bytes = json_string_length(text);
+    const char *kept = end_of(json_string_value(text), &bytes, keep);
+    return (wg_turn){ wg_strndup(kept, bytes), bytes };
+}
+
+/* The questions of a line into p; false: no memory, and p holds what there is. */
+static bool copy_texts(wg_prompt *p, const json_t *texts, const wg_dataset_options *opt)
+{
+    const int n = json_is_array(texts) ? (int)json_array_size(texts) : 1;
+    const wg_turn first = copy_text(json_is_array(texts) ? json_array_get(texts, 0) : texts, opt->keep_bytes);
+    p->text = first.text;
+    p->bytes = first.bytes;
+    p->turns = opt->turns && opt->turns < n ? opt->turns : n;
+    if (p->turns > 1 && !(p->later = wg_calloc((size_t)p->turns - 1, sizeof *p->later))) return false;
+    bool ok = p->text;
+    for (int i = 1; i < p->turns && ok; i++) {
+        p->later[i - 1] = copy_text(json_array_get(texts, (size_t)i), opt->keep_bytes);
+        ok = p->later[i - 1].text;
+    }
+    return ok;
+}
+
+static wg_status push(wg_dataset *d, int *cap, const json_t *line, const json_t *texts, int number,
                       const wg_dataset_options *opt, wg_error *err)
 {
     char fallback[32];
     snprintf(fallback, sizeof fallback, "line-%d", number);
-    size_t bytes = json_string_length(text), name;
+    size_t name;
     const char *own = json_string_value(json_object_get(line, "category"));
     const char *category = merged(opt->merge ? opt->merge : "", own ? own : "", &name);
-    const char *kept = end_of(json_string_value(text), &bytes, opt->keep_bytes);
     if (opt->category && *opt->category && (strlen(opt->category) != name || memcmp(opt->category, category, name) != 0))
         return WG_OK;
     if (d->n == *cap) {
@@ -125,14 +181,8 @@ static wg_status push(wg_dataset *d, int *cap, const json_t *line, const json_t 
         d->prompt = grown;
         *cap = more;
     }
-    wg_prompt p = {
-        .text = wg_strndup(kept, bytes),
-        .id = label(id_of(line), fallback),
-        .category = wg_strndup(category, name),
-        .bytes = bytes,
-        .line = number,
-    };
-    if (!p.text || !p.id || !p.category) {
+    wg_prompt p = { .id = label(id_of(line), fallback), .category = wg_strndup(category, name), .line = number };
+    if (!copy_texts(&p, texts, opt) || !p.id || !p.category) {
         prompt_free(&p);
         return wg_nomem(err, p.bytes, "a prompt");
     }
@@ -147,14 +197,14 @@ static wg_status take_line(wg_dataset *d, int *cap, const char *bytes, size_t n,
     snprintf(where, sizeof where, "%s:%d", d->path, number);
     json_error_t e;
     json_t *line = json_loadb(bytes, n, JSON_REJECT_DUPLICATES, &e);
-    const json_t *text = NULL;
+    const json_t *texts = NULL;
     wg_status s = WG_OK;
     if (!line)
         s = wg_fail(err, WG_EFORMAT, "%s:%d: %s; a prompt file has one JSON object on each line", where,
                     e.column < 1 ? 1 : e.column, e.text);
     else if (!json_is_object(line)) s = wg_fail(err, WG_EFORMAT, "%s: expected a JSON object with a \"prompt\"", where);
-    if (s == WG_OK) s = prompt_text(line, where, &text, err);
-    if (s == WG_OK) s = push(d, cap, line, text, number, opt, err);
+    if (s == WG_OK) s = prompt_texts(line, where, &texts, err);
+    if (s == WG_OK) s = push(d, cap, line, texts, number, opt, err);
     json_decref(line);
     return s;
 }
@@ -204,6 +254,12 @@ static void choose(wg_dataset *d, const wg_dataset_options *opt)
         else if (kept++ != i) d->prompt[kept - 1] = d->prompt[i];
     }
     d->n = kept;
+    for (int i = 0; i < kept; i++) {
+        wg_prompt *p = &d->prompt[i];
+        p->before = d->questions;
+        d->questions += p->turns;
+        if (p->turns > d->turns) d->turns = p->turns;
+    }
 }
 
 wg_status wg_dataset_open(wg_dataset **out, const char *path, const wg_dataset_options *opt, wg_error *err)

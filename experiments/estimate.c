@@ -50,15 +50,19 @@ static double cache_bytes(const wg_arch *a, const wg_cell *cell, int longest)
     return (double)wg_kv_token_bytes(type, a->layers, a->kv_heads, a->head_dim) * longest * cell->top.batch;
 }
 
-/* No prompt has more tokens than bytes, and one for the beginning; nor what a chat template adds. */
+/* No prompt has more tokens than bytes, and one for the beginning; nor what a chat template adds. Every turn adds its answer. */
 static int longest_sequence(const wg_config *c, const wg_cell *cell, const wg_arch *a)
 {
     const wg_dataset *d = c->dataset[cell->dataset];
     const int context = cell->target.context && cell->target.context < a->context ? cell->target.context : a->context;
     const wg_chat chat = wg_prompt_chat(&cell->prompts);
     double most = 1;
-    for (int i = 0; i < d->n; i++) most = fmax(most, (double)d->prompt[i].bytes + 1);
-    most += (double)wg_chat_bytes(&chat) + cell->top.max_tokens;
+    for (int i = 0; i < d->n; i++) {
+        double all = 1;
+        for (int k = 0; k < d->prompt[i].turns; k++)
+            all += (double)(wg_prompt_turn(&d->prompt[i], k).bytes + wg_chat_bytes(&chat)) + cell->top.max_tokens;
+        most = fmax(most, all);
+    }
     return most < context ? (int)most : context;
 }
 
@@ -67,7 +71,7 @@ wg_status wg_estimate_memory(wg_memory *out, const wg_config *c, wg_error *err)
     *out = (wg_memory){ 0 };
     for (int i = 0; i < c->n; i++) {
         const wg_cell *cell = &c->cell[i];
-        const double requests = (double)c->dataset[cell->dataset]->n * c->top.repeats;
+        const double requests = (double)c->dataset[cell->dataset]->questions * c->top.repeats;
         const int arms = first_of_group(c, i) ? 2 : 1; /* the baseline too */
         wg_arch target, draft;
         WG_TRY(wg_target_probe(cell->target.model, &target, err));
@@ -112,7 +116,7 @@ static double extrapolate(const wg_config *c, const wg_config *probe, const wg_r
             base_tokens += r->pairs.base_tokens[k];
         }
         const wg_cell *cell = &c->cell[i];
-        const double all = (double)c->dataset[cell->dataset]->n * c->top.repeats * cell->top.max_tokens;
+        const double all = (double)c->dataset[cell->dataset]->questions * c->top.repeats * cell->top.max_tokens;
         if (tokens > 0) seconds += own / tokens * all;
         if (base_tokens > 0 && first_of_group(c, i)) seconds += base / base_tokens * all;
     }
@@ -122,8 +126,8 @@ static double extrapolate(const wg_config *c, const wg_config *probe, const wg_r
         const wg_result *r = &run->result[i];
         const int arms = first_of_group(c, i) ? 2 : 1;
         for (int k = 0; k < r->pairs.n; k++) decode += r->pairs.seconds[k] + (arms == 2 ? r->pairs.base_seconds[k] : 0);
-        requests += arms * (double)r->pairs.n;
-        whole += arms * (double)c->dataset[c->cell[i].dataset]->n * c->top.repeats;
+        requests += arms * (double)r->outputs;
+        whole += arms * (double)c->dataset[c->cell[i].dataset]->questions * c->top.repeats;
     }
     return seconds + fmax(0, run->seconds / 2 - decode) / fmax(1, requests) * whole; /* / 2: half of it is the warm-up */
 }

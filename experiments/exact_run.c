@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/base/mem.h"
+#include "experiments/conversation.h"
 #include "experiments/target.h"
 #include "verify/verify.h"
 
@@ -186,16 +187,19 @@ static void add_text(lesson *l, int prompt, const int32_t *text, int n)
     l->out->tokens += n;
 }
 
-static wg_status one_text(lesson *l, int prompt, uint32_t request, const int32_t *token, int n, wg_error *err)
+/* A conversation, each of its answers a text. */
+static wg_status read_texts(lesson *l, int prompt, uint32_t request, const wg_question *q, int turns, wg_error *err)
 {
-    wg_seq *s;
-    WG_TRY(wg_seq_open(l->engine, &s, request, token, n, l->max, err));
+    wg_seq *s = NULL;
     wg_status st = WG_OK;
-    for (int at = 0; !st && s->finish == WG_RUNNING; at++) {
-        st = wg_engine_step(l->engine, &s, 1, err);
-        if (!st) note(l, s, at);
+    for (int turn = 0; turn < turns && !st; turn++) {
+        st = wg_conversation_ask(l->engine, &s, q, turn, request, l->max, err);
+        for (int at = 0; !st && s->finish == WG_RUNNING; at++) {
+            st = wg_engine_step(l->engine, &s, 1, err);
+            if (!st) note(l, s, at);
+        }
+        if (!st) add_text(l, prompt, s->token + s->prompt, s->n - s->prompt);
     }
-    if (!st) add_text(l, prompt, s->token + s->prompt, s->n - s->prompt);
     wg_seq_close(l->engine, s);
     return st;
 }
@@ -204,17 +208,21 @@ static wg_status all_texts(lesson *l, const wg_dataset *d, const wg_tokenizer *t
 {
     const int repeats = l->cell->top.repeats;
     const wg_chat chat = wg_prompt_chat(&l->cell->prompts);
-    for (int i = 0; i < d->n; i++) {
-        int32_t *token;
-        size_t n;
-        const wg_text text = { d->prompt[i].text, d->prompt[i].bytes };
-        WG_TRY(wg_chat_encode(tokenizer, &chat, &text, 1, &token, &n, err));
-        wg_status s = n < 1 << 28 ? WG_OK : wg_fail(err, WG_ECONTEXT, "prompt \"%.60s\" has %zu tokens", d->prompt[i].id, n);
-        for (int k = 0; !s && k < repeats; k++) s = one_text(l, i, (uint32_t)(i * repeats + k), token, (int)n, err);
-        wg_free(token);
-        if (s == WG_ECONTEXT) continue; /* as a run counts it: a prompt that does not fit is no text */
-        if (s) return wg_fail_in(err, s, "prompt \"%.60s\"", d->prompt[i].id);
+    wg_question *q = wg_calloc((size_t)d->turns, sizeof *q);
+    wg_status s = q ? WG_OK : wg_nomem(err, (size_t)d->turns * sizeof *q, "a conversation");
+    for (int i = 0; i < d->n && !s; i++) {
+        const wg_prompt *p = &d->prompt[i];
+        memset(q, 0, (size_t)d->turns * sizeof *q);
+        s = wg_conversation_encode(q, tokenizer, &chat, p, err);
+        for (int k = 0; !s && k < repeats; k++) {
+            s = read_texts(l, i, (uint32_t)(i * repeats + k), q, p->turns, err);
+            if (s == WG_ECONTEXT) s = WG_OK; /* as a run counts it: a prompt that does not fit is no text */
+        }
+        wg_conversation_free(q, p->turns);
+        if (s) wg_fail_in(err, s, "prompt \"%.60s\"", p->id);
     }
+    wg_free(q);
+    WG_TRY(s);
     if (l->out->texts) return WG_OK;
     return wg_fail(err, WG_ECONTEXT, "no prompt fits into the context of the target");
 }

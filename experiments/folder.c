@@ -51,6 +51,7 @@ static void read_member(wg_entry *e, wg_asked_span *a, wg_span key, wg_span v)
     if (wg_span_is(key, "cell")) e->cell = whole(v, -1);
     else if (wg_span_is(key, "group")) e->group = whole(v, 0);
     else if (wg_span_is(key, "repeat")) e->repeat = whole(v, 0);
+    else if (wg_span_is(key, "turn")) e->turn = whole(v, 0);
     else if (wg_span_is(key, "tokens")) e->tokens = whole(v, 0);
     else if (wg_span_is(key, "status")) e->ok = wg_span_is(text, "ok");
     else if (wg_span_is(key, "decode_ms")) e->decode = real(v);

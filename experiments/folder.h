@@ -12,12 +12,12 @@
 #include "core/base/error.h"
 #include "experiments/scan.h"
 
-/* A prompt, the same in every run that has its id and its text. */
+/* A prompt, the same in every run that has its id and its text, of all its turns; tokens: of its first line. */
 typedef struct wg_asked { char *id, *category, *hash; int tokens; } wg_asked;
 
 typedef struct wg_entry {
     off_t at;                                            /* of its line */
-    int32_t cell, group, prompt, repeat;                 /* cell -1: a baseline; prompt: index into `asked` */
+    int32_t cell, group, prompt, turn, repeat;           /* cell -1: a baseline; prompt: index into `asked` */
     int32_t tokens, passes, drafted, accepted;
     bool ok;
     unsigned char sha[32];                               /* of the output */

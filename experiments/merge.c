@@ -180,9 +180,8 @@ static wg_status deal(merger *m, wg_error *err)
         const wg_group_shape shape = wg_group_shape_of(c, g);
         for (int repeat = 0; repeat < c->top.repeats; repeat++)
             for (int unit = 0; unit < shape.units; unit++) {
-                const int left = shape.prompts - unit * shape.batch, n = left < shape.batch ? left : shape.batch;
                 part *p = &m->part[wg_shard_owner(&shape, g, unit, m->n) - 1];
-                WG_TRY(copy_requests(m, p, n * shape.arms, err));
+                WG_TRY(copy_requests(m, p, wg_unit_requests(&shape, unit) * shape.arms, err));
             }
     }
     for (int i = 0; i < m->n; i++)

@@ -321,6 +321,7 @@ static json_t *identity(const wg_request *q)
     json_object_set_new(v, "cell", q->cell < 0 ? json_null() : json_integer(q->cell));
     json_object_set_new(v, "group", json_integer(q->group));
     json_object_set_new(v, "prompt", json_integer(q->prompt));
+    json_object_set_new(v, "turn", json_integer(q->turn));
     json_object_set_new(v, "repeat", json_integer(q->repeat));
     return v;
 }
@@ -424,13 +425,14 @@ static wg_status request_json(json_t **out, const wg_request *q, const wg_tokeni
     json_object_set_new(v, "id", json_string(q->source->id));
     json_object_set_new(v, "category", json_string(q->source->category));
     json_object_set_new(v, "status", json_string(q->status ? "error" : "ok"));
-    wg_sha256(q->source->text, q->source->bytes, sha);
+    wg_prompt_digest(q->source, sha);
     json_object_set_new(v, "prompt_sha256", json_stringn(sha, PROMPT_DIGITS));
-    json_object_set_new(v, "prompt_tokens", json_integer(q->prompt_tokens));
+    json_object_set_new(v, "prompt_tokens", q->prompt_tokens ? json_integer(q->prompt_tokens) : json_null());
     if (q->status) {
         json_object_set_new(v, "error", json_sprintf("%s: %s", wg_status_name(q->status), q->error));
         return WG_OK;
     }
+    json_object_set_new(v, "cached_tokens", json_integer(q->cached));
     json_object_set_new(v, "tokens", json_integer(q->n));
     json_object_set_new(v, "finish", json_string(q->finish == WG_FINISH_EOS ? "stop" : "length"));
     json_object_set_new(v, "prefill_ms", wg_json_ms(q->prefill));

@@ -17,13 +17,14 @@ typedef struct wg_step_record {
     wg_phases phases;
 } wg_step_record;
 
-/* One request of one arm. Seconds but ttft and tpot are shares of steps, as above: over a batch they add up to wall time. */
+/* One request of one arm: a prompt, or a turn of a conversation. Seconds but ttft and tpot are shares of steps, as above: over a batch they add up to wall time. */
 typedef struct wg_request {
-    int cell, group, prompt, repeat;    /* cell -1: the group's baseline */
+    int cell, group, prompt, turn, repeat; /* cell -1: the group's baseline; turn: of the conversation, from 0 */
     const wg_prompt *source;
     wg_status status;                   /* WG_OK, or why it failed: */
     char error[512];
-    int prompt_tokens, n;               /* n: tokens of the output */
+    int prompt_tokens, n;               /* tokens before the output, earlier turns among them; tokens of the output */
+    int cached;                         /* of the former, those that were in the cache already */
     int32_t *token;                     /* (room for max_tokens) the output */
     wg_finish finish;
     double prefill, decode, forward;    /* forward: in the target's forward passes, part of decode */

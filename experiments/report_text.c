@@ -16,9 +16,11 @@ static wg_dataset *prompts_of(const wg_folder *run, int cell)
     const json_t *config = json_object_get(json_array_get(run->cells, (size_t)cell), "config");
     const json_t *p = json_object_get(config, "prompts");
     const char *file = json_string_value(json_object_get(p, "file"));
+    const json_t *turns = json_object_get(p, "turns"); /* runs from before there were any have one */
     const wg_dataset_options o = { .merge = json_string_value(json_object_get(p, "merge")),
                                    .category = json_string_value(json_object_get(p, "category")),
-                                   .keep_bytes = (int)json_integer_value(json_object_get(p, "keep_bytes")) };
+                                   .keep_bytes = (int)json_integer_value(json_object_get(p, "keep_bytes")),
+                                   .turns = turns ? (int)json_integer_value(turns) : 1 };
     wg_dataset *d = NULL;
     wg_error err;
     if (file) wg_dataset_open(&d, file, &o, &err);
@@ -30,7 +32,7 @@ static const wg_prompt *prompt_of(const wg_dataset *d, const wg_asked *a)
     for (int i = 0; d && i < d->n; i++) {
         char sha[WG_SHA256_HEX];
         if (strcmp(d->prompt[i].id, a->id) != 0) continue;
-        wg_sha256(d->prompt[i].text, d->prompt[i].bytes, sha);
+        wg_prompt_digest(&d->prompt[i], sha);
         if (*a->hash && !strncmp(sha, a->hash, strlen(a->hash))) return &d->prompt[i];
     }
     return NULL;
@@ -58,22 +60,29 @@ static void marked(FILE *f, const char *text, size_t n, const json_t *turns)
     wg_html_text(f, text + at, n - at);
 }
 
+/* One answer; the first of a conversation under its name. */
 static void transcript(FILE *f, const wg_folder *run, const wg_entry *e, const wg_dataset *d)
 {
     json_t *line = wg_folder_line(run, e);
     const json_t *text = json_object_get(line, "text"), *turns = json_object_get(line, "drafted_bytes");
     const wg_asked *a = &run->asked[e->prompt];
     const wg_prompt *p = prompt_of(d, a);
-    fputs("<h3>", f);
-    wg_html_puts(f, a->id);
-    if (*a->category) fputs(", ", f);
-    wg_html_puts(f, a->category);
-    fprintf(f, "</h3>\n<p class=\"soft\">%d tokens in %d passes, %d of them drafted</p>\n", e->tokens, e->passes, e->accepted);
-    if (p) {
-        const size_t n = p->bytes > MOST_BYTES ? boundary(p->text, p->bytes, MOST_BYTES) : p->bytes;
+    if (e->turn == 0) {
+        fputs("<h3>", f);
+        wg_html_puts(f, a->id);
+        if (*a->category) fputs(", ", f);
+        wg_html_puts(f, a->category);
+        fputs("</h3>\n", f);
+    }
+    fputs("<p class=\"soft\">", f);
+    if (e->turn > 0 || (p && p->turns > 1)) fprintf(f, "turn %d: ", e->turn + 1);
+    fprintf(f, "%d tokens in %d passes, %d of them drafted</p>\n", e->tokens, e->passes, e->accepted);
+    if (p && e->turn < p->turns) {
+        const wg_turn asked = wg_prompt_turn(p, e->turn);
+        const size_t n = asked.bytes > MOST_BYTES ? boundary(asked.text, asked.bytes, MOST_BYTES) : asked.bytes;
         fputs("<pre>", f);
-        wg_html_text(f, p->text, n);
-        fputs(n < p->bytes ? " ...</pre>\n" : "</pre>\n", f);
+        wg_html_text(f, asked.text, n);
+        fputs(n < asked.bytes ? " ...</pre>\n" : "</pre>\n", f);
     }
     fputs("<pre>", f);
     if (json_is_string(text)) marked(f, json_string_value(text), json_string_length(text), turns);
@@ -84,7 +93,7 @@ static void transcript(FILE *f, const wg_folder *run, const wg_entry *e, const w
 
 void wg_report_transcripts(FILE *f, const wg_folder *run, int cell)
 {
-    int shown = 0;
+    int shown = 0, prompt = -1;
     if (cell < 0) return;
     char *name = wg_folder_cell_name(run, cell);
     fputs("<h2>Who wrote what</h2>\n<p class=\"soft\">", f);
@@ -96,11 +105,12 @@ void wg_report_transcripts(FILE *f, const wg_folder *run, int cell)
         wg_html_puts(f, name);
         fputs(".</p>\n", f);
         wg_dataset *d = prompts_of(run, cell);
-        for (int i = 0; i < run->n && shown < SHOWN; i++) {
+        for (int i = 0; i < run->n; i++) {
             const wg_entry *e = &run->entry[i];
             if (e->cell != cell || !e->ok || e->repeat != 0) continue;
+            if (e->prompt != prompt && shown++ == SHOWN) break;
+            prompt = e->prompt;
             transcript(f, run, e, d);
-            shown++;
         }
         wg_dataset_close(d);
     }

@@ -109,7 +109,8 @@ static int cell_of(const json_t *v)
 static bool same_request(const json_t *a, const json_t *b)
 {
     return cell_of(a) == cell_of(b) && integer(a, "group") == integer(b, "group") &&
-           integer(a, "prompt") == integer(b, "prompt") && integer(a, "repeat") == integer(b, "repeat");
+           integer(a, "prompt") == integer(b, "prompt") && integer(a, "turn") == integer(b, "turn") &&
+           integer(a, "repeat") == integer(b, "repeat");
 }
 
 static wg_status push(wg_kept *k, int *room, off_t requests, off_t steps, off_t trace, wg_error *err)
@@ -264,6 +265,7 @@ static void read_success(wg_request *q, const json_t *v, int max_tokens)
     for (int i = 0; i < q->n; i++) q->token[i] = (int32_t)json_integer_value(json_array_get(ids, (size_t)i));
     q->finish = finish && !strcmp(finish, "stop") ? WG_FINISH_EOS : WG_FINISH_LENGTH;
     q->prompt_tokens = (int)integer(v, "prompt_tokens");
+    q->cached = (int)integer(v, "cached_tokens");
     q->prefill = seconds(v, "prefill_ms");
     q->ttft = seconds(v, "ttft_ms");
     q->tpot = seconds(v, "tpot_ms");
@@ -286,7 +288,7 @@ wg_status wg_kept_take(wg_kept *k, wg_request *q, int max_tokens, wg_error *err)
     json_t *v = whole_line(k->file, &k->line, &k->room, &n) ? json_loadb(k->line, n, JSON_ALLOW_NUL, NULL) : NULL;
     const json_t *id = json_object_get(v, "id");
     const bool mine = cell_of(v) == q->cell && integer(v, "group") == q->group && integer(v, "prompt") == q->prompt &&
-                      integer(v, "repeat") == q->repeat && json_is_string(id) && !strcmp(json_string_value(id), q->source->id);
+                      integer(v, "turn") == q->turn && integer(v, "repeat") == q->repeat && json_is_string(id) && !strcmp(json_string_value(id), q->source->id);
     if (mine) {
         const char *status = json_string_value(json_object_get(v, "status"));
         if (status && !strcmp(status, "ok")) read_success(q, v, max_tokens);
@@ -297,9 +299,9 @@ wg_status wg_kept_take(wg_kept *k, wg_request *q, int max_tokens, wg_error *err)
     return mine ? WG_OK
                 : wg_fail(
                       err, WG_EFORMAT,
-                      "%s:%d: expected prompt %d (\"%.60s\"), repeat %d of %s%.0d: the file was changed; start a new run with "
+                      "%s:%d: expected prompt %d (\"%.60s\"), turn %d, repeat %d of %s%.0d: the file was changed; start a new run with "
                       "--out DIR",
-                      k->path, k->next, q->prompt, q->source->id, q->repeat, q->cell < 0 ? "the baseline" : "cell ",
+                      k->path, k->next, q->prompt, q->source->id, q->turn, q->repeat, q->cell < 0 ? "the baseline" : "cell ",
                       q->cell < 0 ? 0 : q->cell);
 }
 

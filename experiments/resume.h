@@ -41,7 +41,7 @@ off_t wg_kept_requests_end(const wg_kept *k);
 off_t wg_kept_steps_end(const wg_kept *k);
 off_t wg_kept_trace_end(const wg_kept *k);
 
-/* Reads the next line into q, which says by cell, group, prompt and repeat which request it must be; q->token has room for
+/* Reads the next line into q, which says by cell, group, prompt, turn and repeat which request it must be; q->token has room for
  * max_tokens. EFORMAT when it is another one or is damaged. */
 wg_status wg_kept_take(wg_kept *k, wg_request *q, int max_tokens, wg_error *err);
 

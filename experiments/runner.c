@@ -67,7 +67,7 @@ static void add_coverage(wg_result *o, const wg_engine *e, const wg_request *q)
     for (int i = 0; i < q->n; i++) c->covered += q->token[i] < v.n && v.own[q->token[i]] >= 0;
 }
 
-static void add_pair(wg_result *o, const wg_request *q, const wg_request *base, int prompts)
+static void add_pair(wg_result *o, const wg_request *q, const wg_request *base, int questions)
 {
     if (q->status || base->status) {
         const wg_request *bad = q->status ? q : base;
@@ -95,7 +95,7 @@ static void add_pair(wg_result *o, const wg_request *q, const wg_request *base, 
     o->context += (double)q->counts.passes * (q->prompt_tokens + q->n / 2.0);
     o->ttft[o->n_ttft++] = q->ttft;
     if (!isnan(q->tpot)) o->tpot[o->n_tpot++] = q->tpot;
-    memcpy(o->sha256[q->repeat * prompts + i], q->sha256, sizeof q->sha256);
+    memcpy(o->sha256[q->repeat * questions + q->source->before + q->turn], q->sha256, sizeof q->sha256);
 }
 
 /* What both sides took, and when the cell's tokens came. */
@@ -120,7 +120,7 @@ static wg_status add_efforts(wg_result *o, const wg_request *q, const wg_request
 
 static double *series(int n) { return wg_calloc((size_t)n, sizeof(double)); }
 
-static wg_status open_result(wg_result *o, int prompts, int repeats, wg_error *err)
+static wg_status open_result(wg_result *o, int prompts, int questions, int repeats, wg_error *err)
 {
     wg_pairs *p = &o->pairs;
     double **all[] = {
@@ -130,7 +130,7 @@ static wg_status open_result(wg_result *o, int prompts, int repeats, wg_error *e
     bool ok = true;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) ok = (*all[i] = series(prompts)) && ok;
     p->n = prompts;
-    o->outputs = prompts * repeats;
+    o->outputs = questions * repeats;
     o->ttft = series(o->outputs);
     o->tpot = series(o->outputs);
     o->sha256 = wg_calloc((size_t)o->outputs, sizeof *o->sha256);
@@ -159,35 +159,40 @@ static wg_status encode(wg_group *g, wg_error *err)
 {
     wg_encoded *p = &g->prompts;
     const wg_chat chat = wg_prompt_chat(&g->like->prompts);
-    p->token = wg_calloc((size_t)g->dataset->n, sizeof *p->token);
-    p->n = wg_calloc((size_t)g->dataset->n, sizeof *p->n);
-    if (!p->token || !p->n) return wg_nomem(err, (size_t)g->dataset->n * 16, "prompts");
-    for (p->count = 0; p->count < g->dataset->n; p->count++) {
-        const wg_prompt *asked = &g->dataset->prompt[p->count];
-        const wg_text text = { asked->text, asked->bytes };
-        size_t n;
-        WG_TRY(wg_chat_encode(g->target->tokenizer, &chat, &text, 1, &p->token[p->count], &n, err));
-        p->n[p->count] = n > 1 << 28 ? 1 << 28 : (int)n;
+    p->question = wg_calloc((size_t)g->dataset->questions, sizeof *p->question);
+    if (!p->question) return wg_nomem(err, (size_t)g->dataset->questions * sizeof *p->question, "prompts");
+    p->count = g->dataset->questions;
+    for (int i = 0; i < g->dataset->n; i++) {
+        const wg_prompt *asked = &g->dataset->prompt[i];
+        WG_TRY(wg_conversation_encode(&p->question[asked->before], g->target->tokenizer, &chat, asked, err));
     }
     return WG_OK;
+}
+
+static const wg_question *conversation(const wg_group *g, int prompt)
+{
+    return &g->prompts.question[g->dataset->prompt[prompt].before];
 }
 
 /* No longer than the longest prompt that fits needs: pages for a whole context would be memory for nothing. */
 static int longest_sequence(const wg_group *g)
 {
-    const int context = g->target->lm->context;
-    int longest = 1;
-    for (int i = 0; i < g->prompts.count; i++)
-        if (g->prompts.n[i] < context && g->prompts.n[i] > longest) longest = g->prompts.n[i];
-    return longest + g->like->top.max_tokens < context ? longest + g->like->top.max_tokens : context;
+    const int context = g->target->lm->context, max_new = g->like->top.max_tokens;
+    long longest = 1 + (long)max_new;
+    for (int i = 0; i < g->dataset->n; i++) {
+        const wg_question *q = conversation(g, i);
+        const long most = wg_conversation_most(q, g->dataset->prompt[i].turns, max_new);
+        if (q->n < context && most > longest) longest = most;
+    }
+    return longest < context ? (int)longest : context;
 }
 
 static wg_status open_requests(wg_arm *a, const wg_group *g, bool trace, wg_error *err)
 {
     const size_t n = (size_t)g->like->top.max_tokens;
-    a->request = wg_calloc((size_t)g->batch, sizeof *a->request);
-    if (!a->request) return wg_nomem(err, sizeof *a->request, "requests");
-    for (int i = 0; i < g->batch; i++) {
+    a->request = wg_calloc((size_t)g->room, sizeof *a->request);
+    if (!a->request) return wg_nomem(err, (size_t)g->room * sizeof *a->request, "requests");
+    for (int i = 0; i < g->room; i++) {
         wg_request *q = &a->request[i];
         q->token = wg_calloc(n, sizeof *q->token);
         if (trace) q->step = wg_calloc(n, sizeof *q->step);
@@ -258,13 +263,16 @@ static wg_status open_target(runner *r, const wg_cell *cell, const wg_target **o
 static wg_status open_group(runner *r, int number, wg_error *err)
 {
     const wg_config *c = r->config;
+    const wg_group_shape shape = wg_group_shape_of(c, number);
     wg_group *g = &r->group[number];
     int n = 0;
     for (int i = 0; i < c->n; i++)
         if (c->cell[i].group == number) n++, g->like = &c->cell[i];
     if (!r->opt->recorded) WG_TRY(open_target(r, g->like, &g->target, err));
     g->dataset = c->dataset[g->like->dataset];
-    g->batch = wg_group_shape_of(c, number).batch;
+    g->batch = shape.batch;
+    for (int unit = 0; unit < shape.units; unit++)
+        if (wg_unit_requests(&shape, unit) > g->room) g->room = wg_unit_requests(&shape, unit);
     if (!r->opt->recorded) WG_TRY(encode(g, err));
     g->arm = wg_calloc((size_t)n + 1, sizeof *g->arm);
     if (!g->arm) return wg_nomem(err, (size_t)n * sizeof *g->arm, "arms");
@@ -272,7 +280,7 @@ static wg_status open_group(runner *r, int number, wg_error *err)
     WG_TRY(open_arm(r, g, NULL, &g->arm[0], err));
     for (int i = 0; i < c->n; i++) {
         if (c->cell[i].group != number) continue;
-        WG_TRY(open_result(&r->run->result[i], g->dataset->n, c->top.repeats, err));
+        WG_TRY(open_result(&r->run->result[i], g->dataset->n, g->dataset->questions, c->top.repeats, err));
         if (r->opt->recorded) r->run->result[i].coverage = r->opt->recorded[i];
         const wg_status s = open_arm(r, g, &c->cell[i], &g->arm[g->arms++], err);
         if (s) return wg_fail_in(err, s, "cell %d", i);
@@ -283,7 +291,7 @@ static wg_status open_group(runner *r, int number, wg_error *err)
 static void close_group(wg_group *g)
 {
     for (int k = 0; k < g->arms; k++) {
-        for (int i = 0; g->arm[k].request && i < g->batch; i++) {
+        for (int i = 0; g->arm[k].request && i < g->room; i++) {
             wg_free(g->arm[k].request[i].token);
             wg_free(g->arm[k].request[i].step);
             wg_events_close(&g->arm[k].request[i].events);
@@ -291,9 +299,8 @@ static void close_group(wg_group *g)
         wg_free(g->arm[k].request);
         wg_engine_close(g->arm[k].engine);
     }
-    for (int i = 0; g->prompts.token && i < g->dataset->n; i++) wg_free(g->prompts.token[i]);
-    wg_free(g->prompts.token);
-    wg_free(g->prompts.n);
+    wg_conversation_free(g->prompts.question, g->prompts.count);
+    wg_free(g->prompts.question);
     wg_free(g->arm);
 }
 
@@ -315,14 +322,16 @@ static wg_status calibrate(runner *r, wg_group *g, const wg_warm *warm, wg_error
     wg_cost pass;
     wg_error e;
     int rows = 1, *cell = wg_calloc((size_t)g->arms, sizeof *cell);
-    double prompts = 0;
+    double tokens = 0;
     if (!cell) return wg_nomem(err, (size_t)g->arms * sizeof *cell, "a calibration");
     for (int k = 0; k < g->arms; k++) {
         cell[k] = g->arm[k].cell;
         rows = warm[k].rows > rows ? warm[k].rows : rows;
     }
-    for (int i = 0; i < g->dataset->n; i++) prompts += g->prompts.n[i];
-    const int context = (int)(prompts / g->dataset->n) + g->like->top.max_tokens;
+    for (int i = 0; i < g->dataset->n; i++)
+        for (int turns = 1; turns <= g->dataset->prompt[i].turns; turns++)
+            tokens += (double)wg_conversation_most(conversation(g, i), turns, g->like->top.max_tokens);
+    const int context = (int)(tokens / g->dataset->questions);
     wg_status s = WG_OK;
     if (wg_cost_measure(&pass, g->target->lm, rows * g->batch, context, g->batch, &e) == WG_OK) {
         wg_peaks peaks;
@@ -344,14 +353,14 @@ static wg_status calibrate(runner *r, wg_group *g, const wg_warm *warm, wg_error
 static wg_status warm_up(runner *r, wg_group *g, wg_error *err)
 {
     int prompt = 0;
-    while (prompt + 1 < g->dataset->n && g->prompts.n[prompt] >= g->target->lm->context) prompt++;
+    while (prompt + 1 < g->dataset->n && conversation(g, prompt)->n >= g->target->lm->context) prompt++;
     const int tokens = g->like->top.max_tokens < WARM_UP_TOKENS ? g->like->top.max_tokens : WARM_UP_TOKENS;
     const int n = prompt + g->batch <= g->dataset->n ? g->batch : g->dataset->n - prompt;
     wg_warm *warm = wg_calloc((size_t)g->arms, sizeof *warm);
     wg_status s = warm ? WG_OK : wg_nomem(err, (size_t)g->arms * sizeof *warm, "a warm-up");
     for (int k = 0; k < g->arms && !s; k++) {
         g->arm[k].warm = &warm[k];
-        s = wg_batch_run(&r->room, g, &g->arm[k], prompt, n, 0, tokens, NULL, err);
+        s = wg_batch_run(&r->room, g, &g->arm[k], prompt, n, 0, 1, tokens, NULL, err);
         g->arm[k].warm = NULL;
     }
     if (!s && !wg_calibration_of(r->costs, g->like->group, g->arm[g->arms - 1].cell).known) s = calibrate(r, g, warm, err);
@@ -372,22 +381,31 @@ static wg_status finish_arm(runner *r, const wg_group *g, wg_arm *a, int n, bool
     return WG_OK;
 }
 
+/* What a recorded request of a unit must be. */
+static void expect_requests(const wg_group *g, wg_arm *a, int first, int n, int repeat)
+{
+    wg_request *q = a->request;
+    for (int i = first; i < first + n; i++)
+        for (int turn = 0; turn < g->dataset->prompt[i].turns; turn++) wg_request_begin(g, a, q++, i, turn, repeat);
+}
+
 /* One arm of a unit: read back when the folder has it, else run and recorded. Of a batch that is there in part nothing is kept:
  * its requests ran together. */
 static wg_status run_arm(runner *r, wg_group *g, wg_arm *a, int first, int n, int repeat, bool base_known, wg_error *err)
 {
     const int left = wg_record_left(r->record), max_new = g->like->top.max_tokens;
-    if (left < n && r->opt->recorded)
+    const int requests = wg_dataset_questions(g->dataset, first, n);
+    if (left < requests && r->opt->recorded)
         return wg_fail(err, WG_EFORMAT, "%s: requests are missing: it ends after %d", wg_record_path(r->record),
                        r->run->resumed);
-    if (left < n) {
+    if (left < requests) {
         WG_TRY(wg_record_cut(r->record, err));
-        WG_TRY(wg_batch_run(&r->room, g, a, first, n, repeat, max_new, a->cell < 0 ? NULL : r->tracer, err));
-        return finish_arm(r, g, a, n, base_known, err);
+        WG_TRY(wg_batch_run(&r->room, g, a, first, n, repeat, g->dataset->turns, max_new, a->cell < 0 ? NULL : r->tracer, err));
+        return finish_arm(r, g, a, requests, base_known, err);
     }
-    for (int i = 0; i < n; i++) {
+    expect_requests(g, a, first, n, repeat);
+    for (int i = 0; i < requests; i++) {
         wg_request *q = &a->request[i];
-        wg_request_begin(g, a, q, first + i, repeat);
         WG_TRY(wg_record_take(r->record, q, max_new, err));
         r->run->resumed++;
         r->run->seconds += q->prefill + q->decode;
@@ -399,8 +417,9 @@ static wg_status run_arm(runner *r, wg_group *g, wg_arm *a, int first, int n, in
 static wg_status run_unit(runner *r, wg_group *g, int unit, int repeat, wg_error *err)
 {
     const int first = unit * g->batch, left = g->dataset->n - first, n = left < g->batch ? left : g->batch;
+    const int requests = wg_dataset_questions(g->dataset, first, n);
     bool base_known = false;
-    if (!g->warm && !r->opt->recorded && wg_record_left(r->record) < n * g->arms) {
+    if (!g->warm && !r->opt->recorded && wg_record_left(r->record) < requests * g->arms) {
         WG_TRY(warm_up(r, g, err));
         g->warm = true;
     }
@@ -411,9 +430,9 @@ static wg_status run_unit(runner *r, wg_group *g, int unit, int repeat, wg_error
         wg_progress_show(&r->progress, g->like->group, first + n, g->dataset->n, repeat);
     }
     for (int k = 1; k < g->arms; k++)
-        for (int i = 0; i < n; i++) {
+        for (int i = 0; i < requests; i++) {
             wg_result *o = &r->run->result[g->arm[k].cell];
-            add_pair(o, &g->arm[k].request[i], &g->arm[0].request[i], g->dataset->n);
+            add_pair(o, &g->arm[k].request[i], &g->arm[0].request[i], g->dataset->questions);
             if (!r->opt->recorded) add_coverage(o, g->arm[k].engine, &g->arm[k].request[i]);
             WG_TRY(add_efforts(o, &g->arm[k].request[i], &g->arm[0].request[i], err));
         }
@@ -423,7 +442,7 @@ static wg_status run_unit(runner *r, wg_group *g, int unit, int repeat, wg_error
 /* A drafter that remembers requests must meet all of them again, in order: of such a group everything is there or nothing. */
 static wg_status whole_or_nothing(const runner *r, const wg_group_shape *g, wg_error *err)
 {
-    const int all = g->prompts * r->config->top.repeats * g->arms, left = wg_record_left(r->record);
+    const int all = g->dataset->questions * r->config->top.repeats * g->arms, left = wg_record_left(r->record);
     return g->remembers && left > 0 && left < all ? wg_record_cut(r->record, err) : WG_OK;
 }
 
@@ -431,12 +450,10 @@ static wg_status whole_or_nothing(const runner *r, const wg_group_shape *g, wg_e
 static long requests_of(const wg_config *c, int group)
 {
     const wg_group_shape g = wg_group_shape_of(c, group);
-    long prompts = 0;
-    for (int unit = 0; unit < g.units; unit++) {
-        const int left = g.prompts - unit * g.batch;
-        if (wg_shard_has(c->shard, &g, group, unit)) prompts += left < g.batch ? left : g.batch;
-    }
-    return prompts * c->top.repeats * g.arms;
+    long requests = 0;
+    for (int unit = 0; unit < g.units; unit++)
+        if (wg_shard_has(c->shard, &g, group, unit)) requests += wg_unit_requests(&g, unit);
+    return requests * c->top.repeats * g.arms;
 }
 
 static wg_status run_group(runner *r, int number, wg_error *err)

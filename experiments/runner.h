@@ -4,6 +4,9 @@
  * group run it one after the other, in an order that rotates from unit to unit, so that drift of the machine meets all arms
  * alike.
  *
+ * Of a prompt with several turns each is a request: the arms hold conversations of their own, a turn behind their own answer to
+ * the one before. What belongs to one prompt counts as one in every interval.
+ *
  * Every arm gives a request the same address (prompt, repeat), so a rule that repeats plain decoding must give its very tokens.
  * Results count whole units only: each number compares the same requests on both sides. */
 #ifndef WG_EXPERIMENTS_RUNNER_H
@@ -15,7 +18,7 @@
 #include "experiments/efficiency.h"
 #include "experiments/record.h"
 
-/* One prompt over all repeats, on both sides. Doubles, because sums of them are bootstrapped. */
+/* One prompt over all repeats and turns, on both sides. Doubles, because sums of them are bootstrapped. */
 typedef struct wg_pairs {
     int n;                                                /* prompts */
     double *seconds, *tokens, *passes;                    /* the cell's: decode seconds, output tokens, target passes */
@@ -32,7 +35,7 @@ typedef struct wg_coverage {
 
 typedef struct wg_result {
     wg_pairs pairs;
-    int requests, failed;               /* pairs that completed; pairs in which either side failed */
+    int requests, failed;               /* pairs (of turns) that completed; pairs in which either side failed */
     int equal;                          /* of requests: the output is the baseline's */
     char first_failure[512];
     wg_counts counts;
@@ -47,7 +50,7 @@ typedef struct wg_result {
     wg_effort effort, base_effort;      /* of the pairs that completed */
     wg_demand demand;                   /* of the target's passes */
     wg_peaks peaks;
-    char (*sha256)[WG_SHA256_HEX];      /* (repeats, prompts) of the outputs; "" where there is none */
+    char (*sha256)[WG_SHA256_HEX];      /* (repeats, questions) of the outputs; "" where there is none */
     int outputs;
 } wg_result;
 

@@ -15,9 +15,24 @@ static void set_range(json_t *s, const wg_option *o)
     if (isfinite(o->max)) json_object_set_new(s, "maximum", number(o->max));
 }
 
+static json_t *words(const wg_option *o)
+{
+    json_t *list = json_array();
+    for (int i = 0; o->choices[i]; i++) json_array_append_new(list, json_string(o->choices[i]));
+    return list;
+}
+
+/* A number that has words for some of its values: what `s` says of it holds for numbers only. */
+static json_t *or_words(json_t *s, const wg_option *o)
+{
+    json_object_del(s, "type");
+    json_object_set_new(s, "anyOf", json_pack("[{s:s}, {s:o}]", "type", "integer", "enum", words(o)));
+    return s;
+}
+
 static json_t *option_schema(const wg_option *o)
 {
-    json_t *s = json_object(), *choices = NULL;
+    json_t *s = json_object();
     json_object_set_new(s, "description", json_string(o->doc));
     switch (o->type) {
     case WG_OPT_INT:
@@ -25,6 +40,7 @@ static json_t *option_schema(const wg_option *o)
         json_object_set_new(s, "type", json_string(o->type == WG_OPT_INT ? "integer" : "number"));
         set_range(s, o);
         json_object_set_new(s, "default", number(o->def));
+        if (o->choices) s = or_words(s, o);
         break;
     case WG_OPT_BOOL:
         json_object_set_new(s, "type", json_string("boolean"));
@@ -36,9 +52,7 @@ static json_t *option_schema(const wg_option *o)
         json_object_set_new(s, "default", json_string(o->def_string ? o->def_string : ""));
         break;
     case WG_OPT_ENUM:
-        choices = json_array();
-        for (int i = 0; o->choices[i]; i++) json_array_append_new(choices, json_string(o->choices[i]));
-        json_object_set_new(s, "enum", choices);
+        json_object_set_new(s, "enum", words(o));
         json_object_set_new(s, "default", json_string(o->choices[(int)o->def]));
         break;
     }

@@ -65,12 +65,19 @@ wg_group_shape wg_group_shape_of(const wg_config *c, int group)
         const wg_cell *cell = &c->cell[i];
         if (cell->group != group) continue;
         g.arms++;
-        g.prompts = c->dataset[cell->dataset]->n;
+        g.dataset = c->dataset[cell->dataset];
+        g.prompts = g.dataset->n;
         g.batch = cell->top.batch < g.prompts ? cell->top.batch : g.prompts;
         g.remembers = g.remembers || cell->drafter->remembers;
     }
     g.units = (g.prompts + g.batch - 1) / g.batch;
     return g;
+}
+
+int wg_unit_requests(const wg_group_shape *g, int unit)
+{
+    const int first = unit * g->batch, left = g->prompts - first;
+    return wg_dataset_questions(g->dataset, first, left < g->batch ? left : g->batch);
 }
 
 int wg_shard_owner(const wg_group_shape *g, int group, int unit, int count)

@@ -24,8 +24,12 @@ const char *wg_shard_text(wg_shard s, char buf[WG_SHARD_TEXT]);
 
 /* The shape of a group: what a unit is, and how many there are in a repeat. */
 typedef struct wg_config wg_config;
-typedef struct wg_group_shape { int arms, prompts, batch, units; bool remembers; } wg_group_shape;
+typedef struct wg_dataset wg_dataset;
+typedef struct wg_group_shape { int arms, prompts, batch, units; bool remembers; const wg_dataset *dataset; } wg_group_shape;
 wg_group_shape wg_group_shape_of(const wg_config *c, int group);
+
+/* Requests of one arm in a unit: its prompts, each as often as it has turns. */
+int wg_unit_requests(const wg_group_shape *g, int unit);
 
 /* Which shard (1 .. count) of `count` has this unit. */
 int wg_shard_owner(const wg_group_shape *g, int group, int unit, int count);

@@ -66,6 +66,8 @@ const char *wg_option_expects(const wg_option *row, char *buf, size_t size)
         else if (from) snprintf(buf, size, "%s >= %s", kind, lo);
         else if (to) snprintf(buf, size, "%s <= %s", kind, hi);
         else snprintf(buf, size, "%s", kind);
+        for (int i = 0; row->choices && row->choices[i]; i++)
+            append(buf, size, strlen(buf), row->choices[i + 1] ? ", " : " or ", row->choices[i]);
         break;
     case WG_OPT_BOOL: snprintf(buf, size, "true or false"); break;
     case WG_OPT_STRING: snprintf(buf, size, "text of at most %d bytes", WG_OPTION_STRING - 1); break;
@@ -94,7 +96,7 @@ const char *wg_option_value(const wg_option *row, const void *o, char *buf, size
 static wg_status fail_value(const wg_option *row, const char *value, wg_error *err)
 {
     char expects[512];
-    const char *near = row->type == WG_OPT_ENUM ? wg_nearest(value, row->choices) : NULL;
+    const char *near = row->choices ? wg_nearest(value, row->choices) : NULL;
     return wg_fail(err, WG_EINVAL, "option '%s' = '%s': expected %s%s%s%s", row->name, value,
                    wg_option_expects(row, expects, sizeof expects), near ? "; did you mean '" : "", near ? near : "",
                    near ? "'?" : "");
@@ -150,6 +152,17 @@ static bool parse_bool(const char *v, bool *out)
     return *out || strcmp(v, "false") == 0 || strcmp(v, "0") == 0;
 }
 
+/* A name of ENUM, or a word of INT. */
+static bool set_word(const wg_option *row, void *f, const char *value)
+{
+    for (int i = 0; row->choices && row->choices[i]; i++) {
+        if (strcmp(row->choices[i], value) != 0) continue;
+        *(int *)f = i;
+        return true;
+    }
+    return false;
+}
+
 wg_status wg_option_set(const wg_option *table, void *o, const char *name, const char *value, wg_error *err)
 {
     const wg_option *row = wg_option_find(table, name);
@@ -160,6 +173,7 @@ wg_status wg_option_set(const wg_option *table, void *o, const char *name, const
     switch (row->type) {
     case WG_OPT_INT:
     case WG_OPT_FLOAT:
+        if (set_word(row, f, value)) return WG_OK;
         if (!wg_number_parse(value, &number)) break;
         /* the message should show what was typed, not our reading of it */
         if (wg_option_set_number(table, o, name, number, number == floor(number), NULL) == WG_OK) return WG_OK;
@@ -173,11 +187,7 @@ wg_status wg_option_set(const wg_option *table, void *o, const char *name, const
         memcpy(f, value, strlen(value) + 1);
         return WG_OK;
     case WG_OPT_ENUM:
-        for (int i = 0; row->choices[i]; i++) {
-            if (strcmp(row->choices[i], value) != 0) continue;
-            *(int *)f = i;
-            return WG_OK;
-        }
+        if (set_word(row, f, value)) return WG_OK;
         break;
     }
     return fail_value(row, value, err);

@@ -68,6 +68,12 @@ void wg_engine_close(wg_engine *e); /* NULL and half-open are fine; sequences mu
 wg_status wg_seq_open(wg_engine *e, wg_seq **out, uint32_t request, const int32_t *prompt, int n, int max_new, wg_error *err);
 void wg_seq_close(wg_engine *e, wg_seq *s);
 
+/* The conversation goes on: n >= 1 more tokens are asked behind a sequence that has finished, then it runs again as above. The
+ * caches keep what they hold and drafters what they know, so only the last token and the new ones are still to be fed; text and
+ * draws are those of a sequence opened with all the tokens as its prompt. Counts begin again. EINVAL also when it is running;
+ * ECONTEXT when the tokens do not fit behind those that are there. On failure it is as it was. */
+wg_status wg_seq_extend(wg_engine *e, wg_seq *s, const int32_t *token, int n, int max_new, wg_error *err);
+
 /* Puts all prompt tokens but the last into the cache, in chunks. Called by the first step when needed; separately for TTFT. */
 wg_status wg_engine_prefill(wg_engine *e, wg_seq *s, wg_error *err);
 

@@ -163,13 +163,18 @@ static int take_slot(wg_engine *e)
     return -1;
 }
 
-static wg_status check_prompt(const wg_engine *e, const int32_t *prompt, int n, int max_new, wg_error *err)
+/* Tokens that are to stand behind `before` others. */
+static wg_status check_prompt(const wg_engine *e, int before, const int32_t *prompt, int n, int max_new, wg_error *err)
 {
     if (n < 1) return wg_fail(err, WG_EINVAL, "an empty prompt; expected a token or more (a beginning-of-text token will do)");
     if (max_new < 1) return wg_fail(err, WG_EINVAL, "%d new tokens; expected at least 1", max_new);
-    if (n >= e->opt.max_tokens)
+    if (n >= e->opt.max_tokens && !before)
         return wg_fail(err, WG_ECONTEXT, "the prompt has %d tokens, but only %d fit, new ones included; shorten it or raise "
                        "max_tokens (the target's context is %d)", n, e->opt.max_tokens, e->target->context);
+    if (n >= e->opt.max_tokens - before)
+        return wg_fail(err, WG_ECONTEXT, "the conversation has %d tokens and its next question %d, but only %d fit, new ones "
+                       "included; ask for shorter answers or raise max_tokens (the target's context is %d)", before, n,
+                       e->opt.max_tokens, e->target->context);
     for (int i = 0; i < n; i++)
         if (prompt[i] < 0 || prompt[i] >= e->target->vocab)
             return wg_fail(err, WG_EINVAL, "prompt token %d is %d; the vocabulary is 0..%d", i, (int)prompt[i],
@@ -179,7 +184,7 @@ static wg_status check_prompt(const wg_engine *e, const int32_t *prompt, int n, 
 
 wg_status wg_seq_open(wg_engine *e, wg_seq **out, uint32_t request, const int32_t *prompt, int n, int max_new, wg_error *err)
 {
-    WG_TRY(check_prompt(e, prompt, n, max_new, err));
+    WG_TRY(check_prompt(e, 0, prompt, n, max_new, err));
     wg_seq *s = wg_calloc(1, sizeof *s);
     if (!s) return wg_nomem(err, sizeof *s, "a sequence");
     wg_status status = WG_OK;
@@ -201,6 +206,36 @@ wg_status wg_seq_open(wg_engine *e, wg_seq **out, uint32_t request, const int32_
     }
     memcpy(s->token, prompt, (size_t)n * sizeof *prompt);
     *out = s;
+    return WG_OK;
+}
+
+static wg_status make_room(wg_seq *s, int cap, wg_error *err)
+{
+    if (cap <= s->cap) return WG_OK;
+    int32_t *token = wg_realloc(s->token, (size_t)cap, sizeof *token);
+    if (token) s->token = token;
+    uint8_t *drafted = token ? wg_realloc(s->drafted, (size_t)cap, sizeof *drafted) : NULL;
+    if (!drafted) return wg_nomem(err, (size_t)cap * (sizeof *token + 1), "the tokens of a sequence");
+    s->drafted = drafted;
+    s->cap = cap;
+    return WG_OK;
+}
+
+wg_status wg_seq_extend(wg_engine *e, wg_seq *s, const int32_t *token, int n, int max_new, wg_error *err)
+{
+    if (s->finish == WG_RUNNING)
+        return wg_fail(err, WG_EINVAL, "request %u is running; it can be asked more when it has finished", (unsigned)s->request);
+    WG_TRY(check_prompt(e, s->n, token, n, max_new, err));
+    const int prompt = s->n + n, limit = max_new < e->opt.max_tokens - prompt ? prompt + max_new : e->opt.max_tokens;
+    WG_TRY(make_room(s, limit, err));
+    memcpy(s->token + s->n, token, (size_t)n * sizeof *token);
+    memset(s->drafted + s->n, 0, (size_t)n);
+    s->asked = s->n;
+    s->n = s->prompt = prompt;
+    s->limit = limit;
+    s->chance.position = (uint32_t)prompt;
+    s->finish = WG_RUNNING;
+    s->counts = (wg_counts){ 0 };
     return WG_OK;
 }
 

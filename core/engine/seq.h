@@ -29,7 +29,9 @@ typedef struct wg_seq {
     int slot;              /* 0 .. max_batch-1: where drafters keep their per-sequence state */
     int32_t *token;        /* prompt and output */
     uint8_t *drafted;      /* per token: 1 when it was an accepted draft token */
-    int n, cap, prompt;    /* tokens, room, prompt length */
+    int n, cap;            /* tokens, room (wg_seq_extend may raise it) */
+    int prompt;            /* tokens before the answer at hand: the prompt, and with wg_seq_extend all earlier turns */
+    int asked;             /* of them, those before its question: 0, or where the answer before this one ends */
     int limit;             /* finish at this many tokens */
     wg_kv_seq *kv;
     wg_chance chance;      /* its position is that of the next token */

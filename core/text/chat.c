@@ -131,6 +131,23 @@ static wg_status add_template(writer *w, const char *s, wg_error *err)
     return WG_OK;
 }
 
+static wg_status open_writer(writer *w, const wg_tokenizer *t, int family, wg_error *err)
+{
+    *w = (writer){ .t = t, .name = wg_chat_names[family], .ids.capacity = 64 };
+    w->ids.v = wg_alloc(w->ids.capacity, sizeof *w->ids.v);
+    return w->ids.v ? WG_OK : wg_nomem(err, w->ids.capacity * sizeof *w->ids.v, "token ids");
+}
+
+/* Hands the ids over, unless s says that it failed. */
+static wg_status close_writer(writer *w, wg_status s, int32_t **ids, size_t *n_ids)
+{
+    wg_merger_free(&w->m);
+    wg_free(w->words);
+    if (s) wg_free(w->ids.v);
+    else *ids = w->ids.v, *n_ids = w->ids.n;
+    return s;
+}
+
 /* ---- conversations ----------------------------------------------------------------------------------------------- */
 
 static bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
@@ -181,15 +198,32 @@ wg_status wg_chat_encode(const wg_tokenizer *t, const wg_chat *chat, const wg_te
         return wg_fail(err, WG_EINVAL, "a conversation of %d texts with the chat template %s: expected %s", n,
                        wg_chat_names[chat->family], chat->family ? "an odd number, questions and answers in turn" : "one");
     if (chat->family == WG_CHAT_NONE) return wg_tokenizer_encode(t, turn->s, turn->n, true, false, ids, n_ids, err);
-    writer w = { .t = t, .name = wg_chat_names[chat->family], .ids.capacity = 64 };
-    w.ids.v = wg_alloc(w.ids.capacity, sizeof *w.ids.v);
-    const wg_status s = w.ids.v ? add_all(&w, &families[chat->family], chat->system, turn, n, err)
-                                : wg_nomem(err, w.ids.capacity * sizeof *w.ids.v, "token ids");
-    wg_merger_free(&w.m);
-    wg_free(w.words);
-    if (s) wg_free(w.ids.v);
-    else *ids = w.ids.v, *n_ids = w.ids.n;
-    return s;
+    writer w;
+    wg_status s = open_writer(&w, t, chat->family, err);
+    if (!s) s = add_all(&w, &families[chat->family], chat->system, turn, n, err);
+    return close_writer(&w, s, ids, n_ids);
+}
+
+/* A family has one control token in its answer's end, so what is encoded right behind the template is what ends with it. */
+static wg_status add_next(writer *w, const family *f, wg_text question, size_t *closed, wg_error *err)
+{
+    WG_TRY(add_template(w, f->answer[1], err));
+    *closed = w->ids.n;
+    WG_TRY(add_between(w, f->question, trimmed(question, f->trim, f->trim), err));
+    WG_TRY(add_template(w, f->open, err));
+    return flush(w, err);
+}
+
+wg_status wg_chat_encode_next(const wg_tokenizer *t, const wg_chat *chat, wg_text question, int32_t **ids, size_t *n_ids,
+                              size_t *closed, wg_error *err)
+{
+    writer w;
+    wg_status s = open_writer(&w, t, chat->family, err);
+    *closed = 0;
+    if (!s && chat->family != WG_CHAT_NONE) s = add_next(&w, &families[chat->family], question, closed, err);
+    else if (!s && !(s = add_words(&w, question.s, question.n, err)))
+        s = wg_tokenizer_encode_part(t, question.s, question.n, false, &w.m, &w.ids, err);
+    return close_writer(&w, s, ids, n_ids);
 }
 
 wg_status wg_chat_check(const wg_tokenizer *t, const wg_chat *chat, wg_error *err)
@@ -207,7 +241,7 @@ size_t wg_chat_bytes(const wg_chat *chat)
 {
     const family *f = &families[chat->family];
     if (chat->family == WG_CHAT_NONE) return 0;
-    const char *const all[] = { f->begin, f->system[0], f->system[1], f->question[0], f->question[1], f->open };
+    const char *const all[] = { f->begin, f->system[0], f->system[1], f->answer[1], f->question[0], f->question[1], f->open };
     size_t n = chat->system ? strlen(chat->system) : 0;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) n += strlen(all[i]);
     return n;

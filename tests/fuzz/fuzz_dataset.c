@@ -21,11 +21,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
     wg_dataset *d = NULL;
     wg_error err = { 0 };
     const wg_dataset_options o = { .limit = 3, .category = n % 2 ? "x" : NULL, .merge = n % 3 ? "x=y|z" : NULL,
-                                   .shuffle = (int)(n % 5), .per_category = (int)(n % 4), .keep_bytes = (int)(n % 7) };
+                                   .shuffle = (int)(n % 5), .per_category = (int)(n % 4), .keep_bytes = (int)(n % 7),
+                                   .turns = (int)(n % 3) };
     if (wg_dataset_open(&d, path, &o, &err) == WG_OK) {
         if (!d || d->n < 1 || d->n > 3) abort();
         for (int i = 0; i < d->n; i++)
             if (strlen(d->prompt[i].text) > d->prompt[i].bytes || !d->prompt[i].id || d->prompt[i].line < 1) abort();
+        for (int i = 0, questions = 0; i < d->n; questions += d->prompt[i++].turns)
+            for (int turn = 0; turn < d->prompt[i].turns || turn == 0; turn++) {
+                const wg_turn t = wg_prompt_turn(&d->prompt[i], turn);
+                if (strlen(t.text) > t.bytes || d->prompt[i].before != questions || d->prompt[i].turns > d->turns) abort();
+            }
+        if (wg_dataset_questions(d, 0, d->n) != d->questions) abort();
         wg_dataset_close(d);
     } else if (d || err.code == WG_OK || !err.text[0]) abort();
     unlink(path);

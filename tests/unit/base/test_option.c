@@ -52,6 +52,30 @@ Test(option, defaults)
     cr_assert_eq(wg_option_find(table, "rule"), &table[6]);
 }
 
+/* A number of which some values have words. */
+Test(option, count)
+{
+    typedef struct counts { int turns; } counts;
+    static const char *const words[] = { "all", "first", NULL };
+    static const wg_option table[] = { WG_OPTION_COUNT(counts, turns, 1, 0, 9, words, "turns"), WG_OPTION_END };
+    counts o;
+    wg_error err;
+    char text[64];
+    wg_option_defaults(table, &o);
+    cr_assert_eq(o.turns, 1);
+    cr_assert_eq(wg_option_set(table, &o, "turns", "all", &err), WG_OK);
+    cr_assert_eq(o.turns, 0);
+    cr_assert_eq(wg_option_set(table, &o, "turns", "7", &err), WG_OK);
+    cr_assert_eq(o.turns, 7);
+    cr_assert_eq(wg_option_set(table, &o, "turns", "first", &err), WG_OK);
+    cr_assert_eq(o.turns, 1);
+    cr_assert_str_eq(wg_option_value(table, &o, text, sizeof text), "1");
+    cr_assert_eq(wg_option_set(table, &o, "turns", "frist", &err), WG_EINVAL);
+    cr_assert_str_eq(err.text, "option 'turns' = 'frist': expected integer 0..9, all or first; did you mean 'first'?");
+    cr_assert_eq(wg_option_set(table, &o, "turns", "10", &err), WG_EINVAL);
+    cr_assert_eq(o.turns, 1);
+}
+
 Test(option, set)
 {
     knobs o;

@@ -179,6 +179,34 @@ Test(suffix, learns_the_answers_of_finished_requests)
     points_close(d);
 }
 
+/* A sequence that is asked more has grown, room included: it is read on, and its answer serves others from then on. */
+Test(suffix, learns_the_answers_of_earlier_turns)
+{
+    wg_drafter *d = make("factor=9,memory_mb=1");
+    int32_t text[] = { 1, 2, 30, 31, 32, 40, 2, 50, 51, 60, 50 }, other[] = { 8, 30 }, later[] = { 9, 50 }, got[WG_TREE_MAX];
+    wg_seq s = { .slot = 2, .token = text, .n = 2, .prompt = 2, .cap = 5, .limit = 5 };
+    wg_seq *const seq = &s;
+    wg_tree t;
+    points_propose(d, &seq, 1, &t);
+    s.n = s.asked = 5; /* it has answered 30 31 32 and is asked 40 2 */
+    s.n = s.prompt = 7;
+    s.cap = s.limit = 40;
+    points_propose(d, &seq, 1, &t);
+    cr_assert(t.n > 2 && t.token[1] == 30 && t.token[2] == 31);
+    cr_assert_eq(points_chain(d, other, 2, 1, got), 2);
+    cr_assert(got[0] == 31 && got[1] == 32);
+    s.n = s.asked = 10; /* 50 51 60, and is asked 50 */
+    s.n = s.prompt = 11;
+    points_propose(d, &seq, 1, &t);
+    cr_assert_eq(t.token[1], 51);
+    cr_assert_eq(points_chain(d, later, 2, 0, got), 2);
+    d->class->forget(d, &s); /* running: the last answer is not one */
+    cr_assert_eq(points_chain(d, other, 2, 1, got), 2);
+    points_forget(d, other, 2, 2, 1);
+    points_forget(d, later, 2, 2, 0);
+    points_close(d);
+}
+
 Test(suffix, requests_that_were_given_up_have_no_answers)
 {
     wg_drafter *d = make("factor=9,memory_mb=1");

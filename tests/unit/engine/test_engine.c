@@ -118,6 +118,95 @@ Test(engine, speculation_saves_passes)
     bench_close(&b);
 }
 
+/* ---- conversations */
+
+enum { TURNS = 3, ANSWER = 12 };
+
+/* What is asked at a turn. */
+static int question_of(int turn, int32_t *out)
+{
+    for (int i = 0; i < 2 + turn; i++) out[i] = (int32_t)((2 * turn + i) % V);
+    return 2 + turn;
+}
+
+/* A sequence that is asked more is, at every turn, the one that is opened with the conversation so far as its prompt: text and
+ * draws; and only what is new is fed. */
+Test(engine, a_conversation_is_its_whole_text)
+{
+    static const int eog = 4;
+    const wg_verifier_class *const rules[] = {&match, &reject};
+    for (int r = 0; r < 2; r++)
+        for (int length = 0; length <= 5; length += 5)
+            for (int batch = 1; batch <= SEQS; batch += SEQS - 1) {
+                const setup how = {.draft = {.length = length}, .rule = rules[r], .eog = &eog, .opt = {.prefill_rows = 2}};
+                bench b = start(how), fresh = start(how);
+                wg_seq *seq[SEQS];
+                wg_error err = {0};
+                int32_t asked[8];
+                for (int i = 0; i < batch; i++) seq[i] = open_seq(&b, (uint32_t)i, ANSWER);
+                for (int turn = 0; turn < TURNS; turn++) {
+                    const int n = turn ? question_of(turn, asked) : 0;
+                    for (int i = 0; i < batch && turn; i++) {
+                        const int before = seq[i]->n;
+                        const long rows = b.lm->lm.rows;
+                        cr_assert_eq(wg_seq_extend(b.e, seq[i], asked, n, ANSWER, &err), WG_OK, "%s", err.text);
+                        cr_assert(seq[i]->asked == before && seq[i]->prompt == before + n && seq[i]->finish == WG_RUNNING);
+                        cr_assert_eq(wg_kv_len(seq[i]->kv), before - 1);
+                        cr_assert_eq(wg_engine_prefill(b.e, seq[i], &err), WG_OK, "%s", err.text);
+                        cr_assert_eq(b.lm->lm.rows - rows, n, "%ld rows for %d tokens", b.lm->lm.rows - rows, n);
+                        check_between_steps(&b, seq[i]);
+                    }
+                    run(&b, seq, batch);
+                    for (int i = 0; i < batch; i++) {
+                        wg_seq *s = NULL;
+                        cr_assert_eq(wg_seq_open(fresh.e, &s, (uint32_t)i, seq[i]->token, seq[i]->prompt, ANSWER, &err), WG_OK,
+                                     "%s", err.text);
+                        run(&fresh, &s, 1);
+                        const text want = text_of(s), got = text_of(seq[i]);
+                        expect_same(&want, &got, "a conversation went another way than its whole text");
+                        cr_assert(s->counts.passes == seq[i]->counts.passes && s->counts.accepted == seq[i]->counts.accepted);
+                        wg_seq_close(fresh.e, s);
+                    }
+                }
+                for (int i = 0; i < batch; i++) wg_seq_close(b.e, seq[i]);
+                bench_close(&b);
+                bench_close(&fresh);
+            }
+}
+
+/* What cannot be asked changes nothing: the sequence can be asked something else. */
+Test(engine, a_question_that_cannot_be)
+{
+    static const int32_t good[] = {1, 2}, bad[] = {1, V};
+    int32_t many[CONTEXT] = {0};
+    bench b = start((setup){.draft = {.length = 3}});
+    wg_seq *s = open_seq(&b, 1, ANSWER);
+    wg_error err = {0};
+    cr_assert_eq(wg_seq_extend(b.e, s, good, 2, ANSWER, &err), WG_EINVAL);
+    cr_assert_str_eq(err.text, "request 1 is running; it can be asked more when it has finished");
+    run(&b, &s, 1);
+    const text before = text_of(s);
+    const int left = CONTEXT - before.n;
+    cr_assert_eq(wg_seq_extend(b.e, s, good, 0, ANSWER, &err), WG_EINVAL);
+    cr_assert_eq(wg_seq_extend(b.e, s, good, 2, 0, &err), WG_EINVAL);
+    cr_assert_eq(wg_seq_extend(b.e, s, bad, 2, ANSWER, &err), WG_EINVAL);
+    cr_assert_eq(wg_seq_extend(b.e, s, many, left, ANSWER, &err), WG_ECONTEXT);
+    cr_assert(strstr(err.text, "the conversation has 17 tokens and its next question 79, but only 96 fit"), "%s", err.text);
+    for (uint64_t nth = 1; nth <= 2; nth++) {
+        wg_mem_fail_at(nth, false);
+        cr_assert_eq(wg_seq_extend(b.e, s, good, 2, ANSWER, &err), WG_ENOMEM);
+        wg_mem_fail_at(0, false);
+    }
+    const text after = text_of(s);
+    expect_same(&before, &after, "a question that was refused left something");
+    cr_assert_eq(wg_seq_extend(b.e, s, many, left - 1, ANSWER, &err), WG_OK, "%s", err.text); /* one token fits */
+    run(&b, &s, 1);
+    cr_assert(s->n == CONTEXT && s->finish == WG_FINISH_LENGTH && s->counts.emitted == 1);
+    cr_assert_eq(wg_seq_extend(b.e, s, good, 1, ANSWER, &err), WG_ECONTEXT);
+    wg_seq_close(b.e, s);
+    bench_close(&b);
+}
+
 /* ---- how it ends */
 
 Test(engine, ends_at_the_end_of_generation)

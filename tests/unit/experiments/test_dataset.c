@@ -77,6 +77,50 @@ Test(dataset, reads_the_forms_of_known_sets)
     wg_dataset_close(d);
 }
 
+static const char talks[] = "{\"prompt\": \"one\"}\n"
+                            "{\"id\": \"b\", \"turns\": [\"b\\u00e4\", \"two\", \"three\"]}\n"
+                            "{\"id\": \"c\", \"turns\": [\"ba\", \"dc\"]}\n";
+
+/* How many turns are asked, how questions are numbered through, and what tells conversations apart. */
+Test(dataset, turns)
+{
+    static const struct { int turns, want[3], most, questions; } cases[] = {
+        { 0, { 1, 3, 2 }, 3, 6 }, { 1, { 1, 1, 1 }, 1, 3 }, { 2, { 1, 2, 2 }, 2, 5 }, { 9, { 1, 3, 2 }, 3, 6 },
+    };
+    wg_error err;
+    char whole[WG_SHA256_HEX], one[WG_SHA256_HEX], text[WG_SHA256_HEX];
+    file_write(temp_at(&t, "p.jsonl"), talks, strlen(talks));
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        wg_dataset *d = NULL;
+        const wg_dataset_options o = { .turns = cases[k].turns, .keep_bytes = 4 };
+        cr_assert_eq(wg_dataset_open(&d, temp_at(&t, "p.jsonl"), &o, &err), WG_OK, "%s", err.text);
+        cr_assert_eq(d->turns, cases[k].most);
+        cr_assert_eq(d->questions, cases[k].questions);
+        cr_assert_eq(wg_dataset_questions(d, 0, 3), cases[k].questions);
+        cr_assert_eq(wg_dataset_questions(d, 1, 1), cases[k].want[1]);
+        for (int i = 0, before = 0; i < 3; before += d->prompt[i++].turns) {
+            cr_assert_eq(d->prompt[i].turns, cases[k].want[i]);
+            cr_assert_eq(d->prompt[i].before, before);
+        }
+        if (cases[k].turns == 0) {
+            cr_assert_str_eq(wg_prompt_turn(&d->prompt[1], 0).text, "b\xc3\xa4");
+            cr_assert_str_eq(wg_prompt_turn(&d->prompt[1], 1).text, "two");
+            cr_assert_str_eq(wg_prompt_turn(&d->prompt[1], 2).text, "hree"); /* each text keeps its own end */
+            cr_assert_eq(wg_prompt_turn(&d->prompt[1], 2).bytes, 4);
+            wg_prompt_digest(&d->prompt[2], whole);
+        }
+        if (cases[k].turns == 1) { /* of one text: its own, as runs from before there were turns have it */
+            wg_prompt_digest(&d->prompt[2], one);
+            wg_sha256("ba", 2, text);
+            cr_assert_str_eq(one, text);
+        }
+        wg_dataset_close(d);
+    }
+    cr_assert_str_neq(whole, one);
+    wg_sha256("badc", 4, text);
+    cr_assert_str_neq(whole, text);
+}
+
 static wg_dataset *open_with(const wg_dataset_options *o)
 {
     char text[2048] = "";
@@ -155,6 +199,9 @@ Test(dataset, bad_lines_have_their_place)
         { "{\"turns\": []}\n", WG_EFORMAT, "p.jsonl:1: \"turns\" must be a list of texts" },
         { "{\"turns\": \"a\"}\n", WG_EFORMAT, "p.jsonl:1: \"turns\" must be a list of texts" },
         { "{\"turns\": [\"\"]}\n", WG_EFORMAT, "p.jsonl:1: \"turns\" is empty" },
+        { "{\"turns\": []}\n", WG_EFORMAT, "p.jsonl:1: \"turns\" must be a list of texts" },
+        { "{\"turns\": [\"a\", \"\"]}\n", WG_EFORMAT, "p.jsonl:1: \"turns\" has a text that is empty; remove that text" },
+        { "{\"turns\": [\"a\", 3]}\n", WG_EFORMAT, "p.jsonl:1: \"turns\" must be a list of texts" },
         { "{\"prompt\": \"a\", \"prompt\": \"b\"}\n", WG_EFORMAT, "p.jsonl:1:" },
         { "{\"prompt\": \"\xff\"}\n", WG_EFORMAT, "p.jsonl:1:" },
     };
@@ -163,6 +210,21 @@ Test(dataset, bad_lines_have_their_place)
         open_text(cases[i].text, 1, NULL, cases[i].status, &err); /* the limit does not hide a bad line behind it */
         cr_assert(strstr(err.text, cases[i].says), "%s: %s", cases[i].text, err.text);
     }
+}
+
+Test(dataset, turns_are_bounded)
+{
+    wg_error err;
+    char *text = NULL;
+    size_t n;
+    FILE *f = open_memstream(&text, &n);
+    fputs("{\"turns\": [\"a\"", f);
+    for (int i = 0; i < WG_TURNS_MAX; i++) fputs(", \"a\"", f);
+    fputs("]}\n", f);
+    fclose(f);
+    open_text(text, 0, NULL, WG_EFORMAT, &err);
+    cr_assert(strstr(err.text, "p.jsonl:1: \"turns\" has 1025 texts; at most 1024 are asked"), "%s", err.text);
+    free(text);
 }
 
 Test(dataset, missing_file_and_folder)

@@ -85,5 +85,12 @@ Test(estimate, schema_has_every_option)
         if (*section->name)
             cr_assert(json_object_get(properties, section->name) && json_object_get(axes, section->name), "%s", section->name);
     cr_assert_null(json_object_get(axes, "repeats"), "of all cells at once");
+    /* A number with words for some of its values is either. */
+    const json_t *prompts = json_array_get(json_object_get(json_object_get(properties, "prompts"), "anyOf"), 0);
+    const json_t *turns = json_object_get(json_object_get(prompts, "properties"), "turns");
+    json_t *want = json_pack("[{s:s}, {s:[s,s]}]", "type", "integer", "enum", "all", "first");
+    cr_assert(json_equal(json_object_get(turns, "anyOf"), want) && !json_object_get(turns, "type"));
+    cr_assert_eq(json_number_value(json_object_get(turns, "maximum")), WG_TURNS_MAX);
+    json_decref(want);
     json_decref(schema);
 }

@@ -16,7 +16,7 @@ static void setup(void)
     scene_make(&s);
     put("prompts.jsonl", "{\"id\": \"a\", \"prompt\": \"The cat sat\"}\n{\"id\": \"b\", \"prompt\": \"abababab\"}\n"
                          "{\"id\": \"long\", \"prompt\": \"01234567890123456789012345678901234567890123456789012345678901234567\"}\n"
-                         "{\"id\": \"c\", \"prompt\": \"Once upon\"}\n{\"id\": \"d\", \"prompt\": \"A dog ran\"}\n");
+                         "{\"id\": \"c\", \"turns\": [\"Once upon\", \"and then\"]}\n{\"id\": \"d\", \"prompt\": \"A dog ran\"}\n");
 }
 
 /* list.json: some of the vocabulary, for a draft model that is pruned to it. */
@@ -35,9 +35,10 @@ static void prune(int from)
 static void teardown(void) { scene_remove(&s); }
 TestSuite(merge, .init = setup, .fini = teardown, .timeout = 240);
 
-/* Two groups, a prompt that fails, two repeats; `more` adds to it. */
+/* Two groups, a prompt that fails, one of two turns, two repeats; `more` adds to it. */
 #define CONFIG(more)                                                                                                         \
-    "{\"name\": \"t\", \"target\": {\"model\": \"target.gguf\", \"threads\": 1}, \"prompts\": {\"file\": \"prompts.jsonl\"}," \
+    "{\"name\": \"t\", \"target\": {\"model\": \"target.gguf\", \"threads\": 1}, " \
+    "\"prompts\": {\"file\": \"prompts.jsonl\", \"turns\": \"all\"},"                                                       \
     "\"draft\": {\"kind\": \"model\", \"model\": \"draft.gguf\", \"length\": 3}, \"max_tokens\": 10, \"repeats\": 2, " more "}"
 #define SWEPT "\"trace\": \"steps\", \"sweep\": {\"sampling.temperature\": [0, 1], \"verify.rule\": [\"match\", \"rejection\"]}"
 

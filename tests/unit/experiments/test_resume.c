@@ -27,14 +27,15 @@ static void setup(void)
         "{\"id\": \"cat\", \"prompt\": \"The cat sat\"}\n"
         "{\"id\": \"long\", \"prompt\": \"0123456789012345678901234567890123456789012345678901234567890123456789\"}\n"
         "{\"id\": \"dog\", \"prompt\": \"abababab\"}\n"
-        "{\"id\": \"old\", \"prompt\": \"Once upon\"}\n");
+        "{\"id\": \"old\", \"turns\": [\"Once upon\", \"and then\"]}\n");
 }
 static void teardown(void) { scene_remove(&s); }
 TestSuite(resume, .init = setup, .fini = teardown, .timeout = 240);
 
-/* Two groups, two rules each, a prompt that fails, two repeats. */
+/* Two groups, two rules each, a prompt that fails, one of two turns, two repeats. */
 #define CONFIG(more)                                                                                                          \
-    "{\"name\": \"t\", \"target\": {\"model\": \"target.gguf\", \"threads\": 1}, \"prompts\": {\"file\": \"prompts.jsonl\"}," \
+    "{\"name\": \"t\", \"target\": {\"model\": \"target.gguf\", \"threads\": 1},"                                           \
+    "\"prompts\": {\"file\": \"prompts.jsonl\", \"turns\": \"all\"},"                                                       \
     "\"draft\": {\"kind\": \"model\", \"model\": \"draft.gguf\", \"length\": 3}, \"max_tokens\": 12, \"repeats\": 2,"         \
     "\"sweep\": {\"sampling.temperature\": [0, 1], \"verify.rule\": [\"match\", \"rejection\"]}, " more "}"
 #define TRACED CONFIG("\"trace\": \"probs\"")
@@ -215,7 +216,7 @@ Test(resume, a_finished_run_stays)
     cr_assert_eq(child("out", true, -1), 0);
     char *after = file_read("out/summary.json", NULL), *text = file_read("stderr", NULL);
     cr_assert_str_eq(before, after);
-    cr_assert(strstr(text, "resumed: 48 requests were there already"), "%s", text);
+    cr_assert(strstr(text, "resumed: 60 requests were there already"), "%s", text);
     free(before);
     free(after);
     free(text);
@@ -316,7 +317,7 @@ Test(resume, refuses_files_that_were_changed)
     const size_t size = size_of("out/requests.jsonl");
     cr_assert_eq(child("out", true, -1), 1);
     char *message = file_read("stderr", NULL);
-    cr_assert(strstr(message, "out/requests.jsonl:1: expected prompt 0 (\"cat\"), repeat 0 of the baseline"), "%s", message);
+    cr_assert(strstr(message, "out/requests.jsonl:1: expected prompt 0 (\"cat\"), turn 0, repeat 0 of the baseline"), "%s", message);
     cr_assert_eq(size_of("out/requests.jsonl"), size);
     free(text);
     free(message);

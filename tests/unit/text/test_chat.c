@@ -91,6 +91,52 @@ Test(chat, as_published)
         }
 }
 
+/* What follows an answer, whether or not it said its end itself, is what stands behind it in the whole conversation. */
+Test(chat, goes_on_behind_an_answer)
+{
+    for (size_t i = 0; i < sizeof published / sizeof *published; i++) {
+        wg_text turn[8];
+        wg_error err = { 0 };
+        int32_t *all, *ids;
+        size_t n_all, n, closed;
+        const int asked = turns(published[i].turn, turn);
+        if (asked < 3) continue;
+        wg_tokenizer *t = opened(published[i].bpe, controls);
+        const wg_chat chat = { published[i].family, published[i].system };
+        const char *name = wg_chat_names[chat.family];
+        cr_assert_eq(wg_chat_encode(t, &chat, turn, asked, &all, &n_all, &err), WG_OK, "%s", err.text);
+        cr_assert_eq(wg_chat_encode_next(t, &chat, turn[asked - 1], &ids, &n, &closed, &err), WG_OK, "%s", err.text);
+        cr_assert(closed >= 1 && closed < n && wg_tokenizer_is_eog(t, ids[closed - 1]), "%s: %zu of %zu", name, closed, n);
+        cr_assert_geq(n_all, n - closed + 1);
+        cr_expect_arr_eq(all + n_all - (n - closed + 1), ids + closed - 1, (n - closed + 1) * sizeof *ids, "%s", name);
+        wg_free(all);
+        wg_free(ids);
+        wg_tokenizer_close(t);
+    }
+}
+
+/* Without a template the text goes on as it is: no beginning, no end, no space that was not asked for. */
+Test(chat, goes_on_as_it_is)
+{
+    for (int bpe = 0; bpe < 2; bpe++) {
+        wg_tokenizer *t = opened(bpe, controls);
+        static const char text[] = "hello</s> world";
+        wg_error err = { 0 };
+        int32_t *ids;
+        size_t n, closed;
+        const wg_text next = { text, strlen(text) };
+        cr_assert_eq(wg_chat_encode_next(t, &(wg_chat){ WG_CHAT_NONE, NULL }, next, &ids, &n, &closed, &err), WG_OK, "%s", err.text);
+        cr_assert_eq(closed, 0);
+        for (size_t i = 0; i < n; i++) cr_assert(!wg_tokenizer_is_control(t, ids[i]));
+        char out[64];
+        size_t at = 0;
+        for (size_t i = 0; i < n; i++) at += wg_tokenizer_decode_one(t, ids[i], false, true, out + at, sizeof out - at);
+        cr_expect(at == next.n && !memcmp(out, text, at), "%.*s", (int)at, out);
+        wg_free(ids);
+        wg_tokenizer_close(t);
+    }
+}
+
 /* A text that spells control tokens has the ids of its letters, whatever the family. */
 Test(chat, a_user_writes_text)
 {
@@ -153,6 +199,10 @@ Test(chat, adds_no_more_tokens_than_said)
             cr_assert_eq(wg_chat_encode(t, &chat, &turn, 1, &ids, &n, &err), WG_OK, "%s", err.text);
             cr_expect_leq(n, 1 + 1 + wg_chat_bytes(&chat) + 1, "%s: %zu tokens", wg_chat_names[family], n);
             wg_free(ids);
+            size_t closed;
+            cr_assert_eq(wg_chat_encode_next(t, &chat, turn, &ids, &n, &closed, &err), WG_OK, "%s", err.text);
+            cr_expect_leq(n, 1 + wg_chat_bytes(&chat), "%s: %zu tokens behind an answer", wg_chat_names[family], n);
+            wg_free(ids);
             wg_tokenizer_close(t);
         }
 }
@@ -169,8 +219,12 @@ Test(chat, survives_failing_allocations)
         int32_t *ids = NULL;
         size_t n;
         wg_mem_fail_at(nth, false);
+        size_t closed;
+        int32_t *next = NULL;
         status = wg_chat_encode(t, &chat, &turn, 1, &ids, &n, &err);
+        if (!status) status = wg_chat_encode_next(t, &chat, turn, &next, &n, &closed, &err);
         wg_mem_fail_at(0, false);
+        wg_free(next);
         wg_free(ids);
         cr_assert_eq(wg_mem_read().live_blocks, before, "allocation %d", (int)nth);
     }

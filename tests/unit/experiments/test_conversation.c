@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: MIT
+ * Prompts of several turns: what is fed for each, what is written of it, and what a turn that fails takes with it. */
+#include "core/base/json.h"
+#include "core/base/mem.h"
+#include "core/model/lm_table.h"
+#include "draft/draft.h"
+#include "experiments/commands.h"
+#include "experiments/conversation.h"
+#include "experiments/replay.h"
+#include "experiments/runner.h"
+#include "experiments/target.h"
+#include "experiments/trace.h"
+#include "kernels/cpu.h"
+#include "scene.h"
+#include "verify/verify.h"
+
+static scene s;
+static void setup(void)
+{
+    scene_make(&s);
+    put("prompts.jsonl", "{\"id\": \"three\", \"turns\": [\"The cat\", \" sat\", \" down\"]}\n"
+                         "{\"id\": \"one\", \"prompt\": \"abab\"}\n"
+                         "{\"id\": \"two\", \"turns\": [\"A dog\", \" ran\"]}\n");
+}
+static void teardown(void) { scene_remove(&s); }
+TestSuite(conversation, .init = setup, .fini = teardown, .timeout = 120);
+
+/* ---- what is fed */
+
+static bool is_even(const void *user, int32_t token) { return (void)user, token % 2 == 0; }
+
+/* An answer that said its end with the template's own token is not ended again; any other is, and keeps its tokens. */
+Test(conversation, an_answer_ends_once)
+{
+    enum { V = 8, END = 4 };
+    int32_t first[] = { 1, 2 }, later[] = { END, 5, 6 };
+    const wg_question q[] = { { first, 2, 0 }, { later, 3, 1 } };
+    int said = 0, cut = 0, other = 0;
+    wg_lm_table *lm;
+    wg_engine *e;
+    wg_error err;
+    cr_assert_eq(wg_lm_table_open(&lm, V, 2, 11, 1, 64, &err), WG_OK, "%s", err.text);
+    const wg_parts parts = { .target = &lm->lm, .ops = wg_ops_for(WG_CPU_REF), .is_eog = is_even, .drafter = &wg_drafter_none,
+                             .verifier = &wg_verifier_match };
+    const wg_engine_options o = { .max_batch = 1, .seed = 3, .sampling = WG_SAMPLING(1, 0, 1, 0) };
+    cr_assert_eq(wg_engine_open(&e, &parts, &o, &err), WG_OK, "%s", err.text);
+    cr_assert_eq(wg_conversation_most(q, 2, 5), 2 + 5 + 3 + 5);
+    for (uint32_t request = 0; request < 60; request++) {
+        wg_seq *seq = NULL;
+        cr_assert_eq(wg_conversation_ask(e, &seq, q, 0, request, 2, &err), WG_OK, "%s", err.text);
+        cr_assert(seq->n == 2 && seq->asked == 0);
+        while (seq->finish == WG_RUNNING) cr_assert_eq(wg_engine_step(e, &seq, 1, &err), WG_OK, "%s", err.text);
+        const int n = seq->n;
+        const bool ended = seq->token[n - 1] == END;
+        cr_assert_eq(wg_conversation_ask(e, &seq, q, 1, request, 2, &err), WG_OK, "%s", err.text);
+        cr_assert_eq(seq->n, n + (ended ? 2 : 3));
+        cr_assert_eq(seq->token[seq->n - 2], 5);
+        cr_assert_eq(seq->token[seq->n - 1], 6);
+        cr_assert_eq(seq->token[seq->n - 3], END);
+        said += ended;
+        cut += !is_even(NULL, seq->token[n - 1]);
+        other += !ended && is_even(NULL, seq->token[n - 1]);
+        wg_seq_close(e, seq);
+    }
+    cr_assert(said && cut && other, "%d %d %d", said, cut, other);
+    wg_engine_close(e);
+    wg_lm_table_close(lm);
+}
+
+/* ---- runs */
+
+#define CONFIG(more)                                                                                                           \
+    "{\"name\": \"t\", \"target\": {\"model\": \"target.gguf\", \"threads\": 1},"                                             \
+    "\"draft\": {\"kind\": \"model\", \"model\": \"draft.gguf\", \"length\": 3}, \"repeats\": 2," more "}"
+#define PROMPTS(more) "\"prompts\": {\"file\": \"prompts.jsonl\" " more "}"
+#define SWEPT "\"sweep\": {\"verify.rule\": [\"match\", \"rejection\"]}, \"sampling\": {\"temperature\": 0.8}"
+
+static json_t *run(const char *text, const char *out)
+{
+    wg_error err = { 0 };
+    wg_run r;
+    char *path = NULL, file[64];
+    wg_config *c = config_of(text);
+    const wg_run_options o = { .out = out };
+    cr_assert_eq(wg_run_config(c, &o, &r, &path, &err), WG_OK, "%s", err.text);
+    for (int i = 0; i < c->n; i++) cr_assert_eq(r.result[i].pairs.n, c->dataset[0]->n, "prompts are what intervals are over");
+    wg_run_free(&r);
+    wg_config_close(c);
+    wg_free(path);
+    snprintf(file, sizeof file, "%s/summary.json", out);
+    return json_load_file(file, 0, NULL);
+}
+
+static json_t *lines(const char *path)
+{
+    char *text = file_read(path, NULL);
+    cr_assert_not_null(text, "%s", path);
+    json_t *all = json_array();
+    for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"))
+        json_array_append_new(all, json_loads(line, 0, NULL));
+    free(text);
+    return all;
+}
+
+static int whole(const json_t *v, const char *key)
+{
+    const json_t *n = json_object_get(v, key);
+    return json_is_integer(n) ? (int)json_integer_value(n) : -1;
+}
+static const char *word(const json_t *v, const char *key) { return json_string_value(json_object_get(v, key)); }
+static const json_t *cell(const json_t *summary, size_t i) { return json_array_get(json_object_get(summary, "cells"), i); }
+
+/* The line of a turn; NULL: there is none. */
+static const json_t *line_of(const json_t *all, int cell, int prompt, int turn, int repeat)
+{
+    size_t i;
+    json_t *v;
+    json_array_foreach((json_t *)all, i, v)
+        if (whole(v, "cell") == cell && whole(v, "prompt") == prompt && whole(v, "turn") == turn && whole(v, "repeat") == repeat)
+            return v;
+    return NULL;
+}
+
+/* A line a turn, each behind what was said before it, which it finds in the cache. */
+static void check_lines(const json_t *all, int cells)
+{
+    static const int turns[] = { 3, 1, 2 };
+    cr_assert_eq(json_array_size(all), (size_t)((1 + cells) * 6 * 2));
+    for (int c = -1; c < cells; c++)
+        for (int prompt = 0; prompt < 3; prompt++)
+            for (int repeat = 0; repeat < 2; repeat++)
+                for (int turn = 0, before = 0; turn < turns[prompt]; turn++) {
+                    const json_t *v = line_of(all, c, prompt, turn, repeat), *plain = line_of(all, -1, prompt, turn, repeat);
+                    cr_assert_not_null(v, "cell %d, prompt %d, turn %d", c, prompt, turn);
+                    cr_assert_str_eq(word(v, "status"), "ok");
+                    cr_assert_gt(whole(v, "prompt_tokens"), before);
+                    cr_assert_eq(whole(v, "cached_tokens"), turn ? before - 1 : 0);
+                    cr_assert_str_eq(word(v, "prompt_sha256"), word(line_of(all, -1, prompt, 0, 0), "prompt_sha256"));
+                    if (c == 0) cr_assert_str_eq(word(v, "output_sha256"), word(plain, "output_sha256"));
+                    before = whole(v, "prompt_tokens") + whole(v, "tokens");
+                }
+}
+
+Test(conversation, a_line_for_every_turn)
+{
+    json_t *texts[2];
+    for (int batch = 1; batch <= 3; batch += 2) {
+        char out[8], file[32], text[600];
+        snprintf(out, sizeof out, "out%d", batch);
+        snprintf(file, sizeof file, "out%d/requests.jsonl", batch);
+        snprintf(text, sizeof text, CONFIG("\"batch\": %d, \"trace\": \"steps\", \"max_tokens\": 9, " PROMPTS(", \"turns\": \"all\"") "," SWEPT),
+                 batch);
+        json_t *sum = run(text, out), *all = texts[batch / 2] = lines(file);
+        check_lines(all, 2);
+        for (size_t i = 0; i < 2; i++) {
+            cr_assert_eq(whole(cell(sum, i), "requests"), 6 * 2);
+            cr_assert_eq(whole(cell(sum, i), "failed"), 0);
+        }
+        cr_assert(json_is_true(json_object_get(cell(sum, 0), "equals_baseline")));
+        json_decref(sum);
+        snprintf(file, sizeof file, "out%d/steps.jsonl", batch);
+        json_t *steps = lines(file), *v;
+        size_t i;
+        long emitted = 0, tokens = 0;
+        json_array_foreach(steps, i, v) emitted += whole(v, "turn") == 1 ? whole(v, "emitted") : 0;
+        json_array_foreach(all, i, v) tokens += whole(v, "turn") == 1 ? whole(v, "tokens") : 0;
+        cr_assert(tokens > 0 && emitted == tokens, "%ld tokens of second turns in steps, %ld in requests", emitted, tokens);
+        json_decref(steps);
+    }
+    for (size_t i = 0; i < json_array_size(texts[0]); i++) { /* whoever they rode with */
+        const json_t *a = json_array_get(texts[0], i);
+        const json_t *b = line_of(texts[1], whole(a, "cell"), whole(a, "prompt"), whole(a, "turn"), whole(a, "repeat"));
+        cr_assert_str_eq(word(a, "output_sha256"), word(b, "output_sha256"));
+    }
+    json_decref(texts[0]);
+    json_decref(texts[1]);
+}
+
+/* The first turn is the prompt alone, whatever follows it. */
+Test(conversation, first_turns_are_what_they_were)
+{
+    json_t *one = run(CONFIG("\"max_tokens\": 9, " PROMPTS("") "," SWEPT), "one");
+    json_t *all = run(CONFIG("\"max_tokens\": 9, " PROMPTS(", \"turns\": 0") "," SWEPT), "all");
+    json_t *a = lines("one/requests.jsonl"), *b = lines("all/requests.jsonl");
+    cr_assert_eq(json_array_size(a), 3 * 3 * 2);
+    for (size_t i = 0; i < json_array_size(a); i++) {
+        const json_t *v = json_array_get(a, i);
+        cr_assert_eq(whole(v, "turn"), 0);
+        cr_assert_str_eq(word(v, "output_sha256"),
+                         word(line_of(b, whole(v, "cell"), whole(v, "prompt"), 0, whole(v, "repeat")), "output_sha256"));
+    }
+    json_decref(a);
+    json_decref(b);
+    json_decref(one);
+    json_decref(all);
+}
+
+/* A turn that does not fit fails by its number and takes the later ones along; the earlier ones count. */
+Test(conversation, a_turn_that_does_not_fit)
+{
+    put("prompts.jsonl", "{\"id\": \"much\", \"turns\": [\"abcd\", \"0123456789012345678901234567890123456789012345678901\", \"ef\"]}\n"
+                         "{\"id\": \"little\", \"turns\": [\"ab\", \"cd\", \"ef\"]}\n");
+    json_t *sum = run(CONFIG("\"batch\": 2, \"max_tokens\": 9, " PROMPTS(", \"turns\": 3") ", \"verify\": {\"rule\": \"match\"}"), "out");
+    json_t *all = lines("out/requests.jsonl");
+    cr_assert_eq(json_array_size(all), 2 * 6 * 2);
+    cr_assert_str_eq(word(line_of(all, 0, 0, 0, 1), "status"), "ok");
+    const char *second = word(line_of(all, 0, 0, 1, 1), "error"), *third = word(line_of(all, 0, 0, 2, 1), "error");
+    cr_assert(second && !strncmp(second, "ECONTEXT: turn 2 of 3: the conversation has ", 44), "%s", second);
+    cr_assert_str_eq(third, "EINVAL: turn 3 of 3: it was not asked, because the one before it failed");
+    cr_assert_eq(whole(cell(sum, 0), "requests"), 4 * 2);
+    cr_assert_eq(whole(cell(sum, 0), "failed"), 2 * 2);
+    cr_assert(strstr(word(cell(sum, 0), "first_failure"), "much: turn 2 of 3: "), "%s", word(cell(sum, 0), "first_failure"));
+    for (int turn = 0; turn < 3; turn++) cr_assert_str_eq(word(line_of(all, 0, 1, turn, 0), "status"), "ok");
+    json_decref(all);
+    json_decref(sum);
+}
+
+/* A trace has a record a turn; the recorded rule settles all its rounds as recorded, and the page shows the turns in order. */
+Test(conversation, traces_and_pages)
+{
+    json_decref(run(CONFIG("\"trace\": \"probs\", \"max_tokens\": 9, " PROMPTS(", \"turns\": \"all\"") "," SWEPT), "out"));
+    wg_trace *t;
+    wg_error err;
+    cr_assert_eq(wg_trace_open(&t, "out/trace.wgt", &err), WG_OK, "%s", err.text);
+    cr_assert_eq(t->requests, 2 * 6 * 2);
+    cr_assert_str_eq(t->damage, "");
+    for (int c = 0; c < 2; c++) {
+        wg_replay *r;
+        cr_assert_eq(wg_replay_open(&r, t, c, -1, &err), WG_OK, "%s", err.text);
+        wg_resettled settled = { .rule = r->rule.class, .options = r->rule.options };
+        cr_assert_eq(wg_replay_all(r, &settled, 1, &err), WG_OK, "%s", err.text);
+        cr_assert(settled.rounds > 0 && settled.same == settled.rounds, "cell %d: %ld of %ld", c, settled.same, settled.rounds);
+        cr_assert_eq(settled.prompts, 3);
+        wg_resettled_free(&settled);
+        wg_replay_close(r);
+    }
+    wg_trace_close(t);
+    char *report[] = { "report", "out", NULL };
+    cr_assert_eq(wg_cmd_report(2, report), 0);
+    char *page = file_read("out/report.html", NULL);
+    const char *at = page;
+    static const char *const order[] = { "<h3>three</h3>", "turn 1: ", "The cat", "turn 2: ", " sat", "turn 3: ", " down",
+                                         "<h3>one</h3>", "abab", "<h3>two</h3>", "A dog", "turn 2: ", " ran" };
+    for (size_t i = 0; i < sizeof order / sizeof *order; i++) {
+        at = strstr(at, order[i]);
+        cr_assert_not_null(at, "%s", order[i]);
+    }
+    free(page);
+}
+
+Test(conversation, survives_failing_allocations)
+{
+    wg_status status = WG_ENOMEM;
+    wg_error err;
+    wg_config *c = config_of(CONFIG("\"max_tokens\": 3, " PROMPTS(", \"turns\": \"all\", \"chat\": \"vicuna\"")));
+    wg_target *t;
+    const wg_target_options o = { .threads = 1, .need_tokenizer = true };
+    cr_assert_eq(wg_target_open(&t, "target.gguf", &o, &err), WG_OK, "%s", err.text);
+    const wg_prompt *p = &c->dataset[0]->prompt[0];
+    const wg_chat chat = wg_prompt_chat(&c->cell[0].prompts);
+    for (uint64_t nth = 1; status != WG_OK && nth < 200; nth++) {
+        wg_question q[3] = { { 0 } };
+        const size_t before = wg_mem_read().live_blocks;
+        wg_mem_fail_at(nth, false);
+        status = wg_conversation_encode(q, t->tokenizer, &chat, p, &err);
+        wg_mem_fail_at(0, false);
+        cr_assert(status == WG_OK || status == WG_ENOMEM);
+        for (int i = 1; i < 3 && !status; i++)
+            cr_assert(q[i].closed == 1 && q[i].token[0] == wg_tokenizer_eos(t->tokenizer) && q[i].n > 3);
+        wg_conversation_free(q, 3);
+        cr_assert_eq(wg_mem_read().live_blocks, before);
+    }
+    cr_assert_eq(status, WG_OK);
+    wg_target_close(t);
+    wg_config_close(c);
+}
