@@ -182,8 +182,8 @@ static wg_status given_costs(wg_length *l, const char *drafter, wg_error *err)
         for (int i = WG_TREE_MAX; i >= 1; i--) l->pass[i] /= l->pass[1];
         return WG_OK;
     }
-    return wg_fail(err, WG_ECONFIG, "drafter %s: costs=%s: expected positive numbers such as 1/1.02/1.1, for target passes over "
-                   "1, 2, ... rows", drafter, l->opt.costs);
+    return wg_fail(err, WG_ECONFIG, "drafter %s: costs=%s: expected positive numbers such as 1/1.02/1.1, for target passes "
+                   "over 1, 2, ... rows", drafter, l->opt.costs);
 }
 
 static wg_status find_costs(wg_length *l, const char *drafter, wg_lm *draft, const wg_env *env, wg_error *err)

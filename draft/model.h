@@ -49,7 +49,7 @@ typedef struct wg_lm_drafter {
     wg_drafter base;
     wg_growth opt;
     wg_lm *lm;                    /* borrowed */
-    const wg_draft_vocab *words;  /* which tokens it proposes; NULL: the target's, under its ids. Borrowed; set before open, */
+    const wg_draft_vocab *words;  /* which tokens it proposes; NULL: the target's, under its ids. Borrowed; set before open */
     wg_reader *reader;            /* as is what reads the text for a model with another tokenizer (NULL: it has the target's), */
     int outputs;                  /* and the width of a row of logits (0: the model's vocabulary) */
     wg_reading *text;             /* (max_batch) of this draft */
@@ -80,7 +80,7 @@ enum { WG_DRAFT_ROWS = 256 };
 /* The two halves of open: what needs no model (base is set; ECONFIG), then everything else, over a model that is attached. On
  * failure the drafter is to be closed. */
 wg_status wg_lm_drafter_begin(wg_lm_drafter *m, const wg_growth *opt, const wg_env *env, wg_error *err);
-wg_status wg_lm_drafter_open(wg_lm_drafter *m, wg_lm *lm, int rows, wg_error *err); /* rows: of one pass of that model, at most */
+wg_status wg_lm_drafter_open(wg_lm_drafter *m, wg_lm *lm, int rows, wg_error *err); /* rows: of a pass of that model, at most */
 void wg_lm_drafter_close(wg_lm_drafter *m); /* also half-open; the model is the owner's to close */
 
 /* Of the class: of `d`, a wg_lm_drafter, and of options that begin with a wg_growth. */

@@ -2,8 +2,8 @@
  * Self-speculation: the target drafts for itself with a part of its own layers, or of its own cache (core/model/partial.h).
  * What is drawn, laws, trees and passes are those of any drafter that runs a language model (draft/model.h).
  *
- * Pages. A draft reads the history where the target left it, so there is nothing to catch up and nothing to keep: no prefill, no
- * space, no memory beside a pass's rows of logits. The keys and values of drafted nodes go to the tail slots of the target's
+ * Pages. A draft reads the history where the target left it, so there is nothing to catch up and nothing to keep: no prefill,
+ * no space, no memory beside a pass's rows of logits. The keys and values of drafted nodes go to the tail slots of the target's
  * own space. When the draft is done they no longer count as written there, and the target's pass over the tree writes these
  * slots again in all of its layers; so nothing that a draft wrote is ever seen by the target, or committed. */
 #ifndef WG_DRAFT_SELF_H
@@ -17,7 +17,7 @@ typedef struct wg_self_drafter {
     wg_partial *part;
 } wg_self_drafter;
 
-/* Opens the part of the target that the plan says. Errors say which drafter. Of a target that is no transformer: EUNSUPPORTED. */
+/* Opens the part of the target that the plan says. Errors say which drafter. EUNSUPPORTED: the target is no transformer. */
 wg_status wg_self_open(wg_self_drafter *d, const wg_growth *growth, const wg_plan *plan, const wg_env *env, wg_error *err);
 void wg_self_close(wg_drafter *d);
 wg_status wg_self_propose(wg_drafter *d, wg_seq *const *seq, int n, wg_tree *out, wg_rows *q, wg_error *err);

@@ -254,10 +254,12 @@ static bool same_member(const json_t *a, const json_t *b, const char *key)
  * kind. */
 static bool tells_from(const wg_grid *g, const wg_config *o, int axis, const json_t *section, const char *key)
 {
-    const bool name = !strcmp(key, "kind") || !strcmp(key, "rule");
+    const wg_config_section *s = wg_config_sections;
+    while (strcmp(s->name, g->axis[axis].path) != 0) s++;
+    const bool name = s->selector && !strcmp(key, s->selector);
     for (int k = 0; k < (int)json_array_size(g->axis[axis].list); k++) {
         const json_t *other = resolved_value(g, o, axis, k);
-        const bool comparable = name || (same_member(section, other, "kind") && same_member(section, other, "rule"));
+        const bool comparable = name || !s->selector || same_member(section, other, s->selector);
         if (comparable && !same_member(section, other, key)) return true;
     }
     return false;

@@ -161,6 +161,13 @@ static void add_overlap(json_t *v, const wg_result *r)
 /* Tokens a second, prompts included. */
 static json_t *throughput(const wg_effort *e) { return ratio(e->tokens, e->prefill + e->decode); }
 
+/* What a token costs beside the models. A drafter may run the target itself (synthetic): those passes are in the seconds of its
+ * drafting, so of the target's no more count than its own phase has. */
+static double overhead(const wg_result *r)
+{
+    return r->decode - r->phases.draft - fmin(r->forward, r->phases.verify);
+}
+
 static void add_speed(json_t *v, const wg_result *r, uint64_t seed, double *scratch)
 {
     const wg_pairs *p = &r->pairs;
@@ -178,7 +185,7 @@ static void add_speed(json_t *v, const wg_result *r, uint64_t seed, double *scra
     json_object_set_new(v, "baseline_tok_s", ratio(sum(p->base_tokens, p->n), sum(p->base_seconds, p->n)));
     json_object_set_new(v, "output_throughput", throughput(&r->effort)); /* vLLM's name */
     json_object_set_new(v, "baseline_output_throughput", throughput(&r->base_effort));
-    json_object_set_new(v, "overhead_us_per_token", ratio((r->decode - r->phases.draft - r->forward) * 1e6, tokens));
+    json_object_set_new(v, "overhead_us_per_token", ratio(overhead(r) * 1e6, tokens));
     json_object_set_new(v, "ttft_ms", percentiles(r->ttft, r->n_ttft));
     json_object_set_new(v, "tpot_ms", percentiles(r->tpot, r->n_tpot));
     json_object_set_new(v, "itl_ms", percentiles(r->itl.v, r->itl.n));

@@ -3,8 +3,9 @@
  *
  * Input: rows (token, position, what it sees, where its key and value go) of any number of sequences. Output: logits of the
  * rows that asked. Every stage treats a row by itself; rows meet only in attention, where a row reads keys and values of its
- * own prefix, in position order. Hence the Prefix Law. A plan (partial.h) says which layers run; the model itself runs all. All keys and values of the batch are stored before any row attends, so
- * a row may see rows beside it in the batch. Nothing here allocates. */
+ * own prefix, in position order. Hence the Prefix Law. A plan (partial.h) says which layers run; the model itself runs all. All
+ * keys and values of the batch are stored before any row attends, so a row may see rows beside it in the batch. Nothing here
+ * allocates. */
 #include "core/model/model_impl.h"
 
 /* y[i] = x w[i]^T for several matrices of one input (rows, k). The input is prepared once for all matrices that take it in the

@@ -37,8 +37,8 @@ const wg_arch *wg_lm_arch(const wg_lm *lm);
 typedef struct wg_partial wg_partial;
 
 /* A part of the model behind `of`, which it borrows; plan->skip is copied. Its lm shares the space that `of` has now; attached
- * to another cache it gets one of its own there. EUNSUPPORTED: `of` is no transformer. EINVAL: more layers than there are, none,
- * nothing left of them, a negative window. */
+ * to another cache it gets one of its own there. EUNSUPPORTED: `of` is no transformer. EINVAL: more layers than there are,
+ * none, nothing left of them, a negative window. */
 wg_status wg_partial_open(wg_partial **out, wg_lm *of, const wg_plan *plan, wg_error *err);
 void wg_partial_close(wg_partial *p); /* NULL is fine */
 

@@ -143,7 +143,8 @@ static void expect_row(const law_model *draft, const wg_vocab_map *map, wg_sampl
     wg_rows_push(&row);
     wg_sampler_row_after(&sampler, spread, &(wg_prefix){ prompt, PROMPT, NULL, 0 }, &row, 0);
 
-    const law_setup s = { .target = &target, .drafter = "model", .options = options, .rule = "rejection", .sampling = sampling };
+    const law_setup s = { .target = &target, .drafter = "model", .options = options, .rule = "rejection",
+                          .sampling = sampling };
     wg_engine *e = law_engine(&s);
     wg_seq *q;
     LAW_TRY(wg_seq_open(e, &q, 0, prompt, PROMPT, 40, &err));

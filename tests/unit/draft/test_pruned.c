@@ -107,11 +107,11 @@ Test(pruned, drafts_as_if_fresh)
                                            "model=%s,prune=%s,grow=best_first,budget=7,length=4",
                                            "model=%s,prune=%s,temperature=0,tree=3-1" };
     for (size_t i = 0; i < sizeof options / sizeof *options; i++)
-        expect_drafts_as_if_fresh(&target, "model", with(options[i], near_path, list_path), (wg_sampling)WG_SAMPLING(1, 0, 1, 0),
-                                  prompt, PROMPT, 70);
+        expect_drafts_as_if_fresh(&target, "model", with(options[i], near_path, list_path),
+                                  (wg_sampling)WG_SAMPLING(1, 0, 1, 0), prompt, PROMPT, 70);
     /* both at once: the list's tokens that the other vocabulary has */
-    expect_drafts_as_if_fresh(&target, "model", with("model=%s,prune=%s,vocabulary=intersection,length=3", other_path, list_path),
-                              (wg_sampling)WG_SAMPLING(1, 0, 1, 0), prompt, PROMPT, 70);
+    expect_drafts_as_if_fresh(&target, "model",
+                              with("model=%s,prune=%s,vocabulary=intersection,length=3", other_path, list_path), (wg_sampling)WG_SAMPLING(1, 0, 1, 0), prompt, PROMPT, 70);
 }
 
 static void put(const char *path, const char *text)

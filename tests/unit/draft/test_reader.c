@@ -109,7 +109,8 @@ Test(reader, reads_the_text_in_own_tokens)
                 const size_t n = expected(&x, want);
                 cr_assert_eq((size_t)t->n, n, "kinds %d, seed %d: %d own tokens after %d, expected %zu", kinds, (int)seed, t->n,
                              x.seq.n, n);
-                cr_assert_eq(memcmp(t->own, want, n * sizeof *want), 0, "kinds %d, seed %d, after %d", kinds, (int)seed, x.seq.n);
+                cr_assert_eq(memcmp(t->own, want, n * sizeof *want), 0, "kinds %d, seed %d, after %d", kinds, (int)seed,
+                             x.seq.n);
             }
             scene_close(&x);
         }

@@ -226,7 +226,8 @@ static void verify(bench *b, int i, const wg_tree *t, int keep)
     wg_kv_seq_close(fresh);
     int16_t path[WG_TREE_MAX] = { 0 };
     int n = 1;
-    for (int node = 0, child; n <= keep && (child = wg_tree_child(t, node, node)) >= 0; node = child) path[n++] = (int16_t)child;
+    for (int node = 0, child; n <= keep && (child = wg_tree_child(t, node, node)) >= 0; node = child)
+        path[n++] = (int16_t)child;
     wg_kv_commit(s->kv, path, n);
     for (int k = 1; k < n; k++) s->token[s->n++] = t->token[path[k]];
     s->token[s->n++] = 3 + (n * 31 + i) % (VOCAB - 3);

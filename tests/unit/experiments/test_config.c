@@ -67,6 +67,18 @@ Test(config, a_section_can_be_swept_whole)
     wg_config_close(c);
 }
 
+/* A cascade has an option called rule; it tells a drafter from others of its kind alone. */
+Test(config, a_section_is_told_by_its_own_name)
+{
+    wg_config *c = config_of("{" BASE ", \"sweep\": {\"draft\": [{\"kind\": \"cascade\", \"model\": \"draft.gguf\"}, "
+                             "{\"kind\": \"ngram\"}], \"verify\": [{\"rule\": \"match\"}, {\"rule\": \"rejection\"}]}}");
+    for (int i = 0; i < 4; i++) {
+        cr_assert_eq(json_object_size(c->cell[i].swept), 2);
+        cr_assert(at(c, i, "draft.kind") && at(c, i, "verify.rule"));
+    }
+    wg_config_close(c);
+}
+
 Test(config, an_option_refines_a_swept_section)
 {
     wg_config *c =

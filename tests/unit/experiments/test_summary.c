@@ -214,6 +214,21 @@ Test(summary, the_forecast_counts_probe_rows)
     wg_config_close(c);
 }
 
+/* Passes of the target that a drafter runs are seconds of drafting, and not once more the target's. */
+Test(summary, a_drafter_that_runs_the_target)
+{
+    wg_config *c =
+        config_of("{\"name\": \"t\", \"target\": {\"model\": \"target.gguf\"}, \"prompts\": {\"file\": \"prompts.jsonl\"},"
+                  "\"draft\": {\"kind\": \"synthetic\"}, \"verify\": {\"rule\": \"match\"}}");
+    wg_result r = result();
+    r.forward = 3.5 + 1.9; /* of 2 s of drafting */
+    const wg_run run = { .config = c, .result = &r, .complete = true, .seconds = 1 };
+    json_t *sum = wg_summary_json(&run);
+    cr_assert_float_eq(real(json_array_get(json_object_get(sum, "cells"), 0), "overhead_us_per_token"), (8 - 2 - 4) / 20. * 1e6, 1e-6);
+    json_decref(sum);
+    wg_config_close(c);
+}
+
 /* A cell that never got to run has no numbers, and says so with nulls. */
 Test(summary, nothing_measured_is_null)
 {
