@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Writes the tables of docs/verification.md: between "<!-- wager ARGS -->" and "<!-- end -->" goes the output of the program with
-# ARGS, of which the columns that do not depend on rounding are kept. usage: docs/verification.sh PROGRAM [--check]; --check
-# changes nothing and fails when a table is not what the program says, or when a rule of the program is missing in the table of
-# rules.
+# Writes the tables of docs/verification.md: between "<!-- wager ARGS -->" and "<!-- end -->" goes the output of the program
+# with ARGS, of which the columns that do not depend on rounding are kept. --check changes nothing and fails when a table is not
+# what the program says, or when a rule of the program is missing in the table of rules. usage: docs/verification.sh PROGRAM
+# [--check]
 set -u
 program=$(realpath "$1")
 file=$(dirname "${BASH_SOURCE[0]}")/verification.md

@@ -2,8 +2,8 @@
  * Which of the target's tokens a draft model can propose, where these are not all: tokens that both vocabularies have
  * (token-level intersection, Timor et al. 2025; METHODS A18), a pruned list (FR-Spec; METHODS A22), or both. Either way it is a
  * choice of rows of the output head, and only those are computed. The logits of the chosen tokens become the row at the
- * target's ids, all others -inf, before the sampler chain: so q is restricted and renormalised before anything is drawn, and is the law
- * of what is drawn. Rules that divide by q need no more. */
+ * target's ids, all others -inf, before the sampler chain: so q is restricted and renormalised before anything is drawn, and
+ * is the law of what is drawn. Rules that divide by q need no more. */
 #ifndef WG_DRAFT_DRAFT_VOCAB_H
 #define WG_DRAFT_DRAFT_VOCAB_H
 

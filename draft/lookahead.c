@@ -18,8 +18,8 @@
  * Verification branch. The pool's continuations of the root, the most recent G, are the draft: a trie of certain proposals.
  *
  * New columns begin with the last W tokens of the text, one each, and grow by an answer a pass until they have n-1. Answers are
- * the argmax of the raw logits, at every temperature: no draw is made here, so none can be one of the rule's (METHODS L2). What is drafted
- * is a function of texts and of passes that are over (law FIXED). All state belongs to one sequence.
+ * the argmax of the raw logits, at every temperature: no draw is made here, so none can be one of the rule's (METHODS L2). What
+ * is drafted is a function of texts and of passes that are over (law FIXED). All state belongs to one sequence.
  *
  * Invariant: a column with height h has h tokens; 0: it is to begin. Only full columns (n-1) become n-grams. */
 #include "draft/draft.h"

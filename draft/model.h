@@ -49,8 +49,8 @@ typedef struct wg_lm_drafter {
     wg_drafter base;
     wg_growth opt;
     wg_lm *lm;                    /* borrowed */
-    const wg_draft_vocab *words;  /* which tokens it proposes; NULL: the target's, under its ids. Borrowed; set before open */
-    wg_reader *reader;            /* as is what reads the text for a model with another tokenizer (NULL: it has the target's), */
+    const wg_draft_vocab *words;  /* which tokens it proposes; NULL: the target's, by its ids. Borrowed; set before open, */
+    wg_reader *reader;            /* as is what reads the text for a model with another tokenizer (NULL: has the target's), */
     int outputs;                  /* and the width of a row of logits (0: the model's vocabulary) */
     wg_reading *text;             /* (max_batch) of this draft */
     wg_length length;

@@ -111,7 +111,8 @@ Test(pruned, drafts_as_if_fresh)
                                   (wg_sampling)WG_SAMPLING(1, 0, 1, 0), prompt, PROMPT, 70);
     /* both at once: the list's tokens that the other vocabulary has */
     expect_drafts_as_if_fresh(&target, "model",
-                              with("model=%s,prune=%s,vocabulary=intersection,length=3", other_path, list_path), (wg_sampling)WG_SAMPLING(1, 0, 1, 0), prompt, PROMPT, 70);
+                              with("model=%s,prune=%s,vocabulary=intersection,length=3", other_path, list_path),
+                              (wg_sampling)WG_SAMPLING(1, 0, 1, 0), prompt, PROMPT, 70);
 }
 
 static void put(const char *path, const char *text)
