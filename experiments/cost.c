@@ -96,7 +96,7 @@ wg_predicted wg_cost_speedup(double tau, const wg_step_cost *step, const wg_step
                              plain->verify / base * pass_error, (plain->draft + plain->rest) / base * step_error };
     double square = 0;
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) square += parts[i] * parts[i];
-    const double s = tau * base / all, wide = 1 + sqrt(square);
+    const double s = tau * base / all, wide = exp(hypot(log1p(sqrt(square)), WG_COST_MODEL_ERROR));
     return (wg_predicted){ s, s / wide, s * wide };
 }
 

@@ -48,7 +48,12 @@ typedef struct wg_step_cost { double draft, verify, rest; } wg_step_cost;
 /* A speed-up over plain decoding, with the range that the errors of its parts leave. */
 typedef struct wg_predicted { double speedup, lo, hi; } wg_predicted;
 
-/* tau tokens in a step against one token in a plain step. step_error: relative, of draft and rest; pass_error: of passes. */
+/* What a calibration does not see: other clocks later, drafts that come dearer, costs that are not linear. As a logarithm, the
+ * 95th percentile of |measured / predicted| over the 163 cells published in results/ (results/README.md, "The cost model"). */
+#define WG_COST_MODEL_ERROR 0.17
+
+/* tau tokens in a step against one token in a plain step. step_error: relative, of draft and rest; pass_error: of passes. The
+ * range adds the model's own error to theirs, as if independent. */
 wg_predicted wg_cost_speedup(double tau, const wg_step_cost *step, const wg_step_cost *plain, double pass_error, double step_error);
 
 /* Why a measured speed-up is not the predicted one, in percent of the speed-up (as logarithms, so the parts add up to

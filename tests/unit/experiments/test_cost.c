@@ -72,7 +72,11 @@ Test(cost, predicts_the_formula)
     const wg_step_cost step = { gamma * c, 1, 0 }, plain = { 0, 1, 0 };
     const wg_predicted p = wg_cost_speedup(tau, &step, &plain, 0, 0), q = wg_cost_speedup(tau, &step, &plain, 0.1, 0.1);
     cr_assert_float_eq(p.speedup, tau / (gamma * c + 1), 1e-12);
-    cr_assert(p.lo == p.speedup && p.hi == p.speedup && q.lo < p.speedup && q.hi > p.speedup && q.speedup == p.speedup);
+    cr_assert_float_eq(log(p.hi / p.speedup), WG_COST_MODEL_ERROR, 1e-12);
+    cr_assert_float_eq(log(p.speedup / p.lo), WG_COST_MODEL_ERROR, 1e-12);
+    const double errors = pow(0.1 * 0.2 / 1.2, 2) + pow(0.1 / 1.2, 2) + pow(0.1, 2); /* draft and pass of a step; a plain pass */
+    cr_assert_float_eq(log(q.hi / q.speedup), hypot(WG_COST_MODEL_ERROR, log(1 + sqrt(errors))), 1e-12);
+    cr_assert_eq(q.speedup, p.speedup);
 }
 
 Test(cost, the_residual_is_the_whole_surprise)
