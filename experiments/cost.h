@@ -49,7 +49,7 @@ typedef struct wg_step_cost { double draft, verify, rest; } wg_step_cost;
 typedef struct wg_predicted { double speedup, lo, hi; } wg_predicted;
 
 /* What a calibration does not see: other clocks later, drafts that come dearer, costs that are not linear. As a logarithm, the
- * 95th percentile of |measured / predicted| over the 163 cells published in results/ (results/README.md, "The cost model"). */
+ * 95th percentile of |measured / predicted| over 163 cells that were published (results/README.md, "The cost model"). */
 #define WG_COST_MODEL_ERROR 0.17
 
 /* tau tokens in a step against one token in a plain step. step_error: relative, of draft and rest; pass_error: of passes. The
