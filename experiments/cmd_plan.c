@@ -19,11 +19,12 @@
 enum { TEXTS = 64, KV_F16 = 1, CANDIDATES = WG_TREE_MAX + WG_BENCH_LIST };
 
 typedef struct plan {
-    const char *model, *draft, *prompts, *accept, *budgets, *chat_name, *system;
+    const char *model, *draft, *prompts, *accept, *budgets, *chat_name, *system, *kv_name;
     wg_chat chat;
     long length, n, limit, batch, context, threads, seed;
     double alpha, temperature;
-    bool json;
+    int kv_type;
+    bool json, pin;
 } plan;
 
 /* A draft that might be used, and what is foretold of it. */
@@ -55,8 +56,9 @@ static wg_status open_parts(planner *p, wg_error *err)
 {
     const plan *o = p->o;
     const wg_target_options want = { .threads = (int)o->threads,
+                                     .pin = o->pin,
                                      .need_tokenizer = o->alpha < 0,
-                                     .model = { .kv_type = WG_F16 } };
+                                     .model = { .kv_type = o->kv_type } };
     WG_TRY(wg_target_open(&p->t, o->model, &want, err));
     wg_parts parts = wg_target_parts(p->t);
     const wg_engine_options engine = { .max_batch = 1,
@@ -310,6 +312,8 @@ int wg_cmd_plan(int argc, char **argv)
         { "context", 0, WG_FLAG_INT, &o.context, "N", "tokens before a step; 0: as the texts have", 0, 1e7 },
         { "seed", 0, WG_FLAG_INT, &o.seed, "S", "of texts and intervals", 1, 2147483647 },
         { "threads", 0, WG_FLAG_INT, &o.threads, "N", "0: all cores", 0, 256 },
+        { "pin", 0, WG_FLAG_BOOL, &o.pin, NULL, "bind each worker thread to a processor of its own", 0, 0 },
+        { "kv-type", 0, WG_FLAG_STRING, &o.kv_name, "TYPE", "of the target: " WG_KV_TYPE_DOC " (f16)", 0, 0 },
         { "json", 0, WG_FLAG_BOOL, &o.json, NULL, "one JSON object a line for each draft", 0, 0 },
         { 0 },
     };
@@ -320,6 +324,7 @@ int wg_cmd_plan(int argc, char **argv)
         fputs("wager plan: -m TARGET and -d DRAFT are needed: the two models to plan for\n", stderr);
         return WG_EXIT_USAGE;
     }
+    if ((o.kv_type = wg_cli_kv_type("plan", o.kv_name)) < 0) return WG_EXIT_USAGE;
     wg_error err;
     planner *p = wg_calloc(1, sizeof *p);
     wg_status s = p ? WG_OK : wg_nomem(&err, sizeof *p, "a plan");

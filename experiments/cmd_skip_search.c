@@ -33,11 +33,12 @@ typedef struct outcome {
 } outcome;
 
 typedef struct search {
-    const char *model, *prompts, *category, *out, *chat_name, *system;
+    const char *model, *prompts, *category, *out, *chat_name, *system, *kv_name;
     wg_chat chat;
     long limit, tokens, length, skip, tries, seed, threads, top_k;
     double temperature, top_p, verify_cost;
-    bool time, json, watched; /* watched: progress on a terminal */
+    int kv_type;
+    bool time, json, pin, watched; /* watched: progress on a terminal */
     wg_target *t;
     wg_dataset *d;
     wg_skip_scorer *scorer;
@@ -123,7 +124,8 @@ static wg_status value(void *user, const uint8_t *skip, double *out, wg_error *e
 
 static wg_status find(search *s, wg_error *err)
 {
-    const wg_target_options want = { .threads = (int)s->threads, .need_tokenizer = true, .model = { .kv_type = WG_F16 } };
+    const wg_target_options want = { .threads = (int)s->threads, .pin = s->pin, .need_tokenizer = true,
+                                     .model = { .kv_type = s->kv_type } };
     wg_skip_options o = { .tokens = (int)s->tokens, .length = (int)s->length, .seed = (uint64_t)s->seed, .chat = s->chat,
                           .sampling = WG_SAMPLING(s->temperature, (int)s->top_k, s->top_p, 0) };
     const wg_dataset_options taken = { .category = s->category, .limit = (int)s->limit };
@@ -257,6 +259,8 @@ int wg_cmd_skip_search(int argc, char **argv)
         { "time", 0, WG_FLAG_BOOL, &s.time, NULL, "measures costs on this machine instead of counting multiply-adds", 0, 0 },
         { "seed", 0, WG_FLAG_INT, &s.seed, "S", "of texts and of the search", 0, 0 },
         { "threads", 0, WG_FLAG_INT, &s.threads, "N", "0: all cores", 0, 256 },
+        { "pin", 0, WG_FLAG_BOOL, &s.pin, NULL, "bind each worker thread to a processor of its own", 0, 0 },
+        { "kv-type", 0, WG_FLAG_STRING, &s.kv_name, "TYPE", WG_KV_TYPE_DOC " (f16)", 0, 0 },
         { "out", 'o', WG_FLAG_STRING, &s.out, "FILE", "writes what was found there, as JSON", 0, 0 },
         { "json", 0, WG_FLAG_BOOL, &s.json, NULL, "one JSON object instead of text", 0, 0 },
         { 0 },
@@ -269,6 +273,7 @@ int wg_cmd_skip_search(int argc, char **argv)
                                                             : "--prompts FILE is missing: texts like those it will meet");
         return WG_EXIT_USAGE;
     }
+    if ((s.kv_type = wg_cli_kv_type("skip-search", s.kv_name)) < 0) return WG_EXIT_USAGE;
     wg_error err;
     s.watched = isatty(STDERR_FILENO);
     const wg_status st = run(&s, &err);

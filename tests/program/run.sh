@@ -112,6 +112,8 @@ good_cases() {
   expect report-md '^\| none \| rejection \| 0 \|' wager report "$base/run-a" --md
   expect report-csv '^acceptance_rate,' wager report "$base/run-a" --csv
   expect plan '<- best|plain decoding is the fastest' wager plan -m "$base/target.gguf" -d "$base/draft.gguf" -p "$base/prompts.jsonl" -n 12
+  expect plan-q8 '<- best|plain decoding is the fastest' wager plan -m "$base/target.gguf" -d "$base/draft.gguf" --alpha 0.8 --kv-type q8 \
+    --pin
   expect plan-given '^alpha +0.800, as given' wager plan -m "$base/target.gguf" -d "$base/draft.gguf" --alpha 0.8 --accept 0.7/0.2 --batch 2
   expect plan-json '"kind":"chain".*"predicted_speedup":' wager plan -m "$base/target.gguf" -d "$base/draft.gguf" --alpha 0.8 --json
   expect index 'index.html$' wager report "$base" --out "$base/index.html"
@@ -119,6 +121,8 @@ good_cases() {
   expect bench-draft '"propose_us":' wager bench draft --draft suffix:tree=true --history 512 --json
   expect bench-draft-store '^retrieval ' wager bench draft -m "$base/target.gguf" --draft "retrieval:datastore=$base/store" --history 256
   expect skip-search 'speed-up: expected' wager skip-search -m "$base/target.gguf" -p "$base/prompts.jsonl" -n 8 --time
+  expect skip-search-q8 'speed-up: expected' wager skip-search -m "$base/target.gguf" -p "$base/prompts.jsonl" -n 8 --tries 9 \
+    --kv-type q8 --pin
   local found
   found=$(wager skip-search -m "$base/target.gguf" -p "$base/prompts.jsonl" -n 8 --tries 9 --skip 2 --out "$base/set.json" |
     sed -n 's/^--draft //p')
