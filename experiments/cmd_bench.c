@@ -5,6 +5,7 @@
  *   draft    a proposal of a drafter without a model, on a long text
  *   round    plain decoding and speculative rounds of the same target, interleaved
  *   verify   from logits to the next root, without a model: sampler, accept, draw (bench_verify.c)
+ *   kernels  products, the preparing of inputs and attention, each alone, beside what the machine gives
  * Medians of repeats in which the arms alternate; nothing here is asserted anywhere. */
 #include <inttypes.h>
 #include <jansson.h>
@@ -16,6 +17,7 @@
 #include "core/base/mem.h"
 #include "experiments/bench.h"
 #include "experiments/bench_forward.h"
+#include "experiments/bench_kernels.h"
 #include "experiments/bench_perplexity.h"
 #include "experiments/bench_verify.h"
 #include "experiments/bench_draft.h"
@@ -28,8 +30,8 @@ typedef struct bench {
     const char *model, *draft_model, *draft, *rule, *rows, *context, *device, *kv_name;
     long history, threads, repeats, n, seed, vocab;
     double temperature, top_p;
-    const char *text;
-    long tokens;
+    const char *text, *op, *type;
+    long tokens, megabytes;
     bool json, stages, pin;
 } bench;
 
@@ -140,11 +142,28 @@ static wg_status bench_verify(const bench *b, bool temperature_given, wg_error *
     return wg_bench_verify(&v, err);
 }
 
+static wg_status bench_kernels(const bench *b, wg_error *err)
+{
+    int context[WG_BENCH_LIST] = { 4096 }, n = 1;
+    if (b->context) WG_TRY(wg_bench_numbers("context", b->context, 1, 1 << 20, context, &n, err));
+    if (n != 1) return wg_fail(err, WG_EINVAL, "--context %s: bench kernels takes one number", b->context);
+    const wg_kernels_bench k = { .op = b->op,
+                                 .type = b->type,
+                                 .rows = b->rows ? b->rows : "1,4,8,16,32,64",
+                                 .context = context[0],
+                                 .megabytes = (int)b->megabytes,
+                                 .threads = (int)b->threads,
+                                 .repeats = (int)b->repeats,
+                                 .pin = b->pin,
+                                 .json = b->json };
+    return wg_bench_kernels(&k, err);
+}
+
 int wg_cmd_bench(int argc, char **argv)
 {
     bench b = { .tokens = 1 << 24,
                 .history = 32768,
-                .context = "0",
+                .megabytes = 300,
                 .repeats = 7,
                 .n = 128,
                 .seed = 1,
@@ -154,9 +173,13 @@ int wg_cmd_bench(int argc, char **argv)
     const char *what;
     const wg_flag flags[] = {
         { "model", 'm', WG_FLAG_STRING, &b.model, "FILE", "the target model", 0, 0 },
-        { "rows", 0, WG_FLAG_STRING, &b.rows, "1,8,16", "forward: rows of a pass; verify: of a chain (17)", 0, 0 },
+        { "rows", 0, WG_FLAG_STRING, &b.rows, "1,8,16", "forward, kernels: rows of a pass; verify: of a chain (17)", 0, 0 },
         { "vocab", 0, WG_FLAG_INT, &b.vocab, "N", "verify: tokens of the vocabulary", 2, 10000000 },
-        { "context", 0, WG_FLAG_STRING, &b.context, "0,1024", "forward: tokens before them", 0, 0 },
+        { "context", 0, WG_FLAG_STRING, &b.context, "0,1024",
+          "forward: tokens before them (0); kernels: keys of attention (4096)", 0, 0 },
+        { "op", 0, WG_FLAG_STRING, &b.op, "OP", "kernels: only matmul, prepare or attention", 0, 0 },
+        { "type", 0, WG_FLAG_STRING, &b.type, "TYPE", "kernels: only this type of weights or cache", 0, 0 },
+        { "megabytes", 0, WG_FLAG_INT, &b.megabytes, "N", "kernels: of weights, more than caches hold", 1, 16000 },
         { "stages", 0, WG_FLAG_BOOL, &b.stages, NULL, "forward: the time of each stage too", 0, 0 },
         { "text", 0, WG_FLAG_STRING, &b.text, "FILE", "perplexity: the text", 0, 0 },
         { "tokens", 0, WG_FLAG_INT, &b.tokens, "N", "perplexity: at most so many of it", 2, 1 << 24 },
@@ -185,8 +208,10 @@ int wg_cmd_bench(int argc, char **argv)
     if (!strcmp(what, "draft"))
         return wg_bench_draft(b.draft ? b.draft : "ngram", b.model, (int)b.history, b.json, &err) ? wg_cli_fail(&err)
                                                                                                   : WG_EXIT_OK;
+    if (!strcmp(what, "kernels")) return bench_kernels(&b, &err) ? wg_cli_fail(&err) : WG_EXIT_OK;
     if (!forward && !perplexity && strcmp(what, "round")) {
-        fprintf(stderr, "wager bench: there is no benchmark '%s'; there are: forward, perplexity, round, verify, draft\n",
+        fprintf(stderr,
+                "wager bench: there is no benchmark '%s'; there are: forward, kernels, perplexity, round, verify, draft\n",
                 what);
         return WG_EXIT_USAGE;
     }
@@ -194,6 +219,7 @@ int wg_cmd_bench(int argc, char **argv)
     if (kv_type < 0) return WG_EXIT_USAGE;
     if (!b.rule) b.rule = "rejection";
     if (!b.rows) b.rows = "1,2,4,8,16,32,64";
+    if (!b.context) b.context = "0";
     if (!temperature_given) b.temperature = 1;
     if (!b.model) {
         fputs("wager bench: -m FILE is missing: the model to time (wager synth makes one of any shape)\n", stderr);

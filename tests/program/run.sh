@@ -86,6 +86,11 @@ good_cases() {
   expect prove 'rejection' wager prove --rule rejection --vocab 2 --depth 2 --cases 5
   expect prove-json '"rule":"match"' wager prove --rule match --vocab 2 --depth 2 --cases 5 --json
   expect bench-forward '"v":' wager bench forward -m "$base/target.gguf" --rows 1,8 --repeats 2 --json
+  expect bench-kernels '^matmul +q4_k +[a-z0-9]+ +3 +[0-9.]+ +[0-9.]+ +[0-9]+%' wager bench kernels --op matmul --type q4_k --rows 1,3 \
+    --megabytes 2 --repeats 1
+  expect bench-kernels-json '"op":"attention",.*"type":"q8"' wager bench kernels --op attention --type q8 --context 70 --rows 2 --repeats 2 \
+    --json
+  expect bench-kernels-prepare '^prepare +q8_0 ' wager bench kernels --op prepare --rows 1,65 --repeats 1
   expect bench-round 'plain' wager bench round -m "$base/target.gguf" -d "$base/draft.gguf" --repeats 2 -n 16
   expect convert 'wrote' wager convert "$base/target.gguf" --out "$base/made.gguf" --type f16
   expect parts '"pattern": *"\^@' wager list --schema
