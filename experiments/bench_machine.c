@@ -36,13 +36,22 @@ static void multiply(void *arg, int thread, int threads)
         m->ops->matmul(&w, m->act, ROWS, m->y + (size_t)thread * ROWS * N, N, 0, N / WG_PANEL);
 }
 
+/* Written: pages that were never written are all the same page, and a cache that finds lines by their addresses (AMD's) stumbles
+ * over a page with many. */
+static void *zeros(size_t bytes)
+{
+    void *p = wg_alloc(bytes, 1);
+    if (p) memset(p, 0, bytes);
+    return p;
+}
+
 wg_status wg_machine_bench_open(wg_machine_bench *m, wg_pool *pool, const wg_ops *ops, int type, int bytes, wg_error *err)
 {
     const size_t threads = (size_t)wg_pool_threads(pool);
     *m = (wg_machine_bench){ .pool = pool, .ops = ops, .type = type, .bytes = (bytes + LINE - 1) / LINE * LINE };
     m->stream = wg_alloc((size_t)m->bytes, 1);
-    m->weights = wg_calloc(ops->matrix_bytes(type, N, K), 1);
-    m->act = wg_calloc(ops->act_bytes(type, ROWS, K), 1);
+    m->weights = zeros(ops->matrix_bytes(type, N, K));
+    m->act = zeros(ops->act_bytes(type, ROWS, K));
     m->y = wg_calloc(threads * ROWS * N, sizeof *m->y);
     m->found = wg_calloc(threads * LINE, 1);
     if (!m->stream || !m->weights || !m->act || !m->y || !m->found)

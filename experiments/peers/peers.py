@@ -1,0 +1,339 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Our forward pass beside llama.cpp's: the same file, the same minutes, turn by turn.
+
+    peers.py build                      the peer, from the source package of llama-cpp-python (a development tool; minutes)
+    peers.py run [--type q8_0] [--threads 2] [--rounds 5]       measures, and keeps it in results/peers/peers.json
+    peers.py table                      writes the tables of docs/performance.md from that file
+    peers.py --self-test
+
+Everything that is built, fetched or made lies in a cache outside the repository (--cache, ~/.cache/wager-peers). A round
+starts each program once, in the opposite order every other round; a program prints the median of its passes; the tables show
+medians over rounds, and ratios are medians of the ratios of rounds. The peer gets its best: built for this very processor,
+flash attention on, its repacking of weights on, and off as well where that can be faster (PLAIN, or all types with --both):
+the faster of the two counts, for every number of rows by itself. Run it on a machine that does nothing else.
+"""
+import argparse
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+REPO = HERE.parent.parent
+RESULT = REPO / "results/peers/peers.json"
+PAGE = REPO / "docs/performance.md"
+PACKAGE, VERSION = "llama-cpp-python", "0.3.36"
+TYPES = ["q8_0", "q4_0", "q4_k", "bf16", "f16"]
+PLAIN = {"q4_k"}
+ROWS = [1, 4, 8, 16, 32, 64, 512]
+SHAPE = "tinyllama-1.1b"
+FLAGS = ["-DCMAKE_BUILD_TYPE=Release", "-DGGML_NATIVE=ON", "-DBUILD_SHARED_LIBS=OFF"] + [
+    f"-DLLAMA_BUILD_{part}=OFF" for part in ("COMMON", "TESTS", "TOOLS", "EXAMPLES", "SERVER", "APP", "UI")]
+
+# What the comparison is held against: (type, rows, at least so many times the peer).
+FACTORS = [("q8_0", 1, 1.2), ("q4_0", 1, 1.5), ("q4_k", 1, 1.3), ("q8_0", 16, 2), ("q8_0", 64, 2), ("q4_0", 16, 2),
+           ("q4_0", 64, 2), ("q8_0", 512, 2), ("q4_k", 512, 2), ("bf16", 512, 1), ("f16", 512, 1)]
+STREAM = [("q8_0", 0.85), ("q4_0", 0.85)]                          # decoding, share of the read-only stream
+PEAK = [("bf16", 0.65), ("f16", 0.65)]                             # 512 rows, share of the f32 FMA peak
+COST = [("q8_0", 4, 1.08), ("q8_0", 8, 1.2), ("q8_0", 16, 1.5), ("q8_0", 32, 2.5), ("q4_0", 4, 1.15), ("q4_0", 8, 1.55),
+        ("q4_0", 16, 2.4)]                                         # v(n), at most
+
+
+class Trouble(Exception):
+    """What went wrong and what to do, for the user."""
+
+
+def call(args, **more):
+    done = subprocess.run([str(a) for a in args], text=True, capture_output=True, **more)
+    if done.returncode:
+        tail = "\n".join((done.stdout + done.stderr).strip().splitlines()[-5:])
+        raise Trouble(f"{Path(str(args[0])).name} ended with status {done.returncode}:\n{tail}")
+    return done.stdout
+
+
+# ---- building
+
+def fetch(cache):
+    """The folder of the peer's sources."""
+    found = sorted(cache.glob("llama_cpp_python-*.tar.gz"))
+    if not found:
+        try:
+            call([sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--no-binary", ":all:", "-d", cache,
+                  f"{PACKAGE}=={VERSION}"])
+        except Trouble as why:
+            raise Trouble(f"the source package {PACKAGE} {VERSION} cannot be fetched; without a package index, put its .tar.gz "
+                          f"into {cache} and run this again\n{why}") from None
+        found = sorted(cache.glob("llama_cpp_python-*.tar.gz"))
+    name = found[-1].name.removesuffix(".tar.gz")
+    source = cache / name / "vendor/llama.cpp"
+    if not source.is_dir():
+        with tarfile.open(found[-1]) as tar:
+            tar.extractall(cache, filter="data") if hasattr(tarfile, "data_filter") else tar.extractall(cache)
+    if not (source / "CMakeLists.txt").is_file():
+        raise Trouble(f"{found[-1]}: there is no vendor/llama.cpp in it; expected the source package of {PACKAGE}")
+    return source
+
+
+def build(cache):
+    for tool in ("cmake", "ninja", "gcc", "g++"):
+        if not shutil.which(tool):
+            raise Trouble(f"{tool} is missing; the peer is built with cmake, ninja and gcc")
+    cache.mkdir(parents=True, exist_ok=True)
+    source, out = fetch(cache), cache / "build"
+    call(["cmake", "-S", source, "-B", out, "-G", "Ninja", *FLAGS])
+    print(f"building {source.parent.parent.name} (stopped, it goes on where it was)")
+    call(["ninja", "-C", out, f"-j{os.cpu_count()}", "llama"])
+    call(["gcc", "-std=gnu11", "-O2", f"-I{source}/include", f"-I{source}/ggml/include", "-c", HERE / "llama_bench.c", "-o",
+          cache / "llama_bench.o"])
+    call(["g++", "-fopenmp", cache / "llama_bench.o", "-o", cache / "llama_bench", "-Wl,--start-group", *out.rglob("*.a"),
+          "-Wl,--end-group", "-lpthread", "-ldl", "-lm"])
+    call(["gcc", "-O2", "-march=native", HERE / "peaks.c", "-o", cache / "peaks", "-lpthread"])
+    print(f"built {cache}/llama_bench")
+
+
+# ---- measuring
+
+def model(cache, wager, kind):
+    """One file for both sides. Ours writes no K types: the peer makes that file, and both read it."""
+    path = cache / f"{SHAPE}-{kind}.gguf"
+    if not path.is_file():
+        part = path.with_suffix(".part")
+        if kind == "q4_k":
+            call([cache / "llama_bench", "--quantize", model(cache, wager, "f16"), part])
+        else:
+            call([wager, "synth", "--like", SHAPE, "--type", kind, "--seed", 1, "--out", part])
+        part.rename(path)
+    return path
+
+
+def parse(text):
+    """Lines of JSON: {rows: line}, and what else was said in one dictionary."""
+    rows, said = {}, {}
+    for line in text.splitlines():
+        got = json.loads(line)
+        if "rows" in got:
+            rows[got["rows"]] = got
+        else:
+            said.update(got)
+    return rows, said
+
+
+def measure(cache, wager, kind, threads, rounds, repeats, both):
+    path, rows = model(cache, wager, kind), ",".join(map(str, ROWS))
+    peer = [cache / "llama_bench", path, "--rows", rows, "--threads", threads, "--repeats", repeats, "--flash", 1, "--packed"]
+    ours = [wager, "bench", "forward", "-m", path, "--rows", rows, "--threads", threads, "--repeats", repeats, "--json"]
+    arms = [("wager", ours), ("packed", peer + [1])]
+    if both or kind in PLAIN:
+        arms.append(("plain", peer + [0]))
+    out = {"type": kind, "threads": threads, "rounds": rounds, "repeats": repeats, "tok_s": {a: {} for a, _ in arms},
+           "stream_gb_s": [], "gb_s": [], "gmac_s": [], "fma_gmac_s": [], "dot8_gmac_s": []}
+    for r in range(rounds):
+        for arm, command in arms if r % 2 == 0 else arms[::-1]:
+            got, said = parse(call(command))
+            for n in ROWS:
+                out["tok_s"][arm].setdefault(str(n), []).append(round(got[n]["tok_s"], 3))
+            if arm == "wager":
+                out["stream_gb_s"].append(round(got[1]["stream_gb_s"], 2))
+                out["gb_s"].append(round(got[1]["gb_s"], 2))
+                out["gmac_s"].append(round(got[512]["gmac_s"], 1))
+            out.update(said)
+        peaks = json.loads(call([cache / "peaks", threads]))
+        out["fma_gmac_s"].append(peaks["fma_gmac_s"])
+        out["dot8_gmac_s"].append(peaks["dot8_gmac_s"])
+        print(f"{kind}, {threads} thread(s): round {r + 1} of {rounds}", file=sys.stderr)
+    return out
+
+
+def processor():
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.split(":", 1)[1].strip()
+    return "unknown"
+
+
+def keep(run):
+    """Into the file, in place of what was there of this type and number of threads."""
+    old = json.loads(RESULT.read_text()) if RESULT.is_file() else {"runs": []}
+    runs = [x for x in old["runs"] if (x["type"], x["threads"]) != (run["type"], run["threads"])] + [run]
+    runs.sort(key=lambda x: (x["threads"], TYPES.index(x["type"])))
+    text = json.dumps({"shape": SHAPE, "package": f"{PACKAGE} {VERSION}", "flags": FLAGS, "runs": runs}, indent=1)
+    RESULT.parent.mkdir(parents=True, exist_ok=True)
+    part = RESULT.with_suffix(".part")
+    part.write_text(text + "\n")
+    part.rename(RESULT)
+
+
+# ---- the tables
+
+def middle(values):
+    return statistics.median(values)
+
+
+def peer_of(run, rows):
+    """The faster of the peer's ways to hold the weights, for this number of rows."""
+    ways = [run["tok_s"][arm][str(rows)] for arm in run["tok_s"] if arm != "wager"]
+    return max(ways, key=middle)
+
+
+def ratios(run, rows):
+    return [a / b for a, b in zip(run["tok_s"]["wager"][str(rows)], peer_of(run, rows))]
+
+
+def number(x):
+    return f"{x:.0f}" if x >= 100 else f"{x:.1f}"
+
+
+def speed_table(runs):
+    lines = ["| tokens/s at rows | " + " | ".join(map(str, ROWS)) + " |", "|---" * (len(ROWS) + 1) + "|"]
+    for run in runs:
+        ours = [number(middle(run["tok_s"]["wager"][str(n)])) for n in ROWS]
+        peer = [number(middle(peer_of(run, n))) for n in ROWS]
+        times = [f"{middle(x):.2f} ({min(x):.2f}..{max(x):.2f})" for x in (ratios(run, n) for n in ROWS)]
+        for what, cells in (("wager", ours), ("llama.cpp", peer), ("ratio", times)):
+            lines.append(f"| {run['type']} {what} | " + " | ".join(cells) + " |")
+    return lines
+
+
+def bar_rows(by):
+    """(what, bar, how a run's value is got and compared) for every bar; by: {type: run} of one number of threads."""
+    for kind, n, bar in FACTORS:
+        name = f"{kind}, {n} row{'s' * (n > 1)} against the peer"
+        yield name, f">= {bar}", middle(ratios(by[kind], n)) if kind in by else None, bar, True
+    for kind, bar in STREAM:
+        x = by.get(kind)
+        share = x and middle([a / b for a, b in zip(x["gb_s"], x["stream_gb_s"])])
+        yield f"{kind}, decoding, share of the stream", f">= {bar}", share, bar, True
+    for kind, bar in PEAK:
+        x = by.get(kind)
+        share = x and middle([a / b for a, b in zip(x["gmac_s"], x["fma_gmac_s"])])
+        yield f"{kind}, 512 rows, share of the f32 FMA peak", f">= {bar}", share, bar, True
+    for kind, n, bar in COST:
+        x = by.get(kind)
+        v = x and middle([n * a / b for a, b in zip(x["tok_s"]["wager"]["1"], x["tok_s"]["wager"][str(n)])])
+        yield f"{kind}, v({n})", f"<= {bar}", v, bar, False
+
+
+def bar_table(threads):
+    """threads: {number: {type: run}}"""
+    names = [f"{t} thread{'s' * (t > 1)}" for t in threads]
+    lines = ["| bar | | " + " | ".join(names) + " |", "|---" * (len(names) + 2) + "|"]
+    columns = [list(bar_rows(by)) for by in threads.values()]
+    for row in zip(*columns):
+        cells = []
+        for _, _, value, bar, at_least in row:
+            if value is None:
+                cells.append("not measured")
+            else:
+                value = round(value, 2)
+                cells.append(f"{value:.2f}, {'met' if (value >= bar if at_least else value <= bar) else '**missed**'}")
+        lines.append(f"| {row[0][0]} | {row[0][1]} | " + " | ".join(cells) + " |")
+    return lines
+
+
+def text_of(result):
+    threads = {}
+    for run in result["runs"]:
+        threads.setdefault(run["threads"], {})[run["type"]] = run
+    some = result["runs"][0]
+    lines = [f"{SHAPE} shape, whole forward, context 0, logits for all rows up to 64 and the last of 512, f16 cache.",
+             f"The peer: llama.cpp {some['version']} of {result['package']}, `-march=native`, flash attention on, the faster of",
+             "its weights repacked or not. Medians over rounds; in brackets the least and the greatest ratio of a round.",
+             f"Processor: {some['processor']}, {some['cores']} cores. The peer about itself:",
+             f"`{some['system'].strip(' |')}`.", ""]
+    for t, by in threads.items():
+        runs = [by[k] for k in TYPES if k in by]
+        peaks = ", ".join(f"{x['type']} {middle(x['stream_gb_s']):.1f} GB/s, {middle(x['fma_gmac_s']):.0f} and "
+                          f"{middle(x['dot8_gmac_s']):.0f} GMAC/s" for x in runs)
+        rounds = "/".join(str(x["rounds"]) for x in runs)
+        lines += [f"{t} thread{'s' * (t > 1)}, {rounds} rounds. Read-only stream, f32 FMA and 8-bit dot peaks in them:",
+                  f"{peaks}.", ""]
+        lines += speed_table(runs) + [""]
+    return "\n".join(lines + bar_table(threads)) + "\n"
+
+
+def replace(page, text):
+    begin, end = "<!-- peers:begin -->\n", "<!-- peers:end -->"
+    if begin not in page or end not in page:
+        raise Trouble(f"{PAGE}: the lines <!-- peers:begin --> and <!-- peers:end --> are missing")
+    head, rest = page.split(begin, 1)
+    return head + begin + text + end + rest.split(end, 1)[1]
+
+
+def table():
+    if not RESULT.is_file():
+        raise Trouble(f"{RESULT} is missing; peers.py run makes it")
+    PAGE.write_text(replace(PAGE.read_text(), text_of(json.loads(RESULT.read_text()))))
+
+
+# ---- this script's own test
+
+def self_test():
+    rows, said = parse('{"version":"1","system":"s"}\n{"rows":1,"tok_s":2.5}\n{"rows":512,"tok_s":9}\n')
+    assert rows[512]["tok_s"] == 9 and said["system"] == "s"
+    fast = {str(n): [30.0 * n, 33.0 * n, 90.0 * n] for n in ROWS}
+    slow = {str(n): [10.0 * n, 11.0 * n, 12.0 * n] for n in ROWS}
+    best = {str(n): [15.0 * n if n > 16 else 1.0] * 3 for n in ROWS}
+    run = {"type": "q8_0", "threads": 2, "rounds": 3, "tok_s": {"wager": fast, "packed": slow, "plain": best},
+           "stream_gb_s": [40, 40, 20], "gb_s": [36, 30, 19], "gmac_s": [600, 610, 620],
+           "fma_gmac_s": [200, 250, 250], "dot8_gmac_s": [1000, 900, 950],
+           "version": "1", "system": "A = 1 | ", "processor": "P", "cores": 2}
+    assert peer_of(run, 16) == slow["16"] and peer_of(run, 64) == best["64"]
+    assert ratios(run, 1) == [3, 3, 7.5] and middle(ratios(run, 64)) == 2.2
+    text = text_of({"package": "p 1", "runs": [run]})
+    for line in ("| q8_0, 1 row against the peer | >= 1.2 | 3.00, met |",
+                 "| q4_0, 1 row against the peer | >= 1.5 | not measured |",
+                 "| q8_0, decoding, share of the stream | >= 0.85 | 0.90, met |", "| q8_0, v(4) | <= 1.08 | 1.00, met |"):
+        assert line in text.splitlines(), text
+    slowest = dict(run, tok_s=dict(run["tok_s"], wager=slow))
+    assert "| q8_0, 1 row against the peer | >= 1.2 | 1.00, **missed** |" in text_of({"package": "p 1", "runs": [slowest]})
+    assert replace("a\n<!-- peers:begin -->\nold\n<!-- peers:end -->\nb\n", "new\n") == \
+        "a\n<!-- peers:begin -->\nnew\n<!-- peers:end -->\nb\n"
+    try:
+        replace("nothing", "new")
+        raise AssertionError("a page without the marks was taken")
+    except Trouble:
+        pass
+    print("peers: self-test passed")
+
+
+def main():
+    ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    ap.add_argument("what", nargs="?", choices=["build", "run", "table"])
+    ap.add_argument("--self-test", action="store_true")
+    home = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
+    ap.add_argument("--cache", type=Path, default=home / "wager-peers")
+    ap.add_argument("--wager", type=Path, default=REPO / "build/release/wager", help="the program (build/release/wager)")
+    ap.add_argument("--type", action="append", choices=TYPES, help="only this type; may be given again")
+    ap.add_argument("--threads", type=int, default=2)
+    ap.add_argument("--rounds", type=int, default=5)
+    ap.add_argument("--repeats", type=int, default=3, help="passes of a process, of which it tells the median")
+    ap.add_argument("--both", action="store_true", help="the peer with and without its repacking, for all types")
+    o = ap.parse_args()
+    if o.self_test:
+        return self_test()
+    if o.what == "build":
+        return build(o.cache)
+    if o.what == "table":
+        return table()
+    if o.what != "run":
+        ap.error("one of build, run, table is needed, or --self-test")
+    if not (o.cache / "llama_bench").is_file():
+        raise Trouble(f"{o.cache}: the peer is not there; peers.py build makes it")
+    if not o.wager.is_file():
+        raise Trouble(f"{o.wager}: no program there; build it (cmake --preset release) or name it with --wager")
+    for kind in o.type or TYPES:
+        run = measure(o.cache, o.wager, kind, o.threads, o.rounds, o.repeats, o.both)
+        keep(dict(run, processor=processor(), cores=len(os.sched_getaffinity(0))))
+    return None
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except Trouble as why:
+        sys.exit(f"peers: {why}")
