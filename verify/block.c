@@ -10,7 +10,9 @@
  * particular it keeps at least as many as `rejection`, which stops at the first failed test; stopping there while using h, or
  * using rejection's residual, is biased. One token: `rejection`. Temperature 0: `greedy`.
  *
- * The tests run from the longest prefix down, so only those that matter are drawn. A FIXED token is a draw from its point. */
+ * The tests run from the longest prefix down, so only those that matter are drawn; and as h_k <= r_k, those that a bound on r_k
+ * shows to fail need no row. A FIXED token is a draw from its point. */
+#include "verify/block.h"
 #include "verify/verify.h"
 #include "verify/walk.h"
 
@@ -32,21 +34,36 @@ static double excess(const wg_tree *t, int i, double r, const wg_rows *p, const 
     return mass;
 }
 
-static void accept(const void *opt, const wg_tree *tree, const wg_rows *p, const wg_rows *q, const wg_chance *chance,
-                   wg_path *out)
+/* p/q of a node times r, at most 1. */
+static double times_ratio(double r, double p, double q)
+{
+    const double rp = r * p;
+    return rp >= q ? rp > 0 : rp / q;
+}
+
+static double drawn_with(const wg_tree *t, const wg_rows *q, int i)
+{
+    return t->law == WG_LAW_FIXED ? 1 : wg_rows_prob(q, t->qrow[i], t->token[i]);
+}
+
+void wg_block_accept(const void *opt, const wg_tree *tree, const wg_rows *p, const wg_rows *q, const wg_chance *chance,
+                     wg_path *out)
 {
     (void)opt;
     const int n = tree->n - 1;
-    double r[WG_TREE_MAX] = { 1 };
+    double r[WG_TREE_MAX] = { 1 }, most[WG_TREE_MAX] = { 1 };
+    int known = 0; /* r[0..known] are there */
     for (int i = 1; i <= n; i++) {
-        const int32_t x = tree->token[i];
-        const double qx = tree->law == WG_LAW_FIXED ? 1 : wg_rows_prob(q, tree->qrow[i], x);
-        const double rp = r[i - 1] * wg_rows_prob(p, tree->row + i - 1, x);
-        r[i] = rp >= qx ? rp > 0 : rp / qx;
+        const double m = times_ratio(most[i - 1], wg_rows_most(p, tree->row + i - 1, tree->token[i]), drawn_with(tree, q, i));
+        most[i] = m < 1 ? m : 1;
     }
     int k = n;
     double mass = 0;
     for (; k > 0; k--) {
+        if (wg_chance_fails(chance, WG_DRAW_ACCEPT, k, most[k])) continue; /* h_k <= r_k <= most[k] */
+        for (; known < k; known++)
+            r[known + 1] = times_ratio(r[known], wg_rows_prob(p, tree->row + known, tree->token[known + 1]),
+                                       drawn_with(tree, q, known + 1));
         if (k < n) mass = excess(tree, k, r[k], p, q, NULL);
         const double num = k < n ? mass : r[n], den = k < n ? mass + (1 - r[k]) : 1;
         /* r = 1 and no excess: p = q from here on, to rounding; the longer prefix should have been kept. */
@@ -66,5 +83,5 @@ const wg_verifier_class wg_verifier_block = {
     .laws = WG_LAW_FIXED | WG_LAW_IID | WG_LAW_WITHOUT_REPLACEMENT,
     .chains = true,
     .lossless = true,
-    .accept = accept,
+    .accept = wg_block_accept,
 };

@@ -20,6 +20,7 @@
  * A tree may have any number of children at any node. A FIXED tree is no set of draws: traversal settles it. A level costs a
  * sort of the vocabulary that q can draw, a level that is not kept another one. */
 #include "core/engine/optimal.h"
+#include "verify/block.h"
 #include "verify/selection.h"
 #include "verify/traversal.h"
 #include "verify/walk.h"
@@ -140,6 +141,10 @@ static int32_t selected_of(const wg_tree *t, const bool *alive, double r, const 
 static void accept(const void *opt, const wg_tree *tree, const wg_rows *p, const wg_rows *q, const wg_chance *chance,
                    wg_path *out)
 {
+    if (wg_tree_is_chain(tree)) {
+        wg_block_accept(NULL, tree, p, q, chance, out);
+        return;
+    }
     if (tree->law == WG_LAW_FIXED) {
         wg_traversal_accept(NULL, tree, p, q, chance, out);
         return;

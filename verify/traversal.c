@@ -18,6 +18,7 @@
 
 #include <string.h>
 
+#include "verify/block.h"
 #include "verify/walk.h"
 
 typedef struct claim {
@@ -141,7 +142,10 @@ static int32_t draw_next(const traversal *w, int v, const wg_chance *chance)
 void wg_traversal_accept(const void *opt, const wg_tree *tree, const wg_rows *p, const wg_rows *q, const wg_chance *chance,
                          wg_path *out)
 {
-    (void)opt;
+    if (wg_tree_is_chain(tree)) {
+        wg_block_accept(opt, tree, p, q, chance, out);
+        return;
+    }
     traversal w;
     w.t = tree;
     w.p = p;

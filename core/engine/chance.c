@@ -95,6 +95,12 @@ bool wg_chance_ratio(const wg_chance *c, wg_purpose purpose, int index, double n
     return c->class->ratio(c, purpose, index, num, den);
 }
 
+bool wg_chance_fails(const wg_chance *c, wg_purpose purpose, int index, double most)
+{
+    static const double ROUNDING = 1e-9; /* of bounds: far above what a few hundred operations lose */
+    return c->class == &philox && uniform(c, purpose, index) >= most + most * ROUNDING;
+}
+
 int wg_chance_pick(const wg_chance *c, wg_purpose purpose, int index, const double *weight, int n)
 {
     return c->class->pick(c, purpose, index, weight, n);

@@ -78,6 +78,10 @@ WG_PLUGIN_API int wg_chance_pick(const wg_chance *c, wg_purpose purpose, int ind
 WG_PLUGIN_API int wg_chance_race(const wg_chance *c, wg_purpose purpose, wg_lists lists, const int32_t *token,
                                  const double *weight, int n);
 
+/* Whether it is known, without a decision, that a test at this address of probability at most `most` fails. False when it is not
+ * known (the enumerating form never knows): then the test has to be made, and it may still fail. */
+WG_PLUGIN_API bool wg_chance_fails(const wg_chance *c, wg_purpose purpose, int index, double most);
+
 /* ---- The enumerating form. Runs a body once per combination of outcomes, depth first, and gives each run its probability.
  *
  *     wg_chance_tree e; wg_chance_tree_open(&e, err);

@@ -317,7 +317,7 @@ static int weigh(const wg_sampler *s, const float *logits, int best, double inve
 static bool begin(const wg_sampler *s, const float *logits, wg_rows *out, int row, double *w, wg_promise *d)
 {
     const double inverse = 1 / s->sampling.temperature;
-    const int best = s->ops->argmax(logits, s->vocab);
+    const int best = d->best >= 0 ? d->best : s->ops->argmax(logits, s->vocab);
     out->point[row] = best >= 0 && logits[best] > -INFINITY ? best : 0;
     if (!isfinite(inverse) || best < 0 || isinf(logits[best]) || s->sampling.top_k == 1) return false;
     if (row_without_tail(s, logits, logits[best], inverse, out, row)) return false;
@@ -347,7 +347,7 @@ void wg_sampler_row_after(wg_sampler *s, float *logits, const wg_prefix *prefix,
 
 void wg_sampler_row(wg_sampler *s, const float *logits, wg_rows *out, int row)
 {
-    wg_promise d = { .state = WG_ROW_MADE };
+    wg_promise d = { .state = WG_ROW_MADE, .best = -1 };
     out->promise[row].state = WG_ROW_MADE;
     if (!s->usual) {
         out->supported[row] = -1;
@@ -368,7 +368,7 @@ void wg_sampler_promise(wg_sampler *s, const float *logits, wg_rows *out, int ro
         return;
     }
     if (s->held == d) s->held = NULL;
-    *d = (wg_promise){ .state = WG_ROW_PROMISED, .logits = logits, .sampler = s };
+    *d = (wg_promise){ .state = WG_ROW_PROMISED, .best = -1, .logits = logits, .sampler = s };
 }
 
 void wg_rows_know(const wg_rows *r, int row)
@@ -406,4 +406,29 @@ double wg_rows_promised(const wg_rows *r, int row, int32_t token)
     if (!(x[1] <= x[0])) return 0; /* NaN */
     d->sampler->ops->softmax64(x, 2, 1 / d->sampler->sampling.temperature, w);
     return is_kept(x[1], token, w[1], (wg_edge){ d->edge, d->last }, d->lightest) ? w[1] * d->scale : 0;
+}
+
+/* top-p keeps at least that part of the whole, which is added up in float (TAIL_ERROR). */
+double wg_rows_most(const wg_rows *r, int row, int32_t token)
+{
+    wg_promise *d = &r->promise[row];
+    const wg_sampler *s = d->sampler;
+    if (d->state != WG_ROW_PROMISED) return wg_rows_prob(r, row, token);
+    const wg_sampling *o = &s->sampling;
+    const float *x = d->logits;
+    const double inverse = 1 / o->temperature;
+    if (d->least <= 0) {
+        int none;
+        if (d->best < 0) d->best = s->ops->argmax(x, r->vocab);
+        if (o->top_k > 0 || o->min_p > 0 || o->top_p <= 0 || !(inverse < 1e30) || d->best < 0 || isinf(x[d->best]) ||
+            !is_crowded(s, x, (float)((double)x[d->best] - 4 * o->temperature)))
+            return wg_rows_prob(r, row, token);
+        d->least = o->top_p * (1 - TAIL_ERROR) *
+                   s->ops->split(x, r->vocab, INFINITY, x[d->best], (float)inverse, NULL, 0, &none);
+    }
+    const float pair[2] = { x[d->best], x[token] };
+    double w[2];
+    if (!(pair[1] <= pair[0])) return 0; /* NaN */
+    s->ops->softmax64(pair, 2, inverse, w);
+    return w[1] < d->least ? w[1] / d->least : 1;
 }

@@ -76,4 +76,11 @@ WG_PLUGIN_API int wg_tree_find(const wg_tree *t, int node, int32_t token);
  * has it. EINVAL with the node. */
 wg_status wg_tree_check(const wg_tree *t, int vocab, int q_rows, wg_error *err);
 
+static inline bool wg_tree_is_chain(const wg_tree *t)
+{
+    for (int i = 1; i < t->n; i++)
+        if (t->parent[i] != i - 1) return false;
+    return true;
+}
+
 #endif

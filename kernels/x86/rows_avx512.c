@@ -239,15 +239,21 @@ double wg_split_avx512(const float *x, int n, float bound, float max, float scal
     const __m512 limit = _mm512_set1_ps(bound), top = _mm512_set1_ps(max), factor = _mm512_set1_ps(scale);
     __m512d sum[2] = { _mm512_setzero_pd(), _mm512_setzero_pd() };
     int found = 0;
-    for (int i = 0; i < n; i += 16) {
-        const __mmask16 mask = first16(n - i);
-        const __m512 v = _mm512_maskz_loadu_ps(mask, x + i);
-        const __m512 e = exp32x16(_mm512_mul_ps(_mm512_sub_ps(v, top), factor));
-        const __m512 w = _mm512_maskz_mov_ps(_mm512_mask_cmp_ps_mask(mask, v, limit, _CMP_LT_OQ), e);
-        sum[0] = _mm512_add_pd(sum[0], _mm512_cvtps_pd(_mm512_castps512_ps256(w)));
-        sum[1] = _mm512_add_pd(sum[1], _mm512_cvtps_pd(_mm512_extractf32x8_ps(w, 1)));
-        for (unsigned hit = _mm512_mask_cmp_ps_mask(mask, v, limit, _CMP_GE_OQ); hit; hit &= hit - 1, found++)
-            if (found < room) id[found] = i + __builtin_ctz(hit);
+    for (int i = 0; i < n; i += 64) {
+        __m512 v[4], e[4];
+        UNROLL for (int k = 0; k < 4; k++) {
+            v[k] = _mm512_maskz_loadu_ps(first16(n - i - 16 * k), x + i + 16 * k);
+            e[k] = _mm512_mul_ps(_mm512_sub_ps(v[k], top), factor);
+        }
+        exp32x64(e);
+        UNROLL for (int k = 0; k < 4; k++) {
+            const __mmask16 mask = first16(n - i - 16 * k);
+            const __m512 w = _mm512_maskz_mov_ps(_mm512_mask_cmp_ps_mask(mask, v[k], limit, _CMP_LT_OQ), e[k]);
+            sum[0] = _mm512_add_pd(sum[0], _mm512_cvtps_pd(_mm512_castps512_ps256(w)));
+            sum[1] = _mm512_add_pd(sum[1], _mm512_cvtps_pd(_mm512_extractf32x8_ps(w, 1)));
+            for (unsigned hit = _mm512_mask_cmp_ps_mask(mask, v[k], limit, _CMP_GE_OQ); hit; hit &= hit - 1, found++)
+                if (found < room) id[found] = i + 16 * k + __builtin_ctz(hit);
+        }
     }
     *count = found;
     return fold16_double(sum[0], sum[1]);
