@@ -251,12 +251,13 @@ static void near_row(const wg_sampler *s, int n, wg_edge e, wg_rows *out, int ro
     out->point[row] = -1;
 }
 
-/* Whether more tokens than there is room for are likely to reach the bound: one in 64 is asked. */
+/* Whether more tokens than half of those there is room for are likely to reach the bound: one in 64 is asked. Near the whole of it a
+ * row is sooner made whole. */
 static bool is_crowded(const wg_sampler *s, const float *x, float bound)
 {
     int n = 0;
     for (int i = 0; i < s->vocab; i += 64) n += x[i] >= bound;
-    return n > s->room / 64;
+    return n > s->room / 128;
 }
 
 static bool row_without_tail(const wg_sampler *s, const float *x, float max, double inverse, wg_rows *out, int row)
