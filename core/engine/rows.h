@@ -56,7 +56,8 @@ WG_PLUGIN_API void wg_rows_know(const wg_rows *r, int row);
 WG_PLUGIN_API void wg_rows_make(const wg_rows *r, int row);
 WG_PLUGIN_API double wg_rows_promised(const wg_rows *r, int row, int32_t token);
 
-/* At least what the token has, and seldom much more: of a promised row that most of the vocabulary is in, in a fourth of the time. */
+/* At least what the token has, and seldom much more: of a promised row that most of the vocabulary is in, in a fourth of the
+ * time. */
 WG_PLUGIN_API double wg_rows_most(const wg_rows *r, int row, int32_t token);
 
 /* The token that has all the mass, or -1. */

@@ -251,8 +251,8 @@ static void near_row(const wg_sampler *s, int n, wg_edge e, wg_rows *out, int ro
     out->point[row] = -1;
 }
 
-/* Whether more tokens than half of those there is room for are likely to reach the bound: one in 64 is asked. Near the whole of it a
- * row is sooner made whole. */
+/* Whether more tokens than half of those there is room for are likely to reach the bound: one in 64 is asked. Near the whole
+ * of it a row is sooner made whole. */
 static bool is_crowded(const wg_sampler *s, const float *x, float bound)
 {
     int n = 0;
