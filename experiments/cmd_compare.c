@@ -10,6 +10,7 @@
 #include "experiments/cli.h"
 #include "experiments/commands.h"
 #include "experiments/compare.h"
+#include "experiments/html.h"
 
 /* "DIR" or "DIR:CELL". */
 static wg_status open_run(wg_compared *r, wg_folder **folder, const char *name, wg_error *err)
@@ -40,15 +41,27 @@ static double share_of(const char *text)
     return end == text || *end || !(v >= 0 && v < 1) ? -1 : v;
 }
 
+typedef struct page { const json_t *comparison; bool drawings; } page;
+
+static wg_status write_page(FILE *f, void *arg, wg_error *err)
+{
+    const page *p = arg;
+    (void)err;
+    wg_compare_page(f, p->comparison, p->drawings);
+    return WG_OK;
+}
+
 int wg_cmd_compare(int argc, char **argv)
 {
-    const char *dir[WG_COMPARE_MOST] = { NULL }, *limit = NULL;
-    bool json = false, md = false;
+    const char *dir[WG_COMPARE_MOST] = { NULL }, *limit = NULL, *html = NULL;
+    bool json = false, md = false, plain = false;
     const wg_flag flags[] = {
         { "fail-if-slower", 0, WG_FLAG_STRING, &limit, "3%",
           "exit status 1 when a cell is slower by more than that, beyond chance", 0, 0 },
         { "json", 0, WG_FLAG_BOOL, &json, NULL, "one JSON object", 0, 0 },
         { "md", 0, WG_FLAG_BOOL, &md, NULL, "Markdown", 0, 0 },
+        { "html", 0, WG_FLAG_STRING, &html, "FILE", "writes a page with drawings, and prints its name", 0, 0 },
+        { "no-drawings", 0, WG_FLAG_BOOL, &plain, NULL, "a page of tables only, even where gnuplot is there", 0, 0 },
         { NULL, 0, WG_FLAG_BOOL, NULL, NULL, NULL, 0, 0 },
     };
     const int bad = wg_cli_parse("compare", flags, argc, argv, dir, 2, WG_COMPARE_MOST);
@@ -66,10 +79,13 @@ int wg_cmd_compare(int argc, char **argv)
     int n = 0, status = WG_EXIT_OK;
     for (; n < WG_COMPARE_MOST && dir[n] && s == WG_OK; n++) s = open_run(&run[n], &folder[n], dir[n], &err);
     if (s == WG_OK) s = wg_compare(&result, run, n, &err);
+    page page = { result, !plain };
+    if (s == WG_OK && html) s = wg_html_save(html, write_page, &page, &err);
     if (s != WG_OK) status = wg_cli_fail(&err);
     char *text = json && result ? wg_json_canonical(result, false) : NULL;
     if (text) puts(text);
-    else if (result) wg_compare_print(stdout, result, md);
+    else if (result && html && !md && s == WG_OK) puts(html);
+    else if (result && s == WG_OK) wg_compare_print(stdout, result, md);
     if (result && limit && wg_compare_slower(result, share)) {
         fprintf(stderr, "wager compare: slower by more than %s\n", limit);
         status = WG_EXIT_FAILED;

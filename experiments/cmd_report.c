@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * wager report: a run as a page, as Markdown or as comma-separated values, or a folder of runs as an index. */
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include "core/base/mem.h"
-#include "core/base/save.h"
 #include "experiments/cli.h"
 #include "experiments/commands.h"
+#include "experiments/html.h"
 #include "experiments/report.h"
 #include "experiments/table.h"
 
@@ -19,23 +16,16 @@ static bool is_run(const char *dir)
     return access(path, F_OK) == 0;
 }
 
-/* The page is made in memory and saved as a whole. */
-static wg_status save(const char *text, size_t n, const char *path, wg_error *err)
-{
-    wg_save *f;
-    WG_TRY(wg_save_open(&f, path, err));
-    const wg_status s = wg_save_write(f, text, n, err);
-    if (s) wg_save_abort(f);
-    return s ? s : wg_save_commit(f, err);
-}
+typedef struct page { const char *dir; bool run, drawings; } page;
 
-static wg_status write_page(FILE *f, const char *dir, bool run, bool drawings, wg_error *err)
+static wg_status write_page(FILE *f, void *arg, wg_error *err)
 {
     int runs;
     wg_folder *folder;
-    if (!run) return wg_report_index(f, dir, &runs, err);
-    WG_TRY(wg_folder_open(&folder, dir, err));
-    const wg_status s = wg_report_write(f, folder, drawings, err);
+    const page *p = arg;
+    if (!p->run) return wg_report_index(f, p->dir, &runs, err);
+    WG_TRY(wg_folder_open(&folder, p->dir, err));
+    const wg_status s = wg_report_write(f, folder, p->drawings, err);
     wg_folder_close(folder);
     return s;
 }
@@ -70,17 +60,10 @@ int wg_cmd_report(int argc, char **argv)
     if (bad >= 0) return bad;
     wg_error problem;
     if (csv || markdown) return print_run(dir, csv, &problem) ? wg_cli_fail(&problem) : WG_EXIT_OK;
-    char path[4096], *text = NULL;
-    size_t n = 0;
-    wg_error err;
-    const bool run = is_run(dir);
-    snprintf(path, sizeof path, "%s/%s", dir, run ? "report.html" : "index.html");
-    FILE *f = open_memstream(&text, &n);
-    wg_status s = f ? write_page(f, dir, run, !plain, &err) : wg_nomem(&err, 1, "a page");
-    if (f && fclose(f) != 0 && s == WG_OK) s = wg_nomem(&err, n, "a page");
-    if (s == WG_OK) s = save(text, n, out ? out : path, &err);
-    free(text);
-    if (s != WG_OK) return wg_cli_fail(&err);
+    page p = { dir, is_run(dir), !plain };
+    char path[4096];
+    snprintf(path, sizeof path, "%s/%s", dir, p.run ? "report.html" : "index.html");
+    if (wg_html_save(out ? out : path, write_page, &p, &problem) != WG_OK) return wg_cli_fail(&problem);
     printf("%s\n", out ? out : path);
     return WG_EXIT_OK;
 }

@@ -13,7 +13,7 @@ const wg_command wg_commands[] = {
     { "plan", "plan -m TARGET -d DRAFT [--alpha A] [--prompts FILE] [--temp T] [--batch N] [--json]",
       "Which chain or tree to draft on this machine: calibrated costs, measured or given acceptance.", wg_cmd_plan },
     { "merge", "merge OUT DIR DIR...", "Puts the shards of a run together: the run that was not divided.", wg_cmd_merge },
-    { "compare", "compare DIR[:CELL] DIR[:CELL]... [--fail-if-slower 3%] [--json] [--md]",
+    { "compare", "compare DIR[:CELL] DIR[:CELL]... [--fail-if-slower 3%] [--json] [--md] [--html FILE]",
       "Holds runs against the first one: what differs, same texts, faster by how much and where.", wg_cmd_compare },
     { "report", "report DIR [--out FILE] [--no-drawings] [--md] [--csv]",
       "Writes a run as one HTML page, or an index of a folder of runs.", wg_cmd_report },

@@ -19,6 +19,9 @@ wg_status wg_compare(json_t **out, const wg_compared *run, int n, wg_error *err)
 /* The same for people, as text or as Markdown. */
 void wg_compare_print(FILE *f, const json_t *comparison, bool markdown);
 
+/* The same as an HTML page that needs nothing else; drawings: use gnuplot when it is there. */
+void wg_compare_page(FILE *f, const json_t *comparison, bool drawings);
+
 /* Is some cell slower than its reference by more than `share` (0.03: 3 %), and is its interval below 1? */
 bool wg_compare_slower(const json_t *comparison, double share);
 

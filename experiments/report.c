@@ -8,6 +8,7 @@
 #include "core/base/json.h"
 #include "core/base/mem.h"
 #include "experiments/html.h"
+#include "experiments/plot.h"
 #include "experiments/report_parts.h"
 #include "experiments/table.h"
 
@@ -43,20 +44,57 @@ void wg_report_put(FILE *f, const char *format, double v)
     else fputc('-', f);
 }
 
-static void put_interval(FILE *f, const json_t *cell, const char *key, const char *unit)
+void wg_report_interval(FILE *f, const json_t *o, const char *key, const char *interval, const char *unit)
 {
-    char ci[64];
-    snprintf(ci, sizeof ci, "%s_ci", key);
-    wg_report_put(f, "%.2f", number(cell, key));
-    if (isfinite(number(cell, key))) fputs(unit, f);
-    if (json_is_array(get(cell, ci))) fprintf(f, " [%.2f, %.2f]", wg_report_item(cell, ci, 0), wg_report_item(cell, ci, 1));
+    wg_report_put(f, "%.2f", number(o, key));
+    if (isfinite(number(o, key))) fputs(unit, f);
+    if (json_is_array(get(o, interval)))
+        fprintf(f, " <small>[%.2f, %.2f]</small>", wg_report_item(o, interval, 0), wg_report_item(o, interval, 1));
 }
 
 void wg_report_name(FILE *f, const wg_folder *run, size_t cell)
 {
     char *name = wg_folder_cell_name(run, (int)cell);
-    wg_html_puts(f, name);
+    wg_html_name(f, name);
     wg_free(name);
+}
+
+static void put_row(FILE *f, const wg_folder *run, size_t cell, const char *scope)
+{
+    fprintf(f, "<th scope=%s class=\"w\"><span class=\"no\">%zu</span> ", scope, cell);
+    wg_report_name(f, run, cell);
+    fputs("</th>", f);
+}
+
+void wg_report_row(FILE *f, const wg_folder *run, size_t cell) { put_row(f, run, cell, "\"row\""); }
+
+void wg_report_td(FILE *f, const char *format, double v)
+{
+    fputs("<td>", f);
+    wg_report_put(f, format, v);
+    fputs("</td>", f);
+}
+
+static void put_interval(FILE *f, const json_t *o, const char *key, const char *interval, const char *unit)
+{
+    fputs("<td>", f);
+    wg_report_interval(f, o, key, interval, unit);
+    fputs("</td>", f);
+}
+
+/* Heads of columns that have an entry among the words link to it. */
+typedef struct head { const char *name, *word; bool left; } head;
+
+static void put_heads(FILE *f, const head *h, int n)
+{
+    fputs("<thead><tr>", f);
+    for (int i = 0; i < n; i++) {
+        if (!h[i].name) continue;
+        fprintf(f, "<th scope=\"col\"%s>", h[i].left ? " class=\"l\"" : "");
+        if (h[i].word) fprintf(f, "<a href=\"#w-%s\">%s</a></th>", h[i].word, h[i].name);
+        else fprintf(f, "%s</th>", h[i].name);
+    }
+    fputs("</tr></thead>\n<tbody>\n", f);
 }
 
 /* ---- the answer -------------------------------------------------------------------------------------------------- */
@@ -90,7 +128,7 @@ static void answer(FILE *f, const wg_folder *run, const json_t *cells)
         fputs(n > 1 ? "Fastest of all cells: " : "", f);
         wg_report_name(f, run, (size_t)best);
         fputs(" decodes at ", f);
-        put_interval(f, c, "speedup", "x");
+        wg_report_interval(f, c, "speedup", "speedup_ci", "x");
         fputs(" the speed of plain decoding", f);
         fprintf(f, ", with %.2f tokens per pass of the target", number(c, "tau"));
         fputs(json_is_true(get(c, "lossless")) ? ".</p>\n" : " &mdash; with a <strong>lossy</strong> rule.</p>\n", f);
@@ -123,90 +161,93 @@ static const char *same_text(const json_t *c)
 
 static void main_table(FILE *f, const wg_folder *run, const json_t *cells)
 {
-    const int best = wg_report_best(cells);
+    const int best = wg_report_best(cells), n = (int)json_array_size(cells);
     const bool rules = !wg_folder_sweeps(run, "verify") && !wg_folder_sweeps(run, "verify.rule"); /* else in the cell's name */
     const bool temperatures = !wg_folder_sweeps(run, "sampling.temperature");
-    fputs("<h2>Numbers</h2>\n<div class=\"wide\"><table>\n<caption>A line a cell, beside its own baseline. Brackets: 95 % "
-          "intervals over "
-          "prompts.</caption>\n<thead><tr><th scope=\"col\">cell</th>",
-          f);
-    if (rules) fputs("<th scope=\"col\" class=\"l\">rule</th>", f);
-    if (temperatures) fputs("<th scope=\"col\">temp</th>", f);
-    fputs("<th scope=\"col\">tau</th><th scope=\"col\">accepted</th><th scope=\"col\">alpha</th><th scope=\"col\">tok/s</th>"
-          "<th scope=\"col\">plain</th><th scope=\"col\">speed-up</th><th scope=\"col\">predicted</th><th scope=\"col\">TPOT "
-          "p50, "
-          "p99 (ms)</th><th scope=\"col\" class=\"l\">same text</th></tr></thead>\n<tbody>\n",
-          f);
-    for (size_t i = 0; i < json_array_size(cells); i++) {
+    const head heads[] = {
+        { "cell", NULL, true },
+        { rules ? "rule" : NULL, NULL, true },
+        { temperatures ? "temp" : NULL, NULL, false },
+        { "tau", "tau", false },
+        { "accepted", "accepted", false },
+        { "alpha", "alpha", false },
+        { "tok/s", "tok_s", false },
+        { "plain", "plain", false },
+        { "speed-up", "speedup", false },
+        { "predicted", "predicted", false },
+        { "off by", "off", true },
+        { "TPOT, ms<small>p50, p99</small>", "tpot", false },
+        { "same text", "same", true },
+    };
+    fputs("<h2>Numbers</h2>\n", f);
+    wg_html_table(f, "A line a cell, beside its own baseline. Brackets: 95 % intervals over prompts; of predicted, the spread of the "
+                     "calibration.");
+    put_heads(f, heads, sizeof heads / sizeof *heads);
+    for (size_t i = 0; i < (size_t)n; i++) {
         const json_t *c = json_array_get(cells, i);
-        fprintf(f, "<tr%s><td class=\"w\">", (int)i == best ? " class=\"best\"" : "");
-        wg_report_name(f, run, i);
-        if (rules) fputs("</td><td class=\"l\">", f);
-        if (rules) wg_html_puts(f, json_string_value(get(c, "rule")));
-        if (temperatures) fputs("</td><td>", f);
-        if (temperatures) wg_report_put(f, "%g", number(c, "temperature"));
-        fputs("</td><td>", f);
-        put_interval(f, c, "tau", "");
-        fputs("</td><td>", f);
-        wg_report_put(f, "%.1f %%", 100 * number(c, "acceptance_rate"));
-        fputs("</td><td>", f);
-        wg_report_put(f, "%.3f", number(c, "alpha"));
-        fputs("</td><td>", f);
-        wg_report_put(f, "%.1f", number(c, "tok_s"));
-        fputs("</td><td>", f);
-        wg_report_put(f, "%.1f", number(c, "baseline_tok_s"));
-        fputs("</td><td>", f);
-        put_interval(f, c, "speedup", "x");
-        fputs("</td><td>", f);
-        wg_report_put(f, "%.2fx", number(c, "predicted_speedup"));
-        fputs("</td><td>", f);
+        char residual[64];
+        fputs((int)i == best ? "<tr class=\"best\">" : "<tr>", f);
+        wg_report_row(f, run, i);
+        if (rules) fputs("<td class=\"l\">", f), wg_html_puts(f, json_string_value(get(c, "rule"))), fputs("</td>", f);
+        if (temperatures) wg_report_td(f, "%g", number(c, "temperature"));
+        put_interval(f, c, "tau", "tau_ci", "");
+        wg_report_td(f, "%.1f %%", 100 * number(c, "acceptance_rate"));
+        wg_report_td(f, "%.3f", number(c, "alpha"));
+        wg_report_td(f, "%.1f", number(c, "tok_s"));
+        wg_report_td(f, "%.1f", number(c, "baseline_tok_s"));
+        put_interval(f, c, "speedup", "speedup_ci", "x");
+        put_interval(f, c, "predicted_speedup", "predicted_speedup_range", "x");
+        wg_table_residual(c, residual, sizeof residual);
+        fprintf(f, "<td class=\"l\">%s</td><td>", residual);
         wg_report_put(f, "%.2f", number(get(c, "tpot_ms"), "p50"));
         fputs(", ", f);
         wg_report_put(f, "%.2f", number(get(c, "tpot_ms"), "p99"));
         fprintf(f, "</td><td class=\"l\">%s</td></tr>\n", same_text(c));
     }
-    fputs("</tbody></table></div>\n", f);
+    wg_html_table_end(f);
     wg_table_overlap(f, cells, "<p class=\"soft\">", ".</p>");
-    const int n = (int)json_array_size(cells);
     if (n > 1)
         fprintf(f,
                 "<p class=\"soft\">%d intervals at 95 %% each: about %.1f of them miss by chance alone, and the best of %d "
-                "cells looks "
-                "better than it is.</p>\n",
+                "cells looks better than it is.</p>\n",
                 n, 0.05 * n, n);
 }
 
-static void categories(FILE *f, const wg_folder *run, const json_t *cells)
+static void category(FILE *f, const json_t *c)
 {
-    bool begun = false;
+    fputs("<td class=\"l\">", f);
+    wg_html_puts(f, json_string_value(get(c, "category")));
+    fputs("</td>", f);
+    wg_report_td(f, "%.0f", number(c, "prompts"));
+    put_interval(f, c, "tau", "tau_ci", "");
+    wg_report_td(f, "%.1f %%", 100 * number(c, "acceptance_rate"));
+    put_interval(f, c, "speedup", "speedup_ci", "x");
+    fputs("</tr>\n", f);
+}
+
+static void categories(FILE *f, const wg_folder *run, const json_t *cells, bool drawings)
+{
+    static const head heads[] = { { "cell", NULL, true },      { "category", NULL, true },         { "prompts", NULL, false },
+                                  { "tau", "tau", false },     { "accepted", "accepted", false },  { "speed-up", "speedup", false } };
+    bool any = false;
+    for (size_t i = 0; i < json_array_size(cells); i++)
+        any = any || json_array_size(get(json_array_get(cells, i), "categories")) > 0;
+    if (!any) return;
+    fputs("<h2>By category</h2>\n", f);
+    if (drawings) wg_report_plot_categories(f, run, cells);
+    wg_html_table(f, "Speed-up and acceptance by category, with 95 % intervals over its prompts.");
+    put_heads(f, heads, sizeof heads / sizeof *heads);
     for (size_t i = 0; i < json_array_size(cells); i++) {
         const json_t *list = get(json_array_get(cells, i), "categories");
+        char scope[64];
         for (size_t k = 0; k < json_array_size(list); k++) {
-            const json_t *c = json_array_get(list, k);
-            if (!begun)
-                fputs("<h2>By category</h2>\n<div class=\"wide\"><table>\n<thead><tr><th scope=\"col\">cell</th><th "
-                      "scope=\"col\" "
-                      "class=\"l\">category</th><th scope=\"col\">prompts</th><th scope=\"col\">tau</th><th "
-                      "scope=\"col\">accepted</th>"
-                      "<th scope=\"col\">speed-up</th></tr></thead>\n<tbody>\n",
-                      f);
-            begun = true;
-            fputs("<tr><td class=\"w\">", f);
-            if (k == 0) wg_report_name(f, run, i);
-            fputs("</td><td class=\"l\">", f);
-            wg_html_puts(f, json_string_value(get(c, "category")));
-            fputs("</td><td>", f);
-            wg_report_put(f, "%.0f", number(c, "prompts"));
-            fputs("</td><td>", f);
-            put_interval(f, c, "tau", "");
-            fputs("</td><td>", f);
-            wg_report_put(f, "%.1f %%", 100 * number(c, "acceptance_rate"));
-            fputs("</td><td>", f);
-            put_interval(f, c, "speedup", "x");
-            fputs("</td></tr>\n", f);
+            fputs("<tr>", f);
+            snprintf(scope, sizeof scope, "\"rowgroup\" rowspan=\"%zu\"", json_array_size(list));
+            if (k == 0) put_row(f, run, i, scope);
+            category(f, json_array_get(list, k));
         }
     }
-    if (begun) fputs("</tbody></table></div>\n", f);
+    wg_html_table_end(f);
 }
 
 /* ---- where the time of a pass goes ------------------------------------------------------------------------------- */
@@ -222,32 +263,27 @@ static void phases(FILE *f, const wg_folder *run, const json_t *cells)
         longest = fmax(longest, sum);
     }
     if (!(longest > 0)) return;
-    fputs("<h2>Where the time of a pass goes</h2>\n<p class=\"key\">", f);
-    for (int k = 0; k < 5; k++) fprintf(f, "<i class=\"p%d\"></i>%s", k, what[k]);
-    fputs("</p>\n<div class=\"wide\"><table style=\"width:100%\">\n<caption>Milliseconds of a pass of the "
-          "target.</caption>\n<thead><tr>"
-          "<th scope=\"col\">cell</th><th scope=\"col\" class=\"l\" style=\"min-width:10rem;width:45%\">share</th>",
-          f);
+    fputs("<h2>Where the time of a pass goes</h2>\n<ul class=\"legend\">", f);
+    for (int k = 0; k < 5; k++) fprintf(f, "<li><i class=\"p%d\"></i>%s</li>", k, what[k]);
+    fputs("</ul>\n", f);
+    wg_html_table(f, "Milliseconds of a pass of the target, by phase.");
+    fputs("<thead><tr><th scope=\"col\">cell</th><th scope=\"col\" class=\"l share\">share</th>", f);
     for (int k = 0; k < 5; k++) fprintf(f, "<th scope=\"col\">%s</th>", key[k]);
     fputs("</tr></thead>\n<tbody>\n", f);
     for (size_t i = 0; i < json_array_size(cells); i++) {
         const json_t *p = get(json_array_get(cells, i), "phase_ms");
-        fputs("<tr><td class=\"w\">", f);
-        wg_report_name(f, run, i);
-        fputs("</td><td><div class=\"bar\" aria-hidden=\"true\">", f);
+        fputs("<tr>", f);
+        wg_report_row(f, run, i);
+        fputs("<td><div class=\"bar\" aria-hidden=\"true\">", f);
         for (int k = 0; k < 5; k++) {
             const double v = number(p, key[k]);
             if (v > 0) fprintf(f, "<span class=\"p%d\" style=\"width:%.2f%%\"></span>", k, 100 * v / longest);
         }
         fputs("</div></td>", f);
-        for (int k = 0; k < 5; k++) {
-            fputs("<td>", f);
-            wg_report_put(f, "%.3f", number(p, key[k]));
-            fputs("</td>", f);
-        }
+        for (int k = 0; k < 5; k++) wg_report_td(f, "%.3f", number(p, key[k]));
         fputs("</tr>\n", f);
     }
-    fputs("</tbody></table></div>\n", f);
+    wg_html_table_end(f);
 }
 
 /* ---- what ran it ------------------------------------------------------------------------------------------------- */
@@ -265,8 +301,8 @@ static void leaves(FILE *f, const json_t *v, char *path, size_t end, size_t size
         return;
     }
     char *text = json_is_string(v) ? wg_strdup(json_string_value(v)) : wg_json_canonical(v, false);
-    fputs("<tr><th scope=\"row\" class=\"l\" style=\"font-weight:normal;white-space:normal\">", f);
-    wg_html_puts(f, path);
+    fputs("<tr><th scope=\"row\" class=\"w\">", f);
+    wg_html_name(f, path);
     fputs("</th><td class=\"w l mono\">", f);
     wg_html_puts(f, text);
     fputs("</td></tr>\n", f);
@@ -276,18 +312,23 @@ static void leaves(FILE *f, const json_t *v, char *path, size_t end, size_t size
 static void provenance(FILE *f, const wg_folder *run)
 {
     char path[600] = "";
-    fputs("<h2>What ran it</h2>\n<div class=\"wide\"><table>\n<tbody>\n", f);
-    leaves(f, run->machine, path, 0, sizeof path);
-    fputs("</tbody></table></div>\n<h3>Digests of all outputs</h3>\n<div class=\"wide\"><table><tbody>\n", f);
     const json_t *cells = get(run->summary, "cells");
+    fputs("<h2>What ran it</h2>\n", f);
+    wg_html_table(f, "Program, machine and files, with their digests.");
+    fputs("<thead><tr><th scope=\"col\">what</th><th scope=\"col\" class=\"l\">value</th></tr></thead>\n<tbody>\n", f);
+    leaves(f, run->machine, path, 0, sizeof path);
+    wg_html_table_end(f);
+    wg_html_table(f, "SHA-256 of all outputs of a cell.");
+    fputs("<thead><tr><th scope=\"col\">cell</th><th scope=\"col\" class=\"l\">digest</th></tr></thead>\n<tbody>\n", f);
     for (size_t i = 0; i < json_array_size(cells); i++) {
-        fputs("<tr><td class=\"w\">", f);
-        wg_report_name(f, run, i);
-        fputs("</td><td class=\"l mono w\">", f);
+        fputs("<tr>", f);
+        wg_report_row(f, run, i);
+        fputs("<td class=\"l mono w\">", f);
         wg_html_puts(f, json_string_value(get(json_array_get(cells, i), "output_sha256")));
         fputs("</td></tr>\n", f);
     }
-    fputs("</tbody></table></div>\n<h3>Config</h3>\n<pre>", f);
+    wg_html_table_end(f);
+    fputs("<h3>Config</h3>\n<pre class=\"columns\">", f);
     char *text = wg_json_canonical(run->config, true);
     wg_html_puts(f, text);
     wg_free(text);
@@ -296,18 +337,23 @@ static void provenance(FILE *f, const wg_folder *run)
 
 static void words(FILE *f)
 {
-    fputs(
-        "<h2>Words</h2>\n<p class=\"soft\"><strong>tau</strong>: tokens per pass of the target, the corrected or bonus token "
-        "included; "
-        "plain decoding has 1. <strong>accepted</strong>: draft tokens kept, of those offered. <strong>alpha</strong>: mean of "
-        "sum "
-        "min(p, q), what a token-wise rule can accept. <strong>plain</strong>: tokens a second of plain decoding, the "
-        "baseline, run in "
-        "turn with the cell in the same process. <strong>speed-up</strong>: its time per token over the cell's, decoding only. "
-        "<strong>predicted</strong>: by costs calibrated before the run, for drafts that fare like these; <strong>off by</strong>: what it missed, and the phase that did most of it. <strong>same text</strong>: yes, "
-        "token by "
-        "token; law, the same distribution with other draws. Intervals: paired BCa bootstrap over prompts.</p>\n",
-        f);
+    static const char *const word[][3] = {
+        { "tau", "tau", "tokens per pass of the target, the corrected or bonus token included; plain decoding has 1" },
+        { "accepted", "accepted", "draft tokens kept, of those offered" },
+        { "alpha", "alpha", "mean of sum min(p, q), what a token-wise rule can accept" },
+        { "tok_s", "tok/s", "tokens a second of decoding, the prompt's pass left out" },
+        { "plain", "plain", "tokens a second of plain decoding, the baseline, run in turn with the cell in the same process" },
+        { "speedup", "speed-up", "plain decoding's time per token over the cell's, decoding only" },
+        { "predicted", "predicted", "speed-up by costs calibrated before the run, for drafts that fare like these" },
+        { "off", "off by", "what the prediction missed of the speed-up, and the phase that did most of it" },
+        { "tpot", "TPOT", "time per output token of a request after its first, in milliseconds: the median request's, and the 99th percentile" },
+        { "same", "same text", "yes: plain decoding's, token by token; law: the same distribution with other draws" },
+        { "interval", "intervals", "paired BCa bootstrap over prompts, 95 %" },
+    };
+    fputs("<h2>Words</h2>\n<dl>\n", f);
+    for (size_t i = 0; i < sizeof word / sizeof *word; i++)
+        fprintf(f, "<dt id=\"w-%s\">%s</dt><dd>%s</dd>\n", word[i][0], word[i][1], word[i][2]);
+    fputs("</dl>\n", f);
 }
 
 wg_status wg_report_write(FILE *f, const wg_folder *run, bool drawings, wg_error *err)
@@ -327,13 +373,19 @@ wg_status wg_report_write(FILE *f, const wg_folder *run, bool drawings, wg_error
     fprintf(f, ", %d requests of %d prompts</p>\n", run->n, run->n_asked);
     answer(f, run, cells);
     main_table(f, run, cells);
+    const bool drawn = drawings && wg_plot_available();
+    if (drawn) wg_report_plot_speedups(f, run, cells);
+    else if (drawings)
+        fputs("<p class=\"soft\">There is no gnuplot on the machine that wrote this page, so it has tables only.</p>\n", f);
     fputs("<h2>How it comes about</h2>\n", f);
-    wg_report_plots(f, run, cells, drawings);
+    if (drawn) wg_report_plot_predicted(f, cells);
+    if (drawn) wg_report_plot_lengths(f, run, cells);
+    if (drawn) wg_report_plot_positions(f, run, cells);
     wg_report_acceptance(f, run, cells);
     wg_report_confidence(f, run, cells);
     phases(f, run, cells);
     wg_report_use(f, run, cells);
-    categories(f, run, cells);
+    categories(f, run, cells, drawn);
     wg_report_transcripts(f, run, wg_report_best(cells));
     provenance(f, run);
     words(f);

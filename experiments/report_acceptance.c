@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT
  * Acceptance on a report's page: under each of its names (results/README.md), by depth, and how many tokens steps kept. */
+#include "experiments/html.h"
 #include "experiments/report_parts.h"
 
 static const json_t *get(const json_t *o, const char *key) { return json_object_get(o, key); }
 
-static const struct name { const char *key, *title; } names[] = {
+static const struct name {
+    const char *key, *title;
+} names[] = {
     { "analytic_alpha", "analytic alpha" },
     { "draft_acceptance_rate", "draft acceptance rate" },
     { "verify_rate", "verify rate" },
@@ -16,21 +19,19 @@ enum { NAMES = sizeof names / sizeof *names, MOST = 16 };
 
 static void by_name(FILE *f, const wg_folder *run, const json_t *cells)
 {
-    fputs("<div class=\"wide\"><table>\n<caption>The same counts under the names that papers and programs give "
-          "them.</caption>\n<thead><tr><th scope=\"col\">cell</th>",
-          f);
+    wg_html_table(f, "The same counts under the names that papers and programs give them.");
+    fputs("<thead><tr><th scope=\"col\">cell</th>", f);
     for (int k = 0; k < NAMES; k++) fprintf(f, "<th scope=\"col\">%s</th>", names[k].title);
     fputs("</tr></thead>\n<tbody>\n", f);
     for (size_t i = 0; i < json_array_size(cells); i++) {
-        fputs("<tr><td class=\"w\">", f);
-        wg_report_name(f, run, i);
+        fputs("<tr>", f);
+        wg_report_row(f, run, i);
         for (int k = 0; k < NAMES; k++) {
-            fputs("</td><td>", f);
-            wg_report_put(f, "%.3f", wg_report_number(get(json_array_get(cells, i), "acceptance"), names[k].key));
+            wg_report_td(f, "%.3f", wg_report_number(get(json_array_get(cells, i), "acceptance"), names[k].key));
         }
-        fputs("</td></tr>\n", f);
+        fputs("</tr>\n", f);
     }
-    fputs("</tbody></table></div>\n", f);
+    wg_html_table_end(f);
 }
 
 /* Shares of the steps that kept so many draft tokens. */
@@ -43,23 +44,22 @@ static void histogram(FILE *f, const wg_folder *run, const json_t *cells)
     }
     if (most < 2) return; /* nothing was drafted, or the summary is an older one */
     most = most > MOST ? MOST : most;
-    fputs("<div class=\"wide\"><table>\n<caption>Steps by how many draft tokens they kept.</caption>\n<thead><tr><th "
-          "scope=\"col\">cell</th>",
-          f);
+    wg_html_table(f, "Steps by how many draft tokens they kept.");
+    fputs("<thead><tr><th scope=\"col\">cell</th>", f);
     for (size_t d = 0; d < most; d++) fprintf(f, "<th scope=\"col\">%zu</th>", d);
     fputs("</tr></thead>\n<tbody>\n", f);
     for (size_t i = 0; i < json_array_size(cells); i++) {
         const json_t *c = json_array_get(cells, i);
-        fputs("<tr><td class=\"w\">", f);
-        wg_report_name(f, run, i);
+        fputs("<tr>", f);
+        wg_report_row(f, run, i);
         for (size_t d = 0; d < most; d++) {
-            fputs("</td><td>", f);
-            wg_report_put(f, "%.1f %%", 100 * wg_report_item(get(c, "acceptance"), "acceptance_histogram", d) /
-                                            wg_report_number(c, "target_passes"));
+            wg_report_td(f, "%.1f %%",
+                         100 * wg_report_item(get(c, "acceptance"), "acceptance_histogram", d) /
+                             wg_report_number(c, "target_passes"));
         }
-        fputs("</td></tr>\n", f);
+        fputs("</tr>\n", f);
     }
-    fputs("</tbody></table></div>\n", f);
+    wg_html_table_end(f);
 }
 
 /* By depth, offered-corrected. */
@@ -72,24 +72,19 @@ static void positions(FILE *f, const wg_folder *run, const json_t *cells)
     }
     if (most == 0) return;
     most = most > 16 ? 16 : most;
-    fputs("<div class=\"wide\"><table>\n<caption>Acceptance by position: of the steps whose draft was that deep, the share "
-          "that accepted "
-          "so far.</caption>\n<thead><tr><th scope=\"col\">cell</th>",
-          f);
+    wg_html_table(f, "Acceptance by position: of the steps whose draft was that deep, the share that accepted so far.");
+    fputs("<thead><tr><th scope=\"col\">cell</th>", f);
     for (size_t d = 1; d <= most; d++) fprintf(f, "<th scope=\"col\">%zu</th>", d);
     fputs("</tr></thead>\n<tbody>\n", f);
     for (size_t i = 0; i < json_array_size(cells); i++) {
-        fputs("<tr><td class=\"w\">", f);
-        wg_report_name(f, run, i);
-        fputs("</td>", f);
+        fputs("<tr>", f);
+        wg_report_row(f, run, i);
         for (size_t d = 0; d < most; d++) {
-            fputs("<td>", f);
-            wg_report_put(f, "%.2f", wg_report_item(json_array_get(cells, i), "acceptance_by_position", d));
-            fputs("</td>", f);
+            wg_report_td(f, "%.2f", wg_report_item(json_array_get(cells, i), "acceptance_by_position", d));
         }
         fputs("</tr>\n", f);
     }
-    fputs("</tbody></table></div>\n", f);
+    wg_html_table_end(f);
 }
 
 void wg_report_acceptance(FILE *f, const wg_folder *run, const json_t *cells)

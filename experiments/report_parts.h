@@ -9,9 +9,13 @@
 double wg_report_number(const json_t *o, const char *key);
 double wg_report_item(const json_t *o, const char *key, size_t i);
 
-/* A number or "-"; a cell's name. */
+/* A number by its format, "-" for NaN; the same as a table's cell; a number with its interval; a cell's name, and as the head
+ * of its row, with the number by which compare knows it. */
 void wg_report_put(FILE *f, const char *format, double v);
+void wg_report_td(FILE *f, const char *format, double v);
+void wg_report_interval(FILE *f, const json_t *o, const char *key, const char *interval, const char *unit);
 void wg_report_name(FILE *f, const wg_folder *run, size_t cell);
+void wg_report_row(FILE *f, const wg_folder *run, size_t cell);
 
 /* The cell with the largest speed-up; -1 when none has one. */
 int wg_report_best(const json_t *cells);
@@ -20,7 +24,13 @@ int wg_report_best(const json_t *cells);
 typedef struct wg_tally { int faster, slower, undecided, unequal, must_equal, lossy, failed; } wg_tally;
 wg_tally wg_report_tally(const json_t *cells);
 
-void wg_report_plots(FILE *f, const wg_folder *run, const json_t *cells, bool drawings);
+/* Drawings; each writes nothing when it has nothing to show or gnuplot fails. */
+void wg_report_plot_speedups(FILE *f, const wg_folder *run, const json_t *cells);
+void wg_report_plot_predicted(FILE *f, const json_t *cells);
+void wg_report_plot_categories(FILE *f, const wg_folder *run, const json_t *cells);
+void wg_report_plot_lengths(FILE *f, const wg_folder *run, const json_t *cells);
+void wg_report_plot_positions(FILE *f, const wg_folder *run, const json_t *cells);
+
 void wg_report_confidence(FILE *f, const wg_folder *run, const json_t *cells); /* nothing without a trace of probabilities */
 void wg_report_acceptance(FILE *f, const wg_folder *run, const json_t *cells);
 void wg_report_use(FILE *f, const wg_folder *run, const json_t *cells);

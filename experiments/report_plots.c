@@ -1,134 +1,212 @@
 /* SPDX-License-Identifier: MIT
- * The drawings of a report. What they show also stands in a table, and their text alternative says so. */
+ * The drawings of a report. What they show also stands in a table. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/base/mem.h"
-#include "experiments/html.h"
-#include "experiments/plot.h"
+#include "experiments/curves.h"
+#include "experiments/forest.h"
 #include "experiments/report_parts.h"
 
-enum { LINES = 8, LABEL = 80 };
+enum { LINES = 8, FASTEST = 6, NAMED = 5 };
 
 static const json_t *cell_at(const json_t *cells, size_t i) { return json_array_get(cells, i); }
 
-/* A name that gnuplot takes as it is: no quotes, no escapes. */
-static void label(char *to, const wg_folder *run, size_t cell)
+static wg_estimate_ci estimate(const json_t *o, const char *key, const char *interval)
 {
-    char *name = wg_folder_cell_name(run, (int)cell);
-    snprintf(to, LABEL, "%zu: %s", cell, name ? name : "");
-    wg_free(name);
-    for (char *p = to; *p; p++)
-        if (*p == '\'' || *p == '"' || *p == '\\' || *p == '\n' || (unsigned char)*p < 32) *p = ' ';
-    for (size_t n = strlen(to); n && ((unsigned char)to[n - 1] & 0xC0) == 0x80; n--) /* no half character at the cut */
-        if (strlen(to) == LABEL - 1) to[n - 1] = '\0';
+    return (wg_estimate_ci){ wg_report_number(o, key), wg_report_item(o, interval, 0), wg_report_item(o, interval, 1) };
 }
 
-static void figure(FILE *f, const char *script, int width, int height, const char *caption, const char *alternative)
-{
-    char *svg = wg_plot_svg(script, width, height);
-    if (!svg) return;
-    fprintf(f, "<figure><img src=\"%s\" width=\"%d\" height=\"%d\" alt=\"", svg, width, height);
-    wg_html_puts(f, alternative);
-    fputs("\"><figcaption class=\"soft\">", f);
-    wg_html_puts(f, caption);
-    fputs("</figcaption></figure>\n", f);
-    wg_free(svg);
-}
+static const wg_estimate_ci none = { NAN, NAN, NAN };
 
-static const char look[] =
-    "set border 3 lc rgb '#57606a'\nset grid lc rgb '#d0d7de' lw 0.5\nset tics nomirror\nset encoding utf8\n"
-    "set termoption noenhanced\n";
-
-/* Room for the names on the left, in characters. */
-static int widest(const wg_folder *run, const json_t *cells)
+/* At most `most` of the cells whose `list` has `least` elements or more, fastest first. */
+static int fastest(const json_t *cells, size_t *chosen, int most, const char *list, size_t least)
 {
-    char name[LABEL];
-    size_t most = 10;
-    for (size_t i = 0; i < json_array_size(cells); i++) {
-        label(name, run, i);
-        most = strlen(name) > most ? strlen(name) : most;
-    }
-    return (int)((most < 60 ? most : 60) * 4 / 5) + 2;
-}
-
-/* Speed-up of each cell, with its interval. */
-static void speedups(FILE *f, const wg_folder *run, const json_t *cells)
-{
-    char *script = NULL, name[LABEL];
-    size_t n = 0, rows = json_array_size(cells);
-    FILE *s = open_memstream(&script, &n);
-    if (!s) return;
-    fprintf(s,
-            "%sset yrange [%zu.5:-0.5]\nset xrange [0:*]\nset key off\nset xlabel 'speed-up (plain decoding: 1)'\n"
-            "set arrow from 1, graph 0 to 1, graph 1 nohead lc rgb '#a40e26' dt 2\nset lmargin %d\n$data << EOD\n",
-            look, rows - 1, widest(run, cells));
-    int drawn = 0;
-    for (size_t i = 0; i < rows; i++) {
-        const json_t *c = cell_at(cells, i);
-        const double v = wg_report_number(c, "speedup"), lo = wg_report_item(c, "speedup_ci", 0),
-                     hi = wg_report_item(c, "speedup_ci", 1);
-        if (!isfinite(v)) continue;
-        drawn++;
-        label(name, run, i);
-        fprintf(s, "%.6g %zu %.6g %.6g \"%s\"\n", v, i, isfinite(lo) ? lo : v, isfinite(hi) ? hi : v, name);
-    }
-    fputs("EOD\nplot $data using 1:2:3:4:ytic(5) with xerrorbars pt 7 ps 0.7 lw 2 lc rgb '#0072b2'\n", s);
-    fclose(s);
-    const int height = 120 + 26 * (int)rows;
-    if (drawn)
-        figure(f, script, 760, height > 1200 ? 1200 : height,
-               "Speed-up of each cell with its 95 % interval; the line is plain decoding.",
-               "Speed-up of each cell with its interval; the numbers are in the table above.");
-    free(script);
-}
-
-/* One curve a cell, the fastest ones. */
-static void positions(FILE *f, const wg_folder *run, const json_t *cells)
-{
-    size_t chosen[LINES];
     int n = 0;
     for (size_t i = 0; i < json_array_size(cells); i++) {
-        if (json_array_size(json_object_get(cell_at(cells, i), "acceptance_by_position")) < 2) continue;
+        if (json_array_size(json_object_get(cell_at(cells, i), list)) < least) continue;
         const double v = wg_report_number(cell_at(cells, i), "speedup");
-        int at = n < LINES ? n : LINES - 1;
-        if (n == LINES && !(v > wg_report_number(cell_at(cells, chosen[at]), "speedup"))) continue;
+        int at = n < most ? n : most - 1;
+        if (n == most && !(v > wg_report_number(cell_at(cells, chosen[at]), "speedup"))) continue;
         for (; at > 0 && v > wg_report_number(cell_at(cells, chosen[at - 1]), "speedup"); at--) chosen[at] = chosen[at - 1];
         chosen[at] = i;
-        n += n < LINES;
+        n += n < most;
     }
-    if (n == 0) return;
-    char *script = NULL, name[LABEL];
-    size_t size = 0;
-    FILE *s = open_memstream(&script, &size);
-    if (!s) return;
-    fprintf(s,
-            "%sset xlabel 'position in the draft'\nset ylabel 'accepted'\nset yrange [0:1]\nset xtics 1\nset key outside top "
-            "center Left reverse\n",
-            look);
-    for (int k = 0; k < n; k++) {
-        const json_t *c = cell_at(cells, chosen[k]);
-        fprintf(s, "$c%d << EOD\n", k);
-        for (size_t d = 0; d < json_array_size(json_object_get(c, "acceptance_by_position")); d++)
-            fprintf(s, "%zu %.6g\n", d + 1, wg_report_item(c, "acceptance_by_position", d));
-        fputs("EOD\n", s);
-    }
-    for (int k = 0; k < n; k++) {
-        label(name, run, chosen[k]);
-        fprintf(s, "%s $c%d using 1:2 with linespoints lw 2 pt %d title '%s'", k ? "," : "plot", k, k + 4, name);
-    }
-    fputc('\n', s);
-    fclose(s);
-    figure(f, script, 760, 380 + 22 * n,
-           "Acceptance by position, of steps whose draft was that deep (at most eight cells, the fastest).",
-           "Acceptance by position in the draft; the numbers are in the table below.");
-    free(script);
+    return n;
 }
 
-/* ---- tau against length ------------------------------------------------------------------------------------------ */
+/* "12  length=4, rule=match": the number that compare takes, and what the cell is. */
+static char *numbered(const wg_folder *run, size_t cell)
+{
+    char *name = wg_folder_cell_name(run, (int)cell);
+    const size_t n = name ? strlen(name) + 32 : 0;
+    char *text = name ? wg_alloc(n, 1) : NULL;
+    if (text) snprintf(text, n, "%zu  %s", cell, name);
+    wg_free(name);
+    return text;
+}
 
-typedef struct curve_point { double length, tau; char *rest; } curve_point;
+/* ---- ratios ------------------------------------------------------------------------------------------------------ */
+
+void wg_report_plot_speedups(FILE *f, const wg_folder *run, const json_t *cells)
+{
+    const size_t n = json_array_size(cells);
+    wg_forest_row *row = wg_calloc(n, sizeof *row);
+    bool any = false;
+    for (size_t i = 0; row && i < n; i++) {
+        row[i] = (wg_forest_row){ numbered(run, i),
+                                  false,
+                                  { estimate(cell_at(cells, i), "speedup", "speedup_ci"),
+                                    estimate(cell_at(cells, i), "predicted_speedup", "predicted_speedup_range") } };
+        any = any || isfinite(row[i].point[1].v);
+    }
+    const wg_forest o = {
+        any ? "Speed-up of each cell, measured and predicted" : "Speed-up of each cell",
+        any ? "Speed-up of each cell with its 95 % interval, above what the cost model had predicted with the "
+              "spread of its calibration. The dashed line is plain decoding."
+            : "Speed-up of each cell with its 95 % interval. The dashed line is plain decoding.",
+        "speed-up (plain decoding: 1)",
+        { any ? "measured" : NULL, any ? "predicted" : NULL },
+        2,
+        row,
+        row ? (int)n : 0
+    };
+    wg_forest_figure(f, &o);
+    for (size_t i = 0; row && i < n; i++) wg_free(row[i].name);
+    wg_free(row);
+}
+
+/* The fastest cells, each with all its prompts and with those of one category after the other. */
+void wg_report_plot_categories(FILE *f, const wg_folder *run, const json_t *cells)
+{
+    size_t chosen[FASTEST], rows = 0;
+    const int n = fastest(cells, chosen, FASTEST, "categories", 2);
+    for (int i = 0; i < n; i++) rows += 2 + json_array_size(json_object_get(cell_at(cells, chosen[i]), "categories"));
+    wg_forest_row *row = n ? wg_calloc(rows, sizeof *row) : NULL;
+    size_t at = 0;
+    for (int i = 0; row && i < n; i++) {
+        const json_t *c = cell_at(cells, chosen[i]), *list = json_object_get(c, "categories");
+        row[at++] = (wg_forest_row){ numbered(run, chosen[i]), false, { none, none } };
+        row[at++] = (wg_forest_row){ wg_strdup("all prompts"), true, { estimate(c, "speedup", "speedup_ci"), none } };
+        for (size_t k = 0; k < json_array_size(list); k++) {
+            const json_t *one = json_array_get(list, k);
+            row[at++] = (wg_forest_row){ wg_strdup(json_string_value(json_object_get(one, "category"))),
+                                         true,
+                                         { estimate(one, "speedup", "speedup_ci"), none } };
+        }
+    }
+    char caption[200];
+    snprintf(caption, sizeof caption, "Speed-up by category with BCa intervals of 95 %% over its prompts. %s",
+             json_array_size(cells) > FASTEST ? "The six fastest cells; the table has all." : "");
+    const wg_forest o = { "Speed-up by category", caption, "speed-up (plain decoding: 1)", { NULL, NULL }, 2, row, (int)at };
+    if (row) wg_forest_figure(f, &o);
+    for (size_t i = 0; i < at; i++) wg_free(row[i].name);
+    wg_free(row);
+}
+
+/* ---- predicted against measured ---------------------------------------------------------------------------------- */
+
+static double off(const json_t *cell) { return fabs(wg_report_number(json_object_get(cell, "residual_percent"), "total")); }
+
+static bool among_farthest(const json_t *cells, size_t i)
+{
+    int farther = 0;
+    for (size_t k = 0; k < json_array_size(cells); k++) farther += off(cell_at(cells, k)) > off(cell_at(cells, i));
+    return isfinite(off(cell_at(cells, i))) && farther < NAMED;
+}
+
+/* Names that would stand on one another are left out. */
+static void name_farthest(FILE *s, const json_t *cells, double apart)
+{
+    double at[NAMED][2];
+    int n = 0;
+    for (size_t i = 0; i < json_array_size(cells) && n < NAMED; i++) {
+        const double x = wg_report_number(cell_at(cells, i), "predicted_speedup"),
+                     y = wg_report_number(cell_at(cells, i), "speedup");
+        bool alone = among_farthest(cells, i);
+        for (int k = 0; k < n; k++) alone = alone && (fabs(at[k][0] - x) > apart || fabs(at[k][1] - y) > apart);
+        if (!alone) continue;
+        at[n][0] = x, at[n++][1] = y;
+        fprintf(s, "set label '%zu' at %.6g,%.6g left offset character 0.7,0.5\n", i, x, y);
+    }
+}
+
+static int draw_predicted(FILE *s, int width, const void *arg)
+{
+    const json_t *cells = arg;
+    double least = 1, most = 1;
+    int drawn = 0;
+    wg_plot_look(s);
+    fputs("$data << EOD\n", s);
+    for (size_t i = 0; i < json_array_size(cells); i++) {
+        const wg_estimate_ci x = estimate(cell_at(cells, i), "predicted_speedup", "predicted_speedup_range"),
+                             y = estimate(cell_at(cells, i), "speedup", "speedup_ci");
+        if (!isfinite(x.v) || !isfinite(y.v)) continue;
+        drawn++;
+        least = fmin(least, fmin(x.v, y.v));
+        most = fmax(most, fmax(x.v, y.v));
+        fprintf(s, "%.6g %.6g %.6g %.6g %.6g %.6g\n", x.v, y.v, isfinite(x.lo) ? x.lo : x.v, isfinite(x.hi) ? x.hi : x.v,
+                isfinite(y.lo) ? y.lo : y.v, isfinite(y.hi) ? y.hi : y.v);
+    }
+    fputs("EOD\n", s);
+    const double lo = fmax(0, least - 0.1), hi = most + 0.1;
+    name_farthest(s, cells, (hi - lo) / 20);
+    fprintf(s,
+            "set grid\nset size square\nset xlabel 'predicted'\nset ylabel 'measured'\nset xrange [%g:%g]\nset yrange [%g:%g]\n"
+            "plot x with lines dt 2 lw 1.5 lc rgb '%s', $data using 1:2:3:4:5:6 with xyerrorbars pt 7 ps 0 lw 1 lc rgb '%s', "
+            "$data using 1:2 with points pt 7 ps 0.6 lc rgb '%s'\n",
+            lo, hi, lo, hi, wg_plot_colour(7), wg_plot_colour(0), wg_plot_colour(0));
+    return drawn < 2 ? 0 : width == WG_PLOT_BROAD ? 440 : 340;
+}
+
+void wg_report_plot_predicted(FILE *f, const json_t *cells)
+{
+    const wg_plot p = {
+        "Speed-up measured against predicted",
+        "Speed-up measured (95 % intervals) against predicted (spread of the calibration), a point a cell. On the "
+        "dashed line the cost model is right; the numbers name the cells farthest off.",
+        draw_predicted, cells, NULL
+    };
+    wg_plot_figure(f, &p);
+}
+
+/* ---- curves ------------------------------------------------------------------------------------------------------ */
+
+void wg_report_plot_positions(FILE *f, const wg_folder *run, const json_t *cells)
+{
+    size_t chosen[LINES];
+    wg_curve curve[LINES];
+    const int n = fastest(cells, chosen, LINES, "acceptance_by_position", 2);
+    for (int k = 0; k < n; k++) {
+        const json_t *c = cell_at(cells, chosen[k]);
+        const size_t all = json_array_size(json_object_get(c, "acceptance_by_position"));
+        curve[k] = (wg_curve){ numbered(run, chosen[k]), wg_calloc(all, sizeof(wg_curve_point)), (int)all };
+        for (size_t d = 0; curve[k].point && d < all; d++)
+            curve[k].point[d] = (wg_curve_point){ (double)d + 1, wg_report_item(c, "acceptance_by_position", d), NAN, NAN };
+        if (!curve[k].point) curve[k].n = 0;
+    }
+    const wg_curves o = { "Acceptance by position in the draft",
+                          json_array_size(cells) > LINES
+                              ? "Acceptance by position, of steps whose draft was that deep: the eight fastest cells."
+                              : "Acceptance by position, of steps whose draft was that deep.",
+                          "position in the draft",
+                          "share accepted so far",
+                          "[0:1]",
+                          curve,
+                          n };
+    wg_curves_figure(f, &o);
+    for (int k = 0; k < n; k++) {
+        wg_free(curve[k].name);
+        wg_free(curve[k].point);
+    }
+}
+
+typedef struct measured {
+    double length;
+    wg_estimate_ci tau;
+    char *rest;
+} measured;
 
 static double length_of(const json_t *config)
 {
@@ -151,70 +229,57 @@ static char *rest_of(const wg_folder *run, size_t cell)
         if (*end == ',') end += 1 + (end[1] == ' ');
         memmove(at, end, strlen(end) + 1);
     }
-    for (char *p = name; p && *p; p++)
-        if (strchr("'\"\\", *p)) *p = ' ';
     char *empty = name ? strstr(name, "()") : NULL;
     if (empty) memmove(empty, empty + 2, strlen(empty + 2) + 1);
     return name;
 }
 
+static int by_rest(const measured *x, const measured *y) { return strcmp(x->rest ? x->rest : "", y->rest ? y->rest : ""); }
+
 static int by_curve(const void *a, const void *b)
 {
-    const curve_point *x = a, *y = b;
-    const int c = strcmp(x->rest ? x->rest : "", y->rest ? y->rest : "");
+    const measured *x = a, *y = b;
+    const int c = by_rest(x, y);
     return c ? c : (x->length > y->length) - (x->length < y->length);
 }
 
-static void lengths(FILE *f, const wg_folder *run, const json_t *cells)
+/* Neighbours of one name are a curve; one of a single point says nothing about lengths. */
+static int join(wg_curve *curve, wg_curve_point *point, const measured *m, int n)
 {
-    const size_t n = json_array_size(cells);
-    curve_point *p = wg_calloc(n, sizeof *p);
-    char *script = NULL;
-    size_t size = 0, kept = 0;
-    FILE *s = p ? open_memstream(&script, &size) : NULL;
-    for (size_t i = 0; s && i < n; i++) {
-        p[kept] = (curve_point){ length_of(json_object_get(json_array_get(run->cells, i), "config")),
-                                 wg_report_number(cell_at(cells, i), "tau"), NULL };
-        if (!isfinite(p[kept].length) || !isfinite(p[kept].tau)) continue;
-        p[kept++].rest = rest_of(run, i);
-    }
-    if (s) qsort(p, kept, sizeof *p, by_curve);
     int curves = 0;
-    bool several = false;
-    if (s)
-        fprintf(s, "%sset xlabel 'draft length'\nset ylabel 'tau'\nset yrange [1:*]\nset key outside top center Left reverse\n",
-                look);
-    for (size_t i = 0; s && i < kept; i++) {
-        const bool first = i == 0 || strcmp(p[i].rest, p[i - 1].rest) != 0;
-        if (first && i) fputs("EOD\n", s);
-        if (first) fprintf(s, "$c%d << EOD\n", curves++);
-        else several = several || p[i].length != p[i - 1].length;
-        fprintf(s, "%g %.6g\n", p[i].length, p[i].tau);
+    for (int i = 0, end; i < n; i = end) {
+        for (end = i + 1; end < n && by_rest(&m[i], &m[end]) == 0;) end++;
+        for (int k = i; k < end; k++) point[k] = (wg_curve_point){ m[k].length, m[k].tau.v, m[k].tau.lo, m[k].tau.hi };
+        if (m[end - 1].length > m[i].length) curve[curves++] = (wg_curve){ m[i].rest, &point[i], end - i };
     }
-    if (s && kept) fputs("EOD\n", s);
-    for (size_t i = 0, k = 0; s && i < kept; i++)
-        if (i == 0 || strcmp(p[i].rest, p[i - 1].rest) != 0) {
-            fprintf(s, "%s $c%zu using 1:2 with linespoints lw 2 pt %zu title '%.80s'", k ? "," : "plot", k, k + 4, p[i].rest);
-            k++;
-        }
-    if (s) fputc('\n', s);
-    if (s) fclose(s);
-    if (several && curves <= 16)
-        figure(f, script, 760, 360 + 22 * curves, "Tokens per pass of the target against the length of the draft.",
-               "Tau against draft length; the numbers are in the table above.");
-    for (size_t i = 0; i < kept; i++) wg_free(p[i].rest);
-    free(script);
-    wg_free(p);
+    return curves;
 }
 
-void wg_report_plots(FILE *f, const wg_folder *run, const json_t *cells, bool drawings)
+void wg_report_plot_lengths(FILE *f, const wg_folder *run, const json_t *cells)
 {
-    if (!drawings) return;
-    if (!wg_plot_available()) {
-        fputs("<p class=\"soft\">There is no gnuplot on the machine that wrote this page, so it has tables only.</p>\n", f);
-        return;
+    const size_t n = json_array_size(cells);
+    measured *m = wg_calloc(n, sizeof *m);
+    wg_curve *curve = wg_calloc(n, sizeof *curve);
+    wg_curve_point *point = wg_calloc(n, sizeof *point);
+    int kept = 0;
+    for (size_t i = 0; m && i < n; i++) {
+        m[kept] = (measured){ length_of(json_object_get(json_array_get(run->cells, i), "config")),
+                              estimate(cell_at(cells, i), "tau", "tau_ci"), NULL };
+        if (!isfinite(m[kept].length) || !isfinite(m[kept].tau.v)) continue;
+        m[kept++].rest = rest_of(run, i);
     }
-    speedups(f, run, cells);
-    lengths(f, run, cells);
-    positions(f, run, cells);
+    if (m) qsort(m, (size_t)kept, sizeof *m, by_curve);
+    const int curves = m && curve && point ? join(curve, point, m, kept) : 0;
+    const wg_curves o = { "Tau against draft length",
+                          "Tokens per pass of the target against the length of the draft, with 95 % intervals.",
+                          "draft length",
+                          "tau",
+                          "[1:*]",
+                          curve,
+                          curves };
+    if (curves <= 2 * LINES) wg_curves_figure(f, &o);
+    for (int i = 0; i < kept; i++) wg_free(m[i].rest);
+    wg_free(m);
+    wg_free(curve);
+    wg_free(point);
 }

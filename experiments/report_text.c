@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Who wrote what: texts of one cell, drafted parts marked. */
+ * Who wrote what: texts of one cell; what was drafted and accepted, what the target put in place of a draft it refused, what
+ * it added after a draft it took whole, and what nobody had drafted. */
 #include <string.h>
 
 #include "core/base/hash.h"
@@ -45,16 +46,44 @@ static size_t boundary(const char *text, size_t n, size_t at)
     return at < n ? at : n;
 }
 
-static void marked(FILE *f, const char *text, size_t n, const json_t *turns)
+/* What a step's own token is. Where all drafts were chains, a step that kept less than was drafted was corrected. In a tree
+ * that is certain only when nothing was kept, because a path may end at a leaf above the deepest one. */
+typedef struct steps { const json_t *accepted, *drafted; bool chains; } steps;
+
+static steps steps_of(const json_t *line)
+{
+    const json_t *spec = json_object_get(line, "speculative_decoding"), *offered = json_object_get(spec, "offered_by_position");
+    json_int_t levels = 0;
+    for (size_t d = 0; d < json_array_size(offered); d++) levels += json_integer_value(json_array_get(offered, d));
+    return (steps){ json_object_get(spec, "per_step_accepted"), json_object_get(spec, "per_step_drafted"),
+                    levels == json_integer_value(json_object_get(spec, "num_draft_tokens")) };
+}
+
+/* The class of a step's own token; NULL: plainly the target's. */
+static const char *own(const steps *s, size_t step)
+{
+    const json_int_t drafted = json_integer_value(json_array_get(s->drafted, step)),
+                     accepted = json_integer_value(json_array_get(s->accepted, step));
+    if (drafted == 0) return NULL;
+    if (accepted == drafted) return "b";
+    return s->chains || accepted == 0 ? "c" : NULL;
+}
+
+static void part(FILE *f, const char *class, const char *text, size_t n)
+{
+    if (class) fprintf(f, "<span class=\"%s\">", class);
+    wg_html_text(f, text, n);
+    if (class) fputs("</span>", f);
+}
+
+static void marked(FILE *f, const char *text, size_t n, const json_t *turns, const steps *s)
 {
     size_t at = 0, target = 0;
     for (size_t i = 0; i < json_array_size(turns) && at < n; i++) {
         target += (size_t)json_integer_value(json_array_get(turns, i));
         const size_t end = boundary(text, n, target);
         if (end <= at) continue;
-        if (i % 2 == 0) fputs("<span class=\"d\">", f);
-        wg_html_text(f, text + at, end - at);
-        if (i % 2 == 0) fputs("</span>", f);
+        part(f, i % 2 == 0 ? "a" : own(s, i / 2), text + at, end - at);
         at = end;
     }
     wg_html_text(f, text + at, n - at);
@@ -65,6 +94,7 @@ static void transcript(FILE *f, const wg_folder *run, const wg_entry *e, const w
 {
     json_t *line = wg_folder_line(run, e);
     const json_t *text = json_object_get(line, "text"), *turns = json_object_get(line, "drafted_bytes");
+    const steps s = steps_of(line);
     const wg_asked *a = &run->asked[e->prompt];
     const wg_prompt *p = prompt_of(d, a);
     if (e->turn == 0) {
@@ -76,7 +106,7 @@ static void transcript(FILE *f, const wg_folder *run, const wg_entry *e, const w
     }
     fputs("<p class=\"soft\">", f);
     if (e->turn > 0 || (p && p->turns > 1)) fprintf(f, "turn %d: ", e->turn + 1);
-    fprintf(f, "%d tokens in %d passes, %d of them drafted</p>\n", e->tokens, e->passes, e->accepted);
+    fprintf(f, "%d tokens in %d passes; %d of %d drafted tokens accepted</p>\n", e->tokens, e->passes, e->accepted, e->drafted);
     if (p && e->turn < p->turns) {
         const wg_turn asked = wg_prompt_turn(p, e->turn);
         const size_t n = asked.bytes > MOST_BYTES ? boundary(asked.text, asked.bytes, MOST_BYTES) : asked.bytes;
@@ -85,7 +115,7 @@ static void transcript(FILE *f, const wg_folder *run, const wg_entry *e, const w
         fputs(n < asked.bytes ? " ...</pre>\n" : "</pre>\n", f);
     }
     fputs("<pre>", f);
-    if (json_is_string(text)) marked(f, json_string_value(text), json_string_length(text), turns);
+    if (json_is_string(text)) marked(f, json_string_value(text), json_string_length(text), turns, &s);
     else fputs("(the output is not UTF-8; its ids are in requests.jsonl)", f);
     fputs("</pre>\n", f);
     json_decref(line);
@@ -101,9 +131,14 @@ void wg_report_transcripts(FILE *f, const wg_folder *run, int cell)
         strcmp(json_string_value(json_object_get(run->config, "trace")), "none") == 0)
         fputs("Run with <code>--set trace=steps</code> to see here which tokens were drafted.</p>\n", f);
     else {
-        fputs("<span class=\"d\">Drafted and accepted</span>, and the target's own words, of the cell ", f);
-        wg_html_puts(f, name);
-        fputs(".</p>\n", f);
+        fputs("Texts of the cell ", f);
+        wg_html_name(f, name);
+        fputs(".</p>\n<ul class=\"legend\"><li><span class=\"a\">drafted</span> by ", f);
+        const json_t *cells = json_object_get(run->summary, "cells");
+        wg_html_puts(f, json_string_value(json_object_get(json_array_get(cells, (size_t)cell), "drafter")));
+        fputs(" and accepted</li><li><span class=\"c\">corrected</span>: the target's, in place of a draft it refused</li><li><span "
+              "class=\"b\">bonus</span>: the target's, after a draft taken whole</li><li>unmarked: the target's, where nothing was "
+              "drafted or a tree does not tell which</li></ul>\n", f);
         wg_dataset *d = prompts_of(run, cell);
         for (int i = 0; i < run->n; i++) {
             const wg_entry *e = &run->entry[i];

@@ -7,7 +7,10 @@
 static const json_t *get(const json_t *o, const char *key) { return json_object_get(o, key); }
 
 /* A column: where its number stands in a cell, how it is written. */
-static const struct column { const char *title, *part, *key, *format; double times; } columns[] = {
+static const struct column {
+    const char *title, *part, *key, *format;
+    double times;
+} columns[] = {
     { "MBU", "efficiency", "mbu", "%.0f %%", 100 },
     { "plain", "efficiency", "baseline_mbu", "%.0f %%", 100 },
     { "MFU", "efficiency", "mfu", "%.0f %%", 100 },
@@ -26,24 +29,23 @@ enum { COLUMNS = sizeof columns / sizeof *columns };
 void wg_report_use(FILE *f, const wg_folder *run, const json_t *cells)
 {
     if (!get(json_array_get(cells, 0), "efficiency")) return; /* the summary is an older one */
-    fputs("<h2>Use and waste</h2>\n<div class=\"wide\"><table>\n<caption>The target's passes: bytes and operations a second "
-          "of what the machine gave at best in this run (MBU, MFU); work on draft tokens that were rejected; slots of the "
-          "cache's pages in nobody's use or rolled back; time between events (the tokens of a step arrive together), and the "
-          "same shared by their tokens.</caption>\n<thead><tr><th scope=\"col\">cell</th>",
-          f);
+    fputs("<h2>Use and waste</h2>\n", f);
+    wg_html_table(f, "The target's passes: bytes and operations a second of what the machine gave at best in this run (MBU, "
+                     "MFU); work on draft tokens that were rejected; slots of the cache's pages in nobody's use or rolled "
+                     "back; time between events (the tokens of a step arrive together), and the same shared by their tokens.");
+    fputs("<thead><tr><th scope=\"col\">cell</th>", f);
     for (int k = 0; k < COLUMNS; k++) fprintf(f, "<th scope=\"col\">%s</th>", columns[k].title);
     fputs("</tr></thead>\n<tbody>\n", f);
     for (size_t i = 0; i < json_array_size(cells); i++) {
-        fputs("<tr><td class=\"w\">", f);
-        wg_report_name(f, run, i);
+        fputs("<tr>", f);
+        wg_report_row(f, run, i);
         for (int k = 0; k < COLUMNS; k++) {
             const json_t *part = get(json_array_get(cells, i), columns[k].part);
-            fputs("</td><td>", f);
-            wg_report_put(f, columns[k].format, columns[k].times * wg_report_number(part, columns[k].key));
+            wg_report_td(f, columns[k].format, columns[k].times * wg_report_number(part, columns[k].key));
         }
-        fputs("</td></tr>\n", f);
+        fputs("</tr>\n", f);
     }
-    fputs("</tbody></table></div>\n", f);
+    wg_html_table_end(f);
     const char *why = json_string_value(get(run->summary, "energy_unknown"));
     if (!why) return;
     fputs("<p class=\"soft\">Energy is not readable here: ", f);

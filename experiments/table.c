@@ -54,8 +54,7 @@ static void positions(const json_t *c, char *b, size_t n)
     if (all > SHOWN) snprintf(b + at, n - at, " ..");
 }
 
-/* "-6 % draft": how far the prediction was off, and the part that did most of it. */
-static void residual(const json_t *c, char *b, size_t n)
+void wg_table_residual(const json_t *c, char *b, size_t n)
 {
     static const char *const parts[] = { "draft", "verify", "rest", "plain" };
     const json_t *r = json_object_get(c, "residual_percent");
@@ -147,7 +146,7 @@ static int columns(const json_t *cells, column *c, bool published)
         { "tau", NULL, tau, false, 0 },           { "accepted", NULL, accepted, false, 0 },
         { "tok/s", NULL, speed, false, 0 },       { "plain", NULL, plain, false, 0 },
         { "speed-up", NULL, speedup, false, 0 },  { "predicted", NULL, predicted, false, 0 },
-        { "residual", NULL, residual, true, 0 },  { "same text", NULL, same, true, 0 },
+        { "residual", NULL, wg_table_residual, true, 0 },  { "same text", NULL, same, true, 0 },
         { "overhead", NULL, overhead, false, 0 },
     };
     static const column wide[] = {
@@ -160,7 +159,7 @@ static int columns(const json_t *cells, column *c, bool published)
         { "plain", NULL, plain, false, 0 },
         { "speed-up", NULL, speedup, false, 0 },
         { "predicted", NULL, predicted, false, 0 },
-        { "residual", NULL, residual, true, 0 },
+        { "residual", NULL, wg_table_residual, true, 0 },
         { "same text", NULL, same, true, 0 },
     };
     int n = 0;

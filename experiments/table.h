@@ -13,6 +13,9 @@ void wg_table_print(FILE *f, const json_t *summary);
 /* What draft models' vocabularies have of the target's, a line for each that does not have all of it. */
 void wg_table_overlap(FILE *f, const json_t *cells, const char *before, const char *after);
 
+/* "-6 % draft": how far a cell's prediction was off, and the part that did most of it; "-" without one. */
+void wg_table_residual(const json_t *cell, char *buf, size_t size);
+
 /* One JSON object a line, a line a cell. */
 void wg_table_print_json(FILE *f, const json_t *summary);
 

@@ -285,3 +285,26 @@ Test(compare, scan_finds_members_and_refuses_the_rest)
         cr_assert(sc.bad || i == 9, "%s", bad[i]); /* brackets are counted, not told apart */
     }
 }
+
+/* The page has what the JSON has, whether gnuplot is there or not. */
+Test(compare, the_page_says_the_same)
+{
+    folder("a", 0, 8, 50, 3);
+    folder("b", 0, 8, 40, 9);
+    json_t *o = compare("a", "b", -1, -1, WG_OK);
+    const json_t *p = json_array_get(json_object_get(o, "pairs"), 0);
+    char want[80], *text = NULL;
+    size_t n = 0;
+    FILE *f = open_memstream(&text, &n);
+    wg_compare_page(f, o, false);
+    fclose(f);
+    snprintf(want, sizeof want, "%.3fx <small>[%.3f, %.3f]</small>", real(p, "faster"), item(p, "faster_ci", 0), item(p, "faster_ci", 1));
+    cr_assert(strstr(text, want), "%s", want);
+    cr_assert(strstr(text, "the speed of A: faster.") && strstr(text, "Same texts: 7 of 8 requests."));
+    cr_assert(strstr(text, "differ first in prompt p3, repeat 0, at token 2."));
+    cr_assert(strstr(text, "<th scope=\"row\" class=\"w\">odd</th><td>4</td>") && strstr(text, "32-63 tokens"));
+    cr_assert_null(strstr(text, "<svg"));
+    cr_assert_null(strstr(text, "http"));
+    free(text);
+    json_decref(o);
+}

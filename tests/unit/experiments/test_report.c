@@ -2,6 +2,7 @@
  * The page of a run on a tiny pair: well-formed, self-contained, with the numbers of summary.json, and with what users name
  * escaped. */
 #include <ctype.h>
+#include <math.h>
 
 #include "core/base/json.h"
 #include "core/base/mem.h"
@@ -58,7 +59,7 @@ static char *page(const char *dir, bool drawings)
 /* Every element that is opened is closed, in order; no bare < or & in between. */
 static void well_formed(const char *html)
 {
-    static const char *const empty[] = { "meta", "img", "!doctype" };
+    static const char *const empty[] = { "meta", "wbr", "!doctype" };
     char open[64][16];
     int depth = 0;
     for (const char *p = html; *p; p++) {
@@ -73,15 +74,20 @@ static void well_formed(const char *html)
         for (size_t i = 0; i < 3; i++) alone = alone || !strcmp(name, empty[i]);
         if (close)
             cr_assert(depth > 0 && !strcmp(open[--depth], name), "</%s> closes <%s>", name, depth >= 0 ? open[depth] : "");
-        else if (!alone) {
+        else if (!alone && strchr(p, '>')[-1] != '/') { /* as parts of drawings are */
             cr_assert_lt(depth, 64);
             strcpy(open[depth++], name);
         }
         if (!strcmp(name, "style") && !close) p = strstr(p, "</style>") - 1;
+        else if (!strcmp(name, "script") && !close) p = strstr(p, "</script>") - 1;
         else p = strchr(p, '>');
     }
     cr_assert_eq(depth, 0, "<%s> is open", depth ? open[depth - 1] : "");
 }
+
+static const char *const drawn[] = { "Speed-up of each cell, measured and predicted</title>", "Speed-up measured against predicted</title>",
+                                     "Tau against draft length</title>", "Acceptance by position in the draft</title>",
+                                     "Speed-up by category</title>" };
 
 Test(report, says_what_the_summary_says)
 {
@@ -96,9 +102,14 @@ Test(report, says_what_the_summary_says)
     cr_assert_null(strstr(html, "https:"));
     cr_assert(strstr(html, "The &lt;b&gt;cat&lt;/b&gt; sat"), "the prompt stands in the transcript");
     cr_assert(strstr(html, "<h3>&lt;cat&gt;, a&amp;b</h3>"));
-    cr_assert(strstr(html, "class=\"d\""), "drafted text is marked");
-    cr_assert(strstr(html, "no (lossy)") && strstr(html, "length=3, rule=greedy"));
-    cr_assert_eq(strstr(html, "data:image/svg+xml") != NULL, wg_plot_available());
+    cr_assert(strstr(html, "class=\"a\">drafted</span> by model"), "the legend names who drafted");
+    const char *texts = strstr(html, "<h3>&lt;cat&gt;"); /* every step had a draft, so every token of its own is one of the two */
+    cr_assert(texts && (strstr(texts, "<span class=\"c\">") || strstr(texts, "<span class=\"b\">")));
+    cr_assert(strstr(html, "no (lossy)") && strstr(html, "length=3, rule=greedy") && strstr(html, "scope=\"row\""));
+    cr_assert_eq(strstr(html, "<svg") != NULL, wg_plot_available());
+    for (size_t i = 0; wg_plot_available() && i < sizeof drawn / sizeof *drawn; i++)
+        cr_assert(strstr(html, drawn[i]), "%s", drawn[i]);
+    cr_assert_null(strstr(html, "rgb("), "a colour that the style sheet does not know");
     cr_assert_eq(strstr(html, "There is no gnuplot") != NULL, !wg_plot_available());
     json_t *sum = json_load_file("out/summary.json", 0, NULL), *cell = json_array_get(json_object_get(sum, "cells"), 2);
     snprintf(want, sizeof want, "<td>%.1f</td><td>%.1f</td>", json_number_value(json_object_get(cell, "tok_s")),
@@ -122,7 +133,7 @@ Test(report, says_what_the_summary_says)
     free(html);
     html = page("out", false);
     well_formed(html);
-    cr_assert_null(strstr(html, "<img"));
+    cr_assert_null(strstr(html, "<svg"));
     free(html);
 }
 
@@ -175,7 +186,7 @@ Test(report, index_lists_the_runs)
     fclose(m);
     well_formed(text);
     cr_assert_eq(runs, 2);
-    cr_assert(strstr(text, "<a href=\"t/one/report.html\">t/one</a>") && strstr(text, "<td class=\"w\">t/two</td>"), "%s",
+    cr_assert(strstr(text, "<a href=\"t/one/report.html\">t/<wbr>one</a>") && strstr(text, "<th scope=\"row\" class=\"w\">t/<wbr>two</th>"), "%s",
               text);
     free(text);
     m = fopen("/dev/null", "w");
@@ -183,4 +194,51 @@ Test(report, index_lists_the_runs)
     if (mkdir("nothing", 0777)) cr_assert_fail();
     cr_assert_eq(wg_report_index(m, "nothing", &runs, &err), WG_ENOENT);
     fclose(m);
+}
+
+/* ---- colours (WCAG 2.2, AA: 4.5 to 1 for text, 3 to 1 for what is drawn) -------------------------------------------- */
+
+static double channel(unsigned v)
+{
+    const double c = v / 255.;
+    return c <= 0.04045 ? c / 12.92 : pow((c + 0.055) / 1.055, 2.4);
+}
+
+/* The luminance of a style sheet's colour from `sheet` on. */
+static double luminance(const char *sheet, const char *name)
+{
+    char key[24];
+    unsigned v = 0;
+    snprintf(key, sizeof key, "--%s:#", name);
+    const char *at = strstr(sheet, key);
+    cr_assert(at && sscanf(at + strlen(key), "%6x", &v) == 1, "%s", key);
+    return 0.2126 * channel(v >> 16) + 0.7152 * channel(v >> 8 & 255) + 0.0722 * channel(v & 255);
+}
+
+static void contrast(const char *sheet, const char *front, const char *back, double least)
+{
+    const double a = luminance(sheet, front), b = luminance(sheet, back);
+    const double ratio = (fmax(a, b) + 0.05) / (fmin(a, b) + 0.05);
+    cr_assert_geq(ratio, least, "%s on %s: %.2f", front, back, ratio);
+}
+
+Test(report, colours_can_be_told_apart, .init = NULL, .fini = NULL)
+{
+    static const char *const words[] = { "ink", "soft", "link", "good", "bad" }, *const backs[] = { "back", "band", "best", "warn" },
+                      *const tints[] = { "a", "c", "b" };
+    char *text = NULL;
+    size_t n = 0;
+    FILE *f = open_memstream(&text, &n);
+    wg_html_begin(f, "t");
+    fclose(f);
+    const char *sheets[2] = { text, strstr(text, "(prefers-color-scheme:dark)") };
+    cr_assert(sheets[1]);
+    for (int k = 0; k < 2; k++) {
+        for (int i = 0; i < 5; i++) contrast(sheets[k], words[i], "back", 4.5);
+        for (int i = 0; i < 4; i++) contrast(sheets[k], "ink", backs[i], 4.5);
+        for (int i = 0; i < 4; i++) contrast(sheets[k], "soft", backs[i], 4.5);
+        for (int i = 0; i < 3; i++) contrast(sheets[k], "ink", tints[i], 4.5);
+        for (int i = 0; i < WG_PLOT_SERIES; i++) contrast(sheets[k], (char[]){ 's', (char)('0' + i), 0 }, "back", 3);
+    }
+    free(text);
 }
