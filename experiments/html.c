@@ -54,12 +54,15 @@ static const char style[] =
     "th[aria-sort=ascending] button::after{content:\"\\2191\";color:inherit}"
     "th[aria-sort=descending] button::after{content:\"\\2193\";color:inherit}\n"
     "@media(max-width:600px){main{padding:.6rem .75rem 2rem}h1{font-size:1.25rem}h2{font-size:1.1rem}.w{min-width:9rem}"
-    "tbody th.w{position:sticky;left:0;background:var(--back);box-shadow:inset 0 -1px var(--line)}tbody tr.best th.w{background:var(--best)}"
+    "tbody th.w{position:sticky;left:0;background:var(--back);box-shadow:inset 0 -1px var(--line)}tbody tr.best "
+    "th.w{background:var(--best)}"
     "th,td{padding-right:.6rem}figure svg.broad{display:none}figure svg.slim{display:block}}\n"
     "@media print{body{font-size:10pt}main{max-width:none;padding:0}h1{font-size:16pt}h2{font-size:12pt}h2,h3,caption"
     "{break-after:avoid}tr,figure,.bar,.answer{break-inside:avoid}thead{display:table-header-group}.wide{overflow:visible}"
-    "table,table .mono{font-size:7.5pt}table small{font-size:6.5pt;white-space:normal}th,td{white-space:normal;padding-right:.5em}"
-    ".w{min-width:6em}figure svg{width:auto;max-height:22cm}.share{min-width:6em;width:30%}a{color:inherit;text-decoration:none}th button::after"
+    "table,table .mono{font-size:7.5pt}table "
+    "small{font-size:6.5pt;white-space:normal}th,td{white-space:normal;padding-right:.5em}"
+    ".w{min-width:6em}figure "
+    "svg{width:auto;max-height:22cm}.share{min-width:6em;width:30%}a{color:inherit;text-decoration:none}th button::after"
     "{content:none!important}*{print-color-adjust:exact;-webkit-print-color-adjust:exact}}";
 
 void wg_html_begin(FILE *f, const char *title)

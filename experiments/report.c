@@ -180,8 +180,9 @@ static void main_table(FILE *f, const wg_folder *run, const json_t *cells)
         { "same text", "same", true },
     };
     fputs("<h2>Numbers</h2>\n", f);
-    wg_html_table(f, "A line a cell, beside its own baseline. Brackets: 95 % intervals over prompts; of predicted, the spread of the "
-                     "calibration.");
+    wg_html_table(
+        f, "A line a cell, beside its own baseline. Brackets: 95 % intervals over prompts; of predicted, the spread of the "
+           "calibration.");
     put_heads(f, heads, sizeof heads / sizeof *heads);
     for (size_t i = 0; i < (size_t)n; i++) {
         const json_t *c = json_array_get(cells, i);
@@ -227,8 +228,10 @@ static void category(FILE *f, const json_t *c)
 
 static void categories(FILE *f, const wg_folder *run, const json_t *cells, bool drawings)
 {
-    static const head heads[] = { { "cell", NULL, true },      { "category", NULL, true },         { "prompts", NULL, false },
-                                  { "tau", "tau", false },     { "accepted", "accepted", false },  { "speed-up", "speedup", false } };
+    static const head heads[] = {
+        { "cell", NULL, true },  { "category", NULL, true },        { "prompts", NULL, false },
+        { "tau", "tau", false }, { "accepted", "accepted", false }, { "speed-up", "speedup", false }
+    };
     bool any = false;
     for (size_t i = 0; i < json_array_size(cells); i++)
         any = any || json_array_size(get(json_array_get(cells, i), "categories")) > 0;
@@ -346,7 +349,9 @@ static void words(FILE *f)
         { "speedup", "speed-up", "plain decoding's time per token over the cell's, decoding only" },
         { "predicted", "predicted", "speed-up by costs calibrated before the run, for drafts that fare like these" },
         { "off", "off by", "what the prediction missed of the speed-up, and the phase that did most of it" },
-        { "tpot", "TPOT", "time per output token of a request after its first, in milliseconds: the median request's, and the 99th percentile" },
+        { "tpot", "TPOT",
+          "time per output token of a request after its first, in milliseconds: the median request's, and the 99th "
+          "percentile" },
         { "same", "same text", "yes: plain decoding's, token by token; law: the same distribution with other draws" },
         { "interval", "intervals", "paired BCa bootstrap over prompts, 95 %" },
     };

@@ -18,8 +18,9 @@ static void losses(FILE *f, const wg_folder *run, const json_t *cells)
     static const char *const key[] = { "kept", "alpha", "alpha_star", "drafter_loss", "rule_loss" };
     static const char *const what[] = { "kept", "alpha", "alpha*", "drafter's loss", "rule's loss" };
     fputs("<h2>Who loses what</h2>\n", f);
-    wg_html_table(f, "Of the nodes that were reached and had a draft: the share kept, the most that any lossless rule could have "
-                     "kept (alpha*), and the two parts of what is missing.");
+    wg_html_table(f,
+                  "Of the nodes that were reached and had a draft: the share kept, the most that any lossless rule could have "
+                  "kept (alpha*), and the two parts of what is missing.");
     fputs("<thead><tr><th scope=\"col\">cell</th>", f);
     for (int k = 0; k < 5; k++) fprintf(f, "<th scope=\"col\">%s</th>", what[k]);
     fputs("</tr></thead>\n<tbody>\n", f);
@@ -35,9 +36,10 @@ static void losses(FILE *f, const wg_folder *run, const json_t *cells)
 static void areas(FILE *f, const wg_folder *run, const json_t *cells)
 {
     fputs("<h3>Do confidences mean what they say?</h3>\n", f);
-    wg_html_table(f, "ECE: mean distance of a confidence from the share that was kept. AUC: how often the kept one of two drafts had "
-                     "the higher confidence; by depth. Signals: q of the drafted token, the largest q, exp(-entropy of q), the "
-                     "product of q along the path.");
+    wg_html_table(
+        f, "ECE: mean distance of a confidence from the share that was kept. AUC: how often the kept one of two drafts had "
+           "the higher confidence; by depth. Signals: q of the drafted token, the largest q, exp(-entropy of q), the "
+           "product of q along the path.");
     fputs("<thead><tr><th scope=\"col\">cell</th><th scope=\"col\" class=\"l\">signal</th><th scope=\"col\">drafts</th>"
           "<th scope=\"col\">ECE</th><th scope=\"col\">AUC</th><th scope=\"col\">1</th><th scope=\"col\">2</th>"
           "<th scope=\"col\">3</th><th scope=\"col\">4</th></tr></thead>\n<tbody>\n", f);

@@ -105,28 +105,28 @@ static void row(FILE *f, const char *dir, const found *r)
 }
 
 /* Without it the table is whole, newest first. Buttons are made here, so that none stands there that does nothing. */
-static const char script[] =
-    "<script>\n"
-    "for (const table of document.querySelectorAll('table')) {\n"
-    "  const heads = [...table.tHead.rows[0].cells], body = table.tBodies[0]\n"
-    "  const value = (row, i) => row.cells[i].dataset.v ?? row.cells[i].textContent.trim()\n"
-    "  const order = (a, b) => isNaN(a) || isNaN(b) ? a.localeCompare(b) : a - b\n"
-    "  heads.forEach((head, i) => {\n"
-    "    const button = document.createElement('button')\n"
-    "    button.type = 'button'\n"
-    "    button.append(...head.childNodes)\n"
-    "    head.append(button)\n"
-    "    button.addEventListener('click', () => {\n"
-    "      const up = head.ariaSort ? head.ariaSort !== 'ascending' : !body.querySelector('[data-v]:nth-child(' + (i + 1) + ')')\n"
-    "      heads.forEach(other => other.removeAttribute('aria-sort'))\n"
-    "      head.ariaSort = up ? 'ascending' : 'descending'\n"
-    "      const none = row => value(row, i) === '-'\n"
-    "      body.append(...[...body.rows].sort((a, b) =>\n"
-    "        none(a) - none(b) || (up ? 1 : -1) * order(value(a, i), value(b, i))))\n"
-    "    })\n"
-    "  })\n"
-    "}\n"
-    "</script>\n";
+static const char script[] = "<script>\n"
+                             "for (const table of document.querySelectorAll('table')) {\n"
+                             "  const heads = [...table.tHead.rows[0].cells], body = table.tBodies[0]\n"
+                             "  const value = (row, i) => row.cells[i].dataset.v ?? row.cells[i].textContent.trim()\n"
+                             "  const order = (a, b) => isNaN(a) || isNaN(b) ? a.localeCompare(b) : a - b\n"
+                             "  heads.forEach((head, i) => {\n"
+                             "    const button = document.createElement('button')\n"
+                             "    button.type = 'button'\n"
+                             "    button.append(...head.childNodes)\n"
+                             "    head.append(button)\n"
+                             "    button.addEventListener('click', () => {\n"
+                             "      const up = head.ariaSort ? head.ariaSort !== 'ascending' : "
+                             "!body.querySelector('[data-v]:nth-child(' + (i + 1) + ')')\n"
+                             "      heads.forEach(other => other.removeAttribute('aria-sort'))\n"
+                             "      head.ariaSort = up ? 'ascending' : 'descending'\n"
+                             "      const none = row => value(row, i) === '-'\n"
+                             "      body.append(...[...body.rows].sort((a, b) =>\n"
+                             "        none(a) - none(b) || (up ? 1 : -1) * order(value(a, i), value(b, i))))\n"
+                             "    })\n"
+                             "  })\n"
+                             "}\n"
+                             "</script>\n";
 
 wg_status wg_report_index(FILE *f, const char *dir, int *runs, wg_error *err)
 {
@@ -138,11 +138,15 @@ wg_status wg_report_index(FILE *f, const char *dir, int *runs, wg_error *err)
     if (l.n) qsort(l.item, (size_t)l.n, sizeof *l.item, newest_first);
     wg_html_begin(f, "Runs");
     fprintf(f, "<h1>Runs</h1>\n<p class=\"soft\">%d run%s</p>\n", l.n, l.n == 1 ? "" : "s");
-    wg_html_table(f, "The runs of this folder. Of each its fastest cell: speed-up with its 95 % interval, and tau; and how many cells are "
-                     "faster or slower than plain decoding beyond chance.");
+    wg_html_table(
+        f,
+        "The runs of this folder. Of each its fastest cell: speed-up with its 95 % interval, and tau; and how many cells are "
+        "faster or slower than plain decoding beyond chance.");
     fputs("<thead><tr><th scope=\"col\">run</th><th scope=\"col\" class=\"l\">question</th><th scope=\"col\">cells</th>"
-          "<th scope=\"col\">faster</th><th scope=\"col\">slower</th><th scope=\"col\">best speed-up</th><th scope=\"col\">tau</th>"
-          "<th scope=\"col\" class=\"l\" aria-sort=\"descending\">finished</th></tr></thead>\n<tbody>\n", f);
+          "<th scope=\"col\">faster</th><th scope=\"col\">slower</th><th scope=\"col\">best speed-up</th><th "
+          "scope=\"col\">tau</th>"
+          "<th scope=\"col\" class=\"l\" aria-sort=\"descending\">finished</th></tr></thead>\n<tbody>\n",
+          f);
     for (int i = 0; i < l.n; i++) {
         row(f, dir, &l.item[i]);
         wg_free(l.item[i].path);

@@ -136,9 +136,12 @@ void wg_report_transcripts(FILE *f, const wg_folder *run, int cell)
         fputs(".</p>\n<ul class=\"legend\"><li><span class=\"a\">drafted</span> by ", f);
         const json_t *cells = json_object_get(run->summary, "cells");
         wg_html_puts(f, json_string_value(json_object_get(json_array_get(cells, (size_t)cell), "drafter")));
-        fputs(" and accepted</li><li><span class=\"c\">corrected</span>: the target's, in place of a draft it refused</li><li><span "
-              "class=\"b\">bonus</span>: the target's, after a draft taken whole</li><li>unmarked: the target's, where nothing was "
-              "drafted or a tree does not tell which</li></ul>\n", f);
+        fputs(" and accepted</li><li><span class=\"c\">corrected</span>: the target's, in place of a draft it "
+              "refused</li><li><span "
+              "class=\"b\">bonus</span>: the target's, after a draft taken whole</li><li>unmarked: the target's, where nothing "
+              "was "
+              "drafted or a tree does not tell which</li></ul>\n",
+              f);
         wg_dataset *d = prompts_of(run, cell);
         for (int i = 0; i < run->n; i++) {
             const wg_entry *e = &run->entry[i];

@@ -298,7 +298,8 @@ Test(compare, the_page_says_the_same)
     FILE *f = open_memstream(&text, &n);
     wg_compare_page(f, o, false);
     fclose(f);
-    snprintf(want, sizeof want, "%.3fx <small>[%.3f, %.3f]</small>", real(p, "faster"), item(p, "faster_ci", 0), item(p, "faster_ci", 1));
+    snprintf(want, sizeof want, "%.3fx <small>[%.3f, %.3f]</small>", real(p, "faster"), item(p, "faster_ci", 0),
+             item(p, "faster_ci", 1));
     cr_assert(strstr(text, want), "%s", want);
     cr_assert(strstr(text, "the speed of A: faster.") && strstr(text, "Same texts: 7 of 8 requests."));
     cr_assert(strstr(text, "differ first in prompt p3, repeat 0, at token 2."));
