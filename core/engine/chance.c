@@ -83,7 +83,12 @@ static int philox_race(const wg_chance *c, wg_purpose purpose, wg_lists lists, c
     return winner < 0 ? 0 : winner;
 }
 
-static const wg_chance_class philox = { philox_ratio, philox_pick, philox_race };
+static bool philox_fails(const wg_chance *c, wg_purpose purpose, int index, double most)
+{
+    return uniform(c, purpose, index) >= most;
+}
+
+static const wg_chance_class philox = { philox_ratio, philox_pick, philox_race, philox_fails };
 
 wg_chance wg_chance_philox(uint64_t seed, uint32_t request, uint32_t position)
 {
@@ -98,7 +103,7 @@ bool wg_chance_ratio(const wg_chance *c, wg_purpose purpose, int index, double n
 bool wg_chance_fails(const wg_chance *c, wg_purpose purpose, int index, double most)
 {
     static const double ROUNDING = 1e-9; /* of bounds: far above what a few hundred operations lose */
-    return c->class == &philox && uniform(c, purpose, index) >= most + most * ROUNDING;
+    return c->class->fails && c->class->fails(c, purpose, index, most + most * ROUNDING);
 }
 
 int wg_chance_pick(const wg_chance *c, wg_purpose purpose, int index, const double *weight, int n)

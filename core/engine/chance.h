@@ -43,6 +43,7 @@ typedef struct wg_chance_class {
     bool (*ratio)(const wg_chance *c, wg_purpose purpose, int index, double num, double den);
     int (*pick)(const wg_chance *c, wg_purpose purpose, int index, const double *weight, int n);
     int (*race)(const wg_chance *c, wg_purpose purpose, wg_lists lists, const int32_t *token, const double *weight, int n);
+    bool (*fails)(const wg_chance *c, wg_purpose purpose, int index, double most); /* NULL: never known */
 } wg_chance_class;
 
 struct wg_chance {
@@ -78,8 +79,8 @@ WG_PLUGIN_API int wg_chance_pick(const wg_chance *c, wg_purpose purpose, int ind
 WG_PLUGIN_API int wg_chance_race(const wg_chance *c, wg_purpose purpose, wg_lists lists, const int32_t *token,
                                  const double *weight, int n);
 
-/* Whether it is known, without a decision, that a test at this address of probability at most `most` fails. False when it is not
- * known (the enumerating form never knows): then the test has to be made, and it may still fail. */
+/* Whether it is known beforehand that a test at this address of probability at most `most` fails. False when it is not known: then
+ * the test has to be made, once, and it may still fail. A bound that is too small biases the text, and the enumeration. */
 WG_PLUGIN_API bool wg_chance_fails(const wg_chance *c, wg_purpose purpose, int index, double most);
 
 /* ---- The enumerating form. Runs a body once per combination of outcomes, depth first, and gives each run its probability.

@@ -19,6 +19,7 @@ typedef struct wg_branch {
     int index;
     uint64_t seed;
     uint32_t request, position;
+    double below; /* asked whether the test at this address is known to fail, and not so: its u is below this; else 0 */
     bool is_race;
     wg_race race; /* weights and winner, for the races after it at its address */
 } branch;
@@ -45,6 +46,7 @@ static branch *decide(const wg_chance *c, wg_purpose purpose, int index)
     b->seed = c->seed;
     b->request = c->request;
     b->position = c->position;
+    b->below = 0;
     b->is_race = false;
     for (int i = 0; i < e->at; i++) {
         const branch *old = &e->branch[i];
@@ -72,11 +74,42 @@ static int tree_pick(const wg_chance *c, wg_purpose purpose, int index, const do
     return b->outcome;
 }
 
-/* The same decision as a pick between two: 0 is "true". */
+/* What u is known to be below at an address: 1, or what was asked there before. */
+static double below(const wg_chance *c, wg_purpose purpose, int index)
+{
+    const wg_chance_tree *e = c->state;
+    for (int i = 0; i < e->at; i++) {
+        const branch *b = &e->branch[i];
+        if (b->below > 0 && b->purpose == purpose && b->index == index && b->position == c->position &&
+            b->request == c->request && b->seed == c->seed)
+            return b->below;
+    }
+    return 1;
+}
+
+/* The same decision as a pick between two: 0 is "true". Its probability is that given u < below(): a bound that is below the
+ * probability of the test itself bends the law, as it does in production. */
 static bool tree_ratio(const wg_chance *c, wg_purpose purpose, int index, double num, double den)
 {
-    const double always[2] = { num > 0, !(num > 0) }, weight[2] = { num, den - num };
-    return tree_pick(c, purpose, index, num >= den ? always : weight, 2) == 0;
+    wg_chance_tree *e = c->state;
+    const double known = below(c, purpose, index), of = den * known;
+    const double always[2] = { num > 0, !(num > 0) }, weight[2] = { num, of - num };
+    const int reused = e->reused;
+    const bool is = tree_pick(c, purpose, index, num >= of ? always : weight, 2) == 0;
+    if (known < 1) e->reused = reused; /* one decision in two questions */
+    return is;
+}
+
+/* "Known to fail" is an outcome of its own, 1; after the other the test is made with what is left. */
+static bool tree_fails(const wg_chance *c, wg_purpose purpose, int index, double most)
+{
+    wg_chance_tree *e = c->state;
+    if (most >= 1) return false;
+    const double weight[2] = { most, 1 - most };
+    const int at = e->at;
+    const bool fails = tree_pick(c, purpose, index, weight, 2) == 1;
+    if (e->at > at && !fails) e->branch[at].below = most;
+    return fails;
 }
 
 /* A pick whose weights are the chances of winning, given who won the earlier races on the same times. They are worked out when
@@ -118,7 +151,7 @@ static int tree_race(const wg_chance *c, wg_purpose purpose, wg_lists lists, con
     return winner;
 }
 
-static const wg_chance_class enumerate = { tree_ratio, tree_pick, tree_race };
+static const wg_chance_class enumerate = { tree_ratio, tree_pick, tree_race, tree_fails };
 
 wg_status wg_chance_tree_open(wg_chance_tree *e, wg_error *err)
 {

@@ -198,3 +198,37 @@ Test(chance_tree, counts_addresses_that_are_asked_twice)
     cr_assert(wg_chance_tree_reused(&e) == 1);
     wg_chance_tree_close(&e);
 }
+
+/* A test that is skipped where a bound shows that it fails: the law of the test itself, unless the bound lies. */
+Test(chance_tree, known_failures_are_outcomes)
+{
+    static const struct { double most, p, law; } cases[] = { { 0.5, 0.3, 0.3 }, { 1, 0.3, 0.3 }, { 0.3, 0.3, 0.3 }, { 0, 0, 0 },
+                                                             { 2, 1, 1 },       { 0.2, 0.3, 0.2 } };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        wg_error err;
+        wg_chance_tree e;
+        double all = 0, kept = 0;
+        cr_assert_eq(wg_chance_tree_open(&e, &err), WG_OK);
+        do {
+            const wg_chance c = wg_chance_tree_chance(&e, 4);
+            const bool keep = !wg_chance_fails(&c, WG_DRAW_ACCEPT, 1, cases[i].most) &&
+                              wg_chance_ratio(&c, WG_DRAW_ACCEPT, 1, cases[i].p, 1);
+            all += wg_chance_tree_probability(&e);
+            kept += keep ? wg_chance_tree_probability(&e) : 0;
+        } while (wg_chance_tree_next(&e));
+        cr_assert_float_eq(all, 1, 1e-15);
+        cr_assert_float_eq(kept, cases[i].law, 1e-9 * (cases[i].p > cases[i].most) + 1e-15, "case %zu: %.17g", i, kept);
+        cr_assert_eq(wg_chance_tree_reused(&e), 0);
+        wg_chance_tree_close(&e);
+    }
+}
+
+Test(chance, known_failures_fail)
+{
+    for (uint32_t i = 0; i < 2000; i++) {
+        const wg_chance c = wg_chance_philox(6, 0, i);
+        const double most = uniform(2, 0, i, 0, 0);
+        if (wg_chance_fails(&c, WG_DRAW_ACCEPT, 0, most)) cr_assert(!wg_chance_ratio(&c, WG_DRAW_ACCEPT, 0, most, 1));
+        else cr_assert(uniform(6, 0, i, WG_DRAW_ACCEPT, 0) < most + 2e-9);
+    }
+}
