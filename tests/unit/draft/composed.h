@@ -115,28 +115,33 @@ static inline void expect_drafts_as_if_fresh(const law_model *m, const char *dra
 }
 
 /* The law of the first `length` tokens that engine e emits after a prompt (index: tokens as digits, first the most
- * significant), by enumeration of every random decision. Adds the addresses asked twice to *reused; returns the number of
- * runs. */
-static inline long exact_law(wg_engine *e, const int32_t *prompt, int n, int length, double *law, long *reused)
+ * significant), by enumeration of every random decision. Adds the addresses asked twice to *reused; *passes (NULL: nobody asks):
+ * the expected number of the target's passes. Returns the number of runs. */
+static inline long exact_law(wg_engine *e, const int32_t *prompt, int n, int length, double *law, long *reused,
+                             double *passes)
 {
     wg_error err;
     wg_chance_tree tree;
     long runs = 0;
+    double expected = 0;
     LAW_TRY(wg_chance_tree_open(&tree, &err));
     do {
         wg_seq *s;
+        const long before = e->target->passes;
         LAW_TRY(wg_seq_open(e, &s, 7, prompt, n, length, &err));
         s->chance = wg_chance_tree_chance(&tree, (uint32_t)n);
         while (s->finish == WG_RUNNING) LAW_TRY(wg_engine_step(e, &s, 1, &err));
         int text = 0;
         for (int i = 0; i < length; i++) text = text * e->target->vocab + s->token[n + i];
         law[text] += wg_chance_tree_probability(&tree);
+        expected += wg_chance_tree_probability(&tree) * (double)(e->target->passes - before);
         wg_seq_close(e, s);
         runs++;
     } while (wg_chance_tree_next(&tree));
     cr_assert(!tree.failed);
     *reused += wg_chance_tree_reused(&tree);
     wg_chance_tree_close(&tree);
+    if (passes) *passes = expected;
     return runs;
 }
 

@@ -21,7 +21,7 @@ static void law_with(const char *drafter, const char *options, const char *rule,
     wg_engine *e = law_engine(&s);
     memset(law, 0, TEXTS * sizeof *law);
     *reused = 0;
-    *runs = exact_law(e, prompt, 5, LENGTH, law, reused);
+    *runs = exact_law(e, prompt, 5, LENGTH, law, reused, NULL);
     wg_engine_close(e);
 }
 

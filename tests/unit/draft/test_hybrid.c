@@ -30,7 +30,7 @@ static void law_with(const char *drafter, const char *options, const char *rule,
     wg_engine *e = law_engine(&s);
     long reused = 0;
     memset(law, 0, TEXTS * sizeof *law);
-    cr_assert_geq(exact_law(e, prompt, 7, LENGTH, law, &reused), TEXTS);
+    cr_assert_geq(exact_law(e, prompt, 7, LENGTH, law, &reused, NULL), TEXTS);
     cr_assert_eq(reused, 0, "%s: %ld addresses asked twice", options, reused);
     wg_engine_close(e);
 }
