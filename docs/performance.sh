@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Measures the tables of docs/performance.md: behind "<!-- v TYPE CACHE -->" up to "<!-- end -->" comes a pass of n rows at three
-# contexts for one thread and for two, on the 1.1 B shape in that type. The rest of the file is left alone.
+# Measures the tables of docs/performance.md: behind "<!-- v TYPE CACHE THREADS... -->" up to "<!-- end -->" comes a pass of n rows
+# at three contexts with so many threads, on the 1.1 B shape in that type. The rest of the file is left alone.
 # usage: docs/performance.sh PROGRAM FOLDER     FOLDER takes the models; RUN="..." is put before every measurement
 set -u
 program=$(realpath "$1") folder=$2
@@ -14,7 +14,7 @@ measure() {
   [ -e "$model" ] || "$program" synth --like tinyllama-1.1b --type "$1" --context 8192 --out "$model" >/dev/null || return 1
   echo '| threads | context | 1 row | of the stream | v(4) | v(8) | v(16) | v(32) | v(64) | 64 rows, of products from cache |'
   echo '|---|---|---|---|---|---|---|---|---|---|'
-  for threads in 1 2; do
+  for threads in "${@:3}"; do
     ${RUN:-} "$program" bench forward -m "$model" --rows 1,4,8,16,32,64 --context 0,1024,4096 --kv-type "$2" --repeats 5 \
       --threads $threads --json || return 1
   done | awk -F'[:,{}]' '
@@ -31,7 +31,7 @@ while IFS= read -r line; do
     skip=1
     read -ra words <<<"$line"
     printf '%s\n' "$line"
-    measure "${words[2]}" "${words[3]}" || exit 1
+    measure "${words[@]:2:${#words[@]}-3}" || exit 1
     ;;
   "<!-- end -->") skip=0 ;;
   esac
