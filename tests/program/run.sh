@@ -74,6 +74,8 @@ good_cases() {
   expect inspect 'token_embd.weight' wager inspect "$base/target.gguf"
   expect inspect-json '"name":"token_embd.weight"' wager inspect "$base/target.gguf" --json
   expect tokenize '[0-9]+ tokens' wager tokenize "$base/target.gguf" "The cat"
+  expect synth 'wrote' wager synth --like tiny --type f32 --seed 1 --context 777 --out "$base/long.gguf"
+  expect synth-context ', context 777,' wager inspect "$base/long.gguf"
   expect logits '^row 2 ' wager logits "$base/target.gguf" --tokens 1,2,3
   expect logits-tree '^row 3 ' wager logits "$base/target.gguf" --tokens 1,2,3,4 --parents -1,0,0,1
   expect generate 'tau [0-9.]+' wager generate -m "$base/target.gguf" -d "$base/draft.gguf" -p "Hello" -n 16 --rule rejection --temp 1
