@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * kernelcheck: every op of every level this machine has against the scalar reference, bit for bit, on odd shapes, with canaries
- * around the outputs. A new variant needs no line here. `kernelcheck --bench` measures (bench.c).
+ * around the outputs. A new variant needs no line here. This file has products, prepared inputs, attention and pages; rows.c the
+ * ops on rows; `kernelcheck --bench` measures (bench.c).
  *
  * One reference result serves many calls: a call with fewer rows, with the panels or heads in pieces, or on another level must
  * give the same bits, so equality with the reference is also the row-invariance test.
@@ -21,8 +22,8 @@
 
 enum { GUARD = 64, CANARY = 0xA5 };
 
-static options opt = { 0, NULL, -1, 1, 0, 0, 0 };
-static long calls, failures;
+options opt = { 0, NULL, -1, 1, 0, 0, 0 };
+long calls, failures;
 static uint64_t digest;
 
 void *must_alloc(size_t bytes)
@@ -33,8 +34,7 @@ void *must_alloc(size_t bytes)
     exit(2);
 }
 
-/* Inputs of rows end where their memory ends, so that a sanitizer sees every read past them. */
-static float *tight_alloc(size_t floats)
+float *tight_alloc(size_t floats)
 {
     float *p = malloc(floats * sizeof *p);
     if (p) return p;
@@ -44,9 +44,9 @@ static float *tight_alloc(size_t floats)
 
 const wg_ops *ops_of(int level) { return wg_ops_for((wg_cpu_level)level); }
 
-static bool level_wanted(int level) { return opt.level < 0 || opt.level == level; }
+bool level_wanted(int level) { return opt.level < 0 || opt.level == level; }
 
-static void fail(const char *what, int level, const char *why, const char *fmt, ...)
+void fail(const char *what, int level, const char *why, const char *fmt, ...)
 {
     va_list ap;
     if (failures++ > 20) return; /* the first ones tell enough */
@@ -57,13 +57,9 @@ static void fail(const char *what, int level, const char *why, const char *fmt, 
     printf(" (seed %" PRIu64 ")\n", opt.seed);
 }
 
-/* ---- guarded outputs: canaries before, after and in every gap */
-typedef struct guarded {
-    char *base, *data;
-    size_t bytes;
-} guarded;
+/* ---- guarded outputs */
 
-static guarded guarded_new(size_t bytes)
+guarded guarded_new(size_t bytes)
 {
     guarded g = { must_alloc(bytes + 2 * GUARD), NULL, bytes };
     g.data = g.base + GUARD;
@@ -71,17 +67,16 @@ static guarded guarded_new(size_t bytes)
     return g;
 }
 
-static void guarded_reset(guarded *g) { memset(g->base, CANARY, g->bytes + 2 * GUARD); }
+void guarded_reset(guarded *g) { memset(g->base, CANARY, g->bytes + 2 * GUARD); }
 
-static bool guarded_intact(const guarded *g)
+bool guarded_intact(const guarded *g)
 {
     for (int i = 0; i < GUARD; i++)
         if ((unsigned char)g->base[i] != CANARY || (unsigned char)g->data[g->bytes + (size_t)i] != CANARY) return false;
     return true;
 }
 
-/* Same bits; where both are NaN any NaN will do. */
-static bool same_floats(const void *a, const void *b, size_t n)
+bool same_floats(const void *a, const void *b, size_t n)
 {
     if (!memcmp(a, b, n * 4)) return true;
     for (size_t i = 0; i < n; i++) {
@@ -93,8 +88,8 @@ static bool same_floats(const void *a, const void *b, size_t n)
     return true;
 }
 
-/* What the reference says goes into the digest, word by word (FNV-1a), every NaN as one. */
-static void note(const void *bits, size_t words)
+/* FNV-1a */
+void note(const void *bits, size_t words)
 {
     for (size_t i = 0; i < words; i++) {
         uint32_t w;
@@ -104,18 +99,16 @@ static void note(const void *bits, size_t words)
     }
 }
 
-static bool any_nonzero(const float *x, size_t n)
+bool any_nonzero(const float *x, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         if (x[i] != 0 && x[i] == x[i]) return true;
     return false;
 }
 
-/* ---- data. Flavours: 0 plain, 1 with outliers and zeros, 2 tiny and denormal, 3 huge; of 8-bit inputs also EXTREME: the
- * integers of quantised types as large as they get, all of one sign */
-enum { FLAVOURS = 4, EXTREME = FLAVOURS };
+/* ---- data */
 
-static void fill(source *s, float *x, size_t n, int flavour)
+void fill(source *s, float *x, size_t n, int flavour)
 {
     for (size_t i = 0; i < n; i++) {
         const float u = next_unit(s);
@@ -133,7 +126,6 @@ static void fill(source *s, float *x, size_t n, int flavour)
 static const int weight_types[] = { WG_F32,  WG_F16,  WG_BF16,   WG_Q8_0, WG_Q4_0, WG_Q4_1,
                                     WG_Q5_0, WG_Q5_1, WG_IQ4_NL, WG_Q4_K, WG_Q5_K, WG_Q6_K };
 static const int cache_types[] = { WG_F32, WG_F16, WG_BF16, WG_KV_Q8 };
-#define COUNT(a) (sizeof(a) / sizeof(a)[0])
 
 /* A random packed matrix; data is to be freed. */
 static wg_matrix random_matrix(source *s, int type, int n, int k, int flavour)
@@ -417,169 +409,6 @@ static void check_kv_store(source *s)
     }
 }
 
-/* ---- ops on rows: one shape of test, a function per op writing `n` floats to y (n doubles for softmax) */
-typedef struct row_case {
-    int n, extra;          /* extra: op-specific variant */
-    float *a, *b, *c;      /* inputs, n floats (a: also as start of in-place ops) */
-} row_case;
-typedef void row_fn(const wg_ops *ops, const row_case *t, float *y);
-
-static void run_rmsnorm(const wg_ops *ops, const row_case *t, float *y)
-{
-    if (t->extra) memcpy(y, t->a, (size_t)t->n * 4); /* in place */
-    ops->rmsnorm(t->extra ? y : t->a, 0, t->b, t->n, 1e-5f, y, 0, 0, 1);
-}
-static void run_rope(const wg_ops *ops, const row_case *t, float *y)
-{
-    const int hd = t->n, n_rot = t->extra & 2 ? hd / 4 * 2 : hd / 2 * 2;
-    memcpy(y, t->a, (size_t)t->n * 4);
-    ops->rope(y, 1, hd, n_rot, t->b, t->extra & 1);
-}
-static void run_rope_heads(const wg_ops *ops, const row_case *t, float *y)
-{
-    memcpy(y, t->a, (size_t)t->n * 4);
-    if (t->n >= 3 * 4) ops->rope(y, 3, t->n / 12 * 4, t->n / 12 * 4, t->b, t->extra & 1);
-}
-static void run_swiglu(const wg_ops *ops, const row_case *t, float *y)
-{
-    if (t->extra) memcpy(y, t->a, (size_t)t->n * 4);
-    ops->swiglu(t->extra ? y : t->a, t->b, y, t->n);
-}
-static void run_add(const wg_ops *ops, const row_case *t, float *y)
-{
-    memcpy(y, t->a, (size_t)t->n * 4);
-    ops->add(y, t->b, t->n);
-}
-static void run_exp32(const wg_ops *ops, const row_case *t, float *y)
-{
-    for (int i = 0; i < t->n; i++) { /* any bits but NaN's, or the range that matters */
-        union { uint32_t u; float f; } v;
-        memcpy(&v.f, t->c + i, 4);
-        t->b[i] = t->extra || v.f != v.f ? t->a[i] * 100 : v.f;
-    }
-    ops->exp32(t->b, y, t->n);
-}
-static void run_softmax(const wg_ops *ops, const row_case *t, float *y)
-{
-    const double sum = ops->softmax64(t->a, t->n, t->extra ? 700.0 : 1.25, (double *)(void *)y);
-    memcpy(y + 2 * t->n, &sum, 8);
-}
-static void run_argmax(const wg_ops *ops, const row_case *t, float *y)
-{
-    for (int i = 0; i < t->n; i++) t->c[i] = t->extra & 2 && i % 2 == 0 ? NAN : t->extra & 1 ? rintf(t->a[i] * 2) : t->a[i];
-    *y = (float)ops->argmax(t->c, t->n) + 1;
-}
-/* All into y: the sum, the count, the indices; the rest stays as it was. Ties at the bound; NaN. */
-static void run_split(const wg_ops *ops, const row_case *t, float *y)
-{
-    int count;
-    int32_t *id = (int32_t *)(void *)y + 3;
-    for (int i = 0; i < t->n; i++) t->c[i] = t->extra & 2 && i % 5 == 0 ? NAN : t->extra & 1 ? rintf(t->a[i] * 2) : t->a[i];
-    memset(y, 0, (size_t)t->n * 8 + 8);
-    const double sum = ops->split(t->c, t->n, t->extra & 1 ? 1 : 0.5f, 2, t->extra & 2 ? 60 : 1.25f, id, t->n / 2, &count);
-    memcpy(y, &sum, 8);
-    y[2] = (float)count;
-}
-
-/* Ties at the edges of the band; NaN. Into y: the weights, their sum, the mass above and the list folded into one number. */
-static void run_weigh(const wg_ops *ops, const row_case *t, float *y)
-{
-    const size_t n = (size_t)t->n, room = n + 16;
-    wg_band band = { .low = -0.5f, .high = 0.25f, .room = (int)room, .id = (int32_t *)(void *)tight_alloc(room),
-                     .x = tight_alloc(room) };
-    for (int i = 0; i < t->n; i++) t->c[i] = t->extra & 2 && i % 5 == 1 ? NAN : t->extra & 1 ? rintf(t->a[i] * 4) / 4 : t->a[i];
-    double sum = ops->weigh64(t->c, t->n, 1.5f, 1.25, (double *)(void *)y, &band);
-    if (t->extra & 2) sum = 0; /* NaN */
-    for (int i = 1; t->extra & 2 && i < t->n; i += 5) memset(y + 2 * i, 0, 8);
-    sum += 3 * band.above + 5 * band.n;
-    for (int k = 0; k < band.n; k++) sum += (k % 7 + 1) * (band.id[k] + (double)band.x[k]);
-    memcpy(y + 2 * t->n, &sum, 8);
-    free(band.id), free(band.x);
-}
-/* A tie at the edge in the middle of the row, light elements, and the row made of what is kept. */
-static void run_keep(const wg_ops *ops, const row_case *t, float *y)
-{
-    int count;
-    double *p = (double *)(void *)y, lightest = t->extra & 2 ? 0.05 : 0;
-    const int last = t->n / 2;
-    for (int i = 0; i < t->n; i++) t->c[i] = t->extra & 1 ? rintf(t->a[i] * 4) / 4 : t->a[i];
-    ops_of(WG_CPU_REF)->softmax64(t->c, t->n, 1.25, p);
-    const double sum = ops->kept64(t->c, p, t->n, t->c[last], last, lightest, &count) + count;
-    ops->keep64(t->c, p, t->n, t->c[last], last, lightest, 0.75);
-    memcpy(y + 2 * t->n, &sum, 8);
-}
-
-typedef struct row_op {
-    const char *name;
-    row_fn *run;
-    int extras, flavours;
-    int out;               /* floats written: 0: n, 1: one, 2: n + 1 doubles */
-} row_op;
-static const row_op row_ops[] = {
-    { "rmsnorm", run_rmsnorm, 2, 3, 0 }, { "rope", run_rope, 4, 4, 0 },       { "rope", run_rope_heads, 2, 2, 0 },
-    { "swiglu", run_swiglu, 2, 4, 0 },   { "add", run_add, 1, 4, 0 },         { "exp32", run_exp32, 2, 2, 0 },
-    { "softmax64", run_softmax, 2, 4, 2 }, { "argmax", run_argmax, 4, 3, 1 },
-    { "split", run_split, 4, 3, 2 },     { "weigh64", run_weigh, 4, 3, 2 }, { "keep64", run_keep, 4, 3, 2 },
-};
-
-static void check_row_case(source *s, const row_op *op, int n, int extra, int flavour)
-{
-    row_case t = { n, extra, tight_alloc((size_t)n), tight_alloc((size_t)n), tight_alloc((size_t)n) };
-    const size_t bytes = op->out == 0 ? (size_t)n * 4 : op->out == 1 ? 4 : (size_t)n * 8 + 8;
-    guarded want = guarded_new(bytes), got = guarded_new(bytes);
-    fill(s, t.a, (size_t)n, flavour);
-    fill(s, t.b, (size_t)n, flavour == 3 ? 3 : 0);
-    for (int i = 0; i < n; i++) {
-        const uint32_t bits = next_word(s);
-        memcpy(t.c + i, &bits, 4);
-    }
-    op->run(ops_of(WG_CPU_REF), &t, (float *)(void *)want.data);
-    note(want.data, bytes / 4);
-    for (int level = 1; level <= (int)wg_cpu_best(); level++) {
-        if (!level_wanted(level)) continue;
-        guarded_reset(&got);
-        op->run(ops_of(level), &t, (float *)(void *)got.data);
-        calls++;
-        if (!guarded_intact(&got)) fail(op->name, level, "wrote outside", "n=%d extra=%d", n, extra);
-        if (!same_floats(got.data, want.data, bytes / 4))
-            fail(op->name, level, "bits differ", "n=%d extra=%d flavour=%d", n, extra, flavour);
-    }
-    if (n >= 64 && flavour < 2 && !any_nonzero((float *)(void *)want.data, bytes / 4)) fail(op->name, 0, "all zero", "n=%d", n);
-    free(t.a), free(t.b), free(t.c), free(want.base), free(got.base);
-}
-
-static void check_row_op(source *s, const row_op *op)
-{
-    static const int large[] = { 127, 128, 172, 500, 512, 2048, 5632, 32000 };
-    for (int extra = 0; extra < op->extras; extra++)
-        for (int flavour = 0; flavour < op->flavours; flavour++) {
-            for (int n = 1; n <= 80; n++) check_row_case(s, op, n, extra, flavour);
-            for (size_t i = 0; i < COUNT(large); i++) check_row_case(s, op, large[i], extra, flavour);
-        }
-}
-
-/* Several rows with their own strides: only rows r0..r1-1 are touched. */
-static void check_rmsnorm_rows(source *s)
-{
-    enum { DIM = 50, LDX = 53, LDY = 57, ROWS = 9 };
-    float *x = must_alloc(LDX * ROWS * 4), *weight = must_alloc(DIM * 4);
-    guarded want = guarded_new(LDY * ROWS * 4), got = guarded_new(LDY * ROWS * 4);
-    fill(s, x, LDX * ROWS, 0);
-    fill(s, weight, DIM, 0);
-    for (int r = 2; r < 7; r++)
-        ops_of(WG_CPU_REF)->rmsnorm(x + r * LDX, 0, weight, DIM, 1e-6f, (float *)want.data + r * LDY, 0, 0, 1);
-    note(want.data, want.bytes / 4);
-    for (int level = 0; level <= (int)wg_cpu_best(); level++) {
-        if (!level_wanted(level)) continue;
-        guarded_reset(&got);
-        ops_of(level)->rmsnorm(x, LDX, weight, DIM, 1e-6f, (float *)got.data, LDY, 2, 7);
-        calls++;
-        if (!guarded_intact(&got) || memcmp(got.data, want.data, want.bytes))
-            fail("rmsnorm", level, "rows differ", "ldx=%d", LDX);
-    }
-    free(x), free(weight), free(want.base), free(got.base);
-}
-
 /* ---- the table */
 typedef struct check {
     const char *name;
@@ -604,15 +433,15 @@ static int check_main(void)
 {
     uint32_t stream = 0;
     if (!opt.digest) printf("seed %" PRIu64 ", levels ref..%s\n", opt.seed, wg_cpu_name(wg_cpu_best()));
-    for (size_t i = 0; i < COUNT(checks) + COUNT(row_ops); i++) {
+    for (size_t i = 0; i < COUNT(checks) + (size_t)row_op_count; i++) {
         const bool row = i >= COUNT(checks);
-        const char *name = row ? row_ops[i - COUNT(checks)].name : checks[i].name;
+        const char *name = row ? row_op_name((int)(i - COUNT(checks))) : checks[i].name;
         source s = { opt.seed, stream++, 0 };
         const long before = calls, failed = failures;
         const clock_t start = clock();
         if (opt.op && !strstr(name, opt.op)) continue;
         digest = 0xcbf29ce484222325u;
-        if (row) check_row_op(&s, &row_ops[i - COUNT(checks)]);
+        if (row) check_row_op(&s, (int)(i - COUNT(checks)));
         else checks[i].run(&s);
         report(name, before, failed, start);
     }

@@ -3,6 +3,7 @@
 #ifndef WG_TESTS_KERNELS_CHECK_H
 #define WG_TESTS_KERNELS_CHECK_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -30,8 +31,46 @@ static inline uint32_t next_word(source *s) { return wg_philox_at(s->seed, s->at
 static inline int next_below(source *s, int n) { return (int)(next_word(s) % (uint32_t)n); }
 static inline float next_unit(source *s) { return wg_philox_float(next_word(s)) * 2 - 1; }
 
+#define COUNT(a) (sizeof(a) / sizeof(a)[0])
+
 void *must_alloc(size_t bytes);                       /* 64-byte aligned, or exits */
 const wg_ops *ops_of(int level);
 int bench_main(const options *opt);
+
+/* ---- of the checks */
+
+extern options opt;
+extern long calls, failures;
+
+bool level_wanted(int level);
+void fail(const char *what, int level, const char *why, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+
+/* Inputs of rows end where their memory ends, so that a sanitizer sees every read past them. */
+float *tight_alloc(size_t floats);
+
+/* An output with canaries before, after and in every gap. */
+typedef struct guarded {
+    char *base, *data;
+    size_t bytes;
+} guarded;
+guarded guarded_new(size_t bytes);
+void guarded_reset(guarded *g);
+bool guarded_intact(const guarded *g);
+
+/* Same bits; where both are NaN any NaN will do. */
+bool same_floats(const void *a, const void *b, size_t n);
+bool any_nonzero(const float *x, size_t n);
+void note(const void *bits, size_t words);            /* what the reference says goes into the digest, every NaN as one */
+
+/* Flavours: 0 plain, 1 with outliers and zeros, 2 tiny and denormal, 3 huge; of 8-bit inputs also EXTREME: the integers of
+ * quantised types as large as they get, all of one sign. */
+enum { FLAVOURS = 4, EXTREME = FLAVOURS };
+void fill(source *s, float *x, size_t n, int flavour);
+
+/* rows.c: ops on rows by number; rmsnorm also over several rows with strides of their own. */
+extern const int row_op_count;
+const char *row_op_name(int i);
+void check_row_op(source *s, int i);
+void check_rmsnorm_rows(source *s);
 
 #endif
