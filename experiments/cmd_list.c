@@ -10,6 +10,7 @@
 #include "core/engine/build.h"
 #include "draft/draft.h"
 #include "experiments/cli.h"
+#include "experiments/columns.h"
 #include "experiments/commands.h"
 #include "experiments/parts.h"
 #include "experiments/schema.h"
@@ -104,6 +105,22 @@ static void list_commands(bool json)
     for (const wg_command *c = wg_commands; c->name; c++) item("command", c->name, c->doc, NULL, NULL, json);
 }
 
+static void list_columns(bool json)
+{
+    if (!json) puts("columns of tables (wager run, wager report --columns NAME,...):");
+    for (const wg_column *c = wg_columns; c->name; c++) {
+        if (!json) {
+            printf("  %-32s %-9s %s\n", c->name, c->unit, c->doc);
+            continue;
+        }
+        json_t *row = json_pack("{s:s, s:s, s:s, s:s, s:s}", "kind", "column", "name", c->name, "unit", c->unit, "path",
+                                c->path, "doc", c->doc);
+        json_dumpf(row, stdout, JSON_SORT_KEYS | JSON_COMPACT);
+        putchar('\n');
+        json_decref(row);
+    }
+}
+
 static int print_schema(void)
 {
     json_t *v = wg_config_schema(&wg_program_plugins);
@@ -121,7 +138,7 @@ int wg_cmd_list(int argc, char **argv)
         void (*print)(bool json);
     } part[] = {
         { "drafters", list_drafters }, { "verifiers", list_verifiers }, { "sampling", list_sampling },
-        { "kernels", list_kernels },   { "commands", list_commands },
+        { "kernels", list_kernels },   { "commands", list_commands },   { "columns", list_columns },
     };
     enum { PARTS = sizeof part / sizeof *part };
     bool json = false, schema = false;
@@ -141,6 +158,7 @@ int wg_cmd_list(int argc, char **argv)
         any = true;
     }
     if (any) return WG_EXIT_OK;
-    fprintf(stderr, "wager list: there is no list '%s'; there are: drafters, verifiers, sampling, kernels, commands\n", word);
+    fprintf(stderr, "wager list: there is no list '%s'; there are: drafters, verifiers, sampling, kernels, commands,"
+                    " columns\n", word);
     return WG_EXIT_USAGE;
 }

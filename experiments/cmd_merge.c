@@ -28,7 +28,7 @@ int wg_cmd_merge(int argc, char **argv)
         snprintf(path, sizeof path, "%s/summary.json", word[0]);
         json_t *summary = json_load_file(path, 0, NULL);
         if (json) wg_table_print_json(stdout, summary);
-        else wg_table_print(stdout, summary);
+        else wg_table_print(stdout, summary, NULL);
         json_decref(summary);
         fprintf(stderr, "results: %s\n", word[0]);
         status = WG_EXIT_OK;

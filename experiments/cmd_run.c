@@ -41,7 +41,7 @@ static bool some_cell_is_empty(const wg_run *run)
     return false;
 }
 
-static int run(const wg_config *c, const char *out, bool resume, bool json)
+static int run(const wg_config *c, const char *out, bool resume, bool json, const wg_column_choice *columns)
 {
     wg_error err;
     wg_run result;
@@ -51,7 +51,7 @@ static int run(const wg_config *c, const char *out, bool resume, bool json)
     const wg_status s = wg_run_config(c, &o, &result, &path, &err);
     json_t *summary = !s || s == WG_EINTERRUPTED ? wg_summary_json(&result) : NULL;
     if (summary && json) wg_table_print_json(stdout, summary);
-    else if (summary) wg_table_print(stdout, summary);
+    else if (summary) wg_table_print(stdout, summary, columns);
     json_decref(summary);
     int status = s ? wg_cli_fail(&err) : some_cell_is_empty(&result) ? WG_EXIT_FAILED : WG_EXIT_OK;
     if (result.resumed) fprintf(stderr, "resumed: %d requests were there already\n", result.resumed);
@@ -69,7 +69,7 @@ static int run(const wg_config *c, const char *out, bool resume, bool json)
 int wg_cmd_run(int argc, char **argv)
 {
     wg_flag_list set = { .n = 0 };
-    const char *out = NULL, *device = NULL, *shard = NULL, *from = NULL, *path;
+    const char *out = NULL, *device = NULL, *shard = NULL, *from = NULL, *list = NULL, *path;
     char threads_set[64], device_set[64];
     long threads = -1;
     bool dry = false, json = false, resume = false;
@@ -82,6 +82,7 @@ int wg_cmd_run(int argc, char **argv)
         { "device", 0, WG_FLAG_STRING, &device, "D", "--set target.device=D: " WG_DEVICE_NAMES, 0, 0 },
         { "threads", 't', WG_FLAG_INT, &threads, "N", "--set target.threads=N (0: all cores); -1: as the file says", -1, 256 },
         { "json", 0, WG_FLAG_BOOL, &json, NULL, "one JSON object a line per cell instead of the table", 0, 0 },
+        { "columns", 0, WG_FLAG_STRING, &list, "LIST", "of the table; " WG_COLUMNS_DOC, 0, 0 },
         { NULL, 0, WG_FLAG_BOOL, NULL, NULL, NULL, 0, 0 },
     };
     const int bad = wg_cli_parse("run", flags, argc, argv, &path, 1, 1);
@@ -96,6 +97,8 @@ int wg_cmd_run(int argc, char **argv)
     }
     wg_error err;
     wg_config *c;
+    wg_column_choice chosen;
+    if (list && wg_columns_named(list, &chosen, &err)) return wg_cli_fail(&err);
     if (wg_config_open(&c, path, set.item, set.n, &wg_program_plugins, &err)) return wg_cli_fail(&err);
     int status = WG_EXIT_OK;
     if (shard ? wg_shard_parse(&c->shard, shard, &err) : wg_shard_of_environment(&c->shard, &from, &err)) {
@@ -104,7 +107,7 @@ int wg_cmd_run(int argc, char **argv)
     }
     if (from) fprintf(stderr, "shard %d of %d, by %s\n", c->shard.index, c->shard.count, from);
     if (dry) wg_plan_print(stdout, c, -1);
-    else status = run(c, out, resume, json);
+    else status = run(c, out, resume, json, list ? &chosen : NULL);
     wg_config_close(c);
     return status;
 }

@@ -75,28 +75,6 @@ void wg_report_td(FILE *f, const char *format, double v)
     fputs("</td>", f);
 }
 
-static void put_interval(FILE *f, const json_t *o, const char *key, const char *interval, const char *unit)
-{
-    fputs("<td>", f);
-    wg_report_interval(f, o, key, interval, unit);
-    fputs("</td>", f);
-}
-
-/* Heads of columns that have an entry among the words link to it. */
-typedef struct head { const char *name, *word; bool left; } head;
-
-static void put_heads(FILE *f, const head *h, int n)
-{
-    fputs("<thead><tr>", f);
-    for (int i = 0; i < n; i++) {
-        if (!h[i].name) continue;
-        fprintf(f, "<th scope=\"col\"%s>", h[i].left ? " class=\"l\"" : "");
-        if (h[i].word) fprintf(f, "<a href=\"#w-%s\">%s</a></th>", h[i].word, h[i].name);
-        else fprintf(f, "%s</th>", h[i].name);
-    }
-    fputs("</tr></thead>\n<tbody>\n", f);
-}
-
 /* ---- the answer -------------------------------------------------------------------------------------------------- */
 
 wg_tally wg_report_tally(const json_t *cells)
@@ -150,60 +128,33 @@ static void answer(FILE *f, const wg_folder *run, const json_t *cells)
 
 /* ---- tables ------------------------------------------------------------------------------------------------------ */
 
-static const char *same_text(const json_t *c)
+static void leave_out(wg_column_choice *c, const char *name)
 {
-    const json_t *equal = get(c, "equals_baseline");
-    if (json_is_true(equal)) return "yes";
-    if (json_is_false(equal)) return json_is_true(get(c, "lossless")) ? "NO" : "no (lossy)";
-    if (json_integer_value(get(c, "requests")) == 0) return "-";
-    return json_is_true(get(c, "lossless")) ? "law" : "lossy";
+    int n = 0;
+    for (int k = 0; k < c->n; k++)
+        if (strcmp(c->column[k]->name, name) != 0) c->column[n++] = c->column[k];
+    c->n = n;
 }
 
 static void main_table(FILE *f, const wg_folder *run, const json_t *cells)
 {
     const int best = wg_report_best(cells), n = (int)json_array_size(cells);
-    const bool rules = !wg_folder_sweeps(run, "verify") && !wg_folder_sweeps(run, "verify.rule"); /* else in the cell's name */
-    const bool temperatures = !wg_folder_sweeps(run, "sampling.temperature");
-    const head heads[] = {
-        { "cell", NULL, true },
-        { rules ? "rule" : NULL, NULL, true },
-        { temperatures ? "temp" : NULL, NULL, false },
-        { "tau", "tau", false },
-        { "accepted", "accepted", false },
-        { "alpha", "alpha", false },
-        { "tok/s", "tok_s", false },
-        { "plain", "plain", false },
-        { "speed-up", "speedup", false },
-        { "predicted", "predicted", false },
-        { "off by", "off", true },
-        { "TPOT, ms<small>p50, p99</small>", "tpot", false },
-        { "same text", "same", true },
-    };
+    wg_column_choice c;
+    wg_columns_of(wg_columns, WG_IN_PAGE, &c);
+    if (wg_folder_sweeps(run, "verify") || wg_folder_sweeps(run, "verify.rule"))
+        leave_out(&c, "rule"); /* the cell's name has it */
+    if (wg_folder_sweeps(run, "sampling.temperature")) leave_out(&c, "temperature");
     fputs("<h2>Numbers</h2>\n", f);
-    wg_html_table(
-        f, "A line a cell, beside its own baseline. Brackets: 95 % intervals over prompts; of predicted, the spread of the "
-           "calibration.");
-    put_heads(f, heads, sizeof heads / sizeof *heads);
+    wg_html_table(f, "A line a cell, beside its own baseline. Brackets: 95 % intervals over prompts; of predicted, the range "
+                     "of the cost model.");
+    fputs("<thead><tr><th scope=\"col\">cell</th>", f);
+    for (int k = 0; k < c.n; k++) wg_report_head(f, c.column[k]);
+    fputs("</tr></thead>\n<tbody>\n", f);
     for (size_t i = 0; i < (size_t)n; i++) {
-        const json_t *c = json_array_get(cells, i);
-        char residual[64];
         fputs((int)i == best ? "<tr class=\"best\">" : "<tr>", f);
         wg_report_row(f, run, i);
-        if (rules) fputs("<td class=\"l\">", f), wg_html_puts(f, json_string_value(get(c, "rule"))), fputs("</td>", f);
-        if (temperatures) wg_report_td(f, "%g", number(c, "temperature"));
-        put_interval(f, c, "tau", "tau_ci", "");
-        wg_report_td(f, "%.1f %%", 100 * number(c, "acceptance_rate"));
-        wg_report_td(f, "%.3f", number(c, "alpha"));
-        wg_report_td(f, "%.1f", number(c, "tok_s"));
-        wg_report_td(f, "%.1f", number(c, "baseline_tok_s"));
-        put_interval(f, c, "speedup", "speedup_ci", "x");
-        put_interval(f, c, "predicted_speedup", "predicted_speedup_range", "x");
-        wg_table_residual(c, residual, sizeof residual);
-        fprintf(f, "<td class=\"l\">%s</td><td>", residual);
-        wg_report_put(f, "%.2f", number(get(c, "tpot_ms"), "p50"));
-        fputs(", ", f);
-        wg_report_put(f, "%.2f", number(get(c, "tpot_ms"), "p99"));
-        fprintf(f, "</td><td class=\"l\">%s</td></tr>\n", same_text(c));
+        for (int k = 0; k < c.n; k++) wg_report_value(f, c.column[k], json_array_get(cells, i));
+        fputs("</tr>\n", f);
     }
     wg_html_table_end(f);
     wg_table_overlap(f, cells, "<p class=\"soft\">", ".</p>");
@@ -214,32 +165,20 @@ static void main_table(FILE *f, const wg_folder *run, const json_t *cells)
                 n, 0.05 * n, n);
 }
 
-static void category(FILE *f, const json_t *c)
-{
-    fputs("<td class=\"l\">", f);
-    wg_html_puts(f, json_string_value(get(c, "category")));
-    fputs("</td>", f);
-    wg_report_td(f, "%.0f", number(c, "prompts"));
-    put_interval(f, c, "tau", "tau_ci", "");
-    wg_report_td(f, "%.1f %%", 100 * number(c, "acceptance_rate"));
-    put_interval(f, c, "speedup", "speedup_ci", "x");
-    fputs("</tr>\n", f);
-}
-
 static void categories(FILE *f, const wg_folder *run, const json_t *cells, bool drawings)
 {
-    static const head heads[] = {
-        { "cell", NULL, true },  { "category", NULL, true },        { "prompts", NULL, false },
-        { "tau", "tau", false }, { "accepted", "accepted", false }, { "speed-up", "speedup", false }
-    };
+    wg_column_choice c;
     bool any = false;
+    wg_columns_of(wg_category_columns, WG_IN_PAGE, &c);
     for (size_t i = 0; i < json_array_size(cells); i++)
         any = any || json_array_size(get(json_array_get(cells, i), "categories")) > 0;
     if (!any) return;
     fputs("<h2>By category</h2>\n", f);
     if (drawings) wg_report_plot_categories(f, run, cells);
     wg_html_table(f, "Speed-up and acceptance by category, with 95 % intervals over its prompts.");
-    put_heads(f, heads, sizeof heads / sizeof *heads);
+    fputs("<thead><tr><th scope=\"col\">cell</th>", f);
+    for (int k = 0; k < c.n; k++) wg_report_head(f, c.column[k]);
+    fputs("</tr></thead>\n<tbody>\n", f);
     for (size_t i = 0; i < json_array_size(cells); i++) {
         const json_t *list = get(json_array_get(cells, i), "categories");
         char scope[64];
@@ -247,7 +186,8 @@ static void categories(FILE *f, const wg_folder *run, const json_t *cells, bool 
             fputs("<tr>", f);
             snprintf(scope, sizeof scope, "\"rowgroup\" rowspan=\"%zu\"", json_array_size(list));
             if (k == 0) put_row(f, run, i, scope);
-            category(f, json_array_get(list, k));
+            for (int j = 0; j < c.n; j++) wg_report_value(f, c.column[j], json_array_get(list, k));
+            fputs("</tr>\n", f);
         }
     }
     wg_html_table_end(f);
@@ -255,35 +195,37 @@ static void categories(FILE *f, const wg_folder *run, const json_t *cells, bool 
 
 /* ---- where the time of a pass goes ------------------------------------------------------------------------------- */
 
+static double phase(const wg_column *c, const json_t *cell) { return json_number_value(wg_column_value(cell, c->path)); }
+
 static void phases(FILE *f, const wg_folder *run, const json_t *cells)
 {
-    static const char *const key[] = { "draft", "verify", "accept", "kv", "other" };
-    static const char *const what[] = { "drafting", "the target's pass", "sampling and accepting", "cache", "the rest" };
+    wg_column_choice c;
     double longest = 0;
+    wg_columns_of(wg_columns, WG_IN_PHASES, &c);
     for (size_t i = 0; i < json_array_size(cells); i++) {
-        double sum = 0;
-        for (int k = 0; k < 5; k++) sum += fmax(0, number(get(json_array_get(cells, i), "phase_ms"), key[k]));
-        longest = fmax(longest, sum);
+        double all = 0;
+        for (int k = 0; k < c.n; k++) all += fmax(0, phase(c.column[k], json_array_get(cells, i)));
+        longest = fmax(longest, all);
     }
     if (!(longest > 0)) return;
-    fputs("<h2>Where the time of a pass goes</h2>\n<ul class=\"legend\">", f);
-    for (int k = 0; k < 5; k++) fprintf(f, "<li><i class=\"p%d\"></i>%s</li>", k, what[k]);
+    fputs("<h3>Where the time of a pass goes</h3>\n<ul class=\"legend\">", f);
+    for (int k = 0; k < c.n; k++) fprintf(f, "<li><i class=\"p%d\"></i>%s</li>", k, c.column[k]->doc);
     fputs("</ul>\n", f);
     wg_html_table(f, "Milliseconds of a pass of the target, by phase.");
     fputs("<thead><tr><th scope=\"col\">cell</th><th scope=\"col\" class=\"l share\">share</th>", f);
-    for (int k = 0; k < 5; k++) fprintf(f, "<th scope=\"col\">%s</th>", key[k]);
+    for (int k = 0; k < c.n; k++) wg_report_head(f, c.column[k]);
     fputs("</tr></thead>\n<tbody>\n", f);
     for (size_t i = 0; i < json_array_size(cells); i++) {
-        const json_t *p = get(json_array_get(cells, i), "phase_ms");
+        const json_t *cell = json_array_get(cells, i);
         fputs("<tr>", f);
         wg_report_row(f, run, i);
         fputs("<td><div class=\"bar\" aria-hidden=\"true\">", f);
-        for (int k = 0; k < 5; k++) {
-            const double v = number(p, key[k]);
+        for (int k = 0; k < c.n; k++) {
+            const double v = phase(c.column[k], cell);
             if (v > 0) fprintf(f, "<span class=\"p%d\" style=\"width:%.2f%%\"></span>", k, 100 * v / longest);
         }
         fputs("</div></td>", f);
-        for (int k = 0; k < 5; k++) wg_report_td(f, "%.3f", number(p, key[k]));
+        for (int k = 0; k < c.n; k++) wg_report_value(f, c.column[k], cell);
         fputs("</tr>\n", f);
     }
     wg_html_table_end(f);
@@ -338,29 +280,6 @@ static void provenance(FILE *f, const wg_folder *run)
     fputs("</pre>\n", f);
 }
 
-static void words(FILE *f)
-{
-    static const char *const word[][3] = {
-        { "tau", "tau", "tokens per pass of the target, the corrected or bonus token included; plain decoding has 1" },
-        { "accepted", "accepted", "draft tokens kept, of those offered" },
-        { "alpha", "alpha", "mean of sum min(p, q), what a token-wise rule can accept" },
-        { "tok_s", "tok/s", "tokens a second of decoding, the prompt's pass left out" },
-        { "plain", "plain", "tokens a second of plain decoding, the baseline, run in turn with the cell in the same process" },
-        { "speedup", "speed-up", "plain decoding's time per token over the cell's, decoding only" },
-        { "predicted", "predicted", "speed-up by costs calibrated before the run, for drafts that fare like these" },
-        { "off", "off by", "what the prediction missed of the speed-up, and the phase that did most of it" },
-        { "tpot", "TPOT",
-          "time per output token of a request after its first, in milliseconds: the median request's, and the 99th "
-          "percentile" },
-        { "same", "same text", "yes: plain decoding's, token by token; law: the same distribution with other draws" },
-        { "interval", "intervals", "paired BCa bootstrap over prompts, 95 %" },
-    };
-    fputs("<h2>Words</h2>\n<dl>\n", f);
-    for (size_t i = 0; i < sizeof word / sizeof *word; i++)
-        fprintf(f, "<dt id=\"w-%s\">%s</dt><dd>%s</dd>\n", word[i][0], word[i][1], word[i][2]);
-    fputs("</dl>\n", f);
-}
-
 wg_status wg_report_write(FILE *f, const wg_folder *run, bool drawings, wg_error *err)
 {
     const json_t *cells = get(run->summary, "cells");
@@ -393,7 +312,7 @@ wg_status wg_report_write(FILE *f, const wg_folder *run, bool drawings, wg_error
     categories(f, run, cells, drawn);
     wg_report_transcripts(f, run, wg_report_best(cells));
     provenance(f, run);
-    words(f);
+    wg_report_words(f);
     wg_html_end(f);
     return WG_OK;
 }

@@ -6,13 +6,14 @@
 
 #include <stdio.h>
 
+#include "experiments/columns.h"
 #include "experiments/folder.h"
 
 /* EINVAL when the run has no summary. drawings: use gnuplot when it is there. */
 wg_status wg_report_write(FILE *f, const wg_folder *run, bool drawings, wg_error *err);
 
-/* The same in short as Markdown: question, answer, table, what ran it. Errors as above. */
-wg_status wg_report_markdown(FILE *f, const wg_folder *run, wg_error *err);
+/* The same in short as Markdown: question, answer, table (columns: NULL for the usual ones), what ran it. Errors as above. */
+wg_status wg_report_markdown(FILE *f, const wg_folder *run, const wg_column_choice *columns, wg_error *err);
 
 /* Every folder below `dir` (two levels) that has a summary.json, newest first; *runs: how many. */
 wg_status wg_report_index(FILE *f, const char *dir, int *runs, wg_error *err);

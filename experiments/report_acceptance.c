@@ -5,34 +5,7 @@
 
 static const json_t *get(const json_t *o, const char *key) { return json_object_get(o, key); }
 
-static const struct name {
-    const char *key, *title;
-} names[] = {
-    { "analytic_alpha", "analytic alpha" },
-    { "draft_acceptance_rate", "draft acceptance rate" },
-    { "verify_rate", "verify rate" },
-    { "drafted_fraction_of_output", "drafted fraction of output" },
-    { "accepted_per_pass", "accepted per pass" },
-    { "tokens_per_pass", "tokens per pass (tau, block efficiency)" },
-};
-enum { NAMES = sizeof names / sizeof *names, MOST = 16 };
-
-static void by_name(FILE *f, const wg_folder *run, const json_t *cells)
-{
-    wg_html_table(f, "The same counts under the names that papers and programs give them.");
-    fputs("<thead><tr><th scope=\"col\">cell</th>", f);
-    for (int k = 0; k < NAMES; k++) fprintf(f, "<th scope=\"col\">%s</th>", names[k].title);
-    fputs("</tr></thead>\n<tbody>\n", f);
-    for (size_t i = 0; i < json_array_size(cells); i++) {
-        fputs("<tr>", f);
-        wg_report_row(f, run, i);
-        for (int k = 0; k < NAMES; k++) {
-            wg_report_td(f, "%.3f", wg_report_number(get(json_array_get(cells, i), "acceptance"), names[k].key));
-        }
-        fputs("</tr>\n", f);
-    }
-    wg_html_table_end(f);
-}
+enum { MOST = 16 };
 
 /* Shares of the steps that kept so many draft tokens. */
 static void histogram(FILE *f, const wg_folder *run, const json_t *cells)
@@ -71,7 +44,7 @@ static void positions(FILE *f, const wg_folder *run, const json_t *cells)
         most = n > most ? n : most;
     }
     if (most == 0) return;
-    most = most > 16 ? 16 : most;
+    most = most > MOST ? MOST : most;
     wg_html_table(f, "Acceptance by position: of the steps whose draft was that deep, the share that accepted so far.");
     fputs("<thead><tr><th scope=\"col\">cell</th>", f);
     for (size_t d = 1; d <= most; d++) fprintf(f, "<th scope=\"col\">%zu</th>", d);
@@ -91,5 +64,5 @@ void wg_report_acceptance(FILE *f, const wg_folder *run, const json_t *cells)
 {
     positions(f, run, cells);
     histogram(f, run, cells);
-    by_name(f, run, cells);
+    wg_report_columns(f, run, cells, WG_IN_NAMES, "The same counts under the names that papers and programs give them.");
 }

@@ -15,22 +15,11 @@ static const json_t *attribution(const json_t *cells, size_t i)
 
 static void losses(FILE *f, const wg_folder *run, const json_t *cells)
 {
-    static const char *const key[] = { "kept", "alpha", "alpha_star", "drafter_loss", "rule_loss" };
-    static const char *const what[] = { "kept", "alpha", "alpha*", "drafter's loss", "rule's loss" };
     fputs("<h2>Who loses what</h2>\n", f);
-    wg_html_table(f,
-                  "Of the nodes that were reached and had a draft: the share kept, the most that any lossless rule could have "
-                  "kept (alpha*), and the two parts of what is missing.");
-    fputs("<thead><tr><th scope=\"col\">cell</th>", f);
-    for (int k = 0; k < 5; k++) fprintf(f, "<th scope=\"col\">%s</th>", what[k]);
-    fputs("</tr></thead>\n<tbody>\n", f);
-    for (size_t i = 0; i < json_array_size(cells); i++) {
-        fputs("<tr>", f);
-        wg_report_row(f, run, i);
-        for (int k = 0; k < 5; k++) wg_report_td(f, "%.3f", wg_report_number(attribution(cells, i), key[k]));
-        fputs("</tr>\n", f);
-    }
-    wg_html_table_end(f);
+    wg_report_columns(
+        f, run, cells, WG_IN_LOSSES,
+        "Of the nodes that were reached and had a draft: the share kept, the most that any lossless rule could have "
+        "kept (alpha*), and the two parts of what is missing.");
 }
 
 static void areas(FILE *f, const wg_folder *run, const json_t *cells)

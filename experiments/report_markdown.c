@@ -17,6 +17,15 @@ static void put_interval(FILE *f, const json_t *cell, const char *key)
     if (json_is_array(get(cell, ci))) fprintf(f, " [%.2f, %.2f]", wg_report_item(cell, ci, 0), wg_report_item(cell, ci, 1));
 }
 
+static void put_column(FILE *f, const wg_column *c, const json_t *o)
+{
+    char text[2 * WG_COLUMN_TEXT], ci[WG_COLUMN_TEXT];
+    wg_column_text(c, o, text, sizeof text);
+    wg_column_brackets(c, o, ci, sizeof ci);
+    if (*ci) snprintf(text + strlen(text), sizeof text - strlen(text), " %s", ci);
+    wg_table_put_markdown(f, text);
+}
+
 static void answer(FILE *f, const wg_folder *run, const json_t *cells)
 {
     const int best = wg_report_best(cells), n = (int)json_array_size(cells);
@@ -41,34 +50,35 @@ static void answer(FILE *f, const wg_folder *run, const json_t *cells)
     fputs("\n\n", f);
 }
 
-/* Categories of all cells: a table of speed-ups, a row a cell. */
+/* A row for each category of each cell. */
 static void categories(FILE *f, const wg_folder *run, const json_t *cells)
 {
-    const json_t *first = get(json_array_get(cells, 0), "categories");
-    const size_t n = json_array_size(first);
-    if (n == 0) return;
-    fputs("\nBy category: tau, speed-up.\n\n| cell |", f);
-    for (size_t k = 0; k < n; k++) fprintf(f, " %s |", json_string_value(get(json_array_get(first, k), "category")));
-    fputs("\n|---|", f);
-    for (size_t k = 0; k < n; k++) fputs("--:|", f);
+    bool any = false;
     for (size_t i = 0; i < json_array_size(cells); i++) {
-        char *name = wg_folder_cell_name(run, (int)i);
-        fprintf(f, "\n| %s |", name ? name : "");
-        wg_free(name);
         const json_t *list = get(json_array_get(cells, i), "categories");
-        for (size_t k = 0; k < n; k++) { /* a category in which nothing counted is missing in a cell's list */
-            const char *want = json_string_value(get(json_array_get(first, k), "category"));
-            const json_t *c = NULL;
-            for (size_t j = 0; j < json_array_size(list) && !c; j++)
-                if (!strcmp(json_string_value(get(json_array_get(list, j), "category")), want)) c = json_array_get(list, j);
-            if (c) fprintf(f, " %.2f, %.2fx |", wg_report_number(c, "tau"), wg_report_number(c, "speedup"));
-            else fputs(" - |", f);
+        char *name = wg_folder_cell_name(run, (int)i);
+        if (!any && json_array_size(list)) {
+            any = true;
+            fputs("\nBy category:\n\n| cell |", f);
+            for (const wg_column *c = wg_category_columns; c->name; c++)
+                if (c->shown & WG_IN_MARKDOWN) wg_table_put_markdown(f, c->head);
+            fputs("\n|---|", f);
+            for (const wg_column *c = wg_category_columns; c->name; c++)
+                if (c->shown & WG_IN_MARKDOWN) fputs(wg_column_is_words(c) ? "---|" : "--:|", f);
+            fputc('\n', f);
         }
+        for (size_t k = 0; k < json_array_size(list); k++) {
+            fputc('|', f);
+            wg_table_put_markdown(f, name ? name : "");
+            for (const wg_column *c = wg_category_columns; c->name; c++)
+                if (c->shown & WG_IN_MARKDOWN) put_column(f, c, json_array_get(list, k));
+            fputc('\n', f);
+        }
+        wg_free(name);
     }
-    fputc('\n', f);
 }
 
-wg_status wg_report_markdown(FILE *f, const wg_folder *run, wg_error *err)
+wg_status wg_report_markdown(FILE *f, const wg_folder *run, const wg_column_choice *columns, wg_error *err)
 {
     const json_t *cells = get(run->summary, "cells");
     const char *question = json_string_value(get(run->config, "question")),
@@ -79,13 +89,15 @@ wg_status wg_report_markdown(FILE *f, const wg_folder *run, wg_error *err)
                        "%s: there is no summary.json: the run never came to its end; wager run --resume goes on", run->path);
     if (question && *question) fprintf(f, "*%s*\n\n", question);
     answer(f, run, cells);
-    wg_table_print_markdown(f, run->summary);
+    wg_table_print_markdown(f, run->summary, columns);
     wg_table_overlap(f, cells, "\n", ".");
     categories(f, run, cells);
     const int n = (int)json_array_size(cells);
     if (n > 1)
-        fprintf(f, "\n%d intervals at 95 %% each: about %.1f of them miss by chance alone; the best of %d cells looks better than "
-                "it is.\n", n, 0.05 * n, n);
+        fprintf(f,
+                "\n%d intervals at 95 %% each: about %.1f of them miss by chance alone; the best of %d cells looks better than "
+                "it is.\n",
+                n, 0.05 * n, n);
     fprintf(f, "\n%s, %d cores, %d prompts, %d requests in %.0f s, %s.\n", cpu ? cpu : "unknown processor",
             (int)json_integer_value(get(get(run->machine, "cpu"), "cores_online")), run->n_asked, run->n,
             wg_report_number(run->summary, "seconds"), when ? when : "unknown time");

@@ -17,6 +17,13 @@ void wg_report_interval(FILE *f, const json_t *o, const char *key, const char *i
 void wg_report_name(FILE *f, const wg_folder *run, size_t cell);
 void wg_report_row(FILE *f, const wg_folder *run, size_t cell);
 
+/* Of the list of columns: a head, a value with its interval; a table of all cells with those that are shown there (columns.h);
+ * what the page's columns mean. */
+void wg_report_head(FILE *f, const wg_column *c);
+void wg_report_value(FILE *f, const wg_column *c, const json_t *o);
+void wg_report_columns(FILE *f, const wg_folder *run, const json_t *cells, unsigned shown, const char *caption);
+void wg_report_words(FILE *f);
+
 /* The cell with the largest speed-up; -1 when none has one. */
 int wg_report_best(const json_t *cells);
 

@@ -8,82 +8,25 @@
 #include "core/base/mem.h"
 #include "core/base/number.h"
 
-enum { COLUMNS = 32, WIDTH = 96 };
+enum { SWEPT_MOST = 19, WIDTH = 2 * WG_COLUMN_TEXT };
 
-typedef struct column {
-    char head[WIDTH];
-    const char *swept;  /* a key of "cell", or NULL: */
-    void (*text)(const json_t *cell, char *buf, size_t size);
-    bool left;
+/* A column of a table: one of the list, or an option that was swept. */
+typedef struct drawn {
+    const wg_column *column; /* NULL: the swept one */
+    const char *swept;       /* a key of "cell" */
+    const char *head;
+    bool left, brackets;
     int width;
-} column;
+} drawn;
 
-static double real(const json_t *cell, const char *key) { return json_number_value(json_object_get(cell, key)); }
-static bool has(const json_t *cell, const char *key) { return json_is_number(json_object_get(cell, key)); }
+typedef struct grid {
+    drawn of[WG_COLUMNS_MOST + SWEPT_MOST + 1];
+    int n;
+} grid;
+
+static double real(const json_t *o, const char *key) { return json_number_value(json_object_get(o, key)); }
 
 static const char *text_of(const json_t *cell, const char *key) { return json_string_value(json_object_get(cell, key)); }
-
-static void drafter(const json_t *c, char *b, size_t n) { snprintf(b, n, "%s", text_of(c, "drafter")); }
-static void rule(const json_t *c, char *b, size_t n) { snprintf(b, n, "%s", text_of(c, "rule")); }
-static void temperature(const json_t *c, char *b, size_t n) { wg_number_text(real(c, "temperature"), b, n); }
-
-static void decimals(const json_t *c, const char *key, const char *format, double scale, char *b, size_t n)
-{
-    if (has(c, key)) snprintf(b, n, format, real(c, key) * scale);
-    else snprintf(b, n, "-");
-}
-
-static void tau(const json_t *c, char *b, size_t n) { decimals(c, "tau", "%.2f", 1, b, n); }
-static void accepted(const json_t *c, char *b, size_t n) { decimals(c, "acceptance_rate", "%.0f %%", 100, b, n); }
-static void speed(const json_t *c, char *b, size_t n) { decimals(c, "tok_s", "%.1f", 1, b, n); }
-static void plain(const json_t *c, char *b, size_t n) { decimals(c, "baseline_tok_s", "%.1f", 1, b, n); }
-static void overhead(const json_t *c, char *b, size_t n) { decimals(c, "overhead_us_per_token", "%.0f us", 1, b, n); }
-
-static void ratio_c(const json_t *c, char *b, size_t n) { decimals(c, "draft_cost_ratio", "%.3f", 1, b, n); }
-static void predicted(const json_t *c, char *b, size_t n) { decimals(c, "predicted_speedup", "%.2fx", 1, b, n); }
-
-/* "0.70 0.55 0.42 ..": as many positions as fit. */
-static void positions(const json_t *c, char *b, size_t n)
-{
-    enum { SHOWN = 8 };
-    const json_t *list = json_object_get(c, "acceptance_by_position");
-    const size_t all = json_array_size(list);
-    size_t at = (size_t)snprintf(b, n, "%s", all ? "" : "-");
-    for (size_t i = 0; i < all && i < SHOWN; i++)
-        at += (size_t)snprintf(b + at, n - at, "%s%.2f", i ? " " : "", json_number_value(json_array_get(list, i)));
-    if (all > SHOWN) snprintf(b + at, n - at, " ..");
-}
-
-void wg_table_residual(const json_t *c, char *b, size_t n)
-{
-    static const char *const parts[] = { "draft", "verify", "rest", "plain" };
-    const json_t *r = json_object_get(c, "residual_percent");
-    const char *worst = "";
-    double most = 0;
-    snprintf(b, n, "-");
-    for (int i = 0; i < 4 && json_is_object(r); i++)
-        if (real(r, parts[i]) * (real(r, "total") < 0 ? -1 : 1) > most) most = real(r, parts[i]) * (real(r, "total") < 0 ? -1 : 1), worst = parts[i];
-    if (json_is_object(r)) snprintf(b, n, "%+.0f %% %s", real(r, "total"), worst);
-}
-
-static void speedup(const json_t *c, char *b, size_t n)
-{
-    const json_t *ci = json_object_get(c, "speedup_ci");
-    if (!has(c, "speedup")) snprintf(b, n, "-");
-    else if (!json_is_array(ci)) snprintf(b, n, "%.2fx", real(c, "speedup"));
-    else
-        snprintf(b, n, "%.2fx [%.2f, %.2f]", real(c, "speedup"), json_number_value(json_array_get(ci, 0)),
-                 json_number_value(json_array_get(ci, 1)));
-}
-
-static void same(const json_t *c, char *b, size_t n)
-{
-    const json_t *equal = json_object_get(c, "equals_baseline");
-    const bool lossless = json_is_true(json_object_get(c, "lossless"));
-    const char *word = json_integer_value(json_object_get(c, "requests")) ? "law" : "-";
-    if (json_is_boolean(equal)) word = json_is_true(equal) ? "yes" : "NO";
-    snprintf(b, n, "%s%s", word, lossless ? "" : " (lossy)");
-}
 
 /* A swept value of this cell; "-" when the key is not one of its options. */
 static void swept(const json_t *cell, const char *key, char *b, size_t n)
@@ -96,10 +39,16 @@ static void swept(const json_t *cell, const char *key, char *b, size_t n)
     wg_free(text);
 }
 
-static void cell_text(const column *c, const json_t *cell, char *b, size_t n)
+static void cell_text(const drawn *d, const json_t *cell, char *b, size_t n)
 {
-    if (c->swept) swept(cell, c->swept, b, n);
-    else c->text(cell, b, n);
+    char ci[WG_COLUMN_TEXT] = "";
+    if (!d->column) {
+        swept(cell, d->swept, b, n);
+        return;
+    }
+    wg_column_text(d->column, cell, b, n);
+    if (d->brackets) wg_column_brackets(d->column, cell, ci, sizeof ci);
+    if (*ci) snprintf(b + strlen(b), n - strlen(b), " %s", ci);
 }
 
 /* Display columns of UTF-8, near enough: code points. */
@@ -110,72 +59,55 @@ static int shown(const char *s)
     return n;
 }
 
-static void put(FILE *f, const char *s, const column *c, bool last)
+static void put(FILE *f, const char *s, const drawn *d, bool last)
 {
-    const int pad = c->width - shown(s);
-    if (c->left) fprintf(f, "%s%*s", s, last ? 0 : pad, "");
+    const int pad = d->width - shown(s);
+    if (d->left) fprintf(f, "%s%*s", s, last ? 0 : pad, "");
     else fprintf(f, "%*s%s", pad, "", s);
     fputs(last ? "\n" : "  ", f);
 }
 
 /* The keys of all "cell" objects that have no column of their own. */
-static int swept_columns(const json_t *cells, column *out, int n)
+static void add_swept(grid *g, const json_t *cells)
 {
-    const int first = n;
+    const int first = g->n;
     for (size_t i = 0; i < json_array_size(cells); i++) {
         const char *key;
         json_t *v;
         json_object_foreach(json_object_get(json_array_get(cells, i), "cell"), key, v) {
             bool known = !strcmp(key, "draft.kind") || !strcmp(key, "verify.rule") || !strcmp(key, "sampling.temperature");
-            for (int k = first; k < n; k++) known = known || !strcmp(out[k].swept, key);
-            if (known || n == COLUMNS - 13) continue;
+            for (int k = first; k < g->n; k++) known = known || !strcmp(g->of[k].swept, key);
+            if (known || g->n == SWEPT_MOST) continue;
             const char *dot = strrchr(key, '.');
-            out[n] = (column){ .swept = key, .left = json_is_string(v) };
-            snprintf(out[n++].head, WIDTH, "%s", dot ? dot + 1 : key);
+            g->of[g->n++] = (drawn){ .swept = key, .head = dot ? dot + 1 : key, .left = json_is_string(v) };
         }
     }
-    return n;
 }
 
-/* published: with what a paper's table wants beside. */
-static int columns(const json_t *cells, column *c, bool published)
+static void add(grid *g, const wg_column *c, bool brief)
 {
-    static const column front[] = { { "drafter", NULL, drafter, true, 0 } };
-    static const column back[] = {
-        { "rule", NULL, rule, true, 0 },          { "temp", NULL, temperature, false, 0 },
-        { "tau", NULL, tau, false, 0 },           { "accepted", NULL, accepted, false, 0 },
-        { "tok/s", NULL, speed, false, 0 },       { "plain", NULL, plain, false, 0 },
-        { "speed-up", NULL, speedup, false, 0 },  { "predicted", NULL, predicted, false, 0 },
-        { "residual", NULL, wg_table_residual, true, 0 },  { "same text", NULL, same, true, 0 },
-        { "overhead", NULL, overhead, false, 0 },
-    };
-    static const column wide[] = {
-        { "rule", NULL, rule, true, 0 },
-        { "temp", NULL, temperature, false, 0 },
-        { "tau", NULL, tau, false, 0 },
-        { "accepted by position", NULL, positions, true, 0 },
-        { "c", NULL, ratio_c, false, 0 },
-        { "tok/s", NULL, speed, false, 0 },
-        { "plain", NULL, plain, false, 0 },
-        { "speed-up", NULL, speedup, false, 0 },
-        { "predicted", NULL, predicted, false, 0 },
-        { "residual", NULL, wg_table_residual, true, 0 },
-        { "same text", NULL, same, true, 0 },
-    };
-    int n = 0;
-    c[n++] = front[0];
-    n = swept_columns(cells, c, n);
-    const size_t more = published ? sizeof wide / sizeof *wide : sizeof back / sizeof *back;
-    for (size_t i = 0; i < more; i++) c[n++] = published ? wide[i] : back[i];
-    for (int k = 0; k < n; k++) {
-        c[k].width = shown(c[k].head);
+    g->of[g->n++] =
+        (drawn){ .column = c, .head = c->head, .left = wg_column_is_words(c), .brackets = !(brief && c->shown & WG_SHORT) };
+}
+
+/* What a cell is, and then what was asked for. */
+static void lay_out(grid *g, const json_t *cells, const wg_column_choice *chosen, bool brief)
+{
+    enum { OWN = 3 }; /* drafter, rule and temperature begin the list */
+    g->n = 0;
+    add(g, &wg_columns[0], brief);
+    add_swept(g, cells);
+    for (int i = 1; i < OWN; i++) add(g, &wg_columns[i], brief);
+    for (int i = 0; i < chosen->n; i++)
+        if (chosen->column[i] - wg_columns >= OWN) add(g, chosen->column[i], brief);
+    for (int k = 0; k < g->n; k++) {
+        g->of[k].width = shown(g->of[k].head);
         for (size_t i = 0; i < json_array_size(cells); i++) {
             char b[WIDTH];
-            cell_text(&c[k], json_array_get(cells, i), b, sizeof b);
-            if (shown(b) > c[k].width) c[k].width = shown(b);
+            cell_text(&g->of[k], json_array_get(cells, i), b, sizeof b);
+            if (shown(b) > g->of[k].width) g->of[k].width = shown(b);
         }
     }
-    return n;
 }
 
 static void failures(FILE *f, const json_t *cells)
@@ -218,12 +150,27 @@ void wg_table_overlap(FILE *f, const json_t *cells, const char *before, const ch
     }
 }
 
-void wg_table_print(FILE *f, const json_t *summary)
+static void legend(FILE *f, const wg_column_choice *chosen)
 {
-    column c[COLUMNS];
+    if (!chosen)
+        fputs("\ntau: tokens per pass of the target (plain decoding: 1). speed-up: its time per token over ours [95 % "
+              "interval].\n"
+              "same text as plain decoding: yes, no, or law (same distribution, other draws). predicted: by costs calibrated "
+              "before\n"
+              "the run, for drafts that fare so; residual: what it missed, and mostly where. More: wager list columns\n",
+              f);
+    else fputc('\n', f);
+    for (int i = 0; chosen && i < chosen->n; i++) fprintf(f, "%s: %s\n", chosen->column[i]->head, chosen->column[i]->doc);
+}
+
+void wg_table_print(FILE *f, const json_t *summary, const wg_column_choice *chosen)
+{
+    grid g;
+    wg_column_choice usual;
     const json_t *cells = json_object_get(summary, "cells");
-    const int n = columns(cells, c, false);
-    for (int k = 0; k < n; k++) put(f, c[k].head, &c[k], k == n - 1);
+    wg_columns_of(wg_columns, WG_IN_TABLE, &usual);
+    lay_out(&g, cells, chosen ? chosen : &usual, !chosen);
+    for (int k = 0; k < g.n; k++) put(f, g.of[k].head, &g.of[k], k == g.n - 1);
     const int all = (int)json_array_size(cells);
     for (int group = 0, rows = 0; rows < all && group < all; group++) { /* those of one baseline together */
         if (group) fputc('\n', f);
@@ -231,19 +178,18 @@ void wg_table_print(FILE *f, const json_t *summary)
             const json_t *cell = json_array_get(cells, i);
             if (json_integer_value(json_object_get(cell, "group")) != group) continue;
             rows++;
-            for (int k = 0; k < n; k++) {
+            for (int k = 0; k < g.n; k++) {
                 char b[WIDTH];
-                cell_text(&c[k], cell, b, sizeof b);
-                put(f, b, &c[k], k == n - 1);
+                cell_text(&g.of[k], cell, b, sizeof b);
+                put(f, b, &g.of[k], k == g.n - 1);
             }
         }
     }
-    fputs("\ntau: tokens per pass of the target (plain decoding: 1). speed-up: its time per token over ours [95 % interval].\n"
-          "same text as plain decoding: yes, no, or law (same distribution, other draws). overhead: a token's, beside the "
-          "models.\npredicted: by costs calibrated before the run, for drafts that fare so; residual: what it missed, and mostly where.\n",
-          f);
+    legend(f, chosen);
     if (all > 1)
-        fprintf(f, "%d intervals at 95 %% each: about %.1f of them miss by chance alone; the best of %d cells looks better than it is.\n",
+        fprintf(f,
+                "%d intervals at 95 %% each: about %.1f of them miss by chance alone; the best of %d cells looks better than "
+                "it is.\n",
                 all, 0.05 * all, all);
     wg_table_overlap(f, cells, "", "");
     failures(f, cells);
@@ -261,7 +207,7 @@ void wg_table_print_json(FILE *f, const json_t *summary)
     }
 }
 
-static void put_markdown(FILE *f, const char *s)
+void wg_table_put_markdown(FILE *f, const char *s)
 {
     fputs(" ", f);
     for (; *s; s++) {
@@ -271,91 +217,24 @@ static void put_markdown(FILE *f, const char *s)
     fputs(" |", f);
 }
 
-void wg_table_print_markdown(FILE *f, const json_t *summary)
+void wg_table_print_markdown(FILE *f, const json_t *summary, const wg_column_choice *chosen)
 {
-    column c[COLUMNS];
+    grid g;
+    wg_column_choice usual;
     const json_t *cells = json_object_get(summary, "cells");
-    const int n = columns(cells, c, true);
+    wg_columns_of(wg_columns, WG_IN_MARKDOWN, &usual);
+    lay_out(&g, cells, chosen ? chosen : &usual, false);
     fputc('|', f);
-    for (int k = 0; k < n; k++) put_markdown(f, c[k].head);
+    for (int k = 0; k < g.n; k++) wg_table_put_markdown(f, g.of[k].head);
     fputs("\n|", f);
-    for (int k = 0; k < n; k++) fputs(c[k].left ? "---|" : "--:|", f);
+    for (int k = 0; k < g.n; k++) fputs(g.of[k].left ? "---|" : "--:|", f);
     for (size_t i = 0; i < json_array_size(cells); i++) {
         fputs("\n|", f);
-        for (int k = 0; k < n; k++) {
+        for (int k = 0; k < g.n; k++) {
             char b[WIDTH];
-            cell_text(&c[k], json_array_get(cells, i), b, sizeof b);
-            put_markdown(f, b);
+            cell_text(&g.of[k], json_array_get(cells, i), b, sizeof b);
+            wg_table_put_markdown(f, b);
         }
     }
     fputc('\n', f);
-}
-
-/* ---- CSV --------------------------------------------------------------------------------------------------------- */
-
-/* Quoted when it has to be (RFC 4180). */
-static void put_csv(FILE *f, const char *s, bool first)
-{
-    if (!first) fputc(',', f);
-    const bool quote = strpbrk(s, ",\"\n\r") != NULL;
-    if (quote) fputc('"', f);
-    for (; *s; s++) {
-        if (*s == '"') fputc('"', f);
-        fputc(*s, f);
-    }
-    if (quote) fputc('"', f);
-}
-
-static void put_csv_value(FILE *f, const json_t *v, bool first)
-{
-    char number[40];
-    if (json_is_string(v)) put_csv(f, json_string_value(v), first);
-    else if (json_is_real(v)) put_csv(f, wg_number_text(json_real_value(v), number, sizeof number), first);
-    else {
-        char *text = v && !json_is_null(v) ? wg_json_canonical(v, false) : NULL;
-        put_csv(f, text ? text : "", first);
-        wg_free(text);
-    }
-}
-
-/* Keys of all cells with a scalar or an interval, in the order of the first cell; the swept ones have been written. */
-static bool is_plain(const json_t *v) { return !json_is_object(v) && !json_is_array(v); }
-static bool is_interval(const char *key)
-{
-    const size_t n = strlen(key);
-    return n > 3 && strcmp(key + n - 3, "_ci") == 0;
-}
-
-void wg_table_print_csv(FILE *f, const json_t *summary)
-{
-    const json_t *cells = json_object_get(summary, "cells"), *first = json_array_get(cells, 0);
-    json_t *swept = json_object(), *v;
-    const char *key;
-    bool begun = false;
-    for (size_t i = 0; i < json_array_size(cells); i++)
-        json_object_update(swept, json_object_get(json_array_get(cells, i), "cell"));
-    json_object_foreach(swept, key, v) put_csv(f, key, !begun), begun = true;
-    json_object_foreach((json_t *)first, key, v) {
-        char name[128];
-        if (is_interval(key)) {
-            const int base = (int)strlen(key) - 3;
-            snprintf(name, sizeof name, "%.*s_lo", base, key), put_csv(f, name, !begun), begun = true;
-            snprintf(name, sizeof name, "%.*s_hi", base, key), put_csv(f, name, false);
-        } else if (is_plain(v)) put_csv(f, key, !begun), begun = true;
-    }
-    fputc('\n', f);
-    for (size_t i = 0; i < json_array_size(cells); i++) {
-        const json_t *cell = json_array_get(cells, i), *of = json_object_get(cell, "cell");
-        begun = false;
-        json_object_foreach(swept, key, v) put_csv_value(f, json_object_get(of, key), !begun), begun = true;
-        json_object_foreach((json_t *)first, key, v) {
-            const json_t *mine = json_object_get(cell, key);
-            if (is_interval(key)) {
-                put_csv_value(f, json_array_get(mine, 0), !begun), begun = true;
-                put_csv_value(f, json_array_get(mine, 1), false);
-            } else if (is_plain(v)) put_csv_value(f, mine, !begun), begun = true;
-        }
-        fputc('\n', f);
-    }
-    json_decref(swept);
 }

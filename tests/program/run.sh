@@ -117,7 +117,11 @@ good_cases() {
   expect compare-md '^# Comparison' wager compare "$base/run-a" "$base/run-b" --md
   expect report 'run-a/report.html$' wager report "$base/run-a"
   expect report-md '^\| none \| rejection \| 0 \|' wager report "$base/run-a" --md
-  expect report-csv '^acceptance_rate,' wager report "$base/run-a" --csv
+  expect report-csv '^cell,drafter,rule,.*,tau,tau_lo,tau_hi,.*,median_ttft_ms,.*,phase_ms_draft,' wager report "$base/run-a" --csv
+  expect report-csv-by '^0,0,,,,,[0-9]+$' wager report "$base/run-a" --csv --by position
+  expect report-columns '^drafter +rule +temp +TTFT p50 +MBU$' wager report "$base/run-a" --columns median_ttft_ms,mbu
+  expect report-md-columns '^\| none \| rejection \| 0 \| [0-9.]+ \|$' wager report "$base/run-a" --md --columns p99_tpot_ms
+  expect list-columns '^  speedup +ratio ' wager list columns
   expect plan '<- best|plain decoding is the fastest' wager plan -m "$base/target.gguf" -d "$base/draft.gguf" -p "$base/prompts.jsonl" -n 12
   expect plan-q8 '<- best|plain decoding is the fastest' wager plan -m "$base/target.gguf" -d "$base/draft.gguf" --alpha 0.8 --kv-type q8 \
     --pin

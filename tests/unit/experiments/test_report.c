@@ -116,8 +116,8 @@ Test(report, says_what_the_summary_says)
     cr_assert(strstr(html, json_string_value(json_object_get(cell, "output_sha256"))));
     cr_assert_gt(json_number_value(json_object_get(sum, "trace_seconds")), 0, "steps were written");
     const json_t *names = json_object_get(cell, "acceptance"), *steps = json_object_get(names, "acceptance_histogram");
-    snprintf(want, sizeof want, "<td>%.3f</td><td>%.3f</td>", json_number_value(json_object_get(names, "draft_acceptance_rate")),
-             json_number_value(json_object_get(names, "verify_rate")));
+    snprintf(want, sizeof want, "<td>%.3f</td><td>%.3f</td>", json_number_value(json_object_get(names, "verify_rate")),
+             json_number_value(json_object_get(names, "drafted_fraction_of_output")));
     cr_assert(strstr(html, want), "%s", want);
     snprintf(want, sizeof want, "<td>%.1f %%</td>",
              100 * json_number_value(json_array_get(steps, 1)) / json_number_value(json_object_get(cell, "target_passes")));

@@ -41,6 +41,22 @@ static wg_result result(void)
 
 static double real(const json_t *v, const char *key) { return json_number_value(json_object_get(v, key)); }
 
+/* All lines of a CSV text have as many columns as the first. */
+static void square(const char *text)
+{
+    int commas = 0, first = -1;
+    bool quoted = false;
+    for (const char *p = text; *p; p++) {
+        if (*p == '"') quoted = !quoted;
+        commas += *p == ',' && !quoted;
+        if (*p != '\n' || quoted) continue;
+        if (first < 0) first = commas;
+        cr_assert_eq(commas, first, "%s", text);
+        commas = 0;
+    }
+    cr_assert_gt(first, 0);
+}
+
 Test(summary, arithmetic)
 {
     wg_config *c =
@@ -135,33 +151,110 @@ Test(summary, arithmetic)
     char *text = NULL;
     size_t n = 0;
     FILE *f = open_memstream(&text, &n);
-    wg_table_print(f, sum);
+    wg_table_print(f, sum, NULL);
     fclose(f);
-    static const char *const shown[] = { "drafter", "k",       "ngram", "2.50",      "50 %",       "2.5",
-                                         "0.7",     "3.75x [", "yes",   "125000 us", "x: too long" };
+    static const char *const shown[] = { "drafter", "k",       "ngram", "2.50",      "50.0 %",     "2.5",
+                                         "0.7",     "3.75x [", "yes",   "x: too long" };
     for (size_t i = 0; i < sizeof shown / sizeof *shown; i++)
         cr_assert(strstr(text, shown[i]), "'%s' is not in\n%s", shown[i], text);
     cr_assert_null(strstr(text, "interrupted"));
     free(text);
 
     f = open_memstream(&text, &n);
-    wg_table_print_markdown(f, sum);
+    wg_table_print_markdown(f, sum, NULL);
     fclose(f);
-    cr_assert(strstr(text, "\n| ngram | 3 | rejection | 0 | 2.50 | 0.75 0.50 0.50 | 0.071 | 2.5 | 0.7 | 3.75x ["), "%s", text);
+    cr_assert(strstr(text, "\n| ngram | 3 | rejection | 0 | 2.50 [") && strstr(text, "] | 0.75 0.50 0.50 | 2.5 | 0.7 | 3.75x ["), "%s",
+              text);
     free(text);
     f = open_memstream(&text, &n);
-    wg_table_print_csv(f, sum);
+    wg_table_print_csv(f, sum, WG_CSV_CELLS, NULL);
     fclose(f);
-    int commas[2] = { 0 };
-    bool quoted = false;
-    for (const char *p = text, *end = strchr(text, '\n'); *p; p++) {
-        if (*p == '"') quoted = !quoted;
-        commas[p > end] += *p == ',' && !quoted;
-    }
-    cr_assert_eq(commas[0], commas[1], "%s", text);
-    cr_assert(!strncmp(text, "draft.k,", 8) && strstr(text, ",speedup,speedup_lo,speedup_hi,") && strstr(text, "\n3,"), "%s", text);
+    square(text);
+    cr_assert(!strncmp(text, "cell,draft.k,drafter,", 21) && strstr(text, ",speedup,speedup_lo,speedup_hi,") && strstr(text, "\n0,3,ngram,"),
+              "%s", text);
+    cr_assert(strstr(text, ",acceptance_by_position_1,acceptance_by_position_2,acceptance_by_position_3,") && strstr(text, ",0.75,0.5,0.5,"),
+              "%s", text);
+    free(text);
+    wg_column_choice chosen;
+    wg_error err;
+    cr_assert_eq(wg_columns_named("mbu,tau,mbu", &chosen, &err), WG_OK);
+    f = open_memstream(&text, &n);
+    wg_table_print_csv(f, sum, WG_CSV_CELLS, &chosen);
+    fclose(f);
+    cr_assert(!strncmp(text, "cell,draft.k,mbu,tau,tau_lo,tau_hi\n0,3,0.5,2.5,", 46), "%s", text);
+    free(text);
+    f = open_memstream(&text, &n);
+    wg_table_print(f, sum, &chosen);
+    fclose(f);
+    cr_assert(strstr(text, "drafter  k  rule       temp   MBU                tau\n") && strstr(text, "\nMBU: model bandwidth"), "%s", text);
+    free(text);
+    f = open_memstream(&text, &n);
+    wg_table_print_csv(f, sum, WG_CSV_CATEGORIES, NULL);
+    fclose(f);
+    square(text);
+    cr_assert(strstr(text, "\n0,3,y,1,12,3,,,"), "%s", text);
+    free(text);
+    f = open_memstream(&text, &n);
+    wg_table_print_csv(f, sum, WG_CSV_POSITIONS, NULL);
+    fclose(f);
+    square(text);
+    cr_assert(strstr(text, "\n0,3,0,,,,,2\n0,3,1,0.75,0.75,0.75,6,2\n") && strstr(text, "\n0,3,3,0.5,0.25,0.5,2,2\n"), "%s", text);
     free(text);
     json_decref(unequal);
+    json_decref(sum);
+    wg_config_close(c);
+}
+
+/* Every number of a cell has a column of its own, but for what says the same as another; and a column finds its number. */
+static void look_at(const json_t *o, const char *prefix, bool *used, long *leaves)
+{
+    static const char *const twins[] = { "accepted", "acceptance_rate", "drafted", "target_passes", "acceptance.analytic_alpha",
+                                         "acceptance.draft_acceptance_rate", "acceptance.tokens_per_pass", NULL };
+    const char *key;
+    json_t *v;
+    json_object_foreach((json_t *)o, key, v) {
+        char path[200];
+        snprintf(path, sizeof path, "%s%s%s", prefix, *prefix ? "." : "", key);
+        if (!strcmp(path, "cell") || !strcmp(path, "categories") || !strcmp(path, "parts")) continue;
+        if (json_is_object(v)) {
+            look_at(v, path, used, leaves);
+            continue;
+        }
+        bool found = false;
+        for (int i = 0; twins[i]; i++) found = found || !strcmp(twins[i], path);
+        for (int i = 0; wg_columns[i].name; i++) {
+            const wg_column *c = &wg_columns[i];
+            if (strcmp(c->path, path) != 0 && !(c->interval && !strcmp(c->interval, path))) continue;
+            used[i] = found = true;
+        }
+        for (const wg_column *c = wg_position_columns; c->name; c++) found = found || !strcmp(c->path, path);
+        cr_assert(found, "'%s' of summary.json has no column", path);
+        ++*leaves;
+    }
+}
+
+Test(summary, all_of_a_cell_has_columns)
+{
+    wg_config *c =
+        config_of("{\"name\": \"t\", \"target\": {\"model\": \"target.gguf\"}, \"prompts\": {\"file\": \"prompts.jsonl\"},"
+                  "\"draft\": {\"kind\": \"ngram\"}, \"sampling\": {\"temperature\": 0}}");
+    const wg_cost pass = { .knots = 2, .rows = { 1, 11 }, .seconds = { 0.1, 0.6 } };
+    wg_result r = result();
+    r.cost = (wg_cell_cost){ .known = true, .pass = pass, .batch = 1 };
+    r.coverage = (wg_coverage){ .shared = 30, .vocab = 40, .text = 20, .covered = 11 };
+    const wg_run run = { .config = c, .result = &r, .complete = true, .seconds = 1 };
+    json_t *sum = wg_summary_json(&run), *cell = json_array_get(json_object_get(sum, "cells"), 0);
+    bool used[WG_COLUMNS_MOST] = { false };
+    long leaves = 0;
+    look_at(cell, "", used, &leaves);
+    cr_assert_gt(leaves, 90);
+    for (int i = 0; wg_columns[i].name; i++) {
+        const bool traced = !strncmp(wg_columns[i].path, "attribution.", 12); /* of a trace, which this has not */
+        cr_assert(used[i] || traced, "column %s: nothing stands at %s", wg_columns[i].name, wg_columns[i].path);
+        cr_assert(wg_columns[i].format || wg_columns[i].text || json_is_string(wg_column_value(cell, wg_columns[i].path)) ||
+                      json_is_boolean(wg_column_value(cell, wg_columns[i].path)) || traced, "%s: nothing to print with", wg_columns[i].name);
+        for (int k = 0; k < i; k++) cr_assert_str_neq(wg_columns[k].name, wg_columns[i].name);
+    }
     json_decref(sum);
     wg_config_close(c);
 }
@@ -180,7 +273,7 @@ Test(summary, overlap)
         for (int i = 0; with && i < 2; i++) r[i].coverage = (wg_coverage){ .shared = 30, .vocab = 40, .text = 20, .covered = 11 };
         json_t *sum = wg_summary_json(&run), *o = json_object_get(json_array_get(json_object_get(sum, "cells"), 0), "overlap");
         FILE *f = open_memstream(&text, &size);
-        wg_table_print(f, sum);
+        wg_table_print(f, sum, NULL);
         fclose(f);
         const char *line = strstr(text, "has 30 of the target's 40 tokens (75.0 %), which are 55.0 % of the text");
         cr_assert_eq(line != NULL, with == 1, "%s", text);
@@ -259,7 +352,7 @@ Test(summary, nothing_measured_is_null)
     char *text = NULL;
     size_t n = 0;
     FILE *f = open_memstream(&text, &n);
-    wg_table_print(f, sum);
+    wg_table_print(f, sum, NULL);
     fclose(f);
     cr_assert(strstr(text, "interrupted"), "%s", text);
     free(text);
