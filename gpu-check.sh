@@ -39,11 +39,12 @@ section() { # NAME SECONDS COMMAND...: its output goes to the log folder
 build_here() {
   [ "$cap" = 90 ] && cap=90a
   cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DWG_CUDA=ON "-DCMAKE_CUDA_ARCHITECTURES=$cap-real" &&
-    cmake --build "$build" --target wager law_prefix gpu_probe test_gpu_rows test_gpu_matmul test_gpu_attention test_gpu_pick
+    cmake --build "$build" --target wager law_prefix gpu_probe test_gpu_rows test_gpu_matmul test_gpu_attention test_gpu_pick \
+      test_gpu_graphs
 }
 unit() {
   local t
-  for t in rows matmul attention pick; do WG_GPU=cuda "$build/tests/simt/test_gpu_$t" || return 1; done
+  for t in rows matmul attention pick graphs; do WG_GPU=cuda "$build/tests/simt/test_gpu_$t" || return 1; done
 }
 law() { "$build/tests/law_prefix" --cases "$2" --far "$3" --device "$1"; }
 
@@ -57,6 +58,7 @@ texts() { # greedy text: the same for every drafter and place
     # shellcheck disable=SC2086
     [ "$(text --device cuda:0 $way)" = "$want" ] || { echo "another text with $way" >&2; return 1; }
   done
+  [ "$(text --device cuda:0/eager)" = "$want" ] || { echo "another text without recorded passes" >&2; return 1; }
   [ "$(text --draft "model:model=$draft,device=cuda:0")" = "$(text)" ] || { echo "CPU: another text with its draft on the GPU" >&2; return 1; }
   [ "$(text --device cuda:0/exact)" = "$(text)" ] || { echo "exact: not the CPU's text" >&2; return 1; }
 }
@@ -84,10 +86,10 @@ sanitizer() {
   done
 }
 bench() {
-  local shape=$1 type=$2 rows=$3 file
+  local shape=$1 type=$2 rows=$3 device=$4 file
   file=$(mktemp -u "${TMPDIR:-/tmp}/wager-XXXXXX.gguf")
   "$build/wager" synth --like "$shape" --type "$type" --seed 1 --out "$file" >/dev/null || return 1
-  "$build/wager" bench forward -m "$file" --device cuda:0 --rows "$rows" --context 1024 --repeats 5 --json
+  "$build/wager" bench forward -m "$file" --device "$device" --rows "$rows" --context 1024 --repeats 5 --json
   local rc=$?
   rm -f "$file"
   return $rc
@@ -104,7 +106,8 @@ section law-exact 60 bash -c 'law cuda:0/exact 60 0'
 section logits 30 bash -c logits
 section texts 60 bash -c texts
 section probe 60 "$build/tests/gpu_probe"
-section bench-1b 90 bash -c 'bench llama-3.2-1b bf16 1,2,4,8,16,32,64'
+section bench-1b 90 bash -c 'bench llama-3.2-1b bf16 1,2,4,8,16,32,64 cuda:0'
+section bench-1b-eager 60 bash -c 'bench llama-3.2-1b bf16 1,8,64 cuda:0/eager'
 section sanitizer 120 bash -c sanitizer
 
 name=results/gpu/$(date -u +%Y-%m-%d)-$(tr -cs 'A-Za-z0-9\n' - <<<"$card" | sed 's/-*$//').json
@@ -115,11 +118,16 @@ name=results/gpu/$(date -u +%Y-%m-%d)-$(tr -cs 'A-Za-z0-9\n' - <<<"$card" | sed 
     printf '%s"%s": {"result": "%s", "seconds": %d}' "$([ "$i" -gt 0 ] && echo ', ')" "${names[$i]}" "${states[$i]}" "${times[$i]}"
   done
   probe=$(cat "$log/probe.txt" 2>/dev/null)
-  printf '},\n "probe": %s,\n "bench_1b_bf16": [%s]}\n' "${probe:-null}" "$(grep '^{' "$log/bench-1b.txt" 2>/dev/null | paste -sd,)"
+  printf '},\n "probe": %s' "${probe:-null}"
+  for i in bench-1b bench-1b-eager; do
+    key=${i/bench-1b/bench_1b_bf16}
+    printf ',\n "%s": [%s]' "${key//-/_}" "$(grep '^{' "$log/$i.txt" 2>/dev/null | paste -sd,)"
+  done
+  printf '}\n'
 } >"$name.new" && mv "$name.new" "$name"
 
 echo "$card, $((SECONDS - start)) s, written to $name (logs: $log)"
 for i in "${!names[@]}"; do printf '  %-12s %-14s %4d s\n' "${names[$i]}" "${states[$i]}" "${times[$i]}"; done
 tr ',' '\n' <"$log/probe.txt" 2>/dev/null | sed 's/[{}"]//g; s/^ */  /' | grep -v '^ *$'
-grep '^{' "$log/bench-1b.txt" 2>/dev/null | sed 's/,"stages.*//; s/^/  /' | cut -c1-150
+grep -h '^{' "$log"/bench-1b*.txt 2>/dev/null | sed 's/,"stages.*//; s/^/  /' | cut -c1-150
 exit $failed

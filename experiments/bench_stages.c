@@ -92,6 +92,7 @@ void wg_stages_wrap(wg_stages *s, wg_device *d)
     s->class.swiglu = timed_swiglu;
     s->class.add = timed_add;
     s->class.gather = timed_gather;
+    s->class.again = NULL; /* nothing recorded: every stage is waited for */
     if (s->inner->finish) s->class.finish = timed_finish;
     d->class = &s->class;
 }

@@ -7,44 +7,46 @@
 #include "core/base/log.h"
 #include "kernels/cuda/gpu.h"
 
-/* "cuda:12/exact": the number and the mode; false for anything else. */
-static bool parse_cuda(const char *name, int *ordinal, bool *exact)
+/* "cuda:12/exact/eager": the number and the mode; false for anything else. */
+static bool parse_cuda(const char *name, int *ordinal, unsigned *mode)
 {
     if (strncmp(name, "cuda:", 5) != 0) return false;
     const char *at = name + 5;
     int n = 0, digits = 0;
     for (; *at >= '0' && *at <= '9' && digits < 4; at++, digits++) n = 10 * n + (*at - '0');
     *ordinal = n;
-    *exact = strcmp(at, "/exact") == 0;
-    return digits > 0 && (*at == '\0' || *exact);
+    *mode = 0;
+    if (strncmp(at, "/exact", 6) == 0) *mode |= WG_CUDA_EXACT, at += 6;
+    if (strncmp(at, "/eager", 6) == 0) *mode |= WG_CUDA_EAGER, at += 6;
+    return digits > 0 && *at == '\0';
 }
 
 wg_status wg_device_name_check(const char *name, wg_error *err)
 {
     int ordinal;
-    bool exact;
-    if (strcmp(name, "cpu") == 0 || strcmp(name, "auto") == 0 || parse_cuda(name, &ordinal, &exact)) return WG_OK;
+    unsigned mode;
+    if (strcmp(name, "cpu") == 0 || strcmp(name, "auto") == 0 || parse_cuda(name, &ordinal, &mode)) return WG_OK;
     return wg_fail(err, WG_EINVAL, "device \"%.60s\" is unknown; expected " WG_DEVICE_NAMES, name);
 }
 
-static wg_status open_cuda(wg_device *out, int ordinal, bool exact, wg_pool *pool, wg_error *err)
+static wg_status open_cuda(wg_device *out, int ordinal, unsigned mode, wg_pool *pool, wg_error *err)
 {
     const wg_gpu_api *api = wg_gpu_cuda();
     if (!api)
         return wg_fail(err, WG_EUNSUPPORTED, "device cuda:%d: this build is without CUDA; build it with the CUDA toolkit and "
                        "cmake -DWG_CUDA=ON, or take device cpu", ordinal);
-    return wg_device_cuda(out, api, ordinal, exact, pool, err);
+    return wg_device_cuda(out, api, ordinal, mode, pool, err);
 }
 
 wg_status wg_device_open(wg_device *out, const char *name, wg_pool *pool, wg_error *err)
 {
     int ordinal;
-    bool exact;
+    unsigned mode;
     WG_TRY(wg_device_name_check(name, err));
-    if (parse_cuda(name, &ordinal, &exact)) return open_cuda(out, ordinal, exact, pool, err);
+    if (parse_cuda(name, &ordinal, &mode)) return open_cuda(out, ordinal, mode, pool, err);
     if (strcmp(name, "auto") == 0) {
         wg_error why;
-        if (open_cuda(out, 0, false, pool, &why) == WG_OK) return WG_OK;
+        if (open_cuda(out, 0, 0, pool, &why) == WG_OK) return WG_OK;
         wg_log(WG_LOG_INFO, "device auto: the CPU (%s)", why.text);
     }
     return wg_device_cpu(out, pool, err);

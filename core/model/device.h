@@ -23,6 +23,17 @@ typedef struct wg_rope {
 /* What passes of a model look like. */
 typedef struct wg_pass_shape { int max_rows, heads, head_dim, vocab, kv_type; } wg_pass_shape;
 
+/* One pass: rows, of which `asked` want logits, through what the plan runs of a model with room for max_rows. */
+struct wg_plan;
+typedef struct wg_pass {
+    const void *model;
+    const struct wg_plan *plan;
+    const wg_row *row;
+    int rows, asked, max_rows, space;
+    float *logits;          /* (asked, width) host memory, as the stage `head` gets it */
+    int width;
+} wg_pass;
+
 typedef struct wg_device_class {
     const char *name;
     size_t (*matrix_bytes)(const wg_device *d, int type, int n, int k); /* packed; 0: cannot be computed with */
@@ -38,11 +49,14 @@ typedef struct wg_device_class {
 
     /* Devices with memory of their own; the CPU has none of these.
      * attach: room for passes of up to max_rows rows over this cache (with heads of hd, and logits of up to `vocab`).
-     * begin: the rows that the stages below speak of until finish, and whose pages they reach; narrow: from now on rows
-     * from[i]. finish: waits for all of it; a failure of any stage is told here. */
+     * begin: the pass that the stages below speak of until finish; narrow: from now on its rows that asked for logits. again:
+     * the stages are to be called now, until it says no: they are launched, or recorded, or a pass like this one was recorded
+     * before; without asking, they are called once and launched. finish: waits for all of it; a failure of any stage is told
+     * here. */
     wg_status (*attach)(wg_device *d, const wg_kv *kv, const wg_pass_shape *shape, wg_error *err);
-    void (*begin)(wg_device *d, const wg_row *row, int rows, int space);
-    void (*narrow)(wg_device *d, const int32_t *from, int rows);
+    void (*begin)(wg_device *d, const wg_pass *pass);
+    bool (*again)(wg_device *d);
+    void (*narrow)(wg_device *d);
     wg_status (*finish)(wg_device *d, wg_error *err);
     void (*hold)(wg_device *d); /* one owner more; wg_device_close: one less */
     void (*close)(wg_device *d);
@@ -81,6 +95,7 @@ wg_status wg_device_cpu(wg_device *out, wg_pool *pool, wg_error *err);
  *   cpu            the CPU device
  *   cuda:N         CUDA device N. f16 and bf16 products on tensor cores, attention split over the context
  *   cuda:N/exact   the same device with the bits of the CPU: slower, for comparing
+ *   .../eager      either, with every launch made anew instead of passes recorded and replayed: the same bits, for comparing
  *   auto           cuda:0, or where that cannot be opened (no driver, too old, no device) the CPU
  * EINVAL: no such name. EUNSUPPORTED: this build, driver or machine has none; the message says which, and what to do. */
 wg_status wg_device_open(wg_device *out, const char *name, wg_pool *pool, wg_error *err);
@@ -88,10 +103,12 @@ wg_status wg_device_name_check(const char *name, wg_error *err); /* the name alo
 void wg_device_hold(wg_device *d);
 void wg_device_close(wg_device *d); /* of a zeroed one: nothing */
 
-#define WG_DEVICE_NAMES "cpu, cuda:0 (1, ...), cuda:0/exact or auto"
+#define WG_DEVICE_NAMES "cpu, cuda:0 (1, ...), cuda:0/exact, either with /eager behind it, or auto"
 
 /* Device `ordinal` of a runtime (kernels/cuda/gpu.h): device_cuda.c. */
 struct wg_gpu_api;
-wg_status wg_device_cuda(wg_device *out, const struct wg_gpu_api *api, int ordinal, bool exact, wg_pool *pool, wg_error *err);
+enum { WG_CUDA_EXACT = 1, WG_CUDA_EAGER = 2 };
+wg_status wg_device_cuda(wg_device *out, const struct wg_gpu_api *api, int ordinal, unsigned mode, wg_pool *pool,
+                         wg_error *err);
 
 #endif

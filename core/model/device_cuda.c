@@ -2,8 +2,12 @@
  * A CUDA device: the stages of the forward pass as launches of kernels/cuda, all in order on one stream. It knows a wg_gpu_api
  * and no more, so that tests run this very file over emulated threads.
  *
- * A pass begins with one copy: what its rows see, and the page tables of their sequences. Stages only launch; the pass ends
- * with a wait. What fails on the way (a launch, memory that went away) is told there, and no slot then counts as written.
+ * A pass begins with one copy: what its rows see, which of them asked for logits, and the page tables of their sequences.
+ * Stages only launch; the pass ends with a wait. What fails on the way (a launch, memory that went away) is told there, and no
+ * slot then counts as written.
+ *
+ * Passes of up to WG_GRAPH_ROWS rows are rounded up (rows that fill up store nothing and see nothing), so that passes alike are
+ * launched alike, recorded when they come again and replayed from then on (graphs.h). Larger ones are launched as they are.
  *
  * All memory is taken when a model attaches: rows and tables of the largest pass, partial sums of split attention for as many
  * rows at a time as PARTIAL holds, logits for as many as LOGITS holds. Larger passes go through these in groups of rows, which
@@ -14,8 +18,9 @@
 #include <string.h>
 
 #include "core/base/mem.h"
+#include "core/base/log.h"
 #include "core/model/device.h"
-#include "kernels/cuda/gpu.h"
+#include "core/model/graphs.h"
 
 enum { NAME = 32 };
 static const size_t PARTIAL = (size_t)64 << 20, LOGITS = (size_t)64 << 20; /* bytes; at least one row */
@@ -25,10 +30,12 @@ typedef struct staging {                 /* of one pass: [rows][from][tables], s
     int rows, tables;                    /* room */
 } staging;
 
+typedef enum turn { LAUNCH, RECORD, RECORDING, REPLAY, DONE } turn; /* what the pass waits for */
+
 typedef struct cuda_state {
     wg_gpu gpu;
     int owners;
-    bool exact;
+    unsigned mode;                       /* WG_CUDA_ */
     char name[NAME];
     wg_kv_home home;
 
@@ -37,21 +44,38 @@ typedef struct cuda_state {
     float *partial, *logits;
     size_t partial_bytes, logits_bytes;
 
+    wg_graphs graphs;
+
     /* the pass that has begun */
-    const wg_kv_seq *first;              /* any of its sequences: all have the cache's layout */
-    const wg_gpu_row *row;               /* device */
-    int most;                            /* keys of the row that sees the most */
+    wg_pass now;
+    int all, asked;                      /* rows, and those that asked for logits; rounded up */
+    int rows;                            /* of the next stage: one or the other */
+    const wg_gpu_row *row;               /* device: theirs */
+    const int32_t *from, *tables;        /* device */
+    int most;                            /* keys of the row that sees the most; rounded up */
+    bool small;                          /* its logits stay in `logits` until it is finished */
+    bool kept;                           /* and are there */
+    turn turn;
+    wg_graph *graph;
     const void *input;                   /* of the products to come: prepared, or the rows themselves */
 } cuda_state;
 
 static cuda_state *state_of(const wg_device *d) { return d->state; }
 
-static bool fragments_of(const cuda_state *s, int type) { return !s->exact && wg_gpu_is_half(type); }
+static bool exact(const cuda_state *s) { return s->mode & WG_CUDA_EXACT; }
+static bool fragments_of(const cuda_state *s, int type) { return !exact(s) && wg_gpu_is_half(type); }
 
 /* ---- memory */
 
 static void *take(cuda_state *s, size_t bytes) { return s->gpu.api->alloc(&s->gpu, bytes); }
-static void give(cuda_state *s, void *p) { s->gpu.api->free(&s->gpu, p); }
+
+/* What goes may be an argument of a recorded launch. */
+static void give(cuda_state *s, void *p)
+{
+    if (!p) return;
+    wg_graphs_clear(&s->graphs);
+    s->gpu.api->free(&s->gpu, p);
+}
 
 static wg_status no_memory(cuda_state *s, size_t bytes, const char *what, const char *remedy, wg_error *err)
 {
@@ -182,9 +206,9 @@ static void cuda_matrix_free(wg_device *d, wg_matrix *m)
 
 /* ---- passes */
 
-static size_t from_at(const staging *p) { return (size_t)p->rows * sizeof(wg_gpu_row); }
-static size_t tables_at(const staging *p) { return from_at(p) + (size_t)p->rows * sizeof(int32_t); }
-static size_t staging_bytes(const staging *p) { return tables_at(p) + (size_t)p->tables * sizeof(int32_t); }
+static size_t from_at(int rows) { return (size_t)rows * sizeof(wg_gpu_row); }
+static size_t tables_at(int rows, int asked) { return from_at(rows) + (size_t)asked * sizeof(int32_t); }
+static size_t staging_bytes(const staging *p) { return tables_at(p->rows, p->rows) + (size_t)p->tables * sizeof(int32_t); }
 
 static wg_status grow_staging(cuda_state *s, int rows, int tables, wg_error *err)
 {
@@ -236,7 +260,7 @@ static wg_status cuda_attach(wg_device *d, const wg_kv *kv, const wg_pass_shape 
         return wg_fail(err, WG_EINVAL, "%d rows of sequences of %d pages: too many page tables for one pass; lower max_rows",
                        shape->max_rows, wg_kv_pages_most(kv));
     WG_TRY(grow_staging(s, shape->max_rows, (int)tables, err));
-    if (!s->exact)
+    if (!exact(s))
         WG_TRY(grow(s, &s->partial, &s->partial_bytes, shape->max_rows,
                     wg_gpu_attention_bytes(1, shape->heads, shape->head_dim, longest), PARTIAL, "partial sums of attention",
                     err));
@@ -255,39 +279,108 @@ static int table_of(const wg_row *row, int i, int space, const wg_gpu_row *done,
     return *used - n;
 }
 
-static void cuda_begin(wg_device *d, const wg_row *row, int rows, int space)
+/* Rounds the pass up, where it is one to be recorded. */
+static void round_up(cuda_state *s, const wg_pass *pass)
+{
+    const int room = pass->max_rows, rows = wg_graph_rows(pass->rows), asked = wg_graph_rows(pass->asked);
+    s->all = pass->rows, s->asked = pass->asked;
+    if (s->mode & WG_CUDA_EAGER || pass->rows > WG_GRAPH_ROWS) return;
+    s->all = rows < room ? rows : room;
+    if (pass->asked == pass->rows) s->asked = s->all;
+    else if (pass->asked > 0) s->asked = asked < s->all ? asked : s->all;
+}
+
+/* The next stage is the first one. */
+static void from_the_start(cuda_state *s)
+{
+    s->rows = s->all;
+    s->row = (const wg_gpu_row *)(const void *)s->pass.device;
+    s->kept = false;
+}
+
+/* Whether a pass like this one has been recorded, or is to be. */
+static void find_graph(cuda_state *s)
+{
+    const wg_pass *p = &s->now;
+    wg_graph_key key;
+    bool first;
+    s->turn = LAUNCH;
+    memset(&key, 0, sizeof key);
+    if (s->mode & WG_CUDA_EAGER || p->rows > WG_GRAPH_ROWS || !s->small || !wg_graph_plan(&key, p->plan)) return;
+    s->most = wg_graph_spans(s->most) * WG_GPU_SPAN;
+    key.model = p->model;
+    key.pool = wg_kv_view_of(p->row[0].kv, p->space, 0).pool;
+    key.rows = s->all;
+    key.asked = p->asked == p->rows ? -1 : s->asked;
+    key.spans = exact(s) ? 0 : wg_gpu_spans(s->most);
+    s->graph = wg_graphs_find(&s->graphs, &key, &first);
+    if (!first) s->turn = s->graph->ready ? REPLAY : RECORD;
+}
+
+/* Descriptors, the numbers of rows that asked, page tables, in one piece. */
+static void cuda_begin(wg_device *d, const wg_pass *pass)
 {
     cuda_state *s = state_of(d);
     const staging *p = &s->pass;
+    round_up(s, pass);
     wg_gpu_row *to = (wg_gpu_row *)(void *)p->host;
-    int32_t *tables = (int32_t *)(void *)(p->host + tables_at(p));
-    int used = 0;
-    wg_assert(rows <= p->rows);
+    int32_t *from = (int32_t *)(void *)(p->host + from_at(s->all)), *tables = from + s->asked;
+    int used = 0, asked = 0;
+    wg_assert(s->all <= p->rows);
+    s->now = *pass;
     s->most = 0;
-    for (int i = 0; i < rows; i++) {
-        const wg_row *r = &row[i];
+    for (int i = 0; i < pass->rows; i++) {
+        const wg_row *r = &pass->row[i];
         const int keys = r->prefix - r->gap + wg_mask_count(&r->anc);
         to[i] = (wg_gpu_row){ .token = r->token, .position = r->position, .slot = r->slot, .prefix = r->prefix, .tail = r->tail,
                               .sinks = r->sinks, .gap = r->gap, .keys = keys };
         memcpy(to[i].anc, r->anc.w, sizeof to[i].anc);
-        to[i].table = table_of(row, i, space, to, tables, &used);
+        to[i].table = table_of(pass->row, i, pass->space, to, tables, &used);
         s->most = keys > s->most ? keys : s->most;
+        if (r->logits >= 0) from[asked++] = i;
     }
+    for (int i = pass->rows; i < s->all; i++) to[i] = (wg_gpu_row){ .slot = -1 };
+    while (asked < s->asked) from[asked++] = -1;
     wg_assert(used <= p->tables);
-    s->first = row[0].kv;
-    s->row = (const wg_gpu_row *)(const void *)p->device;
-    s->gpu.api->put(&s->gpu, p->device, p->host, (size_t)rows * sizeof *to);
-    s->gpu.api->put(&s->gpu, p->device + tables_at(p), tables, (size_t)used * sizeof *tables);
+    s->from = (const int32_t *)(const void *)(p->device + from_at(s->all));
+    s->tables = s->from + s->asked;
+    s->small = (size_t)s->asked * (size_t)pass->width * sizeof(float) <= s->logits_bytes;
+    s->gpu.api->put(&s->gpu, p->device, p->host, tables_at(s->all, s->asked) + (size_t)used * sizeof *tables);
+    from_the_start(s);
+    find_graph(s);
 }
 
-static void cuda_narrow(wg_device *d, const int32_t *from, int rows)
+static bool cuda_again(wg_device *d)
 {
     cuda_state *s = state_of(d);
-    const staging *p = &s->pass;
-    if (rows == 0) return;
-    memcpy(p->host + from_at(p), from, (size_t)rows * sizeof *from);
-    s->gpu.api->put(&s->gpu, p->device + from_at(p), p->host + from_at(p), (size_t)rows * sizeof *from);
-    s->gpu.api->gather_rows(&s->gpu, s->row, (const int32_t *)(const void *)(p->device + from_at(p)), s->narrowed, rows);
+    const turn turn = s->turn;
+    char why[WG_GPU_WHY];
+    s->turn = DONE;
+    if (turn == LAUNCH) return true;
+    if (turn == RECORD) {
+        s->gpu.api->record(&s->gpu);
+        s->turn = RECORDING;
+        return true;
+    }
+    if (turn == RECORDING && !(s->graph->ready = s->gpu.api->recorded(&s->gpu, why))) {
+        wg_log(WG_LOG_INFO, "%s (%s): a pass could not be recorded, launches are made one by one: %s", s->name, s->gpu.card,
+               why);
+        s->mode |= WG_CUDA_EAGER;
+        from_the_start(s);
+        return true;
+    }
+    if (turn == DONE) return false;
+    s->gpu.api->replay(&s->gpu, s->graph->ready);
+    s->kept = s->now.asked > 0;
+    return false;
+}
+
+static void cuda_narrow(wg_device *d)
+{
+    cuda_state *s = state_of(d);
+    s->rows = s->asked;
+    if (s->rows == 0) return;
+    s->gpu.api->gather_rows(&s->gpu, s->row, s->from, s->narrowed, s->rows);
     s->row = s->narrowed;
 }
 
@@ -295,31 +388,34 @@ static wg_status cuda_finish(wg_device *d, wg_error *err)
 {
     cuda_state *s = state_of(d);
     char why[WG_GPU_WHY];
+    if (s->kept)
+        s->gpu.api->get(&s->gpu, s->now.logits, s->logits, (size_t)s->now.asked * (size_t)s->now.width * sizeof(float));
+    s->kept = false;
     if (s->gpu.api->wait(&s->gpu, why) == 0) return WG_OK;
     return wg_fail(err, WG_EIO, "%s (%s): %s", s->name, s->gpu.card, why);
 }
 
 static wg_gpu_kv pages_of(const cuda_state *s, int space, int layer)
 {
-    const wg_kv_view v = wg_kv_view_of(s->first, space, layer);
+    const wg_kv_view v = wg_kv_view_of(s->now.row[0].kv, space, layer); /* all sequences have the cache's layout */
     return (wg_gpu_kv){ .type = v.type, .page_slots = v.page_slots, .kv_dim = v.kv_dim, .pool = v.pool, .stride = v.stride,
-                        .value_at = v.value_at,
-                        .tables = (const int32_t *)(const void *)(s->pass.device + tables_at(&s->pass)) };
+                        .value_at = v.value_at, .tables = s->tables };
 }
 
-/* ---- stages. `row` and `from` were sent by begin and narrow. */
+/* ---- stages. `row` and `from` were sent by begin, and `rows` are s->rows of them: rounded up. */
 
 static void cuda_embed(wg_device *d, const wg_matrix *table, const wg_row *row, int rows, float *x, int dim)
 {
     cuda_state *s = state_of(d);
-    (void)row, (void)dim;
-    s->gpu.api->embed(&s->gpu, table, fragments_of(s, table->type), s->row, rows, x);
+    (void)row, (void)rows, (void)dim;
+    s->gpu.api->embed(&s->gpu, table, fragments_of(s, table->type), s->row, s->rows, x);
 }
 
 static void cuda_rmsnorm(wg_device *d, const float *x, const float *weight, int dim, float eps, float *y, int rows)
 {
     cuda_state *s = state_of(d);
-    s->gpu.api->rmsnorm(&s->gpu, x, weight, dim, eps, y, rows);
+    (void)rows;
+    s->gpu.api->rmsnorm(&s->gpu, x, weight, dim, eps, y, s->rows);
 }
 
 static size_t cuda_act_bytes(const wg_device *d, int type, int rows, int k)
@@ -334,32 +430,44 @@ static int cuda_prepared(const wg_device *d, int type)
     return fragments_of(s, type) ? 2 + (type == WG_F16) : 0;
 }
 
-static void cuda_prepare(wg_device *d, int type, const float *x, int rows, int k, void *act)
+static void prepare_rows(wg_device *d, int type, const float *x, int rows, int k, void *act)
 {
     cuda_state *s = state_of(d);
     s->input = cuda_prepared(d, type) == 0 ? x : act;
     s->gpu.api->prepare(&s->gpu, type, fragments_of(s, type), x, rows, k, act);
 }
 
+static void cuda_prepare(wg_device *d, int type, const float *x, int rows, int k, void *act)
+{
+    (void)rows;
+    prepare_rows(d, type, x, state_of(d)->rows, k, act);
+}
+
+static void matmul_rows(cuda_state *s, const wg_matrix *w, float *y, int rows)
+{
+    s->gpu.api->matmul(&s->gpu, w, fragments_of(s, w->type), s->input, rows, y);
+}
+
 static void cuda_matmul(wg_device *d, const wg_matrix *const *w, float *const *y, int n_matrices, const void *act, int rows)
 {
     cuda_state *s = state_of(d);
-    (void)act;
-    for (int i = 0; i < n_matrices; i++)
-        s->gpu.api->matmul(&s->gpu, w[i], fragments_of(s, w[i]->type), s->input, rows, y[i]);
+    (void)act, (void)rows;
+    for (int i = 0; i < n_matrices; i++) matmul_rows(s, w[i], y[i], s->rows);
 }
 
 static void cuda_head(wg_device *d, const wg_matrix *w, const float *x, int rows, void *act, float *y)
 {
     cuda_state *s = state_of(d);
     const size_t width = (size_t)w->n;
-    const int room = (int)(s->logits_bytes / (width * sizeof(float)));
+    const int room = s->small ? s->rows : (int)(s->logits_bytes / (width * sizeof(float)));
+    if (s->small) rows = s->rows;
     for (int first = 0; first < rows; first += room) {
         const int n = rows - first < room ? rows - first : room;
-        cuda_prepare(d, w->type, x + (size_t)first * (size_t)w->k, n, w->k, act);
-        cuda_matmul(d, &w, &s->logits, 1, act, n);
-        s->gpu.api->get(&s->gpu, y + (size_t)first * width, s->logits, (size_t)n * width * sizeof(float));
+        prepare_rows(d, w->type, x + (size_t)first * (size_t)w->k, n, w->k, act);
+        matmul_rows(s, w, s->logits, n);
+        if (!s->small) s->gpu.api->get(&s->gpu, y + (size_t)first * width, s->logits, (size_t)n * width * sizeof(float));
     }
+    s->kept = s->small;
 }
 
 static void cuda_rope_store(wg_device *d, const wg_rope *rope, float *q, float *k, const float *v, const wg_row *row, int rows,
@@ -367,8 +475,8 @@ static void cuda_rope_store(wg_device *d, const wg_rope *rope, float *q, float *
 {
     cuda_state *s = state_of(d);
     const wg_gpu_kv kv = pages_of(s, space, layer);
-    (void)row;
-    s->gpu.api->rope_store(&s->gpu, rope->cs, rope->n_rot, rope->adjacent, q, k, v, s->row, rows, &kv, heads, kv_heads, hd);
+    (void)row, (void)rows;
+    s->gpu.api->rope_store(&s->gpu, rope->cs, rope->n_rot, rope->adjacent, q, k, v, s->row, s->rows, &kv, heads, kv_heads, hd);
 }
 
 static void cuda_attention(wg_device *d, const float *q, const wg_row *row, int rows, int space, int layer, int heads,
@@ -376,34 +484,37 @@ static void cuda_attention(wg_device *d, const float *q, const wg_row *row, int 
 {
     cuda_state *s = state_of(d);
     const wg_gpu_kv kv = pages_of(s, space, layer);
-    const size_t one = (size_t)heads * (size_t)hd, each = wg_gpu_attention_bytes(1, heads, hd, s->most);
-    const int room = s->exact ? rows : (int)(s->partial_bytes / each < (size_t)rows ? s->partial_bytes / each : (size_t)rows);
-    (void)row;
-    for (int first = 0; first < rows; first += room) {
-        const int n = rows - first < room ? rows - first : room;
-        s->gpu.api->attention(&s->gpu, q + (size_t)first * one, s->row + first, n, s->most, &kv, heads, kv_heads, hd, !s->exact,
-                              s->partial, out + (size_t)first * one);
+    const size_t one = (size_t)heads * (size_t)hd, span = wg_gpu_attention_bytes(1, heads, hd, WG_GPU_SPAN);
+    const size_t fit = s->partial_bytes / span; /* spans of a row: as many as a row has, if not as many as rounded up */
+    const int spans = exact(s) || (size_t)wg_gpu_spans(s->most) < fit ? wg_gpu_spans(s->most) : (int)fit;
+    const int room = exact(s) || fit / (size_t)spans > (size_t)s->rows ? s->rows : (int)(fit / (size_t)spans);
+    (void)row, (void)rows;
+    for (int first = 0; first < s->rows; first += room) {
+        const int n = s->rows - first < room ? s->rows - first : room;
+        s->gpu.api->attention(&s->gpu, q + (size_t)first * one, s->row + first, n, spans * WG_GPU_SPAN, &kv, heads, kv_heads,
+                              hd, !exact(s), s->partial, out + (size_t)first * one);
     }
 }
 
 static void cuda_swiglu(wg_device *d, const float *gate, const float *up, float *y, int n, int rows)
 {
     cuda_state *s = state_of(d);
-    s->gpu.api->swiglu(&s->gpu, gate, up, y, n, rows);
+    (void)rows;
+    s->gpu.api->swiglu(&s->gpu, gate, up, y, n, s->rows);
 }
 
 static void cuda_add(wg_device *d, float *x, const float *y, int n, int rows)
 {
     cuda_state *s = state_of(d);
-    s->gpu.api->add(&s->gpu, x, y, n, rows);
+    (void)rows;
+    s->gpu.api->add(&s->gpu, x, y, n, s->rows);
 }
 
 static void cuda_gather(wg_device *d, const float *x, const int32_t *from, int n, float *y, int rows)
 {
     cuda_state *s = state_of(d);
-    const staging *p = &s->pass;
-    (void)from;
-    if (rows > 0) s->gpu.api->gather(&s->gpu, x, (const int32_t *)(const void *)(p->device + from_at(p)), n, y, rows);
+    (void)from, (void)rows;
+    if (s->rows > 0) s->gpu.api->gather(&s->gpu, x, s->from, n, y, s->rows);
 }
 
 static const wg_device_class cuda_class = {
@@ -418,6 +529,7 @@ static const wg_device_class cuda_class = {
     .upload = cuda_upload,
     .attach = cuda_attach,
     .begin = cuda_begin,
+    .again = cuda_again,
     .narrow = cuda_narrow,
     .finish = cuda_finish,
     .hold = cuda_hold,
@@ -434,14 +546,15 @@ static const wg_device_class cuda_class = {
     .gather = cuda_gather,
 };
 
-wg_status wg_device_cuda(wg_device *out, const wg_gpu_api *api, int ordinal, bool exact, wg_pool *pool, wg_error *err)
+wg_status wg_device_cuda(wg_device *out, const wg_gpu_api *api, int ordinal, unsigned mode, wg_pool *pool, wg_error *err)
 {
     char why[WG_GPU_WHY];
     WG_TRY(wg_device_cpu(out, pool, err));
     cuda_state *s = wg_calloc(1, sizeof *s);
     if (!s) return wg_nomem(err, sizeof *s, "a device");
     s->owners = 1;
-    s->exact = exact;
+    s->mode = mode;
+    s->graphs.gpu = &s->gpu;
     snprintf(s->name, sizeof s->name, "cuda:%d", ordinal);
     if (api->open(&s->gpu, ordinal, why)) {
         wg_free(s);

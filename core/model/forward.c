@@ -54,7 +54,7 @@ static int keep_asked(wg_model *m, const wg_batch *b, wg_buf *x, wg_buf *h, wg_b
             m->asked[n] = b->row[i];
             m->asked_from[n++] = i;
         }
-    if (d->class->narrow) d->class->narrow(d, m->asked_from, n);
+    if (d->class->narrow) d->class->narrow(d);
     d->class->gather(d, *x, m->asked_from, a->dim, *h, n);
     d->class->gather(d, *q, m->asked_from, a->heads * a->head_dim, *att, n);
     swap(x, h);
@@ -167,9 +167,12 @@ wg_status wg_model_pass(wg_model *m, const wg_plan *plan, int space, const wg_ba
         wg_assert(r->sinks >= 0 && r->gap >= 0 && r->sinks + r->gap <= r->prefix);
     }
     check_rows(b, space);
-    if (m->device.class->begin) m->device.class->begin(&m->device, b->row, b->n, space);
-    transformer(m, plan, space, b, logits);
-    if (m->device.class->finish) WG_TRY(m->device.class->finish(&m->device, err));
+    wg_device *d = &m->device;
+    const wg_pass pass = { m, plan, b->row, b->n, b->logits, m->max_rows, space, logits, m->head.n };
+    if (d->class->begin) d->class->begin(d, &pass);
+    if (!d->class->again) transformer(m, plan, space, b, logits);
+    while (d->class->again && d->class->again(d)) transformer(m, plan, space, b, logits);
+    if (d->class->finish) WG_TRY(d->class->finish(d, err));
     for (int i = 0; i < b->n; i++) wg_kv_wrote(b->row[i].kv, space, b->row[i].slot);
     return WG_OK;
 }

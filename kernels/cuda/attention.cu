@@ -127,7 +127,7 @@ template <int TYPE> WG_KERNEL WG_LAUNCH_BOUNDS(THREADS, 2) attend(attention_job 
     const int keys = row->keys, table = row->table, t = (int)threadIdx.x;
     const int from = j.partial ? (int)blockIdx.z * WG_GPU_SPAN : 0;
     const int to = j.partial && from + WG_GPU_SPAN < keys ? from + WG_GPU_SPAN : keys;
-    if (from >= keys) return; /* the whole block: this row has fewer spans */
+    if (from >= keys && (keys > 0 || j.partial)) return; /* the whole block: this row has fewer spans */
     const int kv_head = (int)blockIdx.y / j.groups, shared_by = j.heads / j.kv_heads;
     const int in_group = (int)blockIdx.y % j.groups * HEADS;
     const int heads = shared_by - in_group < HEADS ? shared_by - in_group : HEADS, h0 = kv_head * shared_by + in_group;
@@ -154,7 +154,7 @@ template <int TYPE> WG_KERNEL WG_LAUNCH_BOUNDS(THREADS, 2) attend(attention_job 
         add_values<TYPE>(w, heads, n, j.hd);
     }
     if (!j.partial) { /* a thread divides what it has summed itself */
-        for (int i = t; i < heads * j.hd; i += THREADS) j.out[at + i] = w.o[i] / w.l[i / j.hd];
+        for (int i = t; i < heads * j.hd; i += THREADS) j.out[at + i] = keys > 0 ? w.o[i] / w.l[i / j.hd] : 0.0f;
         return;
     }
     for (int i = t; i < heads * j.hd; i += THREADS) {
@@ -175,7 +175,7 @@ WG_KERNEL WG_LAUNCH_BOUNDS(THREADS, 1) merge_spans(attention_job j)
     const size_t head = (size_t)blockIdx.x * j.heads + blockIdx.y, step = (size_t)j.hd + 2;
     const float *part = j.partial + head * j.spans * step;
     for (int d = (int)threadIdx.x; d < j.hd; d += THREADS) {
-        float o = part[d], l = part[j.hd], m = part[j.hd + 1];
+        float o = n ? part[d] : 0.0f, l = n ? part[j.hd] : 1.0f, m = n ? part[j.hd + 1] : 0.0f; /* no keys: zeros */
         for (int i = 1; i < n; i++) {
             const float *p = part + i * step, next = p[j.hd + 1] > m ? p[j.hd + 1] : m;
             const float older = wg_exp32_of(m - next), newer = wg_exp32_of(p[j.hd + 1] - next);

@@ -33,7 +33,8 @@ enum {
 
 /* One row of a batch, on the device; fields as in wg_row of core/model/batch.h. */
 typedef struct wg_gpu_row {
-    int32_t token, position, slot;
+    int32_t token, position;
+    int32_t slot;        /* of its key and value; -1: a row that fills a batch up, it stores nothing and sees nothing */
     int32_t prefix, tail, sinks, gap;
     int32_t keys;        /* how many it sees */
     int32_t table;       /* where its sequence's page table begins among the tables */
@@ -52,6 +53,7 @@ typedef struct wg_gpu wg_gpu;
 
 /* Every kernel: name and arguments. All pointers are device memory; shapes as in kernels/ops.h, `rows` rows each, dense.
  *   fill_random  n f32 uniform on [-scale, scale): Philox of (seed; index / 4, 0, stream, 0), word index % 4
+ *   gather, gather_rows  from -1: zeros; a row that fills up
  *   act_bytes is the room for prepared activations: wg_gpu_act_bytes below
  *   attention    scratch: wg_gpu_attention_bytes; most: the most keys of any row; split 0: the bits of kernels/ref
  *   argmax       lowest index wins, NaN never; -1 if all are NaN
@@ -92,6 +94,14 @@ typedef struct wg_gpu_api {
     void (*copy)(wg_gpu *g, void *to, const void *from, size_t bytes, size_t stride, size_t count);
     void (*clear)(wg_gpu *g, void *device, size_t bytes);    /* to zeros */
     int (*wait)(wg_gpu *g, char why[WG_GPU_WHY]);            /* all done? 0, or -1 and the first failure since the last wait */
+
+    /* Graphs: what is called between record() and recorded() (kernels, copy, clear; nothing else) does not run but is kept,
+     * its arguments by value, to be replayed as one piece. So what may differ between replays lies in device memory.
+     * recorded() gives NULL and why when nothing could be kept. */
+    void (*record)(wg_gpu *g);
+    void *(*recorded)(wg_gpu *g, char why[WG_GPU_WHY]);
+    void (*replay)(wg_gpu *g, void *graph);
+    void (*forget)(wg_gpu *g, void *graph);                  /* NULL is fine; not while it runs */
 #define X(name, args) void (*name) args;
     WG_GPU_KERNELS(X)
 #undef X

@@ -43,8 +43,9 @@ extern "C" void WG_GPU(embed)(wg_gpu *g, const wg_matrix *table, int fragments, 
 
 WG_KERNEL gather_floats(const float *x, const int32_t *from, int n, float *y)
 {
-    const float *row = x + (size_t)from[blockIdx.x] * n;
-    for (int i = (int)threadIdx.x; i < n; i += THREADS) y[(size_t)blockIdx.x * n + i] = row[i];
+    const int at = from[blockIdx.x];
+    const float *row = x + (size_t)(at < 0 ? 0 : at) * n;
+    for (int i = (int)threadIdx.x; i < n; i += THREADS) y[(size_t)blockIdx.x * n + i] = at < 0 ? 0.0f : row[i];
 }
 
 extern "C" void WG_GPU(gather)(wg_gpu *g, const float *x, const int32_t *from, int n, float *y, int rows)
@@ -55,7 +56,14 @@ extern "C" void WG_GPU(gather)(wg_gpu *g, const float *x, const int32_t *from, i
 WG_KERNEL gather_descriptors(const wg_gpu_row *x, const int32_t *from, wg_gpu_row *y, int rows)
 {
     const int i = (int)(blockIdx.x * THREADS + threadIdx.x);
-    if (i < rows) y[i] = x[from[i]];
+    if (i >= rows) return;
+    if (from[i] >= 0) {
+        y[i] = x[from[i]];
+        return;
+    }
+    wg_gpu_row none = {};
+    none.slot = -1;
+    y[i] = none;
 }
 
 extern "C" void WG_GPU(gather_rows)(wg_gpu *g, const wg_gpu_row *x, const int32_t *from, wg_gpu_row *y, int rows)

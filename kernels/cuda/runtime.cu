@@ -139,6 +139,36 @@ static int gpu_wait(wg_gpu *g, char why[WG_GPU_WHY])
     return -1;
 }
 
+/* ---- graphs */
+
+static void gpu_record(wg_gpu *g)
+{
+    check(g, cudaStreamBeginCapture(stream_of(g), cudaStreamCaptureModeThreadLocal), "recording launches");
+}
+
+static void *gpu_recorded(wg_gpu *g, char why[WG_GPU_WHY])
+{
+    cudaGraph_t graph = NULL;
+    cudaGraphExec_t ready = NULL;
+    cudaError_t e = cudaStreamEndCapture(stream_of(g), &graph);
+    if (e == cudaSuccess) e = cudaGraphInstantiate(&ready, graph, 0);
+    if (graph) cudaGraphDestroy(graph);
+    if (e == cudaSuccess) return ready;
+    cudaGetLastError(); /* the caller says what becomes of it */
+    snprintf(why, WG_GPU_WHY, "%s (%s)", cudaGetErrorString(e), cudaGetErrorName(e));
+    return NULL;
+}
+
+static void gpu_replay(wg_gpu *g, void *graph)
+{
+    check(g, cudaGraphLaunch((cudaGraphExec_t)graph, stream_of(g)), "launching a graph");
+}
+
+static void gpu_forget(wg_gpu *g, void *graph)
+{
+    if (graph) check(g, cudaGraphExecDestroy((cudaGraphExec_t)graph), "freeing a graph");
+}
+
 static wg_gpu_api make_api()
 {
     wg_gpu_api api;
@@ -157,6 +187,10 @@ static wg_gpu_api make_api()
     api.copy = gpu_copy;
     api.clear = gpu_clear;
     api.wait = gpu_wait;
+    api.record = gpu_record;
+    api.recorded = gpu_recorded;
+    api.replay = gpu_replay;
+    api.forget = gpu_forget;
     return api;
 }
 

@@ -49,7 +49,7 @@ void *simt_shared_dynamic(void);
 void simt_copy_async(void *to, const void *from, size_t bytes, size_t of_them, simt_place at);
 void simt_copy_commit(void);
 void simt_copy_wait(int groups_left);
-void simt_launch(dim3 grid, dim3 block, size_t dynamic, const char *kernel, simt_fn *run, void *arg);
+void simt_launch(dim3 grid, dim3 block, size_t dynamic, const char *kernel, simt_fn *run, void *arg, size_t bytes);
 void simt_check_pointer(const void *p, const char *kernel, int index); /* device memory, or NULL */
 [[noreturn]] void simt_fail(simt_place at, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
@@ -79,7 +79,7 @@ static inline void simt_start(void (*k)(P...), const char *name, dim3 grid, dim3
     int index = 0;
     (simt_check<P>((P)a, name, index++), ...);
     auto call = [=]() { k((P)a...); };
-    simt_launch(grid, block, dynamic, name, [](void *c) { (*(decltype(call) *)c)(); }, &call);
+    simt_launch(grid, block, dynamic, name, [](void *c) { (*(decltype(call) *)c)(); }, &call, sizeof call);
 }
 
 /* `kernel` is a function or a pointer to one. */

@@ -7,8 +7,8 @@
  * Every row that asked for logits is compared with memcmp to plain decoding of its token path: one token a pass, one sequence,
  * one thread, the reference ops. A batch that is wrong on purpose (one ancestor bit, of low and of high nodes) must be noticed.
  *
- * On another device the batches run there. Plain decoding runs on the same one, or, where the device promises the CPU's bits
- * (/exact), on the CPU.
+ * On another device the batches run there. Plain decoding runs on the same one, every launch made anew (/eager), or, where the
+ * device promises the CPU's bits (/exact), on the CPU.
  *
  *     law_prefix [--seed S] [--cases N] [--case K] [--device D] [--far 1]      K: that case alone */
 #include <signal.h>
@@ -390,7 +390,9 @@ static void run_case(int number, wg_pool *const *pool)
              wg_type_name(t->type[1]), wg_type_name(t->type[2]), wg_type_name(t->type[3]), wg_kv_type_name(cache), page_slots,
              w.n, threads, wg_cpu_name(level));
     must(tiny_open(&w.shape, &file, path, &err), &err);
-    const char *plain = strstr(now.device, "/exact") ? "cpu" : now.device;
+    char same[40]; /* with nothing recorded */
+    snprintf(same, sizeof same, "%s%s", now.device, strcmp(now.device, "cuda:0") == 0 ? "/eager" : "");
+    const char *plain = strstr(now.device, "/exact") ? "cpu" : same;
     w.test = side_open(file, now.device, pool[threads - 1], level, cache, page_slots);
     w.plain = side_open(file, plain, NULL, WG_CPU_REF, cache, 16);
     w.out = malloc(ROWS * (size_t)t->vocab * sizeof *w.out);

@@ -25,14 +25,37 @@ static int gpu_open(wg_gpu *g, int ordinal, char why[WG_GPU_WHY])
 }
 
 static void gpu_close(wg_gpu *) {}
-static void *gpu_alloc(wg_gpu *, size_t bytes) { return simt_memory_take(bytes); }
-static void gpu_free(wg_gpu *, void *p) { simt_memory_give(p); }
-static void *gpu_pin(wg_gpu *, size_t bytes) { return aligned_alloc(64, (bytes + 63) / 64 * 64 + 64); }
-static void gpu_unpin(wg_gpu *, void *p) { free(p); }
+
+static void *gpu_alloc(wg_gpu *, size_t bytes)
+{
+    simt_record_refuse("an allocation");
+    return simt_memory_take(bytes);
+}
+
+static void gpu_free(wg_gpu *, void *p)
+{
+    simt_record_refuse("freeing memory");
+    simt_memory_give(p);
+}
+
+static void *gpu_pin(wg_gpu *, size_t bytes)
+{
+    void *p = aligned_alloc(64, (bytes + 63) / 64 * 64 + 64);
+    if (p) simt_pinned(p, bytes + 1);
+    return p;
+}
+
+static void gpu_unpin(wg_gpu *, void *p)
+{
+    simt_pinned(p, 0);
+    free(p);
+}
+
 static size_t gpu_room(wg_gpu *g) { return g->memory - simt_stats_read().live; }
 
 static void gpu_put(wg_gpu *, void *device, const void *host, size_t bytes)
 {
+    simt_record_refuse("a copy from the host");
     simt_memory_enter();
     memcpy(device, host, bytes);
     simt_memory_leave();
@@ -40,26 +63,46 @@ static void gpu_put(wg_gpu *, void *device, const void *host, size_t bytes)
 
 static void gpu_get(wg_gpu *, void *host, const void *device, size_t bytes)
 {
+    simt_record_refuse("a copy to the host");
     simt_memory_enter();
     memcpy(host, device, bytes);
     simt_memory_leave();
 }
 
+/* Done now, or when what is being recorded is replayed. */
+template <class F> static void in_order(F what)
+{
+    simt_fn *const run = [](void *arg) {
+        simt_memory_enter();
+        (*(F *)arg)();
+        simt_memory_leave();
+    };
+    if (simt_recording()) simt_record(simt_step{ dim3(), dim3(), 0, NULL, run, &what, sizeof what });
+    else run(&what);
+}
+
 static void gpu_copy(wg_gpu *, void *to, const void *from, size_t bytes, size_t stride, size_t count)
 {
-    simt_memory_enter();
-    for (size_t i = 0; i < count; i++) memcpy((char *)to + i * stride, (const char *)from + i * stride, bytes);
-    simt_memory_leave();
+    in_order([=] {
+        for (size_t i = 0; i < count; i++) memcpy((char *)to + i * stride, (const char *)from + i * stride, bytes);
+    });
 }
 
 static void gpu_clear(wg_gpu *, void *device, size_t bytes)
 {
-    simt_memory_enter();
-    memset(device, 0, bytes);
-    simt_memory_leave();
+    in_order([=] { memset(device, 0, bytes); });
 }
 
-static int gpu_wait(wg_gpu *, char *) { return 0; }
+static int gpu_wait(wg_gpu *, char *)
+{
+    simt_record_refuse("waiting");
+    return 0;
+}
+
+static void gpu_record(wg_gpu *) { simt_record_begin(); }
+static void *gpu_recorded(wg_gpu *, char *) { return simt_record_end(); }
+static void gpu_replay(wg_gpu *, void *graph) { simt_replay((const simt_graph *)graph); }
+static void gpu_forget(wg_gpu *, void *graph) { simt_forget((simt_graph *)graph); }
 
 const wg_gpu_api *wg_gpu_simt(void)
 {
@@ -78,6 +121,10 @@ const wg_gpu_api *wg_gpu_simt(void)
         api.copy = gpu_copy;
         api.clear = gpu_clear;
         api.wait = gpu_wait;
+        api.record = gpu_record;
+        api.recorded = gpu_recorded;
+        api.replay = gpu_replay;
+        api.forget = gpu_forget;
         api.name = "simt";
     }
     return &api;

@@ -433,8 +433,12 @@ static void run_block(uint3 block)
     simt_counts.blocks++;
 }
 
-void simt_launch(dim3 grid, dim3 block, size_t dynamic, const char *kernel, simt_fn *run, void *arg)
+void simt_launch(dim3 grid, dim3 block, size_t dynamic, const char *kernel, simt_fn *run, void *arg, size_t bytes)
 {
+    if (simt_recording()) {
+        simt_record(simt_step{ grid, block, dynamic, kernel, run, arg, bytes });
+        return;
+    }
     M.kernel = kernel;
     M.threads = (int)(block.x * block.y * block.z);
     if (M.threads < 32 || M.threads > MOST_THREADS || M.threads % 32)

@@ -8,6 +8,7 @@
 #include <stddef.h>
 
 #ifdef __cplusplus
+#include "kernels/cuda/simt.h"
 extern "C" {
 #endif
 
@@ -22,7 +23,11 @@ void simt_memory_limit(size_t bytes);
 /* Device memory is closed to the host outside of launches and copies; a test opens it to look inside. */
 void simt_memory_open(bool open);
 
-typedef struct simt_stats { long launches, blocks, switches; size_t live, peak; } simt_stats; /* bytes of device memory */
+typedef struct simt_stats {
+    long launches, blocks, switches;
+    long replays;      /* of graphs */
+    size_t live, peak; /* bytes of device memory */
+} simt_stats;
 simt_stats simt_stats_read(void);
 
 /* The next failure (divergence, deadlock, wild pointer) calls this with its message instead of aborting; it must not return. */
@@ -32,13 +37,25 @@ void simt_on_fail(void (*fn)(const char *message));
 }
 #endif
 
-/* Of memory.cpp, for the launcher and the runtime. */
+/* Of memory.cpp and graph.cpp, for the launcher and the runtime. */
 #ifdef __cplusplus
 bool simt_memory_holds(const void *p);
 void simt_memory_enter(), simt_memory_leave(); /* nest */
 void *simt_memory_take(size_t bytes);          /* NULL: none left */
 void simt_memory_give(void *p);
 extern simt_stats simt_counts;
+
+/* A launch, or something else to be done in its place (no kernel). arg: `bytes` of it, copied when it is recorded. */
+struct simt_step { dim3 grid, block; size_t dynamic; const char *kernel; simt_fn *run; void *arg; size_t bytes; };
+struct simt_graph;
+bool simt_recording();
+void simt_record_begin();
+void simt_record(const simt_step &step);
+void simt_record_refuse(const char *what);     /* called while something is recorded: what cannot be part of it */
+simt_graph *simt_record_end();
+void simt_replay(const simt_graph *g);
+void simt_forget(simt_graph *g);
+void simt_pinned(const void *p, size_t bytes); /* host memory that no recorded argument may point into; 0 bytes: no longer */
 #endif
 
 #endif

@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * The device of core/model over a runtime that fails where the test wants it to: every allocation that can fail does and leaves
  * nothing behind; a pass that fails on the device writes nothing; a pass takes no memory; who closes last closes all. */
-#include "tests/simt/check.h"
-
-#include "core/model/model.h"
-#include "tests/unit/model/tiny_model.h"
+#include "tests/unit/cuda/passes.h"
 
 static struct { wg_gpu_api api; int allocations, fail_at; bool fail_wait, closed; } faulty;
-static wg_error err;
 
 static void *faulty_alloc(wg_gpu *g, size_t bytes)
 {
@@ -42,53 +38,8 @@ static wg_device device_open(void)
     faulty.api.pin = faulty_pin;
     faulty.api.wait = faulty_wait;
     faulty.api.close = faulty_close;
-    cr_assert_eq(wg_device_cuda(&d, &faulty.api, 0, false, NULL, &err), WG_OK, "%s", err.text);
+    cr_assert_eq(wg_device_cuda(&d, &faulty.api, 0, 0, NULL, &err), WG_OK, "%s", err.text);
     return d;
-}
-
-enum { LAYERS = 2, VOCAB = 40, CONTEXT = 400, ROWS = 330 };
-
-typedef struct setup { wg_weights *w; wg_model *m; wg_kv *kv; wg_kv_seq *seq; wg_batch b; } setup;
-
-static wg_weights *weights(void)
-{
-    static tiny shape = { .layers = LAYERS, .dim = 32, .heads = 2, .kv_heads = 1, .head_dim = 16, .hidden = 48, .vocab = VOCAB,
-                          .context = CONTEXT, .type = { WG_F16, WG_F16, WG_Q8_0, WG_F32 }, .norm_type = WG_F32, .seed = 3 };
-    wg_weights *w;
-    char path[64];
-    cr_assert_eq(tiny_open(&shape, &w, path, &err), WG_OK, "%s", err.text);
-    return w;
-}
-
-static wg_status setup_open(setup *s, const wg_device *d, wg_weights *w)
-{
-    const wg_model_options o = { .kv_type = WG_F16, .max_rows = ROWS };
-    *s = (setup){ .w = w };
-    WG_TRY(wg_model_open(&s->m, w, d, &o, &err));
-    WG_TRY(wg_kv_open(&s->kv, 16, 60, CONTEXT + 64, &err));
-    WG_TRY(wg_lm_attach(wg_model_lm(s->m), s->kv, &err));
-    WG_TRY(wg_kv_seq_open(s->kv, &s->seq, &err));
-    return wg_batch_open(&s->b, ROWS, &err);
-}
-
-static void setup_close(setup *s)
-{
-    wg_batch_close(&s->b);
-    wg_kv_seq_close(s->seq);
-    wg_model_close(s->m);
-    wg_kv_close(s->kv); /* after its model: pages keep the device */
-}
-
-/* Tokens 1, 2, ... behind what is committed; logits of the last `asked`. */
-static wg_status pass(setup *s, int n, int asked, float *logits)
-{
-    int32_t token[ROWS];
-    const int len = wg_kv_len(s->seq);
-    for (int i = 0; i < n; i++) token[i] = (len + i) * 7 % VOCAB;
-    WG_TRY(wg_kv_reserve(s->seq, n, &err));
-    wg_batch_clear(&s->b);
-    wg_batch_chain(&s->b, s->seq, len, token, n, asked);
-    return wg_lm_forward(wg_model_lm(s->m), &s->b, logits, &err);
 }
 
 Test(gpu_device, every_failed_allocation_leaves_nothing)

@@ -301,3 +301,50 @@ Test(simt, memory_is_fenced_reused_and_limited)
     cr_assert_not_null(device<char>(700));
     cr_assert_eq(simt_stats_read().live, 6000);
 }
+
+struct holder { const int *p; int *out; };
+WG_KERNEL reads_holder(holder h) { h.out[threadIdx.x] = h.p[0]; }
+
+Test(simt, a_recorded_launch_that_points_into_the_stack_is_noticed, .exit_code = SEEN)
+{
+    int local = 7;
+    expect("points into the caller's stack");
+    simt_record_begin();
+    WG_LAUNCH(reads_holder, 1, 32, 0, NULL, holder{ &local, device<int>(32) });
+}
+
+Test(simt, a_recorded_launch_that_points_into_pinned_memory_is_noticed, .exit_code = SEEN)
+{
+    static int pinned[64];
+    int *out = device<int>(32);
+    simt_pinned(pinned, sizeof pinned);
+    expect("points into pinned memory");
+    simt_record_begin();
+    WG_LAUNCH(reads_holder, 1, 32, 0, NULL, holder{ pinned + 3, out });
+}
+
+Test(simt, what_cannot_be_recorded_is_noticed, .exit_code = SEEN)
+{
+    expect("a copy to the host cannot be recorded");
+    simt_record_begin();
+    simt_record_refuse("a copy to the host");
+}
+
+/* Arguments are those of the recording; what they point to is read at the replay. */
+Test(simt, a_replay_takes_recorded_arguments_and_the_memory_of_now)
+{
+    int *from = device<int>(1), *out = device<int>(32);
+    holder h = { from, out };
+    simt_record_begin();
+    WG_LAUNCH(reads_holder, 1, 32, 0, NULL, h);
+    simt_graph *g = simt_record_end();
+    h = holder{ NULL, NULL };
+    for (int i = 1; i < 4; i++) {
+        { host_view see; *from = i; }
+        simt_replay(g);
+        host_view see;
+        cr_assert(out[0] == i && out[31] == i);
+    }
+    simt_forget(g);
+    cr_assert_eq(simt_stats_read().replays, 3);
+}

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: MIT
+ * Recorded passes against launched ones, byte for byte: replays of many lengths within a bucket, across a border of attention's
+ * spans, with logits of all rows, of some, of none. What cannot be recorded is launched; graphs are bounded and go with what
+ * they point to. */
+#include "tests/unit/cuda/passes.h"
+
+#include "core/model/graphs.h"
+
+static struct { wg_gpu_api api; int recorded, replayed, forgotten, live; bool refuse; } spy;
+
+static void *spy_recorded(wg_gpu *g, char why[WG_GPU_WHY])
+{
+    void *graph = gpu()->api->recorded(g, why);
+    cr_assert_not_null(graph, "%s", why);
+    spy.recorded++;
+    spy.live++;
+    if (!spy.refuse) return graph;
+    gpu()->api->forget(g, graph);
+    spy.live--;
+    strcpy(why, "it does not like this one");
+    return NULL;
+}
+
+static void spy_replay(wg_gpu *g, void *graph)
+{
+    spy.replayed++;
+    gpu()->api->replay(g, graph);
+}
+
+static void spy_forget(wg_gpu *g, void *graph)
+{
+    if (graph) spy.forgotten++, spy.live--;
+    gpu()->api->forget(g, graph);
+}
+
+static void note_forget(wg_gpu *g, void *graph)
+{
+    (void)g;
+    if (graph) spy.forgotten++;
+}
+
+static void open_on(setup *s, wg_weights *w, unsigned mode)
+{
+    wg_device d;
+    memset(&spy, 0, sizeof spy);
+    spy.api = *gpu()->api;
+    spy.api.recorded = spy_recorded;
+    spy.api.replay = spy_replay;
+    spy.api.forget = spy_forget;
+    cr_assert_eq(wg_device_cuda(&d, &spy.api, 0, mode, NULL, &err), WG_OK, "%s", err.text);
+    cr_assert_eq(setup_open(s, &d, w), WG_OK, "%s", err.text);
+    wg_device_close(&d);
+}
+
+/* Kernels, copies and clearing: done at each replay and not before. */
+Test(gpu_graphs, what_is_recorded_runs_when_replayed)
+{
+    enum { N = 300 };
+    char why[WG_GPU_WHY] = "";
+    const wg_gpu_api *api = gpu()->api;
+    float *x = random_floats(N, 1), *y = random_floats(N, 2), got[N], aside[N];
+    float *dx = to_device(x, N * 4), *dy = to_device(y, N * 4), *dz = to_device(x, N * 4);
+    api->record(gpu());
+    api->copy(gpu(), dz, dx, N * 4, N * 4, 1);
+    api->add(gpu(), dx, dy, N, 1);
+    api->clear(gpu(), dz, 40);
+    void *graph = api->recorded(gpu(), why);
+    cr_assert_not_null(graph, "%s", why);
+    from_device(got, dx, N * 4);
+    cr_assert_arr_eq(got, x, N * 4);
+    for (int times = 0; times < 3; times++) {
+        memcpy(aside, x, N * 4);
+        for (int i = 0; i < N; i++) x[i] += y[i];
+        api->replay(gpu(), graph);
+        from_device(got, dx, N * 4);
+        cr_assert_arr_eq(got, x, N * 4, "replay %d", times);
+        memset(aside, 0, 40);
+        from_device(got, dz, N * 4);
+        cr_assert_arr_eq(got, aside, N * 4, "replay %d", times);
+    }
+    api->forget(gpu(), graph);
+    api->forget(gpu(), NULL);
+    device_free(dx), device_free(dy), device_free(dz);
+    free(x), free(y);
+}
+
+/* Most passes commit half of their rows: lengths within a bucket, and what is overwritten, differ from one to the next. */
+static void walk(setup *s, float *out, int passes)
+{
+    static const int some[] = { 1, 3, 1, 4, 2, 7, 5, 8, 1, 6, 17, 1, 2, 3, 1, 20, 4, 7, 1, 3 };
+    cr_assert_eq(pass(s, 230, 0, NULL), WG_OK, "%s", err.text);
+    wg_kv_commit_chain(s->seq, 230);
+    for (int i = 0; i < passes; i++) {
+        const int n = some[i % 20], asked = i % 4 < 2 ? n : i % 4 == 2 ? 0 : (n + 1) / 2;
+        cr_assert_eq(pass(s, n, asked, out), WG_OK, "%s", err.text);
+        if (n < 9) wg_kv_commit_chain(s->seq, (n + 1) / 2);
+        else wg_kv_rollback(s->seq);
+        out += asked * VOCAB;
+    }
+}
+
+Test(gpu_graphs, a_replay_has_the_bits_of_launches)
+{
+    static float want[2000 * VOCAB], got[2000 * VOCAB];
+    wg_weights *w = weights();
+    for (unsigned mode = 0; mode <= WG_CUDA_EXACT; mode++) {
+        enum { PASSES = 48 };
+        setup s;
+        memset(want, 0xee, sizeof want);
+        memset(got, 0xee, sizeof got);
+        open_on(&s, w, mode | WG_CUDA_EAGER);
+        walk(&s, want, PASSES);
+        cr_assert(spy.recorded == 0 && spy.replayed == 0);
+        cr_assert_gt(wg_kv_len(s.seq), WG_GPU_SPAN + 20);
+        setup_close(&s);
+        open_on(&s, w, mode);
+        walk(&s, got, PASSES);
+        cr_assert_gt(spy.recorded, 5);
+        cr_assert(spy.replayed > PASSES / 2 && spy.replayed > 2 * spy.recorded, "%d of %d passes were replays of %d graphs",
+                  spy.replayed, (int)PASSES, spy.recorded);
+        setup_close(&s);
+        cr_assert_eq(spy.live, 0);
+        cr_assert_arr_eq(got, want, sizeof want, "mode %u", mode);
+    }
+    wg_weights_close(w);
+}
+
+Test(gpu_graphs, what_cannot_be_recorded_is_launched)
+{
+    static float want[2000 * VOCAB], got[2000 * VOCAB];
+    wg_weights *w = weights();
+    setup s;
+    open_on(&s, w, WG_CUDA_EAGER);
+    walk(&s, want, 9);
+    setup_close(&s);
+    open_on(&s, w, 0);
+    spy.refuse = true;
+    walk(&s, got, 9);
+    cr_assert(spy.recorded == 1 && spy.replayed == 0 && spy.live == 0); /* tried once */
+    setup_close(&s);
+    cr_assert_arr_eq(got, want, sizeof want);
+    wg_weights_close(w);
+}
+
+/* The key that was not used for the longest time makes room. */
+Test(gpu_graphs, graphs_are_bounded)
+{
+    static wg_graphs g;
+    static char graph[3 * WG_GRAPHS];
+    wg_gpu fake = *gpu();
+    wg_graph_key key;
+    bool first;
+    memset(&spy, 0, sizeof spy);
+    spy.api.forget = note_forget;
+    fake.api = &spy.api;
+    g.gpu = &fake;
+    memset(&key, 0, sizeof key);
+    for (int i = 0; i < 3 * WG_GRAPHS; i++) {
+        key.rows = i;
+        wg_graph *e = wg_graphs_find(&g, &key, &first);
+        cr_assert(first && !e->ready);
+        e->ready = &graph[i];
+        key.rows = 0; /* in use all along */
+        cr_assert_eq(wg_graphs_find(&g, &key, &first)->ready, graph);
+        cr_assert(!first);
+        cr_assert_eq(spy.forgotten, i < WG_GRAPHS ? 0 : i - WG_GRAPHS + 1);
+    }
+    key.rows = 2 * WG_GRAPHS + 1; /* the oldest that is left */
+    cr_assert(wg_graphs_find(&g, &key, &first)->ready && !first);
+    key.rows = 2 * WG_GRAPHS;
+    cr_assert(!wg_graphs_find(&g, &key, &first)->ready && first);
+    wg_graphs_clear(&g);
+    cr_assert_eq(spy.forgotten, 3 * WG_GRAPHS);
+}
+
+Test(gpu_graphs, graphs_go_with_what_they_point_to)
+{
+    float logits[2 * VOCAB];
+    wg_weights *w = weights();
+    setup s;
+    open_on(&s, w, 0);
+    for (int i = 0; i < 6; i++) {
+        cr_assert_eq(pass(&s, 1 + i % 2, 1 + i % 2, logits), WG_OK, "%s", err.text);
+        wg_kv_rollback(s.seq);
+    }
+    cr_assert(spy.recorded == 2 && spy.live == 2 && spy.replayed == 4);
+    wg_batch_close(&s.b);
+    wg_kv_seq_close(s.seq);
+    wg_model_close(s.m); /* its weights and buffers */
+    cr_assert_eq(spy.live, 0);
+    wg_kv_close(s.kv);
+    wg_weights_close(w);
+}
+
+Test(gpu_graphs, rounding)
+{
+    static const int rows[][2] = { { 1, 1 }, { 2, 2 }, { 3, 4 }, { 5, 8 }, { 9, 16 }, { 17, 32 }, { 33, 48 }, { 49, 64 },
+                                 { 65, 65 } };
+    for (int i = 0; i < 9; i++) cr_assert_eq(wg_graph_rows(rows[i][0]), rows[i][1]);
+    cr_assert(wg_graph_spans(1) == 1 && wg_graph_spans(256) == 1 && wg_graph_spans(257) == 2 && wg_graph_spans(513) == 4);
+}
+
+/* Plans that leave different things out are different passes. */
+Test(gpu_graphs, plans_are_told_apart)
+{
+    uint8_t skip[WG_GRAPH_LAYERS + 1] = { 0 };
+    wg_graph_key a = { 0 }, b = { 0 }, c = { 0 };
+    cr_assert(wg_graph_plan(&a, &(wg_plan){ .layers = WG_GRAPH_LAYERS }));
+    cr_assert(wg_graph_plan(&b, &(wg_plan){ .layers = WG_GRAPH_LAYERS, .skip = skip }));
+    cr_assert_eq(memcmp(&a, &b, sizeof a), 0);
+    skip[WG_GRAPH_LAYERS - 1] = WG_SKIP_MLP;
+    cr_assert(wg_graph_plan(&c, &(wg_plan){ .layers = WG_GRAPH_LAYERS, .skip = skip }));
+    cr_assert_neq(memcmp(&a, &c, sizeof a), 0);
+    cr_assert(!wg_graph_plan(&c, &(wg_plan){ .layers = WG_GRAPH_LAYERS + 1, .skip = skip }));
+}
