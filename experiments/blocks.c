@@ -57,23 +57,35 @@ json_t *wg_acceptance_json(const wg_counts *c)
 
 /* ---- categories -------------------------------------------------------------------------------------------------- */
 
-/* The pairs of one category, packed. */
-typedef struct part { double *v[8]; int n; double total[8]; } part;
-enum { SECONDS, TOKENS, PASSES, BASE_SECONDS, BASE_TOKENS, DRAFTED, ACCEPTED, SERIES };
+/* The pairs of one category or turn, packed; for each turn but the first beside those of the same prompts' first. */
+enum { SECONDS, TOKENS, PASSES, BASE_SECONDS, BASE_TOKENS, DRAFTED, ACCEPTED, FIRST_TOKENS, FIRST_PASSES, SERIES };
+typedef struct part { double *v[SERIES]; int n; double total[SERIES]; } part;
 
-static void pack(part *out, const wg_dataset *prompts, const wg_pairs *p, const char *category)
+static bool open_part(part *s, int n)
 {
-    const double *from[SERIES] = { p->seconds, p->tokens, p->passes, p->base_seconds, p->base_tokens, p->drafted, p->accepted };
-    out->n = 0;
-    memset(out->total, 0, sizeof out->total);
-    for (int i = 0; i < p->n; i++) {
-        if (p->tokens[i] == 0 || strcmp(prompts->prompt[i].category, category) != 0) continue; /* 0: nothing of it counted */
-        for (int k = 0; k < SERIES; k++) {
-            out->v[k][out->n] = from[k][i];
-            out->total[k] += from[k][i];
-        }
-        out->n++;
+    double *room = wg_alloc((size_t)n * SERIES, sizeof *room);
+    *s = (part){ .n = 0 };
+    for (int k = 0; room && k < SERIES; k++) s->v[k] = room + (size_t)k * (size_t)n;
+    return room;
+}
+
+static void empty(part *s)
+{
+    s->n = 0;
+    memset(s->total, 0, sizeof s->total);
+}
+
+/* The pair at i; first: of the conversation's first turn. Where one has no tokens nothing of it counted. */
+static void pack(part *s, const wg_pairs *p, int i, int first)
+{
+    if (p->tokens[i] == 0 || p->tokens[first] == 0) return;
+    const double v[SERIES] = { p->seconds[i],     p->tokens[i],  p->passes[i],   p->base_seconds[i], p->base_tokens[i],
+                               p->drafted[i],     p->accepted[i], p->tokens[first], p->passes[first] };
+    for (int k = 0; k < SERIES; k++) {
+        s->v[k][s->n] = v[k];
+        s->total[k] += v[k];
     }
+    s->n++;
 }
 
 static void set_with_interval(json_t *o, const char *name, const wg_ratio *r, uint64_t seed, double *scratch)
@@ -86,12 +98,13 @@ static void set_with_interval(json_t *o, const char *name, const wg_ratio *r, ui
         o, ci, wg_ratio_interval(r, seed, scratch, &lo, &hi) ? json_pack("[o,o]", number(lo), number(hi)) : json_null());
 }
 
-static json_t *part_json(const part *s, const char *category, uint64_t seed, double *scratch)
+/* name: what the part is called, taken over. */
+static json_t *part_json(const part *s, const char *of, json_t *name, uint64_t seed, double *scratch)
 {
     const wg_ratio tau = { s->v[TOKENS], s->v[PASSES], NULL, NULL, s->n };
     const wg_ratio speedup = { s->v[BASE_SECONDS], s->v[BASE_TOKENS], s->v[SECONDS], s->v[TOKENS], s->n };
     json_t *o = json_object();
-    json_object_set_new(o, "category", json_string(category));
+    json_object_set_new(o, of, name);
     json_object_set_new(o, "prompts", json_integer(s->n));
     json_object_set_new(o, "tokens", number(s->total[TOKENS]));
     set_with_interval(o, "tau", &tau, seed, scratch);
@@ -131,21 +144,48 @@ enum { MOST_CATEGORIES = 64 };
 
 void wg_add_categories(json_t *cell, const wg_dataset *prompts, const wg_pairs *p, uint64_t seed, double *scratch)
 {
-    part s = { .n = 0 };
+    part s;
     json_t *list = json_array();
-    double *room = wg_alloc((size_t)p->n * SERIES, sizeof *room);
-    for (int k = 0; room && k < SERIES; k++) s.v[k] = room + (size_t)k * (size_t)p->n;
+    const bool room = open_part(&s, p->n);
     int seen = 0;
     for (int i = 0; room && i < p->n && seen < MOST_CATEGORIES; i++) {
+        const char *category = prompts->prompt[i].category;
         if (!is_first(prompts, i)) continue;
         seen++;
-        pack(&s, prompts, p, prompts->prompt[i].category);
-        if (s.n) json_array_append_new(list, part_json(&s, prompts->prompt[i].category, seed, scratch));
+        empty(&s);
+        for (int k = i; k < p->n; k++)
+            if (!strcmp(prompts->prompt[k].category, category)) pack(&s, p, k, k);
+        if (s.n) json_array_append_new(list, part_json(&s, "category", json_string(category), seed, scratch));
     }
-    wg_free(room);
+    wg_free(s.v[0]);
     json_object_set_new(cell, "tau_macro", number(mean_of(list, "tau")));
     json_object_set_new(cell, "speedup_macro", number(mean_of(list, "speedup")));
     json_object_set_new(cell, "speedup_mean_of_prompts", number(mean_of_prompts(p)));
     if (json_array_size(list) < 2) json_array_clear(list);
     json_object_set_new(cell, "categories", list);
+}
+
+/* ---- turns ------------------------------------------------------------------------------------------------------- */
+
+enum { MOST_TURNS = 64 };
+
+void wg_add_turns(json_t *cell, const wg_dataset *prompts, const wg_pairs *questions, uint64_t seed, double *scratch)
+{
+    part s = { .n = 0 };
+    json_t *list = json_array();
+    const bool room = questions->n && open_part(&s, prompts->n);
+    for (int turn = 0; room && turn < prompts->turns && turn < MOST_TURNS; turn++) {
+        empty(&s);
+        for (int i = 0; i < prompts->n; i++) {
+            const wg_prompt *p = &prompts->prompt[i];
+            if (turn < p->turns) pack(&s, questions, p->before + turn, p->before);
+        }
+        if (!s.n) continue;
+        json_t *o = part_json(&s, "turn", json_integer(turn), seed, scratch);
+        const wg_ratio tau = { s.v[TOKENS], s.v[PASSES], s.v[FIRST_TOKENS], s.v[FIRST_PASSES], s.n };
+        if (turn) set_with_interval(o, "tau_over_first", &tau, seed, scratch);
+        json_array_append_new(list, o);
+    }
+    wg_free(s.v[0]);
+    json_object_set_new(cell, "turns", list);
 }

@@ -5,6 +5,7 @@
  *   draft    a proposal of a drafter without a model, on a long text
  *   round    plain decoding and speculative rounds of the same target, interleaved
  *   verify   from logits to the next root, without a model: sampler, accept, draw (bench_verify.c)
+ *   compare  two large result folders, written for the purpose: seconds and memory
  *   kernels  products, the preparing of inputs and attention, each alone, beside what the machine gives
  * Medians of repeats in which the arms alternate; nothing here is asserted anywhere. */
 #include <inttypes.h>
@@ -16,6 +17,7 @@
 #include "core/base/clock.h"
 #include "core/base/mem.h"
 #include "experiments/bench.h"
+#include "experiments/bench_compare.h"
 #include "experiments/bench_forward.h"
 #include "experiments/bench_kernels.h"
 #include "experiments/bench_perplexity.h"
@@ -31,7 +33,7 @@ typedef struct bench {
     long history, threads, repeats, n, seed, vocab;
     double temperature, top_p;
     const char *text, *op, *type;
-    long tokens, megabytes;
+    long tokens, megabytes, requests;
     bool json, stages, pin;
 } bench;
 
@@ -164,6 +166,7 @@ int wg_cmd_bench(int argc, char **argv)
     bench b = { .tokens = 1 << 24,
                 .history = 32768,
                 .megabytes = 300,
+                .requests = 100000,
                 .repeats = 7,
                 .n = 128,
                 .seed = 1,
@@ -186,6 +189,7 @@ int wg_cmd_bench(int argc, char **argv)
         { "draft-model", 'd', WG_FLAG_STRING, &b.draft_model, "FILE", "round: a draft model", 0, 0 },
         { "draft", 0, WG_FLAG_STRING, &b.draft, "KIND[:k=v,...]", "round, draft: a drafter and its options", 0, 0 },
         { "history", 0, WG_FLAG_INT, &b.history, "N", "draft: tokens of the text", 256, 10000000 },
+        { "requests", 0, WG_FLAG_INT, &b.requests, "N", "compare: requests of a folder, at least", 10, 10000000 },
         { "rule", 0, WG_FLAG_STRING, &b.rule, "R", "verification rule (round: rejection; verify: all)", 0, 0 },
         { "temp", 't', WG_FLAG_FLOAT, &b.temperature, "T", "temperature (round: 1; verify: 0.8)", 0, 100 },
         { "top-p", 0, WG_FLAG_FLOAT, &b.top_p, "P", "verify: mass of the nucleus", 0, 1 },
@@ -205,13 +209,16 @@ int wg_cmd_bench(int argc, char **argv)
                temperature_given = b.temperature >= 0;
     wg_error err;
     if (!strcmp(what, "verify")) return bench_verify(&b, temperature_given, &err) ? wg_cli_fail(&err) : WG_EXIT_OK;
+    if (!strcmp(what, "compare"))
+        return wg_bench_compare((int)b.requests, (int)b.repeats, b.json, &err) ? wg_cli_fail(&err) : WG_EXIT_OK;
     if (!strcmp(what, "draft"))
         return wg_bench_draft(b.draft ? b.draft : "ngram", b.model, (int)b.history, b.json, &err) ? wg_cli_fail(&err)
                                                                                                   : WG_EXIT_OK;
     if (!strcmp(what, "kernels")) return bench_kernels(&b, &err) ? wg_cli_fail(&err) : WG_EXIT_OK;
     if (!forward && !perplexity && strcmp(what, "round")) {
         fprintf(stderr,
-                "wager bench: there is no benchmark '%s'; there are: forward, kernels, perplexity, round, verify, draft\n",
+                "wager bench: there is no benchmark '%s'; there are: forward, kernels, perplexity, round, verify, draft, "
+                "compare\n",
                 what);
         return WG_EXIT_USAGE;
     }

@@ -58,13 +58,13 @@ static wg_status print_run(const char *dir, const form *as, wg_error *err)
 /* What goes together: one form; columns of cells only. */
 static wg_status check_form(form *as, const char *dir, const char *out, wg_error *err)
 {
-    static const char *const rows[] = { "cell", "position", "category", "part", NULL }; /* wg_csv_rows */
+    static const char *const rows[] = { "cell", "position", "category", "turn", "part", NULL }; /* wg_csv_rows */
     if (as->table + as->csv + as->markdown > 1) return wg_fail(err, WG_EINVAL, "one of --table, --md and --csv at a time");
     if (as->by && !as->csv) return wg_fail(err, WG_EINVAL, "--by is for --csv: what has a row there");
     for (int k = 0; as->by && rows[k]; k++)
         if (!strcmp(as->by, rows[k])) as->rows = (wg_csv_rows)k;
     if (as->by && strcmp(as->by, rows[as->rows]) != 0)
-        return wg_fail(err, WG_EINVAL, "--by %s: expected cell, position, category or part", as->by);
+        return wg_fail(err, WG_EINVAL, "--by %s: expected cell, position, category, turn or part", as->by);
     if (as->rows && as->columns)
         return wg_fail(err, WG_EINVAL, "--columns chooses among those of cells; --by rows have their own");
     if (out) return wg_fail(err, WG_EINVAL, "--out is for the page; a table goes to standard output: > '%s'", out);
@@ -85,7 +85,7 @@ int wg_cmd_report(int argc, char **argv)
         { "table", 0, WG_FLAG_BOOL, &as.table, NULL, "print the table that the run ended with instead", 0, 0 },
         { "md", 0, WG_FLAG_BOOL, &as.markdown, NULL, "print the run as Markdown instead: question, answer, table", 0, 0 },
         { "csv", 0, WG_FLAG_BOOL, &as.csv, NULL, "print all numbers of all cells instead, comma-separated", 0, 0 },
-        { "by", 0, WG_FLAG_STRING, &as.by, "WHAT", "with --csv, a row for each cell, position, category or part", 0, 0 },
+        { "by", 0, WG_FLAG_STRING, &as.by, "WHAT", "with --csv, a row for each cell, position, category, turn or part", 0, 0 },
         { "columns", 0, WG_FLAG_STRING, &list, "LIST", WG_COLUMNS_DOC, 0, 0 },
         { NULL, 0, WG_FLAG_BOOL, NULL, NULL, NULL, 0, 0 },
     };

@@ -48,6 +48,8 @@ static void positions(const json_t *c, char *b, size_t n)
     if (all > SHOWN) snprintf(b + at, n - at, " ..");
 }
 
+static void turn(const json_t *o, char *b, size_t n) { snprintf(b, n, "%.0f", real(o, "turn") + 1); }
+
 /* ---- the list ---------------------------------------------------------------------------------------------------- */
 
 enum {
@@ -212,6 +214,18 @@ const wg_column wg_category_columns[] = {
     { "prompts", "prompts", "", P, "prompts", NULL, "%.0f", NULL, "of it that counted" },
     { "tokens", "tokens", "tokens", 0, "tokens", NULL, "%.0f", NULL, "of their outputs" },
     { "tau", "tau", "tokens", M | P, "tau", "tau_ci", "%.2f", NULL, "as of the cell" },
+    { "draft_acceptance_rate", "accepted", "share", P, "acceptance_rate", NULL, "%.1f %%", NULL, "as of the cell" },
+    { "speedup", "speed-up", "ratio", M | P, "speedup", "speedup_ci", "%.2fx", NULL, "as of the cell" },
+    { 0 },
+};
+
+const wg_column wg_turn_columns[] = {
+    { "turn", "turn", "", M | P, "turn", NULL, "%.0f", turn, "of the conversation: the first is 1 for people, 0 in files" },
+    { "prompts", "prompts", "", P, "prompts", NULL, "%.0f", NULL, "that have it and counted" },
+    { "tokens", "tokens", "tokens", 0, "tokens", NULL, "%.0f", NULL, "of its outputs" },
+    { "tau", "tau", "tokens", M | P, "tau", "tau_ci", "%.2f", NULL, "as of the cell" },
+    { "tau_over_first", "tau, of the first turn's", "ratio", M | P, "tau_over_first", "tau_over_first_ci", "%.2fx", NULL,
+      "over tau of the same conversations' first turn" },
     { "draft_acceptance_rate", "accepted", "share", P, "acceptance_rate", NULL, "%.1f %%", NULL, "as of the cell" },
     { "speedup", "speed-up", "ratio", M | P, "speedup", "speedup_ci", "%.2fx", NULL, "as of the cell" },
     { 0 },

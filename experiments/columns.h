@@ -34,9 +34,9 @@ typedef struct wg_column {
     const char *doc;
 } wg_column;
 
-/* Each ends with a NULL name. Of a cell; of an element of its "categories" and of its "parts"; of a depth, where paths lead to
+/* Each ends with a NULL name. Of a cell; of an element of its "categories", "turns" and "parts"; of a depth, where paths lead to
  * lists. */
-extern const wg_column wg_columns[], wg_category_columns[], wg_part_columns[], wg_position_columns[];
+extern const wg_column wg_columns[], wg_category_columns[], wg_turn_columns[], wg_part_columns[], wg_position_columns[];
 
 /* The value at a path, or NULL. */
 const json_t *wg_column_value(const json_t *o, const char *path);

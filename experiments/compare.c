@@ -11,7 +11,7 @@
 #include "experiments/diff.h"
 #include "experiments/stats.h"
 
-enum { WORST = 5, BINS = 1024, FIRST_LENGTH = 32 };
+enum { WORST = 5, BINS = 1024, FIRST_LENGTH = 32, MOST_TURNS = 64 };
 
 /* ---- prompts in common ------------------------------------------------------------------------------------------- */
 
@@ -281,6 +281,28 @@ static json_t *by_length(sums *s, const pairs *p, const common *c)
     return list;
 }
 
+static bool of_turn(const pairs *p, const common *c, const pair *q, const void *arg)
+{
+    (void)p, (void)c;
+    return q->a->turn == *(const int *)arg;
+}
+
+/* Nothing to say when no prompt has several. */
+static json_t *by_turn(sums *s, const pairs *p, const common *c)
+{
+    json_t *list = json_array();
+    int turns = 0;
+    for (int i = 0; i < p->n; i++) turns = p->pair[i].a->turn >= turns ? p->pair[i].a->turn + 1 : turns;
+    for (int turn = 0; turn < turns && turns > 1 && turn < MOST_TURNS; turn++) {
+        fill(s, p, c, of_turn, &turn);
+        if (s->prompts == 0) continue;
+        json_t *o = speed_json(s);
+        json_object_set_new(o, "turn", json_integer(turn));
+        json_array_append_new(list, o);
+    }
+    return list;
+}
+
 /* The prompts that lost most, all their repeats together. */
 typedef struct loser { int prompt; double a, b, tokens_a, tokens_b; } loser;
 
@@ -333,8 +355,9 @@ static json_t *divergence(const wg_compared *a, const wg_compared *b, const pair
            json_integer_value(json_array_get(ids, at)) == json_integer_value(json_array_get(others, at)))
         at++;
     json_t *t[2] = { json_array_get(ids, at), json_array_get(others, at) };
-    json_t *o = json_pack("{s:o, s:i, s:i, s:o, s:o}", "id", text(c->prompt[q->prompt]->id), "repeat", q->a->repeat, "token",
-                          (int)at, "a", t[0] ? json_incref(t[0]) : json_null(), "b", t[1] ? json_incref(t[1]) : json_null());
+    json_t *o = json_pack("{s:o, s:i, s:i, s:i, s:o, s:o}", "id", text(c->prompt[q->prompt]->id), "turn", q->a->turn, "repeat",
+                          q->a->repeat, "token", (int)at, "a", t[0] ? json_incref(t[0]) : json_null(), "b",
+                          t[1] ? json_incref(t[1]) : json_null());
     json_decref(x);
     json_decref(y);
     return o;
@@ -405,6 +428,7 @@ static void add_all(json_t *o, sums *s, const pairs *p, const common *c)
                         two(median(p, false, offsetof(wg_entry, tpot)), median(p, true, offsetof(wg_entry, tpot))));
     add_verdict(o, s->prompts);
     json_object_set_new(o, "by_category", by_category(s, p, c));
+    json_object_set_new(o, "by_turn", by_turn(s, p, c));
     json_object_set_new(o, "by_prompt_length", by_length(s, p, c));
 }
 

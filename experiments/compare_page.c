@@ -199,27 +199,39 @@ static void pairs_figure(FILE *f, const json_t *pairs)
 
 /* ---- one pair ---------------------------------------------------------------------------------------------------- */
 
-static void length_name(char *to, size_t n, const json_t *o)
+/* Parts of the prompts: the lists of a pair, and what their items are called. */
+static const char *const part_lists[] = { "by_category", "by_turn", "by_prompt_length" };
+enum { PARTS = sizeof part_lists / sizeof *part_lists };
+
+static size_t parts_of(const json_t *p)
 {
-    snprintf(to, n, "%.0f-%.0f tokens", item(o, "prompt_tokens", 0), item(o, "prompt_tokens", 1));
+    size_t n = 0;
+    for (int k = 0; k < PARTS; k++) n += json_array_size(get(p, part_lists[k]));
+    return n;
+}
+
+static const char *part_name(char *to, size_t n, const json_t *o)
+{
+    if (get(o, "prompt_tokens")) snprintf(to, n, "%.0f-%.0f tokens", item(o, "prompt_tokens", 0), item(o, "prompt_tokens", 1));
+    else if (get(o, "turn")) snprintf(to, n, "turn %.0f", number(o, "turn") + 1);
+    else snprintf(to, n, "%.70s", *word(o, "category") ? word(o, "category") : "(none)");
+    return to;
 }
 
 static void where_figure(FILE *f, const json_t *p)
 {
-    const json_t *list[2] = { get(p, "by_category"), get(p, "by_prompt_length") };
-    const size_t n = json_array_size(list[0]) + json_array_size(list[1]);
+    const size_t n = parts_of(p);
+    char name[80];
     wg_forest_row *row = n ? wg_calloc(n + 1, sizeof *row) : NULL;
     int at = 0;
     if (row) row[at++] = (wg_forest_row){ wg_strdup("all prompts"), true, { faster(p), none } };
-    for (int k = 0; row && k < 2; k++)
-        for (size_t i = 0; i < json_array_size(list[k]); i++) {
-            char name[80];
-            const json_t *o = json_array_get(list[k], i);
-            if (k) length_name(name, sizeof name, o);
-            row[at++] = (wg_forest_row){ wg_strdup(k ? name : word(o, "category")), true, { faster(o), none } };
+    for (int k = 0; row && k < PARTS; k++)
+        for (size_t i = 0; i < json_array_size(get(p, part_lists[k])); i++) {
+            const json_t *o = json_array_get(get(p, part_lists[k]), i);
+            row[at++] = (wg_forest_row){ wg_strdup(part_name(name, sizeof name, o)), true, { faster(o), none } };
         }
-    const wg_forest o = { "How much faster than A, by category and by length of the prompt",
-                          "How much faster than A, by category and by length of the prompt, with 95 % intervals.",
+    const wg_forest o = { "How much faster than A, by parts of the prompts",
+                          "How much faster than A, by category, turn and length of the prompt, with 95 % intervals.",
                           "faster than A (as fast: 1)",
                           { NULL, NULL },
                           3,
@@ -232,19 +244,17 @@ static void where_figure(FILE *f, const json_t *p)
 
 static void where_table(FILE *f, const json_t *p)
 {
-    const json_t *list[2] = { get(p, "by_category"), get(p, "by_prompt_length") };
-    if (json_array_size(list[0]) + json_array_size(list[1]) == 0) return;
-    wg_html_table(f, "By category and by length of the prompt.");
+    char name[80];
+    if (parts_of(p) == 0) return;
+    wg_html_table(f, "By category, turn and length of the prompt.");
     fputs("<thead><tr><th scope=\"col\">prompts of</th><th scope=\"col\">prompts</th><th scope=\"col\">faster</th>"
           "<th scope=\"col\">tok/s</th><th scope=\"col\">tau</th></tr></thead>\n<tbody>\n",
           f);
-    for (int k = 0; k < 2; k++)
-        for (size_t i = 0; i < json_array_size(list[k]); i++) {
-            char name[80];
-            const json_t *o = json_array_get(list[k], i);
-            length_name(name, sizeof name, o);
+    for (int k = 0; k < PARTS; k++)
+        for (size_t i = 0; i < json_array_size(get(p, part_lists[k])); i++) {
+            const json_t *o = json_array_get(get(p, part_lists[k]), i);
             fputs("<tr><th scope=\"row\" class=\"w\">", f);
-            wg_html_puts(f, k ? name : *word(o, "category") ? word(o, "category") : "(none)");
+            wg_html_puts(f, part_name(name, sizeof name, o));
             fprintf(f, "</th><td>%.0f</td>", number(o, "prompts"));
             put_ratio(f, o, "faster", "faster_ci");
             put_two(f, o, "tok_s", "%.1f", 1);
@@ -283,6 +293,7 @@ static void divergence(FILE *f, const json_t *p)
     if (!json_is_object(d)) return;
     fputs("<p>The texts differ first in prompt ", f);
     wg_html_puts(f, word(d, "id"));
+    if (json_array_size(get(p, "by_turn"))) fprintf(f, ", turn %.0f", number(d, "turn") + 1);
     fprintf(f, ", repeat %.0f, at token %.0f.</p>\n", number(d, "repeat"), number(d, "token"));
 }
 

@@ -98,7 +98,7 @@ static void fact(const printer *p, const char *name, const char *text)
     else fprintf(p->f, "  %-22s %s\n", name, text);
 }
 
-static void table(const printer *p, const json_t *list, const char *title, bool length)
+static void table(const printer *p, const json_t *list, const char *title)
 {
     static const int width[] = { 22, 8, 26, 18, 14 };
     static const char *const head[] = { "", "prompts", "faster", "tok/s A, B", "tau A, B" };
@@ -110,7 +110,8 @@ static void table(const printer *p, const json_t *list, const char *title, bool 
     cells(p, true, 5, first, width);
     json_array_foreach((json_t *)list, i, r) {
         char b[5][80];
-        if (length) snprintf(b[0], 80, "%.0f to %.0f", at(r, "prompt_tokens", 0), at(r, "prompt_tokens", 1));
+        if (get(r, "prompt_tokens")) snprintf(b[0], 80, "%.0f to %.0f", at(r, "prompt_tokens", 0), at(r, "prompt_tokens", 1));
+        else if (get(r, "turn")) snprintf(b[0], 80, "%.0f", real(r, "turn") + 1);
         else snprintf(b[0], 80, "%.70s", *word(r, "category") ? word(r, "category") : "(none)");
         snprintf(b[1], 80, "%d", (int)real(r, "prompts"));
         ratio(r, "faster", b[2], 80);
@@ -139,17 +140,18 @@ static void worst(const printer *p, const json_t *list)
     }
 }
 
-static void texts(const printer *p, const json_t *same)
+static void texts(const printer *p, const json_t *pair)
 {
-    char b[400];
-    const json_t *d = get(same, "first_divergence");
+    char b[400], turn[40] = "";
+    const json_t *same = get(pair, "same_texts"), *d = get(same, "first_divergence");
+    if (json_array_size(get(pair, "by_turn"))) snprintf(turn, sizeof turn, ", turn %.0f", real(d, "turn") + 1);
     size_t n = (size_t)snprintf(b, sizeof b, "%d of %d equal", (int)real(same, "equal"), (int)real(same, "of"));
     if (json_is_object(d)) {
         char x[40], y[40];
         value(get(d, "a"), x, sizeof x);
         value(get(d, "b"), y, sizeof y);
-        snprintf(b + n, sizeof b - n, "; first difference: prompt %.60s, repeat %d, token %d (%s | %s)", word(d, "id"),
-                 (int)real(d, "repeat"), (int)real(d, "token"), json_is_null(get(d, "a")) ? "ended" : x,
+        snprintf(b + n, sizeof b - n, "; first difference: prompt %.60s%s, repeat %d, token %d (%s | %s)", word(d, "id"),
+                 turn, (int)real(d, "repeat"), (int)real(d, "token"), json_is_null(get(d, "a")) ? "ended" : x,
                  json_is_null(get(d, "b")) ? "ended" : y);
     }
     fact(p, "same texts", b);
@@ -184,7 +186,7 @@ static void one_pair(const printer *p, const json_t *o, bool with_config)
     fact(p, "requests in both", b);
     if (real(o, "requests") < 1) return;
     verdict(p, o, name);
-    texts(p, get(o, "same_texts"));
+    texts(p, o);
     both(o, "tok_s", "%.1f", 1, b, sizeof b);
     fact(p, "tok/s", b);
     ratio(o, "baseline_faster", b, sizeof b);
@@ -202,8 +204,9 @@ static void one_pair(const printer *p, const json_t *o, bool with_config)
     fact(p, "TPOT, median", b);
     snprintf(b, sizeof b, "%.3fx", real(o, "faster_mean_of_prompts"));
     fact(p, "mean of prompts", b);
-    table(p, get(o, "by_category"), "category", false);
-    table(p, get(o, "by_prompt_length"), "prompt tokens", true);
+    table(p, get(o, "by_category"), "category");
+    table(p, get(o, "by_turn"), "turn");
+    table(p, get(o, "by_prompt_length"), "prompt tokens");
     worst(p, get(o, "regressions"));
 }
 

@@ -338,6 +338,22 @@ static json_t *load(const char *dir, const char *file)
     return json_load_file(path, 0, NULL);
 }
 
+/* Whoever reads a summary relies on this much; a number that is missing is a number nobody measured. */
+bool wg_summary_is_sound(const json_t *summary)
+{
+    const json_t *cells = json_object_get(summary, "cells"), *parts;
+    bool ok = json_is_object(summary) && (!cells || json_is_array(cells));
+    for (size_t i = 0; ok && i < json_array_size(cells); i++) {
+        const json_t *c = json_array_get(cells, i);
+        ok = json_is_object(json_object_get(c, "cell")) && json_is_string(json_object_get(c, "drafter")) &&
+             json_is_string(json_object_get(c, "rule"));
+        parts = json_object_get(c, "categories");
+        for (size_t k = 0; ok && k < json_array_size(parts); k++)
+            ok = json_is_string(json_object_get(json_array_get(parts, k), "category"));
+    }
+    return ok;
+}
+
 wg_status wg_folder_open(wg_folder **out, const char *dir, wg_error *err)
 {
     char path[4096];
@@ -357,6 +373,9 @@ wg_status wg_folder_open(wg_folder **out, const char *dir, wg_error *err)
                     strerror(errno));
     else if (!json_is_object(f->config))
         s = wg_fail(err, WG_EFORMAT, "%s/config.json is missing or damaged; expected the folder of a run", dir);
+    else if (f->summary && !wg_summary_is_sound(f->summary))
+        s = wg_fail(err, WG_EFORMAT,
+                    "%s/summary.json is not what a run writes; remove it, and wager run --resume makes it again", dir);
     if (s == WG_OK) {
         f->cells = cells_of(f->config);
         s = f->cells ? read_lines(f, path, err) : wg_nomem(err, 1, "cells");

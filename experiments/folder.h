@@ -36,6 +36,9 @@ typedef struct wg_folder {
     FILE *file;                                          /* requests.jsonl */
 } wg_folder;
 
+/* Is this a summary.json as far as its readers rely on it: an object, in whose cells are values, drafter and rule? */
+bool wg_summary_is_sound(const json_t *summary);
+
 /* Errors: ENOENT, EIO; EFORMAT naming file and line. A torn last line is left out. */
 wg_status wg_folder_open(wg_folder **out, const char *dir, wg_error *err);
 void wg_folder_close(wg_folder *f); /* NULL is fine */

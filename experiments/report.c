@@ -165,22 +165,16 @@ static void main_table(FILE *f, const wg_folder *run, const json_t *cells)
                 n, 0.05 * n, n);
 }
 
-static void categories(FILE *f, const wg_folder *run, const json_t *cells, bool drawings)
+/* A row for each element of a list of the cells: of categories, or of turns. */
+static void parts(FILE *f, const wg_folder *run, const json_t *cells, const char *list_key, const wg_column *columns)
 {
     wg_column_choice c;
-    bool any = false;
-    wg_columns_of(wg_category_columns, WG_IN_PAGE, &c);
-    for (size_t i = 0; i < json_array_size(cells); i++)
-        any = any || json_array_size(get(json_array_get(cells, i), "categories")) > 0;
-    if (!any) return;
-    fputs("<h2>By category</h2>\n", f);
-    if (drawings) wg_report_plot_categories(f, run, cells);
-    wg_html_table(f, "Speed-up and acceptance by category, with 95 % intervals over its prompts.");
+    wg_columns_of(columns, WG_IN_PAGE, &c);
     fputs("<thead><tr><th scope=\"col\">cell</th>", f);
     for (int k = 0; k < c.n; k++) wg_report_head(f, c.column[k]);
     fputs("</tr></thead>\n<tbody>\n", f);
     for (size_t i = 0; i < json_array_size(cells); i++) {
-        const json_t *list = get(json_array_get(cells, i), "categories");
+        const json_t *list = get(json_array_get(cells, i), list_key);
         char scope[64];
         for (size_t k = 0; k < json_array_size(list); k++) {
             fputs("<tr>", f);
@@ -191,6 +185,31 @@ static void categories(FILE *f, const wg_folder *run, const json_t *cells, bool 
         }
     }
     wg_html_table_end(f);
+}
+
+static bool has_parts(const json_t *cells, const char *list_key)
+{
+    bool any = false;
+    for (size_t i = 0; i < json_array_size(cells); i++)
+        any = any || json_array_size(get(json_array_get(cells, i), list_key)) > 0;
+    return any;
+}
+
+static void categories(FILE *f, const wg_folder *run, const json_t *cells, bool drawings)
+{
+    if (!has_parts(cells, "categories")) return;
+    fputs("<h2>By category</h2>\n", f);
+    if (drawings) wg_report_plot_categories(f, run, cells);
+    wg_html_table(f, "Speed-up and acceptance by category, with 95 % intervals over its prompts.");
+    parts(f, run, cells, "categories", wg_category_columns);
+}
+
+static void turns(FILE *f, const wg_folder *run, const json_t *cells)
+{
+    if (!has_parts(cells, "turns")) return;
+    fputs("<h2>By turn</h2>\n", f);
+    wg_html_table(f, "Speed-up and acceptance by turn of the conversation, with 95 % intervals over conversations.");
+    parts(f, run, cells, "turns", wg_turn_columns);
 }
 
 /* ---- where the time of a pass goes ------------------------------------------------------------------------------- */
@@ -310,6 +329,7 @@ wg_status wg_report_write(FILE *f, const wg_folder *run, bool drawings, wg_error
     phases(f, run, cells);
     wg_report_use(f, run, cells);
     categories(f, run, cells, drawn);
+    turns(f, run, cells);
     wg_report_transcripts(f, run, wg_report_best(cells));
     provenance(f, run);
     wg_report_words(f);

@@ -20,7 +20,7 @@ static void look(list *l, const char *dir, const char *below, int depth)
     snprintf(path, sizeof path, "%s%s%s", dir, *below ? "/" : "", below);
     snprintf(file, sizeof file, "%s/summary.json", path);
     json_t *summary = json_load_file(file, 0, NULL);
-    if (json_is_array(json_object_get(summary, "cells"))) {
+    if (json_object_get(summary, "cells") && wg_summary_is_sound(summary)) {
         if (l->n == l->room) {
             found *grown = wg_realloc(l->item, (size_t)(l->room ? 2 * l->room : 64), sizeof *grown);
             if (grown) l->item = grown, l->room = l->room ? 2 * l->room : 64;

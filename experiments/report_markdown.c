@@ -50,27 +50,27 @@ static void answer(FILE *f, const wg_folder *run, const json_t *cells)
     fputs("\n\n", f);
 }
 
-/* A row for each category of each cell. */
-static void categories(FILE *f, const wg_folder *run, const json_t *cells)
+/* A row for each element of a list of each cell: of categories, or of turns. */
+static void parts(FILE *f, const wg_folder *run, const json_t *cells, const char *list_key, const wg_column *columns)
 {
     bool any = false;
     for (size_t i = 0; i < json_array_size(cells); i++) {
-        const json_t *list = get(json_array_get(cells, i), "categories");
+        const json_t *list = get(json_array_get(cells, i), list_key);
         char *name = wg_folder_cell_name(run, (int)i);
         if (!any && json_array_size(list)) {
             any = true;
-            fputs("\nBy category:\n\n| cell |", f);
-            for (const wg_column *c = wg_category_columns; c->name; c++)
+            fprintf(f, "\nBy %s:\n\n| cell |", columns->name);
+            for (const wg_column *c = columns; c->name; c++)
                 if (c->shown & WG_IN_MARKDOWN) wg_table_put_markdown(f, c->head);
             fputs("\n|---|", f);
-            for (const wg_column *c = wg_category_columns; c->name; c++)
+            for (const wg_column *c = columns; c->name; c++)
                 if (c->shown & WG_IN_MARKDOWN) fputs(wg_column_is_words(c) ? "---|" : "--:|", f);
             fputc('\n', f);
         }
         for (size_t k = 0; k < json_array_size(list); k++) {
             fputc('|', f);
             wg_table_put_markdown(f, name ? name : "");
-            for (const wg_column *c = wg_category_columns; c->name; c++)
+            for (const wg_column *c = columns; c->name; c++)
                 if (c->shown & WG_IN_MARKDOWN) put_column(f, c, json_array_get(list, k));
             fputc('\n', f);
         }
@@ -91,7 +91,8 @@ wg_status wg_report_markdown(FILE *f, const wg_folder *run, const wg_column_choi
     answer(f, run, cells);
     wg_table_print_markdown(f, run->summary, columns);
     wg_table_overlap(f, cells, "\n", ".");
-    categories(f, run, cells);
+    parts(f, run, cells, "categories", wg_category_columns);
+    parts(f, run, cells, "turns", wg_turn_columns);
     const int n = (int)json_array_size(cells);
     if (n > 1)
         fprintf(f,

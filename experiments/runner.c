@@ -67,18 +67,8 @@ static void add_coverage(wg_result *o, const wg_engine *e, const wg_request *q)
     for (int i = 0; i < q->n; i++) c->covered += q->token[i] < v.n && v.own[q->token[i]] >= 0;
 }
 
-static void add_pair(wg_result *o, const wg_request *q, const wg_request *base, int questions)
+static void add_to(wg_pairs *p, int i, const wg_request *q, const wg_request *base)
 {
-    if (q->status || base->status) {
-        const wg_request *bad = q->status ? q : base;
-        if (o->failed++ == 0)
-            snprintf(o->first_failure, sizeof o->first_failure, "%.100s: %.380s", q->source->id, bad->error);
-        return;
-    }
-    wg_pairs *p = &o->pairs;
-    const int i = q->prompt;
-    o->requests++;
-    o->equal += same_output(q, base);
     p->seconds[i] += q->decode;
     p->tokens[i] += q->n;
     p->passes[i] += (double)q->counts.passes;
@@ -88,6 +78,21 @@ static void add_pair(wg_result *o, const wg_request *q, const wg_request *base, 
     p->base_tokens[i] += base->n;
     p->base_passes[i] += (double)base->counts.passes;
     p->base_phases[i] += base->phases.draft + base->phases.verify + base->phases.accept + base->phases.kv;
+}
+
+static void add_pair(wg_result *o, const wg_request *q, const wg_request *base, int questions)
+{
+    if (q->status || base->status) {
+        const wg_request *bad = q->status ? q : base;
+        if (o->failed++ == 0)
+            snprintf(o->first_failure, sizeof o->first_failure, "%.100s: %.380s", q->source->id, bad->error);
+        return;
+    }
+    const int question = q->source->before + q->turn;
+    o->requests++;
+    o->equal += same_output(q, base);
+    add_to(&o->pairs, q->prompt, q, base);
+    if (o->turns.n) add_to(&o->turns, question, q, base);
     wg_counts_add(&o->counts, &q->counts);
     wg_phases_add(&o->phases, &q->phases, 1);
     o->decode += q->decode;
@@ -95,7 +100,7 @@ static void add_pair(wg_result *o, const wg_request *q, const wg_request *base, 
     o->context += (double)q->counts.passes * (q->prompt_tokens + q->n / 2.0);
     o->ttft[o->n_ttft++] = q->ttft;
     if (!isnan(q->tpot)) o->tpot[o->n_tpot++] = q->tpot;
-    memcpy(o->sha256[q->repeat * questions + q->source->before + q->turn], q->sha256, sizeof q->sha256);
+    memcpy(o->sha256[q->repeat * questions + question], q->sha256, sizeof q->sha256);
 }
 
 /* What both sides took, and when the cell's tokens came. */
@@ -120,17 +125,31 @@ static wg_status add_efforts(wg_result *o, const wg_request *q, const wg_request
 
 static double *series(int n) { return wg_calloc((size_t)n, sizeof(double)); }
 
-static wg_status open_result(wg_result *o, int prompts, int questions, int repeats, wg_error *err)
+static bool open_pairs(wg_pairs *p, int n)
 {
-    wg_pairs *p = &o->pairs;
     double **all[] = {
         &p->seconds,      &p->tokens,      &p->passes,      &p->drafted,     &p->accepted,
         &p->base_seconds, &p->base_tokens, &p->base_passes, &p->base_phases,
     };
     bool ok = true;
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) ok = (*all[i] = series(prompts)) && ok;
-    p->n = prompts;
-    o->outputs = questions * repeats;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) ok = (*all[i] = series(n)) && ok;
+    p->n = n;
+    return ok;
+}
+
+static void close_pairs(wg_pairs *p)
+{
+    double *all[] = {
+        p->seconds,      p->tokens,      p->passes,      p->drafted,     p->accepted,
+        p->base_seconds, p->base_tokens, p->base_passes, p->base_phases,
+    };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) wg_free(all[i]);
+}
+
+static wg_status open_result(wg_result *o, const wg_dataset *d, int repeats, wg_error *err)
+{
+    const bool ok = open_pairs(&o->pairs, d->n) && (d->turns == 1 || open_pairs(&o->turns, d->questions));
+    o->outputs = d->questions * repeats;
     o->ttft = series(o->outputs);
     o->tpot = series(o->outputs);
     o->sha256 = wg_calloc((size_t)o->outputs, sizeof *o->sha256);
@@ -141,10 +160,10 @@ void wg_run_free(wg_run *r)
 {
     for (int i = 0; r->result && i < r->config->n; i++) {
         wg_result *o = &r->result[i];
-        wg_pairs *p = &o->pairs;
-        double *all[] = { p->seconds,     p->tokens,      p->passes,      p->drafted, p->accepted, p->base_seconds,
-                          p->base_tokens, p->base_passes, p->base_phases, o->ttft,    o->tpot };
-        for (size_t k = 0; k < sizeof all / sizeof *all; k++) wg_free(all[k]);
+        close_pairs(&o->pairs);
+        close_pairs(&o->turns);
+        wg_free(o->ttft);
+        wg_free(o->tpot);
         wg_free(o->sha256);
         wg_free(o->itl.v);
         wg_free(o->itl_token.v);
@@ -280,7 +299,7 @@ static wg_status open_group(runner *r, int number, wg_error *err)
     WG_TRY(open_arm(r, g, NULL, &g->arm[0], err));
     for (int i = 0; i < c->n; i++) {
         if (c->cell[i].group != number) continue;
-        WG_TRY(open_result(&r->run->result[i], g->dataset->n, g->dataset->questions, c->top.repeats, err));
+        WG_TRY(open_result(&r->run->result[i], g->dataset, c->top.repeats, err));
         if (r->opt->recorded) r->run->result[i].coverage = r->opt->recorded[i];
         const wg_status s = open_arm(r, g, &c->cell[i], &g->arm[g->arms++], err);
         if (s) return wg_fail_in(err, s, "cell %d", i);

@@ -18,9 +18,9 @@
 #include "experiments/efficiency.h"
 #include "experiments/record.h"
 
-/* One prompt over all repeats and turns, on both sides. Doubles, because sums of them are bootstrapped. */
+/* What is paired, one prompt over all repeats and turns, on both sides. Doubles, because sums of them are bootstrapped. */
 typedef struct wg_pairs {
-    int n;                                                /* prompts */
+    int n;                                                /* prompts; of wg_result.turns: questions, numbered through */
     double *seconds, *tokens, *passes;                    /* the cell's: decode seconds, output tokens, target passes */
     double *drafted, *accepted;                           /* the cell's draft tokens */
     double *base_seconds, *base_tokens, *base_passes;     /* the baseline's, for the same requests */
@@ -34,7 +34,7 @@ typedef struct wg_coverage {
 } wg_coverage;
 
 typedef struct wg_result {
-    wg_pairs pairs;
+    wg_pairs pairs, turns;              /* turns: the same for each question alone; nothing (n 0) where no prompt has several */
     int requests, failed;               /* pairs (of turns) that completed; pairs in which either side failed */
     int equal;                          /* of requests: the output is the baseline's */
     char first_failure[512];

@@ -223,6 +223,7 @@ static json_t *cell_summary(const wg_cell *cell, const wg_dataset *prompts, cons
     add_speed(v, r, (uint64_t)cell->top.seed, scratch);
     wg_add_efficiency(v, &r->effort, &r->base_effort, &r->demand, &r->peaks);
     wg_add_categories(v, prompts, &r->pairs, (uint64_t)cell->top.seed, scratch);
+    wg_add_turns(v, prompts, &r->turns, (uint64_t)cell->top.seed, scratch);
     json_object_set_new(v, "output_sha256", output_digest(r));
     json_object_set_new(v, "equals_baseline", equals_baseline(cell, r));
     return v;

@@ -23,7 +23,7 @@ void wg_table_print_markdown(FILE *f, const json_t *summary, const wg_column_cho
 void wg_table_put_markdown(FILE *f, const char *s);
 
 /* What a CSV file has a row for: a cell; one of its draft positions, categories or parts. */
-typedef enum wg_csv_rows { WG_CSV_CELLS, WG_CSV_POSITIONS, WG_CSV_CATEGORIES, WG_CSV_PARTS } wg_csv_rows;
+typedef enum wg_csv_rows { WG_CSV_CELLS, WG_CSV_POSITIONS, WG_CSV_CATEGORIES, WG_CSV_TURNS, WG_CSV_PARTS } wg_csv_rows;
 
 /* RFC 4180 with a line of names: the number of the cell, swept options, then the columns (of cells those chosen, NULL: all).
  * Numbers have all their digits; an interval is NAME_lo and NAME_hi, a list NAME_1, NAME_2 ...; unknown is empty. */

@@ -139,6 +139,7 @@ void wg_table_print_csv(FILE *f, const json_t *summary, wg_csv_rows rows, const 
     if (rows == WG_CSV_CELLS) put_cells(f, cells, swept, chosen ? chosen : &all);
     else if (rows == WG_CSV_POSITIONS) put_depths(f, cells, swept);
     else if (rows == WG_CSV_CATEGORIES) put_elements(f, cells, swept, "categories", wg_category_columns);
+    else if (rows == WG_CSV_TURNS) put_elements(f, cells, swept, "turns", wg_turn_columns);
     else put_elements(f, cells, swept, "parts", wg_part_columns);
     json_decref(swept);
 }

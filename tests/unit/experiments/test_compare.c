@@ -114,6 +114,72 @@ Test(compare, numbers_by_hand)
     json_decref(o);
 }
 
+/* Conversations of two turns of 10 tokens: `first` and `second` milliseconds a turn, in 5 and 4 passes. The second turn of
+ * prompt 2 says `other` as its second token. */
+static void conversations(const char *dir, double first, double second, int other)
+{
+    char path[64];
+    folder(dir, 0, 1, 1, 0);
+    snprintf(path, sizeof path, "%s/requests.jsonl", dir);
+    FILE *f = fopen(path, "w");
+    for (int i = 0; i < 4; i++)
+        for (int base = 1; base >= 0; base--)
+            for (int turn = 0; turn < 2; turn++) {
+                const int said = i == 2 && turn ? other : 2;
+                fprintf(f,
+                        "{\"arm\":\"%s\",\"cell\":%s,\"group\":0,\"prompt\":%d,\"turn\":%d,\"repeat\":0,\"id\":\"p%d\","
+                        "\"category\":\"c\",\"prompt_sha256\":\"h%d\",\"status\":\"ok\",\"prompt_tokens\":%d,\"tokens\":10,\"decode_ms\":%g,"
+                        "\"output_sha256\":\"%064x\",\"ids\":[1,%d],\"speculative_decoding\":{\"num_spec_steps\":%d,"
+                        "\"num_draft_tokens\":20,\"num_accepted_draft_tokens\":5}}\n",
+                        base ? "baseline" : "cell", base ? "null" : "0", i, turn, i, i, 10 + 20 * turn, turn ? second : first,
+                        (unsigned)said, said, 5 - turn);
+            }
+    fclose(f);
+}
+
+/* What one turn loses the other one gains: of a conversation nothing is left, and so of its interval; by requests it would be
+ * wide. Turns are paired with turns, and each has its own line. */
+Test(compare, conversations_are_one_prompt)
+{
+    conversations("a", 60, 40, 2);
+    conversations("b", 40, 60, 7);
+    json_t *o = compare("a", "b", -1, -1, WG_OK);
+    const json_t *p = json_array_get(json_object_get(o, "pairs"), 0), *turns = json_object_get(p, "by_turn");
+    cr_assert_eq(real(p, "requests"), 8);
+    cr_assert_eq(real(p, "prompts"), 4);
+    cr_assert_eq(real(p, "in_one_only"), 0);
+    cr_assert_float_eq(real(p, "faster"), 1, 1e-12);
+    cr_assert_float_eq(item(p, "faster_ci", 0), 1, 1e-12);
+    cr_assert_float_eq(item(p, "faster_ci", 1), 1, 1e-12);
+    cr_assert_eq(json_array_size(turns), 2);
+    for (size_t turn = 0; turn < 2; turn++) {
+        const json_t *t = json_array_get(turns, turn);
+        cr_assert_eq(real(t, "turn"), (double)turn);
+        cr_assert_eq(real(t, "prompts"), 4);
+        cr_assert_float_eq(real(t, "faster"), turn ? 40 / 60. : 60 / 40., 1e-12);
+        cr_assert_float_eq(item(t, "tau", 0), turn ? 2.5 : 2, 1e-12);
+    }
+    const json_t *same = json_object_get(p, "same_texts"), *first = json_object_get(same, "first_divergence");
+    cr_assert_eq(real(same, "equal"), 7);
+    cr_assert_str_eq(json_string_value(json_object_get(first, "id")), "p2");
+    cr_assert(real(first, "turn") == 1 && real(first, "token") == 1 && real(first, "a") == 2 && real(first, "b") == 7);
+    char *text = NULL, *page = NULL;
+    size_t n = 0;
+    FILE *f = open_memstream(&text, &n);
+    wg_compare_print(f, o, true);
+    fclose(f);
+    cr_assert(strstr(text, "first difference: prompt p2, turn 2, repeat 0, token 1 (2 | 7)"), "%s", text);
+    cr_assert(strstr(text, "| turn | prompts | faster |") && strstr(text, "| 2 | 4 | 0.667x [0.667, 0.667] |"), "%s", text);
+    f = open_memstream(&page, &n);
+    wg_compare_page(f, o, false);
+    fclose(f);
+    cr_assert(strstr(page, "in prompt p2, turn 2, repeat 0, at token 1."), "%s", page);
+    cr_assert(strstr(page, "class=\"w\">turn 2</th><td>4</td>"), "%s", page);
+    free(text);
+    free(page);
+    json_decref(o);
+}
+
 Test(compare, only_common_prompts_count_and_it_is_said)
 {
     folder("a", 0, 8, 50, 3);

@@ -6,6 +6,7 @@
 #include "draft/draft.h"
 #include "experiments/commands.h"
 #include "experiments/conversation.h"
+#include "experiments/exact_run.h"
 #include "experiments/replay.h"
 #include "experiments/runner.h"
 #include "experiments/target.h"
@@ -174,6 +175,105 @@ Test(conversation, a_line_for_every_turn)
     }
     json_decref(texts[0]);
     json_decref(texts[1]);
+}
+
+/* ---- by turn */
+
+static double real(const json_t *v, const char *key) { return json_number_value(json_object_get(v, key)); }
+
+/* Each turn's totals are those of its lines, and the later ones are held against the first turns of those that have them. */
+Test(conversation, the_summary_tells_turns_apart)
+{
+    json_t *sum = run(CONFIG("\"max_tokens\": 9, " PROMPTS(", \"turns\": \"all\"") "," SWEPT), "out");
+    json_t *all = lines("out/requests.jsonl");
+    for (int c = 0; c < 2; c++) {
+        const json_t *turns = json_object_get(cell(sum, (size_t)c), "turns");
+        double tokens_of_all = 0;
+        cr_assert_eq(json_array_size(turns), 3);
+        for (int turn = 0; turn < 3; turn++) {
+            const json_t *t = json_array_get(turns, (size_t)turn);
+            double tokens[2] = { 0 }, passes[2] = { 0 }, ms = 0, base_tokens = 0, base_ms = 0; /* of the turn; of their first */
+            cr_assert_eq(whole(t, "turn"), turn);
+            cr_assert_eq(whole(t, "prompts"), 3 - turn);
+            for (int prompt = 0; prompt < 3; prompt++)
+                for (int repeat = 0; repeat < 2 && line_of(all, c, prompt, turn, 0); repeat++) {
+                    const json_t *base = line_of(all, -1, prompt, turn, repeat), *own = line_of(all, c, prompt, turn, repeat);
+                    for (int first = 0; first < 2; first++) {
+                        const json_t *v = first ? line_of(all, c, prompt, 0, repeat) : own;
+                        tokens[first] += whole(v, "tokens");
+                        passes[first] += whole(json_object_get(v, "speculative_decoding"), "num_spec_steps");
+                    }
+                    ms += real(own, "decode_ms");
+                    base_ms += real(base, "decode_ms");
+                    base_tokens += whole(base, "tokens");
+                }
+            cr_assert_float_eq(real(t, "tokens"), tokens[0], 1e-12);
+            cr_assert_float_eq(real(t, "tau"), tokens[0] / passes[0], 1e-12);
+            cr_assert_float_eq(real(t, "speedup"), base_ms / base_tokens / (ms / tokens[0]), 0.05, "microseconds are rounded");
+            cr_assert_eq(json_object_get(t, "tau_over_first") != NULL, turn > 0);
+            if (turn) cr_assert_float_eq(real(t, "tau_over_first"), tokens[0] / passes[0] / (tokens[1] / passes[1]), 1e-12);
+            tokens_of_all += tokens[0];
+        }
+        cr_assert_eq(tokens_of_all, whole(cell(sum, (size_t)c), "tokens"));
+    }
+    json_decref(all);
+    json_decref(sum);
+    char *page[] = { "report", "out", NULL }, *text;
+    cr_assert_eq(wg_cmd_report(2, page), 0);
+    text = file_read("out/report.html", NULL);
+    cr_assert(strstr(text, "<h2>By turn</h2>"));
+    free(text);
+    sum = run(CONFIG("\"max_tokens\": 4, " PROMPTS("") "," SWEPT), "first");
+    cr_assert_eq(json_array_size(json_object_get(cell(sum, 0), "turns")), 0, "no prompt has several");
+    json_decref(sum);
+}
+
+static double sum_of(const double *v, int n)
+{
+    double sum = 0;
+    for (int i = 0; i < n; i++) sum += v[i];
+    return sum;
+}
+
+/* Greedy, every round is certain: replay --exact must count the very passes of the run, conversation by conversation, that of a
+ * turn which does not fit left out. */
+Test(conversation, exact_rounds_are_the_runs)
+{
+    static const char *const text =
+        CONFIG("\"max_tokens\": 9, \"sampling\": {\"temperature\": 0}, " PROMPTS(", \"turns\": \"all\"") ", \"sweep\": "
+               "{\"draft\": [{\"kind\": \"ngram\", \"k\": 3, \"n_min\": 1}, "
+               "{\"kind\": \"model\", \"model\": \"target.gguf\", \"length\": 3}]}");
+    put("prompts.jsonl", "{\"id\": \"three\", \"turns\": [\"The cat\", \" sat\", \" down\"]}\n"
+                         "{\"id\": \"much\", \"turns\": [\"abab\", \"0123456789012345678901234567890123456789012345678901\"]}\n");
+    json_t *sum = run(text, "out"), *all = lines("out/requests.jsonl"), *v;
+    wg_config *c = config_of(text);
+    wg_exact_shape shape;
+    wg_error err;
+    cr_assert_eq(wg_exact_shape_read(&shape, "3", false, &err), WG_OK);
+    for (int k = 0; k < 2; k++) {
+        wg_exact_run x;
+        cr_assert_eq(wg_exact_cell(c, k, &shape, 1, NULL, 0, &x, &err), WG_OK, "%s", err.text);
+        cr_assert(x.n >= 1 && x.texts == 4 * 2, "%d rows, %d texts", x.n, x.texts);
+        for (int i = 0; i < x.n; i++) {
+            size_t at;
+            double tokens[2] = { 0 }, passes[2] = { 0 };
+            json_array_foreach(all, at, v) {
+                if (whole(v, "cell") != k || strcmp(word(v, "status"), "ok")) continue;
+                tokens[whole(v, "prompt")] += whole(v, "tokens");
+                passes[whole(v, "prompt")] += whole(json_object_get(v, "speculative_decoding"), "num_spec_steps");
+            }
+            for (int p = 0; p < 2; p++) {
+                cr_assert_eq(x.result[i].tokens[p], tokens[p]);
+                cr_assert_float_eq(x.result[i].rounds[p], passes[p], 1e-9, "%s of cell %d, prompt %d: %g rounds, %g passes",
+                                   x.result[i].rule, k, p, x.result[i].rounds[p], passes[p]);
+            }
+            cr_assert_lt(sum_of(passes, 2), sum_of(tokens, 2), "cell %d: nothing was accepted", k);
+        }
+        wg_exact_run_free(&x);
+    }
+    json_decref(all);
+    json_decref(sum);
+    wg_config_close(c);
 }
 
 /* The first turn is the prompt alone, whatever follows it. */

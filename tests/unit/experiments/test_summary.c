@@ -215,7 +215,7 @@ static void look_at(const json_t *o, const char *prefix, bool *used, long *leave
     json_object_foreach((json_t *)o, key, v) {
         char path[200];
         snprintf(path, sizeof path, "%s%s%s", prefix, *prefix ? "." : "", key);
-        if (!strcmp(path, "cell") || !strcmp(path, "categories") || !strcmp(path, "parts")) continue;
+        if (!strcmp(path, "cell") || !strcmp(path, "categories") || !strcmp(path, "turns") || !strcmp(path, "parts")) continue;
         if (json_is_object(v)) {
             look_at(v, path, used, leaves);
             continue;
