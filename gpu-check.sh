@@ -40,11 +40,11 @@ build_here() {
   [ "$cap" = 90 ] && cap=90a
   cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DWG_CUDA=ON "-DCMAKE_CUDA_ARCHITECTURES=$cap-real" &&
     cmake --build "$build" --target wager law_prefix gpu_probe test_gpu_rows test_gpu_matmul test_gpu_attention test_gpu_pick \
-      test_gpu_graphs
+      test_gpu_move test_gpu_graphs
 }
 unit() {
   local t
-  for t in rows matmul attention pick graphs; do WG_GPU=cuda "$build/tests/simt/test_gpu_$t" || return 1; done
+  for t in rows matmul attention pick move graphs; do WG_GPU=cuda "$build/tests/simt/test_gpu_$t" || return 1; done
 }
 law() { "$build/tests/law_prefix" --cases "$2" --far "$3" --device "$1"; }
 
@@ -80,7 +80,7 @@ sanitizer() {
   command -v compute-sanitizer >/dev/null || return 77
   local tool t sane="compute-sanitizer --target-processes all --error-exitcode 9 --tool"
   for tool in memcheck racecheck synccheck initcheck; do
-    for t in rows attention pick; do
+    for t in rows attention pick move; do
       WG_GPU=cuda $sane $tool "$build/tests/simt/test_gpu_$t" || return 1
     done
   done

@@ -128,10 +128,21 @@ static void home_free(void *user, char *pool)
     drop(user);
 }
 
-static void home_copy(void *user, char *to, const char *from, size_t bytes, size_t stride, size_t count)
+static void home_copy(void *user, char *to, const char *from, size_t bytes)
 {
     cuda_state *s = user;
-    s->gpu.api->copy(&s->gpu, to, from, bytes, stride, count);
+    s->gpu.api->copy(&s->gpu, to, from, bytes);
+}
+
+_Static_assert((int)WG_GPU_MOVES == (int)WG_KV_MOVES, "what a commit moves at once is one launch");
+
+static void home_move(void *user, char *pool, const wg_kv_moves *m)
+{
+    cuda_state *s = user;
+    wg_gpu_moves moves = { .n = m->n };
+    memcpy(moves.to, m->to, sizeof moves.to);
+    memcpy(moves.from, m->from, sizeof moves.from);
+    s->gpu.api->move(&s->gpu, &moves, pool, m->bytes, m->stride, m->count);
 }
 
 /* ---- matrices */
@@ -561,7 +572,8 @@ wg_status wg_device_cuda(wg_device *out, const wg_gpu_api *api, int ordinal, uns
         return wg_fail(err, WG_EUNSUPPORTED, "device cuda:%d: %s; or take device cpu, or auto", ordinal, why);
     }
     s->gpu.api = api;
-    s->home = (wg_kv_home){ .name = s->name, .user = s, .alloc = home_alloc, .free = home_free, .copy = home_copy };
+    s->home = (wg_kv_home){ .name = s->name, .user = s, .alloc = home_alloc, .free = home_free, .copy = home_copy,
+                            .move = home_move };
     out->class = &cuda_class;
     out->state = s;
     out->home = &s->home;

@@ -216,13 +216,6 @@ wg_status wg_kv_fork(wg_kv_seq *from, wg_kv_seq **out, wg_error *err)
 
 /* ---- reserve -> wrote -> commit | rollback */
 
-static void move(const wg_kv_store *t, char *to, const char *from, size_t bytes, size_t stride, int count)
-{
-    if (t->home.alloc) t->home.copy(t->home.user, to, from, bytes, stride, (size_t)count);
-    else
-        for (int i = 0; i < count; i++) memcpy(to + (size_t)i * stride, from + (size_t)i * stride, bytes);
-}
-
 /* Exchanges page i of the sequence for a copy of its own. */
 static void page_copy(wg_kv_seq *s, int i)
 {
@@ -230,7 +223,9 @@ static void page_copy(wg_kv_seq *s, int i)
     const int32_t old = s->page[i], new = page_take(kv);
     for (int k = 0; k < kv->spaces; k++) {
         const wg_kv_store *t = &kv->space[k];
-        move(t, t->pool + (size_t)new * t->page_bytes, t->pool + (size_t)old * t->page_bytes, t->page_bytes, 0, 1);
+        char *to = t->pool + (size_t)new * t->page_bytes, *from = t->pool + (size_t)old * t->page_bytes;
+        if (t->home.alloc) t->home.copy(t->home.user, to, from, t->page_bytes);
+        else memcpy(to, from, t->page_bytes);
     }
     page_drop(kv, old);
     s->page[i] = new;
@@ -267,20 +262,48 @@ wg_status wg_kv_reserve(wg_kv_seq *s, int n, wg_error *err)
 static bool tail_wrote(const wg_kv_seq *s, int space, int i) { return s->wrote[space][i / 64] >> (i % 64) & 1; }
 
 /* Where slot `slot` stands in layer 0, of a part that begins `at` bytes behind the keys and has `bytes` a slot. */
-static char *part_at(const wg_kv_seq *s, const wg_kv_store *t, int slot, size_t at, size_t bytes)
+static size_t part_at(const wg_kv_seq *s, const wg_kv_store *t, int slot, size_t at, size_t bytes)
 {
     const int P = s->kv->page_slots;
-    return t->pool + (size_t)s->page[slot / P] * t->page_bytes + at + (size_t)(slot % P) * bytes;
+    return (size_t)s->page[slot / P] * t->page_bytes + at + (size_t)(slot % P) * bytes;
 }
 
-static void slot_copy(const wg_kv_seq *s, const wg_kv_store *t, int to, int from)
+static void copy_pieces(const wg_kv_store *t, size_t to, size_t from, size_t bytes)
 {
+    for (int i = 0; i < 2 * t->layers; i++, to += t->value_at, from += t->value_at) memcpy(t->pool + to, t->pool + from, bytes);
+}
+
+/* Slots of a space on their way; those of another home go there together. */
+typedef struct moving { const wg_kv_seq *s; const wg_kv_store *t; wg_kv_moves m; } moving;
+
+static moving moving_in(const wg_kv_seq *s, int space)
+{
+    const wg_kv_store *t = &s->kv->space[space];
     /* keys and values of all layers: layer_bytes is twice value_at */
-    move(t, part_at(s, t, to, 0, t->row_bytes), part_at(s, t, from, 0, t->row_bytes), t->row_bytes, t->value_at, 2 * t->layers);
+    return (moving){ s, t, { .bytes = t->row_bytes, .stride = t->value_at, .count = 2 * t->layers } };
+}
+
+static void moving_end(moving *w)
+{
+    if (w->m.n) w->t->home.move(w->t->home.user, w->t->pool, &w->m);
+    w->m.n = 0;
+}
+
+static void slot_move(moving *w, int to, int from)
+{
+    const wg_kv_seq *s = w->s;
+    const wg_kv_store *t = w->t;
+    const size_t there = part_at(s, t, to, 0, t->row_bytes), here = part_at(s, t, from, 0, t->row_bytes);
+    if (t->home.alloc) {
+        if (w->m.n == WG_KV_MOVES) moving_end(w);
+        w->m.to[w->m.n] = there;
+        w->m.from[w->m.n++] = here;
+        return;
+    }
+    copy_pieces(t, there, here, t->row_bytes);
     for (int i = 0; i < t->scales; i++) {
         const size_t at = t->scale_at + (size_t)(i * s->kv->page_slots) * sizeof(float);
-        move(t, part_at(s, t, to, at, sizeof(float)), part_at(s, t, from, at, sizeof(float)), sizeof(float), t->value_at,
-             2 * t->layers);
+        copy_pieces(t, part_at(s, t, to, at, sizeof(float)), part_at(s, t, from, at, sizeof(float)), sizeof(float));
     }
 }
 
@@ -289,12 +312,14 @@ static void commit(wg_kv_seq *s, const int16_t *path, int n)
 {
     for (int k = 0; k < s->kv->spaces; k++) {
         if (s->valid[k] < s->len) continue; /* this space must catch up with older slots first */
+        moving w = moving_in(s, k);
         for (int i = 0; i < n; i++) {
             const int from = path ? path[i] : i;
             if (!tail_wrote(s, k, from)) break;
-            if (from != i) slot_copy(s, &s->kv->space[k], s->len + i, s->len + from);
+            if (from != i) slot_move(&w, s->len + i, s->len + from);
             s->valid[k]++;
         }
+        moving_end(&w);
     }
     settle(s, s->len + n);
     hard_check(s->kv);
@@ -331,13 +356,15 @@ void wg_kv_truncate(wg_kv_seq *s, int len)
 void wg_kv_renumber(wg_kv_seq *s, int space, const int16_t *slot, int n)
 {
     wg_assert(space >= 0 && space < s->kv->spaces && n <= s->tail);
+    moving w = moving_in(s, space);
     for (int i = 0; i < n; i++) {
         wg_assert(slot[i] < s->tail && slot[i] >= (i ? slot[i - 1] + 1 : 0));
         uint64_t *word = &s->wrote[space][i / 64];
         const bool wrote = tail_wrote(s, space, slot[i]);
-        if (wrote && slot[i] != i) slot_copy(s, &s->kv->space[space], s->len + i, s->len + slot[i]);
+        if (wrote && slot[i] != i) slot_move(&w, s->len + i, s->len + slot[i]);
         *word = (*word & ~((uint64_t)1 << (i % 64))) | (uint64_t)wrote << (i % 64);
     }
+    moving_end(&w);
     wg_kv_unwrite(s, space, n);
 }
 

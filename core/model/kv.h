@@ -45,14 +45,24 @@ void wg_kv_close(wg_kv *kv); /* NULL is fine; all sequences must be closed */
  * slot. Only before the first sequence is opened. *space is its number. EINVAL, EFULL (more than WG_KV_SPACES). */
 wg_status wg_kv_space(wg_kv *kv, int layers, int kv_heads, int head_dim, int type, int *space, wg_error *err);
 
+/* Slots to be moved within a pool, in order: of each, `count` pieces of `bytes`, `stride` apart; where the first lies and where
+ * it goes, in bytes from the pool's begin. No slot is read after it was written. */
+enum { WG_KV_MOVES = 64 };
+typedef struct wg_kv_moves {
+    size_t bytes, stride;
+    int count, n;
+    size_t to[WG_KV_MOVES], from[WG_KV_MOVES];
+} wg_kv_moves;
+
 /* Where a space's bytes live when that is not the host's memory; page numbers are common to all spaces, bytes are not. */
 typedef struct wg_kv_home {
     const char *name;                                /* "cuda:0" */
     void *user;
     char *(*alloc)(void *user, size_t bytes);        /* all pages at once, zeroed; NULL: out of memory */
     void (*free)(void *user, char *pool);            /* what alloc gave; `user` must live until then */
-    /* `count` pieces of `bytes`, `stride` apart on both sides. Cannot fail; in order with the passes that read and write. */
-    void (*copy)(void *user, char *to, const char *from, size_t bytes, size_t stride, size_t count);
+    /* These cannot fail, and are in order with the passes that read and write. copy: a page. */
+    void (*copy)(void *user, char *to, const char *from, size_t bytes);
+    void (*move)(void *user, char *pool, const wg_kv_moves *moves);
 } wg_kv_home;
 /* The same with pages at `home` (copied; NULL: the host). */
 wg_status wg_kv_space_at(wg_kv *kv, const wg_kv_home *home, int layers, int kv_heads, int head_dim, int type,

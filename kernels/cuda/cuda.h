@@ -3,6 +3,7 @@
  * and nowhere else.
  *
  *   WG_KERNEL, WG_DEVICE, WG_LAUNCH_BOUNDS(threads, blocks)    a kernel, a function of kernels
+ *   WG_GRID_CONSTANT                       of a const argument of a kernel: indexed where it is, not copied
  *   WG_SHARED(type, name, count), WG_SHARED_DYNAMIC(type, name)
  *   WG_LAUNCH(kernel, grid, block, dynamic bytes, stream, arguments...)
  *   wg_mma_f16, wg_mma_bf16(float d[4], a[4], b[2])    mma.m16n8k16: d += A B. A is 16 x 16 (lane 4 r + t holds, in pairs of
@@ -28,6 +29,7 @@
 #define WG_KERNEL static __global__ void
 #define WG_DEVICE static __device__ __forceinline__
 #define WG_LAUNCH_BOUNDS(threads, blocks) __launch_bounds__(threads, blocks)
+#define WG_GRID_CONSTANT __grid_constant__
 #define WG_SHARED(type, name, count) __shared__ __align__(16) type name[count]
 #define WG_SHARED_DYNAMIC(type, name)                            \
     extern __shared__ __align__(16) unsigned char wg_dynamic[];  \

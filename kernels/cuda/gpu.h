@@ -49,6 +49,14 @@ typedef struct wg_gpu_kv {
     size_t stride, value_at;
 } wg_gpu_kv;
 
+/* Slots to be moved within a pool: where their first piece lies and where it goes, bytes from the pool's begin. No slot is read
+ * after it was written. */
+enum { WG_GPU_MOVES = 64 };
+typedef struct wg_gpu_moves {
+    int n;
+    size_t to[WG_GPU_MOVES], from[WG_GPU_MOVES];
+} wg_gpu_moves;
+
 typedef struct wg_gpu wg_gpu;
 
 /* Every kernel: name and arguments. All pointers are device memory; shapes as in kernels/ops.h, `rows` rows each, dense.
@@ -56,6 +64,7 @@ typedef struct wg_gpu wg_gpu;
  *   gather, gather_rows  from -1: zeros; a row that fills up
  *   act_bytes is the room for prepared activations: wg_gpu_act_bytes below
  *   attention    scratch: wg_gpu_attention_bytes; most: the most keys of any row; split 0: the bits of kernels/ref
+ *   move         `count` pieces of `bytes` a slot, `stride` apart; all at multiples of 16 when bytes is one, else of 4 or 2
  *   argmax       lowest index wins, NaN never; -1 if all are NaN
  *   verify_greedy  one tree a block: nodes tree_at[b] .. tree_at[b+1]-1 of token, parent (-1 at the root, else within the
  *   tree);
@@ -73,6 +82,7 @@ typedef struct wg_gpu wg_gpu;
                    const wg_gpu_row *row, int rows, const wg_gpu_kv *kv, int heads, int kv_heads, int hd))                   \
     X(attention, (wg_gpu *g, const float *q, const wg_gpu_row *row, int rows, int most, const wg_gpu_kv *kv, int heads,      \
                   int kv_heads, int hd, int split, float *scratch, float *out))                                              \
+    X(move, (wg_gpu *g, const wg_gpu_moves *moves, char *pool, size_t bytes, size_t stride, int count))                      \
     X(argmax, (wg_gpu *g, const float *x, int n, int32_t *index, int rows))                                                  \
     X(verify_greedy, (wg_gpu *g, const int32_t *tree_at, const int32_t *token, const int32_t *parent, const int32_t *pick,   \
                       int trees, int32_t *path, int32_t *length, int32_t *next))                                             \
@@ -90,8 +100,7 @@ typedef struct wg_gpu_api {
     size_t (*room)(wg_gpu *g);                               /* bytes of device memory that are free now */
     void (*put)(wg_gpu *g, void *device, const void *host, size_t bytes); /* pinned: unchanged until wait() */
     void (*get)(wg_gpu *g, void *host, const void *device, size_t bytes); /* blocks */
-    /* `count` pieces of `bytes`, `stride` apart on both sides, within the device. Pieces do not overlap. */
-    void (*copy)(wg_gpu *g, void *to, const void *from, size_t bytes, size_t stride, size_t count);
+    void (*copy)(wg_gpu *g, void *to, const void *from, size_t bytes);    /* within the device; no overlap */
     void (*clear)(wg_gpu *g, void *device, size_t bytes);    /* to zeros */
     int (*wait)(wg_gpu *g, char why[WG_GPU_WHY]);            /* all done? 0, or -1 and the first failure since the last wait */
 

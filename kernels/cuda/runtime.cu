@@ -116,12 +116,9 @@ static void gpu_get(wg_gpu *g, void *host, const void *device, size_t bytes)
     check(g, cudaStreamSynchronize(stream_of(g)), "waiting for the device");
 }
 
-static void gpu_copy(wg_gpu *g, void *to, const void *from, size_t bytes, size_t stride, size_t count)
+static void gpu_copy(wg_gpu *g, void *to, const void *from, size_t bytes)
 {
-    const cudaError_t e = count == 1
-        ? cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream_of(g))
-        : cudaMemcpy2DAsync(to, stride, from, stride, bytes, count, cudaMemcpyDeviceToDevice, stream_of(g));
-    check(g, e, "copying within the device");
+    check(g, cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream_of(g)), "copying within the device");
 }
 
 static void gpu_clear(wg_gpu *g, void *device, size_t bytes)

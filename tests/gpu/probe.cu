@@ -97,24 +97,111 @@ static __global__ void nothing(unsigned *x)
     if (threadIdx.x == 0 && *x == 1) *x = 2;
 }
 
-static void graph_gap()
+/* The same, each allowed to begin before the one before it has ended, and waiting for it (compute capability 9.0). */
+static __global__ void chained(unsigned *x)
 {
-    enum { KERNELS = 500 };
-    unsigned *x = (unsigned *)take(4);
+#if __CUDA_ARCH__ >= 900
+    cudaTriggerProgrammaticLaunchCompletion();
+    cudaGridDependencySynchronize();
+#endif
+    if (threadIdx.x == 0 && *x == 1) *x = 2;
+}
+
+static void launch_chained(unsigned *x)
+{
+    cudaLaunchAttribute early;
+    cudaLaunchConfig_t how = {};
+    early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    early.val.programmaticStreamSerializationAllowed = 1;
+    how.gridDim = dim3(1), how.blockDim = dim3(32), how.stream = stream;
+    how.attrs = &early, how.numAttrs = 1;
+    must(cudaLaunchKernelEx(&how, chained, x), "a chained launch");
+}
+
+enum { KERNELS = 500 };
+
+/* Seconds a kernel of a graph of KERNELS. */
+template <class F> static double in_graph(F launch)
+{
     cudaGraph_t graph;
     cudaGraphExec_t run;
-    must(cudaMemsetAsync(x, 0, 4, stream), "memset");
     must(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "capture");
-    for (int i = 0; i < KERNELS; i++) nothing<<<1, 32, 0, stream>>>(x);
+    for (int i = 0; i < KERNELS; i++) launch();
     must(cudaStreamEndCapture(stream, &graph), "capture");
     must(cudaGraphInstantiate(&run, graph, 0), "graph");
-    const double in_graph = seconds([&] { cudaGraphLaunch(run, stream); }) / KERNELS;
-    const double launched = seconds([&] { for (int i = 0; i < KERNELS; i++) nothing<<<1, 32, 0, stream>>>(x); }) / KERNELS;
-    printf("\"graph_gap_us\": %.3f, \"launch_gap_us\": %.3f, ", in_graph * 1e6, launched * 1e6);
+    const double s = seconds([&] { cudaGraphLaunch(run, stream); }) / KERNELS;
     cudaGraphExecDestroy(run);
     cudaGraphDestroy(graph);
+    return s;
+}
+
+static void graph_gap(const cudaDeviceProp &card)
+{
+    unsigned *x = (unsigned *)take(4);
+    must(cudaMemsetAsync(x, 0, 4, stream), "memset");
+    printf("\"graph_gap_us\": %.3f, ", in_graph([&] { nothing<<<1, 32, 0, stream>>>(x); }) * 1e6);
+    if (card.major >= 9) printf("\"graph_gap_pdl_us\": %.3f, ", in_graph([&] { launch_chained(x); }) * 1e6);
+    else printf("\"graph_gap_pdl_us\": null, ");
+    const double launched = seconds([&] { for (int i = 0; i < KERNELS; i++) nothing<<<1, 32, 0, stream>>>(x); }) / KERNELS;
+    printf("\"launch_gap_us\": %.3f, ", launched * 1e6);
     cudaFree(x);
 }
+
+/* ---- a loop that the device goes round by itself: what one more turn costs beside its one kernel */
+
+#if CUDART_VERSION >= 12040
+static __global__ void count_down(unsigned *left, cudaGraphConditionalHandle again)
+{
+    if (threadIdx.x == 0) cudaGraphSetConditional(again, --*left > 0);
+}
+
+static __global__ void set_to(unsigned *x, unsigned v) { *x = v; }
+
+static cudaError_t add_loop(cudaGraph_t graph, cudaGraphNode_t after, cudaGraphNodeParams *loop)
+{
+    cudaGraphNode_t node;
+#if CUDART_VERSION >= 13000
+    return cudaGraphAddNode(&node, graph, &after, NULL, 1, loop);
+#else
+    return cudaGraphAddNode(&node, graph, &after, 1, loop);
+#endif
+}
+
+static double loop_of(unsigned turns)
+{
+    cudaGraph_t graph, body;
+    cudaGraphExec_t run;
+    cudaGraphNode_t first;
+    cudaGraphConditionalHandle again;
+    cudaGraphNodeParams loop = {};
+    cudaKernelNodeParams start = {};
+    unsigned *left = (unsigned *)take(4);
+    void *args[] = { &left, &turns };
+    start.func = (void *)set_to, start.gridDim = dim3(1), start.blockDim = dim3(1), start.kernelParams = args;
+    must(cudaGraphCreate(&graph, 0), "graph");
+    must(cudaGraphAddKernelNode(&first, graph, NULL, 0, &start), "node");
+    must(cudaGraphConditionalHandleCreate(&again, graph, 1, cudaGraphCondAssignDefault), "condition");
+    loop.type = cudaGraphNodeTypeConditional;
+    loop.conditional.handle = again;
+    loop.conditional.type = cudaGraphCondTypeWhile;
+    loop.conditional.size = 1;
+    must(add_loop(graph, first, &loop), "loop");
+    body = loop.conditional.phGraph_out[0];
+    must(cudaStreamBeginCaptureToGraph(stream, body, NULL, NULL, 0, cudaStreamCaptureModeThreadLocal), "capture");
+    count_down<<<1, 32, 0, stream>>>(left, again);
+    must(cudaStreamEndCapture(stream, &body), "capture");
+    must(cudaGraphInstantiate(&run, graph, 0), "graph");
+    const double s = seconds([&] { cudaGraphLaunch(run, stream); });
+    cudaGraphExecDestroy(run);
+    cudaGraphDestroy(graph);
+    cudaFree(left);
+    return s;
+}
+
+static void loop_cost() { printf("\"while_turn_us\": %.3f, ", (loop_of(1001) - loop_of(1)) / 1000 * 1e6); }
+#else
+static void loop_cost() { printf("\"while_turn_us\": null, "); }
+#endif
 
 /* ---- a barrier over all blocks: one counter, every block waits for the round to be full */
 
@@ -256,7 +343,8 @@ int main()
            gpu.sm, card.multiProcessorCount, (double)gpu.memory / (1 << 30), card.l2CacheSize / 1048576.0, driver);
     fflush(stdout);
     bandwidth(card);
-    graph_gap();
+    graph_gap(card);
+    loop_cost();
     barrier_cost(card);
     float *x = (float *)take((size_t)ROWS * K * 4), *wf = (float *)take((size_t)N * K * 4);
     __nv_bfloat16 *xh = (__nv_bfloat16 *)take((size_t)ROWS * K * 2), *w = (__nv_bfloat16 *)take((size_t)N * K * 2);

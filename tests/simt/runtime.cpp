@@ -81,11 +81,9 @@ template <class F> static void in_order(F what)
     else run(&what);
 }
 
-static void gpu_copy(wg_gpu *, void *to, const void *from, size_t bytes, size_t stride, size_t count)
+static void gpu_copy(wg_gpu *, void *to, const void *from, size_t bytes)
 {
-    in_order([=] {
-        for (size_t i = 0; i < count; i++) memcpy((char *)to + i * stride, (const char *)from + i * stride, bytes);
-    });
+    in_order([=] { memcpy(to, from, bytes); });
 }
 
 static void gpu_clear(wg_gpu *, void *device, size_t bytes)

@@ -61,7 +61,7 @@ Test(gpu_graphs, what_is_recorded_runs_when_replayed)
     float *x = random_floats(N, 1), *y = random_floats(N, 2), got[N], aside[N];
     float *dx = to_device(x, N * 4), *dy = to_device(y, N * 4), *dz = to_device(x, N * 4);
     api->record(gpu());
-    api->copy(gpu(), dz, dx, N * 4, N * 4, 1);
+    api->copy(gpu(), dz, dx, N * 4);
     api->add(gpu(), dx, dy, N, 1);
     api->clear(gpu(), dz, 40);
     void *graph = api->recorded(gpu(), why);
