@@ -4,6 +4,7 @@
  * drafting at every step: worth it for drafters without a model. */
 #include "draft/draft.h"
 
+#include "core/base/mem.h"
 #include "draft/inner.h"
 
 typedef struct best_of_options {
@@ -15,6 +16,7 @@ typedef struct best_of_drafter {
     best_of_options opt;
     wg_inner in[WG_INNER_MAX];
     int n;
+    struct { int place, taken; } *last; /* (max_batch) of the sequence in a slot: in the last batch; whose tree */
 } best_of_drafter;
 
 static const wg_option options[] = {
@@ -25,6 +27,8 @@ static const wg_option options[] = {
 static wg_status open(wg_drafter *d, const wg_env *env, wg_error *err)
 {
     best_of_drafter *b = (best_of_drafter *)d;
+    const size_t n = (size_t)env->max_batch;
+    if (!(b->last = wg_calloc(n, sizeof *b->last))) return wg_nomem(err, n * sizeof *b->last, "the drafts of a step");
     return wg_inner_open_list(b->in, &b->n, env, "best_of", "of", b->opt.of, err);
 }
 
@@ -32,6 +36,7 @@ static void close(wg_drafter *d)
 {
     best_of_drafter *b = (best_of_drafter *)d;
     for (int k = 0; k < b->n; k++) wg_inner_close(&b->in[k]);
+    wg_free(b->last);
 }
 
 static wg_status propose(wg_drafter *d, wg_seq *const *seq, int n, wg_tree *out, wg_rows *q, wg_error *err)
@@ -45,6 +50,8 @@ static wg_status propose(wg_drafter *d, wg_seq *const *seq, int n, wg_tree *out,
         for (int k = 0; k < b->n; k++)
             if (k != best) wg_inner_drop(&b->in[k], seq[i]);
         wg_inner_take(&b->in[best], i, &out[i], q);
+        b->last[seq[i]->slot].place = i;
+        b->last[seq[i]->slot].taken = best;
     }
     return WG_OK;
 }
@@ -53,6 +60,14 @@ static void observe(wg_drafter *d, const wg_seq *seq, const wg_tree *tree, const
 {
     const best_of_drafter *b = (best_of_drafter *)d;
     for (int k = 0; k < b->n; k++) wg_inner_observe(&b->in[k], seq, tree, path, target);
+}
+
+static int account(const wg_drafter *d, const wg_seq *seq, wg_inner_draft *out, int most)
+{
+    const best_of_drafter *b = (const best_of_drafter *)d;
+    for (int k = 0; k < b->n && k < most; k++)
+        out[k] = wg_inner_account(&b->in[k], b->last[seq->slot].place, b->last[seq->slot].taken == k, seq);
+    return b->n < most ? b->n : most;
 }
 
 static void forget(wg_drafter *d, const wg_seq *seq)
@@ -74,4 +89,5 @@ const wg_drafter_class wg_drafter_best_of = {
     .forget = forget,
     .close = close,
     .remembers = true,
+    .inner = account,
 };

@@ -22,6 +22,7 @@ typedef struct full_options {
 typedef struct record {
     double score[WG_INNER_MAX];
     int place;    /* in the last batch */
+    int taken;    /* whose tree was the draft then */
     bool drafted; /* since the last commit */
 } record;
 
@@ -76,6 +77,7 @@ static wg_status propose(wg_drafter *d, wg_seq *const *seq, int n, wg_tree *out,
     for (int i = 0; i < n; i++) {
         const int chosen = choose(f, seq[i]);
         f->record[seq[i]->slot].place = i;
+        f->record[seq[i]->slot].taken = chosen;
         f->record[seq[i]->slot].drafted = true;
         for (int k = 0; k < f->n; k++)
             if (k != chosen) wg_inner_drop(&f->in[k], seq[i]);
@@ -106,6 +108,14 @@ static void observe(wg_drafter *d, const wg_seq *seq, const wg_tree *tree, const
     r->drafted = false;
 }
 
+static int account(const wg_drafter *d, const wg_seq *seq, wg_inner_draft *out, int most)
+{
+    const full_drafter *f = (const full_drafter *)d;
+    const record *r = &f->record[seq->slot];
+    for (int k = 0; k < f->n && k < most; k++) out[k] = wg_inner_account(&f->in[k], r->place, r->taken == k, seq);
+    return f->n < most ? f->n : most;
+}
+
 static void forget(wg_drafter *d, const wg_seq *seq)
 {
     const full_drafter *f = (full_drafter *)d;
@@ -126,4 +136,5 @@ const wg_drafter_class wg_drafter_full_information = {
     .forget = forget,
     .close = close,
     .remembers = true,
+    .inner = account,
 };

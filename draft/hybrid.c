@@ -22,6 +22,7 @@ typedef struct hybrid_drafter {
     wg_inner first, second;
     wg_seq **left; /* (max_batch) sequences for the second */
     int *place;    /* (max_batch) where they stand in the batch */
+    struct { int first, second; } *last; /* (max_batch) of the sequence in a slot: which trees were its own; second -1: none */
 } hybrid_drafter;
 
 static const wg_option options[] = {
@@ -39,7 +40,8 @@ static wg_status open(wg_drafter *d, const wg_env *env, wg_error *err)
     WG_TRY(wg_inner_open(&h->second, 2, env, "hybrid", "second", h->opt.second, err));
     h->left = wg_calloc(n, sizeof *h->left);
     h->place = wg_calloc(n, sizeof *h->place);
-    return h->left && h->place ? WG_OK : wg_nomem(err, n * sizeof *h->left, "the sequences of a hybrid draft");
+    h->last = wg_calloc(n, sizeof *h->last);
+    return h->left && h->place && h->last ? WG_OK : wg_nomem(err, n * sizeof *h->left, "the sequences of a hybrid draft");
 }
 
 static void close(wg_drafter *d)
@@ -49,6 +51,7 @@ static void close(wg_drafter *d)
     wg_inner_close(&h->first);
     wg_free(h->left);
     wg_free(h->place);
+    wg_free(h->last);
 }
 
 static wg_status propose(wg_drafter *d, wg_seq *const *seq, int n, wg_tree *out, wg_rows *q, wg_error *err)
@@ -58,11 +61,14 @@ static wg_status propose(wg_drafter *d, wg_seq *const *seq, int n, wg_tree *out,
     WG_TRY(wg_inner_propose(&h->first, seq, n, err));
     for (int i = 0; i < n; i++) {
         const double score = wg_inner_score(&h->first, i);
+        h->last[seq[i]->slot].first = i;
+        h->last[seq[i]->slot].second = -1;
         if (score >= 0 && score >= h->opt.min_score) {
             wg_inner_take(&h->first, i, &out[i], q);
             continue;
         }
         wg_inner_drop(&h->first, seq[i]);
+        h->last[seq[i]->slot].second = left;
         h->left[left] = seq[i];
         h->place[left++] = i;
     }
@@ -76,6 +82,16 @@ static void observe(wg_drafter *d, const wg_seq *seq, const wg_tree *tree, const
     const hybrid_drafter *h = (hybrid_drafter *)d;
     wg_inner_observe(&h->first, seq, tree, path, target);
     wg_inner_observe(&h->second, seq, tree, path, target);
+}
+
+static int account(const wg_drafter *d, const wg_seq *seq, wg_inner_draft *out, int most)
+{
+    const hybrid_drafter *h = (const hybrid_drafter *)d;
+    const int first = h->last[seq->slot].first, second = h->last[seq->slot].second;
+    if (most < 2) return 0;
+    out[0] = wg_inner_account(&h->first, first, second < 0, seq);
+    out[1] = wg_inner_account(&h->second, second, second >= 0, seq);
+    return 2;
 }
 
 static void forget(wg_drafter *d, const wg_seq *seq)
@@ -98,4 +114,5 @@ const wg_drafter_class wg_drafter_hybrid = {
     .forget = forget,
     .close = close,
     .remembers = true,
+    .inner = account,
 };

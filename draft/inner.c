@@ -258,6 +258,18 @@ void wg_inner_observe(const wg_inner *in, const wg_seq *seq, const wg_tree *tree
     if (in->d->class->observe) in->d->class->observe(in->d, seq, tree, path, target);
 }
 
+wg_inner_draft wg_inner_account(const wg_inner *in, int i, bool taken, const wg_seq *seq)
+{
+    wg_inner_draft a = { .kind = in->d->class->name, .asked = i >= 0, .taken = taken };
+    if (i < 0) return a;
+    const wg_tree *t = &in->tree[i];
+    const int first = seq->n - seq->last_emitted;
+    a.drafted = taken ? seq->last_nodes - 1 : t->n - 1; /* what was taken may have been cut since */
+    for (int node = 0; first + a.held < seq->n; a.held++)
+        if ((node = wg_tree_find(t, node, seq->token[first + a.held])) < 0) break;
+    return a;
+}
+
 void wg_inner_forget(const wg_inner *in, const wg_seq *seq)
 {
     if (in->d->class->forget) in->d->class->forget(in->d, seq);

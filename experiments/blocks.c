@@ -47,6 +47,7 @@ json_t *wg_acceptance_json(const wg_counts *c)
     json_object_set_new(v, "survival_by_position", by_position(c, OF_ALL));
     json_object_set_new(v, "offered_corrected_by_position", by_position(c, OF_OFFERED));
     json_object_set_new(v, "conditional_by_position", by_position(c, OF_ACCEPTED_BEFORE));
+    json_object_set_new(v, "independent_acceptance", ratio(c->independent_sum, (double)c->independent_n));
     json_object_set_new(v, "acceptance_histogram", wg_acceptance_histogram(c)); /* vLLM's name */
     json_object_set_new(v, "verify_rate", ratio((double)c->emitted, drafted + passes));
     json_object_set_new(v, "drafted_fraction_of_output", drafted > 0 ? ratio(accepted, (double)c->emitted) : json_null());

@@ -97,6 +97,8 @@ const wg_column wg_columns[] = {
       "mean of sum min(p, q) over the nodes reached: what a token-wise rule can accept" },
     { "alpha_star", "alpha*", "share", W | N | L, "alpha_star", NULL, "%.3f", NULL,
       "the most that any lossless rule could accept there, given the siblings' law and number" },
+    { "independent_acceptance", "independent", "share", N, "acceptance.independent_acceptance", NULL, "%.3f", NULL,
+      "mean of min(1, p/q) over all draft tokens: those that would pass their own test, also behind a rejected one" },
     { "verify_rate", "verify rate", "share", N, "acceptance.verify_rate", NULL, "%.3f", NULL, "tokens / (drafted + passes)" },
     { "drafted_fraction_of_output", "drafted fraction of output", "share", N, "acceptance.drafted_fraction_of_output", NULL,
       "%.3f", NULL, "accepted draft tokens, of all output tokens" },
@@ -205,6 +207,8 @@ const wg_column wg_columns[] = {
       "of the outputs, those the draft model has" },
     { "overlap_text_tokens", "text tokens", "tokens", 0, "overlap.text_tokens", NULL, "%.0f", NULL, "of the outputs" },
     { "overlap_text_share", "text in common", "share", 0, "overlap.text_share", NULL, "%.1f %%", NULL, "the one of the other" },
+    { "parts_held", "held by any part", "tokens", 0, "parts_held", NULL, "%.0f", NULL,
+      "tokens that any part's draft had of what the steps emitted: what the best choice at each step would have kept" },
     { "output_sha256", "digest", "", 0, "output_sha256", NULL, NULL, NULL, "of all outputs" },
     { 0 },
 };
@@ -232,6 +236,20 @@ const wg_column wg_turn_columns[] = {
 };
 
 const wg_column wg_part_columns[] = {
+    { "part", "part", "", P, "part", NULL, "%.0f", NULL, "its number, in the order of the config" },
+    { "drafter", "drafter", "", M | P, "drafter", NULL, NULL, NULL, "what drafts" },
+    { "asked", "asked", "steps", M | P, "asked", NULL, "%.0f", NULL, "steps in which it drafted" },
+    { "taken", "taken", "steps", M | P, "taken", NULL, "%.0f", NULL, "of them, those in which its draft was verified" },
+    { "spec_decode_num_draft_tokens", "drafted", "tokens", P, "drafted", NULL, "%.0f", NULL, "of the drafts that were taken" },
+    { "spec_decode_num_accepted_tokens", "kept", "tokens", M | P, "accepted", NULL, "%.0f", NULL, "of them, those accepted" },
+    { "draft_acceptance_rate", "accepted", "share", M | P, "acceptance_rate", NULL, "%.1f %%", NULL, "the one of the other" },
+    { "shared", "shared", "tokens", M | P, "shared", NULL, "%.0f", NULL,
+      "of the accepted, those that another part's draft had at their place too" },
+    { "alone", "alone", "tokens", M | P, "alone", NULL, "%.0f", NULL, "those that no other's had, where all had been asked" },
+    { "held", "held", "tokens", 0, "held", NULL, "%.0f", NULL,
+      "tokens that its drafts had of what the steps emitted, from a step's first one, taken or not" },
+    { "held_per_step", "held a step", "tokens", M | P, "held_per_step", NULL, "%.2f", NULL,
+      "the same for each step in which it drafted: what it would have kept, as far as the step went" },
     { 0 },
 };
 

@@ -48,6 +48,8 @@ static const char style[] =
     "margin:.3rem 0}.mono{font-family:monospace;overflow-wrap:anywhere}"
     ".a,.c,.b{padding:.1em 0;border-bottom:2px solid var(--s2);background:var(--a)}"
     ".c{border-bottom:2px dashed var(--s1);background:var(--c)}.b{border-bottom:4px double var(--s0);background:var(--b)}"
+    ".by1{border-bottom-style:dotted}.by2{border-bottom:4px double var(--s2)}.by3{border-bottom:3px dotted var(--s2)}"
+    ".by4{border-bottom:4px solid var(--s2)}.by5{border-bottom:3px dashed var(--s2)}"
     "dt{font-weight:600;margin-top:.4rem}dd{margin:0 0 0 1rem}"
     "th button{font:inherit;color:inherit;background:none;border:0;padding:.3rem 0;cursor:pointer;text-align:inherit}"
     "th button::after{content:\"\\2195\";color:var(--soft);padding-left:.3em}"

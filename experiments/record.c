@@ -358,6 +358,8 @@ static json_t *speculation_json(const wg_counts *c)
     json_object_set_new(v, "num_probe_rows", json_integer(c->probes));
     json_object_set_new(v, "alpha_sum", json_real(c->alpha_sum));
     json_object_set_new(v, "alpha_n", json_integer(c->alpha_n));
+    json_object_set_new(v, "independent_sum", json_real(c->independent_sum));
+    json_object_set_new(v, "independent_n", json_integer(c->independent_n));
     json_object_set_new(v, "alpha_star_sum", json_real(c->alpha_star_sum));
     json_object_set_new(v, "alpha_star_n", json_integer(c->alpha_star_n));
     return v;
@@ -373,6 +375,13 @@ static void add_steps(json_t *spec, const wg_request *q)
     }
     json_object_set_new(spec, "per_step_accepted", accepted);
     json_object_set_new(spec, "per_step_drafted", drafted);
+    if (q->mixture.n == 0) return;
+    json_t *part = json_array();
+    for (int i = 0; i < q->steps; i++) {
+        const int taken = q->step[i].mixture.taken;
+        json_array_append_new(part, taken < 0 ? json_null() : json_integer(taken));
+    }
+    json_object_set_new(spec, "per_step_part", part);
 }
 
 /* By turns, how many bytes of the text were drafted and how many the target chose, for showing who wrote what. */
@@ -446,6 +455,10 @@ static wg_status request_json(json_t **out, const wg_request *q, const wg_tokeni
     json_object_set_new(v, "load", wg_load_json(&q->load));
     json_object_set_new(v, "speculative_decoding", speculation_json(&q->counts));
     if (q->step) add_steps(json_object_get(v, "speculative_decoding"), q);
+    if (q->mixture.n) {
+        json_object_set_new(v, "parts", wg_mixture_json(&q->mixture));
+        json_object_set_new(v, "parts_held", json_integer(q->mixture.held));
+    }
     json_object_set_new(v, "equals_baseline", q->cell < 0 || q->equals < 0 ? json_null() : json_boolean(q->equals));
     return output_json(v, q, tokenizer, err);
 }
@@ -485,6 +498,7 @@ wg_status wg_record_request(wg_record *r, const wg_request *q, const wg_tokenize
         json_object_set_new(v, "accepted", json_integer(t->accepted));
         json_object_set_new(v, "emitted", json_integer(t->emitted));
         json_object_set_new(v, "batch", json_integer(t->batch));
+        wg_mixture_put_step(v, &t->mixture);
         json_object_set_new(v, "ms", wg_json_ms(t->seconds));
         json_object_set_new(v, "phase_ms", phases_json(&t->phases, t->seconds));
         WG_TRY(append(&r->steps, v, err));

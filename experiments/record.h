@@ -9,10 +9,12 @@
 #include "experiments/config.h"
 #include "experiments/energy.h"
 #include "experiments/load.h"
+#include "experiments/mixture.h"
 
 /* One target pass of one sequence. Seconds are its share of the step: the step's divided by its sequences. */
 typedef struct wg_step_record {
     int32_t position, nodes, probes, height, accepted, emitted, batch; /* position of the first token it emitted */
+    wg_mixture_step mixture;
     double seconds;
     wg_phases phases;
 } wg_step_record;
@@ -32,6 +34,7 @@ typedef struct wg_request {
     wg_phases phases;
     wg_counts counts;
     wg_load load;
+    wg_mixture mixture;
     wg_events events;                   /* wall seconds */
     double last;                        /* when the latest event came */
     double joules;                      /* its share of its batch's, by time; NaN: not measured */

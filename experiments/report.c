@@ -165,16 +165,25 @@ static void main_table(FILE *f, const wg_folder *run, const json_t *cells)
                 n, 0.05 * n, n);
 }
 
-/* A row for each element of a list of the cells: of categories, or of turns. */
-static void parts(FILE *f, const wg_folder *run, const json_t *cells, const char *list_key, const wg_column *columns)
+static bool any_has(const json_t *cells, const char *list)
+{
+    for (size_t i = 0; i < json_array_size(cells); i++)
+        if (json_array_size(get(json_array_get(cells, i), list))) return true;
+    return false;
+}
+
+/* A row for each element of a list that cells have. */
+static void elements(FILE *f, const wg_folder *run, const json_t *cells, const char *of, const wg_column *columns,
+                     const char *caption)
 {
     wg_column_choice c;
     wg_columns_of(columns, WG_IN_PAGE, &c);
+    wg_html_table(f, caption);
     fputs("<thead><tr><th scope=\"col\">cell</th>", f);
     for (int k = 0; k < c.n; k++) wg_report_head(f, c.column[k]);
     fputs("</tr></thead>\n<tbody>\n", f);
     for (size_t i = 0; i < json_array_size(cells); i++) {
-        const json_t *list = get(json_array_get(cells, i), list_key);
+        const json_t *list = get(json_array_get(cells, i), of);
         char scope[64];
         for (size_t k = 0; k < json_array_size(list); k++) {
             fputs("<tr>", f);
@@ -187,29 +196,31 @@ static void parts(FILE *f, const wg_folder *run, const json_t *cells, const char
     wg_html_table_end(f);
 }
 
-static bool has_parts(const json_t *cells, const char *list_key)
-{
-    bool any = false;
-    for (size_t i = 0; i < json_array_size(cells); i++)
-        any = any || json_array_size(get(json_array_get(cells, i), list_key)) > 0;
-    return any;
-}
-
 static void categories(FILE *f, const wg_folder *run, const json_t *cells, bool drawings)
 {
-    if (!has_parts(cells, "categories")) return;
+    if (!any_has(cells, "categories")) return;
     fputs("<h2>By category</h2>\n", f);
     if (drawings) wg_report_plot_categories(f, run, cells);
-    wg_html_table(f, "Speed-up and acceptance by category, with 95 % intervals over its prompts.");
-    parts(f, run, cells, "categories", wg_category_columns);
+    elements(f, run, cells, "categories", wg_category_columns,
+             "Speed-up and acceptance by category, with 95 % intervals over its prompts.");
 }
 
 static void turns(FILE *f, const wg_folder *run, const json_t *cells)
 {
-    if (!has_parts(cells, "turns")) return;
+    if (!any_has(cells, "turns")) return;
     fputs("<h2>By turn</h2>\n", f);
-    wg_html_table(f, "Speed-up and acceptance by turn of the conversation, with 95 % intervals over conversations.");
-    parts(f, run, cells, "turns", wg_turn_columns);
+    elements(f, run, cells, "turns", wg_turn_columns,
+             "Speed-up and acceptance by turn of the conversation, with 95 % intervals over conversations.");
+}
+
+static void parts(FILE *f, const wg_folder *run, const json_t *cells)
+{
+    if (!any_has(cells, "parts")) return;
+    fputs("<h2>Which part of a drafter wrote what</h2>\n", f);
+    elements(f, run, cells, "parts", wg_part_columns,
+             "Drafters that choose among others: steps in which each was asked to draft and in which its draft was taken; its "
+             "tokens that were kept, of them those that another part had drafted too (shared) and those that no other had though all "
+             "were asked (alone); and how many of a step's tokens it had drafted, taken or not.");
 }
 
 /* ---- where the time of a pass goes ------------------------------------------------------------------------------- */
@@ -326,6 +337,7 @@ wg_status wg_report_write(FILE *f, const wg_folder *run, bool drawings, wg_error
     if (drawn) wg_report_plot_positions(f, run, cells);
     wg_report_acceptance(f, run, cells);
     wg_report_confidence(f, run, cells);
+    parts(f, run, cells);
     phases(f, run, cells);
     wg_report_use(f, run, cells);
     categories(f, run, cells, drawn);

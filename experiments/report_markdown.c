@@ -50,16 +50,17 @@ static void answer(FILE *f, const wg_folder *run, const json_t *cells)
     fputs("\n\n", f);
 }
 
-/* A row for each element of a list of each cell: of categories, or of turns. */
-static void parts(FILE *f, const wg_folder *run, const json_t *cells, const char *list_key, const wg_column *columns)
+/* A row for each element of a list that cells have. */
+static void elements(FILE *f, const wg_folder *run, const json_t *cells, const char *of, const wg_column *columns,
+                     const char *title)
 {
     bool any = false;
     for (size_t i = 0; i < json_array_size(cells); i++) {
-        const json_t *list = get(json_array_get(cells, i), list_key);
+        const json_t *list = get(json_array_get(cells, i), of);
         char *name = wg_folder_cell_name(run, (int)i);
         if (!any && json_array_size(list)) {
             any = true;
-            fprintf(f, "\nBy %s:\n\n| cell |", columns->name);
+            fprintf(f, "\n%s:\n\n| cell |", title);
             for (const wg_column *c = columns; c->name; c++)
                 if (c->shown & WG_IN_MARKDOWN) wg_table_put_markdown(f, c->head);
             fputs("\n|---|", f);
@@ -91,8 +92,9 @@ wg_status wg_report_markdown(FILE *f, const wg_folder *run, const wg_column_choi
     answer(f, run, cells);
     wg_table_print_markdown(f, run->summary, columns);
     wg_table_overlap(f, cells, "\n", ".");
-    parts(f, run, cells, "categories", wg_category_columns);
-    parts(f, run, cells, "turns", wg_turn_columns);
+    elements(f, run, cells, "categories", wg_category_columns, "By category");
+    elements(f, run, cells, "turns", wg_turn_columns, "By turn");
+    elements(f, run, cells, "parts", wg_part_columns, "By the drafter that drafted");
     const int n = (int)json_array_size(cells);
     if (n > 1)
         fprintf(f,

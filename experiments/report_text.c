@@ -48,7 +48,7 @@ static size_t boundary(const char *text, size_t n, size_t at)
 
 /* What a step's own token is. Where all drafts were chains, a step that kept less than was drafted was corrected. In a tree
  * that is certain only when nothing was kept, because a path may end at a leaf above the deepest one. */
-typedef struct steps { const json_t *accepted, *drafted; bool chains; } steps;
+typedef struct steps { const json_t *accepted, *drafted, *part; bool chains; } steps;
 
 static steps steps_of(const json_t *line)
 {
@@ -56,6 +56,7 @@ static steps steps_of(const json_t *line)
     json_int_t levels = 0;
     for (size_t d = 0; d < json_array_size(offered); d++) levels += json_integer_value(json_array_get(offered, d));
     return (steps){ json_object_get(spec, "per_step_accepted"), json_object_get(spec, "per_step_drafted"),
+                    json_object_get(spec, "per_step_part"),
                     levels == json_integer_value(json_object_get(spec, "num_draft_tokens")) };
 }
 
@@ -67,6 +68,14 @@ static const char *own(const steps *s, size_t step)
     if (drafted == 0) return NULL;
     if (accepted == drafted) return "b";
     return s->chains || accepted == 0 ? "c" : NULL;
+}
+
+/* The class of what a step drafted: by whom, where it is a drafter of several. */
+static const char *author(const steps *s, size_t step)
+{
+    static const char *const by[] = { "a", "a by1", "a by2", "a by3", "a by4", "a by5" };
+    const json_int_t k = json_integer_value(json_array_get(s->part, step));
+    return by[k > 0 && k < 6 ? k : 0];
 }
 
 static void part(FILE *f, const char *class, const char *text, size_t n)
@@ -83,7 +92,7 @@ static void marked(FILE *f, const char *text, size_t n, const json_t *turns, con
         target += (size_t)json_integer_value(json_array_get(turns, i));
         const size_t end = boundary(text, n, target);
         if (end <= at) continue;
-        part(f, i % 2 == 0 ? "a" : own(s, i / 2), text + at, end - at);
+        part(f, i % 2 == 0 ? author(s, i / 2) : own(s, i / 2), text + at, end - at);
         at = end;
     }
     wg_html_text(f, text + at, n - at);
@@ -121,6 +130,21 @@ static void transcript(FILE *f, const wg_folder *run, const wg_entry *e, const w
     json_decref(line);
 }
 
+/* Who drafted, for the legend; several with their numbers, because two may be of one kind. */
+static void authors(FILE *f, const json_t *cell)
+{
+    const json_t *parts = json_object_get(cell, "parts");
+    const size_t n = json_array_size(parts);
+    for (size_t k = 0; k < (n ? n : 1); k++) {
+        fputs("<li><span class=\"a", f);
+        if (k) fprintf(f, " by%zu", k);
+        fputs("\">drafted</span> by ", f);
+        wg_html_puts(f, json_string_value(json_object_get(n ? json_array_get(parts, k) : cell, "drafter")));
+        if (n) fprintf(f, " (part %zu)", k);
+        fputs(" and accepted</li>", f);
+    }
+}
+
 void wg_report_transcripts(FILE *f, const wg_folder *run, int cell)
 {
     int shown = 0, prompt = -1;
@@ -133,10 +157,9 @@ void wg_report_transcripts(FILE *f, const wg_folder *run, int cell)
     else {
         fputs("Texts of the cell ", f);
         wg_html_name(f, name);
-        fputs(".</p>\n<ul class=\"legend\"><li><span class=\"a\">drafted</span> by ", f);
-        const json_t *cells = json_object_get(run->summary, "cells");
-        wg_html_puts(f, json_string_value(json_object_get(json_array_get(cells, (size_t)cell), "drafter")));
-        fputs(" and accepted</li><li><span class=\"c\">corrected</span>: the target's, in place of a draft it "
+        fputs(".</p>\n<ul class=\"legend\">", f);
+        authors(f, json_array_get(json_object_get(run->summary, "cells"), (size_t)cell));
+        fputs("<li><span class=\"c\">corrected</span>: the target's, in place of a draft it "
               "refused</li><li><span "
               "class=\"b\">bonus</span>: the target's, after a draft taken whole</li><li>unmarked: the target's, where nothing "
               "was "

@@ -247,6 +247,8 @@ static void read_counts(wg_counts *c, const json_t *v, int emitted)
     c->emitted = emitted;
     c->alpha_sum = json_number_value(json_object_get(v, "alpha_sum"));
     c->alpha_n = (long)integer(v, "alpha_n");
+    c->independent_sum = json_number_value(json_object_get(v, "independent_sum"));
+    c->independent_n = (long)integer(v, "independent_n");
     c->alpha_star_sum = json_number_value(json_object_get(v, "alpha_star_sum"));
     c->alpha_star_n = (long)integer(v, "alpha_star_n");
     for (size_t d = 1; d < WG_TREE_MAX && d <= json_array_size(offered); d++) {
@@ -278,6 +280,7 @@ static void read_success(wg_request *q, const json_t *v, int max_tokens)
     q->joules = seconds(v, "joules") * 1e3;
     wg_events_read(&q->events, v);
     wg_load_read(&q->load, json_object_get(v, "load"));
+    wg_mixture_read(&q->mixture, json_object_get(v, "parts"), (long)integer(v, "parts_held"));
     read_counts(&q->counts, json_object_get(v, "speculative_decoding"), q->n);
     snprintf(q->sha256, sizeof q->sha256, "%s", sha ? sha : "");
 }

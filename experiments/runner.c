@@ -94,6 +94,7 @@ static void add_pair(wg_result *o, const wg_request *q, const wg_request *base, 
     add_to(&o->pairs, q->prompt, q, base);
     if (o->turns.n) add_to(&o->turns, question, q, base);
     wg_counts_add(&o->counts, &q->counts);
+    wg_mixture_add(&o->mixture, &q->mixture);
     wg_phases_add(&o->phases, &q->phases, 1);
     o->decode += q->decode;
     o->forward += q->forward;

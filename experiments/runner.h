@@ -40,6 +40,7 @@ typedef struct wg_result {
     char first_failure[512];
     wg_counts counts;
     wg_phases phases;
+    wg_mixture mixture;
     wg_coverage coverage;
     double decode, forward;             /* seconds */
     double context;                     /* tokens before a pass, summed over passes: as if a request's were spread evenly */

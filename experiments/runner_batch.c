@@ -44,7 +44,8 @@ void wg_phases_add(wg_phases *to, const wg_phases *p, double share)
 }
 
 /* Room was made before the clock started. */
-static void trace_step(wg_request *q, const wg_seq *s, int batch, double seconds, const wg_phases *step)
+static void trace_step(wg_request *q, const wg_seq *s, const wg_mixture_step *mixture, int batch, double seconds,
+                       const wg_phases *step)
 {
     if (q->steps >= q->cap_steps) return;
     int accepted = 0;
@@ -52,7 +53,7 @@ static void trace_step(wg_request *q, const wg_seq *s, int batch, double seconds
     wg_step_record *t = &q->step[q->steps++];
     *t = (wg_step_record){ .position = s->n - s->last_emitted, .nodes = s->last_nodes, .probes = s->last_probes,
                            .height = s->last_height, .accepted = accepted, .emitted = s->last_emitted, .batch = batch,
-                           .seconds = seconds / batch };
+                           .mixture = *mixture, .seconds = seconds / batch };
     wg_phases_add(&t->phases, step, 1.0 / batch);
 }
 
@@ -74,7 +75,8 @@ void wg_request_begin(const wg_group *g, const wg_arm *a, wg_request *q, int pro
     q->turn = turn;
     q->repeat = repeat;
     q->source = &g->dataset->prompt[prompt];
-    if (turn == 0 && g->prompts.question) q->prompt_tokens = g->prompts.question[q->source->before].n; /* else to be found out */
+    if (turn == 0 && g->prompts.question)
+        q->prompt_tokens = g->prompts.question[q->source->before].n; /* else to be found out */
 }
 
 /* A batch under way: its requests and its clock. */
@@ -124,8 +126,8 @@ static wg_status ask(batch *b, int i, wg_request *q, wg_error *err)
     wg_status s = WG_EINVAL;
     if (b->turn && !b->seq[i]) wg_fail(err, s, "it was not asked, because the one before it failed");
     else
-        s = wg_conversation_ask(b->a->engine, &b->seq[i], question, b->turn, (uint32_t)q->prompt * repeats + (uint32_t)b->repeat,
-                                b->max_new, err);
+        s = wg_conversation_ask(b->a->engine, &b->seq[i], question, b->turn,
+                                (uint32_t)q->prompt * repeats + (uint32_t)b->repeat, b->max_new, err);
     if (s) return s;
     q->prompt_tokens = b->seq[i]->n;
     q->cached = wg_kv_len(b->seq[i]->kv);
@@ -168,7 +170,8 @@ static wg_status settle(batch *b, int i, int place, int k, double forward, doubl
     q->decode += seconds / k;
     q->forward += forward / k;
     wg_phases_add(&q->phases, step, 1.0 / k);
-    trace_step(q, seq, k, seconds, step);
+    const wg_mixture_step mixture = wg_mixture_add_step(&q->mixture, b->a->engine->drafter, seq);
+    trace_step(q, seq, &mixture, k, seconds, step);
     wg_load_step(&q->load, seq, &b->a->engine->tree[place], k, wg_kv_page_slots(b->a->engine->kv));
     if (!b->begun) q->ttft = now - b->start;
     else wg_event_add(&q->events, now - q->last, seq->last_emitted);

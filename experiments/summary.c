@@ -158,6 +158,21 @@ static void add_overlap(json_t *v, const wg_result *r)
     json_object_set_new(v, "overlap", o);
 }
 
+/* Only of drafters that choose among others. */
+static void add_parts(json_t *v, const wg_mixture *m)
+{
+    json_t *list = wg_mixture_json(m), *part;
+    size_t k;
+    if (!list) return;
+    json_array_foreach(list, k, part) {
+        const wg_mixture_part *p = &m->part[k];
+        json_object_set_new(part, "acceptance_rate", ratio((double)p->accepted, (double)p->drafted));
+        json_object_set_new(part, "held_per_step", ratio((double)p->held, (double)p->asked));
+    }
+    json_object_set_new(v, "parts", list);
+    json_object_set_new(v, "parts_held", json_integer(m->held));
+}
+
 /* Tokens a second, prompts included. */
 static json_t *throughput(const wg_effort *e) { return ratio(e->tokens, e->prefill + e->decode); }
 
@@ -218,6 +233,7 @@ static json_t *cell_summary(const wg_cell *cell, const wg_dataset *prompts, cons
     json_object_set_new(v, "accepted", json_integer(r->counts.accepted));
     json_object_set_new(v, "probes", json_integer(r->counts.probes));
     add_overlap(v, r);
+    add_parts(v, &r->mixture);
     add_speculation(v, &r->counts);
     json_object_set_new(v, "acceptance", wg_acceptance_json(&r->counts));
     add_speed(v, r, (uint64_t)cell->top.seed, scratch);

@@ -39,6 +39,14 @@ typedef struct wg_env {
 /* Nothing after such a token is emitted, so a draft may end there. */
 static inline bool wg_env_is_eog(const wg_env *env, int32_t token) { return env->is_eog && env->is_eog(env->is_eog_user, token); }
 
+/* What one of the drafters that a drafter is made of did in the last step of a sequence. */
+typedef struct wg_inner_draft {
+    const char *kind;            /* its class's name */
+    bool asked, taken;           /* it drafted; its tree was the draft */
+    int drafted;                 /* tokens of that tree, below the root */
+    int held;                    /* of the tokens that the step emitted, from the first one, how many the tree has */
+} wg_inner_draft;
+
 typedef struct wg_drafter wg_drafter;
 typedef struct wg_drafter_class {
     const char *name, *doc;      /* as written in configs; one line for `wager list` */
@@ -63,6 +71,9 @@ typedef struct wg_drafter_class {
     bool remembers;              /* its drafts may depend on requests that are over: a resumed run begins its group again */
     /* The numbers by which its length policy will plan the next draft, for traces: their count, at most `most`. NULL: none. */
     int (*policy)(const wg_drafter *d, const wg_seq *seq, double *out, int most);
+    /* What the drafters it chooses from did in the last step of this sequence, which is over: their count, at most `most`, and
+     * always in one order. NULL: it drafts itself. */
+    int (*inner)(const wg_drafter *d, const wg_seq *seq, wg_inner_draft *out, int most);
 } wg_drafter_class;
 static inline unsigned wg_drafter_laws(const wg_drafter_class *d, const void *options, const wg_sampling *sampling)
 {

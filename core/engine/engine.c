@@ -63,11 +63,15 @@ static wg_status check_draws(const wg_engine *e, const wg_tree *t, wg_error *err
 {
     for (int i = 1; i < t->n; i++) {
         if (e->verifier->chains && t->parent[i] != i - 1)
-            return wg_fail(err, WG_ELAW, "draft tree: node %d is a sibling, but rule %s settles chains only; draft chains, or use a "
-                           "rule for trees (traversal is block on trees)", i, e->verifier->name);
+            return wg_fail(err, WG_ELAW,
+                           "draft tree: node %d is a sibling, but rule %s settles chains only; draft chains, or use a "
+                           "rule for trees (traversal is block on trees)",
+                           i, e->verifier->name);
         if (t->law & (WG_LAW_IID | WG_LAW_WITHOUT_REPLACEMENT) && !(wg_rows_prob(&e->q, t->qrow[i], t->token[i]) > 0))
-            return wg_fail(err, WG_EINVAL, "draft tree: node %d is token %d, but its q row %d gives that no probability; give the "
-                           "row it was drawn from", i, (int)t->token[i], t->qrow[i]);
+            return wg_fail(err, WG_EINVAL,
+                           "draft tree: node %d is token %d, but its q row %d gives that no probability; give the "
+                           "row it was drawn from",
+                           i, (int)t->token[i], t->qrow[i]);
     }
     return WG_OK;
 }
@@ -161,6 +165,19 @@ static wg_status draft_and_score(wg_engine *e, wg_seq *const *seq, int n, wg_err
     return WG_OK;
 }
 
+/* A draft token's own test, as if it were the first asked at its place: the chance that it passes. Coupled drafts have none:
+ * they and the rule share their draws. */
+static void measure_independent(const wg_engine *e, const wg_tree *t, wg_counts *counts)
+{
+    if (t->law == WG_LAW_COUPLED) return;
+    for (int i = 1; i < t->n; i++) {
+        const double p = wg_rows_prob(&e->p, t->row + t->parent[i], t->token[i]);
+        const double q = t->law == WG_LAW_FIXED ? 1 : wg_rows_prob(&e->q, t->qrow[i], t->token[i]);
+        counts->independent_sum += p < q ? p / q : 1;
+        counts->independent_n++;
+    }
+}
+
 static void measure_alpha(const wg_engine *e, const wg_tree *t, const wg_path *path, wg_counts *counts)
 {
     for (int i = 0; i < path->n; i++) {
@@ -193,7 +210,10 @@ wg_status wg_engine_step(wg_engine *e, wg_seq *const *seq, int n, wg_error *err)
         wg_assert(path.node[path.n - 1] < t->n); /* no rule keeps a probe */
         wg_seq_append(s, t, &path, e->is_eog, e->is_eog_user);
         e->phases.accept += lap(&clock);
-        if (e->opt.measure_alpha) measure_alpha(e, t, &path, &s->counts);
+        if (e->opt.measure_alpha) {
+            measure_alpha(e, t, &path, &s->counts);
+            measure_independent(e, t, &s->counts);
+        }
         e->phases.measure += lap(&clock);
         wg_kv_commit(s->kv, s->path.node, s->path.n);
         e->phases.kv += lap(&clock);

@@ -12,6 +12,8 @@ void wg_counts_add(wg_counts *to, const wg_counts *from)
     to->emitted += from->emitted;
     to->alpha_sum += from->alpha_sum;
     to->alpha_n += from->alpha_n;
+    to->independent_sum += from->independent_sum;
+    to->independent_n += from->independent_n;
     to->alpha_star_sum += from->alpha_star_sum;
     to->alpha_star_n += from->alpha_star_n;
     for (int d = 0; d < WG_TREE_MAX; d++) {

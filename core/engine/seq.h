@@ -19,6 +19,8 @@ typedef struct wg_counts {
     long accepted_at[WG_TREE_MAX];        /* steps that accepted at least d tokens */
     double alpha_sum;                     /* of sum min(p,q) over the nodes the path reached whose children have a q row */
     long alpha_n;
+    double independent_sum;               /* of min(1, p/q) over draft tokens, those behind a rejected one too; q = 1 if fixed */
+    long independent_n;
     double alpha_star_sum;                /* of the optimum at the nodes the path reached that have children (optimal.h) */
     long alpha_star_n;
 } wg_counts;

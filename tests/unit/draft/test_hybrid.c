@@ -98,6 +98,49 @@ Test(composed, best_of_takes_the_highest_score)
     cr_assert_eq(nodes_for("best_of", "of={hybrid:first=none;second={best_of:of=ngram:k=3|none}}|none", repeats, 8, &t), 3);
 }
 
+/* What its drafters did in one step of a text at temperature 0; their number. *kept: accepted tokens. */
+static int account(const char *drafter, const char *options, const int32_t *text, int n, wg_inner_draft *out, int *kept)
+{
+    wg_error err;
+    const law_setup s = { .target = &target, .drafter = drafter, .options = options, .rule = "greedy" };
+    wg_engine *e = law_engine(&s);
+    wg_seq *seq;
+    LAW_TRY(wg_seq_open(e, &seq, 1, text, n, 30, &err));
+    LAW_TRY(wg_engine_step(e, &seq, 1, &err));
+    const int parts = e->drafter->class->inner(e->drafter, seq, out, 4);
+    *kept = seq->path.n - 1;
+    wg_seq_close(e, seq);
+    wg_engine_close(e);
+    return parts;
+}
+
+/* The ngrams all propose the same tokens, and more or fewer of them; so of what the step emitted each has as much as it proposed. */
+Test(composed, accounts_of_a_step)
+{
+    const int32_t repeats[] = { 0, 1, 2, 0, 1, 2, 0, 1 }, fresh[] = { 0, 0, 1, 1, 2 };
+    wg_inner_draft a[4];
+    char options[1200];
+    int kept;
+    for (int leader = 0; leader < 2; leader++) {
+        cr_assert_eq(account(leader ? "full_information" : "best_of",
+                             leader ? "of=ngram:k=4|ngram:k=1|none,eta=0" : "of=ngram:k=1|ngram:k=4;n_max=4|none", repeats, 8,
+                             a, &kept),
+                     3);
+        const wg_inner_draft *wide = &a[!leader], *slim = &a[leader];
+        cr_assert(wide->asked && slim->asked && a[2].asked && wide->taken && !slim->taken && !a[2].taken);
+        cr_assert(!strcmp(wide->kind, "ngram") && !strcmp(a[2].kind, "none"));
+        cr_assert(wide->drafted == 4 && slim->drafted == 1 && a[2].drafted == 0);
+        cr_assert(wide->held >= kept && a[2].held == 0 && slim->held == (wide->held > 0), "%d %d %d", kept, wide->held,
+                  slim->held);
+    }
+    snprintf(options, sizeof options, "first=ngram:k=5;n_max=4,second=model:model=%s;length=2,min_score=3", target_path);
+    cr_assert_eq(account("hybrid", options, repeats, 8, a, &kept), 2);
+    cr_assert(a[0].taken && a[0].drafted == 5 && !a[1].asked && !a[1].taken && a[1].held == 0);
+    cr_assert_eq(account("hybrid", options, fresh, 5, a, &kept), 2);
+    cr_assert(a[0].asked && !a[0].taken && a[0].held == 0 && a[1].taken && a[1].drafted == 2);
+    cr_assert(kept == 2 && a[1].held == 2, "the target drafts for itself: %d kept, %d held", kept, a[1].held);
+}
+
 /* A model whose tree is put aside at some steps and taken at others drafts exactly what it drafts alone: it is the target, so
  * everything of it that is verified is kept, and a stale key would show. */
 Test(composed, a_draft_put_aside_leaves_nothing)

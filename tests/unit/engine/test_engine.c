@@ -89,15 +89,24 @@ Test(engine, speculation_saves_passes)
     bench b = start((setup){.draft = {.length = 6}, .rule = &reject, .opt = {.measure_alpha = true}});
     wg_seq *s = open_seq(&b, 1, 80);
     long nodes = 0;
+    double independent = 0;
     while (s->finish == WG_RUNNING) {
         step(&b, &s, 1);
+        const wg_tree *t = &b.e->tree[0];
+        for (int i = 1; i < t->n; i++)
+            independent +=
+                fmin(1, wg_rows_prob(&b.e->p, t->row + i - 1, t->token[i]) / wg_rows_prob(&b.e->q, t->qrow[i], t->token[i]));
         nodes += s->path.n < s->last_nodes ? s->path.n : s->last_nodes - 1; /* with a child, on the path of a chain */
     }
     const wg_counts *c = &s->counts;
     cr_assert(c->emitted == 80 && c->passes < 60 && c->accepted == 80 - c->passes, "%ld passes", c->passes);
     cr_assert(c->alpha_n == nodes && c->alpha_sum > 0.3 * (double)nodes && c->alpha_sum < (double)nodes);
     /* On a chain the best rule of a node accepts sum min(p, q). */
-    cr_assert(c->alpha_star_n == nodes && fabs(c->alpha_star_sum - c->alpha_sum) < 1e-9, "%g %g", c->alpha_star_sum, c->alpha_sum);
+    cr_assert(c->alpha_star_n == nodes && fabs(c->alpha_star_sum - c->alpha_sum) < 1e-9, "%g %g", c->alpha_star_sum,
+              c->alpha_sum);
+    cr_assert(c->independent_n == c->drafted && fabs(c->independent_sum - independent) < 1e-9, "%g %g", c->independent_sum,
+              independent);
+    cr_assert_gt(c->independent_n, nodes, "draft tokens behind rejected ones count too");
     long by_depth = 0;
     for (int d = 1; d < WG_TREE_MAX; d++) {
         by_depth += c->accepted_at[d];

@@ -242,6 +242,7 @@ Test(summary, all_of_a_cell_has_columns)
     wg_result r = result();
     r.cost = (wg_cell_cost){ .known = true, .pass = pass, .batch = 1 };
     r.coverage = (wg_coverage){ .shared = 30, .vocab = 40, .text = 20, .covered = 11 };
+    r.mixture = (wg_mixture){ .n = 1, .held = 3 };
     const wg_run run = { .config = c, .result = &r, .complete = true, .seconds = 1 };
     json_t *sum = wg_summary_json(&run), *cell = json_array_get(json_object_get(sum, "cells"), 0);
     bool used[WG_COLUMNS_MOST] = { false };

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT
+ * Who wrote what, counted by hand over steps of a drafter that says what its parts did; and in the files of a run. */
+#include "core/base/json.h"
+#include "core/base/mem.h"
+#include "experiments/columns.h"
+#include "experiments/mixture.h"
+#include "experiments/runner.h"
+#include "scene.h"
+
+static wg_inner_draft now[3];
+static int three(const wg_drafter *d, const wg_seq *seq, wg_inner_draft *out, int most)
+{
+    (void)d, (void)seq;
+    cr_assert_geq(most, 3);
+    memcpy(out, now, sizeof now);
+    return 3;
+}
+static const wg_drafter_class class = { .name = "three", .inner = three };
+
+/* A step that emitted `kept` draft tokens and one more. */
+static wg_mixture_step step(wg_mixture *m, int kept, wg_inner_draft a, wg_inner_draft b, wg_inner_draft c)
+{
+    const wg_drafter d = { &class, NULL };
+    uint8_t drafted[16] = { 0 };
+    memset(drafted + 3, 1, (size_t)kept);
+    const wg_seq s = { .drafted = drafted, .n = 4 + kept, .last_emitted = kept + 1 };
+    now[0] = a, now[1] = b, now[2] = c;
+    return wg_mixture_add_step(m, &d, &s);
+}
+
+Test(mixture, counts)
+{
+    wg_mixture m = { 0 }, twice = { 0 }, again;
+    /* A's draft of 4 is taken and 3 are kept, of which B had 2; C had the first and no more. */
+    wg_mixture_step s = step(&m, 3, (wg_inner_draft){ "a", true, true, 4, 3 }, (wg_inner_draft){ "b", true, false, 2, 2 },
+                             (wg_inner_draft){ "c", true, false, 5, 1 });
+    cr_assert(s.n == 3 && s.taken == 0 && s.held[0] == 3 && s.held[1] == 2 && s.held[2] == 1);
+    /* B's is taken: nothing is kept, though A had the token that came instead and one more. C was not asked. */
+    s = step(&m, 0, (wg_inner_draft){ "a", true, false, 4, 1 }, (wg_inner_draft){ "b", true, true, 2, 0 },
+             (wg_inner_draft){ .kind = "c" });
+    cr_assert(s.taken == 1 && s.held[0] == 1 && s.held[1] == 0 && s.held[2] == -1);
+    /* C's, with B unasked: two kept, one of them A's too, and nothing can be said of the other. */
+    step(&m, 2, (wg_inner_draft){ "a", true, false, 1, 1 }, (wg_inner_draft){ .kind = "b" },
+         (wg_inner_draft){ "c", true, true, 3, 2 });
+    /* An empty draft is nobody's. */
+    s = step(&m, 0, (wg_inner_draft){ "a", true, true, 0, 0 }, (wg_inner_draft){ .kind = "b" },
+             (wg_inner_draft){ .kind = "c" });
+    cr_assert_eq(s.taken, -1);
+    static const long want[3][7] = { { 4, 1, 4, 3, 2, 1, 5 }, { 2, 1, 2, 0, 0, 0, 2 }, { 2, 1, 3, 2, 1, 0, 3 } };
+    for (int k = 0; k < 3; k++) {
+        const wg_mixture_part *p = &m.part[k];
+        const long got[7] = { p->asked, p->taken, p->drafted, p->accepted, p->shared, p->alone, p->held };
+        for (int i = 0; i < 7; i++) cr_assert_eq(got[i], want[k][i], "part %d, number %d: %ld", k, i, got[i]);
+    }
+    cr_assert_eq(m.held, 3 + 1 + 2);
+    json_t *v = wg_mixture_json(&m);
+    wg_mixture_read(&again, v, m.held);
+    cr_assert_eq(memcmp(&m, &again, sizeof m), 0);
+    wg_mixture_add(&twice, &m);
+    wg_mixture_add(&twice, &again);
+    cr_assert(twice.n == 3 && twice.part[0].held == 10 && twice.held == 12 && !strcmp(twice.part[2].kind, "c"));
+    json_decref(v);
+    json_t *bad = json_loads("[{\"drafter\": 7, \"asked\": \"x\"}, 3]", 0, NULL);
+    wg_mixture_read(&again, bad, 0); /* what is not there counts 0 */
+    cr_assert(again.n == 2 && again.part[0].asked == 0 && !*again.part[1].kind);
+    json_decref(bad);
+    cr_assert_null(wg_mixture_json(&(wg_mixture){ 0 }));
+}
+
+static double real(const json_t *v, const char *key) { return json_number_value(json_object_get(v, key)); }
+
+/* In the files of a run: parts add up to the cell, requests to parts, steps to requests. */
+Test(mixture, adds_up_in_a_run, .timeout = 60)
+{
+    scene s;
+    wg_error err;
+    wg_run r;
+    char *path;
+    double accepted = 0, drafted = 0, by_request[2] = { 0 }, by_step[2] = { 0 }, taken = 0;
+    scene_make(&s);
+    wg_config *c =
+        config_of("{\"name\": \"t\", \"target\": {\"model\": \"target.gguf\", \"threads\": 1}, \"prompts\": {\"file\": "
+                  "\"prompts.jsonl\"}, \"draft\": {\"kind\": \"best_of\", \"of\": \"ngram|model:model=target.gguf;length=2\"}, "
+                  "\"sampling\": {\"temperature\": 0}, \"max_tokens\": 24, \"trace\": \"steps\"}");
+    const wg_run_options o = { .out = "out" };
+    cr_assert_eq(wg_run_config(c, &o, &r, &path, &err), WG_OK, "%s", err.text);
+    json_t *sum = json_load_file("out/summary.json", 0, NULL), *part, *v;
+    const json_t *cell = json_array_get(json_object_get(sum, "cells"), 0), *parts = json_object_get(cell, "parts");
+    size_t k;
+    json_array_foreach((json_t *)parts, k, part) {
+        accepted += real(part, "accepted"), drafted += real(part, "drafted"), taken += real(part, "taken");
+        cr_assert_eq(real(part, "asked"), real(cell, "target_passes"));
+        cr_assert_eq(real(part, "shared") + real(part, "alone"), real(part, "accepted"), "all are asked at every step");
+        cr_assert_leq(real(part, "held"), real(cell, "parts_held"));
+        for (const wg_column *column = wg_part_columns; column->name; column++)
+            cr_assert(wg_column_value(part, column->path), "%s: nothing stands at %s", column->name, column->path);
+    }
+    cr_assert(k == 2 && accepted == real(cell, "accepted") && drafted == real(cell, "drafted") && taken > 0);
+    cr_assert(accepted > 0 && real(json_array_get(parts, 1), "accepted") > 0, "a model that drafts for itself");
+    static const char *const files[] = { "out/requests.jsonl", "out/steps.jsonl" };
+    for (int f = 0; f < 2; f++) {
+        char *text = file_read(files[f], NULL);
+        for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) {
+            v = json_loads(line, 0, NULL);
+            cr_assert_eq(json_object_get(v, f ? "held" : "parts") != NULL, !json_is_null(json_object_get(v, "cell")), "%s",
+                         line);
+            for (size_t i = 0; i < 2; i++) {
+                const json_t *held = json_array_get(json_object_get(v, "held"), i),
+                             *of = json_array_get(json_object_get(v, "parts"), i);
+                (f ? by_step : by_request)[i] += f ? json_number_value(held) : real(of, "held");
+            }
+            json_decref(v);
+        }
+        free(text);
+    }
+    for (size_t i = 0; i < 2; i++) {
+        cr_assert_eq(by_request[i], real(json_array_get(parts, i), "held"));
+        cr_assert_eq(by_step[i], by_request[i]);
+    }
+    json_decref(sum);
+    wg_run_free(&r);
+    wg_free(path);
+    wg_config_close(c);
+    scene_remove(&s);
+}
