@@ -379,5 +379,6 @@ void wg_compare_page(FILE *f, const json_t *o, bool drawings)
     if (json_array_size(get(o, "config_diff")) == 0) fputs("<p>Nothing in the config.</p>\n", f);
     diff(f, get(o, "config_diff"), n, "In the config.");
     diff(f, get(o, "machine_diff"), n, "Besides the config: program, machine, files.");
+    if (drawn) wg_plot_script(f);
     wg_html_end(f);
 }

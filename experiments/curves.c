@@ -19,7 +19,11 @@ static int draw(FILE *s, int width, const void *arg)
         fprintf(s, "$c%d << EOD\n", i);
         for (int k = 0; k < c->curve[i].n; k++) {
             const wg_curve_point *p = &c->curve[i].point[k];
-            fprintf(s, "%g %.6g %.6g %.6g\n", p->x, p->y, isfinite(p->lo) ? p->lo : p->y, isfinite(p->hi) ? p->hi : p->y);
+            fprintf(s, "%g %.6g %.6g %.6g", p->x, p->y, isfinite(p->lo) ? p->lo : p->y, isfinite(p->hi) ? p->hi : p->y);
+            if (isfinite(p->lo))
+                wg_plot_note(s, "%s: %s %.2f [%.2f, %.2f] at %s %g", c->curve[i].name, c->y, p->y, p->lo, p->hi, c->x, p->x);
+            else wg_plot_note(s, "%s: %s %.2f at %s %g", c->curve[i].name, c->y, p->y, c->x, p->x);
+            fputc('\n', s);
             most = fmax(most, p->x);
         }
         fputs("EOD\n", s);
@@ -28,7 +32,9 @@ static int draw(FILE *s, int width, const void *arg)
     for (int i = 0; i < c->n; i++) { /* bars below, then lines, then symbols */
         fprintf(s, "%s $c%d using 1:2:3:4 with yerrorbars pt 7 ps 0 lw 0.7 lc rgb '%s'", i ? "," : "plot", i,
                 wg_plot_colour(i));
-        fprintf(s, ", $c%d using 1:2 with lines lw 1.5 dt %d lc rgb '%s', $c%d using 1:2 with points pt %d ps 0.8 lc rgb '%s'",
+        fprintf(s,
+                ", $c%d using 1:2 with lines lw 1.5 dt %d lc rgb '%s', $c%d using 1:2:5 with labels hypertext point pt %d ps "
+                "0.8 lc rgb '%s'",
                 i, i / WG_PLOT_SERIES + 1, wg_plot_colour(i), i, wg_plot_point(i), wg_plot_colour(i));
     }
     fputc('\n', s);

@@ -36,16 +36,31 @@ static bool span(const wg_forest *o, double *lo, double *hi, bool *under)
 static bool drawn(const wg_forest_row *r, int k) { return isfinite(r->point[k].v); }
 static bool named_above(const wg_forest_row *r) { return r->name && !r->under; }
 
+/* "NAME, part: measured 1.20x [1.10, 1.30]" */
+static void note(FILE *s, const wg_forest *o, const char *name, const wg_forest_row *r, int k)
+{
+    const wg_estimate_ci *p = &r->point[k];
+    char ci[64] = "";
+    if (isfinite(p->lo)) snprintf(ci, sizeof ci, " [%.*f, %.*f]", o->digits, p->lo, o->digits, p->hi);
+    wg_plot_note(s, "%s%s%s: %s%s%.*fx%s", name ? name : "", name && r->under ? ", " : "", r->under && r->name ? r->name : "",
+                 o->series[k] ? o->series[k] : "", o->series[k] ? " " : "", o->digits, p->v, ci);
+}
+
 /* The points of one series, and at the right edge what they are where there is room for that. */
 static void points(FILE *s, const wg_forest *o, int k, bool numbers)
 {
+    const char *name = NULL; /* of the rows that stand under it */
     fprintf(s, "$p%d << EOD\n", k);
     for (int i = 0, y = 0; i < o->n; i++) {
         const wg_forest_row *r = &o->row[i];
         const wg_estimate_ci *p = &r->point[k];
         y += named_above(r) ? NAME : 0;
-        if (drawn(r, k))
-            fprintf(s, "%.6g %d %.6g %.6g\n", p->v, y + POINT / 2 + (k ? 4 : drawn(r, 1) ? -3 : 0), least(p), most(p));
+        if (named_above(r)) name = r->name;
+        if (drawn(r, k)) {
+            fprintf(s, "%.6g %d %.6g %.6g", p->v, y + POINT / 2 + (k ? 4 : drawn(r, 1) ? -3 : 0), least(p), most(p));
+            note(s, o, name, r, k);
+            fputc('\n', s);
+        }
         y += drawn(r, 0) || drawn(r, 1) ? POINT : 0;
     }
     fputs("EOD\n", s);
@@ -109,10 +124,11 @@ static int draw(FILE *s, int width, const void *arg)
     names(s, o, width);
     for (int k = 0; k <= last; k++) points(s, o, k, numbers);
     for (int k = last; k >= 0; k--) {
-        fprintf(s,
-                "%s $p%d using 1:2:3:4 with xerrorbars pt 7 ps 0 lw %g lc rgb '%s', $p%d using 1:2 with points pt %d ps %g lc "
-                "rgb '%s'",
-                k == last ? "plot" : ",", k, k ? 1. : 2., wg_plot_colour(k), k, k ? 12 : 7, k ? 0.8 : 0.7, wg_plot_colour(k));
+        fprintf(
+            s,
+            "%s $p%d using 1:2:3:4 with xerrorbars pt 7 ps 0 lw %g lc rgb '%s', $p%d using 1:2:5 with labels hypertext point "
+            "pt %d ps %g lc rgb '%s'",
+            k == last ? "plot" : ",", k, k ? 1. : 2., wg_plot_colour(k), k, k ? 12 : 7, k ? 0.8 : 0.7, wg_plot_colour(k));
     }
     fputc('\n', s);
     return (int)height;

@@ -2,6 +2,7 @@
  * A script into a file, the drawing out of a pipe, and what HTML has no use for taken out of it. */
 #include "experiments/plot.h"
 
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -47,6 +48,48 @@ void wg_plot_label(FILE *script, const char *text, int most)
     fputs(all > most ? "\u2026'" : "'", script);
 }
 
+void wg_plot_note(FILE *script, const char *format, ...)
+{
+    char text[400];
+    va_list a;
+    va_start(a, format);
+    const int n = vsnprintf(text, sizeof text, format, a);
+    va_end(a);
+    if (n >= (int)sizeof text) /* no half character at the end */
+        for (size_t end = sizeof text - 1; end > 0 && ((unsigned char)text[--end] & 0xC0) != 0;) text[end] = '\0';
+    fputs(" \"", script);
+    for (const char *p = text; *p; p++) fputc((unsigned char)*p < 32 || strchr("'\"\\`", *p) ? ' ' : *p, script);
+    fputc('"', script);
+}
+
+/* One stop of the tabulator a drawing; the arrows go on from there. What a point says stands below its drawing, and is the
+ * browser's own tooltip for those who point. */
+void wg_plot_script(FILE *f)
+{
+    fputs("<script>\n"
+          "for (const svg of document.querySelectorAll('figure svg')) {\n"
+          "  const points = [...svg.querySelectorAll('.pt')], tip = svg.parentNode.querySelector('.tip')\n"
+          "  const hint = 'Each mark says its cell and value: point at it, or reach it with Tab and the arrow keys.'\n"
+          "  const say = p => tip.textContent = p ? p.querySelector('title').textContent : hint\n"
+          "  const next = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }\n"
+          "  if (points.length) say()\n"
+          "  points.forEach((p, i) => {\n"
+          "    p.tabIndex = i ? -1 : 0\n"
+          "    p.onfocus = p.onmouseenter = () => say(p)\n"
+          "    p.onblur = p.onmouseleave = () => say(points.find(o => o === document.activeElement))\n"
+          "    p.onkeydown = e => {\n"
+          "      const to = points[i + next[e.key]]\n"
+          "      if (!to) return\n"
+          "      e.preventDefault()\n"
+          "      p.tabIndex = -1\n"
+          "      to.tabIndex = 0\n"
+          "      to.focus()\n"
+          "    }\n"
+          "  })\n"
+          "}\n"
+          "</script>\n", f);
+}
+
 /* ---- from gnuplot's file to a part of a page --------------------------------------------------------------------- */
 
 static bool begins(const char *p, const char *with) { return strncmp(p, with, strlen(with)) == 0; }
@@ -74,6 +117,17 @@ static const char *skip(const char *p)
     return p;
 }
 
+static const char says[] = "<g onmousemove=\"gnuplot_svg.showHypertext(evt,'", said[] = "')\" onmouseout=";
+
+/* A point that says something: gnuplot's way needs its own scripts. */
+static size_t replace_note(FILE *f, const char *p)
+{
+    const char *text = p + strlen(says), *end = strstr(text, said), *past_title = end ? strstr(end, "</title>") : NULL;
+    if (!past_title) return 0;
+    fprintf(f, "<g class=\"pt\" role=\"img\"><title>%.*s</title>", (int)(end - text), text);
+    return (size_t)(past_title + strlen("</title>") - p);
+}
+
 /* Writes what replaces the text at p; how much it replaces, or 0. Symbols get names of this drawing alone: one that is not
  * shown must not lend them to another. */
 static size_t replace(FILE *f, const char *p, int id)
@@ -86,6 +140,7 @@ static size_t replace(FILE *f, const char *p, int id)
             fputs(series == WG_PLOT_SERIES ? "'var(--soft)'" : "'var(--line)'", f);
         return (size_t)n;
     }
+    if (begins(p, says)) return replace_note(f, p);
     if (begins(p, "'black'") || begins(p, "\"black\"")) return fputs("\"currentColor\"", f), 7;
     if (begins(p, "'#gp") || begins(p, "'gp")) return fprintf(f, p[1] == '#' ? "'#d%d" : "'d%d", id), p[1] == '#' ? 2 : 1;
     return 0;
@@ -139,11 +194,12 @@ static char *drawn(const wg_plot *p, int width, int *height)
 
 static void put(FILE *f, const wg_plot *p, const char *svg, int width, int height, const char *look, int id)
 {
-    fprintf(f,
-            "<svg class=\"%s\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" preserveAspectRatio=\"xMinYMin\" role=\"img\" "
-            "aria-labelledby=\"d%d-title "
-            "d%d-text\">\n<title id=\"d%d-title\">",
-            look, width, height, width, height, id, id, id);
+    fprintf(
+        f,
+        "<svg class=\"%s\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" preserveAspectRatio=\"xMinYMin\" role=\"group\" "
+        "aria-labelledby=\"d%d-title "
+        "d%d-text\">\n<title id=\"d%d-title\">",
+        look, width, height, width, height, id, id, id);
     wg_html_puts(f, p->title);
     fprintf(f, "</title>\n<desc id=\"d%d-text\">", id);
     wg_html_puts(f, p->caption);
@@ -163,6 +219,7 @@ bool wg_plot_figure(FILE *f, const wg_plot *p)
         fputs("<figure>\n", f);
         put(f, p, broad, WG_PLOT_BROAD, broad_height, "broad", id);
         put(f, p, slim, WG_PLOT_SLIM, slim_height, "slim", id + 1);
+        fputs("<p class=\"tip soft\"></p>\n", f);
         if (p->legend) p->legend(f, p->arg);
         fputs("<figcaption>", f);
         wg_html_puts(f, p->caption);

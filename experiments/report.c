@@ -332,7 +332,7 @@ wg_status wg_report_write(FILE *f, const wg_folder *run, bool drawings, wg_error
     else if (drawings)
         fputs("<p class=\"soft\">There is no gnuplot on the machine that wrote this page, so it has tables only.</p>\n", f);
     fputs("<h2>How it comes about</h2>\n", f);
-    if (drawn) wg_report_plot_predicted(f, cells);
+    if (drawn) wg_report_plot_predicted(f, run, cells);
     if (drawn) wg_report_plot_lengths(f, run, cells);
     if (drawn) wg_report_plot_positions(f, run, cells);
     wg_report_acceptance(f, run, cells);
@@ -345,6 +345,7 @@ wg_status wg_report_write(FILE *f, const wg_folder *run, bool drawings, wg_error
     wg_report_transcripts(f, run, wg_report_best(cells));
     provenance(f, run);
     wg_report_words(f);
+    if (drawn) wg_plot_script(f);
     wg_html_end(f);
     return WG_OK;
 }

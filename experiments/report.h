@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * A run as one HTML page that needs nothing else: no scripts, no fonts, no network. Question and answer first, then the numbers
- * with their intervals, then how they come about, then texts, then what ran it. And an index of a folder of runs. */
+ * A run as one HTML page that needs nothing else: no fonts, no network; scripts only to sort and to read drawings by keyboard.
+ * Question and answer first, then the numbers with their intervals, then how they come about, then texts, then what ran it. And
+ * an index of a folder of runs. */
 #ifndef WG_EXPERIMENTS_REPORT_H
 #define WG_EXPERIMENTS_REPORT_H
 

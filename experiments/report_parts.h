@@ -33,7 +33,7 @@ wg_tally wg_report_tally(const json_t *cells);
 
 /* Drawings; each writes nothing when it has nothing to show or gnuplot fails. */
 void wg_report_plot_speedups(FILE *f, const wg_folder *run, const json_t *cells);
-void wg_report_plot_predicted(FILE *f, const json_t *cells);
+void wg_report_plot_predicted(FILE *f, const wg_folder *run, const json_t *cells);
 void wg_report_plot_categories(FILE *f, const wg_folder *run, const json_t *cells);
 void wg_report_plot_lengths(FILE *f, const wg_folder *run, const json_t *cells);
 void wg_report_plot_positions(FILE *f, const wg_folder *run, const json_t *cells);

@@ -132,9 +132,12 @@ static void name_farthest(FILE *s, const json_t *cells, double apart)
     }
 }
 
+typedef struct predicted { const wg_folder *run; const json_t *cells; } predicted;
+
 static int draw_predicted(FILE *s, int width, const void *arg)
 {
-    const json_t *cells = arg;
+    const predicted *of = arg;
+    const json_t *cells = of->cells;
     double least = 1, most = 1;
     int drawn = 0;
     wg_plot_look(s);
@@ -146,8 +149,12 @@ static int draw_predicted(FILE *s, int width, const void *arg)
         drawn++;
         least = fmin(least, fmin(x.v, y.v));
         most = fmax(most, fmax(x.v, y.v));
-        fprintf(s, "%.6g %.6g %.6g %.6g %.6g %.6g\n", x.v, y.v, isfinite(x.lo) ? x.lo : x.v, isfinite(x.hi) ? x.hi : x.v,
+        fprintf(s, "%.6g %.6g %.6g %.6g %.6g %.6g", x.v, y.v, isfinite(x.lo) ? x.lo : x.v, isfinite(x.hi) ? x.hi : x.v,
                 isfinite(y.lo) ? y.lo : y.v, isfinite(y.hi) ? y.hi : y.v);
+        char *name = numbered(of->run, i);
+        wg_plot_note(s, "%s: measured %.2fx, predicted %.2fx", name ? name : "", y.v, x.v);
+        fputc('\n', s);
+        wg_free(name);
     }
     fputs("EOD\n", s);
     const double lo = fmax(0, least - 0.1), hi = most + 0.1;
@@ -155,18 +162,19 @@ static int draw_predicted(FILE *s, int width, const void *arg)
     fprintf(s,
             "set grid\nset size square\nset xlabel 'predicted'\nset ylabel 'measured'\nset xrange [%g:%g]\nset yrange [%g:%g]\n"
             "plot x with lines dt 2 lw 1.5 lc rgb '%s', $data using 1:2:3:4:5:6 with xyerrorbars pt 7 ps 0 lw 1 lc rgb '%s', "
-            "$data using 1:2 with points pt 7 ps 0.6 lc rgb '%s'\n",
+            "$data using 1:2:7 with labels hypertext point pt 7 ps 0.6 lc rgb '%s'\n",
             lo, hi, lo, hi, wg_plot_colour(7), wg_plot_colour(0), wg_plot_colour(0));
     return drawn < 2 ? 0 : width == WG_PLOT_BROAD ? 440 : 340;
 }
 
-void wg_report_plot_predicted(FILE *f, const json_t *cells)
+void wg_report_plot_predicted(FILE *f, const wg_folder *run, const json_t *cells)
 {
+    const predicted of = { run, cells };
     const wg_plot p = {
         "Speed-up measured against predicted",
         "Speed-up measured (95 % intervals) against predicted (spread of the calibration), a point a cell. On the "
         "dashed line the cost model is right; the numbers name the cells farthest off.",
-        draw_predicted, cells, NULL
+        draw_predicted, &of, NULL
     };
     wg_plot_figure(f, &p);
 }

@@ -54,8 +54,9 @@ addEventListener('load', () => {
   }
   for (const s of all('svg')) {
     const words = s.getAttribute('aria-labelledby').split(' ').map(i => document.getElementById(i))
-    need(s.getAttribute('role') === 'img' && words.length === 2 && words.every(w => w && w.textContent), 'a drawing without words')
+    need(s.getAttribute('role') === 'group' && words.length === 2 && words.every(w => w && w.textContent), 'a drawing without words')
     if (!s.checkVisibility()) continue
+    walk(s)
     const edge = s.getBoundingClientRect()
     need(edge.right <= width + 1, 'a drawing wider than the page')
     for (const t of s.querySelectorAll('text')) {
@@ -69,6 +70,21 @@ addEventListener('load', () => {
   if (name.startsWith('index')) sorts()
   parent.postMessage(name + ' ' + all('svg').filter(s => s.checkVisibility()).length + ' drawings ' + (bad.join('; ') || 'well'), '*')
 })
+const walk = drawing => { // from point to point by keyboard; each says what it is
+  const points = [...drawing.querySelectorAll('.pt')], tip = drawing.parentNode.querySelector('.tip')
+  const says = p => p.querySelector('title').textContent, press = (p, key) => p.dispatchEvent(new KeyboardEvent('keydown', { key }))
+  need(points.length > 0 && points.every(p => /: .*[0-9]/.test(says(p))), 'a point that says nothing')
+  need(points.filter(p => p.tabIndex === 0).length === 1, 'not one stop of the tabulator')
+  const hint = tip.textContent
+  points[0].focus()
+  need(document.activeElement === points[0] && tip.textContent === says(points[0]), 'the first point does not speak')
+  press(points[0], 'ArrowLeft')
+  need(document.activeElement === points[0], 'before the first point')
+  if (points.length > 1) press(points[0], 'ArrowRight')
+  if (points.length > 1) need(document.activeElement === points[1] && tip.textContent === says(points[1]), 'the second point does not speak')
+  document.activeElement.blur()
+  need(tip.textContent === hint, 'it goes on speaking')
+}
 const sorts = () => {
   const column = i => all('tbody tr').map(r => r.cells[i].textContent), first = () => all('tbody th')[0].textContent
   const button = text => all('th button').find(b => b.textContent === text)

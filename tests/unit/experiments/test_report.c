@@ -97,7 +97,10 @@ Test(report, says_what_the_summary_says)
     char *html = page("out", true);
     well_formed(html);
     cr_assert(strstr(html, "<h1>Is 1 &lt; 2 &amp; &quot;so&quot;?</h1>"));
-    cr_assert_null(strstr(html, "<script"));
+    cr_assert(!strstr(html, "src=") && !strstr(html, "@import"), "it needs nothing else");
+    cr_assert_eq(strstr(html, "<script>") != NULL, wg_plot_available(), "only drawings have one");
+    cr_assert_null(strstr(html, "gnuplot_svg"), "gnuplot's own scripts are not there");
+    cr_assert_eq(strstr(html, "length=3, rule=greedy: measured ") != NULL, wg_plot_available(), "a point says its cell and value");
     cr_assert_null(strstr(html, "http:"));
     cr_assert_null(strstr(html, "https:"));
     cr_assert(strstr(html, "The &lt;b&gt;cat&lt;/b&gt; sat"), "the prompt stands in the transcript");
