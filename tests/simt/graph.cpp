@@ -17,6 +17,7 @@ enum { PINNED = 64 };
 
 static struct recorder {
     simt_graph *now; /* NULL: launches run */
+    uintptr_t stack, stack_end;
     struct { uintptr_t at; size_t bytes; } pinned[PINNED];
 } R;
 
@@ -31,7 +32,14 @@ void simt_record_begin()
 {
     simt_record_refuse("recording");
     R.now = (simt_graph *)calloc(1, sizeof *R.now);
-    if (!R.now) abort();
+    pthread_attr_t attr;
+    void *stack = NULL;
+    size_t bytes = 0;
+    if (!R.now || pthread_getattr_np(pthread_self(), &attr)) abort();
+    pthread_attr_getstack(&attr, &stack, &bytes);
+    pthread_attr_destroy(&attr);
+    R.stack = (uintptr_t)stack;
+    R.stack_end = R.stack + bytes;
 }
 
 simt_graph *simt_record_end()
@@ -56,16 +64,10 @@ void simt_pinned(const void *p, size_t bytes)
  * number are numbers beside padding. */
 static const char *stale(uintptr_t word)
 {
-    pthread_attr_t attr;
-    void *stack = NULL;
-    size_t bytes = 0;
     if ((uint32_t)word < 1u << 20) return NULL;
     for (int i = 0; i < PINNED; i++)
         if (R.pinned[i].at && word >= R.pinned[i].at && word < R.pinned[i].at + R.pinned[i].bytes) return "pinned memory";
-    if (pthread_getattr_np(pthread_self(), &attr)) return NULL;
-    pthread_attr_getstack(&attr, &stack, &bytes);
-    pthread_attr_destroy(&attr);
-    return word >= (uintptr_t)stack && word < (uintptr_t)stack + bytes ? "the caller's stack" : NULL;
+    return word >= R.stack && word < R.stack_end ? "the caller's stack" : NULL;
 }
 
 void simt_record(const simt_step &step)

@@ -125,6 +125,51 @@ Test(gpu_graphs, a_replay_has_the_bits_of_launches)
     wg_weights_close(w);
 }
 
+/* Rows of two sequences through parts of the model that take turns: other layers are other graphs, another view of the history
+ * is none. */
+static void take_turns(wg_weights *w, unsigned mode, float *out)
+{
+    static const uint8_t skip[][LAYERS] = { { WG_SKIP_MLP, 0 }, { 0, WG_SKIP_ATTENTION } };
+    wg_partial *part[3];
+    wg_kv_seq *other;
+    setup s;
+    open_on(&s, w, mode);
+    for (int i = 0; i < 3; i++) {
+        const wg_plan plan = { .layers = LAYERS, .skip = i < 2 ? skip[i] : NULL, .sinks = 2, .window = i < 2 ? 0 : 5 };
+        cr_assert_eq(wg_partial_open(&part[i], wg_model_lm(s.m), &plan, &err), WG_OK, "%s", err.text);
+    }
+    cr_assert_eq(wg_kv_seq_open(s.kv, &other, &err), WG_OK);
+    cr_assert_eq(pass(&s, 20, 0, NULL), WG_OK, "%s", err.text);
+    wg_kv_commit_chain(s.seq, 20);
+    for (int i = 0; i < 16; i++, out += 4 * VOCAB) {
+        const int32_t token[] = { 3 + i, 9, 20, 7 + i };
+        const int n = 1 + i / 4 % 2; /* of the first; of the other: what makes it three or four */
+        cr_assert(wg_kv_reserve(s.seq, n, &err) == WG_OK && wg_kv_reserve(other, 4 - n, &err) == WG_OK);
+        wg_batch_clear(&s.b);
+        wg_batch_chain(&s.b, s.seq, wg_kv_len(s.seq), token, n, n);
+        wg_batch_chain(&s.b, other, wg_kv_len(other), token + n, i % 3 ? 4 - n : 3 - n, i % 3 ? 4 - n : 3 - n);
+        wg_lm *lm = i % 4 < 3 ? wg_partial_lm(part[i % 4]) : wg_model_lm(s.m);
+        cr_assert_eq(wg_lm_forward(lm, &s.b, out, &err), WG_OK, "%s", err.text);
+        wg_kv_rollback(s.seq);
+        wg_kv_rollback(other);
+    }
+    cr_assert(mode ? spy.recorded == 0 : spy.recorded == 3 && spy.replayed == 13, "%d recorded, %d replayed", spy.recorded,
+              spy.replayed); /* all but the first of each; the window's graph is the whole model's */
+    for (int i = 0; i < 3; i++) wg_partial_close(part[i]);
+    wg_kv_seq_close(other);
+    setup_close(&s);
+}
+
+Test(gpu_graphs, parts_of_a_model_are_told_apart)
+{
+    static float want[16 * 4 * VOCAB], got[16 * 4 * VOCAB];
+    wg_weights *w = weights();
+    take_turns(w, WG_CUDA_EAGER, want);
+    take_turns(w, 0, got);
+    cr_assert_arr_eq(got, want, sizeof want);
+    wg_weights_close(w);
+}
+
 Test(gpu_graphs, what_cannot_be_recorded_is_launched)
 {
     static float want[2000 * VOCAB], got[2000 * VOCAB];
