@@ -139,14 +139,11 @@ static int32_t draw_next(const traversal *w, int v, const wg_chance *chance)
     return wg_next_of(&c, row, mass);
 }
 
-void wg_traversal_accept(const void *opt, const wg_tree *tree, const wg_rows *p, const wg_rows *q, const wg_chance *chance,
-                         wg_path *out)
+void wg_traversal_descend(const void *opt, const wg_tree *tree, const wg_rows *p, const wg_rows *q, const wg_chance *chance,
+                          wg_path *out)
 {
-    if (wg_tree_is_chain(tree)) {
-        wg_block_accept(opt, tree, p, q, chance, out);
-        return;
-    }
     traversal w;
+    (void)opt;
     w.t = tree;
     w.p = p;
     w.q = q;
@@ -168,6 +165,12 @@ void wg_traversal_accept(const void *opt, const wg_tree *tree, const wg_rows *p,
     for (int i = 0; i <= v; i++)
         if (wg_mask_has(&tree->anc[v], i)) out->node[out->n++] = (int16_t)i;
     out->next = draw_next(&w, v, chance);
+}
+
+void wg_traversal_accept(const void *opt, const wg_tree *tree, const wg_rows *p, const wg_rows *q, const wg_chance *chance,
+                         wg_path *out)
+{
+    (wg_tree_is_chain(tree) ? wg_block_accept : wg_traversal_descend)(opt, tree, p, q, chance, out);
 }
 
 const wg_verifier_class wg_verifier_traversal = {

@@ -31,8 +31,8 @@ enum { WG_LISTS = 64 };
 typedef struct wg_lists { int first, step, end; } wg_lists;
 static const wg_lists wg_list_0 = { 0, 1, 1 };
 
-/* What the kth of m siblings races on when the rule in force races on all lists below `races` (METHODS B12): the lists are dealt
- * out to the siblings like cards. With fewer lists than siblings some share one, and the later finds its winner gone. */
+/* What the kth of m siblings races on when the rule in force races on all lists below `races` (METHODS B12): the lists are
+ * dealt out to the siblings like cards. With fewer lists than siblings some share one, and the later finds its winner gone. */
 static inline wg_lists wg_lists_dealt(int k, int m, int races)
 {
     const int end = races > 1 ? races : 1, hands = m < end ? m : end;
@@ -72,15 +72,15 @@ WG_PLUGIN_API bool wg_chance_ratio(const wg_chance *c, wg_purpose purpose, int i
 WG_PLUGIN_API int wg_chance_pick(const wg_chance *c, wg_purpose purpose, int index, const double *weight, int n);
 
 /* The winner of a race: the i with the smallest E_x / weight[i], x = token[i] (NULL: i itself), where E_x is the least of the
- * times that token x has in these lists: independent Exp(1) times that belong to the address (position, purpose) and not to this
- * call. One race picks i with probability weight[i] / sum; two races at one address with other weights run on the same times,
- * so that they tend to have the same winner (METHODS B12); a race without its winner gives the second, and so on (draws without
- * replacement). Weights as in pick. Philox index: x / 2, purpose: that of the race + 256 * list. */
+ * times that token x has in these lists: independent Exp(1) times that belong to the address (position, purpose) and not to
+ * this call. One race picks i with probability weight[i] / sum; two races at one address with other weights run on the same
+ * times, so that they tend to have the same winner (METHODS B12); a race without its winner gives the second, and so on (draws
+ * without replacement). Weights as in pick. Philox index: x / 2, purpose: that of the race + 256 * list. */
 WG_PLUGIN_API int wg_chance_race(const wg_chance *c, wg_purpose purpose, wg_lists lists, const int32_t *token,
                                  const double *weight, int n);
 
-/* Whether it is known beforehand that a test at this address of probability at most `most` fails. False when it is not known: then
- * the test has to be made, once, and it may still fail. A bound that is too small biases the text, and the enumeration. */
+/* Whether it is known beforehand that a test at this address of probability at most `most` fails. False when it is not known:
+ * then the test has to be made, once, and it may still fail. A bound that is too small biases the text, and the enumeration. */
 WG_PLUGIN_API bool wg_chance_fails(const wg_chance *c, wg_purpose purpose, int index, double most);
 
 /* ---- The enumerating form. Runs a body once per combination of outcomes, depth first, and gives each run its probability.

@@ -3,7 +3,8 @@
  * is likely to be; that band, some percent of the row, is set aside while the weights are made, and the end is closed in on in
  * there: a pass over the band shows the mass above any logit. No sum here is the definition's, so an end is only taken when it
  * is the same for every sum that the definition could have (SUM_ERROR of the whole; rows have fewer than 2^20 tokens, or that
- * many times the 2^-53 of a double is still far below). Else, and where the guess was wrong, the caller looks at the whole row. */
+ * many times the 2^-53 of a double is still far below). Else, and where the guess was wrong, the caller looks at the whole
+ * row. */
 #include <float.h>
 #include <math.h>
 
@@ -63,7 +64,8 @@ static bool guess(const wg_sampler *s, const float *x, float max, double inverse
 }
 
 /* The end: the first token in order that, with those before it, has the mass `enough`; p: the weights of the band. */
-static bool close_in(const wg_sampler *s, const wg_band *b, const double *p, double mass, double enough, double doubt, wg_edge *e)
+static bool close_in(const wg_sampler *s, const wg_band *b, const double *p, double mass, double enough, double doubt,
+                     wg_edge *e)
 {
     enum { FEW = 256 };
     interval in = { b->low, b->high, b->above + mass, b->above, enough };

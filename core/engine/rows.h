@@ -18,8 +18,9 @@ enum { WG_SCRATCH_ROWS = 6 };
 struct wg_sampler;
 typedef enum wg_row_state { WG_ROW_MADE, WG_ROW_PROMISED, WG_ROW_KNOWN } wg_row_state;
 
-/* What becomes of a promised row. Known: token x has exp((logits[x] - max) / T) * scale if it is not behind the token `last` of
- * logit `edge` and not lighter than `lightest`, else 0; its storage is still undefined, its support is all of the vocabulary. */
+/* What becomes of a promised row. Known: token x has exp((logits[x] - max) / T) * scale if it is not behind the token `last`
+ * of logit `edge` and not lighter than `lightest`, else 0; its storage is still undefined, its support is all of the
+ * vocabulary. */
 typedef struct wg_promise {
     wg_row_state state;
     int32_t last;
@@ -77,8 +78,8 @@ static inline double wg_rows_prob(const wg_rows *r, int row, int32_t token)
     return r->point[row] >= 0 ? (double)(r->point[row] == token) : wg_rows_at(r, row)[token];
 }
 
-/* The tokens that may have mass: token wg_support_at(s, k) for k < s.n, ascending; of a point row all of the vocabulary. A loop over them
- * that adds up p, or what is 0 where p is, has the bits of the loop over the vocabulary: adding 0 changes nothing. */
+/* The tokens that may have mass: token wg_support_at(s, k) for k < s.n, ascending; of a point row all of the vocabulary. A loop
+ * over them that adds up p, or what is 0 where p is, has the bits of the loop over the vocabulary: adding 0 changes nothing. */
 typedef struct wg_support { const int32_t *token; int n; } wg_support; /* token NULL: all of the vocabulary */
 static inline wg_support wg_rows_support(const wg_rows *r, int row)
 {

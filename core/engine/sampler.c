@@ -217,7 +217,9 @@ static bool near_prefix(const wg_sampler *s, int n, double sum, double tail, dou
     *e = (wg_edge){ -INFINITY, n };
     if (o->top_k == 0 && o->top_p >= 1) return below < o->min_p * (1 - 1e-9);
     if (o->top_k > n) return false;
-    buckets b = { .x = s->near, .p = s->weight, .per_logit = PER_NAT / o->temperature, .id = s->order, .n = n, .max = -INFINITY };
+    buckets b = {
+        .x = s->near, .p = s->weight, .per_logit = PER_NAT / o->temperature, .id = s->order, .n = n, .max = -INFINITY
+    };
     for (int i = 0; i < n; i++) {
         b.max = s->near[i] > b.max ? s->near[i] : b.max;
         b.id[i] = i;
@@ -251,26 +253,43 @@ static void near_row(const wg_sampler *s, int n, wg_edge e, wg_rows *out, int ro
     out->point[row] = -1;
 }
 
-/* Whether more tokens than half of those there is room for are likely to reach the bound: one in 64 is asked. Near the whole
- * of it a row is sooner made whole. */
-static bool is_crowded(const wg_sampler *s, const float *x, float bound)
+/* What to expect of the candidates down to a bound, from one token in 64: more than half of those there is room for, and near
+ * the whole of it a row is sooner made whole; or less than the mass that top-p keeps, were the tail but half of what it seems. */
+typedef enum outlook { GOOD, CROWDED, LIGHT } outlook;
+static outlook expect(const wg_sampler *s, const float *x, float max, float bound, double inverse)
 {
-    int n = 0;
-    for (int i = 0; i < s->vocab; i += 64) n += x[i] >= bound;
-    return n > s->room / 128;
+    enum { STRIDE = 64 };
+    const double spare = 1 - s->sampling.top_p;
+    const int m = s->vocab / STRIDE;
+    int n, none;
+    for (int i = 0; i < m; i++) s->near[i] = x[i * STRIDE];
+    const double tail = STRIDE * s->ops->split(s->near, m, bound, max, (float)inverse, NULL, 0, &n);
+    if (n > s->room / (2 * STRIDE)) return CROWDED;
+    if (s->sampling.top_k > 0 || spare <= 0) return GOOD;
+    const double above = STRIDE * s->ops->split(s->near, m, INFINITY, max, (float)inverse, NULL, 0, &none) - tail;
+    return tail / 2 > spare * (tail + (above > 1 ? above : 1)) ? LIGHT : GOOD;
+}
+
+/* How deep, in nats, candidates are looked for first; half of it when there are too many. */
+static const double DEPTH = 8;
+
+static inline float bound_at(const wg_sampler *s, float max, double depth)
+{
+    return (float)((double)max - depth * s->sampling.temperature);
 }
 
 static bool row_without_tail(const wg_sampler *s, const float *x, float max, double inverse, wg_rows *out, int row)
 {
     const wg_sampling *o = &s->sampling;
-    double depth = 8; /* nats */
+    double depth = DEPTH;
     if (o->top_k > s->room || (o->top_k == 0 && o->min_p <= 0 && o->top_p > 1 - 1e-6) || inverse > 1e30) return false;
     for (int tries = 0; tries < 2; tries++) {
-        const float bound = (float)((double)max - depth * o->temperature);
+        const float bound = bound_at(s, max, depth);
+        const outlook seen = expect(s, x, max, bound, inverse);
         int n;
         wg_edge e;
-        if (is_crowded(s, x, bound)) {
-            depth /= 2;
+        if (seen != GOOD) {
+            depth *= seen == CROWDED ? 0.5 : 1.5;
             continue;
         }
         const double tail = s->ops->split(x, s->vocab, bound, max, (float)inverse, s->id, s->room, &n);
@@ -314,7 +333,8 @@ static int weigh(const wg_sampler *s, const float *logits, int best, double inve
     return all_kept ? s->vocab : kept;
 }
 
-/* Makes the row, or, if nearly all of the vocabulary is in it, its weights in w. True: that is the case, and *d describes it. */
+/* Makes the row, or, if nearly all of the vocabulary is in it, its weights in w. True: that is the case, and *d describes
+ * it. */
 static bool begin(const wg_sampler *s, const float *logits, wg_rows *out, int row, double *w, wg_promise *d)
 {
     const double inverse = 1 / s->sampling.temperature;
@@ -409,6 +429,13 @@ double wg_rows_promised(const wg_rows *r, int row, int32_t token)
     return is_kept(x[1], token, w[1], (wg_edge){ d->edge, d->last }, d->lightest) ? w[1] * d->scale : 0;
 }
 
+/* Whether most of the vocabulary is likely to be in the row: begin() will not make it without its tail. */
+static bool is_wide(const wg_sampler *s, const float *x, float max, double inverse)
+{
+    return expect(s, x, max, bound_at(s, max, DEPTH), inverse) == CROWDED &&
+           expect(s, x, max, bound_at(s, max, DEPTH / 2), inverse) != GOOD;
+}
+
 /* top-p keeps at least that part of the whole, which is added up in float (TAIL_ERROR). */
 double wg_rows_most(const wg_rows *r, int row, int32_t token)
 {
@@ -422,7 +449,7 @@ double wg_rows_most(const wg_rows *r, int row, int32_t token)
         int none;
         if (d->best < 0) d->best = s->ops->argmax(x, r->vocab);
         if (o->top_k > 0 || o->min_p > 0 || o->top_p <= 0 || !(inverse < 1e30) || d->best < 0 || isinf(x[d->best]) ||
-            !is_crowded(s, x, (float)((double)x[d->best] - 4 * o->temperature)))
+            !is_wide(s, x, x[d->best], inverse))
             return wg_rows_prob(r, row, token);
         d->least = o->top_p * (1 - TAIL_ERROR) *
                    s->ops->split(x, r->vocab, INFINITY, x[d->best], (float)inverse, NULL, 0, &none);

@@ -72,25 +72,26 @@ INLINE __m512d exp64x8(__m512d x)
     return _mm512_mask_mov_pd(p, _mm512_cmp_pd_mask(x, _mm512_set1_pd(WG_EXP64_HIGH), _CMP_GT_OQ), _mm512_set1_pd(INFINITY));
 }
 
-/* The same of eight registers in step: a chain of dependent operations each, eight of them keep the multipliers busy. */
-INLINE void exp64x64(__m512d x[8])
+/* The same of eight registers in step: a chain of dependent operations each, eight of them keep the multipliers busy. Of x that
+ * are not above 709. */
+INLINE void exp64x64_low(__m512d x[8])
 {
     static const double c[] = { WG_EXP64_C10, WG_EXP64_C9, WG_EXP64_C8, WG_EXP64_C7, WG_EXP64_C6, WG_EXP64_C5,
                                 WG_EXP64_C4,  WG_EXP64_C3, WG_EXP64_C2, 1.0,         1.0 };
     const __m512d magic = _mm512_set1_pd(WG_EXP64_MAGIC);
     __m512d t[8], r[8], p[8];
+    __mmask8 some[8];
     UNROLL for (int h = 0; h < 8; h++) t[h] = _mm512_fmadd_pd(x[h], _mm512_set1_pd(WG_LOG2E64), magic);
     UNROLL for (int h = 0; h < 8; h++) p[h] = _mm512_sub_pd(t[h], magic);
     UNROLL for (int h = 0; h < 8; h++) r[h] = _mm512_fmadd_pd(p[h], _mm512_set1_pd(-WG_LN2_HIGH64), x[h]);
     UNROLL for (int h = 0; h < 8; h++) r[h] = _mm512_fmadd_pd(p[h], _mm512_set1_pd(-WG_LN2_LOW64), r[h]);
+    UNROLL for (int h = 0; h < 8; h++) some[h] = _mm512_cmp_pd_mask(x[h], _mm512_set1_pd(WG_EXP64_LOW), _CMP_NLT_UQ);
     UNROLL for (int h = 0; h < 8; h++) p[h] = _mm512_set1_pd(WG_EXP64_C11);
     UNROLL for (int k = 0; k < 11; k++)
         UNROLL for (int h = 0; h < 8; h++) p[h] = _mm512_fmadd_pd(p[h], r[h], _mm512_set1_pd(c[k]));
     UNROLL for (int h = 0; h < 8; h++) {
-        p[h] = _mm512_castsi512_pd(_mm512_add_epi64(_mm512_castpd_si512(p[h]), _mm512_slli_epi64(_mm512_castpd_si512(t[h]), 52)));
-        p[h] = _mm512_maskz_mov_pd(_mm512_cmp_pd_mask(x[h], _mm512_set1_pd(WG_EXP64_LOW), _CMP_NLT_UQ), p[h]);
-        x[h] = _mm512_mask_mov_pd(p[h], _mm512_cmp_pd_mask(x[h], _mm512_set1_pd(WG_EXP64_HIGH), _CMP_GT_OQ),
-                                  _mm512_set1_pd(INFINITY));
+        const __m512i n = _mm512_slli_epi64(_mm512_castpd_si512(t[h]), 52);
+        x[h] = _mm512_castsi512_pd(_mm512_maskz_add_epi64(some[h], _mm512_castpd_si512(p[h]), n));
     }
 }
 

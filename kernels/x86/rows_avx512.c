@@ -259,7 +259,8 @@ double wg_split_avx512(const float *x, int n, float bound, float max, float scal
     return fold16_double(sum[0], sum[1]);
 }
 
-/* Packed in registers: stores that pack on their way are slow on some machines. */
+/* Packed in registers: stores that pack on their way are slow on some machines. Without a branch on `in`: what few of many
+ * elements do is not foreseen. */
 INLINE void into_band(wg_band *b, __mmask16 in, int i, __m512 v)
 {
     const __m512i count16 = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
@@ -270,37 +271,48 @@ INLINE void into_band(wg_band *b, __mmask16 in, int i, __m512 v)
     _mm512_storeu_ps(b->x + n, _mm512_maskz_compress_ps(in, v));
 }
 
+/* The sums on the way: lanes 0-7 and 8-15 of all and of those above the band. */
+typedef struct weighing {
+    __m512 bottom, top;
+    __m512d most, scale, sum[2], above[2];
+} weighing;
+
+/* Elements i, ..., i + 63, `first` of them. */
+INLINE void weigh64x64(weighing *w, const float *x, int i, const int first, double *p, wg_band *band)
+{
+    __m512 v[4];
+    __m512d e[8];
+    UNROLL for (int k = 0; k < 4; k++) {
+        v[k] = _mm512_maskz_loadu_ps(first16(first - 16 * k), x + i + 16 * k);
+        e[2 * k] = _mm512_cvtps_pd(_mm512_castps512_ps256(v[k]));
+        e[2 * k + 1] = _mm512_cvtps_pd(_mm512_extractf32x8_ps(v[k], 1));
+    }
+    UNROLL for (int h = 0; h < 8; h++) e[h] = _mm512_mul_pd(_mm512_sub_pd(e[h], w->most), w->scale);
+    exp64x64_low(e);
+    UNROLL for (int k = 0; k < 4; k++) {
+        const int at = i + 16 * k;
+        const __mmask16 mask = first16(first - 16 * k), over = _mm512_mask_cmp_ps_mask(mask, v[k], w->top, _CMP_GT_OQ);
+        UNROLL for (int h = 0; h < 2; h++) {
+            const __mmask8 half = (__mmask8)(mask >> 8 * h), up = (__mmask8)(over >> 8 * h);
+            _mm512_mask_storeu_pd(p + at + 8 * h, half, e[2 * k + h]);
+            w->sum[h] = _mm512_mask_add_pd(w->sum[h], half, w->sum[h], e[2 * k + h]);
+            w->above[h] = _mm512_mask_add_pd(w->above[h], up, w->above[h], e[2 * k + h]);
+        }
+        into_band(band, _mm512_mask_cmp_ps_mask(mask, v[k], w->bottom, _CMP_GE_OQ) & (__mmask16)~over, at, v[k]);
+    }
+}
+
 double wg_weigh64_avx512(const float *x, int n, float max, double inv_temp, double *p, wg_band *band)
 {
-    const __m512 bottom = _mm512_set1_ps(band->low), top = _mm512_set1_ps(band->high);
-    const __m512d most = _mm512_set1_pd((double)max), scale = _mm512_set1_pd(inv_temp), zero = _mm512_setzero_pd();
-    __m512d sum[2] = { zero, zero }, above[2] = { zero, zero };
+    const __m512d zero = _mm512_setzero_pd();
+    weighing w = { _mm512_set1_ps(band->low), _mm512_set1_ps(band->high), _mm512_set1_pd((double)max), _mm512_set1_pd(inv_temp),
+                   { zero, zero }, { zero, zero } };
+    int i = 0;
     band->n = 0;
-    for (int i = 0; i < n; i += 64) {
-        __m512 v[4];
-        __m512d e[8];
-        UNROLL for (int k = 0; k < 4; k++) {
-            v[k] = _mm512_maskz_loadu_ps(first16(n - i - 16 * k), x + i + 16 * k);
-            e[2 * k] = _mm512_cvtps_pd(_mm512_castps512_ps256(v[k]));
-            e[2 * k + 1] = _mm512_cvtps_pd(_mm512_extractf32x8_ps(v[k], 1));
-        }
-        UNROLL for (int h = 0; h < 8; h++) e[h] = _mm512_mul_pd(_mm512_sub_pd(e[h], most), scale);
-        exp64x64(e);
-        UNROLL for (int k = 0; k < 4; k++) {
-            const int at = i + 16 * k;
-            const __mmask16 mask = first16(n - at), over = _mm512_mask_cmp_ps_mask(mask, v[k], top, _CMP_GT_OQ);
-            const __mmask16 in = _mm512_mask_cmp_ps_mask(mask, v[k], bottom, _CMP_GE_OQ) & (__mmask16)~over;
-            for (int h = 0; h < 2; h++) {
-                const __mmask8 half = (__mmask8)(mask >> 8 * h), up = (__mmask8)(over >> 8 * h);
-                _mm512_mask_storeu_pd(p + at + 8 * h, half, e[2 * k + h]);
-                sum[h] = _mm512_mask_add_pd(sum[h], half, sum[h], e[2 * k + h]);
-                above[h] = _mm512_mask_add_pd(above[h], up, above[h], e[2 * k + h]);
-            }
-            if (in) into_band(band, in, at, v[k]);
-        }
-    }
-    band->above = fold16_double(above[0], above[1]);
-    return fold16_double(sum[0], sum[1]);
+    for (; i + 64 <= n; i += 64) weigh64x64(&w, x, i, 64, p, band);
+    if (i < n) weigh64x64(&w, x, i, n - i, p, band);
+    band->above = fold16_double(w.above[0], w.above[1]);
+    return fold16_double(w.sum[0], w.sum[1]);
 }
 
 /* Which of 16 elements, from i on, are in the prefix; lightness apart. */

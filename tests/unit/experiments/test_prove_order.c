@@ -7,7 +7,7 @@
 #include "core/engine/optimal.h"
 #include "experiments/prove.h"
 #include "kernels/philox.h"
-#include "verify/verify.h"
+#include "verify/traversal.h"
 
 enum { V = 3, TEXTS = 1 + 3 + 9 + 27, TABLES = 60 };
 
@@ -49,7 +49,9 @@ static const int one[] = { 1, 1, 1 }, two[] = { 2, 2 }, three[] = { 3 }, pair[] 
 
 Test(order, on_chains)
 {
+    wg_verifier_class recursion = wg_verifier_traversal; /* which runs `block` itself when it sees a chain */
     int better = 0;
+    recursion.accept = wg_traversal_descend;
     for (uint32_t i = 0; i < TABLES; i++) {
         fill(i);
         for (int depth = 1; depth <= 3; depth++) {
@@ -59,6 +61,7 @@ Test(order, on_chains)
             better += block > rejection + 1e-6;
             cr_assert(depth > 1 || fabs(block - rejection) < 1e-13);
             cr_assert(fabs(prove(&wg_verifier_traversal, WG_LAW_IID, depth, one).tau - block) < 1e-13);
+            cr_assert(fabs(prove(&recursion, WG_LAW_IID, depth, one).tau - block) < 1e-13);
             cr_assert(fabs(prove(&wg_verifier_multipath, WG_LAW_IID, depth, one).tau - block) < 1e-13);
             /* With one child the rules for several are rejection. */
             const wg_verifier_class *const same[] = { &wg_verifier_kseq, &wg_verifier_optimal };
