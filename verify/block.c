@@ -84,4 +84,5 @@ const wg_verifier_class wg_verifier_block = {
     .chains = true,
     .lossless = true,
     .accept = wg_block_accept,
+    .device = WG_RULE_BLOCK,
 };

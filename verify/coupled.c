@@ -49,4 +49,5 @@ const wg_verifier_class wg_verifier_coupled = {
     .lossless = true,
     .accept = accept,
     .races = races,
+    .device = WG_RULE_COUPLED,
 };

@@ -26,4 +26,5 @@ const wg_verifier_class wg_verifier_greedy = {
     .lossless = true,
     .zero_only = true,
     .accept = accept,
+    .device = WG_RULE_GREEDY,
 };

@@ -12,10 +12,9 @@ static const wg_option options[] = {
     WG_OPTION_END,
 };
 
-static int settle(const void *opt, const wg_crossing *c, int32_t *next)
-{
-    return wg_settle_rounds(c, ((const lenience_options *)opt)->factor, next);
-}
+static double factor(const void *opt) { return ((const lenience_options *)opt)->factor; }
+
+static int settle(const void *opt, const wg_crossing *c, int32_t *next) { return wg_settle_rounds(c, factor(opt), next); }
 
 static void accept(const void *opt, const wg_tree *tree, const wg_rows *p, const wg_rows *q, const wg_chance *chance,
                    wg_path *out)
@@ -31,4 +30,6 @@ const wg_verifier_class wg_verifier_lenience = {
     .laws = WG_LAW_FIXED | WG_LAW_IID | WG_LAW_WITHOUT_REPLACEMENT,
     .lossless = false,
     .accept = accept,
+    .device = WG_RULE_ROUNDS,
+    .factor = factor,
 };

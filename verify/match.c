@@ -26,4 +26,5 @@ const wg_verifier_class wg_verifier_match = {
     .laws = WG_LAW_FIXED | WG_LAW_IID | WG_LAW_WITHOUT_REPLACEMENT | WG_LAW_COUPLED,
     .lossless = true,
     .accept = accept,
+    .device = WG_RULE_MATCH,
 };

@@ -31,4 +31,5 @@ const wg_verifier_class wg_verifier_rejection = {
     .laws = WG_LAW_FIXED | WG_LAW_IID,
     .lossless = true,
     .accept = accept,
+    .device = WG_RULE_ROUNDS,
 };

@@ -51,4 +51,5 @@ const wg_verifier_class wg_verifier_topk = {
     .laws = WG_LAW_FIXED | WG_LAW_IID | WG_LAW_WITHOUT_REPLACEMENT,
     .lossless = true,
     .accept = accept,
+    .device = WG_RULE_TOPK,
 };

@@ -30,4 +30,5 @@ const wg_verifier_class wg_verifier_without_replacement = {
     .laws = WG_LAW_FIXED | WG_LAW_WITHOUT_REPLACEMENT,
     .lossless = true,
     .accept = accept,
+    .device = WG_RULE_ROUNDS,
 };

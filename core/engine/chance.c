@@ -46,23 +46,7 @@ static int philox_pick(const wg_chance *c, wg_purpose purpose, int index, const 
     return last;
 }
 
-/* -log(1 - u) for u in [0, 1), from basic operations alone, so that every machine has its bits: 1 - u = m 2^e with m in
- * [sqrt 1/2, sqrt 2), log m = 2 (s + s^3/3 + ...) with s = (m - 1) / (m + 1), |s| < 0.172. */
-static double exponential(double u)
-{
-    int e;
-    double m = frexp(1 - u, &e);
-    if (m < 0x1.6a09e667f3bcdp-1) {
-        m *= 2;
-        e--;
-    }
-    const double s = (m - 1) / (m + 1), z = s * s;
-    double series = 0;
-    for (int k = 23; k > 1; k -= 2) series = (series + 1.0 / k) * z;
-    return -(e * 0x1.62e42fefa39efp-1 + 2 * (s + s * series));
-}
-
-/* -log(1 - u) >= u: most runners are known to be late without a logarithm. */
+/* An Exp(1) time is at least its u: most runners are known to be late without a logarithm. */
 static int philox_race(const wg_chance *c, wg_purpose purpose, wg_lists lists, const int32_t *token, const double *weight,
                        int n)
 {
@@ -75,7 +59,7 @@ static int philox_race(const wg_chance *c, wg_purpose purpose, wg_lists lists, c
             const wg_philox r = wg_philox_at(c->seed, x >> 1, times, c->position, c->request);
             const double u = x & 1 ? wg_philox_double(r.v[2], r.v[3]) : wg_philox_double(r.v[0], r.v[1]);
             if (winner >= 0 && u >= best * weight[i]) continue;
-            const double at = exponential(u) / weight[i];
+            const double at = wg_philox_exponential(u) / weight[i];
             if (winner >= 0 && at >= best) continue;
             best = at;
             winner = i;

@@ -9,6 +9,7 @@
 #include "core/engine/chance.h"
 #include "core/engine/rows.h"
 #include "core/engine/tree.h"
+#include "core/model/device.h"
 
 typedef struct wg_verifier_class {
     const char *name, *doc;
@@ -26,6 +27,10 @@ typedef struct wg_verifier_class {
     /* How many lists of times the rule with these options races on, for drafts of law COUPLED (wg_env.races); NULL: it does
      * not. */
     int (*races)(const void *opt);
+    /* What makes the same decisions where the rows of p are on a device (kernels/cuda/settle.cu), so that these need not come to
+     * the host; 0, WG_RULE_HOST: nothing does. Of WG_RULE_ROUNDS, the factor with these options; NULL: 1. */
+    wg_rule_kind device;
+    double (*factor)(const void *opt);
 } wg_verifier_class;
 
 static inline bool wg_verifier_lossless(const wg_verifier_class *v, double temperature)
@@ -33,5 +38,9 @@ static inline bool wg_verifier_lossless(const wg_verifier_class *v, double tempe
     return v->lossless && (!v->zero_only || temperature == 0);
 }
 static inline int wg_verifier_races(const wg_verifier_class *v, const void *opt) { return v->races ? v->races(opt) : 1; }
+static inline wg_rule wg_verifier_device(const wg_verifier_class *v, const void *opt)
+{
+    return (wg_rule){ v->device, v->factor ? v->factor(opt) : 1, wg_verifier_races(v, opt) };
+}
 
 #endif

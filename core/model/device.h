@@ -6,6 +6,7 @@
 
 #include "core/base/pool.h"
 #include "core/model/batch.h"
+#include "kernels/cuda/rule.h"
 #include "kernels/ops.h"
 
 typedef struct wg_device wg_device;
@@ -23,6 +24,19 @@ typedef struct wg_rope {
 /* What passes of a model look like. */
 typedef struct wg_pass_shape { int max_rows, heads, head_dim, vocab, kv_type; } wg_pass_shape;
 
+/* What becomes of the rows of a pass where they are: the sampler chain (wg_sampling of core/engine/sampler.h, in its usual order
+ * and without penalties), then a rule over trees of them. Everything is borrowed until the pass is over. */
+typedef struct wg_settling {
+    double temperature, top_p, min_p;
+    int top_k;
+    wg_rule rule;
+    const wg_rule_tree *tree;   /* (trees) whose rows are among the pass's rows of logits */
+    int trees, q_rows;
+    const double *const *q;     /* (q_rows) each (vocab), in host memory; NULL: a point, or a row that no node was drawn from */
+    const int32_t *q_point;     /* (q_rows) the token that has all the mass, or -1 */
+    wg_rule_path *path;         /* (trees) out, in host memory */
+} wg_settling;
+
 /* One pass: rows, of which `asked` want logits, through what the plan runs of a model with room for max_rows. */
 struct wg_plan;
 typedef struct wg_pass {
@@ -32,6 +46,7 @@ typedef struct wg_pass {
     int rows, asked, max_rows, space;
     float *logits;          /* (asked, width) host memory, as the stage `head` gets it */
     int width;
+    const wg_settling *settling; /* what the logits are settled to instead; NULL: nothing */
 } wg_pass;
 
 typedef struct wg_device_class {
@@ -58,6 +73,9 @@ typedef struct wg_device_class {
     bool (*again)(wg_device *d);
     void (*narrow)(wg_device *d);
     wg_status (*finish)(wg_device *d, wg_error *err);
+    /* Room for settling passes here: so many trees and rows of p and as many of q. *rows says how many it is: more than fit stay
+     * with the host. NULL: none are settled. */
+    wg_status (*settle_open)(wg_device *d, int vocab, int trees, int *rows, wg_error *err);
     void (*hold)(wg_device *d); /* one owner more; wg_device_close: one less */
     void (*close)(wg_device *d);
 

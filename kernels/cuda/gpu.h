@@ -18,6 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "kernels/cuda/rule.h"
 #include "kernels/hd.h"
 #include "kernels/ops.h"
 
@@ -57,6 +58,12 @@ typedef struct wg_gpu_moves {
     size_t to[WG_GPU_MOVES], from[WG_GPU_MOVES];
 } wg_gpu_moves;
 
+/* The sampler chain in its usual order, penalties apart: fields as in wg_sampling of core/engine/sampler.h. */
+typedef struct wg_gpu_chain {
+    double temperature, top_p, min_p;
+    int top_k;
+} wg_gpu_chain;
+
 typedef struct wg_gpu wg_gpu;
 
 /* Every kernel: name and arguments. All pointers are device memory; shapes as in kernels/ops.h, `rows` rows each, dense.
@@ -66,6 +73,10 @@ typedef struct wg_gpu wg_gpu;
  *   attention    scratch: wg_gpu_attention_bytes; most: the most keys of any row; split 0: the bits of kernels/ref
  *   move         `count` pieces of `bytes` a slot, `stride` apart; all at multiples of 16 when bytes is one, else of 4 or 2
  *   argmax       lowest index wins, NaN never; -1 if all are NaN
+ *   sample       rows of n logits through the chain: p (rows, n) and the token that has all the mass, or -1 (then p is the row;
+ *                else it is undefined), with the bits of core/engine/sampler.c. scratch: wg_gpu_sample_bytes(n) a row
+ *   settle       trees by a rule: path[i] is what core/engine's accept of the same name gives for tree[i], p and q (rows, vocab
+ *                doubles and points, as sample makes them), decision by decision. scratch: 2 * vocab doubles a tree
  *   verify_greedy  one tree a block: nodes tree_at[b] .. tree_at[b+1]-1 of token, parent (-1 at the root, else within the
  *   tree);
  *                pick: the target's choice at each node. Writes the path (node numbers in the tree), its length and `next`. */
@@ -84,6 +95,10 @@ typedef struct wg_gpu wg_gpu;
                   int kv_heads, int hd, int split, float *scratch, float *out))                                              \
     X(move, (wg_gpu *g, const wg_gpu_moves *moves, char *pool, size_t bytes, size_t stride, int count))                      \
     X(argmax, (wg_gpu *g, const float *x, int n, int32_t *index, int rows))                                                  \
+    X(sample, (wg_gpu *g, const float *x, int n, const wg_gpu_chain *chain, double *p, int32_t *point, uint64_t *scratch,    \
+               int rows))                                                                                                    \
+    X(settle, (wg_gpu *g, const wg_rule *rule, const wg_rule_tree *tree, int trees, int vocab, const double *p,              \
+               const int32_t *p_point, const double *q, const int32_t *q_point, double *scratch, wg_rule_path *path))        \
     X(verify_greedy, (wg_gpu *g, const int32_t *tree_at, const int32_t *token, const int32_t *parent, const int32_t *pick,   \
                       int trees, int32_t *path, int32_t *length, int32_t *next))                                             \
     X(fill_random, (wg_gpu *g, uint64_t seed, uint32_t stream, float scale, float *x, size_t n))
@@ -157,6 +172,14 @@ WG_HD static inline int wg_gpu_spans(int keys) { return (keys + WG_GPU_SPAN - 1)
 static inline size_t wg_gpu_attention_bytes(int rows, int heads, int hd, int most)
 {
     return (size_t)rows * (size_t)heads * (size_t)wg_gpu_spans(most) * ((size_t)hd + 2) * 4;
+}
+
+/* Keys of a sort of n tokens. */
+static inline size_t wg_gpu_sample_bytes(int n)
+{
+    size_t keys = 1;
+    while (keys < (size_t)n) keys *= 2;
+    return keys * sizeof(uint64_t);
 }
 
 #endif
