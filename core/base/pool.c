@@ -54,6 +54,7 @@ struct wg_pool {
     int threads, started;
     bool spin;
     double quiet, quiet_until; /* the caller's: seconds between wake-ups that nobody answers in time; when the next one is due */
+    bool woke;                 /* the caller's: this job woke sleepers */
     worker *workers; /* (threads - 1): threads 1, 2, ... */
 };
 
@@ -119,14 +120,15 @@ static void *worker_main(void *arg)
 /* Whether sleepers are worth waking now. */
 static bool may_wake(const wg_pool *p) { return p->quiet == 0 || wg_clock_now() >= p->quiet_until; }
 
-/* How many parts the workers began, of a job: 0 makes the next wake-ups rarer. */
+/* How many parts the workers began, of a job: 0 makes the next wake-ups rarer. Only a job that woke somebody may say so: one that
+ * merely lasted until the next wake-up was due would put it off, and so would every job after it. */
 static void note_helpers(wg_pool *p, int helpers)
 {
     if (helpers > 0) {
         p->quiet = 0;
         return;
     }
-    if (!may_wake(p)) return;
+    if (!p->woke) return;
     p->quiet = p->quiet == 0 ? QUIET_LEAST : p->quiet * 2 < QUIET_MOST ? p->quiet * 2 : QUIET_MOST;
     p->quiet_until = wg_clock_now() + p->quiet;
 }
@@ -138,7 +140,8 @@ static unsigned announce(wg_pool *p, wg_pool_fn *fn, void *arg)
     p->arg = arg;
     const unsigned g = atomic_load_explicit(&p->generation, memory_order_relaxed) + 1;
     atomic_store(&p->generation, g);
-    if (atomic_load(&p->sleepers) > 0 && (!fn || may_wake(p))) {
+    p->woke = atomic_load(&p->sleepers) > 0 && (!fn || may_wake(p));
+    if (p->woke) {
         pthread_mutex_lock(&p->lock);
         pthread_cond_broadcast(&p->job);
         pthread_mutex_unlock(&p->lock);

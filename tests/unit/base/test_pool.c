@@ -125,6 +125,33 @@ Test(pool, the_caller_runs_what_nobody_began)
     wg_pool_close(p);
 }
 
+static void doze(void *arg, int thread, int threads)
+{
+    count_caller(arg, thread, threads);
+    nap(3000);
+}
+
+/* A worker that came too late is left asleep for 2 ms at most, not for as long as jobs follow each other closely. */
+Test(pool, a_late_worker_is_woken_again)
+{
+    wg_pool *p;
+    who w = { .caller = pthread_self() };
+    cr_assert_eq(wg_pool_open(&p, 2, NULL), WG_OK);
+    for (int i = 0; i < 8; i++) {
+        nap(3000);
+        wg_pool_run(p, count_caller, &w); /* over before the worker is awake */
+    }
+    nap(500); /* it sleeps again, and is not to be woken yet */
+    bool helped = false;
+    for (int i = 0; i < 50 && !helped; i++) {
+        const int before = atomic_load(&w.by_caller);
+        wg_pool_run(p, doze, &w);
+        helped = atomic_load(&w.by_caller) == before;
+    }
+    cr_assert(helped, "50 jobs of 6 ms, and the worker began no part");
+    wg_pool_close(p);
+}
+
 Test(pool, no_pool_is_one_thread)
 {
     job j = { 0 };
