@@ -91,6 +91,13 @@ typedef struct wg_device_class {
                       int hd, float *out);
     void (*swiglu)(wg_device *d, const float *gate, const float *up, float *y, int n, int rows);
     void (*add)(wg_device *d, float *x, const float *y, int n, int rows);
+    /* Steps in one, with the bits of the steps; NULL where a device has no more than those.
+     * norm_prepare: rmsnorm into h, then prepare (h may stay unwritten). matmul_add: x += a product. matmul_swiglu: y =
+     * silu(product with gate) * product with up, of one type. */
+    void (*norm_prepare)(wg_device *d, int type, const float *x, const float *weight, int dim, float eps, float *h, void *act,
+                         int rows);
+    void (*matmul_add)(wg_device *d, const wg_matrix *w, const void *act, int rows, float *x);
+    void (*matmul_swiglu)(wg_device *d, const wg_matrix *gate, const wg_matrix *up, const void *act, int rows, float *y);
     /* The last product, y = x w^T (rows, w->n), into host memory; act is room for the prepared x. */
     void (*head)(wg_device *d, const wg_matrix *w, const float *x, int rows, void *act, float *y);
     /* Row i of y is row from[i] of x. */

@@ -148,41 +148,23 @@ static void home_move(void *user, char *pool, const wg_kv_moves *m)
 /* ---- matrices */
 
 typedef struct pack_job {
-    const wg_ops *ops;
     const wg_matrix *w;
     const void *rows;
     void *packed;
     bool fragments;
 } pack_job;
 
-/* One stripe of 16 outputs in fragment order (gpu.h). */
-static void pack_stripe(const wg_matrix *w, const uint16_t *rows, int stripe, uint16_t *to)
-{
-    const int tiles = (int)(wg_gpu_k_padded(w->k) / 16);
-    for (int i = 0; i < tiles * 256; i++, to++) {
-        const int lane = i / 8 % 32, piece = i / 2 % 4;
-        const int n = stripe * 16 + lane / 4 + piece % 2 * 8, k = i / 256 * 16 + lane % 4 * 2 + i % 2 + piece / 2 * 8;
-        *to = n < w->n && k < w->k ? rows[(size_t)n * (size_t)w->k + (size_t)k] : 0;
-    }
-}
-
 static void pack_part(void *arg, int thread, int threads)
 {
     const pack_job *j = arg;
     int lo, hi;
-    if (j->fragments) {
-        const size_t stripe = wg_gpu_k_padded(j->w->k) * 16;
-        wg_pool_share((j->w->n + 15) / 16, 1, thread, threads, &lo, &hi);
-        for (int i = lo; i < hi; i++) pack_stripe(j->w, j->rows, i, (uint16_t *)j->packed + (size_t)i * stripe);
-        return;
-    }
-    wg_pool_share((j->w->n + WG_PANEL - 1) / WG_PANEL, 1, thread, threads, &lo, &hi);
-    if (lo < hi) j->ops->matrix_pack(j->w->type, j->w->n, j->w->k, j->rows, j->packed, lo, hi);
+    wg_pool_share(wg_gpu_units(j->w->type, j->fragments, j->w->n), 1, thread, threads, &lo, &hi);
+    if (lo < hi) wg_gpu_pack(j->w, j->fragments, j->rows, j->packed, lo, hi);
 }
 
 static size_t cuda_matrix_bytes(const wg_device *d, int type, int n, int k)
 {
-    return fragments_of(state_of(d), type) ? wg_gpu_fragment_bytes(n, k) : d->ops->matrix_bytes(type, n, k);
+    return wg_gpu_matrix_bytes(type, fragments_of(state_of(d), type), n, k);
 }
 
 static wg_status cuda_matrix(wg_device *d, int type, int n, int k, const void *rows, wg_matrix *out, wg_error *err)
@@ -199,7 +181,7 @@ static wg_status cuda_matrix(wg_device *d, int type, int n, int k, const void *r
     if (!packed) return wg_nomem(err, bytes, "packing a weight matrix");
     void *device = take(s, bytes);
     if (device) {
-        wg_pool_run(d->pool, pack_part, &(pack_job){ d->ops, &m, rows, packed, fragments_of(s, type) });
+        wg_pool_run(d->pool, pack_part, &(pack_job){ &m, rows, packed, fragments_of(s, type) });
         s->gpu.api->put(&s->gpu, device, packed, bytes);
         m.data = device;
         *out = m;
@@ -454,16 +436,45 @@ static void cuda_prepare(wg_device *d, int type, const float *x, int rows, int k
     prepare_rows(d, type, x, state_of(d)->rows, k, act);
 }
 
-static void matmul_rows(cuda_state *s, const wg_matrix *w, float *y, int rows)
+static void product(cuda_state *s, const wg_matrix *const *w, float *const *y, int n, int rows, int then)
 {
-    s->gpu.api->matmul(&s->gpu, w, fragments_of(s, w->type), s->input, rows, y);
+    s->gpu.api->matmul(&s->gpu, w, y, n, fragments_of(s, w[0]->type), s->input, rows, then);
 }
 
+/* Matrices of one type go together. */
 static void cuda_matmul(wg_device *d, const wg_matrix *const *w, float *const *y, int n_matrices, const void *act, int rows)
 {
     cuda_state *s = state_of(d);
     (void)act, (void)rows;
-    for (int i = 0; i < n_matrices; i++) matmul_rows(s, w[i], y[i], s->rows);
+    for (int i = 0, n; i < n_matrices; i += n) {
+        for (n = 1; i + n < n_matrices && n < WG_GPU_MATRICES && w[i + n]->type == w[i]->type; n++) {}
+        product(s, w + i, y + i, n, s->rows, WG_GPU_STORE);
+    }
+}
+
+static void cuda_norm_prepare(wg_device *d, int type, const float *x, const float *weight, int dim, float eps, float *h,
+                              void *act, int rows)
+{
+    cuda_state *s = state_of(d);
+    const bool as_is = cuda_prepared(d, type) == 0;
+    (void)rows;
+    s->input = as_is ? h : act;
+    if (as_is) s->gpu.api->rmsnorm(&s->gpu, x, weight, dim, eps, h, s->rows);
+    else s->gpu.api->norm_prepare(&s->gpu, type, x, weight, eps, s->rows, dim, act);
+}
+
+static void cuda_matmul_add(wg_device *d, const wg_matrix *w, const void *act, int rows, float *x)
+{
+    cuda_state *s = state_of(d);
+    (void)act, (void)rows;
+    product(s, &w, &x, 1, s->rows, WG_GPU_ADD);
+}
+
+static void cuda_matmul_swiglu(wg_device *d, const wg_matrix *gate, const wg_matrix *up, const void *act, int rows, float *y)
+{
+    cuda_state *s = state_of(d);
+    (void)act, (void)rows;
+    product(s, (const wg_matrix *const[]){ gate, up }, &y, 2, s->rows, WG_GPU_SWIGLU);
 }
 
 static void cuda_head(wg_device *d, const wg_matrix *w, const float *x, int rows, void *act, float *y)
@@ -475,7 +486,7 @@ static void cuda_head(wg_device *d, const wg_matrix *w, const float *x, int rows
     for (int first = 0; first < rows; first += room) {
         const int n = rows - first < room ? rows - first : room;
         prepare_rows(d, w->type, x + (size_t)first * (size_t)w->k, n, w->k, act);
-        matmul_rows(s, w, s->logits, n);
+        product(s, &w, &s->logits, 1, n, WG_GPU_STORE);
         if (!s->small) s->gpu.api->get(&s->gpu, y + (size_t)first * width, s->logits, (size_t)n * width * sizeof(float));
     }
     s->kept = s->small;
@@ -553,6 +564,9 @@ static const wg_device_class cuda_class = {
     .attention = cuda_attention,
     .swiglu = cuda_swiglu,
     .add = cuda_add,
+    .norm_prepare = cuda_norm_prepare,
+    .matmul_add = cuda_matmul_add,
+    .matmul_swiglu = cuda_matmul_swiglu,
     .head = cuda_head,
     .gather = cuda_gather,
 };

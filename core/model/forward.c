@@ -30,9 +30,36 @@ static void project(wg_model *m, const float *x, int rows, int k, const wg_matri
     }
 }
 
-static void project1(wg_model *m, const float *x, int rows, int k, const wg_matrix *w, float *y)
+/* y[i] = n w[i]^T of the normed rows n. h: scratch. */
+static void project_normed(wg_model *m, const float *x, const float *norm, float *h, int rows, const wg_matrix *const *w,
+                           float *const *y, int n)
 {
-    project(m, x, rows, k, &w, &y, 1);
+    wg_device *d = &m->device;
+    const wg_device_class *op = d->class;
+    const int dim = m->arch.dim;
+    bool alike = op->norm_prepare != NULL;
+    for (int i = 1; i < n; i++) alike = alike && op->prepared(d, w[i]->type) == op->prepared(d, w[0]->type);
+    if (alike) {
+        op->norm_prepare(d, w[0]->type, x, norm, dim, m->arch.eps, h, m->act, rows);
+        op->matmul(d, w, y, n, m->act, rows);
+    } else {
+        op->rmsnorm(d, x, norm, dim, m->arch.eps, h, rows);
+        project(m, h, rows, dim, w, y, n);
+    }
+}
+
+/* x += y w^T. h: scratch. */
+static void project_add(wg_model *m, const float *y, int rows, int k, const wg_matrix *w, float *h, float *x)
+{
+    wg_device *d = &m->device;
+    const wg_device_class *op = d->class;
+    op->prepare(d, w->type, y, rows, k, m->act);
+    if (op->matmul_add) {
+        op->matmul_add(d, w, m->act, rows, x);
+        return;
+    }
+    op->matmul(d, &w, &h, 1, m->act, rows);
+    op->add(d, x, h, m->arch.dim, rows);
 }
 
 static void swap(wg_buf *a, wg_buf *b)
@@ -68,11 +95,15 @@ static void mlp(wg_model *m, const wg_layer *l, float *x, float *h, int rows)
     wg_device *d = &m->device;
     const wg_device_class *op = d->class;
     const wg_arch *a = &m->arch;
-    op->rmsnorm(d, x, l->ffn_norm, a->dim, a->eps, h, rows);
-    project(m, h, rows, a->dim, (const wg_matrix *const[]){ &l->gate, &l->up }, (float *const[]){ m->gate, m->up }, 2);
-    op->swiglu(d, m->gate, m->up, m->gate, a->hidden, rows);
-    project1(m, m->gate, rows, a->hidden, &l->down, h);
-    op->add(d, x, h, a->dim, rows);
+    if (op->norm_prepare && op->matmul_swiglu && l->gate.type == l->up.type) {
+        op->norm_prepare(d, l->gate.type, x, l->ffn_norm, a->dim, a->eps, h, m->act, rows);
+        op->matmul_swiglu(d, &l->gate, &l->up, m->act, rows, m->gate);
+    } else {
+        project_normed(m, x, l->ffn_norm, h, rows, (const wg_matrix *const[]){ &l->gate, &l->up },
+                       (float *const[]){ m->gate, m->up }, 2);
+        op->swiglu(d, m->gate, m->up, m->gate, a->hidden, rows);
+    }
+    project_add(m, m->gate, rows, a->hidden, &l->down, h, x);
 }
 
 /* The last layer of a plan whose attention runs; -1: none of them does. */
@@ -105,8 +136,8 @@ static void transformer(wg_model *m, const wg_plan *plan, int space, const wg_ba
         }
 
         /* queries, keys, values of the normed row */
-        op->rmsnorm(d, x, l->attn_norm, dim, a->eps, h, rows);
-        project(m, h, rows, dim, (const wg_matrix *const[]){ &l->q, &l->k, &l->v }, (float *const[]){ q, m->k, m->v }, 3);
+        project_normed(m, x, l->attn_norm, h, rows, (const wg_matrix *const[]){ &l->q, &l->k, &l->v },
+                       (float *const[]){ q, m->k, m->v }, 3);
 
         /* turn queries and keys by position; keys and values into the cache */
         op->rope_store(d, &m->rope, q, m->k, m->v, row, rows, space, i, a->heads, a->kv_heads, hd);
@@ -120,8 +151,7 @@ static void transformer(wg_model *m, const wg_plan *plan, int space, const wg_ba
 
         /* x += W_o softmax(q k^T / sqrt(hd)) v over the row's prefix */
         op->attention(d, q, row, rows, space, i, a->heads, a->kv_heads, hd, att);
-        project1(m, att, rows, a->heads * hd, &l->o, h);
-        op->add(d, x, h, dim, rows);
+        project_add(m, att, rows, a->heads * hd, &l->o, h, x);
 
         if (!wg_plan_skips(plan, i, WG_SKIP_MLP)) mlp(m, l, x, h, rows);
     }

@@ -10,6 +10,9 @@
  *       k = 2t, 2t+1: row r; row r + 8; row r, k + 8; row r + 8, k + 8), B is 16 x 8 (lane 4 c + t: column c, k = 2t, 2t+1; k
  *       + 8), d: row r, columns 2t, 2t+1; row r + 8. Products are exact; the sums of the emulation take k ascending from d,
  *       each rounded to f32; the order of a device is its own (docs/gpu.md)
+ *   wg_mma_s8(int d[4], a[4], b[2], const int c[4])    mma.m16n8k32: d = c + A B in whole numbers, exact. A is 16 x 32 signed
+ *       bytes (lane 4 r + t holds, in fours of k = 4t ..: row r; row r + 8; row r, k + 16; row r + 8, k + 16), B is 32 x 8
+ *       (lane 4 c + t: column c, k = 4t ..; k + 16), c and d as above. wg_mma_s8_half: mma.m16n8k16, a[2] and b[1]
  *   wg_ldmatrix_x4(uint32_t d[4], row)     four 8 x 8 matrices of 16-bit elements: lane 8 i + r gives the address of row r of
  *   matrix
  *       i (16 bytes, aligned, shared memory), lane 4 r + t gets elements 2t, 2t+1 of row r of matrix i in d[i]
@@ -36,6 +39,8 @@
     extern __shared__ __align__(16) unsigned char wg_dynamic[];  \
     type *const name = (type *)wg_dynamic
 #define WG_UNROLL _Pragma("unroll")
+#define WG_PRAGMA(text) _Pragma(#text)
+#define WG_UNROLL_BY(n) WG_PRAGMA(unroll (n))
 #define WG_LAUNCH(kernel, grid, block, dynamic, stream, ...) \
     kernel<<<grid, block, dynamic, (cudaStream_t)(stream)>>>(__VA_ARGS__)
 
@@ -50,6 +55,21 @@
 WG_MMA(wg_mma_f16, "f16")
 WG_MMA(wg_mma_bf16, "bf16")
 #undef WG_MMA
+
+WG_DEVICE void wg_mma_s8(int *d, const uint32_t *a, const uint32_t *b, const int *c)
+{
+    asm volatile("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%10,%11,%12,%13};"
+                 : "=r"(d[0]), "=r"(d[1]), "=r"(d[2]), "=r"(d[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]),
+                   "r"(c[0]), "r"(c[1]), "r"(c[2]), "r"(c[3]));
+}
+
+WG_DEVICE void wg_mma_s8_half(int *d, const uint32_t *a, const uint32_t *b, const int *c)
+{
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.s32.s8.s8.s32 {%0,%1,%2,%3}, {%4,%5}, {%6}, {%7,%8,%9,%10};"
+                 : "=r"(d[0]), "=r"(d[1]), "=r"(d[2]), "=r"(d[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(b[0]), "r"(c[0]), "r"(c[1]), "r"(c[2]), "r"(c[3]));
+}
 
 WG_DEVICE void wg_ldmatrix_x4(uint32_t *d, const void *row)
 {
@@ -94,13 +114,19 @@ WG_DEVICE float wg_warp_fold16(float v)
 
 WG_DEVICE float wg_bf16_value(uint16_t h) { return __uint_as_float((unsigned)h << 16); }
 
-/* Exact, also for subnormals; 2^112 moves the exponent from f16's bias to f32's. */
+/* Exact, also for subnormals; 2^112 moves the exponent from f16's bias to f32's. A card has an instruction for it. */
 WG_DEVICE float wg_f16_value(uint16_t h)
 {
+#ifdef __CUDACC__
+    float v;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(v) : "h"(h));
+    return v;
+#else
     const unsigned sign = (unsigned)(h & 0x8000) << 16, rest = (unsigned)(h & 0x7FFF) << 13;
     const float f = __uint_as_float(rest) * 0x1p112f;
     const unsigned u = rest >= 0x0F800000u ? rest | 0x7F800000u | ((h & 0x3FF) ? 0x400000u : 0u) : __float_as_uint(f);
     return __uint_as_float(sign | u);
+#endif
 }
 
 /* To nearest even, as kernels/types.c does it, NaN included. */

@@ -6,7 +6,8 @@
  * Two ways of computing, chosen by the caller per matrix and per attention:
  *   exact   the very bits of kernels/ref: all products of all types and, with split == 0, attention too
  *   strict  f16 and bf16 products on tensor cores from matrices in fragment order (below), attention split over blocks of
- *           WG_GPU_SPAN keys at absolute positions that are merged in order. Quantised and f32 products are the exact ones
+ *           WG_GPU_SPAN keys at absolute positions that are merged in order. Quantised products are on tensor cores and the
+ *           exact ones in both (stripe.h), f32 products the exact ones
  * In both an output depends on the row's own inputs only, bit for bit: never on rows beside it, pages, trees or launch shapes.
  *
  * Fragment order of an (n, k) matrix of 16-bit elements: n padded to 16, k to WG_GPU_K (zeros); [n / 16][k / 16] tiles of 512
@@ -30,7 +31,12 @@ enum {
     WG_GPU_K = 64,       /* inputs of a step of the tensor-core product; fragment matrices are padded to it */
     WG_GPU_SPAN = 256,   /* keys of one block of split attention, at absolute positions: 4 chunks of WG_CHUNK_KEYS */
     WG_GPU_WHY = 512,    /* room for a message */
+    WG_GPU_MATRICES = 3, /* of one product: queries, keys, values */
 };
+
+/* What becomes of a product's sums: y = sum; y += sum; or, of two matrices, y[0] = silu(sum of the first) * sum of the second,
+ * with the bits of the single steps. */
+typedef enum wg_gpu_then { WG_GPU_STORE, WG_GPU_ADD, WG_GPU_SWIGLU } wg_gpu_then;
 
 /* One row of a batch, on the device; fields as in wg_row of core/model/batch.h. */
 typedef struct wg_gpu_row {
@@ -70,6 +76,8 @@ typedef struct wg_gpu wg_gpu;
  *   fill_random  n f32 uniform on [-scale, scale): Philox of (seed; index / 4, 0, stream, 0), word index % 4
  *   gather, gather_rows  from -1: zeros; a row that fills up
  *   act_bytes is the room for prepared activations: wg_gpu_act_bytes below
+ *   norm_prepare rmsnorm, then prepare, of what is not in panels
+ *   matmul       up to WG_GPU_MATRICES matrices of one type and one k over one prepared input; then: wg_gpu_then
  *   attention    scratch: wg_gpu_attention_bytes; most: the most keys of any row; split 0: the bits of kernels/ref
  *   move         `count` pieces of `bytes` a slot, `stride` apart; all at multiples of 16 when bytes is one, else of 4 or 2
  *   argmax       lowest index wins, NaN never; -1 if all are NaN
@@ -88,7 +96,9 @@ typedef struct wg_gpu wg_gpu;
     X(add, (wg_gpu *g, float *x, const float *y, int n, int rows))                                                           \
     X(swiglu, (wg_gpu *g, const float *gate, const float *up, float *y, int n, int rows))                                    \
     X(prepare, (wg_gpu *g, int type, int fragments, const float *x, int rows, int k, void *act))                             \
-    X(matmul, (wg_gpu *g, const wg_matrix *w, int fragments, const void *act, int rows, float *y))                           \
+    X(norm_prepare, (wg_gpu *g, int type, const float *x, const float *weight, float eps, int rows, int k, void *act))       \
+    X(matmul, (wg_gpu *g, const wg_matrix *const *w, float *const *y, int matrices, int fragments, const void *act,          \
+               int rows, int then))                                                                                          \
     X(rope_store, (wg_gpu *g, const float *cs, int n_rot, int adjacent, float *q, float *k, const float *v,                  \
                    const wg_gpu_row *row, int rows, const wg_gpu_kv *kv, int heads, int kv_heads, int hd))                   \
     X(attention, (wg_gpu *g, const float *q, const wg_gpu_row *row, int rows, int most, const wg_gpu_kv *kv, int heads,      \
@@ -152,19 +162,39 @@ const wg_gpu_api *wg_gpu_cuda(void);
 static inline int wg_gpu_is_half(int type) { return type == WG_F16 || type == WG_BF16; }
 WG_HD static inline size_t wg_gpu_k_padded(int k) { return ((size_t)k + WG_GPU_K - 1) / WG_GPU_K * WG_GPU_K; }
 
-static inline size_t wg_gpu_fragment_bytes(int n, int k) { return ((size_t)n + 15) / 16 * 16 * wg_gpu_k_padded(k) * 2; }
+/* A packed matrix: panels of 32 outputs (f32; f16 and bf16 unless in fragments) or stripes of 16; units u0 .. u1-1 of it from
+ * the rows of a file (kernels/cuda_pack.c). 0 bytes: cannot be computed with. */
+static inline int wg_gpu_in_panels(int type, int fragments)
+{
+    return type == WG_F32 || (wg_gpu_is_half(type) && !fragments);
+}
+static inline int wg_gpu_units(int type, int fragments, int n)
+{
+    const int each = wg_gpu_in_panels(type, fragments) ? WG_PANEL : 16;
+    return (n + each - 1) / each;
+}
+#ifdef __cplusplus
+extern "C" {
+#endif
+size_t wg_gpu_matrix_bytes(int type, int fragments, int n, int k);
+void wg_gpu_pack(const wg_matrix *w, int fragments, const void *rows, void *packed, int u0, int u1);
+#ifdef __cplusplus
+}
+#endif
 
 /* Prepared activations of `rows` rows:
  *   f32 weights, and f16 and bf16 in panels: none, the rows themselves are taken
  *   f16, bf16 in fragments: each input as the sum of two 16-bit numbers (its rounding, and the rounding of what is left), after
  *     f16 rows were scaled by a power of two: [2][rows][k padded] elements, then [rows] f32 to multiply results with
- *   quantised: [rows][k] s8, then [rows][k / 32] { f32 da, das; s32 sum, low } as in kernels/layout.h */
+ *   quantised: [rows][k] s8, then [rows][blocks] f32 da, then as many f32 das, s32 sum, s32 low, as in kernels/layout.h;
+ *     blocks: of 32 inputs, rounded up to 4 */
+WG_HD static inline size_t wg_gpu_act_blocks(int k) { return ((size_t)k / 32 + 3) / 4 * 4; }
 static inline size_t wg_gpu_act_bytes(int type, int fragments, int rows, int k)
 {
     const size_t r = (size_t)rows;
-    if (type == WG_F32 || (wg_gpu_is_half(type) && !fragments)) return r * (size_t)k * 4;
+    if (wg_gpu_in_panels(type, fragments)) return r * (size_t)k * 4;
     if (wg_gpu_is_half(type)) return (2 * r * wg_gpu_k_padded(k) * 2 + r * 4 + 255) / 256 * 256;
-    return r * (size_t)k + r * ((size_t)k / 32) * 16;
+    return r * (size_t)k + r * wg_gpu_act_blocks(k) * 16;
 }
 
 /* Partial results of split attention: per row, head and span hd outputs, the sum of weights and the maximum. */

@@ -16,9 +16,6 @@
 WG_GPU_KERNELS(X)
 #undef X
 
-/* Of matmul_mma.cu: f16 and bf16 matrices in fragment order. */
-extern "C" void WG_GPU(matmul_mma)(wg_gpu *g, const wg_matrix *w, const void *act, int rows, float *y);
-
 static inline unsigned wg_blocks_for(size_t n, unsigned each) { return (unsigned)((n + each - 1) / each); }
 
 /* What the kernels with more than 48 KB of dynamic shared memory ask the driver for; nothing on the other side. */

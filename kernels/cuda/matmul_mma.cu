@@ -1,99 +1,156 @@
 /* SPDX-License-Identifier: MIT
  * Products y = x W^T of f16 and bf16 weights on tensor cores. The weights are the 16-row operand and lie in fragment order, so
  * a lane takes its four registers of a 16 x 16 tile with one 16-byte load and a warp streams whole lines; the rows of x are the
- * 8-wide side, so few rows waste little. A warp owns 16 outputs and all of K, ascending, in steps of 16, for each step first
- * the product with the rounded inputs, then that with what rounding left (quant.cu). Columns of an mma do not interact: a
- * row's bits do not depend on the rows beside it, nor on TILES (held to it by tests here; a probe asks the same of a device).
+ * 8-wide side, so few rows waste little.
  *
- * Inputs come in steps of WG_GPU_K through two buffers of shared memory by cp.async and reach their registers by ldmatrix;
- * lines of 144 bytes keep the eight rows of a matrix in different banks.
+ * An output's sum: K is cut into SLICES runs of steps of WG_GPU_K inputs, by K alone. A slice is one accumulator, ascending,
+ * for each 16 inputs first the product with the rounded inputs, then that with what rounding left (quant.cu); the slices are
+ * added ascending. Up to 8 rows, four warps take a slice each, so that a matrix of few outputs keeps the card busy, and meet in
+ * shared memory; with more rows one warp takes all four. Columns of an mma do not interact. So a row's bits depend on neither
+ * the rows beside it nor how the warps share the work (held to it by tests here; a probe asks the same of a device).
+ *
+ * Weights and inputs come through a ring of STAGES stages by cp.async: bytes under way are what a card's memory needs.
+ * Inputs reach their registers by ldmatrix; lines of 144 bytes keep the eight rows of a matrix in different banks.
  *
  * Bytes: the weights once for every 64 rows. */
-#include "kernels/cuda/launch.h"
+#include "kernels/cuda/product.h"
 
-enum { THREADS = 128, WARPS = THREADS / WG_WARP, LINE = WG_GPU_K + 8, TERMS = 2 };
+enum { SLICES = 4, LINE = WG_GPU_K + 8, TERMS = 2, PIECES = WG_GPU_K / 8 /* of 16 bytes in a line */,
+       RECORD = WG_GPU_K / 16 * 512, ENOUGH = 128 /* blocks of a grid, for any card */,
+       BOUND = 384 /* leaves a thread 168 registers */ };
 
-struct mma_job {
-    const uint4 *weights;    /* (stripes, k / 16, 32 lanes) */
-    const uint16_t *act;     /* (2, rows, k) */
-    const float *scale;      /* (rows) */
-    int n, k, rows;          /* k padded */
-    float *y;
-};
+/* Warps of a stripe. A block has one or more stripes side by side. */
+WG_HD static constexpr int warps_of(int tiles) { return tiles == 1 ? SLICES : 1; }
 
-/* One step of inputs of `count` rows into a buffer, both terms; rows past the last are zeros. */
-template <int TILES> WG_DEVICE void fetch(const mma_job &j, uint16_t *to, int first, int k0)
+template <int TILES> WG_HD static inline int inputs_bytes() { return TERMS * TILES * 8 * LINE * 2; }
+template <int TILES> WG_HD static inline int stage_bytes(int stripes)
 {
-    const int pieces = WG_GPU_K / 8; /* of 16 bytes */
-    for (int i = (int)threadIdx.x; i < TERMS * TILES * 8 * pieces; i += THREADS) {
-        const int piece = i % pieces, row = i / pieces % (TILES * 8), term = i / (pieces * TILES * 8);
-        const bool valid = first + row < j.rows;
-        const size_t from = ((size_t)term * j.rows + (valid ? first + row : 0)) * j.k + k0 + piece * 8;
-        wg_copy_async16(to + (term * TILES * 8 + row) * LINE + piece * 8, j.act + from, valid);
-    }
-    wg_copy_commit();
+    return warps_of(TILES) * (stripes * RECORD + inputs_bytes<TILES>());
 }
 
-template <int TYPE, int TILES> WG_KERNEL WG_LAUNCH_BOUNDS(THREADS, 2) matmul_fragments(mma_job j)
+/* Where slice i of `steps` begins. */
+WG_DEVICE int slice_at(int steps, int i) { return steps * i / SLICES; }
+
+/* One step of weights of this warp and of inputs of its slice, which the warps of that slice fetch together; rows past the last
+ * are zeros. step < 0: none. */
+template <int TILES>
+WG_DEVICE void fetch(const wg_product &p, const wg_unit &u, int stripes, uint8_t *stage, int first, int step)
 {
-    WG_SHARED(uint16_t, buffer, 2 * TERMS * TILES * 8 * LINE);
-    const int t = (int)threadIdx.x, lane = t % WG_WARP, stripe = (int)blockIdx.x * WARPS + t / WG_WARP;
-    const int first = (int)blockIdx.y * TILES * 8, size = TERMS * TILES * 8 * LINE;
-    const bool mine = stripe * 16 < j.n;
-    const uint4 *weights = j.weights + (size_t)(mine ? stripe : 0) * (j.k / 16) * WG_WARP + lane;
-    float acc[TILES][4];
-    WG_UNROLL for (int i = 0; i < TILES; i++) acc[i][0] = acc[i][1] = acc[i][2] = acc[i][3] = 0;
-    fetch<TILES>(j, buffer, first, 0);
-    for (int k0 = 0, half = 0; k0 < j.k; k0 += WG_GPU_K, half ^= 1) {
-        uint4 a[WG_GPU_K / 16];
-        WG_UNROLL for (int s = 0; s < WG_GPU_K / 16; s++) a[s] = weights[(k0 / 16 + s) * WG_WARP];
-        if (k0 + WG_GPU_K < j.k) {
-            fetch<TILES>(j, buffer + (half ^ 1) * size, first, k0 + WG_GPU_K);
-            wg_copy_wait(1);
-        } else {
-            wg_copy_wait(0);
+    const int t = (int)threadIdx.x, lane = t % WG_WARP, warp = t / WG_WARP, k = (int)wg_gpu_k_padded(p.k);
+    if (step >= 0) {
+        const uint8_t *record = (const uint8_t *)u.data + ((size_t)u.index * (k / WG_GPU_K) + step) * RECORD;
+        for (int i = lane * 16; i < RECORD && u.mine; i += WG_WARP * 16)
+            wg_copy_async16(stage + warp * RECORD + i, record + i, true);
+        const int group = stripes * WG_WARP, slice = warp / stripes;
+        uint16_t *to = (uint16_t *)(stage + stripes * warps_of(TILES) * RECORD + slice * inputs_bytes<TILES>());
+        for (int i = t - slice * group; i < TERMS * TILES * 8 * PIECES; i += group) {
+            const int piece = i % PIECES, row = i / PIECES % (TILES * 8), term = i / (PIECES * TILES * 8);
+            const bool valid = first + row < p.rows;
+            const size_t from = ((size_t)term * p.rows + (valid ? first + row : 0)) * k + step * WG_GPU_K + piece * 8;
+            wg_copy_async16(to + (term * TILES * 8 + row) * LINE + piece * 8, (const uint16_t *)p.act + from, valid);
         }
-        __syncthreads();
-        const uint16_t *x = buffer + half * size;
-        WG_UNROLL for (int s = 0; s < WG_GPU_K / 16; s++)
-            WG_UNROLL for (int i = 0; i < TILES; i++) {
-                /* Matrices of a load: k 0..7 and 8..15 of the step, of the first term, then of the second. */
-                uint32_t b[4];
-                wg_ldmatrix_x4(b, x + ((lane / 16 * TILES + i) * 8 + lane % 8) * LINE + s * 16 + lane / 8 % 2 * 8);
-                const uint32_t w[4] = { a[s].x, a[s].y, a[s].z, a[s].w };
-                if (TYPE == WG_F16) {
-                    wg_mma_f16(acc[i], w, b);
-                    wg_mma_f16(acc[i], w, b + 2);
-                } else {
-                    wg_mma_bf16(acc[i], w, b);
-                    wg_mma_bf16(acc[i], w, b + 2);
-                }
+    }
+    wg_copy_commit(); /* an empty group counts too */
+}
+
+template <int TYPE, int TILES>
+WG_DEVICE void add_step(const uint8_t *record, const uint16_t *x, int lane, float acc[TILES][4])
+{
+    WG_UNROLL_BY(TILES == 8 ? 1 : 4) for (int s = 0; s < WG_GPU_K / 16; s++) { /* fewer: 8 tiles need the registers */
+        const uint4 four = ((const uint4 *)record)[s * WG_WARP + lane];
+        const uint32_t w[4] = { four.x, four.y, four.z, four.w };
+        WG_UNROLL for (int i = 0; i < TILES; i++) {
+            /* Matrices of a load: k 0..7 and 8..15 of the step, of the first term, then of the second. */
+            uint32_t b[4];
+            wg_ldmatrix_x4(b, x + ((lane / 16 * TILES + i) * 8 + lane % 8) * LINE + s * 16 + lane / 8 % 2 * 8);
+            if (TYPE == WG_F16) {
+                wg_mma_f16(acc[i], w, b);
+                wg_mma_f16(acc[i], w, b + 2);
+            } else {
+                wg_mma_bf16(acc[i], w, b);
+                wg_mma_bf16(acc[i], w, b + 2);
             }
-        __syncthreads(); /* the next fetch writes where this step has read */
-    }
-    if (!mine) return;
-    WG_UNROLL for (int i = 0; i < TILES; i++)
-        WG_UNROLL for (int e = 0; e < 4; e++) {
-            const int n = stripe * 16 + lane / 4 + e / 2 * 8, row = first + i * 8 + lane % 4 * 2 + e % 2;
-            if (n < j.n && row < j.rows) j.y[(size_t)row * j.n + n] = acc[i][e] * j.scale[row];
         }
+    }
 }
 
-typedef void mma_kernel(mma_job);
-
-template <int TYPE> static mma_kernel *kernel_for(int tiles)
+/* The sums of slices 1.. that other warps hold, ascending, onto those of slice 0. All threads of the block call. */
+template <int COUNT> WG_DEVICE void gather_slices(int stripes, float *acc, float *room)
 {
-    return tiles == 1 ? matmul_fragments<TYPE, 1> : tiles == 2 ? matmul_fragments<TYPE, 2> : tiles <= 4
-           ? matmul_fragments<TYPE, 4> : matmul_fragments<TYPE, 8>;
+    const int lane = (int)threadIdx.x % WG_WARP, warp = (int)threadIdx.x / WG_WARP;
+    __syncthreads();
+    WG_UNROLL for (int i = 0; i < COUNT; i++) room[(warp * COUNT + i) * WG_WARP + lane] = acc[i];
+    __syncthreads();
+    for (int slice = 1; slice < SLICES && warp < stripes; slice++)
+        WG_UNROLL for (int i = 0; i < COUNT; i++) acc[i] += room[((slice * stripes + warp) * COUNT + i) * WG_WARP + lane];
+    __syncthreads();
 }
 
-extern "C" void WG_GPU(matmul_mma)(wg_gpu *g, const wg_matrix *w, const void *act, int rows, float *y)
+template <int TYPE, int TILES, int STAGES> WG_KERNEL WG_LAUNCH_BOUNDS(BOUND, 1) matmul_fragments(wg_product p, int stripes)
 {
-    const int k = (int)wg_gpu_k_padded(w->k), needed = (rows + 7) / 8;
-    const int tiles = needed <= 2 ? needed : needed <= 4 ? 4 : 8;
-    const uint16_t *x = (const uint16_t *)act;
-    const mma_job j = { (const uint4 *)w->data, x, (const float *)(x + 2 * (size_t)rows * k), w->n, k, rows, y };
-    mma_kernel *kernel = w->type == WG_F16 ? kernel_for<WG_F16>(tiles) : kernel_for<WG_BF16>(tiles);
-    const dim3 grid(wg_blocks_for((size_t)w->n, WARPS * 16), wg_blocks_for((size_t)rows, (unsigned)tiles * 8));
-    WG_LAUNCH(kernel, grid, THREADS, 0, g->stream, j);
+    WG_SHARED_DYNAMIC(uint8_t, ring);
+    const bool alone = warps_of(TILES) == 1;
+    const int lane = (int)threadIdx.x % WG_WARP, warp = (int)threadIdx.x / WG_WARP, first = (int)blockIdx.y * TILES * 8;
+    const int size = stage_bytes<TILES>(stripes), steps = (int)wg_gpu_k_padded(p.k) / WG_GPU_K;
+    const wg_unit u = wg_unit_of(p, (int)blockIdx.x * stripes + warp % stripes);
+    /* Alone, a warp goes through all slices; else through its own, as often as the longest slice is long. */
+    const int from = alone ? 0 : slice_at(steps, warp / stripes), to = alone ? steps : slice_at(steps, warp / stripes + 1);
+    const int inputs = stripes * warps_of(TILES) * RECORD + (alone ? 0 : warp / stripes * inputs_bytes<TILES>());
+    float acc[TILES][4], sum[TILES][4];
+    int at = 0;
+    for (int s = 0; s < STAGES - 1; s++) fetch<TILES>(p, u, stripes, ring + s * size, first, from + s < to ? from + s : -1);
+    for (int slice = 0; slice < SLICES / warps_of(TILES); slice++) {
+        const int begin = alone ? slice_at(steps, slice) : from;
+        const int end = alone ? slice_at(steps, slice + 1) : from + (steps + SLICES - 1) / SLICES;
+        WG_UNROLL for (int i = 0; i < TILES; i++) acc[i][0] = acc[i][1] = acc[i][2] = acc[i][3] = 0;
+        for (int step = begin; step < end; step++) {
+            const int next = step + STAGES - 1;
+            wg_copy_wait(STAGES - 2);
+            __syncthreads(); /* stage `at` is there; the one before it has been used */
+            fetch<TILES>(p, u, stripes, ring + (at ? at - 1 : STAGES - 1) * size, first, next < to ? next : -1);
+            const uint8_t *stage = ring + at * size;
+            if (u.mine && step < to)
+                add_step<TYPE, TILES>(stage + warp * RECORD, (const uint16_t *)(stage + inputs), lane, acc);
+            at = at + 1 < STAGES ? at + 1 : 0;
+        }
+        WG_UNROLL for (int i = 0; i < TILES; i++)
+            WG_UNROLL for (int e = 0; e < 4; e++) sum[i][e] = slice == 0 ? acc[i][e] : sum[i][e] + acc[i][e];
+    }
+    __syncthreads();
+    if (!alone) gather_slices<TILES * 4>(stripes, sum[0], (float *)ring);
+    const float *scale = (const float *)((const uint16_t *)p.act + TERMS * (size_t)p.rows * wg_gpu_k_padded(p.k));
+    WG_UNROLL for (int i = 0; i < TILES * 4; i++) {
+        const int row = first + i / 4 * 8 + lane % 4 * 2 + i % 2;
+        sum[i / 4][i % 4] *= row < p.rows ? scale[row] : 0.0f;
+    }
+    if (!wg_take_pairs<TILES * 4>(p, sum[0], (float *)ring) || !u.mine || warp >= stripes) return;
+    WG_UNROLL for (int i = 0; i < TILES * 4; i++)
+        wg_settle(p, u, first + i / 4 * 8 + lane % 4 * 2 + i % 2, u.index * 16 + lane / 4 + i / 2 % 2 * 8, sum[i / 4][i % 4]);
+}
+
+template <int TYPE, int TILES, int STAGES> static void launch(wg_gpu *g, const wg_product *p, int stripes)
+{
+    const size_t bytes = (size_t)STAGES * (size_t)stage_bytes<TILES>(stripes);
+    const dim3 grid(wg_blocks_for((size_t)p->units, (unsigned)stripes), wg_blocks_for((size_t)p->rows, TILES * 8));
+    void (*kernel)(wg_product, int) = matmul_fragments<TYPE, TILES, STAGES>;
+    WG_ALLOW_SHARED(kernel, bytes);
+    WG_LAUNCH(kernel, grid, stripes * warps_of(TILES) * WG_WARP, bytes, g->stream, *p, stripes);
+}
+
+/* The number of stages keeps a block under 99 KB of shared memory. */
+template <int TYPE> static void launch_for(wg_gpu *g, const wg_product *p)
+{
+    const int tiles = (p->rows + 7) / 8, many = p->units >= 8 * ENOUGH;
+    if (tiles == 1 && p->units < 4 * ENOUGH && p->then != WG_GPU_SWIGLU) launch<TYPE, 1, 5>(g, p, 1);
+    else if (tiles == 1) launch<TYPE, 1, 3>(g, p, 2);
+    else if (tiles == 2) launch<TYPE, 2, 7>(g, p, many ? 4 : 2);
+    else if (tiles <= 4) launch<TYPE, 4, 5>(g, p, 4);
+    else if (!many) launch<TYPE, 8, 3>(g, p, 4);
+    else launch<TYPE, 8, 2>(g, p, 8);
+}
+
+extern "C" void WG_GPU(matmul_mma)(wg_gpu *g, int type, const wg_product *p)
+{
+    if (type == WG_F16) launch_for<WG_F16>(g, p);
+    else launch_for<WG_BF16>(g, p);
 }

@@ -3,21 +3,26 @@
  *   for quantised weights: 8 bits per element in blocks of 32, as kernels/ref/quant.c does it, bit for bit; one warp a block
  *   of 32 for tensor cores: every element as hi + lo, hi its nearest 16-bit number, lo that of x - hi (exact in f32): 16 bits
  *   of x are kept for bf16, 21 for f16. f16 has few exponents: a row is first divided by a power of two that brings its
- *   largest element to 2^14..2^15. Infinities and NaN stay what they are. */
-#include "kernels/cuda/launch.h"
-#include "kernels/layout.h"
+ *   largest element to 2^14..2^15. Infinities and NaN stay what they are.
+ * Rows may be normed on the way (RMSNorm, norm.h): the bits of norming them first. */
+#include "kernels/cuda/norm.h"
+#include "kernels/cuda/stripe.h"
 
-enum { THREADS = 128 };
+enum { THREADS = 128, WARPS = THREADS / WG_WARP, MOST_THREADS = 512 };
 
-struct act_block { float da, das; int sum, low; };
+struct act_job {
+    const float *x, *weight;   /* (rows, k); (k) of the norm, or NULL */
+    float eps;
+    int k, rows, padded;       /* padded: k (halves) or blocks of 32 (quantised) of a prepared row */
+    void *act;
+    float *scales;             /* behind the elements */
+};
 
-WG_KERNEL WG_LAUNCH_BOUNDS(THREADS, 1) quantise_rows(const float *x, int8_t *q, act_block *blocks, size_t n_blocks)
+/* A warp quantises block `block` of row `row`: a lane its element `given`. Blocks past the last are zeros and have no codes. */
+WG_DEVICE void quantise_block(const act_job &j, size_t row, int block, float given)
 {
-    const size_t b = (size_t)blockIdx.x * (THREADS / WG_WARP) + threadIdx.x / WG_WARP;
     const int lane = (int)threadIdx.x % WG_WARP;
-    const bool inside = b < n_blocks; /* all lanes of a warp agree */
-    const float given = inside ? x[b * WG_BLOCK + lane] : 0.0f, low = given > -WG_ACT_CLAMP ? given : -WG_ACT_CLAMP;
-    const float v = low < WG_ACT_CLAMP ? low : WG_ACT_CLAMP;
+    const float low = given > -WG_ACT_CLAMP ? given : -WG_ACT_CLAMP, v = low < WG_ACT_CLAMP ? low : WG_ACT_CLAMP;
     const float max = wg_warp_max(fabsf(v));
     const float up = __uint_as_float((__float_as_uint(max / 127.0f) + 0xffu) & ~0xffu), da = up < 1e-30f ? 0.0f : up;
     const int i = (int)rintf(v * (da > 0 ? 1.0f / da : 0.0f));
@@ -26,54 +31,89 @@ WG_KERNEL WG_LAUNCH_BOUNDS(THREADS, 1) quantise_rows(const float *x, int8_t *q, 
         sum += __shfl_xor_sync(0xffffffffu, sum, with);
         half += __shfl_xor_sync(0xffffffffu, half, with);
     }
-    if (!inside) return;
-    q[b * WG_BLOCK + lane] = (int8_t)i;
-    if (lane == 0) blocks[b] = act_block{ da, da * (float)sum, sum, half };
+    if (block * WG_BLOCK < j.k) ((int8_t *)j.act)[row * j.k + block * WG_BLOCK + lane] = (int8_t)i;
+    if (lane) return;
+    const size_t all = (size_t)j.rows * j.padded;
+    float *scales = j.scales + row * j.padded + block;
+    scales[0] = da;
+    scales[all] = da * (float)sum;
+    ((int *)scales)[2 * all] = sum;
+    ((int *)scales)[3 * all] = half;
 }
 
-template <int TYPE>
-WG_KERNEL WG_LAUNCH_BOUNDS(THREADS, 1) halve_rows(const float *x, int k, int padded, int rows, uint16_t *act, float *scale)
+WG_KERNEL WG_LAUNCH_BOUNDS(THREADS, 1) quantise_rows(act_job j)
 {
-    WG_SHARED(float, most, THREADS / WG_WARP);
-    const int t = (int)threadIdx.x, r = (int)blockIdx.x;
-    const float *from = x + (size_t)r * k;
-    uint16_t *hi = act + (size_t)r * padded, *lo = hi + (size_t)rows * padded;
+    const size_t at = (size_t)blockIdx.x * WARPS + threadIdx.x / WG_WARP, row = at / (size_t)j.padded;
+    const int block = (int)(at % (size_t)j.padded), i = block * WG_BLOCK + (int)threadIdx.x % WG_WARP;
+    if (row >= (size_t)j.rows) return; /* the whole warp */
+    quantise_block(j, row, block, i < j.k ? j.x[row * j.k + i] : 0.0f);
+}
+
+WG_KERNEL WG_LAUNCH_BOUNDS(MOST_THREADS, 1) norm_quantise_row(act_job j)
+{
+    WG_SHARED(float, tile, WG_NORM_TILE);
+    const float *from = j.x + (size_t)blockIdx.x * j.k, r = wg_norm_factor(from, j.k, j.eps, tile);
+    for (int block = (int)threadIdx.x / WG_WARP; block < j.padded; block += (int)blockDim.x / WG_WARP) {
+        const int i = block * WG_BLOCK + (int)threadIdx.x % WG_WARP;
+        quantise_block(j, blockIdx.x, block, i < j.k ? from[i] * r * j.weight[i] : 0.0f);
+    }
+}
+
+template <int TYPE, bool NORMED> WG_KERNEL WG_LAUNCH_BOUNDS(MOST_THREADS, 1) halve_row(act_job j)
+{
+    WG_SHARED(float, tile, WG_NORM_TILE);
+    WG_SHARED(float, most, MOST_THREADS / WG_WARP);
+    const int t = (int)threadIdx.x, threads = (int)blockDim.x, row = (int)blockIdx.x;
+    const float *from = j.x + (size_t)row * j.k, r = NORMED ? wg_norm_factor(from, j.k, j.eps, tile) : 1.0f;
+    uint16_t *hi = (uint16_t *)j.act + (size_t)row * j.padded, *lo = hi + (size_t)j.rows * j.padded;
     float max = 0;
-    for (int i = t; i < k; i += THREADS) max = fabsf(from[i]) > max ? fabsf(from[i]) : max;
+    for (int i = t; i < j.k; i += threads) {
+        const float v = fabsf(NORMED ? from[i] * r * j.weight[i] : from[i]);
+        max = v > max ? v : max;
+    }
     max = wg_warp_max(max);
     if (t % WG_WARP == 0) most[t / WG_WARP] = max;
     __syncthreads();
-    for (int w = 0; w < THREADS / WG_WARP; w++) max = most[w] > max ? most[w] : max;
+    for (int w = 0; w < threads / WG_WARP; w++) max = most[w] > max ? most[w] : max;
     /* The exponents of max and 2^14 apart, within what a normal f32 can be divided and multiplied by. */
     int e = (int)(__float_as_uint(max) >> 23) - 127 - 14;
     e = TYPE == WG_BF16 || max == 0 || e > 113 ? 0 : e < -100 ? -100 : e; /* 114: infinity or NaN */
     const float down = __uint_as_float((unsigned)(127 - e) << 23);
-    for (int i = t; i < padded; i += THREADS) {
-        const float v = i < k ? from[i] * down : 0.0f;
+    for (int i = t; i < j.padded; i += threads) {
+        const float given = i >= j.k ? 0.0f : NORMED ? from[i] * r * j.weight[i] : from[i], v = given * down;
         const uint16_t h = TYPE == WG_F16 ? wg_f16_of(v) : wg_bf16_of(v);
         const float back = TYPE == WG_F16 ? wg_f16_value(h) : wg_bf16_value(h), rest = v - back;
         hi[i] = h;
         lo[i] = fabsf(back) > 3e38f ? 0 : TYPE == WG_F16 ? wg_f16_of(rest) : wg_bf16_of(rest);
     }
-    if (t == 0) scale[r] = __uint_as_float((unsigned)(127 + e) << 23);
+    if (t == 0) j.scales[row] = __uint_as_float((unsigned)(127 + e) << 23);
+}
+
+static void prepare_rows(wg_gpu *g, int type, const float *x, const float *weight, float eps, int rows, int k, void *act)
+{
+    const size_t r = (size_t)rows;
+    const int threads = k < 2048 ? THREADS : MOST_THREADS; /* of a row */
+    if (wg_gpu_is_half(type)) {
+        const size_t padded = wg_gpu_k_padded(k);
+        const act_job j = { x, weight, eps, k, rows, (int)padded, act, (float *)((uint16_t *)act + 2 * r * padded) };
+        void (*kernel)(act_job) = type == WG_F16 ? (weight ? halve_row<WG_F16, true> : halve_row<WG_F16, false>)
+                                                 : (weight ? halve_row<WG_BF16, true> : halve_row<WG_BF16, false>);
+        WG_LAUNCH(kernel, rows, threads, 0, g->stream, j);
+        return;
+    }
+    const size_t padded = wg_gpu_act_blocks(k);
+    const act_job j = { x, weight, eps, k, rows, (int)padded, act, (float *)((int8_t *)act + r * (size_t)k) };
+    if (weight) WG_LAUNCH(norm_quantise_row, rows, threads, 0, g->stream, j);
+    else WG_LAUNCH(quantise_rows, wg_blocks_for(r * padded, WARPS), THREADS, 0, g->stream, j);
 }
 
 extern "C" void WG_GPU(prepare)(wg_gpu *g, int type, int fragments, const float *x, int rows, int k, void *act)
 {
-    if (!wg_is_quantised(type) && !fragments) return; /* the rows themselves */
-    if (type == WG_F32) return;
-    const size_t r = (size_t)rows;
-    if (wg_gpu_is_half(type)) {
-        const size_t padded = wg_gpu_k_padded(k);
-        uint16_t *halves = (uint16_t *)act;
-        float *scale = (float *)(halves + 2 * r * padded);
-        void (*kernel)(const float *, int, int, int, uint16_t *, float *) = type == WG_F16 ? halve_rows<WG_F16>
-                                                                                           : halve_rows<WG_BF16>;
-        WG_LAUNCH(kernel, rows, THREADS, 0, g->stream, x, k, (int)padded, rows, halves, scale);
-        return;
-    }
-    const size_t blocks = r * (size_t)(k / WG_BLOCK);
-    int8_t *q = (int8_t *)act;
-    WG_LAUNCH(quantise_rows, wg_blocks_for(blocks, THREADS / WG_WARP), THREADS, 0, g->stream, x, q,
-              (act_block *)(q + r * (size_t)k), blocks);
+    if (!wg_gpu_in_panels(type, fragments)) prepare_rows(g, type, x, NULL, 0, rows, k, act); /* else: the rows themselves */
+}
+
+extern "C" void WG_GPU(norm_prepare)(wg_gpu *g, int type, const float *x, const float *weight, float eps, int rows, int k,
+                                     void *act)
+{
+    prepare_rows(g, type, x, weight, eps, rows, k, act);
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Operations on elements of rows: embedding, gathering, residual, gated activation. The bits of kernels/ref. */
-#include "kernels/cuda/launch.h"
+#include "kernels/cuda/product.h"
 #include "kernels/cuda/weight.h"
-#include "kernels/exp.h"
 #include "kernels/philox.h"
 
 enum { THREADS = 128 };
@@ -14,6 +13,14 @@ WG_KERNEL embed_panels(const void *data, int k, const wg_gpu_row *row, float *x)
 {
     const int n = row[blockIdx.x].token;
     for (int i = (int)threadIdx.x; i < k; i += THREADS) x[(size_t)blockIdx.x * k + i] = wg_panel_element<TYPE>(data, k, n, i);
+}
+
+template <int TYPE>
+WG_KERNEL embed_stripes(const void *data, int k, const wg_gpu_row *row, float *x)
+{
+    const int n = row[blockIdx.x].token;
+    for (int i = (int)threadIdx.x; i < k; i += THREADS)
+        x[(size_t)blockIdx.x * k + i] = wg_stripe_element<TYPE>(data, k, n, i);
 }
 
 template <int TYPE>
@@ -31,7 +38,7 @@ extern "C" void WG_GPU(embed)(wg_gpu *g, const wg_matrix *table, int fragments, 
     case WG_F32: kernel = embed_panels<WG_F32>; break;
     case WG_F16: kernel = fragments ? embed_fragments<WG_F16> : embed_panels<WG_F16>; break;
     case WG_BF16: kernel = fragments ? embed_fragments<WG_BF16> : embed_panels<WG_BF16>; break;
-#define X(type) case type: kernel = embed_panels<type>; break;
+#define X(type) case type: kernel = embed_stripes<type>; break;
     WG_GPU_QUANTISED(X)
 #undef X
     default: return;
@@ -88,7 +95,7 @@ extern "C" void WG_GPU(add)(wg_gpu *g, float *x, const float *y, int n, int rows
 WG_KERNEL swiglu_elements(const float *gate, const float *up, float *y, size_t n)
 {
     const size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x;
-    if (i < n) y[i] = gate[i] / (1.0f + wg_exp32_of(-gate[i])) * up[i];
+    if (i < n) y[i] = wg_swiglu_of(gate[i], up[i]);
 }
 
 extern "C" void WG_GPU(swiglu)(wg_gpu *g, const float *gate, const float *up, float *y, int n, int rows)

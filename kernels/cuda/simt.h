@@ -63,6 +63,7 @@ void simt_check_pointer(const void *p, const char *kernel, int index); /* device
 #define WG_SHARED(type, name, count) type *const name = (type *)simt_shared(sizeof(type) * (size_t)(count))
 #define WG_SHARED_DYNAMIC(type, name) type *const name = (type *)simt_shared_dynamic()
 #define WG_UNROLL
+#define WG_UNROLL_BY(n)
 
 #define threadIdx (simt_me->thread)
 #define blockIdx (simt_me->block)
@@ -158,6 +159,17 @@ static inline int __dp4a(int a, int b, int c)
     return c;
 }
 
+static inline uint32_t __byte_perm(uint32_t x, uint32_t y, uint32_t which)
+{
+    const uint64_t eight = (uint64_t)y << 32 | x;
+    uint32_t v = 0;
+    for (int i = 0; i < 4; i++) {
+        const uint32_t byte = (uint32_t)(eight >> 8 * (which >> 4 * i & 7)) & 255;
+        v |= (which >> 4 * i & 8 ? (byte >> 7) * 255 : byte) << 8 * i;
+    }
+    return v;
+}
+
 /* ---- instructions (kernels/cuda/cuda.h says what each does) */
 
 struct simt_mma { float *d; const uint32_t *a, *b; };
@@ -170,6 +182,16 @@ static inline void simt_mma_do(simt_warp_fn *fn, float *d, const uint32_t *a, co
 }
 #define wg_mma_f16(d, a, b) simt_mma_do(simt_mma_f16, d, a, b, SIMT_HERE)
 #define wg_mma_bf16(d, a, b) simt_mma_do(simt_mma_bf16, d, a, b, SIMT_HERE)
+
+struct simt_mma_bytes { int *d; const uint32_t *a, *b; const int *c; int k; };
+void simt_mma_s8(void *const *arg);
+static inline void simt_mma_s8_do(int *d, const uint32_t *a, const uint32_t *b, const int *c, int k, simt_place at)
+{
+    simt_mma_bytes mine = { d, a, b, c, k };
+    simt_warp(simt_mma_s8, &mine, at);
+}
+#define wg_mma_s8(d, a, b, c) simt_mma_s8_do(d, a, b, c, 32, SIMT_HERE)
+#define wg_mma_s8_half(d, a, b, c) simt_mma_s8_do(d, a, b, c, 16, SIMT_HERE)
 
 struct simt_matrices { uint32_t *d; const void *row; simt_place at; };
 void simt_ldmatrix_x4(void *const *arg);

@@ -1,79 +1,95 @@
 /* SPDX-License-Identifier: MIT
- * Reading packed weights on a device: panels of every type (kernels/layout.h; the types as template arguments, so that all
- * offsets are constants) and fragments. Values are exact, as wg_weights_read of kernels/ref gives them. Private to
- * kernels/cuda. */
+ * Reading packed weights on a device: panels of float types (kernels/layout.h), fragments of f16 and bf16 (gpu.h), stripes of
+ * quantised types (stripe.h); the types as template arguments, so that all offsets are constants. Values are exact, as
+ * wg_weights_read of kernels/ref gives them. Private to kernels/cuda. */
 #ifndef WG_KERNELS_CUDA_WEIGHT_H
 #define WG_KERNELS_CUDA_WEIGHT_H
 
 #include "kernels/cuda/launch.h"
-#include "kernels/layout.h"
+#include "kernels/cuda/stripe.h"
 
 #define WG_GPU_QUANTISED(X) \
     X(WG_Q8_0) X(WG_Q4_0) X(WG_Q4_1) X(WG_Q5_0) X(WG_Q5_1) X(WG_IQ4_NL) X(WG_Q4_K) X(WG_Q5_K) X(WG_Q6_K)
 
-/* iq4_nl's values, four to a word. */
-WG_DEVICE int wg_iq4_value(int code)
+/* iq4_nl's values of four codes, a byte each. */
+WG_DEVICE uint32_t wg_iq4_values(uint32_t codes)
 {
-    const uint32_t word = code < 8 ? (code < 4 ? 0xBFAD9881u : 0xF6EADDCFu) : (code < 12 ? 0x26190D01u : 0x71594535u);
-    return (int)(int8_t)(word >> 8 * (code & 3));
+    const uint32_t three = codes & 0x07070707u, packed = three | three >> 4;
+    const uint32_t which = (packed & 0xFFu) | (packed >> 8 & 0xFF00u), upper = (codes >> 3 & 0x01010101u) * 255u;
+    const uint32_t low = __byte_perm(0xBFAD9881u, 0xF6EADDCFu, which), high = __byte_perm(0x26190D01u, 0x71594535u, which);
+    return (low & ~upper) | (high & upper);
 }
 
-/* Scales of output r of a panel's block: of each part, and the minimum. */
+/* What wg_step_words' bytes exceed the values by. */
+template <int TYPE> WG_DEVICE int wg_step_zero() { return TYPE == WG_Q8_0 || TYPE == WG_IQ4_NL ? 0 : wg_code_zero(TYPE); }
+
+/* The four words of a lane for block b of a record (stripe.h): the A operand of mma.m16n8k32, signed bytes. */
+template <int TYPE> WG_DEVICE void wg_step_words(const uint8_t *record, int lane, int b, uint32_t *a)
+{
+    if (wg_code_bits(TYPE) == 8) {
+        const uint4 v = *(const uint4 *)(record + (b * WG_WARP + lane) * 16);
+        a[0] = v.x, a[1] = v.y, a[2] = v.z, a[3] = v.w;
+        return;
+    }
+    const uint2 v = *(const uint2 *)(record + (b / 2 * WG_WARP + lane) * 16 + b % 2 * 8);
+    a[0] = v.x & 0x0F0F0F0Fu, a[1] = v.y & 0x0F0F0F0Fu, a[2] = v.x >> 4 & 0x0F0F0F0Fu, a[3] = v.y >> 4 & 0x0F0F0F0Fu;
+    const uint8_t *high = record + wg_step_high_at(TYPE);
+    WG_UNROLL for (int j = 0; j < 4; j++) {
+        if (TYPE == WG_IQ4_NL) a[j] = wg_iq4_values(a[j]);
+        if (wg_code_bits(TYPE) == 5)
+            a[j] |= (*(const uint32_t *)(high + lane * 8 + b / 2 * 4) >> (4 * (b % 2) + j) & 0x01010101u) << 4;
+        if (wg_code_bits(TYPE) == 6) a[j] |= (*(const uint32_t *)(high + lane * 16 + b * 4) >> 2 * j & 0x03030303u) << 4;
+    }
+}
+
+/* Scales of output g + 8 h of block b of a record: of each part, and the minimum. */
 template <int TYPE>
-WG_DEVICE void wg_block_scales(const uint8_t *head, const uint8_t *block, int r, float *scale, float *min)
+WG_DEVICE void wg_step_scales(const uint8_t *record, int g, int h, int b, float *scale, float *min)
 {
-    const uint16_t *wide = (const uint16_t *)(wg_is_k(TYPE) ? head : block);
-    scale[0] = scale[1] = wg_f16_value(wide[r]);
-    *min = wg_has_min(TYPE) ? wg_f16_value(wide[32 + r]) : 0.0f;
-    if (wg_is_k(TYPE)) {
-        for (int part = 0; part < wg_parts(TYPE); part++) scale[part] *= (float)(int8_t)block[32 * part + r];
-        if (wg_has_min(TYPE)) *min *= -(float)block[32 + r];
+    const uint8_t *at = record + wg_step_scales_at(TYPE) + 16 * g;
+    const int i = WG_STEP * h + b;
+    if (!wg_is_k(TYPE)) {
+        scale[0] = scale[1] = wg_f16_value(((const uint16_t *)at)[i]);
+        *min = wg_has_min(TYPE) ? wg_f16_value(((const uint16_t *)(record + wg_step_minima_at(TYPE) + 16 * g))[i]) : 0.0f;
+        return;
     }
+    const uint16_t *wide = (const uint16_t *)(record + wg_step_wide_at(TYPE)) + (wg_has_min(TYPE) ? 4 : 2) * g;
+    const float d = wg_f16_value(wide[h]);
+    if (!wg_has_min(TYPE)) {
+        scale[0] = d * (float)(int8_t)at[2 * i];
+        scale[1] = d * (float)(int8_t)at[2 * i + 1];
+        *min = 0;
+        return;
+    }
+    scale[0] = scale[1] = d * (float)(int8_t)at[i];
+    *min = wg_f16_value(wide[2 + h]) * -(float)at[2 * WG_STEP + i];
 }
 
-/* The values of four inputs 4 j .. 4 j + 3, j < 8, of output r: signed bytes, low first, that exceed the values by
- * wg_four_zero. */
-template <int TYPE>
-WG_DEVICE uint32_t wg_four_values(const uint8_t *block, int r, int j)
-{
-    const uint32_t *codes = (const uint32_t *)(block + wg_codes_at(TYPE));
-    if (wg_code_bits(TYPE) == 8) return codes[32 * j + r] ^ 0x80808080u;
-    const uint32_t low = codes[32 * (j & 3) + r] >> (j < 4 ? 0 : 4) & 0x0F0F0F0Fu;
-    if (TYPE == WG_IQ4_NL) {
-        uint32_t v = 0;
-        for (int i = 0; i < 4; i++) v |= (uint32_t)(wg_iq4_value((int)(low >> 8 * i & 15)) & 255) << 8 * i;
-        return v;
-    }
-    if (wg_code_bits(TYPE) == 4) return low;
-    const uint8_t *high = block + wg_high_at(TYPE);
-    if (wg_code_bits(TYPE) == 6) {
-        const uint32_t two = ((const uint32_t *)high)[32 * (j >> 2) + r] >> 2 * (j & 3) & 0x03030303u;
-        return low | two << 4;
-    }
-    const uint32_t bits = high[16 * j + r / 2] >> 4 * (r & 1) & 15u; /* of the four inputs */
-    return low | (bits & 1) << 4 | (bits & 2) << 11 | (bits & 4) << 18 | (bits & 8) << 25;
-}
-
-template <int TYPE> WG_DEVICE int wg_four_zero() { return TYPE == WG_Q8_0 || TYPE == WG_IQ4_NL ? 0 : wg_code_zero(TYPE); }
-
-/* Element (n, k) of a panel matrix, as wg_row_to_f32 of the file's row gives it. */
+/* Element (n, k) of a panel matrix, as wg_row_to_f32 of the file's row gives it; so are the two below. */
 template <int TYPE> WG_DEVICE float wg_panel_element(const void *data, int inputs, int n, int k)
 {
     const size_t at = ((size_t)(n / WG_PANEL) * (size_t)inputs + (size_t)k) * WG_PANEL + (size_t)(n % WG_PANEL);
     if (TYPE == WG_F32) return ((const float *)data)[at];
-    if (TYPE == WG_F16) return wg_f16_value(((const uint16_t *)data)[at]);
-    if (TYPE == WG_BF16) return wg_bf16_value(((const uint16_t *)data)[at]);
-    const int r = n % WG_PANEL, b = k / WG_BLOCK, i = k % WG_BLOCK;
-    const uint8_t *panel = (const uint8_t *)data + (size_t)(n / WG_PANEL) * wg_panel_bytes(TYPE, inputs);
-    const uint8_t *block = panel + wg_block_of(TYPE, b);
+    return TYPE == WG_F16 ? wg_f16_value(((const uint16_t *)data)[at]) : wg_bf16_value(((const uint16_t *)data)[at]);
+}
+
+/* Of a quantised one. */
+template <int TYPE> WG_DEVICE float wg_stripe_element(const void *data, int inputs, int n, int k)
+{
+    const int r = n % WG_STRIPE, b = k / WG_BLOCK, p = k % WG_BLOCK / 16;
+    const uint8_t *record = (const uint8_t *)data + (size_t)(n / WG_STRIPE) * wg_stripe_bytes(TYPE, inputs) +
+                            (size_t)(b / WG_STEP) * wg_step_bytes(TYPE);
+    uint32_t a[4];
     float scale[2], min;
-    wg_block_scales<TYPE>(panel + wg_head_of(TYPE, b), block, r, scale, &min);
-    const int value = (int)(int8_t)(wg_four_values<TYPE>(block, r, i / 4) >> 8 * (i & 3)) - wg_four_zero<TYPE>();
-    const float x = (float)value * (wg_parts(TYPE) == 2 && i >= WG_BLOCK / 2 ? scale[1] : scale[0]);
+    wg_step_words<TYPE>(record, r % 8 * 4 + k % 16 / 4, b % WG_STEP, a);
+    wg_step_scales<TYPE>(record, r % 8, r / 8, b % WG_STEP, scale, &min);
+    const uint32_t word = p ? (r < 8 ? a[2] : a[3]) : (r < 8 ? a[0] : a[1]);
+    const int value = (int)(int8_t)(word >> 8 * (k % 4)) - wg_step_zero<TYPE>();
+    const float x = (float)value * (wg_parts(TYPE) == 2 && p ? scale[1] : scale[0]);
     return wg_has_min(TYPE) ? x + min : x;
 }
 
-/* Element (n, k) of a matrix in fragment order. */
+/* Of one in fragment order. */
 template <int TYPE> WG_DEVICE float wg_fragment_element(const void *data, int inputs, int n, int k)
 {
     const size_t tile = (size_t)(n / 16) * (wg_gpu_k_padded(inputs) / 16) + (size_t)(k / 16);

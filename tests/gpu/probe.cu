@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * What a card allows and what a library promises, asked of the card itself: read-only bandwidth, the gap between kernels of a
- * graph, a barrier over all blocks, and whether a row of a product keeps its bits when other rows ride along (our tensor-core
- * kernel; one fixed cuBLASLt algorithm). One JSON object to standard output; a question that failed says so in its place.
- * Timings are medians over REPEATS, each over enough work to be seen by the events.
+ * graph, a barrier over all blocks, whether a row of a product keeps its bits when other rows ride along (our tensor-core
+ * kernel; one fixed cuBLASLt algorithm), and what our products take against reading their weights. One JSON object to standard
+ * output; a question that failed says so in its place. Timings are medians over REPEATS, each over enough work to be seen by
+ * the events.
  *
  *     gpu_probe            exit 77 without a device */
 #include <cublasLt.h>
@@ -72,7 +73,7 @@ static __global__ void read_all(const uint4 *x, size_t n, unsigned *out)
     if (sum == 0x12345678u) *out = sum;
 }
 
-static void bandwidth(const cudaDeviceProp &card)
+static double bandwidth(const cudaDeviceProp &card) /* bytes a second */
 {
     size_t room = 0, all = 0, bytes = (size_t)2 << 30;
     must(cudaMemGetInfo(&room, &all), "memory");
@@ -88,6 +89,7 @@ static void bandwidth(const cudaDeviceProp &card)
     printf("\"read_gb_s\": %.1f, ", best * 1e-9);
     cudaFree(x);
     cudaFree(out);
+    return best;
 }
 
 /* ---- kernels that do nothing, one after the other in a graph: what a boundary costs */
@@ -235,7 +237,7 @@ static void barrier_cost(const cudaDeviceProp &card)
 
 /* ---- row independence */
 
-enum { N = 4096, K = 4096, ROWS = 64 };
+enum { N = 4096, K = 4096, ROWS = 64, WIDEST = 14336 };
 
 static __global__ void to_bf16(const float *x, __nv_bfloat16 *y, size_t n)
 {
@@ -256,25 +258,67 @@ static bool same_rows(const float *y, const float *all, int m)
 /* Weights are taken as they come: random bits of a bf16 matrix in fragment order are another random matrix. */
 static void our_rows(const float *x, const __nv_bfloat16 *w)
 {
-    const wg_matrix m = { WG_BF16, N, K, w };
+    const wg_matrix m = { WG_BF16, N, K, w }, *const one = &m;
     void *act = take(wg_gpu_act_bytes(WG_BF16, 1, ROWS, K));
     float *all = (float *)take((size_t)ROWS * N * 4), *y = (float *)take((size_t)ROWS * N * 4);
     bool same = true;
     gpu.api->prepare(&gpu, WG_BF16, 1, x, ROWS, K, act);
-    gpu.api->matmul(&gpu, &m, 1, act, ROWS, all);
-    double t[2] = { 0, 0 };
+    gpu.api->matmul(&gpu, &one, &all, 1, 1, act, ROWS, WG_GPU_STORE);
     for (int rows = 1; rows < ROWS; rows += rows < 9 ? 1 : 11) {
         gpu.api->prepare(&gpu, WG_BF16, 1, x, rows, K, act);
-        gpu.api->matmul(&gpu, &m, 1, act, rows, y);
+        gpu.api->matmul(&gpu, &one, &y, 1, 1, act, rows, WG_GPU_STORE);
         same = same && same_rows(y, all, rows);
     }
-    for (int i = 0; i < 2; i++) {
-        const int rows = i ? ROWS : 1;
-        gpu.api->prepare(&gpu, WG_BF16, 1, x, rows, K, act);
-        t[i] = seconds([&] { gpu.api->matmul(&gpu, &m, 1, act, rows, y); });
-    }
-    printf("\"mma_rows_independent\": %s, \"mma_4096_us\": [%.2f, %.2f], ", same ? "true" : "false", t[0] * 1e6, t[1] * 1e6);
+    printf("\"mma_rows_independent\": %s, ", same ? "true" : "false");
     cudaFree(act), cudaFree(all), cudaFree(y);
+}
+
+/* ---- products against the time of reading their weights. Copies of the weights take turns, so that none stays in the L2. */
+
+static void time_product(int type, int n, int k, const float *x, double bytes_a_second)
+{
+    enum { MOST = 64 };
+    static const int rows[] = { 1, 8, 16, 32, 64 };
+    const size_t bytes = wg_gpu_matrix_bytes(type, 1, n, k);
+    const int copies = (int)std::min<size_t>(MOST, ((size_t)512 << 20) / bytes + 1);
+    wg_matrix m[MOST];
+    void *act = take(wg_gpu_act_bytes(type, 1, ROWS, k));
+    float *y = (float *)take((size_t)ROWS * (size_t)n * 4);
+    for (int i = 0; i < copies; i++) {
+        void *w = take(bytes);
+        gpu.api->fill_random(&gpu, 2, (uint32_t)i, 0.02f, (float *)w, bytes / 4);
+        m[i] = wg_matrix{ type, n, k, w };
+    }
+    printf("{\"type\": \"%s\", \"n\": %d, \"k\": %d, \"floor_us\": %.2f", wg_type_name(type), n, k,
+           (double)bytes / bytes_a_second * 1e6);
+    for (int i = 0; i < 5; i++) {
+        gpu.api->prepare(&gpu, type, 1, x, rows[i], k, act);
+        const double t = seconds([&] {
+            for (int c = 0; c < copies; c++) {
+                const wg_matrix *const one = &m[c];
+                gpu.api->matmul(&gpu, &one, &y, 1, 1, act, rows[i], WG_GPU_STORE);
+            }
+        }) / copies;
+        printf(", \"us_%d\": %.2f", rows[i], t * 1e6);
+    }
+    const double t = seconds([&] { gpu.api->prepare(&gpu, type, 1, x, 1, k, act); });
+    printf(", \"prepare_us\": %.2f}", t * 1e6);
+    for (int i = 0; i < copies; i++) cudaFree((void *)(uintptr_t)m[i].data);
+    cudaFree(act), cudaFree(y);
+}
+
+/* The matrices of an 8 B and of a 1 B model. */
+static void products(const float *x, double bytes_a_second)
+{
+    static const int types[] = { WG_BF16, WG_F16, WG_Q8_0, WG_Q4_0, WG_Q4_K, WG_Q6_K };
+    static const int shapes[][2] = { { 4096, 4096 }, { 28672, 4096 }, { 4096, 14336 }, { 2048, 2048 } };
+    printf("\"products\": [");
+    for (int i = 0; i < 6 * 4; i++) {
+        if (i) printf(", ");
+        time_product(types[i / 4], shapes[i % 4][0], shapes[i % 4][1], x, bytes_a_second);
+        fflush(stdout);
+    }
+    printf("], ");
 }
 
 /* The first algorithm the heuristic names for 64 rows, used for every number of rows: padded to 64, and not. */
@@ -342,18 +386,19 @@ int main()
     printf("{\"card\": \"%s\", \"sm\": %d, \"sms\": %d, \"memory_gib\": %.1f, \"l2_mib\": %.1f, \"driver\": %d, ", gpu.card,
            gpu.sm, card.multiProcessorCount, (double)gpu.memory / (1 << 30), card.l2CacheSize / 1048576.0, driver);
     fflush(stdout);
-    bandwidth(card);
+    const double bytes_a_second = bandwidth(card);
     graph_gap(card);
     loop_cost();
     barrier_cost(card);
-    float *x = (float *)take((size_t)ROWS * K * 4), *wf = (float *)take((size_t)N * K * 4);
+    float *x = (float *)take((size_t)ROWS * WIDEST * 4), *wf = (float *)take((size_t)N * K * 4);
     __nv_bfloat16 *xh = (__nv_bfloat16 *)take((size_t)ROWS * K * 2), *w = (__nv_bfloat16 *)take((size_t)N * K * 2);
-    api->fill_random(&gpu, 1, 1, 1.0f, x, (size_t)ROWS * K);
+    api->fill_random(&gpu, 1, 1, 1.0f, x, (size_t)ROWS * WIDEST);
     api->fill_random(&gpu, 1, 2, 0.02f, wf, (size_t)N * K);
     to_bf16<<<ROWS * K / 256, 256, 0, stream>>>(x, xh, (size_t)ROWS * K);
     to_bf16<<<N * K / 256, 256, 0, stream>>>(wf, w, (size_t)N * K);
     our_rows(x, w);
     library_rows(xh, w);
+    products(x, bytes_a_second);
     const bool failed = api->wait(&gpu, why) != 0;
     printf("\"failed\": %s%s%s}\n", failed ? "\"" : "", failed ? why : "null", failed ? "\"" : "");
     return failed;

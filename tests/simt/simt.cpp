@@ -30,7 +30,7 @@
 #include <ucontext.h>
 #endif
 
-enum { MOST_THREADS = 1024, STACK = (WITH_ASAN ? 128 : 48) << 10, SHARED = 227 << 10, ARRAYS = 16, FENCE = 64, COPIES = 64 };
+enum { MOST_THREADS = 1024, STACK = (WITH_ASAN ? 128 : 48) << 10, SHARED = 227 << 10, ARRAYS = 16, FENCE = 64, COPIES = 128 };
 
 struct async_copy { void *to; const void *from; size_t bytes, valid; int group; };
 
@@ -51,7 +51,7 @@ struct lane {
 #endif
 };
 
-struct warp { int arrived; simt_warp_fn *fn; void *arg[32]; };
+struct warp { int arrived, first; simt_place at; simt_warp_fn *fn; void *arg[32]; }; /* who came first, and where */
 
 simt_lane_id *simt_me;
 dim3 simt_block_dim, simt_grid_dim;
@@ -223,11 +223,9 @@ void simt_warp(simt_warp_fn *fn, void *arg, simt_place at)
     lane *first = &M.lanes[me->warp * 32];
     me->at = at;
     w->arg[me->id.lane] = arg;
-    if (w->arrived == 0) w->fn = fn;
-    for (int i = 0; i < 32; i++)
-        if (first[i].is == AT_COLLECTIVE && (first[i].at.line != at.line || w->fn != fn))
-            simt_fail(at, "lanes of a warp at different collectives: lane %d waits at %s:%d", i, first[i].at.file,
-                      first[i].at.line);
+    if (w->arrived == 0) w->fn = fn, w->at = at, w->first = me->id.lane;
+    else if (w->at.line != at.line || w->fn != fn)
+        simt_fail(at, "lanes of a warp at different collectives: lane %d waits at %s:%d", w->first, w->at.file, w->at.line);
     if (++w->arrived < 32) {
         me->is = AT_COLLECTIVE;
         yield();
@@ -359,6 +357,26 @@ void simt_mma_f16(void *const *arg)
     mma(arg, f16_table);
 }
 void simt_mma_bf16(void *const *arg) { mma(arg, NULL); }
+
+/* m16n8k32, or its lower half m16n8k16: words i of A and B are as many bytes as lanes hold of k. */
+void simt_mma_s8(void *const *arg)
+{
+    const int depth = ((const simt_mma_bytes *)arg[0])->k;
+    int8_t A[16][32], B[8][32];
+    for (int l = 0; l < 32; l++) {
+        const simt_mma_bytes *m = (const simt_mma_bytes *)arg[l];
+        const int g = l >> 2, t = l & 3;
+        for (int i = 0; i < depth / 8; i++) memcpy(&A[g + (i & 1) * 8][4 * t + (i >> 1) * 16], &m->a[i], 4);
+        for (int i = 0; i < depth / 16; i++) memcpy(&B[g][4 * t + i * 16], &m->b[i], 4);
+    }
+    for (int r = 0; r < 16; r++)
+        for (int c = 0; c < 8; c++) {
+            const simt_mma_bytes *m = (const simt_mma_bytes *)arg[(r & 7) * 4 + c / 2];
+            int sum = m->c[(r >> 3) * 2 + (c & 1)];
+            for (int k = 0; k < depth; k++) sum += A[r][k] * B[c][k];
+            m->d[(r >> 3) * 2 + (c & 1)] = sum;
+        }
+}
 
 void simt_ldmatrix_x4(void *const *arg)
 {

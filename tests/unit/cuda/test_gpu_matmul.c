@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Products: panels of every type with the bits of the reference; tensor-core fragments of f16 and bf16 within what two 16-bit
+ * Products: every type with the bits of the reference; tensor-core fragments of f16 and bf16 within what two 16-bit
  * terms keep; a row's bits whatever rows ride along, in every order of threads and blocks. */
 #include "tests/simt/check.h"
 #include "tests/kernels/blocks.h"
@@ -14,7 +14,7 @@ static uint16_t half_at(const void *rows, int n, int k, int r, int c)
 /* Fragment order, as gpu.h says it. */
 static void *fragments_of(const void *rows, int n, int k)
 {
-    uint16_t *out = aligned(wg_gpu_fragment_bytes(n, k)), *to = out;
+    uint16_t *out = aligned(wg_gpu_matrix_bytes(WG_F16, 1, n, k)), *to = out;
     for (int stripe = 0; stripe < (n + 15) / 16; stripe++)
         for (int tile = 0; tile < (int)wg_gpu_k_padded(k) / 16; tile++)
             for (int lane = 0; lane < 32; lane++)
@@ -27,10 +27,10 @@ static void *fragments_of(const void *rows, int n, int k)
 
 static problem problem_new(int type, int n, int k)
 {
-    const size_t row = wg_type_size(wg_type_get(type), (size_t)k), bytes = ref()->matrix_bytes(type, n, k);
+    const size_t row = wg_type_size(wg_type_get(type), (size_t)k), packed = wg_gpu_matrix_bytes(type, 0, n, k);
     char *file = aligned(row * (size_t)n);
     float *x = random_floats((size_t)k, 1);
-    problem p = { { type, n, k, aligned(bytes) }, { type, n, k, NULL }, { type, n, k, NULL },
+    problem p = { { type, n, k, aligned(ref()->matrix_bytes(type, n, k)) }, { type, n, k, NULL }, { type, n, k, NULL },
                   aligned((size_t)n * (size_t)k * 4) };
     for (int r = 0; r < n; r++) {
         fill(x, (size_t)k, 1000 + (uint32_t)r);
@@ -39,10 +39,13 @@ static problem problem_new(int type, int n, int k)
         wg_row_to_f32(type, file + row * (size_t)r, p.exact + (size_t)r * (size_t)k, (size_t)k);
     }
     ref()->matrix_pack(type, n, k, file, (void *)(uintptr_t)p.host.data, 0, (n + WG_PANEL - 1) / WG_PANEL);
-    p.panels.data = to_device(p.host.data, bytes);
+    void *units = aligned(packed);
+    wg_gpu_pack(&p.host, 0, file, units, 0, wg_gpu_units(type, 0, n));
+    p.panels.data = to_device(units, packed);
+    free(units);
     if (wg_gpu_is_half(type)) {
         void *f = fragments_of(file, n, k);
-        p.fragments.data = to_device(f, wg_gpu_fragment_bytes(n, k));
+        p.fragments.data = to_device(f, wg_gpu_matrix_bytes(type, 1, n, k));
         free(f);
     }
     free(x), free(file);
@@ -55,18 +58,28 @@ static void problem_free(problem *p)
     free((void *)(uintptr_t)p->host.data), free(p->exact);
 }
 
-/* y of `rows` rows of x (device memory of its own), (rows, n). */
+/* Of `rows` rows of x (device memory of its own) with up to three matrices: y[i] (rows, n of i). Given what y holds before. */
+static void products(const wg_matrix *const *w, int n, int fragments, const float *x, int rows, float *const *y, int then)
+{
+    const size_t in = (size_t)rows * (size_t)w[0]->k * 4, made = then == WG_GPU_SWIGLU ? 1 : (size_t)n;
+    float *dx = to_device(x, in), *dy[WG_GPU_MATRICES];
+    void *act = to_device(NULL, wg_gpu_act_bytes(w[0]->type, fragments, rows, w[0]->k));
+    for (size_t i = 0; i < made; i++) dy[i] = to_device(y[i], (size_t)rows * (size_t)w[i]->n * 4);
+    gpu()->api->prepare(gpu(), w[0]->type, fragments, dx, rows, w[0]->k, act);
+    const void *input = wg_gpu_in_panels(w[0]->type, fragments) ? (void *)dx : act;
+    gpu()->api->matmul(gpu(), w, dy, n, fragments, input, rows, then);
+    for (size_t i = 0; i < made; i++) {
+        from_device(y[i], dy[i], (size_t)rows * (size_t)w[i]->n * 4);
+        device_free(dy[i]);
+    }
+    device_free(dx), device_free(act);
+}
+
 static void product(const problem *p, int fragments, const float *x, int rows, float *y)
 {
     const wg_matrix *w = fragments ? &p->fragments : &p->panels;
-    const size_t in = (size_t)rows * (size_t)w->k * 4, out = (size_t)rows * (size_t)w->n * 4;
-    float *dx = to_device(x, in), *dy = to_device(NULL, out);
-    void *act = to_device(NULL, wg_gpu_act_bytes(w->type, fragments, rows, w->k));
-    const bool as_is = w->type == WG_F32 || (wg_gpu_is_half(w->type) && !fragments);
-    gpu()->api->prepare(gpu(), w->type, fragments, dx, rows, w->k, act);
-    gpu()->api->matmul(gpu(), w, fragments, as_is ? (void *)dx : act, rows, dy);
-    from_device(y, dy, out);
-    device_free(dx), device_free(dy), device_free(act);
+    memset(y, 0xff, (size_t)rows * (size_t)w->n * 4);
+    products(&w, 1, fragments, x, rows, &y, WG_GPU_STORE);
 }
 
 static void by_reference(const problem *p, const float *x, int rows, float *y)
@@ -81,9 +94,10 @@ static void by_reference(const problem *p, const float *x, int rows, float *y)
 static void exact_type(int type)
 {
     const int block = wg_type_get(type)->block;
-    const int shapes[][2] = { { 33, block == 1 ? 7 : 32 }, { 5, 288 }, { 130, block == 1 ? 259 : 96 } };
-    for (int i = 0; i < 3; i++) {
-        const int n = shapes[i][0], k = block == 256 ? 256 * (1 + i % 2) : shapes[i][1], rows = i == 2 ? 11 : 3;
+    const int shapes[][3] = { { 33, block == 1 ? 7 : 32, 3 }, { 5, 288, 70 }, { 130, block == 1 ? 259 : 96, 11 },
+                              { 17, 160, 30 }, { 40, 1536, 2 } }; /* the last: more steps than stages */
+    for (int i = 0; i < 5; i++) {
+        const int n = shapes[i][0], k = block == 256 ? (shapes[i][1] + 255) / 256 * 256 : shapes[i][1], rows = shapes[i][2];
         problem p = problem_new(type, n, k);
         float *x = random_floats((size_t)rows * (size_t)k, 7), *want = aligned((size_t)rows * (size_t)n * 4),
               *got = aligned((size_t)rows * (size_t)n * 4);
@@ -109,7 +123,7 @@ Test(gpu_matmul, k_types_have_the_references_bits) { exact_type(WG_Q4_K), exact_
 /* Against sums in double: inputs keep 16 bits or more, sums are f32. */
 Test(gpu_matmul, fragments_against_double)
 {
-    const int types[] = { WG_F16, WG_BF16 }, shapes[][2] = { { 16, 64 }, { 21, 7 }, { 70, 200 }, { 64, 129 } };
+    const int types[] = { WG_F16, WG_BF16 }, shapes[][2] = { { 16, 64 }, { 21, 7 }, { 70, 1200 }, { 64, 129 } };
     for (int i = 0; i < 8; i++) {
         const int type = types[i % 2], n = shapes[i / 2][0], k = shapes[i / 2][1], rows = 5;
         problem p = problem_new(type, n, k);
@@ -134,7 +148,7 @@ Test(gpu_matmul, fragments_against_double)
 /* A row alone, in threes, in every tile shape and place, in every order: the same bits. */
 Test(gpu_matmul, fragments_do_not_depend_on_the_rows_beside)
 {
-    enum { N = 33, K = 130, ROWS = 70 };
+    enum { N = 33, K = 1100, ROWS = 70 };
     const int types[] = { WG_F16, WG_BF16 }, counts[] = { 1, 3, 8, 9, 17, 33, 64, 70 };
     for (int i = 0; i < 2; i++) {
         problem p = problem_new(types[i], N, K);
@@ -149,6 +163,38 @@ Test(gpu_matmul, fragments_do_not_depend_on_the_rows_beside)
         }
         problem_free(&p);
         free(x), free(all), free(got);
+    }
+}
+
+/* Three matrices in one launch, sums added to what is there, gate and up with their activation: the bits of single steps. */
+Test(gpu_matmul, what_follows_a_product_has_the_bits_of_single_steps)
+{
+    const struct { int type, fragments; } of[] = { { WG_F32, 0 }, { WG_BF16, 0 }, { WG_F16, 1 }, { WG_BF16, 1 },
+                                                   { WG_Q8_0, 0 }, { WG_Q4_0, 0 }, { WG_Q4_K, 0 }, { WG_Q6_K, 0 } };
+    const int n[3] = { 40, 5, 33 }, counts[] = { 1, 9, 20, 70 };
+    for (int i = 0; i < 8 * 4; i++) {
+        const int type = of[i / 4].type, f = of[i / 4].fragments, rows = counts[i % 4], k = 256;
+        problem p[4];
+        const wg_matrix *w[4];
+        float *single[4], *y[4], *x = random_floats((size_t)rows * k, 13), *sum = random_floats((size_t)rows * 40, 14);
+        for (int m = 0; m < 4; m++) {
+            p[m] = problem_new(type, n[m % 3], k); /* the fourth is as large as the first */
+            w[m] = f ? &p[m].fragments : &p[m].panels;
+            single[m] = aligned((size_t)rows * 40 * 4), y[m] = aligned((size_t)rows * 40 * 4);
+            product(&p[m], f, x, rows, single[m]);
+        }
+        simt_order_set((simt_order)(i % SIMT_ORDERS));
+        products(w, 3, f, x, rows, y, WG_GPU_STORE);
+        for (int m = 0; m < 3; m++)
+            cr_assert_arr_eq(y[m], single[m], (size_t)(rows * n[m]) * 4, "%s, matrix %d", wg_type_name(type), m);
+        memcpy(y[0], sum, (size_t)rows * 40 * 4);
+        products(w, 1, f, x, rows, y, WG_GPU_ADD);
+        for (int e = 0; e < rows * 40; e++) cr_assert_eq(y[0][e], sum[e] + single[0][e], "%s", wg_type_name(type));
+        products((const wg_matrix *const[]){ w[0], w[3] }, 2, f, x, rows, y, WG_GPU_SWIGLU);
+        ref()->swiglu(single[0], single[3], sum, rows * 40);
+        cr_assert_arr_eq(y[0], sum, (size_t)rows * 40 * 4, "%s, gate and up", wg_type_name(type));
+        for (int m = 0; m < 4; m++) problem_free(&p[m]), free(single[m]), free(y[m]);
+        free(x), free(sum);
     }
 }
 

@@ -37,6 +37,33 @@ Test(gpu_rows, norm_swiglu_add)
 }
 
 /* Limits of exp, denormals, infinities. */
+/* In one kernel, the bytes of the two; several tiles of the norm, zeros, and a k that is no whole step. */
+Test(gpu_rows, norm_and_preparation_in_one)
+{
+    const int types[] = { WG_F16, WG_BF16, WG_Q8_0 }, dims[] = { 32, 288, 2080 };
+    for (int i = 0; i < 9; i++) {
+        const int type = types[i % 3], dim = dims[i / 3], rows = 3, half = wg_gpu_is_half(type);
+        const size_t bytes = wg_gpu_act_bytes(type, half, rows, dim), floats = (size_t)rows * (size_t)dim;
+        float *x = random_floats(floats, 21), *weight = random_floats((size_t)dim, 22);
+        char *want = aligned(bytes), *got = aligned(bytes);
+        memset(x + dim, 0, (size_t)dim * 4);
+        float *dx = to_device(x, floats * 4), *dw = to_device(weight, (size_t)dim * 4), *dy = to_device(NULL, floats * 4);
+        void *act = to_device(NULL, bytes);
+        gpu()->api->rmsnorm(gpu(), dx, dw, dim, 1e-5f, dy, rows);
+        gpu()->api->clear(gpu(), act, bytes);
+        gpu()->api->prepare(gpu(), type, half, dy, rows, dim, act);
+        from_device(want, act, bytes);
+        IN_EVERY_ORDER {
+            gpu()->api->clear(gpu(), act, bytes);
+            gpu()->api->norm_prepare(gpu(), type, dx, dw, 1e-5f, rows, dim, act);
+            from_device(got, act, bytes);
+            cr_assert_arr_eq(got, want, bytes, "%s, %d", wg_type_name(type), dim);
+        }
+        device_free(dx), device_free(dw), device_free(dy), device_free(act);
+        free(x), free(weight), free(want), free(got);
+    }
+}
+
 Test(gpu_rows, swiglu_at_the_limits)
 {
     const float gate[] = { 0, -0.0f, 87.3f, -87.3f, 88.8f, -88.8f, 1e-40f, -1e-40f, 3e38f, -3e38f, INFINITY, -INFINITY };
@@ -58,7 +85,8 @@ Test(gpu_rows, embedding_of_every_type)
         const int type = all_types[i], block = wg_type_get(type)->block, n = 70, k = block == 256 ? 512 : block == 32 ? 96 : 37;
         const size_t row = wg_type_size(wg_type_get(type), (size_t)k), bytes = ref()->matrix_bytes(type, n, k);
         char *file = aligned(row * (size_t)n);
-        void *packed = aligned(bytes);
+        const size_t there = wg_gpu_matrix_bytes(type, 0, n, k);
+        void *packed = aligned(bytes), *units = aligned(there);
         float *x = random_floats((size_t)k, 3), *want = aligned((size_t)k * 4), *got = aligned((size_t)k * 12);
         for (int r = 0; r < n; r++) {
             fill(x, (size_t)k, 100 + (uint32_t)r);
@@ -67,7 +95,9 @@ Test(gpu_rows, embedding_of_every_type)
         }
         ref()->matrix_pack(type, n, k, file, packed, 0, (n + WG_PANEL - 1) / WG_PANEL);
         const wg_gpu_row rows[3] = { { .token = 69 }, { .token = 0 }, { .token = 33 } };
-        const wg_matrix host = { type, n, k, packed }, device = { type, n, k, to_device(packed, bytes) };
+        const wg_matrix host = { type, n, k, packed };
+        wg_gpu_pack(&host, 0, file, units, 0, wg_gpu_units(type, 0, n));
+        const wg_matrix device = { type, n, k, to_device(units, there) };
         wg_gpu_row *dr = to_device(rows, sizeof rows);
         float *dx = to_device(NULL, (size_t)k * 12);
         gpu()->api->embed(gpu(), &device, 0, dr, 3, dx);
@@ -77,7 +107,7 @@ Test(gpu_rows, embedding_of_every_type)
             cr_assert_arr_eq(got + r * k, want, (size_t)k * 4, "%s, row %d", wg_type_name(type), r);
         }
         device_free((void *)(uintptr_t)device.data), device_free(dr), device_free(dx);
-        free(file), free(packed), free(x), free(want), free(got);
+        free(file), free(packed), free(units), free(x), free(want), free(got);
     }
 }
 

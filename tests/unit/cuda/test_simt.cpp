@@ -137,6 +137,44 @@ Test(simt, mma_and_ldmatrix)
     }
 }
 
+WG_KERNEL one_mma_s8(const int8_t *a, const int8_t *b, int *d, int depth)
+{
+    WG_SHARED(int8_t, columns, 8 * 48);
+    const int lane = (int)threadIdx.x, g = lane / 4, t = lane % 4;
+    for (int i = lane; i < 8 * 32; i += 32) columns[i / 32 * 48 + i % 32] = b[i % 32 * 8 + i / 32]; /* B transposed, padded */
+    __syncwarp();
+    uint32_t w[4], x[4];
+    for (int i = 0; i < 4; i++) w[i] = *(const uint32_t *)(a + (g + i % 2 * 8) * 32 + 4 * t + i / 2 * 16);
+    wg_ldmatrix_x4(x, columns + lane % 8 * 48 + lane / 8 % 2 * 16);
+    int acc[4];
+    const int from[4] = { 1, 2, 3, 4 };
+    if (depth == 32) wg_mma_s8(acc, w, x, from);
+    else wg_mma_s8_half(acc, w + 2, x + 1, from); /* of k = 16 .. 31 */
+    for (int i = 0; i < 4; i++) d[(g + i / 2 * 8) * 8 + 2 * t + i % 2] = acc[i];
+}
+
+Test(simt, mma_of_bytes)
+{
+    for (int depth = 16; depth <= 32; depth += 16) {
+        int8_t *a = device<int8_t>(512), *b = device<int8_t>(256);
+        int *d = device<int>(128);
+        {
+            host_view open;
+            for (int i = 0; i < 512; i++) a[i] = (int8_t)(i * 37 + 11);
+            for (int i = 0; i < 256; i++) b[i] = (int8_t)(i * 59 - 128);
+        }
+        WG_LAUNCH(one_mma_s8, 1, 32, 0, NULL, a, b, d, depth);
+        host_view open;
+        for (int r = 0; r < 16; r++)
+            for (int c = 0; c < 8; c++) {
+                int sum = 1 + (r >= 8) * 2 + c % 2;
+                for (int k = 32 - depth; k < 32; k++) sum += a[r * 32 + k] * b[k * 8 + c];
+                cr_assert_eq(d[r * 8 + c], sum, "(%d, %d)", r, c);
+            }
+        simt_memory_give(a), simt_memory_give(b), simt_memory_give(d);
+    }
+}
+
 /* All 16-bit floats, to and fro. */
 Test(simt, conversions_are_those_of_types_c)
 {

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: MIT
+ * Products of quantised weights on integer tensor cores, with the bits of kernels/ref. One mma.m16n8k32 is one block of 32
+ * inputs of 16 outputs and 8 rows, in exact whole numbers; what follows is the reference's chain, a step a block:
+ *     acc = fma(i * da, scale, acc), then with minima acc = fma(das, min, acc)
+ * so an output's bits depend on neither the rows nor the stripes beside it. Sums start at the bits of 1.5 * 2^23, less what the
+ * codes' zero makes of the inputs: read as a float, that is 1.5 * 2^23 + i, and i * da is one exact fma away (layout.h).
+ *
+ * A warp owns a stripe of 16 outputs and all of K. Records of weights (stripe.h) and steps of inputs come through a ring of
+ * STAGES stages by cp.async, so that a block of few warps keeps enough bytes under way; how many warps share a step of inputs
+ * is chosen by the launch and shows in no bit. Lines of 144 bytes keep the eight rows of a matrix in different banks.
+ *
+ * Bytes: the weights once for every 64 rows. */
+#include "kernels/cuda/product.h"
+#include "kernels/cuda/weight.h"
+
+enum { STEP_K = WG_STEP * WG_BLOCK, LINE = STEP_K + 16, MOST_WARPS = 8, ENOUGH = 128 /* blocks of a grid, for any card */,
+       BOUND = 384 /* leaves a thread 168 registers */ };
+
+/* What is read of a row's scales: da; then what minima or the codes' zero need. */
+WG_HD static constexpr int arrays_of(int type)
+{
+    return type == WG_Q8_0 || type == WG_IQ4_NL ? 1 : type == WG_Q6_K ? 3 : 2;
+}
+
+/* Under 99 KB of shared memory with the most warps that the launch takes. */
+WG_HD static constexpr int stages_of(int type, int tiles)
+{
+    return tiles == 8 ? 3 : tiles == 4 ? 6 : type == WG_Q8_0 ? 8 : 10;
+}
+
+template <int TYPE, int TILES> WG_HD static inline int stage_bytes(int warps)
+{
+    return warps * wg_step_bytes(TYPE) + TILES * 8 * (LINE + arrays_of(TYPE) * WG_STEP * 4);
+}
+
+/* Step `step` into a stage: each warp its record, all together the inputs; rows and inputs past the last are zeros. */
+template <int TYPE, int TILES> WG_DEVICE void fetch(const wg_product &p, const wg_unit &u, uint8_t *stage, int first, int step)
+{
+    const int t = (int)threadIdx.x, threads = (int)blockDim.x, warp = t / WG_WARP, bytes = wg_step_bytes(TYPE);
+    if (step < wg_steps(p.k)) {
+        const uint8_t *record = (const uint8_t *)u.data + (size_t)u.index * wg_stripe_bytes(TYPE, p.k) + (size_t)step * bytes;
+        for (int i = t % WG_WARP * 16; i < bytes && u.mine; i += WG_WARP * 16)
+            wg_copy_async16(stage + warp * bytes + i, record + i, true);
+        uint8_t *q = stage + threads / WG_WARP * bytes, *scales = q + TILES * 8 * LINE;
+        for (int i = t; i < TILES * 8 * (STEP_K / 16); i += threads) {
+            const int row = i / (STEP_K / 16), k = step * STEP_K + i % (STEP_K / 16) * 16;
+            const bool valid = first + row < p.rows && k < p.k;
+            wg_copy_async16(q + row * LINE + i % (STEP_K / 16) * 16,
+                            (const int8_t *)p.act + (valid ? (size_t)(first + row) * p.k + k : 0), valid);
+        }
+        const float *from = (const float *)((const int8_t *)p.act + (size_t)p.rows * p.k);
+        for (int i = t; i < arrays_of(TYPE) * TILES * 8; i += threads) {
+            const int row = i % (TILES * 8), which = i / (TILES * 8);
+            const int array = which == 0 ? 0 : which == 2 ? 3 : wg_has_min(TYPE) ? 1 : 2; /* da; low; das or sum */
+            const bool valid = first + row < p.rows;
+            const size_t at = ((size_t)array * p.rows + (valid ? first + row : 0)) * (wg_steps(p.k) * WG_STEP) + step * WG_STEP;
+            wg_copy_async16(scales + i * 16, from + at, valid);
+        }
+    }
+    wg_copy_commit(); /* an empty group counts too */
+}
+
+/* The weights of a record that one lane multiplies with, for both of its outputs. */
+template <int TYPE> struct weights {
+    uint32_t a[WG_STEP][4];
+    float scale[WG_STEP][2][2], min[WG_STEP][2];    /* (block, output, part), (block, output) */
+};
+
+template <int TYPE> WG_DEVICE void take_weights(const uint8_t *record, int lane, weights<TYPE> *w)
+{
+    WG_UNROLL for (int b = 0; b < WG_STEP; b++) {
+        wg_step_words<TYPE>(record, lane, b, w->a[b]);
+        WG_UNROLL for (int h = 0; h < 2; h++) wg_step_scales<TYPE>(record, lane / 4, h, b, w->scale[b][h], &w->min[b][h]);
+    }
+}
+
+/* One block of one tile: x two words of inputs, scales of the columns 2 t and 2 t + 1. */
+template <int TYPE>
+WG_DEVICE void add_block(const weights<TYPE> &w, int b, const uint32_t *x, const float (*scales)[2], float *acc)
+{
+    const int parts = wg_parts(TYPE), zero = wg_step_zero<TYPE>();
+    WG_UNROLL for (int part = 0; part < parts; part++) {
+        int start[4], i[4];
+        WG_UNROLL for (int e = 0; e < 4; e++) {
+            start[e] = WG_MAGIC_BITS;
+            if (zero == 0) continue;
+            const int sum = (int)__float_as_uint(scales[1][e % 2]);
+            const int low = parts == 2 ? (int)__float_as_uint(scales[2][e % 2]) : sum;
+            start[e] -= zero * (part ? sum - low : low);
+        }
+        if (parts == 1) wg_mma_s8(i, w.a[b], x, start);
+        else wg_mma_s8_half(i, w.a[b] + 2 * part, x + part, start);
+        WG_UNROLL for (int e = 0; e < 4; e++) {
+            const float da = scales[0][e % 2], exact = fmaf(__uint_as_float((unsigned)i[e]), da, -WG_MAGIC * da);
+            acc[e] = fmaf(exact, w.scale[b][e / 2][part], acc[e]);
+        }
+    }
+    if (wg_has_min(TYPE))
+        WG_UNROLL for (int e = 0; e < 4; e++) acc[e] = fmaf(scales[1][e % 2], w.min[b][e / 2], acc[e]);
+}
+
+template <int TYPE, int TILES>
+WG_DEVICE void add_step(const uint8_t *record, const uint8_t *inputs, int blocks, int lane, float acc[TILES][4])
+{
+    weights<TYPE> w;
+    take_weights<TYPE>(record, lane, &w);
+    WG_UNROLL for (int tile = 0; tile < TILES; tile++) {
+        float scales[3][2][4]; /* (array, column, block) */
+        WG_UNROLL for (int c = 0; c < arrays_of(TYPE) * 2; c++) {
+            const uint8_t *array = inputs + TILES * 8 * (LINE + c / 2 * 16);
+            const float4 four = *(const float4 *)(array + (tile * 8 + lane % 4 * 2 + c % 2) * 16);
+            float *to = scales[c / 2][c % 2];
+            to[0] = four.x, to[1] = four.y, to[2] = four.z, to[3] = four.w;
+        }
+        WG_UNROLL for (int b = 0; b < WG_STEP; b += 2) {
+            uint32_t x[4]; /* inputs 0..15 and 16..31 of block b, then of the next */
+            wg_ldmatrix_x4(x, inputs + (tile * 8 + lane % 8) * LINE + b * WG_BLOCK + lane / 8 * 16);
+            WG_UNROLL for (int i = 0; i < 2; i++) {
+                if (b + i >= blocks) break; /* all lanes agree */
+                float of_block[3][2];
+                WG_UNROLL for (int c = 0; c < arrays_of(TYPE) * 2; c++) of_block[c / 2][c % 2] = scales[c / 2][c % 2][b + i];
+                add_block<TYPE>(w, b + i, x + 2 * i, of_block, acc[tile]);
+            }
+        }
+    }
+}
+
+template <int TYPE, int TILES> WG_KERNEL WG_LAUNCH_BOUNDS(BOUND, 1) matmul_stripes(wg_product p)
+{
+    WG_SHARED_DYNAMIC(uint8_t, ring);
+    const int lane = (int)threadIdx.x % WG_WARP, warp = (int)threadIdx.x / WG_WARP, warps = (int)blockDim.x / WG_WARP;
+    const int stages = stages_of(TYPE, TILES), size = stage_bytes<TYPE, TILES>(warps), steps = wg_steps(p.k);
+    const int first = (int)blockIdx.y * TILES * 8;
+    const wg_unit u = wg_unit_of(p, (int)blockIdx.x * warps + warp);
+    float acc[TILES][4];
+    WG_UNROLL for (int i = 0; i < TILES; i++) acc[i][0] = acc[i][1] = acc[i][2] = acc[i][3] = 0;
+    for (int s = 0; s < stages - 1; s++) fetch<TYPE, TILES>(p, u, ring + s * size, first, s);
+    for (int s = 0, at = 0; s < steps; s++) {
+        wg_copy_wait(stages_of(TYPE, TILES) - 2);
+        __syncthreads(); /* stage `at` is there; the one before it has been used */
+        fetch<TYPE, TILES>(p, u, ring + (at ? at - 1 : stages - 1) * size, first, s + stages - 1);
+        const uint8_t *stage = ring + at * size;
+        if (u.mine)
+            add_step<TYPE, TILES>(stage + warp * wg_step_bytes(TYPE), stage + warps * wg_step_bytes(TYPE),
+                                  p.k / WG_BLOCK - s * WG_STEP, lane, acc);
+        at = at + 1 < stages ? at + 1 : 0;
+    }
+    __syncthreads();
+    if (!wg_take_pairs<TILES * 4>(p, acc[0], (float *)ring) || !u.mine) return;
+    WG_UNROLL for (int i = 0; i < TILES * 4; i++)
+        wg_settle(p, u, first + i / 4 * 8 + lane % 4 * 2 + i % 2, u.index * WG_STRIPE + lane / 4 + i / 2 % 2 * 8,
+                  acc[i / 4][i % 4]);
+}
+
+template <int TYPE, int TILES> static void launch(wg_gpu *g, const wg_product *p)
+{
+    const int most = TILES == 8 ? MOST_WARPS : 4;
+    int warps = 2;
+    while (warps < most && p->units >= 2 * warps * ENOUGH) warps *= 2;
+    const size_t bytes = (size_t)stages_of(TYPE, TILES) * (size_t)stage_bytes<TYPE, TILES>(warps);
+    const dim3 grid(wg_blocks_for((size_t)p->units, (unsigned)warps), wg_blocks_for((size_t)p->rows, TILES * 8));
+    void (*kernel)(wg_product) = matmul_stripes<TYPE, TILES>;
+    WG_ALLOW_SHARED(kernel, bytes);
+    WG_LAUNCH(kernel, grid, warps * WG_WARP, bytes, g->stream, *p);
+}
+
+template <int TYPE> static void launch_for(wg_gpu *g, const wg_product *p)
+{
+    const int tiles = (p->rows + 7) / 8;
+    if (tiles == 1) launch<TYPE, 1>(g, p);
+    else if (tiles == 2) launch<TYPE, 2>(g, p);
+    else if (tiles <= 4) launch<TYPE, 4>(g, p);
+    else launch<TYPE, 8>(g, p);
+}
+
+extern "C" void WG_GPU(matmul_blocks)(wg_gpu *g, int type, const wg_product *p)
+{
+    switch (type) {
+#define X(type) case type: launch_for<type>(g, p); break;
+    WG_GPU_QUANTISED(X)
+#undef X
+    default: break;
+    }
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT
+ * What the three products have in common: matrices side by side in one launch, and what becomes of a sum. A unit is what one
+ * warp (matmul_mma.cu: up to four) computes: a panel of 32 outputs or a stripe of 16. Private to kernels/cuda. */
+#ifndef WG_KERNELS_CUDA_PRODUCT_H
+#define WG_KERNELS_CUDA_PRODUCT_H
+
+#include "kernels/cuda/launch.h"
+#include "kernels/exp.h"
+
+struct wg_product {
+    const void *data[WG_GPU_MATRICES];
+    float *y[WG_GPU_MATRICES];
+    int n[WG_GPU_MATRICES];
+    int first[WG_GPU_MATRICES]; /* unit of each */
+    int units, k, rows, then;
+    const void *act;
+};
+
+/* matmul_float.cu, matmul_mma.cu, matmul_blocks.cu */
+extern "C" void WG_GPU(matmul_float)(wg_gpu *g, int type, const wg_product *p);
+extern "C" void WG_GPU(matmul_mma)(wg_gpu *g, int type, const wg_product *p);
+extern "C" void WG_GPU(matmul_blocks)(wg_gpu *g, int type, const wg_product *p);
+
+struct wg_unit { const void *data; float *y; int n, index; bool mine; };
+
+/* With WG_GPU_SWIGLU gate and up take turns, so that neighbouring warps hold the sums of the same outputs. */
+WG_DEVICE wg_unit wg_unit_of(const wg_product &p, int unit)
+{
+    const bool pair = p.then == WG_GPU_SWIGLU, mine = unit < p.units;
+    const int m = pair ? unit % 2 : unit < p.first[1] ? 0 : unit < p.first[2] ? 1 : 2;
+    const int index = pair ? unit / 2 : unit - (m == 0 ? 0 : m == 1 ? p.first[1] : p.first[2]);
+    return wg_unit{ m == 0 ? p.data[0] : m == 1 ? p.data[1] : p.data[2],
+                    pair || m == 0 ? p.y[0] : m == 1 ? p.y[1] : p.y[2],
+                    m == 0 ? p.n[0] : m == 1 ? p.n[1] : p.n[2], mine ? index : 0, mine };
+}
+
+WG_DEVICE float wg_swiglu_of(float gate, float up) { return gate / (1.0f + wg_exp32_of(-gate)) * up; }
+
+/* The sums a warp is to store: false for the warps of `up`, whose sums those of `gate` have taken. All threads of the block
+ * call; room: COUNT * 32 floats for each two warps, shared and done with. */
+template <int COUNT> WG_DEVICE bool wg_take_pairs(const wg_product &p, float *sum, float *room)
+{
+    if (p.then != WG_GPU_SWIGLU) return true;
+    const int warp = (int)threadIdx.x / WG_WARP;
+    float *line = room + warp / 2 * COUNT * WG_WARP + (int)threadIdx.x % WG_WARP;
+    if (warp % 2)
+        WG_UNROLL for (int i = 0; i < COUNT; i++) line[i * WG_WARP] = sum[i];
+    __syncthreads();
+    if (warp % 2 == 0)
+        WG_UNROLL for (int i = 0; i < COUNT; i++) sum[i] = wg_swiglu_of(sum[i], line[i * WG_WARP]);
+    return warp % 2 == 0;
+}
+
+WG_DEVICE void wg_settle(const wg_product &p, const wg_unit &u, int row, int n, float sum)
+{
+    if (row >= p.rows || n >= u.n) return;
+    float *to = u.y + (size_t)row * u.n + n;
+    *to = p.then == WG_GPU_ADD ? *to + sum : sum;
+}
+
+#endif

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT
+ * Packing rows of a file into what the kernels of a device read (kernels/cuda/gpu.h, stripe.h). On the host, at load. */
+#include <string.h>
+
+#include "kernels/cuda/gpu.h"
+#include "kernels/cuda/stripe.h"
+#include "kernels/variants.h"
+
+size_t wg_gpu_matrix_bytes(int type, int fragments, int n, int k)
+{
+    const wg_type_info *t = wg_type_get(type);
+    if (n <= 0 || k <= 0 || !t || !t->computable || k % t->block) return 0;
+    const size_t units = (size_t)wg_gpu_units(type, fragments, n);
+    if (wg_gpu_in_panels(type, fragments)) return units * WG_PANEL * (size_t)k * (type == WG_F32 ? 4 : 2);
+    return units * (wg_gpu_is_half(type) ? WG_STRIPE * wg_gpu_k_padded(k) * 2 : wg_stripe_bytes(type, k));
+}
+
+/* A stripe of 16 outputs in fragment order. */
+static void pack_fragments(const wg_matrix *w, const uint16_t *rows, int stripe, uint16_t *to)
+{
+    const int tiles = (int)(wg_gpu_k_padded(w->k) / 16);
+    for (int i = 0; i < tiles * 256; i++, to++) {
+        const int lane = i / 8 % 32, piece = i / 2 % 4;
+        const int n = stripe * WG_STRIPE + lane / 4 + piece % 2 * 8, k = i / 256 * 16 + lane % 4 * 2 + i % 2 + piece / 2 * 8;
+        *to = n < w->n && k < w->k ? rows[(size_t)n * (size_t)w->k + (size_t)k] : 0;
+    }
+}
+
+/* 32 codes of output r, block b of a record that was zero. */
+static void put_codes(int type, const uint8_t *code, uint8_t *record, int r, int b)
+{
+    const int bits = wg_code_bits(type), h = r / 8;
+    for (int k = 0; k < WG_BLOCK; k++) {
+        const int lane = r % 8 * 4 + k % 16 / 4, p = k / 16, i = k % 4, j = 2 * p + h;
+        uint8_t *high = record + wg_step_high_at(type);
+        if (bits == 8) {
+            record[(b * 32 + lane) * 16 + 4 * j + i] = code[k] ^ 0x80; /* code - 128 */
+            continue;
+        }
+        record[(b / 2 * 32 + lane) * 16 + b % 2 * 8 + 4 * h + i] |= (uint8_t)((code[k] & 15) << 4 * p);
+        if (bits == 5) high[lane * 8 + b / 2 * 4 + i] |= (uint8_t)((code[k] >> 4 & 1) << (4 * (b % 2) + j));
+        if (bits == 6) high[lane * 16 + b * 4 + i] |= (uint8_t)((code[k] >> 4 & 3) << 2 * j);
+    }
+}
+
+/* Scales of output r, block b, for the 32 elements from `from` on of a file block. */
+static void put_scales(int type, const wg_block *file, int from, uint8_t *record, int r, int b)
+{
+    const int g = r % 8, h = r / 8;
+    uint8_t *scales = record + wg_step_scales_at(type) + 16 * g;
+    if (!wg_is_k(type)) {
+        memcpy(scales + 2 * (WG_STEP * h + b), &file->d, 2);
+        if (wg_has_min(type)) memcpy(record + wg_step_minima_at(type) + 16 * g + 2 * (WG_STEP * h + b), &file->m, 2);
+        return;
+    }
+    uint8_t *wide = record + wg_step_wide_at(type);
+    if (!wg_has_min(type)) {
+        for (int s = 0; s < 2; s++) scales[(WG_STEP * h + b) * 2 + s] = (uint8_t)file->scale[from / file->run + s];
+        memcpy(wide + 4 * g + 2 * h, &file->d, 2);
+        return;
+    }
+    scales[WG_STEP * h + b] = (uint8_t)file->scale[from / file->run];
+    scales[2 * WG_STEP + WG_STEP * h + b] = file->min[from / file->run];
+    memcpy(wide + 8 * g + 2 * h, &file->d, 2);
+    memcpy(wide + 8 * g + 4 + 2 * h, &file->m, 2);
+}
+
+static void pack_blocks(const wg_matrix *w, const char *rows, int stripe, uint8_t *to)
+{
+    const wg_type_info *info = wg_type_get(w->type);
+    const size_t row_bytes = wg_type_size(info, (size_t)w->k);
+    memset(to, 0, wg_stripe_bytes(w->type, w->k));
+    for (int at = 0; at < w->k; at += info->block)
+        for (int r = 0; r < WG_STRIPE && stripe * WG_STRIPE + r < w->n; r++) {
+            const size_t row = (size_t)stripe * WG_STRIPE + (size_t)r;
+            wg_block file;
+            wg_block_read(w->type, rows + row * row_bytes + wg_type_size(info, (size_t)at), &file);
+            for (int from = 0; from < file.n; from += WG_BLOCK) {
+                const int block = (at + from) / WG_BLOCK;
+                uint8_t *record = to + (size_t)(block / WG_STEP) * (size_t)wg_step_bytes(w->type);
+                put_codes(w->type, file.code + from, record, r, block % WG_STEP);
+                put_scales(w->type, &file, from, record, r, block % WG_STEP);
+            }
+        }
+}
+
+void wg_gpu_pack(const wg_matrix *w, int fragments, const void *rows, void *packed, int u0, int u1)
+{
+    const size_t each = wg_gpu_matrix_bytes(w->type, fragments, 1, w->k);
+    if (wg_gpu_in_panels(w->type, fragments)) {
+        wg_matrix_pack_ref(w->type, w->n, w->k, rows, packed, u0, u1);
+        return;
+    }
+    for (int u = u0; u < u1; u++) {
+        char *to = (char *)packed + (size_t)u * each;
+        if (!wg_gpu_is_half(w->type)) pack_blocks(w, rows, u, (uint8_t *)to);
+        else pack_fragments(w, rows, u, (uint16_t *)(void *)to);
+    }
+}
