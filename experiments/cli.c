@@ -29,7 +29,10 @@ int wg_cli_status(wg_status s)
 
 int wg_cli_fail(const wg_error *err)
 {
-    fprintf(stderr, "wager: %s\n", err->text);
+    fputs("wager: ", stderr);
+    for (const char *p = err->text; *p; p++) /* names in it may hold anything; a terminal gets no control sequences */
+        fputc((unsigned char)*p < ' ' && *p != '\n' && *p != '\t' ? '?' : *p, stderr);
+    fputc('\n', stderr);
     return wg_cli_status(err->code);
 }
 

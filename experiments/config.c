@@ -414,6 +414,20 @@ static wg_status resolve(wg_checker *c, wg_config *o, json_t *root, const char *
     return s;
 }
 
+/* As much of a line as can be shown; 0: it is not text. */
+static int shown_bytes(const char *source, size_t most)
+{
+    size_t n = strcspn(source, "\r\n");
+    if (n > most)
+        for (n = most; n > 0 && ((unsigned char)source[n] & 0xC0) == 0x80;) n--;
+    for (size_t i = 0; i < n; i++)
+        if ((unsigned char)source[i] < ' ' && source[i] != '\t') return 0;
+    json_t *text = json_stringn(source, n); /* NULL where it is not UTF-8 */
+    const int shown = text ? (int)n : 0;
+    json_decref(text);
+    return shown;
+}
+
 /* The line of a file with a caret under a column, below a message. */
 static void append_excerpt(char *text, size_t size, const char *path, int line, int column)
 {
@@ -423,10 +437,9 @@ static void append_excerpt(char *text, size_t size, const char *path, int line, 
     FILE *f = fopen(path, "re");
     bool found = f != NULL && column <= SHOWN;
     for (int i = 0; found && i < line; i++) found = getline(&source, &cap, f) >= 0;
-    if (found) {
-        const size_t at = strlen(text), n = strcspn(source, "\r\n");
-        snprintf(text + at, size - at, "\n  %.*s\n  %*s^", n < SHOWN ? (int)n : SHOWN, source, column - 1, "");
-    }
+    const int n = found ? shown_bytes(source, SHOWN) : 0;
+    const size_t at = strlen(text);
+    if (n) snprintf(text + at, size - at, "\n  %.*s\n  %*s^", n, source, column - 1, "");
     free(source);
     if (f) fclose(f);
 }

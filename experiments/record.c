@@ -66,13 +66,17 @@ static wg_status must_be_empty(const char *path, const wg_config *resume, wg_err
     if (!d)
         return wg_fail(err, WG_EIO, "%s: cannot open this folder: %s; choose another with --out DIR", path, strerror(errno));
     const struct dirent *e;
-    bool empty = true;
+    bool empty = true, run = false;
     while ((e = readdir(d))) {
         const char *name = e->d_name;
         const bool ours = resume && (is_part(name) || (!strcmp(name, "config.json") && wg_resume_same_config(path, resume)));
         empty = empty && (!strcmp(name, ".") || !strcmp(name, "..") || ours);
+        run = run || !strcmp(name, "requests.jsonl");
     }
     closedir(d);
+    if (run && !resume)
+        return wg_fail(err, WG_EINVAL, "%s: there is a run in this folder; --resume goes on with it, --out DIR begins another",
+                       path);
     return empty ? WG_OK : wg_fail(err, WG_EINVAL, "%s: the folder is not empty; a run needs one of its own (--out DIR)", path);
 }
 
