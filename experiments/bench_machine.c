@@ -36,8 +36,8 @@ static void multiply(void *arg, int thread, int threads)
         m->ops->matmul(&w, m->act, ROWS, m->y + (size_t)thread * ROWS * N, N, 0, N / WG_PANEL);
 }
 
-/* Written: pages that were never written are all the same page, and a cache that finds lines by their addresses (AMD's) stumbles
- * over a page with many. */
+/* Written: pages that were never written are all the same page, and a cache that finds lines by their addresses (AMD's)
+ * stumbles over a page with many. */
 static void *zeros(size_t bytes)
 {
     void *p = wg_alloc(bytes, 1);

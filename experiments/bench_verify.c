@@ -228,7 +228,8 @@ static wg_status bench_kind(stage *s, const kind *k, double temperature, wg_erro
     for (int i = 0; !status && wg_program_plugins.verifiers[i]; i++) {
         const wg_verifier_class *v = wg_program_plugins.verifiers[i];
         double step = 0;
-        if (all ? !wg_verifier_lossless(v, temperature) || v->zero_only != (temperature <= 0) : strcmp(v->name, s->b->rule) != 0)
+        if (all ? !wg_verifier_lossless(v, temperature) || v->zero_only != (temperature <= 0)
+                : strcmp(v->name, s->b->rule) != 0)
             continue;
         status = bench_rule(s, v, k->name, &step, err);
         rules++;
@@ -262,7 +263,8 @@ wg_status wg_bench_verify(const wg_verify_bench *b, wg_error *err)
             b->vocab, b->rows, s.nodes, b->temperature, b->top_p, s.ops->name, b->repeats);
     if (!status) status = bench_kind(&s, &(kind){ "greedy", false, 0.5f }, 0, err);
     static const kind kinds[] = { { "zipf", false, 0.5f }, { "flat", true, 0.5f }, { "equal", true, 0 } };
-    for (size_t k = 0; !status && k < sizeof kinds / sizeof *kinds; k++) status = bench_kind(&s, &kinds[k], b->temperature, err);
+    for (size_t k = 0; !status && k < sizeof kinds / sizeof *kinds; k++)
+        status = bench_kind(&s, &kinds[k], b->temperature, err);
     wg_free(s.logits);
     wg_rows_close(&s.q);
     wg_rows_close(&s.p);

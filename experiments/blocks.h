@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Parts of a cell of summary.json: acceptance under each of the names it is reported by, and the same numbers by category and by turn. */
+ * Parts of a cell of summary.json: acceptance under each of the names it is reported by, and the same numbers by category and
+ * by turn. */
 #ifndef WG_EXPERIMENTS_BLOCKS_H
 #define WG_EXPERIMENTS_BLOCKS_H
 
@@ -15,7 +16,7 @@ json_t *wg_acceptance_histogram(const wg_counts *c);
  * of totals their unweighted means: "tau_macro", "speedup_macro" over categories, "speedup_mean_of_prompts". */
 void wg_add_categories(json_t *cell, const wg_dataset *prompts, const wg_pairs *p, uint64_t seed, double *scratch);
 
-/* Sets "turns": one object per turn, from 0, of conversations; empty where no prompt has several. `questions`: wg_result.turns. */
+/* Sets "turns": an object per turn, from 0, of conversations; empty where no prompt has several. `questions`: wg_result.turns. */
 void wg_add_turns(json_t *cell, const wg_dataset *prompts, const wg_pairs *questions, uint64_t seed, double *scratch);
 
 #endif

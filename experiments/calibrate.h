@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What a run learns about costs before it measures: passes of the target from a calibration (cost.h), drafting and the rest of a
- * step from each arm's warm-up. Kept in cost.json of the folder, so that a resumed run predicts with the same numbers. */
+ * What a run learns about costs before it measures: passes of the target from a calibration (cost.h), drafting and the rest of
+ * a step from each arm's warm-up. Kept in cost.json of the folder, so that a resumed run predicts with the same numbers. */
 #ifndef WG_EXPERIMENTS_CALIBRATE_H
 #define WG_EXPERIMENTS_CALIBRATE_H
 
@@ -36,8 +36,8 @@ json_t *wg_calibration_json(int group, int batch, const wg_cost *pass, const int
 /* What the entries say of a cell in a group. */
 wg_cell_cost wg_calibration_of(const json_t *groups, int group, int cell);
 
-/* A prediction for a cell that fared like this: `rows` (probes too) and `tau` of a pass, `drafts` requests in `passes` passes, after `context`
- * tokens on average. *step, *plain: the seconds that were predicted. */
+/* A prediction for a cell that fared like this: `rows` (probes too) and `tau` of a pass, `drafts` requests in `passes` passes,
+ * after `context` tokens on average. *step, *plain: the seconds that were predicted. */
 typedef struct wg_fared { double tau, rows, context, drafts, passes; } wg_fared;
 wg_predicted wg_calibration_predict(const wg_cell_cost *c, const wg_fared *f, wg_step_cost *step, wg_step_cost *plain);
 

@@ -31,8 +31,9 @@ typedef struct wg_command {
 } wg_command;
 extern const wg_command wg_commands[]; /* ends with a NULL name */
 
-/* Parses flags (before, between and after positionals; "--" ends them) into their fields. Returns -1 to go on; otherwise the exit status to
- * return at once (0 after --help, 2 after a mistake, which has been explained on stderr). `positional` takes between min and max words. */
+/* Parses flags (before, between and after positionals; "--" ends them) into their fields. Returns -1 to go on; otherwise the
+ * exit status to return at once (0 after --help, 2 after a mistake, which has been explained on stderr). `positional` takes
+ * between min and max words. */
 int wg_cli_parse(const char *command, const wg_flag *flags, int argc, char **argv, const char **positional, int min, int max);
 
 /* "wager: message" on stderr; the exit status for a code: 2 for usage and configuration, 130 when interrupted, else 1. */

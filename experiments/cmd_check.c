@@ -44,7 +44,8 @@ static void print_costs(FILE *f, const wg_config *c, double seconds)
         fprintf(f, ", caches at most %.1f MB\ndisk      about %.1f MB\n", m.cache / 1e6, m.disk / 1e6);
     }
     if (seconds >= 0)
-        fprintf(f, "time      about %d:%02d:%02d, by a probe of two prompts\n", (int)seconds / 3600, (int)seconds / 60 % 60, (int)seconds % 60);
+        fprintf(f, "time      about %d:%02d:%02d, by a probe of two prompts\n", (int)seconds / 3600, (int)seconds / 60 % 60,
+                (int)seconds % 60);
 }
 
 void wg_plan_print(FILE *f, const wg_config *c, double seconds)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * wager skip-search: which sub-layers of a target a draft can do without (drafter layer_skip), on prompts of yours. The value of
- * a set is the expected speed-up of Leviathan et al. 2023 (METHODS C1): tokens of a step / (length * c + v), at the best length;
- * the tokens from acceptance measured on the target's own texts (skip_score.h), c and v from multiply-adds, or measured
+ * wager skip-search: which sub-layers of a target a draft can do without (drafter layer_skip), on prompts of yours. The value
+ * of a set is the expected speed-up of Leviathan et al. 2023 (METHODS C1): tokens of a step / (length * c + v), at the best
+ * length; the tokens from acceptance measured on the target's own texts (skip_score.h), c and v from multiply-adds, or measured
  * (--time). Deterministic by its seed, unless costs are measured. */
 #include <jansson.h>
 #include <math.h>
@@ -188,8 +188,9 @@ static void print_text(const search *s, double seconds)
     char exit[40], attention[2048], mlp[2048];
     wg_skip_list(s->skipped, s->layers, WG_SKIP_ATTENTION, attention, sizeof attention);
     wg_skip_list(s->skipped, s->layers, WG_SKIP_MLP, mlp, sizeof mlp);
-    printf("%d layers, an attention block and an MLP each; %d texts, %ld tokens scored at temperature %g; %ld sets in %.1f s\n\n",
-           s->layers, s->d->n, wg_skip_scorer_tokens(s->scorer), s->temperature, s->sets, seconds);
+    printf(
+        "%d layers, an attention block and an MLP each; %d texts, %ld tokens scored at temperature %g; %ld sets in %.1f s\n\n",
+        s->layers, s->d->n, wg_skip_scorer_tokens(s->scorer), s->temperature, s->sets, seconds);
     printf("%-24s %6s %6s %7s %7s %9s\n", "", "alpha", "c", "length", "tokens", "speed-up");
     snprintf(exit, sizeof exit, "early_exit:layer=%d", s->exit);
     if (s->exit) print_row(exit, &s->at_exit);
@@ -199,8 +200,8 @@ static void print_text(const search *s, double seconds)
     if (s->best.speedup <= 1) puts("no set is expected to be faster than plain decoding");
     json_t *draft = as_draft(s);
     char *line = json_dumps(draft, JSON_PRESERVE_ORDER);
-    printf("\n\"draft\": %s\n--draft layer_skip:%s%s%s%s%slength=%d\n", line ? line : "", *attention ? "attention=" : "", attention,
-           *attention ? "," : "", *mlp ? "mlp=" : "", *mlp ? (strcat(mlp, ","), mlp) : "", s->best.length);
+    printf("\n\"draft\": %s\n--draft layer_skip:%s%s%s%s%slength=%d\n", line ? line : "", *attention ? "attention=" : "",
+           attention, *attention ? "," : "", *mlp ? "mlp=" : "", *mlp ? (strcat(mlp, ","), mlp) : "", s->best.length);
     free(line);
     json_decref(draft);
 }
@@ -240,7 +241,9 @@ static wg_status run(search *s, wg_error *err)
 
 int wg_cmd_skip_search(int argc, char **argv)
 {
-    search s = { .limit = 24, .tokens = 48, .length = 5, .tries = 200, .seed = 1, .temperature = 1, .top_p = 1, .verify_cost = 1 };
+    search s = {
+        .limit = 24, .tokens = 48, .length = 5, .tries = 200, .seed = 1, .temperature = 1, .top_p = 1, .verify_cost = 1
+    };
     const wg_flag flags[] = {
         { "model", 'm', WG_FLAG_STRING, &s.model, "FILE", "the target model", 0, 0 },
         { "prompts", 'p', WG_FLAG_STRING, &s.prompts, "FILE", "prompts like those it will meet (JSONL)", 0, 0 },
@@ -255,7 +258,8 @@ int wg_cmd_skip_search(int argc, char **argv)
         { "temp", 't', WG_FLAG_FLOAT, &s.temperature, "T", "temperature of texts and acceptance", 0, 100 },
         { "top-k", 0, WG_FLAG_INT, &s.top_k, "K", "keep the K most probable tokens; 0 keeps all", 0, 1e9 },
         { "top-p", 0, WG_FLAG_FLOAT, &s.top_p, "P", "keep the most probable tokens up to mass P", 0, 1 },
-        { "verify-cost", 0, WG_FLAG_FLOAT, &s.verify_cost, "V", "v: of a target pass over a draft, over one row: 1", 0.01, 1000 },
+        { "verify-cost", 0, WG_FLAG_FLOAT, &s.verify_cost, "V", "v: of a target pass over a draft, over one row: 1", 0.01,
+          1000 },
         { "time", 0, WG_FLAG_BOOL, &s.time, NULL, "measures costs on this machine instead of counting multiply-adds", 0, 0 },
         { "seed", 0, WG_FLAG_INT, &s.seed, "S", "of texts and of the search", 0, 0 },
         { "threads", 0, WG_FLAG_INT, &s.threads, "N", "0: all cores", 0, 256 },

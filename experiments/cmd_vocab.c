@@ -139,7 +139,8 @@ static wg_status overlap(const arguments *a, wg_error *err)
     wg_status s = open_tokenizer(&t, a->model, err);
     if (!s) s = open_tokenizer(&d, a->draft, err);
     if (!s) s = wg_vocab_map_open(&m, t, d, err);
-    if (!s && !(count = wg_calloc((size_t)m.a, sizeof *count))) s = wg_nomem(err, (size_t)m.a * sizeof *count, "counting tokens");
+    if (!s && !(count = wg_calloc((size_t)m.a, sizeof *count)))
+        s = wg_nomem(err, (size_t)m.a * sizeof *count, "counting tokens");
     if (!s) s = report(a, t, d, &m, count, err);
     wg_free(count);
     wg_vocab_map_close(&m);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What a cell of summary.json says, a number a line: the one list from which the terminal's table, Markdown, CSV and the page are
- * drawn, so that they cannot differ. CSV has all of it, the others a part. */
+ * What a cell of summary.json says, a number a line: the one list from which the terminal's table, Markdown, CSV and the page
+ * are drawn, so that they cannot differ. CSV has all of it, the others a part. */
 #ifndef WG_EXPERIMENTS_COLUMNS_H
 #define WG_EXPERIMENTS_COLUMNS_H
 
@@ -34,8 +34,8 @@ typedef struct wg_column {
     const char *doc;
 } wg_column;
 
-/* Each ends with a NULL name. Of a cell; of an element of its "categories", "turns" and "parts"; of a depth, where paths lead to
- * lists. */
+/* Each ends with a NULL name. Of a cell; of an element of its "categories", "turns" and "parts"; of a depth, where paths lead
+ * to lists. */
 extern const wg_column wg_columns[], wg_category_columns[], wg_turn_columns[], wg_part_columns[], wg_position_columns[];
 
 /* The value at a path, or NULL. */

@@ -25,7 +25,7 @@ static const wg_option top_options[] = {
     WG_OPTION_INT(wg_config_top, repeats, 1, 1, 10000, "runs of each prompt, each with randomness of its own"),
     WG_OPTION_INT(wg_config_top, batch, 1, 1, 256, "sequences of one step"),
     WG_OPTION_ENUM(wg_config_top, trace, 0, traces,
-                   "steps: one line per step in steps.jsonl; probs: also trees and rows of p and q, in trace.wgt (wager replay)"),
+                   "steps: a line per step in steps.jsonl; probs: also trees and rows of p and q, in trace.wgt (wager replay)"),
     WG_OPTION_ENUM(wg_config_top, trace_rows, 0, trace_rows,
                    "rows of trace.wgt: exact, in the shortest form; logits: of the target always, for replay at other "
                    "temperatures; f16; top: the `trace_top` most probable tokens and the mass of the rest"),
@@ -51,7 +51,8 @@ static const wg_option prompt_options[] = {
     WG_OPTION_INT(wg_config_prompts, per_category, 0, 0, 1 << 24, "the first prompts of each category only; 0: all"),
     WG_OPTION_STR(wg_config_prompts, category, "", "prompts of this category only; empty: any"),
     WG_OPTION_STR(wg_config_prompts, merge, "", "new names of categories, such as chat=writing|coding;other=qa"),
-    WG_OPTION_INT(wg_config_prompts, shuffle, 0, 0, 2147483647, "seed of their order, before any are left out; 0: as in the file"),
+    WG_OPTION_INT(wg_config_prompts, shuffle, 0, 0, 2147483647,
+                  "seed of their order, before any are left out; 0: as in the file"),
     WG_OPTION_INT(wg_config_prompts, keep_bytes, 0, 0, 1 << 30, "longer prompts keep their end of so many bytes; 0: all of it"),
     WG_OPTION_ENUM(wg_config_prompts, chat, WG_CHAT_NONE, wg_chat_names,
                    "the template that the target was trained with: a prompt is a question, and its answer is wanted"),

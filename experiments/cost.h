@@ -23,18 +23,18 @@ typedef struct wg_cost {
     int knots, rows[WG_COST_KNOTS]; /* ascending, the first is 1 */
     double seconds[WG_COST_KNOTS];
     double near, key, sequence;
-    double error; /* of a pass, relative: 1.58 IQR / (median sqrt(n)) of the repeats (McGill et al. 1978), the mean of the knots */
+    double error; /* of a pass, relative: 1.58 IQR / (median sqrt(n)) of repeats (McGill et al. 1978), the mean of the knots */
 } wg_cost;
 
 /* A pass that was timed: the median of its repeats and that median's relative error. */
 typedef struct wg_timed { int rows, context, sequences; double seconds, error; } wg_timed;
 
-/* Fits the form. Timings of one sequence after the least context make the base; those further on `key` (by least squares through the
- * base), those of several sequences `sequence`. Neither is negative. EINVAL without a timing of one row. */
+/* Fits the form. Timings of one sequence after the least context make the base; those further on `key` (by least squares
+ * through the base), those of several sequences `sequence`. Neither is negative. EINVAL without a timing of one row. */
 wg_status wg_cost_fit(wg_cost *c, const wg_timed *t, int n, wg_error *err);
 
 /* Times passes of a model over up to `rows` rows, after few tokens and after `context`, of one sequence and of `sequences`
- * (1 .. 64), in a cache of its own, and fits. The model keeps its place in whatever cache it has. Five rounds of each size or more. */
+ * (1 .. 64), in a cache of its own, and fits. The model keeps its place in whatever cache it has. Five rounds a size or more. */
 wg_status wg_cost_measure(wg_cost *c, wg_lm *lm, int rows, int context, int sequences, wg_error *err);
 
 double wg_cost_pass(const wg_cost *c, double rows, double context, double sequences); /* seconds */
@@ -54,7 +54,8 @@ typedef struct wg_predicted { double speedup, lo, hi; } wg_predicted;
 
 /* tau tokens in a step against one token in a plain step. step_error: relative, of draft and rest; pass_error: of passes. The
  * range adds the model's own error to theirs, as if independent. */
-wg_predicted wg_cost_speedup(double tau, const wg_step_cost *step, const wg_step_cost *plain, double pass_error, double step_error);
+wg_predicted wg_cost_speedup(double tau, const wg_step_cost *step, const wg_step_cost *plain, double pass_error,
+                             double step_error);
 
 /* Why a measured speed-up is not the predicted one, in percent of the speed-up (as logarithms, so the parts add up to
  * `total`): each phase's share of the step's surprise, and the plain step's own. Positive: faster than predicted. */

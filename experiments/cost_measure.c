@@ -113,7 +113,8 @@ static wg_status run(bench *b, wg_timed *t, int n, wg_error *err)
         for (int i = 0; i < n; i++) WG_TRY(burst(b, &t[i], &seconds[i][rounds < 0 ? 0 : rounds], err));
     for (int i = 0; i < n; i++) {
         t[i].seconds = wg_quantile(seconds[i], rounds, 0.5);
-        t[i].error = 1.58 * (wg_quantile(seconds[i], rounds, 0.75) - wg_quantile(seconds[i], rounds, 0.25)) / t[i].seconds / sqrt(rounds);
+        t[i].error = 1.58 * (wg_quantile(seconds[i], rounds, 0.75) - wg_quantile(seconds[i], rounds, 0.25)) / t[i].seconds /
+                     sqrt(rounds);
     }
     return WG_OK;
 }

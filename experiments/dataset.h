@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Prompts: a JSONL file, one object a line, with `prompt` (plain prompts, HumanEval), `question` (GSM8K) or `turns`
- * (Spec-Bench, MT-Bench: the questions of a conversation), and optionally `id`, `question_id` or `task_id`, and `category`. Blank lines
- * are skipped; any other line that is not such an object is an error. */
+ * (Spec-Bench, MT-Bench: the questions of a conversation), and optionally `id`, `question_id` or `task_id`, and `category`.
+ * Blank lines are skipped; any other line that is not such an object is an error. */
 #ifndef WG_EXPERIMENTS_DATASET_H
 #define WG_EXPERIMENTS_DATASET_H
 
@@ -45,12 +45,12 @@ typedef struct wg_dataset_options {
     int turns;            /* at most so many questions of a conversation; 0: all */
 } wg_dataset_options;
 
-/* opt NULL: everything. The whole file is checked all the same. Errors: ENOENT, EIO; EFORMAT with "file:line: what"; EINVAL when
- * nothing is left, or `merge` is no such text. */
+/* opt NULL: everything. The whole file is checked all the same. Errors: ENOENT, EIO; EFORMAT with "file:line: what"; EINVAL
+ * when nothing is left, or `merge` is no such text. */
 wg_status wg_dataset_open(wg_dataset **out, const char *path, const wg_dataset_options *opt, wg_error *err);
 void wg_dataset_close(wg_dataset *d); /* NULL is fine */
 
-/* The question of a turn, from 0. Digest of all questions, which tells conversations apart: of one text it is the text's own. */
+/* The question of a turn, from 0. Digest of all questions, which tells conversations apart: of one text the text's own. */
 wg_turn wg_prompt_turn(const wg_prompt *p, int turn);
 void wg_prompt_digest(const wg_prompt *p, char hex[WG_SHA256_HEX]);
 

@@ -18,8 +18,8 @@ wg_demand wg_demand_of(const wg_model *m, int kv_type)
                         .key_macs = 2.0 * a->heads * a->head_dim * a->layers };
 }
 
-/* The best of a few: what else ran meanwhile is not the machine. The stream is as long as a pass's weights, so that those that fit
- * a cache are held against that cache. */
+/* The best of a few: what else ran meanwhile is not the machine. The stream is as long as a pass's weights, so that those that
+ * fit a cache are held against that cache. */
 wg_status wg_peaks_measure(wg_peaks *p, const wg_target *t, wg_error *err)
 {
     wg_machine_bench b;
@@ -41,8 +41,8 @@ json_t *wg_peaks_json(const wg_peaks *p)
 
 json_t *wg_demand_json(const wg_demand *d)
 {
-    return json_pack("{s:f, s:f, s:f, s:f}", "weight_bytes", d->weight_bytes, "slot_bytes", d->slot_bytes, "row_macs", d->row_macs,
-                     "key_macs", d->key_macs);
+    return json_pack("{s:f, s:f, s:f, s:f}", "weight_bytes", d->weight_bytes, "slot_bytes", d->slot_bytes, "row_macs",
+                     d->row_macs, "key_macs", d->key_macs);
 }
 
 static double real(const json_t *v, const char *key) { return json_number_value(json_object_get(v, key)); }

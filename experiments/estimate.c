@@ -50,7 +50,7 @@ static double cache_bytes(const wg_arch *a, const wg_cell *cell, int longest)
     return (double)wg_kv_token_bytes(type, a->layers, a->kv_heads, a->head_dim) * longest * cell->top.batch;
 }
 
-/* No prompt has more tokens than bytes, and one for the beginning; nor what a chat template adds. Every turn adds its answer. */
+/* No prompt has more tokens than bytes, and one for the beginning; nor what a chat template adds. A turn adds its answer. */
 static int longest_sequence(const wg_config *c, const wg_cell *cell, const wg_arch *a)
 {
     const wg_dataset *d = c->dataset[cell->dataset];

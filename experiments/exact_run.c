@@ -281,7 +281,9 @@ wg_status wg_exact_cell(const wg_config *c, int cell, const wg_exact_shape *shap
     const wg_target_options o = {
         .threads = k->target.threads,
         .need_tokenizer = true,
-        .model = { .kv_type = wg_kv_type_ids[k->target.kv_type], .context = k->target.context, .allow_nan = k->target.allow_nan },
+        .model = { .kv_type = wg_kv_type_ids[k->target.kv_type],
+                   .context = k->target.context,
+                   .allow_nan = k->target.allow_nan },
     };
     int depth = 1;
     for (int i = 0; i < shapes; i++) depth = shape[i].depth > depth ? shape[i].depth : depth;

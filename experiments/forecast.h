@@ -9,7 +9,7 @@
 #include "experiments/dataset.h"
 #include "experiments/target.h"
 
-/* One text's output: at each of n positions, the acceptance sum min(p, q) and the rank of the text's token in q (0: its best). */
+/* One text's output: at each of n positions, the acceptance sum min(p, q) and the rank of its token in q (0: the best). */
 typedef struct wg_fit { int n, prompt; double *overlap; int *rank; } wg_fit;
 void wg_fit_close(wg_fit *f);
 
@@ -33,7 +33,8 @@ typedef struct wg_fit_reader {
     float *logits; /* of both, (2, rows, vocab) */
 } wg_fit_reader;
 wg_status wg_fit_reader_open(wg_fit_reader *r, wg_engine *plain, const wg_parts *parts, wg_lm *draft, wg_error *err);
-wg_status wg_fit_read(wg_fit_reader *r, uint32_t request, const int32_t *prompt, int n, int max_new, wg_fit *out, wg_error *err);
+wg_status wg_fit_read(wg_fit_reader *r, uint32_t request, const int32_t *prompt, int n, int max_new, wg_fit *out,
+                      wg_error *err);
 void wg_fit_reader_close(wg_fit_reader *r); /* half-open is fine */
 
 #endif

@@ -37,7 +37,7 @@ int main(int argc, char **argv)
     }
     names[n] = NULL;
     const char *near = wg_nearest(argv[1], names);
-    fprintf(stderr, "wager: there is no command '%s'%s%s%s; wager --help lists them\n", argv[1], near ? " (did you mean '" : "", near ? near : "",
-            near ? "'?)" : "");
+    fprintf(stderr, "wager: there is no command '%s'%s%s%s; wager --help lists them\n", argv[1], near ? " (did you mean '" : "",
+            near ? near : "", near ? "'?)" : "");
     return WG_EXIT_USAGE;
 }

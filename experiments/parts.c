@@ -66,8 +66,9 @@ wg_status wg_choose_rule(const char *spec, wg_rule_choice *out, wg_error *err)
         wg_option_defaults(out->class->options, out->options);
     }
     if (!spec[n] || !spec[n + 1]) return WG_OK;
-    const wg_status s = !out->options ? wg_fail(err, WG_EINVAL, "--rule %s: the rule '%s' has no options", spec, name)
-                                      : wg_option_set_list(out->class->options, out->options, out->class->size, spec + n + 1, err);
+    const wg_status s = !out->options
+                            ? wg_fail(err, WG_EINVAL, "--rule %s: the rule '%s' has no options", spec, name)
+                            : wg_option_set_list(out->class->options, out->options, out->class->size, spec + n + 1, err);
     if (s) wg_rule_choice_close(out);
     return s;
 }

@@ -33,8 +33,8 @@ const char *wg_plot_symbol(int series);
 /* A label for a script, in single quotes: at most `most` characters, no escapes, valid where it is cut. */
 void wg_plot_label(FILE *script, const char *text, int most);
 
-/* A string in double quotes for a script's data: what a point says of itself. Drawn "with labels hypertext", it becomes the title
- * of that point in the page, and the script of the page lets the keyboard go from point to point. */
+/* A string in double quotes for a script's data: what a point says of itself. Drawn "with labels hypertext", it becomes the
+ * title of that point in the page, and the script of the page lets the keyboard go from point to point. */
 void wg_plot_note(FILE *script, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void wg_plot_script(FILE *f);
 

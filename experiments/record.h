@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The result folder (results/README.md): config.json and machine.json first, then a line per request in requests.jsonl (and per
- * step in steps.jsonl; per round in trace.wgt, as it ends) as each one finishes, summary.json last. A line is one write(), so killing a run loses at most the
- * request in flight; when the disk fills, the half line is taken back and no summary appears. */
+ * step in steps.jsonl; per round in trace.wgt, as it ends) as each one finishes, summary.json last. A line is one write(), so
+ * killing a run loses at most the request in flight; when the disk fills, the half line is taken back, no summary appears. */
 #ifndef WG_EXPERIMENTS_RECORD_H
 #define WG_EXPERIMENTS_RECORD_H
 
@@ -19,7 +19,8 @@ typedef struct wg_step_record {
     wg_phases phases;
 } wg_step_record;
 
-/* One request of one arm: a prompt, or a turn of a conversation. Seconds but ttft and tpot are shares of steps, as above: over a batch they add up to wall time. */
+/* One request of one arm: a prompt, or a turn of a conversation. Seconds but ttft and tpot are shares of steps, as above: over
+ * a batch they add up to wall time. */
 typedef struct wg_request {
     int cell, group, prompt, turn, repeat; /* cell -1: the group's baseline; turn: of the conversation, from 0 */
     const wg_prompt *source;

@@ -219,8 +219,8 @@ static void parts(FILE *f, const wg_folder *run, const json_t *cells)
     fputs("<h2>Which part of a drafter wrote what</h2>\n", f);
     elements(f, run, cells, "parts", wg_part_columns,
              "Drafters that choose among others: steps in which each was asked to draft and in which its draft was taken; its "
-             "tokens that were kept, of them those that another part had drafted too (shared) and those that no other had though all "
-             "were asked (alone); and how many of a step's tokens it had drafted, taken or not.");
+             "tokens that were kept, of them those that another part had drafted too (shared) and those that no other "
+             "had though all were asked (alone); and how many of a step's tokens it had drafted, taken or not.");
 }
 
 /* ---- where the time of a pass goes ------------------------------------------------------------------------------- */

@@ -291,7 +291,8 @@ wg_status wg_kept_take(wg_kept *k, wg_request *q, int max_tokens, wg_error *err)
     json_t *v = whole_line(k->file, &k->line, &k->room, &n) ? json_loadb(k->line, n, JSON_ALLOW_NUL, NULL) : NULL;
     const json_t *id = json_object_get(v, "id");
     const bool mine = cell_of(v) == q->cell && integer(v, "group") == q->group && integer(v, "prompt") == q->prompt &&
-                      integer(v, "turn") == q->turn && integer(v, "repeat") == q->repeat && json_is_string(id) && !strcmp(json_string_value(id), q->source->id);
+                      integer(v, "turn") == q->turn && integer(v, "repeat") == q->repeat && json_is_string(id) &&
+                      !strcmp(json_string_value(id), q->source->id);
     if (mine) {
         const char *status = json_string_value(json_object_get(v, "status"));
         if (status && !strcmp(status, "ok")) read_success(q, v, max_tokens);
@@ -300,12 +301,11 @@ wg_status wg_kept_take(wg_kept *k, wg_request *q, int max_tokens, wg_error *err)
     json_decref(v);
     k->next++;
     return mine ? WG_OK
-                : wg_fail(
-                      err, WG_EFORMAT,
-                      "%s:%d: expected prompt %d (\"%.60s\"), turn %d, repeat %d of %s%.0d: the file was changed; start a new run with "
-                      "--out DIR",
-                      k->path, k->next, q->prompt, q->source->id, q->turn, q->repeat, q->cell < 0 ? "the baseline" : "cell ",
-                      q->cell < 0 ? 0 : q->cell);
+                : wg_fail(err, WG_EFORMAT,
+                          "%s:%d: expected prompt %d (\"%.60s\"), turn %d, repeat %d of %s%.0d: the file was changed; start a "
+                          "new run with --out DIR",
+                          k->path, k->next, q->prompt, q->source->id, q->turn, q->repeat,
+                          q->cell < 0 ? "the baseline" : "cell ", q->cell < 0 ? 0 : q->cell);
 }
 
 /* ---- which folder ------------------------------------------------------------------------------------------------ */

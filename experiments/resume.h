@@ -41,8 +41,8 @@ off_t wg_kept_requests_end(const wg_kept *k);
 off_t wg_kept_steps_end(const wg_kept *k);
 off_t wg_kept_trace_end(const wg_kept *k);
 
-/* Reads the next line into q, which says by cell, group, prompt, turn and repeat which request it must be; q->token has room for
- * max_tokens. EFORMAT when it is another one or is damaged. */
+/* Reads the next line into q, which says by cell, group, prompt, turn and repeat which request it must be; q->token has room
+ * for max_tokens. EFORMAT when it is another one or is damaged. */
 wg_status wg_kept_take(wg_kept *k, wg_request *q, int max_tokens, wg_error *err);
 
 /* The latest results/<name>/<hash>-*-<utc> of this config that has no finished summary, or the latest at all (wg_free). ENOENT

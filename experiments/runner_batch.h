@@ -39,9 +39,10 @@ typedef struct wg_room {
 
 /* Conversations first .. first+n-1 to their ends, or to their turn `turns`, into a->request; at most max_new tokens a turn. All
  * of them finish a turn before the next one is asked, so that a turn is a batch of its own, with its own clock. A request that
- * fails says so itself, and with it the later turns of its conversation. A failure (EINTERRUPTED, or of the tracer, which may be NULL) leaves the requests without meaning. */
-wg_status wg_batch_run(const wg_room *room, const wg_group *g, wg_arm *a, int first, int n, int repeat, int turns,
-                       int max_new, wg_tracer *tracer, wg_error *err);
+ * fails says so itself, and with it the later turns of its conversation. A failure (EINTERRUPTED, or of the tracer, which may
+ * be NULL) leaves the requests without meaning. */
+wg_status wg_batch_run(const wg_room *room, const wg_group *g, wg_arm *a, int first, int n, int repeat, int turns, int max_new,
+                       wg_tracer *tracer, wg_error *err);
 
 /* An empty request at its address; what it has room for stays. */
 void wg_request_begin(const wg_group *g, const wg_arm *a, wg_request *q, int prompt, int turn, int repeat);

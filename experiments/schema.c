@@ -127,7 +127,8 @@ static json_t *grid_schema(const wg_plugins *p)
     for (const wg_config_section *s = wg_config_sections; s->name; s++) {
         named c;
         for (const wg_option *o = s->table; o && o->name; o++) {
-            static const char *const fixed[] = { "name", "question", "trace", "trace_rows", "trace_top", "repeats" }; /* of all cells */
+            static const char *const fixed[] = { /* of all cells */
+                                                 "name", "question", "trace", "trace_rows", "trace_top", "repeats" };
             bool of_all = false;
             for (int i = 0; i < 6; i++) of_all = of_all || (!*s->name && !strcmp(o->name, fixed[i]));
             if (!of_all) add_axis(axes, s->name, o->name, option_schema(o));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * A draft of length g that starts at token s of a text reads the target's keys and values before s, and its own for its rows.
- * Its first i tokens are all accepted with probability E[ prod_{j < i} min(1, q/p)(y_j) * sum min(p, q) at i ], where y is a text
- * drawn from p: exact for token-wise rejection, whatever the dependence between positions (METHODS F2). Drafts start at every
- * `length`th token of the continuations; blocks of many texts ride in one pass, in tail slots of their own. */
+ * Its first i tokens are all accepted with probability E[ prod_{j < i} min(1, q/p)(y_j) * sum min(p, q) at i ], where y is a
+ * text drawn from p: exact for token-wise rejection, whatever the dependence between positions (METHODS F2). Drafts start at
+ * every `length`th token of the continuations; blocks of many texts ride in one pass, in tail slots of their own. */
 #include "experiments/skip_score.h"
 
 #include <math.h>
@@ -45,8 +45,8 @@ static wg_status read_prompt(const wg_skip_scorer *s, const wg_prompt *p, text *
     WG_TRY(wg_chat_encode(s->t->tokenizer, &s->opt.chat, &asked, 1, &x->token, &n, err));
     const int most = s->t->lm->context - s->opt.tokens;
     if (n == 0 || most < 1)
-        return wg_fail(err, WG_EINVAL, "prompt %s: %zu tokens and %d more, in a context of %d: expected room for a prompt", p->id, n,
-                       s->opt.tokens, s->t->lm->context);
+        return wg_fail(err, WG_EINVAL, "prompt %s: %zu tokens and %d more, in a context of %d: expected room for a prompt",
+                       p->id, n, s->opt.tokens, s->t->lm->context);
     x->n = x->prompt = n < (size_t)most ? (int)n : most;
     return WG_OK;
 }
@@ -146,7 +146,8 @@ static wg_status open_buffers(wg_skip_scorer *s, wg_error *err)
     size_t floats;
     if (!wg_size_mul((size_t)s->scored, vocab, &floats) || !(s->p = wg_alloc(floats, sizeof *s->p)))
         return wg_nomem(err, (size_t)s->scored * vocab * sizeof *s->p, "the target's rows; give fewer prompts or tokens");
-    if (!(s->logits = wg_alloc(ROWS * vocab, sizeof *s->logits))) return wg_nomem(err, ROWS * vocab * sizeof *s->logits, "logits");
+    if (!(s->logits = wg_alloc(ROWS * vocab, sizeof *s->logits)))
+        return wg_nomem(err, ROWS * vocab * sizeof *s->logits, "logits");
     WG_TRY(wg_rows_open(&s->row, 1, (int)vocab, err));
     wg_rows_push(&s->row);
     WG_TRY(wg_sampler_open(&s->sampler, &s->opt.sampling, s->t->ops, (int)vocab, err));

@@ -165,8 +165,10 @@ wg_status wg_skip_search(const wg_skip_problem *p, uint8_t *best, double *value,
     search s = { .p = p, .n = 2 * p->layers, .value = -INFINITY };
     if (p->layers < 1) return wg_fail(err, WG_EINVAL, "a model of %d layers: there is nothing to leave out", p->layers);
     if (p->size < 0 || p->size >= s.n)
-        return wg_fail(err, WG_EINVAL, "%d sub-layers to leave out: the model has %d (an attention and an MLP a layer); expected "
-                       "1..%d, or 0 for the best number", p->size, s.n, s.n - 1);
+        return wg_fail(err, WG_EINVAL,
+                       "%d sub-layers to leave out: the model has %d (an attention and an MLP a layer); expected "
+                       "1..%d, or 0 for the best number",
+                       p->size, s.n, s.n - 1);
     s.skip = wg_calloc((size_t)p->layers, sizeof *s.skip);
     s.best = wg_calloc((size_t)p->layers, sizeof *s.best);
     s.alone = wg_calloc((size_t)s.n, sizeof *s.alone);

@@ -82,8 +82,8 @@ static json_t *output_digest(const wg_result *r)
     return json_string(hex);
 }
 
-/* E / (gamma c + v + o) in units of a plain pass (METHODS C1), with E = tau and the measured phases. It leaves out whatever lies
- * between the phases, so its distance from the measured speed-up is the time they do not explain. */
+/* E / (gamma c + v + o) in units of a plain pass (METHODS C1), with E = tau and the measured phases. It leaves out whatever
+ * lies between the phases, so its distance from the measured speed-up is the time they do not explain. */
 static json_t *explained(const wg_result *r)
 {
     const wg_pairs *p = &r->pairs;
@@ -110,11 +110,12 @@ static void add_prediction(json_t *v, const wg_result *r)
                                              sum(p->base_seconds, p->n) / sum(p->base_tokens, p->n));
     json_object_set_new(v, keys[0], number(s.speedup));
     json_object_set_new(v, keys[1], json_pack("[o,o]", number(s.lo), number(s.hi)));
-    json_object_set_new(v, keys[2], json_pack("{s:o, s:o, s:o, s:o}", "draft", wg_json_ms(step.draft), "verify", wg_json_ms(step.verify),
-                                              "rest", wg_json_ms(step.rest), "plain",
-                                              wg_json_ms(plain.draft + plain.verify + plain.rest)));
-    json_object_set_new(v, keys[3], json_pack("{s:o, s:o, s:o, s:o, s:o}", "draft", number(why.draft), "verify", number(why.verify),
-                                              "rest", number(why.rest), "plain", number(why.plain), "total", number(why.total)));
+    json_object_set_new(v, keys[2],
+                        json_pack("{s:o, s:o, s:o, s:o}", "draft", wg_json_ms(step.draft), "verify", wg_json_ms(step.verify),
+                                  "rest", wg_json_ms(step.rest), "plain", wg_json_ms(plain.draft + plain.verify + plain.rest)));
+    json_object_set_new(v, keys[3],
+                        json_pack("{s:o, s:o, s:o, s:o, s:o}", "draft", number(why.draft), "verify", number(why.verify), "rest",
+                                  number(why.rest), "plain", number(why.plain), "total", number(why.total)));
 }
 
 /* c of the glossary: seconds of drafting for each level of a draft (a chain's tokens, a tree's depth), over those of a plain
@@ -252,7 +253,8 @@ json_t *wg_summary_json(const wg_run *run)
     double *scratch = wg_calloc(WG_RESAMPLES, sizeof *scratch);
     if (!scratch) return NULL;
     json_t *v = json_object(), *cells = json_array();
-    for (int i = 0; i < c->n; i++) json_array_append_new(cells, cell_summary(&c->cell[i], c->dataset[c->cell[i].dataset], &run->result[i], scratch));
+    for (int i = 0; i < c->n; i++)
+        json_array_append_new(cells, cell_summary(&c->cell[i], c->dataset[c->cell[i].dataset], &run->result[i], scratch));
     wg_free(scratch);
     json_object_set_new(v, "schema", json_integer(WG_SUMMARY_SCHEMA));
     json_object_set_new(v, "name", json_string(c->top.name));
