@@ -16,7 +16,7 @@ json_t *wg_acceptance_histogram(const wg_counts *c);
  * of totals their unweighted means: "tau_macro", "speedup_macro" over categories, "speedup_mean_of_prompts". */
 void wg_add_categories(json_t *cell, const wg_dataset *prompts, const wg_pairs *p, uint64_t seed, double *scratch);
 
-/* Sets "turns": an object per turn, from 0, of conversations; empty where no prompt has several. `questions`: wg_result.turns. */
+/* Sets "turns": an object per turn of conversations, from 0; empty where none has several. `questions`: wg_result.turns. */
 void wg_add_turns(json_t *cell, const wg_dataset *prompts, const wg_pairs *questions, uint64_t seed, double *scratch);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The commands of the program, one per cmd_<name>.c. Each takes its own argv (argv[0]: its name) and returns the exit status. */
+ * The commands of the program, one per cmd_<name>.c. Each takes its own argv, its name first, and returns the exit status. */
 #ifndef WG_EXPERIMENTS_COMMANDS_H
 #define WG_EXPERIMENTS_COMMANDS_H
 

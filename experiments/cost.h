@@ -34,7 +34,7 @@ typedef struct wg_timed { int rows, context, sequences; double seconds, error; }
 wg_status wg_cost_fit(wg_cost *c, const wg_timed *t, int n, wg_error *err);
 
 /* Times passes of a model over up to `rows` rows, after few tokens and after `context`, of one sequence and of `sequences`
- * (1 .. 64), in a cache of its own, and fits. The model keeps its place in whatever cache it has. Five rounds a size or more. */
+ * (1 .. 64), in a cache of its own, and fits. The model keeps its place in its own cache. Five rounds or more a size. */
 wg_status wg_cost_measure(wg_cost *c, wg_lm *lm, int rows, int context, int sequences, wg_error *err);
 
 double wg_cost_pass(const wg_cost *c, double rows, double context, double sequences); /* seconds */
