@@ -67,6 +67,7 @@ static wg_status open(wg_drafter *base, const wg_env *env, wg_error *err)
     const int rows = (o->window + o->guesses) * (o->n - 1) - 1;
     if (!env->logits)
         return wg_fail(err, WG_EUNSUPPORTED, "drafter lookahead: this engine does not hand out the target's logits");
+    wg_env_watch(env);
     if (rows > WG_DRAFT_MAX)
         return wg_fail(err, WG_ECONFIG, "drafter lookahead: (window=%d + guesses=%d) * (n=%d - 1) - 1 = %d rows beside the "
                        "root; a tree has room for %d: lower one of them, or build with a larger WG_TREE_NODES", o->window,

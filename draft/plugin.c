@@ -102,6 +102,7 @@ static wg_status check_class(const plugin_drafter *p, const wg_drafter_class *c,
 static wg_status open(wg_drafter *d, const wg_env *env, wg_error *err)
 {
     plugin_drafter *p = (plugin_drafter *)d;
+    wg_env_watch(env); /* who knows */
     WG_TRY(check_file(p->opt.path, err));
     WG_TRY(load(p, err));
     const wg_plugin_table *t = dlsym(p->object, "wg_plugin_drafter");

@@ -258,7 +258,8 @@ static wg_status open_lesson(lesson *l, const wg_config *c, wg_target *t, int de
     parts.drafter_options = cell->draft;
     parts.verifier = &teacher;
     parts.rules = c->plugins->verifiers;
-    const wg_engine_options o = { .max_batch = 1, .seed = (uint64_t)cell->top.seed, .sampling = cell->sampling };
+    const wg_engine_options o = { .max_batch = 1, .seed = (uint64_t)cell->top.seed, .sampling = cell->sampling,
+                                  .host_rows = true };
     WG_TRY(wg_engine_open(&l->engine, &parts, &o, err));
     l->scratch = wg_calloc((size_t)l->max + 1, sizeof *l->scratch);
     l->kept = wg_calloc((size_t)l->max, sizeof *l->kept);

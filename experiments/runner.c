@@ -241,6 +241,7 @@ static wg_status open_arm(const runner *r, const wg_group *g, const wg_cell *cel
         .seed = (uint64_t)like->top.seed,
         .sampling = like->sampling,
         .measure_alpha = cell,
+        .host_rows = true, /* for alpha and traces; and the baseline is to pay for what its arms pay for */
     };
     WG_TRY(wg_engine_open(&a->engine, &parts, &o, err));
     return open_requests(a, g, r->config->top.trace, err);

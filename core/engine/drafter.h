@@ -31,6 +31,8 @@ typedef struct wg_env {
     int races;                       /* lists of times the rule in force races on: what a draft of law COUPLED deals out to
                                       * siblings (wg_lists_dealt). 1 for rules that do not race */
     const struct wg_plugins *plugins; /* drafters and rules by name, for drafters made of others; NULL: there are none */
+    bool *watches;                   /* a drafter that looks at the target's rows or logits in observe sets it when it is opened:
+                                      * wg_env_watch */
     const float *logits;             /* (rows, vocab) the target's, inside observe: row tree->row + node follows that node,
                                         or probe.
                                         NULL: this engine does not hand them out */
@@ -38,6 +40,12 @@ typedef struct wg_env {
 
 /* Nothing after such a token is emitted, so a draft may end there. */
 static inline bool wg_env_is_eog(const wg_env *env, int32_t token) { return env->is_eog && env->is_eog(env->is_eog_user, token); }
+
+/* The target's rows and logits have to be on the host in every observe. */
+static inline void wg_env_watch(const wg_env *env)
+{
+    if (env->watches) *env->watches = true;
+}
 
 /* What one of the drafters that a drafter is made of did in the last step of a sequence. */
 typedef struct wg_inner_draft {
@@ -60,7 +68,8 @@ typedef struct wg_drafter_class {
      * that has nothing to say leaves the root alone. On failure nothing that matters has changed (the engine rolls the caches
      * back). */
     wg_status (*propose)(wg_drafter *d, wg_seq *const *seq, int n, wg_tree *out, wg_rows *q, wg_error *err);
-    /* After the commit of one sequence: tree, path, and the target's rows (tree->row ..., none for probes). NULL: learns
+    /* After the commit of one sequence: tree, path, and the target's rows (tree->row ..., none for probes;
+     * only after wg_env_watch: else they may have stayed on a device). NULL: learns
      * nothing. Cannot fail. */
     void (*observe)(wg_drafter *d, const wg_seq *seq, const wg_tree *tree, const wg_path *path, const wg_rows *target);
     /* The sequence in this slot is gone. NULL: keeps nothing per sequence. */

@@ -14,6 +14,7 @@ typedef struct wg_engine_options {
     int prefill_rows;   /* prompt tokens of one pass; 0: 256 */
     uint64_t seed;
     wg_sampling sampling;
+    bool host_rows;     /* somebody looks at p or the logits after a step: they come to the host wherever the target runs */
     bool measure_alpha; /* sum min(p,q) and the optimum at every settled node (passes over the vocabulary) */
 } wg_engine_options;
 
@@ -37,6 +38,8 @@ typedef struct wg_engine {
     wg_tree *tree;     /* (max_batch) */
     wg_rows p, q;
     float *logits;     /* (rows, vocab) */
+    bool watched;      /* by the drafter (wg_env_watch) */
+    struct wg_settlement *settlement; /* steps that the target's device settles (settle.h); NULL: none are */
     wg_phases phases;
     uint64_t slots[4]; /* sequence slots in use, one bit each */
 } wg_engine;

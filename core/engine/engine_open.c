@@ -2,6 +2,7 @@
  * Putting an engine together, and its sequences. Everything a step needs is allocated here; large buffers cost memory only
  * where they are touched. */
 #include "core/engine/build.h"
+#include "core/engine/settle.h"
 
 #include <string.h>
 
@@ -116,11 +117,13 @@ static wg_status open_engine(wg_engine *e, const wg_parts *parts, const wg_engin
         .is_eog_user = e->is_eog_user,
         .checks = parts->verifier->laws,
         .races = 1,
+        .watches = &e->watched,
         .plugins = parts->plugins,
     };
     WG_TRY(open_buffers(e, err));
     e->env.logits = e->logits;
-    return open_plugins(e, parts, err);
+    WG_TRY(open_plugins(e, parts, err));
+    return wg_settlement_open(e, err);
 }
 
 wg_status wg_engine_open(wg_engine **out, const wg_parts *parts, const wg_engine_options *opt, wg_error *err)
@@ -138,6 +141,7 @@ void wg_engine_close(wg_engine *e)
     if (!e) return;
     if (e->drafter && e->drafter->class->close) e->drafter->class->close(e->drafter);
     wg_free(e->drafter);
+    wg_settlement_close(e);
     wg_free(e->verifier_opt);
     for (int i = 0; i < e->samplers; i++) wg_sampler_close(&e->sampler[i]);
     wg_free(e->sampler);

@@ -19,8 +19,8 @@
 
 #include "core/base/mem.h"
 #include "core/base/log.h"
-#include "core/model/device.h"
 #include "core/model/graphs.h"
+#include "core/model/settle_cuda.h"
 
 enum { NAME = 32 };
 static const size_t PARTIAL = (size_t)64 << 20, LOGITS = (size_t)64 << 20; /* bytes; at least one row */
@@ -43,6 +43,7 @@ typedef struct cuda_state {
     wg_gpu_row *narrowed;                /* (pass.rows) rows that asked for logits */
     float *partial, *logits;
     size_t partial_bytes, logits_bytes;
+    wg_settle_room settle;
 
     wg_graphs graphs;
 
@@ -105,6 +106,7 @@ static void drop(cuda_state *s)
     give(s, s->narrowed);
     give(s, s->partial);
     give(s, s->logits);
+    wg_settle_room_close(&s->settle, &s->gpu);
     s->gpu.api->close(&s->gpu);
     wg_free(s);
 }
@@ -339,6 +341,7 @@ static void cuda_begin(wg_device *d, const wg_pass *pass)
     s->tables = s->from + s->asked;
     s->small = (size_t)s->asked * (size_t)pass->width * sizeof(float) <= s->logits_bytes;
     s->gpu.api->put(&s->gpu, p->device, p->host, tables_at(s->all, s->asked) + (size_t)used * sizeof *tables);
+    if (pass->settling) wg_settle_send(&s->settle, &s->gpu, pass->width, pass->settling);
     from_the_start(s);
     find_graph(s);
 }
@@ -377,12 +380,27 @@ static void cuda_narrow(wg_device *d)
     s->row = s->narrowed;
 }
 
+static wg_status cuda_settle_open(wg_device *d, int vocab, int trees, int *rows, wg_error *err)
+{
+    cuda_state *s = state_of(d);
+    return wg_settle_room_open(&s->settle, &s->gpu, vocab, trees, rows, err);
+}
+
+/* The logits of rows first .. first + n-1 of those that asked are there: to the host, or to rows of p. */
+static void use_logits(cuda_state *s, int first, int n)
+{
+    const wg_pass *p = &s->now;
+    const size_t width = (size_t)p->width;
+    if (p->settling) wg_settle_sample(&s->settle, &s->gpu, p->width, p->settling, s->logits, first, n);
+    else s->gpu.api->get(&s->gpu, p->logits + (size_t)first * width, s->logits, (size_t)n * width * sizeof(float));
+}
+
 static wg_status cuda_finish(wg_device *d, wg_error *err)
 {
     cuda_state *s = state_of(d);
     char why[WG_GPU_WHY];
-    if (s->kept)
-        s->gpu.api->get(&s->gpu, s->now.logits, s->logits, (size_t)s->now.asked * (size_t)s->now.width * sizeof(float));
+    if (s->kept) use_logits(s, 0, s->now.asked);
+    if (s->now.settling) wg_settle_finish(&s->settle, &s->gpu, s->now.width, s->now.settling);
     s->kept = false;
     if (s->gpu.api->wait(&s->gpu, why) == 0) return WG_OK;
     return wg_fail(err, WG_EIO, "%s (%s): %s", s->name, s->gpu.card, why);
@@ -480,6 +498,7 @@ static void cuda_matmul_swiglu(wg_device *d, const wg_matrix *gate, const wg_mat
 static void cuda_head(wg_device *d, const wg_matrix *w, const float *x, int rows, void *act, float *y)
 {
     cuda_state *s = state_of(d);
+    (void)y; /* that of the pass */
     const size_t width = (size_t)w->n;
     const int room = s->small ? s->rows : (int)(s->logits_bytes / (width * sizeof(float)));
     if (s->small) rows = s->rows;
@@ -487,7 +506,7 @@ static void cuda_head(wg_device *d, const wg_matrix *w, const float *x, int rows
         const int n = rows - first < room ? rows - first : room;
         prepare_rows(d, w->type, x + (size_t)first * (size_t)w->k, n, w->k, act);
         product(s, &w, &s->logits, 1, n, WG_GPU_STORE);
-        if (!s->small) s->gpu.api->get(&s->gpu, y + (size_t)first * width, s->logits, (size_t)n * width * sizeof(float));
+        if (!s->small) use_logits(s, first, n);
     }
     s->kept = s->small;
 }
@@ -554,6 +573,7 @@ static const wg_device_class cuda_class = {
     .again = cuda_again,
     .narrow = cuda_narrow,
     .finish = cuda_finish,
+    .settle_open = cuda_settle_open,
     .hold = cuda_hold,
     .close = cuda_close,
     .embed = cuda_embed,

@@ -198,7 +198,7 @@ wg_status wg_model_pass(wg_model *m, const wg_plan *plan, int space, const wg_ba
     }
     check_rows(b, space);
     wg_device *d = &m->device;
-    const wg_pass pass = { m, plan, b->row, b->n, b->logits, m->max_rows, space, logits, m->head.n };
+    const wg_pass pass = { m, plan, b->row, b->n, b->logits, m->max_rows, space, logits, m->head.n, m->settling };
     if (d->class->begin) d->class->begin(d, &pass);
     if (!d->class->again) transformer(m, plan, space, b, logits);
     while (d->class->again && d->class->again(d)) transformer(m, plan, space, b, logits);
@@ -211,6 +211,23 @@ static wg_status model_forward(wg_lm *lm, const wg_batch *b, float *logits, wg_e
 {
     wg_model *m = (wg_model *)lm;
     return wg_model_pass(m, &(wg_plan){ .layers = m->arch.layers }, lm->space, b, logits, err);
+}
+
+static wg_status model_settle_open(wg_lm *lm, int trees, int *rows, wg_error *err)
+{
+    wg_model *m = (wg_model *)lm;
+    if (m->device.class->settle_open) return m->device.class->settle_open(&m->device, lm->vocab, trees, rows, err);
+    *rows = 0;
+    return WG_OK;
+}
+
+static wg_status model_settle(wg_lm *lm, const wg_batch *b, const wg_settling *s, wg_error *err)
+{
+    wg_model *m = (wg_model *)lm;
+    m->settling = s;
+    const wg_status status = model_forward(lm, b, NULL, err);
+    m->settling = NULL;
+    return status;
 }
 
 wg_status wg_model_attach(wg_model *m, wg_kv *kv, int *space, wg_error *err)
@@ -232,5 +249,7 @@ const wg_lm_class wg_model_lm_class = {
     .name = "transformer",
     .attach = model_attach,
     .forward = model_forward,
+    .settle_open = model_settle_open,
+    .settle = model_settle,
     .close = model_close,
 };

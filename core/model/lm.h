@@ -5,6 +5,7 @@
 #define WG_CORE_MODEL_LM_H
 
 #include "core/model/batch.h"
+#include "core/model/device.h"
 
 typedef struct wg_lm wg_lm;
 
@@ -16,6 +17,10 @@ typedef struct wg_lm_class {
      * as written. After warm-up it allocates nothing. */
     wg_status (*forward)(wg_lm *lm, const wg_batch *batch, float *logits, wg_error *err);
     void (*close)(wg_lm *lm);
+    /* Passes whose logits stay where they are computed and are settled there (device.h). NULL: there are none. settle_open makes
+     * room for trees of up to *rows rows in all, and says how many it is (0: not on this device). */
+    wg_status (*settle_open)(wg_lm *lm, int trees, int *rows, wg_error *err);
+    wg_status (*settle)(wg_lm *lm, const wg_batch *batch, const wg_settling *s, wg_error *err);
 } wg_lm_class;
 
 struct wg_lm {
@@ -28,6 +33,7 @@ struct wg_lm {
 
 /* forward with the clock running; checks the batch (tokens inside the vocabulary, positions inside the context). */
 wg_status wg_lm_forward(wg_lm *lm, const wg_batch *batch, float *logits, wg_error *err);
+wg_status wg_lm_settle(wg_lm *lm, const wg_batch *batch, const wg_settling *s, wg_error *err);
 wg_status wg_lm_attach(wg_lm *lm, wg_kv *kv, wg_error *err);
 
 #endif

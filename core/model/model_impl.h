@@ -37,6 +37,7 @@ struct wg_model {
     wg_buf act;                  /* prepared activations of any stage */
     wg_row *asked;               /* the rows that asked for logits, and where they were in the batch */
     int32_t *asked_from;
+    const wg_settling *settling; /* of the pass that runs; NULL: it ends in logits */
 };
 
 /* The wg_lm of the transformer (forward.c). */

@@ -98,61 +98,77 @@ static inline void pair_store(const law_model *target, const law_request *r, int
     wg_free(token);
 }
 
+/* Every drafter as these tests run it, its options being texts of this struct. */
+typedef struct pair_drafter { const char *label, *drafter, *options; } pair_drafter;
+enum { PAIR_DRAFTERS = 25 };
+typedef struct pair_drafters {
+    pair_drafter row[PAIR_DRAFTERS];
+    char chain[600], tree[600], common[700], common_tree[700], slem[700], pruned[900], retrieval[64];
+    char hybrid[700], best_of[700], full[700], cascade[700];
+} pair_drafters;
+
+/* Fills it; returns how many drafters of the registry it leaves out, each named. */
+static inline int pair_drafters_open(pair_drafters *o, const char *draft_path, const char *store)
+{
+    const char *root = getenv("WG_ROOT"); /* a draft model with a vocabulary of its own, of 1024 tokens */
+    const char *tree = WG_TREE_MAX > 8 ? "3-2-1" : "2-1", *other = "models/cross/wager-story-700k-1k-q8_0.gguf";
+    if (!root) root = ".";
+    snprintf(o->chain, sizeof o->chain, "model=%s,length=4", draft_path);
+    snprintf(o->tree, sizeof o->tree, "model=%s,tree=%s", draft_path, tree);
+    snprintf(o->common, sizeof o->common, "model=%s/%s,vocabulary=intersection,length=3", root, other);
+    snprintf(o->common_tree, sizeof o->common_tree, "model=%s/%s,vocabulary=intersection,tree=%s", root, other, tree);
+    snprintf(o->slem, sizeof o->slem, "model=%s/%s,length=4", root, other);
+    snprintf(o->pruned, sizeof o->pruned, "model=%s,length=3,prune=%s/configs/vocab/story-1024.json", draft_path, root);
+    snprintf(o->retrieval, sizeof o->retrieval, "datastore=%s", store);
+    snprintf(o->hybrid, sizeof o->hybrid, "first=suffix:factor=2,second=model:model=%s;length=2", draft_path);
+    snprintf(o->best_of, sizeof o->best_of, "of=ngram:k=4|recycle:nodes=6|model:model=%s;length=3", draft_path);
+    snprintf(o->full, sizeof o->full, "of=ngram:k=4|recycle:nodes=6|model:model=%s;length=3", draft_path);
+    snprintf(o->cascade, sizeof o->cascade, "model=%s,length=4,inner=ngram:k=3", draft_path);
+    const pair_drafter row[] = {{"model, chain", "model", o->chain},
+                                {"model, tree", "model", o->tree},
+                                {"model, pruned", "model", o->pruned},
+                                {"common tokens, chain", "model", o->common},
+                                {"common tokens, tree", "model", o->common_tree},
+                                {"slem", "slem", o->slem},
+                                {"ngram", "ngram", NULL},
+                                {"ngram_cache", "ngram_cache", NULL},
+                                {"ngram_hash", "ngram_hash", "n=2,memory_mb=1"},
+                                {"suffix", "suffix", "factor=2"},
+                                {"suffix, tree", "suffix", "factor=2,tree=true"},
+                                {"sam", "sam", NULL},
+                                {"retrieval", "retrieval", o->retrieval},
+                                {"recycle", "recycle", NULL},
+                                {"lookahead", "lookahead", NULL},
+                                {"layer skip", "layer_skip", "attention=1,mlp=2/3"},
+                                {"early exit, tree", "early_exit", WG_TREE_MAX > 8 ? "layer=4,tree=3-2-1" : "layer=4,tree=2-1"},
+                                {"sparse cache", "sparse_kv", "window=64"},
+                                {"none", "none", NULL},
+                                {"hybrid", "hybrid", o->hybrid},
+                                {"best of", "best_of", o->best_of},
+                                {"full information", "full_information", o->full},
+                                {"cascade", "cascade", o->cascade},
+                                {"process", "process", "command=python3 examples/process-drafter/bigram.py,timeout_ms=60000"},
+                                {"synthetic", "synthetic", "k=3,rate=0.7"}};
+    _Static_assert(sizeof row == sizeof o->row, "PAIR_DRAFTERS rows");
+    const char *name[PAIR_DRAFTERS];
+    for (int d = 0; d < PAIR_DRAFTERS; d++) {
+        o->row[d] = row[d];
+        name[d] = row[d].drafter;
+    }
+    return law_uncovered(name, PAIR_DRAFTERS);
+}
+
 /* Decodes the requests plainly, then with every drafter and batch size, on one thread and on two. Returns the failures. */
 static inline int pair_check(const char *target_path, const char *draft_path, const law_request *r, int n)
 {
     const wg_sampling samplings[] = {WG_SAMPLING(0, 0, 1, 0), WG_SAMPLING(0.7, 0, 0.95, 0), WG_SAMPLING(1, 0, 1, 0)};
-    char chain[600], tree[600], common[700], common_tree[700], slem[700], pruned[900], store[] = "/tmp/wg-store-XXXXXX", retrieval[64];
-    snprintf(chain, sizeof chain, "model=%s,length=4", draft_path);
-    snprintf(tree, sizeof tree, "model=%s,tree=%s", draft_path, WG_TREE_MAX > 8 ? "3-2-1" : "2-1");
-    const char *root = getenv("WG_ROOT"); /* a draft model with a vocabulary of its own, of 1024 tokens */
-    if (!root) root = ".";
-    const char *other = "models/cross/wager-story-700k-1k-q8_0.gguf";
-    snprintf(common, sizeof common, "model=%s/%s,vocabulary=intersection,length=3", root, other);
-    snprintf(common_tree, sizeof common_tree, "model=%s/%s,vocabulary=intersection,tree=%s", root, other,
-             WG_TREE_MAX > 8 ? "3-2-1" : "2-1");
-    snprintf(slem, sizeof slem, "model=%s/%s,length=4", root, other);
-    snprintf(pruned, sizeof pruned, "model=%s,length=3,prune=%s/configs/vocab/story-1024.json", draft_path, root);
-    char hybrid[700], best_of[700], full[700], cascade[700];
-    snprintf(hybrid, sizeof hybrid, "first=suffix:factor=2,second=model:model=%s;length=2", draft_path);
-    snprintf(best_of, sizeof best_of, "of=ngram:k=4|recycle:nodes=6|model:model=%s;length=3", draft_path);
-    snprintf(full, sizeof full, "of=ngram:k=4|recycle:nodes=6|model:model=%s;length=3", draft_path);
-    snprintf(cascade, sizeof cascade, "model=%s,length=4,inner=ngram:k=3", draft_path);
-    const struct {
-        const char *label, *drafter, *options;
-    } drafters[] = {{"model, chain", "model", chain},
-                    {"model, tree", "model", tree},
-                    {"model, pruned", "model", pruned},
-                    {"common tokens, chain", "model", common},
-                    {"common tokens, tree", "model", common_tree},
-                    {"slem", "slem", slem},
-                    {"ngram", "ngram", NULL},
-                    {"ngram_cache", "ngram_cache", NULL},
-                    {"ngram_hash", "ngram_hash", "n=2,memory_mb=1"},
-                    {"suffix", "suffix", "factor=2"},
-                    {"suffix, tree", "suffix", "factor=2,tree=true"},
-                    {"sam", "sam", NULL},
-                    {"retrieval", "retrieval", retrieval},
-                    {"recycle", "recycle", NULL},
-                    {"lookahead", "lookahead", NULL},
-                    {"layer skip", "layer_skip", "attention=1,mlp=2/3"},
-                    {"early exit, tree", "early_exit", WG_TREE_MAX > 8 ? "layer=4,tree=3-2-1" : "layer=4,tree=2-1"},
-                    {"sparse cache", "sparse_kv", "window=64"},
-                    {"none", "none", NULL},
-                    {"hybrid", "hybrid", hybrid},
-                    {"best of", "best_of", best_of},
-                    {"full information", "full_information", full},
-                    {"cascade", "cascade", cascade},
-                    {"process", "process", "command=python3 examples/process-drafter/bigram.py,timeout_ms=60000"},
-                    {"synthetic", "synthetic", "k=3,rate=0.7"}};
-    enum { DRAFTERS = sizeof drafters / sizeof *drafters };
-    const char *name[DRAFTERS];
-    for (int d = 0; d < DRAFTERS; d++) name[d] = drafters[d].drafter;
+    char store[] = "/tmp/wg-store-XXXXXX";
+    pair_drafters all;
     law_model target[2] = {0};
     for (int t = 0; t < 2; t++) law_model_open(&target[t], target_path, t + 1, wg_cpu_chosen(), WG_F16);
     pair_store(&target[0], r, n, store);
-    snprintf(retrieval, sizeof retrieval, "datastore=%s", store);
-    int failures = law_uncovered(name, DRAFTERS);
+    const pair_drafter *drafters = all.row;
+    int failures = pair_drafters_open(&all, draft_path, store);
     law_output *plain = wg_calloc((size_t)n, sizeof *plain), *got = wg_calloc((size_t)n, sizeof *got);
     if (!plain || !got) abort();
     for (int s = 0; s < 3; s++) {
@@ -163,7 +179,7 @@ static inline int pair_check(const char *target_path, const char *draft_path, co
         law_decode(&setup, r, n, plain, &counts);
         printf("T=%g plain: %ld tokens of %d prompts in %.2f s\n", samplings[s].temperature, law_tokens(plain, n), n,
                wg_clock_now() - start);
-        for (int d = 0; d < DRAFTERS; d++)
+        for (int d = 0; d < PAIR_DRAFTERS; d++)
             for (int k = 0; k < 2; k++) { /* batch 1 on one thread, batch 8 on two; above 0 also the other way round */
                 counts = (wg_counts){0};
                 const int threads = s ? (k + s + d) % 2 : k;

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT
+ * Settling on the device is settling on the host: with the same target on cuda:0/exact, every drafter under every rule that it
+ * may be drafting for gives the CPU's text, byte for byte, and where nobody looks at rows none of them comes to the host.
+ * usage: law_settle [RULES]     so many rules a drafter, in turn; all when left out */
+#include "core/engine/settle.h"
+#include "tests/law/pair.h"
+
+enum { PROMPTS = 2, LONGEST = 24, TOKENS = 7 };
+
+static const wg_sampling samplings[] = { WG_SAMPLING(0.8, 0, 0.95, 0), WG_SAMPLING(1, 0, 1, 0), WG_SAMPLING(0, 0, 1, 0),
+                                         WG_SAMPLING(1.1, 30, 0.9, 0.02) };
+enum { SAMPLINGS = sizeof samplings / sizeof *samplings };
+
+static void open_on(law_model *m, const char *path, const char *name)
+{
+    wg_error err;
+    wg_device device;
+    const wg_model_options o = { .kv_type = WG_F16 };
+    *m = (law_model){ .ops = wg_ops_for(wg_cpu_chosen()) };
+    LAW_TRY(wg_device_open(&device, name, NULL, &err));
+    LAW_TRY(wg_weights_open(&m->file, path, &err));
+    LAW_TRY(wg_model_open(&m->model, m->file, &device, &o, &err));
+    wg_device_close(&device); /* the model holds it */
+    m->lm = wg_model_lm(m->model);
+    LAW_TRY(wg_tokenizer_open(&m->tokenizer, m->file, &err));
+}
+
+/* The text on the device; *settled counts engines whose rows stayed there. Failures. */
+static int check(law_setup setup, const law_model *device, const char *label, const law_request *r, int *settled)
+{
+    law_output want[PROMPTS] = { 0 }, got[PROMPTS] = { 0 };
+    char what[120];
+    snprintf(what, sizeof what, "%s, rule %s, T=%g", label, setup.rule, setup.sampling.temperature);
+    law_decode(&setup, r, PROMPTS, want, &(wg_counts){ 0 });
+    setup.target = device;
+    wg_engine *e = law_engine(&setup);
+    law_run(e, r, PROMPTS, got, &(wg_counts){ 0 });
+    int bad = law_compare(what, want, got, PROMPTS);
+    if ((e->settlement == NULL) != e->watched || (e->settlement && e->p.n)) {
+        fprintf(stderr, "FAILED %s: the rows were%s expected on the host\n", what, e->watched ? "" : " not");
+        bad++;
+    }
+    *settled += e->settlement != NULL;
+    wg_engine_close(e);
+    law_free(want, PROMPTS);
+    law_free(got, PROMPTS);
+    return bad;
+}
+
+/* Under rules for chains. */
+static bool is_chain(const pair_drafter *p)
+{
+    static const char *const trees[] = { "recycle", "lookahead", "hybrid", "best_of", "full_information", "early_exit" };
+    for (size_t i = 0; i < sizeof trees / sizeof *trees; i++)
+        if (!strcmp(p->drafter, trees[i])) return false;
+    return !strstr(p->label, "tree");
+}
+
+int main(int argc, char **argv)
+{
+    char large[512], path[512], prompts[512], store[] = "/tmp/wg-store-XXXXXX";
+    const char *root = getenv("WG_ROOT");
+    const int each = argc > 1 ? atoi(argv[1]) : 100;
+    if (!pair_find(large, path, sizeof path)) {
+        printf("SKIPPED: the bundled pair models/*.gguf is not there\n");
+        return LAW_SKIP;
+    }
+    law_model host, device;
+    law_request r[PROMPTS];
+    pair_drafters all;
+    open_on(&host, path, "cpu");
+    open_on(&device, path, "cuda:0/exact");
+    snprintf(prompts, sizeof prompts, "%s/configs/prompts/quickstart.jsonl", root ? root : ".");
+    if (pair_prompts(prompts, host.tokenizer, 5, PROMPTS, LONGEST, TOKENS, r) != PROMPTS) return 1;
+    pair_store(&host, r, PROMPTS, store);
+    const wg_verifier_class *rule[32];
+    int failures = pair_drafters_open(&all, path, store), settled = 0, runs = 0, rules = 0, ran[32] = { 0 };
+    for (int v = 0; wg_verifiers[v]; v++)
+        if (wg_verifiers[v]->device != WG_RULE_HOST) rule[rules++] = wg_verifiers[v];
+    for (int d = 0; d < PAIR_DRAFTERS; d++) { /* this target has fewer layers */
+        if (!strcmp(all.row[d].drafter, "early_exit")) all.row[d].options = "tree=2-1";
+        else if (!strcmp(all.row[d].drafter, "layer_skip")) all.row[d].options = "mlp=1";
+    }
+    const double begin = wg_clock_now();
+    for (int d = 0; d < PAIR_DRAFTERS; d++) {
+        const pair_drafter *p = &all.row[d];
+        for (int k = 0, done = 0; k < rules && done < each; k++) {
+            const wg_sampling *s = &samplings[runs % SAMPLINGS];
+            const wg_verifier_class *v = rule[(d + k) % rules];
+            if (!law_legal(p->drafter, p->options, s, v) || (v->chains && !is_chain(p))) continue;
+            const law_setup setup = { .target = &host, .drafter = p->drafter, .options = p->options, .rule = v->name,
+                                      .sampling = *s, .seed = 5, .batch = 1 + runs % 2 };
+            failures += check(setup, &device, p->label, r, &settled);
+            ran[(d + k) % rules]++;
+            runs++;
+            done++;
+        }
+    }
+    for (int i = 0; i < rules; i++)
+        if (!ran[i]) failures++, fprintf(stderr, "FAILED %s: never run\n", rule[i]->name);
+    printf("%d runs, %d settled on the device, %d failures, %.1f s\n", runs, settled, failures, wg_clock_now() - begin);
+    if (2 * settled < runs) failures++, fprintf(stderr, "FAILED: few were settled on the device\n");
+    for (int i = 0; i < PROMPTS; i++) wg_free((int32_t *)r[i].prompt);
+    law_model_close(&host);
+    law_model_close(&device);
+    remove(store);
+    return failures != 0;
+}
