@@ -99,10 +99,10 @@ static inline void pair_store(const law_model *target, const law_request *r, int
 }
 
 /* Every drafter as these tests run it, its options being texts of this struct. */
-typedef struct pair_drafter { const char *label, *drafter, *options; } pair_drafter;
+typedef struct pair_row { const char *label, *drafter, *options; } pair_row;
 enum { PAIR_DRAFTERS = 25 };
 typedef struct pair_drafters {
-    pair_drafter row[PAIR_DRAFTERS];
+    pair_row row[PAIR_DRAFTERS];
     char chain[600], tree[600], common[700], common_tree[700], slem[700], pruned[900], retrieval[64];
     char hybrid[700], best_of[700], full[700], cascade[700];
 } pair_drafters;
@@ -124,7 +124,7 @@ static inline int pair_drafters_open(pair_drafters *o, const char *draft_path, c
     snprintf(o->best_of, sizeof o->best_of, "of=ngram:k=4|recycle:nodes=6|model:model=%s;length=3", draft_path);
     snprintf(o->full, sizeof o->full, "of=ngram:k=4|recycle:nodes=6|model:model=%s;length=3", draft_path);
     snprintf(o->cascade, sizeof o->cascade, "model=%s,length=4,inner=ngram:k=3", draft_path);
-    const pair_drafter row[] = {{"model, chain", "model", o->chain},
+    const pair_row row[] = {{"model, chain", "model", o->chain},
                                 {"model, tree", "model", o->tree},
                                 {"model, pruned", "model", o->pruned},
                                 {"common tokens, chain", "model", o->common},
@@ -167,7 +167,7 @@ static inline int pair_check(const char *target_path, const char *draft_path, co
     law_model target[2] = {0};
     for (int t = 0; t < 2; t++) law_model_open(&target[t], target_path, t + 1, wg_cpu_chosen(), WG_F16);
     pair_store(&target[0], r, n, store);
-    const pair_drafter *drafters = all.row;
+    const pair_row *drafters = all.row;
     int failures = pair_drafters_open(&all, draft_path, store);
     law_output *plain = wg_calloc((size_t)n, sizeof *plain), *got = wg_calloc((size_t)n, sizeof *got);
     if (!plain || !got) abort();

@@ -48,7 +48,7 @@ static int check(law_setup setup, const law_model *device, const char *label, co
 }
 
 /* Under rules for chains. */
-static bool is_chain(const pair_drafter *p)
+static bool is_chain(const pair_row *p)
 {
     static const char *const trees[] = { "recycle", "lookahead", "hybrid", "best_of", "full_information", "early_exit" };
     for (size_t i = 0; i < sizeof trees / sizeof *trees; i++)
@@ -83,7 +83,7 @@ int main(int argc, char **argv)
     }
     const double begin = wg_clock_now();
     for (int d = 0; d < PAIR_DRAFTERS; d++) {
-        const pair_drafter *p = &all.row[d];
+        const pair_row *p = &all.row[d];
         for (int k = 0, done = 0; k < rules && done < each; k++) {
             const wg_sampling *s = &samplings[runs % SAMPLINGS];
             const wg_verifier_class *v = rule[(d + k) % rules];

@@ -29,7 +29,10 @@ static inline wg_status setup_open(setup *s, const wg_device *d, wg_weights *w)
     *s = (setup){ .w = w };
     WG_TRY(wg_model_open(&s->m, w, d, &o, &err));
     WG_TRY(wg_kv_open(&s->kv, 16, 60, CONTEXT + 64, &err));
-    WG_TRY(wg_lm_attach(wg_model_lm(s->m), s->kv, &err));
+    wg_lm *lm = wg_model_lm(s->m);
+    int settled = ROWS;
+    WG_TRY(wg_lm_attach(lm, s->kv, &err));
+    WG_TRY(lm->class->settle_open(lm, 2, &settled, &err));
     WG_TRY(wg_kv_seq_open(s->kv, &s->seq, &err));
     return wg_batch_open(&s->b, ROWS, &err);
 }
