@@ -10,12 +10,11 @@
  * Weights are read once, front to back, by chunks of 8 blocks (4.6 to 8.7 KB) that stay in L1 while all row tiles use them.
  * Lines are asked for ahead, a line or two a step, spread over the steps of a block and the tiles of a chunk: in bursts the
  * requests would fill the line buffers, and loads that hit would wait behind them. Asking past the end is harmless. */
-#include "kernels/x86/avx512.h"
-
-#include <string.h>
+#include <limits.h>
 
 #include "kernels/layout.h"
 #include "kernels/variants.h"
+#include "kernels/x86/codes_avx512.h"
 #include "kernels/x86/matmul.h"
 
 enum {
@@ -37,48 +36,6 @@ typedef void tile_fn(const char *chunk, const wg_q8_act *a, int blocks, float *a
 /* Bytes and lines of a block with its share of the chunk's head. */
 INLINE int share_bytes(const int type) { return wg_block_bytes(type) + wg_head_bytes(type) / WG_ACT_BLOCKS; }
 INLINE int share_lines(const int type) { return (share_bytes(type) + 63) / 64; }
-
-/* Codes k = 4 j .. 4 j + 3 of the outputs 16 h .. 16 h + 15 of a block. */
-INLINE __m512i codes(const int type, const char *block, const int j, const int h)
-{
-    const int bits = wg_code_bits(type);
-    const char *at = block + wg_codes_at(type) + 64 * h, *high = block + wg_high_at(type);
-    if (bits == 8) return _mm512_load_si512(at + 128 * j);
-    const __m512i two = _mm512_load_si512(at + 128 * (j % 4)), low = _mm512_set1_epi8(15);
-    const __m512i v = _mm512_and_si512(j < 4 ? two : _mm512_srli_epi16(two, 4), low);
-    if (type == WG_IQ4_NL)
-        return _mm512_shuffle_epi8(_mm512_broadcast_i32x4(_mm_loadu_si128((const void *)wg_iq4_table)), v);
-    if (bits == 4) return v;
-    if (bits == 5) {
-        uint64_t fifth;
-        memcpy(&fifth, high + 16 * j + 8 * h, sizeof fifth);
-        return _mm512_mask_add_epi8(v, (__mmask64)fifth, v, _mm512_set1_epi8(16));
-    }
-    const __m512i pairs = _mm512_load_si512(high + 128 * (j / 4) + 64 * h), mask = _mm512_set1_epi8(0x30);
-    const __m512i moved = j % 4 == 0   ? _mm512_slli_epi16(pairs, 4)
-                          : j % 4 == 1 ? _mm512_slli_epi16(pairs, 2)
-                          : j % 4 == 2 ? pairs
-                                       : _mm512_srli_epi16(pairs, 2);
-    return _mm512_ternarylogic_epi64(v, moved, mask, 0xF8); /* v | (moved & mask) */
-}
-
-INLINE __m512 halves(const char *p) { return _mm512_cvtph_ps(_mm256_load_si256((const void *)p)); }
-
-/* Scales of a part, of the outputs 16 h .. 16 h + 15. */
-INLINE __m512 scales(const int type, const char *head, const char *block, const int part, const int h)
-{
-    if (!wg_is_k(type)) return halves(block + 32 * h);
-    const __m128i small = _mm_load_si128((const void *)(block + 32 * part + 16 * h));
-    return _mm512_mul_ps(halves(head + 32 * h), _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(small)));
-}
-
-/* Minima; those of the K types as they are stored: they are subtracted. */
-INLINE __m512 minima(const int type, const char *head, const char *block, const int h)
-{
-    if (!wg_is_k(type)) return halves(block + 64 + 32 * h);
-    const __m128i small = _mm_load_si128((const void *)(block + 32 + 16 * h));
-    return _mm512_mul_ps(halves(head + 64 + 32 * h), _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(small)));
-}
 
 /* A step's share: of many lines two a step and the odd one (two tiles that ask for the same lines do better than halves). */
 INLINE void ask_ahead(const int type, ask ahead, int b, const int j)
@@ -206,8 +163,19 @@ static void group(const wg_matrix *w, const wg_q8_act *act, int rows, float *y, 
     }
 }
 
+/* From how many rows on it pays to open chunks first, which 8-bit codes and nibbles with one scale never need. */
+static int many(int type)
+{
+    if (wg_parts(type) > 1) return TALL + 1;
+    return wg_is_k(type) || wg_code_bits(type) == 5 ? 33 : INT_MAX;
+}
+
 void wg_matmul_quant_avx512(const wg_matrix *w, const void *act, int rows, float *y, size_t ldy, int p0, int p1)
 {
+    if (rows >= many(w->type)) {
+        wg_matmul_many_avx512(w, act, rows, y, ldy, p0, p1);
+        return;
+    }
     const int step = rows > WG_GROUP_ROWS ? PANEL_BLOCK : p1 - p0, chunks = wg_chunks(w->k);
     for (int p = p0; p < p1; p += step)
         for (int m = 0; m < rows; m += WG_GROUP_ROWS)

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT
+ * Codes, scales and minima of packed quantised blocks (kernels/layout.h) as vectors of 16 outputs. Only for *_avx512.c. */
+#ifndef WG_KERNELS_X86_CODES_AVX512_H
+#define WG_KERNELS_X86_CODES_AVX512_H
+
+#include <string.h>
+
+#include "kernels/layout.h"
+#include "kernels/x86/avx512.h"
+
+/* Codes k = 4 j .. 4 j + 3 of the outputs 16 h .. 16 h + 15 of a block. */
+INLINE __m512i codes(const int type, const char *block, const int j, const int h)
+{
+    const int bits = wg_code_bits(type);
+    const char *at = block + wg_codes_at(type) + 64 * h, *high = block + wg_high_at(type);
+    if (bits == 8) return _mm512_load_si512(at + 128 * j);
+    const __m512i two = _mm512_load_si512(at + 128 * (j % 4)), low = _mm512_set1_epi8(15);
+    const __m512i v = _mm512_and_si512(j < 4 ? two : _mm512_srli_epi16(two, 4), low);
+    if (type == WG_IQ4_NL)
+        return _mm512_shuffle_epi8(_mm512_broadcast_i32x4(_mm_loadu_si128((const void *)wg_iq4_table)), v);
+    if (bits == 4) return v;
+    if (bits == 5) {
+        uint64_t fifth;
+        memcpy(&fifth, high + 16 * j + 8 * h, sizeof fifth);
+        return _mm512_mask_add_epi8(v, (__mmask64)fifth, v, _mm512_set1_epi8(16));
+    }
+    const __m512i pairs = _mm512_load_si512(high + 128 * (j / 4) + 64 * h), mask = _mm512_set1_epi8(0x30);
+    const __m512i moved = j % 4 == 0   ? _mm512_slli_epi16(pairs, 4)
+                          : j % 4 == 1 ? _mm512_slli_epi16(pairs, 2)
+                          : j % 4 == 2 ? pairs
+                                       : _mm512_srli_epi16(pairs, 2);
+    return _mm512_ternarylogic_epi64(v, moved, mask, 0xF8); /* v | (moved & mask) */
+}
+
+INLINE __m512 halves(const char *p) { return _mm512_cvtph_ps(_mm256_load_si256((const void *)p)); }
+
+/* Scales of a part, of the outputs 16 h .. 16 h + 15. */
+INLINE __m512 scales(const int type, const char *head, const char *block, const int part, const int h)
+{
+    if (!wg_is_k(type)) return halves(block + 32 * h);
+    const __m128i small = _mm_load_si128((const void *)(block + 32 * part + 16 * h));
+    return _mm512_mul_ps(halves(head + 32 * h), _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(small)));
+}
+
+/* Minima; those of the K types as they are stored: they are subtracted. */
+INLINE __m512 minima(const int type, const char *head, const char *block, const int h)
+{
+    if (!wg_is_k(type)) return halves(block + 64 + 32 * h);
+    const __m128i small = _mm_load_si128((const void *)(block + 32 + 16 * h));
+    return _mm512_mul_ps(halves(head + 64 + 32 * h), _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(small)));
+}
+
+#endif
