@@ -92,7 +92,11 @@ void wg_stages_wrap(wg_stages *s, wg_device *d)
     s->class.swiglu = timed_swiglu;
     s->class.add = timed_add;
     s->class.gather = timed_gather;
-    s->class.again = NULL; /* nothing recorded: every stage is waited for */
+    /* Every stage is waited for, by itself: nothing recorded, no steps in one. */
+    s->class.again = NULL;
+    s->class.norm_prepare = NULL;
+    s->class.matmul_add = NULL;
+    s->class.matmul_swiglu = NULL;
     if (s->inner->finish) s->class.finish = timed_finish;
     d->class = &s->class;
 }
