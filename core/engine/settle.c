@@ -18,7 +18,8 @@ struct wg_settlement {
 
 static bool uses_q(const wg_rule *rule)
 {
-    return rule->kind == WG_RULE_ROUNDS || rule->kind == WG_RULE_KSEQ || rule->kind == WG_RULE_BLOCK;
+    return rule->kind == WG_RULE_ROUNDS || rule->kind == WG_RULE_KSEQ || rule->kind == WG_RULE_BLOCK ||
+           rule->kind == WG_RULE_TRAVERSAL;
 }
 
 void wg_settlement_close(wg_engine *e)

@@ -16,6 +16,7 @@ typedef enum wg_rule_kind {
     WG_RULE_TOPK,
     WG_RULE_KSEQ,
     WG_RULE_BLOCK,   /* chains only */
+    WG_RULE_TRAVERSAL,
     WG_RULES,
 } wg_rule_kind;
 

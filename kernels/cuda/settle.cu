@@ -5,168 +5,7 @@
  * vocabulary, so nothing below depends on threadIdx but through kernels/cuda/block.h and stores.
  *
  * Rows are whole here, where the host may know a support: it adds zeros to chains, which are left out (block.h). */
-#include "kernels/cuda/block.h"
-#include "kernels/cuda/launch.h"
-#include "kernels/philox.h"
-
-enum { DRAW_ACCEPT = 2, DRAW_NEXT = 3, DRAW_COUPLED = 5 }; /* wg_purpose of core/engine/chance.h */
-enum { NOTES = 128 };
-
-typedef struct settle_room {
-    wg_rule_tree tree;
-    double note[NOTES];      /* of a draw: the running sum at some elements */
-    int32_t first[NOTES], notes;
-    double claim[WG_TREE_NODES];
-} settle_room;
-
-/* A row of probabilities; of: undefined where point >= 0. */
-struct dist {
-    const double *of;
-    int point;
-    WG_DEVICE_MEMBER double operator[](int i) const { return point >= 0 ? (double)(point == i) : of[i]; }
-};
-
-/* What the threads of a block share of one tree. */
-struct court {
-    wg_block *b;
-    settle_room *s;
-    const wg_rule_tree *t;
-    int vocab;
-    const double *p, *q;
-    const int32_t *p_point, *q_point;
-    double *rest, *drawn; /* (vocab) scratch */
-    wg_rule_path *out;
-};
-
-WG_DEVICE dist row_p(const court *c, int node)
-{
-    const int row = c->t->row + node;
-    return dist{ c->p + (size_t)row * c->vocab, c->p_point[row] };
-}
-WG_DEVICE dist row_q(const court *c, int node)
-{
-    const int row = c->t->qrow[node];
-    return dist{ c->q + (size_t)row * c->vocab, c->q_point[row] };
-}
-
-/* ---- trees */
-
-WG_DEVICE int child_after(const wg_rule_tree *t, int node, int after)
-{
-    for (int i = after + 1; i < t->n; i++)
-        if (t->parent[i] == node) return i;
-    return -1;
-}
-
-WG_DEVICE int find_child(const wg_rule_tree *t, int node, int token)
-{
-    for (int i = node + 1; i < t->n; i++)
-        if (t->parent[i] == node && t->token[i] == token) return i;
-    return -1;
-}
-
-/* ---- chance: core/engine/chance.c */
-
-WG_DEVICE double uniform(const wg_rule_tree *t, int purpose, int index, int depth)
-{
-    const wg_philox r = wg_philox_at(t->seed, (uint32_t)index, (uint32_t)purpose, t->position + (uint32_t)depth, t->request);
-    return wg_philox_double(r.v[0], r.v[1]);
-}
-
-WG_DEVICE bool accepts(const wg_rule_tree *t, int index, double num, double den)
-{
-    if (num >= den) return num > 0;
-    return uniform(t, DRAW_ACCEPT, index, 0) * den < num;
-}
-
-/* The sum of a draw, with notes on the way. */
-struct add_noting {
-    const court *c;
-    int every, count;
-    WG_DEVICE_MEMBER void operator()(int first, int n)
-    {
-        wg_block *b = c->b;
-        settle_room *s = c->s;
-        if (threadIdx.x == 0) {
-            double sum = b->sum;
-            if (count % every == 0) {
-                s->note[count / every] = sum;
-                s->first[count / every] = first;
-                s->notes = count / every + 1;
-            }
-            for (int i = 0; i < n; i++) sum += b->value[i];
-            b->sum = sum;
-        }
-        count++;
-    }
-};
-
-/* The running sum up to where it passes `at`. */
-struct add_until {
-    wg_block *b;
-    double at;
-    WG_DEVICE_MEMBER void operator()(int first, int n)
-    {
-        (void)first;
-        if (threadIdx.x != 0) return;
-        double run = b->sum;
-        for (int i = 0; i < n; i++) {
-            run += b->value[i];
-            b->index = b->at[i];
-            if (at < run) {
-                b->stop = 1;
-                break;
-            }
-        }
-        b->sum = run;
-    }
-};
-
-struct positive_weight {
-    const double *of;
-    WG_DEVICE_MEMBER bool operator()(int i, double *v)
-    {
-        *v = of[i];
-        return *v > 0;
-    }
-};
-
-/* A draw from weights (vocab). */
-WG_DEVICE int pick_weight(const court *c, const double *weight, double u)
-{
-    wg_block *b = c->b;
-    settle_room *s = c->s;
-    positive_weight take = { weight };
-    add_noting add = { c, c->vocab / (WG_GATHER * NOTES) + 1, 0 };
-    if (threadIdx.x == 0) {
-        b->sum = 0;
-        b->index = 0;
-        s->notes = 0;
-    }
-    wg_gather(b, 0, c->vocab, take, add);
-    const double at = u * b->sum;
-    int from = 0;
-    while (from + 1 < s->notes && s->note[from + 1] <= at) from++;
-    const int first = s->notes ? s->first[from] : 0;
-    __syncthreads();
-    if (threadIdx.x == 0) b->sum = s->notes ? s->note[from] : 0;
-    add_until until = { b, at };
-    wg_gather(b, first, c->vocab, take, until);
-    const int index = b->index;
-    __syncthreads();
-    return index;
-}
-
-/* `next` after a node at this depth: from p; from weights that have a mass. */
-WG_DEVICE int pick_next(const court *c, int node, int depth)
-{
-    const dist p = row_p(c, node);
-    return p.point >= 0 ? p.point : pick_weight(c, p.of, uniform(c->t, DRAW_NEXT, 0, depth));
-}
-WG_DEVICE int pick_rest(const court *c, double mass, int node, int depth)
-{
-    return mass > 0 ? pick_weight(c, c->rest, uniform(c->t, DRAW_NEXT, 0, depth)) : pick_next(c, node, depth);
-}
+#include "kernels/cuda/court.h"
 
 WG_DEVICE int race(const court *c, dist p, int races, int depth)
 {
@@ -208,21 +47,6 @@ struct subtract {
         return d > 0;
     }
 };
-
-/* q without the siblings before a child into c->drawn; its mass. */
-WG_DEVICE double without_earlier(const court *c, int node, int child)
-{
-    const wg_rule_tree *t = c->t;
-    const dist q = row_q(c, child);
-    __syncthreads(); /* all have read the one before */
-    for (int i = (int)threadIdx.x; i < c->vocab; i += WG_BLOCK) c->drawn[i] = q[i];
-    __syncthreads();
-    if (threadIdx.x == 0)
-        for (int j = node; (j = child_after(t, node, j)) != child;) c->drawn[t->token[j]] = 0;
-    __syncthreads();
-    positive_weight take = { c->drawn };
-    return wg_block_chain(c->b, c->vocab, take);
-}
 
 WG_DEVICE int settle_rounds(const court *c, int node, int depth, double lenience, int *next)
 {
@@ -419,6 +243,8 @@ WG_DEVICE void settle_block(const court *c)
     }
 }
 
+#include "kernels/cuda/traversal.h"
+
 /* ---- rules that settle one node at a time: verify/walk.c */
 
 template <int KIND> WG_DEVICE int settle_node(const court *c, const wg_rule *rule, int node, int depth, int *next)
@@ -466,6 +292,7 @@ settle_tree(wg_rule rule, const wg_rule_tree *tree, int vocab, const double *p, 
     const court c = { b, s, &s->tree, vocab, p, q, p_point, q_point, scratch + 2 * V * blockIdx.x,
                       scratch + 2 * V * blockIdx.x + V, path + blockIdx.x };
     if (KIND == WG_RULE_BLOCK) settle_block(&c);
+    else if (KIND == WG_RULE_TRAVERSAL) settle_traversal(&c);
     else walk<KIND>(&c, &rule);
 }
 
@@ -482,6 +309,7 @@ extern "C" void WG_GPU(settle)(wg_gpu *g, const wg_rule *rule, const wg_rule_tre
     case WG_RULE_ROUNDS: kernel = settle_tree<WG_RULE_ROUNDS>; break;
     case WG_RULE_TOPK: kernel = settle_tree<WG_RULE_TOPK>; break;
     case WG_RULE_KSEQ: kernel = settle_tree<WG_RULE_KSEQ>; break;
+    case WG_RULE_TRAVERSAL: kernel = settle_tree<WG_RULE_TRAVERSAL>; break;
     case WG_RULE_BLOCK: kernel = settle_tree<WG_RULE_BLOCK>; break;
     default: return;
     }

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: MIT
+ * What the rules of settle.cu have in common: a tree with its rows and chance as all threads of a block see them, decisions, and
+ * draws over the vocabulary. Private to kernels/cuda. */
+#ifndef WG_KERNELS_CUDA_COURT_H
+#define WG_KERNELS_CUDA_COURT_H
+
+#include "kernels/cuda/block.h"
+#include "kernels/cuda/launch.h"
+#include "kernels/philox.h"
+
+enum { DRAW_ACCEPT = 2, DRAW_NEXT = 3, DRAW_COUPLED = 5 }; /* wg_purpose of core/engine/chance.h */
+enum { NOTES = 128 };
+
+typedef struct settle_room {
+    wg_rule_tree tree;
+    double note[NOTES];      /* of a draw: the running sum at some elements */
+    int32_t first[NOTES], notes;
+    double claim[WG_TREE_NODES]; /* of a node: block and traversal */
+    double a[WG_TREE_NODES], b[WG_TREE_NODES], drawable[WG_TREE_NODES], tried[WG_TREE_NODES]; /* traversal */
+    int32_t last[WG_TREE_NODES];
+} settle_room;
+
+/* A row of probabilities; of: undefined where point >= 0. */
+struct dist {
+    const double *of;
+    int point;
+    WG_DEVICE_MEMBER double operator[](int i) const { return point >= 0 ? (double)(point == i) : of[i]; }
+};
+
+/* What the threads of a block share of one tree. */
+struct court {
+    wg_block *b;
+    settle_room *s;
+    const wg_rule_tree *t;
+    int vocab;
+    const double *p, *q;
+    const int32_t *p_point, *q_point;
+    double *rest, *drawn; /* (vocab) scratch */
+    wg_rule_path *out;
+};
+
+WG_DEVICE dist row_p(const court *c, int node)
+{
+    const int row = c->t->row + node;
+    return dist{ c->p + (size_t)row * c->vocab, c->p_point[row] };
+}
+WG_DEVICE dist row_q(const court *c, int node)
+{
+    const int row = c->t->qrow[node];
+    return dist{ c->q + (size_t)row * c->vocab, c->q_point[row] };
+}
+
+/* ---- trees */
+
+WG_DEVICE int child_after(const wg_rule_tree *t, int node, int after)
+{
+    for (int i = after + 1; i < t->n; i++)
+        if (t->parent[i] == node) return i;
+    return -1;
+}
+
+WG_DEVICE int find_child(const wg_rule_tree *t, int node, int token)
+{
+    for (int i = node + 1; i < t->n; i++)
+        if (t->parent[i] == node && t->token[i] == token) return i;
+    return -1;
+}
+
+/* ---- chance: core/engine/chance.c */
+
+WG_DEVICE double uniform(const wg_rule_tree *t, int purpose, int index, int depth)
+{
+    const wg_philox r = wg_philox_at(t->seed, (uint32_t)index, (uint32_t)purpose, t->position + (uint32_t)depth, t->request);
+    return wg_philox_double(r.v[0], r.v[1]);
+}
+
+WG_DEVICE bool accepts(const wg_rule_tree *t, int index, double num, double den)
+{
+    if (num >= den) return num > 0;
+    return uniform(t, DRAW_ACCEPT, index, 0) * den < num;
+}
+
+/* The sum of a draw, with notes on the way. */
+struct add_noting {
+    const court *c;
+    int every, count;
+    WG_DEVICE_MEMBER void operator()(int first, int n)
+    {
+        wg_block *b = c->b;
+        settle_room *s = c->s;
+        if (threadIdx.x == 0) {
+            double sum = b->sum;
+            if (count % every == 0) {
+                s->note[count / every] = sum;
+                s->first[count / every] = first;
+                s->notes = count / every + 1;
+            }
+            for (int i = 0; i < n; i++) sum += b->value[i];
+            b->sum = sum;
+        }
+        count++;
+    }
+};
+
+/* The running sum up to where it passes `at`. */
+struct add_until {
+    wg_block *b;
+    double at;
+    WG_DEVICE_MEMBER void operator()(int first, int n)
+    {
+        (void)first;
+        if (threadIdx.x != 0) return;
+        double run = b->sum;
+        for (int i = 0; i < n; i++) {
+            run += b->value[i];
+            b->index = b->at[i];
+            if (at < run) {
+                b->stop = 1;
+                break;
+            }
+        }
+        b->sum = run;
+    }
+};
+
+struct positive_weight {
+    const double *of;
+    WG_DEVICE_MEMBER bool operator()(int i, double *v)
+    {
+        *v = of[i];
+        return *v > 0;
+    }
+};
+
+/* A draw from weights (vocab). */
+WG_DEVICE int pick_weight(const court *c, const double *weight, double u)
+{
+    wg_block *b = c->b;
+    settle_room *s = c->s;
+    positive_weight take = { weight };
+    add_noting add = { c, c->vocab / (WG_GATHER * NOTES) + 1, 0 };
+    if (threadIdx.x == 0) {
+        b->sum = 0;
+        b->index = 0;
+        s->notes = 0;
+    }
+    wg_gather(b, 0, c->vocab, take, add);
+    const double at = u * b->sum;
+    int from = 0;
+    while (from + 1 < s->notes && s->note[from + 1] <= at) from++;
+    const int first = s->notes ? s->first[from] : 0;
+    __syncthreads();
+    if (threadIdx.x == 0) b->sum = s->notes ? s->note[from] : 0;
+    add_until until = { b, at };
+    wg_gather(b, first, c->vocab, take, until);
+    const int index = b->index;
+    __syncthreads();
+    return index;
+}
+
+/* `next` after a node at this depth: from p; from weights that have a mass. */
+WG_DEVICE int pick_next(const court *c, int node, int depth)
+{
+    const dist p = row_p(c, node);
+    return p.point >= 0 ? p.point : pick_weight(c, p.of, uniform(c->t, DRAW_NEXT, 0, depth));
+}
+WG_DEVICE int pick_rest(const court *c, double mass, int node, int depth)
+{
+    return mass > 0 ? pick_weight(c, c->rest, uniform(c->t, DRAW_NEXT, 0, depth)) : pick_next(c, node, depth);
+}
+
+/* q without the siblings before a child into c->drawn; its mass. */
+WG_DEVICE double without_earlier(const court *c, int node, int child)
+{
+    const wg_rule_tree *t = c->t;
+    const dist q = row_q(c, child);
+    __syncthreads(); /* all have read the one before */
+    for (int i = (int)threadIdx.x; i < c->vocab; i += WG_BLOCK) c->drawn[i] = q[i];
+    __syncthreads();
+    if (threadIdx.x == 0)
+        for (int j = node; (j = child_after(t, node, j)) != child;) c->drawn[t->token[j]] = 0;
+    __syncthreads();
+    positive_weight take = { c->drawn };
+    return wg_block_chain(c->b, c->vocab, take);
+}
+
+#endif
