@@ -40,13 +40,14 @@ build_here() {
   [ "$cap" = 90 ] && cap=90a
   cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DWG_CUDA=ON "-DCMAKE_CUDA_ARCHITECTURES=$cap-real" &&
     cmake --build "$build" --target wager law_prefix gpu_probe test_gpu_rows test_gpu_matmul test_gpu_attention test_gpu_pick \
-      test_gpu_move test_gpu_graphs
+      test_gpu_move test_gpu_graphs test_gpu_sample test_gpu_settle law_settle
 }
 unit() {
   local t
-  for t in rows matmul attention pick move graphs; do WG_GPU=cuda "$build/tests/simt/test_gpu_$t" || return 1; done
+  for t in rows matmul attention pick move graphs sample settle; do WG_GPU=cuda "$build/tests/simt/test_gpu_$t" || return 1; done
 }
 law() { "$build/tests/law_prefix" --cases "$2" --far "$3" --device "$1"; }
+settle() { "$build/tests/simt/law_settle" 2; } # steps settled on the device: the CPU's texts
 
 models=models/wager-story-11m-q8_0.gguf
 draft=models/wager-story-1m-q8_0.gguf
@@ -80,7 +81,7 @@ sanitizer() {
   command -v compute-sanitizer >/dev/null || return 77
   local tool t sane="compute-sanitizer --target-processes all --error-exitcode 9 --tool"
   for tool in memcheck racecheck synccheck initcheck; do
-    for t in rows attention pick move; do
+    for t in rows attention pick move sample settle; do
       WG_GPU=cuda $sane $tool "$build/tests/simt/test_gpu_$t" || return 1
     done
   done
@@ -97,12 +98,13 @@ bench() {
 
 if command -v nvcc >/dev/null && [ $# -eq 0 ]; then section build 240 build_here; fi
 [ -x "$build/wager" ] || { echo "error: no $build/wager, no nvcc to build it; build elsewhere, name the folder" >&2; exit 1; }
-export -f build_here unit law text texts logits sanitizer bench
+export -f build_here unit law settle text texts logits sanitizer bench
 export build log models draft cap
 section unit 60 bash -c unit
 section law 60 bash -c 'law cuda:0 60 0'
 section law-far 40 bash -c 'law cuda:0 8 1'
 section law-exact 60 bash -c 'law cuda:0/exact 60 0'
+section settle 40 bash -c settle
 section logits 30 bash -c logits
 section texts 60 bash -c texts
 section probe 60 "$build/tests/gpu_probe"
