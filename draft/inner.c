@@ -178,6 +178,45 @@ wg_status wg_inner_open_list(wg_inner *in, int *n, const wg_env *env, const char
     return wg_fail(err, WG_ECONFIG, "drafter %s: %s=%s: expected two drafters or more, separated by |", owner, option, list);
 }
 
+/* ---- before anything is opened */
+
+bool wg_inner_is_spec(const wg_drafter_class *class, const wg_option *option)
+{
+    return option->type == WG_OPT_STRING && (class->inner || !strcmp(option->name, "inner"));
+}
+
+static wg_status check_item(const struct wg_plugins *plugins, const char *owner, const char *option, const char *spec,
+                            wg_error *err)
+{
+    const wg_env names = { .plugins = plugins };
+    const wg_drafter_class *class;
+    const char *options = NULL;
+    WG_TRY(wg_inner_find(&names, owner, option, spec, &class, &options, err));
+    char *d = wg_calloc(1, class->size);
+    if (!d) return wg_nomem(err, class->size, "a drafter's options");
+    wg_option_defaults(class->options, d + class->options_at);
+    wg_status s = wg_inner_set(class, d + class->options_at, options, err);
+    if (s) s = wg_fail_in(err, s, "drafter %s: %s", owner, option);
+    for (const wg_option *o = class->options; !s && o && o->name; o++)
+        if (wg_inner_is_spec(class, o)) s = wg_inner_check(plugins, class->name, o->name, d + class->options_at + o->at, err);
+    wg_free(d);
+    return s;
+}
+
+wg_status wg_inner_check(const struct wg_plugins *plugins, const char *owner, const char *option, const char *list,
+                         wg_error *err)
+{
+    do {
+        char spec[WG_OPTION_STRING];
+        const int length = item_length(list, '|');
+        if (length < 0) return bad_braces(list, err);
+        WG_TRY(copy_item(spec, sizeof spec, list, length, err));
+        WG_TRY(check_item(plugins, owner, option, spec, err));
+        list += length + (list[length] == '|');
+    } while (*list);
+    return WG_OK;
+}
+
 /* ---- drafts */
 
 /* Another seed, derived at an address that no draw has. */

@@ -48,6 +48,12 @@ void wg_inner_close(wg_inner *in); /* also of a zeroed one */
 wg_status wg_inner_open_list(wg_inner *in, int *n, const wg_env *env, const char *owner, const char *option, const char *list,
                              wg_error *err);
 
+/* Whether text options of a class are of the form SPEC|SPEC|...: drafters, that is; and whether one that is names drafters that
+ * there are, with options that they have, and so inside them. Nothing is opened. ECONFIG, EINVAL, ENOMEM. */
+bool wg_inner_is_spec(const wg_drafter_class *class, const wg_option *option);
+wg_status wg_inner_check(const struct wg_plugins *plugins, const char *owner, const char *option, const char *list,
+                         wg_error *err);
+
 /* Drafts for n sequences into in->tree[0 .. n-1]; the trees are checked. */
 wg_status wg_inner_propose(wg_inner *in, wg_seq *const *seq, int n, wg_error *err);
 

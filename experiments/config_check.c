@@ -10,6 +10,7 @@
 #include "core/base/mem.h"
 #include "core/base/number.h"
 #include "core/model/device.h"
+#include "draft/inner.h"
 #include "experiments/target.h"
 
 enum { REQUESTS_MAX = 1 << 24 }; /* of a cell: each has a place in memory for its digest */
@@ -398,6 +399,21 @@ static void check_draft_model(wg_checker *c, const wg_cell *cell)
     else wg_problem(c, "draft", false, "draft: drafter \"%s\" needs \"model\": %s", cell->drafter->name, row->doc);
 }
 
+/* Drafters that are named inside options of another. */
+static void check_inner(wg_checker *c, const wg_cell *cell)
+{
+    for (const wg_option *o = cell->drafter->options; o && o->name; o++) {
+        const char *value = (const char *)cell->draft + o->at;
+        char path[64];
+        wg_error e;
+        if (!wg_inner_is_spec(cell->drafter, o) || !wg_first_time(c, "inner", value)) continue;
+        snprintf(path, sizeof path, "draft.%s", o->name);
+        const wg_status s = wg_inner_check(c->plugins, cell->drafter->name, o->name, value, &e);
+        if (s == WG_ENOMEM) c->failed = s, c->err = e;
+        else if (s) wg_problem(c, *value ? path : "draft", false, "draft: %s", e.text);
+    }
+}
+
 static bool same_prompts(const wg_config_prompts *a, const wg_config_prompts *b)
 {
     return !strcmp(a->file, b->file) && !strcmp(a->category, b->category) && !strcmp(a->merge, b->merge) &&
@@ -478,6 +494,7 @@ void wg_check_cell(wg_checker *c, wg_cell *cell, wg_config *owner)
     if (*cell->target.model) check_model_file(c, "target.model", cell->target.model, "the target");
     else wg_problem(c, "target", false, "target.model: missing; it names the target's weights file");
     if (cell->drafter) check_draft_model(c, cell);
+    if (cell->drafter) check_inner(c, cell);
     if (cell->drafter && cell->verifier) {
         wg_error e;
         const unsigned laws = wg_drafter_laws(cell->drafter, cell->draft, &cell->sampling);
