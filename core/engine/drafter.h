@@ -31,8 +31,8 @@ typedef struct wg_env {
     int races;                       /* lists of times the rule in force races on: what a draft of law COUPLED deals out to
                                       * siblings (wg_lists_dealt). 1 for rules that do not race */
     const struct wg_plugins *plugins; /* drafters and rules by name, for drafters made of others; NULL: there are none */
-    bool *watches;                   /* a drafter that looks at the target's rows or logits in observe sets it when it is opened:
-                                      * wg_env_watch */
+    bool *watches;                   /* a drafter that looks at the target's rows or logits in observe sets it when it is
+                                      * opened: wg_env_watch */
     const float *logits;             /* (rows, vocab) the target's, inside observe: row tree->row + node follows that node,
                                         or probe.
                                         NULL: this engine does not hand them out */

@@ -27,8 +27,8 @@ typedef struct wg_verifier_class {
     /* How many lists of times the rule with these options races on, for drafts of law COUPLED (wg_env.races); NULL: it does
      * not. */
     int (*races)(const void *opt);
-    /* What makes the same decisions where the rows of p are on a device (kernels/cuda/settle.cu), so that these need not come to
-     * the host; 0, WG_RULE_HOST: nothing does. Of WG_RULE_ROUNDS, the factor with these options; NULL: 1. */
+    /* What makes the same decisions where the rows of p are on a device (kernels/cuda/settle.cu), so that these need not come
+     * to the host; 0, WG_RULE_HOST: nothing does. Of WG_RULE_ROUNDS, the factor with these options; NULL: 1. */
     wg_rule_kind device;
     double (*factor)(const void *opt);
 } wg_verifier_class;

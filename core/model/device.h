@@ -24,8 +24,8 @@ typedef struct wg_rope {
 /* What passes of a model look like. */
 typedef struct wg_pass_shape { int max_rows, heads, head_dim, vocab, kv_type; } wg_pass_shape;
 
-/* What becomes of the rows of a pass where they are: the sampler chain (wg_sampling of core/engine/sampler.h, in its usual order
- * and without penalties), then a rule over trees of them. Everything is borrowed until the pass is over. */
+/* What becomes of the rows of a pass where they are: the sampler chain (wg_sampling of core/engine/sampler.h, in its usual
+ * order and without penalties), then a rule over trees of them. Everything is borrowed until the pass is over. */
 typedef struct wg_settling {
     double temperature, top_p, min_p;
     int top_k;
@@ -73,8 +73,8 @@ typedef struct wg_device_class {
     bool (*again)(wg_device *d);
     void (*narrow)(wg_device *d);
     wg_status (*finish)(wg_device *d, wg_error *err);
-    /* Room for settling passes here: so many trees and rows of p and as many of q. *rows says how many it is: more than fit stay
-     * with the host. NULL: none are settled. */
+    /* Room for settling passes here: so many trees and rows of p and as many of q. *rows says how many it is: more than fit
+     * stay with the host. NULL: none are settled. */
     wg_status (*settle_open)(wg_device *d, int vocab, int trees, int *rows, wg_error *err);
     void (*hold)(wg_device *d); /* one owner more; wg_device_close: one less */
     void (*close)(wg_device *d);

@@ -29,8 +29,9 @@ static wg_status take_room(wg_settle_room *r, wg_gpu *g, wg_error *err)
     if (r->p && r->q && r->p_point && r->q_point && r->keys && r->scratch && r->tree && r->path) return WG_OK;
     const size_t bytes = (2 * r->cells + r->scratch_cells) * sizeof(double) + r->key_bytes, rows = r->rows;
     wg_settle_room_close(r, g);
-    return wg_fail(err, WG_ENOMEM, "out of memory on cuda:%d (%s): %zu bytes for the probabilities of %zu rows, %zu are free; lower "
-                   "max_batch, max_tokens or pages, or take a smaller model", g->ordinal, g->card, bytes, rows, g->api->room(g));
+    return wg_fail(err, WG_ENOMEM, "out of memory on cuda:%d (%s): %zu bytes for the probabilities of %zu rows, %zu are free; "
+                   "lower max_batch, max_tokens or pages, or take a smaller model", g->ordinal, g->card, bytes, rows,
+                   g->api->room(g));
 }
 
 wg_status wg_settle_room_open(wg_settle_room *r, wg_gpu *g, int vocab, int trees, int *rows, wg_error *err)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What the threads of a block do together with one row. The host states its sums in two orders (kernels/ops.h, core/engine), and
- * both are kept here to the bit:
+ * What the threads of a block do together with one row. The host states its sums in two orders (kernels/ops.h, core/engine),
+ * and both are kept here to the bit:
  *   lanes16   sixteen chains, element i in chain i % 16, folded: sixteen threads add what all of them computed
  *   a chain   ascending, one sum: a thread adds what all of them gathered. Zeros are left out first, which changes no sum, so a
  *             row that was truncated costs what is left of it

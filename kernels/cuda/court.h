@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What the rules of settle.cu have in common: a tree with its rows and chance as all threads of a block see them, decisions, and
- * draws over the vocabulary. Private to kernels/cuda. */
+ * What the rules of settle.cu have in common: a tree with its rows and chance as all threads of a block see them, decisions,
+ * and draws over the vocabulary. Private to kernels/cuda. */
 #ifndef WG_KERNELS_CUDA_COURT_H
 #define WG_KERNELS_CUDA_COURT_H
 

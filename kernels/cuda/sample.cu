@@ -3,8 +3,8 @@
  * device: the host's row to the last bit, a block a row.
  *
  * The host has several ways to where a prefix of the order (logit descending, id ascending) ends and takes a short one only
- * where it shows the same end as the definition: buckets of tokens by how far their logit is below the largest, the mass of each
- * added up by id, buckets added up until the one in which the prefix ends, and that one token by token in order. Here it is
+ * where it shows the same end as the definition: buckets of tokens by how far their logit is below the largest, the mass of
+ * each added up by id, buckets added up until the one in which the prefix ends, and that one token by token in order. Here it is
  * always the definition: a bucket belongs to one thread, which adds up what is its own of all that the block gathered; the last
  * bucket is sorted by the bits of (logit, id). A token too light to matter is no candidate on either side. */
 #include "kernels/cuda/block.h"

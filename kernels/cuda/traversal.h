@@ -30,7 +30,10 @@ WG_DEVICE void wanted_row(const court *c, int v, int last)
     for (int x = (int)threadIdx.x; x < c->vocab; x += WG_BLOCK) c->rest[x] = b == 0 ? a * p[x] : positive(a * p[x] - b * q[x]);
     __syncthreads();
     if (threadIdx.x == 0 && !is_iid(c))
-        for (int i = v; (i = child_after(t, v, i)) >= 0 && i <= last;) c->rest[t->token[i]] = s->tried[find_child(t, v, t->token[i])];
+        for (int i = v; (i = child_after(t, v, i)) >= 0 && i <= last;) {
+            const int x = t->token[i];
+            c->rest[x] = s->tried[find_child(t, v, x)];
+        }
     __syncthreads();
 }
 

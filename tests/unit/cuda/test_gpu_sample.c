@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The sampler on the device against core/engine/sampler.c: points and rows byte for byte, for every kind of row that has given a
- * sampler trouble and every way of truncating one. */
+ * The sampler on the device against core/engine/sampler.c: points and rows byte for byte, for every kind of row that has given
+ * a sampler trouble and every way of truncating one. */
 #include "core/engine/sampler.h"
 #include "tests/simt/check.h"
 
@@ -50,7 +50,8 @@ static int compare(int n, const wg_sampling *o, const float *x, const float *dx,
         wg_rows_push(&want);
         wg_sampler_row(&s, x + (size_t)r * (size_t)n, &want, 0);
         char where[120];
-        snprintf(where, sizeof where, "T %g k %d p %g min %g, %d tokens, row %d", o->temperature, o->top_k, o->top_p, o->min_p, n, r);
+        snprintf(where, sizeof where, "T %g k %d p %g min %g, %d tokens, row %d", o->temperature, o->top_k, o->top_p,
+                 o->min_p, n, r);
         cr_assert_eq(point[r], want.point[0], "%s: %d, not %d", where, point[r], want.point[0]);
         if (point[r] >= 0) continue;
         rows++;
