@@ -27,7 +27,7 @@ typedef struct wg_promise {
     float max, edge;
     double lightest, scale;
     int32_t best;        /* argmax of the logits; -1: not looked for yet */
-    double least;        /* what is kept has at least this mass, when not 0 (wg_rows_most) */
+    double least;        /* what is kept has at least this mass, and is most of the vocabulary, when not 0 (wg_rows_most) */
     const float *logits; /* (vocab) borrowed until the row is made or forgotten */
     struct wg_sampler *sampler;
 } wg_promise;

@@ -254,7 +254,8 @@ static void near_row(const wg_sampler *s, int n, wg_edge e, wg_rows *out, int ro
 }
 
 /* What to expect of the candidates down to a bound, from one token in 64: more than half of those there is room for, and near
- * the whole of it a row is sooner made whole; or less than the mass that top-p keeps, were the tail but half of what it seems. */
+ * the whole of it a row is sooner made whole; or less than the mass that top-p keeps, were the tail only half of what it
+ * seems. */
 typedef enum outlook { GOOD, CROWDED, LIGHT } outlook;
 static outlook expect(const wg_sampler *s, const float *x, float max, float bound, double inverse)
 {
@@ -341,7 +342,7 @@ static bool begin(const wg_sampler *s, const float *logits, wg_rows *out, int ro
     const int best = d->best >= 0 ? d->best : s->ops->argmax(logits, s->vocab);
     out->point[row] = best >= 0 && logits[best] > -INFINITY ? best : 0;
     if (!isfinite(inverse) || best < 0 || isinf(logits[best]) || s->sampling.top_k == 1) return false;
-    if (row_without_tail(s, logits, logits[best], inverse, out, row)) return false;
+    if (!(d->least > 0) && row_without_tail(s, logits, logits[best], inverse, out, row)) return false;
     out->supported[row] = -1;
     if (weigh(s, logits, best, inverse, w, d) < 2) return false; /* the point stands */
     out->point[row] = -1;

@@ -95,24 +95,24 @@ INLINE void exp64x64_low(__m512d x[8])
     }
 }
 
-/* Four registers in step. */
-INLINE void exp32x64(__m512 x[4])
+/* Four registers in step, of x that are not above 88.7. */
+INLINE void exp32x64_low(__m512 x[4])
 {
     static const float c[] = { WG_EXP32_C5, WG_EXP32_C4, WG_EXP32_C3, WG_EXP32_C2, 1.0f, 1.0f };
     const __m512 magic = _mm512_set1_ps(WG_EXP32_MAGIC);
     __m512 t[4], r[4], p[4];
+    __mmask16 some[4];
     UNROLL for (int h = 0; h < 4; h++) t[h] = _mm512_fmadd_ps(x[h], _mm512_set1_ps(WG_LOG2E32), magic);
     UNROLL for (int h = 0; h < 4; h++) p[h] = _mm512_sub_ps(t[h], magic);
     UNROLL for (int h = 0; h < 4; h++) r[h] = _mm512_fmadd_ps(p[h], _mm512_set1_ps(-WG_LN2_HIGH32), x[h]);
     UNROLL for (int h = 0; h < 4; h++) r[h] = _mm512_fmadd_ps(p[h], _mm512_set1_ps(-WG_LN2_LOW32), r[h]);
+    UNROLL for (int h = 0; h < 4; h++) some[h] = _mm512_cmp_ps_mask(x[h], _mm512_set1_ps(WG_EXP32_LOW), _CMP_NLT_UQ);
     UNROLL for (int h = 0; h < 4; h++) p[h] = _mm512_set1_ps(WG_EXP32_C6);
     UNROLL for (int k = 0; k < 6; k++)
         UNROLL for (int h = 0; h < 4; h++) p[h] = _mm512_fmadd_ps(p[h], r[h], _mm512_set1_ps(c[k]));
     UNROLL for (int h = 0; h < 4; h++) {
-        p[h] = _mm512_castsi512_ps(_mm512_add_epi32(_mm512_castps_si512(p[h]), _mm512_slli_epi32(_mm512_castps_si512(t[h]), 23)));
-        p[h] = _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(x[h], _mm512_set1_ps(WG_EXP32_LOW), _CMP_NLT_UQ), p[h]);
-        x[h] = _mm512_mask_mov_ps(p[h], _mm512_cmp_ps_mask(x[h], _mm512_set1_ps(WG_EXP32_HIGH), _CMP_GT_OQ),
-                                  _mm512_set1_ps(INFINITY));
+        const __m512i n = _mm512_slli_epi32(_mm512_castps_si512(t[h]), 23);
+        x[h] = _mm512_castsi512_ps(_mm512_maskz_add_epi32(some[h], _mm512_castps_si512(p[h]), n));
     }
 }
 

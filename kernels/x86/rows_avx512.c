@@ -234,26 +234,37 @@ int wg_argmax_avx512(const float *x, int n)
     return -1;
 }
 
+/* Which of elements i, ..., i + 63, `first` of them, reach the bound; the others are added to the sums. */
+INLINE uint64_t split64(const float *x, int i, const int first, float bound, __m512 top, __m512 factor, __m512d sum[2])
+{
+    const __m512 limit = _mm512_set1_ps(bound);
+    uint64_t found = 0;
+    __m512 v[4], e[4];
+    UNROLL for (int k = 0; k < 4; k++) {
+        v[k] = _mm512_maskz_loadu_ps(first16(first - 16 * k), x + i + 16 * k);
+        e[k] = _mm512_mul_ps(_mm512_sub_ps(v[k], top), factor);
+    }
+    exp32x64_low(e);
+    UNROLL for (int k = 0; k < 4; k++) {
+        const __mmask16 mask = first16(first - 16 * k), below = _mm512_mask_cmp_ps_mask(mask, v[k], limit, _CMP_LT_OQ);
+        const __m512d low = _mm512_cvtps_pd(_mm512_castps512_ps256(e[k]));
+        const __m512d high = _mm512_cvtps_pd(_mm512_extractf32x8_ps(e[k], 1));
+        sum[0] = _mm512_mask_add_pd(sum[0], (__mmask8)below, sum[0], low);
+        sum[1] = _mm512_mask_add_pd(sum[1], (__mmask8)(below >> 8), sum[1], high);
+        found |= (uint64_t)_mm512_mask_cmp_ps_mask(mask, v[k], limit, _CMP_GE_OQ) << 16 * k;
+    }
+    return found;
+}
+
 double wg_split_avx512(const float *x, int n, float bound, float max, float scale, int32_t *id, int room, int *count)
 {
-    const __m512 limit = _mm512_set1_ps(bound), top = _mm512_set1_ps(max), factor = _mm512_set1_ps(scale);
+    const __m512 top = _mm512_set1_ps(max), factor = _mm512_set1_ps(scale);
     __m512d sum[2] = { _mm512_setzero_pd(), _mm512_setzero_pd() };
     int found = 0;
     for (int i = 0; i < n; i += 64) {
-        __m512 v[4], e[4];
-        UNROLL for (int k = 0; k < 4; k++) {
-            v[k] = _mm512_maskz_loadu_ps(first16(n - i - 16 * k), x + i + 16 * k);
-            e[k] = _mm512_mul_ps(_mm512_sub_ps(v[k], top), factor);
-        }
-        exp32x64(e);
-        UNROLL for (int k = 0; k < 4; k++) {
-            const __mmask16 mask = first16(n - i - 16 * k);
-            const __m512 w = _mm512_maskz_mov_ps(_mm512_mask_cmp_ps_mask(mask, v[k], limit, _CMP_LT_OQ), e[k]);
-            sum[0] = _mm512_add_pd(sum[0], _mm512_cvtps_pd(_mm512_castps512_ps256(w)));
-            sum[1] = _mm512_add_pd(sum[1], _mm512_cvtps_pd(_mm512_extractf32x8_ps(w, 1)));
-            for (unsigned hit = _mm512_mask_cmp_ps_mask(mask, v[k], limit, _CMP_GE_OQ); hit; hit &= hit - 1, found++)
-                if (found < room) id[found] = i + 16 * k + __builtin_ctz(hit);
-        }
+        uint64_t hit = n - i >= 64 ? split64(x, i, 64, bound, top, factor, sum) : split64(x, i, n - i, bound, top, factor, sum);
+        for (; hit; hit &= hit - 1, found++)
+            if (found < room) id[found] = i + __builtin_ctzll(hit);
     }
     *count = found;
     return fold16_double(sum[0], sum[1]);
