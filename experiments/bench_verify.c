@@ -19,11 +19,12 @@
 
 #include "core/base/mem.h"
 #include "core/engine/sampler.h"
+#include "experiments/bench.h"
 #include "experiments/parts.h"
 #include "kernels/cpu.h"
 #include "kernels/philox.h"
 
-enum { SETS = 3, REPEATS_MAX = 101 };
+enum { SETS = 3 };
 
 static const double BAR_MS = 2, GREEDY_BAR_MS = 0.3; /* of a step of 17 rows of 128,256 logits */
 
@@ -137,7 +138,7 @@ typedef struct cost {
 static cost measure(stage *s, const wg_verifier_class *rule, const void *options, int nodes, int wide)
 {
     const size_t V = (size_t)s->p.vocab;
-    double step[REPEATS_MAX], sample[REPEATS_MAX], accept[REPEATS_MAX];
+    double step[WG_BENCH_REPEATS], sample[WG_BENCH_REPEATS], accept[WG_BENCH_REPEATS];
     cost c = { 0 };
     const uint64_t calls = wg_mem_read().calls;
     for (int r = -2; r < s->b->repeats; r++) { /* the first two warm up */
@@ -247,9 +248,7 @@ wg_status wg_bench_verify(const wg_verify_bench *b, wg_error *err)
     stage s = { .b = b, .ops = wg_ops_for(wg_cpu_chosen()) };
     const wg_verifier_class *named;
     if (strcmp(b->rule, "all") != 0) WG_TRY(wg_find_verifier(&wg_program_plugins, b->rule, &named, err));
-    if (b->rows < 1 || b->rows > WG_TREE_MAX || b->repeats < 1 || b->repeats > REPEATS_MAX)
-        return wg_fail(err, WG_EINVAL, "bench verify: --rows %d, --repeats %d: expected 1..%d and 1..%d", b->rows, b->repeats,
-                       (int)WG_TREE_MAX, (int)REPEATS_MAX);
+    wg_assert(b->rows >= 1 && b->rows <= WG_TREE_MAX && b->repeats >= 1 && b->repeats <= WG_BENCH_REPEATS);
     s.nodes = WG_TREE_MAX;
     wg_status status = wg_rows_open(&s.p, s.nodes, b->vocab, err);
     if (!status) status = wg_rows_open(&s.q, s.nodes, b->vocab, err);

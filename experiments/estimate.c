@@ -3,6 +3,7 @@
 #include "experiments/estimate.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -147,9 +148,13 @@ wg_status wg_estimate_time(double *seconds, const wg_config *c, const char *path
         return wg_fail(err, WG_EUNSUPPORTED,
                        "no estimate of the time: the sweep sets what a probe makes smaller (prompts, batch or length)");
     }
-    char dir[] = "/tmp/wager-probe-XXXXXX", *made = NULL;
+    const char *tmp = getenv("TMPDIR");
+    char dir[200], *made = NULL;
     wg_run run;
-    wg_status s = mkdtemp(dir) ? WG_OK : wg_fail(err, WG_EIO, "%s: cannot make a folder for the probe", dir);
+    snprintf(dir, sizeof dir, "%.160s/wager-probe-XXXXXX", tmp && *tmp ? tmp : "/tmp");
+    wg_status s = mkdtemp(dir) ? WG_OK
+                               : wg_fail(err, WG_EIO, "%s: cannot make a folder for the probe: %s; set TMPDIR to one with room",
+                                         dir, strerror(errno));
     if (s == WG_OK) {
         const wg_run_options o = { .out = dir };
         s = wg_run_config(probe, &o, &run, &made, err);

@@ -12,6 +12,8 @@
 #include "experiments/target.h"
 #include "verify/verify.h"
 
+enum { MOST_CHILDREN = 16 };
+
 /* ---- shapes and what is asked of them ---------------------------------------------------------------------------- */
 
 wg_status wg_exact_shape_read(wg_exact_shape *s, const char *text, bool tree, wg_error *err)
@@ -21,7 +23,7 @@ wg_status wg_exact_shape_read(wg_exact_shape *s, const char *text, bool tree, wg
     snprintf(s->name, sizeof s->name, "%s%.50s", tree && !strchr(text, '-') ? "tree " : "", text);
     for (char *end; s->depth < WG_EXACT_DEPTH; at = end + 1) {
         const long n = strtol(at, &end, 10);
-        if (end == at || *at < '0' || *at > '9' || n < 1 || n > (tree ? 16 : WG_EXACT_DEPTH) || (*end && *end != '-')) break;
+        if (end == at || *at < '0' || *at > '9' || n < 1 || n > (tree ? MOST_CHILDREN : WG_EXACT_DEPTH) || (*end && *end != '-')) break;
         if (!tree && !*end) {
             for (int d = 0; d < n; d++) s->children[d] = 1;
             s->depth = (int)n;
@@ -32,7 +34,8 @@ wg_status wg_exact_shape_read(wg_exact_shape *s, const char *text, bool tree, wg
         if (!*end) return WG_OK;
     }
     if (tree)
-        return wg_fail(err, WG_EINVAL, "--tree %s: expected children of a node by its depth, such as 3-2-1, each 1..16", text);
+        return wg_fail(err, WG_EINVAL, "--tree %s: expected children of a node by its depth, such as 3-2-1, each 1..%d", text,
+                       (int)MOST_CHILDREN);
     return wg_fail(err, WG_EINVAL, "--length %s: expected the length of a chain, 1..%d", text, (int)WG_EXACT_DEPTH);
 }
 
@@ -81,7 +84,7 @@ static const wg_verifier_class teacher = {
 /* A value for each position of one text: of a form with k children. */
 typedef struct series { wg_exact_form form; int k; double *value; } series;
 
-enum { SERIES = 128 };
+enum { SERIES = WG_EXACT_FORMS * MOST_CHILDREN }; /* one for each form and number of children */
 
 typedef struct lesson {
     const wg_cell *cell;
@@ -106,8 +109,7 @@ static double *series_of(const lesson *l, wg_exact_form form, int k)
 static wg_status add_series(lesson *l, wg_exact_form form, int k, wg_error *err)
 {
     if (series_of(l, form, k)) return WG_OK;
-    if (l->n_series == SERIES)
-        return wg_fail(err, WG_EINVAL, "more than %d different rules and numbers of children", (int)SERIES);
+    wg_assert(l->n_series < SERIES);
     series *s = &l->s[l->n_series++];
     *s = (series){ form, k, wg_calloc((size_t)l->max, sizeof(double)) };
     return s->value ? WG_OK : wg_nomem(err, (size_t)l->max * 8, "values of a text");
@@ -250,8 +252,8 @@ static wg_status open_lesson(lesson *l, const wg_config *c, wg_target *t, int de
     const unsigned laws = wg_drafter_laws(cell->drafter, cell->draft, &cell->sampling);
     l->fixed = laws == WG_LAW_FIXED;
     if (!l->fixed && laws & WG_LAW_FIXED)
-        return wg_fail(err, WG_ELAW, "drafter %s: drafts of several laws (%s); this needs one that says which",
-                       cell->drafter->name, "fixed among them");
+        return wg_fail(err, WG_ELAW, "drafter %s: drafts of several laws, fixed among them; this needs one that says which",
+                       cell->drafter->name);
     set_length(cell, l->fixed, depth);
     wg_parts parts = wg_target_parts(t);
     parts.drafter = cell->drafter;

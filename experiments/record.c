@@ -393,6 +393,7 @@ static json_t *drafted_bytes(const wg_request *q, const wg_tokenizer *tokenizer,
 {
     json_t *list = json_array();
     size_t done = 0;
+    if (!list) wg_nomem(err, 1, "a text");
     for (int i = 0, token = 0; i < 2 * q->steps && list; i++) { /* a step's drafted tokens come before its own */
         const wg_step_record *t = &q->step[i / 2];
         token += i % 2 == 0 ? t->accepted : t->emitted - t->accepted;
@@ -423,9 +424,8 @@ static wg_status output_json(json_t *v, const wg_request *q, const wg_tokenizer 
     json_object_set_new(v, "text", s ? s : json_null());
     wg_free(text);
     if (!q->step) return WG_OK;
-    wg_error e;
-    json_t *bytes = drafted_bytes(q, tokenizer, &e);
-    if (!bytes) return wg_fail(err, WG_ENOMEM, "out of memory for a text");
+    json_t *bytes = drafted_bytes(q, tokenizer, err);
+    if (!bytes) return WG_ENOMEM;
     json_object_set_new(v, "drafted_bytes", bytes);
     return WG_OK;
 }

@@ -48,9 +48,11 @@ static void folder(const char *dir, int first, int n, double ms, int other)
     fclose(f);
 }
 
+static wg_error err; /* of the latest comparison */
+
 static json_t *compare(const char *a, const char *b, int cell_a, int cell_b, wg_status want)
 {
-    wg_error err = { 0 };
+    err = (wg_error){ 0 };
     wg_folder *x = NULL, *y = NULL;
     json_t *o = NULL;
     cr_assert_eq(wg_folder_open(&x, a, &err), WG_OK, "%s", err.text);
@@ -203,6 +205,7 @@ Test(compare, only_common_prompts_count_and_it_is_said)
     json_decref(o);
     folder("c", 20, 3, 25, 3);
     cr_assert_null(compare("a", "c", -1, -1, WG_EINVAL));
+    cr_assert_str_eq(err.text, "a and c have no prompt in common (by id and text); nothing to compare");
 }
 
 Test(compare, cells_are_matched_by_what_they_sweep)
@@ -226,6 +229,7 @@ Test(compare, cells_are_matched_by_what_they_sweep)
     json_decref(o);
     put("b/config.json", "{" BASE_CONFIG ", \"sweep\": {\"draft.length\": [8, 16]}}");
     cr_assert_null(compare("a", "b", -1, -1, WG_EINVAL));
+    cr_assert_str_eq(err.text, "no cell of b sweeps the values of one of a; name two cells: DIR:NUMBER DIR:NUMBER");
 }
 
 /* A sweep of several grids: their cells one behind the other, each named by what its own grid sweeps. */
@@ -301,6 +305,17 @@ Test(compare, a_damaged_line_is_an_error_with_its_place)
     cr_assert_eq(wg_folder_open(&f, "a", &err), WG_EFORMAT);
     cr_assert(strstr(err.text, "a/requests.jsonl:5: this is not the line of a request"), "%s", err.text);
     cr_assert_eq(wg_folder_open(&f, "none", &err), WG_ENOENT);
+    static const char *const summaries[] = { "[]", "{\"cells\": {}}", "{\"cells\": [7]}",
+                                             "{\"cells\": [{\"cell\": {}, \"rule\": \"match\"}]}" };
+    folder("a", 0, 2, 50, 3);
+    for (size_t i = 0; i < sizeof summaries / sizeof *summaries; i++) {
+        put("a/summary.json", summaries[i]);
+        cr_assert_eq(wg_folder_open(&f, "a", &err), WG_EFORMAT, "%s", summaries[i]);
+        cr_assert_str_eq(err.text, "a/summary.json is not what a run writes; remove it, and wager run --resume makes it again");
+    }
+    put("a/config.json", "7");
+    cr_assert_eq(wg_folder_open(&f, "a", &err), WG_EFORMAT);
+    cr_assert_str_eq(err.text, "a/config.json is missing or damaged; expected the folder of a run");
     cr_assert_eq(wg_mem_read().live_blocks, before);
 }
 

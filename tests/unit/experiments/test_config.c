@@ -286,6 +286,20 @@ Test(config, a_mistake_is_the_parts_or_the_sets)
     }
 }
 
+Test(config, requests_of_a_cell_have_an_end)
+{
+    FILE *f = fopen("many.jsonl", "w");
+    wg_error err;
+    wg_config *c = NULL;
+    for (int i = 0; i < 1700; i++) fputs("{\"prompt\": \"a\"}\n", f);
+    fclose(f);
+    put("config.json", "{\"name\": \"t\", \"target\": {\"model\": \"target.gguf\"}, \"prompts\": {\"file\": \"many.jsonl\"}, "
+                       "\"repeats\": 10000}");
+    cr_assert_eq(wg_config_open(&c, "config.json", NULL, 0, &wg_program_plugins, &err), WG_ECONFIG);
+    cr_assert(strstr(err.text, "repeats: 1700 prompts x 10000 repeats are more than 16777216 requests of a cell"), "%s",
+              err.text);
+}
+
 /* tests/bad/config-<what>/{input.json, error}; `set` has a --set a line. WG_UPDATE=1 rewrites the errors, to be reviewed with
  * git diff. */
 #if WG_TREE_NODES == 64 /* the golden messages name the ranges of such trees */

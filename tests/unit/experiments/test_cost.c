@@ -60,7 +60,16 @@ Test(cost, refuses_timings_without_a_single_row)
     wg_cost c;
     wg_error err;
     cr_assert_eq(wg_cost_fit(&c, &t, 1, &err), WG_EINVAL);
-    cr_assert(strstr(err.text, "one row"));
+    cr_assert_str_eq(err.text, "a cost model needs the time of a pass over one row");
+}
+
+Test(cost, refuses_a_context_without_room)
+{
+    wg_lm lm = { .context = 1 };
+    wg_cost c;
+    wg_error err;
+    cr_assert_eq(wg_cost_measure(&c, &lm, 4, 1, 1, &err), WG_EINVAL);
+    cr_assert_str_eq(err.text, "a context of 1 tokens is too short for a calibration");
 }
 
 /* Leviathan's improvement (METHODS C1): v = 1 and no overhead. */

@@ -144,6 +144,39 @@ static void refused(int n, const char *a, const char *b, const char *c, const ch
     cr_assert_eq(wg_mem_read().live_blocks, before, "%s", says);
 }
 
+/* No run makes such shards. */
+static void traced_by_hand(void)
+{
+    static const char *const files[] = { "p1/config.json", "p2/config.json", "p3/config.json" },
+                      *const machines[] = { "p1/machine.json", "p2/machine.json", "p3/machine.json" };
+    char sha[WG_SHA256_HEX + 2];
+    wg_config *c = NULL;
+    for (int i = 0; i < 3; i++) edit(files[i], "trace", "\"probs\"");
+    cr_assert_eq(wg_config_open(&c, files[0], NULL, 0, &wg_program_plugins, NULL), WG_OK);
+    snprintf(sha, sizeof sha, "\"%s\"", c->sha256);
+    wg_config_close(c);
+    for (int i = 0; i < 3; i++) edit(machines[i], "config_sha256", sha);
+}
+
+/* Adding up what a folder should have and has not. */
+static void half_a_folder(void)
+{
+    wg_run r;
+    wg_error err;
+    wg_coverage none[8] = { { 0 } };
+    char *path = NULL, *text = file_read("whole/requests.jsonl", NULL);
+    wg_config *c = config_of(CONFIG("\"trace\": \"steps\""));
+    const wg_run_options o = { .out = "whole", .resume = true, .recorded = none };
+    cr_assert_leq(c->n, 8);
+    file_write("whole/requests.jsonl", text, (size_t)(strchr(text, '\n') + 1 - text));
+    cr_assert_eq(wg_run_config(c, &o, &r, &path, &err), WG_EFORMAT);
+    cr_assert_str_eq(err.text, "whole: requests are missing: it ends after 1");
+    wg_run_free(&r);
+    wg_config_close(c);
+    wg_free(path);
+    free(text);
+}
+
 Test(merge, refuses_what_does_not_belong_together)
 {
     put("config.json", CONFIG("\"trace\": \"steps\""));
@@ -177,7 +210,18 @@ Test(merge, refuses_what_does_not_belong_together)
     file_write("p3/requests.jsonl", cut, strlen(cut)); /* not its first request any more */
     refused(3, "p1", "p2", "p3", "p3: requests are missing: there are");
     file_write("p3/requests.jsonl", lines, strlen(lines));
+    FILE *f = fopen("p3/requests.jsonl", "a"); /* its first one once more, at the end */
+    fwrite(lines, 1, (size_t)(cut - lines), f);
+    fclose(f);
+    refused(3, "p1", "p2", "p3", "p3: there are 1 requests more than its share");
+    file_write("p3/requests.jsonl", lines, strlen(lines));
     free(lines);
+    wg_error err;
+    cr_assert_eq(merge("whole", &err, 3, "p1", "p2", "p3"), WG_EINVAL);
+    cr_assert_str_eq(err.text, "whole is there already; merge into a new folder");
+    half_a_folder();
+    traced_by_hand();
+    refused(3, "p1", "p2", "p3", "p1/config.json: traces of probabilities are not merged");
     put("prompts.jsonl", "{\"prompt\": \"changed since\"}\n");
     refused(3, "p1", "p2", "p3", "files (by SHA-256) differ");
     edit("p1/machine.json", "program", "{}");

@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "core/base/mem.h"
+#include "core/engine/race.h"
 #include "experiments/prove.h"
 #include "verify/verify.h"
 
@@ -347,24 +348,36 @@ Test(prove, convicts_fixed_drafts_checked_with_q)
 
 /* ---- refusals */
 
-Test(prove, refuses)
+static void refused(const wg_verifier_class *rule, const wg_prove_options *o, wg_status code, const char *says)
 {
     wg_error err = {0};
     wg_prove_result r;
+    cr_expect(wg_prove(rule, o, &r, &err) == code && strstr(err.text, says), "'%s' is not in: %s", says, err.text);
+}
+
+Test(prove, refuses)
+{
     wg_prove_options o = {.vocab = 3, .depth = 1, .children = 2, .law = WG_LAW_WITHOUT_REPLACEMENT, .cases = 1};
-    cr_expect(wg_prove(&wg_verifier_rejection, &o, &r, &err) == WG_ELAW && strstr(err.text, "fixed, iid"), "%s", err.text);
+    refused(&wg_verifier_rejection, &o, WG_ELAW,
+            "prove: rule rejection does not check drafts of law without_replacement; it checks: fixed, iid");
     o.law = WG_LAW_IID;
+    refused(&wg_verifier_block, &o, WG_ELAW, "prove: rule block settles chains only, and here a node has several children");
     o.max_runs = 3;
-    cr_expect(wg_prove(&wg_verifier_rejection, &o, &r, &err) == WG_EINVAL && strstr(err.text, "more than 3"), "%s", err.text);
+    refused(&wg_verifier_rejection, &o, WG_EINVAL,
+            "prove: more than 3 combinations of outcomes; lower the vocabulary, the depth or the children, or raise the limit");
     o.max_runs = 0;
     o.depth = 30;
-    cr_expect(wg_prove(&wg_verifier_rejection, &o, &r, &err) == WG_EINVAL, "%s", err.text);
+    refused(&wg_verifier_rejection, &o, WG_EINVAL,
+            "prove: vocabulary 3, depth 30, 2 children, 1 steps; expected 1 or more, trees of at most ");
     o.depth = 1;
     o.vocab = 0;
-    cr_expect(wg_prove(&wg_verifier_rejection, &o, &r, &err) == WG_EINVAL, "%s", err.text);
+    refused(&wg_verifier_rejection, &o, WG_EINVAL, "prove: vocabulary 0, depth 1, 2 children, 1 steps; expected 1 or more");
     o.vocab = 2;
     o.rule_options = &(mistake){BAD_PATH};
-    cr_expect(wg_prove(&wrong_rule, &o, &r, &err) == WG_EINVAL && strstr(err.text, "path"), "%s", err.text);
+    refused(&wrong_rule, &o, WG_EINVAL, "prove: rule wrong returned a path that is none of the tree's");
+    o = (wg_prove_options){.vocab = WG_RACE_TOKENS + 1, .depth = 1, .children = 1, .law = WG_LAW_COUPLED, .cases = 1};
+    refused(&wg_verifier_coupled, &o, WG_EUNSUPPORTED,
+            "prove: the joint law of races is known for at most 4 tokens and 9 pairs of token and list; lower");
 }
 
 Test(prove, survives_every_failed_allocation)

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: MIT
  * A rule in a shared object is proved like one of the house; what is no rule is refused by name. */
 #include <criterion/criterion.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include "experiments/commands.h"
 #include "experiments/prove.h"
 #include "verify/plugin.h"
 
@@ -28,6 +32,29 @@ Test(prove_plugin, exact_and_biased_are_told_apart)
     cr_assert(right.deviation <= 1e-12 && right.reused == 0, "%g", right.deviation);
     cr_assert(right.alpha < right.alpha_star, "it ignores siblings");
     cr_assert(wrong.deviation > 0.01, "%g", wrong.deviation);
+}
+
+/* The command says so, and fails. */
+Test(prove_plugin, the_command_convicts)
+{
+    char rule[] = BIASED_RULE, *argv[] = { "prove", "--plugin", rule, "--rule", "first_child", "--law", "iid", "--vocab", "3",
+                                           "--tree", "2", "--cases", "4", NULL }, text[300] = "";
+    int end[2], status;
+    cr_assert(pipe(end) == 0);
+    const pid_t child = fork();
+    if (child == 0) {
+        const int null = open("/dev/null", O_WRONLY);
+        dup2(null, STDOUT_FILENO);
+        dup2(end[1], STDERR_FILENO);
+        _exit(wg_cmd_prove(13, argv));
+    }
+    close(end[1]);
+    const ssize_t n = read(end[0], text, sizeof text - 1);
+    close(end[0]);
+    waitpid(child, &status, 0);
+    cr_assert(n > 0 && strstr(text, "wager prove: 1 of the lines above deviate by more than 1e-12 or ask an address twice\n"),
+              "%s", text);
+    cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 1);
 }
 
 Test(prove_plugin, refusals)

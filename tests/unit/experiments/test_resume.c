@@ -317,7 +317,8 @@ Test(resume, refuses_files_that_were_changed)
     const size_t size = size_of("out/requests.jsonl");
     cr_assert_eq(child("out", true, -1), 1);
     char *message = file_read("stderr", NULL);
-    cr_assert(strstr(message, "out/requests.jsonl:1: expected prompt 0 (\"cat\"), turn 0, repeat 0 of the baseline"), "%s", message);
+    cr_assert(strstr(message, "out/requests.jsonl:1: expected prompt 0 (\"cat\"), turn 0, repeat 0 of the baseline: the file "
+                              "was changed; start a new run with --out DIR"), "%s", message);
     cr_assert_eq(size_of("out/requests.jsonl"), size);
     free(text);
     free(message);
@@ -326,7 +327,28 @@ Test(resume, refuses_files_that_were_changed)
     unlink("traced/steps.jsonl");
     cr_assert_eq(child("traced", true, -1), 1);
     message = file_read("stderr", NULL);
-    cr_assert(strstr(message, "traced/steps.jsonl is missing"), "%s", message);
+    cr_assert(strstr(message, "traced/steps.jsonl is missing; this run cannot go on without it"), "%s", message);
+    free(message);
+    cr_assert_eq(rename("traced/config.json", "kept.json"), 0);
+    put("traced/config.json", "{");
+    cr_assert_eq(child("traced", true, -1), 1);
+    message = file_read("stderr", NULL);
+    cr_assert(strstr(message, "traced: config.json cannot be read; this run cannot go on"), "%s", message);
+    free(message);
+    cr_assert_eq(rename("kept.json", "traced/config.json"), 0);
+    put("traced/steps.jsonl", "");
+    unlink("traced/trace.wgt");
+    cr_assert_eq(symlink("trace.wgt", "traced/trace.wgt"), 0);
+    cr_assert_eq(child("traced", true, -1), 1);
+    message = file_read("stderr", NULL);
+    cr_assert(strstr(message, "traced/trace.wgt: cannot look at it: "), "%s", message);
+    free(message);
+    put("config.json", CONFIG("\"trace\": \"none\"")); /* what cannot be cut: a device */
+    unlink("out/requests.jsonl");
+    cr_assert_eq(symlink("/dev/null", "out/requests.jsonl"), 0);
+    cr_assert_eq(child("out", true, -1), 1);
+    message = file_read("stderr", NULL);
+    cr_assert(strstr(message, "out/requests.jsonl: cannot cut: Invalid argument"), "%s", message);
     free(message);
 }
 

@@ -393,7 +393,8 @@ Test(runner, interrupted_runs_keep_what_had_finished)
     cr_assert(json_is_false(json_object_get(sum, "complete")));
     cr_assert(real(cell(sum, 0), "requests") <= (double)json_array_size(requests) / 2);
     char *text = file_read("stderr", NULL);
-    cr_assert(strstr(text, "interrupted"), "%s", text);
+    cr_assert(strstr(text, "interrupted; requests that had finished are kept"), "%s", text);
+    cr_assert(strstr(text, "to go on: the same command with --resume --out 'out'\n"), "%s", text);
     free(text);
     json_decref(requests);
     json_decref(sum);
@@ -406,7 +407,8 @@ Test(runner, a_full_disk_is_an_error_and_leaves_whole_lines)
     cr_assert_geq(json_array_size(requests), 3);
     cr_assert_eq(access("out/summary.json", F_OK), -1, "no summary of half a run");
     char *text = file_read("stderr", NULL);
-    cr_assert(strstr(text, "out/requests.jsonl: cannot write: ") && strstr(text, "--out DIR"), "%s", text);
+    cr_assert(strstr(text, "out/requests.jsonl: cannot write: File too large; the requests before this one are kept, there is "
+                           "no summary. Free some space (or raise the limit), or write elsewhere with --out DIR"), "%s", text);
     free(text);
     json_decref(requests);
     scene_unlink("out/requests.jsonl", NULL, 0, NULL);

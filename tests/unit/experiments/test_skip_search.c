@@ -98,6 +98,13 @@ Test(skip_search, stages_find_what_all_sets_would)
     }
 }
 
+static wg_status nothing(void *user, const uint8_t *skip, double *value, wg_error *err)
+{
+    (void)user, (void)skip, (void)err;
+    *value = -INFINITY;
+    return WG_OK;
+}
+
 Test(skip_search, what_goes_wrong)
 {
     static hill h;
@@ -105,11 +112,19 @@ Test(skip_search, what_goes_wrong)
     double value;
     long sets;
     wg_error err;
-    const struct { int layers, size; } bad[] = { { 0, 0 }, { LAYERS, -1 }, { LAYERS, N }, { LAYERS, N + 5 } };
+    static const char *const none = "a model of 0 layers: there is nothing to leave out", 
+                      *const size = "sub-layers to leave out: the model has 12 (an attention and an MLP a layer); expected 1..11";
+    const struct { int layers, size; const char *says; } bad[] = {
+        { 0, 0, none }, { LAYERS, -1, size }, { LAYERS, N, size }, { LAYERS, N + 5, size },
+    };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         const wg_skip_problem p = { .layers = bad[i].layers, .size = bad[i].size, .value = climb, .user = &h };
         cr_assert_eq(wg_skip_search(&p, best, &value, &sets, &err), WG_EINVAL);
+        cr_assert(strstr(err.text, bad[i].says), "%s", err.text);
     }
+    const wg_skip_problem worthless = { .layers = LAYERS, .tries = 30, .value = nothing };
+    cr_assert_eq(wg_skip_search(&worthless, best, &value, &sets, &err), WG_EINVAL);
+    cr_assert_str_eq(err.text, "no set of sub-layers has a value");
     h = (hill){ .fail_at = 9 };
     wg_skip_problem p = { .layers = LAYERS, .tries = 30, .value = climb, .user = &h };
     cr_assert_eq(wg_skip_search(&p, best, &value, &sets, &err), WG_EINTERRUPTED);

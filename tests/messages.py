@@ -1,0 +1,192 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Every message of experiments/ stands in a test: messages.py ROOT.
+
+A message is the format that a call to a reporter (wg_fail, wg_problem, standard error ...) writes down, or the words that it
+hands to a helper with a parameter `why`. It is tested when a golden file (tests/bad/*/error) has a text of this format, or a
+string of a test has the first half of one at least. UNREACHABLE names the exceptions, each with its reason; an exception that
+is not needed any more is an error too. Of the other folders the number is printed, for whoever wants to lower it."""
+import os
+import re
+import sys
+
+STRICT = "experiments"
+OTHERS = ["core/base", "core/file", "core/text", "core/model", "core/engine", "draft", "verify"]
+
+# Where the format stands among the arguments of a reporter.
+REPORTERS = {"wg_fail": 2, "wg_fail_in": 2, "wg_problem": 3, "wg_problem_in_set": 2, "axis_problem": 3, "wg_json_problem": 4,
+             "refuse": 3, "fprintf": 1, "fputs": 0}
+SHORTEST = 8  # letters of a format below which it only passes on what another one said
+
+UNREACHABLE = {
+    "bench compare: cannot start a process: %s": "needs a system that has no more processes",
+    "bench compare: the comparison of %s and %s did not pair all requests": "needs a comparison that loses requests",
+    "a trace record of %zu bytes; try trace_rows=top": "needs a round of 4 GB",
+}
+
+STRING = r'"(?:[^"\\\n]|\\.)*"'
+CONVERSION = re.compile(r"%[-+ #0]*(?:\*|\d+)?(?:\.(?:\*|\d+))?(?:hh|h|ll|l|z|j|t|L)?[diouxXeEfgGcsp]|%%")
+ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "e": "\x1b"}
+
+
+def unescape(text):
+    return re.sub(r"\\(x[0-9a-fA-F]{2}|.)", lambda m: chr(int(m[1][1:], 16)) if m[1][0] == "x" and len(m[1]) > 1
+                  else ESCAPES.get(m[1], m[1]), text)
+
+
+def without_comments(text):
+    return re.sub(r"/\*.*?\*/|//[^\n]*|" + STRING, lambda m: m[0] if m[0][0] == '"' else " ", text, flags=re.S)
+
+
+def strings(text, macros):
+    """The string literals of C, neighbours joined; a macro between them is whatever it stands for, or anything."""
+    joined = re.compile(r"(?:%s|\b(?:WG|PRI)[A-Za-z0-9_]*\b)(?:\s*(?:%s|\b(?:WG|PRI)[A-Za-z0-9_]*\b))*" % (STRING, STRING))
+    for m in joined.finditer(text):
+        parts = re.findall(STRING + r"|\w+", m[0])
+        if any(p[0] == '"' for p in parts):
+            yield "".join(unescape(p[1:-1]) if p[0] == '"' else macros.get(p, "%s") for p in parts)
+
+
+def arguments(text, at):
+    """The arguments of the call whose bracket opens at `at`."""
+    depth, start, out = 0, at + 1, []
+    for m in re.compile(STRING + r"|'(?:[^'\\]|\\.)'|[()\[\]{},]").finditer(text, at):
+        c = m[0]
+        if c in "([{":
+            depth += 1
+        elif c in ")]}":
+            depth -= 1
+        if (c == "," and depth == 1) or depth == 0:
+            out.append(text[start:m.start()])
+            start = m.end()
+        if depth == 0:
+            return out
+    return out
+
+
+def helpers(text):
+    """Functions that put the words they are given into a message: where their `why` stands."""
+    found = {}
+    for m in re.finditer(r"\bwg_status (\w+)\(", text):
+        for i, argument in enumerate(arguments(text, m.end() - 1)):
+            if re.fullmatch(r"\s*const char \*why\s*", argument):
+                found[m[1]] = i
+    return found
+
+
+def macros_of(root):
+    found = {}
+    for folder, _, files in os.walk(root):
+        for file in files:
+            if file.endswith(".h") and "/build" not in folder:
+                text = open(os.path.join(folder, file), encoding="utf-8").read().replace("\\\n", " ")
+                for m in re.finditer(r"#define (WG_\w+)\s+((?:%s\s*)+)$" % STRING, text, re.M):
+                    found[m[1]] = "".join(unescape(s[1:-1]) for s in re.findall(STRING, m[2]))
+    return found
+
+
+def messages(root, folder, macros):
+    """(file:line, format) of everything that the folder reports."""
+    for name in sorted(os.listdir(os.path.join(root, folder))):
+        if not name.endswith(".c"):
+            continue
+        path = os.path.join(folder, name)
+        text = without_comments(open(os.path.join(root, path), encoding="utf-8").read())
+        reporters = dict(REPORTERS, **helpers(text))
+        for m in re.finditer(r"\b(%s)\(" % "|".join(reporters), text):
+            given = arguments(text, m.end() - 1)
+            if m[1] == "fprintf" and given[0].strip() != "stderr" or m[1] == "fputs" and given[-1].strip() != "stderr":
+                continue
+            if len(given) <= reporters[m[1]]:
+                continue
+            for s in strings(given[reporters[m[1]]], macros):
+                yield "%s:%d" % (path, text.count("\n", 0, m.start()) + 1), s
+
+
+def tokens(text):
+    """Characters, and None for what is filled in."""
+    out, at = [], 0
+    for m in CONVERSION.finditer(text):
+        out += text[at:m.start()]
+        out += "%" if m[0] == "%%" else [None]
+        at = m.end()
+    return out + list(text[at:])
+
+
+def pattern(toks):
+    return re.compile("".join("[\\s\\S]{0,400}?" if t is None else re.escape(t) for t in toks))
+
+
+def head(toks):
+    """The first half of a format, without what is filled in before its first word."""
+    while toks and (toks[0] is None or not toks[0].isalnum()):
+        toks = toks[1:]
+    wanted, at = sum(t is not None for t in toks) / 2, 0
+    while wanted > 0:
+        wanted -= toks[at] is not None
+        at += 1
+    return toks[:at]
+
+
+def tested_texts(root, macros):
+    golden, said = [], set()
+    bad = os.path.join(root, "tests", "bad")
+    for case in sorted(os.listdir(bad)):
+        path = os.path.join(bad, case, "error")
+        if os.path.exists(path):
+            golden.append(open(path, encoding="utf-8", errors="replace").read())
+    for folder, _, files in os.walk(os.path.join(root, "tests")):
+        if "fuzz" in folder:
+            continue
+        for file in files:
+            path = os.path.join(folder, file)
+            if file.endswith((".c", ".h")):
+                said.update(strings(without_comments(open(path, encoding="utf-8").read()), macros))
+            elif file.endswith(".sh"):
+                said.update(open(path, encoding="utf-8").read().split("\n"))
+    return golden, [s for s in said if len(s) >= 10]
+
+
+def is_tested(form, golden, said):
+    toks = tokens(form)
+    whole, half = pattern(toks), head(toks)
+    longest = max("".join("\0" if t is None else t for t in half).split("\0"), key=len)
+    begun = pattern(half)
+    return any(longest in text and whole.search(text) for text in golden) or \
+        any(longest in text and begun.search(text) for text in said)
+
+
+def main():
+    root = sys.argv[1]
+    macros = macros_of(root)
+    golden, said = tested_texts(root, macros)
+    used, failed = set(), 0
+    for folder in [STRICT] + OTHERS:
+        of, untested = 0, []
+        for where, form in messages(root, folder, macros):
+            if form[0] == "\r" or sum(t is not None and t.isalnum() for t in tokens(form)) < SHORTEST:
+                continue  # progress; nothing of its own
+            of += 1
+            if is_tested(form, golden, said):
+                continue
+            if folder == STRICT and form in UNREACHABLE:
+                used.add(form)
+                continue
+            untested.append((where, form))
+        print("%-12s %4d messages, %d without a test" % (folder, of, len(untested)))
+        if folder == STRICT:
+            failed += len(untested)
+            if of < 150:
+                print("only %d messages found in %s: is %s the project?" % (of, STRICT, root))
+                failed += 1
+        for where, form in untested if folder == STRICT or "--all" in sys.argv else []:
+            print("  %s: no test has: %s" % (where, form.replace("\n", "\\n")))
+    for form in sorted(set(UNREACHABLE) - used):
+        print("  not needed any more in UNREACHABLE: %s" % form)
+        failed += 1
+    print("%d exceptions" % len(used))
+    return failed != 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
