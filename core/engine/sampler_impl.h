@@ -42,8 +42,8 @@ static inline wg_mass wg_weights_of(const wg_sampler *s, const float *x, int n, 
     return s->ops->weigh64(x, n, max, inverse, w, &none);
 }
 
-/* Unnormalised weights of a row with this largest logit, as weigh64 makes them (w NULL: nowhere), and their mass. True: top-p ends
- * at *e and keeps the mass *kept (nucleus.c); false: not found. */
+/* Unnormalised weights of a row with this largest logit, as weigh64 makes them (w NULL: nowhere), and their mass. True: top-p
+ * ends at *e and keeps the mass *kept (nucleus.c); false: not found. */
 bool wg_nucleus_weigh(const wg_sampler *s, const float *x, float max, double inverse, double *w, wg_mass *all, wg_mass *kept,
                       wg_edge *e);
 

@@ -218,7 +218,8 @@ sample_row(const float *logits, int n, wg_gpu_chain o, double *rows, int32_t *po
         if (n < 2) return;
     } else {
         if (o.top_k || o.top_p < 1) {
-            const double spare = o.top_p < 1 - 1e-6 ? (1 - o.top_p) * wg_mass_value(mass) / n / 2 : 0, light = o.top_k ? 0 : spare;
+            const double spare = o.top_p < 1 - 1e-6 ? (1 - o.top_p) * wg_mass_value(mass) / n / 2 : 0;
+            const double light = o.top_k ? 0 : spare;
             c.floor = light > tiny ? light : tiny;
             fill_buckets(&c);
             if (o.top_k) mass = cut(&c, o.top_k, ~(wg_mass)0);
