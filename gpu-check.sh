@@ -39,12 +39,12 @@ section() { # NAME SECONDS COMMAND...: its output goes to the log folder
 build_here() {
   [ "$cap" = 90 ] && cap=90a
   cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DWG_CUDA=ON "-DCMAKE_CUDA_ARCHITECTURES=$cap-real" &&
-    cmake --build "$build" --target wager law_prefix gpu_probe test_gpu_rows test_gpu_matmul test_gpu_attention test_gpu_pick \
+    cmake --build "$build" --target wager law_prefix gpu_probe test_gpu_rows test_gpu_matmul test_gpu_attention \
       test_gpu_move test_gpu_graphs test_gpu_sample test_gpu_settle law_settle
 }
 unit() {
   local t
-  for t in rows matmul attention pick move graphs sample settle; do WG_GPU=cuda "$build/tests/simt/test_gpu_$t" || return 1; done
+  for t in rows matmul attention move graphs sample settle; do WG_GPU=cuda "$build/tests/simt/test_gpu_$t" || return 1; done
 }
 law() { "$build/tests/law_prefix" --cases "$2" --far "$3" --device "$1"; }
 settle() { "$build/tests/simt/law_settle" 2; } # steps settled on the device: the CPU's texts
@@ -81,7 +81,7 @@ sanitizer() {
   command -v compute-sanitizer >/dev/null || return 77
   local tool t sane="compute-sanitizer --target-processes all --error-exitcode 9 --tool"
   for tool in memcheck racecheck synccheck initcheck; do
-    for t in rows attention pick move sample settle; do
+    for t in rows attention move sample settle; do
       WG_GPU=cuda $sane $tool "$build/tests/simt/test_gpu_$t" || return 1
     done
   done

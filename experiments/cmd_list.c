@@ -93,10 +93,12 @@ static void list_sampling(bool json)
 static void list_kernels(bool json)
 {
     if (!json) puts("kernel levels (WG_CPU=NAME lowers the choice; all give the same bits):");
-    for (int l = WG_CPU_REF; l <= (int)wg_cpu_best(); l++)
+    for (int l = WG_CPU_REF; l <= (int)wg_cpu_best(); l++) {
+        if (!wg_cpu_has((wg_cpu_level)l)) continue;
         item("kernels", wg_cpu_name((wg_cpu_level)l),
              l == WG_CPU_REF ? "scalar reference, the specification" : "vector variant", NULL,
              l == (int)wg_cpu_chosen() ? "in use" : NULL, json);
+    }
 }
 
 static void list_commands(bool json)

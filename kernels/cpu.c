@@ -11,7 +11,6 @@
 #endif
 #endif
 
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,6 +21,13 @@
 #define COMMON                                                                                                                 \
     .matrix_bytes = wg_matrix_bytes_ref, .matrix_pack = wg_matrix_pack_ref, .matrix_row = wg_matrix_row_ref,                   \
     .act_bytes = wg_act_bytes_ref
+
+/* What both levels of 8-lane registers have alike. */
+#define AVX2                                                                                                                   \
+    COMMON, .act_prepare = wg_act_prepare_avx2, .rmsnorm = wg_rmsnorm_avx2, .rope = wg_rope_avx2,                              \
+    .kv_store = wg_kv_store_avx2, .attention = wg_attention_avx2, .swiglu = wg_swiglu_avx2, .add = wg_add_avx2,                \
+    .exp32 = wg_exp32_avx2, .softmax64 = wg_softmax64_avx2, .argmax = wg_argmax_avx2, .split = wg_split_avx2,                  \
+    .weigh64 = wg_weigh64_avx2, .kept64 = wg_kept64_avx2, .keep64 = wg_keep64_avx2
 
 /* What both levels of Arm have alike. */
 #define NEON                                                                                                                   \
@@ -50,24 +56,10 @@ static const wg_ops tables[WG_CPU_LEVELS] = {
         .keep64 = wg_keep64_ref,
     },
 #if defined(__x86_64__)
-    [WG_CPU_AVX2] = {
-        .name = "avx2", COMMON,
-        .act_prepare = wg_act_prepare_avx2,
-        .matmul = wg_matmul_avx2,
-        .rmsnorm = wg_rmsnorm_avx2,
-        .rope = wg_rope_avx2,
-        .kv_store = wg_kv_store_avx2,
-        .attention = wg_attention_avx2,
-        .swiglu = wg_swiglu_avx2,
-        .add = wg_add_avx2,
-        .exp32 = wg_exp32_avx2,
-        .softmax64 = wg_softmax64_avx2,
-        .argmax = wg_argmax_avx2,
-        .split = wg_split_avx2,
-        .weigh64 = wg_weigh64_avx2,
-        .kept64 = wg_kept64_avx2,
-        .keep64 = wg_keep64_avx2,
-    },
+    [WG_CPU_AVX2] = { AVX2, .name = "avx2", .matmul = wg_matmul_avx2 },
+#if WG_AVXVNNI
+    [WG_CPU_AVXVNNI] = { AVX2, .name = "avxvnni", .matmul = wg_matmul_avxvnni },
+#endif
     [WG_CPU_AVX512] = {
         .name = "avx512", COMMON,
         .act_prepare = wg_act_prepare_avx512,
@@ -93,35 +85,55 @@ static const wg_ops tables[WG_CPU_LEVELS] = {
 };
 
 #if defined(__x86_64__)
-/* clang 14 does not know this name in __builtin_cpu_supports. */
+/* clang 14 does not know these names in __builtin_cpu_supports. */
 static bool has_f16c(void)
 {
     unsigned a, b, c, d;
     return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
 }
+static bool has_avxvnni(void)
+{
+    unsigned a, b, c, d;
+    return __get_cpuid_count(7, 0, &a, &b, &c, &d) && a >= 1 && __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a & 1u << 4);
+}
+static bool has_avx2(void) { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c(); }
+static bool has_avx512(void)
+{
+    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
+           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vnni");
+}
 #endif
 
-wg_cpu_level wg_cpu_best(void)
+bool wg_cpu_has(wg_cpu_level level)
 {
+    switch (level) {
+    case WG_CPU_REF: return true;
 #if defined(__x86_64__)
-    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") || !has_f16c()) return WG_CPU_REF;
-    if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512bw") || !__builtin_cpu_supports("avx512vl") ||
-        !__builtin_cpu_supports("avx512dq") || !__builtin_cpu_supports("avx512vnni"))
-        return WG_CPU_AVX2;
-    return WG_CPU_AVX512;
-#elif defined(__aarch64__) && defined(__linux__)
-    return getauxval(AT_HWCAP) & HWCAP_ASIMDDP ? WG_CPU_DOTPROD : WG_CPU_NEON;
+    case WG_CPU_AVX2: return has_avx2();
+    case WG_CPU_AVXVNNI: return WG_AVXVNNI && has_avx2() && has_avxvnni();
+    case WG_CPU_AVX512: return has_avx2() && has_avx512();
 #elif defined(__aarch64__)
-    return WG_CPU_NEON;
-#else
-    return WG_CPU_REF;
+    case WG_CPU_NEON: return true;
+#if defined(__linux__)
+    case WG_CPU_DOTPROD: return getauxval(AT_HWCAP) & HWCAP_ASIMDDP;
 #endif
+#endif
+    default: return false;
+    }
 }
+
+static wg_cpu_level at_most(int level)
+{
+    while (!wg_cpu_has((wg_cpu_level)level)) level--;
+    return (wg_cpu_level)level;
+}
+
+wg_cpu_level wg_cpu_best(void) { return at_most(WG_CPU_LEVELS - 1); }
 
 #if defined(__aarch64__)
 static const char *const names[WG_CPU_LEVELS] = { "ref", "neon", "dotprod" };
 #else
-static const char *const names[WG_CPU_LEVELS] = { "ref", "avx2", "avx512" };
+static const char *const names[WG_CPU_LEVELS] = { "ref", "avx2", "avxvnni", "avx512" };
 #endif
 
 const char *wg_cpu_name(wg_cpu_level level) { return (unsigned)level < WG_CPU_LEVELS ? names[level] : "?"; }
@@ -129,10 +141,9 @@ const char *wg_cpu_name(wg_cpu_level level) { return (unsigned)level < WG_CPU_LE
 wg_cpu_level wg_cpu_chosen(void)
 {
     const char *want = getenv("WG_CPU");
-    const wg_cpu_level best = wg_cpu_best();
-    for (int l = 0; want && l < (int)best; l++)
-        if (!strcmp(want, names[l])) return (wg_cpu_level)l;
-    return best;
+    for (int l = 0; want && l < WG_CPU_LEVELS; l++)
+        if (!strcmp(want, names[l])) return at_most(l);
+    return wg_cpu_best();
 }
 
 const wg_ops *wg_ops_for(wg_cpu_level level) { return &tables[level]; }

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * What this processor can do, and which op table to use. WG_CPU=ref|avx2|avx512 (x86-64) or ref|neon|dotprod (64-bit Arm)
- * lowers the choice (never raises it). Levels are those of the architecture the program is built for. */
+ * What this processor can do, and which op table to use. WG_CPU=ref|avx2|avxvnni|avx512 (x86-64) or ref|neon|dotprod
+ * (64-bit Arm) lowers the choice (never raises it). Levels are those of the architecture the program is built for. */
 #ifndef WG_KERNELS_CPU_H
 #define WG_KERNELS_CPU_H
+
+#include <stdbool.h>
 
 struct wg_ops;
 
@@ -13,17 +15,19 @@ typedef enum wg_cpu_level {
     WG_CPU_DOTPROD, /* and its extension: sdot */
 #else
     WG_CPU_AVX2,    /* avx2, fma, f16c */
-    WG_CPU_AVX512,  /* and avx512 f, bw, vl, dq, vnni */
+    WG_CPU_AVXVNNI, /* and avx_vnni; many processors with avx512 have none */
+    WG_CPU_AVX512,  /* avx2 and avx512 f, bw, vl, dq, vnni */
 #endif
     WG_CPU_LEVELS
 } wg_cpu_level;
 
-wg_cpu_level wg_cpu_best(void);              /* what the processor supports */
+bool wg_cpu_has(wg_cpu_level level);         /* the processor supports it, and it was compiled; ref always */
+wg_cpu_level wg_cpu_best(void);              /* the highest that it has; not all below need be there */
 wg_cpu_level wg_cpu_chosen(void);            /* the same, lowered by WG_CPU */
-const char *wg_cpu_name(wg_cpu_level level); /* "ref", "avx2", "avx512"; "neon", "dotprod" */
+const char *wg_cpu_name(wg_cpu_level level); /* "ref", "avx2", "avxvnni", "avx512"; "neon", "dotprod" */
 
 /* The complete table for a level: the scalar reference with the variants of all levels up to this one laid over it. The
- * table is static. level <= wg_cpu_best(). */
+ * table is static. Only for a level that the processor has. */
 const struct wg_ops *wg_ops_for(wg_cpu_level level);
 
 #endif

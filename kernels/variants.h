@@ -33,6 +33,7 @@ size_t wg_act_bytes_ref(int type, int rows, int k);
 WG_DECLARE_VARIANTS(ref)
 #if defined(__x86_64__)
 WG_DECLARE_VARIANTS(avx2)
+WG_DECLARE_VARIANTS(avxvnni) /* matmul; the rest is avx2's */
 WG_DECLARE_VARIANTS(avx512)
 #elif defined(__aarch64__)
 WG_DECLARE_VARIANTS(neon)

@@ -80,14 +80,10 @@ typedef struct wg_gpu wg_gpu;
  *   matmul       up to WG_GPU_MATRICES matrices of one type and one k over one prepared input; then: wg_gpu_then
  *   attention    scratch: wg_gpu_attention_bytes; most: the most keys of any row; split 0: the bits of kernels/ref
  *   move         `count` pieces of `bytes` a slot, `stride` apart; all at multiples of 16 when bytes is one, else of 4 or 2
- *   argmax       lowest index wins, NaN never; -1 if all are NaN
  *   sample       rows of n logits through the chain: p (rows, n) and the token that has all the mass, or -1 (then p is the row;
  *                else it is undefined), with the bits of core/engine/sampler.c. scratch: wg_gpu_sample_bytes(n) a row
  *   settle       trees by a rule: path[i] is what core/engine's accept of the same name gives for tree[i], p and q (rows, vocab
- *                doubles and points, as sample makes them), decision by decision. scratch: 2 * vocab doubles a tree
- *   verify_greedy  one tree a block: nodes tree_at[b] .. tree_at[b+1]-1 of token, parent (-1 at the root, else within the
- *   tree);
- *                pick: the target's choice at each node. Writes the path (node numbers in the tree), its length and `next`. */
+ *                doubles and points, as sample makes them), decision by decision. scratch: 2 * vocab doubles a tree */
 #define WG_GPU_KERNELS(X)                                                                                                    \
     X(embed, (wg_gpu *g, const wg_matrix *table, int fragments, const wg_gpu_row *row, int rows, float *x))                  \
     X(gather, (wg_gpu *g, const float *x, const int32_t *from, int n, float *y, int rows))                                   \
@@ -104,13 +100,10 @@ typedef struct wg_gpu wg_gpu;
     X(attention, (wg_gpu *g, const float *q, const wg_gpu_row *row, int rows, int most, const wg_gpu_kv *kv, int heads,      \
                   int kv_heads, int hd, int split, float *scratch, float *out))                                              \
     X(move, (wg_gpu *g, const wg_gpu_moves *moves, char *pool, size_t bytes, size_t stride, int count))                      \
-    X(argmax, (wg_gpu *g, const float *x, int n, int32_t *index, int rows))                                                  \
     X(sample, (wg_gpu *g, const float *x, int n, const wg_gpu_chain *chain, double *p, int32_t *point, uint64_t *scratch,    \
                int rows))                                                                                                    \
     X(settle, (wg_gpu *g, const wg_rule *rule, const wg_rule_tree *tree, int trees, int vocab, const double *p,              \
                const int32_t *p_point, const double *q, const int32_t *q_point, double *scratch, wg_rule_path *path))        \
-    X(verify_greedy, (wg_gpu *g, const int32_t *tree_at, const int32_t *token, const int32_t *parent, const int32_t *pick,   \
-                      int trees, int32_t *path, int32_t *length, int32_t *next))                                             \
     X(fill_random, (wg_gpu *g, uint64_t seed, uint32_t stream, float scale, float *x, size_t n))
 
 typedef struct wg_gpu_api {

@@ -44,7 +44,7 @@ float *tight_alloc(size_t floats)
 
 const wg_ops *ops_of(int level) { return wg_ops_for((wg_cpu_level)level); }
 
-bool level_wanted(int level) { return opt.level < 0 || opt.level == level; }
+bool level_wanted(int level) { return wg_cpu_has((wg_cpu_level)level) && (opt.level < 0 || opt.level == level); }
 
 void fail(const char *what, int level, const char *why, const char *fmt, ...)
 {
@@ -429,10 +429,20 @@ static void report(const char *name, long before, long failed, clock_t start)
            (double)(clock() - start) / CLOCKS_PER_SEC);
 }
 
+static void print_levels(FILE *to)
+{
+    for (int l = 0; l < WG_CPU_LEVELS; l++)
+        if (wg_cpu_has((wg_cpu_level)l)) fprintf(to, " %s", wg_cpu_name((wg_cpu_level)l));
+    fputc('\n', to);
+}
+
 static int check_main(void)
 {
     uint32_t stream = 0;
-    if (!opt.digest) printf("seed %" PRIu64 ", levels ref..%s\n", opt.seed, wg_cpu_name(wg_cpu_best()));
+    if (!opt.digest) {
+        printf("seed %" PRIu64 ", levels", opt.seed);
+        print_levels(stdout);
+    }
     for (size_t i = 0; i < COUNT(checks) + (size_t)row_op_count; i++) {
         const bool row = i >= COUNT(checks);
         const char *name = row ? row_op_name((int)(i - COUNT(checks))) : checks[i].name;
@@ -478,8 +488,9 @@ int main(int argc, char **argv)
         else if (!strcmp(arg, "--level")) {
             for (int l = 0; l < WG_CPU_LEVELS; l++)
                 if (!strcmp(value, wg_cpu_name((wg_cpu_level)l))) opt.level = l;
-            if (opt.level < 0 || opt.level > (int)wg_cpu_best()) {
-                fprintf(stderr, "kernelcheck: level %s: this processor has ref..%s\n", value, wg_cpu_name(wg_cpu_best()));
+            if (opt.level < 0 || !wg_cpu_has((wg_cpu_level)opt.level)) {
+                fprintf(stderr, "kernelcheck: level %s: this processor has", value);
+                print_levels(stderr);
                 return 2;
             }
         } else return usage();

@@ -271,7 +271,9 @@ int main(void)
     atexit(remove_models);
     make_requests();
 
-    const wg_cpu_level top = wg_cpu_best(), lower = top > WG_CPU_REF + 1 ? top - 1 : top;
+    const wg_cpu_level top = wg_cpu_best();
+    wg_cpu_level lower = top > WG_CPU_REF + 1 ? top - 1 : top;
+    while (!wg_cpu_has(lower)) lower--;
 #ifdef __SANITIZE_ADDRESS__ /* here memory is watched; machines are compared in the ordinary build */
     machine m[] = {{1, top, {0}}, {2, lower, {0}}};
 #else

@@ -381,7 +381,8 @@ static void run_case(int number, wg_pool *const *pool)
     world w = { .shape = draw_shape(), .n = 1 + (int)rnd(SEQS) };
     const uint32_t types = strcmp(now.device, "cpu") == 0 ? 4 : 3;
     const int threads = 1 + (int)rnd(THREADS), cache = cache_types[rnd(types)], page_slots = 1 + (int)rnd(rnd(2) ? 8 : 64);
-    const wg_cpu_level level = (wg_cpu_level)rnd((uint32_t)wg_cpu_best() + 1);
+    wg_cpu_level level = (wg_cpu_level)rnd((uint32_t)wg_cpu_best() + 1);
+    while (!wg_cpu_has(level)) level--;
     const tiny *t = &w.shape;
     snprintf(now.what, sizeof now.what,
              "%d layers, dim %d, heads %d/%d of %d, hidden %d, vocab %d, %s %s %s %s, cache %s in pages of %d, "

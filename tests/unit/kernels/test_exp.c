@@ -72,6 +72,7 @@ Test(exp, levels_equal_the_definition)
     static float x[N], y[N];
     for (int i = 0; i < N; i++) x[i] = -90.0f + 180.0f * (float)i / N;
     for (int level = 0; level <= (int)wg_cpu_best(); level++) {
+        if (!wg_cpu_has((wg_cpu_level)level)) continue;
         wg_ops_for((wg_cpu_level)level)->exp32(x, y, N);
         for (int i = 0; i < N; i++) {
             cr_assert_eq(y[i], wg_exp32_of(x[i]), "%s at %a", wg_cpu_name((wg_cpu_level)level), (double)x[i]);

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT
+ * Codes, scales and minima of packed quantised blocks (kernels/layout.h) as vectors of 8 outputs. Only for *_avx2.c and
+ * *_avxvnni.c. */
+#ifndef WG_KERNELS_X86_CODES_AVX2_H
+#define WG_KERNELS_X86_CODES_AVX2_H
+
+#include <string.h>
+
+#include "kernels/layout.h"
+#include "kernels/x86/avx2.h"
+
+INLINE __m256i four_at(const void *p)
+{
+    int32_t four;
+    memcpy(&four, p, 4);
+    return _mm256_set1_epi32(four);
+}
+
+/* Codes k = 4 j .. 4 j + 3 of 8 outputs from row `r` of the panel on. */
+INLINE __m256i codes(const int type, const char *block, const int j, int r)
+{
+    const int bits = wg_code_bits(type);
+    const char *at = block + wg_codes_at(type) + 4 * r, *high = block + wg_high_at(type);
+    if (bits == 8) return _mm256_load_si256((const void *)(at + 128 * j));
+    const __m256i two = _mm256_load_si256((const void *)(at + 128 * (j % 4)));
+    const __m256i v = _mm256_and_si256(j < 4 ? two : _mm256_srli_epi16(two, 4), _mm256_set1_epi8(15));
+    if (type == WG_IQ4_NL)
+        return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(_mm_loadu_si128((const void *)wg_iq4_table)), v);
+    if (bits == 4) return v;
+    if (bits == 5) { /* byte i of the vector looks at bit i of a word */
+        const __m256i byte = _mm256_setr_epi64x(0, 0x0101010101010101, 0x0202020202020202, 0x0303030303030303);
+        const __m256i bit = _mm256_set1_epi64x((long long)0x8040201008040201ull);
+        const __m256i fifth = _mm256_and_si256(_mm256_shuffle_epi8(four_at(high + 16 * j + r / 2), byte), bit);
+        return _mm256_or_si256(v, _mm256_and_si256(_mm256_cmpeq_epi8(fifth, bit), _mm256_set1_epi8(16)));
+    }
+    const __m256i pairs = _mm256_load_si256((const void *)(high + 128 * (j / 4) + 4 * r));
+    const __m256i moved = j % 4 == 0   ? _mm256_slli_epi16(pairs, 4)
+                          : j % 4 == 1 ? _mm256_slli_epi16(pairs, 2)
+                          : j % 4 == 2 ? pairs
+                                       : _mm256_srli_epi16(pairs, 2);
+    return _mm256_or_si256(v, _mm256_and_si256(moved, _mm256_set1_epi8(0x30)));
+}
+
+INLINE __m256 halves(const char *p) { return _mm256_cvtph_ps(_mm_load_si128((const void *)p)); }
+INLINE __m256 bytes(const char *p) { return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const void *)p))); }
+
+/* Scales of a part, and minima (of K types as they are stored: they are subtracted), of 8 outputs from row r on. */
+INLINE __m256 scales(const int type, const char *head, const char *block, const int part, int r)
+{
+    return wg_is_k(type) ? _mm256_mul_ps(halves(head + 2 * r), bytes(block + 32 * part + r)) : halves(block + 2 * r);
+}
+INLINE __m256 minima(const int type, const char *head, const char *block, int r)
+{
+    return wg_is_k(type) ? _mm256_mul_ps(halves(head + 64 + 2 * r), bytes(block + 32 + r)) : halves(block + 64 + 2 * r);
+}
+
+#endif
