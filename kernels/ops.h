@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "kernels/mask.h"
+#include "kernels/mass.h"
 #include "kernels/types.h"
 
 enum {
@@ -36,13 +37,13 @@ typedef struct wg_matrix {
 } wg_matrix;
 
 /* The elements of a row with low <= x_i <= high, ascending: n of them, listed when n + 16 <= room (behind the list anything may
- * be written, up to room); and the lanes16 sum of p_i over x_i > high. */
+ * be written, up to room); and the mass of p_i over x_i > high. */
 typedef struct wg_band {
     float low, high;
     int room, n;
     int32_t *id; /* (room) */
     float *x;    /* (room) */
-    double above;
+    wg_mass above;
 } wg_band;
 
 /* A page-resident view of one layer's keys and values of one sequence. Slot s lives in page page[s / page_slots] at offset
@@ -156,11 +157,12 @@ typedef struct wg_ops {
      * *count is how many there are. Returns the lanes16 sum, in double, of exp32((x_i - max) * scale), in float, over the
      * elements below the bound. NaN belong to neither part. */
     double (*split)(const float *x, int n, float bound, float max, float scale, int32_t *id, int room, int *count);
-    /* softmax of a row whose largest element is known, p and its sum as above, and a band of it on the way. */
-    double (*weigh64)(const float *x, int n, float max, double inv_temp, double *p, wg_band *band);
+    /* softmax of a row whose largest element is known: p as above, but 0 for NaN, is stored unless it is NULL. Returns the mass
+     * (mass.h), and a band of the row on the way. */
+    wg_mass (*weigh64)(const float *x, int n, float max, double inv_temp, double *p, wg_band *band);
     /* A prefix of the order (x descending, index ascending) that ends with element `last` of value `edge`, without what is
-     * lighter than `lightest`: its lanes16 sum and how many it has; and the row made of it, times scale, and 0 elsewhere. */
-    double (*kept64)(const float *x, const double *p, int n, float edge, int last, double lightest, int *count);
+     * lighter than `lightest`: its mass and how many it has; and the row made of it, times scale, and 0 elsewhere. */
+    wg_mass (*kept64)(const float *x, const double *p, int n, float edge, int last, double lightest, int *count);
     void (*keep64)(const float *x, double *p, int n, float edge, int last, double lightest, double scale);
 } wg_ops;
 

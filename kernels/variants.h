@@ -26,8 +26,8 @@ size_t wg_act_bytes_ref(int type, int rows, int k);
     double wg_softmax64_##level(const float *x, int n, double inv_temp, double *p);                                            \
     int wg_argmax_##level(const float *x, int n);                                                                              \
     double wg_split_##level(const float *x, int n, float bound, float max, float scale, int32_t *id, int room, int *count);   \
-    double wg_weigh64_##level(const float *x, int n, float max, double inv_temp, double *p, wg_band *band);                    \
-    double wg_kept64_##level(const float *x, const double *p, int n, float edge, int last, double lightest, int *count);       \
+    wg_mass wg_weigh64_##level(const float *x, int n, float max, double inv_temp, double *p, wg_band *band);                   \
+    wg_mass wg_kept64_##level(const float *x, const double *p, int n, float edge, int last, double lightest, int *count);      \
     void wg_keep64_##level(const float *x, double *p, int n, float edge, int last, double lightest, double scale);
 
 WG_DECLARE_VARIANTS(ref)

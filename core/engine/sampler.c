@@ -5,8 +5,8 @@
  * prefix ends is put in order. Two bounds, both exact, keep the candidates few:
  *   top-k: with tokens in k groups or more, no token below every group's largest logit is among the k largest;
  *   top-p: tokens lighter than (1 - top_p) * sum / vocab weigh less than 1 - top_p together (halved for rounding).
- * All sums run in a stated order (buckets by id, then the order in the last one; lanes by id), so every machine keeps the same
- * tokens and gives them the same bits. */
+ * Masses are sums of whole numbers (kernels/mass.h), the same in every order: each way to where a prefix ends finds the same
+ * tokens, on every machine, and gives them the same bits. */
 #include "core/engine/sampler_impl.h"
 
 #include <float.h>
@@ -116,7 +116,7 @@ typedef struct buckets {
     int32_t *id;     /* (n) candidates, in any order */
     int n;
     int count[BUCKETS];
-    double mass[BUCKETS];
+    wg_mass mass[BUCKETS];
 } buckets;
 
 /* Ascending as logits fall; equal logits share a bucket. */
@@ -131,15 +131,15 @@ static void fill_buckets(buckets *b)
     for (int i = 0; i < b->n; i++) {
         const int k = bucket_of(b, b->id[i]);
         b->count[k]++;
-        b->mass[k] += b->p[b->id[i]];
+        b->mass[k] += wg_steps_of(b->p[b->id[i]]);
     }
 }
 
-static void choose_candidates(const wg_sampler *s, buckets *b, double sum)
+static void choose_candidates(const wg_sampler *s, buckets *b, wg_mass all)
 {
     const wg_sampling *o = &s->sampling;
-    /* (Nearer to 1 the rounding of the sums would show.) */
-    const double spare = o->top_p < 1 - 1e-6 ? (1 - o->top_p) * sum / s->vocab / 2 : 0;
+    /* (Nearer to 1 the rounding to steps would show.) */
+    const double spare = o->top_p < 1 - 1e-6 ? (1 - o->top_p) * wg_mass_value(all) / s->vocab / 2 : 0;
     const double light = o->top_k ? 0 : spare, floor = light > DBL_MIN ? light : DBL_MIN;
     const float bound = o->top_k ? kth_bound(b->x, s->vocab, o->top_k) : -INFINITY;
     for (int32_t i = 0; i < s->vocab; i++)
@@ -148,10 +148,10 @@ static void choose_candidates(const wg_sampler *s, buckets *b, double sum)
 
 /* The shortest prefix with `most` tokens or the mass `enough`: its end goes to *e, which is left alone when all candidates have
  * less. Returns its mass. */
-static double cut(buckets *b, int most, double enough, wg_edge *e)
+static wg_mass cut(buckets *b, int most, wg_mass enough, wg_edge *e)
 {
     int kept = 0, k = 0, n = 0;
-    double mass = 0;
+    wg_mass mass = 0;
     for (; k < BUCKETS && (b->count[k] == 0 || (kept + b->count[k] < most && mass + b->mass[k] < enough)); k++) {
         kept += b->count[k];
         mass += b->mass[k];
@@ -166,23 +166,27 @@ static double cut(buckets *b, int most, double enough, wg_edge *e)
     for (int i = n / 2 - 1; i >= 0; i--) wg_sink(b->x, b->id, n, i);
     for (int i = 0; i < n && (i == 0 || (kept < most && mass < enough)); i++, kept++) {
         const int32_t id = wg_pop(b->x, b->id, n, i);
-        mass += b->p[id];
+        mass += wg_steps_of(b->p[id]);
         *e = (wg_edge){ b->x[id], id };
     }
     return mass;
 }
 
+/* What top-p keeps of a mass; more than any. */
+static wg_mass part_of(const wg_sampler *s, wg_mass all) { return wg_mass_of(s->sampling.top_p * wg_mass_value(all)); }
+static const wg_mass EVERYTHING = ~(wg_mass)0;
+
 /* Where top-k and top-p together end. */
-static wg_edge prefix(const wg_sampler *s, const float *x, int best, const double *p, double sum)
+static wg_edge prefix(const wg_sampler *s, const float *x, int best, const double *p, wg_mass all)
 {
     const wg_sampling *o = &s->sampling;
     wg_edge e = { -INFINITY, s->vocab };
     if (o->top_k == 0 && o->top_p >= 1) return e;
     buckets b = { .x = x, .p = p, .max = x[best], .per_logit = PER_NAT / o->temperature, .id = s->order };
-    choose_candidates(s, &b, sum);
+    choose_candidates(s, &b, all);
     fill_buckets(&b);
-    if (o->top_k) sum = cut(&b, o->top_k, INFINITY, &e); /* what top-p takes a part of */
-    if (o->top_p < 1) cut(&b, INT32_MAX, o->top_p * sum, &e);
+    if (o->top_k) all = cut(&b, o->top_k, EVERYTHING, &e); /* what top-p takes a part of */
+    if (o->top_p < 1) cut(&b, INT32_MAX, part_of(s, all), &e);
     return e;
 }
 
@@ -191,27 +195,19 @@ static inline bool is_kept(float x, int32_t id, double weight, wg_edge e, double
     return (x > e.logit || (x == e.logit && id <= e.id)) && weight >= lightest;
 }
 
-static double fold(double *lane)
-{
-    for (int half = LANES / 2; half > 0; half /= 2)
-        for (int i = 0; i < half; i++) lane[i] += lane[i + half];
-    return lane[0];
-}
-
 /* ---- rows without their tail
  *
  * A truncated row is made of the tokens near its largest logit; those further below are only added up, in float. It is the same
  * row, to the bit: candidates are all tokens from some logit on, so they are the first in order; their weights are the
- * definition's; and the end of the prefix is taken only when it is the same for every sum that the definition could have,
- * given the bounds on what float and another order of adding may have changed:
+ * definition's; and the end of the prefix is taken only when it is the same for every mass that the tail could have:
  *   an exponent a (0 <= a <= 87.4; beyond, both weights are below 1.3e-38) is rounded three times, 3 a 2^-24 < 1.6e-5; exp32
  *   itself adds 2e-7: TAIL_ERROR of the tail's sum;
- *   sums of fewer than 2^20 doubles, in whatever order: SUM_ERROR of the whole (which is at least 1).
+ *   its tokens, fewer than 2^20, count in steps, each within 2^-53; doubles add less: STEP_ERROR of the whole (at least 1).
  * Where that is not enough, more candidates are taken, and in the end the whole row. */
-static const double TAIL_ERROR = 2e-5, SUM_ERROR = 1e-9;
+static const double TAIL_ERROR = 2e-5, STEP_ERROR = 1e-9;
 
 /* The end of the prefix among the n candidates; false: they do not show where it is. */
-static bool near_prefix(const wg_sampler *s, int n, double sum, double tail, double below, wg_edge *e)
+static bool near_prefix(const wg_sampler *s, int n, wg_mass mass, double tail, double below, wg_edge *e)
 {
     const wg_sampling *o = &s->sampling;
     *e = (wg_edge){ -INFINITY, n };
@@ -226,28 +222,29 @@ static bool near_prefix(const wg_sampler *s, int n, double sum, double tail, dou
     }
     fill_buckets(&b);
     if (o->top_k) {
-        const double kept = cut(&b, o->top_k, INFINITY, e);
-        if (o->top_p < 1) cut(&b, INT32_MAX, o->top_p * kept, e);
+        const wg_mass kept = cut(&b, o->top_k, EVERYTHING, e);
+        if (o->top_p < 1) cut(&b, INT32_MAX, part_of(s, kept), e);
         return true;
     }
-    const double enough = o->top_p * (sum + tail), doubt = tail * TAIL_ERROR + (sum + tail) * SUM_ERROR;
-    return cut(&b, INT32_MAX, enough - doubt, e) >= enough + doubt;
+    const double whole = wg_mass_value(mass) + tail, enough = o->top_p * whole;
+    const double doubt = tail * TAIL_ERROR + whole * STEP_ERROR, least = enough > doubt ? enough - doubt : 0;
+    return wg_mass_value(cut(&b, INT32_MAX, wg_mass_of(least), e)) >= enough + doubt;
 }
 
 /* The candidates up to the edge as the row; nothing when it is one token, for which the point stands. */
 static void near_row(const wg_sampler *s, int n, wg_edge e, wg_rows *out, int row)
 {
     const double lightest = s->sampling.min_p > DBL_MIN ? s->sampling.min_p : DBL_MIN;
-    double lane[LANES] = { 0 };
+    wg_mass mass = 0;
     int kept = 0;
     for (int i = 0; i < n; i++) {
         if (!is_kept(s->near[i], i, s->weight[i], e, lightest)) continue;
-        lane[s->id[i] % LANES] += s->weight[i];
+        mass += wg_steps_of(s->weight[i]);
         s->id[kept] = s->id[i];
         s->weight[kept++] = s->weight[i];
     }
     if (kept < 2) return;
-    const double scale = 1 / fold(lane);
+    const double scale = 1 / wg_mass_value(mass);
     for (int i = 0; i < kept; i++) s->weight[i] *= scale;
     wg_rows_set(out, row, s->id, s->weight, kept);
     out->point[row] = -1;
@@ -299,8 +296,8 @@ static bool row_without_tail(const wg_sampler *s, const float *x, float max, dou
             continue;
         }
         for (int k = 0; k < n; k++) s->near[k] = x[s->id[k]];
-        const double sum = s->ops->softmax64(s->near, n, inverse, s->weight);
-        if (near_prefix(s, n, sum, tail, exp(((double)bound - (double)max) * inverse), &e)) {
+        const wg_mass mass = wg_weights_of(s, s->near, n, max, inverse, s->weight);
+        if (near_prefix(s, n, mass, tail, exp(((double)bound - (double)max) * inverse), &e)) {
             near_row(s, n, e, out, row);
             return true;
         }
@@ -311,31 +308,35 @@ static bool row_without_tail(const wg_sampler *s, const float *x, float max, dou
 
 /* ---- rows */
 
-/* The weights w of all tokens, and what of them the row keeps, in *d; how many tokens that is. */
-static int weigh(const wg_sampler *s, const float *logits, int best, double inverse, double *w, wg_promise *d)
+/* What the row keeps, in *d, and how many tokens that is, or 2 where it is more; the weights of all tokens go to w. NULL: to
+ * s->whole if they are needed. */
+static int weigh(const wg_sampler *s, const float *x, int best, double inverse, double *w, wg_promise *d)
 {
     const wg_sampling *o = &s->sampling;
-    const float *x = logits;
     const bool all_kept = o->top_k == 0 && o->top_p >= 1 && o->min_p <= 0;
-    double sum;
-    int kept;
+    wg_mass all, kept;
+    int n = 2; /* a nucleus with more mass than its largest token's has more tokens */
     wg_edge e = { -INFINITY, s->vocab };
-    bool ended = wg_nucleus_weigh(s, x, x[best], inverse, w, &sum, &e);
-    if (sum != sum) { /* NaN count as -inf; the row itself never sees them: they are behind every edge */
-        for (int i = 0; i < s->vocab; i++) s->clean[i] = x[i] != x[i] ? -INFINITY : x[i];
-        x = s->clean;
-        sum = s->ops->softmax64(x, s->vocab, inverse, w);
-        ended = false;
+    if (!w && (o->top_k > 0 || o->min_p > 0)) w = s->whole;
+    const bool ended = wg_nucleus_weigh(s, x, x[best], inverse, w, &all, &kept, &e);
+    const double lightest = all_kept ? 0 : o->min_p > DBL_MIN ? o->min_p : DBL_MIN;
+    if (all_kept) {
+        kept = all;
+        n = s->vocab;
+    } else if (ended && o->min_p <= 0) {
+        n = kept > WG_MASS_ONE ? 2 : 1;
+    } else {
+        if (!w) wg_weights_of(s, x, s->vocab, x[best], inverse, w = s->whole);
+        if (!ended) e = prefix(s, x, best, w, all);
+        kept = s->ops->kept64(x, w, s->vocab, e.logit, e.id, lightest, &n);
     }
-    if (!ended) e = prefix(s, x, best, w, sum);
-    *d = (wg_promise){ .last = e.id, .max = logits[best], .edge = e.logit, .logits = logits, .sampler = d->sampler };
-    d->lightest = all_kept ? 0 : o->min_p > DBL_MIN ? o->min_p : DBL_MIN;
-    d->scale = 1 / (all_kept ? sum : s->ops->kept64(x, w, s->vocab, e.logit, e.id, d->lightest, &kept));
-    return all_kept ? s->vocab : kept;
+    *d = (wg_promise){ .last = e.id, .max = x[best], .edge = e.logit, .lightest = lightest, .scale = 1 / wg_mass_value(kept),
+                       .logits = x, .sampler = d->sampler };
+    return n;
 }
 
-/* Makes the row, or, if nearly all of the vocabulary is in it, its weights in w. True: that is the case, and *d describes
- * it. */
+/* Makes the row, or, if nearly all of the vocabulary is in it, describes it in *d, its weights in w (as weigh). True: that is
+ * the case. */
 static bool begin(const wg_sampler *s, const float *logits, wg_rows *out, int row, double *w, wg_promise *d)
 {
     const double inverse = 1 / s->sampling.temperature;
@@ -389,20 +390,16 @@ void wg_sampler_promise(wg_sampler *s, const float *logits, wg_rows *out, int ro
         wg_sampler_row(s, logits, out, row);
         return;
     }
-    if (s->held == d) s->held = NULL;
     *d = (wg_promise){ .state = WG_ROW_PROMISED, .best = -1, .logits = logits, .sampler = s };
 }
 
 void wg_rows_know(const wg_rows *r, int row)
 {
     wg_promise *d = &r->promise[row];
-    wg_sampler *s = d->sampler;
     wg_rows rows = *r;
     if (d->state != WG_ROW_PROMISED) return;
     d->state = WG_ROW_MADE;
-    if (!begin(s, d->logits, &rows, row, s->whole, d)) return;
-    d->state = WG_ROW_KNOWN;
-    s->held = d;
+    if (begin(d->sampler, d->logits, &rows, row, NULL, d)) d->state = WG_ROW_KNOWN;
 }
 
 void wg_rows_make(const wg_rows *r, int row)
@@ -410,12 +407,12 @@ void wg_rows_make(const wg_rows *r, int row)
     wg_promise *d = &r->promise[row];
     const wg_sampler *s = d->sampler;
     double *p = r->p + (size_t)row * (size_t)r->vocab;
-    wg_rows_know(r, row);
-    if (d->state != WG_ROW_KNOWN) return;
-    if (s->held == d) memcpy(p, s->whole, (size_t)r->vocab * sizeof *p);
-    else s->ops->softmax64(d->logits, r->vocab, 1 / s->sampling.temperature, p);
-    keep(s, d, p);
+    wg_rows rows = *r;
+    const wg_row_state state = d->state;
     d->state = WG_ROW_MADE;
+    if (state == WG_ROW_KNOWN) wg_weights_of(s, d->logits, r->vocab, d->max, 1 / s->sampling.temperature, p);
+    else if (!begin(s, d->logits, &rows, row, p, d)) return;
+    keep(s, d, p);
 }
 
 double wg_rows_promised(const wg_rows *r, int row, int32_t token)

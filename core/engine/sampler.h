@@ -50,9 +50,8 @@ typedef struct wg_sampler {
     int32_t *id;    /* (room) they, ascending; their logits; their weights */
     float *near;
     double *weight;
-    double *whole;  /* (vocab) weights of the promised row that was known last, */
-    const wg_promise *held; /* which is this; NULL: of none */
-    float *clean;   /* (vocab) logits whose NaN were replaced; used only when there are any */
+    double *whole;  /* (vocab) weights of a row that is to be known, where they are needed */
+    float *clean;   /* (vocab) logits in the making, of a chain in another order */
     bool usual, penalises; /* the stages are in the usual order; penalties are on */
     wg_stage stage[WG_STAGES];
     int32_t *count, *seen; /* (vocab) of the window, 0 between calls; (vocab) its different tokens. NULL: penalties are off */

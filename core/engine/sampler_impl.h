@@ -4,6 +4,8 @@
 #ifndef WG_CORE_ENGINE_SAMPLER_IMPL_H
 #define WG_CORE_ENGINE_SAMPLER_IMPL_H
 
+#include <math.h>
+
 #include "core/engine/sampler.h"
 
 static inline bool wg_before(const float *x, int32_t a, int32_t b) { return x[a] > x[b] || (x[a] == x[b] && a < b); }
@@ -33,9 +35,17 @@ static inline int32_t wg_pop(const float *x, int32_t *heap, int n, int m)
 /* Where a prefix of the order ends: its last token. */
 typedef struct wg_edge { float logit; int32_t id; } wg_edge;
 
-/* Unnormalised weights of a row with this largest logit, as softmax64 makes them, and their sum (NaN when there are NaN). True:
- * top-p ends at *e, whatever the rounding (nucleus.c); false: not known. */
-bool wg_nucleus_weigh(const wg_sampler *s, const float *x, float max, double inverse, double *w, double *sum, wg_edge *e);
+/* Unnormalised weights of n logits, the largest of which is known; their mass. */
+static inline wg_mass wg_weights_of(const wg_sampler *s, const float *x, int n, float max, double inverse, double *w)
+{
+    wg_band none = { .low = INFINITY, .high = INFINITY };
+    return s->ops->weigh64(x, n, max, inverse, w, &none);
+}
+
+/* Unnormalised weights of a row with this largest logit, as weigh64 makes them (w NULL: nowhere), and their mass. True: top-p
+ * ends at *e and keeps the mass *kept (nucleus.c); false: not found. */
+bool wg_nucleus_weigh(const wg_sampler *s, const float *x, float max, double inverse, double *w, wg_mass *all, wg_mass *kept,
+                      wg_edge *e);
 
 /* Fills stage[] from an order's text; EINVAL unless every stage is named once. *usual: it is WG_SAMPLING_ORDER. */
 wg_status wg_sampler_stages(const char *order, wg_stage stage[WG_STAGES], bool *usual, wg_error *err);

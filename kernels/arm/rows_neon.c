@@ -276,39 +276,53 @@ INLINE void into_band(wg_band *b, int i, float x)
     b->x[b->n - 1] = x;
 }
 
-double wg_weigh64_neon(const float *x, int n, float max, double inv_temp, double *p, wg_band *band)
+/* The steps (mass.h) of 2 weights; the mass of 4 lanes of them, which become 0. */
+INLINE uint64x2_t steps2(float64x2_t w)
 {
-    double lane[16], over_lane[16];
-    doubles16 sum = zero_doubles(), above = zero_doubles();
+    return vsubq_u64(vreinterpretq_u64_f64(vaddq_f64(w, vdupq_n_f64(1.0))), vdupq_n_u64(WG_MASS_BITS_OF_ONE));
+}
+static wg_mass take_steps(uint64x2_t sum[2])
+{
+    uint64_t lane[4];
+    for (int k = 0; k < 2; k++) {
+        vst1q_u64(lane + 2 * k, sum[k]);
+        sum[k] = vdupq_n_u64(0);
+    }
+    return wg_mass_fold(lane, 4);
+}
+
+wg_mass wg_weigh64_neon(const float *x, int n, float max, double inv_temp, double *p, wg_band *band)
+{
+    uint64x2_t sum[2] = { vdupq_n_u64(0), vdupq_n_u64(0) }, above[2] = { vdupq_n_u64(0), vdupq_n_u64(0) };
+    wg_mass mass = 0;
     int i = 0;
     band->n = 0;
-    for (; i + 16 <= n; i += 16)
-        UNROLL for (int h = 0; h < 4; h++) {
-            const int at = i + 4 * h;
-            const float32x4_t v = vld1q_f32(x + at);
-            const uint32x4_t over = vcgtq_f32(v, vdupq_n_f32(band->high));
-            const uint32x4_t in = vbicq_u32(vcgeq_f32(v, vdupq_n_f32(band->low)), over);
-            UNROLL for (int k = 0; k < 2; k++) {
-                const float64x2_t wide = vcvt_f64_f32(k ? vget_high_f32(v) : vget_low_f32(v));
-                const float64x2_t e = exp64x2(vmulq_n_f64(vsubq_f64(wide, vdupq_n_f64((double)max)), inv_temp));
-                vst1q_f64(p + at + 2 * k, e);
-                sum.v[2 * h + k] = vaddq_f64(sum.v[2 * h + k], e);
-                above.v[2 * h + k] = vaddq_f64(above.v[2 * h + k], where(half_mask(over, k), e));
-            }
-            if (!vmaxvq_u32(in)) continue;
-            for (int j = at; j < at + 4; j++)
-                if (x[j] >= band->low && !(x[j] > band->high)) into_band(band, j, x[j]);
+    band->above = 0;
+    for (; i + 4 <= n; i += 4) {
+        const float32x4_t v = vld1q_f32(x + i);
+        const uint32x4_t over = vcgtq_f32(v, vdupq_n_f32(band->high));
+        const uint32x4_t in = vbicq_u32(vcgeq_f32(v, vdupq_n_f32(band->low)), over);
+        UNROLL for (int k = 0; k < 2; k++) {
+            const float64x2_t e = exp64x2(vmulq_n_f64(vsubq_f64(half_of(v, k), vdupq_n_f64((double)max)), inv_temp));
+            const float64x2_t w = where(vceqq_f64(e, e), e);
+            if (p) vst1q_f64(p + i + 2 * k, w);
+            sum[k] = vaddq_u64(sum[k], steps2(w));
+            above[k] = vaddq_u64(above[k], vandq_u64(half_mask(over, k), steps2(w)));
         }
-    store_doubles(lane, sum);
-    store_doubles(over_lane, above);
-    for (; i < n; i++) {
-        p[i] = wg_exp64_of(((double)x[i] - (double)max) * inv_temp);
-        lane[i % 16] += p[i];
-        if (x[i] > band->high) over_lane[i % 16] += p[i];
-        else if (x[i] >= band->low) into_band(band, i, x[i]);
+        if ((i / 4 + 1) % WG_MASS_PIECE == 0) {
+            mass += take_steps(sum);
+            band->above += take_steps(above);
+        }
+        if (!vmaxvq_u32(in)) continue;
+        for (int j = i; j < i + 4; j++)
+            if (x[j] >= band->low && !(x[j] > band->high)) into_band(band, j, x[j]);
     }
-    band->above = wg_fold16_double(over_lane);
-    return wg_fold16_double(lane);
+    wg_band rest = { .low = band->low, .high = band->high };
+    mass += take_steps(sum) + wg_weigh64_ref(x + i, n - i, max, inv_temp, p ? p + i : NULL, &rest);
+    band->above += take_steps(above) + rest.above;
+    for (; i < n; i++)
+        if (x[i] >= band->low && !(x[i] > band->high)) into_band(band, i, x[i]);
+    return mass;
 }
 
 /* Which of 4 elements, from i on, are in the prefix. */
@@ -329,31 +343,24 @@ static int is_kept(float x, double p, int i, float edge, int last, double lighte
     return (x > edge || (x == edge && i <= last)) && p >= lightest;
 }
 
-double wg_kept64_neon(const float *x, const double *p, int n, float edge, int last, double lightest, int *count)
+wg_mass wg_kept64_neon(const float *x, const double *p, int n, float edge, int last, double lightest, int *count)
 {
-    double lane[16];
-    doubles16 sum = zero_doubles();
-    uint64x2_t minus = vdupq_n_u64(0);
-    int i = 0;
-    for (; i + 16 <= n; i += 16)
-        UNROLL for (int h = 0; h < 4; h++) {
-            const uint32x4_t prefix = prefix4(vld1q_f32(x + i + 4 * h), i + 4 * h, edge, last);
-            UNROLL for (int k = 0; k < 2; k++) {
-                const float64x2_t w = vld1q_f64(p + i + 4 * h + 2 * k);
-                const uint64x2_t in = heavy(half_mask(prefix, k), w, lightest);
-                sum.v[2 * h + k] = vaddq_f64(sum.v[2 * h + k], where(in, w));
-                minus = vaddq_u64(minus, in);
-            }
+    uint64x2_t sum[2] = { vdupq_n_u64(0), vdupq_n_u64(0) }, minus = vdupq_n_u64(0);
+    wg_mass mass = 0;
+    int i = 0, rest;
+    for (; i + 4 <= n; i += 4) {
+        const uint32x4_t prefix = prefix4(vld1q_f32(x + i), i, edge, last);
+        UNROLL for (int k = 0; k < 2; k++) {
+            const float64x2_t w = vld1q_f64(p + i + 2 * k);
+            const uint64x2_t in = heavy(half_mask(prefix, k), w, lightest);
+            sum[k] = vaddq_u64(sum[k], vandq_u64(in, steps2(w)));
+            minus = vaddq_u64(minus, in);
         }
-    store_doubles(lane, sum);
-    int kept = -(int)vaddvq_u64(minus);
-    for (; i < n; i++) {
-        const int in = is_kept(x[i], p[i], i, edge, last, lightest);
-        lane[i % 16] += in ? p[i] : 0;
-        kept += in;
+        if ((i / 4 + 1) % WG_MASS_PIECE == 0) mass += take_steps(sum);
     }
-    *count = kept;
-    return wg_fold16_double(lane);
+    mass += take_steps(sum) + wg_kept64_ref(x + i, p + i, n - i, edge, last - i, lightest, &rest);
+    *count = rest - (int)vaddvq_u64(minus);
+    return mass;
 }
 
 void wg_keep64_neon(const float *x, double *p, int n, float edge, int last, double lightest, double scale)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What the threads of a block do together with one row. The host states its sums in two orders (kernels/ops.h, core/engine),
- * and both are kept here to the bit:
+ * What the threads of a block do together with one row. A mass is a sum of whole numbers, which has no order (kernels/mass.h).
+ * The host states its other sums in two orders (kernels/ops.h, core/engine), and both are kept here to the bit:
  *   lanes16   sixteen chains, element i in chain i % 16, folded: sixteen threads add what all of them computed
  *   a chain   ascending, one sum: a thread adds what all of them gathered. Zeros are left out first, which changes no sum, so a
  *             row that was truncated costs what is left of it
@@ -9,8 +9,12 @@
 #define WG_KERNELS_CUDA_BLOCK_H
 
 #include "kernels/cuda/cuda.h"
+#include "kernels/mass.h"
 
 enum { WG_BLOCK = 256, WG_BLOCK_WARPS = WG_BLOCK / WG_WARP, WG_GATHER = 1024 };
+
+/* A mass that many threads add to: the sums of low 32 bits and of what is above them. */
+typedef struct wg_shared_mass { unsigned long long low, high; } wg_shared_mass;
 
 /* Shared memory of these functions: WG_SHARED(wg_block, b, 1). */
 typedef struct wg_block {
@@ -19,6 +23,7 @@ typedef struct wg_block {
     int32_t count[2][WG_BLOCK_WARPS], best[WG_BLOCK_WARPS];
     double top[WG_BLOCK_WARPS];
     double sum;
+    wg_shared_mass mass;
     int32_t index, stop;
 } wg_block;
 
@@ -57,6 +62,27 @@ template <class Take, class Use> WG_DEVICE void wg_gather(wg_block *b, int from,
 }
 
 /* ---- sums */
+
+WG_DEVICE void wg_add_mass(wg_shared_mass *to, wg_mass m)
+{
+    atomicAdd(&to->low, (unsigned long long)(m & 0xffffffffu));
+    atomicAdd(&to->high, (unsigned long long)(m >> 32));
+}
+WG_DEVICE wg_mass wg_mass_there(const wg_shared_mass *m) { return ((wg_mass)m->high << 32) + m->low; }
+
+/* Of the weights value(i), i = 0 .. n-1. */
+template <class Value> WG_DEVICE wg_mass wg_block_mass(wg_block *b, int n, Value &value)
+{
+    wg_mass mine = 0;
+    if (threadIdx.x == 0) b->mass.low = b->mass.high = 0;
+    __syncthreads();
+    for (int i = (int)threadIdx.x; i < n; i += WG_BLOCK) mine += wg_steps_of(value(i));
+    wg_add_mass(&b->mass, mine);
+    __syncthreads();
+    const wg_mass all = wg_mass_there(&b->mass);
+    __syncthreads();
+    return all;
+}
 
 /* value(i) for i = 0 .. n-1, none negative. */
 template <class Value> WG_DEVICE double wg_block_lanes16(wg_block *b, int n, Value &value)

@@ -2,11 +2,10 @@
  * The sampler chain (core/engine/sampler.c: temperature, top-k, top-p, min-p in this order) for rows of logits that stay on the
  * device: the host's row to the last bit, a block a row.
  *
- * The host has several ways to where a prefix of the order (logit descending, id ascending) ends and takes a short one only
- * where it shows the same end as the definition: buckets of tokens by how far their logit is below the largest, the mass of
- * each added up by id, buckets added up until the one in which the prefix ends, and that one token by token in order. Here it is
- * always the definition: a bucket belongs to one thread, which adds up what is its own of all that the block gathered; the last
- * bucket is sorted by the bits of (logit, id). A token too light to matter is no candidate on either side. */
+ * The host has several ways to where a prefix of the order (logit descending, id ascending) ends, all to the same token: masses
+ * are whole numbers (kernels/mass.h). Here it is always buckets of tokens by how far their logit is below the largest, to which
+ * all threads add; those up to the one in which the prefix ends, and that one token by token in order: it is sorted by the bits
+ * of (logit, id). A token too light to matter is no candidate on either side. */
 #include "kernels/cuda/block.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/exp.h"
@@ -14,10 +13,10 @@
 enum { BUCKETS = 1024, PER_NAT = 32 };
 
 typedef struct chain_room {
-    double mass[BUCKETS];
+    wg_shared_mass mass[BUCKETS];
     int32_t count[BUCKETS];
     int32_t bucket, taken, last, found; /* where a prefix ends: its bucket, its tokens, the last of them; 0: before no token */
-    double reached;                     /* its mass */
+    wg_mass reached;                    /* its mass */
 } chain_room;
 
 /* One row. */
@@ -59,41 +58,27 @@ struct weigh {
 
 struct candidate {
     const chain *c;
-    int bucket; /* -1: any */
+    int bucket;
     WG_DEVICE_MEMBER bool operator()(int i, double *v)
     {
         *v = c->p[i];
-        return *v >= c->floor && (bucket < 0 || bucket_of(c, i) == bucket);
+        return *v >= c->floor && bucket_of(c, i) == bucket;
     }
 };
 
-/* Masses of buckets by id: bucket k is thread k % WG_BLOCK's. */
-struct add_to_buckets {
-    const chain *c;
-    WG_DEVICE_MEMBER void operator()(int first, int n)
-    {
-        wg_block *b = c->b;
-        const int t = (int)threadIdx.x;
-        (void)first;
-        for (int i = t; i < n; i += WG_BLOCK) b->at[i] = bucket_of(c, b->at[i]);
-        __syncthreads();
-        for (int i = 0; i < n; i++)
-            if (b->at[i] % WG_BLOCK == t) c->s->mass[b->at[i]] += b->value[i];
-    }
-};
-
-WG_DEVICE void fill_buckets(const chain *c, bool masses)
+WG_DEVICE void fill_buckets(const chain *c)
 {
     for (int k = (int)threadIdx.x; k < BUCKETS; k += WG_BLOCK) {
-        c->s->mass[k] = 0;
+        c->s->mass[k].low = c->s->mass[k].high = 0;
         c->s->count[k] = 0;
     }
     __syncthreads();
     for (int i = (int)threadIdx.x; i < c->n; i += WG_BLOCK)
-        if (c->p[i] >= c->floor) atomicAdd(&c->s->count[bucket_of(c, i)], 1);
-    candidate any = { c, -1 };
-    add_to_buckets add = { c };
-    if (masses) wg_gather(c->b, 0, c->n, any, add);
+        if (c->p[i] >= c->floor) {
+            const int k = bucket_of(c, i);
+            atomicAdd(&c->s->count[k], 1);
+            wg_add_mass(&c->s->mass[k], wg_steps_of(c->p[i]));
+        }
     __syncthreads();
 }
 
@@ -139,7 +124,7 @@ struct weight_of_key {
 struct take_in_order {
     const chain *c;
     int most;
-    double enough;
+    wg_mass enough;
     WG_DEVICE_MEMBER void operator()(int first, int n)
     {
         chain_room *s = c->s;
@@ -149,7 +134,7 @@ struct take_in_order {
                 c->b->stop = 1;
                 return;
             }
-            s->reached += c->b->value[i];
+            s->reached += wg_steps_of(c->b->value[i]);
             s->taken++;
             s->last = (int32_t)(uint32_t)c->key[c->b->at[i]];
         }
@@ -158,15 +143,17 @@ struct take_in_order {
 
 /* The shortest prefix with `most` tokens or the mass `enough`: its end, left alone when all candidates have less. Returns its
  * mass. */
-WG_DEVICE double cut(chain *c, int most, double enough)
+WG_DEVICE wg_mass cut(chain *c, int most, wg_mass enough)
 {
     chain_room *s = c->s;
     if (threadIdx.x == 0) {
         int k = 0, taken = 0;
-        double mass = 0;
-        for (; k < BUCKETS && (s->count[k] == 0 || (taken + s->count[k] < most && mass + s->mass[k] < enough)); k++) {
+        wg_mass mass = 0;
+        for (; k < BUCKETS; k++) {
+            const wg_mass more = wg_mass_there(&s->mass[k]);
+            if (s->count[k] > 0 && !(taken + s->count[k] < most && mass + more < enough)) break;
             taken += s->count[k];
-            mass += s->mass[k];
+            mass += more;
         }
         s->bucket = k;
         s->taken = taken;
@@ -184,7 +171,7 @@ WG_DEVICE double cut(chain *c, int most, double enough)
         c->last = s->last;
         c->edge = c->x[s->last];
     }
-    const double mass = s->reached;
+    const wg_mass mass = s->reached;
     __syncthreads();
     return mass;
 }
@@ -223,21 +210,23 @@ sample_row(const float *logits, int n, wg_gpu_chain o, double *rows, int32_t *po
     if (!(inverse < INFINITY) || !(c.max < INFINITY && c.max > -INFINITY) || o.top_k == 1) return;
 
     weigh all = { &c };
-    double sum = wg_block_lanes16(b, n, all), scale = 1 / sum;
+    wg_mass mass = wg_block_mass(b, n, all);
+    double scale = 1 / wg_mass_value(mass);
     keep kept = { &c, o.min_p > tiny ? o.min_p : tiny, 0 };
     if (o.top_k == 0 && o.top_p >= 1 && o.min_p <= 0) {
         kept.lightest = 0;
         if (n < 2) return;
     } else {
         if (o.top_k || o.top_p < 1) {
-            const double spare = o.top_p < 1 - 1e-6 ? (1 - o.top_p) * sum / n / 2 : 0, light = o.top_k ? 0 : spare;
+            const double spare = o.top_p < 1 - 1e-6 ? (1 - o.top_p) * wg_mass_value(mass) / n / 2 : 0;
+            const double light = o.top_k ? 0 : spare;
             c.floor = light > tiny ? light : tiny;
-            fill_buckets(&c, o.top_p < 1);
-            if (o.top_k) sum = cut(&c, o.top_k, INFINITY);
-            if (o.top_p < 1) cut(&c, INT32_MAX, o.top_p * sum);
+            fill_buckets(&c);
+            if (o.top_k) mass = cut(&c, o.top_k, ~(wg_mass)0);
+            if (o.top_p < 1) cut(&c, INT32_MAX, wg_mass_of(o.top_p * wg_mass_value(mass)));
         }
         if (threadIdx.x == 0) s->found = 0;
-        scale = 1 / wg_block_lanes16(b, n, kept);
+        scale = 1 / wg_mass_value(wg_block_mass(b, n, kept));
         atomicAdd(&s->found, kept.mine);
         __syncthreads();
         if (s->found < 2) return; /* the point stands */

@@ -38,21 +38,22 @@ double wg_split_ref(const float *x, int n, float bound, float max, float scale, 
     return wg_fold16_double(lane);
 }
 
-double wg_weigh64_ref(const float *x, int n, float max, double inv_temp, double *p, wg_band *band)
+wg_mass wg_weigh64_ref(const float *x, int n, float max, double inv_temp, double *p, wg_band *band)
 {
-    double lane[16] = { 0 }, above[16] = { 0 };
+    wg_mass mass = 0;
     band->n = 0;
+    band->above = 0;
     for (int i = 0; i < n; i++) {
-        p[i] = wg_exp64_of(((double)x[i] - (double)max) * inv_temp);
-        lane[i % 16] += p[i];
-        if (x[i] > band->high) above[i % 16] += p[i];
+        const double w = x[i] == x[i] ? wg_exp64_of(((double)x[i] - (double)max) * inv_temp) : 0;
+        if (p) p[i] = w;
+        mass += wg_steps_of(w);
+        if (x[i] > band->high) band->above += wg_steps_of(w);
         else if (x[i] >= band->low && band->n++ + 16 <= band->room) {
             band->id[band->n - 1] = i;
             band->x[band->n - 1] = x[i];
         }
     }
-    band->above = wg_fold16_double(above);
-    return wg_fold16_double(lane);
+    return mass;
 }
 
 static inline int is_kept(float x, double p, int i, float edge, int last, double lightest)
@@ -60,16 +61,16 @@ static inline int is_kept(float x, double p, int i, float edge, int last, double
     return (x > edge || (x == edge && i <= last)) && p >= lightest;
 }
 
-double wg_kept64_ref(const float *x, const double *p, int n, float edge, int last, double lightest, int *count)
+wg_mass wg_kept64_ref(const float *x, const double *p, int n, float edge, int last, double lightest, int *count)
 {
-    double lane[16] = { 0 };
+    wg_mass mass = 0;
     *count = 0;
     for (int i = 0; i < n; i++) {
         const int in = is_kept(x[i], p[i], i, edge, last, lightest);
-        lane[i % 16] += in ? p[i] : 0;
+        mass += in ? wg_steps_of(p[i]) : 0;
         *count += in;
     }
-    return wg_fold16_double(lane);
+    return mass;
 }
 
 void wg_keep64_ref(const float *x, double *p, int n, float edge, int last, double lightest, double scale)

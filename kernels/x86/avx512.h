@@ -73,7 +73,7 @@ INLINE __m512d exp64x8(__m512d x)
 }
 
 /* The same of eight registers in step: a chain of dependent operations each, eight of them keep the multipliers busy. Of x that
- * are not above 709. */
+ * are not above 709; NaN gives 0. */
 INLINE void exp64x64_low(__m512d x[8])
 {
     static const double c[] = { WG_EXP64_C10, WG_EXP64_C9, WG_EXP64_C8, WG_EXP64_C7, WG_EXP64_C6, WG_EXP64_C5,
@@ -85,7 +85,7 @@ INLINE void exp64x64_low(__m512d x[8])
     UNROLL for (int h = 0; h < 8; h++) p[h] = _mm512_sub_pd(t[h], magic);
     UNROLL for (int h = 0; h < 8; h++) r[h] = _mm512_fmadd_pd(p[h], _mm512_set1_pd(-WG_LN2_HIGH64), x[h]);
     UNROLL for (int h = 0; h < 8; h++) r[h] = _mm512_fmadd_pd(p[h], _mm512_set1_pd(-WG_LN2_LOW64), r[h]);
-    UNROLL for (int h = 0; h < 8; h++) some[h] = _mm512_cmp_pd_mask(x[h], _mm512_set1_pd(WG_EXP64_LOW), _CMP_NLT_UQ);
+    UNROLL for (int h = 0; h < 8; h++) some[h] = _mm512_cmp_pd_mask(x[h], _mm512_set1_pd(WG_EXP64_LOW), _CMP_GE_OQ);
     UNROLL for (int h = 0; h < 8; h++) p[h] = _mm512_set1_pd(WG_EXP64_C11);
     UNROLL for (int k = 0; k < 11; k++)
         UNROLL for (int h = 0; h < 8; h++) p[h] = _mm512_fmadd_pd(p[h], r[h], _mm512_set1_pd(c[k]));

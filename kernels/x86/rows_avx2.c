@@ -266,40 +266,52 @@ INLINE void into_band(wg_band *b, int i, float x)
     b->x[b->n - 1] = x;
 }
 
-double wg_weigh64_avx2(const float *x, int n, float max, double inv_temp, double *p, wg_band *band)
+/* The steps (mass.h) of 4 weights; the mass of 4 lanes of them, which become 0. */
+INLINE __m256i steps4(__m256d w)
+{
+    const __m256d one = _mm256_set1_pd(1.0);
+    return _mm256_sub_epi64(_mm256_castpd_si256(_mm256_add_pd(w, one)), _mm256_castpd_si256(one));
+}
+static wg_mass take_steps(__m256i *sum)
+{
+    uint64_t lane[4];
+    _mm256_storeu_si256((__m256i *)(void *)lane, *sum);
+    *sum = _mm256_setzero_si256();
+    return wg_mass_fold(lane, 4);
+}
+
+wg_mass wg_weigh64_avx2(const float *x, int n, float max, double inv_temp, double *p, wg_band *band)
 {
     const __m256d top = _mm256_set1_pd((double)max), scale = _mm256_set1_pd(inv_temp);
-    double lane[16], over_lane[16];
-    __m256d sum[4], above[4];
+    __m256i sum = _mm256_setzero_si256(), above = sum;
+    wg_mass mass = 0;
     int i = 0;
     band->n = 0;
-    for (int h = 0; h < 4; h++) sum[h] = above[h] = _mm256_setzero_pd();
-    for (; i + 16 <= n; i += 16)
-        for (int h = 0; h < 4; h++) {
-            const int at = i + 4 * h;
-            const __m128 v = _mm_loadu_ps(x + at), over = _mm_cmpgt_ps(v, _mm_set1_ps(band->high));
-            const __m128 in = _mm_andnot_ps(over, _mm_cmpge_ps(v, _mm_set1_ps(band->low)));
-            const __m256d e = exp64x4(_mm256_mul_pd(_mm256_sub_pd(_mm256_cvtps_pd(v), top), scale));
-            _mm256_storeu_pd(p + at, e);
-            sum[h] = _mm256_add_pd(sum[h], e);
-            above[h] = _mm256_add_pd(above[h], _mm256_and_pd(wide4(over), e));
-            for (unsigned hit = (unsigned)_mm_movemask_ps(in); hit; hit &= hit - 1) {
-                const int k = at + __builtin_ctz(hit);
-                into_band(band, k, x[k]);
-            }
+    band->above = 0;
+    for (; i + 4 <= n; i += 4) {
+        const __m128 v = _mm_loadu_ps(x + i), over = _mm_cmpgt_ps(v, _mm_set1_ps(band->high));
+        const __m128 in = _mm_andnot_ps(over, _mm_cmpge_ps(v, _mm_set1_ps(band->low)));
+        const __m256d all = exp64x4(_mm256_mul_pd(_mm256_sub_pd(_mm256_cvtps_pd(v), top), scale));
+        const __m256d w = _mm256_and_pd(all, _mm256_cmp_pd(all, all, _CMP_ORD_Q));
+        const __m256i steps = steps4(w);
+        if (p) _mm256_storeu_pd(p + i, w);
+        sum = _mm256_add_epi64(sum, steps);
+        above = _mm256_add_epi64(above, _mm256_and_si256(_mm256_castpd_si256(wide4(over)), steps));
+        for (unsigned hit = (unsigned)_mm_movemask_ps(in); hit; hit &= hit - 1) {
+            const int k = i + __builtin_ctz(hit);
+            into_band(band, k, x[k]);
         }
-    for (int h = 0; h < 4; h++) {
-        _mm256_storeu_pd(lane + 4 * h, sum[h]);
-        _mm256_storeu_pd(over_lane + 4 * h, above[h]);
+        if ((i / 4 + 1) % WG_MASS_PIECE == 0) {
+            mass += take_steps(&sum);
+            band->above += take_steps(&above);
+        }
     }
-    for (; i < n; i++) {
-        p[i] = wg_exp64_of(((double)x[i] - (double)max) * inv_temp);
-        lane[i % 16] += p[i];
-        if (x[i] > band->high) over_lane[i % 16] += p[i];
-        else if (x[i] >= band->low) into_band(band, i, x[i]);
-    }
-    band->above = wg_fold16_double(over_lane);
-    return wg_fold16_double(lane);
+    wg_band rest = { .low = band->low, .high = band->high };
+    mass += take_steps(&sum) + wg_weigh64_ref(x + i, n - i, max, inv_temp, p ? p + i : NULL, &rest);
+    band->above += take_steps(&above) + rest.above;
+    for (; i < n; i++)
+        if (x[i] >= band->low && !(x[i] > band->high)) into_band(band, i, x[i]);
+    return mass;
 }
 
 /* Which of 4 elements, from i on, are in the prefix and heavy enough. */
@@ -316,27 +328,20 @@ static int is_kept(float x, double p, int i, float edge, int last, double lighte
     return (x > edge || (x == edge && i <= last)) && p >= lightest;
 }
 
-double wg_kept64_avx2(const float *x, const double *p, int n, float edge, int last, double lightest, int *count)
+wg_mass wg_kept64_avx2(const float *x, const double *p, int n, float edge, int last, double lightest, int *count)
 {
-    double lane[16];
-    __m256d sum[4];
-    int i = 0, kept = 0;
-    for (int h = 0; h < 4; h++) sum[h] = _mm256_setzero_pd();
-    for (; i + 16 <= n; i += 16)
-        for (int h = 0; h < 4; h++) {
-            const __m256d w = _mm256_loadu_pd(p + i + 4 * h);
-            const __m256d in = kept4(_mm_loadu_ps(x + i + 4 * h), w, i + 4 * h, edge, last, lightest);
-            sum[h] = _mm256_add_pd(sum[h], _mm256_and_pd(in, w));
-            kept += __builtin_popcount((unsigned)_mm256_movemask_pd(in));
-        }
-    for (int h = 0; h < 4; h++) _mm256_storeu_pd(lane + 4 * h, sum[h]);
-    for (; i < n; i++) {
-        const int in = is_kept(x[i], p[i], i, edge, last, lightest);
-        lane[i % 16] += in ? p[i] : 0;
-        kept += in;
+    __m256i sum = _mm256_setzero_si256();
+    wg_mass mass = 0;
+    int i = 0, kept = 0, rest;
+    for (; i + 4 <= n; i += 4) {
+        const __m256d w = _mm256_loadu_pd(p + i), in = kept4(_mm_loadu_ps(x + i), w, i, edge, last, lightest);
+        sum = _mm256_add_epi64(sum, _mm256_and_si256(_mm256_castpd_si256(in), steps4(w)));
+        kept += __builtin_popcount((unsigned)_mm256_movemask_pd(in));
+        if ((i / 4 + 1) % WG_MASS_PIECE == 0) mass += take_steps(&sum);
     }
-    *count = kept;
-    return wg_fold16_double(lane);
+    mass += take_steps(&sum) + wg_kept64_ref(x + i, p + i, n - i, edge, last - i, lightest, &rest);
+    *count = kept + rest;
+    return mass;
 }
 
 void wg_keep64_avx2(const float *x, double *p, int n, float edge, int last, double lightest, double scale)

@@ -282,10 +282,27 @@ INLINE void into_band(wg_band *b, __mmask16 in, int i, __m512 v)
     _mm512_storeu_ps(b->x + n, _mm512_maskz_compress_ps(in, v));
 }
 
+/* The steps (mass.h) of 8 weights; the mass of 16 lanes of them, which become 0. */
+INLINE __m512i steps8(__m512d w)
+{
+    const __m512d one = _mm512_set1_pd(1.0);
+    return _mm512_sub_epi64(_mm512_castpd_si512(_mm512_add_pd(w, one)), _mm512_castpd_si512(one));
+}
+static wg_mass take_steps(__m512i sum[2])
+{
+    uint64_t lane[16];
+    for (int h = 0; h < 2; h++) {
+        _mm512_storeu_si512(lane + 8 * h, sum[h]);
+        sum[h] = _mm512_setzero_si512();
+    }
+    return wg_mass_fold(lane, 16);
+}
+
 /* The sums on the way: lanes 0-7 and 8-15 of all and of those above the band. */
 typedef struct weighing {
     __m512 bottom, top;
-    __m512d most, scale, sum[2], above[2];
+    __m512d most, scale;
+    __m512i sum[2], above[2];
 } weighing;
 
 /* Elements i, ..., i + 63, `first` of them. */
@@ -305,25 +322,37 @@ INLINE void weigh64x64(weighing *w, const float *x, int i, const int first, doub
         const __mmask16 mask = first16(first - 16 * k), over = _mm512_mask_cmp_ps_mask(mask, v[k], w->top, _CMP_GT_OQ);
         UNROLL for (int h = 0; h < 2; h++) {
             const __mmask8 half = (__mmask8)(mask >> 8 * h), up = (__mmask8)(over >> 8 * h);
-            _mm512_mask_storeu_pd(p + at + 8 * h, half, e[2 * k + h]);
-            w->sum[h] = _mm512_mask_add_pd(w->sum[h], half, w->sum[h], e[2 * k + h]);
-            w->above[h] = _mm512_mask_add_pd(w->above[h], up, w->above[h], e[2 * k + h]);
+            const __m512i steps = steps8(e[2 * k + h]);
+            if (p) _mm512_mask_storeu_pd(p + at + 8 * h, half, e[2 * k + h]);
+            w->sum[h] = _mm512_mask_add_epi64(w->sum[h], half, w->sum[h], steps);
+            w->above[h] = _mm512_mask_add_epi64(w->above[h], up, w->above[h], steps);
         }
         into_band(band, _mm512_mask_cmp_ps_mask(mask, v[k], w->bottom, _CMP_GE_OQ) & (__mmask16)~over, at, v[k]);
     }
 }
 
-double wg_weigh64_avx512(const float *x, int n, float max, double inv_temp, double *p, wg_band *band)
+INLINE wg_mass weigh(const float *x, int n, float max, double inv_temp, double *p, wg_band *band)
 {
-    const __m512d zero = _mm512_setzero_pd();
+    enum { PIECE = 16 * WG_MASS_PIECE };
     weighing w = { _mm512_set1_ps(band->low), _mm512_set1_ps(band->high), _mm512_set1_pd((double)max), _mm512_set1_pd(inv_temp),
-                   { zero, zero }, { zero, zero } };
-    int i = 0;
+                   { _mm512_setzero_si512(), _mm512_setzero_si512() }, { _mm512_setzero_si512(), _mm512_setzero_si512() } };
+    wg_mass mass = 0;
     band->n = 0;
-    for (; i + 64 <= n; i += 64) weigh64x64(&w, x, i, 64, p, band);
-    if (i < n) weigh64x64(&w, x, i, n - i, p, band);
-    band->above = fold16_double(w.above[0], w.above[1]);
-    return fold16_double(w.sum[0], w.sum[1]);
+    band->above = 0;
+    for (int i = 0; i < n;) {
+        const int end = n - i < PIECE ? n : i + PIECE;
+        for (; i + 64 <= end; i += 64) weigh64x64(&w, x, i, 64, p, band);
+        if (i < end) weigh64x64(&w, x, i, end - i, p, band);
+        i = end;
+        mass += take_steps(w.sum);
+        band->above += take_steps(w.above);
+    }
+    return mass;
+}
+
+wg_mass wg_weigh64_avx512(const float *x, int n, float max, double inv_temp, double *p, wg_band *band)
+{
+    return p ? weigh(x, n, max, inv_temp, p, band) : weigh(x, n, max, inv_temp, NULL, band);
 }
 
 /* Which of 16 elements, from i on, are in the prefix; lightness apart. */
@@ -334,10 +363,11 @@ INLINE __mmask16 prefix16(__mmask16 mask, __m512 v, int i, float edge, int last)
     return over | (_mm512_mask_cmp_ps_mask(mask, v, e, _CMP_EQ_OQ) & first16(last < i ? 0 : last + 1 - i));
 }
 
-double wg_kept64_avx512(const float *x, const double *p, int n, float edge, int last, double lightest, int *count)
+wg_mass wg_kept64_avx512(const float *x, const double *p, int n, float edge, int last, double lightest, int *count)
 {
     const __m512d light = _mm512_set1_pd(lightest);
-    __m512d sum[2] = { _mm512_setzero_pd(), _mm512_setzero_pd() };
+    __m512i sum[2] = { _mm512_setzero_si512(), _mm512_setzero_si512() };
+    wg_mass mass = 0;
     int kept = 0;
     for (int i = 0; i < n; i += 16) {
         const __mmask16 mask = first16(n - i);
@@ -346,12 +376,13 @@ double wg_kept64_avx512(const float *x, const double *p, int n, float edge, int 
             const __mmask8 half = (__mmask8)(in >> 8 * h);
             const __m512d w = _mm512_maskz_loadu_pd(half, p + i + 8 * h);
             const __mmask8 heavy = _mm512_mask_cmp_pd_mask(half, w, light, _CMP_GE_OQ);
-            sum[h] = _mm512_add_pd(sum[h], _mm512_maskz_mov_pd(heavy, w));
+            sum[h] = _mm512_mask_add_epi64(sum[h], heavy, sum[h], steps8(w));
             kept += __builtin_popcount(heavy);
         }
+        if ((i / 16 + 1) % WG_MASS_PIECE == 0) mass += take_steps(sum);
     }
     *count = kept;
-    return fold16_double(sum[0], sum[1]);
+    return mass + take_steps(sum);
 }
 
 void wg_keep64_avx512(const float *x, double *p, int n, float edge, int last, double lightest, double scale)

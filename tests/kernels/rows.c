@@ -70,17 +70,18 @@ static void run_split(const wg_ops *ops, const row_case *t, float *y)
     y[2] = (float)count;
 }
 
-/* Ties at the edges of the band; NaN. Into y: the weights, their sum, the mass above and the list folded into one number. */
+/* Ties at the edges of the band; NaN. Into y: the weights, their mass, the mass above and the list folded into one number. */
 static void run_weigh(const wg_ops *ops, const row_case *t, float *y)
 {
     const size_t n = (size_t)t->n, room = n + 16;
     wg_band band = { .low = -0.5f, .high = 0.25f, .room = (int)room, .id = (int32_t *)(void *)tight_alloc(room),
                      .x = tight_alloc(room) };
     for (int i = 0; i < t->n; i++) t->c[i] = t->extra & 2 && i % 5 == 1 ? NAN : t->extra & 1 ? rintf(t->a[i] * 4) / 4 : t->a[i];
-    double sum = ops->weigh64(t->c, t->n, 1.5f, 1.25, (double *)(void *)y, &band);
-    if (t->extra & 2) sum = 0; /* NaN */
-    for (int i = 1; t->extra & 2 && i < t->n; i += 5) memset(y + 2 * i, 0, 8);
-    sum += 3 * band.above + 5 * band.n;
+    const int best = ops->argmax(t->c, t->n);
+    const wg_mass mass = ops->weigh64(t->c, t->n, t->c[best < 0 ? 0 : best], 1.25, (double *)(void *)y, &band);
+    const wg_mass again = ops->weigh64(t->c, t->n, t->c[best < 0 ? 0 : best], 1.25, NULL, &band); /* nothing stored: no change */
+    double sum = mass == again ? wg_mass_value(mass) : -1;
+    sum += 3 * wg_mass_value(band.above) + 5 * band.n;
     for (int k = 0; k < band.n; k++) sum += (k % 7 + 1) * (band.id[k] + (double)band.x[k]);
     memcpy(y + 2 * t->n, &sum, 8);
     free(band.id), free(band.x);
@@ -93,7 +94,7 @@ static void run_keep(const wg_ops *ops, const row_case *t, float *y)
     const int last = t->n / 2;
     for (int i = 0; i < t->n; i++) t->c[i] = t->extra & 1 ? rintf(t->a[i] * 4) / 4 : t->a[i];
     ops_of(WG_CPU_REF)->softmax64(t->c, t->n, 1.25, p);
-    const double sum = ops->kept64(t->c, p, t->n, t->c[last], last, lightest, &count) + count;
+    const double sum = wg_mass_value(ops->kept64(t->c, p, t->n, t->c[last], last, lightest, &count)) + count;
     ops->keep64(t->c, p, t->n, t->c[last], last, lightest, 0.75);
     memcpy(y + 2 * t->n, &sum, 8);
 }

@@ -53,22 +53,22 @@ Test(promise, a_band_holds_the_end_that_sorting_finds)
                 const wg_sampling chain = WG_SAMPLING(0.8, 0, top_p[trial % 3], 0);
                 wg_sampler s;
                 wg_edge e = { 0, -1 };
-                double sum, mass = 0;
-                long double all = 0;
+                wg_mass all, bare, kept, mass = 0, sum = 0;
                 int n = 0;
                 cr_assert(wg_sampler_open(&s, &chain, wg_ops_for((wg_cpu_level)level), V, NULL) == WG_OK);
                 const float *x = logits[row];
                 const float max = x[s.ops->argmax(x, V)];
-                const bool ended = wg_nucleus_weigh(&s, x, max, 1 / 0.8, w, &sum, &e);
+                const bool ended = wg_nucleus_weigh(&s, x, max, 1 / 0.8, w, &all, &kept, &e);
+                cr_assert(wg_nucleus_weigh(&s, x, max, 1 / 0.8, NULL, &bare, &kept, &e) == ended && bare == all);
                 tries++;
                 found += ended;
                 by = x;
-                for (int i = 0; i < V; i++) all += w[order[i] = i];
-                cr_assert(fabs(sum - (double)all) < 1e-9 * sum);
+                for (int i = 0; i < V; i++) sum += wg_steps_of(w[order[i] = i]);
+                cr_assert(sum == all);
                 qsort(order, V, sizeof *order, in_order);
-                do mass += w[order[n++]];
-                while (mass < chain.top_p * (double)all);
-                cr_assert(!ended || (e.id == order[n - 1] && e.logit == x[e.id]), "row %d, level %d: ends with %d, not %d", row, level,
+                do mass += wg_steps_of(w[order[n++]]);
+                while (mass < wg_mass_of(chain.top_p * wg_mass_value(all)));
+                cr_assert(!ended || (e.id == order[n - 1] && e.logit == x[e.id] && kept == mass), "row %d, level %d: ends with %d, not %d", row, level,
                           e.id, order[n - 1]);
                 wg_sampler_close(&s);
             }

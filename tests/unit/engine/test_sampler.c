@@ -29,12 +29,19 @@ static int in_order(const void *a, const void *b)
     return i < j ? -1 : 1;
 }
 
+/* Masses count in steps of 2^-52. */
+__extension__ typedef unsigned __int128 wide;
+static wide steps(double w) { return (wide)llrint(w * 0x1p52); }
+static double value(wide m) { return (double)m * 0x1p-52; }
+
 /* The definition. x has no NaN and a finite maximum; out is dense. */
 static void by_definition(const wg_sampling *o, const float *x, int n, double *out)
 {
     static int32_t order[MAX_V];
     static double w[MAX_V];
-    double sum = ops()->softmax64(x, n, 1 / o->temperature, w);
+    wide sum = 0;
+    ops()->softmax64(x, n, 1 / o->temperature, w);
+    for (int i = 0; i < n; i++) sum += steps(w[i]);
     int kept = n;
     for (int i = 0; i < n; i++) order[i] = i;
     sort_by = x;
@@ -42,23 +49,22 @@ static void by_definition(const wg_sampling *o, const float *x, int n, double *o
     if (o->top_k > 0 && o->top_k < kept) kept = o->top_k;
     if (o->top_k > 0) {
         sum = 0;
-        for (int i = 0; i < kept; i++) sum += w[order[i]];
+        for (int i = 0; i < kept; i++) sum += steps(w[order[i]]);
     }
     if (o->top_p < 1) {
-        double mass = 0;
+        const wide enough = (wide)((long double)(o->top_p * value(sum)) * 0x1p52L);
+        wide mass = 0;
         int k = 0;
-        do mass += w[order[k++]];
-        while (k < kept && mass < o->top_p * sum);
+        do mass += steps(w[order[k++]]);
+        while (k < kept && mass < enough);
         kept = k;
     }
     for (int i = 0; i < n; i++) out[i] = 0;
     for (int i = 0; i < kept; i++)
         if (w[order[i]] >= o->min_p) out[order[i]] = w[order[i]];
-    double lane[16] = { 0 };
-    for (int i = 0; i < n; i++) lane[i % 16] += out[i];
-    for (int half = 8; half > 0; half /= 2)
-        for (int i = 0; i < half; i++) lane[i] += lane[i + half];
-    for (int i = 0; i < n; i++) out[i] *= 1 / lane[0];
+    sum = 0;
+    for (int i = n - 1; i >= 0; i--) sum += steps(out[i]);
+    for (int i = 0; i < n; i++) out[i] *= 1 / value(sum);
 }
 
 /* Logits of several kinds: smooth, heavily tied, peaked, with -inf, one far above all others. */

@@ -32,16 +32,16 @@ static int by_definition(const wg_sampling *o, const float *x, bool *kept)
 {
     static int32_t order[V];
     static double w[V];
-    long double sum = 0, mass = 0;
+    wg_mass sum = 0, mass = 0;
     int n = 0, all = 0;
     (void)wg_ops_for(WG_CPU_REF)->softmax64(x, V, 1 / o->temperature, w);
     for (int i = 0; i < V; i++) order[i] = i;
     sort_by = x;
     qsort(order, V, sizeof *order, in_order);
     const int most = o->top_k ? o->top_k : V;
-    for (int i = 0; i < most; i++) sum += w[order[i]];
-    do mass += w[order[n++]];
-    while (n < most && mass < o->top_p * (double)sum);
+    for (int i = 0; i < most; i++) sum += wg_steps_of(w[order[i]]);
+    do mass += wg_steps_of(w[order[n++]]);
+    while (n < most && mass < wg_mass_of(o->top_p * wg_mass_value(sum)));
     memset(kept, 0, V * sizeof *kept);
     for (int i = 0; i < n; i++) all += kept[order[i]] = w[order[i]] >= o->min_p && w[order[i]] > 0;
     return all;
@@ -81,14 +81,11 @@ Test(support, rows_are_what_the_definition_keeps_in_any_storage)
         fill(kind, x);
         for (int i = 0; i < V; i++) clean[i] = isnan(x[i]) ? -INFINITY : x[i];
         for (size_t c = 0; c < sizeof chains / sizeof *chains; c++) {
-            double want_sum = 0, lane[16] = { 0 };
+            wg_mass mass = 0;
             static double w[V];
             const int n = by_definition(&chains[c], clean, kept);
             (void)wg_ops_for(WG_CPU_REF)->softmax64(clean, V, 1 / chains[c].temperature, w);
-            for (int i = 0; i < V; i++) lane[i % 16] += kept[i] ? w[i] : 0;
-            for (int half = 8; half > 0; half /= 2)
-                for (int i = 0; i < half; i++) lane[i] += lane[i + half];
-            want_sum = lane[0];
+            for (int i = 0; i < V; i++) mass += kept[i] ? wg_steps_of(w[i]) : 0;
             for (int level = 0; level <= (int)wg_cpu_best(); level++) {
                 if (!wg_cpu_has((wg_cpu_level)level)) continue;
                 wg_sampler s;
@@ -101,7 +98,7 @@ Test(support, rows_are_what_the_definition_keeps_in_any_storage)
                 }
                 cr_assert(r.point[0] < 0, "kind %u, chain %zu", kind, c);
                 for (int i = 0; i < V; i++)
-                    cr_assert(r.p[i] == (kept[i] ? w[i] * (1 / want_sum) : 0), "kind %u, chain %zu, level %d, token %d: %.17g, %s", kind,
+                    cr_assert(r.p[i] == (kept[i] ? w[i] * (1 / wg_mass_value(mass)) : 0), "kind %u, chain %zu, level %d, token %d: %.17g, %s", kind,
                               c, level, i, r.p[i], kept[i] ? "kept" : "dropped");
                 lists += r.supported[0] >= 0;
                 dense += r.supported[0] < 0;

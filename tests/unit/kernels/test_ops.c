@@ -336,6 +336,35 @@ Test(ops, softmax_and_argmax)
     }
 }
 
+/* What weights count, and its sums over so many that no 64 bits hold them. */
+Test(ops, masses_are_whole_and_exact)
+{
+    enum { N = 140001 };
+    static float x[N];
+    static double p[N];
+    static int32_t id[64];
+    static float listed[64];
+    const double weights[] = { 0, 0x1p-53, 0x1.8p-53, 0x1p-52, 0.1, 1 - 0x1p-53, 1 };
+    const uint64_t steps[] = { 0, 0, 1, 1, 450359962737050, (uint64_t)1 << 52, (uint64_t)1 << 52 };
+    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) cr_assert_eq(wg_steps_of(weights[i]), steps[i], "%g", weights[i]);
+    const wg_mass large = WG_MASS_ONE * 100000 + 12345;
+    cr_assert(wg_mass_value(WG_MASS_ONE * 3 / 2) == 1.5 && wg_mass_of(1.5) == WG_MASS_ONE * 3 / 2);
+    cr_assert(wg_mass_value(large) == (double)large * 0x1p-52 && wg_mass_of(0x1.8p-52) == 1 && wg_mass_of(0) == 0);
+    for (int i = 0; i < N; i++) x[i] = 3;
+    x[N / 2] = NAN;
+    x[N / 3] = 2;
+    for (int level = 0; level <= (int)wg_cpu_best(); level++) {
+        const wg_ops *ops = wg_ops_for((wg_cpu_level)level);
+        wg_band band = { .low = 1, .high = 2.5f, .room = 64, .id = id, .x = listed };
+        int count;
+        const wg_mass all = ops->weigh64(x, N, 3, 60, p, &band); /* exp(-60) counts nothing */
+        cr_assert(all == WG_MASS_ONE * (N - 2) && band.above == all && band.n == 1 && id[0] == N / 3, "level %d", level);
+        cr_assert(p[N / 2] == 0 && p[N / 3] > 0 && p[N - 1] == 1);
+        cr_assert(ops->kept64(x, p, N, 2, N, 0, &count) == all && count == N - 1);
+        cr_assert(ops->kept64(x, p, N, 3, N - 2, 0, &count) == all - WG_MASS_ONE && count == N - 3);
+    }
+}
+
 Test(ops, levels)
 {
     cr_assert(wg_cpu_has(WG_CPU_REF) && !wg_cpu_has(WG_CPU_LEVELS));
