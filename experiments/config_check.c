@@ -182,6 +182,24 @@ static int rank(const wg_checker *c, const wg_json *doc)
     return 1 + c->n_part;
 }
 
+/* Without their lines of the file, with which there would be no room for all. */
+static void report_briefly(const wg_checker *c, wg_error *all)
+{
+    enum { ROOM = 32 }; /* kept free for a count */
+    size_t n = 0;
+    for (int i = 0; i < c->n_found; i++) {
+        const wg_found *f = &c->found[i];
+        wg_error one = { 0 };
+        wg_json_problem(f->doc, f->path, f->key, &one, "%s", f->text);
+        const size_t length = strcspn(one.text, "\n");
+        if (n + length + 1 + ROOM > sizeof all->text) {
+            snprintf(all->text + n, sizeof all->text - n, "\n... and %d more", c->n_found - i);
+            return;
+        }
+        n += (size_t)snprintf(all->text + n, sizeof all->text - n, "%s%.*s", i ? "\n" : "", (int)length, one.text);
+    }
+}
+
 wg_status wg_problems_report(wg_checker *c, wg_error *err)
 {
     if (c->failed) {
@@ -201,6 +219,7 @@ wg_status wg_problems_report(wg_checker *c, wg_error *err)
         const wg_found *f = &c->found[i];
         wg_json_problem(f->doc, f->path, f->key, &all, "%s", f->text);
     }
+    if (strstr(all.text, "\n... and ")) report_briefly(c, &all);
     if (c->n_found && err) *err = all;
     return c->n_found ? WG_ECONFIG : WG_OK;
 }
