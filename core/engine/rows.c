@@ -5,6 +5,7 @@
  * writes into the storage of a row says so: wg_rows_push and wg_rows_set do. */
 #include "core/engine/rows.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "core/base/mem.h"
@@ -142,7 +143,7 @@ double wg_rows_excess(const wg_rows *p, int prow, double r, const wg_rows *q, in
     for (; !s.token && k + LANES <= s.n; k += LANES) { /* the same in a form that compilers make vectors of */
         double d[LANES];
         for (int l = 0; l < LANES; l++) d[l] = r * pv[k + l] - qv[k + l];
-        for (int l = 0; l < LANES; l++) d[l] = d[l] > 0 ? d[l] : 0;
+        for (int l = 0; l < LANES; l++) d[l] = (d[l] + fabs(d[l])) / 2; /* exactly; a choice becomes a branch at -O3 */
         for (int l = 0; l < LANES; l++) lane[l] += d[l];
         if (out) memcpy(out + k, d, sizeof d);
     }
