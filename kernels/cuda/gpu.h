@@ -115,18 +115,24 @@ typedef struct wg_gpu_api {
     void (*free)(wg_gpu *g, void *p);                        /* NULL is fine */
     void *(*pin)(wg_gpu *g, size_t bytes);                   /* host memory that copies reach directly */
     void (*unpin)(wg_gpu *g, void *p);
+    /* Zeroed host memory that kernels write while the host reads it: *device is where it lies for them. */
+    void *(*map)(wg_gpu *g, size_t bytes, void **device);
+    void (*unmap)(wg_gpu *g, void *p);
     size_t (*room)(wg_gpu *g);                               /* bytes of device memory that are free now */
     void (*put)(wg_gpu *g, void *device, const void *host, size_t bytes); /* pinned: unchanged until wait() */
     void (*get)(wg_gpu *g, void *host, const void *device, size_t bytes); /* blocks */
     void (*copy)(wg_gpu *g, void *to, const void *from, size_t bytes);    /* within the device; no overlap */
     void (*clear)(wg_gpu *g, void *device, size_t bytes);    /* to zeros */
     int (*wait)(wg_gpu *g, char why[WG_GPU_WHY]);            /* all done? 0, or -1 and the first failure since the last wait */
+    int (*idle)(wg_gpu *g);                                  /* whether wait() would not block */
 
     /* Graphs: what is called between record() and recorded() (kernels, copy, clear; nothing else) does not run but is kept,
      * its arguments by value, to be replayed as one piece. So what may differ between replays lies in device memory.
-     * recorded() gives NULL and why when nothing could be kept. */
+     * recorded() gives NULL and why when nothing could be kept; recorded_loop() makes of the same a piece that runs again as
+     * long as it leaves the word at `again` (device memory) not zero. */
     void (*record)(wg_gpu *g);
     void *(*recorded)(wg_gpu *g, char why[WG_GPU_WHY]);
+    void *(*recorded_loop)(wg_gpu *g, const int32_t *again, char why[WG_GPU_WHY]);
     void (*replay)(wg_gpu *g, void *graph);
     void (*forget)(wg_gpu *g, void *graph);                  /* NULL is fine; not while it runs */
 #define X(name, args) void (*name) args;

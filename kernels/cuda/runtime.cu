@@ -98,6 +98,19 @@ static void *gpu_pin(wg_gpu *g, size_t bytes)
 
 static void gpu_unpin(wg_gpu *g, void *p) { check(g, cudaFreeHost(p), "freeing pinned memory"); }
 
+static void *gpu_map(wg_gpu *g, size_t bytes, void **device)
+{
+    void *p = NULL;
+    cudaSetDevice(g->ordinal);
+    if (cudaHostAlloc(&p, bytes ? bytes : 1, cudaHostAllocMapped) == cudaSuccess) {
+        memset(p, 0, bytes);
+        if (cudaHostGetDevicePointer(device, p, 0) == cudaSuccess) return p;
+        cudaFreeHost(p);
+    }
+    cudaGetLastError();
+    return NULL;
+}
+
 static size_t gpu_room(wg_gpu *g)
 {
     size_t room = 0, all;
@@ -136,6 +149,11 @@ static int gpu_wait(wg_gpu *g, char why[WG_GPU_WHY])
     return -1;
 }
 
+static int gpu_idle(wg_gpu *g)
+{
+    return cudaStreamQuery(stream_of(g)) != cudaErrorNotReady; /* a failure is wait()'s to tell */
+}
+
 /* ---- graphs */
 
 /* Where it cannot begin, it cannot end either, and recorded() says so. */
@@ -144,17 +162,76 @@ static void gpu_record(wg_gpu *g)
     if (cudaStreamBeginCapture(stream_of(g), cudaStreamCaptureModeThreadLocal) != cudaSuccess) cudaGetLastError();
 }
 
-static void *gpu_recorded(wg_gpu *g, char why[WG_GPU_WHY])
+/* The graph made ready, if nothing has failed on the way to it; it is given up either way. */
+static void *ready_of(cudaGraph_t graph, cudaError_t e, char *why)
 {
-    cudaGraph_t graph = NULL;
     cudaGraphExec_t ready = NULL;
-    cudaError_t e = cudaStreamEndCapture(stream_of(g), &graph);
     if (e == cudaSuccess) e = cudaGraphInstantiate(&ready, graph, 0);
     if (graph) cudaGraphDestroy(graph);
     if (e == cudaSuccess) return ready;
     cudaGetLastError(); /* the caller says what becomes of it */
     snprintf(why, WG_GPU_WHY, "%s (%s)", cudaGetErrorString(e), cudaGetErrorName(e));
     return NULL;
+}
+
+static void *gpu_recorded(wg_gpu *g, char why[WG_GPU_WHY])
+{
+    cudaGraph_t graph = NULL;
+    const cudaError_t e = cudaStreamEndCapture(stream_of(g), &graph);
+    return ready_of(graph, e, why);
+}
+
+#if CUDART_VERSION >= 12040
+static __global__ void go_on(const int32_t *again, cudaGraphConditionalHandle condition)
+{
+    cudaGraphSetConditional(condition, *again != 0);
+}
+
+static cudaError_t add_while(cudaGraph_t graph, cudaGraphNodeParams *params)
+{
+    cudaGraphNode_t node;
+#if CUDART_VERSION >= 13000
+    return cudaGraphAddNode(&node, graph, NULL, NULL, 0, params);
+#else
+    return cudaGraphAddNode(&node, graph, NULL, 0, params);
+#endif
+}
+
+/* A WHILE node around what was recorded and the kernel that looks whether it goes on. */
+static cudaError_t loop_around(cudaGraph_t once, const int32_t *again, cudaGraph_t *graph)
+{
+    cudaGraphConditionalHandle condition;
+    cudaGraphNode_t first, last;
+    cudaGraphNodeParams loop = {};
+    cudaKernelNodeParams end = {};
+    void *args[] = { &again, &condition };
+    cudaError_t e = cudaGraphCreate(graph, 0);
+    if (e == cudaSuccess) e = cudaGraphConditionalHandleCreate(&condition, *graph, 1, cudaGraphCondAssignDefault);
+    if (e != cudaSuccess) return e;
+    loop.type = cudaGraphNodeTypeConditional;
+    loop.conditional.handle = condition;
+    loop.conditional.type = cudaGraphCondTypeWhile;
+    loop.conditional.size = 1;
+    if ((e = add_while(*graph, &loop)) != cudaSuccess) return e;
+    const cudaGraph_t body = loop.conditional.phGraph_out[0];
+    end.func = (void *)go_on, end.gridDim = dim3(1), end.blockDim = dim3(1), end.kernelParams = args;
+    e = cudaGraphAddChildGraphNode(&first, body, NULL, 0, once);
+    return e == cudaSuccess ? cudaGraphAddKernelNode(&last, body, &first, 1, &end) : e;
+}
+#endif
+
+static void *gpu_recorded_loop(wg_gpu *g, const int32_t *again, char why[WG_GPU_WHY])
+{
+    cudaGraph_t once = NULL, graph = NULL;
+    cudaError_t e = cudaStreamEndCapture(stream_of(g), &once);
+#if CUDART_VERSION >= 12040
+    if (e == cudaSuccess) e = loop_around(once, again, &graph);
+#else
+    (void)again;
+    if (e == cudaSuccess) e = cudaErrorNotSupported;
+#endif
+    if (once) cudaGraphDestroy(once);
+    return ready_of(graph, e, why);
 }
 
 static void gpu_replay(wg_gpu *g, void *graph)
@@ -179,14 +256,18 @@ static wg_gpu_api make_api()
     api.free = gpu_free;
     api.pin = gpu_pin;
     api.unpin = gpu_unpin;
+    api.map = gpu_map;
+    api.unmap = gpu_unpin;
     api.room = gpu_room;
     api.put = gpu_put;
     api.get = gpu_get;
     api.copy = gpu_copy;
     api.clear = gpu_clear;
     api.wait = gpu_wait;
+    api.idle = gpu_idle;
     api.record = gpu_record;
     api.recorded = gpu_recorded;
+    api.recorded_loop = gpu_recorded_loop;
     api.replay = gpu_replay;
     api.forget = gpu_forget;
     return api;

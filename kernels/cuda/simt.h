@@ -143,6 +143,7 @@ static inline int atomicMax(int *p, int v) { int old = *p; *p = old > v ? old : 
 static inline int atomicMin(int *p, int v) { int old = *p; *p = old < v ? old : v; return old; }
 static inline int atomicCAS(int *p, int expected, int v) { int old = *p; if (old == expected) *p = v; return old; }
 static inline void __threadfence() {}
+static inline void __threadfence_system() {}
 
 static inline int __popc(unsigned x) { return __builtin_popcount(x); }
 static inline int __popcll(unsigned long long x) { return __builtin_popcountll(x); }

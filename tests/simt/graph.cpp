@@ -11,9 +11,13 @@
 
 #include "tests/simt/simt.h"
 
-struct simt_graph { simt_step *step; int n, room; };
+struct simt_graph {
+    simt_step *step;
+    int n, room;
+    const int32_t *again; /* device memory: it runs as long as this is not zero; NULL: once */
+};
 
-enum { PINNED = 64 };
+enum { PINNED = 64, TURNS = 1 << 20 };
 
 static struct recorder {
     simt_graph *now; /* NULL: launches run */
@@ -42,9 +46,11 @@ void simt_record_begin()
     R.stack_end = R.stack + bytes;
 }
 
-simt_graph *simt_record_end()
+simt_graph *simt_record_end(const int32_t *again)
 {
     simt_graph *g = R.now;
+    if (again && !simt_memory_holds(again)) simt_fail(SIMT_HERE, "the word that a loop goes by is not device memory");
+    g->again = again;
     R.now = NULL;
     return g;
 }
@@ -91,15 +97,28 @@ void simt_record(const simt_step &step)
     memcpy(to->arg, step.arg, step.bytes);
 }
 
+static bool goes_on(const simt_graph *g)
+{
+    if (!g->again) return false;
+    simt_memory_enter();
+    const bool yes = *g->again != 0;
+    simt_memory_leave();
+    return yes;
+}
+
 void simt_replay(const simt_graph *g)
 {
+    int turns = 0;
     simt_record_refuse("a graph in a graph");
     simt_counts.replays++;
-    for (int i = 0; i < g->n; i++) {
-        const simt_step *s = &g->step[i];
-        if (s->kernel) simt_launch(s->grid, s->block, s->dynamic, s->kernel, s->run, s->arg, s->bytes);
-        else s->run(s->arg);
-    }
+    do {
+        for (int i = 0; i < g->n; i++) {
+            const simt_step *s = &g->step[i];
+            if (s->kernel) simt_launch(s->grid, s->block, s->dynamic, s->kernel, s->run, s->arg, s->bytes);
+            else s->run(s->arg);
+        }
+        if (++turns == TURNS) simt_fail(SIMT_HERE, "a loop still runs after %d turns", turns);
+    } while (goes_on(g));
 }
 
 void simt_forget(simt_graph *g)

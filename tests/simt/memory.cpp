@@ -21,7 +21,7 @@
 #define USABLE(p, n) ((void)(p), (void)(n))
 #endif
 
-enum { ALIGN = 256, FENCE = 256, BLOCKS = 4096, GUARDED = 1000 };
+enum { ALIGN = 256, FENCE = 256, BLOCKS = 4096, GUARDED = 1000, MAPPED = 16 };
 static const size_t ARENA = (size_t)1 << 30;
 
 struct block { size_t at, bytes; };
@@ -32,6 +32,7 @@ static struct heap {
     int n, inside, changes;
     size_t open; /* bytes from the base on that stay accessible */
     size_t limit;
+    struct { const char *at; size_t bytes; } mapped[MAPPED];
 } H;
 
 static void open_arena()
@@ -77,6 +78,26 @@ void simt_memory_open(bool open)
 bool simt_memory_holds(const void *p) { return H.base && (const char *)p >= H.base && (const char *)p < H.base + ARENA; }
 void simt_memory_limit(size_t bytes) { H.limit = bytes; }
 simt_stats simt_stats_read(void) { return simt_counts; }
+
+void simt_mapped(void *p, size_t bytes)
+{
+    for (int i = 0; i < MAPPED; i++)
+        if (H.mapped[i].at == (bytes ? NULL : p)) {
+            H.mapped[i].at = bytes ? (const char *)p : NULL;
+            H.mapped[i].bytes = bytes;
+            return;
+        }
+    if (bytes) abort(); /* too many */
+}
+
+bool simt_mapped_holds(const void *p)
+{
+    for (int i = 0; i < MAPPED; i++) {
+        const char *at = H.mapped[i].at;
+        if (at && (const char *)p >= at && (const char *)p < at + H.mapped[i].bytes) return true;
+    }
+    return false;
+}
 
 void *simt_memory_take(size_t bytes)
 {

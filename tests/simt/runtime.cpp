@@ -51,6 +51,20 @@ static void gpu_unpin(wg_gpu *, void *p)
     free(p);
 }
 
+static void *gpu_map(wg_gpu *, size_t bytes, void **device)
+{
+    void *p = calloc((bytes + 63) / 64, 64);
+    if (p) simt_mapped(p, bytes + 1);
+    *device = p;
+    return p;
+}
+
+static void gpu_unmap(wg_gpu *, void *p)
+{
+    simt_mapped(p, 0);
+    free(p);
+}
+
 static size_t gpu_room(wg_gpu *g) { return g->memory - simt_stats_read().live; }
 
 static void gpu_put(wg_gpu *, void *device, const void *host, size_t bytes)
@@ -97,8 +111,11 @@ static int gpu_wait(wg_gpu *, char *)
     return 0;
 }
 
+static int gpu_idle(wg_gpu *) { return 1; }
+
 static void gpu_record(wg_gpu *) { simt_record_begin(); }
 static void *gpu_recorded(wg_gpu *, char *) { return simt_record_end(); }
+static void *gpu_recorded_loop(wg_gpu *, const int32_t *again, char *) { return simt_record_end(again); }
 static void gpu_replay(wg_gpu *, void *graph) { simt_replay((const simt_graph *)graph); }
 static void gpu_forget(wg_gpu *, void *graph) { simt_forget((simt_graph *)graph); }
 
@@ -113,14 +130,18 @@ const wg_gpu_api *wg_gpu_simt(void)
         api.free = gpu_free;
         api.pin = gpu_pin;
         api.unpin = gpu_unpin;
+        api.map = gpu_map;
+        api.unmap = gpu_unmap;
         api.room = gpu_room;
         api.put = gpu_put;
         api.get = gpu_get;
         api.copy = gpu_copy;
         api.clear = gpu_clear;
         api.wait = gpu_wait;
+        api.idle = gpu_idle;
         api.record = gpu_record;
         api.recorded = gpu_recorded;
+        api.recorded_loop = gpu_recorded_loop;
         api.replay = gpu_replay;
         api.forget = gpu_forget;
         api.name = "simt";

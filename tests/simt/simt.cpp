@@ -494,5 +494,6 @@ void simt_launch(dim3 grid, dim3 block, size_t dynamic, const char *kernel, simt
 void simt_check_pointer(const void *p, const char *kernel, int index)
 {
     M.kernel = kernel;
-    if (p && !simt_memory_holds(p)) simt_fail(SIMT_HERE, "argument %d of the launch is not device memory", index);
+    if (p && !simt_memory_holds(p) && !simt_mapped_holds(p))
+        simt_fail(SIMT_HERE, "argument %d of the launch is not device memory", index);
 }

@@ -43,6 +43,8 @@ bool simt_memory_holds(const void *p);
 void simt_memory_enter(), simt_memory_leave(); /* nest */
 void *simt_memory_take(size_t bytes);          /* NULL: none left */
 void simt_memory_give(void *p);
+void simt_mapped(void *p, size_t bytes);       /* host memory that kernels may be handed; 0 bytes: no longer */
+bool simt_mapped_holds(const void *p);
 extern simt_stats simt_counts;
 
 /* A launch, or something else to be done in its place (no kernel). arg: `bytes` of it, copied when it is recorded. */
@@ -52,7 +54,7 @@ bool simt_recording();
 void simt_record_begin();
 void simt_record(const simt_step &step);
 void simt_record_refuse(const char *what);     /* called while something is recorded: what cannot be part of it */
-simt_graph *simt_record_end();
+simt_graph *simt_record_end(const int32_t *again = NULL); /* again: a loop, as long as this word is not 0; NULL: none */
 void simt_replay(const simt_graph *g);
 void simt_forget(simt_graph *g);
 void simt_pinned(const void *p, size_t bytes); /* host memory that no recorded argument may point into; 0 bytes: no longer */

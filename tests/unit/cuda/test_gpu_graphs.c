@@ -84,6 +84,45 @@ Test(gpu_graphs, what_is_recorded_runs_when_replayed)
     free(x), free(y);
 }
 
+/* Until the word is zero, and again from the start at the next replay: 3, 2, 1, 0 has the bits of a float that counts down. */
+Test(gpu_graphs, a_loop_runs_until_its_word_is_zero)
+{
+    char why[WG_GPU_WHY] = "";
+    const wg_gpu_api *api = gpu()->api;
+    const float one[] = { -1, 1 }, start[] = { 3, 10 };
+    float *left = to_device(start, sizeof start), *step = to_device(one, sizeof one), got[2];
+    api->record(gpu());
+    api->add(gpu(), left, step, 2, 1);
+    void *loop = api->recorded_loop(gpu(), (const int32_t *)(const void *)left, why);
+    cr_assert_not_null(loop, "%s", why);
+    for (int turns = 1; turns < 9; turns += 3) {
+        const float from[] = { (float)turns, 10 };
+        api->put(gpu(), left, from, sizeof from);
+        api->replay(gpu(), loop);
+        from_device(got, left, sizeof got);
+        cr_assert(got[0] == 0 && got[1] == 10 + (float)turns, "%d turns: %g", turns, got[1]);
+        cr_assert(api->idle(gpu()));
+    }
+    api->forget(gpu(), loop);
+    device_free(left), device_free(step);
+}
+
+/* A kernel's stores are the host's to read, which no pinned memory offers. */
+Test(gpu_graphs, mapped_memory_is_written_by_kernels)
+{
+    void *there = NULL;
+    const wg_gpu_api *api = gpu()->api;
+    const float add[] = { 1, 2, 3 };
+    float *y = to_device(add, sizeof add), *host = api->map(gpu(), sizeof add, &there);
+    char why[WG_GPU_WHY];
+    cr_assert(host && there && host[0] == 0 && host[2] == 0);
+    for (int i = 0; i < 2; i++) api->add(gpu(), there, y, 3, 1);
+    cr_assert_eq(api->wait(gpu(), why), 0, "%s", why);
+    cr_assert(host[0] == 2 && host[1] == 4 && host[2] == 6);
+    api->unmap(gpu(), host);
+    device_free(y);
+}
+
 /* Most passes commit half of their rows: lengths within a bucket, and what is overwritten, differ from one to the next. */
 static void walk(setup *s, float *out, int passes)
 {
