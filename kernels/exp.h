@@ -5,7 +5,7 @@
  *     p = 1 + r + r^2 P(r), Horner with fma; the result is p with n added to its exponent field.
  * The limits keep that field inside the normal range, so results are never denormal. P is a minimax fit of the relative error
  * (Remez exchange in 50 digits): 3.1e-9 for f32, 3.7e-18 for f64; with rounding, measured against long double (test_exp):
- * 7.4e-8 and 1.4e-16. NaN gives NaN. Private to kernels/ and its tests. */
+ * 7.4e-8 and 1.4e-16. NaN gives NaN. */
 #ifndef WG_KERNELS_EXP_H
 #define WG_KERNELS_EXP_H
 

@@ -4,10 +4,10 @@
 #ifndef WG_KERNELS_PHILOX_H
 #define WG_KERNELS_PHILOX_H
 
-#include <math.h>
 #include <stdint.h>
 
 #include "kernels/hd.h"
+#include "kernels/log.h"
 
 typedef struct wg_philox { uint32_t v[4]; } wg_philox;
 
@@ -38,20 +38,7 @@ WG_HD static inline double wg_philox_double(uint32_t hi, uint32_t lo)
 /* Uniform on [0,1) with 24 bits, from one word. */
 WG_HD static inline float wg_philox_float(uint32_t x) { return (float)(x >> 8) * 0x1p-24f; }
 
-/* -log(1 - u) for u in [0, 1), an Exp(1) time, from basic operations alone, so that every machine has its bits: 1 - u = m 2^e
- * with m in [sqrt 1/2, sqrt 2), log m = 2 (s + s^3/3 + ...) with s = (m - 1) / (m + 1), |s| < 0.172. At least u. */
-WG_HD static inline double wg_philox_exponential(double u)
-{
-    int e;
-    double m = frexp(1 - u, &e);
-    if (m < 0x1.6a09e667f3bcdp-1) {
-        m *= 2;
-        e--;
-    }
-    const double s = (m - 1) / (m + 1), z = s * s;
-    double series = 0;
-    for (int k = 23; k > 1; k -= 2) series = (series + 1.0 / k) * z;
-    return -(e * 0x1.62e42fefa39efp-1 + 2 * (s + s * series));
-}
+/* -log(1 - u) for u in [0, 1), an Exp(1) time. At least u. */
+WG_HD static inline double wg_philox_exponential(double u) { return -wg_log64_of(1 - u); }
 
 #endif

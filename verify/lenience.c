@@ -14,6 +14,8 @@ static const wg_option options[] = {
 
 static double factor(const void *opt) { return ((const lenience_options *)opt)->factor; }
 
+static void brief(const void *opt, wg_rule *out) { out->factor = factor(opt); }
+
 static int settle(const void *opt, const wg_crossing *c, int32_t *next) { return wg_settle_rounds(c, factor(opt), next); }
 
 static void accept(const void *opt, const wg_tree *tree, const wg_rows *p, const wg_rows *q, const wg_chance *chance,
@@ -31,5 +33,5 @@ const wg_verifier_class wg_verifier_lenience = {
     .lossless = false,
     .accept = accept,
     .device = WG_RULE_ROUNDS,
-    .factor = factor,
+    .brief = brief,
 };

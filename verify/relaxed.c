@@ -2,8 +2,7 @@
  * Relaxed acceptance (TensorRT-LLM's for thinking phases; METHODS B11). LOSSY: a child is kept when it is among the target's
  * `top` most probable tokens and at most `gap` below the most probable one in log probability; among several, the most
  * probable. `next` is drawn from p. */
-#include <math.h>
-
+#include "kernels/exp.h"
 #include "verify/verify.h"
 #include "verify/walk.h"
 
@@ -25,10 +24,17 @@ static int better(const wg_rows *p, int row, int32_t x)
     return n;
 }
 
+static void brief(const void *opt, wg_rule *out)
+{
+    const relaxed_options *o = opt;
+    out->top = o->top;
+    out->factor = wg_exp64_of(-o->gap);
+}
+
 static int settle(const void *opt, const wg_crossing *c, int32_t *next)
 {
     const relaxed_options *o = opt;
-    const double enough = wg_rows_prob(c->p, c->prow, wg_rows_argmax(c->p, c->prow)) * exp(-o->gap);
+    const double enough = wg_rows_prob(c->p, c->prow, wg_rows_argmax(c->p, c->prow)) * wg_exp64_of(-o->gap);
     double most = 0;
     int best = -1;
     for (int child = c->node; (child = wg_tree_child(c->tree, c->node, child)) >= 0;) {
@@ -55,4 +61,6 @@ const wg_verifier_class wg_verifier_relaxed = {
     .laws = WG_LAWS,
     .lossless = false,
     .accept = accept,
+    .device = WG_RULE_RELAXED,
+    .brief = brief,
 };

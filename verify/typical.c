@@ -2,8 +2,7 @@
  * Typical acceptance (Medusa, Cai et al. 2024; METHODS B11). LOSSY: a draft token is kept when the target finds it not unusual,
  * p(x) > min(epsilon, delta exp(-H(p))), whatever else p would say. The longest kept path wins, among equals the one with the
  * larger product of p, then the first; `next` is drawn from p there. No bound on the distance from p is claimed. */
-#include <math.h>
-
+#include "kernels/exp.h"
 #include "verify/verify.h"
 
 typedef struct typical_options { double epsilon, delta; } typical_options;
@@ -14,14 +13,16 @@ static const wg_option options[] = {
     WG_OPTION_END,
 };
 
+static void brief(const void *opt, wg_rule *out)
+{
+    const typical_options *o = opt;
+    out->epsilon = o->epsilon;
+    out->delta = o->delta;
+}
+
 static double threshold(const typical_options *o, const wg_rows *p, int row)
 {
-    if (wg_rows_point(p, row) >= 0) return o->epsilon < o->delta ? o->epsilon : o->delta; /* entropy 0 */
-    const double *pv = wg_rows_at(p, row);
-    double entropy = 0;
-    for (int i = 0; i < p->vocab; i++)
-        if (pv[i] > 0) entropy -= pv[i] * log(pv[i]);
-    const double unsure = o->delta * exp(-entropy);
+    const double unsure = o->delta * wg_exp64_of(-wg_rows_entropy(p, row));
     return unsure < o->epsilon ? unsure : o->epsilon;
 }
 
@@ -56,4 +57,6 @@ const wg_verifier_class wg_verifier_typical = {
     .laws = WG_LAWS,
     .lossless = false,
     .accept = accept,
+    .device = WG_RULE_TYPICAL,
+    .brief = brief,
 };

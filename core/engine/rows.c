@@ -9,6 +9,8 @@
 #include <string.h>
 
 #include "core/base/mem.h"
+#include "kernels/log.h"
+#include "kernels/mass.h"
 
 enum { SHARE = 8 }; /* of the vocabulary: a larger support is not worth its list */
 
@@ -117,6 +119,20 @@ int32_t wg_rows_pick_residual(const wg_rows *p, int prow, const wg_rows *q, int 
         mass += rest[x] = pv[x] > qv[x] ? pv[x] - qv[x] : 0;
     }
     return wg_rows_pick_of(p, prow, mass > 0 ? rest : pv, c, purpose, index);
+}
+
+/* -p log p is at most 1/e. */
+double wg_rows_entropy(const wg_rows *r, int row)
+{
+    if (wg_rows_point(r, row) >= 0) return 0;
+    const wg_support s = wg_rows_support(r, row);
+    const double *p = wg_rows_at(r, row);
+    wg_mass mass = 0;
+    for (int k = 0; k < s.n; k++) {
+        const double x = p[wg_support_at(&s, k)];
+        if (x > 0) mass += wg_steps_of(x * -wg_log64_of(x));
+    }
+    return wg_mass_value(mass);
 }
 
 double wg_rows_overlap(const wg_rows *p, int prow, const wg_rows *q, int qrow)

@@ -112,6 +112,9 @@ WG_PLUGIN_API int32_t wg_rows_pick_residual(const wg_rows *p, int prow, const wg
  * row. */
 WG_PLUGIN_API double wg_rows_excess(const wg_rows *p, int prow, double r, const wg_rows *q, int qrow, double *out);
 
+/* -sum p log p, in nats: a mass of weights (kernels/mass.h). */
+WG_PLUGIN_API double wg_rows_entropy(const wg_rows *r, int row);
+
 /* sum_x min(p(x), q(x)): the acceptance a token-wise rule can have at this node (METHODS D1, alpha). */
 WG_PLUGIN_API double wg_rows_overlap(const wg_rows *p, int prow, const wg_rows *q, int qrow);
 

@@ -28,9 +28,10 @@ typedef struct wg_verifier_class {
      * not. */
     int (*races)(const void *opt);
     /* What makes the same decisions where the rows of p are on a device (kernels/cuda/settle.cu), so that these need not come
-     * to the host; 0, WG_RULE_HOST: nothing does. Of WG_RULE_ROUNDS, the factor with these options; NULL: 1. */
+     * to the host; 0, WG_RULE_HOST: nothing does. What it is to know of the options goes into *out, where `factor` is 1 and
+     * `races` is set; NULL: nothing. */
     wg_rule_kind device;
-    double (*factor)(const void *opt);
+    void (*brief)(const void *opt, wg_rule *out);
 } wg_verifier_class;
 
 static inline bool wg_verifier_lossless(const wg_verifier_class *v, double temperature)
@@ -40,7 +41,9 @@ static inline bool wg_verifier_lossless(const wg_verifier_class *v, double tempe
 static inline int wg_verifier_races(const wg_verifier_class *v, const void *opt) { return v->races ? v->races(opt) : 1; }
 static inline wg_rule wg_verifier_device(const wg_verifier_class *v, const void *opt)
 {
-    return (wg_rule){ v->device, v->factor ? v->factor(opt) : 1, wg_verifier_races(v, opt) };
+    wg_rule rule = { .kind = v->device, .factor = 1, .races = wg_verifier_races(v, opt) };
+    if (v->brief) v->brief(opt, &rule);
+    return rule;
 }
 
 #endif

@@ -84,6 +84,18 @@ template <class Value> WG_DEVICE wg_mass wg_block_mass(wg_block *b, int n, Value
     return all;
 }
 
+/* Of all threads' counts. */
+WG_DEVICE int wg_block_count(wg_block *b, int mine)
+{
+    if (threadIdx.x == 0) b->index = 0;
+    __syncthreads();
+    atomicAdd(&b->index, mine);
+    __syncthreads();
+    const int all = b->index;
+    __syncthreads();
+    return all;
+}
+
 /* value(i) for i = 0 .. n-1, none negative. */
 template <class Value> WG_DEVICE double wg_block_lanes16(wg_block *b, int n, Value &value)
 {

@@ -66,6 +66,23 @@ WG_DEVICE int find_child(const wg_rule_tree *t, int node, int token)
     return -1;
 }
 
+WG_DEVICE int depth_of(const wg_rule_tree *t, int v)
+{
+    int depth = 0;
+    for (; v > 0; v = t->parent[v]) depth++;
+    return depth;
+}
+
+/* The path to a node, and what follows it. */
+WG_DEVICE void give_path(const court *c, int v, int next)
+{
+    const int depth = depth_of(c->t, v);
+    if (threadIdx.x != 0) return;
+    for (int i = v, k = depth; k >= 0; k--, i = c->t->parent[i]) c->out->node[k] = (int16_t)i;
+    c->out->n = depth + 1;
+    c->out->next = next;
+}
+
 /* ---- chance: core/engine/chance.c */
 
 WG_DEVICE double uniform(const wg_rule_tree *t, int purpose, int index, int depth)

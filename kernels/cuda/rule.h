@@ -17,13 +17,16 @@ typedef enum wg_rule_kind {
     WG_RULE_KSEQ,
     WG_RULE_BLOCK,   /* chains only */
     WG_RULE_TRAVERSAL,
+    WG_RULE_RELAXED, /* factor, top */
+    WG_RULE_TYPICAL, /* epsilon, delta */
     WG_RULES,
 } wg_rule_kind;
 
 typedef struct wg_rule {
     wg_rule_kind kind;
-    double factor;
-    int races;
+    double factor;         /* rounds: of q; relaxed: of the largest probability */
+    int races, top;
+    double epsilon, delta;
 } wg_rule;
 
 enum { WG_RULE_FIXED = 1, WG_RULE_IID = 2, WG_RULE_WITHOUT_REPLACEMENT = 4 }; /* laws: wg_sibling_law of core/engine/tree.h */

@@ -243,6 +243,7 @@ WG_DEVICE void settle_block(const court *c)
     }
 }
 
+#include "kernels/cuda/lossy.h"
 #include "kernels/cuda/traversal.h"
 
 /* ---- rules that settle one node at a time: verify/walk.c */
@@ -260,6 +261,7 @@ template <int KIND> WG_DEVICE int settle_node(const court *c, const wg_rule *rul
         *next = pick_next(c, node, depth);
         return -1;
     }
+    if (KIND == WG_RULE_RELAXED) return settle_relaxed(c, rule, node, depth, next);
     if (KIND == WG_RULE_ROUNDS) return settle_rounds(c, node, depth, rule->factor, next);
     return KIND == WG_RULE_TOPK ? settle_set(c, node, depth, next) : settle_kseq(c, node, depth, next);
 }
@@ -293,6 +295,7 @@ settle_tree(wg_rule rule, const wg_rule_tree *tree, int vocab, const double *p, 
                       scratch + 2 * V * blockIdx.x + V, path + blockIdx.x };
     if (KIND == WG_RULE_BLOCK) settle_block(&c);
     else if (KIND == WG_RULE_TRAVERSAL) settle_traversal(&c);
+    else if (KIND == WG_RULE_TYPICAL) settle_typical(&c, &rule);
     else walk<KIND>(&c, &rule);
 }
 
@@ -311,6 +314,8 @@ extern "C" void WG_GPU(settle)(wg_gpu *g, const wg_rule *rule, const wg_rule_tre
     case WG_RULE_KSEQ: kernel = settle_tree<WG_RULE_KSEQ>; break;
     case WG_RULE_TRAVERSAL: kernel = settle_tree<WG_RULE_TRAVERSAL>; break;
     case WG_RULE_BLOCK: kernel = settle_tree<WG_RULE_BLOCK>; break;
+    case WG_RULE_RELAXED: kernel = settle_tree<WG_RULE_RELAXED>; break;
+    case WG_RULE_TYPICAL: kernel = settle_tree<WG_RULE_TYPICAL>; break;
     default: return;
     }
     WG_LAUNCH(kernel, trees, WG_BLOCK, 0, g->stream, *rule, tree, vocab, p, p_point, q, q_point, scratch, path);

@@ -128,13 +128,6 @@ WG_DEVICE void give_back(const court *c, int v, int child)
     __syncthreads();
 }
 
-WG_DEVICE int depth_of(const wg_rule_tree *t, int v)
-{
-    int depth = 0;
-    for (; v > 0; v = t->parent[v]) depth++;
-    return depth;
-}
-
 WG_DEVICE int draw_next(const court *c, int v)
 {
     const int depth = depth_of(c->t, v), last = c->s->last[v];
@@ -178,11 +171,7 @@ WG_DEVICE void settle_traversal(const court *c)
             v = t->parent[v];
         }
     }
-    const int next = draw_next(c, v), depth = depth_of(t, v);
-    if (threadIdx.x != 0) return;
-    for (int i = v, k = depth; k >= 0; k--, i = t->parent[i]) c->out->node[k] = (int16_t)i;
-    c->out->n = depth + 1;
-    c->out->next = next;
+    give_path(c, v, draw_next(c, v));
 }
 
 #endif

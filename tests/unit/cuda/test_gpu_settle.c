@@ -144,12 +144,16 @@ static void close_bed(bed *b)
     wg_rows_close(&b->q);
 }
 
-static void check_rule(const wg_verifier_class *v, int vocab, int rounds, int *kept, int *corrected)
+static void check_rule(const wg_verifier_class *v, const char *options, int vocab, int rounds, int *kept, int *corrected)
 {
     static bed b;
+    wg_error err;
     char opt[64] __attribute__((aligned(16))) = { 0 };
     cr_assert_leq(v->size, sizeof opt);
-    if (v->options) wg_option_defaults(v->options, opt);
+    if (v->options) {
+        wg_option_defaults(v->options, opt);
+        cr_assert_eq(wg_option_set_list(v->options, opt, v->size, options, &err), WG_OK, "%s", err.text);
+    }
     open_bed(&b, vocab);
     for (int round = 0; round < rounds; round++)
         for (unsigned law = 1; law <= WG_LAW_WITHOUT_REPLACEMENT; law *= 2) {
@@ -166,26 +170,39 @@ static void check_rule(const wg_verifier_class *v, int vocab, int rounds, int *k
     close_bed(&b);
 }
 
+static void check(const wg_verifier_class *v, const char *options)
+{
+    int kept = 0, corrected = 0;
+    check_rule(v, options, 5, 10, &kept, &corrected);
+    check_rule(v, options, 97, 3, &kept, &corrected);
+    check_rule(v, options, VOCAB, 1, &kept, &corrected);
+    cr_assert(kept > 100 && corrected > 100, "%s, %s: kept %d, turned back %d times", v->name, options, kept, corrected);
+}
+
 Test(gpu_settle, decisions_of_the_host)
 {
     int rules = 0;
     for (int i = 0; wg_verifiers[i]; i++) {
         if (wg_verifiers[i]->device == WG_RULE_HOST) continue;
-        int kept = 0, corrected = 0;
+        check(wg_verifiers[i], "");
         rules++;
-        check_rule(wg_verifiers[i], 5, 10, &kept, &corrected);
-        check_rule(wg_verifiers[i], 97, 3, &kept, &corrected);
-        check_rule(wg_verifiers[i], VOCAB, 1, &kept, &corrected);
-        cr_assert(kept > 100 && corrected > 100, "%s: kept %d, turned back %d times", wg_verifiers[i]->name, kept, corrected);
     }
-    cr_assert_geq(rules, 10);
+    cr_assert_geq(rules, 12);
+}
+
+Test(gpu_settle, options)
+{
+    check(&wg_verifier_coupled, "races=3");
+    check(&wg_verifier_lenience, "factor=0.2");
+    check(&wg_verifier_relaxed, "top=2,gap=3");
+    check(&wg_verifier_typical, "epsilon=0.5,delta=0.9");
 }
 
 /* A draw from a row so long that its notes on the way are some rounds apart, from all over it. */
 Test(gpu_settle, a_long_row)
 {
     enum { LONG = 140003, DRAWS = 12 };
-    const wg_rule rule = { WG_RULE_MATCH, 1, 1 };
+    const wg_rule rule = { .kind = WG_RULE_MATCH };
     wg_rule_tree t[DRAWS];
     wg_rule_path got[DRAWS];
     wg_rows p;

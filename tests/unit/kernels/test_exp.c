@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * exp against the long double of the C library: the error bounds that ops.h promises, and the edges. */
+ * exp and log against the long double of the C library: the error bounds that ops.h promises, and the edges. */
 #include <criterion/criterion.h>
 
 #include <math.h>
 
 #include "kernels/cpu.h"
 #include "kernels/exp.h"
+#include "kernels/log.h"
 #include "kernels/ops.h"
 
 Test(exp, f32_relative_error_over_the_whole_range)
@@ -43,6 +44,25 @@ Test(exp, f64_relative_error_over_the_whole_range)
     cr_log_info("exp64: worst relative error %.3g at %a", worst, at);
     cr_assert_lt(worst, 1e-15, "relative error %.3g at %a", worst, at);
     cr_assert_gt(worst, 1e-18, "a double result cannot be this good: the scan saw nothing");
+}
+
+/* Against a relative bound: near 1 the logarithm is small, and so is its error. */
+Test(exp, log_relative_error)
+{
+    enum { POINTS = 1000000 };
+    double worst = 0, at = 0;
+    for (int i = 0; i < 2 * POINTS; i++) {
+        const double fine = ((double)i + 0.371) / POINTS;
+        const double x = i < POINTS ? ldexp(1 + fine, i % 2098 - 1074) : 0.6 + 0.8 * (fine - 1); /* all exponents; around 1 */
+        const long double want = logl((long double)x);
+        const double error = fabs((double)(((long double)wg_log64_of(x) - want) / want));
+        if (error > worst) worst = error, at = x;
+    }
+    cr_log_info("log64: worst relative error %.3g at %a", worst, at);
+    cr_assert_lt(worst, 1e-15, "relative error %.3g at %a", worst, at);
+    cr_assert_gt(worst, 1e-18, "a double result cannot be this good: the scan saw nothing");
+    cr_assert(wg_log64_of(1) == 0 && wg_log64_of(1 + 0x1p-52) == 0x1p-52 && wg_log64_of(2) == 0x1.62e42fefa39efp-1);
+    cr_assert(wg_log64_of(0x1p-1074) < -744 && wg_log64_of(0x1.fffffffffffffp1023) > 709);
 }
 
 Test(exp, edges)
