@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Settling on the device is settling on the host: with the same target on cuda:0/exact, every drafter under every rule that it
  * may be drafting for gives the CPU's text, byte for byte, and where nobody looks at rows none of them comes to the host.
- * usage: law_settle [RULES]     so many rules a drafter, in turn; all when left out */
+ * usage: law_settle [RULES]     so many rules a drafter, those that ran least first; all when left out */
 #include "core/engine/settle.h"
 #include "tests/law/pair.h"
 
@@ -84,16 +84,21 @@ int main(int argc, char **argv)
     const double begin = wg_clock_now();
     for (int d = 0; d < PAIR_DRAFTERS; d++) {
         const pair_row *p = &all.row[d];
-        for (int k = 0, done = 0; k < rules && done < each; k++) {
+        bool seen[32] = { false };
+        for (int done = 0; done < each; done++) {
             const wg_sampling *s = &samplings[runs % SAMPLINGS];
-            const wg_verifier_class *v = rule[(d + k) % rules];
-            if (!law_legal(p->drafter, p->options, s, v) || (v->chains && !is_chain(p))) continue;
-            const law_setup setup = { .target = &host, .drafter = p->drafter, .options = p->options, .rule = v->name,
+            int k = -1; /* what has run least so far */
+            for (int i = 0; i < rules; i++)
+                if (!seen[i] && law_legal(p->drafter, p->options, s, rule[i]) && (!rule[i]->chains || is_chain(p)) &&
+                    (k < 0 || ran[i] < ran[k]))
+                    k = i;
+            if (k < 0) break;
+            const law_setup setup = { .target = &host, .drafter = p->drafter, .options = p->options, .rule = rule[k]->name,
                                       .sampling = *s, .seed = 5, .batch = 1 + runs % 2 };
             failures += check(setup, &device, p->label, r, &settled);
-            ran[(d + k) % rules]++;
+            seen[k] = true;
+            ran[k]++;
             runs++;
-            done++;
         }
     }
     for (int i = 0; i < rules; i++)
