@@ -98,6 +98,16 @@ typedef struct wg_device_class {
                          int rows);
     void (*matmul_add)(wg_device *d, const wg_matrix *w, const void *act, int rows, float *x);
     void (*matmul_swiglu)(wg_device *d, const wg_matrix *gate, const wg_matrix *up, const void *act, int rows, float *y);
+    /* The same of few rows, from the rows as they are: true, or false where it is not for so many, or these types, and nothing
+     * was done. NULL: always so.
+     * norm_qkv: norm_prepare, matmul with w (q, k, v), rope_store (only q and the pages are written). norm_swiglu:
+     * norm_prepare, matmul_swiglu. prepare_add: prepare, matmul_add. norm_head: rmsnorm, head. */
+    bool (*norm_qkv)(wg_device *d, const wg_matrix *const *w, const float *x, const float *weight, float eps,
+                     const wg_rope *rope, const wg_row *row, int rows, int space, int layer, int hd, float *q);
+    bool (*norm_swiglu)(wg_device *d, const wg_matrix *gate, const wg_matrix *up, const float *x, const float *weight,
+                        float eps, int rows, float *y);
+    bool (*prepare_add)(wg_device *d, const wg_matrix *w, const float *y, int rows, float *x);
+    bool (*norm_head)(wg_device *d, const wg_matrix *w, const float *x, const float *weight, float eps, int rows);
     /* The last product, y = x w^T (rows, w->n), into host memory; act is room for the prepared x. */
     void (*head)(wg_device *d, const wg_matrix *w, const float *x, int rows, void *act, float *y);
     /* Row i of y is row from[i] of x. */

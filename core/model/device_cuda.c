@@ -109,6 +109,64 @@ static void cuda_head(wg_device *d, const wg_matrix *w, const float *x, int rows
     s->kept = s->small;
 }
 
+/* ---- stages of few rows, from the rows as they are */
+
+static bool fits(const wg_cuda *s, const wg_matrix *w)
+{
+    return wg_gpu_fits(&s->gpu, w->type, wg_cuda_fragments(s, w->type), s->rows, w->k);
+}
+
+/* Matrices of one type go together. */
+static bool cuda_norm_qkv(wg_device *d, const wg_matrix *const *w, const float *x, const float *weight, float eps,
+                          const wg_rope *rope, const wg_row *row, int rows, int space, int layer, int hd, float *q)
+{
+    wg_cuda *s = wg_cuda_of(d);
+    const wg_gpu_input in = { x, weight, eps };
+    wg_gpu_rotary to = { .cs = rope->cs, .n_rot = rope->n_rot, .adjacent = rope->adjacent, .hd = hd, .row = s->row,
+                         .kv = pages_of(s, space, layer) };
+    (void)row, (void)rows;
+    if (!wg_gpu_turns(hd, rope->n_rot, rope->adjacent)) return false;
+    for (int i = 0; i < WG_GPU_MATRICES; i++)
+        if (!fits(s, w[i])) return false;
+    for (int n; to.first < WG_GPU_MATRICES; to.first += n) {
+        const wg_matrix *const *of = w + to.first;
+        float *y[WG_GPU_MATRICES] = { to.first == 0 ? q : NULL }; /* of keys and values only what is in the pages */
+        for (n = 1; to.first + n < WG_GPU_MATRICES && of[n]->type == of[0]->type; n++) {}
+        s->gpu.api->matmul_fused(&s->gpu, of, y, n, &in, s->rows, WG_GPU_ROTARY, &to);
+    }
+    return true;
+}
+
+static bool cuda_norm_swiglu(wg_device *d, const wg_matrix *gate, const wg_matrix *up, const float *x, const float *weight,
+                             float eps, int rows, float *y)
+{
+    wg_cuda *s = wg_cuda_of(d);
+    (void)rows;
+    if (gate->type != up->type || !fits(s, gate)) return false;
+    s->gpu.api->matmul_fused(&s->gpu, (const wg_matrix *const[]){ gate, up }, &y, 2, &(wg_gpu_input){ x, weight, eps }, s->rows,
+                             WG_GPU_SWIGLU, NULL);
+    return true;
+}
+
+static bool cuda_prepare_add(wg_device *d, const wg_matrix *w, const float *y, int rows, float *x)
+{
+    wg_cuda *s = wg_cuda_of(d);
+    (void)rows;
+    if (!fits(s, w)) return false;
+    s->gpu.api->matmul_fused(&s->gpu, &w, &x, 1, &(wg_gpu_input){ y, NULL, 0 }, s->rows, WG_GPU_ADD, NULL);
+    return true;
+}
+
+static bool cuda_norm_head(wg_device *d, const wg_matrix *w, const float *x, const float *weight, float eps, int rows)
+{
+    wg_cuda *s = wg_cuda_of(d);
+    (void)rows;
+    if (!s->small || !fits(s, w)) return false;
+    s->gpu.api->matmul_fused(&s->gpu, &w, &s->logits, 1, &(wg_gpu_input){ x, weight, eps }, s->rows, WG_GPU_STORE, NULL);
+    s->kept = true;
+    return true;
+}
+
 static void cuda_rope_store(wg_device *d, const wg_rope *rope, float *q, float *k, const float *v, const wg_row *row, int rows,
                             int space, int layer, int heads, int kv_heads, int hd)
 {
@@ -185,6 +243,10 @@ static const wg_device_class cuda_class = {
     .norm_prepare = cuda_norm_prepare,
     .matmul_add = cuda_matmul_add,
     .matmul_swiglu = cuda_matmul_swiglu,
+    .norm_qkv = cuda_norm_qkv,
+    .norm_swiglu = cuda_norm_swiglu,
+    .prepare_add = cuda_prepare_add,
+    .norm_head = cuda_norm_head,
     .head = cuda_head,
     .gather = cuda_gather,
 };

@@ -53,6 +53,7 @@ static void project_add(wg_model *m, const float *y, int rows, int k, const wg_m
 {
     wg_device *d = &m->device;
     const wg_device_class *op = d->class;
+    if (op->prepare_add && op->prepare_add(d, w, y, rows, x)) return;
     op->prepare(d, w->type, y, rows, k, m->act);
     if (op->matmul_add) {
         op->matmul_add(d, w, m->act, rows, x);
@@ -60,6 +61,21 @@ static void project_add(wg_model *m, const float *y, int rows, int k, const wg_m
     }
     op->matmul(d, &w, &h, 1, m->act, rows);
     op->add(d, x, h, m->arch.dim, rows);
+}
+
+/* Queries, keys and values of the normed row; queries and keys turned by position; keys and values into the cache. h:
+ * scratch. */
+static void qkv(wg_model *m, int layer, const float *x, float *h, float *q, const wg_row *row, int rows, int space)
+{
+    wg_device *d = &m->device;
+    const wg_arch *a = &m->arch;
+    const wg_layer *l = &m->layer[layer];
+    const wg_matrix *const w[] = { &l->q, &l->k, &l->v };
+    if (d->class->norm_qkv &&
+        d->class->norm_qkv(d, w, x, l->attn_norm, a->eps, &m->rope, row, rows, space, layer, a->head_dim, q))
+        return;
+    project_normed(m, x, l->attn_norm, h, rows, w, (float *const[]){ q, m->k, m->v }, 3);
+    d->class->rope_store(d, &m->rope, q, m->k, m->v, row, rows, space, layer, a->heads, a->kv_heads, a->head_dim);
 }
 
 static void swap(wg_buf *a, wg_buf *b)
@@ -89,12 +105,13 @@ static int keep_asked(wg_model *m, const wg_batch *b, wg_buf *x, wg_buf *h, wg_b
     return n;
 }
 
-/* x += W_down (silu(W_gate n) * W_up n), n the normed row. h: scratch. */
-static void mlp(wg_model *m, const wg_layer *l, float *x, float *h, int rows)
+/* gate = silu(W_gate n) * W_up n, n the normed row. h: scratch. */
+static void gated(wg_model *m, const wg_layer *l, const float *x, float *h, int rows)
 {
     wg_device *d = &m->device;
     const wg_device_class *op = d->class;
     const wg_arch *a = &m->arch;
+    if (op->norm_swiglu && op->norm_swiglu(d, &l->gate, &l->up, x, l->ffn_norm, a->eps, rows, m->gate)) return;
     if (op->norm_prepare && op->matmul_swiglu && l->gate.type == l->up.type) {
         op->norm_prepare(d, l->gate.type, x, l->ffn_norm, a->dim, a->eps, h, m->act, rows);
         op->matmul_swiglu(d, &l->gate, &l->up, m->act, rows, m->gate);
@@ -103,7 +120,13 @@ static void mlp(wg_model *m, const wg_layer *l, float *x, float *h, int rows)
                        (float *const[]){ m->gate, m->up }, 2);
         op->swiglu(d, m->gate, m->up, m->gate, a->hidden, rows);
     }
-    project_add(m, m->gate, rows, a->hidden, &l->down, h, x);
+}
+
+/* x += W_down gate. h: scratch. */
+static void mlp(wg_model *m, const wg_layer *l, float *x, float *h, int rows)
+{
+    gated(m, l, x, h, rows);
+    project_add(m, m->gate, rows, m->arch.hidden, &l->down, h, x);
 }
 
 /* The last layer of a plan whose attention runs; -1: none of them does. */
@@ -135,12 +158,8 @@ static void transformer(wg_model *m, const wg_plan *plan, int space, const wg_ba
             continue;
         }
 
-        /* queries, keys, values of the normed row */
-        project_normed(m, x, l->attn_norm, h, rows, (const wg_matrix *const[]){ &l->q, &l->k, &l->v },
-                       (float *const[]){ q, m->k, m->v }, 3);
-
-        /* turn queries and keys by position; keys and values into the cache */
-        op->rope_store(d, &m->rope, q, m->k, m->v, row, rows, space, i, a->heads, a->kv_heads, hd);
+        /* queries; keys and values into the cache */
+        qkv(m, i, x, h, q, row, rows, space);
 
         /* what follows the last keys and values is of use only to rows whose logits are wanted */
         if (i == last) {
@@ -158,6 +177,7 @@ static void transformer(wg_model *m, const wg_plan *plan, int space, const wg_ba
     if (rows == 0) return;
 
     /* logits = W_head norm(x) */
+    if (op->norm_head && op->norm_head(d, &m->head, x, m->out_norm, a->eps, rows)) return;
     op->rmsnorm(d, x, m->out_norm, dim, a->eps, h, rows);
     op->head(d, &m->head, h, rows, m->act, logits);
 }

@@ -34,9 +34,12 @@ enum {
     WG_GPU_MATRICES = 3, /* of one product: queries, keys, values */
 };
 
-/* What becomes of a product's sums: y = sum; y += sum; or, of two matrices, y[0] = silu(sum of the first) * sum of the second,
- * with the bits of the single steps. */
-typedef enum wg_gpu_then { WG_GPU_STORE, WG_GPU_ADD, WG_GPU_SWIGLU } wg_gpu_then;
+/* What becomes of a product's sums: y = sum; y += sum; of two matrices, y[0] = silu(sum of the first) * sum of the second; or,
+ * of queries, keys and values, what rope_store does. With the bits of the single steps. */
+typedef enum wg_gpu_then { WG_GPU_STORE, WG_GPU_ADD, WG_GPU_SWIGLU, WG_GPU_ROTARY } wg_gpu_then;
+
+/* Rows (rows, k) that a product norms (weight: (k) of an RMSNorm; NULL: not) and prepares by itself. */
+typedef struct wg_gpu_input { const float *x, *weight; float eps; } wg_gpu_input;
 
 /* One row of a batch, on the device; fields as in wg_row of core/model/batch.h. */
 typedef struct wg_gpu_row {
@@ -55,6 +58,15 @@ typedef struct wg_gpu_kv {
     char *pool;
     size_t stride, value_at;
 } wg_gpu_kv;
+
+/* Where queries, keys and values go: arguments as of rope_store. The first matrix gives queries (0), keys (1) or values (2),
+ * the ones behind it what follows; queries go to y, the others to the pages only. */
+typedef struct wg_gpu_rotary {
+    const float *cs;
+    int n_rot, adjacent, hd, first;
+    const wg_gpu_row *row;
+    wg_gpu_kv kv;
+} wg_gpu_rotary;
 
 /* Slots to be moved within a pool: where their first piece lies and where it goes, bytes from the pool's begin. No slot is read
  * after it was written. */
@@ -78,6 +90,7 @@ typedef struct wg_gpu wg_gpu;
  *   act_bytes is the room for prepared activations: wg_gpu_act_bytes below
  *   norm_prepare rmsnorm, then prepare, of what is not in panels
  *   matmul       up to WG_GPU_MATRICES matrices of one type and one k over one prepared input; then: wg_gpu_then
+ *   matmul_fused norm_prepare (or prepare), then matmul, of rows that fit (wg_gpu_fits); rotary: of WG_GPU_ROTARY, else NULL
  *   attention    scratch: wg_gpu_attention_bytes; most: the most keys of any row; split 0: the bits of kernels/ref
  *   move         `count` pieces of `bytes` a slot, `stride` apart; all at multiples of 16 when bytes is one, else of 4 or 2
  *   sample       rows of n logits through the chain: p (rows, n) and the token that has all the mass, or -1 (then p is the row;
@@ -95,6 +108,8 @@ typedef struct wg_gpu wg_gpu;
     X(norm_prepare, (wg_gpu *g, int type, const float *x, const float *weight, float eps, int rows, int k, void *act))       \
     X(matmul, (wg_gpu *g, const wg_matrix *const *w, float *const *y, int matrices, int fragments, const void *act,          \
                int rows, int then))                                                                                          \
+    X(matmul_fused, (wg_gpu *g, const wg_matrix *const *w, float *const *y, int matrices, const wg_gpu_input *in, int rows,  \
+                     int then, const wg_gpu_rotary *rotary))                                                                 \
     X(rope_store, (wg_gpu *g, const float *cs, int n_rot, int adjacent, float *q, float *k, const float *v,                  \
                    const wg_gpu_row *row, int rows, const wg_gpu_kv *kv, int heads, int kv_heads, int hd))                   \
     X(attention, (wg_gpu *g, const float *q, const wg_gpu_row *row, int rows, int most, const wg_gpu_kv *kv, int heads,      \
@@ -144,6 +159,8 @@ struct wg_gpu {
     const wg_gpu_api *api;
     void *stream;
     int ordinal, sm;         /* sm: 90 for compute capability 9.0 */
+    int sms;                 /* multiprocessors */
+    size_t shared;           /* bytes of shared memory that one block may take */
     size_t memory;           /* bytes in all */
     char card[128];
     char failed[WG_GPU_WHY]; /* the first failure that wait() has not told yet; empty: none */
@@ -194,6 +211,23 @@ static inline size_t wg_gpu_act_bytes(int type, int fragments, int rows, int k)
     if (wg_gpu_in_panels(type, fragments)) return r * (size_t)k * 4;
     if (wg_gpu_is_half(type)) return (2 * r * wg_gpu_k_padded(k) * 2 + r * 4 + 255) / 256 * 256;
     return r * (size_t)k + r * wg_gpu_act_blocks(k) * 16;
+}
+
+/* Which rows a product prepares by itself, each block all of them, in its shared memory: few, and where they fit beside the
+ * weights on their way. A row takes as much as its f32 numbers, whatever it becomes. */
+enum { WG_GPU_FUSED_ROWS = 8, WG_GPU_FUSED_RING = 52 << 10 };
+WG_HD static inline int wg_gpu_line_bytes(int k) { return (k + 127) / 128 * 512 + 16; }
+static inline int wg_gpu_fits(const wg_gpu *g, int type, int fragments, int rows, int k)
+{
+    return !wg_gpu_in_panels(type, fragments) && rows <= WG_GPU_FUSED_ROWS && k % 4 == 0 &&
+           WG_GPU_FUSED_RING + (size_t)rows * (size_t)wg_gpu_line_bytes(k) <= g->shared;
+}
+
+/* Whether such a product can turn heads: both numbers of a pair must come out of one stripe of 16, or of two that differ by
+ * whole stripes. */
+static inline int wg_gpu_turns(int hd, int n_rot, int adjacent)
+{
+    return adjacent ? hd % 2 == 0 : hd % 16 == 0 && (n_rot % 32 == 0 || n_rot == 16);
 }
 
 /* Partial results of split attention: per row, head and span hd outputs, the sum of weights and the maximum. */

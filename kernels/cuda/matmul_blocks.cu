@@ -10,7 +10,7 @@
  * is chosen by the launch and shows in no bit. Lines of 144 bytes keep the eight rows of a matrix in different banks.
  *
  * Bytes: the weights once for every 64 rows. */
-#include "kernels/cuda/product.h"
+#include "kernels/cuda/fused.h"
 #include "kernels/cuda/weight.h"
 
 enum { STEP_K = WG_STEP * WG_BLOCK, LINE = STEP_K + 16, MOST_WARPS = 8, ENOUGH = 128 /* blocks of a grid, for any card */,
@@ -99,29 +99,37 @@ WG_DEVICE void add_block(const weights<TYPE> &w, int b, const uint32_t *x, const
         WG_UNROLL for (int e = 0; e < 4; e++) acc[e] = fmaf(scales[1][e % 2], w.min[b][e / 2], acc[e]);
 }
 
+/* A record's blocks of one tile. x: the lane's row and its half of a block (lanes from 16 on: of the next), blocks APART bytes
+ * apart; scales: (array, column, block). */
+template <int TYPE, int APART>
+WG_DEVICE void add_tile(const weights<TYPE> &w, const uint8_t *x, const float (*scales)[2][WG_STEP], int blocks, float *acc)
+{
+    WG_UNROLL for (int b = 0; b < WG_STEP; b += 2) {
+        uint32_t two[4]; /* inputs 0..15 and 16..31 of block b, then of the next */
+        wg_ldmatrix_x4(two, x + b * APART);
+        WG_UNROLL for (int i = 0; i < 2; i++) {
+            if (b + i >= blocks) break; /* all lanes agree */
+            float of_block[3][2];
+            WG_UNROLL for (int c = 0; c < arrays_of(TYPE) * 2; c++) of_block[c / 2][c % 2] = scales[c / 2][c % 2][b + i];
+            add_block<TYPE>(w, b + i, two + 2 * i, of_block, acc);
+        }
+    }
+}
+
 template <int TYPE, int TILES>
 WG_DEVICE void add_step(const uint8_t *record, const uint8_t *inputs, int blocks, int lane, float acc[TILES][4])
 {
     weights<TYPE> w;
     take_weights<TYPE>(record, lane, &w);
     WG_UNROLL for (int tile = 0; tile < TILES; tile++) {
-        float scales[3][2][4]; /* (array, column, block) */
+        float scales[3][2][WG_STEP];
         WG_UNROLL for (int c = 0; c < arrays_of(TYPE) * 2; c++) {
             const uint8_t *array = inputs + TILES * 8 * (LINE + c / 2 * 16);
             const float4 four = *(const float4 *)(array + (tile * 8 + lane % 4 * 2 + c % 2) * 16);
             float *to = scales[c / 2][c % 2];
             to[0] = four.x, to[1] = four.y, to[2] = four.z, to[3] = four.w;
         }
-        WG_UNROLL for (int b = 0; b < WG_STEP; b += 2) {
-            uint32_t x[4]; /* inputs 0..15 and 16..31 of block b, then of the next */
-            wg_ldmatrix_x4(x, inputs + (tile * 8 + lane % 8) * LINE + b * WG_BLOCK + lane / 8 * 16);
-            WG_UNROLL for (int i = 0; i < 2; i++) {
-                if (b + i >= blocks) break; /* all lanes agree */
-                float of_block[3][2];
-                WG_UNROLL for (int c = 0; c < arrays_of(TYPE) * 2; c++) of_block[c / 2][c % 2] = scales[c / 2][c % 2][b + i];
-                add_block<TYPE>(w, b + i, x + 2 * i, of_block, acc[tile]);
-            }
-        }
+        add_tile<TYPE, WG_BLOCK>(w, inputs + (tile * 8 + lane % 8) * LINE + lane / 8 * 16, scales, blocks, acc[tile]);
     }
 }
 
@@ -177,6 +185,91 @@ extern "C" void WG_GPU(matmul_blocks)(wg_gpu *g, int type, const wg_product *p)
 {
     switch (type) {
 #define X(type) case type: launch_for<type>(g, p); break;
+    WG_GPU_QUANTISED(X)
+#undef X
+    default: break;
+    }
+}
+
+/* ---- rows as they are (fused.h). A warp has a ring of its own: only weights go through it. */
+
+enum { FUSED_WARPS = 4 };
+
+/* So that the rings are within WG_GPU_FUSED_RING. */
+WG_HD static constexpr int fused_stages(int type) { return type == WG_Q8_0 ? 5 : type == WG_Q6_K ? 7 : 8; }
+
+/* A record with a step of a lane's own row: x as add_tile has it, scales behind the codes of the columns 2 t and 2 t + 1. */
+template <int TYPE>
+WG_DEVICE void add_line(const uint8_t *record, const uint8_t *x, const uint8_t *const *column, int blocks, int lane, float *acc)
+{
+    weights<TYPE> w;
+    float scales[3][2][WG_STEP];
+    take_weights<TYPE>(record, lane, &w);
+    WG_UNROLL for (int i = 0; i < 2 * WG_STEP; i++) {
+        const float4 four = *(const float4 *)(column[i / WG_STEP] + i % WG_STEP * WG_LINE_BLOCK);
+        scales[0][i / WG_STEP][i % WG_STEP] = four.x;
+        scales[1][i / WG_STEP][i % WG_STEP] = wg_has_min(TYPE) ? four.y : four.z;
+        scales[2][i / WG_STEP][i % WG_STEP] = four.w;
+    }
+    add_tile<TYPE, WG_LINE_BLOCK>(w, x, scales, blocks, acc);
+}
+
+template <int TYPE>
+WG_KERNEL WG_LAUNCH_BOUNDS(BOUND, 1) fused_stripes(wg_product p, WG_GRID_CONSTANT const wg_fusion f)
+{
+    WG_SHARED_DYNAMIC(uint8_t, lines);
+    const int stages = fused_stages(TYPE), bytes = wg_step_bytes(TYPE);
+    const int lane = (int)threadIdx.x % WG_WARP, warp = (int)threadIdx.x / WG_WARP, warps = (int)blockDim.x / WG_WARP;
+    const int end = p.rows * wg_gpu_line_bytes(p.k), steps = wg_steps(p.k), beside = (int)gridDim.x * warps;
+    const size_t stripe = wg_stripe_bytes(TYPE, p.k);
+    uint8_t *const ring = lines + end + warp * stages * bytes;
+    float *const room = (float *)(lines + end + warps * stages * bytes);
+    int unit = (int)blockIdx.x * warps + warp, at = 0;
+    wg_feed feed;
+    wg_feed_unit(p, f, &feed, unit, stripe, 0, steps);
+    for (int s = 0; s < stages - 1; s++) {
+        if (feed.left == 0) wg_feed_unit(p, f, &feed, feed.unit + beside, stripe, 0, steps);
+        wg_feed_copy(&feed, ring + s * bytes, bytes);
+    }
+    wg_lines_prepare<TYPE>(f.in, p.rows, p.k, lines);
+    /* Rows past the last are anyone's: their sums go nowhere. */
+    const uint8_t *x = wg_line(lines, lane % 8 < p.rows ? lane % 8 : 0, p.k) + lane / 16 * WG_LINE_BLOCK + lane / 8 % 2 * 16;
+    const uint8_t *column[2];
+    WG_UNROLL for (int c = 0; c < 2; c++)
+        column[c] = wg_line(lines, lane % 4 * 2 + c < p.rows ? lane % 4 * 2 + c : 0, p.k) + WG_BLOCK;
+    for (int turn = (int)blockIdx.x * warps; turn < p.units; turn += beside, unit += beside) {
+        const wg_unit u = wg_fused_unit(p, f, unit);
+        float acc[WG_SUMS] = {};
+        for (int s = 0; s < steps; s++) {
+            const int before = s * WG_STEP * WG_LINE_BLOCK;
+            const uint8_t *const here[2] = { column[0] + before, column[1] + before };
+            wg_copy_wait(fused_stages(TYPE) - 2);
+            __syncwarp(); /* stage `at` is there; the one before it has been used */
+            if (feed.left == 0) wg_feed_unit(p, f, &feed, feed.unit + beside, stripe, 0, steps);
+            wg_feed_copy(&feed, ring + (at ? at - 1 : stages - 1) * bytes, bytes);
+            if (u.mine) add_line<TYPE>(ring + at * bytes, x + before, here, p.k / WG_BLOCK - s * WG_STEP, lane, acc);
+            at = at + 1 < stages ? at + 1 : 0;
+        }
+        __syncthreads(); /* the room has been used */
+        wg_settle_stripe(p, f, u, true, acc, room);
+    }
+}
+
+template <int TYPE> static void launch_fused(wg_gpu *g, const wg_product *p, const wg_fusion *f)
+{
+    const int warps = p->units >= FUSED_WARPS * ENOUGH ? FUSED_WARPS : FUSED_WARPS / 2;
+    const size_t each = (size_t)fused_stages(TYPE) * (size_t)wg_step_bytes(TYPE) + WG_SUMS * WG_WARP * 4;
+    const size_t bytes = (size_t)p->rows * (size_t)wg_gpu_line_bytes(p->k) + (size_t)warps * each;
+    void (*kernel)(wg_product, const wg_fusion) = fused_stripes<TYPE>;
+    WG_ALLOW_SHARED(kernel, bytes);
+    WG_LAUNCH(kernel, wg_fused_blocks(g, wg_blocks_for((size_t)p->units, (unsigned)warps), bytes), warps * WG_WARP, bytes,
+              g->stream, *p, *f);
+}
+
+extern "C" void WG_GPU(fused_blocks)(wg_gpu *g, int type, const wg_product *p, const wg_fusion *f)
+{
+    switch (type) {
+#define X(type) case type: launch_fused<type>(g, p, f); break;
     WG_GPU_QUANTISED(X)
 #undef X
     default: break;

@@ -13,7 +13,7 @@
  * Inputs reach their registers by ldmatrix; lines of 144 bytes keep the eight rows of a matrix in different banks.
  *
  * Bytes: the weights once for every 64 rows. */
-#include "kernels/cuda/product.h"
+#include "kernels/cuda/fused.h"
 
 enum { SLICES = 4, LINE = WG_GPU_K + 8, TERMS = 2, PIECES = WG_GPU_K / 8 /* of 16 bytes in a line */,
        RECORD = WG_GPU_K / 16 * 512, ENOUGH = 128 /* blocks of a grid, for any card */,
@@ -53,6 +53,7 @@ WG_DEVICE void fetch(const wg_product &p, const wg_unit &u, int stripes, uint8_t
     wg_copy_commit(); /* an empty group counts too */
 }
 
+/* x: the lane's row of the first tile, of its term and its half of 16 inputs. */
 template <int TYPE, int TILES>
 WG_DEVICE void add_step(const uint8_t *record, const uint16_t *x, int lane, float acc[TILES][4])
 {
@@ -62,7 +63,7 @@ WG_DEVICE void add_step(const uint8_t *record, const uint16_t *x, int lane, floa
         WG_UNROLL for (int i = 0; i < TILES; i++) {
             /* Matrices of a load: k 0..7 and 8..15 of the step, of the first term, then of the second. */
             uint32_t b[4];
-            wg_ldmatrix_x4(b, x + ((lane / 16 * TILES + i) * 8 + lane % 8) * LINE + s * 16 + lane / 8 % 2 * 8);
+            wg_ldmatrix_x4(b, x + i * 8 * LINE + s * 16);
             if (TYPE == WG_F16) {
                 wg_mma_f16(acc[i], w, b);
                 wg_mma_f16(acc[i], w, b + 2);
@@ -95,7 +96,8 @@ template <int TYPE, int TILES, int STAGES> WG_KERNEL WG_LAUNCH_BOUNDS(BOUND, 1) 
     const wg_unit u = wg_unit_of(p, (int)blockIdx.x * stripes + warp % stripes);
     /* Alone, a warp goes through all slices; else through its own, as often as the longest slice is long. */
     const int from = alone ? 0 : slice_at(steps, warp / stripes), to = alone ? steps : slice_at(steps, warp / stripes + 1);
-    const int inputs = stripes * warps_of(TILES) * RECORD + (alone ? 0 : warp / stripes * inputs_bytes<TILES>());
+    const int inputs = stripes * warps_of(TILES) * RECORD + (alone ? 0 : warp / stripes * inputs_bytes<TILES>()) +
+                       ((lane / 16 * TILES * 8 + lane % 8) * LINE + lane / 8 % 2 * 8) * 2;
     float acc[TILES][4], sum[TILES][4];
     int at = 0;
     for (int s = 0; s < STAGES - 1; s++) fetch<TILES>(p, u, stripes, ring + s * size, first, from + s < to ? from + s : -1);
@@ -153,4 +155,68 @@ extern "C" void WG_GPU(matmul_mma)(wg_gpu *g, int type, const wg_product *p)
 {
     if (type == WG_F16) launch_for<WG_F16>(g, p);
     else launch_for<WG_BF16>(g, p);
+}
+
+/* ---- rows as they are (fused.h), SLICES warps a stripe. A warp has a ring of its own: only weights go through it. */
+
+WG_HD static inline size_t fused_bytes(int rows, int k, int stripes, int stages)
+{
+    return (size_t)rows * wg_gpu_line_bytes(k) + (size_t)stripes * SLICES * (stages * RECORD + WG_SUMS * WG_WARP * 4);
+}
+
+template <int TYPE, int STAGES>
+WG_KERNEL WG_LAUNCH_BOUNDS(BOUND, 1) fused_fragments(wg_product p, WG_GRID_CONSTANT const wg_fusion f, int stripes)
+{
+    WG_SHARED_DYNAMIC(uint8_t, lines);
+    const int lane = (int)threadIdx.x % WG_WARP, warp = (int)threadIdx.x / WG_WARP, end = p.rows * wg_gpu_line_bytes(p.k);
+    const int steps = (int)wg_gpu_k_padded(p.k) / WG_GPU_K, slice = warp / stripes, beside = (int)gridDim.x * stripes;
+    const int from = slice_at(steps, slice), count = slice_at(steps, slice + 1) - from;
+    const size_t stripe = (size_t)steps * RECORD;
+    uint8_t *const ring = lines + end + warp * STAGES * RECORD;
+    float *const room = (float *)(lines + end + stripes * SLICES * STAGES * RECORD);
+    int unit = (int)blockIdx.x * stripes + warp % stripes, at = 0;
+    wg_feed feed;
+    wg_feed_unit(p, f, &feed, unit, stripe, (size_t)from * RECORD, count);
+    for (int s = 0; s < STAGES - 1; s++) {
+        if (feed.left <= 0) wg_feed_unit(p, f, &feed, feed.unit + beside, stripe, (size_t)from * RECORD, count);
+        wg_feed_copy(&feed, ring + s * RECORD, RECORD);
+    }
+    wg_lines_prepare<TYPE>(f.in, p.rows, p.k, lines);
+    /* The lane's row, its term and its half of 16 inputs; rows past the last are anyone's: their sums go nowhere. */
+    const uint8_t *x = wg_line(lines, lane % 8 < p.rows ? lane % 8 : 0, p.k) + lane / 16 * (WG_GPU_K * 2) + lane / 8 % 2 * 16;
+    for (int turn = (int)blockIdx.x * stripes; turn < p.units; turn += beside, unit += beside) {
+        const wg_unit u = wg_fused_unit(p, f, unit);
+        float sum[1][WG_SUMS] = {};
+        for (int step = from; step < from + count; step++) {
+            wg_copy_wait(STAGES - 2);
+            __syncwarp(); /* stage `at` is there; the one before it has been used */
+            if (feed.left <= 0) wg_feed_unit(p, f, &feed, feed.unit + beside, stripe, (size_t)from * RECORD, count);
+            wg_feed_copy(&feed, ring + (at ? at - 1 : STAGES - 1) * RECORD, RECORD);
+            if (u.mine) add_step<TYPE, 1>(ring + at * RECORD, (const uint16_t *)(x + step * (WG_GPU_K * 4)), lane, sum);
+            at = at + 1 < STAGES ? at + 1 : 0;
+        }
+        gather_slices<WG_SUMS>(stripes, sum[0], room);
+        WG_UNROLL for (int e = 0; e < WG_SUMS; e++) {
+            const int row = lane % 4 * 2 + e % 2;
+            sum[0][e] *= row < p.rows ? wg_line_end(lines, row, p.k)[WG_LINE_SCALE] : 0.0f;
+        }
+        wg_settle_stripe(p, f, u, warp < stripes, sum[0], room);
+    }
+}
+
+template <int TYPE, int STAGES> static void launch_fused(wg_gpu *g, const wg_product *p, const wg_fusion *f, int stripes)
+{
+    const size_t bytes = fused_bytes(p->rows, p->k, stripes, STAGES);
+    void (*kernel)(wg_product, const wg_fusion, int) = fused_fragments<TYPE, STAGES>;
+    WG_ALLOW_SHARED(kernel, bytes);
+    WG_LAUNCH(kernel, wg_fused_blocks(g, wg_blocks_for((size_t)p->units, (unsigned)stripes), bytes),
+              stripes * SLICES * WG_WARP, bytes, g->stream, *p, *f, stripes);
+}
+
+extern "C" void WG_GPU(fused_mma)(wg_gpu *g, int type, const wg_product *p, const wg_fusion *f)
+{
+    const bool pairs = p->then == WG_GPU_SWIGLU || f->head;
+    if (p->units < 4 * ENOUGH && !pairs)
+        type == WG_F16 ? launch_fused<WG_F16, 5>(g, p, f, 1) : launch_fused<WG_BF16, 5>(g, p, f, 1);
+    else type == WG_F16 ? launch_fused<WG_F16, 3>(g, p, f, 2) : launch_fused<WG_BF16, 3>(g, p, f, 2);
 }

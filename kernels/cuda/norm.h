@@ -8,6 +8,8 @@
 
 enum { WG_NORM_TILE = 2048 };
 
+WG_DEVICE float wg_norm_of(float squares, int dim, float eps) { return 1.0f / sqrtf(squares / (float)dim + eps); }
+
 /* 1 / sqrt(mean of squares + eps), known to all threads of the block, all of which call; tile: shared, WG_NORM_TILE floats. */
 WG_DEVICE float wg_norm_factor(const float *row, int dim, float eps, float *tile)
 {
@@ -23,7 +25,7 @@ WG_DEVICE float wg_norm_factor(const float *row, int dim, float eps, float *tile
     }
     if (t < WG_WARP) {
         sum = wg_warp_fold16(sum); /* lanes from 16 on fold zeros among themselves */
-        if (t == 0) tile[0] = 1.0f / sqrtf(sum / (float)dim + eps);
+        if (t == 0) tile[0] = wg_norm_of(sum, dim, eps);
     }
     __syncthreads();
     return tile[0];

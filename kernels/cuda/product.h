@@ -21,7 +21,12 @@ extern "C" void WG_GPU(matmul_float)(wg_gpu *g, int type, const wg_product *p);
 extern "C" void WG_GPU(matmul_mma)(wg_gpu *g, int type, const wg_product *p);
 extern "C" void WG_GPU(matmul_blocks)(wg_gpu *g, int type, const wg_product *p);
 
-struct wg_unit { const void *data; float *y; int n, index; bool mine; };
+/* Rows as they are (fused.h); the latter two. */
+struct wg_fusion;
+extern "C" void WG_GPU(fused_mma)(wg_gpu *g, int type, const wg_product *p, const wg_fusion *f);
+extern "C" void WG_GPU(fused_blocks)(wg_gpu *g, int type, const wg_product *p, const wg_fusion *f);
+
+struct wg_unit { const void *data; float *y; int n, matrix, index; bool mine; };
 
 /* With WG_GPU_SWIGLU gate and up take turns, so that neighbouring warps hold the sums of the same outputs. */
 WG_DEVICE wg_unit wg_unit_of(const wg_product &p, int unit)
@@ -31,7 +36,7 @@ WG_DEVICE wg_unit wg_unit_of(const wg_product &p, int unit)
     const int index = pair ? unit / 2 : unit - (m == 0 ? 0 : m == 1 ? p.first[1] : p.first[2]);
     return wg_unit{ m == 0 ? p.data[0] : m == 1 ? p.data[1] : p.data[2],
                     pair || m == 0 ? p.y[0] : m == 1 ? p.y[1] : p.y[2],
-                    m == 0 ? p.n[0] : m == 1 ? p.n[1] : p.n[2], mine ? index : 0, mine };
+                    m == 0 ? p.n[0] : m == 1 ? p.n[1] : p.n[2], m, mine ? index : 0, mine };
 }
 
 WG_DEVICE float wg_swiglu_of(float gate, float up) { return gate / (1.0f + wg_exp32_of(-gate)) * up; }

@@ -6,7 +6,7 @@
  *   largest element to 2^14..2^15. Infinities and NaN stay what they are.
  * Rows may be normed on the way (RMSNorm, norm.h): the bits of norming them first. */
 #include "kernels/cuda/norm.h"
-#include "kernels/cuda/stripe.h"
+#include "kernels/cuda/prepare.h"
 
 enum { THREADS = 128, WARPS = THREADS / WG_WARP, MOST_THREADS = 512 };
 
@@ -22,10 +22,8 @@ struct act_job {
 WG_DEVICE void quantise_block(const act_job &j, size_t row, int block, float given)
 {
     const int lane = (int)threadIdx.x % WG_WARP;
-    const float low = given > -WG_ACT_CLAMP ? given : -WG_ACT_CLAMP, v = low < WG_ACT_CLAMP ? low : WG_ACT_CLAMP;
-    const float max = wg_warp_max(fabsf(v));
-    const float up = __uint_as_float((__float_as_uint(max / 127.0f) + 0xffu) & ~0xffu), da = up < 1e-30f ? 0.0f : up;
-    const int i = (int)rintf(v * (da > 0 ? 1.0f / da : 0.0f));
+    const float v = wg_act_clamped(given), da = wg_act_step(wg_warp_max(fabsf(v)));
+    const int i = wg_act_code(v, wg_act_per(da));
     int sum = i, half = lane < WG_BLOCK / 2 ? i : 0;
     for (int with = 16; with; with >>= 1) {
         sum += __shfl_xor_sync(0xffffffffu, sum, with);
@@ -75,18 +73,14 @@ template <int TYPE, bool NORMED> WG_KERNEL WG_LAUNCH_BOUNDS(MOST_THREADS, 1) hal
     if (t % WG_WARP == 0) most[t / WG_WARP] = max;
     __syncthreads();
     for (int w = 0; w < threads / WG_WARP; w++) max = most[w] > max ? most[w] : max;
-    /* The exponents of max and 2^14 apart, within what a normal f32 can be divided and multiplied by. */
-    int e = (int)(__float_as_uint(max) >> 23) - 127 - 14;
-    e = TYPE == WG_BF16 || max == 0 || e > 113 ? 0 : e < -100 ? -100 : e; /* 114: infinity or NaN */
-    const float down = __uint_as_float((unsigned)(127 - e) << 23);
+    const int e = wg_halves_exponent<TYPE>(max);
+    const float down = wg_power_of_two(-e);
     for (int i = t; i < j.padded; i += threads) {
-        const float given = i >= j.k ? 0.0f : NORMED ? from[i] * r * j.weight[i] : from[i], v = given * down;
-        const uint16_t h = TYPE == WG_F16 ? wg_f16_of(v) : wg_bf16_of(v);
-        const float back = TYPE == WG_F16 ? wg_f16_value(h) : wg_bf16_value(h), rest = v - back;
-        hi[i] = h;
-        lo[i] = fabsf(back) > 3e38f ? 0 : TYPE == WG_F16 ? wg_f16_of(rest) : wg_bf16_of(rest);
+        const float given = i >= j.k ? 0.0f : NORMED ? from[i] * r * j.weight[i] : from[i];
+        const wg_halves h = wg_halves_of<TYPE>(given * down);
+        hi[i] = h.hi, lo[i] = h.lo;
     }
-    if (t == 0) j.scales[row] = __uint_as_float((unsigned)(127 + e) << 23);
+    if (t == 0) j.scales[row] = wg_power_of_two(e);
 }
 
 static void prepare_rows(wg_gpu *g, int type, const float *x, const float *weight, float eps, int rows, int k, void *act)

@@ -63,6 +63,8 @@ static int gpu_open(wg_gpu *g, int ordinal, char why[WG_GPU_WHY])
     g->stream = stream;
     g->ordinal = ordinal;
     g->sm = sm;
+    g->sms = card.multiProcessorCount;
+    g->shared = card.sharedMemPerBlockOptin;
     g->memory = card.totalGlobalMem;
     snprintf(g->card, sizeof g->card, "%s", card.name);
     return 0;

@@ -321,6 +321,58 @@ static void products(const float *x, double bytes_a_second)
     printf("], ");
 }
 
+/* A normed product of few rows: norm_prepare and matmul against matmul_fused, one after the other in a graph. */
+
+static double fused_or_not(const wg_matrix *m, int copies, const float *x, int rows, bool fused, void *act, float *y)
+{
+    char why[WG_GPU_WHY];
+    const wg_gpu_input in = { x, x, 1e-5f };
+    gpu.api->record(&gpu);
+    for (int c = 0; c < copies; c++) {
+        const wg_matrix *const one = &m[c];
+        if (!fused) gpu.api->norm_prepare(&gpu, one->type, x, x, in.eps, rows, one->k, act);
+        if (fused) gpu.api->matmul_fused(&gpu, &one, &y, 1, &in, rows, WG_GPU_STORE, NULL);
+        else gpu.api->matmul(&gpu, &one, &y, 1, 1, act, rows, WG_GPU_STORE);
+    }
+    void *graph = gpu.api->recorded(&gpu, why);
+    if (!graph) return -1;
+    const double t = seconds([&] { gpu.api->replay(&gpu, graph); }) / copies;
+    gpu.api->forget(&gpu, graph);
+    return t;
+}
+
+static void fusing(const float *x)
+{
+    enum { MOST = 64 };
+    static const int types[] = { WG_BF16, WG_Q8_0, WG_Q4_0 };
+    static const int shapes[][2] = { { 4096, 4096 }, { 28672, 4096 }, { 4096, 14336 }, { 2048, 2048 } };
+    printf("\"fused\": [");
+    for (int i = 0; i < 3 * 4; i++) {
+        const int type = types[i / 4], n = shapes[i % 4][0], k = shapes[i % 4][1];
+        const size_t bytes = wg_gpu_matrix_bytes(type, 1, n, k);
+        const int copies = (int)std::min<size_t>(MOST, ((size_t)256 << 20) / bytes + 1);
+        wg_matrix m[MOST];
+        for (int c = 0; c < copies; c++) {
+            void *w = take(bytes);
+            gpu.api->fill_random(&gpu, 2, (uint32_t)c, 0.02f, (float *)w, bytes / 4);
+            m[c] = wg_matrix{ type, n, k, w };
+        }
+        void *act = take(wg_gpu_act_bytes(type, 1, WG_GPU_FUSED_ROWS, k));
+        float *y = (float *)take((size_t)WG_GPU_FUSED_ROWS * (size_t)n * 4);
+        printf("%s{\"type\": \"%s\", \"n\": %d, \"k\": %d", i ? ", " : "", wg_type_name(type), n, k);
+        for (int rows = 1; rows <= WG_GPU_FUSED_ROWS; rows *= 2) {
+            printf(", \"steps_us_%d\": %.2f", rows, fused_or_not(m, copies, x, rows, false, act, y) * 1e6);
+            if (!wg_gpu_fits(&gpu, type, 1, rows, k)) printf(", \"fused_us_%d\": null", rows);
+            else printf(", \"fused_us_%d\": %.2f", rows, fused_or_not(m, copies, x, rows, true, act, y) * 1e6);
+        }
+        printf("}");
+        fflush(stdout);
+        for (int c = 0; c < copies; c++) cudaFree((void *)(uintptr_t)m[c].data);
+        cudaFree(act), cudaFree(y);
+    }
+    printf("], ");
+}
+
 /* The first algorithm the heuristic names for 64 rows, used for every number of rows: padded to 64, and not. */
 static void library_rows(const __nv_bfloat16 *x, const __nv_bfloat16 *w)
 {
@@ -399,6 +451,7 @@ int main()
     our_rows(x, w);
     library_rows(xh, w);
     products(x, bytes_a_second);
+    fusing(x);
     const bool failed = api->wait(&gpu, why) != 0;
     printf("\"failed\": %s%s%s}\n", failed ? "\"" : "", failed ? why : "null", failed ? "\"" : "");
     return failed;

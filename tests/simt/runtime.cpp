@@ -17,6 +17,8 @@ static int gpu_open(wg_gpu *g, int ordinal, char why[WG_GPU_WHY])
     g->api = wg_gpu_simt();
     g->ordinal = 0;
     g->sm = 0;
+    g->sms = 1;                  /* so that a block has many turns */
+    g->shared = (size_t)99 << 10; /* the least of any card */
     g->memory = (size_t)1 << 30;
     snprintf(g->card, sizeof g->card, "emulated");
     const char *bytes = getenv("WG_SIMT_MEMORY"); /* a smaller device, for tests of what happens when it is full */
