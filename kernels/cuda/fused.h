@@ -40,22 +40,22 @@ WG_DEVICE uint8_t *wg_line(uint8_t *lines, int row, int k) { return lines + row 
 WG_DEVICE float *wg_line_end(uint8_t *lines, int row, int k) { return (float *)wg_line(lines, row + 1, k) - WG_LINE_END; }
 
 /* All rows as they are; zeros behind. */
-WG_DEVICE void wg_lines_take(const wg_gpu_input &in, int rows, int k, uint8_t *lines)
+WG_DEVICE void wg_lines_take(const float *x, int rows, int k, uint8_t *lines)
 {
     const int pieces = wg_gpu_line_bytes(k) / 16;
     for (int row = 0; row < rows; row++) {
-        const float4 *from = (const float4 *)(in.x + (size_t)row * k), zeros = { 0, 0, 0, 0 };
+        const float4 *from = (const float4 *)(x + (size_t)row * k), zeros = { 0, 0, 0, 0 };
         float4 *to = (float4 *)wg_line(lines, row, k);
-        WG_UNROLL_BY(4) for (int i = (int)threadIdx.x; i < pieces; i += (int)blockDim.x) to[i] = i < k / 4 ? from[i] : zeros;
+        WG_UNROLL_BY(8) for (int i = (int)threadIdx.x; i < pieces; i += (int)blockDim.x) to[i] = i < k / 4 ? from[i] : zeros;
     }
     __syncthreads();
 }
 
-/* What RMSNorm multiplies each row with: norm.h's sums, half a warp a row. */
+/* RMSNorm in place: norm.h's sums, half a warp a row. */
 WG_DEVICE void wg_lines_norm(const wg_gpu_input &in, int rows, int k, uint8_t *lines)
 {
-    const int t = (int)threadIdx.x, halves = (int)blockDim.x / 16;
-    for (int first = 0; first < rows; first += halves) {
+    const int t = (int)threadIdx.x, threads = (int)blockDim.x;
+    for (int first = 0; first < rows; first += threads / 16) {
         const int row = first + t / 16, n = row < rows ? k : 0;
         const float *x = (const float *)wg_line(lines, row, k);
         float sum = 0;
@@ -64,32 +64,44 @@ WG_DEVICE void wg_lines_norm(const wg_gpu_input &in, int rows, int k, uint8_t *l
         if (n > 0 && t % 16 == 0) wg_line_end(lines, row, k)[WG_LINE_FACTOR] = wg_norm_of(sum, k, in.eps);
     }
     __syncthreads();
+    for (int row = 0; row < rows; row++) {
+        const float4 *weight = (const float4 *)in.weight;
+        float4 *x = (float4 *)wg_line(lines, row, k);
+        const float r = wg_line_end(lines, row, k)[WG_LINE_FACTOR];
+        WG_UNROLL_BY(4) for (int i = t; i < k / 4; i += threads) {
+            const float4 v = x[i], w = weight[i];
+            x[i] = float4{ v.x * r * w.x, v.y * r * w.y, v.z * r * w.z, v.w * r * w.w };
+        }
+    }
+    __syncthreads();
+}
+
+/* The largest number of each row; as whole numbers these have no order. */
+WG_DEVICE void wg_lines_largest(int rows, int k, uint8_t *lines)
+{
+    for (int row = 0; row < rows; row++) {
+        const float *x = (const float *)wg_line(lines, row, k);
+        float max = 0;
+        WG_UNROLL_BY(4) for (int i = (int)threadIdx.x; i < k; i += (int)blockDim.x) max = fabsf(x[i]) > max ? fabsf(x[i]) : max;
+        max = wg_warp_max(max);
+        if (threadIdx.x % WG_WARP == 0)
+            atomicMax((int *)wg_line_end(lines, row, k) + WG_LINE_LARGEST, (int)__float_as_uint(max));
+    }
+    __syncthreads();
 }
 
 /* f16 and bf16: a warp takes WG_GPU_K inputs, a lane two. */
-template <int TYPE> WG_DEVICE void wg_lines_halve(const wg_gpu_input &in, int rows, int k, uint8_t *lines)
+template <int TYPE> WG_DEVICE void wg_lines_halve(int rows, int k, uint8_t *lines)
 {
-    const int t = (int)threadIdx.x, threads = (int)blockDim.x, lane = t % WG_WARP;
-    for (int row = 0; row < rows && TYPE == WG_F16; row++) {
-        const float *x = (const float *)wg_line(lines, row, k);
-        float *end = wg_line_end(lines, row, k), max = 0;
-        const float r = end[WG_LINE_FACTOR];
-        for (int i = t; i < k; i += threads) {
-            const float v = fabsf(in.weight ? x[i] * r * in.weight[i] : x[i]);
-            max = v > max ? v : max;
-        }
-        max = wg_warp_max(max);
-        if (lane == 0) atomicMax((int *)end + WG_LINE_LARGEST, (int)__float_as_uint(max)); /* as whole numbers: no order */
-    }
-    __syncthreads();
+    const int t = (int)threadIdx.x, lane = t % WG_WARP;
+    if (TYPE == WG_F16) wg_lines_largest(rows, k, lines);
     for (int row = 0; row < rows; row++) {
         float *end = wg_line_end(lines, row, k);
         const int e = wg_halves_exponent<TYPE>(__uint_as_float(((const unsigned *)end)[WG_LINE_LARGEST]));
-        const float r = end[WG_LINE_FACTOR], down = wg_power_of_two(-e);
-        for (int i = t * 2; i < (int)wg_gpu_k_padded(k); i += threads * 2) {
+        const float down = wg_power_of_two(-e);
+        for (int i = t * 2; i < (int)wg_gpu_k_padded(k); i += (int)blockDim.x * 2) {
             uint8_t *place = wg_line(lines, row, k) + i / WG_GPU_K * (WG_GPU_K * 4);
-            float2 v = ((const float2 *)place)[lane];
-            if (in.weight && i < k) v.x = v.x * r * in.weight[i], v.y = v.y * r * in.weight[i + 1];
+            const float2 v = ((const float2 *)place)[lane];
             const wg_halves a = wg_halves_of<TYPE>(v.x * down), b = wg_halves_of<TYPE>(v.y * down);
             __syncwarp(); /* all lanes have read */
             ((uint32_t *)place)[lane] = a.hi | (uint32_t)b.hi << 16;
@@ -101,17 +113,12 @@ template <int TYPE> WG_DEVICE void wg_lines_halve(const wg_gpu_input &in, int ro
 }
 
 /* Quantised: a thread takes a block, in fours that begin at another one in each of eight neighbours: different banks. */
-WG_DEVICE void wg_quantise_place(uint8_t *place, const float *weight, float r)
+WG_DEVICE void wg_quantise_place(uint8_t *place)
 {
     const int turn = (int)threadIdx.x % 8;
     float v[WG_BLOCK], max = 0;
     WG_UNROLL for (int j = 0; j < 8; j++) {
-        const int four = (j + turn) % 8;
-        float4 x = ((const float4 *)place)[four];
-        if (weight) {
-            const float4 w = ((const float4 *)weight)[four];
-            x.x = x.x * r * w.x, x.y = x.y * r * w.y, x.z = x.z * r * w.z, x.w = x.w * r * w.w;
-        }
+        const float4 x = ((const float4 *)place)[(j + turn) % 8];
         v[4 * j] = x.x, v[4 * j + 1] = x.y, v[4 * j + 2] = x.z, v[4 * j + 3] = x.w;
     }
     WG_UNROLL for (int i = 0; i < WG_BLOCK; i++) {
@@ -137,23 +144,20 @@ WG_DEVICE void wg_quantise_place(uint8_t *place, const float *weight, float r)
     ((uint4 *)place)[2] = scales;
 }
 
-WG_DEVICE void wg_lines_quantise(const wg_gpu_input &in, int rows, int k, uint8_t *lines)
+WG_DEVICE void wg_lines_quantise(int rows, int k, uint8_t *lines)
 {
     const int blocks = k / WG_BLOCK;
-    for (int i = (int)threadIdx.x; i < rows * blocks; i += (int)blockDim.x) {
-        const int row = i / blocks, b = i % blocks;
-        wg_quantise_place(wg_line(lines, row, k) + b * WG_LINE_BLOCK, in.weight ? in.weight + b * WG_BLOCK : NULL,
-                          wg_line_end(lines, row, k)[WG_LINE_FACTOR]);
-    }
+    for (int i = (int)threadIdx.x; i < rows * blocks; i += (int)blockDim.x)
+        wg_quantise_place(wg_line(lines, i / blocks, k) + i % blocks * WG_LINE_BLOCK);
     __syncthreads();
 }
 
 template <int TYPE> WG_DEVICE void wg_lines_prepare(const wg_gpu_input &in, int rows, int k, uint8_t *lines)
 {
-    wg_lines_take(in, rows, k, lines);
+    wg_lines_take(in.x, rows, k, lines);
     if (in.weight) wg_lines_norm(in, rows, k, lines);
-    if (TYPE == WG_F16 || TYPE == WG_BF16) wg_lines_halve<TYPE>(in, rows, k, lines);
-    else wg_lines_quantise(in, rows, k, lines);
+    if (TYPE == WG_F16 || TYPE == WG_BF16) wg_lines_halve<TYPE>(rows, k, lines);
+    else wg_lines_quantise(rows, k, lines);
 }
 
 /* ---- units, of which the two of a pair are neighbours */
