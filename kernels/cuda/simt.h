@@ -51,6 +51,7 @@ void simt_copy_commit(void);
 void simt_copy_wait(int groups_left);
 void simt_launch(dim3 grid, dim3 block, size_t dynamic, const char *kernel, simt_fn *run, void *arg, size_t bytes);
 void simt_check_pointer(const void *p, const char *kernel, int index); /* device memory, or NULL */
+void simt_check_struct(const void *of, size_t bytes, const char *kernel); /* what will be recorded: no address that goes stale */
 [[noreturn]] void simt_fail(simt_place at, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* ---- the language */
@@ -73,6 +74,7 @@ void simt_check_pointer(const void *p, const char *kernel, int index); /* device
 template <class T> static inline void simt_check(T p, const char *kernel, int index)
 {
     if constexpr (std::is_pointer<T>::value) simt_check_pointer((const void *)p, kernel, index);
+    else if constexpr (std::is_class<T>::value) simt_check_struct(&p, sizeof p, kernel);
     else (void)p, (void)kernel, (void)index;
 }
 

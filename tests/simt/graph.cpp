@@ -76,15 +76,19 @@ static const char *stale(uintptr_t word)
     return word >= R.stack && word < R.stack_end ? "the caller's stack" : NULL;
 }
 
+/* Arguments that are pointers are device memory (simt_check_pointer); these may hold some. */
+void simt_check_struct(const void *of, size_t bytes, const char *kernel)
+{
+    for (size_t i = 0; simt_recording() && i + sizeof(uintptr_t) <= bytes; i += sizeof(uintptr_t)) {
+        uintptr_t word;
+        memcpy(&word, (const char *)of + i, sizeof word);
+        if (const char *where = stale(word)) simt_fail(SIMT_HERE, "a recorded launch of %s points into %s", kernel, where);
+    }
+}
+
 void simt_record(const simt_step &step)
 {
     simt_graph *g = R.now;
-    for (size_t i = 0; i + sizeof(uintptr_t) <= step.bytes && step.kernel; i += sizeof(uintptr_t)) {
-        uintptr_t word;
-        memcpy(&word, (const char *)step.arg + i, sizeof word);
-        if (const char *where = stale(word))
-            simt_fail(SIMT_HERE, "a recorded launch of %s points into %s", step.kernel, where);
-    }
     if (g->n == g->room) {
         g->room = g->room ? 2 * g->room : 64;
         g->step = (simt_step *)realloc((void *)g->step, (size_t)g->room * sizeof *g->step);
