@@ -440,6 +440,22 @@ void wg_lm_drafter_forget(wg_drafter *d, const wg_seq *seq)
     if (m->reader) wg_reader_forget(m->reader, seq);
 }
 
+bool wg_lm_drafter_chain(const wg_drafter *d, wg_chain_draft *out)
+{
+    const model_drafter *m = (const model_drafter *)d;
+    const wg_sampling *s = &m->sampler.sampling;
+    *out = (wg_chain_draft){.lm = m->lm,
+                            .length = m->levels,
+                            .law = m->law,
+                            .temperature = s->temperature,
+                            .top_p = s->top_p,
+                            .min_p = s->min_p,
+                            .top_k = s->top_k};
+    return m->opt.grow == GROW_CHAIN && !*m->opt.tree && m->law != WG_LAW_COUPLED && m->opt.p_min == 0 &&
+           m->opt.length_policy.policy == WG_LENGTH_FIXED && !m->words && !m->reader && m->outputs == m->vocab &&
+           m->sampler.usual && !m->sampler.penalises;
+}
+
 /* ---- the drafter: a second model, with a space of its own, or over another vocabulary with a cache of its own */
 
 typedef struct second_options {
@@ -529,6 +545,7 @@ const wg_drafter_class wg_drafter_model = {
     .policy = wg_lm_drafter_policy,
     .forget = wg_lm_drafter_forget,
     .close = close,
+    .chain = wg_lm_drafter_chain,
 };
 
 const wg_lm *wg_drafter_lm(const wg_drafter *d)

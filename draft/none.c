@@ -10,9 +10,17 @@ static wg_status propose(wg_drafter *d, wg_seq *const *seq, int n, wg_tree *out,
     return WG_OK;
 }
 
+static bool chain(const wg_drafter *d, wg_chain_draft *out)
+{
+    (void)d;
+    *out = (wg_chain_draft){ .law = WG_LAW_FIXED };
+    return true;
+}
+
 const wg_drafter_class wg_drafter_none = {
     .name = "none",
     .doc = "plain decoding: one token a pass, nothing drafted",
     .size = sizeof(wg_drafter),
     .propose = propose,
+    .chain = chain,
 };

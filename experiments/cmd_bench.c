@@ -10,6 +10,7 @@
  * Medians of repeats in which the arms alternate; nothing here is asserted anywhere. */
 #include <inttypes.h>
 #include <jansson.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,7 +35,7 @@ typedef struct bench {
     double temperature, top_p;
     const char *text, *op, *type;
     long tokens, megabytes, requests;
-    bool json, stages, pin;
+    bool json, stages, pin, steps;
 } bench;
 
 /* ---- round */
@@ -51,6 +52,7 @@ static wg_status arm_run(const bench *b, arm *a, int32_t root, int repeat, wg_er
     WG_TRY(wg_seq_open(a->engine, &s, (uint32_t)(repeat < 0 ? 0 : repeat), &root, 1, (int)b->n, err));
     wg_status status = WG_OK;
     const double start = wg_clock_now();
+    if (!b->steps) status = wg_engine_rounds(a->engine, &s, 1, INT_MAX, NULL, NULL, err);
     while (!status && s->finish == WG_RUNNING) status = wg_engine_step(a->engine, &s, 1, err);
     if (repeat >= 0) {
         a->seconds[repeat] = (wg_clock_now() - start) / (double)s->counts.emitted;
@@ -183,6 +185,7 @@ int wg_cmd_bench(int argc, char **argv)
         { "op", 0, WG_FLAG_STRING, &b.op, "OP", "kernels: only matmul, prepare or attention", 0, 0 },
         { "type", 0, WG_FLAG_STRING, &b.type, "TYPE", "kernels: only this type of weights or cache", 0, 0 },
         { "megabytes", 0, WG_FLAG_INT, &b.megabytes, "N", "kernels: of weights, more than caches hold", 1, 16000 },
+        { "steps", 0, WG_FLAG_BOOL, &b.steps, NULL, "round: the host makes every step, also where the device could", 0, 0 },
         { "stages", 0, WG_FLAG_BOOL, &b.stages, NULL, "forward: the time of each stage too", 0, 0 },
         { "text", 0, WG_FLAG_STRING, &b.text, "FILE", "perplexity: the text", 0, 0 },
         { "tokens", 0, WG_FLAG_INT, &b.tokens, "N", "perplexity: at most so many of it", 2, 1 << 24 },

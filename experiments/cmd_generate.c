@@ -3,6 +3,7 @@
  * own are plain. The last line gives speed, tau and the digest of the output tokens. */
 #include <inttypes.h>
 #include <jansson.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,6 +29,8 @@ typedef struct printer {
     const wg_tokenizer *tokenizer;
     wg_stream stream;
     bool colour, green, quiet;
+    int from;       /* the first token that is not out yet */
+    double seconds; /* spent here */
 } printer;
 
 static void put_bytes(printer *p, const char *bytes, size_t n, bool drafted)
@@ -38,13 +41,17 @@ static void put_bytes(printer *p, const char *bytes, size_t n, bool drafted)
     fwrite(bytes, 1, n, stdout);
 }
 
-static void put_tokens(printer *p, const wg_seq *s, int from)
+static bool put_tokens(void *printing, const wg_seq *s)
 {
-    for (int i = from; i < s->n; i++) {
+    printer *p = printing;
+    const double start = wg_clock_now();
+    for (; p->from < s->n; p->from++) {
         char text[1024];
-        put_bytes(p, text, wg_stream_put(&p->stream, p->tokenizer, s->token[i], text, sizeof text), s->drafted[i]);
+        put_bytes(p, text, wg_stream_put(&p->stream, p->tokenizer, s->token[p->from], text, sizeof text), s->drafted[p->from]);
     }
     if (!p->quiet) fflush(stdout);
+    p->seconds += wg_clock_now() - start;
+    return true;
 }
 
 static void put_end(printer *p)
@@ -109,14 +116,10 @@ static wg_status generate_with(const generate *g, wg_engine *e, const wg_target 
     double start = wg_clock_now();
     status = wg_engine_prefill(e, s, err);
     const double prefill = wg_clock_now() - start;
-    double decode = 0;
-    while (!status && s->finish == WG_RUNNING) {
-        const int from = s->n;
-        start = wg_clock_now();
-        status = wg_engine_step(e, &s, 1, err);
-        decode += wg_clock_now() - start;
-        put_tokens(&p, s, from);
-    }
+    p.from = s->n;
+    start = wg_clock_now();
+    if (!status) status = wg_engine_rounds(e, &s, 1, INT_MAX, put_tokens, &p, err);
+    const double decode = wg_clock_now() - start - (e->looping ? 0 : p.seconds); /* a loop goes on while text is put */
     put_end(&p);
     if (!status) put_footer(g, e, s, prefill, decode);
     wg_seq_close(e, s);

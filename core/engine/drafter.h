@@ -11,6 +11,7 @@
 #include "core/engine/seq.h"
 #include "core/engine/tree.h"
 #include "core/model/lm.h"
+#include "core/model/loop.h"
 #include "core/text/tokenizer.h"
 
 /* What a drafter may use; all borrowed, alive until after close. */
@@ -83,6 +84,8 @@ typedef struct wg_drafter_class {
     /* What the drafters it chooses from did in the last step of this sequence, which is over: their count, at most `most`, and
      * always in one order. NULL: it drafts itself. */
     int (*inner)(const wg_drafter *d, const wg_seq *seq, wg_inner_draft *out, int most);
+    /* Whether its drafts are chains that a device can draft in its place, and which, for as long as it is open. NULL: no. */
+    bool (*chain)(const wg_drafter *d, wg_chain_draft *out);
 } wg_drafter_class;
 static inline unsigned wg_drafter_laws(const wg_drafter_class *d, const void *options, const wg_sampling *sampling)
 {

@@ -5,6 +5,7 @@
 #include "core/engine/engine.h"
 
 #include "core/base/clock.h"
+#include "core/engine/loop.h"
 #include "core/engine/optimal.h"
 #include "core/engine/settle.h"
 
@@ -224,6 +225,35 @@ wg_status wg_engine_step(wg_engine *e, wg_seq *const *seq, int n, wg_error *err)
         e->phases.kv += lap(&clock);
         if (e->drafter->class->observe) e->drafter->class->observe(e->drafter, s, t, &s->path, &e->p);
         e->phases.draft += lap(&clock);
+    }
+    return WG_OK;
+}
+
+/* Their prompts are in the cache, all tokens of them. */
+static wg_status prefill_all(wg_engine *e, wg_seq *const *seq, int n, wg_error *err)
+{
+    for (int i = 0; i < n; i++)
+        if (wg_kv_len(seq[i]->kv) < seq[i]->n - 1) WG_TRY(wg_engine_prefill(e, seq[i], err));
+    return WG_OK;
+}
+
+wg_status wg_engine_rounds(wg_engine *e, wg_seq *const *seq, int n, int rounds, wg_round_fn *told, void *user, wg_error *err)
+{
+    wg_seq *running[64 * sizeof e->slots / sizeof *e->slots];
+    bool wanted = true;
+    for (int left = rounds, ran; left > 0 && wanted; left -= ran) {
+        int some = 0;
+        for (int i = 0; i < n && i < e->opt.max_batch; i++)
+            if (seq[i]->finish == WG_RUNNING) running[some++] = seq[i];
+        if (some == 0) return WG_OK;
+        WG_TRY(check_running(e, running, some, err));
+        WG_TRY(prefill_all(e, running, some, err));
+        ran = 0;
+        if (wg_looping_fits(e, running, some)) WG_TRY(wg_looping_run(e, running, some, left, told, user, &ran, &wanted, err));
+        if (ran > 0) continue;
+        WG_TRY(wg_engine_step(e, running, some, err));
+        for (int i = 0; i < some && told; i++) wanted = told(user, running[i]) && wanted;
+        ran = 1;
     }
     return WG_OK;
 }

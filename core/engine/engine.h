@@ -40,6 +40,7 @@ typedef struct wg_engine {
     float *logits;     /* (rows, vocab) */
     bool watched;      /* by the drafter (wg_env_watch) */
     struct wg_settlement *settlement; /* steps that the target's device settles (settle.h); NULL: none are */
+    struct wg_looping *looping; /* rounds that it goes through by itself (loop.h); NULL: none */
     wg_phases phases;
     uint64_t slots[4]; /* sequence slots in use, one bit each */
 } wg_engine;
@@ -84,5 +85,12 @@ wg_status wg_engine_prefill(wg_engine *e, wg_seq *s, wg_error *err);
  * that can fail happens before the first commit; after a failure every sequence is as it was (a prompt whose prefill was done
  * stays in the cache). EINVAL: n out of range, a sequence twice or finished, or a tree the drafter may not make. */
 wg_status wg_engine_step(wg_engine *e, wg_seq *const *seq, int n, wg_error *err);
+
+/* Up to `rounds` steps of those of n different sequences that run, told (may be NULL) after each of a sequence's; several at a
+ * time where the device can (loop.h), the same in every text and count. Ends early when none runs any more, and when told has
+ * said no, with the round that is under way. While it is told nothing but the sequence may be looked at: its cache follows
+ * later. After a failure the steps that were told have been, and every sequence is as they left it. */
+typedef bool wg_round_fn(void *user, const wg_seq *s);
+wg_status wg_engine_rounds(wg_engine *e, wg_seq *const *seq, int n, int rounds, wg_round_fn *told, void *user, wg_error *err);
 
 #endif

@@ -2,6 +2,7 @@
  * Putting an engine together, and its sequences. Everything a step needs is allocated here; large buffers cost memory only
  * where they are touched. */
 #include "core/engine/build.h"
+#include "core/engine/loop.h"
 #include "core/engine/settle.h"
 
 #include <string.h>
@@ -123,7 +124,8 @@ static wg_status open_engine(wg_engine *e, const wg_parts *parts, const wg_engin
     WG_TRY(open_buffers(e, err));
     e->env.logits = e->logits;
     WG_TRY(open_plugins(e, parts, err));
-    return wg_settlement_open(e, err);
+    WG_TRY(wg_settlement_open(e, err));
+    return wg_looping_open(e, err);
 }
 
 wg_status wg_engine_open(wg_engine **out, const wg_parts *parts, const wg_engine_options *opt, wg_error *err)
@@ -139,6 +141,7 @@ wg_status wg_engine_open(wg_engine **out, const wg_parts *parts, const wg_engine
 void wg_engine_close(wg_engine *e)
 {
     if (!e) return;
+    wg_looping_close(e);
     if (e->drafter && e->drafter->class->close) e->drafter->class->close(e->drafter);
     wg_free(e->drafter);
     wg_settlement_close(e);

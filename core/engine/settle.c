@@ -59,6 +59,12 @@ wg_status wg_settlement_open(wg_engine *e, wg_error *err)
     return WG_OK;
 }
 
+const wg_settling *wg_settlement_how(const wg_engine *e, int *rows)
+{
+    *rows = e->settlement->rows;
+    return &e->settlement->s;
+}
+
 bool wg_settlement_fits(const wg_engine *e, int n)
 {
     const struct wg_settlement *s = e->settlement;

@@ -10,6 +10,9 @@
 wg_status wg_settlement_open(wg_engine *e, wg_error *err);
 void wg_settlement_close(wg_engine *e);
 
+/* By what chain and rule, and how many rows of p there is room for. */
+const wg_settling *wg_settlement_how(const wg_engine *e, int *rows);
+
 /* Whether the trees of a step can be: their rows and q rows fit, and no rows are asked for beside theirs. */
 bool wg_settlement_fits(const wg_engine *e, int n);
 

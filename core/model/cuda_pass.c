@@ -132,6 +132,7 @@ void wg_cuda_narrow(wg_device *d)
 wg_status wg_cuda_settle_open(wg_device *d, int vocab, int trees, int *rows, wg_error *err)
 {
     wg_cuda *s = wg_cuda_of(d);
+    wg_graphs_clear(&s->graphs); /* loops point into the room, which may move */
     return wg_settle_room_open(&s->settle, &s->gpu, vocab, trees, rows, err);
 }
 

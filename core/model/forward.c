@@ -137,7 +137,7 @@ static int last_attention(const wg_plan *plan)
     return i;
 }
 
-static void transformer(wg_model *m, const wg_plan *plan, int space, const wg_batch *b, float *logits)
+void wg_model_stages(wg_model *m, const wg_plan *plan, int space, const wg_batch *b, float *logits)
 {
     wg_device *d = &m->device;
     const wg_device_class *op = d->class;
@@ -220,8 +220,8 @@ wg_status wg_model_pass(wg_model *m, const wg_plan *plan, int space, const wg_ba
     wg_device *d = &m->device;
     const wg_pass pass = { m, plan, b->row, b->n, b->logits, m->max_rows, space, logits, m->head.n, m->settling };
     if (d->class->begin) d->class->begin(d, &pass);
-    if (!d->class->again) transformer(m, plan, space, b, logits);
-    while (d->class->again && d->class->again(d)) transformer(m, plan, space, b, logits);
+    if (!d->class->again) wg_model_stages(m, plan, space, b, logits);
+    while (d->class->again && d->class->again(d)) wg_model_stages(m, plan, space, b, logits);
     if (d->class->finish) WG_TRY(d->class->finish(d, err));
     for (int i = 0; i < b->n; i++) wg_kv_wrote(b->row[i].kv, space, b->row[i].slot);
     return WG_OK;

@@ -43,6 +43,9 @@ struct wg_model {
 /* The wg_lm of the transformer (forward.c). */
 extern const wg_lm_class wg_model_lm_class;
 
+/* The stages of a pass, as its device takes them: launched, recorded or done. */
+void wg_model_stages(wg_model *m, const wg_plan *plan, int space, const wg_batch *b, float *logits);
+
 /* One pass of what the plan runs, with keys and values in this space. As wg_lm_class.forward. */
 wg_status wg_model_pass(wg_model *m, const wg_plan *plan, int space, const wg_batch *b, float *logits, wg_error *err);
 

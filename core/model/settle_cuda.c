@@ -69,8 +69,21 @@ void wg_settle_sample(wg_settle_room *r, wg_gpu *g, int vocab, const wg_settling
     g->api->sample(g, logits, vocab, &chain, r->p + at * V, r->p_point + at, r->keys, n);
 }
 
+void wg_settle_draft(wg_settle_room *r, wg_gpu *g, int vocab, const wg_settling *s, const float *logits, int first, int n)
+{
+    const wg_gpu_chain chain = { .temperature = s->temperature, .top_p = s->top_p, .min_p = s->min_p, .top_k = s->top_k };
+    const size_t at = (size_t)first, V = (size_t)vocab;
+    wg_assert(at + (size_t)n <= r->rows && (at + (size_t)n) * V <= r->cells);
+    g->api->sample(g, logits, vocab, &chain, r->q + at * V, r->q_point + at, r->keys, n);
+}
+
+void wg_settle_trees(wg_settle_room *r, wg_gpu *g, int vocab, const wg_rule *rule, int trees)
+{
+    g->api->settle(g, rule, r->tree, trees, vocab, r->p, r->p_point, r->q, r->q_point, r->scratch, r->path);
+}
+
 void wg_settle_finish(wg_settle_room *r, wg_gpu *g, int vocab, const wg_settling *s)
 {
-    g->api->settle(g, &s->rule, r->tree, s->trees, vocab, r->p, r->p_point, r->q, r->q_point, r->scratch, r->path);
+    wg_settle_trees(r, g, vocab, &s->rule, s->trees);
     g->api->get(g, s->path, r->path, (size_t)s->trees * sizeof *s->path);
 }

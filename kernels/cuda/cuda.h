@@ -18,6 +18,7 @@
  *       i (16 bytes, aligned, shared memory), lane 4 r + t gets elements 2t, 2t+1 of row r of matrix i in d[i]
  *   wg_copy_async16(to, from, valid)       16 bytes from global to shared memory, both aligned; not valid: zeros
  *   wg_copy_commit(), wg_copy_wait(n)      closes a group of copies; waits until at most n groups are under way
+ *   wg_nanoseconds()                       of a clock that all blocks share; emulated: 0
  *
  * Everything is compiled without contraction (nvcc --fmad=false): a fused multiply-add is written fmaf. */
 #ifndef WG_KERNELS_CUDA_CUDA_H
@@ -86,6 +87,13 @@ WG_DEVICE void wg_copy_async16(void *to, const void *from, bool valid)
 WG_DEVICE void wg_copy_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 template <int left> WG_DEVICE void wg_copy_wait_for() { asm volatile("cp.async.wait_group %0;" ::"n"(left) : "memory"); }
 #define wg_copy_wait(left) wg_copy_wait_for<left>()
+
+WG_DEVICE uint64_t wg_nanoseconds()
+{
+    uint64_t t;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(t));
+    return t;
+}
 
 #else
 #include "kernels/cuda/simt.h"

@@ -19,6 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "kernels/cuda/loop.h"
 #include "kernels/cuda/rule.h"
 #include "kernels/hd.h"
 #include "kernels/ops.h"
@@ -96,7 +97,11 @@ typedef struct wg_gpu wg_gpu;
  *   sample       rows of n logits through the chain: p (rows, n) and the token that has all the mass, or -1 (then p is the row;
  *                else it is undefined), with the bits of core/engine/sampler.c. scratch: wg_gpu_sample_bytes(n) a row
  *   settle       trees by a rule: path[i] is what core/engine's accept of the same name gives for tree[i], p and q (rows, vocab
- *                doubles and points, as sample makes them), decision by decision. scratch: 2 * vocab doubles a tree */
+ *                doubles and points, as sample makes them), decision by decision. scratch: 2 * vocab doubles a tree
+ *   loop_feed    begins a round (depth 0) and makes the draft model's rows of a depth: two a sequence, then one
+ *   loop_draw    the next node of each chain whose last one was fed, from a row of logits, or of q, as loop.h numbers them
+ *   loop_nodes   makes the target's rows, length + 1 a sequence; begins the round where nothing is drafted
+ *   loop_end     takes the paths into the texts, tells the host, decides whether there is another round */
 #define WG_GPU_KERNELS(X)                                                                                                    \
     X(embed, (wg_gpu *g, const wg_matrix *table, int fragments, const wg_gpu_row *row, int rows, float *x))                  \
     X(gather, (wg_gpu *g, const float *x, const int32_t *from, int n, float *y, int rows))                                   \
@@ -119,6 +124,11 @@ typedef struct wg_gpu wg_gpu;
                int rows))                                                                                                    \
     X(settle, (wg_gpu *g, const wg_rule *rule, const wg_rule_tree *tree, int trees, int vocab, const double *p,              \
                const int32_t *p_point, const double *q, const int32_t *q_point, double *scratch, wg_rule_path *path))        \
+    X(loop_feed, (wg_gpu *g, const wg_gpu_loop *loop, int depth, wg_gpu_row *row))                                           \
+    X(loop_draw, (wg_gpu *g, const wg_gpu_loop *loop, int depth, int vocab, const float *logits, const double *q,            \
+                  const int32_t *q_point))                                                                                   \
+    X(loop_nodes, (wg_gpu *g, const wg_gpu_loop *loop, wg_gpu_row *row))                                                     \
+    X(loop_end, (wg_gpu *g, const wg_gpu_loop *loop))                                                                        \
     X(fill_random, (wg_gpu *g, uint64_t seed, uint32_t stream, float scale, float *x, size_t n))
 
 typedef struct wg_gpu_api {
