@@ -40,7 +40,7 @@ build_here() {
   [ "$cap" = 90 ] && cap=90a
   cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DWG_CUDA=ON "-DCMAKE_CUDA_ARCHITECTURES=$cap-real" &&
     cmake --build "$build" --target wager law_prefix gpu_probe test_gpu_rows test_gpu_matmul test_gpu_attention \
-      test_gpu_move test_gpu_graphs test_gpu_sample test_gpu_settle law_settle
+      test_gpu_move test_gpu_graphs test_gpu_sample test_gpu_settle law_settle law_loop
 }
 unit() {
   local t
@@ -48,6 +48,7 @@ unit() {
 }
 law() { "$build/tests/law_prefix" --cases "$2" --far "$3" --device "$1"; }
 settle() { "$build/tests/simt/law_settle" 2; } # steps settled on the device: the CPU's texts
+loop() { "$build/tests/simt/law_loop"; }         # rounds in one graph: the CPU's texts and counts
 
 models=models/wager-story-11m-q8_0.gguf
 draft=models/wager-story-1m-q8_0.gguf
@@ -77,6 +78,9 @@ print("largest difference over largest logit:", off)
 sys.exit(not (len(a) == len(b) and off < 1e-2))
 PY
 }
+rounds() { # a round in a loop of the device, and made by the host: plain decoding, and chains of a draft model
+  "$build/wager" bench round -m $models --draft "model:model=$draft,device=cuda:0,length=4" --device cuda:0 --repeats 5 -n 256 --json "$@"
+}
 sanitizer() {
   command -v compute-sanitizer >/dev/null || return 77
   local tool t sane="compute-sanitizer --target-processes all --error-exitcode 9 --tool"
@@ -98,16 +102,19 @@ bench() {
 
 if command -v nvcc >/dev/null && [ $# -eq 0 ]; then section build 240 build_here; fi
 [ -x "$build/wager" ] || { echo "error: no $build/wager, no nvcc to build it; build elsewhere, name the folder" >&2; exit 1; }
-export -f build_here unit law settle text texts logits sanitizer bench
+export -f build_here unit law settle loop rounds text texts logits sanitizer bench
 export build log models draft cap
 section unit 60 bash -c unit
 section law 60 bash -c 'law cuda:0 60 0'
 section law-far 40 bash -c 'law cuda:0 8 1'
 section law-exact 60 bash -c 'law cuda:0/exact 60 0'
 section settle 40 bash -c settle
+section loop 40 bash -c loop
 section logits 30 bash -c logits
 section texts 60 bash -c texts
 section probe 60 "$build/tests/gpu_probe"
+section rounds 20 bash -c rounds
+section rounds-steps 20 bash -c 'rounds --steps'
 section bench-1b 90 bash -c 'bench llama-3.2-1b bf16 1,2,4,8,16,32,64 cuda:0'
 section bench-1b-eager 60 bash -c 'bench llama-3.2-1b bf16 1,8,64 cuda:0/eager'
 section sanitizer 120 bash -c sanitizer
@@ -121,7 +128,7 @@ name=results/gpu/$(date -u +%Y-%m-%d)-$(tr -cs 'A-Za-z0-9\n' - <<<"$card" | sed 
   done
   probe=$(cat "$log/probe.txt" 2>/dev/null)
   printf '},\n "probe": %s' "${probe:-null}"
-  for i in bench-1b bench-1b-eager; do
+  for i in rounds rounds-steps bench-1b bench-1b-eager; do
     key=${i/bench-1b/bench_1b_bf16}
     printf ',\n "%s": [%s]' "${key//-/_}" "$(grep '^{' "$log/$i.txt" 2>/dev/null | paste -sd,)"
   done
@@ -131,5 +138,5 @@ name=results/gpu/$(date -u +%Y-%m-%d)-$(tr -cs 'A-Za-z0-9\n' - <<<"$card" | sed 
 echo "$card, $((SECONDS - start)) s, written to $name (logs: $log)"
 for i in "${!names[@]}"; do printf '  %-12s %-14s %4d s\n' "${names[$i]}" "${states[$i]}" "${times[$i]}"; done
 tr ',' '\n' <"$log/probe.txt" 2>/dev/null | sed 's/[{}"]//g; s/^ */  /' | grep -v '^ *$'
-grep -h '^{' "$log"/bench-1b*.txt 2>/dev/null | sed 's/,"stages.*//; s/^/  /' | cut -c1-150
+grep -h "^{" "$log"/rounds*.txt "$log"/bench-1b*.txt 2>/dev/null | sed 's/,"stages.*//; s/^/  /' | cut -c1-150
 exit $failed
