@@ -45,6 +45,7 @@ static void drop(wg_cuda *s)
     wg_cuda_give(s, s->narrowed);
     wg_cuda_give(s, s->partial);
     wg_cuda_give(s, s->logits);
+    wg_cuda_give(s, s->best);
     wg_settle_room_close(&s->settle, &s->gpu);
     s->gpu.api->close(&s->gpu);
     wg_free(s);
@@ -205,5 +206,8 @@ wg_status wg_cuda_attach(wg_device *d, const wg_kv *kv, const wg_pass_shape *sha
         WG_TRY(grow(s, &s->partial, &s->partial_bytes, shape->max_rows,
                     wg_gpu_attention_bytes(1, shape->heads, shape->head_dim, longest), PARTIAL, "partial sums of attention",
                     err));
+    const size_t pieces = sizeof *s->best * WG_GPU_FUSED_ROWS * WG_GPU_BESTS;
+    if (!s->best && !(s->best = wg_cuda_take(s, pieces)))
+        return wg_cuda_no_memory(s, pieces, "the largest logits", "take a smaller model", err);
     return grow(s, &s->logits, &s->logits_bytes, shape->max_rows, (size_t)shape->vocab * sizeof(float), LOGITS, "logits", err);
 }

@@ -115,6 +115,8 @@ bool wg_cuda_again(wg_device *d)
         return true;
     }
     if (turn == WG_CUDA_DONE) return false;
+    if (turn == WG_CUDA_RECORDING) s->graph->best = s->settle.best;
+    s->settle.best = s->graph->best;
     s->gpu.api->replay(&s->gpu, s->graph->ready);
     s->kept = s->now.asked > 0;
     return false;

@@ -33,6 +33,7 @@ typedef struct wg_cuda {
     wg_gpu_row *narrowed;                /* (pass.rows) rows that asked for logits */
     float *partial, *logits;
     size_t partial_bytes, logits_bytes;
+    wg_gpu_best *best;                   /* (WG_GPU_FUSED_ROWS, WG_GPU_BESTS) of logits, where the head told */
     wg_settle_room settle;
 
     wg_graphs graphs;

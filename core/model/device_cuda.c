@@ -106,6 +106,7 @@ static void cuda_head(wg_device *d, const wg_matrix *w, const float *x, int rows
         product(s, &w, &s->logits, 1, n, WG_GPU_STORE);
         if (!s->small) wg_cuda_use_logits(s, first, n);
     }
+    s->settle.best = NULL;
     s->kept = s->small;
 }
 
@@ -132,7 +133,7 @@ static bool cuda_norm_qkv(wg_device *d, const wg_matrix *const *w, const float *
         const wg_matrix *const *of = w + to.first;
         float *y[WG_GPU_MATRICES] = { to.first == 0 ? q : NULL }; /* of keys and values only what is in the pages */
         for (n = 1; to.first + n < WG_GPU_MATRICES && of[n]->type == of[0]->type; n++) {}
-        s->gpu.api->matmul_fused(&s->gpu, of, y, n, &in, s->rows, WG_GPU_ROTARY, &to);
+        s->gpu.api->matmul_fused(&s->gpu, of, y, n, &in, s->rows, WG_GPU_ROTARY, &to, NULL);
     }
     return true;
 }
@@ -144,7 +145,7 @@ static bool cuda_norm_swiglu(wg_device *d, const wg_matrix *gate, const wg_matri
     (void)rows;
     if (gate->type != up->type || !fits(s, gate)) return false;
     s->gpu.api->matmul_fused(&s->gpu, (const wg_matrix *const[]){ gate, up }, &y, 2, &(wg_gpu_input){ x, weight, eps }, s->rows,
-                             WG_GPU_SWIGLU, NULL);
+                             WG_GPU_SWIGLU, NULL, NULL);
     return true;
 }
 
@@ -153,7 +154,7 @@ static bool cuda_prepare_add(wg_device *d, const wg_matrix *w, const float *y, i
     wg_cuda *s = wg_cuda_of(d);
     (void)rows;
     if (!fits(s, w)) return false;
-    s->gpu.api->matmul_fused(&s->gpu, &w, &x, 1, &(wg_gpu_input){ y, NULL, 0 }, s->rows, WG_GPU_ADD, NULL);
+    s->gpu.api->matmul_fused(&s->gpu, &w, &x, 1, &(wg_gpu_input){ y, NULL, 0 }, s->rows, WG_GPU_ADD, NULL, NULL);
     return true;
 }
 
@@ -162,7 +163,9 @@ static bool cuda_norm_head(wg_device *d, const wg_matrix *w, const float *x, con
     wg_cuda *s = wg_cuda_of(d);
     (void)rows;
     if (!s->small || !fits(s, w)) return false;
-    s->gpu.api->matmul_fused(&s->gpu, &w, &s->logits, 1, &(wg_gpu_input){ x, weight, eps }, s->rows, WG_GPU_STORE, NULL);
+    s->gpu.api->matmul_fused(&s->gpu, &w, &s->logits, 1, &(wg_gpu_input){ x, weight, eps }, s->rows, WG_GPU_STORE, NULL,
+                             s->best);
+    s->settle.best = s->best;
     s->kept = true;
     return true;
 }

@@ -23,7 +23,7 @@ typedef struct wg_graph_key {
 typedef struct wg_graph {
     wg_graph_key key;
     void *ready;          /* of the device; NULL: noted */
-    int width;            /* of a row of logits */
+    const wg_gpu_best *best; /* where its head tells the largest logits; NULL: nowhere */
     uint64_t used;        /* when, in passes; 0: no key */
 } wg_graph;
 

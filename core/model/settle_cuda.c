@@ -64,7 +64,8 @@ void wg_settle_send(wg_settle_room *r, wg_gpu *g, int vocab, const wg_settling *
 void wg_settle_sample(wg_settle_room *r, wg_gpu *g, int vocab, const wg_settling *s, const float *logits, int first, int n)
 {
     const size_t at = (size_t)first, V = (size_t)vocab;
-    const wg_gpu_chain chain = { .temperature = s->temperature, .top_p = s->top_p, .min_p = s->min_p, .top_k = s->top_k };
+    const wg_gpu_chain chain = { .temperature = s->temperature, .top_p = s->top_p, .min_p = s->min_p, .top_k = s->top_k,
+                                 .best = first == 0 ? r->best : NULL };
     wg_assert(at + (size_t)n <= r->rows && (at + (size_t)n) * V <= r->cells);
     g->api->sample(g, logits, vocab, &chain, r->p + at * V, r->p_point + at, r->keys, n);
 }

@@ -11,6 +11,7 @@ typedef struct wg_settle_room {
     double *p, *q;          /* (cells) rows of vocab each */
     int32_t *p_point, *q_point;
     uint64_t *keys;         /* of rows that are sampled */
+    const wg_gpu_best *best; /* of the logits that are there, (rows, WG_GPU_BESTS), borrowed; NULL: nobody has looked */
     double *scratch;        /* (trees, 2, vocab) */
     wg_rule_tree *tree;
     wg_rule_path *path;

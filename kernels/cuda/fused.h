@@ -25,12 +25,14 @@ struct wg_fusion {
     wg_gpu_input in;
     wg_gpu_rotary rotary; /* of WG_GPU_ROTARY */
     int head, apart;      /* stripes of a head, and between the halves of one; head 0: pairs lie within a stripe */
+    wg_gpu_best *best;
 };
 
 /* Blocks for so many turns of `bytes` of shared memory: as many as run at once, each with as many turns. */
-static inline unsigned wg_fused_blocks(const wg_gpu *g, unsigned turns, size_t bytes)
+static inline unsigned wg_fused_blocks(const wg_gpu *g, const wg_fusion *f, unsigned turns, size_t bytes)
 {
-    const unsigned at_once = (unsigned)g->sms * (unsigned)((g->shared + 1024) / (bytes + 1024)); /* 1024: the system's */
+    unsigned at_once = (unsigned)g->sms * (unsigned)((g->shared + 1024) / (bytes + 1024)); /* 1024: the system's */
+    if (f->best && at_once > WG_GPU_BESTS) at_once = WG_GPU_BESTS;
     return wg_blocks_for(turns, wg_blocks_for(turns, at_once));
 }
 
@@ -245,6 +247,50 @@ WG_DEVICE void wg_settle_stripe(const wg_product &p, const wg_fusion &f, const w
         const int row = lane % 4 * 2 + e % 2, n = u.index * WG_STRIPE + lane / 4 + e / 2 * 8;
         if (p.then == WG_GPU_ROTARY) wg_settle_rotary(p, f.rotary, u, row, n, sum[e], other[e]);
         else wg_settle(p, u, row, n, sum[e]);
+    }
+}
+
+/* ---- the largest outputs, a piece a block */
+
+WG_DEVICE bool wg_is_best(const wg_gpu_best &a, const wg_gpu_best &b)
+{
+    if (a.at < 0 || b.at < 0) return a.at >= 0;
+    return a.value > b.value || (a.value == b.value && a.at < b.at);
+}
+
+/* Of the lane's two rows so far. */
+struct wg_lane_best { wg_gpu_best row[2]; };
+
+WG_DEVICE void wg_best_note(const wg_unit &u, const float *sum, wg_lane_best *best)
+{
+    const int lane = (int)threadIdx.x % WG_WARP;
+    WG_UNROLL for (int e = 0; e < WG_SUMS && u.mine; e++) {
+        const wg_gpu_best here = { sum[e], u.index * WG_STRIPE + lane / 4 + e / 2 * 8 };
+        if (here.at < u.n && sum[e] == sum[e] && wg_is_best(here, best->row[e % 2])) best->row[e % 2] = here;
+    }
+}
+
+/* All threads of the block call; room: as of wg_settle_stripe. */
+WG_DEVICE void wg_best_tell(const wg_fusion &f, int rows, wg_lane_best *best, wg_gpu_best *room)
+{
+    const int t = (int)threadIdx.x, lane = t % WG_WARP, warps = (int)blockDim.x / WG_WARP;
+    WG_UNROLL for (int c = 0; c < 2; c++)
+        for (int with = 4; with < WG_WARP; with *= 2) {
+            const wg_gpu_best other = { __shfl_xor_sync(0xffffffffu, best->row[c].value, with),
+                                        __shfl_xor_sync(0xffffffffu, best->row[c].at, with) };
+            if (wg_is_best(other, best->row[c])) best->row[c] = other;
+        }
+    __syncthreads(); /* the room has been used */
+    if (lane < 4)
+        WG_UNROLL for (int c = 0; c < 2; c++) room[t / WG_WARP * WG_GPU_FUSED_ROWS + lane * 2 + c] = best->row[c];
+    __syncthreads();
+    if (t >= rows) return;
+    wg_gpu_best all = room[t], *const to = f.best + (size_t)t * WG_GPU_BESTS;
+    for (int w = 1; w < warps; w++)
+        if (wg_is_best(room[w * WG_GPU_FUSED_ROWS + t], all)) all = room[w * WG_GPU_FUSED_ROWS + t];
+    for (int i = (int)blockIdx.x; i < WG_GPU_BESTS; i += (int)gridDim.x) {
+        to[i] = all;
+        all.at = -1; /* pieces that no block has */
     }
 }
 

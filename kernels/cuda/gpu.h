@@ -33,6 +33,7 @@ enum {
     WG_GPU_SPAN = 256,   /* keys of one block of split attention, at absolute positions: 4 chunks of WG_CHUNK_KEYS */
     WG_GPU_WHY = 512,    /* room for a message */
     WG_GPU_MATRICES = 3, /* of one product: queries, keys, values */
+    WG_GPU_BESTS = 512,  /* pieces in which a product may tell the largest output of a row */
 };
 
 /* What becomes of a product's sums: y = sum; y += sum; of two matrices, y[0] = silu(sum of the first) * sum of the second; or,
@@ -77,10 +78,15 @@ typedef struct wg_gpu_moves {
     size_t to[WG_GPU_MOVES], from[WG_GPU_MOVES];
 } wg_gpu_moves;
 
-/* The sampler chain in its usual order, penalties apart: fields as in wg_sampling of core/engine/sampler.h. */
+/* The largest of some outputs of a row, NaN apart, and which it is (the first of equals); at -1: there is none. */
+typedef struct wg_gpu_best { float value; int32_t at; } wg_gpu_best;
+
+/* The sampler chain in its usual order, penalties apart: fields as in wg_sampling of core/engine/sampler.h. best: (rows,
+ * WG_GPU_BESTS), device memory, of the very logits; NULL: sample looks for itself. */
 typedef struct wg_gpu_chain {
     double temperature, top_p, min_p;
     int top_k;
+    const wg_gpu_best *best;
 } wg_gpu_chain;
 
 typedef struct wg_gpu wg_gpu;
@@ -91,7 +97,8 @@ typedef struct wg_gpu wg_gpu;
  *   act_bytes is the room for prepared activations: wg_gpu_act_bytes below
  *   norm_prepare rmsnorm, then prepare, of what is not in panels
  *   matmul       up to WG_GPU_MATRICES matrices of one type and one k over one prepared input; then: wg_gpu_then
- *   matmul_fused norm_prepare (or prepare), then matmul, of rows that fit (wg_gpu_fits); rotary: of WG_GPU_ROTARY, else NULL
+ *   matmul_fused norm_prepare (or prepare), then matmul, of rows that fit (wg_gpu_fits); rotary: of WG_GPU_ROTARY, else NULL;
+ *                best: (rows, WG_GPU_BESTS) of the outputs of one matrix, or NULL
  *   attention    scratch: wg_gpu_attention_bytes; most: the most keys of any row; split 0: the bits of kernels/ref
  *   move         `count` pieces of `bytes` a slot, `stride` apart; all at multiples of 16 when bytes is one, else of 4 or 2
  *   sample       rows of n logits through the chain: p (rows, n) and the token that has all the mass, or -1 (then p is the row;
@@ -114,7 +121,7 @@ typedef struct wg_gpu wg_gpu;
     X(matmul, (wg_gpu *g, const wg_matrix *const *w, float *const *y, int matrices, int fragments, const void *act,          \
                int rows, int then))                                                                                          \
     X(matmul_fused, (wg_gpu *g, const wg_matrix *const *w, float *const *y, int matrices, const wg_gpu_input *in, int rows,  \
-                     int then, const wg_gpu_rotary *rotary))                                                                 \
+                     int then, const wg_gpu_rotary *rotary, wg_gpu_best *best))                                              \
     X(rope_store, (wg_gpu *g, const float *cs, int n_rot, int adjacent, float *q, float *k, const float *v,                  \
                    const wg_gpu_row *row, int rows, const wg_gpu_kv *kv, int heads, int kv_heads, int hd))                   \
     X(attention, (wg_gpu *g, const float *q, const wg_gpu_row *row, int rows, int most, const wg_gpu_kv *kv, int heads,      \

@@ -31,11 +31,13 @@ extern "C" void WG_GPU(matmul)(wg_gpu *g, const wg_matrix *const *w, float *cons
 }
 
 extern "C" void WG_GPU(matmul_fused)(wg_gpu *g, const wg_matrix *const *w, float *const *y, int matrices,
-                                     const wg_gpu_input *in, int rows, int then, const wg_gpu_rotary *rotary)
+                                     const wg_gpu_input *in, int rows, int then, const wg_gpu_rotary *rotary,
+                                     wg_gpu_best *best)
 {
     const int type = w[0]->type;
     wg_fusion f = wg_fusion();
     f.in = *in;
+    f.best = best;
     if (rotary) f.rotary = *rotary;
     if (rotary && !rotary->adjacent && rotary->n_rot % (2 * WG_STRIPE) == 0) {
         f.head = rotary->hd / WG_STRIPE;

@@ -225,6 +225,7 @@ WG_KERNEL WG_LAUNCH_BOUNDS(BOUND, 1) fused_stripes(wg_product p, WG_GRID_CONSTAN
     uint8_t *const ring = lines + end + warp * stages * bytes;
     float *const room = (float *)(lines + end + warps * stages * bytes);
     int unit = (int)blockIdx.x * warps + warp, at = 0;
+    wg_lane_best best = { { { 0, -1 }, { 0, -1 } } };
     wg_feed feed;
     wg_feed_unit(p, f, &feed, unit, stripe, 0, steps);
     for (int s = 0; s < stages - 1; s++) {
@@ -252,7 +253,9 @@ WG_KERNEL WG_LAUNCH_BOUNDS(BOUND, 1) fused_stripes(wg_product p, WG_GRID_CONSTAN
         }
         __syncthreads(); /* the room has been used */
         wg_settle_stripe(p, f, u, true, acc, room);
+        if (f.best) wg_best_note(u, acc, &best);
     }
+    if (f.best) wg_best_tell(f, p.rows, &best, (wg_gpu_best *)room);
 }
 
 template <int TYPE> static void launch_fused(wg_gpu *g, const wg_product *p, const wg_fusion *f)
@@ -262,7 +265,7 @@ template <int TYPE> static void launch_fused(wg_gpu *g, const wg_product *p, con
     const size_t bytes = (size_t)p->rows * (size_t)wg_gpu_line_bytes(p->k) + (size_t)warps * each;
     void (*kernel)(wg_product, const wg_fusion) = fused_stripes<TYPE>;
     WG_ALLOW_SHARED(kernel, bytes);
-    WG_LAUNCH(kernel, wg_fused_blocks(g, wg_blocks_for((size_t)p->units, (unsigned)warps), bytes), warps * WG_WARP, bytes,
+    WG_LAUNCH(kernel, wg_fused_blocks(g, f, wg_blocks_for((size_t)p->units, (unsigned)warps), bytes), warps * WG_WARP, bytes,
               g->stream, *p, *f);
 }
 

@@ -175,6 +175,7 @@ WG_KERNEL WG_LAUNCH_BOUNDS(BOUND, 1) fused_fragments(wg_product p, WG_GRID_CONST
     uint8_t *const ring = lines + end + warp * STAGES * RECORD;
     float *const room = (float *)(lines + end + stripes * SLICES * STAGES * RECORD);
     int unit = (int)blockIdx.x * stripes + warp % stripes, at = 0;
+    wg_lane_best best = { { { 0, -1 }, { 0, -1 } } };
     wg_feed feed;
     wg_feed_unit(p, f, &feed, unit, stripe, (size_t)from * RECORD, count);
     for (int s = 0; s < STAGES - 1; s++) {
@@ -201,7 +202,9 @@ WG_KERNEL WG_LAUNCH_BOUNDS(BOUND, 1) fused_fragments(wg_product p, WG_GRID_CONST
             sum[0][e] *= row < p.rows ? wg_line_end(lines, row, p.k)[WG_LINE_SCALE] : 0.0f;
         }
         wg_settle_stripe(p, f, u, warp < stripes, sum[0], room);
+        if (f.best && warp < stripes) wg_best_note(u, sum[0], &best);
     }
+    if (f.best) wg_best_tell(f, p.rows, &best, (wg_gpu_best *)room);
 }
 
 template <int TYPE, int STAGES> static void launch_fused(wg_gpu *g, const wg_product *p, const wg_fusion *f, int stripes)
@@ -209,7 +212,7 @@ template <int TYPE, int STAGES> static void launch_fused(wg_gpu *g, const wg_pro
     const size_t bytes = fused_bytes(p->rows, p->k, stripes, STAGES);
     void (*kernel)(wg_product, const wg_fusion, int) = fused_fragments<TYPE, STAGES>;
     WG_ALLOW_SHARED(kernel, bytes);
-    WG_LAUNCH(kernel, wg_fused_blocks(g, wg_blocks_for((size_t)p->units, (unsigned)stripes), bytes),
+    WG_LAUNCH(kernel, wg_fused_blocks(g, f, wg_blocks_for((size_t)p->units, (unsigned)stripes), bytes),
               stripes * SLICES * WG_WARP, bytes, g->stream, *p, *f, stripes);
 }
 

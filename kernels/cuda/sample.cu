@@ -195,6 +195,16 @@ struct keep {
     }
 };
 
+/* The largest logit, from the pieces of one row. */
+WG_DEVICE int best_of(wg_block *b, const wg_gpu_best *piece)
+{
+    float best = 0;
+    int which = -1;
+    for (int i = (int)threadIdx.x; i < WG_GPU_BESTS; i += WG_BLOCK)
+        if (wg_is_better(piece[i].value, piece[i].at, best, which)) best = piece[i].value, which = piece[i].at;
+    return wg_block_best(b, best, which);
+}
+
 WG_KERNEL WG_LAUNCH_BOUNDS(WG_BLOCK, 1)
 sample_row(const float *logits, int n, wg_gpu_chain o, double *rows, int32_t *point, uint64_t *keys, size_t room)
 {
@@ -203,7 +213,7 @@ sample_row(const float *logits, int n, wg_gpu_chain o, double *rows, int32_t *po
     const double tiny = 0x1p-1022, inverse = 1 / o.temperature;
     const size_t r = blockIdx.x;
     const float *x = logits + r * (size_t)n;
-    const int best = wg_block_argmax(b, x, n);
+    const int best = o.best ? best_of(b, o.best + r * WG_GPU_BESTS) : wg_block_argmax(b, x, n);
     chain c = { b, s, x, rows + r * (size_t)n, keys + r * room, n, best >= 0 ? x[best] : -INFINITY, -INFINITY, n, inverse,
                 PER_NAT / o.temperature, 0 };
     if (threadIdx.x == 0) point[r] = c.max > -INFINITY ? best : 0;

@@ -60,7 +60,7 @@ static void in_one(const inputs *in, int normed, const wg_matrix *const *w, int 
 {
     const wg_gpu_input as_is = { in->x, normed ? in->weight : NULL, 1e-5f };
     cr_assert(wg_gpu_fits(gpu(), w[0]->type, 1, in->rows, in->k));
-    gpu()->api->matmul_fused(gpu(), w, y, n, &as_is, in->rows, then, rotary);
+    gpu()->api->matmul_fused(gpu(), w, y, n, &as_is, in->rows, then, rotary, NULL);
 }
 
 /* Three matrices; sums added; gate and up: y (rows, N_MOST) each. */
@@ -132,6 +132,61 @@ Test(gpu_fused, nan_stays_in_its_row)
             cr_assert(memcmp(&got[e], &want[e], 4) == 0 || (isnan(got[e]) && isnan(want[e])), "%s", wg_type_name(types[i]));
         cr_assert(isfinite(got[2 * N]));
         device_free(y), device_free(z), matrix_free(&m), inputs_free(&in);
+        free(x);
+    }
+}
+
+/* The largest output of each row, from pieces: the host's, among equals, NaN, rows that are all NaN; and the sampler goes by
+ * them. */
+Test(gpu_fused, a_product_tells_the_largest_of_its_outputs)
+{
+    enum { N = 90, K = 64, COUNT = WG_GPU_FUSED_ROWS };
+    static const int types[] = { WG_F16, WG_BF16, WG_Q8_0, WG_Q6_K };
+    static wg_gpu_best piece[COUNT * WG_GPU_BESTS];
+    for (int i = 0; i < 4; i++) {
+        const int k = wg_type_get(types[i])->block == 256 ? 256 : K, rows = i % 2 ? 5 : COUNT;
+        float y[COUNT * N];
+        int32_t point[COUNT];
+        const inputs in = inputs_new(rows, k); /* the second row is zeros: all outputs are equal */
+        float *x = random_floats((size_t)k, 31), *dy = to_device(NULL, sizeof y);
+        for (int e = 0; e < k; e++) x[e] = NAN;
+        if (!i) gpu()->api->put(gpu(), in.x + 3 * k, x, (size_t)k * 4);
+        wg_matrix m = matrix_new(types[i], N, k, 9);
+        const wg_matrix *const w = &m;
+        wg_gpu_best *best = to_device(NULL, sizeof piece);
+        const wg_gpu_input as_is = { in.x, NULL, 0 };
+        simt_order_set((simt_order)(i % SIMT_ORDERS));
+        memset(piece, 0x11, sizeof piece);
+        gpu()->api->put(gpu(), best, piece, sizeof piece);
+        gpu()->api->matmul_fused(gpu(), &w, &dy, 1, &as_is, rows, WG_GPU_STORE, NULL, best);
+        from_device(y, dy, (size_t)rows * N * 4), from_device(piece, best, sizeof piece);
+        for (int r = 0; r < rows; r++) {
+            const float *row = y + r * N;
+            wg_gpu_best want = { 0, -1 }, got = { 0, -1 };
+            for (int n = 0; n < N; n++)
+                if (row[n] == row[n] && (want.at < 0 || row[n] > want.value)) want = (wg_gpu_best){ row[n], n };
+            for (int b = 0; b < WG_GPU_BESTS; b++) {
+                const wg_gpu_best one = piece[r * WG_GPU_BESTS + b];
+                cr_assert(one.at >= -1 && one.at < N && (one.at < 0 || one.value == row[one.at]));
+                if (one.at < 0) continue;
+                if (got.at < 0 || one.value > got.value || (one.value == got.value && one.at < got.at)) got = one;
+            }
+            cr_assert_eq(got.at, want.at, "%s, row %d: %d, not %d", wg_type_name(types[i]), r, got.at, want.at);
+            cr_assert(r != 1 || want.at == 0);
+            cr_assert(i || r != 3 || want.at == -1);
+        }
+        /* Told otherwise, the sampler believes it: it does not look. */
+        const wg_gpu_chain greedy = { 0, 1, 0, 0, best };
+        double *p = to_device(NULL, sizeof(double) * COUNT * N);
+        int32_t *dp = to_device(NULL, sizeof point);
+        uint64_t *keys = to_device(NULL, COUNT * wg_gpu_sample_bytes(N));
+        for (int r = 0; r < rows; r++) piece[r * WG_GPU_BESTS] = (wg_gpu_best){ 1e30f, N - 1 - r };
+        gpu()->api->put(gpu(), best, piece, sizeof piece);
+        gpu()->api->sample(gpu(), dy, N, &greedy, p, dp, keys, rows);
+        from_device(point, dp, sizeof point);
+        for (int r = 0; r < rows; r++) cr_assert_eq(point[r], !i && r == 3 ? 0 : N - 1 - r, "row %d: %d", r, point[r]);
+        device_free(dy), device_free(best), device_free(p), device_free(dp), device_free(keys);
+        matrix_free(&m), inputs_free(&in);
         free(x);
     }
 }
