@@ -5,6 +5,7 @@
 #include "core/base/mem.h"
 
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -151,4 +152,32 @@ void wg_mem_fail_at(uint64_t nth, bool sticky)
 {
     atomic_store(&fail_sticky, sticky);
     atomic_store(&fail_in, nth);
+}
+
+/* The number behind `key` in a file of the system's; false: no such file, or no number ("max"). */
+static bool number_in(const char *path, const char *key, size_t *out)
+{
+    char line[256];
+    bool found = false;
+    FILE *f = fopen(path, "re");
+    while (f && !found && fgets(line, sizeof line, f)) {
+        const size_t n = strlen(key);
+        unsigned long long v;
+        if (strncmp(line, key, n) != 0 || sscanf(line + n, "%llu", &v) != 1) continue;
+        *out = (size_t)v;
+        found = true;
+    }
+    if (f) fclose(f);
+    return found;
+}
+
+size_t wg_mem_available(void)
+{
+    size_t free = SIZE_MAX, kib, most, used;
+    if (number_in("/proc/meminfo", "MemAvailable:", &kib)) free = kib * 1024;
+    if (number_in("/sys/fs/cgroup/memory.max", "", &most) && number_in("/sys/fs/cgroup/memory.current", "", &used)) {
+        const size_t left = most > used ? most - used : 0;
+        if (left < free) free = left;
+    }
+    return free;
 }

@@ -42,6 +42,10 @@ typedef struct wg_mem_stats {
 } wg_mem_stats;
 wg_mem_stats wg_mem_read(void);
 
+/* Bytes that the machine, and the group of processes that this one is in, could still give; SIZE_MAX where neither says. For
+ * sizes that somebody asked for by name: what is promised too freely kills the process later. */
+size_t wg_mem_available(void);
+
 /* Makes the nth allocation from now fail (1 = the next one), and with `sticky` all later ones too; 0 turns it off. */
 void wg_mem_fail_at(uint64_t nth, bool sticky);
 

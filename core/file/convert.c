@@ -54,9 +54,9 @@ static wg_status check_types(const wg_weights *in, int type, wg_error *err)
 
 static wg_status fill(void *user, const wg_tensor *t, void *dst, wg_error *err)
 {
-    (void)err;
     job *j = user;
     const wg_tensor *from = wg_weights_find(j->in, t->name);
+    WG_TRY(wg_weights_need(j->in, from, err));
     if (from->type == t->type) {
         memcpy(dst, from->data, t->bytes);
     } else {

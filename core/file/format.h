@@ -32,6 +32,13 @@ typedef struct wg_names {
     size_t mask;
 } wg_names;
 
+/* Draws the bytes of a tensor. `user` belongs to the weights: wg_free. */
+typedef struct wg_maker {
+    wg_status (*make)(void *user, const wg_tensor *t, void *dst, wg_error *err);
+    void *user;
+    uint64_t seed;
+} wg_maker;
+
 struct wg_weights {
     char *path;
     char format[32];
@@ -44,6 +51,7 @@ struct wg_weights {
     wg_tensor *tensor;         /* names are owned */
     wg_names meta_names, tensor_names;
     uint8_t *blob;             /* values a format without metadata made up; NULL otherwise */
+    wg_maker maker;            /* of tensors that no file holds; make is NULL otherwise */
 };
 
 /* Append a row and take `name` over (also on failure); NULL when out of memory. */
@@ -52,6 +60,11 @@ wg_tensor *wg_weights_add_tensor(wg_weights *w, char *name);
 
 /* Builds both tables. EFORMAT when a name occurs twice. */
 wg_status wg_weights_index(wg_weights *w, wg_error *err);
+
+/* A file that is not there: `whole` bytes of memory that nobody has touched, beginning with the n bytes of a head (copied). Takes
+ * the maker over, also on failure. */
+wg_status wg_weights_open_made(wg_weights **out, const char *name, const void *head, size_t n, size_t whole,
+                               const wg_maker *maker, wg_error *err);
 
 /* The readers. w has path, base and bytes; on failure the caller closes it. */
 wg_status wg_gguf_read(wg_weights *w, wg_error *err);

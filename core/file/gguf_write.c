@@ -217,8 +217,9 @@ wg_status wg_gguf_writer_open(wg_gguf_writer **out, const char *path, wg_error *
 {
     wg_gguf_writer *g = wg_calloc(1, sizeof *g);
     if (!g) return wg_nomem(err, sizeof *g, "a GGUF writer");
-    g->path = wg_strdup(path);
-    const wg_status s = g->path ? wg_save_open(&g->file, path, err) : wg_nomem(err, strlen(path) + 1, "a file name");
+    g->path = wg_strdup(path ? path : "a model without a file");
+    wg_status s = g->path ? WG_OK : wg_nomem(err, 1, "a file name");
+    if (s == WG_OK && path) s = wg_save_open(&g->file, path, err);
     if (s != WG_OK) {
         wg_gguf_writer_abort(g);
         return s;
@@ -229,29 +230,37 @@ wg_status wg_gguf_writer_open(wg_gguf_writer **out, const char *path, wg_error *
 
 static size_t padding(uint64_t n) { return (size_t)(-n & (ALIGNMENT - 1)); }
 
-static wg_status write_head(wg_gguf_writer *g, wg_error *err)
+/* The bytes before the first tensor (the caller's to free), and how many follow them. */
+static wg_status make_head(wg_gguf_writer *g, bytes *head, uint64_t *data, wg_error *err)
 {
-    bytes head = { 0 };
     uint64_t offset = 0;
-    put(g, &head, "GGUF", 4);
-    put_u32(g, &head, 3);
-    put_u64(g, &head, g->n_tensors);
-    put_u64(g, &head, g->n_meta);
-    put(g, &head, g->meta.p, g->meta.n);
+    *head = (bytes){ 0 };
+    put(g, head, "GGUF", 4);
+    put_u32(g, head, 3);
+    put_u64(g, head, g->n_tensors);
+    put_u64(g, head, g->n_meta);
+    put(g, head, g->meta.p, g->meta.n);
     for (size_t i = 0; i < g->n_tensors; i++) {
         const entry *e = &g->tensor[i];
-        put_string(g, &head, e->name, strlen(e->name));
-        put_u32(g, &head, (uint32_t)e->t.n_dims);
-        for (int d = 0; d < e->t.n_dims; d++) put_u64(g, &head, (uint64_t)e->t.dim[d]);
-        put_u32(g, &head, (uint32_t)e->t.type);
-        put_u64(g, &head, offset);
+        put_string(g, head, e->name, strlen(e->name));
+        put_u32(g, head, (uint32_t)e->t.n_dims);
+        for (int d = 0; d < e->t.n_dims; d++) put_u64(g, head, (uint64_t)e->t.dim[d]);
+        put_u32(g, head, (uint32_t)e->t.type);
+        put_u64(g, head, offset);
         offset += e->t.bytes + padding(e->t.bytes);
     }
     static const uint8_t zero[ALIGNMENT];
-    put(g, &head, zero, padding(head.n));
-    wg_status s = g->first.code;
-    if (s != WG_OK) wg_fail(err, s, "%s", g->first.text);
-    else s = wg_save_write(g->file, head.p, head.n, err);
+    put(g, head, zero, padding(head->n));
+    *data = offset;
+    return failed(g) ? wg_fail(err, g->first.code, "%s", g->first.text) : WG_OK;
+}
+
+static wg_status write_head(wg_gguf_writer *g, wg_error *err)
+{
+    bytes head;
+    uint64_t data;
+    wg_status s = make_head(g, &head, &data, err);
+    if (s == WG_OK) s = wg_save_write(g->file, head.p, head.n, err);
     wg_free(head.p);
     return s;
 }
@@ -277,14 +286,25 @@ static wg_status write_tensors(wg_gguf_writer *g, wg_error *err)
 
 wg_status wg_gguf_writer_finish(wg_gguf_writer *g, wg_error *err)
 {
-    wg_status s = g->first.code;
-    if (s != WG_OK) wg_fail(err, s, "%s", g->first.text);
-    if (s == WG_OK) s = write_head(g, err);
+    wg_status s = write_head(g, err);
     if (s == WG_OK) s = write_tensors(g, err);
     if (s == WG_OK) {
         s = wg_save_commit(g->file, err);
         g->file = NULL;
     }
+    wg_gguf_writer_abort(g);
+    return s;
+}
+
+wg_status wg_gguf_writer_head(wg_gguf_writer *g, void **head, size_t *n, size_t *whole, wg_error *err)
+{
+    bytes b;
+    uint64_t data;
+    wg_status s = make_head(g, &b, &data, err);
+    if (s == WG_OK && !wg_size_add(b.n, (size_t)data, whole))
+        s = wg_fail(err, WG_EINVAL, "%s: %zu bytes of metadata and the tensors are more than can be addressed", g->path, b.n);
+    if (s != WG_OK) wg_free(b.p);
+    else *head = b.p, *n = b.n;
     wg_gguf_writer_abort(g);
     return s;
 }

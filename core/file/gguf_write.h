@@ -8,7 +8,8 @@
 
 typedef struct wg_gguf_writer wg_gguf_writer;
 
-/* Setters never fail at once: the first failure (out of memory, bad name, duplicate key) is kept and returned by finish. */
+/* Setters never fail at once: the first failure (out of memory, bad name, duplicate key) is kept and returned by finish.
+ * Without a path there is no file, only a head. */
 wg_status wg_gguf_writer_open(wg_gguf_writer **out, const char *path, wg_error *err);
 void wg_gguf_set_u32(wg_gguf_writer *g, const char *key, uint32_t v);
 void wg_gguf_set_f32(wg_gguf_writer *g, const char *key, float v);
@@ -30,6 +31,9 @@ uint32_t wg_gguf_file_type(int type);
 
 /* Writes everything and closes the writer, also on failure (then nothing is left behind, not even the temporary file). */
 wg_status wg_gguf_writer_finish(wg_gguf_writer *g, wg_error *err);
+/* The n bytes of the file before its first tensor (the caller's to free), and how many there are in all. Closes the writer, also
+ * on failure; no fill function is called. */
+wg_status wg_gguf_writer_head(wg_gguf_writer *g, void **head, size_t *n, size_t *whole, wg_error *err);
 void wg_gguf_writer_abort(wg_gguf_writer *g); /* NULL is fine */
 
 #endif

@@ -9,7 +9,9 @@
 
 #include "core/base/hash.h"
 #include "core/base/mem.h"
+#include "core/base/option.h"
 #include "core/base/pool.h"
+#include "core/file/format.h"
 #include "core/file/gguf_write.h"
 #include "kernels/philox.h"
 
@@ -18,6 +20,8 @@ enum { SIZE_MOST = 1 << 24, SPECIALS = 3, BYTES = 256, TOKEN_TEXT = 16 };
 static const wg_synth_shape shapes[] = {
     { "llama-3.2-1b", "llama", 16, 2048, 32, 8, 64, 8192, 128256, 131072, 500000, true },
     { "llama-3-8b", "llama", 32, 4096, 32, 8, 128, 14336, 128256, 8192, 500000, false },
+    { "llama-3.1-8b", "llama", 32, 4096, 32, 8, 128, 14336, 128256, 131072, 500000, false },
+    { "draft-124m", "llama", 12, 768, 12, 12, 64, 2048, 50257, 1024, 10000, true }, /* as many weights as gpt2 */
     { "tinyllama-1.1b", "llama", 22, 2048, 32, 4, 64, 5632, 32000, 2048, 10000, false },
     { "qwen2.5-0.5b", "qwen2", 24, 896, 14, 2, 64, 4864, 151936, 32768, 1000000, true },
     { "gpt2", "gpt2", 12, 768, 12, 12, 64, 3072, 50257, 1024, 0, true },
@@ -115,6 +119,33 @@ static void draw(const job *j, uint64_t e, float *dst, size_t n)
     }
 }
 
+/* A row of a type that numbers cannot be rounded to: random codes and small scales under scales of the size that gives the
+ * weights mean 0 and this deviation. The shape of a block is that of the file. */
+static void draw_codes(const job *j, uint64_t row, uint8_t *dst, size_t n, double deviation)
+{
+    static const struct { int type, d, min; double spread, middle; } kind[] = { /* of weights with d = 1, dmin = middle */
+        { WG_IQ4_NL, 0, -1, 66.7, 0 },
+        { WG_Q4_K, 0, 2, 258.2, 7.5 },
+        { WG_Q5_K, 0, 2, 526.7, 15.5 },
+        { WG_Q6_K, 208, -1, 1365.6, 0 },
+    };
+    const wg_type_info *info = wg_type_get(j->t->type);
+    const size_t bytes = wg_type_size(info, n);
+    size_t i = 0;
+    while (kind[i].type != j->t->type) i++;
+    const float d = (float)(deviation / kind[i].spread);
+    const uint16_t half = wg_f32_to_f16(d), min = wg_f32_to_f16(d * (float)kind[i].middle);
+    for (size_t at = 0; at < bytes; at += sizeof(wg_philox)) {
+        const wg_philox r = wg_philox_at(j->seed, (uint32_t)(at / sizeof r), (uint32_t)row, (uint32_t)j->hash,
+                                         (uint32_t)(j->hash >> 32));
+        memcpy(dst + at, &r, bytes - at < sizeof r ? bytes - at : sizeof r);
+    }
+    for (uint8_t *b = dst; b < dst + bytes; b += info->bytes) {
+        memcpy(b + kind[i].d, &half, sizeof half);
+        if (kind[i].min >= 0) memcpy(b + kind[i].min, &min, sizeof min);
+    }
+}
+
 static void draw_rows(void *arg, int thread, int threads)
 {
     const job *j = arg;
@@ -125,8 +156,13 @@ static void draw_rows(void *arg, int thread, int threads)
     int lo, hi;
     wg_pool_share(rows, 1, thread, threads, &lo, &hi);
     for (int r = lo; r < hi; r++) {
-        draw(j, (uint64_t)r * k, row, k);
-        (void)wg_row_from_f32(j->t->type, row, j->dst + (size_t)r * row_bytes, k);
+        char *dst = j->dst + (size_t)r * row_bytes;
+        if (wg_type_get(j->t->type)->writable) {
+            draw(j, (uint64_t)r * k, row, k);
+            (void)wg_row_from_f32(j->t->type, row, dst, k);
+        } else {
+            draw_codes(j, (uint64_t)r, (uint8_t *)dst, k, 1 / sqrt((double)k));
+        }
     }
 }
 
@@ -281,21 +317,29 @@ static wg_status check_shape(const wg_synth_shape *in, wg_synth_shape *s, wg_err
     return WG_OK;
 }
 
-static wg_status write_model(wg_gguf_writer *g, const wg_synth_shape *s, int type, job *j, wg_error *err)
+/* Everything but the numbers. */
+static wg_status describe(wg_gguf_writer *g, const wg_synth_shape *s, int type, job *j, wg_error *err)
 {
     set_hyper(g, s, type);
-    wg_status st = s->vocab >= SPECIALS + BYTES ? set_vocabulary(g, s->vocab, err) : WG_OK;
     for (int i = 0; i < HEAD_PARTS - 1; i++) add_part(g, s, type, &head_parts[i], -1, j);
     for (int l = 0; l < s->layers; l++)
         for (int i = 0; i < LAYER_PARTS; i++) add_part(g, s, type, &layer_parts[i], l, j);
     add_part(g, s, type, &head_parts[HEAD_PARTS - 1], -1, j);
-    if (st == WG_OK) {
-        j->rows = wg_alloc((size_t)wg_pool_threads(j->pool), j->row_room * sizeof *j->rows);
-        if (!j->rows) st = wg_nomem(err, j->row_room * sizeof *j->rows, "rows of weights");
-    }
-    if (st == WG_OK) return wg_gguf_writer_finish(g, err);
-    wg_gguf_writer_abort(g);
-    return st;
+    return s->vocab >= SPECIALS + BYTES ? set_vocabulary(g, s->vocab, err) : WG_OK;
+}
+
+static wg_status job_open(job *j, wg_error *err)
+{
+    WG_TRY(wg_pool_open(&j->pool, 0, err));
+    j->rows = wg_alloc((size_t)wg_pool_threads(j->pool), j->row_room * sizeof *j->rows);
+    return j->rows ? WG_OK : wg_nomem(err, j->row_room * sizeof *j->rows, "rows of weights");
+}
+
+static void job_close(job *j)
+{
+    wg_free(j->rows);
+    wg_pool_close(j->pool);
+    j->rows = NULL, j->pool = NULL;
 }
 
 wg_status wg_synth_write(const wg_synth_shape *shape, int type, uint64_t seed, const char *out, wg_error *err)
@@ -306,21 +350,109 @@ wg_status wg_synth_write(const wg_synth_shape *shape, int type, uint64_t seed, c
         return wg_fail(err, WG_EINVAL, "cannot make weights of %s; expected " WG_WRITABLE_TYPES, wg_type_name(type));
     job j = { .seed = seed };
     wg_gguf_writer *g;
-    WG_TRY(wg_pool_open(&j.pool, 0, err));
-    wg_status st = wg_gguf_writer_open(&g, out, err);
-    if (st == WG_OK) st = write_model(g, &s, type, &j, err);
-    wg_free(j.rows);
-    wg_pool_close(j.pool);
+    WG_TRY(wg_gguf_writer_open(&g, out, err));
+    wg_status st = describe(g, &s, type, &j, err);
+    if (st == WG_OK) st = job_open(&j, err);
+    if (st == WG_OK) st = wg_gguf_writer_finish(g, err);
+    else wg_gguf_writer_abort(g);
+    job_close(&j);
     return st;
+}
+
+static const wg_synth_shape *find_shape(const char *name, wg_error *err)
+{
+    char names[256] = "";
+    for (const wg_synth_shape *s = shapes; s->name; s++) {
+        if (strcmp(s->name, name) == 0) return s;
+        const size_t at = strlen(names);
+        snprintf(names + at, sizeof names - at, "%s%s", at ? ", " : "", s->name);
+    }
+    wg_fail(err, WG_EINVAL, "there is no shape '%s'; expected one of: %s", name, names);
+    return NULL;
 }
 
 wg_status wg_synth(const char *like, int type, uint64_t seed, const char *out, wg_error *err)
 {
-    char names[256] = "";
-    for (const wg_synth_shape *s = shapes; s->name; s++) {
-        if (strcmp(s->name, like) == 0) return wg_synth_write(s, type, seed, out, err);
-        const size_t at = strlen(names);
-        snprintf(names + at, sizeof names - at, "%s%s", at ? ", " : "", s->name);
+    const wg_synth_shape *s = find_shape(like, err);
+    return s ? wg_synth_write(s, type, seed, out, err) : WG_EINVAL;
+}
+
+/* ---- the same without a file: the head is made at once, a tensor's bytes when they are needed ------------------------- */
+
+typedef struct name_options { int layers, vocab, context, seed; } name_options;
+
+static const wg_option options[] = {
+    WG_OPTION_INT(name_options, layers, 0, 0, 1 << 16, "0: the shape's"),
+    WG_OPTION_INT(name_options, vocab, 0, 0, SIZE_MOST, "0: the shape's"),
+    WG_OPTION_INT(name_options, context, 0, 0, SIZE_MOST, "0: the shape's"),
+    WG_OPTION_INT(name_options, seed, 1, 0, INT32_MAX, "another seed, another model"),
+    WG_OPTION_END,
+};
+
+/* The next piece of a name between colons; false: it is too long for anything known. */
+static bool take_word(const char **at, char *word, size_t size)
+{
+    const size_t n = strcspn(*at, ":");
+    if (n >= size) return false;
+    memcpy(word, *at, n);
+    word[n] = '\0';
+    *at += n + ((*at)[n] == ':');
+    return true;
+}
+
+static wg_status parse(const char *name, wg_synth_shape *s, int *type, name_options *o, wg_error *err)
+{
+    char like[64], of[16];
+    const char *at = name + strlen(WG_SYNTH_NAME);
+    wg_option_defaults(options, o);
+    if (!take_word(&at, like, sizeof like) || !take_word(&at, of, sizeof of) || !*like || !*of)
+        return wg_fail(err, WG_EINVAL, "%.100s: expected " WG_SYNTH_NAMES, name);
+    const wg_synth_shape *shape = find_shape(like, err);
+    if (!shape) return wg_fail_in(err, WG_EINVAL, "%.100s", name);
+    *type = wg_type_parse(of);
+    if (*type < 0 || !wg_type_get(*type) || !wg_type_get(*type)->computable)
+        return wg_fail(err, WG_EINVAL, "%.100s: weights of type '%s': expected " WG_COMPUTABLE_TYPES, name, of);
+    if (*at) WG_TRY(wg_option_set_list(options, o, sizeof *o, at, err));
+    *s = *shape;
+    if (o->layers) s->layers = o->layers;
+    if (o->vocab) s->vocab = o->vocab;
+    if (o->context) s->context = o->context;
+    return check_shape(s, s, err);
+}
+
+/* Threads are there for as long as a tensor takes, not beside the model that runs. */
+static wg_status make(void *maker, const wg_tensor *t, void *dst, wg_error *err)
+{
+    job j = *(const job *)maker;
+    wg_status s = job_open(&j, err);
+    if (s == WG_OK) s = fill(&j, t, dst, err);
+    job_close(&j);
+    return s;
+}
+
+wg_status wg_synth_open(wg_weights **out, const char *name, wg_error *err)
+{
+    wg_synth_shape s;
+    name_options o;
+    int type = -1;
+    wg_gguf_writer *g;
+    void *head;
+    size_t n, whole;
+    WG_TRY(parse(name, &s, &type, &o, err));
+    job *j = wg_calloc(1, sizeof *j);
+    if (!j) return wg_nomem(err, sizeof *j, "a model without a file");
+    j->seed = (uint64_t)o.seed;
+    wg_status st = wg_gguf_writer_open(&g, NULL, err);
+    if (st == WG_OK) {
+        st = describe(g, &s, type, j, err);
+        if (st == WG_OK) st = wg_gguf_writer_head(g, &head, &n, &whole, err);
+        else wg_gguf_writer_abort(g);
     }
-    return wg_fail(err, WG_EINVAL, "there is no shape '%s'; expected one of: %s", like, names);
+    if (st != WG_OK) {
+        wg_free(j);
+        return st;
+    }
+    st = wg_weights_open_made(out, name, head, n, whole, &(wg_maker){ .make = make, .user = j, .seed = j->seed }, err);
+    wg_free(head);
+    return st;
 }

@@ -13,6 +13,7 @@
 #include "core/base/hash.h"
 #include "core/base/mem.h"
 #include "core/file/format.h"
+#include "core/file/synth.h"
 
 const uint8_t wg_gguf_value_size[GGUF_VALUES] = {
     [GGUF_U8] = 1,  [GGUF_I8] = 1,  [GGUF_U16] = 2, [GGUF_I16] = 2, [GGUF_U32] = 4, [GGUF_I32] = 4,
@@ -188,6 +189,7 @@ static wg_status map(wg_weights *w, int fd, wg_error *err)
 
 wg_status wg_weights_open(wg_weights **out, const char *path, wg_error *err)
 {
+    if (strncmp(path, WG_SYNTH_NAME, strlen(WG_SYNTH_NAME)) == 0) return wg_synth_open(out, path, err);
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) {
         if (errno == ENOENT) return wg_fail(err, WG_ENOENT, "%s: there is no such file", path);
@@ -212,6 +214,24 @@ wg_status wg_weights_open_memory(wg_weights **out, const char *name, const void 
     return open_bytes(out, w, err);
 }
 
+wg_status wg_weights_open_made(wg_weights **out, const char *name, const void *head, size_t n, size_t whole,
+                               const wg_maker *maker, wg_error *err)
+{
+    wg_weights *w = weights_new(name);
+    void *p = w ? mmap(NULL, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0) : MAP_FAILED;
+    if (p == MAP_FAILED) {
+        wg_free(maker->user);
+        wg_weights_close(w);
+        return wg_nomem(err, whole, "the addresses of a model");
+    }
+    memcpy(p, head, n);
+    w->base = p;
+    w->bytes = whole;
+    w->mapped = true;
+    w->maker = *maker;
+    return open_bytes(out, w, err);
+}
+
 void wg_weights_close(wg_weights *w)
 {
     if (!w) return;
@@ -225,6 +245,7 @@ void wg_weights_close(wg_weights *w)
     wg_free(w->meta_names.slot);
     wg_free(w->tensor_names.slot);
     wg_free(w->blob);
+    wg_free(w->maker.user);
     if (w->mapped) munmap((void *)w->base, w->bytes);
     wg_free(w->path);
     wg_free(w);
@@ -241,6 +262,17 @@ const wg_tensor *wg_weights_find(const wg_weights *w, const char *name)
 {
     const int i = names_find(&w->tensor_names, w->tensor, sizeof *w->tensor, name);
     return i < 0 ? NULL : &w->tensor[i];
+}
+
+wg_status wg_weights_need(const wg_weights *w, const wg_tensor *t, wg_error *err)
+{
+    return w->maker.make ? w->maker.make(w->maker.user, t, (void *)(uintptr_t)t->data, err) : WG_OK;
+}
+
+bool wg_weights_made(const wg_weights *w, uint64_t *seed)
+{
+    if (w->maker.make && seed) *seed = w->maker.seed;
+    return w->maker.make != NULL;
 }
 
 void wg_weights_release(const wg_weights *w, const wg_tensor *t)

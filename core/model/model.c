@@ -76,13 +76,21 @@ static wg_status find(const loader *o, const char *name, int64_t in, int64_t out
                        out == 1  ? "f32, f16 or bf16"
                        : in % 32 ? "f32, f16 or bf16 (rows are no multiple of 32)"
                                  : WG_COMPUTABLE_TYPES);
-    if (!(*t)->data) return wg_fail(o->err, WG_EINVAL, "%s: was opened for its header alone: no weights to load", path);
-    const int64_t bad = o->opt->allow_nan ? -1 : wg_finite_check(o->m->device.pool, *t);
+    return (*t)->data ? WG_OK
+                      : wg_fail(o->err, WG_EINVAL, "%s: was opened for its header alone: no weights to load", path);
+}
+
+/* The bytes of a tensor, which are there from now on, are numbers. */
+static wg_status need(const loader *o, const wg_tensor *t)
+{
+    const int64_t in = t->dim[0];
+    WG_TRY(wg_weights_need(o->w, t, o->err));
+    const int64_t bad = o->opt->allow_nan ? -1 : wg_finite_check(o->m->device.pool, t);
     if (bad >= 0)
         return wg_fail(o->err, WG_EMODEL,
                        "%s: tensor '%s' holds NaN or infinity at row %lld, column %lld: the file is damaged or its "
                        "training diverged; allow_nan (--allow-nan) loads it all the same",
-                       path, name, (long long)(bad / in), (long long)(bad % in));
+                       wg_weights_path(o->w), t->name, (long long)(bad / in), (long long)(bad % in));
     return WG_OK;
 }
 
@@ -91,6 +99,7 @@ static wg_status load_vector(const loader *o, const wg_tensor *t, wg_buf *to)
 {
     wg_device *d = &o->m->device;
     const size_t n = (size_t)t->dim[0];
+    WG_TRY(need(o, t));
     float *host = wg_alloc(n, sizeof *host);
     *to = host ? d->class->alloc(d, n) : NULL;
     const bool read = *to && !wg_row_to_f32(t->type, t->data, host, n);
@@ -112,6 +121,7 @@ static wg_status load(const loader *o, const place *p, const char *name, void *i
     WG_TRY(find(o, name, in, out, &t));
     if (p->out == ONE) return load_vector(o, t, (wg_buf *)(void *)((char *)into + p->at));
     wg_matrix *m = (wg_matrix *)(void *)((char *)into + p->at);
+    WG_TRY(need(o, t));
     if (d->class->matrix(d, t->type, (int)out, (int)in, t->data, m, o->err) != WG_OK)
         return wg_fail_in(o->err, WG_ENOMEM, "%s: tensor '%s'", wg_weights_path(o->w), name);
     o->m->bytes += d->class->matrix_bytes(d, m->type, m->n, m->k);
@@ -127,6 +137,7 @@ static wg_status load_head(const loader *o)
     const wg_tensor *t;
     const int n = o->opt->n_head;
     WG_TRY(find(o, m->arch.tied ? "token_embd.weight" : "output.weight", o->width[DIM], o->width[VOCAB], &t));
+    WG_TRY(need(o, t));
     const size_t row = t->bytes / (size_t)o->width[VOCAB];
     char *rows = wg_alloc((size_t)n, row);
     if (!rows) return wg_nomem(o->err, (size_t)n * row, "the rows of an output head");
@@ -157,6 +168,26 @@ static bool has_place(const loader *o, const char *name)
     return false;
 }
 
+/* A name can ask for more than any machine has, and nothing that is drawn can be given back as a file's pages can: so the memory
+ * is counted before. A device with memory of its own refuses by itself. */
+static wg_status check_room(const loader *o)
+{
+    const wg_device *d = &o->m->device;
+    size_t all = 0, most = 0;
+    if (!wg_weights_made(o->w, NULL) || d->home) return WG_OK;
+    for (int i = 0; i < wg_weights_count(o->w); i++) {
+        const wg_tensor *t = wg_weights_at(o->w, i);
+        all += t->n_dims > 1 ? d->class->matrix_bytes(d, t->type, (int)t->dim[1], (int)t->dim[0]) : t->bytes;
+        most = t->bytes > most ? t->bytes : most;
+    }
+    const size_t free = wg_mem_available();
+    if (all + most <= free) return WG_OK;
+    return wg_fail(o->err, WG_ENOMEM,
+                   "%s: %.2f GB of weights, and %.2f GB to draw the largest tensor, but %.2f GB of memory are free: name a "
+                   "smaller type (q8_0, q4_0), fewer layers (layers=N) or a smaller shape",
+                   wg_weights_path(o->w), (double)all / 1e9, (double)most / 1e9, (double)free / 1e9);
+}
+
 static wg_status load_all(const loader *o)
 {
     wg_model *m = o->m;
@@ -168,6 +199,7 @@ static wg_status load_all(const loader *o)
                            "without it",
                            wg_weights_path(o->w), name, m->arch.family, m->arch.layers);
     }
+    WG_TRY(check_room(o));
     for (int i = 0; i < MODEL_PLACES; i++) {
         const place *p = &model_places[i];
         if (p->at == offsetof(wg_model, head) && o->opt->head) WG_TRY(load_head(o));
@@ -205,6 +237,7 @@ static wg_status load_divisors(const loader *o, int pairs, float *divisor)
     for (int i = 0; i < pairs; i++) divisor[i] = 1;
     if (!wg_weights_find(o->w, ROPE_FREQS)) return WG_OK;
     WG_TRY(find(o, ROPE_FREQS, pairs, 1, &t));
+    WG_TRY(need(o, t));
     wg_row_to_f32(t->type, t->data, divisor, (size_t)pairs);
     for (int i = 0; i < pairs; i++)
         if (!(divisor[i] >= 0.125f))

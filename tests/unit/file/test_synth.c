@@ -192,7 +192,7 @@ Test(synth, bad_shapes_are_refused)
     cr_assert_eq(wg_synth("llama", WG_F32, 1, "/dev/null", &err), WG_EINVAL);
     cr_assert_str_eq(
         err.text,
-        "there is no shape 'llama'; expected one of: llama-3.2-1b, llama-3-8b, tinyllama-1.1b, qwen2.5-0.5b, gpt2, tiny");
+        "there is no shape 'llama'; expected one of: llama-3.2-1b, llama-3-8b, llama-3.1-8b, draft-124m, tinyllama-1.1b, qwen2.5-0.5b, gpt2, tiny");
     cr_assert_eq(wg_synth("tiny", WG_F32, 1, "/dev/full", &err), WG_EIO);
 }
 
@@ -214,4 +214,82 @@ Test(synth, any_allocation_may_fail)
         cr_assert_eq(wg_mem_read().live_blocks, live, "allocation %d leaks", (int)n);
     }
     temp_remove(&t);
+}
+
+/* Without a file: the same head, and the same bytes tensor by tensor, again after they were given back. */
+Test(synth, a_name_is_the_file_it_stands_for)
+{
+    static const char *const type[] = { "f32", "bf16", "q8_0", "q4_0" };
+    temp t;
+    temp_make(&t);
+    const char *path = temp_at(&t, "m.gguf");
+    for (size_t i = 0; i < sizeof type / sizeof type[0]; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "synth:tiny:%s:seed=7", type[i]);
+        cr_assert_eq(wg_synth("tiny", wg_type_parse(type[i]), 7, path, NULL), WG_OK);
+        wg_weights *file = open_ok(path), *made = open_ok(name);
+        uint64_t seed = 0;
+        cr_assert(wg_weights_made(made, &seed) && seed == 7 && !wg_weights_made(file, &seed));
+        cr_assert_eq(wg_weights_file_bytes(made), wg_weights_file_bytes(file));
+        cr_assert_eq(wg_meta_count(made), wg_meta_count(file));
+        cr_assert_eq(wg_weights_count(made), wg_weights_count(file));
+        for (int k = 0; k < 2 * wg_weights_count(file); k++) {
+            const wg_tensor *a = wg_weights_at(file, k / 2), *b = wg_weights_at(made, k / 2);
+            cr_assert(strcmp(a->name, b->name) == 0 && a->type == b->type && a->bytes == b->bytes);
+            cr_assert_eq(wg_weights_need(made, b, NULL), WG_OK);
+            cr_assert_arr_eq(a->data, b->data, a->bytes, "%s of %s", a->name, name);
+            wg_weights_release(made, b);
+        }
+        wg_weights_close(file);
+        wg_weights_close(made);
+    }
+    temp_remove(&t);
+}
+
+/* Types that are not written: whole blocks of random codes, with the mean and the deviation of the others. */
+Test(synth, random_codes_have_the_deviation_too)
+{
+    static const char *const type[] = { "q4_k", "q5_k", "q6_k", "iq4_nl" };
+    for (size_t i = 0; i < sizeof type / sizeof type[0]; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "synth:draft-124m:%s:layers=1,vocab=300", type[i]);
+        wg_weights *w = open_ok(name);
+        const wg_tensor *x = wg_weights_find(w, "blk.0.ffn_gate.weight");
+        const size_t k = 768, row = x->bytes / 2048;
+        float v[768];
+        double sum = 0, square = 0;
+        cr_assert_eq(x->type, wg_type_parse(type[i]));
+        cr_assert_eq(wg_weights_need(w, x, NULL), WG_OK);
+        for (size_t r = 0; r < 64; r++) {
+            cr_assert_eq(wg_row_to_f32(x->type, (const char *)x->data + r * row, v, k), 0);
+            for (size_t c = 0; c < k; c++) sum += v[c] * sqrt(768), square += v[c] * v[c] * 768;
+        }
+        const double n = 64 * 768;
+        cr_expect(fabs(sum / n) < 0.2, "%s: mean %g", name, sum / n);
+        cr_expect(fabs(sqrt(square / n) - 1) < 0.08, "%s: deviation %g", name, sqrt(square / n));
+        wg_weights_close(w);
+    }
+}
+
+Test(synth, names_are_checked_piece_by_piece)
+{
+    static const struct { const char *name, *part; } row[] = {
+        { "synth:", "expected synth:SHAPE:TYPE" },
+        { "synth:tiny", "expected synth:SHAPE:TYPE" },
+        { "synth:tiny:", "expected synth:SHAPE:TYPE" },
+        { "synth:teeny:f16", "synth:teeny:f16: there is no shape 'teeny'; expected one of: llama-3.2-1b" },
+        { "synth:tiny:f17", "weights of type 'f17': expected f32, f16" },
+        { "synth:tiny:q2_k", "weights of type 'q2_k'" },
+        { "synth:tiny:f16:layer=2", "layers" },
+        { "synth:tiny:f16:layers=0x", "layers" },
+        { "synth:tiny:f16:vocab=-1", "vocab" },
+        { "synth:tiny:f16:context=99999999", "context" },
+        { "synth:a-name-that-is-longer-than-that-of-any-shape-there-is-or-ever-will-be-here:f16", "expected synth:SHAPE" },
+    };
+    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
+        wg_weights *w = NULL;
+        wg_error err;
+        cr_expect_eq(wg_weights_open(&w, row[i].name, &err), WG_EINVAL, "%s", row[i].name);
+        cr_expect_not_null(strstr(err.text, row[i].part), "%s: %s", row[i].name, err.text);
+    }
 }
