@@ -115,28 +115,54 @@ size_t wg_cuda_matrix_bytes(const wg_device *d, int type, int n, int k)
     return wg_gpu_matrix_bytes(type, wg_cuda_fragments(wg_cuda_of(d), type), n, k);
 }
 
-wg_status wg_cuda_matrix(wg_device *d, int type, int n, int k, const void *rows, wg_matrix *out, wg_error *err)
+/* Room for a matrix of so many bytes. */
+static wg_status place(wg_device *d, int type, int n, int k, wg_matrix *m, size_t *bytes, wg_error *err)
 {
     wg_cuda *s = wg_cuda_of(d);
-    const size_t bytes = wg_cuda_matrix_bytes(d, type, n, k);
-    if (bytes == 0)
+    *bytes = wg_cuda_matrix_bytes(d, type, n, k);
+    if (*bytes == 0)
         return wg_fail(err, WG_EUNSUPPORTED,
                        "a %s matrix of %d rows of %d cannot be computed with: expected " WG_COMPUTABLE_TYPES
                        ", with rows of whole blocks",
                        wg_type_name(type), n, k);
-    wg_matrix m = { .type = type, .n = n, .k = k };
+    *m = (wg_matrix){ .type = type, .n = n, .k = k, .data = wg_cuda_take(s, *bytes) };
+    if (m->data) return WG_OK;
+    return wg_cuda_no_memory(s, *bytes, "a weight matrix", "take a smaller model or a smaller type, or device cpu", err);
+}
+
+wg_status wg_cuda_matrix(wg_device *d, int type, int n, int k, const void *rows, wg_matrix *out, wg_error *err)
+{
+    wg_cuda *s = wg_cuda_of(d);
+    wg_matrix m;
+    size_t bytes;
+    WG_TRY(place(d, type, n, k, &m, &bytes, err));
     void *packed = wg_alloc(bytes, 1);
-    if (!packed) return wg_nomem(err, bytes, "packing a weight matrix");
-    void *device = wg_cuda_take(s, bytes);
-    if (device) {
-        wg_pool_run(d->pool, pack_part, &(pack_job){ &m, rows, packed, wg_cuda_fragments(s, type) });
-        s->gpu.api->put(&s->gpu, device, packed, bytes);
-        m.data = device;
-        *out = m;
+    if (!packed) {
+        wg_cuda_matrix_free(d, &m);
+        return wg_nomem(err, bytes, "packing a weight matrix");
     }
+    wg_pool_run(d->pool, pack_part, &(pack_job){ &m, rows, packed, wg_cuda_fragments(s, type) });
+    s->gpu.api->put(&s->gpu, (void *)(uintptr_t)m.data, packed, bytes);
     wg_free(packed);
-    if (device) return WG_OK;
-    return wg_cuda_no_memory(s, bytes, "a weight matrix", "take a smaller model or a smaller type, or device cpu", err);
+    *out = m;
+    return WG_OK;
+}
+
+bool wg_cuda_draws(const wg_device *d, int type)
+{
+    (void)d;
+    return wg_gpu_draws(type);
+}
+
+wg_status wg_cuda_matrix_random(wg_device *d, int type, int n, int k, uint64_t seed, uint32_t stream, wg_matrix *out,
+                                wg_error *err)
+{
+    wg_cuda *s = wg_cuda_of(d);
+    size_t bytes;
+    WG_TRY(place(d, type, n, k, out, &bytes, err));
+    const bool drawn = s->gpu.api->words(&s->gpu, seed << 32 ^ stream, (void *)(uintptr_t)out->data, bytes / 4) == 0;
+    s->gpu.api->draw(&s->gpu, out, wg_cuda_fragments(s, type), seed, stream, drawn);
+    return WG_OK;
 }
 
 void wg_cuda_matrix_free(wg_device *d, wg_matrix *m)

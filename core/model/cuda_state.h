@@ -73,6 +73,9 @@ void wg_cuda_free(wg_device *d, wg_buf b);
 void wg_cuda_upload(wg_device *d, wg_buf to, const float *from, size_t floats);
 size_t wg_cuda_matrix_bytes(const wg_device *d, int type, int n, int k);
 wg_status wg_cuda_matrix(wg_device *d, int type, int n, int k, const void *rows, wg_matrix *out, wg_error *err);
+bool wg_cuda_draws(const wg_device *d, int type);
+wg_status wg_cuda_matrix_random(wg_device *d, int type, int n, int k, uint64_t seed, uint32_t stream, wg_matrix *out,
+                                wg_error *err);
 void wg_cuda_matrix_free(wg_device *d, wg_matrix *m);
 wg_status wg_cuda_attach(wg_device *d, const wg_kv *kv, const wg_pass_shape *shape, wg_error *err);
 void wg_cuda_hold(wg_device *d);

@@ -57,6 +57,11 @@ typedef struct wg_device_class {
     int (*prepared)(const wg_device *d, int type);
     /* Packs rows of the file, in parallel. */
     wg_status (*matrix)(wg_device *d, int type, int n, int k, const void *rows, wg_matrix *out, wg_error *err);
+    /* Weights that no file holds (wg_weights_made), of deviation 1/sqrt(k), drawn where they lie: other numbers than the rows that
+     * the host would draw, and no copy. Of the types that `draws`. NULL: all come from the host. */
+    bool (*draws)(const wg_device *d, int type);
+    wg_status (*matrix_random)(wg_device *d, int type, int n, int k, uint64_t seed, uint32_t stream, wg_matrix *out,
+                               wg_error *err);
     void (*matrix_free)(wg_device *d, wg_matrix *m);
     wg_buf (*alloc)(wg_device *d, size_t floats);           /* NULL when out of memory */
     void (*free)(wg_device *d, wg_buf b);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/hash.h"
 #include "core/base/mem.h"
 #include "core/model/angles.h"
 #include "core/model/model_impl.h"
@@ -121,8 +122,12 @@ static wg_status load(const loader *o, const place *p, const char *name, void *i
     WG_TRY(find(o, name, in, out, &t));
     if (p->out == ONE) return load_vector(o, t, (wg_buf *)(void *)((char *)into + p->at));
     wg_matrix *m = (wg_matrix *)(void *)((char *)into + p->at);
-    WG_TRY(need(o, t));
-    if (d->class->matrix(d, t->type, (int)out, (int)in, t->data, m, o->err) != WG_OK)
+    uint64_t seed;
+    const bool draws = wg_weights_made(o->w, &seed) && d->class->draws && d->class->draws(d, t->type);
+    if (!draws) WG_TRY(need(o, t));
+    const uint32_t stream = (uint32_t)wg_hash64(WG_HASH_START, name, strlen(name));
+    if ((draws ? d->class->matrix_random(d, t->type, (int)out, (int)in, seed, stream, m, o->err)
+               : d->class->matrix(d, t->type, (int)out, (int)in, t->data, m, o->err)) != WG_OK)
         return wg_fail_in(o->err, WG_ENOMEM, "%s: tensor '%s'", wg_weights_path(o->w), name);
     o->m->bytes += d->class->matrix_bytes(d, m->type, m->n, m->k);
     wg_weights_release(o->w, t);

@@ -93,6 +93,9 @@ typedef struct wg_gpu wg_gpu;
 
 /* Every kernel: name and arguments. All pointers are device memory; shapes as in kernels/ops.h, `rows` rows each, dense.
  *   fill_random  n f32 uniform on [-scale, scale): Philox of (seed; index / 4, 0, stream, 0), word index % 4
+ *   draw         random weights of deviation 1/sqrt(k) into a packed matrix of a type that wg_gpu_draws, which is written to:
+ *                finite everywhere, never all zeros. drawn: random words lie there already; else Philox of (seed; line of 16
+ *                bytes, stream)
  *   gather, gather_rows  from -1: zeros; a row that fills up
  *   act_bytes is the room for prepared activations: wg_gpu_act_bytes below
  *   norm_prepare rmsnorm, then prepare, of what is not in panels
@@ -136,6 +139,7 @@ typedef struct wg_gpu wg_gpu;
                   const int32_t *q_point))                                                                                   \
     X(loop_nodes, (wg_gpu *g, const wg_gpu_loop *loop, wg_gpu_row *row))                                                     \
     X(loop_end, (wg_gpu *g, const wg_gpu_loop *loop))                                                                        \
+    X(draw, (wg_gpu *g, const wg_matrix *w, int fragments, uint64_t seed, uint32_t stream, int drawn))                       \
     X(fill_random, (wg_gpu *g, uint64_t seed, uint32_t stream, float scale, float *x, size_t n))
 
 typedef struct wg_gpu_api {
@@ -154,6 +158,7 @@ typedef struct wg_gpu_api {
     void (*put)(wg_gpu *g, void *device, const void *host, size_t bytes); /* pinned: unchanged until wait() */
     void (*get)(wg_gpu *g, void *host, const void *device, size_t bytes); /* blocks */
     void (*copy)(wg_gpu *g, void *to, const void *from, size_t bytes);    /* within the device; no overlap */
+    int (*words)(wg_gpu *g, uint64_t seed, void *to, size_t n); /* n random 32-bit words by a library; 0, or -1: there is none */
     void (*clear)(wg_gpu *g, void *device, size_t bytes);    /* to zeros */
     int (*wait)(wg_gpu *g, char why[WG_GPU_WHY]);            /* all done? 0, or -1 and the first failure since the last wait */
     int (*idle)(wg_gpu *g);                                  /* whether wait() would not block */
@@ -179,6 +184,7 @@ struct wg_gpu {
     int sms;                 /* multiprocessors */
     size_t shared;           /* bytes of shared memory that one block may take */
     size_t memory;           /* bytes in all */
+    void *random;            /* the library's generator behind words(), made on first use */
     char card[128];
     char failed[WG_GPU_WHY]; /* the first failure that wait() has not told yet; empty: none */
 };
@@ -192,7 +198,7 @@ const wg_gpu_api *wg_gpu_cuda(void);
 
 /* ---- sizes */
 
-static inline int wg_gpu_is_half(int type) { return type == WG_F16 || type == WG_BF16; }
+WG_HD static inline int wg_gpu_is_half(int type) { return type == WG_F16 || type == WG_BF16; }
 WG_HD static inline size_t wg_gpu_k_padded(int k) { return ((size_t)k + WG_GPU_K - 1) / WG_GPU_K * WG_GPU_K; }
 
 /* A packed matrix: panels of 32 outputs (f32; f16 and bf16 unless in fragments) or stripes of 16; units u0 .. u1-1 of it from
@@ -200,6 +206,11 @@ WG_HD static inline size_t wg_gpu_k_padded(int k) { return ((size_t)k + WG_GPU_K
 static inline int wg_gpu_in_panels(int type, int fragments)
 {
     return type == WG_F32 || (wg_gpu_is_half(type) && !fragments);
+}
+static inline int wg_gpu_draws(int type)
+{
+    return type == WG_F32 || wg_gpu_is_half(type) || (type >= WG_Q4_0 && type <= WG_Q8_0) ||
+           (type >= WG_Q4_K && type <= WG_Q6_K) || type == WG_IQ4_NL;
 }
 static inline int wg_gpu_units(int type, int fragments, int n)
 {

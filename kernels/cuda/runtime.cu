@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "kernels/cuda/curand.h"
 #include "kernels/cuda/table.h"
 
 enum { OLDEST = 80 }; /* compute capability 8.0: cp.async, bf16 on tensor cores */
@@ -70,7 +71,12 @@ static int gpu_open(wg_gpu *g, int ordinal, char why[WG_GPU_WHY])
     return 0;
 }
 
-static void gpu_close(wg_gpu *g) { cudaStreamDestroy(stream_of(g)); }
+static void gpu_close(wg_gpu *g)
+{
+    stream_of(g);
+    wg_curand_close(g);
+    cudaStreamDestroy(stream_of(g));
+}
 
 static void *gpu_alloc(wg_gpu *g, size_t bytes)
 {
@@ -139,6 +145,12 @@ static void gpu_copy(wg_gpu *g, void *to, const void *from, size_t bytes)
 static void gpu_clear(wg_gpu *g, void *device, size_t bytes)
 {
     check(g, cudaMemsetAsync(device, 0, bytes, stream_of(g)), "clearing memory");
+}
+
+static int gpu_words(wg_gpu *g, uint64_t seed, void *to, size_t n)
+{
+    stream_of(g);
+    return wg_curand_words(g, seed, to, n);
 }
 
 static int gpu_wait(wg_gpu *g, char why[WG_GPU_WHY])
@@ -265,6 +277,7 @@ static wg_gpu_api make_api()
     api.get = gpu_get;
     api.copy = gpu_copy;
     api.clear = gpu_clear;
+    api.words = gpu_words;
     api.wait = gpu_wait;
     api.idle = gpu_idle;
     api.record = gpu_record;

@@ -107,6 +107,8 @@ static void gpu_clear(wg_gpu *, void *device, size_t bytes)
     in_order([=] { memset(device, 0, bytes); });
 }
 
+static int gpu_words(wg_gpu *, uint64_t, void *, size_t) { return -1; }
+
 static int gpu_wait(wg_gpu *, char *)
 {
     simt_record_refuse("waiting");
@@ -139,6 +141,7 @@ const wg_gpu_api *wg_gpu_simt(void)
         api.get = gpu_get;
         api.copy = gpu_copy;
         api.clear = gpu_clear;
+        api.words = gpu_words;
         api.wait = gpu_wait;
         api.idle = gpu_idle;
         api.record = gpu_record;
