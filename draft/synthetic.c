@@ -12,6 +12,10 @@
  * greedy and match, are unbiased with it, and with them each position is accepted with exactly its rate, given that the ones
  * before it were.
  *
+ * Ahead. target: as above. memory: the right tokens are those of the text as it was decoded the last time, so nothing runs
+ * ahead and a draft costs nothing: acceptance by construction, for holding rounds against the formula of their parts. The
+ * first time nothing is drafted, nor where the text turns out to be another one. One text is remembered.
+ *
  * Profiles. iid: `rate` everywhere. positions: rates by depth in the draft, the last one for all deeper. markov: the text has
  * good stretches with `rate` and bad ones with `rate_bad`; before each position a good stretch ends with probability `to_bad`,
  * a bad one with `to_good`. The stretches belong to the text's positions, drawn there, whatever the steps are. */
@@ -23,10 +27,11 @@
 #include "core/base/number.h"
 
 enum { PROFILE_IID, PROFILE_POSITIONS, PROFILE_MARKOV };
+enum { AHEAD_TARGET, AHEAD_MEMORY };
 enum { RATES = WG_DRAFT_MAX, DRAW_STRETCH = 1 }; /* index of a WG_DRAW_SHAPE draw */
 
 typedef struct synthetic_options {
-    int k, profile;
+    int k, profile, ahead;
     double rate, rate_bad, to_bad, to_good;
     char rates[WG_OPTION_STRING];
 } synthetic_options;
@@ -49,12 +54,17 @@ typedef struct synthetic_drafter {
     int *active;           /* (max_batch) places in the batch of those that still run ahead */
     int *length;           /* (max_batch) of the draft, by place */
     stretch *text, *ahead; /* (max_batch) by slot; by place, at the end of the draft */
+    int32_t *memory;       /* (the target's context) a whole text, prompt included; NULL unless ahead is memory */
+    int remembered;
 } synthetic_drafter;
 
 static const char *const profiles[] = { "iid", "positions", "markov", NULL };
+static const char *const places[] = { "target", "memory", NULL };
 
 static const wg_option options[] = {
     WG_OPTION_INT(synthetic_options, k, 4, 1, WG_DRAFT_MAX, "tokens of a draft"),
+    WG_OPTION_ENUM(synthetic_options, ahead, AHEAD_TARGET, places,
+                   "where right tokens come from: passes of the target; or memory: the text of the last time, at no cost"),
     WG_OPTION_ENUM(synthetic_options, profile, PROFILE_IID, profiles, "how the acceptance varies"),
     WG_OPTION_FLOAT(synthetic_options, rate, 0.8, 0, 1, "probability that a token is right; markov: in good stretches"),
     WG_OPTION_STR(synthetic_options, rates, "0.9-0.8-0.7", "positions: by depth, such as 0.9-0.8-0.7; the last for all deeper"),
@@ -106,6 +116,9 @@ static wg_status open(wg_drafter *base, const wg_env *env, wg_error *err)
     d->length = wg_calloc(n, sizeof *d->length);
     d->text = wg_calloc(n, sizeof *d->text);
     d->ahead = wg_calloc(n, sizeof *d->ahead);
+    const size_t context = (size_t)env->target->context;
+    if (d->opt.ahead == AHEAD_MEMORY && !(d->memory = wg_alloc(context, sizeof *d->memory)))
+        return wg_nomem(err, context * sizeof *d->memory, "the text of a synthetic draft");
     return d->logits && d->active && d->length && d->text && d->ahead
                ? WG_OK
                : wg_nomem(err, logits * sizeof *d->logits, "a synthetic draft");
@@ -122,6 +135,7 @@ static void close(wg_drafter *base)
     wg_free(d->length);
     wg_free(d->text);
     wg_free(d->ahead);
+    wg_free(d->memory);
 }
 
 /* ---- propose */
@@ -162,22 +176,48 @@ static void push(wg_tree *t, int32_t token, wg_rows *q)
     wg_tree_push(t, t->n - 1, token, row);
 }
 
-/* The last node has these logits: its child is drawn as the engine will draw it, and spoiled or not. False: the draft is done.
- */
-static bool extend(synthetic_drafter *d, const wg_seq *s, int place, float *logits, wg_tree *t, wg_rows *q)
+/* The last node's child: the right token, or with the rest of the chain spoiled. False: the draft is done. */
+static bool extend(synthetic_drafter *d, const wg_seq *s, int place, int32_t right, wg_tree *t, wg_rows *q)
 {
     const int depth = t->n;
-    const wg_prefix prefix = { s->token, s->n, t, t->n - 1 };
-    const wg_chance at = wg_chance_at(&s->chance, depth - 1);
-    wg_rows_clear(&d->p);
-    wg_sampler_row_after(&d->sampler, logits, &prefix, &d->p, wg_rows_push(&d->p));
-    const int32_t right = wg_rows_pick(&d->p, 0, &at, WG_DRAW_NEXT, 0);
     if (wg_chance_ratio(&s->chance, WG_DRAW_DRAFT, depth, rate_at(d, s, place, depth), 1)) {
         push(t, right, q);
         return t->n <= d->length[place] && !wg_env_is_eog(d->base.env, right);
     }
     for (const int32_t x = wrong_token(d, right); t->n <= d->length[place];) push(t, x, q);
     return false;
+}
+
+/* The last node has these logits: what the engine will draw from them. */
+static int32_t right_token(synthetic_drafter *d, const wg_seq *s, float *logits, const wg_tree *t)
+{
+    const wg_prefix prefix = { s->token, s->n, t, t->n - 1 };
+    const wg_chance at = wg_chance_at(&s->chance, t->n - 1);
+    wg_rows_clear(&d->p);
+    wg_sampler_row_after(&d->sampler, logits, &prefix, &d->p, wg_rows_push(&d->p));
+    return wg_rows_pick(&d->p, 0, &at, WG_DRAW_NEXT, 0);
+}
+
+static bool is_remembered(const synthetic_drafter *d, const wg_seq *s)
+{
+    const int n = s->n < d->remembered ? s->n : d->remembered;
+    return n > 0 && memcmp(d->memory, s->token, (size_t)n * sizeof *s->token) == 0;
+}
+
+/* Drafts of sequence i from the text of the last time. */
+static void recall(synthetic_drafter *d, const wg_seq *s, int i, wg_tree *t, wg_rows *q)
+{
+    if (!is_remembered(d, s)) return;
+    for (int at = s->n; at < d->remembered && extend(d, s, i, d->memory[at], t, q); at++) {}
+}
+
+static void observe(wg_drafter *base, const wg_seq *s, const wg_tree *tree, const wg_path *path, const wg_rows *target)
+{
+    synthetic_drafter *d = (synthetic_drafter *)base;
+    (void)tree, (void)path, (void)target;
+    if (!d->memory || (is_remembered(d, s) && d->remembered >= s->n)) return;
+    memcpy(d->memory, s->token, (size_t)s->n * sizeof *s->token);
+    d->remembered = s->n;
 }
 
 static wg_status propose(wg_drafter *base, wg_seq *const *seq, int n, wg_tree *out, wg_rows *q, wg_error *err)
@@ -195,6 +235,10 @@ static wg_status propose(wg_drafter *base, wg_seq *const *seq, int n, wg_tree *o
         d->ahead[i] = d->text[s->slot];
         d->length[i] = k;
         if (k <= 0) continue;
+        if (d->memory) {
+            recall(d, s, i, &out[i], q);
+            continue;
+        }
         WG_TRY(wg_kv_reserve(s->kv, k, err));
         d->active[active++] = i;
     }
@@ -208,7 +252,8 @@ static wg_status propose(wg_drafter *base, wg_seq *const *seq, int n, wg_tree *o
         WG_TRY(wg_lm_forward(base->env->target, &d->batch, d->logits, err));
         for (int a = 0; a < active; a++) {
             const int i = d->active[a];
-            if (extend(d, seq[i], i, d->logits + (size_t)a * (size_t)vocab, &out[i], q)) d->active[left++] = i;
+            const int32_t right = right_token(d, seq[i], d->logits + (size_t)a * (size_t)vocab, &out[i]);
+            if (extend(d, seq[i], i, right, &out[i], q)) d->active[left++] = i;
         }
         active = left;
     }
@@ -226,6 +271,8 @@ const wg_drafter_class wg_drafter_synthetic = {
     .laws = WG_LAW_COUPLED,
     .open = open,
     .propose = propose,
+    .observe = observe,
     .forget = forget,
     .close = close,
+    .remembers = true,
 };

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Passes of every number of rows in turn, repeat by repeat, so that a busy minute hits them all; medians. Bytes are what a pass
  * must read (weights, head, cached keys and values, each once), multiply-adds what it must do, attention included; both are
- * printed as shares of what the machine gave in the same repeats. */
+ * printed as shares of what the machine gave in the same repeats. A device with memory of its own keeps the logits, as it does
+ * in steps that are settled there, and is held against no other machine's speed: what it reads at best gpu-check.sh asks. */
 #include "experiments/bench_forward.h"
 
 #include <jansson.h>
@@ -26,7 +27,8 @@ typedef struct pass {
     wg_batch batch;
     float *logits;
     int threads;
-    int clock;              /* of wg_bench_clock: threads, or on a device of its own, where the processor waits, 0 */
+    bool apart;             /* the device has memory of its own: the processor waits, and logits stay there */
+    int clock;              /* of wg_bench_clock: threads, or 0 */
     int32_t token[ROWS_MAX];
 } pass;
 
@@ -66,7 +68,7 @@ static wg_status pass_run(pass *p, int n, int logits, double *seconds, wg_error 
     wg_batch_clear(&p->batch);
     wg_batch_chain(&p->batch, p->seq, wg_kv_len(p->seq), p->token, n, logits);
     const double start = wg_bench_clock(p->clock);
-    WG_TRY(wg_lm_forward(p->lm, &p->batch, p->logits, err));
+    WG_TRY(wg_lm_forward(p->lm, &p->batch, p->apart ? NULL : p->logits, err));
     *seconds = wg_bench_clock(p->clock) - start;
     return WG_OK;
 }
@@ -101,9 +103,11 @@ static double bytes_of(const wg_model *m, int kv_type, int context)
 
 static void print_json(const pass *p, const timing *t, double gb_s, double gmac_s)
 {
-    json_t *o = json_pack("{s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:i}", "rows", t->rows, "context", t->context, "ms",
-                          t->s * 1e3, "tok_s", t->rows / t->s, "v", t->s / t->s1, "gb_s", gb_s, "gmac_s", gmac_s, "stream_gb_s",
-                          t->stream / 1e9, "cache_gmac_s", t->products / 1e9, "threads", p->threads);
+    json_t *o = json_pack("{s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:i}", "rows", t->rows, "context", t->context, "ms",
+                          t->s * 1e3, "tok_s", t->rows / t->s, "v", t->s / t->s1, "gb_s", gb_s, "gmac_s", gmac_s, "threads",
+                          p->threads);
+    json_object_set_new(o, "stream_gb_s", p->apart ? json_null() : json_real(t->stream / 1e9));
+    json_object_set_new(o, "cache_gmac_s", p->apart ? json_null() : json_real(t->products / 1e9));
     if (p->stages) {
         json_t *stages = json_object();
         for (int i = 0; i < WG_FORWARD_STAGES; i++)
@@ -123,8 +127,9 @@ static void print_timing(const pass *p, const timing *t)
         print_json(p, t, bytes / 1e9, macs / 1e9);
         return;
     }
-    printf("%6d %8d %10.3f %10.1f %7.2f %8.1f %7.0f%% %8.1f %7.0f%%\n", t->rows, t->context, t->s * 1e3, t->rows / t->s,
-           t->s / t->s1, bytes / 1e9, 100 * bytes / t->stream, macs / 1e9, 100 * macs / t->products);
+    printf("%6d %8d %10.3f %10.1f %7.2f %8.1f ", t->rows, t->context, t->s * 1e3, t->rows / t->s, t->s / t->s1, bytes / 1e9);
+    if (p->apart) printf("        - %8.1f        -\n", macs / 1e9);
+    else printf("%7.0f%% %8.1f %7.0f%%\n", 100 * bytes / t->stream, macs / 1e9, 100 * macs / t->products);
     double sum = 0;
     for (int i = 0; p->stages && i < WG_FORWARD_STAGES; i++) sum += t->stage[i];
     for (int i = 0; p->stages && i < WG_FORWARD_STAGES; i++)
@@ -139,7 +144,7 @@ static wg_status bench_context(pass *p, const int *rows, int n_rows, int context
     timing t[WG_BENCH_LIST] = { 0 };
     WG_TRY(fill_context(p, context, err));
     const int repeats = p->b->repeats;
-    for (int r = -1; r < repeats; r++) { /* the first round warms up */
+    for (int r = p->apart ? -3 : -1; r < repeats; r++) { /* warms up; a device records a pass when it comes again */
         const int at = r < 0 ? 0 : r;
         for (int twice = 0; twice < 2; twice++) { /* the machine's measurements have emptied the caches */
             WG_TRY(pass_run(p, 1, 1, &one[at], err));
@@ -151,14 +156,16 @@ static wg_status bench_context(pass *p, const int *rows, int n_rows, int context
             wg_kv_rollback(p->seq);
             for (int k = 0; p->stages && r >= 0 && k < WG_FORWARD_STAGES; k++) t[i].stage[k] += p->stages->seconds[k] / repeats;
         }
-        stream[at] = wg_machine_stream(&p->machine);
-        products[at] = wg_machine_products(&p->machine);
+        stream[at] = p->apart ? 0 : wg_machine_stream(&p->machine);
+        products[at] = p->apart ? 0 : wg_machine_products(&p->machine);
     }
     const double s1 = wg_bench_median(one, repeats), bytes = wg_bench_median(stream, repeats),
                  macs = wg_bench_median(products, repeats);
     if (!p->b->json) {
-        printf("machine: read-only stream %.1f GB/s, products from cache %.0f GMAC/s, %d thread(s), times %s\n", bytes / 1e9,
-               macs / 1e9, p->threads, p->clock == 1 ? "of the processor" : "of the wall");
+        if (p->apart) puts("machine: a device of its own; times of the wall, logits stay there");
+        else
+            printf("machine: read-only stream %.1f GB/s, products from cache %.0f GMAC/s, %d thread(s), times %s\n",
+                   bytes / 1e9, macs / 1e9, p->threads, p->clock == 1 ? "of the processor" : "of the wall");
         puts("  rows  context         ms      tok/s       v     GB/s  of that   GMAC/s  of that");
     }
     for (int i = 0; i < n_rows; i++) {
@@ -193,7 +200,8 @@ wg_status wg_bench_forward(const wg_forward_bench *b, wg_target *t, wg_error *er
 {
     const wg_model_options usual = { .kv_type = b->kv_type };
     pass p = { .b = b, .model = t->model, .lm = t->lm, .threads = wg_pool_threads(t->pool) };
-    p.clock = t->device.class->finish ? 0 : p.threads;
+    p.apart = t->device.class->finish != NULL;
+    p.clock = p.apart ? 0 : p.threads;
     wg_stages stages;
     wg_device timed = t->device;
     wg_status s = WG_OK;
@@ -203,7 +211,8 @@ wg_status wg_bench_forward(const wg_forward_bench *b, wg_target *t, wg_error *er
         s = wg_model_open(&p.model, t->weights, &timed, &usual, err);
         if (!s) p.lm = wg_model_lm(p.model), p.stages = &stages;
     }
-    if (!s) s = wg_machine_bench_open(&p.machine, t->pool, t->ops, wg_machine_type(t->weights), WG_MACHINE_STREAM, err);
+    if (!s && !p.apart)
+        s = wg_machine_bench_open(&p.machine, t->pool, t->ops, wg_machine_type(t->weights), WG_MACHINE_STREAM, err);
     if (!s) s = bench_all(&p, err);
     wg_machine_bench_close(&p.machine);
     if (b->stages) wg_model_close(p.model);

@@ -61,8 +61,8 @@ wg_tensor *wg_weights_add_tensor(wg_weights *w, char *name);
 /* Builds both tables. EFORMAT when a name occurs twice. */
 wg_status wg_weights_index(wg_weights *w, wg_error *err);
 
-/* A file that is not there: `whole` bytes of memory that nobody has touched, beginning with the n bytes of a head (copied). Takes
- * the maker over, also on failure. */
+/* A file that is not there: `whole` bytes of memory that nobody has touched, beginning with the n bytes of a head (copied).
+ * Takes the maker over, also on failure. */
 wg_status wg_weights_open_made(wg_weights **out, const char *name, const void *head, size_t n, size_t whole,
                                const wg_maker *maker, wg_error *err);
 

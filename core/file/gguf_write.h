@@ -31,8 +31,8 @@ uint32_t wg_gguf_file_type(int type);
 
 /* Writes everything and closes the writer, also on failure (then nothing is left behind, not even the temporary file). */
 wg_status wg_gguf_writer_finish(wg_gguf_writer *g, wg_error *err);
-/* The n bytes of the file before its first tensor (the caller's to free), and how many there are in all. Closes the writer, also
- * on failure; no fill function is called. */
+/* The n bytes of the file before its first tensor (the caller's to free), and how many there are in all. Closes the writer,
+ * also on failure; no fill function is called. */
 wg_status wg_gguf_writer_head(wg_gguf_writer *g, void **head, size_t *n, size_t *whole, wg_error *err);
 void wg_gguf_writer_abort(wg_gguf_writer *g); /* NULL is fine */
 

@@ -143,7 +143,8 @@ void wg_cuda_use_logits(wg_cuda *s, int first, int n)
     const wg_pass *p = &s->now;
     const size_t width = (size_t)p->width;
     if (p->settling) wg_settle_sample(&s->settle, &s->gpu, p->width, p->settling, s->logits, first, n);
-    else s->gpu.api->get(&s->gpu, p->logits + (size_t)first * width, s->logits, (size_t)n * width * sizeof(float));
+    else if (p->logits)
+        s->gpu.api->get(&s->gpu, p->logits + (size_t)first * width, s->logits, (size_t)n * width * sizeof(float));
 }
 
 wg_status wg_cuda_finish(wg_device *d, wg_error *err)

@@ -44,7 +44,7 @@ typedef struct wg_pass {
     const struct wg_plan *plan;
     const wg_row *row;
     int rows, asked, max_rows, space;
-    float *logits;          /* (asked, width) host memory, as the stage `head` gets it */
+    float *logits;          /* (asked, width) host memory, as the stage `head` gets it; NULL: they stay */
     int width;
     const wg_settling *settling; /* what the logits are settled to instead; NULL: nothing */
 } wg_pass;
@@ -57,8 +57,8 @@ typedef struct wg_device_class {
     int (*prepared)(const wg_device *d, int type);
     /* Packs rows of the file, in parallel. */
     wg_status (*matrix)(wg_device *d, int type, int n, int k, const void *rows, wg_matrix *out, wg_error *err);
-    /* Weights that no file holds (wg_weights_made), of deviation 1/sqrt(k), drawn where they lie: other numbers than the rows that
-     * the host would draw, and no copy. Of the types that `draws`. NULL: all come from the host. */
+    /* Weights that no file holds (wg_weights_made), of deviation 1/sqrt(k), drawn where they lie: other numbers than the rows
+     * that the host would draw, and no copy. Of the types that `draws`. NULL: all come from the host. */
     bool (*draws)(const wg_device *d, int type);
     wg_status (*matrix_random)(wg_device *d, int type, int n, int k, uint64_t seed, uint32_t stream, wg_matrix *out,
                                wg_error *err);

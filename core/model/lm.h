@@ -13,8 +13,9 @@ typedef struct wg_lm_class {
     const char *name;
     /* Registers its storage with the cache (called once, before the first sequence). May be NULL: keeps nothing per token. */
     wg_status (*attach)(wg_lm *lm, wg_kv *kv, wg_error *err);
-    /* One pass. logits: (batch->logits, vocab) f32, row-major. Marks what it wrote with wg_kv_wrote. On failure no slot counts
-     * as written. After warm-up it allocates nothing. */
+    /* One pass. logits: (batch->logits, vocab) f32, row-major; of a model on a device with memory of its own it may be NULL:
+     * they stay there. Marks what it wrote with wg_kv_wrote. On failure no slot counts as written. After warm-up it allocates
+     * nothing. */
     wg_status (*forward)(wg_lm *lm, const wg_batch *batch, float *logits, wg_error *err);
     void (*close)(wg_lm *lm);
     /* Passes whose logits stay where they are computed and are settled there (device.h). NULL: there are none. settle_open makes

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * Random weights where they lie, in the order that the products read: for models of real shapes that no file holds. A thread
- * makes 16 bytes of a packed matrix out of four random words, so every element depends on its address alone. Words are cuRAND's,
- * which lie there already, or those of Philox4x32-10 at (seed; line, stream).
+ * makes 16 bytes of a packed matrix out of four random words, so every element depends on its address alone. Words are
+ * cuRAND's, which lie there already, or those of Philox4x32-10 at (seed; line, stream).
  *
- * Elements have mean 0 and deviation 1/sqrt(k), so activations keep their size through any number of layers. Elements of float
- * types are uniform; codes of quantised types are, under scales that are all alike. Never zeros: a card runs faster on them. What
- * is past n or k is drawn too: it meets inputs that are zeros, or makes outputs that nobody stores. */
+ * Elements have mean 0 and deviation 1/sqrt(k), so activations keep their size through any number of layers. Elements of
+ * float types are uniform; codes of quantised types are, under scales that are all alike. Never zeros: a card runs faster on
+ * them. What is past n or k is drawn too: it meets inputs that are zeros, or makes outputs that nobody stores. */
 #include "kernels/cuda/weight.h"
 #include "kernels/philox.h"
 

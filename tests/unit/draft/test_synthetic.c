@@ -21,13 +21,13 @@ static void close_all(void)
 }
 TestSuite(synthetic, .init = open_all, .fini = close_all);
 
-/* Decodes all requests; the text must be plain decoding's. */
-static wg_counts counts_of(const char *options, wg_sampling sampling, int batch)
+/* Decodes all requests, with prompts of `prompts` lengths; the text must be plain decoding's. */
+static wg_counts counts_for(const char *options, wg_sampling sampling, int batch, int prompts)
 {
     law_request r[REQUESTS];
     law_output plain[REQUESTS] = { 0 }, got[REQUESTS] = { 0 };
     wg_counts counts = { 0 }, ignore = { 0 };
-    for (int i = 0; i < REQUESTS; i++) r[i] = (law_request){ prompt, 1 + i % 5, TOKENS };
+    for (int i = 0; i < REQUESTS; i++) r[i] = (law_request){ prompt, 1 + i % prompts, TOKENS };
     law_setup s = { .target = &target, .drafter = "none", .rule = "match", .sampling = sampling, .seed = 21, .batch = 8 };
     law_decode(&s, r, REQUESTS, plain, &ignore);
     s.drafter = "synthetic";
@@ -38,6 +38,11 @@ static wg_counts counts_of(const char *options, wg_sampling sampling, int batch)
     law_free(plain, REQUESTS);
     law_free(got, REQUESTS);
     return counts;
+}
+
+static wg_counts counts_of(const char *options, wg_sampling sampling, int batch)
+{
+    return counts_for(options, sampling, batch, 5);
 }
 
 /* The share of depth d among those that reached d - 1, against its rate within five standard deviations. */
@@ -82,6 +87,20 @@ Test(synthetic, accepts_in_stretches)
     cr_assert(a.accepted == b.accepted && a.drafted == b.drafted, "the stretches depend on the batch");
 }
 
+/* One prompt again and again: the first time tells the text, from then on drafts cost no pass of the target. Where the text is
+ * another one (warm: every request has its own), drafts are few or wrong and the text is right. */
+Test(synthetic, remembers_the_last_text)
+{
+    wg_counts c = counts_for("ahead=memory,k=3,rate=0.7", greedy, 1, 1);
+    for (int d = 1; d <= 3; d++) expect_rate(&c, d, 0.7);
+    c = counts_for("ahead=memory,k=3,rate=1", greedy, 1, 1);
+    cr_assert_eq(c.accepted, c.drafted);
+    cr_assert_gt(c.drafted, (REQUESTS - 1) * TOKENS / 2);
+    cr_assert_eq(c.emitted, REQUESTS * TOKENS);
+    cr_assert_eq(c.passes, TOKENS + (REQUESTS - 1) * (TOKENS / 4), "%ld passes", c.passes);
+    counts_of("ahead=memory,k=3", warm, 8);
+}
+
 Test(synthetic, is_refused_by_rules_that_it_would_bias)
 {
     static const wg_plugins plugins = { wg_drafters, wg_verifiers };
@@ -104,4 +123,5 @@ Test(synthetic, refuses_bad_rates)
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         cr_assert(refusal(&target, "synthetic", bad[i], true), "%s opens", bad[i]);
     fail_every_allocation(&target, "synthetic", "k=3");
+    fail_every_allocation(&target, "synthetic", "ahead=memory");
 }

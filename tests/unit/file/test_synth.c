@@ -192,7 +192,8 @@ Test(synth, bad_shapes_are_refused)
     cr_assert_eq(wg_synth("llama", WG_F32, 1, "/dev/null", &err), WG_EINVAL);
     cr_assert_str_eq(
         err.text,
-        "there is no shape 'llama'; expected one of: llama-3.2-1b, llama-3-8b, llama-3.1-8b, draft-124m, tinyllama-1.1b, qwen2.5-0.5b, gpt2, tiny");
+        "there is no shape 'llama'; expected one of: llama-3.2-1b, llama-3-8b, llama-3.1-8b, draft-124m, tinyllama-1.1b, "
+        "qwen2.5-0.5b, gpt2, tiny");
     cr_assert_eq(wg_synth("tiny", WG_F32, 1, "/dev/full", &err), WG_EIO);
 }
 
