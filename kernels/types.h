@@ -6,6 +6,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 typedef enum wg_type {
     WG_F32 = 0, WG_F16 = 1, WG_Q4_0 = 2, WG_Q4_1 = 3, WG_Q5_0 = 6, WG_Q5_1 = 7, WG_Q8_0 = 8,
     WG_Q2_K = 10, WG_Q3_K = 11, WG_Q4_K = 12, WG_Q5_K = 13, WG_Q6_K = 14, WG_IQ4_NL = 20, WG_IQ4_XS = 23,
@@ -49,5 +53,9 @@ uint16_t wg_f32_to_bf16(float x);
  * trunc((x-min)/d + 0.5), d = (max-min)/15 or 31. The K types need a search for their scales: they are read, not written. */
 int wg_row_to_f32(int type, const void *src, float *dst, size_t n);
 int wg_row_from_f32(int type, const float *src, void *dst, size_t n);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -9,6 +9,7 @@
 #include <cublasLt.h>
 #include <cuda_bf16.h>
 #include <cuda_runtime.h>
+#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -373,10 +374,32 @@ static void fusing(const float *x)
     printf("], ");
 }
 
+/* cuBLASLt where it is: a probe carried to a machine without it asks everything else. */
+#define LIBRARY(X) \
+    X(Create) X(Matmul) X(MatmulDescCreate) X(MatmulDescSetAttribute) X(MatrixLayoutCreate) X(MatrixLayoutDestroy) \
+    X(MatmulPreferenceCreate) X(MatmulPreferenceSetAttribute) X(MatmulAlgoGetHeuristic)
+static struct library {
+#define X(name) decltype(&cublasLt##name) name;
+    LIBRARY(X)
+#undef X
+} lt;
+
+static bool find_library()
+{
+    char name[32];
+    snprintf(name, sizeof name, "libcublasLt.so.%d", CUBLAS_VER_MAJOR);
+    void *const file = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    if (!file) return false;
+#define X(name) if (!(lt.name = (decltype(lt.name))dlsym(file, "cublasLt" #name))) return false;
+    LIBRARY(X)
+#undef X
+    return true;
+}
+
 /* The first algorithm the heuristic names for 64 rows, used for every number of rows: padded to 64, and not. */
 static void library_rows(const __nv_bfloat16 *x, const __nv_bfloat16 *w)
 {
-    cublasLtHandle_t lt;
+    cublasLtHandle_t handle;
     cublasLtMatmulDesc_t op;
     cublasLtMatrixLayout_t a, b, c;
     cublasLtMatmulPreference_t want;
@@ -387,36 +410,36 @@ static void library_rows(const __nv_bfloat16 *x, const __nv_bfloat16 *w)
     size_t workspace = 0;
     int n = 0;
     float *all = (float *)take((size_t)ROWS * N * 4), *y = (float *)take((size_t)ROWS * N * 4);
-    if (cublasLtCreate(&lt) || cublasLtMatmulDescCreate(&op, CUBLAS_COMPUTE_32F, CUDA_R_32F) ||
-        cublasLtMatmulDescSetAttribute(op, CUBLASLT_MATMUL_DESC_TRANSA, &turned, sizeof turned) ||
-        cublasLtMatrixLayoutCreate(&a, CUDA_R_16BF, K, N, K) || cublasLtMatmulPreferenceCreate(&want) ||
-        cublasLtMatmulPreferenceSetAttribute(want, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace, sizeof workspace) ||
-        cublasLtMatmulPreferenceSetAttribute(want, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &plain, sizeof plain) ||
-        cublasLtMatrixLayoutCreate(&b, CUDA_R_16BF, K, ROWS, K) || cublasLtMatrixLayoutCreate(&c, CUDA_R_32F, N, ROWS, N) ||
-        cublasLtMatmulAlgoGetHeuristic(lt, op, a, b, c, c, want, 1, &found, &n) || n == 0) {
+    if (!find_library() || lt.Create(&handle) || lt.MatmulDescCreate(&op, CUBLAS_COMPUTE_32F, CUDA_R_32F) ||
+        lt.MatmulDescSetAttribute(op, CUBLASLT_MATMUL_DESC_TRANSA, &turned, sizeof turned) ||
+        lt.MatrixLayoutCreate(&a, CUDA_R_16BF, K, N, K) || lt.MatmulPreferenceCreate(&want) ||
+        lt.MatmulPreferenceSetAttribute(want, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace, sizeof workspace) ||
+        lt.MatmulPreferenceSetAttribute(want, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &plain, sizeof plain) ||
+        lt.MatrixLayoutCreate(&b, CUDA_R_16BF, K, ROWS, K) || lt.MatrixLayoutCreate(&c, CUDA_R_32F, N, ROWS, N) ||
+        lt.MatmulAlgoGetHeuristic(handle, op, a, b, c, c, want, 1, &found, &n) || n == 0) {
         printf("\"cublaslt_rows_independent\": null, ");
         return;
     }
     bool same = true, padded = true, runs = true;
-    cublasLtMatmul(lt, op, &one, w, a, x, b, &zero, all, c, all, c, &found.algo, NULL, 0, stream);
+    lt.Matmul(handle, op, &one, w, a, x, b, &zero, all, c, all, c, &found.algo, NULL, 0, stream);
     for (int rows = 1; rows < ROWS && runs; rows += rows < 9 ? 1 : 11) {
         cublasLtMatrixLayout_t few, out;
-        cublasLtMatrixLayoutCreate(&few, CUDA_R_16BF, K, (uint64_t)rows, K);
-        cublasLtMatrixLayoutCreate(&out, CUDA_R_32F, N, (uint64_t)rows, N);
-        runs = !cublasLtMatmul(lt, op, &one, w, a, x, few, &zero, y, out, y, out, &found.algo, NULL, 0, stream);
+        lt.MatrixLayoutCreate(&few, CUDA_R_16BF, K, (uint64_t)rows, K);
+        lt.MatrixLayoutCreate(&out, CUDA_R_32F, N, (uint64_t)rows, N);
+        runs = !lt.Matmul(handle, op, &one, w, a, x, few, &zero, y, out, y, out, &found.algo, NULL, 0, stream);
         same = runs && same && same_rows(y, all, rows);
         /* padded: the same call as for 64 rows, the others being zeros */
         __nv_bfloat16 *pad = (__nv_bfloat16 *)take((size_t)ROWS * K * 2);
         cudaMemsetAsync(pad, 0, (size_t)ROWS * K * 2, stream);
         cudaMemcpyAsync(pad, x, (size_t)rows * K * 2, cudaMemcpyDeviceToDevice, stream);
-        cublasLtMatmul(lt, op, &one, w, a, pad, b, &zero, y, c, y, c, &found.algo, NULL, 0, stream);
+        lt.Matmul(handle, op, &one, w, a, pad, b, &zero, y, c, y, c, &found.algo, NULL, 0, stream);
         padded = padded && same_rows(y, all, rows);
         cudaFree(pad);
-        cublasLtMatrixLayoutDestroy(few);
-        cublasLtMatrixLayoutDestroy(out);
+        lt.MatrixLayoutDestroy(few);
+        lt.MatrixLayoutDestroy(out);
     }
     const double t = seconds([&] {
-        cublasLtMatmul(lt, op, &one, w, a, x, b, &zero, all, c, all, c, &found.algo, NULL, 0, stream);
+        lt.Matmul(handle, op, &one, w, a, x, b, &zero, all, c, all, c, &found.algo, NULL, 0, stream);
     });
     printf("\"cublaslt_rows_independent\": %s, \"cublaslt_padded_rows_independent\": %s, \"cublaslt_4096_us\": %.2f, ",
            !runs ? "null" : same ? "true" : "false", padded ? "true" : "false", t * 1e6);
