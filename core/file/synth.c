@@ -412,7 +412,10 @@ static wg_status parse(const char *name, wg_synth_shape *s, int *type, name_opti
     *type = wg_type_parse(of);
     if (*type < 0 || !wg_type_get(*type) || !wg_type_get(*type)->computable)
         return wg_fail(err, WG_EINVAL, "%.100s: weights of type '%s': expected " WG_COMPUTABLE_TYPES, name, of);
-    if (*at) WG_TRY(wg_option_set_list(options, o, sizeof *o, at, err));
+    while (*at) {
+        if (!take_word(&at, like, sizeof like)) return wg_fail(err, WG_EINVAL, "%.100s: expected " WG_SYNTH_NAMES, name);
+        if (wg_option_set_list(options, o, sizeof *o, like, err)) return wg_fail_in(err, WG_EINVAL, "%.100s", name);
+    }
     *s = *shape;
     if (o->layers) s->layers = o->layers;
     if (o->vocab) s->vocab = o->vocab;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * What a card allows and what a library promises, asked of the card itself: read-only bandwidth, the gap between kernels of a
  * graph, a barrier over all blocks, whether a row of a product keeps its bits when other rows ride along (our tensor-core
- * kernel; one fixed cuBLASLt algorithm), and what our products take against reading their weights. One JSON object to standard
- * output; a question that failed says so in its place. Timings are medians over REPEATS, each over enough work to be seen by
- * the events.
+ * kernel; one fixed cuBLASLt algorithm), and what our products take against reading their weights. One JSON object a line to
+ * standard output, as soon as it is known; a question that failed says so in its place. Timings are medians over REPEATS, each
+ * over enough work to be seen by the events.
  *
  *     gpu_probe            exit 77 without a device */
 #include <cublasLt.h>
@@ -87,7 +87,7 @@ static double bandwidth(const cudaDeviceProp &card) /* bytes a second */
         best = std::max(best, (double)bytes / seconds([&] {
             read_all<<<card.multiProcessorCount * per, 256, 0, stream>>>(x, bytes / 16, out);
         }));
-    printf("\"read_gb_s\": %.1f, ", best * 1e-9);
+    printf("{\"read_gb_s\": %.1f}\n", best * 1e-9);
     cudaFree(x);
     cudaFree(out);
     return best;
@@ -142,11 +142,11 @@ static void graph_gap(const cudaDeviceProp &card)
 {
     unsigned *x = (unsigned *)take(4);
     must(cudaMemsetAsync(x, 0, 4, stream), "memset");
-    printf("\"graph_gap_us\": %.3f, ", in_graph([&] { nothing<<<1, 32, 0, stream>>>(x); }) * 1e6);
-    if (card.major >= 9) printf("\"graph_gap_pdl_us\": %.3f, ", in_graph([&] { launch_chained(x); }) * 1e6);
-    else printf("\"graph_gap_pdl_us\": null, ");
+    printf("{\"graph_gap_us\": %.3f}\n", in_graph([&] { nothing<<<1, 32, 0, stream>>>(x); }) * 1e6);
+    if (card.major >= 9) printf("{\"graph_gap_pdl_us\": %.3f}\n", in_graph([&] { launch_chained(x); }) * 1e6);
+    else printf("{\"graph_gap_pdl_us\": null}\n");
     const double launched = seconds([&] { for (int i = 0; i < KERNELS; i++) nothing<<<1, 32, 0, stream>>>(x); }) / KERNELS;
-    printf("\"launch_gap_us\": %.3f, ", launched * 1e6);
+    printf("{\"launch_gap_us\": %.3f}\n", launched * 1e6);
     cudaFree(x);
 }
 
@@ -201,9 +201,9 @@ static double loop_of(unsigned turns)
     return s;
 }
 
-static void loop_cost() { printf("\"while_turn_us\": %.3f, ", (loop_of(1001) - loop_of(1)) / 1000 * 1e6); }
+static void loop_cost() { printf("{\"while_turn_us\": %.3f}\n", (loop_of(1001) - loop_of(1)) / 1000 * 1e6); }
 #else
-static void loop_cost() { printf("\"while_turn_us\": null, "); }
+static void loop_cost() { printf("{\"while_turn_us\": null}\n"); }
 #endif
 
 /* ---- a barrier over all blocks: one counter, every block waits for the round to be full */
@@ -232,7 +232,7 @@ static void barrier_cost(const cudaDeviceProp &card)
         cudaLaunchCooperativeKernel((const void *)barriers, dim3((unsigned)card.multiProcessorCount), dim3(128), args, 0,
                                     stream);
     });
-    printf("\"grid_barrier_us\": %.3f, ", all / rounds * 1e6);
+    printf("{\"grid_barrier_us\": %.3f}\n", all / rounds * 1e6);
     cudaFree(counter);
 }
 
@@ -270,7 +270,7 @@ static void our_rows(const float *x, const __nv_bfloat16 *w)
         gpu.api->matmul(&gpu, &one, &y, 1, 1, act, rows, WG_GPU_STORE);
         same = same && same_rows(y, all, rows);
     }
-    printf("\"mma_rows_independent\": %s, ", same ? "true" : "false");
+    printf("{\"mma_rows_independent\": %s}\n", same ? "true" : "false");
     cudaFree(act), cudaFree(all), cudaFree(y);
 }
 
@@ -286,11 +286,10 @@ static void time_product(int type, int n, int k, const float *x, double bytes_a_
     void *act = take(wg_gpu_act_bytes(type, 1, ROWS, k));
     float *y = (float *)take((size_t)ROWS * (size_t)n * 4);
     for (int i = 0; i < copies; i++) {
-        void *w = take(bytes);
-        gpu.api->fill_random(&gpu, 2, (uint32_t)i, 0.02f, (float *)w, bytes / 4);
-        m[i] = wg_matrix{ type, n, k, w };
+        m[i] = wg_matrix{ type, n, k, take(bytes) };
+        gpu.api->draw(&gpu, &m[i], 1, 2, (uint32_t)i, 0);
     }
-    printf("{\"type\": \"%s\", \"n\": %d, \"k\": %d, \"floor_us\": %.2f", wg_type_name(type), n, k,
+    printf("{\"product\": \"%s\", \"n\": %d, \"k\": %d, \"floor_us\": %.2f", wg_type_name(type), n, k,
            (double)bytes / bytes_a_second * 1e6);
     for (int i = 0; i < 5; i++) {
         gpu.api->prepare(&gpu, type, 1, x, rows[i], k, act);
@@ -303,7 +302,7 @@ static void time_product(int type, int n, int k, const float *x, double bytes_a_
         printf(", \"us_%d\": %.2f", rows[i], t * 1e6);
     }
     const double t = seconds([&] { gpu.api->prepare(&gpu, type, 1, x, 1, k, act); });
-    printf(", \"prepare_us\": %.2f}", t * 1e6);
+    printf(", \"prepare_us\": %.2f}\n", t * 1e6);
     for (int i = 0; i < copies; i++) cudaFree((void *)(uintptr_t)m[i].data);
     cudaFree(act), cudaFree(y);
 }
@@ -313,13 +312,7 @@ static void products(const float *x, double bytes_a_second)
 {
     static const int types[] = { WG_BF16, WG_F16, WG_Q8_0, WG_Q4_0, WG_Q4_K, WG_Q6_K };
     static const int shapes[][2] = { { 4096, 4096 }, { 28672, 4096 }, { 4096, 14336 }, { 2048, 2048 } };
-    printf("\"products\": [");
-    for (int i = 0; i < 6 * 4; i++) {
-        if (i) printf(", ");
-        time_product(types[i / 4], shapes[i % 4][0], shapes[i % 4][1], x, bytes_a_second);
-        fflush(stdout);
-    }
-    printf("], ");
+    for (int i = 0; i < 6 * 4; i++) time_product(types[i / 4], shapes[i % 4][0], shapes[i % 4][1], x, bytes_a_second);
 }
 
 /* A normed product of few rows: norm_prepare and matmul against matmul_fused, one after the other in a graph. */
@@ -347,31 +340,27 @@ static void fusing(const float *x)
     enum { MOST = 64 };
     static const int types[] = { WG_BF16, WG_Q8_0, WG_Q4_0 };
     static const int shapes[][2] = { { 4096, 4096 }, { 28672, 4096 }, { 4096, 14336 }, { 2048, 2048 } };
-    printf("\"fused\": [");
     for (int i = 0; i < 3 * 4; i++) {
         const int type = types[i / 4], n = shapes[i % 4][0], k = shapes[i % 4][1];
         const size_t bytes = wg_gpu_matrix_bytes(type, 1, n, k);
         const int copies = (int)std::min<size_t>(MOST, ((size_t)256 << 20) / bytes + 1);
         wg_matrix m[MOST];
         for (int c = 0; c < copies; c++) {
-            void *w = take(bytes);
-            gpu.api->fill_random(&gpu, 2, (uint32_t)c, 0.02f, (float *)w, bytes / 4);
-            m[c] = wg_matrix{ type, n, k, w };
+            m[c] = wg_matrix{ type, n, k, take(bytes) };
+            gpu.api->draw(&gpu, &m[c], 1, 2, (uint32_t)c, 0);
         }
         void *act = take(wg_gpu_act_bytes(type, 1, WG_GPU_FUSED_ROWS, k));
         float *y = (float *)take((size_t)WG_GPU_FUSED_ROWS * (size_t)n * 4);
-        printf("%s{\"type\": \"%s\", \"n\": %d, \"k\": %d", i ? ", " : "", wg_type_name(type), n, k);
+        printf("{\"fused\": \"%s\", \"n\": %d, \"k\": %d", wg_type_name(type), n, k);
         for (int rows = 1; rows <= WG_GPU_FUSED_ROWS; rows *= 2) {
             printf(", \"steps_us_%d\": %.2f", rows, fused_or_not(m, copies, x, rows, false, act, y) * 1e6);
             if (!wg_gpu_fits(&gpu, type, 1, rows, k)) printf(", \"fused_us_%d\": null", rows);
             else printf(", \"fused_us_%d\": %.2f", rows, fused_or_not(m, copies, x, rows, true, act, y) * 1e6);
         }
-        printf("}");
-        fflush(stdout);
+        puts("}");
         for (int c = 0; c < copies; c++) cudaFree((void *)(uintptr_t)m[c].data);
         cudaFree(act), cudaFree(y);
     }
-    printf("], ");
 }
 
 /* cuBLASLt where it is: a probe carried to a machine without it asks everything else. */
@@ -417,7 +406,7 @@ static void library_rows(const __nv_bfloat16 *x, const __nv_bfloat16 *w)
         lt.MatmulPreferenceSetAttribute(want, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &plain, sizeof plain) ||
         lt.MatrixLayoutCreate(&b, CUDA_R_16BF, K, ROWS, K) || lt.MatrixLayoutCreate(&c, CUDA_R_32F, N, ROWS, N) ||
         lt.MatmulAlgoGetHeuristic(handle, op, a, b, c, c, want, 1, &found, &n) || n == 0) {
-        printf("\"cublaslt_rows_independent\": null, ");
+        printf("{\"cublaslt_rows_independent\": null}\n");
         return;
     }
     bool same = true, padded = true, runs = true;
@@ -441,7 +430,7 @@ static void library_rows(const __nv_bfloat16 *x, const __nv_bfloat16 *w)
     const double t = seconds([&] {
         lt.Matmul(handle, op, &one, w, a, x, b, &zero, all, c, all, c, &found.algo, NULL, 0, stream);
     });
-    printf("\"cublaslt_rows_independent\": %s, \"cublaslt_padded_rows_independent\": %s, \"cublaslt_4096_us\": %.2f, ",
+    printf("{\"cublaslt_rows_independent\": %s, \"cublaslt_padded_rows_independent\": %s, \"cublaslt_4096_us\": %.2f}\n",
            !runs ? "null" : same ? "true" : "false", padded ? "true" : "false", t * 1e6);
 }
 
@@ -455,12 +444,12 @@ int main()
         return 77;
     }
     stream = (cudaStream_t)gpu.stream;
+    setvbuf(stdout, NULL, _IOLBF, 0);
     must(cudaGetDeviceProperties(&card, 0), "properties");
     int driver = 0;
     cudaDriverGetVersion(&driver);
-    printf("{\"card\": \"%s\", \"sm\": %d, \"sms\": %d, \"memory_gib\": %.1f, \"l2_mib\": %.1f, \"driver\": %d, ", gpu.card,
+    printf("{\"card\": \"%s\", \"sm\": %d, \"sms\": %d, \"memory_gib\": %.1f, \"l2_mib\": %.1f, \"driver\": %d}\n", gpu.card,
            gpu.sm, card.multiProcessorCount, (double)gpu.memory / (1 << 30), card.l2CacheSize / 1048576.0, driver);
-    fflush(stdout);
     const double bytes_a_second = bandwidth(card);
     graph_gap(card);
     loop_cost();
@@ -476,6 +465,6 @@ int main()
     products(x, bytes_a_second);
     fusing(x);
     const bool failed = api->wait(&gpu, why) != 0;
-    printf("\"failed\": %s%s%s}\n", failed ? "\"" : "", failed ? why : "null", failed ? "\"" : "");
+    if (failed) fprintf(stderr, "gpu_probe: %s\n", why);
     return failed;
 }

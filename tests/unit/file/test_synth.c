@@ -253,7 +253,7 @@ Test(synth, random_codes_have_the_deviation_too)
     static const char *const type[] = { "q4_k", "q5_k", "q6_k", "iq4_nl" };
     for (size_t i = 0; i < sizeof type / sizeof type[0]; i++) {
         char name[64];
-        snprintf(name, sizeof name, "synth:draft-124m:%s:layers=1,vocab=300", type[i]);
+        snprintf(name, sizeof name, "synth:draft-124m:%s:layers=1:vocab=300", type[i]);
         wg_weights *w = open_ok(name);
         const wg_tensor *x = wg_weights_find(w, "blk.0.ffn_gate.weight");
         const size_t k = 768, row = x->bytes / 2048;
@@ -282,7 +282,9 @@ Test(synth, names_are_checked_piece_by_piece)
         { "synth:tiny:f17", "weights of type 'f17': expected f32, f16" },
         { "synth:tiny:q2_k", "weights of type 'q2_k'" },
         { "synth:tiny:f16:layer=2", "layers" },
-        { "synth:tiny:f16:layers=0x", "layers" },
+        { "synth:tiny:f16:layers=0x", "synth:tiny:f16:layers=0x: " },
+        { "synth:tiny:f16:layers=1:seed", "seed" },
+        { "synth:tiny:f16:seed=000000000000000000000000000000000000000000000000000000000000000000001", "expected synth:SHAPE" },
         { "synth:tiny:f16:vocab=-1", "vocab" },
         { "synth:tiny:f16:context=99999999", "context" },
         { "synth:a-name-that-is-longer-than-that-of-any-shape-there-is-or-ever-will-be-here:f16", "expected synth:SHAPE" },
