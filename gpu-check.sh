@@ -186,8 +186,8 @@ peer() {
   [ "$WG_GPU" = simt ] && return 77
   python3 tests/gpu/peer_transformers.py --target $one --draft $small --tokens $tokens --device cuda
 }
-export -f find_program wager build_here unit law settle loop probe text texts logits sanitizer shape forward optional rounds oracle \
-  drafted peer
+export -f find_program wager build_here unit law settle loop probe text texts logits sanitizer shape forward optional rounds \
+  oracle drafted peer
 
 # ---- in this order, because the time may end
 

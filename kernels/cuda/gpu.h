@@ -158,7 +158,7 @@ typedef struct wg_gpu_api {
     void (*put)(wg_gpu *g, void *device, const void *host, size_t bytes); /* pinned: unchanged until wait() */
     void (*get)(wg_gpu *g, void *host, const void *device, size_t bytes); /* blocks */
     void (*copy)(wg_gpu *g, void *to, const void *from, size_t bytes);    /* within the device; no overlap */
-    int (*words)(wg_gpu *g, uint64_t seed, void *to, size_t n); /* n random 32-bit words by a library; 0, or -1: there is none */
+    int (*words)(wg_gpu *g, uint64_t seed, void *to, size_t n); /* random, 32 bits each, by a library. -1: there is none */
     void (*clear)(wg_gpu *g, void *device, size_t bytes);    /* to zeros */
     int (*wait)(wg_gpu *g, char why[WG_GPU_WHY]);            /* all done? 0, or -1 and the first failure since the last wait */
     int (*idle)(wg_gpu *g);                                  /* whether wait() would not block */

@@ -65,6 +65,16 @@ def per_round(run, key, arm):
     return (a["round_ms"] - a["draft_ms"] - verify) * 1e3 if a and verify else None
 
 
+def beside_pass(run, key):
+    """Plain decoding, in microseconds: a round beside its one pass."""
+    a, one = run.arm(key, "plain"), run.forward(key, 1).get("ms")
+    return (a["round_ms"] - one) * 1e3 if a and one else None
+
+
+def round_ratio(run, a, b, arm):
+    return over(run.arm(a, arm).get("round_ms"), run.arm(b, arm).get("round_ms"))
+
+
 def expected_tau(rate, length):
     return (1 - rate ** (length + 1)) / (1 - rate)
 
@@ -114,6 +124,10 @@ ROWS = [
     ("attention to 3072 more keys, 8 B: time / floor", attention, "{:.2f}", "1.43"),
     ("a round beside its passes, 8 B: us", lambda r: per_round(r, "oracle_8b_bf16", "synthetic"), "{:.0f}", "40 (20)"),
     ("a round beside its passes, 1 B: us", lambda r: per_round(r, "oracle_1b_bf16", "synthetic"), "{:.0f}", "40 (20)"),
+    ("the same of plain decoding in one graph, 1 B: us", lambda r: beside_pass(r, "drafted_1b_bf16"), "{:.0f}", "40 (20)"),
+    ("rounds by the host / in one graph, 1 B, plain", lambda r: round_ratio(r, "steps_1b_bf16", "drafted_1b_bf16", "plain"),
+     "{:.2f}", ""),
+    ("the same with a 124 M draft", lambda r: round_ratio(r, "steps_1b_bf16", "drafted_1b_bf16", "model"), "{:.2f}", ""),
     ("acceptance 0.8 by construction, 8 B: tokens/s over the formula's", lambda r: against_formula(r, "oracle_8b_bf16"),
      "{:.2f}", "at least 0.95"),
     ("the same, 1 B", lambda r: against_formula(r, "oracle_1b_bf16"), "{:.2f}", "at least 0.95"),
@@ -189,7 +203,7 @@ def self_test():
 
     names = ["forward_8b_bf16", "forward_1b_bf16", "forward_8b_q4_0", "forward_8b_q4_k", "forward_8b_q8_0", "forward_124m_bf16",
              "oracle_8b_bf16", "oracle_1b_bf16", "fast_8b_bf16", "eager_1b_bf16", "far_8b_bf16", "peer",
-             "drafted_1b_bf16"]
+             "drafted_1b_bf16", "steps_1b_bf16"]
     data = {
         "card": "Made Up", "date": "2000-01-01T00:00:00Z", "sections": {n: {"result": "passed"} for n in names},
         "probe": [{"read_gb_s": 4400.0}, {"graph_gap_us": 1.25}, {"while_turn_us": None},
@@ -205,18 +219,20 @@ def self_test():
         "far_8b_bf16": [fwd(1, 4.2, 4000.0, 4096)],
         "peer": [{"peer": "transformers", "what": "plain", "tok_s": 50.0},
                  {"peer": "transformers", "what": "assisted", "tok_s": 20.0}],
-        "drafted_1b_bf16": [{"arm": "plain", "tok_s": 600.0}, {"arm": "model", "tok_s": 250.0}],
+        "drafted_1b_bf16": [fwd(1, 0.8), {"arm": "plain", "tok_s": 600.0, "round_ms": 0.815},
+                            {"arm": "model", "tok_s": 250.0, "round_ms": 2.0}],
+        "steps_1b_bf16": [{"arm": "plain", "round_ms": 0.978}, {"arm": "model", "round_ms": 2.5}],
     }
     tau = (1 - 0.8 ** 5) / 0.2
     want = ["4400", "4.000", "1.10", "1.25", "1.38", "1.33", "1.13", "2.00", "1.05", "1.10", "1.15", "1.25", "2.00",
-            "1.10", "30", "50", f"{800 * 4.1e-3 / tau:.2f}", f"{3800 * 0.84e-3 / tau:.2f}", "1.03", "1.04", "1.50", "1.20",
-            NONE, "1.25", "1.25", NONE, "600 / 50 = 12.00", "250 / 20 = 12.50"]
+            "1.10", "30", "50", "15", "1.20", "1.25", f"{800 * 4.1e-3 / tau:.2f}", f"{3800 * 0.84e-3 / tau:.2f}", "1.03",
+            "1.04", "1.50", "1.20", NONE, "1.25", "1.25", NONE, "600 / 50 = 12.00", "250 / 20 = 12.50"]
     run = Run(data)
     got = [cell(run, row) for row in ROWS]
     assert got == want, [(r[0], g, w) for r, g, w in zip(ROWS, got, want) if g != w]
     assert all(cell(Run({}), row) == NONE for row in ROWS)
     failed = Run({**data, "sections": {n: {"result": "failed"} for n in names}})
-    assert [i for i, row in enumerate(ROWS) if cell(failed, row) != NONE] == [0, 21, 23, 24], "half a section is no measurement"
+    assert [i for i, row in enumerate(ROWS) if cell(failed, row) != NONE] == [0, 24, 26, 27], "half a section is no measurement"
     assert markdown([run]).count("\n") == len(ROWS) + 2 and "Made Up, 2000-01-01" in markdown([run])
     assert markdown([]).count(NONE) == len(ROWS)
     assert short(run).count("\n") <= 22 and len(short(Run({})).splitlines()) == 1
