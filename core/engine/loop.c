@@ -69,9 +69,8 @@ bool wg_looping_fits(wg_engine *e, wg_seq *const *seq, int n)
     if (!l) return false;
     for (int i = 0; i < n; i++) {
         const wg_seq *s = seq[i];
-        l->seq[i] = (wg_loop_seq){ .kv = s->kv, .seed = s->chance.seed, .request = s->chance.request, .n = s->n,
-                                   .limit = s->limit, .last = s->token[s->n - 1],
-                                   .before = s->n > 1 ? s->token[s->n - 2] : 0 };
+        l->seq[i] = (wg_loop_seq){ .kv = s->kv, .seed = s->chance.seed, .request = s->chance.request,
+                                   .token = s->token, .n = s->n, .limit = s->limit };
     }
     return wg_loop_fits(l->loop, l->seq, n);
 }

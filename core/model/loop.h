@@ -11,10 +11,12 @@
 #include "kernels/cuda/loop.h"
 
 /* Chains that a device can draft in a drafter's place: `length` tokens, each the most probable one of the model's logits or
- * drawn from its own chain of sampling at WG_DRAW_DRAFT's address, none behind one that ends the text. */
+ * drawn from its own chain of sampling at WG_DRAW_DRAFT's address, none behind one that ends the text; or what followed the
+ * last tokens of the text before (draft/ngram.c). */
 typedef struct wg_chain_draft {
-    wg_lm *lm;            /* NULL: nothing is drafted */
-    int length;
+    wg_lm *lm;            /* NULL: they are looked up, */
+    int n_max, n_min;     /* by matches of so many tokens */
+    int length;           /* 0: nothing is drafted */
     int law;              /* WG_RULE_FIXED: the most probable ones */
     double temperature, top_p, min_p;
     int top_k;
@@ -32,8 +34,8 @@ typedef struct wg_loop_seq {
     wg_kv_seq *kv;                /* holds all but the last token */
     uint64_t seed;                /* of its chance */
     uint32_t request;
+    const int32_t *token;         /* (n) its text, unchanged until the loop has started */
     int n, limit;
-    int32_t last, before;         /* tokens n-1 and n-2 (any, when there is none) */
 } wg_loop_seq;
 
 typedef struct wg_loop wg_loop;

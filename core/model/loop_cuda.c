@@ -16,7 +16,7 @@
 
 struct wg_loop {
     wg_device on;                    /* the target's, held */
-    wg_model *target, *draft;        /* draft NULL: nothing is drafted */
+    wg_model *target, *draft;        /* draft NULL: nothing is drafted, or it is looked up */
     wg_cuda *s, *d;
     wg_loop_options o;
     int rounds, events;              /* of a window; of the ring: at most as opened */
@@ -27,6 +27,8 @@ struct wg_loop {
     size_t bytes;
     uint64_t *ends;                  /* device, as are these */
     wg_gpu_row *row;
+    int32_t *text;                   /* (sequences, longest) where drafts are looked up; else NULL */
+    size_t longest;                  /* tokens of a text */
     int32_t *from;                   /* (sequences) which rows ask at depth 0: every other one */
     wg_gpu_ring *ring, *ring_there;  /* mapped */
     uint32_t number;                 /* of the next event */
@@ -52,7 +54,7 @@ static bool goes_beside(const wg_cuda *s, const wg_lm *target, const wg_chain_dr
     const wg_model *m = (const wg_model *)o->lm;
     const wg_cuda *d = wg_cuda_of(&m->device);
     return d->gpu.api == s->gpu.api && d->gpu.ordinal == s->gpu.ordinal && !(d->mode & WG_CUDA_EAGER) &&
-           m->head.n == target->vocab && o->length <= WG_LOOP_DRAFT;
+           m->head.n == target->vocab;
 }
 
 /* How many sequences there is room for. */
@@ -81,15 +83,17 @@ static wg_status open_memory(wg_loop *l, int pages, wg_error *err)
     const size_t words = ((size_t)l->target->lm.vocab + 63) / 64, ring = (size_t)l->events * sizeof(wg_gpu_event);
     void *there = NULL;
     int32_t from[WG_LOOP_ROWS];
+    const bool lookup = !l->draft && l->o.draft.length > 0;
     l->bytes = tables_at(l) + (size_t)n * (size_t)pages * sizeof(int32_t);
     l->host = api->pin(&s->gpu, l->bytes);
     l->device = wg_cuda_take(s, l->bytes);
     l->ends = wg_cuda_take(s, words * sizeof *l->ends);
     l->row = wg_cuda_take(s, (size_t)rows * sizeof *l->row);
     l->from = wg_cuda_take(s, sizeof from);
+    if (lookup) l->text = wg_cuda_take(s, (size_t)n * l->longest * sizeof *l->text);
     l->ring = api->map(&s->gpu, sizeof *l->ring + ring, &there);
     l->ring_there = there;
-    if (!l->host || !l->device || !l->ends || !l->row || !l->from || !l->ring)
+    if (!l->host || !l->device || !l->ends || !l->row || !l->from || !l->ring || (lookup && !l->text))
         return wg_cuda_no_memory(s, l->bytes + ring, "rounds in a loop", "lower max_batch or max_tokens", err);
     for (int i = 0; i < WG_LOOP_ROWS; i++) from[i] = 2 * i + 1;
     api->put(&s->gpu, l->ends, l->o.ends, words * sizeof *l->ends);
@@ -104,13 +108,15 @@ wg_status wg_loop_open(wg_loop **out, wg_lm *target, const wg_kv *kv, const wg_l
     if (!is_cuda(target)) return WG_OK;
     wg_model *m = (wg_model *)target;
     wg_cuda *s = wg_cuda_of(&m->device);
-    if (s->mode & WG_CUDA_EAGER || (o->draft.lm && !goes_beside(s, target, &o->draft))) return WG_OK;
+    if (s->mode & WG_CUDA_EAGER || o->draft.length > WG_LOOP_DRAFT) return WG_OK;
+    if (o->draft.lm && !goes_beside(s, target, &o->draft)) return WG_OK;
     const int n = places(s, target, o);
     if (n == 0) return WG_OK;
     wg_loop *l = wg_calloc(1, sizeof *l);
     if (!l) return wg_nomem(err, sizeof *l, "rounds in a loop");
     *l = (wg_loop){ .on = m->device, .target = m, .draft = (wg_model *)o->draft.lm, .s = s, .o = *o, .rounds = o->rounds,
-                    .events = o->events, .number = 1 };
+                    .events = o->events, .number = 1,
+                    .longest = (size_t)wg_kv_pages_most(kv) * (size_t)wg_kv_page_slots(kv) };
     l->o.sequences = n;
     l->d = l->draft ? wg_cuda_of(&l->draft->device) : NULL;
     wg_device_hold(&l->on);
@@ -125,7 +131,7 @@ void wg_loop_close(wg_loop *l)
 {
     if (!l) return;
     wg_cuda *s = l->s;
-    void *const piece[] = { l->device, l->ends, l->row, l->from };
+    void *const piece[] = { l->device, l->ends, l->row, l->from, l->text };
     wg_graphs_clear(&s->graphs);
     for (size_t i = 0; i < sizeof piece / sizeof *piece; i++) wg_cuda_give(s, piece[i]);
     if (l->host) s->gpu.api->unpin(&s->gpu, l->host);
@@ -187,10 +193,12 @@ static void round_of(wg_loop *l, const wg_loop_seq *seq, int n, int most)
     const int vocab = l->target->lm.vocab;
     const wg_settling chain = { .temperature = o->temperature, .top_p = o->top_p, .min_p = o->min_p, .top_k = o->top_k };
     const wg_gpu_loop loop = { .sequences = n, .length = o->length, .law = o->law,
-                               .context = l->draft ? l->draft->lm.context : 0,
+                               .context = l->draft ? l->draft->lm.context : INT32_MAX, .n_max = o->n_max, .n_min = o->n_min,
+                               .text = l->text, .room = l->longest,
                                .turn = (wg_gpu_turn *)(void *)l->device, .seq = (wg_gpu_seq *)(void *)(l->device + seq_at()),
                                .tree = s->settle.tree, .path = s->settle.path, .ends = l->ends, .ring = l->ring_there };
-    for (int depth = 0; depth < o->length; depth++) {
+    if (l->text) api->loop_lookup(&s->gpu, &loop);
+    for (int depth = 0; l->draft && depth < o->length; depth++) {
         api->loop_feed(&s->gpu, &loop, depth, l->row);
         stages(l, l->draft, seq[0].kv, depth ? n : 2 * n, n, most);
         if (o->law != WG_RULE_FIXED) wg_settle_draft(&s->settle, &s->gpu, vocab, &chain, l->d->logits, depth * n, n);
@@ -274,6 +282,7 @@ static void send(wg_loop *l, const wg_loop_seq *seq, int n, int rounds)
     wg_gpu_turn *turn = (wg_gpu_turn *)(void *)l->host;
     wg_gpu_seq *to = (wg_gpu_seq *)(void *)(l->host + seq_at());
     int32_t *tables = (int32_t *)(void *)(l->host + tables_at(l));
+    const wg_gpu_api *api = l->s->gpu.api;
     int used = 0;
     *turn = (wg_gpu_turn){ .rounds = rounds, .room = l->events, .first = l->number };
     for (int i = 0; i < n; i++) {
@@ -281,15 +290,16 @@ static void send(wg_loop *l, const wg_loop_seq *seq, int n, int rounds)
         const wg_kv_view view = wg_kv_view_of(q->kv, l->target->lm.space, 0);
         const int slots = wg_kv_len(q->kv) + wg_kv_tail(q->kv), pages = (slots + view.page_slots - 1) / view.page_slots;
         to[i] = (wg_gpu_seq){ .seed = q->seed, .request = q->request, .running = 1, .n = q->n, .limit = q->limit,
-                              .last = q->last, .before = q->before, .table = used,
-                              .seen = l->draft ? wg_kv_valid(q->kv, l->draft->lm.space) : 0 };
+                              .last = q->token[q->n - 1], .before = q->n > 1 ? q->token[q->n - 2] : 0, .table = used,
+                              .seen = l->draft ? wg_kv_valid(q->kv, l->draft->lm.space) : INT32_MAX };
+        if (l->text) api->put(&l->s->gpu, l->text + l->longest * (size_t)i, q->token, (size_t)q->n * sizeof *q->token);
         memcpy(tables + used, view.page, (size_t)pages * sizeof *tables);
         used += pages;
         l->n[i] = q->n;
         l->seen[i] = to[i].seen;
     }
     l->ring->stop = 0;
-    l->s->gpu.api->put(&l->s->gpu, l->device, l->host, tables_at(l) + (size_t)used * sizeof *tables);
+    api->put(&l->s->gpu, l->device, l->host, tables_at(l) + (size_t)used * sizeof *tables);
 }
 
 static void count(wg_loop *l, const wg_gpu_event *e)

@@ -110,6 +110,7 @@ typedef struct wg_gpu wg_gpu;
  *                doubles and points, as sample makes them), decision by decision. scratch: 2 * vocab doubles a tree
  *   loop_feed    begins a round (depth 0) and makes the draft model's rows of a depth: two a sequence, then one
  *   loop_draw    the next node of each chain whose last one was fed, from a row of logits, or of q, as loop.h numbers them
+ *   loop_lookup  begins a round and drafts by looking up the text
  *   loop_nodes   makes the target's rows, length + 1 a sequence; begins the round where nothing is drafted
  *   loop_end     takes the paths into the texts, tells the host, decides whether there is another round */
 #define WG_GPU_KERNELS(X)                                                                                                    \
@@ -137,6 +138,7 @@ typedef struct wg_gpu wg_gpu;
     X(loop_feed, (wg_gpu *g, const wg_gpu_loop *loop, int depth, wg_gpu_row *row))                                           \
     X(loop_draw, (wg_gpu *g, const wg_gpu_loop *loop, int depth, int vocab, const float *logits, const double *q,            \
                   const int32_t *q_point))                                                                                   \
+    X(loop_lookup, (wg_gpu *g, const wg_gpu_loop *loop))                                                                     \
     X(loop_nodes, (wg_gpu *g, const wg_gpu_loop *loop, wg_gpu_row *row))                                                     \
     X(loop_end, (wg_gpu *g, const wg_gpu_loop *loop))                                                                        \
     X(draw, (wg_gpu *g, const wg_matrix *w, int fragments, uint64_t seed, uint32_t stream, int drawn))                       \

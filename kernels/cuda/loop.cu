@@ -131,16 +131,64 @@ extern "C" void WG_GPU(loop_draw)(wg_gpu *g, const wg_gpu_loop *loop, int depth,
     WG_LAUNCH(draw_node, loop->sequences, WG_BLOCK, 0, g->stream, *loop, depth, vocab, logits, q, q_point);
 }
 
+/* ---- a draft is what followed the last tokens before: draft/ngram.c */
+
+/* How many of the last tokens stand before `end` too, itself included; n_max are enough. */
+WG_DEVICE int match_at(const int32_t *text, int n, int end, int n_max)
+{
+    int m = 0;
+    while (m < n_max && m <= end && text[end - m] == text[n - 1 - m]) m++;
+    return m;
+}
+
+WG_KERNEL WG_LAUNCH_BOUNDS(WG_BLOCK, 1) look_up(wg_gpu_loop l)
+{
+    WG_SHARED(wg_block, b, 1);
+    const int i = (int)blockIdx.x, t = (int)threadIdx.x;
+    const int32_t *text = l.text + l.room * (size_t)i;
+    if (t == 0) {
+        if (i == 0) l.turn->began = wg_nanoseconds();
+        begin_round(&l, i);
+    }
+    __syncthreads();
+    const wg_gpu_seq *s = l.seq + i;
+    int best = l.n_min - 1, back = -1; /* tokens between the best match's end and the last token: the most recent wins */
+    for (int k = t; s->height > 0 && k < s->n - 1; k += WG_BLOCK) {
+        const int m = match_at(text, s->n, s->n - 2 - k, l.n_max);
+        if (m > best) best = m, back = k;
+    }
+    back = wg_block_best(b, (double)best, back);
+    if (back < 0 || t != 0) return;
+    wg_rule_tree *tree = l.tree + i;
+    for (int node = 1, from = s->n - 1 - back; node <= s->height; node++, from++) {
+        const int32_t x = from < s->n ? text[from] : tree->token[from - s->n + 1]; /* node 0 is token n - 1 */
+        tree->token[node] = x;
+        tree->parent[node] = (int16_t)(node - 1);
+        tree->qrow[node] = (int16_t)((node - 1) * l.sequences + i);
+        tree->n = node + 1;
+        if (ends_text(&l, x)) break;
+    }
+}
+
+extern "C" void WG_GPU(loop_lookup)(wg_gpu *g, const wg_gpu_loop *loop)
+{
+    WG_LAUNCH(look_up, loop->sequences, WG_BLOCK, 0, g->stream, *loop);
+}
+
 /* ---- the end of a round: core/engine/seq.c */
 
 /* The path into the text, up to its end or the limit. The draft model's space holds those kept slots that it was fed. */
-WG_DEVICE void take_path(const wg_gpu_loop *l, wg_gpu_seq *s, const wg_rule_tree *t, const wg_rule_path *path)
+WG_DEVICE void take_path(const wg_gpu_loop *l, int which)
 {
+    wg_gpu_seq *s = l->seq + which;
+    const wg_rule_tree *t = l->tree + which;
+    const wg_rule_path *path = l->path + which;
     const int from = s->n;
     for (int i = 1; i <= path->n && s->running; i++) {
         const int token = i < path->n ? t->token[i] : path->next;
         s->before = s->last;
         s->last = token;
+        if (l->text) l->text[l->room * (size_t)which + (size_t)s->n] = token;
         s->n++;
         if (ends_text(l, token) || s->n >= s->limit) s->running = 0;
     }
@@ -183,7 +231,7 @@ WG_KERNEL WG_LAUNCH_BOUNDS(WG_LOOP_ROWS, 1) end_round(wg_gpu_loop l)
         all += ran[k];
     }
     if (mine) {
-        take_path(&l, l.seq + i, l.tree + i, l.path + i);
+        take_path(&l, i);
         tell(&l, turn->events + before, i, l.path + i, wg_nanoseconds());
         if (l.seq[i].running) atomicAdd(left, 1);
     }

@@ -9,6 +9,7 @@
 #ifndef WG_KERNELS_CUDA_LOOP_H
 #define WG_KERNELS_CUDA_LOOP_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "kernels/cuda/rule.h"
@@ -22,7 +23,8 @@ typedef struct wg_gpu_seq {
     int32_t n, limit;      /* tokens, and when it ends for having so many */
     int32_t last, before;  /* tokens n-1 and n-2 */
     int32_t table;         /* where its page table begins among the tables */
-    int32_t seen;          /* slots 0 .. seen-1 of the draft model's space hold its text: n-1, or n-2, or nothing is drafted */
+    int32_t seen;          /* slots 0 .. seen-1 of the draft model's space hold its text: n-1, or n-2, or nothing is drafted;
+                            * without such a model: more than any text has */
     int32_t height;        /* this round: tokens to be drafted at most, */
     int32_t fed;           /* nodes that the draft model was fed */
 } wg_gpu_seq;
@@ -60,11 +62,14 @@ typedef struct wg_gpu_ring {
 typedef struct wg_gpu_loop {
     int sequences, length; /* of the batch; tokens of a whole draft */
     int law;               /* of drafts: WG_RULE_FIXED, the most probable token, or another, a draw from q */
-    int context;           /* of the draft model */
+    int context;           /* of the draft model; without one: more than any text has */
+    int n_max, n_min;      /* of a lookup (draft/ngram.c) */
     wg_gpu_turn *turn;
     wg_gpu_seq *seq;
     wg_rule_tree *tree;
     const wg_rule_path *path;
+    int32_t *text;         /* (sequences, room) tokens, where drafts are looked up in them; else NULL */
+    size_t room;
     const uint64_t *ends;  /* a bit a token: the text ends with it */
     wg_gpu_ring *ring;
 } wg_gpu_loop;

@@ -87,7 +87,8 @@ static wg_engine *engine_of(const way *w, wg_weights **file, wg_model **m)
     char *set = wg_calloc(1, d->size);
     if (d->options) {
         wg_option_defaults(d->options, set);
-        snprintf(options, sizeof options, "model=%s%s%s", draft_path, *w->options ? "," : "", w->options);
+        if (strcmp(w->drafter, "model")) snprintf(options, sizeof options, "%s", w->options);
+        else snprintf(options, sizeof options, "model=%s,%s", draft_path, w->options);
         cr_assert_eq(wg_option_set_list(d->options, set, d->size - d->options_at, options, &err), WG_OK, "%s", err.text);
         parts.drafter_options = set;
     }
@@ -235,7 +236,7 @@ static void check_all(const way *w, int n, const char *what)
         accepted += want[0].counts.accepted;
         drafted += want[0].counts.drafted;
     }
-    if (drafted) cr_assert(4 * accepted > drafted && 5 * accepted < 4 * drafted, "%ld of %ld", accepted, drafted);
+    if (drafted) cr_assert(accepted > 25 && 5 * accepted < 4 * drafted, "%ld of %ld", accepted, drafted);
 }
 
 #define GREEDY WG_SAMPLING(0, 0, 1, 0)
@@ -267,6 +268,17 @@ Test(gpu_loop, chains_of_a_model)
           .prompt = 1, .most = 21, .end = -1, .window = 2, .ring = 3 },
     };
     check_all(ways, sizeof ways / sizeof *ways, "chains");
+}
+
+Test(gpu_loop, lookups)
+{
+    static const way ways[] = {
+        { "match", "ngram", "k=6", GREEDY, .batch = 1, .prompt = 30, .most = 50, .end = -1 },
+        { "rejection", "ngram", "k=3,n_max=2", CUT, .batch = 3, .prompt = 14, .most = 40, .end = 5, .window = 5, .ring = 7 },
+        { "match", "ngram", "k=4,n_min=2,n_max=5", WG_SAMPLING(0.3, 0, 1, 0), .batch = 3, .prompt = 9, .most = 200, .end = -1,
+          .order = SIMT_SHUFFLED },
+    };
+    check_all(ways, sizeof ways / sizeof *ways, "lookups");
 }
 
 /* told says no in the middle of a window: the round ends, nothing behind it counts, and what follows is as if it had been
@@ -307,6 +319,43 @@ Test(gpu_loop, who_has_none)
     cr_assert_eq(run(&w, true, got), -1);
     mode = 0;
     cr_assert_geq(run(&w, true, got), 0);
+}
+
+/* The end of a round of two sequences, by itself: the last round, a full ring, the host's stop, texts that end. */
+Test(gpu_loop, whether_there_is_another_round)
+{
+    static const struct { int rounds, room, stop, limit, again; } cases[] = {
+        { 9, 9, 0, 50, 1 }, { 2, 9, 0, 50, 1 }, { 1, 9, 0, 50, 0 }, { 9, 4, 0, 50, 1 },
+        { 9, 3, 0, 50, 0 }, { 9, 9, 1, 50, 0 }, { 9, 9, 0, 8, 0 },
+    };
+    const wg_gpu_api *on = gpu()->api;
+    const uint64_t ends = 0;
+    const wg_rule_path path[2] = { { .n = 1, .next = 3 }, { .n = 1, .next = 4 } };
+    const wg_rule_tree tree[2] = { { .n = 1, .token = { 1 } }, { .n = 1, .token = { 2 } } };
+    char why[WG_GPU_WHY];
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        wg_gpu_turn turn = { .again = 7, .rounds = cases[i].rounds, .room = cases[i].room, .first = 5 };
+        wg_gpu_seq seq[2];
+        for (int k = 0; k < 2; k++) seq[k] = (wg_gpu_seq){ .running = 1, .n = 7, .limit = cases[i].limit, .last = 1 + k };
+        void *there;
+        wg_gpu_ring *ring = on->map(gpu(), sizeof *ring + sizeof ring->event, &there);
+        wg_gpu_loop l = { .sequences = 2, .turn = to_device(&turn, sizeof turn), .seq = to_device(seq, sizeof seq),
+                          .tree = to_device(tree, sizeof tree), .path = to_device(path, sizeof path),
+                          .ends = to_device(&ends, sizeof ends), .ring = there };
+        ring->stop = cases[i].stop;
+        on->loop_end(gpu(), &l);
+        cr_assert_eq(on->wait(gpu(), why), 0, "%s", why);
+        from_device(&turn, l.turn, sizeof turn);
+        cr_assert_eq(turn.again, cases[i].again, "case %zu", i);
+        cr_assert(turn.round == 1 && turn.events == 2);
+        for (int k = 0; k < 2; k++) {
+            const wg_gpu_event *e = &ring->event[k];
+            cr_assert(e->number == 5 + (unsigned)k && e->seq == k && e->n == 8 && e->next == 3 + k && e->kept == 0);
+        }
+        on->unmap(gpu(), ring);
+        device_free(l.turn), device_free(l.seq), device_free(l.tree), device_free((void *)(uintptr_t)l.path);
+        device_free((void *)(uintptr_t)l.ends);
+    }
 }
 
 /* ---- a runtime that fails where the test wants it to */
