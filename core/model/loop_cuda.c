@@ -191,7 +191,7 @@ static void round_of(wg_loop *l, const wg_loop_seq *seq, int n, int most)
     const wg_gpu_api *api = s->gpu.api;
     const wg_chain_draft *o = &l->o.draft;
     const int vocab = l->target->lm.vocab;
-    const wg_settling chain = { .temperature = o->temperature, .top_p = o->top_p, .min_p = o->min_p, .top_k = o->top_k };
+    wg_gpu_chain chain = { .temperature = o->temperature, .top_p = o->top_p, .min_p = o->min_p, .top_k = o->top_k };
     const wg_gpu_loop loop = { .sequences = n, .length = o->length, .law = o->law,
                                .context = l->draft ? l->draft->lm.context : INT32_MAX, .n_max = o->n_max, .n_min = o->n_min,
                                .text = l->text, .room = l->longest,
@@ -201,6 +201,7 @@ static void round_of(wg_loop *l, const wg_loop_seq *seq, int n, int most)
     for (int depth = 0; l->draft && depth < o->length; depth++) {
         api->loop_feed(&s->gpu, &loop, depth, l->row);
         stages(l, l->draft, seq[0].kv, depth ? n : 2 * n, n, most);
+        chain.best = l->d->settle.best;
         if (o->law != WG_RULE_FIXED) wg_settle_draft(&s->settle, &s->gpu, vocab, &chain, l->d->logits, depth * n, n);
         api->loop_draw(&s->gpu, &loop, depth, vocab, l->d->logits, s->settle.q, s->settle.q_point);
     }

@@ -70,12 +70,11 @@ void wg_settle_sample(wg_settle_room *r, wg_gpu *g, int vocab, const wg_settling
     g->api->sample(g, logits, vocab, &chain, r->p + at * V, r->p_point + at, r->keys, n);
 }
 
-void wg_settle_draft(wg_settle_room *r, wg_gpu *g, int vocab, const wg_settling *s, const float *logits, int first, int n)
+void wg_settle_draft(wg_settle_room *r, wg_gpu *g, int vocab, const wg_gpu_chain *chain, const float *logits, int first, int n)
 {
-    const wg_gpu_chain chain = { .temperature = s->temperature, .top_p = s->top_p, .min_p = s->min_p, .top_k = s->top_k };
     const size_t at = (size_t)first, V = (size_t)vocab;
     wg_assert(at + (size_t)n <= r->rows && (at + (size_t)n) * V <= r->cells);
-    g->api->sample(g, logits, vocab, &chain, r->q + at * V, r->q_point + at, r->keys, n);
+    g->api->sample(g, logits, vocab, chain, r->q + at * V, r->q_point + at, r->keys, n);
 }
 
 void wg_settle_trees(wg_settle_room *r, wg_gpu *g, int vocab, const wg_rule *rule, int trees)

@@ -29,7 +29,7 @@ void wg_settle_sample(wg_settle_room *r, wg_gpu *g, int vocab, const wg_settling
 void wg_settle_finish(wg_settle_room *r, wg_gpu *g, int vocab, const wg_settling *s);
 
 /* For loops (loop.h): rows of q from logits; the rule over trees that are there, its paths staying there. */
-void wg_settle_draft(wg_settle_room *r, wg_gpu *g, int vocab, const wg_settling *s, const float *logits, int first, int n);
+void wg_settle_draft(wg_settle_room *r, wg_gpu *g, int vocab, const wg_gpu_chain *chain, const float *logits, int first, int n);
 void wg_settle_trees(wg_settle_room *r, wg_gpu *g, int vocab, const wg_rule *rule, int trees);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * What the host does in a round (core/engine/engine.c, draft/model.c, core/engine/seq.c), done where the rounds are: rows for
- * the next pass, a node drawn behind another, a path taken into the text, an event for the host, and whether there is another
- * round. Numbers and addresses of draws are the host's, so its text is too. One block: a thread a row or a sequence.
+ * the next pass, a node drawn behind another or a lookup, a path taken into the text, an event for the host, and whether there
+ * is another round. Numbers and addresses of draws are the host's, so its text is too. One block: a thread a row or a sequence.
  *
  * Positions are where such loops go wrong without a trace: a text with every position off by one reads well. What holds them is
  * a comparison of texts, counts and pages with rounds that the host makes (tests/unit/cuda/test_gpu_loop.c). */

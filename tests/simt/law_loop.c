@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Rounds that a device goes through by itself are steps of the host: with target and draft on cuda:0/exact, every rule that
- * settles there gives the CPU's text and counts under plain decoding and chains of a draft model, of batches whose requests
- * come and go.
+ * settles there gives the CPU's text and counts under plain decoding, chains of a draft model and of n-grams, of batches whose
+ * requests come and go.
  * usage: law_loop [RUNS]     so many of them; all when left out */
 #include <inttypes.h>
 
@@ -104,14 +104,14 @@ int main(int argc, char **argv)
     snprintf(device_draft, sizeof device_draft, "%s,device=cuda:0/exact", host_draft);
     int failures = 0, runs = 0;
     for (int v = 0; wg_verifiers[v] && runs < most; v++)
-        for (int d = 0; d < 2 && runs < most; d++) {
+        for (int d = 0; d < 3 && runs < most; d++) {
             const wg_verifier_class *rule = wg_verifiers[v];
             const wg_sampling *s = &samplings[rule->zero_only ? 2 : v % SAMPLINGS];
-            const char *drafter = d ? "model" : "none", *options = d ? host_draft : NULL;
-            if (rule->device == WG_RULE_HOST || (d == 0 && v % 4) || !law_legal(drafter, options, s, rule)) continue;
+            const char *drafter = d == 0 ? "model" : d == 1 ? "ngram" : "none", *options = d == 0 ? host_draft : NULL;
+            if (rule->device == WG_RULE_HOST || (d && v % 3) || !law_legal(drafter, options, s, rule)) continue;
             const law_setup setup = { .target = &host, .drafter = drafter, .options = options, .rule = rule->name,
                                       .sampling = *s, .seed = 5, .batch = v % 2 ? 2 : 1 };
-            failures += check(setup, &device, d ? device_draft : NULL, r);
+            failures += check(setup, &device, d == 0 ? device_draft : NULL, r);
             runs++;
         }
     printf("%d runs, %d failures\n", runs, failures);
