@@ -43,8 +43,8 @@ typedef struct wg_loop wg_loop;
 /* What there is of a loop's times so far, in seconds: waiting for its events, of that for drafts. */
 typedef struct wg_loop_times { double all, draft; } wg_loop_times;
 
-/* *out stays NULL where there is none: another device than the target's or a slow one in between, other widths of logits, too
- * many rows, passes that are not recorded. ENOMEM names what to lower. */
+/* *out stays NULL where there is none: the models are not on one card, passes are not recorded there, drafts are longer than
+ * WG_LOOP_DRAFT or over other tokens, not even one sequence has room. ENOMEM names what to lower. */
 wg_status wg_loop_open(wg_loop **out, wg_lm *target, const wg_kv *kv, const wg_loop_options *o, wg_error *err);
 void wg_loop_close(wg_loop *l); /* NULL is fine; before the models */
 
