@@ -206,10 +206,41 @@ static emitted run(prover *v, wg_chance_tree *outcomes)
 
 /* ---- all runs */
 
+/* How many drafts can come below a node that ends `text`: each is a run at least. Every ordered choice of children, with what
+ * comes below each of them; law FIXED has one, and of races over more than a few tokens there is no joint law anyway. */
+static double drafts_below(const prover *v, int text, int depth)
+{
+    const wg_prove_options *o = v->o;
+    const double *q = v->t->q + (size_t)text * (size_t)o->vocab;
+    double chosen[WG_TREE_MAX + 1] = { 1 }, all = 0; /* chosen[n]: of the unordered choices of n of the tokens so far */
+    if (depth == o->depth || !(o->law & (WG_LAW_IID | WG_LAW_WITHOUT_REPLACEMENT))) return 1;
+    const int most = children_at(o, depth);
+    int n = 0;
+    for (int x = 0; x < o->vocab; x++) {
+        if (!(q[x] > 0)) continue;
+        const double below = drafts_below(v, text * o->vocab + 1 + x, depth + 1);
+        all += below;
+        n += n < most;
+        for (int i = n; i > 0; i--) chosen[i] += chosen[i - 1] * below;
+    }
+    return o->law == WG_LAW_IID ? pow(all, most) : chosen[n] * tgamma(n + 1);
+}
+
+/* Whether as many runs as the drafts alone demand may be enumerated. */
+static wg_status check_drafts(const prover *v, long limit, wg_error *err)
+{
+    const double least = drafts_below(v, 0, 0);
+    if (least <= (double)limit) return WG_OK;
+    return wg_fail(err, WG_EINVAL, "prove: %.2g drafts of %d nodes can be drawn from %d tokens, and at most %ld combinations "
+                   "of outcomes are enumerated; lower the vocabulary, the depth or the children", least, nodes_of(v->o) - 1,
+                   v->o->vocab, limit);
+}
+
 static wg_status enumerate(prover *v, wg_prove_result *out, wg_error *err)
 {
     const long limit = v->o->max_runs > 0 ? v->o->max_runs : 20000000;
     wg_chance_tree outcomes;
+    WG_TRY(check_drafts(v, limit, err));
     wg_status status = wg_chance_tree_open(&outcomes, err);
     long runs = 0;
     double tau = 0, alpha = 0, best = -1;

@@ -362,9 +362,13 @@ Test(prove, refuses)
             "prove: rule rejection does not check drafts of law without_replacement; it checks: fixed, iid");
     o.law = WG_LAW_IID;
     refused(&wg_verifier_block, &o, WG_ELAW, "prove: rule block settles chains only, and here a node has several children");
-    o.max_runs = 3;
+    o.max_runs = 8;
+    refused(
+        &wg_verifier_rejection, &o, WG_EINVAL,
+        "prove: 9 drafts of 2 nodes can be drawn from 3 tokens, and at most 8 combinations of outcomes are enumerated; lower");
+    o.max_runs = 9;
     refused(&wg_verifier_rejection, &o, WG_EINVAL,
-            "prove: more than 3 combinations of outcomes; lower the vocabulary, the depth or the children, or raise the limit");
+            "prove: more than 9 combinations of outcomes; lower the vocabulary, the depth or the children, or raise the limit");
     o.max_runs = 0;
     o.depth = 30;
     refused(&wg_verifier_rejection, &o, WG_EINVAL,
