@@ -3,11 +3,13 @@
 
 #include <string.h>
 
+#include "core/base/clock.h"
 #include "core/base/mem.h"
 #include "experiments/bench.h"
 #include "kernels/types.h"
 
 enum { LINE = WG_ALIGN, N = 64, K = 1024, ROWS = 64, TIMES = 50 };
+static const double ENOUGH = 5e-3; /* seconds of products: TIMES of them, or fewer where they are slow */
 
 static void touch(void *arg, int thread, int threads)
 {
@@ -31,9 +33,12 @@ static void multiply(void *arg, int thread, int threads)
 {
     const wg_machine_bench *m = arg;
     const wg_matrix w = { m->type, N, K, m->weights };
+    const double start = wg_clock_now();
+    int i = 0;
     (void)threads;
-    for (int i = 0; i < TIMES; i++)
-        m->ops->matmul(&w, m->act, ROWS, m->y + (size_t)thread * ROWS * N, N, 0, N / WG_PANEL);
+    do m->ops->matmul(&w, m->act, ROWS, m->y + (size_t)thread * ROWS * N, N, 0, N / WG_PANEL);
+    while (++i < TIMES && wg_clock_now() - start < ENOUGH);
+    m->times[thread] = i;
 }
 
 /* Written: pages that were never written are all the same page, and a cache that finds lines by their addresses (AMD's)
@@ -54,7 +59,8 @@ wg_status wg_machine_bench_open(wg_machine_bench *m, wg_pool *pool, const wg_ops
     m->act = zeros(ops->act_bytes(type, ROWS, K));
     m->y = wg_calloc(threads * ROWS * N, sizeof *m->y);
     m->found = wg_calloc(threads * LINE, 1);
-    if (!m->stream || !m->weights || !m->act || !m->y || !m->found)
+    m->times = wg_calloc(threads, sizeof *m->times);
+    if (!m->stream || !m->weights || !m->act || !m->y || !m->found || !m->times)
         return wg_nomem(err, (size_t)m->bytes, "the machine's own speed");
     wg_pool_run(pool, touch, m);
     return WG_OK;
@@ -67,6 +73,7 @@ void wg_machine_bench_close(wg_machine_bench *m)
     wg_free(m->act);
     wg_free(m->y);
     wg_free(m->found);
+    wg_free(m->times);
 }
 
 double wg_machine_stream(wg_machine_bench *m)
@@ -80,7 +87,10 @@ double wg_machine_products(wg_machine_bench *m)
 {
     const double start = wg_bench_clock(wg_pool_threads(m->pool));
     wg_pool_run(m->pool, multiply, m);
-    return (double)TIMES * N * K * ROWS * wg_pool_threads(m->pool) / (wg_bench_clock(wg_pool_threads(m->pool)) - start);
+    const double seconds = wg_bench_clock(wg_pool_threads(m->pool)) - start;
+    double times = 0;
+    for (int i = 0; i < wg_pool_threads(m->pool); i++) times += m->times[i];
+    return times * N * K * ROWS / seconds;
 }
 
 int wg_machine_type(const wg_weights *w)

@@ -17,6 +17,7 @@ typedef struct wg_machine_bench {
     void *weights, *act;   /* a matrix that fits the L2 of each thread, and its input */
     float *y;              /* (threads, rows, n) */
     char *found;           /* (threads, a cache line each): keeps the loads */
+    int *times;            /* (threads): products of the last reading */
 } wg_machine_bench;
 
 enum { WG_MACHINE_STREAM = 256 << 20 }; /* larger than most caches */

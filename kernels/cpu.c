@@ -11,6 +11,7 @@
 #endif
 #endif
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -104,7 +105,7 @@ static bool has_avx512(void)
 }
 #endif
 
-bool wg_cpu_has(wg_cpu_level level)
+static bool look(wg_cpu_level level)
 {
     switch (level) {
     case WG_CPU_REF: return true;
@@ -120,6 +121,15 @@ bool wg_cpu_has(wg_cpu_level level)
 #endif
     default: return false;
     }
+}
+
+/* Under a hypervisor each look costs tens of microseconds, and tests ask often. */
+bool wg_cpu_has(wg_cpu_level level)
+{
+    static atomic_schar known[WG_CPU_LEVELS]; /* 0: not looked at yet */
+    if ((unsigned)level >= WG_CPU_LEVELS) return false;
+    if (!known[level]) known[level] = look(level) ? 1 : -1;
+    return known[level] > 0;
 }
 
 static wg_cpu_level at_most(int level)

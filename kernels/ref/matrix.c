@@ -112,16 +112,22 @@ static uint16_t load16(const uint8_t *p)
     return h;
 }
 
-static int code_at(int type, const uint8_t *block, int r, int k)
+/* Codes 4 j .. 4 j + 3 of row r, a byte each. */
+static uint32_t four_codes(int type, const uint8_t *block, int r, int j)
 {
     const uint8_t *codes = block + wg_codes_at(type), *high = block + wg_high_at(type);
-    const int j = k / 4, at = 4 * r + k % 4;
-    switch (wg_code_bits(type)) {
-    case 8: return codes[128 * j + at];
-    case 6: return (codes[128 * (j % 4) + at] >> (j < 4 ? 0 : 4) & 15) | (high[128 * (j / 4) + at] >> (2 * (j % 4)) & 3) << 4;
-    case 5: return (codes[128 * (j % 4) + at] >> (j < 4 ? 0 : 4) & 15) | (high[16 * j + at / 8] >> (at % 8) & 1) << 4;
-    default: return codes[128 * (j % 4) + at] >> (j < 4 ? 0 : 4) & 15;
+    const int bits = wg_code_bits(type);
+    uint32_t c, h;
+    memcpy(&c, codes + 128 * (bits == 8 ? j : j % 4) + 4 * r, 4);
+    if (bits == 8) return c;
+    c = c >> (j < 4 ? 0 : 4) & 0x0F0F0F0Fu;
+    if (bits == 6) {
+        memcpy(&h, high + 128 * (j / 4) + 4 * r, 4);
+        return c | (h >> (2 * (j % 4)) & 0x03030303u) << 4;
     }
+    if (bits != 5) return c;
+    h = (uint32_t)high[16 * j + r / 2] >> (4 * (r % 2));
+    return c | (h & 1) << 4 | (h & 2) << 11 | (h & 4) << 18 | (h & 8) << 25;
 }
 
 void wg_weights_read(const wg_matrix *w, int n, int b, wg_weights32 *out)
@@ -129,7 +135,10 @@ void wg_weights_read(const wg_matrix *w, int n, int b, wg_weights32 *out)
     const int type = w->type, r = n % WG_PANEL;
     const uint8_t *panel = (const uint8_t *)w->data + (size_t)(n / WG_PANEL) * wg_panel_bytes(type, w->k);
     const uint8_t *block = panel + wg_block_of(type, b), *wide = wg_is_k(type) ? panel + wg_head_of(type, b) : block;
-    for (int k = 0; k < WG_BLOCK; k++) out->value[k] = wg_code_value(type, code_at(type, block, r, k));
+    for (int j = 0; j < WG_BLOCK / 4; j++) {
+        const uint32_t c = four_codes(type, block, r, j);
+        for (int i = 0; i < 4; i++) out->value[4 * j + i] = wg_code_value(type, (int)(c >> 8 * i & 255));
+    }
     out->scale[0] = out->scale[1] = wg_f16_to_f32(load16(wide + 2 * r));
     out->min = wg_has_min(type) ? wg_f16_to_f32(load16(wide + 64 + 2 * r)) : 0;
     if (!wg_is_k(type)) return;
