@@ -56,9 +56,9 @@ wg_status wg_datastore_write(const char *path, const wg_tokenizer *t, const int3
     const int vocab = wg_tokenizer_size(t), width = vocab < 1 << 16 ? 2 : 3;
     char digest[WG_SHA256_HEX];
     size_t suffixes;
-    WG_TRY(check(token, n, vocab, &suffixes, err));
     if (n > (size_t)INT32_MAX / (size_t)width)
         return wg_fail(err, WG_EINVAL, "datastore: %zu tokens; at most %d fit; give it less text", n, INT32_MAX / width);
+    WG_TRY(check(token, n, vocab, &suffixes, err));
     uint32_t *place = wg_alloc(suffixes, sizeof *place);
     if (!place) return wg_nomem(err, suffixes * sizeof *place, "a suffix array");
     wg_status s = sort(token, n, width, place, err);

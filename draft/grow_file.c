@@ -39,7 +39,8 @@ static wg_status read_tree(wg_shape *s, const wg_json *doc, wg_error *err)
         for (size_t i = 0; i < size; i++) {
             const json_t *path = json_array_get(list, i);
             if (!json_is_array(path) || json_array_size(path) == 0)
-                return wg_fail(err, WG_ECONFIG, "%s: path %zu is no list of ranks", wg_json_name(doc), i);
+                return wg_fail(err, WG_ECONFIG, "%s: path %zu is no list of ranks; expected one such as [0,1]",
+                               wg_json_name(doc), i);
             WG_TRY(add_path(doc, i, path, parent, &n, err));
         }
         return wg_shape_set(s, parent, n, wg_json_name(doc), err);

@@ -66,7 +66,8 @@ static wg_status open(wg_drafter *base, const wg_env *env, wg_error *err)
     const lookahead_options *o = &d->opt;
     const int rows = (o->window + o->guesses) * (o->n - 1) - 1;
     if (!env->logits)
-        return wg_fail(err, WG_EUNSUPPORTED, "drafter lookahead: this engine does not hand out the target's logits");
+        return wg_fail(err, WG_EUNSUPPORTED, "drafter lookahead: this engine does not hand out the target's logits; "
+                       "choose another drafter");
     wg_env_watch(env);
     if (rows > WG_DRAFT_MAX)
         return wg_fail(err, WG_ECONFIG, "drafter lookahead: (window=%d + guesses=%d) * (n=%d - 1) - 1 = %d rows beside the "

@@ -289,7 +289,8 @@ static wg_status take_answer(const process_drafter *p, const wg_seq *s, wg_tree 
                        "{\"tokens\":[...],\"parents\":[...]}",
                        command, p->in);
     if (parents.n >= 0 && parents.n != tokens.n)
-        return wg_fail(err, WG_EFORMAT, "the program '%s' answered %d tokens and %d parents", command, tokens.n, parents.n);
+        return wg_fail(err, WG_EFORMAT, "the program '%s' answered %d tokens and %d parents; expected a parent for each "
+                       "token", command, tokens.n, parents.n);
     if (tokens.n > WG_TREE_MAX - 1)
         return wg_fail(err, WG_EFORMAT, "the program '%s' answered %d tokens; the request allows %d (nodes)", command, tokens.n,
                        WG_TREE_MAX - 1);

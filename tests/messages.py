@@ -1,17 +1,18 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Every message of experiments/ stands in a test: messages.py ROOT.
+"""Every message of experiments/, draft/, core/file/ and core/text/ stands in a test: messages.py ROOT.
 
 A message is the format that a call to a reporter (wg_fail, wg_problem, standard error ...) writes down, or the words that it
 hands to a helper with a parameter `why`. It is tested when a golden file (tests/bad/*/error) has a text of this format, or a
-string of a test has the first half of one at least. UNREACHABLE names the exceptions, each with its reason; an exception that
-is not needed any more is an error too. Of the other folders the number is printed, for whoever wants to lower it."""
+string of a test has the first half of one at least, or the last. UNREACHABLE names the exceptions, each with its reason; an
+exception that is not needed any more is an error too. Of the other folders the number is printed, for whoever wants to lower
+it."""
 import os
 import re
 import sys
 
-STRICT = "experiments"
-OTHERS = ["core/base", "core/file", "core/text", "core/model", "core/engine", "draft", "verify"]
+STRICT = {"experiments": 150, "draft": 80, "core/file": 50, "core/text": 15}  # and so many messages at least
+OTHERS = ["core/base", "core/model", "core/engine", "verify"]
 
 # Where the format stands among the arguments of a reporter.
 REPORTERS = {"wg_fail": 2, "wg_fail_in": 2, "wg_problem": 3, "wg_problem_in_set": 2, "axis_problem": 3, "wg_json_problem": 4,
@@ -22,6 +23,12 @@ UNREACHABLE = {
     "bench compare: cannot start a process: %s": "needs a system that has no more processes",
     "bench compare: the comparison of %s and %s did not pair all requests": "needs a comparison that loses requests",
     "a trace record of %zu bytes; try trace_rows=top": "needs a round of 4 GB",
+    "%s: cannot map into memory: %s": "needs a system that has no address space left",
+    "'%.40s...' is too long: %d bytes of at most %zu": "needs a longer text than an option of the outer drafter holds",
+    "drafter cascade: %s has %d tokens, the target %d: a middle model needs as many":
+        "needs two models of one tokenizer that pad its vocabulary differently",
+    "law %s was not declared": "needs a drafter of ours that breaks the contract; those of plug-ins are found out before",
+    "drafter process: '%s' cannot be started: %s": "needs a system that has no more processes",
 }
 
 STRING = r'"(?:[^"\\\n]|\\.)*"'
@@ -39,12 +46,14 @@ def without_comments(text):
 
 
 def strings(text, macros):
-    """The string literals of C, neighbours joined; a macro between them is whatever it stands for, or anything."""
+    """The string literals of C, neighbours joined; a macro between them is whatever it stands for, or anything; PRId64 and its
+    like end a conversion."""
     joined = re.compile(r"(?:%s|\b(?:WG|PRI)[A-Za-z0-9_]*\b)(?:\s*(?:%s|\b(?:WG|PRI)[A-Za-z0-9_]*\b))*" % (STRING, STRING))
     for m in joined.finditer(text):
         parts = re.findall(STRING + r"|\w+", m[0])
         if any(p[0] == '"' for p in parts):
-            yield "".join(unescape(p[1:-1]) if p[0] == '"' else macros.get(p, "%s") for p in parts)
+            yield "".join(unescape(p[1:-1]) if p[0] == '"' else "d" if p.startswith("PRI") else macros.get(p, "%s")
+                          for p in parts)
 
 
 def arguments(text, at):
@@ -128,6 +137,12 @@ def head(toks):
     return toks[:at]
 
 
+def tail(toks):
+    """The last half, likewise; of a short one all of it."""
+    half = head(toks[::-1])[::-1]
+    return half if sum(t is not None and t.isalnum() for t in half) > 2 * SHORTEST else toks
+
+
 def tested_texts(root, macros):
     golden, said = [], set()
     bad = os.path.join(root, "tests", "bad")
@@ -147,13 +162,19 @@ def tested_texts(root, macros):
     return golden, [s for s in said if len(s) >= 10]
 
 
+def longest(toks):
+    return max("".join("\0" if t is None else t for t in toks).split("\0"), key=len)
+
+
+def found(toks, words, texts):
+    whole = pattern(toks)
+    return (text for text in texts if words in text and whole.search(text))
+
+
 def is_tested(form, golden, said):
     toks = tokens(form)
-    whole, half = pattern(toks), head(toks)
-    longest = max("".join("\0" if t is None else t for t in half).split("\0"), key=len)
-    begun = pattern(half)
-    return any(longest in text and whole.search(text) for text in golden) or \
-        any(longest in text and begun.search(text) for text in said)
+    return any(found(toks, longest(toks), golden)) or \
+        any(any(found(half, longest(half), said)) for half in (head(toks), tail(toks)))
 
 
 def main():
@@ -161,7 +182,7 @@ def main():
     macros = macros_of(root)
     golden, said = tested_texts(root, macros)
     used, failed = set(), 0
-    for folder in [STRICT] + OTHERS:
+    for folder in list(STRICT) + OTHERS:
         of, untested = 0, []
         for where, form in messages(root, folder, macros):
             if form[0] == "\r" or sum(t is not None and t.isalnum() for t in tokens(form)) < SHORTEST:
@@ -169,17 +190,17 @@ def main():
             of += 1
             if is_tested(form, golden, said):
                 continue
-            if folder == STRICT and form in UNREACHABLE:
+            if folder in STRICT and form in UNREACHABLE:
                 used.add(form)
                 continue
             untested.append((where, form))
         print("%-12s %4d messages, %d without a test" % (folder, of, len(untested)))
-        if folder == STRICT:
+        if folder in STRICT:
             failed += len(untested)
-            if of < 150:
-                print("only %d messages found in %s: is %s the project?" % (of, STRICT, root))
+            if of < STRICT[folder]:
+                print("only %d messages found in %s: is %s the project?" % (of, folder, root))
                 failed += 1
-        for where, form in untested if folder == STRICT or "--all" in sys.argv else []:
+        for where, form in untested if folder in STRICT or "--all" in sys.argv else []:
             print("  %s: no test has: %s" % (where, form.replace("\n", "\\n")))
     for form in sorted(set(UNREACHABLE) - used):
         print("  not needed any more in UNREACHABLE: %s" % form)

@@ -93,8 +93,8 @@ static wg_status set_metadata(wg_gguf_writer *g, const wg_weights *in, const cha
     }
     const wg_tensor *embedding = wg_weights_find(in, "token_embd.weight");
     if (!embedding)
-        return wg_fail(err, WG_EMODEL, "%s: there is no tensor 'token_embd.weight' to take the vocabulary size from",
-                       wg_weights_path(in));
+        return wg_fail(err, WG_EMODEL, "%s: there is no tensor 'token_embd.weight' to take the vocabulary size from; "
+                       "leave out --tokenizer", wg_weights_path(in));
     char *bytes;
     size_t n;
     WG_TRY(wg_load(tokenizer, TOKENIZER_MOST, &bytes, &n, err));

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "core/base/error.h"
 #include "core/text/keys.h"
 #include "core/text/unicode.h"
 
@@ -104,8 +105,8 @@ wg_status wg_bpe_fill(wg_bpe *b, wg_vocab *v, const wg_weights *w, wg_error *err
     WG_TRY(wg_vocab_check_bytes(v, w, err));
     for (int i = 0; i < b->n; i++) {
         wg_text line;
-        if (!wg_meta_array_string(w, MERGES, i, &line))
-            return wg_fail(err, WG_EMODEL, "%s: merge %d cannot be read; convert the model again", wg_weights_path(w), i);
+        const bool there = wg_meta_array_string(w, MERGES, i, &line);
+        wg_assert(there); /* counted, and strings */
         WG_TRY(add_merge(b, v, w, i, line, err));
     }
     return WG_OK;

@@ -2,7 +2,7 @@
  * A plug-in with one fault, chosen by FAULT when it is compiled (tests/CMakeLists.txt). */
 #include "draft/plugin.h"
 
-enum { NONE, WRONG_ABI, WRONG_TREE, WRONG_SIZE, NO_TABLE, WRONG_LAW, NO_PROPOSE, UNDECLARED, FAILS };
+enum { NONE, WRONG_ABI, WRONG_TREE, WRONG_SIZE, NO_TABLE, WRONG_LAW, NO_PROPOSE, UNDECLARED, FAILS, WRONG_ROOT };
 
 /* Token 0 after the text, as if it were drawn. */
 static wg_status propose(wg_drafter *d, wg_seq *const *seq, int n, wg_tree *out, wg_rows *q, wg_error *err)
@@ -13,7 +13,8 @@ static wg_status propose(wg_drafter *d, wg_seq *const *seq, int n, wg_tree *out,
         return WG_EIO;
     }
     for (int i = 0; i < n; i++) {
-        wg_tree_reset(&out[i], seq[i]->token[seq[i]->n - 1], FAULT == UNDECLARED ? WG_LAW_IID : WG_LAW_FIXED);
+        wg_tree_reset(&out[i], seq[i]->token[seq[i]->n - 1] + (FAULT == WRONG_ROOT),
+                      FAULT == UNDECLARED ? WG_LAW_IID : WG_LAW_FIXED);
         const int row = q->n++;
         q->point[row] = 0;
         wg_tree_push(&out[i], 0, 0, row);

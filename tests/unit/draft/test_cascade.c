@@ -78,10 +78,10 @@ Test(cascade, refuses_what_it_cannot_check)
     } bad[] = {
         { "model=%s,rule=greedy", "choose rejection or match" },
         { "model=%s,rule=rejectoin", "did you mean \"rejection\"" },
-        { "model=%s,inner=ngram:q=3", "q" },
+        { "model=%s,inner=ngram:q=3", "drafter cascade: inner=ngram:q=3: " },
         { "model=%s,inner=", "expected a drafter" },
         { "model=%s,inner=synthetic", "synthetic" },
-        { "length=2", "no middle model" },
+        { "length=2", "drafter cascade: no middle model is named; set its option model=FILE" },
         { "model=/nowhere", "/nowhere" },
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -92,7 +92,7 @@ Test(cascade, refuses_what_it_cannot_check)
     snprintf(options, sizeof options, "model=%s", far_path);
     cr_assert_null(refusal(&target, "cascade", options, true));
     const char *text = refusal(&target, "cascade", options, false);
-    cr_assert(text && strstr(text, "wg_parts.plugins"), "%s", text);
+    cr_assert(text && strstr(text, "(wg_parts.plugins), so none can be opened by name"), "%s", text);
     law_model_close(&target);
 }
 

@@ -260,8 +260,10 @@ Test(cross_vocab, refusals)
 {
     static const struct { const char *drafter, *options, *path, *says; } bad[] = {
         { "model", "model=%s", small_path, "vocabulary=intersection, or slem" },
-        { "model", "model=%s,vocabulary=intersection", alien_path, "no token in common" },
-        { "model", "model=%s,vocabulary=intersection", bare_path, "has no tokenizer" },
+        { "model", "model=%s,vocabulary=intersection", alien_path,
+          "have no token in common, so nothing could be drafted; take another draft model" },
+        { "model", "model=%s,vocabulary=intersection", bare_path,
+          "has no tokenizer, so its tokens cannot be compared with those of target; convert it again with --tokenizer" },
         { "model", "model=%s,vocabulary=other", small_path, "same, intersection" },
         { "slem", "model=%s", bare_path, "tokenizer.ggml.model is missing" },
         { "slem", "length=3%s", "", "no draft model is named" },
@@ -273,9 +275,18 @@ Test(cross_vocab, refusals)
     }
     law_model bare;
     law_model_open(&bare, bare_path, 1, WG_CPU_REF, WG_F32);
-    cr_assert(strstr(refusal(&bare, "slem", with("model=%s", small_path), true), "has no tokenizer"));
-    cr_assert(strstr(refusal(&bare, "model", with("model=%s,vocabulary=intersection", small_path), true), "has no tokenizer"));
+    cr_assert(strstr(refusal(&bare, "slem", with("model=%s", small_path), true),
+                     "drafter slem: target has no tokenizer, so text cannot become its tokens"));
+    cr_assert(strstr(refusal(&bare, "model", with("model=%s,vocabulary=intersection", small_path), true),
+                     "target has no tokenizer, so nobody can tell which tokens it has in common with "));
     law_model_close(&bare);
+    wg_error err;
+    char options[1200], list[600];
+    snprintf(list, sizeof list, "%s", temp_at(&folder, "last.json"));
+    LAW_TRY(wg_pruned_write(list, target.tokenizer, (const int32_t[]){ VOCAB - 1 }, 1, &err));
+    snprintf(options, sizeof options, "model=%s,vocabulary=intersection,prune=%s", small_path, list);
+    const char *said = refusal(&target, "model", options, true);
+    cr_assert(said && strstr(said, "has none of the tokens of the pruned list, so nothing could be drafted"), "%s", said);
     cr_assert_null(refusal(&target, "slem", with("model=%s", alien_path), true), "slem needs no common token");
 }
 

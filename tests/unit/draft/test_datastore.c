@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+#include "core/base/hash.h"
+#include "draft/datastore_file.h"
 #include "tests/unit/draft/store.h"
 
 /* Places where the key begins. */
@@ -86,6 +88,18 @@ Test(datastore, every_truncation_and_every_damaged_header_is_refused)
         cr_assert_neq(wg_datastore_view(&d, "f", copy, n, &err), WG_OK, "byte %zu", at);
     }
     wg_datastore d;
+    header *h = (header *)(void *)copy;
+    memcpy(copy, bytes, n);
+    h->vocab++;
+    cr_assert_eq(wg_datastore_view(&d, "f", copy, n, &err), WG_EFORMAT);
+    cr_assert(strstr(err.text, "f: the header is damaged (its checksum differs); build it again with: "), "%s", err.text);
+    h->suffixes = 0;
+    h->check = wg_hash64(WG_HASH_START, h, offsetof(header, check));
+    cr_assert_eq(wg_datastore_view(&d, "f", copy, n, &err), WG_EFORMAT);
+    cr_assert(strstr(err.text, "f: 0 suffixes of 6 tokens, vocabulary 321: not possible; build it again"), "%s", err.text);
+    h->version = 9;
+    cr_assert_eq(wg_datastore_view(&d, "f", copy, n, &err), WG_EUNSUPPORTED);
+    cr_assert(strstr(err.text, "f: datastore version 9; this program reads version 1; build it again"), "%s", err.text);
     memcpy(copy, bytes, n);
     cr_assert_eq(wg_datastore_view(&d, "f", copy, n, &err), WG_OK);
     cr_assert_eq(wg_datastore_view(&d, "f", copy, n + 1, &err), WG_EFORMAT);
@@ -102,7 +116,9 @@ Test(datastore, writing_refuses_what_cannot_be)
     store_open(&s);
     const int32_t bad[] = { 1, 320 }, worse[] = { -2 }, nothing[] = { -1, -1 };
     cr_assert_eq(wg_datastore_write(s.path, s.tokenizer, bad, 2, &err), WG_EINVAL);
-    cr_assert(strstr(err.text, "token 1 is 320"));
+    cr_assert_str_eq(err.text, "datastore: token 1 is 320; the vocabulary is 0..319");
+    cr_assert_eq(wg_datastore_write(s.path, s.tokenizer, bad, (size_t)1 << 30, &err), WG_EINVAL);
+    cr_assert_str_eq(err.text, "datastore: 1073741824 tokens; at most 1073741823 fit; give it less text");
     cr_assert_eq(wg_datastore_write(s.path, s.tokenizer, worse, 1, &err), WG_EINVAL);
     cr_assert_eq(wg_datastore_write(s.path, s.tokenizer, nothing, 2, &err), WG_EINVAL);
     cr_assert_eq(wg_datastore_write(s.path, s.tokenizer, nothing, 0, &err), WG_EINVAL);

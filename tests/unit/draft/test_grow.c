@@ -78,7 +78,12 @@ Test(grow, chains_and_kary_trees)
     const char *bad[] = { "", "2-", "-2", "0-1", "two", "2 1", "31-33", "2--1", "99999999999999999999" };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         cr_assert_eq(wg_shape_kary(&s, bad[i], &err), WG_ECONFIG, "%s", bad[i]);
-        cr_assert(strstr(err.text, "such as 3-2-1"));
+        char want[200];
+        snprintf(want, sizeof want,
+                 "tree=%s: expected children per depth, such as 3-2-1 (each 1..%d), with at most %d nodes below "
+                 "the root in all",
+                 bad[i], WG_TREE_MAX - 1, WG_TREE_MAX - 1);
+        cr_assert_str_eq(err.text, want);
     }
 }
 
@@ -106,10 +111,17 @@ Test(grow, files)
     const struct {
         const char *text, *says;
     } bad[] = {
-        { "{}", "list of parents" },   { "[]", "list of parents" },   { "[-1]", "0 draft tokens" },
-        { "[0, 0]", "parent -1" },     { "[-1, 1]", "earlier node" }, { "[-1, \"a\"]", "parent 1" },
-        { "[[1]]", "ranks" },          { "[[0], 3]", "path 1" },      { "[[0], []]", "path 1" },
-        { "[[0], [-1]]", "ranks" },    { "[[0], [0, 0.5]]", "ranks" },
+        { "{}", "expected a list of parents, [-1,0,0,1], or of paths, [[0],[1],[0,0]]" },
+        { "[]", "list of parents" },
+        { "[-1]", "a tree of 0 draft tokens; expected 1.." },
+        { "[0, 0]", "node 0 is the root; expected parent -1, not 0" },
+        { "[-1, 1]", "node 1 has parent 1; expected an earlier node, 0..0" },
+        { "[-1, \"a\"]", "parent 1: expected the number of an earlier node (-1 for the root)" },
+        { "[[1]]", "path 0, entry 0: expected ranks 0, 1, ... with every smaller rank of that node in an earlier path, and" },
+        { "[[0], 3]", "path 1 is no list of ranks; expected one such as [0,1]" },
+        { "[[0], []]", "path 1" },
+        { "[[0], [-1]]", "ranks" },
+        { "[[0], [0, 0.5]]", "ranks" },
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         cr_assert_eq(from_text(&s, bad[i].text, &err), WG_ECONFIG, "%s", bad[i].text);
@@ -118,6 +130,9 @@ Test(grow, files)
     char many[4 * WG_TREE_MAX + 40] = "[-1";
     for (int i = 0; i < WG_TREE_MAX; i++) strcat(many, ",0");
     cr_assert_eq(from_text(&s, strcat(many, "]"), &err), WG_ECONFIG);
+    char want[80];
+    snprintf(want, sizeof want, ": %d nodes; expected at most %d, root included", WG_TREE_MAX + 1, WG_TREE_MAX);
+    cr_assert(strstr(err.text, want), "%s", err.text);
     cr_assert_eq(wg_shape_file(&s, "/nonexistent/tree.json", &err), WG_ENOENT);
 }
 
@@ -133,6 +148,11 @@ Test(grow, acceptances)
     const char *bad[] = { "", "/", "0.5/", "x", "1.5", "-0.1", "0.6/0.6", "nan" };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         cr_assert_eq(wg_accept_parse(bad[i], a, &n, &err), WG_ECONFIG, "%s", bad[i]);
+    cr_assert(
+        strstr(err.text, "acceptances \"nan\": expected 1..") &&
+            strstr(err.text,
+                   " in 0..1 such as 0.7/0.15/0.05: how often the first, second, ... child of a node is the accepted one"),
+        "%s", err.text);
 }
 
 static double expected_of(const int *parent, int n, const double *accept, int n_accept, int node)
@@ -187,6 +207,7 @@ Test(grow, sequoia_is_the_best_of_all_trees)
 
 Test(grow, sequoia_of_known_shapes)
 {
+    wg_error err;
     wg_shape s;
     const double sure[] = { 1 }, even[] = { 0.3, 0.3, 0.3 };
     cr_assert_eq(wg_shape_sequoia(&s, sure, 1, 6, WG_TREE_MAX, NULL), WG_OK); /* all is accepted: the chain */
@@ -195,7 +216,8 @@ Test(grow, sequoia_of_known_shapes)
     cr_assert(s.levels == 1 && s.n == 4 && fabs(wg_shape_expected(&s, even, 3) - 1.9) < 1e-15);
     cr_assert_eq(wg_shape_sequoia(&s, (const double[]){ 0 }, 1, 5, 5, NULL), WG_OK); /* nothing helps: one token */
     cr_assert_eq(s.n, 2);
-    cr_assert_eq(wg_shape_sequoia(&s, sure, 1, 0, 5, NULL), WG_ECONFIG);
+    cr_assert_eq(wg_shape_sequoia(&s, sure, 1, 0, 5, &err), WG_ECONFIG);
+    cr_assert_str_eq(err.text, "sequoia: 0 draft tokens, 5 deep; expected 1 or more");
     cr_assert_eq(wg_shape_sequoia(&s, even, 3, WG_TREE_MAX - 1, WG_TREE_MAX, NULL), WG_OK);
     cr_assert_eq(s.n, WG_TREE_MAX);
     for (uint64_t i = 1; i <= 3; i++) {

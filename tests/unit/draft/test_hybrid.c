@@ -114,7 +114,8 @@ static int account(const char *drafter, const char *options, const int32_t *text
     return parts;
 }
 
-/* The ngrams all propose the same tokens, and more or fewer of them; so of what the step emitted each has as much as it proposed. */
+/* The ngrams all propose the same tokens, and more or fewer of them; so of what the step emitted each has as much as it
+ * proposed. */
 Test(composed, accounts_of_a_step)
 {
     const int32_t repeats[] = { 0, 1, 2, 0, 1, 2, 0, 1 }, fresh[] = { 0, 0, 1, 1, 2 };
@@ -203,12 +204,14 @@ Test(composed, refuse_what_they_cannot_open)
         { "hybrid", "first=ngram", "second=: expected a drafter" },
         { "hybrid", "first=ngram:k=0,second=none", "drafter hybrid: first: option 'k' = '0'" },
         { "hybrid", "first=ngrm,second=none", "did you mean \"ngram\"" },
-        { "hybrid", "first=ngram:k,second=none", "not of the form option=value" },
-        { "hybrid", "first=synthetic,second=none", "passes on only: fixed, iid" },
-        { "best_of", "of=ngram", "expected two drafters or more" },
+        { "hybrid", "first=ngram:k,second=none",
+          "'k' is not of the form option=value; options of an inner drafter are separated by semicolons" },
+        { "hybrid", "first=synthetic,second=none",
+          "first=synthetic draws siblings by the laws: coupled; a drafter made of others passes on only: fixed, iid" },
+        { "best_of", "of=ngram", "drafter best_of: of=ngram: expected two drafters or more, separated by |" },
         { "best_of", "", "expected two drafters or more" },
         { "best_of", "of={ngram|none", "braces" },
-        { "best_of", "of=none|none|none|none|none|none|none", "more than 6" },
+        { "best_of", "of=none|none|none|none|none|none|none", "drafter best_of: of: more than 6 drafters" },
         { "full_information", "of=none|model", "drafter full_information: of: drafter model: no draft model" },
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {

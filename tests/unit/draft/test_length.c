@@ -250,13 +250,17 @@ Test(length, refusals)
         wg_status code;
         const char *says;
     } cases[] = {
-        { "policy=drawn", draws, true, WG_ELAW, "match or greedy" },
+        { "policy=drawn", draws, true, WG_ELAW,
+          "drafter test: policy drawn looks at a drawn token before it decides whether to verify it; a rule that accepts with "
+          "probabilities would be biased (non-anticipation). Choose the rule match or greedy, or the policy confidence" },
         { "policy=drawn", WG_LAWS, true, WG_OK, "" },
         { "policy=confidence", draws, true, WG_OK, "" },
-        { "policy=confidence", WG_LAWS, false, WG_ECONFIG, "has none" },
+        { "policy=confidence", WG_LAWS, false, WG_ECONFIG,
+          "drafter test: policy confidence looks at q, and this drafter has none; choose one of: fixed, hf, average, cost" },
         { "policy=drawn", WG_LAWS, false, WG_ECONFIG, "has none" },
         { "policy=hf", draws, false, WG_OK, "" },
-        { "policy=cost,costs=1/x", draws, true, WG_ECONFIG, "costs=1/x" },
+        { "policy=cost,costs=1/x", draws, true, WG_ECONFIG,
+          "drafter test: costs=1/x: expected positive numbers such as 1/1.02/1.1, for target passes over 1, 2, ... rows" },
         { "policy=cost,costs=1//2", draws, true, WG_ECONFIG, "costs=" },
         { "policy=cost,costs=0", draws, true, WG_ECONFIG, "costs=" },
         { "policy=speed", draws, true, WG_EINVAL, "policy" },

@@ -251,6 +251,7 @@ Test(lookahead, refuses_what_no_tree_holds)
     without.logits = NULL;
     cr_assert_null(points_open(&wg_drafter_lookahead, &without, "", &err));
     cr_assert_eq(err.code, WG_EUNSUPPORTED);
+    cr_assert_str_eq(err.text, "drafter lookahead: this engine does not hand out the target's logits; choose another drafter");
     points_failing_open(&wg_drafter_lookahead, &env, "");
 }
 

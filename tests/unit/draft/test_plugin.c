@@ -72,15 +72,20 @@ Test(plugin, refuses_what_was_not_built_for_this_program)
         { "/nowhere/x.so", "", "drafter plugin: path=/nowhere/x.so: no such file, or it cannot be read" },
         { text_file, "", "text.so is not a shared object (no ELF header); build one as in examples/plugin-drafter" },
         { WG_TEST_PLUGINS "/libbad_drafter_1.so", "",
-          "was built for version 8 of the drafter contract, this program has version 2; rebuild" },
-        { WG_TEST_PLUGINS "/libbad_drafter_2.so", "", "was built for trees of 5 nodes, this program for " },
+          "was built for version 8 of the drafter contract, this program has version 2; "
+          "rebuild it against this program's headers" },
+        { WG_TEST_PLUGINS "/libbad_drafter_2.so", "",
+          "drafter plugin: " WG_TEST_PLUGINS "/libbad_drafter_2.so was built for trees of 5 nodes, this program for " },
         { WG_TEST_PLUGINS "/libbad_drafter_3.so", "",
-          "was built against other headers (the structures of core/engine/drafter.h differ" },
+          "was built against other headers (the structures of core/engine/drafter.h differ in size); rebuild it against this "
+          "program's" },
         { WG_TEST_PLUGINS "/libbad_drafter_4.so", "",
           "has no symbol wg_plugin_drafter; define it with WG_DRAFTER_PLUGIN(class)" },
         { WG_TEST_PLUGINS "/libbad_drafter_5.so", "",
-          "declares the laws: fixed, without_replacement; a plug-in may have only: fixed, iid" },
-        { WG_TEST_PLUGINS "/libbad_drafter_6.so", "", "its class needs a name, a size of at least" },
+          "libbad_drafter_5.so: drafter bad declares the laws: fixed, without_replacement; a plug-in may have only: fixed, "
+          "iid" },
+        { WG_TEST_PLUGINS "/libbad_drafter_6.so", "",
+          "drafter plugin: " WG_TEST_PLUGINS "/libbad_drafter_6.so: its class needs a name, a size of at least" },
         { WG_TEST_PLUGINS "/libbigram.so", "k=0", "drafter bigram: option 'k' = '0': expected integer 1..63" },
         { WG_TEST_PLUGINS "/libbigram.so", "n=1", "drafter bigram: " },
     };
@@ -104,12 +109,28 @@ Test(plugin, a_step_survives_its_faults)
         LAW_TRY(wg_seq_open(e, &s, 1, prompt, 7, 30, &err));
         const wg_status status = wg_engine_step(e, &s, 1, &err);
         cr_assert_eq(status, fault == 7 ? WG_EINVAL : WG_EIO);
-        const char *says = fault == 7 ? "law iid is not among those bad declares" : "bad failed and did not say why";
+        const char *says =
+            fault == 7 ? "libbad_drafter_7.so: law iid is not among those bad declares" : "bad failed and did not say why";
         cr_assert(strstr(err.text, says), "%s", err.text);
         cr_assert(wg_kv_tail(s->kv) == 0 && s->n == 7);
         wg_seq_close(e, s);
         wg_engine_close(e);
     }
+}
+
+/* Inside another drafter the engine does not see the tree: who wraps it looks. */
+Test(plugin, a_wrapped_one_is_checked_too)
+{
+    wg_error err = { 0 };
+    const law_setup setup = { .target = &target, .drafter = "hybrid", .rule = "match",
+                              .options = "first=plugin:path=" WG_TEST_PLUGINS "/libbad_drafter_9.so,second=none" };
+    wg_engine *e = law_engine(&setup);
+    wg_seq *s;
+    LAW_TRY(wg_seq_open(e, &s, 1, prompt, 7, 30, &err));
+    cr_assert_eq(wg_engine_step(e, &s, 1, &err), WG_EINVAL);
+    cr_assert(strstr(err.text, "inner drafter plugin: the root is not the last token"), "%s", err.text);
+    wg_seq_close(e, s);
+    wg_engine_close(e);
 }
 
 Test(plugin, every_failed_allocation_is_an_error_and_leaks_nothing)

@@ -131,7 +131,8 @@ Test(process, faults_cost_the_request_and_not_the_run)
         { "gone.sh", "exit 0\n", "ended with status 0 before it answered", 20000, WG_EIO },
         { "none.sh", "exec 2>/dev/null; exec /nowhere/no-such-program\n",
           "ended with status 127 before it answered (no such command?)", 20000, WG_EIO },
-        { "crash.sh", "read l; kill -KILL $$\n", "signal 9", 20000, WG_EIO },
+        { "crash.sh", "read l; kill -KILL $$\n", "was ended by signal 9 (Killed) or closed its output before it answered",
+          20000, WG_EIO },
         { "closed.sh", "exec >&-; sleep 1000\n", "closed its output before it answered", 20000, WG_EIO },
         { "words.sh", "while read l; do echo hello; done\n", "answered 'hello'; expected {\"tokens\":[...]}", 20000,
           WG_EFORMAT },
@@ -145,11 +146,12 @@ Test(process, faults_cost_the_request_and_not_the_run)
         { "minus.sh", "while read l; do echo '{\"tokens\":[-1]}'; done\n", "proposed token -1", 20000, WG_EFORMAT },
         { "huge.sh", "while read l; do echo '{\"tokens\":[99999999999999999999]}'; done\n", "proposed token 9", 20000,
           WG_EFORMAT },
-        { "parent.sh", "while read l; do echo '{\"tokens\":[1,2],\"parents\":[-1,1]}'; done\n", "named 1 the parent of token 1",
-          20000, WG_EFORMAT },
-        { "count.sh", "while read l; do echo '{\"tokens\":[1,2],\"parents\":[-1]}'; done\n", "2 tokens and 1 parents", 20000,
+        { "parent.sh", "while read l; do echo '{\"tokens\":[1,2],\"parents\":[-1,1]}'; done\n",
+          "named 1 the parent of token 1; expected -1 (the text's last token) or an earlier one, 0..0", 20000, WG_EFORMAT },
+        { "count.sh", "while read l; do echo '{\"tokens\":[1,2],\"parents\":[-1]}'; done\n",
+          "2 tokens and 1 parents; expected a parent for each token", 20000, WG_EFORMAT },
+        { "long.sh", "while :; do printf 'xxxxxxxxxxxxxxxx'; done\n", "answered with a line of more than 8192 bytes", 20000,
           WG_EFORMAT },
-        { "long.sh", "while :; do printf 'xxxxxxxxxxxxxxxx'; done\n", "a line of more than 8192 bytes", 20000, WG_EFORMAT },
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         wg_error err = { 0 };
@@ -213,10 +215,29 @@ Test(process, ends_what_the_program_started)
     expect_no_child();
 }
 
+Test(process, an_answer_is_no_larger_than_the_tree)
+{
+    wg_error err = { 0 };
+    wg_tree t;
+    char want[700], script[200];
+    snprintf(script, sizeof script,
+             "while read l; do printf '{\"tokens\":[1'; i=1; while [ $i -lt %d ]; do printf ',1'; i=$((i+1)); "
+             "done; echo ']}'; done\n",
+             WG_TREE_MAX);
+    wg_engine *e = script_engine("many.sh", script, 20000);
+    cr_assert_eq(first_step(e, &t, &err), WG_EFORMAT);
+    snprintf(want, sizeof want, "the program 'exec sh %s' answered %d tokens; the request allows %d (nodes)",
+             temp_at(&folder, "many.sh"), WG_TREE_MAX, WG_TREE_MAX - 1);
+    cr_assert(strstr(err.text, want), "%s", err.text);
+    wg_engine_close(e);
+    expect_no_child();
+}
+
 Test(process, needs_a_command)
 {
     const char *text = refusal(&target, "process", "timeout_ms=5", true);
-    cr_assert(text && strstr(text, "set its option command=COMMAND"), "%s", text ? text : "it opens");
+    cr_assert(text && strstr(text, "drafter process: no program is named; set its option command=COMMAND"), "%s",
+              text ? text : "it opens");
     fail_every_allocation(&target, "process", "command=cat");
     expect_no_child();
 }

@@ -167,5 +167,6 @@ Test(recycle, needs_logits_and_memory)
     without.logits = NULL;
     cr_assert_null(points_open(&wg_drafter_recycle, &without, "", &err));
     cr_assert_eq(err.code, WG_EUNSUPPORTED);
+    cr_assert_str_eq(err.text, "drafter recycle: this engine does not hand out the target's logits; choose another drafter");
     points_failing_open(&wg_drafter_recycle, &env, "");
 }

@@ -120,8 +120,16 @@ Test(synthetic, refuses_bad_rates)
                                 "profile=positions,rates=0.5--0.2",
                                 "rate=2",
                                 "profile=other" };
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
-        cr_assert(refusal(&target, "synthetic", bad[i], true), "%s opens", bad[i]);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        const char *text = refusal(&target, "synthetic", bad[i], true);
+        cr_assert(text, "%s opens", bad[i]);
+        cr_assert(i > 3 || strstr(text, ": expected probabilities by depth, such as 0.9-0.8-0.7"), "%s", text);
+    }
+    char many[2 * WG_TREE_MAX + 60] = "profile=positions,rates=1";
+    for (int i = 0; i < WG_DRAFT_MAX; i++) strcat(many, "-1");
+    const char *text = refusal(&target, "synthetic", many, true);
+    cr_assert(text && strstr(text, "drafter synthetic: rates=1-1-") && strstr(text, ": more than "), "%s",
+              text ? text : "it opens");
     fail_every_allocation(&target, "synthetic", "k=3");
     fail_every_allocation(&target, "synthetic", "ahead=memory");
 }

@@ -209,6 +209,11 @@ Test(convert, failures_leave_nothing)
     cr_assert_eq(wg_convert("/nowhere/x.bin", NULL, f.out, -1, &err), WG_ENOENT);
     cr_assert_eq(wg_convert(f.model, "/nowhere/tok.bin", f.out, -1, &err), WG_ENOENT);
     cr_assert_eq(wg_convert(f.model, f.model, f.out, -1, &err), WG_EFORMAT);
+    write_matrix(f.again, WG_F16);
+    cr_assert_eq(wg_convert(f.again, f.vocabulary, f.out, -1, &err), WG_EMODEL);
+    cr_assert_str_eq(err.text + strlen(f.again), ": there is no tensor 'token_embd.weight' to take the vocabulary size from; "
+                                                 "leave out --tokenizer");
+    remove(f.again);
     cr_assert_eq(wg_convert(f.model, f.vocabulary, "/dev/full", -1, &err), WG_EIO);
     cr_assert_eq(dir_count(f.t.dir), before);
 

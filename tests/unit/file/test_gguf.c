@@ -293,9 +293,9 @@ Test(gguf, other_formats_are_refused_by_name)
 {
     wg_error err;
     static const struct { const char *bytes; size_t n; const char *word; } row[] = {
-        { "24ka\2\0\0\0", 8, "llama2.c file of version 1 or 2" },
-        { "\x10\0\0\0\0\0\0\0{\"a\":1}            ", 28, "safetensors" },
-        { "PK\3\4xxxxxxxxxx", 14, "torch archive" },
+        { "24ka\2\0\0\0", 8, "FILE: a llama2.c file of version 1 or 2; only version 0 is read: export with --version 0" },
+        { "\x10\0\0\0\0\0\0\0{\"a\":1}            ", 28, "FILE: a safetensors file; this format is not read yet: convert" },
+        { "PK\3\4xxxxxxxxxx", 14, "FILE: a torch archive, which is a program as much as data; convert the model to GGUF" },
         { "", 0, "0 bytes, beginning with nothing" },
         { "hello", 5, "5 bytes, beginning 68 65 6c 6c 6f)" },
     };
@@ -310,11 +310,35 @@ Test(gguf, other_formats_are_refused_by_name)
     cr_assert_eq(wg_weights_open(&w, "/nowhere/m.gguf", &err), WG_ENOENT);
     cr_assert_str_eq(err.text, "/nowhere/m.gguf: there is no such file");
     cr_assert_eq(wg_weights_open(&w, t.dir, &err), WG_EUNSUPPORTED);
+    cr_assert(strstr(err.text, ": is a folder; give a GGUF file (convert a Hugging Face folder to GGUF first)"), "%s",
+              err.text);
     cr_assert_eq(wg_weights_open(&w, "/dev/null", &err), WG_EIO);
+    cr_assert_str_eq(err.text, "/dev/null: is not a regular file; weights are mapped into memory, so save them to disk first");
     file_write(temp_at(&t, "empty"), "", 0);
     cr_assert_eq(wg_weights_open(&w, t.path, &err), WG_EFORMAT);
     cr_assert(strstr(err.text, "the file is empty"));
     temp_remove(&t);
+}
+
+/* Sizes that only claim: each tensor fits a size_t, their bytes or their end do not. */
+Test(gguf, sizes_beyond_what_can_be_addressed)
+{
+    static const struct { int types[3]; uint64_t dim, offset; const char *word; } row[] = {
+        { { WG_F32, WG_F32, WG_F32 }, (uint64_t)1 << 62, 0,
+          "byte 45: tensor 'a' has 4611686018427387904 elements of type f32, more bytes than can be addressed" },
+        { { WG_I8, WG_I8, WG_I8 }, INT64_MAX - 31, INT64_MAX - 31, "byte 115: tensor 'c' ends beyond what can be addressed" },
+    };
+    for (int i = 0; i < 2; i++) {
+        gguf_bytes g = { .n = 0 };
+        wg_error err;
+        gb_put(&g, "GGUF", 4), gb_u32(&g, 3), gb_u64(&g, 3), gb_u64(&g, 0);
+        for (uint64_t k = 0; k < 3; k++) {
+            gb_string(&g, (const char *[]){ "a", "b", "c" }[k]), gb_u32(&g, 1), gb_u64(&g, row[i].dim);
+            gb_u32(&g, (uint32_t)row[i].types[k]), gb_u64(&g, k * row[i].offset);
+        }
+        cr_assert_eq(open_exact(g.b, g.n, &err), WG_EFORMAT);
+        cr_assert(strstr(err.text, row[i].word), "%s", err.text);
+    }
 }
 
 Test(gguf, any_allocation_may_fail_while_opening)
@@ -477,15 +501,34 @@ static void tensor_name(wg_gguf_writer *g, int *f)
 
 Test(gguf, the_writer_refuses_what_the_reader_would)
 {
-    expect_refused(key_twice, "'a' is set twice");
-    expect_refused(key_empty, "metadata key");
-    expect_refused(key_ascii, "metadata key");
+    expect_refused(key_twice, "metadata key 'a' is set twice");
+    expect_refused(key_empty, "'' cannot be a metadata key: expected 1..65535 printable ASCII characters");
+    expect_refused(key_ascii, "cannot be a metadata key: expected 1..65535 printable ASCII characters");
     expect_refused(tensor_twice, "'x' is added twice");
-    expect_refused(tensor_blocks, "33 elements");
+    expect_refused(tensor_blocks, "tensor 'x': 2 dimensions of type q8_0, rows of 33 elements: cannot be written");
     expect_refused(tensor_type, "unknown type");
     expect_refused(tensor_dim, "dimension 1 is 0");
     expect_refused(tensor_huge, "dimension 1");
-    expect_refused(tensor_name, "64 bytes long");
+    expect_refused(tensor_name,
+                   "tensor name '0123456789012345678901234567890123456789012345678901234567890123' is 64 bytes long");
+}
+
+/* Two tensors of half the address space, and what stands before them. */
+Test(gguf, a_head_of_more_than_can_be_addressed)
+{
+    temp t;
+    wg_gguf_writer *g;
+    wg_error err;
+    void *head;
+    size_t n, whole;
+    int fills = 0;
+    temp_make(&t);
+    cr_assert_eq(wg_gguf_writer_open(&g, temp_at(&t, "m.gguf"), &err), WG_OK);
+    add(g, &fills, "a", WG_I8, INT64_MAX - 31, 1), add(g, &fills, "b", WG_I8, INT64_MAX - 31, 1);
+    cr_assert_eq(wg_gguf_writer_head(g, &head, &n, &whole, &err), WG_EINVAL);
+    cr_assert(strstr(err.text, " bytes of metadata and the tensors are more than can be addressed"), "%s", err.text);
+    cr_assert(fills == 0 && dir_count(t.dir) == 0);
+    temp_remove(&t);
 }
 
 Test(gguf, any_allocation_may_fail_while_writing)

@@ -193,8 +193,11 @@ Test(llama2c, tokenizer)
         err.text,
         "tok.bin: byte 3656: 11 bytes follow the last of 262 tokens; it is the tokenizer of a model with another vocabulary");
     cr_assert_eq(tokenizer(p, n, VOCAB + 1, "/dev/null", &err), WG_EFORMAT);
-    cr_assert(strstr(err.text, "the file ends inside token 263 of 264"), "%s", err.text);
+    cr_assert(strstr(err.text, "byte 3667: the file ends inside token 263 of 264; expected a llama2.c tokenizer.bin with as many tokens "
+                               "as the model: is it the tokenizer of another model, or truncated?"), "%s", err.text);
     cr_assert_eq(tokenizer(p, n, 1 << 30, "/dev/null", &err), WG_EFORMAT);
+    cr_assert_str_eq(err.text, "tok.bin: 3667 bytes cannot hold the 1073741824 tokens of the model; expected a llama2.c "
+                               "tokenizer.bin");
     memcpy(p + 8, &(uint32_t){ UINT32_MAX }, 4);
     cr_assert_eq(tokenizer(p, n, VOCAB, "/dev/null", &err), WG_EFORMAT);
     cr_assert_eq(wg_mem_read().live_blocks, live);

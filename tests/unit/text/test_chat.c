@@ -182,6 +182,9 @@ Test(chat, refusals)
     cr_assert_str_eq(err.text, "a conversation of 2 texts with the chat template vicuna: expected an odd number, questions and "
                                "answers in turn");
     cr_assert_eq(wg_chat_encode(t, &(wg_chat){ WG_CHAT_NONE, NULL }, turn, 3, &ids, &n, &err), WG_EINVAL);
+    const wg_text endless = { "a", ((size_t)256 << 20) + 1 };
+    cr_assert_eq(wg_chat_encode(t, &(wg_chat){ WG_CHAT_VICUNA, NULL }, &endless, 1, &ids, &n, &err), WG_EINVAL);
+    cr_assert_str_eq(err.text, "a conversation of more than 268435456 bytes cannot be encoded; shorten its texts");
     wg_tokenizer_close(t);
 }
 

@@ -18,6 +18,10 @@ static wg_tokenizer *opened(int kind, tiny variant)
 
 #define AGAIN "; convert the model again, with its tokenizer"
 
+#define X8 "xxxxxxxx"
+#define X64 X8 X8 X8 X8 X8 X8 X8 X8
+#define LONG_WORD X64 X64 X64 X64 X64 X64 X64 X8 X8 X8 X8 X8 X8 X8 "x" /* 505 bytes */
+
 Test(tokenizer, spoiled_files)
 {
     static const struct { int kind; tiny how; wg_status status; const char *text;
@@ -83,6 +87,9 @@ Test(tokenizer, spoiled_files)
          {.bad_type_at = 5},
          WG_EMODEL,
          "tokenizer.ggml.token_type[5] is 9, expected 1..6 (normal, unknown, control, user-defined, unused, byte)"},
+        {0, {.huge_types = true}, WG_EMODEL, "token 0 cannot be read; convert the model again"},
+        {0, {.no_score_at = 7}, WG_EMODEL, "tokenizer.ggml.scores[7] is not a number; convert the model again"},
+        {0, {.word = LONG_WORD}, WG_EMODEL, "token 290 stands for 505 bytes, at most 504 are supported; take another tokenizer"},
         {0,
          {.drop_byte = 0x41},
          WG_EMODEL,

@@ -4,6 +4,7 @@
 #ifndef WG_TESTS_UNIT_TEXT_TINY_H
 #define WG_TESTS_UNIT_TEXT_TINY_H
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -18,6 +19,9 @@ typedef struct tiny {
     /* what to vary */
     const char *model, *pre, *merge;    /* merge: one more at the end */
     bool with_inner_space, with_doubles, with_prefix_key;
+    int no_score_at;                    /* 0: no; scores[i] = NaN */
+    bool huge_types;                    /* token_type beyond any number of ours */
+    const char *word;                   /* one more at the end, of any length */
     int bad_type_at, drop_byte;         /* 0: no; token_type[i] = 9; a byte without a token (gpt2), spelled wrong (llama) */
     int64_t eos;                        /* 0: the usual one */
     int more;                           /* padded rows at the end */
@@ -34,7 +38,7 @@ typedef struct tiny {
     int tokens;
 } tiny;
 
-enum { GGUF_U32 = 4, GGUF_I32 = 5, GGUF_F32 = 6, GGUF_BOOL = 7, GGUF_STRING = 8, GGUF_ARRAY = 9 };
+enum { GGUF_U32 = 4, GGUF_I32 = 5, GGUF_F32 = 6, GGUF_BOOL = 7, GGUF_STRING = 8, GGUF_ARRAY = 9, GGUF_U64 = 10 };
 
 static inline void tiny_put(tiny *t, const void *p, size_t n)
 {
@@ -99,7 +103,7 @@ static inline int tiny_token_n(tiny *t, const char *s, size_t n, int type, float
     memcpy(t->name[i], s, n);
     t->text[i] = (wg_text){ t->name[i], n };
     t->type[i] = i > 0 && i == t->bad_type_at ? 9 : type;
-    t->score[i] = score;
+    t->score[i] = i > 0 && i == t->no_score_at ? NAN : score;
     return i;
 }
 static inline int tiny_token(tiny *t, const char *s, int type, float score)
@@ -126,13 +130,16 @@ static inline void tiny_finish(tiny *t, bool scores, int bos, int eos)
         tiny_token(t, pad, 5, 0);
     }
     for (int i = 0; t->controls && t->controls[i]; i++) tiny_token(t, t->controls[i], 3, 0);
+    if (t->word) t->text[tiny_token(t, "", 1, -2000)] = (wg_text){ t->word, strlen(t->word) };
     int n = t->tokens;
     if (tiny_array(t, "tokens", GGUF_STRING, &n))
         for (int i = 0; i < n; i++) tiny_text(t, t->text[i].s, t->text[i].n);
     n = t->tokens;
     if (scores && tiny_array(t, "scores", GGUF_F32, &n)) tiny_put(t, t->score, (size_t)n * sizeof *t->score);
     n = t->tokens;
-    if (tiny_array(t, "token_type", GGUF_I32, &n)) tiny_put(t, t->type, (size_t)n * sizeof *t->type);
+    if (t->huge_types && tiny_array(t, "token_type", GGUF_U64, &n))
+        for (int i = 0; i < n; i++) tiny_u64(t, UINT64_MAX);
+    else if (!t->huge_types && tiny_array(t, "token_type", GGUF_I32, &n)) tiny_put(t, t->type, (size_t)n * sizeof *t->type);
     tiny_id(t, "bos_token_id", bos);
     tiny_id(t, "eos_token_id", t->eos ? t->eos : eos);
     tiny_bool(t, "add_bos_token", true);
