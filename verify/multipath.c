@@ -36,6 +36,8 @@ static const wg_option options[] = {
     WG_OPTION_END,
 };
 
+static void brief(const void *opt, wg_rule *out) { out->ratio = ((const multipath_options *)opt)->select == RATIO; }
+
 typedef struct level {
     int node; /* one of those that spell the prefix: where p is read */
     int qrow; /* of the draws that continue it; -1: none do */
@@ -131,7 +133,7 @@ static int32_t selected_of(const wg_tree *t, const bool *alive, double r, const 
     const int n = wg_selection_among(&s, t, node, p, prow, drawn);
     if (n == 0) return -1; /* q could have drawn none of them */
     for (int i = 0; i < n; i++) weight[i] = drawn[i].chance;
-    const int i = wg_chance_pick(chance, WG_DRAW_ACCEPT, WG_TREE_MAX + l->node, weight, n);
+    const int i = wg_chance_pick(chance, WG_DRAW_ACCEPT, WG_TREE_NODES + l->node, weight, n);
     *qk = wg_selection_law(&s, drawn[i].rank);
     return t->token[drawn[i].node];
 }
@@ -193,4 +195,6 @@ const wg_verifier_class wg_verifier_multipath = {
     .laws = WG_LAW_FIXED | WG_LAW_IID,
     .lossless = true,
     .accept = accept,
+    .device = WG_RULE_MULTIPATH,
+    .brief = brief,
 };

@@ -144,6 +144,28 @@ template <class T> WG_DEVICE int wg_block_argmax(wg_block *b, const T *x, int n)
     return wg_block_best(b, best, which);
 }
 
+/* ---- order */
+
+WG_DEVICE bool wg_is_behind(uint64_t a, uint64_t b) { return a > b; }
+
+/* Bitonic: `n` keys, padded to a power of two with what is behind all of them. */
+template <class Key> WG_DEVICE void wg_block_sort(Key *key, int n, Key last)
+{
+    int size = 1;
+    while (size < n) size *= 2;
+    for (int i = n + (int)threadIdx.x; i < size; i += WG_BLOCK) key[i] = last;
+    __syncthreads();
+    for (int run = 2; run <= size; run *= 2)
+        for (int with = run / 2; with; with /= 2) {
+            for (int i = (int)threadIdx.x; i < size / 2; i += WG_BLOCK) {
+                const int lo = i / with * 2 * with + i % with, hi = lo + with;
+                const Key a = key[lo], b = key[hi];
+                if (wg_is_behind(a, b) == ((lo & run) == 0)) key[lo] = b, key[hi] = a;
+            }
+            __syncthreads();
+        }
+}
+
 /* ---- weights of any size: core/engine/weights.h */
 
 template <class Value> struct wg_scaled {

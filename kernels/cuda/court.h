@@ -10,12 +10,29 @@
 
 enum { DRAW_ACCEPT = 2, DRAW_NEXT = 3, DRAW_COUPLED = 5 }; /* wg_purpose of core/engine/chance.h */
 
+typedef struct wg_bet {
+    double ratio;
+    int32_t token;
+} wg_bet;
+
+/* Of selection.h: what the threads of a block tell each other. */
+typedef struct selection_room {
+    wg_mass q[WG_BLOCK], p[WG_BLOCK], q_worst, p_worst;
+    double floor, cap;
+    int32_t list[WG_TREE_NODES];                                               /* the draws */
+    int32_t n, node[WG_TREE_NODES], rank[WG_TREE_NODES], times[WG_TREE_NODES]; /* their tokens */
+    double beats[WG_TREE_NODES], chance[WG_TREE_NODES];
+    int32_t kept_node[WG_TREE_NODES], kept_qrow[WG_TREE_NODES], kept_k[WG_TREE_NODES]; /* of a level: multipath */
+    signed char alive[WG_TREE_NODES];
+} selection_room;
+
 typedef struct settle_room {
     wg_rule_tree tree;
-    double claim[WG_TREE_NODES]; /* of a node: block and traversal */
+    double claim[WG_TREE_NODES];      /* of a node: block, traversal, typical; of a level: multipath */
     double weight[WG_TREE_NODES + 1]; /* of what is drawn among children */
-    double a[WG_TREE_NODES], b[WG_TREE_NODES], drawable[WG_TREE_NODES], tried[WG_TREE_NODES]; /* traversal */
+    double a[WG_TREE_NODES], b[WG_TREE_NODES], drawable[WG_TREE_NODES], tried[WG_TREE_NODES]; /* traversal; typical: a */
     int32_t last[WG_TREE_NODES];
+    selection_room pick;
 } settle_room;
 
 /* A row of probabilities; of: undefined where point >= 0. */
@@ -34,6 +51,8 @@ struct court {
     const double *p, *q;
     const int32_t *p_point, *q_point;
     double *rest, *drawn; /* (vocab) scratch */
+    wg_bet *bet;          /* in the place of drawn: (vocab, rounded up to a power of two) */
+    double *taken;        /* (2 vocab) blocks of scores */
     wg_rule_path *out;
 };
 

@@ -93,24 +93,6 @@ struct note_keys {
     }
 };
 
-/* Bitonic: `n` keys, padded to a power of two with what is behind all of them. */
-WG_DEVICE void sort_keys(uint64_t *key, int n)
-{
-    int size = 1;
-    while (size < n) size *= 2;
-    for (int i = n + (int)threadIdx.x; i < size; i += WG_BLOCK) key[i] = ~(uint64_t)0;
-    __syncthreads();
-    for (int run = 2; run <= size; run *= 2)
-        for (int with = run / 2; with; with /= 2) {
-            for (int i = (int)threadIdx.x; i < size / 2; i += WG_BLOCK) {
-                const int lo = i / with * 2 * with + i % with, hi = lo + with;
-                const uint64_t a = key[lo], b = key[hi];
-                if ((a > b) == ((lo & run) == 0)) key[lo] = b, key[hi] = a;
-            }
-            __syncthreads();
-        }
-}
-
 struct weight_of_key {
     const chain *c;
     WG_DEVICE_MEMBER bool operator()(int i, double *v)
@@ -166,7 +148,7 @@ WG_DEVICE wg_mass cut(chain *c, int most, wg_mass enough)
         weight_of_key weight = { c };
         take_in_order take = { c, most, enough };
         wg_gather(c->b, 0, c->n, here, note);
-        sort_keys(c->key, note.have);
+        wg_block_sort(c->key, note.have, ~(uint64_t)0);
         wg_gather(c->b, 0, note.have, weight, take);
         c->last = s->last;
         c->edge = c->x[s->last];

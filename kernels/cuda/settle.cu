@@ -221,7 +221,7 @@ WG_DEVICE void settle_block(const court *c)
 }
 
 #include "kernels/cuda/lossy.h"
-#include "kernels/cuda/traversal.h"
+#include "kernels/cuda/multipath.h"
 
 /* ---- rules that settle one node at a time: verify/walk.c */
 
@@ -239,6 +239,7 @@ template <int KIND> WG_DEVICE int settle_node(const court *c, const wg_rule *rul
         return -1;
     }
     if (KIND == WG_RULE_RELAXED) return settle_relaxed(c, rule, node, depth, next);
+    if (KIND == WG_RULE_OPTIMAL) return settle_optimal(c, node, depth, next);
     if (KIND == WG_RULE_ROUNDS) return settle_rounds(c, node, depth, rule->factor, next);
     return KIND == WG_RULE_TOPK ? settle_set(c, node, depth, next) : settle_kseq(c, node, depth, next);
 }
@@ -268,11 +269,13 @@ settle_tree(wg_rule rule, const wg_rule_tree *tree, int vocab, const double *p, 
     const int32_t *from = (const int32_t *)(tree + blockIdx.x);
     for (int i = (int)threadIdx.x; i < (int)(sizeof *tree / 4); i += WG_BLOCK) ((int32_t *)&s->tree)[i] = from[i];
     __syncthreads();
-    const court c = { b, s, &s->tree, vocab, p, q, p_point, q_point, scratch + 2 * V * blockIdx.x,
-                      scratch + 2 * V * blockIdx.x + V, path + blockIdx.x };
+    double *mine = scratch + wg_gpu_settle_cells((wg_rule_kind)KIND, vocab) * blockIdx.x;
+    const court c = { b, s, &s->tree, vocab, p, q, p_point, q_point, mine, mine + V, (wg_bet *)(mine + V),
+                      mine + V + 2 * wg_gpu_sorted(vocab), path + blockIdx.x };
     if (KIND == WG_RULE_BLOCK) settle_block(&c);
     else if (KIND == WG_RULE_TRAVERSAL) settle_traversal(&c);
     else if (KIND == WG_RULE_TYPICAL) settle_typical(&c, &rule);
+    else if (KIND == WG_RULE_MULTIPATH) settle_multipath(&c, &rule);
     else walk<KIND>(&c, &rule);
 }
 
@@ -293,6 +296,8 @@ extern "C" void WG_GPU(settle)(wg_gpu *g, const wg_rule *rule, const wg_rule_tre
     case WG_RULE_BLOCK: kernel = settle_tree<WG_RULE_BLOCK>; break;
     case WG_RULE_RELAXED: kernel = settle_tree<WG_RULE_RELAXED>; break;
     case WG_RULE_TYPICAL: kernel = settle_tree<WG_RULE_TYPICAL>; break;
+    case WG_RULE_MULTIPATH: kernel = settle_tree<WG_RULE_MULTIPATH>; break;
+    case WG_RULE_OPTIMAL: kernel = settle_tree<WG_RULE_OPTIMAL>; break;
     default: return;
     }
     WG_LAUNCH(kernel, trees, WG_BLOCK, 0, g->stream, *rule, tree, vocab, p, p_point, q, q_point, scratch, path);
