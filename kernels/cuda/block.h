@@ -8,55 +8,18 @@
 #include "kernels/cuda/cuda.h"
 #include "kernels/mass.h"
 
-enum { WG_BLOCK = 256, WG_BLOCK_WARPS = WG_BLOCK / WG_WARP, WG_GATHER = 1024 };
+enum { WG_BLOCK = 256, WG_BLOCK_WARPS = WG_BLOCK / WG_WARP };
 
 /* A mass that many threads add to: the sums of low 32 bits and of what is above them. */
 typedef struct wg_shared_mass { unsigned long long low, high; } wg_shared_mass;
 
 /* Shared memory of these functions: WG_SHARED(wg_block, b, 1). */
 typedef struct wg_block {
-    double value[WG_GATHER]; /* what was gathered, and which elements it belongs to */
-    int32_t at[WG_GATHER];
-    int32_t count[2][WG_BLOCK_WARPS], best[WG_BLOCK_WARPS];
     double top[WG_BLOCK_WARPS];
     wg_mass part[WG_BLOCK_WARPS];
     wg_shared_mass mass;
-    int32_t index, stop;
+    int32_t best[WG_BLOCK_WARPS], index;
 } wg_block;
-
-/* Gathers the elements i = from .. n-1 that take(i, &value) says yes to, ascending, and hands them to use(first, count) as
- * b->value and b->at whenever the room is full: `first` is an i that all of them are at or behind, from which a gathering can
- * start again. All threads run `use`; it may set b->stop, to end, and hold barriers. */
-template <class Take, class Use> WG_DEVICE void wg_gather(wg_block *b, int from, int n, Take &take, Use &use)
-{
-    const int t = (int)threadIdx.x, lane = t % WG_WARP, warp = t / WG_WARP;
-    int have = 0, first = from, turn = 0;
-    if (t == 0) b->stop = 0;
-    for (int base = from; base < n; base += WG_BLOCK, turn ^= 1) {
-        double v = 0;
-        const bool in = base + t < n && take(base + t, &v);
-        const unsigned votes = __ballot_sync(0xffffffffu, in);
-        if (lane == 0) b->count[turn][warp] = __popc(votes);
-        __syncthreads(); /* one a round: the next but one writes these counts again */
-        int to = have + __popc(votes & ((1u << lane) - 1));
-        for (int w = 0; w < WG_BLOCK_WARPS; w++) {
-            if (w < warp) to += b->count[turn][w];
-            have += b->count[turn][w];
-        }
-        if (in) {
-            b->value[to] = v;
-            b->at[to] = base + t;
-        }
-        if (have + WG_BLOCK <= WG_GATHER && base + WG_BLOCK < n) continue;
-        __syncthreads();
-        use(first, have);
-        __syncthreads();
-        if (b->stop) break;
-        have = 0;
-        first = base + WG_BLOCK;
-    }
-    __syncthreads();
-}
 
 /* ---- sums */
 

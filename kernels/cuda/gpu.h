@@ -275,8 +275,12 @@ WG_HD static inline size_t wg_gpu_sorted(int n)
     return room;
 }
 
-/* Keys of a sort of n tokens. */
-static inline size_t wg_gpu_sample_bytes(int n) { return wg_gpu_sorted(n) * sizeof(uint64_t); }
+/* Of a row that is sampled: what its blocks tell each other, and keys of a sort of n tokens. */
+enum { WG_GPU_SAMPLE_STATE = 21 << 10 };
+static inline size_t wg_gpu_sample_bytes(int n)
+{
+    return WG_GPU_SAMPLE_STATE + (wg_gpu_sorted(n) * sizeof(uint64_t) + 15) / 16 * 16;
+}
 
 /* Doubles that a rule works in, a tree: two rows; or a row, bets to sort and the blocks of their scores. */
 WG_HD static inline size_t wg_gpu_settle_cells(wg_rule_kind rule, int vocab)

@@ -41,35 +41,18 @@ WG_DEVICE double phi(const selection *s, int i)
 
 WG_DEVICE double ratio_of(double p, double q) { return p > 0 ? p / q : 0; }
 
-struct take_bet {
-    dist p, q;
-    WG_DEVICE_MEMBER bool operator()(int i, double *v)
-    {
-        const double qx = q[i];
-        *v = qx > 0 ? ratio_of(p[i], qx) : 0;
-        return qx > 0;
-    }
-};
-
-struct note_bets {
-    const wg_block *b;
-    wg_bet *bet;
-    int have;
-    WG_DEVICE_MEMBER void operator()(int first, int n)
-    {
-        (void)first;
-        for (int i = (int)threadIdx.x; i < n; i += WG_BLOCK) bet[have + i] = wg_bet{ b->value[i], b->at[i] };
-        have += n;
-    }
-};
-
 WG_DEVICE int order_bets(const court *c, dist p, dist q)
 {
-    take_bet take = { p, q };
-    note_bets note = { c->b, c->bet, 0 };
-    wg_gather(c->b, 0, c->vocab, take, note);
-    wg_block_sort(c->bet, note.have, wg_bet{ INFINITY, INT32_MAX });
-    return note.have;
+    int32_t *n = &c->s->pick.n;
+    __syncthreads();
+    if (threadIdx.x == 0) *n = 0;
+    __syncthreads();
+    for (int x = (int)threadIdx.x; x < c->vocab; x += WG_BLOCK)
+        if (q[x] > 0) c->bet[atomicAdd(n, 1)] = wg_bet{ ratio_of(p[x], q[x]), x };
+    __syncthreads();
+    const int bets = *n;
+    wg_block_sort(c->bet, bets, wg_bet{ INFINITY, INT32_MAX });
+    return bets;
 }
 
 /* ---- running masses: a segment of ranks a thread */
