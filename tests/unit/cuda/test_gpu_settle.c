@@ -26,11 +26,12 @@ typedef struct bed {
 /* Flat, peaked, truncated, with long gaps, a point; or what another row has, so that p and q are equal or nearly. */
 static void draw_row(wg_rows *r, const wg_rows *like)
 {
-    const int row = wg_rows_push(r), V = r->vocab, kind = below(8);
+    const int others = like->n, row = wg_rows_push(r), V = r->vocab, kind = below(8);
     double *p = wg_rows_at(r, row), sum = 0;
     if (kind == 0) r->point[row] = below(V);
-    if (kind == 1 && like->n) {
-        memcpy(p, wg_rows_dense(like, below(like->n), p), (size_t)V * sizeof *p);
+    if (kind == 1 && others) {
+        const double *other = wg_rows_dense(like, below(others), p);
+        if (other != p) memcpy(p, other, (size_t)V * sizeof *p);
         return;
     }
     const int from = kind == 2 ? 0 : kind == 3 ? V / 2 : 0, to = kind == 2 ? (V + 1) / 2 : V; /* often disjoint */
