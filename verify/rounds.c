@@ -23,8 +23,8 @@ static part drawn_from(const wg_crossing *c, int child)
     return (part){ row, wg_rows_sum(c->q, t->qrow[child], row) };
 }
 
-/* (r - l q_i)+ into p's first scratch row, where p may have mass. It is added up if another child may ask for its mass; else that
- * is whether there is any. */
+/* (r - l q_i)+ into p's first scratch row, where p may have mass. It is added up if another child may ask for its mass; else
+ * that is whether there is any. */
 static part subtract(const wg_crossing *c, part r, part drawn, double lenience, int child)
 {
     const double *old = r.of ? r.of : wg_rows_at(c->p, c->prow);

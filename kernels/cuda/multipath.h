@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The best of several paths, on the device: verify/multipath.c, whose words these are. Included by settle.cu, whose settle_block
- * has the chains; fixed trees are traversal.h's. */
+ * The best of several paths, on the device: verify/multipath.c, whose words these are. Included by settle.cu, whose
+ * settle_block has the chains; fixed trees are traversal.h's. */
 #ifndef WG_KERNELS_CUDA_MULTIPATH_H
 #define WG_KERNELS_CUDA_MULTIPATH_H
 

@@ -9,7 +9,7 @@
  *
  * What all blocks of a row must have said before one can go on lies between two launches: the largest logit; the mass; the
  * buckets; their end, twice where top-p takes a part of top-k; what is kept. They say it by atomic additions to the row's state
- * and by an atomic minimum, neither of which has an order. Where the next word is one block's, it is the last one's to arrive. */
+ * and by an atomic minimum, neither of which has an order. Where the next word is one block's, it is the last to arrive. */
 #include "kernels/cuda/block.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/exp.h"

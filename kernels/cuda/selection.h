@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: MIT
- * Selecting one of k independent draws, on the device: verify/selection.h says what and why, verify/selection.c has these words.
- * Bets are sorted by the block. The masses of q and of r p up to a rank are whole numbers: a thread adds up a segment of ranks,
- * goes on from the segments before it, and what the host looks for from one end is the best or the first of all threads'. The
- * scores, block upon block, are one thread's. Private to kernels/cuda. */
+ * Selecting one of k independent draws, on the device: verify/selection.h says what and why, selection.c has these words.
+ * The block sorts bets. The masses of q and of r p up to a rank are whole numbers: a thread adds up a segment of ranks, goes on
+ * from the segments before it, and what the host looks for from one end is the best or the first of all threads'. The scores,
+ * block upon block, are one thread's. Private to kernels/cuda. */
 #ifndef WG_KERNELS_CUDA_SELECTION_H
 #define WG_KERNELS_CUDA_SELECTION_H
 
 #include "kernels/cuda/court.h"
 
 /* Tokens that q can draw, by ratio ascending, ties by token. */
-WG_DEVICE bool wg_is_behind(const wg_bet a, const wg_bet b) { return a.ratio > b.ratio || (a.ratio == b.ratio && a.token > b.token); }
+WG_DEVICE bool wg_is_behind(const wg_bet a, const wg_bet b)
+{
+    return a.ratio > b.ratio || (a.ratio == b.ratio && a.token > b.token);
+}
 
 struct selection {
     const court *c;
