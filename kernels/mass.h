@@ -34,6 +34,20 @@ WG_HD static inline wg_mass wg_mass_of(double value)
     return ((wg_mass)whole << 52) + (uint64_t)((value - (double)whole) * 0x1p52);
 }
 
+/* A power of two that brings weights, the largest of which this is, into [0, 1), and it to 1/2 or more if it is not
+ * subnormal. */
+WG_HD static inline double wg_scale_of(double largest)
+{
+    const union { double f; uint64_t u; } t = { largest };
+    const uint64_t e = t.u >> 52 & 0x7ff;
+    union { double f; uint64_t u; } scale;
+    scale.u = (e < 2045 ? 2045 - e : 1) << 52;
+    return scale.f;
+}
+
+/* u m, rounded down, for a u in [0, 1) of 53 bits and an m below 2^75: below m when there is any. */
+WG_HD static inline wg_mass wg_mass_part(wg_mass m, double u) { return (uint64_t)(u * 0x1p53) * m >> 53; }
+
 /* Of n lanes. */
 static inline wg_mass wg_mass_fold(const uint64_t *lane, int n)
 {

@@ -8,7 +8,7 @@ set(allow_core/text    core/base/ core/file/ core/text/)
 set(allow_core/model   core/base/ core/file/ core/model/ kernels/)
 set(allow_core/engine  core/ kernels/philox.h kernels/mask.h kernels/mass.h kernels/log.h kernels/ops.h kernels/cpu.h)
 set(allow_draft        core/ draft/ kernels/philox.h)
-set(allow_verify       core/base/ core/engine/ verify/ kernels/exp.h)
+set(allow_verify       core/base/ core/engine/ verify/ kernels/exp.h kernels/mass.h)
 set(allow_experiments  core/ draft/ verify/ experiments/ kernels/)
 set(allow_serve        core/ draft/ verify/ serve/)
 

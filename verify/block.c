@@ -13,6 +13,8 @@
  * The tests run from the longest prefix down, so only those that matter are drawn; and as h_k <= r_k, those that a bound on r_k
  * shows to fail need no row. A FIXED token is a draw from its point. */
 #include "verify/block.h"
+
+#include "kernels/mass.h"
 #include "verify/verify.h"
 #include "verify/walk.h"
 
@@ -24,14 +26,14 @@ static double excess(const wg_tree *t, int i, double r, const wg_rows *p, const 
     if (t->law != WG_LAW_FIXED) return wg_rows_excess(p, prow, r, q, t->qrow[i + 1], out);
     const wg_support s = wg_rows_support(p, prow);
     const double *pv = wg_rows_dense(p, prow, p->scratch);
-    double mass = 0;
+    wg_mass mass = 0;
     for (int k = 0; k < s.n; k++) {
         const int32_t x = wg_support_at(&s, k);
         const double d = x == t->token[i + 1] ? r * pv[x] - 1 : r * pv[x], part = d > 0 ? d : 0;
         if (out) out[x] = part;
-        mass += part;
+        mass += wg_steps_of(part);
     }
-    return mass;
+    return wg_mass_value(mass);
 }
 
 /* p/q of a node times r, at most 1. */

@@ -11,15 +11,22 @@
  * exactness.
  *
  * FIXED siblings are no draws: the optimal rule for a set settles them. */
+#include "kernels/mass.h"
 #include "verify/rounds.h"
 #include "verify/verify.h"
 #include "verify/walk.h"
 
+/* sum m, a mass. */
 static double overlap(const double *p, const double *q, int n, double rho)
 {
-    double sum = 0;
-    for (int i = 0; i < n; i++) sum += p[i] < rho * q[i] ? p[i] / rho : q[i];
-    return sum;
+    wg_mass sum = 0;
+    for (int i = 0; i < n;) {
+        const int end = n - i < WG_MASS_PIECE ? n : i + WG_MASS_PIECE;
+        uint64_t piece = 0;
+        for (; i < end; i++) piece += wg_steps_of(p[i] < rho * q[i] ? p[i] / rho : q[i]);
+        sum += piece;
+    }
+    return wg_mass_value(sum);
 }
 
 /* 1 - (1 - b)^k */
@@ -52,7 +59,7 @@ static int settle(const void *opt, const wg_crossing *c, int32_t *next)
     const int k = wg_crossing_children(c, child);
     if (k == 1) return wg_settle_rounds(c, 1, next);
     const wg_support s = wg_rows_support(c->p, c->prow); /* where p has mass; elsewhere nothing below has any */
-    double *p = c->p->scratch, *q = p + V, *left = q + V, mass = 0;
+    double *p = c->p->scratch, *q = p + V, *left = q + V;
     const double *all_p = wg_rows_dense(c->p, c->prow, p), *all_q = wg_rows_dense(c->q, t->qrow[child[0]], q);
     for (int i = 0; i < s.n; i++) { /* (in place where the row is a point: the support is the vocabulary then) */
         p[i] = all_p[wg_support_at(&s, i)];
@@ -68,9 +75,9 @@ static int settle(const void *opt, const wg_crossing *c, int32_t *next)
     const double b = overlap(p, q, s.n, rho), share = b > 0 ? some_pass(b, k) / b : 0;
     for (int i = 0; i < s.n; i++) {
         const double kept = p[i] < rho * q[i] ? p[i] / rho : q[i], d = p[i] - kept * share;
-        mass += left[wg_support_at(&s, i)] = d > 0 ? d : 0;
+        left[wg_support_at(&s, i)] = d > 0 ? d : 0;
     }
-    *next = wg_next_of(c, left, mass);
+    *next = wg_next_of(c, left, wg_rows_sum(c->p, c->prow, left));
     return -1;
 }
 

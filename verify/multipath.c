@@ -20,6 +20,7 @@
  * A tree may have any number of children at any node. A FIXED tree is no set of draws: traversal settles it. A level costs a
  * sort of the vocabulary that q can draw, a level that is not kept another one. */
 #include "core/engine/optimal.h"
+#include "kernels/mass.h"
 #include "verify/block.h"
 #include "verify/selection.h"
 #include "verify/traversal.h"
@@ -34,6 +35,8 @@ static const wg_option options[] = {
                    "the draw that a level keeps: the most useful one, or the one of largest p/q (GBV)"),
     WG_OPTION_END,
 };
+
+static void brief(const void *opt, wg_rule *out) { out->ratio = ((const multipath_options *)opt)->select == RATIO; }
 
 typedef struct level {
     int node; /* one of those that spell the prefix: where p is read */
@@ -61,19 +64,19 @@ static double excess(int select, const wg_tree *t, level l, double r, const wg_r
     const wg_support s = wg_rows_support(p, prow);
     const wg_bet *bet;
     const int n = wg_bets_order(p, prow, q, l.qrow, &bet);
-    double *out = p->scratch, below = 0, sum = 0, mass = 0;
+    double *out = p->scratch, below = 0;
+    wg_mass sum = 0;
     const double *pv = wg_rows_dense(p, prow, out);
     for (int i = 0; i < s.n; i++) out[wg_support_at(&s, i)] = r * pv[wg_support_at(&s, i)];
     for (int i = 0; i < n; i++) {
-        sum += wg_rows_prob(q, l.qrow, bet[i].token);
-        const double upto = power(sum, l.k), taken = upto - below;
+        sum += wg_steps_of(wg_rows_prob(q, l.qrow, bet[i].token));
+        const double upto = power(wg_mass_value(sum), l.k), taken = upto - below;
         below = upto;
         if (!(bet[i].ratio > 0)) continue; /* p has no mass there */
         const double d = out[bet[i].token] - taken;
         out[bet[i].token] = d > 0 ? d : 0;
     }
-    for (int i = 0; i < s.n; i++) mass += out[wg_support_at(&s, i)];
-    return mass;
+    return wg_rows_sum(p, prow, out);
 }
 
 /* The best token among the draws that continue the nodes of `alive`, with its q_k; -1: there are none. Fills *l. */
@@ -99,14 +102,11 @@ static int32_t best_of(const wg_tree *t, const bool *alive, const wg_rows *p, co
     if (l->k == 1) return best;
     const wg_bet *bet;
     const int n = wg_bets_order(p, t->row + l->node, q, l->qrow, &bet);
-    double below = 0;
+    wg_mass below = 0;
     for (int i = 0; i < n; i++) {
-        const double qx = wg_rows_prob(q, l->qrow, bet[i].token);
-        if (bet[i].token == best) {
-            *qk = power(below + qx, l->k) - power(below, l->k);
-            break;
-        }
-        below += qx;
+        const wg_mass upto = below + wg_steps_of(wg_rows_prob(q, l->qrow, bet[i].token));
+        if (bet[i].token == best) *qk = power(wg_mass_value(upto), l->k) - power(wg_mass_value(below), l->k);
+        below = upto;
     }
     return best;
 }
@@ -133,7 +133,7 @@ static int32_t selected_of(const wg_tree *t, const bool *alive, double r, const 
     const int n = wg_selection_among(&s, t, node, p, prow, drawn);
     if (n == 0) return -1; /* q could have drawn none of them */
     for (int i = 0; i < n; i++) weight[i] = drawn[i].chance;
-    const int i = wg_chance_pick(chance, WG_DRAW_ACCEPT, WG_TREE_MAX + l->node, weight, n);
+    const int i = wg_chance_pick(chance, WG_DRAW_ACCEPT, WG_TREE_NODES + l->node, weight, n);
     *qk = wg_selection_law(&s, drawn[i].rank);
     return t->token[drawn[i].node];
 }
@@ -195,4 +195,6 @@ const wg_verifier_class wg_verifier_multipath = {
     .laws = WG_LAW_FIXED | WG_LAW_IID,
     .lossless = true,
     .accept = accept,
+    .device = WG_RULE_MULTIPATH,
+    .brief = brief,
 };

@@ -66,4 +66,5 @@ const wg_verifier_class wg_verifier_optimal = {
     .laws = WG_LAW_FIXED | WG_LAW_IID,
     .lossless = true,
     .accept = accept,
+    .device = WG_RULE_OPTIMAL,
 };

@@ -15,49 +15,37 @@ typedef struct part {
 static part drawn_from(const wg_crossing *c, int child)
 {
     const wg_tree *t = c->tree;
-    double *row = c->p->scratch + c->p->vocab, mass = 0;
+    double *row = c->p->scratch + c->p->vocab;
     part drawn = { wg_rows_dense(c->q, t->qrow[child], row), 1 };
     if (t->law != WG_LAW_WITHOUT_REPLACEMENT || wg_tree_child(t, c->node, c->node) == child) return drawn;
     if (drawn.of != row) memcpy(row, drawn.of, (size_t)c->p->vocab * sizeof *row);
     for (int j = c->node; (j = wg_tree_child(t, c->node, j)) != child;) row[t->token[j]] = 0;
-    for (int i = 0; i < c->p->vocab; i++) mass += row[i];
-    return (part){ row, mass };
+    return (part){ row, wg_rows_sum(c->q, t->qrow[child], row) };
 }
 
-/* (r - l q_i)+ into p's first scratch row, where p may have mass. Its mass is added up if another child may ask for it; else it
- * is whether there is any. */
+/* (r - l q_i)+ into p's first scratch row, where p may have mass. It is added up if another child may ask for its mass; else
+ * that is whether there is any. */
 static part subtract(const wg_crossing *c, part r, part drawn, double lenience, int child)
 {
     const double *old = r.of ? r.of : wg_rows_at(c->p, c->prow);
     const wg_support s = wg_rows_support(c->p, c->prow);
-    double *rest = c->p->scratch;
-    part new = { rest, 0 };
-    if (c->tree->law == WG_LAW_FIXED) {
-        for (int k = 0; k < s.n; k++) {
-            const int32_t i = wg_support_at(&s, k);
-            const double d = i == c->tree->token[child] ? old[i] - r.mass * lenience : old[i];
-            new.mass += rest[i] = d > 0 ? d : 0;
-        }
-        return new;
-    }
     const double scale = drawn.mass > 0 ? r.mass * lenience / drawn.mass : 0;
-    if (wg_tree_child(c->tree, c->node, child) < 0) {
-        int any = 0;
-        for (int k = 0; k < s.n; k++) {
-            const int32_t i = wg_support_at(&s, k);
-            const double d = old[i] - scale * drawn.of[i];
-            any |= d > 0;
-            rest[i] = d > 0 ? d : 0;
-        }
-        new.mass = any;
-        return new;
+    const bool fixed = c->tree->law == WG_LAW_FIXED;
+    double *rest = c->p->scratch;
+    int any = 0;
+    for (int k = 0; k < s.n && fixed; k++) {
+        const int32_t i = wg_support_at(&s, k);
+        const double d = i == c->tree->token[child] ? old[i] - r.mass * lenience : old[i];
+        any |= d > 0;
+        rest[i] = d > 0 ? d : 0;
     }
-    for (int k = 0; k < s.n; k++) {
+    for (int k = 0; k < s.n && !fixed; k++) {
         const int32_t i = wg_support_at(&s, k);
         const double d = old[i] - scale * drawn.of[i];
-        new.mass += rest[i] = d > 0 ? d : 0;
+        any |= d > 0;
+        rest[i] = d > 0 ? d : 0;
     }
-    return new;
+    return (part){ rest, wg_tree_child(c->tree, c->node, child) < 0 ? any : wg_rows_sum(c->p, c->prow, rest) };
 }
 
 int wg_settle_rounds(const wg_crossing *c, double lenience, int32_t *next)

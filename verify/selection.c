@@ -5,6 +5,8 @@
 #include <math.h>
 #include <stddef.h>
 
+#include "kernels/mass.h"
+
 static double power(double x, int k)
 {
     double v = 1;
@@ -13,6 +15,11 @@ static double power(double x, int k)
 }
 
 static double mass_of(const wg_selection *s, int i) { return wg_rows_prob(s->q, s->qrow, s->bet[i].token); }
+
+static double wanted(const wg_selection *s, int i) { return mass_of(s, i) * s->want * s->bet[i].ratio; }
+
+/* What a mass of q is of all. */
+static double share_of(wg_mass m) { return m < WG_MASS_ONE ? wg_mass_value(m) : 1; }
 
 static double phi(const wg_selection *s, int i)
 {
@@ -23,39 +30,41 @@ static double phi(const wg_selection *s, int i)
 
 /* ---- 1. what to select */
 
+/* The masses of q and of r p up to each rank are whole numbers, so that only they, not the way to them, are in what follows. */
 static void choose_law(wg_selection *s)
 {
-    double qs = 0, ps = 0, most = 0, q_worst = 0, p_worst = 0, p_all = 0;
+    wg_mass qs = 0, ps = 0, q_worst = 0, p_worst = 0;
+    double most = 0;
     s->worst = 0;
     for (int i = 0; i < s->n; i++) {
-        const double q = mass_of(s, i);
-        qs += q;
-        ps += q * s->want * s->bet[i].ratio;
-        const double excess = power(qs < 1 ? qs : 1, s->k) - ps;
+        qs += wg_steps_of(mass_of(s, i));
+        ps += wg_steps_of(wanted(s, i));
+        const double excess = power(share_of(qs), s->k) - wg_mass_value(ps);
         if (excess > most) {
             most = excess;
             s->worst = i + 1;
-            q_worst = qs < 1 ? qs : 1;
+            q_worst = qs;
             p_worst = ps;
         }
     }
-    p_all = ps;
-    const double low = power(q_worst, s->k), high = 1 - low;
-    double q_raised = 0, p_raised = 0;
+    const wg_mass q_all = qs, p_all = ps;
+    const double low = power(share_of(q_worst), s->k), high = 1 - low;
     s->floor = 0;
+    qs = ps = 0;
     for (int i = 0; i < s->worst; i++) { /* raise the first ones, until the level is below the next */
-        q_raised += mass_of(s, i);
-        p_raised += mass_of(s, i) * s->want * s->bet[i].ratio;
-        s->floor = (low - (p_worst - p_raised)) / q_raised;
-        if (i + 1 < s->worst && s->floor <= s->want * s->bet[i + 1].ratio) break;
+        qs += wg_steps_of(mass_of(s, i));
+        ps += wg_steps_of(wanted(s, i));
+        if (qs) s->floor = (low - wg_mass_value(p_worst - ps)) / wg_mass_value(qs);
+        if (i + 1 < s->worst && qs && s->floor <= s->want * s->bet[i + 1].ratio) break;
     }
-    double q_cut = 0, p_cut = 0;
-    s->cap = INFINITY;
+    s->cap = s->worst < s->n ? 0 : INFINITY;
+    qs = q_all;
+    ps = p_all;
     for (int i = s->n - 1; i >= s->worst; i--) { /* cut the last ones, until the level is above the next */
-        q_cut += mass_of(s, i);
-        p_cut += mass_of(s, i) * s->want * s->bet[i].ratio;
-        s->cap = (high - (p_all - p_worst - p_cut)) / q_cut;
-        if (i > s->worst && s->cap >= s->want * s->bet[i - 1].ratio) break;
+        qs -= wg_steps_of(mass_of(s, i));
+        ps -= wg_steps_of(wanted(s, i));
+        if (q_all > qs) s->cap = (high - wg_mass_value(ps - p_worst)) / wg_mass_value(q_all - qs);
+        if (i > s->worst && q_all > qs && s->cap >= s->want * s->bet[i - 1].ratio) break;
     }
 }
 
@@ -201,13 +210,12 @@ double wg_selection_law(const wg_selection *s, int rank) { return mass_of(s, ran
 double wg_selection_excess(const wg_selection *s, const wg_rows *p, int prow)
 {
     const wg_support support = wg_rows_support(p, prow);
-    double *out = p->scratch, mass = 0;
+    double *out = p->scratch;
     const double *pv = wg_rows_dense(p, prow, out);
     for (int i = 0; i < support.n; i++) out[wg_support_at(&support, i)] = s->want * pv[wg_support_at(&support, i)];
     for (int i = 0; i < s->n; i++) {
         const double d = mass_of(s, i) * (s->want * s->bet[i].ratio - phi(s, i));
         out[s->bet[i].token] = d > 0 ? d : 0;
     }
-    for (int i = 0; i < support.n; i++) mass += out[wg_support_at(&support, i)];
-    return mass;
+    return wg_rows_sum(p, prow, out);
 }

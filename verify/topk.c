@@ -15,7 +15,7 @@ int wg_settle_set(const void *opt, const wg_crossing *c, int32_t *next)
     (void)opt;
     const wg_tree *t = c->tree;
     int16_t child[WG_TREE_MAX];
-    double weight[WG_TREE_MAX], rest = 1, mass = 0;
+    double weight[WG_TREE_MAX], rest = 1;
     const int k = wg_crossing_children(c, child);
     for (int i = 0; i < k; i++) {
         const int32_t x = t->token[child[i]];
@@ -34,8 +34,7 @@ int wg_settle_set(const void *opt, const wg_crossing *c, int32_t *next)
     double *left = c->p->scratch;
     for (int i = 0; i < s.n; i++) left[wg_support_at(&s, i)] = p[wg_support_at(&s, i)];
     for (int i = 0; i < k; i++) left[t->token[child[i]]] = 0;
-    for (int i = 0; i < s.n; i++) mass += left[wg_support_at(&s, i)];
-    *next = wg_next_of(c, left, mass);
+    *next = wg_next_of(c, left, wg_rows_sum(c->p, c->prow, left));
     return -1;
 }
 

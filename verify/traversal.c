@@ -18,6 +18,7 @@
 
 #include <string.h>
 
+#include "kernels/mass.h"
 #include "verify/block.h"
 #include "verify/walk.h"
 
@@ -92,8 +93,10 @@ static const double *drawn_row(const traversal *w, int v, int child, double *aft
         row[t->token[child]] = 1;
         return row;
     }
-    *after = 0;
-    for (int x = 0; x < V; x++) *after += x == t->token[child] ? 0 : row[x];
+    const double here = row[t->token[child]];
+    row[t->token[child]] = 0;
+    *after = wg_rows_sum(w->q, t->qrow[child], row);
+    row[t->token[child]] = here;
     return row;
 }
 
@@ -112,8 +115,9 @@ static void give_back(traversal *w, int v, int child)
     }
     const double *P = wanted_row(w, v, child - 1), *q = drawn_row(w, v, child, &c->drawable);
     const wg_support s = wg_rows_support(w->p, t->row + v);
-    double z = 0;
-    for (int k = 0; k < s.n; k++) z += positive(r * P[wg_support_at(&s, k)] - share * q[wg_support_at(&s, k)]);
+    wg_mass left = 0;
+    for (int k = 0; k < s.n; k++) left += wg_steps_of(positive(r * P[wg_support_at(&s, k)] - share * q[wg_support_at(&s, k)]));
+    const double z = wg_mass_value(left);
     if (!again) w->tried[child] = wg_rows_prob(w->p, t->row + v, token) > 0 ? positive(r * P[token] - share * q[token]) / r : 0;
     c->r = z > 0 ? z / (z + (1 - r)) : r >= 1;
     const double scale = z > 0 ? r / z : 0;
@@ -133,10 +137,8 @@ static int32_t draw_next(const traversal *w, int v, const wg_chance *chance)
     const wg_crossing c = { w->t, w->p, w->q, chance, &at, v, w->t->row + v };
     const claim *left = &w->at[v];
     if (left->last == v || wg_rows_point(w->p, c.prow) >= 0) return wg_next(&c);
-    const wg_support s = wg_rows_support(w->p, c.prow);
-    double *row = wanted_row(w, v, left->last), mass = 0;
-    for (int k = 0; k < s.n; k++) mass += row[wg_support_at(&s, k)];
-    return wg_next_of(&c, row, mass);
+    const double *row = wanted_row(w, v, left->last);
+    return wg_next_of(&c, row, wg_rows_sum(w->p, c.prow, row));
 }
 
 void wg_traversal_descend(const void *opt, const wg_tree *tree, const wg_rows *p, const wg_rows *q, const wg_chance *chance,

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stddef.h>
 
+#include "core/engine/weights.h"
 #include "kernels/philox.h"
 
 static double uniform(const wg_chance *c, wg_purpose purpose, int index)
@@ -20,26 +21,26 @@ static bool philox_ratio(const wg_chance *c, wg_purpose purpose, int index, doub
     return uniform(c, purpose, index) * den < num;
 }
 
-/* The inverse of the running sum. Sum and running sum add the same numbers in the same order, so the last one is past u * sum;
- * the last positive index still stands ready, should rounding disagree. The running sum is noted now and then on the way to the
- * sum, so that it need not be made again from the start. */
+/* The inverse of the running mass, which is noted now and then on the way to the whole, so that it need not be made again from
+ * the start. What weighs less than a step, 2^-53 of the largest, is never drawn; where nothing else is (weights that are no
+ * numbers), the last positive one is. */
 static int philox_pick(const wg_chance *c, wg_purpose purpose, int index, const double *weight, int n)
 {
-    enum { NOTES = 128 };
-    double sum = 0, note[NOTES + 1];
-    const int step = n / NOTES + 1;
-    int notes = 0, last = 0;
-    for (int i = 0; i < n; notes++) {
-        note[notes] = sum;
-        for (const int end = n - i < step ? n : i + step; i < end; i++) sum += weight[i];
+    enum { NOTES = 128, LEAST = 16 };
+    const double scale = wg_scale_of(wg_weights_largest(weight, n));
+    const int step = (n / NOTES / LEAST + 1) * LEAST;
+    wg_mass sum = 0, note[NOTES + 1];
+    int notes = 0, from = 0, last = 0;
+    for (int i = 0; i < n; i += step) {
+        note[notes++] = sum;
+        sum += wg_weights_mass(weight + i, n - i < step ? n - i : step, scale);
     }
-    const double at = uniform(c, purpose, index) * sum;
-    int from = 0;
+    const wg_mass at = wg_mass_part(sum, uniform(c, purpose, index));
     while (from + 1 < notes && note[from + 1] <= at) from++;
-    double run = notes ? note[from] : 0;
+    wg_mass run = notes ? note[from] : 0;
     for (int i = from * step; i < n; i++) {
         if (!(weight[i] > 0)) continue;
-        run += weight[i];
+        run += wg_steps_of(weight[i] * scale);
         last = i;
         if (at < run) break;
     }

@@ -68,7 +68,8 @@ static inline wg_chance wg_chance_at(const wg_chance *c, int depth)
  * num >= den > 0; num > 0 == den is true. No division. */
 WG_PLUGIN_API bool wg_chance_ratio(const wg_chance *c, wg_purpose purpose, int index, double num, double den);
 
-/* i with probability weight[i] / sum. weight >= 0 with a positive sum; an i of weight 0 is never returned. */
+/* i with probability weight[i] / sum. weight >= 0 with a positive sum; an i of weight 0 is never returned. Decided in whole
+ * numbers (weights.h): the first i whose mass, with those before it, is above u times that of all. */
 WG_PLUGIN_API int wg_chance_pick(const wg_chance *c, wg_purpose purpose, int index, const double *weight, int n);
 
 /* The winner of a race: the i with the smallest E_x / weight[i], x = token[i] (NULL: i itself), where E_x is the least of the

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "core/base/mem.h"
+#include "core/engine/weights.h"
 #include "kernels/log.h"
 #include "kernels/mass.h"
 
@@ -83,6 +84,14 @@ const double *wg_rows_dense(const wg_rows *r, int row, double *out)
     return out;
 }
 
+double wg_rows_sum(const wg_rows *r, int row, const double *weight)
+{
+    const wg_support s = wg_rows_support(r, row);
+    if (!s.token) return wg_weights_sum(weight, r->vocab);
+    for (int k = 0; k < s.n; k++) r->packed[k] = weight[s.token[k]];
+    return wg_weights_sum(r->packed, s.n);
+}
+
 int32_t wg_rows_pick_of(const wg_rows *r, int row, const double *weight, const wg_chance *c, wg_purpose purpose, int index)
 {
     const wg_support s = wg_rows_support(r, row);
@@ -113,12 +122,15 @@ int32_t wg_rows_pick_residual(const wg_rows *p, int prow, const wg_rows *q, int 
     if (qrow < 0 || wg_rows_point(p, prow) >= 0) return wg_rows_pick(p, prow, c, purpose, index);
     const wg_support s = wg_rows_support(p, prow);
     const double *pv = wg_rows_at(p, prow), *qv = wg_rows_dense(q, qrow, p->scratch + p->vocab);
-    double *rest = p->scratch, mass = 0;
+    double *rest = p->scratch;
+    int any = 0;
     for (int k = 0; k < s.n; k++) {
         const int32_t x = wg_support_at(&s, k);
-        mass += rest[x] = pv[x] > qv[x] ? pv[x] - qv[x] : 0;
+        const double d = pv[x] - qv[x];
+        any |= d > 0;
+        rest[x] = d > 0 ? d : 0;
     }
-    return wg_rows_pick_of(p, prow, mass > 0 ? rest : pv, c, purpose, index);
+    return wg_rows_pick_of(p, prow, any ? rest : pv, c, purpose, index);
 }
 
 /* -p log p is at most 1/e. */
@@ -154,22 +166,25 @@ double wg_rows_excess(const wg_rows *p, int prow, double r, const wg_rows *q, in
     enum { LANES = 16 };
     const wg_support s = wg_rows_support(p, prow);
     const double *pv = wg_rows_dense(p, prow, p->scratch), *qv = wg_rows_dense(q, qrow, p->scratch + p->vocab);
-    double lane[LANES] = { 0 };
+    wg_mass mass = 0;
     int k = 0;
-    for (; !s.token && k + LANES <= s.n; k += LANES) { /* the same in a form that compilers make vectors of */
-        double d[LANES];
-        for (int l = 0; l < LANES; l++) d[l] = r * pv[k + l] - qv[k + l];
-        for (int l = 0; l < LANES; l++) d[l] = (d[l] + fabs(d[l])) / 2; /* exactly; a choice becomes a branch at -O3 */
-        for (int l = 0; l < LANES; l++) lane[l] += d[l];
-        if (out) memcpy(out + k, d, sizeof d);
+    while (!s.token && k + LANES <= s.n) { /* the same in a form that compilers make vectors of */
+        const int end = s.n - k < WG_MASS_PIECE ? s.n : k + WG_MASS_PIECE;
+        uint64_t lane[LANES] = { 0 };
+        for (; k + LANES <= end; k += LANES) {
+            double d[LANES];
+            for (int l = 0; l < LANES; l++) d[l] = r * pv[k + l] - qv[k + l];
+            for (int l = 0; l < LANES; l++) d[l] = (d[l] + fabs(d[l])) / 2; /* exactly; a choice becomes a branch at -O3 */
+            for (int l = 0; l < LANES; l++) lane[l] += wg_steps_of(d[l]);
+            if (out) memcpy(out + k, d, sizeof d);
+        }
+        mass += wg_mass_fold(lane, LANES);
     }
     for (; k < s.n; k++) {
         const int32_t x = wg_support_at(&s, k);
         const double d = r * pv[x] - qv[x], part = d > 0 ? d : 0;
         if (out) out[x] = part;
-        lane[x % LANES] += part;
+        mass += wg_steps_of(part);
     }
-    for (int half = LANES / 2; half > 0; half /= 2)
-        for (int l = 0; l < half; l++) lane[l] += lane[l + half];
-    return lane[0];
+    return wg_mass_value(mass);
 }

@@ -103,13 +103,15 @@ WG_PLUGIN_API int32_t wg_rows_race(const wg_rows *r, int row, const wg_chance *c
 WG_PLUGIN_API int32_t wg_rows_pick_of(const wg_rows *r, int row, const double *weight, const wg_chance *c, wg_purpose purpose,
                                       int index);
 
+/* The sum (weights.h) of weights (vocab) that are 0 outside the support of row `row`. */
+WG_PLUGIN_API double wg_rows_sum(const wg_rows *r, int row, const double *weight);
+
 /* Draws from norm((p - q)+); from p when that has no mass (p == q to rounding; METHODS B15-1). qrow < 0: q = 0, that is from
  * p. */
 WG_PLUGIN_API int32_t wg_rows_pick_residual(const wg_rows *p, int prow, const wg_rows *q, int qrow, const wg_chance *c,
                                             wg_purpose purpose, int index);
 
-/* (r p - q)+ into out (vocab; NULL: nowhere) where p may have mass; its mass: a lanes16 sum by token. Uses p's second scratch
- * row. */
+/* (r p - q)+ into out (vocab; NULL: nowhere) where p may have mass; its mass (kernels/mass.h). Uses p's second scratch row. */
 WG_PLUGIN_API double wg_rows_excess(const wg_rows *p, int prow, double r, const wg_rows *q, int qrow, double *out);
 
 /* -sum p log p, in nats: a mass of weights (kernels/mass.h). */

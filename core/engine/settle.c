@@ -19,7 +19,7 @@ struct wg_settlement {
 static bool uses_q(const wg_rule *rule)
 {
     return rule->kind == WG_RULE_ROUNDS || rule->kind == WG_RULE_KSEQ || rule->kind == WG_RULE_BLOCK ||
-           rule->kind == WG_RULE_TRAVERSAL;
+           rule->kind == WG_RULE_TRAVERSAL || rule->kind == WG_RULE_MULTIPATH || rule->kind == WG_RULE_OPTIMAL;
 }
 
 void wg_settlement_close(wg_engine *e)
@@ -43,7 +43,7 @@ wg_status wg_settlement_open(wg_engine *e, wg_error *err)
     if (!lm->settle || e->verifier->device == WG_RULE_HOST || !e->sampler->usual || e->sampler->penalises || e->watched ||
         e->opt.host_rows || e->opt.measure_alpha)
         return WG_OK;
-    WG_TRY(lm->settle_open(e->target, e->opt.max_batch, &room, err));
+    WG_TRY(lm->settle_open(e->target, e->verifier->device, e->opt.max_batch, &room, err));
     if (room == 0) return WG_OK;
     struct wg_settlement *s = e->settlement = wg_calloc(1, sizeof *s);
     if (!s) return wg_nomem(err, sizeof *s, "settling on a device");

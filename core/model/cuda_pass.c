@@ -131,11 +131,11 @@ void wg_cuda_narrow(wg_device *d)
     s->row = s->narrowed;
 }
 
-wg_status wg_cuda_settle_open(wg_device *d, int vocab, int trees, int *rows, wg_error *err)
+wg_status wg_cuda_settle_open(wg_device *d, wg_rule_kind rule, int vocab, int trees, int *rows, wg_error *err)
 {
     wg_cuda *s = wg_cuda_of(d);
     wg_graphs_clear(&s->graphs); /* loops point into the room, which may move */
-    return wg_settle_room_open(&s->settle, &s->gpu, vocab, trees, rows, err);
+    return wg_settle_room_open(&s->settle, &s->gpu, rule, vocab, trees, rows, err);
 }
 
 void wg_cuda_use_logits(wg_cuda *s, int first, int n)

@@ -86,7 +86,7 @@ void wg_cuda_close(wg_device *d);
 void wg_cuda_begin(wg_device *d, const wg_pass *pass);
 bool wg_cuda_again(wg_device *d);
 void wg_cuda_narrow(wg_device *d);
-wg_status wg_cuda_settle_open(wg_device *d, int vocab, int trees, int *rows, wg_error *err);
+wg_status wg_cuda_settle_open(wg_device *d, wg_rule_kind rule, int vocab, int trees, int *rows, wg_error *err);
 void wg_cuda_use_logits(wg_cuda *s, int first, int n);
 wg_status wg_cuda_finish(wg_device *d, wg_error *err);
 

@@ -78,9 +78,9 @@ typedef struct wg_device_class {
     bool (*again)(wg_device *d);
     void (*narrow)(wg_device *d);
     wg_status (*finish)(wg_device *d, wg_error *err);
-    /* Room for settling passes here: so many trees and rows of p and as many of q. *rows says how many it is: more than fit
-     * stay with the host. NULL: none are settled. */
-    wg_status (*settle_open)(wg_device *d, int vocab, int trees, int *rows, wg_error *err);
+    /* Room for settling passes here by this rule: so many trees and rows of p and as many of q. *rows says how many it is: more
+     * than fit stay with the host. NULL: none are settled. */
+    wg_status (*settle_open)(wg_device *d, wg_rule_kind rule, int vocab, int trees, int *rows, wg_error *err);
     void (*hold)(wg_device *d); /* one owner more; wg_device_close: one less */
     void (*close)(wg_device *d);
 

@@ -233,10 +233,10 @@ static wg_status model_forward(wg_lm *lm, const wg_batch *b, float *logits, wg_e
     return wg_model_pass(m, &(wg_plan){ .layers = m->arch.layers }, lm->space, b, logits, err);
 }
 
-static wg_status model_settle_open(wg_lm *lm, int trees, int *rows, wg_error *err)
+static wg_status model_settle_open(wg_lm *lm, wg_rule_kind rule, int trees, int *rows, wg_error *err)
 {
     wg_model *m = (wg_model *)lm;
-    if (m->device.class->settle_open) return m->device.class->settle_open(&m->device, lm->vocab, trees, rows, err);
+    if (m->device.class->settle_open) return m->device.class->settle_open(&m->device, rule, lm->vocab, trees, rows, err);
     *rows = 0;
     return WG_OK;
 }

@@ -19,8 +19,8 @@ typedef struct wg_lm_class {
     wg_status (*forward)(wg_lm *lm, const wg_batch *batch, float *logits, wg_error *err);
     void (*close)(wg_lm *lm);
     /* Passes whose logits stay where they are computed and are settled there (device.h). NULL: there are none. settle_open makes
-     * room for trees of up to *rows rows in all, and says how many it is (0: not on this device). */
-    wg_status (*settle_open)(wg_lm *lm, int trees, int *rows, wg_error *err);
+     * room for trees of up to *rows rows in all under this rule, and says how many it is (0: not on this device). */
+    wg_status (*settle_open)(wg_lm *lm, wg_rule_kind rule, int trees, int *rows, wg_error *err);
     wg_status (*settle)(wg_lm *lm, const wg_batch *batch, const wg_settling *s, wg_error *err);
 } wg_lm_class;
 

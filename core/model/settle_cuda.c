@@ -34,14 +34,14 @@ static wg_status take_room(wg_settle_room *r, wg_gpu *g, wg_error *err)
                    g->api->room(g));
 }
 
-wg_status wg_settle_room_open(wg_settle_room *r, wg_gpu *g, int vocab, int trees, int *rows, wg_error *err)
+wg_status wg_settle_room_open(wg_settle_room *r, wg_gpu *g, wg_rule_kind rule, int vocab, int trees, int *rows, wg_error *err)
 {
     const size_t V = (size_t)vocab, each = 2 * V * sizeof(double) + wg_gpu_sample_bytes(vocab);
     const size_t most = larger(MOST / each, WG_TREE_NODES), n = (size_t)*rows < most ? (size_t)*rows : most;
     const wg_settle_room want = { .rows = larger(n, r->rows), .trees = larger((size_t)trees, r->trees),
                                   .cells = larger(n * V, r->cells),
                                   .key_bytes = larger(n * wg_gpu_sample_bytes(vocab), r->key_bytes),
-                                  .scratch_cells = larger((size_t)trees * 2 * V, r->scratch_cells) };
+                                  .scratch_cells = larger((size_t)trees * wg_gpu_settle_cells(rule, vocab), r->scratch_cells) };
     *rows = (int)n;
     if (want.rows == r->rows && want.trees == r->trees && want.cells == r->cells && want.key_bytes == r->key_bytes &&
         want.scratch_cells == r->scratch_cells)

@@ -12,14 +12,15 @@ typedef struct wg_settle_room {
     int32_t *p_point, *q_point;
     uint64_t *keys;         /* of rows that are sampled */
     const wg_gpu_best *best; /* of the logits that are there, (rows, WG_GPU_BESTS), borrowed; NULL: nobody has looked */
-    double *scratch;        /* (trees, 2, vocab) */
+    double *scratch;        /* wg_gpu_settle_cells a tree */
     wg_rule_tree *tree;
     wg_rule_path *path;
 } wg_settle_room;
 
 /* Room for *rows rows and so many trees, or for as many rows as a bound on memory allows: *rows says. Engines on one device
  * share the largest room. ENOMEM names what to lower. */
-wg_status wg_settle_room_open(wg_settle_room *r, wg_gpu *g, int vocab, int trees, int *rows, wg_error *err);
+wg_status wg_settle_room_open(wg_settle_room *r, wg_gpu *g, wg_rule_kind rule, int vocab, int trees, int *rows,
+                              wg_error *err);
 void wg_settle_room_close(wg_settle_room *r, wg_gpu *g);
 
 /* The trees and their rows of q; p of rows first .. first + n-1 from their logits on the device; the rule, and its paths. What

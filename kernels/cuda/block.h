@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What the threads of a block do together with one row. A mass is a sum of whole numbers, which has no order (kernels/mass.h).
- * The host states its other sums in two orders (kernels/ops.h, core/engine), and both are kept here to the bit:
- *   lanes16   sixteen chains, element i in chain i % 16, folded: sixteen threads add what all of them computed
- *   a chain   ascending, one sum: a thread adds what all of them gathered. Zeros are left out first, which changes no sum, so a
- *             row that was truncated costs what is left of it
+ * What the threads of a block do together with one row. All sums are of whole numbers, which have no order (kernels/mass.h,
+ * core/engine/weights.h): every thread adds, and what a draw is looking for is found by halving, eight ways at a time.
  * Every thread of the block calls, with the same arguments, and all get the result. Private to kernels/cuda. */
 #ifndef WG_KERNELS_CUDA_BLOCK_H
 #define WG_KERNELS_CUDA_BLOCK_H
@@ -11,55 +8,18 @@
 #include "kernels/cuda/cuda.h"
 #include "kernels/mass.h"
 
-enum { WG_BLOCK = 256, WG_BLOCK_WARPS = WG_BLOCK / WG_WARP, WG_GATHER = 1024 };
+enum { WG_BLOCK = 256, WG_BLOCK_WARPS = WG_BLOCK / WG_WARP };
 
 /* A mass that many threads add to: the sums of low 32 bits and of what is above them. */
 typedef struct wg_shared_mass { unsigned long long low, high; } wg_shared_mass;
 
 /* Shared memory of these functions: WG_SHARED(wg_block, b, 1). */
 typedef struct wg_block {
-    double value[WG_GATHER]; /* what was gathered, and which elements it belongs to */
-    int32_t at[WG_GATHER];
-    int32_t count[2][WG_BLOCK_WARPS], best[WG_BLOCK_WARPS];
     double top[WG_BLOCK_WARPS];
-    double sum;
+    wg_mass part[WG_BLOCK_WARPS];
     wg_shared_mass mass;
-    int32_t index, stop;
+    int32_t best[WG_BLOCK_WARPS], index;
 } wg_block;
-
-/* Gathers the elements i = from .. n-1 that take(i, &value) says yes to, ascending, and hands them to use(first, count) as
- * b->value and b->at whenever the room is full: `first` is an i that all of them are at or behind, from which a gathering can
- * start again. All threads run `use`; it may set b->stop, to end, and hold barriers. */
-template <class Take, class Use> WG_DEVICE void wg_gather(wg_block *b, int from, int n, Take &take, Use &use)
-{
-    const int t = (int)threadIdx.x, lane = t % WG_WARP, warp = t / WG_WARP;
-    int have = 0, first = from, turn = 0;
-    if (t == 0) b->stop = 0;
-    for (int base = from; base < n; base += WG_BLOCK, turn ^= 1) {
-        double v = 0;
-        const bool in = base + t < n && take(base + t, &v);
-        const unsigned votes = __ballot_sync(0xffffffffu, in);
-        if (lane == 0) b->count[turn][warp] = __popc(votes);
-        __syncthreads(); /* one a round: the next but one writes these counts again */
-        int to = have + __popc(votes & ((1u << lane) - 1));
-        for (int w = 0; w < WG_BLOCK_WARPS; w++) {
-            if (w < warp) to += b->count[turn][w];
-            have += b->count[turn][w];
-        }
-        if (in) {
-            b->value[to] = v;
-            b->at[to] = base + t;
-        }
-        if (have + WG_BLOCK <= WG_GATHER && base + WG_BLOCK < n) continue;
-        __syncthreads();
-        use(first, have);
-        __syncthreads();
-        if (b->stop) break;
-        have = 0;
-        first = base + WG_BLOCK;
-    }
-    __syncthreads();
-}
 
 /* ---- sums */
 
@@ -70,7 +30,18 @@ WG_DEVICE void wg_add_mass(wg_shared_mass *to, wg_mass m)
 }
 WG_DEVICE wg_mass wg_mass_there(const wg_shared_mass *m) { return ((wg_mass)m->high << 32) + m->low; }
 
-/* Of the weights value(i), i = 0 .. n-1. */
+/* Of the lanes of a warp: the sums of low 32 bits and of what is above them. */
+WG_DEVICE wg_mass wg_warp_mass(wg_mass m)
+{
+    unsigned long long low = (unsigned long long)(m & 0xffffffffu), high = (unsigned long long)(m >> 32);
+    for (int with = WG_WARP / 2; with; with >>= 1) {
+        low += __shfl_xor_sync(0xffffffffu, low, with);
+        high += __shfl_xor_sync(0xffffffffu, high, with);
+    }
+    return ((wg_mass)high << 32) + low;
+}
+
+/* Of the weights value(i) in [0, 1], i = 0 .. n-1. */
 template <class Value> WG_DEVICE wg_mass wg_block_mass(wg_block *b, int n, Value &value)
 {
     wg_mass mine = 0;
@@ -94,51 +65,6 @@ WG_DEVICE int wg_block_count(wg_block *b, int mine)
     const int all = b->index;
     __syncthreads();
     return all;
-}
-
-/* value(i) for i = 0 .. n-1, none negative. */
-template <class Value> WG_DEVICE double wg_block_lanes16(wg_block *b, int n, Value &value)
-{
-    const int t = (int)threadIdx.x;
-    double sum = 0;
-    for (int base = 0; base < n; base += WG_GATHER) {
-        for (int i = t; i < WG_GATHER; i += WG_BLOCK) b->value[i] = base + i < n ? value(base + i) : 0;
-        __syncthreads();
-        if (t < 16)
-            for (int i = t; i < WG_GATHER; i += 16) sum += b->value[i];
-        __syncthreads();
-    }
-    if (t < WG_WARP) {
-        for (int with = 8; with; with >>= 1) sum += __shfl_xor_sync(0xffffffffu, sum, with);
-        if (t == 0) b->sum = sum;
-    }
-    __syncthreads();
-    sum = b->sum;
-    __syncthreads();
-    return sum;
-}
-
-/* Adds in a chain, from b->sum on. */
-struct wg_add_up {
-    wg_block *b;
-    WG_DEVICE_MEMBER void operator()(int first, int n)
-    {
-        (void)first;
-        if (threadIdx.x != 0) return;
-        double sum = b->sum;
-        for (int i = 0; i < n; i++) sum += b->value[i];
-        b->sum = sum;
-    }
-};
-
-template <class Take> WG_DEVICE double wg_block_chain(wg_block *b, int n, Take &take)
-{
-    wg_add_up add = { b };
-    if (threadIdx.x == 0) b->sum = 0;
-    wg_gather(b, 0, n, take, add);
-    const double sum = b->sum;
-    __syncthreads();
-    return sum;
 }
 
 /* ---- choices */
@@ -179,6 +105,102 @@ template <class T> WG_DEVICE int wg_block_argmax(wg_block *b, const T *x, int n)
     for (int i = (int)threadIdx.x; i < n; i += WG_BLOCK)
         if (x[i] == x[i] && wg_is_better(x[i], i, best, which)) best = x[i], which = i;
     return wg_block_best(b, best, which);
+}
+
+/* ---- order */
+
+WG_DEVICE bool wg_is_behind(uint64_t a, uint64_t b) { return a > b; }
+
+/* Bitonic: `n` keys, padded to a power of two with what is behind all of them. */
+template <class Key> WG_DEVICE void wg_block_sort(Key *key, int n, Key last)
+{
+    int size = 1;
+    while (size < n) size *= 2;
+    for (int i = n + (int)threadIdx.x; i < size; i += WG_BLOCK) key[i] = last;
+    __syncthreads();
+    for (int run = 2; run <= size; run *= 2)
+        for (int with = run / 2; with; with /= 2) {
+            for (int i = (int)threadIdx.x; i < size / 2; i += WG_BLOCK) {
+                const int lo = i / with * 2 * with + i % with, hi = lo + with;
+                const Key a = key[lo], b = key[hi];
+                if (wg_is_behind(a, b) == ((lo & run) == 0)) key[lo] = b, key[hi] = a;
+            }
+            __syncthreads();
+        }
+}
+
+/* ---- weights of any size: core/engine/weights.h */
+
+template <class Value> struct wg_scaled {
+    Value of;
+    double scale;
+    WG_DEVICE_MEMBER double operator()(int i) { return of(i) * scale; }
+};
+
+struct wg_weight {
+    const double *of;
+    WG_DEVICE_MEMBER double operator()(int i) { return of[i]; }
+};
+
+template <class Value> WG_DEVICE double wg_block_scale(wg_block *b, int n, Value &value)
+{
+    double largest = 0;
+    for (int i = (int)threadIdx.x; i < n; i += WG_BLOCK) {
+        const double w = value(i);
+        largest = w > largest ? w : largest;
+    }
+    for (int with = WG_WARP / 2; with; with >>= 1) {
+        const double other = __shfl_xor_sync(0xffffffffu, largest, with);
+        largest = other > largest ? other : largest;
+    }
+    if (threadIdx.x % WG_WARP == 0) b->top[threadIdx.x / WG_WARP] = largest;
+    __syncthreads();
+    for (int w = 0; w < WG_BLOCK_WARPS; w++) largest = b->top[w] > largest ? b->top[w] : largest;
+    __syncthreads();
+    return wg_scale_of(largest);
+}
+
+template <class Value> WG_DEVICE double wg_block_sum(wg_block *b, int n, Value &value)
+{
+    wg_scaled<Value> scaled = { value, wg_block_scale(b, n, value) };
+    return wg_mass_value(wg_block_mass(b, n, scaled)) / scaled.scale;
+}
+
+/* The first i at which the mass of value(0) .. value(i) is above `at`, which that of all n is. */
+template <class Value> WG_DEVICE int wg_block_find(wg_block *b, int n, wg_mass at, Value &value)
+{
+    const int lane = (int)threadIdx.x % WG_WARP, warp = (int)threadIdx.x / WG_WARP;
+    int first = 0;
+    while (n > WG_WARP) { /* elements from `first` on; a warp takes a share */
+        const int share = (n + WG_BLOCK - 1) / WG_BLOCK * WG_WARP, begin = warp * share;
+        const int end = n - begin < share ? n : begin + share;
+        wg_mass mine = 0;
+        for (int i = begin + lane; i < end; i += WG_WARP) mine += wg_steps_of(value(first + i));
+        mine = wg_warp_mass(mine);
+        if (lane == 0) b->part[warp] = mine;
+        __syncthreads();
+        int which = 0;
+        for (; which < WG_BLOCK_WARPS - 1 && b->part[which] <= at; which++) at -= b->part[which];
+        first += which * share;
+        n = n - which * share < share ? n - which * share : share;
+        __syncthreads();
+    }
+    int i = 0;
+    for (; i < n - 1; i++) {
+        const wg_mass here = wg_steps_of(value(first + i));
+        if (at < here) break;
+        at -= here;
+    }
+    return first + i;
+}
+
+/* A draw from weights by a uniform: core/engine/chance.c. */
+WG_DEVICE int wg_block_pick(wg_block *b, const double *weight, int n, double u)
+{
+    wg_weight of = { weight };
+    wg_scaled<wg_weight> scaled = { of, wg_block_scale(b, n, of) };
+    const wg_mass all = wg_block_mass(b, n, scaled);
+    return all ? wg_block_find(b, n, wg_mass_part(all, u), scaled) : 0;
 }
 
 #endif

@@ -9,15 +9,30 @@
 #include "kernels/philox.h"
 
 enum { DRAW_ACCEPT = 2, DRAW_NEXT = 3, DRAW_COUPLED = 5 }; /* wg_purpose of core/engine/chance.h */
-enum { NOTES = 128 };
+
+typedef struct wg_bet {
+    double ratio;
+    int32_t token;
+} wg_bet;
+
+/* Of selection.h: what the threads of a block tell each other. */
+typedef struct selection_room {
+    wg_mass q[WG_BLOCK], p[WG_BLOCK], q_worst, p_worst;
+    double floor, cap;
+    int32_t list[WG_TREE_NODES];                                               /* the draws */
+    int32_t n, node[WG_TREE_NODES], rank[WG_TREE_NODES], times[WG_TREE_NODES]; /* their tokens */
+    double beats[WG_TREE_NODES], chance[WG_TREE_NODES];
+    int32_t kept_node[WG_TREE_NODES], kept_qrow[WG_TREE_NODES], kept_k[WG_TREE_NODES]; /* of a level: multipath */
+    signed char alive[WG_TREE_NODES];
+} selection_room;
 
 typedef struct settle_room {
     wg_rule_tree tree;
-    double note[NOTES];      /* of a draw: the running sum at some elements */
-    int32_t first[NOTES], notes;
-    double claim[WG_TREE_NODES]; /* of a node: block and traversal */
-    double a[WG_TREE_NODES], b[WG_TREE_NODES], drawable[WG_TREE_NODES], tried[WG_TREE_NODES]; /* traversal */
+    double claim[WG_TREE_NODES];      /* of a node: block, traversal, typical; of a level: multipath */
+    double weight[WG_TREE_NODES + 1]; /* of what is drawn among children */
+    double a[WG_TREE_NODES], b[WG_TREE_NODES], drawable[WG_TREE_NODES], tried[WG_TREE_NODES]; /* traversal; typical: a */
     int32_t last[WG_TREE_NODES];
+    selection_room pick;
 } settle_room;
 
 /* A row of probabilities; of: undefined where point >= 0. */
@@ -36,6 +51,8 @@ struct court {
     const double *p, *q;
     const int32_t *p_point, *q_point;
     double *rest, *drawn; /* (vocab) scratch */
+    wg_bet *bet;          /* in the place of drawn: (vocab, rounded up to a power of two) */
+    double *taken;        /* (2 vocab) blocks of scores */
     wg_rule_path *out;
 };
 
@@ -97,97 +114,24 @@ WG_DEVICE bool accepts(const wg_rule_tree *t, int index, double num, double den)
     return uniform(t, DRAW_ACCEPT, index, 0) * den < num;
 }
 
-/* The sum of a draw, with notes on the way. */
-struct add_noting {
-    const court *c;
-    int every, count;
-    WG_DEVICE_MEMBER void operator()(int first, int n)
-    {
-        wg_block *b = c->b;
-        settle_room *s = c->s;
-        if (threadIdx.x == 0) {
-            double sum = b->sum;
-            if (count % every == 0) {
-                s->note[count / every] = sum;
-                s->first[count / every] = first;
-                s->notes = count / every + 1;
-            }
-            for (int i = 0; i < n; i++) sum += b->value[i];
-            b->sum = sum;
-        }
-        count++;
-    }
-};
-
-/* The running sum up to where it passes `at`. */
-struct add_until {
-    wg_block *b;
-    double at;
-    WG_DEVICE_MEMBER void operator()(int first, int n)
-    {
-        (void)first;
-        if (threadIdx.x != 0) return;
-        double run = b->sum;
-        for (int i = 0; i < n; i++) {
-            run += b->value[i];
-            b->index = b->at[i];
-            if (at < run) {
-                b->stop = 1;
-                break;
-            }
-        }
-        b->sum = run;
-    }
-};
-
-struct positive_weight {
-    const double *of;
-    WG_DEVICE_MEMBER bool operator()(int i, double *v)
-    {
-        *v = of[i];
-        return *v > 0;
-    }
-};
-
-/* A draw from weights (vocab). */
-WG_DEVICE int pick_weight(const court *c, const double *weight, double u)
-{
-    wg_block *b = c->b;
-    settle_room *s = c->s;
-    positive_weight take = { weight };
-    add_noting add = { c, c->vocab / (WG_GATHER * NOTES) + 1, 0 };
-    if (threadIdx.x == 0) {
-        b->sum = 0;
-        b->index = 0;
-        s->notes = 0;
-    }
-    wg_gather(b, 0, c->vocab, take, add);
-    const double at = u * b->sum;
-    int from = 0;
-    while (from + 1 < s->notes && s->note[from + 1] <= at) from++;
-    const int first = s->notes ? s->first[from] : 0;
-    __syncthreads();
-    if (threadIdx.x == 0) b->sum = s->notes ? s->note[from] : 0;
-    add_until until = { b, at };
-    wg_gather(b, first, c->vocab, take, until);
-    const int index = b->index;
-    __syncthreads();
-    return index;
-}
-
 /* `next` after a node at this depth: from p; from weights that have a mass. */
 WG_DEVICE int pick_next(const court *c, int node, int depth)
 {
     const dist p = row_p(c, node);
-    return p.point >= 0 ? p.point : pick_weight(c, p.of, uniform(c->t, DRAW_NEXT, 0, depth));
+    return p.point >= 0 ? p.point : wg_block_pick(c->b, p.of, c->vocab, uniform(c->t, DRAW_NEXT, 0, depth));
 }
 WG_DEVICE int pick_rest(const court *c, double mass, int node, int depth)
 {
-    return mass > 0 ? pick_weight(c, c->rest, uniform(c->t, DRAW_NEXT, 0, depth)) : pick_next(c, node, depth);
+    return mass > 0 ? wg_block_pick(c->b, c->rest, c->vocab, uniform(c->t, DRAW_NEXT, 0, depth)) : pick_next(c, node, depth);
+}
+WG_DEVICE double sum_rest(const court *c)
+{
+    wg_weight of = { c->rest };
+    return wg_block_sum(c->b, c->vocab, of);
 }
 
-/* q without the siblings before a child into c->drawn; its mass. */
-WG_DEVICE double without_earlier(const court *c, int node, int child)
+/* q without the siblings before a child into c->drawn. */
+WG_DEVICE void without_earlier(const court *c, int node, int child)
 {
     const wg_rule_tree *t = c->t;
     const dist q = row_q(c, child);
@@ -197,8 +141,6 @@ WG_DEVICE double without_earlier(const court *c, int node, int child)
     if (threadIdx.x == 0)
         for (int j = node; (j = child_after(t, node, j)) != child;) c->drawn[t->token[j]] = 0;
     __syncthreads();
-    positive_weight take = { c->drawn };
-    return wg_block_chain(c->b, c->vocab, take);
 }
 
 #endif

@@ -107,7 +107,7 @@ typedef struct wg_gpu wg_gpu;
  *   sample       rows of n logits through the chain: p (rows, n) and the token that has all the mass, or -1 (then p is the row;
  *                else it is undefined), with the bits of core/engine/sampler.c. scratch: wg_gpu_sample_bytes(n) a row
  *   settle       trees by a rule: path[i] is what core/engine's accept of the same name gives for tree[i], p and q (rows, vocab
- *                doubles and points, as sample makes them), decision by decision. scratch: 2 * vocab doubles a tree
+ *                doubles and points, as sample makes them), decision by decision. scratch: wg_gpu_settle_cells a tree
  *   loop_feed    begins a round (depth 0) and makes the draft model's rows of a depth: two a sequence, then one
  *   loop_draw    the next node of each chain whose last one was fed, from a row of logits, or of q, as loop.h numbers them
  *   loop_lookup  begins a round and drafts by looking up the text
@@ -267,12 +267,26 @@ static inline size_t wg_gpu_attention_bytes(int rows, int heads, int hd, int mos
     return (size_t)rows * (size_t)heads * (size_t)wg_gpu_spans(most) * ((size_t)hd + 2) * 4;
 }
 
-/* Keys of a sort of n tokens. */
+/* Room to sort n in: a power of two. */
+WG_HD static inline size_t wg_gpu_sorted(int n)
+{
+    size_t room = 1;
+    while (room < (size_t)n) room *= 2;
+    return room;
+}
+
+/* Of a row that is sampled: what its blocks tell each other, and keys of a sort of n tokens. */
+enum { WG_GPU_SAMPLE_STATE = 21 << 10 };
 static inline size_t wg_gpu_sample_bytes(int n)
 {
-    size_t keys = 1;
-    while (keys < (size_t)n) keys *= 2;
-    return keys * sizeof(uint64_t);
+    return WG_GPU_SAMPLE_STATE + (wg_gpu_sorted(n) * sizeof(uint64_t) + 15) / 16 * 16;
+}
+
+/* Doubles that a rule works in, a tree: two rows; or a row, bets to sort and the blocks of their scores. */
+WG_HD static inline size_t wg_gpu_settle_cells(wg_rule_kind rule, int vocab)
+{
+    const size_t V = (size_t)vocab;
+    return rule == WG_RULE_MULTIPATH || rule == WG_RULE_OPTIMAL ? V + 2 * wg_gpu_sorted(vocab) + 2 * V : 2 * V;
 }
 
 #endif

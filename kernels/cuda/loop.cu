@@ -106,18 +106,16 @@ WG_KERNEL WG_LAUNCH_BOUNDS(WG_BLOCK, 1)
 draw_node(wg_gpu_loop l, int depth, int vocab, const float *logits, const double *q, const int32_t *q_point)
 {
     WG_SHARED(wg_block, b, 1);
-    WG_SHARED(settle_room, s, 1);
     const int i = (int)blockIdx.x, row = depth * l.sequences + i;
     const size_t V = (size_t)vocab;
     wg_rule_tree *t = l.tree + i;
     if (l.seq[i].fed != depth + 1) return; /* the whole block: nobody asks */
-    court c = {};
-    c.b = b, c.s = s, c.vocab = vocab;
     int x;
     if (l.law == WG_RULE_FIXED) {
         x = wg_block_argmax(b, logits + V * (size_t)i, vocab);
         if (x >= 0 && logits[V * (size_t)i + (size_t)x] == -INFINITY) x = -1;
-    } else x = q_point[row] >= 0 ? q_point[row] : pick_weight(&c, q + V * (size_t)row, uniform(t, DRAW_DRAFT, depth + 1, 0));
+    } else if (q_point[row] >= 0) x = q_point[row];
+    else x = wg_block_pick(b, q + V * (size_t)row, vocab, uniform(t, DRAW_DRAFT, depth + 1, 0));
     if (x < 0 || threadIdx.x != 0) return;
     t->token[depth + 1] = x;
     t->parent[depth + 1] = (int16_t)depth;

@@ -19,6 +19,8 @@ typedef enum wg_rule_kind {
     WG_RULE_TRAVERSAL,
     WG_RULE_RELAXED, /* factor, top */
     WG_RULE_TYPICAL, /* epsilon, delta */
+    WG_RULE_MULTIPATH, /* ratio */
+    WG_RULE_OPTIMAL,
     WG_RULES,
 } wg_rule_kind;
 
@@ -27,6 +29,7 @@ typedef struct wg_rule {
     double factor;         /* rounds: of q; relaxed: of the largest probability */
     int races, top;
     double epsilon, delta;
+    int ratio;             /* multipath selects the largest p/q */
 } wg_rule;
 
 enum { WG_RULE_FIXED = 1, WG_RULE_IID = 2, WG_RULE_WITHOUT_REPLACEMENT = 4 }; /* laws: wg_sibling_law of core/engine/tree.h */

@@ -1,41 +1,80 @@
 /* SPDX-License-Identifier: MIT
  * The sampler chain (core/engine/sampler.c: temperature, top-k, top-p, min-p in this order) for rows of logits that stay on the
- * device: the host's row to the last bit, a block a row.
+ * device: the host's row to the last bit, several blocks a row.
  *
  * The host has several ways to where a prefix of the order (logit descending, id ascending) ends, all to the same token: masses
  * are whole numbers (kernels/mass.h). Here it is always buckets of tokens by how far their logit is below the largest, to which
- * all threads add; those up to the one in which the prefix ends, and that one token by token in order: it is sorted by the bits
- * of (logit, id). A token too light to matter is no candidate on either side. */
+ * all threads add, and of the one in which the prefix ends the tokens, in whatever order they come, sorted by the bits of
+ * (logit, id). A token too light to matter is no candidate on either side.
+ *
+ * What all blocks of a row must have said before one can go on lies between two launches: the largest logit; the mass; the
+ * buckets; their end, twice where top-p takes a part of top-k; what is kept. They say it by atomic additions to the row's state
+ * and by an atomic minimum, neither of which has an order. Where the next word is one block's, it is the last to arrive. */
 #include "kernels/cuda/block.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/exp.h"
 
-enum { BUCKETS = 1024, PER_NAT = 32 };
+enum { BUCKETS = 1024, EACH = BUCKETS / WG_BLOCK, PER_NAT = 32, LEAST_PART = 8192, MOST_PARTS = 16 };
 
-typedef struct chain_room {
-    wg_shared_mass mass[BUCKETS];
-    int32_t count[BUCKETS];
-    int32_t bucket, taken, last, found; /* where a prefix ends: its bucket, its tokens, the last of them; 0: before no token */
-    wg_mass reached;                    /* its mass */
-} chain_room;
+/* Of a row, in device memory. */
+typedef struct row_state {
+    wg_shared_mass mass[BUCKETS], all, kept_mass;
+    int32_t count[BUCKETS], kept, arrived, keys;
+    int32_t bucket, last; /* where the prefix ends: its bucket (BUCKETS: nowhere), its last token (n: there is none) */
+    int32_t taken, most;   /* tokens before the bucket; as many as there may be; the mass of these, and which is enough */
+    unsigned long long best;
+    wg_mass reached, enough;
+} row_state;
+static_assert(sizeof(row_state) <= WG_GPU_SAMPLE_STATE, "gpu.h says how much room a row's state has");
 
-/* One row. */
+/* A part of a row. */
 struct chain {
-    wg_block *b;
-    chain_room *s;
+    row_state *s;
+    uint64_t *key;
     const float *x;
     double *p; /* weights, then probabilities */
-    uint64_t *key;
-    int n;
-    float max, edge;
-    int32_t last;
-    double inverse, per_logit, floor;
+    int n, from, to, parts;
+    wg_gpu_chain o;
+    int best; /* -1: no number among them; as max, not known to sample_largest */
+    float max;
+    double inverse, per_logit;
 };
 
-WG_DEVICE int bucket_of(const chain *c, int i)
+WG_DEVICE int ends_at(int part, int parts, int n) { return (int)((long long)n * part / parts); }
+
+WG_DEVICE chain chain_at(const float *logits, int n, const wg_gpu_chain &o, double *rows, char *scratch, size_t room)
 {
-    const double at = ((double)c->max - (double)c->x[i]) * c->per_logit;
+    const size_t r = blockIdx.y, V = (size_t)n;
+    const int part = (int)blockIdx.x, parts = (int)gridDim.x;
+    char *mine = scratch + r * room;
+    chain c = { (row_state *)mine, (uint64_t *)(mine + WG_GPU_SAMPLE_STATE), logits + r * V, rows + r * V, n,
+                ends_at(part, parts, n), ends_at(part + 1, parts, n), parts, o, -1, -INFINITY, 1 / o.temperature,
+                PER_NAT / o.temperature };
+    const uint64_t key = c.s->best;
+    if (key != ~(uint64_t)0) c.best = (int)(uint32_t)key, c.max = c.x[c.best];
+    return c;
+}
+
+WG_DEVICE bool is_point(const chain &c)
+{
+    return !(c.inverse < INFINITY) || !(c.max < INFINITY && c.max > -INFINITY) || c.o.top_k == 1;
+}
+WG_DEVICE bool is_whole(const chain &c) { return c.o.top_k == 0 && c.o.top_p >= 1 && c.o.min_p <= 0; }
+
+WG_DEVICE int bucket_of(const chain &c, int i)
+{
+    const double at = ((double)c.max - (double)c.x[i]) * c.per_logit;
     return at < BUCKETS - 1 ? (int)at : BUCKETS - 1;
+}
+
+#define TINY 0x1p-1022
+
+/* The lightest candidate. */
+WG_DEVICE double floor_of(const chain &c)
+{
+    const double part = (1 - c.o.top_p) * wg_mass_value(wg_mass_there(&c.s->all)) / c.n / 2;
+    const double light = c.o.top_k || !(c.o.top_p < 1 - 1e-6) ? 0 : part;
+    return light > TINY ? light : TINY;
 }
 
 /* Ascending keys are the order; equal logits have one key, whatever their sign of zero. */
@@ -45,208 +84,273 @@ WG_DEVICE uint64_t key_of(float x, int i)
     return (uint64_t)~up << 32 | (unsigned)i;
 }
 
+/* Whether this block of the row is the last to come here; then it sees what all others wrote before. */
+WG_DEVICE bool is_last(wg_block *b, const chain &c)
+{
+    __threadfence();
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        b->index = atomicAdd(&c.s->arrived, 1) == c.parts - 1;
+        if (b->index) c.s->arrived = 0;
+        __threadfence();
+    }
+    __syncthreads();
+    const bool last = b->index;
+    __syncthreads();
+    return last;
+}
+
+/* ---- the largest logit, the weights */
+
+/* An empty state; the largest logit, where a row's pieces tell it. */
+WG_KERNEL WG_LAUNCH_BOUNDS(WG_BLOCK, 1)
+sample_begin(const float *logits, int n, const wg_gpu_best *piece, char *scratch, size_t room)
+{
+    WG_SHARED(wg_block, b, 1);
+    const size_t r = blockIdx.x;
+    row_state *s = (row_state *)(scratch + r * room);
+    float best = 0;
+    int which = -1;
+    for (int i = (int)threadIdx.x; piece && i < WG_GPU_BESTS; i += WG_BLOCK) {
+        const wg_gpu_best p = piece[r * WG_GPU_BESTS + (size_t)i];
+        if (wg_is_better(p.value, p.at, best, which)) best = p.value, which = p.at;
+    }
+    which = wg_block_best(b, best, which);
+    for (int k = (int)threadIdx.x; k < BUCKETS; k += WG_BLOCK) {
+        s->mass[k].low = s->mass[k].high = 0;
+        s->count[k] = 0;
+    }
+    if (threadIdx.x != 0) return;
+    s->all.low = s->all.high = s->kept_mass.low = s->kept_mass.high = 0;
+    s->kept = s->arrived = s->keys = s->taken = 0;
+    s->bucket = BUCKETS;
+    s->last = n;
+    s->best = which >= 0 ? key_of(logits[r * (size_t)n + (size_t)which], which) : ~0ull;
+    s->reached = 0;
+}
+
+WG_KERNEL WG_LAUNCH_BOUNDS(WG_BLOCK, 1)
+sample_largest(const float *logits, int n, wg_gpu_chain o, double *rows, char *scratch, size_t room)
+{
+    WG_SHARED(wg_block, b, 1);
+    const chain c = chain_at(logits, n, o, rows, scratch, room);
+    const int best = wg_block_argmax(b, c.x + c.from, c.to - c.from);
+    if (threadIdx.x == 0 && best >= 0) atomicMin(&c.s->best, (unsigned long long)key_of(c.x[c.from + best], c.from + best));
+}
+
 struct weigh {
-    const chain *c;
+    const chain &c;
     WG_DEVICE_MEMBER double operator()(int i)
     {
-        const float x = c->x[i];
-        return c->p[i] = x == x ? wg_exp64_of(((double)x - (double)c->max) * c->inverse) : 0;
+        const float x = c.x[c.from + i];
+        return c.p[c.from + i] = x == x ? wg_exp64_of(((double)x - (double)c.max) * c.inverse) : 0;
     }
 };
+
+WG_KERNEL WG_LAUNCH_BOUNDS(WG_BLOCK, 1)
+sample_weigh(const float *logits, int n, wg_gpu_chain o, double *rows, char *scratch, size_t room)
+{
+    WG_SHARED(wg_block, b, 1);
+    const chain c = chain_at(logits, n, o, rows, scratch, room);
+    if (is_point(c)) return;
+    weigh all = { c };
+    const wg_mass mass = wg_block_mass(b, c.to - c.from, all);
+    if (threadIdx.x == 0) wg_add_mass(&c.s->all, mass);
+}
 
 /* ---- the end of a prefix */
 
-struct candidate {
-    const chain *c;
-    int bucket;
-    WG_DEVICE_MEMBER bool operator()(int i, double *v)
-    {
-        *v = c->p[i];
-        return *v >= c->floor && bucket_of(c, i) == bucket;
-    }
-};
+typedef struct bucket_room {
+    wg_shared_mass mass[BUCKETS];
+    int32_t count[BUCKETS];
+} bucket_room;
 
-WG_DEVICE void fill_buckets(const chain *c)
+/* Where the shortest prefix with `most` tokens or the mass `enough` ends: its bucket, and what is before that. One block's. */
+WG_DEVICE void find_bucket(wg_block *b, const chain &c, int most, wg_mass enough)
 {
-    for (int k = (int)threadIdx.x; k < BUCKETS; k += WG_BLOCK) {
-        c->s->mass[k].low = c->s->mass[k].high = 0;
-        c->s->count[k] = 0;
+    row_state *s = c.s;
+    WG_SHARED(wg_mass, mass_of, WG_BLOCK);
+    WG_SHARED(int32_t, count_of, WG_BLOCK);
+    const int t = (int)threadIdx.x;
+    wg_mass mass = 0, mass_before = 0;
+    int count = 0, before = 0, mine = -1;
+    for (int k = EACH * t; k < EACH * (t + 1); k++) {
+        mass += wg_mass_there(&s->mass[k]);
+        count += s->count[k];
     }
+    mass_of[t] = mass;
+    count_of[t] = count;
     __syncthreads();
-    for (int i = (int)threadIdx.x; i < c->n; i += WG_BLOCK)
-        if (c->p[i] >= c->floor) {
-            const int k = bucket_of(c, i);
-            atomicAdd(&c->s->count[k], 1);
-            wg_add_mass(&c->s->mass[k], wg_steps_of(c->p[i]));
+    for (int i = 0; i < t; i++) {
+        mass_before += mass_of[i];
+        before += count_of[i];
+    }
+    for (int k = EACH * t; k < EACH * (t + 1) && mine < 0; k++) {
+        const wg_mass more = wg_mass_there(&s->mass[k]);
+        if (s->count[k] > 0 && !(before + s->count[k] < most && mass_before + more < enough)) {
+            mine = k;
+            break;
         }
+        before += s->count[k];
+        mass_before += more;
+    }
+    const int bucket = wg_block_best(b, -(double)mine, mine);
+    if (bucket >= 0 ? mine == bucket : t == WG_BLOCK - 1) { /* none: all is before it */
+        s->bucket = bucket >= 0 ? bucket : BUCKETS;
+        s->taken = before;
+        s->reached = mass_before;
+        s->keys = 0;
+        s->most = most;
+        s->enough = enough;
+    }
     __syncthreads();
 }
 
-struct note_keys {
-    const chain *c;
-    int have;
-    WG_DEVICE_MEMBER void operator()(int first, int n)
-    {
-        (void)first;
-        for (int i = (int)threadIdx.x; i < n; i += WG_BLOCK) c->key[have + i] = key_of(c->x[c->b->at[i]], c->b->at[i]);
-        have += n;
-    }
-};
+WG_DEVICE wg_mass part_of(const chain &c, wg_mass all) { return wg_mass_of(c.o.top_p * wg_mass_value(all)); }
+WG_DEVICE wg_mass everything() { return ~(wg_mass)0; }
 
-/* Bitonic: `n` keys, padded to a power of two with what is behind all of them. */
-WG_DEVICE void sort_keys(uint64_t *key, int n)
+WG_KERNEL WG_LAUNCH_BOUNDS(WG_BLOCK, 1)
+sample_fill(const float *logits, int n, wg_gpu_chain o, double *rows, char *scratch, size_t room)
 {
-    int size = 1;
-    while (size < n) size *= 2;
-    for (int i = n + (int)threadIdx.x; i < size; i += WG_BLOCK) key[i] = ~(uint64_t)0;
+    WG_SHARED(wg_block, b, 1);
+    WG_SHARED(bucket_room, here, 1);
+    const chain c = chain_at(logits, n, o, rows, scratch, room);
+    if (is_point(c)) return;
+    const double floor = floor_of(c);
+    for (int k = (int)threadIdx.x; k < BUCKETS; k += WG_BLOCK) {
+        here->mass[k].low = here->mass[k].high = 0;
+        here->count[k] = 0;
+    }
     __syncthreads();
-    for (int run = 2; run <= size; run *= 2)
-        for (int with = run / 2; with; with /= 2) {
-            for (int i = (int)threadIdx.x; i < size / 2; i += WG_BLOCK) {
-                const int lo = i / with * 2 * with + i % with, hi = lo + with;
-                const uint64_t a = key[lo], b = key[hi];
-                if ((a > b) == ((lo & run) == 0)) key[lo] = b, key[hi] = a;
-            }
-            __syncthreads();
+    for (int i = c.from + (int)threadIdx.x; i < c.to; i += WG_BLOCK)
+        if (c.p[i] >= floor) {
+            const int k = bucket_of(c, i);
+            atomicAdd(&here->count[k], 1);
+            wg_add_mass(&here->mass[k], wg_steps_of(c.p[i]));
         }
+    __syncthreads();
+    for (int k = (int)threadIdx.x; k < BUCKETS; k += WG_BLOCK)
+        if (here->count[k] > 0) {
+            atomicAdd(&c.s->count[k], here->count[k]);
+            wg_add_mass(&c.s->mass[k], wg_mass_there(&here->mass[k]));
+        }
+    if (!is_last(b, c)) return;
+    if (c.o.top_k) find_bucket(b, c, c.o.top_k, everything());
+    else find_bucket(b, c, INT32_MAX, part_of(c, wg_mass_there(&c.s->all)));
 }
 
 struct weight_of_key {
-    const chain *c;
-    WG_DEVICE_MEMBER bool operator()(int i, double *v)
-    {
-        *v = c->p[(uint32_t)c->key[i]];
-        return true;
-    }
+    const chain &c;
+    WG_DEVICE_MEMBER double operator()(int i) { return c.p[(uint32_t)c.key[i]]; }
 };
 
-/* Takes tokens in order until there are `most` or their mass is `enough`, and the first one of a bucket in any case. */
-struct take_in_order {
-    const chain *c;
-    int most;
-    wg_mass enough;
-    WG_DEVICE_MEMBER void operator()(int first, int n)
-    {
-        chain_room *s = c->s;
-        if (threadIdx.x != 0) return;
-        for (int i = 0; i < n; i++) {
-            if (first + i > 0 && !(s->taken < most && s->reached < enough)) {
-                c->b->stop = 1;
-                return;
-            }
-            s->reached += wg_steps_of(c->b->value[i]);
-            s->taken++;
-            s->last = (int32_t)(uint32_t)c->key[c->b->at[i]];
-        }
-    }
-};
-
-/* The shortest prefix with `most` tokens or the mass `enough`: its end, left alone when all candidates have less. Returns its
- * mass. */
-WG_DEVICE wg_mass cut(chain *c, int most, wg_mass enough)
+/* The end of the prefix in the order of its bucket: its first token in any case. Then `reached` is the mass of all of it. One
+ * block's. */
+WG_DEVICE void end_prefix(wg_block *b, const chain &c)
 {
-    chain_room *s = c->s;
+    row_state *s = c.s;
+    const int n = s->keys, most = s->most - s->taken - 1;
+    const wg_mass before = s->reached, enough = s->enough;
+    weight_of_key weight = { c };
+    int end = most < 0 || enough <= before ? 0 : most < n - 1 ? most : n - 1;
+    wg_block_sort(c.key, n, ~(uint64_t)0);
+    if (end > 0 && before + wg_block_mass(b, n, weight) >= enough) {
+        const int at = wg_block_find(b, n, enough - before - 1, weight);
+        end = at < end ? at : end;
+    }
+    const wg_mass mass = wg_block_mass(b, end + 1, weight);
     if (threadIdx.x == 0) {
-        int k = 0, taken = 0;
-        wg_mass mass = 0;
-        for (; k < BUCKETS; k++) {
-            const wg_mass more = wg_mass_there(&s->mass[k]);
-            if (s->count[k] > 0 && !(taken + s->count[k] < most && mass + more < enough)) break;
-            taken += s->count[k];
-            mass += more;
-        }
-        s->bucket = k;
-        s->taken = taken;
-        s->reached = mass;
+        s->reached = before + mass;
+        s->last = (int32_t)(uint32_t)c.key[end];
     }
     __syncthreads();
-    if (s->bucket < BUCKETS) {
-        candidate here = { c, s->bucket };
-        note_keys note = { c, 0 };
-        weight_of_key weight = { c };
-        take_in_order take = { c, most, enough };
-        wg_gather(c->b, 0, c->n, here, note);
-        sort_keys(c->key, note.have);
-        wg_gather(c->b, 0, note.have, weight, take);
-        c->last = s->last;
-        c->edge = c->x[s->last];
-    }
-    const wg_mass mass = s->reached;
-    __syncthreads();
-    return mass;
+}
+
+/* Collects the tokens of the bucket; among them is the end. */
+WG_KERNEL WG_LAUNCH_BOUNDS(WG_BLOCK, 1)
+sample_cut(const float *logits, int n, wg_gpu_chain o, double *rows, char *scratch, size_t room, int again)
+{
+    WG_SHARED(wg_block, b, 1);
+    const chain c = chain_at(logits, n, o, rows, scratch, room);
+    if (is_point(c)) return;
+    const double floor = floor_of(c);
+    const int bucket = c.s->bucket;
+    for (int i = c.from + (int)threadIdx.x; i < c.to; i += WG_BLOCK)
+        if (c.p[i] >= floor && bucket_of(c, i) == bucket) c.key[atomicAdd(&c.s->keys, 1)] = key_of(c.x[i], i);
+    if (!is_last(b, c)) return;
+    if (bucket < BUCKETS) end_prefix(b, c);
+    if (!again && o.top_k && o.top_p < 1) find_bucket(b, c, INT32_MAX, part_of(c, c.s->reached)); /* of what top-k keeps */
 }
 
 /* ---- what is kept */
 
 struct keep {
-    const chain *c;
+    const chain &c;
+    float edge;
+    int last, mine; /* mine: how many this thread has seen */
     double lightest;
-    int mine; /* how many this thread has seen */
     WG_DEVICE_MEMBER bool is_kept(int i) const
     {
-        const float x = c->x[i];
-        return (x > c->edge || (x == c->edge && i <= c->last)) && c->p[i] >= lightest;
+        const float x = c.x[i];
+        return (x > edge || (x == edge && i <= last)) && c.p[i] >= lightest;
     }
     WG_DEVICE_MEMBER double operator()(int i)
     {
-        const bool in = is_kept(i);
+        const bool in = is_kept(c.from + i);
         mine += in;
-        return in ? c->p[i] : 0;
+        return in ? c.p[c.from + i] : 0;
     }
 };
 
-/* The largest logit, from the pieces of one row. */
-WG_DEVICE int best_of(wg_block *b, const wg_gpu_best *piece)
+WG_DEVICE keep kept_of(const chain &c)
 {
-    float best = 0;
-    int which = -1;
-    for (int i = (int)threadIdx.x; i < WG_GPU_BESTS; i += WG_BLOCK)
-        if (wg_is_better(piece[i].value, piece[i].at, best, which)) best = piece[i].value, which = piece[i].at;
-    return wg_block_best(b, best, which);
+    const int last = c.s->last;
+    return keep{ c, last < c.n ? c.x[last] : -INFINITY, last, 0, is_whole(c) ? 0 : c.o.min_p > TINY ? c.o.min_p : TINY };
 }
 
 WG_KERNEL WG_LAUNCH_BOUNDS(WG_BLOCK, 1)
-sample_row(const float *logits, int n, wg_gpu_chain o, double *rows, int32_t *point, uint64_t *keys, size_t room)
+sample_keep(const float *logits, int n, wg_gpu_chain o, double *rows, char *scratch, size_t room)
 {
     WG_SHARED(wg_block, b, 1);
-    WG_SHARED(chain_room, s, 1);
-    const double tiny = 0x1p-1022, inverse = 1 / o.temperature;
-    const size_t r = blockIdx.x;
-    const float *x = logits + r * (size_t)n;
-    const int best = o.best ? best_of(b, o.best + r * WG_GPU_BESTS) : wg_block_argmax(b, x, n);
-    chain c = { b, s, x, rows + r * (size_t)n, keys + r * room, n, best >= 0 ? x[best] : -INFINITY, -INFINITY, n, inverse,
-                PER_NAT / o.temperature, 0 };
-    if (threadIdx.x == 0) point[r] = c.max > -INFINITY ? best : 0;
-    if (!(inverse < INFINITY) || !(c.max < INFINITY && c.max > -INFINITY) || o.top_k == 1) return;
+    const chain c = chain_at(logits, n, o, rows, scratch, room);
+    if (is_point(c)) return;
+    keep kept = kept_of(c);
+    const wg_mass mass = wg_block_mass(b, c.to - c.from, kept);
+    const int count = wg_block_count(b, kept.mine);
+    if (threadIdx.x != 0) return;
+    wg_add_mass(&c.s->kept_mass, mass);
+    atomicAdd(&c.s->kept, count);
+}
 
-    weigh all = { &c };
-    wg_mass mass = wg_block_mass(b, n, all);
-    double scale = 1 / wg_mass_value(mass);
-    keep kept = { &c, o.min_p > tiny ? o.min_p : tiny, 0 };
-    if (o.top_k == 0 && o.top_p >= 1 && o.min_p <= 0) {
-        kept.lightest = 0;
-        if (n < 2) return;
-    } else {
-        if (o.top_k || o.top_p < 1) {
-            const double spare = o.top_p < 1 - 1e-6 ? (1 - o.top_p) * wg_mass_value(mass) / n / 2 : 0;
-            const double light = o.top_k ? 0 : spare;
-            c.floor = light > tiny ? light : tiny;
-            fill_buckets(&c);
-            if (o.top_k) mass = cut(&c, o.top_k, ~(wg_mass)0);
-            if (o.top_p < 1) cut(&c, INT32_MAX, wg_mass_of(o.top_p * wg_mass_value(mass)));
-        }
-        if (threadIdx.x == 0) s->found = 0;
-        scale = 1 / wg_mass_value(wg_block_mass(b, n, kept));
-        atomicAdd(&s->found, kept.mine);
-        __syncthreads();
-        if (s->found < 2) return; /* the point stands */
-    }
-    for (int i = (int)threadIdx.x; i < n; i += WG_BLOCK) c.p[i] = kept.is_kept(i) ? c.p[i] * scale : 0;
-    if (threadIdx.x == 0) point[r] = -1;
+WG_KERNEL WG_LAUNCH_BOUNDS(WG_BLOCK, 1)
+sample_store(const float *logits, int n, wg_gpu_chain o, double *rows, char *scratch, size_t room, int32_t *point)
+{
+    const chain c = chain_at(logits, n, o, rows, scratch, room);
+    const bool stands = is_point(c) || (is_whole(c) ? n : c.s->kept) < 2;
+    if (blockIdx.x == 0 && threadIdx.x == 0) point[blockIdx.y] = !stands ? -1 : c.max > -INFINITY ? c.best : 0;
+    if (stands) return;
+    const double scale = 1 / wg_mass_value(wg_mass_there(is_whole(c) ? &c.s->all : &c.s->kept_mass));
+    const keep kept = kept_of(c);
+    for (int i = c.from + (int)threadIdx.x; i < c.to; i += WG_BLOCK) c.p[i] = kept.is_kept(i) ? c.p[i] * scale : 0;
 }
 
 extern "C" void WG_GPU(sample)(wg_gpu *g, const float *x, int n, const wg_gpu_chain *chain, double *p, int32_t *point,
                                uint64_t *scratch, int rows)
 {
-    WG_LAUNCH(sample_row, rows, WG_BLOCK, 0, g->stream, x, n, *chain, p, point, scratch, wg_gpu_sample_bytes(n) / 8);
+    const wg_gpu_chain o = *chain;
+    const size_t room = wg_gpu_sample_bytes(n);
+    const int most = n / LEAST_PART < MOST_PARTS ? n / LEAST_PART : MOST_PARTS;
+    const dim3 grid((unsigned)(most > 1 ? most : 1), (unsigned)rows);
+    const bool cuts = o.top_k || o.top_p < 1;
+    char *s = (char *)scratch;
+    WG_LAUNCH(sample_begin, rows, WG_BLOCK, 0, g->stream, x, n, o.best, s, room);
+    if (!o.best) WG_LAUNCH(sample_largest, grid, WG_BLOCK, 0, g->stream, x, n, o, p, s, room);
+    if (1 / o.temperature < INFINITY && o.top_k != 1) {
+        WG_LAUNCH(sample_weigh, grid, WG_BLOCK, 0, g->stream, x, n, o, p, s, room);
+        if (cuts) WG_LAUNCH(sample_fill, grid, WG_BLOCK, 0, g->stream, x, n, o, p, s, room);
+        if (cuts) WG_LAUNCH(sample_cut, grid, WG_BLOCK, 0, g->stream, x, n, o, p, s, room, 0);
+        if (o.top_k && o.top_p < 1) WG_LAUNCH(sample_cut, grid, WG_BLOCK, 0, g->stream, x, n, o, p, s, room, 1);
+        if (cuts || o.min_p > 0) WG_LAUNCH(sample_keep, grid, WG_BLOCK, 0, g->stream, x, n, o, p, s, room);
+    }
+    WG_LAUNCH(sample_store, grid, WG_BLOCK, 0, g->stream, x, n, o, p, s, room, point);
 }

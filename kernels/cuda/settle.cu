@@ -2,9 +2,8 @@
  * The rules of verify/ over rows that stay on the device: a block settles a tree, and a path of some bytes is all that leaves.
  * Which rule does what and why it is exact stands in verify/<rule>.c; here are the same decisions from the same bits, which the
  * tests hold against each other. All threads of a block run the rule with the same numbers and meet in what goes over the
- * vocabulary, so nothing below depends on threadIdx but through kernels/cuda/block.h and stores.
- *
- * Rows are whole here, where the host may know a support: it adds zeros to chains, which are left out (block.h). */
+ * vocabulary, so nothing below depends on threadIdx but through kernels/cuda/block.h and stores. Rows are whole here, where the
+ * host may know a support: zeros add nothing. */
 #include "kernels/cuda/court.h"
 
 WG_DEVICE int race(const court *c, dist p, int races, int depth)
@@ -32,21 +31,16 @@ WG_DEVICE int race(const court *c, dist p, int races, int depth)
 
 /* ---- rejection in rounds: verify/rounds.c */
 
-struct subtract {
-    const court *c;
-    const double *old, *drawn; /* drawn NULL: q */
-    dist q;
-    int token;                 /* of a fixed child; -1 */
-    double less;               /* what is taken of it, or of the row drawn from */
-    WG_DEVICE_MEMBER bool operator()(int i, double *v)
-    {
-        double d = old[i];
-        if (token < 0) d -= less * (drawn ? drawn[i] : q[i]);
-        else if (i == token) d -= less;
-        *v = c->rest[i] = d > 0 ? d : 0;
-        return d > 0;
+/* old - less * q+ into c->rest; of a fixed child, whose token it is, less of that. drawn NULL: q. */
+WG_DEVICE void subtract(const court *c, const double *old, dist q, const double *drawn, int token, double less)
+{
+    __syncthreads(); /* all have read what they wanted of c->rest */
+    for (int i = (int)threadIdx.x; i < c->vocab; i += WG_BLOCK) {
+        const double d = token >= 0 ? (i == token ? old[i] - less : old[i]) : old[i] - less * (drawn ? drawn[i] : q[i]);
+        c->rest[i] = d > 0 ? d : 0;
     }
-};
+    __syncthreads();
+}
 
 WG_DEVICE int settle_rounds(const court *c, int node, int depth, double lenience, int *next)
 {
@@ -59,14 +53,18 @@ WG_DEVICE int settle_rounds(const court *c, int node, int depth, double lenience
         const int x = t->token[child];
         const double px = p[x], rx = r && px > 0 ? r[x] : px;
         const bool cut = t->law == WG_RULE_WITHOUT_REPLACEMENT && !first;
-        const double all = cut ? without_earlier(c, node, child) : 1;
+        double all = 1;
+        if (cut) {
+            wg_weight drawn = { c->drawn };
+            without_earlier(c, node, child);
+            all = wg_block_sum(c->b, c->vocab, drawn);
+        }
         const dist q = fixed ? dist{ NULL, x } : row_q(c, child);
         if (accepts(t, child, rx * all, mass * lenience * (cut ? c->drawn[x] : q[x]))) return child;
         if (p.point >= 0) continue;
         const double scale = all > 0 ? mass * lenience / all : 0;
-        subtract take = { c, r ? r : p.of, cut ? c->drawn : NULL, q, fixed ? x : -1, fixed ? mass * lenience : scale };
-        __syncthreads(); /* all have read r[x] */
-        mass = wg_block_chain(c->b, c->vocab, take);
+        subtract(c, r ? r : p.of, q, cut ? c->drawn : NULL, fixed ? x : -1, fixed ? mass * lenience : scale);
+        mass = sum_rest(c);
         r = c->rest;
     }
     *next = r ? pick_rest(c, mass, node, depth) : pick_next(c, node, depth);
@@ -85,24 +83,20 @@ WG_DEVICE int settle_set(const court *c, int node, int depth, int *next)
 {
     const wg_rule_tree *t = c->t;
     const dist p = row_p(c, node);
-    double rest = 1, sum = 0, run = 0;
-    int kept = -1;
-    for (int i = node; (i = child_after(t, node, i)) >= 0;) {
+    double *weight = c->s->weight, rest = 1;
+    int k = 0;
+    __syncthreads(); /* all have read those of the node before */
+    for (int i = node; (i = child_after(t, node, i)) >= 0; k++) {
         const double w = set_weight(c, p, node, i);
+        if (threadIdx.x == 0) weight[k] = w;
         rest -= w;
-        sum += w;
     }
-    sum += rest > 0 ? rest : 0;
-    const double at = uniform(t, DRAW_ACCEPT, node, 0) * sum;
-    for (int i = node; kept < 0 && (i = child_after(t, node, i)) >= 0;) {
-        const double w = set_weight(c, p, node, i);
-        run += w;
-        if (w > 0 && (at < run)) kept = i;
-    }
-    if (kept < 0 && !(rest > 0)) /* rounding: the last that can be */
+    if (threadIdx.x == 0) weight[k] = rest > 0 ? rest : 0;
+    __syncthreads();
+    int kept = wg_block_pick(c->b, weight, k + 1, uniform(t, DRAW_ACCEPT, node, 0));
+    if (kept < k && weight[kept] > 0)
         for (int i = node; (i = child_after(t, node, i)) >= 0;)
-            if (set_weight(c, p, node, i) > 0) kept = i;
-    if (kept >= 0) return kept;
+            if (kept-- == 0) return i;
     if (p.point >= 0) {
         *next = p.point;
         return -1;
@@ -112,9 +106,7 @@ WG_DEVICE int settle_set(const court *c, int node, int depth, int *next)
     if (threadIdx.x == 0)
         for (int i = node; (i = child_after(t, node, i)) >= 0;) c->rest[t->token[i]] = 0;
     __syncthreads();
-    positive_weight take = { c->rest };
-    const double mass = wg_block_chain(c->b, c->vocab, take);
-    *next = pick_rest(c, mass, node, depth);
+    *next = pick_rest(c, sum_rest(c), node, depth);
     return -1;
 }
 
@@ -123,25 +115,10 @@ WG_DEVICE int settle_set(const court *c, int node, int depth, int *next)
 struct least {
     dist p, q;
     double rho;
-    WG_DEVICE_MEMBER bool operator()(int i, double *v)
-    {
-        *v = p[i] < rho * q[i] ? p[i] / rho : q[i];
-        return *v > 0;
-    }
+    WG_DEVICE_MEMBER double operator()(int i) { return p[i] < rho * q[i] ? p[i] / rho : q[i]; }
 };
 
-struct beyond {
-    least kept;
-    double share, *rest;
-    WG_DEVICE_MEMBER bool operator()(int i, double *v)
-    {
-        double k;
-        kept(i, &k);
-        const double d = kept.p[i] - k * share;
-        *v = rest[i] = d > 0 ? d : 0;
-        return d > 0;
-    }
-};
+WG_DEVICE double overlap(const court *c, least m) { return wg_mass_value(wg_block_mass(c->b, c->vocab, m)); }
 
 WG_DEVICE double some_pass(double b, int k)
 {
@@ -154,11 +131,11 @@ WG_DEVICE double smallest_rho(const court *c, least m, int k)
 {
     double lo = 1, hi = k;
     m.rho = 1;
-    const double b = wg_block_chain(c->b, c->vocab, m);
+    const double b = overlap(c, m);
     if (some_pass(b, k) <= b) return 1;
     for (int i = 0; i < 30; i++) {
         m.rho = (lo + hi) / 2;
-        const double at = wg_block_chain(c->b, c->vocab, m);
+        const double at = overlap(c, m);
         if (some_pass(at, k) <= m.rho * at) hi = m.rho;
         else lo = m.rho;
     }
@@ -176,38 +153,38 @@ WG_DEVICE int settle_kseq(const court *c, int node, int depth, int *next)
     m.rho = smallest_rho(c, m, k);
     for (int i = node; (i = child_after(t, node, i)) >= 0;)
         if (accepts(t, i, m.p[t->token[i]], m.rho * row_q(c, i)[t->token[i]])) return i;
-    const double b = wg_block_chain(c->b, c->vocab, m);
-    beyond left = { m, b > 0 ? some_pass(b, k) / b : 0, c->rest };
-    const double mass = wg_block_chain(c->b, c->vocab, left);
-    *next = pick_rest(c, mass, node, depth);
+    const double b = overlap(c, m), share = b > 0 ? some_pass(b, k) / b : 0;
+    for (int i = (int)threadIdx.x; i < c->vocab; i += WG_BLOCK) {
+        const double d = m.p[i] - m(i) * share;
+        c->rest[i] = d > 0 ? d : 0;
+    }
+    __syncthreads();
+    *next = pick_rest(c, sum_rest(c), node, depth);
     return -1;
 }
 
 /* ---- a chain as a whole: verify/block.c */
 
 struct excess {
-    dist p, q;
+    dist p, q; /* q of a fixed child: its point */
     double r, *rest;
-    int token; /* of a fixed child */
     WG_DEVICE_MEMBER double operator()(int i)
     {
         const double d = r * p[i] - q[i];
         return rest[i] = d > 0 ? d : 0;
     }
-    WG_DEVICE_MEMBER bool operator()(int i, double *v)
-    {
-        const double d = i == token ? r * p[i] - 1 : r * p[i];
-        *v = rest[i] = d > 0 ? d : 0;
-        return d > 0;
-    }
 };
 
-/* (r p - q)+ after node i, into c->rest; its mass. */
+/* (r p - q)+ into c->rest; its mass. */
+WG_DEVICE double excess_over(const court *c, dist p, double r, dist q)
+{
+    excess e = { p, q, r, c->rest };
+    return wg_mass_value(wg_block_mass(c->b, c->vocab, e));
+}
+/* The same after node i of a chain. */
 WG_DEVICE double excess_after(const court *c, int i, double r)
 {
-    const bool fixed = c->t->law == WG_RULE_FIXED;
-    excess e = { row_p(c, i), fixed ? dist{ NULL, 0 } : row_q(c, i + 1), r, c->rest, c->t->token[i + 1] };
-    return fixed ? wg_block_chain(c->b, c->vocab, e) : wg_block_lanes16(c->b, c->vocab, e);
+    return excess_over(c, row_p(c, i), r, c->t->law == WG_RULE_FIXED ? dist{ NULL, c->t->token[i + 1] } : row_q(c, i + 1));
 }
 
 WG_DEVICE void settle_block(const court *c)
@@ -244,7 +221,7 @@ WG_DEVICE void settle_block(const court *c)
 }
 
 #include "kernels/cuda/lossy.h"
-#include "kernels/cuda/traversal.h"
+#include "kernels/cuda/multipath.h"
 
 /* ---- rules that settle one node at a time: verify/walk.c */
 
@@ -262,6 +239,7 @@ template <int KIND> WG_DEVICE int settle_node(const court *c, const wg_rule *rul
         return -1;
     }
     if (KIND == WG_RULE_RELAXED) return settle_relaxed(c, rule, node, depth, next);
+    if (KIND == WG_RULE_OPTIMAL) return settle_optimal(c, node, depth, next);
     if (KIND == WG_RULE_ROUNDS) return settle_rounds(c, node, depth, rule->factor, next);
     return KIND == WG_RULE_TOPK ? settle_set(c, node, depth, next) : settle_kseq(c, node, depth, next);
 }
@@ -291,11 +269,13 @@ settle_tree(wg_rule rule, const wg_rule_tree *tree, int vocab, const double *p, 
     const int32_t *from = (const int32_t *)(tree + blockIdx.x);
     for (int i = (int)threadIdx.x; i < (int)(sizeof *tree / 4); i += WG_BLOCK) ((int32_t *)&s->tree)[i] = from[i];
     __syncthreads();
-    const court c = { b, s, &s->tree, vocab, p, q, p_point, q_point, scratch + 2 * V * blockIdx.x,
-                      scratch + 2 * V * blockIdx.x + V, path + blockIdx.x };
+    double *mine = scratch + wg_gpu_settle_cells((wg_rule_kind)KIND, vocab) * blockIdx.x;
+    const court c = { b, s, &s->tree, vocab, p, q, p_point, q_point, mine, mine + V, (wg_bet *)(mine + V),
+                      mine + V + 2 * wg_gpu_sorted(vocab), path + blockIdx.x };
     if (KIND == WG_RULE_BLOCK) settle_block(&c);
     else if (KIND == WG_RULE_TRAVERSAL) settle_traversal(&c);
     else if (KIND == WG_RULE_TYPICAL) settle_typical(&c, &rule);
+    else if (KIND == WG_RULE_MULTIPATH) settle_multipath(&c, &rule);
     else walk<KIND>(&c, &rule);
 }
 
@@ -316,6 +296,8 @@ extern "C" void WG_GPU(settle)(wg_gpu *g, const wg_rule *rule, const wg_rule_tre
     case WG_RULE_BLOCK: kernel = settle_tree<WG_RULE_BLOCK>; break;
     case WG_RULE_RELAXED: kernel = settle_tree<WG_RULE_RELAXED>; break;
     case WG_RULE_TYPICAL: kernel = settle_tree<WG_RULE_TYPICAL>; break;
+    case WG_RULE_MULTIPATH: kernel = settle_tree<WG_RULE_MULTIPATH>; break;
+    case WG_RULE_OPTIMAL: kernel = settle_tree<WG_RULE_OPTIMAL>; break;
     default: return;
     }
     WG_LAUNCH(kernel, trees, WG_BLOCK, 0, g->stream, *rule, tree, vocab, p, p_point, q, q_point, scratch, path);

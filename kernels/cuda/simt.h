@@ -143,6 +143,12 @@ static inline unsigned atomicAdd(unsigned *p, unsigned v) { return simt_atomic_a
 static inline unsigned long long atomicAdd(unsigned long long *p, unsigned long long v) { return simt_atomic_add(p, v); }
 static inline int atomicMax(int *p, int v) { int old = *p; *p = old > v ? old : v; return old; }
 static inline int atomicMin(int *p, int v) { int old = *p; *p = old < v ? old : v; return old; }
+static inline unsigned long long atomicMin(unsigned long long *p, unsigned long long v)
+{
+    const unsigned long long old = *p;
+    *p = old < v ? old : v;
+    return old;
+}
 static inline int atomicCAS(int *p, int expected, int v) { int old = *p; if (old == expected) *p = v; return old; }
 static inline void __threadfence() {}
 static inline void __threadfence_system() {}

@@ -42,22 +42,13 @@ struct taken_off {
     const double *from, *drawn; /* drawn NULL: q */
     dist q;
     double r, share;
-    WG_DEVICE_MEMBER double at(int i) const { return r * from[i] - share * (drawn ? drawn[i] : q[i]); }
-    WG_DEVICE_MEMBER bool operator()(int i, double *v)
-    {
-        *v = at(i);
-        return *v > 0;
-    }
+    WG_DEVICE_MEMBER double operator()(int i) { return positive(r * from[i] - share * (drawn ? drawn[i] : q[i])); }
 };
 
 struct other_weight {
     const double *of;
     int token;
-    WG_DEVICE_MEMBER bool operator()(int i, double *v)
-    {
-        *v = of[i];
-        return i != token && *v > 0;
-    }
+    WG_DEVICE_MEMBER double operator()(int i) { return i == token ? 0 : of[i]; }
 };
 
 /* Down to a child: its claim. */
@@ -117,12 +108,12 @@ WG_DEVICE void give_back(const court *c, int v, int child)
     if (cut) {
         without_earlier(c, v, child);
         other_weight others = { c->drawn, token };
-        drawable = wg_block_chain(c->b, c->vocab, others);
+        drawable = wg_block_sum(c->b, c->vocab, others);
     }
     wanted_row(c, v, child - 1);
     const dist q = t->law == WG_RULE_FIXED ? dist{ NULL, token } : row_q(c, child);
     taken_off rest = { c->rest, cut ? c->drawn : NULL, q, r, share };
-    const double z = wg_block_chain(c->b, c->vocab, rest), left = p[token] > 0 ? positive(rest.at(token)) / r : 0;
+    const double z = wg_mass_value(wg_block_mass(c->b, c->vocab, rest)), left = p[token] > 0 ? rest(token) / r : 0;
     __syncthreads();
     if (threadIdx.x == 0) settle_claim(c, v, child, r, share, z, left, drawable);
     __syncthreads();
@@ -133,8 +124,7 @@ WG_DEVICE int draw_next(const court *c, int v)
     const int depth = depth_of(c->t, v), last = c->s->last[v];
     if (last == v || row_p(c, v).point >= 0) return pick_next(c, v, depth);
     wanted_row(c, v, last);
-    positive_weight take = { c->rest };
-    return pick_rest(c, wg_block_chain(c->b, c->vocab, take), v, depth);
+    return pick_rest(c, sum_rest(c), v, depth);
 }
 
 WG_DEVICE bool is_chain(const wg_rule_tree *t)

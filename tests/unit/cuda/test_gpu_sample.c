@@ -4,7 +4,7 @@
 #include "core/engine/sampler.h"
 #include "tests/simt/check.h"
 
-enum { ROWS = 9, MOST = 4100 };
+enum { ROWS = 9, MOST = 4100, LONG = 33013 }; /* LONG: four blocks a row */
 
 /* Row r of n logits. */
 static void draw_rows(float *x, int n, uint32_t stream)
@@ -34,7 +34,7 @@ enum { CHAINS = sizeof chains / sizeof *chains };
 
 static int compare(int n, const wg_sampling *o, const float *x, const float *dx, double *dp, int32_t *dpoint, uint64_t *keys)
 {
-    static double got[ROWS * MOST];
+    static double got[ROWS * LONG];
     int32_t point[ROWS];
     wg_sampler s;
     wg_rows want;
@@ -62,24 +62,32 @@ static int compare(int n, const wg_sampling *o, const float *x, const float *dx,
     return rows;
 }
 
+/* Rows that were no points. */
+static int check(int n, int number, int step)
+{
+    int rows = 0;
+    float *x = aligned((size_t)n * ROWS * sizeof *x);
+    draw_rows(x, n, 20 + (uint32_t)number);
+    float *dx = to_device(x, (size_t)n * ROWS * sizeof *x);
+    double *p = to_device(NULL, (size_t)n * ROWS * sizeof *p);
+    int32_t *point = to_device(NULL, ROWS * sizeof *point);
+    uint64_t *keys = to_device(NULL, ROWS * wg_gpu_sample_bytes(n));
+    for (int k = 0; k < CHAINS; k += step) {
+        simt_order_set((simt_order)((k + number) % SIMT_ORDERS));
+        rows += compare(n, &chains[k], x, dx, p, point, keys);
+    }
+    device_free(dx), device_free(p), device_free(point), device_free(keys);
+    free(x);
+    return rows;
+}
+
 Test(gpu_sample, rows_of_the_host)
 {
     const int sizes[] = { 1, 2, 31, 256, 1000, 4099 };
     int rows = 0;
-    for (int i = 0; i < 6; i++) {
-        const int n = sizes[i];
-        float *x = aligned((size_t)n * ROWS * sizeof *x);
-        draw_rows(x, n, 20 + (uint32_t)i);
-        float *dx = to_device(x, (size_t)n * ROWS * sizeof *x);
-        double *p = to_device(NULL, (size_t)n * ROWS * sizeof *p);
-        int32_t *point = to_device(NULL, ROWS * sizeof *point);
-        uint64_t *keys = to_device(NULL, ROWS * wg_gpu_sample_bytes(n));
-        for (int k = 0; k < CHAINS; k++) {
-            simt_order_set((simt_order)((k + i) % SIMT_ORDERS));
-            rows += compare(n, &chains[k], x, dx, p, point, keys);
-        }
-        device_free(dx), device_free(p), device_free(point), device_free(keys);
-        free(x);
-    }
-    cr_assert_gt(rows, 200); /* that were no points */
+    for (int i = 0; i < 6; i++) rows += check(sizes[i], i, 1);
+    cr_assert_gt(rows, 200);
 }
+
+/* Blocks run one after another, in three orders: what they tell each other is what it is in each. */
+Test(gpu_sample, several_blocks_a_row) { cr_assert_gt(check(LONG, 0, 2), 20); }
