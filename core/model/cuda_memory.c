@@ -44,6 +44,7 @@ static void drop(wg_cuda *s)
     wg_cuda_give(s, s->pass.device);
     wg_cuda_give(s, s->narrowed);
     wg_cuda_give(s, s->partial);
+    wg_cuda_give(s, s->arrived);
     wg_cuda_give(s, s->logits);
     wg_cuda_give(s, s->best);
     wg_settle_room_close(&s->settle, &s->gpu);
@@ -216,6 +217,19 @@ static wg_status grow(wg_cuda *s, float **room, size_t *have, int rows, size_t e
     return WG_OK;
 }
 
+static wg_status grow_arrived(wg_cuda *s, int rows, int heads, wg_error *err)
+{
+    const size_t bytes = (size_t)rows * (size_t)heads * sizeof *s->arrived;
+    if (bytes <= s->arrived_bytes) return WG_OK;
+    uint32_t *p = wg_cuda_take(s, bytes);
+    if (!p) return wg_cuda_no_memory(s, bytes, "counters of attention", "lower max_rows", err);
+    s->gpu.api->clear(&s->gpu, p, bytes);
+    wg_cuda_give(s, s->arrived);
+    s->arrived = p;
+    s->arrived_bytes = bytes;
+    return WG_OK;
+}
+
 wg_status wg_cuda_attach(wg_device *d, const wg_kv *kv, const wg_pass_shape *shape, wg_error *err)
 {
     wg_cuda *s = wg_cuda_of(d);
@@ -228,10 +242,12 @@ wg_status wg_cuda_attach(wg_device *d, const wg_kv *kv, const wg_pass_shape *sha
         return wg_fail(err, WG_EINVAL, "%d rows of sequences of %d pages: too many page tables for one pass; lower max_rows",
                        shape->max_rows, wg_kv_pages_most(kv));
     WG_TRY(grow_staging(s, shape->max_rows, (int)tables, err));
-    if (!wg_cuda_exact(s))
+    if (!wg_cuda_exact(s)) {
+        WG_TRY(grow_arrived(s, shape->max_rows, shape->heads, err));
         WG_TRY(grow(s, &s->partial, &s->partial_bytes, shape->max_rows,
                     wg_gpu_attention_bytes(1, shape->heads, shape->head_dim, longest), PARTIAL, "partial sums of attention",
                     err));
+    }
     const size_t pieces = sizeof *s->best * WG_GPU_FUSED_ROWS * WG_GPU_BESTS;
     if (!s->best && !(s->best = wg_cuda_take(s, pieces)))
         return wg_cuda_no_memory(s, pieces, "the largest logits", "take a smaller model", err);

@@ -34,6 +34,8 @@ typedef struct wg_cuda {
     float *partial, *logits;
     size_t partial_bytes, logits_bytes;
     wg_gpu_best *best;                   /* (WG_GPU_FUSED_ROWS, WG_GPU_BESTS) of logits, where the head told */
+    uint32_t *arrived;                   /* zeros: counters of attention */
+    size_t arrived_bytes;
     wg_settle_room settle;
 
     wg_graphs graphs;

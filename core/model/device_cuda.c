@@ -179,20 +179,30 @@ static void cuda_rope_store(wg_device *d, const wg_rope *rope, float *q, float *
     s->gpu.api->rope_store(&s->gpu, rope->cs, rope->n_rot, rope->adjacent, q, k, v, s->row, s->rows, &kv, heads, kv_heads, hd);
 }
 
+/* How many rows' partial sums there is room for at once, of *most keys each: as many as a row has, if not as many as rounded
+ * up. */
+static int fitting(const wg_cuda *s, int heads, int hd, int *most)
+{
+    const size_t own = wg_gpu_attention_bytes(1, heads, hd, 0), span = wg_gpu_attention_bytes(1, heads, hd, WG_GPU_SPAN) - own;
+    const size_t spans = (s->partial_bytes - own) / span;
+    if ((size_t)wg_gpu_spans(*most) > spans) *most = (int)spans * WG_GPU_SPAN;
+    const size_t rows = s->partial_bytes / wg_gpu_attention_bytes(1, heads, hd, *most);
+    return rows < (size_t)s->rows ? (int)rows : s->rows;
+}
+
 static void cuda_attention(wg_device *d, const float *q, const wg_row *row, int rows, int space, int layer, int heads,
                            int kv_heads, int hd, float *out)
 {
     wg_cuda *s = wg_cuda_of(d);
     const wg_gpu_kv kv = pages_of(s, space, layer);
-    const size_t one = (size_t)heads * (size_t)hd, span = wg_gpu_attention_bytes(1, heads, hd, WG_GPU_SPAN);
-    const size_t fit = s->partial_bytes / span; /* spans of a row: as many as a row has, if not as many as rounded up */
-    const int spans = wg_cuda_exact(s) || (size_t)wg_gpu_spans(s->most) < fit ? wg_gpu_spans(s->most) : (int)fit;
-    const int room = wg_cuda_exact(s) || fit / (size_t)spans > (size_t)s->rows ? s->rows : (int)(fit / (size_t)spans);
+    const size_t one = (size_t)heads * (size_t)hd;
+    int most = s->most, room = s->rows;
+    if (!wg_cuda_exact(s)) room = fitting(s, heads, hd, &most);
     (void)row, (void)rows;
     for (int first = 0; first < s->rows; first += room) {
         const int n = s->rows - first < room ? s->rows - first : room;
-        s->gpu.api->attention(&s->gpu, q + (size_t)first * one, s->row + first, n, spans * WG_GPU_SPAN, &kv, heads, kv_heads,
-                              hd, !wg_cuda_exact(s), s->partial, out + (size_t)first * one);
+        s->gpu.api->attention(&s->gpu, q + (size_t)first * one, s->row + first, n, most, &kv, heads, kv_heads, hd,
+                              !wg_cuda_exact(s), s->partial, s->arrived, out + (size_t)first * one);
     }
 }
 

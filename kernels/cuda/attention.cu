@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Attention of rows over the pages of their sequences: chains and trees alike. A block serves one row and up to HEADS query
+ * Attention of rows over the pages of their sequences: chains and trees alike; on CUDA cores, for the exact mode, pages of f32
+ * and heads that are no multiple of 16 (the others: attention_mma.cu). A block serves one row and up to HEADS query
  * heads of one kv head, whose keys it reads once. Keys are visited by position in chunks of 64 at absolute positions, through
  * the row's own list of slots, so pages, trees and neighbours cannot move a chunk border or the order of a sum.
  *
@@ -188,8 +189,12 @@ WG_KERNEL WG_LAUNCH_BOUNDS(THREADS, 1) merge_spans(attention_job j)
 }
 
 extern "C" void WG_GPU(attention)(wg_gpu *g, const float *q, const wg_gpu_row *row, int rows, int most, const wg_gpu_kv *kv,
-                                  int heads, int kv_heads, int hd, int split, float *scratch, float *out)
+                                  int heads, int kv_heads, int hd, int split, float *scratch, uint32_t *arrived, float *out)
 {
+    if (split && wg_gpu_is_half(kv->type) && hd % 16 == 0) {
+        WG_GPU(attention_mma)(g, q, row, rows, most, kv, heads, kv_heads, hd, scratch, arrived, out);
+        return;
+    }
     const int shared_by = heads / kv_heads, groups = (shared_by + HEADS - 1) / HEADS, spans = wg_gpu_spans(most);
     const bool parts = split && spans > 1;
     const attention_job j = { q, row, *kv, heads, kv_heads, hd, groups, 1.0f / sqrtf((float)hd), out, parts ? scratch : NULL,

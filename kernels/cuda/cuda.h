@@ -14,8 +14,8 @@
  *       bytes (lane 4 r + t holds, in fours of k = 4t ..: row r; row r + 8; row r, k + 16; row r + 8, k + 16), B is 32 x 8
  *       (lane 4 c + t: column c, k = 4t ..; k + 16), c and d as above. wg_mma_s8_half: mma.m16n8k16, a[2] and b[1]
  *   wg_ldmatrix_x4(uint32_t d[4], row)     four 8 x 8 matrices of 16-bit elements: lane 8 i + r gives the address of row r of
- *   matrix
- *       i (16 bytes, aligned, shared memory), lane 4 r + t gets elements 2t, 2t+1 of row r of matrix i in d[i]
+ *       matrix i (16 bytes, aligned, shared memory), lane 4 r + t gets elements 2t, 2t+1 of row r of matrix i in d[i].
+ *       wg_ldmatrix_x4_turned: of column r, so the matrix is transposed on its way
  *   wg_copy_async16(to, from, valid)       16 bytes from global to shared memory, both aligned; not valid: zeros
  *   wg_copy_commit(), wg_copy_wait(n)      closes a group of copies; waits until at most n groups are under way
  *   wg_nanoseconds()                       of a clock that all blocks share; emulated: 0
@@ -72,12 +72,16 @@ WG_DEVICE void wg_mma_s8_half(int *d, const uint32_t *a, const uint32_t *b, cons
                  : "r"(a[0]), "r"(a[1]), "r"(b[0]), "r"(c[0]), "r"(c[1]), "r"(c[2]), "r"(c[3]));
 }
 
-WG_DEVICE void wg_ldmatrix_x4(uint32_t *d, const void *row)
-{
-    const unsigned at = (unsigned)__cvta_generic_to_shared(row);
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
-                 : "=r"(d[0]), "=r"(d[1]), "=r"(d[2]), "=r"(d[3]) : "r"(at) : "memory");
-}
+#define WG_LDMATRIX(name, how)                                                                                  \
+    WG_DEVICE void name(uint32_t *d, const void *row)                                                           \
+    {                                                                                                           \
+        const unsigned at = (unsigned)__cvta_generic_to_shared(row);                                            \
+        asm volatile("ldmatrix.sync.aligned.m8n8.x4" how ".shared.b16 {%0,%1,%2,%3}, [%4];"                     \
+                     : "=r"(d[0]), "=r"(d[1]), "=r"(d[2]), "=r"(d[3]) : "r"(at) : "memory");                    \
+    }
+WG_LDMATRIX(wg_ldmatrix_x4, "")
+WG_LDMATRIX(wg_ldmatrix_x4_turned, ".trans")
+#undef WG_LDMATRIX
 
 WG_DEVICE void wg_copy_async16(void *to, const void *from, bool valid)
 {

@@ -31,6 +31,7 @@ extern "C" {
 enum {
     WG_GPU_K = 64,       /* inputs of a step of the tensor-core product; fragment matrices are padded to it */
     WG_GPU_SPAN = 256,   /* keys of one block of split attention, at absolute positions: 4 chunks of WG_CHUNK_KEYS */
+    WG_GPU_OWN = 1 + WG_MASK_WORDS, /* the most chunks of a row that are not in its prefix whole */
     WG_GPU_WHY = 512,    /* room for a message */
     WG_GPU_MATRICES = 3, /* of one product: queries, keys, values */
     WG_GPU_BESTS = 512,  /* pieces in which a product may tell the largest output of a row */
@@ -102,7 +103,8 @@ typedef struct wg_gpu wg_gpu;
  *   matmul       up to WG_GPU_MATRICES matrices of one type and one k over one prepared input; then: wg_gpu_then
  *   matmul_fused norm_prepare (or prepare), then matmul, of rows that fit (wg_gpu_fits); rotary: of WG_GPU_ROTARY, else NULL;
  *                best: (rows, WG_GPU_BESTS) of the outputs of one matrix, or NULL
- *   attention    scratch: wg_gpu_attention_bytes; most: the most keys of any row; split 0: the bits of kernels/ref
+ *   attention    scratch: wg_gpu_attention_bytes; most: the most keys of any row; split 0: the bits of kernels/ref. arrived:
+ *                (rows, heads) zeros, which it leaves as zeros
  *   move         `count` pieces of `bytes` a slot, `stride` apart; all at multiples of 16 when bytes is one, else of 4 or 2
  *   sample       rows of n logits through the chain: p (rows, n) and the token that has all the mass, or -1 (then p is the row;
  *                else it is undefined), with the bits of core/engine/sampler.c. scratch: wg_gpu_sample_bytes(n) a row
@@ -129,7 +131,7 @@ typedef struct wg_gpu wg_gpu;
     X(rope_store, (wg_gpu *g, const float *cs, int n_rot, int adjacent, float *q, float *k, const float *v,                  \
                    const wg_gpu_row *row, int rows, const wg_gpu_kv *kv, int heads, int kv_heads, int hd))                   \
     X(attention, (wg_gpu *g, const float *q, const wg_gpu_row *row, int rows, int most, const wg_gpu_kv *kv, int heads,      \
-                  int kv_heads, int hd, int split, float *scratch, float *out))                                              \
+                  int kv_heads, int hd, int split, float *scratch, uint32_t *arrived, float *out))                           \
     X(move, (wg_gpu *g, const wg_gpu_moves *moves, char *pool, size_t bytes, size_t stride, int count))                      \
     X(sample, (wg_gpu *g, const float *x, int n, const wg_gpu_chain *chain, double *p, int32_t *point, uint64_t *scratch,    \
                int rows))                                                                                                    \
@@ -260,11 +262,12 @@ static inline int wg_gpu_turns(int hd, int n_rot, int adjacent)
     return adjacent ? hd % 2 == 0 : hd % 16 == 0 && (n_rot % 32 == 0 || n_rot == 16);
 }
 
-/* Partial results of split attention: per row, head and span hd outputs, the sum of weights and the maximum. */
+/* Partial results of split attention: per row, head, and span (or chunk that no other row sees) hd outputs, the sum of weights
+ * and the maximum, in a multiple of 16 bytes where hd is one of 4. */
 WG_HD static inline int wg_gpu_spans(int keys) { return (keys + WG_GPU_SPAN - 1) / WG_GPU_SPAN; }
 static inline size_t wg_gpu_attention_bytes(int rows, int heads, int hd, int most)
 {
-    return (size_t)rows * (size_t)heads * (size_t)wg_gpu_spans(most) * ((size_t)hd + 2) * 4;
+    return (size_t)rows * (size_t)heads * ((size_t)wg_gpu_spans(most) + WG_GPU_OWN) * ((size_t)hd + 4) * 4;
 }
 
 /* Room to sort n in: a power of two. */

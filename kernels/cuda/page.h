@@ -5,6 +5,10 @@
 
 #include "kernels/cuda/launch.h"
 
+/* attention_mma.cu */
+extern "C" void WG_GPU(attention_mma)(wg_gpu *g, const float *q, const wg_gpu_row *row, int rows, int most, const wg_gpu_kv *kv,
+                                      int heads, int kv_heads, int hd, float *scratch, uint32_t *arrived, float *out);
+
 /* The key of a slot (its value is kv->value_at further). */
 WG_DEVICE char *wg_page_slot(const wg_gpu_kv *kv, int table, int slot)
 {
@@ -28,11 +32,12 @@ template <int TYPE> WG_DEVICE float wg_page_get(const char *slot, int i)
 
 /* The slot of the key at position `at` of the list that a row sees: what is left of the prefix, then the nodes it descends from
  * in ascending order, whatever slots they lie in. */
+WG_DEVICE int wg_slot_of_prefix(const wg_gpu_row *row, int at) { return at < row->sinks ? at : at + row->gap; }
+
 WG_DEVICE int wg_slot_of(const wg_gpu_row *row, int at)
 {
-    const int prefix = row->prefix - row->gap;
-    if (at < prefix) return at < row->sinks ? at : at + row->gap;
-    int left = at - prefix;
+    int left = at - (row->prefix - row->gap);
+    if (left < 0) return wg_slot_of_prefix(row, at);
     for (int w = 0; w < WG_MASK_WORDS; w++) {
         unsigned long long bits = row->anc[w];
         const int n = __popcll(bits);

@@ -141,6 +141,12 @@ template <class T> static inline T simt_atomic_add(T *p, T v) { T old = *p; *p =
 static inline int atomicAdd(int *p, int v) { return simt_atomic_add(p, v); }
 static inline unsigned atomicAdd(unsigned *p, unsigned v) { return simt_atomic_add(p, v); }
 static inline unsigned long long atomicAdd(unsigned long long *p, unsigned long long v) { return simt_atomic_add(p, v); }
+static inline unsigned atomicInc(unsigned *p, unsigned last)
+{
+    const unsigned old = *p;
+    *p = old >= last ? 0 : old + 1;
+    return old;
+}
 static inline int atomicMax(int *p, int v) { int old = *p; *p = old > v ? old : v; return old; }
 static inline int atomicMin(int *p, int v) { int old = *p; *p = old < v ? old : v; return old; }
 static inline unsigned long long atomicMin(unsigned long long *p, unsigned long long v)
@@ -204,12 +210,14 @@ static inline void simt_mma_s8_do(int *d, const uint32_t *a, const uint32_t *b, 
 
 struct simt_matrices { uint32_t *d; const void *row; simt_place at; };
 void simt_ldmatrix_x4(void *const *arg);
-static inline void simt_ldmatrix(uint32_t *d, const void *row, simt_place at)
+void simt_ldmatrix_x4_turned(void *const *arg);
+static inline void simt_ldmatrix(simt_warp_fn *fn, uint32_t *d, const void *row, simt_place at)
 {
     simt_matrices mine = { d, row, at };
-    simt_warp(simt_ldmatrix_x4, &mine, at);
+    simt_warp(fn, &mine, at);
 }
-#define wg_ldmatrix_x4(d, row) simt_ldmatrix(d, row, SIMT_HERE)
+#define wg_ldmatrix_x4(d, row) simt_ldmatrix(simt_ldmatrix_x4, d, row, SIMT_HERE)
+#define wg_ldmatrix_x4_turned(d, row) simt_ldmatrix(simt_ldmatrix_x4_turned, d, row, SIMT_HERE)
 
 #define wg_copy_async16(to, from, valid) simt_copy_async(to, from, 16, (valid) ? 16 : 0, SIMT_HERE)
 #define wg_copy_commit() simt_copy_commit()

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * What a card allows and what a library promises, asked of the card itself: read-only bandwidth, the gap between kernels of a
  * graph, a barrier over all blocks, whether a row of a product keeps its bits when other rows ride along (our tensor-core
- * kernel; one fixed cuBLASLt algorithm), and what our products take against reading their weights. One JSON object a line to
- * standard output, as soon as it is known; a question that failed says so in its place. Timings are medians over REPEATS, each
- * over enough work to be seen by the events.
+ * kernel; one fixed cuBLASLt algorithm), and what our products and attention take against reading what they read. One JSON
+ * object a line to standard output, as soon as it is known; a question that failed says so in its place. Timings are medians
+ * over REPEATS, each over enough work to be seen by the events.
  *
  *     gpu_probe            exit 77 without a device */
 #include <cublasLt.h>
@@ -363,6 +363,50 @@ static void fusing(const float *x)
     }
 }
 
+/* Attention of a chain behind a context, in the shape of an 8 B model (32 heads on 8 of keys and values, 128 wide, pages of 16
+ * slots in bf16), against the time of reading the context. Layers take turns, so that none stays in the L2. */
+static void time_attention(int context, const float *x, double bytes_a_second)
+{
+    enum { HEADS = 32, KV_HEADS = 8, HD = 128, PAGE = 16, SLOT = KV_HEADS * HD, PIECE = ROWS * WIDEST };
+    static const int rows[] = { 1, 4, 8, 16, 32, 64 };
+    const int pages = (context + ROWS) / PAGE;
+    const size_t layer = (size_t)pages * PAGE * SLOT * 2 /* elements */, read = (size_t)context * SLOT * 2 * 2 /* bytes */;
+    const int layers = (int)(((size_t)512 << 20) / (layer * 2) + 1);
+    const size_t all = layer * (size_t)layers, room = wg_gpu_attention_bytes(ROWS, HEADS, HD, context + ROWS);
+    __nv_bfloat16 *pool = (__nv_bfloat16 *)take(all * 2);
+    float *scratch = (float *)take(room), *out = (float *)take((size_t)ROWS * HEADS * HD * 4);
+    uint32_t *arrived = (uint32_t *)take(ROWS * HEADS * 4);
+    int32_t *table = (int32_t *)malloc((size_t)pages * 4), *tables = (int32_t *)take((size_t)pages * 4);
+    wg_gpu_row row[ROWS] = {}, *d_row = (wg_gpu_row *)take(sizeof row);
+    for (size_t at = 0; at < all; at += PIECE)
+        to_bf16<<<PIECE / 256, 256, 0, stream>>>(x, pool + at, std::min<size_t>(PIECE, all - at));
+    for (int i = 0; i < pages; i++) table[i] = (int32_t)((size_t)i * 7919 % (size_t)pages);
+    for (int i = 0; i < ROWS; i++) {
+        row[i].prefix = row[i].tail = context;
+        row[i].anc[0] = ~(uint64_t)0 >> (63 - i);
+        row[i].keys = context + i + 1;
+    }
+    gpu.api->clear(&gpu, arrived, ROWS * HEADS * 4);
+    gpu.api->put(&gpu, tables, table, (size_t)pages * 4);
+    gpu.api->put(&gpu, d_row, row, sizeof row);
+    printf("{\"attention\": \"bf16\", \"context\": %d, \"floor_us\": %.2f", context, (double)read / bytes_a_second * 1e6);
+    for (int i = 0; i < 6; i++) {
+        const double t = seconds([&] {
+            for (int l = 0; l < layers; l++) {
+                const size_t stride = (size_t)PAGE * SLOT * 2 * 2;
+                const wg_gpu_kv kv = { WG_BF16, PAGE, SLOT, tables, (char *)(pool + layer * (size_t)l), stride, stride / 2 };
+                gpu.api->attention(&gpu, x, d_row, rows[i], context + rows[i], &kv, HEADS, KV_HEADS, HD, 1, scratch, arrived,
+                                   out);
+            }
+        }) / layers;
+        printf(", \"us_%d\": %.2f", rows[i], t * 1e6);
+    }
+    printf("}\n");
+    fflush(stdout);
+    cudaFree(pool), cudaFree(scratch), cudaFree(out), cudaFree(arrived), cudaFree(tables), cudaFree(d_row);
+    free(table);
+}
+
 /* cuBLASLt where it is: a probe carried to a machine without it asks everything else. */
 #define LIBRARY(X) \
     X(Create) X(Matmul) X(MatmulDescCreate) X(MatmulDescSetAttribute) X(MatrixLayoutCreate) X(MatrixLayoutDestroy) \
@@ -464,6 +508,7 @@ int main()
     library_rows(xh, w);
     products(x, bytes_a_second);
     fusing(x);
+    for (int context : { 1024, 4096, 32768 }) time_attention(context, x, bytes_a_second);
     const bool failed = api->wait(&gpu, why) != 0;
     if (failed) fprintf(stderr, "gpu_probe: %s\n", why);
     return failed;

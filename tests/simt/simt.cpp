@@ -30,7 +30,8 @@
 #include <ucontext.h>
 #endif
 
-enum { MOST_THREADS = 1024, STACK = (WITH_ASAN ? 128 : 48) << 10, SHARED = 227 << 10, ARRAYS = 16, FENCE = 64, COPIES = 128 };
+enum { MOST_THREADS = 1024, STACK = (WITH_ASAN ? 128 : 48) << 10, SHARED = 99 << 10 /* of a block in every generation */,
+       ARRAYS = 16, FENCE = 64, COPIES = 128 };
 
 struct async_copy { void *to; const void *from; size_t bytes, valid; int group; };
 
@@ -378,17 +379,34 @@ void simt_mma_s8(void *const *arg)
         }
 }
 
-void simt_ldmatrix_x4(void *const *arg)
+static void check_rows(void *const *arg)
 {
     for (int l = 0; l < 32; l++) {
         const simt_matrices *m = (const simt_matrices *)arg[l];
         if ((uintptr_t)m->row % 16) simt_fail(m->at, "ldmatrix: the row of lane %d is not aligned to 16 bytes", l);
         if (!in_shared(m->row, 16)) simt_fail(m->at, "ldmatrix: the row of lane %d is not in shared memory", l);
     }
+}
+
+void simt_ldmatrix_x4(void *const *arg)
+{
+    check_rows(arg);
     for (int l = 0; l < 32; l++)
         for (int i = 0; i < 4; i++)
             memcpy(&((const simt_matrices *)arg[l])->d[i],
                    (const char *)((const simt_matrices *)arg[8 * i + l / 4])->row + 4 * (l % 4), 4);
+}
+
+void simt_ldmatrix_x4_turned(void *const *arg)
+{
+    check_rows(arg);
+    for (int l = 0; l < 32; l++)
+        for (int i = 0; i < 4; i++) {
+            uint16_t pair[2]; /* rows 2t, 2t+1 of column r */
+            for (int h = 0; h < 2; h++)
+                memcpy(&pair[h], (const char *)((const simt_matrices *)arg[8 * i + l % 4 * 2 + h])->row + 2 * (l / 4), 2);
+            memcpy(&((const simt_matrices *)arg[l])->d[i], pair, 4);
+        }
 }
 
 /* ---- launching */
