@@ -208,6 +208,7 @@ WG_DEVICE int best_of(wg_block *b, const wg_gpu_best *piece)
 WG_KERNEL WG_LAUNCH_BOUNDS(WG_BLOCK, 1)
 sample_row(const float *logits, int n, wg_gpu_chain o, double *rows, int32_t *point, uint64_t *keys, size_t room)
 {
+    wg_depend();
     WG_SHARED(wg_block, b, 1);
     WG_SHARED(chain_room, s, 1);
     const double tiny = 0x1p-1022, inverse = 1 / o.temperature;

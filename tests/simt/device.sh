@@ -13,7 +13,7 @@ text() { "$gpu" generate -m "$model" -p 'Once upon a time' -n 14 --seed 5 "$@" 2
 for temp in 0 0.8; do
   text --temp $temp >"$tmp/want"
   [ -s "$tmp/want" ] || fail "no text on the CPU"
-  for way in "--device cuda:0" "--device cuda:0/exact -d $model" "--device cuda:0 --draft ngram" "--device cuda:0/eager --draft ngram" \
+  for way in "--device cuda:0" "--device cuda:0/exact -d $model" "--device cuda:0 --draft ngram" "--device cuda:0/eager/serial --draft ngram" \
     "--device cuda:0 --draft model:model=$model,length=3,device=cuda:0" \
     "--draft model:model=$model,device=cuda:0/exact" "--device auto --draft layer_skip:mlp=1"; do
     # shellcheck disable=SC2086
@@ -51,6 +51,7 @@ fi
 refused 'there is no device 3' "$gpu" generate -m "$model" -p x -n 1 --device cuda:3
 refused 'device "gpu" is unknown; expected cpu' "$gpu" generate -m "$model" -p x -n 1 --device gpu
 refused 'device "cuda:0/eager/exact" is unknown' "$gpu" generate -m "$model" -p x -n 1 --device cuda:0/eager/exact
+refused 'device "cuda:0/serial/eager" is unknown' "$gpu" generate -m "$model" -p x -n 1 --device cuda:0/serial/eager
 refused 'cuda:0 keeps no cache of type q8; expected f32' "$gpu" generate -m "$model" -p x -n 1 --device cuda:0 --kv-type q8
 refused '--kv-type q4: expected f32, f16, bf16 or q8' "$gpu" generate -m "$model" -p x -n 1 --kv-type q4
 export WG_SIMT_MEMORY=600000
