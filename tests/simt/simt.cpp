@@ -296,6 +296,7 @@ void simt_copy_async(void *to, const void *from, size_t bytes, size_t valid, sim
     if ((uintptr_t)to % 16 || (uintptr_t)from % 16) simt_fail(at, "an asynchronous copy of %zu bytes is not aligned", bytes);
     if (!in_shared(to, bytes)) simt_fail(at, "an asynchronous copy goes outside of shared memory");
     if (me->copies == COPIES) simt_fail(at, "more than %d asynchronous copies of a thread under way", (int)COPIES);
+    if (valid) (void)*(const volatile char *)from; /* as early as it may be read */
     memset(to, 0xff, bytes);
     me->copy[me->copies++] = async_copy{ to, from, bytes, valid, me->groups };
 }

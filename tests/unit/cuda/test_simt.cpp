@@ -359,6 +359,22 @@ Test(simt, an_early_read_is_noticed, .exit_code = SEEN)
     launch_early(1);
 }
 
+WG_KERNEL copies_early(const float *from)
+{
+    WG_SHARED(float, tile, 128);
+    wg_copy_async16(tile + threadIdx.x * 4, from + threadIdx.x * 4, true);
+    wg_copy_commit();
+    wg_depend();
+    wg_copy_wait(0);
+}
+
+Test(simt, an_early_copy_is_noticed, .exit_code = SEEN)
+{
+    expect("before wg_depend() a kernel touches what the one before it may still read or write");
+    WG_LAUNCH(copies_early, 1, 32, 0, NULL, (const float *)simt_memory_take_weights(512));
+    WG_LAUNCH(copies_early, 1, 32, 0, NULL, device<float>(128));
+}
+
 Test(simt, an_early_write_is_noticed, .exit_code = SEEN)
 {
     expect("before wg_depend() a kernel touches what the one before it may still read or write");
