@@ -157,7 +157,9 @@ typedef struct wg_gpu_api {
     int (*open)(wg_gpu *g, int ordinal, char why[WG_GPU_WHY]);
     void (*close)(wg_gpu *g);
     void *(*alloc)(wg_gpu *g, size_t bytes);                 /* NULL when out of memory; contents undefined */
-    void *(*alloc_weights)(wg_gpu *g, size_t bytes);         /* the same, for what put() and copy() alone write, no kernel */
+    /* The same, for matrices, which kernels read before wg_depend(): between one that writes such memory and the next that
+     * reads it lies a copy or wait(). */
+    void *(*alloc_weights)(wg_gpu *g, size_t bytes);
     void (*free)(wg_gpu *g, void *p);                        /* NULL is fine */
     void *(*pin)(wg_gpu *g, size_t bytes);                   /* host memory that copies reach directly */
     void (*unpin)(wg_gpu *g, void *p);
