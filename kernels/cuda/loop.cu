@@ -146,6 +146,7 @@ WG_DEVICE int match_at(const int32_t *text, int n, int end, int n_max)
 
 WG_KERNEL WG_LAUNCH_BOUNDS(WG_BLOCK, 1) look_up(wg_gpu_loop l)
 {
+    wg_depend();
     WG_SHARED(wg_block, b, 1);
     const int i = (int)blockIdx.x, t = (int)threadIdx.x;
     const int32_t *text = l.text + l.room * (size_t)i;
