@@ -126,7 +126,7 @@ static wg_status place(wg_device *d, int type, int n, int k, wg_matrix *m, size_
                        "a %s matrix of %d rows of %d cannot be computed with: expected " WG_COMPUTABLE_TYPES
                        ", with rows of whole blocks",
                        wg_type_name(type), n, k);
-    *m = (wg_matrix){ .type = type, .n = n, .k = k, .data = wg_cuda_take(s, *bytes) };
+    *m = (wg_matrix){ .type = type, .n = n, .k = k, .data = s->gpu.api->alloc_weights(&s->gpu, *bytes) };
     if (m->data) return WG_OK;
     return wg_cuda_no_memory(s, *bytes, "a weight matrix", "take a smaller model or a smaller type, or device cpu", err);
 }

@@ -7,7 +7,7 @@
 #include "core/base/log.h"
 #include "kernels/cuda/gpu.h"
 
-/* "cuda:12/exact/eager": the number and the mode; false for anything else. */
+/* "cuda:12/exact/eager": the number and the mode, its words in this order; false for anything else. */
 static bool parse_cuda(const char *name, int *ordinal, unsigned *mode)
 {
     if (strncmp(name, "cuda:", 5) != 0) return false;
@@ -18,6 +18,7 @@ static bool parse_cuda(const char *name, int *ordinal, unsigned *mode)
     *mode = 0;
     if (strncmp(at, "/exact", 6) == 0) *mode |= WG_CUDA_EXACT, at += 6;
     if (strncmp(at, "/eager", 6) == 0) *mode |= WG_CUDA_EAGER, at += 6;
+    if (strncmp(at, "/serial", 7) == 0) *mode |= WG_CUDA_SERIAL, at += 7;
     return digits > 0 && *at == '\0';
 }
 

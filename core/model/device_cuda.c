@@ -281,6 +281,7 @@ wg_status wg_device_cuda(wg_device *out, const wg_gpu_api *api, int ordinal, uns
         return wg_fail(err, WG_EUNSUPPORTED, "device cuda:%d: %s; or take device cpu, or auto", ordinal, why);
     }
     s->gpu.api = api;
+    if (mode & WG_CUDA_SERIAL) s->gpu.stream.early = 0;
     s->home = wg_cuda_home(s);
     out->class = &cuda_class;
     out->state = s;

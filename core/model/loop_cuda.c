@@ -168,7 +168,7 @@ static void stages(wg_loop *l, wg_model *m, wg_kv_seq *kv, int rows, int asked, 
 {
     wg_cuda *s = wg_cuda_of(&m->device);
     const wg_plan plan = { .layers = m->arch.layers };
-    void *own = s->gpu.stream;
+    const wg_gpu_stream own = s->gpu.stream;
     wg_batch_clear(&l->batch);
     wg_batch_chain(&l->batch, kv, 0, l->zeros, rows, asked);
     s->now = (wg_pass){ m, &plan, l->batch.row, rows, asked, m->max_rows, m->lm.space, NULL, m->head.n, NULL };

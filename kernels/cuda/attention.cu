@@ -123,6 +123,7 @@ template <int TYPE> WG_DEVICE void add_values(const workplace<TYPE> &w, int head
 
 template <int TYPE> WG_KERNEL WG_LAUNCH_BOUNDS(THREADS, 2) attend(attention_job j)
 {
+    wg_depend();
     WG_SHARED_DYNAMIC(char, room);
     const wg_gpu_row *row = &j.row[blockIdx.x];
     const int keys = row->keys, table = row->table, t = (int)threadIdx.x;
@@ -172,6 +173,7 @@ template <int TYPE> WG_KERNEL WG_LAUNCH_BOUNDS(THREADS, 2) attend(attention_job 
 /* out = sum of the spans' sums, each brought to the common maximum, over the sum of their weights; spans ascending. */
 WG_KERNEL WG_LAUNCH_BOUNDS(THREADS, 1) merge_spans(attention_job j)
 {
+    wg_depend();
     const int n = wg_gpu_spans(j.row[blockIdx.x].keys);
     const size_t head = (size_t)blockIdx.x * j.heads + blockIdx.y, step = (size_t)j.hd + 2;
     const float *part = j.partial + head * j.spans * step;

@@ -5,7 +5,11 @@
  *   WG_KERNEL, WG_DEVICE, WG_LAUNCH_BOUNDS(threads, blocks)    a kernel, a function of kernels; WG_DEVICE_MEMBER: of a struct
  *   WG_GRID_CONSTANT                       of a const argument of a kernel: indexed where it is, not copied
  *   WG_SHARED(type, name, count), WG_SHARED_DYNAMIC(type, name)
- *   WG_LAUNCH(kernel, grid, block, dynamic bytes, stream, arguments...)
+ *   WG_LAUNCH(kernel, grid, block, dynamic bytes, stream, arguments...)      (launch.h)
+ *   wg_depend()    every thread of every kernel calls it once, before it reads or writes any memory but weights
+ *       (alloc_weights of gpu.h), which it may read: lets the next kernel begin, then waits until those before have ended and
+ *       what they wrote is seen. So kernels of a stream overlap, as far as the stream allows it, and each still sees what the
+ *       ones before it did. Weights read before it come while the kernel before still runs
  *   wg_mma_f16, wg_mma_bf16(float d[4], a[4], b[2])    mma.m16n8k16: d += A B. A is 16 x 16 (lane 4 r + t holds, in pairs of
  *       k = 2t, 2t+1: row r; row r + 8; row r, k + 8; row r + 8, k + 8), B is 16 x 8 (lane 4 c + t: column c, k = 2t, 2t+1; k
  *       + 8), d: row r, columns 2t, 2t+1; row r + 8. Products are exact; the sums of the emulation take k ascending from d,
@@ -42,8 +46,15 @@
 #define WG_UNROLL _Pragma("unroll")
 #define WG_PRAGMA(text) _Pragma(#text)
 #define WG_UNROLL_BY(n) WG_PRAGMA(unroll (n))
-#define WG_LAUNCH(kernel, grid, block, dynamic, stream, ...) \
-    kernel<<<grid, block, dynamic, (cudaStream_t)(stream)>>>(__VA_ARGS__)
+
+/* Compiled for 9.0 and newer; others begin a kernel when the one before it has ended. */
+WG_DEVICE void wg_depend()
+{
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
 
 #define WG_MMA(name, type)                                                                                                \
     WG_DEVICE void name(float *d, const uint32_t *a, const uint32_t *b)                                                   \

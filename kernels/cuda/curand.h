@@ -53,7 +53,7 @@ static int wg_curand_words(wg_gpu *g, uint64_t seed, void *to, size_t n)
         g->random = made;
     }
     made = (curandGenerator_t)g->random;
-    return c.set_stream(made, (cudaStream_t)g->stream) == CURAND_STATUS_SUCCESS &&
+    return c.set_stream(made, (cudaStream_t)g->stream.at) == CURAND_STATUS_SUCCESS &&
                    c.set_seed(made, seed) == CURAND_STATUS_SUCCESS &&
                    c.generate(made, (unsigned *)to, n) == CURAND_STATUS_SUCCESS
                ? 0 : -1;

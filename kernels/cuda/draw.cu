@@ -44,6 +44,7 @@ WG_DEVICE uint4 scales_line(const drawing &j, int at)
 
 WG_KERNEL draw_lines(drawing j)
 {
+    wg_depend();
     const size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x;
     if (i >= j.lines) return;
     uint4 v;

@@ -92,6 +92,13 @@ typedef struct wg_gpu_chain {
 
 typedef struct wg_gpu wg_gpu;
 
+/* What launches go to. early: a kernel may begin before the one before it has ended, and waits for it by itself (wg_depend of
+ * cuda.h); where a device cannot do that, it is 0. */
+typedef struct wg_gpu_stream {
+    void *at; /* the runtime's */
+    int early;
+} wg_gpu_stream;
+
 /* Every kernel: name and arguments. All pointers are device memory; shapes as in kernels/ops.h, `rows` rows each, dense.
  *   fill_random  n f32 uniform on [-scale, scale): Philox of (seed; index / 4, 0, stream, 0), word index % 4
  *   draw         random weights of deviation 1/sqrt(k) into a packed matrix of a type that wg_gpu_draws, which is written to:
@@ -152,6 +159,9 @@ typedef struct wg_gpu_api {
     int (*open)(wg_gpu *g, int ordinal, char why[WG_GPU_WHY]);
     void (*close)(wg_gpu *g);
     void *(*alloc)(wg_gpu *g, size_t bytes);                 /* NULL when out of memory; contents undefined */
+    /* The same, for matrices, which kernels read before wg_depend(): between one that writes such memory and the next that
+     * reads it lies a copy or wait(). */
+    void *(*alloc_weights)(wg_gpu *g, size_t bytes);
     void (*free)(wg_gpu *g, void *p);                        /* NULL is fine */
     void *(*pin)(wg_gpu *g, size_t bytes);                   /* host memory that copies reach directly */
     void (*unpin)(wg_gpu *g, void *p);
@@ -183,7 +193,7 @@ typedef struct wg_gpu_api {
 
 struct wg_gpu {
     const wg_gpu_api *api;
-    void *stream;
+    wg_gpu_stream stream;
     int ordinal, sm;         /* sm: 90 for compute capability 9.0 */
     int sms;                 /* multiprocessors */
     size_t shared;           /* bytes of shared memory that one block may take */

@@ -57,6 +57,7 @@ WG_DEVICE wg_gpu_row no_row()
 /* For the draft model: at depth 0 the token before the root, if it has not seen that, and the root; then the newest node. */
 WG_KERNEL WG_LAUNCH_BOUNDS(WG_LOOP_ROWS, 1) feed_rows(wg_gpu_loop l, int depth, wg_gpu_row *row)
 {
+    wg_depend();
     const int i = (int)threadIdx.x;
     if (depth == 0 && i == 0) l.turn->began = wg_nanoseconds();
     if (i >= l.sequences) return;
@@ -78,6 +79,7 @@ WG_KERNEL WG_LAUNCH_BOUNDS(WG_LOOP_ROWS, 1) feed_rows(wg_gpu_loop l, int depth, 
 /* For the target: the nodes of each chain. */
 WG_KERNEL WG_LAUNCH_BOUNDS(WG_LOOP_ROWS, 1) node_rows(wg_gpu_loop l, wg_gpu_row *row)
 {
+    wg_depend();
     const int r = (int)threadIdx.x, each = l.length + 1, i = r / each, node = r % each;
     if (r == 0) {
         l.turn->drafted = wg_nanoseconds();
@@ -105,6 +107,7 @@ extern "C" void WG_GPU(loop_nodes)(wg_gpu *g, const wg_gpu_loop *loop, wg_gpu_ro
 WG_KERNEL WG_LAUNCH_BOUNDS(WG_BLOCK, 1)
 draw_node(wg_gpu_loop l, int depth, int vocab, const float *logits, const double *q, const int32_t *q_point)
 {
+    wg_depend();
     WG_SHARED(wg_block, b, 1);
     const int i = (int)blockIdx.x, row = depth * l.sequences + i;
     const size_t V = (size_t)vocab;
@@ -141,6 +144,7 @@ WG_DEVICE int match_at(const int32_t *text, int n, int end, int n_max)
 
 WG_KERNEL WG_LAUNCH_BOUNDS(WG_BLOCK, 1) look_up(wg_gpu_loop l)
 {
+    wg_depend();
     WG_SHARED(wg_block, b, 1);
     const int i = (int)blockIdx.x, t = (int)threadIdx.x;
     const int32_t *text = l.text + l.room * (size_t)i;
@@ -215,6 +219,7 @@ WG_DEVICE void tell(const wg_gpu_loop *l, int at, int i, const wg_rule_path *pat
 
 WG_KERNEL WG_LAUNCH_BOUNDS(WG_LOOP_ROWS, 1) end_round(wg_gpu_loop l)
 {
+    wg_depend();
     WG_SHARED(int32_t, ran, WG_LOOP_ROWS);
     WG_SHARED(int32_t, left, 1);
     const int i = (int)threadIdx.x;

@@ -135,6 +135,7 @@ WG_DEVICE void add_step(const uint8_t *record, const uint8_t *inputs, int blocks
 
 template <int TYPE, int TILES> WG_KERNEL WG_LAUNCH_BOUNDS(BOUND, 1) matmul_stripes(wg_product p)
 {
+    wg_depend();
     WG_SHARED_DYNAMIC(uint8_t, ring);
     const int lane = (int)threadIdx.x % WG_WARP, warp = (int)threadIdx.x / WG_WARP, warps = (int)blockDim.x / WG_WARP;
     const int stages = stages_of(TYPE, TILES), size = stage_bytes<TYPE, TILES>(warps), steps = wg_steps(p.k);
@@ -232,6 +233,7 @@ WG_KERNEL WG_LAUNCH_BOUNDS(BOUND, 1) fused_stripes(wg_product p, WG_GRID_CONSTAN
         if (feed.left == 0) wg_feed_unit(p, f, &feed, feed.unit + beside, stripe, 0, steps);
         wg_feed_copy(&feed, ring + s * bytes, bytes);
     }
+    wg_depend();
     wg_lines_prepare<TYPE>(f.in, p.rows, p.k, lines);
     /* Rows past the last are anyone's: their sums go nowhere. */
     const uint8_t *x = wg_line(lines, lane % 8 < p.rows ? lane % 8 : 0, p.k) + lane / 16 * WG_LINE_BLOCK + lane / 8 % 2 * 16;

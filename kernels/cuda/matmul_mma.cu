@@ -89,6 +89,7 @@ template <int COUNT> WG_DEVICE void gather_slices(int stripes, float *acc, float
 
 template <int TYPE, int TILES, int STAGES> WG_KERNEL WG_LAUNCH_BOUNDS(BOUND, 1) matmul_fragments(wg_product p, int stripes)
 {
+    wg_depend();
     WG_SHARED_DYNAMIC(uint8_t, ring);
     const bool alone = warps_of(TILES) == 1;
     const int lane = (int)threadIdx.x % WG_WARP, warp = (int)threadIdx.x / WG_WARP, first = (int)blockIdx.y * TILES * 8;
@@ -182,6 +183,7 @@ WG_KERNEL WG_LAUNCH_BOUNDS(BOUND, 1) fused_fragments(wg_product p, WG_GRID_CONST
         if (feed.left <= 0) wg_feed_unit(p, f, &feed, feed.unit + beside, stripe, (size_t)from * RECORD, count);
         wg_feed_copy(&feed, ring + s * RECORD, RECORD);
     }
+    wg_depend();
     wg_lines_prepare<TYPE>(f.in, p.rows, p.k, lines);
     /* The lane's row, its term and its half of 16 inputs; rows past the last are anyone's: their sums go nowhere. */
     const uint8_t *x = wg_line(lines, lane % 8 < p.rows ? lane % 8 : 0, p.k) + lane / 16 * (WG_GPU_K * 2) + lane / 8 % 2 * 16;

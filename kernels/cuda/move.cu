@@ -16,6 +16,7 @@ struct move_job {
 
 template <class T> WG_KERNEL WG_LAUNCH_BOUNDS(THREADS, 1) move_slots(const WG_GRID_CONSTANT move_job j)
 {
+    wg_depend();
     const size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x;
     if (i >= j.elements) return;
     char *at = j.pool + blockIdx.y * j.stride + i * sizeof(T);

@@ -6,6 +6,7 @@ enum { THREADS = 128 };
 
 WG_KERNEL WG_LAUNCH_BOUNDS(THREADS, 1) rmsnorm_row(const float *x, const float *weight, int dim, float eps, float *y)
 {
+    wg_depend();
     WG_SHARED(float, tile, WG_NORM_TILE);
     const float *from = x + (size_t)blockIdx.x * dim;
     float *to = y + (size_t)blockIdx.x * dim;

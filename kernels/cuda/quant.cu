@@ -41,6 +41,7 @@ WG_DEVICE void quantise_block(const act_job &j, size_t row, int block, float giv
 
 WG_KERNEL WG_LAUNCH_BOUNDS(THREADS, 1) quantise_rows(act_job j)
 {
+    wg_depend();
     const size_t at = (size_t)blockIdx.x * WARPS + threadIdx.x / WG_WARP, row = at / (size_t)j.padded;
     const int block = (int)(at % (size_t)j.padded), i = block * WG_BLOCK + (int)threadIdx.x % WG_WARP;
     if (row >= (size_t)j.rows) return; /* the whole warp */
@@ -49,6 +50,7 @@ WG_KERNEL WG_LAUNCH_BOUNDS(THREADS, 1) quantise_rows(act_job j)
 
 WG_KERNEL WG_LAUNCH_BOUNDS(MOST_THREADS, 1) norm_quantise_row(act_job j)
 {
+    wg_depend();
     WG_SHARED(float, tile, WG_NORM_TILE);
     const float *from = j.x + (size_t)blockIdx.x * j.k, r = wg_norm_factor(from, j.k, j.eps, tile);
     for (int block = (int)threadIdx.x / WG_WARP; block < j.padded; block += (int)blockDim.x / WG_WARP) {
@@ -59,6 +61,7 @@ WG_KERNEL WG_LAUNCH_BOUNDS(MOST_THREADS, 1) norm_quantise_row(act_job j)
 
 template <int TYPE, bool NORMED> WG_KERNEL WG_LAUNCH_BOUNDS(MOST_THREADS, 1) halve_row(act_job j)
 {
+    wg_depend();
     WG_SHARED(float, tile, WG_NORM_TILE);
     WG_SHARED(float, most, MOST_THREADS / WG_WARP);
     const int t = (int)threadIdx.x, threads = (int)blockDim.x, row = (int)blockIdx.x;

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Compiles every kernel for every generation and fails when one spills, keeps a stack frame, or takes more registers or static
-# shared memory than its cap.
+# shared memory than its cap; or when, where kernels overlap (9.0 and newer), one reads or writes global memory before it has
+# waited for those before it (wg_depend of cuda.h). Kernels that read their weights early are named below.
 # usage: kernels/cuda/resources.sh [FILE.cu ...]      (needs nvcc; all files when left out; exit 77 without nvcc)
 set -u -o pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
@@ -8,15 +9,18 @@ nvcc=$(command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null) || { echo "no
 archs="80 86 89 90a 100"
 registers=168    # three blocks of 128 threads fit the 64 K registers of an SM
 shared=49152     # static: what every generation gives without asking
+early="fused_stripes fused_fragments" # read before they wait: weights, to which the emulation holds them
+ordinary="go_on" # kernels that begin when those before have ended: nodes that the runtime adds to a graph
 [ $# -gt 0 ] || set -- kernels/cuda/*.cu
 flags=()
 for a in $archs; do flags+=(-gencode "arch=compute_$a,code=sm_$a"); done
-out=$(mktemp) || exit 1
-trap 'rm -f "$out" "$out.o"' EXIT
+tmp=$(mktemp -d) || exit 1
+trap 'rm -rf "$tmp"' EXIT
 for file in "$@"; do
-  "$nvcc" -std=c++17 -O3 --fmad=false --threads 2 -I. "${flags[@]}" -Xptxas -v -c "$file" -o "$out.o" \
-    >>"$out" 2>&1 || { cat "$out" >&2; exit 1; }
+  "$nvcc" -std=c++17 -O3 --fmad=false --threads 2 -I. "${flags[@]}" -Xptxas -v --keep --keep-dir "$tmp" \
+    -c "$file" -o "$tmp/object" >>"$tmp/out" 2>&1 || { cat "$tmp/out" >&2; exit 1; }
 done
+failed=0
 awk -v registers=$registers -v shared=$shared '
   /Compiling entry function/ { split($0, q, "\047"); name = q[2]; arch = q[4] }
   /bytes stack frame/ { stack = $1; spill = $5 + $9 }
@@ -36,4 +40,27 @@ awk -v registers=$registers -v shared=$shared '
     printf "%d kernels for%s: at most %d registers; over a cap: %d (%d registers, %d bytes shared, no stack, no spills)\n",
       kernels, list, most, bad, registers, shared
     exit bad > 0
-  }' "$out"
+  }' "$tmp/out" || failed=1
+awk -v early="$early" -v ordinary="$ordinary" '
+  function end() { if (name != "" && !waited) { print name ": never waits for the kernels before it"; bad++ } name = "" }
+  /^\.(visible |weak )?\.?entry/ || /^\.entry/ {
+    end()
+    name = $0; sub(/.*entry /, "", name); sub(/\(.*/, "", name)
+    if (index(name, ordinary)) { name = ""; next }
+    kernels++; waited = told = reads = 0
+    n = split(early, e, " ")
+    for (i = 1; i <= n; i++) if (index(name, e[i])) reads = 1
+  }
+  /^}/ { end() }
+  name == "" { next }
+  /griddepcontrol\.wait/ { waited = 1 }
+  waited || told { next }
+  /^[ \t]*(@!?%p[0-9]+ )?(ld|st|ldu|atom|red|cp|call|prefetch)[.a-z]*/ {
+    if ($0 ~ /(ld|st)\.(volatile\.)?(param|shared|const|local)/) next
+    if (reads && $0 ~ /[ \t](ld\.global|cp\.async|prefetch)/) next
+    printf "%s: before it waits for the kernels before it:%s\n", name, $0
+    told = 1; bad++
+  }
+  END { printf "%d kernels that overlap: %d touch memory too early\n", kernels, bad; exit bad > 0 || !kernels }
+' "$tmp"/*90a*.ptx "$tmp"/*100*.ptx || failed=1
+exit $failed

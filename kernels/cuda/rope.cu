@@ -28,6 +28,7 @@ WG_DEVICE void turn(float *x, int heads, int hd, int n_rot, int adjacent, const 
 
 template <int TYPE> WG_KERNEL WG_LAUNCH_BOUNDS(THREADS, 1) rope_store_row(rope_job j, wg_gpu_kv kv)
 {
+    wg_depend();
     const wg_gpu_row *row = &j.row[blockIdx.x];
     if (row->slot < 0) return; /* the whole block: it fills up */
     const int kv_dim = j.kv_heads * j.hd;

@@ -11,6 +11,7 @@ enum { THREADS = 128 };
 template <int TYPE>
 WG_KERNEL embed_panels(const void *data, int k, const wg_gpu_row *row, float *x)
 {
+    wg_depend();
     const int n = row[blockIdx.x].token;
     for (int i = (int)threadIdx.x; i < k; i += THREADS) x[(size_t)blockIdx.x * k + i] = wg_panel_element<TYPE>(data, k, n, i);
 }
@@ -18,6 +19,7 @@ WG_KERNEL embed_panels(const void *data, int k, const wg_gpu_row *row, float *x)
 template <int TYPE>
 WG_KERNEL embed_stripes(const void *data, int k, const wg_gpu_row *row, float *x)
 {
+    wg_depend();
     const int n = row[blockIdx.x].token;
     for (int i = (int)threadIdx.x; i < k; i += THREADS)
         x[(size_t)blockIdx.x * k + i] = wg_stripe_element<TYPE>(data, k, n, i);
@@ -26,6 +28,7 @@ WG_KERNEL embed_stripes(const void *data, int k, const wg_gpu_row *row, float *x
 template <int TYPE>
 WG_KERNEL embed_fragments(const void *data, int k, const wg_gpu_row *row, float *x)
 {
+    wg_depend();
     const int n = row[blockIdx.x].token;
     for (int i = (int)threadIdx.x; i < k; i += THREADS)
         x[(size_t)blockIdx.x * k + i] = wg_fragment_element<TYPE>(data, k, n, i);
@@ -50,6 +53,7 @@ extern "C" void WG_GPU(embed)(wg_gpu *g, const wg_matrix *table, int fragments, 
 
 WG_KERNEL gather_floats(const float *x, const int32_t *from, int n, float *y)
 {
+    wg_depend();
     const int at = from[blockIdx.x];
     const float *row = x + (size_t)(at < 0 ? 0 : at) * n;
     for (int i = (int)threadIdx.x; i < n; i += THREADS) y[(size_t)blockIdx.x * n + i] = at < 0 ? 0.0f : row[i];
@@ -62,6 +66,7 @@ extern "C" void WG_GPU(gather)(wg_gpu *g, const float *x, const int32_t *from, i
 
 WG_KERNEL gather_descriptors(const wg_gpu_row *x, const int32_t *from, wg_gpu_row *y, int rows)
 {
+    wg_depend();
     const int i = (int)(blockIdx.x * THREADS + threadIdx.x);
     if (i >= rows) return;
     if (from[i] >= 0) {
@@ -82,6 +87,7 @@ extern "C" void WG_GPU(gather_rows)(wg_gpu *g, const wg_gpu_row *x, const int32_
 
 WG_KERNEL add_elements(float *x, const float *y, size_t n)
 {
+    wg_depend();
     const size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x;
     if (i < n) x[i] += y[i];
 }
@@ -94,6 +100,7 @@ extern "C" void WG_GPU(add)(wg_gpu *g, float *x, const float *y, int n, int rows
 
 WG_KERNEL swiglu_elements(const float *gate, const float *up, float *y, size_t n)
 {
+    wg_depend();
     const size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x;
     if (i < n) y[i] = wg_swiglu_of(gate[i], up[i]);
 }
@@ -108,6 +115,7 @@ extern "C" void WG_GPU(swiglu)(wg_gpu *g, const float *gate, const float *up, fl
 
 WG_KERNEL random_elements(uint64_t seed, uint32_t stream, float scale, float *x, size_t n)
 {
+    wg_depend();
     const size_t four = (size_t)blockIdx.x * THREADS + threadIdx.x;
     const wg_philox r = wg_philox_at(seed, (uint32_t)four, (uint32_t)(four >> 32), stream, 0);
     for (int i = 0; i < 4; i++)

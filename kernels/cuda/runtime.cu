@@ -9,13 +9,16 @@
 #include "kernels/cuda/curand.h"
 #include "kernels/cuda/table.h"
 
-enum { OLDEST = 80 }; /* compute capability 8.0: cp.async, bf16 on tensor cores */
+enum {
+    OLDEST = 80, /* compute capability 8.0: cp.async, bf16 on tensor cores */
+    EARLY = 90   /* 9.0: programmatic dependent launch */
+};
 
 /* The stream, its device being made the thread's: every pass and every copy begins here, so launches find the right one. */
 static cudaStream_t stream_of(const wg_gpu *g)
 {
     cudaSetDevice(g->ordinal);
-    return (cudaStream_t)g->stream;
+    return (cudaStream_t)g->stream.at;
 }
 
 static void check(wg_gpu *g, cudaError_t e, const char *what)
@@ -61,7 +64,8 @@ static int gpu_open(wg_gpu *g, int ordinal, char why[WG_GPU_WHY])
     if ((e = cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking)) != cudaSuccess) return explain(e, why);
     memset(g, 0, sizeof *g);
     g->api = wg_gpu_cuda();
-    g->stream = stream;
+    g->stream.at = stream;
+    g->stream.early = sm >= EARLY;
     g->ordinal = ordinal;
     g->sm = sm;
     g->sms = card.multiProcessorCount;
@@ -267,6 +271,7 @@ static wg_gpu_api make_api()
     api.open = gpu_open;
     api.close = gpu_close;
     api.alloc = gpu_alloc;
+    api.alloc_weights = gpu_alloc;
     api.free = gpu_free;
     api.pin = gpu_pin;
     api.unpin = gpu_unpin;

@@ -311,6 +311,7 @@ WG_DEVICE keep kept_of(const chain &c)
 WG_KERNEL WG_LAUNCH_BOUNDS(WG_BLOCK, 1)
 sample_keep(const float *logits, int n, wg_gpu_chain o, double *rows, char *scratch, size_t room)
 {
+    wg_depend();
     WG_SHARED(wg_block, b, 1);
     const chain c = chain_at(logits, n, o, rows, scratch, room);
     if (is_point(c)) return;

@@ -263,6 +263,7 @@ WG_KERNEL WG_LAUNCH_BOUNDS(WG_BLOCK, 1)
 settle_tree(wg_rule rule, const wg_rule_tree *tree, int vocab, const double *p, const int32_t *p_point, const double *q,
             const int32_t *q_point, double *scratch, wg_rule_path *path)
 {
+    wg_depend();
     WG_SHARED(wg_block, b, 1);
     WG_SHARED(settle_room, s, 1);
     const size_t V = (size_t)vocab;

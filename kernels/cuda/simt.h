@@ -6,7 +6,9 @@
  * show: shared memory is filled with NaN before a block declares it and is fenced under the address sanitizer; threads and
  * blocks run forward, backward or shuffled; a barrier or collective that not all reach, or that differ in their place in the
  * source, ends the program with both places; an asynchronous copy happens at the wait, until then its destination is NaN; a
- * pointer argument outside of device memory is refused. Not seen: races between blocks, missing fences, bank conflicts, time.
+ * pointer argument outside of device memory is refused; wg_depend() is a rendezvous of the block, until when only weights can
+ * be read, and a thread that ends without it ends the program. Not seen: races between blocks, missing fences, bank conflicts,
+ * time.
  *
  * Rules for kernels: blocks of whole warps; all lanes of a warp reach every collective (full masks); shared arrays are
  * declared by every thread, in the same order, before any of them returns. */
@@ -43,6 +45,7 @@ typedef void simt_fn(void *arg);
 typedef void simt_warp_fn(void *const *arg); /* the arguments of the 32 lanes */
 
 void simt_barrier(simt_place at);
+void simt_depend(simt_place at);
 void simt_warp(simt_warp_fn *fn, void *arg, simt_place at);
 void *simt_shared(size_t bytes);   /* the next shared array of this thread */
 void *simt_shared_dynamic(void);
@@ -92,6 +95,7 @@ static inline void simt_start(void (*k)(P...), const char *name, dim3 grid, dim3
     ((void)(stream), simt_start(kernel, #kernel, dim3(grid), dim3(block), dynamic, __VA_ARGS__))
 
 #define __syncthreads() simt_barrier(SIMT_HERE)
+#define wg_depend() simt_depend(SIMT_HERE)
 
 static inline void simt_nothing(void *const *) {}
 static inline void simt_full(unsigned mask, simt_place at)

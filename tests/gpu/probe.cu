@@ -487,7 +487,7 @@ int main()
         fprintf(stderr, "gpu_probe: %s\n", why);
         return 77;
     }
-    stream = (cudaStream_t)gpu.stream;
+    stream = (cudaStream_t)gpu.stream.at;
     setvbuf(stdout, NULL, _IOLBF, 0);
     must(cudaGetDeviceProperties(&card, 0), "properties");
     int driver = 0;

@@ -43,6 +43,14 @@ static inline void *to_device(const void *host, size_t bytes)
     return p;
 }
 
+static inline void *weights_to_device(const void *host, size_t bytes)
+{
+    void *p = gpu()->api->alloc_weights(gpu(), bytes);
+    cr_assert_not_null(p);
+    gpu()->api->put(gpu(), p, host, bytes);
+    return p;
+}
+
 static inline void from_device(void *host, const void *device, size_t bytes)
 {
     char why[WG_GPU_WHY];

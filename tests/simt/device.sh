@@ -24,7 +24,7 @@ same_text() { # TEMPERATURE, the way whose text is wanted, the ways that must gi
 }
 same_text 0 "--device cpu" "--device cuda:0/exact -d $model" "--draft model:model=$model,device=cuda:0/exact"
 same_text 0 "--device cuda:0" "--device cuda:0 --draft ngram"
-same_text 0.8 "--device cuda:0" "--device cuda:0/eager --draft ngram" "--device auto --draft layer_skip:mlp=1" \
+same_text 0.8 "--device cuda:0" "--device cuda:0/eager/serial --draft ngram" "--device auto --draft layer_skip:mlp=1" \
   "--device cuda:0 --draft model:model=$model,length=3,device=cuda:0"
 
 for type in q8_0 f16 bf16; do # a last bit of attention is a whole step of a quantised input now and then
@@ -57,6 +57,7 @@ fi
 refused 'there is no device 3' "$gpu" generate -m "$model" -p x -n 1 --device cuda:3
 refused 'device "gpu" is unknown; expected cpu' "$gpu" generate -m "$model" -p x -n 1 --device gpu
 refused 'device "cuda:0/eager/exact" is unknown' "$gpu" generate -m "$model" -p x -n 1 --device cuda:0/eager/exact
+refused 'device "cuda:0/serial/eager" is unknown' "$gpu" generate -m "$model" -p x -n 1 --device cuda:0/serial/eager
 refused 'cuda:0 keeps no cache of type q8; expected f32' "$gpu" generate -m "$model" -p x -n 1 --device cuda:0 --kv-type q8
 refused '--kv-type q4: expected f32, f16, bf16 or q8' "$gpu" generate -m "$model" -p x -n 1 --kv-type q4
 export WG_SIMT_MEMORY=600000

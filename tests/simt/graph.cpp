@@ -104,9 +104,9 @@ void simt_record(const simt_step &step)
 static bool goes_on(const simt_graph *g)
 {
     if (!g->again) return false;
-    simt_memory_enter();
+    const simt_access was = simt_memory_access(SIMT_EVERYTHING);
     const bool yes = *g->again != 0;
-    simt_memory_leave();
+    simt_memory_access(was);
     return yes;
 }
 

@@ -19,6 +19,7 @@ static int gpu_open(wg_gpu *g, int ordinal, char why[WG_GPU_WHY])
     g->sm = 0;
     g->sms = 1;                  /* so that a block has many turns */
     g->shared = (size_t)99 << 10; /* the least of any card */
+    g->stream.early = 1;
     g->memory = (size_t)1 << 30;
     snprintf(g->card, sizeof g->card, "emulated");
     const char *bytes = getenv("WG_SIMT_MEMORY"); /* a smaller device, for tests of what happens when it is full */
@@ -32,6 +33,12 @@ static void *gpu_alloc(wg_gpu *, size_t bytes)
 {
     simt_record_refuse("an allocation");
     return simt_memory_take(bytes);
+}
+
+static void *gpu_alloc_weights(wg_gpu *, size_t bytes)
+{
+    simt_record_refuse("an allocation");
+    return simt_memory_take_weights(bytes);
 }
 
 static void gpu_free(wg_gpu *, void *p)
@@ -72,26 +79,26 @@ static size_t gpu_room(wg_gpu *g) { return g->memory - simt_stats_read().live; }
 static void gpu_put(wg_gpu *, void *device, const void *host, size_t bytes)
 {
     simt_record_refuse("a copy from the host");
-    simt_memory_enter();
+    const simt_access was = simt_memory_access(SIMT_EVERYTHING);
     memcpy(device, host, bytes);
-    simt_memory_leave();
+    simt_memory_access(was);
 }
 
 static void gpu_get(wg_gpu *, void *host, const void *device, size_t bytes)
 {
     simt_record_refuse("a copy to the host");
-    simt_memory_enter();
+    const simt_access was = simt_memory_access(SIMT_EVERYTHING);
     memcpy(host, device, bytes);
-    simt_memory_leave();
+    simt_memory_access(was);
 }
 
 /* Done now, or when what is being recorded is replayed. */
 template <class F> static void in_order(F what)
 {
     simt_fn *const run = [](void *arg) {
-        simt_memory_enter();
+        const simt_access was = simt_memory_access(SIMT_EVERYTHING);
         (*(F *)arg)();
-        simt_memory_leave();
+        simt_memory_access(was);
     };
     if (simt_recording()) simt_record(simt_step{ dim3(), dim3(), 0, NULL, run, &what, sizeof what });
     else run(&what);
@@ -131,6 +138,7 @@ const wg_gpu_api *wg_gpu_simt(void)
         api.open = gpu_open;
         api.close = gpu_close;
         api.alloc = gpu_alloc;
+        api.alloc_weights = gpu_alloc_weights;
         api.free = gpu_free;
         api.pin = gpu_pin;
         api.unpin = gpu_unpin;

@@ -41,6 +41,7 @@ struct lane {
     simt_lane_id id;              /* first: what kernels see */
     state is;
     simt_place at;                /* where it waits */
+    bool depended;                /* has called wg_depend() */
     int warp, arrays;             /* shared arrays declared so far */
     int copies, groups;           /* asynchronous copies under way; groups closed */
     async_copy copy[COPIES];
@@ -63,6 +64,7 @@ static struct machine {
     warp warps[MOST_THREADS / 32];
     int order[MOST_THREADS], threads, made, cursor;
     int waiting, ended;
+    bool closed;                  /* only weights can be touched until wg_depend() */
     size_t array_at[ARRAYS], array_bytes[ARRAYS], shared_used, dynamic;
     int arrays;
     simt_fn *run;
@@ -238,6 +240,18 @@ void simt_warp(simt_warp_fn *fn, void *arg, simt_place at)
         if (first[i].is == AT_COLLECTIVE) first[i].is = RUNS;
 }
 
+void simt_depend(simt_place at)
+{
+    lane *me = current();
+    me->at = at;
+    if (me->depended) simt_fail(at, "a thread calls wg_depend() twice");
+    me->depended = true;
+    if (!M.closed) return;
+    simt_barrier(at);
+    if (M.closed) simt_memory_access(SIMT_KERNEL); /* the first to go on */
+    M.closed = false;
+}
+
 /* ---- shared memory */
 
 void *simt_shared_dynamic()
@@ -283,6 +297,7 @@ void simt_copy_async(void *to, const void *from, size_t bytes, size_t valid, sim
     if ((uintptr_t)to % 16 || (uintptr_t)from % 16) simt_fail(at, "an asynchronous copy of %zu bytes is not aligned", bytes);
     if (!in_shared(to, bytes)) simt_fail(at, "an asynchronous copy goes outside of shared memory");
     if (me->copies == COPIES) simt_fail(at, "more than %d asynchronous copies of a thread under way", (int)COPIES);
+    if (valid) (void)*(const volatile char *)from; /* as early as it may be read */
     memset(to, 0xff, bytes);
     me->copy[me->copies++] = async_copy{ to, from, bytes, valid, me->groups };
 }
@@ -417,6 +432,7 @@ static void fiber()
     for (;;) { /* once a block */
         M.run(M.arg);
         lane *me = current();
+        if (!me->depended) simt_fail(me->at, "ended without wg_depend()");
         if (me->copies) simt_fail(me->at, "ended with %d asynchronous copies nobody waited for", me->copies);
         me->is = ENDED;
         M.ended++;
@@ -461,6 +477,8 @@ static void run_block(uint3 block)
         l->is = RUNS;
         l->warp = i >> 5;
         l->arrays = l->copies = l->groups = 0;
+        l->depended = false;
+        l->at = SIMT_HERE;
     }
     hop(NULL, next_lane());
     for (int i = 0; i < M.threads; i++)
@@ -491,7 +509,8 @@ void simt_launch(dim3 grid, dim3 block, size_t dynamic, const char *kernel, simt
     M.seed = 12345;
     for (int i = 0; i < M.threads; i++) M.order[i] = M.how == SIMT_REVERSE ? M.threads - 1 - i : i;
     simt_counts.launches++;
-    simt_memory_enter();
+    M.closed = simt_memory_guarded(); /* for the first block: what comes before wg_depend() is alike in all */
+    const simt_access was = simt_memory_access(M.closed ? SIMT_WEIGHTS : SIMT_KERNEL);
     const unsigned blocks = grid.x * grid.y * grid.z;
     for (unsigned i = 0; i < blocks; i++) {
         unsigned b = M.how == SIMT_REVERSE ? blocks - 1 - i : i;
@@ -505,7 +524,7 @@ void simt_launch(dim3 grid, dim3 block, size_t dynamic, const char *kernel, simt
         }
         run_block(uint3{ b % grid.x, b / grid.x % grid.y, b / (grid.x * grid.y) });
     }
-    simt_memory_leave();
+    simt_memory_access(was);
     M.kernel = NULL;
 }
 

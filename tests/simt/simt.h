@@ -40,12 +40,18 @@ void simt_on_fail(void (*fn)(const char *message));
 /* Of memory.cpp and graph.cpp, for the launcher and the runtime. */
 #ifdef __cplusplus
 bool simt_memory_holds(const void *p);
-void simt_memory_enter(), simt_memory_leave(); /* nest */
 void *simt_memory_take(size_t bytes);          /* NULL: none left */
+void *simt_memory_take_weights(size_t bytes);
 void simt_memory_give(void *p);
 void simt_mapped(void *p, size_t bytes);       /* host memory that kernels may be handed; 0 bytes: no longer */
 bool simt_mapped_holds(const void *p);
 extern simt_stats simt_counts;
+
+/* What can be touched: by the host nothing; by a kernel weights (to be read), after its wg_depend() the rest too; by copies
+ * all of it. Gives what could before. simt_memory_guarded: whether that is still so (memory.cpp). */
+enum simt_access { SIMT_NOTHING, SIMT_WEIGHTS, SIMT_KERNEL, SIMT_EVERYTHING };
+simt_access simt_memory_access(simt_access now);
+bool simt_memory_guarded();
 
 /* A launch, or something else to be done in its place (no kernel). arg: `bytes` of it, copied when it is recorded. */
 struct simt_step { dim3 grid, block; size_t dynamic; const char *kernel; simt_fn *run; void *arg; size_t bytes; };

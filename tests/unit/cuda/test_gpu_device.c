@@ -10,6 +10,11 @@ static void *faulty_alloc(wg_gpu *g, size_t bytes)
     return ++faulty.allocations == faulty.fail_at ? NULL : wg_gpu_simt()->alloc(g, bytes);
 }
 
+static void *faulty_alloc_weights(wg_gpu *g, size_t bytes)
+{
+    return ++faulty.allocations == faulty.fail_at ? NULL : wg_gpu_simt()->alloc_weights(g, bytes);
+}
+
 static void *faulty_pin(wg_gpu *g, size_t bytes)
 {
     return ++faulty.allocations == faulty.fail_at ? NULL : wg_gpu_simt()->pin(g, bytes);
@@ -35,6 +40,7 @@ static wg_device device_open(void)
     memset(&faulty, 0, sizeof faulty);
     faulty.api = *wg_gpu_simt();
     faulty.api.alloc = faulty_alloc;
+    faulty.api.alloc_weights = faulty_alloc_weights;
     faulty.api.pin = faulty_pin;
     faulty.api.wait = faulty_wait;
     faulty.api.close = faulty_close;

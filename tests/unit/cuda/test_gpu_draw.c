@@ -31,7 +31,7 @@ static wg_matrix take(int i)
 {
     const size_t bytes = wg_gpu_matrix_bytes(drawn[i].type, drawn[i].fragments, N, drawn[i].k);
     cr_assert(wg_gpu_draws(drawn[i].type) && bytes % 16 == 0);
-    return (wg_matrix){ drawn[i].type, N, drawn[i].k, to_device(NULL, bytes) };
+    return (wg_matrix){ drawn[i].type, N, drawn[i].k, gpu()->api->alloc_weights(gpu(), bytes) };
 }
 
 Test(gpu_draw, mean_and_deviation)

@@ -23,7 +23,7 @@ static wg_matrix matrix_new(int type, int n, int k, uint32_t seed)
     }
     wg_matrix m = { type, n, k, NULL };
     wg_gpu_pack(&m, 1, file, units, 0, wg_gpu_units(type, 1, n));
-    m.data = to_device(units, packed);
+    m.data = weights_to_device(units, packed);
     free(file), free(units), free(x);
     return m;
 }

@@ -41,11 +41,11 @@ static problem problem_new(int type, int n, int k)
     ref()->matrix_pack(type, n, k, file, (void *)(uintptr_t)p.host.data, 0, (n + WG_PANEL - 1) / WG_PANEL);
     void *units = aligned(packed);
     wg_gpu_pack(&p.host, 0, file, units, 0, wg_gpu_units(type, 0, n));
-    p.panels.data = to_device(units, packed);
+    p.panels.data = weights_to_device(units, packed);
     free(units);
     if (wg_gpu_is_half(type)) {
         void *f = fragments_of(file, n, k);
-        p.fragments.data = to_device(f, wg_gpu_matrix_bytes(type, 1, n, k));
+        p.fragments.data = weights_to_device(f, wg_gpu_matrix_bytes(type, 1, n, k));
         free(f);
     }
     free(x), free(file);

@@ -97,7 +97,7 @@ Test(gpu_rows, embedding_of_every_type)
         const wg_gpu_row rows[3] = { { .token = 69 }, { .token = 0 }, { .token = 33 } };
         const wg_matrix host = { type, n, k, packed };
         wg_gpu_pack(&host, 0, file, units, 0, wg_gpu_units(type, 0, n));
-        const wg_matrix device = { type, n, k, to_device(units, there) };
+        const wg_matrix device = { type, n, k, weights_to_device(units, there) };
         wg_gpu_row *dr = to_device(rows, sizeof rows);
         float *dx = to_device(NULL, (size_t)k * 12);
         gpu()->api->embed(gpu(), &device, 0, dr, 3, dx);

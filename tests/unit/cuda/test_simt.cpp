@@ -2,7 +2,6 @@
  * The emulated device itself: what its collectives return, and that each mistake it promises to show is shown. */
 #include <criterion/criterion.h>
 
-#include <signal.h>
 #include <unistd.h>
 
 #include "kernels/cuda/cuda.h"
@@ -40,6 +39,7 @@ static void every_order(void (*body)())
 
 WG_KERNEL collectives(int *shuffled, unsigned *votes, int *sums, float *folds)
 {
+    wg_depend();
     WG_SHARED(int, sum, 1);
     const int t = (int)threadIdx.x, lane = t % 32;
     if (t == 0) sum[0] = 0;
@@ -75,6 +75,7 @@ Test(simt, collectives)
 /* Every thread and block once, whatever the order; blocks of three dimensions. */
 WG_KERNEL count_threads(int *count)
 {
+    wg_depend();
     const unsigned block = (blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x;
     const unsigned thread = (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x;
     count[block * 64 + thread]++;
@@ -99,6 +100,7 @@ Test(simt, every_thread_of_every_block_once)
 
 WG_KERNEL one_mma(const uint16_t *a, const uint16_t *b, float *d, int bf16)
 {
+    wg_depend();
     WG_SHARED(uint16_t, columns, 8 * 24);
     const int lane = (int)threadIdx.x, g = lane / 4, t = lane % 4;
     for (int i = lane; i < 8 * 16; i += 32) columns[i / 16 * 24 + i % 16] = b[i % 16 * 8 + i / 16]; /* B transposed, padded */
@@ -139,6 +141,7 @@ Test(simt, mma_and_ldmatrix)
 
 WG_KERNEL one_mma_s8(const int8_t *a, const int8_t *b, int *d, int depth)
 {
+    wg_depend();
     WG_SHARED(int8_t, columns, 8 * 48);
     const int lane = (int)threadIdx.x, g = lane / 4, t = lane % 4;
     for (int i = lane; i < 8 * 32; i += 32) columns[i / 32 * 48 + i % 32] = b[i % 32 * 8 + i / 32]; /* B transposed, padded */
@@ -192,6 +195,7 @@ Test(simt, conversions_are_those_of_types_c)
 
 WG_KERNEL copies(const float *from, float *to, int groups_left)
 {
+    wg_depend();
     WG_SHARED(float, tile, 2 * 32 * 4);
     const int t = (int)threadIdx.x;
     for (int i = 0; i < 2; i++) {
@@ -227,6 +231,7 @@ Test(simt, a_copy_happens_at_its_wait)
 
 WG_KERNEL forgotten_copy(const float *from)
 {
+    wg_depend();
     WG_SHARED(float, tile, 128);
     wg_copy_async16(tile + threadIdx.x * 4, from + threadIdx.x * 4, true);
     wg_copy_commit();
@@ -242,6 +247,7 @@ Test(simt, a_copy_without_a_wait_is_noticed, .exit_code = SEEN)
 
 WG_KERNEL no_barrier(float *out)
 {
+    wg_depend();
     WG_SHARED(float, x, 64);
     x[threadIdx.x] = (float)threadIdx.x;
     out[threadIdx.x] = x[63 - threadIdx.x]; /* of another warp */
@@ -263,6 +269,7 @@ Test(simt, a_missing_barrier_shows)
 
 WG_KERNEL half_a_barrier(int)
 {
+    wg_depend();
     if (threadIdx.x < 32) __syncthreads();
     else
         for (int i = 0; i < 2; i++) __syncthreads();
@@ -276,6 +283,7 @@ Test(simt, a_divergent_barrier_is_noticed, .exit_code = SEEN)
 
 WG_KERNEL half_a_warp(int)
 {
+    wg_depend();
     if (threadIdx.x < 7) __syncwarp();
     else __syncthreads();
 }
@@ -288,6 +296,7 @@ Test(simt, a_deadlock_is_noticed, .exit_code = SEEN)
 
 WG_KERNEL two_collectives(int)
 {
+    wg_depend();
     if (threadIdx.x % 2) __ballot_sync(0xffffffffu, 1);
     else __syncwarp();
 }
@@ -298,7 +307,7 @@ Test(simt, different_collectives_are_noticed, .exit_code = SEEN)
     WG_LAUNCH(two_collectives, 1, 32, 0, NULL, 0);
 }
 
-WG_KERNEL reads(const int *p) { (void)p; }
+WG_KERNEL reads(const int *p) { wg_depend(); (void)p; }
 
 Test(simt, a_host_pointer_is_noticed, .exit_code = SEEN)
 {
@@ -307,17 +316,140 @@ Test(simt, a_host_pointer_is_noticed, .exit_code = SEEN)
     WG_LAUNCH(reads, 1, 32, 0, NULL, &x);
 }
 
-static void on_fault(int) { _exit(SEEN); }
-
 Test(simt, the_host_cannot_read_device_memory, .exit_code = SEEN)
 {
-    signal(SIGSEGV, on_fault);
+    expect("the host touches device memory");
     int *volatile p = device<int>(8);
     cr_assert_eq(*p, 0);
 }
 
+/* ---- the order of kernels: what wg_depend() asks of them */
+
+WG_KERNEL early(const int *weights, int *x, int how)
+{
+    int w = weights[threadIdx.x]; /* weights may be read */
+    if (how == 1) w += x[threadIdx.x];
+    if (how == 2) x[threadIdx.x] = w;
+    wg_depend();
+    x[threadIdx.x] += w;
+}
+
+static void launch_early(int how)
+{
+    int *weights = (int *)simt_memory_take_weights(64 * sizeof(int)), *x = device<int>(64);
+    {
+        host_view open;
+        for (int i = 0; i < 64; i++) weights[i] = 100 + i, x[i] = i;
+    }
+    WG_LAUNCH(early, 2, 64, 0, NULL, weights, x, how);
+    host_view open;
+    for (int i = 0; i < 64; i++) cr_assert_eq(x[i], 200 + 3 * i);
+    simt_memory_give(weights), simt_memory_give(x);
+}
+
+static int of_early;
+static void once_early() { launch_early(of_early); }
+
+Test(simt, weights_may_be_read_early) { every_order(once_early); }
+
+Test(simt, an_early_read_is_noticed, .exit_code = SEEN)
+{
+    expect("before wg_depend() a kernel touches what the one before it may still read or write");
+    launch_early(1);
+}
+
+WG_KERNEL copies_early(const float *from)
+{
+    WG_SHARED(float, tile, 128);
+    wg_copy_async16(tile + threadIdx.x * 4, from + threadIdx.x * 4, true);
+    wg_copy_commit();
+    wg_depend();
+    wg_copy_wait(0);
+}
+
+Test(simt, an_early_copy_is_noticed, .exit_code = SEEN)
+{
+    expect("before wg_depend() a kernel touches what the one before it may still read or write");
+    WG_LAUNCH(copies_early, 1, 32, 0, NULL, (const float *)simt_memory_take_weights(512));
+    WG_LAUNCH(copies_early, 1, 32, 0, NULL, device<float>(128));
+}
+
+Test(simt, an_early_write_is_noticed, .exit_code = SEEN)
+{
+    expect("before wg_depend() a kernel touches what the one before it may still read or write");
+    launch_early(2);
+}
+
+/* Weights that a kernel has written are what it may still write, until a copy has come after it. */
+WG_KERNEL draws(int *weights)
+{
+    wg_depend();
+    weights[threadIdx.x] = 100;
+}
+
+static void draw_and_read(bool copy_between)
+{
+    int *weights = (int *)simt_memory_take_weights(64 * sizeof(int)), *x = device<int>(64);
+    WG_LAUNCH(draws, 1, 64, 0, NULL, weights);
+    if (copy_between) host_view open;
+    WG_LAUNCH(early, 1, 64, 0, NULL, weights, x, 0);
+}
+
+Test(simt, drawn_weights_may_be_read_early_after_a_copy) { draw_and_read(true); }
+
+Test(simt, drawn_weights_that_are_read_at_once_are_noticed, .exit_code = SEEN)
+{
+    expect("before wg_depend() a kernel touches what the one before it may still read or write");
+    draw_and_read(false);
+}
+
+/* In the order of a graph too, and where one warp is ahead of the others. */
+WG_KERNEL one_warp_ahead(int *x)
+{
+    if (threadIdx.x >= 32) __syncthreads();
+    wg_depend();
+    x[threadIdx.x] = 1;
+    if (threadIdx.x < 32) __syncthreads();
+}
+
+Test(simt, warps_that_do_not_meet_there_are_noticed, .exit_code = SEEN)
+{
+    int *x = device<int>(64);
+    expect("divergent barrier");
+    simt_record_begin();
+    WG_LAUNCH(one_warp_ahead, 1, 64, 0, NULL, x);
+    simt_replay(simt_record_end());
+}
+
+WG_KERNEL never_depends(int *x)
+{
+    if (threadIdx.x == 9) return;
+    wg_depend();
+    x[threadIdx.x] = 1;
+}
+
+Test(simt, a_thread_that_never_waits_is_noticed, .exit_code = SEEN)
+{
+    expect("ended without wg_depend()");
+    WG_LAUNCH(never_depends, 1, 32, 0, NULL, device<int>(32));
+}
+
+WG_KERNEL depends_twice(int *x)
+{
+    wg_depend();
+    x[threadIdx.x] = 1;
+    wg_depend();
+}
+
+Test(simt, waiting_twice_is_noticed, .exit_code = SEEN)
+{
+    expect("wg_depend() twice");
+    WG_LAUNCH(depends_twice, 1, 32, 0, NULL, device<int>(32));
+}
+
 WG_KERNEL unaligned(const char *from)
 {
+    wg_depend();
     WG_SHARED(char, x, 1024);
     wg_copy_async16(x + threadIdx.x * 16 + 1, from, true);
 }
@@ -341,7 +473,7 @@ Test(simt, memory_is_fenced_reused_and_limited)
 }
 
 struct holder { const int *p; int *out; };
-WG_KERNEL reads_holder(holder h) { h.out[threadIdx.x] = h.p[0]; }
+WG_KERNEL reads_holder(holder h) { wg_depend(); h.out[threadIdx.x] = h.p[0]; }
 
 Test(simt, a_recorded_launch_that_points_into_the_stack_is_noticed, .exit_code = SEEN)
 {
