@@ -144,10 +144,10 @@ Test(gpu_fused, nan_stays_in_its_row)
 Test(gpu_fused, a_product_tells_the_largest_of_its_outputs)
 {
     enum { N = 90, K = 64, COUNT = WG_GPU_FUSED_ROWS };
-    static const int types[] = { WG_F16, WG_BF16, WG_Q8_0, WG_Q6_K };
+    static const int types[] = { WG_F16, WG_BF16, WG_Q8_0, WG_Q6_K, WG_F8_E4M3 };
     static wg_gpu_best piece[COUNT * WG_GPU_BESTS];
-    for (int i = 0; i < 4; i++) {
-        const int k = wg_type_get(types[i])->block == 256 ? 256 : K, rows = i % 2 ? 5 : COUNT;
+    for (int i = 0; i < 5; i++) {
+        const int k = wg_type_get(types[i])->block > K ? 256 : K, rows = i % 2 ? 5 : COUNT;
         float y[COUNT * N];
         int32_t point[COUNT];
         const inputs in = inputs_new(rows, k); /* the second row is zeros: all outputs are equal */
