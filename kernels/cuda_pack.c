@@ -11,7 +11,8 @@ size_t wg_gpu_matrix_bytes(int type, int fragments, int n, int k)
     const wg_type_info *t = wg_type_get(type);
     if (n <= 0 || k <= 0 || !t || !t->computable || k % t->block) return 0;
     const size_t units = (size_t)wg_gpu_units(type, fragments, n);
-    if (wg_gpu_in_panels(type, fragments)) return units * WG_PANEL * (size_t)k * (type == WG_F32 ? 4 : 2);
+    if (wg_gpu_in_panels(type, fragments)) return units * wg_float_at(type, k);
+    if (type == WG_F8_E4M3) return units * wg_gpu_f8_stripe(k);
     return units * (wg_gpu_is_half(type) ? WG_STRIPE * wg_gpu_k_padded(k) * 2 : wg_stripe_bytes(type, k));
 }
 
@@ -24,6 +25,20 @@ static void pack_fragments(const wg_matrix *w, const uint16_t *rows, int stripe,
         const int n = stripe * WG_STRIPE + lane / 4 + piece % 2 * 8, k = i / 256 * 16 + lane % 4 * 2 + i % 2 + piece / 2 * 8;
         *to = n < w->n && k < w->k ? rows[(size_t)n * (size_t)w->k + (size_t)k] : 0;
     }
+}
+
+/* A stripe of f8_e4m3. */
+static void pack_f8(const wg_matrix *w, const uint8_t *rows, int stripe, uint8_t *to)
+{
+    const size_t block = 4 + WG_F8_RUN, row_bytes = (size_t)(w->k / WG_F8_RUN) * block;
+    memset(to, 0, wg_gpu_f8_stripe(w->k));
+    for (int b = 0; b < w->k / WG_F8_RUN; b++)
+        for (int r = 0; r < WG_STRIPE && stripe * WG_STRIPE + r < w->n; r++) {
+            const uint8_t *from = rows + (size_t)(stripe * WG_STRIPE + r) * row_bytes + (size_t)b * block;
+            const float scale = wg_f8_scale(from) * 0x1p8f;
+            memcpy(to + wg_gpu_f8_scale_at(r, b), &scale, sizeof scale);
+            for (int k = 0; k < WG_F8_RUN; k++) to[wg_gpu_f8_at(r, b * WG_F8_RUN + k)] = from[4 + k];
+        }
 }
 
 /* 32 codes of output r, block b of a record that was zero. */
@@ -93,7 +108,8 @@ void wg_gpu_pack(const wg_matrix *w, int fragments, const void *rows, void *pack
     }
     for (int u = u0; u < u1; u++) {
         char *to = (char *)packed + (size_t)u * each;
-        if (!wg_gpu_is_half(w->type)) pack_blocks(w, rows, u, (uint8_t *)to);
+        if (w->type == WG_F8_E4M3) pack_f8(w, rows, u, (uint8_t *)to);
+        else if (!wg_gpu_is_half(w->type)) pack_blocks(w, rows, u, (uint8_t *)to);
         else pack_fragments(w, rows, u, (uint16_t *)(void *)to);
     }
 }

@@ -33,6 +33,15 @@ WG_HD static inline int wg_codes_at(int type)
 }
 WG_HD static inline int wg_block_bytes(int type) { return wg_codes_at(type) + (wg_code_bits(type) == 8 ? 1024 : 512); }
 
+/* A panel of a float type is [k][32 outputs]; of f8_e4m3 a line of blocks of WG_F8_RUN inputs: f32 scale[32], then u8
+ * code[WG_F8_RUN][32]. The bytes of its first k inputs (f8_e4m3: whole blocks). */
+enum { WG_F8_HEAD = 4 * WG_PANEL };
+WG_HD static inline int wg_float_size(int type) { return type == WG_F32 ? 4 : type == WG_F8_E4M3 ? 1 : 2; }
+WG_HD static inline size_t wg_float_at(int type, int k)
+{
+    return (size_t)k * WG_PANEL * (size_t)wg_float_size(type) + (type == WG_F8_E4M3 ? (size_t)(k / WG_F8_RUN) * WG_F8_HEAD : 0);
+}
+
 /* Sums of a block: q6_k has a scale for each 16 inputs. */
 WG_HD static inline int wg_parts(int type) { return type == WG_Q6_K ? 2 : 1; }
 

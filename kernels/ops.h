@@ -29,9 +29,10 @@ enum {
 
 /* ---- packed weights: panels of WG_PANEL output rows, padded with zeros when N % 32 (layouts of docs/kernels.md).
  *   f32, f16, bf16: [panel][k][32 rows], element type as in the file (products are exact conversions to f32)
+ *   f8_e4m3: [panel][block of 128 k]{ f32 scale of each row, [128][32 rows] codes }, K % 128 == 0
  *   q8_0 q4_0 q4_1 q5_0 q5_1 iq4_nl q4_k q5_k q6_k: [panel][block of 32 k]{ scales, codes }, K % 32 == 0 (K types: % 256)  */
 typedef struct wg_matrix {
-    int type;             /* wg_type: f32, f16, bf16 or one of the quantised types above */
+    int type;             /* wg_type: f32, f16, bf16, f8_e4m3 or one of the quantised types above */
     int n, k;             /* outputs (rows of the file's matrix), inputs */
     const void *data;     /* packed, 64-byte aligned */
 } wg_matrix;
@@ -104,6 +105,8 @@ typedef struct wg_ops {
 
     /* y[m*ldy + n] = sum_k w[n][k] * x[m][k] for m < rows and the outputs of panels [p0,p1) (outputs >= N are not written).
      *   float types: acc = 0; for k ascending: acc = fma(w, x, acc)
+     *   f8_e4m3: acc = 0; for blocks of 128 ascending: s = 0; for k ascending in the block: s = fma(value of the code, x, s);
+     *   acc = fma(scale, s, acc). A block with a NaN code has the scale NaN, by packing
      *   quantised types, element = value * scale + min: acc = 0; for blocks of 32 ascending (q6_k: halves of 16, which have
      *   their own scales): i = exact integer dot of values and q; t = (float)i * da; acc = fma(t, scale, acc); types with
      *   minima then acc = fma(da * (float)sum(q), min, acc). scale = d, or d * small scale; min = m, or -(dmin * small min):

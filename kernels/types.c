@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Element types. The table is GGUF's; the conversions are exact, or round to nearest even where a narrower float receives. */
+ * Element types. The table is GGUF's and f8_e4m3; the conversions are exact, or round to nearest even where a narrower float
+ * receives. */
 #include "kernels/types.h"
 
 #include <math.h>
@@ -17,6 +18,7 @@ static const type_row type_rows[] = {
     { WG_F32, { "f32", 1, 4, 1, 1 } },
     { WG_F16, { "f16", 1, 2, 1, 1 } },
     { WG_BF16, { "bf16", 1, 2, 1, 1 } },
+    { WG_F8_E4M3, { "f8_e4m3", WG_F8_RUN, 4 + WG_F8_RUN, 1, 1 } },
     { WG_Q8_0, { "q8_0", 32, 34, 1, 1 } },
     { WG_Q4_0, { "q4_0", 32, 18, 1, 1 } },
     { WG_Q4_1, { "q4_1", 32, 20, 1, 1 } },
@@ -116,6 +118,24 @@ uint16_t wg_f32_to_bf16(float x)
     return (uint16_t)((u + 0x7FFF + (u >> 16 & 1)) >> 16);
 }
 
+/* As a half the same bits have the bias 15 instead of 7, subnormal numbers included: the value * 2^-8. */
+float wg_f8_to_f32(uint8_t code)
+{
+    if (wg_f8_is_nan(code)) return float_of((uint32_t)(code & 0x80) << 24 | 0x7FC00000);
+    return wg_f16_to_f32((uint16_t)((code & 0x80) << 8 | (code & 0x7F) << 7)) * 0x1p8f;
+}
+
+uint8_t wg_f32_to_f8(float x)
+{
+    const uint32_t u = bits_of(x), sign = u >> 24 & 0x80, a = u & 0x7FFFFFFF;
+    if (a > 0x7F800000) return (uint8_t)(sign | 0x7F);
+    if (a >= 0x43E00000) return (uint8_t)(sign | 0x7E); /* 448 */
+    if (a < 0x3C800000) { /* below 2^-6: adding 2^14 makes the addition itself round to a multiple of 2^-9 */
+        return (uint8_t)(sign | (bits_of(float_of(a) + 0x1p14f) - bits_of(0x1p14f)));
+    }
+    return (uint8_t)(sign | (a - (120u << 23) + 0x7FFFF + (a >> 20 & 1)) >> 20);
+}
+
 /* ---- rows -------------------------------------------------------------------------------------------------------- */
 
 enum { BLOCK = 32 }; /* elements of the blocks we write: scales, then the integers */
@@ -140,6 +160,36 @@ static int blocks_to_f32(int type, const uint8_t *src, float *dst, size_t n)
         }
     }
     return 0;
+}
+
+float wg_f8_scale(const void *block)
+{
+    const uint8_t *code = (const uint8_t *)block + 4;
+    float scale;
+    memcpy(&scale, block, sizeof scale);
+    for (int j = 0; j < WG_F8_RUN; j++)
+        if (wg_f8_is_nan(code[j])) return wg_f8_to_f32(code[j]);
+    return scale;
+}
+
+static void f8_to_f32(const uint8_t *src, float *dst, size_t n)
+{
+    for (size_t b = 0; b < n / WG_F8_RUN; b++, src += 4 + WG_F8_RUN, dst += WG_F8_RUN) {
+        float scale;
+        memcpy(&scale, src, sizeof scale);
+        for (int j = 0; j < WG_F8_RUN; j++) dst[j] = wg_f8_to_f32(src[4 + j]) * scale;
+    }
+}
+
+static void f8_from_f32(const float *src, uint8_t *dst, size_t n)
+{
+    for (size_t b = 0; b < n / WG_F8_RUN; b++, src += WG_F8_RUN, dst += 4 + WG_F8_RUN) {
+        float amax = 0;
+        for (int j = 0; j < WG_F8_RUN; j++) amax = fabsf(src[j]) > amax ? fabsf(src[j]) : amax;
+        const float scale = amax < 448 * 0x1p-126f ? 1 : amax / 448;
+        memcpy(dst, &scale, sizeof scale);
+        for (int j = 0; j < WG_F8_RUN; j++) dst[4 + j] = wg_f32_to_f8(src[j] / scale);
+    }
 }
 
 /* x is within 127 up to rounding unless the block held NaN, infinity or only subnormal numbers. */
@@ -218,6 +268,7 @@ int wg_row_to_f32(int type, const void *src, float *dst, size_t n)
     case WG_BF16:
         for (size_t i = 0; i < n; i++) dst[i] = wg_bf16_to_f32(load16(p + 2 * i));
         return 0;
+    case WG_F8_E4M3: f8_to_f32(p, dst, n); return 0;
     default: return blocks_to_f32(type, src, dst, n);
     }
 }
@@ -233,6 +284,7 @@ int wg_row_from_f32(int type, const float *src, void *dst, size_t n)
     case WG_BF16:
         for (size_t i = 0; i < n; i++) h[i] = wg_f32_to_bf16(src[i]);
         return 0;
+    case WG_F8_E4M3: f8_from_f32(src, dst, n); return 0;
     case WG_Q8_0: q8_0_from_f32(src, dst, n); return 0;
     case WG_Q4_0:
     case WG_Q5_0: signed_from_f32(type, src, dst, n); return 0;

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: MIT
- * Element types of tensors: ids, block sizes and the exact value of every element. Ids are those of GGUF. */
+ * Element types of tensors: ids, block sizes and the exact value of every element. Ids are those of GGUF,
+ * and one of ours: f8_e4m3, which GGUF has no name for. Its block is an f32 scale, then 128 codes of OCP FP8 E4M3FN (4 bits of
+ * exponent, bias 7, 3 of mantissa, no infinity, NaN 0x7f and 0xff); element = value of the code * scale, rounded once. */
 #ifndef WG_KERNELS_TYPES_H
 #define WG_KERNELS_TYPES_H
 
 #include <stddef.h>
 #include <stdint.h>
+
+#include "kernels/hd.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -14,6 +18,7 @@ typedef enum wg_type {
     WG_F32 = 0, WG_F16 = 1, WG_Q4_0 = 2, WG_Q4_1 = 3, WG_Q5_0 = 6, WG_Q5_1 = 7, WG_Q8_0 = 8,
     WG_Q2_K = 10, WG_Q3_K = 11, WG_Q4_K = 12, WG_Q5_K = 13, WG_Q6_K = 14, WG_IQ4_NL = 20, WG_IQ4_XS = 23,
     WG_I8 = 24, WG_I16 = 25, WG_I32 = 26, WG_I64 = 27, WG_F64 = 28, WG_BF16 = 30, WG_MXFP4 = 39,
+    WG_F8_E4M3 = 0xF8E43,
 } wg_type;
 
 typedef struct wg_type_info {
@@ -25,13 +30,19 @@ typedef struct wg_type_info {
 } wg_type_info;
 
 /* For messages; a unit test holds them against the table. */
-#define WG_COMPUTABLE_TYPES "f32, f16, bf16, q8_0, q4_0, q4_1, q5_0, q5_1, iq4_nl, q4_k, q5_k or q6_k"
-#define WG_WRITABLE_TYPES "f32, f16, bf16, q8_0, q4_0, q4_1, q5_0 or q5_1"
+#define WG_COMPUTABLE_TYPES "f32, f16, bf16, f8_e4m3, q8_0, q4_0, q4_1, q5_0, q5_1, iq4_nl, q4_k, q5_k or q6_k"
+#define WG_WRITABLE_TYPES "f32, f16, bf16, f8_e4m3, q8_0, q4_0, q4_1, q5_0 or q5_1"
 
 /* NULL for an id that is not in the table (and for known ids we do not read; wg_type_name still names those). */
 const wg_type_info *wg_type_get(int id);
 const char *wg_type_name(int id);            /* "q8_0"; "unknown type" for an id without a name */
 int wg_type_parse(const char *name);         /* id, or -1 */
+
+/* Multiplied as floats with f32 inputs; the others are whole numbers and multiplied as such. */
+WG_HD static inline int wg_type_is_float(int type)
+{
+    return type == WG_F32 || type == WG_F16 || type == WG_BF16 || type == WG_F8_E4M3;
+}
 
 /* Bytes of n elements (n a multiple of the block). */
 static inline size_t wg_type_size(const wg_type_info *t, size_t n) { return n / (size_t)t->block * (size_t)t->bytes; }
@@ -46,9 +57,18 @@ static inline float wg_bf16_to_f32(uint16_t h)
 }
 uint16_t wg_f32_to_bf16(float x);
 
+/* E4M3FN: exact, and to nearest even; beyond 448, the largest value, it stays 448. NaN becomes NaN. */
+enum { WG_F8_RUN = 128 }; /* elements of a scale */
+float wg_f8_to_f32(uint8_t code);
+uint8_t wg_f32_to_f8(float x);
+static inline int wg_f8_is_nan(uint8_t code) { return (code & 0x7F) == 0x7F; }
+float wg_f8_scale(const void *block); /* of a block; NaN where one of its codes is, and then no code needs a look */
+
 /* One row of n elements (whole blocks) as f32, and back. 0, or -1 for a type without a converter.
- * To f32: f32 f16 bf16 q8_0 q4_0 q4_1 q5_0 q5_1 iq4_nl q4_k q5_k q6_k; exact, but for one rounding where a minimum is added.
- * From f32: f32 f16 bf16 q8_0 q4_0 q4_1 q5_0 q5_1, rounding as ggml's reference does: q8_0 round-half-away of x/d with the
+ * To f32: f32 f16 bf16 f8_e4m3 q8_0 q4_0 q4_1 q5_0 q5_1 iq4_nl q4_k q5_k q6_k; exact, but for one rounding of f8_e4m3 and where
+ * a minimum is added.
+ * From f32: f32 f16 bf16 f8_e4m3 (scale = amax/448 of a block, x/scale to nearest even; a block below 448 * 2^-126 becomes
+ * zeros of scale 1) and q8_0 q4_0 q4_1 q5_0 q5_1, rounding as ggml's reference does: q8_0 round-half-away of x/d with the
  * unrounded d = amax/127; q4_0 and q5_0 trunc(x/d + 8.5 or 16.5), d = -(element of largest magnitude)/8 or 16; q4_1 and q5_1
  * trunc((x-min)/d + 0.5), d = (max-min)/15 or 31. The K types need a search for their scales: they are read, not written. */
 int wg_row_to_f32(int type, const void *src, float *dst, size_t n);

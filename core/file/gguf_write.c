@@ -207,6 +207,7 @@ uint32_t wg_gguf_file_type(int type)
     case WG_Q5_0: return 8;
     case WG_Q5_1: return 9;
     case WG_BF16: return 32;
+    case WG_F8_E4M3: return WG_F8_E4M3; /* GGUF has no number for it */
     default: return 0;
     }
 }

@@ -56,7 +56,7 @@ typedef struct wg_cuda {
 
 static inline wg_cuda *wg_cuda_of(const wg_device *d) { return d->state; }
 static inline bool wg_cuda_exact(const wg_cuda *s) { return s->mode & WG_CUDA_EXACT; }
-static inline bool wg_cuda_fragments(const wg_cuda *s, int type) { return !wg_cuda_exact(s) && wg_gpu_is_half(type); }
+static inline bool wg_cuda_fragments(const wg_cuda *s, int type) { return !wg_cuda_exact(s) && wg_gpu_has_fragments(type); }
 
 /* Offsets in a staging of so many rows, of which so many asked. */
 static inline size_t wg_cuda_from_at(int rows) { return (size_t)rows * sizeof(wg_gpu_row); }

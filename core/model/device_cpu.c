@@ -29,7 +29,7 @@ static size_t cpu_act_bytes(const wg_device *d, int type, int rows, int k) { ret
 static int cpu_prepared(const wg_device *d, int type)
 {
     (void)d;
-    return wg_type_get(type)->block > 1;
+    return !wg_type_is_float(type);
 }
 
 static void cpu_upload(wg_device *d, wg_buf to, const float *from, size_t floats)

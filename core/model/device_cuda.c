@@ -35,8 +35,8 @@ static size_t cuda_act_bytes(const wg_device *d, int type, int rows, int k)
 static int cuda_prepared(const wg_device *d, int type)
 {
     const wg_cuda *s = wg_cuda_of(d);
-    if (wg_type_get(type)->block > 1) return 1;
-    return wg_cuda_fragments(s, type) ? 2 + (type == WG_F16) : 0;
+    if (!wg_type_is_float(type)) return 1;
+    return wg_cuda_fragments(s, type) ? 2 + (type != WG_BF16) : 0;
 }
 
 static void prepare_rows(wg_device *d, int type, const float *x, int rows, int k, void *act)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Looking for NaN and infinities in a tensor of the file: an exponent of all ones, in the element, or in a scale or minimum
- * of its block. */
+ * of its block; a code of f8_e4m3 that is NaN. */
 #include <string.h>
 
 #include "core/model/model_impl.h"
@@ -8,18 +8,20 @@
 typedef struct job {
     const unsigned char *data;
     size_t step;               /* bytes from one number to the next */
-    int width;                 /* of the number, in bytes */
+    int width;                 /* of the number, in bytes; 1: the codes of a block of f8_e4m3 */
+    int run;                   /* elements from one number to the next */
     uint32_t exponent;         /* its exponent bits */
     int64_t count;
     int64_t found[256];        /* per thread; the pool has at most 256 */
 } job;
 
+/* Each: the first element of [lo, hi) numbers that is not finite, or -1. */
 static int64_t find16(const job *j, int64_t lo, int64_t hi)
 {
     for (int64_t i = lo; i < hi; i++) {
         uint16_t h;
         memcpy(&h, j->data + (size_t)i * j->step, sizeof h);
-        if ((h & j->exponent) == j->exponent) return i;
+        if ((h & j->exponent) == j->exponent) return i * j->run;
     }
     return -1;
 }
@@ -29,8 +31,16 @@ static int64_t find32(const job *j, int64_t lo, int64_t hi)
     for (int64_t i = lo; i < hi; i++) {
         uint32_t u;
         memcpy(&u, j->data + (size_t)i * j->step, sizeof u);
-        if ((u & j->exponent) == j->exponent) return i;
+        if ((u & j->exponent) == j->exponent) return i * j->run;
     }
+    return -1;
+}
+
+static int64_t find_codes(const job *j, int64_t lo, int64_t hi)
+{
+    for (int64_t i = lo; i < hi; i++)
+        for (int c = 0; c < j->run; c++)
+            if (wg_f8_is_nan(j->data[(size_t)i * j->step + (size_t)c])) return i * j->run + c;
     return -1;
 }
 
@@ -38,15 +48,15 @@ static void find_part(void *arg, int thread, int threads)
 {
     job *j = arg;
     const int64_t lo = j->count * thread / threads, hi = j->count * (thread + 1) / threads;
-    j->found[thread] = j->width == 4 ? find32(j, lo, hi) : find16(j, lo, hi);
+    j->found[thread] = j->width == 4 ? find32(j, lo, hi) : j->width == 2 ? find16(j, lo, hi) : find_codes(j, lo, hi);
 }
 
-/* Where a block keeps its f16 numbers. */
+/* Where a block keeps its numbers: f16, of f8_e4m3 an f32 and the codes. */
 static int scales_of(int type, int at[2])
 {
     at[0] = type == WG_Q6_K ? 208 : 0;
-    at[1] = 2;
-    return type == WG_Q4_1 || type == WG_Q5_1 || type == WG_Q4_K || type == WG_Q5_K ? 2 : 1;
+    at[1] = type == WG_F8_E4M3 ? 4 : 2;
+    return type == WG_Q4_1 || type == WG_Q5_1 || type == WG_Q4_K || type == WG_Q5_K || type == WG_F8_E4M3 ? 2 : 1;
 }
 
 int64_t wg_finite_check(wg_pool *pool, const wg_tensor *t)
@@ -54,14 +64,16 @@ int64_t wg_finite_check(wg_pool *pool, const wg_tensor *t)
     const wg_type_info *type = wg_type_get(t->type);
     int at[2];
     const int numbers = scales_of(t->type, at);
-    job j = { .step = (size_t)type->bytes, .width = t->type == WG_F32 ? 4 : 2,
-              .exponent = t->type == WG_F32 ? 0x7F800000 : t->type == WG_BF16 ? 0x7F80 : 0x7C00,
+    const bool wide = t->type == WG_F32 || t->type == WG_F8_E4M3;
+    job j = { .step = (size_t)type->bytes, .width = wide ? 4 : 2, .run = type->block,
+              .exponent = wide ? 0x7F800000 : t->type == WG_BF16 ? 0x7F80 : 0x7C00,
               .count = (int64_t)(t->bytes / (size_t)type->bytes) };
     for (int n = 0; n < numbers; n++) {
         j.data = (const unsigned char *)t->data + at[n];
+        if (n == 1 && wide) j.width = 1;
         wg_pool_run(pool, find_part, &j);
         for (int i = 0; i < wg_pool_threads(pool); i++)
-            if (j.found[i] >= 0) return j.found[i] * type->block;
+            if (j.found[i] >= 0) return j.found[i];
     }
     return -1;
 }

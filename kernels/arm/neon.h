@@ -18,10 +18,17 @@ typedef struct lanes16 {
 
 INLINE lanes16 zero16(void) { return (lanes16){ { vdupq_n_f32(0), vdupq_n_f32(0), vdupq_n_f32(0), vdupq_n_f32(0) } }; }
 
-/* 4 elements of a float type as f32. */
+/* 4 elements of a float type as f32 (f8_e4m3: the values of codes). */
 INLINE float32x4_t load4(const int type, const void *p)
 {
     if (type == WG_F32) return vreinterpretq_f32_u8(vld1q_u8(p));
+    if (type == WG_F8_E4M3) { /* codes; see wg_f8_to_f32. The sign is extended over bit 14 too, which is to be 0 */
+        int32_t four;
+        memcpy(&four, p, 4);
+        const int16x4_t wide = vshl_n_s16(vget_low_s16(vmovl_s8(vreinterpret_s8_s32(vdup_n_s32(four)))), 7);
+        const uint16x4_t half = vand_u16(vreinterpret_u16_s16(wide), vdup_n_u16(0xBFFF));
+        return vmulq_n_f32(vcvt_f32_f16(vreinterpret_f16_u16(half)), 0x1p8f);
+    }
     const uint8x8_t h = vld1_u8(p);
     if (type == WG_F16) return vcvt_f32_f16(vreinterpret_f16_u8(h));
     return vreinterpretq_f32_u32(vshll_n_u16(vreinterpret_u16_u8(h), 16));

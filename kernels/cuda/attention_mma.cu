@@ -446,6 +446,7 @@ WG_DEVICE void arrive(const tiles_job &j, const workplace &w, const stretch &k)
 template <int TYPE, int TILES, int TEAMS, int SHARE, int STAGES>
 WG_KERNEL WG_LAUNCH_BOUNDS(384, 1) attend_tiles(tiles_job j)
 {
+    wg_depend();
     WG_SHARED_DYNAMIC(char, room);
     workplace w = place<TILES, TEAMS>(room, j.hd);
     const int shared_by = j.heads / j.kv_heads, group = (int)blockIdx.y % j.groups * j.at_once, both = j.slots * j.spans;

@@ -152,6 +152,12 @@ WG_DEVICE float wg_f16_value(uint16_t h)
 #endif
 }
 
+/* f8_e4m3, exact: as a half the code has the bias 15 instead of 7 (kernels/types.c). */
+WG_DEVICE float wg_f8_value(uint8_t code)
+{
+    return wg_f16_value((uint16_t)((code & 0x80) << 8 | (code & 0x7F) << 7)) * 0x1p8f;
+}
+
 /* To nearest even, as kernels/types.c does it, NaN included; a card has an instruction for the rest. */
 WG_DEVICE uint16_t wg_f16_of(float x)
 {

@@ -6,7 +6,7 @@
  * a wait for its end. The bits are those of norm_prepare (quant.cu), the product and rope_store (rope.cu).
  *
  * A row is a line of wg_gpu_line_bytes: first its f32 numbers as they are; then, in their place,
- *   f16, bf16    for each WG_GPU_K inputs 128 bytes of hi, 128 bytes of lo
+ *   f16, bf16, f8_e4m3  for each WG_GPU_K inputs 128 bytes of hi, 128 bytes of lo
  *   quantised    for each 32 inputs WG_LINE_BLOCK bytes: 32 codes; f32 da, das, s32 sum, low (layout.h); what nobody reads
  * and behind them WG_LINE_END words: what its results are multiplied with, its norm's factor, its largest number. Lines are an
  * odd number of 16 bytes apart, so that the eight rows of an ldmatrix lie in different banks. Private to kernels/cuda. */
@@ -92,7 +92,7 @@ WG_DEVICE void wg_lines_largest(int rows, int k, uint8_t *lines)
     __syncthreads();
 }
 
-/* f16 and bf16: a warp takes WG_GPU_K inputs, a lane two. */
+/* For fragments: a warp takes WG_GPU_K inputs, a lane two. */
 template <int TYPE> WG_DEVICE void wg_lines_halve(int rows, int k, uint8_t *lines)
 {
     const int t = (int)threadIdx.x, lane = t % WG_WARP;
@@ -159,6 +159,7 @@ template <int TYPE> WG_DEVICE void wg_lines_prepare(const wg_gpu_input &in, int 
     wg_lines_take(in.x, rows, k, lines);
     if (in.weight) wg_lines_norm(in, rows, k, lines);
     if (TYPE == WG_F16 || TYPE == WG_BF16) wg_lines_halve<TYPE>(rows, k, lines);
+    else if (TYPE == WG_F8_E4M3) wg_lines_halve<WG_F16>(rows, k, lines);
     else wg_lines_quantise(rows, k, lines);
 }
 

@@ -5,14 +5,17 @@
  *
  * Two ways of computing, chosen by the caller per matrix and per attention:
  *   exact   the very bits of kernels/ref: all products of all types and, with split == 0, attention too
- *   strict  f16 and bf16 products on tensor cores from matrices in fragment order (below), attention split over blocks of
+ *   strict  f16, bf16 and f8 products on tensor cores from matrices in fragment order (below), attention split over blocks of
  *           WG_GPU_SPAN keys at absolute positions that are merged in order. Quantised products are on tensor cores and the
  *           exact ones in both (stripe.h), f32 products the exact ones
  * In both an output depends on the row's own inputs only, bit for bit: never on rows beside it, pages, trees or launch shapes.
  *
  * Fragment order of an (n, k) matrix of 16-bit elements: n padded to 16, k to WG_GPU_K (zeros); [n / 16][k / 16] tiles of 512
  * bytes: lane 4 r + t holds the 16 bytes {row r: k = 2t, 2t+1; row r + 8: the same; row r: k + 8; row r + 8: k + 8}. That is
- * the A operand of mma.m16n8k16, one 16-byte load a lane. */
+ * the A operand of mma.m16n8k16, one 16-byte load a lane. Of f8_e4m3: [n / 16][k / WG_GPU_K] records of WG_GPU_F8_RECORD bytes,
+ * four tiles of 16 x 16 codes, 256 bytes each, and f32 scale[8], times 2^8: a code is taken as the half of value * 2^-8. Lane
+ * 4 r + t holds two words, word j of inputs 8 j + 2t, 2t+1: bytes 1 and 3 of row r, bytes 0 and 2 of row r + 8. Of the two
+ * records of a block the first has the scales of rows 0..7. */
 #ifndef WG_KERNELS_CUDA_GPU_H
 #define WG_KERNELS_CUDA_GPU_H
 
@@ -30,6 +33,7 @@ extern "C" {
 
 enum {
     WG_GPU_K = 64,       /* inputs of a step of the tensor-core product; fragment matrices are padded to it */
+    WG_GPU_F8_RECORD = 16 * WG_GPU_K + 8 * 4,
     WG_GPU_SPAN = 256,   /* keys of one block of split attention, at absolute positions: 4 chunks of WG_CHUNK_KEYS */
     WG_GPU_OWN = 1 + WG_MASK_WORDS, /* the most chunks of a row that are not in its prefix whole */
     WG_GPU_WHY = 512,    /* room for a message */
@@ -213,13 +217,26 @@ const wg_gpu_api *wg_gpu_cuda(void);
 /* ---- sizes */
 
 WG_HD static inline int wg_gpu_is_half(int type) { return type == WG_F16 || type == WG_BF16; }
+static inline int wg_gpu_has_fragments(int type) { return wg_gpu_is_half(type) || type == WG_F8_E4M3; }
 WG_HD static inline size_t wg_gpu_k_padded(int k) { return ((size_t)k + WG_GPU_K - 1) / WG_GPU_K * WG_GPU_K; }
 
-/* A packed matrix: panels of 32 outputs (f32; f16 and bf16 unless in fragments) or stripes of 16; units u0 .. u1-1 of it from
- * the rows of a file (kernels/cuda_pack.c). 0 bytes: cannot be computed with. */
+/* Where a stripe of f8_e4m3 holds the code of row r, input k, and the scale of row r, block b. */
+WG_HD static inline int wg_gpu_f8_at(int r, int k)
+{
+    const int lane = r % 8 * 4 + k % 8 / 2;
+    return k / WG_GPU_K * WG_GPU_F8_RECORD + k % WG_GPU_K / 16 * 256 + lane * 8 + k % 16 / 8 * 4 + k % 2 * 2 + (r < 8);
+}
+WG_HD static inline int wg_gpu_f8_scale_at(int r, int b)
+{
+    return (b * (WG_F8_RUN / WG_GPU_K) + r / 8) * WG_GPU_F8_RECORD + 16 * WG_GPU_K + r % 8 * 4;
+}
+WG_HD static inline size_t wg_gpu_f8_stripe(int k) { return (size_t)(k / WG_GPU_K) * WG_GPU_F8_RECORD; }
+
+/* A packed matrix: panels of 32 outputs (f32; f16, bf16 and f8_e4m3 unless in fragments) or stripes of 16; units u0 .. u1-1
+ * of it from the rows of a file (kernels/cuda_pack.c). 0 bytes: cannot be computed with. */
 static inline int wg_gpu_in_panels(int type, int fragments)
 {
-    return type == WG_F32 || (wg_gpu_is_half(type) && !fragments);
+    return type == WG_F32 || (wg_gpu_has_fragments(type) && !fragments);
 }
 static inline int wg_gpu_draws(int type)
 {
@@ -241,9 +258,10 @@ void wg_gpu_pack(const wg_matrix *w, int fragments, const void *rows, void *pack
 #endif
 
 /* Prepared activations of `rows` rows:
- *   f32 weights, and f16 and bf16 in panels: none, the rows themselves are taken
- *   f16, bf16 in fragments: each input as the sum of two 16-bit numbers (its rounding, and the rounding of what is left), after
- *     f16 rows were scaled by a power of two: [2][rows][k padded] elements, then [rows] f32 to multiply results with
+ *   float types in panels: none, the rows themselves are taken
+ *   in fragments: each input as the sum of two 16-bit numbers (its rounding, and the rounding of what is left): two
+ *     bf16 for bf16 weights, two f16 for f16 and f8_e4m3, after rows were scaled by a power of
+ *     two: [2][rows][k padded] elements, then [rows] f32 to multiply results with
  *   quantised: [rows][k] s8, then [rows][blocks] f32 da, then as many f32 das, s32 sum, s32 low, as in kernels/layout.h;
  *     blocks: of 32 inputs, rounded up to 4 */
 WG_HD static inline size_t wg_gpu_act_blocks(int k) { return ((size_t)k / 32 + 3) / 4 * 4; }
@@ -251,7 +269,7 @@ static inline size_t wg_gpu_act_bytes(int type, int fragments, int rows, int k)
 {
     const size_t r = (size_t)rows;
     if (wg_gpu_in_panels(type, fragments)) return r * (size_t)k * 4;
-    if (wg_gpu_is_half(type)) return (2 * r * wg_gpu_k_padded(k) * 2 + r * 4 + 255) / 256 * 256;
+    if (wg_gpu_has_fragments(type)) return (2 * r * wg_gpu_k_padded(k) * 2 + r * 4 + 255) / 256 * 256;
     return r * (size_t)k + r * wg_gpu_act_blocks(k) * 16;
 }
 

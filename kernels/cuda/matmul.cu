@@ -25,7 +25,8 @@ extern "C" void WG_GPU(matmul)(wg_gpu *g, const wg_matrix *const *w, float *cons
     const int type = w[0]->type;
     wg_product p = product_of(w, y, matrices, rows, then, [=](int n) { return wg_gpu_units(type, fragments, n); });
     p.act = act;
-    if (type == WG_F32 || (wg_gpu_is_half(type) && !fragments)) WG_GPU(matmul_float)(g, type, &p);
+    if (wg_gpu_in_panels(type, fragments)) WG_GPU(matmul_float)(g, type, &p);
+    else if (type == WG_F8_E4M3) WG_GPU(matmul_f8)(g, &p);
     else if (wg_gpu_is_half(type)) WG_GPU(matmul_mma)(g, type, &p);
     else WG_GPU(matmul_blocks)(g, type, &p);
 }
@@ -46,6 +47,7 @@ extern "C" void WG_GPU(matmul_fused)(wg_gpu *g, const wg_matrix *const *w, float
     const wg_product p = product_of(w, y, matrices, rows, then, [=](int n) {
         return f.head ? n / WG_STRIPE / f.head * wg_fused_each(f) : wg_gpu_units(type, 1, n);
     });
-    if (wg_gpu_is_half(type)) WG_GPU(fused_mma)(g, type, &p, &f);
+    if (type == WG_F8_E4M3) WG_GPU(fused_f8)(g, &p, &f);
+    else if (wg_gpu_is_half(type)) WG_GPU(fused_mma)(g, type, &p, &f);
     else WG_GPU(fused_blocks)(g, type, &p, &f);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What the three products have in common: matrices side by side in one launch, and what becomes of a sum. A unit is what one
+ * What the products have in common: matrices side by side in one launch, and what becomes of a sum. A unit is what one
  * warp (matmul_mma.cu: up to four) computes: a panel of 32 outputs or a stripe of 16. Private to kernels/cuda. */
 #ifndef WG_KERNELS_CUDA_PRODUCT_H
 #define WG_KERNELS_CUDA_PRODUCT_H
@@ -16,14 +16,16 @@ struct wg_product {
     const void *act;
 };
 
-/* matmul_float.cu, matmul_mma.cu, matmul_blocks.cu */
+/* matmul_float.cu, matmul_mma.cu, matmul_f8.cu, matmul_blocks.cu */
 extern "C" void WG_GPU(matmul_float)(wg_gpu *g, int type, const wg_product *p);
 extern "C" void WG_GPU(matmul_mma)(wg_gpu *g, int type, const wg_product *p);
+extern "C" void WG_GPU(matmul_f8)(wg_gpu *g, const wg_product *p);
 extern "C" void WG_GPU(matmul_blocks)(wg_gpu *g, int type, const wg_product *p);
 
-/* Rows as they are (fused.h); the latter two. */
+/* Rows as they are (fused.h); the latter three. */
 struct wg_fusion;
 extern "C" void WG_GPU(fused_mma)(wg_gpu *g, int type, const wg_product *p, const wg_fusion *f);
+extern "C" void WG_GPU(fused_f8)(wg_gpu *g, const wg_product *p, const wg_fusion *f);
 extern "C" void WG_GPU(fused_blocks)(wg_gpu *g, int type, const wg_product *p, const wg_fusion *f);
 
 struct wg_unit { const void *data; float *y; int n, matrix, index; bool mine; };

@@ -90,11 +90,11 @@ static void prepare_rows(wg_gpu *g, int type, const float *x, const float *weigh
 {
     const size_t r = (size_t)rows;
     const int threads = k < 2048 ? THREADS : MOST_THREADS; /* of a row */
-    if (wg_gpu_is_half(type)) {
+    if (wg_gpu_has_fragments(type)) {
         const size_t padded = wg_gpu_k_padded(k);
         const act_job j = { x, weight, eps, k, rows, (int)padded, act, (float *)((uint16_t *)act + 2 * r * padded) };
-        void (*kernel)(act_job) = type == WG_F16 ? (weight ? halve_row<WG_F16, true> : halve_row<WG_F16, false>)
-                                                 : (weight ? halve_row<WG_BF16, true> : halve_row<WG_BF16, false>);
+        void (*kernel)(act_job) = type == WG_BF16 ? (weight ? halve_row<WG_BF16, true> : halve_row<WG_BF16, false>)
+                                                  : (weight ? halve_row<WG_F16, true> : halve_row<WG_F16, false>);
         WG_LAUNCH(kernel, rows, threads, 0, g->stream, j);
         return;
     }

@@ -41,6 +41,7 @@ extern "C" void WG_GPU(embed)(wg_gpu *g, const wg_matrix *table, int fragments, 
     case WG_F32: kernel = embed_panels<WG_F32>; break;
     case WG_F16: kernel = fragments ? embed_fragments<WG_F16> : embed_panels<WG_F16>; break;
     case WG_BF16: kernel = fragments ? embed_fragments<WG_BF16> : embed_panels<WG_BF16>; break;
+    case WG_F8_E4M3: kernel = fragments ? embed_fragments<WG_F8_E4M3> : embed_panels<WG_F8_E4M3>; break;
 #define X(type) case type: kernel = embed_stripes<type>; break;
     WG_GPU_QUANTISED(X)
 #undef X

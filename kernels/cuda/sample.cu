@@ -106,6 +106,7 @@ WG_DEVICE bool is_last(wg_block *b, const chain &c)
 WG_KERNEL WG_LAUNCH_BOUNDS(WG_BLOCK, 1)
 sample_begin(const float *logits, int n, const wg_gpu_best *piece, char *scratch, size_t room)
 {
+    wg_depend();
     WG_SHARED(wg_block, b, 1);
     const size_t r = blockIdx.x;
     row_state *s = (row_state *)(scratch + r * room);
@@ -132,6 +133,7 @@ sample_begin(const float *logits, int n, const wg_gpu_best *piece, char *scratch
 WG_KERNEL WG_LAUNCH_BOUNDS(WG_BLOCK, 1)
 sample_largest(const float *logits, int n, wg_gpu_chain o, double *rows, char *scratch, size_t room)
 {
+    wg_depend();
     WG_SHARED(wg_block, b, 1);
     const chain c = chain_at(logits, n, o, rows, scratch, room);
     const int best = wg_block_argmax(b, c.x + c.from, c.to - c.from);
@@ -150,6 +152,7 @@ struct weigh {
 WG_KERNEL WG_LAUNCH_BOUNDS(WG_BLOCK, 1)
 sample_weigh(const float *logits, int n, wg_gpu_chain o, double *rows, char *scratch, size_t room)
 {
+    wg_depend();
     WG_SHARED(wg_block, b, 1);
     const chain c = chain_at(logits, n, o, rows, scratch, room);
     if (is_point(c)) return;
@@ -212,6 +215,7 @@ WG_DEVICE wg_mass everything() { return ~(wg_mass)0; }
 WG_KERNEL WG_LAUNCH_BOUNDS(WG_BLOCK, 1)
 sample_fill(const float *logits, int n, wg_gpu_chain o, double *rows, char *scratch, size_t room)
 {
+    wg_depend();
     WG_SHARED(wg_block, b, 1);
     WG_SHARED(bucket_room, here, 1);
     const chain c = chain_at(logits, n, o, rows, scratch, room);
@@ -270,6 +274,7 @@ WG_DEVICE void end_prefix(wg_block *b, const chain &c)
 WG_KERNEL WG_LAUNCH_BOUNDS(WG_BLOCK, 1)
 sample_cut(const float *logits, int n, wg_gpu_chain o, double *rows, char *scratch, size_t room, int again)
 {
+    wg_depend();
     WG_SHARED(wg_block, b, 1);
     const chain c = chain_at(logits, n, o, rows, scratch, room);
     if (is_point(c)) return;
@@ -326,6 +331,7 @@ sample_keep(const float *logits, int n, wg_gpu_chain o, double *rows, char *scra
 WG_KERNEL WG_LAUNCH_BOUNDS(WG_BLOCK, 1)
 sample_store(const float *logits, int n, wg_gpu_chain o, double *rows, char *scratch, size_t room, int32_t *point)
 {
+    wg_depend();
     const chain c = chain_at(logits, n, o, rows, scratch, room);
     const bool stands = is_point(c) || (is_whole(c) ? n : c.s->kept) < 2;
     if (blockIdx.x == 0 && threadIdx.x == 0) point[blockIdx.y] = !stands ? -1 : c.max > -INFINITY ? c.best : 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Reading packed weights on a device: panels of float types (kernels/layout.h), fragments of f16 and bf16 (gpu.h), stripes of
- * quantised types (stripe.h); the types as template arguments, so that all offsets are constants. Values are exact, as
+ * Reading packed weights on a device: panels of float types (kernels/layout.h), fragments (gpu.h), stripes of quantised
+ * types (stripe.h); the types as template arguments, so that all offsets are constants. Values are exact, as
  * wg_weights_read of kernels/ref gives them. Private to kernels/cuda. */
 #ifndef WG_KERNELS_CUDA_WEIGHT_H
 #define WG_KERNELS_CUDA_WEIGHT_H
@@ -68,6 +68,12 @@ WG_DEVICE void wg_step_scales(const uint8_t *record, int g, int h, int b, float 
 /* Element (n, k) of a panel matrix, as wg_row_to_f32 of the file's row gives it; so are the two below. */
 template <int TYPE> WG_DEVICE float wg_panel_element(const void *data, int inputs, int n, int k)
 {
+    if (TYPE == WG_F8_E4M3) {
+        const uint8_t *block = (const uint8_t *)data + (size_t)(n / WG_PANEL) * wg_float_at(TYPE, inputs) +
+                               wg_float_at(TYPE, k / WG_F8_RUN * WG_F8_RUN);
+        const uint8_t code = block[WG_F8_HEAD + k % WG_F8_RUN * WG_PANEL + n % WG_PANEL];
+        return wg_f8_value(code) * ((const float *)block)[n % WG_PANEL];
+    }
     const size_t at = ((size_t)(n / WG_PANEL) * (size_t)inputs + (size_t)k) * WG_PANEL + (size_t)(n % WG_PANEL);
     if (TYPE == WG_F32) return ((const float *)data)[at];
     return TYPE == WG_F16 ? wg_f16_value(((const uint16_t *)data)[at]) : wg_bf16_value(((const uint16_t *)data)[at]);
@@ -92,6 +98,11 @@ template <int TYPE> WG_DEVICE float wg_stripe_element(const void *data, int inpu
 /* Of one in fragment order. */
 template <int TYPE> WG_DEVICE float wg_fragment_element(const void *data, int inputs, int n, int k)
 {
+    if (TYPE == WG_F8_E4M3) {
+        const uint8_t *stripe = (const uint8_t *)data + (size_t)(n / 16) * wg_gpu_f8_stripe(inputs);
+        const float scale = *(const float *)(stripe + wg_gpu_f8_scale_at(n % 16, k / WG_F8_RUN));
+        return wg_f8_value(stripe[wg_gpu_f8_at(n % 16, k)]) * 0x1p-8f * scale;
+    }
     const size_t tile = (size_t)(n / 16) * (wg_gpu_k_padded(inputs) / 16) + (size_t)(k / 16);
     const int r = n % 16, c = k % 16, lane = (r & 7) * 4 + (c & 7) / 2;
     const uint16_t h = ((const uint16_t *)data)[tile * 256 + (size_t)(lane * 8 + (r / 8 + c / 8 * 2) * 2 + (c & 1))];

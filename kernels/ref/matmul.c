@@ -22,6 +22,19 @@ static float dot_float(const wg_matrix *w, int n, const float *x)
     return acc;
 }
 
+/* Blocks ascending: the chain of a block starts at 0, acc = fma(scale, its end, acc). */
+static float dot_f8(const wg_matrix *w, int n, const float *x)
+{
+    float acc = 0;
+    for (int b = 0; b < w->k / WG_F8_RUN; b++, x += WG_F8_RUN) {
+        float scale, sum = 0;
+        const uint8_t *code = wg_f8_read(w, n, b, &scale);
+        for (int j = 0; j < WG_F8_RUN; j++) sum = fmaf(wg_f8_to_f32(code[j * WG_PANEL]), x[j], sum);
+        acc = fmaf(scale, sum, acc);
+    }
+    return acc;
+}
+
 /* Blocks ascending, in a block its parts: acc = fma(i * da, scale, acc) with the exact integer dot i of a part; where the type
  * has minima, acc = fma(da * sum(q), min, acc). */
 static float dot_quantised(const wg_matrix *w, int n, const wg_q8_act *act, size_t stride)
@@ -49,7 +62,9 @@ void wg_matmul_ref(const wg_matrix *w, const void *act, int rows, float *y, size
     for (int m = 0; m < rows; m++)
         for (int n = p0 * WG_PANEL; n < n1; n++) {
             float *to = y + (size_t)m * ldy + (size_t)n;
-            if (wg_is_quantised(w->type))
+            if (w->type == WG_F8_E4M3)
+                *to = dot_f8(w, n, (const float *)act + (size_t)m * (size_t)w->k);
+            else if (wg_is_quantised(w->type))
                 *to = dot_quantised(w, n, (const wg_q8_act *)act + wg_q8_act_at(m, wg_chunks(w->k)),
                                     (size_t)wg_group_rows(rows, m));
             else

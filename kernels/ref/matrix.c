@@ -10,15 +10,9 @@ size_t wg_matrix_bytes_ref(int type, int n, int k)
 {
     if (n <= 0 || k <= 0) return 0;
     const size_t panels = (size_t)wg_panels(n);
-    switch (type) {
-    case WG_F32: return panels * (size_t)k * WG_PANEL * 4;
-    case WG_F16:
-    case WG_BF16: return panels * (size_t)k * WG_PANEL * 2;
-    default: {
-        const wg_type_info *t = wg_type_get(type);
-        return t && t->computable && k % t->block == 0 ? panels * wg_panel_bytes(type, k) : 0;
-    }
-    }
+    const wg_type_info *t = wg_type_get(type);
+    if (!t || !t->computable || k % t->block) return 0;
+    return panels * (wg_is_quantised(type) ? wg_panel_bytes(type, k) : wg_float_at(type, k));
 }
 
 /* rows: (n, k); panels [p0,p1) of (panel, k, 32). Written front to back, 32 streams read. */
@@ -42,6 +36,23 @@ static void pack16(int n, int k, const uint16_t *rows, uint16_t *packed, int p0,
                 packed[((size_t)p * (size_t)k + (size_t)j) * WG_PANEL + (size_t)r] =
                     row < n ? rows[(size_t)row * (size_t)k + (size_t)j] : 0;
             }
+}
+
+/* The kernels take no NaN codes: a block that has one gets the scale NaN. */
+static void pack8(int n, int k, const uint8_t *rows, uint8_t *packed, int p0, int p1)
+{
+    const size_t row_bytes = wg_type_size(wg_type_get(WG_F8_E4M3), (size_t)k);
+    for (int p = p0; p < p1; p++)
+        for (int b = 0; b < k / WG_F8_RUN; b++) {
+            uint8_t *to = packed + (size_t)p * wg_float_at(WG_F8_E4M3, k) + wg_float_at(WG_F8_E4M3, b * WG_F8_RUN);
+            memset(to, 0, wg_float_at(WG_F8_E4M3, WG_F8_RUN));
+            for (int r = 0; r < WG_PANEL && p * WG_PANEL + r < n; r++) {
+                const uint8_t *from = rows + (size_t)(p * WG_PANEL + r) * row_bytes + (size_t)b * (4 + WG_F8_RUN);
+                const float scale = wg_f8_scale(from);
+                memcpy(to + 4 * r, &scale, sizeof scale);
+                for (int j = 0; j < WG_F8_RUN; j++) to[WG_F8_HEAD + j * WG_PANEL + r] = from[4 + j];
+            }
+        }
 }
 
 /* 32 codes of row r into a packed block that was zero, four codes at a time. */
@@ -101,6 +112,7 @@ void wg_matrix_pack_ref(int type, int n, int k, const void *rows, void *packed, 
     case WG_F32: pack32(n, k, rows, packed, p0, p1); break;
     case WG_F16:
     case WG_BF16: pack16(n, k, rows, packed, p0, p1); break;
+    case WG_F8_E4M3: pack8(n, k, rows, packed, p0, p1); break;
     default: pack_quantised(type, n, k, rows, packed, p0, p1); break;
     }
 }
@@ -146,6 +158,14 @@ void wg_weights_read(const wg_matrix *w, int n, int b, wg_weights32 *out)
     if (wg_has_min(type)) out->min *= -(float)block[32 + r];
 }
 
+const uint8_t *wg_f8_read(const wg_matrix *w, int n, int b, float *scale)
+{
+    const uint8_t *block = (const uint8_t *)w->data + (size_t)(n / WG_PANEL) * wg_float_at(w->type, w->k) +
+                           wg_float_at(w->type, b * WG_F8_RUN);
+    memcpy(scale, block + 4 * (n % WG_PANEL), sizeof *scale);
+    return block + WG_F8_HEAD + n % WG_PANEL;
+}
+
 void wg_matrix_row_ref(const wg_matrix *w, int i, float *dst)
 {
     const size_t k = (size_t)w->k, at = (size_t)(i / WG_PANEL) * k * WG_PANEL + (size_t)(i % WG_PANEL);
@@ -158,6 +178,13 @@ void wg_matrix_row_ref(const wg_matrix *w, int i, float *dst)
         break;
     case WG_BF16:
         for (size_t j = 0; j < k; j++) dst[j] = wg_bf16_to_f32(((const uint16_t *)w->data)[at + j * WG_PANEL]);
+        break;
+    case WG_F8_E4M3:
+        for (int b = 0; b < w->k / WG_F8_RUN; b++) {
+            float scale;
+            const uint8_t *code = wg_f8_read(w, i, b, &scale);
+            for (int j = 0; j < WG_F8_RUN; j++) dst[b * WG_F8_RUN + j] = wg_f8_to_f32(code[j * WG_PANEL]) * scale;
+        }
         break;
     default:
         for (int b = 0; b < wg_blocks(w->k); b++) {

@@ -13,4 +13,7 @@ typedef struct wg_weights32 {
 /* Output n, block b. */
 void wg_weights_read(const wg_matrix *w, int n, int b, wg_weights32 *out);
 
+/* f8_e4m3: scale and codes, WG_PANEL apart, of output n, block b of WG_F8_RUN inputs. */
+const uint8_t *wg_f8_read(const wg_matrix *w, int n, int b, float *scale);
+
 #endif

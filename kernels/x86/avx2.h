@@ -26,6 +26,11 @@ INLINE __m256 widen8(const int type, __m128i h)
 INLINE __m256 load8(const int type, const void *p)
 {
     if (type == WG_I8) return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64(p)));
+    if (type == WG_F8_E4M3) { /* codes; see wg_f8_to_f32. The sign is extended over bit 14 too, which is to be 0 */
+        const __m128i wide = _mm_slli_epi16(_mm_cvtepi8_epi16(_mm_loadl_epi64(p)), 7);
+        const __m128i half = _mm_and_si128(wide, _mm_set1_epi16((short)0xBFFF));
+        return _mm256_mul_ps(_mm256_cvtph_ps(half), _mm256_set1_ps(0x1p8f));
+    }
     return type == WG_F32 ? _mm256_loadu_ps(p) : widen8(type, _mm_loadu_si128(p));
 }
 INLINE __m256 load8_part(const int type, int n, const void *p)

@@ -17,6 +17,11 @@ INLINE __mmask8 first8(int n) { return (__mmask8)(n >= 8 ? 0xffu : n <= 0 ? 0 : 
 INLINE __m512 load16(const int type, const void *p)
 {
     if (type == WG_F32) return _mm512_loadu_ps(p);
+    if (type == WG_F8_E4M3) { /* codes; see wg_f8_to_f32. The sign is extended over bit 14 too, which is to be 0 */
+        const __m256i wide = _mm256_slli_epi16(_mm256_cvtepi8_epi16(_mm_loadu_si128(p)), 7);
+        const __m256i half = _mm256_and_si256(wide, _mm256_set1_epi16((short)0xBFFF));
+        return _mm512_mul_ps(_mm512_cvtph_ps(half), _mm512_set1_ps(0x1p8f));
+    }
     const __m256i h = _mm256_loadu_si256(p);
     if (type == WG_F16) return _mm512_cvtph_ps(h);
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(h), 16));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Products with f32, f16 and bf16 weights on 8-lane registers: the plan of matmul_avx512.c with 4 vectors a panel and tiles of
- * at most 3 rows (12 sums). One row takes two panels at a time, so that 8 chains of fmas hide their latency. */
+ * Products with f32, f16, bf16 and f8_e4m3 weights on 8-lane registers: the plan of matmul_avx512.c with 4 vectors a panel and
+ * tiles of at most 3 rows (12 sums). One row takes two panels at a time, so that 8 chains of fmas hide their latency. */
 #include "kernels/x86/avx2.h"
 
 #include "kernels/layout.h"
@@ -17,18 +17,14 @@ enum {
     PANEL_BLOCK_BYTES = 1 << 18, /* panels that stay in L2 while all groups of rows pass */
 };
 
-/* P panels x T rows into s (T rows, 32 P floats apart): the sums so far, updated. */
-INLINE void float_tile(const int type, const int P, const int T, const char *w, size_t panel, const float *x, size_t ldx, int k,
-                       float *s)
+INLINE void add_products(const int type, const int P, const int T, const char *w, size_t panel, const float *x, size_t ldx,
+                         int k, __m256 sum[TALL][2 * VECTORS])
 {
-    const int size = type == WG_F32 ? 4 : 2;
-    __m256 sum[TALL][2 * VECTORS];
-    UNROLL for (int m = 0; m < T; m++)
-        UNROLL for (int i = 0; i < P * VECTORS; i++) sum[m][i] = _mm256_load_ps(s + WG_PANEL * P * m + 8 * i);
+    const int size = wg_float_size(type), lines = (size + 1) / 2; /* of 32 elements; f8_e4m3 asks for its half line twice */
     for (int j = 0; j < k; j++, w += WG_PANEL * size) {
         __m256 b[TALL];
         if (T >= PREFETCH_ROWS)
-            UNROLL for (int l = 0; l < size / 2; l++) {
+            UNROLL for (int l = 0; l < lines; l++) {
                 _mm_prefetch(w + NEAR + 64 * l, _MM_HINT_T0);
                 _mm_prefetch(w + FAR + 64 * l, _MM_HINT_T1);
             }
@@ -38,8 +34,36 @@ INLINE void float_tile(const int type, const int P, const int T, const char *w, 
             UNROLL for (int m = 0; m < T; m++) sum[m][i] = _mm256_fmadd_ps(v, b[m], sum[m][i]);
         }
     }
+}
+
+/* P panels x T rows into s (T rows, 32 P floats apart): the sums so far, updated. */
+INLINE void float_tile(const int type, const int P, const int T, const char *w, size_t panel, const float *x, size_t ldx, int k,
+                       float *s)
+{
+    __m256 sum[TALL][2 * VECTORS];
+    UNROLL for (int m = 0; m < T; m++)
+        UNROLL for (int i = 0; i < P * VECTORS; i++) sum[m][i] = _mm256_load_ps(s + WG_PANEL * P * m + 8 * i);
+    add_products(type, P, T, w, panel, x, ldx, k, sum);
     UNROLL for (int m = 0; m < T; m++)
         UNROLL for (int i = 0; i < P * VECTORS; i++) _mm256_store_ps(s + WG_PANEL * P * m + 8 * i, sum[m][i]);
+}
+
+/* The same of f8_e4m3: a block's sums start at 0, and s takes them by its scales. */
+INLINE void f8_tile(const int P, const int T, const char *w, size_t panel, const float *x, size_t ldx, int k, float *s)
+{
+    for (int b = 0; b < k; b += WG_F8_RUN, w += wg_float_at(WG_F8_E4M3, WG_F8_RUN)) {
+        __m256 sum[TALL][2 * VECTORS];
+        UNROLL for (int m = 0; m < T; m++)
+            UNROLL for (int i = 0; i < P * VECTORS; i++) sum[m][i] = _mm256_setzero_ps();
+        add_products(WG_F8_E4M3, P, T, w + WG_F8_HEAD, panel, x + b, ldx, WG_F8_RUN, sum);
+        UNROLL for (int i = 0; i < P * VECTORS; i++) {
+            const __m256 scale = _mm256_loadu_ps((const float *)(w + (size_t)(i / VECTORS) * panel) + i % VECTORS * 8);
+            UNROLL for (int m = 0; m < T; m++) {
+                float *to = s + WG_PANEL * P * m + 8 * i;
+                _mm256_store_ps(to, _mm256_fmadd_ps(scale, sum[m][i], _mm256_load_ps(to)));
+            }
+        }
+    }
 }
 
 typedef void tile_fn(const char *w, size_t panel, const float *x, size_t ldx, int k, float *s);
@@ -47,7 +71,8 @@ typedef void tile_fn(const char *w, size_t panel, const float *x, size_t ldx, in
 #define TILE(name, type, P, T)                                                                                              \
     static void name##_##P##_##T(const char *w, size_t panel, const float *x, size_t ldx, int k, float *s)                  \
     {                                                                                                                       \
-        float_tile(type, P, T, w, panel, x, ldx, k, s);                                                                     \
+        if (type == WG_F8_E4M3) f8_tile(P, T, w, panel, x, ldx, k, s);                                                      \
+        else float_tile(type, P, T, w, panel, x, ldx, k, s);                                                                \
     }
 #define TILES(name, type)                                                                                                   \
     TILE(name, type, 2, 1) TILE(name, type, 1, 1) TILE(name, type, 1, 2) TILE(name, type, 1, 3)                             \
@@ -55,14 +80,15 @@ typedef void tile_fn(const char *w, size_t panel, const float *x, size_t ldx, in
 TILES(f32, WG_F32)
 TILES(f16, WG_F16)
 TILES(bf16, WG_BF16)
+TILES(f8, WG_F8_E4M3)
 
 /* Panels [p0,p1) x one group of rows of x. */
-static void group(const wg_matrix *w, tile_fn *const *table, int size, const float *x, int rows, float *y, size_t ldy, int p0,
-                  int p1)
+static void group(const wg_matrix *w, tile_fn *const *table, const float *x, int rows, float *y, size_t ldy, int p0, int p1)
 {
     _Alignas(64) float acc[WG_GROUP_ROWS * WG_PANEL];
-    const int tiles = wg_tiles(rows, TALL), K = w->k, step = tiles > 1 ? CHUNK_BYTES / (WG_PANEL * size) : K;
-    const size_t panel = (size_t)K * WG_PANEL * (size_t)size;
+    const int tiles = wg_tiles(rows, TALL), K = w->k;
+    const int step = tiles > 1 ? CHUNK_BYTES / (WG_PANEL * wg_float_size(w->type)) : K; /* whole blocks of f8_e4m3 */
+    const size_t panel = wg_float_at(w->type, K);
     for (int p = p0, wd; p < p1; p += wd) {
         const char *from = (const char *)w->data + (size_t)p * panel;
         wd = rows == 1 && p1 - p >= 2 ? 2 : 1;
@@ -70,8 +96,8 @@ static void group(const wg_matrix *w, tile_fn *const *table, int size, const flo
         for (int k = 0; k < K; k += step)
             for (int m = 0, t = 0, T; m < rows; m += T, t++) {
                 T = wg_tile_rows(rows - m, tiles - t);
-                table[wd == 2 ? 0 : T](from + (size_t)k * WG_PANEL * (size_t)size, panel, x + (size_t)m * (size_t)K + k,
-                                       (size_t)K, K - k < step ? K - k : step, acc + WG_PANEL * m);
+                table[wd == 2 ? 0 : T](from + wg_float_at(w->type, k), panel, x + (size_t)m * (size_t)K + k, (size_t)K,
+                                       K - k < step ? K - k : step, acc + WG_PANEL * m);
             }
         const int n0 = p * WG_PANEL, n = w->n - n0 < WG_PANEL * wd ? w->n - n0 : WG_PANEL * wd;
         for (int m = 0; m < rows; m++) memcpy(y + (size_t)m * ldy + n0, acc + WG_PANEL * m, (size_t)n * sizeof *y);
@@ -84,12 +110,10 @@ void wg_matmul_avx2(const wg_matrix *w, const void *act, int rows, float *y, siz
         wg_matmul_quant_avx2(w, act, rows, y, ldy, p0, p1);
         return;
     }
-    const int size = w->type == WG_F32 ? 4 : 2;
-    tile_fn *const *table = w->type == WG_F32 ? f32 : w->type == WG_F16 ? f16 : bf16;
-    const size_t panel = (size_t)w->k * WG_PANEL * (size_t)size;
-    const int fit = (int)(PANEL_BLOCK_BYTES / panel) + 1, step = rows > WG_GROUP_ROWS ? fit : p1 - p0;
+    tile_fn *const *table = w->type == WG_F32 ? f32 : w->type == WG_F16 ? f16 : w->type == WG_BF16 ? bf16 : f8;
+    const int fit = (int)(PANEL_BLOCK_BYTES / wg_float_at(w->type, w->k)) + 1, step = rows > WG_GROUP_ROWS ? fit : p1 - p0;
     for (int p = p0; p < p1; p += step)
         for (int m = 0; m < rows; m += WG_GROUP_ROWS)
-            group(w, table, size, (const float *)act + (size_t)m * (size_t)w->k, wg_group_rows(rows, m), y + (size_t)m * ldy,
-                  ldy, p, p + step < p1 ? p + step : p1);
+            group(w, table, (const float *)act + (size_t)m * (size_t)w->k, wg_group_rows(rows, m), y + (size_t)m * ldy, ldy,
+                  p, p + step < p1 ? p + step : p1);
 }

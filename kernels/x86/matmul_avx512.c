@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * Products with f32, f16 and bf16 weights: weights of 32 outputs times a broadcast input, one fma a product, k ascending.
+ * Products with f32, f16, bf16 and f8_e4m3 weights: weights of 32 outputs times a broadcast input, one fma a product, k
+ * ascending.
  *
  * A tile is P panels x T rows, so that even one row has 2P independent chains of fmas. When several tiles share a panel, they
- * take turns by chunks of k that stay in L1; the sums wait in y meanwhile, which changes no bit. */
+ * take turns by chunks of k that stay in L1; the sums wait in y meanwhile, which changes no bit. Blocks of
+ * f8_e4m3 are chains of their own, which y takes by their scales. */
 #include "kernels/x86/avx512.h"
 
 #include "kernels/layout.h"
@@ -24,19 +26,15 @@ enum {
 typedef void tile_fn(const char *w, size_t panel, const float *x, size_t ldx, int k, float *y, size_t ldy,
                      const __mmask16 *mask, int first);
 
-INLINE void float_tile(const int type, const int P, const int T, const char *w, size_t panel, const float *x, size_t ldx, int k,
-                       float *y, size_t ldy, const __mmask16 *mask, int first)
+INLINE void add_products(const int type, const int P, const int T, const char *w, size_t panel, const float *x, size_t ldx,
+                         int k, __m512 sum[TALL][2 * WIDE])
 {
-    const int size = type == WG_F32 ? 4 : 2;
-    __m512 sum[TALL][2 * WIDE];
-    UNROLL for (int m = 0; m < T; m++)
-        UNROLL for (int i = 0; i < 2 * P; i++)
-            sum[m][i] = first ? _mm512_setzero_ps() : _mm512_maskz_loadu_ps(mask[i], y + (size_t)m * ldy + 16 * i);
+    const int size = wg_float_size(type), lines = (size + 1) / 2; /* of 32 elements; f8_e4m3 asks for its half line twice */
     for (int j = 0; j < k; j++, w += WG_PANEL * size) {
         __m512 v[2 * WIDE];
         if (T >= PREFETCH_ROWS)
-            UNROLL for (int i = 0; i < P * size / 2; i++) {
-                const char *at = w + (size_t)(i * 2 / size) * panel + i % (size / 2) * 64;
+            UNROLL for (int i = 0; i < P * lines; i++) {
+                const char *at = w + (size_t)(i / lines) * panel + i % lines * 64;
                 _mm_prefetch(at + NEAR, _MM_HINT_T0);
                 _mm_prefetch(at + FAR, _MM_HINT_T1);
             }
@@ -46,15 +44,45 @@ INLINE void float_tile(const int type, const int P, const int T, const char *w, 
             UNROLL for (int i = 0; i < 2 * P; i++) sum[m][i] = _mm512_fmadd_ps(v[i], b, sum[m][i]);
         }
     }
+}
+
+INLINE void float_tile(const int type, const int P, const int T, const char *w, size_t panel, const float *x, size_t ldx, int k,
+                       float *y, size_t ldy, const __mmask16 *mask, int first)
+{
+    __m512 sum[TALL][2 * WIDE];
+    UNROLL for (int m = 0; m < T; m++)
+        UNROLL for (int i = 0; i < 2 * P; i++)
+            sum[m][i] = first ? _mm512_setzero_ps() : _mm512_maskz_loadu_ps(mask[i], y + (size_t)m * ldy + 16 * i);
+    add_products(type, P, T, w, panel, x, ldx, k, sum);
     UNROLL for (int m = 0; m < T; m++)
         UNROLL for (int i = 0; i < 2 * P; i++) _mm512_mask_storeu_ps(y + (size_t)m * ldy + 16 * i, mask[i], sum[m][i]);
+}
+
+INLINE void f8_tile(const int P, const int T, const char *w, size_t panel, const float *x, size_t ldx, int k, float *y,
+                    size_t ldy, const __mmask16 *mask, int first)
+{
+    for (int b = 0; b < k; b += WG_F8_RUN, w += wg_float_at(WG_F8_E4M3, WG_F8_RUN), first = 0) {
+        __m512 sum[TALL][2 * WIDE];
+        UNROLL for (int m = 0; m < T; m++)
+            UNROLL for (int i = 0; i < 2 * P; i++) sum[m][i] = _mm512_setzero_ps();
+        add_products(WG_F8_E4M3, P, T, w + WG_F8_HEAD, panel, x + b, ldx, WG_F8_RUN, sum);
+        UNROLL for (int i = 0; i < 2 * P; i++) {
+            const __m512 scale = _mm512_loadu_ps(w + (size_t)(i / 2) * panel + i % 2 * 64);
+            UNROLL for (int m = 0; m < T; m++) {
+                float *to = y + (size_t)m * ldy + 16 * i;
+                const __m512 so_far = first ? _mm512_setzero_ps() : _mm512_maskz_loadu_ps(mask[i], to);
+                _mm512_mask_storeu_ps(to, mask[i], _mm512_fmadd_ps(scale, sum[m][i], so_far));
+            }
+        }
+    }
 }
 
 #define TILE(name, type, P, T)                                                                                              \
     static void name##_##P##_##T(const char *w, size_t panel, const float *x, size_t ldx, int k, float *y, size_t ldy,       \
                                  const __mmask16 *mask, int first)                                                          \
     {                                                                                                                       \
-        float_tile(type, P, T, w, panel, x, ldx, k, y, ldy, mask, first);                                                   \
+        if (type == WG_F8_E4M3) f8_tile(P, T, w, panel, x, ldx, k, y, ldy, mask, first);                                    \
+        else float_tile(type, P, T, w, panel, x, ldx, k, y, ldy, mask, first);                                              \
     }
 #define TILES(name, type)                                                                                                   \
     TILE(name, type, 1, 1) TILE(name, type, 1, 2) TILE(name, type, 1, 3) TILE(name, type, 1, 4) TILE(name, type, 1, 5)      \
@@ -75,17 +103,18 @@ INLINE void float_tile(const int type, const int P, const int T, const char *w, 
 TILES(f32, WG_F32)
 TILES(f16, WG_F16)
 TILES(bf16, WG_BF16)
+TILES(f8, WG_F8_E4M3)
 
 /* Panels a tile of this height may have: 2 P T <= 24 sums. */
 static int wide(int rows) { return rows <= 3 ? 4 : rows <= 6 ? 2 : 1; }
 
 /* Panels [p0,p1) x one group of rows of x. */
-static void group(const wg_matrix *w, tile_fn *const (*table)[TALL + 1], int size, const float *x, int rows, float *y,
-                  size_t ldy, int p0, int p1)
+static void group(const wg_matrix *w, tile_fn *const (*table)[TALL + 1], const float *x, int rows, float *y, size_t ldy, int p0,
+                  int p1)
 {
     const int tiles = wg_tiles(rows, TALL), most = wide(wg_tile_rows(rows, tiles)), K = w->k;
-    const int step = tiles > 1 ? CHUNK_BYTES / (WG_PANEL * size) : K;
-    const size_t panel = (size_t)K * WG_PANEL * (size_t)size;
+    const int step = tiles > 1 ? CHUNK_BYTES / (WG_PANEL * wg_float_size(w->type)) : K; /* whole blocks of f8_e4m3 */
+    const size_t panel = wg_float_at(w->type, K);
     for (int p = p0, wd; p < p1; p += wd) {
         wd = p1 - p == most + 1 && most > 2 ? (most + 1) / 2 : p1 - p < most ? p1 - p : most; /* 5 = 2 + 3, never 4 + 1 */
         __mmask16 mask[2 * WIDE];
@@ -96,7 +125,7 @@ static void group(const wg_matrix *w, tile_fn *const (*table)[TALL + 1], int siz
         for (int k = 0; k < K; k += step)
             for (int m = 0, t = 0, T; m < rows; m += T, t++) {
                 T = wg_tile_rows(rows - m, tiles - t);
-                table[wd][T]((const char *)w->data + (size_t)p * panel + (size_t)k * WG_PANEL * (size_t)size, panel,
+                table[wd][T]((const char *)w->data + (size_t)p * panel + wg_float_at(w->type, k), panel,
                              x + (size_t)m * (size_t)K + k, (size_t)K, K - k < step ? K - k : step,
                              y + (size_t)m * ldy + p * WG_PANEL, ldy, mask, k == 0);
             }
@@ -109,12 +138,10 @@ void wg_matmul_avx512(const wg_matrix *w, const void *act, int rows, float *y, s
         wg_matmul_quant_avx512(w, act, rows, y, ldy, p0, p1);
         return;
     }
-    const int size = w->type == WG_F32 ? 4 : 2;
-    tile_fn *const (*table)[TALL + 1] = w->type == WG_F32 ? f32 : w->type == WG_F16 ? f16 : bf16;
-    const size_t panel = (size_t)w->k * WG_PANEL * (size_t)size;
-    const int fit = (int)(PANEL_BLOCK_BYTES / panel) + 1, step = rows > WG_GROUP_ROWS ? fit : p1 - p0;
+    tile_fn *const (*table)[TALL + 1] = w->type == WG_F32 ? f32 : w->type == WG_F16 ? f16 : w->type == WG_BF16 ? bf16 : f8;
+    const int fit = (int)(PANEL_BLOCK_BYTES / wg_float_at(w->type, w->k)) + 1, step = rows > WG_GROUP_ROWS ? fit : p1 - p0;
     for (int p = p0; p < p1; p += step)
         for (int m = 0; m < rows; m += WG_GROUP_ROWS)
-            group(w, table, size, (const float *)act + (size_t)m * (size_t)w->k, wg_group_rows(rows, m), y + (size_t)m * ldy,
+            group(w, table, (const float *)act + (size_t)m * (size_t)w->k, wg_group_rows(rows, m), y + (size_t)m * ldy,
                   ldy, p, p + step < p1 ? p + step : p1);
 }

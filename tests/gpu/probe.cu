@@ -310,9 +310,9 @@ static void time_product(int type, int n, int k, const float *x, double bytes_a_
 /* The matrices of an 8 B and of a 1 B model. */
 static void products(const float *x, double bytes_a_second)
 {
-    static const int types[] = { WG_BF16, WG_F16, WG_Q8_0, WG_Q4_0, WG_Q4_K, WG_Q6_K };
+    static const int types[] = { WG_BF16, WG_F16, WG_F8_E4M3, WG_Q8_0, WG_Q4_0, WG_Q4_K, WG_Q6_K };
     static const int shapes[][2] = { { 4096, 4096 }, { 28672, 4096 }, { 4096, 14336 }, { 2048, 2048 } };
-    for (int i = 0; i < 6 * 4; i++) time_product(types[i / 4], shapes[i % 4][0], shapes[i % 4][1], x, bytes_a_second);
+    for (int i = 0; i < 7 * 4; i++) time_product(types[i / 4], shapes[i % 4][0], shapes[i % 4][1], x, bytes_a_second);
 }
 
 /* A normed product of few rows: norm_prepare and matmul against matmul_fused, one after the other in a graph. */

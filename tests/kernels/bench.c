@@ -294,7 +294,7 @@ int bench_main(const options *opt)
     if (o.threads > THREADS_MAX) o.threads = THREADS_MAX;
     const int all = !opt->op;
     clock_used = o.threads > 1 ? CLOCK_MONOTONIC : CLOCK_THREAD_CPUTIME_ID;
-    static const int types[] = { WG_Q8_0, WG_Q4_0, WG_Q4_K, WG_Q6_K, WG_F32, WG_F16, WG_BF16 };
+    static const int types[] = { WG_Q8_0, WG_Q4_0, WG_Q4_K, WG_Q6_K, WG_F32, WG_F16, WG_BF16, WG_F8_E4M3 };
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
         if (all || !strcmp("matmul", opt->op) || !strcmp(wg_type_name(types[i]), opt->op)) bench_matmul(&o, ops, types[i]);
     if (all || strstr("small", opt->op)) bench_small(ops);

@@ -14,6 +14,12 @@ static inline void set_scales(int type, float size, void *row, size_t n)
     const wg_type_info *t = wg_type_get(type);
     const size_t bytes = wg_type_size(t, n);
     unsigned char *p = row;
+    for (size_t i = 0; type == WG_F8_E4M3 && i < bytes; i += (size_t)t->bytes) {
+        const float scale32 = size / 140; /* standard deviation of codes that are alike likely */
+        for (int j = 4; j < t->bytes; j++) p[i + (size_t)j] ^= wg_f8_is_nan(p[i + (size_t)j]); /* NaN: 448 */
+        memcpy(p + i, &scale32, 4);
+    }
+    if (type == WG_F8_E4M3) return;
     /* standard deviation of the codes times the small scales; a minimum takes their mean away */
     const float spread = type == WG_Q6_K ? 1370 : type == WG_Q5_K ? 530 : type == WG_Q4_K ? 260 : type == WG_IQ4_NL ? 70
                          : type == WG_Q8_0 ? 74 : type == WG_Q5_0 || type == WG_Q5_1 ? 9.2f : 4.6f;

@@ -91,8 +91,8 @@ typedef struct world {
     float *out, *one;         /* logits of a pass under test; of plain decoding */
 } world;
 
-static const int weight_types[] = { WG_F32,  WG_F16,  WG_BF16,   WG_Q8_0, WG_Q4_0, WG_Q4_1,
-                                    WG_Q5_0, WG_Q5_1, WG_IQ4_NL, WG_Q4_K, WG_Q5_K, WG_Q6_K };
+static const int weight_types[] = { WG_F32,  WG_F16,  WG_BF16,   WG_F8_E4M3, WG_Q8_0, WG_Q4_0, WG_Q4_1,
+                                    WG_Q5_0, WG_Q5_1, WG_IQ4_NL, WG_Q4_K,    WG_Q5_K, WG_Q6_K };
 enum { WEIGHT_TYPES = (int)(sizeof weight_types / sizeof weight_types[0]) };
 static const int cache_types[] = { WG_F32, WG_F16, WG_BF16, WG_KV_Q8 }; /* the last on the CPU only */
 
@@ -111,9 +111,9 @@ static tiny draw_shape(void)
                .norm_type = rnd(2) ? WG_F32 : WG_F16, .seed = now.rng };
     const int same = weight_types[rnd(rnd(3) ? WEIGHT_TYPES - 3 : WEIGHT_TYPES)]; /* the larger models of K types more rarely */
     for (int i = 0; i < 4; i++) t.type[i] = rnd(3) ? same : weight_types[rnd(WEIGHT_TYPES)];
-    if (wg_type_get(same)->block == 256) { /* rows of whole blocks */
+    if (wg_type_get(same)->block > 32) { /* rows of whole blocks */
         t.layers = 1;
-        t.dim = t.hidden = 256;
+        t.dim = t.hidden = wg_type_get(same)->block;
         t.heads = 4, t.kv_heads = 2, t.head_dim = 64;
     }
     return t;

@@ -5,7 +5,7 @@
     forward_oracle.py MODEL.gguf --tokens 1,2,3 --compare FILE.f32 [--tolerance 1e-3]   exit 1 when further away
 
 A token's parent is an earlier index (or -1); the default is a chain. Needs numpy and nothing else: the GGUF reader below
-knows f32, f16, bf16 and q8_0. Error of a comparison: sqrt(sum (x - ref)^2 / sum ref^2) over all rows.
+knows f32, f16, bf16, q8_0 and f8_e4m3. Error of a comparison: sqrt(sum (x - ref)^2 / sum ref^2) over all rows.
 """
 import argparse
 import mmap
@@ -16,6 +16,9 @@ import numpy as np
 
 SCALARS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
 STRING, ARRAY = 8, 9
+F8_E4M3 = 0xF8E43
+E4M3 = np.array([(-1.0) ** (c >> 7) * ((8 + c % 8) * 2.0 ** ((c >> 3 & 15) - 10) if c >> 3 & 15 else c % 8 * 2.0 ** -9)
+                 if c % 128 != 127 else np.nan for c in range(256)])
 
 
 class Gguf:
@@ -72,8 +75,11 @@ class Gguf:
         elif kind == 8:
             block = np.frombuffer(self.data, np.dtype([("d", "<f2"), ("q", "i1", 32)]), n // 32, at)
             x = (block["d"].astype(np.float64)[:, None] * block["q"]).reshape(n)
+        elif kind == F8_E4M3:
+            block = np.frombuffer(self.data, np.dtype([("d", "<f4"), ("q", "u1", 128)]), n // 128, at)
+            x = (block["d"].astype(np.float64)[:, None] * E4M3[block["q"]]).reshape(n)
         else:
-            sys.exit(f"tensor {name}: type {kind} is none of f32, f16, bf16, q8_0")
+            sys.exit(f"tensor {name}: type {kind} is none of f32, f16, bf16, q8_0, f8_e4m3")
         return x.reshape(dims[::-1])
 
 

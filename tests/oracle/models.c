@@ -12,13 +12,16 @@ int main(int argc, char **argv)
         { .name = "head80", .layers = 2, .dim = 160, .heads = 2, .head_dim = 80, .hidden = 224, .vocab = 300, .context = 64, .tied = true },
         { .name = "ten-on-two", .layers = 2, .dim = 320, .heads = 10, .kv_heads = 2, .head_dim = 32, .hidden = 288, .vocab = 1777, .context = 64,
           .rope_base = 500000 },
+        { .name = "whole-blocks", .layers = 2, .dim = 256, .heads = 4, .kv_heads = 2, .head_dim = 64, .hidden = 384, .vocab = 300,
+          .context = 64 }, /* of f8_e4m3 */
     };
     static const struct { int type; double tolerance; } type[] = {
-        { WG_F32, 1e-3 }, { WG_F16, 1e-3 }, { WG_BF16, 1e-3 }, { WG_Q8_0, 3e-2 }
+        { WG_F32, 1e-3 }, { WG_F16, 1e-3 }, { WG_BF16, 1e-3 }, { WG_Q8_0, 3e-2 }, { WG_F8_E4M3, 1e-3 },
     };
     if (argc != 2) return 2;
     for (unsigned s = 0; s < sizeof shape / sizeof *shape; s++)
         for (unsigned t = 0; t < sizeof type / sizeof *type; t++) {
+            if ((type[t].type == WG_F8_E4M3) != (shape[s].dim % WG_F8_RUN == 0)) continue;
             char path[4096];
             wg_error err;
             snprintf(path, sizeof path, "%s/%s-%s.gguf", argv[1], shape[s].name, wg_type_name(type[t].type));

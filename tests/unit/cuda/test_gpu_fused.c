@@ -7,8 +7,8 @@
 
 enum { N_MOST = 96, K_MOST = 1184 };
 
-static const int all_types[] = { WG_F16,  WG_BF16,   WG_Q8_0, WG_Q4_0, WG_Q4_1, WG_Q5_0,
-                                 WG_Q5_1, WG_IQ4_NL, WG_Q4_K, WG_Q5_K, WG_Q6_K };
+static const int all_types[] = { WG_F16,  WG_BF16,   WG_F8_E4M3, WG_Q8_0, WG_Q4_0, WG_Q4_1,
+                                 WG_Q5_0, WG_Q5_1,   WG_IQ4_NL,  WG_Q4_K, WG_Q5_K, WG_Q6_K };
 enum { TYPES = sizeof all_types / sizeof *all_types };
 
 static wg_matrix matrix_new(int type, int n, int k, uint32_t seed)
@@ -96,7 +96,7 @@ Test(gpu_fused, every_type_and_ending_has_the_bits_of_the_steps)
 {
     static const int rows[] = { 1, 3, 8 };
     for (int i = 0; i < TYPES * 3; i++) {
-        const int type = all_types[i / 3], k = wg_type_get(type)->block == 256 ? 512 : 288;
+        const int type = all_types[i / 3], k = wg_type_get(type)->block > 32 ? 512 : 288;
         simt_order_set((simt_order)(i % SIMT_ORDERS));
         endings(type, rows[i % 3], k, i % 2);
     }
@@ -105,20 +105,23 @@ Test(gpu_fused, every_type_and_ending_has_the_bits_of_the_steps)
 /* More steps than stages; fewer inputs than a step; in every order. */
 Test(gpu_fused, long_and_short_rows)
 {
-    static const int types[] = { WG_F16, WG_BF16, WG_Q8_0, WG_Q4_0 };
-    for (int i = 0; i < 4; i++) {
+    static const struct { int type, k, least; } row[] = {
+        { WG_F16, 1180, 32 }, { WG_BF16, 1180, 32 }, { WG_Q8_0, K_MOST, 32 }, { WG_Q4_0, K_MOST, 32 },
+        { WG_F8_E4M3, 1152, 128 },
+    };
+    for (int i = 0; i < 5; i++) {
         int normed = 0;
-        IN_EVERY_ORDER endings(types[i], 2, wg_gpu_is_half(types[i]) ? 1180 : K_MOST, normed++ % 2);
-        endings(types[i], 5, 32, 1);
+        IN_EVERY_ORDER endings(row[i].type, 2, row[i].k, normed++ % 2);
+        endings(row[i].type, 5, row[i].least, 1);
     }
 }
 
 /* A row of NaN and infinities spoils no other, and is what it is in steps. */
 Test(gpu_fused, nan_stays_in_its_row)
 {
-    enum { N = 32, K = 96, ROWS_ = 3 };
-    static const int types[] = { WG_F16, WG_BF16, WG_Q4_0 };
-    for (int i = 0; i < 3; i++) {
+    enum { N = 32, K = 128, ROWS_ = 3 };
+    static const int types[] = { WG_F16, WG_BF16, WG_Q4_0, WG_F8_E4M3 };
+    for (int i = 0; i < 4; i++) {
         float want[ROWS_ * N], got[ROWS_ * N], *x = random_floats(ROWS_ * K, 4);
         x[5] = NAN, x[K + 9] = INFINITY;
         inputs in = inputs_new(ROWS_, K);
@@ -141,10 +144,10 @@ Test(gpu_fused, nan_stays_in_its_row)
 Test(gpu_fused, a_product_tells_the_largest_of_its_outputs)
 {
     enum { N = 90, K = 64, COUNT = WG_GPU_FUSED_ROWS };
-    static const int types[] = { WG_F16, WG_BF16, WG_Q8_0, WG_Q6_K };
+    static const int types[] = { WG_F16, WG_BF16, WG_Q8_0, WG_Q6_K, WG_F8_E4M3 };
     static wg_gpu_best piece[COUNT * WG_GPU_BESTS];
-    for (int i = 0; i < 4; i++) {
-        const int k = wg_type_get(types[i])->block == 256 ? 256 : K, rows = i % 2 ? 5 : COUNT;
+    for (int i = 0; i < 5; i++) {
+        const int k = wg_type_get(types[i])->block > K ? 256 : K, rows = i % 2 ? 5 : COUNT;
         float y[COUNT * N];
         int32_t point[COUNT];
         const inputs in = inputs_new(rows, k); /* the second row is zeros: all outputs are equal */
@@ -247,10 +250,10 @@ Test(gpu_fused, queries_keys_and_values_have_the_bits_of_the_steps)
 {
     static const shape shapes[] = { { 10, 6, 1 }, { 16, 16, 0 }, { 32, 32, 0 }, { 48, 32, 0 }, { 64, 64, 0 }, { 32, 16, 0 },
                                     { 64, 32, 1 } };
-    static const int types[] = { WG_F16, WG_BF16, WG_Q8_0, WG_Q4_0, WG_Q4_K, WG_Q6_K };
+    static const int types[] = { WG_F16, WG_BF16, WG_F8_E4M3, WG_Q8_0, WG_Q4_0, WG_Q4_K, WG_Q6_K };
     static const int kv[] = { WG_F16, WG_F32, WG_BF16 }, rows[] = { 1, 4, 8 };
     for (int i = 0; i < 7; i++)
-        for (int t = 0; t < 6; t++) {
+        for (int t = 0; t < 7; t++) {
             simt_order_set((simt_order)((i + t) % SIMT_ORDERS));
             turned(types[t], kv[(i + t) % 3], rows[(i + t / 2) % 3], shapes[i], (i + t) % 2);
         }

@@ -11,9 +11,33 @@ static uint16_t half_at(const void *rows, int n, int k, int r, int c)
     return r < n && c < k ? ((const uint16_t *)rows)[(size_t)r * (size_t)k + (size_t)c] : 0;
 }
 
-/* Fragment order, as gpu.h says it. */
-static void *fragments_of(const void *rows, int n, int k)
+/* The same of f8_e4m3: records of four tiles of 16 x 16 codes, and eight scales. */
+static void *records_of(const uint8_t *rows, int n, int k)
 {
+    uint8_t *out = aligned(wg_gpu_matrix_bytes(WG_F8_E4M3, 1, n, k)), *to = out;
+    for (int stripe = 0; stripe < (n + 15) / 16; stripe++)
+        for (int record = 0; record < k / 64; record++) {
+            const int block = record / 2, half = record % 2;
+            for (int at = 0; at < 1024; at++) {
+                const int lane = at / 8 % 32, word = at / 4 % 2, byte = at % 4;
+                const int r = stripe * 16 + lane / 4 + (byte % 2 ? 0 : 8);
+                const int c = half * 64 + at / 256 * 16 + word * 8 + lane % 4 * 2 + byte / 2;
+                *to++ = r < n ? rows[(size_t)r * (size_t)(k / 128 * 132) + (size_t)(block * 132 + 4 + c)] : 0;
+            }
+            for (int r = stripe * 16 + half * 8; r < stripe * 16 + half * 8 + 8; r++, to += 4) {
+                float scale = 0;
+                if (r < n) memcpy(&scale, rows + (size_t)r * (size_t)(k / 128 * 132) + (size_t)(block * 132), 4);
+                scale *= 256;
+                memcpy(to, &scale, 4);
+            }
+        }
+    return out;
+}
+
+/* Fragment order, as gpu.h says it. */
+static void *fragments_of(int type, const void *rows, int n, int k)
+{
+    if (type == WG_F8_E4M3) return records_of(rows, n, k);
     uint16_t *out = aligned(wg_gpu_matrix_bytes(WG_F16, 1, n, k)), *to = out;
     for (int stripe = 0; stripe < (n + 15) / 16; stripe++)
         for (int tile = 0; tile < (int)wg_gpu_k_padded(k) / 16; tile++)
@@ -43,10 +67,13 @@ static problem problem_new(int type, int n, int k)
     wg_gpu_pack(&p.host, 0, file, units, 0, wg_gpu_units(type, 0, n));
     p.panels.data = weights_to_device(units, packed);
     free(units);
-    if (wg_gpu_is_half(type)) {
-        void *f = fragments_of(file, n, k);
-        p.fragments.data = weights_to_device(f, wg_gpu_matrix_bytes(type, 1, n, k));
-        free(f);
+    if (wg_gpu_has_fragments(type)) {
+        const size_t bytes = wg_gpu_matrix_bytes(type, 1, n, k);
+        char *want = fragments_of(type, file, n, k), *f = aligned(bytes);
+        wg_gpu_pack(&p.host, 1, file, f, 0, wg_gpu_units(type, 1, n));
+        cr_assert_arr_eq(f, want, bytes, "%s (%d, %d), packed", wg_type_name(type), n, k);
+        p.fragments.data = weights_to_device(f, bytes);
+        free(want), free(f);
     }
     free(x), free(file);
     return p;
@@ -97,7 +124,8 @@ static void exact_type(int type)
     const int shapes[][3] = { { 33, block == 1 ? 7 : 32, 3 }, { 5, 288, 70 }, { 130, block == 1 ? 259 : 96, 11 },
                               { 17, 160, 30 }, { 40, 1536, 2 } }; /* the last: more steps than stages */
     for (int i = 0; i < 5; i++) {
-        const int n = shapes[i][0], k = block == 256 ? (shapes[i][1] + 255) / 256 * 256 : shapes[i][1], rows = shapes[i][2];
+        const int n = shapes[i][0], rows = shapes[i][2];
+        const int k = block > 32 ? (shapes[i][1] + block - 1) / block * block : shapes[i][1];
         problem p = problem_new(type, n, k);
         float *x = random_floats((size_t)rows * (size_t)k, 7), *want = aligned((size_t)rows * (size_t)n * 4),
               *got = aligned((size_t)rows * (size_t)n * 4);
@@ -115,6 +143,7 @@ static void exact_type(int type)
 }
 
 Test(gpu_matmul, float_panels_have_the_references_bits) { exact_type(WG_F32), exact_type(WG_F16), exact_type(WG_BF16); }
+Test(gpu_matmul, f8_panels_have_the_references_bits) { exact_type(WG_F8_E4M3); }
 Test(gpu_matmul, q8_0_has_the_references_bits) { exact_type(WG_Q8_0); }
 Test(gpu_matmul, four_bits_have_the_references_bits) { exact_type(WG_Q4_0), exact_type(WG_Q4_1), exact_type(WG_IQ4_NL); }
 Test(gpu_matmul, five_bits_have_the_references_bits) { exact_type(WG_Q5_0), exact_type(WG_Q5_1); }
@@ -123,9 +152,10 @@ Test(gpu_matmul, k_types_have_the_references_bits) { exact_type(WG_Q4_K), exact_
 /* Against sums in double: inputs keep 16 bits or more, sums are f32. */
 Test(gpu_matmul, fragments_against_double)
 {
-    const int types[] = { WG_F16, WG_BF16 }, shapes[][2] = { { 16, 64 }, { 21, 7 }, { 70, 1200 }, { 64, 129 } };
-    for (int i = 0; i < 8; i++) {
-        const int type = types[i % 2], n = shapes[i / 2][0], k = shapes[i / 2][1], rows = 5;
+    const int types[] = { WG_F16, WG_BF16, WG_F8_E4M3 }, shapes[][2] = { { 16, 64 }, { 21, 7 }, { 70, 1200 }, { 64, 129 } };
+    for (int i = 0; i < 12; i++) {
+        const int type = types[i % 3], n = shapes[i / 3][0], rows = 5, block = wg_type_get(type)->block;
+        const int k = (shapes[i / 3][1] + block - 1) / block * block;
         problem p = problem_new(type, n, k);
         float *x = random_floats((size_t)rows * (size_t)k, 9), *got = aligned((size_t)rows * (size_t)n * 4);
         for (int c = 0; c < k; c++) x[c] *= 3e6f, x[k + c] *= 1e-7f; /* beyond f16's range, on both sides */
@@ -148,11 +178,12 @@ Test(gpu_matmul, fragments_against_double)
 /* A row alone, in threes, in every tile shape and place, in every order: the same bits. */
 Test(gpu_matmul, fragments_do_not_depend_on_the_rows_beside)
 {
-    enum { N = 33, K = 1100, ROWS = 70 };
-    const int types[] = { WG_F16, WG_BF16 }, counts[] = { 1, 3, 8, 9, 17, 33, 64, 70 };
-    for (int i = 0; i < 2; i++) {
+    enum { N = 33, ROWS = 70 };
+    const int types[] = { WG_F16, WG_BF16, WG_F8_E4M3 }, counts[] = { 1, 3, 8, 9, 17, 33, 64, 70 };
+    for (int i = 0; i < 3; i++) {
+        const int K = types[i] == WG_F8_E4M3 ? 1152 : 1100;
         problem p = problem_new(types[i], N, K);
-        float *x = random_floats(ROWS * K, 11), *all = aligned(ROWS * N * 4), *got = aligned(ROWS * N * 4);
+        float *x = random_floats((size_t)(ROWS * K), 11), *all = aligned(ROWS * N * 4), *got = aligned(ROWS * N * 4);
         simt_order_set(SIMT_FORWARD);
         product(&p, 1, x, ROWS, all);
         for (int c = 0; c < 8; c++) {
@@ -170,9 +201,10 @@ Test(gpu_matmul, fragments_do_not_depend_on_the_rows_beside)
 Test(gpu_matmul, what_follows_a_product_has_the_bits_of_single_steps)
 {
     const struct { int type, fragments; } of[] = { { WG_F32, 0 }, { WG_BF16, 0 }, { WG_F16, 1 }, { WG_BF16, 1 },
-                                                   { WG_Q8_0, 0 }, { WG_Q4_0, 0 }, { WG_Q4_K, 0 }, { WG_Q6_K, 0 } };
+                                                   { WG_Q8_0, 0 }, { WG_Q4_0, 0 }, { WG_Q4_K, 0 }, { WG_Q6_K, 0 },
+                                                   { WG_F8_E4M3, 1 } };
     const int n[3] = { 40, 5, 33 }, counts[] = { 1, 9, 20, 70 };
-    for (int i = 0; i < 8 * 4; i++) {
+    for (int i = 0; i < 9 * 4; i++) {
         const int type = of[i / 4].type, f = of[i / 4].fragments, rows = counts[i % 4], k = 256;
         problem p[4];
         const wg_matrix *w[4];

@@ -4,8 +4,8 @@
 #include "tests/simt/check.h"
 #include "tests/kernels/blocks.h"
 
-static const int all_types[] = { WG_F32,  WG_F16,  WG_BF16,   WG_Q8_0, WG_Q4_0, WG_Q4_1,
-                                 WG_Q5_0, WG_Q5_1, WG_IQ4_NL, WG_Q4_K, WG_Q5_K, WG_Q6_K };
+static const int all_types[] = { WG_F32,  WG_F16,  WG_BF16,   WG_Q8_0, WG_Q4_0, WG_Q4_1, WG_Q5_0,
+                                 WG_Q5_1, WG_IQ4_NL, WG_Q4_K, WG_Q5_K, WG_Q6_K, WG_F8_E4M3 };
 
 Test(gpu_rows, norm_swiglu_add)
 {
@@ -81,11 +81,13 @@ Test(gpu_rows, swiglu_at_the_limits)
 
 Test(gpu_rows, embedding_of_every_type)
 {
-    for (int i = 0; i < (int)(sizeof all_types / sizeof *all_types); i++) {
-        const int type = all_types[i], block = wg_type_get(type)->block, n = 70, k = block == 256 ? 512 : block == 32 ? 96 : 37;
+    for (int i = 0; i < 2 * (int)(sizeof all_types / sizeof *all_types); i++) {
+        const int type = all_types[i / 2], block = wg_type_get(type)->block, n = 70, fragments = i % 2;
+        const int k = block > 32 ? 512 : block == 32 ? 96 : 37;
+        if (fragments && !wg_gpu_has_fragments(type)) continue;
         const size_t row = wg_type_size(wg_type_get(type), (size_t)k), bytes = ref()->matrix_bytes(type, n, k);
         char *file = aligned(row * (size_t)n);
-        const size_t there = wg_gpu_matrix_bytes(type, 0, n, k);
+        const size_t there = wg_gpu_matrix_bytes(type, fragments, n, k);
         void *packed = aligned(bytes), *units = aligned(there);
         float *x = random_floats((size_t)k, 3), *want = aligned((size_t)k * 4), *got = aligned((size_t)k * 12);
         for (int r = 0; r < n; r++) {
@@ -96,11 +98,11 @@ Test(gpu_rows, embedding_of_every_type)
         ref()->matrix_pack(type, n, k, file, packed, 0, (n + WG_PANEL - 1) / WG_PANEL);
         const wg_gpu_row rows[3] = { { .token = 69 }, { .token = 0 }, { .token = 33 } };
         const wg_matrix host = { type, n, k, packed };
-        wg_gpu_pack(&host, 0, file, units, 0, wg_gpu_units(type, 0, n));
+        wg_gpu_pack(&host, fragments, file, units, 0, wg_gpu_units(type, fragments, n));
         const wg_matrix device = { type, n, k, weights_to_device(units, there) };
         wg_gpu_row *dr = to_device(rows, sizeof rows);
         float *dx = to_device(NULL, (size_t)k * 12);
-        gpu()->api->embed(gpu(), &device, 0, dr, 3, dx);
+        gpu()->api->embed(gpu(), &device, fragments, dr, 3, dx);
         from_device(got, dx, (size_t)k * 12);
         for (int r = 0; r < 3; r++) {
             ref()->matrix_row(&host, rows[r].token, want);

@@ -99,6 +99,40 @@ Test(convert, llama2c_to_gguf_in_every_type)
     temp_remove(&f.t);
 }
 
+Test(convert, to_f8_e4m3_and_back)
+{
+    static const wg_synth_shape shape = { .layers = 1, .dim = 128, .heads = 2, .hidden = 160, .vocab = 300, .context = 32 };
+    files f;
+    wg_error err;
+    int64_t v;
+    make(&f);
+    wg_log_to(count_warnings, NULL);
+    warnings = 0;
+    cr_assert_eq(wg_synth_write(&shape, WG_F32, 3, f.model, NULL), WG_OK);
+    cr_assert_eq(wg_convert(f.model, NULL, f.out, WG_F8_E4M3, &err), WG_OK, "%s", err.text);
+    cr_assert_eq(warnings, 1); /* ffn_down: rows of 160 */
+    wg_weights *a = open_ok(f.model), *b = open_ok(f.out);
+    expect_same(a, b, WG_F8_E4M3);
+    cr_assert(wg_meta_int(b, "general.file_type", &v) && v == WG_F8_E4M3);
+    wg_weights_close(a);
+    cr_assert_eq(wg_convert(f.out, NULL, f.again, WG_F32, &err), WG_OK, "%s", err.text);
+    a = open_ok(f.again);
+    const wg_tensor *x = wg_weights_find(a, "blk.0.ffn_up.weight"), *y = wg_weights_find(b, "blk.0.ffn_up.weight");
+    cr_assert(x->type == WG_F32 && y->type == WG_F8_E4M3);
+    float row[128];
+    wg_row_to_f32(WG_F8_E4M3, (const char *)y->data + 7 * (4 + WG_F8_RUN), row, 128);
+    cr_assert_eq(memcmp(row, (const float *)x->data + 7 * 128, sizeof row), 0);
+    wg_weights_close(a), wg_weights_close(b);
+    cr_assert_eq(wg_synth_write(&shape, WG_F8_E4M3, 3, f.model, NULL), WG_OK);
+    a = open_ok(f.model), b = open_ok(f.out); /* made in this type: but for ffn_down the converted model */
+    for (int i = 0; i < wg_weights_count(a); i++) {
+        x = wg_weights_at(a, i), y = wg_weights_find(b, x->name);
+        if (!strstr(x->name, "ffn_down")) cr_assert(x->type == y->type && !memcmp(x->data, y->data, x->bytes), "%s", x->name);
+    }
+    wg_weights_close(a), wg_weights_close(b);
+    temp_remove(&f.t);
+}
+
 /* Keeping the type keeps every byte; a second conversion changes nothing; a file may replace itself. */
 Test(convert, gguf_to_gguf)
 {

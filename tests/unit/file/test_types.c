@@ -18,6 +18,7 @@ Test(types, table)
         {WG_Q6_K, "q6_k", 256, 210}, {WG_IQ4_NL, "iq4_nl", 32, 18}, {WG_IQ4_XS, "iq4_xs", 256, 136},
         {WG_MXFP4, "mxfp4", 32, 17}, {WG_I8, "i8", 1, 1},           {WG_I16, "i16", 1, 2},
         {WG_I32, "i32", 1, 4},       {WG_I64, "i64", 1, 8},         {WG_F64, "f64", 1, 8},
+        {WG_F8_E4M3, "f8_e4m3", 128, 132},
     };
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
         const wg_type_info *t = wg_type_get(row[i].id);
@@ -53,6 +54,73 @@ Test(types, every_half_is_exact_both_ways)
         cr_assert(f == v && !signbit(f) == !(h & 0x8000), "%04x", h);
         cr_assert_eq(wg_f32_to_f16(f), h);
     }
+}
+
+/* The value of a code of E4M3FN by its definition. */
+static double f8_value(unsigned c)
+{
+    const unsigned e = c >> 3 & 15, m = c & 7;
+    const double v = (c & 127) == 127 ? NAN : e ? ldexp(8 + m, (int)e - 10) : ldexp(m, -9);
+    return c & 0x80 ? -v : v;
+}
+
+Test(types, every_f8_is_exact_both_ways)
+{
+    cr_assert(f8_value(0x7E) == 448 && f8_value(0x38) == 1 && f8_value(1) == 0x1p-9);
+    for (unsigned c = 0; c < 256; c++) {
+        const float f = wg_f8_to_f32((uint8_t)c);
+        cr_assert_eq(wg_f32_to_f8(f), c, "%02x", c);
+        cr_assert_eq(!wg_f8_is_nan((uint8_t)c), !isnan(f));
+        if (!isnan(f)) cr_assert(f == (float)f8_value(c) && !signbit(f) == !(c & 0x80), "%02x", c);
+    }
+}
+
+/* To nearest, ties to even: between neighbours c and c + 1, just around and at the middle; beyond 448 there is no neighbour. */
+Test(types, f8_rounds_to_nearest_even)
+{
+    for (unsigned c = 0; c < 0x7E; c++) {
+        const float middle = (float)((f8_value(c) + f8_value(c + 1)) / 2);
+        cr_assert_eq(wg_f32_to_f8(nextafterf(middle, 0)), c, "%02x", c);
+        cr_assert_eq(wg_f32_to_f8(middle), c + c % 2, "%02x", c);
+        cr_assert_eq(wg_f32_to_f8(nextafterf(middle, 999)), c + 1, "%02x", c);
+        cr_assert_eq(wg_f32_to_f8(-middle), (c + c % 2) | 0x80, "%02x", c);
+    }
+    cr_assert(wg_f32_to_f8(464) == 0x7E && wg_f32_to_f8(INFINITY) == 0x7E && wg_f32_to_f8(-3e38f) == 0xFE);
+    cr_assert(wg_f32_to_f8(1e-45f) == 0 && wg_f32_to_f8(-0.0f) == 0x80);
+}
+
+/* Two blocks with scales of their own: the largest element is 448, every element the nearest code of x / scale. */
+Test(types, f8_rows)
+{
+    float x[256], y[256];
+    uint8_t q[264];
+    uint32_t s = 9;
+    for (int i = 0; i < 256; i++) {
+        s = s * 1664525u + 1013904223u;
+        x[i] = ((float)(s >> 8) / 0x1p23f - 1) * (i < 128 ? 3 : 1e-4f);
+    }
+    cr_assert_eq(wg_row_from_f32(WG_F8_E4M3, x, q, 256), 0);
+    cr_assert_eq(wg_row_to_f32(WG_F8_E4M3, q, y, 256), 0);
+    for (int b = 0; b < 2; b++) {
+        float amax = 0, scale;
+        int most = 0;
+        for (int j = 0; j < 128; j++) amax = fmaxf(amax, fabsf(x[128 * b + j]));
+        memcpy(&scale, q + 132 * b, 4);
+        cr_assert_eq(scale, amax / 448);
+        for (int j = 0; j < 128; j++) {
+            const uint8_t code = q[132 * b + 4 + j];
+            most = (code & 127) > most ? code & 127 : most;
+            cr_assert_eq(code, wg_f32_to_f8(x[128 * b + j] / scale));
+            cr_assert_eq(y[128 * b + j], (float)f8_value(code) * scale);
+        }
+        cr_assert_eq(most, 0x7E);
+    }
+    memset(x, 0, sizeof x);
+    x[130] = 1e-40f, x[200] = NAN;
+    wg_row_from_f32(WG_F8_E4M3, x, q, 256);
+    float one = 1;
+    cr_assert(!memcmp(q, &one, 4) && !memcmp(q + 132, &one, 4) && q[136 + 2] == 0 && q[136 + 72] == 0x7F);
+    cr_assert(wg_f8_scale(q) == 1 && isnan(wg_f8_scale(q + 132)));
 }
 
 static float from_bits(uint32_t u)
@@ -137,16 +205,16 @@ Test(types, q8_0_rows)
 /* Nothing a file may hold is undefined behaviour. */
 Test(types, blocks_of_strange_rows)
 {
-    static const int types[] = { WG_Q8_0, WG_Q4_0, WG_Q4_1, WG_Q5_0, WG_Q5_1 };
-    float x[32], y[32];
-    uint8_t q[34];
+    static const int types[] = { WG_Q8_0, WG_Q4_0, WG_Q4_1, WG_Q5_0, WG_Q5_1, WG_F8_E4M3 };
+    float x[128], y[128];
+    uint8_t q[34 * 4];
     static const float strange[] = { NAN, INFINITY, -INFINITY, 1e-45f, 3e38f, -3e38f, 0 };
     for (size_t a = 0; a < 7; a++)
         for (size_t b = 0; b < 7; b++) {
-            for (int i = 0; i < 32; i++) x[i] = strange[i % 2 ? a : b];
-            for (int t = 0; t < 5; t++) {
-                cr_assert_eq(wg_row_from_f32(types[t], x, q, 32), 0);
-                cr_assert_eq(wg_row_to_f32(types[t], q, y, 32), 0);
+            for (int i = 0; i < 128; i++) x[i] = strange[i % 2 ? a : b];
+            for (int t = 0; t < 6; t++) {
+                cr_assert_eq(wg_row_from_f32(types[t], x, q, 128), 0);
+                cr_assert_eq(wg_row_to_f32(types[t], q, y, 128), 0);
             }
         }
 }
@@ -223,8 +291,8 @@ Test(types, written_blocks_are_near)
 
 Test(types, lists_in_messages_are_the_table)
 {
-    for (int id = 0; id < 64; id++) {
-        const wg_type_info *t = wg_type_get(id);
+    for (int i = 0; i < 65; i++) {
+        const wg_type_info *t = wg_type_get(i < 64 ? i : WG_F8_E4M3);
         if (!t) continue;
         char word[16];
         snprintf(word, sizeof word, "%s", t->name);

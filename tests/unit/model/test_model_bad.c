@@ -136,14 +136,15 @@ Test(model_bad, nan_in_every_type)
         { "blk.0.attn_q.weight", WG_Q4_1, 0, 2 },      { "blk.0.attn_q.weight", WG_Q5_0, 32, 22 },
         { "blk.0.attn_q.weight", WG_Q5_1, 0, 2 },      { "blk.0.attn_q.weight", WG_IQ4_NL, 0, 0 },
         { "blk.0.attn_q.weight", WG_Q4_K, 0, 2 },      { "blk.0.attn_q.weight", WG_Q5_K, 0, 0 },
-        { "blk.0.attn_q.weight", WG_Q6_K, 256, 418 },
+        { "blk.0.attn_q.weight", WG_Q6_K, 256, 418 },  { "blk.0.attn_q.weight", WG_F8_E4M3, 128, 134 },
+        { "output.weight", WG_F8_E4M3, 5, 9 },
     };
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
         char message[300];
         tiny t = base;
         t.poison = row[i].tensor;
         t.poison_at = row[i].at;
-        if (wg_type_get(row[i].type)->block == 256) t.dim = 256;
+        if (wg_type_get(row[i].type)->block > 64) t.dim = 256;
         for (int k = 0; k < 4; k++) t.type[k] = row[i].type;
         snprintf(message, sizeof message,
                  "FILE: tensor '%s' holds NaN or infinity at row %d, column %d: the file is damaged or its training "
