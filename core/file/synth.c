@@ -382,9 +382,9 @@ wg_status wg_synth(const char *like, int type, uint64_t seed, const char *out, w
 typedef struct name_options { int layers, vocab, context, seed; } name_options;
 
 static const wg_option options[] = {
-    WG_OPTION_INT(name_options, layers, 0, 0, 1 << 16, "0: the shape's"),
-    WG_OPTION_INT(name_options, vocab, 0, 0, SIZE_MOST, "0: the shape's"),
-    WG_OPTION_INT(name_options, context, 0, 0, SIZE_MOST, "0: the shape's"),
+    WG_OPTION_INT(name_options, layers, 0, 0, 1024, "0: the shape's"),
+    WG_OPTION_INT(name_options, vocab, 0, 0, 1 << 20, "0: the shape's"),
+    WG_OPTION_INT(name_options, context, 0, 0, 1 << 20, "0: the shape's"),
     WG_OPTION_INT(name_options, seed, 1, 0, INT32_MAX, "another seed, another model"),
     WG_OPTION_END,
 };
