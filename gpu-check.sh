@@ -170,6 +170,11 @@ optional() { # DEVICE COMMAND...: 77 where this build knows no such device
   shift
   "$@"
 }
+typed() { # TYPE COMMAND...: 77 where this build knows no such type of weights
+  wager inspect "$(shape tiny "$1")" >/dev/null 2>&1 || return 77
+  shift
+  "$@"
+}
 rounds() { # SHAPE ARGS...: passes of the parts of a round, then plain decoding and rounds
   local shape=$1
   shift
@@ -186,8 +191,8 @@ peer() {
   [ "$WG_GPU" = simt ] && return 77
   python3 tests/gpu/peer_transformers.py --target $one --draft $small --tokens $tokens --device cuda
 }
-export -f find_program wager build_here unit law settle loop probe text texts logits sanitizer shape forward optional rounds \
-  oracle drafted peer
+export -f find_program wager build_here unit law settle loop probe text texts logits sanitizer shape forward optional typed \
+  rounds oracle drafted peer
 
 # ---- in this order, because the time may end
 
@@ -206,6 +211,7 @@ section probe 60 probe
 section forward_8b_bf16 40 forward $big bf16 cuda:0 $rows $far
 section forward_1b_bf16 20 forward $one bf16 cuda:0 $rows $far
 for type in q4_0 q4_k q8_0; do section forward_8b_$type 20 forward $big $type cuda:0 $some $far; done
+section forward_8b_f8 40 typed f8_e4m3 forward $big f8_e4m3 cuda:0 $some $far
 section forward_124m_bf16 15 forward $small bf16 cuda:0 1,2 $few
 section oracle_8b_bf16 30 oracle $big
 section oracle_1b_bf16 20 oracle $one

@@ -119,30 +119,39 @@ static void draw(const job *j, uint64_t e, float *dst, size_t n)
     }
 }
 
-/* A row of a type that numbers cannot be rounded to: random codes and small scales under scales of the size that gives the
- * weights mean 0 and this deviation. The shape of a block is that of the file. */
-static void draw_codes(const job *j, uint64_t row, uint8_t *dst, size_t n, double deviation)
+/* Types that numbers are not rounded to: where a block (of the file) has its scale and minimum, -1: none; and the deviation of
+ * its weights when the scale is 1, and the minimum such that their mean is 0, for random codes and small scales. */
+typedef struct coded { int type, d, min; double spread, middle; } coded;
+
+static const coded *coded_of(int type)
 {
-    static const struct { int type, d, min; double spread, middle; } kind[] = { /* of weights with d = 1, dmin = middle */
+    static const coded kind[] = {
         { WG_IQ4_NL, 0, -1, 66.7, 0 },
         { WG_Q4_K, 0, 2, 258.2, 7.5 },
         { WG_Q5_K, 0, 2, 526.7, 15.5 },
         { WG_Q6_K, 208, -1, 1365.6, 0 },
     };
+    for (size_t i = 0; i < sizeof kind / sizeof *kind; i++)
+        if (kind[i].type == type) return &kind[i];
+    return NULL;
+}
+
+/* A row of them, with this deviation. */
+static void draw_codes(const job *j, uint64_t row, uint8_t *dst, size_t n, double deviation)
+{
+    const coded *kind = coded_of(j->t->type);
     const wg_type_info *info = wg_type_get(j->t->type);
     const size_t bytes = wg_type_size(info, n);
-    size_t i = 0;
-    while (kind[i].type != j->t->type) i++;
-    const float d = (float)(deviation / kind[i].spread);
-    const uint16_t half = wg_f32_to_f16(d), min = wg_f32_to_f16(d * (float)kind[i].middle);
+    const float d = (float)(deviation / kind->spread);
+    const uint16_t half = wg_f32_to_f16(d), min = wg_f32_to_f16(d * (float)kind->middle);
     for (size_t at = 0; at < bytes; at += sizeof(wg_philox)) {
         const wg_philox r = wg_philox_at(j->seed, (uint32_t)(at / sizeof r), (uint32_t)row, (uint32_t)j->hash,
                                          (uint32_t)(j->hash >> 32));
         memcpy(dst + at, &r, bytes - at < sizeof r ? bytes - at : sizeof r);
     }
     for (uint8_t *b = dst; b < dst + bytes; b += info->bytes) {
-        memcpy(b + kind[i].d, &half, sizeof half);
-        if (kind[i].min >= 0) memcpy(b + kind[i].min, &min, sizeof min);
+        memcpy(b + kind->d, &half, sizeof half);
+        if (kind->min >= 0) memcpy(b + kind->min, &min, sizeof min);
     }
 }
 
@@ -382,9 +391,9 @@ wg_status wg_synth(const char *like, int type, uint64_t seed, const char *out, w
 typedef struct name_options { int layers, vocab, context, seed; } name_options;
 
 static const wg_option options[] = {
-    WG_OPTION_INT(name_options, layers, 0, 0, 1 << 16, "0: the shape's"),
-    WG_OPTION_INT(name_options, vocab, 0, 0, SIZE_MOST, "0: the shape's"),
-    WG_OPTION_INT(name_options, context, 0, 0, SIZE_MOST, "0: the shape's"),
+    WG_OPTION_INT(name_options, layers, 0, 0, 1024, "0: the shape's"),
+    WG_OPTION_INT(name_options, vocab, 0, 0, 1 << 20, "0: the shape's"),
+    WG_OPTION_INT(name_options, context, 0, 0, 1 << 20, "0: the shape's"),
     WG_OPTION_INT(name_options, seed, 1, 0, INT32_MAX, "another seed, another model"),
     WG_OPTION_END,
 };
@@ -410,7 +419,8 @@ static wg_status parse(const char *name, wg_synth_shape *s, int *type, name_opti
     const wg_synth_shape *shape = find_shape(like, err);
     if (!shape) return wg_fail_in(err, WG_EINVAL, "%.100s", name);
     *type = wg_type_parse(of);
-    if (*type < 0 || !wg_type_get(*type) || !wg_type_get(*type)->computable)
+    const wg_type_info *info = wg_type_get(*type); /* of -1: NULL */
+    if (!info || !info->computable || (!info->writable && !coded_of(*type)))
         return wg_fail(err, WG_EINVAL, "%.100s: weights of type '%s': expected " WG_COMPUTABLE_TYPES, name, of);
     while (*at) {
         if (!take_word(&at, like, sizeof like)) return wg_fail(err, WG_EINVAL, "%.100s: expected " WG_SYNTH_NAMES, name);

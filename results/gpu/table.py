@@ -115,6 +115,7 @@ ROWS = [
     ("8 B q4_0, decode: time / floor", lambda r: floor_ratio(r, "forward_8b_q4_0"), "{:.2f}", "1.45 (1.25)"),
     ("8 B q4_k, decode: time / floor", lambda r: floor_ratio(r, "forward_8b_q4_k"), "{:.2f}", "1.45 (1.25)"),
     ("8 B q8_0, decode: time / floor", lambda r: floor_ratio(r, "forward_8b_q8_0"), "{:.2f}", ""),
+    ("8 B fp8, decode: time / floor", lambda r: floor_ratio(r, "forward_8b_f8"), "{:.2f}", ""),
     ("124 M bf16, a draft step: time / floor", lambda r: floor_ratio(r, "forward_124m_bf16"), "{:.2f}", "2.50 (2.00)"),
     ("v(8), 8 B bf16", lambda r: growth(r, "forward_8b_bf16", 8), "{:.2f}", "1.08"),
     ("v(16)", lambda r: growth(r, "forward_8b_bf16", 16), "{:.2f}", "1.12"),
@@ -201,8 +202,8 @@ def self_test():
     def rounds(tok_s, round_ms):
         return {"arm": "synthetic", "tok_s": tok_s, "round_ms": round_ms, "draft_ms": 0.01}
 
-    names = ["forward_8b_bf16", "forward_1b_bf16", "forward_8b_q4_0", "forward_8b_q4_k", "forward_8b_q8_0", "forward_124m_bf16",
-             "oracle_8b_bf16", "oracle_1b_bf16", "fast_8b_bf16", "eager_1b_bf16", "far_8b_bf16", "peer",
+    names = ["forward_8b_bf16", "forward_1b_bf16", "forward_8b_q4_0", "forward_8b_q4_k", "forward_8b_q8_0", "forward_8b_f8",
+             "forward_124m_bf16", "oracle_8b_bf16", "oracle_1b_bf16", "fast_8b_bf16", "eager_1b_bf16", "far_8b_bf16", "peer",
              "drafted_1b_bf16", "steps_1b_bf16"]
     data = {
         "card": "Made Up", "date": "2000-01-01T00:00:00Z", "sections": {n: {"result": "passed"} for n in names},
@@ -212,7 +213,7 @@ def self_test():
         "forward_8b_bf16": [fwd(1, 4.0), fwd(8, 4.2), fwd(16, 4.4), fwd(32, 4.6), fwd(64, 5.0)],
         "forward_1b_bf16": [fwd(1, 0.8, 3520.0)], "forward_8b_q4_0": [fwd(1, 1.5, 3200.0), fwd(64, 3.0)],
         "forward_8b_q4_k": [fwd(1, 1.5, 3300.0)], "forward_8b_q8_0": [fwd(1, 2.2, 3900.0)],
-        "forward_124m_bf16": [fwd(1, 0.2, 2200.0)],
+        "forward_8b_f8": [fwd(1, 2.0, 4000.0)], "forward_124m_bf16": [fwd(1, 0.2, 2200.0)],
         "oracle_8b_bf16": [fwd(1, 4.0), fwd(5, 4.1), {"arm": "plain", "tok_s": 240.0}, rounds(800.0, 4.14)],
         "oracle_1b_bf16": [fwd(1, 0.8), fwd(5, 0.84), rounds(3800.0, 0.9)],
         "fast_8b_bf16": [fwd(1, 3.9), fwd(64, 4.8)], "eager_1b_bf16": [fwd(1, 1.2)],
@@ -224,7 +225,7 @@ def self_test():
         "steps_1b_bf16": [{"arm": "plain", "round_ms": 0.978}, {"arm": "model", "round_ms": 2.5}],
     }
     tau = (1 - 0.8 ** 5) / 0.2
-    want = ["4400", "4.000", "1.10", "1.25", "1.38", "1.33", "1.13", "2.00", "1.05", "1.10", "1.15", "1.25", "2.00",
+    want = ["4400", "4.000", "1.10", "1.25", "1.38", "1.33", "1.13", "1.10", "2.00", "1.05", "1.10", "1.15", "1.25", "2.00",
             "1.10", "30", "50", "15", "1.20", "1.25", f"{800 * 4.1e-3 / tau:.2f}", f"{3800 * 0.84e-3 / tau:.2f}", "1.03",
             "1.04", "1.50", "1.20", NONE, "1.25", "1.25", NONE, "600 / 50 = 12.00", "250 / 20 = 12.50"]
     run = Run(data)
@@ -232,7 +233,7 @@ def self_test():
     assert got == want, [(r[0], g, w) for r, g, w in zip(ROWS, got, want) if g != w]
     assert all(cell(Run({}), row) == NONE for row in ROWS)
     failed = Run({**data, "sections": {n: {"result": "failed"} for n in names}})
-    assert [i for i, row in enumerate(ROWS) if cell(failed, row) != NONE] == [0, 24, 26, 27], "half a section is no measurement"
+    assert [i for i, row in enumerate(ROWS) if cell(failed, row) != NONE] == [0, 25, 27, 28], "half a section is no measurement"
     assert markdown([run]).count("\n") == len(ROWS) + 2 and "Made Up, 2000-01-01" in markdown([run])
     assert markdown([]).count(NONE) == len(ROWS)
     assert short(run).count("\n") <= 22 and len(short(Run({})).splitlines()) == 1

@@ -190,3 +190,18 @@ Test(model_bad, every_failed_allocation_leaks_nothing)
     cr_assert(nth - 1 == 3 + 2 * 9 + 3 + 11 + 6, "%d allocations", (int)nth - 1);
     wg_weights_close(w);
 }
+
+/* A name can ask for any size: refused before anything is drawn, and with what would help. */
+Test(model_bad, a_model_without_a_file_that_does_not_fit)
+{
+    const wg_model_options usual = { .kv_type = WG_F16, .max_rows = 8 };
+    wg_weights *w;
+    wg_device d;
+    wg_model *m = NULL;
+    cr_assert_eq(wg_weights_open(&w, "synth:llama-3.1-8b:f32:layers=1024:vocab=300:context=64", &err), WG_OK, "%s", err.text);
+    cr_assert_eq(wg_device_cpu(&d, NULL, &err), WG_OK);
+    cr_assert_eq(wg_model_open(&m, w, &d, &usual, &err), WG_ENOMEM);
+    cr_assert(strstr(err.text, "893.40 GB of weights") && strstr(err.text, "of memory are free: name a smaller type"), "%s",
+              err.text);
+    wg_weights_close(w);
+}
