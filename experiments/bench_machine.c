@@ -95,13 +95,16 @@ double wg_machine_products(wg_machine_bench *m)
 
 int wg_machine_type(const wg_weights *w)
 {
-    size_t bytes[64] = { 0 };
+    size_t most = 0;
     int best = WG_F32;
     for (int i = 0; i < wg_weights_count(w); i++) {
-        const wg_tensor *t = wg_weights_at(w, i);
-        if (t->type < 64 && wg_type_get(t->type)->computable) bytes[t->type] += t->bytes;
+        const int type = wg_weights_at(w, i)->type;
+        size_t bytes = 0;
+        for (int k = 0; k < wg_weights_count(w); k++)
+            if (wg_weights_at(w, k)->type == type) bytes += wg_weights_at(w, k)->bytes;
+        if (bytes <= most || !wg_type_get(type)->computable) continue;
+        most = bytes;
+        best = type;
     }
-    for (int i = 0; i < 64; i++)
-        if (bytes[i] > bytes[best]) best = i;
     return best;
 }
