@@ -81,7 +81,7 @@ static inline void store_refusals(const wg_drafter_class *c, const char *option)
     s.env.tokenizer = NULL;
     cr_assert_null(store_drafter(&s, c, option, "", &err));
     cr_assert_eq(err.code, WG_EMODEL);
-    char want[200];
+    char want[800];
     snprintf(want, sizeof want, "drafter %s: %s has no tokenizer, so nobody can tell whether %s was built for it", c->name,
              s.env.target_name, s.path);
     cr_assert_str_eq(err.text, want);

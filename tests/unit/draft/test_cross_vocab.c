@@ -3,6 +3,7 @@
  * are what the same drafter, opened afresh, would draft (so the translated text and its cache are right after any commit), q is
  * the draft model's row over the common tokens and nothing else, and what cannot work is refused with the reason. */
 #include "core/file/convert.h"
+#include "draft/pruned.h"
 #include "draft/reader.h"
 #include "tests/unit/draft/composed.h"
 
