@@ -25,7 +25,7 @@ struct wg_fusion {
     wg_gpu_input in;
     wg_gpu_rotary rotary; /* of WG_GPU_ROTARY */
     int head, apart;      /* stripes of a head, and between the halves of one; head 0: pairs lie within a stripe */
-    wg_gpu_best *best;
+    wg_gpu_best *best;    /* or NULL */
 };
 
 /* Blocks for so many turns of `bytes` of shared memory: as many as run at once, each with as many turns. */

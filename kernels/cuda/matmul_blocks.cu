@@ -33,15 +33,21 @@ template <int TYPE, int TILES> WG_HD static inline int stage_bytes(int warps)
     return warps * wg_step_bytes(TYPE) + TILES * 8 * (LINE + arrays_of(TYPE) * WG_STEP * 4);
 }
 
-/* Step `step` into a stage: each warp its record, all together the inputs; rows and inputs past the last are zeros. */
-template <int TYPE, int TILES> WG_DEVICE void fetch(const wg_product &p, const wg_unit &u, uint8_t *stage, int first, int step)
+/* Step `step` of this warp's weights into a stage. */
+template <int TYPE> WG_DEVICE void fetch_weights(const wg_product &p, const wg_unit &u, uint8_t *stage, int step)
 {
-    const int t = (int)threadIdx.x, threads = (int)blockDim.x, warp = t / WG_WARP, bytes = wg_step_bytes(TYPE);
+    const int t = (int)threadIdx.x, bytes = wg_step_bytes(TYPE);
+    const uint8_t *record = (const uint8_t *)u.data + (size_t)u.index * wg_stripe_bytes(TYPE, p.k) + (size_t)step * bytes;
+    for (int i = t % WG_WARP * 16; i < bytes && step < wg_steps(p.k) && u.mine; i += WG_WARP * 16)
+        wg_copy_async16(stage + t / WG_WARP * bytes + i, record + i, true);
+}
+
+/* And of the inputs, all warps together; rows and inputs past the last are zeros. Closes a group: an empty one counts too. */
+template <int TYPE, int TILES> WG_DEVICE void fetch_inputs(const wg_product &p, uint8_t *stage, int first, int step)
+{
+    const int t = (int)threadIdx.x, threads = (int)blockDim.x;
     if (step < wg_steps(p.k)) {
-        const uint8_t *record = (const uint8_t *)u.data + (size_t)u.index * wg_stripe_bytes(TYPE, p.k) + (size_t)step * bytes;
-        for (int i = t % WG_WARP * 16; i < bytes && u.mine; i += WG_WARP * 16)
-            wg_copy_async16(stage + warp * bytes + i, record + i, true);
-        uint8_t *q = stage + threads / WG_WARP * bytes, *scales = q + TILES * 8 * LINE;
+        uint8_t *q = stage + threads / WG_WARP * wg_step_bytes(TYPE), *scales = q + TILES * 8 * LINE;
         for (int i = t; i < TILES * 8 * (STEP_K / 16); i += threads) {
             const int row = i / (STEP_K / 16), k = step * STEP_K + i % (STEP_K / 16) * 16;
             const bool valid = first + row < p.rows && k < p.k;
@@ -135,7 +141,6 @@ WG_DEVICE void add_step(const uint8_t *record, const uint8_t *inputs, int blocks
 
 template <int TYPE, int TILES> WG_KERNEL WG_LAUNCH_BOUNDS(BOUND, 1) matmul_stripes(wg_product p)
 {
-    wg_depend();
     WG_SHARED_DYNAMIC(uint8_t, ring);
     const int lane = (int)threadIdx.x % WG_WARP, warp = (int)threadIdx.x / WG_WARP, warps = (int)blockDim.x / WG_WARP;
     const int stages = stages_of(TYPE, TILES), size = stage_bytes<TYPE, TILES>(warps), steps = wg_steps(p.k);
@@ -143,11 +148,15 @@ template <int TYPE, int TILES> WG_KERNEL WG_LAUNCH_BOUNDS(BOUND, 1) matmul_strip
     const wg_unit u = wg_unit_of(p, (int)blockIdx.x * warps + warp);
     float acc[TILES][4];
     WG_UNROLL for (int i = 0; i < TILES; i++) acc[i][0] = acc[i][1] = acc[i][2] = acc[i][3] = 0;
-    for (int s = 0; s < stages - 1; s++) fetch<TYPE, TILES>(p, u, ring + s * size, first, s);
+    for (int s = 0; s < stages - 1; s++) fetch_weights<TYPE>(p, u, ring + s * size, s);
+    wg_depend();
+    for (int s = 0; s < stages - 1; s++) fetch_inputs<TYPE, TILES>(p, ring + s * size, first, s);
     for (int s = 0, at = 0; s < steps; s++) {
         wg_copy_wait(stages_of(TYPE, TILES) - 2);
         __syncthreads(); /* stage `at` is there; the one before it has been used */
-        fetch<TYPE, TILES>(p, u, ring + (at ? at - 1 : stages - 1) * size, first, s + stages - 1);
+        uint8_t *const used = ring + (at ? at - 1 : stages - 1) * size;
+        fetch_weights<TYPE>(p, u, used, s + stages - 1);
+        fetch_inputs<TYPE, TILES>(p, used, first, s + stages - 1);
         const uint8_t *stage = ring + at * size;
         if (u.mine)
             add_step<TYPE, TILES>(stage + warp * wg_step_bytes(TYPE), stage + warps * wg_step_bytes(TYPE),

@@ -31,26 +31,29 @@ template <int TILES> WG_HD static inline int stage_bytes(int stripes)
 /* Where slice i of `steps` begins. */
 WG_DEVICE int slice_at(int steps, int i) { return steps * i / SLICES; }
 
-/* One step of weights of this warp and of inputs of its slice, which the warps of that slice fetch together; rows past the last
- * are zeros. step < 0: none. */
-template <int TILES>
-WG_DEVICE void fetch(const wg_product &p, const wg_unit &u, int stripes, uint8_t *stage, int first, int step)
+/* One step of this warp's weights; step < 0: none. */
+WG_DEVICE void fetch_weights(const wg_product &p, const wg_unit &u, uint8_t *stage, int step)
 {
-    const int t = (int)threadIdx.x, lane = t % WG_WARP, warp = t / WG_WARP, k = (int)wg_gpu_k_padded(p.k);
-    if (step >= 0) {
-        const uint8_t *record = (const uint8_t *)u.data + ((size_t)u.index * (k / WG_GPU_K) + step) * RECORD;
-        for (int i = lane * 16; i < RECORD && u.mine; i += WG_WARP * 16)
-            wg_copy_async16(stage + warp * RECORD + i, record + i, true);
-        const int group = stripes * WG_WARP, slice = warp / stripes;
-        uint16_t *to = (uint16_t *)(stage + stripes * warps_of(TILES) * RECORD + slice * inputs_bytes<TILES>());
-        for (int i = t - slice * group; i < TERMS * TILES * 8 * PIECES; i += group) {
-            const int piece = i % PIECES, row = i / PIECES % (TILES * 8), term = i / (PIECES * TILES * 8);
-            const bool valid = first + row < p.rows;
-            const size_t from = ((size_t)term * p.rows + (valid ? first + row : 0)) * k + step * WG_GPU_K + piece * 8;
-            wg_copy_async16(to + (term * TILES * 8 + row) * LINE + piece * 8, (const uint16_t *)p.act + from, valid);
-        }
+    const int lane = (int)threadIdx.x % WG_WARP, warp = (int)threadIdx.x / WG_WARP;
+    const size_t steps = wg_gpu_k_padded(p.k) / WG_GPU_K;
+    const uint8_t *record = (const uint8_t *)u.data + ((size_t)u.index * steps + (size_t)(step < 0 ? 0 : step)) * RECORD;
+    for (int i = lane * 16; i < RECORD && step >= 0 && u.mine; i += WG_WARP * 16)
+        wg_copy_async16(stage + warp * RECORD + i, record + i, true);
+}
+
+/* One step of inputs of its slice, which the warps of that slice fetch together; rows past the last are zeros. Closes a group:
+ * an empty one counts too. */
+template <int TILES> WG_DEVICE void fetch_inputs(const wg_product &p, int stripes, uint8_t *stage, int first, int step)
+{
+    const int t = (int)threadIdx.x, k = (int)wg_gpu_k_padded(p.k), group = stripes * WG_WARP, slice = t / WG_WARP / stripes;
+    uint16_t *to = (uint16_t *)(stage + stripes * warps_of(TILES) * RECORD + slice * inputs_bytes<TILES>());
+    for (int i = t - slice * group; i < TERMS * TILES * 8 * PIECES && step >= 0; i += group) {
+        const int piece = i % PIECES, row = i / PIECES % (TILES * 8), term = i / (PIECES * TILES * 8);
+        const bool valid = first + row < p.rows;
+        const size_t from = ((size_t)term * p.rows + (valid ? first + row : 0)) * k + step * WG_GPU_K + piece * 8;
+        wg_copy_async16(to + (term * TILES * 8 + row) * LINE + piece * 8, (const uint16_t *)p.act + from, valid);
     }
-    wg_copy_commit(); /* an empty group counts too */
+    wg_copy_commit();
 }
 
 /* x: the lane's row of the first tile, of its term and its half of 16 inputs. */
@@ -89,7 +92,6 @@ template <int COUNT> WG_DEVICE void gather_slices(int stripes, float *acc, float
 
 template <int TYPE, int TILES, int STAGES> WG_KERNEL WG_LAUNCH_BOUNDS(BOUND, 1) matmul_fragments(wg_product p, int stripes)
 {
-    wg_depend();
     WG_SHARED_DYNAMIC(uint8_t, ring);
     const bool alone = warps_of(TILES) == 1;
     const int lane = (int)threadIdx.x % WG_WARP, warp = (int)threadIdx.x / WG_WARP, first = (int)blockIdx.y * TILES * 8;
@@ -101,16 +103,21 @@ template <int TYPE, int TILES, int STAGES> WG_KERNEL WG_LAUNCH_BOUNDS(BOUND, 1) 
                        ((lane / 16 * TILES * 8 + lane % 8) * LINE + lane / 8 % 2 * 8) * 2;
     float acc[TILES][4], sum[TILES][4];
     int at = 0;
-    for (int s = 0; s < STAGES - 1; s++) fetch<TILES>(p, u, stripes, ring + s * size, first, from + s < to ? from + s : -1);
+    for (int s = 0; s < STAGES - 1; s++) fetch_weights(p, u, ring + s * size, from + s < to ? from + s : -1);
+    wg_depend();
+    for (int s = 0; s < STAGES - 1; s++)
+        fetch_inputs<TILES>(p, stripes, ring + s * size, first, from + s < to ? from + s : -1);
     for (int slice = 0; slice < SLICES / warps_of(TILES); slice++) {
         const int begin = alone ? slice_at(steps, slice) : from;
         const int end = alone ? slice_at(steps, slice + 1) : from + (steps + SLICES - 1) / SLICES;
         WG_UNROLL for (int i = 0; i < TILES; i++) acc[i][0] = acc[i][1] = acc[i][2] = acc[i][3] = 0;
         for (int step = begin; step < end; step++) {
-            const int next = step + STAGES - 1;
+            const int next = step + STAGES - 1 < to ? step + STAGES - 1 : -1;
+            uint8_t *const used = ring + (at ? at - 1 : STAGES - 1) * size;
             wg_copy_wait(STAGES - 2);
             __syncthreads(); /* stage `at` is there; the one before it has been used */
-            fetch<TILES>(p, u, stripes, ring + (at ? at - 1 : STAGES - 1) * size, first, next < to ? next : -1);
+            fetch_weights(p, u, used, next);
+            fetch_inputs<TILES>(p, stripes, used, first, next);
             const uint8_t *stage = ring + at * size;
             if (u.mine && step < to)
                 add_step<TYPE, TILES>(stage + warp * RECORD, (const uint16_t *)(stage + inputs), lane, acc);

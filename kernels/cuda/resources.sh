@@ -9,7 +9,8 @@ nvcc=$(command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null) || { echo "no
 archs="80 86 89 90a 100"
 registers=168    # three blocks of 128 threads fit the 64 K registers of an SM
 shared=49152     # static: what every generation gives without asking
-early="fused_stripes fused_fragments fused_codes" # read before they wait: weights, to which the emulation holds them
+# read before they wait: weights, to which the emulation holds them
+early="fused_stripes fused_fragments fused_codes matmul_stripes matmul_fragments matmul_codes"
 ordinary="go_on" # kernels that begin when those before have ended: nodes that the runtime adds to a graph
 [ $# -gt 0 ] || set -- kernels/cuda/*.cu
 flags=()

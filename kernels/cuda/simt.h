@@ -54,7 +54,8 @@ void simt_copy_commit(void);
 void simt_copy_wait(int groups_left);
 void simt_launch(dim3 grid, dim3 block, size_t dynamic, const char *kernel, simt_fn *run, void *arg, size_t bytes);
 void simt_check_pointer(const void *p, const char *kernel, int index); /* device memory, or NULL */
-void simt_check_struct(const void *of, size_t bytes, const char *kernel); /* what will be recorded: no address that goes stale */
+/* What will be recorded holds no address that goes stale. */
+void simt_check_struct(const void *of, size_t bytes, const char *kernel);
 [[noreturn]] void simt_fail(simt_place at, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* ---- the language */

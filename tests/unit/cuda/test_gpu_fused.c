@@ -285,8 +285,8 @@ static wg_weights *weights_of(int type)
     return w;
 }
 
-/* A layer is five kernels: q, k, v into the pages; attention; o; gate and up; down. Before them the embedding, behind them the
- * head. More rows go through the single steps, with the same logits. */
+/* A layer is five kernels: q, k, v into the pages; attention, of one span or of two; o; gate and up; down. Before them the
+ * embedding, behind them the head. More rows go through the single steps, with the same logits. */
 Test(gpu_fused, a_layer_of_few_rows_is_five_kernels)
 {
     static const int types[] = { WG_F16, WG_BF16, WG_Q8_0, WG_Q4_0 }, rows[] = { WG_GPU_FUSED_ROWS + 1, 1, 4, 8 };
@@ -298,6 +298,10 @@ Test(gpu_fused, a_layer_of_few_rows_is_five_kernels)
         setup s;
         cr_assert_eq(wg_device_cuda(&d, gpu()->api, 0, WG_CUDA_EAGER, NULL, &err), WG_OK, "%s", err.text);
         cr_assert_eq(setup_open(&s, &d, w), WG_OK, "%s", err.text);
+        if (i == 0) {
+            cr_assert_eq(pass(&s, WG_GPU_SPAN, 0, NULL), WG_OK, "%s", err.text);
+            wg_kv_commit_chain(s.seq, WG_GPU_SPAN);
+        }
         for (int n = 0; n < 4; n++) {
             const long before = simt_stats_read().launches;
             cr_assert_eq(pass(&s, rows[n], rows[n], n ? got : all), WG_OK, "%s", err.text);
