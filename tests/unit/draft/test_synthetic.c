@@ -125,7 +125,7 @@ Test(synthetic, refuses_bad_rates)
         cr_assert(text, "%s opens", bad[i]);
         cr_assert(i > 3 || strstr(text, ": expected probabilities by depth, such as 0.9-0.8-0.7"), "%s", text);
     }
-    char many[2 * WG_TREE_MAX + 60] = "profile=positions,rates=1";
+    char many[2 * WG_DRAFT_MAX + 60] = "profile=positions,rates=1";
     for (int i = 0; i < WG_DRAFT_MAX; i++) strcat(many, "-1");
     const char *text = refusal(&target, "synthetic", many, true);
     cr_assert(text && strstr(text, "drafter synthetic: rates=1-1-") && strstr(text, ": more than "), "%s",
