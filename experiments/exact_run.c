@@ -23,7 +23,8 @@ wg_status wg_exact_shape_read(wg_exact_shape *s, const char *text, bool tree, wg
     snprintf(s->name, sizeof s->name, "%s%.50s", tree && !strchr(text, '-') ? "tree " : "", text);
     for (char *end; s->depth < WG_EXACT_DEPTH; at = end + 1) {
         const long n = strtol(at, &end, 10);
-        if (end == at || *at < '0' || *at > '9' || n < 1 || n > (tree ? MOST_CHILDREN : WG_EXACT_DEPTH) || (*end && *end != '-')) break;
+        const long most = tree ? MOST_CHILDREN : WG_EXACT_DEPTH;
+        if (end == at || *at < '0' || *at > '9' || n < 1 || n > most || (*end && *end != '-')) break;
         if (!tree && !*end) {
             for (int d = 0; d < n; d++) s->children[d] = 1;
             s->depth = (int)n;

@@ -21,7 +21,10 @@ typedef struct wg_block {
 
 WG_HD static inline int wg_is_quantised(int type) { return !wg_type_is_float(type); }
 WG_HD static inline int wg_is_k(int type) { return type == WG_Q4_K || type == WG_Q5_K || type == WG_Q6_K; }
-WG_HD static inline int wg_has_min(int type) { return type == WG_Q4_1 || type == WG_Q5_1 || type == WG_Q4_K || type == WG_Q5_K; }
+WG_HD static inline int wg_has_min(int type)
+{
+    return type == WG_Q4_1 || type == WG_Q5_1 || type == WG_Q4_K || type == WG_Q5_K;
+}
 WG_HD static inline int wg_code_bits(int type)
 {
     switch (type) {

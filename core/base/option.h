@@ -24,13 +24,17 @@ typedef struct wg_option {
     const char *const *choices; /* ENUM: NULL-terminated; INT: words for 0, 1 ..., or NULL */
 } wg_option;
 
-#define WG_OPTION_INT(T, field, def, min, max, doc)    { #field, doc, WG_OPT_INT, offsetof(T, field), def, min, max, NULL, NULL }
+#define WG_OPTION_INT(T, field, def, min, max, doc) \
+    { #field, doc, WG_OPT_INT, offsetof(T, field), def, min, max, NULL, NULL }
 /* Whose values 0, 1 ... may also be written as words. */
-#define WG_OPTION_COUNT(T, field, def, min, max, words, doc) { #field, doc, WG_OPT_INT, offsetof(T, field), def, min, max, NULL, words }
-#define WG_OPTION_FLOAT(T, field, def, min, max, doc)  { #field, doc, WG_OPT_FLOAT, offsetof(T, field), def, min, max, NULL, NULL }
+#define WG_OPTION_COUNT(T, field, def, min, max, words, doc) \
+    { #field, doc, WG_OPT_INT, offsetof(T, field), def, min, max, NULL, words }
+#define WG_OPTION_FLOAT(T, field, def, min, max, doc) \
+    { #field, doc, WG_OPT_FLOAT, offsetof(T, field), def, min, max, NULL, NULL }
 #define WG_OPTION_BOOL(T, field, def, doc)             { #field, doc, WG_OPT_BOOL, offsetof(T, field), def, 0, 1, NULL, NULL }
 #define WG_OPTION_STR(T, field, def, doc)              { #field, doc, WG_OPT_STRING, offsetof(T, field), 0, 0, 0, def, NULL }
-#define WG_OPTION_ENUM(T, field, def, choices, doc)    { #field, doc, WG_OPT_ENUM, offsetof(T, field), def, 0, 0, NULL, choices }
+#define WG_OPTION_ENUM(T, field, def, choices, doc) \
+    { #field, doc, WG_OPT_ENUM, offsetof(T, field), def, 0, 0, NULL, choices }
 #define WG_OPTION_END                                  { NULL, NULL, WG_OPT_INT, 0, 0, 0, 0, NULL, NULL }
 
 /* Sets every field of the struct at `o` to its default. A NULL table is an empty table (everywhere here). */
@@ -49,7 +53,8 @@ wg_status wg_option_set_number(const wg_option *table, void *o, const char *name
 /* The row called `name`, or NULL. */
 const wg_option *wg_option_find(const wg_option *table, const char *name);
 
-/* What the row expects, as words: "integer 1..64", "integer 0..9, all or first", "number 0..1", "true or false", "one of: a, b". Writes into buf. */
+/* What the row expects, as words: "integer 1..64", "integer 0..9, all or first", "number 0..1", "true or false", "one of: a, b".
+ * Writes into buf. */
 const char *wg_option_expects(const wg_option *row, char *buf, size_t size);
 
 /* The value of a field as text (numbers with the fewest digits that read back the same). Writes into buf. */

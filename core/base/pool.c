@@ -53,7 +53,7 @@ struct wg_pool {
     pthread_cond_t job, done;
     int threads, started;
     bool spin;
-    double quiet, quiet_until; /* the caller's: seconds between wake-ups that nobody answers in time; when the next one is due */
+    double quiet, quiet_until; /* the caller's: seconds between wake-ups that nobody answers in time; the next one */
     bool woke;                 /* the caller's: this job woke sleepers */
     worker *workers; /* (threads - 1): threads 1, 2, ... */
 };

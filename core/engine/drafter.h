@@ -40,7 +40,10 @@ typedef struct wg_env {
 } wg_env;
 
 /* Nothing after such a token is emitted, so a draft may end there. */
-static inline bool wg_env_is_eog(const wg_env *env, int32_t token) { return env->is_eog && env->is_eog(env->is_eog_user, token); }
+static inline bool wg_env_is_eog(const wg_env *env, int32_t token)
+{
+    return env->is_eog && env->is_eog(env->is_eog_user, token);
+}
 
 /* The target's rows and logits have to be on the host in every observe. */
 static inline void wg_env_watch(const wg_env *env)

@@ -231,7 +231,8 @@ static wg_status make_room(wg_seq *s, int cap, wg_error *err)
 wg_status wg_seq_extend(wg_engine *e, wg_seq *s, const int32_t *token, int n, int max_new, wg_error *err)
 {
     if (s->finish == WG_RUNNING)
-        return wg_fail(err, WG_EINVAL, "request %u is running; it can be asked more when it has finished", (unsigned)s->request);
+        return wg_fail(err, WG_EINVAL, "request %u is running; it can be asked more when it has finished",
+                       (unsigned)s->request);
     WG_TRY(check_prompt(e, s->n, token, n, max_new, err));
     const int prompt = s->n + n, limit = max_new < e->opt.max_tokens - prompt ? prompt + max_new : e->opt.max_tokens;
     WG_TRY(make_room(s, limit, err));

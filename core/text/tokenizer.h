@@ -47,7 +47,8 @@ wg_status wg_tokenizer_encode_part(const wg_tokenizer *t, const char *text, size
 size_t wg_tokenizer_decode_one(const wg_tokenizer *t, int32_t id, bool first, bool special, char *out, size_t size);
 
 /* A whole text; *out is allocated (wg_free) and NUL-terminated, *n its length. */
-wg_status wg_tokenizer_decode(const wg_tokenizer *t, const int32_t *ids, size_t n_ids, bool special, char **out, size_t *n, wg_error *err);
+wg_status wg_tokenizer_decode(const wg_tokenizer *t, const int32_t *ids, size_t n_ids, bool special, char **out, size_t *n,
+                              wg_error *err);
 
 /* Streaming: feed tokens one at a time and print what comes back; an incomplete UTF-8 sequence is held back until it is
  * complete (or turns out to be invalid, then it passes as it is). */
@@ -58,6 +59,7 @@ size_t wg_stream_end(wg_stream *s, char *out, size_t size); /* what is still hel
 
 /* Are ids of the two interchangeable? Sizes, bos/eos and texts are compared. EVOCAB lists the first ten differing ids with
  * both strings; a target that only has extra padded rows at the end passes. */
-wg_status wg_tokenizer_same(const wg_tokenizer *target, const wg_tokenizer *draft, const char *target_name, const char *draft_name, wg_error *err);
+wg_status wg_tokenizer_same(const wg_tokenizer *target, const wg_tokenizer *draft, const char *target_name, const char *draft_name,
+                            wg_error *err);
 
 #endif
