@@ -7,6 +7,7 @@
 
 #include "core/base/json.h"
 #include "core/base/mem.h"
+#include "core/model/device.h"
 #include "experiments/cli.h"
 #include "experiments/commands.h"
 #include "experiments/estimate.h"

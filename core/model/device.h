@@ -137,7 +137,7 @@ wg_status wg_device_cpu(wg_device *out, wg_pool *pool, wg_error *err);
  *   cuda:N/exact   the same device with the bits of the CPU: slower, for comparing
  *   cuda:N/fast    the same device, f16 and bf16 products by cuBLASLt, inputs rounded to 16 bits. The Prefix Law is not kept: a
  *                  row's logits depend on how many rows ride beside it, so drafted texts may differ from plain decoding
- *   .../eager      any of these, with every launch made anew instead of passes recorded and replayed: the same bits, for comparing
+ *   .../eager      any of these, every launch made anew instead of passes recorded and replayed: the same bits, for comparing
  *   .../serial     any of these, each kernel beginning when the one before it has ended: the same bits, for comparing
  *   auto           cuda:0, or where that cannot be opened (no driver, too old, no device) the CPU
  * EINVAL: no such name. EUNSUPPORTED: this build, driver or machine has none; the message says which, and what to do. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Products of the fast mode by cuBLASLt: f16 or bf16 rows times rows, f32 sums and results. The library is looked for when a
- * device is opened so. For each shape, and rows rounded up to a power of two, its heuristic names one algorithm, once: in the
- * first pass of that kind, which is launched before one like it is recorded. Room to work in is taken when the device is opened,
- * and a product takes no memory. Private to runtime.cu. */
+ * device is opened so. For each shape, and rows rounded up to a power of two, its heuristic names one algorithm, once: when a
+ * pass of that kind is first launched, which comes before one like it is recorded, or while a loop is recorded (it launches
+ * nothing). Room to work in is taken when the device is opened, and a product takes none. Private to runtime.cu. */
 #ifndef WG_KERNELS_CUDA_CUBLASLT_H
 #define WG_KERNELS_CUDA_CUBLASLT_H
 
@@ -100,8 +100,8 @@ static int wg_cublaslt_open(wg_gpu *g, char *why)
     void *s = NULL;
     if (g->products) return 0;
     if (!wg_cublaslt_there().there) {
-        snprintf(why, WG_GPU_WHY, "no cuBLASLt, the library of its products: libcublasLt.so.%d is not found (install the toolkit's "
-                 "libraries, or set LD_LIBRARY_PATH)", CUBLAS_VER_MAJOR);
+        snprintf(why, WG_GPU_WHY, "no cuBLASLt, the library of its products: libcublasLt.so.%d is not found; install the "
+                 "toolkit's libraries, or set LD_LIBRARY_PATH", CUBLAS_VER_MAJOR);
         return -1;
     }
     if (cudaMallocHost(&s, sizeof(wg_cublaslt_state)) == cudaSuccess) {
@@ -144,7 +144,8 @@ static const cublasLtMatmulAlgo_t *wg_cublaslt_choose(wg_cublaslt_state *s, cons
     wg_cublaslt_shapes of;
     cublasLtMatmulHeuristicResult_t best;
     if (wg_cublaslt_shape(w, up, &of) ||
-        wg_cublaslt_there().MatmulAlgoGetHeuristic(s->handle, s->how, &of.w, &of.x, &of.y, &of.y, s->wanted, 1, &best, &found) ||
+        wg_cublaslt_there().MatmulAlgoGetHeuristic(s->handle, s->how, &of.w, &of.x, &of.y, &of.y, s->wanted, 1, &best,
+                                                   &found) ||
         found == 0)
         return NULL;
     wg_cublaslt_choice *c = &s->choice[s->chosen++ % WG_CUBLASLT_CHOICES];

@@ -192,8 +192,8 @@ typedef struct wg_gpu_api {
     int (*wait)(wg_gpu *g, char why[WG_GPU_WHY]);            /* all done? 0, or -1 and the first failure since the last wait */
     int (*idle)(wg_gpu *g);                                  /* whether wait() would not block */
 
-    /* Graphs: what is called between record() and recorded() (kernels, product, copy, clear; nothing else) does not run but is kept,
-     * its arguments by value, to be replayed as one piece. So what may differ between replays lies in device memory.
+    /* Graphs: what is called between record() and recorded() (kernels, product, copy, clear; nothing else) does not run but is
+     * kept, its arguments by value, to be replayed as one piece. So what may differ between replays lies in device memory.
      * recorded() gives NULL and why when nothing could be kept; recorded_loop() makes of the same a piece that runs again as
      * long as it leaves the word at `again` (device memory) not zero. */
     void (*record)(wg_gpu *g);
@@ -244,7 +244,8 @@ WG_HD static inline int wg_gpu_f8_scale_at(int r, int b)
 }
 WG_HD static inline size_t wg_gpu_f8_stripe(int k) { return (size_t)(k / WG_GPU_K) * WG_GPU_F8_RECORD; }
 
-/* A packed matrix: panels of 32 outputs (f32; others by wg_gpu_layout), stripes of 16, or rows; units u0 .. u1-1 of it from the rows of a file (kernels/cuda_pack.c). 0 bytes: cannot be computed with. */
+/* A packed matrix: panels of 32 outputs (f32; others by wg_gpu_layout), stripes of 16, or rows; units u0 .. u1-1 of it from
+ * the rows of a file (kernels/cuda_pack.c). 0 bytes: cannot be computed with. */
 static inline int wg_gpu_in_panels(int type, int layout)
 {
     return type == WG_F32 || (wg_gpu_has_fragments(type) && layout == WG_GPU_PANELS);

@@ -128,7 +128,7 @@ static void prepare_rows(wg_gpu *g, int type, int layout, const float *x, const 
 
 extern "C" void WG_GPU(prepare)(wg_gpu *g, int type, int layout, const float *x, int rows, int k, void *act)
 {
-    if (!wg_gpu_in_panels(type, layout)) prepare_rows(g, type, layout, x, NULL, 0, rows, k, act); /* else: the rows themselves */
+    if (!wg_gpu_in_panels(type, layout)) prepare_rows(g, type, layout, x, NULL, 0, rows, k, act); /* else: rows as they are */
 }
 
 extern "C" void WG_GPU(norm_prepare)(wg_gpu *g, int type, int layout, const float *x, const float *weight, float eps,

@@ -169,8 +169,8 @@ static void gpu_product(wg_gpu *g, const wg_matrix *w, const void *act, int rows
 {
     const int status = wg_cublaslt_product(g, w, act, rows, add, y);
     if (status && !g->failed[0])
-        snprintf(g->failed, sizeof g->failed, "cuBLASLt's product of %d rows with %d x %d %s: status %d; take the device without "
-                 "/fast", rows, w->n, w->k, w->type == WG_F16 ? "f16" : "bf16", status);
+        snprintf(g->failed, sizeof g->failed, "cuBLASLt's product of %d rows with %d x %d %s: status %d; take the device "
+                 "without /fast", rows, w->n, w->k, w->type == WG_F16 ? "f16" : "bf16", status);
 }
 
 static int gpu_wait(wg_gpu *g, char why[WG_GPU_WHY])
