@@ -165,8 +165,8 @@ shape() { echo "synth:$1:$2:context=8192${3:+:$3}"; }
 forward() { # SHAPE TYPE DEVICE ROWS CONTEXT
   wager bench forward -m "$(shape "$1" "$2")" --device "$3" --rows "$4" --context "$5" --repeats $repeats --json
 }
-optional() { # DEVICE COMMAND...: 77 where this build knows no such device
-  wager generate -m "$(shape tiny bf16)" --device "$1" -p x -n 1 2>&1 >/dev/null | grep -q 'is unknown' && return 77
+optional() { # DEVICE COMMAND...: 77 where this build knows no such device, or the machine lacks its library
+  wager generate -m "$(shape tiny bf16)" --device "$1" -p x -n 1 2>&1 >/dev/null | grep -q 'is unknown\|no cuBLASLt' && return 77
   shift
   "$@"
 }

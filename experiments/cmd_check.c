@@ -7,6 +7,7 @@
 
 #include "core/base/json.h"
 #include "core/base/mem.h"
+#include "core/model/device.h"
 #include "experiments/cli.h"
 #include "experiments/commands.h"
 #include "experiments/estimate.h"
@@ -71,6 +72,7 @@ void wg_plan_print(FILE *f, const wg_config *c, double seconds)
             c->n, c->n == 1 ? "" : "s", c->groups, c->groups == 1 ? "" : "s", c->top.repeats, c->top.repeats == 1 ? "" : "s",
             requests, tokens);
     print_costs(f, c, seconds);
+    if (wg_config_fast(c)) fprintf(f, "warning   %s " WG_DEVICE_FAST_SAYS "\n", wg_config_fast(c));
     fputs("\ncells\n", f);
     for (int i = 0; i < c->n; i++) print_cell(f, i, &c->cell[i]);
 }

@@ -62,6 +62,11 @@ static void put_end(printer *p)
     p->green = false;
 }
 
+static bool is_lossless(const generate *g, const wg_engine *e)
+{
+    return wg_verifier_lossless(e->verifier, e->opt.sampling.temperature) && !(g->device && wg_device_is_fast(g->device));
+}
+
 static void put_footer(const generate *g, const wg_engine *e, const wg_seq *s, double prefill, double decode)
 {
     char hash[WG_SHA256_HEX];
@@ -73,7 +78,7 @@ static void put_footer(const generate *g, const wg_engine *e, const wg_seq *s, d
         printf("\n[%d tokens, %.1f tok/s, tau %.2f, accepted %ld of %ld drafted, prompt %d tokens in %.0f ms, %s, %s%s, "
                "output %.12s]\n",
                n, rate, tau, c->accepted, c->drafted, s->prompt, prefill * 1e3, e->drafter->class->name, e->verifier->name,
-               wg_verifier_lossless(e->verifier, e->opt.sampling.temperature) ? "" : " (LOSSY)", hash);
+               is_lossless(g, e) ? "" : " (LOSSY)", hash);
         return;
     }
     char *text = NULL;
@@ -89,7 +94,7 @@ static void put_footer(const generate *g, const wg_engine *e, const wg_seq *s, d
                   "target_passes", (json_int_t)c->passes, "drafted", (json_int_t)c->drafted, "accepted",
                   (json_int_t)c->accepted, "probes", (json_int_t)c->probes, "prefill_ms", prefill * 1e3, "decode_ms",
                   decode * 1e3, "draft", e->drafter->class->name, "rule", e->verifier->name, "output_sha256", hash, "lossless",
-                  wg_verifier_lossless(e->verifier, e->opt.sampling.temperature));
+                  is_lossless(g, e));
     json_dumpf(o, stdout, JSON_SORT_KEYS | JSON_COMPACT);
     putchar('\n');
     json_decref(o);
@@ -162,6 +167,8 @@ static wg_status generate_run(const generate *g, wg_error *err)
         parts.rules = wg_program_plugins.verifiers;
         s = wg_engine_open(&e, &parts, &opt, err);
     }
+    if (!s && g->device && wg_device_is_fast(g->device))
+        fprintf(stderr, "wager generate: %s " WG_DEVICE_FAST_SAYS "\n", g->device);
     if (!s) s = generate_with(g, e, t, err);
     wg_engine_close(e);
     wg_target_close(t);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/base/mem.h"
+#include "core/model/device.h"
 #include "experiments/config_check.h"
 
 enum { CELLS_MAX = 4096 };
@@ -507,7 +508,14 @@ void wg_config_close(wg_config *c)
 
 bool wg_cell_lossless(const wg_cell *cell)
 {
-    return wg_verifier_lossless(cell->verifier, cell->sampling.temperature);
+    return wg_verifier_lossless(cell->verifier, cell->sampling.temperature) && !wg_device_is_fast(cell->target.device);
+}
+
+const char *wg_config_fast(const wg_config *c)
+{
+    for (int i = 0; i < c->n; i++)
+        if (wg_device_is_fast(c->cell[i].target.device)) return c->cell[i].target.device;
+    return NULL;
 }
 
 bool wg_cell_repeats_plain(const wg_cell *cell)

@@ -93,6 +93,9 @@ void wg_config_close(wg_config *c); /* NULL is fine */
 bool wg_cell_lossless(const wg_cell *cell);
 bool wg_cell_repeats_plain(const wg_cell *cell);
 
+/* A device of its targets that does not keep the Prefix Law, so that no cell there is lossless; NULL: there is none. */
+const char *wg_config_fast(const wg_config *c);
+
 /* The options of a section of a cell: the struct its table describes. */
 const void *wg_cell_section(const wg_cell *cell, const wg_config_section *s);
 

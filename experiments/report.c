@@ -109,7 +109,7 @@ static void answer(FILE *f, const wg_folder *run, const json_t *cells)
         wg_report_interval(f, c, "speedup", "speedup_ci", "x");
         fputs(" the speed of plain decoding", f);
         fprintf(f, ", with %.2f tokens per pass of the target", number(c, "tau"));
-        fputs(json_is_true(get(c, "lossless")) ? ".</p>\n" : " &mdash; with a <strong>lossy</strong> rule.</p>\n", f);
+        fputs(json_is_true(get(c, "lossless")) ? ".</p>\n" : " &mdash; <strong>not lossless</strong>.</p>\n", f);
         fprintf(f, "<p>Beyond chance, %d of %d %s faster than plain decoding, %d slower; %d undecided.", t.faster, n,
                 n == 1 ? "cell is" : "cells are", t.slower, t.undecided);
     }

@@ -41,7 +41,7 @@ static void answer(FILE *f, const wg_folder *run, const json_t *cells)
     put_interval(f, c, "speedup");
     fprintf(f, " the speed of plain decoding, with %.2f tokens per pass%s. Beyond chance %d of %d cells %s faster than plain "
             "decoding, %d slower, %d undecided.",
-            wg_report_number(c, "tau"), json_is_true(get(c, "lossless")) ? "" : " (a lossy rule)", t.faster, n,
+            wg_report_number(c, "tau"), json_is_true(get(c, "lossless")) ? "" : " (not lossless)", t.faster, n,
             t.faster == 1 ? "is" : "are", t.slower, t.undecided);
     if (t.unequal) fprintf(f, " **%d of %d cells that must repeat plain decoding do not.**", t.unequal, t.must_equal);
     else if (t.must_equal) fprintf(f, " All %d cells that must repeat plain decoding's text do.", t.must_equal);

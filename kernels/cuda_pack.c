@@ -6,12 +6,13 @@
 #include "kernels/cuda/stripe.h"
 #include "kernels/variants.h"
 
-size_t wg_gpu_matrix_bytes(int type, int fragments, int n, int k)
+size_t wg_gpu_matrix_bytes(int type, int layout, int n, int k)
 {
     const wg_type_info *t = wg_type_get(type);
     if (n <= 0 || k <= 0 || !t || !t->computable || k % t->block) return 0;
-    const size_t units = (size_t)wg_gpu_units(type, fragments, n);
-    if (wg_gpu_in_panels(type, fragments)) return units * wg_float_at(type, k);
+    const size_t units = (size_t)wg_gpu_units(type, layout, n);
+    if (wg_gpu_in_panels(type, layout)) return units * wg_float_at(type, k);
+    if (wg_gpu_in_rows(type, layout)) return units * wg_gpu_k_padded(k) * 2;
     if (type == WG_F8_E4M3) return units * wg_gpu_f8_stripe(k);
     return units * (wg_gpu_is_half(type) ? WG_STRIPE * wg_gpu_k_padded(k) * 2 : wg_stripe_bytes(type, k));
 }
@@ -25,6 +26,13 @@ static void pack_fragments(const wg_matrix *w, const uint16_t *rows, int stripe,
         const int n = stripe * WG_STRIPE + lane / 4 + piece % 2 * 8, k = i / 256 * 16 + lane % 4 * 2 + i % 2 + piece / 2 * 8;
         *to = n < w->n && k < w->k ? rows[(size_t)n * (size_t)w->k + (size_t)k] : 0;
     }
+}
+
+static void pack_row(const wg_matrix *w, const void *rows, int row, char *to)
+{
+    const size_t bytes = (size_t)w->k * 2;
+    memcpy(to, (const char *)rows + (size_t)row * bytes, bytes);
+    memset(to + bytes, 0, wg_gpu_k_padded(w->k) * 2 - bytes);
 }
 
 /* A stripe of f8_e4m3. */
@@ -99,16 +107,17 @@ static void pack_blocks(const wg_matrix *w, const char *rows, int stripe, uint8_
         }
 }
 
-void wg_gpu_pack(const wg_matrix *w, int fragments, const void *rows, void *packed, int u0, int u1)
+void wg_gpu_pack(const wg_matrix *w, int layout, const void *rows, void *packed, int u0, int u1)
 {
-    const size_t each = wg_gpu_matrix_bytes(w->type, fragments, 1, w->k);
-    if (wg_gpu_in_panels(w->type, fragments)) {
+    const size_t each = wg_gpu_matrix_bytes(w->type, layout, 1, w->k);
+    if (wg_gpu_in_panels(w->type, layout)) {
         wg_matrix_pack_ref(w->type, w->n, w->k, rows, packed, u0, u1);
         return;
     }
     for (int u = u0; u < u1; u++) {
         char *to = (char *)packed + (size_t)u * each;
-        if (w->type == WG_F8_E4M3) pack_f8(w, rows, u, (uint8_t *)to);
+        if (wg_gpu_in_rows(w->type, layout)) pack_row(w, rows, u, to);
+        else if (w->type == WG_F8_E4M3) pack_f8(w, rows, u, (uint8_t *)to);
         else if (!wg_gpu_is_half(w->type)) pack_blocks(w, rows, u, (uint8_t *)to);
         else pack_fragments(w, rows, u, (uint16_t *)(void *)to);
     }

@@ -100,20 +100,20 @@ typedef struct pack_job {
     const wg_matrix *w;
     const void *rows;
     void *packed;
-    bool fragments;
+    wg_gpu_layout layout;
 } pack_job;
 
 static void pack_part(void *arg, int thread, int threads)
 {
     const pack_job *j = arg;
     int lo, hi;
-    wg_pool_share(wg_gpu_units(j->w->type, j->fragments, j->w->n), 1, thread, threads, &lo, &hi);
-    if (lo < hi) wg_gpu_pack(j->w, j->fragments, j->rows, j->packed, lo, hi);
+    wg_pool_share(wg_gpu_units(j->w->type, j->layout, j->w->n), 1, thread, threads, &lo, &hi);
+    if (lo < hi) wg_gpu_pack(j->w, j->layout, j->rows, j->packed, lo, hi);
 }
 
 size_t wg_cuda_matrix_bytes(const wg_device *d, int type, int n, int k)
 {
-    return wg_gpu_matrix_bytes(type, wg_cuda_fragments(wg_cuda_of(d), type), n, k);
+    return wg_gpu_matrix_bytes(type, wg_cuda_layout(wg_cuda_of(d), type), n, k);
 }
 
 /* Room for a matrix of so many bytes. */
@@ -142,7 +142,7 @@ wg_status wg_cuda_matrix(wg_device *d, int type, int n, int k, const void *rows,
         wg_cuda_matrix_free(d, &m);
         return wg_nomem(err, bytes, "packing a weight matrix");
     }
-    wg_pool_run(d->pool, pack_part, &(pack_job){ &m, rows, packed, wg_cuda_fragments(s, type) });
+    wg_pool_run(d->pool, pack_part, &(pack_job){ &m, rows, packed, wg_cuda_layout(s, type) });
     s->gpu.api->put(&s->gpu, (void *)(uintptr_t)m.data, packed, bytes);
     wg_free(packed);
     *out = m;
@@ -162,7 +162,7 @@ wg_status wg_cuda_matrix_random(wg_device *d, int type, int n, int k, uint64_t s
     size_t bytes;
     WG_TRY(place(d, type, n, k, out, &bytes, err));
     const bool drawn = s->gpu.api->words(&s->gpu, seed << 32 ^ stream, (void *)(uintptr_t)out->data, bytes / 4) == 0;
-    s->gpu.api->draw(&s->gpu, out, wg_cuda_fragments(s, type), seed, stream, drawn);
+    s->gpu.api->draw(&s->gpu, out, wg_cuda_layout(s, type), seed, stream, drawn);
     return WG_OK;
 }
 

@@ -26,6 +26,7 @@ typedef struct wg_cuda {
     wg_gpu gpu;
     int owners;
     unsigned mode;                       /* WG_CUDA_ */
+    wg_device_class class;
     char name[32];
     wg_kv_home home;
 
@@ -56,7 +57,11 @@ typedef struct wg_cuda {
 
 static inline wg_cuda *wg_cuda_of(const wg_device *d) { return d->state; }
 static inline bool wg_cuda_exact(const wg_cuda *s) { return s->mode & WG_CUDA_EXACT; }
-static inline bool wg_cuda_fragments(const wg_cuda *s, int type) { return !wg_cuda_exact(s) && wg_gpu_has_fragments(type); }
+static inline wg_gpu_layout wg_cuda_layout(const wg_cuda *s, int type)
+{
+    if (wg_cuda_exact(s) || !wg_gpu_has_fragments(type)) return WG_GPU_PANELS;
+    return s->mode & WG_CUDA_FAST && wg_gpu_is_half(type) ? WG_GPU_ROWS : WG_GPU_FRAGMENTS;
+}
 
 /* Offsets in a staging of so many rows, of which so many asked. */
 static inline size_t wg_cuda_from_at(int rows) { return (size_t)rows * sizeof(wg_gpu_row); }

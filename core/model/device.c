@@ -17,6 +17,7 @@ static bool parse_cuda(const char *name, int *ordinal, unsigned *mode)
     *ordinal = n;
     *mode = 0;
     if (strncmp(at, "/exact", 6) == 0) *mode |= WG_CUDA_EXACT, at += 6;
+    else if (strncmp(at, "/fast", 5) == 0) *mode |= WG_CUDA_FAST, at += 5;
     if (strncmp(at, "/eager", 6) == 0) *mode |= WG_CUDA_EAGER, at += 6;
     if (strncmp(at, "/serial", 7) == 0) *mode |= WG_CUDA_SERIAL, at += 7;
     return digits > 0 && *at == '\0';
@@ -30,12 +31,19 @@ wg_status wg_device_name_check(const char *name, wg_error *err)
     return wg_fail(err, WG_EINVAL, "device \"%.60s\" is unknown; expected " WG_DEVICE_NAMES, name);
 }
 
+bool wg_device_is_fast(const char *name)
+{
+    int ordinal;
+    unsigned mode;
+    return parse_cuda(name, &ordinal, &mode) && mode & WG_CUDA_FAST;
+}
+
 static wg_status open_cuda(wg_device *out, int ordinal, unsigned mode, wg_pool *pool, wg_error *err)
 {
     const wg_gpu_api *api = wg_gpu_cuda();
     if (!api)
-        return wg_fail(err, WG_EUNSUPPORTED, "device cuda:%d: this build is without CUDA; build it with the CUDA toolkit and "
-                       "cmake -DWG_CUDA=ON, or take device cpu", ordinal);
+        return wg_fail(err, WG_EUNSUPPORTED, "device cuda:%d%s: this build is without CUDA; build it with the CUDA toolkit and "
+                       "cmake -DWG_CUDA=ON, or take device cpu", ordinal, mode & WG_CUDA_FAST ? "/fast" : "");
     return wg_device_cuda(out, api, ordinal, mode, pool, err);
 }
 

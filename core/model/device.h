@@ -135,20 +135,26 @@ wg_status wg_device_cpu(wg_device *out, wg_pool *pool, wg_error *err);
  *   cpu            the CPU device
  *   cuda:N         CUDA device N. f16 and bf16 products on tensor cores, attention split over the context
  *   cuda:N/exact   the same device with the bits of the CPU: slower, for comparing
- *   .../eager      either, with every launch made anew instead of passes recorded and replayed: the same bits, for comparing
+ *   cuda:N/fast    the same device, f16 and bf16 products by cuBLASLt, inputs rounded to 16 bits. The Prefix Law is not kept: a
+ *                  row's logits depend on how many rows ride beside it, so drafted texts may differ from plain decoding
+ *   .../eager      any of these, every launch made anew instead of passes recorded and replayed: the same bits, for comparing
  *   .../serial     any of these, each kernel beginning when the one before it has ended: the same bits, for comparing
  *   auto           cuda:0, or where that cannot be opened (no driver, too old, no device) the CPU
  * EINVAL: no such name. EUNSUPPORTED: this build, driver or machine has none; the message says which, and what to do. */
 wg_status wg_device_open(wg_device *out, const char *name, wg_pool *pool, wg_error *err);
 wg_status wg_device_name_check(const char *name, wg_error *err); /* the name alone */
+bool wg_device_is_fast(const char *name); /* a legal name of a device that does not keep the Prefix Law */
 void wg_device_hold(wg_device *d);
 void wg_device_close(wg_device *d); /* of a zeroed one: nothing */
 
-#define WG_DEVICE_NAMES "cpu, cuda:0 (1, ...), cuda:0/exact, either with /eager, /serial or both behind it, or auto"
+#define WG_DEVICE_NAMES "cpu, cuda:0 (1, ...), cuda:0/exact or /fast, any with /eager, /serial or both behind it, or auto"
+
+#define WG_DEVICE_FAST_SAYS \
+    "does not keep the Prefix Law: texts may differ from plain decoding's, and nothing counts as lossless"
 
 /* Device `ordinal` of a runtime (kernels/cuda/gpu.h): device_cuda.c. */
 struct wg_gpu_api;
-enum { WG_CUDA_EXACT = 1, WG_CUDA_EAGER = 2, WG_CUDA_SERIAL = 4 };
+enum { WG_CUDA_EXACT = 1, WG_CUDA_EAGER = 2, WG_CUDA_SERIAL = 4, WG_CUDA_FAST = 8 };
 wg_status wg_device_cuda(wg_device *out, const struct wg_gpu_api *api, int ordinal, unsigned mode, wg_pool *pool,
                          wg_error *err);
 

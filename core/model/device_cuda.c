@@ -17,7 +17,7 @@ static void cuda_embed(wg_device *d, const wg_matrix *table, const wg_row *row, 
 {
     wg_cuda *s = wg_cuda_of(d);
     (void)row, (void)rows, (void)dim;
-    s->gpu.api->embed(&s->gpu, table, wg_cuda_fragments(s, table->type), s->row, s->rows, x);
+    s->gpu.api->embed(&s->gpu, table, wg_cuda_layout(s, table->type), s->row, s->rows, x);
 }
 
 static void cuda_rmsnorm(wg_device *d, const float *x, const float *weight, int dim, float eps, float *y, int rows)
@@ -29,21 +29,22 @@ static void cuda_rmsnorm(wg_device *d, const float *x, const float *weight, int 
 
 static size_t cuda_act_bytes(const wg_device *d, int type, int rows, int k)
 {
-    return wg_gpu_act_bytes(type, wg_cuda_fragments(wg_cuda_of(d), type), rows, k);
+    return wg_gpu_act_bytes(type, wg_cuda_layout(wg_cuda_of(d), type), rows, k);
 }
 
 static int cuda_prepared(const wg_device *d, int type)
 {
     const wg_cuda *s = wg_cuda_of(d);
     if (!wg_type_is_float(type)) return 1;
-    return wg_cuda_fragments(s, type) ? 2 + (type != WG_BF16) : 0;
+    const wg_gpu_layout layout = wg_cuda_layout(s, type);
+    return layout == WG_GPU_PANELS ? 0 : 2 * (int)layout + (type != WG_BF16);
 }
 
 static void prepare_rows(wg_device *d, int type, const float *x, int rows, int k, void *act)
 {
     wg_cuda *s = wg_cuda_of(d);
     s->input = cuda_prepared(d, type) == 0 ? x : act;
-    s->gpu.api->prepare(&s->gpu, type, wg_cuda_fragments(s, type), x, rows, k, act);
+    s->gpu.api->prepare(&s->gpu, type, wg_cuda_layout(s, type), x, rows, k, act);
 }
 
 static void cuda_prepare(wg_device *d, int type, const float *x, int rows, int k, void *act)
@@ -54,7 +55,12 @@ static void cuda_prepare(wg_device *d, int type, const float *x, int rows, int k
 
 static void product(wg_cuda *s, const wg_matrix *const *w, float *const *y, int n, int rows, int then)
 {
-    s->gpu.api->matmul(&s->gpu, w, y, n, wg_cuda_fragments(s, w[0]->type), s->input, rows, then);
+    const wg_gpu_layout layout = wg_cuda_layout(s, w[0]->type);
+    if (layout != WG_GPU_ROWS) {
+        s->gpu.api->matmul(&s->gpu, w, y, n, layout, s->input, rows, then);
+        return;
+    }
+    for (int i = 0; i < n; i++) s->gpu.api->product(&s->gpu, w[i], s->input, rows, then == WG_GPU_ADD, y[i]);
 }
 
 /* Matrices of one type go together. */
@@ -76,7 +82,7 @@ static void cuda_norm_prepare(wg_device *d, int type, const float *x, const floa
     (void)rows;
     s->input = as_is ? h : act;
     if (as_is) s->gpu.api->rmsnorm(&s->gpu, x, weight, dim, eps, h, s->rows);
-    else s->gpu.api->norm_prepare(&s->gpu, type, x, weight, eps, s->rows, dim, act);
+    else s->gpu.api->norm_prepare(&s->gpu, type, wg_cuda_layout(s, type), x, weight, eps, s->rows, dim, act);
 }
 
 static void cuda_matmul_add(wg_device *d, const wg_matrix *w, const void *act, int rows, float *x)
@@ -114,7 +120,7 @@ static void cuda_head(wg_device *d, const wg_matrix *w, const float *x, int rows
 
 static bool fits(const wg_cuda *s, const wg_matrix *w)
 {
-    return wg_gpu_fits(&s->gpu, w->type, wg_cuda_fragments(s, w->type), s->rows, w->k);
+    return wg_gpu_fits(&s->gpu, w->type, wg_cuda_layout(s, w->type), s->rows, w->k);
 }
 
 /* Matrices of one type go together. */
@@ -281,9 +287,16 @@ wg_status wg_device_cuda(wg_device *out, const wg_gpu_api *api, int ordinal, uns
         return wg_fail(err, WG_EUNSUPPORTED, "device cuda:%d: %s; or take device cpu, or auto", ordinal, why);
     }
     s->gpu.api = api;
+    if (mode & WG_CUDA_FAST && api->library(&s->gpu, why)) {
+        api->close(&s->gpu);
+        wg_free(s);
+        return wg_fail(err, WG_EUNSUPPORTED, "device cuda:%d/fast: %s; or take device cuda:%d", ordinal, why, ordinal);
+    }
     if (mode & WG_CUDA_SERIAL) s->gpu.stream.early = 0;
     s->home = wg_cuda_home(s);
-    out->class = &cuda_class;
+    s->class = cuda_class;
+    if (mode & WG_CUDA_FAST) s->class.matmul_swiglu = NULL; /* a library makes one output at a time: two, then swiglu */
+    out->class = &s->class;
     out->state = s;
     out->home = &s->home;
     return WG_OK;

@@ -74,9 +74,9 @@ static float spread_of(int type, float *middle)
     return small * sqrtf((codes * codes - 1) / 12);
 }
 
-extern "C" void WG_GPU(draw)(wg_gpu *g, const wg_matrix *w, int fragments, uint64_t seed, uint32_t stream, int drawn)
+extern "C" void WG_GPU(draw)(wg_gpu *g, const wg_matrix *w, int layout, uint64_t seed, uint32_t stream, int drawn)
 {
-    const size_t lines = wg_gpu_matrix_bytes(w->type, fragments, w->n, w->k) / 16;
+    const size_t lines = wg_gpu_matrix_bytes(w->type, layout, w->n, w->k) / 16;
     drawing j = { (uint4 *)(uintptr_t)w->data, lines, w->type, drawn, sqrtf(3.0f / (float)w->k), 0, 0, seed, stream };
     if (w->type != WG_F32 && !wg_gpu_is_half(w->type)) {
         float middle;

@@ -3,12 +3,14 @@
  * runtime) and, in tests, wg_gpu_simt (the same kernels on emulated threads). Everything is ordered by one stream per wg_gpu;
  * only wait() and get() block. Nothing throws; failures of launches and copies are kept and reported by wait().
  *
- * Two ways of computing, chosen by the caller per matrix and per attention:
+ * Ways of computing, chosen by the caller per matrix (wg_gpu_layout) and per attention:
  *   exact   the very bits of kernels/ref: all products of all types and, with split == 0, attention too
  *   strict  f16, bf16 and f8 products on tensor cores from matrices in fragment order (below), attention split over blocks of
  *           WG_GPU_SPAN keys at absolute positions that are merged in order. Quantised products are on tensor cores and the
  *           exact ones in both (stripe.h), f32 products the exact ones
- * In both an output depends on the row's own inputs only, bit for bit: never on rows beside it, pages, trees or launch shapes.
+ *   fast    f16 and bf16 products by a library (product() below) from plain rows, its inputs rounded to the matrix's type
+ * In the first two an output depends on the row's own inputs only, bit for bit: never on rows beside it, pages, trees or launch
+ * shapes. A library promises no such thing.
  *
  * Fragment order of an (n, k) matrix of 16-bit elements: n padded to 16, k to WG_GPU_K (zeros); [n / 16][k / 16] tiles of 512
  * bytes: lane 4 r + t holds the 16 bytes {row r: k = 2t, 2t+1; row r + 8: the same; row r: k + 8; row r + 8: k + 8}. That is
@@ -40,6 +42,10 @@ enum {
     WG_GPU_MATRICES = 3, /* of one product: queries, keys, values */
     WG_GPU_BESTS = 512,  /* pieces in which a product may tell the largest output of a row */
 };
+
+/* How a matrix of f16, bf16 or f8_e4m3 lies; others have one layout each and take any. Rows: of f16 and bf16, k padded to
+ * WG_GPU_K with zeros. */
+typedef enum wg_gpu_layout { WG_GPU_PANELS, WG_GPU_FRAGMENTS, WG_GPU_ROWS } wg_gpu_layout;
 
 /* What becomes of a product's sums: y = sum; y += sum; of two matrices, y[0] = silu(sum of the first) * sum of the second; or,
  * of queries, keys and values, what rope_store does. With the bits of the single steps. */
@@ -111,7 +117,7 @@ typedef struct wg_gpu_stream {
  *   gather, gather_rows  from -1: zeros; a row that fills up
  *   act_bytes is the room for prepared activations: wg_gpu_act_bytes below
  *   norm_prepare rmsnorm, then prepare, of what is not in panels
- *   matmul       up to WG_GPU_MATRICES matrices of one type and one k over one prepared input; then: wg_gpu_then
+ *   matmul       up to WG_GPU_MATRICES matrices of one type and one k, not in rows, over one prepared input; then: wg_gpu_then
  *   matmul_fused norm_prepare (or prepare), then matmul, of rows that fit (wg_gpu_fits); rotary: of WG_GPU_ROTARY, else NULL;
  *                best: (rows, WG_GPU_BESTS) of the outputs of one matrix, or NULL
  *   attention    scratch: wg_gpu_attention_bytes; most: the most keys of any row; split 0: the bits of kernels/ref. arrived:
@@ -127,15 +133,16 @@ typedef struct wg_gpu_stream {
  *   loop_nodes   makes the target's rows, length + 1 a sequence; begins the round where nothing is drafted
  *   loop_end     takes the paths into the texts, tells the host, decides whether there is another round */
 #define WG_GPU_KERNELS(X)                                                                                                    \
-    X(embed, (wg_gpu *g, const wg_matrix *table, int fragments, const wg_gpu_row *row, int rows, float *x))                  \
+    X(embed, (wg_gpu *g, const wg_matrix *table, int layout, const wg_gpu_row *row, int rows, float *x))                  \
     X(gather, (wg_gpu *g, const float *x, const int32_t *from, int n, float *y, int rows))                                   \
     X(gather_rows, (wg_gpu *g, const wg_gpu_row *x, const int32_t *from, wg_gpu_row *y, int rows))                           \
     X(rmsnorm, (wg_gpu *g, const float *x, const float *weight, int dim, float eps, float *y, int rows))                     \
     X(add, (wg_gpu *g, float *x, const float *y, int n, int rows))                                                           \
     X(swiglu, (wg_gpu *g, const float *gate, const float *up, float *y, int n, int rows))                                    \
-    X(prepare, (wg_gpu *g, int type, int fragments, const float *x, int rows, int k, void *act))                             \
-    X(norm_prepare, (wg_gpu *g, int type, const float *x, const float *weight, float eps, int rows, int k, void *act))       \
-    X(matmul, (wg_gpu *g, const wg_matrix *const *w, float *const *y, int matrices, int fragments, const void *act,          \
+    X(prepare, (wg_gpu *g, int type, int layout, const float *x, int rows, int k, void *act))                             \
+    X(norm_prepare, (wg_gpu *g, int type, int layout, const float *x, const float *weight, float eps, int rows, int k,       \
+                     void *act))                                                                                             \
+    X(matmul, (wg_gpu *g, const wg_matrix *const *w, float *const *y, int matrices, int layout, const void *act,          \
                int rows, int then))                                                                                          \
     X(matmul_fused, (wg_gpu *g, const wg_matrix *const *w, float *const *y, int matrices, const wg_gpu_input *in, int rows,  \
                      int then, const wg_gpu_rotary *rotary, wg_gpu_best *best))                                              \
@@ -154,7 +161,7 @@ typedef struct wg_gpu_stream {
     X(loop_lookup, (wg_gpu *g, const wg_gpu_loop *loop))                                                                     \
     X(loop_nodes, (wg_gpu *g, const wg_gpu_loop *loop, wg_gpu_row *row))                                                     \
     X(loop_end, (wg_gpu *g, const wg_gpu_loop *loop))                                                                        \
-    X(draw, (wg_gpu *g, const wg_matrix *w, int fragments, uint64_t seed, uint32_t stream, int drawn))                       \
+    X(draw, (wg_gpu *g, const wg_matrix *w, int layout, uint64_t seed, uint32_t stream, int drawn))                       \
     X(fill_random, (wg_gpu *g, uint64_t seed, uint32_t stream, float scale, float *x, size_t n))
 
 typedef struct wg_gpu_api {
@@ -177,12 +184,16 @@ typedef struct wg_gpu_api {
     void (*get)(wg_gpu *g, void *host, const void *device, size_t bytes); /* blocks */
     void (*copy)(wg_gpu *g, void *to, const void *from, size_t bytes);    /* within the device; no overlap */
     int (*words)(wg_gpu *g, uint64_t seed, void *to, size_t n); /* random, 32 bits each, by a library. -1: there is none */
+    /* Products by a library: library() makes it ready, 0, or -1 and why there is none; product() is y = x w^T, or with add
+     * y += x w^T, of w in rows and prepared x. The order of its sums may be another for another number of rows. */
+    int (*library)(wg_gpu *g, char why[WG_GPU_WHY]);
+    void (*product)(wg_gpu *g, const wg_matrix *w, const void *act, int rows, int add, float *y);
     void (*clear)(wg_gpu *g, void *device, size_t bytes);    /* to zeros */
     int (*wait)(wg_gpu *g, char why[WG_GPU_WHY]);            /* all done? 0, or -1 and the first failure since the last wait */
     int (*idle)(wg_gpu *g);                                  /* whether wait() would not block */
 
-    /* Graphs: what is called between record() and recorded() (kernels, copy, clear; nothing else) does not run but is kept,
-     * its arguments by value, to be replayed as one piece. So what may differ between replays lies in device memory.
+    /* Graphs: what is called between record() and recorded() (kernels, product, copy, clear; nothing else) does not run but is
+     * kept, its arguments by value, to be replayed as one piece. So what may differ between replays lies in device memory.
      * recorded() gives NULL and why when nothing could be kept; recorded_loop() makes of the same a piece that runs again as
      * long as it leaves the word at `again` (device memory) not zero. */
     void (*record)(wg_gpu *g);
@@ -203,6 +214,7 @@ struct wg_gpu {
     size_t shared;           /* bytes of shared memory that one block may take */
     size_t memory;           /* bytes in all */
     void *random;            /* the library's generator behind words(), made on first use */
+    void *products;          /* what library() made */
     char card[128];
     char failed[WG_GPU_WHY]; /* the first failure that wait() has not told yet; empty: none */
 };
@@ -232,27 +244,28 @@ WG_HD static inline int wg_gpu_f8_scale_at(int r, int b)
 }
 WG_HD static inline size_t wg_gpu_f8_stripe(int k) { return (size_t)(k / WG_GPU_K) * WG_GPU_F8_RECORD; }
 
-/* A packed matrix: panels of 32 outputs (f32; f16, bf16 and f8_e4m3 unless in fragments) or stripes of 16; units u0 .. u1-1
- * of it from the rows of a file (kernels/cuda_pack.c). 0 bytes: cannot be computed with. */
-static inline int wg_gpu_in_panels(int type, int fragments)
+/* A packed matrix: panels of 32 outputs (f32; others by wg_gpu_layout), stripes of 16, or rows; units u0 .. u1-1 of it from
+ * the rows of a file (kernels/cuda_pack.c). 0 bytes: cannot be computed with. */
+static inline int wg_gpu_in_panels(int type, int layout)
 {
-    return type == WG_F32 || (wg_gpu_has_fragments(type) && !fragments);
+    return type == WG_F32 || (wg_gpu_has_fragments(type) && layout == WG_GPU_PANELS);
 }
+static inline int wg_gpu_in_rows(int type, int layout) { return wg_gpu_is_half(type) && layout == WG_GPU_ROWS; }
 static inline int wg_gpu_draws(int type)
 {
     return type == WG_F32 || wg_gpu_is_half(type) || (type >= WG_Q4_0 && type <= WG_Q8_0) ||
            (type >= WG_Q4_K && type <= WG_Q6_K) || type == WG_IQ4_NL;
 }
-static inline int wg_gpu_units(int type, int fragments, int n)
+static inline int wg_gpu_units(int type, int layout, int n)
 {
-    const int each = wg_gpu_in_panels(type, fragments) ? WG_PANEL : 16;
+    const int each = wg_gpu_in_panels(type, layout) ? WG_PANEL : wg_gpu_in_rows(type, layout) ? 1 : 16;
     return (n + each - 1) / each;
 }
 #ifdef __cplusplus
 extern "C" {
 #endif
-size_t wg_gpu_matrix_bytes(int type, int fragments, int n, int k);
-void wg_gpu_pack(const wg_matrix *w, int fragments, const void *rows, void *packed, int u0, int u1);
+size_t wg_gpu_matrix_bytes(int type, int layout, int n, int k);
+void wg_gpu_pack(const wg_matrix *w, int layout, const void *rows, void *packed, int u0, int u1);
 #ifdef __cplusplus
 }
 #endif
@@ -262,13 +275,15 @@ void wg_gpu_pack(const wg_matrix *w, int fragments, const void *rows, void *pack
  *   in fragments: each input as the sum of two 16-bit numbers (its rounding, and the rounding of what is left): two
  *     bf16 for bf16 weights, two f16 for f16 and f8_e4m3, after rows were scaled by a power of
  *     two: [2][rows][k padded] elements, then [rows] f32 to multiply results with
+ *   in rows: each input's nearest number of the matrix's type, [rows][k padded] elements
  *   quantised: [rows][k] s8, then [rows][blocks] f32 da, then as many f32 das, s32 sum, s32 low, as in kernels/layout.h;
  *     blocks: of 32 inputs, rounded up to 4 */
 WG_HD static inline size_t wg_gpu_act_blocks(int k) { return ((size_t)k / 32 + 3) / 4 * 4; }
-static inline size_t wg_gpu_act_bytes(int type, int fragments, int rows, int k)
+static inline size_t wg_gpu_act_bytes(int type, int layout, int rows, int k)
 {
     const size_t r = (size_t)rows;
-    if (wg_gpu_in_panels(type, fragments)) return r * (size_t)k * 4;
+    if (wg_gpu_in_panels(type, layout)) return r * (size_t)k * 4;
+    if (wg_gpu_in_rows(type, layout)) return r * wg_gpu_k_padded(k) * 2;
     if (wg_gpu_has_fragments(type)) return (2 * r * wg_gpu_k_padded(k) * 2 + r * 4 + 255) / 256 * 256;
     return r * (size_t)k + r * wg_gpu_act_blocks(k) * 16;
 }
@@ -277,9 +292,9 @@ static inline size_t wg_gpu_act_bytes(int type, int fragments, int rows, int k)
  * weights on their way. A row takes as much as its f32 numbers, whatever it becomes. */
 enum { WG_GPU_FUSED_ROWS = 8, WG_GPU_FUSED_RING = 52 << 10 };
 WG_HD static inline int wg_gpu_line_bytes(int k) { return (k + 127) / 128 * 512 + 16; }
-static inline int wg_gpu_fits(const wg_gpu *g, int type, int fragments, int rows, int k)
+static inline int wg_gpu_fits(const wg_gpu *g, int type, int layout, int rows, int k)
 {
-    return !wg_gpu_in_panels(type, fragments) && rows <= WG_GPU_FUSED_ROWS && k % 4 == 0 &&
+    return !wg_gpu_in_panels(type, layout) && !wg_gpu_in_rows(type, layout) && rows <= WG_GPU_FUSED_ROWS && k % 4 == 0 &&
            WG_GPU_FUSED_RING + (size_t)rows * (size_t)wg_gpu_line_bytes(k) <= g->shared;
 }
 

@@ -19,13 +19,13 @@ static wg_product product_of(const wg_matrix *const *w, float *const *y, int mat
     return p;
 }
 
-extern "C" void WG_GPU(matmul)(wg_gpu *g, const wg_matrix *const *w, float *const *y, int matrices, int fragments,
+extern "C" void WG_GPU(matmul)(wg_gpu *g, const wg_matrix *const *w, float *const *y, int matrices, int layout,
                                const void *act, int rows, int then)
 {
     const int type = w[0]->type;
-    wg_product p = product_of(w, y, matrices, rows, then, [=](int n) { return wg_gpu_units(type, fragments, n); });
+    wg_product p = product_of(w, y, matrices, rows, then, [=](int n) { return wg_gpu_units(type, layout, n); });
     p.act = act;
-    if (wg_gpu_in_panels(type, fragments)) WG_GPU(matmul_float)(g, type, &p);
+    if (wg_gpu_in_panels(type, layout)) WG_GPU(matmul_float)(g, type, &p);
     else if (type == WG_F8_E4M3) WG_GPU(matmul_f8)(g, &p);
     else if (wg_gpu_is_half(type)) WG_GPU(matmul_mma)(g, type, &p);
     else WG_GPU(matmul_blocks)(g, type, &p);

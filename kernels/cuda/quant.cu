@@ -4,6 +4,7 @@
  *   of 32 for tensor cores: every element as hi + lo, hi its nearest 16-bit number, lo that of x - hi (exact in f32): 16 bits
  *   of x are kept for bf16, 21 for f16. f16 has few exponents: a row is first divided by a power of two that brings its
  *   largest element to 2^14..2^15. Infinities and NaN stay what they are.
+ *   for a library: every element as its nearest 16-bit number.
  * Rows may be normed on the way (RMSNorm, norm.h): the bits of norming them first. */
 #include "kernels/cuda/norm.h"
 #include "kernels/cuda/prepare.h"
@@ -86,10 +87,31 @@ template <int TYPE, bool NORMED> WG_KERNEL WG_LAUNCH_BOUNDS(MOST_THREADS, 1) hal
     if (t == 0) j.scales[row] = wg_power_of_two(e);
 }
 
-static void prepare_rows(wg_gpu *g, int type, const float *x, const float *weight, float eps, int rows, int k, void *act)
+template <int TYPE, bool NORMED> WG_KERNEL WG_LAUNCH_BOUNDS(MOST_THREADS, 1) round_row(act_job j)
+{
+    wg_depend();
+    WG_SHARED(float, tile, WG_NORM_TILE);
+    const size_t row = blockIdx.x;
+    const float *from = j.x + row * j.k, r = NORMED ? wg_norm_factor(from, j.k, j.eps, tile) : 1.0f;
+    uint16_t *to = (uint16_t *)j.act + row * j.padded;
+    for (int i = (int)threadIdx.x; i < j.padded; i += (int)blockDim.x) {
+        const float v = i >= j.k ? 0.0f : NORMED ? from[i] * r * j.weight[i] : from[i];
+        to[i] = TYPE == WG_F16 ? wg_f16_of(v) : wg_bf16_of(v);
+    }
+}
+
+static void prepare_rows(wg_gpu *g, int type, int layout, const float *x, const float *weight, float eps, int rows, int k,
+                         void *act)
 {
     const size_t r = (size_t)rows;
     const int threads = k < 2048 ? THREADS : MOST_THREADS; /* of a row */
+    if (wg_gpu_in_rows(type, layout)) {
+        const act_job j = { x, weight, eps, k, rows, (int)wg_gpu_k_padded(k), act, NULL };
+        void (*kernel)(act_job) = type == WG_BF16 ? (weight ? round_row<WG_BF16, true> : round_row<WG_BF16, false>)
+                                                  : (weight ? round_row<WG_F16, true> : round_row<WG_F16, false>);
+        WG_LAUNCH(kernel, rows, threads, 0, g->stream, j);
+        return;
+    }
     if (wg_gpu_has_fragments(type)) {
         const size_t padded = wg_gpu_k_padded(k);
         const act_job j = { x, weight, eps, k, rows, (int)padded, act, (float *)((uint16_t *)act + 2 * r * padded) };
@@ -104,13 +126,13 @@ static void prepare_rows(wg_gpu *g, int type, const float *x, const float *weigh
     else WG_LAUNCH(quantise_rows, wg_blocks_for(r * padded, WARPS), THREADS, 0, g->stream, j);
 }
 
-extern "C" void WG_GPU(prepare)(wg_gpu *g, int type, int fragments, const float *x, int rows, int k, void *act)
+extern "C" void WG_GPU(prepare)(wg_gpu *g, int type, int layout, const float *x, int rows, int k, void *act)
 {
-    if (!wg_gpu_in_panels(type, fragments)) prepare_rows(g, type, x, NULL, 0, rows, k, act); /* else: the rows themselves */
+    if (!wg_gpu_in_panels(type, layout)) prepare_rows(g, type, layout, x, NULL, 0, rows, k, act); /* else: rows as they are */
 }
 
-extern "C" void WG_GPU(norm_prepare)(wg_gpu *g, int type, const float *x, const float *weight, float eps, int rows, int k,
-                                     void *act)
+extern "C" void WG_GPU(norm_prepare)(wg_gpu *g, int type, int layout, const float *x, const float *weight, float eps,
+                                     int rows, int k, void *act)
 {
-    prepare_rows(g, type, x, weight, eps, rows, k, act);
+    prepare_rows(g, type, layout, x, weight, eps, rows, k, act);
 }

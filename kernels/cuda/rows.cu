@@ -34,14 +34,27 @@ WG_KERNEL embed_fragments(const void *data, int k, const wg_gpu_row *row, float 
         x[(size_t)blockIdx.x * k + i] = wg_fragment_element<TYPE>(data, k, n, i);
 }
 
-extern "C" void WG_GPU(embed)(wg_gpu *g, const wg_matrix *table, int fragments, const wg_gpu_row *row, int rows, float *x)
+template <int TYPE>
+WG_KERNEL embed_rows(const void *data, int k, const wg_gpu_row *row, float *x)
+{
+    wg_depend();
+    const int n = row[blockIdx.x].token;
+    for (int i = (int)threadIdx.x; i < k; i += THREADS) x[(size_t)blockIdx.x * k + i] = wg_row_element<TYPE>(data, k, n, i);
+}
+
+template <int TYPE> static auto embed_of(int layout)
+{
+    return layout == WG_GPU_ROWS ? embed_rows<TYPE> : layout == WG_GPU_FRAGMENTS ? embed_fragments<TYPE> : embed_panels<TYPE>;
+}
+
+extern "C" void WG_GPU(embed)(wg_gpu *g, const wg_matrix *table, int layout, const wg_gpu_row *row, int rows, float *x)
 {
     void (*kernel)(const void *, int, const wg_gpu_row *, float *) = NULL;
     switch (table->type) {
     case WG_F32: kernel = embed_panels<WG_F32>; break;
-    case WG_F16: kernel = fragments ? embed_fragments<WG_F16> : embed_panels<WG_F16>; break;
-    case WG_BF16: kernel = fragments ? embed_fragments<WG_BF16> : embed_panels<WG_BF16>; break;
-    case WG_F8_E4M3: kernel = fragments ? embed_fragments<WG_F8_E4M3> : embed_panels<WG_F8_E4M3>; break;
+    case WG_F16: kernel = embed_of<WG_F16>(layout); break;
+    case WG_BF16: kernel = embed_of<WG_BF16>(layout); break;
+    case WG_F8_E4M3: kernel = layout ? embed_fragments<WG_F8_E4M3> : embed_panels<WG_F8_E4M3>; break;
 #define X(type) case type: kernel = embed_stripes<type>; break;
     WG_GPU_QUANTISED(X)
 #undef X

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "kernels/cuda/cublaslt.h"
 #include "kernels/cuda/curand.h"
 #include "kernels/cuda/table.h"
 
@@ -79,6 +80,7 @@ static void gpu_close(wg_gpu *g)
 {
     stream_of(g);
     wg_curand_close(g);
+    wg_cublaslt_close(g);
     cudaStreamDestroy(stream_of(g));
 }
 
@@ -155,6 +157,20 @@ static int gpu_words(wg_gpu *g, uint64_t seed, void *to, size_t n)
 {
     stream_of(g);
     return wg_curand_words(g, seed, to, n);
+}
+
+static int gpu_library(wg_gpu *g, char why[WG_GPU_WHY])
+{
+    stream_of(g);
+    return wg_cublaslt_open(g, why);
+}
+
+static void gpu_product(wg_gpu *g, const wg_matrix *w, const void *act, int rows, int add, float *y)
+{
+    const int status = wg_cublaslt_product(g, w, act, rows, add, y);
+    if (status && !g->failed[0])
+        snprintf(g->failed, sizeof g->failed, "cuBLASLt's product of %d rows with %d x %d %s: status %d; take the device "
+                 "without /fast", rows, w->n, w->k, w->type == WG_F16 ? "f16" : "bf16", status);
 }
 
 static int gpu_wait(wg_gpu *g, char why[WG_GPU_WHY])
@@ -283,6 +299,8 @@ static wg_gpu_api make_api()
     api.copy = gpu_copy;
     api.clear = gpu_clear;
     api.words = gpu_words;
+    api.library = gpu_library;
+    api.product = gpu_product;
     api.wait = gpu_wait;
     api.idle = gpu_idle;
     api.record = gpu_record;

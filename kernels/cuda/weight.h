@@ -109,4 +109,11 @@ template <int TYPE> WG_DEVICE float wg_fragment_element(const void *data, int in
     return TYPE == WG_F16 ? wg_f16_value(h) : wg_bf16_value(h);
 }
 
+/* Of one in rows. */
+template <int TYPE> WG_DEVICE float wg_row_element(const void *data, int inputs, int n, int k)
+{
+    const uint16_t h = ((const uint16_t *)data)[(size_t)n * wg_gpu_k_padded(inputs) + (size_t)k];
+    return TYPE == WG_F16 ? wg_f16_value(h) : wg_bf16_value(h);
+}
+
 #endif

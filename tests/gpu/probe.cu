@@ -324,7 +324,7 @@ static double fused_or_not(const wg_matrix *m, int copies, const float *x, int r
     gpu.api->record(&gpu);
     for (int c = 0; c < copies; c++) {
         const wg_matrix *const one = &m[c];
-        if (!fused) gpu.api->norm_prepare(&gpu, one->type, x, x, in.eps, rows, one->k, act);
+        if (!fused) gpu.api->norm_prepare(&gpu, one->type, WG_GPU_FRAGMENTS, x, x, in.eps, rows, one->k, act);
         if (fused) gpu.api->matmul_fused(&gpu, &one, &y, 1, &in, rows, WG_GPU_STORE, NULL, NULL);
         else gpu.api->matmul(&gpu, &one, &y, 1, 1, act, rows, WG_GPU_STORE);
     }

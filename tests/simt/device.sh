@@ -45,6 +45,23 @@ sys.exit(not (len(a) == len(b) and off < float(sys.argv[3])))
 PY
 done
 
+# The fast mode says what it is, wherever a text or a claim comes out of it.
+"$gpu" generate -m "$tmp/bf16.gguf" -p 'Once upon' -n 4 --device cuda:0/fast >"$tmp/out" 2>"$tmp/said" || fail "generate, fast"
+grep -q "wager generate: cuda:0/fast does not keep the Prefix Law: texts may differ from plain decoding's" "$tmp/said" &&
+  grep -q 'match (LOSSY)' "$tmp/out" || fail "generate does not say what the fast mode is"
+"$gpu" generate -m "$tmp/bf16.gguf" -p 'Once upon' -n 4 --device cuda:0/fast --json 2>/dev/null | grep -q '"lossless":false' ||
+  fail "generate --json calls the fast mode lossless"
+echo '{"prompt": "Once upon a time"}' >"$tmp/prompts.jsonl"
+cat >"$tmp/config.json" <<CONFIG
+{ "name": "fast", "target": {"model": "$tmp/bf16.gguf", "device": "cuda:0/fast"}, "draft": {"kind": "ngram"},
+  "verify": {"rule": "match"}, "prompts": {"file": "$tmp/prompts.jsonl"}, "max_tokens": 4 }
+CONFIG
+"$gpu" check "$tmp/config.json" | grep -q '^warning   cuda:0/fast does not keep the Prefix Law' || fail "check does not warn of the fast mode"
+"$gpu" run "$tmp/config.json" --out "$tmp/run" >"$tmp/out" 2>"$tmp/said" || fail "run, fast: $(cat "$tmp/said")"
+grep -q "wager run: cuda:0/fast does not keep the Prefix Law: texts may differ from plain decoding's" "$tmp/said" &&
+  grep -q '(lossy)' "$tmp/out" || fail "run does not say what the fast mode is: $(cat "$tmp/out")"
+grep -q '"lossless": *false' "$tmp/run/summary.json" || fail "run calls the fast mode lossless"
+
 refused() { # what the message must hold, then the command
   local part=$1
   shift
@@ -52,12 +69,14 @@ refused() { # what the message must hold, then the command
   grep -q -- "$part" "$tmp/out" || fail "\"$part\" is not in: $(head -c 300 "$tmp/out")"
 }
 if "$plain" generate -m "$model" -p x -n 1 --device cuda:0 2>&1 | grep -q 'without CUDA'; then
+  refused 'device cuda:0/fast: this build is without CUDA' "$plain" generate -m "$model" -p x -n 1 --device cuda:0/fast
   "$plain" generate -m "$model" -p x -n 1 --device auto >/dev/null 2>&1 || fail "auto does not fall back"
 fi
 refused 'there is no device 3' "$gpu" generate -m "$model" -p x -n 1 --device cuda:3
 refused 'device "gpu" is unknown; expected cpu' "$gpu" generate -m "$model" -p x -n 1 --device gpu
 refused 'device "cuda:0/eager/exact" is unknown' "$gpu" generate -m "$model" -p x -n 1 --device cuda:0/eager/exact
 refused 'device "cuda:0/serial/eager" is unknown' "$gpu" generate -m "$model" -p x -n 1 --device cuda:0/serial/eager
+refused 'device "cuda:0/exact/fast" is unknown' "$gpu" generate -m "$model" -p x -n 1 --device cuda:0/exact/fast
 refused 'cuda:0 keeps no cache of type q8; expected f32' "$gpu" generate -m "$model" -p x -n 1 --device cuda:0 --kv-type q8
 refused '--kv-type q4: expected f32, f16, bf16 or q8' "$gpu" generate -m "$model" -p x -n 1 --kv-type q4
 export WG_SIMT_MEMORY=600000

@@ -116,6 +116,31 @@ static void gpu_clear(wg_gpu *, void *device, size_t bytes)
 
 static int gpu_words(wg_gpu *, uint64_t, void *, size_t) { return -1; }
 
+static int gpu_library(wg_gpu *, char *) { return 0; }
+
+/* A plain loop whose sums come in another order for another number of rows, as a library's may. */
+static void gpu_product(wg_gpu *, const wg_matrix *w, const void *act, int rows, int add, float *y)
+{
+    const wg_matrix m = *w;
+    const auto value = [m](uint16_t h) { return m.type == WG_F16 ? wg_f16_value(h) : wg_bf16_value(h); };
+    in_order([=] {
+        const size_t padded = wg_gpu_k_padded(m.k);
+        const int parts = 1 + rows % 3, each = (m.k + parts - 1) / parts;
+        for (int row = 0; row < rows; row++)
+            for (int n = 0; n < m.n; n++) {
+                const uint16_t *x = (const uint16_t *)act + (size_t)row * padded;
+                const uint16_t *v = (const uint16_t *)m.data + (size_t)n * padded;
+                float *to = y + (size_t)row * (size_t)m.n + n, all = 0;
+                for (int from = 0; from < m.k; from += each) {
+                    float sum = 0;
+                    for (int k = from; k < from + each && k < m.k; k++) sum += value(x[k]) * value(v[k]);
+                    all += sum;
+                }
+                *to = add ? *to + all : all;
+            }
+    });
+}
+
 static int gpu_wait(wg_gpu *, char *)
 {
     simt_record_refuse("waiting");
@@ -150,6 +175,8 @@ const wg_gpu_api *wg_gpu_simt(void)
         api.copy = gpu_copy;
         api.clear = gpu_clear;
         api.words = gpu_words;
+        api.library = gpu_library;
+        api.product = gpu_product;
         api.wait = gpu_wait;
         api.idle = gpu_idle;
         api.record = gpu_record;

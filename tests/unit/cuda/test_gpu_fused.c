@@ -50,7 +50,7 @@ static void in_steps(const inputs *in, int normed, const wg_matrix *const *w, in
 {
     const wg_gpu_api *api = gpu()->api;
     const int type = w[0]->type;
-    if (normed) api->norm_prepare(gpu(), type, in->x, in->weight, 1e-5f, in->rows, in->k, in->act);
+    if (normed) api->norm_prepare(gpu(), type, WG_GPU_FRAGMENTS, in->x, in->weight, 1e-5f, in->rows, in->k, in->act);
     else api->prepare(gpu(), type, 1, in->x, in->rows, in->k, in->act);
     api->matmul(gpu(), w, y, n, 1, in->act, in->rows, then);
 }

@@ -55,7 +55,7 @@ Test(gpu_rows, norm_and_preparation_in_one)
         from_device(want, act, bytes);
         IN_EVERY_ORDER {
             gpu()->api->clear(gpu(), act, bytes);
-            gpu()->api->norm_prepare(gpu(), type, dx, dw, 1e-5f, rows, dim, act);
+            gpu()->api->norm_prepare(gpu(), type, WG_GPU_FRAGMENTS, dx, dw, 1e-5f, rows, dim, act);
             from_device(got, act, bytes);
             cr_assert_arr_eq(got, want, bytes, "%s, %d", wg_type_name(type), dim);
         }

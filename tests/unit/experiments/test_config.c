@@ -199,6 +199,23 @@ Test(config, which_cells_repeat_plain_decoding)
     }
 }
 
+/* Nor does a rule help where the target does not keep the Prefix Law. */
+Test(config, no_cell_of_a_fast_device_is_lossless)
+{
+    wg_config *c = config_of("{" BASE ", \"verify\": {\"rule\": \"match\"}, \"sweep\": {\"target.device\": "
+                             "[\"cuda:0\", \"cuda:1/fast/eager\", \"cuda:0/exact\"]}}");
+    cr_assert_eq(c->n, 3);
+    for (int i = 0; i < c->n; i++) {
+        cr_assert_eq(wg_cell_lossless(&c->cell[i]), i != 1);
+        cr_assert_eq(wg_cell_repeats_plain(&c->cell[i]), i != 1);
+    }
+    cr_assert_str_eq(wg_config_fast(c), "cuda:1/fast/eager");
+    wg_config_close(c);
+    c = config_of("{" BASE "}");
+    cr_assert_null(wg_config_fast(c));
+    wg_config_close(c);
+}
+
 /* A drafter and a rule that do not fit: refused, with the rules that do. */
 Test(config, rules_must_know_the_drafters_law)
 {
