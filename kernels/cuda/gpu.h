@@ -133,16 +133,16 @@ typedef struct wg_gpu_stream {
  *   loop_nodes   makes the target's rows, length + 1 a sequence; begins the round where nothing is drafted
  *   loop_end     takes the paths into the texts, tells the host, decides whether there is another round */
 #define WG_GPU_KERNELS(X)                                                                                                    \
-    X(embed, (wg_gpu *g, const wg_matrix *table, int layout, const wg_gpu_row *row, int rows, float *x))                  \
+    X(embed, (wg_gpu *g, const wg_matrix *table, int layout, const wg_gpu_row *row, int rows, float *x))                     \
     X(gather, (wg_gpu *g, const float *x, const int32_t *from, int n, float *y, int rows))                                   \
     X(gather_rows, (wg_gpu *g, const wg_gpu_row *x, const int32_t *from, wg_gpu_row *y, int rows))                           \
     X(rmsnorm, (wg_gpu *g, const float *x, const float *weight, int dim, float eps, float *y, int rows))                     \
     X(add, (wg_gpu *g, float *x, const float *y, int n, int rows))                                                           \
     X(swiglu, (wg_gpu *g, const float *gate, const float *up, float *y, int n, int rows))                                    \
-    X(prepare, (wg_gpu *g, int type, int layout, const float *x, int rows, int k, void *act))                             \
+    X(prepare, (wg_gpu *g, int type, int layout, const float *x, int rows, int k, void *act))                                \
     X(norm_prepare, (wg_gpu *g, int type, int layout, const float *x, const float *weight, float eps, int rows, int k,       \
                      void *act))                                                                                             \
-    X(matmul, (wg_gpu *g, const wg_matrix *const *w, float *const *y, int matrices, int layout, const void *act,          \
+    X(matmul, (wg_gpu *g, const wg_matrix *const *w, float *const *y, int matrices, int layout, const void *act,             \
                int rows, int then))                                                                                          \
     X(matmul_fused, (wg_gpu *g, const wg_matrix *const *w, float *const *y, int matrices, const wg_gpu_input *in, int rows,  \
                      int then, const wg_gpu_rotary *rotary, wg_gpu_best *best))                                              \
@@ -161,7 +161,7 @@ typedef struct wg_gpu_stream {
     X(loop_lookup, (wg_gpu *g, const wg_gpu_loop *loop))                                                                     \
     X(loop_nodes, (wg_gpu *g, const wg_gpu_loop *loop, wg_gpu_row *row))                                                     \
     X(loop_end, (wg_gpu *g, const wg_gpu_loop *loop))                                                                        \
-    X(draw, (wg_gpu *g, const wg_matrix *w, int layout, uint64_t seed, uint32_t stream, int drawn))                       \
+    X(draw, (wg_gpu *g, const wg_matrix *w, int layout, uint64_t seed, uint32_t stream, int drawn))                          \
     X(fill_random, (wg_gpu *g, uint64_t seed, uint32_t stream, float scale, float *x, size_t n))
 
 typedef struct wg_gpu_api {
