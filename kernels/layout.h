@@ -3,7 +3,7 @@
 #ifndef WG_KERNELS_LAYOUT_H
 #define WG_KERNELS_LAYOUT_H
 
-#include "kernels/blocks.h"
+#include "kernels/quant_blocks.h"
 #include "kernels/ops.h"
 #include "kernels/q8.h"
 

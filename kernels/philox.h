@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "kernels/hd.h"
-#include "kernels/log.h"
+#include "kernels/ln.h"
 
 typedef struct wg_philox { uint32_t v[4]; } wg_philox;
 

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "kernels/blocks.h"
+#include "kernels/quant_blocks.h"
 
 typedef struct type_row {
     int id;

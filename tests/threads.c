@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "core/file/synth.h"
-#include "tests/law/decode.h"
+#include "tests/law/plain_decode.h"
 
 enum { THREADS = 3, JOBS = 2000, ITEMS = 97, REQUESTS = 6 };
 

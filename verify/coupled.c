@@ -14,7 +14,7 @@
  * where independent draws agree with sum p q only. With K children, one for each list, some child is the winner with
  * probability at least sum_x K / (sum_y max(p(y)/p(x), q(y)/q(x)) + (K - 1)/p(x)) (the list matching lemma). With fewer lists
  * than children the later ones are runners-up. What is proved: the law of the text, for any drafter and K; and the acceptance
- * of racing drafters, from the exact joint law of the races (core/engine/race.h). */
+ * of racing drafters, from the exact joint law of the races (core/dist/race.h). */
 #include "verify/verify.h"
 
 typedef struct coupled_options { int races; } coupled_options;

@@ -19,7 +19,7 @@
  *
  * A tree may have any number of children at any node. A FIXED tree is no set of draws: traversal settles it. A level costs a
  * sort of the vocabulary that q can draw, a level that is not kept another one. */
-#include "core/engine/optimal.h"
+#include "core/dist/optimal_acceptance.h"
 #include "kernels/mass.h"
 #include "verify/block.h"
 #include "verify/selection.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Optimal selection among k independent siblings: accepts with probability alpha* (core/engine/optimal.h), which no lossless
+ * Optimal selection among k independent siblings: accepts with probability alpha* (core/dist/optimal_acceptance.h), which no lossless
  * rule exceeds at a node. Like the importance-weighted rule of Khisti et al. 2025 it selects one draw and then settles that by
  * single-draft rejection; the selection here is exact for every k and costs one sort (METHODS B10).
  *

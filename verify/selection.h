@@ -18,7 +18,7 @@
 #ifndef WG_VERIFY_SELECTION_H
 #define WG_VERIFY_SELECTION_H
 
-#include "core/engine/optimal.h"
+#include "core/dist/optimal_acceptance.h"
 
 typedef struct wg_selection {
     const wg_bet *bet; /* (n) tokens that q can draw, by rho; in p's scratch */

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/load.h"
+#include "core/base/read_file.h"
 #include "core/base/mem.h"
 #include "core/base/number.h"
 #include "core/base/save.h"

@@ -6,12 +6,12 @@
 
 #include "core/base/option.h"
 #include "core/base/pool.h"
-#include "core/engine/rows.h"
-#include "core/engine/sampler.h"
+#include "core/dist/rows.h"
+#include "core/dist/sampler.h"
 #include "core/engine/seq.h"
-#include "core/engine/tree.h"
+#include "core/dist/tree.h"
 #include "core/model/lm.h"
-#include "core/model/loop.h"
+#include "core/model/decode_loop.h"
 #include "core/text/tokenizer.h"
 
 /* What a drafter may use; all borrowed, alive until after close. */

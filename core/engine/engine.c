@@ -5,9 +5,9 @@
 #include "core/engine/engine.h"
 
 #include "core/base/clock.h"
-#include "core/engine/loop.h"
-#include "core/engine/optimal.h"
-#include "core/engine/settle.h"
+#include "core/engine/device_decode.h"
+#include "core/dist/optimal_acceptance.h"
+#include "core/engine/device_verify.h"
 
 /* Seconds since *since, which becomes now. */
 static double lap(double *since)

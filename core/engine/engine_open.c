@@ -2,8 +2,8 @@
  * Putting an engine together, and its sequences. Everything a step needs is allocated here; large buffers cost memory only
  * where they are touched. */
 #include "core/engine/build.h"
-#include "core/engine/loop.h"
-#include "core/engine/settle.h"
+#include "core/engine/device_decode.h"
+#include "core/engine/device_verify.h"
 
 #include <string.h>
 

@@ -4,9 +4,9 @@
 #ifndef WG_CORE_ENGINE_SEQ_H
 #define WG_CORE_ENGINE_SEQ_H
 
-#include "core/engine/chance.h"
-#include "core/engine/tree.h"
-#include "core/model/kv.h"
+#include "core/dist/chance.h"
+#include "core/dist/tree.h"
+#include "core/kv/kv.h"
 
 typedef enum wg_finish { WG_RUNNING, WG_FINISH_EOS, WG_FINISH_LENGTH } wg_finish;
 

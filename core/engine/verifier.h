@@ -6,9 +6,9 @@
 #define WG_CORE_ENGINE_VERIFIER_H
 
 #include "core/base/option.h"
-#include "core/engine/chance.h"
-#include "core/engine/rows.h"
-#include "core/engine/tree.h"
+#include "core/dist/chance.h"
+#include "core/dist/rows.h"
+#include "core/dist/tree.h"
 #include "core/model/device.h"
 
 typedef struct wg_verifier_class {
@@ -27,7 +27,7 @@ typedef struct wg_verifier_class {
     /* How many lists of times the rule with these options races on, for drafts of law COUPLED (wg_env.races); NULL: it does
      * not. */
     int (*races)(const void *opt);
-    /* What makes the same decisions where the rows of p are on a device (kernels/cuda/settle.cu), so that these need not come
+    /* What makes the same decisions where the rows of p are on a device (kernels/cuda/verify.cu), so that these need not come
      * to the host; 0, WG_RULE_HOST: nothing does. What it is to know of the options goes into *out, where `factor` is 1 and
      * `races` is set; NULL: nothing. */
     wg_rule_kind device;

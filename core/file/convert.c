@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "core/base/load.h"
+#include "core/base/read_file.h"
 #include "core/base/log.h"
 #include "core/base/mem.h"
 #include "core/file/format.h"

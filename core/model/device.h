@@ -5,8 +5,8 @@
 #define WG_CORE_MODEL_DEVICE_H
 
 #include "core/base/pool.h"
-#include "core/model/batch.h"
-#include "kernels/cuda/rule.h"
+#include "core/kv/batch.h"
+#include "kernels/cuda/rule_kinds.h"
 #include "kernels/ops.h"
 
 typedef struct wg_device wg_device;
@@ -24,7 +24,7 @@ typedef struct wg_rope {
 /* What passes of a model look like. */
 typedef struct wg_pass_shape { int max_rows, heads, head_dim, vocab, kv_type; } wg_pass_shape;
 
-/* What becomes of the rows of a pass where they are: the sampler chain (wg_sampling of core/engine/sampler.h, in its usual
+/* What becomes of the rows of a pass where they are: the sampler chain (wg_sampling of core/dist/sampler.h, in its usual
  * order and without penalties), then a rule over trees of them. Everything is borrowed until the pass is over. */
 typedef struct wg_settling {
     double temperature, top_p, min_p;

@@ -4,7 +4,7 @@
 #ifndef WG_CORE_MODEL_LM_H
 #define WG_CORE_MODEL_LM_H
 
-#include "core/model/batch.h"
+#include "core/kv/batch.h"
 #include "core/model/device.h"
 
 typedef struct wg_lm wg_lm;

@@ -4,7 +4,7 @@
 #define WG_CORE_MODEL_MODEL_IMPL_H
 
 #include "core/model/model.h"
-#include "core/model/partial.h"
+#include "core/model/submodel.h"
 
 typedef struct wg_layer {
     wg_buf attn_norm, ffn_norm;  /* (dim) */

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "core/base/error.h"
-#include "core/text/keys.h"
+#include "core/text/metadata.h"
 #include "core/text/unicode.h"
 
 #define MERGES WG_KEY("merges")

@@ -10,7 +10,7 @@
 
 #include "core/base/mem.h"
 #include "core/text/bpe.h"
-#include "core/text/keys.h"
+#include "core/text/metadata.h"
 #include "core/text/spm.h"
 #include "core/text/unicode.h"
 

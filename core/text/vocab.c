@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "core/base/hash.h"
-#include "core/text/keys.h"
+#include "core/text/metadata.h"
 #include "core/text/unicode.h"
 
 #define TOKENS WG_KEY("tokens")

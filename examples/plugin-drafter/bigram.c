@@ -4,7 +4,7 @@
  *     wager generate -m TARGET.gguf -p "..." --draft plugin:path=libbigram.so,options=k=4
  *
  * For the drafter's part see docs/add-a-drafter.md; this file differs from one in draft/ in its last line only. */
-#include "draft/plugin.h"
+#include "draft/external/drafter_plugin.h"
 
 typedef struct bigram_options {
     int k;

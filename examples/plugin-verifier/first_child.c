@@ -6,7 +6,7 @@
  *
  * For a rule's part see docs/add-a-verifier.md; this file differs from one in verify/ in its last line only. With -DBIASED it
  * makes a classic mistake, which `wager prove` finds: the corrected token is drawn from p instead of the residual. */
-#include "verify/plugin.h"
+#include "verify/rule_plugin.h"
 
 static void accept(const void *opt, const wg_tree *tree, const wg_rows *p, const wg_rows *q, const wg_chance *chance,
                    wg_path *out)

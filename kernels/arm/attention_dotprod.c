@@ -4,7 +4,7 @@
 
 INLINE int32x4_t dot_bytes(int8x16_t a, int8x16_t b, int32x4_t sum) { return vdotq_s32(sum, a, b); }
 
-#include "kernels/arm/attention.h"
+#include "kernels/arm/attention_arm.h"
 #include "kernels/variants.h"
 
 ATTEND(q8_, WG_KV_Q8, 1) ATTEND(q8_, WG_KV_Q8, 2)

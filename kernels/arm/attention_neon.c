@@ -8,7 +8,7 @@ INLINE int32x4_t dot_bytes(int8x16_t a, int8x16_t b, int32x4_t sum)
     return vpadalq_s16(sum, vmlal_high_s8(vmull_s8(vget_low_s8(a), vget_low_s8(b)), a, b));
 }
 
-#include "kernels/arm/attention.h"
+#include "kernels/arm/attention_arm.h"
 #include "kernels/variants.h"
 
 ATTEND(f32_, WG_F32, 1) ATTEND(f32_, WG_F32, 2) ATTEND(f16_, WG_F16, 1) ATTEND(f16_, WG_F16, 2)

@@ -3,7 +3,7 @@
  * and tiles of at most 3 rows (24 of the 32 registers are sums). One row has the 8 chains of fmas that hide their latency. */
 #include "kernels/arm/neon.h"
 
-#include "kernels/arm/matmul.h"
+#include "kernels/arm/matmul_arm.h"
 #include "kernels/layout.h"
 #include "kernels/tiles.h"
 #include "kernels/variants.h"

@@ -8,7 +8,7 @@
 #ifndef WG_KERNELS_ARM_MATMUL_QUANT_H
 #define WG_KERNELS_ARM_MATMUL_QUANT_H
 
-#include "kernels/arm/matmul.h"
+#include "kernels/arm/matmul_arm.h"
 #include "kernels/layout.h"
 #include "kernels/tiles.h"
 

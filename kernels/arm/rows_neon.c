@@ -2,7 +2,7 @@
  * Operations on single rows on 4-lane registers. What does not fill the vectors is done as the reference does it. */
 #include "kernels/arm/neon.h"
 
-#include "kernels/keys.h"
+#include "kernels/key_walk.h"
 #include "kernels/lanes.h"
 #include "kernels/layout.h"
 #include "kernels/variants.h"

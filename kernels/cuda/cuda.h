@@ -111,7 +111,7 @@ WG_DEVICE uint64_t wg_nanoseconds()
 }
 
 #else
-#include "kernels/cuda/simt.h"
+#include "kernels/cuda/cuda_emulated.h"
 #endif
 
 /* ---- words of our own, the same on both sides */

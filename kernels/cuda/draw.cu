@@ -6,7 +6,7 @@
  * Elements have mean 0 and deviation 1/sqrt(k), so activations keep their size through any number of layers. Elements of
  * float types are uniform; codes of quantised types are, under scales that are all alike. Never zeros: a card runs faster on
  * them. What is past n or k is drawn too: it meets inputs that are zeros, or makes outputs that nobody stores. */
-#include "kernels/cuda/weight.h"
+#include "kernels/cuda/read_weight.h"
 #include "kernels/philox.h"
 
 enum { THREADS = 256, SMALL = 32 }; /* SMALL: the scales of K types under d */

@@ -24,8 +24,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "kernels/cuda/loop.h"
-#include "kernels/cuda/rule.h"
+#include "kernels/cuda/decode.h"
+#include "kernels/cuda/rule_kinds.h"
 #include "kernels/hd.h"
 #include "kernels/ops.h"
 
@@ -54,7 +54,7 @@ typedef enum wg_gpu_then { WG_GPU_STORE, WG_GPU_ADD, WG_GPU_SWIGLU, WG_GPU_ROTAR
 /* Rows (rows, k) that a product norms (weight: (k) of an RMSNorm; NULL: not) and prepares by itself. */
 typedef struct wg_gpu_input { const float *x, *weight; float eps; } wg_gpu_input;
 
-/* One row of a batch, on the device; fields as in wg_row of core/model/batch.h. */
+/* One row of a batch, on the device; fields as in wg_row of core/kv/batch.h. */
 typedef struct wg_gpu_row {
     int32_t token, position;
     int32_t slot;        /* of its key and value; -1: a row that fills a batch up, it stores nothing and sees nothing */
@@ -92,7 +92,7 @@ typedef struct wg_gpu_moves {
 /* The largest of some outputs of a row, NaN apart, and which it is (the first of equals); at -1: there is none. */
 typedef struct wg_gpu_best { float value; int32_t at; } wg_gpu_best;
 
-/* The sampler chain in its usual order, penalties apart: fields as in wg_sampling of core/engine/sampler.h. best: (rows,
+/* The sampler chain in its usual order, penalties apart: fields as in wg_sampling of core/dist/sampler.h. best: (rows,
  * WG_GPU_BESTS), device memory, of the very logits; NULL: sample looks for itself. */
 typedef struct wg_gpu_chain {
     double temperature, top_p, min_p;
@@ -124,7 +124,7 @@ typedef struct wg_gpu_stream {
  *                (rows, heads) zeros, which it leaves as zeros
  *   move         `count` pieces of `bytes` a slot, `stride` apart; all at multiples of 16 when bytes is one, else of 4 or 2
  *   sample       rows of n logits through the chain: p (rows, n) and the token that has all the mass, or -1 (then p is the row;
- *                else it is undefined), with the bits of core/engine/sampler.c. scratch: wg_gpu_sample_bytes(n) a row
+ *                else it is undefined), with the bits of core/dist/sampler.c. scratch: wg_gpu_sample_bytes(n) a row
  *   settle       trees by a rule: path[i] is what core/engine's accept of the same name gives for tree[i], p and q (rows, vocab
  *                doubles and points, as sample makes them), decision by decision. scratch: wg_gpu_settle_cells a tree
  *   loop_feed    begins a round (depth 0) and makes the draft model's rows of a depth: two a sequence, then one

@@ -11,7 +11,7 @@
  *
  * Bytes: the weights once for every 64 rows. */
 #include "kernels/cuda/fused.h"
-#include "kernels/cuda/weight.h"
+#include "kernels/cuda/read_weight.h"
 
 enum { STEP_K = WG_STEP * WG_BLOCK, LINE = STEP_K + 16, MOST_WARPS = 8, ENOUGH = 128 /* blocks of a grid, for any card */,
        BOUND = 384 /* leaves a thread 168 registers */ };

@@ -38,7 +38,7 @@ int main(void)
     return none && !why[0];
 }
 C
-  for file in "$tmp/open.c" kernels/blocks.c kernels/cuda_pack.c kernels/types.c kernels/ref/*.c; do
+  for file in "$tmp/open.c" kernels/quant_blocks.c kernels/cuda_pack.c kernels/types.c kernels/ref/*.c; do
     gcc -std=c11 -I. -c "$file" -o "$tmp/host_$(basename "$file" .c).o" || exit 1
   done
   { "$nvcc" "$tmp"/*.o -lm -o "$tmp/open" && "$tmp/open"; } ||

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Operations on elements of rows: embedding, gathering, residual, gated activation. The bits of kernels/ref. */
 #include "kernels/cuda/product.h"
-#include "kernels/cuda/weight.h"
+#include "kernels/cuda/read_weight.h"
 #include "kernels/philox.h"
 
 enum { THREADS = 128 };

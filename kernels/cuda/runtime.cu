@@ -8,7 +8,7 @@
 
 #include "kernels/cuda/cublaslt.h"
 #include "kernels/cuda/curand.h"
-#include "kernels/cuda/table.h"
+#include "kernels/cuda/kernel_table.h"
 
 enum {
     OLDEST = 80, /* compute capability 8.0: cp.async, bf16 on tensor cores */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The sampler chain (core/engine/sampler.c: temperature, top-k, top-p, min-p in this order) for rows of logits that stay on the
+ * The sampler chain (core/dist/sampler.c: temperature, top-k, top-p, min-p in this order) for rows of logits that stay on the
  * device: the host's row to the last bit, several blocks a row.
  *
  * The host has several ways to where a prefix of the order (logit descending, id ascending) ends, all to the same token: masses
@@ -10,7 +10,7 @@
  * What all blocks of a row must have said before one can go on lies between two launches: the largest logit; the mass; the
  * buckets; their end, twice where top-p takes a part of top-k; what is kept. They say it by atomic additions to the row's state
  * and by an atomic minimum, neither of which has an order. Where the next word is one block's, it is the last to arrive. */
-#include "kernels/cuda/block.h"
+#include "kernels/cuda/block_ops.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/exp.h"
 

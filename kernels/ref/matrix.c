@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Packing weights into panels of 32 output rows, and reading a row back. One version for all levels: packing happens once. */
 #include "kernels/layout.h"
-#include "kernels/ref/weight.h"
+#include "kernels/ref/dequant.h"
 #include "kernels/variants.h"
 
 #include <string.h>

@@ -8,7 +8,7 @@
 #include "kernels/lanes.h"
 #include "kernels/q8.h"
 #include "kernels/variants.h"
-#include "kernels/keys.h"
+#include "kernels/key_walk.h"
 
 enum {
     PAIR = 2,    /* query heads of a tile */

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "kernels/variants.h"
-#include "kernels/keys.h"
+#include "kernels/key_walk.h"
 
 enum { WIDE = 4 }; /* vectors of values that are summed together */
 

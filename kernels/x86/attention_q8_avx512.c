@@ -12,7 +12,7 @@
 
 #include "kernels/q8.h"
 #include "kernels/variants.h"
-#include "kernels/keys.h"
+#include "kernels/key_walk.h"
 
 enum {
     BLOCKS = WG_MAX_HEAD / WG_KV_BLOCK,

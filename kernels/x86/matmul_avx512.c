@@ -9,7 +9,7 @@
 
 #include "kernels/layout.h"
 #include "kernels/variants.h"
-#include "kernels/x86/matmul.h"
+#include "kernels/x86/matmul_x86.h"
 
 enum {
     TALL = 12,             /* rows of the tallest tile */

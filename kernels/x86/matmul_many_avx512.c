@@ -4,7 +4,7 @@
  * ports: for 32 inputs of 16 outputs 8 and 2, or 8 and 3 with a minimum; so at most 80 % or 73 % of vpdpbusd's own speed.
  * Opening is bound by its stores, 18 to 20 a block, in the time of about two rows' products. */
 #include "kernels/x86/codes_avx512.h"
-#include "kernels/x86/matmul.h"
+#include "kernels/x86/matmul_x86.h"
 
 enum {
     TALL = 6,   /* rows of a tile: 12 integer sums and 12 of floats in registers */

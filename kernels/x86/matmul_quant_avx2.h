@@ -9,7 +9,7 @@
 #define WG_KERNELS_X86_MATMUL_QUANT_AVX2_H
 
 #include "kernels/x86/codes_avx2.h"
-#include "kernels/x86/matmul.h"
+#include "kernels/x86/matmul_x86.h"
 
 enum {
     HALF = WG_PANEL / 2,

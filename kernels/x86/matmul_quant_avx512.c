@@ -15,7 +15,7 @@
 #include "kernels/layout.h"
 #include "kernels/variants.h"
 #include "kernels/x86/codes_avx512.h"
-#include "kernels/x86/matmul.h"
+#include "kernels/x86/matmul_x86.h"
 
 enum {
     TALL = 8,            /* rows of the tallest tile: 16 sums, 2 weights, 1 broadcast */

@@ -5,7 +5,7 @@
 #include "kernels/lanes.h"
 #include "kernels/layout.h"
 #include "kernels/variants.h"
-#include "kernels/keys.h"
+#include "kernels/key_walk.h"
 
 /* ---- activations of quantised products */
 static void quantise_block(const float *x, wg_q8_act *act, int b)

@@ -7,7 +7,7 @@
 
 #include "kernels/layout.h"
 #include "kernels/variants.h"
-#include "kernels/keys.h"
+#include "kernels/key_walk.h"
 
 /* ---- activations of quantised products */
 INLINE int sum_bytes(__m128i q)

@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 #include "core/base/mem.h"
-#include "experiments/config.h"
-#include "experiments/parts.h"
+#include "experiments/config/config.h"
+#include "experiments/base/spec.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n);
 

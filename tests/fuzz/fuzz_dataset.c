@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "core/base/mem.h"
-#include "experiments/dataset.h"
+#include "experiments/config/dataset.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n);
 

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "core/base/mem.h"
-#include "draft/datastore.h"
-#include "draft/datastore_file.h"
+#include "draft/lookup/datastore.h"
+#include "draft/lookup/datastore_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n);
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "core/base/mem.h"
-#include "draft/pruned.h"
+#include "draft/lm/vocabulary_subset.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n);
 

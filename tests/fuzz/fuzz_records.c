@@ -7,7 +7,7 @@
 
 #include <jansson.h>
 
-#include "experiments/folder.h"
+#include "experiments/record/run_reader.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n);
 

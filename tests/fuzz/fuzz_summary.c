@@ -8,10 +8,10 @@
 #include <unistd.h>
 
 #include "core/base/mem.h"
-#include "experiments/compare.h"
-#include "experiments/report.h"
-#include "experiments/resume.h"
-#include "experiments/table.h"
+#include "experiments/analysis/compare.h"
+#include "experiments/report/report.h"
+#include "experiments/record/resume_cursor.h"
+#include "experiments/report/table.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n);
 

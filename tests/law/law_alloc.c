@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "core/file/synth.h"
-#include "draft/datastore.h"
-#include "tests/law/decode.h"
+#include "draft/lookup/datastore.h"
+#include "tests/law/plain_decode.h"
 
 enum { WARM_UP = 3, STEPS = 25, SEQUENCES = 5, PROMPT = 20 };
 

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "core/file/synth.h"
-#include "tests/law/decode.h"
+#include "tests/law/plain_decode.h"
 
 enum { REQUESTS = 9, PROMPT = 24, VOCAB = 300 };
 

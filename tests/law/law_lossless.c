@@ -15,10 +15,10 @@
 #include <unistd.h>
 
 #include "core/file/synth.h"
-#include "draft/datastore.h"
-#include "draft/pruned.h"
+#include "draft/lookup/datastore.h"
+#include "draft/lm/vocabulary_subset.h"
 #include "kernels/philox.h"
-#include "tests/law/decode.h"
+#include "tests/law/plain_decode.h"
 
 enum { REQUESTS = 11, PROMPT_MAX = 45, VOCAB = 320, CONTEXT = 128 };
 

@@ -13,7 +13,7 @@
  * Needs the shared data. */
 #include <math.h>
 
-#include "tests/law/decode.h"
+#include "tests/law/plain_decode.h"
 
 enum { STORIES = 50, TOKENS = 250, LENGTH = 24 }; /* the draft model's context is 256 */
 static const double known_alpha = 0.668, tolerance = 0.02;

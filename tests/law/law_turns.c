@@ -5,8 +5,8 @@
 #include <unistd.h>
 
 #include "core/file/synth.h"
-#include "draft/datastore.h"
-#include "tests/law/decode.h"
+#include "draft/lookup/datastore.h"
+#include "tests/law/plain_decode.h"
 
 enum { TURNS = 3, SEQUENCES = 3, PROMPT = 20, ASKED = 7, ANSWER = 24, ROOM = PROMPT + TURNS * (ASKED + ANSWER) };
 

@@ -9,8 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "draft/datastore.h"
-#include "tests/law/decode.h"
+#include "draft/lookup/datastore.h"
+#include "tests/law/plain_decode.h"
 
 /* False when the pair is not there. */
 static inline bool pair_find(char *target, char *draft, size_t size)

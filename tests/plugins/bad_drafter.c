@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * A plug-in with one fault, chosen by FAULT when it is compiled (tests/CMakeLists.txt). */
-#include "draft/plugin.h"
+#include "draft/external/drafter_plugin.h"
 
 enum { NONE, WRONG_ABI, WRONG_TREE, WRONG_SIZE, NO_TABLE, WRONG_LAW, NO_PROPOSE, UNDECLARED, FAILS, WRONG_ROOT };
 

@@ -5,7 +5,7 @@
  * usage: law_loop [RUNS]     so many of them; all when left out */
 #include <inttypes.h>
 
-#include "core/engine/loop.h"
+#include "core/engine/device_decode.h"
 #include "tests/law/pair.h"
 
 enum { PROMPTS = 3, LONGEST = 20, TOKENS = 16, WINDOW = 3 };

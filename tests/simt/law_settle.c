@@ -2,7 +2,7 @@
  * Settling on the device is settling on the host: with the same target on cuda:0/exact, every drafter under every rule that it
  * may be drafting for gives the CPU's text, byte for byte, and where nobody looks at rows none of them comes to the host.
  * usage: law_settle [RULES]     so many rules a drafter, those that ran least first; all when left out */
-#include "core/engine/settle.h"
+#include "core/engine/device_verify.h"
 #include "tests/law/pair.h"
 
 enum { PROMPTS = 2, LONGEST = 24, TOKENS = 7 };

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "kernels/cuda/table.h"
+#include "kernels/cuda/kernel_table.h"
 #include "tests/simt/runtime.h"
 #include "tests/simt/simt.h"
 

@@ -4,7 +4,7 @@
 #define WG_TESTS_UNIT_CUDA_PASSES_H
 
 #include "core/model/model.h"
-#include "tests/simt/check.h"
+#include "tests/simt/simt_check.h"
 #include "tests/unit/model/tiny_model.h"
 
 static wg_error err;

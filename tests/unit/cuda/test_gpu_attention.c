@@ -2,7 +2,7 @@
  * Attention on the device: unsplit the bits of the reference; split (on tensor cores where pages are of 16 bits and heads a
  * multiple of 16) close to them, a row's bits the same whatever rides along and in every order of threads and blocks; trees
  * against chains; views with sinks and a window; pages of any size. */
-#include "tests/simt/check.h"
+#include "tests/simt/simt_check.h"
 
 typedef struct shape { int heads, kv_heads, hd, type, page_slots; } shape;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Weights drawn on the device: their law, by reading every row back as an embedding; that they lie as the products read them;
  * that an element depends on its address alone, whoever drew the words. */
-#include "tests/simt/check.h"
+#include "tests/simt/simt_check.h"
 
 enum { N = 37, ROWS = 3 };
 

@@ -4,7 +4,7 @@
  * they point to. */
 #include "tests/unit/cuda/passes.h"
 
-#include "core/model/graphs.h"
+#include "core/model/cuda/graphs.h"
 
 static struct { wg_gpu_api api; int recorded, replayed, forgotten, live; bool refuse; } spy;
 

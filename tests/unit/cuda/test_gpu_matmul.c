@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Products: every type with the bits of the reference; tensor-core fragments of f16 and bf16 within what two 16-bit
  * terms keep; a row's bits whatever rows ride along, in every order of threads and blocks. */
-#include "tests/simt/check.h"
+#include "tests/simt/simt_check.h"
 #include "tests/kernels/blocks.h"
 
 typedef struct problem { wg_matrix host, panels, fragments; float *exact; } problem; /* exact: (n, k) */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Slots moved within their pool, in place and in order, against memcpy: pieces of every width a page may have, one slot to as
  * many as a launch takes, paths that overlap their destinations. */
-#include "tests/simt/check.h"
+#include "tests/simt/simt_check.h"
 
 enum { PIECES = 6, SLOTS = 130, ROOM = 1 << 18 };
 

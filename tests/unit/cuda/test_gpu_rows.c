@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Embedding, norm, activation, residual, gathering, rotary and the append to pages: the bits of the reference, in every order
  * of threads and blocks, on odd sizes. */
-#include "tests/simt/check.h"
+#include "tests/simt/simt_check.h"
 #include "tests/kernels/blocks.h"
 
 static const int all_types[] = { WG_F32,  WG_F16,  WG_BF16,   WG_Q8_0, WG_Q4_0, WG_Q4_1, WG_Q5_0,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * The sampler on the device against core/engine/sampler.c: points and rows byte for byte, for every kind of row that has given
+ * The sampler on the device against core/dist/sampler.c: points and rows byte for byte, for every kind of row that has given
  * a sampler trouble and every way of truncating one. */
-#include "core/engine/sampler.h"
-#include "tests/simt/check.h"
+#include "core/dist/sampler.h"
+#include "tests/simt/simt_check.h"
 
 enum { ROWS = 9, MOST = 4100, LONG = 33013 }; /* LONG: four blocks a row */
 

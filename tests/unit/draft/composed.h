@@ -8,7 +8,7 @@
 #include <math.h>
 
 #include "core/file/synth.h"
-#include "tests/law/decode.h"
+#include "tests/law/plain_decode.h"
 #include "tests/temp.h"
 
 static temp folder;

@@ -4,7 +4,7 @@
 #define WG_TESTS_DRAFT_STORE_H
 
 #include "core/file/synth.h"
-#include "draft/datastore.h"
+#include "draft/lookup/datastore.h"
 #include "tests/temp.h"
 #include "tests/unit/draft/points.h"
 

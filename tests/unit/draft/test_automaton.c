@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "core/base/mem.h"
-#include "draft/automaton.h"
+#include "draft/lookup/automaton.h"
 #include "kernels/philox.h"
 
 enum { N = 70, TEXTS = 3, SYMBOLS = 8 };

@@ -3,8 +3,8 @@
  * are what the same drafter, opened afresh, would draft (so the translated text and its cache are right after any commit), q is
  * the draft model's row over the common tokens and nothing else, and what cannot work is refused with the reason. */
 #include "core/file/convert.h"
-#include "draft/pruned.h"
-#include "draft/reader.h"
+#include "draft/lm/vocabulary_subset.h"
+#include "draft/lm/retokenizer.h"
 #include "tests/unit/draft/composed.h"
 
 enum { VOCAB = 320, SMALL = 300, PROMPT = 30 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/base/hash.h"
-#include "draft/datastore_file.h"
+#include "draft/lookup/datastore_file.h"
 #include "tests/unit/draft/store.h"
 
 /* Places where the key begins. */

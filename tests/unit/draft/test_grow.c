@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "core/base/mem.h"
-#include "draft/grow.h"
+#include "draft/lm/grow.h"
 #include "kernels/philox.h"
 
 static double uniform(uint32_t a, uint32_t b, uint32_t c)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "draft/ngram_pool.h"
+#include "draft/lookup/ngram_pool.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

@@ -9,7 +9,7 @@
 #include "core/file/synth.h"
 #include "core/model/model.h"
 #include "draft/draft.h"
-#include "draft/self.h"
+#include "draft/lm/self.h"
 #include "kernels/cpu.h"
 #include "kernels/philox.h"
 

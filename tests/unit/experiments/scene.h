@@ -8,8 +8,8 @@
 #include <stdarg.h>
 
 #include "core/file/synth.h"
-#include "experiments/config.h"
-#include "experiments/parts.h"
+#include "experiments/config/config.h"
+#include "experiments/base/spec.h"
 #include "kernels/types.h"
 #include "tests/temp.h"
 

@@ -4,11 +4,11 @@
 #include <math.h>
 
 #include "core/base/mem.h"
-#include "experiments/attribution.h"
-#include "experiments/reliability.h"
-#include "experiments/counterfactual.h"
-#include "experiments/runner.h"
-#include "experiments/summary.h"
+#include "experiments/analysis/attribution.h"
+#include "experiments/analysis/reliability.h"
+#include "experiments/analysis/counterfactual.h"
+#include "experiments/run/runner.h"
+#include "experiments/run/summary.h"
 #include "scene.h"
 
 static double real(const json_t *v, const char *key)

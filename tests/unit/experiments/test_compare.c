@@ -5,9 +5,9 @@
 
 #include "core/base/json.h"
 #include "core/base/mem.h"
-#include "experiments/commands.h"
-#include "experiments/compare.h"
-#include "experiments/scan.h"
+#include "experiments/cli/commands.h"
+#include "experiments/analysis/compare.h"
+#include "experiments/base/json_scan.h"
 #include "scene.h"
 
 static scene s;

@@ -4,8 +4,8 @@
 #include <math.h>
 
 #include "core/base/mem.h"
-#include "experiments/cost.h"
-#include "experiments/target.h"
+#include "experiments/analysis/cost.h"
+#include "experiments/base/target.h"
 #include "scene.h"
 
 /* A machine: 10 ms of weights, 1 ms a row of arithmetic, the larger counts; 2 us a row and key; 0.5 ms a sequence. */

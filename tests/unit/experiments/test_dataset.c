@@ -3,7 +3,7 @@
 #include <criterion/criterion.h>
 
 #include "core/base/mem.h"
-#include "experiments/dataset.h"
+#include "experiments/config/dataset.h"
 #include "tests/temp.h"
 
 static temp t;

@@ -3,8 +3,8 @@
 #include <math.h>
 
 #include "core/base/mem.h"
-#include "experiments/efficiency.h"
-#include "experiments/target.h"
+#include "experiments/run/efficiency.h"
+#include "experiments/base/target.h"
 #include "scene.h"
 
 static scene s;

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <sys/stat.h>
 
-#include "experiments/energy.h"
+#include "experiments/base/energy.h"
 #include "tests/temp.h"
 
 static temp t;

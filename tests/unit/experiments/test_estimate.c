@@ -2,9 +2,9 @@
  * What is said before a run: memory from shapes, time from a probe, and the schema of a config. */
 #include "core/base/json.h"
 #include "core/base/mem.h"
-#include "experiments/estimate.h"
-#include "experiments/runner.h"
-#include "experiments/schema.h"
+#include "experiments/run/estimate.h"
+#include "experiments/run/runner.h"
+#include "experiments/config/schema.h"
 #include "scene.h"
 
 static scene s;

@@ -4,9 +4,9 @@
 #include <math.h>
 
 #include "core/base/mem.h"
-#include "core/engine/race.h"
-#include "experiments/exact_run.h"
-#include "experiments/runner.h"
+#include "core/dist/race.h"
+#include "experiments/run/exact_run.h"
+#include "experiments/run/runner.h"
 #include "kernels/philox.h"
 #include "scene.h"
 #include "verify/verify.h"

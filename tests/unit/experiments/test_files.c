@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * The files that a run reads are found wherever a config names them, and told apart by what is in them. */
-#include "experiments/files.h"
+#include "experiments/config/input_files.h"
 
 #include "core/base/mem.h"
 #include "scene.h"

@@ -4,8 +4,8 @@
 
 #include "core/base/mem.h"
 #include "draft/draft.h"
-#include "draft/second_model.h"
-#include "experiments/forecast.h"
+#include "draft/lm/second_model.h"
+#include "experiments/analysis/forecast.h"
 #include "scene.h"
 #include "verify/verify.h"
 

@@ -3,10 +3,10 @@
  * not all the parts of one run is refused by name. */
 #include "core/base/json.h"
 #include "core/base/mem.h"
-#include "draft/pruned.h"
-#include "experiments/merge.h"
-#include "experiments/runner.h"
-#include "experiments/target.h"
+#include "draft/lm/vocabulary_subset.h"
+#include "experiments/run/merge_shards.h"
+#include "experiments/run/runner.h"
+#include "experiments/base/target.h"
 #include "masked.h"
 #include "scene.h"
 

@@ -2,9 +2,9 @@
  * Who wrote what, counted by hand over steps of a drafter that says what its parts did; and in the files of a run. */
 #include "core/base/json.h"
 #include "core/base/mem.h"
-#include "experiments/columns.h"
-#include "experiments/mixture.h"
-#include "experiments/runner.h"
+#include "experiments/report/columns.h"
+#include "experiments/record/composite_stats.h"
+#include "experiments/run/runner.h"
 #include "scene.h"
 
 static wg_inner_draft now[3];

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "core/engine/build.h"
-#include "experiments/prove.h"
+#include "experiments/analysis/prove.h"
 #include "verify/verify.h"
 
 typedef enum check { NOTHING, LAW, ADDRESS, PATH, REFUSED } check;
@@ -262,7 +262,7 @@ Test(mutations, token_by_token)
         expect(mutants[i].name, caught(token_wise, mutants[i].m, chain, NULL), mutants[i].by);
 }
 
-/* The draft raced on these times; the residual must not. Its exact joint law needs the races' (core/engine/race.h). And outside
+/* The draft raced on these times; the residual must not. Its exact joint law needs the races' (core/dist/race.h). And outside
  * the prover the pairing is refused, because such a draft has a law of its own. */
 Test(mutations, noise_shared_by_draft_and_recovery)
 {

@@ -5,8 +5,8 @@
 #include <math.h>
 
 #include "core/base/mem.h"
-#include "core/engine/race.h"
-#include "experiments/prove.h"
+#include "core/dist/race.h"
+#include "experiments/analysis/prove.h"
 #include "verify/verify.h"
 
 enum { ANY = WG_LAW_FIXED | WG_LAW_IID | WG_LAW_WITHOUT_REPLACEMENT };

@@ -8,9 +8,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "experiments/commands.h"
-#include "experiments/prove.h"
-#include "verify/plugin.h"
+#include "experiments/cli/commands.h"
+#include "experiments/analysis/prove.h"
+#include "verify/rule_plugin.h"
 
 static wg_prove_result prove(const char *path)
 {

@@ -5,8 +5,8 @@
 #include <criterion/criterion.h>
 #include <math.h>
 
-#include "core/engine/optimal.h"
-#include "experiments/prove.h"
+#include "core/dist/optimal_acceptance.h"
+#include "experiments/analysis/prove.h"
 #include "kernels/philox.h"
 #include "verify/verify.h"
 

@@ -6,10 +6,10 @@
 
 #include "core/base/json.h"
 #include "core/base/mem.h"
-#include "experiments/html.h"
-#include "experiments/plot.h"
-#include "experiments/report.h"
-#include "experiments/runner.h"
+#include "experiments/report/html.h"
+#include "experiments/report/plot.h"
+#include "experiments/report/report.h"
+#include "experiments/run/runner.h"
 #include "scene.h"
 
 static scene s;

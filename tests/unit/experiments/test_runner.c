@@ -10,12 +10,12 @@
 
 #include "core/base/json.h"
 #include "core/base/mem.h"
-#include "experiments/commands.h"
-#include "experiments/runner.h"
-#include "experiments/summary.h"
+#include "experiments/cli/commands.h"
+#include "experiments/run/runner.h"
+#include "experiments/run/summary.h"
 #include "draft/draft.h"
-#include "experiments/table.h"
-#include "experiments/target.h"
+#include "experiments/report/table.h"
+#include "experiments/base/target.h"
 #include "scene.h"
 #include "verify/verify.h"
 

@@ -3,11 +3,11 @@
  * time, a row at a time. */
 #include <math.h>
 
-#include "experiments/skip_search.h"
+#include "experiments/analysis/skip_search.h"
 
 #include "core/base/mem.h"
-#include "core/model/partial.h"
-#include "experiments/skip_score.h"
+#include "core/model/submodel.h"
+#include "experiments/run/skip_score.h"
 #include "tests/unit/experiments/scene.h"
 
 /* ---- the search */

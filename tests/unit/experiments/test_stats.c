@@ -4,7 +4,7 @@
 #include <criterion/criterion.h>
 #include <math.h>
 
-#include "experiments/stats.h"
+#include "experiments/base/stats.h"
 #include "kernels/philox.h"
 
 static double scratch[WG_RESAMPLES];

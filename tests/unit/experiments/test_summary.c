@@ -2,8 +2,8 @@
  * The arithmetic of summary.json on results made by hand, and the table that is read off it. */
 #include <math.h>
 
-#include "experiments/summary.h"
-#include "experiments/table.h"
+#include "experiments/run/summary.h"
+#include "experiments/report/table.h"
 #include "scene.h"
 
 static scene s;

@@ -4,8 +4,8 @@
 #include <math.h>
 
 #include "core/base/mem.h"
-#include "experiments/replay.h"
-#include "experiments/runner.h"
+#include "experiments/analysis/replay.h"
+#include "experiments/run/runner.h"
 #include "scene.h"
 
 static scene s;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Drawn trees: the text to the letter; the picture has one circle a node, one line an edge, and siblings side by side. */
-#include "experiments/tree_draw.h"
+#include "experiments/report/tree_draw.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

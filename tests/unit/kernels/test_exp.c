@@ -6,7 +6,7 @@
 
 #include "kernels/cpu.h"
 #include "kernels/exp.h"
-#include "kernels/log.h"
+#include "kernels/ln.h"
 #include "kernels/ops.h"
 
 Test(exp, f32_relative_error_over_the_whole_range)

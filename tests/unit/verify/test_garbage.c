@@ -5,7 +5,7 @@
 #include <math.h>
 
 #include "core/base/mem.h"
-#include "core/engine/optimal.h"
+#include "core/dist/optimal_acceptance.h"
 #include "tests/unit/verify/small.h"
 
 enum { V = 7, KINDS = 10 };

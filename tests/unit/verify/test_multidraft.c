@@ -3,7 +3,7 @@
  * some hundred tokens. (Exactness: test_prove.c; optimality to 1e-12 on small rows: test_prove_order.c.) */
 #include <math.h>
 
-#include "core/engine/optimal.h"
+#include "core/dist/optimal_acceptance.h"
 #include "tests/unit/verify/small.h"
 
 enum { V = 400, MANY = 6000 };

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "core/base/mem.h"
-#include "core/engine/sampler.h"
+#include "core/dist/sampler.h"
 #include "kernels/cpu.h"
 #include "kernels/philox.h"
 #include "verify/verify.h"

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: MIT
+ * Rows of probabilities on the host. A point row (temperature 0, a fixed proposal) answers without touching the vocabulary, a
+ * row with a known support without touching more than that.
+ * Invariant: supported[row] >= 0 means that the row's storage is 0 outside its support, also while the row is a point. Whoever
+ * writes into the storage of a row says so: wg_rows_push and wg_rows_set do. */
+#include "core/dist/rows.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "core/base/mem.h"
+#include "core/dist/mass_weights.h"
+#include "kernels/ln.h"
+#include "kernels/mass.h"
+
+enum { SHARE = 8 }; /* of the vocabulary: a larger support is not worth its list */
+
+wg_status wg_rows_open(wg_rows *r, int cap, int vocab, wg_error *err)
+{
+    *r = (wg_rows){ .cap = cap, .vocab = vocab };
+    r->p = wg_alloc((size_t)cap * (size_t)vocab, sizeof *r->p);
+    r->point = wg_alloc((size_t)cap, sizeof *r->point);
+    r->scratch = wg_alloc(WG_SCRATCH_ROWS * (size_t)vocab, sizeof *r->scratch);
+    r->room = vocab / SHARE;
+    r->support = wg_alloc((size_t)cap * (size_t)r->room, sizeof *r->support);
+    r->supported = wg_alloc((size_t)cap, sizeof *r->supported);
+    r->packed = wg_alloc((size_t)r->room, sizeof *r->packed);
+    r->promise = wg_calloc((size_t)cap, sizeof *r->promise);
+    if (r->p && r->point && r->scratch && r->support && r->supported && r->packed && r->promise) {
+        for (int i = 0; i < cap; i++) r->supported[i] = -1;
+        return WG_OK;
+    }
+    wg_rows_close(r);
+    return wg_nomem(err, (size_t)cap * (size_t)vocab * sizeof *r->p, "rows of probabilities; lower max_batch?");
+}
+
+void wg_rows_close(wg_rows *r)
+{
+    wg_free(r->p);
+    wg_free(r->point);
+    wg_free(r->scratch);
+    wg_free(r->support);
+    wg_free(r->supported);
+    wg_free(r->packed);
+    wg_free(r->promise);
+    *r = (wg_rows){ 0 };
+}
+
+int wg_rows_push(wg_rows *r)
+{
+    if (r->n == r->cap) return -1;
+    r->point[r->n] = -1;
+    r->supported[r->n] = -1;
+    r->promise[r->n].state = WG_ROW_MADE;
+    return r->n++;
+}
+
+void wg_rows_set(wg_rows *r, int row, const int32_t *token, const double *mass, int n)
+{
+    double *p = wg_rows_at(r, row);
+    int32_t *support = r->support + (size_t)row * (size_t)r->room;
+    if (r->supported[row] < 0) memset(p, 0, (size_t)r->vocab * sizeof *p);
+    for (int i = 0; i < r->supported[row]; i++) p[support[i]] = 0;
+    for (int i = 0; i < n; i++) p[support[i] = token[i]] = mass[i];
+    r->supported[row] = n;
+}
+
+int32_t wg_rows_argmax(const wg_rows *r, int row)
+{
+    if (wg_rows_point(r, row) >= 0) return r->point[row];
+    const wg_support s = wg_rows_support(r, row);
+    const double *p = wg_rows_at(r, row);
+    int32_t best = wg_support_at(&s, 0);
+    for (int k = 1; k < s.n; k++)
+        if (p[wg_support_at(&s, k)] > p[best]) best = wg_support_at(&s, k);
+    return best;
+}
+
+const double *wg_rows_dense(const wg_rows *r, int row, double *out)
+{
+    if (wg_rows_point(r, row) < 0) return wg_rows_at(r, row);
+    memset(out, 0, (size_t)r->vocab * sizeof *out);
+    out[r->point[row]] = 1;
+    return out;
+}
+
+double wg_rows_sum(const wg_rows *r, int row, const double *weight)
+{
+    const wg_support s = wg_rows_support(r, row);
+    if (!s.token) return wg_weights_sum(weight, r->vocab);
+    for (int k = 0; k < s.n; k++) r->packed[k] = weight[s.token[k]];
+    return wg_weights_sum(r->packed, s.n);
+}
+
+int32_t wg_rows_pick_of(const wg_rows *r, int row, const double *weight, const wg_chance *c, wg_purpose purpose, int index)
+{
+    const wg_support s = wg_rows_support(r, row);
+    if (!s.token) return wg_chance_pick(c, purpose, index, weight, r->vocab);
+    for (int k = 0; k < s.n; k++) r->packed[k] = weight[s.token[k]];
+    return s.token[wg_chance_pick(c, purpose, index, r->packed, s.n)];
+}
+
+int32_t wg_rows_pick(const wg_rows *r, int row, const wg_chance *c, wg_purpose purpose, int index)
+{
+    return wg_rows_point(r, row) >= 0 ? r->point[row] : wg_rows_pick_of(r, row, wg_rows_at(r, row), c, purpose, index);
+}
+
+int32_t wg_rows_race(const wg_rows *r, int row, const wg_chance *c, wg_purpose purpose, wg_lists lists)
+{
+    if (wg_rows_point(r, row) >= 0) return r->point[row];
+    const wg_support s = wg_rows_support(r, row);
+    const double *p = wg_rows_at(r, row);
+    if (!s.token) return wg_chance_race(c, purpose, lists, NULL, p, r->vocab);
+    for (int k = 0; k < s.n; k++) r->packed[k] = p[s.token[k]];
+    return s.token[wg_chance_race(c, purpose, lists, s.token, r->packed, s.n)];
+}
+
+int32_t wg_rows_pick_residual(const wg_rows *p, int prow, const wg_rows *q, int qrow, const wg_chance *c, wg_purpose purpose,
+                              int index)
+{
+    /* What is left of a point row is the point, or nothing: the same draw. */
+    if (qrow < 0 || wg_rows_point(p, prow) >= 0) return wg_rows_pick(p, prow, c, purpose, index);
+    const wg_support s = wg_rows_support(p, prow);
+    const double *pv = wg_rows_at(p, prow), *qv = wg_rows_dense(q, qrow, p->scratch + p->vocab);
+    double *rest = p->scratch;
+    int any = 0;
+    for (int k = 0; k < s.n; k++) {
+        const int32_t x = wg_support_at(&s, k);
+        const double d = pv[x] - qv[x];
+        any |= d > 0;
+        rest[x] = d > 0 ? d : 0;
+    }
+    return wg_rows_pick_of(p, prow, any ? rest : pv, c, purpose, index);
+}
+
+/* -p log p is at most 1/e. */
+double wg_rows_entropy(const wg_rows *r, int row)
+{
+    if (wg_rows_point(r, row) >= 0) return 0;
+    const wg_support s = wg_rows_support(r, row);
+    const double *p = wg_rows_at(r, row);
+    wg_mass mass = 0;
+    for (int k = 0; k < s.n; k++) {
+        const double x = p[wg_support_at(&s, k)];
+        if (x > 0) mass += wg_steps_of(x * -wg_log64_of(x));
+    }
+    return wg_mass_value(mass);
+}
+
+double wg_rows_overlap(const wg_rows *p, int prow, const wg_rows *q, int qrow)
+{
+    if (wg_rows_point(p, prow) >= 0) return wg_rows_prob(q, qrow, p->point[prow]);
+    if (wg_rows_point(q, qrow) >= 0) return wg_rows_prob(p, prow, q->point[qrow]);
+    const wg_support s = wg_rows_support(p, prow);
+    const double *pv = wg_rows_at(p, prow), *qv = wg_rows_at(q, qrow);
+    double sum = 0;
+    for (int k = 0; k < s.n; k++) {
+        const int32_t x = wg_support_at(&s, k);
+        sum += pv[x] < qv[x] ? pv[x] : qv[x];
+    }
+    return sum;
+}
+
+double wg_rows_excess(const wg_rows *p, int prow, double r, const wg_rows *q, int qrow, double *out)
+{
+    enum { LANES = 16 };
+    const wg_support s = wg_rows_support(p, prow);
+    const double *pv = wg_rows_dense(p, prow, p->scratch), *qv = wg_rows_dense(q, qrow, p->scratch + p->vocab);
+    wg_mass mass = 0;
+    int k = 0;
+    while (!s.token && k + LANES <= s.n) { /* the same in a form that compilers make vectors of */
+        const int end = s.n - k < WG_MASS_PIECE ? s.n : k + WG_MASS_PIECE;
+        uint64_t lane[LANES] = { 0 };
+        for (; k + LANES <= end; k += LANES) {
+            double d[LANES];
+            for (int l = 0; l < LANES; l++) d[l] = r * pv[k + l] - qv[k + l];
+            for (int l = 0; l < LANES; l++) d[l] = (d[l] + fabs(d[l])) / 2; /* exactly; a choice becomes a branch at -O3 */
+            for (int l = 0; l < LANES; l++) lane[l] += wg_steps_of(d[l]);
+            if (out) memcpy(out + k, d, sizeof d);
+        }
+        mass += wg_mass_fold(lane, LANES);
+    }
+    for (; k < s.n; k++) {
+        const int32_t x = wg_support_at(&s, k);
+        const double d = r * pv[x] - qv[x], part = d > 0 ? d : 0;
+        if (out) out[x] = part;
+        mass += wg_steps_of(part);
+    }
+    return wg_mass_value(mass);
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT
+ * The sampler chain: logits -> a row of p or q (METHODS B14). Order, unless another is asked for: penalties, temperature,
+ * top-k, top-p, min-p. The same code makes p and q. Softmax in double with our own exp and fixed-order sums, so that every
+ * machine takes the same decisions from the same logits.
+ *
+ * Penalties make a row a function of the text before it, drafted tokens included (METHODS B14-2). Nothing is kept from row to
+ * row: the tokens of the window are counted afresh, along the path of a draft tree where there is one, so no step, rejection
+ * or preemption can leave a wrong count behind. */
+#ifndef WG_CORE_DIST_SAMPLER_H
+#define WG_CORE_DIST_SAMPLER_H
+
+#include "core/base/option.h"
+#include "core/dist/rows.h"
+#include "core/dist/tree.h"
+#include "kernels/ops.h"
+
+typedef struct wg_sampling {
+    double temperature; /* 0: greedy, a point row at the argmax */
+    int top_k;          /* 0: all */
+    double top_p;       /* 1: all. Keeps the smallest set of most probable tokens whose mass reaches top_p */
+    double min_p;       /* 0: all. Drops tokens below min_p times the largest probability */
+    double repetition_penalty; /* divides the positive and multiplies the negative logits of tokens seen; 1 (or 0): none */
+    double frequency_penalty;  /* taken from the logit of a token once for each time it was seen */
+    double presence_penalty;   /* taken once from the logits of all tokens seen */
+    int penalty_window;        /* seen: among the last so many tokens, prompt and drafted path included; 0: all */
+    char order[WG_OPTION_STRING]; /* stages by name, comma between, each once; empty: WG_SAMPLING_ORDER */
+} wg_sampling;
+/* An initialiser for chains without penalties. */
+#define WG_SAMPLING(T, k, p, m) { .temperature = (T), .top_k = (k), .top_p = (p), .min_p = (m) }
+#define WG_SAMPLING_ORDER "penalties,temperature,top_k,top_p,min_p"
+extern const wg_option wg_sampling_options[];
+
+typedef enum wg_stage { WG_STAGE_PENALTIES, WG_STAGE_TEMPERATURE, WG_STAGE_TOP_K, WG_STAGE_TOP_P, WG_STAGE_MIN_P,
+                        WG_STAGES } wg_stage;
+
+/* The text before a row: n tokens, then the path to `node` of a tree whose root is the last of them (NULL: no tree). */
+typedef struct wg_prefix {
+    const int32_t *token;
+    int n;
+    const wg_tree *tree;
+    int node;
+} wg_prefix;
+
+typedef struct wg_sampler {
+    wg_sampling sampling;
+    const wg_ops *ops;
+    int vocab;
+    int32_t *order; /* (vocab) scratch for top-k, top-p, min-p */
+    int room;       /* most candidates of a row that is made without its tail */
+    int32_t *id;    /* (room) they, ascending; their logits; their weights */
+    float *near;
+    double *weight;
+    double *whole;  /* (vocab) weights of a row that is to be known, where they are needed */
+    float *clean;   /* (vocab) logits in the making, of a chain in another order */
+    bool usual, penalises; /* the stages are in the usual order; penalties are on */
+    wg_stage stage[WG_STAGES];
+    int32_t *count, *seen; /* (vocab) of the window, 0 between calls; (vocab) its different tokens. NULL: penalties are off */
+    float *before;         /* (vocab) what their logits were */
+    int n_seen;
+} wg_sampler;
+
+wg_status wg_sampler_open(wg_sampler *s, const wg_sampling *sampling, const wg_ops *ops, int vocab, wg_error *err);
+void wg_sampler_close(wg_sampler *s);
+
+/* logits (vocab) -> row `row` of out. Ties keep the lowest ids. NaN logits count as -inf; +inf, or no finite logit at all,
+ * gives the point row at the lowest such id (0). */
+void wg_sampler_row(wg_sampler *s, const float *logits, wg_rows *out, int row);
+
+/* Promises row `row` of out: the same row, made when it is asked for (rows.h), by this sampler. The logits are borrowed until
+ * then, at most until the row is promised or made anew; several threads may not ask. Chains with penalties or in another order
+ * make the row at once. */
+void wg_sampler_promise(wg_sampler *s, const float *logits, wg_rows *out, int row);
+
+/* The same with penalties for the tokens of the prefix. The logits change during the call and are restored. */
+void wg_sampler_row_after(wg_sampler *s, float *logits, const wg_prefix *prefix, wg_rows *out, int row);
+
+/* The two halves of it, for callers that rank tokens themselves: applies the penalties in place; gives the logits back. */
+void wg_sampler_penalise(wg_sampler *s, float *logits, const wg_prefix *prefix);
+void wg_sampler_restore(wg_sampler *s, float *logits);
+
+#endif

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT
+ * The draft tree: what a drafter proposes and a verifier settles. Node 0 is the last emitted token, which is not yet in the
+ * cache; parents precede children; a chain is a tree of width 1 and plain decoding a tree of one node.
+ *
+ * Behind the nodes a tree may carry probes: tokens that are scored in the same pass because the drafter wants to see what
+ * follows them (lookahead decoding's window). They come last, so whoever looks at the first n nodes, as every rule does, sees a
+ * tree without them: a probe is never kept and never counted as drafted. */
+#ifndef WG_CORE_DIST_TREE_H
+#define WG_CORE_DIST_TREE_H
+
+#include <stdint.h>
+
+#include "core/base/error.h"
+#include "core/base/plugin_api.h"
+#include "kernels/mask.h"
+
+#ifdef WG_HARD
+enum { WG_TREE_MAX = 8 };
+#else
+enum { WG_TREE_MAX = WG_TREE_NODES };
+#endif
+
+/* The range of options that count draft tokens, the same in a hard build, which cuts drafts to what its trees hold. */
+enum { WG_DRAFT_MAX = WG_TREE_NODES - 1 };
+
+/* How the children of a node were chosen, given the prefix. A bit set, so that rules can say which laws they check. */
+typedef enum wg_sibling_law {
+    WG_LAW_FIXED = 1,               /* a function of the prefix: n-grams, top-k of q */
+    WG_LAW_IID = 2,                 /* independent draws from q (a chain is its one-child case) */
+    WG_LAW_WITHOUT_REPLACEMENT = 4, /* successive draws from q without the earlier siblings */
+    WG_LAW_COUPLED = 8,             /* depends on the very draws the rule will make: only comparing rules are unbiased (L2) */
+    WG_LAWS = 15,                   /* all of them */
+} wg_sibling_law;
+WG_PLUGIN_API const char *wg_law_name(wg_sibling_law law);                 /* "fixed", "iid", "without_replacement" */
+WG_PLUGIN_API const char *wg_law_list(unsigned laws, char *buf, int size); /* "fixed, iid" */
+
+typedef struct wg_tree {
+    int n;                       /* nodes, root included: 1 .. WG_TREE_MAX */
+    int probes;                  /* nodes n .. n + probes-1, no more than fit: below nodes or other probes, without q rows */
+    int row;                     /* rows row .. row + n-1 of the target's p are these nodes'; probes have logits alone */
+    wg_sibling_law law;          /* of all sibling groups */
+    double score;                /* tokens the drafter expects to be kept, by its own count; 0: it does not say. A function of
+                                  * the prefix, never of what was drawn: trees are chosen by it (METHODS L3) */
+    int32_t token[WG_TREE_MAX];
+    int16_t parent[WG_TREE_MAX]; /* parent[0] == -1 */
+    int16_t qrow[WG_TREE_MAX];   /* row of q the node was drawn from, one row for siblings of a sampled law; -1: none (the root;
+                                  * FIXED and COUPLED nodes need none) */
+    wg_mask anc[WG_TREE_MAX];    /* bits of the path root..node, itself included */
+} wg_tree;
+
+/* What a verifier kept: node[0] == 0 (the root) and the accepted nodes in order; it emits n tokens: node[1..n-1]'s and
+ * `next`. */
+typedef struct wg_path {
+    int n;
+    int16_t node[WG_TREE_MAX];
+    int32_t next; /* corrected or bonus token: always present */
+} wg_path;
+
+WG_PLUGIN_API void wg_tree_reset(wg_tree *t, int32_t root, wg_sibling_law law);
+/* Appends a child; returns its number, or -1 when the tree is full or has probes (nodes come first). */
+WG_PLUGIN_API int wg_tree_push(wg_tree *t, int parent, int32_t token, int qrow);
+/* The child of a node or probe that is `token`: one that is there, or a new probe; -1 when the tree is full. What follows a
+ * path of tokens is the same for whoever asks (the Prefix Law), so it is scored once. */
+WG_PLUGIN_API int wg_tree_probe(wg_tree *t, int parent, int32_t token);
+/* The same, without making one: -1 when there is none. */
+WG_PLUGIN_API int wg_tree_scored(const wg_tree *t, int parent, int32_t token);
+static inline int wg_tree_rows(const wg_tree *t) { return t->n + t->probes; } /* of the target's pass */
+WG_PLUGIN_API int wg_tree_depth(const wg_tree *t, int node); /* root: 0 */
+WG_PLUGIN_API int wg_tree_height(const wg_tree *t);          /* the deepest node's depth */
+/* First child of `node` numbered > `after` (start with after = node); -1 when there is none. */
+WG_PLUGIN_API int wg_tree_child(const wg_tree *t, int node, int after);
+/* First child of `node` that is `token`; -1 when there is none. */
+WG_PLUGIN_API int wg_tree_find(const wg_tree *t, int node, int32_t token);
+
+/* n and probes in range, parents before children, anc consistent, tokens inside the vocabulary, qrow inside q and as the law
+ * has it. EINVAL with the node. */
+wg_status wg_tree_check(const wg_tree *t, int vocab, int q_rows, wg_error *err);
+
+static inline bool wg_tree_is_chain(const wg_tree *t)
+{
+    for (int i = 1; i < t->n; i++)
+        if (t->parent[i] != i - 1) return false;
+    return true;
+}
+
+#endif

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT
+ * The engine's side of a loop. An event of the ring is a round of a sequence: its chain, as the drafter would have proposed it,
+ * and the path through it. From there on it is what ends a step (engine.c): the sequence appends and counts, the drafter
+ * observes. Only the cache follows later, for all rounds at once. */
+#include "core/engine/device_decode.h"
+
+#include "core/base/clock.h"
+#include "core/base/mem.h"
+#include "core/engine/device_verify.h"
+#include "core/model/decode_loop.h"
+
+enum { ROUNDS = 32 }; /* of a window */
+
+struct wg_looping {
+    wg_loop *loop;
+    wg_loop_seq *seq;         /* (max_batch) */
+    /* of the run under way */
+    wg_engine *engine;
+    wg_seq *const *running;
+    wg_round_fn *told;
+    void *user;
+    bool wanted;
+    int law;
+};
+
+void wg_looping_close(wg_engine *e)
+{
+    struct wg_looping *l = e->looping;
+    if (!l) return;
+    wg_loop_close(l->loop);
+    wg_free(l->seq);
+    wg_free(l);
+    e->looping = NULL;
+}
+
+/* Tokens that end a text, a bit each. */
+static uint64_t *ends_of(const wg_engine *e)
+{
+    const int vocab = e->target->vocab;
+    uint64_t *ends = wg_calloc(((size_t)vocab + 63) / 64, sizeof *ends);
+    for (int32_t t = 0; ends && e->is_eog && t < vocab; t++)
+        if (e->is_eog(e->is_eog_user, t)) ends[t / 64] |= 1ull << t % 64;
+    return ends;
+}
+
+wg_status wg_looping_open(wg_engine *e, wg_error *err)
+{
+    const wg_drafter_class *d = e->drafter->class;
+    wg_loop_options o = { .sequences = e->opt.max_batch, .rounds = ROUNDS, .events = ROUNDS * e->opt.max_batch };
+    if (!e->settlement || !d->chain || !d->chain(e->drafter, &o.draft)) return WG_OK;
+    o.how = wg_settlement_how(e, &o.rows);
+    struct wg_looping *l = e->looping = wg_calloc(1, sizeof *l);
+    uint64_t *ends = l ? ends_of(e) : NULL;
+    if (ends) l->seq = wg_calloc((size_t)e->opt.max_batch, sizeof *l->seq);
+    o.ends = ends;
+    const wg_status status = l && l->seq ? wg_loop_open(&l->loop, e->target, e->kv, &o, err)
+                                         : wg_nomem(err, (size_t)e->opt.max_batch * sizeof *l->seq, "rounds in a loop");
+    wg_free(ends);
+    if (l) l->law = o.draft.law;
+    if (l && !l->loop) wg_looping_close(e);
+    return status;
+}
+
+void wg_looping_limit(wg_engine *e, int rounds, int events) { wg_loop_limit(e->looping->loop, rounds, events); }
+
+bool wg_looping_fits(wg_engine *e, wg_seq *const *seq, int n)
+{
+    struct wg_looping *l = e->looping;
+    if (!l) return false;
+    for (int i = 0; i < n; i++) {
+        const wg_seq *s = seq[i];
+        l->seq[i] = (wg_loop_seq){ .kv = s->kv, .seed = s->chance.seed, .request = s->chance.request,
+                                   .token = s->token, .n = s->n, .limit = s->limit };
+    }
+    return wg_loop_fits(l->loop, l->seq, n);
+}
+
+/* The end of a round. */
+static bool take_event(void *user, const wg_gpu_event *event)
+{
+    struct wg_looping *l = user;
+    wg_engine *e = l->engine;
+    wg_seq *s = l->running[event->seq];
+    wg_tree *t = &e->tree[event->seq];
+    wg_path path = { .n = event->kept + 1, .next = event->next };
+    wg_tree_reset(t, s->token[s->n - 1], (wg_sibling_law)l->law);
+    for (int i = 0; i < event->drafted; i++) wg_tree_push(t, i, event->token[i], -1);
+    for (int i = 0; i < path.n; i++) path.node[i] = (int16_t)i;
+    wg_seq_append(s, t, &path, e->is_eog, e->is_eog_user);
+    wg_assert(s->n == event->n);
+    if (e->drafter->class->observe) e->drafter->class->observe(e->drafter, s, t, &s->path, &e->p);
+    if (l->told && !l->told(l->user, s)) l->wanted = false;
+    return l->wanted;
+}
+
+wg_status wg_looping_run(wg_engine *e, wg_seq *const *seq, int n, int rounds, wg_round_fn *told, void *user, int *ran,
+                         bool *wanted, wg_error *err)
+{
+    struct wg_looping *l = e->looping;
+    const wg_loop_times before = wg_loop_times_of(l->loop);
+    l->engine = e;
+    l->running = seq;
+    l->told = told;
+    l->user = user;
+    l->wanted = true;
+    const wg_status status = wg_loop_run(l->loop, l->seq, n, rounds, take_event, l, ran, err);
+    const wg_loop_times after = wg_loop_times_of(l->loop);
+    const double draft = after.draft - before.draft;
+    e->phases.draft += draft;
+    e->phases.verify += after.all - before.all - draft;
+    *wanted = l->wanted;
+    return status;
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT
+ * What kv.c and kv_check.c share (and the test that corrupts it on purpose). Nobody else includes this. */
+#ifndef WG_CORE_KV_KV_IMPL_H
+#define WG_CORE_KV_KV_IMPL_H
+
+#include "core/kv/kv.h"
+
+enum { WG_KV_WORDS = WG_KV_TAIL_MAX / 64 };
+
+/* One model's storage. A page of it: [layer]{ keys (page_slots, kv_dim), values (page_slots, kv_dim) }, each part, with
+ * its scales behind it, at a multiple of 64 bytes. Page numbers are common to all spaces, bytes are not: each space has its
+ * own block. */
+typedef struct wg_kv_store {
+    int layers, kv_dim, head_dim, type;
+    size_t row_bytes;      /* one slot's key, or value, of one layer, */
+    int scales;            /* and its scales, of types that have any */
+    size_t value_at;       /* from a layer's keys to its values, */
+    size_t scale_at;       /* and to the scales of its keys; those of its values are value_at further */
+    size_t layer_bytes, page_bytes;
+    char *pool;            /* pages x page_bytes; NULL before the first sequence */
+    wg_kv_home home;       /* of the pool; no alloc: host memory */
+} wg_kv_store;
+
+struct wg_kv {
+    int page_slots, pages, max_slots;
+    int spaces, sequences; /* registered, open */
+    bool placed;           /* page memory exists: no more spaces */
+    wg_kv_store space[WG_KV_SPACES];
+    int32_t *refs;         /* (pages) page tables that hold the page */
+    int32_t *free;         /* (pages) a stack of free pages */
+    int free_pages;
+    int32_t *count;        /* (pages) scratch of wg_kv_check */
+    wg_kv_seq *first;      /* all open sequences */
+};
+
+struct wg_kv_seq {
+    wg_kv *kv;
+    wg_kv_seq *prev, *next;
+    int len, tail;         /* committed slots, tail slots; IDLE is tail == 0 */
+    int pages;             /* pages held */
+    int valid[WG_KV_SPACES];
+    uint64_t wrote[WG_KV_SPACES][WG_KV_WORDS]; /* tail slots written, per space */
+    int32_t *page;         /* (max_slots / page_slots, rounded up) */
+};
+
+static inline int wg_kv_pages_for(const wg_kv *kv, int slots) { return (slots + kv->page_slots - 1) / kv->page_slots; }
+
+/* Slots from here on may still be written: the lowest valid length of any space, at most len. */
+static inline int wg_kv_settled(const wg_kv_seq *s)
+{
+    int low = s->len;
+    for (int i = 0; i < s->kv->spaces; i++)
+        if (s->valid[i] < low) low = s->valid[i];
+    return low;
+}
+
+#endif

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: MIT
+ * A CUDA device: the stages of the forward pass as launches of kernels/cuda, all in order on one stream. Stages take `row` and
+ * `from` as cuda_pass.c sent them, and `rows` are s->rows of them: rounded up. */
+#include <stdio.h>
+
+#include "core/base/mem.h"
+#include "core/model/cuda/device_cuda.h"
+
+static wg_gpu_kv pages_of(const wg_cuda *s, int space, int layer)
+{
+    const wg_kv_view v = wg_kv_view_of(s->now.row[0].kv, space, layer); /* all sequences have the cache's layout */
+    return (wg_gpu_kv){ .type = v.type, .page_slots = v.page_slots, .kv_dim = v.kv_dim, .pool = v.pool, .stride = v.stride,
+                        .value_at = v.value_at, .tables = s->tables };
+}
+
+static void cuda_embed(wg_device *d, const wg_matrix *table, const wg_row *row, int rows, float *x, int dim)
+{
+    wg_cuda *s = wg_cuda_of(d);
+    (void)row, (void)rows, (void)dim;
+    s->gpu.api->embed(&s->gpu, table, wg_cuda_layout(s, table->type), s->row, s->rows, x);
+}
+
+static void cuda_rmsnorm(wg_device *d, const float *x, const float *weight, int dim, float eps, float *y, int rows)
+{
+    wg_cuda *s = wg_cuda_of(d);
+    (void)rows;
+    s->gpu.api->rmsnorm(&s->gpu, x, weight, dim, eps, y, s->rows);
+}
+
+static size_t cuda_act_bytes(const wg_device *d, int type, int rows, int k)
+{
+    return wg_gpu_act_bytes(type, wg_cuda_layout(wg_cuda_of(d), type), rows, k);
+}
+
+static int cuda_prepared(const wg_device *d, int type)
+{
+    const wg_cuda *s = wg_cuda_of(d);
+    if (!wg_type_is_float(type)) return 1;
+    const wg_gpu_layout layout = wg_cuda_layout(s, type);
+    return layout == WG_GPU_PANELS ? 0 : 2 * (int)layout + (type != WG_BF16);
+}
+
+static void prepare_rows(wg_device *d, int type, const float *x, int rows, int k, void *act)
+{
+    wg_cuda *s = wg_cuda_of(d);
+    s->input = cuda_prepared(d, type) == 0 ? x : act;
+    s->gpu.api->prepare(&s->gpu, type, wg_cuda_layout(s, type), x, rows, k, act);
+}
+
+static void cuda_prepare(wg_device *d, int type, const float *x, int rows, int k, void *act)
+{
+    (void)rows;
+    prepare_rows(d, type, x, wg_cuda_of(d)->rows, k, act);
+}
+
+static void product(wg_cuda *s, const wg_matrix *const *w, float *const *y, int n, int rows, int then)
+{
+    const wg_gpu_layout layout = wg_cuda_layout(s, w[0]->type);
+    if (layout != WG_GPU_ROWS) {
+        s->gpu.api->matmul(&s->gpu, w, y, n, layout, s->input, rows, then);
+        return;
+    }
+    for (int i = 0; i < n; i++) s->gpu.api->product(&s->gpu, w[i], s->input, rows, then == WG_GPU_ADD, y[i]);
+}
+
+/* Matrices of one type go together. */
+static void cuda_matmul(wg_device *d, const wg_matrix *const *w, float *const *y, int n_matrices, const void *act, int rows)
+{
+    wg_cuda *s = wg_cuda_of(d);
+    (void)act, (void)rows;
+    for (int i = 0, n; i < n_matrices; i += n) {
+        for (n = 1; i + n < n_matrices && n < WG_GPU_MATRICES && w[i + n]->type == w[i]->type; n++) {}
+        product(s, w + i, y + i, n, s->rows, WG_GPU_STORE);
+    }
+}
+
+static void cuda_norm_prepare(wg_device *d, int type, const float *x, const float *weight, int dim, float eps, float *h,
+                              void *act, int rows)
+{
+    wg_cuda *s = wg_cuda_of(d);
+    const bool as_is = cuda_prepared(d, type) == 0;
+    (void)rows;
+    s->input = as_is ? h : act;
+    if (as_is) s->gpu.api->rmsnorm(&s->gpu, x, weight, dim, eps, h, s->rows);
+    else s->gpu.api->norm_prepare(&s->gpu, type, wg_cuda_layout(s, type), x, weight, eps, s->rows, dim, act);
+}
+
+static void cuda_matmul_add(wg_device *d, const wg_matrix *w, const void *act, int rows, float *x)
+{
+    wg_cuda *s = wg_cuda_of(d);
+    (void)act, (void)rows;
+    product(s, &w, &x, 1, s->rows, WG_GPU_ADD);
+}
+
+static void cuda_matmul_swiglu(wg_device *d, const wg_matrix *gate, const wg_matrix *up, const void *act, int rows, float *y)
+{
+    wg_cuda *s = wg_cuda_of(d);
+    (void)act, (void)rows;
+    product(s, (const wg_matrix *const[]){ gate, up }, &y, 2, s->rows, WG_GPU_SWIGLU);
+}
+
+static void cuda_head(wg_device *d, const wg_matrix *w, const float *x, int rows, void *act, float *y)
+{
+    wg_cuda *s = wg_cuda_of(d);
+    (void)y; /* that of the pass */
+    const size_t width = (size_t)w->n;
+    const int room = s->small ? s->rows : (int)(s->logits_bytes / (width * sizeof(float)));
+    if (s->small) rows = s->rows;
+    for (int first = 0; first < rows; first += room) {
+        const int n = rows - first < room ? rows - first : room;
+        prepare_rows(d, w->type, x + (size_t)first * (size_t)w->k, n, w->k, act);
+        product(s, &w, &s->logits, 1, n, WG_GPU_STORE);
+        if (!s->small) wg_cuda_use_logits(s, first, n);
+    }
+    s->settle.best = NULL;
+    s->kept = s->small;
+}
+
+/* ---- stages of few rows, from the rows as they are */
+
+static bool fits(const wg_cuda *s, const wg_matrix *w)
+{
+    return wg_gpu_fits(&s->gpu, w->type, wg_cuda_layout(s, w->type), s->rows, w->k);
+}
+
+/* Matrices of one type go together. */
+static bool cuda_norm_qkv(wg_device *d, const wg_matrix *const *w, const float *x, const float *weight, float eps,
+                          const wg_rope *rope, const wg_row *row, int rows, int space, int layer, int hd, float *q)
+{
+    wg_cuda *s = wg_cuda_of(d);
+    const wg_gpu_input in = { x, weight, eps };
+    wg_gpu_rotary to = { .cs = rope->cs, .n_rot = rope->n_rot, .adjacent = rope->adjacent, .hd = hd, .row = s->row,
+                         .kv = pages_of(s, space, layer) };
+    (void)row, (void)rows;
+    if (!wg_gpu_turns(hd, rope->n_rot, rope->adjacent)) return false;
+    for (int i = 0; i < WG_GPU_MATRICES; i++)
+        if (!fits(s, w[i])) return false;
+    for (int n; to.first < WG_GPU_MATRICES; to.first += n) {
+        const wg_matrix *const *of = w + to.first;
+        float *y[WG_GPU_MATRICES] = { to.first == 0 ? q : NULL }; /* of keys and values only what is in the pages */
+        for (n = 1; to.first + n < WG_GPU_MATRICES && of[n]->type == of[0]->type; n++) {}
+        s->gpu.api->matmul_fused(&s->gpu, of, y, n, &in, s->rows, WG_GPU_ROTARY, &to, NULL);
+    }
+    return true;
+}
+
+static bool cuda_norm_swiglu(wg_device *d, const wg_matrix *gate, const wg_matrix *up, const float *x, const float *weight,
+                             float eps, int rows, float *y)
+{
+    wg_cuda *s = wg_cuda_of(d);
+    (void)rows;
+    if (gate->type != up->type || !fits(s, gate)) return false;
+    s->gpu.api->matmul_fused(&s->gpu, (const wg_matrix *const[]){ gate, up }, &y, 2, &(wg_gpu_input){ x, weight, eps }, s->rows,
+                             WG_GPU_SWIGLU, NULL, NULL);
+    return true;
+}
+
+static bool cuda_prepare_add(wg_device *d, const wg_matrix *w, const float *y, int rows, float *x)
+{
+    wg_cuda *s = wg_cuda_of(d);
+    (void)rows;
+    if (!fits(s, w)) return false;
+    s->gpu.api->matmul_fused(&s->gpu, &w, &x, 1, &(wg_gpu_input){ y, NULL, 0 }, s->rows, WG_GPU_ADD, NULL, NULL);
+    return true;
+}
+
+static bool cuda_norm_head(wg_device *d, const wg_matrix *w, const float *x, const float *weight, float eps, int rows)
+{
+    wg_cuda *s = wg_cuda_of(d);
+    (void)rows;
+    if (!s->small || !fits(s, w)) return false;
+    s->gpu.api->matmul_fused(&s->gpu, &w, &s->logits, 1, &(wg_gpu_input){ x, weight, eps }, s->rows, WG_GPU_STORE, NULL,
+                             s->best);
+    s->settle.best = s->best;
+    s->kept = true;
+    return true;
+}
+
+static void cuda_rope_store(wg_device *d, const wg_rope *rope, float *q, float *k, const float *v, const wg_row *row, int rows,
+                            int space, int layer, int heads, int kv_heads, int hd)
+{
+    wg_cuda *s = wg_cuda_of(d);
+    const wg_gpu_kv kv = pages_of(s, space, layer);
+    (void)row, (void)rows;
+    s->gpu.api->rope_store(&s->gpu, rope->cs, rope->n_rot, rope->adjacent, q, k, v, s->row, s->rows, &kv, heads, kv_heads, hd);
+}
+
+/* How many rows' partial sums there is room for at once, of *most keys each: as many as a row has, if not as many as rounded
+ * up. */
+static int fitting(const wg_cuda *s, int heads, int hd, int *most)
+{
+    const size_t own = wg_gpu_attention_bytes(1, heads, hd, 0), span = wg_gpu_attention_bytes(1, heads, hd, WG_GPU_SPAN) - own;
+    const size_t spans = (s->partial_bytes - own) / span;
+    if ((size_t)wg_gpu_spans(*most) > spans) *most = (int)spans * WG_GPU_SPAN;
+    const size_t rows = s->partial_bytes / wg_gpu_attention_bytes(1, heads, hd, *most);
+    return rows < (size_t)s->rows ? (int)rows : s->rows;
+}
+
+static void cuda_attention(wg_device *d, const float *q, const wg_row *row, int rows, int space, int layer, int heads,
+                           int kv_heads, int hd, float *out)
+{
+    wg_cuda *s = wg_cuda_of(d);
+    const wg_gpu_kv kv = pages_of(s, space, layer);
+    const size_t one = (size_t)heads * (size_t)hd;
+    int most = s->most, room = s->rows;
+    if (!wg_cuda_exact(s)) room = fitting(s, heads, hd, &most);
+    (void)row, (void)rows;
+    for (int first = 0; first < s->rows; first += room) {
+        const int n = s->rows - first < room ? s->rows - first : room;
+        s->gpu.api->attention(&s->gpu, q + (size_t)first * one, s->row + first, n, most, &kv, heads, kv_heads, hd,
+                              !wg_cuda_exact(s), s->partial, s->arrived, out + (size_t)first * one);
+    }
+}
+
+static void cuda_swiglu(wg_device *d, const float *gate, const float *up, float *y, int n, int rows)
+{
+    wg_cuda *s = wg_cuda_of(d);
+    (void)rows;
+    s->gpu.api->swiglu(&s->gpu, gate, up, y, n, s->rows);
+}
+
+static void cuda_add(wg_device *d, float *x, const float *y, int n, int rows)
+{
+    wg_cuda *s = wg_cuda_of(d);
+    (void)rows;
+    s->gpu.api->add(&s->gpu, x, y, n, s->rows);
+}
+
+static void cuda_gather(wg_device *d, const float *x, const int32_t *from, int n, float *y, int rows)
+{
+    wg_cuda *s = wg_cuda_of(d);
+    (void)from, (void)rows;
+    if (s->rows > 0) s->gpu.api->gather(&s->gpu, x, s->from, n, y, s->rows);
+}
+
+static const wg_device_class cuda_class = {
+    .name = "cuda",
+    .matrix_bytes = wg_cuda_matrix_bytes,
+    .act_bytes = cuda_act_bytes,
+    .prepared = cuda_prepared,
+    .matrix = wg_cuda_matrix,
+    .draws = wg_cuda_draws,
+    .matrix_random = wg_cuda_matrix_random,
+    .matrix_free = wg_cuda_matrix_free,
+    .alloc = wg_cuda_alloc,
+    .free = wg_cuda_free,
+    .upload = wg_cuda_upload,
+    .attach = wg_cuda_attach,
+    .begin = wg_cuda_begin,
+    .again = wg_cuda_again,
+    .narrow = wg_cuda_narrow,
+    .finish = wg_cuda_finish,
+    .settle_open = wg_cuda_settle_open,
+    .hold = wg_cuda_hold,
+    .close = wg_cuda_close,
+    .embed = cuda_embed,
+    .rmsnorm = cuda_rmsnorm,
+    .prepare = cuda_prepare,
+    .matmul = cuda_matmul,
+    .rope_store = cuda_rope_store,
+    .attention = cuda_attention,
+    .swiglu = cuda_swiglu,
+    .add = cuda_add,
+    .norm_prepare = cuda_norm_prepare,
+    .matmul_add = cuda_matmul_add,
+    .matmul_swiglu = cuda_matmul_swiglu,
+    .norm_qkv = cuda_norm_qkv,
+    .norm_swiglu = cuda_norm_swiglu,
+    .prepare_add = cuda_prepare_add,
+    .norm_head = cuda_norm_head,
+    .head = cuda_head,
+    .gather = cuda_gather,
+};
+
+wg_status wg_device_cuda(wg_device *out, const wg_gpu_api *api, int ordinal, unsigned mode, wg_pool *pool, wg_error *err)
+{
+    char why[WG_GPU_WHY];
+    WG_TRY(wg_device_cpu(out, pool, err));
+    wg_cuda *s = wg_calloc(1, sizeof *s);
+    if (!s) return wg_nomem(err, sizeof *s, "a device");
+    s->owners = 1;
+    s->mode = mode;
+    s->graphs.gpu = &s->gpu;
+    snprintf(s->name, sizeof s->name, "cuda:%d", ordinal);
+    if (api->open(&s->gpu, ordinal, why)) {
+        wg_free(s);
+        return wg_fail(err, WG_EUNSUPPORTED, "device cuda:%d: %s; or take device cpu, or auto", ordinal, why);
+    }
+    s->gpu.api = api;
+    if (mode & WG_CUDA_FAST && api->library(&s->gpu, why)) {
+        api->close(&s->gpu);
+        wg_free(s);
+        return wg_fail(err, WG_EUNSUPPORTED, "device cuda:%d/fast: %s; or take device cuda:%d", ordinal, why, ordinal);
+    }
+    if (mode & WG_CUDA_SERIAL) s->gpu.stream.early = 0;
+    s->home = wg_cuda_home(s);
+    s->class = cuda_class;
+    if (mode & WG_CUDA_FAST) s->class.matmul_swiglu = NULL; /* a library makes one output at a time: two, then swiglu */
+    out->class = &s->class;
+    out->state = s;
+    out->home = &s->home;
+    return WG_OK;
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT
+ * Recorded passes of a GPU, by what decides their launches. A key is noted when its pass runs first, recorded when it runs
+ * again (what comes once is not worth it, and by then every kernel has been loaded), replayed from then on.
+ *
+ * Invariant: a graph holds addresses of weights, buffers and pages, so all graphs go when any of these do. There are at most
+ * WG_GRAPHS keys; a new one takes the place of the one that was not used for the longest time. */
+#ifndef WG_CORE_MODEL_CUDA_GRAPHS_H
+#define WG_CORE_MODEL_CUDA_GRAPHS_H
+
+#include "core/model/submodel.h"
+#include "kernels/cuda/gpu.h"
+
+enum { WG_GRAPHS = 64, WG_GRAPH_ROWS = 64, WG_GRAPH_LAYERS = 128 }; /* keys; rows of the largest; layers of a plan that skips */
+
+/* Compared as bytes: zeroed before it is filled. */
+typedef struct wg_graph_key {
+    const void *model, *pool;                     /* whose pass, over which pages */
+    int64_t rows, asked, spans;                   /* rounded up; asked: with logits, -1 when all */
+    int64_t layers;
+    uint64_t skip[WG_GRAPH_LAYERS / 32];          /* two bits a layer */
+} wg_graph_key;
+
+typedef struct wg_graph {
+    wg_graph_key key;
+    void *ready;          /* of the device; NULL: noted */
+    const wg_gpu_best *best; /* where its head tells the largest logits; NULL: nowhere */
+    uint64_t used;        /* when, in passes; 0: no key */
+} wg_graph;
+
+typedef struct wg_graphs {
+    wg_gpu *gpu;          /* borrowed */
+    uint64_t now;
+    wg_graph at[WG_GRAPHS];
+} wg_graphs;
+
+/* Rows of a pass, or of its logits, rounded up to 1, 2, 4, 8, 16, 32, 48 or 64; more than that: as they are. Spans of so many
+ * keys, rounded up to a power of two. */
+int wg_graph_rows(int n);
+int wg_graph_spans(int keys);
+
+/* Fills the plan's part; false: a plan too deep to be told apart from others. */
+bool wg_graph_plan(wg_graph_key *key, const wg_plan *plan);
+
+/* The entry of this key. *first: it is new, and its pass has not run before. */
+wg_graph *wg_graphs_find(wg_graphs *g, const wg_graph_key *key, bool *first);
+void wg_graphs_clear(wg_graphs *g);
+
+#endif

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: MIT
+ * A pass on a CUDA device, from its first copy to its wait. It begins with one copy: what its rows see, which of them asked for
+ * logits, and the page tables of their sequences. Stages only launch; the pass ends with a wait. What fails on the way (a
+ * launch, memory that went away) is told there, and no slot then counts as written.
+ *
+ * Passes of up to WG_GRAPH_ROWS rows are rounded up (rows that fill up store nothing and see nothing), so that passes alike are
+ * launched alike, recorded when they come again and replayed from then on (graphs.h). Larger ones are launched as they are. */
+#include <string.h>
+
+#include "core/base/log.h"
+#include "core/base/mem.h"
+#include "core/model/cuda/device_cuda.h"
+
+/* Where the table of a row's sequence begins; the tables of new sequences are appended. */
+static int table_of(const wg_row *row, int i, int space, const wg_gpu_row *done, int32_t *tables, int *used)
+{
+    for (int k = i - 1; k >= 0; k--)
+        if (row[k].kv == row[i].kv) return done[k].table;
+    const wg_kv_view view = wg_kv_view_of(row[i].kv, space, 0);
+    const int slots = wg_kv_len(row[i].kv) + wg_kv_tail(row[i].kv), n = (slots + view.page_slots - 1) / view.page_slots;
+    memcpy(tables + *used, view.page, (size_t)n * sizeof *tables);
+    *used += n;
+    return *used - n;
+}
+
+/* Rounds the pass up, where it is one to be recorded. */
+static void round_up(wg_cuda *s, const wg_pass *pass)
+{
+    const int room = pass->max_rows, rows = wg_graph_rows(pass->rows), asked = wg_graph_rows(pass->asked);
+    s->all = pass->rows, s->asked = pass->asked;
+    if (s->mode & WG_CUDA_EAGER || pass->rows > WG_GRAPH_ROWS) return;
+    s->all = rows < room ? rows : room;
+    if (pass->asked == pass->rows) s->asked = s->all;
+    else if (pass->asked > 0) s->asked = asked < s->all ? asked : s->all;
+}
+
+/* The next stage is the first one. */
+static void from_the_start(wg_cuda *s)
+{
+    s->rows = s->all;
+    s->row = (const wg_gpu_row *)(const void *)s->pass.device;
+    s->kept = false;
+}
+
+/* Whether a pass like this one has been recorded, or is to be. */
+static void find_graph(wg_cuda *s)
+{
+    const wg_pass *p = &s->now;
+    wg_graph_key key;
+    bool first;
+    s->turn = WG_CUDA_LAUNCH;
+    memset(&key, 0, sizeof key);
+    if (s->mode & WG_CUDA_EAGER || p->rows > WG_GRAPH_ROWS || !s->small || !wg_graph_plan(&key, p->plan)) return;
+    s->most = wg_graph_spans(s->most) * WG_GPU_SPAN;
+    key.model = p->model;
+    key.pool = wg_kv_view_of(p->row[0].kv, p->space, 0).pool;
+    key.rows = s->all;
+    key.asked = p->asked == p->rows ? -1 : s->asked;
+    key.spans = wg_cuda_exact(s) ? 0 : wg_gpu_spans(s->most);
+    s->graph = wg_graphs_find(&s->graphs, &key, &first);
+    if (!first) s->turn = s->graph->ready ? WG_CUDA_REPLAY : WG_CUDA_RECORD;
+}
+
+/* Descriptors, the numbers of rows that asked, page tables, in one piece. */
+void wg_cuda_begin(wg_device *d, const wg_pass *pass)
+{
+    wg_cuda *s = wg_cuda_of(d);
+    const wg_cuda_staging *p = &s->pass;
+    round_up(s, pass);
+    wg_gpu_row *to = (wg_gpu_row *)(void *)p->host;
+    int32_t *from = (int32_t *)(void *)(p->host + wg_cuda_from_at(s->all)), *tables = from + s->asked;
+    int used = 0, asked = 0;
+    wg_assert(s->all <= p->rows);
+    s->now = *pass;
+    s->most = 0;
+    for (int i = 0; i < pass->rows; i++) {
+        const wg_row *r = &pass->row[i];
+        const int keys = r->prefix - r->gap + wg_mask_count(&r->anc);
+        to[i] = (wg_gpu_row){ .token = r->token, .position = r->position, .slot = r->slot, .prefix = r->prefix, .tail = r->tail,
+                              .sinks = r->sinks, .gap = r->gap, .keys = keys };
+        memcpy(to[i].anc, r->anc.w, sizeof to[i].anc);
+        to[i].table = table_of(pass->row, i, pass->space, to, tables, &used);
+        s->most = keys > s->most ? keys : s->most;
+        if (r->logits >= 0) from[asked++] = i;
+    }
+    for (int i = pass->rows; i < s->all; i++) to[i] = (wg_gpu_row){ .slot = -1 };
+    while (asked < s->asked) from[asked++] = -1;
+    wg_assert(used <= p->tables);
+    s->from = (const int32_t *)(const void *)(p->device + wg_cuda_from_at(s->all));
+    s->tables = s->from + s->asked;
+    s->small = (size_t)s->asked * (size_t)pass->width * sizeof(float) <= s->logits_bytes;
+    s->gpu.api->put(&s->gpu, p->device, p->host, wg_cuda_tables_at(s->all, s->asked) + (size_t)used * sizeof *tables);
+    if (pass->settling) wg_settle_send(&s->settle, &s->gpu, pass->width, pass->settling);
+    from_the_start(s);
+    find_graph(s);
+}
+
+bool wg_cuda_again(wg_device *d)
+{
+    wg_cuda *s = wg_cuda_of(d);
+    const wg_cuda_turn turn = s->turn;
+    char why[WG_GPU_WHY];
+    s->turn = WG_CUDA_DONE;
+    if (turn == WG_CUDA_LAUNCH) return true;
+    if (turn == WG_CUDA_RECORD) {
+        s->gpu.api->record(&s->gpu);
+        s->turn = WG_CUDA_RECORDING;
+        return true;
+    }
+    if (turn == WG_CUDA_RECORDING && !(s->graph->ready = s->gpu.api->recorded(&s->gpu, why))) {
+        wg_log(WG_LOG_INFO, "%s (%s): a pass could not be recorded, launches are made one by one: %s", s->name, s->gpu.card,
+               why);
+        s->mode |= WG_CUDA_EAGER;
+        from_the_start(s);
+        return true;
+    }
+    if (turn == WG_CUDA_DONE) return false;
+    if (turn == WG_CUDA_RECORDING) s->graph->best = s->settle.best;
+    s->settle.best = s->graph->best;
+    s->gpu.api->replay(&s->gpu, s->graph->ready);
+    s->kept = s->now.asked > 0;
+    return false;
+}
+
+void wg_cuda_narrow(wg_device *d)
+{
+    wg_cuda *s = wg_cuda_of(d);
+    s->rows = s->asked;
+    if (s->rows == 0) return;
+    s->gpu.api->gather_rows(&s->gpu, s->row, s->from, s->narrowed, s->rows);
+    s->row = s->narrowed;
+}
+
+wg_status wg_cuda_settle_open(wg_device *d, wg_rule_kind rule, int vocab, int trees, int *rows, wg_error *err)
+{
+    wg_cuda *s = wg_cuda_of(d);
+    wg_graphs_clear(&s->graphs); /* loops point into the room, which may move */
+    return wg_settle_room_open(&s->settle, &s->gpu, rule, vocab, trees, rows, err);
+}
+
+void wg_cuda_use_logits(wg_cuda *s, int first, int n)
+{
+    const wg_pass *p = &s->now;
+    const size_t width = (size_t)p->width;
+    if (p->settling) wg_settle_sample(&s->settle, &s->gpu, p->width, p->settling, s->logits, first, n);
+    else if (p->logits)
+        s->gpu.api->get(&s->gpu, p->logits + (size_t)first * width, s->logits, (size_t)n * width * sizeof(float));
+}
+
+wg_status wg_cuda_finish(wg_device *d, wg_error *err)
+{
+    wg_cuda *s = wg_cuda_of(d);
+    char why[WG_GPU_WHY];
+    if (s->kept) wg_cuda_use_logits(s, 0, s->now.asked);
+    if (s->now.settling) wg_settle_finish(&s->settle, &s->gpu, s->now.width, s->now.settling);
+    s->kept = false;
+    if (s->gpu.api->wait(&s->gpu, why) == 0) return WG_OK;
+    return wg_fail(err, WG_EIO, "%s (%s): %s", s->name, s->gpu.card, why);
+}

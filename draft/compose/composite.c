@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: MIT
+ * Opening drafters by name, and their trees: see inner.h. */
+#include "draft/compose/composite.h"
+
+#include <string.h>
+
+#include "core/base/mem.h"
+#include "core/engine/build.h"
+#include "kernels/philox.h"
+
+/* ---- names */
+
+/* The length of the first item of `text`, up to a separator that no braces hold; -1: the braces do not match. */
+static int item_length(const char *text, char separator)
+{
+    int depth = 0, n = 0;
+    for (; text[n] && (depth || text[n] != separator); n++) {
+        depth += (text[n] == '{') - (text[n] == '}');
+        if (depth < 0) return -1;
+    }
+    return depth ? -1 : n;
+}
+
+/* The first brace of the item is closed by its last. */
+static bool is_wrapped(const char *item, int n)
+{
+    int depth = 0;
+    if (n < 2 || item[0] != '{') return false;
+    for (int i = 0; i < n; i++) {
+        depth += (item[i] == '{') - (item[i] == '}');
+        if (depth == 0) return i == n - 1;
+    }
+    return false;
+}
+
+/* Copies an item without the braces around the whole of it. */
+static wg_status copy_item(char *to, size_t size, const char *from, int n, wg_error *err)
+{
+    if (is_wrapped(from, n)) from++, n -= 2;
+    if ((size_t)n >= size)
+        return wg_fail(err, WG_ECONFIG, "'%.40s...' is too long: %d bytes of at most %zu", from, n, size - 1);
+    memcpy(to, from, (size_t)n);
+    to[n] = '\0';
+    return WG_OK;
+}
+
+static wg_status bad_braces(const char *text, wg_error *err)
+{
+    return wg_fail(err, WG_ECONFIG, "'%s': the braces { } do not match", text);
+}
+
+wg_status wg_inner_set(const wg_drafter_class *class, void *o, const char *list, wg_error *err)
+{
+    while (list && *list) {
+        char item[WG_OPTION_STRING + 64], value[WG_OPTION_STRING];
+        const int n = item_length(list, ';');
+        if (n < 0) return bad_braces(list, err);
+        WG_TRY(copy_item(item, sizeof item, list, n, err));
+        char *eq = strchr(item, '=');
+        if (!eq)
+            return wg_fail(err, WG_ECONFIG,
+                           "'%s' is not of the form option=value; options of an inner drafter are separated by "
+                           "semicolons",
+                           item);
+        *eq++ = '\0';
+        WG_TRY(copy_item(value, sizeof value, eq, (int)strlen(eq), err));
+        WG_TRY(wg_option_set(class->options, o, item, value, err));
+        list += n;
+        if (*list == ';') list++;
+    }
+    return WG_OK;
+}
+
+void wg_drafter_free(wg_drafter *d)
+{
+    if (!d) return;
+    if (d->class->close) d->class->close(d);
+    wg_free(d);
+}
+
+wg_status wg_drafter_make(wg_drafter **out, const wg_drafter_class *class, const wg_env *env, const char *options,
+                          wg_error *err)
+{
+    wg_drafter *d = wg_calloc(1, class->size);
+    *out = NULL;
+    if (!d) return wg_nomem(err, class->size, "a drafter");
+    d->class = class;
+    d->env = env;
+    char *o = (char *)d + class->options_at;
+    wg_option_defaults(class->options, o);
+    wg_status s = wg_inner_set(class, o, options, err);
+    if (!s && class->open) s = class->open(d, env, err);
+    if (s)
+        wg_drafter_free(d);
+    else
+        *out = d;
+    return s;
+}
+
+wg_status wg_inner_find(const wg_env *env, const char *owner, const char *option, const char *spec,
+                        const wg_drafter_class **class, const char **options, wg_error *err)
+{
+    char name[64];
+    const size_t n = strcspn(spec, ":");
+    if (!env->plugins)
+        return wg_fail(err, WG_ECONFIG,
+                       "drafter %s: no table of drafters was handed over (wg_parts.plugins), so none can be opened "
+                       "by name",
+                       owner);
+    if (n == 0 || n >= sizeof name)
+        return wg_fail(err, WG_ECONFIG, "drafter %s: %s=%s: expected a drafter, as KIND or KIND:option=value;option=value",
+                       owner, option, spec);
+    memcpy(name, spec, n);
+    name[n] = '\0';
+    const wg_status s = wg_find_drafter(env->plugins, name, class, err);
+    if (s) return wg_fail_in(err, s, "drafter %s: %s", owner, option);
+    *options = spec[n] ? spec + n + 1 : NULL;
+    return WG_OK;
+}
+
+/* ---- one drafter */
+
+static wg_status open_buffers(wg_inner *in, const wg_env *env, wg_error *err)
+{
+    const size_t n = (size_t)env->max_batch;
+    if (!(in->tree = wg_calloc(n, sizeof *in->tree))) return wg_nomem(err, n * sizeof *in->tree, "draft trees");
+    if (!(in->seed = wg_calloc(n, sizeof *in->seed))) return wg_nomem(err, n * sizeof *in->seed, "the seeds of a draft");
+    return wg_rows_open(&in->q, env->max_batch * WG_TREE_MAX, env->target->vocab, err);
+}
+
+wg_status wg_inner_open(wg_inner *in, uint32_t stream, const wg_env *env, const char *owner, const char *option,
+                        const char *spec, wg_error *err)
+{
+    const wg_drafter_class *class;
+    const char *options = NULL;
+    char laws[96], own[96];
+    WG_TRY(wg_inner_find(env, owner, option, spec, &class, &options, err));
+    in->stream = stream;
+    in->first = wg_kv_spaces(env->kv);
+    const wg_status s = wg_drafter_make(&in->d, class, env, options, err);
+    if (s) return wg_fail_in(err, s, "drafter %s: %s", owner, option);
+    const unsigned drawn = wg_drafter_laws(class, (const char *)in->d + class->options_at, env->sampling);
+    if (drawn & ~(unsigned)WG_INNER_LAWS)
+        return wg_fail(err, WG_ELAW,
+                       "drafter %s: %s=%s draws siblings by the laws: %s; a drafter made of others passes on only: %s", owner,
+                       option, class->name, wg_law_list(drawn, laws, sizeof laws), wg_law_list(WG_INNER_LAWS, own, sizeof own));
+    in->end = wg_kv_spaces(env->kv);
+    return open_buffers(in, env, err);
+}
+
+void wg_inner_close(wg_inner *in)
+{
+    wg_drafter_free(in->d);
+    wg_free(in->tree);
+    wg_free(in->seed);
+    wg_rows_close(&in->q);
+    *in = (wg_inner){ 0 };
+}
+
+wg_status wg_inner_open_list(wg_inner *in, int *n, const wg_env *env, const char *owner, const char *option, const char *list,
+                             wg_error *err)
+{
+    *n = 0;
+    for (const char *at = list; *at;) {
+        char spec[WG_OPTION_STRING];
+        const int length = item_length(at, '|');
+        if (length < 0) return bad_braces(list, err);
+        if (*n == WG_INNER_MAX)
+            return wg_fail(err, WG_ECONFIG, "drafter %s: %s: more than %d drafters", owner, option, (int)WG_INNER_MAX);
+        WG_TRY(copy_item(spec, sizeof spec, at, length, err));
+        in[*n] = (wg_inner){ 0 };
+        const uint32_t stream = (uint32_t)*n + 1;
+        WG_TRY(wg_inner_open(&in[(*n)++], stream, env, owner, option, spec, err));
+        at += length;
+        if (*at == '|') at++;
+    }
+    if (*n >= 2) return WG_OK;
+    return wg_fail(err, WG_ECONFIG, "drafter %s: %s=%s: expected two drafters or more, separated by |", owner, option, list);
+}
+
+/* ---- before anything is opened */
+
+bool wg_inner_is_spec(const wg_drafter_class *class, const wg_option *option)
+{
+    return option->type == WG_OPT_STRING && (class->inner || !strcmp(option->name, "inner"));
+}
+
+static wg_status check_item(const struct wg_plugins *plugins, const char *owner, const char *option, const char *spec,
+                            wg_error *err)
+{
+    const wg_env names = { .plugins = plugins };
+    const wg_drafter_class *class;
+    const char *options = NULL;
+    WG_TRY(wg_inner_find(&names, owner, option, spec, &class, &options, err));
+    char *d = wg_calloc(1, class->size);
+    if (!d) return wg_nomem(err, class->size, "a drafter's options");
+    wg_option_defaults(class->options, d + class->options_at);
+    wg_status s = wg_inner_set(class, d + class->options_at, options, err);
+    if (s) s = wg_fail_in(err, s, "drafter %s: %s", owner, option);
+    for (const wg_option *o = class->options; !s && o && o->name; o++)
+        if (wg_inner_is_spec(class, o)) s = wg_inner_check(plugins, class->name, o->name, d + class->options_at + o->at, err);
+    wg_free(d);
+    return s;
+}
+
+wg_status wg_inner_check(const struct wg_plugins *plugins, const char *owner, const char *option, const char *list,
+                         wg_error *err)
+{
+    do {
+        char spec[WG_OPTION_STRING];
+        const int length = item_length(list, '|');
+        if (length < 0) return bad_braces(list, err);
+        WG_TRY(copy_item(spec, sizeof spec, list, length, err));
+        WG_TRY(check_item(plugins, owner, option, spec, err));
+        list += length + (list[length] == '|');
+    } while (*list);
+    return WG_OK;
+}
+
+/* ---- drafts */
+
+/* Another seed, derived at an address that no draw has. */
+static uint64_t own_seed(uint64_t seed, uint32_t stream)
+{
+    const wg_philox r = wg_philox_at(seed, stream, 0xD4AF7E4, 0, 0);
+    return (uint64_t)r.v[0] << 32 | r.v[1];
+}
+
+/* With draws of its own, so that two drafters never toss the same coin. */
+static wg_status propose_apart(wg_inner *in, wg_seq *const *seq, int n, wg_error *err)
+{
+    for (int i = 0; i < n; i++) in->seed[i] = seq[i]->chance.seed;
+    for (int i = 0; i < n; i++) seq[i]->chance.seed = own_seed(in->seed[i], in->stream);
+    const wg_status s = in->d->class->propose(in->d, seq, n, in->tree, &in->q, err);
+    for (int i = 0; i < n; i++) seq[i]->chance.seed = in->seed[i];
+    return s;
+}
+
+wg_status wg_inner_propose(wg_inner *in, wg_seq *const *seq, int n, wg_error *err)
+{
+    const wg_drafter_class *c = in->d->class;
+    wg_rows_clear(&in->q);
+    for (int i = 0; i < n; i++) wg_tree_reset(&in->tree[i], seq[i]->token[seq[i]->n - 1], WG_LAW_FIXED);
+    WG_TRY(propose_apart(in, seq, n, err));
+    for (int i = 0; i < n; i++) {
+        const wg_tree *t = &in->tree[i];
+        wg_status s = wg_tree_check(t, in->q.vocab, in->q.n, err);
+        if (!s && t->token[0] != seq[i]->token[seq[i]->n - 1]) s = wg_fail(err, WG_EINVAL, "the root is not the last token");
+        if (!s && t->n > 1 && !(t->law & c->laws)) s = wg_fail(err, WG_EINVAL, "law %s was not declared", wg_law_name(t->law));
+        if (s) return wg_fail_in(err, s, "inner drafter %s", c->name);
+    }
+    return WG_OK;
+}
+
+double wg_inner_score(const wg_inner *in, int i)
+{
+    const wg_tree *t = &in->tree[i];
+    if (t->n < 2) return -1;
+    if (t->score > 0) return t->score;
+    const int child = wg_tree_child(t, 0, 0), row = child < 0 ? -1 : t->qrow[child];
+    if (row < 0 || in->q.point[row] >= 0) return 1;
+    const double r = wg_rows_prob(&in->q, row, wg_rows_argmax(&in->q, row)), most = WG_TREE_MAX - 1;
+    return r < most * (1 - r) ? r / (1 - r) : most;
+}
+
+static int copy_row(const wg_rows *from, int row, wg_rows *to)
+{
+    const int made = wg_rows_push(to);
+    wg_assert(made >= 0); /* a tree has fewer rows than nodes, and the engine has room for all nodes */
+    to->point[made] = from->point[row];
+    if (from->point[row] < 0) memcpy(wg_rows_at(to, made), wg_rows_at(from, row), (size_t)from->vocab * sizeof *from->p);
+    return made;
+}
+
+void wg_inner_take(const wg_inner *in, int i, wg_tree *out, wg_rows *q)
+{
+    const wg_tree *t = &in->tree[i];
+    *out = *t;
+    for (int node = 1; node < t->n; node++) {
+        int twin = 1;
+        while (t->qrow[twin] != t->qrow[node]) twin++;
+        if (twin < node)
+            out->qrow[node] = out->qrow[twin];
+        else if (t->qrow[node] >= 0)
+            out->qrow[node] = (int16_t)copy_row(&in->q, t->qrow[node], q);
+    }
+}
+
+/* The root stays: it is the same token in every draft. */
+void wg_inner_drop(const wg_inner *in, const wg_seq *seq)
+{
+    for (int space = in->first; space < in->end; space++) wg_kv_unwrite(seq->kv, space, 1);
+}
+
+void wg_inner_observe(const wg_inner *in, const wg_seq *seq, const wg_tree *tree, const wg_path *path, const wg_rows *target)
+{
+    if (in->d->class->observe) in->d->class->observe(in->d, seq, tree, path, target);
+}
+
+wg_inner_draft wg_inner_account(const wg_inner *in, int i, bool taken, const wg_seq *seq)
+{
+    wg_inner_draft a = { .kind = in->d->class->name, .asked = i >= 0, .taken = taken };
+    if (i < 0) return a;
+    const wg_tree *t = &in->tree[i];
+    const int first = seq->n - seq->last_emitted;
+    a.drafted = taken ? seq->last_nodes - 1 : t->n - 1; /* what was taken may have been cut since */
+    for (int node = 0; first + a.held < seq->n; a.held++)
+        if ((node = wg_tree_find(t, node, seq->token[first + a.held])) < 0) break;
+    return a;
+}
+
+void wg_inner_forget(const wg_inner *in, const wg_seq *seq)
+{
+    if (in->d->class->forget) in->d->class->forget(in->d, seq);
+}

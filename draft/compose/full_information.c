@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: MIT
+ * Which drafter to use, learned without a bandit: one pass of the target tells how every drafter would have done, not only the
+ * one that was verified ("Not-a-Bandit", 2025; METHODS C6). All drafters draft at every step; each is scored on every committed
+ * position, 1 where its tree holds the text up to there and 0 where it does not. The choice is Hedge: a drafter is drawn with
+ * probability proportional to exp(eta * what it has scored), old scores fading by `memory` per position, which bounds the
+ * regret against the best of them; eta = 0 follows the leader instead.
+ *
+ * The choice depends on committed text alone and is drawn at its own address (WG_DRAW_SHAPE), before anything of this step is
+ * looked at (METHODS L3). Scores belong to one sequence, so a text does not depend on its batch. All drafters pay their
+ * drafting at every step. */
+#include "draft/draft.h"
+
+#include "core/base/mem.h"
+#include "draft/compose/composite.h"
+
+typedef struct full_options {
+    char of[WG_OPTION_STRING];
+    double eta, memory;
+} full_options;
+
+/* What is known of the sequence in a slot. */
+typedef struct record {
+    double score[WG_INNER_MAX];
+    int place;    /* in the last batch */
+    int taken;    /* whose tree was the draft then */
+    bool drafted; /* since the last commit */
+} record;
+
+typedef struct full_drafter {
+    wg_drafter base;
+    full_options opt;
+    wg_inner in[WG_INNER_MAX];
+    int n;
+    record *record; /* (max_batch) by slot */
+} full_drafter;
+
+static const wg_option options[] = {
+    WG_OPTION_STR(full_options, of, "", "the drafters, as KIND:option=value;option=value|KIND|... (needed)"),
+    WG_OPTION_FLOAT(full_options, eta, 0.5, 0, 100, "how strongly a score counts in the draw; 0: the leader is taken"),
+    WG_OPTION_FLOAT(full_options, memory, 0.98, 0, 1, "part of a score that is left after one more position"),
+    WG_OPTION_END,
+};
+
+static wg_status open(wg_drafter *d, const wg_env *env, wg_error *err)
+{
+    full_drafter *f = (full_drafter *)d;
+    const size_t n = (size_t)env->max_batch;
+    if (!(f->record = wg_calloc(n, sizeof *f->record))) return wg_nomem(err, n * sizeof *f->record, "scores of drafters");
+    return wg_inner_open_list(f->in, &f->n, env, "full_information", "of", f->opt.of, err);
+}
+
+static void close(wg_drafter *d)
+{
+    full_drafter *f = (full_drafter *)d;
+    for (int k = 0; k < f->n; k++) wg_inner_close(&f->in[k]);
+    wg_free(f->record);
+}
+
+static int choose(const full_drafter *f, const wg_seq *s)
+{
+    const double *score = f->record[s->slot].score;
+    double weight[WG_INNER_MAX];
+    float scaled[WG_INNER_MAX];
+    int leader = 0;
+    for (int k = 1; k < f->n; k++)
+        if (score[k] > score[leader]) leader = k;
+    if (f->opt.eta == 0) return leader;
+    for (int k = 0; k < f->n; k++) scaled[k] = (float)(f->opt.eta * (score[k] - score[leader]));
+    f->base.env->ops->softmax64(scaled, f->n, 1, weight);
+    return wg_chance_pick(&s->chance, WG_DRAW_SHAPE, 0, weight, f->n);
+}
+
+static wg_status propose(wg_drafter *d, wg_seq *const *seq, int n, wg_tree *out, wg_rows *q, wg_error *err)
+{
+    full_drafter *f = (full_drafter *)d;
+    for (int k = 0; k < f->n; k++) WG_TRY(wg_inner_propose(&f->in[k], seq, n, err));
+    for (int i = 0; i < n; i++) {
+        const int chosen = choose(f, seq[i]);
+        f->record[seq[i]->slot].place = i;
+        f->record[seq[i]->slot].taken = chosen;
+        f->record[seq[i]->slot].drafted = true;
+        for (int k = 0; k < f->n; k++)
+            if (k != chosen) wg_inner_drop(&f->in[k], seq[i]);
+        wg_inner_take(&f->in[chosen], i, &out[i], q);
+    }
+    return WG_OK;
+}
+
+/* The tree walks along the text that was committed: the positions it still holds score. */
+static void score_one(const full_drafter *f, double *score, const wg_tree *t, const int32_t *text, int n)
+{
+    int node = 0;
+    for (int i = 0; i < n; i++) {
+        if (node >= 0) node = wg_tree_find(t, node, text[i]);
+        *score = f->opt.memory * *score + (node >= 0);
+    }
+}
+
+static void observe(wg_drafter *d, const wg_seq *seq, const wg_tree *tree, const wg_path *path, const wg_rows *target)
+{
+    const full_drafter *f = (full_drafter *)d;
+    record *r = &f->record[seq->slot];
+    for (int k = 0; k < f->n; k++) {
+        const int n = seq->last_emitted;
+        if (r->drafted) score_one(f, &r->score[k], &f->in[k].tree[r->place], seq->token + seq->n - n, n);
+        wg_inner_observe(&f->in[k], seq, tree, path, target);
+    }
+    r->drafted = false;
+}
+
+static int account(const wg_drafter *d, const wg_seq *seq, wg_inner_draft *out, int most)
+{
+    const full_drafter *f = (const full_drafter *)d;
+    const record *r = &f->record[seq->slot];
+    for (int k = 0; k < f->n && k < most; k++) out[k] = wg_inner_account(&f->in[k], r->place, r->taken == k, seq);
+    return f->n < most ? f->n : most;
+}
+
+static void forget(wg_drafter *d, const wg_seq *seq)
+{
+    const full_drafter *f = (full_drafter *)d;
+    f->record[seq->slot] = (record){ 0 };
+    for (int k = 0; k < f->n; k++) wg_inner_forget(&f->in[k], seq);
+}
+
+const wg_drafter_class wg_drafter_full_information = {
+    .name = "full_information",
+    .doc = "of several drafters one, drawn by how all of them did so far (Hedge)",
+    .size = sizeof(full_drafter),
+    .options = options,
+    .options_at = offsetof(full_drafter, opt),
+    .laws = WG_INNER_LAWS,
+    .open = open,
+    .propose = propose,
+    .observe = observe,
+    .forget = forget,
+    .close = close,
+    .remembers = true,
+    .inner = account,
+};

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT
+ * A drafter in a shared object of your own (examples/plugin-drafter):
+ *
+ *     #include "draft/external/drafter_plugin.h"
+ *     static const wg_drafter_class mine = { .name = "mine", ... };
+ *     WG_DRAFTER_PLUGIN(mine);
+ *
+ * The object is built against these headers and calls back into the program that loads it (WG_PLUGIN_API); it is linked with
+ * nothing of it. Numbers and sizes are written into it when it is compiled and compared when it is loaded, so an object built
+ * against other headers is refused, not run.
+ *
+ * It may call what the headers mark WG_PLUGIN_API: trees, rows, chance. Memory and messages are its own affair: calloc and
+ * free, and on failure a wg_status with err->code and err->text filled in (err may be NULL). */
+#ifndef WG_DRAFT_EXTERNAL_DRAFTER_PLUGIN_H
+#define WG_DRAFT_EXTERNAL_DRAFTER_PLUGIN_H
+
+#include "core/base/plugin_api.h"
+#include "core/engine/drafter.h"
+
+enum { WG_DRAFTER_ABI = 2 }; /* goes up when the meaning of the contract changes and no size does */
+
+/* `abi` stays first for ever; the rest belongs to this abi. */
+typedef struct wg_plugin_table {
+    uint32_t abi, tree_max;
+    uint32_t class_size, env_size, seq_size, tree_size, rows_size;
+    const wg_drafter_class *drafter;
+} wg_plugin_table;
+
+#define WG_DRAFTER_PLUGIN_OF(class)                                                                                            \
+    {                                                                                                                          \
+        WG_DRAFTER_ABI, WG_TREE_MAX, sizeof(wg_drafter_class), sizeof(wg_env), sizeof(wg_seq), sizeof(wg_tree),                \
+            sizeof(wg_rows), &(class)                                                                                          \
+    }
+#define WG_DRAFTER_PLUGIN(class)                                                                                               \
+    extern WG_PLUGIN_API const wg_plugin_table wg_plugin_drafter;                                                              \
+    const wg_plugin_table wg_plugin_drafter = WG_DRAFTER_PLUGIN_OF(class)
+
+#endif

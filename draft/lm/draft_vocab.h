@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT
+ * Which of the target's tokens a draft model can propose, where these are not all: tokens that both vocabularies have
+ * (token-level intersection, Timor et al. 2025; METHODS A18), a pruned list (FR-Spec; METHODS A22), or both. Either way it is a
+ * choice of rows of the output head, and only those are computed. The logits of the chosen tokens become the row at the
+ * target's ids, all others -inf, before the sampler chain: so q is restricted and renormalised before anything is drawn, and
+ * is the law of what is drawn. Rules that divide by q need no more. */
+#ifndef WG_DRAFT_LM_DRAFT_VOCAB_H
+#define WG_DRAFT_LM_DRAFT_VOCAB_H
+
+#include "core/engine/drafter.h"
+#include "core/text/vocab_map.h"
+
+typedef struct wg_draft_vocab {
+    int n, target_vocab; /* n == 0: all of them, under the target's ids */
+    int32_t *token; /* (n) target ids, ascending */
+    int32_t *row;   /* (n) the draft model's ids of them */
+    int32_t *own;   /* (target_vocab) the draft model's id of a token that can be proposed, else -1 */
+    wg_tokenizer *tokenizer; /* the draft model's, where it is another; else NULL */
+    wg_vocab_map map;        /* then: the target's tokens and its */
+} wg_draft_vocab;
+
+/* For the model in `w` (whose file is `path`). intersection: its tokenizer may be another. pruned: a file of `wager vocab
+ * prune`, or "". Errors: EVOCAB (nothing in common; a list for another tokenizer; without `intersection` another vocabulary),
+ * EMODEL (a tokenizer is missing), ENOMEM, those of reading the list. On failure it is to be closed. */
+wg_status wg_draft_vocab_open(wg_draft_vocab *v, const wg_env *env, const wg_weights *w, const char *path, bool intersection,
+                              const char *pruned, wg_error *err);
+void wg_draft_vocab_close(wg_draft_vocab *v); /* also of a zeroed one */
+
+/* n logits of the head's rows, as a row (target_vocab). */
+void wg_draft_vocab_spread(const wg_draft_vocab *v, const float *logits, float *row);
+
+/* Says which tokens a row of q that was made from such logits can have. */
+void wg_draft_vocab_support(const wg_draft_vocab *v, wg_rows *q, int row);
+
+#endif

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: MIT
+ * The policies, one after the other, as a table; then what drafters call. Sources: hf, Hugging Face transformers' heuristic
+ * schedule; confidence, its assistant threshold; entropy, SVIP (Zhang et al. 2024), 1 - sqrt(c H) being a lower bound on the
+ * acceptance; adaedl, AdaEDL (Agrawal et al. 2024); average, with the correction for drafts that were accepted whole, whose
+ * true reach is not known; cost, SmartSpec's goodput (Liu et al. 2024) for one sequence; bandit, UCB1, as in BanditSpec. */
+#include "draft/lm/length.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "core/base/mem.h"
+#include "core/base/number.h"
+
+enum { PROBE = 16 }; /* a policy that drafts nothing tries one token again after so many steps */
+
+static int clamp(double v, int max) { return v < 1 ? 1 : v > max ? max : (int)v; }
+
+/* ---- hf */
+
+static int hf_plan(const wg_length *l, wg_length_state *s)
+{
+    if (s->length == 0) s->length = l->max < 5 ? l->max : 5;
+    return clamp(s->length, l->max);
+}
+
+static void hf_learn(const wg_length *l, wg_length_state *s, int offered, int accepted)
+{
+    s->length = clamp(accepted == offered ? s->length + 2 : s->length - 1, l->max);
+}
+
+/* ---- what q says */
+
+static bool confidence_stops(const wg_length *l, const wg_length_state *s, double top, double entropy)
+{
+    (void)s, (void)entropy;
+    return top < l->opt.threshold;
+}
+
+static double bound_of(const wg_length *l, double entropy) { return 1 - sqrt(l->opt.spread * entropy); }
+
+static bool entropy_stops(const wg_length *l, const wg_length_state *s, double top, double entropy)
+{
+    (void)s, (void)top;
+    return bound_of(l, entropy) < l->opt.threshold;
+}
+
+static int adaedl_plan(const wg_length *l, wg_length_state *s)
+{
+    if (!s->used) {
+        s->bound = l->opt.threshold;
+        s->rate = l->opt.aim;
+    }
+    return l->max;
+}
+
+static bool adaedl_stops(const wg_length *l, const wg_length_state *s, double top, double entropy)
+{
+    (void)top;
+    return bound_of(l, entropy) < s->bound;
+}
+
+/* Less is accepted than aimed at: ask for more certainty, slowly. */
+static void adaedl_learn(const wg_length *l, wg_length_state *s, int offered, int accepted)
+{
+    s->rate = l->opt.keep * s->rate + (1 - l->opt.keep) * accepted / offered;
+    s->bound = fmin(1, fmax(0, s->bound + (s->rate < l->opt.aim ? 0.01 : s->rate > l->opt.aim ? -0.01 : 0)));
+}
+
+/* ---- running averages */
+
+static int average_plan(const wg_length *l, wg_length_state *s)
+{
+    if (!s->used) s->average = l->max < 3 ? l->max : 3;
+    if (s->average < 0.3 && ++s->idle < PROBE) return 0;
+    s->idle = 0;
+    return clamp(floor(s->average + 0.5) + 1, l->max);
+}
+
+static void average_learn(const wg_length *l, wg_length_state *s, int offered, int accepted)
+{
+    s->average = l->opt.keep * s->average + (1 - l->opt.keep) * (accepted + (accepted == offered));
+}
+
+/* What a step with g draft tokens takes, in passes of the target over one row. */
+static double cost_of(const wg_length *l, int g) { return g * l->draft + l->pass[g + 1]; }
+
+/* Tokens per cost at acceptance a: (1 + a + .. + a^g) / (g c + v(g + 1)); the shortest among equals. */
+static int cost_plan(const wg_length *l, wg_length_state *s)
+{
+    const double a = (s->hits + 1.4) / (s->trials + 2); /* begins as 0.7 after two tokens */
+    double reach = 1, tokens = 1, most = 0;
+    int best = 0;
+    for (int g = 0; g <= l->max; g++, reach *= a, tokens += reach)
+        if (tokens / cost_of(l, g) > most * (1 + 1e-12)) {
+            most = tokens / cost_of(l, g);
+            best = g;
+        }
+    if (best == 0 && ++s->idle < PROBE) return 0;
+    s->idle = 0;
+    return best ? best : 1;
+}
+
+static void cost_learn(const wg_length *l, wg_length_state *s, int offered, int accepted)
+{
+    s->hits = l->opt.keep * s->hits + accepted;
+    s->trials = l->opt.keep * s->trials + accepted + (accepted < offered);
+}
+
+/* ---- bandit: arm g - 1 drafts g tokens; the reward is tokens per cost, as a part of the most that could be */
+
+static int bandit_plan(const wg_length *l, wg_length_state *s)
+{
+    int best = 0;
+    double most = -INFINITY;
+    for (int arm = 0; arm < l->max; arm++) {
+        if (s->plays[arm] == 0) return arm + 1; /* each once, the short ones first */
+        const double v = s->won[arm] / s->plays[arm] + l->opt.explore * sqrt(2 * log(s->steps) / s->plays[arm]);
+        if (v > most) most = v, best = arm;
+    }
+    return best + 1;
+}
+
+static void bandit_learn(const wg_length *l, wg_length_state *s, int offered, int accepted)
+{
+    double most = 0;
+    for (int g = 1; g <= l->max; g++) most = fmax(most, (g + 1) / cost_of(l, g));
+    const int arm = s->planned - 1; /* what was asked for, whatever the drafter made of it */
+    s->plays[arm]++;
+    s->steps++;
+    s->won[arm] += (accepted + 1) / cost_of(l, offered) / most;
+}
+
+/* ---- drawn: what many engines do, and what biases rules that accept with probabilities */
+
+static bool drawn_drops(const wg_length *l, const wg_length_state *s, int32_t token, double q)
+{
+    (void)s, (void)token;
+    return q < l->opt.threshold;
+}
+
+static const wg_length_class fixed = { .name = "fixed" };
+static const wg_length_class hf = { .name = "hf", .sees = WG_SEES_PAST, .plan = hf_plan, .learn = hf_learn };
+static const wg_length_class confidence = { .name = "confidence", .sees = WG_SEES_Q, .stops = confidence_stops };
+static const wg_length_class entropy = { .name = "entropy", .sees = WG_SEES_Q, .stops = entropy_stops };
+static const wg_length_class adaedl = { .name = "adaedl", .sees = WG_SEES_Q | WG_SEES_PAST, .plan = adaedl_plan,
+                                        .stops = adaedl_stops, .learn = adaedl_learn };
+static const wg_length_class average = { .name = "average", .sees = WG_SEES_PAST, .plan = average_plan,
+                                         .learn = average_learn };
+static const wg_length_class cost = { .name = "cost", .sees = WG_SEES_PAST | WG_SEES_COST, .plan = cost_plan,
+                                      .learn = cost_learn };
+static const wg_length_class bandit = { .name = "bandit", .sees = WG_SEES_PAST | WG_SEES_COST, .plan = bandit_plan,
+                                        .learn = bandit_learn };
+static const wg_length_class drawn = { .name = "drawn", .sees = WG_SEES_DRAWN, .drops = drawn_drops };
+
+const wg_length_class *const wg_length_classes[WG_LENGTHS] = {
+    [WG_LENGTH_FIXED] = &fixed,     [WG_LENGTH_HF] = &hf,           [WG_LENGTH_CONFIDENCE] = &confidence,
+    [WG_LENGTH_ENTROPY] = &entropy, [WG_LENGTH_ADAEDL] = &adaedl,   [WG_LENGTH_AVERAGE] = &average,
+    [WG_LENGTH_COST] = &cost,       [WG_LENGTH_BANDIT] = &bandit,   [WG_LENGTH_DRAWN] = &drawn,
+};
+const char *const wg_length_names[] = { "fixed", "hf", "confidence", "entropy", "adaedl", "average", "cost", "bandit", "drawn",
+                                        NULL };
+
+/* ---- open */
+
+/* pass[1 ..] from "1/1.1/1.3": positive numbers; the last holds for all larger passes, and what is past the largest is read
+ * and forgotten. */
+static wg_status given_costs(wg_length *l, const char *drafter, wg_error *err)
+{
+    int n = 0;
+    for (const char *at = l->opt.costs;;) {
+        char one[64];
+        double v;
+        const size_t len = strcspn(at, "/");
+        if (len >= sizeof one) break;
+        memcpy(one, at, len);
+        one[len] = '\0';
+        if (!wg_number_parse(one, &v) || !(v > 0 && v < 1e12)) break;
+        if (n < WG_TREE_MAX) l->pass[++n] = v;
+        at += len;
+        if (*at++) continue;
+        while (n < WG_TREE_MAX) n++, l->pass[n] = l->pass[n - 1];
+        for (int i = WG_TREE_MAX; i >= 1; i--) l->pass[i] /= l->pass[1];
+        return WG_OK;
+    }
+    return wg_fail(err, WG_ECONFIG, "drafter %s: costs=%s: expected positive numbers such as 1/1.02/1.1, for target passes "
+                   "over 1, 2, ... rows", drafter, l->opt.costs);
+}
+
+static wg_status find_costs(wg_length *l, const char *drafter, wg_lm *draft, const wg_env *env, wg_error *err)
+{
+    double target[WG_TREE_MAX + 1], one[2] = { 0 };
+    if (*l->opt.costs) WG_TRY(given_costs(l, drafter, err));
+    const bool both = l->opt.draft_cost < 0 && draft;
+    if (!*l->opt.costs || both) WG_TRY(wg_length_measure(env->target, *l->opt.costs ? 1 : WG_TREE_MAX, target, err));
+    for (int i = 1; !*l->opt.costs && i <= WG_TREE_MAX; i++) l->pass[i] = target[i] / target[1];
+    if (both) WG_TRY(wg_length_measure(draft, 1, one, err));
+    l->draft = both ? one[1] / target[1] : fmax(l->opt.draft_cost, 0);
+    return WG_OK;
+}
+
+wg_status wg_length_open(wg_length *l, const wg_length_options *o, const char *drafter, int max, bool has_q, wg_lm *draft,
+                         const wg_env *env, wg_error *err)
+{
+    l->class = wg_length_classes[o->policy];
+    l->opt = *o;
+    l->max = max;
+    const char *name = l->class->name;
+    if (l->class->sees & (WG_SEES_Q | WG_SEES_DRAWN) && !has_q)
+        return wg_fail(err, WG_ECONFIG, "drafter %s: policy %s looks at q, and this drafter has none; choose one of: fixed, "
+                       "hf, average, cost, bandit", drafter, name);
+    if (l->class->sees & WG_SEES_DRAWN && !(env->checks & WG_LAW_COUPLED))
+        return wg_fail(err, WG_ELAW, "drafter %s: policy %s looks at a drawn token before it decides whether to verify it; a "
+                       "rule that accepts with probabilities would be biased (non-anticipation). Choose the rule match or "
+                       "greedy, or the policy confidence, which looks before the draw", drafter, name);
+    if (!(l->state = wg_calloc((size_t)env->max_batch, sizeof *l->state)))
+        return wg_nomem(err, (size_t)env->max_batch * sizeof *l->state, "the states of a length policy");
+    return l->class->sees & WG_SEES_COST ? find_costs(l, drafter, draft, env, err) : WG_OK;
+}
+
+void wg_length_close(wg_length *l) { wg_free(l->state); }
+
+/* ---- use */
+
+int wg_length_plan(wg_length *l, const wg_seq *seq)
+{
+    wg_length_state *s = &l->state[seq->slot];
+    s->planned = l->class->plan ? l->class->plan(l, s) : l->max;
+    s->used = true;
+    return s->planned;
+}
+
+bool wg_length_stops(const wg_length *l, const wg_seq *seq, const double *weight, int n, double sum)
+{
+    if (!l->class->stops) return false;
+    double top = weight ? 0 : 1, mean = 0;
+    for (int i = 0; weight && i < n; i++) {
+        if (weight[i] > top) top = weight[i];
+        if (weight[i] > 1e-15 * sum) mean += weight[i] * log(weight[i]);
+    }
+    return l->class->stops(l, &l->state[seq->slot], weight ? top / sum : 1, weight ? fmax(0, log(sum) - mean / sum) : 0);
+}
+
+void wg_length_learn(wg_length *l, const wg_seq *seq, const wg_tree *tree, const wg_path *path)
+{
+    wg_length_state *s = &l->state[seq->slot];
+    const int offered = wg_tree_height(tree);
+    if (l->class->learn && offered > 0 && s->planned > 0) l->class->learn(l, s, offered, path->n - 1);
+}
+
+void wg_length_forget(wg_length *l, const wg_seq *seq) { l->state[seq->slot] = (wg_length_state){ 0 }; }
+
+int wg_length_report(const wg_length *l, const wg_seq *seq, double *out, int most)
+{
+    const wg_length_state *s = &l->state[seq->slot];
+    const double all[] = { l->opt.policy, s->planned, s->length, s->average, s->bound, s->rate, s->hits, s->trials };
+    int n = l->class->learn ? (int)(sizeof all / sizeof *all) : 0;
+    if (n > most) n = most;
+    for (int i = 0; i < n; i++) out[i] = all[i];
+    return n;
+}

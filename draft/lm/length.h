@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT
+ * How long a draft shall be: policies for the depth of the next draft and for where a draft stops (METHODS C5 to C7). Drafters
+ * take them through the options of WG_LENGTH_OPTIONS; what a policy learns is kept per sequence, by its slot.
+ *
+ * Non-anticipation (METHODS L3). Whether position k is verified may depend on the past and on q, before x_k is drawn, but not
+ * on x_k: rules that accept with probabilities would be biased. Each policy declares what it looks at. One that looks at drawn
+ * tokens is refused unless the rule in force only compares tokens (it checks the law `coupled`: match, greedy). */
+#ifndef WG_DRAFT_LM_LENGTH_H
+#define WG_DRAFT_LM_LENGTH_H
+
+#include "core/engine/drafter.h"
+
+typedef enum wg_sight {
+    WG_SEES_PAST = 1,  /* how earlier drafts of the sequence fared */
+    WG_SEES_Q = 2,     /* q at a node, before its children are drawn */
+    WG_SEES_DRAWN = 4, /* the drawn token, before it is verified */
+    WG_SEES_COST = 8,  /* the costs of passes: measured ones are the machine's, and so is then the text under rules that draw */
+} wg_sight;
+
+typedef struct wg_length_options {
+    int policy;
+    double threshold, keep, aim, spread, explore, draft_cost;
+    char costs[WG_OPTION_STRING];
+} wg_length_options;
+
+enum { WG_LENGTH_FIXED, WG_LENGTH_HF, WG_LENGTH_CONFIDENCE, WG_LENGTH_ENTROPY, WG_LENGTH_ADAEDL, WG_LENGTH_AVERAGE,
+       WG_LENGTH_COST, WG_LENGTH_BANDIT, WG_LENGTH_DRAWN, WG_LENGTHS };
+extern const char *const wg_length_names[];
+
+/* Rows for the option table of a drafter whose options struct T has a field `length_policy` of this type. */
+#define WG_LENGTH_AT(T, field) offsetof(T, length_policy) + offsetof(wg_length_options, field)
+#define WG_LENGTH_OPTIONS(T)                                                                                                   \
+    { "policy", "length of drafts: fixed; hf: 2 longer after full acceptance, else 1 shorter; confidence: stop where q's best "\
+      "token is below `threshold`; entropy: stop where 1 - sqrt(spread * H(q)) is (SVIP); adaedl: the same, with a threshold " \
+      "that follows the acceptance `aim`; average: the running average of accepted tokens and 1; cost: best by measured costs "\
+      "of passes, whose text depends on the machine under rules that draw, such as rejection; bandit: UCB over lengths, "      \
+      "likewise; drawn: drop drawn tokens whose q is below `threshold` (rules match and greedy only)",                         \
+      WG_OPT_ENUM, WG_LENGTH_AT(T, policy), 0, 0, 0, NULL, wg_length_names },                                                  \
+    { "threshold", "of the policies confidence, entropy, adaedl (where it starts) and drawn", WG_OPT_FLOAT,                    \
+      WG_LENGTH_AT(T, threshold), 0.4, 0, 1, NULL, NULL },                                                                     \
+    { "keep", "running averages: what they keep of themselves each step", WG_OPT_FLOAT, WG_LENGTH_AT(T, keep), 0.9, 0, 0.9999, \
+      NULL, NULL },                                                                                                            \
+    { "aim", "adaedl: the acceptance to hold", WG_OPT_FLOAT, WG_LENGTH_AT(T, aim), 0.9, 0, 1, NULL, NULL },                    \
+    { "spread", "entropy, adaedl: factor of the entropy", WG_OPT_FLOAT, WG_LENGTH_AT(T, spread), 0.2, 0, 100, NULL, NULL },    \
+    { "explore", "bandit: width of the confidence bounds", WG_OPT_FLOAT, WG_LENGTH_AT(T, explore), 0.5, 0, 100, NULL, NULL },  \
+    { "draft_cost", "cost, bandit: of one draft token, in passes of the target over one row; negative: measured",              \
+      WG_OPT_FLOAT, WG_LENGTH_AT(T, draft_cost), -1, -1, 1000, NULL, NULL },                                                   \
+    { "costs", "cost, bandit: of target passes over 1, 2, ... rows, such as 1/1.02/1.1 (the last goes on); empty: measured",   \
+      WG_OPT_STRING, WG_LENGTH_AT(T, costs), 0, 0, 0, "", NULL }
+
+typedef struct wg_length_state {
+    bool used;
+    int planned, idle;            /* of the draft under way; steps in a row without one */
+    double length;                /* hf */
+    double average;               /* average: accepted tokens */
+    double bound, rate;           /* adaedl: its threshold; its running acceptance */
+    double hits, trials;          /* cost: tokens accepted, tokens decided */
+    double plays[WG_TREE_MAX], won[WG_TREE_MAX], steps; /* bandit: by length */
+} wg_length_state;
+
+typedef struct wg_length wg_length;
+typedef struct wg_length_class {
+    const char *name;
+    unsigned sees;
+    int (*plan)(const wg_length *l, wg_length_state *s);                       /* most tokens of the coming draft; NULL: max */
+    bool (*stops)(const wg_length *l, const wg_length_state *s, double top, double entropy); /* q's best probability, entropy */
+    bool (*drops)(const wg_length *l, const wg_length_state *s, int32_t token, double q);    /* the drawn token's q */
+    void (*learn)(const wg_length *l, wg_length_state *s, int offered, int accepted);
+} wg_length_class;
+extern const wg_length_class *const wg_length_classes[WG_LENGTHS];
+
+struct wg_length {
+    const wg_length_class *class;
+    wg_length_options opt;
+    int max;                    /* longest draft */
+    double draft;               /* cost of a draft token */
+    double pass[WG_TREE_MAX + 1]; /* cost of a target pass over so many rows; pass[1] == 1 */
+    wg_length_state *state;     /* (max_batch) */
+};
+
+/* max: the drafter's longest draft. has_q: the drafter has a q to look at. draft: its own model, whose cost counts, or NULL.
+ * ECONFIG, ELAW; ENOMEM. Measures where costs are asked for and not given; models must have been attached before. */
+wg_status wg_length_open(wg_length *l, const wg_length_options *o, const char *drafter, int max, bool has_q, wg_lm *draft,
+                         const wg_env *env, wg_error *err);
+void wg_length_close(wg_length *l);
+
+/* How long the next draft of this sequence may be, 0 .. max. */
+int wg_length_plan(wg_length *l, const wg_seq *seq);
+/* Whether nothing is to be drawn from these n weights with this sum (NULL: a point). */
+bool wg_length_stops(const wg_length *l, const wg_seq *seq, const double *weight, int n, double sum);
+/* Whether the drawn token is not to be verified. */
+static inline bool wg_length_drops(const wg_length *l, const wg_seq *seq, int32_t token, double q)
+{
+    return l->class->drops && l->class->drops(l, &l->state[seq->slot], token, q);
+}
+void wg_length_learn(wg_length *l, const wg_seq *seq, const wg_tree *tree, const wg_path *path);
+void wg_length_forget(wg_length *l, const wg_seq *seq);
+
+/* What a policy that learns goes by (wg_drafter_class.policy): its place in wg_length_names, the draft planned last, length,
+ * average, bound, rate, hits, trials of wg_length_state. Policies that learn nothing have none. */
+int wg_length_report(const wg_length *l, const wg_seq *seq, double *out, int most);
+
+/* Seconds of a pass of a model over 1 .. n rows, after 64 tokens (fewer where its context is short), in a cache of its own:
+ * the least of three, monotone, interpolated between the sizes tried. */
+wg_status wg_length_measure(wg_lm *lm, int n, double *seconds, wg_error *err);
+
+#endif

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT
+ * The cost of passes on this machine: a model runs over 1, 2, 3, 4, 6, 9, 13, ... rows in a cache of its own, then gets its
+ * place in the engine's cache and its counters back, as if nothing had happened. */
+#include <math.h>
+
+#include "core/base/clock.h"
+#include "core/base/mem.h"
+#include "draft/lm/length.h"
+
+enum { BEFORE = 64, STRIDE = 4, TRIES = 3 };
+
+static wg_status time_pass(wg_lm *lm, wg_kv_seq *kv, wg_batch *batch, int rows, float *logits, double *seconds, wg_error *err)
+{
+    int32_t token[WG_TREE_MAX];
+    *seconds = INFINITY;
+    for (int i = 0; i < rows; i++) token[i] = i % lm->vocab;
+    for (int k = 0; k <= TRIES; k++) { /* the first touches what the others find warm */
+        const double start = wg_clock_now();
+        wg_batch_clear(batch);
+        wg_batch_chain(batch, kv, wg_kv_len(kv), token, rows, rows);
+        WG_TRY(wg_kv_reserve(kv, rows, err));
+        WG_TRY(wg_lm_forward(lm, batch, logits, err));
+        wg_kv_rollback(kv);
+        const double took = wg_clock_now() - start;
+        if (k && took < *seconds) *seconds = took;
+    }
+    return WG_OK;
+}
+
+/* Times at growing sizes; between them straight lines; never less for more rows. */
+static wg_status time_sizes(wg_lm *lm, wg_kv_seq *kv, wg_batch *batch, int n, float *logits, double *seconds, wg_error *err)
+{
+    for (int rows = 1, last = 0; last < n; rows += rows < 4 ? 1 : rows / 3 + 1) {
+        const int at = rows < n ? rows : n;
+        WG_TRY(time_pass(lm, kv, batch, at, logits, &seconds[at], err));
+        if (last && seconds[at] < seconds[last]) seconds[at] = seconds[last];
+        for (int i = last + 1; last && i < at; i++)
+            seconds[i] = seconds[last] + (seconds[at] - seconds[last]) * (i - last) / (at - last);
+        last = at;
+    }
+    return WG_OK;
+}
+
+static wg_status prepare(wg_lm *lm, wg_kv_seq *kv, wg_batch *batch, int before, float *logits, wg_error *err)
+{
+    int32_t token[STRIDE] = { 0 };
+    for (int at = 0; at < before; at += STRIDE) {
+        const int n = before - at < STRIDE ? before - at : STRIDE;
+        wg_batch_clear(batch);
+        WG_TRY(wg_kv_reserve(kv, n, err));
+        wg_batch_chain(batch, kv, at, token, n, 0);
+        WG_TRY(wg_lm_forward(lm, batch, logits, err));
+        wg_kv_commit_chain(kv, n);
+    }
+    return WG_OK;
+}
+
+wg_status wg_length_measure(wg_lm *lm, int n, double *seconds, wg_error *err)
+{
+    const wg_lm kept = *lm;
+    const int room = lm->context - n, before = room < 0 ? 0 : room < BEFORE ? room : BEFORE, slots = BEFORE + WG_TREE_MAX;
+    const int most = n < lm->context ? n : lm->context;
+    wg_kv *kv = NULL;
+    wg_kv_seq *seq = NULL;
+    wg_batch batch = { 0 };
+    float *logits = wg_alloc((size_t)n * (size_t)lm->vocab, sizeof *logits);
+    wg_status s = logits ? WG_OK : wg_nomem(err, (size_t)n * (size_t)lm->vocab * sizeof *logits, "measuring a model");
+    if (!s) s = wg_kv_open(&kv, 16, (slots + 15) / 16, slots, err);
+    if (!s) s = wg_lm_attach(lm, kv, err);
+    if (!s) s = wg_kv_seq_open(kv, &seq, err);
+    if (!s) s = wg_batch_open(&batch, slots, err);
+    if (!s) s = prepare(lm, seq, &batch, before, logits, err);
+    if (!s) s = time_sizes(lm, seq, &batch, most, logits, seconds, err);
+    for (int i = most + 1; i <= n; i++) seconds[i] = seconds[most];
+    wg_kv_seq_close(seq);
+    wg_kv_close(kv);
+    wg_batch_close(&batch);
+    wg_free(logits);
+    lm->space = kept.space;
+    lm->seconds = kept.seconds;
+    lm->passes = kept.passes;
+    lm->rows = kept.rows;
+    return s;
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT
+ * What drafters that run a language model have in common (draft/lm/model.c has the laws and the passes): options of how a draft
+ * grows, and the drafting itself, over whatever model they open. A drafter of this kind is a struct that begins with a
+ * wg_lm_drafter, with options that begin with a wg_growth; its propose, observe, forget and laws_for are those below. */
+#ifndef WG_DRAFT_LM_LM_DRAFT_H
+#define WG_DRAFT_LM_LM_DRAFT_H
+
+#include "draft/lm/draft_vocab.h"
+#include "draft/lm/grow.h"
+#include "draft/lm/length.h"
+#include "draft/lm/retokenizer.h"
+
+typedef struct wg_growth {
+    char tree[WG_OPTION_STRING], accept[WG_OPTION_STRING];
+    int grow, length, budget, width, siblings;
+    double temperature, p_min, gain;
+    wg_length_options length_policy;
+} wg_growth;
+
+extern const char *const wg_growth_shapes[], *const wg_growth_siblings[];
+
+/* Rows for the option table of a drafter whose options begin with a wg_growth. */
+#define WG_GROWTH_OPTIONS                                                                                                      \
+    WG_OPTION_INT(wg_growth, length, 4, 1, WG_DRAFT_MAX, "tokens of a chain"),                                                 \
+    WG_OPTION_ENUM(wg_growth, grow, 0, wg_growth_shapes,                                                                       \
+                   "shape of the draft: a chain of `length` (or `tree`, when that is given); kary and file: see `tree`; "      \
+                   "sequoia: the best tree for `accept`; best_first: the `budget` most probable nodes (EAGLE-2, OPT-Tree)"),   \
+    WG_OPTION_STR(wg_growth, tree, "",                                                                                         \
+                  "kary: children of a node by its depth, such as 3-2-1; file: a JSON list of parents or paths"),              \
+    WG_OPTION_STR(wg_growth, accept, "0.6/0.15/0.06/0.03",                                                                     \
+                  "sequoia: how often the 1st, 2nd, ... child is the accepted one"),                                           \
+    WG_OPTION_INT(wg_growth, budget, 24, 1, WG_DRAFT_MAX,                                                                      \
+                  "sequoia, best_first: draft tokens of a tree; `length` bounds its depth"),                                   \
+    WG_OPTION_INT(wg_growth, width, 0, 0, WG_DRAFT_MAX,                                                                        \
+                  "best_first: nodes of a level that get children, and children of a node; 0: the budget (OPT-Tree)"),         \
+    WG_OPTION_FLOAT(wg_growth, gain, 0, 0, 64,                                                                                 \
+                    "best_first: no deeper when a level added less than this to the expected tokens"),                         \
+    WG_OPTION_ENUM(wg_growth, siblings, 0, wg_growth_siblings, "how children are drawn; coupled: for the rule of that name"),  \
+    WG_OPTION_FLOAT(wg_growth, temperature, -1, -1, 100, "of q; negative: the target's; 0: the most probable tokens"),         \
+    WG_OPTION_FLOAT(wg_growth, p_min, 0, 0, 1, "a node whose most probable next token is below this gets no children"),        \
+    WG_LENGTH_OPTIONS(wg_growth)
+
+typedef struct wg_asker { int seq, node; } wg_asker; /* whose logits a row of the pass are */
+
+/* What the model reads of a sequence: tokens 0 .. n-1, the last of which is the root, and the cache they stand in. */
+typedef struct wg_reading { wg_kv_seq *kv; const int32_t *token; int n; } wg_reading;
+
+typedef struct wg_lm_drafter {
+    wg_drafter base;
+    wg_growth opt;
+    wg_lm *lm;                    /* borrowed */
+    const wg_draft_vocab *words;  /* which tokens it proposes; NULL: the target's, by its ids. Borrowed; set before open, */
+    wg_reader *reader;            /* as is what reads the text for a model with another tokenizer (NULL: has the target's), */
+    int outputs;                  /* and the width of a row of logits (0: the model's vocabulary) */
+    wg_reading *text;             /* (max_batch) of this draft */
+    wg_length length;
+    wg_sampler sampler;
+    wg_batch batch;
+    int vocab;                    /* the target's: the width of a q row */
+    int levels;                   /* depth of a whole draft */
+    wg_shape shape;               /* of a whole draft; unless best-first */
+    int16_t (*place)[WG_TREE_MAX]; /* (max_batch): which node of the shape a node of the tree is */
+    wg_best *best;                /* (max_batch) best-first; else NULL */
+    wg_sibling_law law;
+    wg_asker *asker;     /* (batch.cap) */
+    float *logits;       /* (most rows that ask in one pass, outputs) */
+    float *row;          /* (vocab): logits at the target's width; NULL when the widths agree */
+    double *weight;      /* (vocab) for p_min and policies at temperature 0, distinct siblings, best-first; else NULL */
+    double inverse;      /* 1 / temperature of best-first's weights; else 1 */
+    int *height, *first; /* (max_batch) depth of this draft; first node of the depth being fed */
+} wg_lm_drafter;
+
+/* Rows of one pass; more are fed in several. A model that drafts is opened for as many. */
+#ifdef WG_HARD
+enum { WG_DRAFT_ROWS = 5 };
+#else
+enum { WG_DRAFT_ROWS = 256 };
+#endif
+
+/* The two halves of open: what needs no model (base is set; ECONFIG), then everything else, over a model that is attached. On
+ * failure the drafter is to be closed. */
+wg_status wg_lm_drafter_begin(wg_lm_drafter *m, const wg_growth *opt, const wg_env *env, wg_error *err);
+wg_status wg_lm_drafter_open(wg_lm_drafter *m, wg_lm *lm, int rows, wg_error *err); /* rows: of a pass of that model, at most */
+void wg_lm_drafter_close(wg_lm_drafter *m); /* also half-open; the model is the owner's to close */
+
+/* Of the class: of `d`, a wg_lm_drafter, and of options that begin with a wg_growth. */
+wg_status wg_lm_drafter_propose(wg_drafter *d, wg_seq *const *seq, int n, wg_tree *out, wg_rows *q, wg_error *err);
+void wg_lm_drafter_observe(wg_drafter *d, const wg_seq *seq, const wg_tree *tree, const wg_path *path, const wg_rows *target);
+void wg_lm_drafter_forget(wg_drafter *d, const wg_seq *seq);
+bool wg_lm_drafter_chain(const wg_drafter *d, wg_chain_draft *out);
+int wg_lm_drafter_policy(const wg_drafter *d, const wg_seq *seq, double *out, int most);
+unsigned wg_growth_laws(const void *options, const wg_sampling *target);
+
+#endif

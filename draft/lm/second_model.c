@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT
+ * See second_model.h. */
+#include "draft/lm/second_model.h"
+
+/* Ids of the two models must mean the same. Without both tokenizers only the sizes can be compared. */
+static wg_status check_vocabulary(const wg_env *env, const wg_lm *lm, const wg_weights *w, const char *path, wg_error *err)
+{
+    const char *target = env->target_name ? env->target_name : "target";
+    const int64_t keys = wg_meta_array(w, "tokenizer.ggml.tokens", &(wg_meta_kind){ 0 });
+    if (env->tokenizer && keys > 0) {
+        wg_tokenizer *t;
+        WG_TRY(wg_tokenizer_open(&t, w, err));
+        const wg_status s = wg_tokenizer_same(env->tokenizer, t, target, path, err);
+        wg_tokenizer_close(t);
+        return s;
+    }
+    if (lm->vocab != env->target->vocab)
+        return wg_fail(err, WG_EVOCAB,
+                       "%s has a vocabulary of %d tokens, %s one of %d: a draft model needs the target's tokenizer", path,
+                       lm->vocab, target, env->target->vocab);
+    return WG_OK;
+}
+
+static wg_status open_model(wg_model **out, const wg_env *env, const wg_weights *w, const char *path,
+                            const char *device, const wg_model_options *o, bool same, wg_error *err)
+{
+    wg_device on;
+    WG_TRY(wg_device_open(&on, device, env->pool, err));
+    if (env->ops) on.ops = env->ops;
+    const wg_status s = wg_model_open(out, w, &on, o, err);
+    wg_device_close(&on); /* the model holds it */
+    if (s) return s;
+    return same ? check_vocabulary(env, wg_model_lm(*out), w, path, err) : WG_OK;
+}
+
+wg_status wg_second_model_open(wg_model **out, const wg_env *env, const char *path, const char *device, int kv_type,
+                               int max_rows, wg_error *err)
+{
+    wg_weights *w;
+    WG_TRY(wg_weights_open(&w, path, err));
+    const wg_model_options o = { .kv_type = wg_kv_type_ids[kv_type], .max_rows = max_rows };
+    const wg_status s = open_model(out, env, w, path, device, &o, true, err);
+    wg_weights_close(w);
+    return s;
+}
+
+wg_status wg_second_model_open_part(wg_model **out, wg_draft_vocab *v, bool intersection, const char *pruned, const wg_env *env,
+                                    const char *path, const char *device, int kv_type, int max_rows, wg_error *err)
+{
+    wg_weights *w;
+    WG_TRY(wg_weights_open(&w, path, err));
+    wg_status s = wg_draft_vocab_open(v, env, w, path, intersection, pruned, err);
+    const wg_model_options o = {
+        .kv_type = wg_kv_type_ids[kv_type], .max_rows = max_rows, .head = v->row, .n_head = v->n
+    };
+    if (!s) s = open_model(out, env, w, path, device, &o, !v->tokenizer, err);
+    wg_weights_close(w);
+    return s;
+}
+
+wg_status wg_second_model_open_foreign(wg_model **out, wg_tokenizer **tokenizer, const wg_env *env, const char *path,
+                                       const char *device, int kv_type, int max_rows, wg_error *err)
+{
+    wg_weights *w;
+    WG_TRY(wg_weights_open(&w, path, err));
+    const wg_model_options o = { .kv_type = wg_kv_type_ids[kv_type], .max_rows = max_rows };
+    wg_status s = wg_tokenizer_open(tokenizer, w, err);
+    if (!s) s = open_model(out, env, w, path, device, &o, false, err);
+    wg_weights_close(w);
+    return s;
+}

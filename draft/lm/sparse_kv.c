@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT
+ * The whole target with a sparse view of its cache as drafter: attention sinks and a recent window (StreamingLLM, Xiao et al.
+ * 2023; as a self-draft in TriForce, Sun et al. 2024, and MagicDec, Sadhukhan et al. 2024; METHODS A17). All weights are read
+ * for every draft token, so it gains only where the cache is most of what a pass reads: long contexts, large batches.
+ *
+ * Keys were rotated by their own positions when they were stored, and keep them: unlike in StreamingLLM, distances are the true
+ * ones, which is closer to what the target does. */
+#include "draft/draft.h"
+
+#include "draft/lm/self.h"
+
+typedef struct sparse_options {
+    wg_growth growth; /* first */
+    int sinks, window;
+} sparse_options;
+
+typedef struct sparse_drafter {
+    wg_self_drafter self;
+    sparse_options opt;
+} sparse_drafter;
+
+static const wg_option options[] = {
+    WG_OPTION_INT(sparse_options, sinks, 4, 0, 1 << 20, "first tokens of the text that every token sees"),
+    WG_OPTION_INT(sparse_options, window, 256, 1, 1 << 20, "last tokens that it sees, itself included"),
+    WG_GROWTH_OPTIONS,
+    WG_OPTION_END,
+};
+
+static wg_status open(wg_drafter *d, const wg_env *env, wg_error *err)
+{
+    sparse_drafter *s = (sparse_drafter *)d;
+    const wg_plan plan = { .layers = wg_self_layers(env), .sinks = s->opt.sinks, .window = s->opt.window };
+    return wg_self_open(&s->self, &s->opt.growth, &plan, env, err);
+}
+
+const wg_drafter_class wg_drafter_sparse_kv = {
+    .name = "sparse_kv",
+    .doc = "the target with the first and the last tokens of its cache alone: for long contexts",
+    .size = sizeof(sparse_drafter),
+    .options = options,
+    .options_at = offsetof(sparse_drafter, opt),
+    .laws = WG_LAWS,
+    .laws_for = wg_growth_laws,
+    .open = open,
+    .propose = wg_self_propose,
+    .observe = wg_lm_drafter_observe,
+    .policy = wg_lm_drafter_policy,
+    .forget = wg_lm_drafter_forget,
+    .close = wg_self_close,
+};

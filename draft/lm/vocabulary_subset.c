@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT
+ * See pruned.h. */
+#include "draft/lm/vocabulary_subset.h"
+
+#include <string.h>
+
+#include "core/base/mem.h"
+#include "draft/lookup/datastore.h"
+
+enum { SCHEMA = 1, VOCAB_MAX = 1 << 24 };
+static const char again[] = "make it again with: wager vocab prune --model MODEL --keep N --out FILE TEXT...";
+
+static wg_status bad(const wg_json *doc, const char *member, const char *expected, wg_error *err)
+{
+    int line = 1, column = 1;
+    wg_json_where(doc, member, false, &line, &column);
+    return wg_fail(err, WG_EFORMAT, "%s:%d:%d: %s: expected %s; %s", wg_json_name(doc), line, column, member, expected, again);
+}
+
+static wg_status read_tokens(wg_pruned *out, const wg_json *doc, const json_t *list, bool *seen, wg_error *err)
+{
+    for (int i = 0; i < out->n; i++) {
+        const json_t *v = json_array_get(list, (size_t)i);
+        const json_int_t id = json_is_integer(v) ? json_integer_value(v) : -1;
+        char member[32];
+        snprintf(member, sizeof member, "tokens[%d]", i);
+        if (id < 0 || id >= out->vocab) return bad(doc, member, "an id in 0 .. vocabulary - 1", err);
+        if (seen[id]) return bad(doc, member, "an id that did not come before", err);
+        seen[id] = true;
+        out->token[i] = (int32_t)id;
+    }
+    return WG_OK;
+}
+
+wg_status wg_pruned_read(wg_pruned *out, const wg_json *doc, wg_error *err)
+{
+    const json_t *root = wg_json_root(doc), *tokens = json_object_get(root, "tokens");
+    const char *digest = json_string_value(json_object_get(root, "tokenizer"));
+    const json_int_t vocab = json_integer_value(json_object_get(root, "vocabulary"));
+    *out = (wg_pruned){ 0 };
+    if (json_integer_value(json_object_get(root, "schema")) != SCHEMA)
+        return bad(doc, "schema", "1, the form of a pruned vocabulary that this program reads", err);
+    if (!digest || strspn(digest, "0123456789abcdef") != 64 || digest[64])
+        return bad(doc, "tokenizer", "the digest of a tokenizer, 64 hex digits", err);
+    if (vocab < 1 || vocab > VOCAB_MAX) return bad(doc, "vocabulary", "a number of tokens, at least 1", err);
+    if (!json_is_array(tokens) || json_array_size(tokens) < 1 || json_array_size(tokens) > (size_t)vocab)
+        return bad(doc, "tokens", "a list of ids, at least one and at most as many as the vocabulary has", err);
+    out->vocab = (int)vocab;
+    out->n = (int)json_array_size(tokens);
+    memcpy(out->digest, digest, sizeof out->digest);
+    out->token = wg_alloc((size_t)out->n, sizeof *out->token);
+    bool *seen = wg_calloc((size_t)vocab, sizeof *seen);
+    wg_status s = out->token && seen ? WG_OK : wg_nomem(err, (size_t)vocab, "a pruned vocabulary");
+    if (!s) s = read_tokens(out, doc, tokens, seen, err);
+    wg_free(seen);
+    if (s) wg_pruned_close(out);
+    return s;
+}
+
+wg_status wg_pruned_open(wg_pruned *out, const char *path, const wg_tokenizer *t, const char *target, wg_error *err)
+{
+    char digest[WG_SHA256_HEX];
+    wg_json *doc;
+    WG_TRY(wg_json_open(&doc, path, err));
+    const wg_status s = wg_pruned_read(out, doc, err);
+    wg_json_close(doc);
+    if (s) return s;
+    wg_datastore_digest(t, digest);
+    if (!strcmp(digest, out->digest) && out->vocab == wg_tokenizer_size(t)) return WG_OK;
+    wg_status refused = wg_fail(err, WG_EVOCAB,
+                                "%s was made for another tokenizer (digest %.12s, %d tokens; that of %s is %.12s, %d tokens), "
+                                "so its ids mean other texts; %s", path, out->digest, out->vocab, target, digest,
+                                wg_tokenizer_size(t), again);
+    wg_pruned_close(out);
+    return refused;
+}
+
+void wg_pruned_close(wg_pruned *p)
+{
+    wg_free(p->token);
+    *p = (wg_pruned){ 0 };
+}
+
+wg_status wg_pruned_write(const char *path, const wg_tokenizer *t, const int32_t *token, int n, wg_error *err)
+{
+    char digest[WG_SHA256_HEX];
+    wg_datastore_digest(t, digest);
+    json_t *list = json_array();
+    for (int i = 0; list && i < n; i++) json_array_append_new(list, json_integer(token[i]));
+    json_t *v = json_pack("{s:i, s:s, s:i, s:o}", "schema", (int)SCHEMA, "tokenizer", digest, "vocabulary",
+                          wg_tokenizer_size(t), "tokens", list);
+    const wg_status s = v ? wg_json_save(v, path, err) : wg_nomem(err, (size_t)n * 16, "a pruned vocabulary");
+    json_decref(v);
+    return s;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT
+ * A pruned draft vocabulary (FR-Spec, Zhao et al. 2025; METHODS A22): the ids that a draft model may propose, the most frequent
+ * ones of some text. `wager vocab prune` writes the file:
+ *
+ *     {"schema": 1, "tokenizer": SHA-256 of the tokenizer (64 hex digits), "vocabulary": its tokens, "tokens": [ids, the most
+ *      frequent first]} */
+#ifndef WG_DRAFT_LM_VOCABULARY_SUBSET_H
+#define WG_DRAFT_LM_VOCABULARY_SUBSET_H
+
+#include "core/base/json.h"
+#include "core/text/tokenizer.h"
+
+typedef struct wg_pruned {
+    int n, vocab;
+    int32_t *token; /* (n) different ids, each below vocab */
+    char digest[65];
+} wg_pruned;
+
+/* Reads a file made for this tokenizer. Errors: those of reading JSON; EFORMAT naming the member that is wrong; EVOCAB when it
+ * was made for another tokenizer. */
+wg_status wg_pruned_open(wg_pruned *out, const char *path, const wg_tokenizer *t, const char *target, wg_error *err);
+/* The same from a document, whatever the tokenizer. */
+wg_status wg_pruned_read(wg_pruned *out, const wg_json *doc, wg_error *err);
+void wg_pruned_close(wg_pruned *p);
+
+/* Writes a file; the ids are this tokenizer's. Errors: those of saving. */
+wg_status wg_pruned_write(const char *path, const wg_tokenizer *t, const int32_t *token, int n, wg_error *err);
+
+#endif

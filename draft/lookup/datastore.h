@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT
+ * A datastore: texts as tokens of one tokenizer, with a suffix array, in a file that is mapped and not read. The drafters
+ * `retrieval`, `sam` and `ngram_cache` use it; `wager datastore build` makes it.
+ *
+ * File (little-endian): a header of 128 bytes, `tokens` int32 (ids; -1 between texts), `suffixes` uint32 (the places of all
+ * ids, sorted by what follows from there; -1 and the end sort first). Header: "WAGERDS\n", u32 version, u32 vocabulary, u64
+ * tokens, u64 suffixes, 64 hex digits of the tokenizer's digest, 24 zero bytes, u64 FNV-1a of the 120 bytes before. Every
+ * length is checked at open; ids and places are checked where they are used, so a damaged file drafts nonsense at worst. */
+#ifndef WG_DRAFT_LOOKUP_DATASTORE_H
+#define WG_DRAFT_LOOKUP_DATASTORE_H
+
+#include "core/base/hash.h"
+#include "core/engine/drafter.h"
+
+typedef struct wg_datastore {
+    int64_t tokens, suffixes;
+    int vocab;
+    const int32_t *token;   /* (tokens) */
+    const uint32_t *suffix; /* (suffixes) */
+    char digest[WG_SHA256_HEX];
+    void *map; /* NULL: the bytes are the caller's */
+    size_t map_bytes;
+} wg_datastore;
+
+/* What the ids of a tokenizer mean: SHA-256 over its kind, its special ids and all its pieces. */
+void wg_datastore_digest(const wg_tokenizer *t, char hex[WG_SHA256_HEX]);
+
+/* Maps a file for a drafter. Errors: ENOENT, EIO, EFORMAT (which part is wrong), EVOCAB when it was built for another tokenizer
+ * than env's, EMODEL when env has none. */
+wg_status wg_datastore_open(wg_datastore **out, const char *path, const char *drafter, const wg_env *env, wg_error *err);
+void wg_datastore_close(wg_datastore *d); /* NULL is fine */
+
+/* The same over n bytes in memory (aligned to 8, borrowed), whatever the tokenizer; *out needs no closing. */
+wg_status wg_datastore_view(wg_datastore *out, const char *name, const void *bytes, size_t n, wg_error *err);
+
+/* Writes a datastore: n places (ids, or -1 between texts), at least one id. Sorting takes 5 bytes for each byte of text (two or
+ * three a token). Errors: EINVAL (an id outside the vocabulary, no text, too many: 2^31 bytes), ENOMEM, and those of saving. */
+wg_status wg_datastore_write(const char *path, const wg_tokenizer *t, const int32_t *token, size_t n, wg_error *err);
+
+/* The id at a place; -1 between texts, outside, and where the file is damaged. */
+static inline int32_t wg_datastore_token(const wg_datastore *d, int64_t at)
+{
+    const int32_t x = at >= 0 && at < d->tokens ? d->token[at] : -1;
+    return x < d->vocab ? x : -1;
+}
+
+/* The suffixes [*low, *high) that begin with the n tokens of the key. */
+void wg_datastore_find(const wg_datastore *d, const int32_t *key, int n, int64_t *low, int64_t *high);
+
+#endif

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: MIT
+ * A hashed n-gram table (the idea of llama.cpp's ngram-mod; METHODS A3): the last n tokens, hashed, give the one token that
+ * followed them last, in any sequence. Drafts go on from what was drafted for as long as the table knows an answer. One
+ * lookup a drafted token, memory_mb in all however much is served, nothing to evict: a newer n-gram overwrites.
+ *
+ * A slot holds 32 more bits of the key's hash beside the token, so that a foreign n-gram in the same slot is taken for silence
+ * and not for an answer. Tokens are learned when the sequence is next drafted for; of a sequence itself only the number of
+ * tokens learned is kept. Law FIXED: a function of the texts; q rows are point rows. */
+#include "draft/draft.h"
+
+#include <string.h>
+
+#include "core/base/mem.h"
+#include "draft/one_hot.h"
+
+enum { KEY_MAX = 32 };
+
+typedef struct hash_options {
+    int k, n, memory_mb;
+} hash_options;
+
+typedef struct entry {
+    uint32_t tag;
+    int32_t token; /* + 1; 0: free */
+} entry;
+
+typedef struct hash_drafter {
+    wg_drafter base;
+    hash_options opt;
+    entry *table;
+    uint64_t mask; /* entries - 1, a power of two less one */
+    int *done;     /* (max_batch) tokens of the sequence in this slot that were learned */
+} hash_drafter;
+
+static const wg_option options[] = {
+    WG_OPTION_INT(hash_options, k, 8, 1, WG_DRAFT_MAX, "most tokens per draft"),
+    WG_OPTION_INT(hash_options, n, 4, 1, KEY_MAX, "tokens of a key"),
+    WG_OPTION_INT(hash_options, memory_mb, 16, 1, 65536, "memory for the table (rounded down to a power of two)"),
+    WG_OPTION_END,
+};
+
+static wg_status open(wg_drafter *base, const wg_env *env, wg_error *err)
+{
+    hash_drafter *d = (hash_drafter *)base;
+    uint64_t entries = 1;
+    while (entries * 2 * sizeof *d->table <= (uint64_t)d->opt.memory_mb << 20) entries *= 2;
+    d->mask = entries - 1;
+    d->done = wg_calloc((size_t)env->max_batch, sizeof *d->done);
+    d->table = wg_calloc(entries, sizeof *d->table);
+    if (!d->done || !d->table) return wg_nomem(err, entries * sizeof *d->table, "n-grams; lower the drafter's memory_mb?");
+    return WG_OK;
+}
+
+static void close(wg_drafter *base)
+{
+    hash_drafter *d = (hash_drafter *)base;
+    wg_free(d->done);
+    wg_free(d->table);
+}
+
+static void forget(wg_drafter *base, const wg_seq *s) { ((hash_drafter *)base)->done[s->slot] = 0; }
+
+/* The slot of a key, and its tag. */
+static entry *slot_of(const hash_drafter *d, const int32_t *key, uint32_t *tag)
+{
+    uint64_t h = 0;
+    for (int i = 0; i < d->opt.n; i++) h = wg_point_mix(h + (uint32_t)key[i] + 1);
+    *tag = (uint32_t)(h >> 32);
+    return &d->table[h & d->mask];
+}
+
+static void learn(hash_drafter *d, const wg_seq *s)
+{
+    int i = d->done[s->slot];
+    uint32_t tag;
+    if (i < d->opt.n) i = d->opt.n;
+    for (; i < s->n; i++) {
+        entry *e = slot_of(d, s->token + i - d->opt.n, &tag);
+        *e = (entry){ tag, s->token[i] + 1 };
+    }
+    d->done[s->slot] = s->n;
+}
+
+static void propose_one(hash_drafter *d, const wg_seq *s, wg_tree *t, wg_rows *q)
+{
+    int32_t key[KEY_MAX + WG_TREE_MAX]; /* a window that slides over the last tokens and the draft */
+    wg_tree_reset(t, s->token[s->n - 1], WG_LAW_FIXED);
+    const int depth = wg_point_depth(s, d->opt.k), n = d->opt.n;
+    learn(d, s);
+    if (s->n < n) return;
+    memcpy(key, s->token + s->n - n, (size_t)n * sizeof *key);
+    for (int i = 0; i < depth; i++) {
+        uint32_t tag;
+        const entry *e = slot_of(d, key + i, &tag);
+        if (e->token == 0 || e->tag != tag) break;
+        key[n + i] = e->token - 1;
+        wg_point_push(t, i, key[n + i], q);
+        if (wg_env_is_eog(d->base.env, key[n + i])) break;
+    }
+}
+
+static wg_status propose(wg_drafter *base, wg_seq *const *seq, int n, wg_tree *out, wg_rows *q, wg_error *err)
+{
+    (void)err;
+    for (int i = 0; i < n; i++) propose_one((hash_drafter *)base, seq[i], &out[i], q);
+    return WG_OK;
+}
+
+const wg_drafter_class wg_drafter_ngram_hash = {
+    .name = "ngram_hash",
+    .doc = "hashed n-grams of all sequences: one table of constant size, n tokens to the token that followed them last",
+    .size = sizeof(hash_drafter),
+    .options = options,
+    .options_at = offsetof(hash_drafter, opt),
+    .laws = WG_LAW_FIXED,
+    .open = open,
+    .propose = propose,
+    .forget = forget,
+    .close = close,
+    .remembers = true,
+};

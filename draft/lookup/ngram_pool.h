@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT
+ * A bounded store of n-grams, found by their first token: the few most recent continuations of each. When a place is needed,
+ * the key goes that has not been asked for or added to for longest among the WG_POOL_WAYS that share its set; so every
+ * operation costs the same, however full the pool is. */
+#ifndef WG_DRAFT_LOOKUP_NGRAM_POOL_H
+#define WG_DRAFT_LOOKUP_NGRAM_POOL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { WG_POOL_WAYS = 8 };
+
+typedef struct wg_pool_key { int32_t token, have; uint64_t used; } wg_pool_key; /* have 0: the place is free */
+
+typedef struct wg_ngram_pool {
+    int sets, each, n; /* a power of two; continuations of a key; tokens of a continuation */
+    uint64_t clock;
+    wg_pool_key *key;  /* (sets, WG_POOL_WAYS) */
+    int32_t *token;    /* (sets, WG_POOL_WAYS, each, n) the most recent continuation first */
+} wg_ngram_pool;
+
+/* Room for at least `keys` first tokens; false: out of memory, and the pool is as if closed. */
+bool wg_ngram_pool_open(wg_ngram_pool *p, int keys, int each, int n);
+void wg_ngram_pool_close(wg_ngram_pool *p); /* also of a zeroed one */
+
+/* `first` is followed by the n tokens of `rest`: its most recent continuation now. The oldest goes when there are too many. */
+void wg_ngram_pool_put(wg_ngram_pool *p, int32_t first, const int32_t *rest);
+
+/* The continuations of a token, (*have, n); borrowed until the next put. *have 0: there are none. */
+const int32_t *wg_ngram_pool_get(wg_ngram_pool *p, int32_t first, int *have);
+
+#endif

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: MIT
+ * SuffixDecoding (Oliaro et al. 2024; METHODS A4): what followed the longest suffixes of the text before, in this sequence
+ * (prompt and output) and in the answers to finished requests, weighed by how often. Worth most where answers repeat: agents,
+ * code edits, extraction, the same question asked again.
+ *
+ * Every suffix of at most `depth` tokens that occurred before is a candidate. A match of m tokens earns a draft of
+ * min(k, factor m + offset) tokens: longer matches are believed further. The draft follows the most frequent token (a chain),
+ * or, with `tree`, grows by the frontier node of the largest path probability; it ends where that falls below p_min. The sum
+ * of the path probabilities is the number of tokens the draft expects to be accepted; the candidate that expects most wins, and
+ * among equals the longer match, and the sequence's own text.
+ *
+ * Statistics live in suffix automata with counts instead of suffix trees: one per sequence, allocated for its whole length when
+ * it is first drafted for (without memory it learns nothing and the answers of others still serve), and two of half of
+ * memory_mb for finished answers. When the younger is full, the older is emptied and takes its place: so at least the last half
+ * of the memory's answers are there, and memory never grows. An answer is learned when its sequence is closed or asked more, 1 us
+ * a token.
+ * Law FIXED: a function of the texts; q rows are point rows. */
+#include "draft/draft.h"
+
+#include "core/base/mem.h"
+#include "draft/lookup/automaton.h"
+#include "draft/one_hot.h"
+
+typedef struct suffix_options {
+    int k, depth, n_min, memory_mb;
+    double factor, offset, p_min;
+    bool tree;
+} suffix_options;
+
+typedef struct local {
+    wg_automaton automaton;
+    int done;   /* tokens of the sequence that were looked at */
+    int room;   /* tokens that memory was asked for; 0: not yet */
+    int answer; /* where the answer begins that is not learned yet */
+} local;
+
+/* A draft in the making; node 0 is the root. */
+typedef struct draft {
+    int n;
+    double score;
+    int32_t token[WG_TREE_MAX];
+    int16_t parent[WG_TREE_MAX];
+} draft;
+
+/* A child that may be drafted. */
+typedef struct leaf {
+    int edge, parent, depth;
+    double p; /* of the path to it */
+} leaf;
+enum { LEAVES = WG_TREE_MAX * WG_AUTOMATON_TOP };
+
+typedef struct suffix_drafter {
+    wg_drafter base;
+    suffix_options opt;
+    local *local;           /* (max_batch) */
+    wg_automaton answer[2]; /* of finished requests: answer[young] is being filled */
+    int young;
+    draft best, trial;
+    leaf leaf[LEAVES];
+} suffix_drafter;
+
+static const wg_option options[] = {
+    WG_OPTION_INT(suffix_options, k, 16, 1, WG_DRAFT_MAX, "most tokens per draft"),
+    WG_OPTION_INT(suffix_options, depth, 24, 1, 64, "longest match looked for"),
+    WG_OPTION_INT(suffix_options, n_min, 1, 1, 64, "shortest match believed"),
+    WG_OPTION_FLOAT(suffix_options, factor, 1, 0, 64, "draft tokens per token of the match"),
+    WG_OPTION_FLOAT(suffix_options, offset, 0, -64, 64, "draft tokens added to that"),
+    WG_OPTION_FLOAT(suffix_options, p_min, 0.1, 0, 1, "least estimated probability of a drafted token's path"),
+    WG_OPTION_BOOL(suffix_options, tree, false, "draft the most probable continuations as a tree, not one as a chain"),
+    WG_OPTION_INT(suffix_options, memory_mb, 64, 0, 65536, "memory for finished answers; 0: none are kept"),
+    WG_OPTION_END,
+};
+
+static wg_status open(wg_drafter *base, const wg_env *env, wg_error *err)
+{
+    suffix_drafter *d = (suffix_drafter *)base;
+    if (d->opt.n_min > d->opt.depth)
+        return wg_fail(err, WG_ECONFIG, "drafter suffix: n_min=%d is longer than depth=%d; no match could be found",
+                       d->opt.n_min, d->opt.depth);
+    d->local = wg_calloc((size_t)env->max_batch, sizeof *d->local);
+    if (!d->local) return wg_nomem(err, (size_t)env->max_batch * sizeof *d->local, "the drafter suffix");
+    const size_t half = ((size_t)d->opt.memory_mb << 20) / 2;
+    for (int i = 0; half && i < 2; i++)
+        if (!wg_automaton_open(&d->answer[i], wg_automaton_cap(half, d->opt.depth), d->opt.depth))
+            return wg_nomem(err, half, "finished answers; lower the drafter's memory_mb?");
+    return WG_OK;
+}
+
+static void close(wg_drafter *base)
+{
+    suffix_drafter *d = (suffix_drafter *)base;
+    for (int i = 0; d->local && i < base->env->max_batch; i++) wg_automaton_close(&d->local[i].automaton);
+    wg_free(d->local);
+    for (int i = 0; i < 2; i++) wg_automaton_close(&d->answer[i]);
+}
+
+/* ---- learning */
+
+/* Tokens from .. to-1 are a finished answer. */
+static void learn_answer(suffix_drafter *d, const wg_seq *s, int from, int to)
+{
+    wg_automaton *a = &d->answer[d->young];
+    if (a->cap == 0) return;
+    if (to - from > a->cap) from = to - a->cap;
+    if (to - from > a->cap - a->tokens) {
+        a = &d->answer[d->young ^= 1];
+        wg_automaton_clear(a);
+    }
+    wg_automaton_begin(a);
+    for (int i = from; i < to; i++) wg_automaton_put(a, s->token[i], 0);
+}
+
+static wg_automaton *learn_own(suffix_drafter *d, const wg_seq *s)
+{
+    local *l = &d->local[s->slot];
+    if (l->answer && l->answer < s->asked) learn_answer(d, s, l->answer, s->asked); /* there is another question */
+    l->answer = s->prompt;
+    if (l->room < s->cap) { /* it begins, or it has become longer (wg_seq_extend) and is read again */
+        wg_automaton_close(&l->automaton);
+        l->done = 0;
+        l->room = s->cap;
+        wg_automaton_open(&l->automaton, s->cap, d->opt.depth);
+    }
+    if (!l->automaton.cap) return NULL;
+    while (l->done < s->n && wg_automaton_put(&l->automaton, s->token[l->done], l->done)) l->done++;
+    return &l->automaton;
+}
+
+static void forget(wg_drafter *base, const wg_seq *s)
+{
+    suffix_drafter *d = (suffix_drafter *)base;
+    if (s->finish != WG_RUNNING) learn_answer(d, s, s->prompt, s->n); /* a request that was given up has no answer */
+    wg_automaton_close(&d->local[s->slot].automaton);
+    d->local[s->slot] = (local){ 0 };
+}
+
+/* ---- drafting */
+
+/* Puts the likely children of a state into the frontier. */
+static int spread(suffix_drafter *d, const wg_automaton *a, int state, leaf from, int leaves)
+{
+    const wg_automaton_counts *c = &a->counts[state];
+    const int width = d->opt.tree ? WG_AUTOMATON_TOP : 1;
+    for (int i = 0; i < width && c->top[i] >= 0 && leaves < LEAVES; i++) {
+        const double p = from.p * (double)a->edge[c->top[i]].count / (double)c->out;
+        if (p < d->opt.p_min) break; /* the others are rarer */
+        d->leaf[leaves++] = (leaf){ c->top[i], from.parent, from.depth, p };
+    }
+    return leaves;
+}
+
+/* The draft of at most `budget` tokens, none deeper than `room`, that follows a state: always the most probable leaf next. */
+static void grow(suffix_drafter *d, const wg_automaton *a, int state, int budget, int room, draft *t)
+{
+    t->n = 1;
+    t->score = 0;
+    int leaves = spread(d, a, state, (leaf){ .parent = 0, .depth = 1, .p = 1 }, 0);
+    while (leaves > 0 && t->n <= budget) {
+        int best = 0;
+        for (int i = 1; i < leaves; i++)
+            if (d->leaf[i].p > d->leaf[best].p) best = i;
+        const leaf l = d->leaf[best];
+        const wg_automaton_edge *e = &a->edge[l.edge];
+        d->leaf[best] = d->leaf[--leaves];
+        t->token[t->n] = e->token;
+        t->parent[t->n] = (int16_t)l.parent;
+        t->score += l.p;
+        const leaf below = { .parent = t->n++, .depth = l.depth + 1, .p = l.p };
+        if (l.depth < room && !wg_env_is_eog(d->base.env, e->token))
+            leaves = spread(d, a, wg_automaton_near(a, e->to), below, leaves);
+    }
+}
+
+/* The candidates of one automaton: the state of the longest match and its links. */
+static void try_all(suffix_drafter *d, const wg_automaton *a, int state, int len, int room)
+{
+    for (; state > 0 && len >= d->opt.n_min; state = a->state[state].link, len = a->state[state].len) {
+        if (a->counts[state].out == 0) continue; /* nothing ever followed it */
+        const double want = d->opt.factor * len + d->opt.offset;
+        const int most = d->opt.k < WG_TREE_MAX - 1 ? d->opt.k : WG_TREE_MAX - 1, budget = want < most ? (int)want : most;
+        if (budget <= d->best.score) continue; /* a path probability is at most 1 */
+        grow(d, a, state, budget, room, &d->trial);
+        if (d->trial.score > d->best.score) d->best = d->trial;
+    }
+}
+
+/* The longest suffix of the last `depth` tokens that occurs in finished answers. */
+static void try_answers(suffix_drafter *d, const wg_automaton *a, const wg_seq *s, int room)
+{
+    if (!a->tokens) return;
+    int state = 0, len = 0;
+    for (int i = s->n > d->opt.depth ? s->n - d->opt.depth : 0; i < s->n; i++)
+        state = wg_automaton_step(a, state, &len, s->token[i]);
+    try_all(d, a, state, len, room);
+}
+
+static wg_status propose(wg_drafter *base, wg_seq *const *seq, int n, wg_tree *out, wg_rows *q, wg_error *err)
+{
+    suffix_drafter *d = (suffix_drafter *)base;
+    (void)err;
+    for (int i = 0; i < n; i++) {
+        const wg_seq *s = seq[i];
+        wg_tree_reset(&out[i], s->token[s->n - 1], WG_LAW_FIXED);
+        const int room = wg_point_depth(s, d->opt.k);
+        const wg_automaton *own = learn_own(d, s);
+        if (room == 0) continue;
+        d->best.n = 1;
+        d->best.score = 0;
+        if (own) {
+            const int len = own->state[own->near].len;
+            try_all(d, own, own->near, len < d->opt.depth ? len : d->opt.depth, room);
+        }
+        try_answers(d, &d->answer[d->young], s, room);
+        try_answers(d, &d->answer[!d->young], s, room);
+        out[i].score = d->best.score;
+        for (int k = 1; k < d->best.n; k++) wg_point_push(&out[i], d->best.parent[k], d->best.token[k], q);
+    }
+    return WG_OK;
+}
+
+const wg_drafter_class wg_drafter_suffix = {
+    .name = "suffix",
+    .doc = "SuffixDecoding: what most often followed the longest suffixes, here and in finished answers; chains and trees",
+    .size = sizeof(suffix_drafter),
+    .options = options,
+    .options_at = offsetof(suffix_drafter, opt),
+    .laws = WG_LAW_FIXED,
+    .open = open,
+    .propose = propose,
+    .forget = forget,
+    .close = close,
+    .remembers = true,
+};

@@ -1,0 +1,409 @@
+/* SPDX-License-Identifier: MIT
+ * Two passes over a cell's rounds (which tokens the target uses; everything else), and one over each other cell's rounds at the
+ * same prefixes. */
+#include "experiments/analysis/attribution.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/mem.h"
+#include "core/dist/optimal_acceptance.h"
+#include "experiments/analysis/reliability.h"
+#include "experiments/analysis/counterfactual.h"
+
+static const double factors[] = { 0.5, 0.75, 1.25, 1.5, 2 };
+static const double nuclei[] = { 0.8, 0.9, 0.95 };
+static const int parts[] = { 2, 4, 8, 16 }; /* of the vocabulary */
+enum { FACTORS = 5, NUCLEI = 3, PARTS = 4, SIGNALS = 4, SCORES = 5, FEW = 8 };
+static const char *const signals[SIGNALS] = { "q", "top", "entropy", "path" };
+
+typedef struct sums { double v; long n; } sums;
+
+typedef struct study {
+    wg_trace *t;
+    wg_replay *r;
+    bool whole;
+    double *used;              /* (vocab) the target's mass by token */
+    int32_t *rank, *order;     /* (vocab) place by that mass; scratch */
+    double *row, *pv, *qv;     /* (vocab) scratch */
+    sums alpha, star, kept, at[FACTORS], in[NUCLEI], of[PARTS], outside[PARTS];
+    wg_samples sample[SIGNALS];
+    double expected, realised; /* tokens, by the drafter's own count, and as it came */
+    long scored;
+} study;
+
+static void add(sums *s, double v)
+{
+    s->v += v;
+    s->n++;
+}
+
+static json_t *mean(const sums *s) { return s->n ? json_real(s->v / (double)s->n) : json_null(); }
+
+static bool is_of(const wg_trace *t, int round, int cell) { return t->request[t->round[round].request].asked.cell == cell; }
+
+/* ---- a round ----------------------------------------------------------------------------------------------------- */
+
+static double entropy_of(const double *q, int n)
+{
+    double h = 0;
+    for (int i = 0; i < n; i++) h -= q[i] > 0 ? q[i] * log(q[i]) : 0;
+    return h;
+}
+
+static void changed_rows(study *s, const double *p, const double *q)
+{
+    const int V = s->r->vocab;
+    for (int i = 0; i < FACTORS; i++) add(&s->at[i], wg_alpha_at_temperature(p, q, V, factors[i], s->row));
+    for (int i = 0; i < NUCLEI; i++) add(&s->in[i], wg_alpha_in_nucleus(p, q, V, nuclei[i], s->row, s->order));
+    for (int i = 0; i < PARTS; i++) {
+        double outside = 0;
+        for (int x = 0; x < V; x++) outside += s->rank[x] >= V / parts[i] ? p[x] : 0;
+        add(&s->of[i], wg_alpha_of_vocabulary(p, q, V, s->rank, V / parts[i], s->row));
+        add(&s->outside[i], outside);
+    }
+}
+
+/* The children of a node that was reached: each was offered, and came true or not. */
+static wg_status judged(study *s, int node, int next, wg_error *err)
+{
+    const wg_replay *r = s->r;
+    const wg_tree *t = &r->round.tree;
+    for (int child = node; (child = wg_tree_child(t, node, child)) >= 0;) {
+        if (t->qrow[child] < 0) continue;
+        const double *q = wg_rows_dense(&r->q, t->qrow[child], s->qv);
+        const double top = q[wg_rows_argmax(&r->q, t->qrow[child])], sure = exp(-entropy_of(q, r->vocab));
+        const int depth = wg_tree_depth(t, child);
+        WG_TRY(wg_samples_add(&s->sample[0], q[t->token[child]], depth, child == next, err));
+        WG_TRY(wg_samples_add(&s->sample[1], top, depth, child == next, err));
+        WG_TRY(wg_samples_add(&s->sample[2], sure, depth, child == next, err));
+    }
+    return WG_OK;
+}
+
+/* Every offered node: the product of q on its path against whether all of that path was kept. */
+static wg_status offered(study *s, wg_error *err)
+{
+    const wg_replay *r = s->r;
+    const wg_tree *t = &r->round.tree;
+    double product[WG_TREE_MAX] = { 1 };
+    for (int i = 1; i < t->n; i++) {
+        bool kept = false;
+        product[i] = t->qrow[i] < 0 ? -1 : product[t->parent[i]] * wg_rows_prob(&r->q, t->qrow[i], t->token[i]);
+        for (int k = 1; k < r->round.path.n; k++) kept = kept || r->round.path.node[k] == i;
+        if (product[i] >= 0) WG_TRY(wg_samples_add(&s->sample[3], product[i], wg_tree_depth(t, i), kept, err));
+    }
+    return WG_OK;
+}
+
+static wg_status study_round(study *s, wg_error *err)
+{
+    const wg_replay *r = s->r;
+    const wg_tree *t = &r->round.tree;
+    const wg_path *path = &r->round.path;
+    for (int i = 0; i < path->n; i++) {
+        const int node = path->node[i], child = wg_tree_child(t, node, node), next = i + 1 < path->n ? path->node[i + 1] : -1;
+        if (child < 0) continue;
+        const double best = wg_optimal_alpha(t, node, &r->p, &r->q);
+        if (best >= 0) add(&s->star, best);
+        add(&s->kept, next >= 0);
+        if (t->qrow[child] < 0) continue;
+        const double *p = wg_rows_dense(&r->p, node, s->pv), *q = wg_rows_dense(&r->q, t->qrow[child], s->qv);
+        add(&s->alpha, wg_alpha(p, q, r->vocab));
+        if (s->whole) changed_rows(s, p, q);
+        WG_TRY(judged(s, node, next, err));
+    }
+    if (t->score > 0) {
+        s->expected += t->score;
+        s->realised += path->n - 1;
+        s->scored++;
+    }
+    return offered(s, err);
+}
+
+/* ---- the target's tokens ----------------------------------------------------------------------------------------- */
+
+static int by_use(const void *a, const void *b, void *of)
+{
+    const double *used = of;
+    const int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
+    return used[x] != used[y] ? (used[x] < used[y]) - (used[x] > used[y]) : (x > y) - (x < y);
+}
+
+static wg_status rank_tokens(study *s, wg_error *err)
+{
+    const int V = s->r->vocab;
+    for (int i = 0; i < s->t->rounds; i++) {
+        if (!is_of(s->t, i, s->r->cell)) continue;
+        WG_TRY(wg_replay_load(s->r, i, err));
+        for (int k = 0; k < s->r->round.path.n; k++) {
+            const double *p = wg_rows_dense(&s->r->p, s->r->round.path.node[k], s->pv);
+            for (int x = 0; x < V; x++) s->used[x] += p[x];
+        }
+    }
+    for (int x = 0; x < V; x++) s->order[x] = x;
+    qsort_r(s->order, (size_t)V, sizeof *s->order, by_use, s->used);
+    for (int i = 0; i < V; i++) s->rank[s->order[i]] = i;
+    return WG_OK;
+}
+
+/* ---- another cell at the same prefixes --------------------------------------------------------------------------- */
+
+/* Where a cell of a request decided each of its tokens: round and node. */
+typedef struct place { int round, node; } place;
+
+static place *places_of(wg_trace *t, wg_replay *r, int request, wg_error *err)
+{
+    const wg_trace_request *q = &t->request[request];
+    const int n = q->n - q->asked.prompt_tokens;
+    place *at = wg_calloc((size_t)n + 1, sizeof *at);
+    if (!at) wg_nomem(err, (size_t)n * sizeof *at, "places");
+    for (int i = 0, k = 0; at && i < t->rounds && k < n; i++) {
+        if (t->round[i].request != request) continue;
+        if (wg_trace_get(t, i, &r->round, err)) {
+            wg_free(at);
+            return NULL;
+        }
+        for (int j = 0; j < r->round.path.n; j++) at[k++] = (place){ i, r->round.path.node[j] };
+    }
+    return at;
+}
+
+/* q after that node, if it drafted there. */
+static const double *drawn_row(const wg_replay *r, int node, double *out)
+{
+    const wg_tree *t = &r->round.tree;
+    const int child = wg_tree_child(t, node, node);
+    return child >= 0 && t->qrow[child] >= 0 ? wg_rows_dense(&r->q, t->qrow[child], out) : NULL;
+}
+
+typedef struct beside { sums mine, other, q, p; } beside;
+
+static wg_status compare_request(study *s, wg_replay *o, int mine, int other, beside *b, wg_error *err)
+{
+    const wg_trace_request *x = &s->t->request[mine], *y = &s->t->request[other];
+    const int skip = x->asked.prompt_tokens;
+    int n = 0;
+    while (skip + n < x->n && skip + n < y->n && x->token[skip + n] == y->token[skip + n]) n++;
+    n += skip + n < x->n && skip + n < y->n; /* the prefix before the first difference is still the same */
+    place *here = places_of(s->t, s->r, mine, err), *there = here ? places_of(s->t, o, other, err) : NULL;
+    wg_status st = here && there ? WG_OK : err->code;
+    for (int i = 0; i < n && !st; i++) {
+        st = wg_replay_load(s->r, here[i].round, err);
+        if (!st) st = wg_replay_load(o, there[i].round, err);
+        if (st) break;
+        const double *p = wg_rows_dense(&s->r->p, here[i].node, s->pv), *q = drawn_row(s->r, here[i].node, s->qv);
+        add(&b->p, wg_variation(p, wg_rows_dense(&o->p, there[i].node, s->row), s->r->vocab));
+        const double *q2 = drawn_row(o, there[i].node, s->row);
+        if (!q || !q2) continue;
+        add(&b->mine, wg_alpha(p, q, s->r->vocab));
+        add(&b->other, wg_alpha(p, q2, s->r->vocab));
+        add(&b->q, wg_variation(q, q2, s->r->vocab));
+    }
+    wg_free(here);
+    wg_free(there);
+    return st;
+}
+
+static int twin_of(const wg_trace *t, int request, int cell)
+{
+    const wg_trace_asked *a = &t->request[request].asked;
+    for (int i = 0; i < t->requests; i++) {
+        const wg_trace_asked *b = &t->request[i].asked;
+        if (b->cell == cell && b->prompt == a->prompt && b->repeat == a->repeat && b->prompt_tokens == a->prompt_tokens &&
+            !memcmp(t->request[i].token, t->request[request].token, (size_t)a->prompt_tokens * 4))
+            return i;
+    }
+    return -1;
+}
+
+static wg_status compare_cell(study *s, int cell, json_t *list, wg_error *err)
+{
+    wg_replay *o;
+    beside b = { .mine = { 0 } };
+    WG_TRY(wg_replay_open(&o, s->t, cell, -1, err));
+    wg_status st = WG_OK;
+    for (int i = 0; o->vocab == s->r->vocab && !st && i < s->t->requests; i++) {
+        const int twin = s->t->request[i].asked.cell == s->r->cell ? twin_of(s->t, i, cell) : -1;
+        if (twin >= 0) st = compare_request(s, o, i, twin, &b, err);
+    }
+    wg_replay_close(o);
+    if (!st && b.p.n >= FEW)
+        json_array_append_new(list,
+                              json_pack("{s:i, s:I, s:o, s:I, s:o, s:o, s:o}", "cell", cell, "prefixes", (json_int_t)b.p.n,
+                                        "p_variation", mean(&b.p), "drafts", (json_int_t)b.q.n, "q_variation", mean(&b.q),
+                                        "alpha", mean(&b.mine), "alpha_with_its_q", mean(&b.other)));
+    return st;
+}
+
+/* ---- the whole --------------------------------------------------------------------------------------------------- */
+
+static json_t *changes_json(const study *s)
+{
+    json_t *heat = json_array(), *cut = json_array(), *size = json_array();
+    if (!s->alpha.n) return json_null();
+    for (int i = 0; i < FACTORS; i++)
+        json_array_append_new(heat, json_pack("{s:f, s:o}", "factor", factors[i], "alpha", mean(&s->at[i])));
+    for (int i = 0; i < NUCLEI; i++)
+        json_array_append_new(cut, json_pack("{s:f, s:o}", "top_p", nuclei[i], "alpha", mean(&s->in[i])));
+    for (int i = 0; i < PARTS; i++)
+        json_array_append_new(size, json_pack("{s:i, s:o, s:o}", "tokens", s->r->vocab / parts[i], "alpha", mean(&s->of[i]),
+                                              "p_outside", mean(&s->outside[i])));
+    return json_pack("{s:o, s:o, s:o}", "draft_temperature", heat, "draft_nucleus", cut, "draft_vocabulary", size);
+}
+
+static json_t *result(study *s, json_t *others)
+{
+    json_t *v = json_object(), *c = json_object();
+    json_object_set_new(v, "cell", json_integer(s->r->cell));
+    json_object_set_new(v, "rule", json_string(s->r->rule.class->name));
+    json_object_set_new(v, "nodes", json_integer(s->kept.n));
+    json_object_set_new(v, "alpha", mean(&s->alpha));
+    json_object_set_new(v, "alpha_star", mean(&s->star));
+    json_object_set_new(v, "kept", mean(&s->kept));
+    const bool split = s->star.n && s->kept.n;
+    const double star = s->star.v / (double)s->star.n;
+    json_object_set_new(v, "drafter_loss", split ? json_real(1 - star) : json_null());
+    json_object_set_new(v, "rule_loss", split ? json_real(star - s->kept.v / (double)s->kept.n) : json_null());
+    if (s->whole) json_object_set_new(v, "if", changes_json(s));
+    if (s->whole) json_object_set(v, "other_cells", others);
+    for (int i = 0; i < SIGNALS; i++) {
+        json_t *one = wg_reliability_json(&s->sample[i]);
+        json_object_set_new(c, signals[i], one ? one : json_null());
+    }
+    json_object_set_new(c, "score", s->scored ? json_pack("{s:I, s:f, s:f}", "rounds", (json_int_t)s->scored, "expected",
+                                                          s->expected / (double)s->scored, "kept",
+                                                          s->realised / (double)s->scored)
+                                              : json_null());
+    json_object_set_new(v, "calibration", c);
+    return v;
+}
+
+static wg_status make_study(study *s, wg_error *err)
+{
+    const size_t V = (size_t)s->r->vocab;
+    s->used = wg_calloc(V, sizeof *s->used);
+    s->row = wg_alloc(V, sizeof *s->row);
+    s->pv = wg_alloc(V, sizeof *s->pv);
+    s->qv = wg_alloc(V, sizeof *s->qv);
+    s->rank = wg_alloc(V, sizeof *s->rank);
+    s->order = wg_alloc(V, sizeof *s->order);
+    return s->used && s->row && s->pv && s->qv && s->rank && s->order ? WG_OK : wg_nomem(err, V * 40, "rows");
+}
+
+static void free_study(study *s)
+{
+    for (int i = 0; i < SIGNALS; i++) wg_samples_free(&s->sample[i]);
+    wg_free(s->used);
+    wg_free(s->row);
+    wg_free(s->pv);
+    wg_free(s->qv);
+    wg_free(s->rank);
+    wg_free(s->order);
+    wg_replay_close(s->r);
+}
+
+wg_status wg_attribution(json_t **out, wg_trace *t, int cell, bool whole, wg_error *err)
+{
+    study s = { .t = t, .whole = whole };
+    json_t *others = json_array();
+    wg_status st = wg_replay_open(&s.r, t, cell, -1, err);
+    if (!st) st = make_study(&s, err);
+    if (!st && whole) st = rank_tokens(&s, err);
+    for (int i = 0; !st && i < t->rounds; i++) {
+        if (!is_of(t, i, cell)) continue;
+        st = wg_replay_load(s.r, i, err);
+        if (!st) st = study_round(&s, err);
+    }
+    for (int c = 0; whole && !st && c < (int)json_array_size(t->cells); c++)
+        if (c != cell) st = compare_cell(&s, c, others, err);
+    if (!st) *out = result(&s, others);
+    json_decref(others);
+    free_study(&s);
+    return st;
+}
+
+wg_status wg_attribution_add(json_t *summary, const char *trace, wg_error *err)
+{
+    wg_trace *t;
+    json_t *cell, *v;
+    size_t i;
+    wg_status s = WG_OK;
+    WG_TRY(wg_trace_open(&t, trace, err));
+    json_array_foreach(json_object_get(summary, "cells"), i, cell) {
+        s = wg_attribution(&v, t, (int)i, false, err);
+        if (s) break;
+        json_object_del(v, "cell");
+        json_object_set_new(cell, "attribution", v);
+    }
+    wg_trace_close(t);
+    return s;
+}
+
+/* ---- for people -------------------------------------------------------------------------------------------------- */
+
+static const json_t *get(const json_t *v, const char *key) { return json_object_get(v, key); }
+static double real(const json_t *v, const char *key)
+{
+    const json_t *x = get(v, key);
+    return json_is_number(x) ? json_number_value(x) : NAN;
+}
+
+static void put(FILE *f, const char *format, double v)
+{
+    if (isfinite(v)) fprintf(f, format, v);
+    else fputs(" -", f);
+}
+
+static void print_list(FILE *f, const json_t *list, const char *what, const char *key)
+{
+    size_t i;
+    json_t *v;
+    fprintf(f, "  %-24s", what);
+    json_array_foreach((json_t *)list, i, v) fprintf(f, "  %g: %.3f", real(v, key), real(v, "alpha"));
+    fputc('\n', f);
+}
+
+void wg_attribution_print(FILE *f, const json_t *v)
+{
+    const json_t *change = get(v, "if"), *calibration = get(v, "calibration");
+    size_t i;
+    json_t *o;
+    fprintf(f, "cell %lld, rule %s, %lld nodes:  kept", (long long)json_integer_value(get(v, "cell")),
+            json_string_value(get(v, "rule")), (long long)json_integer_value(get(v, "nodes")));
+    put(f, " %.3f", real(v, "kept"));
+    fputs(", the drafter loses", f);
+    put(f, " %.3f", real(v, "drafter_loss"));
+    fputs(", the rule", f);
+    put(f, " %.3f", real(v, "rule_loss"));
+    fputs("\nalpha", f);
+    put(f, " %.3f", real(v, "alpha"));
+    fputs("; if the draft had\n", f);
+    if (json_is_object(change)) {
+        print_list(f, get(change, "draft_temperature"), "another temperature, x", "factor");
+        print_list(f, get(change, "draft_nucleus"), "its nucleus, top_p", "top_p");
+        print_list(f, get(change, "draft_vocabulary"), "the best so many tokens", "tokens");
+    }
+    json_array_foreach((json_t *)get(v, "other_cells"), i, o) {
+        fprintf(f, "  cell %lld's q at %lld same prefixes:", (long long)json_integer_value(get(o, "cell")),
+                (long long)json_integer_value(get(o, "drafts")));
+        put(f, " %.3f", real(o, "alpha_with_its_q"));
+        put(f, " against %.3f", real(o, "alpha"));
+        put(f, "; TV of q %.4f", real(o, "q_variation"));
+        put(f, ", of p %.4f\n", real(o, "p_variation"));
+    }
+    for (int k = 0; k < SIGNALS; k++) {
+        const json_t *c = get(calibration, signals[k]);
+        if (!json_is_object(c)) continue;
+        fprintf(f, "  confidence %-8s n %-6lld ECE %.3f  AUC", signals[k], (long long)json_integer_value(get(c, "n")),
+                real(c, "ece"));
+        put(f, " %.3f, by depth", real(c, "auc"));
+        json_array_foreach((json_t *)get(c, "auc_by_depth"), i, o)
+            put(f, " %.2f", json_is_number(o) ? json_number_value(o) : NAN);
+        fputc('\n', f);
+    }
+    if (json_is_object(get(calibration, "score")))
+        fprintf(f, "  the drafter expected %.3f tokens a round, %.3f were kept\n", real(get(calibration, "score"), "expected"),
+                real(get(calibration, "score"), "kept"));
+}

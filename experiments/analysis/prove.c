@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: MIT
+ * The prover. One run of the body = draft a tree from q through the chance (DRAFT, index = node, as drafters do), accept, and
+ * again for each further step; its probability goes to the text it emitted. Texts have different lengths, so each is continued
+ * with p, exactly, to the common length; then the two laws can be compared point by point. */
+#include "experiments/analysis/prove.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "core/base/mem.h"
+#include "core/dist/optimal_acceptance.h"
+#include "core/dist/race.h"
+#include "kernels/philox.h"
+
+enum { MAX_TEXTS = 1 << 21 };
+
+typedef struct prover {
+    const wg_verifier_class *rule;
+    const wg_prove_options *o;
+    const wg_prove_tables *t;
+    void *options;
+    wg_rows p, q;
+    wg_tree tree;
+    int text[WG_TREE_MAX]; /* that a node ends */
+    double *got, *want;    /* (texts and their continuations by one token) */
+    double *weight;        /* (vocab) */
+} prover;
+
+static int steps_of(const wg_prove_options *o) { return o->steps > 0 ? o->steps : 1; }
+
+int wg_prove_texts(const wg_prove_options *o)
+{
+    long n = 0, of_length = 1;
+    for (int i = 0; i < steps_of(o) * (o->depth + 1); i++) {
+        n += of_length;
+        of_length *= o->vocab;
+        if (n + of_length > MAX_TEXTS) return -1;
+    }
+    return (int)n;
+}
+
+static int children_at(const wg_prove_options *o, int depth) { return o->width ? o->width[depth] : o->children; }
+
+static int nodes_of(const wg_prove_options *o)
+{
+    long n = 1, level = 1;
+    for (int d = 0; d < o->depth && n <= WG_TREE_MAX; d++) {
+        if (children_at(o, d) < 1) return -1;
+        n += level *= children_at(o, d);
+    }
+    return n <= WG_TREE_MAX ? (int)n : -1;
+}
+
+static bool has_siblings(const wg_prove_options *o)
+{
+    for (int d = 0; d < o->depth; d++)
+        if (children_at(o, d) > 1) return true;
+    return false;
+}
+
+static wg_status check(const wg_verifier_class *rule, const wg_prove_options *o, wg_error *err)
+{
+    char laws[96];
+    if (o->vocab < 1 || o->depth < 0 || o->steps < 0 || wg_prove_texts(o) < 0 || nodes_of(o) < 0)
+        return wg_fail(err, WG_EINVAL, "prove: vocabulary %d, depth %d, %d children, %d steps; expected 1 or more, trees "
+                       "of at most %d nodes, and at most %d texts of steps * (depth + 1) tokens", o->vocab, o->depth,
+                       o->children, steps_of(o), (int)WG_TREE_MAX, (int)MAX_TEXTS);
+    if (!(o->law & rule->laws))
+        return wg_fail(err, WG_ELAW, "prove: rule %s does not check drafts of law %s; it checks: %s", rule->name,
+                       wg_law_name(o->law), wg_law_list(rule->laws, laws, sizeof laws));
+    if (rule->chains && has_siblings(o))
+        return wg_fail(err, WG_ELAW, "prove: rule %s settles chains only, and here a node has several children", rule->name);
+    return WG_OK;
+}
+
+static void prover_close(prover *v)
+{
+    wg_rows_close(&v->p);
+    wg_rows_close(&v->q);
+    wg_free(v->options);
+    wg_free(v->got);
+    wg_free(v->want);
+    wg_free(v->weight);
+}
+
+static wg_status prover_open(prover *v, const wg_verifier_class *rule, const wg_prove_options *o, const wg_prove_tables *t,
+                             wg_error *err)
+{
+    const size_t all = (size_t)wg_prove_texts(o) * (size_t)o->vocab + 1;
+    *v = (prover){ .rule = rule, .o = o, .t = t };
+    WG_TRY(wg_rows_open(&v->p, WG_TREE_MAX, o->vocab, err));
+    WG_TRY(wg_rows_open(&v->q, WG_TREE_MAX, o->vocab, err));
+    v->got = wg_calloc(all, sizeof *v->got);
+    v->want = wg_calloc(all, sizeof *v->want);
+    v->weight = wg_calloc((size_t)o->vocab, sizeof *v->weight);
+    v->options = wg_calloc(1, rule->size + 1);
+    if (!v->got || !v->want || !v->weight || !v->options)
+        return wg_nomem(err, all * 2 * sizeof *v->got, "the laws of all texts");
+    if (o->rule_options) memcpy(v->options, o->rule_options, rule->size);
+    else wg_option_defaults(rule->options, v->options);
+    return WG_OK;
+}
+
+/* ---- one run */
+
+/* The token of the kth child of the node whose draws come from this q row; -1: there is nothing left to draw. */
+static int child_token(prover *v, int node, int k, int row, const wg_chance *c)
+{
+    const wg_tree *t = &v->tree;
+    const double *q = wg_rows_at(&v->q, row);
+    const int V = v->o->vocab;
+    if (t->law == WG_LAW_IID) return wg_chance_pick(c, WG_DRAW_DRAFT, t->n, q, V);
+    memcpy(v->weight, q, (size_t)V * sizeof *q);
+    if (t->law == WG_LAW_WITHOUT_REPLACEMENT || t->law == WG_LAW_COUPLED) {
+        const wg_chance at = wg_chance_at(c, wg_tree_depth(t, node)); /* the child's own position */
+        double left = 0;
+        for (int i = node; (i = wg_tree_child(t, node, i)) >= 0;) v->weight[t->token[i]] = 0;
+        for (int i = 0; i < V; i++) left += v->weight[i];
+        if (!(left > 0)) return -1;
+        if (t->law == WG_LAW_COUPLED) {
+            const int races = wg_verifier_races(v->rule, v->options);
+            const wg_lists lists = wg_lists_dealt(k, children_at(v->o, wg_tree_depth(t, node)), races);
+            return wg_chance_race(&at, WG_DRAW_COUPLED, lists, NULL, v->weight, V);
+        }
+        return wg_chance_pick(c, WG_DRAW_DRAFT, t->n, v->weight, V);
+    }
+    for (int best = 0;; k--) { /* the (k % V)th most probable */
+        for (int i = best = 0; i < V; i++)
+            if (v->weight[i] > v->weight[best]) best = i;
+        if (k % V == 0) return best;
+        v->weight[best] = -1;
+    }
+}
+
+/* Every token that the root and the last node lack, as probes, whose p is nobody's: a rule that keeps one has no path, and one
+ * that looks at them has no law. */
+static void hang_probes(prover *v)
+{
+    for (int x = 0; x < v->o->vocab; x++) {
+        wg_tree_probe(&v->tree, 0, x);
+        wg_tree_probe(&v->tree, v->tree.n - 1, x);
+    }
+    for (int i = 0; i < v->tree.probes; i++) {
+        const int row = wg_rows_push(&v->p);
+        for (int x = 0; x < v->o->vocab; x++) wg_rows_at(&v->p, row)[x] = x == i % v->o->vocab;
+    }
+}
+
+/* The draft tree after `text`, breadth first, and p at its nodes. */
+static void draft(prover *v, int text, const wg_chance *c)
+{
+    const wg_prove_options *o = v->o;
+    const size_t V = (size_t)o->vocab;
+    wg_tree *t = &v->tree;
+    wg_rows_clear(&v->p);
+    wg_rows_clear(&v->q);
+    wg_tree_reset(t, 0, o->law);
+    v->text[0] = text;
+    for (int node = 0; node < t->n; node++) {
+        const int prow = wg_rows_push(&v->p);
+        memcpy(wg_rows_at(&v->p, prow), v->t->p + (size_t)v->text[node] * V, V * sizeof(double));
+        if (o->greedy) v->p.point[prow] = wg_rows_argmax(&v->p, prow);
+        if (wg_tree_depth(t, node) == o->depth) continue;
+        const int qrow = wg_rows_push(&v->q);
+        memcpy(wg_rows_at(&v->q, qrow), v->t->q + (size_t)v->text[node] * V, V * sizeof(double));
+        for (int k = 0; k < children_at(o, wg_tree_depth(t, node)); k++) {
+            const int x = child_token(v, node, k, qrow, c);
+            if (x < 0) break;
+            const int child = wg_tree_push(t, node, x, o->law != WG_LAW_FIXED || v->t->fixed_rows ? qrow : -1);
+            v->text[child] = v->text[node] * o->vocab + 1 + x;
+        }
+    }
+    hang_probes(v);
+}
+
+/* Nodes of the draft: a probe is none. */
+static bool is_path(const wg_path *path, const wg_tree *t, int vocab)
+{
+    if (path->n < 1 || path->n > t->n || path->node[0] != 0 || path->next < 0 || path->next >= vocab) return false;
+    for (int i = 1; i < path->n; i++)
+        if (path->node[i] < 1 || path->node[i] >= t->n || t->parent[path->node[i]] != path->node[i - 1]) return false;
+    return true;
+}
+
+/* What a run emitted. */
+typedef struct emitted {
+    int text, tokens; /* text -1: the rule's path was none of the tree's */
+    bool kept;        /* the first step kept a child of the root */
+} emitted;
+
+static emitted run(prover *v, wg_chance_tree *outcomes)
+{
+    emitted e = { 0, 0, false };
+    for (int s = 0; s < steps_of(v->o); s++) {
+        wg_path path = { 0 };
+        const wg_chance c = wg_chance_tree_chance(outcomes, (uint32_t)(1 + e.tokens));
+        draft(v, e.text, &c);
+        v->rule->accept(v->options, &v->tree, &v->p, &v->q, &c, &path);
+        if (!is_path(&path, &v->tree, v->o->vocab)) return (emitted){ -1, 0, false };
+        e.text = v->text[path.node[path.n - 1]] * v->o->vocab + 1 + path.next;
+        e.tokens += path.n;
+        if (s == 0) e.kept = path.n > 1;
+    }
+    return e;
+}
+
+/* ---- all runs */
+
+/* How many drafts can come below a node that ends `text`: each is a run at least. Every ordered choice of children, with what
+ * comes below each of them; law FIXED has one, and of races over more than a few tokens there is no joint law anyway. */
+static double drafts_below(const prover *v, int text, int depth)
+{
+    const wg_prove_options *o = v->o;
+    const double *q = v->t->q + (size_t)text * (size_t)o->vocab;
+    double chosen[WG_TREE_MAX + 1] = { 1 }, all = 0; /* chosen[n]: of the unordered choices of n of the tokens so far */
+    if (depth == o->depth || !(o->law & (WG_LAW_IID | WG_LAW_WITHOUT_REPLACEMENT))) return 1;
+    const int most = children_at(o, depth);
+    int n = 0;
+    for (int x = 0; x < o->vocab; x++) {
+        if (!(q[x] > 0)) continue;
+        const double below = drafts_below(v, text * o->vocab + 1 + x, depth + 1);
+        all += below;
+        n += n < most;
+        for (int i = n; i > 0; i--) chosen[i] += chosen[i - 1] * below;
+    }
+    return o->law == WG_LAW_IID ? pow(all, most) : chosen[n] * tgamma(n + 1);
+}
+
+/* Whether as many runs as the drafts alone demand may be enumerated. */
+static wg_status check_drafts(const prover *v, long limit, wg_error *err)
+{
+    const double least = drafts_below(v, 0, 0);
+    if (least <= (double)limit) return WG_OK;
+    return wg_fail(err, WG_EINVAL, "prove: %.2g drafts of %d nodes can be drawn from %d tokens, and at most %ld combinations "
+                   "of outcomes are enumerated; lower the vocabulary, the depth or the children", least, nodes_of(v->o) - 1,
+                   v->o->vocab, limit);
+}
+
+static wg_status enumerate(prover *v, wg_prove_result *out, wg_error *err)
+{
+    const long limit = v->o->max_runs > 0 ? v->o->max_runs : 20000000;
+    wg_chance_tree outcomes;
+    WG_TRY(check_drafts(v, limit, err));
+    wg_status status = wg_chance_tree_open(&outcomes, err);
+    long runs = 0;
+    double tau = 0, alpha = 0, best = -1;
+    if (status) return status;
+    do {
+        const emitted e = run(v, &outcomes);
+        const double probability = wg_chance_tree_probability(&outcomes);
+        if (outcomes.failed || outcomes.beyond) break;
+        if (runs == 0 && steps_of(v->o) == 1) best = wg_optimal_alpha(&v->tree, 0, &v->p, &v->q);
+        if (e.text < 0)
+            status = wg_fail(err, WG_EINVAL, "prove: rule %s returned a path that is none of the tree's", v->rule->name);
+        else if (++runs > limit)
+            status = wg_fail(err, WG_EINVAL, "prove: more than %ld combinations of outcomes; lower the vocabulary, the depth "
+                             "or the children, or raise the limit", limit);
+        else {
+            v->got[e.text] += probability;
+            tau += probability * e.tokens / steps_of(v->o);
+            if (e.kept) alpha += probability;
+        }
+    } while (!status && wg_chance_tree_next(&outcomes));
+    if (outcomes.failed) status = wg_nomem(err, 0, "the enumeration of random decisions");
+    if (outcomes.beyond)
+        status =
+            wg_fail(err, WG_EUNSUPPORTED, "prove: the joint law of races is known for at most %d tokens and %d pairs of token "
+                    "and list; lower the vocabulary, the children or races", (int)WG_RACE_TOKENS, (int)WG_RACE_RUNNERS);
+    out->runs += runs;
+    out->reused += wg_chance_tree_reused(&outcomes);
+    if (best < 0) best = alpha; /* nothing was drafted, or several steps were run: there is no optimum to compare with */
+    if (!(alpha - best <= out->above)) out->above = alpha - best;
+    out->tau += (tau - out->tau) / (out->cases + 1);
+    out->alpha += (alpha - out->alpha) / (out->cases + 1);
+    out->alpha_star += (best - out->alpha_star) / (out->cases + 1);
+    wg_chance_tree_close(&outcomes);
+    return status;
+}
+
+/* Carries all probability on to the longest texts, with p; the largest difference there. */
+static double compare(prover *v)
+{
+    const int V = v->o->vocab, texts = wg_prove_texts(v->o);
+    double worst = 0;
+    v->want[0] = 1;
+    for (int i = 0; i < texts; i++) {
+        const double *p = v->t->p + (size_t)i * (size_t)V;
+        int best = 0;
+        for (int x = 1; x < V; x++)
+            if (p[x] > p[best]) best = x;
+        for (int x = 0; x < V; x++) {
+            const double px = v->o->greedy ? x == best : p[x];
+            v->got[i * V + 1 + x] += v->got[i] * px;
+            v->want[i * V + 1 + x] = v->want[i] * px;
+        }
+    }
+    for (int i = texts; i < texts * V + 1; i++) worst = fmax(worst, fabs(v->got[i] - v->want[i]));
+    return worst;
+}
+
+wg_status wg_prove_case(const wg_verifier_class *rule, const wg_prove_options *o, const wg_prove_tables *t,
+                        wg_prove_result *out, wg_error *err)
+{
+    prover v;
+    WG_TRY(check(rule, o, err));
+    wg_status status = prover_open(&v, rule, o, t, err);
+    if (!status) status = enumerate(&v, out, err);
+    if (!status) {
+        const double deviation = compare(&v);
+        if (!(deviation <= out->deviation)) { /* also a NaN */
+            out->deviation = deviation;
+            out->worst = out->cases;
+        }
+        out->cases++;
+    }
+    prover_close(&v);
+    return status;
+}
+
+/* ---- random tables */
+
+typedef enum style { PEAKED, FLAT, ZEROS, NEAR, EQUAL, DISJOINT, POINT, STYLES } style;
+
+static double uniform(uint64_t seed, uint32_t a, uint32_t b, uint32_t c, uint32_t d)
+{
+    const wg_philox w = wg_philox_at(seed, a, b, c, d);
+    return wg_philox_double(w.v[0], w.v[1]);
+}
+
+/* Row `text` of p (which = 0) or q (1). p is given when q is made. */
+static void fill_row(const wg_prove_options *o, uint32_t number, style s, uint32_t text, uint32_t which, const double *p,
+                     double *row)
+{
+    const int V = o->vocab, lucky = (int)(uniform(o->seed, 1000, number, text, which) * V);
+    double sum = 0;
+    for (int x = 0; x < V; x++) {
+        const double u = uniform(o->seed, (uint32_t)x, number, text, which);
+        const double v = uniform(o->seed, (uint32_t)x, number, text, 2 + which);
+        double w = u + 0.01;
+        if (s == PEAKED) w = exp(9 * u);
+        else if (s == FLAT) w = 1;
+        else if (s == ZEROS) w = v < 0.4 && x != lucky ? 0 : u + 0.01;
+        else if (s == NEAR && which) w = p[x] * (1 + 1e-9 * (u - 0.5));
+        else if (s == EQUAL && which) w = p[x];
+        else if (s == DISJOINT && V > 1) w = (x < (V + 1) / 2) == (which == 0) ? u + 0.01 : 0;
+        else if (s == POINT && which) w = x == lucky;
+        sum += row[x] = w;
+    }
+    if (s == EQUAL && which) return; /* to the bit */
+    for (int x = 0; x < V; x++) row[x] /= sum;
+}
+
+/* Case n has one style everywhere, or (after each round of styles) one that changes from row to row. */
+static void fill_tables(const wg_prove_options *o, int n, int texts, double *p, double *q)
+{
+    for (int i = 0; i < texts; i++) {
+        style s = (style)(n % (STYLES + 1));
+        if (s == STYLES) s = (style)(uniform(o->seed, 2000, (uint32_t)n, (uint32_t)i, 0) * STYLES);
+        const size_t at = (size_t)i * (size_t)o->vocab;
+        fill_row(o, (uint32_t)n, s, (uint32_t)i, 0, NULL, p + at);
+        fill_row(o, (uint32_t)n, s, (uint32_t)i, 1, p + at, q + at);
+    }
+}
+
+wg_status wg_prove(const wg_verifier_class *rule, const wg_prove_options *o, wg_prove_result *out, wg_error *err)
+{
+    WG_TRY(check(rule, o, err));
+    const int texts = wg_prove_texts(o);
+    const size_t each = (size_t)texts * (size_t)o->vocab;
+    double *table = wg_calloc(each, 2 * sizeof *table);
+    if (!table) return wg_nomem(err, each * 2 * sizeof *table, "random tables");
+    wg_status status = WG_OK;
+    *out = (wg_prove_result){ 0 };
+    for (int n = 0; n < o->cases && !status; n++) {
+        fill_tables(o, n, texts, table, table + each);
+        const wg_prove_tables t = { table, table + each, (n + n / (STYLES + 1)) & 1 };
+        status = wg_prove_case(rule, o, &t, out, err);
+    }
+    wg_free(table);
+    return status;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT
+ * The search for sub-layers that a draft can do without (the problem of Zhang et al. 2023, Draft & Verify, and Xia et al. 2024,
+ * SWIFT; METHODS A15), over any measure of a set. */
+#ifndef WG_EXPERIMENTS_ANALYSIS_SKIP_SEARCH_H
+#define WG_EXPERIMENTS_ANALYSIS_SKIP_SEARCH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/base/error.h"
+
+/* The value of a set: skip (layers) of WG_SKIP_* bits, as in a wg_plan. Larger is better. */
+typedef wg_status wg_skip_value(void *user, const uint8_t *skip, double *value, wg_error *err);
+
+typedef struct wg_skip_problem {
+    int layers;
+    int size;      /* sub-layers that the set has; 0: any number */
+    long tries;    /* sets that are evaluated in the last stage, and where that is enough, all there are instead */
+    uint64_t seed; /* of its draws */
+    wg_skip_value *value;
+    void *user;
+} wg_skip_problem;
+
+/* Fills best (layers), never with all or none of the sub-layers; *value is its, *evaluated how many sets were. The same problem
+ * has the same answer. EINVAL: no layers, or a size that is not 1 .. all but one; ENOMEM; what value() returns. */
+wg_status wg_skip_search(const wg_skip_problem *p, uint8_t *best, double *value, long *evaluated, wg_error *err);
+
+/* The layers that have this bit as "2/5/7-9", into buf. */
+const char *wg_skip_list(const uint8_t *skip, int layers, uint8_t bit, char *buf, size_t size);
+
+#endif

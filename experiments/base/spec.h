@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT
+ * Drafters and rules as they are written on a command line: "ngram:k=8,n_max=4", "rejection". */
+#ifndef WG_EXPERIMENTS_BASE_SPEC_H
+#define WG_EXPERIMENTS_BASE_SPEC_H
+
+#include "core/engine/build.h"
+
+extern const wg_plugins wg_program_plugins; /* the tables of draft/ and verify/ */
+
+/* A drafter chosen by "KIND[:k=v,...]". Its options lie in `options` (owned; wg_free), set and checked. */
+typedef struct wg_drafter_choice {
+    const wg_drafter_class *class;
+    void *options; /* as wg_parts.drafter_options; NULL when the drafter has none */
+} wg_drafter_choice;
+wg_status wg_choose_drafter(const char *spec, wg_drafter_choice *out, wg_error *err);
+/* The drafter `model` over a file, other options at their defaults. */
+wg_status wg_choose_draft_model(const char *path, wg_drafter_choice *out, wg_error *err);
+
+/* A rule chosen by "NAME[:k=v,...]". */
+typedef struct wg_rule_choice {
+    const wg_verifier_class *class;
+    void *options; /* (owned) NULL when the rule has none */
+} wg_rule_choice;
+wg_status wg_choose_rule(const char *spec, wg_rule_choice *out, wg_error *err);
+void wg_rule_choice_close(wg_rule_choice *c);
+
+void wg_choice_close(wg_drafter_choice *c);
+
+#endif

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT
+ * A target ready to run: the weights file opened and sniffed, its tokenizer, a pool of threads, a device, and the model
+ * loaded onto it. Every command that computes opens one of these and hands its parts to an engine. */
+#ifndef WG_EXPERIMENTS_BASE_TARGET_H
+#define WG_EXPERIMENTS_BASE_TARGET_H
+
+#include "core/engine/engine.h"
+#include "core/model/model.h"
+#include "core/text/tokenizer.h"
+
+typedef struct wg_target_options {
+    const char *device;   /* as in core/model/device.h; NULL: cpu */
+    int threads;          /* 0: the cores this process may run on */
+    bool pin;             /* wg_pool_pin */
+    bool need_tokenizer;  /* without one: EMODEL. Otherwise a file without a tokenizer gives tokenizer == NULL */
+    wg_model_options model;
+} wg_target_options;
+
+/* All members are owned by the target and live until wg_target_close. */
+typedef struct wg_target {
+    char *path;
+    wg_weights *weights;     /* stays open: metadata for reports */
+    wg_tokenizer *tokenizer; /* NULL when the file has none */
+    wg_pool *pool;
+    wg_device device;
+    const wg_ops *ops;       /* the device's */
+    wg_model *model;
+    wg_lm *lm;               /* the model's */
+} wg_target;
+
+/* opt may be NULL (all defaults, tokenizer not needed). Errors are those of the parts, with the file's name. */
+wg_status wg_target_open(wg_target **out, const char *path, const wg_target_options *opt, wg_error *err);
+void wg_target_close(wg_target *t); /* NULL and half-open are fine; engines over it must be closed */
+
+/* The engine parts that belong to the target; drafter, verifier and rules are the caller's to add. */
+wg_parts wg_target_parts(const wg_target *t);
+
+/* Reads and checks the header alone (format, family, shape): cheap enough for `wager check`. */
+wg_status wg_target_probe(const char *path, wg_arch *out, wg_error *err);
+
+#endif

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+#include "experiments/base/timing.h"
+
+#include <stdlib.h>
+
+#include "core/base/clock.h"
+
+double wg_bench_clock(int threads) { return threads == 1 ? wg_clock_thread() : wg_clock_now(); }
+
+static int by_value(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+double wg_bench_median(double *v, int n)
+{
+    qsort(v, (size_t)n, sizeof *v, by_value);
+    return n % 2 ? v[n / 2] : (v[n / 2 - 1] + v[n / 2]) / 2;
+}
+
+wg_status wg_bench_numbers(const char *flag, const char *text, int min, int max, int *out, int *n, wg_error *err)
+{
+    for (*n = 0; *n < WG_BENCH_LIST;) {
+        char *end;
+        const long v = strtol(text, &end, 10);
+        if (end == text || v < min || v > max || (*end && *end != ','))
+            return wg_fail(err, WG_EINVAL, "--%s: expected numbers %d..%d with commas between, found '%s'", flag, min, max,
+                           text);
+        out[(*n)++] = (int)v;
+        if (!*end) return WG_OK;
+        text = end + 1;
+    }
+    return wg_fail(err, WG_EINVAL, "--%s: more than %d numbers", flag, WG_BENCH_LIST);
+}

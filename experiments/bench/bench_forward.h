@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT
+ * wager bench forward: passes of n rows at a context, beside what the machine gives: a read-only stream and products from
+ * cache, measured in the same run. */
+#ifndef WG_EXPERIMENTS_BENCH_BENCH_FORWARD_H
+#define WG_EXPERIMENTS_BENCH_BENCH_FORWARD_H
+
+#include "experiments/base/target.h"
+
+typedef struct wg_forward_bench {
+    const char *rows, *context; /* "1,8,16" */
+    int kv_type;                /* of the cache; the target was opened with it */
+    int repeats;                /* 1..101; medians are over these */
+    bool stages, json;          /* stages: time of each stage too */
+} wg_forward_bench;
+
+/* Prints a line for each number of rows. EINVAL: numbers; ENOMEM. */
+wg_status wg_bench_forward(const wg_forward_bench *b, wg_target *t, wg_error *err);
+
+#endif

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: MIT
+ * One op and type at a time; in every repeat all numbers of rows take their turn and the machine's own speed after them, so
+ * that a busy minute hits them all. Weights and caches are larger than what a processor keeps, and are read front to back as
+ * a pass does. Bytes are weights, or keys and values, each once; inputs and outputs stay in the cache and are not counted. */
+#include "experiments/bench/bench_kernels.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/base/mem.h"
+#include "core/kv/kv.h"
+#include "experiments/base/timing.h"
+#include "experiments/base/roofline.h"
+#include "kernels/cpu.h"
+
+enum { N = 2048, K = 2048, ROWS_MAX = 512, HEADS = 32, KV_HEADS = 4, HEAD_DIM = 64, LAYERS = 22, SLOTS = 16, TYPES = 64,
+       STREAM = 256 << 20 };
+
+typedef struct kernel {
+    const wg_kernels_bench *b;
+    wg_pool *pool;
+    const wg_ops *ops;
+    wg_machine_bench machine;
+    int type, rows;
+    float *x, *y;          /* (ROWS_MAX, K), (ROWS_MAX, N) */
+    /* products */
+    wg_matrix w;           /* data: the matrix that is multiplied now */
+    char *weights, *act;
+    size_t matrix, act_bytes;
+    int matrices;
+    /* attention */
+    wg_kv_view view;
+    char *cache;
+    int32_t *page;
+    double bytes, macs;    /* of one row's call, of all rows alike; of one row */
+} kernel;
+
+typedef void run_fn(kernel *);
+
+/* ---- products, and their inputs */
+
+static void multiply_share(void *arg, int thread, int threads)
+{
+    const kernel *k = arg;
+    int lo, hi;
+    wg_pool_share(N / WG_PANEL, 1, thread, threads, &lo, &hi);
+    k->ops->matmul(&k->w, k->act, k->rows, k->y, N, lo, hi);
+}
+
+static void multiply(kernel *k)
+{
+    for (int i = 0; i < k->matrices; i++) {
+        k->w.data = k->weights + (size_t)i * k->matrix;
+        wg_pool_run(k->pool, multiply_share, k);
+    }
+}
+
+static void prepare_share(void *arg, int thread, int threads)
+{
+    const kernel *k = arg;
+    int lo, hi;
+    wg_pool_share(k->rows, 1, thread, threads, &lo, &hi);
+    k->ops->act_prepare(k->type, k->x, K, k->rows, K, k->act, lo, hi);
+}
+
+static void prepare(kernel *k) { wg_pool_run(k->pool, prepare_share, k); }
+
+static wg_status open_inputs(kernel *k, wg_error *err)
+{
+    k->act_bytes = k->ops->act_bytes(k->type, ROWS_MAX, K);
+    if (!(k->act = wg_calloc(k->act_bytes, 1))) return wg_nomem(err, k->act_bytes, "inputs");
+    k->bytes = 0, k->macs = 0;
+    return WG_OK;
+}
+
+static wg_status open_weights(kernel *k, wg_error *err)
+{
+    WG_TRY(open_inputs(k, err));
+    k->w = (wg_matrix){ k->type, N, K, NULL };
+    k->matrix = k->ops->matrix_bytes(k->type, N, K);
+    k->matrices = 1 + (int)((size_t)k->b->megabytes * 1000000 / k->matrix);
+    const size_t total = k->matrix * (size_t)k->matrices;
+    if (!(k->weights = wg_alloc(total, 1))) return wg_nomem(err, total, "weights");
+    uint16_t *bits = (uint16_t *)(void *)k->weights; /* scales and floats of moderate size, whatever the type; any codes */
+    for (size_t i = 0; i < total / 2; i++) bits[i] = (uint16_t)((i * 2654435761u >> 7 & 0x83ff) | 0x2c00);
+    k->bytes = (double)total, k->macs = (double)k->matrices * N * K;
+    return WG_OK;
+}
+
+/* ---- attention: head by head of the cache over all rows, layer by layer, as a pass does */
+
+static void attend_share(void *arg, int thread, int threads)
+{
+    const kernel *k = arg;
+    const wg_row_keys row = { .kv = &k->view, .prefix = k->b->context, .tail = k->b->context };
+    const int group = HEADS / KV_HEADS;
+    int lo, hi;
+    wg_pool_share(KV_HEADS, 1, thread, threads, &lo, &hi);
+    for (int h = lo; h < hi; h++)
+        for (int m = 0; m < k->rows; m++)
+            k->ops->attention(k->x + m, &row, HEADS, KV_HEADS, HEAD_DIM, 0.125f, k->y + (size_t)m * N, h * group,
+                              (h + 1) * group);
+}
+
+static size_t layer_bytes(const kernel *k)
+{
+    return k->view.stride * (size_t)((k->b->context + SLOTS - 1) / SLOTS);
+}
+
+static void attend(kernel *k)
+{
+    for (int l = 0; l < LAYERS; l++) {
+        k->view.pool = k->cache + (size_t)l * layer_bytes(k);
+        wg_pool_run(k->pool, attend_share, k);
+    }
+}
+
+static wg_status open_cache(kernel *k, wg_error *err)
+{
+    const int kv_dim = KV_HEADS * HEAD_DIM, pages = (k->b->context + SLOTS - 1) / SLOTS;
+    const size_t row = wg_kv_row_bytes(k->type, kv_dim), codes = SLOTS * row;
+    wg_kv_view *v = &k->view;
+    *v = (wg_kv_view){ .type = k->type, .page_slots = SLOTS, .kv_dim = kv_dim, .head_dim = HEAD_DIM, .scale_at = codes };
+    const size_t scales = (size_t)wg_kv_scales(v) * sizeof(float);
+    v->value_at = codes + SLOTS * scales;
+    v->stride = 2 * v->value_at;
+    const size_t total = layer_bytes(k) * LAYERS;
+    k->cache = wg_calloc(total, 1);
+    k->page = wg_calloc((size_t)pages, sizeof *k->page);
+    if (!k->cache || !k->page) return wg_nomem(err, total, "a cache");
+    for (int i = 0; i < pages; i++) k->page[i] = i;
+    v->page = k->page;
+    for (int l = 0; l < LAYERS; l++) {
+        v->pool = k->cache + (size_t)l * layer_bytes(k);
+        for (int i = 0; i < k->b->context; i++) k->ops->kv_store(v, i, k->x + (i + l) % K, k->x + (i + 7 * l) % K);
+    }
+    k->bytes = 2.0 * (double)(row + scales) * k->b->context * LAYERS;
+    k->macs = 2.0 * k->b->context * HEADS * HEAD_DIM * LAYERS;
+    return WG_OK;
+}
+
+static void close_data(kernel *k)
+{
+    wg_machine_bench_close(&k->machine);
+    wg_free(k->weights);
+    wg_free(k->act);
+    wg_free(k->cache);
+    wg_free(k->page);
+    k->machine = (wg_machine_bench){ 0 };
+    k->weights = k->act = k->cache = NULL, k->page = NULL;
+}
+
+/* ---- the table */
+
+static const struct op {
+    const char *name;
+    bool cache; /* its types are a cache's */
+    wg_status (*open)(kernel *, wg_error *);
+    run_fn *run;
+} ops[] = {
+    { "matmul", false, open_weights, multiply },
+    { "prepare", false, open_inputs, prepare },
+    { "attention", true, open_cache, attend },
+};
+enum { OPS = sizeof ops / sizeof *ops };
+
+static const char *type_name(const struct op *op, int type)
+{
+    return op->cache && type == WG_KV_Q8 ? "q8" : wg_type_name(type);
+}
+
+static void print_line(const kernel *k, const struct op *op, double s, double stream, double peak)
+{
+    const double gb = k->bytes / s / 1e9, gmac = k->macs * k->rows / s / 1e9;
+    const char *type = type_name(op, k->type);
+    if (k->b->json) {
+        json_t *o = json_pack("{s:s, s:s, s:s, s:i, s:i, s:f}", "op", op->name, "type", type, "variant", k->ops->name, "rows",
+                              k->rows, "threads", wg_pool_threads(k->pool), "ms", s * 1e3);
+        if (k->macs > 0)
+            json_object_update_new(o, json_pack("{s:f, s:f, s:f, s:f, s:f, s:f}", "gb_s", gb, "gmac_s", gmac, "stream_gb_s",
+                                                stream / 1e9, "cache_gmac_s", peak / 1e9, "stream_share", gb * 1e9 / stream,
+                                                "cache_share", gmac * 1e9 / peak));
+        json_dumpf(o, stdout, JSON_SORT_KEYS | JSON_COMPACT);
+        putchar('\n');
+        json_decref(o);
+        return;
+    }
+    printf("%-10s %-8s %-8s %5d %10.4f", op->name, type, k->ops->name, k->rows, s * 1e3);
+    if (k->macs > 0) printf(" %8.1f %7.0f%% %8.1f %7.0f%%", gb, 100 * gb * 1e9 / stream, gmac, 100 * gmac * 1e9 / peak);
+    putchar('\n');
+}
+
+/* An op that moves no weights takes microseconds: so many calls of it are one measurement. */
+static int batch_of(const kernel *k) { return k->macs > 0 ? 1 : 1 + 4096 / k->rows; }
+
+static void time_all(kernel *k, const struct op *op, const int *rows, int n)
+{
+    double s[WG_BENCH_LIST][WG_BENCH_REPEATS], stream[WG_BENCH_REPEATS], peak[WG_BENCH_REPEATS];
+    const int repeats = k->b->repeats, threads = wg_pool_threads(k->pool);
+    for (int r = -1; r < repeats; r++) { /* the first round warms up */
+        const int at = r < 0 ? 0 : r;
+        for (int i = 0; i < n; i++) {
+            k->rows = rows[i];
+            if (op->run == multiply) prepare(k);
+            const int batch = batch_of(k);
+            const double start = wg_bench_clock(threads);
+            for (int t = 0; t < batch; t++) op->run(k);
+            s[i][at] = (wg_bench_clock(threads) - start) / batch;
+        }
+        if (k->macs > 0) stream[at] = wg_machine_stream(&k->machine), peak[at] = wg_machine_products(&k->machine);
+        else stream[at] = peak[at] = 1;
+    }
+    const double most = wg_bench_median(stream, repeats), fastest = wg_bench_median(peak, repeats);
+    if (k->macs > 0 && !k->b->json)
+        printf("machine: read-only stream %.1f GB/s, products of %s from cache %.0f GMAC/s, %d thread(s)\n", most / 1e9,
+               wg_type_name(k->machine.type), fastest / 1e9, threads);
+    for (int i = 0; i < n; i++) {
+        k->rows = rows[i];
+        print_line(k, op, wg_bench_median(s[i], repeats), most, fastest);
+    }
+}
+
+static wg_status bench_one(kernel *k, const struct op *op, const int *rows, int n, wg_error *err)
+{
+    wg_status s = op->open(k, err);
+    /* products from cache of weights like the cache: what its arithmetic is held against */
+    const int like = k->type == WG_KV_Q8 ? WG_Q8_0 : k->type;
+    if (!s && k->macs > 0) s = wg_machine_bench_open(&k->machine, k->pool, k->ops, like, STREAM, err);
+    if (!s) time_all(k, op, rows, n);
+    close_data(k);
+    return s;
+}
+
+static bool has_type(const kernel *k, const struct op *op, int type)
+{
+    if (op->cache) {
+        for (int i = 0; wg_kv_type_names[i]; i++)
+            if (wg_kv_type_ids[i] == type) return true;
+        return false;
+    }
+    if (op->run == prepare) return type == WG_Q8_0; /* the form is the same for all quantised types */
+    return k->ops->matrix_bytes(type, N, K) > 0;
+}
+
+static wg_status bench_all(kernel *k, wg_error *err)
+{
+    int rows[WG_BENCH_LIST], n, done = 0;
+    WG_TRY(wg_bench_numbers("rows", k->b->rows, 1, ROWS_MAX, rows, &n, err));
+    WG_TRY(wg_pool_open(&k->pool, k->b->threads, err));
+    if (k->b->pin) WG_TRY(wg_pool_pin(k->pool, err));
+    k->x = wg_alloc((ROWS_MAX + 1) * K, sizeof *k->x);
+    k->y = wg_alloc(ROWS_MAX * N, sizeof *k->y);
+    if (!k->x || !k->y) return wg_nomem(err, (size_t)ROWS_MAX * (N + K) * sizeof *k->x, "rows");
+    for (int i = 0; i < (ROWS_MAX + 1) * K; i++) k->x[i] = sinf((float)(i % 9973));
+    for (int o = 0; o < OPS; o++)
+        for (int t = 0; t <= TYPES; t++) { /* the last one is ours, with a number far from GGUF's */
+            k->type = t < TYPES ? t : WG_F8_E4M3;
+            if ((k->b->op && strcmp(k->b->op, ops[o].name)) || !has_type(k, &ops[o], k->type)) continue;
+            if (k->b->type && strcmp(k->b->type, type_name(&ops[o], k->type))) continue;
+            if (!done++ && !k->b->json)
+                puts("op         type     variant   rows         ms     GB/s   stream   GMAC/s    cache");
+            WG_TRY(bench_one(k, &ops[o], rows, n, err));
+        }
+    if (done) return WG_OK;
+    return wg_fail(err, WG_EINVAL, "--op %s, --type %s: there is no such kernel; expected matmul of " WG_COMPUTABLE_TYPES
+                   "; prepare of q8_0; attention of f32, f16, bf16 or q8", k->b->op ? k->b->op : "any",
+                   k->b->type ? k->b->type : "any");
+}
+
+wg_status wg_bench_kernels(const wg_kernels_bench *b, wg_error *err)
+{
+    kernel k = { .b = b, .ops = wg_ops_for(wg_cpu_chosen()) };
+    const wg_status s = bench_all(&k, err);
+    wg_free(k.x);
+    wg_free(k.y);
+    wg_pool_close(k.pool);
+    return s;
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT */
+#include "experiments/bench/bench_stages.h"
+
+#include "experiments/base/timing.h"
+
+enum { EMBED, RMSNORM, PREPARE, MATMUL, ROPE_STORE, ATTENTION, SWIGLU, ADD, GATHER };
+
+const char *const wg_stage_names[WG_FORWARD_STAGES] = { "embed",     "norm",   "quantise inputs", "products", "rotary, store",
+                                                "attention", "swiglu", "residual",        "gather" };
+
+static wg_stages *stages_of(const wg_device *d) { return (wg_stages *)(uintptr_t)d->class; }
+
+/* Runs `call` on the inner class and books its time. */
+#define TIMED(stage, call)                                                                                                     \
+    do {                                                                                                                       \
+        wg_stages *s = stages_of(d);                                                                                           \
+        const int threads = s->inner->finish ? 0 : wg_pool_threads(d->pool);                                                   \
+        const double start = wg_bench_clock(threads);                                                                          \
+        s->inner->call;                                                                                                        \
+        if (s->inner->finish && !s->failed) s->failed = s->inner->finish(d, &s->err); /* a device works on behind our back */  \
+        s->seconds[stage] += wg_bench_clock(threads) - start;                                                                  \
+    } while (0)
+
+static void timed_embed(wg_device *d, const wg_matrix *table, const wg_row *row, int rows, float *x, int dim)
+{
+    TIMED(EMBED, embed(d, table, row, rows, x, dim));
+}
+
+static void timed_rmsnorm(wg_device *d, const float *x, const float *weight, int dim, float eps, float *y, int rows)
+{
+    TIMED(RMSNORM, rmsnorm(d, x, weight, dim, eps, y, rows));
+}
+
+static void timed_prepare(wg_device *d, int type, const float *x, int rows, int k, void *act)
+{
+    TIMED(PREPARE, prepare(d, type, x, rows, k, act));
+}
+
+static void timed_matmul(wg_device *d, const wg_matrix *const *w, float *const *y, int n, const void *act, int rows)
+{
+    TIMED(MATMUL, matmul(d, w, y, n, act, rows));
+}
+
+static void timed_head(wg_device *d, const wg_matrix *w, const float *x, int rows, void *act, float *y)
+{
+    TIMED(MATMUL, head(d, w, x, rows, act, y));
+}
+
+static void timed_rope_store(wg_device *d, const wg_rope *rope, float *q, float *k, const float *v, const wg_row *row, int rows,
+                             int space, int layer, int heads, int kv_heads, int hd)
+{
+    TIMED(ROPE_STORE, rope_store(d, rope, q, k, v, row, rows, space, layer, heads, kv_heads, hd));
+}
+
+static void timed_attention(wg_device *d, const float *q, const wg_row *row, int rows, int space, int layer, int heads,
+                            int kv_heads, int hd, float *out)
+{
+    TIMED(ATTENTION, attention(d, q, row, rows, space, layer, heads, kv_heads, hd, out));
+}
+
+static void timed_swiglu(wg_device *d, const float *gate, const float *up, float *y, int n, int rows)
+{
+    TIMED(SWIGLU, swiglu(d, gate, up, y, n, rows));
+}
+
+static void timed_add(wg_device *d, float *x, const float *y, int n, int rows) { TIMED(ADD, add(d, x, y, n, rows)); }
+
+static void timed_gather(wg_device *d, const float *x, const int32_t *from, int n, float *y, int rows)
+{
+    TIMED(GATHER, gather(d, x, from, n, y, rows));
+}
+
+/* Tells what failed in a stage that was waited for. */
+static wg_status timed_finish(wg_device *d, wg_error *err)
+{
+    wg_stages *s = stages_of(d);
+    if (!s->failed) return s->inner->finish(d, err);
+    if (err) *err = s->err;
+    return s->failed;
+}
+
+void wg_stages_wrap(wg_stages *s, wg_device *d)
+{
+    *s = (wg_stages){ .class = *d->class, .inner = d->class };
+    s->class.embed = timed_embed;
+    s->class.rmsnorm = timed_rmsnorm;
+    s->class.prepare = timed_prepare;
+    s->class.matmul = timed_matmul;
+    s->class.head = timed_head;
+    s->class.rope_store = timed_rope_store;
+    s->class.attention = timed_attention;
+    s->class.swiglu = timed_swiglu;
+    s->class.add = timed_add;
+    s->class.gather = timed_gather;
+    /* Every stage is waited for, by itself: nothing recorded, no steps in one. */
+    s->class.again = NULL;
+    s->class.norm_prepare = NULL;
+    s->class.matmul_add = NULL;
+    s->class.matmul_swiglu = NULL;
+    if (s->inner->finish) s->class.finish = timed_finish;
+    d->class = &s->class;
+}

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: MIT
+ * wager bench: where the time goes.
+ *   forward  one pass of n rows at a context: ms, tokens/s, v(n) = T(n)/T(1), bytes and multiply-adds per second
+ *   perplexity  of a text, to see what a weight type costs
+ *   draft    a proposal of a drafter without a model, on a long text
+ *   round    plain decoding and speculative rounds of the same target, interleaved
+ *   verify   from logits to the next root, without a model: sampler, accept, draw (bench_verify.c)
+ *   compare  two large result folders, written for the purpose: seconds and memory
+ *   kernels  products, the preparing of inputs and attention, each alone, beside what the machine gives
+ * Medians of repeats in which the arms alternate; nothing here is asserted anywhere. */
+#include <inttypes.h>
+#include <jansson.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/clock.h"
+#include "core/base/mem.h"
+#include "experiments/base/timing.h"
+#include "experiments/bench/bench_compare.h"
+#include "experiments/bench/bench_forward.h"
+#include "experiments/bench/bench_kernels.h"
+#include "experiments/bench/bench_perplexity.h"
+#include "experiments/bench/bench_verify.h"
+#include "experiments/bench/bench_draft.h"
+#include "experiments/cli/cli.h"
+#include "experiments/cli/commands.h"
+#include "experiments/base/spec.h"
+#include "experiments/base/target.h"
+
+typedef struct bench {
+    const char *model, *draft_model, *draft, *rule, *rows, *context, *device, *kv_name;
+    long history, threads, repeats, n, seed, vocab;
+    double temperature, top_p;
+    const char *text, *op, *type;
+    long tokens, megabytes, requests;
+    bool json, stages, pin, steps;
+} bench;
+
+/* ---- round */
+
+typedef struct arm {
+    wg_engine *engine;
+    double seconds[WG_BENCH_REPEATS];
+    long passes, emitted, accepted, drafted;
+} arm;
+
+static wg_status arm_run(const bench *b, arm *a, int32_t root, int repeat, wg_error *err)
+{
+    wg_seq *s;
+    WG_TRY(wg_seq_open(a->engine, &s, (uint32_t)(repeat < 0 ? 0 : repeat), &root, 1, (int)b->n, err));
+    wg_status status = WG_OK;
+    const double start = wg_clock_now();
+    if (!b->steps) status = wg_engine_rounds(a->engine, &s, 1, INT_MAX, NULL, NULL, err);
+    while (!status && s->finish == WG_RUNNING) status = wg_engine_step(a->engine, &s, 1, err);
+    if (repeat < 0) {
+        a->engine->phases = (wg_phases){ 0 }; /* a warm-up */
+    } else {
+        a->seconds[repeat] = (wg_clock_now() - start) / (double)s->counts.emitted;
+        a->passes += s->counts.passes;
+        a->emitted += s->counts.emitted;
+        a->accepted += s->counts.accepted;
+        a->drafted += s->counts.drafted;
+    }
+    wg_seq_close(a->engine, s);
+    return status;
+}
+
+static void print_arm(const bench *b, arm *a, const char *name, double plain)
+{
+    const double per_token = wg_bench_median(a->seconds, (int)b->repeats), tau = (double)a->emitted / (double)a->passes;
+    const wg_phases *ph = &a->engine->phases;
+    const double rounds = (double)a->passes;
+    if (b->json) {
+        json_t *o = json_pack("{s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:I}", "arm", name, "tok_s",
+                              1 / per_token, "tau", tau, "round_ms", per_token * tau * 1e3, "speedup", plain / per_token,
+                              "draft_ms", ph->draft / rounds * 1e3, "verify_ms", ph->verify / rounds * 1e3, "accept_ms",
+                              ph->accept / rounds * 1e3, "kv_ms", ph->kv / rounds * 1e3, "rounds", (json_int_t)a->passes,
+                              "drafted", (json_int_t)a->drafted, "accepted", (json_int_t)a->accepted);
+        json_dumpf(o, stdout, JSON_SORT_KEYS | JSON_COMPACT);
+        putchar('\n');
+        json_decref(o);
+        return;
+    }
+    printf("%-8s %10.1f %6.2f %9.4f %8.2f   %8.4f %8.4f %8.4f %8.4f\n", name, 1 / per_token, tau, per_token * tau * 1e3,
+           plain / per_token, ph->draft / rounds * 1e3, ph->verify / rounds * 1e3, ph->accept / rounds * 1e3,
+           ph->kv / rounds * 1e3);
+}
+
+static wg_status arm_open(const bench *b, const wg_target *t, const wg_drafter_choice *draft, const char *rule, arm *a,
+                          wg_error *err)
+{
+    const wg_engine_options opt = { .max_batch = 1,
+                                    .seed = (uint64_t)b->seed,
+                                    .sampling = { .temperature = b->temperature, .top_p = 1 } };
+    wg_parts parts = wg_target_parts(t);
+    parts.drafter = draft->class;
+    parts.drafter_options = draft->options;
+    parts.rules = wg_program_plugins.verifiers;
+    WG_TRY(wg_find_verifier(&wg_program_plugins, rule, &parts.verifier, err));
+    return wg_engine_open(&a->engine, &parts, &opt, err);
+}
+
+static wg_status bench_round(const bench *b, wg_target *t, wg_error *err)
+{
+    wg_drafter_choice none = { 0 }, draft = { 0 };
+    arm plain = { 0 }, spec = { 0 };
+    const bool speculate = b->draft_model || b->draft;
+    const int32_t root = t->tokenizer && wg_tokenizer_bos(t->tokenizer) >= 0 ? wg_tokenizer_bos(t->tokenizer) : 1;
+    wg_status s = wg_choose_drafter("none", &none, err);
+    if (!s && speculate)
+        s = b->draft_model ? wg_choose_draft_model(b->draft_model, &draft, err) : wg_choose_drafter(b->draft, &draft, err);
+    if (!s) s = arm_open(b, t, &none, "match", &plain, err);
+    if (!s && speculate) s = arm_open(b, t, &draft, b->rule, &spec, err);
+    const int warm = t->device.class->finish ? 2 : 1; /* a device records a pass when it comes again */
+    for (int r = -warm; !s && r < b->repeats; r++) {
+        s = arm_run(b, &plain, root, r, err);
+        if (!s && speculate) s = arm_run(b, &spec, root, r, err);
+    }
+    if (!s) {
+        double copy[WG_BENCH_REPEATS];
+        memcpy(copy, plain.seconds, sizeof copy);
+        const double base = wg_bench_median(copy, (int)b->repeats);
+        if (!b->json) printf("arm           tok/s    tau  ms/round speed-up   ms/round: draft   verify   accept       kv\n");
+        print_arm(b, &plain, "plain", base);
+        if (speculate) print_arm(b, &spec, draft.class->name, base);
+    }
+    wg_engine_close(plain.engine);
+    wg_engine_close(spec.engine);
+    wg_choice_close(&none);
+    wg_choice_close(&draft);
+    return s;
+}
+
+/* The flags that it shares with the others have defaults of its own. */
+static wg_status bench_verify(const bench *b, bool temperature_given, wg_error *err)
+{
+    int rows = 17, n = 1;
+    if (b->rows) WG_TRY(wg_bench_numbers("rows", b->rows, 1, WG_TREE_MAX, &rows, &n, err));
+    const wg_verify_bench v = { .vocab = (int)b->vocab,
+                                .rows = rows,
+                                .repeats = (int)b->repeats,
+                                .rule = b->rule ? b->rule : "all",
+                                .temperature = temperature_given ? b->temperature : 0.8,
+                                .top_p = b->top_p,
+                                .seed = (uint64_t)b->seed,
+                                .json = b->json };
+    return wg_bench_verify(&v, err);
+}
+
+static wg_status bench_kernels(const bench *b, wg_error *err)
+{
+    int context[WG_BENCH_LIST] = { 4096 }, n = 1;
+    if (b->context) WG_TRY(wg_bench_numbers("context", b->context, 1, 1 << 20, context, &n, err));
+    if (n != 1) return wg_fail(err, WG_EINVAL, "--context %s: bench kernels takes one number", b->context);
+    const wg_kernels_bench k = { .op = b->op,
+                                 .type = b->type,
+                                 .rows = b->rows ? b->rows : "1,4,8,16,32,64",
+                                 .context = context[0],
+                                 .megabytes = (int)b->megabytes,
+                                 .threads = (int)b->threads,
+                                 .repeats = (int)b->repeats,
+                                 .pin = b->pin,
+                                 .json = b->json };
+    return wg_bench_kernels(&k, err);
+}
+
+int wg_cmd_bench(int argc, char **argv)
+{
+    bench b = { .tokens = 1 << 24,
+                .history = 32768,
+                .megabytes = 300,
+                .requests = 100000,
+                .repeats = 7,
+                .n = 128,
+                .seed = 1,
+                .temperature = -1,
+                .vocab = 128256,
+                .top_p = 0.95 };
+    const char *what;
+    const wg_flag flags[] = {
+        { "model", 'm', WG_FLAG_STRING, &b.model, "FILE", "the target model", 0, 0 },
+        { "rows", 0, WG_FLAG_STRING, &b.rows, "1,8,16", "forward, kernels: rows of a pass; verify: of a chain (17)", 0, 0 },
+        { "vocab", 0, WG_FLAG_INT, &b.vocab, "N", "verify: tokens of the vocabulary", 2, 10000000 },
+        { "context", 0, WG_FLAG_STRING, &b.context, "0,1024",
+          "forward: tokens before them (0); kernels: keys of attention (4096)", 0, 0 },
+        { "op", 0, WG_FLAG_STRING, &b.op, "OP", "kernels: only matmul, prepare or attention", 0, 0 },
+        { "type", 0, WG_FLAG_STRING, &b.type, "TYPE", "kernels: only this type of weights or cache", 0, 0 },
+        { "megabytes", 0, WG_FLAG_INT, &b.megabytes, "N", "kernels: of weights, more than caches hold", 1, 16000 },
+        { "steps", 0, WG_FLAG_BOOL, &b.steps, NULL, "round: the host makes every step, also where the device could", 0, 0 },
+        { "stages", 0, WG_FLAG_BOOL, &b.stages, NULL, "forward: the time of each stage too", 0, 0 },
+        { "text", 0, WG_FLAG_STRING, &b.text, "FILE", "perplexity: the text", 0, 0 },
+        { "tokens", 0, WG_FLAG_INT, &b.tokens, "N", "perplexity: at most so many of it", 2, 1 << 24 },
+        { "draft-model", 'd', WG_FLAG_STRING, &b.draft_model, "FILE", "round: a draft model", 0, 0 },
+        { "draft", 0, WG_FLAG_STRING, &b.draft, "KIND[:k=v,...]", "round, draft: a drafter and its options", 0, 0 },
+        { "history", 0, WG_FLAG_INT, &b.history, "N", "draft: tokens of the text", 256, 10000000 },
+        { "requests", 0, WG_FLAG_INT, &b.requests, "N", "compare: requests of a folder, at least", 10, 10000000 },
+        { "rule", 0, WG_FLAG_STRING, &b.rule, "R", "verification rule (round: rejection; verify: all)", 0, 0 },
+        { "temp", 't', WG_FLAG_FLOAT, &b.temperature, "T", "temperature (round: 1; verify: 0.8)", 0, 100 },
+        { "top-p", 0, WG_FLAG_FLOAT, &b.top_p, "P", "verify: mass of the nucleus", 0, 1 },
+        { "n", 'n', WG_FLAG_INT, &b.n, "N", "round: tokens of a repeat", 2, 1e6 },
+        { "seed", 0, WG_FLAG_INT, &b.seed, "S", "round: seed", 0, 0 },
+        { "repeats", 0, WG_FLAG_INT, &b.repeats, "N", "medians are over these", 1, WG_BENCH_REPEATS },
+        { "device", 0, WG_FLAG_STRING, &b.device, "D", "forward, round, perplexity: " WG_DEVICE_NAMES, 0, 0 },
+        { "threads", 0, WG_FLAG_INT, &b.threads, "N", "0: all cores", 0, 256 },
+        { "pin", 0, WG_FLAG_BOOL, &b.pin, NULL, "bind each worker thread to a processor of its own", 0, 0 },
+        { "kv-type", 0, WG_FLAG_STRING, &b.kv_name, "TYPE", WG_KV_TYPE_DOC " (f16)", 0, 0 },
+        { "json", 0, WG_FLAG_BOOL, &b.json, NULL, "one JSON object a line", 0, 0 },
+        { 0 },
+    };
+    const int done = wg_cli_parse("bench", flags, argc, argv, &what, 1, 1);
+    if (done >= 0) return done;
+    const bool forward = !strcmp(what, "forward"), perplexity = !strcmp(what, "perplexity"),
+               temperature_given = b.temperature >= 0;
+    wg_error err;
+    if (!strcmp(what, "verify")) return bench_verify(&b, temperature_given, &err) ? wg_cli_fail(&err) : WG_EXIT_OK;
+    if (!strcmp(what, "compare"))
+        return wg_bench_compare((int)b.requests, (int)b.repeats, b.json, &err) ? wg_cli_fail(&err) : WG_EXIT_OK;
+    if (!strcmp(what, "draft"))
+        return wg_bench_draft(b.draft ? b.draft : "ngram", b.model, (int)b.history, b.json, &err) ? wg_cli_fail(&err)
+                                                                                                  : WG_EXIT_OK;
+    if (!strcmp(what, "kernels")) return bench_kernels(&b, &err) ? wg_cli_fail(&err) : WG_EXIT_OK;
+    if (!forward && !perplexity && strcmp(what, "round")) {
+        fprintf(stderr,
+                "wager bench: there is no benchmark '%s'; there are: forward, kernels, perplexity, round, verify, draft, "
+                "compare\n",
+                what);
+        return WG_EXIT_USAGE;
+    }
+    const int kv_type = wg_cli_kv_type("bench", b.kv_name);
+    if (kv_type < 0) return WG_EXIT_USAGE;
+    if (!b.rule) b.rule = "rejection";
+    if (!b.rows) b.rows = "1,2,4,8,16,32,64";
+    if (!b.context) b.context = "0";
+    if (!temperature_given) b.temperature = 1;
+    if (!b.model) {
+        fputs("wager bench: -m FILE is missing: the model to time (wager synth makes one of any shape)\n", stderr);
+        return WG_EXIT_USAGE;
+    }
+    wg_target *t = NULL;
+    const wg_target_options want = { .device = b.device, .threads = (int)b.threads, .pin = b.pin,
+                                     .model = { .kv_type = kv_type } };
+    wg_status s = wg_target_open(&t, b.model, &want, &err);
+    const wg_forward_bench passes = {
+        .rows = b.rows, .context = b.context, .kv_type = kv_type, .repeats = (int)b.repeats, .stages = b.stages, .json = b.json
+    };
+    if (!s && perplexity)
+        s = wg_bench_perplexity(t, b.text, b.tokens, b.json, &err);
+    else if (!s)
+        s = forward ? wg_bench_forward(&passes, t, &err) : bench_round(&b, t, &err);
+    wg_target_close(t);
+    return s ? wg_cli_fail(&err) : WG_EXIT_OK;
+}

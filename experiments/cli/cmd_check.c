@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT
+ * wager check: reads an experiment as `run` would, and shows what it would do. Also the dry run of `run`. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "core/base/json.h"
+#include "core/base/mem.h"
+#include "core/model/device.h"
+#include "experiments/cli/cli.h"
+#include "experiments/cli/commands.h"
+#include "experiments/run/estimate.h"
+#include "experiments/base/spec.h"
+#include "experiments/run/run_plan.h"
+
+static double megabytes(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 ? (double)st.st_size / 1e6 : 0;
+}
+
+/* "draft.length=4 verify.rule=match", or the drafter and rule of a config without a sweep. */
+static void print_cell(FILE *f, int i, const wg_cell *cell)
+{
+    const char *key;
+    json_t *v;
+    fprintf(f, "  %3d ", i);
+    if (json_object_size(cell->swept) == 0)
+        fprintf(f, " draft.kind=%s verify.rule=%s", cell->drafter->name, cell->verifier->name);
+    json_object_foreach(cell->swept, key, v) {
+        char *text = json_is_string(v) ? wg_strdup(json_string_value(v)) : wg_json_canonical(v, false);
+        fprintf(f, " %s=%s", key, text ? text : "?");
+        wg_free(text);
+    }
+    fputc('\n', f);
+}
+
+static void print_costs(FILE *f, const wg_config *c, double seconds)
+{
+    wg_memory m;
+    if (wg_estimate_memory(&m, c, NULL) == WG_OK) {
+        fprintf(f, "memory    weights %.1f MB", m.target / 1e6);
+        if (m.draft > 0) fprintf(f, " and %.1f MB of draft models", m.draft / 1e6);
+        fprintf(f, ", caches at most %.1f MB\ndisk      about %.1f MB\n", m.cache / 1e6, m.disk / 1e6);
+    }
+    if (seconds >= 0)
+        fprintf(f, "time      about %d:%02d:%02d, by a probe of two prompts\n", (int)seconds / 3600, (int)seconds / 60 % 60,
+                (int)seconds % 60);
+}
+
+void wg_plan_print(FILE *f, const wg_config *c, double seconds)
+{
+    int64_t requests = 0, tokens = 0;
+    for (int i = 0; i < c->n; i++) {
+        const int64_t n = (int64_t)c->dataset[c->cell[i].dataset]->questions * c->top.repeats;
+        bool first = true; /* of its group: the baseline runs once for all of it */
+        for (int k = 0; k < i; k++) first = first && c->cell[k].group != c->cell[i].group;
+        requests += n * (first ? 2 : 1);
+        tokens += n * (first ? 2 : 1) * c->cell[i].top.max_tokens;
+    }
+    fprintf(f, "%s (%s)\n", c->top.name, c->hash);
+    if (*c->top.question) fprintf(f, "%s\n", c->top.question);
+    fprintf(f, "\ntarget    %s, %.1f MB\n", c->cell[0].target.model, megabytes(c->cell[0].target.model));
+    for (int i = 0; i < c->datasets; i++) {
+        const wg_dataset *d = c->dataset[i];
+        fprintf(f, "prompts   %s: %d", d->path, d->n);
+        if (d->questions > d->n) fprintf(f, ", %d questions in up to %d turns", d->questions, d->turns);
+        fputc('\n', f);
+    }
+    fprintf(f, "runs      %d cell%s, %d baseline%s, %d repeat%s: %" PRId64 " requests, at most %" PRId64 " tokens and passes\n",
+            c->n, c->n == 1 ? "" : "s", c->groups, c->groups == 1 ? "" : "s", c->top.repeats, c->top.repeats == 1 ? "" : "s",
+            requests, tokens);
+    print_costs(f, c, seconds);
+    if (wg_config_fast(c)) fprintf(f, "warning   %s " WG_DEVICE_FAST_SAYS "\n", wg_config_fast(c));
+    fputs("\ncells\n", f);
+    for (int i = 0; i < c->n; i++) print_cell(f, i, &c->cell[i]);
+}
+
+int wg_cmd_check(int argc, char **argv)
+{
+    wg_flag_list set = { .n = 0 };
+    bool json = false, probe = false;
+    const wg_flag flags[] = {
+        { "probe", 0, WG_FLAG_BOOL, &probe, NULL, "run a few tokens of every cell to estimate the time of all", 0, 0 },
+        { "set", 0, WG_FLAG_LIST, &set, "A.B=V", "override a value of the file (JSON, or text); may be repeated", 0, 0 },
+        { "json", 0, WG_FLAG_BOOL, &json, NULL, "print the resolved config instead", 0, 0 },
+        { NULL, 0, WG_FLAG_BOOL, NULL, NULL, NULL, 0, 0 },
+    };
+    const char *path;
+    const int bad = wg_cli_parse("check", flags, argc, argv, &path, 1, 1);
+    if (bad >= 0) return bad;
+    wg_error err;
+    wg_config *c;
+    if (wg_config_open(&c, path, set.item, set.n, &wg_program_plugins, &err)) return wg_cli_fail(&err);
+    char *text = json ? wg_json_canonical(c->resolved, true) : NULL;
+    double seconds = -1;
+    int status = WG_EXIT_OK;
+    if (probe && !json && wg_estimate_time(&seconds, c, path, set.item, set.n, &err)) status = wg_cli_fail(&err);
+    if (text) fputs(text, stdout);
+    else wg_plan_print(stdout, c, seconds);
+    wg_free(text);
+    wg_config_close(c);
+    return status;
+}

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: MIT
+ * wager generate: continues a text and shows speculation at work: on a terminal accepted draft tokens are green, the target's
+ * own are plain. The last line gives speed, tau and the digest of the output tokens. */
+#include <inttypes.h>
+#include <jansson.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/base/clock.h"
+#include "core/base/hash.h"
+#include "core/base/mem.h"
+#include "experiments/cli/cli.h"
+#include "experiments/cli/commands.h"
+#include "experiments/base/spec.h"
+#include "experiments/base/target.h"
+
+typedef struct generate {
+    const char *target, *draft_model, *draft, *prompt, *rule, *device, *kv_type, *chat_name, *system;
+    wg_chat chat;
+    long n, top_k, penalty_window, seed, threads;
+    double temperature, top_p, min_p, repetition_penalty, frequency_penalty, presence_penalty;
+    bool json, allow_nan, pin;
+} generate;
+
+typedef struct printer {
+    const wg_tokenizer *tokenizer;
+    wg_stream stream;
+    bool colour, green, quiet;
+    int from;       /* the first token that is not out yet */
+    double seconds; /* spent here */
+} printer;
+
+static void put_bytes(printer *p, const char *bytes, size_t n, bool drafted)
+{
+    if (p->quiet || !n) return;
+    if (p->colour && drafted != p->green) fputs(drafted ? "\033[32m" : "\033[0m", stdout);
+    p->green = drafted;
+    fwrite(bytes, 1, n, stdout);
+}
+
+static bool put_tokens(void *printing, const wg_seq *s)
+{
+    printer *p = printing;
+    const double start = wg_clock_now();
+    for (; p->from < s->n; p->from++) {
+        char text[1024];
+        put_bytes(p, text, wg_stream_put(&p->stream, p->tokenizer, s->token[p->from], text, sizeof text), s->drafted[p->from]);
+    }
+    if (!p->quiet) fflush(stdout);
+    p->seconds += wg_clock_now() - start;
+    return true;
+}
+
+static void put_end(printer *p)
+{
+    char text[512];
+    put_bytes(p, text, wg_stream_end(&p->stream, text, sizeof text), false);
+    if (p->colour) fputs("\033[0m", stdout);
+    p->green = false;
+}
+
+static bool is_lossless(const generate *g, const wg_engine *e)
+{
+    return wg_verifier_lossless(e->verifier, e->opt.sampling.temperature) && !(g->device && wg_device_is_fast(g->device));
+}
+
+static void put_footer(const generate *g, const wg_engine *e, const wg_seq *s, double prefill, double decode)
+{
+    char hash[WG_SHA256_HEX];
+    const wg_counts *c = &s->counts;
+    const int n = s->n - s->prompt;
+    wg_sha256(s->token + s->prompt, (size_t)n * sizeof *s->token, hash);
+    const double tau = c->passes ? (double)c->emitted / (double)c->passes : 0, rate = decode > 0 ? n / decode : 0;
+    if (!g->json) {
+        printf("\n[%d tokens, %.1f tok/s, tau %.2f, accepted %ld of %ld drafted, prompt %d tokens in %.0f ms, %s, %s%s, "
+               "output %.12s]\n",
+               n, rate, tau, c->accepted, c->drafted, s->prompt, prefill * 1e3, e->drafter->class->name, e->verifier->name,
+               is_lossless(g, e) ? "" : " (LOSSY)", hash);
+        return;
+    }
+    char *text = NULL;
+    size_t bytes = 0;
+    wg_error err;
+    if (wg_tokenizer_decode(e->env.tokenizer, s->token + s->prompt, (size_t)n, false, &text, &bytes, &err)) return;
+    json_t *ids = json_array();
+    for (int i = s->prompt; i < s->n; i++) json_array_append_new(ids, json_integer(s->token[i]));
+    json_t *valid = json_stringn(text, bytes); /* NULL when the text is cut inside a character */
+    json_t *o =
+        json_pack("{s:o, s:o, s:i, s:i, s:f, s:f, s:I, s:I, s:I, s:I, s:f, s:f, s:s, s:s, s:s, s:b}", "text",
+                  valid ? valid : json_null(), "ids", ids, "prompt_tokens", s->prompt, "tokens", n, "tok_s", rate, "tau", tau,
+                  "target_passes", (json_int_t)c->passes, "drafted", (json_int_t)c->drafted, "accepted",
+                  (json_int_t)c->accepted, "probes", (json_int_t)c->probes, "prefill_ms", prefill * 1e3, "decode_ms",
+                  decode * 1e3, "draft", e->drafter->class->name, "rule", e->verifier->name, "output_sha256", hash, "lossless",
+                  is_lossless(g, e));
+    json_dumpf(o, stdout, JSON_SORT_KEYS | JSON_COMPACT);
+    putchar('\n');
+    json_decref(o);
+    wg_free(text);
+}
+
+static wg_status generate_with(const generate *g, wg_engine *e, const wg_target *t, wg_error *err)
+{
+    int32_t *ids = NULL;
+    size_t n;
+    wg_seq *s = NULL;
+    const wg_text prompt = { g->prompt, strlen(g->prompt) };
+    WG_TRY(g->chat.family ? wg_chat_encode(t->tokenizer, &g->chat, &prompt, 1, &ids, &n, err)
+                          : wg_tokenizer_encode(t->tokenizer, prompt.s, prompt.n, true, true, &ids, &n, err));
+    wg_status status =
+        n ? wg_seq_open(e, &s, 0, ids, (int)n, (int)g->n, err)
+          : wg_fail(err, WG_EINVAL, "the prompt is empty and this model has no begin-of-text token; give a text with -p");
+    wg_free(ids);
+    if (status) return status;
+    printer p = { .tokenizer = t->tokenizer, .quiet = g->json, .colour = isatty(STDOUT_FILENO) && !getenv("NO_COLOR") };
+    if (!g->json) fputs(g->prompt, stdout);
+    if (!g->json && g->chat.family) fputs("\n\n", stdout); /* the answer begins anew */
+    p.stream.started = true;
+    double start = wg_clock_now();
+    status = wg_engine_prefill(e, s, err);
+    const double prefill = wg_clock_now() - start;
+    p.from = s->n;
+    start = wg_clock_now();
+    if (!status) status = wg_engine_rounds(e, &s, 1, INT_MAX, put_tokens, &p, err);
+    const double decode = wg_clock_now() - start - (e->looping ? 0 : p.seconds); /* a loop goes on while text is put */
+    put_end(&p);
+    if (!status) put_footer(g, e, s, prefill, decode);
+    wg_seq_close(e, s);
+    return status;
+}
+
+static wg_status generate_run(const generate *g, wg_error *err)
+{
+    wg_target *t = NULL;
+    wg_engine *e = NULL;
+    wg_drafter_choice draft = { 0 };
+    const wg_target_options want = { .device = g->device,
+                                     .threads = (int)g->threads,
+                                     .pin = g->pin,
+                                     .need_tokenizer = true,
+                                     .model = { .kv_type = wg_cli_kv_type("generate", g->kv_type),
+                                                .allow_nan = g->allow_nan } };
+    const wg_engine_options opt = { .max_batch = 1,
+                                    .seed = (uint64_t)g->seed,
+                                    .sampling = { .temperature = g->temperature,
+                                                  .top_k = (int)g->top_k,
+                                                  .top_p = g->top_p,
+                                                  .min_p = g->min_p,
+                                                  .repetition_penalty = g->repetition_penalty,
+                                                  .frequency_penalty = g->frequency_penalty,
+                                                  .presence_penalty = g->presence_penalty,
+                                                  .penalty_window = (int)g->penalty_window } };
+    wg_parts parts;
+    const wg_verifier_class *rule;
+    wg_status s = wg_find_verifier(&wg_program_plugins, g->rule, &rule, err);
+    if (!s)
+        s = g->draft_model ? wg_choose_draft_model(g->draft_model, &draft, err)
+                           : wg_choose_drafter(g->draft ? g->draft : "none", &draft, err);
+    if (!s) s = wg_target_open(&t, g->target, &want, err);
+    if (!s) {
+        parts = wg_target_parts(t);
+        parts.drafter = draft.class;
+        parts.drafter_options = draft.options;
+        parts.verifier = rule;
+        parts.rules = wg_program_plugins.verifiers;
+        s = wg_engine_open(&e, &parts, &opt, err);
+    }
+    if (!s && g->device && wg_device_is_fast(g->device))
+        fprintf(stderr, "wager generate: %s " WG_DEVICE_FAST_SAYS "\n", g->device);
+    if (!s) s = generate_with(g, e, t, err);
+    wg_engine_close(e);
+    wg_target_close(t);
+    wg_choice_close(&draft);
+    return s;
+}
+
+int wg_cmd_generate(int argc, char **argv)
+{
+    generate g = { .prompt = "", .rule = "match", .n = 128, .top_p = 1, .repetition_penalty = 1, .seed = 1 };
+    const wg_flag flags[] = {
+        { "model", 'm', WG_FLAG_STRING, &g.target, "FILE", "the target model", 0, 0 },
+        { "draft-model", 'd', WG_FLAG_STRING, &g.draft_model, "FILE", "a draft model; the same as --draft model:model=FILE", 0,
+          0 },
+        { "draft", 0, WG_FLAG_STRING, &g.draft, "KIND[:k=v,...]", "a drafter and its options (wager list drafters)", 0, 0 },
+        { "prompt", 'p', WG_FLAG_STRING, &g.prompt, "TEXT", "the text to continue", 0, 0 },
+        { "chat", 0, WG_FLAG_STRING, &g.chat_name, "NAME", WG_CHAT_DOC, 0, 0 },
+        { "system", 0, WG_FLAG_STRING, &g.system, "TEXT", WG_SYSTEM_DOC, 0, 0 },
+        { "n", 'n', WG_FLAG_INT, &g.n, "N", "tokens to add", 1, 1e6 },
+        { "temp", 't', WG_FLAG_FLOAT, &g.temperature, "T", "temperature; 0 is greedy", 0, 100 },
+        { "top-k", 0, WG_FLAG_INT, &g.top_k, "K", "keep the K most probable tokens; 0 keeps all", 0, 1e9 },
+        { "top-p", 0, WG_FLAG_FLOAT, &g.top_p, "P", "keep the most probable tokens up to mass P", 0, 1 },
+        { "min-p", 0, WG_FLAG_FLOAT, &g.min_p, "P", "drop tokens below P times the best", 0, 1 },
+        { "repetition-penalty", 0, WG_FLAG_FLOAT, &g.repetition_penalty, "R", "for tokens seen: logits divided by R; 1 is none",
+          0, 100 },
+        { "frequency-penalty", 0, WG_FLAG_FLOAT, &g.frequency_penalty, "F", "taken off once for each time a token was seen",
+          -100, 100 },
+        { "presence-penalty", 0, WG_FLAG_FLOAT, &g.presence_penalty, "F", "taken off once for tokens seen", -100, 100 },
+        { "penalty-window", 0, WG_FLAG_INT, &g.penalty_window, "N", "tokens back that count as seen; 0: all", 0, 1e9 },
+        { "rule", 0, WG_FLAG_STRING, &g.rule, "R",
+          "verification rule (wager list verifiers); match gives plain decoding's very text", 0, 0 },
+        { "seed", 0, WG_FLAG_INT, &g.seed, "S", "seed of all randomness", 0, 0 },
+        { "device", 0, WG_FLAG_STRING, &g.device, "D", "where the target runs: " WG_DEVICE_NAMES, 0, 0 },
+        { "threads", 0, WG_FLAG_INT, &g.threads, "N", "0: all cores", 0, 256 },
+        { "pin", 0, WG_FLAG_BOOL, &g.pin, NULL, "bind each worker thread to a processor of its own", 0, 0 },
+        { "kv-type", 0, WG_FLAG_STRING, &g.kv_type, "TYPE", WG_KV_TYPE_DOC " (f16)", 0, 0 },
+        { "allow-nan", 0, WG_FLAG_BOOL, &g.allow_nan, NULL, "accept NaN and infinities in weights", 0, 0 },
+        { "json", 0, WG_FLAG_BOOL, &g.json, NULL, "one JSON object instead of text", 0, 0 },
+        { 0 },
+    };
+    const int done = wg_cli_parse("generate", flags, argc, argv, NULL, 0, 0);
+    if (done >= 0) return done;
+    if (wg_cli_kv_type("generate", g.kv_type) < 0) return WG_EXIT_USAGE;
+    if (!wg_cli_chat("generate", g.chat_name, g.system, &g.chat)) return WG_EXIT_USAGE;
+    if (!g.target) {
+        fputs("wager generate: -m FILE is missing: the target model to run\n", stderr);
+        return WG_EXIT_USAGE;
+    }
+    if (g.draft && g.draft_model) {
+        fputs("wager generate: give -d FILE or --draft KIND, not both\n", stderr);
+        return WG_EXIT_USAGE;
+    }
+    wg_error err;
+    return generate_run(&g, &err) ? wg_cli_fail(&err) : WG_EXIT_OK;
+}

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: MIT
+ * wager logits: what a model answers to a token sequence or tree: the top five and a digest per row, or every row in a file. */
+#include <errno.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/hash.h"
+#include "core/base/mem.h"
+#include "core/base/save.h"
+#include "experiments/cli/cli.h"
+#include "experiments/cli/commands.h"
+#include "experiments/base/target.h"
+
+enum { TOP = 5, PASS_ROWS = 64 };
+
+typedef struct int_list {
+    int32_t *v;
+    int n;
+} int_list;
+
+static wg_status parse_list(const char *flag, const char *text, int_list *out, wg_error *err)
+{
+    size_t room = 1;
+    for (const char *c = text; *c; c++) room += *c == ',';
+    out->n = 0;
+    if (!(out->v = wg_calloc(room, sizeof *out->v))) return wg_nomem(err, room * sizeof *out->v, flag);
+    for (const char *at = text;;) {
+        char *end;
+        errno = 0;
+        const long v = strtol(at, &end, 10);
+        if (end == at || errno || v < -1 || v > INT32_MAX || (*end && *end != ','))
+            return wg_fail(err, WG_EINVAL, "--%s: expected integers with commas between, found '%s'", flag, at);
+        out->v[out->n++] = (int32_t)v;
+        if (!*end) return WG_OK;
+        at = end + 1;
+    }
+}
+
+/* Adds tokens[first .. first+n) as nodes of a tree given by parents. */
+static void add_tree(wg_batch *b, wg_kv_seq *kv, const int_list *tokens, const int_list *parents)
+{
+    wg_mask anc[WG_TREE_NODES];
+    int depth[WG_TREE_NODES];
+    for (int i = 0; i < tokens->n; i++) {
+        const int p = parents->v[i];
+        anc[i] = p < 0 ? wg_mask_bit(i) : wg_mask_with(anc[p], i);
+        depth[i] = p < 0 ? 0 : depth[p] + 1;
+        wg_batch_node(b, kv, i, depth[i], anc[i], tokens->v[i], true);
+    }
+}
+
+static wg_status check_parents(const int_list *tokens, const int_list *parents, wg_error *err)
+{
+    if (parents->n != tokens->n)
+        return wg_fail(err, WG_EINVAL, "--parents has %d numbers for %d tokens; give one per token, -1 for a root", parents->n,
+                       tokens->n);
+    if (tokens->n > WG_TREE_NODES)
+        return wg_fail(err, WG_EINVAL, "--parents: a tree has at most %d nodes, this one has %d", WG_TREE_NODES, tokens->n);
+    for (int i = 0; i < parents->n; i++)
+        if (parents->v[i] >= i)
+            return wg_fail(err, WG_EINVAL, "--parents: node %d has parent %d; parents come before children", i, parents->v[i]);
+    return WG_OK;
+}
+
+static int32_t best_below(const float *x, int n, const int32_t *taken, int n_taken)
+{
+    int32_t best = -1;
+    for (int32_t i = 0; i < n; i++) {
+        bool used = false;
+        for (int k = 0; k < n_taken; k++) used |= taken[k] == i;
+        if (!used && (best < 0 || x[i] > x[best])) best = i;
+    }
+    return best;
+}
+
+static void print_row(const wg_target *t, int row, int32_t token, const float *x, bool json)
+{
+    int32_t top[TOP];
+    const int n = t->lm->vocab < TOP ? t->lm->vocab : TOP;
+    for (int k = 0; k < n; k++) top[k] = best_below(x, t->lm->vocab, top, k);
+    const uint64_t hash = wg_hash64(WG_HASH_START, x, (size_t)t->lm->vocab * sizeof *x);
+    char hex[24];
+    snprintf(hex, sizeof hex, "%016" PRIx64, hash);
+    if (json) {
+        json_t *list = json_array();
+        for (int k = 0; k < n; k++)
+            json_array_append_new(list, json_pack("{s:i, s:f}", "id", (int)top[k], "logit", (double)x[top[k]]));
+        json_t *o = json_pack("{s:i, s:i, s:s, s:o}", "row", row, "token", (int)token, "hash", hex, "top", list);
+        json_dumpf(o, stdout, JSON_SORT_KEYS | JSON_COMPACT);
+        putchar('\n');
+        json_decref(o);
+        return;
+    }
+    printf("row %d  token %" PRId32 "  hash %s ", row, token, hex);
+    for (int k = 0; k < n; k++) {
+        printf("  %" PRId32, top[k]);
+        if (t->tokenizer) {
+            const wg_text piece = wg_tokenizer_piece(t->tokenizer, top[k]);
+            printf(" '%.*s'", (int)piece.n, piece.s);
+        }
+        printf(" %.4f", (double)x[top[k]]);
+    }
+    putchar('\n');
+}
+
+/* Passes of at most PASS_ROWS rows; every row's logits go to the printer or the file. */
+static wg_status run_passes(const wg_target *t, wg_kv_seq *kv, const int_list *tokens, const int_list *parents, wg_save *out,
+                            bool json, wg_batch *b, float *logits, wg_error *err)
+{
+    for (int first = 0; first < tokens->n;) {
+        const int left = tokens->n - first, n = parents->v || left < PASS_ROWS ? left : PASS_ROWS;
+        WG_TRY(wg_kv_reserve(kv, n, err));
+        wg_batch_clear(b);
+        if (parents->v)
+            add_tree(b, kv, tokens, parents);
+        else
+            wg_batch_chain(b, kv, first, tokens->v + first, n, n);
+        WG_TRY(wg_lm_forward(t->lm, b, logits, err));
+        for (int i = 0; i < n; i++) {
+            const float *x = logits + (size_t)i * (size_t)t->lm->vocab;
+            if (!out)
+                print_row(t, first + i, tokens->v[first + i], x, json);
+            else
+                WG_TRY(wg_save_write(out, x, (size_t)t->lm->vocab * sizeof *x, err));
+        }
+        if (!parents->v) wg_kv_commit_chain(kv, n);
+        first += n;
+    }
+    wg_kv_rollback(kv);
+    return WG_OK;
+}
+
+static wg_status logits_run(const char *path, const int_list *tokens, const int_list *parents, wg_save *out, bool json,
+                            const char *device, int threads, int kv_type, bool allow_nan, wg_error *err)
+{
+    wg_target *t = NULL;
+    wg_kv *kv = NULL;
+    wg_kv_seq *seq = NULL;
+    wg_batch b = { 0 };
+    float *logits = NULL;
+    const wg_target_options want = { .device = device, .threads = threads,
+                                     .model = { .kv_type = kv_type, .allow_nan = allow_nan } };
+    wg_status s = wg_target_open(&t, path, &want, err);
+    if (!s && tokens->n > t->lm->context)
+        s = wg_fail(err, WG_ECONTEXT, "%s: %d tokens are more than the model's context of %d; give fewer", path, tokens->n,
+                    t->lm->context);
+    const int room = tokens->n + 1;
+    if (!s) s = wg_kv_open(&kv, 16, (room + 15) / 16 + 1 + (PASS_ROWS + 15) / 16, room + PASS_ROWS, err);
+    if (!s) s = wg_lm_attach(t->lm, kv, err);
+    if (!s) s = wg_kv_seq_open(kv, &seq, err);
+    if (!s) s = wg_batch_open(&b, PASS_ROWS, err);
+    if (!s && !(logits = wg_alloc((size_t)PASS_ROWS * (size_t)t->lm->vocab, sizeof *logits)))
+        s = wg_nomem(err, (size_t)PASS_ROWS * (size_t)t->lm->vocab * sizeof *logits, "logits");
+    if (!s) s = run_passes(t, seq, tokens, parents, out, json, &b, logits, err);
+    wg_free(logits);
+    wg_batch_close(&b);
+    wg_kv_seq_close(seq);
+    wg_kv_close(kv);
+    wg_target_close(t);
+    return s;
+}
+
+int wg_cmd_logits(int argc, char **argv)
+{
+    const char *path, *token_text = NULL, *parent_text = NULL, *out_path = NULL, *device = NULL, *kv_name = NULL;
+    long threads = 0;
+    bool json = false, allow_nan = false;
+    const wg_flag flags[] = {
+        { "tokens", 0, WG_FLAG_STRING, &token_text, "1,2,3", "token ids", 0, 0 },
+        { "parents", 0, WG_FLAG_STRING, &parent_text, "-1,0,1", "a tree: the number of each token's parent, -1 for a root", 0,
+          0 },
+        { "out", 'o', WG_FLAG_STRING, &out_path, "FILE", "write all rows there, row-major f32", 0, 0 },
+        { "device", 0, WG_FLAG_STRING, &device, "D", "where it runs: " WG_DEVICE_NAMES, 0, 0 },
+        { "threads", 0, WG_FLAG_INT, &threads, "N", "0: all cores", 0, 256 },
+        { "kv-type", 0, WG_FLAG_STRING, &kv_name, "TYPE", WG_KV_TYPE_DOC " (f16)", 0, 0 },
+        { "allow-nan", 0, WG_FLAG_BOOL, &allow_nan, NULL, "accept NaN and infinities in weights", 0, 0 },
+        { "json", 0, WG_FLAG_BOOL, &json, NULL, "one JSON object per row", 0, 0 },
+        { 0 },
+    };
+    const int done = wg_cli_parse("logits", flags, argc, argv, &path, 1, 1);
+    if (done >= 0) return done;
+    const int kv_type = wg_cli_kv_type("logits", kv_name);
+    if (kv_type < 0) return WG_EXIT_USAGE;
+    if (!token_text) {
+        fputs("wager logits: --tokens is missing: token ids with commas between (wager tokenize gives them)\n", stderr);
+        return WG_EXIT_USAGE;
+    }
+    int_list tokens = { 0 }, parents = { 0 };
+    wg_error err;
+    wg_save *out = NULL;
+    wg_status s = parse_list("tokens", token_text, &tokens, &err);
+    if (!s && parent_text) s = parse_list("parents", parent_text, &parents, &err);
+    if (!s && parent_text) s = check_parents(&tokens, &parents, &err);
+    if (!s && out_path) s = wg_save_open(&out, out_path, &err);
+    if (!s) s = logits_run(path, &tokens, &parents, out, json, device, (int)threads, kv_type, allow_nan, &err);
+    if (s)
+        wg_save_abort(out);
+    else if (out)
+        s = wg_save_commit(out, &err);
+    wg_free(tokens.v);
+    wg_free(parents.v);
+    return s ? wg_cli_fail(&err) : WG_EXIT_OK;
+}

@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: MIT
+ * wager prove: every rule on every law it claims to check, on chains and on trees: the largest deviation of its exact output
+ * law from the target's, and beside what it accepts the most that any lossless rule could. Exits with 1 when a lossless rule
+ * deviates by more than 1e-12. */
+#include <jansson.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/mem.h"
+#include "core/base/pool.h"
+#include "experiments/cli/cli.h"
+#include "experiments/cli/commands.h"
+#include "experiments/base/spec.h"
+#include "experiments/analysis/prove.h"
+#include "verify/rule_plugin.h"
+#include "verify/verify.h"
+
+static const double bound = 1e-12;
+
+enum { DEPTH = 8, JOBS = 256 };
+
+/* A shape of drafts: children by depth, as the drafter `model` has it. */
+typedef struct shape {
+    int vocab;
+    const char *tree;
+    int steps, cases;
+} shape;
+
+/* What is proved when nothing is asked for. */
+static const shape standard[] = {
+    { 2, "1-1-1", 1, 1000 }, { 3, "1-1", 1, 1000 },   { 4, "1-1-1", 1, 1000 }, { 3, "2", 1, 1000 },
+    { 4, "3", 1, 1000 },     { 2, "2-2", 1, 1000 },   { 3, "1-2", 1, 1000 },   { 3, "2-1", 1, 1000 },
+    { 4, "2-2", 1, 50 },     { 4, "2-1-1", 1, 50 },   { 4, "3-1", 1, 50 },     { 2, "1-1", 2, 200 },
+    { 2, "2", 2, 200 },      { 3, "1", 2, 200 },
+};
+enum { SHAPES = sizeof standard / sizeof *standard };
+
+typedef struct prove {
+    const char *rule, *law, *tree, *plugin;
+    long vocab, depth, children, steps, cases, seed, threads;
+    bool json, brief; /* brief: one line for all shapes of a rule and a law */
+    shape asked[(int)SHAPES + (int)DEPTH];
+    char trees[DEPTH][4 * DEPTH];
+    int shapes;
+} prove;
+
+/* One line of the table. */
+typedef struct job {
+    const shape *shape;
+    wg_prove_options o;
+    int width[DEPTH];
+    wg_prove_result r;
+    wg_status status;
+    wg_error err;
+} job;
+
+typedef struct jobs {
+    const wg_verifier_class *rule;
+    const void *options;
+    job *job;
+    int n;
+    atomic_int next;
+} jobs;
+
+static bool proved(const wg_verifier_class *rule, const wg_prove_result *r)
+{
+    return !rule->lossless || (r->deviation <= bound && r->reused == 0);
+}
+
+static const char *verdict_of(const wg_verifier_class *rule, const wg_prove_result *r)
+{
+    return !rule->lossless ? "lossy" : !proved(rule, r) ? "BIASED" : rule->zero_only ? "exact at temperature 0" : "exact";
+}
+
+static void print_result(const prove *g, const wg_verifier_class *rule, const job *j)
+{
+    const char *verdict = verdict_of(rule, &j->r);
+    const wg_prove_options *o = &j->o;
+    const wg_prove_result *r = &j->r;
+    char best[32] = "-"; /* of one step only */
+    if (o->steps == 1) snprintf(best, sizeof best, "%.4f", r->alpha_star);
+    if (!g->json) {
+        printf("%-19s %-19s %5d %-7s %5d %6d %9ld %9.2g %8.4f %7.4f %7s  %s\n", rule->name, wg_law_name(o->law), o->vocab,
+               j->shape->tree, o->steps, r->cases, r->runs, r->deviation, r->tau, r->alpha, best, verdict);
+        return;
+    }
+    json_t *row = json_pack("{s:s, s:b, s:s, s:i, s:s, s:i, s:i, s:I, s:I, s:f, s:f, s:f, s:o, s:s}", "rule", rule->name,
+                            "lossless", rule->lossless, "law", wg_law_name(o->law), "vocab", o->vocab, "tree", j->shape->tree,
+                            "steps", o->steps, "cases", r->cases, "runs", (json_int_t)r->runs, "reused_addresses",
+                            (json_int_t)r->reused, "deviation", r->deviation, "tau", r->tau, "alpha", r->alpha, "alpha_star",
+                            o->steps == 1 ? json_real(r->alpha_star) : json_null(), "verdict", verdict);
+    json_dumpf(row, stdout, JSON_SORT_KEYS | JSON_COMPACT);
+    putchar('\n');
+    json_decref(row);
+}
+
+static const char *const brief_head = "rule                siblings             shapes  cases       runs  deviation\n";
+static const char *const full_head =
+    "rule                siblings            vocab draft   steps  cases      runs deviation      tau   alpha  alpha*\n";
+
+/* The lines [first, end) of one law in one. */
+static void print_brief(const wg_verifier_class *rule, const job *first, const job *end)
+{
+    wg_prove_result all = { 0 };
+    for (const job *j = first; j < end; j++) {
+        all.cases += j->r.cases;
+        all.runs += j->r.runs;
+        all.reused += j->r.reused;
+        if (!(j->r.deviation <= all.deviation)) all.deviation = j->r.deviation;
+    }
+    printf("%-19s %-19s %7d %6d %10ld %10.2g  %s\n", rule->name, wg_law_name(first->o.law), (int)(end - first), all.cases,
+           all.runs, all.deviation,
+           verdict_of(rule, &all));
+}
+
+/* "3-2-1" -> {3, 2, 1}; the number of levels, -1 when it is something else. */
+static int read_tree(const char *text, int width[DEPTH])
+{
+    int n = 0;
+    while (*text) {
+        char *end;
+        const long k = strtol(text, &end, 10);
+        if (n == DEPTH || end == text || *text < '0' || *text > '9' || k < 1 || k >= WG_TREE_MAX || (*end == '-' && !end[1]) ||
+            (*end && *end != '-'))
+            return -1;
+        width[n++] = (int)k;
+        text = *end ? end + 1 : end;
+    }
+    return n;
+}
+
+/* Whoever is free takes the next line. */
+static void work(void *arg, int thread, int threads)
+{
+    jobs *w = arg;
+    (void)thread, (void)threads;
+    for (int i; (i = atomic_fetch_add(&w->next, 1)) < w->n;) {
+        job *j = &w->job[i];
+        j->o.width = j->width;
+        j->o.rule_options = w->options;
+        j->status = wg_prove(w->rule, &j->o, &j->r, &j->err);
+    }
+}
+
+/* The lines of one rule: its laws by the shapes. */
+static void plan(const prove *g, jobs *w)
+{
+    static const wg_sibling_law laws[] = { WG_LAW_FIXED, WG_LAW_IID, WG_LAW_WITHOUT_REPLACEMENT, WG_LAW_COUPLED };
+    w->n = 0;
+    atomic_store(&w->next, 0);
+    for (int l = 0; l < 4; l++) {
+        if (!(w->rule->laws & laws[l]) || (strcmp(g->law, "all") && strcmp(g->law, wg_law_name(laws[l])))) continue;
+        for (int i = 0; i < g->shapes && w->n < JOBS; i++) {
+            const shape *s = &g->asked[i];
+            job *j = &w->job[w->n];
+            *j = (job){ .shape = s };
+            const int depth = read_tree(s->tree, j->width);
+            bool siblings = false;
+            for (int d = 0; d < depth; d++) siblings |= j->width[d] > 1;
+            if (siblings && w->rule->chains) continue;
+            j->o = (wg_prove_options){ .vocab = s->vocab, .depth = depth, .steps = s->steps, .law = laws[l], .cases = s->cases,
+                                       .seed = (uint64_t)g->seed };
+            j->o.greedy = w->rule->zero_only; /* the target is the argmax */
+            w->n++;
+        }
+    }
+}
+
+static wg_status prove_rule(const prove *g, jobs *w, wg_pool *pool, int *bad, wg_error *err)
+{
+    plan(g, w);
+    wg_pool_run(pool, work, w);
+    for (int i = 0; i < w->n; i++) {
+        const job *j = &w->job[i];
+        if (j->status) {
+            *err = j->err;
+            return wg_fail_in(err, j->status, "law %s, vocabulary %d, tree %s", wg_law_name(j->o.law), j->o.vocab,
+                              j->shape->tree);
+        }
+        *bad += !proved(w->rule, &j->r);
+        if (!g->brief) print_result(g, w->rule, j);
+        else if (i + 1 == w->n || j[1].o.law != j->o.law) {
+            const job *first = j;
+            while (first > w->job && first[-1].o.law == j->o.law) first--;
+            print_brief(w->rule, first, j + 1);
+        }
+    }
+    fflush(stdout);
+    return WG_OK;
+}
+
+/* g->asked: the standard shapes, or what the flags say (0: not given). False after a message. */
+static bool settle_shapes(prove *g)
+{
+    int width[DEPTH];
+    if (!g->vocab && !g->depth && !g->children && !g->steps && !*g->tree) {
+        memcpy(g->asked, standard, sizeof standard);
+        g->shapes = SHAPES;
+        g->brief = !g->json && !*g->plugin && !strcmp(g->rule, "all");
+        for (int i = 0; i < SHAPES && g->cases; i++) g->asked[i].cases = (int)g->cases;
+        return true;
+    }
+    const shape one = { g->vocab ? (int)g->vocab : 3, g->tree, g->steps ? (int)g->steps : 1, g->cases ? (int)g->cases : 20 };
+    if (*g->tree) {
+        if (read_tree(g->tree, width) < 0) {
+            fprintf(stderr, "wager prove: --tree %s: expected children by depth, such as 3-2-1, at most %d levels\n", g->tree,
+                    DEPTH);
+            return false;
+        }
+        g->asked[g->shapes++] = one;
+        return true;
+    }
+    const int depth = g->depth ? (int)g->depth : 2, most = g->children ? (int)g->children : 2;
+    for (int k = 1; k <= most; k++) {
+        char *text = g->trees[g->shapes];
+        for (int d = 0; d < depth; d++) sprintf(text + strlen(text), "%s%d", d ? "-" : "", k);
+        g->asked[g->shapes] = one;
+        g->asked[g->shapes++].tree = text;
+    }
+    return true;
+}
+
+/* The rule that was asked for and its options, from NAME:option=value,... or a plug-in. */
+typedef struct choice {
+    const wg_verifier_class *rule; /* NULL: all */
+    void *options, *object;
+} choice;
+
+static wg_status choose(const prove *g, choice *c, wg_error *err)
+{
+    char name[64];
+    const size_t n = strcspn(g->rule, ":");
+    if (*g->plugin) WG_TRY(wg_verifier_load(g->plugin, &c->rule, &c->object, err));
+    else if (strcmp(g->rule, "all")) {
+        snprintf(name, sizeof name, "%.*s", (int)n, g->rule);
+        WG_TRY(wg_find_verifier(&wg_program_plugins, name, &c->rule, err));
+    }
+    if (!c->rule || !c->rule->size) return WG_OK;
+    if (!(c->options = wg_calloc(1, c->rule->size))) return wg_nomem(err, c->rule->size, "a rule's options");
+    wg_option_defaults(c->rule->options, c->options);
+    return g->rule[n] ? wg_option_set_list(c->rule->options, c->options, c->rule->size, g->rule + n + 1, err) : WG_OK;
+}
+
+static wg_status prove_all(const prove *g, const choice *c, int *bad, wg_error *err)
+{
+    jobs w = { .options = c->options, .job = wg_calloc(JOBS, sizeof(job)) };
+    wg_pool *pool = NULL;
+    wg_status s =
+        w.job ? wg_pool_open(&pool, (int)g->threads, err) : wg_nomem(err, JOBS * sizeof(job), "the lines of the table");
+    if (!s && !g->json) fputs(g->brief ? brief_head : full_head, stdout);
+    for (int i = 0; !s && wg_verifiers[i]; i++) {
+        w.rule = c->rule ? c->rule : wg_verifiers[i];
+        s = prove_rule(g, &w, pool, bad, err);
+        if (c->rule) break;
+    }
+    wg_pool_close(pool);
+    wg_free(w.job);
+    return s;
+}
+
+int wg_cmd_prove(int argc, char **argv)
+{
+    prove g = { .rule = "all", .law = "all", .tree = "", .plugin = "", .seed = 1 };
+    const wg_flag flags[] = {
+        { "rule", 0, WG_FLAG_STRING, &g.rule, "R|all", "the rule, as NAME or NAME:option=value,...", 0, 0 },
+        { "plugin", 0, WG_FLAG_STRING, &g.plugin, "FILE", "a rule of your own in a shared object (examples/plugin-verifier)", 0,
+          0 },
+        { "law", 0, WG_FLAG_STRING, &g.law, "L|all", "how siblings are drawn: fixed, iid, without_replacement, coupled", 0, 0 },
+        { "tree", 0, WG_FLAG_STRING, &g.tree, "K-K-..", "draft: children of a node by its depth, such as 2-1", 0, 0 },
+        { "vocab", 0, WG_FLAG_INT, &g.vocab, "V", "tokens of the language (without any of these: a standard set of drafts)", 1,
+          16 },
+        { "depth", 0, WG_FLAG_INT, &g.depth, "D", "draft: levels", 1, DEPTH },
+        { "children", 0, WG_FLAG_INT, &g.children, "K", "draft: 1: chains; K: also trees of 2 .. K children a node", 1, DEPTH },
+        { "steps", 0, WG_FLAG_INT, &g.steps, "N", "consecutive steps in one enumeration", 1, 3 },
+        { "cases", 0, WG_FLAG_INT, &g.cases, "N", "random pairs of p and q", 1, 1e6 },
+        { "seed", 0, WG_FLAG_INT, &g.seed, "S", "of these pairs", 0, 0 },
+        { "threads", 0, WG_FLAG_INT, &g.threads, "N", "0: the cores this process may run on", 0, 256 },
+        { "json", 0, WG_FLAG_BOOL, &g.json, NULL, "one JSON object a line", 0, 0 },
+        { 0 },
+    };
+    const int done = wg_cli_parse("prove", flags, argc, argv, NULL, 0, 0);
+    if (done >= 0) return done;
+    if (strcmp(g.law, "all") && strcmp(g.law, "fixed") && strcmp(g.law, "iid") && strcmp(g.law, "without_replacement") &&
+        strcmp(g.law, "coupled")) {
+        fprintf(stderr, "wager prove: --law %s: expected one of all, fixed, iid, without_replacement, coupled\n", g.law);
+        return WG_EXIT_USAGE;
+    }
+    if (!settle_shapes(&g)) return WG_EXIT_USAGE;
+    wg_error err;
+    choice c = { 0 };
+    int bad = 0;
+    wg_status s = choose(&g, &c, &err);
+    if (!s) s = prove_all(&g, &c, &bad, &err);
+    wg_free(c.options);
+    wg_verifier_unload(c.object);
+    if (s) return wg_cli_fail(&err);
+    if (bad)
+        fprintf(stderr, "wager prove: %d of the lines above deviate by more than %g or ask an address twice\n", bad, bound);
+    return bad ? WG_EXIT_FAILED : WG_EXIT_OK;
+}

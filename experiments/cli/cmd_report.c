@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT
+ * wager report: a run as a page, a table, Markdown or comma-separated values, or a folder of runs as an index. */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "experiments/cli/cli.h"
+#include "experiments/cli/commands.h"
+#include "experiments/report/html.h"
+#include "experiments/report/report.h"
+#include "experiments/report/table.h"
+
+static bool is_run(const char *dir)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%s/requests.jsonl", dir);
+    return access(path, F_OK) == 0;
+}
+
+typedef struct page { const char *dir; bool run, drawings; } page;
+
+static wg_status write_page(FILE *f, void *arg, wg_error *err)
+{
+    int runs;
+    wg_folder *folder;
+    const page *p = arg;
+    if (!p->run) return wg_report_index(f, p->dir, &runs, err);
+    WG_TRY(wg_folder_open(&folder, p->dir, err));
+    const wg_status s = wg_report_write(f, folder, p->drawings, err);
+    wg_folder_close(folder);
+    return s;
+}
+
+/* What is for a terminal, a paper or a spreadsheet. */
+typedef struct form {
+    bool table, csv, markdown;
+    const char *by; /* what CSV has rows for, or NULL: */
+    wg_csv_rows rows;
+    const wg_column_choice *columns;
+} form;
+
+static wg_status print_run(const char *dir, const form *as, wg_error *err)
+{
+    wg_folder *run;
+    WG_TRY(wg_folder_open(&run, dir, err));
+    wg_status s = WG_OK;
+    if (as->markdown) s = wg_report_markdown(stdout, run, as->columns, err);
+    else if (!run->summary)
+        s = wg_fail(err, WG_EINVAL, "%s: there is no summary.json: the run never came to its end; wager run --resume goes on",
+                    dir);
+    else if (as->csv) wg_table_print_csv(stdout, run->summary, as->rows, as->columns);
+    else wg_table_print(stdout, run->summary, as->columns);
+    wg_folder_close(run);
+    if (s == WG_OK && (fflush(stdout) || ferror(stdout))) s = wg_fail(err, WG_EIO, "cannot write to standard output");
+    return s;
+}
+
+/* What goes together: one form; columns of cells only. */
+static wg_status check_form(form *as, const char *dir, const char *out, wg_error *err)
+{
+    static const char *const rows[] = { "cell", "position", "category", "turn", "part", NULL }; /* wg_csv_rows */
+    if (as->table + as->csv + as->markdown > 1) return wg_fail(err, WG_EINVAL, "one of --table, --md and --csv at a time");
+    if (as->by && !as->csv) return wg_fail(err, WG_EINVAL, "--by is for --csv: what has a row there");
+    for (int k = 0; as->by && rows[k]; k++)
+        if (!strcmp(as->by, rows[k])) as->rows = (wg_csv_rows)k;
+    if (as->by && strcmp(as->by, rows[as->rows]) != 0)
+        return wg_fail(err, WG_EINVAL, "--by %s: expected cell, position, category, turn or part", as->by);
+    if (as->rows && as->columns)
+        return wg_fail(err, WG_EINVAL, "--columns chooses among those of cells; --by rows have their own");
+    if (out) return wg_fail(err, WG_EINVAL, "--out is for the page; a table goes to standard output: > '%s'", out);
+    if (!is_run(dir)) return wg_fail(err, WG_EINVAL, "'%s' is no result folder of a run: it has no requests.jsonl", dir);
+    return WG_OK;
+}
+
+int wg_cmd_report(int argc, char **argv)
+{
+    const char *dir, *out = NULL, *list = NULL;
+    bool plain = false;
+    form as = { .table = false };
+    wg_column_choice chosen;
+    const wg_flag flags[] = {
+        { "out", 'o', WG_FLAG_STRING, &out, "FILE", "the page; else DIR/report.html, or DIR/index.html for a folder of runs", 0,
+          0 },
+        { "no-drawings", 0, WG_FLAG_BOOL, &plain, NULL, "tables only, even where gnuplot is there", 0, 0 },
+        { "table", 0, WG_FLAG_BOOL, &as.table, NULL, "print the table that the run ended with instead", 0, 0 },
+        { "md", 0, WG_FLAG_BOOL, &as.markdown, NULL, "print the run as Markdown instead: question, answer, table", 0, 0 },
+        { "csv", 0, WG_FLAG_BOOL, &as.csv, NULL, "print all numbers of all cells instead, comma-separated", 0, 0 },
+        { "by", 0, WG_FLAG_STRING, &as.by, "WHAT", "with --csv, a row for each cell, position, category, turn or part", 0, 0 },
+        { "columns", 0, WG_FLAG_STRING, &list, "LIST", WG_COLUMNS_DOC, 0, 0 },
+        { NULL, 0, WG_FLAG_BOOL, NULL, NULL, NULL, 0, 0 },
+    };
+    const int bad = wg_cli_parse("report", flags, argc, argv, &dir, 1, 1);
+    if (bad >= 0) return bad;
+    wg_error problem;
+    if (list && wg_columns_named(list, &chosen, &problem)) return wg_cli_fail(&problem);
+    as.columns = list ? &chosen : NULL;
+    if (list && !as.csv && !as.markdown) as.table = true;
+    if (as.table || as.csv || as.markdown || as.by)
+        return check_form(&as, dir, out, &problem) || print_run(dir, &as, &problem) ? wg_cli_fail(&problem) : WG_EXIT_OK;
+    page p = { dir, is_run(dir), !plain };
+    char path[4096];
+    snprintf(path, sizeof path, "%s/%s", dir, p.run ? "report.html" : "index.html");
+    if (wg_html_save(out ? out : path, write_page, &p, &problem) != WG_OK) return wg_cli_fail(&problem);
+    printf("%s\n", out ? out : path);
+    return WG_EXIT_OK;
+}

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT
+ * wager run: an experiment from its file to its result folder and table. */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/base/mem.h"
+#include "core/model/device.h"
+#include "experiments/cli/cli.h"
+#include "experiments/cli/commands.h"
+#include "experiments/base/spec.h"
+#include "experiments/run/run_plan.h"
+#include "experiments/run/runner.h"
+#include "experiments/run/summary.h"
+#include "experiments/report/table.h"
+
+/* A signal handler has nowhere else to write. */
+static volatile sig_atomic_t stop;
+static void on_signal(int number)
+{
+    (void)number;
+    stop = 1;
+}
+
+/* The first Ctrl-C asks the run to end with what it has, a second one kills. A full disk is an error of write(), no death. */
+static void catch_signals(void)
+{
+    struct sigaction a = { .sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND | SA_RESTART };
+    sigaction(SIGINT, &a, NULL);
+    sigaction(SIGTERM, &a, NULL);
+    signal(SIGXFSZ, SIG_IGN);
+}
+
+/* A cell of which nothing succeeded is work that failed. */
+static bool some_cell_is_empty(const wg_run *run)
+{
+    for (int i = 0; i < run->config->n && !run->config->shard.count; i++) /* of a shard it may be another's */
+        if (run->result[i].requests == 0) return true;
+    return false;
+}
+
+static int run(const wg_config *c, const char *out, bool resume, bool json, const wg_column_choice *columns)
+{
+    wg_error err;
+    wg_run result;
+    char *path = NULL;
+    const wg_run_options o = { .out = out, .stop = &stop, .progress = isatty(STDERR_FILENO), .resume = resume };
+    catch_signals();
+    const wg_status s = wg_run_config(c, &o, &result, &path, &err);
+    json_t *summary = !s || s == WG_EINTERRUPTED ? wg_summary_json(&result) : NULL;
+    if (summary && json) wg_table_print_json(stdout, summary);
+    else if (summary) wg_table_print(stdout, summary, columns);
+    json_decref(summary);
+    int status = s ? wg_cli_fail(&err) : some_cell_is_empty(&result) ? WG_EXIT_FAILED : WG_EXIT_OK;
+    if (result.resumed) fprintf(stderr, "resumed: %d requests were there already\n", result.resumed);
+    if (s == WG_EINTERRUPTED && path) fprintf(stderr, "to go on: the same command with --resume --out '%s'\n", path);
+    if (path) fprintf(stderr, "results: %s\n", path);
+    if (fflush(stdout) || ferror(stdout)) { /* a table nobody could read */
+        fprintf(stderr, "wager run: cannot write the table to standard output\n");
+        if (status == WG_EXIT_OK) status = WG_EXIT_FAILED;
+    }
+    wg_free(path);
+    wg_run_free(&result);
+    return status;
+}
+
+int wg_cmd_run(int argc, char **argv)
+{
+    wg_flag_list set = { .n = 0 };
+    const char *out = NULL, *device = NULL, *shard = NULL, *from = NULL, *list = NULL, *path;
+    char threads_set[64], device_set[64];
+    long threads = -1;
+    bool dry = false, json = false, resume = false;
+    const wg_flag flags[] = {
+        { "out", 'o', WG_FLAG_STRING, &out, "DIR", "the result folder itself; else results/<name>/<hash>-<host>-<utc>", 0, 0 },
+        { "set", 0, WG_FLAG_LIST, &set, "A.B=V", "override a value of the file (JSON, or text); may be repeated", 0, 0 },
+        { "resume", 'r', WG_FLAG_BOOL, &resume, NULL, "go on where --out DIR, or the latest run of this config, stopped", 0,
+          0 },
+        { "shard", 0, WG_FLAG_STRING, &shard, "I/N", "run this part of N; else as a Slurm array or MPI says; all: the whole", 0,
+          0 },
+        { "dry-run", 0, WG_FLAG_BOOL, &dry, NULL, "check and show what would run; write nothing", 0, 0 },
+        { "device", 0, WG_FLAG_STRING, &device, "D", "--set target.device=D: " WG_DEVICE_NAMES, 0, 0 },
+        { "threads", 't', WG_FLAG_INT, &threads, "N", "--set target.threads=N (0: all cores); -1: as the file says", -1, 256 },
+        { "json", 0, WG_FLAG_BOOL, &json, NULL, "one JSON object a line per cell instead of the table", 0, 0 },
+        { "columns", 0, WG_FLAG_STRING, &list, "LIST", "of the table; " WG_COLUMNS_DOC, 0, 0 },
+        { NULL, 0, WG_FLAG_BOOL, NULL, NULL, NULL, 0, 0 },
+    };
+    const int bad = wg_cli_parse("run", flags, argc, argv, &path, 1, 1);
+    if (bad >= 0) return bad;
+    if (threads >= 0 && set.n < WG_FLAG_LIST_MAX) {
+        snprintf(threads_set, sizeof threads_set, "target.threads=%ld", threads);
+        set.item[set.n++] = threads_set;
+    }
+    if (device && set.n < WG_FLAG_LIST_MAX) {
+        snprintf(device_set, sizeof device_set, "target.device=%.40s", device);
+        set.item[set.n++] = device_set;
+    }
+    wg_error err;
+    wg_config *c;
+    wg_column_choice chosen;
+    if (list && wg_columns_named(list, &chosen, &err)) return wg_cli_fail(&err);
+    if (wg_config_open(&c, path, set.item, set.n, &wg_program_plugins, &err)) return wg_cli_fail(&err);
+    int status = WG_EXIT_OK;
+    if (shard ? wg_shard_parse(&c->shard, shard, &err) : wg_shard_of_environment(&c->shard, &from, &err)) {
+        wg_config_close(c);
+        return wg_cli_fail(&err);
+    }
+    if (from) fprintf(stderr, "shard %d of %d, by %s\n", c->shard.index, c->shard.count, from);
+    if (wg_config_fast(c) && !dry) fprintf(stderr, "wager run: %s " WG_DEVICE_FAST_SAYS "\n", wg_config_fast(c));
+    if (dry) wg_plan_print(stdout, c, -1);
+    else status = run(c, out, resume, json, list ? &chosen : NULL);
+    wg_config_close(c);
+    return status;
+}

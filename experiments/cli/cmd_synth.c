@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT
+ * wager synth: a random model of a known shape. */
+#include <stdio.h>
+#include <string.h>
+
+#include "core/file/synth.h"
+#include "experiments/cli/cli.h"
+#include "experiments/cli/commands.h"
+#include "kernels/types.h"
+
+/* context: of the shape where it is 0. */
+static wg_status synth(const char *like, int type, uint64_t seed, int context, const char *out, wg_error *err)
+{
+    for (const wg_synth_shape *s = wg_synth_shapes(); context && s->name; s++)
+        if (!strcmp(s->name, like)) {
+            wg_synth_shape shape = *s;
+            shape.context = context;
+            return wg_synth_write(&shape, type, seed, out, err);
+        }
+    return wg_synth(like, type, seed, out, err);
+}
+
+int wg_cmd_synth(int argc, char **argv)
+{
+    const char *like = NULL, *out = NULL, *type_name = "q8_0";
+    long seed = 1, context = 0;
+    const wg_flag flags[] = {
+        { "like", 0, WG_FLAG_STRING, &like, "SHAPE", "llama-3.2-1b, tinyllama-1.1b, llama-3-8b, gpt2 or tiny", 0, 0 },
+        { "type", 0, WG_FLAG_STRING, &type_name, "TYPE", WG_WRITABLE_TYPES, 0, 0 },
+        { "seed", 0, WG_FLAG_INT, &seed, "N", "another seed, another model", 0, 0 },
+        { "context", 0, WG_FLAG_INT, &context, "N", "longest text; 0: the shape's own", 0, 1 << 20 },
+        { "out", 'o', WG_FLAG_STRING, &out, "FILE", "the GGUF file to write", 0, 0 },
+        { 0 },
+    };
+    const int done = wg_cli_parse("synth", flags, argc, argv, NULL, 0, 0);
+    if (done >= 0) return done;
+    if (!like || !out) {
+        fputs("wager synth: --like SHAPE and --out FILE are needed\n", stderr);
+        return WG_EXIT_USAGE;
+    }
+    const int type = wg_cli_weight_type("synth", type_name);
+    if (type < 0) return WG_EXIT_USAGE;
+    wg_error err;
+    if (synth(like, type, (uint64_t)seed, (int)context, out, &err)) return wg_cli_fail(&err);
+    printf("wrote %s\n", out);
+    return WG_EXIT_OK;
+}

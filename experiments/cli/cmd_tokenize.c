@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT
+ * wager tokenize: the tokens of a text, and the text they stand for. */
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/base/mem.h"
+#include "core/text/tokenizer.h"
+#include "experiments/cli/cli.h"
+#include "experiments/cli/commands.h"
+
+static int print_tokens(const wg_tokenizer *t, const int32_t *ids, size_t n, bool json)
+{
+    for (size_t i = 0; i < n; i++) {
+        const wg_text piece = wg_tokenizer_piece(t, ids[i]);
+        if (!json) {
+            printf("%6" PRId32 "  %.*s\n", ids[i], (int)piece.n, piece.s);
+            continue;
+        }
+        json_t *o = json_pack("{s:i, s:o}", "id", (int)ids[i], "piece", json_stringn_nocheck(piece.s, piece.n));
+        if (!o || json_dumpf(o, stdout, JSON_SORT_KEYS | JSON_COMPACT)) {
+            json_decref(o);
+            return WG_EXIT_FAILED;
+        }
+        putchar('\n');
+        json_decref(o);
+    }
+    if (!json) printf("%zu tokens\n", n);
+    return WG_EXIT_OK;
+}
+
+int wg_cmd_tokenize(int argc, char **argv)
+{
+    bool json = false, special = false, no_bos = false;
+    const char *word[2];
+    const wg_flag flags[] = {
+        { "special", 0, WG_FLAG_BOOL, &special, NULL, "texts of control tokens become these tokens", 0, 0 },
+        { "no-bos", 0, WG_FLAG_BOOL, &no_bos, NULL, "do not add the begin-of-text token", 0, 0 },
+        { "json", 0, WG_FLAG_BOOL, &json, NULL, "one JSON object per token", 0, 0 },
+        { 0 },
+    };
+    const int done = wg_cli_parse("tokenize", flags, argc, argv, word, 2, 2);
+    if (done >= 0) return done;
+    wg_weights *w = NULL;
+    wg_tokenizer *t = NULL;
+    int32_t *ids = NULL;
+    size_t n;
+    wg_error err;
+    wg_status s = wg_weights_open(&w, word[0], &err);
+    if (!s) s = wg_tokenizer_open(&t, w, &err);
+    if (!s) s = wg_tokenizer_encode(t, word[1], strlen(word[1]), !no_bos, special, &ids, &n, &err);
+    const int status = s ? wg_cli_fail(&err) : print_tokens(t, ids, n, json);
+    wg_free(ids);
+    wg_tokenizer_close(t);
+    wg_weights_close(w);
+    return status;
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT
+ * wager tree: the shapes of draft trees. Prints a shape, how many tokens a step is to yield with it, and draws it. */
+#include <jansson.h>
+#include <string.h>
+
+#include "core/base/option.h"
+#include "experiments/cli/cli.h"
+#include "experiments/cli/commands.h"
+#include "experiments/report/tree_draw.h"
+
+static const char *const kinds[] = { "chain", "kary", "file", "sequoia", NULL };
+
+typedef struct tree {
+    const char *tree, *accept, *svg;
+    long length, budget;
+    bool json;
+} tree;
+
+static wg_status make(const tree *g, const char *kind, const double *accept, int n, wg_shape *s, wg_error *err)
+{
+    if (!strcmp(kind, "chain")) return wg_shape_chain(s, (int)g->length, err);
+    if (!strcmp(kind, "kary")) return wg_shape_kary(s, g->tree, err);
+    if (!strcmp(kind, "sequoia")) return wg_shape_sequoia(s, accept, n, (int)g->budget, (int)g->length, err);
+    if (!strcmp(kind, "file")) return wg_shape_file(s, g->tree, err);
+    if (!strcmp(kind, "best_first"))
+        return wg_fail(err, WG_EINVAL, "a best_first tree depends on the text before it; \"sequoia\" is the best tree that "
+                       "does not");
+    const char *near = wg_nearest(kind, kinds);
+    return wg_fail(err, WG_EINVAL, "unknown shape \"%s\"; expected one of: chain, kary, file, sequoia%s%s%s", kind,
+                   near ? " (did you mean \"" : "", near ? near : "", near ? "\"?)" : "");
+}
+
+static void print_json(const wg_shape *s, const double *value, double expected)
+{
+    json_t *parents = json_array(), *values = json_array();
+    for (int i = 0; i < s->n; i++) {
+        json_array_append_new(parents, json_integer(s->parent[i]));
+        json_array_append_new(values, json_real(value[i]));
+    }
+    json_t *all = json_pack("{s:o, s:o, s:f, s:i, s:i}", "parents", parents, "values", values, "expected_tokens", expected,
+                            "draft_tokens", s->n - 1, "draft_passes", s->levels);
+    json_dumpf(all, stdout, JSON_SORT_KEYS | JSON_COMPACT);
+    putchar('\n');
+    json_decref(all);
+}
+
+static wg_status show(const tree *g, const char *kind, wg_error *err)
+{
+    double accept[WG_ACCEPT_MAX], value[WG_TREE_MAX] = { 1 };
+    int n;
+    wg_shape s;
+    WG_TRY(wg_accept_parse(g->accept, accept, &n, err));
+    WG_TRY(make(g, kind, accept, n, &s, err));
+    for (int i = 1; i < s.n; i++) {
+        const int rank = i - s.first[s.parent[i]];
+        value[i] = rank < n ? value[s.parent[i]] * accept[rank] : 0;
+    }
+    const double expected = wg_shape_expected(&s, accept, n);
+    if (g->json) print_json(&s, value, expected);
+    else {
+        wg_tree_draw_text(stdout, &s, value);
+        printf("%d draft tokens in %d draft passes; with acceptances %s a step yields %.4f tokens\n", s.n - 1, s.levels,
+               g->accept, expected);
+    }
+    if (!*g->svg) return WG_OK;
+    char title[256];
+    snprintf(title, sizeof title, "%s: %d draft tokens, %.3f tokens a step at %s", kind, s.n - 1, expected, g->accept);
+    return wg_tree_draw_svg(g->svg, &s, value, title, err);
+}
+
+int wg_cmd_tree(int argc, char **argv)
+{
+    tree g = { .tree = "3-2-1", .accept = "0.6/0.15/0.06/0.03", .svg = "", .length = 4, .budget = WG_TREE_MAX > 24 ? 24 : 7 };
+    const char *kind = "chain";
+    const wg_flag flags[] = {
+        { "tree", 't', WG_FLAG_STRING, &g.tree, "3-2-1|FILE",
+          "kary: children of a node by depth; file: parents or paths in JSON", 0, 0 },
+        { "length", 'l', WG_FLAG_INT, &g.length, "N", "of a chain; the most depth of a sequoia", 1, WG_TREE_MAX - 1 },
+        { "budget", 'b', WG_FLAG_INT, &g.budget, "N", "draft tokens of a sequoia", 1, WG_TREE_MAX - 1 },
+        { "accept", 'a', WG_FLAG_STRING, &g.accept, "P/P/...",
+          "how often the 1st, 2nd, ... child of a node is the accepted one", 0, 0 },
+        { "svg", 0, WG_FLAG_STRING, &g.svg, "FILE", "also draws it there", 0, 0 },
+        { "json", 0, WG_FLAG_BOOL, &g.json, NULL, "parents and values as one JSON object", 0, 0 },
+        { 0 },
+    };
+    const int done = wg_cli_parse("tree", flags, argc, argv, &kind, 0, 1);
+    if (done >= 0) return done;
+    wg_error err;
+    return show(&g, kind, &err) ? wg_cli_fail(&err) : WG_EXIT_OK;
+}

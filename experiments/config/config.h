@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT
+ * An experiment: one JSON file (DESIGN: experiments), checked as a whole before anything runs, and resolved into cells.
+ *
+ * A sweep maps dotted paths to lists of values; the grid is their product, the (alphabetically) first key slowest. A path names
+ * one option ("draft.length") or a whole section ("draft": [{...}, {...}]), which each value then replaces. A list of such maps
+ * is several grids, one behind the other: what does not fit all values of a key gets a grid of its own. Every cell is
+ * validated against the option tables of its own drafter and rule; a problem points at the value in the file that caused it, or
+ * names the --set.
+ *
+ * A section may be named: "@models/story" stands for the object in models/story.json (config_part.c). */
+#ifndef WG_EXPERIMENTS_CONFIG_CONFIG_H
+#define WG_EXPERIMENTS_CONFIG_CONFIG_H
+
+#include <jansson.h>
+
+#include "core/base/hash.h"
+#include "core/base/option.h"
+#include "core/engine/build.h"
+#include "core/text/chat.h"
+#include "experiments/config/dataset.h"
+#include "experiments/config/shard.h"
+
+typedef struct wg_config_top {
+    char name[WG_OPTION_STRING], question[WG_OPTION_STRING];
+    int seed, max_tokens, repeats, batch, trace; /* trace: WG_TRACE_NONE, ... */
+    int trace_rows, trace_top; /* trace_rows: WG_TRACE_EXACT, ... */
+} wg_config_top;
+
+typedef struct wg_config_target {
+    char model[WG_OPTION_STRING], device[WG_OPTION_STRING];
+    int threads, pin, kv_type, context;
+    bool allow_nan;
+} wg_config_target;
+
+typedef struct wg_config_prompts {
+    char file[WG_OPTION_STRING], category[WG_OPTION_STRING], merge[WG_OPTION_STRING];
+    int limit, per_category, shuffle, keep_bytes, turns;
+    int chat; /* WG_CHAT_NONE, ... */
+    char system[WG_OPTION_STRING];
+} wg_config_prompts;
+static inline wg_dataset_options wg_prompt_options(const wg_config_prompts *p)
+{
+    return (wg_dataset_options){ p->merge, p->category, p->shuffle, p->per_category, p->limit, p->keep_bytes,
+                                  p->turns };
+}
+static inline wg_chat wg_prompt_chat(const wg_config_prompts *p) { return (wg_chat){ p->chat, p->system }; }
+
+/* The sections of a config, for checking and for `wager list`; ends with a NULL name. The options of `draft` and `verify` are
+ * those of the class that `selector` names, so their table is NULL. The first row, named "", holds the top-level options. */
+typedef struct wg_config_section {
+    const char *name, *doc, *selector;
+    const wg_option *table;
+    size_t at; /* of the struct in wg_cell */
+} wg_config_section;
+extern const wg_config_section wg_config_sections[];
+
+/* One point of the grid, with nothing left to decide. */
+typedef struct wg_cell {
+    json_t *swept;                  /* {"draft.length": 4}: what distinguishes it from its neighbours; {} without a sweep */
+    json_t *config;                 /* the resolved config without the sweep */
+    wg_config_top top;
+    wg_config_target target;
+    wg_config_prompts prompts;
+    wg_sampling sampling;
+    const wg_drafter_class *drafter;
+    void *draft;                    /* its options (owned) */
+    const wg_verifier_class *verifier;
+    void *verify;
+    int dataset;                    /* index into wg_config.dataset */
+    int group;                      /* cells with the same number differ in draft and verify only: they share a baseline */
+} wg_cell;
+
+struct wg_config {
+    const wg_plugins *plugins;      /* borrowed */
+    wg_config_top top;              /* of the base; only name, question, repeats and trace* hold for all cells */
+    json_t *resolved;               /* with --set applied and defaults filled in; a config file itself */
+    char sha256[WG_SHA256_HEX];     /* of its canonical text */
+    char hash[13];                  /* the first 12 digits */
+    wg_cell *cell;
+    int n, groups;
+    wg_dataset **dataset;
+    int datasets;
+    wg_shard shard;                 /* the part of it that is run; not the file's to say */
+};
+
+/* Reads, overrides, checks and resolves. set: texts "a.b=value", value as JSON when it parses, else as text. Everything the
+ * config names is looked at (prompt files as a whole, model files' headers). ECONFIG carries all problems at once. */
+wg_status wg_config_open(wg_config **out, const char *path, const char *const *set, int n_set, const wg_plugins *plugins,
+                         wg_error *err);
+void wg_config_close(wg_config *c); /* NULL is fine */
+
+/* Is the law of this cell's output plain decoding's? And is the output itself, token by token? */
+bool wg_cell_lossless(const wg_cell *cell);
+bool wg_cell_repeats_plain(const wg_cell *cell);
+
+/* A device of its targets that does not keep the Prefix Law, so that no cell there is lossless; NULL: there is none. */
+const char *wg_config_fast(const wg_config *c);
+
+/* The options of a section of a cell: the struct its table describes. */
+const void *wg_cell_section(const wg_cell *cell, const wg_config_section *s);
+
+#endif

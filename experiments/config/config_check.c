@@ -1,0 +1,530 @@
+/* SPDX-License-Identifier: MIT
+ * Values against option tables, and what only a whole cell shows. Nothing here stops at the first problem. */
+#include "experiments/config/config_check.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/base/mem.h"
+#include "core/base/number.h"
+#include "core/model/device.h"
+#include "draft/compose/composite.h"
+#include "experiments/base/target.h"
+
+enum { REQUESTS_MAX = 1 << 24 }; /* of a cell: each has a place in memory for its digest */
+
+static const char *const traces[] = { "none", "steps", "probs", NULL };
+static const char *const trace_rows[] = { "exact", "logits", "f16", "top", NULL };
+
+static const wg_option top_options[] = {
+    WG_OPTION_STR(wg_config_top, name, "", "names the result folder: letters, digits, '.', '_' and '-' (needed)"),
+    WG_OPTION_STR(wg_config_top, question, "", "what the experiment is to find out"),
+    WG_OPTION_INT(wg_config_top, seed, 1, 0, 2147483647, "of all randomness"),
+    WG_OPTION_INT(wg_config_top, max_tokens, 128, 1, 1000000, "new tokens of a request"),
+    WG_OPTION_INT(wg_config_top, repeats, 1, 1, 10000, "runs of each prompt, each with randomness of its own"),
+    WG_OPTION_INT(wg_config_top, batch, 1, 1, 256, "sequences of one step"),
+    WG_OPTION_ENUM(wg_config_top, trace, 0, traces,
+                   "steps: a line per step in steps.jsonl; probs: also trees and rows of p and q, in trace.wgt (wager replay)"),
+    WG_OPTION_ENUM(wg_config_top, trace_rows, 0, trace_rows,
+                   "rows of trace.wgt: exact, in the shortest form; logits: of the target always, for replay at other "
+                   "temperatures; f16; top: the `trace_top` most probable tokens and the mass of the rest"),
+    WG_OPTION_INT(wg_config_top, trace_top, 64, 1, 1 << 20, "tokens of a row with trace_rows=top"),
+    WG_OPTION_END,
+};
+static const wg_option target_options[] = {
+    WG_OPTION_STR(wg_config_target, model, "", "weights file (needed)"),
+    WG_OPTION_STR(wg_config_target, device, "cpu", "where it runs: " WG_DEVICE_NAMES),
+    WG_OPTION_INT(wg_config_target, threads, 0, 0, 256, "0: the cores this process may run on"),
+    WG_OPTION_BOOL(wg_config_target, pin, 0, "bind each worker thread to a processor of its own"),
+    WG_OPTION_ENUM(wg_config_target, kv_type, 1, wg_kv_type_names, "element type of the target's cache"),
+    WG_OPTION_INT(wg_config_target, context, 0, 0, 1 << 24, "longest sequence; 0: the file's"),
+    WG_OPTION_BOOL(wg_config_target, allow_nan, 0, "accept NaN and infinities in weights"),
+    WG_OPTION_END,
+};
+static const char *const turn_words[] = { "all", "first", NULL };
+static const wg_option prompt_options[] = {
+    WG_OPTION_STR(wg_config_prompts, file, "", "JSONL with `prompt`, `question` or `turns` (needed)"),
+    WG_OPTION_COUNT(wg_config_prompts, turns, 1, 0, WG_TURNS_MAX, turn_words,
+                    "of `turns` so many are asked, each after the answer to the one before; 0: all"),
+    WG_OPTION_INT(wg_config_prompts, limit, 0, 0, 1 << 24, "the first prompts only; 0: all"),
+    WG_OPTION_INT(wg_config_prompts, per_category, 0, 0, 1 << 24, "the first prompts of each category only; 0: all"),
+    WG_OPTION_STR(wg_config_prompts, category, "", "prompts of this category only; empty: any"),
+    WG_OPTION_STR(wg_config_prompts, merge, "", "new names of categories, such as chat=writing|coding;other=qa"),
+    WG_OPTION_INT(wg_config_prompts, shuffle, 0, 0, 2147483647,
+                  "seed of their order, before any are left out; 0: as in the file"),
+    WG_OPTION_INT(wg_config_prompts, keep_bytes, 0, 0, 1 << 30, "longer prompts keep their end of so many bytes; 0: all of it"),
+    WG_OPTION_ENUM(wg_config_prompts, chat, WG_CHAT_NONE, wg_chat_names,
+                   "the template that the target was trained with: a prompt is a question, and its answer is wanted"),
+    WG_OPTION_STR(wg_config_prompts, system, "", "what the template says before the question; needs `chat`"),
+    WG_OPTION_END,
+};
+
+const wg_config_section wg_config_sections[] = {
+    { "", "the experiment", NULL, top_options, offsetof(wg_cell, top) },
+    { "target", "the model whose output is wanted", NULL, target_options, offsetof(wg_cell, target) },
+    { "draft", "the drafter, by kind, and its options", "kind", NULL, offsetof(wg_cell, draft) },
+    { "verify", "the verification rule and its options", "rule", NULL, offsetof(wg_cell, verify) },
+    { "sampling", "how logits become a distribution", NULL, wg_sampling_options, offsetof(wg_cell, sampling) },
+    { "prompts", "what is continued", NULL, prompt_options, offsetof(wg_cell, prompts) },
+    { NULL, NULL, NULL, NULL, 0 },
+};
+
+const void *wg_cell_section(const wg_cell *cell, const wg_config_section *s)
+{
+    const char *at = (const char *)cell + s->at;
+    return s->selector ? *(void *const *)at : at;
+}
+
+/* ---- problems ---------------------------------------------------------------------------------------------------- */
+
+bool wg_first_time(wg_checker *c, const char *what, const char *text)
+{
+    const uint64_t h = wg_hash64(wg_hash64(WG_HASH_START, what, strlen(what) + 1), text, strlen(text));
+    for (int i = 0; i < c->n_seen; i++)
+        if (c->seen[i] == h) return false;
+    if (c->n_seen == c->cap_seen) {
+        const int cap = c->cap_seen ? c->cap_seen * 2 : 64;
+        uint64_t *more = wg_realloc(c->seen, (size_t)cap, sizeof *more);
+        if (!more) return true; /* said twice rather than not at all */
+        c->seen = more;
+        c->cap_seen = cap;
+    }
+    c->seen[c->n_seen++] = h;
+    return true;
+}
+
+const char *wg_path_inside(const char *path, const char *prefix)
+{
+    const size_t n = strlen(prefix);
+    if (strncmp(path, prefix, n) != 0) return NULL;
+    return n == 0 || path[n] == '\0' || path[n] == '.' || path[n] == '[' ? path + n : NULL;
+}
+
+/* Where the value at `path` of the cell came from: the longest axis that covers it, or the path itself. */
+static void origin(const wg_checker *c, const char *path, bool *key, char *buf, size_t size)
+{
+    int best = -1;
+    const wg_axis *axis = c->in_cell ? c->now->axis : NULL;
+    for (int i = 0; axis && i < c->now->n_axes; i++)
+        if (wg_path_inside(path, axis[i].path) && (best < 0 || strlen(axis[i].path) > strlen(axis[best].path))) best = i;
+    if (best < 0) {
+        snprintf(buf, size, "%s", path);
+        return;
+    }
+    const char *rest = wg_path_inside(path, axis[best].path);
+    size_t n = (size_t)snprintf(buf, size, "%s.", c->now->place);
+    for (const char *p = axis[best].path; *p && n + 2 < size; p++) {
+        if (*p == '.' || *p == '[' || *p == '\\') buf[n++] = '\\';
+        buf[n++] = *p;
+    }
+    snprintf(buf + n, size - n, "[%d]%s", c->at[best], rest);
+    if (!*rest) *key = false;
+}
+
+static void add_problem(wg_checker *c, const wg_json *doc, const char *path, bool key, const char *text)
+{
+    if (c->n_found == c->cap_found) {
+        const int cap = c->cap_found ? c->cap_found * 2 : 16;
+        wg_found *more = wg_realloc(c->found, (size_t)cap, sizeof *more);
+        if (!more) {
+            c->failed = wg_nomem(&c->err, (size_t)cap * sizeof *more, "a list of problems");
+            return;
+        }
+        c->found = more;
+        c->cap_found = cap;
+    }
+    wg_found *f = &c->found[c->n_found++];
+    *f = (wg_found){ .doc = doc, .key = key };
+    snprintf(f->path, sizeof f->path, "%s", path);
+    snprintf(f->text, sizeof f->text, "%s", text);
+    if (!wg_json_where(doc, path, key, &f->line, &f->column)) f->line = f->column = 0;
+}
+
+void wg_problem(wg_checker *c, const char *path, bool key, const char *fmt, ...)
+{
+    char text[512], from[512], once[2200];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    origin(c, path, &key, from, sizeof from);
+    const wg_part *part = NULL;
+    const wg_override *set = NULL;
+    size_t most = 0; /* the innermost of parts and --set has the value; a part that a --set named is inside it */
+    for (int i = 0; i < c->n_set; i++)
+        if (c->set[i].doc && wg_path_inside(from, c->set[i].path) && strlen(c->set[i].path) > most)
+            set = &c->set[i], most = strlen(set->path);
+    for (int i = 0; i < c->n_part; i++)
+        if (!c->part[i].replaced && wg_path_inside(from, c->part[i].place) && strlen(c->part[i].place) >= most)
+            part = &c->part[i], most = strlen(part->place);
+    const char *at = part ? wg_path_inside(from, part->place) : from;
+    at += part && *at == '.';
+    snprintf(once, sizeof once, "%s: %s: %s", part ? wg_json_name(part->doc) : "", at, text);
+    if (!wg_first_time(c, "problem", once)) return;
+    if (part) add_problem(c, part->doc, at, key && *at, text);
+    else if (set) wg_problem_in_set(c, set, text);
+    else add_problem(c, c->doc, from, key, text);
+}
+
+void wg_problem_in_set(wg_checker *c, const wg_override *set, const char *text)
+{
+    add_problem(c, set->doc, "nowhere", false, text);
+}
+
+/* The config comes first, then its parts as they were opened, then the --sets. */
+static int rank(const wg_checker *c, const wg_json *doc)
+{
+    if (doc == c->doc) return 0;
+    for (int i = 0; i < c->n_part; i++)
+        if (doc == c->part[i].doc) return 1 + i;
+    return 1 + c->n_part;
+}
+
+/* Without their lines of the file, with which there would be no room for all. */
+static void report_briefly(const wg_checker *c, wg_error *all)
+{
+    enum { ROOM = 32 }; /* kept free for a count */
+    size_t n = 0;
+    for (int i = 0; i < c->n_found; i++) {
+        const wg_found *f = &c->found[i];
+        wg_error one = { 0 };
+        wg_json_problem(f->doc, f->path, f->key, &one, "%s", f->text);
+        const size_t length = strcspn(one.text, "\n");
+        if (n + length + 1 + ROOM > sizeof all->text) {
+            snprintf(all->text + n, sizeof all->text - n, "\n... and %d more", c->n_found - i);
+            return;
+        }
+        n += (size_t)snprintf(all->text + n, sizeof all->text - n, "%s%.*s", i ? "\n" : "", (int)length, one.text);
+    }
+}
+
+wg_status wg_problems_report(wg_checker *c, wg_error *err)
+{
+    if (c->failed) {
+        if (err) *err = c->err;
+        return c->failed;
+    }
+    for (int i = 1; i < c->n_found; i++) /* by insertion: stable, and there are few */
+        for (int k = i; k > 0; k--) {
+            wg_found *a = &c->found[k - 1], *b = &c->found[k], swap = *a;
+            const int a_rank = rank(c, a->doc), b_rank = rank(c, b->doc);
+            if (a_rank != b_rank ? a_rank < b_rank : a->line != b->line ? a->line < b->line : a->column <= b->column) break;
+            *a = *b;
+            *b = swap;
+        }
+    wg_error all = { 0 };
+    for (int i = 0; i < c->n_found; i++) {
+        const wg_found *f = &c->found[i];
+        wg_json_problem(f->doc, f->path, f->key, &all, "%s", f->text);
+    }
+    if (strstr(all.text, "\n... and ")) report_briefly(c, &all);
+    if (c->n_found && err) *err = all;
+    return c->n_found ? WG_ECONFIG : WG_OK;
+}
+
+const char *wg_suggestion(const char *word, const char *const *names, char *buf, size_t size)
+{
+    const char *near = wg_nearest(word, names);
+    buf[0] = '\0';
+    if (near) {
+        snprintf(buf, size, "; did you mean \"%s\"?", near);
+        return buf;
+    }
+    size_t n = 0;
+    for (int i = 0; names[i] && n < size; i++)
+        n += (size_t)snprintf(buf + n, size - n, "%s%s", i ? ", " : "; known: ", names[i]);
+    return buf;
+}
+
+/* ---- values ------------------------------------------------------------------------------------------------------ */
+
+/* The value as it is to be quoted: 'text "8"', 'number 0.5', 'a list'. */
+static const char *got(const json_t *v, char *buf, size_t size)
+{
+    char number[WG_NUMBER_TEXT];
+    switch (json_typeof(v)) {
+    case JSON_STRING: snprintf(buf, size, "text \"%.60s\"", json_string_value(v)); break;
+    case JSON_INTEGER: snprintf(buf, size, "%" JSON_INTEGER_FORMAT, json_integer_value(v)); break;
+    case JSON_REAL: snprintf(buf, size, "%s", wg_number_text(json_real_value(v), number, sizeof number)); break;
+    case JSON_OBJECT: snprintf(buf, size, "an object"); break;
+    case JSON_ARRAY: snprintf(buf, size, "a list"); break;
+    case JSON_TRUE: snprintf(buf, size, "true"); break;
+    case JSON_FALSE: snprintf(buf, size, "false"); break;
+    case JSON_NULL: snprintf(buf, size, "null"); break;
+    }
+    return buf;
+}
+
+static bool is_word(const wg_option *row, const json_t *v)
+{
+    bool found = false;
+    for (int i = 0; row->choices && row->choices[i] && json_is_string(v); i++)
+        found = found || !strcmp(row->choices[i], json_string_value(v));
+    return found;
+}
+
+/* Sets one field; false when the value is not what the row expects. */
+static bool set_value(const wg_option *row, const json_t *v, void *o)
+{
+    const wg_option one[] = { *row, WG_OPTION_END };
+    switch (row->type) {
+    case WG_OPT_INT:
+        if (is_word(row, v)) break;
+        return json_is_integer(v) && !wg_option_set_number(one, o, row->name, (double)json_integer_value(v), true, NULL);
+    case WG_OPT_FLOAT: return json_is_number(v) && !wg_option_set_number(one, o, row->name, json_number_value(v), false, NULL);
+    case WG_OPT_BOOL: return json_is_boolean(v) && !wg_option_set_number(one, o, row->name, json_is_true(v), true, NULL);
+    case WG_OPT_STRING:
+    case WG_OPT_ENUM: break;
+    }
+    return json_is_string(v) && strlen(json_string_value(v)) == json_string_length(v) &&
+           !wg_option_set(one, o, row->name, json_string_value(v), NULL);
+}
+
+static void check_value(wg_checker *c, const char *path, const wg_option *row, const json_t *v, void *o)
+{
+    char expects[512], is[128], hint[256] = "";
+    if (set_value(row, v, o)) return;
+    if (row->choices && json_is_string(v)) {
+        const char *near = wg_nearest(json_string_value(v), row->choices);
+        if (near) snprintf(hint, sizeof hint, "; did you mean \"%s\"?", near);
+    }
+    wg_problem(c, path, false, "%s: expected %s, got %s%s", path, wg_option_expects(row, expects, sizeof expects),
+               got(v, is, sizeof is), hint);
+}
+
+static int table_names(const wg_option *table, const char **names, int n, int max)
+{
+    for (const wg_option *r = table; r && r->name && n < max; r++) names[n++] = r->name;
+    names[n] = NULL;
+    return n;
+}
+
+/* The members of a section but `selector`, which has been read. */
+static void check_members(wg_checker *c, const json_t *object, const char *section, const char *of, const wg_option *table,
+                          const char *selector, void *o)
+{
+    enum { MANY = 96 };
+    const char *names[MANY + 1];
+    int n = 0;
+    if (selector) names[n++] = selector;
+    table_names(table, names, n, MANY);
+    const char *key;
+    json_t *v;
+    json_object_foreach((json_t *)object, key, v) {
+        char path[256], hint[512];
+        if (selector && !strcmp(key, selector)) continue;
+        const wg_option *row = wg_option_find(table, key);
+        snprintf(path, sizeof path, "%s.%s", section, key);
+        if (row) check_value(c, path, row, v, o);
+        else
+            wg_problem(c, path, true, "unknown key \"%.60s\" in \"%s\"%s%s", key, section, of,
+                       wg_suggestion(key, names, hint, sizeof hint));
+    }
+}
+
+/* `draft` and `verify`: the class by its name, then its options. object == NULL: the section is absent and stands for its
+ * defaults. */
+static void check_kind(wg_checker *c, const wg_config_section *s, const json_t *object, wg_cell *cell)
+{
+    const bool drafter = *s->selector == 'k';
+    const json_t *v = json_object_get(object, s->selector);
+    const char *name = drafter ? "none" : "rejection";
+    char path[64], of[96], is[128];
+    wg_error e;
+    if (!v && !c->in_cell && json_object_size(object) > 0) return; /* the sweep will say which kind these options are of */
+    snprintf(path, sizeof path, "%s.%s", s->name, s->selector);
+    if (v && !json_is_string(v)) {
+        wg_problem(c, path, false, "%s: expected a name, got %s", path, got(v, is, sizeof is));
+        return;
+    }
+    if (v) name = json_string_value(v);
+    if (drafter ? wg_find_drafter(c->plugins, name, &cell->drafter, &e)
+                : wg_find_verifier(c->plugins, name, &cell->verifier, &e)) {
+        wg_problem(c, path, false, "%s: %s", path, e.text);
+        return;
+    }
+    const wg_option *table = drafter ? cell->drafter->options : cell->verifier->options;
+    const size_t size = drafter ? cell->drafter->size : cell->verifier->size; /* a drafter's options lie inside its instance */
+    void **o = drafter ? &cell->draft : &cell->verify;
+    *o = wg_calloc(1, size + 1);
+    if (!*o) {
+        c->failed = wg_nomem(&c->err, size, "options");
+        return;
+    }
+    wg_option_defaults(table, *o);
+    snprintf(of, sizeof of, " of %s \"%s\"", drafter ? "drafter" : "rule", name);
+    if (object) check_members(c, object, s->name, of, table, s->selector, *o);
+}
+
+static const wg_config_section *find_section(const char *name)
+{
+    for (const wg_config_section *s = wg_config_sections + 1; s->name; s++)
+        if (!strcmp(s->name, name)) return s;
+    return NULL;
+}
+
+void wg_check_values(wg_checker *c, const json_t *root, wg_cell *cell)
+{
+    const char *names[32], *key;
+    char is[128], hint[512];
+    int n = table_names(top_options, names, 0, 16);
+    for (const wg_config_section *s = wg_config_sections; s->name; s++) {
+        if (s->table) wg_option_defaults(s->table, (char *)cell + s->at);
+        if (*s->name) names[n++] = s->name;
+    }
+    names[n++] = "sweep";
+    names[n] = NULL;
+    json_t *v;
+    json_object_foreach((json_t *)root, key, v) {
+        const wg_config_section *s = find_section(key);
+        const wg_option *row = wg_option_find(top_options, key);
+        if (row) check_value(c, key, row, v, &cell->top);
+        else if (s && json_is_string(v) && *json_string_value(v) == '@') continue; /* no such part, and that has been said */
+        else if (s && !json_is_object(v))
+            wg_problem(c, key, false, "%s: expected an object, got %s", key, got(v, is, sizeof is));
+        else if (s && s->selector) check_kind(c, s, v, cell);
+        else if (s) check_members(c, v, s->name, "", s->table, NULL, (char *)cell + s->at);
+        else if (strcmp(key, "sweep") != 0)
+            wg_problem(c, key, true, "unknown key \"%.60s\"%s", key, wg_suggestion(key, names, hint, sizeof hint));
+    }
+    for (const wg_config_section *s = wg_config_sections; s->name; s++)
+        if (s->selector && !json_object_get(root, s->name)) check_kind(c, s, NULL, cell);
+}
+
+/* ---- whole cells ------------------------------------------------------------------------------------------------- */
+
+static void check_model_file(wg_checker *c, const char *path, const char *file, const char *what)
+{
+    if (!wg_first_time(c, "model", file)) return;
+    wg_error e;
+    wg_arch arch;
+    const wg_status s = wg_target_probe(file, &arch, &e);
+    if (s == WG_ENOENT)
+        wg_problem(c, path, false, "%s: no such file: \"%s\" (%s; paths are relative to the working directory)", path, file,
+                   what);
+    else if (s == WG_ENOMEM) c->failed = s, c->err = e;
+    else if (s) wg_problem(c, path, false, "%s: %s", path, e.text);
+}
+
+/* A drafter that has an option `model` needs it: it names another weights file. */
+static void check_draft_model(wg_checker *c, const wg_cell *cell)
+{
+    const wg_option *row = wg_option_find(cell->drafter->options, "model");
+    if (!row || row->type != WG_OPT_STRING) return;
+    const char *file = (const char *)cell->draft + row->at;
+    if (*file) check_model_file(c, "draft.model", file, "the draft model");
+    else wg_problem(c, "draft", false, "draft: drafter \"%s\" needs \"model\": %s", cell->drafter->name, row->doc);
+}
+
+/* Drafters that are named inside options of another. */
+static void check_inner(wg_checker *c, const wg_cell *cell)
+{
+    for (const wg_option *o = cell->drafter->options; o && o->name; o++) {
+        const char *value = (const char *)cell->draft + o->at;
+        char path[64];
+        wg_error e;
+        if (!wg_inner_is_spec(cell->drafter, o) || !wg_first_time(c, "inner", value)) continue;
+        snprintf(path, sizeof path, "draft.%s", o->name);
+        const wg_status s = wg_inner_check(c->plugins, cell->drafter->name, o->name, value, &e);
+        if (s == WG_ENOMEM) c->failed = s, c->err = e;
+        else if (s) wg_problem(c, *value ? path : "draft", false, "draft: %s", e.text);
+    }
+}
+
+static bool same_prompts(const wg_config_prompts *a, const wg_config_prompts *b)
+{
+    return !strcmp(a->file, b->file) && !strcmp(a->category, b->category) && !strcmp(a->merge, b->merge) &&
+           a->limit == b->limit && a->per_category == b->per_category && a->shuffle == b->shuffle &&
+           a->keep_bytes == b->keep_bytes && a->turns == b->turns;
+}
+
+static void check_prompts(wg_checker *c, wg_cell *cell, wg_config *owner)
+{
+    const wg_config_prompts *p = &cell->prompts;
+    char once[2000];
+    for (wg_cell *o = owner->cell; o < cell; o++) {
+        if (o->dataset < 0 || !same_prompts(&o->prompts, p)) continue;
+        cell->dataset = o->dataset;
+        return;
+    }
+    snprintf(once, sizeof once, "%s\n%s\n%s\n%d %d %d %d %d", p->file, p->category, p->merge, p->limit, p->per_category,
+             p->shuffle, p->keep_bytes, p->turns);
+    if (!wg_first_time(c, "prompts", once)) return;
+    wg_error e;
+    wg_dataset *d = NULL;
+    const wg_dataset_options o = wg_prompt_options(p);
+    const wg_status s = wg_dataset_open(&d, p->file, &o, &e);
+    if (s == WG_ENOENT)
+        wg_problem(c, "prompts.file", false, "prompts.file: no such file: \"%s\" (paths are relative to the working directory)",
+                   p->file);
+    else if (s == WG_ENOMEM) c->failed = s, c->err = e;
+    else if (s == WG_EINVAL && !strncmp(e.text, "merge: ", 7)) wg_problem(c, "prompts.merge", false, "prompts.%s", e.text);
+    else if (s) wg_problem(c, "prompts.file", false, "prompts.file: %s", e.text);
+    if (s) return;
+    wg_dataset **more = wg_realloc(owner->dataset, (size_t)owner->datasets + 1, sizeof(wg_dataset *));
+    if (!more) {
+        wg_dataset_close(d);
+        c->failed = wg_nomem(&c->err, sizeof *more, "prompts");
+        return;
+    }
+    owner->dataset = more;
+    cell->dataset = owner->datasets;
+    owner->dataset[owner->datasets++] = d;
+}
+
+/* The vocabulary must have what the template needs: half a template is none. */
+static void check_chat(wg_checker *c, const wg_cell *cell)
+{
+    const wg_chat chat = wg_prompt_chat(&cell->prompts);
+    char once[WG_OPTION_STRING + 64];
+    wg_weights *w = NULL;
+    wg_tokenizer *t = NULL;
+    wg_error e;
+    if (chat.family == WG_CHAT_NONE) {
+        if (*chat.system) wg_problem(c, "prompts.system", false, "prompts.system: needs \"chat\", the template that says it");
+        return;
+    }
+    snprintf(once, sizeof once, "%d %s", chat.family, cell->target.model);
+    if (!*cell->target.model || !wg_first_time(c, "chat", once)) return;
+    if (wg_weights_open(&w, cell->target.model, &e) != WG_OK) return; /* said where the file was looked at */
+    wg_status s = wg_tokenizer_open(&t, w, &e);
+    if (s == WG_OK) s = wg_chat_check(t, &chat, &e);
+    if (s == WG_ENOMEM) c->failed = s, c->err = e;
+    else if (s) wg_problem(c, "prompts.chat", false, "prompts.chat: %s: %s", cell->target.model, e.text);
+    wg_tokenizer_close(t);
+    wg_weights_close(w);
+}
+
+static void check_name(wg_checker *c, const char *name)
+{
+    static const char legal[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+    if (!*name) wg_problem(c, "name", false, "name: missing; it names the result folder");
+    else if (*name == '.' || *name == '-' || name[strspn(name, legal)])
+        wg_problem(c, "name", false, "name: \"%.60s\" cannot name a folder; expected letters, digits, '.', '_' and '-'", name);
+}
+
+void wg_check_cell(wg_checker *c, wg_cell *cell, wg_config *owner)
+{
+    check_name(c, cell->top.name);
+    wg_error device;
+    if (wg_device_name_check(cell->target.device, &device)) wg_problem(c, "target.device", false, "target.%s", device.text);
+    if (*cell->target.model) check_model_file(c, "target.model", cell->target.model, "the target");
+    else wg_problem(c, "target", false, "target.model: missing; it names the target's weights file");
+    if (cell->drafter) check_draft_model(c, cell);
+    if (cell->drafter) check_inner(c, cell);
+    if (cell->drafter && cell->verifier) {
+        wg_error e;
+        const unsigned laws = wg_drafter_laws(cell->drafter, cell->draft, &cell->sampling);
+        const wg_status s = wg_check_laws(cell->drafter, laws, cell->verifier, c->plugins->verifiers, &e);
+        if (s) wg_problem(c, "verify.rule", false, "verify.rule: %s", e.text);
+    }
+    check_chat(c, cell);
+    cell->dataset = -1;
+    if (*cell->prompts.file) check_prompts(c, cell, owner);
+    else wg_problem(c, "prompts", false, "prompts.file: missing; it names a JSONL file of prompts");
+    if (cell->dataset >= 0 && (long)owner->dataset[cell->dataset]->questions * cell->top.repeats > REQUESTS_MAX)
+        wg_problem(c, "repeats", false, "repeats: %d prompts x %d repeats are more than %d requests of a cell",
+                   owner->dataset[cell->dataset]->questions, cell->top.repeats, REQUESTS_MAX);
+}

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: MIT
+ * Named parts of a config: "target": "@models/story" stands for the object in models/story.json. The folder is looked for
+ * beside the config, then one level up, so that configs/experiments/x.json finds configs/models/story.json. A part is a whole
+ * section: it inherits nothing and names no other part. What is wrong in it is said at its place in its own file. */
+#include "experiments/config/config_check.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/base/mem.h"
+
+enum { PATH_ROOM = 1024, NAME_ROOM = 64, LISTED = 32 };
+
+/* Is it "@folder/name"? Only these letters: a name leads nowhere else. */
+static bool legal(const char *text)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+    const size_t folder = strspn(text + 1, letters), name = text[1 + folder] == '/' ? strspn(text + 2 + folder, letters) : 0;
+    return folder > 0 && name > 0 && folder < NAME_ROOM && name < NAME_ROOM && text[1] != '.' && text[2 + folder] != '.' &&
+           text[2 + folder + name] == '\0';
+}
+
+/* "dir/" of the config, or "dir/../" one level up; false when it is too long. */
+static bool base_of(const wg_checker *c, int up, char *buf, size_t size)
+{
+    const char *path = wg_json_name(c->doc), *slash = strrchr(path, '/');
+    const size_t n = slash ? (size_t)(slash - path) + 1 : 0;
+    return (size_t)snprintf(buf, size, "%.*s%s", (int)n, path, up ? "../" : "") < size;
+}
+
+/* The parts in a folder by name, at most LISTED; their number, -1 without such a folder. */
+static int list_parts(const char *folder, char names[][NAME_ROOM])
+{
+    DIR *d = opendir(folder);
+    if (!d) return -1;
+    int n = 0;
+    for (const struct dirent *e; (e = readdir(d)) && n < LISTED;) {
+        const char *end = strrchr(e->d_name, '.');
+        if (!end || strcmp(end, ".json") != 0 || end == e->d_name || end - e->d_name >= NAME_ROOM) continue;
+        char name[NAME_ROOM];
+        snprintf(name, sizeof name, "%.*s", (int)(end - e->d_name), e->d_name);
+        int i = n++;
+        for (; i > 0 && strcmp(names[i - 1], name) > 0; i--) memcpy(names[i], names[i - 1], NAME_ROOM);
+        memcpy(names[i], name, NAME_ROOM);
+    }
+    closedir(d);
+    return n;
+}
+
+/* No such file: which there are, in the first folder of that name. */
+static void unknown(wg_checker *c, const char *place, const char *text)
+{
+    char names[LISTED][NAME_ROOM], folder[PATH_ROOM], hint[512] = "";
+    const char *list[LISTED + 1];
+    const int length = (int)strcspn(text + 1, "/");
+    int n = -1;
+    for (int up = 0; up < 2 && n < 0; up++) {
+        if (!base_of(c, up, folder, sizeof folder - NAME_ROOM)) continue;
+        snprintf(folder + strlen(folder), NAME_ROOM, "%.*s", length, text + 1);
+        n = list_parts(folder, names);
+    }
+    if (n < 0)
+        wg_problem(c, place, false, "%s: no part \"%s\": no folder \"%.*s\" beside the config or one level up", place, text,
+                   length, text + 1);
+    else if (n == 0) wg_problem(c, place, false, "%s: no part \"%s\": no JSON file in \"%.200s\"", place, text, folder);
+    for (int i = 0; i < n; i++) list[i] = names[i];
+    if (n <= 0) return;
+    list[n] = NULL;
+    size_t at = 0;
+    for (int i = 0; i < n && at < sizeof hint; i++)
+        at += (size_t)snprintf(hint + at, sizeof hint - at, "%s@%.*s/%s", i ? ", " : "", length, text + 1, list[i]);
+    wg_problem(c, place, false, "%s: no part \"%s\"; there are: %.300s", place, text, hint);
+}
+
+static wg_status remember(wg_checker *c, const char *place, wg_json *doc, wg_error *err)
+{
+    if (c->n_part == c->cap_part) {
+        const int cap = c->cap_part ? c->cap_part * 2 : 8;
+        wg_part *more = wg_realloc(c->part, (size_t)cap, sizeof *more);
+        if (!more) {
+            wg_json_close(doc);
+            return wg_nomem(err, (size_t)cap * sizeof *more, "named parts");
+        }
+        c->part = more;
+        c->cap_part = cap;
+    }
+    wg_part *p = &c->part[c->n_part++];
+    *p = (wg_part){ .doc = doc };
+    snprintf(p->place, sizeof p->place, "%s", place);
+    return WG_OK;
+}
+
+/* The object that a value names; NULL without an error when it names none: a problem has been said. */
+static wg_status find_part(wg_checker *c, const char *place, const char *text, json_t **out, wg_error *err)
+{
+    char path[PATH_ROOM];
+    bool found = false;
+    *out = NULL;
+    if (!legal(text)) {
+        wg_problem(c, place, false, "%s: \"%.80s\" names no part; expected \"@folder/name\", such as \"@models/story\"", place,
+                   text);
+        return WG_OK;
+    }
+    for (int up = 0; up < 2 && !found; up++) {
+        if (!base_of(c, up, path, sizeof path - 2 * NAME_ROOM - 8)) continue;
+        snprintf(path + strlen(path), 2 * NAME_ROOM + 8, "%s.json", text + 1);
+        found = access(path, F_OK) == 0;
+    }
+    if (!found) {
+        unknown(c, place, text);
+        return WG_OK;
+    }
+    wg_json *doc;
+    WG_TRY(wg_config_document(&doc, path, err));
+    WG_TRY(remember(c, place, doc, err));
+    json_t *root = wg_json_root(doc);
+    if (json_is_object(root)) {
+        *out = json_deep_copy(root);
+        return *out ? WG_OK : wg_nomem(err, 1, "a named part");
+    }
+    wg_problem(c, place, false, "a part is an object, such as {\"model\": \"story.gguf\"}");
+    return WG_OK;
+}
+
+static wg_status open_part(wg_checker *c, const char *place, const char *text, json_t **out, wg_error *err)
+{
+    WG_TRY(find_part(c, place, text, out, err));
+    c->no_part = c->no_part || !*out;
+    return WG_OK;
+}
+
+static const char *name_of(const json_t *v)
+{
+    const char *text = json_string_value(v);
+    return text && *text == '@' ? text : NULL;
+}
+
+/* In the lists of one grid of the sweep. */
+static wg_status put_in_grid(wg_checker *c, json_t *grid, const char *at, wg_error *err)
+{
+    json_t *put;
+    for (const wg_config_section *s = wg_config_sections + 1; s->name; s++) {
+        json_t *list = json_object_get(grid, s->name);
+        for (size_t i = 0; i < json_array_size(list); i++) {
+            char place[64];
+            const char *text = name_of(json_array_get(list, i));
+            snprintf(place, sizeof place, "%s.%s[%zu]", at, s->name, i);
+            if (text) WG_TRY(open_part(c, place, text, &put, err));
+            if (text && put) json_array_set_new(list, i, put);
+        }
+    }
+    return WG_OK;
+}
+
+wg_status wg_parts_put(wg_checker *c, json_t *root, wg_error *err)
+{
+    json_t *sweep = json_object_get(root, "sweep"), *put;
+    for (const wg_config_section *s = wg_config_sections + 1; s->name; s++) {
+        const char *text = name_of(json_object_get(root, s->name));
+        if (text) WG_TRY(open_part(c, s->name, text, &put, err));
+        if (text && put) json_object_set_new(root, s->name, put);
+    }
+    if (!json_is_array(sweep)) return put_in_grid(c, sweep, "sweep", err);
+    for (size_t i = 0; i < json_array_size(sweep); i++) {
+        char at[32];
+        snprintf(at, sizeof at, "sweep[%zu]", i);
+        WG_TRY(put_in_grid(c, json_array_get(sweep, i), at, err));
+    }
+    return WG_OK;
+}
+
+void wg_parts_forget(wg_checker *c, const char *path)
+{
+    for (int i = 0; i < c->n_part; i++) /* its document stays: problems may speak of it */
+        if (wg_path_inside(c->part[i].place, path)) c->part[i].replaced = true;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT
+ * See conversation.h. */
+#include "experiments/config/conversation.h"
+
+#include "core/base/mem.h"
+
+enum { TOKENS_MAX = 1 << 28 }; /* more than any context; sums of a conversation's are long */
+
+static int count(size_t n) { return n > TOKENS_MAX ? TOKENS_MAX : (int)n; }
+
+wg_status wg_conversation_encode(wg_question *out, const wg_tokenizer *t, const wg_chat *chat, const wg_prompt *p,
+                                 wg_error *err)
+{
+    for (int i = 0; i < p->turns; i++) {
+        const wg_turn asked = wg_prompt_turn(p, i);
+        const wg_text text = { asked.text, asked.bytes };
+        size_t n = 0, closed = 0;
+        if (i == 0) WG_TRY(wg_chat_encode(t, chat, &text, 1, &out[i].token, &n, err));
+        else WG_TRY(wg_chat_encode_next(t, chat, text, &out[i].token, &n, &closed, err));
+        out[i].n = count(n);
+        out[i].closed = count(closed);
+    }
+    return WG_OK;
+}
+
+void wg_conversation_free(wg_question *q, int turns)
+{
+    for (int i = 0; q && i < turns; i++) wg_free(q[i].token);
+}
+
+long wg_conversation_most(const wg_question *q, int turns, int max_new)
+{
+    long n = 0;
+    for (int i = 0; i < turns; i++) n += q[i].n + (long)max_new;
+    return n;
+}
+
+wg_status wg_conversation_ask(wg_engine *e, wg_seq **s, const wg_question *q, int turn, uint32_t request, int max_new,
+                              wg_error *err)
+{
+    q += turn;
+    if (turn == 0) return wg_seq_open(e, s, request, q->token, q->n, max_new, err);
+    const bool said = q->closed && (*s)->token[(*s)->n - 1] == q->token[q->closed - 1];
+    const int skip = said ? q->closed : 0;
+    return wg_seq_extend(e, *s, q->token + skip, q->n - skip, max_new, err);
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT
+ * See files.h. */
+#include "experiments/config/input_files.h"
+
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/base/hash.h"
+
+/* The digest of a file, or null when it cannot be read. Once for each path. */
+static void add(json_t *files, const char *path)
+{
+    char hex[WG_SHA256_HEX];
+    if (!*path || json_object_get(files, path)) return;
+    json_object_set_new(files, path, wg_sha256_file(path, hex, NULL) == WG_OK ? json_string(hex) : json_null());
+}
+
+static void add_if_file(json_t *files, const char *path)
+{
+    struct stat st;
+    if (stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, R_OK) == 0) add(files, path);
+}
+
+/* Does a redirection stand before `at`: is the word what something is written to? */
+static bool written_to(const char *text, const char *at)
+{
+    while (at > text && (at[-1] == ' ' || at[-1] == '\t')) at--;
+    return at > text && at[-1] == '>';
+}
+
+/* Every piece of an option's value between any of these characters. */
+static void add_pieces(json_t *files, const char *text, const char *between)
+{
+    for (const char *at = text; *at; at += strspn(at, between)) {
+        char piece[WG_OPTION_STRING];
+        const size_t n = strcspn(at, between);
+        if (n > 0 && n < sizeof piece && !written_to(text, at)) {
+            memcpy(piece, at, n);
+            piece[n] = '\0';
+            add_if_file(files, piece);
+        }
+        at += n;
+    }
+}
+
+/* As it stands; as a drafter inside a drafter, KIND:option=FILE;option=value (draft/compose/composite.h), whose names may have spaces; and
+ * as a command. */
+static void add_value(json_t *files, const char *text)
+{
+    static const char *const between[] = { "", "{}|;=", "{}|;= \t\n\"'<>()&" };
+    for (size_t i = 0; i < sizeof between / sizeof *between; i++) add_pieces(files, text, between[i]);
+}
+
+json_t *wg_files_json(const wg_config *c)
+{
+    json_t *files = json_object();
+    for (int i = 0; i < c->n; i++) {
+        const wg_cell *cell = &c->cell[i];
+        add(files, cell->target.model);
+        for (const wg_option *o = cell->drafter->options; o && o->name; o++) {
+            if (o->type != WG_OPT_STRING) continue;
+            const char *value = (const char *)cell->draft + o->at;
+            if (!strcmp(o->name, "model")) add(files, value);
+            else add_value(files, value);
+        }
+    }
+    for (int i = 0; i < c->datasets; i++) json_object_set_new(files, c->dataset[i]->path, json_string(c->dataset[i]->sha256));
+    return files;
+}

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT */
+#include "experiments/record/composite_stats.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static int most(int a, int b) { return a > b ? a : b; }
+
+/* Of the first n tokens, accepted from one part's tree, how many another one's has too. */
+static int held_by_others(const wg_inner_draft *a, int parts, int taken, int n)
+{
+    int held = 0;
+    for (int k = 0; k < parts; k++)
+        if (k != taken && a[k].asked) held = most(held, a[k].held);
+    return held < n ? held : n;
+}
+
+wg_mixture_step wg_mixture_add_step(wg_mixture *m, const wg_drafter *d, const wg_seq *s)
+{
+    wg_inner_draft a[WG_MIXTURE_MOST];
+    wg_mixture_step step = { .n = (int8_t)(d->class->inner ? d->class->inner(d, s, a, WG_MIXTURE_MOST) : 0), .taken = -1 };
+    bool all = true;
+    int held = 0, kept = 0;
+    for (int i = s->n - s->last_emitted; i < s->n; i++) kept += s->drafted[i];
+    m->n = step.n;
+    for (int k = 0; k < step.n; k++) {
+        wg_mixture_part *p = &m->part[k];
+        snprintf(p->kind, sizeof p->kind, "%s", a[k].kind);
+        p->asked += a[k].asked;
+        p->held += a[k].held;
+        held = most(held, a[k].held);
+        all = all && a[k].asked;
+        if (a[k].taken && a[k].drafted > 0) step.taken = (int8_t)k;
+        step.held[k] = (int16_t)(a[k].asked ? a[k].held : -1);
+    }
+    m->held += held;
+    if (step.taken < 0) return step;
+    wg_mixture_part *p = &m->part[step.taken];
+    const int shared = held_by_others(a, step.n, step.taken, kept);
+    p->taken++;
+    p->drafted += a[step.taken].drafted;
+    p->accepted += kept;
+    p->shared += shared;
+    p->alone += all ? kept - shared : 0;
+    return step;
+}
+
+/* Every number under its name, once for all that walk over them. */
+typedef struct field { const char *name; size_t at; } field;
+#define FIELD(f) { #f, offsetof(wg_mixture_part, f) }
+static const field fields[] = { FIELD(asked),  FIELD(taken), FIELD(drafted), FIELD(accepted),
+                                FIELD(shared), FIELD(alone), FIELD(held) };
+enum { FIELDS = sizeof fields / sizeof *fields };
+
+static long *at(wg_mixture_part *p, int i) { return (long *)(void *)((char *)p + fields[i].at); }
+static long value(const wg_mixture_part *p, int i) { return *(const long *)(const void *)((const char *)p + fields[i].at); }
+
+void wg_mixture_add(wg_mixture *to, const wg_mixture *from)
+{
+    to->n = most(to->n, from->n);
+    to->held += from->held;
+    for (int k = 0; k < from->n; k++) {
+        memcpy(to->part[k].kind, from->part[k].kind, sizeof to->part[k].kind);
+        for (int i = 0; i < FIELDS; i++) *at(&to->part[k], i) += value(&from->part[k], i);
+    }
+}
+
+json_t *wg_mixture_json(const wg_mixture *m)
+{
+    json_t *list = m->n ? json_array() : NULL;
+    for (int k = 0; k < m->n; k++) {
+        json_t *v = json_pack("{s:i, s:s}", "part", k, "drafter", m->part[k].kind);
+        for (int i = 0; i < FIELDS; i++) json_object_set_new(v, fields[i].name, json_integer(value(&m->part[k], i)));
+        json_array_append_new(list, v);
+    }
+    return list;
+}
+
+void wg_mixture_read(wg_mixture *m, const json_t *v, long held)
+{
+    *m = (wg_mixture){ .held = held };
+    for (; m->n < WG_MIXTURE_MOST && (size_t)m->n < json_array_size(v); m->n++) {
+        const json_t *o = json_array_get(v, (size_t)m->n);
+        const char *kind = json_string_value(json_object_get(o, "drafter"));
+        wg_mixture_part *p = &m->part[m->n];
+        snprintf(p->kind, sizeof p->kind, "%s", kind ? kind : "");
+        for (int i = 0; i < FIELDS; i++) *at(p, i) = (long)json_integer_value(json_object_get(o, fields[i].name));
+    }
+}
+
+void wg_mixture_put_step(json_t *v, const wg_mixture_step *s)
+{
+    if (s->n == 0) return;
+    json_t *held = json_array();
+    for (int k = 0; k < s->n; k++) json_array_append_new(held, s->held[k] < 0 ? json_null() : json_integer(s->held[k]));
+    json_object_set_new(v, "part", s->taken < 0 ? json_null() : json_integer(s->taken));
+    json_object_set_new(v, "held", held);
+}

@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: MIT
+ * Reading back what a run wrote. */
+#include "experiments/record/resume_cursor.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "core/base/clock.h"
+#include "core/base/json.h"
+#include "core/base/mem.h"
+#include "experiments/base/json_diff.h"
+
+/* ---- may it? ----------------------------------------------------------------------------------------------------- */
+
+static json_t *load(const char *dir, const char *file)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%s/%s", dir, file);
+    return json_load_file(path, JSON_REJECT_DUPLICATES, NULL);
+}
+
+bool wg_resume_same_config(const char *dir, const wg_config *config)
+{
+    json_t *there = load(dir, "config.json"), *diff = NULL;
+    const json_t *both[2] = { config->resolved, there };
+    if (there) diff = wg_json_diff(both, 2);
+    const bool same = diff && json_array_size(diff) == 0;
+    json_decref(diff);
+    json_decref(there);
+    return same;
+}
+
+/* The parts of machine.json on which numbers or results depend. */
+static wg_status check_part(const char *dir, const char *what, const json_t *now, const json_t *then, wg_error *err)
+{
+    char text[700];
+    const json_t *both[2] = { now, then };
+    json_t *diff = wg_json_diff(both, 2);
+    if (!diff) return wg_nomem(err, 1, "a comparison");
+    const bool same = json_array_size(diff) == 0;
+    wg_json_diff_text(diff, text, sizeof text);
+    json_decref(diff);
+    return same ? WG_OK
+                : wg_fail(err, WG_EINVAL, "%s: this run cannot go on, because %s changed: %s; start a new one with --out DIR",
+                          dir, what, text);
+}
+
+wg_status wg_resume_check(const char *dir, const wg_config *config, const json_t *machine, wg_error *err)
+{
+    json_t *old_config = load(dir, "config.json"), *old = load(dir, "machine.json");
+    wg_status s = old_config && old ? WG_OK
+                                    : wg_fail(err, WG_EFORMAT, "%s: %s.json cannot be read; this run cannot go on", dir,
+                                              old_config ? "machine" : "config");
+    /* The program first: another version may have other options, and then the configs differ for that reason. */
+    if (!s) s = check_part(dir, "the program", json_object_get(machine, "program"), json_object_get(old, "program"), err);
+    if (!s) s = check_part(dir, "the config", config->resolved, old_config, err);
+    if (!s)
+        s = check_part(dir, "a file (by SHA-256)", json_object_get(machine, "files_sha256"),
+                       json_object_get(old, "files_sha256"), err);
+    const json_t *shard = json_object_get(machine, "shard"), *then = json_object_get(old, "shard");
+    if (!s && !json_equal(shard ? shard : json_null(), then ? then : json_null()))
+        s = wg_fail(err, WG_EINVAL, "%s: this is %s%s of the run, not %s%s; name its own folder with --out DIR", dir,
+                    then ? "shard " : "all", then ? json_string_value(then) : "", shard ? "shard " : "all",
+                    shard ? json_string_value(shard) : "");
+    static const char *const parts[] = { "model", "kernels" };
+    for (size_t i = 0; i < 2 && !s; i++)
+        s = check_part(dir, "the processor", json_object_get(json_object_get(machine, "cpu"), parts[i]),
+                       json_object_get(json_object_get(old, "cpu"), parts[i]), err);
+    json_decref(old_config);
+    json_decref(old);
+    return s;
+}
+
+wg_status wg_resume_note(const char *dir, const json_t *machine, wg_error *err)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%s/machine.json", dir);
+    json_t *old = load(dir, "machine.json");
+    if (!json_object_get(old, "resumed")) json_object_set_new(old, "resumed", json_array());
+    json_array_append(json_object_get(old, "resumed"), json_object_get(machine, "started"));
+    const wg_status s = old ? wg_json_save(old, path, err) : wg_nomem(err, 1, "machine.json");
+    json_decref(old);
+    return s;
+}
+
+/* ---- what is there ----------------------------------------------------------------------------------------------- */
+
+/* The next line without its end, if it is whole. */
+static bool whole_line(FILE *f, char **line, size_t *room, size_t *n)
+{
+    const ssize_t got = f ? getline(line, room, f) : -1;
+    if (got <= 0 || (*line)[got - 1] != '\n') return false;
+    *n = (size_t)got - 1;
+    return true;
+}
+
+static json_int_t integer(const json_t *v, const char *key) { return json_integer_value(json_object_get(v, key)); }
+
+/* cell is null for a baseline. */
+static int cell_of(const json_t *v)
+{
+    const json_t *cell = json_object_get(v, "cell");
+    return json_is_integer(cell) ? (int)json_integer_value(cell) : -1;
+}
+
+static bool same_request(const json_t *a, const json_t *b)
+{
+    return cell_of(a) == cell_of(b) && integer(a, "group") == integer(b, "group") &&
+           integer(a, "prompt") == integer(b, "prompt") && integer(a, "turn") == integer(b, "turn") &&
+           integer(a, "repeat") == integer(b, "repeat");
+}
+
+static wg_status push(wg_kept *k, int *room, off_t requests, off_t steps, off_t trace, wg_error *err)
+{
+    if (k->n == *room) {
+        const int more = *room ? 2 * *room : 256;
+        off_t *a = wg_realloc(k->requests_end, (size_t)more, sizeof *a);
+        if (a) k->requests_end = a;
+        off_t *b = a ? wg_realloc(k->steps_end, (size_t)more, sizeof *b) : NULL;
+        if (b) k->steps_end = b;
+        off_t *c = b ? wg_realloc(k->trace_end, (size_t)more, sizeof *c) : NULL;
+        if (c) k->trace_end = c;
+        if (!c) return wg_nomem(err, (size_t)more * sizeof *a, "the lines of a run");
+        *room = more;
+    }
+    k->requests_end[k->n] = requests;
+    k->trace_end[k->n] = trace;
+    k->steps_end[k->n++] = steps;
+    return WG_OK;
+}
+
+typedef struct steps { FILE *file; char *line; size_t room; json_t *ahead; off_t end, ahead_end; } steps;
+
+/* Passes over the steps of one request; their number. */
+static long skip_steps(steps *s, const json_t *request)
+{
+    for (long n = 0;; n++) {
+        size_t length;
+        if (!s->ahead && whole_line(s->file, &s->line, &s->room, &length)) {
+            s->ahead = json_loadb(s->line, length, JSON_ALLOW_NUL, NULL);
+            s->ahead_end = s->end + (off_t)length + 1;
+        }
+        if (!s->ahead || !same_request(s->ahead, request)) return n;
+        json_decref(s->ahead);
+        s->ahead = NULL;
+        s->end = s->ahead_end;
+    }
+}
+
+/* trace_size: bytes of trace.wgt; -1: there is none to look at. */
+static wg_status scan(wg_kept *k, steps *s, bool trace, off_t trace_size, wg_error *err)
+{
+    int room = 0;
+    off_t end = 0;
+    size_t n;
+    wg_status st = WG_OK;
+    for (bool more = true; more && st == WG_OK && whole_line(k->file, &k->line, &k->room, &n);) {
+        json_t *v = json_loadb(k->line, n, JSON_ALLOW_NUL, NULL);
+        const json_t *spec = json_object_get(v, "speculative_decoding");
+        more = json_is_object(v);
+        if (more && trace) { /* a request that failed has the steps it came to, however many */
+            const long have = skip_steps(s, v);
+            more = !spec || have == integer(spec, "num_spec_steps");
+        }
+        const off_t traced = (off_t)integer(v, "trace_end");
+        if (trace_size >= 0) more = more && traced <= trace_size && traced >= (k->n ? k->trace_end[k->n - 1] : 0);
+        end += (off_t)n + 1;
+        if (more) st = push(k, &room, end, s->end, traced, err);
+        json_decref(v);
+    }
+    return st;
+}
+
+wg_status wg_kept_open(wg_kept *k, const char *dir, bool trace, bool probs, wg_error *err)
+{
+    char path[4096];
+    steps s = { 0 };
+    *k = (wg_kept){ 0 };
+    snprintf(path, sizeof path, "%s/steps.jsonl", dir);
+    if (trace) s.file = fopen(path, "re");
+    snprintf(path, sizeof path, "%s/requests.jsonl", dir);
+    k->path = wg_strdup(path);
+    k->file = fopen(path, "re");
+    wg_status st = !k->path                          ? wg_nomem(err, 1, "a path")
+                   : !k->file && errno != ENOENT ? wg_fail(err, WG_EIO, "%s: cannot open: %s", path, strerror(errno))
+                                                     : WG_OK;
+    if (!st && trace && !s.file && k->file && fgetc(k->file) != EOF) /* not what a crash leaves: nothing is thrown away */
+        st = wg_fail(err, WG_EFORMAT, "%s/steps.jsonl is missing; this run cannot go on without it", dir);
+    if (k->file) rewind(k->file);
+    struct stat traced = { 0 };
+    snprintf(path, sizeof path, "%s/trace.wgt", dir);
+    if (probs && stat(path, &traced) && errno != ENOENT)
+        st = wg_fail(err, WG_EIO, "%s: cannot look at it: %s", path, strerror(errno));
+    if (!st) st = scan(k, &s, trace, probs ? traced.st_size : -1, err);
+    if (k->file) rewind(k->file);
+    json_decref(s.ahead);
+    if (s.file) fclose(s.file);
+    free(s.line);
+    if (st) wg_kept_close(k);
+    return st;
+}
+
+void wg_kept_close(wg_kept *k)
+{
+    if (k->file) fclose(k->file);
+    free(k->line);
+    wg_free(k->path);
+    wg_free(k->requests_end);
+    wg_free(k->steps_end);
+    wg_free(k->trace_end);
+    *k = (wg_kept){ 0 };
+}
+
+off_t wg_kept_requests_end(const wg_kept *k) { return k->next ? k->requests_end[k->next - 1] : 0; }
+off_t wg_kept_steps_end(const wg_kept *k) { return k->next ? k->steps_end[k->next - 1] : 0; }
+off_t wg_kept_trace_end(const wg_kept *k) { return k->next ? k->trace_end[k->next - 1] : 0; }
+
+/* ---- a line as a request ----------------------------------------------------------------------------------------- */
+
+static double seconds(const json_t *v, const char *key)
+{
+    const json_t *ms = json_object_get(v, key);
+    return json_is_number(ms) ? json_number_value(ms) / 1e3 : NAN;
+}
+
+static void read_failure(wg_request *q, const json_t *v)
+{
+    const char *text = json_string_value(json_object_get(v, "error")), *colon = text ? strstr(text, ": ") : NULL;
+    q->status = WG_EINVAL;
+    for (int s = WG_STATUS_BASE + 1; s <= WG_EINTERRUPTED; s++) {
+        const char *name = wg_status_name((wg_status)s);
+        if (colon && strlen(name) == (size_t)(colon - text) && !strncmp(name, text, strlen(name))) q->status = (wg_status)s;
+    }
+    snprintf(q->error, sizeof q->error, "%s", colon ? colon + 2 : text ? text : "");
+}
+
+static void read_counts(wg_counts *c, const json_t *v, int emitted)
+{
+    const json_t *offered = json_object_get(v, "offered_by_position"), *accepted = json_object_get(v, "accepted_by_position");
+    c->passes = (long)integer(v, "num_spec_steps");
+    c->drafted = (long)integer(v, "num_draft_tokens");
+    c->accepted = (long)integer(v, "num_accepted_draft_tokens");
+    c->probes = (long)integer(v, "num_probe_rows");
+    c->emitted = emitted;
+    c->alpha_sum = json_number_value(json_object_get(v, "alpha_sum"));
+    c->alpha_n = (long)integer(v, "alpha_n");
+    c->independent_sum = json_number_value(json_object_get(v, "independent_sum"));
+    c->independent_n = (long)integer(v, "independent_n");
+    c->alpha_star_sum = json_number_value(json_object_get(v, "alpha_star_sum"));
+    c->alpha_star_n = (long)integer(v, "alpha_star_n");
+    for (size_t d = 1; d < WG_TREE_MAX && d <= json_array_size(offered); d++) {
+        c->offered_at[d] = (long)json_integer_value(json_array_get(offered, d - 1));
+        c->accepted_at[d] = (long)json_integer_value(json_array_get(accepted, d - 1));
+    }
+}
+
+static void read_success(wg_request *q, const json_t *v, int max_tokens)
+{
+    const json_t *ids = json_object_get(v, "ids"), *phases = json_object_get(v, "phase_ms");
+    const char *finish = json_string_value(json_object_get(v, "finish")),
+               *sha = json_string_value(json_object_get(v, "output_sha256"));
+    const size_t n = json_array_size(ids);
+    q->n = n > (size_t)max_tokens ? max_tokens : (int)n;
+    for (int i = 0; i < q->n; i++) q->token[i] = (int32_t)json_integer_value(json_array_get(ids, (size_t)i));
+    q->finish = finish && !strcmp(finish, "stop") ? WG_FINISH_EOS : WG_FINISH_LENGTH;
+    q->prompt_tokens = (int)integer(v, "prompt_tokens");
+    q->cached = (int)integer(v, "cached_tokens");
+    q->prefill = seconds(v, "prefill_ms");
+    q->ttft = seconds(v, "ttft_ms");
+    q->tpot = seconds(v, "tpot_ms");
+    q->decode = seconds(v, "decode_ms");
+    q->forward = seconds(v, "forward_ms");
+    q->phases.draft = seconds(phases, "draft");
+    q->phases.verify = seconds(phases, "verify");
+    q->phases.accept = seconds(phases, "accept");
+    q->phases.kv = seconds(phases, "kv");
+    q->joules = seconds(v, "joules") * 1e3;
+    wg_events_read(&q->events, v);
+    wg_load_read(&q->load, json_object_get(v, "load"));
+    wg_mixture_read(&q->mixture, json_object_get(v, "parts"), (long)integer(v, "parts_held"));
+    read_counts(&q->counts, json_object_get(v, "speculative_decoding"), q->n);
+    snprintf(q->sha256, sizeof q->sha256, "%s", sha ? sha : "");
+}
+
+wg_status wg_kept_take(wg_kept *k, wg_request *q, int max_tokens, wg_error *err)
+{
+    size_t n = 0;
+    json_t *v = whole_line(k->file, &k->line, &k->room, &n) ? json_loadb(k->line, n, JSON_ALLOW_NUL, NULL) : NULL;
+    const json_t *id = json_object_get(v, "id");
+    const bool mine = cell_of(v) == q->cell && integer(v, "group") == q->group && integer(v, "prompt") == q->prompt &&
+                      integer(v, "turn") == q->turn && integer(v, "repeat") == q->repeat && json_is_string(id) &&
+                      !strcmp(json_string_value(id), q->source->id);
+    if (mine) {
+        const char *status = json_string_value(json_object_get(v, "status"));
+        if (status && !strcmp(status, "ok")) read_success(q, v, max_tokens);
+        else read_failure(q, v);
+    }
+    json_decref(v);
+    k->next++;
+    return mine ? WG_OK
+                : wg_fail(err, WG_EFORMAT,
+                          "%s:%d: expected prompt %d (\"%.60s\"), turn %d, repeat %d of %s%.0d: the file was changed; start a "
+                          "new run with --out DIR",
+                          k->path, k->next, q->prompt, q->source->id, q->turn, q->repeat,
+                          q->cell < 0 ? "the baseline" : "cell ", q->cell < 0 ? 0 : q->cell);
+}
+
+/* ---- which folder ------------------------------------------------------------------------------------------------ */
+
+bool wg_resume_finished(const char *dir)
+{
+    json_t *v = load(dir, "summary.json");
+    const bool yes = json_is_true(json_object_get(v, "complete"));
+    json_decref(v);
+    return yes;
+}
+
+static bool same_shard(const char *dir, const wg_config *config)
+{
+    char text[WG_SHARD_TEXT];
+    json_t *machine = load(dir, "machine.json");
+    const char *there = json_string_value(json_object_get(machine, "shard"));
+    const bool same = !strcmp(there ? there : "", wg_shard_text(config->shard, text));
+    json_decref(machine);
+    return same;
+}
+
+wg_status wg_resume_find(char **out, const wg_config *config, wg_error *err)
+{
+    char base[1024], path[2048], best[2048] = "", best_utc[64] = "";
+    bool best_done = true;
+    int others = 0;
+    snprintf(base, sizeof base, "results/%.500s", config->top.name);
+    DIR *d = opendir(base);
+    for (const struct dirent *e; d && (e = readdir(d));) {
+        const char *utc = strrchr(e->d_name, '-');
+        if (e->d_name[0] == '.' || !utc) continue;
+        if (strncmp(e->d_name, config->hash, strlen(config->hash)) != 0) {
+            others++;
+            continue;
+        }
+        snprintf(path, sizeof path, "%s/%.255s", base, e->d_name);
+        if (!same_shard(path, config)) continue;
+        const bool done = wg_resume_finished(path);
+        if (best[0] && (done > best_done || (done == best_done && strcmp(utc, best_utc) < 0))) continue;
+        snprintf(best, sizeof best, "%s", path);
+        snprintf(best_utc, sizeof best_utc, "%s", utc);
+        best_done = done;
+    }
+    if (d) closedir(d);
+    if (!best[0])
+        return wg_fail(err, WG_ENOENT,
+                       "%s: no run of this config to resume%s; name its folder with --out DIR, or start without --resume", base,
+                       others ? ": the runs that are there had other configs" : "");
+    *out = wg_strdup(best);
+    return *out ? WG_OK : wg_nomem(err, strlen(best), "a path");
+}

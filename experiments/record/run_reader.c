@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: MIT
+ * Reading a result folder. */
+#include "experiments/record/run_reader.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/hash.h"
+#include "core/base/json.h"
+#include "core/base/mem.h"
+#include "core/base/number.h"
+
+/* ---- a line ------------------------------------------------------------------------------------------------------ */
+
+static int whole(wg_span v, int fallback)
+{
+    double x;
+    return wg_span_number(v, &x) && x >= -1 && x < 2147483648.0 ? (int)x : fallback;
+}
+
+static double real(wg_span v)
+{
+    double x;
+    return wg_span_number(v, &x) ? x : NAN;
+}
+
+static int hex(char c) { return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : 0; }
+
+static void read_sha(wg_entry *e, wg_span text)
+{
+    for (size_t i = 0; i < sizeof e->sha && 2 * i + 1 < text.n; i++)
+        e->sha[i] = (unsigned char)(hex(text.s[2 * i]) << 4 | hex(text.s[2 * i + 1]));
+}
+
+static void read_speculation(wg_entry *e, wg_span object)
+{
+    wg_scan s = wg_scan_open(object);
+    wg_span key, v;
+    while (wg_scan_next(&s, &key, &v)) {
+        if (wg_span_is(key, "num_spec_steps")) e->passes = whole(v, 0);
+        else if (wg_span_is(key, "num_draft_tokens")) e->drafted = whole(v, 0);
+        else if (wg_span_is(key, "num_accepted_draft_tokens")) e->accepted = whole(v, 0);
+    }
+}
+
+static void read_member(wg_entry *e, wg_asked_span *a, wg_span key, wg_span v)
+{
+    const wg_span text = wg_span_text(v);
+    if (wg_span_is(key, "cell")) e->cell = whole(v, -1);
+    else if (wg_span_is(key, "group")) e->group = whole(v, 0);
+    else if (wg_span_is(key, "repeat")) e->repeat = whole(v, 0);
+    else if (wg_span_is(key, "turn")) e->turn = whole(v, 0);
+    else if (wg_span_is(key, "tokens")) e->tokens = whole(v, 0);
+    else if (wg_span_is(key, "status")) e->ok = wg_span_is(text, "ok");
+    else if (wg_span_is(key, "decode_ms")) e->decode = real(v);
+    else if (wg_span_is(key, "prefill_ms")) e->prefill = real(v);
+    else if (wg_span_is(key, "ttft_ms")) e->ttft = real(v);
+    else if (wg_span_is(key, "tpot_ms")) e->tpot = real(v);
+    else if (wg_span_is(key, "output_sha256")) read_sha(e, text);
+    else if (wg_span_is(key, "speculative_decoding")) read_speculation(e, v);
+    else if (wg_span_is(key, "prompt_tokens")) a->tokens = whole(v, 0);
+    else if (wg_span_is(key, "id")) a->id = text;
+    else if (wg_span_is(key, "prompt_sha256")) a->hash = text;
+    else if (wg_span_is(key, "category")) a->category = text;
+}
+
+bool wg_entry_read(const char *line, size_t n, wg_entry *e, wg_asked_span *asked)
+{
+    wg_scan s = wg_scan_open((wg_span){ line, n });
+    wg_span key, v;
+    const off_t at = e->at;
+    *asked = (wg_asked_span){ .tokens = 0 };
+    *e = (wg_entry){ .at = at, .cell = -1, .decode = NAN, .prefill = NAN, .ttft = NAN, .tpot = NAN };
+    while (wg_scan_next(&s, &key, &v)) read_member(e, asked, key, v);
+    return !s.bad && asked->id.s;
+}
+
+/* ---- prompts, by identity ---------------------------------------------------------------------------------------- */
+
+typedef struct table { int *slot; size_t size; } table; /* slot: index + 1; 0: free */
+
+static uint64_t identity(const char *id, size_t id_n, const char *hash, size_t hash_n)
+{
+    return wg_hash64(wg_hash64(wg_hash64(WG_HASH_START, id, id_n), "\n", 1), hash, hash_n);
+}
+
+static bool is(const char *text, const char *s, size_t n) { return strlen(text) == n && memcmp(text, s ? s : "", n) == 0; }
+
+/* The place of an identity in the table: its slot, or the free one where it belongs. */
+static int *find_slot(const table *t, const wg_folder *f, const wg_asked_span *a)
+{
+    for (size_t i = identity(a->id.s, a->id.n, a->hash.s ? a->hash.s : "", a->hash.n);; i++) {
+        int *slot = &t->slot[i & (t->size - 1)];
+        if (*slot == 0) return slot;
+        const wg_asked *p = &f->asked[*slot - 1];
+        if (is(p->id, a->id.s, a->id.n) && is(p->hash, a->hash.s, a->hash.n)) return slot;
+    }
+}
+
+static wg_status grow_table(table *t, const wg_folder *f, wg_error *err)
+{
+    const table bigger = { .size = t->size ? 4 * t->size : 1024, .slot = wg_calloc(t->size ? 4 * t->size : 1024, sizeof(int)) };
+    if (!bigger.slot) return wg_nomem(err, bigger.size * sizeof(int), "prompts");
+    for (int i = 0; i < f->n_asked; i++) {
+        const wg_asked *p = &f->asked[i];
+        const wg_asked_span a = { .id = { p->id, strlen(p->id) }, .hash = { p->hash, strlen(p->hash) } };
+        *find_slot(&bigger, f, &a) = i + 1;
+    }
+    wg_free(t->slot);
+    *t = bigger;
+    return WG_OK;
+}
+
+static wg_status intern(wg_folder *f, table *t, int *room, const wg_asked_span *a, int32_t *out, wg_error *err)
+{
+    if (2 * (size_t)f->n_asked >= t->size) WG_TRY(grow_table(t, f, err));
+    int *slot = find_slot(t, f, a);
+    if (*slot == 0) {
+        if (f->n_asked == *room) {
+            const int more = *room ? 2 * *room : 256;
+            wg_asked *grown = wg_realloc(f->asked, (size_t)more, sizeof *grown);
+            if (!grown) return wg_nomem(err, (size_t)more * sizeof *grown, "prompts");
+            f->asked = grown;
+            *room = more;
+        }
+        wg_asked *p = &f->asked[f->n_asked];
+        *p = (wg_asked){ wg_strndup(a->id.s, a->id.n), wg_strndup(a->category.s ? a->category.s : "", a->category.n),
+                         wg_strndup(a->hash.s ? a->hash.s : "", a->hash.n), a->tokens };
+        f->n_asked++;
+        if (!p->id || !p->category || !p->hash) return wg_nomem(err, a->id.n, "a prompt");
+        *slot = f->n_asked;
+    }
+    *out = *slot - 1;
+    return WG_OK;
+}
+
+int wg_asked_compare(const wg_asked *a, const wg_asked *b)
+{
+    const int c = strcmp(a->id, b->id);
+    return c ? c : strcmp(a->hash, b->hash);
+}
+
+/* ---- the files --------------------------------------------------------------------------------------------------- */
+
+static wg_status read_lines(wg_folder *f, const char *path, wg_error *err)
+{
+    char *line = NULL; /* getline's own */
+    size_t size = 0;
+    ssize_t n;
+    off_t at = 0;
+    int room = 0, rooms = 0, number = 0;
+    table t = { 0 };
+    wg_status s = WG_OK;
+    while (s == WG_OK && (n = getline(&line, &size, f->file)) > 0 && line[n - 1] == '\n') {
+        if (f->n == room) {
+            const int more = room ? 2 * room : 1024;
+            wg_entry *grown = wg_realloc(f->entry, (size_t)more, sizeof *grown);
+            if (!grown) s = wg_nomem(err, (size_t)more * sizeof *grown, "requests");
+            if (!grown) break;
+            f->entry = grown;
+            room = more;
+        }
+        wg_entry *e = &f->entry[f->n];
+        wg_asked_span asked;
+        e->at = at;
+        number++;
+        if (!wg_entry_read(line, (size_t)n - 1, e, &asked))
+            s = wg_fail(err, WG_EFORMAT, "%s:%d: this is not the line of a request", path, number);
+        else s = intern(f, &t, &rooms, &asked, &e->prompt, err);
+        f->failed += !e->ok;
+        f->n++;
+        at += n;
+    }
+    if (s == WG_OK && ferror(f->file)) s = wg_fail(err, WG_EIO, "%s: cannot read: %s", path, strerror(errno));
+    free(line);
+    wg_free(t.slot);
+    return s;
+}
+
+json_t *wg_folder_line(const wg_folder *f, const wg_entry *e)
+{
+    char *line = NULL;
+    size_t size = 0;
+    json_t *v = NULL;
+    if (fseeko(f->file, e->at, SEEK_SET) == 0) {
+        const ssize_t n = getline(&line, &size, f->file);
+        if (n > 0) v = json_loadb(line, (size_t)n, JSON_ALLOW_NUL, NULL);
+    }
+    free(line);
+    return v;
+}
+
+/* ---- cells, from the config -------------------------------------------------------------------------------------- */
+
+static void set_path(json_t *config, const char *path, json_t *value)
+{
+    const char *dot = strchr(path, '.');
+    if (!dot) {
+        json_object_set(config, path, value);
+        return;
+    }
+    char first[256];
+    snprintf(first, sizeof first, "%.*s", (int)(dot - path), path);
+    if (!json_object_get(config, first)) json_object_set_new(config, first, json_object());
+    json_object_set(json_object_get(config, first), dot + 1, value);
+}
+
+static int by_name(const void *a, const void *b) { return strcmp(*(const char *const *)a, *(const char *const *)b); }
+
+/* The product of a grid, its alphabetically first key slowest (config.h). */
+static void add_grid(json_t *cells, const json_t *config, json_t *grid)
+{
+    json_t *list;
+    const char *axis[64], *key;
+    size_t n = 0, count = 1;
+    json_object_foreach(grid, key, list) {
+        if (n < 64) axis[n++] = key;
+        count *= json_array_size(list);
+    }
+    qsort(axis, n, sizeof *axis, by_name);
+    for (size_t c = 0; c < count && count <= 100000; c++) {
+        json_t *swept = json_object(), *resolved = json_deep_copy((json_t *)config);
+        size_t rest = c;
+        json_object_del(resolved, "sweep");
+        size_t block = count;
+        for (size_t a = 0; a < n; a++) {
+            const json_t *values = json_object_get(grid, axis[a]);
+            block /= json_array_size(values);
+            json_t *v = json_array_get(values, rest / block);
+            rest %= block;
+            json_object_set(swept, axis[a], v);
+            set_path(resolved, axis[a], v);
+        }
+        json_array_append_new(cells, json_pack("{s:o, s:o}", "cell", swept, "config", resolved));
+    }
+}
+
+/* Grid i of the sweep, which is one or a list of them; NULL past the last. */
+static json_t *grid_of(const json_t *config, size_t i)
+{
+    json_t *sweep = json_object_get(config, "sweep");
+    return json_is_array(sweep) ? json_array_get(sweep, i) : i == 0 ? sweep : NULL;
+}
+
+static json_t *cells_of(const json_t *config)
+{
+    json_t *cells = json_array();
+    for (size_t i = 0; i == 0 || grid_of(config, i); i++) add_grid(cells, config, grid_of(config, i));
+    return cells;
+}
+
+bool wg_folder_sweeps(const wg_folder *f, const char *key)
+{
+    bool all = true;
+    for (size_t i = 0; all && (i == 0 || grid_of(f->config, i)); i++) all = json_object_get(grid_of(f->config, i), key);
+    return all;
+}
+
+static const char *text_at(const json_t *config, const char *section, const char *key, const char *fallback)
+{
+    const char *s = json_string_value(json_object_get(json_object_get(config, section), key));
+    return s ? s : fallback;
+}
+
+static void put_plain(FILE *m, const json_t *v)
+{
+    const char *s = json_string_value(v), *slash = s ? strrchr(s, '/') : NULL;
+    char number[40], *text = s || json_is_real(v) ? NULL : wg_json_canonical(v, false);
+    if (json_is_real(v)) wg_number_text(json_real_value(v), number, sizeof number);
+    fputs(json_is_real(v) ? number : slash && slash[1] ? slash + 1 : s ? s : text ? text : "?", m);
+    wg_free(text);
+}
+
+/* Does this member tell apart the sections of one kind that stand under the path `swept`? */
+static bool tells(const json_t *config, const char *swept, const json_t *section, const char *key)
+{
+    for (size_t g = 0; grid_of(config, g); g++) {
+        size_t i;
+        json_t *other;
+        json_array_foreach(json_object_get(grid_of(config, g), swept), i, other)
+            if (json_equal(json_object_get(other, "kind"), json_object_get(section, "kind")) &&
+                !json_equal(json_object_get(other, key), json_object_get(section, key)))
+                return true;
+    }
+    return false;
+}
+
+/* A swept value; a section as "model(length=4)": what it is and what tells it from its neighbours. */
+static void put_value(FILE *m, const json_t *v, const json_t *config, const char *swept)
+{
+    const char *key, *kind = json_string_value(json_object_get(v, "kind"));
+    json_t *inner;
+    bool first = true;
+    if (!json_is_object(v)) put_plain(m, v);
+    else fputs(kind ? kind : "", m);
+    json_object_foreach((json_t *)v, key, inner) {
+        if (!strcmp(key, "kind") || !tells(config, swept, v, key)) continue;
+        fprintf(m, "%s%s=", first ? "(" : ", ", key);
+        put_plain(m, inner);
+        first = false;
+    }
+    if (!first) fputc(')', m);
+}
+
+char *wg_folder_cell_name(const wg_folder *f, int cell)
+{
+    char *text = NULL;
+    size_t n = 0;
+    const json_t *c = json_array_get(f->cells, (size_t)cell), *swept = json_object_get(c, "cell"),
+                 *config = json_object_get(c, "config");
+    FILE *m = open_memstream(&text, &n);
+    if (!m) return NULL;
+    const char *key;
+    json_t *v;
+    bool first = true;
+    if (json_object_size(swept) == 0)
+        fprintf(m, "%s, %s", text_at(config, "draft", "kind", "none"), text_at(config, "verify", "rule", "match"));
+    json_object_foreach((json_t *)swept, key, v) {
+        const char *dot = strrchr(key, '.');
+        fprintf(m, "%s%s=", first ? "" : ", ", dot ? dot + 1 : key);
+        put_value(m, v, f->config, key);
+        first = false;
+    }
+    fclose(m);
+    char *copy = wg_strdup(text);
+    free(text);
+    return copy;
+}
+
+/* ---- the whole --------------------------------------------------------------------------------------------------- */
+
+static json_t *load(const char *dir, const char *file)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%s/%s", dir, file);
+    return json_load_file(path, 0, NULL);
+}
+
+/* Whoever reads a summary relies on this much; a number that is missing is a number nobody measured. */
+bool wg_summary_is_sound(const json_t *summary)
+{
+    const json_t *cells = json_object_get(summary, "cells"), *parts;
+    bool ok = json_is_object(summary) && (!cells || json_is_array(cells));
+    for (size_t i = 0; ok && i < json_array_size(cells); i++) {
+        const json_t *c = json_array_get(cells, i);
+        ok = json_is_object(json_object_get(c, "cell")) && json_is_string(json_object_get(c, "drafter")) &&
+             json_is_string(json_object_get(c, "rule"));
+        parts = json_object_get(c, "categories");
+        for (size_t k = 0; ok && k < json_array_size(parts); k++)
+            ok = json_is_string(json_object_get(json_array_get(parts, k), "category"));
+    }
+    return ok;
+}
+
+wg_status wg_folder_open(wg_folder **out, const char *dir, wg_error *err)
+{
+    char path[4096];
+    wg_folder *f = wg_calloc(1, sizeof *f);
+    if (!f) return wg_nomem(err, sizeof *f, "a result folder");
+    f->path = wg_strdup(dir);
+    f->config = load(dir, "config.json");
+    f->machine = load(dir, "machine.json");
+    f->summary = load(dir, "summary.json");
+    f->complete = json_is_true(json_object_get(f->summary, "complete"));
+    snprintf(path, sizeof path, "%s/requests.jsonl", dir);
+    f->file = fopen(path, "rbe");
+    wg_status s = WG_OK;
+    if (!f->path) s = wg_nomem(err, 1, "a path");
+    else if (!f->file)
+        s = wg_fail(err, errno == ENOENT ? WG_ENOENT : WG_EIO, "%s: cannot open: %s; expected the folder of a run", path,
+                    strerror(errno));
+    else if (!json_is_object(f->config))
+        s = wg_fail(err, WG_EFORMAT, "%s/config.json is missing or damaged; expected the folder of a run", dir);
+    else if (f->summary && !wg_summary_is_sound(f->summary))
+        s = wg_fail(err, WG_EFORMAT,
+                    "%s/summary.json is not what a run writes; remove it, and wager run --resume makes it again", dir);
+    if (s == WG_OK) {
+        f->cells = cells_of(f->config);
+        s = f->cells ? read_lines(f, path, err) : wg_nomem(err, 1, "cells");
+    }
+    if (s == WG_OK) *out = f;
+    else wg_folder_close(f);
+    return s;
+}
+
+void wg_folder_close(wg_folder *f)
+{
+    if (!f) return;
+    for (int i = 0; i < f->n_asked; i++) {
+        wg_free(f->asked[i].id);
+        wg_free(f->asked[i].category);
+        wg_free(f->asked[i].hash);
+    }
+    wg_free(f->asked);
+    wg_free(f->entry);
+    json_decref(f->config);
+    json_decref(f->machine);
+    json_decref(f->summary);
+    json_decref(f->cells);
+    if (f->file) fclose(f->file);
+    wg_free(f->path);
+    wg_free(f);
+}

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: MIT
+ * A comparison for people: what differs in what was asked, then what came out, then where. */
+#include <math.h>
+#include <string.h>
+
+#include "core/base/json.h"
+#include "core/base/mem.h"
+#include "experiments/analysis/compare.h"
+
+typedef struct printer { FILE *f; bool md; } printer;
+
+static const json_t *get(const json_t *o, const char *key) { return json_object_get(o, key); }
+static double real(const json_t *o, const char *key) { return json_number_value(get(o, key)); }
+static double at(const json_t *o, const char *key, size_t i) { return json_number_value(json_array_get(get(o, key), i)); }
+static bool has(const json_t *o, const char *key, size_t i) { return json_is_number(json_array_get(get(o, key), i)); }
+static const char *word(const json_t *o, const char *key)
+{
+    const char *s = json_string_value(get(o, key));
+    return s ? s : "";
+}
+
+static void heading(const printer *p, const char *text) { fprintf(p->f, p->md ? "\n## %s\n\n" : "\n%s\n", text); }
+
+/* One row of a table; the first row of Markdown is its head. */
+static void cells(const printer *p, bool head, int n, const char *const *cell, const int *width)
+{
+    for (int i = 0; i < n; i++) {
+        if (p->md) fprintf(p->f, "| %s ", cell[i]);
+        else fprintf(p->f, "  %-*s", i == n - 1 ? 0 : width[i], cell[i]);
+    }
+    fputs(p->md ? "|\n" : "\n", p->f);
+    for (int i = 0; head && p->md && i < n; i++) fputs(i == n - 1 ? "|---|\n" : "|---", p->f);
+}
+
+static void value(const json_t *v, char *b, size_t n)
+{
+    char *s = json_is_string(v) ? wg_strdup(json_string_value(v)) : wg_json_canonical(v ? v : json_null(), false);
+    if (s && json_is_string(v) && strlen(s) == 64 && strspn(s, "0123456789abcdef") == 64) snprintf(b, n, "%.12s...", s);
+    else snprintf(b, n, "%.60s%s", s ? s : "?", s && strlen(s) > 60 ? "..." : "");
+    wg_free(s);
+}
+
+static void diff(const printer *p, const json_t *list)
+{
+    size_t i, k;
+    json_t *row, *v;
+    json_array_foreach((json_t *)list, i, row) {
+        fprintf(p->f, p->md ? "* `%s`: " : "  %s: ", word(row, "key"));
+        json_array_foreach(json_object_get(row, "values"), k, v) {
+            char b[80];
+            value(v, b, sizeof b);
+            fprintf(p->f, "%s%s", k ? " | " : "", b);
+        }
+        fputc('\n', p->f);
+    }
+    if (json_array_size(list) == 0) fprintf(p->f, "%snothing\n", p->md ? "* " : "  ");
+}
+
+static void runs(const printer *p, const json_t *o)
+{
+    size_t i;
+    json_t *r;
+    heading(p, "Runs (the first one is the reference)");
+    json_array_foreach(json_object_get(o, "runs"), i, r) {
+        fprintf(p->f, "%s%c: %s, %s, %d cell%s, %d requests%s", p->md ? "* " : "  ", (char)('A' + i), word(r, "path"),
+                word(r, "started"), (int)real(r, "cells"), real(r, "cells") == 1 ? "" : "s", (int)real(r, "requests"),
+                json_is_true(get(r, "resumed")) ? ", resumed" : "");
+        if (real(r, "failed") > 0) fprintf(p->f, ", %d failed", (int)real(r, "failed"));
+        fputs(json_is_true(get(r, "complete")) ? "\n" : " (INCOMPLETE: only what had finished is compared)\n", p->f);
+    }
+    json_array_foreach(json_object_get(o, "prompts"), i, r)
+        if (real(r, "only_a") > 0 || real(r, "only_b") > 0)
+            fprintf(p->f, "%sA and %c share %d prompts; %d are only in A, %d only in %c, and do not count\n",
+                    p->md ? "* " : "  ", (char)('B' + i), (int)real(r, "common"), (int)real(r, "only_a"),
+                    (int)real(r, "only_b"), (char)('B' + i));
+}
+
+static void ratio(const json_t *o, const char *name, char *b, size_t n)
+{
+    char ci[64];
+    snprintf(ci, sizeof ci, "%s_ci", name);
+    if (!json_is_number(get(o, name))) snprintf(b, n, "-");
+    else if (!json_is_array(get(o, ci))) snprintf(b, n, "%.3fx", real(o, name));
+    else snprintf(b, n, "%.3fx [%.3f, %.3f]", real(o, name), at(o, ci, 0), at(o, ci, 1));
+}
+
+static void both(const json_t *o, const char *name, const char *format, double scale, char *b, size_t n)
+{
+    char x[32] = "-", y[32] = "-";
+    if (has(o, name, 0)) snprintf(x, sizeof x, format, at(o, name, 0) * scale);
+    if (has(o, name, 1)) snprintf(y, sizeof y, format, at(o, name, 1) * scale);
+    snprintf(b, n, "%s | %s", x, y);
+}
+
+static void fact(const printer *p, const char *name, const char *text)
+{
+    if (p->md) fprintf(p->f, "* %s: %s\n", name, text);
+    else fprintf(p->f, "  %-22s %s\n", name, text);
+}
+
+static void table(const printer *p, const json_t *list, const char *title)
+{
+    static const int width[] = { 22, 8, 26, 18, 14 };
+    static const char *const head[] = { "", "prompts", "faster", "tok/s A, B", "tau A, B" };
+    size_t i;
+    json_t *r;
+    if (json_array_size(list) == 0) return;
+    const char *first[5] = { title, head[1], head[2], head[3], head[4] };
+    fputc('\n', p->f);
+    cells(p, true, 5, first, width);
+    json_array_foreach((json_t *)list, i, r) {
+        char b[5][80];
+        if (get(r, "prompt_tokens")) snprintf(b[0], 80, "%.0f to %.0f", at(r, "prompt_tokens", 0), at(r, "prompt_tokens", 1));
+        else if (get(r, "turn")) snprintf(b[0], 80, "%.0f", real(r, "turn") + 1);
+        else snprintf(b[0], 80, "%.70s", *word(r, "category") ? word(r, "category") : "(none)");
+        snprintf(b[1], 80, "%d", (int)real(r, "prompts"));
+        ratio(r, "faster", b[2], 80);
+        snprintf(b[3], 80, "%.1f, %.1f", at(r, "tok_s", 0), at(r, "tok_s", 1));
+        snprintf(b[4], 80, "%.3f, %.3f", at(r, "tau", 0), at(r, "tau", 1));
+        cells(p, false, 5, (const char *const[]){ b[0], b[1], b[2], b[3], b[4] }, width);
+    }
+}
+
+static void worst(const printer *p, const json_t *list)
+{
+    static const int width[] = { 22, 14, 9, 20, 12 };
+    size_t i;
+    json_t *r;
+    if (json_array_size(list) == 0) return;
+    fputc('\n', p->f);
+    cells(p, true, 5, (const char *const[]){ "slowest against A", "category", "faster", "tok/s A, B", "tokens A, B" }, width);
+    json_array_foreach((json_t *)list, i, r) {
+        char b[5][80];
+        snprintf(b[0], 80, "%.70s", word(r, "id"));
+        snprintf(b[1], 80, "%.70s", word(r, "category"));
+        snprintf(b[2], 80, "%.3fx", real(r, "faster"));
+        snprintf(b[3], 80, "%.1f, %.1f", at(r, "tok_s", 0), at(r, "tok_s", 1));
+        snprintf(b[4], 80, "%.0f, %.0f", at(r, "tokens", 0), at(r, "tokens", 1));
+        cells(p, false, 5, (const char *const[]){ b[0], b[1], b[2], b[3], b[4] }, width);
+    }
+}
+
+static void texts(const printer *p, const json_t *pair)
+{
+    char b[400], turn[40] = "";
+    const json_t *same = get(pair, "same_texts"), *d = get(same, "first_divergence");
+    if (json_array_size(get(pair, "by_turn"))) snprintf(turn, sizeof turn, ", turn %.0f", real(d, "turn") + 1);
+    size_t n = (size_t)snprintf(b, sizeof b, "%d of %d equal", (int)real(same, "equal"), (int)real(same, "of"));
+    if (json_is_object(d)) {
+        char x[40], y[40];
+        value(get(d, "a"), x, sizeof x);
+        value(get(d, "b"), y, sizeof y);
+        snprintf(b + n, sizeof b - n, "; first difference: prompt %.60s%s, repeat %d, token %d (%s | %s)", word(d, "id"),
+                 turn, (int)real(d, "repeat"), (int)real(d, "token"), json_is_null(get(d, "a")) ? "ended" : x,
+                 json_is_null(get(d, "b")) ? "ended" : y);
+    }
+    fact(p, "same texts", b);
+}
+
+static void verdict(const printer *p, const json_t *o, char b_name)
+{
+    char r[80], b[200];
+    const char *v = word(o, "verdict");
+    ratio(o, "faster", r, sizeof r);
+    if (!strcmp(v, "faster")) snprintf(b, sizeof b, "%s: %c is faster", r, b_name);
+    else if (!strcmp(v, "slower")) snprintf(b, sizeof b, "%s: %c is slower", r, b_name);
+    else if (!strcmp(v, "undecided") && json_is_integer(get(o, "prompts_needed")))
+        snprintf(b, sizeof b, "%s: undecided; about %.0f prompts would tell", r, real(o, "prompts_needed"));
+    else snprintf(b, sizeof b, "%s: %s", r, *v ? v : "undecided");
+    fact(p, "faster [95 %]", b);
+}
+
+static void one_pair(const printer *p, const json_t *o, bool with_config)
+{
+    char title[600], b[200];
+    const json_t *a = get(o, "a"), *other = get(o, "b");
+    const char name = (char)('A' + (int)real(other, "run"));
+    snprintf(title, sizeof title, "A:%d %.200s  against  %c:%d %.200s", (int)real(a, "cell"), word(a, "name"), name,
+             (int)real(other, "cell"), word(other, "name"));
+    heading(p, title);
+    if (with_config && json_array_size(get(o, "config_diff"))) diff(p, get(o, "config_diff"));
+    const int unpaired = (int)real(o, "in_one_only"), failed = (int)real(o, "failed");
+    snprintf(b, sizeof b, "%d, of %d prompts", (int)real(o, "requests"), (int)real(o, "prompts"));
+    if (failed || unpaired)
+        snprintf(b + strlen(b), sizeof b - strlen(b), "; left out: %d failed, %d in one run only", failed, unpaired);
+    fact(p, "requests in both", b);
+    if (real(o, "requests") < 1) return;
+    verdict(p, o, name);
+    texts(p, o);
+    both(o, "tok_s", "%.1f", 1, b, sizeof b);
+    fact(p, "tok/s", b);
+    ratio(o, "baseline_faster", b, sizeof b);
+    fact(p, "plain decoding, A/B", b);
+    both(o, "tau", "%.3f", 1, b, sizeof b);
+    char r[80];
+    ratio(o, "tau_ratio", r, sizeof r);
+    snprintf(b + strlen(b), sizeof b - strlen(b), "   (B/A %s)", r);
+    fact(p, "tau", b);
+    both(o, "acceptance_rate", "%.1f %%", 100, b, sizeof b);
+    fact(p, "accepted / drafted", b);
+    both(o, "ttft_ms_p50", "%.1f ms", 1, b, sizeof b);
+    fact(p, "TTFT, median", b);
+    both(o, "tpot_ms_p50", "%.2f ms", 1, b, sizeof b);
+    fact(p, "TPOT, median", b);
+    snprintf(b, sizeof b, "%.3fx", real(o, "faster_mean_of_prompts"));
+    fact(p, "mean of prompts", b);
+    table(p, get(o, "by_category"), "category");
+    table(p, get(o, "by_turn"), "turn");
+    table(p, get(o, "by_prompt_length"), "prompt tokens");
+    worst(p, get(o, "regressions"));
+}
+
+static bool only_config_differs(const json_t *o) { return json_array_size(get(o, "machine_diff")) == 0; }
+
+void wg_compare_print(FILE *f, const json_t *o, bool markdown)
+{
+    const printer p = { f, markdown };
+    size_t i;
+    json_t *pair;
+    if (markdown) fputs("# Comparison\n", f);
+    runs(&p, o);
+    heading(&p, "What differs in the config");
+    diff(&p, get(o, "config_diff"));
+    if (!only_config_differs(o)) {
+        heading(&p, "WARNING: more than the config differs, so a difference below may not be the config's");
+        diff(&p, get(o, "machine_diff"));
+    }
+    json_array_foreach(json_object_get(o, "pairs"), i, pair) one_pair(&p, pair, json_array_size(get(o, "pairs")) > 1);
+    const int n = (int)json_array_size(get(o, "pairs"));
+    fprintf(
+        f,
+        "\nfaster: decoding time per token of A over that of the other; above 1 the other one is faster. Intervals: 95 %%, "
+        "paired\n"
+        "BCa bootstrap over prompts. plain decoding: the same ratio of the two baselines; away from 1 the machine was not the "
+        "same.\n");
+    if (n > 1)
+        fprintf(f,
+                "%d comparisons at 95 %% each: about %.1f of them would miss by chance alone. For all of them to hold "
+                "together, ask\n"
+                "each for %.2f %% (Bonferroni).\n",
+                n, 0.05 * n, 100 - 5.0 / n);
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT
+ * The legend is a list of the page, not a part of the drawing, so that it wraps and is read aloud. */
+#include "experiments/report/line_chart.h"
+
+#include <math.h>
+
+#include "experiments/report/html.h"
+
+static int draw(FILE *s, int width, const void *arg)
+{
+    const wg_curves *c = arg;
+    if (c->n == 0) return 0;
+    wg_plot_look(s);
+    fprintf(
+        s, "set grid\nset xlabel '%s'\nset ylabel '%s'\nset yrange %s\nset offsets graph 0.02, graph 0.02, 0, 0\nset xtics 1\n",
+        c->x, c->y, c->range);
+    double most = 0;
+    for (int i = 0; i < c->n; i++) {
+        fprintf(s, "$c%d << EOD\n", i);
+        for (int k = 0; k < c->curve[i].n; k++) {
+            const wg_curve_point *p = &c->curve[i].point[k];
+            fprintf(s, "%g %.6g %.6g %.6g", p->x, p->y, isfinite(p->lo) ? p->lo : p->y, isfinite(p->hi) ? p->hi : p->y);
+            if (isfinite(p->lo))
+                wg_plot_note(s, "%s: %s %.2f [%.2f, %.2f] at %s %g", c->curve[i].name, c->y, p->y, p->lo, p->hi, c->x, p->x);
+            else wg_plot_note(s, "%s: %s %.2f at %s %g", c->curve[i].name, c->y, p->y, c->x, p->x);
+            fputc('\n', s);
+            most = fmax(most, p->x);
+        }
+        fputs("EOD\n", s);
+    }
+    if (most > 20) fputs("set xtics autofreq\n", s);
+    for (int i = 0; i < c->n; i++) { /* bars below, then lines, then symbols */
+        fprintf(s, "%s $c%d using 1:2:3:4 with yerrorbars pt 7 ps 0 lw 0.7 lc rgb '%s'", i ? "," : "plot", i,
+                wg_plot_colour(i));
+        fprintf(s,
+                ", $c%d using 1:2 with lines lw 1.5 dt %d lc rgb '%s', $c%d using 1:2:5 with labels hypertext point pt %d ps "
+                "0.8 lc rgb '%s'",
+                i, i / WG_PLOT_SERIES + 1, wg_plot_colour(i), i, wg_plot_point(i), wg_plot_colour(i));
+    }
+    fputc('\n', s);
+    return width == WG_PLOT_BROAD ? 380 : 300;
+}
+
+static void legend(FILE *f, const void *arg)
+{
+    const wg_curves *c = arg;
+    fputs("<ul class=\"legend\">", f);
+    for (int i = 0; i < c->n; i++) {
+        fprintf(f, "<li><span style=\"color:var(--s%d)\" aria-hidden=\"true\">%s</span> ", i % WG_PLOT_SERIES,
+                wg_plot_symbol(i));
+        wg_html_name(f, c->curve[i].name);
+        fputs("</li>", f);
+    }
+    fputs("</ul>\n", f);
+}
+
+void wg_curves_figure(FILE *f, const wg_curves *c)
+{
+    const wg_plot p = { c->title, c->caption, draw, c, legend };
+    wg_plot_figure(f, &p);
+}

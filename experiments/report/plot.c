@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: MIT
+ * A script into a file, the drawing out of a pipe, and what HTML has no use for taken out of it. */
+#include "experiments/report/plot.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "experiments/report/html.h"
+
+/* gnuplot wants colours; the page wants names of its style sheet. So a colour only says which name is meant. */
+static const char *const colour[WG_PLOT_SERIES] = { "#100000", "#100001", "#100002", "#100003",
+                                                    "#100004", "#100005", "#100006", "#100007" };
+static const struct {
+    int point;
+    const char *symbol;
+} mark[] = {
+    { 7, "\u25CF" }, { 5, "\u25A0" }, { 9, "\u25B2" }, { 13, "\u25C6" }, { 11, "\u25BC" },
+    { 6, "\u25CB" }, { 4, "\u25A1" }, { 8, "\u25B3" }, { 12, "\u25C7" }, { 10, "\u25BD" },
+};
+enum { MARKS = sizeof mark / sizeof *mark };
+
+const char *wg_plot_colour(int series) { return colour[series % WG_PLOT_SERIES]; }
+int wg_plot_point(int series) { return mark[series % MARKS].point; }
+const char *wg_plot_symbol(int series) { return mark[series % MARKS].symbol; }
+
+bool wg_plot_available(void) { return system("gnuplot --version >/dev/null 2>&1") == 0; }
+
+void wg_plot_look(FILE *script)
+{
+    fputs("set encoding utf8\nset termoption noenhanced\nset border 3 lc rgb '#100008'\nset grid lc rgb '#100009' lw 0.5\n"
+          "set tics nomirror\nset key off\n",
+          script);
+}
+
+void wg_plot_label(FILE *script, const char *text, int most)
+{
+    int n = 0, all = 0;
+    for (const char *p = text; *p; p++) all += ((unsigned char)*p & 0xC0) != 0x80;
+    fputc('\'', script); /* in which gnuplot expands nothing */
+    for (const char *p = text; *p; p++) {
+        const unsigned char c = (unsigned char)*p;
+        n += (c & 0xC0) != 0x80;
+        if (all > most && n == most) break;
+        fputc(c < 32 || strchr("'\"\\`", c) ? ' ' : c, script);
+    }
+    fputs(all > most ? "\u2026'" : "'", script);
+}
+
+void wg_plot_note(FILE *script, const char *format, ...)
+{
+    char text[400];
+    va_list a;
+    va_start(a, format);
+    const int n = vsnprintf(text, sizeof text, format, a);
+    va_end(a);
+    if (n >= (int)sizeof text) /* no half character at the end */
+        for (size_t end = sizeof text - 1; end > 0 && ((unsigned char)text[--end] & 0xC0) != 0;) text[end] = '\0';
+    fputs(" \"", script);
+    for (const char *p = text; *p; p++) fputc((unsigned char)*p < 32 || strchr("'\"\\`", *p) ? ' ' : *p, script);
+    fputc('"', script);
+}
+
+/* One stop of the tabulator a drawing; the arrows go on from there. What a point says stands below its drawing, and is the
+ * browser's own tooltip for those who point. */
+void wg_plot_script(FILE *f)
+{
+    fputs("<script>\n"
+          "for (const svg of document.querySelectorAll('figure svg')) {\n"
+          "  const points = [...svg.querySelectorAll('.pt')], tip = svg.parentNode.querySelector('.tip')\n"
+          "  const hint = 'Each mark says its cell and value: point at it, or reach it with Tab and the arrow keys.'\n"
+          "  const say = p => tip.textContent = p ? p.querySelector('title').textContent : hint\n"
+          "  const next = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }\n"
+          "  if (points.length) say()\n"
+          "  points.forEach((p, i) => {\n"
+          "    p.tabIndex = i ? -1 : 0\n"
+          "    p.onfocus = p.onmouseenter = () => say(p)\n"
+          "    p.onblur = p.onmouseleave = () => say(points.find(o => o === document.activeElement))\n"
+          "    p.onkeydown = e => {\n"
+          "      const to = points[i + next[e.key]]\n"
+          "      if (!to) return\n"
+          "      e.preventDefault()\n"
+          "      p.tabIndex = -1\n"
+          "      to.tabIndex = 0\n"
+          "      to.focus()\n"
+          "    }\n"
+          "  })\n"
+          "}\n"
+          "</script>\n", f);
+}
+
+/* ---- from gnuplot's file to a part of a page --------------------------------------------------------------------- */
+
+static bool begins(const char *p, const char *with) { return strncmp(p, with, strlen(with)) == 0; }
+
+static const char *past(const char *p, const char *what)
+{
+    const char *at = strstr(p, what);
+    return at ? at + strlen(what) : p + strlen(p);
+}
+
+/* What stands at p and is left out, to where that ends; p itself where nothing is. */
+static const char *skip(const char *p)
+{
+    if (begins(p, "<filter")) return past(p, "</filter>");
+    if (begins(p, "<title>")) return past(p, "</title>");
+    if (begins(p, " stroke-linecap=\"butt\" stroke-linejoin=\"miter\"")) return past(p, "miter\""); /* as it is without */
+    if (begins(p, " id=\"gnuplot")) return past(p + 5, "\"");
+    if (begins(p, " font-family=\"sans-serif\"")) return past(p + 14, "\"");
+    if (*p == '\t') return p + 1;
+    if (begins(p, "<g ")) { /* of no content */
+        const char *end = past(p, ">");
+        end += strspn(end, " \n\t");
+        if (begins(end, "</g>")) return end + 4;
+    }
+    return p;
+}
+
+static const char says[] = "<g onmousemove=\"gnuplot_svg.showHypertext(evt,'", said[] = "')\" onmouseout=";
+
+/* A point that says something: gnuplot's way needs its own scripts. */
+static size_t replace_note(FILE *f, const char *p)
+{
+    const char *text = p + strlen(says), *end = strstr(text, said), *past_title = end ? strstr(end, "</title>") : NULL;
+    if (!past_title) return 0;
+    fprintf(f, "<g class=\"pt\" role=\"img\"><title>%.*s</title>", (int)(end - text), text);
+    return (size_t)(past_title + strlen("</title>") - p);
+}
+
+/* Writes what replaces the text at p; how much it replaces, or 0. Symbols get names of this drawing alone: one that is not
+ * shown must not lend them to another. */
+static size_t replace(FILE *f, const char *p, int id)
+{
+    int series, n = 0;
+    if ((sscanf(p, "'rgb( 16, 0, %d)'%n", &series, &n) == 1 || sscanf(p, "\"rgb(16,0,%d)\"%n", &series, &n) == 1) && n > 0) {
+        if (series < WG_PLOT_SERIES)
+            fprintf(f, "'var(--s%d)'", series);
+        else
+            fputs(series == WG_PLOT_SERIES ? "'var(--soft)'" : "'var(--line)'", f);
+        return (size_t)n;
+    }
+    if (begins(p, says)) return replace_note(f, p);
+    if (begins(p, "'black'") || begins(p, "\"black\"")) return fputs("\"currentColor\"", f), 7;
+    if (begins(p, "'#gp") || begins(p, "'gp")) return fprintf(f, p[1] == '#' ? "'#d%d" : "'d%d", id), p[1] == '#' ? 2 : 1;
+    return 0;
+}
+
+static void inlined(FILE *f, const char *svg, int id)
+{
+    char last = '\n';
+    for (const char *p = svg; *p && !begins(p, "</svg>");) {
+        const char *next = skip(p);
+        const size_t n = next == p ? replace(f, p, id) : (size_t)(next - p);
+        if (n == 0 && (*p != '\n' || last != '\n')) fputc(last = *p, f);
+        p += n ? n : 1;
+    }
+}
+
+static char *run(const char *script, size_t n)
+{
+    char path[] = "/tmp/wager-plot-XXXXXX", command[128], chunk[4096], *text = NULL;
+    size_t size = 0, got;
+    const int fd = mkstemp(path);
+    FILE *f = fd < 0 ? NULL : fdopen(fd, "w");
+    if (!f) return NULL;
+    const bool all = fwrite(script, 1, n, f) == n, written = fclose(f) == 0 && all;
+    snprintf(command, sizeof command, "gnuplot %s 2>/dev/null", path);
+    FILE *pipe = written ? popen(command, "r") : NULL, *to = pipe ? open_memstream(&text, &size) : NULL;
+    while (to && (got = fread(chunk, 1, sizeof chunk, pipe)) > 0) fwrite(chunk, 1, got, to);
+    const bool kept = to && fclose(to) == 0;
+    const bool ok = pipe && pclose(pipe) == 0 && kept && size > 0 && strstr(text, "</svg>");
+    unlink(path);
+    if (!ok) free(text);
+    return ok ? text : NULL;
+}
+
+/* gnuplot's drawing from its canvas on, or NULL (free). */
+static char *drawn(const wg_plot *p, int width, int *height)
+{
+    char *body = NULL, *whole = NULL;
+    size_t n = 0, size = 0;
+    FILE *f = open_memstream(&body, &n);
+    *height = f ? p->draw(f, width, p->arg) : 0;
+    if (f) fclose(f);
+    f = *height > 0 ? open_memstream(&whole, &size) : NULL;
+    if (f) fprintf(f, "set terminal svg size %d,%d font 'sans-serif,13'\n%s\n", width, *height, body);
+    if (f) fclose(f);
+    char *svg = f ? run(whole, size) : NULL;
+    free(body);
+    free(whole);
+    return svg;
+}
+
+static void put(FILE *f, const wg_plot *p, const char *svg, int width, int height, const char *look, int id)
+{
+    fprintf(
+        f,
+        "<svg class=\"%s\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" preserveAspectRatio=\"xMinYMin\" role=\"group\" "
+        "aria-labelledby=\"d%d-title "
+        "d%d-text\">\n<title id=\"d%d-title\">",
+        look, width, height, width, height, id, id, id);
+    wg_html_puts(f, p->title);
+    fprintf(f, "</title>\n<desc id=\"d%d-text\">", id);
+    wg_html_puts(f, p->caption);
+    fputs("</desc>\n", f);
+    const char *canvas = strstr(svg, "<g id=\"gnuplot_canvas\">");
+    inlined(f, canvas ? canvas : "", id);
+    fputs("</svg>\n", f);
+}
+
+bool wg_plot_figure(FILE *f, const wg_plot *p)
+{
+    int broad_height, slim_height;
+    char *broad = drawn(p, WG_PLOT_BROAD, &broad_height), *slim = broad ? drawn(p, WG_PLOT_SLIM, &slim_height) : NULL;
+    const bool ok = broad && slim;
+    if (ok) {
+        const int id = (int)(ftell(f) & 0x3FFFFFFF); /* the place in the page is a name that no other drawing has */
+        fputs("<figure>\n", f);
+        put(f, p, broad, WG_PLOT_BROAD, broad_height, "broad", id);
+        put(f, p, slim, WG_PLOT_SLIM, slim_height, "slim", id + 1);
+        fputs("<p class=\"tip soft\"></p>\n", f);
+        if (p->legend) p->legend(f, p->arg);
+        fputs("<figcaption>", f);
+        wg_html_puts(f, p->caption);
+        fputs("</figcaption>\n</figure>\n", f);
+    }
+    free(broad);
+    free(slim);
+    return ok;
+}

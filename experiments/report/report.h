@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT
+ * A run as one HTML page that needs nothing else: no fonts, no network; scripts only to sort and to read drawings by keyboard.
+ * Question and answer first, then the numbers with their intervals, then how they come about, then texts, then what ran it. And
+ * an index of a folder of runs. */
+#ifndef WG_EXPERIMENTS_REPORT_REPORT_H
+#define WG_EXPERIMENTS_REPORT_REPORT_H
+
+#include <stdio.h>
+
+#include "experiments/report/columns.h"
+#include "experiments/record/run_reader.h"
+
+/* EINVAL when the run has no summary. drawings: use gnuplot when it is there. */
+wg_status wg_report_write(FILE *f, const wg_folder *run, bool drawings, wg_error *err);
+
+/* The same in short as Markdown: question, answer, table (columns: NULL for the usual ones), what ran it. Errors as above. */
+wg_status wg_report_markdown(FILE *f, const wg_folder *run, const wg_column_choice *columns, wg_error *err);
+
+/* Every folder below `dir` (two levels) that has a summary.json, newest first; *runs: how many. */
+wg_status wg_report_index(FILE *f, const char *dir, int *runs, wg_error *err);
+
+#endif

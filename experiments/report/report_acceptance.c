@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT
+ * Acceptance on a report's page: under each of its names (results/README.md), by depth, and how many tokens steps kept. */
+#include "experiments/report/html.h"
+#include "experiments/report/report_parts.h"
+
+static const json_t *get(const json_t *o, const char *key) { return json_object_get(o, key); }
+
+enum { MOST = 16 };
+
+/* Shares of the steps that kept so many draft tokens. */
+static void histogram(FILE *f, const wg_folder *run, const json_t *cells)
+{
+    size_t most = 0;
+    for (size_t i = 0; i < json_array_size(cells); i++) {
+        const size_t n = json_array_size(get(get(json_array_get(cells, i), "acceptance"), "acceptance_histogram"));
+        most = n > most ? n : most;
+    }
+    if (most < 2) return; /* nothing was drafted, or the summary is an older one */
+    most = most > MOST ? MOST : most;
+    wg_html_table(f, "Steps by how many draft tokens they kept.");
+    fputs("<thead><tr><th scope=\"col\">cell</th>", f);
+    for (size_t d = 0; d < most; d++) fprintf(f, "<th scope=\"col\">%zu</th>", d);
+    fputs("</tr></thead>\n<tbody>\n", f);
+    for (size_t i = 0; i < json_array_size(cells); i++) {
+        const json_t *c = json_array_get(cells, i);
+        fputs("<tr>", f);
+        wg_report_row(f, run, i);
+        for (size_t d = 0; d < most; d++) {
+            wg_report_td(f, "%.1f %%",
+                         100 * wg_report_item(get(c, "acceptance"), "acceptance_histogram", d) /
+                             wg_report_number(c, "target_passes"));
+        }
+        fputs("</tr>\n", f);
+    }
+    wg_html_table_end(f);
+}
+
+/* By depth, offered-corrected. */
+static void positions(FILE *f, const wg_folder *run, const json_t *cells)
+{
+    size_t most = 0;
+    for (size_t i = 0; i < json_array_size(cells); i++) {
+        const size_t n = json_array_size(get(json_array_get(cells, i), "acceptance_by_position"));
+        most = n > most ? n : most;
+    }
+    if (most == 0) return;
+    most = most > MOST ? MOST : most;
+    wg_html_table(f, "Acceptance by position: of the steps whose draft was that deep, the share that accepted so far.");
+    fputs("<thead><tr><th scope=\"col\">cell</th>", f);
+    for (size_t d = 1; d <= most; d++) fprintf(f, "<th scope=\"col\">%zu</th>", d);
+    fputs("</tr></thead>\n<tbody>\n", f);
+    for (size_t i = 0; i < json_array_size(cells); i++) {
+        fputs("<tr>", f);
+        wg_report_row(f, run, i);
+        for (size_t d = 0; d < most; d++) {
+            wg_report_td(f, "%.2f", wg_report_item(json_array_get(cells, i), "acceptance_by_position", d));
+        }
+        fputs("</tr>\n", f);
+    }
+    wg_html_table_end(f);
+}
+
+void wg_report_acceptance(FILE *f, const wg_folder *run, const json_t *cells)
+{
+    positions(f, run, cells);
+    histogram(f, run, cells);
+    wg_report_columns(f, run, cells, WG_IN_NAMES, "The same counts under the names that papers and programs give them.");
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT
+ * What a trace of probabilities adds to a report: who loses what, and whether confidences mean what they say. */
+#include <string.h>
+
+#include "experiments/report/html.h"
+#include "experiments/report/report_parts.h"
+
+static const char *const signals[] = { "q", "top", "entropy", "path" };
+enum { SIGNALS = 4 };
+
+static const json_t *attribution(const json_t *cells, size_t i)
+{
+    return json_object_get(json_array_get(cells, i), "attribution");
+}
+
+static void losses(FILE *f, const wg_folder *run, const json_t *cells)
+{
+    fputs("<h2>Who loses what</h2>\n", f);
+    wg_report_columns(
+        f, run, cells, WG_IN_LOSSES,
+        "Of the nodes that were reached and had a draft: the share kept, the most that any lossless rule could have "
+        "kept (alpha*), and the two parts of what is missing.");
+}
+
+static void areas(FILE *f, const wg_folder *run, const json_t *cells)
+{
+    fputs("<h3>Do confidences mean what they say?</h3>\n", f);
+    wg_html_table(
+        f, "ECE: mean distance of a confidence from the share that was kept. AUC: how often the kept one of two drafts had "
+           "the higher confidence; by depth. Signals: q of the drafted token, the largest q, exp(-entropy of q), the "
+           "product of q along the path.");
+    fputs("<thead><tr><th scope=\"col\">cell</th><th scope=\"col\" class=\"l\">signal</th><th scope=\"col\">drafts</th>"
+          "<th scope=\"col\">ECE</th><th scope=\"col\">AUC</th><th scope=\"col\">1</th><th scope=\"col\">2</th>"
+          "<th scope=\"col\">3</th><th scope=\"col\">4</th></tr></thead>\n<tbody>\n", f);
+    for (size_t i = 0; i < json_array_size(cells); i++)
+        for (int k = 0; k < SIGNALS; k++) {
+            const json_t *c = json_object_get(json_object_get(attribution(cells, i), "calibration"), signals[k]);
+            if (!json_is_object(c)) continue;
+            fputs("<tr>", f);
+            wg_report_row(f, run, i);
+            fprintf(f, "<td class=\"l\">%s</td>", signals[k]);
+            wg_report_td(f, "%.0f", wg_report_number(c, "n"));
+            wg_report_td(f, "%.3f", wg_report_number(c, "ece"));
+            wg_report_td(f, "%.3f", wg_report_number(c, "auc"));
+            for (size_t d = 0; d < 4; d++) wg_report_td(f, "%.2f", wg_report_item(c, "auc_by_depth", d));
+            fputs("</tr>\n", f);
+        }
+    wg_html_table_end(f);
+}
+
+static void reliability(FILE *f, const wg_folder *run, const json_t *cells)
+{
+    wg_html_table(f, "Reliability of q: the share kept of drafted tokens whose q was about that much.");
+    fputs("<thead><tr><th scope=\"col\">cell</th>", f);
+    for (int b = 0; b < 10; b++) fprintf(f, "<th scope=\"col\">.%d-%s%d</th>", b, b == 9 ? "1." : ".", (b + 1) % 10);
+    fputs("</tr></thead>\n<tbody>\n", f);
+    for (size_t i = 0; i < json_array_size(cells); i++) {
+        const json_t *bins =
+            json_object_get(json_object_get(json_object_get(attribution(cells, i), "calibration"), "q"), "bins");
+        if (!json_is_array(bins)) continue;
+        fputs("<tr>", f);
+        wg_report_row(f, run, i);
+        for (size_t b = 0; b < 10; b++) wg_report_td(f, "%.2f", wg_report_number(json_array_get(bins, b), "came_true"));
+        fputs("</tr>\n", f);
+    }
+    wg_html_table_end(f);
+}
+
+void wg_report_confidence(FILE *f, const wg_folder *run, const json_t *cells)
+{
+    bool any = false;
+    for (size_t i = 0; i < json_array_size(cells); i++) any = any || json_is_object(attribution(cells, i));
+    if (!any) return;
+    losses(f, run, cells);
+    areas(f, run, cells);
+    reliability(f, run, cells);
+}

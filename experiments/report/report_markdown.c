@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT
+ * A run in short, for a README or a paper: every sentence is made from summary.json. */
+#include <math.h>
+#include <string.h>
+
+#include "core/base/mem.h"
+#include "experiments/report/report_parts.h"
+#include "experiments/report/table.h"
+
+static const json_t *get(const json_t *o, const char *key) { return json_object_get(o, key); }
+
+static void put_interval(FILE *f, const json_t *cell, const char *key)
+{
+    char ci[64];
+    snprintf(ci, sizeof ci, "%s_ci", key);
+    fprintf(f, "%.2fx", wg_report_number(cell, key));
+    if (json_is_array(get(cell, ci))) fprintf(f, " [%.2f, %.2f]", wg_report_item(cell, ci, 0), wg_report_item(cell, ci, 1));
+}
+
+static void put_column(FILE *f, const wg_column *c, const json_t *o)
+{
+    char text[2 * WG_COLUMN_TEXT], ci[WG_COLUMN_TEXT];
+    wg_column_text(c, o, text, sizeof text);
+    wg_column_brackets(c, o, ci, sizeof ci);
+    if (*ci) snprintf(text + strlen(text), sizeof text - strlen(text), " %s", ci);
+    wg_table_put_markdown(f, text);
+}
+
+static void answer(FILE *f, const wg_folder *run, const json_t *cells)
+{
+    const int best = wg_report_best(cells), n = (int)json_array_size(cells);
+    const wg_tally t = wg_report_tally(cells);
+    if (best < 0) {
+        fputs("Nothing ended well on both sides.\n\n", f);
+        return;
+    }
+    const json_t *c = json_array_get(cells, (size_t)best);
+    char *name = wg_folder_cell_name(run, best);
+    fprintf(f, "%s `%s` decodes at ", n > 1 ? "Fastest:" : "The cell", name ? name : "");
+    wg_free(name);
+    put_interval(f, c, "speedup");
+    fprintf(f, " the speed of plain decoding, with %.2f tokens per pass%s. Beyond chance %d of %d cells %s faster than plain "
+            "decoding, %d slower, %d undecided.",
+            wg_report_number(c, "tau"), json_is_true(get(c, "lossless")) ? "" : " (not lossless)", t.faster, n,
+            t.faster == 1 ? "is" : "are", t.slower, t.undecided);
+    if (t.unequal) fprintf(f, " **%d of %d cells that must repeat plain decoding do not.**", t.unequal, t.must_equal);
+    else if (t.must_equal) fprintf(f, " All %d cells that must repeat plain decoding's text do.", t.must_equal);
+    if (t.failed) fprintf(f, " %d pairs of requests failed and count on neither side.", t.failed);
+    if (!run->complete) fputs(" **The run was interrupted; these are the numbers of its finished part.**", f);
+    fputs("\n\n", f);
+}
+
+/* A row for each element of a list that cells have. */
+static void elements(FILE *f, const wg_folder *run, const json_t *cells, const char *of, const wg_column *columns,
+                     const char *title)
+{
+    bool any = false;
+    for (size_t i = 0; i < json_array_size(cells); i++) {
+        const json_t *list = get(json_array_get(cells, i), of);
+        char *name = wg_folder_cell_name(run, (int)i);
+        if (!any && json_array_size(list)) {
+            any = true;
+            fprintf(f, "\n%s:\n\n| cell |", title);
+            for (const wg_column *c = columns; c->name; c++)
+                if (c->shown & WG_IN_MARKDOWN) wg_table_put_markdown(f, c->head);
+            fputs("\n|---|", f);
+            for (const wg_column *c = columns; c->name; c++)
+                if (c->shown & WG_IN_MARKDOWN) fputs(wg_column_is_words(c) ? "---|" : "--:|", f);
+            fputc('\n', f);
+        }
+        for (size_t k = 0; k < json_array_size(list); k++) {
+            fputc('|', f);
+            wg_table_put_markdown(f, name ? name : "");
+            for (const wg_column *c = columns; c->name; c++)
+                if (c->shown & WG_IN_MARKDOWN) put_column(f, c, json_array_get(list, k));
+            fputc('\n', f);
+        }
+        wg_free(name);
+    }
+}
+
+wg_status wg_report_markdown(FILE *f, const wg_folder *run, const wg_column_choice *columns, wg_error *err)
+{
+    const json_t *cells = get(run->summary, "cells");
+    const char *question = json_string_value(get(run->config, "question")),
+               *cpu = json_string_value(get(get(run->machine, "cpu"), "model")),
+               *when = json_string_value(get(run->machine, "started"));
+    if (!json_is_array(cells))
+        return wg_fail(err, WG_EINVAL,
+                       "%s: there is no summary.json: the run never came to its end; wager run --resume goes on", run->path);
+    if (question && *question) fprintf(f, "*%s*\n\n", question);
+    answer(f, run, cells);
+    wg_table_print_markdown(f, run->summary, columns);
+    wg_table_overlap(f, cells, "\n", ".");
+    elements(f, run, cells, "categories", wg_category_columns, "By category");
+    elements(f, run, cells, "turns", wg_turn_columns, "By turn");
+    elements(f, run, cells, "parts", wg_part_columns, "By the drafter that drafted");
+    const int n = (int)json_array_size(cells);
+    if (n > 1)
+        fprintf(f,
+                "\n%d intervals at 95 %% each: about %.1f of them miss by chance alone; the best of %d cells looks better than "
+                "it is.\n",
+                n, 0.05 * n, n);
+    fprintf(f, "\n%s, %d cores, %d prompts, %d requests in %.0f s, %s.\n", cpu ? cpu : "unknown processor",
+            (int)json_integer_value(get(get(run->machine, "cpu"), "cores_online")), run->n_asked, run->n,
+            wg_report_number(run->summary, "seconds"), when ? when : "unknown time");
+    return WG_OK;
+}

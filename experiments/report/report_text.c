@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: MIT
+ * Who wrote what: texts of one cell; what was drafted and accepted, what the target put in place of a draft it refused, what
+ * it added after a draft it took whole, and what nobody had drafted. */
+#include <string.h>
+
+#include "core/base/hash.h"
+#include "core/base/mem.h"
+#include "experiments/config/dataset.h"
+#include "experiments/report/html.h"
+#include "experiments/report/report_parts.h"
+
+enum { SHOWN = 3, MOST_BYTES = 4000 };
+
+/* The prompts of a cell, when their file is still where it was. */
+static wg_dataset *prompts_of(const wg_folder *run, int cell)
+{
+    const json_t *config = json_object_get(json_array_get(run->cells, (size_t)cell), "config");
+    const json_t *p = json_object_get(config, "prompts");
+    const char *file = json_string_value(json_object_get(p, "file"));
+    const json_t *turns = json_object_get(p, "turns"); /* runs from before there were any have one */
+    const wg_dataset_options o = { .merge = json_string_value(json_object_get(p, "merge")),
+                                   .category = json_string_value(json_object_get(p, "category")),
+                                   .keep_bytes = (int)json_integer_value(json_object_get(p, "keep_bytes")),
+                                   .turns = turns ? (int)json_integer_value(turns) : 1 };
+    wg_dataset *d = NULL;
+    wg_error err;
+    if (file) wg_dataset_open(&d, file, &o, &err);
+    return d;
+}
+
+static const wg_prompt *prompt_of(const wg_dataset *d, const wg_asked *a)
+{
+    for (int i = 0; d && i < d->n; i++) {
+        char sha[WG_SHA256_HEX];
+        if (strcmp(d->prompt[i].id, a->id) != 0) continue;
+        wg_prompt_digest(&d->prompt[i], sha);
+        if (*a->hash && !strncmp(sha, a->hash, strlen(a->hash))) return &d->prompt[i];
+    }
+    return NULL;
+}
+
+/* Parts begin where characters do. */
+static size_t boundary(const char *text, size_t n, size_t at)
+{
+    while (at < n && ((unsigned char)text[at] & 0xC0) == 0x80) at++;
+    return at < n ? at : n;
+}
+
+/* What a step's own token is. Where all drafts were chains, a step that kept less than was drafted was corrected. In a tree
+ * that is certain only when nothing was kept, because a path may end at a leaf above the deepest one. */
+typedef struct steps { const json_t *accepted, *drafted, *part; bool chains; } steps;
+
+static steps steps_of(const json_t *line)
+{
+    const json_t *spec = json_object_get(line, "speculative_decoding"), *offered = json_object_get(spec, "offered_by_position");
+    json_int_t levels = 0;
+    for (size_t d = 0; d < json_array_size(offered); d++) levels += json_integer_value(json_array_get(offered, d));
+    return (steps){ json_object_get(spec, "per_step_accepted"), json_object_get(spec, "per_step_drafted"),
+                    json_object_get(spec, "per_step_part"),
+                    levels == json_integer_value(json_object_get(spec, "num_draft_tokens")) };
+}
+
+/* The class of a step's own token; NULL: plainly the target's. */
+static const char *own(const steps *s, size_t step)
+{
+    const json_int_t drafted = json_integer_value(json_array_get(s->drafted, step)),
+                     accepted = json_integer_value(json_array_get(s->accepted, step));
+    if (drafted == 0) return NULL;
+    if (accepted == drafted) return "b";
+    return s->chains || accepted == 0 ? "c" : NULL;
+}
+
+/* The class of what a step drafted: by whom, where it is a drafter of several. */
+static const char *author(const steps *s, size_t step)
+{
+    static const char *const by[] = { "a", "a by1", "a by2", "a by3", "a by4", "a by5" };
+    const json_int_t k = json_integer_value(json_array_get(s->part, step));
+    return by[k > 0 && k < 6 ? k : 0];
+}
+
+static void part(FILE *f, const char *class, const char *text, size_t n)
+{
+    if (class) fprintf(f, "<span class=\"%s\">", class);
+    wg_html_text(f, text, n);
+    if (class) fputs("</span>", f);
+}
+
+static void marked(FILE *f, const char *text, size_t n, const json_t *turns, const steps *s)
+{
+    size_t at = 0, target = 0;
+    for (size_t i = 0; i < json_array_size(turns) && at < n; i++) {
+        target += (size_t)json_integer_value(json_array_get(turns, i));
+        const size_t end = boundary(text, n, target);
+        if (end <= at) continue;
+        part(f, i % 2 == 0 ? author(s, i / 2) : own(s, i / 2), text + at, end - at);
+        at = end;
+    }
+    wg_html_text(f, text + at, n - at);
+}
+
+/* One answer; the first of a conversation under its name. */
+static void transcript(FILE *f, const wg_folder *run, const wg_entry *e, const wg_dataset *d)
+{
+    json_t *line = wg_folder_line(run, e);
+    const json_t *text = json_object_get(line, "text"), *turns = json_object_get(line, "drafted_bytes");
+    const steps s = steps_of(line);
+    const wg_asked *a = &run->asked[e->prompt];
+    const wg_prompt *p = prompt_of(d, a);
+    if (e->turn == 0) {
+        fputs("<h3>", f);
+        wg_html_puts(f, a->id);
+        if (*a->category) fputs(", ", f);
+        wg_html_puts(f, a->category);
+        fputs("</h3>\n", f);
+    }
+    fputs("<p class=\"soft\">", f);
+    if (e->turn > 0 || (p && p->turns > 1)) fprintf(f, "turn %d: ", e->turn + 1);
+    fprintf(f, "%d tokens in %d passes; %d of %d drafted tokens accepted</p>\n", e->tokens, e->passes, e->accepted, e->drafted);
+    if (p && e->turn < p->turns) {
+        const wg_turn asked = wg_prompt_turn(p, e->turn);
+        const size_t n = asked.bytes > MOST_BYTES ? boundary(asked.text, asked.bytes, MOST_BYTES) : asked.bytes;
+        fputs("<pre>", f);
+        wg_html_text(f, asked.text, n);
+        fputs(n < asked.bytes ? " ...</pre>\n" : "</pre>\n", f);
+    }
+    fputs("<pre>", f);
+    if (json_is_string(text)) marked(f, json_string_value(text), json_string_length(text), turns, &s);
+    else fputs("(the output is not UTF-8; its ids are in requests.jsonl)", f);
+    fputs("</pre>\n", f);
+    json_decref(line);
+}
+
+/* Who drafted, for the legend; several with their numbers, because two may be of one kind. */
+static void authors(FILE *f, const json_t *cell)
+{
+    const json_t *parts = json_object_get(cell, "parts");
+    const size_t n = json_array_size(parts);
+    for (size_t k = 0; k < (n ? n : 1); k++) {
+        fputs("<li><span class=\"a", f);
+        if (k) fprintf(f, " by%zu", k);
+        fputs("\">drafted</span> by ", f);
+        wg_html_puts(f, json_string_value(json_object_get(n ? json_array_get(parts, k) : cell, "drafter")));
+        if (n) fprintf(f, " (part %zu)", k);
+        fputs(" and accepted</li>", f);
+    }
+}
+
+void wg_report_transcripts(FILE *f, const wg_folder *run, int cell)
+{
+    int shown = 0, prompt = -1;
+    if (cell < 0) return;
+    char *name = wg_folder_cell_name(run, cell);
+    fputs("<h2>Who wrote what</h2>\n<p class=\"soft\">", f);
+    if (!json_is_string(json_object_get(run->config, "trace")) ||
+        strcmp(json_string_value(json_object_get(run->config, "trace")), "none") == 0)
+        fputs("Run with <code>--set trace=steps</code> to see here which tokens were drafted.</p>\n", f);
+    else {
+        fputs("Texts of the cell ", f);
+        wg_html_name(f, name);
+        fputs(".</p>\n<ul class=\"legend\">", f);
+        authors(f, json_array_get(json_object_get(run->summary, "cells"), (size_t)cell));
+        fputs("<li><span class=\"c\">corrected</span>: the target's, in place of a draft it "
+              "refused</li><li><span "
+              "class=\"b\">bonus</span>: the target's, after a draft taken whole</li><li>unmarked: the target's, where nothing "
+              "was "
+              "drafted or a tree does not tell which</li></ul>\n",
+              f);
+        wg_dataset *d = prompts_of(run, cell);
+        for (int i = 0; i < run->n; i++) {
+            const wg_entry *e = &run->entry[i];
+            if (e->cell != cell || !e->ok || e->repeat != 0) continue;
+            if (e->prompt != prompt && shown++ == SHOWN) break;
+            prompt = e->prompt;
+            transcript(f, run, e, d);
+        }
+        wg_dataset_close(d);
+    }
+    wg_free(name);
+}

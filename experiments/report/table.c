@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: MIT
+ * Columns as wide as their widest cell; words to the left, numbers to the right. */
+#include "experiments/report/table.h"
+
+#include <string.h>
+
+#include "core/base/json.h"
+#include "core/base/mem.h"
+#include "core/base/number.h"
+
+enum { SWEPT_MOST = 19, WIDTH = 2 * WG_COLUMN_TEXT };
+
+/* A column of a table: one of the list, or an option that was swept. */
+typedef struct drawn {
+    const wg_column *column; /* NULL: the swept one */
+    const char *swept;       /* a key of "cell" */
+    const char *head;
+    bool left, brackets;
+    int width;
+} drawn;
+
+typedef struct grid {
+    drawn of[WG_COLUMNS_MOST + SWEPT_MOST + 1];
+    int n;
+} grid;
+
+static double real(const json_t *o, const char *key) { return json_number_value(json_object_get(o, key)); }
+
+static const char *text_of(const json_t *cell, const char *key) { return json_string_value(json_object_get(cell, key)); }
+
+/* A swept value of this cell; "-" when the key is not one of its options. */
+static void swept(const json_t *cell, const char *key, char *b, size_t n)
+{
+    const json_t *v = json_object_get(json_object_get(cell, "cell"), key);
+    char *text = v ? wg_json_canonical(v, false) : NULL;
+    if (json_is_string(v)) snprintf(b, n, "%s", json_string_value(v));
+    else if (json_is_real(v)) wg_number_text(json_real_value(v), b, n);
+    else snprintf(b, n, "%s", text ? text : "-");
+    wg_free(text);
+}
+
+static void cell_text(const drawn *d, const json_t *cell, char *b, size_t n)
+{
+    char ci[WG_COLUMN_TEXT] = "";
+    if (!d->column) {
+        swept(cell, d->swept, b, n);
+        return;
+    }
+    wg_column_text(d->column, cell, b, n);
+    if (d->brackets) wg_column_brackets(d->column, cell, ci, sizeof ci);
+    if (*ci) snprintf(b + strlen(b), n - strlen(b), " %s", ci);
+}
+
+/* Display columns of UTF-8, near enough: code points. */
+static int shown(const char *s)
+{
+    int n = 0;
+    for (; *s; s++) n += ((unsigned char)*s & 0xC0) != 0x80;
+    return n;
+}
+
+static void put(FILE *f, const char *s, const drawn *d, bool last)
+{
+    const int pad = d->width - shown(s);
+    if (d->left) fprintf(f, "%s%*s", s, last ? 0 : pad, "");
+    else fprintf(f, "%*s%s", pad, "", s);
+    fputs(last ? "\n" : "  ", f);
+}
+
+/* The keys of all "cell" objects that have no column of their own. */
+static void add_swept(grid *g, const json_t *cells)
+{
+    const int first = g->n;
+    for (size_t i = 0; i < json_array_size(cells); i++) {
+        const char *key;
+        json_t *v;
+        json_object_foreach(json_object_get(json_array_get(cells, i), "cell"), key, v) {
+            bool known = !strcmp(key, "draft.kind") || !strcmp(key, "verify.rule") || !strcmp(key, "sampling.temperature");
+            for (int k = first; k < g->n; k++) known = known || !strcmp(g->of[k].swept, key);
+            if (known || g->n == SWEPT_MOST) continue;
+            const char *dot = strrchr(key, '.');
+            g->of[g->n++] = (drawn){ .swept = key, .head = dot ? dot + 1 : key, .left = json_is_string(v) };
+        }
+    }
+}
+
+static void add(grid *g, const wg_column *c, bool brief)
+{
+    g->of[g->n++] =
+        (drawn){ .column = c, .head = c->head, .left = wg_column_is_words(c), .brackets = !(brief && c->shown & WG_SHORT) };
+}
+
+/* What a cell is, and then what was asked for. */
+static void lay_out(grid *g, const json_t *cells, const wg_column_choice *chosen, bool brief)
+{
+    enum { OWN = 3 }; /* drafter, rule and temperature begin the list */
+    g->n = 0;
+    add(g, &wg_columns[0], brief);
+    add_swept(g, cells);
+    for (int i = 1; i < OWN; i++) add(g, &wg_columns[i], brief);
+    for (int i = 0; i < chosen->n; i++)
+        if (chosen->column[i] - wg_columns >= OWN) add(g, chosen->column[i], brief);
+    for (int k = 0; k < g->n; k++) {
+        g->of[k].width = shown(g->of[k].head);
+        for (size_t i = 0; i < json_array_size(cells); i++) {
+            char b[WIDTH];
+            cell_text(&g->of[k], json_array_get(cells, i), b, sizeof b);
+            if (shown(b) > g->of[k].width) g->of[k].width = shown(b);
+        }
+    }
+}
+
+static void failures(FILE *f, const json_t *cells)
+{
+    long failed = 0;
+    const char *first = NULL;
+    for (size_t i = 0; i < json_array_size(cells); i++) {
+        const json_t *c = json_array_get(cells, i);
+        failed += json_integer_value(json_object_get(c, "failed"));
+        if (!first) first = json_string_value(json_object_get(c, "first_failure"));
+    }
+    if (failed)
+        fprintf(f, "%ld request%s failed and count%s on neither side; the first: %s\n", failed, failed == 1 ? "" : "s",
+                failed == 1 ? "s" : "", first);
+}
+
+static const json_t *overlap(const json_t *cells, size_t i) { return json_object_get(json_array_get(cells, i), "overlap"); }
+
+/* Both cells run one drafter with the same options. */
+static bool same_draft(const json_t *a, const json_t *b)
+{
+    const json_t *x = json_object_get(a, "cell"), *y = json_object_get(b, "cell");
+    const char *key;
+    json_t *v;
+    json_object_foreach((json_t *)(uintptr_t)x, key, v)
+        if (!strncmp(key, "draft", 5) && !json_equal(v, json_object_get(y, key))) return false;
+    return json_object_size(x) == json_object_size(y) && !strcmp(text_of(a, "drafter"), text_of(b, "drafter"));
+}
+
+void wg_table_overlap(FILE *f, const json_t *cells, const char *before, const char *after)
+{
+    for (size_t i = 0; i < json_array_size(cells); i++) {
+        const json_t *o = overlap(cells, i);
+        size_t first = 0; /* the first cell of a drafter speaks for the others, whose texts differ a little */
+        while (first < i && !same_draft(json_array_get(cells, first), json_array_get(cells, i))) first++;
+        if (!o || first < i) continue;
+        fprintf(f, "%s%s: the draft model has %.0f of the target's %.0f tokens (%.1f %%), which are %.1f %% of the text%s\n",
+                before, text_of(json_array_get(cells, i), "drafter"), real(o, "shared"), real(o, "vocabulary"),
+                100 * real(o, "share"), 100 * real(o, "text_share"), after);
+    }
+}
+
+static void legend(FILE *f, const wg_column_choice *chosen)
+{
+    if (!chosen)
+        fputs("\ntau: tokens per pass of the target (plain decoding: 1). speed-up: its time per token over ours [95 % "
+              "interval].\n"
+              "same text as plain decoding: yes, no, or law (same distribution, other draws). predicted: by costs calibrated "
+              "before\n"
+              "the run, for drafts that fare so; residual: what it missed, and mostly where. More: wager list columns\n",
+              f);
+    else fputc('\n', f);
+    for (int i = 0; chosen && i < chosen->n; i++) fprintf(f, "%s: %s\n", chosen->column[i]->head, chosen->column[i]->doc);
+}
+
+void wg_table_print(FILE *f, const json_t *summary, const wg_column_choice *chosen)
+{
+    grid g;
+    wg_column_choice usual;
+    const json_t *cells = json_object_get(summary, "cells");
+    wg_columns_of(wg_columns, WG_IN_TABLE, &usual);
+    lay_out(&g, cells, chosen ? chosen : &usual, !chosen);
+    for (int k = 0; k < g.n; k++) put(f, g.of[k].head, &g.of[k], k == g.n - 1);
+    const int all = (int)json_array_size(cells);
+    for (int group = 0, rows = 0; rows < all && group < all; group++) { /* those of one baseline together */
+        if (group) fputc('\n', f);
+        for (size_t i = 0; i < json_array_size(cells); i++) {
+            const json_t *cell = json_array_get(cells, i);
+            if (json_integer_value(json_object_get(cell, "group")) != group) continue;
+            rows++;
+            for (int k = 0; k < g.n; k++) {
+                char b[WIDTH];
+                cell_text(&g.of[k], cell, b, sizeof b);
+                put(f, b, &g.of[k], k == g.n - 1);
+            }
+        }
+    }
+    legend(f, chosen);
+    if (all > 1)
+        fprintf(f,
+                "%d intervals at 95 %% each: about %.1f of them miss by chance alone; the best of %d cells looks better than "
+                "it is.\n",
+                all, 0.05 * all, all);
+    wg_table_overlap(f, cells, "", "");
+    failures(f, cells);
+    if (json_is_false(json_object_get(summary, "complete")))
+        fputs("The run was interrupted: these numbers are of the part that had finished.\n", f);
+}
+
+void wg_table_print_json(FILE *f, const json_t *summary)
+{
+    const json_t *cells = json_object_get(summary, "cells");
+    for (size_t i = 0; i < json_array_size(cells); i++) {
+        char *text = wg_json_canonical(json_array_get(cells, i), false);
+        if (text) fprintf(f, "%s\n", text);
+        wg_free(text);
+    }
+}
+
+void wg_table_put_markdown(FILE *f, const char *s)
+{
+    fputs(" ", f);
+    for (; *s; s++) {
+        if (*s == '|') fputc('\\', f);
+        fputc(*s == '\n' ? ' ' : *s, f);
+    }
+    fputs(" |", f);
+}
+
+void wg_table_print_markdown(FILE *f, const json_t *summary, const wg_column_choice *chosen)
+{
+    grid g;
+    wg_column_choice usual;
+    const json_t *cells = json_object_get(summary, "cells");
+    wg_columns_of(wg_columns, WG_IN_MARKDOWN, &usual);
+    lay_out(&g, cells, chosen ? chosen : &usual, false);
+    fputc('|', f);
+    for (int k = 0; k < g.n; k++) wg_table_put_markdown(f, g.of[k].head);
+    fputs("\n|", f);
+    for (int k = 0; k < g.n; k++) fputs(g.of[k].left ? "---|" : "--:|", f);
+    for (size_t i = 0; i < json_array_size(cells); i++) {
+        fputs("\n|", f);
+        for (int k = 0; k < g.n; k++) {
+            char b[WIDTH];
+            cell_text(&g.of[k], json_array_get(cells, i), b, sizeof b);
+            wg_table_put_markdown(f, b);
+        }
+    }
+    fputc('\n', f);
+}

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: MIT
+ * See blocks.h; the definitions are those of METHODS D1. */
+#include "experiments/run/breakdown.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "core/base/mem.h"
+#include "experiments/base/stats.h"
+
+static json_t *number(double v) { return isfinite(v) ? json_real(v) : json_null(); }
+static json_t *ratio(double a, double b) { return b > 0 ? number(a / b) : json_null(); }
+
+/* By position i = 1 ..: steps that accepted at least i, over `steps` that ... */
+enum { OF_ALL, OF_OFFERED, OF_ACCEPTED_BEFORE };
+
+static json_t *by_position(const wg_counts *c, int of)
+{
+    json_t *v = json_array();
+    for (int d = 1; d < WG_TREE_MAX && c->offered_at[d]; d++) {
+        const long before = d == 1 ? c->passes : c->accepted_at[d - 1];
+        const long base = of == OF_ALL ? c->passes : of == OF_OFFERED ? c->offered_at[d] : before;
+        json_array_append_new(v, ratio((double)c->accepted_at[d], (double)base));
+    }
+    return v;
+}
+
+json_t *wg_acceptance_histogram(const wg_counts *c)
+{
+    json_t *v = json_array();
+    int deepest = 0;
+    for (int d = 1; d < WG_TREE_MAX; d++)
+        if (c->offered_at[d]) deepest = d;
+    for (int d = 0; d <= deepest; d++) {
+        const long at_least = d == 0 ? c->passes : c->accepted_at[d], more = d < deepest ? c->accepted_at[d + 1] : 0;
+        json_array_append_new(v, json_integer(at_least - more));
+    }
+    return v;
+}
+
+json_t *wg_acceptance_json(const wg_counts *c)
+{
+    const double passes = (double)c->passes, drafted = (double)c->drafted, accepted = (double)c->accepted;
+    json_t *v = json_object();
+    json_object_set_new(v, "analytic_alpha", ratio(c->alpha_sum, (double)c->alpha_n));
+    json_object_set_new(v, "draft_acceptance_rate", ratio(accepted, drafted));
+    json_object_set_new(v, "survival_by_position", by_position(c, OF_ALL));
+    json_object_set_new(v, "offered_corrected_by_position", by_position(c, OF_OFFERED));
+    json_object_set_new(v, "conditional_by_position", by_position(c, OF_ACCEPTED_BEFORE));
+    json_object_set_new(v, "independent_acceptance", ratio(c->independent_sum, (double)c->independent_n));
+    json_object_set_new(v, "acceptance_histogram", wg_acceptance_histogram(c)); /* vLLM's name */
+    json_object_set_new(v, "verify_rate", ratio((double)c->emitted, drafted + passes));
+    json_object_set_new(v, "drafted_fraction_of_output", drafted > 0 ? ratio(accepted, (double)c->emitted) : json_null());
+    json_object_set_new(v, "accepted_per_pass", drafted > 0 ? ratio(accepted, passes) : json_null());
+    json_object_set_new(v, "tokens_per_pass", ratio((double)c->emitted, passes));
+    return v;
+}
+
+/* ---- categories -------------------------------------------------------------------------------------------------- */
+
+/* The pairs of one category or turn, packed; for each turn but the first beside those of the same prompts' first. */
+enum { SECONDS, TOKENS, PASSES, BASE_SECONDS, BASE_TOKENS, DRAFTED, ACCEPTED, FIRST_TOKENS, FIRST_PASSES, SERIES };
+typedef struct part { double *v[SERIES]; int n; double total[SERIES]; } part;
+
+static bool open_part(part *s, int n)
+{
+    double *room = wg_alloc((size_t)n * SERIES, sizeof *room);
+    *s = (part){ .n = 0 };
+    for (int k = 0; room && k < SERIES; k++) s->v[k] = room + (size_t)k * (size_t)n;
+    return room;
+}
+
+static void empty(part *s)
+{
+    s->n = 0;
+    memset(s->total, 0, sizeof s->total);
+}
+
+/* The pair at i; first: of the conversation's first turn. Where one has no tokens nothing of it counted. */
+static void pack(part *s, const wg_pairs *p, int i, int first)
+{
+    if (p->tokens[i] == 0 || p->tokens[first] == 0) return;
+    const double v[SERIES] = { p->seconds[i],     p->tokens[i],  p->passes[i],   p->base_seconds[i], p->base_tokens[i],
+                               p->drafted[i],     p->accepted[i], p->tokens[first], p->passes[first] };
+    for (int k = 0; k < SERIES; k++) {
+        s->v[k][s->n] = v[k];
+        s->total[k] += v[k];
+    }
+    s->n++;
+}
+
+static void set_with_interval(json_t *o, const char *name, const wg_ratio *r, uint64_t seed, double *scratch)
+{
+    char ci[64];
+    double lo, hi;
+    snprintf(ci, sizeof ci, "%s_ci", name);
+    json_object_set_new(o, name, number(wg_ratio_value(r)));
+    json_object_set_new(
+        o, ci, wg_ratio_interval(r, seed, scratch, &lo, &hi) ? json_pack("[o,o]", number(lo), number(hi)) : json_null());
+}
+
+/* name: what the part is called, taken over. */
+static json_t *part_json(const part *s, const char *of, json_t *name, uint64_t seed, double *scratch)
+{
+    const wg_ratio tau = { s->v[TOKENS], s->v[PASSES], NULL, NULL, s->n };
+    const wg_ratio speedup = { s->v[BASE_SECONDS], s->v[BASE_TOKENS], s->v[SECONDS], s->v[TOKENS], s->n };
+    json_t *o = json_object();
+    json_object_set_new(o, of, name);
+    json_object_set_new(o, "prompts", json_integer(s->n));
+    json_object_set_new(o, "tokens", number(s->total[TOKENS]));
+    set_with_interval(o, "tau", &tau, seed, scratch);
+    set_with_interval(o, "speedup", &speedup, seed, scratch);
+    json_object_set_new(o, "acceptance_rate", ratio(s->total[ACCEPTED], s->total[DRAFTED]));
+    return o;
+}
+
+static bool is_first(const wg_dataset *prompts, int i)
+{
+    for (int k = 0; k < i; k++)
+        if (!strcmp(prompts->prompt[k].category, prompts->prompt[i].category)) return false;
+    return true;
+}
+
+static double mean_of(const json_t *list, const char *key)
+{
+    double sum = 0;
+    size_t i;
+    json_t *v;
+    json_array_foreach((json_t *)list, i, v) sum += json_number_value(json_object_get(v, key));
+    return i ? sum / (double)i : NAN;
+}
+
+static double mean_of_prompts(const wg_pairs *p)
+{
+    double sum = 0;
+    int n = 0;
+    for (int i = 0; i < p->n; i++) {
+        const double r = p->base_seconds[i] / p->base_tokens[i] / (p->seconds[i] / p->tokens[i]);
+        if (isfinite(r)) sum += r, n++;
+    }
+    return n ? sum / n : NAN;
+}
+
+enum { MOST_CATEGORIES = 64 };
+
+void wg_add_categories(json_t *cell, const wg_dataset *prompts, const wg_pairs *p, uint64_t seed, double *scratch)
+{
+    part s;
+    json_t *list = json_array();
+    const bool room = open_part(&s, p->n);
+    int seen = 0;
+    for (int i = 0; room && i < p->n && seen < MOST_CATEGORIES; i++) {
+        const char *category = prompts->prompt[i].category;
+        if (!is_first(prompts, i)) continue;
+        seen++;
+        empty(&s);
+        for (int k = i; k < p->n; k++)
+            if (!strcmp(prompts->prompt[k].category, category)) pack(&s, p, k, k);
+        if (s.n) json_array_append_new(list, part_json(&s, "category", json_string(category), seed, scratch));
+    }
+    wg_free(s.v[0]);
+    json_object_set_new(cell, "tau_macro", number(mean_of(list, "tau")));
+    json_object_set_new(cell, "speedup_macro", number(mean_of(list, "speedup")));
+    json_object_set_new(cell, "speedup_mean_of_prompts", number(mean_of_prompts(p)));
+    if (json_array_size(list) < 2) json_array_clear(list);
+    json_object_set_new(cell, "categories", list);
+}
+
+/* ---- turns ------------------------------------------------------------------------------------------------------- */
+
+enum { MOST_TURNS = 64 };
+
+void wg_add_turns(json_t *cell, const wg_dataset *prompts, const wg_pairs *questions, uint64_t seed, double *scratch)
+{
+    part s = { .n = 0 };
+    json_t *list = json_array();
+    const bool room = questions->n && open_part(&s, prompts->n);
+    for (int turn = 0; room && turn < prompts->turns && turn < MOST_TURNS; turn++) {
+        empty(&s);
+        for (int i = 0; i < prompts->n; i++) {
+            const wg_prompt *p = &prompts->prompt[i];
+            if (turn < p->turns) pack(&s, questions, p->before + turn, p->before);
+        }
+        if (!s.n) continue;
+        json_t *o = part_json(&s, "turn", json_integer(turn), seed, scratch);
+        const wg_ratio tau = { s.v[TOKENS], s.v[PASSES], s.v[FIRST_TOKENS], s.v[FIRST_PASSES], s.n };
+        if (turn) set_with_interval(o, "tau_over_first", &tau, seed, scratch);
+        json_array_append_new(list, o);
+    }
+    wg_free(s.v[0]);
+    json_object_set_new(cell, "turns", list);
+}

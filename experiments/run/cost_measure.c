@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: MIT
+ * The calibration: passes of every size in turn, round by round, so that a busy moment hits them all; medians. */
+#include "experiments/analysis/cost.h"
+
+#include <math.h>
+
+#include "core/base/clock.h"
+#include "core/base/mem.h"
+#include "experiments/base/stats.h"
+
+enum { NEAR = 32, FEWEST = 5, MOST = 31, BURST = 3, SIZES = WG_COST_KNOTS + 4, SEQUENCES = 64 };
+static const double ENOUGH = 0.5; /* seconds of rounds, once there are FEWEST */
+
+typedef struct bench {
+    wg_lm *lm;
+    wg_kv *kv;
+    wg_kv_seq *near[SEQUENCES], *far; /* near[0]: of the sizes of one sequence */
+    wg_batch batch;
+    float *logits;
+    int32_t *token;
+    int rows, sequences;
+} bench;
+
+/* One pass over t->rows rows that all ask for logits, shared by its sequences. */
+static wg_status pass(bench *b, const wg_timed *t, double *seconds, wg_error *err)
+{
+    const int n = t->rows / t->sequences;
+    wg_batch_clear(&b->batch);
+    for (int i = 0; i < t->sequences; i++) {
+        wg_kv_seq *kv = t->sequences == 1 && t->context > NEAR ? b->far : b->near[i];
+        WG_TRY(wg_kv_reserve(kv, n, err));
+        wg_batch_chain(&b->batch, kv, wg_kv_len(kv), b->token, n, n);
+    }
+    const double start = wg_clock_now();
+    WG_TRY(wg_lm_forward(b->lm, &b->batch, b->logits, err));
+    *seconds = wg_clock_now() - start;
+    for (int i = 0; i < t->sequences; i++) wg_kv_rollback(t->sequences == 1 && t->context > NEAR ? b->far : b->near[i]);
+    return WG_OK;
+}
+
+static wg_status fill(bench *b, wg_kv_seq *kv, int context, wg_error *err)
+{
+    while (wg_kv_len(kv) < context) {
+        const int left = context - wg_kv_len(kv), n = left < b->rows ? left : b->rows;
+        WG_TRY(wg_kv_reserve(kv, n, err));
+        wg_batch_clear(&b->batch);
+        wg_batch_chain(&b->batch, kv, wg_kv_len(kv), b->token, n, 0);
+        WG_TRY(wg_lm_forward(b->lm, &b->batch, b->logits, err));
+        wg_kv_commit_chain(kv, n);
+    }
+    return WG_OK;
+}
+
+static wg_status open_bench(bench *b, int near, int context, wg_error *err)
+{
+    const int page = 16, each = (near + b->rows + page) / page + 1, far = (context + b->rows + page) / page + 1;
+    const size_t logits = (size_t)b->rows * (size_t)b->lm->vocab * sizeof *b->logits;
+    b->token = wg_calloc((size_t)b->rows, sizeof *b->token);
+    if (!(b->logits = wg_alloc(logits, 1)) || !b->token) return wg_nomem(err, logits, "a calibration");
+    for (int i = 0; i < b->rows; i++) b->token[i] = (i * 31 + 7) % b->lm->vocab;
+    WG_TRY(wg_kv_open(&b->kv, page, each * b->sequences + far, (far > each ? far : each) * page, err));
+    WG_TRY(wg_lm_attach(b->lm, b->kv, err));
+    WG_TRY(wg_batch_open(&b->batch, b->rows > b->sequences ? b->rows : b->sequences, err));
+    for (int i = 0; i < b->sequences; i++) {
+        WG_TRY(wg_kv_seq_open(b->kv, &b->near[i], err));
+        WG_TRY(fill(b, b->near[i], near, err));
+    }
+    WG_TRY(wg_kv_seq_open(b->kv, &b->far, err));
+    return fill(b, b->far, context, err);
+}
+
+static void close_bench(bench *b)
+{
+    for (int i = 0; i < b->sequences; i++) wg_kv_seq_close(b->near[i]);
+    wg_kv_seq_close(b->far);
+    wg_batch_close(&b->batch);
+    wg_kv_close(b->kv);
+    wg_free(b->logits);
+    wg_free(b->token);
+}
+
+/* Which passes are timed: 1, 2, 3, 4, 6, 9, 13 .. rows near; a few of them far; as many rows as sequences in that many. */
+static int sizes(const bench *b, int near, int context, wg_timed *t)
+{
+    int n = 0;
+    for (int rows = 1, last = 0; last < b->rows && n < WG_COST_KNOTS; rows += rows < 4 ? 1 : rows / 3 + 1) {
+        last = rows < b->rows && n < WG_COST_KNOTS - 1 ? rows : b->rows;
+        t[n++] = (wg_timed){ last, near, 1, 0, 0 };
+    }
+    if (context > near) t[n++] = (wg_timed){ 1, context, 1, 0, 0 };
+    if (context > near && b->rows > 1) t[n++] = (wg_timed){ b->rows, context, 1, 0, 0 };
+    if (b->sequences > 1) t[n++] = (wg_timed){ b->sequences, near, b->sequences, 0, 0 };
+    return n;
+}
+
+/* Decoding repeats one size, so it meets caches and clocks as the size itself leaves them: some in a row, the first unheard. */
+static wg_status burst(bench *b, const wg_timed *t, double *seconds, wg_error *err)
+{
+    double sum = 0;
+    for (int i = 0; i <= BURST; i++) {
+        WG_TRY(pass(b, t, seconds, err));
+        if (i) sum += *seconds;
+    }
+    *seconds = sum / BURST;
+    return WG_OK;
+}
+
+static wg_status run(bench *b, wg_timed *t, int n, wg_error *err)
+{
+    double seconds[SIZES][MOST];
+    int rounds = -1; /* the first touches what the others find warm */
+    for (const double start = wg_clock_now(); rounds < MOST && (rounds < FEWEST || wg_clock_now() - start < ENOUGH); rounds++)
+        for (int i = 0; i < n; i++) WG_TRY(burst(b, &t[i], &seconds[i][rounds < 0 ? 0 : rounds], err));
+    for (int i = 0; i < n; i++) {
+        t[i].seconds = wg_quantile(seconds[i], rounds, 0.5);
+        t[i].error = 1.58 * (wg_quantile(seconds[i], rounds, 0.75) - wg_quantile(seconds[i], rounds, 0.25)) / t[i].seconds /
+                     sqrt(rounds);
+    }
+    return WG_OK;
+}
+
+wg_status wg_cost_measure(wg_cost *c, wg_lm *lm, int rows, int context, int sequences, wg_error *err)
+{
+    wg_timed t[SIZES];
+    const wg_lm kept = *lm;
+    bench b = { .lm = lm, .sequences = sequences < 1 ? 1 : sequences > SEQUENCES ? SEQUENCES : sequences };
+    const int most = lm->context / 2; /* half of it for what comes before */
+    b.rows = rows < b.sequences ? b.sequences : rows;
+    b.rows = b.rows > most ? most : b.rows;
+    b.sequences = b.sequences > b.rows ? b.rows : b.sequences;
+    const int room = lm->context - b.rows, near = room < NEAR ? room : NEAR, far = context > room ? room : context;
+    const int n = sizes(&b, near, far, t);
+    wg_status s = b.rows < 1 ? wg_fail(err, WG_EINVAL, "a context of %d tokens is too short for a calibration", lm->context)
+                             : open_bench(&b, near, far > near ? far : near, err);
+    if (!s) s = run(&b, t, n, err);
+    if (!s) s = wg_cost_fit(c, t, n, err);
+    close_bench(&b);
+    lm->space = kept.space;
+    lm->seconds = kept.seconds;
+    lm->passes = kept.passes;
+    lm->rows = kept.rows;
+    return s;
+}

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: MIT */
+#include "experiments/run/efficiency.h"
+
+#include <math.h>
+
+#include "experiments/base/roofline.h"
+
+enum { TIMES_MEASURED = 5, TIMES_MOST = 50, LEAST = 1 << 20 };
+
+/* ---- what is needed, what there is ------------------------------------------------------------------------------- */
+
+wg_demand wg_demand_of(const wg_model *m, int kv_type)
+{
+    const wg_arch *a = wg_model_arch(m);
+    return (wg_demand){ .weight_bytes = (double)wg_model_pass_bytes(m),
+                        .slot_bytes = (double)wg_kv_token_bytes(kv_type, a->layers, a->kv_heads, a->head_dim),
+                        .row_macs = (double)wg_arch_macs(a),
+                        .key_macs = 2.0 * a->heads * a->head_dim * a->layers };
+}
+
+/* The best of a few: what else ran meanwhile is not the machine. The stream is as long as a pass's weights, so that those that
+ * fit a cache are held against that cache. */
+wg_status wg_peaks_measure(wg_peaks *p, const wg_target *t, wg_error *err)
+{
+    wg_machine_bench b;
+    *p = (wg_peaks){ 0 };
+    if (t->device.class->finish) return WG_OK;
+    const double pass = fmin(fmax((double)wg_model_pass_bytes(t->model), LEAST), WG_MACHINE_STREAM);
+    const wg_status s = wg_machine_bench_open(&b, t->pool, t->ops, wg_machine_type(t->weights), (int)pass, err);
+    const double readings = s ? 0 : fmin(TIMES_MOST, TIMES_MEASURED * (WG_MACHINE_STREAM / pass));
+    for (int i = 0; i < readings; i++) p->bytes = fmax(p->bytes, wg_machine_stream(&b));
+    for (int i = 0; i < TIMES_MEASURED && !s; i++) p->macs = fmax(p->macs, wg_machine_products(&b));
+    wg_machine_bench_close(&b);
+    return s;
+}
+
+json_t *wg_peaks_json(const wg_peaks *p)
+{
+    return json_pack("{s:f, s:f}", "stream_gb_s", p->bytes / 1e9, "peak_gflop_s", 2 * p->macs / 1e9);
+}
+
+json_t *wg_demand_json(const wg_demand *d)
+{
+    return json_pack("{s:f, s:f, s:f, s:f}", "weight_bytes", d->weight_bytes, "slot_bytes", d->slot_bytes, "row_macs",
+                     d->row_macs, "key_macs", d->key_macs);
+}
+
+static double real(const json_t *v, const char *key) { return json_number_value(json_object_get(v, key)); }
+
+void wg_machine_of(const json_t *groups, int group, wg_demand *d, wg_peaks *p)
+{
+    const json_t *entry = NULL;
+    for (size_t i = 0; i < json_array_size(groups) && !entry; i++)
+        if (json_integer_value(json_object_get(json_array_get(groups, i), "group")) == group) entry = json_array_get(groups, i);
+    const json_t *need = json_object_get(entry, "demand"), *give = json_object_get(entry, "machine");
+    *d = (wg_demand){ real(need, "weight_bytes"), real(need, "slot_bytes"), real(need, "row_macs"), real(need, "key_macs") };
+    *p = (wg_peaks){ real(give, "stream_gb_s") * 1e9, real(give, "peak_gflop_s") / 2 * 1e9 };
+}
+
+/* ---- a cell's numbers -------------------------------------------------------------------------------------------- */
+
+static json_t *number(double v) { return isfinite(v) ? json_real(v) : json_null(); }
+static json_t *ratio(double a, double b) { return b > 0 ? number(a / b) : json_null(); }
+
+static double bytes_of(const wg_effort *e, const wg_demand *d)
+{
+    return e->load.passes * d->weight_bytes + e->load.cached * d->slot_bytes;
+}
+
+static double macs_of(const wg_effort *e, const wg_demand *d)
+{
+    return e->load.rows * d->row_macs + e->load.seen * d->key_macs;
+}
+
+static void add_rates(json_t *v, const wg_effort *e, const wg_demand *d, const wg_peaks *p, const char *const key[4])
+{
+    json_object_set_new(v, key[0], ratio(bytes_of(e, d), e->forward * p->bytes));
+    json_object_set_new(v, key[1], ratio(macs_of(e, d), e->forward * p->macs));
+    json_object_set_new(v, key[2], ratio(bytes_of(e, d) / 1e9, e->forward));
+    json_object_set_new(v, key[3], ratio(2 * macs_of(e, d) / 1e9, e->forward));
+}
+
+static json_t *efficiency(const wg_effort *own, const wg_effort *base, const wg_demand *d, const wg_peaks *p)
+{
+    static const char *const mine[] = { "mbu", "mfu", "gb_s", "gflop_s" },
+                      *const theirs[] = { "baseline_mbu", "baseline_mfu", "baseline_gb_s", "baseline_gflop_s" };
+    json_t *v = json_object();
+    add_rates(v, own, d, p, mine);
+    add_rates(v, base, d, p, theirs);
+    json_object_set_new(v, "stream_gb_s", p->bytes > 0 ? json_real(p->bytes / 1e9) : json_null());
+    json_object_set_new(v, "peak_gflop_s", p->macs > 0 ? json_real(2 * p->macs / 1e9) : json_null());
+    return v;
+}
+
+/* The rows of draft tokens that were verified and not kept. Their bytes are the keys and values they wrote: a pass reads its
+ * weights without them too. */
+static json_t *rejected(const wg_effort *e, const wg_demand *d)
+{
+    const double rows = e->drafted - e->accepted, macs = rows * d->row_macs + e->load.seen_rejected * d->key_macs;
+    json_t *v = json_object();
+    json_object_set_new(v, "tokens", json_integer((json_int_t)rows));
+    json_object_set_new(v, "gflop", number(2 * macs / 1e9));
+    json_object_set_new(v, "flop_share", ratio(macs, macs_of(e, d)));
+    json_object_set_new(v, "kv_mb", number(rows * d->slot_bytes / 1e6));
+    json_object_set_new(v, "byte_share", ratio(rows * d->slot_bytes, bytes_of(e, d) + e->load.rows * d->slot_bytes));
+    return v;
+}
+
+static json_t *slots(const wg_effort *e, double passes)
+{
+    const wg_load *l = &e->load;
+    json_t *v = json_object();
+    json_object_set_new(v, "held", ratio(l->held, passes));
+    json_object_set_new(v, "unused", ratio(l->unused, passes));
+    json_object_set_new(v, "rolled_back", ratio(l->dropped, passes));
+    json_object_set_new(v, "waste", ratio(l->unused + l->dropped, l->held));
+    return v;
+}
+
+static json_t *energy(const wg_effort *own, const wg_effort *base)
+{
+    if (!isfinite(own->joules) || !isfinite(base->joules) || !(own->tokens > 0)) return json_null();
+    json_t *v = json_object();
+    json_object_set_new(v, "joules_per_token", ratio(own->joules, own->tokens));
+    json_object_set_new(v, "baseline_joules_per_token", ratio(base->joules, base->tokens));
+    json_object_set_new(v, "watts", ratio(own->joules, own->decode));
+    json_object_set_new(v, "baseline_watts", ratio(base->joules, base->decode));
+    return v;
+}
+
+void wg_add_efficiency(json_t *cell, const wg_effort *own, const wg_effort *base, const wg_demand *d, const wg_peaks *p)
+{
+    const bool known = d->row_macs > 0; /* without a calibration nothing is known of the passes */
+    json_object_set_new(cell, "efficiency", known ? efficiency(own, base, d, p) : json_null());
+    json_object_set_new(cell, "rejected", known ? rejected(own, d) : json_null());
+    json_object_set_new(cell, "kv_slots", slots(own, own->passes));
+    json_object_set_new(cell, "energy", energy(own, base));
+}

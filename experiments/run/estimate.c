@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: MIT
+ * Memory from shapes, time from a probe. */
+#include "experiments/run/estimate.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/base/mem.h"
+#include "experiments/run/runner.h"
+#include "experiments/base/target.h"
+
+enum { REQUEST_BYTES = 1100, TOKEN_BYTES = 10, STEP_BYTES = 260 };
+
+/* ---- memory ------------------------------------------------------------------------------------------------------ */
+
+static double file_bytes(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 ? (double)st.st_size : 0;
+}
+
+static const char *draft_model(const wg_cell *cell)
+{
+    const wg_option *row = wg_option_find(cell->drafter->options, "model");
+    return row && row->type == WG_OPT_STRING ? (const char *)cell->draft + row->at : "";
+}
+
+static bool first_target(const wg_config *c, int i)
+{
+    for (int k = 0; k < i; k++)
+        if (!strcmp(c->cell[k].target.model, c->cell[i].target.model)) return false;
+    return true;
+}
+
+static bool first_of_group(const wg_config *c, int i)
+{
+    for (int k = 0; k < i; k++)
+        if (c->cell[k].group == c->cell[i].group) return false;
+    return true;
+}
+
+static double cache_bytes(const wg_arch *a, const wg_cell *cell, int longest)
+{
+    const int type = wg_kv_type_ids[cell->target.kv_type];
+    return (double)wg_kv_token_bytes(type, a->layers, a->kv_heads, a->head_dim) * longest * cell->top.batch;
+}
+
+/* No prompt has more tokens than bytes, and one for the beginning; nor what a chat template adds. A turn adds its answer. */
+static int longest_sequence(const wg_config *c, const wg_cell *cell, const wg_arch *a)
+{
+    const wg_dataset *d = c->dataset[cell->dataset];
+    const int context = cell->target.context && cell->target.context < a->context ? cell->target.context : a->context;
+    const wg_chat chat = wg_prompt_chat(&cell->prompts);
+    double most = 1;
+    for (int i = 0; i < d->n; i++) {
+        double all = 1;
+        for (int k = 0; k < d->prompt[i].turns; k++)
+            all += (double)(wg_prompt_turn(&d->prompt[i], k).bytes + wg_chat_bytes(&chat)) + cell->top.max_tokens;
+        most = fmax(most, all);
+    }
+    return most < context ? (int)most : context;
+}
+
+wg_status wg_estimate_memory(wg_memory *out, const wg_config *c, wg_error *err)
+{
+    *out = (wg_memory){ 0 };
+    for (int i = 0; i < c->n; i++) {
+        const wg_cell *cell = &c->cell[i];
+        const double requests = (double)c->dataset[cell->dataset]->questions * c->top.repeats;
+        const int arms = first_of_group(c, i) ? 2 : 1; /* the baseline too */
+        wg_arch target, draft;
+        WG_TRY(wg_target_probe(cell->target.model, &target, err));
+        const int longest = longest_sequence(c, cell, &target);
+        if (first_target(c, i)) out->target += file_bytes(cell->target.model);
+        out->cache += arms * cache_bytes(&target, cell, longest);
+        if (*draft_model(cell) && wg_target_probe(draft_model(cell), &draft, NULL) == WG_OK) {
+            out->draft += file_bytes(draft_model(cell));
+            out->cache += cache_bytes(&draft, cell, longest);
+        }
+        out->disk +=
+            arms * requests * (REQUEST_BYTES + (TOKEN_BYTES + (c->top.trace ? STEP_BYTES : 0)) * (double)cell->top.max_tokens);
+    }
+    return WG_OK;
+}
+
+/* ---- time -------------------------------------------------------------------------------------------------------- */
+
+static void remove_folder(const char *path)
+{
+    char file[512];
+    DIR *d = opendir(path);
+    for (const struct dirent *e; d && (e = readdir(d));) {
+        snprintf(file, sizeof file, "%.200s/%.255s", path, e->d_name);
+        if (e->d_name[0] != '.') unlink(file);
+    }
+    if (d) closedir(d);
+    rmdir(path);
+}
+
+/* Seconds per token of the cell and of its baseline, times the tokens of the whole. */
+static double extrapolate(const wg_config *c, const wg_config *probe, const wg_run *run)
+{
+    double seconds = 0;
+    for (int i = 0; i < c->n; i++) {
+        const wg_result *r = &run->result[i];
+        double own = 0, base = 0, tokens = 0, base_tokens = 0;
+        for (int k = 0; k < r->pairs.n; k++) {
+            own += r->pairs.seconds[k];
+            tokens += r->pairs.tokens[k];
+            base += r->pairs.base_seconds[k];
+            base_tokens += r->pairs.base_tokens[k];
+        }
+        const wg_cell *cell = &c->cell[i];
+        const double all = (double)c->dataset[cell->dataset]->questions * c->top.repeats * cell->top.max_tokens;
+        if (tokens > 0) seconds += own / tokens * all;
+        if (base_tokens > 0 && first_of_group(c, i)) seconds += base / base_tokens * all;
+    }
+    /* What the probe spent outside of decoding, reading prompts above all, by request. */
+    double decode = 0, requests = 0, whole = 0;
+    for (int i = 0; i < probe->n; i++) {
+        const wg_result *r = &run->result[i];
+        const int arms = first_of_group(c, i) ? 2 : 1;
+        for (int k = 0; k < r->pairs.n; k++) decode += r->pairs.seconds[k] + (arms == 2 ? r->pairs.base_seconds[k] : 0);
+        requests += arms * (double)r->outputs;
+        whole += arms * (double)c->dataset[c->cell[i].dataset]->questions * c->top.repeats;
+    }
+    return seconds + fmax(0, run->seconds / 2 - decode) / fmax(1, requests) * whole; /* / 2: half of it is the warm-up */
+}
+
+wg_status wg_estimate_time(double *seconds, const wg_config *c, const char *path, const char *const *set, int n_set,
+                           wg_error *err)
+{
+    enum { MOST = 80 };
+    static const char *const smaller[] = { "prompts.limit=2", "repeats=1", "max_tokens=16", "trace=none", "batch=1" };
+    const char *all[MOST];
+    int n = 0;
+    for (int i = 0; i < n_set && n < MOST - 5; i++) all[n++] = set[i];
+    for (int i = 0; i < 5; i++) all[n++] = smaller[i];
+    wg_config *probe = NULL;
+    if (wg_config_open(&probe, path, all, n, c->plugins, NULL) != WG_OK || probe->n != c->n) {
+        wg_config_close(probe);
+        return wg_fail(err, WG_EUNSUPPORTED,
+                       "no estimate of the time: the sweep sets what a probe makes smaller (prompts, batch or length)");
+    }
+    const char *tmp = getenv("TMPDIR");
+    char dir[200], *made = NULL;
+    wg_run run;
+    snprintf(dir, sizeof dir, "%.160s/wager-probe-XXXXXX", tmp && *tmp ? tmp : "/tmp");
+    wg_status s = mkdtemp(dir) ? WG_OK
+                               : wg_fail(err, WG_EIO, "%s: cannot make a folder for the probe: %s; set TMPDIR to one with room",
+                                         dir, strerror(errno));
+    if (s == WG_OK) {
+        const wg_run_options o = { .out = dir };
+        s = wg_run_config(probe, &o, &run, &made, err);
+        if (s == WG_OK) *seconds = extrapolate(c, probe, &run);
+        wg_run_free(&run);
+        wg_free(made);
+        remove_folder(dir);
+    }
+    wg_config_close(probe);
+    return s;
+}

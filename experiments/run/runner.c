@@ -1,0 +1,597 @@
+/* SPDX-License-Identifier: MIT
+ * Groups, units, arms: see runner.h. Everything that allocates or writes happens between requests. */
+#include "experiments/run/runner.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/base/clock.h"
+#include "core/base/json.h"
+#include "core/base/mem.h"
+#include "draft/draft.h"
+#include "experiments/analysis/attribution.h"
+#include "experiments/run/progress.h"
+#include "experiments/record/resume_cursor.h"
+#include "experiments/run/runner_batch.h"
+#include "experiments/run/summary.h"
+#include "experiments/base/target.h"
+#include "experiments/record/tracer.h"
+#include "verify/verify.h"
+
+enum { WARM_UP_TOKENS = 24 };
+
+typedef struct runner {
+    const wg_config *config;
+    const wg_run_options *opt;
+    wg_target **target;    /* (targets) */
+    int targets;
+    wg_group *group;       /* (config->groups) */
+    wg_record *record;
+    wg_tracer *tracer;     /* NULL: probabilities are not traced */
+    json_t *costs;         /* cost.json: what groups know before they are measured */
+    wg_run *run;
+    wg_room room;          /* of the largest batch */
+    wg_progress progress;
+} runner;
+
+/* ---- results ----------------------------------------------------------------------------------------------------- */
+
+static void digest_output(wg_request *q)
+{
+    wg_sha256_state sha;
+    wg_sha256_begin(&sha);
+    for (int i = 0; i < q->n; i++) {
+        const uint32_t x = (uint32_t)q->token[i];
+        const unsigned char bytes[4] = { (unsigned char)x, (unsigned char)(x >> 8), (unsigned char)(x >> 16),
+                                         (unsigned char)(x >> 24) };
+        wg_sha256_add(&sha, bytes, sizeof bytes);
+    }
+    wg_sha256_end(&sha, q->sha256);
+}
+
+static bool same_output(const wg_request *a, const wg_request *b)
+{
+    return a->n == b->n && memcmp(a->token, b->token, (size_t)a->n * sizeof *a->token) == 0;
+}
+
+/* How much of this text the draft model's vocabulary has. */
+static void add_coverage(wg_result *o, const wg_engine *e, const wg_request *q)
+{
+    wg_overlap v;
+    wg_coverage *c = &o->coverage;
+    if (q->status || !wg_drafter_overlap(e->drafter, &v)) return;
+    c->shared = v.shared;
+    c->vocab = v.vocab;
+    c->text += q->n;
+    for (int i = 0; i < q->n; i++) c->covered += q->token[i] < v.n && v.own[q->token[i]] >= 0;
+}
+
+static void add_to(wg_pairs *p, int i, const wg_request *q, const wg_request *base)
+{
+    p->seconds[i] += q->decode;
+    p->tokens[i] += q->n;
+    p->passes[i] += (double)q->counts.passes;
+    p->drafted[i] += (double)q->counts.drafted;
+    p->accepted[i] += (double)q->counts.accepted;
+    p->base_seconds[i] += base->decode;
+    p->base_tokens[i] += base->n;
+    p->base_passes[i] += (double)base->counts.passes;
+    p->base_phases[i] += base->phases.draft + base->phases.verify + base->phases.accept + base->phases.kv;
+}
+
+static void add_pair(wg_result *o, const wg_request *q, const wg_request *base, int questions)
+{
+    if (q->status || base->status) {
+        const wg_request *bad = q->status ? q : base;
+        if (o->failed++ == 0)
+            snprintf(o->first_failure, sizeof o->first_failure, "%.100s: %.380s", q->source->id, bad->error);
+        return;
+    }
+    const int question = q->source->before + q->turn;
+    o->requests++;
+    o->equal += same_output(q, base);
+    add_to(&o->pairs, q->prompt, q, base);
+    if (o->turns.n) add_to(&o->turns, question, q, base);
+    wg_counts_add(&o->counts, &q->counts);
+    wg_mixture_add(&o->mixture, &q->mixture);
+    wg_phases_add(&o->phases, &q->phases, 1);
+    o->decode += q->decode;
+    o->forward += q->forward;
+    o->context += (double)q->counts.passes * (q->prompt_tokens + q->n / 2.0);
+    o->ttft[o->n_ttft++] = q->ttft;
+    if (!isnan(q->tpot)) o->tpot[o->n_tpot++] = q->tpot;
+    memcpy(o->sha256[q->repeat * questions + question], q->sha256, sizeof q->sha256);
+}
+
+/* What both sides took, and when the cell's tokens came. */
+static wg_status add_efforts(wg_result *o, const wg_request *q, const wg_request *base, wg_error *err)
+{
+    if (q->status || base->status) return WG_OK;
+    wg_effort *to[2] = { &o->effort, &o->base_effort };
+    const wg_request *from[2] = { q, base };
+    for (int i = 0; i < 2; i++) {
+        wg_load_add(&to[i]->load, &from[i]->load);
+        to[i]->forward += from[i]->forward;
+        to[i]->decode += from[i]->decode;
+        to[i]->prefill += from[i]->prefill;
+        to[i]->joules += from[i]->joules;
+        to[i]->passes += (double)from[i]->counts.passes;
+        to[i]->tokens += from[i]->n;
+        to[i]->drafted += (double)from[i]->counts.drafted;
+        to[i]->accepted += (double)from[i]->counts.accepted;
+    }
+    return wg_events_spread(&q->events, &o->itl, &o->itl_token, err);
+}
+
+static double *series(int n) { return wg_calloc((size_t)n, sizeof(double)); }
+
+static bool open_pairs(wg_pairs *p, int n)
+{
+    double **all[] = {
+        &p->seconds,      &p->tokens,      &p->passes,      &p->drafted,     &p->accepted,
+        &p->base_seconds, &p->base_tokens, &p->base_passes, &p->base_phases,
+    };
+    bool ok = true;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) ok = (*all[i] = series(n)) && ok;
+    p->n = n;
+    return ok;
+}
+
+static void close_pairs(wg_pairs *p)
+{
+    double *all[] = {
+        p->seconds,      p->tokens,      p->passes,      p->drafted,     p->accepted,
+        p->base_seconds, p->base_tokens, p->base_passes, p->base_phases,
+    };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) wg_free(all[i]);
+}
+
+static wg_status open_result(wg_result *o, const wg_dataset *d, int repeats, wg_error *err)
+{
+    const bool ok = open_pairs(&o->pairs, d->n) && (d->turns == 1 || open_pairs(&o->turns, d->questions));
+    o->outputs = d->questions * repeats;
+    o->ttft = series(o->outputs);
+    o->tpot = series(o->outputs);
+    o->sha256 = wg_calloc((size_t)o->outputs, sizeof *o->sha256);
+    return ok && o->ttft && o->tpot && o->sha256 ? WG_OK : wg_nomem(err, (size_t)o->outputs * 8, "results");
+}
+
+void wg_run_free(wg_run *r)
+{
+    for (int i = 0; r->result && i < r->config->n; i++) {
+        wg_result *o = &r->result[i];
+        close_pairs(&o->pairs);
+        close_pairs(&o->turns);
+        wg_free(o->ttft);
+        wg_free(o->tpot);
+        wg_free(o->sha256);
+        wg_free(o->itl.v);
+        wg_free(o->itl_token.v);
+    }
+    wg_free(r->result);
+    r->result = NULL;
+}
+
+/* ---- groups ------------------------------------------------------------------------------------------------------ */
+
+static wg_status encode(wg_group *g, wg_error *err)
+{
+    wg_encoded *p = &g->prompts;
+    const wg_chat chat = wg_prompt_chat(&g->like->prompts);
+    p->question = wg_calloc((size_t)g->dataset->questions, sizeof *p->question);
+    if (!p->question) return wg_nomem(err, (size_t)g->dataset->questions * sizeof *p->question, "prompts");
+    p->count = g->dataset->questions;
+    for (int i = 0; i < g->dataset->n; i++) {
+        const wg_prompt *asked = &g->dataset->prompt[i];
+        WG_TRY(wg_conversation_encode(&p->question[asked->before], g->target->tokenizer, &chat, asked, err));
+    }
+    return WG_OK;
+}
+
+static const wg_question *conversation(const wg_group *g, int prompt)
+{
+    return &g->prompts.question[g->dataset->prompt[prompt].before];
+}
+
+/* No longer than the longest prompt that fits needs: pages for a whole context would be memory for nothing. */
+static int longest_sequence(const wg_group *g)
+{
+    const int context = g->target->lm->context, max_new = g->like->top.max_tokens;
+    long longest = 1 + (long)max_new;
+    for (int i = 0; i < g->dataset->n; i++) {
+        const wg_question *q = conversation(g, i);
+        const long most = wg_conversation_most(q, g->dataset->prompt[i].turns, max_new);
+        if (q->n < context && most > longest) longest = most;
+    }
+    return longest < context ? (int)longest : context;
+}
+
+static wg_status open_requests(wg_arm *a, const wg_group *g, bool trace, wg_error *err)
+{
+    const size_t n = (size_t)g->like->top.max_tokens;
+    a->request = wg_calloc((size_t)g->room, sizeof *a->request);
+    if (!a->request) return wg_nomem(err, (size_t)g->room * sizeof *a->request, "requests");
+    for (int i = 0; i < g->room; i++) {
+        wg_request *q = &a->request[i];
+        q->token = wg_calloc(n, sizeof *q->token);
+        if (trace) q->step = wg_calloc(n, sizeof *q->step);
+        if (trace) q->cap_steps = (int)n;
+        if (!q->token || (trace && !q->step)) return wg_nomem(err, n * sizeof *q->token, "an output");
+        WG_TRY(wg_events_open(&q->events, (int)n, err));
+    }
+    return WG_OK;
+}
+
+/* cell == NULL: the baseline. */
+static wg_status open_arm(const runner *r, const wg_group *g, const wg_cell *cell, wg_arm *a, wg_error *err)
+{
+    a->cell = cell ? (int)(cell - r->config->cell) : -1;
+    if (r->opt->recorded) return open_requests(a, g, r->config->top.trace, err); /* nothing is run */
+    const wg_cell *like = g->like;
+    wg_parts parts = wg_target_parts(g->target);
+    parts.drafter = cell ? cell->drafter : &wg_drafter_none;
+    parts.drafter_options = cell ? cell->draft : NULL;
+    parts.verifier = cell ? cell->verifier : &wg_verifier_match;
+    parts.verifier_options = cell ? cell->verify : NULL;
+    parts.rules = r->config->plugins->verifiers;
+    const wg_engine_options o = {
+        .max_batch = g->batch,
+        .max_tokens = longest_sequence(g),
+        .seed = (uint64_t)like->top.seed,
+        .sampling = like->sampling,
+        .measure_alpha = cell,
+        .host_rows = true, /* for alpha and traces; and the baseline is to pay for what its arms pay for */
+    };
+    WG_TRY(wg_engine_open(&a->engine, &parts, &o, err));
+    return open_requests(a, g, r->config->top.trace, err);
+}
+
+static const wg_target *find_target(const runner *r, const wg_config_target *t, int *index)
+{
+    for (int i = 0; i < r->config->n; i++) { /* the target of the first cell that says the same was opened for it */
+        const wg_config_target *o = &r->config->cell[i].target;
+        const bool same =
+            !strcmp(o->model, t->model) && o->threads == t->threads && o->pin == t->pin && o->kv_type == t->kv_type &&
+            o->context == t->context && o->allow_nan == t->allow_nan && !strcmp(o->device, t->device);
+        if (same) return *index = i, r->target[i];
+    }
+    return NULL;
+}
+
+static wg_status open_target(runner *r, const wg_cell *cell, const wg_target **out, wg_error *err)
+{
+    int index = 0, batch = 1;
+    *out = find_target(r, &cell->target, &index);
+    if (*out) return WG_OK;
+    for (int i = 0; i < r->config->n; i++)
+        if (r->config->cell[i].top.batch > batch) batch = r->config->cell[i].top.batch;
+    const wg_target_options o = {
+        .threads = cell->target.threads,
+        .pin = cell->target.pin,
+        .device = cell->target.device,
+        .need_tokenizer = true,
+        .model = { .kv_type = wg_kv_type_ids[cell->target.kv_type],
+                   .context = cell->target.context,
+                   .allow_nan = cell->target.allow_nan,
+                   .max_rows = batch > 8 ? batch * WG_TREE_MAX : 0 },
+    };
+    WG_TRY(wg_target_open(&r->target[index], cell->target.model, &o, err));
+    *out = r->target[index];
+    return WG_OK;
+}
+
+static wg_status open_group(runner *r, int number, wg_error *err)
+{
+    const wg_config *c = r->config;
+    const wg_group_shape shape = wg_group_shape_of(c, number);
+    wg_group *g = &r->group[number];
+    int n = 0;
+    for (int i = 0; i < c->n; i++)
+        if (c->cell[i].group == number) n++, g->like = &c->cell[i];
+    if (!r->opt->recorded) WG_TRY(open_target(r, g->like, &g->target, err));
+    g->dataset = c->dataset[g->like->dataset];
+    g->batch = shape.batch;
+    for (int unit = 0; unit < shape.units; unit++)
+        if (wg_unit_requests(&shape, unit) > g->room) g->room = wg_unit_requests(&shape, unit);
+    if (!r->opt->recorded) WG_TRY(encode(g, err));
+    g->arm = wg_calloc((size_t)n + 1, sizeof *g->arm);
+    if (!g->arm) return wg_nomem(err, (size_t)n * sizeof *g->arm, "arms");
+    g->arms = 1;
+    WG_TRY(open_arm(r, g, NULL, &g->arm[0], err));
+    for (int i = 0; i < c->n; i++) {
+        if (c->cell[i].group != number) continue;
+        WG_TRY(open_result(&r->run->result[i], g->dataset, c->top.repeats, err));
+        if (r->opt->recorded) r->run->result[i].coverage = r->opt->recorded[i];
+        const wg_status s = open_arm(r, g, &c->cell[i], &g->arm[g->arms++], err);
+        if (s) return wg_fail_in(err, s, "cell %d", i);
+    }
+    return WG_OK;
+}
+
+static void close_group(wg_group *g)
+{
+    for (int k = 0; k < g->arms; k++) {
+        for (int i = 0; g->arm[k].request && i < g->room; i++) {
+            wg_free(g->arm[k].request[i].token);
+            wg_free(g->arm[k].request[i].step);
+            wg_events_close(&g->arm[k].request[i].events);
+        }
+        wg_free(g->arm[k].request);
+        wg_engine_close(g->arm[k].engine);
+    }
+    wg_conversation_free(g->prompts.question, g->prompts.count);
+    wg_free(g->prompts.question);
+    wg_free(g->arm);
+}
+
+/* ---- units ------------------------------------------------------------------------------------------------------- */
+
+static void take_costs(runner *r, const wg_group *g)
+{
+    for (int k = 1; k < g->arms; k++) {
+        wg_result *o = &r->run->result[g->arm[k].cell];
+        o->cost = wg_calibration_of(r->costs, g->like->group, g->arm[k].cell);
+        wg_machine_of(r->costs, g->like->group, &o->demand, &o->peaks);
+    }
+}
+
+/* The target's passes are timed up to the rows that the warm-up had. Without a calibration there is no prediction, and a run
+ * all the same. */
+static wg_status calibrate(runner *r, wg_group *g, const wg_warm *warm, wg_error *err)
+{
+    wg_cost pass;
+    wg_error e;
+    int rows = 1, *cell = wg_calloc((size_t)g->arms, sizeof *cell);
+    double tokens = 0;
+    if (!cell) return wg_nomem(err, (size_t)g->arms * sizeof *cell, "a calibration");
+    for (int k = 0; k < g->arms; k++) {
+        cell[k] = g->arm[k].cell;
+        rows = warm[k].rows > rows ? warm[k].rows : rows;
+    }
+    for (int i = 0; i < g->dataset->n; i++)
+        for (int turns = 1; turns <= g->dataset->prompt[i].turns; turns++)
+            tokens += (double)wg_conversation_most(conversation(g, i), turns, g->like->top.max_tokens);
+    const int context = (int)(tokens / g->dataset->questions);
+    wg_status s = WG_OK;
+    if (wg_cost_measure(&pass, g->target->lm, rows * g->batch, context, g->batch, &e) == WG_OK) {
+        wg_peaks peaks;
+        json_t *known = wg_calibration_json(g->like->group, g->batch, &pass, cell, warm, g->arms);
+        const wg_demand demand = wg_demand_of(g->target->model, wg_kv_type_ids[g->like->target.kv_type]);
+        if (wg_peaks_measure(&peaks, g->target, &e)) peaks = (wg_peaks){ 0 };
+        json_object_set_new(known, "demand", wg_demand_json(&demand));
+        json_object_set_new(known, "machine", wg_peaks_json(&peaks));
+        json_array_append_new(r->costs, known);
+        s = wg_record_costs(r->record, r->costs, err);
+    }
+    wg_free(cell);
+    take_costs(r, g);
+    return s;
+}
+
+/* One dropped run of each arm, so that no arm meets cold pages or a cold clock in its first request; and what costs can be read
+ * off it. */
+static wg_status warm_up(runner *r, wg_group *g, wg_error *err)
+{
+    int prompt = 0;
+    while (prompt + 1 < g->dataset->n && conversation(g, prompt)->n >= g->target->lm->context) prompt++;
+    const int tokens = g->like->top.max_tokens < WARM_UP_TOKENS ? g->like->top.max_tokens : WARM_UP_TOKENS;
+    const int n = prompt + g->batch <= g->dataset->n ? g->batch : g->dataset->n - prompt;
+    wg_warm *warm = wg_calloc((size_t)g->arms, sizeof *warm);
+    wg_status s = warm ? WG_OK : wg_nomem(err, (size_t)g->arms * sizeof *warm, "a warm-up");
+    for (int k = 0; k < g->arms && !s; k++) {
+        g->arm[k].warm = &warm[k];
+        s = wg_batch_run(&r->room, g, &g->arm[k], prompt, n, 0, 1, tokens, NULL, err);
+        g->arm[k].warm = NULL;
+    }
+    if (!s && !wg_calibration_of(r->costs, g->like->group, g->arm[g->arms - 1].cell).known) s = calibrate(r, g, warm, err);
+    wg_free(warm);
+    return s;
+}
+
+static wg_status finish_arm(runner *r, const wg_group *g, wg_arm *a, int n, bool base_known, wg_error *err)
+{
+    for (int i = 0; i < n; i++) {
+        wg_request *q = &a->request[i];
+        const wg_request *base = &g->arm[0].request[i];
+        digest_output(q);
+        if (base_known && !q->status && !base->status) q->equals = same_output(q, base);
+        WG_TRY(wg_record_request(r->record, q, g->target->tokenizer, err));
+        wg_progress_add(&r->progress, q);
+    }
+    return WG_OK;
+}
+
+/* What a recorded request of a unit must be. */
+static void expect_requests(const wg_group *g, wg_arm *a, int first, int n, int repeat)
+{
+    wg_request *q = a->request;
+    for (int i = first; i < first + n; i++)
+        for (int turn = 0; turn < g->dataset->prompt[i].turns; turn++) wg_request_begin(g, a, q++, i, turn, repeat);
+}
+
+/* One arm of a unit: read back when the folder has it, else run and recorded. Of a batch that is there in part nothing is kept:
+ * its requests ran together. */
+static wg_status run_arm(runner *r, wg_group *g, wg_arm *a, int first, int n, int repeat, bool base_known, wg_error *err)
+{
+    const int left = wg_record_left(r->record), max_new = g->like->top.max_tokens;
+    const int requests = wg_dataset_questions(g->dataset, first, n);
+    if (left < requests && r->opt->recorded)
+        return wg_fail(err, WG_EFORMAT, "%s: requests are missing: it ends after %d", wg_record_path(r->record),
+                       r->run->resumed);
+    if (left < requests) {
+        WG_TRY(wg_record_cut(r->record, err));
+        WG_TRY(wg_batch_run(&r->room, g, a, first, n, repeat, g->dataset->turns, max_new, a->cell < 0 ? NULL : r->tracer, err));
+        return finish_arm(r, g, a, requests, base_known, err);
+    }
+    expect_requests(g, a, first, n, repeat);
+    for (int i = 0; i < requests; i++) {
+        wg_request *q = &a->request[i];
+        WG_TRY(wg_record_take(r->record, q, max_new, err));
+        r->run->resumed++;
+        r->run->seconds += q->prefill + q->decode;
+        r->progress.requests--;
+    }
+    return WG_OK;
+}
+
+static wg_status run_unit(runner *r, wg_group *g, int unit, int repeat, wg_error *err)
+{
+    const int first = unit * g->batch, left = g->dataset->n - first, n = left < g->batch ? left : g->batch;
+    const int requests = wg_dataset_questions(g->dataset, first, n);
+    bool base_known = false;
+    if (!g->warm && !r->opt->recorded && wg_record_left(r->record) < requests * g->arms) {
+        WG_TRY(warm_up(r, g, err));
+        g->warm = true;
+    }
+    for (int k = 0; k < g->arms; k++) {
+        wg_arm *a = &g->arm[(k + unit + repeat) % g->arms];
+        WG_TRY(run_arm(r, g, a, first, n, repeat, base_known, err));
+        base_known = base_known || a->cell < 0;
+        wg_progress_show(&r->progress, g->like->group, first + n, g->dataset->n, repeat);
+    }
+    for (int k = 1; k < g->arms; k++)
+        for (int i = 0; i < requests; i++) {
+            wg_result *o = &r->run->result[g->arm[k].cell];
+            add_pair(o, &g->arm[k].request[i], &g->arm[0].request[i], g->dataset->questions);
+            if (!r->opt->recorded) add_coverage(o, g->arm[k].engine, &g->arm[k].request[i]);
+            WG_TRY(add_efforts(o, &g->arm[k].request[i], &g->arm[0].request[i], err));
+        }
+    return WG_OK;
+}
+
+/* A drafter that remembers requests must meet all of them again, in order: of such a group everything is there or nothing. */
+static wg_status whole_or_nothing(const runner *r, const wg_group_shape *g, wg_error *err)
+{
+    const int all = g->dataset->questions * r->config->top.repeats * g->arms, left = wg_record_left(r->record);
+    return g->remembers && left > 0 && left < all ? wg_record_cut(r->record, err) : WG_OK;
+}
+
+/* The requests of a group that are this shard's. */
+static long requests_of(const wg_config *c, int group)
+{
+    const wg_group_shape g = wg_group_shape_of(c, group);
+    long requests = 0;
+    for (int unit = 0; unit < g.units; unit++)
+        if (wg_shard_has(c->shard, &g, group, unit)) requests += wg_unit_requests(&g, unit);
+    return requests * c->top.repeats * g.arms;
+}
+
+static wg_status run_group(runner *r, int number, wg_error *err)
+{
+    const wg_group_shape shape = wg_group_shape_of(r->config, number);
+    wg_group *g = &r->group[number];
+    take_costs(r, g);
+    if (requests_of(r->config, number) > 0) WG_TRY(whole_or_nothing(r, &shape, err));
+    for (int repeat = 0; repeat < r->config->top.repeats; repeat++)
+        for (int unit = 0; unit < shape.units; unit++)
+            if (wg_shard_has(r->config->shard, &shape, number, unit)) WG_TRY(run_unit(r, g, unit, repeat, err));
+    return WG_OK;
+}
+
+static wg_status run_groups(runner *r, wg_error *err)
+{
+    const double start = wg_clock_now();
+    wg_status s = WG_OK;
+    for (int g = 0; g < r->config->groups && s == WG_OK; g++) s = run_group(r, g, err);
+    r->run->seconds += wg_clock_now() - start;
+    r->run->complete = s == WG_OK;
+    return s;
+}
+
+/* ---- the whole --------------------------------------------------------------------------------------------------- */
+
+static wg_status open_all(runner *r, wg_error *err)
+{
+    const wg_config *c = r->config;
+    int batch = 1;
+    long requests = 0;
+    r->room.stop = r->opt->stop;
+    for (int i = 0; i < c->n; i++)
+        if (c->cell[i].top.batch > batch) batch = c->cell[i].top.batch;
+    r->room.seq = wg_calloc((size_t)batch, sizeof *r->room.seq);
+    r->room.active = wg_calloc((size_t)batch, sizeof *r->room.active);
+    r->target = wg_calloc((size_t)c->n, sizeof *r->target);
+    r->group = wg_calloc((size_t)c->groups, sizeof *r->group);
+    r->run->result = wg_calloc((size_t)c->n, sizeof *r->run->result);
+    if (!r->room.seq || !r->room.active || !r->target || !r->group || !r->run->result)
+        return wg_nomem(err, (size_t)c->n * sizeof *r->run->result, "a run");
+    for (int g = 0; g < c->groups; g++) {
+        WG_TRY(open_group(r, g, err));
+        requests += requests_of(c, g);
+    }
+    wg_progress_open(&r->progress, r->opt->progress, requests, c->groups, c->top.repeats);
+    return WG_OK;
+}
+
+static void close_all(runner *r)
+{
+    wg_tracer_close(r->tracer);
+    wg_record_close(r->record);
+    json_decref(r->costs);
+    for (int g = 0; r->group && g < r->config->groups; g++) close_group(&r->group[g]);
+    for (int i = 0; r->target && i < r->config->n; i++) wg_target_close(r->target[i]);
+    wg_free(r->group);
+    wg_free(r->target);
+    wg_free(r->room.seq);
+    wg_free(r->room.active);
+}
+
+static wg_status write_summary(const runner *r, wg_error *err)
+{
+    if (r->progress.requests == 0 && wg_resume_finished(wg_record_path(r->record))) return WG_OK; /* nothing was left to run */
+    json_t *v = wg_summary_json(r->run);
+    if (v && r->config->top.trace) {
+        const double seconds = wg_record_traced(r->record) + (r->tracer ? r->tracer->seconds : 0);
+        json_object_set_new(v, "trace_seconds", r->opt->recorded ? json_null() : json_real(seconds));
+    }
+    if (v && r->run->complete && r->tracer) {
+        char trace[4200];
+        snprintf(trace, sizeof trace, "%s/trace.wgt", wg_record_path(r->record));
+        const wg_status bad = wg_attribution_add(v, trace, err);
+        if (bad) json_decref(v);
+        WG_TRY(bad);
+    }
+    const wg_status s = v ? wg_record_summary(r->record, v, err) : wg_nomem(err, 1, "the summary");
+    json_decref(v);
+    return s;
+}
+
+static wg_status open_tracer(runner *r, const json_t *machine, wg_error *err)
+{
+    WG_TRY(wg_tracer_open(&r->tracer, r->config, machine, r->record, err));
+    for (int g = 0; g < r->config->groups; g++)
+        WG_TRY(wg_tracer_add_group(r->tracer, r->config, r->group[g].target->lm->vocab, r->group[g].target->tokenizer, err));
+    return WG_OK;
+}
+
+wg_status wg_run_config(const wg_config *config, const wg_run_options *opt, wg_run *out, char **path, wg_error *err)
+{
+    wg_energy energy;
+    runner r = { .config = config, .opt = opt, .run = out, .room.energy = &energy };
+    *out = (wg_run){ .config = config };
+    *path = NULL;
+    if (config->shard.count && config->top.trace == WG_TRACE_PROBS)
+        return wg_fail(err, WG_EINVAL, "--shard: traces of probabilities are not merged; run it whole, or with trace=steps");
+    wg_energy_open(&energy, WG_ENERGY_ROOT);
+    wg_status s = open_all(&r, err);
+    json_t *machine = s ? NULL : opt->recorded ? wg_record_machine(opt->out) : wg_machine_json(config, &energy);
+    if (!s) s = (opt->resume ? wg_record_resume : wg_record_open)(&r.record, opt->out, config, machine, err);
+    if (!s && config->top.trace == WG_TRACE_PROBS && !opt->recorded) s = open_tracer(&r, machine, err);
+    json_decref(machine);
+    if (!s) {
+        *path = wg_strdup(wg_record_path(r.record));
+        r.costs = wg_record_known_costs(r.record);
+        s = run_groups(&r, err);
+        wg_progress_close(&r.progress);
+        if (energy.n == 0) snprintf(out->energy, sizeof out->energy, "%s", energy.why);
+        if (s == WG_EINTERRUPTED) wg_fail(err, s, "interrupted; requests that had finished are kept");
+        if (!s || s == WG_EINTERRUPTED) {
+            const wg_status saved = write_summary(&r, err);
+            if (saved) s = saved;
+        }
+    }
+    close_all(&r);
+    wg_energy_close(&energy);
+    return s;
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT
+ * What the runner runs: an arm is an engine, a group the arms that share a baseline, and a batch a few prompts of the group
+ * through one of its arms. */
+#ifndef WG_EXPERIMENTS_RUN_RUNNER_BATCH_H
+#define WG_EXPERIMENTS_RUN_RUNNER_BATCH_H
+
+#include "experiments/config/conversation.h"
+#include "experiments/run/runner.h"
+#include "experiments/base/target.h"
+#include "experiments/record/tracer.h"
+
+/* Prompts of a dataset as tokens of a target: question t of prompt i is at dataset->prompt[i].before + t. */
+typedef struct wg_encoded { wg_question *question; int count; } wg_encoded;
+
+typedef struct wg_arm {
+    int cell; /* -1: the baseline */
+    wg_engine *engine;
+    wg_request *request; /* (room) of the unit at hand: its prompts, each turn by turn */
+    wg_warm *warm;       /* where its steps are looked at; NULL: not now */
+} wg_arm;
+
+typedef struct wg_group {
+    const wg_cell *like;   /* one of its cells: what they share */
+    const wg_target *target;
+    const wg_dataset *dataset;
+    wg_encoded prompts;
+    wg_arm *arm;           /* (arms) the baseline first */
+    int arms, batch;
+    int room;              /* requests of the largest unit */
+    bool warm;
+} wg_group;
+
+/* For the sequences of a batch, when to stop, what counts joules; the runner's. */
+typedef struct wg_room {
+    wg_seq **seq, **active; /* (largest batch) */
+    const volatile sig_atomic_t *stop;
+    wg_energy *energy;
+} wg_room;
+
+/* Conversations first .. first+n-1 to their ends, or to their turn `turns`, into a->request; at most max_new tokens a turn. All
+ * of them finish a turn before the next one is asked, so that a turn is a batch of its own, with its own clock. A request that
+ * fails says so itself, and with it the later turns of its conversation. A failure (EINTERRUPTED, or of the tracer, which may
+ * be NULL) leaves the requests without meaning. */
+wg_status wg_batch_run(const wg_room *room, const wg_group *g, wg_arm *a, int first, int n, int repeat, int turns, int max_new,
+                       wg_tracer *tracer, wg_error *err);
+
+/* An empty request at its address; what it has room for stays. */
+void wg_request_begin(const wg_group *g, const wg_arm *a, wg_request *q, int prompt, int turn, int repeat);
+
+void wg_phases_add(wg_phases *to, const wg_phases *p, double share);
+
+#endif

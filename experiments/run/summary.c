@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: MIT
+ * summary.json: every number with its definition beside it in results/README.md. Ratios of totals; intervals over prompts. A
+ * number that was not measured is null. */
+#include "experiments/run/summary.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "core/base/clock.h"
+#include "core/base/mem.h"
+#include "experiments/run/breakdown.h"
+#include "experiments/base/stats.h"
+
+static json_t *number(double v) { return isfinite(v) ? json_real(v) : json_null(); }
+static json_t *ratio(double a, double b) { return b > 0 ? number(a / b) : json_null(); }
+
+static json_t *interval(const wg_ratio *r, uint64_t seed, double *scratch)
+{
+    double lo, hi;
+    if (!wg_ratio_interval(r, seed, scratch, &lo, &hi)) return json_null();
+    json_t *v = json_array();
+    json_array_append_new(v, number(lo));
+    json_array_append_new(v, number(hi));
+    return v;
+}
+
+static double sum(const double *v, int n)
+{
+    double s = 0;
+    for (int i = 0; i < n; i++) s += v[i];
+    return s;
+}
+
+/* Percentiles in milliseconds; sorts v. */
+static json_t *percentiles(double *v, int n)
+{
+    json_t *o = json_object();
+    json_object_set_new(o, "p50", wg_json_ms(wg_quantile(v, n, 0.50)));
+    json_object_set_new(o, "p90", wg_json_ms(wg_quantile(v, n, 0.90)));
+    json_object_set_new(o, "p99", wg_json_ms(wg_quantile(v, n, 0.99)));
+    return o;
+}
+
+/* Milliseconds of a target pass, by phase. */
+static json_t *phases(const wg_result *r)
+{
+    const wg_phases *p = &r->phases;
+    const double n = (double)r->counts.passes;
+    json_t *o = json_object();
+    json_object_set_new(o, "draft", wg_json_ms(p->draft / n));
+    json_object_set_new(o, "verify", wg_json_ms(p->verify / n));
+    json_object_set_new(o, "accept", wg_json_ms(p->accept / n));
+    json_object_set_new(o, "kv", wg_json_ms(p->kv / n));
+    json_object_set_new(o, "other", wg_json_ms((r->decode - p->draft - p->verify - p->accept - p->kv) / n));
+    return o;
+}
+
+/* Steps that accepted at least d tokens, of those that offered a dth one. */
+static json_t *by_position(const wg_counts *c)
+{
+    json_t *v = json_array();
+    for (int d = 1; d < WG_TREE_MAX && c->offered_at[d]; d++)
+        json_array_append_new(v, ratio((double)c->accepted_at[d], (double)c->offered_at[d]));
+    return v;
+}
+
+static json_t *per_position(const wg_counts *c)
+{
+    json_t *v = json_array();
+    for (int d = 1; d < WG_TREE_MAX && c->offered_at[d]; d++) json_array_append_new(v, json_integer(c->accepted_at[d]));
+    return v;
+}
+
+/* One digest for all outputs of a cell: of the requests' digests in order of repeat, then prompt. */
+static json_t *output_digest(const wg_result *r)
+{
+    char hex[WG_SHA256_HEX];
+    wg_sha256_state s;
+    wg_sha256_begin(&s);
+    for (int i = 0; i < r->outputs; i++) wg_sha256_add(&s, r->sha256[i], strlen(r->sha256[i]) + 1);
+    wg_sha256_end(&s, hex);
+    return json_string(hex);
+}
+
+/* E / (gamma c + v + o) in units of a plain pass (METHODS C1), with E = tau and the measured phases. It leaves out whatever
+ * lies between the phases, so its distance from the measured speed-up is the time they do not explain. */
+static json_t *explained(const wg_result *r)
+{
+    const wg_pairs *p = &r->pairs;
+    const double passes = (double)r->counts.passes, plain = sum(p->base_phases, p->n) / sum(p->base_passes, p->n);
+    const double pass = (r->phases.draft + r->phases.verify + r->phases.accept + r->phases.kv) / passes;
+    return number((double)r->counts.emitted / passes * plain / pass);
+}
+
+/* What the calibration foretold for drafts that fared as these did, and which phase is to blame for the difference. */
+static void add_prediction(json_t *v, const wg_result *r)
+{
+    const wg_pairs *p = &r->pairs;
+    const double passes = (double)r->counts.passes;
+    static const char *const keys[] = { "predicted_speedup", "predicted_speedup_range", "predicted_ms", "residual_percent" };
+    for (int i = 0; i < 4; i++) json_object_set_new(v, keys[i], json_null());
+    if (!r->cost.known || !(passes > 0)) return;
+    const wg_fared fared = { (double)r->counts.emitted / passes, 1 + (double)(r->counts.drafted + r->counts.probes) / passes,
+                             r->context / passes, r->requests, passes };
+    wg_step_cost step, plain;
+    const wg_predicted s = wg_calibration_predict(&r->cost, &fared, &step, &plain);
+    const double draft = r->phases.draft / passes, verify = r->phases.verify / passes;
+    const wg_step_cost measured = { draft, verify, r->decode / passes - draft - verify };
+    const wg_residual why = wg_cost_residual(&step, &measured, plain.draft + plain.verify + plain.rest,
+                                             sum(p->base_seconds, p->n) / sum(p->base_tokens, p->n));
+    json_object_set_new(v, keys[0], number(s.speedup));
+    json_object_set_new(v, keys[1], json_pack("[o,o]", number(s.lo), number(s.hi)));
+    json_object_set_new(v, keys[2],
+                        json_pack("{s:o, s:o, s:o, s:o}", "draft", wg_json_ms(step.draft), "verify", wg_json_ms(step.verify),
+                                  "rest", wg_json_ms(step.rest), "plain", wg_json_ms(plain.draft + plain.verify + plain.rest)));
+    json_object_set_new(v, keys[3],
+                        json_pack("{s:o, s:o, s:o, s:o, s:o}", "draft", number(why.draft), "verify", number(why.verify), "rest",
+                                  number(why.rest), "plain", number(why.plain), "total", number(why.total)));
+}
+
+/* c of the glossary: seconds of drafting for each level of a draft (a chain's tokens, a tree's depth), over those of a plain
+ * pass. Null where nothing was drafted. */
+static json_t *cost_ratio(const wg_result *r)
+{
+    const wg_pairs *p = &r->pairs;
+    double levels = 0;
+    for (int d = 1; d < WG_TREE_MAX; d++) levels += (double)r->counts.offered_at[d];
+    const double plain = sum(p->base_phases, p->n) / sum(p->base_passes, p->n);
+    return levels > 0 ? number(r->phases.draft / levels / plain) : json_null();
+}
+
+static void add_speculation(json_t *v, const wg_counts *c)
+{
+    json_object_set_new(v, "acceptance_rate", ratio((double)c->accepted, (double)c->drafted));
+    json_object_set_new(v, "acceptance_by_position", by_position(c));
+    json_object_set_new(v, "alpha", ratio(c->alpha_sum, (double)c->alpha_n));
+    json_object_set_new(v, "alpha_star", ratio(c->alpha_star_sum, (double)c->alpha_star_n));
+    json_object_set_new(v, "spec_decode_num_drafts", json_integer(c->passes)); /* vLLM's names from here */
+    json_object_set_new(v, "spec_decode_num_draft_tokens", json_integer(c->drafted));
+    json_object_set_new(v, "spec_decode_num_accepted_tokens", json_integer(c->accepted));
+    json_object_set_new(v, "spec_decode_num_accepted_tokens_per_pos", per_position(c));
+    json_object_set_new(v, "mean_acceptance_length",
+                        c->passes ? number(1 + (double)c->accepted / (double)c->passes) : json_null());
+    json_object_set_new(v, "draft_acceptance_rate", ratio((double)c->accepted, (double)c->drafted));
+}
+
+/* Only of drafters for which it is a question. */
+static void add_overlap(json_t *v, const wg_result *r)
+{
+    const wg_coverage *c = &r->coverage;
+    if (!c->vocab) return;
+    json_t *o = json_object();
+    json_object_set_new(o, "shared", json_integer(c->shared));
+    json_object_set_new(o, "vocabulary", json_integer(c->vocab));
+    json_object_set_new(o, "share", ratio(c->shared, c->vocab));
+    json_object_set_new(o, "text_shared", json_integer(c->covered));
+    json_object_set_new(o, "text_tokens", json_integer(c->text));
+    json_object_set_new(o, "text_share", ratio((double)c->covered, (double)c->text));
+    json_object_set_new(v, "overlap", o);
+}
+
+/* Only of drafters that choose among others. */
+static void add_parts(json_t *v, const wg_mixture *m)
+{
+    json_t *list = wg_mixture_json(m), *part;
+    size_t k;
+    if (!list) return;
+    json_array_foreach(list, k, part) {
+        const wg_mixture_part *p = &m->part[k];
+        json_object_set_new(part, "acceptance_rate", ratio((double)p->accepted, (double)p->drafted));
+        json_object_set_new(part, "held_per_step", ratio((double)p->held, (double)p->asked));
+    }
+    json_object_set_new(v, "parts", list);
+    json_object_set_new(v, "parts_held", json_integer(m->held));
+}
+
+/* Tokens a second, prompts included. */
+static json_t *throughput(const wg_effort *e) { return ratio(e->tokens, e->prefill + e->decode); }
+
+/* What a token costs beside the models. A drafter may run the target itself (synthetic): those passes are in the seconds of its
+ * drafting, so of the target's no more count than its own phase has. */
+static double overhead(const wg_result *r)
+{
+    return r->decode - r->phases.draft - fmin(r->forward, r->phases.verify);
+}
+
+static void add_speed(json_t *v, const wg_result *r, uint64_t seed, double *scratch)
+{
+    const wg_pairs *p = &r->pairs;
+    const double tokens = sum(p->tokens, p->n), seconds = sum(p->seconds, p->n);
+    const wg_ratio tau = { p->tokens, p->passes, NULL, NULL, p->n };
+    const wg_ratio speedup = { p->base_seconds, p->base_tokens, p->seconds, p->tokens, p->n };
+    json_object_set_new(v, "tau", number(wg_ratio_value(&tau)));
+    json_object_set_new(v, "tau_ci", interval(&tau, seed, scratch));
+    json_object_set_new(v, "speedup", number(wg_ratio_value(&speedup)));
+    json_object_set_new(v, "speedup_ci", interval(&speedup, seed, scratch));
+    json_object_set_new(v, "explained_speedup", explained(r));
+    add_prediction(v, r);
+    json_object_set_new(v, "draft_cost_ratio", cost_ratio(r));
+    json_object_set_new(v, "tok_s", ratio(tokens, seconds));
+    json_object_set_new(v, "baseline_tok_s", ratio(sum(p->base_tokens, p->n), sum(p->base_seconds, p->n)));
+    json_object_set_new(v, "output_throughput", throughput(&r->effort)); /* vLLM's name */
+    json_object_set_new(v, "baseline_output_throughput", throughput(&r->base_effort));
+    json_object_set_new(v, "overhead_us_per_token", ratio(overhead(r) * 1e6, tokens));
+    json_object_set_new(v, "ttft_ms", percentiles(r->ttft, r->n_ttft));
+    json_object_set_new(v, "tpot_ms", percentiles(r->tpot, r->n_tpot));
+    json_object_set_new(v, "itl_ms", percentiles(r->itl.v, r->itl.n));
+    json_object_set_new(v, "itl_per_token_ms", percentiles(r->itl_token.v, r->itl_token.n));
+    json_object_set_new(v, "mean_itl_ms", wg_json_ms(sum(r->itl.v, r->itl.n) / r->itl.n)); /* vLLM's name */
+    json_object_set_new(v, "phase_ms", phases(r));
+}
+
+static json_t *equals_baseline(const wg_cell *cell, const wg_result *r)
+{
+    if (r->requests == 0 || (wg_cell_lossless(cell) && !wg_cell_repeats_plain(cell))) return json_null();
+    return json_boolean(r->equal == r->requests);
+}
+
+static json_t *cell_summary(const wg_cell *cell, const wg_dataset *prompts, const wg_result *r, double *scratch)
+{
+    json_t *v = json_object();
+    json_object_set(v, "cell", cell->swept);
+    json_object_set_new(v, "group", json_integer(cell->group));
+    json_object_set_new(v, "drafter", json_string(cell->drafter->name));
+    json_object_set_new(v, "rule", json_string(cell->verifier->name));
+    json_object_set_new(v, "temperature", json_real(cell->sampling.temperature));
+    json_object_set_new(v, "lossless", json_boolean(wg_cell_lossless(cell)));
+    json_object_set_new(v, "requests", json_integer(r->requests));
+    json_object_set_new(v, "failed", json_integer(r->failed));
+    if (r->failed) json_object_set_new(v, "first_failure", json_string(r->first_failure));
+    json_object_set_new(v, "tokens", json_integer(r->counts.emitted));
+    json_object_set_new(v, "target_passes", json_integer(r->counts.passes));
+    json_object_set_new(v, "drafted", json_integer(r->counts.drafted));
+    json_object_set_new(v, "accepted", json_integer(r->counts.accepted));
+    json_object_set_new(v, "probes", json_integer(r->counts.probes));
+    add_overlap(v, r);
+    add_parts(v, &r->mixture);
+    add_speculation(v, &r->counts);
+    json_object_set_new(v, "acceptance", wg_acceptance_json(&r->counts));
+    add_speed(v, r, (uint64_t)cell->top.seed, scratch);
+    wg_add_efficiency(v, &r->effort, &r->base_effort, &r->demand, &r->peaks);
+    wg_add_categories(v, prompts, &r->pairs, (uint64_t)cell->top.seed, scratch);
+    wg_add_turns(v, prompts, &r->turns, (uint64_t)cell->top.seed, scratch);
+    json_object_set_new(v, "output_sha256", output_digest(r));
+    json_object_set_new(v, "equals_baseline", equals_baseline(cell, r));
+    return v;
+}
+
+json_t *wg_summary_json(const wg_run *run)
+{
+    const wg_config *c = run->config;
+    char utc[64], shard[WG_SHARD_TEXT];
+    double *scratch = wg_calloc(WG_RESAMPLES, sizeof *scratch);
+    if (!scratch) return NULL;
+    json_t *v = json_object(), *cells = json_array();
+    for (int i = 0; i < c->n; i++)
+        json_array_append_new(cells, cell_summary(&c->cell[i], c->dataset[c->cell[i].dataset], &run->result[i], scratch));
+    wg_free(scratch);
+    json_object_set_new(v, "schema", json_integer(WG_SUMMARY_SCHEMA));
+    json_object_set_new(v, "name", json_string(c->top.name));
+    json_object_set_new(v, "question", json_string(c->top.question));
+    json_object_set_new(v, "config_sha256", json_string(c->sha256));
+    if (c->shard.count) json_object_set_new(v, "shard", json_string(wg_shard_text(c->shard, shard)));
+    json_object_set_new(v, "complete", json_boolean(run->complete));
+    json_object_set_new(v, "seconds", number(round(run->seconds * 1e3) / 1e3));
+    json_object_set_new(v, "finished", json_string(wg_clock_utc(utc, sizeof utc)));
+    if (*run->energy) json_object_set_new(v, "energy_unknown", json_string(run->energy));
+    json_object_set_new(v, "cells", cells);
+    return v;
+}

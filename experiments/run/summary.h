@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT
+ * From results to numbers: the JSON of summary.json (schema in results/README.md). The table for people reads the same JSON. */
+#ifndef WG_EXPERIMENTS_RUN_SUMMARY_H
+#define WG_EXPERIMENTS_RUN_SUMMARY_H
+
+#include "experiments/run/runner.h"
+
+enum { WG_SUMMARY_SCHEMA = 1 };
+
+/* {"schema": 1, "cells": [...], ...}; NULL when out of memory. */
+json_t *wg_summary_json(const wg_run *run);
+
+#endif

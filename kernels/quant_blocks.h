@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT
+ * Quantised blocks of a file, taken apart into whole numbers and scales. Every quantised type is seen the same way:
+ *   element k = value(code[k]) * scale + min, with one scale (and min) for each run of `run` elements,
+ * value(code) = code - zero, or iq4_nl's table. Scales and minima are products of an f16 and a small integer: exact in f32, and
+ * so is value * scale; a type with minima therefore rounds once, in the addition. Private to kernels/. */
+#ifndef WG_KERNELS_QUANT_BLOCKS_H
+#define WG_KERNELS_QUANT_BLOCKS_H
+
+#include "kernels/hd.h"
+#include "kernels/types.h"
+
+enum { WG_BLOCK_MOST = 256 };
+
+typedef struct wg_block {
+    int n, run;                  /* elements; elements that share a scale */
+    uint8_t code[WG_BLOCK_MOST]; /* 0..15, 0..31, 0..63; q8_0: value + 128 */
+    uint16_t d, m;               /* f16: scale and minimum of the block, or what the small ones multiply */
+    int8_t scale[16];            /* of each run; K types only */
+    uint8_t min[8];
+} wg_block;
+
+WG_HD static inline int wg_is_quantised(int type) { return !wg_type_is_float(type); }
+WG_HD static inline int wg_is_k(int type) { return type == WG_Q4_K || type == WG_Q5_K || type == WG_Q6_K; }
+WG_HD static inline int wg_has_min(int type)
+{
+    return type == WG_Q4_1 || type == WG_Q5_1 || type == WG_Q4_K || type == WG_Q5_K;
+}
+WG_HD static inline int wg_code_bits(int type)
+{
+    switch (type) {
+    case WG_Q8_0: return 8;
+    case WG_Q6_K: return 6;
+    case WG_Q5_0: case WG_Q5_1: case WG_Q5_K: return 5;
+    default: return 4;
+    }
+}
+
+/* Code of the value 0 (iq4_nl: after its table, in which 128 is added too). */
+WG_HD static inline int wg_code_zero(int type)
+{
+    switch (type) {
+    case WG_Q8_0: case WG_IQ4_NL: return 128;
+    case WG_Q4_0: return 8;
+    case WG_Q5_0: return 16;
+    case WG_Q6_K: return 32;
+    default: return 0;
+    }
+}
+
+/* iq4_nl's values + 128 (ggml, "non-linear" 4 bits). */
+extern const uint8_t wg_iq4_table[16];
+
+static inline int wg_code_value(int type, int code)
+{
+    return (type == WG_IQ4_NL ? wg_iq4_table[code] : code) - wg_code_zero(type);
+}
+
+/* Takes the block at src apart. 0, or -1 for a type without quantised blocks we read. */
+int wg_block_read(int type, const void *src, wg_block *out);
+
+/* Scale and minimum of run s. */
+static inline float wg_block_scale(int type, const wg_block *b, int s)
+{
+    const float d = wg_f16_to_f32(b->d);
+    return wg_is_k(type) ? d * (float)b->scale[s] : d;
+}
+static inline float wg_block_min(int type, const wg_block *b, int s)
+{
+    if (!wg_has_min(type)) return 0;
+    const float m = wg_f16_to_f32(b->m);
+    return wg_is_k(type) ? -(m * (float)b->min[s]) : m;
+}
+
+#endif

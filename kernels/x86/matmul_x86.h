@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT
+ * The parts of the matmul ops. Private to kernels/x86. */
+#ifndef WG_KERNELS_X86_MATMUL_X86_H
+#define WG_KERNELS_X86_MATMUL_X86_H
+
+#include "kernels/layout.h"
+#include "kernels/tiles.h"
+
+void wg_matmul_quant_avx512(const wg_matrix *w, const void *act, int rows, float *y, size_t ldy, int p0, int p1);
+void wg_matmul_many_avx512(const wg_matrix *w, const wg_q8_act *act, int rows, float *y, size_t ldy, int p0, int p1);
+void wg_matmul_quant_avx2(const wg_matrix *w, const void *act, int rows, float *y, size_t ldy, int p0, int p1);
+
+#endif

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: MIT
+ * What the law tests share: decode a list of requests under one setting, a batch at a time, and compare the tokens. A failure
+ * of anything but the law ends the program with its message. */
+#ifndef WG_TESTS_LAW_PLAIN_DECODE_H
+#define WG_TESTS_LAW_PLAIN_DECODE_H
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/clock.h"
+#include "core/base/mem.h"
+#include "core/engine/build.h"
+#include "core/engine/engine.h"
+#include "core/model/model.h"
+#include "draft/draft.h"
+#include "kernels/cpu.h"
+#include "verify/verify.h"
+
+enum { LAW_SKIP = 77 }; /* exit status of a test that could not run */
+
+#define LAW_TRY(expr)                                                                                                          \
+    do {                                                                                                                       \
+        const wg_status s_ = (expr);                                                                                           \
+        if (s_) {                                                                                                              \
+            fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, wg_status_name(s_), err.text);                              \
+            exit(1);                                                                                                           \
+        }                                                                                                                      \
+    } while (0)
+
+/* A model opened on one device. */
+typedef struct law_model {
+    wg_weights *file;
+    wg_model *model;
+    wg_lm *lm;
+    wg_tokenizer *tokenizer; /* NULL: the file has none */
+    wg_pool *pool;
+    const wg_ops *ops;
+} law_model;
+
+static inline void law_model_open(law_model *m, const char *path, int threads, wg_cpu_level level, int kv_type)
+{
+    wg_error err;
+    wg_device device;
+    *m = (law_model){.ops = wg_ops_for(level)};
+    LAW_TRY(wg_pool_open(&m->pool, threads, &err));
+    LAW_TRY(wg_device_cpu(&device, m->pool, &err));
+    device.ops = m->ops;
+    LAW_TRY(wg_weights_open(&m->file, path, &err));
+    const wg_model_options o = {.kv_type = kv_type};
+    LAW_TRY(wg_model_open(&m->model, m->file, &device, &o, &err));
+    m->lm = wg_model_lm(m->model);
+    if (wg_meta_array(m->file, "tokenizer.ggml.tokens", &(wg_meta_kind){0}) > 0)
+        LAW_TRY(wg_tokenizer_open(&m->tokenizer, m->file, &err));
+}
+
+static inline void law_model_close(law_model *m)
+{
+    wg_tokenizer_close(m->tokenizer);
+    wg_model_close(m->model);
+    wg_weights_close(m->file);
+    wg_pool_close(m->pool);
+}
+
+typedef struct law_setup {
+    const law_model *target;
+    const char *drafter, *options, *rule; /* "model", "model=FILE,length=4", "match" */
+    const char *rule_options;
+    wg_sampling sampling;
+    uint64_t seed;
+    int batch, max_tokens, page_slots, prefill_rows; /* 0: the engine's defaults; batch 0: 1 */
+    bool alpha;
+} law_setup;
+
+typedef struct law_request {
+    const int32_t *prompt;
+    int n, max_new;
+} law_request; /* its number addresses its randomness */
+typedef struct law_output {
+    int32_t *token;
+    int n;
+    wg_finish finish;
+} law_output; /* what came after the prompt */
+
+/* A drafter's options as a struct, over their defaults; to be freed. */
+static inline void *law_options(const wg_drafter_class *c, const char *text)
+{
+    wg_error err;
+    const size_t size = c->size - c->options_at;
+    void *options = wg_calloc(1, size);
+    if (!options) abort();
+    if (c->options) wg_option_defaults(c->options, options);
+    if (text) LAW_TRY(wg_option_set_list(c->options, options, size, text, &err));
+    return options;
+}
+
+/* Whether the rule checks all laws that the drafter has with these options. */
+static inline bool law_legal(const char *drafter, const char *options, const wg_sampling *sampling,
+                             const wg_verifier_class *rule)
+{
+    static const wg_plugins plugins = {wg_drafters, wg_verifiers};
+    const wg_drafter_class *c;
+    wg_error err;
+    LAW_TRY(wg_find_drafter(&plugins, drafter, &c, &err));
+    void *o = law_options(c, options);
+    const unsigned drawn = wg_drafter_laws(c, o, sampling);
+    wg_free(o);
+    return wg_check_laws(c, drawn, rule, NULL, NULL) == WG_OK;
+}
+
+/* The drafters of the registry that none of n named ones is, but plugin, which needs an object: test_plugin has it. */
+static inline int law_uncovered(const char *const *name, int n)
+{
+    int missing = 0;
+    for (const wg_drafter_class *const *c = wg_drafters; *c; c++) {
+        bool there = !strcmp((*c)->name, "plugin");
+        for (int i = 0; i < n; i++) there = there || !strcmp(name[i], (*c)->name);
+        if (!there) fprintf(stderr, "FAILED drafter %s: it has no row in this test\n", (*c)->name);
+        missing += !there;
+    }
+    return missing;
+}
+
+static inline wg_engine *law_engine(const law_setup *s)
+{
+    static const wg_plugins plugins = {wg_drafters, wg_verifiers};
+    wg_error err;
+    wg_parts parts = {.target = s->target->lm,
+                      .pool = s->target->pool,
+                      .ops = s->target->ops,
+                      .tokenizer = s->target->tokenizer,
+                      .target_name = "target",
+                      .rules = wg_verifiers,
+                      .plugins = &plugins};
+    LAW_TRY(wg_find_drafter(&plugins, s->drafter, &parts.drafter, &err));
+    LAW_TRY(wg_find_verifier(&plugins, s->rule, &parts.verifier, &err));
+    void *options = law_options(parts.drafter, s->options);
+    parts.drafter_options = parts.drafter->options ? options : NULL;
+    double rule_options[8]; /* room for any rule's */
+    if (s->rule_options) {
+        wg_option_defaults(parts.verifier->options, rule_options);
+        LAW_TRY(wg_option_set_list(parts.verifier->options, rule_options, sizeof rule_options, s->rule_options, &err));
+        parts.verifier_options = rule_options;
+    }
+    const wg_engine_options o = {.max_batch = s->batch ? s->batch : 1,
+                                 .max_tokens = s->max_tokens,
+                                 .page_slots = s->page_slots,
+                                 .prefill_rows = s->prefill_rows,
+                                 .seed = s->seed,
+                                 .sampling = s->sampling,
+                                 .measure_alpha = s->alpha};
+    wg_engine *e;
+    LAW_TRY(wg_engine_open(&e, &parts, &o, &err));
+    wg_free(options);
+    return e;
+}
+
+/* Decodes n requests on an open engine, always as many at once as there are places: a finished one makes room for the next. */
+static inline void law_run(wg_engine *e, const law_request *r, int n, law_output *out, wg_counts *counts)
+{
+    wg_error err;
+    wg_seq *seq[256];
+    int who[256], running = 0, next = 0;
+    while (running || next < n) {
+        for (; running < e->opt.max_batch && next < n; next++, running++) {
+            LAW_TRY(wg_seq_open(e, &seq[running], (uint32_t)next, r[next].prompt, r[next].n, r[next].max_new, &err));
+            who[running] = next;
+        }
+        LAW_TRY(wg_engine_step(e, seq, running, &err));
+        for (int i = running - 1; i >= 0; i--) {
+            if (seq[i]->finish == WG_RUNNING) continue;
+            law_output *o = &out[who[i]];
+            o->n = seq[i]->n - seq[i]->prompt;
+            o->finish = seq[i]->finish;
+            o->token = wg_calloc((size_t)o->n, sizeof *o->token);
+            if (!o->token) abort();
+            memcpy(o->token, seq[i]->token + seq[i]->prompt, (size_t)o->n * sizeof *o->token);
+            wg_counts_add(counts, &seq[i]->counts);
+            wg_seq_close(e, seq[i]);
+            seq[i] = seq[--running];
+            who[i] = who[running];
+        }
+    }
+}
+
+static inline void law_decode(const law_setup *s, const law_request *r, int n, law_output *out, wg_counts *counts)
+{
+    wg_engine *e = law_engine(s);
+    law_run(e, r, n, out, counts);
+    wg_engine_close(e);
+}
+
+static inline void law_free(law_output *o, int n)
+{
+    for (int i = 0; i < n; i++) wg_free(o[i].token);
+    memset(o, 0, (size_t)n * sizeof *o);
+}
+
+/* The number of requests whose outputs differ; says where the first one does. */
+static inline int law_compare(const char *what, const law_output *want, const law_output *got, int n)
+{
+    int bad = 0;
+    for (int i = 0; i < n; i++) {
+        int at = 0;
+        while (at < want[i].n && at < got[i].n && want[i].token[at] == got[i].token[at]) at++;
+        if (at == want[i].n && at == got[i].n && want[i].finish == got[i].finish) continue;
+        if (!bad++)
+            fprintf(stderr, "FAILED %s: request %d: %d tokens, plain decoding %d; they part at output token %d (%d, not %d)\n",
+                    what, i, got[i].n, want[i].n, at, at < got[i].n ? got[i].token[at] : -1,
+                    at < want[i].n ? want[i].token[at] : -1);
+    }
+    return bad;
+}
+
+static inline long law_tokens(const law_output *o, int n)
+{
+    long sum = 0;
+    for (int i = 0; i < n; i++) sum += o[i].n;
+    return sum;
+}
+
+#endif
