@@ -203,7 +203,6 @@ extern "C" void WG_GPU(attention)(wg_gpu *g, const float *q, const wg_gpu_row *r
                               spans };
     void (*kernel)(attention_job) = kv->type == WG_F32 ? attend<WG_F32> : kv->type == WG_F16 ? attend<WG_F16> : attend<WG_BF16>;
     const size_t bytes = shared_bytes(kv->type, shared_by < HEADS ? shared_by : (int)HEADS, hd);
-    WG_ALLOW_SHARED(kernel, bytes);
     const dim3 grid((unsigned)rows, (unsigned)(kv_heads * groups), parts ? (unsigned)spans : 1u);
     WG_LAUNCH(kernel, grid, THREADS, bytes, g->stream, j);
     if (parts) WG_LAUNCH(merge_spans, dim3((unsigned)rows, (unsigned)heads), THREADS, 0, g->stream, j);

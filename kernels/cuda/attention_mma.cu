@@ -480,7 +480,6 @@ template <int TYPE, int TILES, int TEAMS, int SHARE, int STAGES> static void lau
     const dim3 grid((unsigned)(j.slots * j.spans + j.rows), (unsigned)side);
     const size_t bytes = shared_bytes(queries, STAGES, j.hd);
     void (*kernel)(tiles_job) = attend_tiles<TYPE, TILES, TEAMS, SHARE, STAGES>;
-    WG_ALLOW_SHARED(kernel, bytes);
     WG_LAUNCH(kernel, grid, TEAMS * THREADS, bytes, g->stream, j);
 }
 

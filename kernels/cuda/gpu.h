@@ -107,6 +107,7 @@ typedef struct wg_gpu wg_gpu;
 typedef struct wg_gpu_stream {
     void *at; /* the runtime's */
     int early;
+    struct wg_gpu_launches *launches; /* the runtime's: kernels that have been made ready, the first failure */
 } wg_gpu_stream;
 
 /* Every kernel: name and arguments. All pointers are device memory; shapes as in kernels/ops.h, `rows` rows each, dense.

@@ -178,7 +178,6 @@ template <int TYPE, int TILES> static void launch(wg_gpu *g, const wg_product *p
     const size_t bytes = (size_t)stages_of(TYPE, TILES) * (size_t)stage_bytes<TYPE, TILES>(warps);
     const dim3 grid(wg_blocks_for((size_t)p->units, (unsigned)warps), wg_blocks_for((size_t)p->rows, TILES * 8));
     void (*kernel)(wg_product) = matmul_stripes<TYPE, TILES>;
-    WG_ALLOW_SHARED(kernel, bytes);
     WG_LAUNCH(kernel, grid, warps * WG_WARP, bytes, g->stream, *p);
 }
 
@@ -275,7 +274,6 @@ template <int TYPE> static void launch_fused(wg_gpu *g, const wg_product *p, con
     const size_t each = (size_t)fused_stages(TYPE) * (size_t)wg_step_bytes(TYPE) + WG_SUMS * WG_WARP * 4;
     const size_t bytes = (size_t)p->rows * (size_t)wg_gpu_line_bytes(p->k) + (size_t)warps * each;
     void (*kernel)(wg_product, const wg_fusion) = fused_stripes<TYPE>;
-    WG_ALLOW_SHARED(kernel, bytes);
     WG_LAUNCH(kernel, wg_fused_blocks(g, f, wg_blocks_for((size_t)p->units, (unsigned)warps), bytes), warps * WG_WARP, bytes,
               g->stream, *p, *f);
 }

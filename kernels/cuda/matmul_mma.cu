@@ -143,7 +143,6 @@ template <int TYPE, int TILES, int STAGES> static void launch(wg_gpu *g, const w
     const size_t bytes = (size_t)STAGES * (size_t)stage_bytes<TILES>(stripes);
     const dim3 grid(wg_blocks_for((size_t)p->units, (unsigned)stripes), wg_blocks_for((size_t)p->rows, TILES * 8));
     void (*kernel)(wg_product, int) = matmul_fragments<TYPE, TILES, STAGES>;
-    WG_ALLOW_SHARED(kernel, bytes);
     WG_LAUNCH(kernel, grid, stripes * warps_of(TILES) * WG_WARP, bytes, g->stream, *p, stripes);
 }
 
@@ -220,7 +219,6 @@ template <int TYPE, int STAGES> static void launch_fused(wg_gpu *g, const wg_pro
 {
     const size_t bytes = fused_bytes(p->rows, p->k, stripes, STAGES);
     void (*kernel)(wg_product, const wg_fusion, int) = fused_fragments<TYPE, STAGES>;
-    WG_ALLOW_SHARED(kernel, bytes);
     WG_LAUNCH(kernel, wg_fused_blocks(g, f, wg_blocks_for((size_t)p->units, (unsigned)stripes), bytes),
               stripes * SLICES * WG_WARP, bytes, g->stream, *p, *f, stripes);
 }

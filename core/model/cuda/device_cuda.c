@@ -250,6 +250,7 @@ static const wg_device_class cuda_class = {
     .again = wg_cuda_again,
     .narrow = wg_cuda_narrow,
     .finish = wg_cuda_finish,
+    .made = wg_cuda_made,
     .settle_open = wg_cuda_settle_open,
     .hold = wg_cuda_hold,
     .close = wg_cuda_close,
