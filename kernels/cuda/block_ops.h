@@ -17,7 +17,6 @@ typedef struct wg_shared_mass { unsigned long long low, high; } wg_shared_mass;
 typedef struct wg_block {
     double top[WG_BLOCK_WARPS];
     wg_mass part[WG_BLOCK_WARPS];
-    wg_shared_mass mass;
     int32_t best[WG_BLOCK_WARPS], index;
 } wg_block;
 
@@ -44,13 +43,12 @@ WG_DEVICE wg_mass wg_warp_mass(wg_mass m)
 /* Of the weights value(i) in [0, 1], i = 0 .. n-1. */
 template <class Value> WG_DEVICE wg_mass wg_block_mass(wg_block *b, int n, Value &value)
 {
-    wg_mass mine = 0;
-    if (threadIdx.x == 0) b->mass.low = b->mass.high = 0;
-    __syncthreads();
+    wg_mass mine = 0, all = 0;
     for (int i = (int)threadIdx.x; i < n; i += WG_BLOCK) mine += wg_steps_of(value(i));
-    wg_add_mass(&b->mass, mine);
+    mine = wg_warp_mass(mine);
+    if (threadIdx.x % WG_WARP == 0) b->part[threadIdx.x / WG_WARP] = mine;
     __syncthreads();
-    const wg_mass all = wg_mass_there(&b->mass);
+    for (int w = 0; w < WG_BLOCK_WARPS; w++) all += b->part[w];
     __syncthreads();
     return all;
 }
