@@ -6,6 +6,7 @@
 #define WG_KERNELS_CUDA_BLOCK_OPS_H
 
 #include "kernels/cuda/cuda.h"
+#include "kernels/cuda/gpu.h"
 #include "kernels/mass.h"
 
 enum { WG_BLOCK = 256, WG_BLOCK_WARPS = WG_BLOCK / WG_WARP };
@@ -102,6 +103,18 @@ template <class T> WG_DEVICE int wg_block_argmax(wg_block *b, const T *x, int n)
     int which = -1;
     for (int i = (int)threadIdx.x; i < n; i += WG_BLOCK)
         if (x[i] == x[i] && wg_is_better(x[i], i, best, which)) best = x[i], which = i;
+    return wg_block_best(b, best, which);
+}
+
+/* The same from the largest of its parts. */
+WG_DEVICE int wg_block_largest(wg_block *b, const wg_gpu_best *part, int n)
+{
+    float best = 0;
+    int which = -1;
+    for (int i = (int)threadIdx.x; i < n; i += WG_BLOCK) {
+        const wg_gpu_best p = part[i];
+        if (wg_is_better(p.value, p.at, best, which)) best = p.value, which = p.at;
+    }
     return wg_block_best(b, best, which);
 }
 

@@ -128,7 +128,8 @@ typedef struct wg_gpu_stream {
  *   settle       trees by a rule: path[i] is what core/engine's accept of the same name gives for tree[i], p and q (rows, vocab
  *                doubles and points, as sample makes them), decision by decision. scratch: wg_gpu_settle_cells a tree
  *   loop_feed    begins a round (depth 0) and makes the draft model's rows of a depth: two a sequence, then one
- *   loop_draw    the next node of each chain whose last one was fed, from a row of logits, or of q, as loop.h numbers them
+ *   loop_draw    the next node of each chain whose last one was fed, from a row of logits, or of q, as decode.h numbers them;
+ *                best: as of a chain, of these logits
  *   loop_lookup  begins a round and drafts by looking up the text
  *   loop_nodes   makes the target's rows, length + 1 a sequence; begins the round where nothing is drafted
  *   loop_end     takes the paths into the texts, tells the host, decides whether there is another round */
@@ -156,8 +157,8 @@ typedef struct wg_gpu_stream {
     X(settle, (wg_gpu *g, const wg_rule *rule, const wg_rule_tree *tree, int trees, int vocab, const double *p,              \
                const int32_t *p_point, const double *q, const int32_t *q_point, double *scratch, wg_rule_path *path))        \
     X(loop_feed, (wg_gpu *g, const wg_gpu_loop *loop, int depth, wg_gpu_row *row))                                           \
-    X(loop_draw, (wg_gpu *g, const wg_gpu_loop *loop, int depth, int vocab, const float *logits, const double *q,            \
-                  const int32_t *q_point))                                                                                   \
+    X(loop_draw, (wg_gpu *g, const wg_gpu_loop *loop, int depth, int vocab, const float *logits, const wg_gpu_best *best,    \
+                  const double *q, const int32_t *q_point))                                                                  \
     X(loop_lookup, (wg_gpu *g, const wg_gpu_loop *loop))                                                                     \
     X(loop_nodes, (wg_gpu *g, const wg_gpu_loop *loop, wg_gpu_row *row))                                                     \
     X(loop_end, (wg_gpu *g, const wg_gpu_loop *loop))                                                                        \
