@@ -299,6 +299,20 @@ static inline int wg_gpu_fits(const wg_gpu *g, int type, int layout, int rows, i
            WG_GPU_FUSED_RING + (size_t)rows * (size_t)wg_gpu_line_bytes(k) <= g->shared;
 }
 
+/* Whether that is quicker than a kernel of its own in front of the product. Every block prepares rows * k numbers, the other
+ * kernel a row a block, beside the end of a launch that is waited for. The bytes of the weights stand on neither side: either
+ * way the rings fill while rows are prepared. Nanoseconds for 1024 numbers, by counting instructions (docs/gpu.md), to be
+ * replaced by what `probe.fused` measures; the chain of a norm's sum is as long on both sides. tells: the sampler is spared a
+ * kernel too. */
+enum { WG_GPU_LAUNCH_NS = 2000, WG_GPU_LOOK_NS = 2500, WG_GPU_HALVE_NS = 350, WG_GPU_QUANTISE_NS = 260,
+       WG_GPU_HALVE_ROW_NS = 150, WG_GPU_QUANTISE_ROW_NS = 900 };
+static inline int wg_gpu_pays(int type, int rows, int k, int normed, int tells)
+{
+    const int halves = wg_gpu_has_fragments(type), one_row = halves ? WG_GPU_HALVE_ROW_NS : normed ? WG_GPU_QUANTISE_ROW_NS : 0;
+    const int64_t here = (int64_t)rows * k * (halves ? WG_GPU_HALVE_NS : WG_GPU_QUANTISE_NS);
+    return here <= (int64_t)k * one_row + 1024 * (int64_t)(WG_GPU_LAUNCH_NS + (tells ? WG_GPU_LOOK_NS : 0));
+}
+
 /* Whether such a product can turn heads: both numbers of a pair must come out of one stripe of 16, or of two that differ by
  * whole stripes. */
 static inline int wg_gpu_turns(int hd, int n_rot, int adjacent)

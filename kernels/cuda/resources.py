@@ -2,18 +2,20 @@
 # SPDX-License-Identifier: MIT
 """What the compiler made of the kernels, held to caps and to the budgets of kernels/cuda/budgets.txt.
 
-usage: resources.py DIR [--write | --list]
+usage: resources.py caps DIR
+       resources.py budgets DIR [--write | --list]      exit 77 where nothing was compiled or no disassembler is found
 
-DIR is what resources.sh leaves behind: `ptxas` (the output of ptxas -v), *.ptx, and, where a disassembler was there, *.sass
-(nvdisasm -c of the machine code for sm_90a). Three readers, one a format:
+DIR is what resources.sh --into leaves behind: `ptxas` (the output of ptxas -v), *.ptx, *.cubin. Three readers, one a format:
 
   ptxas   every kernel of every generation: registers, stack, spills, static shared memory; all within CAPS.
   PTX     kernels that overlap (9.0 and newer) neither read nor write global memory before griddepcontrol.wait.
-  SASS    the figures of budgets.txt, below. A kernel without a line of its own is held to the line `*`.
+  SASS    the machine code for sm_90a (nvdisasm -c): the figures of budgets.txt. A kernel without a line of its own is held to
+          the line `*`. nvdisasm comes with the toolkit, or with pip install nvidia-cuda-nvdisasm.
 
 Figures of a kernel in SASS:
   cas        instructions that retry until nobody came between (compare-and-swap): each of them is a loop that many threads make
              longer. ATOMS.CAST.SPIN is what a 64-bit addition to shared memory becomes.
+  least      how many `of` a turn of the hot loop must hold (loads that are under way together, mma that overlap).
   hot loop   of an instruction (column `of`, a prefix of its name): among the innermost natural loops that hold it, the one that
              holds it most often. Blocks that the compiler has moved out of line count where they belong.
   turn       instructions of one turn of it, on the shortest way that passes every `of`, for each `of`: what is done for each
@@ -22,12 +24,14 @@ Figures of a kernel in SASS:
   chain      the longest run of mma instructions in the hot loop in which each adds to the result of the one before.
 Registers come from ptxas; a budget is a multiple of 8, as a card allocates them.
 
---write prints a table with the figures as they are (turn and size 4 % above); --list prints figures and budgets side by side. A kernel
+--write prints the table with the figures as they are (turn and size 4 % above); --list prints figures and budgets side by side. A kernel
 that multiplies on tensor cores must have a line with its loop, and a line must have a kernel: neither can be forgotten."""
 import fnmatch
 import glob
 import os
 import re
+import shutil
+import subprocess
 import sys
 
 CAPS = {"registers": 168,  # three blocks of 128 threads fit the 64 K registers of an SM
@@ -130,10 +134,10 @@ class Instruction:
         self.target = target[1] if target else None
 
 
-def read_sass(path):
+def read_sass(lines):
     """Yields (kernel, instructions, {label: index}) of each kernel."""
     name, code, labels = None, [], {}
-    for line in open(path):
+    for line in lines:
         if line.startswith("//----"):
             if name and code:
                 yield name, code, labels
@@ -263,7 +267,7 @@ class Kernel:
         return self.blocks[block][1] - self.blocks[block][0]
 
     def hot_loop(self, of):
-        """{count, turn, size, chain} of the hot loop of `of`; None: no loop holds one."""
+        """{least, turn, size, chain} of the hot loop of `of`; None: no loop holds one."""
         held = [sum(1 for c in self.code[b:e] if c.name.startswith(of)) for b, e in self.blocks]
         loops = {header: body for header, body in self.loops.items() if any(held[b] for b in body)}
         inner = {h: body for h, body in loops.items() if not any(other < body for other in loops.values())}
@@ -272,11 +276,11 @@ class Kernel:
         header, body = max(inner.items(), key=lambda loop: sum(held[b] for b in loop[1]))
         code = [c for b in sorted(body) for c in self.code[self.blocks[b][0]:self.blocks[b][1]]]
         count = sum(held[b] for b in body)
-        return {"count": count, "turn": self.shortest_turn(header, body, held) / count, "size": len(code),
+        return {"least": count, "turn": self.shortest_turn(header, body, held) / count, "size": len(code),
                 "chain": longest_chain(code)}
 
 
-LOOP = ("turn", "size", "chain")
+LOOP = ("turn", "size", "chain", "least")
 
 
 def read_budgets(path):
@@ -287,7 +291,7 @@ def read_budgets(path):
         if words:
             budget = {"registers": int(words[1]), "cas": int(words[2])}
             if len(words) > 3:
-                budget.update(turn=float(words[4]), size=int(words[5]), chain=int(words[6]))
+                budget.update(turn=float(words[4]), size=int(words[5]), chain=int(words[6]), least=int(words[7]))
             rows.append((words[0], budget, words[3] if len(words) > 3 else None))
     return rows
 
@@ -309,10 +313,11 @@ def check_budgets(kernels, registers, rows, listed):
             if listed:
                 print(f"{name:28} {of or '-':5} " + "  ".join(f"{what} {f[what]:.4g}/{budget[what]:g}" for what in budget
                                                             if what in f))
-            if of and "count" not in f:
+            if of and "turn" not in f:
                 bad.append(f"{name}: no loop with {of}, to which its budget belongs")
+                continue
             bad += [f"{name}: {what}{f' of its {of} loop' if what in LOOP else ''}: {f[what]:.4g}, the budget is {most:g}"
-                    for what, most in budget.items() if f.get(what, 0) > most]
+                    for what, most in budget.items() if (f[what] < most if what == "least" else f[what] > most)]
     print(f"{len(kernels)} kernels in SASS, {len(rows)} lines of budgets: {len(bad)} over")
     return bad
 
@@ -325,27 +330,55 @@ def write(kernels, registers, rows):
         if pattern == "*" or not seen:
             top = budget
         line = f"{pattern:28} {(top['registers'] + 7) // 8 * 8:9} {top['cas']:4}"
-        print(line + (f"  {of:7} {top['turn'] * SLACK:6.1f} {int(top['size'] * SLACK) + 1:6} {top['chain']:6}" if of else ""))
+        print(line + (f"  {of:7} {top['turn'] * SLACK:6.1f} {int(top['size'] * SLACK) + 1:6} {top['chain']:6}"
+              f" {min(f.get('least', 0) for f in seen):6}" if of else ""))
+
+
+def find_disassembler(root):
+    """nvdisasm: on the path, beside nvcc, where test.sh puts it, among the packages of this Python; or None."""
+    nvcc = shutil.which("nvcc")
+    near = [os.path.dirname(os.path.realpath(nvcc))] if nvcc else []
+    near += ["/usr/local/cuda/bin"] + glob.glob(os.path.join(root, "build/nvdisasm/nvidia/*/bin"))
+    near += [found for path in sys.path for found in glob.glob(os.path.join(path, "nvidia/*/bin"))]
+    return shutil.which("nvdisasm") or next(filter(None, (shutil.which("nvdisasm", path=p) for p in near)), None)
+
+
+def read_kernels(where, disassembler):
+    """{kernel: Kernel} of all machine code for sm_90a in DIR."""
+    kernels = {}
+    for cubin in sorted(glob.glob(os.path.join(where, "*_90a.cubin"))):
+        sass = subprocess.run([disassembler, "-c", cubin], check=True, capture_output=True, text=True).stdout
+        for name, code, labels in read_sass(sass.splitlines()):
+            if name in kernels:
+                sys.exit(f"{name}: twice in {where}")
+            kernels[name] = Kernel(code, labels)
+    return kernels
 
 
 def main():
-    where, mode = sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else None
+    what, where, mode = sys.argv[1], sys.argv[2], sys.argv[3] if len(sys.argv) > 3 else None
     here = os.path.dirname(os.path.abspath(__file__))
+    if what == "budgets" and not os.path.exists(os.path.join(where, "ptxas")):
+        print("SKIPPED: nothing compiled (no nvcc): budgets not checked")
+        sys.exit(77)
     seen = read_ptxas(os.path.join(where, "ptxas"))
     if not seen:
         sys.exit("no kernel seen")
-    bad = check_caps(seen) + check_waits(sorted(glob.glob(os.path.join(where, "*.ptx"))))
-    sass = sorted(glob.glob(os.path.join(where, "*.sass")))
-    if sass:
-        kernels = {}
-        for path in sass:
-            kernels.update((name, Kernel(code, labels)) for name, code, labels in read_sass(path))
+    if what == "caps":
+        bad = check_caps(seen) + check_waits(sorted(glob.glob(os.path.join(where, "*90a*.ptx")) +
+                                                    glob.glob(os.path.join(where, "*100*.ptx"))))
+    else:
+        disassembler = find_disassembler(os.path.join(here, "../.."))
+        if not disassembler:
+            print("SKIPPED: no nvdisasm: budgets not checked (it comes with the toolkit, or pip install nvidia-cuda-nvdisasm)")
+            sys.exit(77)
+        kernels = read_kernels(where, disassembler)
         registers = {kernel: f["registers"] for (generation, kernel), f in seen.items() if generation == "sm_90a"}
         rows = read_budgets(os.path.join(here, "budgets.txt"))
         if mode == "--write":
             write(kernels, registers, rows)
             return
-        bad += check_budgets(kernels, registers, rows, mode == "--list")
+        bad = check_budgets(kernels, registers, rows, mode == "--list")
     for line in bad:
         print("over: " + line)
     sys.exit(1 if bad else 0)
