@@ -179,7 +179,7 @@ WG_KERNEL WG_LAUNCH_BOUNDS(THREADS, 1) merge_spans(attention_job j)
     const float *part = j.partial + head * j.spans * step;
     for (int d = (int)threadIdx.x; d < j.hd; d += THREADS) {
         float o = n ? part[d] : 0.0f, l = n ? part[j.hd] : 1.0f, m = n ? part[j.hd + 1] : 0.0f; /* no keys: zeros */
-        for (int i = 1; i < n; i++) {
+        WG_UNROLL_BY(8) for (int i = 1; i < n; i++) { /* several are read before the first is folded */
             const float *p = part + i * step, next = p[j.hd + 1] > m ? p[j.hd + 1] : m;
             const float older = wg_exp32_of(m - next), newer = wg_exp32_of(p[j.hd + 1] - next);
             o = fmaf(o, older, p[d] * newer);

@@ -203,7 +203,7 @@ static void round_of(wg_loop *l, const wg_loop_seq *seq, int n, int most)
         stages(l, l->draft, seq[0].kv, depth ? n : 2 * n, n, most);
         chain.best = l->d->settle.best;
         if (o->law != WG_RULE_FIXED) wg_settle_draft(&s->settle, &s->gpu, vocab, &chain, l->d->logits, depth * n, n);
-        api->loop_draw(&s->gpu, &loop, depth, vocab, l->d->logits, s->settle.q, s->settle.q_point);
+        api->loop_draw(&s->gpu, &loop, depth, vocab, l->d->logits, chain.best, s->settle.q, s->settle.q_point);
     }
     api->loop_nodes(&s->gpu, &loop, l->row);
     stages(l, l->target, seq[0].kv, rows_of(l, n), rows_of(l, n), most);

@@ -382,6 +382,45 @@ Test(gpu_loop, whether_there_is_another_round)
     }
 }
 
+/* A greedy node from the pieces that a head has told: the largest, of equals the lowest; a piece that no block has, or that is
+ * no probability, draws nothing. Told otherwise than the logits, the draw believes it: it does not look. Without pieces it
+ * looks. */
+Test(gpu_loop, a_greedy_node_is_what_the_head_has_told)
+{
+    enum { SEQUENCES = 4, V = 300 };
+    static wg_gpu_best piece[SEQUENCES * WG_GPU_BESTS];
+    static float logits[SEQUENCES * V];
+    static const int told[SEQUENCES] = { 17, 40, -1, -1 }, looked[SEQUENCES] = { 299, 5, 0, -1 };
+    const wg_gpu_api *on = gpu()->api;
+    const uint64_t ends = 0;
+    wg_rule_tree tree[SEQUENCES];
+    for (int i = 0; i < SEQUENCES * WG_GPU_BESTS; i++) piece[i] = (wg_gpu_best){ 99, -1 };
+    piece[511] = (wg_gpu_best){ 2, 17 }, piece[3] = (wg_gpu_best){ 1, 4 };
+    piece[WG_GPU_BESTS + 2] = (wg_gpu_best){ 0.0f, 80 }, piece[WG_GPU_BESTS + 300] = (wg_gpu_best){ -0.0f, 40 };
+    piece[2 * WG_GPU_BESTS + 1] = (wg_gpu_best){ -INFINITY, 3 }; /* the last: none at all */
+    for (int i = 0; i < SEQUENCES * V; i++) logits[i] = i / V == 3 ? -INFINITY : 0;
+    logits[2 * V + 3] = -INFINITY, logits[299] = 1, logits[V + 5] = logits[V + 6] = 1, logits[V] = NAN;
+    for (int pieces = 0; pieces < 2; pieces++) {
+        wg_gpu_seq seq[SEQUENCES];
+        for (int i = 0; i < SEQUENCES; i++) {
+            seq[i] = (wg_gpu_seq){ .running = 1, .fed = 1 };
+            tree[i] = (wg_rule_tree){ .n = 1, .token = { 1 } };
+        }
+        wg_gpu_loop l = { .sequences = SEQUENCES, .length = 2, .law = WG_RULE_FIXED, .seq = to_device(seq, sizeof seq),
+                          .tree = to_device(tree, sizeof tree), .ends = to_device(&ends, sizeof ends) };
+        float *x = to_device(logits, sizeof logits);
+        wg_gpu_best *best = pieces ? to_device(piece, sizeof piece) : NULL;
+        on->loop_draw(gpu(), &l, 0, V, x, best, NULL, NULL);
+        from_device(tree, l.tree, sizeof tree);
+        for (int i = 0; i < SEQUENCES; i++) {
+            const int want_token = pieces ? told[i] : looked[i];
+            cr_assert_eq(tree[i].n, want_token < 0 ? 1 : 2, "sequence %d, pieces %d", i, pieces);
+            if (want_token >= 0) cr_assert_eq(tree[i].token[1], want_token, "%d, pieces %d: %d", i, pieces, tree[i].token[1]);
+        }
+        device_free(l.seq), device_free(l.tree), device_free((void *)(uintptr_t)l.ends), device_free(x), device_free(best);
+    }
+}
+
 /* ---- a runtime that fails where the test wants it to */
 
 static struct { wg_gpu_api api; int loops, waits, fail_at; bool refuse; } faulty;
