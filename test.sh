@@ -9,14 +9,6 @@ cd "$(dirname "${BASH_SOURCE[0]}")"
 .ci/install-packages gcc g++ libc6-dev cmake ninja-build pkg-config libjansson-dev libmd-dev libdivsufsort-dev libcriterion-dev python3-numpy \
   gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-static
 
-# What the budgets of the kernels' machine code are read with, where nvcc came without it.
-if command -v nvcc >/dev/null && [ ! -x "$(dirname "$(realpath "$(command -v nvcc)")")/nvdisasm" ] && [ ! -d build/nvdisasm ] &&
-  ! command -v nvdisasm >/dev/null; then
-  echo "installing: nvidia-cuda-nvdisasm (pip, into build/nvdisasm)"
-  python3 -m pip install -q --target build/nvdisasm nvidia-cuda-nvdisasm ||
-    echo "warning: no nvdisasm; the test cuda_budgets will be skipped" >&2
-fi
-
 [ $# -gt 0 ] || set -- tsan asan hard dev
 mkdir -p build
 failed=
