@@ -96,7 +96,8 @@ def macros_of(root):
 
 def messages(root, folder, macros):
     """(file:line, format) of everything that the folder reports."""
-    for name in sorted(os.listdir(os.path.join(root, folder))):
+    top = os.path.join(root, folder)
+    for name in sorted(os.path.relpath(os.path.join(at, file), top) for at, _, files in os.walk(top) for file in files):
         if not name.endswith(".c"):
             continue
         path = os.path.join(folder, name)

@@ -48,6 +48,8 @@ extern const char *const wg_length_names[];
     { "costs", "cost, bandit: of target passes over 1, 2, ... rows, such as 1/1.02/1.1 (the last goes on); empty: measured",   \
       WG_OPT_STRING, WG_LENGTH_AT(T, costs), 0, 0, 0, "", NULL }
 
+extern const wg_option wg_length_option_rows[]; /* those rows, to recognise them in a drafter's table */
+
 typedef struct wg_length_state {
     bool used;
     int planned, idle;            /* of the draft under way; steps in a row without one */

@@ -18,6 +18,7 @@ typedef struct wg_growth {
 } wg_growth;
 
 extern const char *const wg_growth_shapes[], *const wg_growth_siblings[];
+extern const wg_option wg_growth_option_rows[]; /* those of WG_GROWTH_OPTIONS, to recognise them in a drafter's table */
 
 /* Rows for the option table of a drafter whose options begin with a wg_growth. */
 #define WG_GROWTH_OPTIONS                                                                                                      \
