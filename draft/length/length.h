@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * How long a draft shall be: policies for the depth of the next draft and for where a draft stops (METHODS C5 to C7). Drafters
- * take them through the options of WG_LENGTH_OPTIONS; what a policy learns is kept per sequence, by its slot.
+ * The length policy of a draft: the depth of the next draft, and where a draft stops (METHODS C5 to C7). Drafters take them
+ * through the options of WG_LENGTH_OPTIONS; what a policy learns is kept per sequence, by its slot.
  *
  * Non-anticipation (METHODS L3). Whether position k is verified may depend on the past and on q, before x_k is drawn, but not
  * on x_k: rules that accept with probabilities would be biased. Each policy declares what it looks at. One that looks at drawn
