@@ -36,4 +36,8 @@ char *wg_json_canonical(const json_t *value, bool indent);
  * half a file and a full disk leaves the old one. */
 wg_status wg_json_save(const json_t *value, const char *path, wg_error *err);
 
+/* The same with line breaks in the two outermost levels only: a line for each member of an object, and below it a line for
+ * each element of a list of objects, so that a line-by-line diff of two summaries names the cells that differ. */
+wg_status wg_json_save_rows(const json_t *value, const char *path, wg_error *err);
+
 #endif

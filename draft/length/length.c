@@ -160,6 +160,9 @@ const wg_length_class *const wg_length_classes[WG_LENGTHS] = {
 const char *const wg_length_names[] = { "fixed", "hf", "confidence", "entropy", "adaedl", "average", "cost", "bandit", "drawn",
                                         NULL };
 
+typedef struct alone { wg_length_options length_policy; } alone;
+const wg_option wg_length_option_rows[] = { WG_LENGTH_OPTIONS(alone), WG_OPTION_END };
+
 /* ---- open */
 
 /* pass[1 ..] from "1/1.1/1.3": positive numbers; the last holds for all larger passes, and what is past the largest is read

@@ -99,13 +99,20 @@ static char *join(const char *dir, const char *file)
     return s;
 }
 
-static wg_status save(const wg_record *r, const char *file, const json_t *v, wg_error *err)
+typedef wg_status save_json(const json_t *v, const char *path, wg_error *err);
+
+static wg_status save_as(const wg_record *r, const char *file, const json_t *v, save_json *write, wg_error *err)
 {
     char *path = join(r->dir, file);
     if (!path) return wg_nomem(err, 1, "a path");
-    const wg_status s = wg_json_save(v, path, err);
+    const wg_status s = write(v, path, err);
     wg_free(path);
     return s;
+}
+
+static wg_status save(const wg_record *r, const char *file, const json_t *v, wg_error *err)
+{
+    return save_as(r, file, v, wg_json_save, err);
 }
 
 /* ---- lines ------------------------------------------------------------------------------------------------------- */
@@ -310,7 +317,7 @@ wg_status wg_record_costs(wg_record *r, const json_t *groups, wg_error *err) { r
 
 wg_status wg_record_summary(wg_record *r, const json_t *summary, wg_error *err)
 {
-    return save(r, "summary.json", summary, err);
+    return save_as(r, "summary.json", summary, wg_json_save_rows, err);
 }
 
 /* ---- a request as JSON ------------------------------------------------------------------------------------------- */

@@ -192,7 +192,7 @@ static void pairs_figure(FILE *f, const json_t *pairs)
                           3,
                           row,
                           row ? (int)n : 0 };
-    wg_forest_figure(f, &o);
+    wg_forest_figure(&(wg_plot_out){ f, false }, &o);
     for (size_t i = 0; row && i < n; i++) wg_free(row[i].name);
     wg_free(row);
 }
@@ -237,7 +237,7 @@ static void where_figure(FILE *f, const json_t *p)
                           3,
                           row,
                           at };
-    if (row) wg_forest_figure(f, &o);
+    if (row) wg_forest_figure(&(wg_plot_out){ f, false }, &o);
     for (int i = 0; i < at; i++) wg_free(row[i].name);
     wg_free(row);
 }

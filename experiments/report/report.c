@@ -200,7 +200,7 @@ static void categories(FILE *f, const wg_folder *run, const json_t *cells, bool 
 {
     if (!any_has(cells, "categories")) return;
     fputs("<h2>By category</h2>\n", f);
-    if (drawings) wg_report_plot_categories(f, run, cells);
+    if (drawings) wg_report_plot_categories(&(wg_plot_out){ f, false }, run, cells);
     elements(f, run, cells, "categories", wg_category_columns,
              "Speed-up and acceptance by category, with 95 % intervals over its prompts.");
 }
@@ -328,13 +328,14 @@ wg_status wg_report_write(FILE *f, const wg_folder *run, bool drawings, wg_error
     answer(f, run, cells);
     main_table(f, run, cells);
     const bool drawn = drawings && wg_plot_available();
-    if (drawn) wg_report_plot_speedups(f, run, cells);
+    const wg_plot_out to = { f, false };
+    if (drawn) wg_report_plot_speedups(&to, run, cells);
     else if (drawings)
         fputs("<p class=\"soft\">There is no gnuplot on the machine that wrote this page, so it has tables only.</p>\n", f);
     fputs("<h2>How it comes about</h2>\n", f);
-    if (drawn) wg_report_plot_predicted(f, run, cells);
-    if (drawn) wg_report_plot_lengths(f, run, cells);
-    if (drawn) wg_report_plot_positions(f, run, cells);
+    if (drawn) wg_report_plot_predicted(&to, run, cells);
+    if (drawn) wg_report_plot_lengths(&to, run, cells);
+    if (drawn) wg_report_plot_positions(&to, run, cells);
     wg_report_acceptance(f, run, cells);
     wg_report_confidence(f, run, cells);
     parts(f, run, cells);

@@ -3,6 +3,7 @@
 #ifndef WG_EXPERIMENTS_REPORT_REPORT_PARTS_H
 #define WG_EXPERIMENTS_REPORT_REPORT_PARTS_H
 
+#include "experiments/report/plot.h"
 #include "experiments/report/report.h"
 
 /* The number under a key, or of a list's element; NaN where it is null. */
@@ -32,11 +33,11 @@ typedef struct wg_tally { int faster, slower, undecided, unequal, must_equal, lo
 wg_tally wg_report_tally(const json_t *cells);
 
 /* Drawings; each writes nothing when it has nothing to show or gnuplot fails. */
-void wg_report_plot_speedups(FILE *f, const wg_folder *run, const json_t *cells);
-void wg_report_plot_predicted(FILE *f, const wg_folder *run, const json_t *cells);
-void wg_report_plot_categories(FILE *f, const wg_folder *run, const json_t *cells);
-void wg_report_plot_lengths(FILE *f, const wg_folder *run, const json_t *cells);
-void wg_report_plot_positions(FILE *f, const wg_folder *run, const json_t *cells);
+void wg_report_plot_speedups(const wg_plot_out *to, const wg_folder *run, const json_t *cells);
+void wg_report_plot_predicted(const wg_plot_out *to, const wg_folder *run, const json_t *cells);
+void wg_report_plot_categories(const wg_plot_out *to, const wg_folder *run, const json_t *cells);
+void wg_report_plot_lengths(const wg_plot_out *to, const wg_folder *run, const json_t *cells);
+void wg_report_plot_positions(const wg_plot_out *to, const wg_folder *run, const json_t *cells);
 
 void wg_report_confidence(FILE *f, const wg_folder *run, const json_t *cells); /* nothing without a trace of probabilities */
 void wg_report_acceptance(FILE *f, const wg_folder *run, const json_t *cells);

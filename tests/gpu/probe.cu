@@ -408,9 +408,11 @@ static void time_attention(int context, const float *x, double bytes_a_second)
 }
 
 /* cuBLASLt where it is: a probe carried to a machine without it asks everything else. */
+/* clang-format off */
 #define LIBRARY(X) \
     X(Create) X(Matmul) X(MatmulDescCreate) X(MatmulDescSetAttribute) X(MatrixLayoutCreate) X(MatrixLayoutDestroy) \
     X(MatmulPreferenceCreate) X(MatmulPreferenceSetAttribute) X(MatmulAlgoGetHeuristic)
+/* clang-format on */
 static struct library {
 #define X(name) decltype(&cublasLt##name) name;
     LIBRARY(X)

@@ -69,7 +69,14 @@ same_text() { # FLAGS...
 good_cases() {
   expect help 'commands:' wager --help
   expect version '^wager [0-9]' wager --version
-  expect list rejection wager list verifiers
+  expect list '^  rejection  .*; lossless$' wager list rules
+  expect list-line '^  model  .*coupled\]$' wager list drafters
+  expect list-drafter '^draft tree \(model, layer_skip, early_exit, sparse_kv\):$' wager list drafter early_exit
+  expect list-rule '^  delta: ' wager list rule typical
+  expect list-no-options '^It has no options.$' wager list rule match
+  expect list-group '"group":"length policy","of":"ngram","option":"policy"' wager list drafter ngram --json
+  [ "$(wager list options | grep -c '^  policy: ')" = 1 ] && [ "$(wager list options | grep -c '^  grow: ')" = 1 ] ||
+    fail "list options prints a shared group more than once, or never"
   expect list-json '"kind":"drafter"' wager list --json
   expect inspect 'token_embd.weight' wager inspect "$base/target.gguf"
   expect inspect-json '"name":"token_embd.weight"' wager inspect "$base/target.gguf" --json
