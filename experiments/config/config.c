@@ -100,8 +100,7 @@ static bool legal_axis(const char *path)
     for (const wg_config_section *s = wg_config_sections; s->name; s++) {
         if (*s->name && !strcmp(s->name, first)) return true; /* whether its option exists is the cells' business */
         if (!*s->name && !rest && wg_option_find(s->table, first))
-            return strcmp(first, "name") != 0 && strcmp(first, "question") != 0 && strncmp(first, "trace", 5) != 0 &&
-                   strcmp(first, "repeats") != 0;
+            return !wg_config_of_all_cells(first);
     }
     return false;
 }

@@ -126,13 +126,8 @@ static json_t *grid_schema(const wg_plugins *p)
     json_t *axes = json_object();
     for (const wg_config_section *s = wg_config_sections; s->name; s++) {
         named c;
-        for (const wg_option *o = s->table; o && o->name; o++) {
-            static const char *const fixed[] = { /* of all cells */
-                                                 "name", "question", "trace", "trace_rows", "trace_top", "repeats" };
-            bool of_all = false;
-            for (int i = 0; i < 6; i++) of_all = of_all || (!*s->name && !strcmp(o->name, fixed[i]));
-            if (!of_all) add_axis(axes, s->name, o->name, option_schema(o));
-        }
+        for (const wg_option *o = s->table; o && o->name; o++)
+            if (*s->name || !wg_config_of_all_cells(o->name)) add_axis(axes, s->name, o->name, option_schema(o));
         if (s->selector) {
             json_t *names = json_array();
             for (int i = 0; class_at(p, s, i, &c); i++) {

@@ -281,6 +281,9 @@ static void read_success(wg_request *q, const json_t *v, int max_tokens)
     wg_events_read(&q->events, v);
     wg_load_read(&q->load, json_object_get(v, "load"));
     wg_mixture_read(&q->mixture, json_object_get(v, "parts"), (long)integer(v, "parts_held"));
+    const json_t *speculation = json_object_get(v, "speculative_decoding");
+    q->on_device.verified = (long)integer(speculation, "num_device_verified_steps");
+    q->on_device.decoded = (long)integer(speculation, "num_device_decoded_steps");
     read_counts(&q->counts, json_object_get(v, "speculative_decoding"), q->n);
     snprintf(q->sha256, sizeof q->sha256, "%s", sha ? sha : "");
 }

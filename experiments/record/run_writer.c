@@ -342,7 +342,7 @@ static json_t *phases_json(const wg_phases *p, double seconds)
 }
 
 /* vLLM's names for one request (metrics.speculative_decoding). */
-static json_t *speculation_json(const wg_counts *c)
+static json_t *speculation_json(const wg_counts *c, const wg_device_passes *on_device)
 {
     json_t *v = json_object(), *offered = json_array(), *accepted = json_array();
     for (int d = 1; d < WG_TREE_MAX && c->offered_at[d]; d++) {
@@ -360,6 +360,8 @@ static json_t *speculation_json(const wg_counts *c)
     json_object_set_new(v, "offered_by_position", offered); /* ours from here */
     json_object_set_new(v, "accepted_by_position", accepted);
     json_object_set_new(v, "num_probe_rows", json_integer(c->probes));
+    json_object_set_new(v, "num_device_verified_steps", json_integer(on_device->verified));
+    json_object_set_new(v, "num_device_decoded_steps", json_integer(on_device->decoded));
     json_object_set_new(v, "alpha_sum", json_real(c->alpha_sum));
     json_object_set_new(v, "alpha_n", json_integer(c->alpha_n));
     json_object_set_new(v, "independent_sum", json_real(c->independent_sum));
@@ -457,7 +459,7 @@ static wg_status request_json(json_t **out, const wg_request *q, const wg_tokeni
     json_object_set_new(v, "phase_ms", phases_json(&q->phases, q->decode));
     wg_events_put(v, &q->events);
     json_object_set_new(v, "load", wg_load_json(&q->load));
-    json_object_set_new(v, "speculative_decoding", speculation_json(&q->counts));
+    json_object_set_new(v, "speculative_decoding", speculation_json(&q->counts, &q->on_device));
     if (q->step) add_steps(json_object_get(v, "speculative_decoding"), q);
     if (q->mixture.n) {
         json_object_set_new(v, "parts", wg_mixture_json(&q->mixture));

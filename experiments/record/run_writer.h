@@ -34,6 +34,7 @@ typedef struct wg_request {
     double ttft, tpot;                  /* wall seconds to the first step's end; per token after it (NaN: there are none) */
     wg_phases phases;
     wg_counts counts;
+    wg_device_passes on_device;         /* of counts.passes */
     wg_load load;
     wg_mixture mixture;
     wg_events events;                   /* wall seconds */

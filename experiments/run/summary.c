@@ -234,6 +234,8 @@ static json_t *cell_summary(const wg_cell *cell, const wg_dataset *prompts, cons
     json_object_set_new(v, "drafted", json_integer(r->counts.drafted));
     json_object_set_new(v, "accepted", json_integer(r->counts.accepted));
     json_object_set_new(v, "probes", json_integer(r->counts.probes));
+    json_object_set_new(v, "device_verified_passes", json_integer(r->on_device.verified));
+    json_object_set_new(v, "device_decoded_passes", json_integer(r->on_device.decoded));
     add_overlap(v, r);
     add_parts(v, &r->mixture);
     add_speculation(v, &r->counts);
