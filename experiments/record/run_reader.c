@@ -331,13 +331,6 @@ char *wg_folder_cell_name(const wg_folder *f, int cell)
 
 /* ---- the whole --------------------------------------------------------------------------------------------------- */
 
-static json_t *load(const char *dir, const char *file)
-{
-    char path[4096];
-    snprintf(path, sizeof path, "%s/%s", dir, file);
-    return json_load_file(path, 0, NULL);
-}
-
 /* Whoever reads a summary relies on this much; a number that is missing is a number nobody measured. */
 bool wg_summary_is_sound(const json_t *summary)
 {
@@ -360,9 +353,9 @@ wg_status wg_folder_open(wg_folder **out, const char *dir, wg_error *err)
     wg_folder *f = wg_calloc(1, sizeof *f);
     if (!f) return wg_nomem(err, sizeof *f, "a result folder");
     f->path = wg_strdup(dir);
-    f->config = load(dir, "config.json");
-    f->machine = load(dir, "machine.json");
-    f->summary = load(dir, "summary.json");
+    f->config = wg_json_load(dir, "config.json");
+    f->machine = wg_json_load(dir, "machine.json");
+    f->summary = wg_json_load(dir, "summary.json");
     f->complete = json_is_true(json_object_get(f->summary, "complete"));
     snprintf(path, sizeof path, "%s/requests.jsonl", dir);
     f->file = fopen(path, "rbe");

@@ -290,17 +290,12 @@ wg_status wg_record_lines(wg_record *r, bool steps, const char *text, size_t n, 
 
 json_t *wg_record_machine(const char *dir)
 {
-    char *path = join(dir, "machine.json");
-    json_t *v = path ? json_load_file(path, JSON_REJECT_DUPLICATES, NULL) : NULL;
-    wg_free(path);
-    return v;
+    return wg_json_load(dir, "machine.json");
 }
 
 json_t *wg_record_known_costs(const wg_record *r)
 {
-    char *path = join(r->dir, "cost.json");
-    json_t *v = path ? json_load_file(path, 0, NULL) : NULL;
-    wg_free(path);
+    json_t *v = wg_json_load(r->dir, "cost.json");
     if (json_is_array(v)) return v;
     json_decref(v);
     return json_array();
@@ -314,8 +309,6 @@ wg_status wg_record_summary(wg_record *r, const json_t *summary, wg_error *err)
 }
 
 /* ---- a request as JSON ------------------------------------------------------------------------------------------- */
-
-json_t *wg_json_ms(double seconds) { return isfinite(seconds) ? json_real(round(seconds * 1e6) / 1e3) : json_null(); }
 
 /* What stands at the head of both kinds of line. */
 static json_t *identity(const wg_request *q)

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT
  * The list. A share is a number up to 1 in files and per cent for people. */
 #include "experiments/report/columns.h"
+#include "experiments/base/json_number.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "core/base/option.h"
-
-static double real(const json_t *o, const char *key) { return json_number_value(json_object_get(o, key)); }
 
 /* ---- what is no number ------------------------------------------------------------------------------------------- */
 
@@ -25,11 +24,11 @@ static void residual(const json_t *c, char *b, size_t n)
 {
     static const char *const parts[] = { "draft", "verify", "rest", "plain" };
     const json_t *r = json_object_get(c, "residual_percent");
-    const double total = real(r, "total");
+    const double total = wg_json_real(r, "total");
     const char *worst = "";
     double most = 0;
     for (int i = 0; i < 4; i++) {
-        const double part = real(r, parts[i]) * (total < 0 ? -1 : 1);
+        const double part = wg_json_real(r, parts[i]) * (total < 0 ? -1 : 1);
         if (part > most) most = part, worst = parts[i];
     }
     if (json_is_object(r)) snprintf(b, n, "%+.0f %% %s", total, worst);
@@ -48,7 +47,7 @@ static void positions(const json_t *c, char *b, size_t n)
     if (all > SHOWN) snprintf(b + at, n - at, " ..");
 }
 
-static void turn(const json_t *o, char *b, size_t n) { snprintf(b, n, "%.0f", real(o, "turn") + 1); }
+static void turn(const json_t *o, char *b, size_t n) { snprintf(b, n, "%.0f", wg_json_real(o, "turn") + 1); }
 
 /* ---- the list ---------------------------------------------------------------------------------------------------- */
 
