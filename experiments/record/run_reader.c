@@ -11,6 +11,7 @@
 #include "core/base/json.h"
 #include "core/base/mem.h"
 #include "core/base/number.h"
+#include "experiments/config/sweep.h"
 
 /* ---- a line ------------------------------------------------------------------------------------------------------ */
 
@@ -194,67 +195,11 @@ json_t *wg_folder_line(const wg_folder *f, const wg_entry *e)
 
 /* ---- cells, from the config -------------------------------------------------------------------------------------- */
 
-static void set_path(json_t *config, const char *path, json_t *value)
-{
-    const char *dot = strchr(path, '.');
-    if (!dot) {
-        json_object_set(config, path, value);
-        return;
-    }
-    char first[256];
-    snprintf(first, sizeof first, "%.*s", (int)(dot - path), path);
-    if (!json_object_get(config, first)) json_object_set_new(config, first, json_object());
-    json_object_set(json_object_get(config, first), dot + 1, value);
-}
-
-static int by_name(const void *a, const void *b) { return strcmp(*(const char *const *)a, *(const char *const *)b); }
-
-/* The product of a grid, its alphabetically first key slowest (config.h). */
-static void add_grid(json_t *cells, const json_t *config, json_t *grid)
-{
-    json_t *list;
-    const char *axis[64], *key;
-    size_t n = 0, count = 1;
-    json_object_foreach(grid, key, list) {
-        if (n < 64) axis[n++] = key;
-        count *= json_array_size(list);
-    }
-    qsort(axis, n, sizeof *axis, by_name);
-    for (size_t c = 0; c < count && count <= 100000; c++) {
-        json_t *swept = json_object(), *resolved = json_deep_copy((json_t *)config);
-        size_t rest = c;
-        json_object_del(resolved, "sweep");
-        size_t block = count;
-        for (size_t a = 0; a < n; a++) {
-            const json_t *values = json_object_get(grid, axis[a]);
-            block /= json_array_size(values);
-            json_t *v = json_array_get(values, rest / block);
-            rest %= block;
-            json_object_set(swept, axis[a], v);
-            set_path(resolved, axis[a], v);
-        }
-        json_array_append_new(cells, json_pack("{s:o, s:o}", "cell", swept, "config", resolved));
-    }
-}
-
-/* Grid i of the sweep, which is one or a list of them; NULL past the last. */
-static json_t *grid_of(const json_t *config, size_t i)
-{
-    json_t *sweep = json_object_get(config, "sweep");
-    return json_is_array(sweep) ? json_array_get(sweep, i) : i == 0 ? sweep : NULL;
-}
-
-static json_t *cells_of(const json_t *config)
-{
-    json_t *cells = json_array();
-    for (size_t i = 0; i == 0 || grid_of(config, i); i++) add_grid(cells, config, grid_of(config, i));
-    return cells;
-}
-
 bool wg_folder_sweeps(const wg_folder *f, const char *key)
 {
     bool all = true;
-    for (size_t i = 0; all && (i == 0 || grid_of(f->config, i)); i++) all = json_object_get(grid_of(f->config, i), key);
+    for (size_t i = 0; all && (i == 0 || wg_sweep_grid(f->config, i)); i++)
+        all = json_object_get(wg_sweep_grid(f->config, i), key);
     return all;
 }
 
@@ -276,10 +221,10 @@ static void put_plain(FILE *m, const json_t *v)
 /* Does this member tell apart the sections of one kind that stand under the path `swept`? */
 static bool tells(const json_t *config, const char *swept, const json_t *section, const char *key)
 {
-    for (size_t g = 0; grid_of(config, g); g++) {
+    for (size_t g = 0; wg_sweep_grid(config, g); g++) {
         size_t i;
         json_t *other;
-        json_array_foreach(json_object_get(grid_of(config, g), swept), i, other)
+        json_array_foreach(json_object_get(wg_sweep_grid(config, g), swept), i, other)
             if (json_equal(json_object_get(other, "kind"), json_object_get(section, "kind")) &&
                 !json_equal(json_object_get(other, key), json_object_get(section, key)))
                 return true;
@@ -370,7 +315,7 @@ wg_status wg_folder_open(wg_folder **out, const char *dir, wg_error *err)
         s = wg_fail(err, WG_EFORMAT,
                     "%s/summary.json is not what a run writes; remove it, and wager run --resume makes it again", dir);
     if (s == WG_OK) {
-        f->cells = cells_of(f->config);
+        f->cells = wg_sweep_cells(f->config);
         s = f->cells ? read_lines(f, path, err) : wg_nomem(err, 1, "cells");
     }
     if (s == WG_OK) *out = f;
