@@ -10,6 +10,7 @@
 #include "core/engine/build.h"
 #include "draft/draft.h"
 #include "experiments/cli/cli.h"
+#include "experiments/record/fields.h"
 #include "experiments/report/columns.h"
 #include "experiments/cli/commands.h"
 #include "experiments/base/spec.h"
@@ -123,6 +124,28 @@ static void list_columns(bool json)
     }
 }
 
+static void list_lines(const char *file, const wg_field *table, bool json)
+{
+    if (!json) printf("members of a line of %s:\n", file);
+    for (const wg_field *f = table; f->name; f++) {
+        if (!json) {
+            printf("  %-46s %-7s %s\n", f->name, f->unit, f->doc);
+            continue;
+        }
+        json_t *row = json_pack("{s:s, s:s, s:s, s:s, s:s}", "kind", "field", "file", file, "name", f->name, "unit", f->unit,
+                                "doc", f->doc);
+        json_dumpf(row, stdout, JSON_SORT_KEYS | JSON_COMPACT);
+        putchar('\n');
+        json_decref(row);
+    }
+}
+
+static void list_fields(bool json)
+{
+    list_lines("requests.jsonl", wg_request_fields, json);
+    list_lines("steps.jsonl", wg_step_fields, json);
+}
+
 static int print_schema(void)
 {
     json_t *v = wg_config_schema(&wg_program_plugins);
@@ -141,6 +164,7 @@ int wg_cmd_list(int argc, char **argv)
     } part[] = {
         { "drafters", list_drafters }, { "verifiers", list_verifiers }, { "sampling", list_sampling },
         { "kernels", list_kernels },   { "commands", list_commands },   { "columns", list_columns },
+        { "fields", list_fields },
     };
     enum { PARTS = sizeof part / sizeof *part };
     bool json = false, schema = false;
@@ -161,6 +185,6 @@ int wg_cmd_list(int argc, char **argv)
     }
     if (any) return WG_EXIT_OK;
     fprintf(stderr, "wager list: there is no list '%s'; there are: drafters, verifiers, sampling, kernels, commands,"
-                    " columns\n", word);
+                    " columns, fields\n", word);
     return WG_EXIT_USAGE;
 }

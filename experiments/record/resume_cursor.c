@@ -12,6 +12,7 @@
 #include "core/base/json.h"
 #include "core/base/mem.h"
 #include "experiments/base/json_diff.h"
+#include "experiments/record/fields.h"
 
 /* ---- may it? ----------------------------------------------------------------------------------------------------- */
 
@@ -90,20 +91,6 @@ static bool whole_line(FILE *f, char **line, size_t *room, size_t *n)
     return true;
 }
 
-/* cell is null for a baseline. */
-static int cell_of(const json_t *v)
-{
-    const json_t *cell = json_object_get(v, "cell");
-    return json_is_integer(cell) ? (int)json_integer_value(cell) : -1;
-}
-
-static bool same_request(const json_t *a, const json_t *b)
-{
-    return cell_of(a) == cell_of(b) && wg_json_int(a, "group") == wg_json_int(b, "group") &&
-           wg_json_int(a, "prompt") == wg_json_int(b, "prompt") && wg_json_int(a, "turn") == wg_json_int(b, "turn") &&
-           wg_json_int(a, "repeat") == wg_json_int(b, "repeat");
-}
-
 static wg_status push(wg_kept *k, int *room, off_t requests, off_t steps, off_t trace, wg_error *err)
 {
     if (k->n == *room) {
@@ -134,7 +121,7 @@ static long skip_steps(steps *s, const json_t *request)
             s->ahead = json_loadb(s->line, length, JSON_ALLOW_NUL, NULL);
             s->ahead_end = s->end + (off_t)length + 1;
         }
-        if (!s->ahead || !same_request(s->ahead, request)) return n;
+        if (!s->ahead || !wg_fields_same_address(s->ahead, request)) return n;
         json_decref(s->ahead);
         s->ahead = NULL;
         s->end = s->ahead_end;
@@ -211,72 +198,14 @@ off_t wg_kept_trace_end(const wg_kept *k) { return k->next ? k->trace_end[k->nex
 
 /* ---- a line as a request ----------------------------------------------------------------------------------------- */
 
-static double seconds(const json_t *v, const char *key)
-{
-    const json_t *ms = json_object_get(v, key);
-    return json_is_number(ms) ? json_number_value(ms) / 1e3 : NAN;
-}
-
-static void read_failure(wg_request *q, const json_t *v)
-{
-    const char *text = json_string_value(json_object_get(v, "error")), *colon = text ? strstr(text, ": ") : NULL;
-    q->status = WG_EINVAL;
-    for (int s = WG_STATUS_BASE + 1; s <= WG_EINTERRUPTED; s++) {
-        const char *name = wg_status_name((wg_status)s);
-        if (colon && strlen(name) == (size_t)(colon - text) && !strncmp(name, text, strlen(name))) q->status = (wg_status)s;
-    }
-    snprintf(q->error, sizeof q->error, "%s", colon ? colon + 2 : text ? text : "");
-}
-
-static void read_counts(wg_counts *c, const json_t *v, int emitted)
-{
-    const json_t *offered = json_object_get(v, "offered_by_position"), *accepted = json_object_get(v, "accepted_by_position");
-    c->passes = (long)wg_json_int(v, "num_spec_steps");
-    c->drafted = (long)wg_json_int(v, "num_draft_tokens");
-    c->accepted = (long)wg_json_int(v, "num_accepted_draft_tokens");
-    c->probes = (long)wg_json_int(v, "num_probe_rows");
-    c->emitted = emitted;
-    c->alpha_sum = json_number_value(json_object_get(v, "alpha_sum"));
-    c->alpha_n = (long)wg_json_int(v, "alpha_n");
-    c->independent_sum = json_number_value(json_object_get(v, "independent_sum"));
-    c->independent_n = (long)wg_json_int(v, "independent_n");
-    c->alpha_star_sum = json_number_value(json_object_get(v, "alpha_star_sum"));
-    c->alpha_star_n = (long)wg_json_int(v, "alpha_star_n");
-    for (size_t d = 1; d < WG_TREE_MAX && d <= json_array_size(offered); d++) {
-        c->offered_at[d] = (long)json_integer_value(json_array_get(offered, d - 1));
-        c->accepted_at[d] = (long)json_integer_value(json_array_get(accepted, d - 1));
-    }
-}
-
 static void read_success(wg_request *q, const json_t *v, int max_tokens)
 {
-    const json_t *ids = json_object_get(v, "ids"), *phases = json_object_get(v, "phase_ms");
-    const char *finish = json_string_value(json_object_get(v, "finish")),
-               *sha = json_string_value(json_object_get(v, "output_sha256"));
+    const json_t *ids = json_object_get(v, "ids");
     const size_t n = json_array_size(ids);
+    wg_fields_read(q, wg_request_fields, WG_FIELD_ALWAYS | WG_FIELD_OK, v);
     q->n = n > (size_t)max_tokens ? max_tokens : (int)n;
     for (int i = 0; i < q->n; i++) q->token[i] = (int32_t)json_integer_value(json_array_get(ids, (size_t)i));
-    q->finish = finish && !strcmp(finish, "stop") ? WG_FINISH_EOS : WG_FINISH_LENGTH;
-    q->prompt_tokens = (int)wg_json_int(v, "prompt_tokens");
-    q->cached = (int)wg_json_int(v, "cached_tokens");
-    q->prefill = seconds(v, "prefill_ms");
-    q->ttft = seconds(v, "ttft_ms");
-    q->tpot = seconds(v, "tpot_ms");
-    q->decode = seconds(v, "decode_ms");
-    q->forward = seconds(v, "forward_ms");
-    q->phases.draft = seconds(phases, "draft");
-    q->phases.verify = seconds(phases, "verify");
-    q->phases.accept = seconds(phases, "accept");
-    q->phases.kv = seconds(phases, "kv");
-    q->joules = seconds(v, "joules") * 1e3;
-    wg_events_read(&q->events, v);
-    wg_load_read(&q->load, json_object_get(v, "load"));
-    wg_mixture_read(&q->mixture, json_object_get(v, "parts"), (long)wg_json_int(v, "parts_held"));
-    const json_t *speculation = json_object_get(v, "speculative_decoding");
-    q->on_device.verified = (long)wg_json_int(speculation, "num_device_verified_steps");
-    q->on_device.decoded = (long)wg_json_int(speculation, "num_device_decoded_steps");
-    read_counts(&q->counts, json_object_get(v, "speculative_decoding"), q->n);
-    snprintf(q->sha256, sizeof q->sha256, "%s", sha ? sha : "");
+    q->counts.emitted = q->n;
 }
 
 wg_status wg_kept_take(wg_kept *k, wg_request *q, int max_tokens, wg_error *err)
@@ -284,13 +213,11 @@ wg_status wg_kept_take(wg_kept *k, wg_request *q, int max_tokens, wg_error *err)
     size_t n = 0;
     json_t *v = whole_line(k->file, &k->line, &k->room, &n) ? json_loadb(k->line, n, JSON_ALLOW_NUL, NULL) : NULL;
     const json_t *id = json_object_get(v, "id");
-    const bool mine = cell_of(v) == q->cell && wg_json_int(v, "group") == q->group && wg_json_int(v, "prompt") == q->prompt &&
-                      wg_json_int(v, "turn") == q->turn && wg_json_int(v, "repeat") == q->repeat && json_is_string(id) &&
-                      !strcmp(json_string_value(id), q->source->id);
+    const bool mine = wg_fields_is_of(v, q) && json_is_string(id) && !strcmp(json_string_value(id), q->source->id);
     if (mine) {
         const char *status = json_string_value(json_object_get(v, "status"));
         if (status && !strcmp(status, "ok")) read_success(q, v, max_tokens);
-        else read_failure(q, v);
+        else wg_fields_read(q, wg_request_fields, WG_FIELD_FAILED, v);
     }
     json_decref(v);
     k->next++;

@@ -11,6 +11,7 @@
 #include "core/base/json.h"
 #include "core/base/mem.h"
 #include "core/base/number.h"
+#include "experiments/record/fields.h"
 #include "experiments/config/sweep.h"
 
 /* ---- a line ------------------------------------------------------------------------------------------------------ */
@@ -35,32 +36,35 @@ static void read_sha(wg_entry *e, wg_span text)
         e->sha[i] = (unsigned char)(hex(text.s[2 * i]) << 4 | hex(text.s[2 * i + 1]));
 }
 
+/* Fields that an entry has. `path`: of the object whose members these are, "" or "a.". */
+static bool read_field(wg_entry *e, const char *path, wg_span key, wg_span v)
+{
+    const size_t n = strlen(path);
+    for (const wg_field *f = wg_request_fields; f->name; f++) {
+        if (f->entry < 0 || strncmp(f->name, path, n) != 0 || !wg_span_is(key, f->name + n)) continue;
+        void *at = (char *)e + f->entry;
+        if (f->type == WG_FIELD_MS || f->type == WG_FIELD_REAL) *(double *)at = real(v);
+        else *(int32_t *)at = whole(v, 0);
+        return true;
+    }
+    return false;
+}
+
 static void read_speculation(wg_entry *e, wg_span object)
 {
     wg_scan s = wg_scan_open(object);
     wg_span key, v;
-    while (wg_scan_next(&s, &key, &v)) {
-        if (wg_span_is(key, "num_spec_steps")) e->passes = whole(v, 0);
-        else if (wg_span_is(key, "num_draft_tokens")) e->drafted = whole(v, 0);
-        else if (wg_span_is(key, "num_accepted_draft_tokens")) e->accepted = whole(v, 0);
-    }
+    while (wg_scan_next(&s, &key, &v)) read_field(e, "speculative_decoding.", key, v);
 }
 
 static void read_member(wg_entry *e, wg_asked_span *a, wg_span key, wg_span v)
 {
     const wg_span text = wg_span_text(v);
-    if (wg_span_is(key, "cell")) e->cell = whole(v, -1);
-    else if (wg_span_is(key, "group")) e->group = whole(v, 0);
-    else if (wg_span_is(key, "repeat")) e->repeat = whole(v, 0);
-    else if (wg_span_is(key, "turn")) e->turn = whole(v, 0);
-    else if (wg_span_is(key, "tokens")) e->tokens = whole(v, 0);
+    if (wg_span_is(key, "speculative_decoding")) read_speculation(e, v);
+    else if (read_field(e, "", key, v)) return;
+    else if (wg_span_is(key, "cell")) e->cell = whole(v, -1);
     else if (wg_span_is(key, "status")) e->ok = wg_span_is(text, "ok");
-    else if (wg_span_is(key, "decode_ms")) e->decode = real(v);
-    else if (wg_span_is(key, "prefill_ms")) e->prefill = real(v);
-    else if (wg_span_is(key, "ttft_ms")) e->ttft = real(v);
-    else if (wg_span_is(key, "tpot_ms")) e->tpot = real(v);
     else if (wg_span_is(key, "output_sha256")) read_sha(e, text);
-    else if (wg_span_is(key, "speculative_decoding")) read_speculation(e, v);
     else if (wg_span_is(key, "prompt_tokens")) a->tokens = whole(v, 0);
     else if (wg_span_is(key, "id")) a->id = text;
     else if (wg_span_is(key, "prompt_sha256")) a->hash = text;
