@@ -457,6 +457,13 @@ static void put_value(sink *s, const json_t *v, int depth)
     }
 }
 
+json_t *wg_json_load(const char *dir, const char *file)
+{
+    char path[4096];
+    const int n = snprintf(path, sizeof path, "%s/%s", dir, file);
+    return n < (int)sizeof path ? json_load_file(path, JSON_REJECT_DUPLICATES, NULL) : NULL;
+}
+
 static char *text_of(const json_t *value, int lines)
 {
     sink s = { .lines = lines };

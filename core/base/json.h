@@ -28,6 +28,9 @@ bool wg_json_where(const wg_json *doc, const char *path, bool key, int *line, in
 wg_status wg_json_problem(const wg_json *doc, const char *path, bool key, wg_error *err, const char *fmt, ...)
     __attribute__((format(printf, 5, 6)));
 
+/* The document of a file in a folder, without positions; NULL where there is none that can be read. */
+json_t *wg_json_load(const char *dir, const char *file);
+
 /* Canonical text: sorted keys, no spaces (or 2-space indentation), shortest numbers that read back the same; trailing newline
  * only with indentation. Free with wg_free; NULL when out of memory. */
 char *wg_json_canonical(const json_t *value, bool indent);

@@ -216,6 +216,7 @@ wg_status wg_engine_step(wg_engine *e, wg_seq *const *seq, int n, wg_error *err)
         else e->verifier->accept(e->verifier_opt, t, &e->p, &e->q, &s->chance, &path);
         wg_assert(path.node[path.n - 1] < t->n); /* no rule keeps a probe */
         wg_seq_append(s, t, &path, e->is_eog, e->is_eog_user);
+        s->on_device.verified += settled;
         e->phases.accept += lap(&clock);
         if (e->opt.measure_alpha) {
             measure_alpha(e, t, &path, &s->counts);
@@ -253,7 +254,7 @@ wg_status wg_engine_rounds(wg_engine *e, wg_seq *const *seq, int n, int rounds, 
         if (wg_looping_fits(e, running, some)) WG_TRY(wg_looping_run(e, running, some, left, told, user, &ran, &wanted, err));
         if (ran > 0) continue;
         WG_TRY(wg_engine_step(e, running, some, err));
-        for (int i = 0; i < some && told; i++) wanted = told(user, running[i]) && wanted;
+        for (int i = 0; i < some && told; i++) wanted = told(user, running[i], &e->tree[i]) && wanted;
         ran = 1;
     }
     return WG_OK;

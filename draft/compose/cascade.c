@@ -90,7 +90,8 @@ static wg_status open_engine(cascade_drafter *c, const wg_env *env, const wg_sam
     const int context = parts.target->context, longest = env->target->context;
     const wg_engine_options o = { .max_batch = env->max_batch,
                                   .max_tokens = longest < context ? longest : context,
-                                  .sampling = *sampling };
+                                  .sampling = *sampling,
+                                  .lengths = env->lengths };
     const char *inner;
     WG_TRY(wg_inner_find(env, "cascade", "inner", c->opt.inner, &parts.drafter, &inner, err));
     WG_TRY(find_rule(c, env, c->law == WG_LAW_FIXED, &parts.verifier, err));

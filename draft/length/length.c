@@ -207,6 +207,7 @@ wg_status wg_length_open(wg_length *l, const wg_length_options *o, const char *d
     l->class = wg_length_classes[o->policy];
     l->opt = *o;
     l->max = max;
+    l->log = env->lengths;
     const char *name = l->class->name;
     if (l->class->sees & (WG_SEES_Q | WG_SEES_DRAWN) && !has_q)
         return wg_fail(err, WG_ECONFIG, "drafter %s: policy %s looks at q, and this drafter has none; choose one of: fixed, "
@@ -228,6 +229,7 @@ int wg_length_plan(wg_length *l, const wg_seq *seq)
 {
     wg_length_state *s = &l->state[seq->slot];
     s->planned = l->class->plan ? l->class->plan(l, s) : l->max;
+    if (l->class->sees & WG_SEES_COST) s->planned = wg_length_logged(l->log, s->planned);
     s->used = true;
     return s->planned;
 }

@@ -80,6 +80,7 @@ struct wg_length {
     double draft;               /* cost of a draft token */
     double pass[WG_TREE_MAX + 1]; /* cost of a target pass over so many rows; pass[1] == 1 */
     wg_length_state *state;     /* (max_batch) */
+    wg_length_log *log;         /* of what is planned by measured costs; NULL: none is kept */
 };
 
 /* max: the drafter's longest draft. has_q: the drafter has a q to look at. draft: its own model, whose cost counts, or NULL.

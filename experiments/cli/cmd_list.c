@@ -13,6 +13,7 @@
 #include "draft/length/length.h"
 #include "draft/lm/lm_draft.h"
 #include "experiments/cli/cli.h"
+#include "experiments/record/fields.h"
 #include "experiments/report/columns.h"
 #include "experiments/cli/commands.h"
 #include "experiments/base/spec.h"
@@ -266,6 +267,28 @@ static void list_columns(bool json)
     }
 }
 
+static void list_lines(const char *file, const wg_field *table, bool json)
+{
+    if (!json) printf("members of a line of %s:\n", file);
+    for (const wg_field *f = table; f->name; f++) {
+        if (!json) {
+            printf("  %-46s %-7s %s\n", f->name, f->unit, f->doc);
+            continue;
+        }
+        json_t *row = json_pack("{s:s, s:s, s:s, s:s, s:s}", "kind", "field", "file", file, "name", f->name, "unit", f->unit,
+                                "doc", f->doc);
+        json_dumpf(row, stdout, JSON_SORT_KEYS | JSON_COMPACT);
+        putchar('\n');
+        json_decref(row);
+    }
+}
+
+static void list_fields(bool json)
+{
+    list_lines("requests.jsonl", wg_request_fields, json);
+    list_lines("steps.jsonl", wg_step_fields, json);
+}
+
 static int print_schema(void)
 {
     json_t *v = wg_config_schema(&wg_program_plugins);
@@ -284,6 +307,7 @@ int wg_cmd_list(int argc, char **argv)
         bool asked; /* only by its name */
     } list[] = { { "drafters", list_drafters, false }, { "rules", list_rules, false },       { "sampling", list_sampling, false },
                  { "kernels", list_kernels, false },   { "commands", list_commands, false }, { "columns", list_columns, false },
+                 { "fields", list_fields, true },
                  { "options", list_options, true } };
     enum { LISTS = sizeof list / sizeof *list };
     bool json = false, schema = false;
@@ -306,6 +330,6 @@ int wg_cmd_list(int argc, char **argv)
     }
     if (any) return WG_EXIT_OK;
     fprintf(stderr, "wager list: there is no list '%s%s%s'; there are: drafters, rules, sampling, kernels, commands, columns,"
-                    " options, drafter NAME, rule NAME\n", word[0], word[1] ? " " : "", word[1] ? word[1] : "");
+                    " fields, options, drafter NAME, rule NAME\n", word[0], word[1] ? " " : "", word[1] ? word[1] : "");
     return WG_EXIT_USAGE;
 }

@@ -3,12 +3,9 @@
 #ifndef WG_EXPERIMENTS_REPORT_REPORT_PARTS_H
 #define WG_EXPERIMENTS_REPORT_REPORT_PARTS_H
 
+#include "experiments/base/json_number.h"
 #include "experiments/report/plot.h"
 #include "experiments/report/report.h"
-
-/* The number under a key, or of a list's element; NaN where it is null. */
-double wg_report_number(const json_t *o, const char *key);
-double wg_report_item(const json_t *o, const char *key, size_t i);
 
 /* A number by its format, "-" for NaN; the same as a table's cell; a number with its interval; a cell's name, and as the head
  * of its row, with the number by which compare knows it. */

@@ -15,7 +15,7 @@ static const json_t *cell_at(const json_t *cells, size_t i) { return json_array_
 
 static wg_estimate_ci estimate(const json_t *o, const char *key, const char *interval)
 {
-    return (wg_estimate_ci){ wg_report_number(o, key), wg_report_item(o, interval, 0), wg_report_item(o, interval, 1) };
+    return (wg_estimate_ci){ wg_json_measured(o, key), wg_json_item(o, interval, 0), wg_json_item(o, interval, 1) };
 }
 
 static const wg_estimate_ci none = { NAN, NAN, NAN };
@@ -26,10 +26,10 @@ static int fastest(const json_t *cells, size_t *chosen, int most, const char *li
     int n = 0;
     for (size_t i = 0; i < json_array_size(cells); i++) {
         if (json_array_size(json_object_get(cell_at(cells, i), list)) < least) continue;
-        const double v = wg_report_number(cell_at(cells, i), "speedup");
+        const double v = wg_json_measured(cell_at(cells, i), "speedup");
         int at = n < most ? n : most - 1;
-        if (n == most && !(v > wg_report_number(cell_at(cells, chosen[at]), "speedup"))) continue;
-        for (; at > 0 && v > wg_report_number(cell_at(cells, chosen[at - 1]), "speedup"); at--) chosen[at] = chosen[at - 1];
+        if (n == most && !(v > wg_json_measured(cell_at(cells, chosen[at]), "speedup"))) continue;
+        for (; at > 0 && v > wg_json_measured(cell_at(cells, chosen[at - 1]), "speedup"); at--) chosen[at] = chosen[at - 1];
         chosen[at] = i;
         n += n < most;
     }
@@ -107,7 +107,7 @@ void wg_report_plot_categories(const wg_plot_out *to, const wg_folder *run, cons
 
 /* ---- predicted against measured ---------------------------------------------------------------------------------- */
 
-static double off(const json_t *cell) { return fabs(wg_report_number(json_object_get(cell, "residual_percent"), "total")); }
+static double off(const json_t *cell) { return fabs(wg_json_measured(json_object_get(cell, "residual_percent"), "total")); }
 
 static bool among_farthest(const json_t *cells, size_t i)
 {
@@ -122,8 +122,8 @@ static void name_farthest(FILE *s, const json_t *cells, double apart)
     double at[NAMED][2];
     int n = 0;
     for (size_t i = 0; i < json_array_size(cells) && n < NAMED; i++) {
-        const double x = wg_report_number(cell_at(cells, i), "predicted_speedup"),
-                     y = wg_report_number(cell_at(cells, i), "speedup");
+        const double x = wg_json_measured(cell_at(cells, i), "predicted_speedup"),
+                     y = wg_json_measured(cell_at(cells, i), "speedup");
         bool alone = among_farthest(cells, i);
         for (int k = 0; k < n; k++) alone = alone && (fabs(at[k][0] - x) > apart || fabs(at[k][1] - y) > apart);
         if (!alone) continue;
@@ -191,7 +191,7 @@ void wg_report_plot_positions(const wg_plot_out *to, const wg_folder *run, const
         const size_t all = json_array_size(json_object_get(c, "acceptance_by_position"));
         curve[k] = (wg_curve){ numbered(run, chosen[k]), wg_calloc(all, sizeof(wg_curve_point)), (int)all };
         for (size_t d = 0; curve[k].point && d < all; d++)
-            curve[k].point[d] = (wg_curve_point){ (double)d + 1, wg_report_item(c, "acceptance_by_position", d), NAN, NAN };
+            curve[k].point[d] = (wg_curve_point){ (double)d + 1, wg_json_item(c, "acceptance_by_position", d), NAN, NAN };
         if (!curve[k].point) curve[k].n = 0;
     }
     const wg_curves o = { "Acceptance by position in the draft",

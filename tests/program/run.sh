@@ -129,6 +129,7 @@ good_cases() {
   expect report-columns '^drafter +rule +temp +TTFT p50 +MBU$' wager report "$base/run-a" --columns median_ttft_ms,mbu
   expect report-md-columns '^\| none \| rejection \| 0 \| [0-9.]+ \|$' wager report "$base/run-a" --md --columns p99_tpot_ms
   expect list-columns '^  speedup +ratio ' wager list columns
+  expect list-fields '^  speculative_decoding.alpha_sum ' wager list fields
   expect plan '<- best|plain decoding is the fastest' wager plan -m "$base/target.gguf" -d "$base/draft.gguf" -p "$base/prompts.jsonl" -n 12
   expect plan-q8 '<- best|plain decoding is the fastest' wager plan -m "$base/target.gguf" -d "$base/draft.gguf" --alpha 0.8 --kv-type q8 \
     --pin
