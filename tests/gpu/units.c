@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Runs the tests of the files it is told of, in the order in which they were written; exit 1 when one fails, 2 when a file has
  * none. A failed test leaves what it had allocated behind.
- * usage: gpu_suite unit NAME...     move: the tests of test_gpu_move.c; --list: the names of all files */
+ * usage: gpu_suite unit NAME...     move: the tests of test_gpu_move.c; --list: all of them; --self-test: of the assertions */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -48,6 +48,39 @@ static bool run(const wg_unit *u)
     return true;
 }
 
+/* Each assertion where it holds, then where it does not: the first must go on to the end, the others must fail. */
+static int reached;
+static void all_hold(void)
+{
+    cr_assert(1), cr_assert_eq(1, 1), cr_assert_neq(1, 2), cr_assert_lt(1, 2), cr_assert_leq(2, 2), cr_assert_gt(2, 1);
+    cr_assert_geq(2, 2), cr_assert_not_null("", "%d", 1), cr_assert_arr_eq("ab", "ac", 1), cr_assert_str_eq("ab", "ab");
+    cr_assert_float_eq(1, 1.5, 0.5, "%s", "near");
+    reached++;
+}
+#define X(name, assertion) static void bad_##name(void) { assertion; reached += 1000; }
+#define BAD(X) \
+    X(is, cr_assert(0)) X(eq, cr_assert_eq(1, 2, "%d", 3)) X(neq, cr_assert_neq(1, 1)) X(lt, cr_assert_lt(1, 1)) \
+    X(leq, cr_assert_leq(2, 1)) X(gt, cr_assert_gt(1, 1)) X(geq, cr_assert_geq(1, 2)) X(null, cr_assert_not_null(NULL)) \
+    X(arr, cr_assert_arr_eq("ab", "ac", 2)) X(str, cr_assert_str_eq("a", "b")) X(far, cr_assert_float_eq(1, 2, 0.5)) \
+    X(nan, cr_assert_float_eq(NAN, 1, 0.5)) X(fail, cr_assert_fail("no"))
+BAD(X)
+#undef X
+
+static int self_test(void)
+{
+    static const wg_unit good = { __FILE__, "self", "all_hold", all_hold, NULL };
+    static const wg_unit bad[] = {
+#define X(name, assertion) { __FILE__, "self", #name, bad_##name, NULL },
+        BAD(X)
+#undef X
+    };
+    int failed = 0, n = sizeof bad / sizeof bad[0];
+    const bool held = run(&good);
+    for (int i = 0; i < n; i++) failed += !run(&bad[i]);
+    printf("self-test: %d of %d assertions fail where they must\n", failed, n);
+    return !(held && reached == 1 && failed == n);
+}
+
 static void list(void)
 {
     for (const wg_unit *u = first; u; u = u->next) printf("%s %s/%s\n", u->file, u->suite, u->name);
@@ -57,6 +90,7 @@ int wg_suite_unit(int argc, char **argv)
 {
     int failed = 0, none = argc < 2;
     if (argc == 2 && strcmp(argv[1], "--list") == 0) return list(), 0;
+    if (argc == 2 && strcmp(argv[1], "--self-test") == 0) return self_test();
     for (int i = 1; i < argc; i++) {
         int tests = 0;
         for (const wg_unit *u = first; u; u = u->next)

@@ -36,6 +36,23 @@ sed -i 's/^\( *section canary\) 15/\1 60/' "$tmp/longer/tools/gpu-check/plan.sh"
 sed -i 's/^\( *section canary\) 60/\1 1/; s/section basics/section canary/' "$tmp/longer/tools/gpu-check/plan.sh"
 "$tmp/longer/gpu-check.sh" --plan >/dev/null 2>&1 && fail "two sections of one name"
 
+# Every file of tests in the suite is a section.
+"$suite" unit --list | sed 's|.*/test_gpu_\(.*\)\.c .*|\1|' | sort -u | paste -sd' ' >"$tmp/files"
+(mode=cuda; . tools/gpu-check/settings.sh; printf '%s\n' $units | sort | paste -sd' ') | cmp -s - "$tmp/files" ||
+  fail "settings.sh has other units than the suite: $(cat "$tmp/files")"
+
+# Assertions of the suite fail where they must, and so does what compares logits.
+"$suite" unit --self-test >"$tmp/said" 2>&1 || fail "the suite's own test: $(cat "$tmp/said")"
+python3 -c "import array, sys
+for name, numbers in ('a', [1, -2, 0.5]), ('near', [1, -2.01, 0.5]), ('nan', [1, float('nan'), 0.5]), ('short', [1, -2]), ('none', []):
+    array.array('f', numbers).tofile(open(sys.argv[1] + '/' + name, 'wb'))" "$tmp"
+compare() { "$suite" compare x "$tmp/a" "$tmp/$1" "$2" 2>&1; }
+compare near 6e-3 | grep -q '"difference": 0.00499' && compare a 1e-9 | grep -q '"difference": 0, "logits": 3' || fail "compare: what is near"
+for other in "near 4e-3" "nan 1" "short 1" "none 1" "missing 1"; do
+  # shellcheck disable=SC2086
+  compare $other >/dev/null && fail "compare: $other is no difference"
+done
+
 # ---- the archive, checked, unpacked elsewhere, and run
 
 ./gpu-check.sh --pack "$tmp/pack.tar.gz" "$suite" emulated >"$tmp/said" 2>&1 || fail "packing: $(cat "$tmp/said")"
@@ -98,7 +115,7 @@ sed -i -E 's/^( *section basics) [0-9]+/\1 2/; s/^( *together correctness) [0-9]
 script "$bad/gpu_suite" <<'SUITE'
 #!/bin/bash
 has() { [ -e "$(dirname "$0")/$1" ]; }
-line='{"rows":1,"ms":1,"recorded":true}' arm='"ms":1,"looped":true}'
+line='{"rows":1,"ms":1,"recorded":true}'
 has silent && line='{"rows":1,"ms":1}'
 case "$*" in
 canary) has wedged && { echo "the card is gone" >&2; exit 1; }; echo '{"canary": "x"}' ;;
@@ -115,8 +132,8 @@ probe\ basics)
   sleep 100 & wait; sleep 100 ;;
 wager\ bench\ forward*q4_0*) echo "${line/true/false}" ;;
 wager\ bench\ forward*) echo "$line" ;;
-wager\ bench\ round*draft-124m*|wager\ bench\ round*model:*) echo '{"arm":"plain","looped":true}'; echo '{"arm":"model","looped":false}' ;;
-wager\ bench\ round*) echo '{"arm":"plain","looped":true}'; echo '{"arm":"synthetic","looped":false}' ;;
+wager\ bench\ round*model:*) echo '{"arm":"plain","looped":true,"recorded":true}'; echo '{"arm":"model","looped":false,"recorded":true}' ;;
+wager\ bench\ round*) echo '{"arm":"plain","looped":true,"recorded":true}'; echo '{"arm":"synthetic","looped":false,"recorded":true}' ;;
 wager\ logits*) cp /dev/null "${@: -1}" ;;
 wager\ convert*) touch "${@: -1}" ;;
 wager\ generate*--device*) echo "[x output y" ;;

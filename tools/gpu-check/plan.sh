@@ -25,12 +25,12 @@ plan() {
   section forward_124m_bf16 10 holding recorded rows forward $small bf16 cuda:0 1,2 $few
   section kernels 45 probe kernels
 
-  section oracle_8b_bf16 18 holding looped 'arm":"plain' oracle $big 0
-  section sampled_8b_bf16 18 holding looped 'arm":"plain' oracle $big 1
-  section oracle_1b_bf16 12 holding looped 'arm":"plain' oracle $one 0
-  section drafted_1b_bf16 14 holding looped arm drafted $one $small 0
-  section drafted_1b_sampled 14 holding looped arm drafted $one $small 1
-  section steps_1b_bf16 14 drafted $one $small 0 --steps
+  section oracle_8b_bf16 18 holding recorded arm holding looped 'arm":"plain' oracle $big 0
+  section sampled_8b_bf16 18 holding recorded arm holding looped 'arm":"plain' oracle $big 1
+  section oracle_1b_bf16 12 holding recorded arm holding looped 'arm":"plain' oracle $one 0
+  section drafted_1b_bf16 14 holding recorded arm holding looped arm drafted $one $small 0
+  section drafted_1b_sampled 14 holding recorded arm holding looped arm drafted $one $small 1
+  section steps_1b_bf16 14 holding recorded arm drafted $one $small 0 --steps
 
   section ncu 30 profile
   together racecheck 30

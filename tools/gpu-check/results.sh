@@ -21,7 +21,7 @@ note() { notes+=("$(words <<<"$*")"); echo "note: $*" >&2; }
 
 lines_of() { grep '^{.*}$' "$log/$1.txt" 2>/dev/null | paste -sd,; } # a line that was cut off in the middle is no result
 write_json() {
-  local i lines
+  local i
   {
     printf '{"schema": 3, "date": "%s", "card": "%s", "commit": "%s", "mode": "%s", "seconds": %d,\n "machine": %s,\n' \
       "$started" "$card" "${commit:-unknown}" "$mode" $((SECONDS - start)) "$machine"
@@ -34,10 +34,7 @@ write_json() {
         "${limits[$i]}" "${whys[$i]}"
     done
     printf '}'
-    for i in "${names[@]}"; do
-      lines=$(lines_of "$i")
-      [ -z "$lines" ] || printf ',\n "%s": [%s]' "$i" "$lines"
-    done
+    for i in "${!names[@]}"; do [ -z "${lines[$i]}" ] || printf ',\n "%s": [%s]' "${names[$i]}" "${lines[$i]}"; done
     printf '}\n'
   } >"$folder/result.new" && mv "$folder/result.new" "$folder/result.json"
 }

@@ -3,7 +3,7 @@
 #   together NAME SECONDS; member NAME COMMAND...; gather    all at once, with one limit
 #   again SECONDS WAY...              members of the last group that failed: eager, serial, both, memcheck
 # A section that is out of time is killed; then the canary runs, and when it fails nothing more is asked of the card.
-names=() states=() times=() limits=() whys=()
+names=() states=() times=() limits=() whys=() lines=() # of each section; lines: of JSON
 failed=0 ended= start=$SECONDS
 ways_of_eager='MODE=/eager' ways_of_serial='MODE=/serial WG_GPU_SERIAL=1' ways_of_both='MODE=/eager/serial WG_GPU_SERIAL=1'
 
@@ -23,7 +23,9 @@ await() { # PID DEADLINE: its exit status in $rc. What cannot be killed is left 
   rc=$?
 }
 why_of() { grep -v '^ *$' "$log/$1.err" 2>/dev/null | tail -n 1 | cut -c 1-200 | words; }
-add() { names+=("$1") states+=("$2") times+=("$3") limits+=("$4") whys+=("$5"); }
+add() { # NAME STATE SECONDS LIMIT WHY LINES
+  names+=("$1") states+=("$2") times+=("$3") limits+=("$4") whys+=("$5") lines+=("${6:-}")
+}
 settle_section() { # NAME EXIT-STATUS SECONDS LIMIT
   local state why
   why=$(why_of "$1")
@@ -35,7 +37,7 @@ settle_section() { # NAME EXIT-STATUS SECONDS LIMIT
   esac
   case $state in failed | "out of time") failed=1 ;; esac
   [ "$state" != failed ] || { echo "failed: $1"; tail -n 5 "$log/$1.err"; } >&2
-  add "$1" "$state" "$3" "$4" "$why"
+  add "$1" "$state" "$3" "$4" "$why" "$(lines_of "$1")"
 }
 needs_card() { grep -q 'no NVIDIA driver is installed here\|the NVIDIA driver finds no device' "$log/$1.err" "$log/$1.txt"; }
 
