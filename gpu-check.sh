@@ -2,7 +2,7 @@
 # Everything a GPU is needed for, in one command and under ten minutes. In the order of what tells most: a canary kernel, the
 # bandwidth and the gaps of the card, all tests of correctness at once, each failure again in other modes, times of passes and
 # rounds of models whose weights it draws itself, profiles, compute-sanitizer, transformers beside ours. A section has its time;
-# after one that runs out of it the canary decides whether the card can be asked on. Never touches clocks, MIG or other settings.
+# after one that runs out of it the canary decides whether the card can be asked on. Never touches a setting of the card.
 # usage: ./gpu-check.sh [FOLDER]            FOLDER: with a gpu_suite (a build with -DWG_CUDA=ON, or its programs in one folder);
 #                                           bin, else build/gpu, which is built here if nvcc is there (before the time begins)
 #        ./gpu-check.sh --rehearse [FOLDER] on a machine without a card: everything up to the calls of the device

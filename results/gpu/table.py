@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """What a card took, beside its floors: from the JSON that gpu-check.sh writes.
 
-    table.py [FILE...]          the table of docs/gpu.md, of each result.json a column; without one the newest of every card here
+    table.py [FILE...]          the table of docs/gpu.md, of each result.json a column; without one the newest of every card
     table.py --short FILE       the same of one run, as text
     table.py --page [FILE...]   writes the table into docs/gpu.md
     table.py --check            is the table in docs/gpu.md the one of these files?
@@ -183,14 +183,17 @@ def cell(run, row):
 
 
 def title(run):
-    return f"measured on a card: {run.data.get('card', '?')}, {str(run.data.get('date', '?'))[:10]}" if run.data else "measured on a card"
+    name = f": {run.data.get('card', '?')}, {str(run.data.get('date', '?'))[:10]}" if run.data else ""
+    return "measured on a card" + name
 
 
 def markdown(runs):
     runs = runs or [Run({})]
-    out = ["| | wanted (hoped for) | arithmetic | " + " | ".join(title(r) for r in runs) + " |", "|---|---|---|" + "---|" * len(runs)]
+    out = ["| | wanted (hoped for) | arithmetic | " + " | ".join(title(r) for r in runs) + " |",
+           "|---|---|---|" + "---|" * len(runs)]
     for row in ROWS:
-        out.append(f"| {row[0]} | {row[3] or '-'} | {EXPECTED.get(row[0], '-')} | " + " | ".join(cell(r, row) for r in runs) + " |")
+        cells = [row[0], row[3] or "-", EXPECTED.get(row[0], "-")] + [cell(r, row) for r in runs]
+        out.append("| " + " | ".join(cells) + " |")
     return "\n".join(out) + "\n"
 
 
@@ -263,7 +266,8 @@ def self_test():
     assert got == want, [(r[0], g, w) for r, g, w in zip(ROWS, got, want) if g != w]
     assert all(cell(Run({}), row) == NONE for row in ROWS)
     failed = Run({**data, "sections": {n: {"result": "failed"} for n in names}})
-    assert [i for i, row in enumerate(ROWS) if cell(failed, row) != NONE] == [0, 26, 28, 29, 30, 32, 33], "half a section is no measurement"
+    probed = [i for i, row in enumerate(ROWS) if cell(failed, row) != NONE]
+    assert probed == [0, 26, 28, 29, 30, 32, 33], "half a section is no measurement"
     assert markdown([run]).count("\n") == len(ROWS) + 2 and "Made Up, 2000-01-01" in markdown([run])
     assert markdown([]).count(NONE) == len(ROWS)
     assert short(run).count("\n") <= 22 and len(short(Run({})).splitlines()) == 1

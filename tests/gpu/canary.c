@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Is the card alive? One kernel over a known array, whose result is compared bit by bit: what gpu-check.sh runs first, and again
- * after a section that did not end in its time.
+ * Is the card alive? One kernel over a known array, whose result is compared bit by bit: what gpu-check.sh runs first, and
+ * again after a section that did not end in its time.
  * usage: gpu_suite canary      exit 1 with the reason when there is no device, or it does not add up */
 #include <stdio.h>
 #include <string.h>
@@ -30,8 +30,8 @@ int wg_suite_canary(int argc, char **argv)
     if (api->wait(&g, why)) return fprintf(stderr, "%s: %s\n", g.card, why), 1;
     for (int i = 0; i < N; i++)
         if (got[i] != x[i] + y[i]) return fprintf(stderr, "%s: sum %d is %g\n", g.card, i, (double)got[i]), 1;
-    printf("{\"canary\": \"%s\", \"sm\": %d, \"multiprocessors\": %d, \"shared_bytes\": %zu, \"memory_bytes\": %zu}\n", g.card, g.sm,
-           g.sms, g.shared, g.memory);
+    printf("{\"canary\": \"%s\", \"sm\": %d, \"multiprocessors\": %d, \"shared_bytes\": %zu, \"memory_bytes\": %zu}\n", g.card,
+           g.sm, g.sms, g.shared, g.memory);
     api->free(&g, dx), api->free(&g, dy);
     api->close(&g);
     return 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * What a card allows and what a library promises, asked of the card itself. `basics`: read-only bandwidth, the gap between
- * kernels, loops inside a graph, a barrier over all blocks. `kernels`: whether a row of a product keeps its bits when other rows
+ * kernels, loops inside a graph, a barrier over all blocks. `kernels`: whether a row of a product keeps its bits when others
  * ride along (our tensor-core kernel; one fixed cuBLASLt algorithm), and what our products, attention and sampling take against
  * reading what they read. One JSON object a line to standard output, as soon as it is known; a question that failed says so in
  * its place. Timings are medians over REPEATS, each over enough work to be seen by the events.
@@ -194,8 +194,8 @@ static void barrier_cost(const cudaDeviceProp &card)
     cudaFree(counter);
 }
 
-/* ---- a loop as the engine makes one of a round: NODES kernels that may each begin before the one before has ended, recorded from
- * the stream, as a child of a WHILE node (recorded_loop of kernels/cuda/runtime.cu). The first of them counts the turns. */
+/* ---- a loop as the engine makes one of a round: NODES kernels that may each begin before the one before has ended, recorded
+ * from the stream, as a child of a WHILE node (recorded_loop of kernels/cuda/runtime.cu). The first counts the turns. */
 
 static __global__ void count_turns(int32_t *again, unsigned *turns, unsigned last)
 {
@@ -245,8 +245,9 @@ static void engine_loop_cost()
     must(cudaMemsetAsync(x, 0, 8, stream), "memset");
     const double one = engine_loop(1, again, x), many = one < 0 ? -1 : engine_loop(1 + TURNS, again, x);
     if (many < 0) failures++, printf("{\"while_nodes\": %d, \"looped\": false}\n", NODES);
-    else printf("{\"while_nodes\": %d, \"looped\": true, \"while_nodes_turn_us\": %.3f, \"while_nodes_launch_us\": %.3f}\n", NODES,
-                (many - one) / TURNS * 1e6, one * 1e6);
+    else
+        printf("{\"while_nodes\": %d, \"looped\": true, \"while_nodes_turn_us\": %.3f, \"while_nodes_launch_us\": %.3f}\n",
+               NODES, (many - one) / TURNS * 1e6, one * 1e6);
     cudaFree(x), cudaFree(again);
 }
 

@@ -1,6 +1,6 @@
 # The commands of sections (plan.sh). Each writes lines of JSON to standard output, which become its results, and what is wrong
-# to standard error. Exit status 77: skipped, the last line says why. Set by run.sh when a failure is run again: MODE, words behind
-# a device's name (/eager, /serial), and TOOL, what a program is started with. Sizes: settings.sh.
+# to standard error. Exit status 77: skipped, the last line says why. Set by run.sh when a failure is run again: MODE, words
+# behind a device's name (/eager, /serial), and TOOL, what a program is started with. Sizes: settings.sh.
 
 suite() { ${TOOL:-} "$suite" "$@"; }
 wager() { suite wager "$@"; }
@@ -40,7 +40,10 @@ holding() {
   shift 2
   "$@" | awk -v field="\"$field\": *" -v key="\"$key\"" -v strict="$mode" '
     { print; fflush() }
-    index($0, key) && ($0 ~ field "false" || (strict == "cuda" && $0 !~ field "true")) { print "not " field ": " $0 >"/dev/stderr"; bad = 1 }
+    index($0, key) && ($0 ~ field "false" || (strict == "cuda" && $0 !~ field "true")) {
+      print "not " field ": " $0 >"/dev/stderr"
+      bad = 1
+    }
     END { exit bad }'
   local rc=("${PIPESTATUS[@]}")
   [ "${rc[0]}" -ne 0 ] && return "${rc[0]}"
@@ -93,7 +96,10 @@ sanitizer() { # TOOL UNIT
   command -v compute-sanitizer >/dev/null || { skip "no compute-sanitizer"; return; }
   TOOL="compute-sanitizer --target-processes all --error-exitcode 9 --tool $1" unit "$2" 2>&1 | tee "$log/$1-$2.out"
   rc=${PIPESTATUS[0]}
-  if [ "$rc" -ne 0 ] && grep -q 'Device not supported' "$log/$1-$2.out"; then skip "compute-sanitizer: device not supported"; return; fi
+  if [ "$rc" -ne 0 ] && grep -q 'Device not supported' "$log/$1-$2.out"; then
+    skip "compute-sanitizer: device not supported"
+    return
+  fi
   [ "$rc" -eq 0 ] || { grep -m 3 '=========' "$log/$1-$2.out"; echo "$1: test_gpu_$2" ; } >&2
   return "$rc"
 }
@@ -102,11 +108,17 @@ profile() { # four kernels, each in a pass of two layers of an 8 B model, every 
   local kernel type rows failed=0
   while read -r kernel type rows; do
     ncu --target-processes all --kernel-name-base function -k "regex:^$kernel" --launch-skip 12 --launch-count 2 --set full \
-      --clock-control none "$suite" wager bench forward -m "$(shape $big "$type"):layers=2" --device cuda:0/eager --rows "$rows" \
-      --context $far --repeats 1 --json </dev/null >"$log/ncu-$kernel.out" 2>&1
-    if grep -q 'ERR_NVGPUCTRPERM\|LibraryNotLoaded' "$log/ncu-$kernel.out"; then skip "ncu may not read the counters here"; return; fi
-    if grep -q '==PROF== Profiling' "$log/ncu-$kernel.out"; then echo "{\"profiled\": \"$kernel\", \"type\": \"$type\", \"rows\": $rows}"
-    else failed=1; echo "ncu saw no $kernel" >&2; tail -n 3 "$log/ncu-$kernel.out" >&2; fi
+      --clock-control none "$suite" wager bench forward -m "$(shape $big "$type"):layers=2" --device cuda:0/eager \
+      --rows "$rows" --context $far --repeats 1 --json </dev/null >"$log/ncu-$kernel.out" 2>&1
+    if grep -q 'ERR_NVGPUCTRPERM\|LibraryNotLoaded' "$log/ncu-$kernel.out"; then
+      skip "ncu may not read the counters here"
+      return
+    elif grep -q '==PROF== Profiling' "$log/ncu-$kernel.out"; then
+      echo "{\"profiled\": \"$kernel\", \"type\": \"$type\", \"rows\": $rows}"
+    else
+      { tail -n 3 "$log/ncu-$kernel.out"; echo "ncu saw no $kernel"; } >&2
+      failed=1
+    fi
   done <<LIST
 fused_fragments bf16 1
 fused_stripes q8_0 1
@@ -123,7 +135,7 @@ forward() { # SHAPE TYPE DEVICE ROWS CONTEXT
 }
 optional() { # DEVICE COMMAND...: skipped where this build knows no such device, or the machine lacks its library
   local why
-  why=$(wager generate -m "$(shape tiny bf16)" --device "$1" -p x -n 1 2>&1 >/dev/null | grep 'is unknown\|no cuBLASLt' | head -n 1)
+  why=$(wager generate -m "$(shape tiny bf16)" --device "$1" -p x -n 1 2>&1 >/dev/null | grep -m 1 'is unknown\|no cuBLASLt')
   [ -z "$why" ] || { skip "$why"; return; }
   shift
   "$@"
@@ -137,7 +149,8 @@ rounds() { # SHAPE TEMPERATURE RULE ARGS...: passes of the parts of a round, the
   local shape=$1 temperature=$2 rule=$3
   shift 3
   forward "$shape" bf16 cuda:0 1,5 $few &&
-    wager bench round -m "$(shape "$shape" bf16)" --device cuda:0 --rule "$rule" --temp "$temperature" -n $tokens --repeats 7 --json "$@"
+    wager bench round -m "$(shape "$shape" bf16)" --device cuda:0 --rule "$rule" --temp "$temperature" -n $tokens --repeats 7 \
+      --json "$@"
 }
 oracle() { rounds "$1" "$2" match --draft synthetic:ahead=memory,rate=0.8,k=4; }
 drafted() { # SHAPE DRAFT TEMPERATURE ARGS...: with --steps the host makes the rounds, else a loop on the device

@@ -1,6 +1,6 @@
 # The results: result.json after every section, the logs as one archive, and the limits of what may come back from a machine
-# under $OUT: at most 8 files, each under 16 MiB, plain names. What is too long for that is cut in the middle, with a note in its
-# place and in result.json; nothing else is left out.
+# under $OUT: at most 8 files, each under 16 MiB, plain names. What is too long for that is cut in the middle, with a note in
+# its place and in result.json; nothing else is left out.
 files_most=8 parts_most=3
 part_bytes=${PART_BYTES:-15728640} log_bytes=${LOG_BYTES:-8388608} # smaller in tests
 notes=()
@@ -30,8 +30,8 @@ write_json() {
     printf '],\n "sections": {'
     for i in "${!names[@]}"; do
       [ "$i" = 0 ] || printf ', '
-      printf '\n  "%s": {"result": "%s", "seconds": %d, "limit": %d, "why": "%s"}' "${names[$i]}" "${states[$i]}" "${times[$i]}" \
-        "${limits[$i]}" "${whys[$i]}"
+      printf '\n  "%s": {"result": "%s", "seconds": %d, "limit": %d, "why": "%s"}' "${names[$i]}" "${states[$i]}" \
+        "${times[$i]}" "${limits[$i]}" "${whys[$i]}"
     done
     printf '}'
     for i in "${!names[@]}"; do [ -z "${lines[$i]}" ] || printf ',\n "%s": [%s]' "${names[$i]}" "${lines[$i]}"; done
@@ -44,8 +44,10 @@ cut_logs() {
   local file size half=$(($1 / 2))
   while IFS= read -r file; do
     size=$(stat -c %s "$file")
-    { head -c $half "$file"; printf '\n[gpu-check: %d bytes left out here]\n' $((size - 2 * half)); tail -c $half "$file"; } >"$file.cut" &&
-      mv "$file.cut" "$file"
+    head -c $half "$file" >"$file.cut"
+    printf '\n[gpu-check: %d bytes left out here]\n' $((size - 2 * half)) >>"$file.cut"
+    tail -c $half "$file" >>"$file.cut"
+    mv "$file.cut" "$file"
     note "of the log ${file##*/}, $size bytes, the middle was left out"
   done < <(find "$log" -type f -size +"$1"c)
 }

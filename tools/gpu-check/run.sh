@@ -63,7 +63,9 @@ section() {
   await "$pid" $((SECONDS + limit + 2 * reaction))
   settle_section "$what" "$rc" $((SECONDS - from)) "$limit"
   if [ "${states[-1]}" = "out of time" ]; then after_time_out "$what"; fi
-  if [ "$what" = canary ] && [ "$rc" != 0 ] && [ "$mode" != rehearse ]; then ended="the canary failed: ${whys[-1]:-out of time}"; fi
+  if [ "$what" = canary ] && [ "$rc" != 0 ] && [ "$mode" != rehearse ]; then
+    ended="the canary failed: ${whys[-1]:-out of time}"
+  fi
   write_json
 }
 
