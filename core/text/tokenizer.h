@@ -5,6 +5,7 @@
 #define WG_CORE_TEXT_TOKENIZER_H
 
 #include "core/base/error.h"
+#include "core/base/hash.h"
 #include "core/file/weights.h"
 #include "core/text/merge.h"
 
@@ -26,6 +27,9 @@ bool wg_tokenizer_is_unknown(const wg_tokenizer *t, int32_t id); /* stands for t
 
 /* The token as stored in the vocabulary (byte-mapped or with U+2581), for people. */
 wg_text wg_tokenizer_piece(const wg_tokenizer *t, int32_t id);
+
+/* What the ids mean: SHA-256 over the kind, the special ids and all pieces, in hex. Files made for a vocabulary carry it. */
+void wg_tokenizer_digest(const wg_tokenizer *t, char hex[WG_SHA256_HEX]);
 
 /* Encodes n bytes (any bytes; invalid UTF-8 is encoded byte by byte). `special`: texts of control tokens become these
  * tokens; otherwise they are plain text. BOS is added when `bos` and the file says so. *ids is allocated (wg_free); *n_ids

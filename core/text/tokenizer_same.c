@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * May a draft model propose ids to this target? Only when every id means the same text to both. */
+ * What the ids of a tokenizer mean: its digest, and whether a draft model may propose ids to a target (every id must mean the
+ * same text to both). */
 #include <stdio.h>
 #include <string.h>
 
@@ -52,4 +53,21 @@ wg_status wg_tokenizer_same(const wg_tokenizer *target, const wg_tokenizer *draf
                    target_name, wg_tokenizer_kind(target), np, wg_tokenizer_bos(target), wg_tokenizer_eos(target), draft_name,
                    wg_tokenizer_kind(draft), nq, wg_tokenizer_bos(draft), wg_tokenizer_eos(draft), differ,
                    differ > SHOWN ? " (the first 10 are shown)" : "", list);
+}
+
+void wg_tokenizer_digest(const wg_tokenizer *t, char hex[WG_SHA256_HEX])
+{
+    wg_sha256_state s;
+    const int32_t ids[] = { wg_tokenizer_size(t), wg_tokenizer_bos(t), wg_tokenizer_eos(t) };
+    const char *kind = wg_tokenizer_kind(t);
+    wg_sha256_begin(&s);
+    wg_sha256_add(&s, kind, strlen(kind) + 1);
+    wg_sha256_add(&s, ids, sizeof ids);
+    for (int i = 0; i < ids[0]; i++) {
+        const wg_text piece = wg_tokenizer_piece(t, i);
+        const uint32_t n = (uint32_t)piece.n;
+        wg_sha256_add(&s, &n, sizeof n);
+        wg_sha256_add(&s, piece.s, piece.n);
+    }
+    wg_sha256_end(&s, hex);
 }

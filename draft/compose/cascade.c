@@ -99,7 +99,7 @@ static wg_status open_engine(cascade_drafter *c, const wg_env *env, const wg_sam
     if (!inner_options) return wg_nomem(err, parts.drafter->size, "the options of an inner drafter");
     wg_option_defaults(parts.drafter->options, inner_options);
     parts.drafter_options = inner_options;
-    wg_status s = wg_inner_set(parts.drafter, inner_options, inner, err);
+    wg_status s = wg_drafter_set(parts.drafter, inner_options, inner, err);
     if (!s) s = wg_engine_open(&c->engine, &parts, &o, err);
     wg_free(inner_options);
     return s ? wg_fail_in(err, s, "drafter cascade: inner=%s", c->opt.inner) : WG_OK;

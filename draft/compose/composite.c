@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Opening drafters by name, and their trees: see inner.h. */
+ * Opening drafters by name, and their trees: see composite.h. */
 #include "draft/compose/composite.h"
 
 #include <string.h>
@@ -9,93 +9,6 @@
 #include "kernels/philox.h"
 
 /* ---- names */
-
-/* The length of the first item of `text`, up to a separator that no braces hold; -1: the braces do not match. */
-static int item_length(const char *text, char separator)
-{
-    int depth = 0, n = 0;
-    for (; text[n] && (depth || text[n] != separator); n++) {
-        depth += (text[n] == '{') - (text[n] == '}');
-        if (depth < 0) return -1;
-    }
-    return depth ? -1 : n;
-}
-
-/* The first brace of the item is closed by its last. */
-static bool is_wrapped(const char *item, int n)
-{
-    int depth = 0;
-    if (n < 2 || item[0] != '{') return false;
-    for (int i = 0; i < n; i++) {
-        depth += (item[i] == '{') - (item[i] == '}');
-        if (depth == 0) return i == n - 1;
-    }
-    return false;
-}
-
-/* Copies an item without the braces around the whole of it. */
-static wg_status copy_item(char *to, size_t size, const char *from, int n, wg_error *err)
-{
-    if (is_wrapped(from, n)) from++, n -= 2;
-    if ((size_t)n >= size)
-        return wg_fail(err, WG_ECONFIG, "'%.40s...' is too long: %d bytes of at most %zu", from, n, size - 1);
-    memcpy(to, from, (size_t)n);
-    to[n] = '\0';
-    return WG_OK;
-}
-
-static wg_status bad_braces(const char *text, wg_error *err)
-{
-    return wg_fail(err, WG_ECONFIG, "'%s': the braces { } do not match", text);
-}
-
-wg_status wg_inner_set(const wg_drafter_class *class, void *o, const char *list, wg_error *err)
-{
-    while (list && *list) {
-        char item[WG_OPTION_STRING + 64], value[WG_OPTION_STRING];
-        const int n = item_length(list, ';');
-        if (n < 0) return bad_braces(list, err);
-        WG_TRY(copy_item(item, sizeof item, list, n, err));
-        char *eq = strchr(item, '=');
-        if (!eq)
-            return wg_fail(err, WG_ECONFIG,
-                           "'%s' is not of the form option=value; options of an inner drafter are separated by "
-                           "semicolons",
-                           item);
-        *eq++ = '\0';
-        WG_TRY(copy_item(value, sizeof value, eq, (int)strlen(eq), err));
-        WG_TRY(wg_option_set(class->options, o, item, value, err));
-        list += n;
-        if (*list == ';') list++;
-    }
-    return WG_OK;
-}
-
-void wg_drafter_free(wg_drafter *d)
-{
-    if (!d) return;
-    if (d->class->close) d->class->close(d);
-    wg_free(d);
-}
-
-wg_status wg_drafter_make(wg_drafter **out, const wg_drafter_class *class, const wg_env *env, const char *options,
-                          wg_error *err)
-{
-    wg_drafter *d = wg_calloc(1, class->size);
-    *out = NULL;
-    if (!d) return wg_nomem(err, class->size, "a drafter");
-    d->class = class;
-    d->env = env;
-    char *o = (char *)d + class->options_at;
-    wg_option_defaults(class->options, o);
-    wg_status s = wg_inner_set(class, o, options, err);
-    if (!s && class->open) s = class->open(d, env, err);
-    if (s)
-        wg_drafter_free(d);
-    else
-        *out = d;
-    return s;
-}
 
 wg_status wg_inner_find(const wg_env *env, const char *owner, const char *option, const char *spec,
                         const wg_drafter_class **class, const char **options, wg_error *err)
@@ -163,11 +76,11 @@ wg_status wg_inner_open_list(wg_inner *in, int *n, const wg_env *env, const char
     *n = 0;
     for (const char *at = list; *at;) {
         char spec[WG_OPTION_STRING];
-        const int length = item_length(at, '|');
-        if (length < 0) return bad_braces(list, err);
+        const int length = wg_spec_item(at, '|');
+        if (length < 0) return wg_spec_bad_braces(list, err);
         if (*n == WG_INNER_MAX)
             return wg_fail(err, WG_ECONFIG, "drafter %s: %s: more than %d drafters", owner, option, (int)WG_INNER_MAX);
-        WG_TRY(copy_item(spec, sizeof spec, at, length, err));
+        WG_TRY(wg_spec_copy(spec, sizeof spec, at, length, err));
         in[*n] = (wg_inner){ 0 };
         const uint32_t stream = (uint32_t)*n + 1;
         WG_TRY(wg_inner_open(&in[(*n)++], stream, env, owner, option, spec, err));
@@ -195,7 +108,7 @@ static wg_status check_item(const struct wg_plugins *plugins, const char *owner,
     char *d = wg_calloc(1, class->size);
     if (!d) return wg_nomem(err, class->size, "a drafter's options");
     wg_option_defaults(class->options, d + class->options_at);
-    wg_status s = wg_inner_set(class, d + class->options_at, options, err);
+    wg_status s = wg_drafter_set(class, d + class->options_at, options, err);
     if (s) s = wg_fail_in(err, s, "drafter %s: %s", owner, option);
     for (const wg_option *o = class->options; !s && o && o->name; o++)
         if (wg_inner_is_spec(class, o)) s = wg_inner_check(plugins, class->name, o->name, d + class->options_at + o->at, err);
@@ -208,9 +121,9 @@ wg_status wg_inner_check(const struct wg_plugins *plugins, const char *owner, co
 {
     do {
         char spec[WG_OPTION_STRING];
-        const int length = item_length(list, '|');
-        if (length < 0) return bad_braces(list, err);
-        WG_TRY(copy_item(spec, sizeof spec, list, length, err));
+        const int length = wg_spec_item(list, '|');
+        if (length < 0) return wg_spec_bad_braces(list, err);
+        WG_TRY(wg_spec_copy(spec, sizeof spec, list, length, err));
         WG_TRY(check_item(plugins, owner, option, spec, err));
         list += length + (list[length] == '|');
     } while (*list);

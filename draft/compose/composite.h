@@ -10,12 +10,9 @@
 #ifndef WG_DRAFT_COMPOSE_COMPOSITE_H
 #define WG_DRAFT_COMPOSE_COMPOSITE_H
 
-#include "core/engine/drafter.h"
+#include "draft/open.h"
 
 enum { WG_INNER_MAX = 6 }; /* drafters of one list */
-
-/* Laws that a drafter made of others passes on, and so its own. */
-enum { WG_INNER_LAWS = WG_LAW_FIXED | WG_LAW_IID };
 
 typedef struct wg_inner {
     wg_drafter *d;
@@ -26,18 +23,10 @@ typedef struct wg_inner {
     uint32_t stream; /* its draws are its own: 1, 2, ... among the drafters of one owner */
 } wg_inner;
 
-/* A drafter of a class, opened, with options "name=value;..." over the defaults (NULL: none). On failure *out is NULL. */
-wg_status wg_drafter_make(wg_drafter **out, const wg_drafter_class *class, const wg_env *env, const char *options,
-                          wg_error *err);
-void wg_drafter_free(wg_drafter *d); /* NULL is fine */
-
 /* Finds the class that a string names and where its options begin (NULL: none). `owner` and `option` are for messages. ECONFIG,
  * also when the program did not say which drafters there are. */
 wg_status wg_inner_find(const wg_env *env, const char *owner, const char *option, const char *spec,
                         const wg_drafter_class **class, const char **options, wg_error *err);
-
-/* Sets the options "name=value;..." of a class in the struct at o (NULL: none). */
-wg_status wg_inner_set(const wg_drafter_class *class, void *o, const char *options, wg_error *err);
 
 /* The draws of drafters with different streams have nothing to do with each other, nor with the rule's. */
 wg_status wg_inner_open(wg_inner *in, uint32_t stream, const wg_env *env, const char *owner, const char *option,

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "draft/draft.h"
-#include "draft/compose/composite.h"
+#include "draft/open.h"
 
 typedef struct plugin_options {
     char path[WG_OPTION_STRING], options[WG_OPTION_STRING];

@@ -7,7 +7,7 @@
 
 #include "draft/lm/draft_vocab.h"
 #include "draft/lm/grow.h"
-#include "draft/lm/length.h"
+#include "draft/length/length.h"
 #include "draft/lm/retokenizer.h"
 
 typedef struct wg_growth {

@@ -19,7 +19,7 @@
  * of its own (reader.h). What a pass is fed comes from `text`, which is the sequence itself where the vocabulary is the same.
  *
  * Whether a node gets children depends on its prefix, its q row, the past and the room that is left, never on what would be
- * drawn (METHODS L3); the one policy that breaks this is refused by draft/lm/length.h where it matters.
+ * drawn (METHODS L3); the one policy that breaks this is refused by draft/length/length.h where it matters.
  *
  * All of this holds for any language model that writes a draft: model.h offers it to drafters that run another one. */
 #include "draft/draft.h"

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "core/base/mem.h"
-#include "draft/lookup/datastore.h"
 
 enum { SCHEMA = 1, VOCAB_MAX = 1 << 24 };
 static const char again[] = "make it again with: wager vocab prune --model MODEL --keep N --out FILE TEXT...";
@@ -65,7 +64,7 @@ wg_status wg_pruned_open(wg_pruned *out, const char *path, const wg_tokenizer *t
     const wg_status s = wg_pruned_read(out, doc, err);
     wg_json_close(doc);
     if (s) return s;
-    wg_datastore_digest(t, digest);
+    wg_tokenizer_digest(t, digest);
     if (!strcmp(digest, out->digest) && out->vocab == wg_tokenizer_size(t)) return WG_OK;
     wg_status refused = wg_fail(err, WG_EVOCAB,
                                 "%s was made for another tokenizer (digest %.12s, %d tokens; that of %s is %.12s, %d tokens), "
@@ -84,7 +83,7 @@ void wg_pruned_close(wg_pruned *p)
 wg_status wg_pruned_write(const char *path, const wg_tokenizer *t, const int32_t *token, int n, wg_error *err)
 {
     char digest[WG_SHA256_HEX];
-    wg_datastore_digest(t, digest);
+    wg_tokenizer_digest(t, digest);
     json_t *list = json_array();
     for (int i = 0; list && i < n; i++) json_array_append_new(list, json_integer(token[i]));
     json_t *v = json_pack("{s:i, s:s, s:i, s:o}", "schema", (int)SCHEMA, "tokenizer", digest, "vocabulary",

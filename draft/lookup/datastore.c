@@ -12,23 +12,6 @@
 #include "core/base/mem.h"
 #include "draft/lookup/datastore_file.h"
 
-void wg_datastore_digest(const wg_tokenizer *t, char hex[WG_SHA256_HEX])
-{
-    wg_sha256_state s;
-    const int32_t ids[] = { wg_tokenizer_size(t), wg_tokenizer_bos(t), wg_tokenizer_eos(t) };
-    const char *kind = wg_tokenizer_kind(t);
-    wg_sha256_begin(&s);
-    wg_sha256_add(&s, kind, strlen(kind) + 1);
-    wg_sha256_add(&s, ids, sizeof ids);
-    for (int i = 0; i < ids[0]; i++) {
-        const wg_text piece = wg_tokenizer_piece(t, i);
-        const uint32_t n = (uint32_t)piece.n;
-        wg_sha256_add(&s, &n, sizeof n);
-        wg_sha256_add(&s, piece.s, piece.n);
-    }
-    wg_sha256_end(&s, hex);
-}
-
 /* ---- the file */
 
 #define BUILD "wager datastore build --model MODEL --out FILE TEXT..."
@@ -97,7 +80,7 @@ static wg_status check_tokenizer(const wg_datastore *d, const char *path, const 
     if (!env->tokenizer)
         return wg_fail(err, WG_EMODEL, "drafter %s: %s has no tokenizer, so nobody can tell whether %s was built for it",
                        drafter, target, path);
-    wg_datastore_digest(env->tokenizer, digest);
+    wg_tokenizer_digest(env->tokenizer, digest);
     if (!strcmp(digest, d->digest)) return WG_OK;
     return wg_fail(err, WG_EVOCAB,
                    "drafter %s: %s was built for another tokenizer (digest %.12s, that of %s is %.12s), so its ids mean other "

@@ -22,9 +22,6 @@ typedef struct wg_datastore {
     size_t map_bytes;
 } wg_datastore;
 
-/* What the ids of a tokenizer mean: SHA-256 over its kind, its special ids and all its pieces. */
-void wg_datastore_digest(const wg_tokenizer *t, char hex[WG_SHA256_HEX]);
-
 /* Maps a file for a drafter. Errors: ENOENT, EIO, EFORMAT (which part is wrong), EVOCAB when it was built for another tokenizer
  * than env's, EMODEL when env has none. */
 wg_status wg_datastore_open(wg_datastore **out, const char *path, const char *drafter, const wg_env *env, wg_error *err);

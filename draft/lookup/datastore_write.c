@@ -65,7 +65,7 @@ wg_status wg_datastore_write(const char *path, const wg_tokenizer *t, const int3
     header h = {
         .magic = DATASTORE_MAGIC, .version = DATASTORE_VERSION, .vocab = (uint32_t)vocab, .tokens = n, .suffixes = suffixes
     };
-    wg_datastore_digest(t, digest);
+    wg_tokenizer_digest(t, digest);
     memcpy(h.digest, digest, sizeof h.digest);
     h.check = wg_hash64(WG_HASH_START, &h, offsetof(header, check));
     if (!s) s = save(path, &h, token, place, err);

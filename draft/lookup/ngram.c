@@ -8,7 +8,7 @@
  * pass. So nothing is kept per sequence (but what a length policy learns), and nothing can go stale. The draft is a function of
  * the prefix and the past (law FIXED); its q rows are point rows, so that acceptance is measured like any other drafter's. */
 #include "draft/draft.h"
-#include "draft/lm/length.h"
+#include "draft/length/length.h"
 
 typedef struct ngram_options {
     int k, n_max, n_min;

@@ -18,7 +18,7 @@
 #include "core/base/clock.h"
 #include "core/base/mem.h"
 #include "experiments/base/timing.h"
-#include "experiments/bench/bench_compare.h"
+#include "experiments/cli/bench_compare.h"
 #include "experiments/bench/bench_forward.h"
 #include "experiments/bench/bench_kernels.h"
 #include "experiments/bench/bench_perplexity.h"

@@ -12,7 +12,7 @@
 #include "core/base/mem.h"
 #include "core/base/save.h"
 #include "core/model/submodel.h"
-#include "draft/lm/length.h"
+#include "draft/length/length.h"
 #include "experiments/cli/cli.h"
 #include "experiments/cli/commands.h"
 #include "experiments/run/skip_score.h"

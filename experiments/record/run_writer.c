@@ -15,7 +15,7 @@
 #include "core/base/clock.h"
 #include "core/base/json.h"
 #include "core/base/mem.h"
-#include "experiments/run/breakdown.h"
+#include "experiments/record/acceptance.h"
 #include "experiments/record/resume_cursor.h"
 #include "experiments/record/trace.h"
 

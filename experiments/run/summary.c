@@ -8,6 +8,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/mem.h"
+#include "experiments/record/acceptance.h"
 #include "experiments/run/breakdown.h"
 #include "experiments/base/stats.h"
 

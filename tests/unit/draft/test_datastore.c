@@ -139,9 +139,9 @@ Test(datastore, digests_tell_tokenizers_apart)
     char a[WG_SHA256_HEX], b[WG_SHA256_HEX], again[WG_SHA256_HEX];
     store_open(&s);
     wg_tokenizer *same = store_tokenizer(&s, 320);
-    wg_datastore_digest(s.tokenizer, a);
-    wg_datastore_digest(s.other, b);
-    wg_datastore_digest(same, again);
+    wg_tokenizer_digest(s.tokenizer, a);
+    wg_tokenizer_digest(s.other, b);
+    wg_tokenizer_digest(same, again);
     cr_assert_str_neq(a, b);
     cr_assert_str_eq(a, again);
     wg_tokenizer_close(same);

@@ -8,7 +8,7 @@
 #include "core/base/mem.h"
 #include "core/model/lm_table.h"
 #include "draft/draft.h"
-#include "draft/lm/length.h"
+#include "draft/length/length.h"
 #include "kernels/cpu.h"
 #include "verify/verify.h"
 

@@ -129,7 +129,7 @@ Test(pruned, refusals)
     law_model other;
     char bad[512], text[900], digest[WG_SHA256_HEX];
     snprintf(bad, sizeof bad, "%s", temp_at(&folder, "bad.json"));
-    wg_datastore_digest(target.tokenizer, digest);
+    wg_tokenizer_digest(target.tokenizer, digest);
     static const struct { const char *tail, *says; } rows[] = {
         { "\"vocabulary\": 320, \"tokens\": [320]}", "tokens[0]: expected an id in 0 .. vocabulary - 1" },
         { "\"vocabulary\": 320, \"tokens\": [3, -1]}", "tokens[1]: expected an id in 0 .. vocabulary - 1" },

@@ -3,7 +3,7 @@
  * schedule; confidence, its assistant threshold; entropy, SVIP (Zhang et al. 2024), 1 - sqrt(c H) being a lower bound on the
  * acceptance; adaedl, AdaEDL (Agrawal et al. 2024); average, with the correction for drafts that were accepted whole, whose
  * true reach is not known; cost, SmartSpec's goodput (Liu et al. 2024) for one sequence; bandit, UCB1, as in BanditSpec. */
-#include "draft/lm/length.h"
+#include "draft/length/length.h"
 
 #include <math.h>
 #include <string.h>

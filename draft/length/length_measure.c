@@ -5,7 +5,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/mem.h"
-#include "draft/lm/length.h"
+#include "draft/length/length.h"
 
 enum { BEFORE = 64, STRIDE = 4, TRIES = 3 };
 

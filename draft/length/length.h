@@ -5,8 +5,8 @@
  * Non-anticipation (METHODS L3). Whether position k is verified may depend on the past and on q, before x_k is drawn, but not
  * on x_k: rules that accept with probabilities would be biased. Each policy declares what it looks at. One that looks at drawn
  * tokens is refused unless the rule in force only compares tokens (it checks the law `coupled`: match, greedy). */
-#ifndef WG_DRAFT_LM_LENGTH_H
-#define WG_DRAFT_LM_LENGTH_H
+#ifndef WG_DRAFT_LENGTH_LENGTH_H
+#define WG_DRAFT_LENGTH_LENGTH_H
 
 #include "core/engine/drafter.h"
 

@@ -2,7 +2,7 @@
  * wager bench compare: a baseline and CELLS cells over made-up prompts of eight categories, each request an answer of TOKENS
  * tokens in steps of one to five. Lengths, times and every twentieth text differ between the runs, so intervals, categories and
  * the first divergence all have work. A comparison runs in a child, whose own high-water mark is its memory. */
-#include "experiments/bench/bench_compare.h"
+#include "experiments/cli/bench_compare.h"
 
 #include <errno.h>
 #include <fcntl.h>

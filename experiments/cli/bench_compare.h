@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * What comparing two large result folders costs: synthetic runs through the real writer, read by the real `wager compare`. */
-#ifndef WG_EXPERIMENTS_BENCH_BENCH_COMPARE_H
-#define WG_EXPERIMENTS_BENCH_BENCH_COMPARE_H
+#ifndef WG_EXPERIMENTS_CLI_BENCH_COMPARE_H
+#define WG_EXPERIMENTS_CLI_BENCH_COMPARE_H
 
 #include "core/base/error.h"
 

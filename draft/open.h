@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT
+ * Opening a drafter whose options are text: "name=value;name=value". A value that holds separators itself stands in braces,
+ * which nest. Used by composite drafters (compose/composite.h) and plug-ins (external/drafter_plugin.h). */
+#ifndef WG_DRAFT_OPEN_H
+#define WG_DRAFT_OPEN_H
+
+#include "core/engine/drafter.h"
+
+/* Sibling laws that a drafter may hand on from a drafter that it opened. */
+enum { WG_INNER_LAWS = WG_LAW_FIXED | WG_LAW_IID };
+
+/* A drafter of a class, opened, with options "name=value;..." over the defaults (NULL: none). On failure *out is NULL. Errors:
+ * those of wg_drafter_set and of the class's open; ENOMEM. */
+wg_status wg_drafter_make(wg_drafter **out, const wg_drafter_class *class, const wg_env *env, const char *options,
+                          wg_error *err);
+void wg_drafter_free(wg_drafter *d); /* NULL is fine */
+
+/* Sets the options "name=value;..." of a class in the struct at o (NULL: none). ECONFIG, EINVAL. */
+wg_status wg_drafter_set(const wg_drafter_class *class, void *o, const char *options, wg_error *err);
+
+/* The length of the first item of `text`, up to a separator that no braces hold; -1: the braces do not match. */
+int wg_spec_item(const char *text, char separator);
+/* Copies an item of n bytes without the braces around the whole of it. ECONFIG: longer than size - 1. */
+wg_status wg_spec_copy(char *to, size_t size, const char *from, int n, wg_error *err);
+wg_status wg_spec_bad_braces(const char *text, wg_error *err); /* the error of wg_spec_item */
+
+#endif
