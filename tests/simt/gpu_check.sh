@@ -46,8 +46,8 @@ sed -i 's/^\( *section canary\) 60/\1 1/; s/section basics/section canary/' "$tm
 python3 -c "import array, sys
 for name, numbers in {'a': [1, -2, 0.5], 'near': [1, -2.01, 0.5], 'nan': [1, float('nan'), 0.5],
                       'short': [1, -2], 'none': []}.items():
-    array.array('f', numbers).tofile(open(sys.argv[1] + '/' + name, 'wb'))" "$tmp"
-compare() { "$suite" compare x "$tmp/a" "$tmp/$1" "$2" 2>&1; }
+    array.array('f', numbers).tofile(open(sys.argv[1] + '-' + name, 'wb'))" "$tmp/f32"
+compare() { "$suite" compare x "$tmp/f32-a" "$tmp/f32-$1" "$2" 2>&1; }
 compare near 6e-3 | grep -q '"difference": 0.00499' || fail "compare: what is near"
 compare a 1e-9 | grep -q '"difference": 0, "logits": 3' || fail "compare: what is equal"
 for other in "near 4e-3" "nan 1" "short 1" "none 1" "missing 1"; do
@@ -179,9 +179,11 @@ is "r['ended'] == 'the canary failed after basics: the card is gone'"
 grep -q '^ended early: the canary failed after basics' "$tmp/said" || fail "not said: $(cat "$tmp/said")"
 run 1 "$bad" # still gone: the first canary
 is "s['canary'] == 'failed' and s['basics'] == 'not run' and r['ended'] == 'the canary failed: the card is gone'"
-rm -f "$bad"/hang* "$bad/wedged"
-BUDGET=22 run 1 "$bad" # of which 20 are for the results
+rm -f "$bad/hang_wedged" "$bad/wedged"
+BUDGET=26 run 1 "$bad" # of which 20 are for the results
 is "s['peer'] == 'no time left' and s['canary'] == 'passed'"
+pgrep -f "$bad/gpu_suite probe" >/dev/null && fail "a program that was deaf to the first signal still runs"
+rm "$bad/hang"
 
 # On a card what is not said counts as not done. The driver is a script.
 script "$tmp/driver/nvidia-smi" <<'DRIVER'
