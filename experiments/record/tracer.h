@@ -23,7 +23,7 @@ void wg_tracer_close(wg_tracer *t); /* NULL is fine */
 /* A request begins: sets q->trace_at. Its rounds: s is what the step left, `place` its place in the step's sequences. Its end.
  */
 wg_status wg_tracer_begin(wg_tracer *t, wg_request *q, const wg_seq *s, wg_error *err);
-wg_status wg_tracer_round(wg_tracer *t, const wg_request *q, const wg_seq *s, const wg_engine *e, int place, wg_error *err);
+wg_status wg_tracer_round(wg_tracer *t, const wg_request *q, const wg_seq *s, wg_engine *e, int place, wg_error *err);
 wg_status wg_tracer_end(wg_tracer *t, const wg_request *q, const wg_seq *s, wg_error *err);
 
 #endif
