@@ -15,7 +15,7 @@
 #ifndef WG_KERNELS_RULE_BLOCK_H
 #define WG_KERNELS_RULE_BLOCK_H
 
-#include "kernels/rule/passes.h"
+#include "kernels/rule/rule_passes.h"
 #include "kernels/rule/rule_kinds.h"
 
 /* The test of h_k, and of h_n where `whole`; left: Z_k. */

@@ -5,7 +5,7 @@
 #ifndef WG_KERNELS_RULE_RELAXED_H
 #define WG_KERNELS_RULE_RELAXED_H
 
-#include "kernels/rule/passes.h"
+#include "kernels/rule/rule_passes.h"
 
 /* Tokens before x, which has mass, in the order of p descending, ids ascending. */
 WG_RULE int wg_relaxed_rank(const wg_rule_block *b, wg_dist p, int32_t x)

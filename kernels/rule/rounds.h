@@ -18,7 +18,7 @@
 #ifndef WG_KERNELS_RULE_ROUNDS_H
 #define WG_KERNELS_RULE_ROUNDS_H
 
-#include "kernels/rule/passes.h"
+#include "kernels/rule/rule_passes.h"
 #include "kernels/rule/rule_kinds.h"
 
 /* (r - less q_i)+ into b->rest; old: r, and drawn: q_i in b->drawn, or NULL: its row of q. Returns the mass of what is left if

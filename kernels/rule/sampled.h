@@ -8,7 +8,7 @@
 #ifndef WG_KERNELS_RULE_SAMPLED_H
 #define WG_KERNELS_RULE_SAMPLED_H
 
-#include "kernels/rule/passes.h"
+#include "kernels/rule/rule_passes.h"
 
 WG_RULE void wg_verify_greedy(const wg_rule_block *b)
 {

@@ -20,7 +20,7 @@
 #define WG_KERNELS_RULE_SELECTION_H
 
 #include "kernels/rule/curtain.h"
-#include "kernels/rule/passes.h"
+#include "kernels/rule/rule_passes.h"
 
 typedef struct wg_selection {
     const wg_ratio_test *order; /* (n) tokens that q can draw, by rho: b->order */

@@ -10,7 +10,7 @@
 #ifndef WG_KERNELS_RULE_TOPK_H
 #define WG_KERNELS_RULE_TOPK_H
 
-#include "kernels/rule/passes.h"
+#include "kernels/rule/rule_passes.h"
 
 WG_RULE int wg_topk_child(const wg_rule_block *b, wg_node_view *v)
 {

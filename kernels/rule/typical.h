@@ -7,7 +7,7 @@
 
 #include "kernels/exp.h"
 #include "kernels/ln.h"
-#include "kernels/rule/passes.h"
+#include "kernels/rule/rule_passes.h"
 
 /* H(p) = -sum p log p, in nats: a mass, as -p log p is at most 1/e. */
 WG_RULE double wg_typical_entropy(const wg_rule_block *b, wg_dist p)

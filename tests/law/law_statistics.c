@@ -22,7 +22,7 @@
 #include "kernels/philox.h"
 #include "tests/law/pair.h"
 #include "verify/host_passes.h"
-#include "kernels/rule/passes.h"
+#include "kernels/rule/rule_passes.h"
 
 enum { TOKENS = 3, TEXTS = 6000, BATCH = 60, PROMPTS = 2, PREFIXES = 4096, BUCKETS = 16384, CELLS = 128, LEAVES = 4096 };
 static const double FAMILY = 1e-3, CONCENTRATION = 500, CELL_MASS = 0.04;

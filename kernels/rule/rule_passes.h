@@ -47,8 +47,8 @@
  *   wg_race(b, r, depth, races)     the winner of a race on so many lists of times, at this depth
  * Result
  *   wg_path_node(b, depth, node), wg_path_end(b, n, next) */
-#ifndef WG_KERNELS_RULE_PASSES_H
-#define WG_KERNELS_RULE_PASSES_H
+#ifndef WG_KERNELS_RULE_RULE_PASSES_H
+#define WG_KERNELS_RULE_RULE_PASSES_H
 
 #include "kernels/rule/arithmetic.h"
 #include "kernels/rule/draft_walk.h"
