@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * The step. Whatever may fail comes first and is undone by a rollback; from the first accept on nothing can fail, and nothing
- * in here allocates. Invariant between steps: the cache holds all tokens of a sequence but the last, which is the root of the
- * next tree. Plain decoding is a tree of one node; greedy is a row with one point. */
+ * The speculative step: draft, score, accept, commit. Whatever may fail comes first and is undone by a rollback; from the
+ * first accept on nothing can fail, and nothing in here allocates. Invariant between steps: the cache holds all tokens of a
+ * sequence but the last, which is the root of the next tree. Plain decoding is a tree of one node; greedy is a row with one
+ * point. */
 #include "core/engine/engine.h"
 
 #include "core/base/clock.h"
@@ -215,6 +216,7 @@ wg_status wg_engine_step(wg_engine *e, wg_seq *const *seq, int n, wg_error *err)
         else e->verifier->accept(e->verifier_opt, t, &e->p, &e->q, &s->chance, &e->work, &path);
         wg_assert(path.node[path.n - 1] < t->n); /* no rule keeps a probe */
         wg_seq_append(s, t, &path, e->is_eog, e->is_eog_user);
+        s->on_device.verified += settled;
         e->phases.accept += lap(&clock);
         if (e->opt.measure_alpha) {
             measure_alpha(e, t, &path, &s->counts);
@@ -252,7 +254,7 @@ wg_status wg_engine_rounds(wg_engine *e, wg_seq *const *seq, int n, int rounds, 
         if (wg_looping_fits(e, running, some)) WG_TRY(wg_looping_run(e, running, some, left, told, user, &ran, &wanted, err));
         if (ran > 0) continue;
         WG_TRY(wg_engine_step(e, running, some, err));
-        for (int i = 0; i < some && told; i++) wanted = told(user, running[i]) && wanted;
+        for (int i = 0; i < some && told; i++) wanted = told(user, running[i], &e->tree[i]) && wanted;
         ran = 1;
     }
     return WG_OK;

@@ -16,6 +16,8 @@ typedef struct wg_engine_options {
     wg_sampling sampling;
     bool host_rows;     /* somebody looks at p or the logits after a step: they come to the host wherever the target runs */
     bool measure_alpha; /* sum min(p,q) and the optimum at every settled node (passes over the vocabulary) */
+    wg_length_log *lengths; /* borrowed: where length policies that go by measured costs record their plans, or repeat those
+                             * recorded (length_log.h); NULL: they only plan */
 } wg_engine_options;
 
 /* Seconds of the steps so far. `measure` is what measure_alpha costs: part of no other phase, and not of the algorithm's
@@ -65,6 +67,14 @@ typedef struct wg_parts {
     const struct wg_plugins *plugins; /* for drafters made of others (wg_env); may be NULL */
 } wg_parts;
 wg_status wg_engine_open(wg_engine **out, const wg_parts *parts, const wg_engine_options *opt, wg_error *err);
+/* Whether the target's device runs the rule of a step, where a step fits; and whether it decodes several rounds of a call of
+ * wg_engine_rounds without the host. */
+bool wg_engine_verifies_on_device(const wg_engine *e);
+bool wg_engine_decodes_on_device(const wg_engine *e);
+
+/* From now on as if opened with measure_alpha. Only where the device does not verify: there the rows of p are on the host. */
+void wg_engine_measure_alpha(wg_engine *e);
+
 void wg_engine_close(wg_engine *e); /* NULL and half-open are fine; sequences must be closed */
 
 /* A sequence for a prompt of n >= 1 tokens (ids checked against the vocabulary). `request` addresses its randomness. It
@@ -87,11 +97,12 @@ wg_status wg_engine_prefill(wg_engine *e, wg_seq *s, wg_error *err);
  * stays in the cache). EINVAL: n out of range, a sequence twice or finished, or a tree the drafter may not make. */
 wg_status wg_engine_step(wg_engine *e, wg_seq *const *seq, int n, wg_error *err);
 
-/* Up to `rounds` steps of those of n different sequences that run, told (may be NULL) after each of a sequence's; several at a
- * time where the device can (loop.h), the same in every text and count. Ends early when none runs any more, and when told has
+/* Up to `rounds` steps of those of n different sequences that run, told (may be NULL) after each of a sequence's, with the tree
+ * that was verified; several at a time where the device can (device_decode.h), the same in every text and count. All that run
+ * are told of a step, in their order, before one is told of the next. Ends early when none runs any more, and when told has
  * said no, with the round that is under way. While it is told nothing but the sequence may be looked at: its cache follows
  * later. After a failure the steps that were told have been, and every sequence is as they left it. */
-typedef bool wg_round_fn(void *user, const wg_seq *s);
+typedef bool wg_round_fn(void *user, const wg_seq *s, const wg_tree *verified);
 wg_status wg_engine_rounds(wg_engine *e, wg_seq *const *seq, int n, int rounds, wg_round_fn *told, void *user, wg_error *err);
 
 #endif

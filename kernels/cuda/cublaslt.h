@@ -10,14 +10,16 @@
 
 #include "kernels/cuda/gpu.h"
 
-#if defined(__has_include) && __has_include(<cublasLt.h>)
+#if defined(__CUDACC__) && defined(__has_include) && __has_include(<cublasLt.h>)
 #include <cublasLt.h>
 #include <dlfcn.h>
 
+/* clang-format off */
 #define WG_CUBLASLT(X) \
     X(Create) X(Destroy) X(Matmul) X(MatmulDescCreate) X(MatmulDescDestroy) X(MatmulDescSetAttribute) \
     X(MatmulPreferenceCreate) X(MatmulPreferenceDestroy) X(MatmulPreferenceSetAttribute) X(MatmulAlgoGetHeuristic) \
     X(MatrixLayoutInit_internal) /* of cublasLtMatrixLayoutInit, which is inline */
+/* clang-format on */
 
 typedef struct wg_cublaslt {
 #define X(name) decltype(&cublasLt##name) name;
