@@ -114,4 +114,4 @@ void wg_settlement_path(const wg_engine *e, int i, wg_path *out)
 
 _Static_assert((int)WG_RULE_FIXED == (int)WG_LAW_FIXED && (int)WG_RULE_IID == (int)WG_LAW_IID &&
                    (int)WG_RULE_WITHOUT_REPLACEMENT == (int)WG_LAW_WITHOUT_REPLACEMENT && WG_TREE_MAX <= WG_TREE_NODES,
-               "kernels/cuda/rule_kinds.h speaks of the trees of core/dist/tree.h");
+               "kernels/rule/rule_kinds.h speaks of the trees of core/dist/tree.h");

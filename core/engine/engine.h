@@ -39,6 +39,7 @@ typedef struct wg_engine {
     wg_batch batch;
     wg_tree *tree;     /* (max_batch) */
     wg_rows p, q;
+    wg_workspace work;
     float *logits;     /* (rows, vocab) */
     bool watched;      /* by the drafter (wg_env_watch) */
     struct wg_settlement *settlement; /* steps that the target's device settles (settle.h); NULL: none are */

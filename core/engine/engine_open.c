@@ -50,6 +50,7 @@ static wg_status open_buffers(wg_engine *e, wg_error *err)
     WG_TRY(wg_batch_open(&e->batch, rows > e->opt.prefill_rows ? rows : e->opt.prefill_rows, err));
     WG_TRY(wg_rows_open(&e->p, rows, vocab, err));
     WG_TRY(wg_rows_open(&e->q, rows, vocab, err));
+    WG_TRY(wg_workspace_open(&e->work, vocab, err));
     const size_t logits = (size_t)rows * (size_t)vocab * sizeof *e->logits;
     if (!(e->logits = wg_alloc(logits, 1))) return wg_nomem(err, logits, "the target's logits; lower max_batch?");
     if (!(e->tree = wg_calloc((size_t)e->opt.max_batch, sizeof *e->tree)))
@@ -160,6 +161,7 @@ void wg_engine_close(wg_engine *e)
     wg_free(e->sampler);
     wg_free(e->tree);
     wg_free(e->logits);
+    wg_workspace_close(&e->work);
     wg_rows_close(&e->q);
     wg_rows_close(&e->p);
     wg_batch_close(&e->batch);

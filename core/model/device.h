@@ -6,7 +6,7 @@
 
 #include "core/base/pool.h"
 #include "core/kv/batch.h"
-#include "kernels/cuda/rule_kinds.h"
+#include "kernels/rule/rule_kinds.h"
 #include "kernels/ops.h"
 
 typedef struct wg_device wg_device;

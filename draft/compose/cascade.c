@@ -178,7 +178,7 @@ static wg_status begin(cascade_drafter *c, const wg_seq *s, int length, wg_seq *
 /* What the inner step emitted for place `at` of its batch: each token with the row it was drawn from. */
 static void extend(const cascade_drafter *c, const wg_seq *in, int at, wg_tree *out, wg_rows *q)
 {
-    const wg_rows *p = &c->engine->p;
+    wg_rows *p = &c->engine->p;
     const wg_tree *t = &c->engine->tree[at];
     for (int i = 0; i < in->path.n; i++) {
         const int from = t->row + in->path.node[i], row = wg_rows_push(q);

@@ -69,10 +69,10 @@ static wg_status find_form(const char *name, wg_exact_form *out, wg_error *err)
 /* ---- the teacher ------------------------------------------------------------------------------------------------- */
 
 /* Keeps the root alone: the text of plain decoding, a token a pass, whatever is drafted. */
-static void keep_root(const void *opt, const wg_tree *tree, const wg_rows *p, const wg_rows *q, const wg_chance *chance,
-                      wg_path *out)
+static void keep_root(const void *opt, const wg_tree *tree, wg_rows *p, wg_rows *q, const wg_chance *chance,
+                      wg_workspace *work, wg_path *out)
 {
-    (void)opt, (void)q;
+    (void)opt, (void)q, (void)work;
     out->n = 1;
     out->node[0] = 0;
     out->next = wg_rows_pick(p, tree->row, chance, WG_DRAW_NEXT, 0);
@@ -148,14 +148,15 @@ static wg_status plan(lesson *l, const wg_exact_shape *shape, int shapes, const 
 /* What the position that was just emitted gives: the root's p and its children's q, at the token that came. */
 static void note(lesson *l, const wg_seq *s, int at)
 {
-    const wg_engine *e = l->engine;
+    wg_engine *e = l->engine;
     const wg_tree *t = &e->tree[0];
     const int child = wg_tree_child(t, 0, 0);
     if (l->fixed) l->tree[at] = *t;
     for (int i = 0; i < l->n_series; i++) {
         const bool known = child >= 0 && t->qrow[child] >= 0; /* else the drafter has nothing to say here */
         l->s[i].value[at] =
-            known ? wg_exact_accept(l->s[i].form, l->s[i].k, &e->p, t->row, &e->q, t->qrow[child], s->token[s->n - 1]) : 0;
+            known ? wg_exact_accept(l->s[i].form, l->s[i].k, &e->p, t->row, &e->q, t->qrow[child], s->token[s->n - 1],
+                                    &e->work) : 0;
     }
 }
 
