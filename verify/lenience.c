@@ -14,7 +14,7 @@ static const wg_option options[] = {
 
 static double factor(const void *opt) { return ((const lenience_options *)opt)->factor; }
 
-static void brief(const void *opt, wg_rule *out) { out->factor = factor(opt); }
+static void device_params(const void *opt, wg_rule *out) { out->factor = factor(opt); }
 
 static int settle(const void *opt, const wg_crossing *c, int32_t *next) { return wg_settle_rounds(c, factor(opt), next); }
 
@@ -33,5 +33,5 @@ const wg_verifier_class wg_verifier_lenience = {
     .lossless = false,
     .accept = accept,
     .device = WG_RULE_ROUNDS,
-    .brief = brief,
+    .device_params = device_params,
 };

@@ -36,7 +36,7 @@ static const wg_option options[] = {
     WG_OPTION_END,
 };
 
-static void brief(const void *opt, wg_rule *out) { out->ratio = ((const multipath_options *)opt)->select == RATIO; }
+static void device_params(const void *opt, wg_rule *out) { out->ratio = ((const multipath_options *)opt)->select == RATIO; }
 
 typedef struct level {
     int node; /* one of those that spell the prefix: where p is read */
@@ -196,5 +196,5 @@ const wg_verifier_class wg_verifier_multipath = {
     .lossless = true,
     .accept = accept,
     .device = WG_RULE_MULTIPATH,
-    .brief = brief,
+    .device_params = device_params,
 };

@@ -24,7 +24,7 @@ static int better(const wg_rows *p, int row, int32_t x)
     return n;
 }
 
-static void brief(const void *opt, wg_rule *out)
+static void device_params(const void *opt, wg_rule *out)
 {
     const relaxed_options *o = opt;
     out->top = o->top;
@@ -62,5 +62,5 @@ const wg_verifier_class wg_verifier_relaxed = {
     .lossless = false,
     .accept = accept,
     .device = WG_RULE_RELAXED,
-    .brief = brief,
+    .device_params = device_params,
 };

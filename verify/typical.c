@@ -13,7 +13,7 @@ static const wg_option options[] = {
     WG_OPTION_END,
 };
 
-static void brief(const void *opt, wg_rule *out)
+static void device_params(const void *opt, wg_rule *out)
 {
     const typical_options *o = opt;
     out->epsilon = o->epsilon;
@@ -58,5 +58,5 @@ const wg_verifier_class wg_verifier_typical = {
     .lossless = false,
     .accept = accept,
     .device = WG_RULE_TYPICAL,
-    .brief = brief,
+    .device_params = device_params,
 };

@@ -11,26 +11,26 @@
 
 enum { ROUNDS = 32 }; /* of a window */
 
-struct wg_looping {
+struct wg_device_decode {
     wg_loop *loop;
     wg_loop_seq *seq;         /* (max_batch) */
     /* of the run under way */
     wg_engine *engine;
     wg_seq *const *running;
-    wg_round_fn *told;
+    wg_round_fn *on_round;
     void *user;
     bool wanted;
     int law;
 };
 
-void wg_looping_close(wg_engine *e)
+void wg_device_decode_close(wg_engine *e)
 {
-    struct wg_looping *l = e->looping;
+    struct wg_device_decode *l = e->device_decode;
     if (!l) return;
     wg_loop_close(l->loop);
     wg_free(l->seq);
     wg_free(l);
-    e->looping = NULL;
+    e->device_decode = NULL;
 }
 
 /* Tokens that end a text, a bit each. */
@@ -43,13 +43,13 @@ static uint64_t *ends_of(const wg_engine *e)
     return ends;
 }
 
-wg_status wg_looping_open(wg_engine *e, wg_error *err)
+wg_status wg_device_decode_open(wg_engine *e, wg_error *err)
 {
     const wg_drafter_class *d = e->drafter->class;
     wg_loop_options o = { .sequences = e->opt.max_batch, .rounds = ROUNDS, .events = ROUNDS * e->opt.max_batch };
-    if (!e->settlement || !d->chain || !d->chain(e->drafter, &o.draft)) return WG_OK;
-    o.how = wg_settlement_how(e, &o.rows);
-    struct wg_looping *l = e->looping = wg_calloc(1, sizeof *l);
+    if (!e->device_verify || !d->chain || !d->chain(e->drafter, &o.draft)) return WG_OK;
+    o.how = wg_device_verify_how(e, &o.rows);
+    struct wg_device_decode *l = e->device_decode = wg_calloc(1, sizeof *l);
     uint64_t *ends = l ? ends_of(e) : NULL;
     if (ends) l->seq = wg_calloc((size_t)e->opt.max_batch, sizeof *l->seq);
     o.ends = ends;
@@ -57,15 +57,15 @@ wg_status wg_looping_open(wg_engine *e, wg_error *err)
                                          : wg_nomem(err, (size_t)e->opt.max_batch * sizeof *l->seq, "rounds in a loop");
     wg_free(ends);
     if (l) l->law = o.draft.law;
-    if (l && !l->loop) wg_looping_close(e);
+    if (l && !l->loop) wg_device_decode_close(e);
     return status;
 }
 
-void wg_looping_limit(wg_engine *e, int rounds, int events) { wg_loop_limit(e->looping->loop, rounds, events); }
+void wg_device_decode_limit(wg_engine *e, int rounds, int events) { wg_loop_limit(e->device_decode->loop, rounds, events); }
 
-bool wg_looping_fits(wg_engine *e, wg_seq *const *seq, int n)
+bool wg_device_decode_fits(wg_engine *e, wg_seq *const *seq, int n)
 {
-    struct wg_looping *l = e->looping;
+    struct wg_device_decode *l = e->device_decode;
     if (!l) return false;
     for (int i = 0; i < n; i++) {
         const wg_seq *s = seq[i];
@@ -78,7 +78,7 @@ bool wg_looping_fits(wg_engine *e, wg_seq *const *seq, int n)
 /* The end of a round. */
 static bool take_event(void *user, const wg_gpu_event *event)
 {
-    struct wg_looping *l = user;
+    struct wg_device_decode *l = user;
     wg_engine *e = l->engine;
     wg_seq *s = l->running[event->seq];
     wg_tree *t = &e->tree[event->seq];
@@ -89,18 +89,18 @@ static bool take_event(void *user, const wg_gpu_event *event)
     wg_seq_append(s, t, &path, e->is_eog, e->is_eog_user);
     wg_assert(s->n == event->n);
     if (e->drafter->class->observe) e->drafter->class->observe(e->drafter, s, t, &s->path, &e->p);
-    if (l->told && !l->told(l->user, s)) l->wanted = false;
+    if (l->on_round && !l->on_round(l->user, s)) l->wanted = false;
     return l->wanted;
 }
 
-wg_status wg_looping_run(wg_engine *e, wg_seq *const *seq, int n, int rounds, wg_round_fn *told, void *user, int *ran,
-                         bool *wanted, wg_error *err)
+wg_status wg_device_decode_run(wg_engine *e, wg_seq *const *seq, int n, int rounds, wg_round_fn *on_round, void *user, int *ran,
+                               bool *wanted, wg_error *err)
 {
-    struct wg_looping *l = e->looping;
+    struct wg_device_decode *l = e->device_decode;
     const wg_loop_times before = wg_loop_times_of(l->loop);
     l->engine = e;
     l->running = seq;
-    l->told = told;
+    l->on_round = on_round;
     l->user = user;
     l->wanted = true;
     const wg_status status = wg_loop_run(l->loop, l->seq, n, rounds, take_event, l, ran, err);

@@ -52,12 +52,12 @@ static inline void wg_env_watch(const wg_env *env)
 }
 
 /* What one of the drafters that a drafter is made of did in the last step of a sequence. */
-typedef struct wg_inner_draft {
+typedef struct wg_composite_stats {
     const char *kind;            /* its class's name */
     bool asked, taken;           /* it drafted; its tree was the draft */
     int drafted;                 /* tokens of that tree, below the root */
-    int held;                    /* of the tokens that the step emitted, from the first one, how many the tree has */
-} wg_inner_draft;
+    int matched;                 /* of the tokens that the step emitted, from the first one, how many the tree has */
+} wg_composite_stats;
 
 typedef struct wg_drafter wg_drafter;
 typedef struct wg_drafter_class {
@@ -81,12 +81,12 @@ typedef struct wg_drafter_class {
     void (*close)(wg_drafter *d); /* also of a half-open drafter */
     /* The laws with these options (the struct at options_at) under the target's sampling chain; NULL: `laws`, always. */
     unsigned (*laws_for)(const void *options, const wg_sampling *sampling);
-    bool remembers;              /* its drafts may depend on requests that are over: a resumed run begins its group again */
+    bool cross_request; /* its drafts may depend on requests that are over: a resumed run begins its group again */
     /* The numbers by which its length policy will plan the next draft, for traces: their count, at most `most`. NULL: none. */
     int (*policy)(const wg_drafter *d, const wg_seq *seq, double *out, int most);
     /* What the drafters it chooses from did in the last step of this sequence, which is over: their count, at most `most`, and
      * always in one order. NULL: it drafts itself. */
-    int (*inner)(const wg_drafter *d, const wg_seq *seq, wg_inner_draft *out, int most);
+    int (*composite_stats)(const wg_drafter *d, const wg_seq *seq, wg_composite_stats *out, int most);
     /* Whether its drafts are chains that a device can draft in its place, and which, for as long as it is open. NULL: no. */
     bool (*chain)(const wg_drafter *d, wg_chain_draft *out);
 } wg_drafter_class;

@@ -39,8 +39,8 @@ typedef struct wg_engine {
     wg_rows p, q;
     float *logits;     /* (rows, vocab) */
     bool watched;      /* by the drafter (wg_env_watch) */
-    struct wg_settlement *settlement; /* steps that the target's device settles (settle.h); NULL: none are */
-    struct wg_looping *looping; /* rounds that it goes through by itself (loop.h); NULL: none */
+    struct wg_device_verify *device_verify; /* steps that the target's device settles (device_verify.h); NULL: none are */
+    struct wg_device_decode *device_decode; /* rounds that it goes through by itself (device_decode.h); NULL: none */
     wg_phases phases;
     uint64_t slots[4]; /* sequence slots in use, one bit each */
 } wg_engine;
@@ -48,7 +48,7 @@ typedef struct wg_engine {
 /* Opens an engine over a target (borrowed, with pool and ops) and a drafter and a rule, by class and with their options set
  * (copied). ELAW when the rule cannot check a law the drafter produces: the message names legal rules of `rules`
  * (NULL-terminated, may be NULL). */
-typedef struct wg_parts {
+typedef struct wg_engine_parts {
     wg_lm *target;
     wg_pool *pool;
     const wg_ops *ops;
@@ -62,8 +62,8 @@ typedef struct wg_parts {
     const void *verifier_options;
     const wg_verifier_class *const *rules;
     const struct wg_plugins *plugins; /* for drafters made of others (wg_env); may be NULL */
-} wg_parts;
-wg_status wg_engine_open(wg_engine **out, const wg_parts *parts, const wg_engine_options *opt, wg_error *err);
+} wg_engine_parts;
+wg_status wg_engine_open(wg_engine **out, const wg_engine_parts *parts, const wg_engine_options *opt, wg_error *err);
 void wg_engine_close(wg_engine *e); /* NULL and half-open are fine; sequences must be closed */
 
 /* A sequence for a prompt of n >= 1 tokens (ids checked against the vocabulary). `request` addresses its randomness. It
@@ -86,11 +86,13 @@ wg_status wg_engine_prefill(wg_engine *e, wg_seq *s, wg_error *err);
  * stays in the cache). EINVAL: n out of range, a sequence twice or finished, or a tree the drafter may not make. */
 wg_status wg_engine_step(wg_engine *e, wg_seq *const *seq, int n, wg_error *err);
 
-/* Up to `rounds` steps of those of n different sequences that run, told (may be NULL) after each of a sequence's; several at a
- * time where the device can (loop.h), the same in every text and count. Ends early when none runs any more, and when told has
- * said no, with the round that is under way. While it is told nothing but the sequence may be looked at: its cache follows
- * later. After a failure the steps that were told have been, and every sequence is as they left it. */
+/* Up to `rounds` steps of those of n different sequences that run. on_round (may be NULL) is called after each step of a
+ * sequence. Where the device can (device_decode.h) several steps are made at a time, with the same text and the same counts.
+ * Ends early when no sequence runs any more, and after a round in which on_round has returned false. Inside on_round only the
+ * sequence may be looked at: its cache follows later. After a failure the steps that on_round was called for have been made,
+ * and every sequence is as they left it. */
 typedef bool wg_round_fn(void *user, const wg_seq *s);
-wg_status wg_engine_rounds(wg_engine *e, wg_seq *const *seq, int n, int rounds, wg_round_fn *told, void *user, wg_error *err);
+wg_status wg_engine_rounds(wg_engine *e, wg_seq *const *seq, int n, int rounds, wg_round_fn *on_round, void *user,
+                           wg_error *err);
 
 #endif

@@ -74,7 +74,7 @@ static void copy_options(const wg_option *table, void *to, const void *from)
     for (; table && table->name; table++) memcpy((char *)to + table->at, (const char *)from + table->at, size[table->type]);
 }
 
-static wg_status open_plugins(wg_engine *e, const wg_parts *parts, wg_error *err)
+static wg_status open_plugins(wg_engine *e, const wg_engine_parts *parts, wg_error *err)
 {
     const wg_drafter_class *d = parts->drafter;
     e->verifier = parts->verifier;
@@ -97,7 +97,7 @@ static wg_status open_plugins(wg_engine *e, const wg_parts *parts, wg_error *err
 
 static bool tokenizer_says(const void *tokenizer, int32_t token) { return wg_tokenizer_is_eog(tokenizer, token); }
 
-static wg_status open_engine(wg_engine *e, const wg_parts *parts, const wg_engine_options *opt, wg_error *err)
+static wg_status open_engine(wg_engine *e, const wg_engine_parts *parts, const wg_engine_options *opt, wg_error *err)
 {
     e->target = parts->target;
     WG_TRY(settle_options(e, opt, err));
@@ -124,11 +124,11 @@ static wg_status open_engine(wg_engine *e, const wg_parts *parts, const wg_engin
     WG_TRY(open_buffers(e, err));
     e->env.logits = e->logits;
     WG_TRY(open_plugins(e, parts, err));
-    WG_TRY(wg_settlement_open(e, err));
-    return wg_looping_open(e, err);
+    WG_TRY(wg_device_verify_open(e, err));
+    return wg_device_decode_open(e, err);
 }
 
-wg_status wg_engine_open(wg_engine **out, const wg_parts *parts, const wg_engine_options *opt, wg_error *err)
+wg_status wg_engine_open(wg_engine **out, const wg_engine_parts *parts, const wg_engine_options *opt, wg_error *err)
 {
     wg_engine *e = wg_calloc(1, sizeof *e);
     if (!e) return wg_nomem(err, sizeof *e, "an engine");
@@ -141,10 +141,10 @@ wg_status wg_engine_open(wg_engine **out, const wg_parts *parts, const wg_engine
 void wg_engine_close(wg_engine *e)
 {
     if (!e) return;
-    wg_looping_close(e);
+    wg_device_decode_close(e);
     if (e->drafter && e->drafter->class->close) e->drafter->class->close(e->drafter);
     wg_free(e->drafter);
-    wg_settlement_close(e);
+    wg_device_verify_close(e);
     wg_free(e->verifier_opt);
     for (int i = 0; i < e->samplers; i++) wg_sampler_close(&e->sampler[i]);
     wg_free(e->sampler);

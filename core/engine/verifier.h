@@ -31,7 +31,7 @@ typedef struct wg_verifier_class {
      * to the host; 0, WG_RULE_HOST: nothing does. What it is to know of the options goes into *out, where `factor` is 1 and
      * `races` is set; NULL: nothing. */
     wg_rule_kind device;
-    void (*brief)(const void *opt, wg_rule *out);
+    void (*device_params)(const void *opt, wg_rule *out);
 } wg_verifier_class;
 
 static inline bool wg_verifier_lossless(const wg_verifier_class *v, double temperature)
@@ -42,7 +42,7 @@ static inline int wg_verifier_races(const wg_verifier_class *v, const void *opt)
 static inline wg_rule wg_verifier_device(const wg_verifier_class *v, const void *opt)
 {
     wg_rule rule = { .kind = v->device, .factor = 1, .races = wg_verifier_races(v, opt) };
-    if (v->brief) v->brief(opt, &rule);
+    if (v->device_params) v->device_params(opt, &rule);
     return rule;
 }
 

@@ -77,7 +77,7 @@ static wg_status find_rule(const cascade_drafter *c, const wg_env *env, bool gre
 
 static wg_status open_engine(cascade_drafter *c, const wg_env *env, const wg_sampling *sampling, wg_error *err)
 {
-    wg_parts parts = {
+    wg_engine_parts parts = {
         .target = wg_model_lm(c->model),
         .pool = env->pool,
         .ops = env->ops,
@@ -236,5 +236,5 @@ const wg_drafter_class wg_drafter_cascade = {
     .propose = propose,
     .forget = forget,
     .close = close,
-    .remembers = true,
+    .cross_request = true,
 };

@@ -157,5 +157,5 @@ const wg_drafter_class wg_drafter_plugin = {
     .observe = observe,
     .forget = forget,
     .close = close,
-    .remembers = true,
+    .cross_request = true,
 };

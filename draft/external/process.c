@@ -361,5 +361,5 @@ const wg_drafter_class wg_drafter_process = {
     .propose = propose,
     .forget = forget,
     .close = close_process,
-    .remembers = true,
+    .cross_request = true,
 };

@@ -274,5 +274,5 @@ const wg_drafter_class wg_drafter_synthetic = {
     .observe = observe,
     .forget = forget,
     .close = close,
-    .remembers = true,
+    .cross_request = true,
 };

@@ -238,5 +238,5 @@ const wg_drafter_class wg_drafter_ngram_cache = {
     .propose = propose,
     .forget = forget,
     .close = close,
-    .remembers = true,
+    .cross_request = true,
 };

@@ -117,5 +117,5 @@ const wg_drafter_class wg_drafter_ngram_hash = {
     .propose = propose,
     .forget = forget,
     .close = close,
-    .remembers = true,
+    .cross_request = true,
 };

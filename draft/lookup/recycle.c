@@ -176,5 +176,5 @@ const wg_drafter_class wg_drafter_recycle = {
     .propose = propose,
     .observe = observe,
     .close = close,
-    .remembers = true,
+    .cross_request = true,
 };

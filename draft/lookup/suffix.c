@@ -229,5 +229,5 @@ const wg_drafter_class wg_drafter_suffix = {
     .propose = propose,
     .forget = forget,
     .close = close,
-    .remembers = true,
+    .cross_request = true,
 };

@@ -55,7 +55,7 @@ void wg_forecast_ranks(const wg_fit *f, int texts, double accept[WG_ACCEPT_MAX],
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
-wg_status wg_fit_reader_open(wg_fit_reader *r, wg_engine *plain, const wg_parts *parts, wg_lm *draft, wg_error *err)
+wg_status wg_fit_reader_open(wg_fit_reader *r, wg_engine *plain, const wg_engine_parts *parts, wg_lm *draft, wg_error *err)
 {
     *r = (wg_fit_reader){ .plain = plain, .target = parts->target, .draft = draft };
     const int vocab = parts->target->vocab, context = plain->opt.max_tokens;

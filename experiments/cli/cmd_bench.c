@@ -94,7 +94,7 @@ static wg_status arm_open(const bench *b, const wg_target *t, const wg_drafter_c
     const wg_engine_options opt = { .max_batch = 1,
                                     .seed = (uint64_t)b->seed,
                                     .sampling = { .temperature = b->temperature, .top_p = 1 } };
-    wg_parts parts = wg_target_parts(t);
+    wg_engine_parts parts = wg_target_parts(t);
     parts.drafter = draft->class;
     parts.drafter_options = draft->options;
     parts.rules = wg_program_plugins.verifiers;

@@ -124,7 +124,7 @@ static wg_status generate_with(const generate *g, wg_engine *e, const wg_target 
     p.from = s->n;
     start = wg_clock_now();
     if (!status) status = wg_engine_rounds(e, &s, 1, INT_MAX, put_tokens, &p, err);
-    const double decode = wg_clock_now() - start - (e->looping ? 0 : p.seconds); /* a loop goes on while text is put */
+    const double decode = wg_clock_now() - start - (e->device_decode ? 0 : p.seconds); /* a loop goes on while text is put */
     put_end(&p);
     if (!status) put_footer(g, e, s, prefill, decode);
     wg_seq_close(e, s);
@@ -152,7 +152,7 @@ static wg_status generate_run(const generate *g, wg_error *err)
                                                   .frequency_penalty = g->frequency_penalty,
                                                   .presence_penalty = g->presence_penalty,
                                                   .penalty_window = (int)g->penalty_window } };
-    wg_parts parts;
+    wg_engine_parts parts;
     const wg_verifier_class *rule;
     wg_status s = wg_find_verifier(&wg_program_plugins, g->rule, &rule, err);
     if (!s)

@@ -391,15 +391,15 @@ static evidence test(const wg_verifier_class *rule, wg_sibling_law siblings, int
     const wg_engine_options o = { .max_batch = BATCH, .max_tokens = 128, .seed = seed, .sampling = *chain };
     void *rule_options = rule->options ? wg_calloc(1, rule->size) : NULL;
     if (rule_options) wg_option_defaults(rule->options, rule_options);
-    const wg_parts parts = { .target = &lm,
-                             .pool = target.model.pool,
-                             .ops = target.model.ops,
-                             .target_name = "target",
-                             .drafter = &pair_class,
-                             .verifier = rule,
-                             .verifier_options = rule_options,
-                             .rules = wg_verifiers,
-                             .plugins = &plugins };
+    const wg_engine_parts parts = { .target = &lm,
+                                    .pool = target.model.pool,
+                                    .ops = target.model.ops,
+                                    .target_name = "target",
+                                    .drafter = &pair_class,
+                                    .verifier = rule,
+                                    .verifier_options = rule_options,
+                                    .rules = wg_verifiers,
+                                    .plugins = &plugins };
     wg_engine *e;
     LAW_TRY(wg_engine_open(&e, &parts, &o, &err));
     evidence seen = { 0 };

@@ -125,13 +125,13 @@ static inline wg_engine *law_engine(const law_setup *s)
 {
     static const wg_plugins plugins = {wg_drafters, wg_verifiers};
     wg_error err;
-    wg_parts parts = {.target = s->target->lm,
-                      .pool = s->target->pool,
-                      .ops = s->target->ops,
-                      .tokenizer = s->target->tokenizer,
-                      .target_name = "target",
-                      .rules = wg_verifiers,
-                      .plugins = &plugins};
+    wg_engine_parts parts = { .target = s->target->lm,
+                              .pool = s->target->pool,
+                              .ops = s->target->ops,
+                              .tokenizer = s->target->tokenizer,
+                              .target_name = "target",
+                              .rules = wg_verifiers,
+                              .plugins = &plugins };
     LAW_TRY(wg_find_drafter(&plugins, s->drafter, &parts.drafter, &err));
     LAW_TRY(wg_find_verifier(&plugins, s->rule, &parts.verifier, &err));
     void *options = law_options(parts.drafter, s->options);

@@ -67,7 +67,7 @@ static int check(law_setup setup, const law_model *device, const char *device_op
     setup.target = device;
     setup.options = device_options;
     wg_engine *e = law_engine(&setup);
-    int bad = e->looping == NULL;
+    int bad = e->device_decode == NULL;
     if (bad) fprintf(stderr, "FAILED %s: there is no loop\n", what);
     const long before = setup.target->lm->passes;
     run_windows(e, r, PROMPTS, got, &loop);

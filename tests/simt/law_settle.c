@@ -36,11 +36,11 @@ static int check(law_setup setup, const law_model *device, const char *label, co
     wg_engine *e = law_engine(&setup);
     law_run(e, r, PROMPTS, got, &(wg_counts){ 0 });
     int bad = law_compare(what, want, got, PROMPTS);
-    if ((e->settlement == NULL) != e->watched || (e->settlement && e->p.n)) {
+    if ((e->device_verify == NULL) != e->watched || (e->device_verify && e->p.n)) {
         fprintf(stderr, "FAILED %s: the rows were%s expected on the host\n", what, e->watched ? "" : " not");
         bad++;
     }
-    *settled += e->settlement != NULL;
+    *settled += e->device_verify != NULL;
     wg_engine_close(e);
     law_free(want, PROMPTS);
     law_free(got, PROMPTS);

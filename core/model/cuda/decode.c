@@ -33,7 +33,7 @@ struct wg_loop {
     wg_gpu_ring *ring, *ring_there;  /* mapped */
     uint32_t number;                 /* of the next event */
     wg_loop_times times;
-    int n[WG_LOOP_ROWS], seen[WG_LOOP_ROWS]; /* of the sequences that run, after the rounds that were told */
+    int n[WG_LOOP_ROWS], seen[WG_LOOP_ROWS]; /* of the sequences that run, after the events that were drained */
 };
 
 static size_t seq_at(void) { return (sizeof(wg_gpu_turn) + 15) / 16 * 16; }
@@ -312,8 +312,8 @@ static void count(wg_loop *l, const wg_gpu_event *e)
     l->seen[e->seq] = e->seen;
 }
 
-/* Tells events in the order of their numbers until the device has ended. Returns the rounds that count. */
-static int hear(wg_loop *l, wg_loop_fn *told, void *user)
+/* Hands events on in the order of their numbers until the device has ended. Returns the rounds that count. */
+static int drain_events(wg_loop *l, wg_loop_fn *on_event, void *user)
 {
     wg_cuda *s = l->s;
     int at = 0, last = -1;
@@ -327,7 +327,7 @@ static int hear(wg_loop *l, wg_loop_fn *told, void *user)
             if (e->round > last) draft += e->draft_ns * 1e-9;
             last = e->round;
             count(l, e);
-            if (told(user, e) || stopped) continue;
+            if (on_event(user, e) || stopped) continue;
             stopped = true;
             __atomic_store_n(&l->ring->stop, 1, __ATOMIC_RELEASE);
         } else if (over) break;
@@ -369,7 +369,7 @@ static wg_status get_ready(wg_loop *l, const wg_loop_seq *seq, int n, int *round
     return wg_fail(err, WG_EIO, "%s (%s): %s", l->s->name, l->s->gpu.card, why);
 }
 
-wg_status wg_loop_run(wg_loop *l, const wg_loop_seq *seq, int n, int rounds, wg_loop_fn *told, void *user, int *ran,
+wg_status wg_loop_run(wg_loop *l, const wg_loop_seq *seq, int n, int rounds, wg_loop_fn *on_event, void *user, int *ran,
                       wg_error *err)
 {
     wg_cuda *s = l->s;
@@ -387,7 +387,7 @@ wg_status wg_loop_run(wg_loop *l, const wg_loop_seq *seq, int n, int rounds, wg_
     const int spans = wg_graph_spans(longest(seq, n));
     wg_graph *graph = graph_of(l, seq, n, spans, &first);
     send(l, seq, n, first ? 1 : rounds);
-    if (start(l, seq, n, spans * WG_GPU_SPAN, graph, first)) *ran = hear(l, told, user);
+    if (start(l, seq, n, spans * WG_GPU_SPAN, graph, first)) *ran = drain_events(l, on_event, user);
     for (int i = 0; i < n; i++) keep(l, &seq[i], l->n[i], l->seen[i]);
     note_times(l, since, *ran, drafted);
     if (s->gpu.api->wait(&s->gpu, why)) return wg_fail(err, WG_EIO, "%s (%s): %s", s->name, s->gpu.card, why);

@@ -75,8 +75,9 @@ static wg_engine *engine_of(const way *w, wg_weights **file, wg_model **m)
     const wg_model_options o = { .kv_type = WG_F16, .max_rows = 64 };
     const wg_engine_options opt = { .max_batch = BATCH, .seed = 11, .sampling = w->sampling, .pages = w->pages,
                                     .page_slots = w->page_slots };
-    wg_parts parts = { .ops = wg_ops_for(wg_cpu_chosen()), .rules = wg_verifiers, .plugins = &plugins, .is_eog = is_end,
-                       .is_eog_user = &w->end };
+    wg_engine_parts parts = {
+        .ops = wg_ops_for(wg_cpu_chosen()), .rules = wg_verifiers, .plugins = &plugins, .is_eog = is_end, .is_eog_user = &w->end
+    };
     cr_assert_eq(wg_device_cuda(&device, api, 0, mode, NULL, &err), WG_OK, "%s", err.text);
     cr_assert_eq(tiny_open(&shape, file, path, &err), WG_OK, "%s", err.text);
     cr_assert_eq(wg_model_open(m, *file, &device, &o, &err), WG_OK, "%s", err.text);
@@ -95,7 +96,7 @@ static wg_engine *engine_of(const way *w, wg_weights **file, wg_model **m)
     }
     cr_assert_eq(wg_engine_open(&e, &parts, &opt, &err), WG_OK, "%s", err.text);
     wg_free(set);
-    if (e->looping && w->window) wg_looping_limit(e, w->window, w->ring);
+    if (e->device_decode && w->window) wg_device_decode_limit(e, w->window, w->ring);
     return e;
 }
 
@@ -176,7 +177,7 @@ static int run(const way *w, bool rounds, outcome *out)
         out[i].told = 0;
     }
     if (w->again) cr_assert_eq(decode(e, rounds, &l), WG_OK, "%s", err.text);
-    const int looped = e->looping ? (int)(simt_stats_read().replays - replays) : -1;
+    const int looped = e->device_decode ? (int)(simt_stats_read().replays - replays) : -1;
     for (int i = 0; i < w->batch; i++) {
         const wg_seq *s = seq[i];
         out[i].n = s->n;

@@ -35,10 +35,13 @@ static inline const char *refusal(const law_model *m, const char *drafter, const
 {
     static const wg_plugins plugins = { wg_drafters, wg_verifiers };
     static wg_error err;
-    wg_parts parts = {
-        .target = m->lm, .pool = m->pool, .ops = m->ops, .tokenizer = m->tokenizer, .target_name = "target",
-        .rules = wg_verifiers, .plugins = tables ? &plugins : NULL
-    };
+    wg_engine_parts parts = { .target = m->lm,
+                              .pool = m->pool,
+                              .ops = m->ops,
+                              .tokenizer = m->tokenizer,
+                              .target_name = "target",
+                              .rules = wg_verifiers,
+                              .plugins = tables ? &plugins : NULL };
     const wg_engine_options o = { .max_batch = 2, .sampling = WG_SAMPLING(1, 0, 1, 0) };
     wg_engine *e = NULL;
     cr_assert_eq(wg_find_drafter(&plugins, drafter, &parts.drafter, &err), WG_OK, "%s", err.text);
