@@ -93,7 +93,7 @@ WG_DEVICE int selected_of(const court *c, double r, level *l, double *qk)
     const selection s = open_selection(c, row_p(c, l->node), q, l->k, r);
     select_among(&s);
     if (room->n == 0) return -1;
-    const int i = wg_block_pick(c->b, room->chance, room->n, uniform(t, DRAW_ACCEPT, WG_TREE_NODES + l->node, 0));
+    const int i = wg_block_pick(c->b, room->chance, room->n, uniform(t, WG_DRAW_ACCEPT, WG_TREE_NODES + l->node, 0));
     *qk = law_of(&s, room->rank[i]);
     return t->token[room->node[i]];
 }

@@ -7,8 +7,7 @@
 #include "kernels/cuda/block_ops.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/philox.h"
-
-enum { DRAW_ACCEPT = 2, DRAW_NEXT = 3, DRAW_COUPLED = 5 }; /* wg_purpose of core/dist/chance.h */
+#include "kernels/purpose.h"
 
 typedef struct wg_bet {
     double ratio;
@@ -102,7 +101,7 @@ WG_DEVICE void give_path(const court *c, int v, int next)
 
 /* ---- chance: core/dist/chance.c */
 
-WG_DEVICE double uniform(const wg_rule_tree *t, int purpose, int index, int depth)
+WG_DEVICE double uniform(const wg_rule_tree *t, wg_purpose purpose, int index, int depth)
 {
     const wg_philox r = wg_philox_at(t->seed, (uint32_t)index, (uint32_t)purpose, t->position + (uint32_t)depth, t->request);
     return wg_philox_double(r.v[0], r.v[1]);
@@ -111,18 +110,18 @@ WG_DEVICE double uniform(const wg_rule_tree *t, int purpose, int index, int dept
 WG_DEVICE bool accepts(const wg_rule_tree *t, int index, double num, double den)
 {
     if (num >= den) return num > 0;
-    return uniform(t, DRAW_ACCEPT, index, 0) * den < num;
+    return uniform(t, WG_DRAW_ACCEPT, index, 0) * den < num;
 }
 
 /* `next` after a node at this depth: from p; from weights that have a mass. */
 WG_DEVICE int pick_next(const court *c, int node, int depth)
 {
     const dist p = row_p(c, node);
-    return p.point >= 0 ? p.point : wg_block_pick(c->b, p.of, c->vocab, uniform(c->t, DRAW_NEXT, 0, depth));
+    return p.point >= 0 ? p.point : wg_block_pick(c->b, p.of, c->vocab, uniform(c->t, WG_DRAW_NEXT, 0, depth));
 }
 WG_DEVICE int pick_rest(const court *c, double mass, int node, int depth)
 {
-    return mass > 0 ? wg_block_pick(c->b, c->rest, c->vocab, uniform(c->t, DRAW_NEXT, 0, depth)) : pick_next(c, node, depth);
+    return mass > 0 ? wg_block_pick(c->b, c->rest, c->vocab, uniform(c->t, WG_DRAW_NEXT, 0, depth)) : pick_next(c, node, depth);
 }
 WG_DEVICE double sum_rest(const court *c)
 {

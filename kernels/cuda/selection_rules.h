@@ -322,7 +322,7 @@ WG_DEVICE int settle_one(const court *c, int node, int child, int depth, int *ne
         weight[1] = 1 - kept;
     }
     __syncthreads();
-    if (wg_block_pick(c->b, weight, 2, uniform(c->t, DRAW_ACCEPT, node, 0)) == 0 && kept > 0) return child;
+    if (wg_block_pick(c->b, weight, 2, uniform(c->t, WG_DRAW_ACCEPT, node, 0)) == 0 && kept > 0) return child;
     subtract(c, p.of, q, NULL, -1, 1);
     *next = pick_rest(c, sum_rest(c), node, depth);
     return -1;
@@ -357,7 +357,7 @@ WG_DEVICE int settle_optimal(const court *c, int node, int depth, int *next)
         weight[r->n] = rejected > 0 ? rejected : 0;
     }
     __syncthreads();
-    const int kept = wg_block_pick(c->b, weight, r->n + 1, uniform(t, DRAW_ACCEPT, node, 0));
+    const int kept = wg_block_pick(c->b, weight, r->n + 1, uniform(t, WG_DRAW_ACCEPT, node, 0));
     if (kept < r->n && weight[kept] > 0) return r->node[kept];
     *next = pick_rest(c, excess_over_law(&s), node, depth);
     return -1;

@@ -16,7 +16,7 @@ WG_DEVICE int race(const court *c, dist p, int races, int depth)
         for (int x = (int)threadIdx.x; x < c->vocab; x += WG_BLOCK) {
             const double weight = p.of[x];
             if (!(weight > 0)) continue;
-            const wg_philox r = wg_philox_at(t->seed, (uint32_t)x >> 1, DRAW_COUPLED + 256u * (uint32_t)list,
+            const wg_philox r = wg_philox_at(t->seed, (uint32_t)x >> 1, wg_purpose_of_list(WG_DRAW_COUPLED, list),
                                              t->position + (uint32_t)depth, t->request);
             const double u = x & 1 ? wg_philox_double(r.v[2], r.v[3]) : wg_philox_double(r.v[0], r.v[1]);
             if (which >= 0 && u >= best * weight) continue;
@@ -93,7 +93,7 @@ WG_DEVICE int settle_set(const court *c, int node, int depth, int *next)
     }
     if (threadIdx.x == 0) weight[k] = rest > 0 ? rest : 0;
     __syncthreads();
-    int kept = wg_block_pick(c->b, weight, k + 1, uniform(t, DRAW_ACCEPT, node, 0));
+    int kept = wg_block_pick(c->b, weight, k + 1, uniform(t, WG_DRAW_ACCEPT, node, 0));
     if (kept < k && weight[kept] > 0)
         for (int i = node; (i = child_after(t, node, i)) >= 0;)
             if (kept-- == 0) return i;
@@ -206,7 +206,7 @@ WG_DEVICE void settle_block(const court *c)
         const double r = claim[k];
         double mass = 0;
         if (k < n) {
-            if (uniform(t, DRAW_ACCEPT, k, 0) >= r + r * 1e-9) continue; /* the test below is of no more than r */
+            if (uniform(t, WG_DRAW_ACCEPT, k, 0) >= r + r * 1e-9) continue; /* the test below is of no more than r */
             mass = excess_after(c, k, r);
             if (mass <= 0 && r >= 1) break;
         }
