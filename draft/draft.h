@@ -13,18 +13,4 @@ extern const wg_drafter_class wg_drafter_layer_skip, wg_drafter_early_exit, wg_d
 extern const wg_drafter_class wg_drafter_hybrid, wg_drafter_best_of, wg_drafter_full_information, wg_drafter_cascade,
     wg_drafter_plugin, wg_drafter_process, wg_drafter_synthetic;
 
-/* The language model that a drafter runs (its seconds, passes and rows are the cost of drafting), or NULL: it runs none. */
-const wg_lm *wg_drafter_lm(const wg_drafter *d);
-
-/* What a draft model's vocabulary has of the target's. own[id], id < n: its own id of a target token, or -1; borrowed. */
-typedef struct wg_overlap {
-    int shared, vocab; /* target tokens that it has; the target's tokens */
-    int n;
-    const int32_t *own;
-} wg_overlap;
-/* False: it has all of them, under the same ids, or the drafter runs no model. */
-bool wg_drafter_overlap(const wg_drafter *d, wg_overlap *out);
-bool wg_model_overlap(const wg_drafter *d, wg_overlap *out); /* of the drafter model; of slem */
-bool wg_slem_overlap(const wg_drafter *d, wg_overlap *out);
-
 #endif

@@ -26,9 +26,3 @@ const wg_drafter_class *const wg_drafters[] = {
     &wg_drafter_synthetic,
     NULL,
 };
-
-bool wg_drafter_overlap(const wg_drafter *d, wg_overlap *out)
-{
-    if (d->class == &wg_drafter_model) return wg_model_overlap(d, out);
-    return d->class == &wg_drafter_slem && wg_slem_overlap(d, out);
-}

@@ -86,5 +86,6 @@ const wg_verifier_class wg_verifier_block = {
     .chains = true,
     .lossless = true,
     .accept = wg_block_accept,
+    .reads_q = true,
     .device = WG_RULE_BLOCK,
 };

@@ -93,5 +93,6 @@ const wg_verifier_class wg_verifier_kseq = {
     .laws = WG_LAW_FIXED | WG_LAW_IID,
     .lossless = true,
     .accept = accept,
+    .reads_q = true,
     .device = WG_RULE_KSEQ,
 };

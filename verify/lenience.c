@@ -32,6 +32,7 @@ const wg_verifier_class wg_verifier_lenience = {
     .laws = WG_LAW_FIXED | WG_LAW_IID | WG_LAW_WITHOUT_REPLACEMENT,
     .lossless = false,
     .accept = accept,
+    .reads_q = true,
     .device = WG_RULE_ROUNDS,
     .device_params = device_params,
 };

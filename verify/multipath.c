@@ -195,6 +195,7 @@ const wg_verifier_class wg_verifier_multipath = {
     .laws = WG_LAW_FIXED | WG_LAW_IID,
     .lossless = true,
     .accept = accept,
+    .reads_q = true,
     .device = WG_RULE_MULTIPATH,
     .device_params = device_params,
 };

@@ -66,5 +66,6 @@ const wg_verifier_class wg_verifier_optimal = {
     .laws = WG_LAW_FIXED | WG_LAW_IID,
     .lossless = true,
     .accept = accept,
+    .reads_q = true,
     .device = WG_RULE_OPTIMAL,
 };

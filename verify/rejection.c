@@ -31,5 +31,6 @@ const wg_verifier_class wg_verifier_rejection = {
     .laws = WG_LAW_FIXED | WG_LAW_IID,
     .lossless = true,
     .accept = accept,
+    .reads_q = true,
     .device = WG_RULE_ROUNDS,
 };

@@ -181,5 +181,6 @@ const wg_verifier_class wg_verifier_traversal = {
     .laws = WG_LAW_FIXED | WG_LAW_IID | WG_LAW_WITHOUT_REPLACEMENT,
     .lossless = true,
     .accept = wg_traversal_accept,
+    .reads_q = true,
     .device = WG_RULE_TRAVERSAL,
 };

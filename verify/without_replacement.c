@@ -30,5 +30,6 @@ const wg_verifier_class wg_verifier_without_replacement = {
     .laws = WG_LAW_FIXED | WG_LAW_WITHOUT_REPLACEMENT,
     .lossless = true,
     .accept = accept,
+    .reads_q = true,
     .device = WG_RULE_ROUNDS,
 };

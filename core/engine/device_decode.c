@@ -3,6 +3,7 @@
  * and the path through it. From there on it is what ends a step (engine.c): the sequence appends and counts, the drafter
  * observes. Only the cache follows later, for all rounds at once. */
 #include "core/engine/device_decode.h"
+#include "core/engine/engine_impl.h"
 
 #include "core/base/clock.h"
 #include "core/base/mem.h"
@@ -47,7 +48,7 @@ wg_status wg_device_decode_open(wg_engine *e, wg_error *err)
 {
     const wg_drafter_class *d = e->drafter->class;
     wg_loop_options o = { .sequences = e->opt.max_batch, .rounds = ROUNDS, .events = ROUNDS * e->opt.max_batch };
-    if (!e->device_verify || !d->chain || !d->chain(e->drafter, &o.draft)) return WG_OK;
+    if (!e->device_verify || !d->device_chain || !d->device_chain(e->drafter, &o.draft)) return WG_OK;
     o.how = wg_device_verify_how(e, &o.rows);
     struct wg_device_decode *l = e->device_decode = wg_calloc(1, sizeof *l);
     uint64_t *ends = l ? ends_of(e) : NULL;

@@ -2,6 +2,7 @@
  * The engine's side of settling on a device: trees and rows of q as the device takes them. Only what a rule may look at is
  * sent: a rule that compares, and drafts that are points, need no row of q. */
 #include "core/engine/device_verify.h"
+#include "core/engine/engine_impl.h"
 
 #include <string.h>
 
@@ -15,12 +16,6 @@ struct wg_device_verify {
     const double **q;
     int32_t *q_point;
 };
-
-static bool uses_q(const wg_rule *rule)
-{
-    return rule->kind == WG_RULE_ROUNDS || rule->kind == WG_RULE_KSEQ || rule->kind == WG_RULE_BLOCK ||
-           rule->kind == WG_RULE_TRAVERSAL || rule->kind == WG_RULE_MULTIPATH || rule->kind == WG_RULE_OPTIMAL;
-}
 
 void wg_device_verify_close(wg_engine *e)
 {
@@ -70,7 +65,7 @@ bool wg_device_verify_fits(const wg_engine *e, int n)
     const struct wg_device_verify *s = e->device_verify;
     for (int i = 0; i < n; i++)
         if (e->tree[i].probes) return false;
-    return s && e->batch.logits <= s->rows && (!uses_q(&s->s.rule) || e->q.n <= s->rows);
+    return s && e->batch.logits <= s->rows && (!e->verifier->reads_q || e->q.n <= s->rows);
 }
 
 static void put_tree(wg_engine *e, const wg_tree *t, const wg_chance *c, wg_rule_tree *to)
@@ -97,7 +92,7 @@ wg_status wg_device_verify_run(wg_engine *e, wg_seq *const *seq, int n, wg_error
 {
     struct wg_device_verify *s = e->device_verify;
     s->s.trees = n;
-    s->s.q_rows = uses_q(&s->s.rule) ? e->q.n : 0;
+    s->s.q_rows = e->verifier->reads_q ? e->q.n : 0;
     for (int i = 0; i < s->s.q_rows; i++) s->q[i] = NULL;
     for (int i = 0; i < n; i++) put_tree(e, &e->tree[i], &seq[i]->chance, &s->tree[i]);
     e->p.n = 0;
@@ -114,4 +109,4 @@ void wg_device_verify_path(const wg_engine *e, int i, wg_path *out)
 
 _Static_assert((int)WG_RULE_FIXED == (int)WG_LAW_FIXED && (int)WG_RULE_IID == (int)WG_LAW_IID &&
                    (int)WG_RULE_WITHOUT_REPLACEMENT == (int)WG_LAW_WITHOUT_REPLACEMENT && WG_TREE_MAX <= WG_TREE_NODES,
-               "kernels/cuda/rule_kinds.h speaks of the trees of core/dist/tree.h");
+               "kernels/rule/rule_kinds.h speaks of the trees of core/dist/tree.h");

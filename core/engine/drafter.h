@@ -8,10 +8,10 @@
 #include "core/base/pool.h"
 #include "core/dist/rows.h"
 #include "core/dist/sampler.h"
-#include "core/engine/seq.h"
 #include "core/dist/tree.h"
+#include "core/engine/seq.h"
+#include "core/model/device_chain.h"
 #include "core/model/lm.h"
-#include "core/model/decode_loop.h"
 #include "core/text/tokenizer.h"
 
 /* What a drafter may use; all borrowed, alive until after close. */
@@ -59,6 +59,13 @@ typedef struct wg_composite_stats {
     int matched;                 /* of the tokens that the step emitted, from the first one, how many the tree has */
 } wg_composite_stats;
 
+/* own[id], id < n: the draft model's id of a target token, or -1; borrowed from the drafter. */
+typedef struct wg_overlap {
+    int shared, vocab; /* target tokens that the draft model has; all target tokens */
+    int n;
+    const int32_t *own;
+} wg_overlap;
+
 typedef struct wg_drafter wg_drafter;
 typedef struct wg_drafter_class {
     const char *name, *doc;      /* as written in configs; one line for `wager list` */
@@ -87,8 +94,13 @@ typedef struct wg_drafter_class {
     /* What the drafters it chooses from did in the last step of this sequence, which is over: their count, at most `most`, and
      * always in one order. NULL: it drafts itself. */
     int (*composite_stats)(const wg_drafter *d, const wg_seq *seq, wg_composite_stats *out, int most);
-    /* Whether its drafts are chains that a device can draft in its place, and which, for as long as it is open. NULL: no. */
-    bool (*chain)(const wg_drafter *d, wg_chain_draft *out);
+    /* The language model whose seconds, passes and rows are the cost of its drafts. NULL: it runs none. */
+    const wg_lm *(*lm)(const wg_drafter *d);
+    /* What its draft model's vocabulary has of the target's. False, or NULL: all tokens, under the same ids, or it runs none.
+     */
+    bool (*overlap)(const wg_drafter *d, wg_overlap *out);
+    /* Describes its drafts, while it is open, if they are chains that a device can make in its place. False, or NULL: no. */
+    bool (*device_chain)(const wg_drafter *d, wg_device_chain *out);
 } wg_drafter_class;
 static inline unsigned wg_drafter_laws(const wg_drafter_class *d, const void *options, const wg_sampling *sampling)
 {
@@ -96,5 +108,11 @@ static inline unsigned wg_drafter_laws(const wg_drafter_class *d, const void *op
 }
 
 struct wg_drafter { const wg_drafter_class *class; const wg_env *env; }; /* first member of every drafter */
+
+static inline const wg_lm *wg_drafter_lm(const wg_drafter *d) { return d->class->lm ? d->class->lm(d) : NULL; }
+static inline bool wg_drafter_overlap(const wg_drafter *d, wg_overlap *out)
+{
+    return d->class->overlap && d->class->overlap(d, out);
+}
 
 #endif

@@ -2,7 +2,7 @@
  * The step. Whatever may fail comes first and is undone by a rollback; from the first accept on nothing can fail, and nothing
  * in here allocates. Invariant between steps: the cache holds all tokens of a sequence but the last, which is the root of the
  * next tree. Plain decoding is a tree of one node; greedy is a row with one point. */
-#include "core/engine/engine.h"
+#include "core/engine/engine_impl.h"
 
 #include "core/base/clock.h"
 #include "core/engine/device_decode.h"

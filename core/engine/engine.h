@@ -22,32 +22,8 @@ typedef struct wg_engine_options {
  * time. */
 typedef struct wg_phases { double draft, verify, accept, kv, prefill, measure; } wg_phases;
 
-typedef struct wg_engine {
-    wg_lm *target;
-    wg_drafter *drafter;
-    const wg_verifier_class *verifier;
-    void *verifier_opt;
-    wg_engine_options opt;
-    wg_env env;
-    wg_kv *kv;
-    wg_sampler *sampler; /* (threads of the pool) */
-    int samplers;
-    wg_is_eog_fn *is_eog;
-    const void *is_eog_user;
-    wg_batch batch;
-    wg_tree *tree;     /* (max_batch) */
-    wg_rows p, q;
-    float *logits;     /* (rows, vocab) */
-    bool watched;      /* by the drafter (wg_env_watch) */
-    struct wg_device_verify *device_verify; /* steps that the target's device settles (device_verify.h); NULL: none are */
-    struct wg_device_decode *device_decode; /* rounds that it goes through by itself (device_decode.h); NULL: none */
-    wg_phases phases;
-    uint64_t slots[4]; /* sequence slots in use, one bit each */
-} wg_engine;
-
-/* Opens an engine over a target (borrowed, with pool and ops) and a drafter and a rule, by class and with their options set
- * (copied). ELAW when the rule cannot check a law the drafter produces: the message names legal rules of `rules`
- * (NULL-terminated, may be NULL). */
+/* What an engine is put together from. Everything is borrowed and outlives the engine, except the two option structs, which are
+ * copied. */
 typedef struct wg_engine_parts {
     wg_lm *target;
     wg_pool *pool;
@@ -60,11 +36,43 @@ typedef struct wg_engine_parts {
     const void *drafter_options; /* its option fields (a struct laid out like the one at options_at), or NULL for defaults */
     const wg_verifier_class *verifier;
     const void *verifier_options;
-    const wg_verifier_class *const *rules;
-    const struct wg_plugins *plugins; /* for drafters made of others (wg_env); may be NULL */
+    const wg_verifier_class *const *rules; /* NULL-terminated: the rules that a message may name as legal; may be NULL */
+    const struct wg_plugins *plugins;      /* for drafters made of others (wg_env); may be NULL */
 } wg_engine_parts;
+
+/* Its fields are private to core/engine (engine_impl.h); what programs read of it stands below. */
+typedef struct wg_engine wg_engine;
+
+/* Opens an engine over a target, a drafter and a rule: allocates everything that a step needs. EINVAL: an option out of range.
+ * ELAW: the rule cannot check a law that the drafter produces; the message names legal rules of parts->rules. ENOMEM names what
+ * to lower. Also errors of the drafter's open. On failure *out is unchanged. */
 wg_status wg_engine_open(wg_engine **out, const wg_engine_parts *parts, const wg_engine_options *opt, wg_error *err);
 void wg_engine_close(wg_engine *e); /* NULL and half-open are fine; sequences must be closed */
+
+/* What an engine consists of. The options are those in force: defaults are filled in. */
+wg_lm *wg_engine_target(const wg_engine *e);
+wg_drafter *wg_engine_drafter(const wg_engine *e);
+const wg_verifier_class *wg_engine_verifier(const wg_engine *e);
+const wg_engine_options *wg_engine_options_of(const wg_engine *e);
+wg_kv *wg_engine_kv(const wg_engine *e);
+const wg_env *wg_engine_env(const wg_engine *e);      /* what its drafter may use */
+bool wg_engine_decodes_on_device(const wg_engine *e); /* rounds are made by the device where they can (device_decode.h) */
+
+/* Times since it was opened, or since they were cleared. */
+const wg_phases *wg_engine_phases(const wg_engine *e);
+void wg_engine_phases_clear(wg_engine *e);
+
+/* The last step, until the next one: its trees in the order of its sequences, their rows p (row tree->row + node; n == 0: they
+ * stayed on a device) and q, and the logits (as wg_env.logits). */
+typedef struct wg_last_step {
+    const wg_tree *tree;
+    const wg_rows *p, *q;
+    const float *logits;
+} wg_last_step;
+wg_last_step wg_engine_last_step(const wg_engine *e);
+
+/* The drafter forgets what it keeps for this sequence, as when it is closed: its text was changed by hand. */
+void wg_engine_forget(wg_engine *e, const wg_seq *s);
 
 /* A sequence for a prompt of n >= 1 tokens (ids checked against the vocabulary). `request` addresses its randomness. It
  * finishes after max_new tokens or at the end of the context. ECONTEXT when the prompt alone does not fit; EFULL when no place

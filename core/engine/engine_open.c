@@ -3,6 +3,7 @@
  * where they are touched. */
 #include "core/engine/build.h"
 #include "core/engine/device_decode.h"
+#include "core/engine/engine_impl.h"
 #include "core/engine/device_verify.h"
 
 #include <string.h>
@@ -157,6 +158,28 @@ void wg_engine_close(wg_engine *e)
     wg_free(e);
 }
 
+/* ---- what programs read */
+
+wg_lm *wg_engine_target(const wg_engine *e) { return e->target; }
+wg_drafter *wg_engine_drafter(const wg_engine *e) { return e->drafter; }
+const wg_verifier_class *wg_engine_verifier(const wg_engine *e) { return e->verifier; }
+const wg_engine_options *wg_engine_options_of(const wg_engine *e) { return &e->opt; }
+wg_kv *wg_engine_kv(const wg_engine *e) { return e->kv; }
+const wg_env *wg_engine_env(const wg_engine *e) { return &e->env; }
+bool wg_engine_decodes_on_device(const wg_engine *e) { return e->device_decode; }
+const wg_phases *wg_engine_phases(const wg_engine *e) { return &e->phases; }
+void wg_engine_phases_clear(wg_engine *e) { e->phases = (wg_phases){ 0 }; }
+
+wg_last_step wg_engine_last_step(const wg_engine *e)
+{
+    return (wg_last_step){ .tree = e->tree, .p = &e->p, .q = &e->q, .logits = e->logits };
+}
+
+void wg_engine_forget(wg_engine *e, const wg_seq *s)
+{
+    if (e->drafter->class->forget) e->drafter->class->forget(e->drafter, s);
+}
+
 /* ---- sequences */
 
 /* The lowest free slot, taken; -1 when there is none. */
@@ -250,7 +273,7 @@ wg_status wg_seq_extend(wg_engine *e, wg_seq *s, const int32_t *token, int n, in
 void wg_seq_close(wg_engine *e, wg_seq *s)
 {
     if (!s) return;
-    if (s->kv && e->drafter->class->forget) e->drafter->class->forget(e->drafter, s);
+    if (s->kv) wg_engine_forget(e, s);
     wg_kv_seq_close(s->kv);
     if (s->slot >= 0) e->slots[s->slot / 64] &= ~(1ull << s->slot % 64);
     wg_free(s->token);

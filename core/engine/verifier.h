@@ -9,7 +9,7 @@
 #include "core/dist/chance.h"
 #include "core/dist/rows.h"
 #include "core/dist/tree.h"
-#include "core/model/device.h"
+#include "kernels/rule/rule_kinds.h"
 
 typedef struct wg_verifier_class {
     const char *name, *doc;
@@ -27,10 +27,13 @@ typedef struct wg_verifier_class {
     /* How many lists of times the rule with these options races on, for drafts of law COUPLED (wg_env.races); NULL: it does
      * not. */
     int (*races)(const void *opt);
-    /* What makes the same decisions where the rows of p are on a device (kernels/cuda/verify.cu), so that these need not come
-     * to the host; 0, WG_RULE_HOST: nothing does. What it is to know of the options goes into *out, where `factor` is 1 and
-     * `races` is set; NULL: nothing. */
+    /* accept looks at rows of q (beside drafts of law FIXED, which have none). Where the rule runs on a device, rows of q go
+     * there only then. */
+    bool reads_q;
+    /* The same decisions made where the rows of p are on a device, so that these need not come to the host: which of the rules
+     * that devices have (kernels/rule/rule_kinds.h); 0, WG_RULE_HOST: none. */
     wg_rule_kind device;
+    /* Writes what the device has to know of the options into *out, where `factor` is 1 and `races` is set. NULL: nothing. */
     void (*device_params)(const void *opt, wg_rule *out);
 } wg_verifier_class;
 

@@ -7,23 +7,12 @@
 #ifndef WG_CORE_MODEL_DECODE_LOOP_H
 #define WG_CORE_MODEL_DECODE_LOOP_H
 
+#include "core/model/device_chain.h"
 #include "core/model/lm.h"
 #include "kernels/cuda/decode.h"
 
-/* Chains that a device can draft in a drafter's place: `length` tokens, each the most probable one of the model's logits or
- * drawn from its own chain of sampling at WG_DRAW_DRAFT's address, none behind one that ends the text; or what followed the
- * last tokens of the text before (draft/lookup/ngram.c). */
-typedef struct wg_chain_draft {
-    wg_lm *lm;            /* NULL: they are looked up, */
-    int n_max, n_min;     /* by matches of so many tokens */
-    int length;           /* 0: nothing is drafted */
-    int law;              /* WG_RULE_FIXED: the most probable ones */
-    double temperature, top_p, min_p;
-    int top_k;
-} wg_chain_draft;
-
 typedef struct wg_loop_options {
-    wg_chain_draft draft;
+    wg_device_chain draft;
     const wg_settling *how;       /* the target's chain and rule; borrowed */
     const uint64_t *ends;         /* (vocab bits, in words) tokens that end a text; copied */
     int sequences, rows;          /* of a batch, at most; of p that the target settles at once */

@@ -263,6 +263,7 @@ static wg_status model_attach(wg_lm *lm, wg_kv *kv, wg_error *err)
     return wg_model_attach((wg_model *)lm, kv, &lm->space, err);
 }
 
+static wg_model *model_of(const wg_lm *lm) { return (wg_model *)lm; }
 static void model_close(wg_lm *lm) { wg_model_close((wg_model *)lm); }
 
 const wg_lm_class wg_model_lm_class = {
@@ -272,4 +273,5 @@ const wg_lm_class wg_model_lm_class = {
     .settle_open = model_settle_open,
     .settle = model_settle,
     .close = model_close,
+    .transformer = model_of,
 };

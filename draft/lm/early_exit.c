@@ -47,5 +47,6 @@ const wg_drafter_class wg_drafter_early_exit = {
     .observe = wg_lm_drafter_observe,
     .policy = wg_lm_drafter_policy,
     .forget = wg_lm_drafter_forget,
+    .lm = wg_lm_drafter_lm,
     .close = wg_self_close,
 };

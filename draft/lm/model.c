@@ -440,17 +440,20 @@ void wg_lm_drafter_forget(wg_drafter *d, const wg_seq *seq)
     if (m->reader) wg_reader_forget(m->reader, seq);
 }
 
-bool wg_lm_drafter_chain(const wg_drafter *d, wg_chain_draft *out)
+const wg_lm *wg_lm_drafter_lm(const wg_drafter *d) { return ((const wg_lm_drafter *)d)->lm; }
+
+bool wg_lm_drafter_device_chain(const wg_drafter *d, wg_device_chain *out)
 {
     const model_drafter *m = (const model_drafter *)d;
     const wg_sampling *s = &m->sampler.sampling;
-    *out = (wg_chain_draft){.lm = m->lm,
-                            .length = m->levels,
-                            .law = m->law,
-                            .temperature = s->temperature,
-                            .top_p = s->top_p,
-                            .min_p = s->min_p,
-                            .top_k = s->top_k};
+    *out = (wg_device_chain){ .source = WG_CHAIN_MODEL,
+                              .length = m->levels,
+                              .lm = m->lm,
+                              .law = m->law,
+                              .temperature = s->temperature,
+                              .top_p = s->top_p,
+                              .min_p = s->min_p,
+                              .top_k = s->top_k };
     return m->opt.grow == GROW_CHAIN && !*m->opt.tree && m->law != WG_LAW_COUPLED && m->opt.p_min == 0 &&
            m->opt.length_policy.policy == WG_LENGTH_FIXED && !m->words && !m->reader && m->outputs == m->vocab &&
            m->sampler.usual && !m->sampler.penalises;
@@ -524,7 +527,7 @@ static void close(wg_drafter *d)
     wg_model_close(s->model);
 }
 
-bool wg_model_overlap(const wg_drafter *d, wg_overlap *out)
+static bool overlap(const wg_drafter *d, wg_overlap *out)
 {
     const wg_draft_vocab *v = &((const second_drafter *)d)->words;
     *out = (wg_overlap){v->n, v->target_vocab, v->target_vocab, v->own};
@@ -545,10 +548,7 @@ const wg_drafter_class wg_drafter_model = {
     .policy = wg_lm_drafter_policy,
     .forget = wg_lm_drafter_forget,
     .close = close,
-    .chain = wg_lm_drafter_chain,
+    .lm = wg_lm_drafter_lm,
+    .overlap = overlap,
+    .device_chain = wg_lm_drafter_device_chain,
 };
-
-const wg_lm *wg_drafter_lm(const wg_drafter *d)
-{
-    return d->class->observe == wg_lm_drafter_observe ? ((const wg_lm_drafter *)d)->lm : NULL;
-}

@@ -226,7 +226,7 @@ static wg_status propose(wg_drafter *base, wg_seq *const *seq, int n, wg_tree *o
 
 static void forget(wg_drafter *base, const wg_seq *s) { wg_reader_forget(&((slem_drafter *)base)->reader, s); }
 
-bool wg_slem_overlap(const wg_drafter *base, wg_overlap *out)
+static bool overlap(const wg_drafter *base, wg_overlap *out)
 {
     const slem_drafter *d = (const slem_drafter *)base;
     *out = (wg_overlap){ d->map.shared, base->env->target->vocab, d->map.a, d->map.to_b };
@@ -244,4 +244,5 @@ const wg_drafter_class wg_drafter_slem = {
     .propose = propose,
     .forget = forget,
     .close = close,
+    .overlap = overlap,
 };

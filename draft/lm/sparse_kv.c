@@ -46,5 +46,6 @@ const wg_drafter_class wg_drafter_sparse_kv = {
     .observe = wg_lm_drafter_observe,
     .policy = wg_lm_drafter_policy,
     .forget = wg_lm_drafter_forget,
+    .lm = wg_lm_drafter_lm,
     .close = wg_self_close,
 };

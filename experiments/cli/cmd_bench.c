@@ -55,7 +55,7 @@ static wg_status arm_run(const bench *b, arm *a, int32_t root, int repeat, wg_er
     if (!b->steps) status = wg_engine_rounds(a->engine, &s, 1, INT_MAX, NULL, NULL, err);
     while (!status && s->finish == WG_RUNNING) status = wg_engine_step(a->engine, &s, 1, err);
     if (repeat < 0) {
-        a->engine->phases = (wg_phases){ 0 }; /* a warm-up */
+        wg_engine_phases_clear(a->engine); /* a warm-up */
     } else {
         a->seconds[repeat] = (wg_clock_now() - start) / (double)s->counts.emitted;
         a->passes += s->counts.passes;
@@ -70,7 +70,7 @@ static wg_status arm_run(const bench *b, arm *a, int32_t root, int repeat, wg_er
 static void print_arm(const bench *b, arm *a, const char *name, double plain)
 {
     const double per_token = wg_bench_median(a->seconds, (int)b->repeats), tau = (double)a->emitted / (double)a->passes;
-    const wg_phases *ph = &a->engine->phases;
+    const wg_phases *ph = wg_engine_phases(a->engine);
     const double rounds = (double)a->passes;
     if (b->json) {
         json_t *o = json_pack("{s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:I}", "arm", name, "tok_s",

@@ -60,7 +60,7 @@ static void add_coverage(wg_result *o, const wg_engine *e, const wg_request *q)
 {
     wg_overlap v;
     wg_coverage *c = &o->coverage;
-    if (q->status || !wg_drafter_overlap(e->drafter, &v)) return;
+    if (q->status || !wg_drafter_overlap(wg_engine_drafter(e), &v)) return;
     c->shared = v.shared;
     c->vocab = v.vocab;
     c->text += q->n;

@@ -115,7 +115,7 @@ static void close_seq(batch *b, int i)
 static double batch_clock(const batch *b)
 {
     const double traced = b->tracer ? b->tracer->seconds - b->traced : 0;
-    return wg_clock_now() - traced - (b->a->engine->phases.measure - b->measured);
+    return wg_clock_now() - traced - (wg_engine_phases(b->a->engine)->measure - b->measured);
 }
 
 /* Asks and prefills. */
@@ -170,9 +170,10 @@ static wg_status settle(batch *b, int i, int place, int k, double forward, doubl
     q->decode += seconds / k;
     q->forward += forward / k;
     wg_phases_add(&q->phases, step, 1.0 / k);
-    const wg_mixture_step mixture = wg_mixture_add_step(&q->mixture, b->a->engine->drafter, seq);
+    const wg_mixture_step mixture = wg_mixture_add_step(&q->mixture, wg_engine_drafter(b->a->engine), seq);
     trace_step(q, seq, &mixture, k, seconds, step);
-    wg_load_step(&q->load, seq, &b->a->engine->tree[place], k, wg_kv_page_slots(b->a->engine->kv));
+    wg_load_step(&q->load, seq, &wg_engine_last_step(b->a->engine).tree[place], k,
+                 wg_kv_page_slots(wg_engine_kv(b->a->engine)));
     if (!b->begun) q->ttft = now - b->start;
     else wg_event_add(&q->events, now - q->last, seq->last_emitted);
     q->last = now;
@@ -207,8 +208,8 @@ static wg_status step_batch(batch *b, int from, int to)
         if (is_running(b, i)) active[k++] = b->seq[i];
     if (k == 0) return WG_OK;
     wg_error err;
-    const wg_phases before = e->phases;
-    const double forward = e->target->seconds, clock = batch_clock(b);
+    const wg_phases before = *wg_engine_phases(e);
+    const double forward = wg_engine_target(e)->seconds, clock = batch_clock(b);
     const wg_status s = stopped(b->room) ? WG_EINTERRUPTED : wg_engine_step(e, active, k, &err);
     const double now = batch_clock(b);
     if (s == WG_EINTERRUPTED) return s;
@@ -216,10 +217,10 @@ static wg_status step_batch(batch *b, int from, int to)
         for (int i = from; i < to; i++) WG_TRY(step_batch(b, i, i + 1));
         return WG_OK;
     }
-    const wg_phases step = phases_between(&before, &e->phases);
+    const wg_phases step = phases_between(&before, wg_engine_phases(e));
     if (!b->begun) b->first_token = now;
     if (b->a->warm && !s) wg_warm_step(b->a->warm, &step, now - clock, k, most_rows(active, k));
-    const double target = e->target->seconds - forward;
+    const double target = wg_engine_target(e)->seconds - forward;
     for (int i = from, place = 0; i < to; i++) {
         if (!is_running(b, i)) continue;
         if (!s) {
@@ -248,9 +249,19 @@ static wg_status run_turn(batch *b)
 wg_status wg_batch_run(const wg_room *room, const wg_group *g, wg_arm *a, int first, int n, int repeat, int turns, int max_new,
                        wg_tracer *tracer, wg_error *err)
 {
-    batch b = { .room = room, .g = g, .a = a, .seq = room->seq, .first = first, .n = n, .repeat = repeat, .turns = turns,
-                .max_new = max_new, .tracer = tracer, .traced = tracer ? tracer->seconds : 0,
-                .measured = a->engine->phases.measure, .err = err };
+    batch b = { .room = room,
+                .g = g,
+                .a = a,
+                .seq = room->seq,
+                .first = first,
+                .n = n,
+                .repeat = repeat,
+                .turns = turns,
+                .max_new = max_new,
+                .tracer = tracer,
+                .traced = tracer ? tracer->seconds : 0,
+                .measured = wg_engine_phases(a->engine)->measure,
+                .err = err };
     wg_status s = WG_OK;
     memset(b.seq, 0, (size_t)n * sizeof *b.seq);
     for (; b.turn < turns && !s; b.turn++) s = run_turn(&b);

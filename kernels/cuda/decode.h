@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "kernels/cuda/rule_kinds.h"
+#include "kernels/rule/rule_kinds.h"
 
 enum { WG_LOOP_ROWS = 64, WG_LOOP_DRAFT = 31 }; /* rows of a pass; tokens of a draft */
 

@@ -25,7 +25,7 @@
 #include <stdint.h>
 
 #include "kernels/cuda/decode.h"
-#include "kernels/cuda/rule_kinds.h"
+#include "kernels/rule/rule_kinds.h"
 #include "kernels/hd.h"
 #include "kernels/ops.h"
 

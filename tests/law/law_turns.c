@@ -74,8 +74,8 @@ static void converse(const law_setup *s, int n, talk *out)
     wg_engine *e = law_engine(s);
     wg_seq *seq[SEQUENCES];
     for (int turn = 0; turn < TURNS; turn++) {
-        const wg_lm *draft = wg_drafter_lm(e->drafter);
-        const long rows = e->target->rows, draft_rows = draft ? draft->rows : 0;
+        const wg_lm *draft = wg_drafter_lm(wg_engine_drafter(e));
+        const long rows = wg_engine_target(e)->rows, draft_rows = draft ? draft->rows : 0;
         for (int i = 0; i < n; i++) {
             int32_t asked[PROMPT];
             const int m = question(i, turn, asked);
@@ -83,7 +83,7 @@ static void converse(const law_setup *s, int n, talk *out)
             else LAW_TRY(wg_seq_extend(e, seq[i], asked, m, ANSWER, &err));
         }
         run(e, seq, n);
-        out->rows[turn] = e->target->rows - rows;
+        out->rows[turn] = wg_engine_target(e)->rows - rows;
         out->draft_rows[turn] = draft ? draft->rows - draft_rows : 0;
         for (int i = 0; i < n; i++) {
             out[i].n[turn] = seq[i]->n;

@@ -162,7 +162,7 @@ static inline void law_run(wg_engine *e, const law_request *r, int n, law_output
     wg_seq *seq[256];
     int who[256], running = 0, next = 0;
     while (running || next < n) {
-        for (; running < e->opt.max_batch && next < n; next++, running++) {
+        for (; running < wg_engine_options_of(e)->max_batch && next < n; next++, running++) {
             LAW_TRY(wg_seq_open(e, &seq[running], (uint32_t)next, r[next].prompt, r[next].n, r[next].max_new, &err));
             who[running] = next;
         }

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 
 #include "core/engine/device_decode.h"
+#include "core/engine/engine_impl.h"
 #include "tests/law/pair.h"
 
 enum { PROMPTS = 3, LONGEST = 20, TOKENS = 16, WINDOW = 3 };
@@ -34,7 +35,7 @@ static void run_windows(wg_engine *e, const law_request *r, int n, law_output *o
     wg_seq *seq[PROMPTS];
     int who[PROMPTS], running = 0, next = 0;
     while (running || next < n) {
-        for (; running < e->opt.max_batch && next < n; next++, running++) {
+        for (; running < wg_engine_options_of(e)->max_batch && next < n; next++, running++) {
             LAW_TRY(wg_seq_open(e, &seq[running], (uint32_t)next, r[next].prompt, r[next].n, r[next].max_new, &err));
             who[running] = next;
         }

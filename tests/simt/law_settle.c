@@ -3,6 +3,7 @@
  * may be drafting for gives the CPU's text, byte for byte, and where nobody looks at rows none of them comes to the host.
  * usage: law_settle [RULES]     so many rules a drafter, those that ran least first; all when left out */
 #include "core/engine/device_verify.h"
+#include "core/engine/engine_impl.h"
 #include "tests/law/pair.h"
 
 enum { PROMPTS = 2, LONGEST = 24, TOKENS = 7 };
@@ -36,7 +37,7 @@ static int check(law_setup setup, const law_model *device, const char *label, co
     wg_engine *e = law_engine(&setup);
     law_run(e, r, PROMPTS, got, &(wg_counts){ 0 });
     int bad = law_compare(what, want, got, PROMPTS);
-    if ((e->device_verify == NULL) != e->watched || (e->device_verify && e->p.n)) {
+    if ((e->device_verify == NULL) != e->watched || (e->device_verify && wg_engine_last_step(e).p->n)) {
         fprintf(stderr, "FAILED %s: the rows were%s expected on the host\n", what, e->watched ? "" : " not");
         bad++;
     }

@@ -251,6 +251,7 @@ static const wg_device_class cuda_class = {
     .narrow = wg_cuda_narrow,
     .finish = wg_cuda_finish,
     .settle_open = wg_cuda_settle_open,
+    .cuda = wg_cuda_of,
     .hold = wg_cuda_hold,
     .close = wg_cuda_close,
     .embed = cuda_embed,

@@ -4,6 +4,7 @@
  * that end in the middle, sequences that end while others go on. A position that is off by one shows in no text that looks
  * wrong; here it shows as a byte. */
 #include "core/engine/device_decode.h"
+#include "core/engine/engine_impl.h"
 
 #include "core/engine/build.h"
 #include "core/model/model.h"
@@ -104,7 +105,7 @@ static wg_engine *engine_of(const way *w, wg_weights **file, wg_model **m)
 static void read_pages(const wg_engine *e, const wg_seq *s, outcome *o)
 {
     o->len = wg_kv_len(s->kv);
-    for (int space = 0; space < wg_kv_spaces(e->kv); space++) {
+    for (int space = 0; space < wg_kv_spaces(wg_engine_kv(e)); space++) {
         o->valid[space] = wg_kv_valid(s->kv, space);
         for (int layer = 0; layer < LAYERS - space; layer++) {
             const wg_kv_view v = wg_kv_view_of(s->kv, space, layer);
@@ -187,7 +188,7 @@ static int run(const way *w, bool rounds, outcome *out)
         read_pages(e, s, &out[i]);
         cr_assert_eq(out[i].len, s->n - 1);
     }
-    cr_assert_eq(wg_kv_check(e->kv, &err), WG_OK, "%s", err.text);
+    cr_assert_eq(wg_kv_check(wg_engine_kv(e), &err), WG_OK, "%s", err.text);
     for (int i = 0; i < w->batch; i++) wg_seq_close(e, seq[i]);
     wg_engine_close(e);
     wg_model_close(m);
@@ -434,7 +435,7 @@ Test(gpu_loop, a_failed_loop_keeps_what_was_told)
     faulty.fail_at = faulty.waits + 1;
     cr_assert_eq(decode(e, true, &l), WG_EIO);
     cr_assert(strstr(err.text, "cuda:0 (emulated): the card has fallen off the bus"), "%s", err.text);
-    cr_assert(got[0].told > 3 && wg_kv_len(seq[0]->kv) == seq[0]->n - 1 && wg_kv_check(e->kv, &err) == WG_OK);
+    cr_assert(got[0].told > 3 && wg_kv_len(seq[0]->kv) == seq[0]->n - 1 && wg_kv_check(wg_engine_kv(e), &err) == WG_OK);
     const uint64_t calls = wg_mem_read().calls;
     const size_t live = simt_stats_read().live;
     cr_assert_eq(decode(e, true, &l), WG_OK, "%s", err.text);

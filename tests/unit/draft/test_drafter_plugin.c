@@ -54,8 +54,8 @@ Test(plugin, the_first_draft)
     LAW_TRY(wg_seq_open(e, &s, 1, prompt, 7, 30, &err));
     LAW_TRY(wg_engine_step(e, &s, 1, &err));
     const int32_t want[] = { 1, 2, 4, 1, 2, 4 }; /* after 1 came 2 last, after 2 came 4, after 4 came 1 */
-    cr_assert_eq(e->tree[0].n, 6);
-    for (int i = 0; i < 6; i++) cr_assert_eq(e->tree[0].token[i], want[i]);
+    cr_assert_eq(wg_engine_last_step(e).tree[0].n, 6);
+    for (int i = 0; i < 6; i++) cr_assert_eq(wg_engine_last_step(e).tree[0].token[i], want[i]);
     wg_seq_close(e, s);
     wg_engine_close(e);
 }

@@ -68,7 +68,7 @@ static int nodes_for(const char *drafter, const char *options, const int32_t *te
     wg_seq *seq;
     LAW_TRY(wg_seq_open(e, &seq, 1, text, n, 30, &err));
     LAW_TRY(wg_engine_step(e, &seq, 1, &err));
-    *out = e->tree[0];
+    *out = wg_engine_last_step(e).tree[0];
     wg_seq_close(e, seq);
     wg_engine_close(e);
     return out->n - 1;
@@ -107,7 +107,7 @@ static int account(const char *drafter, const char *options, const int32_t *text
     wg_seq *seq;
     LAW_TRY(wg_seq_open(e, &seq, 1, text, n, 30, &err));
     LAW_TRY(wg_engine_step(e, &seq, 1, &err));
-    const int parts = e->drafter->class->composite_stats(e->drafter, seq, out, 4);
+    const int parts = wg_engine_drafter(e)->class->composite_stats(wg_engine_drafter(e), seq, out, 4);
     *kept = seq->path.n - 1;
     wg_seq_close(e, seq);
     wg_engine_close(e);

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "core/base/mem.h"
-#include "core/engine/engine.h"
+#include "core/engine/engine_impl.h"
 #include "core/model/lm_table.h"
 #include "kernels/cpu.h"
 #include "kernels/philox.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The rules of verify/ that a device can settle trees by, and trees and paths as it takes and gives them. */
-#ifndef WG_KERNELS_CUDA_RULE_KINDS_H
-#define WG_KERNELS_CUDA_RULE_KINDS_H
+#ifndef WG_KERNELS_RULE_RULE_KINDS_H
+#define WG_KERNELS_RULE_RULE_KINDS_H
 
 #include <stdint.h>
 
