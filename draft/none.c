@@ -21,6 +21,12 @@ const wg_drafter_class wg_drafter_none = {
     .name = "none",
     .doc = "plain decoding: one token a pass, nothing drafted",
     .size = sizeof(wg_drafter),
+    .test_options =
+        (const wg_drafter_test[]){
+            { .options = "" },
+            { .options = NULL },
+        },
+    .stands_alone = true,
     .propose = propose,
     .device_chain = device_chain,
 };

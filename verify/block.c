@@ -82,6 +82,7 @@ void wg_block_accept(const void *opt, const wg_tree *tree, const wg_rows *p, con
 const wg_verifier_class wg_verifier_block = {
     .name = "block",
     .doc = "accept a chain's prefix by its joint probability: never fewer tokens than rejection",
+    .test_options = (const char *const[]){ "", NULL },
     .laws = WG_LAW_FIXED | WG_LAW_IID | WG_LAW_WITHOUT_REPLACEMENT,
     .chains = true,
     .lossless = true,

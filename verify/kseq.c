@@ -90,6 +90,7 @@ static void accept(const void *opt, const wg_tree *tree, const wg_rows *p, const
 const wg_verifier_class wg_verifier_kseq = {
     .name = "kseq",
     .doc = "k independent siblings judged by one threshold: within 1 - 1/e of the optimum (SpecTr)",
+    .test_options = (const char *const[]){ "", NULL },
     .laws = WG_LAW_FIXED | WG_LAW_IID,
     .lossless = true,
     .accept = accept,

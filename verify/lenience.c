@@ -29,6 +29,7 @@ const wg_verifier_class wg_verifier_lenience = {
     .doc = "rejection with q scaled down: accepts more, bends p by at most 1/factor",
     .size = sizeof(lenience_options),
     .options = options,
+    .test_options = (const char *const[]){ "", "factor=0.2", NULL },
     .laws = WG_LAW_FIXED | WG_LAW_IID | WG_LAW_WITHOUT_REPLACEMENT,
     .lossless = false,
     .accept = accept,

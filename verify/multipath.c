@@ -192,6 +192,7 @@ const wg_verifier_class wg_verifier_multipath = {
     .doc = "select one of several independent paths, then block verification with its law (GBV and better)",
     .size = sizeof(multipath_options),
     .options = options,
+    .test_options = (const char *const[]){ "", "select=ratio", NULL },
     .laws = WG_LAW_FIXED | WG_LAW_IID,
     .lossless = true,
     .accept = accept,

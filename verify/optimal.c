@@ -63,6 +63,7 @@ static void accept(const void *opt, const wg_tree *tree, const wg_rows *p, const
 const wg_verifier_class wg_verifier_optimal = {
     .name = "optimal",
     .doc = "the most that k independent siblings allow at a node: an optimal coupling in one sort",
+    .test_options = (const char *const[]){ "", NULL },
     .laws = WG_LAW_FIXED | WG_LAW_IID,
     .lossless = true,
     .accept = accept,

@@ -58,6 +58,7 @@ const wg_verifier_class wg_verifier_relaxed = {
     .doc = "keep a draft that is among the target's most probable tokens and near the first",
     .size = sizeof(relaxed_options),
     .options = options,
+    .test_options = (const char *const[]){ "", "top=2,gap=3", NULL },
     .laws = WG_LAWS,
     .lossless = false,
     .accept = accept,

@@ -178,6 +178,7 @@ void wg_traversal_accept(const void *opt, const wg_tree *tree, const wg_rows *p,
 const wg_verifier_class wg_verifier_traversal = {
     .name = "traversal",
     .doc = "block verification on trees, leaves first: accept the longest path that its joint probability allows",
+    .test_options = (const char *const[]){ "", NULL },
     .laws = WG_LAW_FIXED | WG_LAW_IID | WG_LAW_WITHOUT_REPLACEMENT,
     .lossless = true,
     .accept = wg_traversal_accept,

@@ -54,6 +54,7 @@ const wg_verifier_class wg_verifier_typical = {
     .doc = "keep drafts that the target finds not unusual (Medusa)",
     .size = sizeof(typical_options),
     .options = options,
+    .test_options = (const char *const[]){ "", "epsilon=0.5,delta=0.9", NULL },
     .laws = WG_LAWS,
     .lossless = false,
     .accept = accept,

@@ -66,12 +66,27 @@ typedef struct wg_overlap {
     const int32_t *own;
 } wg_overlap;
 
+/* Options that a drafter is tested with, as they stand behind KIND: in --draft. Every law test, the test of the program and the
+ * registry's own test run them. A word that begins with $ is a file that the test provides: $target, the target's own weights;
+ * $near, a draft model close to the target; $far, one that is not; $short, one whose context ends before the texts do; $other,
+ * one with another vocabulary; $store, a datastore (wager datastore); $list, the tokens that may be drafted (wager vocab
+ * prune); $plugin, the shared object of examples/plugin-drafter. */
+typedef struct wg_drafter_test {
+    const char *options; /* "": the defaults; NULL: the end of the list */
+    bool siblings;       /* its drafts may have siblings: rules for chains are left out */
+    bool own_request;    /* with these options its drafts depend on their own request alone, whatever cross_request says */
+    bool runs_target;    /* it makes passes of the target for itself */
+    double keeps;        /* least share of its tokens that greedy decoding of the tests' models keeps */
+} wg_drafter_test;
+
 typedef struct wg_drafter wg_drafter;
 typedef struct wg_drafter_class {
     const char *name, *doc;      /* as written in configs; one line for `wager list` */
     size_t size;                 /* bytes of the instance; allocated zeroed by the caller */
     const wg_option *options;    /* fields of the struct at options_at; NULL: none */
     size_t options_at;
+    /* What it is tested with, the usual first; a drafter of the registry without any fails the tests. */
+    const wg_drafter_test *test_options;
     unsigned laws;               /* sibling laws it can produce, with any options */
     wg_status (*open)(wg_drafter *d, const wg_env *env, wg_error *err);
     /* Fills out[i] for seq[i] (root = its last token) and pushes the q rows that the trees name (q is shared by the n trees and
@@ -88,6 +103,7 @@ typedef struct wg_drafter_class {
     void (*close)(wg_drafter *d); /* also of a half-open drafter */
     /* The laws with these options (the struct at options_at) under the target's sampling chain; NULL: `laws`, always. */
     unsigned (*laws_for)(const void *options, const wg_sampling *sampling);
+    bool stands_alone;  /* it needs no target, model or cache: wager bench draft times it by itself */
     bool cross_request; /* its drafts may depend on requests that are over: a resumed run begins its group again */
     /* The numbers by which its length policy will plan the next draft, for traces: their count, at most `most`. NULL: none. */
     int (*policy)(const wg_drafter *d, const wg_seq *seq, double *out, int most);

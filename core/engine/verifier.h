@@ -15,6 +15,9 @@ typedef struct wg_verifier_class {
     const char *name, *doc;
     size_t size;              /* bytes of the options struct; 0: none */
     const wg_option *options;
+    /* Options that it is tested with, as texts, NULL-terminated; "": the defaults. A rule of the registry without any fails the
+     * tests. */
+    const char *const *test_options;
     unsigned laws;            /* sibling laws it checks without bias */
     bool lossless;            /* the output law is the target's ... */
     bool zero_only;           /* ... at temperature 0 only, where p is its argmax */

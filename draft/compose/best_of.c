@@ -82,6 +82,13 @@ const wg_drafter_class wg_drafter_best_of = {
     .size = sizeof(best_of_drafter),
     .options = options,
     .options_at = offsetof(best_of_drafter, opt),
+    .test_options =
+        (const wg_drafter_test[]){
+            { .options = "of=ngram:k=5|model:model=$near;length=3|model:model=$far;tree=2-1",
+              .siblings = true,
+              .own_request = true },
+            { .options = NULL },
+        },
     .laws = WG_INNER_LAWS,
     .open = open,
     .propose = propose,

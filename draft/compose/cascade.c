@@ -231,6 +231,12 @@ const wg_drafter_class wg_drafter_cascade = {
     .size = sizeof(cascade_drafter),
     .options = options,
     .options_at = offsetof(cascade_drafter, opt),
+    .test_options =
+        (const wg_drafter_test[]){
+            { .options = "model=$near,length=4,inner=model:model=$far;length=2", .own_request = true, .keeps = 0.5 },
+            { .options = "model=$near,inner=ngram:k=2", .own_request = true },
+            { .options = NULL },
+        },
     .laws = WG_INNER_LAWS,
     .laws_for = laws_for,
     .open = open,

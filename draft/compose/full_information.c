@@ -129,6 +129,11 @@ const wg_drafter_class wg_drafter_full_information = {
     .size = sizeof(full_drafter),
     .options = options,
     .options_at = offsetof(full_drafter, opt),
+    .test_options =
+        (const wg_drafter_test[]){
+            { .options = "of={best_of:of=ngram|ngram:n_max=1}|model:model=$near;length=3|none", .own_request = true },
+            { .options = NULL },
+        },
     .laws = WG_INNER_LAWS,
     .open = open,
     .propose = propose,

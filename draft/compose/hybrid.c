@@ -107,6 +107,14 @@ const wg_drafter_class wg_drafter_hybrid = {
     .size = sizeof(hybrid_drafter),
     .options = options,
     .options_at = offsetof(hybrid_drafter, opt),
+    .test_options =
+        (const wg_drafter_test[]){
+            { .options = "first=ngram:k=5;n_max=4,second=model:model=$near;length=3", .own_request = true, .keeps = 0.3 },
+            { .options = "first=sparse_kv:window=8;length=3,second=early_exit:layer=1;tree=2-1,min_score=2",
+              .siblings = true,
+              .own_request = true },
+            { .options = NULL },
+        },
     .laws = WG_INNER_LAWS,
     .open = open,
     .propose = propose,

@@ -239,6 +239,12 @@ const wg_drafter_class wg_drafter_slem = {
     .size = sizeof(slem_drafter),
     .options = options,
     .options_at = offsetof(slem_drafter, opt),
+    .test_options =
+        (const wg_drafter_test[]){
+            { .options = "model=$other,length=5" },
+            { .options = "model=$other,p_min=0.001" },
+            { .options = NULL },
+        },
     .laws = WG_LAW_FIXED,
     .open = open,
     .propose = propose,

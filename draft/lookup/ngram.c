@@ -114,6 +114,13 @@ const wg_drafter_class wg_drafter_ngram = {
     .size = sizeof(ngram_drafter),
     .options = options,
     .options_at = offsetof(ngram_drafter, opt),
+    .test_options =
+        (const wg_drafter_test[]){
+            { .options = "k=5,n_max=4" },
+            { .options = "" },
+            { .options = NULL },
+        },
+    .stands_alone = true,
     .laws = WG_LAW_FIXED,
     .open = open,
     .propose = propose,

@@ -430,7 +430,7 @@ static const wg_sibling_law all_laws[] = { WG_LAW_FIXED, WG_LAW_IID, WG_LAW_WITH
 static int test_rule(const wg_verifier_class *rule, int wide, const law *l, const law *point, double limit, int *rejects)
 {
     static const wg_sampling greedy_chain = WG_SAMPLING(0, 0, 1, 0);
-    const bool greedy = rule == &wg_verifier_greedy;
+    const bool greedy = rule->zero_only;
     int tests = 0;
     for (size_t k = 0; k < sizeof all_laws / sizeof *all_laws && wide <= (rule->chains ? 1 : 2); k++) {
         if (!(rule->laws & all_laws[k])) continue;
