@@ -72,7 +72,7 @@ Test(plugin, refuses_what_was_not_built_for_this_program)
         { "/nowhere/x.so", "", "drafter plugin: path=/nowhere/x.so: no such file, or it cannot be read" },
         { text_file, "", "text.so is not a shared object (no ELF header); build one as in examples/plugin-drafter" },
         { WG_TEST_PLUGINS "/libbad_drafter_1.so", "",
-          "was built for version 8 of the drafter contract, this program has version 2; "
+          "was built for version 9 of the drafter contract, this program has version 3; "
           "rebuild it against this program's headers" },
         { WG_TEST_PLUGINS "/libbad_drafter_2.so", "",
           "drafter plugin: " WG_TEST_PLUGINS "/libbad_drafter_2.so was built for trees of 5 nodes, this program for " },
