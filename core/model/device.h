@@ -49,6 +49,14 @@ typedef struct wg_pass {
     const wg_settling *settling; /* what the logits are settled to instead; NULL: nothing */
 } wg_pass;
 
+/* How a device with memory of its own has made its passes since it was opened. */
+typedef struct wg_passes_made {
+    long replayed; /* recorded, and replayed as one piece */
+    long first;    /* launched one by one, because no pass had come with these numbers before */
+    long launched; /* launched one by one for another reason: they are too many rows, /eager, or could not be recorded */
+    long looped;   /* rounds that the device went through by itself (decode_loop.h) */
+} wg_passes_made;
+
 typedef struct wg_device_class {
     const char *name;
     size_t (*matrix_bytes)(const wg_device *d, int type, int n, int k); /* packed; 0: cannot be computed with */
@@ -78,6 +86,7 @@ typedef struct wg_device_class {
     bool (*again)(wg_device *d);
     void (*narrow)(wg_device *d);
     wg_status (*finish)(wg_device *d, wg_error *err);
+    wg_passes_made (*made)(const wg_device *d);
     /* Room for settling passes here by this rule: so many trees and rows of p and as many of q. *rows says how many it is: more
      * than fit stay with the host. NULL: none are settled. */
     wg_status (*settle_open)(wg_device *d, wg_rule_kind rule, int vocab, int trees, int *rows, wg_error *err);

@@ -27,6 +27,7 @@ typedef struct pass {
     wg_batch batch;
     float *logits;
     int threads;
+    const wg_device *device; /* whose passes are counted; NULL: it counts none */
     bool apart;             /* the device has memory of its own: the processor waits, and logits stay there */
     int clock;              /* of wg_bench_clock: threads, or 0 */
     int32_t token[ROWS_MAX];
@@ -34,6 +35,7 @@ typedef struct pass {
 
 typedef struct timing {
     int rows, context;
+    bool recorded;          /* each timed pass was a replay of a recorded one */
     double s, s1, stream, products; /* seconds of the pass, of one row; bytes and multiply-adds a second of the machine */
     double stage[WG_FORWARD_STAGES];        /* seconds of each, means */
 } timing;
@@ -84,6 +86,8 @@ static wg_status fill_context(pass *p, int context, wg_error *err)
     return WG_OK;
 }
 
+static long replayed(const pass *p) { return p->device ? p->device->class->made(p->device).replayed : 0; }
+
 static int logits_of(int rows) { return rows > LOGITS_ALL ? 1 : rows; }
 
 /* Multiply-adds of a pass: the head only for rows that ask, attention over what each row of the chain sees. */
@@ -107,6 +111,7 @@ static void print_json(const pass *p, const timing *t, double gb_s, double gmac_
                           t->s * 1e3, "tok_s", t->rows / t->s, "v", t->s / t->s1, "gb_s", gb_s, "gmac_s", gmac_s, "threads",
                           p->threads);
     json_object_set_new(o, "stream_gb_s", p->apart ? json_null() : json_real(t->stream / 1e9));
+    json_object_set_new(o, "recorded", p->device ? json_boolean(t->recorded) : json_null());
     json_object_set_new(o, "cache_gmac_s", p->apart ? json_null() : json_real(t->products / 1e9));
     if (p->stages) {
         json_t *stages = json_object();
@@ -142,6 +147,7 @@ static wg_status bench_context(pass *p, const int *rows, int n_rows, int context
     static const double nothing[WG_FORWARD_STAGES];
     double s[WG_BENCH_LIST][WG_BENCH_REPEATS], one[WG_BENCH_REPEATS], stream[WG_BENCH_REPEATS], products[WG_BENCH_REPEATS];
     timing t[WG_BENCH_LIST] = { 0 };
+    for (int i = 0; i < n_rows; i++) t[i].recorded = true;
     WG_TRY(fill_context(p, context, err));
     const int repeats = p->b->repeats;
     for (int r = p->apart ? -3 : -1; r < repeats; r++) { /* warms up; a device records a pass when it comes again */
@@ -152,7 +158,9 @@ static wg_status bench_context(pass *p, const int *rows, int n_rows, int context
         }
         for (int i = 0; i < n_rows; i++) {
             if (p->stages) memcpy(p->stages->seconds, nothing, sizeof nothing);
+            const long before = replayed(p);
             WG_TRY(pass_run(p, rows[i], logits_of(rows[i]), &s[i][at], err));
+            if (r >= 0 && replayed(p) != before + 1) t[i].recorded = false;
             wg_kv_rollback(p->seq);
             for (int k = 0; p->stages && r >= 0 && k < WG_FORWARD_STAGES; k++) t[i].stage[k] += p->stages->seconds[k] / repeats;
         }
@@ -202,6 +210,7 @@ wg_status wg_bench_forward(const wg_forward_bench *b, wg_target *t, wg_error *er
     pass p = { .b = b, .model = t->model, .lm = t->lm, .threads = wg_pool_threads(t->pool) };
     p.apart = t->device.class->finish != NULL;
     p.clock = p.apart ? 0 : p.threads;
+    if (t->device.class->made && !b->stages) p.device = &t->device; /* stages by themselves are launched */
     wg_stages stages;
     wg_device timed = t->device;
     wg_status s = WG_OK;

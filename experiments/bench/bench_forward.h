@@ -13,7 +13,8 @@ typedef struct wg_forward_bench {
     bool stages, json;          /* stages: time of each stage too */
 } wg_forward_bench;
 
-/* Prints a line for each number of rows. EINVAL: numbers; ENOMEM. */
+/* Prints a line for each number of rows. `recorded` of the JSON: true when each timed pass was a replay of a recorded one, false
+ * when one was launched anew (more than 64 rows, /eager, or a recording that failed), null where nothing is recorded. EINVAL: numbers; ENOMEM. */
 wg_status wg_bench_forward(const wg_forward_bench *b, wg_target *t, wg_error *err);
 
 #endif

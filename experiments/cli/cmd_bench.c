@@ -44,20 +44,29 @@ typedef struct arm {
     wg_engine *engine;
     double seconds[WG_BENCH_REPEATS];
     long passes, emitted, accepted, drafted;
+    const wg_device *device; /* the target's, if it counts its passes */
+    wg_passes_made made;     /* in the repeats that count */
 } arm;
+
+static wg_passes_made made_by(const arm *a) { return a->device ? a->device->class->made(a->device) : (wg_passes_made){ 0 }; }
+
 
 static wg_status arm_run(const bench *b, arm *a, int32_t root, int repeat, wg_error *err)
 {
     wg_seq *s;
     WG_TRY(wg_seq_open(a->engine, &s, (uint32_t)(repeat < 0 ? 0 : repeat), &root, 1, (int)b->n, err));
     wg_status status = WG_OK;
+    const wg_passes_made before = made_by(a);
     const double start = wg_clock_now();
     if (!b->steps) status = wg_engine_rounds(a->engine, &s, 1, INT_MAX, NULL, NULL, err);
     while (!status && s->finish == WG_RUNNING) status = wg_engine_step(a->engine, &s, 1, err);
     if (repeat < 0) {
         wg_engine_phases_clear(a->engine); /* a warm-up */
     } else {
+        const wg_passes_made after = made_by(a);
         a->seconds[repeat] = (wg_clock_now() - start) / (double)s->counts.emitted;
+        a->made.launched += after.launched - before.launched;
+        a->made.looped += after.looped - before.looped;
         a->passes += s->counts.passes;
         a->emitted += s->counts.emitted;
         a->accepted += s->counts.accepted;
@@ -67,6 +76,8 @@ static wg_status arm_run(const bench *b, arm *a, int32_t root, int repeat, wg_er
     return status;
 }
 
+/* recorded: no pass of the target was launched one by one but those that came with their numbers for the first time. looped:
+ * the device went through all rounds by itself. null: a device that keeps neither. */
 static void print_arm(const bench *b, arm *a, const char *name, double plain)
 {
     const double per_token = wg_bench_median(a->seconds, (int)b->repeats), tau = (double)a->emitted / (double)a->passes;
@@ -78,6 +89,8 @@ static void print_arm(const bench *b, arm *a, const char *name, double plain)
                               "draft_ms", ph->draft / rounds * 1e3, "verify_ms", ph->verify / rounds * 1e3, "accept_ms",
                               ph->accept / rounds * 1e3, "kv_ms", ph->kv / rounds * 1e3, "rounds", (json_int_t)a->passes,
                               "drafted", (json_int_t)a->drafted, "accepted", (json_int_t)a->accepted);
+        json_object_set_new(o, "recorded", a->device ? json_boolean(a->made.launched == 0) : json_null());
+        json_object_set_new(o, "looped", a->device ? json_boolean(a->made.looped == a->passes) : json_null());
         json_dumpf(o, stdout, JSON_SORT_KEYS | JSON_COMPACT);
         putchar('\n');
         json_decref(o);
@@ -95,6 +108,7 @@ static wg_status arm_open(const bench *b, const wg_target *t, const wg_drafter_c
                                     .seed = (uint64_t)b->seed,
                                     .sampling = { .temperature = b->temperature, .top_p = 1 } };
     wg_engine_parts parts = wg_target_parts(t);
+    a->device = t->device.class->made ? &t->device : NULL;
     parts.drafter = draft->class;
     parts.drafter_options = draft->options;
     parts.rules = wg_program_plugins.verifiers;

@@ -179,7 +179,7 @@ WG_KERNEL WG_LAUNCH_BOUNDS(THREADS, 1) merge_spans(attention_job j)
     const float *part = j.partial + head * j.spans * step;
     for (int d = (int)threadIdx.x; d < j.hd; d += THREADS) {
         float o = n ? part[d] : 0.0f, l = n ? part[j.hd] : 1.0f, m = n ? part[j.hd + 1] : 0.0f; /* no keys: zeros */
-        for (int i = 1; i < n; i++) {
+        WG_UNROLL_BY(8) for (int i = 1; i < n; i++) { /* several are read before the first is folded */
             const float *p = part + i * step, next = p[j.hd + 1] > m ? p[j.hd + 1] : m;
             const float older = wg_exp32_of(m - next), newer = wg_exp32_of(p[j.hd + 1] - next);
             o = fmaf(o, older, p[d] * newer);
@@ -203,7 +203,6 @@ extern "C" void WG_GPU(attention)(wg_gpu *g, const float *q, const wg_gpu_row *r
                               spans };
     void (*kernel)(attention_job) = kv->type == WG_F32 ? attend<WG_F32> : kv->type == WG_F16 ? attend<WG_F16> : attend<WG_BF16>;
     const size_t bytes = shared_bytes(kv->type, shared_by < HEADS ? shared_by : (int)HEADS, hd);
-    WG_ALLOW_SHARED(kernel, bytes);
     const dim3 grid((unsigned)rows, (unsigned)(kv_heads * groups), parts ? (unsigned)spans : 1u);
     WG_LAUNCH(kernel, grid, THREADS, bytes, g->stream, j);
     if (parts) WG_LAUNCH(merge_spans, dim3((unsigned)rows, (unsigned)heads), THREADS, 0, g->stream, j);

@@ -388,7 +388,8 @@ struct sums { float4 o; float l, m; };
 
 WG_DEVICE sums read_part(const float *part, int hd, int d)
 {
-    return sums{ *(const float4 *)(part + d), part[hd], part[hd + 1] };
+    const float2 end = *(const float2 *)(part + hd);
+    return sums{ *(const float4 *)(part + d), end.x, end.y };
 }
 
 /* As attend does it. */
@@ -403,15 +404,20 @@ WG_DEVICE void add_part(sums *to, const sums &p)
     to->m = m;
 }
 
+/* Spans that are shared as a whole are one part each: several are read before the first is folded, else every one would be
+ * waited for. */
 WG_DEVICE void merge_row(const tiles_job &j, int row, int h0, int heads)
 {
-    const int chunks = chunks_of(&j.row[row]), shared = shared_chunks_of(&j.row[row]);
+    const int chunks = chunks_of(&j.row[row]), shared = shared_chunks_of(&j.row[row]), whole = shared / CHUNKS;
     for (int i = (int)threadIdx.x; i < heads * j.hd / 4; i += (int)blockDim.x) {
         const int head = h0 + i / (j.hd / 4), d = i % (j.hd / 4) * 4;
+        const float *const parts = part_at(j, row, head, 0);
         sums all = { { 0, 0, 0, 0 }, 1, 0 }; /* no keys: zeros */
-        for (int from = 0; from < chunks; from += CHUNKS) {
+        if (whole > 0) all = read_part(parts, j.hd, d);
+        WG_UNROLL_BY(8) for (int s = 1; s < whole; s++) add_part(&all, read_part(parts + (size_t)s * (j.hd + 4), j.hd, d));
+        for (int from = whole * CHUNKS; from < chunks; from += CHUNKS) {
             sums span = { { 0, 0, 0, 0 }, 1, 0 };
-            if (from < shared) span = read_part(part_at(j, row, head, from / CHUNKS), j.hd, d);
+            if (from < shared) span = read_part(part_at(j, row, head, whole), j.hd, d);
             for (int c = from < shared ? shared : from; c < chunks && c < from + CHUNKS; c++) {
                 const sums own = read_part(part_at(j, row, head, j.spans + c - shared), j.hd, d);
                 if (c == from) span = own;
@@ -480,7 +486,6 @@ template <int TYPE, int TILES, int TEAMS, int SHARE, int STAGES> static void lau
     const dim3 grid((unsigned)(j.slots * j.spans + j.rows), (unsigned)side);
     const size_t bytes = shared_bytes(queries, STAGES, j.hd);
     void (*kernel)(tiles_job) = attend_tiles<TYPE, TILES, TEAMS, SHARE, STAGES>;
-    WG_ALLOW_SHARED(kernel, bytes);
     WG_LAUNCH(kernel, grid, TEAMS * THREADS, bytes, g->stream, j);
 }
 

@@ -6,6 +6,7 @@
 #define WG_KERNELS_CUDA_BLOCK_OPS_H
 
 #include "kernels/cuda/cuda.h"
+#include "kernels/cuda/gpu.h"
 #include "kernels/mass.h"
 
 enum { WG_BLOCK = 256, WG_BLOCK_WARPS = WG_BLOCK / WG_WARP };
@@ -17,7 +18,6 @@ typedef struct wg_shared_mass { unsigned long long low, high; } wg_shared_mass;
 typedef struct wg_block {
     double top[WG_BLOCK_WARPS];
     wg_mass part[WG_BLOCK_WARPS];
-    wg_shared_mass mass;
     int32_t best[WG_BLOCK_WARPS], index;
 } wg_block;
 
@@ -44,13 +44,12 @@ WG_DEVICE wg_mass wg_warp_mass(wg_mass m)
 /* Of the weights value(i) in [0, 1], i = 0 .. n-1. */
 template <class Value> WG_DEVICE wg_mass wg_block_mass(wg_block *b, int n, Value &value)
 {
-    wg_mass mine = 0;
-    if (threadIdx.x == 0) b->mass.low = b->mass.high = 0;
-    __syncthreads();
+    wg_mass mine = 0, all = 0;
     for (int i = (int)threadIdx.x; i < n; i += WG_BLOCK) mine += wg_steps_of(value(i));
-    wg_add_mass(&b->mass, mine);
+    mine = wg_warp_mass(mine);
+    if (threadIdx.x % WG_WARP == 0) b->part[threadIdx.x / WG_WARP] = mine;
     __syncthreads();
-    const wg_mass all = wg_mass_there(&b->mass);
+    for (int w = 0; w < WG_BLOCK_WARPS; w++) all += b->part[w];
     __syncthreads();
     return all;
 }
@@ -104,6 +103,18 @@ template <class T> WG_DEVICE int wg_block_argmax(wg_block *b, const T *x, int n)
     int which = -1;
     for (int i = (int)threadIdx.x; i < n; i += WG_BLOCK)
         if (x[i] == x[i] && wg_is_better(x[i], i, best, which)) best = x[i], which = i;
+    return wg_block_best(b, best, which);
+}
+
+/* The same from the largest of its parts. */
+WG_DEVICE int wg_block_largest(wg_block *b, const wg_gpu_best *part, int n)
+{
+    float best = 0;
+    int which = -1;
+    for (int i = (int)threadIdx.x; i < n; i += WG_BLOCK) {
+        const wg_gpu_best p = part[i];
+        if (wg_is_better(p.value, p.at, best, which)) best = p.value, which = p.at;
+    }
     return wg_block_best(b, best, which);
 }
 

@@ -10,7 +10,7 @@
 
 #include "kernels/cuda/gpu.h"
 
-#if defined(__has_include) && __has_include(<cublasLt.h>)
+#if defined(__CUDACC__) && defined(__has_include) && __has_include(<cublasLt.h>)
 #include <cublasLt.h>
 #include <dlfcn.h>
 

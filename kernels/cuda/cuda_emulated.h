@@ -91,9 +91,7 @@ static inline void simt_start(void (*k)(P...), const char *name, dim3 grid, dim3
     simt_launch(grid, block, dynamic, name, [](void *c) { (*(decltype(call) *)c)(); }, &call, sizeof call);
 }
 
-/* `kernel` is a function or a pointer to one. */
-#define WG_LAUNCH(kernel, grid, block, dynamic, stream, ...) \
-    ((void)(stream), simt_start(kernel, #kernel, dim3(grid), dim3(block), dynamic, __VA_ARGS__))
+extern const char *simt_launch_name; /* of what the stub of the CUDA runtime launches next (launch.h) */
 
 #define __syncthreads() simt_barrier(SIMT_HERE)
 #define wg_depend() simt_depend(SIMT_HERE)

@@ -6,7 +6,7 @@
 
 #include "kernels/cuda/gpu.h"
 
-#if defined(__has_include) && __has_include(<curand.h>)
+#if defined(__CUDACC__) && defined(__has_include) && __has_include(<curand.h>)
 #include <curand.h>
 #include <dlfcn.h>
 #include <stdio.h>

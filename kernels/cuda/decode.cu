@@ -100,10 +100,12 @@ extern "C" void WG_GPU(loop_nodes)(wg_gpu *g, const wg_gpu_loop *loop, wg_gpu_ro
     WG_LAUNCH(node_rows, 1, WG_LOOP_ROWS, 0, g->stream, *loop, row);
 }
 
-/* ---- a draft grows by a node: draft/lm/model.c */
+/* ---- a draft grows by a node: draft/lm/model.c. The most probable token is what the head has told of its parts, where it has:
+ * 4 KiB to read instead of a vocabulary. */
 
 WG_KERNEL WG_LAUNCH_BOUNDS(WG_BLOCK, 1)
-draw_node(wg_gpu_loop l, int depth, int vocab, const float *logits, const double *q, const int32_t *q_point)
+draw_node(wg_gpu_loop l, int depth, int vocab, const float *logits, const wg_gpu_best *best, const double *q,
+          const int32_t *q_point)
 {
     wg_depend();
     WG_SHARED(wg_block, b, 1);
@@ -113,7 +115,8 @@ draw_node(wg_gpu_loop l, int depth, int vocab, const float *logits, const double
     if (l.seq[i].fed != depth + 1) return; /* the whole block: nobody asks */
     int x;
     if (l.law == WG_RULE_FIXED) {
-        x = wg_block_argmax(b, logits + V * (size_t)i, vocab);
+        x = best ? wg_block_largest(b, best + (size_t)i * WG_GPU_BESTS, WG_GPU_BESTS)
+                 : wg_block_argmax(b, logits + V * (size_t)i, vocab);
         if (x >= 0 && logits[V * (size_t)i + (size_t)x] == -INFINITY) x = -1;
     } else if (q_point[row] >= 0) x = q_point[row];
     else x = wg_block_pick(b, q + V * (size_t)row, vocab, uniform(t, WG_DRAW_DRAFT, depth + 1, 0));
@@ -125,9 +128,9 @@ draw_node(wg_gpu_loop l, int depth, int vocab, const float *logits, const double
 }
 
 extern "C" void WG_GPU(loop_draw)(wg_gpu *g, const wg_gpu_loop *loop, int depth, int vocab, const float *logits,
-                                  const double *q, const int32_t *q_point)
+                                  const wg_gpu_best *best, const double *q, const int32_t *q_point)
 {
-    WG_LAUNCH(draw_node, loop->sequences, WG_BLOCK, 0, g->stream, *loop, depth, vocab, logits, q, q_point);
+    WG_LAUNCH(draw_node, loop->sequences, WG_BLOCK, 0, g->stream, *loop, depth, vocab, logits, best, q, q_point);
 }
 
 /* ---- a draft is what followed the last tokens before: draft/lookup/ngram.c */

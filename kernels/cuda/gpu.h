@@ -107,6 +107,7 @@ typedef struct wg_gpu wg_gpu;
 typedef struct wg_gpu_stream {
     void *at; /* the runtime's */
     int early;
+    struct wg_gpu_launches *launches; /* the runtime's: kernels that have been made ready, the first failure */
 } wg_gpu_stream;
 
 /* Every kernel: name and arguments. All pointers are device memory; shapes as in kernels/ops.h, `rows` rows each, dense.
@@ -128,7 +129,8 @@ typedef struct wg_gpu_stream {
  *   settle       trees by a rule: path[i] is what core/engine's accept of the same name gives for tree[i], p and q (rows, vocab
  *                doubles and points, as sample makes them), decision by decision. scratch: wg_gpu_settle_cells a tree
  *   loop_feed    begins a round (depth 0) and makes the draft model's rows of a depth: two a sequence, then one
- *   loop_draw    the next node of each chain whose last one was fed, from a row of logits, or of q, as loop.h numbers them
+ *   loop_draw    the next node of each chain whose last one was fed, from a row of logits, or of q, as decode.h numbers them;
+ *                best: as of a chain, of these logits
  *   loop_lookup  begins a round and drafts by looking up the text
  *   loop_nodes   makes the target's rows, length + 1 a sequence; begins the round where nothing is drafted
  *   loop_end     takes the paths into the texts, tells the host, decides whether there is another round */
@@ -156,8 +158,8 @@ typedef struct wg_gpu_stream {
     X(settle, (wg_gpu *g, const wg_rule *rule, const wg_rule_tree *tree, int trees, int vocab, const double *p,              \
                const int32_t *p_point, const double *q, const int32_t *q_point, double *scratch, wg_rule_path *path))        \
     X(loop_feed, (wg_gpu *g, const wg_gpu_loop *loop, int depth, wg_gpu_row *row))                                           \
-    X(loop_draw, (wg_gpu *g, const wg_gpu_loop *loop, int depth, int vocab, const float *logits, const double *q,            \
-                  const int32_t *q_point))                                                                                   \
+    X(loop_draw, (wg_gpu *g, const wg_gpu_loop *loop, int depth, int vocab, const float *logits, const wg_gpu_best *best,    \
+                  const double *q, const int32_t *q_point))                                                                  \
     X(loop_lookup, (wg_gpu *g, const wg_gpu_loop *loop))                                                                     \
     X(loop_nodes, (wg_gpu *g, const wg_gpu_loop *loop, wg_gpu_row *row))                                                     \
     X(loop_end, (wg_gpu *g, const wg_gpu_loop *loop))                                                                        \
@@ -296,6 +298,20 @@ static inline int wg_gpu_fits(const wg_gpu *g, int type, int layout, int rows, i
 {
     return !wg_gpu_in_panels(type, layout) && !wg_gpu_in_rows(type, layout) && rows <= WG_GPU_FUSED_ROWS && k % 4 == 0 &&
            WG_GPU_FUSED_RING + (size_t)rows * (size_t)wg_gpu_line_bytes(k) <= g->shared;
+}
+
+/* Whether that is quicker than a kernel of its own in front of the product. Every block prepares rows * k numbers, the other
+ * kernel a row a block, beside the end of a launch that is waited for. The bytes of the weights stand on neither side: either
+ * way the rings fill while rows are prepared. Nanoseconds for 1024 numbers, by counting instructions (docs/gpu.md), to be
+ * replaced by what `probe.fused` measures; the chain of a norm's sum is as long on both sides. tells: the sampler is spared a
+ * kernel too. */
+enum { WG_GPU_LAUNCH_NS = 2000, WG_GPU_LOOK_NS = 2500, WG_GPU_HALVE_NS = 350, WG_GPU_QUANTISE_NS = 260,
+       WG_GPU_HALVE_ROW_NS = 150, WG_GPU_QUANTISE_ROW_NS = 900 };
+static inline int wg_gpu_pays(int type, int rows, int k, int normed, int tells)
+{
+    const int halves = wg_gpu_has_fragments(type), one_row = halves ? WG_GPU_HALVE_ROW_NS : normed ? WG_GPU_QUANTISE_ROW_NS : 0;
+    const int64_t here = (int64_t)rows * k * (halves ? WG_GPU_HALVE_NS : WG_GPU_QUANTISE_NS);
+    return here <= (int64_t)k * one_row + 1024 * (int64_t)(WG_GPU_LAUNCH_NS + (tells ? WG_GPU_LOOK_NS : 0));
 }
 
 /* Whether such a product can turn heads: both numbers of a pair must come out of one stripe of 16, or of two that differ by

@@ -3,6 +3,8 @@
 #ifndef WG_KERNELS_CUDA_LAUNCH_H
 #define WG_KERNELS_CUDA_LAUNCH_H
 
+#include <cuda_runtime.h> /* the toolkit's; emulated: tests/simt/stub */
+
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/gpu.h"
 
@@ -18,9 +20,14 @@ WG_GPU_KERNELS(X)
 
 static inline unsigned wg_blocks_for(size_t n, unsigned each) { return (unsigned)((n + each - 1) / each); }
 
-#ifdef __CUDACC__
+/* Of runtime.cu. before: a kernel that this stream launches for the first time is allowed its shared memory, once and for all
+ * (a lower limit later would take it from graphs that hold it). after: keeps the first failure for wait(), under its name. */
+extern "C" void WG_GPU(before_launch)(const wg_gpu_stream *stream, const char *name, const void *kernel);
+extern "C" void WG_GPU(after_launch)(const wg_gpu_stream *stream, const char *name, cudaError_t e);
+
 template <class... P, class... A>
-static void wg_launch(void (*kernel)(P...), dim3 grid, dim3 block, size_t dynamic, const wg_gpu_stream &stream, A &&...a)
+static void wg_launch(const char *name, void (*kernel)(P...), dim3 grid, dim3 block, size_t dynamic,
+                      const wg_gpu_stream &stream, A &&...a)
 {
     cudaLaunchAttribute early = {};
     early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
@@ -29,18 +36,12 @@ static void wg_launch(void (*kernel)(P...), dim3 grid, dim3 block, size_t dynami
     how.gridDim = grid, how.blockDim = block, how.dynamicSmemBytes = dynamic;
     how.stream = (cudaStream_t)stream.at;
     how.attrs = &early, how.numAttrs = stream.early ? 1 : 0;
-    cudaLaunchKernelEx(&how, kernel, P(a)...); /* a failure is told by wait() */
+    WG_GPU(before_launch)(&stream, name, (const void *)kernel);
+    WG_GPU(after_launch)(&stream, name, cudaLaunchKernelEx(&how, kernel, P(a)...));
 }
-#define WG_LAUNCH(kernel, grid, block, dynamic, stream, ...) \
-    wg_launch(kernel, dim3(grid), dim3(block), dynamic, stream, __VA_ARGS__)
-#endif
 
-/* What the kernels with more than 48 KB of dynamic shared memory ask the driver for; nothing on the other side. */
-#ifdef __CUDACC__
-#define WG_ALLOW_SHARED(kernel, bytes) \
-    cudaFuncSetAttribute((const void *)(kernel), cudaFuncAttributeMaxDynamicSharedMemorySize, (int)(bytes))
-#else
-#define WG_ALLOW_SHARED(kernel, bytes) ((void)(kernel), (void)(bytes))
-#endif
+/* `kernel` is a function or a pointer to one. */
+#define WG_LAUNCH(kernel, grid, block, dynamic, stream, ...) \
+    wg_launch(#kernel, kernel, dim3(grid), dim3(block), dynamic, stream, __VA_ARGS__)
 
 #endif

@@ -105,16 +105,15 @@ WG_DEVICE void add_block(const weights<TYPE> &w, int b, const uint32_t *x, const
         WG_UNROLL for (int e = 0; e < 4; e++) acc[e] = fmaf(scales[1][e % 2], w.min[b][e / 2], acc[e]);
 }
 
-/* A record's blocks of one tile. x: the lane's row and its half of a block (lanes from 16 on: of the next), blocks APART bytes
- * apart; scales: (array, column, block). */
+/* A record's blocks of one tile, all of them (see above). x: the lane's row and its half of a block (lanes from 16 on: of the
+ * next), blocks APART bytes apart; scales: (array, column, block). */
 template <int TYPE, int APART>
-WG_DEVICE void add_tile(const weights<TYPE> &w, const uint8_t *x, const float (*scales)[2][WG_STEP], int blocks, float *acc)
+WG_DEVICE void add_tile(const weights<TYPE> &w, const uint8_t *x, const float (*scales)[2][WG_STEP], float *acc)
 {
     WG_UNROLL for (int b = 0; b < WG_STEP; b += 2) {
         uint32_t two[4]; /* inputs 0..15 and 16..31 of block b, then of the next */
         wg_ldmatrix_x4(two, x + b * APART);
         WG_UNROLL for (int i = 0; i < 2; i++) {
-            if (b + i >= blocks) break; /* all lanes agree */
             float of_block[3][2];
             WG_UNROLL for (int c = 0; c < arrays_of(TYPE) * 2; c++) of_block[c / 2][c % 2] = scales[c / 2][c % 2][b + i];
             add_block<TYPE>(w, b + i, two + 2 * i, of_block, acc);
@@ -123,7 +122,7 @@ WG_DEVICE void add_tile(const weights<TYPE> &w, const uint8_t *x, const float (*
 }
 
 template <int TYPE, int TILES>
-WG_DEVICE void add_step(const uint8_t *record, const uint8_t *inputs, int blocks, int lane, float acc[TILES][4])
+WG_DEVICE void add_step(const uint8_t *record, const uint8_t *inputs, int lane, float acc[TILES][4])
 {
     weights<TYPE> w;
     take_weights<TYPE>(record, lane, &w);
@@ -135,7 +134,7 @@ WG_DEVICE void add_step(const uint8_t *record, const uint8_t *inputs, int blocks
             float *to = scales[c / 2][c % 2];
             to[0] = four.x, to[1] = four.y, to[2] = four.z, to[3] = four.w;
         }
-        add_tile<TYPE, WG_BLOCK>(w, inputs + (tile * 8 + lane % 8) * LINE + lane / 8 * 16, scales, blocks, acc[tile]);
+        add_tile<TYPE, WG_BLOCK>(w, inputs + (tile * 8 + lane % 8) * LINE + lane / 8 * 16, scales, acc[tile]);
     }
 }
 
@@ -159,8 +158,7 @@ template <int TYPE, int TILES> WG_KERNEL WG_LAUNCH_BOUNDS(BOUND, 1) matmul_strip
         fetch_inputs<TYPE, TILES>(p, used, first, s + stages - 1);
         const uint8_t *stage = ring + at * size;
         if (u.mine)
-            add_step<TYPE, TILES>(stage + warp * wg_step_bytes(TYPE), stage + warps * wg_step_bytes(TYPE),
-                                  p.k / WG_BLOCK - s * WG_STEP, lane, acc);
+            add_step<TYPE, TILES>(stage + warp * wg_step_bytes(TYPE), stage + warps * wg_step_bytes(TYPE), lane, acc);
         at = at + 1 < stages ? at + 1 : 0;
     }
     __syncthreads();
@@ -178,7 +176,6 @@ template <int TYPE, int TILES> static void launch(wg_gpu *g, const wg_product *p
     const size_t bytes = (size_t)stages_of(TYPE, TILES) * (size_t)stage_bytes<TYPE, TILES>(warps);
     const dim3 grid(wg_blocks_for((size_t)p->units, (unsigned)warps), wg_blocks_for((size_t)p->rows, TILES * 8));
     void (*kernel)(wg_product) = matmul_stripes<TYPE, TILES>;
-    WG_ALLOW_SHARED(kernel, bytes);
     WG_LAUNCH(kernel, grid, warps * WG_WARP, bytes, g->stream, *p);
 }
 
@@ -210,7 +207,7 @@ WG_HD static constexpr int fused_stages(int type) { return type == WG_Q8_0 ? 5 :
 
 /* A record with a step of a lane's own row: x as add_tile has it, scales behind the codes of the columns 2 t and 2 t + 1. */
 template <int TYPE>
-WG_DEVICE void add_line(const uint8_t *record, const uint8_t *x, const uint8_t *const *column, int blocks, int lane, float *acc)
+WG_DEVICE void add_line(const uint8_t *record, const uint8_t *x, const uint8_t *const *column, int lane, float *acc)
 {
     weights<TYPE> w;
     float scales[3][2][WG_STEP];
@@ -221,7 +218,7 @@ WG_DEVICE void add_line(const uint8_t *record, const uint8_t *x, const uint8_t *
         scales[1][i / WG_STEP][i % WG_STEP] = wg_has_min(TYPE) ? four.y : four.z;
         scales[2][i / WG_STEP][i % WG_STEP] = four.w;
     }
-    add_tile<TYPE, WG_LINE_BLOCK>(w, x, scales, blocks, acc);
+    add_tile<TYPE, WG_LINE_BLOCK>(w, x, scales, acc);
 }
 
 template <int TYPE>
@@ -259,7 +256,7 @@ WG_KERNEL WG_LAUNCH_BOUNDS(BOUND, 1) fused_stripes(wg_product p, WG_GRID_CONSTAN
             __syncwarp(); /* stage `at` is there; the one before it has been used */
             if (feed.left == 0) wg_feed_unit(p, f, &feed, feed.unit + beside, stripe, 0, steps);
             wg_feed_copy(&feed, ring + (at ? at - 1 : stages - 1) * bytes, bytes);
-            if (u.mine) add_line<TYPE>(ring + at * bytes, x + before, here, p.k / WG_BLOCK - s * WG_STEP, lane, acc);
+            if (u.mine) add_line<TYPE>(ring + at * bytes, x + before, here, lane, acc);
             at = at + 1 < stages ? at + 1 : 0;
         }
         __syncthreads(); /* the room has been used */
@@ -275,7 +272,6 @@ template <int TYPE> static void launch_fused(wg_gpu *g, const wg_product *p, con
     const size_t each = (size_t)fused_stages(TYPE) * (size_t)wg_step_bytes(TYPE) + WG_SUMS * WG_WARP * 4;
     const size_t bytes = (size_t)p->rows * (size_t)wg_gpu_line_bytes(p->k) + (size_t)warps * each;
     void (*kernel)(wg_product, const wg_fusion) = fused_stripes<TYPE>;
-    WG_ALLOW_SHARED(kernel, bytes);
     WG_LAUNCH(kernel, wg_fused_blocks(g, f, wg_blocks_for((size_t)p->units, (unsigned)warps), bytes), warps * WG_WARP, bytes,
               g->stream, *p, *f);
 }

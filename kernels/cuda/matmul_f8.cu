@@ -9,49 +9,13 @@
  * by K alone, and the slices are added ascending.
  *
  * Bytes: the weights once for every 64 rows. */
-#include "kernels/cuda/fused.h"
+#include "kernels/cuda/slice_ring.h"
 
-enum { SLICES = 4, LINE = WG_GPU_K + 8, TERMS = 2, PIECES = WG_GPU_K / 8 /* of 16 bytes in a line */,
-       RECORD = WG_GPU_F8_RECORD, CODES = 16 * WG_GPU_K /* bytes of a record */, STEPS = WG_F8_RUN / WG_GPU_K /* of a block */,
-       ENOUGH = 128 /* blocks of a grid, for any card */, BOUND = 384 /* leaves a thread 168 registers */ };
-
-/* Warps of a stripe. A block has one or more stripes side by side. */
-WG_HD static constexpr int warps_of(int tiles) { return tiles == 1 ? SLICES : 1; }
-
-template <int TILES> WG_HD static inline int inputs_bytes() { return TERMS * TILES * 8 * LINE * 2; }
-template <int TILES> WG_HD static inline int stage_bytes(int stripes)
-{
-    return warps_of(TILES) * (stripes * RECORD + inputs_bytes<TILES>());
-}
+enum { RECORD = WG_GPU_F8_RECORD, CODES = 16 * WG_GPU_K /* bytes of a record */,
+       STEPS = WG_F8_RUN / WG_GPU_K /* of a block */ };
 
 /* The step that slice i of `blocks` begins with. */
 WG_DEVICE int slice_at(int blocks, int i) { return blocks * i / SLICES * STEPS; }
-
-/* One step of this warp's weights; step < 0: none. */
-WG_DEVICE void fetch_weights(const wg_product &p, const wg_unit &u, uint8_t *stage, int step)
-{
-    if (step < 0) return;
-    const int lane = (int)threadIdx.x % WG_WARP, warp = (int)threadIdx.x / WG_WARP;
-    const uint8_t *record = (const uint8_t *)u.data + ((size_t)u.index * (p.k / WG_GPU_K) + step) * RECORD;
-    for (int i = lane * 16; i < RECORD && u.mine; i += WG_WARP * 16)
-        wg_copy_async16(stage + warp * RECORD + i, record + i, true);
-}
-
-/* One step of inputs of its slice, which the warps of that slice fetch together; rows past the last are zeros. Closes a group:
- * an empty one counts too. */
-template <int TILES> WG_DEVICE void fetch_inputs(const wg_product &p, int stripes, uint8_t *stage, int first, int step)
-{
-    const int t = (int)threadIdx.x, group = stripes * WG_WARP;
-    const int slice = warps_of(TILES) == 1 ? 0 : t / WG_WARP / stripes;
-    uint16_t *to = (uint16_t *)(stage + stripes * warps_of(TILES) * RECORD + slice * inputs_bytes<TILES>());
-    for (int i = t - slice * group; i < TERMS * TILES * 8 * PIECES && step >= 0; i += group) {
-        const int piece = i % PIECES, row = i / PIECES % (TILES * 8), term = i / (PIECES * TILES * 8);
-        const bool valid = first + row < p.rows;
-        const size_t from = ((size_t)term * p.rows + (valid ? first + row : 0)) * p.k + step * WG_GPU_K + piece * 8;
-        wg_copy_async16(to + (term * TILES * 8 + row) * LINE + piece * 8, (const uint16_t *)p.act + from, valid);
-    }
-    wg_copy_commit();
-}
 
 /* Four codes, bytes 1 and 3, 0 and 2, as two pairs of halves. */
 WG_DEVICE void halves_of(uint32_t codes, uint32_t *pair)
@@ -92,24 +56,12 @@ WG_DEVICE void add_step(const uint8_t *record, int step, const uint16_t *x, int 
     }
 }
 
-/* The sums of slices 1.. that other warps hold, ascending, onto those of slice 0. All threads of the block call. */
-template <int COUNT> WG_DEVICE void gather_slices(int stripes, float *sum, float *room)
-{
-    const int lane = (int)threadIdx.x % WG_WARP, warp = (int)threadIdx.x / WG_WARP;
-    __syncthreads();
-    WG_UNROLL for (int i = 0; i < COUNT; i++) room[(warp * COUNT + i) * WG_WARP + lane] = sum[i];
-    __syncthreads();
-    for (int slice = 1; slice < SLICES && warp < stripes; slice++)
-        WG_UNROLL for (int i = 0; i < COUNT; i++) sum[i] += room[((slice * stripes + warp) * COUNT + i) * WG_WARP + lane];
-    __syncthreads();
-}
-
 template <int TILES, int STAGES> WG_KERNEL WG_LAUNCH_BOUNDS(BOUND, 1) matmul_codes(wg_product p, int stripes)
 {
     WG_SHARED_DYNAMIC(uint8_t, ring);
     const bool alone = warps_of(TILES) == 1;
     const int lane = (int)threadIdx.x % WG_WARP, warp = (int)threadIdx.x / WG_WARP, first = (int)blockIdx.y * TILES * 8;
-    const int size = stage_bytes<TILES>(stripes), blocks = p.k / WG_F8_RUN;
+    const int size = stage_bytes<TILES, RECORD>(stripes), blocks = p.k / WG_F8_RUN;
     const wg_unit u = wg_unit_of(p, (int)blockIdx.x * stripes + warp % stripes);
     /* Alone, a warp goes through all slices; else through its own, as often as the longest slice is long. */
     const int from = alone ? 0 : slice_at(blocks, warp / stripes);
@@ -119,10 +71,10 @@ template <int TILES, int STAGES> WG_KERNEL WG_LAUNCH_BOUNDS(BOUND, 1) matmul_cod
     float part[TILES][4], sum[TILES][4];
     block_sums<TILES> block = {};
     int at = 0;
-    for (int s = 0; s < STAGES - 1; s++) fetch_weights(p, u, ring + s * size, from + s < to ? from + s : -1);
+    for (int s = 0; s < STAGES - 1; s++) fetch_weights<RECORD>(p, u, ring + s * size, from + s < to ? from + s : -1);
     wg_depend();
     for (int s = 0; s < STAGES - 1; s++)
-        fetch_inputs<TILES>(p, stripes, ring + s * size, first, from + s < to ? from + s : -1);
+        fetch_inputs<TILES, RECORD>(p, stripes, ring + s * size, first, from + s < to ? from + s : -1);
     for (int slice = 0; slice < SLICES / warps_of(TILES); slice++) {
         const int begin = alone ? slice_at(blocks, slice) : from;
         const int end = alone ? slice_at(blocks, slice + 1) : from + (blocks + SLICES - 1) / SLICES * STEPS;
@@ -132,8 +84,8 @@ template <int TILES, int STAGES> WG_KERNEL WG_LAUNCH_BOUNDS(BOUND, 1) matmul_cod
             __syncthreads(); /* stage `at` is there; the one before it has been used */
             const int next = step + STAGES - 1 < to ? step + STAGES - 1 : -1;
             uint8_t *const used = ring + (at ? at - 1 : STAGES - 1) * size;
-            fetch_weights(p, u, used, next);
-            fetch_inputs<TILES>(p, stripes, used, first, next);
+            fetch_weights<RECORD>(p, u, used, next);
+            fetch_inputs<TILES, RECORD>(p, stripes, used, first, next);
             const uint8_t *stage = ring + at * size;
             if (u.mine && step < to)
                 add_step<TILES>(stage + warp * RECORD, step, (const uint16_t *)(stage + inputs), lane, &block, part);
@@ -156,10 +108,9 @@ template <int TILES, int STAGES> WG_KERNEL WG_LAUNCH_BOUNDS(BOUND, 1) matmul_cod
 
 template <int TILES, int STAGES> static void launch(wg_gpu *g, const wg_product *p, int stripes)
 {
-    const size_t bytes = (size_t)STAGES * (size_t)stage_bytes<TILES>(stripes);
+    const size_t bytes = (size_t)STAGES * (size_t)stage_bytes<TILES, RECORD>(stripes);
     const dim3 grid(wg_blocks_for((size_t)p->units, (unsigned)stripes), wg_blocks_for((size_t)p->rows, TILES * 8));
     void (*kernel)(wg_product, int) = matmul_codes<TILES, STAGES>;
-    WG_ALLOW_SHARED(kernel, bytes);
     WG_LAUNCH(kernel, grid, stripes * warps_of(TILES) * WG_WARP, bytes, g->stream, *p, stripes);
 }
 
@@ -176,11 +127,6 @@ extern "C" void WG_GPU(matmul_f8)(wg_gpu *g, const wg_product *p)
 }
 
 /* ---- rows as they are (fused.h), as in matmul_mma.cu */
-
-WG_HD static inline size_t fused_bytes(int rows, int k, int stripes, int stages)
-{
-    return (size_t)rows * wg_gpu_line_bytes(k) + (size_t)stripes * SLICES * (stages * RECORD + WG_SUMS * WG_WARP * 4);
-}
 
 template <int STAGES>
 WG_KERNEL WG_LAUNCH_BOUNDS(BOUND, 1) fused_codes(wg_product p, WG_GRID_CONSTANT const wg_fusion f, int stripes)
@@ -230,9 +176,8 @@ WG_KERNEL WG_LAUNCH_BOUNDS(BOUND, 1) fused_codes(wg_product p, WG_GRID_CONSTANT 
 
 template <int STAGES> static void launch_fused(wg_gpu *g, const wg_product *p, const wg_fusion *f, int stripes)
 {
-    const size_t bytes = fused_bytes(p->rows, p->k, stripes, STAGES);
+    const size_t bytes = fused_bytes<RECORD>(p->rows, p->k, stripes, STAGES);
     void (*kernel)(wg_product, const wg_fusion, int) = fused_codes<STAGES>;
-    WG_ALLOW_SHARED(kernel, bytes);
     WG_LAUNCH(kernel, wg_fused_blocks(g, f, wg_blocks_for((size_t)p->units, (unsigned)stripes), bytes),
               stripes * SLICES * WG_WARP, bytes, g->stream, *p, *f, stripes);
 }

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * The CUDA runtime behind kernels/cuda/gpu.h: a device, one stream, plain allocations. Statically linked, so that a program
  * built with CUDA starts on a machine without a driver, where open() says what is missing. Errors of launches and copies stick
- * until wait() tells the first of them. */
+ * until wait() tells the first of them: each is what the call itself returned. The runtime's own last error is never read: it
+ * may be another device's, or what a call that may fail has left; check() and those calls clear it. */
 #include <cuda_runtime.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "kernels/cuda/cublaslt.h"
@@ -15,17 +17,68 @@ enum {
     EARLY = 90   /* 9.0: programmatic dependent launch */
 };
 
-/* The stream, its device being made the thread's: every pass and every copy begins here, so launches find the right one. */
-static cudaStream_t stream_of(const wg_gpu *g)
-{
-    cudaSetDevice(g->ordinal);
-    return (cudaStream_t)g->stream.at;
-}
+enum { KERNELS = 1024 }; /* a power of two, several times as many as there are */
+
+/* What a device knows of its launches. */
+struct wg_gpu_launches {
+    int shared;                   /* bytes that a block may take */
+    cudaError_t failed;           /* the first failure that wait() has not told yet, */
+    const char *name;             /* and whose it was */
+    cudaError_t unrecorded;       /* why record() could not begin */
+    int n;
+    const void *kernel[KERNELS];  /* ready to be launched: hashed, the next free place */
+};
 
 static void check(wg_gpu *g, cudaError_t e, const char *what)
 {
-    if (e == cudaSuccess || g->failed[0]) return;
-    snprintf(g->failed, sizeof g->failed, "%s: %s (%s)", what, cudaGetErrorString(e), cudaGetErrorName(e));
+    if (e == cudaSuccess) return;
+    cudaGetLastError();
+    if (!g->failed[0])
+        snprintf(g->failed, sizeof g->failed, "%s: %s (%s)", what, cudaGetErrorString(e), cudaGetErrorName(e));
+}
+
+/* The stream, its device being made the thread's: every pass and every copy begins here, so launches find the right one. */
+static cudaStream_t stream_of(wg_gpu *g)
+{
+    check(g, cudaSetDevice(g->ordinal), "choosing the device");
+    return (cudaStream_t)g->stream.at;
+}
+
+/* ---- launches */
+
+/* All the dynamic shared memory that the card has beside the kernel's own, whatever a launch takes of it; and the largest share
+ * of a multiprocessor's memory, the same for all kernels: one that wants another share waits until the one before has left. */
+static cudaError_t allow_shared(const void *kernel, int shared)
+{
+    cudaFuncAttributes has;
+    cudaError_t e = cudaFuncGetAttributes(&has, kernel);
+    if (e == cudaSuccess)
+        e = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared - (int)has.sharedSizeBytes);
+    if (e != cudaSuccess) return e;
+    return cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout, cudaSharedmemCarveoutMaxShared);
+}
+
+extern "C" void WG_GPU(after_launch)(const wg_gpu_stream *stream, const char *name, cudaError_t e)
+{
+    wg_gpu_launches *l = stream->launches;
+    if (e == cudaSuccess) return;
+    cudaGetLastError();
+    if (l->failed == cudaSuccess) l->failed = e, l->name = name;
+}
+
+extern "C" void WG_GPU(before_launch)(const wg_gpu_stream *stream, const char *name, const void *kernel)
+{
+    wg_gpu_launches *l = stream->launches;
+    size_t at = (size_t)((uintptr_t)kernel / 16 * 0x9E3779B97F4A7C15u >> 40) % KERNELS;
+#ifndef __CUDACC__
+    simt_launch_name = name;
+#endif
+    for (; l->kernel[at]; at = (at + 1) % KERNELS)
+        if (l->kernel[at] == kernel) return;
+    WG_GPU(after_launch)(stream, name, allow_shared(kernel, l->shared));
+    if (l->n == KERNELS - 1) return; /* full: made ready at each launch, to the same */
+    l->kernel[at] = kernel;
+    l->n++;
 }
 
 /* Why there is no device at all. */
@@ -33,6 +86,7 @@ static int explain(cudaError_t e, char *why)
 {
     int driver = 0;
     cudaDriverGetVersion(&driver);
+    cudaGetLastError();
     if (driver == 0) snprintf(why, WG_GPU_WHY, "no NVIDIA driver is installed here");
     else if (e == cudaErrorInsufficientDriver)
         snprintf(why, WG_GPU_WHY, "the NVIDIA driver is for CUDA %d.%d, this build needs %d.%d or newer: update the driver",
@@ -64,6 +118,12 @@ static int gpu_open(wg_gpu *g, int ordinal, char why[WG_GPU_WHY])
     }
     if ((e = cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking)) != cudaSuccess) return explain(e, why);
     memset(g, 0, sizeof *g);
+    if (!(g->stream.launches = (wg_gpu_launches *)calloc(1, sizeof *g->stream.launches))) {
+        cudaStreamDestroy(stream);
+        snprintf(why, WG_GPU_WHY, "the host is out of memory");
+        return -1;
+    }
+    g->stream.launches->shared = (int)card.sharedMemPerBlockOptin;
     g->api = wg_gpu_cuda();
     g->stream.at = stream;
     g->stream.early = sm >= EARLY;
@@ -72,7 +132,7 @@ static int gpu_open(wg_gpu *g, int ordinal, char why[WG_GPU_WHY])
     g->sms = card.multiProcessorCount;
     g->shared = card.sharedMemPerBlockOptin;
     g->memory = card.totalGlobalMem;
-    snprintf(g->card, sizeof g->card, "%s", card.name);
+    snprintf(g->card, sizeof g->card, "%.127s", card.name);
     return 0;
 }
 
@@ -82,12 +142,14 @@ static void gpu_close(wg_gpu *g)
     wg_curand_close(g);
     wg_cublaslt_close(g);
     cudaStreamDestroy(stream_of(g));
+    cudaGetLastError(); /* nobody is left to be told */
+    free(g->stream.launches);
 }
 
 static void *gpu_alloc(wg_gpu *g, size_t bytes)
 {
     void *p = NULL;
-    cudaSetDevice(g->ordinal);
+    stream_of(g);
     const cudaError_t e = cudaMalloc(&p, bytes ? bytes : 1);
     if (e == cudaSuccess) return p;
     cudaGetLastError(); /* the caller says what there was no memory for */
@@ -104,7 +166,7 @@ static void gpu_free(wg_gpu *g, void *p)
 static void *gpu_pin(wg_gpu *g, size_t bytes)
 {
     void *p = NULL;
-    cudaSetDevice(g->ordinal);
+    stream_of(g);
     if (cudaMallocHost(&p, bytes ? bytes : 1) == cudaSuccess) return p;
     cudaGetLastError();
     return NULL;
@@ -115,7 +177,7 @@ static void gpu_unpin(wg_gpu *g, void *p) { check(g, cudaFreeHost(p), "freeing p
 static void *gpu_map(wg_gpu *g, size_t bytes, void **device)
 {
     void *p = NULL;
-    cudaSetDevice(g->ordinal);
+    stream_of(g);
     if (cudaHostAlloc(&p, bytes ? bytes : 1, cudaHostAllocMapped) == cudaSuccess) {
         memset(p, 0, bytes);
         if (cudaHostGetDevicePointer(device, p, 0) == cudaSuccess) return p;
@@ -128,8 +190,9 @@ static void *gpu_map(wg_gpu *g, size_t bytes, void **device)
 static size_t gpu_room(wg_gpu *g)
 {
     size_t room = 0, all;
-    cudaSetDevice(g->ordinal);
-    return cudaMemGetInfo(&room, &all) == cudaSuccess ? room : 0;
+    stream_of(g);
+    check(g, cudaMemGetInfo(&room, &all), "asking for free memory");
+    return room;
 }
 
 static void gpu_put(wg_gpu *g, void *device, const void *host, size_t bytes)
@@ -175,7 +238,11 @@ static void gpu_product(wg_gpu *g, const wg_matrix *w, const void *act, int rows
 
 static int gpu_wait(wg_gpu *g, char why[WG_GPU_WHY])
 {
-    check(g, cudaGetLastError(), "launching a kernel");
+    wg_gpu_launches *l = g->stream.launches;
+    char what[160];
+    snprintf(what, sizeof what, "launching %s", l->name ? l->name : "");
+    check(g, l->failed, what);
+    l->failed = cudaSuccess;
     check(g, cudaStreamSynchronize(stream_of(g)), "running a kernel");
     if (!g->failed[0]) return 0;
     memcpy(why, g->failed, WG_GPU_WHY);
@@ -185,15 +252,28 @@ static int gpu_wait(wg_gpu *g, char why[WG_GPU_WHY])
 
 static int gpu_idle(wg_gpu *g)
 {
-    return cudaStreamQuery(stream_of(g)) != cudaErrorNotReady; /* a failure is wait()'s to tell */
+    const cudaError_t e = cudaStreamQuery(stream_of(g));
+    if (e == cudaErrorNotReady) {
+        cudaGetLastError(); /* an answer, and yet the last error from then on */
+        return 0;
+    }
+    check(g, e, "running a kernel"); /* wait() tells it */
+    return 1;
 }
 
 /* ---- graphs */
 
-/* Where it cannot begin, it cannot end either, and recorded() says so. */
+/* Where it cannot begin, what was to be kept is launched, and recorded() says so. */
 static void gpu_record(wg_gpu *g)
 {
-    if (cudaStreamBeginCapture(stream_of(g), cudaStreamCaptureModeThreadLocal) != cudaSuccess) cudaGetLastError();
+    g->stream.launches->unrecorded = cudaStreamBeginCapture(stream_of(g), cudaStreamCaptureModeThreadLocal);
+    cudaGetLastError();
+}
+
+static cudaError_t end_capture(wg_gpu *g, cudaGraph_t *graph)
+{
+    const cudaError_t e = g->stream.launches->unrecorded;
+    return e == cudaSuccess ? cudaStreamEndCapture(stream_of(g), graph) : e;
 }
 
 /* The graph made ready, if nothing has failed on the way to it; it is given up either way. */
@@ -211,7 +291,7 @@ static void *ready_of(cudaGraph_t graph, cudaError_t e, char *why)
 static void *gpu_recorded(wg_gpu *g, char why[WG_GPU_WHY])
 {
     cudaGraph_t graph = NULL;
-    const cudaError_t e = cudaStreamEndCapture(stream_of(g), &graph);
+    const cudaError_t e = end_capture(g, &graph);
     return ready_of(graph, e, why);
 }
 
@@ -257,7 +337,7 @@ static cudaError_t loop_around(cudaGraph_t once, const int32_t *again, cudaGraph
 static void *gpu_recorded_loop(wg_gpu *g, const int32_t *again, char why[WG_GPU_WHY])
 {
     cudaGraph_t once = NULL, graph = NULL;
-    cudaError_t e = cudaStreamEndCapture(stream_of(g), &once);
+    cudaError_t e = end_capture(g, &once);
 #if CUDART_VERSION >= 12040
     if (e == cudaSuccess) e = loop_around(once, again, &graph);
 #else

@@ -110,13 +110,7 @@ sample_begin(const float *logits, int n, const wg_gpu_best *piece, char *scratch
     WG_SHARED(wg_block, b, 1);
     const size_t r = blockIdx.x;
     row_state *s = (row_state *)(scratch + r * room);
-    float best = 0;
-    int which = -1;
-    for (int i = (int)threadIdx.x; piece && i < WG_GPU_BESTS; i += WG_BLOCK) {
-        const wg_gpu_best p = piece[r * WG_GPU_BESTS + (size_t)i];
-        if (wg_is_better(p.value, p.at, best, which)) best = p.value, which = p.at;
-    }
-    which = wg_block_best(b, best, which);
+    const int which = piece ? wg_block_largest(b, piece + r * WG_GPU_BESTS, WG_GPU_BESTS) : -1;
     for (int k = (int)threadIdx.x; k < BUCKETS; k += WG_BLOCK) {
         s->mass[k].low = s->mass[k].high = 0;
         s->count[k] = 0;

@@ -62,6 +62,35 @@ grep -q "wager run: cuda:0/fast does not keep the Prefix Law: texts may differ f
   grep -q '(lossy)' "$tmp/out" || fail "run does not say what the fast mode is: $(cat "$tmp/out")"
 grep -q '"lossless": *false' "$tmp/run/summary.json" || fail "run calls the fast mode lossless"
 
+# What was recorded, and what fell back to launches and to the host's steps, is in the JSON of both benches.
+bench() { # what the JSON must hold, then arguments of wager bench
+  local want=$1
+  shift
+  "$gpu" bench "$@" -m "$model" --repeats 2 --json >"$tmp/out" 2>"$tmp/said" || fail "bench $*: $(cat "$tmp/said")"
+  python3 - "$tmp/out" "$want" <<'PY' || fail "bench $*: not $want: $(cat "$tmp/out")"
+import json, sys
+r = [json.loads(line) for line in open(sys.argv[1])]
+sys.exit(not eval(sys.argv[2], {"r": r}))
+PY
+}
+loops="--draft model:model=$model,device=cuda:0,length=3"
+bench '[x["recorded"] for x in r] == [True, True, False]' forward --rows 1,8,65 --device cuda:0
+bench 'r[0]["recorded"] is False' forward --rows 2 --device cuda:0/eager
+bench 'r[0]["recorded"] is None' forward --rows 2 --device cpu
+# shellcheck disable=SC2086
+bench '[(x["recorded"], x["looped"]) for x in r] == [(True, True)] * 2' round --device cuda:0 $loops --rule match --temp 0 -n 12
+# shellcheck disable=SC2086
+bench '[(x["recorded"], x["looped"]) for x in r] == [(True, False)] * 2' round --steps --device cuda:0 $loops --rule match --temp 0 -n 12
+bench '[(x["recorded"], x["looped"]) for x in r] == [(None, None)]' round --device cpu --rule match --temp 0 -n 4
+export WG_SIMT_FAIL=cudaGraphAddNode # no WHILE node: the host makes the rounds
+bench 'r[0]["recorded"] and not r[0]["looped"]' round --device cuda:0 --rule match --temp 0 -n 12
+grep -q 'rounds could not be recorded as a loop, the host makes them: operation not supported' "$tmp/said" ||
+  fail "it is not said why there is no loop: $(cat "$tmp/said")"
+export WG_SIMT_FAIL=cudaGraphInstantiate
+bench 'not r[0]["recorded"] and not r[0]["looped"]' round --device cuda:0 --rule match --temp 0 -n 12
+bench 'r[0]["recorded"] is False' forward --rows 2 --device cuda:0
+unset WG_SIMT_FAIL
+
 refused() { # what the message must hold, then the command
   local part=$1
   shift

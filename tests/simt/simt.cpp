@@ -30,8 +30,8 @@
 #include <ucontext.h>
 #endif
 
-enum { MOST_THREADS = 1024, STACK = (WITH_ASAN ? 128 : 48) << 10, SHARED = 99 << 10 /* of a block in every generation */,
-       ARRAYS = 16, FENCE = 64, COPIES = 128 };
+enum { MOST_THREADS = 1024, STACK = (WITH_ASAN ? 128 : 48) << 10, SHARED = 227 << 10 /* the most of any card */,
+       STATIC = 48 << 10, ARRAYS = 16, FENCE = 64, COPIES = 128 };
 
 struct async_copy { void *to; const void *from; size_t bytes, valid; int group; };
 
@@ -58,6 +58,7 @@ struct warp { int arrived, first; simt_place at; simt_warp_fn *fn; void *arg[32]
 simt_lane_id *simt_me;
 dim3 simt_block_dim, simt_grid_dim;
 simt_stats simt_counts;
+const char *simt_launch_name;
 
 static struct machine {
     lane lanes[MOST_THREADS];
@@ -65,7 +66,7 @@ static struct machine {
     int order[MOST_THREADS], threads, made, cursor;
     int waiting, ended;
     bool closed;                  /* only weights can be touched until wg_depend() */
-    size_t array_at[ARRAYS], array_bytes[ARRAYS], shared_used, dynamic;
+    size_t array_at[ARRAYS], array_bytes[ARRAYS], shared_used, declared, dynamic;
     int arrays;
     simt_fn *run;
     void *arg;
@@ -88,6 +89,22 @@ static struct machine {
 
 static unsigned char stacks[MOST_THREADS][STACK] __attribute__((aligned(64)));
 static unsigned char shared[SHARED + ARRAYS * 2 * FENCE] __attribute__((aligned(128)));
+
+static simt_card card;
+
+simt_card simt_card_read(void)
+{
+    const char *sms = getenv("WG_SIMT_SMS"), *kib = getenv("WG_SIMT_SHARED");
+    if (card.sms == 0) card.sms = sms ? atoi(sms) : 2;
+    if (card.shared == 0) card.shared = kib ? strtoul(kib, NULL, 10) << 10 : (size_t)SHARED;
+    return card;
+}
+
+void simt_card_set(int sms, size_t bytes)
+{
+    if (sms) card.sms = sms;
+    if (bytes) card.shared = bytes < SHARED ? bytes : (size_t)SHARED;
+}
 
 void simt_order_set(simt_order how) { M.how = how; }
 void simt_on_fail(void (*fn)(const char *)) { M.on_fail = fn; }
@@ -272,7 +289,9 @@ void *simt_shared(size_t bytes)
     M.array_bytes[i] = bytes;
     M.shared_used = M.array_at[i] + bytes;
     M.arrays++;
-    if (M.shared_used > sizeof shared) simt_fail(SIMT_HERE, "more shared memory than %d bytes", (int)SHARED);
+    M.declared += (bytes + 15) / 16 * 16;
+    if (M.declared > STATIC || M.declared + M.dynamic > simt_card_read().shared)
+        simt_fail(SIMT_HERE, "%zu bytes of shared arrays and %zu of dynamic shared memory", M.declared, M.dynamic);
 #if WITH_ASAN
     __asan_unpoison_memory_region(shared + M.array_at[i], bytes);
 #endif
@@ -320,79 +339,7 @@ void simt_copy_wait(int left)
     me->copies = kept;
 }
 
-/* ---- tensor-core instructions: the last lane to arrive computes for all */
-
-static float f16_value(uint32_t h)
-{
-    const int e = (int)(h >> 10 & 31);
-    const float m = (float)(h & 0x3FF), s = h & 0x8000 ? -1.0f : 1.0f;
-    if (e == 31) return m != 0 ? NAN : s * INFINITY;
-    return s * (e ? ldexpf(1024 + m, e - 25) : ldexpf(m, -24));
-}
-
-static float bf16_value(uint32_t h)
-{
-    const uint32_t u = h << 16;
-    float f;
-    memcpy(&f, &u, 4);
-    return f;
-}
-
-static float f16_table[1 << 16];
-
-static void mma(void *const *arg, const float *table)
-{
-    float A[16][16], B[16][8];
-    for (int l = 0; l < 32; l++) {
-        const simt_mma *m = (const simt_mma *)arg[l];
-        const int g = l >> 2, t = l & 3;
-        for (int i = 0; i < 4; i++)
-            for (int h = 0; h < 2; h++) {
-                const uint32_t v = m->a[i] >> 16 * h & 0xffff;
-                A[g + (i & 1) * 8][2 * t + h + (i >> 1) * 8] = table ? table[v] : bf16_value(v);
-            }
-        for (int i = 0; i < 2; i++)
-            for (int h = 0; h < 2; h++) {
-                const uint32_t v = m->b[i] >> 16 * h & 0xffff;
-                B[2 * t + h + i * 8][g] = table ? table[v] : bf16_value(v);
-            }
-    }
-    for (int r = 0; r < 16; r++) {
-        float sum[8];
-        for (int c = 0; c < 8; c++) sum[c] = ((const simt_mma *)arg[(r & 7) * 4 + c / 2])->d[(r >> 3) * 2 + (c & 1)];
-        for (int k = 0; k < 16; k++)
-            for (int c = 0; c < 8; c++) sum[c] += A[r][k] * B[k][c];
-        for (int c = 0; c < 8; c++) ((const simt_mma *)arg[(r & 7) * 4 + c / 2])->d[(r >> 3) * 2 + (c & 1)] = sum[c];
-    }
-}
-
-void simt_mma_f16(void *const *arg)
-{
-    if (f16_table[0x3C00] != 1)
-        for (uint32_t h = 0; h < 1 << 16; h++) f16_table[h] = f16_value(h);
-    mma(arg, f16_table);
-}
-void simt_mma_bf16(void *const *arg) { mma(arg, NULL); }
-
-/* m16n8k32, or its lower half m16n8k16: words i of A and B are as many bytes as lanes hold of k. */
-void simt_mma_s8(void *const *arg)
-{
-    const int depth = ((const simt_mma_bytes *)arg[0])->k;
-    int8_t A[16][32], B[8][32];
-    for (int l = 0; l < 32; l++) {
-        const simt_mma_bytes *m = (const simt_mma_bytes *)arg[l];
-        const int g = l >> 2, t = l & 3;
-        for (int i = 0; i < depth / 8; i++) memcpy(&A[g + (i & 1) * 8][4 * t + (i >> 1) * 16], &m->a[i], 4);
-        for (int i = 0; i < depth / 16; i++) memcpy(&B[g][4 * t + i * 16], &m->b[i], 4);
-    }
-    for (int r = 0; r < 16; r++)
-        for (int c = 0; c < 8; c++) {
-            const simt_mma_bytes *m = (const simt_mma_bytes *)arg[(r & 7) * 4 + c / 2];
-            int sum = m->c[(r >> 3) * 2 + (c & 1)];
-            for (int k = 0; k < depth; k++) sum += A[r][k] * B[c][k];
-            m->d[(r >> 3) * 2 + (c & 1)] = sum;
-        }
-}
+/* ---- ldmatrix: the last lane to arrive reads for all */
 
 static void check_rows(void *const *arg)
 {
@@ -464,6 +411,7 @@ static void run_block(uint3 block)
 {
     M.waiting = M.ended = M.cursor = M.arrays = 0;
     M.shared_used = M.dynamic;
+    M.declared = 0;
     memset(M.warps, 0, sizeof M.warps);
 #if WITH_ASAN
     __asan_poison_memory_region(shared, sizeof shared);
@@ -490,7 +438,7 @@ static void run_block(uint3 block)
 void simt_launch(dim3 grid, dim3 block, size_t dynamic, const char *kernel, simt_fn *run, void *arg, size_t bytes)
 {
     if (simt_recording()) {
-        simt_record(simt_step{ grid, block, dynamic, kernel, run, arg, bytes });
+        simt_record(simt_step{ grid, block, dynamic, kernel, run, arg, bytes, NULL });
         return;
     }
     M.kernel = kernel;
@@ -499,7 +447,7 @@ void simt_launch(dim3 grid, dim3 block, size_t dynamic, const char *kernel, simt
         simt_fail(SIMT_HERE, "a block of %d threads: expected whole warps, up to %d threads", M.threads, (int)MOST_THREADS);
     if (grid.x == 0 || grid.y == 0 || grid.z == 0 || grid.y > 65535 || grid.z > 65535)
         simt_fail(SIMT_HERE, "a grid of %u x %u x %u blocks", grid.x, grid.y, grid.z);
-    if (dynamic > SHARED) simt_fail(SIMT_HERE, "%zu bytes of dynamic shared memory", dynamic);
+    if (dynamic > simt_card_read().shared) simt_fail(SIMT_HERE, "%zu bytes of dynamic shared memory", dynamic);
     while (M.made < M.threads) make_fiber(M.made++);
     simt_block_dim = block;
     simt_grid_dim = grid;

@@ -218,7 +218,7 @@ static void round_of(wg_loop *l, const wg_loop_seq *seq, int n, int most)
         stages(l, l->draft, seq[0].kv, depth ? n : 2 * n, n, most);
         chain.best = l->d->settle.best;
         if (o->law != WG_RULE_FIXED) wg_settle_draft(&s->settle, &s->gpu, vocab, &chain, l->d->logits, depth * n, n);
-        api->loop_draw(&s->gpu, &loop, depth, vocab, l->d->logits, s->settle.q, s->settle.q_point);
+        api->loop_draw(&s->gpu, &loop, depth, vocab, l->d->logits, chain.best, s->settle.q, s->settle.q_point);
     }
     api->loop_nodes(&s->gpu, &loop, l->row);
     stages(l, l->target, seq[0].kv, rows_of(l, n), rows_of(l, n), most);
@@ -243,7 +243,7 @@ static bool start(wg_loop *l, const wg_loop_seq *seq, int n, int most, wg_graph 
         graph->ready = api->recorded_loop(&s->gpu, (const int32_t *)(const void *)l->device, why);
     }
     if (!graph->ready) {
-        wg_log(WG_LOG_INFO, "%s (%s): rounds could not be recorded as a loop, the host makes them: %s", s->name, s->gpu.card,
+        wg_log(WG_LOG_WARN, "%s (%s): rounds could not be recorded as a loop, the host makes them: %s", s->name, s->gpu.card,
                why);
         l->broken = true;
         return false;
@@ -403,6 +403,7 @@ wg_status wg_loop_run(wg_loop *l, const wg_loop_seq *seq, int n, int rounds, wg_
     wg_graph *graph = graph_of(l, seq, n, spans, &first);
     send(l, seq, n, first ? 1 : rounds);
     if (start(l, seq, n, spans * WG_GPU_SPAN, graph, first)) *ran = drain_events(l, on_event, user);
+    s->made.looped += *ran;
     for (int i = 0; i < n; i++) keep(l, &seq[i], l->n[i], l->seen[i]);
     note_times(l, since, *ran, drafted);
     if (s->gpu.api->wait(&s->gpu, why)) return wg_fail(err, WG_EIO, "%s (%s): %s", s->name, s->gpu.card, why);

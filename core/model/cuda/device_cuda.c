@@ -118,9 +118,11 @@ static void cuda_head(wg_device *d, const wg_matrix *w, const float *x, int rows
 
 /* ---- stages of few rows, from the rows as they are */
 
-static bool fits(const wg_cuda *s, const wg_matrix *w)
+/* normed: it norms them too; tells: and tells the largest of its outputs. */
+static bool fits(const wg_cuda *s, const wg_matrix *w, bool normed, bool tells)
 {
-    return wg_gpu_fits(&s->gpu, w->type, wg_cuda_layout(s, w->type), s->rows, w->k);
+    return wg_gpu_fits(&s->gpu, w->type, wg_cuda_layout(s, w->type), s->rows, w->k) &&
+           wg_gpu_pays(w->type, s->rows, w->k, normed, tells);
 }
 
 /* Matrices of one type go together. */
@@ -134,7 +136,7 @@ static bool cuda_norm_qkv(wg_device *d, const wg_matrix *const *w, const float *
     (void)row, (void)rows;
     if (!wg_gpu_turns(hd, rope->n_rot, rope->adjacent)) return false;
     for (int i = 0; i < WG_GPU_MATRICES; i++)
-        if (!fits(s, w[i])) return false;
+        if (!fits(s, w[i], true, false)) return false;
     for (int n; to.first < WG_GPU_MATRICES; to.first += n) {
         const wg_matrix *const *of = w + to.first;
         float *y[WG_GPU_MATRICES] = { to.first == 0 ? q : NULL }; /* of keys and values only what is in the pages */
@@ -149,7 +151,7 @@ static bool cuda_norm_swiglu(wg_device *d, const wg_matrix *gate, const wg_matri
 {
     wg_cuda *s = wg_cuda_of(d);
     (void)rows;
-    if (gate->type != up->type || !fits(s, gate)) return false;
+    if (gate->type != up->type || !fits(s, gate, true, false)) return false;
     s->gpu.api->matmul_fused(&s->gpu, (const wg_matrix *const[]){ gate, up }, &y, 2, &(wg_gpu_input){ x, weight, eps }, s->rows,
                              WG_GPU_SWIGLU, NULL, NULL);
     return true;
@@ -159,7 +161,7 @@ static bool cuda_prepare_add(wg_device *d, const wg_matrix *w, const float *y, i
 {
     wg_cuda *s = wg_cuda_of(d);
     (void)rows;
-    if (!fits(s, w)) return false;
+    if (!fits(s, w, false, false)) return false;
     s->gpu.api->matmul_fused(&s->gpu, &w, &x, 1, &(wg_gpu_input){ y, NULL, 0 }, s->rows, WG_GPU_ADD, NULL, NULL);
     return true;
 }
@@ -168,7 +170,7 @@ static bool cuda_norm_head(wg_device *d, const wg_matrix *w, const float *x, con
 {
     wg_cuda *s = wg_cuda_of(d);
     (void)rows;
-    if (!s->small || !fits(s, w)) return false;
+    if (!s->small || !fits(s, w, true, true)) return false;
     s->gpu.api->matmul_fused(&s->gpu, &w, &s->logits, 1, &(wg_gpu_input){ x, weight, eps }, s->rows, WG_GPU_STORE, NULL,
                              s->best);
     s->settle.best = s->best;
@@ -250,6 +252,7 @@ static const wg_device_class cuda_class = {
     .again = wg_cuda_again,
     .narrow = wg_cuda_narrow,
     .finish = wg_cuda_finish,
+    .made = wg_cuda_made,
     .settle_open = wg_cuda_settle_open,
     .cuda = wg_cuda_of,
     .hold = wg_cuda_hold,

@@ -40,6 +40,7 @@ typedef struct wg_cuda {
     wg_settle_room settle;
 
     wg_graphs graphs;
+    wg_passes_made made;
 
     /* the pass that has begun */
     wg_pass now;
@@ -51,6 +52,7 @@ typedef struct wg_cuda {
     bool small;                          /* its logits stay in `logits` until it is finished */
     bool kept;                           /* and are there */
     wg_cuda_turn turn;
+    bool first;                          /* none has come with its numbers before */
     wg_graph *graph;
     const void *input;                   /* of the products to come: prepared, or the rows themselves */
 } wg_cuda;
@@ -96,5 +98,6 @@ void wg_cuda_narrow(wg_device *d);
 wg_status wg_cuda_settle_open(wg_device *d, wg_rule_kind rule, int vocab, int trees, int *rows, wg_error *err);
 void wg_cuda_use_logits(wg_cuda *s, int first, int n);
 wg_status wg_cuda_finish(wg_device *d, wg_error *err);
+wg_passes_made wg_cuda_made(const wg_device *d);
 
 #endif

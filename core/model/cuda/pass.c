@@ -47,8 +47,8 @@ static void find_graph(wg_cuda *s)
 {
     const wg_pass *p = &s->now;
     wg_graph_key key;
-    bool first;
     s->turn = WG_CUDA_LAUNCH;
+    s->first = false;
     memset(&key, 0, sizeof key);
     if (s->mode & WG_CUDA_EAGER || p->rows > WG_GRAPH_ROWS || !s->small || !wg_graph_plan(&key, p->plan)) return;
     s->most = wg_graph_spans(s->most) * WG_GPU_SPAN;
@@ -57,8 +57,8 @@ static void find_graph(wg_cuda *s)
     key.rows = s->all;
     key.asked = p->asked == p->rows ? -1 : s->asked;
     key.spans = wg_cuda_exact(s) ? 0 : wg_gpu_spans(s->most);
-    s->graph = wg_graphs_find(&s->graphs, &key, &first);
-    if (!first) s->turn = s->graph->ready ? WG_CUDA_REPLAY : WG_CUDA_RECORD;
+    s->graph = wg_graphs_find(&s->graphs, &key, &s->first);
+    if (!s->first) s->turn = s->graph->ready ? WG_CUDA_REPLAY : WG_CUDA_RECORD;
 }
 
 /* Descriptors, the numbers of rows that asked, page tables, in one piece. */
@@ -101,16 +101,20 @@ bool wg_cuda_again(wg_device *d)
     const wg_cuda_turn turn = s->turn;
     char why[WG_GPU_WHY];
     s->turn = WG_CUDA_DONE;
-    if (turn == WG_CUDA_LAUNCH) return true;
+    if (turn == WG_CUDA_LAUNCH) {
+        s->first ? s->made.first++ : s->made.launched++;
+        return true;
+    }
     if (turn == WG_CUDA_RECORD) {
         s->gpu.api->record(&s->gpu);
         s->turn = WG_CUDA_RECORDING;
         return true;
     }
     if (turn == WG_CUDA_RECORDING && !(s->graph->ready = s->gpu.api->recorded(&s->gpu, why))) {
-        wg_log(WG_LOG_INFO, "%s (%s): a pass could not be recorded, launches are made one by one: %s", s->name, s->gpu.card,
+        wg_log(WG_LOG_WARN, "%s (%s): a pass could not be recorded, launches are made one by one: %s", s->name, s->gpu.card,
                why);
         s->mode |= WG_CUDA_EAGER;
+        s->made.launched++;
         from_the_start(s);
         return true;
     }
@@ -118,6 +122,7 @@ bool wg_cuda_again(wg_device *d)
     if (turn == WG_CUDA_RECORDING) s->graph->best = s->settle.best;
     s->settle.best = s->graph->best;
     s->gpu.api->replay(&s->gpu, s->graph->ready);
+    s->made.replayed++;
     s->kept = s->now.asked > 0;
     return false;
 }
@@ -157,3 +162,5 @@ wg_status wg_cuda_finish(wg_device *d, wg_error *err)
     if (s->gpu.api->wait(&s->gpu, why) == 0) return WG_OK;
     return wg_fail(err, WG_EIO, "%s (%s): %s", s->name, s->gpu.card, why);
 }
+
+wg_passes_made wg_cuda_made(const wg_device *d) { return wg_cuda_of(d)->made; }

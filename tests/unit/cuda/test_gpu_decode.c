@@ -102,7 +102,14 @@ static wg_engine *engine_of(const way *w, wg_weights **file, wg_model **m)
 }
 
 /* Keys and values of the committed slots of a sequence. */
-static void read_pages(const wg_engine *e, const wg_seq *s, outcome *o)
+/* A draft model without a device keeps its pages on the host. */
+static void read_page(const way *w, int space, void *to, const char *at)
+{
+    if (space == 1 && !strstr(w->options, "device=")) memcpy(to, at, 32);
+    else from_device(to, at, 32);
+}
+
+static void read_pages(const way *w, const wg_engine *e, const wg_seq *s, outcome *o)
 {
     o->len = wg_kv_len(s->kv);
     for (int space = 0; space < wg_kv_spaces(wg_engine_kv(e)); space++) {
@@ -111,8 +118,8 @@ static void read_pages(const wg_engine *e, const wg_seq *s, outcome *o)
             const wg_kv_view v = wg_kv_view_of(s->kv, space, layer);
             for (int i = 0; i < o->valid[space]; i++) {
                 const char *at = v.pool + (size_t)v.page[i / v.page_slots] * v.stride + (size_t)(i % v.page_slots) * 32;
-                from_device(o->kv[space][i].of[2 * layer], at, 32);
-                from_device(o->kv[space][i].of[2 * layer + 1], at + v.value_at, 32);
+                read_page(w, space, o->kv[space][i].of[2 * layer], at);
+                read_page(w, space, o->kv[space][i].of[2 * layer + 1], at + v.value_at);
             }
         }
     }
@@ -185,7 +192,7 @@ static int run(const way *w, bool rounds, outcome *out)
         out[i].finish = (int)s->finish;
         out[i].counts = s->counts;
         memcpy(out[i].token, s->token, (size_t)s->n * sizeof *s->token);
-        read_pages(e, s, &out[i]);
+        read_pages(w, e, s, &out[i]);
         cr_assert_eq(out[i].len, s->n - 1);
     }
     cr_assert_eq(wg_kv_check(wg_engine_kv(e), &err), WG_OK, "%s", err.text);
@@ -374,6 +381,45 @@ Test(gpu_loop, whether_there_is_another_round)
         on->unmap(gpu(), ring);
         device_free(l.turn), device_free(l.seq), device_free(l.tree), device_free((void *)(uintptr_t)l.path);
         device_free((void *)(uintptr_t)l.ends);
+    }
+}
+
+/* A greedy node from the pieces that a head has told: the largest, of equals the lowest; a piece that no block has, or that is
+ * no probability, draws nothing. Told otherwise than the logits, the draw believes it: it does not look. Without pieces it
+ * looks. */
+Test(gpu_loop, a_greedy_node_is_what_the_head_has_told)
+{
+    enum { SEQUENCES = 4, V = 300 };
+    static wg_gpu_best piece[SEQUENCES * WG_GPU_BESTS];
+    static float logits[SEQUENCES * V];
+    static const int told[SEQUENCES] = { 17, 40, -1, -1 }, looked[SEQUENCES] = { 299, 5, 0, -1 };
+    const wg_gpu_api *on = gpu()->api;
+    const uint64_t ends = 0;
+    wg_rule_tree tree[SEQUENCES];
+    for (int i = 0; i < SEQUENCES * WG_GPU_BESTS; i++) piece[i] = (wg_gpu_best){ 99, -1 };
+    piece[511] = (wg_gpu_best){ 2, 17 }, piece[3] = (wg_gpu_best){ 1, 4 };
+    piece[WG_GPU_BESTS + 2] = (wg_gpu_best){ 0.0f, 80 }, piece[WG_GPU_BESTS + 300] = (wg_gpu_best){ -0.0f, 40 };
+    piece[2 * WG_GPU_BESTS + 1] = (wg_gpu_best){ -INFINITY, 3 }; /* the last: none at all */
+    for (int i = 0; i < SEQUENCES * V; i++) logits[i] = i / V == 3 ? -INFINITY : 0;
+    logits[2 * V + 3] = -INFINITY, logits[299] = 1, logits[V + 5] = logits[V + 6] = 1, logits[V] = NAN;
+    for (int pieces = 0; pieces < 2; pieces++) {
+        wg_gpu_seq seq[SEQUENCES];
+        for (int i = 0; i < SEQUENCES; i++) {
+            seq[i] = (wg_gpu_seq){ .running = 1, .fed = 1 };
+            tree[i] = (wg_rule_tree){ .n = 1, .token = { 1 } };
+        }
+        wg_gpu_loop l = { .sequences = SEQUENCES, .length = 2, .law = WG_RULE_FIXED, .seq = to_device(seq, sizeof seq),
+                          .tree = to_device(tree, sizeof tree), .ends = to_device(&ends, sizeof ends) };
+        float *x = to_device(logits, sizeof logits);
+        wg_gpu_best *best = pieces ? to_device(piece, sizeof piece) : NULL;
+        on->loop_draw(gpu(), &l, 0, V, x, best, NULL, NULL);
+        from_device(tree, l.tree, sizeof tree);
+        for (int i = 0; i < SEQUENCES; i++) {
+            const int want_token = pieces ? told[i] : looked[i];
+            cr_assert_eq(tree[i].n, want_token < 0 ? 1 : 2, "sequence %d, pieces %d", i, pieces);
+            if (want_token >= 0) cr_assert_eq(tree[i].token[1], want_token, "%d, pieces %d: %d", i, pieces, tree[i].token[1]);
+        }
+        device_free(l.seq), device_free(l.tree), device_free((void *)(uintptr_t)l.ends), device_free(x), device_free(best);
     }
 }
 
