@@ -77,7 +77,7 @@ static const wg_chance_class philox = { philox_ratio, philox_pick, philox_race, 
 
 wg_chance wg_chance_philox(uint64_t seed, uint32_t request, uint32_t position)
 {
-    return (wg_chance){ &philox, seed, request, position, NULL };
+    return (wg_chance){ .class = &philox, .seed = seed, .request = request, .position = position };
 }
 
 bool wg_chance_ratio(const wg_chance *c, wg_purpose purpose, int index, double num, double den)

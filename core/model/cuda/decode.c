@@ -177,7 +177,8 @@ static void stages(wg_loop *l, wg_model *m, wg_kv_seq *kv, int rows, int asked, 
     const wg_gpu_stream own = s->gpu.stream;
     wg_batch_clear(&l->batch);
     wg_batch_chain(&l->batch, kv, 0, l->zeros, rows, asked);
-    s->now = (wg_pass){ m, &plan, l->batch.row, rows, asked, m->max_rows, m->lm.space, NULL, m->head.n, NULL };
+    s->now = (wg_pass){ .model = m, .plan = &plan, .row = l->batch.row, .rows = rows, .asked = asked, .max_rows = m->max_rows,
+                        .space = m->lm.space, .width = m->head.n };
     s->all = s->rows = rows;
     s->asked = asked;
     s->row = l->row;
