@@ -30,7 +30,7 @@ if [ "${2:-}" != --check ]; then
 fi
 status=0
 diff -u "$file" "$made" || { echo "docs/verification.md is not up to date; run docs/verification.sh PROGRAM" >&2; status=1; }
-for rule in $("$program" list verifiers --json | sed -n 's/.*"kind":"verifier".*"name":"\([a-z_]*\)".*/\1/p'); do
+for rule in $("$program" list rules --json | sed -n 's/.*"kind":"rule".*"name":"\([a-z_]*\)".*/\1/p'); do
   grep -q "^| \`$rule\` |" "$file" || { echo "docs/verification.md has no row for the rule $rule" >&2; status=1; }
 done
 exit $status

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Sets of tree nodes as bits: which nodes a node descends from, which keys of the tail a row sees. A mask has as many words as
- * a tree may have nodes (WG_TREE_NODES, of the build); with one word every function here is the plain 64-bit operation.
- * Node numbers are 0 .. 64 * WG_MASK_WORDS - 1. */
+ * Masks of tree attention: sets of tree nodes as bits. A node's ancestors say which keys of the tail its row sees. A mask has
+ * as many words as a tree may have nodes (WG_TREE_NODES, of the build); with one word every function here is the plain 64-bit
+ * operation. Node numbers are 0 .. 64 * WG_MASK_WORDS - 1. */
 #ifndef WG_KERNELS_MASK_H
 #define WG_KERNELS_MASK_H
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Runs every experiment of configs/experiments and publishes its answer: docs/results.md gets the tables between its markers, README.md
-# the quickstart's, and results/<experiment>/ the page with summary.json and config.json. Raw folders stay in build/results/.
+# the quickstart's, and results/<experiment>/ summary.json, config.json and the drawings (with gnuplot; without it the old ones stay).
+# Raw folders and the pages (report.html) stay in build/results/.
 # usage: results/run-all.sh [EXPERIMENT...]       WAGER=PROGRAM (build/release/wager)       LIMIT=SECONDS of one experiment (420)
 # Run it again after it was stopped: what is finished is kept, what was cut off goes on. For figures, on a machine that does nothing else.
 set -u
@@ -53,6 +54,24 @@ replayed() { # OUT CONFIG
   printf '```\n'
 }
 
+# The drawings that this run has something for, as SVG files.
+draw() { # OUT NAME
+  local plot file
+  command -v gnuplot >/dev/null || { echo "run-all: no gnuplot: the drawings of results/$2 stay as they are" >&2; return; }
+  for plot in speedups lengths; do
+    file=results/$2/$plot.svg
+    if "$wager" report "$1" --svg $plot >"$file.tmp" 2>/dev/null; then mv "$file.tmp" "$file"; else rm -f "$file.tmp" "$file"; fi
+  done
+}
+
+# Markdown of the drawings that are published of an experiment.
+pictures() { # NAME
+  local plot
+  for plot in speedups lengths; do
+    [ ! -f "results/$1/$plot.svg" ] || printf '![%s of %s](../results/%s/%s.svg)\n\n' "$plot" "$1" "$1" $plot
+  done
+}
+
 run_one() { # CONFIG
   local name out more trace=steps started=$SECONDS
   ! grep -q '"trace": "probs"' "$1" || trace=probs
@@ -63,9 +82,10 @@ run_one() { # CONFIG
   mkdir -p "build/results/$build"
   timeout -s INT -k 20 "${LIMIT:-420}" "$wager" run "$1" --resume --out "$out" --set trace=$trace "${more[@]}" >"$out.table" || return 1
   mkdir -p "results/$name"
-  "$wager" report "$out" --out "results/$name/report.html" >/dev/null || return 1
+  "$wager" report "$out" >/dev/null || return 1
   cp "$out/summary.json" "$out/config.json" "results/$name/" || return 1
-  { "$wager" report "$out" --md; [ $trace = steps ] || replayed "$out" "$1"; } | replace docs/results.md "$name"
+  draw "$out" "$name"
+  { pictures "$name"; "$wager" report "$out" --md; [ $trace = steps ] || replayed "$out" "$1"; } | replace docs/results.md "$name"
   if [ "$name" = quickstart ]; then { echo '```'; cat "$out.table"; echo '```'; } | replace README.md results; fi
   echo "run-all: $name in $((SECONDS - started)) s"
 }
@@ -75,6 +95,6 @@ run_one() { # CONFIG
 for name in "$@"; do
   run_one "configs/experiments/$name.json" || { echo "run-all: $name failed" >&2; failed+=("$name"); }
 done
-"$wager" report results --out results/index.html >/dev/null
+"$wager" report build/results >/dev/null
 echo "run-all: $# experiments in $SECONDS s, ${#failed[@]} failed ${failed[*]-}"
 [ ${#failed[@]} -eq 0 ]

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * Coupled decoding on shared exponentials (Daliri et al. 2025, "Coupling without Communication"; with several races the
- * Gumbel-max list sampling, GLS, of Rowan, Phan and Khisti 2025, arXiv 2506.05632; METHODS B12). At (t, COUPLED) lie K = `races` lists of
- * independent Exp(1) times. The token at position t is the winner argmin_x (min_k E_x^k) / p(x); go to the child that is it;
- * where there is none, it is `next`.
+ * Gumbel-max coupling: draft and target race on shared exponentials (Daliri et al. 2025, "Coupling without Communication";
+ * with several races the Gumbel-max list sampling, GLS, of Rowan, Phan and Khisti 2025, arXiv 2506.05632; METHODS B12). At (t,
+ * COUPLED) lie K = `races` lists of independent Exp(1) times. The token at position t is the winner argmin_x (min_k E_x^k) /
+ * p(x); go to the child that is it; where there is none, it is `next`.
  *
  * Theorem. The least of K times is an Exp(1) time divided by K, for all tokens alike, and the times at t are independent of
- * the text before t. So the winner is a draw from p: the text has the law of p, and it is one text for a seed and a K, for every
- * drafter (none included), tree and length, because no draft takes part in it. It is `match` with another draw, and like
+ * the text before t. So the winner is a draw from p: the text has the law of p, and it is one text for a seed and a K, for
+ * every drafter (none included), tree and length, because no draft takes part in it. It is `match` with another draw, and like
  * `match` it needs none of L1 to L3.
  *
  * What it gains: a drafter that races q on the same times (drafter `model`, siblings=coupled).

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Block verification of the best of several paths, on trees of independent draws (greedy multi-path block verification, GBV,
- * arXiv 2602.16961, is select=ratio; METHODS B9).
+ * Multi-path verification: block verification of the best of several paths, on trees of independent draws (greedy multi-path
+ * block verification, GBV, arXiv 2602.16961, is select=ratio; METHODS B9).
  *
  * Walk down with all drafts at once. At a prefix that k draws continue (all children of all nodes that spell this prefix)
  * select one of their tokens and keep the nodes that hold it. The selected token has a law q_k of its own. The kept chain is

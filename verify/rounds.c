@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Rejection in rounds. r is kept unnormalised with its mass beside it, and so is q_i, so nothing is ever divided by a mass that
- * may be tiny when a sibling is judged (METHODS B15-3): accept when u * l q_i(x) * mass(r) < r(x) * mass(q_i). */
+ * Rejection in rounds, one sibling after the other. The residual distribution norm((r - q_i)+) is kept as r, unnormalised with
+ * its mass beside it, and so is q_i, so nothing is ever divided by a mass that may be tiny when a sibling is judged (METHODS
+ * B15-3): accept when u * l q_i(x) * mass(r) < r(x) * mass(q_i). */
 #include "verify/rounds.h"
 
 #include <string.h>

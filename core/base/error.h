@@ -20,6 +20,7 @@
     X(ELAW, "verifier cannot check this kind of draft")                     \
     X(EFULL, "no free KV page")                                             \
     X(ECONTEXT, "context length exceeded")                                  \
+    X(EREPLAY, "a second pass differs from the timed one")                  \
     X(EINTERRUPTED, "interrupted")
 
 typedef enum wg_status {

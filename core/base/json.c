@@ -3,6 +3,7 @@
  * somebody asks. It runs on text that jansson has accepted, so it may trust the grammar, never the lengths. */
 #include "core/base/json.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -318,7 +319,8 @@ wg_status wg_json_problem(const wg_json *doc, const char *path, bool key, wg_err
 typedef struct sink {
     char *text;
     size_t n, size;
-    bool failed, indent;
+    int lines; /* the deepest level whose elements begin a line each; 0: one line, without spaces */
+    bool failed;
 } sink;
 
 static void put(sink *s, const char *p, size_t n)
@@ -342,11 +344,20 @@ static void put(sink *s, const char *p, size_t n)
 
 static void puts_(sink *s, const char *p) { put(s, p, strlen(p)); }
 
-static void newline(sink *s, int depth)
+/* Before an element of level `level`, or the bracket behind the elements of it: a new line, or nothing. */
+static bool newline(sink *s, int level, int indentation)
 {
-    if (!s->indent) return;
+    if (level > s->lines) return false;
     puts_(s, "\n");
-    for (int i = 0; i < depth; i++) puts_(s, "  ");
+    for (int i = 0; i < indentation; i++) puts_(s, "  ");
+    return true;
+}
+
+/* Before element i of a level: what parts it from the one before. */
+static void separate(sink *s, size_t i, int level, bool flat)
+{
+    if (i) puts_(s, ",");
+    if ((flat || !newline(s, level, level)) && i && s->lines) puts_(s, " ");
 }
 
 /* UTF-8 goes out as it is; only what JSON forbids is escaped. */
@@ -401,14 +412,14 @@ static void put_object(sink *s, const json_t *v, int depth)
         keys[i++] = json_object_iter_key(it);
     qsort(keys, n, sizeof *keys, by_name);
     for (i = 0; i < n; i++) {
-        puts_(s, i ? "," : "{");
-        newline(s, depth + 1);
+        if (i == 0) puts_(s, "{");
+        separate(s, i, depth + 1, false);
         put_string(s, keys[i], strlen(keys[i]));
-        puts_(s, s->indent ? ": " : ":");
+        puts_(s, s->lines ? ": " : ":");
         put_value(s, json_object_get(v, keys[i]), depth + 1);
     }
     wg_free(keys);
-    newline(s, depth);
+    newline(s, depth + 1, depth);
     puts_(s, "}");
 }
 
@@ -420,11 +431,10 @@ static void put_array(sink *s, const json_t *v, int depth)
     for (size_t i = 0; i < n; i++) flat = flat && !json_is_object(json_array_get(v, i)) && !json_is_array(json_array_get(v, i));
     puts_(s, "[");
     for (size_t i = 0; i < n; i++) {
-        if (i) puts_(s, s->indent && flat ? ", " : ",");
-        if (!flat) newline(s, depth + 1);
+        separate(s, i, depth + 1, flat);
         put_value(s, json_array_get(v, i), depth + 1);
     }
-    if (!flat) newline(s, depth);
+    if (!flat) newline(s, depth + 1, depth);
     puts_(s, "]");
 }
 
@@ -447,19 +457,28 @@ static void put_value(sink *s, const json_t *v, int depth)
     }
 }
 
-char *wg_json_canonical(const json_t *value, bool indent)
+json_t *wg_json_load(const char *dir, const char *file)
 {
-    sink s = { .indent = indent };
+    char path[4096];
+    const int n = snprintf(path, sizeof path, "%s/%s", dir, file);
+    return n < (int)sizeof path ? json_load_file(path, JSON_REJECT_DUPLICATES, NULL) : NULL;
+}
+
+static char *text_of(const json_t *value, int lines)
+{
+    sink s = { .lines = lines };
     put_value(&s, value, 0);
-    newline(&s, 0);
+    if (lines) puts_(&s, "\n");
     if (!s.failed) return s.text;
     wg_free(s.text);
     return NULL;
 }
 
-wg_status wg_json_save(const json_t *value, const char *path, wg_error *err)
+char *wg_json_canonical(const json_t *value, bool indent) { return text_of(value, indent ? INT_MAX : 0); }
+
+static wg_status save(const json_t *value, int lines, const char *path, wg_error *err)
 {
-    char *text = wg_json_canonical(value, true);
+    char *text = text_of(value, lines);
     if (!text) return wg_fail(err, WG_ENOMEM, "%s: out of memory for its JSON text", path);
     wg_save *f;
     wg_status s = wg_save_open(&f, path, err);
@@ -471,3 +490,7 @@ wg_status wg_json_save(const json_t *value, const char *path, wg_error *err)
     wg_free(text);
     return s;
 }
+
+wg_status wg_json_save(const json_t *value, const char *path, wg_error *err) { return save(value, INT_MAX, path, err); }
+
+wg_status wg_json_save_rows(const json_t *value, const char *path, wg_error *err) { return save(value, 2, path, err); }

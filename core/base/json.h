@@ -28,6 +28,9 @@ bool wg_json_where(const wg_json *doc, const char *path, bool key, int *line, in
 wg_status wg_json_problem(const wg_json *doc, const char *path, bool key, wg_error *err, const char *fmt, ...)
     __attribute__((format(printf, 5, 6)));
 
+/* The document of a file in a folder, without positions; NULL where there is none that can be read. */
+json_t *wg_json_load(const char *dir, const char *file);
+
 /* Canonical text: sorted keys, no spaces (or 2-space indentation), shortest numbers that read back the same; trailing newline
  * only with indentation. Free with wg_free; NULL when out of memory. */
 char *wg_json_canonical(const json_t *value, bool indent);
@@ -35,5 +38,9 @@ char *wg_json_canonical(const json_t *value, bool indent);
 /* Writes `value` to a file in canonical, indented form: to a temporary neighbour first, then renamed, so a reader never sees
  * half a file and a full disk leaves the old one. */
 wg_status wg_json_save(const json_t *value, const char *path, wg_error *err);
+
+/* The same with line breaks in the two outermost levels only: a line for each member of an object, and below it a line for
+ * each element of a list of objects, so that a line-by-line diff of two summaries names the cells that differ. */
+wg_status wg_json_save_rows(const json_t *value, const char *path, wg_error *err);
 
 #endif

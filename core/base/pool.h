@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * A fork-join pool of threads for work of microseconds: workers spin briefly between jobs, then sleep. Who computes a part
+ * A fork-join thread pool for work of microseconds: workers spin briefly between jobs, then sleep. Who computes a part
  * never changes a result: parts split outputs, never sums. */
 #ifndef WG_CORE_BASE_POOL_H
 #define WG_CORE_BASE_POOL_H

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * Where a nucleus ends in a row of many tokens, in one pass over them. Every 32nd token says between which two logits the end
- * is likely to be; that band, some percent of the row, is set aside while the weights are made, and the end is closed in on in
- * there: a pass over the band shows the mass above any logit. Masses are whole numbers (kernels/mass.h): what is added up here
- * in another order than anywhere else is the same. Where the guess was wrong, the caller looks at the whole row. */
+ * Where a nucleus (top-p) ends in a row of many tokens, in one pass over them. Every 32nd token says between which two logits
+ * the end is likely to be; that band, some percent of the row, is set aside while the weights are made, and the end is closed
+ * in on in there: a pass over the band shows the mass above any logit. Masses are whole numbers (kernels/mass.h): what is
+ * added up here in another order than anywhere else is the same. Where the guess was wrong, the caller looks at the whole row.
+ * */
 #include <float.h>
 #include <math.h>
 

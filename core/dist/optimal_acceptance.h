@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What the best rule could accept at one node: alpha* (METHODS B10). Of all lossless rules that see the siblings x_1..x_k, none
+ * The optimal acceptance alpha* at one node (METHODS B10). Of all lossless rules that see the siblings x_1..x_k, none
  * goes to a sibling with more than this probability, because the emitted token has the law p and must be one of them:
  *     alpha* = 1 - max_S [ Pr(all siblings in S) - p(S) ]                        (max-flow = min-cut; S any set of tokens)
  * So 1 - alpha* is what the drafter loses and alpha* minus the measured acceptance is what the rule loses. Where

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Penalties for tokens already seen (repetition: Keskar et al. 2019; frequency and presence as most services define them). The
+ * Penalties for tokens already seen: the repetition penalty (Keskar et al. 2019), and frequency and presence penalties as most
+ * services define them. The
  * window runs backwards from the row's own node, along the drafted path and on into the text: the row after a drafted token
  * counts that token, exactly as plain decoding will (METHODS B14-2). Each token of the window counts once: the root of a tree
  * is the last token of the text and is not counted twice. */

@@ -22,6 +22,8 @@ struct wg_device_decode {
     void *user;
     bool wanted;
     int law;
+    int round;                /* of the last event; -1: none yet */
+    double since;             /* what the clock said then */
 };
 
 void wg_device_decode_close(wg_engine *e)
@@ -76,11 +78,24 @@ bool wg_device_decode_fits(wg_engine *e, wg_seq *const *seq, int n)
     return wg_loop_fits(l->loop, l->seq, n);
 }
 
+/* Seconds since this was asked last: of a draft by the device's clock, the rest is the target's pass and what ends a round. */
+static void add_phases(struct wg_device_decode *l, double draft)
+{
+    wg_phases *p = &l->engine->phases;
+    const double now = wg_clock_now(), all = now - l->since;
+    if (draft > all) draft = all;
+    p->draft += draft;
+    p->verify += all - draft;
+    l->since = now;
+}
+
 /* The end of a round. */
 static bool take_event(void *user, const wg_gpu_event *event)
 {
     struct wg_device_decode *l = user;
     wg_engine *e = l->engine;
+    if (event->round > l->round) add_phases(l, event->draft_ns * 1e-9);
+    l->round = event->round;
     wg_seq *s = l->running[event->seq];
     wg_tree *t = &e->tree[event->seq];
     wg_path path = { .n = event->kept + 1, .next = event->next };
@@ -88,9 +103,11 @@ static bool take_event(void *user, const wg_gpu_event *event)
     for (int i = 0; i < event->drafted; i++) wg_tree_push(t, i, event->token[i], -1);
     for (int i = 0; i < path.n; i++) path.node[i] = (int16_t)i;
     wg_seq_append(s, t, &path, e->is_eog, e->is_eog_user);
+    s->on_device.verified++;
+    s->on_device.decoded++;
     wg_assert(s->n == event->n);
     if (e->drafter->class->observe) e->drafter->class->observe(e->drafter, s, t, &s->path, &e->p);
-    if (l->on_round && !l->on_round(l->user, s)) l->wanted = false;
+    if (l->on_round && !l->on_round(l->user, s, t)) l->wanted = false;
     return l->wanted;
 }
 
@@ -98,17 +115,15 @@ wg_status wg_device_decode_run(wg_engine *e, wg_seq *const *seq, int n, int roun
                                bool *wanted, wg_error *err)
 {
     struct wg_device_decode *l = e->device_decode;
-    const wg_loop_times before = wg_loop_times_of(l->loop);
     l->engine = e;
     l->running = seq;
     l->on_round = on_round;
     l->user = user;
     l->wanted = true;
+    l->round = -1;
+    l->since = wg_clock_now();
     const wg_status status = wg_loop_run(l->loop, l->seq, n, rounds, take_event, l, ran, err);
-    const wg_loop_times after = wg_loop_times_of(l->loop);
-    const double draft = after.draft - before.draft;
-    e->phases.draft += draft;
-    e->phases.verify += after.all - before.all - draft;
+    add_phases(l, 0);
     *wanted = l->wanted;
     return status;
 }

@@ -9,6 +9,7 @@
 #include "core/dist/rows.h"
 #include "core/dist/sampler.h"
 #include "core/dist/tree.h"
+#include "core/engine/length_log.h"
 #include "core/engine/seq.h"
 #include "core/model/device_chain.h"
 #include "core/model/lm.h"
@@ -32,6 +33,7 @@ typedef struct wg_env {
     int races;                       /* lists of times the rule in force races on: what a draft of law COUPLED deals out to
                                       * siblings (wg_lists_dealt). 1 for rules that do not race */
     const struct wg_plugins *plugins; /* drafters and rules by name, for drafters made of others; NULL: there are none */
+    wg_length_log *lengths;          /* for policies that go by measured costs; NULL: there is none */
     bool *watches;                   /* a drafter that looks at the target's rows or logits in observe sets it when it is
                                       * opened: wg_env_watch */
     const float *logits;             /* (rows, vocab) the target's, inside observe: row tree->row + node follows that node,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * The step. Whatever may fail comes first and is undone by a rollback; from the first accept on nothing can fail, and nothing
- * in here allocates. Invariant between steps: the cache holds all tokens of a sequence but the last, which is the root of the
- * next tree. Plain decoding is a tree of one node; greedy is a row with one point. */
+ * The speculative step: draft, score, accept, commit. Whatever may fail comes first and is undone by a rollback; from the
+ * first accept on nothing can fail, and nothing in here allocates. Invariant between steps: the cache holds all tokens of a
+ * sequence but the last, which is the root of the next tree. Plain decoding is a tree of one node; greedy is a row with one
+ * point. */
 #include "core/engine/engine_impl.h"
 
 #include "core/base/clock.h"
@@ -216,6 +217,7 @@ wg_status wg_engine_step(wg_engine *e, wg_seq *const *seq, int n, wg_error *err)
         else e->verifier->accept(e->verifier_opt, t, &e->p, &e->q, &s->chance, &path);
         wg_assert(path.node[path.n - 1] < t->n); /* no rule keeps a probe */
         wg_seq_append(s, t, &path, e->is_eog, e->is_eog_user);
+        s->on_device.verified += settled;
         e->phases.accept += lap(&clock);
         if (e->opt.measure_alpha) {
             measure_alpha(e, t, &path, &s->counts);
@@ -255,7 +257,7 @@ wg_status wg_engine_rounds(wg_engine *e, wg_seq *const *seq, int n, int rounds, 
             WG_TRY(wg_device_decode_run(e, running, some, left, on_round, user, &ran, &wanted, err));
         if (ran > 0) continue;
         WG_TRY(wg_engine_step(e, running, some, err));
-        for (int i = 0; i < some && on_round; i++) wanted = on_round(user, running[i]) && wanted;
+        for (int i = 0; i < some && on_round; i++) wanted = on_round(user, running[i], &e->tree[i]) && wanted;
         ran = 1;
     }
     return WG_OK;

@@ -16,6 +16,8 @@ typedef struct wg_engine_options {
     wg_sampling sampling;
     bool host_rows;     /* somebody looks at p or the logits after a step: they come to the host wherever the target runs */
     bool measure_alpha; /* sum min(p,q) and the optimum at every settled node (passes over the vocabulary) */
+    wg_length_log *lengths; /* borrowed: where length policies that go by measured costs record their plans, or repeat those
+                             * recorded (length_log.h); NULL: they only plan */
 } wg_engine_options;
 
 /* Seconds of the steps so far. `measure` is what measure_alpha costs: part of no other phase, and not of the algorithm's
@@ -56,7 +58,14 @@ const wg_verifier_class *wg_engine_verifier(const wg_engine *e);
 const wg_engine_options *wg_engine_options_of(const wg_engine *e);
 wg_kv *wg_engine_kv(const wg_engine *e);
 const wg_env *wg_engine_env(const wg_engine *e);      /* what its drafter may use */
-bool wg_engine_decodes_on_device(const wg_engine *e); /* rounds are made by the device where they can (device_decode.h) */
+
+/* Whether the target's device runs the rule of a step, where a step fits; and whether it decodes several rounds of a call of
+ * wg_engine_rounds without the host. */
+bool wg_engine_verifies_on_device(const wg_engine *e);
+bool wg_engine_decodes_on_device(const wg_engine *e);
+
+/* From now on as if opened with measure_alpha. Only where the device does not verify: there the rows of p are on the host. */
+void wg_engine_measure_alpha(wg_engine *e);
 
 /* Times since it was opened, or since they were cleared. */
 const wg_phases *wg_engine_phases(const wg_engine *e);
@@ -95,11 +104,12 @@ wg_status wg_engine_prefill(wg_engine *e, wg_seq *s, wg_error *err);
 wg_status wg_engine_step(wg_engine *e, wg_seq *const *seq, int n, wg_error *err);
 
 /* Up to `rounds` steps of those of n different sequences that run. on_round (may be NULL) is called after each step of a
- * sequence. Where the device can (device_decode.h) several steps are made at a time, with the same text and the same counts.
- * Ends early when no sequence runs any more, and after a round in which on_round has returned false. Inside on_round only the
- * sequence may be looked at: its cache follows later. After a failure the steps that on_round was called for have been made,
- * and every sequence is as they left it. */
-typedef bool wg_round_fn(void *user, const wg_seq *s);
+ * sequence, with the tree that was verified: for all sequences that run, in their order, before it is called for the next step.
+ * Where the device can (device_decode.h) several steps are made at a time, with the same text and the same counts. Ends early
+ * when no sequence runs any more, and after a round in which on_round has returned false. Inside on_round only the sequence and
+ * the tree may be looked at: its cache follows later. After a failure the steps that on_round was called for have been made, and
+ * every sequence is as they left it. */
+typedef bool wg_round_fn(void *user, const wg_seq *s, const wg_tree *verified);
 wg_status wg_engine_rounds(wg_engine *e, wg_seq *const *seq, int n, int rounds, wg_round_fn *on_round, void *user,
                            wg_error *err);
 

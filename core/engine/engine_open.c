@@ -121,6 +121,7 @@ static wg_status open_engine(wg_engine *e, const wg_engine_parts *parts, const w
         .races = 1,
         .watches = &e->watched,
         .plugins = parts->plugins,
+        .lengths = e->opt.lengths,
     };
     WG_TRY(open_buffers(e, err));
     e->env.logits = e->logits;
@@ -137,6 +138,14 @@ wg_status wg_engine_open(wg_engine **out, const wg_engine_parts *parts, const wg
     if (status) wg_engine_close(e);
     else *out = e;
     return status;
+}
+
+bool wg_engine_verifies_on_device(const wg_engine *e) { return e->device_verify != NULL; }
+
+void wg_engine_measure_alpha(wg_engine *e)
+{
+    wg_assert(!wg_engine_verifies_on_device(e));
+    e->opt.measure_alpha = true;
 }
 
 void wg_engine_close(wg_engine *e)
@@ -267,6 +276,7 @@ wg_status wg_seq_extend(wg_engine *e, wg_seq *s, const int32_t *token, int n, in
     s->chance.position = (uint32_t)prompt;
     s->finish = WG_RUNNING;
     s->counts = (wg_counts){ 0 };
+    s->on_device = (wg_device_passes){ 0 };
     return WG_OK;
 }
 

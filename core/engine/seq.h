@@ -26,6 +26,9 @@ typedef struct wg_counts {
 } wg_counts;
 void wg_counts_add(wg_counts *to, const wg_counts *from);
 
+/* Passes whose rule ran on the target's device, and of these, rounds that the device decoded without the host. */
+typedef struct wg_device_passes { long verified, decoded; } wg_device_passes;
+
 typedef struct wg_seq {
     uint32_t request;      /* identity for randomness: the prompt's number, never the batch place */
     int slot;              /* 0 .. max_batch-1: where drafters keep their per-sequence state */
@@ -39,6 +42,7 @@ typedef struct wg_seq {
     wg_chance chance;      /* its position is that of the next token */
     wg_finish finish;
     wg_counts counts;
+    wg_device_passes on_device; /* of counts.passes */
     wg_path path;          /* of the last step */
     int last_nodes, last_probes, last_height, last_emitted;
 } wg_seq;

@@ -220,15 +220,15 @@ wg_status wg_kv_fork(wg_kv_seq *from, wg_kv_seq **out, wg_error *err)
 static void page_copy(wg_kv_seq *s, int i)
 {
     wg_kv *kv = s->kv;
-    const int32_t old = s->page[i], new = page_take(kv);
+    const int32_t old = s->page[i], fresh = page_take(kv);
     for (int k = 0; k < kv->spaces; k++) {
         const wg_kv_store *t = &kv->space[k];
-        char *to = t->pool + (size_t)new * t->page_bytes, *from = t->pool + (size_t)old * t->page_bytes;
+        char *to = t->pool + (size_t)fresh * t->page_bytes, *from = t->pool + (size_t)old * t->page_bytes;
         if (t->home.alloc) t->home.copy(t->home.user, to, from, t->page_bytes);
         else memcpy(to, from, t->page_bytes);
     }
     page_drop(kv, old);
-    s->page[i] = new;
+    s->page[i] = fresh;
 }
 
 wg_status wg_kv_reserve(wg_kv_seq *s, int n, wg_error *err)

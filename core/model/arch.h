@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Model families as data: hyper-parameters of a model and the tensors a family has. A new family is rows in arch.c. */
+ * A model family as data: hyper-parameters of a model and the tensors a family has. A new family is rows in arch.c. */
 #ifndef WG_CORE_MODEL_ARCH_H
 #define WG_CORE_MODEL_ARCH_H
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The transformer (Vaswani et al. 2017, in the form of Touvron et al. 2023), written once over the operations of a device.
+ * The forward pass of a transformer (Vaswani et al. 2017, in the form of Touvron et al. 2023), written once over the
+ * operations of a device.
  *
  * Input: rows (token, position, what it sees, where its key and value go) of any number of sequences. Output: logits of the
  * rows that asked. Every stage treats a row by itself; rows meet only in attention, where a row reads keys and values of its

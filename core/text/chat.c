@@ -26,6 +26,7 @@ typedef struct family {
 #define IM(role) CONTROL("<|im_start|>") role "\n"
 #define IM_END CONTROL("<|im_end|>") "\n"
 
+/* clang-format off */
 static const family families[] = {
     [WG_CHAT_LLAMA_2] = { "", { "<<SYS>>\n", "\n<</SYS>>\n\n" }, { BOS "[INST] ", " [/INST]" }, { " ", " " EOS }, "", true,
                           true },
@@ -37,6 +38,7 @@ static const family families[] = {
                          { MAYBE("<|assistant|>") "\n", EOS "\n" }, MAYBE("<|assistant|>") "\n", false, false },
     [WG_CHAT_VICUNA] = { BOS_BY_FILE, { "", " " }, { "USER: ", " " }, { "ASSISTANT: ", EOS }, "ASSISTANT:", false, false },
 };
+/* clang-format on */
 
 const char *const wg_chat_names[] = {
     [WG_CHAT_NONE] = "none", [WG_CHAT_LLAMA_2] = "llama-2", [WG_CHAT_LLAMA_3] = "llama-3", [WG_CHAT_CHATML] = "chatml",

@@ -18,6 +18,7 @@
 
 #include "core/text/unicode.h"
 
+/* clang-format off */
 static const wg_pretok rows[] = {
     { .names = "gpt-2 gpt2 phi-2 mpt olmo jais", .digits = -1 },
     { .names = "llama-bpe llama3 llama-v3 falcon3 falcon-h1 pixtral midm-2.0", .any_case = true, .prefix_any = true,
@@ -26,6 +27,7 @@ static const wg_pretok rows[] = {
     { .names = "qwen2 deepseek-r1-qwen stablelm2", .any_case = true, .prefix_any = true, .digits = 1, .lines = true },
     { .names = "starcoder smollm refact command-r codeshell exaone", .digits = 1, .digits_first = true },
 };
+/* clang-format on */
 
 enum { ROWS = sizeof rows / sizeof *rows };
 

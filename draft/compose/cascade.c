@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * A draft that is itself drafted and verified (staged speculation, Spector and Re 2023; CS-Drafting, Chen et al. 2023; METHODS
- * A16): a middle model writes a chain of `length` tokens, and to be quick it speculates with a smaller drafter and a rule of
- * its own. The middle model runs in an engine of its own, the same code as outside, with its own cache.
+ * A cascade: a draft that is itself drafted and verified (staged speculation, Spector and Re 2023; CS-Drafting, Chen et al.
+ * 2023; METHODS A16): a middle model writes a chain of `length` tokens, and to be quick it speculates with a smaller drafter
+ * and a rule of its own. The middle model runs in an engine of its own, the same code as outside, with its own cache.
  *
  * Law. The inner rule is lossless, so the inner engine emits exactly the middle model's law: given the prefix, each token of
  * the chain is a draw from the middle model's row there, and these rows are the q of the draft (IID; FIXED at temperature 0).
@@ -90,7 +90,8 @@ static wg_status open_engine(cascade_drafter *c, const wg_env *env, const wg_sam
     const int context = parts.target->context, longest = env->target->context;
     const wg_engine_options o = { .max_batch = env->max_batch,
                                   .max_tokens = longest < context ? longest : context,
-                                  .sampling = *sampling };
+                                  .sampling = *sampling,
+                                  .lengths = env->lengths };
     const char *inner;
     WG_TRY(wg_inner_find(env, "cascade", "inner", c->opt.inner, &parts.drafter, &inner, err));
     WG_TRY(find_rule(c, env, c->law == WG_LAW_FIXED, &parts.verifier, err));

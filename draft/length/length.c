@@ -160,6 +160,9 @@ const wg_length_class *const wg_length_classes[WG_LENGTHS] = {
 const char *const wg_length_names[] = { "fixed", "hf", "confidence", "entropy", "adaedl", "average", "cost", "bandit", "drawn",
                                         NULL };
 
+typedef struct alone { wg_length_options length_policy; } alone;
+const wg_option wg_length_option_rows[] = { WG_LENGTH_OPTIONS(alone), WG_OPTION_END };
+
 /* ---- open */
 
 /* pass[1 ..] from "1/1.1/1.3": positive numbers; the last holds for all larger passes, and what is past the largest is read
@@ -204,6 +207,7 @@ wg_status wg_length_open(wg_length *l, const wg_length_options *o, const char *d
     l->class = wg_length_classes[o->policy];
     l->opt = *o;
     l->max = max;
+    l->log = env->lengths;
     const char *name = l->class->name;
     if (l->class->sees & (WG_SEES_Q | WG_SEES_DRAWN) && !has_q)
         return wg_fail(err, WG_ECONFIG, "drafter %s: policy %s looks at q, and this drafter has none; choose one of: fixed, "
@@ -225,6 +229,7 @@ int wg_length_plan(wg_length *l, const wg_seq *seq)
 {
     wg_length_state *s = &l->state[seq->slot];
     s->planned = l->class->plan ? l->class->plan(l, s) : l->max;
+    if (l->class->sees & WG_SEES_COST) s->planned = wg_length_logged(l->log, s->planned);
     s->used = true;
     return s->planned;
 }

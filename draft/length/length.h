@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * How long a draft shall be: policies for the depth of the next draft and for where a draft stops (METHODS C5 to C7). Drafters
- * take them through the options of WG_LENGTH_OPTIONS; what a policy learns is kept per sequence, by its slot.
+ * The length policy of a draft: the depth of the next draft, and where a draft stops (METHODS C5 to C7). Drafters take them
+ * through the options of WG_LENGTH_OPTIONS; what a policy learns is kept per sequence, by its slot.
  *
  * Non-anticipation (METHODS L3). Whether position k is verified may depend on the past and on q, before x_k is drawn, but not
  * on x_k: rules that accept with probabilities would be biased. Each policy declares what it looks at. One that looks at drawn
@@ -29,6 +29,7 @@ extern const char *const wg_length_names[];
 
 /* Rows for the option table of a drafter whose options struct T has a field `length_policy` of this type. */
 #define WG_LENGTH_AT(T, field) offsetof(T, length_policy) + offsetof(wg_length_options, field)
+/* clang-format off */
 #define WG_LENGTH_OPTIONS(T)                                                                                                   \
     { "policy", "length of drafts: fixed; hf: 2 longer after full acceptance, else 1 shorter; confidence: stop where q's best "\
       "token is below `threshold`; entropy: stop where 1 - sqrt(spread * H(q)) is (SVIP); adaedl: the same, with a threshold " \
@@ -47,6 +48,9 @@ extern const char *const wg_length_names[];
       WG_OPT_FLOAT, WG_LENGTH_AT(T, draft_cost), -1, -1, 1000, NULL, NULL },                                                   \
     { "costs", "cost, bandit: of target passes over 1, 2, ... rows, such as 1/1.02/1.1 (the last goes on); empty: measured",   \
       WG_OPT_STRING, WG_LENGTH_AT(T, costs), 0, 0, 0, "", NULL }
+/* clang-format on */
+
+extern const wg_option wg_length_option_rows[]; /* those rows, to recognise them in a drafter's table */
 
 typedef struct wg_length_state {
     bool used;
@@ -76,6 +80,7 @@ struct wg_length {
     double draft;               /* cost of a draft token */
     double pass[WG_TREE_MAX + 1]; /* cost of a target pass over so many rows; pass[1] == 1 */
     wg_length_state *state;     /* (max_batch) */
+    wg_length_log *log;         /* of what is planned by measured costs; NULL: none is kept */
 };
 
 /* max: the drafter's longest draft. has_q: the drafter has a q to look at. draft: its own model, whose cost counts, or NULL.

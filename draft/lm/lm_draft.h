@@ -18,8 +18,10 @@ typedef struct wg_growth {
 } wg_growth;
 
 extern const char *const wg_growth_shapes[], *const wg_growth_siblings[];
+extern const wg_option wg_growth_option_rows[]; /* those of WG_GROWTH_OPTIONS, to recognise them in a drafter's table */
 
 /* Rows for the option table of a drafter whose options begin with a wg_growth. */
+/* clang-format off */
 #define WG_GROWTH_OPTIONS                                                                                                      \
     WG_OPTION_INT(wg_growth, length, 4, 1, WG_DRAFT_MAX, "tokens of a chain"),                                                 \
     WG_OPTION_ENUM(wg_growth, grow, 0, wg_growth_shapes,                                                                       \
@@ -39,6 +41,7 @@ extern const char *const wg_growth_shapes[], *const wg_growth_siblings[];
     WG_OPTION_FLOAT(wg_growth, temperature, -1, -1, 100, "of q; negative: the target's; 0: the most probable tokens"),         \
     WG_OPTION_FLOAT(wg_growth, p_min, 0, 0, 1, "a node whose most probable next token is below this gets no children"),        \
     WG_LENGTH_OPTIONS(wg_growth)
+/* clang-format on */
 
 typedef struct wg_asker { int seq, node; } wg_asker; /* whose logits a row of the pass are */
 

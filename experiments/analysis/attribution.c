@@ -11,6 +11,7 @@
 #include "core/dist/optimal_acceptance.h"
 #include "experiments/analysis/reliability.h"
 #include "experiments/analysis/counterfactual.h"
+#include "experiments/base/json_number.h"
 
 static const double factors[] = { 0.5, 0.75, 1.25, 1.5, 2 };
 static const double nuclei[] = { 0.8, 0.9, 0.95 };
@@ -343,13 +344,6 @@ wg_status wg_attribution_add(json_t *summary, const char *trace, wg_error *err)
 
 /* ---- for people -------------------------------------------------------------------------------------------------- */
 
-static const json_t *get(const json_t *v, const char *key) { return json_object_get(v, key); }
-static double real(const json_t *v, const char *key)
-{
-    const json_t *x = get(v, key);
-    return json_is_number(x) ? json_number_value(x) : NAN;
-}
-
 static void put(FILE *f, const char *format, double v)
 {
     if (isfinite(v)) fprintf(f, format, v);
@@ -361,49 +355,50 @@ static void print_list(FILE *f, const json_t *list, const char *what, const char
     size_t i;
     json_t *v;
     fprintf(f, "  %-24s", what);
-    json_array_foreach((json_t *)list, i, v) fprintf(f, "  %g: %.3f", real(v, key), real(v, "alpha"));
+    json_array_foreach((json_t *)list, i, v) fprintf(f, "  %g: %.3f", wg_json_measured(v, key), wg_json_measured(v, "alpha"));
     fputc('\n', f);
 }
 
 void wg_attribution_print(FILE *f, const json_t *v)
 {
-    const json_t *change = get(v, "if"), *calibration = get(v, "calibration");
+    const json_t *change = json_object_get(v, "if"), *calibration = json_object_get(v, "calibration");
     size_t i;
     json_t *o;
-    fprintf(f, "cell %lld, rule %s, %lld nodes:  kept", (long long)json_integer_value(get(v, "cell")),
-            json_string_value(get(v, "rule")), (long long)json_integer_value(get(v, "nodes")));
-    put(f, " %.3f", real(v, "kept"));
+    fprintf(f, "cell %lld, rule %s, %lld nodes:  kept", (long long)json_integer_value(json_object_get(v, "cell")),
+            json_string_value(json_object_get(v, "rule")), (long long)json_integer_value(json_object_get(v, "nodes")));
+    put(f, " %.3f", wg_json_measured(v, "kept"));
     fputs(", the drafter loses", f);
-    put(f, " %.3f", real(v, "drafter_loss"));
+    put(f, " %.3f", wg_json_measured(v, "drafter_loss"));
     fputs(", the rule", f);
-    put(f, " %.3f", real(v, "rule_loss"));
+    put(f, " %.3f", wg_json_measured(v, "rule_loss"));
     fputs("\nalpha", f);
-    put(f, " %.3f", real(v, "alpha"));
+    put(f, " %.3f", wg_json_measured(v, "alpha"));
     fputs("; if the draft had\n", f);
     if (json_is_object(change)) {
-        print_list(f, get(change, "draft_temperature"), "another temperature, x", "factor");
-        print_list(f, get(change, "draft_nucleus"), "its nucleus, top_p", "top_p");
-        print_list(f, get(change, "draft_vocabulary"), "the best so many tokens", "tokens");
+        print_list(f, json_object_get(change, "draft_temperature"), "another temperature, x", "factor");
+        print_list(f, json_object_get(change, "draft_nucleus"), "its nucleus, top_p", "top_p");
+        print_list(f, json_object_get(change, "draft_vocabulary"), "the best so many tokens", "tokens");
     }
-    json_array_foreach((json_t *)get(v, "other_cells"), i, o) {
-        fprintf(f, "  cell %lld's q at %lld same prefixes:", (long long)json_integer_value(get(o, "cell")),
-                (long long)json_integer_value(get(o, "drafts")));
-        put(f, " %.3f", real(o, "alpha_with_its_q"));
-        put(f, " against %.3f", real(o, "alpha"));
-        put(f, "; TV of q %.4f", real(o, "q_variation"));
-        put(f, ", of p %.4f\n", real(o, "p_variation"));
+    json_array_foreach((json_t *)json_object_get(v, "other_cells"), i, o) {
+        fprintf(f, "  cell %lld's q at %lld same prefixes:", (long long)json_integer_value(json_object_get(o, "cell")),
+                (long long)json_integer_value(json_object_get(o, "drafts")));
+        put(f, " %.3f", wg_json_measured(o, "alpha_with_its_q"));
+        put(f, " against %.3f", wg_json_measured(o, "alpha"));
+        put(f, "; TV of q %.4f", wg_json_measured(o, "q_variation"));
+        put(f, ", of p %.4f\n", wg_json_measured(o, "p_variation"));
     }
     for (int k = 0; k < SIGNALS; k++) {
-        const json_t *c = get(calibration, signals[k]);
+        const json_t *c = json_object_get(calibration, signals[k]);
         if (!json_is_object(c)) continue;
-        fprintf(f, "  confidence %-8s n %-6lld ECE %.3f  AUC", signals[k], (long long)json_integer_value(get(c, "n")),
-                real(c, "ece"));
-        put(f, " %.3f, by depth", real(c, "auc"));
-        json_array_foreach((json_t *)get(c, "auc_by_depth"), i, o)
+        fprintf(f, "  confidence %-8s n %-6lld ECE %.3f  AUC", signals[k],
+                (long long)json_integer_value(json_object_get(c, "n")), wg_json_measured(c, "ece"));
+        put(f, " %.3f, by depth", wg_json_measured(c, "auc"));
+        json_array_foreach((json_t *)json_object_get(c, "auc_by_depth"), i, o)
             put(f, " %.2f", json_is_number(o) ? json_number_value(o) : NAN);
         fputc('\n', f);
     }
-    if (json_is_object(get(calibration, "score")))
-        fprintf(f, "  the drafter expected %.3f tokens a round, %.3f were kept\n", real(get(calibration, "score"), "expected"),
-                real(get(calibration, "score"), "kept"));
+    if (json_is_object(json_object_get(calibration, "score")))
+        fprintf(f, "  the drafter expected %.3f tokens a round, %.3f were kept\n",
+                wg_json_measured(json_object_get(calibration, "score"), "expected"),
+                wg_json_measured(json_object_get(calibration, "score"), "kept"));
 }

@@ -10,6 +10,7 @@
 #include "core/base/mem.h"
 #include "experiments/base/json_diff.h"
 #include "experiments/base/stats.h"
+#include "experiments/base/json_number.h"
 
 enum { WORST = 5, BINS = 1024, FIRST_LENGTH = 32, MOST_TURNS = 64 };
 
@@ -138,8 +139,7 @@ static bool open_pairs(pairs *p, const common *c, const wg_compared *a, const wg
 
 /* ---- ratios with intervals --------------------------------------------------------------------------------------- */
 
-static json_t *number(double v) { return isfinite(v) ? json_real(v) : json_null(); }
-static json_t *two(double a, double b) { return json_pack("[o,o]", number(a), number(b)); }
+static json_t *two(double a, double b) { return json_pack("[o,o]", wg_json_number(a), wg_json_number(b)); }
 static json_t *text(const char *s)
 {
     json_t *v = json_string(s ? s : "");
@@ -209,7 +209,7 @@ static void set_ratio(json_t *o, const char *name, const sums *s, int a, int b, 
     double lo, hi;
     const wg_ratio r = { s->v[a], s->v[b], s->v[c], s->v[d], s->n };
     snprintf(ci, sizeof ci, "%s_ci", name);
-    json_object_set_new(o, name, number(wg_ratio_value(&r)));
+    json_object_set_new(o, name, wg_json_number(wg_ratio_value(&r)));
     json_object_set_new(o, ci, wg_ratio_interval(&r, 0, s->scratch, &lo, &hi) ? two(lo, hi) : json_null());
 }
 
@@ -335,11 +335,11 @@ static bool losers(json_t *o, const pairs *p, const common *c)
     json_t *list = json_array();
     for (int i = 0; i < kept && i < WORST && gain(&l[i]) < 1; i++)
         json_array_append_new(list, json_pack("{s:o, s:o, s:o, s:o, s:o}", "id", text(c->prompt[l[i].prompt]->id), "category",
-                                              text(c->prompt[l[i].prompt]->category), "faster", number(gain(&l[i])), "tok_s",
-                                              two(l[i].tokens_a / l[i].a * 1e3, l[i].tokens_b / l[i].b * 1e3), "tokens",
-                                              two(l[i].tokens_a, l[i].tokens_b)));
+                                              text(c->prompt[l[i].prompt]->category), "faster", wg_json_number(gain(&l[i])),
+                                              "tok_s", two(l[i].tokens_a / l[i].a * 1e3, l[i].tokens_b / l[i].b * 1e3),
+                                              "tokens", two(l[i].tokens_a, l[i].tokens_b)));
     json_object_set_new(o, "regressions", list);
-    json_object_set_new(o, "faster_mean_of_prompts", number(kept ? mean / kept : NAN));
+    json_object_set_new(o, "faster_mean_of_prompts", wg_json_number(kept ? mean / kept : NAN));
     wg_free(l);
     return true;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What a pass of a model takes on this machine, fitted to a short calibration. The form is linear in what a pass reads and does
- * beyond its weights (METHODS C7), with a roofline that is measured instead of assumed:
+ * The cost model: what a pass of a model takes on this machine, fitted to a short calibration. The form is linear in what a
+ * pass reads and does beyond its weights (METHODS C7), with a roofline that is measured instead of assumed:
  *
  *      T(rows, context, sequences) = base(rows) + key * rows * (context - near) + sequence * (sequences - 1)
  *

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Reliability, ECE and AUC of samples. */
 #include "experiments/analysis/reliability.h"
+#include "experiments/base/json_number.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -55,8 +56,6 @@ static double area(const wg_samples *all, int depth)
     return good > 0 && bad > 0 ? pairs / (good * bad) : NAN;
 }
 
-static json_t *number(double v) { return isfinite(v) ? json_real(v) : json_null(); }
-
 json_t *wg_reliability_json(wg_samples *all)
 {
     double n[BINS] = { 0 }, confidence[BINS] = { 0 }, good[BINS] = { 0 }, ece = 0;
@@ -74,10 +73,11 @@ json_t *wg_reliability_json(wg_samples *all)
     json_t *bins = json_array(), *areas = json_array();
     for (int b = 0; b < BINS; b++) {
         ece += fabs(confidence[b] - good[b]) / all->n;
-        json_array_append_new(bins, json_pack("{s:i, s:o, s:o}", "n", (int)n[b], "confidence", number(confidence[b] / n[b]),
-                                              "came_true", number(good[b] / n[b])));
+        json_array_append_new(bins,
+                              json_pack("{s:i, s:o, s:o}", "n", (int)n[b], "confidence", wg_json_number(confidence[b] / n[b]),
+                                        "came_true", wg_json_number(good[b] / n[b])));
     }
-    for (int d = 1; d <= deepest && d <= DEPTHS; d++) json_array_append_new(areas, number(area(all, d)));
-    return json_pack("{s:i, s:f, s:o, s:o, s:o}", "n", all->n, "ece", ece, "auc", number(area(all, 0)), "auc_by_depth", areas,
-                     "bins", bins);
+    for (int d = 1; d <= deepest && d <= DEPTHS; d++) json_array_append_new(areas, wg_json_number(area(all, d)));
+    return json_pack("{s:i, s:f, s:o, s:o, s:o}", "n", all->n, "ece", ece, "auc", wg_json_number(area(all, 0)), "auc_by_depth",
+                     areas, "bins", bins);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What a machine gives at best, to hold forward passes against: bytes of a read-only stream, and products whose operands are in
- * the cache. Both on all threads of a pool, with the very kernels that a forward pass uses. */
+ * The roofline of a machine, against which forward passes are held: bytes of a read-only stream, and products whose operands
+ * are in the cache. Both on all threads of a pool, with the very kernels that a forward pass uses. */
 #ifndef WG_EXPERIMENTS_BASE_ROOFLINE_H
 #define WG_EXPERIMENTS_BASE_ROOFLINE_H
 

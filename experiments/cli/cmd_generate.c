@@ -41,8 +41,9 @@ static void put_bytes(printer *p, const char *bytes, size_t n, bool drafted)
     fwrite(bytes, 1, n, stdout);
 }
 
-static bool put_tokens(void *printing, const wg_seq *s)
+static bool put_tokens(void *printing, const wg_seq *s, const wg_tree *verified)
 {
+    (void)verified;
     printer *p = printing;
     const double start = wg_clock_now();
     for (; p->from < s->n; p->from++) {
@@ -201,7 +202,7 @@ int wg_cmd_generate(int argc, char **argv)
         { "presence-penalty", 0, WG_FLAG_FLOAT, &g.presence_penalty, "F", "taken off once for tokens seen", -100, 100 },
         { "penalty-window", 0, WG_FLAG_INT, &g.penalty_window, "N", "tokens back that count as seen; 0: all", 0, 1e9 },
         { "rule", 0, WG_FLAG_STRING, &g.rule, "R",
-          "verification rule (wager list verifiers); match gives plain decoding's very text", 0, 0 },
+          "verification rule (wager list rules); match gives plain decoding's very text", 0, 0 },
         { "seed", 0, WG_FLAG_INT, &g.seed, "S", "seed of all randomness", 0, 0 },
         { "device", 0, WG_FLAG_STRING, &g.device, "D", "where the target runs: " WG_DEVICE_NAMES, 0, 0 },
         { "threads", 0, WG_FLAG_INT, &g.threads, "N", "0: all cores", 0, 256 },

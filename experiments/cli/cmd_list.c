@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * wager list: every drafter, rule, kernel level and option, printed from the tables that the program itself uses. */
+ * wager list: drafters, rules, kernel levels, commands and columns a line each, one drafter or rule with its options, and all
+ * options; printed from the tables that the program itself uses. */
 #include <stdio.h>
 #include <string.h>
 
@@ -9,7 +10,10 @@
 #include "core/base/mem.h"
 #include "core/engine/build.h"
 #include "draft/draft.h"
+#include "draft/length/length.h"
+#include "draft/lm/lm_draft.h"
 #include "experiments/cli/cli.h"
+#include "experiments/record/fields.h"
 #include "experiments/report/columns.h"
 #include "experiments/cli/commands.h"
 #include "experiments/base/spec.h"
@@ -17,6 +21,46 @@
 #include "kernels/cpu.h"
 #include "kernels/ops.h"
 #include "verify/verify.h"
+
+enum { WIDTH = 100 };
+
+/* ---- options ------------------------------------------------------------------------------------------------------ */
+
+/* Options that several drafters take from one text. A row of a drafter's table belongs to the first group that has it. */
+static const struct {
+    const char *name;
+    const wg_option *rows;
+} groups[] = { { "length policy", wg_length_option_rows }, { "draft tree", wg_growth_option_rows } };
+enum { GROUPS = sizeof groups / sizeof *groups, OWN = GROUPS };
+
+static int group_of(const wg_option *o)
+{
+    for (int g = 0; g < GROUPS; g++) {
+        const wg_option *row = wg_option_find(groups[g].rows, o->name);
+        if (row && !strcmp(row->doc, o->doc)) return g;
+    }
+    return OWN;
+}
+
+static bool has_group(const wg_option *table, int g)
+{
+    for (const wg_option *o = table; o && o->name; o++)
+        if (group_of(o) == g) return true;
+    return false;
+}
+
+/* Words of a text, indented, in lines of WIDTH columns. */
+static void wrapped(const char *text, int indent)
+{
+    int column = 0;
+    for (const char *p = text; *p;) {
+        const int n = (int)strcspn(p, " ");
+        if (column && column + 1 + n > WIDTH) column = 0, putchar('\n');
+        column += column ? printf(" %.*s", n, p) : printf("%*s%.*s", indent, "", n, p);
+        p += n + strspn(p + n, " ");
+    }
+    putchar('\n');
+}
 
 static void option_row(const char *of, const wg_option *o, bool json)
 {
@@ -31,20 +75,32 @@ static void option_row(const char *of, const wg_option *o, bool json)
     else
         snprintf(value, sizeof value, "%g", o->def);
     if (!json) {
-        printf("      %-14s %-24s default %-10s %s\n", o->name, expects, value[0] ? value : "\"\"", o->doc);
+        printf("  %s: %s; default %s\n", o->name, expects, value[0] ? value : "\"\"");
+        wrapped(o->doc, 6);
         return;
     }
     json_t *row = json_pack("{s:s, s:s, s:s, s:s, s:s}", "option", o->name, "of", of, "expects", expects, "default", value,
                             "doc", o->doc);
+    if (group_of(o) != OWN) json_object_set_new(row, "group", json_string(groups[group_of(o)].name));
     json_dumpf(row, stdout, JSON_SORT_KEYS | JSON_COMPACT);
     putchar('\n');
     json_decref(row);
 }
 
+/* The rows of one group, or with OWN of none. */
+static void options(const char *of, const wg_option *table, int group, bool json)
+{
+    for (const wg_option *o = table; o && o->name; o++)
+        if (group_of(o) == group || json) option_row(of, o, json);
+}
+
+/* ---- a line each -------------------------------------------------------------------------------------------------- */
+
 static void item(const char *kind, const char *name, const char *doc, const char *laws, const char *note, bool json)
 {
     if (!json) {
-        printf("  %-12s %s%s%s%s%s\n", name, doc, laws ? "; laws: " : "", laws ? laws : "", note ? "; " : "", note ? note : "");
+        printf("  %-19s %s%s%s%s%s%s\n", name, doc, laws && *laws ? " [" : "", laws ? laws : "", laws && *laws ? "]" : "",
+               note ? "; " : "", note ? note : "");
         return;
     }
     json_t *row = json_pack("{s:s, s:s, s:s}", "kind", kind, "name", name, "doc", doc);
@@ -55,39 +111,127 @@ static void item(const char *kind, const char *name, const char *doc, const char
     json_decref(row);
 }
 
-static void options(const char *of, const wg_option *table, bool json)
+static void drafter_line(const wg_drafter_class *d, bool json)
 {
-    for (const wg_option *o = table; o && o->name; o++) option_row(of, o, json);
+    char laws[96];
+    item("drafter", d->name, d->doc, wg_law_list(d->laws, laws, sizeof laws), NULL, json);
+}
+
+static void rule_line(const wg_verifier_class *v, bool json)
+{
+    char laws[96];
+    item("rule", v->name, v->doc, wg_law_list(v->laws, laws, sizeof laws),
+         !v->lossless ? "LOSSY" : v->zero_only ? "lossless at temperature 0, else LOSSY" : "lossless", json);
 }
 
 static void list_drafters(bool json)
 {
-    if (!json) puts("drafters (\"draft\": {\"kind\": NAME, option: value}):");
+    if (!json) puts("drafters [sibling laws they declare]; options: wager list drafter NAME");
     for (int i = 0; wg_drafters[i]; i++) {
-        char laws[96];
-        item("drafter", wg_drafters[i]->name, wg_drafters[i]->doc, wg_law_list(wg_drafters[i]->laws, laws, sizeof laws), NULL,
-             json);
-        options(wg_drafters[i]->name, wg_drafters[i]->options, json);
+        drafter_line(wg_drafters[i], json);
+        if (json) options(wg_drafters[i]->name, wg_drafters[i]->options, OWN, true);
     }
 }
 
-static void list_verifiers(bool json)
+static void list_rules(bool json)
 {
-    if (!json) puts("verification rules (\"verify\": {\"rule\": NAME}):");
+    if (!json) puts("verification rules [sibling laws they check]; options: wager list rule NAME");
     for (int i = 0; wg_verifiers[i]; i++) {
-        char laws[96];
-        item("verifier", wg_verifiers[i]->name, wg_verifiers[i]->doc, wg_law_list(wg_verifiers[i]->laws, laws, sizeof laws),
-             !wg_verifiers[i]->lossless    ? "LOSSY"
-             : wg_verifiers[i]->zero_only ? "lossless at temperature 0, else LOSSY"
-                                          : "lossless", json);
-        options(wg_verifiers[i]->name, wg_verifiers[i]->options, json);
+        rule_line(wg_verifiers[i], json);
+        if (json) options(wg_verifiers[i]->name, wg_verifiers[i]->options, OWN, true);
+    }
+}
+
+/* ---- one of them, with its options ------------------------------------------------------------------------------- */
+
+/* A group, and which drafters have it. */
+static void group_head(int g)
+{
+    char text[512] = "";
+    for (int i = 0, n = 0; wg_drafters[i]; i++)
+        if (has_group(wg_drafters[i]->options, g))
+            n += snprintf(text + n, sizeof text - (size_t)n, "%s%s", n ? ", " : "", wg_drafters[i]->name);
+    printf("\n%s (%s):\n", groups[g].name, text);
+}
+
+static void with_options(const char *form, const char *name, const wg_option *table)
+{
+    printf("\n%s\n", form);
+    if (!table || !table->name) puts("It has no options.");
+    options(name, table, OWN, false);
+    for (int g = GROUPS - 1; g >= 0; g--) {
+        if (!has_group(table, g)) continue;
+        group_head(g);
+        options(name, table, g, false);
+    }
+}
+
+static int no_such(const char *what, const char *name, const char *const *names)
+{
+    const char *near = wg_nearest(name, names);
+    fprintf(stderr, "wager list: there is no %s '%s'%s%s%s; wager list %ss has them all\n", what, name,
+            near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "", what);
+    return WG_EXIT_USAGE;
+}
+
+static int one_drafter(const char *name, bool json)
+{
+    const char *names[64] = { NULL };
+    char form[256];
+    for (int i = 0; wg_drafters[i] && i < 63; i++) {
+        const wg_drafter_class *d = wg_drafters[i];
+        names[i] = d->name;
+        if (strcmp(d->name, name) != 0) continue;
+        drafter_line(d, json);
+        snprintf(form, sizeof form, "\"draft\": {\"kind\": \"%s\", \"OPTION\": VALUE}   or   --draft %s:OPTION=VALUE,...", name, name);
+        if (json) options(name, d->options, OWN, true);
+        else with_options(form, name, d->options);
+        return WG_EXIT_OK;
+    }
+    return no_such("drafter", name, names);
+}
+
+static int one_rule(const char *name, bool json)
+{
+    const char *names[64] = { NULL };
+    char form[256];
+    for (int i = 0; wg_verifiers[i] && i < 63; i++) {
+        const wg_verifier_class *v = wg_verifiers[i];
+        names[i] = v->name;
+        if (strcmp(v->name, name) != 0) continue;
+        rule_line(v, json);
+        snprintf(form, sizeof form, "\"verify\": {\"rule\": \"%s\", \"OPTION\": VALUE}   or   --rule %s:OPTION=VALUE,...", name, name);
+        if (json) options(name, v->options, OWN, true);
+        else with_options(form, name, v->options);
+        return WG_EXIT_OK;
+    }
+    return no_such("rule", name, names);
+}
+
+/* Every option of every drafter, those of a group once. */
+static void list_options(bool json)
+{
+    if (json) return; /* drafters and rules have them */
+    for (int i = 0; wg_drafters[i]; i++) {
+        const wg_option *table = wg_drafters[i]->options;
+        if (!table || !table->name) continue;
+        printf("%s%s:", i ? "\n" : "", wg_drafters[i]->name);
+        for (int g = GROUPS - 1; g >= 0; g--)
+            if (has_group(table, g)) printf(" (and %s, below)", groups[g].name);
+        putchar('\n');
+        options(wg_drafters[i]->name, table, OWN, false);
+    }
+    for (int g = GROUPS - 1; g >= 0; g--) {
+        group_head(g);
+        for (const wg_option *o = groups[g].rows; o->name; o++)
+            if (group_of(o) == g) option_row("", o, false);
     }
 }
 
 static void list_sampling(bool json)
 {
     if (!json) puts("sampling (\"sampling\": {option: value}), applied in the order that `order` says:");
-    options("sampling", wg_sampling_options, json);
+    options("sampling", wg_sampling_options, OWN, json);
 }
 
 static void list_kernels(bool json)
@@ -123,6 +267,28 @@ static void list_columns(bool json)
     }
 }
 
+static void list_lines(const char *file, const wg_field *table, bool json)
+{
+    if (!json) printf("members of a line of %s:\n", file);
+    for (const wg_field *f = table; f->name; f++) {
+        if (!json) {
+            printf("  %-46s %-7s %s\n", f->name, f->unit, f->doc);
+            continue;
+        }
+        json_t *row = json_pack("{s:s, s:s, s:s, s:s, s:s}", "kind", "field", "file", file, "name", f->name, "unit", f->unit,
+                                "doc", f->doc);
+        json_dumpf(row, stdout, JSON_SORT_KEYS | JSON_COMPACT);
+        putchar('\n');
+        json_decref(row);
+    }
+}
+
+static void list_fields(bool json)
+{
+    list_lines("requests.jsonl", wg_request_fields, json);
+    list_lines("steps.jsonl", wg_step_fields, json);
+}
+
 static int print_schema(void)
 {
     json_t *v = wg_config_schema(&wg_program_plugins);
@@ -138,29 +304,32 @@ int wg_cmd_list(int argc, char **argv)
     static const struct {
         const char *name;
         void (*print)(bool json);
-    } part[] = {
-        { "drafters", list_drafters }, { "verifiers", list_verifiers }, { "sampling", list_sampling },
-        { "kernels", list_kernels },   { "commands", list_commands },   { "columns", list_columns },
-    };
-    enum { PARTS = sizeof part / sizeof *part };
+        bool asked; /* only by its name */
+    } list[] = { { "drafters", list_drafters, false }, { "rules", list_rules, false },       { "sampling", list_sampling, false },
+                 { "kernels", list_kernels, false },   { "commands", list_commands, false }, { "columns", list_columns, false },
+                 { "fields", list_fields, true },
+                 { "options", list_options, true } };
+    enum { LISTS = sizeof list / sizeof *list };
     bool json = false, schema = false;
-    const char *word = NULL;
-    const wg_flag flags[] = { { "json", 0, WG_FLAG_BOOL, &json, NULL, "one JSON object a line", 0, 0 },
+    const char *word[2] = { NULL, NULL };
+    const wg_flag flags[] = { { "json", 0, WG_FLAG_BOOL, &json, NULL, "one JSON object a line, options too", 0, 0 },
                               { "schema", 0, WG_FLAG_BOOL, &schema, NULL, "the JSON Schema of a config instead, for editors", 0,
                                 0 },
                               { 0 } };
-    const int done = wg_cli_parse("list", flags, argc, argv, &word, 0, 1);
+    const int done = wg_cli_parse("list", flags, argc, argv, word, 0, 2);
     if (done >= 0) return done;
     if (schema) return print_schema();
+    if (word[1] && !strcmp(word[0], "drafter")) return one_drafter(word[1], json);
+    if (word[1] && !strcmp(word[0], "rule")) return one_rule(word[1], json);
     bool any = false;
-    for (int i = 0; i < PARTS; i++) {
-        if (word && strcmp(word, part[i].name)) continue;
+    for (int i = 0; i < LISTS && !word[1]; i++) {
+        if (word[0] ? strcmp(word[0], list[i].name) != 0 : list[i].asked) continue;
         if (any && !json) putchar('\n');
-        part[i].print(json);
+        list[i].print(json);
         any = true;
     }
     if (any) return WG_EXIT_OK;
-    fprintf(stderr, "wager list: there is no list '%s'; there are: drafters, verifiers, sampling, kernels, commands,"
-                    " columns\n", word);
+    fprintf(stderr, "wager list: there is no list '%s%s%s'; there are: drafters, rules, sampling, kernels, commands, columns,"
+                    " fields, options, drafter NAME, rule NAME\n", word[0], word[1] ? " " : "", word[1] ? word[1] : "");
     return WG_EXIT_USAGE;
 }

@@ -2,6 +2,7 @@
  * wager merge: the shards of a run, put together. */
 #include <stdio.h>
 
+#include "core/base/json.h"
 #include "core/base/mem.h"
 #include "experiments/cli/cli.h"
 #include "experiments/cli/commands.h"
@@ -24,9 +25,7 @@ int wg_cmd_merge(int argc, char **argv)
     while (word[n]) n++;
     if (bad < 0 && wg_merge(word[0], word + 1, n - 1, &wg_program_plugins, &err)) status = wg_cli_fail(&err);
     else if (bad < 0) {
-        char path[4096];
-        snprintf(path, sizeof path, "%s/summary.json", word[0]);
-        json_t *summary = json_load_file(path, 0, NULL);
+        json_t *summary = wg_json_load(word[0], "summary.json");
         if (json) wg_table_print_json(stdout, summary);
         else wg_table_print(stdout, summary, NULL);
         json_decref(summary);

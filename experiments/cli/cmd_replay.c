@@ -14,6 +14,7 @@
 #include "experiments/run/exact_run.h"
 #include "experiments/analysis/replay.h"
 #include "experiments/base/stats.h"
+#include "experiments/base/json_number.h"
 #include "verify/verify.h"
 
 enum { MOST_LENGTHS = 16, MOST_RULES = 64 };
@@ -74,8 +75,6 @@ static wg_status choose_rules(asked *a, wg_replay *r, wg_error *err)
     return WG_OK;
 }
 
-static json_t *number(double v) { return isfinite(v) ? json_real(v) : json_null(); }
-
 static json_t *row_json(const wg_replay *r, const wg_resettled *s, double *scratch)
 {
     const wg_ratio tokens = { s->by_tokens, s->by_rounds, NULL, NULL, s->prompts };
@@ -92,21 +91,19 @@ static json_t *row_json(const wg_replay *r, const wg_resettled *s, double *scrat
     json_object_set_new(v, "same_rounds", json_integer(s->same));
     json_object_set_new(v, "drafted", json_integer(s->drafted));
     json_object_set_new(v, "accepted", json_integer(s->accepted));
-    json_object_set_new(v, "tokens_per_recorded_round", number(wg_ratio_value(&tokens)));
+    json_object_set_new(v, "tokens_per_recorded_round", wg_json_number(wg_ratio_value(&tokens)));
     bool known = wg_ratio_interval(&tokens, r->seed, scratch, &lo, &hi);
     json_object_set_new(v, "tokens_ci", known ? json_pack("[f,f]", lo, hi) : json_null());
-    json_object_set_new(v, "against_recorded", number(wg_ratio_value(&against)));
+    json_object_set_new(v, "against_recorded", wg_json_number(wg_ratio_value(&against)));
     known = wg_ratio_interval(&against, r->seed, scratch, &lo, &hi);
     json_object_set_new(v, "against_ci", known ? json_pack("[f,f]", lo, hi) : json_null());
     json_object_set_new(v, "tau_bracket", isfinite(s->tau_low) ? json_pack("[f,f]", s->tau_low, s->tau_high) : json_null());
-    json_object_set_new(v, "alpha", number(s->alpha));
-    json_object_set_new(v, "alpha_star", number(s->alpha_star));
+    json_object_set_new(v, "alpha", wg_json_number(s->alpha));
+    json_object_set_new(v, "alpha_star", wg_json_number(s->alpha_star));
     json_object_set_new(v, "alpha_error_mean", json_real(s->error));
     json_object_set_new(v, "alpha_error_most", json_real(s->worst));
     return v;
 }
-
-static double real(const json_t *v, const char *key) { return json_number_value(json_object_get(v, key)); }
 
 static void put_ci(const char *format, const json_t *ci)
 {
@@ -121,9 +118,9 @@ static void print_row(const json_t *v, const wg_resettled *s)
     printf("%4lld  %-19s ", (long long)json_integer_value(json_object_get(v, "cell")), s->rule->name);
     if (s->length) printf("%6d ", s->length);
     else printf("%6s ", "-");
-    printf("%7ld %8ld %7.4f ", s->rounds, s->same, real(v, "tokens_per_recorded_round"));
+    printf("%7ld %8ld %7.4f ", s->rounds, s->same, wg_json_real(v, "tokens_per_recorded_round"));
     put_ci("%-14s ", json_object_get(v, "tokens_ci"));
-    printf("%8.4f ", real(v, "against_recorded"));
+    printf("%8.4f ", wg_json_real(v, "against_recorded"));
     put_ci("%-14s ", json_object_get(v, "against_ci"));
     put_ci("%-13s ", json_object_get(v, "tau_bracket"));
     printf("%6.3f  %6.3f%s\n", s->alpha, s->alpha_star, json_is_true(json_object_get(v, "lossless")) ? "" : "  lossy");
@@ -232,14 +229,14 @@ static json_t *exact_json(const wg_exact_run *x, const wg_exact_result *r, const
     json_object_set_new(v, "rule", json_string(r->fixed ? "any lossless" : r->rule));
     json_object_set_new(v, "law", json_string(r->law));
     json_object_set_new(v, "draft", json_string(r->shape->name));
-    json_object_set_new(v, "tau", number(wg_ratio_value(&tau)));
+    json_object_set_new(v, "tau", wg_json_number(wg_ratio_value(&tau)));
     json_object_set_new(v, "tau_ci", interval_json(&tau, seed, scratch));
-    json_object_set_new(v, "alpha", number(r->alpha));
+    json_object_set_new(v, "alpha", wg_json_number(r->alpha));
     json_object_set_new(v, "texts", json_integer(x->texts));
     json_object_set_new(v, "tokens", json_integer(x->tokens));
     if (other && other != r) {
         const wg_ratio ratio = { other->rounds, r->rounds, NULL, NULL, r->prompts }; /* of the same tokens */
-        json_object_set_new(v, "against_rejection", number(wg_ratio_value(&ratio)));
+        json_object_set_new(v, "against_rejection", wg_json_number(wg_ratio_value(&ratio)));
         json_object_set_new(v, "against_ci", interval_json(&ratio, seed, scratch));
     }
     return v;
@@ -249,11 +246,11 @@ static void print_exact(const json_t *v)
 {
     const json_t *against = json_object_get(v, "against_rejection");
     printf("%4lld  %-16s %5.2f  %-19s %-19s %-8s %7.4f ", (long long)json_integer_value(json_object_get(v, "cell")),
-           json_string_value(json_object_get(v, "drafter")), real(v, "temperature"),
+           json_string_value(json_object_get(v, "drafter")), wg_json_real(v, "temperature"),
            json_string_value(json_object_get(v, "rule")), json_string_value(json_object_get(v, "law")),
-           json_string_value(json_object_get(v, "draft")), real(v, "tau"));
+           json_string_value(json_object_get(v, "draft")), wg_json_real(v, "tau"));
     put_ci("%-14s ", json_object_get(v, "tau_ci"));
-    printf("%6.3f", real(v, "alpha"));
+    printf("%6.3f", wg_json_real(v, "alpha"));
     if (against) {
         printf("  %7.4f ", json_number_value(against));
         put_ci("%s", json_object_get(v, "against_ci"));

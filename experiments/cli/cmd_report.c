@@ -34,6 +34,7 @@ static wg_status write_page(FILE *f, void *arg, wg_error *err)
 /* What is for a terminal, a paper or a spreadsheet. */
 typedef struct form {
     bool table, csv, markdown;
+    const char *svg; /* the name of a drawing */
     const char *by; /* what CSV has rows for, or NULL: */
     wg_csv_rows rows;
     const wg_column_choice *columns;
@@ -44,7 +45,8 @@ static wg_status print_run(const char *dir, const form *as, wg_error *err)
     wg_folder *run;
     WG_TRY(wg_folder_open(&run, dir, err));
     wg_status s = WG_OK;
-    if (as->markdown) s = wg_report_markdown(stdout, run, as->columns, err);
+    if (as->svg) s = wg_report_drawing(stdout, run, as->svg, err);
+    else if (as->markdown) s = wg_report_markdown(stdout, run, as->columns, err);
     else if (!run->summary)
         s = wg_fail(err, WG_EINVAL, "%s: there is no summary.json: the run never came to its end; wager run --resume goes on",
                     dir);
@@ -59,7 +61,8 @@ static wg_status print_run(const char *dir, const form *as, wg_error *err)
 static wg_status check_form(form *as, const char *dir, const char *out, wg_error *err)
 {
     static const char *const rows[] = { "cell", "position", "category", "turn", "part", NULL }; /* wg_csv_rows */
-    if (as->table + as->csv + as->markdown > 1) return wg_fail(err, WG_EINVAL, "one of --table, --md and --csv at a time");
+    if (as->table + as->csv + as->markdown + !!as->svg > 1)
+        return wg_fail(err, WG_EINVAL, "one of --table, --md, --csv and --svg at a time");
     if (as->by && !as->csv) return wg_fail(err, WG_EINVAL, "--by is for --csv: what has a row there");
     for (int k = 0; as->by && rows[k]; k++)
         if (!strcmp(as->by, rows[k])) as->rows = (wg_csv_rows)k;
@@ -67,7 +70,7 @@ static wg_status check_form(form *as, const char *dir, const char *out, wg_error
         return wg_fail(err, WG_EINVAL, "--by %s: expected cell, position, category, turn or part", as->by);
     if (as->rows && as->columns)
         return wg_fail(err, WG_EINVAL, "--columns chooses among those of cells; --by rows have their own");
-    if (out) return wg_fail(err, WG_EINVAL, "--out is for the page; a table goes to standard output: > '%s'", out);
+    if (out) return wg_fail(err, WG_EINVAL, "--out is for the page; anything else goes to standard output: > '%s'", out);
     if (!is_run(dir)) return wg_fail(err, WG_EINVAL, "'%s' is no result folder of a run: it has no requests.jsonl", dir);
     return WG_OK;
 }
@@ -85,6 +88,8 @@ int wg_cmd_report(int argc, char **argv)
         { "table", 0, WG_FLAG_BOOL, &as.table, NULL, "print the table that the run ended with instead", 0, 0 },
         { "md", 0, WG_FLAG_BOOL, &as.markdown, NULL, "print the run as Markdown instead: question, answer, table", 0, 0 },
         { "csv", 0, WG_FLAG_BOOL, &as.csv, NULL, "print all numbers of all cells instead, comma-separated", 0, 0 },
+        { "svg", 0, WG_FLAG_STRING, &as.svg, "NAME",
+          "print a drawing instead: speedups, predicted, lengths, positions, categories", 0, 0 },
         { "by", 0, WG_FLAG_STRING, &as.by, "WHAT", "with --csv, a row for each cell, position, category, turn or part", 0, 0 },
         { "columns", 0, WG_FLAG_STRING, &list, "LIST", WG_COLUMNS_DOC, 0, 0 },
         { NULL, 0, WG_FLAG_BOOL, NULL, NULL, NULL, 0, 0 },
@@ -95,7 +100,7 @@ int wg_cmd_report(int argc, char **argv)
     if (list && wg_columns_named(list, &chosen, &problem)) return wg_cli_fail(&problem);
     as.columns = list ? &chosen : NULL;
     if (list && !as.csv && !as.markdown) as.table = true;
-    if (as.table || as.csv || as.markdown || as.by)
+    if (as.table || as.csv || as.markdown || as.svg || as.by)
         return check_form(&as, dir, out, &problem) || print_run(dir, &as, &problem) ? wg_cli_fail(&problem) : WG_EXIT_OK;
     page p = { dir, is_run(dir), !plain };
     char path[4096];

@@ -43,7 +43,7 @@ const wg_command wg_commands[] = {
       "Finds layers that a draft can do without (drafter layer_skip), on prompts of yours.", wg_cmd_skip_search },
     { "bench", "bench forward|round|perplexity|draft|verify|kernels|compare [-m MODEL] [flags]",
       "Times passes, speculative rounds beside plain decoding, and the parts of both, interleaved.", wg_cmd_bench },
-    { "list", "list [drafters|verifiers|sampling|kernels|commands|columns] [--schema]",
-      "Every drafter, rule, kernel level, option and column.", wg_cmd_list },
+    { "list", "list [drafters|rules|sampling|kernels|commands|columns|options|drafter NAME|rule NAME] [--schema]",
+      "Drafters, rules, kernel levels and columns, a line each; one of them with its options.", wg_cmd_list },
     { NULL, NULL, NULL, NULL },
 };

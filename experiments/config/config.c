@@ -10,51 +10,6 @@
 #include "core/model/device.h"
 #include "experiments/config/config_check.h"
 
-enum { CELLS_MAX = 4096 };
-
-/* ---- paths: "a.b", where a dot that belongs to a key is written "\." ---------------------------------------------- */
-
-/* The first key of a path into buf; the rest, or NULL when that was the last (or when the key is too long). */
-static const char *first_key(const char *path, char *buf, size_t size)
-{
-    size_t n = 0;
-    for (; *path && *path != '.'; path++) {
-        if (*path == '\\' && path[1]) path++;
-        if (n + 1 < size) buf[n++] = *path;
-    }
-    buf[n] = '\0';
-    return *path ? path + 1 : NULL;
-}
-
-static json_t *get_path(const json_t *root, const char *path)
-{
-    char key[256];
-    while (path && root) {
-        path = first_key(path, key, sizeof key);
-        root = json_object_get(root, key);
-    }
-    return (json_t *)root;
-}
-
-/* Puts `value` (stolen) at a path, making objects on the way; false when something on the way is not an object. */
-static bool set_path(json_t *root, const char *path, json_t *value)
-{
-    char key[256];
-    for (;;) {
-        path = first_key(path, key, sizeof key);
-        if (!path) return json_object_set_new(root, key, value) == 0;
-        json_t *next = json_object_get(root, key);
-        if (!next) {
-            next = json_object();
-            if (json_object_set_new(root, key, next)) break;
-        }
-        if (!json_is_object(next)) break;
-        root = next;
-    }
-    json_decref(value);
-    return false;
-}
-
 /* ---- --set ------------------------------------------------------------------------------------------------------- */
 
 static wg_status open_override(wg_override *o, const char *text, wg_error *err)
@@ -74,7 +29,7 @@ static void apply_override(wg_checker *c, json_t *root, const wg_override *o, co
     json_t *v = json_loads(value, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES, NULL);
     if (!v) v = json_string(value);
     if (!v) wg_problem_in_set(c, o, "the value is not text in UTF-8");
-    else if (!set_path(root, o->path, v)) wg_problem_in_set(c, o, "the path leads into a value that is not an object");
+    else if (!wg_path_set(root, o->path, v)) wg_problem_in_set(c, o, "the path leads into a value that is not an object");
     else wg_parts_forget(c, o->path);
 }
 
@@ -95,13 +50,12 @@ static wg_status override(wg_checker *c, json_t *root, const char *const *set, w
 static bool legal_axis(const char *path)
 {
     char first[256], second[256];
-    const char *rest = first_key(path, first, sizeof first);
-    if (rest && first_key(rest, second, sizeof second)) return false;
+    const char *rest = wg_path_key(path, first, sizeof first);
+    if (rest && wg_path_key(rest, second, sizeof second)) return false;
     for (const wg_config_section *s = wg_config_sections; s->name; s++) {
         if (*s->name && !strcmp(s->name, first)) return true; /* whether its option exists is the cells' business */
         if (!*s->name && !rest && wg_option_find(s->table, first))
-            return strcmp(first, "name") != 0 && strcmp(first, "question") != 0 && strncmp(first, "trace", 5) != 0 &&
-                   strcmp(first, "repeats") != 0;
+            return !wg_config_of_all_cells(first);
     }
     return false;
 }
@@ -118,14 +72,6 @@ static void axis_problem(wg_checker *c, const wg_grid *g, const char *key, const
     wg_problem(c, path, true, "sweep: \"%.80s\" %s", key, text);
 }
 
-/* Kept in the order of their paths: the order of members in a file means nothing. */
-static void insert_axis(wg_grid *g, const char *path, const json_t *list)
-{
-    int i = g->n_axes++;
-    for (; i > 0 && strcmp(g->axis[i - 1].path, path) > 0; i--) g->axis[i] = g->axis[i - 1];
-    g->axis[i] = (wg_axis){ path, list };
-}
-
 /* A --set of something that the sweep sets too would silently lose. */
 static void check_sets(wg_checker *c, const char *key)
 {
@@ -136,14 +82,6 @@ static void check_sets(wg_checker *c, const char *key)
         snprintf(text, sizeof text, "the sweep sets \"%.200s\"; --set sweep={} drops the sweep", key);
         wg_problem_in_set(c, &c->set[i], text);
     }
-}
-
-/* The cells of a grid; more than CELLS_MAX stand for any number above it. */
-static int count_cells(const wg_grid *g)
-{
-    long n = 1;
-    for (int i = 0; i < g->n_axes && n <= CELLS_MAX; i++) n *= (long)json_array_size(g->axis[i].list);
-    return n > CELLS_MAX ? CELLS_MAX + 1 : (int)n;
 }
 
 /* The axes of one object of the sweep; NULL: there is no sweep, and one cell. */
@@ -160,12 +98,12 @@ static void read_grid(wg_checker *c, const json_t *object, const char *place)
             axis_problem(c, g, key, "cannot be swept; expected a path such as draft.length, or a section such as draft");
         else if (!json_is_array(v) || json_array_size(v) == 0) axis_problem(c, g, key, "expected a list of at least one value");
         else if (g->n_axes == WG_AXES) axis_problem(c, g, key, "is one key too many; at most 16 can be swept");
-        else insert_axis(g, key, v);
+        else wg_grid_add(g, key, v);
         check_sets(c, key);
     }
     const wg_grid *before = c->n_grids > 1 ? g - 1 : NULL;
     g->first = before ? before->first + before->n : 0;
-    g->n = count_cells(g);
+    wg_grid_count(g);
 }
 
 /* One grid, or a list of them. Returns the number of cells, 0 when there are too many. */
@@ -183,8 +121,8 @@ static int read_sweep(wg_checker *c, const json_t *root)
     }
     const wg_grid *last = &c->grid[c->n_grids - 1];
     const int n = last->first + last->n;
-    if (n > CELLS_MAX) wg_problem(c, "sweep", true, "sweep: more than %d cells", CELLS_MAX);
-    return n > CELLS_MAX ? 0 : n;
+    if (n > WG_CELLS_MAX) wg_problem(c, "sweep", true, "sweep: more than %d cells", WG_CELLS_MAX);
+    return n > WG_CELLS_MAX ? 0 : n;
 }
 
 /* ---- resolved JSON ----------------------------------------------------------------------------------------------- */
@@ -229,11 +167,7 @@ static const wg_grid *place_of(const wg_checker *c, int index, int at[WG_AXES])
 {
     const wg_grid *g = c->grid;
     while (index >= g->first + g->n) g++;
-    for (int i = g->n_axes - 1, rest = index - g->first; i >= 0; i--) {
-        const int n = (int)json_array_size(g->axis[i].list);
-        at[i] = rest % n;
-        rest /= n;
-    }
+    wg_grid_at(g, index - g->first, at);
     return g;
 }
 
@@ -242,7 +176,7 @@ static json_t *resolved_value(const wg_grid *g, const wg_config *o, int axis, in
 {
     int stride = 1;
     for (int j = axis + 1; j < g->n_axes; j++) stride *= (int)json_array_size(g->axis[j].list);
-    return get_path(o->cell[g->first + k * stride].config, g->axis[axis].path);
+    return wg_path_get(o->cell[g->first + k * stride].config, g->axis[axis].path);
 }
 
 static bool same_member(const json_t *a, const json_t *b, const char *key)
@@ -282,7 +216,7 @@ static json_t *swept_json(const wg_checker *c, const wg_config *o, int index)
     int at[WG_AXES];
     const wg_grid *g = place_of(c, index, at);
     for (int i = 0; i < g->n_axes; i++) {
-        json_t *now = get_path(o->cell[index].config, g->axis[i].path);
+        json_t *now = wg_path_get(o->cell[index].config, g->axis[i].path);
         if (!json_is_object(now)) {
             json_object_set(out, g->axis[i].path, now);
             continue;
@@ -309,22 +243,11 @@ static void cell_close(wg_cell *cell)
     wg_free(cell->verify);
 }
 
-static json_t *substituted(const wg_checker *c, const json_t *root)
-{
-    json_t *raw = json_deep_copy(root);
-    for (int i = 0; i < c->now->n_axes; i++) { /* in this order a section comes before its options, which so refine it */
-        const wg_axis *axis = &c->now->axis[i];
-        set_path(raw, axis->path, json_deep_copy(json_array_get(axis->list, (size_t)c->at[i])));
-    }
-    json_object_del(raw, "sweep");
-    return raw;
-}
-
 static void open_cell(wg_checker *c, const json_t *root, wg_config *owner, int index)
 {
     wg_cell *cell = &owner->cell[index];
     c->now = place_of(c, index, c->at);
-    json_t *raw = substituted(c, root);
+    json_t *raw = wg_grid_config(c->now, c->at, root);
     c->in_cell = true;
     wg_check_values(c, raw, cell);
     wg_check_cell(c, cell, owner);

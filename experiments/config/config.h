@@ -20,10 +20,14 @@
 #include "experiments/config/dataset.h"
 #include "experiments/config/shard.h"
 
+enum { WG_SECOND_PASS_AUTO, WG_SECOND_PASS_ALWAYS }; /* the option `second_pass` */
+
 typedef struct wg_config_top {
     char name[WG_OPTION_STRING], question[WG_OPTION_STRING];
     int seed, max_tokens, repeats, batch, trace; /* trace: WG_TRACE_NONE, ... */
     int trace_rows, trace_top; /* trace_rows: WG_TRACE_EXACT, ... */
+    bool alpha;                /* alpha, alpha_star and independent_acceptance are measured */
+    int second_pass;           /* WG_SECOND_PASS_AUTO, ... */
 } wg_config_top;
 
 typedef struct wg_config_target {
@@ -54,6 +58,9 @@ typedef struct wg_config_section {
 } wg_config_section;
 extern const wg_config_section wg_config_sections[];
 
+/* Is this top-level option one for all cells, which no sweep can set? */
+bool wg_config_of_all_cells(const char *option);
+
 /* One point of the grid, with nothing left to decide. */
 typedef struct wg_cell {
     json_t *swept;                  /* {"draft.length": 4}: what distinguishes it from its neighbours; {} without a sweep */
@@ -72,7 +79,7 @@ typedef struct wg_cell {
 
 struct wg_config {
     const wg_plugins *plugins;      /* borrowed */
-    wg_config_top top;              /* of the base; only name, question, repeats and trace* hold for all cells */
+    wg_config_top top;              /* of the base; wg_config_of_all_cells says which hold for all cells */
     json_t *resolved;               /* with --set applied and defaults filled in; a config file itself */
     char sha256[WG_SHA256_HEX];     /* of its canonical text */
     char hash[13];                  /* the first 12 digits */

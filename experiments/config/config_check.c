@@ -18,6 +18,7 @@ enum { REQUESTS_MAX = 1 << 24 }; /* of a cell: each has a place in memory for it
 static const char *const traces[] = { "none", "steps", "probs", NULL };
 static const char *const trace_rows[] = { "exact", "logits", "f16", "top", NULL };
 
+static const char *const second_passes[] = { "auto", "always", NULL };
 static const wg_option top_options[] = {
     WG_OPTION_STR(wg_config_top, name, "", "names the result folder: letters, digits, '.', '_' and '-' (needed)"),
     WG_OPTION_STR(wg_config_top, question, "", "what the experiment is to find out"),
@@ -31,8 +32,22 @@ static const wg_option top_options[] = {
                    "rows of trace.wgt: exact, in the shortest form; logits: of the target always, for replay at other "
                    "temperatures; f16; top: the `trace_top` most probable tokens and the mass of the rest"),
     WG_OPTION_INT(wg_config_top, trace_top, 64, 1, 1 << 20, "tokens of a row with trace_rows=top"),
+    WG_OPTION_BOOL(wg_config_top, alpha, 1, "measure alpha, alpha_star and independent_acceptance, outside of every clock"),
+    WG_OPTION_ENUM(wg_config_top, second_pass, WG_SECOND_PASS_AUTO, second_passes,
+                   "what needs the target's rows (alpha, trace=probs) comes, auto: from a second, untimed pass where the target's "
+                   "device verifies, else from between the steps; always: from a second pass on every target"),
     WG_OPTION_END,
 };
+
+bool wg_config_of_all_cells(const char *option)
+{
+    static const char *const names[] = { "name",      "question", "repeats",     "trace", "trace_rows",
+                                         "trace_top", "alpha",    "second_pass", NULL };
+    int i = 0;
+    while (names[i] && strcmp(names[i], option) != 0) i++;
+    return names[i] != NULL;
+}
+
 static const wg_option target_options[] = {
     WG_OPTION_STR(wg_config_target, model, "", "weights file (needed)"),
     WG_OPTION_STR(wg_config_target, device, "cpu", "where it runs: " WG_DEVICE_NAMES),

@@ -5,13 +5,11 @@
 
 #include "core/base/json.h"
 #include "experiments/config/config.h"
+#include "experiments/config/sweep.h"
 
 /* One --set: its text, its path, and a document without content whose name is "--set a.b=c", so that problems read like the
  * file's. */
 typedef struct wg_override { char *text; const char *path; wg_json *doc; } wg_override;
-
-/* One key of the sweep, as it stands in the file: "draft.length" and the list. */
-typedef struct wg_axis { const char *path; const json_t *list; } wg_axis;
 
 /* A named part: where its object stands in the config ("target", "sweep.draft[2]"), and the file it was read from. */
 typedef struct wg_part { char place[64]; wg_json *doc; bool replaced; } wg_part;
@@ -23,10 +21,6 @@ typedef struct wg_found {
     bool key;
     int line, column;
 } wg_found;
-
-/* One product of the sweep: where it stands ("sweep", or "sweep[1]" in a list), its keys, and its cells. */
-enum { WG_AXES = 16, WG_GRIDS = 16 };
-typedef struct wg_grid { char place[16]; wg_axis axis[WG_AXES]; int n_axes, first, n; } wg_grid;
 
 typedef struct wg_checker {
     const wg_json *doc;

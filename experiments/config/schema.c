@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: MIT
  * Tables to schema. The options of a drafter or rule stand in a definition of their own, chosen by `kind` or `rule`. */
 #include "experiments/config/schema.h"
+#include "experiments/base/json_number.h"
 
 #include <math.h>
 #include <string.h>
 
-/* A number as JSON has it: 1 and not 1.0. */
-static json_t *number(double v) { return v == floor(v) && fabs(v) < 9e15 ? json_integer((json_int_t)v) : json_real(v); }
-
 static void set_range(json_t *s, const wg_option *o)
 {
     if (o->min == 0 && o->max == 0) return;
-    if (isfinite(o->min)) json_object_set_new(s, "minimum", number(o->min));
-    if (isfinite(o->max)) json_object_set_new(s, "maximum", number(o->max));
+    if (isfinite(o->min)) json_object_set_new(s, "minimum", wg_json_plain(o->min));
+    if (isfinite(o->max)) json_object_set_new(s, "maximum", wg_json_plain(o->max));
 }
 
 static json_t *words(const wg_option *o)
@@ -39,7 +37,7 @@ static json_t *option_schema(const wg_option *o)
     case WG_OPT_FLOAT:
         json_object_set_new(s, "type", json_string(o->type == WG_OPT_INT ? "integer" : "number"));
         set_range(s, o);
-        json_object_set_new(s, "default", number(o->def));
+        json_object_set_new(s, "default", wg_json_plain(o->def));
         if (o->choices) s = or_words(s, o);
         break;
     case WG_OPT_BOOL:
@@ -126,13 +124,8 @@ static json_t *grid_schema(const wg_plugins *p)
     json_t *axes = json_object();
     for (const wg_config_section *s = wg_config_sections; s->name; s++) {
         named c;
-        for (const wg_option *o = s->table; o && o->name; o++) {
-            static const char *const fixed[] = { /* of all cells */
-                                                 "name", "question", "trace", "trace_rows", "trace_top", "repeats" };
-            bool of_all = false;
-            for (int i = 0; i < 6; i++) of_all = of_all || (!*s->name && !strcmp(o->name, fixed[i]));
-            if (!of_all) add_axis(axes, s->name, o->name, option_schema(o));
-        }
+        for (const wg_option *o = s->table; o && o->name; o++)
+            if (*s->name || !wg_config_of_all_cells(o->name)) add_axis(axes, s->name, o->name, option_schema(o));
         if (s->selector) {
             json_t *names = json_array();
             for (int i = 0; class_at(p, s, i, &c); i++) {

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * See acceptance.h; the definitions are those of METHODS D1. */
 #include "experiments/record/acceptance.h"
+#include "experiments/base/json_number.h"
 
 #include <math.h>
-
-static json_t *number(double v) { return isfinite(v) ? json_real(v) : json_null(); }
-static json_t *ratio(double a, double b) { return b > 0 ? number(a / b) : json_null(); }
 
 /* By position i = 1 ..: steps that accepted at least i, over `steps` that ... */
 enum { OF_ALL, OF_OFFERED, OF_ACCEPTED_BEFORE };
@@ -16,7 +14,7 @@ static json_t *by_position(const wg_counts *c, int of)
     for (int d = 1; d < WG_TREE_MAX && c->offered_at[d]; d++) {
         const long before = d == 1 ? c->passes : c->accepted_at[d - 1];
         const long base = of == OF_ALL ? c->passes : of == OF_OFFERED ? c->offered_at[d] : before;
-        json_array_append_new(v, ratio((double)c->accepted_at[d], (double)base));
+        json_array_append_new(v, wg_json_ratio((double)c->accepted_at[d], (double)base));
     }
     return v;
 }
@@ -38,16 +36,17 @@ json_t *wg_acceptance_json(const wg_counts *c)
 {
     const double passes = (double)c->passes, drafted = (double)c->drafted, accepted = (double)c->accepted;
     json_t *v = json_object();
-    json_object_set_new(v, "analytic_alpha", ratio(c->alpha_sum, (double)c->alpha_n));
-    json_object_set_new(v, "draft_acceptance_rate", ratio(accepted, drafted));
+    json_object_set_new(v, "analytic_alpha", wg_json_ratio(c->alpha_sum, (double)c->alpha_n));
+    json_object_set_new(v, "draft_acceptance_rate", wg_json_ratio(accepted, drafted));
     json_object_set_new(v, "survival_by_position", by_position(c, OF_ALL));
     json_object_set_new(v, "offered_corrected_by_position", by_position(c, OF_OFFERED));
     json_object_set_new(v, "conditional_by_position", by_position(c, OF_ACCEPTED_BEFORE));
-    json_object_set_new(v, "independent_acceptance", ratio(c->independent_sum, (double)c->independent_n));
+    json_object_set_new(v, "independent_acceptance", wg_json_ratio(c->independent_sum, (double)c->independent_n));
     json_object_set_new(v, "acceptance_histogram", wg_acceptance_histogram(c)); /* vLLM's name */
-    json_object_set_new(v, "verify_rate", ratio((double)c->emitted, drafted + passes));
-    json_object_set_new(v, "drafted_fraction_of_output", drafted > 0 ? ratio(accepted, (double)c->emitted) : json_null());
-    json_object_set_new(v, "accepted_per_pass", drafted > 0 ? ratio(accepted, passes) : json_null());
-    json_object_set_new(v, "tokens_per_pass", ratio((double)c->emitted, passes));
+    json_object_set_new(v, "verify_rate", wg_json_ratio((double)c->emitted, drafted + passes));
+    json_object_set_new(v, "drafted_fraction_of_output",
+                        drafted > 0 ? wg_json_ratio(accepted, (double)c->emitted) : json_null());
+    json_object_set_new(v, "accepted_per_pass", drafted > 0 ? wg_json_ratio(accepted, passes) : json_null());
+    json_object_set_new(v, "tokens_per_pass", wg_json_ratio((double)c->emitted, passes));
     return v;
 }

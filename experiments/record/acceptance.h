@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Acceptance of a cell's or a request's draft tokens, under each of the names it is reported by (METHODS D1). */
+ * The acceptance rate of a cell's or a request's draft tokens, under each of the names it is reported by (METHODS D1). */
 #ifndef WG_EXPERIMENTS_RECORD_ACCEPTANCE_H
 #define WG_EXPERIMENTS_RECORD_ACCEPTANCE_H
 

@@ -88,12 +88,3 @@ void wg_mixture_read(wg_mixture *m, const json_t *v, long held)
         for (int i = 0; i < FIELDS; i++) *at(p, i) = (long)json_integer_value(json_object_get(o, fields[i].name));
     }
 }
-
-void wg_mixture_put_step(json_t *v, const wg_mixture_step *s)
-{
-    if (s->n == 0) return;
-    json_t *held = json_array();
-    for (int k = 0; k < s->n; k++) json_array_append_new(held, s->held[k] < 0 ? json_null() : json_integer(s->held[k]));
-    json_object_set_new(v, "part", s->taken < 0 ? json_null() : json_integer(s->taken));
-    json_object_set_new(v, "held", held);
-}

@@ -40,7 +40,4 @@ void wg_mixture_add(wg_mixture *to, const wg_mixture *from);
 json_t *wg_mixture_json(const wg_mixture *m);
 void wg_mixture_read(wg_mixture *m, const json_t *v, long held);
 
-/* Of a step: "part", null where there was no draft, and "held". Sets nothing where n is 0. */
-void wg_mixture_put_step(json_t *v, const wg_mixture_step *s);
-
 #endif

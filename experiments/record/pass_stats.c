@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "core/base/mem.h"
+#include "experiments/base/json_number.h"
 
 /* ---- passes ------------------------------------------------------------------------------------------------------ */
 
@@ -81,15 +82,18 @@ void wg_event_add(wg_events *e, double gap, int tokens)
     e->tokens[e->n++] = tokens;
 }
 
-void wg_events_put(json_t *v, const wg_events *e)
+json_t *wg_events_gaps(const wg_events *e)
 {
-    json_t *gaps = json_array(), *tokens = json_array();
-    for (int i = 0; i < e->n; i++) {
-        json_array_append_new(gaps, json_real(round(e->gap[i] * 1e6) / 1e3));
-        json_array_append_new(tokens, json_integer(e->tokens[i]));
-    }
-    json_object_set_new(v, "itl_ms", gaps);
-    json_object_set_new(v, "itl_tokens", tokens);
+    json_t *list = json_array();
+    for (int i = 0; i < e->n; i++) json_array_append_new(list, wg_json_ms(e->gap[i]));
+    return list;
+}
+
+json_t *wg_events_tokens(const wg_events *e)
+{
+    json_t *list = json_array();
+    for (int i = 0; i < e->n; i++) json_array_append_new(list, json_integer(e->tokens[i]));
+    return list;
 }
 
 void wg_events_read(wg_events *e, const json_t *v)

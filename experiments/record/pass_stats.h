@@ -36,8 +36,9 @@ wg_status wg_events_open(wg_events *e, int cap, wg_error *err);
 void wg_events_close(wg_events *e);
 void wg_event_add(wg_events *e, double gap, int tokens); /* none past the room */
 
-/* Sets "itl_ms" and "itl_tokens", a list each; reads them back. */
-void wg_events_put(json_t *v, const wg_events *e);
+/* The values of "itl_ms" and "itl_tokens", a list each; both read back from an object that has them. */
+json_t *wg_events_gaps(const wg_events *e);
+json_t *wg_events_tokens(const wg_events *e);
 void wg_events_read(wg_events *e, const json_t *v);
 
 /* A list of numbers that grows. */

@@ -12,19 +12,13 @@
 #include "core/base/json.h"
 #include "core/base/mem.h"
 #include "experiments/base/json_diff.h"
+#include "experiments/record/fields.h"
 
 /* ---- may it? ----------------------------------------------------------------------------------------------------- */
 
-static json_t *load(const char *dir, const char *file)
-{
-    char path[4096];
-    snprintf(path, sizeof path, "%s/%s", dir, file);
-    return json_load_file(path, JSON_REJECT_DUPLICATES, NULL);
-}
-
 bool wg_resume_same_config(const char *dir, const wg_config *config)
 {
-    json_t *there = load(dir, "config.json"), *diff = NULL;
+    json_t *there = wg_json_load(dir, "config.json"), *diff = NULL;
     const json_t *both[2] = { config->resolved, there };
     if (there) diff = wg_json_diff(both, 2);
     const bool same = diff && json_array_size(diff) == 0;
@@ -50,7 +44,7 @@ static wg_status check_part(const char *dir, const char *what, const json_t *now
 
 wg_status wg_resume_check(const char *dir, const wg_config *config, const json_t *machine, wg_error *err)
 {
-    json_t *old_config = load(dir, "config.json"), *old = load(dir, "machine.json");
+    json_t *old_config = wg_json_load(dir, "config.json"), *old = wg_json_load(dir, "machine.json");
     wg_status s = old_config && old ? WG_OK
                                     : wg_fail(err, WG_EFORMAT, "%s: %s.json cannot be read; this run cannot go on", dir,
                                               old_config ? "machine" : "config");
@@ -78,7 +72,7 @@ wg_status wg_resume_note(const char *dir, const json_t *machine, wg_error *err)
 {
     char path[4096];
     snprintf(path, sizeof path, "%s/machine.json", dir);
-    json_t *old = load(dir, "machine.json");
+    json_t *old = wg_json_load(dir, "machine.json");
     if (!json_object_get(old, "resumed")) json_object_set_new(old, "resumed", json_array());
     json_array_append(json_object_get(old, "resumed"), json_object_get(machine, "started"));
     const wg_status s = old ? wg_json_save(old, path, err) : wg_nomem(err, 1, "machine.json");
@@ -95,22 +89,6 @@ static bool whole_line(FILE *f, char **line, size_t *room, size_t *n)
     if (got <= 0 || (*line)[got - 1] != '\n') return false;
     *n = (size_t)got - 1;
     return true;
-}
-
-static json_int_t integer(const json_t *v, const char *key) { return json_integer_value(json_object_get(v, key)); }
-
-/* cell is null for a baseline. */
-static int cell_of(const json_t *v)
-{
-    const json_t *cell = json_object_get(v, "cell");
-    return json_is_integer(cell) ? (int)json_integer_value(cell) : -1;
-}
-
-static bool same_request(const json_t *a, const json_t *b)
-{
-    return cell_of(a) == cell_of(b) && integer(a, "group") == integer(b, "group") &&
-           integer(a, "prompt") == integer(b, "prompt") && integer(a, "turn") == integer(b, "turn") &&
-           integer(a, "repeat") == integer(b, "repeat");
 }
 
 static wg_status push(wg_kept *k, int *room, off_t requests, off_t steps, off_t trace, wg_error *err)
@@ -143,7 +121,7 @@ static long skip_steps(steps *s, const json_t *request)
             s->ahead = json_loadb(s->line, length, JSON_ALLOW_NUL, NULL);
             s->ahead_end = s->end + (off_t)length + 1;
         }
-        if (!s->ahead || !same_request(s->ahead, request)) return n;
+        if (!s->ahead || !wg_fields_same_address(s->ahead, request)) return n;
         json_decref(s->ahead);
         s->ahead = NULL;
         s->end = s->ahead_end;
@@ -163,9 +141,9 @@ static wg_status scan(wg_kept *k, steps *s, bool trace, off_t trace_size, wg_err
         more = json_is_object(v);
         if (more && trace) { /* a request that failed has the steps it came to, however many */
             const long have = skip_steps(s, v);
-            more = !spec || have == integer(spec, "num_spec_steps");
+            more = !spec || have == wg_json_int(spec, "num_spec_steps");
         }
-        const off_t traced = (off_t)integer(v, "trace_end");
+        const off_t traced = (off_t)wg_json_int(v, "trace_end");
         if (trace_size >= 0) more = more && traced <= trace_size && traced >= (k->n ? k->trace_end[k->n - 1] : 0);
         end += (off_t)n + 1;
         if (more) st = push(k, &room, end, s->end, traced, err);
@@ -220,69 +198,14 @@ off_t wg_kept_trace_end(const wg_kept *k) { return k->next ? k->trace_end[k->nex
 
 /* ---- a line as a request ----------------------------------------------------------------------------------------- */
 
-static double seconds(const json_t *v, const char *key)
-{
-    const json_t *ms = json_object_get(v, key);
-    return json_is_number(ms) ? json_number_value(ms) / 1e3 : NAN;
-}
-
-static void read_failure(wg_request *q, const json_t *v)
-{
-    const char *text = json_string_value(json_object_get(v, "error")), *colon = text ? strstr(text, ": ") : NULL;
-    q->status = WG_EINVAL;
-    for (int s = WG_STATUS_BASE + 1; s <= WG_EINTERRUPTED; s++) {
-        const char *name = wg_status_name((wg_status)s);
-        if (colon && strlen(name) == (size_t)(colon - text) && !strncmp(name, text, strlen(name))) q->status = (wg_status)s;
-    }
-    snprintf(q->error, sizeof q->error, "%s", colon ? colon + 2 : text ? text : "");
-}
-
-static void read_counts(wg_counts *c, const json_t *v, int emitted)
-{
-    const json_t *offered = json_object_get(v, "offered_by_position"), *accepted = json_object_get(v, "accepted_by_position");
-    c->passes = (long)integer(v, "num_spec_steps");
-    c->drafted = (long)integer(v, "num_draft_tokens");
-    c->accepted = (long)integer(v, "num_accepted_draft_tokens");
-    c->probes = (long)integer(v, "num_probe_rows");
-    c->emitted = emitted;
-    c->alpha_sum = json_number_value(json_object_get(v, "alpha_sum"));
-    c->alpha_n = (long)integer(v, "alpha_n");
-    c->independent_sum = json_number_value(json_object_get(v, "independent_sum"));
-    c->independent_n = (long)integer(v, "independent_n");
-    c->alpha_star_sum = json_number_value(json_object_get(v, "alpha_star_sum"));
-    c->alpha_star_n = (long)integer(v, "alpha_star_n");
-    for (size_t d = 1; d < WG_TREE_MAX && d <= json_array_size(offered); d++) {
-        c->offered_at[d] = (long)json_integer_value(json_array_get(offered, d - 1));
-        c->accepted_at[d] = (long)json_integer_value(json_array_get(accepted, d - 1));
-    }
-}
-
 static void read_success(wg_request *q, const json_t *v, int max_tokens)
 {
-    const json_t *ids = json_object_get(v, "ids"), *phases = json_object_get(v, "phase_ms");
-    const char *finish = json_string_value(json_object_get(v, "finish")),
-               *sha = json_string_value(json_object_get(v, "output_sha256"));
+    const json_t *ids = json_object_get(v, "ids");
     const size_t n = json_array_size(ids);
+    wg_fields_read(q, wg_request_fields, WG_FIELD_ALWAYS | WG_FIELD_OK, v);
     q->n = n > (size_t)max_tokens ? max_tokens : (int)n;
     for (int i = 0; i < q->n; i++) q->token[i] = (int32_t)json_integer_value(json_array_get(ids, (size_t)i));
-    q->finish = finish && !strcmp(finish, "stop") ? WG_FINISH_EOS : WG_FINISH_LENGTH;
-    q->prompt_tokens = (int)integer(v, "prompt_tokens");
-    q->cached = (int)integer(v, "cached_tokens");
-    q->prefill = seconds(v, "prefill_ms");
-    q->ttft = seconds(v, "ttft_ms");
-    q->tpot = seconds(v, "tpot_ms");
-    q->decode = seconds(v, "decode_ms");
-    q->forward = seconds(v, "forward_ms");
-    q->phases.draft = seconds(phases, "draft");
-    q->phases.verify = seconds(phases, "verify");
-    q->phases.accept = seconds(phases, "accept");
-    q->phases.kv = seconds(phases, "kv");
-    q->joules = seconds(v, "joules") * 1e3;
-    wg_events_read(&q->events, v);
-    wg_load_read(&q->load, json_object_get(v, "load"));
-    wg_mixture_read(&q->mixture, json_object_get(v, "parts"), (long)integer(v, "parts_held"));
-    read_counts(&q->counts, json_object_get(v, "speculative_decoding"), q->n);
-    snprintf(q->sha256, sizeof q->sha256, "%s", sha ? sha : "");
+    q->counts.emitted = q->n;
 }
 
 wg_status wg_kept_take(wg_kept *k, wg_request *q, int max_tokens, wg_error *err)
@@ -290,13 +213,11 @@ wg_status wg_kept_take(wg_kept *k, wg_request *q, int max_tokens, wg_error *err)
     size_t n = 0;
     json_t *v = whole_line(k->file, &k->line, &k->room, &n) ? json_loadb(k->line, n, JSON_ALLOW_NUL, NULL) : NULL;
     const json_t *id = json_object_get(v, "id");
-    const bool mine = cell_of(v) == q->cell && integer(v, "group") == q->group && integer(v, "prompt") == q->prompt &&
-                      integer(v, "turn") == q->turn && integer(v, "repeat") == q->repeat && json_is_string(id) &&
-                      !strcmp(json_string_value(id), q->source->id);
+    const bool mine = wg_fields_is_of(v, q) && json_is_string(id) && !strcmp(json_string_value(id), q->source->id);
     if (mine) {
         const char *status = json_string_value(json_object_get(v, "status"));
         if (status && !strcmp(status, "ok")) read_success(q, v, max_tokens);
-        else read_failure(q, v);
+        else wg_fields_read(q, wg_request_fields, WG_FIELD_FAILED, v);
     }
     json_decref(v);
     k->next++;
@@ -312,7 +233,7 @@ wg_status wg_kept_take(wg_kept *k, wg_request *q, int max_tokens, wg_error *err)
 
 bool wg_resume_finished(const char *dir)
 {
-    json_t *v = load(dir, "summary.json");
+    json_t *v = wg_json_load(dir, "summary.json");
     const bool yes = json_is_true(json_object_get(v, "complete"));
     json_decref(v);
     return yes;
@@ -321,7 +242,7 @@ bool wg_resume_finished(const char *dir)
 static bool same_shard(const char *dir, const wg_config *config)
 {
     char text[WG_SHARD_TEXT];
-    json_t *machine = load(dir, "machine.json");
+    json_t *machine = wg_json_load(dir, "machine.json");
     const char *there = json_string_value(json_object_get(machine, "shard"));
     const bool same = !strcmp(there ? there : "", wg_shard_text(config->shard, text));
     json_decref(machine);

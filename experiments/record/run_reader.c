@@ -11,6 +11,8 @@
 #include "core/base/json.h"
 #include "core/base/mem.h"
 #include "core/base/number.h"
+#include "experiments/record/fields.h"
+#include "experiments/config/sweep.h"
 
 /* ---- a line ------------------------------------------------------------------------------------------------------ */
 
@@ -34,32 +36,35 @@ static void read_sha(wg_entry *e, wg_span text)
         e->sha[i] = (unsigned char)(hex(text.s[2 * i]) << 4 | hex(text.s[2 * i + 1]));
 }
 
+/* Fields that an entry has. `path`: of the object whose members these are, "" or "a.". */
+static bool read_field(wg_entry *e, const char *path, wg_span key, wg_span v)
+{
+    const size_t n = strlen(path);
+    for (const wg_field *f = wg_request_fields; f->name; f++) {
+        if (f->entry < 0 || strncmp(f->name, path, n) != 0 || !wg_span_is(key, f->name + n)) continue;
+        void *at = (char *)e + f->entry;
+        if (f->type == WG_FIELD_MS || f->type == WG_FIELD_REAL) *(double *)at = real(v);
+        else *(int32_t *)at = whole(v, 0);
+        return true;
+    }
+    return false;
+}
+
 static void read_speculation(wg_entry *e, wg_span object)
 {
     wg_scan s = wg_scan_open(object);
     wg_span key, v;
-    while (wg_scan_next(&s, &key, &v)) {
-        if (wg_span_is(key, "num_spec_steps")) e->passes = whole(v, 0);
-        else if (wg_span_is(key, "num_draft_tokens")) e->drafted = whole(v, 0);
-        else if (wg_span_is(key, "num_accepted_draft_tokens")) e->accepted = whole(v, 0);
-    }
+    while (wg_scan_next(&s, &key, &v)) read_field(e, "speculative_decoding.", key, v);
 }
 
 static void read_member(wg_entry *e, wg_asked_span *a, wg_span key, wg_span v)
 {
     const wg_span text = wg_span_text(v);
-    if (wg_span_is(key, "cell")) e->cell = whole(v, -1);
-    else if (wg_span_is(key, "group")) e->group = whole(v, 0);
-    else if (wg_span_is(key, "repeat")) e->repeat = whole(v, 0);
-    else if (wg_span_is(key, "turn")) e->turn = whole(v, 0);
-    else if (wg_span_is(key, "tokens")) e->tokens = whole(v, 0);
+    if (wg_span_is(key, "speculative_decoding")) read_speculation(e, v);
+    else if (read_field(e, "", key, v)) return;
+    else if (wg_span_is(key, "cell")) e->cell = whole(v, -1);
     else if (wg_span_is(key, "status")) e->ok = wg_span_is(text, "ok");
-    else if (wg_span_is(key, "decode_ms")) e->decode = real(v);
-    else if (wg_span_is(key, "prefill_ms")) e->prefill = real(v);
-    else if (wg_span_is(key, "ttft_ms")) e->ttft = real(v);
-    else if (wg_span_is(key, "tpot_ms")) e->tpot = real(v);
     else if (wg_span_is(key, "output_sha256")) read_sha(e, text);
-    else if (wg_span_is(key, "speculative_decoding")) read_speculation(e, v);
     else if (wg_span_is(key, "prompt_tokens")) a->tokens = whole(v, 0);
     else if (wg_span_is(key, "id")) a->id = text;
     else if (wg_span_is(key, "prompt_sha256")) a->hash = text;
@@ -194,67 +199,11 @@ json_t *wg_folder_line(const wg_folder *f, const wg_entry *e)
 
 /* ---- cells, from the config -------------------------------------------------------------------------------------- */
 
-static void set_path(json_t *config, const char *path, json_t *value)
-{
-    const char *dot = strchr(path, '.');
-    if (!dot) {
-        json_object_set(config, path, value);
-        return;
-    }
-    char first[256];
-    snprintf(first, sizeof first, "%.*s", (int)(dot - path), path);
-    if (!json_object_get(config, first)) json_object_set_new(config, first, json_object());
-    json_object_set(json_object_get(config, first), dot + 1, value);
-}
-
-static int by_name(const void *a, const void *b) { return strcmp(*(const char *const *)a, *(const char *const *)b); }
-
-/* The product of a grid, its alphabetically first key slowest (config.h). */
-static void add_grid(json_t *cells, const json_t *config, json_t *grid)
-{
-    json_t *list;
-    const char *axis[64], *key;
-    size_t n = 0, count = 1;
-    json_object_foreach(grid, key, list) {
-        if (n < 64) axis[n++] = key;
-        count *= json_array_size(list);
-    }
-    qsort(axis, n, sizeof *axis, by_name);
-    for (size_t c = 0; c < count && count <= 100000; c++) {
-        json_t *swept = json_object(), *resolved = json_deep_copy((json_t *)config);
-        size_t rest = c;
-        json_object_del(resolved, "sweep");
-        size_t block = count;
-        for (size_t a = 0; a < n; a++) {
-            const json_t *values = json_object_get(grid, axis[a]);
-            block /= json_array_size(values);
-            json_t *v = json_array_get(values, rest / block);
-            rest %= block;
-            json_object_set(swept, axis[a], v);
-            set_path(resolved, axis[a], v);
-        }
-        json_array_append_new(cells, json_pack("{s:o, s:o}", "cell", swept, "config", resolved));
-    }
-}
-
-/* Grid i of the sweep, which is one or a list of them; NULL past the last. */
-static json_t *grid_of(const json_t *config, size_t i)
-{
-    json_t *sweep = json_object_get(config, "sweep");
-    return json_is_array(sweep) ? json_array_get(sweep, i) : i == 0 ? sweep : NULL;
-}
-
-static json_t *cells_of(const json_t *config)
-{
-    json_t *cells = json_array();
-    for (size_t i = 0; i == 0 || grid_of(config, i); i++) add_grid(cells, config, grid_of(config, i));
-    return cells;
-}
-
 bool wg_folder_sweeps(const wg_folder *f, const char *key)
 {
     bool all = true;
-    for (size_t i = 0; all && (i == 0 || grid_of(f->config, i)); i++) all = json_object_get(grid_of(f->config, i), key);
+    for (size_t i = 0; all && (i == 0 || wg_sweep_grid(f->config, i)); i++)
+        all = json_object_get(wg_sweep_grid(f->config, i), key);
     return all;
 }
 
@@ -276,10 +225,10 @@ static void put_plain(FILE *m, const json_t *v)
 /* Does this member tell apart the sections of one kind that stand under the path `swept`? */
 static bool tells(const json_t *config, const char *swept, const json_t *section, const char *key)
 {
-    for (size_t g = 0; grid_of(config, g); g++) {
+    for (size_t g = 0; wg_sweep_grid(config, g); g++) {
         size_t i;
         json_t *other;
-        json_array_foreach(json_object_get(grid_of(config, g), swept), i, other)
+        json_array_foreach(json_object_get(wg_sweep_grid(config, g), swept), i, other)
             if (json_equal(json_object_get(other, "kind"), json_object_get(section, "kind")) &&
                 !json_equal(json_object_get(other, key), json_object_get(section, key)))
                 return true;
@@ -331,13 +280,6 @@ char *wg_folder_cell_name(const wg_folder *f, int cell)
 
 /* ---- the whole --------------------------------------------------------------------------------------------------- */
 
-static json_t *load(const char *dir, const char *file)
-{
-    char path[4096];
-    snprintf(path, sizeof path, "%s/%s", dir, file);
-    return json_load_file(path, 0, NULL);
-}
-
 /* Whoever reads a summary relies on this much; a number that is missing is a number nobody measured. */
 bool wg_summary_is_sound(const json_t *summary)
 {
@@ -360,9 +302,9 @@ wg_status wg_folder_open(wg_folder **out, const char *dir, wg_error *err)
     wg_folder *f = wg_calloc(1, sizeof *f);
     if (!f) return wg_nomem(err, sizeof *f, "a result folder");
     f->path = wg_strdup(dir);
-    f->config = load(dir, "config.json");
-    f->machine = load(dir, "machine.json");
-    f->summary = load(dir, "summary.json");
+    f->config = wg_json_load(dir, "config.json");
+    f->machine = wg_json_load(dir, "machine.json");
+    f->summary = wg_json_load(dir, "summary.json");
     f->complete = json_is_true(json_object_get(f->summary, "complete"));
     snprintf(path, sizeof path, "%s/requests.jsonl", dir);
     f->file = fopen(path, "rbe");
@@ -377,7 +319,7 @@ wg_status wg_folder_open(wg_folder **out, const char *dir, wg_error *err)
         s = wg_fail(err, WG_EFORMAT,
                     "%s/summary.json is not what a run writes; remove it, and wager run --resume makes it again", dir);
     if (s == WG_OK) {
-        f->cells = cells_of(f->config);
+        f->cells = wg_sweep_cells(f->config);
         s = f->cells ? read_lines(f, path, err) : wg_nomem(err, 1, "cells");
     }
     if (s == WG_OK) *out = f;

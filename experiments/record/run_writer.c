@@ -15,11 +15,9 @@
 #include "core/base/clock.h"
 #include "core/base/json.h"
 #include "core/base/mem.h"
-#include "experiments/record/acceptance.h"
+#include "experiments/record/fields.h"
 #include "experiments/record/resume_cursor.h"
 #include "experiments/record/trace.h"
-
-enum { PROMPT_DIGITS = 16 }; /* of the digest that tells prompts of several runs apart */
 
 /* A file of lines: where the last whole line ends. */
 typedef struct lines { char *path; int fd; off_t end; } lines;
@@ -99,13 +97,20 @@ static char *join(const char *dir, const char *file)
     return s;
 }
 
-static wg_status save(const wg_record *r, const char *file, const json_t *v, wg_error *err)
+typedef wg_status save_json(const json_t *v, const char *path, wg_error *err);
+
+static wg_status save_as(const wg_record *r, const char *file, const json_t *v, save_json *write, wg_error *err)
 {
     char *path = join(r->dir, file);
     if (!path) return wg_nomem(err, 1, "a path");
-    const wg_status s = wg_json_save(v, path, err);
+    const wg_status s = write(v, path, err);
     wg_free(path);
     return s;
+}
+
+static wg_status save(const wg_record *r, const char *file, const json_t *v, wg_error *err)
+{
+    return save_as(r, file, v, wg_json_save, err);
 }
 
 /* ---- lines ------------------------------------------------------------------------------------------------------- */
@@ -290,17 +295,12 @@ wg_status wg_record_lines(wg_record *r, bool steps, const char *text, size_t n, 
 
 json_t *wg_record_machine(const char *dir)
 {
-    char *path = join(dir, "machine.json");
-    json_t *v = path ? json_load_file(path, JSON_REJECT_DUPLICATES, NULL) : NULL;
-    wg_free(path);
-    return v;
+    return wg_json_load(dir, "machine.json");
 }
 
 json_t *wg_record_known_costs(const wg_record *r)
 {
-    char *path = join(r->dir, "cost.json");
-    json_t *v = path ? json_load_file(path, 0, NULL) : NULL;
-    wg_free(path);
+    json_t *v = wg_json_load(r->dir, "cost.json");
     if (json_is_array(v)) return v;
     json_decref(v);
     return json_array();
@@ -310,83 +310,10 @@ wg_status wg_record_costs(wg_record *r, const json_t *groups, wg_error *err) { r
 
 wg_status wg_record_summary(wg_record *r, const json_t *summary, wg_error *err)
 {
-    return save(r, "summary.json", summary, err);
+    return save_as(r, "summary.json", summary, wg_json_save_rows, err);
 }
 
 /* ---- a request as JSON ------------------------------------------------------------------------------------------- */
-
-json_t *wg_json_ms(double seconds) { return isfinite(seconds) ? json_real(round(seconds * 1e6) / 1e3) : json_null(); }
-
-/* What stands at the head of both kinds of line. */
-static json_t *identity(const wg_request *q)
-{
-    json_t *v = json_object();
-    json_object_set_new(v, "arm", json_string(q->cell < 0 ? "baseline" : "cell"));
-    json_object_set_new(v, "cell", q->cell < 0 ? json_null() : json_integer(q->cell));
-    json_object_set_new(v, "group", json_integer(q->group));
-    json_object_set_new(v, "prompt", json_integer(q->prompt));
-    json_object_set_new(v, "turn", json_integer(q->turn));
-    json_object_set_new(v, "repeat", json_integer(q->repeat));
-    return v;
-}
-
-static json_t *phases_json(const wg_phases *p, double seconds)
-{
-    json_t *v = json_object();
-    json_object_set_new(v, "draft", wg_json_ms(p->draft));
-    json_object_set_new(v, "verify", wg_json_ms(p->verify));
-    json_object_set_new(v, "accept", wg_json_ms(p->accept));
-    json_object_set_new(v, "kv", wg_json_ms(p->kv));
-    json_object_set_new(v, "other", wg_json_ms(seconds - p->draft - p->verify - p->accept - p->kv));
-    return v;
-}
-
-/* vLLM's names for one request (metrics.speculative_decoding). */
-static json_t *speculation_json(const wg_counts *c)
-{
-    json_t *v = json_object(), *offered = json_array(), *accepted = json_array();
-    for (int d = 1; d < WG_TREE_MAX && c->offered_at[d]; d++) {
-        json_array_append_new(offered, json_integer(c->offered_at[d]));
-        json_array_append_new(accepted, json_integer(c->accepted_at[d]));
-    }
-    json_object_set_new(v, "num_spec_steps", json_integer(c->passes));
-    json_object_set_new(v, "num_draft_tokens", json_integer(c->drafted));
-    json_object_set_new(v, "num_accepted_draft_tokens", json_integer(c->accepted));
-    json_object_set_new(v, "mean_acceptance_length",
-                        c->passes ? json_real(1 + (double)c->accepted / (double)c->passes) : json_null());
-    json_object_set_new(v, "draft_acceptance_rate",
-                        c->drafted ? json_real((double)c->accepted / (double)c->drafted) : json_null());
-    json_object_set_new(v, "acceptance_histogram", wg_acceptance_histogram(c));
-    json_object_set_new(v, "offered_by_position", offered); /* ours from here */
-    json_object_set_new(v, "accepted_by_position", accepted);
-    json_object_set_new(v, "num_probe_rows", json_integer(c->probes));
-    json_object_set_new(v, "alpha_sum", json_real(c->alpha_sum));
-    json_object_set_new(v, "alpha_n", json_integer(c->alpha_n));
-    json_object_set_new(v, "independent_sum", json_real(c->independent_sum));
-    json_object_set_new(v, "independent_n", json_integer(c->independent_n));
-    json_object_set_new(v, "alpha_star_sum", json_real(c->alpha_star_sum));
-    json_object_set_new(v, "alpha_star_n", json_integer(c->alpha_star_n));
-    return v;
-}
-
-/* vLLM's "detailed" fields: per step, so also which tokens of the output were drafted. */
-static void add_steps(json_t *spec, const wg_request *q)
-{
-    json_t *accepted = json_array(), *drafted = json_array();
-    for (int i = 0; i < q->steps; i++) {
-        json_array_append_new(accepted, json_integer(q->step[i].accepted));
-        json_array_append_new(drafted, json_integer(q->step[i].nodes - 1));
-    }
-    json_object_set_new(spec, "per_step_accepted", accepted);
-    json_object_set_new(spec, "per_step_drafted", drafted);
-    if (q->mixture.n == 0) return;
-    json_t *part = json_array();
-    for (int i = 0; i < q->steps; i++) {
-        const int taken = q->step[i].mixture.taken;
-        json_array_append_new(part, taken < 0 ? json_null() : json_integer(taken));
-    }
-    json_object_set_new(spec, "per_step_part", part);
-}
 
 /* By turns, how many bytes of the text were drafted and how many the target chose, for showing who wrote what. */
 static json_t *drafted_bytes(const wg_request *q, const wg_tokenizer *tokenizer, wg_error *err)
@@ -410,13 +337,9 @@ static json_t *drafted_bytes(const wg_request *q, const wg_tokenizer *tokenizer,
     return list;
 }
 
-static wg_status output_json(json_t *v, const wg_request *q, const wg_tokenizer *tokenizer, wg_error *err)
+/* What needs the tokenizer. */
+static wg_status put_text(json_t *v, const wg_request *q, const wg_tokenizer *tokenizer, wg_error *err)
 {
-    json_t *ids = json_array();
-    for (int i = 0; i < q->n; i++) json_array_append_new(ids, json_integer(q->token[i]));
-    json_object_set_new(v, "ids", ids);
-    json_object_set_new(v, "output_sha256", json_string(q->sha256));
-    if (!tokenizer) return WG_OK;
     char *text;
     size_t n;
     WG_TRY(wg_tokenizer_decode(tokenizer, q->token, (size_t)q->n, true, &text, &n, err));
@@ -432,39 +355,10 @@ static wg_status output_json(json_t *v, const wg_request *q, const wg_tokenizer 
 
 static wg_status request_json(json_t **out, const wg_request *q, const wg_tokenizer *tokenizer, wg_error *err)
 {
-    char sha[WG_SHA256_HEX];
-    json_t *v = identity(q);
-    *out = v;
-    json_object_set_new(v, "id", json_string(q->source->id));
-    json_object_set_new(v, "category", json_string(q->source->category));
-    json_object_set_new(v, "status", json_string(q->status ? "error" : "ok"));
-    wg_prompt_digest(q->source, sha);
-    json_object_set_new(v, "prompt_sha256", json_stringn(sha, PROMPT_DIGITS));
-    json_object_set_new(v, "prompt_tokens", q->prompt_tokens ? json_integer(q->prompt_tokens) : json_null());
-    if (q->status) {
-        json_object_set_new(v, "error", json_sprintf("%s: %s", wg_status_name(q->status), q->error));
-        return WG_OK;
-    }
-    json_object_set_new(v, "cached_tokens", json_integer(q->cached));
-    json_object_set_new(v, "tokens", json_integer(q->n));
-    json_object_set_new(v, "finish", json_string(q->finish == WG_FINISH_EOS ? "stop" : "length"));
-    json_object_set_new(v, "prefill_ms", wg_json_ms(q->prefill));
-    json_object_set_new(v, "ttft_ms", wg_json_ms(q->ttft));
-    json_object_set_new(v, "tpot_ms", wg_json_ms(q->tpot));
-    json_object_set_new(v, "decode_ms", wg_json_ms(q->decode));
-    json_object_set_new(v, "forward_ms", wg_json_ms(q->forward));
-    json_object_set_new(v, "joules", isfinite(q->joules) ? json_real(q->joules) : json_null());
-    json_object_set_new(v, "phase_ms", phases_json(&q->phases, q->decode));
-    wg_events_put(v, &q->events);
-    json_object_set_new(v, "load", wg_load_json(&q->load));
-    json_object_set_new(v, "speculative_decoding", speculation_json(&q->counts));
-    if (q->step) add_steps(json_object_get(v, "speculative_decoding"), q);
-    if (q->mixture.n) {
-        json_object_set_new(v, "parts", wg_mixture_json(&q->mixture));
-        json_object_set_new(v, "parts_held", json_integer(q->mixture.held));
-    }
-    json_object_set_new(v, "equals_baseline", q->cell < 0 || q->equals < 0 ? json_null() : json_boolean(q->equals));
-    return output_json(v, q, tokenizer, err);
+    const unsigned ended = q->step ? WG_FIELD_OK | WG_FIELD_STEPPED : WG_FIELD_OK;
+    json_t *v = *out = json_object();
+    wg_fields_put(v, wg_request_fields, WG_FIELD_ADDRESS | WG_FIELD_ALWAYS | (q->status ? WG_FIELD_FAILED : ended), q);
+    return q->status || !tokenizer ? WG_OK : put_text(v, q, tokenizer, err);
 }
 
 static wg_status append(lines *l, json_t *v, wg_error *err)
@@ -492,19 +386,10 @@ wg_status wg_record_request(wg_record *r, const wg_request *q, const wg_tokenize
 {
     const double start = wg_clock_now();
     for (int i = 0; r->trace && i < q->steps; i++) { /* before their request: a request that is there has all its steps */
-        const wg_step_record *t = &q->step[i];
-        json_t *v = identity(q);
+        json_t *v = json_object();
+        wg_fields_put(v, wg_request_fields, WG_FIELD_ADDRESS, q);
         json_object_set_new(v, "step", json_integer(i));
-        json_object_set_new(v, "position", json_integer(t->position));
-        json_object_set_new(v, "nodes", json_integer(t->nodes));
-        json_object_set_new(v, "probes", json_integer(t->probes));
-        json_object_set_new(v, "height", json_integer(t->height));
-        json_object_set_new(v, "accepted", json_integer(t->accepted));
-        json_object_set_new(v, "emitted", json_integer(t->emitted));
-        json_object_set_new(v, "batch", json_integer(t->batch));
-        wg_mixture_put_step(v, &t->mixture);
-        json_object_set_new(v, "ms", wg_json_ms(t->seconds));
-        json_object_set_new(v, "phase_ms", phases_json(&t->phases, t->seconds));
+        wg_fields_put(v, wg_step_fields, WG_FIELD_STEP, &q->step[i]);
         WG_TRY(append(&r->steps, v, err));
     }
     r->traced += wg_clock_now() - start;

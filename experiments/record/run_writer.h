@@ -8,6 +8,7 @@
 #include "core/engine/engine.h"
 #include "experiments/config/config.h"
 #include "experiments/base/energy.h"
+#include "experiments/base/json_number.h"
 #include "experiments/record/pass_stats.h"
 #include "experiments/record/composite_stats.h"
 
@@ -34,6 +35,7 @@ typedef struct wg_request {
     double ttft, tpot;                  /* wall seconds to the first step's end; per token after it (NaN: there are none) */
     wg_phases phases;
     wg_counts counts;
+    wg_device_passes on_device;         /* of counts.passes */
     wg_load load;
     wg_mixture mixture;
     wg_events events;                   /* wall seconds */
@@ -82,8 +84,5 @@ wg_status wg_record_summary(wg_record *r, const json_t *summary, wg_error *err);
 json_t *wg_machine_json(const wg_config *config, const wg_energy *energy);
 
 json_t *wg_record_machine(const char *dir); /* machine.json as it stands there, or NULL */
-
-/* Milliseconds with microsecond digits, for people and diffs. */
-json_t *wg_json_ms(double seconds);
 
 #endif

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT
  * The list. A share is a number up to 1 in files and per cent for people. */
 #include "experiments/report/columns.h"
+#include "experiments/base/json_number.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "core/base/option.h"
-
-static double real(const json_t *o, const char *key) { return json_number_value(json_object_get(o, key)); }
 
 /* ---- what is no number ------------------------------------------------------------------------------------------- */
 
@@ -25,11 +24,11 @@ static void residual(const json_t *c, char *b, size_t n)
 {
     static const char *const parts[] = { "draft", "verify", "rest", "plain" };
     const json_t *r = json_object_get(c, "residual_percent");
-    const double total = real(r, "total");
+    const double total = wg_json_real(r, "total");
     const char *worst = "";
     double most = 0;
     for (int i = 0; i < 4; i++) {
-        const double part = real(r, parts[i]) * (total < 0 ? -1 : 1);
+        const double part = wg_json_real(r, parts[i]) * (total < 0 ? -1 : 1);
         if (part > most) most = part, worst = parts[i];
     }
     if (json_is_object(r)) snprintf(b, n, "%+.0f %% %s", total, worst);
@@ -48,7 +47,7 @@ static void positions(const json_t *c, char *b, size_t n)
     if (all > SHOWN) snprintf(b + at, n - at, " ..");
 }
 
-static void turn(const json_t *o, char *b, size_t n) { snprintf(b, n, "%.0f", real(o, "turn") + 1); }
+static void turn(const json_t *o, char *b, size_t n) { snprintf(b, n, "%.0f", wg_json_real(o, "turn") + 1); }
 
 /* ---- the list ---------------------------------------------------------------------------------------------------- */
 
@@ -75,6 +74,10 @@ const wg_column wg_columns[] = {
     { "first_failure", "first failure", "", 0, "first_failure", NULL, NULL, NULL, "why the first of them failed" },
     { "tokens", "tokens", "tokens", 0, "tokens", NULL, "%.0f", NULL, "of all outputs" },
     { "probes", "probes", "rows", 0, "probes", NULL, "%.0f", NULL, "rows that passes scored for the drafter alone" },
+    { "device_verified_passes", "verified on device", "passes", 0, "device_verified_passes", NULL, "%.0f", NULL,
+      "passes whose rule ran on the target's device" },
+    { "device_decoded_passes", "decoded on device", "passes", 0, "device_decoded_passes", NULL, "%.0f", NULL,
+      "of them, those of rounds that the device decoded without the host" },
     { "spec_decode_num_drafts", "passes", "", 0, "spec_decode_num_drafts", NULL, "%.0f", NULL, "passes of the target" },
     { "spec_decode_num_draft_tokens", "drafted", "tokens", 0, "spec_decode_num_draft_tokens", NULL, "%.0f", NULL,
       "draft tokens that were verified" },

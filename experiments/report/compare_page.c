@@ -10,29 +10,22 @@
 #include "experiments/report/forest_plot.h"
 #include "experiments/report/html.h"
 #include "experiments/report/report_parts.h"
+#include "experiments/base/json_number.h"
 
 enum { PAIRS = 60 }; /* with details; the table has all */
 
-static const json_t *get(const json_t *o, const char *key) { return json_object_get(o, key); }
-static double number(const json_t *o, const char *key) { return wg_report_number(o, key); }
-static double item(const json_t *o, const char *key, size_t i) { return wg_report_item(o, key, i); }
-
-static const char *word(const json_t *o, const char *key)
-{
-    const char *s = json_string_value(get(o, key));
-    return s ? s : "";
-}
-
-static char letter(const json_t *side) { return (char)('A' + (int)json_integer_value(get(side, "run"))); }
+static char letter(const json_t *side) { return (char)('A' + (int)json_integer_value(json_object_get(side, "run"))); }
 
 /* "B:3 length=4, rule=match"; the reference is named where it is another cell. */
 static void pair_name(char *to, size_t n, const json_t *p)
 {
-    const json_t *a = get(p, "a"), *b = get(p, "b");
-    const bool same = !strcmp(word(a, "name"), word(b, "name"));
-    int at = snprintf(to, n, "%c:%d %.200s", letter(b), (int)json_integer_value(get(b, "cell")), word(b, "name"));
+    const json_t *a = json_object_get(p, "a"), *b = json_object_get(p, "b");
+    const bool same = !strcmp(wg_json_word(a, "name"), wg_json_word(b, "name"));
+    int at = snprintf(to, n, "%c:%d %.200s", letter(b), (int)json_integer_value(json_object_get(b, "cell")),
+                      wg_json_word(b, "name"));
     if (!same && at > 0 && (size_t)at < n)
-        snprintf(to + at, n - (size_t)at, " against A:%d %.200s", (int)json_integer_value(get(a, "cell")), word(a, "name"));
+        snprintf(to + at, n - (size_t)at, " against A:%d %.200s", (int)json_integer_value(json_object_get(a, "cell")),
+                 wg_json_word(a, "name"));
 }
 
 static void put_name(FILE *f, const json_t *p)
@@ -46,16 +39,17 @@ static void put_name(FILE *f, const json_t *p)
 static void put_two(FILE *f, const json_t *o, const char *key, const char *format, double scale)
 {
     fputs("<td>", f);
-    wg_report_put(f, format, item(o, key, 1) * scale);
+    wg_report_put(f, format, wg_json_item(o, key, 1) * scale);
     fputs(" <small>A: ", f);
-    wg_report_put(f, format, item(o, key, 0) * scale);
+    wg_report_put(f, format, wg_json_item(o, key, 0) * scale);
     fputs("</small></td>", f);
 }
 
 static void put_interval(FILE *f, const json_t *o, const char *key, const char *interval)
 {
-    wg_report_put(f, "%.3fx", number(o, key));
-    if (json_is_array(get(o, interval))) fprintf(f, " <small>[%.3f, %.3f]</small>", item(o, interval, 0), item(o, interval, 1));
+    wg_report_put(f, "%.3fx", wg_json_measured(o, key));
+    if (json_is_array(json_object_get(o, interval)))
+        fprintf(f, " <small>[%.3f, %.3f]</small>", wg_json_item(o, interval, 0), wg_json_item(o, interval, 1));
 }
 
 static void put_ratio(FILE *f, const json_t *o, const char *key, const char *interval)
@@ -70,32 +64,33 @@ static void put_ratio(FILE *f, const json_t *o, const char *key, const char *int
 static int of_verdict(const json_t *pairs, const char *verdict)
 {
     int n = 0;
-    for (size_t i = 0; i < json_array_size(pairs); i++) n += !strcmp(word(json_array_get(pairs, i), "verdict"), verdict);
+    for (size_t i = 0; i < json_array_size(pairs); i++)
+        n += !strcmp(wg_json_word(json_array_get(pairs, i), "verdict"), verdict);
     return n;
 }
 
 static void answer(FILE *f, const json_t *o)
 {
-    const json_t *pairs = get(o, "pairs"), *first = json_array_get(pairs, 0);
+    const json_t *pairs = json_object_get(o, "pairs"), *first = json_array_get(pairs, 0);
     const int n = (int)json_array_size(pairs), faster = of_verdict(pairs, "faster"), slower = of_verdict(pairs, "slower");
     int equal = 0, of = 0;
     for (int i = 0; i < n; i++) {
-        const json_t *same = get(json_array_get(pairs, (size_t)i), "same_texts");
-        equal += (int)json_integer_value(get(same, "equal"));
-        of += (int)json_integer_value(get(same, "of"));
+        const json_t *same = json_object_get(json_array_get(pairs, (size_t)i), "same_texts");
+        equal += (int)json_integer_value(json_object_get(same, "equal"));
+        of += (int)json_integer_value(json_object_get(same, "of"));
     }
     fputs("<div class=\"answer\">\n<p><strong>Answer.</strong> ", f);
     if (n == 1) {
-        fprintf(f, "%c decodes at ", letter(get(first, "b")));
+        fprintf(f, "%c decodes at ", letter(json_object_get(first, "b")));
         put_interval(f, first, "faster", "faster_ci");
-        fprintf(f, " the speed of A: %s.", *word(first, "verdict") ? word(first, "verdict") : "undecided");
-        if (json_is_integer(get(first, "prompts_needed")))
-            fprintf(f, " If it goes on like this, about %.0f prompts would tell.", number(first, "prompts_needed"));
+        fprintf(f, " the speed of A: %s.", *wg_json_word(first, "verdict") ? wg_json_word(first, "verdict") : "undecided");
+        if (json_is_integer(json_object_get(first, "prompts_needed")))
+            fprintf(f, " If it goes on like this, about %.0f prompts would tell.", wg_json_measured(first, "prompts_needed"));
     } else
         fprintf(f, "Beyond chance, %d of %d cells are faster than A's, %d slower; %d undecided.", faster, n, slower,
                 n - faster - slower);
     fprintf(f, "</p>\n<p>Same texts: %d of %d requests.</p>\n</div>\n", equal, of);
-    if (json_array_size(get(o, "machine_diff")))
+    if (json_array_size(json_object_get(o, "machine_diff")))
         fputs("<p class=\"warn\">More than the config differs (below), so a difference may not be the config's.</p>\n", f);
 }
 
@@ -110,20 +105,21 @@ static void runs(FILE *f, const json_t *o)
         "<th scope=\"col\">cells</th><th scope=\"col\">requests</th><th scope=\"col\">failed</th><th scope=\"col\">prompts in "
         "common</th><th scope=\"col\">left out</th><th scope=\"col\" class=\"l\">state</th></tr></thead>\n<tbody>\n",
         f);
-    json_array_foreach(get(o, "runs"), i, r)
+    json_array_foreach(json_object_get(o, "runs"), i, r)
     {
-        const json_t *with_a = i ? json_array_get(get(o, "prompts"), i - 1) : NULL;
+        const json_t *with_a = i ? json_array_get(json_object_get(o, "prompts"), i - 1) : NULL;
         fprintf(f, "<tr><th scope=\"row\">%c</th><td class=\"w l\">", (char)('A' + i));
-        wg_html_name(f, word(r, "path"));
+        wg_html_name(f, wg_json_word(r, "path"));
         fputs("</td><td class=\"l\">", f);
-        wg_html_puts(f, word(r, "started"));
-        fprintf(f, "</td><td>%.0f</td><td>%.0f</td><td>%.0f</td><td>", number(r, "cells"), number(r, "requests"),
-                number(r, "failed"));
-        wg_report_put(f, "%.0f", number(with_a, "common"));
+        wg_html_puts(f, wg_json_word(r, "started"));
+        fprintf(f, "</td><td>%.0f</td><td>%.0f</td><td>%.0f</td><td>", wg_json_measured(r, "cells"),
+                wg_json_measured(r, "requests"), wg_json_measured(r, "failed"));
+        wg_report_put(f, "%.0f", wg_json_measured(with_a, "common"));
         fputs("</td><td>", f);
-        wg_report_put(f, "%.0f", number(with_a, "only_a") + number(with_a, "only_b"));
-        fprintf(f, "</td><td class=\"l\">%s%s</td></tr>\n", json_is_true(get(r, "complete")) ? "complete" : "INCOMPLETE",
-                json_is_true(get(r, "resumed")) ? ", resumed" : "");
+        wg_report_put(f, "%.0f", wg_json_measured(with_a, "only_a") + wg_json_measured(with_a, "only_b"));
+        fprintf(f, "</td><td class=\"l\">%s%s</td></tr>\n",
+                json_is_true(json_object_get(r, "complete")) ? "complete" : "INCOMPLETE",
+                json_is_true(json_object_get(r, "resumed")) ? ", resumed" : "");
     }
     wg_html_table_end(f);
 }
@@ -142,21 +138,22 @@ static void main_table(FILE *f, const json_t *pairs)
           "<th scope=\"col\">same texts</th></tr></thead>\n<tbody>\n",
           f);
     for (size_t i = 0; i < json_array_size(pairs); i++) {
-        const json_t *p = json_array_get(pairs, i), *same = get(p, "same_texts");
+        const json_t *p = json_array_get(pairs, i), *same = json_object_get(p, "same_texts");
         fputs("<tr><th scope=\"row\" class=\"w\">", f);
         put_name(f, p);
         fputs("</th><td>", f);
-        wg_report_put(f, "%.0f", number(p, "prompts"));
+        wg_report_put(f, "%.0f", wg_json_measured(p, "prompts"));
         fputs("</td>", f);
         put_ratio(f, p, "faster", "faster_ci");
-        fprintf(f, "<td class=\"l\">%s</td>", *word(p, "verdict") ? word(p, "verdict") : "-");
+        fprintf(f, "<td class=\"l\">%s</td>", *wg_json_word(p, "verdict") ? wg_json_word(p, "verdict") : "-");
         put_two(f, p, "tok_s", "%.1f", 1);
         put_two(f, p, "tau", "%.2f", 1);
         put_ratio(f, p, "tau_ratio", "tau_ratio_ci");
         put_two(f, p, "acceptance_rate", "%.1f %%", 100);
         put_two(f, p, "tpot_ms_p50", "%.2f", 1);
         put_ratio(f, p, "baseline_faster", "baseline_faster_ci");
-        fprintf(f, "<td>%.0f of %.0f</td></tr>\n", json_number_value(get(same, "equal")), json_number_value(get(same, "of")));
+        fprintf(f, "<td>%.0f of %.0f</td></tr>\n", json_number_value(json_object_get(same, "equal")),
+                json_number_value(json_object_get(same, "of")));
     }
     wg_html_table_end(f);
     const int n = (int)json_array_size(pairs);
@@ -170,7 +167,7 @@ static void main_table(FILE *f, const json_t *pairs)
 
 static wg_estimate_ci faster(const json_t *o)
 {
-    return (wg_estimate_ci){ number(o, "faster"), item(o, "faster_ci", 0), item(o, "faster_ci", 1) };
+    return (wg_estimate_ci){ wg_json_measured(o, "faster"), wg_json_item(o, "faster_ci", 0), wg_json_item(o, "faster_ci", 1) };
 }
 
 static const wg_estimate_ci none = { NAN, NAN, NAN };
@@ -192,7 +189,7 @@ static void pairs_figure(FILE *f, const json_t *pairs)
                           3,
                           row,
                           row ? (int)n : 0 };
-    wg_forest_figure(f, &o);
+    wg_forest_figure(&(wg_plot_out){ f, false }, &o);
     for (size_t i = 0; row && i < n; i++) wg_free(row[i].name);
     wg_free(row);
 }
@@ -206,15 +203,16 @@ enum { PARTS = sizeof part_lists / sizeof *part_lists };
 static size_t parts_of(const json_t *p)
 {
     size_t n = 0;
-    for (int k = 0; k < PARTS; k++) n += json_array_size(get(p, part_lists[k]));
+    for (int k = 0; k < PARTS; k++) n += json_array_size(json_object_get(p, part_lists[k]));
     return n;
 }
 
 static const char *part_name(char *to, size_t n, const json_t *o)
 {
-    if (get(o, "prompt_tokens")) snprintf(to, n, "%.0f-%.0f tokens", item(o, "prompt_tokens", 0), item(o, "prompt_tokens", 1));
-    else if (get(o, "turn")) snprintf(to, n, "turn %.0f", number(o, "turn") + 1);
-    else snprintf(to, n, "%.70s", *word(o, "category") ? word(o, "category") : "(none)");
+    if (json_object_get(o, "prompt_tokens"))
+        snprintf(to, n, "%.0f-%.0f tokens", wg_json_item(o, "prompt_tokens", 0), wg_json_item(o, "prompt_tokens", 1));
+    else if (json_object_get(o, "turn")) snprintf(to, n, "turn %.0f", wg_json_measured(o, "turn") + 1);
+    else snprintf(to, n, "%.70s", *wg_json_word(o, "category") ? wg_json_word(o, "category") : "(none)");
     return to;
 }
 
@@ -226,8 +224,8 @@ static void where_figure(FILE *f, const json_t *p)
     int at = 0;
     if (row) row[at++] = (wg_forest_row){ wg_strdup("all prompts"), true, { faster(p), none } };
     for (int k = 0; row && k < PARTS; k++)
-        for (size_t i = 0; i < json_array_size(get(p, part_lists[k])); i++) {
-            const json_t *o = json_array_get(get(p, part_lists[k]), i);
+        for (size_t i = 0; i < json_array_size(json_object_get(p, part_lists[k])); i++) {
+            const json_t *o = json_array_get(json_object_get(p, part_lists[k]), i);
             row[at++] = (wg_forest_row){ wg_strdup(part_name(name, sizeof name, o)), true, { faster(o), none } };
         }
     const wg_forest o = { "How much faster than A, by parts of the prompts",
@@ -237,7 +235,7 @@ static void where_figure(FILE *f, const json_t *p)
                           3,
                           row,
                           at };
-    if (row) wg_forest_figure(f, &o);
+    if (row) wg_forest_figure(&(wg_plot_out){ f, false }, &o);
     for (int i = 0; i < at; i++) wg_free(row[i].name);
     wg_free(row);
 }
@@ -251,11 +249,11 @@ static void where_table(FILE *f, const json_t *p)
           "<th scope=\"col\">tok/s</th><th scope=\"col\">tau</th></tr></thead>\n<tbody>\n",
           f);
     for (int k = 0; k < PARTS; k++)
-        for (size_t i = 0; i < json_array_size(get(p, part_lists[k])); i++) {
-            const json_t *o = json_array_get(get(p, part_lists[k]), i);
+        for (size_t i = 0; i < json_array_size(json_object_get(p, part_lists[k])); i++) {
+            const json_t *o = json_array_get(json_object_get(p, part_lists[k]), i);
             fputs("<tr><th scope=\"row\" class=\"w\">", f);
             wg_html_puts(f, part_name(name, sizeof name, o));
-            fprintf(f, "</th><td>%.0f</td>", number(o, "prompts"));
+            fprintf(f, "</th><td>%.0f</td>", wg_json_measured(o, "prompts"));
             put_ratio(f, o, "faster", "faster_ci");
             put_two(f, o, "tok_s", "%.1f", 1);
             put_two(f, o, "tau", "%.2f", 1);
@@ -268,18 +266,18 @@ static void regressions(FILE *f, const json_t *p)
 {
     size_t i;
     json_t *r;
-    if (json_array_size(get(p, "regressions")) == 0) return;
+    if (json_array_size(json_object_get(p, "regressions")) == 0) return;
     wg_html_table(f, "The prompts that lost most against A.");
     fputs("<thead><tr><th scope=\"col\">prompt</th><th scope=\"col\" class=\"l\">category</th><th scope=\"col\">faster</th>"
           "<th scope=\"col\">tok/s</th><th scope=\"col\">tokens</th></tr></thead>\n<tbody>\n",
           f);
-    json_array_foreach(get(p, "regressions"), i, r)
+    json_array_foreach(json_object_get(p, "regressions"), i, r)
     {
         fputs("<tr><th scope=\"row\" class=\"w\">", f);
-        wg_html_puts(f, word(r, "id"));
+        wg_html_puts(f, wg_json_word(r, "id"));
         fputs("</th><td class=\"l\">", f);
-        wg_html_puts(f, word(r, "category"));
-        fprintf(f, "</td><td>%.3fx</td>", number(r, "faster"));
+        wg_html_puts(f, wg_json_word(r, "category"));
+        fprintf(f, "</td><td>%.3fx</td>", wg_json_measured(r, "faster"));
         put_two(f, r, "tok_s", "%.1f", 1);
         put_two(f, r, "tokens", "%.0f", 1);
         fputs("</tr>\n", f);
@@ -289,12 +287,12 @@ static void regressions(FILE *f, const json_t *p)
 
 static void divergence(FILE *f, const json_t *p)
 {
-    const json_t *d = get(get(p, "same_texts"), "first_divergence");
+    const json_t *d = json_object_get(json_object_get(p, "same_texts"), "first_divergence");
     if (!json_is_object(d)) return;
     fputs("<p>The texts differ first in prompt ", f);
-    wg_html_puts(f, word(d, "id"));
-    if (json_array_size(get(p, "by_turn"))) fprintf(f, ", turn %.0f", number(d, "turn") + 1);
-    fprintf(f, ", repeat %.0f, at token %.0f.</p>\n", number(d, "repeat"), number(d, "token"));
+    wg_html_puts(f, wg_json_word(d, "id"));
+    if (json_array_size(json_object_get(p, "by_turn"))) fprintf(f, ", turn %.0f", wg_json_measured(d, "turn") + 1);
+    fprintf(f, ", repeat %.0f, at token %.0f.</p>\n", wg_json_measured(d, "repeat"), wg_json_measured(d, "token"));
 }
 
 static void put_value(FILE *f, const json_t *v)
@@ -318,9 +316,9 @@ static void diff(FILE *f, const json_t *list, int runs, const char *caption)
     json_array_foreach((json_t *)(uintptr_t)list, i, row)
     {
         fputs("<tr><th scope=\"row\" class=\"w\">", f);
-        wg_html_name(f, word(row, "key"));
+        wg_html_name(f, wg_json_word(row, "key"));
         fputs("</th>", f);
-        json_array_foreach(get(row, "values"), k, v) put_value(f, v);
+        json_array_foreach(json_object_get(row, "values"), k, v) put_value(f, v);
         fputs("</tr>\n", f);
     }
     wg_html_table_end(f);
@@ -329,11 +327,11 @@ static void diff(FILE *f, const json_t *list, int runs, const char *caption)
 static void one_pair(FILE *f, const json_t *p, bool heading, bool drawn)
 {
     if (heading) fputs("<h3>", f), put_name(f, p), fputs("</h3>\n", f);
-    if (number(p, "requests") < 1) {
+    if (wg_json_measured(p, "requests") < 1) {
         fputs("<p>No request ended well in both.</p>\n", f);
         return;
     }
-    const double failed = number(p, "failed"), alone = number(p, "in_one_only");
+    const double failed = wg_json_measured(p, "failed"), alone = wg_json_measured(p, "in_one_only");
     if (failed > 0 || alone > 0)
         fprintf(f, "<p class=\"warn\">Left out: %.0f requests that failed, %.0f that only one run has.</p>\n", failed, alone);
     divergence(f, p);
@@ -347,17 +345,17 @@ static void put_title(FILE *f, const json_t *o)
 {
     size_t i;
     json_t *r;
-    json_array_foreach(get(o, "runs"), i, r)
+    json_array_foreach(json_object_get(o, "runs"), i, r)
     {
-        fputs(i == 0 ? "" : i + 1 < json_array_size(get(o, "runs")) ? ", " : " against ", f);
-        wg_html_puts(f, *word(r, "name") ? word(r, "name") : word(r, "path"));
+        fputs(i == 0 ? "" : i + 1 < json_array_size(json_object_get(o, "runs")) ? ", " : " against ", f);
+        wg_html_puts(f, *wg_json_word(r, "name") ? wg_json_word(r, "name") : wg_json_word(r, "path"));
     }
 }
 
 void wg_compare_page(FILE *f, const json_t *o, bool drawings)
 {
-    const json_t *pairs = get(o, "pairs");
-    const int n = (int)json_array_size(get(o, "runs"));
+    const json_t *pairs = json_object_get(o, "pairs");
+    const int n = (int)json_array_size(json_object_get(o, "runs"));
     const bool drawn = drawings && wg_plot_available();
     wg_html_begin(f, "Comparison");
     fputs("<h1>Is it faster? ", f);
@@ -376,9 +374,9 @@ void wg_compare_page(FILE *f, const json_t *o, bool drawings)
     if (json_array_size(pairs) > PAIRS)
         fprintf(f, "<p class=\"soft\">Details of the first %d cells; <code>wager compare --json</code> has all.</p>\n", PAIRS);
     fputs("<h2>What differs</h2>\n", f);
-    if (json_array_size(get(o, "config_diff")) == 0) fputs("<p>Nothing in the config.</p>\n", f);
-    diff(f, get(o, "config_diff"), n, "In the config.");
-    diff(f, get(o, "machine_diff"), n, "Besides the config: program, machine, files.");
+    if (json_array_size(json_object_get(o, "config_diff")) == 0) fputs("<p>Nothing in the config.</p>\n", f);
+    diff(f, json_object_get(o, "config_diff"), n, "In the config.");
+    diff(f, json_object_get(o, "machine_diff"), n, "Besides the config: program, machine, files.");
     if (drawn) wg_plot_script(f);
     wg_html_end(f);
 }

@@ -6,17 +6,17 @@
 #include "core/base/json.h"
 #include "core/base/mem.h"
 #include "experiments/analysis/compare.h"
+#include "experiments/base/json_number.h"
 
 typedef struct printer { FILE *f; bool md; } printer;
 
-static const json_t *get(const json_t *o, const char *key) { return json_object_get(o, key); }
-static double real(const json_t *o, const char *key) { return json_number_value(get(o, key)); }
-static double at(const json_t *o, const char *key, size_t i) { return json_number_value(json_array_get(get(o, key), i)); }
-static bool has(const json_t *o, const char *key, size_t i) { return json_is_number(json_array_get(get(o, key), i)); }
-static const char *word(const json_t *o, const char *key)
+static double at(const json_t *o, const char *key, size_t i)
 {
-    const char *s = json_string_value(get(o, key));
-    return s ? s : "";
+    return json_number_value(json_array_get(json_object_get(o, key), i));
+}
+static bool has(const json_t *o, const char *key, size_t i)
+{
+    return json_is_number(json_array_get(json_object_get(o, key), i));
 }
 
 static void heading(const printer *p, const char *text) { fprintf(p->f, p->md ? "\n## %s\n\n" : "\n%s\n", text); }
@@ -45,7 +45,7 @@ static void diff(const printer *p, const json_t *list)
     size_t i, k;
     json_t *row, *v;
     json_array_foreach((json_t *)list, i, row) {
-        fprintf(p->f, p->md ? "* `%s`: " : "  %s: ", word(row, "key"));
+        fprintf(p->f, p->md ? "* `%s`: " : "  %s: ", wg_json_word(row, "key"));
         json_array_foreach(json_object_get(row, "values"), k, v) {
             char b[80];
             value(v, b, sizeof b);
@@ -62,26 +62,27 @@ static void runs(const printer *p, const json_t *o)
     json_t *r;
     heading(p, "Runs (the first one is the reference)");
     json_array_foreach(json_object_get(o, "runs"), i, r) {
-        fprintf(p->f, "%s%c: %s, %s, %d cell%s, %d requests%s", p->md ? "* " : "  ", (char)('A' + i), word(r, "path"),
-                word(r, "started"), (int)real(r, "cells"), real(r, "cells") == 1 ? "" : "s", (int)real(r, "requests"),
-                json_is_true(get(r, "resumed")) ? ", resumed" : "");
-        if (real(r, "failed") > 0) fprintf(p->f, ", %d failed", (int)real(r, "failed"));
-        fputs(json_is_true(get(r, "complete")) ? "\n" : " (INCOMPLETE: only what had finished is compared)\n", p->f);
+        fprintf(p->f, "%s%c: %s, %s, %d cell%s, %d requests%s", p->md ? "* " : "  ", (char)('A' + i), wg_json_word(r, "path"),
+                wg_json_word(r, "started"), (int)wg_json_real(r, "cells"), wg_json_real(r, "cells") == 1 ? "" : "s",
+                (int)wg_json_real(r, "requests"), json_is_true(json_object_get(r, "resumed")) ? ", resumed" : "");
+        if (wg_json_real(r, "failed") > 0) fprintf(p->f, ", %d failed", (int)wg_json_real(r, "failed"));
+        fputs(json_is_true(json_object_get(r, "complete")) ? "\n" : " (INCOMPLETE: only what had finished is compared)\n",
+              p->f);
     }
     json_array_foreach(json_object_get(o, "prompts"), i, r)
-        if (real(r, "only_a") > 0 || real(r, "only_b") > 0)
+        if (wg_json_real(r, "only_a") > 0 || wg_json_real(r, "only_b") > 0)
             fprintf(p->f, "%sA and %c share %d prompts; %d are only in A, %d only in %c, and do not count\n",
-                    p->md ? "* " : "  ", (char)('B' + i), (int)real(r, "common"), (int)real(r, "only_a"),
-                    (int)real(r, "only_b"), (char)('B' + i));
+                    p->md ? "* " : "  ", (char)('B' + i), (int)wg_json_real(r, "common"), (int)wg_json_real(r, "only_a"),
+                    (int)wg_json_real(r, "only_b"), (char)('B' + i));
 }
 
 static void ratio(const json_t *o, const char *name, char *b, size_t n)
 {
     char ci[64];
     snprintf(ci, sizeof ci, "%s_ci", name);
-    if (!json_is_number(get(o, name))) snprintf(b, n, "-");
-    else if (!json_is_array(get(o, ci))) snprintf(b, n, "%.3fx", real(o, name));
-    else snprintf(b, n, "%.3fx [%.3f, %.3f]", real(o, name), at(o, ci, 0), at(o, ci, 1));
+    if (!json_is_number(json_object_get(o, name))) snprintf(b, n, "-");
+    else if (!json_is_array(json_object_get(o, ci))) snprintf(b, n, "%.3fx", wg_json_real(o, name));
+    else snprintf(b, n, "%.3fx [%.3f, %.3f]", wg_json_real(o, name), at(o, ci, 0), at(o, ci, 1));
 }
 
 static void both(const json_t *o, const char *name, const char *format, double scale, char *b, size_t n)
@@ -110,10 +111,11 @@ static void table(const printer *p, const json_t *list, const char *title)
     cells(p, true, 5, first, width);
     json_array_foreach((json_t *)list, i, r) {
         char b[5][80];
-        if (get(r, "prompt_tokens")) snprintf(b[0], 80, "%.0f to %.0f", at(r, "prompt_tokens", 0), at(r, "prompt_tokens", 1));
-        else if (get(r, "turn")) snprintf(b[0], 80, "%.0f", real(r, "turn") + 1);
-        else snprintf(b[0], 80, "%.70s", *word(r, "category") ? word(r, "category") : "(none)");
-        snprintf(b[1], 80, "%d", (int)real(r, "prompts"));
+        if (json_object_get(r, "prompt_tokens"))
+            snprintf(b[0], 80, "%.0f to %.0f", at(r, "prompt_tokens", 0), at(r, "prompt_tokens", 1));
+        else if (json_object_get(r, "turn")) snprintf(b[0], 80, "%.0f", wg_json_real(r, "turn") + 1);
+        else snprintf(b[0], 80, "%.70s", *wg_json_word(r, "category") ? wg_json_word(r, "category") : "(none)");
+        snprintf(b[1], 80, "%d", (int)wg_json_real(r, "prompts"));
         ratio(r, "faster", b[2], 80);
         snprintf(b[3], 80, "%.1f, %.1f", at(r, "tok_s", 0), at(r, "tok_s", 1));
         snprintf(b[4], 80, "%.3f, %.3f", at(r, "tau", 0), at(r, "tau", 1));
@@ -131,9 +133,9 @@ static void worst(const printer *p, const json_t *list)
     cells(p, true, 5, (const char *const[]){ "slowest against A", "category", "faster", "tok/s A, B", "tokens A, B" }, width);
     json_array_foreach((json_t *)list, i, r) {
         char b[5][80];
-        snprintf(b[0], 80, "%.70s", word(r, "id"));
-        snprintf(b[1], 80, "%.70s", word(r, "category"));
-        snprintf(b[2], 80, "%.3fx", real(r, "faster"));
+        snprintf(b[0], 80, "%.70s", wg_json_word(r, "id"));
+        snprintf(b[1], 80, "%.70s", wg_json_word(r, "category"));
+        snprintf(b[2], 80, "%.3fx", wg_json_real(r, "faster"));
         snprintf(b[3], 80, "%.1f, %.1f", at(r, "tok_s", 0), at(r, "tok_s", 1));
         snprintf(b[4], 80, "%.0f, %.0f", at(r, "tokens", 0), at(r, "tokens", 1));
         cells(p, false, 5, (const char *const[]){ b[0], b[1], b[2], b[3], b[4] }, width);
@@ -143,16 +145,17 @@ static void worst(const printer *p, const json_t *list)
 static void texts(const printer *p, const json_t *pair)
 {
     char b[400], turn[40] = "";
-    const json_t *same = get(pair, "same_texts"), *d = get(same, "first_divergence");
-    if (json_array_size(get(pair, "by_turn"))) snprintf(turn, sizeof turn, ", turn %.0f", real(d, "turn") + 1);
-    size_t n = (size_t)snprintf(b, sizeof b, "%d of %d equal", (int)real(same, "equal"), (int)real(same, "of"));
+    const json_t *same = json_object_get(pair, "same_texts"), *d = json_object_get(same, "first_divergence");
+    if (json_array_size(json_object_get(pair, "by_turn")))
+        snprintf(turn, sizeof turn, ", turn %.0f", wg_json_real(d, "turn") + 1);
+    size_t n = (size_t)snprintf(b, sizeof b, "%d of %d equal", (int)wg_json_real(same, "equal"), (int)wg_json_real(same, "of"));
     if (json_is_object(d)) {
         char x[40], y[40];
-        value(get(d, "a"), x, sizeof x);
-        value(get(d, "b"), y, sizeof y);
-        snprintf(b + n, sizeof b - n, "; first difference: prompt %.60s%s, repeat %d, token %d (%s | %s)", word(d, "id"),
-                 turn, (int)real(d, "repeat"), (int)real(d, "token"), json_is_null(get(d, "a")) ? "ended" : x,
-                 json_is_null(get(d, "b")) ? "ended" : y);
+        value(json_object_get(d, "a"), x, sizeof x);
+        value(json_object_get(d, "b"), y, sizeof y);
+        snprintf(b + n, sizeof b - n, "; first difference: prompt %.60s%s, repeat %d, token %d (%s | %s)",
+                 wg_json_word(d, "id"), turn, (int)wg_json_real(d, "repeat"), (int)wg_json_real(d, "token"),
+                 json_is_null(json_object_get(d, "a")) ? "ended" : x, json_is_null(json_object_get(d, "b")) ? "ended" : y);
     }
     fact(p, "same texts", b);
 }
@@ -160,12 +163,12 @@ static void texts(const printer *p, const json_t *pair)
 static void verdict(const printer *p, const json_t *o, char b_name)
 {
     char r[80], b[200];
-    const char *v = word(o, "verdict");
+    const char *v = wg_json_word(o, "verdict");
     ratio(o, "faster", r, sizeof r);
     if (!strcmp(v, "faster")) snprintf(b, sizeof b, "%s: %c is faster", r, b_name);
     else if (!strcmp(v, "slower")) snprintf(b, sizeof b, "%s: %c is slower", r, b_name);
-    else if (!strcmp(v, "undecided") && json_is_integer(get(o, "prompts_needed")))
-        snprintf(b, sizeof b, "%s: undecided; about %.0f prompts would tell", r, real(o, "prompts_needed"));
+    else if (!strcmp(v, "undecided") && json_is_integer(json_object_get(o, "prompts_needed")))
+        snprintf(b, sizeof b, "%s: undecided; about %.0f prompts would tell", r, wg_json_real(o, "prompts_needed"));
     else snprintf(b, sizeof b, "%s: %s", r, *v ? v : "undecided");
     fact(p, "faster [95 %]", b);
 }
@@ -173,18 +176,18 @@ static void verdict(const printer *p, const json_t *o, char b_name)
 static void one_pair(const printer *p, const json_t *o, bool with_config)
 {
     char title[600], b[200];
-    const json_t *a = get(o, "a"), *other = get(o, "b");
-    const char name = (char)('A' + (int)real(other, "run"));
-    snprintf(title, sizeof title, "A:%d %.200s  against  %c:%d %.200s", (int)real(a, "cell"), word(a, "name"), name,
-             (int)real(other, "cell"), word(other, "name"));
+    const json_t *a = json_object_get(o, "a"), *other = json_object_get(o, "b");
+    const char name = (char)('A' + (int)wg_json_real(other, "run"));
+    snprintf(title, sizeof title, "A:%d %.200s  against  %c:%d %.200s", (int)wg_json_real(a, "cell"), wg_json_word(a, "name"),
+             name, (int)wg_json_real(other, "cell"), wg_json_word(other, "name"));
     heading(p, title);
-    if (with_config && json_array_size(get(o, "config_diff"))) diff(p, get(o, "config_diff"));
-    const int unpaired = (int)real(o, "in_one_only"), failed = (int)real(o, "failed");
-    snprintf(b, sizeof b, "%d, of %d prompts", (int)real(o, "requests"), (int)real(o, "prompts"));
+    if (with_config && json_array_size(json_object_get(o, "config_diff"))) diff(p, json_object_get(o, "config_diff"));
+    const int unpaired = (int)wg_json_real(o, "in_one_only"), failed = (int)wg_json_real(o, "failed");
+    snprintf(b, sizeof b, "%d, of %d prompts", (int)wg_json_real(o, "requests"), (int)wg_json_real(o, "prompts"));
     if (failed || unpaired)
         snprintf(b + strlen(b), sizeof b - strlen(b), "; left out: %d failed, %d in one run only", failed, unpaired);
     fact(p, "requests in both", b);
-    if (real(o, "requests") < 1) return;
+    if (wg_json_real(o, "requests") < 1) return;
     verdict(p, o, name);
     texts(p, o);
     both(o, "tok_s", "%.1f", 1, b, sizeof b);
@@ -202,15 +205,15 @@ static void one_pair(const printer *p, const json_t *o, bool with_config)
     fact(p, "TTFT, median", b);
     both(o, "tpot_ms_p50", "%.2f ms", 1, b, sizeof b);
     fact(p, "TPOT, median", b);
-    snprintf(b, sizeof b, "%.3fx", real(o, "faster_mean_of_prompts"));
+    snprintf(b, sizeof b, "%.3fx", wg_json_real(o, "faster_mean_of_prompts"));
     fact(p, "mean of prompts", b);
-    table(p, get(o, "by_category"), "category");
-    table(p, get(o, "by_turn"), "turn");
-    table(p, get(o, "by_prompt_length"), "prompt tokens");
-    worst(p, get(o, "regressions"));
+    table(p, json_object_get(o, "by_category"), "category");
+    table(p, json_object_get(o, "by_turn"), "turn");
+    table(p, json_object_get(o, "by_prompt_length"), "prompt tokens");
+    worst(p, json_object_get(o, "regressions"));
 }
 
-static bool only_config_differs(const json_t *o) { return json_array_size(get(o, "machine_diff")) == 0; }
+static bool only_config_differs(const json_t *o) { return json_array_size(json_object_get(o, "machine_diff")) == 0; }
 
 void wg_compare_print(FILE *f, const json_t *o, bool markdown)
 {
@@ -220,13 +223,14 @@ void wg_compare_print(FILE *f, const json_t *o, bool markdown)
     if (markdown) fputs("# Comparison\n", f);
     runs(&p, o);
     heading(&p, "What differs in the config");
-    diff(&p, get(o, "config_diff"));
+    diff(&p, json_object_get(o, "config_diff"));
     if (!only_config_differs(o)) {
         heading(&p, "WARNING: more than the config differs, so a difference below may not be the config's");
-        diff(&p, get(o, "machine_diff"));
+        diff(&p, json_object_get(o, "machine_diff"));
     }
-    json_array_foreach(json_object_get(o, "pairs"), i, pair) one_pair(&p, pair, json_array_size(get(o, "pairs")) > 1);
-    const int n = (int)json_array_size(get(o, "pairs"));
+    json_array_foreach(json_object_get(o, "pairs"), i, pair)
+        one_pair(&p, pair, json_array_size(json_object_get(o, "pairs")) > 1);
+    const int n = (int)json_array_size(json_object_get(o, "pairs"));
     fprintf(
         f,
         "\nfaster: decoding time per token of A over that of the other; above 1 the other one is faster. Intervals: 95 %%, "

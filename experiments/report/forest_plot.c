@@ -4,8 +4,6 @@
 
 #include <math.h>
 
-#include "experiments/report/html.h"
-
 enum { TOP = 6, BOTTOM = 50, NAME = 22, POINT = 20, LEFT = 14, UNDER = 116, NUMBERS = 156, MOST = 400 };
 
 static double least(const wg_estimate_ci *p) { return isfinite(p->lo) ? p->lo : p->v; }
@@ -134,22 +132,17 @@ static int draw(FILE *s, int width, const void *arg)
     return (int)height;
 }
 
-static void legend(FILE *f, const void *arg)
+static bool legend(const void *arg, int i, wg_plot_key *out)
 {
     static const char *const symbol[] = { "\u25CF", "\u25C7" };
     const wg_forest *o = arg;
-    if (!o->series[0]) return;
-    fputs("<ul class=\"legend\">", f);
-    for (int k = 0; k < 2; k++) {
-        fprintf(f, "<li><span style=\"color:var(--s%d)\" aria-hidden=\"true\">%s</span> ", k, symbol[k]);
-        wg_html_puts(f, o->series[k]);
-        fputs("</li>", f);
-    }
-    fputs("</ul>\n", f);
+    if (i > 1 || !o->series[0]) return false;
+    *out = (wg_plot_key){ o->series[i], symbol[i], i };
+    return true;
 }
 
-void wg_forest_figure(FILE *f, const wg_forest *forest)
+void wg_forest_figure(const wg_plot_out *to, const wg_forest *forest)
 {
     const wg_plot p = { forest->title, forest->caption, draw, forest, legend };
-    wg_plot_figure(f, &p);
+    wg_plot_figure(to, &p);
 }

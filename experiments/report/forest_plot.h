@@ -23,6 +23,6 @@ typedef struct wg_forest {
 } wg_forest;
 
 /* Nothing is written when no row has a point, when there are more rows than a page can show (400), or without gnuplot. */
-void wg_forest_figure(FILE *f, const wg_forest *forest);
+void wg_forest_figure(const wg_plot_out *to, const wg_forest *forest);
 
 #endif

@@ -78,6 +78,14 @@ void wg_html_begin(FILE *f, const char *title)
     fprintf(f, "</title>\n<style>%s</style>\n</head>\n<body>\n<main>\n", style);
 }
 
+void wg_html_colour(FILE *f, const char *name)
+{
+    char key[16];
+    snprintf(key, sizeof key, "--%s:", name);
+    const char *at = strstr(style, key);
+    if (at) fprintf(f, "%.7s", at + strlen(key));
+}
+
 void wg_html_end(FILE *f) { fputs("</main>\n</body>\n</html>\n", f); }
 
 void wg_html_text(FILE *f, const char *s, size_t n)

@@ -10,6 +10,10 @@
 
 void wg_html_begin(FILE *f, const char *title); /* head with the style sheet, and <main> */
 void wg_html_end(FILE *f);
+
+/* Writes the light value of a colour of the style sheet ("ink", "s0"), as #rrggbb. */
+void wg_html_colour(FILE *f, const char *name);
+
 void wg_html_text(FILE *f, const char *s, size_t n); /* escaped; control characters become U+FFFD, but for newlines and tabs */
 void wg_html_puts(FILE *f, const char *s);           /* the same of a string; NULL writes nothing */
 void wg_html_name(FILE *f, const char *s);           /* the same; a long name may break where its parts begin */

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * The legend is a list of the page, not a part of the drawing, so that it wraps and is read aloud. */
+ * In a page the legend is a list below the drawing, which wraps and is read aloud; in an SVG file it is drawn (plot.c). */
 #include "experiments/report/line_chart.h"
 
 #include <math.h>
-
-#include "experiments/report/html.h"
 
 static int draw(FILE *s, int width, const void *arg)
 {
@@ -41,21 +39,16 @@ static int draw(FILE *s, int width, const void *arg)
     return width == WG_PLOT_BROAD ? 380 : 300;
 }
 
-static void legend(FILE *f, const void *arg)
+static bool legend(const void *arg, int i, wg_plot_key *out)
 {
     const wg_curves *c = arg;
-    fputs("<ul class=\"legend\">", f);
-    for (int i = 0; i < c->n; i++) {
-        fprintf(f, "<li><span style=\"color:var(--s%d)\" aria-hidden=\"true\">%s</span> ", i % WG_PLOT_SERIES,
-                wg_plot_symbol(i));
-        wg_html_name(f, c->curve[i].name);
-        fputs("</li>", f);
-    }
-    fputs("</ul>\n", f);
+    if (i >= c->n) return false;
+    *out = (wg_plot_key){ c->curve[i].name, wg_plot_symbol(i), i % WG_PLOT_SERIES };
+    return true;
 }
 
-void wg_curves_figure(FILE *f, const wg_curves *c)
+void wg_curves_figure(const wg_plot_out *to, const wg_curves *c)
 {
     const wg_plot p = { c->title, c->caption, draw, c, legend };
-    wg_plot_figure(f, &p);
+    wg_plot_figure(to, &p);
 }

@@ -15,6 +15,6 @@ typedef struct wg_curves {
     int n;
 } wg_curves;
 
-void wg_curves_figure(FILE *f, const wg_curves *c); /* nothing without gnuplot or curves */
+void wg_curves_figure(const wg_plot_out *to, const wg_curves *c); /* nothing without gnuplot or curves */
 
 #endif

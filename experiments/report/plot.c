@@ -128,16 +128,25 @@ static size_t replace_note(FILE *f, const char *p)
     return (size_t)(past_title + strlen("</title>") - p);
 }
 
+/* A colour of the style sheet as an attribute: by its name, or in an SVG file its light value. */
+static void put_colour(const wg_plot_out *to, const char *name)
+{
+    fputc('\'', to->f);
+    if (to->svg) wg_html_colour(to->f, name);
+    else fprintf(to->f, "var(--%s)", name);
+    fputc('\'', to->f);
+}
+
 /* Writes what replaces the text at p; how much it replaces, or 0. Symbols get names of this drawing alone: one that is not
  * shown must not lend them to another. */
-static size_t replace(FILE *f, const char *p, int id)
+static size_t replace(const wg_plot_out *to, const char *p, int id)
 {
+    FILE *f = to->f;
     int series, n = 0;
     if ((sscanf(p, "'rgb( 16, 0, %d)'%n", &series, &n) == 1 || sscanf(p, "\"rgb(16,0,%d)\"%n", &series, &n) == 1) && n > 0) {
-        if (series < WG_PLOT_SERIES)
-            fprintf(f, "'var(--s%d)'", series);
-        else
-            fputs(series == WG_PLOT_SERIES ? "'var(--soft)'" : "'var(--line)'", f);
+        char name[16];
+        snprintf(name, sizeof name, "s%d", series);
+        put_colour(to, series < WG_PLOT_SERIES ? name : series == WG_PLOT_SERIES ? "soft" : "line");
         return (size_t)n;
     }
     if (begins(p, says)) return replace_note(f, p);
@@ -146,13 +155,13 @@ static size_t replace(FILE *f, const char *p, int id)
     return 0;
 }
 
-static void inlined(FILE *f, const char *svg, int id)
+static void inlined(const wg_plot_out *to, const char *svg, int id)
 {
     char last = '\n';
     for (const char *p = svg; *p && !begins(p, "</svg>");) {
         const char *next = skip(p);
-        const size_t n = next == p ? replace(f, p, id) : (size_t)(next - p);
-        if (n == 0 && (*p != '\n' || last != '\n')) fputc(last = *p, f);
+        const size_t n = next == p ? replace(to, p, id) : (size_t)(next - p);
+        if (n == 0 && (*p != '\n' || last != '\n')) fputc(last = *p, to->f);
         p += n ? n : 1;
     }
 }
@@ -192,6 +201,12 @@ static char *drawn(const wg_plot *p, int width, int *height)
     return svg;
 }
 
+static const char *canvas_of(const char *svg)
+{
+    const char *canvas = strstr(svg, "<g id=\"gnuplot_canvas\">");
+    return canvas ? canvas : "";
+}
+
 static void put(FILE *f, const wg_plot *p, const char *svg, int width, int height, const char *look, int id)
 {
     fprintf(
@@ -204,13 +219,65 @@ static void put(FILE *f, const wg_plot *p, const char *svg, int width, int heigh
     fprintf(f, "</title>\n<desc id=\"d%d-text\">", id);
     wg_html_puts(f, p->caption);
     fputs("</desc>\n", f);
-    const char *canvas = strstr(svg, "<g id=\"gnuplot_canvas\">");
-    inlined(f, canvas ? canvas : "", id);
+    inlined(&(wg_plot_out){ f, false }, canvas_of(svg), id);
     fputs("</svg>\n", f);
 }
 
-bool wg_plot_figure(FILE *f, const wg_plot *p)
+static void legend_list(FILE *f, const wg_plot *p)
 {
+    wg_plot_key key;
+    for (int i = 0; p->legend && p->legend(p->arg, i, &key); i++) {
+        fprintf(f, "%s<li><span style=\"color:var(--s%d)\" aria-hidden=\"true\">%s</span> ", i ? "" : "<ul class=\"legend\">",
+                key.series, key.symbol);
+        wg_html_name(f, key.name);
+        fputs("</li>", f);
+    }
+    if (p->legend && p->legend(p->arg, 0, &key)) fputs("</ul>\n", f);
+}
+
+/* ---- a file of its own ------------------------------------------------------------------------------------------- */
+
+enum { KEY_HEIGHT = 18 }; /* pixels of an entry of the legend, one below the other */
+
+static bool write_svg(const wg_plot_out *to, const wg_plot *p)
+{
+    int height, keys = 0;
+    wg_plot_key key;
+    char *svg = drawn(p, WG_PLOT_BROAD, &height);
+    if (!svg) return false;
+    while (p->legend && p->legend(p->arg, keys, &key)) keys++;
+    const int whole = height + keys * KEY_HEIGHT + (keys ? 8 : 0);
+    fprintf(to->f,
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" xmlns:xlink=\"http://www.w3.org/1999/xlink\" width=\"%d\" height=\"%d\" "
+            "viewBox=\"0 0 %d %d\" font-family=\"sans-serif\" font-size=\"13\" role=\"img\" color=",
+            WG_PLOT_BROAD, whole, WG_PLOT_BROAD, whole);
+    put_colour(to, "ink");
+    fputs(">\n<title>", to->f);
+    wg_html_puts(to->f, p->title);
+    fputs("</title>\n<desc>", to->f);
+    wg_html_puts(to->f, p->caption);
+    fputs("</desc>\n<rect width=\"100%\" height=\"100%\" fill=", to->f);
+    put_colour(to, "back");
+    fputs("/>\n", to->f);
+    inlined(to, canvas_of(svg), 0);
+    for (int i = 0; i < keys && p->legend(p->arg, i, &key); i++) {
+        char name[16];
+        snprintf(name, sizeof name, "s%d", key.series);
+        fprintf(to->f, "<text x=\"14\" y=\"%d\" fill=\"currentColor\"><tspan fill=", height + (i + 1) * KEY_HEIGHT - 5);
+        put_colour(to, name);
+        fprintf(to->f, ">%s</tspan> ", key.symbol);
+        wg_html_puts(to->f, key.name);
+        fputs("</text>\n", to->f);
+    }
+    fputs("</svg>\n", to->f);
+    free(svg);
+    return true;
+}
+
+bool wg_plot_figure(const wg_plot_out *to, const wg_plot *p)
+{
+    if (to->svg) return write_svg(to, p);
+    FILE *f = to->f;
     int broad_height, slim_height;
     char *broad = drawn(p, WG_PLOT_BROAD, &broad_height), *slim = broad ? drawn(p, WG_PLOT_SLIM, &slim_height) : NULL;
     const bool ok = broad && slim;
@@ -220,7 +287,7 @@ bool wg_plot_figure(FILE *f, const wg_plot *p)
         put(f, p, broad, WG_PLOT_BROAD, broad_height, "broad", id);
         put(f, p, slim, WG_PLOT_SLIM, slim_height, "slim", id + 1);
         fputs("<p class=\"tip soft\"></p>\n", f);
-        if (p->legend) p->legend(f, p->arg);
+        legend_list(f, p);
         fputs("<figcaption>", f);
         wg_html_puts(f, p->caption);
         fputs("</figcaption>\n</figure>\n", f);

@@ -11,29 +11,14 @@
 #include "experiments/report/plot.h"
 #include "experiments/report/report_parts.h"
 #include "experiments/report/table.h"
-
-static const json_t *get(const json_t *o, const char *key) { return json_object_get(o, key); }
-
-double wg_report_number(const json_t *o, const char *key)
-{
-    const json_t *v = json_object_get(o, key);
-    return json_is_number(v) ? json_number_value(v) : NAN;
-}
-
-double wg_report_item(const json_t *o, const char *key, size_t i)
-{
-    const json_t *v = json_array_get(json_object_get(o, key), i);
-    return json_is_number(v) ? json_number_value(v) : NAN;
-}
-
-static double number(const json_t *o, const char *key) { return wg_report_number(o, key); }
+#include "experiments/base/json_number.h"
 
 int wg_report_best(const json_t *cells)
 {
     int best = -1;
     for (size_t i = 0; i < json_array_size(cells); i++) {
-        const double v = number(json_array_get(cells, i), "speedup");
-        if (isfinite(v) && (best < 0 || v > number(json_array_get(cells, (size_t)best), "speedup"))) best = (int)i;
+        const double v = wg_json_measured(json_array_get(cells, i), "speedup");
+        if (isfinite(v) && (best < 0 || v > wg_json_measured(json_array_get(cells, (size_t)best), "speedup"))) best = (int)i;
     }
     return best;
 }
@@ -46,10 +31,10 @@ void wg_report_put(FILE *f, const char *format, double v)
 
 void wg_report_interval(FILE *f, const json_t *o, const char *key, const char *interval, const char *unit)
 {
-    wg_report_put(f, "%.2f", number(o, key));
-    if (isfinite(number(o, key))) fputs(unit, f);
-    if (json_is_array(get(o, interval)))
-        fprintf(f, " <small>[%.2f, %.2f]</small>", wg_report_item(o, interval, 0), wg_report_item(o, interval, 1));
+    wg_report_put(f, "%.2f", wg_json_measured(o, key));
+    if (isfinite(wg_json_measured(o, key))) fputs(unit, f);
+    if (json_is_array(json_object_get(o, interval)))
+        fprintf(f, " <small>[%.2f, %.2f]</small>", wg_json_item(o, interval, 0), wg_json_item(o, interval, 1));
 }
 
 void wg_report_name(FILE *f, const wg_folder *run, size_t cell)
@@ -81,16 +66,16 @@ wg_tally wg_report_tally(const json_t *cells)
 {
     wg_tally t = { 0 };
     for (size_t i = 0; i < json_array_size(cells); i++) {
-        const json_t *c = json_array_get(cells, i), *equal = get(c, "equals_baseline");
-        const double lo = wg_report_item(c, "speedup_ci", 0), hi = wg_report_item(c, "speedup_ci", 1);
+        const json_t *c = json_array_get(cells, i), *equal = json_object_get(c, "equals_baseline");
+        const double lo = wg_json_item(c, "speedup_ci", 0), hi = wg_json_item(c, "speedup_ci", 1);
         t.faster += lo > 1;
         t.slower += hi < 1;
         t.undecided += !(lo > 1) && !(hi < 1);
-        const bool lossless = json_is_true(get(c, "lossless"));
+        const bool lossless = json_is_true(json_object_get(c, "lossless"));
         t.lossy += !lossless;
         t.must_equal += lossless && json_is_boolean(equal);
         t.unequal += lossless && json_is_false(equal);
-        t.failed += (int)json_integer_value(get(c, "failed"));
+        t.failed += (int)json_integer_value(json_object_get(c, "failed"));
     }
     return t;
 }
@@ -108,8 +93,8 @@ static void answer(FILE *f, const wg_folder *run, const json_t *cells)
         fputs(" decodes at ", f);
         wg_report_interval(f, c, "speedup", "speedup_ci", "x");
         fputs(" the speed of plain decoding", f);
-        fprintf(f, ", with %.2f tokens per pass of the target", number(c, "tau"));
-        fputs(json_is_true(get(c, "lossless")) ? ".</p>\n" : " &mdash; <strong>not lossless</strong>.</p>\n", f);
+        fprintf(f, ", with %.2f tokens per pass of the target", wg_json_measured(c, "tau"));
+        fputs(json_is_true(json_object_get(c, "lossless")) ? ".</p>\n" : " &mdash; <strong>not lossless</strong>.</p>\n", f);
         fprintf(f, "<p>Beyond chance, %d of %d %s faster than plain decoding, %d slower; %d undecided.", t.faster, n,
                 n == 1 ? "cell is" : "cells are", t.slower, t.undecided);
     }
@@ -122,7 +107,7 @@ static void answer(FILE *f, const wg_folder *run, const json_t *cells)
     if (!run->complete)
         fputs("<p class=\"warn\">The run was interrupted: these numbers are of the part that had finished. "
               "<code>wager run --resume</code> goes on.</p>\n", f);
-    if (get(run->machine, "resumed"))
+    if (json_object_get(run->machine, "resumed"))
         fputs("<p class=\"soft\">This run was interrupted and resumed, so its times are from more than one session.</p>\n", f);
 }
 
@@ -168,7 +153,7 @@ static void main_table(FILE *f, const wg_folder *run, const json_t *cells)
 static bool any_has(const json_t *cells, const char *list)
 {
     for (size_t i = 0; i < json_array_size(cells); i++)
-        if (json_array_size(get(json_array_get(cells, i), list))) return true;
+        if (json_array_size(json_object_get(json_array_get(cells, i), list))) return true;
     return false;
 }
 
@@ -183,7 +168,7 @@ static void elements(FILE *f, const wg_folder *run, const json_t *cells, const c
     for (int k = 0; k < c.n; k++) wg_report_head(f, c.column[k]);
     fputs("</tr></thead>\n<tbody>\n", f);
     for (size_t i = 0; i < json_array_size(cells); i++) {
-        const json_t *list = get(json_array_get(cells, i), of);
+        const json_t *list = json_object_get(json_array_get(cells, i), of);
         char scope[64];
         for (size_t k = 0; k < json_array_size(list); k++) {
             fputs("<tr>", f);
@@ -200,7 +185,7 @@ static void categories(FILE *f, const wg_folder *run, const json_t *cells, bool 
 {
     if (!any_has(cells, "categories")) return;
     fputs("<h2>By category</h2>\n", f);
-    if (drawings) wg_report_plot_categories(f, run, cells);
+    if (drawings) wg_report_plot_categories(&(wg_plot_out){ f, false }, run, cells);
     elements(f, run, cells, "categories", wg_category_columns,
              "Speed-up and acceptance by category, with 95 % intervals over its prompts.");
 }
@@ -287,7 +272,7 @@ static void leaves(FILE *f, const json_t *v, char *path, size_t end, size_t size
 static void provenance(FILE *f, const wg_folder *run)
 {
     char path[600] = "";
-    const json_t *cells = get(run->summary, "cells");
+    const json_t *cells = json_object_get(run->summary, "cells");
     fputs("<h2>What ran it</h2>\n", f);
     wg_html_table(f, "Program, machine and files, with their digests.");
     fputs("<thead><tr><th scope=\"col\">what</th><th scope=\"col\" class=\"l\">value</th></tr></thead>\n<tbody>\n", f);
@@ -299,7 +284,7 @@ static void provenance(FILE *f, const wg_folder *run)
         fputs("<tr>", f);
         wg_report_row(f, run, i);
         fputs("<td class=\"l mono w\">", f);
-        wg_html_puts(f, json_string_value(get(json_array_get(cells, i), "output_sha256")));
+        wg_html_puts(f, json_string_value(json_object_get(json_array_get(cells, i), "output_sha256")));
         fputs("</td></tr>\n", f);
     }
     wg_html_table_end(f);
@@ -312,8 +297,9 @@ static void provenance(FILE *f, const wg_folder *run)
 
 wg_status wg_report_write(FILE *f, const wg_folder *run, bool drawings, wg_error *err)
 {
-    const json_t *cells = get(run->summary, "cells");
-    const char *name = json_string_value(get(run->config, "name")), *question = json_string_value(get(run->config, "question"));
+    const json_t *cells = json_object_get(run->summary, "cells");
+    const char *name = json_string_value(json_object_get(run->config, "name")),
+               *question = json_string_value(json_object_get(run->config, "question"));
     if (!json_is_array(cells))
         return wg_fail(err, WG_EINVAL,
                        "%s: there is no summary.json: the run never came to its end; wager run --resume goes on", run->path);
@@ -323,18 +309,19 @@ wg_status wg_report_write(FILE *f, const wg_folder *run, bool drawings, wg_error
     fprintf(f, "</h1>\n<p class=\"soft\">");
     wg_html_puts(f, name);
     fputs(", ", f);
-    wg_html_puts(f, json_string_value(get(run->machine, "started")));
+    wg_html_puts(f, json_string_value(json_object_get(run->machine, "started")));
     fprintf(f, ", %d requests of %d prompts</p>\n", run->n, run->n_asked);
     answer(f, run, cells);
     main_table(f, run, cells);
     const bool drawn = drawings && wg_plot_available();
-    if (drawn) wg_report_plot_speedups(f, run, cells);
+    const wg_plot_out to = { f, false };
+    if (drawn) wg_report_plot_speedups(&to, run, cells);
     else if (drawings)
         fputs("<p class=\"soft\">There is no gnuplot on the machine that wrote this page, so it has tables only.</p>\n", f);
     fputs("<h2>How it comes about</h2>\n", f);
-    if (drawn) wg_report_plot_predicted(f, run, cells);
-    if (drawn) wg_report_plot_lengths(f, run, cells);
-    if (drawn) wg_report_plot_positions(f, run, cells);
+    if (drawn) wg_report_plot_predicted(&to, run, cells);
+    if (drawn) wg_report_plot_lengths(&to, run, cells);
+    if (drawn) wg_report_plot_positions(&to, run, cells);
     wg_report_acceptance(f, run, cells);
     wg_report_confidence(f, run, cells);
     parts(f, run, cells);

@@ -3,8 +3,6 @@
 #include "experiments/report/html.h"
 #include "experiments/report/report_parts.h"
 
-static const json_t *get(const json_t *o, const char *key) { return json_object_get(o, key); }
-
 enum { MOST = 16 };
 
 /* Shares of the steps that kept so many draft tokens. */
@@ -12,7 +10,8 @@ static void histogram(FILE *f, const wg_folder *run, const json_t *cells)
 {
     size_t most = 0;
     for (size_t i = 0; i < json_array_size(cells); i++) {
-        const size_t n = json_array_size(get(get(json_array_get(cells, i), "acceptance"), "acceptance_histogram"));
+        const size_t n =
+            json_array_size(json_object_get(json_object_get(json_array_get(cells, i), "acceptance"), "acceptance_histogram"));
         most = n > most ? n : most;
     }
     if (most < 2) return; /* nothing was drafted, or the summary is an older one */
@@ -27,8 +26,8 @@ static void histogram(FILE *f, const wg_folder *run, const json_t *cells)
         wg_report_row(f, run, i);
         for (size_t d = 0; d < most; d++) {
             wg_report_td(f, "%.1f %%",
-                         100 * wg_report_item(get(c, "acceptance"), "acceptance_histogram", d) /
-                             wg_report_number(c, "target_passes"));
+                         100 * wg_json_item(json_object_get(c, "acceptance"), "acceptance_histogram", d) /
+                             wg_json_measured(c, "target_passes"));
         }
         fputs("</tr>\n", f);
     }
@@ -40,7 +39,7 @@ static void positions(FILE *f, const wg_folder *run, const json_t *cells)
 {
     size_t most = 0;
     for (size_t i = 0; i < json_array_size(cells); i++) {
-        const size_t n = json_array_size(get(json_array_get(cells, i), "acceptance_by_position"));
+        const size_t n = json_array_size(json_object_get(json_array_get(cells, i), "acceptance_by_position"));
         most = n > most ? n : most;
     }
     if (most == 0) return;
@@ -53,7 +52,7 @@ static void positions(FILE *f, const wg_folder *run, const json_t *cells)
         fputs("<tr>", f);
         wg_report_row(f, run, i);
         for (size_t d = 0; d < most; d++) {
-            wg_report_td(f, "%.2f", wg_report_item(json_array_get(cells, i), "acceptance_by_position", d));
+            wg_report_td(f, "%.2f", wg_json_item(json_array_get(cells, i), "acceptance_by_position", d));
         }
         fputs("</tr>\n", f);
     }

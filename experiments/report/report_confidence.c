@@ -39,10 +39,10 @@ static void areas(FILE *f, const wg_folder *run, const json_t *cells)
             fputs("<tr>", f);
             wg_report_row(f, run, i);
             fprintf(f, "<td class=\"l\">%s</td>", signals[k]);
-            wg_report_td(f, "%.0f", wg_report_number(c, "n"));
-            wg_report_td(f, "%.3f", wg_report_number(c, "ece"));
-            wg_report_td(f, "%.3f", wg_report_number(c, "auc"));
-            for (size_t d = 0; d < 4; d++) wg_report_td(f, "%.2f", wg_report_item(c, "auc_by_depth", d));
+            wg_report_td(f, "%.0f", wg_json_measured(c, "n"));
+            wg_report_td(f, "%.3f", wg_json_measured(c, "ece"));
+            wg_report_td(f, "%.3f", wg_json_measured(c, "auc"));
+            for (size_t d = 0; d < 4; d++) wg_report_td(f, "%.2f", wg_json_item(c, "auc_by_depth", d));
             fputs("</tr>\n", f);
         }
     wg_html_table_end(f);
@@ -60,7 +60,7 @@ static void reliability(FILE *f, const wg_folder *run, const json_t *cells)
         if (!json_is_array(bins)) continue;
         fputs("<tr>", f);
         wg_report_row(f, run, i);
-        for (size_t b = 0; b < 10; b++) wg_report_td(f, "%.2f", wg_report_number(json_array_get(bins, b), "came_true"));
+        for (size_t b = 0; b < 10; b++) wg_report_td(f, "%.2f", wg_json_measured(json_array_get(bins, b), "came_true"));
         fputs("</tr>\n", f);
     }
     wg_html_table_end(f);

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/base/json.h"
 #include "core/base/mem.h"
 #include "experiments/report/html.h"
 #include "experiments/report/report_parts.h"
@@ -16,10 +17,9 @@ typedef struct list { found *item; int n, room; } list;
 
 static void look(list *l, const char *dir, const char *below, int depth)
 {
-    char path[4096], file[4200];
+    char path[4096];
     snprintf(path, sizeof path, "%s%s%s", dir, *below ? "/" : "", below);
-    snprintf(file, sizeof file, "%s/summary.json", path);
-    json_t *summary = json_load_file(file, 0, NULL);
+    json_t *summary = wg_json_load(path, "summary.json");
     if (json_object_get(summary, "cells") && wg_summary_is_sound(summary)) {
         if (l->n == l->room) {
             found *grown = wg_realloc(l->item, (size_t)(l->room ? 2 * l->room : 64), sizeof *grown);
@@ -89,13 +89,13 @@ static void row(FILE *f, const char *dir, const found *r)
     put_number(f, "%.0f", (double)json_array_size(cells));
     put_number(f, "%.0f", (double)t.faster);
     put_number(f, "%.0f", (double)t.slower);
-    const double v = wg_report_number(c, "speedup");
+    const double v = wg_json_measured(c, "speedup");
     fputs("<td", f);
     if (isfinite(v)) fprintf(f, " data-v=\"%.17g\"", v);
     fputc('>', f);
     wg_report_interval(f, c, "speedup", "speedup_ci", "x");
     fputs("</td>", f);
-    put_number(f, "%.2f", wg_report_number(c, "tau"));
+    put_number(f, "%.2f", wg_json_measured(c, "tau"));
     fputs("<td class=\"l\">", f);
     put_hour(f, r->finished);
     fputs(json_is_true(json_object_get(r->summary, "complete")) ? "" : " (interrupted)", f);

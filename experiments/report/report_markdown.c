@@ -7,14 +7,13 @@
 #include "experiments/report/report_parts.h"
 #include "experiments/report/table.h"
 
-static const json_t *get(const json_t *o, const char *key) { return json_object_get(o, key); }
-
 static void put_interval(FILE *f, const json_t *cell, const char *key)
 {
     char ci[64];
     snprintf(ci, sizeof ci, "%s_ci", key);
-    fprintf(f, "%.2fx", wg_report_number(cell, key));
-    if (json_is_array(get(cell, ci))) fprintf(f, " [%.2f, %.2f]", wg_report_item(cell, ci, 0), wg_report_item(cell, ci, 1));
+    fprintf(f, "%.2fx", wg_json_measured(cell, key));
+    if (json_is_array(json_object_get(cell, ci)))
+        fprintf(f, " [%.2f, %.2f]", wg_json_item(cell, ci, 0), wg_json_item(cell, ci, 1));
 }
 
 static void put_column(FILE *f, const wg_column *c, const json_t *o)
@@ -41,7 +40,7 @@ static void answer(FILE *f, const wg_folder *run, const json_t *cells)
     put_interval(f, c, "speedup");
     fprintf(f, " the speed of plain decoding, with %.2f tokens per pass%s. Beyond chance %d of %d cells %s faster than plain "
             "decoding, %d slower, %d undecided.",
-            wg_report_number(c, "tau"), json_is_true(get(c, "lossless")) ? "" : " (not lossless)", t.faster, n,
+            wg_json_measured(c, "tau"), json_is_true(json_object_get(c, "lossless")) ? "" : " (not lossless)", t.faster, n,
             t.faster == 1 ? "is" : "are", t.slower, t.undecided);
     if (t.unequal) fprintf(f, " **%d of %d cells that must repeat plain decoding do not.**", t.unequal, t.must_equal);
     else if (t.must_equal) fprintf(f, " All %d cells that must repeat plain decoding's text do.", t.must_equal);
@@ -56,7 +55,7 @@ static void elements(FILE *f, const wg_folder *run, const json_t *cells, const c
 {
     bool any = false;
     for (size_t i = 0; i < json_array_size(cells); i++) {
-        const json_t *list = get(json_array_get(cells, i), of);
+        const json_t *list = json_object_get(json_array_get(cells, i), of);
         char *name = wg_folder_cell_name(run, (int)i);
         if (!any && json_array_size(list)) {
             any = true;
@@ -81,10 +80,10 @@ static void elements(FILE *f, const wg_folder *run, const json_t *cells, const c
 
 wg_status wg_report_markdown(FILE *f, const wg_folder *run, const wg_column_choice *columns, wg_error *err)
 {
-    const json_t *cells = get(run->summary, "cells");
-    const char *question = json_string_value(get(run->config, "question")),
-               *cpu = json_string_value(get(get(run->machine, "cpu"), "model")),
-               *when = json_string_value(get(run->machine, "started"));
+    const json_t *cells = json_object_get(run->summary, "cells");
+    const char *question = json_string_value(json_object_get(run->config, "question")),
+               *cpu = json_string_value(json_object_get(json_object_get(run->machine, "cpu"), "model")),
+               *when = json_string_value(json_object_get(run->machine, "started"));
     if (!json_is_array(cells))
         return wg_fail(err, WG_EINVAL,
                        "%s: there is no summary.json: the run never came to its end; wager run --resume goes on", run->path);
@@ -102,7 +101,7 @@ wg_status wg_report_markdown(FILE *f, const wg_folder *run, const wg_column_choi
                 "it is.\n",
                 n, 0.05 * n, n);
     fprintf(f, "\n%s, %d cores, %d prompts, %d requests in %.0f s, %s.\n", cpu ? cpu : "unknown processor",
-            (int)json_integer_value(get(get(run->machine, "cpu"), "cores_online")), run->n_asked, run->n,
-            wg_report_number(run->summary, "seconds"), when ? when : "unknown time");
+            (int)json_integer_value(json_object_get(json_object_get(run->machine, "cpu"), "cores_online")), run->n_asked,
+            run->n, wg_json_measured(run->summary, "seconds"), when ? when : "unknown time");
     return WG_OK;
 }

@@ -3,11 +3,9 @@
 #ifndef WG_EXPERIMENTS_REPORT_REPORT_PARTS_H
 #define WG_EXPERIMENTS_REPORT_REPORT_PARTS_H
 
+#include "experiments/base/json_number.h"
+#include "experiments/report/plot.h"
 #include "experiments/report/report.h"
-
-/* The number under a key, or of a list's element; NaN where it is null. */
-double wg_report_number(const json_t *o, const char *key);
-double wg_report_item(const json_t *o, const char *key, size_t i);
 
 /* A number by its format, "-" for NaN; the same as a table's cell; a number with its interval; a cell's name, and as the head
  * of its row, with the number by which compare knows it. */
@@ -32,11 +30,11 @@ typedef struct wg_tally { int faster, slower, undecided, unequal, must_equal, lo
 wg_tally wg_report_tally(const json_t *cells);
 
 /* Drawings; each writes nothing when it has nothing to show or gnuplot fails. */
-void wg_report_plot_speedups(FILE *f, const wg_folder *run, const json_t *cells);
-void wg_report_plot_predicted(FILE *f, const wg_folder *run, const json_t *cells);
-void wg_report_plot_categories(FILE *f, const wg_folder *run, const json_t *cells);
-void wg_report_plot_lengths(FILE *f, const wg_folder *run, const json_t *cells);
-void wg_report_plot_positions(FILE *f, const wg_folder *run, const json_t *cells);
+void wg_report_plot_speedups(const wg_plot_out *to, const wg_folder *run, const json_t *cells);
+void wg_report_plot_predicted(const wg_plot_out *to, const wg_folder *run, const json_t *cells);
+void wg_report_plot_categories(const wg_plot_out *to, const wg_folder *run, const json_t *cells);
+void wg_report_plot_lengths(const wg_plot_out *to, const wg_folder *run, const json_t *cells);
+void wg_report_plot_positions(const wg_plot_out *to, const wg_folder *run, const json_t *cells);
 
 void wg_report_confidence(FILE *f, const wg_folder *run, const json_t *cells); /* nothing without a trace of probabilities */
 void wg_report_acceptance(FILE *f, const wg_folder *run, const json_t *cells);

@@ -15,7 +15,7 @@ static const json_t *cell_at(const json_t *cells, size_t i) { return json_array_
 
 static wg_estimate_ci estimate(const json_t *o, const char *key, const char *interval)
 {
-    return (wg_estimate_ci){ wg_report_number(o, key), wg_report_item(o, interval, 0), wg_report_item(o, interval, 1) };
+    return (wg_estimate_ci){ wg_json_measured(o, key), wg_json_item(o, interval, 0), wg_json_item(o, interval, 1) };
 }
 
 static const wg_estimate_ci none = { NAN, NAN, NAN };
@@ -26,10 +26,10 @@ static int fastest(const json_t *cells, size_t *chosen, int most, const char *li
     int n = 0;
     for (size_t i = 0; i < json_array_size(cells); i++) {
         if (json_array_size(json_object_get(cell_at(cells, i), list)) < least) continue;
-        const double v = wg_report_number(cell_at(cells, i), "speedup");
+        const double v = wg_json_measured(cell_at(cells, i), "speedup");
         int at = n < most ? n : most - 1;
-        if (n == most && !(v > wg_report_number(cell_at(cells, chosen[at]), "speedup"))) continue;
-        for (; at > 0 && v > wg_report_number(cell_at(cells, chosen[at - 1]), "speedup"); at--) chosen[at] = chosen[at - 1];
+        if (n == most && !(v > wg_json_measured(cell_at(cells, chosen[at]), "speedup"))) continue;
+        for (; at > 0 && v > wg_json_measured(cell_at(cells, chosen[at - 1]), "speedup"); at--) chosen[at] = chosen[at - 1];
         chosen[at] = i;
         n += n < most;
     }
@@ -49,7 +49,7 @@ static char *numbered(const wg_folder *run, size_t cell)
 
 /* ---- ratios ------------------------------------------------------------------------------------------------------ */
 
-void wg_report_plot_speedups(FILE *f, const wg_folder *run, const json_t *cells)
+void wg_report_plot_speedups(const wg_plot_out *to, const wg_folder *run, const json_t *cells)
 {
     const size_t n = json_array_size(cells);
     wg_forest_row *row = wg_calloc(n, sizeof *row);
@@ -72,13 +72,13 @@ void wg_report_plot_speedups(FILE *f, const wg_folder *run, const json_t *cells)
         row,
         row ? (int)n : 0
     };
-    wg_forest_figure(f, &o);
+    wg_forest_figure(to, &o);
     for (size_t i = 0; row && i < n; i++) wg_free(row[i].name);
     wg_free(row);
 }
 
 /* The fastest cells, each with all its prompts and with those of one category after the other. */
-void wg_report_plot_categories(FILE *f, const wg_folder *run, const json_t *cells)
+void wg_report_plot_categories(const wg_plot_out *to, const wg_folder *run, const json_t *cells)
 {
     size_t chosen[FASTEST], rows = 0;
     const int n = fastest(cells, chosen, FASTEST, "categories", 2);
@@ -100,14 +100,14 @@ void wg_report_plot_categories(FILE *f, const wg_folder *run, const json_t *cell
     snprintf(caption, sizeof caption, "Speed-up by category with BCa intervals of 95 %% over its prompts. %s",
              json_array_size(cells) > FASTEST ? "The six fastest cells; the table has all." : "");
     const wg_forest o = { "Speed-up by category", caption, "speed-up (plain decoding: 1)", { NULL, NULL }, 2, row, (int)at };
-    if (row) wg_forest_figure(f, &o);
+    if (row) wg_forest_figure(to, &o);
     for (size_t i = 0; i < at; i++) wg_free(row[i].name);
     wg_free(row);
 }
 
 /* ---- predicted against measured ---------------------------------------------------------------------------------- */
 
-static double off(const json_t *cell) { return fabs(wg_report_number(json_object_get(cell, "residual_percent"), "total")); }
+static double off(const json_t *cell) { return fabs(wg_json_measured(json_object_get(cell, "residual_percent"), "total")); }
 
 static bool among_farthest(const json_t *cells, size_t i)
 {
@@ -122,8 +122,8 @@ static void name_farthest(FILE *s, const json_t *cells, double apart)
     double at[NAMED][2];
     int n = 0;
     for (size_t i = 0; i < json_array_size(cells) && n < NAMED; i++) {
-        const double x = wg_report_number(cell_at(cells, i), "predicted_speedup"),
-                     y = wg_report_number(cell_at(cells, i), "speedup");
+        const double x = wg_json_measured(cell_at(cells, i), "predicted_speedup"),
+                     y = wg_json_measured(cell_at(cells, i), "speedup");
         bool alone = among_farthest(cells, i);
         for (int k = 0; k < n; k++) alone = alone && (fabs(at[k][0] - x) > apart || fabs(at[k][1] - y) > apart);
         if (!alone) continue;
@@ -167,7 +167,7 @@ static int draw_predicted(FILE *s, int width, const void *arg)
     return drawn < 2 ? 0 : width == WG_PLOT_BROAD ? 440 : 340;
 }
 
-void wg_report_plot_predicted(FILE *f, const wg_folder *run, const json_t *cells)
+void wg_report_plot_predicted(const wg_plot_out *to, const wg_folder *run, const json_t *cells)
 {
     const predicted of = { run, cells };
     const wg_plot p = {
@@ -176,12 +176,12 @@ void wg_report_plot_predicted(FILE *f, const wg_folder *run, const json_t *cells
         "dashed line the cost model is right; the numbers name the cells farthest off.",
         draw_predicted, &of, NULL
     };
-    wg_plot_figure(f, &p);
+    wg_plot_figure(to, &p);
 }
 
 /* ---- curves ------------------------------------------------------------------------------------------------------ */
 
-void wg_report_plot_positions(FILE *f, const wg_folder *run, const json_t *cells)
+void wg_report_plot_positions(const wg_plot_out *to, const wg_folder *run, const json_t *cells)
 {
     size_t chosen[LINES];
     wg_curve curve[LINES];
@@ -191,7 +191,7 @@ void wg_report_plot_positions(FILE *f, const wg_folder *run, const json_t *cells
         const size_t all = json_array_size(json_object_get(c, "acceptance_by_position"));
         curve[k] = (wg_curve){ numbered(run, chosen[k]), wg_calloc(all, sizeof(wg_curve_point)), (int)all };
         for (size_t d = 0; curve[k].point && d < all; d++)
-            curve[k].point[d] = (wg_curve_point){ (double)d + 1, wg_report_item(c, "acceptance_by_position", d), NAN, NAN };
+            curve[k].point[d] = (wg_curve_point){ (double)d + 1, wg_json_item(c, "acceptance_by_position", d), NAN, NAN };
         if (!curve[k].point) curve[k].n = 0;
     }
     const wg_curves o = { "Acceptance by position in the draft",
@@ -203,7 +203,7 @@ void wg_report_plot_positions(FILE *f, const wg_folder *run, const json_t *cells
                           "[0:1]",
                           curve,
                           n };
-    wg_curves_figure(f, &o);
+    wg_curves_figure(to, &o);
     for (int k = 0; k < n; k++) {
         wg_free(curve[k].name);
         wg_free(curve[k].point);
@@ -263,7 +263,7 @@ static int join(wg_curve *curve, wg_curve_point *point, const measured *m, int n
     return curves;
 }
 
-void wg_report_plot_lengths(FILE *f, const wg_folder *run, const json_t *cells)
+void wg_report_plot_lengths(const wg_plot_out *to, const wg_folder *run, const json_t *cells)
 {
     const size_t n = json_array_size(cells);
     measured *m = wg_calloc(n, sizeof *m);
@@ -285,9 +285,43 @@ void wg_report_plot_lengths(FILE *f, const wg_folder *run, const json_t *cells)
                           "[1:*]",
                           curve,
                           curves };
-    if (curves <= 2 * LINES) wg_curves_figure(f, &o);
+    if (curves <= 2 * LINES) wg_curves_figure(to, &o);
     for (int i = 0; i < kept; i++) wg_free(m[i].rest);
     wg_free(m);
     wg_free(curve);
     wg_free(point);
+}
+
+/* ---- one of them, alone ------------------------------------------------------------------------------------------ */
+
+wg_status wg_report_drawing(FILE *f, const wg_folder *run, const char *name, wg_error *err)
+{
+    static const struct {
+        const char *name;
+        void (*draw)(const wg_plot_out *to, const wg_folder *run, const json_t *cells);
+    } drawing[] = { { "speedups", wg_report_plot_speedups },
+                    { "predicted", wg_report_plot_predicted },
+                    { "lengths", wg_report_plot_lengths },
+                    { "positions", wg_report_plot_positions },
+                    { "categories", wg_report_plot_categories } };
+    enum { DRAWINGS = sizeof drawing / sizeof *drawing };
+    int i = 0;
+    while (i < DRAWINGS && strcmp(drawing[i].name, name) != 0) i++;
+    if (i == DRAWINGS)
+        return wg_fail(err, WG_EINVAL, "--svg %s: expected speedups, predicted, lengths, positions or categories", name);
+    const json_t *cells = json_object_get(run->summary, "cells");
+    if (!json_is_array(cells))
+        return wg_fail(err, WG_EINVAL,
+                       "%s: there is no summary.json: the run never came to its end; wager run --resume goes on", run->path);
+    if (!wg_plot_available()) return wg_fail(err, WG_EINVAL, "--svg needs gnuplot, which is not installed");
+    char *text = NULL;
+    size_t n = 0;
+    FILE *m = open_memstream(&text, &n);
+    if (!m) return wg_nomem(err, 1, "a drawing");
+    drawing[i].draw(&(wg_plot_out){ m, true }, run, cells);
+    if (fclose(m) != 0) return free(text), wg_nomem(err, n, "a drawing");
+    const wg_status s = n ? WG_OK : wg_fail(err, WG_EINVAL, "%s has nothing for the drawing '%s'", run->path, name);
+    fwrite(text, 1, n, f);
+    free(text);
+    return s;
 }

@@ -4,17 +4,15 @@
 #include "experiments/report/html.h"
 #include "experiments/report/report_parts.h"
 
-static const json_t *get(const json_t *o, const char *key) { return json_object_get(o, key); }
-
 void wg_report_use(FILE *f, const wg_folder *run, const json_t *cells)
 {
-    if (!get(json_array_get(cells, 0), "efficiency")) return; /* the summary is an older one */
+    if (!json_object_get(json_array_get(cells, 0), "efficiency")) return; /* the summary is an older one */
     fputs("<h2>Use and waste</h2>\n", f);
     wg_report_columns(f, run, cells, WG_IN_USE,
                       "The target's passes: bytes and operations a second of what the machine gave at best in this run (MBU, "
                       "MFU); work on draft tokens that were rejected; slots of the cache's pages in nobody's use or rolled "
                       "back; time between events (the tokens of a step arrive together), and the same shared by their tokens.");
-    const char *why = json_string_value(get(run->summary, "energy_unknown"));
+    const char *why = json_string_value(json_object_get(run->summary, "energy_unknown"));
     if (!why) return;
     fputs("<p class=\"soft\">Energy is not readable here: ", f);
     wg_html_puts(f, why);

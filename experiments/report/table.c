@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Columns as wide as their widest cell; words to the left, numbers to the right. */
 #include "experiments/report/table.h"
+#include "experiments/base/json_number.h"
 
 #include <string.h>
 
@@ -23,8 +24,6 @@ typedef struct grid {
     drawn of[WG_COLUMNS_MOST + SWEPT_MOST + 1];
     int n;
 } grid;
-
-static double real(const json_t *o, const char *key) { return json_number_value(json_object_get(o, key)); }
 
 static const char *text_of(const json_t *cell, const char *key) { return json_string_value(json_object_get(cell, key)); }
 
@@ -145,8 +144,8 @@ void wg_table_overlap(FILE *f, const json_t *cells, const char *before, const ch
         while (first < i && !same_draft(json_array_get(cells, first), json_array_get(cells, i))) first++;
         if (!o || first < i) continue;
         fprintf(f, "%s%s: the draft model has %.0f of the target's %.0f tokens (%.1f %%), which are %.1f %% of the text%s\n",
-                before, text_of(json_array_get(cells, i), "drafter"), real(o, "shared"), real(o, "vocabulary"),
-                100 * real(o, "share"), 100 * real(o, "text_share"), after);
+                before, text_of(json_array_get(cells, i), "drafter"), wg_json_real(o, "shared"), wg_json_real(o, "vocabulary"),
+                100 * wg_json_real(o, "share"), 100 * wg_json_real(o, "text_share"), after);
     }
 }
 

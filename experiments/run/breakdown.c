@@ -7,9 +7,7 @@
 
 #include "core/base/mem.h"
 #include "experiments/base/stats.h"
-
-static json_t *number(double v) { return isfinite(v) ? json_real(v) : json_null(); }
-static json_t *ratio(double a, double b) { return b > 0 ? number(a / b) : json_null(); }
+#include "experiments/base/json_number.h"
 
 /* ---- categories -------------------------------------------------------------------------------------------------- */
 
@@ -49,9 +47,11 @@ static void set_with_interval(json_t *o, const char *name, const wg_ratio *r, ui
     char ci[64];
     double lo, hi;
     snprintf(ci, sizeof ci, "%s_ci", name);
-    json_object_set_new(o, name, number(wg_ratio_value(r)));
-    json_object_set_new(
-        o, ci, wg_ratio_interval(r, seed, scratch, &lo, &hi) ? json_pack("[o,o]", number(lo), number(hi)) : json_null());
+    json_object_set_new(o, name, wg_json_number(wg_ratio_value(r)));
+    json_object_set_new(o, ci,
+                        wg_ratio_interval(r, seed, scratch, &lo, &hi)
+                            ? json_pack("[o,o]", wg_json_number(lo), wg_json_number(hi))
+                            : json_null());
 }
 
 /* name: what the part is called, taken over. */
@@ -62,10 +62,10 @@ static json_t *part_json(const part *s, const char *of, json_t *name, uint64_t s
     json_t *o = json_object();
     json_object_set_new(o, of, name);
     json_object_set_new(o, "prompts", json_integer(s->n));
-    json_object_set_new(o, "tokens", number(s->total[TOKENS]));
+    json_object_set_new(o, "tokens", wg_json_number(s->total[TOKENS]));
     set_with_interval(o, "tau", &tau, seed, scratch);
     set_with_interval(o, "speedup", &speedup, seed, scratch);
-    json_object_set_new(o, "acceptance_rate", ratio(s->total[ACCEPTED], s->total[DRAFTED]));
+    json_object_set_new(o, "acceptance_rate", wg_json_ratio(s->total[ACCEPTED], s->total[DRAFTED]));
     return o;
 }
 
@@ -114,9 +114,9 @@ void wg_add_categories(json_t *cell, const wg_dataset *prompts, const wg_pairs *
         if (s.n) json_array_append_new(list, part_json(&s, "category", json_string(category), seed, scratch));
     }
     wg_free(s.v[0]);
-    json_object_set_new(cell, "tau_macro", number(mean_of(list, "tau")));
-    json_object_set_new(cell, "speedup_macro", number(mean_of(list, "speedup")));
-    json_object_set_new(cell, "speedup_mean_of_prompts", number(mean_of_prompts(p)));
+    json_object_set_new(cell, "tau_macro", wg_json_number(mean_of(list, "tau")));
+    json_object_set_new(cell, "speedup_macro", wg_json_number(mean_of(list, "speedup")));
+    json_object_set_new(cell, "speedup_mean_of_prompts", wg_json_number(mean_of_prompts(p)));
     if (json_array_size(list) < 2) json_array_clear(list);
     json_object_set_new(cell, "categories", list);
 }

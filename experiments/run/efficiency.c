@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "experiments/base/roofline.h"
+#include "experiments/base/json_number.h"
 
 enum { TIMES_MEASURED = 5, TIMES_MOST = 50, LEAST = 1 << 20 };
 
@@ -45,22 +46,18 @@ json_t *wg_demand_json(const wg_demand *d)
                      d->row_macs, "key_macs", d->key_macs);
 }
 
-static double real(const json_t *v, const char *key) { return json_number_value(json_object_get(v, key)); }
-
 void wg_machine_of(const json_t *groups, int group, wg_demand *d, wg_peaks *p)
 {
     const json_t *entry = NULL;
     for (size_t i = 0; i < json_array_size(groups) && !entry; i++)
         if (json_integer_value(json_object_get(json_array_get(groups, i), "group")) == group) entry = json_array_get(groups, i);
     const json_t *need = json_object_get(entry, "demand"), *give = json_object_get(entry, "machine");
-    *d = (wg_demand){ real(need, "weight_bytes"), real(need, "slot_bytes"), real(need, "row_macs"), real(need, "key_macs") };
-    *p = (wg_peaks){ real(give, "stream_gb_s") * 1e9, real(give, "peak_gflop_s") / 2 * 1e9 };
+    *d = (wg_demand){ wg_json_real(need, "weight_bytes"), wg_json_real(need, "slot_bytes"), wg_json_real(need, "row_macs"),
+                      wg_json_real(need, "key_macs") };
+    *p = (wg_peaks){ wg_json_real(give, "stream_gb_s") * 1e9, wg_json_real(give, "peak_gflop_s") / 2 * 1e9 };
 }
 
 /* ---- a cell's numbers -------------------------------------------------------------------------------------------- */
-
-static json_t *number(double v) { return isfinite(v) ? json_real(v) : json_null(); }
-static json_t *ratio(double a, double b) { return b > 0 ? number(a / b) : json_null(); }
 
 static double bytes_of(const wg_effort *e, const wg_demand *d)
 {
@@ -74,10 +71,10 @@ static double macs_of(const wg_effort *e, const wg_demand *d)
 
 static void add_rates(json_t *v, const wg_effort *e, const wg_demand *d, const wg_peaks *p, const char *const key[4])
 {
-    json_object_set_new(v, key[0], ratio(bytes_of(e, d), e->forward * p->bytes));
-    json_object_set_new(v, key[1], ratio(macs_of(e, d), e->forward * p->macs));
-    json_object_set_new(v, key[2], ratio(bytes_of(e, d) / 1e9, e->forward));
-    json_object_set_new(v, key[3], ratio(2 * macs_of(e, d) / 1e9, e->forward));
+    json_object_set_new(v, key[0], wg_json_ratio(bytes_of(e, d), e->forward * p->bytes));
+    json_object_set_new(v, key[1], wg_json_ratio(macs_of(e, d), e->forward * p->macs));
+    json_object_set_new(v, key[2], wg_json_ratio(bytes_of(e, d) / 1e9, e->forward));
+    json_object_set_new(v, key[3], wg_json_ratio(2 * macs_of(e, d) / 1e9, e->forward));
 }
 
 static json_t *efficiency(const wg_effort *own, const wg_effort *base, const wg_demand *d, const wg_peaks *p)
@@ -99,10 +96,10 @@ static json_t *rejected(const wg_effort *e, const wg_demand *d)
     const double rows = e->drafted - e->accepted, macs = rows * d->row_macs + e->load.seen_rejected * d->key_macs;
     json_t *v = json_object();
     json_object_set_new(v, "tokens", json_integer((json_int_t)rows));
-    json_object_set_new(v, "gflop", number(2 * macs / 1e9));
-    json_object_set_new(v, "flop_share", ratio(macs, macs_of(e, d)));
-    json_object_set_new(v, "kv_mb", number(rows * d->slot_bytes / 1e6));
-    json_object_set_new(v, "byte_share", ratio(rows * d->slot_bytes, bytes_of(e, d) + e->load.rows * d->slot_bytes));
+    json_object_set_new(v, "gflop", wg_json_number(2 * macs / 1e9));
+    json_object_set_new(v, "flop_share", wg_json_ratio(macs, macs_of(e, d)));
+    json_object_set_new(v, "kv_mb", wg_json_number(rows * d->slot_bytes / 1e6));
+    json_object_set_new(v, "byte_share", wg_json_ratio(rows * d->slot_bytes, bytes_of(e, d) + e->load.rows * d->slot_bytes));
     return v;
 }
 
@@ -110,10 +107,10 @@ static json_t *slots(const wg_effort *e, double passes)
 {
     const wg_load *l = &e->load;
     json_t *v = json_object();
-    json_object_set_new(v, "held", ratio(l->held, passes));
-    json_object_set_new(v, "unused", ratio(l->unused, passes));
-    json_object_set_new(v, "rolled_back", ratio(l->dropped, passes));
-    json_object_set_new(v, "waste", ratio(l->unused + l->dropped, l->held));
+    json_object_set_new(v, "held", wg_json_ratio(l->held, passes));
+    json_object_set_new(v, "unused", wg_json_ratio(l->unused, passes));
+    json_object_set_new(v, "rolled_back", wg_json_ratio(l->dropped, passes));
+    json_object_set_new(v, "waste", wg_json_ratio(l->unused + l->dropped, l->held));
     return v;
 }
 
@@ -121,10 +118,10 @@ static json_t *energy(const wg_effort *own, const wg_effort *base)
 {
     if (!isfinite(own->joules) || !isfinite(base->joules) || !(own->tokens > 0)) return json_null();
     json_t *v = json_object();
-    json_object_set_new(v, "joules_per_token", ratio(own->joules, own->tokens));
-    json_object_set_new(v, "baseline_joules_per_token", ratio(base->joules, base->tokens));
-    json_object_set_new(v, "watts", ratio(own->joules, own->decode));
-    json_object_set_new(v, "baseline_watts", ratio(base->joules, base->decode));
+    json_object_set_new(v, "joules_per_token", wg_json_ratio(own->joules, own->tokens));
+    json_object_set_new(v, "baseline_joules_per_token", wg_json_ratio(base->joules, base->tokens));
+    json_object_set_new(v, "watts", wg_json_ratio(own->joules, own->decode));
+    json_object_set_new(v, "baseline_watts", wg_json_ratio(base->joules, base->decode));
     return v;
 }
 

@@ -33,19 +33,12 @@ typedef struct merger {
     size_t size;
 } merger;
 
-static json_t *load(const char *dir, const char *file)
-{
-    char path[4096];
-    snprintf(path, sizeof path, "%s/%s", dir, file);
-    return json_load_file(path, JSON_REJECT_DUPLICATES, NULL);
-}
-
 /* ---- may they? --------------------------------------------------------------------------------------------------- */
 
 static wg_status open_part(part *p, const char *dir, wg_error *err)
 {
     p->dir = dir;
-    p->machine = load(dir, "machine.json");
+    p->machine = wg_json_load(dir, "machine.json");
     const char *shard = json_string_value(json_object_get(p->machine, "shard"));
     if (!p->machine) return wg_fail(err, WG_EINVAL, "%s: no machine.json; expected the folder of a shard", dir);
     if (!shard || wg_shard_parse(&p->shard, shard, NULL) || !p->shard.count)
@@ -217,7 +210,7 @@ static json_t *merged_costs(const merger *m)
     json_t *all = json_array();
     for (int g = 0; g < m->config->groups; g++)
         for (int i = 0, found = 0; i < m->n && !found; i++) {
-            json_t *costs = load(m->part[i].dir, "cost.json"), *v;
+            json_t *costs = wg_json_load(m->part[i].dir, "cost.json"), *v;
             size_t k;
             json_array_foreach(costs, k, v)
                 if (!found && json_integer_value(json_object_get(v, "group")) == g) found = json_array_append(all, v) == 0;
@@ -247,7 +240,7 @@ static wg_status read_coverage(merger *m, wg_error *err)
     m->coverage = wg_calloc((size_t)m->config->n, sizeof *m->coverage);
     if (!m->coverage) return wg_nomem(err, (size_t)m->config->n * sizeof *m->coverage, "cells");
     for (int i = 0; i < m->n; i++) {
-        json_t *summary = load(m->part[i].dir, "summary.json");
+        json_t *summary = wg_json_load(m->part[i].dir, "summary.json");
         const json_t *cells = json_object_get(summary, "cells");
         bool ok = json_array_size(cells) == (size_t)m->config->n;
         for (int k = 0; k < m->config->n && ok; k++) {

@@ -2,7 +2,6 @@
  * Groups, units, arms: see runner.h. Everything that allocates or writes happens between requests. */
 #include "experiments/run/runner.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -13,7 +12,9 @@
 #include "experiments/analysis/attribution.h"
 #include "experiments/run/progress.h"
 #include "experiments/record/resume_cursor.h"
+#include "experiments/run/run_result.h"
 #include "experiments/run/runner_batch.h"
+#include "experiments/run/second_pass.h"
 #include "experiments/run/summary.h"
 #include "experiments/base/target.h"
 #include "experiments/record/tracer.h"
@@ -33,145 +34,8 @@ typedef struct runner {
     wg_run *run;
     wg_room room;          /* of the largest batch */
     wg_progress progress;
+    double second_pass;    /* seconds that second passes took */
 } runner;
-
-/* ---- results ----------------------------------------------------------------------------------------------------- */
-
-static void digest_output(wg_request *q)
-{
-    wg_sha256_state sha;
-    wg_sha256_begin(&sha);
-    for (int i = 0; i < q->n; i++) {
-        const uint32_t x = (uint32_t)q->token[i];
-        const unsigned char bytes[4] = { (unsigned char)x, (unsigned char)(x >> 8), (unsigned char)(x >> 16),
-                                         (unsigned char)(x >> 24) };
-        wg_sha256_add(&sha, bytes, sizeof bytes);
-    }
-    wg_sha256_end(&sha, q->sha256);
-}
-
-static bool same_output(const wg_request *a, const wg_request *b)
-{
-    return a->n == b->n && memcmp(a->token, b->token, (size_t)a->n * sizeof *a->token) == 0;
-}
-
-/* How much of this text the draft model's vocabulary has. */
-static void add_coverage(wg_result *o, const wg_engine *e, const wg_request *q)
-{
-    wg_overlap v;
-    wg_coverage *c = &o->coverage;
-    if (q->status || !wg_drafter_overlap(wg_engine_drafter(e), &v)) return;
-    c->shared = v.shared;
-    c->vocab = v.vocab;
-    c->text += q->n;
-    for (int i = 0; i < q->n; i++) c->covered += q->token[i] < v.n && v.own[q->token[i]] >= 0;
-}
-
-static void add_to(wg_pairs *p, int i, const wg_request *q, const wg_request *base)
-{
-    p->seconds[i] += q->decode;
-    p->tokens[i] += q->n;
-    p->passes[i] += (double)q->counts.passes;
-    p->drafted[i] += (double)q->counts.drafted;
-    p->accepted[i] += (double)q->counts.accepted;
-    p->base_seconds[i] += base->decode;
-    p->base_tokens[i] += base->n;
-    p->base_passes[i] += (double)base->counts.passes;
-    p->base_phases[i] += base->phases.draft + base->phases.verify + base->phases.accept + base->phases.kv;
-}
-
-static void add_pair(wg_result *o, const wg_request *q, const wg_request *base, int questions)
-{
-    if (q->status || base->status) {
-        const wg_request *bad = q->status ? q : base;
-        if (o->failed++ == 0)
-            snprintf(o->first_failure, sizeof o->first_failure, "%.100s: %.380s", q->source->id, bad->error);
-        return;
-    }
-    const int question = q->source->before + q->turn;
-    o->requests++;
-    o->equal += same_output(q, base);
-    add_to(&o->pairs, q->prompt, q, base);
-    if (o->turns.n) add_to(&o->turns, question, q, base);
-    wg_counts_add(&o->counts, &q->counts);
-    wg_mixture_add(&o->mixture, &q->mixture);
-    wg_phases_add(&o->phases, &q->phases, 1);
-    o->decode += q->decode;
-    o->forward += q->forward;
-    o->context += (double)q->counts.passes * (q->prompt_tokens + q->n / 2.0);
-    o->ttft[o->n_ttft++] = q->ttft;
-    if (!isnan(q->tpot)) o->tpot[o->n_tpot++] = q->tpot;
-    memcpy(o->sha256[q->repeat * questions + question], q->sha256, sizeof q->sha256);
-}
-
-/* What both sides took, and when the cell's tokens came. */
-static wg_status add_efforts(wg_result *o, const wg_request *q, const wg_request *base, wg_error *err)
-{
-    if (q->status || base->status) return WG_OK;
-    wg_effort *to[2] = { &o->effort, &o->base_effort };
-    const wg_request *from[2] = { q, base };
-    for (int i = 0; i < 2; i++) {
-        wg_load_add(&to[i]->load, &from[i]->load);
-        to[i]->forward += from[i]->forward;
-        to[i]->decode += from[i]->decode;
-        to[i]->prefill += from[i]->prefill;
-        to[i]->joules += from[i]->joules;
-        to[i]->passes += (double)from[i]->counts.passes;
-        to[i]->tokens += from[i]->n;
-        to[i]->drafted += (double)from[i]->counts.drafted;
-        to[i]->accepted += (double)from[i]->counts.accepted;
-    }
-    return wg_events_spread(&q->events, &o->itl, &o->itl_token, err);
-}
-
-static double *series(int n) { return wg_calloc((size_t)n, sizeof(double)); }
-
-static bool open_pairs(wg_pairs *p, int n)
-{
-    double **all[] = {
-        &p->seconds,      &p->tokens,      &p->passes,      &p->drafted,     &p->accepted,
-        &p->base_seconds, &p->base_tokens, &p->base_passes, &p->base_phases,
-    };
-    bool ok = true;
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) ok = (*all[i] = series(n)) && ok;
-    p->n = n;
-    return ok;
-}
-
-static void close_pairs(wg_pairs *p)
-{
-    double *all[] = {
-        p->seconds,      p->tokens,      p->passes,      p->drafted,     p->accepted,
-        p->base_seconds, p->base_tokens, p->base_passes, p->base_phases,
-    };
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) wg_free(all[i]);
-}
-
-static wg_status open_result(wg_result *o, const wg_dataset *d, int repeats, wg_error *err)
-{
-    const bool ok = open_pairs(&o->pairs, d->n) && (d->turns == 1 || open_pairs(&o->turns, d->questions));
-    o->outputs = d->questions * repeats;
-    o->ttft = series(o->outputs);
-    o->tpot = series(o->outputs);
-    o->sha256 = wg_calloc((size_t)o->outputs, sizeof *o->sha256);
-    return ok && o->ttft && o->tpot && o->sha256 ? WG_OK : wg_nomem(err, (size_t)o->outputs * 8, "results");
-}
-
-void wg_run_free(wg_run *r)
-{
-    for (int i = 0; r->result && i < r->config->n; i++) {
-        wg_result *o = &r->result[i];
-        close_pairs(&o->pairs);
-        close_pairs(&o->turns);
-        wg_free(o->ttft);
-        wg_free(o->tpot);
-        wg_free(o->sha256);
-        wg_free(o->itl.v);
-        wg_free(o->itl_token.v);
-    }
-    wg_free(r->result);
-    r->result = NULL;
-}
 
 /* ---- groups ------------------------------------------------------------------------------------------------------ */
 
@@ -240,10 +104,10 @@ static wg_status open_arm(const runner *r, const wg_group *g, const wg_cell *cel
         .max_tokens = longest_sequence(g),
         .seed = (uint64_t)like->top.seed,
         .sampling = like->sampling,
-        .measure_alpha = cell,
-        .host_rows = true, /* for alpha and traces; and the baseline is to pay for what its arms pay for */
+        .lengths = &a->lengths,
     };
     WG_TRY(wg_engine_open(&a->engine, &parts, &o, err));
+    if (cell) WG_TRY(wg_second_pass_open(a, &r->config->top, &parts, &o, err));
     return open_requests(a, g, r->config->top.trace, err);
 }
 
@@ -301,7 +165,7 @@ static wg_status open_group(runner *r, int number, wg_error *err)
     WG_TRY(open_arm(r, g, NULL, &g->arm[0], err));
     for (int i = 0; i < c->n; i++) {
         if (c->cell[i].group != number) continue;
-        WG_TRY(open_result(&r->run->result[i], g->dataset, c->top.repeats, err));
+        WG_TRY(wg_result_open(&r->run->result[i], g->dataset, c->top.repeats, err));
         if (r->opt->recorded) r->run->result[i].coverage = r->opt->recorded[i];
         const wg_status s = open_arm(r, g, &c->cell[i], &g->arm[g->arms++], err);
         if (s) return wg_fail_in(err, s, "cell %d", i);
@@ -318,7 +182,9 @@ static void close_group(wg_group *g)
             wg_events_close(&g->arm[k].request[i].events);
         }
         wg_free(g->arm[k].request);
+        wg_engine_close(g->arm[k].second);
         wg_engine_close(g->arm[k].engine);
+        wg_length_log_close(&g->arm[k].lengths);
     }
     wg_conversation_free(g->prompts.question, g->prompts.count);
     wg_free(g->prompts.question);
@@ -369,6 +235,18 @@ static wg_status calibrate(runner *r, wg_group *g, const wg_warm *warm, wg_error
     return s;
 }
 
+/* A batch through an arm, timed, and once more where it has a second pass, which is traced then. */
+static wg_status run_batch(runner *r, const wg_group *g, wg_arm *a, int first, int n, int repeat, int turns, int max_new,
+                           wg_tracer *tracer, wg_error *err)
+{
+    WG_TRY(wg_batch_run(&r->room, g, a, first, n, repeat, turns, max_new, a->second ? NULL : tracer, err));
+    if (!a->second) return WG_OK;
+    const double start = wg_clock_now();
+    const wg_status s = wg_second_pass_run(&r->room, g, a, first, n, repeat, turns, max_new, tracer, err);
+    r->second_pass += wg_clock_now() - start;
+    return s;
+}
+
 /* One dropped run of each arm, so that no arm meets cold pages or a cold clock in its first request; and what costs can be read
  * off it. */
 static wg_status warm_up(runner *r, wg_group *g, wg_error *err)
@@ -381,7 +259,7 @@ static wg_status warm_up(runner *r, wg_group *g, wg_error *err)
     wg_status s = warm ? WG_OK : wg_nomem(err, (size_t)g->arms * sizeof *warm, "a warm-up");
     for (int k = 0; k < g->arms && !s; k++) {
         g->arm[k].warm = &warm[k];
-        s = wg_batch_run(&r->room, g, &g->arm[k], prompt, n, 0, 1, tokens, NULL, err);
+        s = run_batch(r, g, &g->arm[k], prompt, n, 0, 1, tokens, NULL, err);
         g->arm[k].warm = NULL;
     }
     if (!s && !wg_calibration_of(r->costs, g->like->group, g->arm[g->arms - 1].cell).known) s = calibrate(r, g, warm, err);
@@ -394,8 +272,8 @@ static wg_status finish_arm(runner *r, const wg_group *g, wg_arm *a, int n, bool
     for (int i = 0; i < n; i++) {
         wg_request *q = &a->request[i];
         const wg_request *base = &g->arm[0].request[i];
-        digest_output(q);
-        if (base_known && !q->status && !base->status) q->equals = same_output(q, base);
+        wg_request_digest(q);
+        if (base_known && !q->status && !base->status) q->equals = wg_request_same_output(q, base);
         WG_TRY(wg_record_request(r->record, q, g->target->tokenizer, err));
         wg_progress_add(&r->progress, q);
     }
@@ -421,7 +299,7 @@ static wg_status run_arm(runner *r, wg_group *g, wg_arm *a, int first, int n, in
                        r->run->resumed);
     if (left < requests) {
         WG_TRY(wg_record_cut(r->record, err));
-        WG_TRY(wg_batch_run(&r->room, g, a, first, n, repeat, g->dataset->turns, max_new, a->cell < 0 ? NULL : r->tracer, err));
+        WG_TRY(run_batch(r, g, a, first, n, repeat, g->dataset->turns, max_new, a->cell < 0 ? NULL : r->tracer, err));
         return finish_arm(r, g, a, requests, base_known, err);
     }
     expect_requests(g, a, first, n, repeat);
@@ -453,9 +331,8 @@ static wg_status run_unit(runner *r, wg_group *g, int unit, int repeat, wg_error
     for (int k = 1; k < g->arms; k++)
         for (int i = 0; i < requests; i++) {
             wg_result *o = &r->run->result[g->arm[k].cell];
-            add_pair(o, &g->arm[k].request[i], &g->arm[0].request[i], g->dataset->questions);
-            if (!r->opt->recorded) add_coverage(o, g->arm[k].engine, &g->arm[k].request[i]);
-            WG_TRY(add_efforts(o, &g->arm[k].request[i], &g->arm[0].request[i], err));
+            WG_TRY(wg_result_add_pair(o, &g->arm[k].request[i], &g->arm[0].request[i], g->dataset->questions, err));
+            if (!r->opt->recorded) wg_result_add_coverage(o, g->arm[k].engine, &g->arm[k].request[i]);
         }
     return WG_OK;
 }
@@ -545,6 +422,7 @@ static wg_status write_summary(const runner *r, wg_error *err)
         const double seconds = wg_record_traced(r->record) + (r->tracer ? r->tracer->seconds : 0);
         json_object_set_new(v, "trace_seconds", r->opt->recorded ? json_null() : json_real(seconds));
     }
+    if (v && r->second_pass > 0) json_object_set_new(v, "second_pass_seconds", json_real(r->second_pass));
     if (v && r->run->complete && r->tracer) {
         char trace[4200];
         snprintf(trace, sizeof trace, "%s/trace.wgt", wg_record_path(r->record));

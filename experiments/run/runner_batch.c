@@ -2,6 +2,7 @@
  * A batch of prompts through one engine. The clock runs around wg_engine_step and wg_engine_prefill only. */
 #include "experiments/run/runner_batch.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -21,7 +22,7 @@ static void request_reset(wg_request *q)
                        .joules = NAN };
 }
 
-static void request_fail(wg_request *q, wg_status s, const wg_error *e)
+void wg_request_fail(wg_request *q, wg_status s, const wg_error *e)
 {
     char turn[40] = "";
     if (q->source->turns > 1) snprintf(turn, sizeof turn, "turn %d of %d: ", q->turn + 1, q->source->turns);
@@ -53,8 +54,8 @@ static void trace_step(wg_request *q, const wg_seq *s, const wg_mixture_step *mi
     wg_step_record *t = &q->step[q->steps++];
     *t = (wg_step_record){ .position = s->n - s->last_emitted, .nodes = s->last_nodes, .probes = s->last_probes,
                            .height = s->last_height, .accepted = accepted, .emitted = s->last_emitted, .batch = batch,
-                           .mixture = *mixture, .seconds = seconds / batch };
-    wg_phases_add(&t->phases, step, 1.0 / batch);
+                           .mixture = *mixture, .seconds = seconds };
+    wg_phases_add(&t->phases, step, 1);
 }
 
 static void finish_request(wg_request *q, const wg_seq *s, double first, double now)
@@ -63,6 +64,7 @@ static void finish_request(wg_request *q, const wg_seq *s, double first, double 
     memcpy(q->token, s->token + s->prompt, (size_t)q->n * sizeof *q->token);
     q->finish = s->finish;
     q->counts = s->counts;
+    q->on_device = s->on_device;
     if (q->n > 1 && now > first) q->tpot = (now - first) / (q->n - 1);
 }
 
@@ -79,12 +81,22 @@ void wg_request_begin(const wg_group *g, const wg_arm *a, wg_request *q, int pro
         q->prompt_tokens = g->prompts.question[q->source->before].n; /* else to be found out */
 }
 
+/* What the batch under way knows of a sequence beside its request. */
+typedef struct place {
+    long decoded;   /* rounds that the device decoded, before the step at hand (wg_device_passes) */
+    double share;   /* of its seconds in the call under way */
+} place;
+
+enum { BATCH_MOST = 256 };
+
 /* A batch under way: its requests and its clock. */
 typedef struct batch {
     const wg_room *room;
     const wg_group *g;
     wg_arm *a;
     wg_seq **seq; /* (n) NULL: over */
+    place at[BATCH_MOST];     /* (n) */
+    int of_slot[BATCH_MOST];  /* which of them has this slot of the engine */
     int first, n, repeat, turns, max_new; /* as of wg_batch_run */
     int turn, left; /* at hand; requests still running */
     bool begun;   /* the first step of the turn is over */
@@ -93,6 +105,13 @@ typedef struct batch {
     double traced;     /* its clock when the batch began */
     double measured;   /* the engine's clock of measurements, then */
     wg_error *err;     /* of the tracer, whose failure ends the run */
+    /* of the call of the engine under way */
+    int k, told, rows; /* sequences of the step at hand; of them, those told; rows of the one that had most */
+    double clock, seconds, now; /* when the step began; how long it took; when it was over */
+    double forward;    /* the target's clock, accounted for */
+    wg_phases phases;  /* the engine's, accounted for */
+    bool by_device;    /* decoded there */
+    wg_status status;  /* of the tracer */
 } batch;
 
 /* The request at hand of the ith conversation; it must have that turn. */
@@ -118,16 +137,20 @@ static double batch_clock(const batch *b)
     return wg_clock_now() - traced - (wg_engine_phases(b->a->engine)->measure - b->measured);
 }
 
+uint32_t wg_request_address(const wg_group *g, int prompt, int repeat)
+{
+    return (uint32_t)prompt * (uint32_t)g->like->top.repeats + (uint32_t)repeat;
+}
+
 /* Asks and prefills. */
 static wg_status ask(batch *b, int i, wg_request *q, wg_error *err)
 {
     const wg_question *question = &b->g->prompts.question[q->source->before];
-    const uint32_t repeats = (uint32_t)b->g->like->top.repeats;
     wg_status s = WG_EINVAL;
     if (b->turn && !b->seq[i]) wg_fail(err, s, "it was not asked, because the one before it failed");
     else
-        s = wg_conversation_ask(b->a->engine, &b->seq[i], question, b->turn,
-                                (uint32_t)q->prompt * repeats + (uint32_t)b->repeat, b->max_new, err);
+        s = wg_conversation_ask(b->a->engine, &b->seq[i], question, b->turn, wg_request_address(b->g, q->prompt, b->repeat),
+                                b->max_new, err);
     if (s) return s;
     q->prompt_tokens = b->seq[i]->n;
     q->cached = wg_kv_len(b->seq[i]->kv);
@@ -153,7 +176,7 @@ static wg_status begin_turn(batch *b)
         const wg_status bad = ask(b, i, q, &e);
         b->left += !bad;
         if (!bad) continue;
-        request_fail(q, bad, &e);
+        wg_request_fail(q, bad, &e);
         close_seq(b, i);
     }
     for (int i = 0; b->tracer && !s && i < b->n; i++)
@@ -161,73 +184,142 @@ static wg_status begin_turn(batch *b)
     return s;
 }
 
-/* The place-th of the k sequences of a step. */
-static wg_status settle(batch *b, int i, int place, int k, double forward, double seconds, const wg_phases *step, double now)
+/* ---- a step ------------------------------------------------------------------------------------------------------ */
+
+static void begin_step(batch *b, int k, double now)
 {
+    b->k = k;
+    b->told = 0;
+    b->clock = now;
+    b->forward = wg_engine_target(b->a->engine)->seconds;
+    b->phases = *wg_engine_phases(b->a->engine);
+}
+
+/* The first sequence of a step is told: the step is over. */
+static void step_over(batch *b, bool by_device)
+{
+    b->now = batch_clock(b);
+    b->seconds = b->now - b->clock;
+    b->rows = 1;
+    b->by_device = by_device;
+    if (!b->begun) b->first_token = b->now;
+}
+
+/* All sequences of a step were told. A device goes on while this is written down, so its next step has begun already. */
+static void end_step(batch *b)
+{
+    const wg_phases step = phases_between(&b->phases, wg_engine_phases(b->a->engine));
+    if (b->a->warm) wg_warm_step(b->a->warm, &step, b->seconds, b->k, b->rows);
+    b->begun = true;
+    begin_step(b, b->left, b->by_device ? b->now : batch_clock(b));
+}
+
+/* Time in the target's passes since the step began; of rounds that the device decodes, all but the draft. */
+static double forward_seconds(const batch *b, const wg_phases *step)
+{
+    return b->by_device ? step->verify : wg_engine_target(b->a->engine)->seconds - b->forward;
+}
+
+/* A request's share of the step that is over. */
+static wg_status account(batch *b, wg_request *q, const wg_seq *seq, const wg_tree *tree)
+{
+    const wg_engine *e = b->a->engine;
+    const wg_phases step = phases_between(&b->phases, wg_engine_phases(e));
+    q->decode += b->seconds / b->k;
+    q->forward += forward_seconds(b, &step) / b->k;
+    wg_phases_add(&q->phases, &step, 1.0 / b->k);
+    const wg_mixture_step mixture = wg_mixture_add_step(&q->mixture, wg_engine_drafter(e), seq);
+    trace_step(q, seq, &mixture, b->k, b->seconds, &step);
+    wg_load_step(&q->load, seq, tree, b->k, wg_kv_page_slots(wg_engine_kv(e)));
+    if (!b->begun) q->ttft = b->now - b->start;
+    else wg_event_add(&q->events, b->now - q->last, seq->last_emitted);
+    q->last = b->now;
+    return b->tracer ? wg_tracer_round(b->tracer, q, q->steps - 1, seq, e, tree, b->err) : WG_OK;
+}
+
+/* After each step of a sequence (wg_round_fn). */
+static bool take_step(void *user, const wg_seq *seq, const wg_tree *tree)
+{
+    batch *b = user;
+    const int i = b->of_slot[seq->slot];
     wg_request *q = request_of(b, i);
-    wg_seq *seq = b->seq[i];
-    wg_status s = WG_OK;
-    q->decode += seconds / k;
-    q->forward += forward / k;
-    wg_phases_add(&q->phases, step, 1.0 / k);
-    const wg_mixture_step mixture = wg_mixture_add_step(&q->mixture, wg_engine_drafter(b->a->engine), seq);
-    trace_step(q, seq, &mixture, k, seconds, step);
-    wg_load_step(&q->load, seq, &wg_engine_last_step(b->a->engine).tree[place], k,
-                 wg_kv_page_slots(wg_engine_kv(b->a->engine)));
-    if (!b->begun) q->ttft = now - b->start;
-    else wg_event_add(&q->events, now - q->last, seq->last_emitted);
-    q->last = now;
-    if (b->tracer) s = wg_tracer_round(b->tracer, q, seq, b->a->engine, place, b->err);
-    if (s || seq->finish == WG_RUNNING) return s;
-    if (b->tracer) s = wg_tracer_end(b->tracer, q, seq, b->err);
-    finish_request(q, seq, b->first_token, now);
-    if (b->turn + 1 == q->source->turns || b->turn + 1 == b->turns) close_seq(b, i);
-    b->left--;
-    return s;
-}
-
-/* Rows of the pass of the sequence that had most: nodes and probes. */
-static int most_rows(wg_seq *const *seq, int n)
-{
-    int most = 1;
-    for (int i = 0; i < n; i++) {
-        const int rows = seq[i]->last_nodes + seq[i]->last_probes;
-        most = rows > most ? rows : most;
+    const bool by_device = seq->on_device.decoded > b->at[i].decoded;
+    b->at[i].decoded = seq->on_device.decoded;
+    if (b->told++ == 0) step_over(b, by_device);
+    const int rows = seq->last_nodes + seq->last_probes;
+    b->rows = rows > b->rows ? rows : b->rows;
+    b->at[i].share += b->seconds / b->k;
+    if (!b->status) b->status = account(b, q, seq, tree);
+    if (!b->status && seq->finish != WG_RUNNING) {
+        if (b->tracer) b->status = wg_tracer_end(b->tracer, q, seq, b->err);
+        finish_request(q, seq, b->first_token, b->now);
+        b->left--;
     }
-    return most;
+    if (b->told == b->k) end_step(b);
+    return !b->status && !stopped(b->room);
 }
 
-/* One step of the running requests from .. to-1. A step that fails leaves every sequence as it was, so whose fault it is shows
- * by stepping each alone: only that request fails. */
-static wg_status step_batch(batch *b, int from, int to)
+/* A device that decodes is awaited once more behind the last round: shared by the time that each sequence had of the call. */
+static void share_rest(batch *b, int from, int to)
+{
+    const wg_phases rest = phases_between(&b->phases, wg_engine_phases(b->a->engine));
+    const double seconds = batch_clock(b) - b->clock, forward = forward_seconds(b, &rest);
+    double all = 0;
+    for (int i = from; i < to; i++) all += b->at[i].share;
+    for (int i = from; i < to && all > 0; i++) {
+        if (b->at[i].share <= 0) continue;
+        wg_request *q = request_of(b, i);
+        const double share = b->at[i].share / all;
+        q->decode += seconds * share;
+        q->forward += forward * share;
+        wg_phases_add(&q->phases, &rest, share);
+    }
+}
+
+/* Sequences that are over and will not be asked more. */
+static void close_finished(batch *b)
+{
+    for (int i = 0; i < b->n; i++) {
+        if (!b->seq[i] || b->seq[i]->finish == WG_RUNNING) continue;
+        if (b->turn + 1 == request_of(b, i)->source->turns || b->turn + 1 == b->turns) close_seq(b, i);
+    }
+}
+
+enum { PLANS = 1024 }; /* of a sequence in a step, at most: drafters made of others, each with a policy */
+
+/* Steps of the running requests from .. to-1: one, or with `all` as many as the engine makes without the host. A step that
+ * fails leaves every sequence as it was, so whose fault it is shows by stepping each alone: only that request fails. */
+static wg_status step_batch(batch *b, int from, int to, bool all)
 {
     wg_engine *e = b->a->engine;
     wg_seq **active = b->room->active;
     int k = 0;
-    for (int i = from; i < to; i++)
-        if (is_running(b, i)) active[k++] = b->seq[i];
+    for (int i = from; i < to; i++) {
+        b->at[i].share = 0;
+        if (!is_running(b, i)) continue;
+        b->at[i] = (place){ .decoded = b->seq[i]->on_device.decoded };
+        b->of_slot[b->seq[i]->slot] = i;
+        active[k++] = b->seq[i];
+    }
     if (k == 0) return WG_OK;
     wg_error err;
-    const wg_phases before = *wg_engine_phases(e);
-    const double forward = wg_engine_target(e)->seconds, clock = batch_clock(b);
-    const wg_status s = stopped(b->room) ? WG_EINTERRUPTED : wg_engine_step(e, active, k, &err);
-    const double now = batch_clock(b);
-    if (s == WG_EINTERRUPTED) return s;
-    if (s && k > 1) {
-        for (int i = from; i < to; i++) WG_TRY(step_batch(b, i, i + 1));
+    if (b->a->second) WG_TRY(wg_length_log_reserve(&b->a->lengths, k * PLANS, b->err));
+    if (stopped(b->room)) return WG_EINTERRUPTED;
+    b->status = WG_OK;
+    b->by_device = false;
+    begin_step(b, k, batch_clock(b));
+    const wg_status s = wg_engine_rounds(e, active, k, all ? INT_MAX : 1, take_step, b, &err);
+    if (b->status) return b->status;
+    if (b->by_device) share_rest(b, from, to);
+    close_finished(b);
+    if (!s) return WG_OK;
+    if (k > 1) {
+        for (int i = from; i < to; i++) WG_TRY(step_batch(b, i, i + 1, false));
         return WG_OK;
     }
-    const wg_phases step = phases_between(&before, wg_engine_phases(e));
-    if (!b->begun) b->first_token = now;
-    if (b->a->warm && !s) wg_warm_step(b->a->warm, &step, now - clock, k, most_rows(active, k));
-    const double target = wg_engine_target(e)->seconds - forward;
-    for (int i = from, place = 0; i < to; i++) {
+    for (int i = from; i < to; i++) {
         if (!is_running(b, i)) continue;
-        if (!s) {
-            WG_TRY(settle(b, i, place++, k, target, now - clock, &step, now));
-            continue;
-        }
-        request_fail(request_of(b, i), s, &err);
+        wg_request_fail(request_of(b, i), s, &err);
         close_seq(b, i);
         b->left--;
     }
@@ -239,7 +331,8 @@ static wg_status run_turn(batch *b)
 {
     wg_status s = begin_turn(b);
     const double start = wg_clock_now(), joules = wg_energy_joules(b->room->energy);
-    for (; !s && b->left > 0; b->begun = true) s = step_batch(b, 0, b->n);
+    const bool all = wg_engine_decodes_on_device(b->a->engine);
+    while (!s && b->left > 0) s = step_batch(b, 0, b->n, all);
     const double watts = (wg_energy_joules(b->room->energy) - joules) / (wg_clock_now() - start);
     for (int i = 0; i < b->n; i++)
         if (b->turn < b->g->dataset->prompt[b->first + i].turns) request_of(b, i)->joules = watts * request_of(b, i)->decode;
@@ -264,6 +357,7 @@ wg_status wg_batch_run(const wg_room *room, const wg_group *g, wg_arm *a, int fi
                 .err = err };
     wg_status s = WG_OK;
     memset(b.seq, 0, (size_t)n * sizeof *b.seq);
+    wg_length_log_record(&a->lengths);
     for (; b.turn < turns && !s; b.turn++) s = run_turn(&b);
     for (int i = 0; i < n; i++) close_seq(&b, i);
     return s;

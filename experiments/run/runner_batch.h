@@ -15,6 +15,9 @@ typedef struct wg_encoded { wg_question *question; int count; } wg_encoded;
 typedef struct wg_arm {
     int cell; /* -1: the baseline */
     wg_engine *engine;
+    wg_engine *second;   /* for what needs the target's rows on the host (second_pass.h); NULL: nothing does, or `engine` has
+                          * them there */
+    wg_length_log lengths; /* of the batch under way: planned in the timed pass, repeated in the second one */
     wg_request *request; /* (room) of the unit at hand: its prompts, each turn by turn */
     wg_warm *warm;       /* where its steps are looked at; NULL: not now */
 } wg_arm;
@@ -37,12 +40,18 @@ typedef struct wg_room {
     wg_energy *energy;
 } wg_room;
 
-/* Conversations first .. first+n-1 to their ends, or to their turn `turns`, into a->request; at most max_new tokens a turn. All
+/* The timed pass, on the path that users get: conversations first .. first+n-1 to their ends, or to their turn `turns`, into a->request; at most max_new tokens a turn. All
  * of them finish a turn before the next one is asked, so that a turn is a batch of its own, with its own clock. A request that
  * fails says so itself, and with it the later turns of its conversation. A failure (EINTERRUPTED, or of the tracer, which may
  * be NULL) leaves the requests without meaning. */
 wg_status wg_batch_run(const wg_room *room, const wg_group *g, wg_arm *a, int first, int n, int repeat, int turns, int max_new,
                        wg_tracer *tracer, wg_error *err);
+
+/* A request failed, and with it its numbers; of a conversation the message says which turn. */
+void wg_request_fail(wg_request *q, wg_status s, const wg_error *e);
+
+/* The address of a prompt's randomness in a repeat: the same for every arm, its second pass included. */
+uint32_t wg_request_address(const wg_group *g, int prompt, int repeat);
 
 /* An empty request at its address; what it has room for stays. */
 void wg_request_begin(const wg_group *g, const wg_arm *a, wg_request *q, int prompt, int turn, int repeat);

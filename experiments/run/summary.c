@@ -11,17 +11,15 @@
 #include "experiments/record/acceptance.h"
 #include "experiments/run/breakdown.h"
 #include "experiments/base/stats.h"
-
-static json_t *number(double v) { return isfinite(v) ? json_real(v) : json_null(); }
-static json_t *ratio(double a, double b) { return b > 0 ? number(a / b) : json_null(); }
+#include "experiments/base/json_number.h"
 
 static json_t *interval(const wg_ratio *r, uint64_t seed, double *scratch)
 {
     double lo, hi;
     if (!wg_ratio_interval(r, seed, scratch, &lo, &hi)) return json_null();
     json_t *v = json_array();
-    json_array_append_new(v, number(lo));
-    json_array_append_new(v, number(hi));
+    json_array_append_new(v, wg_json_number(lo));
+    json_array_append_new(v, wg_json_number(hi));
     return v;
 }
 
@@ -61,7 +59,7 @@ static json_t *by_position(const wg_counts *c)
 {
     json_t *v = json_array();
     for (int d = 1; d < WG_TREE_MAX && c->offered_at[d]; d++)
-        json_array_append_new(v, ratio((double)c->accepted_at[d], (double)c->offered_at[d]));
+        json_array_append_new(v, wg_json_ratio((double)c->accepted_at[d], (double)c->offered_at[d]));
     return v;
 }
 
@@ -90,7 +88,7 @@ static json_t *explained(const wg_result *r)
     const wg_pairs *p = &r->pairs;
     const double passes = (double)r->counts.passes, plain = sum(p->base_phases, p->n) / sum(p->base_passes, p->n);
     const double pass = (r->phases.draft + r->phases.verify + r->phases.accept + r->phases.kv) / passes;
-    return number((double)r->counts.emitted / passes * plain / pass);
+    return wg_json_number((double)r->counts.emitted / passes * plain / pass);
 }
 
 /* What the calibration foretold for drafts that fared as these did, and which phase is to blame for the difference. */
@@ -109,14 +107,15 @@ static void add_prediction(json_t *v, const wg_result *r)
     const wg_step_cost measured = { draft, verify, r->decode / passes - draft - verify };
     const wg_residual why = wg_cost_residual(&step, &measured, plain.draft + plain.verify + plain.rest,
                                              sum(p->base_seconds, p->n) / sum(p->base_tokens, p->n));
-    json_object_set_new(v, keys[0], number(s.speedup));
-    json_object_set_new(v, keys[1], json_pack("[o,o]", number(s.lo), number(s.hi)));
+    json_object_set_new(v, keys[0], wg_json_number(s.speedup));
+    json_object_set_new(v, keys[1], json_pack("[o,o]", wg_json_number(s.lo), wg_json_number(s.hi)));
     json_object_set_new(v, keys[2],
                         json_pack("{s:o, s:o, s:o, s:o}", "draft", wg_json_ms(step.draft), "verify", wg_json_ms(step.verify),
                                   "rest", wg_json_ms(step.rest), "plain", wg_json_ms(plain.draft + plain.verify + plain.rest)));
     json_object_set_new(v, keys[3],
-                        json_pack("{s:o, s:o, s:o, s:o, s:o}", "draft", number(why.draft), "verify", number(why.verify), "rest",
-                                  number(why.rest), "plain", number(why.plain), "total", number(why.total)));
+                        json_pack("{s:o, s:o, s:o, s:o, s:o}", "draft", wg_json_number(why.draft), "verify",
+                                  wg_json_number(why.verify), "rest", wg_json_number(why.rest), "plain",
+                                  wg_json_number(why.plain), "total", wg_json_number(why.total)));
 }
 
 /* c of the glossary: seconds of drafting for each level of a draft (a chain's tokens, a tree's depth), over those of a plain
@@ -127,22 +126,22 @@ static json_t *cost_ratio(const wg_result *r)
     double levels = 0;
     for (int d = 1; d < WG_TREE_MAX; d++) levels += (double)r->counts.offered_at[d];
     const double plain = sum(p->base_phases, p->n) / sum(p->base_passes, p->n);
-    return levels > 0 ? number(r->phases.draft / levels / plain) : json_null();
+    return levels > 0 ? wg_json_number(r->phases.draft / levels / plain) : json_null();
 }
 
 static void add_speculation(json_t *v, const wg_counts *c)
 {
-    json_object_set_new(v, "acceptance_rate", ratio((double)c->accepted, (double)c->drafted));
+    json_object_set_new(v, "acceptance_rate", wg_json_ratio((double)c->accepted, (double)c->drafted));
     json_object_set_new(v, "acceptance_by_position", by_position(c));
-    json_object_set_new(v, "alpha", ratio(c->alpha_sum, (double)c->alpha_n));
-    json_object_set_new(v, "alpha_star", ratio(c->alpha_star_sum, (double)c->alpha_star_n));
+    json_object_set_new(v, "alpha", wg_json_ratio(c->alpha_sum, (double)c->alpha_n));
+    json_object_set_new(v, "alpha_star", wg_json_ratio(c->alpha_star_sum, (double)c->alpha_star_n));
     json_object_set_new(v, "spec_decode_num_drafts", json_integer(c->passes)); /* vLLM's names from here */
     json_object_set_new(v, "spec_decode_num_draft_tokens", json_integer(c->drafted));
     json_object_set_new(v, "spec_decode_num_accepted_tokens", json_integer(c->accepted));
     json_object_set_new(v, "spec_decode_num_accepted_tokens_per_pos", per_position(c));
     json_object_set_new(v, "mean_acceptance_length",
-                        c->passes ? number(1 + (double)c->accepted / (double)c->passes) : json_null());
-    json_object_set_new(v, "draft_acceptance_rate", ratio((double)c->accepted, (double)c->drafted));
+                        c->passes ? wg_json_number(1 + (double)c->accepted / (double)c->passes) : json_null());
+    json_object_set_new(v, "draft_acceptance_rate", wg_json_ratio((double)c->accepted, (double)c->drafted));
 }
 
 /* Only of drafters for which it is a question. */
@@ -153,10 +152,10 @@ static void add_overlap(json_t *v, const wg_result *r)
     json_t *o = json_object();
     json_object_set_new(o, "shared", json_integer(c->shared));
     json_object_set_new(o, "vocabulary", json_integer(c->vocab));
-    json_object_set_new(o, "share", ratio(c->shared, c->vocab));
+    json_object_set_new(o, "share", wg_json_ratio(c->shared, c->vocab));
     json_object_set_new(o, "text_shared", json_integer(c->covered));
     json_object_set_new(o, "text_tokens", json_integer(c->text));
-    json_object_set_new(o, "text_share", ratio((double)c->covered, (double)c->text));
+    json_object_set_new(o, "text_share", wg_json_ratio((double)c->covered, (double)c->text));
     json_object_set_new(v, "overlap", o);
 }
 
@@ -168,15 +167,15 @@ static void add_parts(json_t *v, const wg_mixture *m)
     if (!list) return;
     json_array_foreach(list, k, part) {
         const wg_mixture_part *p = &m->part[k];
-        json_object_set_new(part, "acceptance_rate", ratio((double)p->accepted, (double)p->drafted));
-        json_object_set_new(part, "held_per_step", ratio((double)p->held, (double)p->asked));
+        json_object_set_new(part, "acceptance_rate", wg_json_ratio((double)p->accepted, (double)p->drafted));
+        json_object_set_new(part, "held_per_step", wg_json_ratio((double)p->held, (double)p->asked));
     }
     json_object_set_new(v, "parts", list);
     json_object_set_new(v, "parts_held", json_integer(m->held));
 }
 
 /* Tokens a second, prompts included. */
-static json_t *throughput(const wg_effort *e) { return ratio(e->tokens, e->prefill + e->decode); }
+static json_t *throughput(const wg_effort *e) { return wg_json_ratio(e->tokens, e->prefill + e->decode); }
 
 /* What a token costs beside the models. A drafter may run the target itself (synthetic): those passes are in the seconds of its
  * drafting, so of the target's no more count than its own phase has. */
@@ -191,18 +190,18 @@ static void add_speed(json_t *v, const wg_result *r, uint64_t seed, double *scra
     const double tokens = sum(p->tokens, p->n), seconds = sum(p->seconds, p->n);
     const wg_ratio tau = { p->tokens, p->passes, NULL, NULL, p->n };
     const wg_ratio speedup = { p->base_seconds, p->base_tokens, p->seconds, p->tokens, p->n };
-    json_object_set_new(v, "tau", number(wg_ratio_value(&tau)));
+    json_object_set_new(v, "tau", wg_json_number(wg_ratio_value(&tau)));
     json_object_set_new(v, "tau_ci", interval(&tau, seed, scratch));
-    json_object_set_new(v, "speedup", number(wg_ratio_value(&speedup)));
+    json_object_set_new(v, "speedup", wg_json_number(wg_ratio_value(&speedup)));
     json_object_set_new(v, "speedup_ci", interval(&speedup, seed, scratch));
     json_object_set_new(v, "explained_speedup", explained(r));
     add_prediction(v, r);
     json_object_set_new(v, "draft_cost_ratio", cost_ratio(r));
-    json_object_set_new(v, "tok_s", ratio(tokens, seconds));
-    json_object_set_new(v, "baseline_tok_s", ratio(sum(p->base_tokens, p->n), sum(p->base_seconds, p->n)));
+    json_object_set_new(v, "tok_s", wg_json_ratio(tokens, seconds));
+    json_object_set_new(v, "baseline_tok_s", wg_json_ratio(sum(p->base_tokens, p->n), sum(p->base_seconds, p->n)));
     json_object_set_new(v, "output_throughput", throughput(&r->effort)); /* vLLM's name */
     json_object_set_new(v, "baseline_output_throughput", throughput(&r->base_effort));
-    json_object_set_new(v, "overhead_us_per_token", ratio(overhead(r) * 1e6, tokens));
+    json_object_set_new(v, "overhead_us_per_token", wg_json_ratio(overhead(r) * 1e6, tokens));
     json_object_set_new(v, "ttft_ms", percentiles(r->ttft, r->n_ttft));
     json_object_set_new(v, "tpot_ms", percentiles(r->tpot, r->n_tpot));
     json_object_set_new(v, "itl_ms", percentiles(r->itl.v, r->itl.n));
@@ -234,6 +233,8 @@ static json_t *cell_summary(const wg_cell *cell, const wg_dataset *prompts, cons
     json_object_set_new(v, "drafted", json_integer(r->counts.drafted));
     json_object_set_new(v, "accepted", json_integer(r->counts.accepted));
     json_object_set_new(v, "probes", json_integer(r->counts.probes));
+    json_object_set_new(v, "device_verified_passes", json_integer(r->on_device.verified));
+    json_object_set_new(v, "device_decoded_passes", json_integer(r->on_device.decoded));
     add_overlap(v, r);
     add_parts(v, &r->mixture);
     add_speculation(v, &r->counts);
@@ -263,7 +264,7 @@ json_t *wg_summary_json(const wg_run *run)
     json_object_set_new(v, "config_sha256", json_string(c->sha256));
     if (c->shard.count) json_object_set_new(v, "shard", json_string(wg_shard_text(c->shard, shard)));
     json_object_set_new(v, "complete", json_boolean(run->complete));
-    json_object_set_new(v, "seconds", number(round(run->seconds * 1e3) / 1e3));
+    json_object_set_new(v, "seconds", wg_json_number(round(run->seconds * 1e3) / 1e3));
     json_object_set_new(v, "finished", json_string(wg_clock_utc(utc, sizeof utc)));
     if (*run->energy) json_object_set_new(v, "energy_unknown", json_string(run->energy));
     json_object_set_new(v, "cells", cells);

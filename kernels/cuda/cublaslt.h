@@ -14,10 +14,12 @@
 #include <cublasLt.h>
 #include <dlfcn.h>
 
+/* clang-format off */
 #define WG_CUBLASLT(X) \
     X(Create) X(Destroy) X(Matmul) X(MatmulDescCreate) X(MatmulDescDestroy) X(MatmulDescSetAttribute) \
     X(MatmulPreferenceCreate) X(MatmulPreferenceDestroy) X(MatmulPreferenceSetAttribute) X(MatmulAlgoGetHeuristic) \
     X(MatrixLayoutInit_internal) /* of cublasLtMatrixLayoutInit, which is inline */
+/* clang-format on */
 
 typedef struct wg_cublaslt {
 #define X(name) decltype(&cublasLt##name) name;

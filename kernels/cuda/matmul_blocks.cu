@@ -5,6 +5,11 @@
  * so an output's bits depend on neither the rows nor the stripes beside it. Sums start at the bits of 1.5 * 2^23, less what the
  * codes' zero makes of the inputs: read as a float, that is 1.5 * 2^23 + i, and i * da is one exact fma away (layout.h).
  *
+ * A record is taken whole, without a branch: blocks past the last input are zeros, codes and scales of the weights as well as
+ * those of the inputs, so i is 0 and acc + 0 is what it was. It never is -0, which would become 0: it begins as 0, all its
+ * addends are multiples of 2^-149 (a step is no smaller than 1e-30 or 0, a scale a multiple of 2^-24), and no sum of these
+ * rounds to -0.
+ *
  * A warp owns a stripe of 16 outputs and all of K. Records of weights (stripe.h) and steps of inputs come through a ring of
  * STAGES stages by cp.async, so that a block of few warps keeps enough bytes under way; how many warps share a step of inputs
  * is chosen by the launch and shows in no bit. Lines of 144 bytes keep the eight rows of a matrix in different banks.

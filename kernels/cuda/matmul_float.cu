@@ -13,7 +13,7 @@ enum { THREADS = 128, WARPS = THREADS / WG_WARP, MOST_ROWS = 8, TILE_K = 256 };
 template <int TYPE, int ROWS> WG_KERNEL WG_LAUNCH_BOUNDS(THREADS, 1) matmul_panels(wg_product p)
 {
     wg_depend();
-    WG_SHARED(float, x, ROWS * TILE_K);
+    WG_SHARED(float, x, (ROWS * TILE_K));
     const int lane = (int)threadIdx.x % WG_WARP, first = (int)blockIdx.y * ROWS;
     const wg_unit u = wg_unit_of(p, (int)blockIdx.x * WARPS + (int)threadIdx.x / WG_WARP);
     const size_t at = (size_t)u.index * p.k * WG_PANEL + lane;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Element-wise operations between products: gated activation and residual addition. */
+ * Element-wise operations between products: SwiGLU, the gated activation, and residual addition. */
 #include "kernels/exp.h"
 #include "kernels/variants.h"
 

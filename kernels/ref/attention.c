@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Attention of one row over the pages of its sequence, with a running maximum (Milakov and Gimelshein 2018) over chunks of 64
- * keys at absolute positions. The chunks, not the batch or the pages, fix the order of every sum. */
+ * Grouped-query attention (GQA; Ainslie et al. 2023) of one row over the pages of its sequence, with a running maximum
+ * (Milakov and Gimelshein 2018) over chunks of 64 keys at absolute positions. The chunks, not the batch or the pages, fix the
+ * order of every sum. */
 #include "kernels/exp.h"
 #include "kernels/lanes.h"
 #include "kernels/q8.h"

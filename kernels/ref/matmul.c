@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The product y = x W^T, one output at a time: the specification of every faster version. */
+ * Float and quantised matmul, y = x W^T, one output at a time: the specification of every faster version. */
 #include "kernels/layout.h"
 #include "kernels/ref/dequant.h"
 #include "kernels/variants.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Rotary position embedding (Su et al. 2021), in place. */
+ * Rotary position embedding, RoPE (Su et al. 2021), in place. */
 #include "kernels/variants.h"
 
 #include <math.h>

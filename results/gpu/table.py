@@ -2,14 +2,15 @@
 # SPDX-License-Identifier: MIT
 """What a card took, beside its floors: from the JSON that gpu-check.sh writes.
 
-    table.py [FILE...]          the table of docs/gpu.md, of each file a column; without one the newest of every card here
+    table.py [FILE...]          the table of docs/gpu.md, of each result.json a column; without one the newest of every card
     table.py --short FILE       the same of one run, as text
     table.py --page [FILE...]   writes the table into docs/gpu.md
     table.py --check            is the table in docs/gpu.md the one of these files?
     table.py --self-test
 
 A floor is the bytes that a pass must read (weights, head, keys and values) at the read-only bandwidth that the probe of the
-same run measured. What was not run, failed, or was cut off says `not measured`; nothing is filled in from elsewhere."""
+same run measured. What was not run, failed, or was cut off says `unknown`; nothing is filled in from elsewhere. The column of
+what is expected is arithmetic (docs/gpu.md says from what), for an H200."""
 import json
 import sys
 import tempfile
@@ -18,7 +19,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 PAGE = HERE.parent.parent / "docs/gpu.md"
 BEGIN, END = "<!-- table.py: begin -->", "<!-- table.py: end -->"
-NONE = "not measured"
+NONE = "unknown"
 EMULATED = "emulated"  # such runs test the script; their times mean nothing
 
 
@@ -31,12 +32,18 @@ class Run:
         passed = self.data.get("sections", {}).get(key, {}).get("result") == "passed"
         return self.data.get(key, []) if passed else []
 
+    def probes(self):
+        """Questions of the probe; each was answered by itself, so one that was asked counts even if the last one was not."""
+        return self.data.get("basics", []) + self.data.get("kernels", [])
+
     def probe(self, key):
-        """A question of the probe; each was answered by itself, so one that was asked counts even if the last one was not."""
-        return next((line[key] for line in self.data.get("probe", []) if line.get(key) is not None), None)
+        return next((line[key] for line in self.probes() if line.get(key) is not None), None)
 
     def product(self, kind, n, k):
-        return next((x for x in self.data.get("probe", []) if (x.get("product"), x.get("n"), x.get("k")) == (kind, n, k)), {})
+        return next((x for x in self.probes() if (x.get("product"), x.get("n"), x.get("k")) == (kind, n, k)), {})
+
+    def sample(self, kind):
+        return next((x for x in self.probes() if x.get("sample") == kind), {})
 
     def forward(self, key, rows, context=None):
         """A pass of a section, or {}."""
@@ -94,6 +101,12 @@ def attention(run):
     return (long["ms"] - short["ms"]) / (more / read) if more > 0 else None
 
 
+def sampled(run):
+    """What sampling adds to a round of plain decoding, in microseconds."""
+    hot, cold = run.arm("sampled_8b_bf16", "plain"), run.arm("oracle_8b_bf16", "plain")
+    return (hot["round_ms"] - cold["round_ms"]) * 1e3 if hot and cold else None
+
+
 def peer(run, what, ours):
     theirs = next((x for x in run.lines("peer") if x.get("peer") == "transformers" and x.get("what") == what), {})
     mine = run.arm("drafted_1b_bf16", ours)
@@ -126,6 +139,7 @@ ROWS = [
     ("a round beside its passes, 8 B: us", lambda r: per_round(r, "oracle_8b_bf16", "synthetic"), "{:.0f}", "40 (20)"),
     ("a round beside its passes, 1 B: us", lambda r: per_round(r, "oracle_1b_bf16", "synthetic"), "{:.0f}", "40 (20)"),
     ("the same of plain decoding in one graph, 1 B: us", lambda r: beside_pass(r, "drafted_1b_bf16"), "{:.0f}", "40 (20)"),
+    ("a sampled round beside a greedy one, 8 B, plain: us", sampled, "{:.0f}", ""),
     ("rounds by the host / in one graph, 1 B, plain", lambda r: round_ratio(r, "steps_1b_bf16", "drafted_1b_bf16", "plain"),
      "{:.2f}", ""),
     ("the same with a 124 M draft", lambda r: round_ratio(r, "steps_1b_bf16", "drafted_1b_bf16", "model"), "{:.2f}", ""),
@@ -140,10 +154,22 @@ ROWS = [
     ("product of 2048 x 2048, bf16: time / floor", lambda r: product_ratio(r, "bf16", 2048, 2048), "{:.2f}", "1.35 (1.20)"),
     ("product of 28672 x 4096, q4_0: time / floor", lambda r: product_ratio(r, "q4_0", 28672, 4096), "{:.2f}", "1.35 (1.20)"),
     ("kernel after kernel in a graph: us", lambda r: r.probe("graph_gap_us"), "{:.2f}", ""),
+    ("the same, one launched early: us", lambda r: r.probe("graph_gap_pdl_us"), "{:.2f}", ""),
     ("one more turn of a loop in a graph: us", lambda r: r.probe("while_turn_us"), "{:.2f}", "3"),
+    ("one more turn of a loop of 400 kernels, as a round's: us", lambda r: r.probe("while_nodes_turn_us"), "{:.0f}", ""),
+    ("a row of p from 128 K logits: us", lambda r: r.sample("plain").get("us_1"), "{:.0f}", ""),
     ("plain decoding, 1 B: ours / transformers, tokens/s", lambda r: peer(r, "plain", "plain"), "{}", ""),
     ("with a 124 M draft: ours / transformers, tokens/s", lambda r: peer(r, "assisted", "model"), "{}", ""),
 ]
+
+
+# What arithmetic expects of an H200 behind 1024 tokens, of the kernels as they were when it was made.
+EXPECTED = {
+    "8 B bf16, decode: ms": "4.1", "8 B bf16, decode: time / floor": "1.16", "8 B q8_0, decode: time / floor": "1.6",
+    "8 B q4_0, decode: time / floor": "2.8", "v(8), 8 B bf16": "1.17", "v(64)": "2.2",
+    "a sampled round beside a greedy one, 8 B, plain: us": "400 to 600",
+}
+assert set(EXPECTED) <= {row[0] for row in ROWS}
 
 
 def product_ratio(run, kind, n, k):
@@ -157,14 +183,17 @@ def cell(run, row):
 
 
 def title(run):
-    return f"{run.data.get('card', '?')}, {str(run.data.get('date', '?'))[:10]}" if run.data else "a card"
+    name = f": {run.data.get('card', '?')}, {str(run.data.get('date', '?'))[:10]}" if run.data else ""
+    return "measured on a card" + name
 
 
 def markdown(runs):
     runs = runs or [Run({})]
-    out = ["| | wanted (hoped for) | " + " | ".join(title(r) for r in runs) + " |", "|---|---|" + "---|" * len(runs)]
+    out = ["| | wanted (hoped for) | arithmetic | " + " | ".join(title(r) for r in runs) + " |",
+           "|---|---|---|" + "---|" * len(runs)]
     for row in ROWS:
-        out.append(f"| {row[0]} | {row[3] or '-'} | " + " | ".join(cell(r, row) for r in runs) + " |")
+        cells = [row[0], row[3] or "-", EXPECTED.get(row[0], "-")] + [cell(r, row) for r in runs]
+        out.append("| " + " | ".join(cells) + " |")
     return "\n".join(out) + "\n"
 
 
@@ -182,7 +211,7 @@ def short(run):
 def newest(folder):
     """The last run of every card; of emulated ones none."""
     cards = {}
-    for path in sorted(folder.glob("*.json")):
+    for path in sorted(folder.glob("*/result.json")):
         data = json.loads(path.read_text())
         if data.get("card") != EMULATED:
             cards[data.get("card")] = data
@@ -204,17 +233,21 @@ def self_test():
 
     names = ["forward_8b_bf16", "forward_1b_bf16", "forward_8b_q4_0", "forward_8b_q4_k", "forward_8b_q8_0", "forward_8b_f8",
              "forward_124m_bf16", "oracle_8b_bf16", "oracle_1b_bf16", "fast_8b_bf16", "eager_1b_bf16", "far_8b_bf16", "peer",
-             "drafted_1b_bf16", "steps_1b_bf16"]
+             "drafted_1b_bf16", "steps_1b_bf16", "sampled_8b_bf16"]
     data = {
         "card": "Made Up", "date": "2000-01-01T00:00:00Z", "sections": {n: {"result": "passed"} for n in names},
-        "probe": [{"read_gb_s": 4400.0}, {"graph_gap_us": 1.25}, {"while_turn_us": None},
-                  {"product": "bf16", "n": 28672, "k": 4096, "floor_us": 50.0, "us_1": 60.0},
-                  {"product": "q4_0", "n": 28672, "k": 4096, "floor_us": 16.0, "us_1": 20.0}],
+        "basics": [{"read_gb_s": 4400.0}, {"graph_gap_us": 1.25}, {"graph_gap_pdl_us": 0.75}, {"while_turn_us": None},
+                   {"while_nodes": 400, "looped": True, "while_nodes_turn_us": 456.4}],
+        "kernels": [{"product": "bf16", "n": 28672, "k": 4096, "floor_us": 50.0, "us_1": 60.0},
+                    {"product": "q4_0", "n": 28672, "k": 4096, "floor_us": 16.0, "us_1": 20.0},
+                    {"sample": "greedy", "us_1": 1.0}, {"sample": "plain", "us_1": 44.4}],
         "forward_8b_bf16": [fwd(1, 4.0), fwd(8, 4.2), fwd(16, 4.4), fwd(32, 4.6), fwd(64, 5.0)],
         "forward_1b_bf16": [fwd(1, 0.8, 3520.0)], "forward_8b_q4_0": [fwd(1, 1.5, 3200.0), fwd(64, 3.0)],
         "forward_8b_q4_k": [fwd(1, 1.5, 3300.0)], "forward_8b_q8_0": [fwd(1, 2.2, 3900.0)],
         "forward_8b_f8": [fwd(1, 2.0, 4000.0)], "forward_124m_bf16": [fwd(1, 0.2, 2200.0)],
-        "oracle_8b_bf16": [fwd(1, 4.0), fwd(5, 4.1), {"arm": "plain", "tok_s": 240.0}, rounds(800.0, 4.14)],
+        "oracle_8b_bf16": [fwd(1, 4.0), fwd(5, 4.1), {"arm": "plain", "tok_s": 240.0, "round_ms": 4.0},
+                           rounds(800.0, 4.14)],
+        "sampled_8b_bf16": [{"arm": "plain", "round_ms": 4.5}],
         "oracle_1b_bf16": [fwd(1, 0.8), fwd(5, 0.84), rounds(3800.0, 0.9)],
         "fast_8b_bf16": [fwd(1, 3.9), fwd(64, 4.8)], "eager_1b_bf16": [fwd(1, 1.2)],
         "far_8b_bf16": [fwd(1, 4.2, 4000.0, 4096)],
@@ -226,20 +259,22 @@ def self_test():
     }
     tau = (1 - 0.8 ** 5) / 0.2
     want = ["4400", "4.000", "1.10", "1.25", "1.38", "1.33", "1.13", "1.10", "2.00", "1.05", "1.10", "1.15", "1.25", "2.00",
-            "1.10", "30", "50", "15", "1.20", "1.25", f"{800 * 4.1e-3 / tau:.2f}", f"{3800 * 0.84e-3 / tau:.2f}", "1.03",
-            "1.04", "1.50", "1.20", NONE, "1.25", "1.25", NONE, "600 / 50 = 12.00", "250 / 20 = 12.50"]
+            "1.10", "30", "50", "15", "500", "1.20", "1.25", f"{800 * 4.1e-3 / tau:.2f}", f"{3800 * 0.84e-3 / tau:.2f}", "1.03",
+            "1.04", "1.50", "1.20", NONE, "1.25", "1.25", "0.75", NONE, "456", "44", "600 / 50 = 12.00", "250 / 20 = 12.50"]
     run = Run(data)
     got = [cell(run, row) for row in ROWS]
     assert got == want, [(r[0], g, w) for r, g, w in zip(ROWS, got, want) if g != w]
     assert all(cell(Run({}), row) == NONE for row in ROWS)
     failed = Run({**data, "sections": {n: {"result": "failed"} for n in names}})
-    assert [i for i, row in enumerate(ROWS) if cell(failed, row) != NONE] == [0, 25, 27, 28], "half a section is no measurement"
+    probed = [i for i, row in enumerate(ROWS) if cell(failed, row) != NONE]
+    assert probed == [0, 26, 28, 29, 30, 32, 33], "half a section is no measurement"
     assert markdown([run]).count("\n") == len(ROWS) + 2 and "Made Up, 2000-01-01" in markdown([run])
     assert markdown([]).count(NONE) == len(ROWS)
     assert short(run).count("\n") <= 22 and len(short(Run({})).splitlines()) == 1
     with tempfile.TemporaryDirectory() as folder:
         for name, card in [("1-a", "a"), ("2-a", "a"), ("3-b", "b"), ("4-e", EMULATED)]:
-            (Path(folder) / f"{name}.json").write_text(json.dumps({**data, "card": card, "date": name}))
+            (Path(folder) / name).mkdir()
+            (Path(folder) / name / "result.json").write_text(json.dumps({**data, "card": card, "date": name}))
         assert [r.data["date"] for r in newest(Path(folder))] == ["2-a", "3-b"]
     page = f"a\n{BEGIN}\nold\n{END}\nb\n"
     assert page_with(page, [run]) == f"a\n{BEGIN}\n{markdown([run])}{END}\nb\n"

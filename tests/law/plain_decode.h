@@ -70,6 +70,7 @@ typedef struct law_setup {
     uint64_t seed;
     int batch, max_tokens, page_slots, prefill_rows; /* 0: the engine's defaults; batch 0: 1 */
     bool alpha;
+    wg_length_log *lengths;
 } law_setup;
 
 typedef struct law_request {
@@ -206,7 +207,8 @@ static inline wg_engine *law_engine(const law_setup *s)
                                  .prefill_rows = s->prefill_rows,
                                  .seed = s->seed,
                                  .sampling = s->sampling,
-                                 .measure_alpha = s->alpha};
+                                 .measure_alpha = s->alpha,
+                                 .lengths = s->lengths};
     wg_engine *e;
     LAW_TRY(wg_engine_open(&e, &parts, &o, &err));
     wg_free(options);

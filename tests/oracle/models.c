@@ -7,14 +7,18 @@
 
 int main(int argc, char **argv)
 {
+    /* clang-format off */
     static const wg_synth_shape shape[] = {
-        { .name = "head32", .layers = 3, .dim = 96, .heads = 3, .kv_heads = 1, .head_dim = 32, .hidden = 160, .vocab = 1777, .context = 64 },
-        { .name = "head80", .layers = 2, .dim = 160, .heads = 2, .head_dim = 80, .hidden = 224, .vocab = 300, .context = 64, .tied = true },
-        { .name = "ten-on-two", .layers = 2, .dim = 320, .heads = 10, .kv_heads = 2, .head_dim = 32, .hidden = 288, .vocab = 1777, .context = 64,
-          .rope_base = 500000 },
+        { .name = "head32", .layers = 3, .dim = 96, .heads = 3, .kv_heads = 1, .head_dim = 32, .hidden = 160, .vocab = 1777,
+          .context = 64 },
+        { .name = "head80", .layers = 2, .dim = 160, .heads = 2, .head_dim = 80, .hidden = 224, .vocab = 300, .context = 64,
+          .tied = true },
+        { .name = "ten-on-two", .layers = 2, .dim = 320, .heads = 10, .kv_heads = 2, .head_dim = 32, .hidden = 288,
+          .vocab = 1777, .context = 64, .rope_base = 500000 },
         { .name = "whole-blocks", .layers = 2, .dim = 256, .heads = 4, .kv_heads = 2, .head_dim = 64, .hidden = 384, .vocab = 300,
           .context = 64 }, /* of f8_e4m3 */
     };
+    /* clang-format on */
     static const struct { int type; double tolerance; } type[] = {
         { WG_F32, 1e-3 }, { WG_F16, 1e-3 }, { WG_BF16, 1e-3 }, { WG_Q8_0, 3e-2 }, { WG_F8_E4M3, 1e-3 },
     };

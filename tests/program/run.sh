@@ -21,7 +21,8 @@ prepare() {
 
 # The names of all drafters or rules, as messages list them.
 names() { wager list "$1" --json | sed -n "s/.*\"kind\":\"$2\".*\"name\":\"\([a-z_]*\)\".*/\1/p" | paste -sd, | sed 's/,/, /g'; }
-drafters=$(names drafters drafter) rules=$(names verifiers verifier)
+drafters=$(names drafters drafter) rules=$(names rules rule)
+[ -n "$drafters" ] && [ -n "$rules" ] || { echo "FAIL: wager list names no drafters or no rules"; exit 1; }
 
 passed=0 failed=0
 fail() { echo "FAIL $1"; failed=$((failed + 1)); }
@@ -74,7 +75,14 @@ same_text() { # FLAGS...
 good_cases() {
   expect help 'commands:' wager --help
   expect version '^wager [0-9]' wager --version
-  expect list rejection wager list verifiers
+  expect list '^  rejection  .*; lossless$' wager list rules
+  expect list-line '^  model  .*coupled\]$' wager list drafters
+  expect list-drafter '^draft tree \(model, layer_skip, early_exit, sparse_kv\):$' wager list drafter early_exit
+  expect list-rule '^  delta: ' wager list rule typical
+  expect list-no-options '^It has no options.$' wager list rule match
+  expect list-group '"group":"length policy","of":"ngram","option":"policy"' wager list drafter ngram --json
+  [ "$(wager list options | grep -c '^  policy: ')" = 1 ] && [ "$(wager list options | grep -c '^  grow: ')" = 1 ] ||
+    fail "list options prints a shared group more than once, or never"
   expect list-json '"kind":"drafter"' wager list --json
   expect inspect 'token_embd.weight' wager inspect "$base/target.gguf"
   expect inspect-json '"name":"token_embd.weight"' wager inspect "$base/target.gguf" --json
@@ -127,6 +135,7 @@ good_cases() {
   expect report-columns '^drafter +rule +temp +TTFT p50 +MBU$' wager report "$base/run-a" --columns median_ttft_ms,mbu
   expect report-md-columns '^\| none \| rejection \| 0 \| [0-9.]+ \|$' wager report "$base/run-a" --md --columns p99_tpot_ms
   expect list-columns '^  speedup +ratio ' wager list columns
+  expect list-fields '^  speculative_decoding.alpha_sum ' wager list fields
   expect plan '<- best|plain decoding is the fastest' wager plan -m "$base/target.gguf" -d "$base/draft.gguf" -p "$base/prompts.jsonl" -n 12
   expect plan-q8 '<- best|plain decoding is the fastest' wager plan -m "$base/target.gguf" -d "$base/draft.gguf" --alpha 0.8 --kv-type q8 \
     --pin

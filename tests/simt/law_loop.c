@@ -2,7 +2,7 @@
  * Rounds that a device goes through by itself are steps of the host: with target and draft on cuda:0/exact, every rule that
  * settles there gives the CPU's text and counts under plain decoding, chains of a draft model and of n-grams, of batches whose
  * requests come and go.
- * usage: law_loop [RUNS]     so many of them; all when left out */
+ * usage: law_loop [RUNS [WORDS]]     so many of them; all when left out. WORDS: /serial, /eager (then the host makes the rounds) */
 #include <inttypes.h>
 
 #include "core/engine/device_decode.h"
@@ -56,6 +56,8 @@ static void run_windows(wg_engine *e, const law_request *r, int n, law_output *o
     }
 }
 
+static bool eager; /* of the device: no loop is to be had */
+
 /* Failures. */
 static int check(law_setup setup, const law_model *device, const char *device_options, const law_request *r)
 {
@@ -68,8 +70,8 @@ static int check(law_setup setup, const law_model *device, const char *device_op
     setup.target = device;
     setup.options = device_options;
     wg_engine *e = law_engine(&setup);
-    int bad = e->device_decode == NULL;
-    if (bad) fprintf(stderr, "FAILED %s: there is no loop\n", what);
+    int bad = (e->device_decode == NULL) != eager;
+    if (bad) fprintf(stderr, "FAILED %s: there is %s loop\n", what, eager ? "a" : "no");
     const long before = setup.target->lm->passes;
     run_windows(e, r, PROMPTS, got, &loop);
     bad += law_compare(what, want, got, PROMPTS);
@@ -87,7 +89,7 @@ static int check(law_setup setup, const law_model *device, const char *device_op
 
 int main(int argc, char **argv)
 {
-    char large[512], path[512], prompts[512], host_draft[600], device_draft[700];
+    char large[512], path[512], prompts[512], host_draft[600], device_draft[700], name[64];
     const char *root = getenv("WG_ROOT");
     const int most = argc > 1 ? atoi(argv[1]) : 1000;
     if (!pair_find(large, path, sizeof path)) {
@@ -97,12 +99,14 @@ int main(int argc, char **argv)
     law_model host, device;
     law_request r[PROMPTS];
     open_on(&host, path, "cpu");
-    open_on(&device, path, "cuda:0/exact");
+    snprintf(name, sizeof name, "cuda:0/exact%s", argc > 2 ? argv[2] : "");
+    eager = strstr(name, "/eager") != NULL;
+    open_on(&device, path, name);
     snprintf(prompts, sizeof prompts, "%s/configs/prompts/quickstart.jsonl", root ? root : ".");
     if (pair_prompts(prompts, host.tokenizer, 5, PROMPTS, LONGEST, TOKENS, r) != PROMPTS) return 1;
     for (int i = 0; i < PROMPTS; i++) r[i].max_new -= 5 * i;
     snprintf(host_draft, sizeof host_draft, "model=%s,length=3,temperature=0.7", path);
-    snprintf(device_draft, sizeof device_draft, "%s,device=cuda:0/exact", host_draft);
+    snprintf(device_draft, sizeof device_draft, "%s,device=%s", host_draft, name);
     int failures = 0, runs = 0;
     for (int v = 0; wg_verifiers[v] && runs < most; v++)
         for (int d = 0; d < 3 && runs < most; d++) {

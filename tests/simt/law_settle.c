@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Settling on the device is settling on the host: with the same target on cuda:0/exact, every drafter under every rule that it
  * may be drafting for gives the CPU's text, byte for byte, and where nobody looks at rows none of them comes to the host.
- * usage: law_settle [RULES]     so many rules a drafter, those that ran least first; all when left out */
+ * usage: law_settle [RULES [WORDS]]     so many rules a drafter, those that ran least first; all when left out. WORDS of the
+ * device's name: /eager, /serial, /eager/serial */
 #include "core/engine/device_verify.h"
 #include "core/engine/engine_impl.h"
 #include "tests/law/pair.h"
@@ -50,7 +51,7 @@ static int check(law_setup setup, const law_model *device, const char *label, co
 
 int main(int argc, char **argv)
 {
-    char large[512], path[512], prompts[512], store[] = "/tmp/wg-store-XXXXXX";
+    char large[512], path[512], prompts[512], store[] = "/tmp/wg-store-XXXXXX", name[64];
     const char *root = getenv("WG_ROOT");
     const int each = argc > 1 ? atoi(argv[1]) : 100;
     if (!pair_find(large, path, sizeof path)) {
@@ -62,7 +63,8 @@ int main(int argc, char **argv)
     static law_row row[PAIR_ROWS];
     pair_paths paths;
     open_on(&host, path, "cpu");
-    open_on(&device, path, "cuda:0/exact");
+    snprintf(name, sizeof name, "cuda:0/exact%s", argc > 2 ? argv[2] : "");
+    open_on(&device, path, name);
     snprintf(prompts, sizeof prompts, "%s/configs/prompts/quickstart.jsonl", root ? root : ".");
     if (pair_prompts(prompts, host.tokenizer, 5, PROMPTS, LONGEST, TOKENS, r) != PROMPTS) return 1;
     pair_store(&host, r, PROMPTS, store);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What the tests of GPU kernels share: the device under test (emulated, or with WG_GPU=cuda the first CUDA device), buffers on
- * it, and the three orders of threads and blocks. */
+ * What the tests of GPU kernels share: the device under test (emulated, or with WG_GPU=cuda the first CUDA device; with
+ * WG_GPU_SERIAL set no kernel of it begins early), buffers on it, and the three orders of threads and blocks. */
 #ifndef WG_TESTS_SIMT_SIMT_CHECK_H
 #define WG_TESTS_SIMT_SIMT_CHECK_H
 
@@ -30,6 +30,7 @@ static inline wg_gpu *gpu(void)
         cr_log_error("WG_GPU=cuda: %s", api ? why : "this build has no CUDA");
         cr_assert_fail();
     }
+    if (getenv("WG_GPU_SERIAL")) check_gpu.stream.early = 0;
     return &check_gpu;
 }
 
@@ -79,8 +80,10 @@ static inline float *random_floats(size_t n, uint32_t stream)
     return x;
 }
 
-/* The body runs once for each order of threads and blocks. */
-#define IN_EVERY_ORDER for (int order_ = 0; simt_order_set((simt_order)(order_ % SIMT_ORDERS)), order_ < SIMT_ORDERS; order_++)
+/* The body runs once for each order of threads and blocks; once on a device, which has its own. */
+#define IN_EVERY_ORDER \
+    for (int order_ = 0; simt_order_set((simt_order)(order_ % SIMT_ORDERS)), order_ < check_orders(); order_++)
+static inline int check_orders(void) { return gpu()->api == wg_gpu_simt() ? SIMT_ORDERS : 1; }
 
 /* The largest difference, relative to the largest number of the reference. */
 static inline double distance(const float *got, const float *want, size_t n)

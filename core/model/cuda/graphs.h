@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Recorded passes of a GPU, by what decides their launches. A key is noted when its pass runs first, recorded when it runs
- * again (what comes once is not worth it, and by then every kernel has been loaded), replayed from then on.
+ * A CUDA graph for each recorded pass, found by what decides its launches. A key is noted when its pass runs first, recorded
+ * when it runs again (what comes once is not worth it, and by then every kernel has been loaded), replayed from then on.
  *
  * Invariant: a graph holds addresses of weights, buffers and pages, so all graphs go when any of these do. There are at most
  * WG_GRAPHS keys; a new one takes the place of the one that was not used for the longest time. */

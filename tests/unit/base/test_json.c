@@ -207,6 +207,37 @@ Test(json, saving_is_all_or_nothing)
     temp_remove(&t);
 }
 
+/* Rows: the two outermost levels break lines, so a change in one cell is a change of one line. */
+Test(json, rows)
+{
+    temp t;
+    wg_error err;
+    temp_make(&t);
+    wg_json *doc = parse("{\"z\": true, \"flat\": [1, 2.5], \"cells\": [{\"b\": {\"x\": [1, {\"y\": \"s\"}]}, \"a\": 0.1}, {\"a\": []}],"
+                         " \"none\": {}, \"of\": {\"k\": [3, [4]]}}");
+    const char *path = temp_at(&t, "rows.json");
+    cr_assert_eq(wg_json_save_rows(wg_json_root(doc), path, &err), WG_OK, "%s", err.text);
+    char *text = file_read(path, NULL);
+    cr_assert_str_eq(text, "{\n"
+                           "  \"cells\": [\n"
+                           "    {\"a\": 0.1, \"b\": {\"x\": [1, {\"y\": \"s\"}]}},\n"
+                           "    {\"a\": []}\n"
+                           "  ],\n"
+                           "  \"flat\": [1, 2.5],\n"
+                           "  \"none\": {},\n"
+                           "  \"of\": {\n"
+                           "    \"k\": [3, [4]]\n"
+                           "  },\n"
+                           "  \"z\": true\n"
+                           "}\n");
+    json_t *again = json_loads(text, 0, NULL);
+    cr_assert(json_equal(again, wg_json_root(doc)), "what is read back is what was written");
+    json_decref(again);
+    free(text);
+    wg_json_close(doc);
+    temp_remove(&t);
+}
+
 Test(json, a_link_stays_a_link)
 {
     temp t;

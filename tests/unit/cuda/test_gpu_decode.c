@@ -128,8 +128,9 @@ static void read_pages(const way *w, const wg_engine *e, const wg_seq *s, outcom
 typedef struct listener { outcome *of; wg_seq *const *seq; int n, quit; } listener;
 
 /* What is told after a round: the tokens so far, and what the round was. */
-static bool listen(void *user, const wg_seq *s)
+static bool listen(void *user, const wg_seq *s, const wg_tree *verified)
 {
+    cr_assert_eq(verified->n, s->last_nodes);
     listener *l = user;
     int i = 0;
     while (l->seq[i] != s) i++;
@@ -152,7 +153,7 @@ static wg_status decode(wg_engine *e, bool rounds, listener *l)
             if (l->seq[i]->finish == WG_RUNNING) running[n++] = l->seq[i];
         if (n == 0) break;
         WG_TRY(wg_engine_step(e, running, n, &err));
-        for (int i = 0; i < n; i++) wanted = listen(l, running[i]) && wanted;
+        for (int i = 0; i < n; i++) wanted = listen(l, running[i], &e->tree[i]) && wanted;
     }
     return WG_OK;
 }

@@ -115,6 +115,41 @@ Test(cascade, drafts_the_middle_models_text)
     law_model_close(&target);
 }
 
+/* Plans by costs are logged at every depth of drafters, here of one inside a cascade; repeated, they give the same drafts,
+ * whatever the costs are by then. A plan too many or too few shows. */
+Test(cascade, inner_plans_are_logged)
+{
+    static const char *const costs[] = { "1/1/1/1/1/1", "1/9/20/40/80/160" }; /* draft much; draft next to nothing */
+    law_model_open(&target, target_path, 1, WG_CPU_REF, WG_F32);
+    wg_length_log log = { 0 };
+    wg_error err;
+    law_output out[3] = { 0 };
+    wg_counts counts[3] = { 0 };
+    cr_assert_eq(wg_length_log_reserve(&log, 1000, &err), WG_OK);
+    wg_length_log_record(&log);
+    for (int i = 0; i < 3; i++) { /* recorded; repeated under other costs; these other costs alone */
+        char options[1200];
+        snprintf(options, sizeof options, "model=%s,kv_type=f32,length=4,inner=ngram:k=4;policy=cost;draft_cost=0;costs=%s",
+                 far_path, costs[i > 0]);
+        const law_setup s = { .target = &target, .drafter = "cascade", .options = options, .rule = "rejection", .batch = 1,
+                              .sampling = WG_SAMPLING(1, 0, 1, 0), .lengths = i < 2 ? &log : NULL };
+        const law_request r = { prompt, 5, 40 };
+        if (i == 1) wg_length_log_repeat(&log);
+        law_decode(&s, &r, 1, &out[i], &counts[i]);
+        cr_assert_eq(wg_length_log_agrees(&log), i > 0);
+    }
+    cr_assert_gt(log.n, 10);
+    cr_assert(out[0].n == out[1].n && !memcmp(out[0].token, out[1].token, (size_t)out[0].n * sizeof *out[0].token));
+    cr_assert(counts[0].accepted == counts[1].accepted && counts[0].passes == counts[1].passes);
+    cr_assert(out[0].n != out[2].n || memcmp(out[0].token, out[2].token, (size_t)out[0].n * sizeof *out[0].token),
+              "the costs make no difference: nothing was tested");
+    wg_length_logged(&log, 1);
+    cr_assert_not(wg_length_log_agrees(&log));
+    for (int i = 0; i < 3; i++) law_free(&out[i], 1);
+    wg_length_log_close(&log);
+    law_model_close(&target);
+}
+
 /* The caches of the middle model and of its drafter go back with the text. */
 Test(cascade, a_rejected_draft_leaves_nothing)
 {

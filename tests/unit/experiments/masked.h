@@ -12,12 +12,14 @@
 /* Times, rates and what follows from them. */
 static inline bool is_timing(const char *key)
 {
+    /* clang-format off */
     static const char *const names[] = { "started", "draft_cost_ratio", "explained_speedup", "predicted_speedup_range",
                                          "residual_percent", "relative_error", "key_ms", "resumed", "finished", "seconds",
                                          "tok_s", "baseline_tok_s", "speedup", "speedup_ci", "predicted_speedup",
                                          "overhead_us_per_token", "speedup_mean_of_prompts", "speedup_macro", "load_at_start",
-                                         "mhz_at_start", "mbsu", "trace_seconds", "efficiency", "energy", "joules", "machine",
+                                         "mhz_at_start", "mbsu", "trace_seconds", "second_pass_seconds", "efficiency", "energy", "joules", "machine",
                                          "output_throughput", "baseline_output_throughput" };
+    /* clang-format on */
     const size_t n = strlen(key);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (!strcmp(key, names[i])) return true;

@@ -85,6 +85,44 @@ static void well_formed(const char *html)
     cr_assert_eq(depth, 0, "<%s> is open", depth ? open[depth - 1] : "");
 }
 
+/* A drawing alone is an SVG file: its namespace, its colours written out, the legend and the points' notes in it. */
+static void drawing_alone(const char *dir)
+{
+    char *text = NULL;
+    size_t n = 0;
+    wg_error err;
+    wg_folder *f;
+    cr_assert_eq(wg_folder_open(&f, dir, &err), WG_OK, "%s", err.text);
+    FILE *m = open_memstream(&text, &n);
+    const wg_status s = wg_report_drawing(m, f, "speedups", &err);
+    fclose(m);
+    cr_assert_eq(s, wg_plot_available() ? WG_OK : WG_EINVAL, "%s", err.text);
+    if (s == WG_OK) {
+        well_formed(text);
+        cr_assert(strncmp(text, "<svg xmlns=\"http://www.w3.org/2000/svg\"", 38) == 0 && strstr(text, "</svg>\n"));
+        cr_assert(!strstr(text, "var(") && !strstr(text, "rgb(") && strstr(text, "'#0072b2'"));
+        cr_assert(strstr(text, ">measured</text>") || strstr(text, "</tspan> measured</text>"));
+        cr_assert(strstr(text, "length=3, rule=greedy: measured "));
+    } else {
+        cr_assert_eq(n, 0);
+        cr_assert_str_eq(err.text, "--svg needs gnuplot, which is not installed");
+    }
+    free(text);
+    FILE *null = fopen("/dev/null", "w");
+    cr_assert_eq(wg_report_drawing(null, f, "pie", &err), WG_EINVAL);
+    cr_assert_str_eq(err.text, "--svg pie: expected speedups, predicted, lengths, positions or categories");
+    if (wg_plot_available()) { /* a run of one length has no curve over lengths */
+        json_array_clear(json_object_get(f->summary, "cells"));
+        cr_assert_eq(wg_report_drawing(null, f, "lengths", &err), WG_EINVAL);
+        cr_assert_str_eq(err.text, "out has nothing for the drawing 'lengths'");
+    }
+    json_object_del(f->summary, "cells");
+    cr_assert_eq(wg_report_drawing(null, f, "lengths", &err), WG_EINVAL);
+    cr_assert_str_eq(err.text, "out: there is no summary.json: the run never came to its end; wager run --resume goes on");
+    fclose(null);
+    wg_folder_close(f);
+}
+
 static const char *const drawn[] = { "Speed-up of each cell, measured and predicted</title>",
                                      "Speed-up measured against predicted</title>", "Tau against draft length</title>",
                                      "Acceptance by position in the draft</title>", "Speed-up by category</title>" };
@@ -94,6 +132,7 @@ Test(report, says_what_the_summary_says)
     char want[64];
     run("out", ", \"sweep\": {\"draft.length\": [2, 3], \"verify.rule\": [\"match\", \"greedy\"]}, \"sampling\": "
                "{\"temperature\": 1}");
+    drawing_alone("out");
     char *html = page("out", true);
     well_formed(html);
     cr_assert(strstr(html, "<h1>Is 1 &lt; 2 &amp; &quot;so&quot;?</h1>"));

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: MIT
+ * Tables of fields (fields.h) against what runs write, what is read back, and what results/README.md says. */
+#include "core/base/mem.h"
+#include "experiments/record/fields.h"
+#include "experiments/run/runner.h"
+#include "scene.h"
+
+static scene s;
+static void setup(void) { scene_make(&s); }
+static void teardown(void) { scene_remove(&s); }
+TestSuite(fields, .init = setup, .fini = teardown, .timeout = 60);
+
+/* Every row of a table stands in the page as a row, in its words, and the page's table has no others. */
+static void in_page(const char *page, const char *heading, const wg_field *table)
+{
+    const char *at = strstr(page, heading);
+    cr_assert_not_null(at, "%s", heading);
+    at = strstr(at, "\n|---|---|---|\n");
+    cr_assert_not_null(at);
+    at += strlen("\n|---|---|---|\n");
+    for (const wg_field *f = table; f->name; f++) {
+        char row[600];
+        const int n = snprintf(row, sizeof row, "| `%s` | %s | %s |\n", f->name, f->unit, f->doc);
+        cr_assert(!strncmp(at, row, (size_t)n), "expected: %sresults/README.md has: %.*s", row, (int)strcspn(at, "\n"), at);
+        at += n;
+    }
+    cr_assert_neq(*at, '|', "a row that no field has: %.*s", (int)strcspn(at, "\n"), at);
+}
+
+Test(fields, the_page_says_what_there_is)
+{
+    char path[1100];
+    snprintf(path, sizeof path, "%s/results/README.md", getenv("WG_ROOT") ? getenv("WG_ROOT") : s.before);
+    char *page = file_read(path, NULL);
+    cr_assert_not_null(page, "%s", path);
+    in_page(page, "### A line of requests.jsonl", wg_request_fields);
+    in_page(page, "### A line of steps.jsonl", wg_step_fields);
+    free(page);
+}
+
+static bool has(const wg_field *table, unsigned in, const char *path, bool *seen)
+{
+    for (int i = 0; table[i].name; i++)
+        if (table[i].in & in && !strcmp(table[i].name, path)) return seen[i] = true;
+    return false;
+}
+
+/* The members of one line: each must be a field. */
+static void look(const json_t *o, const char *prefix, const wg_field *table, unsigned in, bool *seen)
+{
+    const char *key;
+    json_t *v;
+    json_object_foreach((json_t *)o, key, v) {
+        char path[200];
+        snprintf(path, sizeof path, "%s%s", prefix, key);
+        const bool inner = !strcmp(path, "phase_ms") || !strcmp(path, "speculative_decoding");
+        bool address[64] = { false };
+        if (inner) {
+            snprintf(path, sizeof path, "%s.", key);
+            look(v, path, table, in, seen);
+        } else
+            cr_assert(has(table, in, path, seen) || has(wg_request_fields, WG_FIELD_ADDRESS, path, address), "no field: %s",
+                      path);
+    }
+}
+
+static void look_at_all(const char *file, const wg_field *table, unsigned failed, unsigned ok, bool *seen)
+{
+    char *text = file_read(file, NULL);
+    cr_assert_not_null(text, "%s", file);
+    for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) {
+        json_t *v = json_loads(line, 0, NULL);
+        look(v, "", table, json_object_get(v, "error") ? failed : ok, seen);
+        json_decref(v);
+    }
+    free(text);
+}
+
+/* Lines of a run, with all there can be: they have no member that is no field, and each field is a member somewhere. */
+Test(fields, lines_have_all_of_them_and_no_others)
+{
+    bool request[64] = { false }, step[64] = { false };
+    wg_error err;
+    wg_run r;
+    char *path = NULL;
+    put("p.jsonl", "{\"prompt\": \"abababab\"}\n{\"prompt\": "
+                   "\"0123456789012345678901234567890123456789012345678901234567890123456789\"}\n");
+    wg_config *c = config_of(
+        "{\"name\": \"t\", \"target\": {\"model\": \"target.gguf\", \"threads\": 1}, \"prompts\": {\"file\": \"p.jsonl\"},"
+        "\"max_tokens\": 8, \"trace\": \"probs\", \"draft\": {\"kind\": \"best_of\", \"of\": \"ngram|suffix\"}}");
+    const wg_run_options o = { .out = "out" };
+    cr_assert_eq(wg_run_config(c, &o, &r, &path, &err), WG_OK, "%s", err.text);
+    look_at_all("out/requests.jsonl", wg_request_fields, WG_FIELD_ADDRESS | WG_FIELD_ALWAYS | WG_FIELD_FAILED,
+                WG_FIELD_ADDRESS | WG_FIELD_ALWAYS | WG_FIELD_OK | WG_FIELD_STEPPED, request);
+    look_at_all("out/steps.jsonl", wg_step_fields, 0, WG_FIELD_STEP, step);
+    for (int i = 0; wg_request_fields[i].name; i++) cr_assert(request[i], "in no line: %s", wg_request_fields[i].name);
+    for (int i = 0; wg_step_fields[i].name; i++) cr_assert(step[i], "in no step: %s", wg_step_fields[i].name);
+    wg_run_free(&r);
+    wg_config_close(c);
+    wg_free(path);
+}
+
+/* Every number that has a place comes back to it, and to nowhere else. */
+Test(fields, what_is_put_is_read)
+{
+    static const wg_prompt source = { .id = "x", .category = "y", .text = "z", .turns = 1 };
+    wg_request q = { .cell = 3, .source = &source, .token = NULL, .equals = -1 }, back = { .source = &source, .equals = -1 };
+    double value = 1;
+    for (const wg_field *f = wg_request_fields; f->name; f++, value++) {
+        void *at = (char *)&q + f->at;
+        if (f->type == WG_FIELD_INT) *(int *)at = (int)value;
+        else if (f->type == WG_FIELD_LONG) *(long *)at = (long)value;
+        else if (f->type == WG_FIELD_REAL) *(double *)at = value + 0.5;
+        else if (f->type == WG_FIELD_MS) *(double *)at = value / 1000;
+    }
+    q.counts.offered_at[1] = 7;
+    q.counts.accepted_at[1] = 5;
+    q.prompt_tokens = 9;
+    const unsigned in = WG_FIELD_ADDRESS | WG_FIELD_ALWAYS | WG_FIELD_OK;
+    json_t *line = json_object();
+    wg_fields_put(line, wg_request_fields, in, &q);
+    wg_fields_read(&back, wg_request_fields, in, line);
+    for (const wg_field *f = wg_request_fields; f->name; f++) {
+        const void *a = (char *)&q + f->at, *b = (char *)&back + f->at;
+        if (f->type == WG_FIELD_INT) cr_assert_eq(*(const int *)b, *(const int *)a, "%s", f->name);
+        else if (f->type == WG_FIELD_LONG) cr_assert_eq(*(const long *)b, *(const long *)a, "%s", f->name);
+        else if (f->type == WG_FIELD_REAL || f->type == WG_FIELD_MS)
+            cr_assert_float_eq(*(const double *)b, *(const double *)a, 1e-12, "%s", f->name);
+    }
+    cr_assert(back.cell == 3 && back.prompt_tokens == 9 && back.counts.offered_at[1] == 7 && back.counts.accepted_at[1] == 5);
+    cr_assert(wg_fields_is_of(line, &q) && wg_fields_is_of(line, &back));
+    back.turn++;
+    cr_assert(!wg_fields_is_of(line, &back));
+    json_decref(line);
+}
