@@ -5,7 +5,7 @@
 # name alone says which file is meant.
 cmake_policy(SET CMP0057 NEW) # IN_LIST
 set(rooms
-  kernels
+  kernels kernels/rule kernels/cuda
   core/base core/file core/text core/kv core/dist core/model core/engine
   draft draft/length draft/lookup draft/lm draft/compose draft/external
   verify
@@ -13,13 +13,15 @@ set(rooms
   experiments/bench experiments/cli)
 
 set(allow_kernels       kernels/)
+set(allow_kernels/rule  kernels/rule/ kernels/hd.h kernels/mask.h kernels/mass.h kernels/exp.h kernels/ln.h)
+set(allow_kernels/cuda  kernels/)
 set(allow_core/base     core/base/)
 set(allow_core/file     core/base/ core/file/ kernels/types.h kernels/philox.h)
 set(allow_core/text     core/base/ core/file/ core/text/)
 set(allow_core/kv       core/base/ core/kv/ kernels/)
 set(allow_core/dist     core/base/ core/dist/ kernels/)
 set(allow_core/model    core/base/ core/file/ core/kv/ core/model/ kernels/)
-set(allow_core/engine   core/ kernels/rule/ kernels/philox.h kernels/mask.h kernels/mass.h kernels/ops.h kernels/cpu.h)
+set(allow_core/engine   core/ kernels/rule/rule_kinds.h kernels/philox.h kernels/mask.h kernels/mass.h kernels/ops.h kernels/cpu.h)
 set(draft_common        core/ kernels/philox.h draft/draft.h draft/one_hot.h draft/open.h draft/length/)
 set(allow_draft         core/ kernels/philox.h draft/draft.h draft/one_hot.h draft/open.h)
 set(allow_draft/length  core/ kernels/philox.h draft/length/)
@@ -27,7 +29,7 @@ set(allow_draft/lookup  ${draft_common} draft/lookup/)
 set(allow_draft/lm      ${draft_common} draft/lm/)
 set(allow_draft/compose ${draft_common} draft/compose/ draft/lm/)
 set(allow_draft/external ${draft_common} draft/external/)
-set(allow_verify        core/base/ core/dist/ core/engine/ verify/ kernels/exp.h kernels/mass.h)
+set(allow_verify        core/base/ core/dist/ core/engine/ verify/ kernels/exp.h kernels/mass.h kernels/rule/)
 
 # Rooms of the laboratory, each over those before it.
 set(below core/ draft/ verify/ kernels/)

@@ -15,6 +15,8 @@
  * probability at least sum_x K / (sum_y max(p(y)/p(x), q(y)/q(x)) + (K - 1)/p(x)) (the list matching lemma). With fewer lists
  * than children the later ones are runners-up. What is proved: the law of the text, for any drafter and K; and the acceptance
  * of racing drafters, from the exact joint law of the races (core/dist/race.h). */
+#include "verify/host_passes.h"
+#include "kernels/rule/sampled.h"
 #include "verify/verify.h"
 
 typedef struct coupled_options { int races; } coupled_options;
@@ -27,17 +29,12 @@ static const wg_option options[] = {
 
 static int races(const void *opt) { return ((const coupled_options *)opt)->races; }
 
-static void accept(const void *opt, const wg_tree *tree, const wg_rows *p, const wg_rows *q, const wg_chance *chance,
+static void accept(const void *opt, const wg_tree *tree, wg_rows *p, wg_rows *q, const wg_chance *chance, wg_workspace *work,
                    wg_path *out)
 {
-    (void)q;
-    out->n = 0;
-    for (int node = 0; node >= 0;) {
-        const wg_chance at = wg_chance_at(chance, out->n);
-        out->node[out->n++] = (int16_t)node;
-        out->next = wg_rows_race(p, tree->row + node, &at, WG_DRAW_COUPLED, (wg_lists){ 0, 1, races(opt) });
-        node = wg_tree_find(tree, node, out->next);
-    }
+    wg_rule_state state;
+    const wg_rule_block b = wg_host_block(tree, p, q, chance, work, &state, out);
+    wg_verify_coupled(&b, races(opt));
 }
 
 const wg_verifier_class wg_verifier_coupled = {

@@ -5,18 +5,17 @@
  * Theorem. At temperature 0 the output is the target's own greedy text, for any drafter, tree and length: every emitted token
  * is the argmax of the row of its own prefix. It is exact as a map of logits: by the Prefix Law these rows are the ones that
  * plain decoding sees. At other temperatures the text is still the greedy one, which is then not a sample of p; `match` is. */
+#include "verify/host_passes.h"
+#include "kernels/rule/sampled.h"
 #include "verify/verify.h"
 
-static void accept(const void *opt, const wg_tree *tree, const wg_rows *p, const wg_rows *q, const wg_chance *chance,
+static void accept(const void *opt, const wg_tree *tree, wg_rows *p, wg_rows *q, const wg_chance *chance, wg_workspace *work,
                    wg_path *out)
 {
-    (void)opt, (void)q, (void)chance;
-    out->n = 0;
-    for (int node = 0; node >= 0;) {
-        out->node[out->n++] = (int16_t)node;
-        out->next = wg_rows_argmax(p, tree->row + node);
-        node = wg_tree_find(tree, node, out->next);
-    }
+    wg_rule_state state;
+    (void)opt;
+    const wg_rule_block b = wg_host_block(tree, p, q, chance, work, &state, out);
+    wg_verify_greedy(&b);
 }
 
 const wg_verifier_class wg_verifier_greedy = {

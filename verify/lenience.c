@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Lenience (Leviathan et al. 2023, appendix; DistillSpec, Zhou et al. 2024; METHODS B11). LOSSY: rejection in rounds with l q
  * in the place of q, 0 < l <= 1. A token is emitted with at most p(x) / l of the target's probability; l = 1 is `rejection`. */
-#include "verify/rounds.h"
+#include "verify/host_passes.h"
+#include "kernels/rule/rounds.h"
 #include "verify/verify.h"
 
 typedef struct lenience_options { double factor; } lenience_options;
@@ -16,12 +17,12 @@ static double factor(const void *opt) { return ((const lenience_options *)opt)->
 
 static void device_params(const void *opt, wg_rule *out) { out->factor = factor(opt); }
 
-static int settle(const void *opt, const wg_crossing *c, int32_t *next) { return wg_settle_rounds(c, factor(opt), next); }
-
-static void accept(const void *opt, const wg_tree *tree, const wg_rows *p, const wg_rows *q, const wg_chance *chance,
+static void accept(const void *opt, const wg_tree *tree, wg_rows *p, wg_rows *q, const wg_chance *chance, wg_workspace *work,
                    wg_path *out)
 {
-    wg_walk(settle, opt, tree, p, q, chance, out);
+    wg_rule_state state;
+    const wg_rule_block b = wg_host_block(tree, p, q, chance, work, &state, out);
+    wg_verify_rounds(&b, factor(opt));
 }
 
 const wg_verifier_class wg_verifier_lenience = {

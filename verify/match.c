@@ -5,19 +5,17 @@
  * Theorem. Every emitted token is a draw from p at its own prefix and its own address (position, NEXT, 0). So the text is
  * the one plain decoding draws from the same seed, byte for byte, for any drafter, any tree and any adaptive length (L1 to L3
  * are not needed): the draft decides only how many of these draws fit into one target pass. */
+#include "verify/host_passes.h"
+#include "kernels/rule/sampled.h"
 #include "verify/verify.h"
 
-static void accept(const void *opt, const wg_tree *tree, const wg_rows *p, const wg_rows *q, const wg_chance *chance,
+static void accept(const void *opt, const wg_tree *tree, wg_rows *p, wg_rows *q, const wg_chance *chance, wg_workspace *work,
                    wg_path *out)
 {
-    (void)opt, (void)q;
-    out->n = 0;
-    for (int node = 0; node >= 0;) {
-        const wg_chance at = wg_chance_at(chance, out->n);
-        out->node[out->n++] = (int16_t)node;
-        out->next = wg_rows_pick(p, tree->row + node, &at, WG_DRAW_NEXT, 0);
-        node = wg_tree_find(tree, node, out->next);
-    }
+    wg_rule_state state;
+    (void)opt;
+    const wg_rule_block b = wg_host_block(tree, p, q, chance, work, &state, out);
+    wg_verify_match(&b);
 }
 
 const wg_verifier_class wg_verifier_match = {

@@ -1,28 +1,17 @@
 /* SPDX-License-Identifier: MIT
- * Rejection sampling (Leviathan et al. 2023, Chen et al. 2023; METHODS B3), on trees in rounds with replacement (SpecInfer,
- * Miao et al. 2024; METHODS B4).
- *
- * At a node let r_1 = p. Try the children x_1, x_2, ... in order, each drawn from its q: accept x_i with probability
- * min(1, r_i(x_i) / q(x_i)) and go there; else r_{i+1} = norm((r_i - q)+). When no child is left, `next` is drawn from the
- * last r.
- *
- * Theorem. If each x_i ~ q given the prefix and the siblings before it, and the decisions are independent of these draws, the
- * emitted text has exactly the law of p: accepted x has mass min(r, q), which r_{i+1} completes to r_i; by induction over
- * siblings, then over depth. A child that is a function of the prefix (law FIXED) is a draw from the point mass at it: it is
- * accepted with probability r(x), and a rejection takes x out of r. One child: the optimal token-wise rule. */
-#include "verify/rounds.h"
+ * Rejection sampling, that is speculative sampling (Leviathan et al. 2023, Chen et al. 2023; METHODS B3), on trees in rounds with
+ * replacement (SpecInfer, Miao et al. 2024; METHODS B4): kernels/rule/rounds.h. */
+#include "verify/host_passes.h"
+#include "kernels/rule/rounds.h"
 #include "verify/verify.h"
 
-static int settle(const void *opt, const wg_crossing *c, int32_t *next)
-{
-    (void)opt;
-    return wg_settle_rounds(c, 1, next);
-}
-
-static void accept(const void *opt, const wg_tree *tree, const wg_rows *p, const wg_rows *q, const wg_chance *chance,
+static void accept(const void *opt, const wg_tree *tree, wg_rows *p, wg_rows *q, const wg_chance *chance, wg_workspace *work,
                    wg_path *out)
 {
-    wg_walk(settle, opt, tree, p, q, chance, out);
+    wg_rule_state state;
+    (void)opt;
+    const wg_rule_block b = wg_host_block(tree, p, q, chance, work, &state, out);
+    wg_verify_rounds(&b, 1);
 }
 
 const wg_verifier_class wg_verifier_rejection = {

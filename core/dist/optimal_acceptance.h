@@ -10,21 +10,21 @@
 
 #include "core/dist/rows.h"
 #include "core/dist/tree.h"
+#include "kernels/rule/arithmetic.h"
 
-/* Tokens that q can draw, by p(x)/q(x) ascending (worst bets first; ties: lowest id). */
-typedef struct wg_bet { double ratio; int32_t token; } wg_bet;
-/* Returns how many; *out lies in rows 2 and 3 of p's scratch (rows 4 and 5 are used as well, 0 and 1 for point rows). */
-int wg_bets_order(const wg_rows *p, int prow, const wg_rows *q, int qrow, const wg_bet **out);
+/* Tokens that q can draw, by p(x)/q(x) ascending (worst first; ties: lowest id). Returns how many; *out lies in the
+ * workspace at WG_WORK_ORDER. */
+int wg_ratios_order(wg_rows *p, int prow, wg_rows *q, int qrow, wg_workspace *w, const wg_ratio_test **out);
 
 /* k independent draws from q. O(V log V) (a radix sort); k = 1: sum min(p, q). */
-double wg_optimal_iid(const wg_rows *p, int prow, const wg_rows *q, int qrow, int k);
+double wg_optimal_iid(wg_rows *p, int prow, wg_rows *q, int qrow, int k, wg_workspace *w);
 
 /* k draws from q, each without the earlier ones (also k first finishers of a race). k = 2 in closed form, k > 2 by an integral
  * over the time of the first outsider, both to about 1e-11: O(k V) for each of the integral's some hundred points. */
-double wg_optimal_without_replacement(const wg_rows *p, int prow, const wg_rows *q, int qrow, int k);
+double wg_optimal_without_replacement(wg_rows *p, int prow, wg_rows *q, int qrow, int k, wg_workspace *w);
 
 /* The children of a node as they are: p(C) for a set that is a function of the prefix; by the law and their number when they
- * were drawn. Negative when the node has none, or none with a q row where the law needs one. Uses p's scratch. */
-double wg_optimal_alpha(const wg_tree *t, int node, const wg_rows *p, const wg_rows *q);
+ * were drawn. Negative when the node has none, or none with a q row where the law needs one. */
+double wg_optimal_alpha(const wg_tree *t, int node, wg_rows *p, wg_rows *q, wg_workspace *w);
 
 #endif

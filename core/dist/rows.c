@@ -10,7 +10,6 @@
 
 #include "core/base/mem.h"
 #include "core/dist/mass_weights.h"
-#include "kernels/ln.h"
 #include "kernels/mass.h"
 
 enum { SHARE = 8 }; /* of the vocabulary: a larger support is not worth its list */
@@ -20,13 +19,12 @@ wg_status wg_rows_open(wg_rows *r, int cap, int vocab, wg_error *err)
     *r = (wg_rows){ .cap = cap, .vocab = vocab };
     r->p = wg_alloc((size_t)cap * (size_t)vocab, sizeof *r->p);
     r->point = wg_alloc((size_t)cap, sizeof *r->point);
-    r->scratch = wg_alloc(WG_SCRATCH_ROWS * (size_t)vocab, sizeof *r->scratch);
     r->room = vocab / SHARE;
     r->support = wg_alloc((size_t)cap * (size_t)r->room, sizeof *r->support);
     r->supported = wg_alloc((size_t)cap, sizeof *r->supported);
     r->packed = wg_alloc((size_t)r->room, sizeof *r->packed);
-    r->promise = wg_calloc((size_t)cap, sizeof *r->promise);
-    if (r->p && r->point && r->scratch && r->support && r->supported && r->packed && r->promise) {
+    r->lazy = wg_calloc((size_t)cap, sizeof *r->lazy);
+    if (r->p && r->point && r->support && r->supported && r->packed && r->lazy) {
         for (int i = 0; i < cap; i++) r->supported[i] = -1;
         return WG_OK;
     }
@@ -38,11 +36,10 @@ void wg_rows_close(wg_rows *r)
 {
     wg_free(r->p);
     wg_free(r->point);
-    wg_free(r->scratch);
     wg_free(r->support);
     wg_free(r->supported);
     wg_free(r->packed);
-    wg_free(r->promise);
+    wg_free(r->lazy);
     *r = (wg_rows){ 0 };
 }
 
@@ -51,7 +48,7 @@ int wg_rows_push(wg_rows *r)
     if (r->n == r->cap) return -1;
     r->point[r->n] = -1;
     r->supported[r->n] = -1;
-    r->promise[r->n].state = WG_ROW_MADE;
+    r->lazy[r->n].state = WG_ROW_THERE;
     return r->n++;
 }
 
@@ -65,7 +62,7 @@ void wg_rows_set(wg_rows *r, int row, const int32_t *token, const double *mass, 
     r->supported[row] = n;
 }
 
-int32_t wg_rows_argmax(const wg_rows *r, int row)
+int32_t wg_rows_argmax(wg_rows *r, int row)
 {
     if (wg_rows_point(r, row) >= 0) return r->point[row];
     const wg_support s = wg_rows_support(r, row);
@@ -76,7 +73,7 @@ int32_t wg_rows_argmax(const wg_rows *r, int row)
     return best;
 }
 
-const double *wg_rows_dense(const wg_rows *r, int row, double *out)
+const double *wg_rows_dense(wg_rows *r, int row, double *out)
 {
     if (wg_rows_point(r, row) < 0) return wg_rows_at(r, row);
     memset(out, 0, (size_t)r->vocab * sizeof *out);
@@ -84,70 +81,67 @@ const double *wg_rows_dense(const wg_rows *r, int row, double *out)
     return out;
 }
 
-double wg_rows_sum(const wg_rows *r, int row, const double *weight)
+/* Weights of a support, side by side. */
+static const double *pack(const wg_support *s, const double *weight, double *packed)
+{
+    for (int k = 0; k < s->n; k++) packed[k] = weight[s->token[k]];
+    return packed;
+}
+
+double wg_rows_sum(wg_rows *r, int row, const double *weight, wg_workspace *w)
 {
     const wg_support s = wg_rows_support(r, row);
-    if (!s.token) return wg_weights_sum(weight, r->vocab);
-    for (int k = 0; k < s.n; k++) r->packed[k] = weight[s.token[k]];
-    return wg_weights_sum(r->packed, s.n);
+    return wg_weights_sum(s.token ? pack(&s, weight, w->packed) : weight, s.n);
 }
 
-int32_t wg_rows_pick_of(const wg_rows *r, int row, const double *weight, const wg_chance *c, wg_purpose purpose, int index)
+static int32_t pick(const wg_support *s, const double *weight, double *packed, const wg_chance *c, wg_purpose purpose, int index)
+{
+    if (!s->token) return wg_chance_pick(c, purpose, index, weight, s->n);
+    return s->token[wg_chance_pick(c, purpose, index, pack(s, weight, packed), s->n)];
+}
+
+int32_t wg_rows_pick_of(wg_rows *r, int row, const double *weight, const wg_chance *c, wg_purpose purpose, int index,
+                        wg_workspace *w)
 {
     const wg_support s = wg_rows_support(r, row);
-    if (!s.token) return wg_chance_pick(c, purpose, index, weight, r->vocab);
-    for (int k = 0; k < s.n; k++) r->packed[k] = weight[s.token[k]];
-    return s.token[wg_chance_pick(c, purpose, index, r->packed, s.n)];
+    return pick(&s, weight, w->packed, c, purpose, index);
 }
 
-int32_t wg_rows_pick(const wg_rows *r, int row, const wg_chance *c, wg_purpose purpose, int index)
+int32_t wg_rows_pick(wg_rows *r, int row, const wg_chance *c, wg_purpose purpose, int index)
 {
-    return wg_rows_point(r, row) >= 0 ? r->point[row] : wg_rows_pick_of(r, row, wg_rows_at(r, row), c, purpose, index);
+    const wg_support s = wg_rows_support(r, row);
+    return r->point[row] >= 0 ? r->point[row] : pick(&s, wg_rows_at(r, row), r->packed, c, purpose, index);
 }
 
-int32_t wg_rows_race(const wg_rows *r, int row, const wg_chance *c, wg_purpose purpose, wg_lists lists)
+int32_t wg_rows_race(wg_rows *r, int row, const wg_chance *c, wg_purpose purpose, wg_lists lists, wg_workspace *w)
 {
     if (wg_rows_point(r, row) >= 0) return r->point[row];
     const wg_support s = wg_rows_support(r, row);
     const double *p = wg_rows_at(r, row);
     if (!s.token) return wg_chance_race(c, purpose, lists, NULL, p, r->vocab);
-    for (int k = 0; k < s.n; k++) r->packed[k] = p[s.token[k]];
-    return s.token[wg_chance_race(c, purpose, lists, s.token, r->packed, s.n)];
+    return s.token[wg_chance_race(c, purpose, lists, s.token, pack(&s, p, w->packed), s.n)];
 }
 
-int32_t wg_rows_pick_residual(const wg_rows *p, int prow, const wg_rows *q, int qrow, const wg_chance *c, wg_purpose purpose,
-                              int index)
+int32_t wg_rows_pick_residual(wg_rows *p, int prow, wg_rows *q, int qrow, const wg_chance *c, wg_purpose purpose, int index,
+                              wg_workspace *w)
 {
-    /* What is left of a point row is the point, or nothing: the same draw. */
-    if (qrow < 0 || wg_rows_point(p, prow) >= 0) return wg_rows_pick(p, prow, c, purpose, index);
+    /* What is left of a one-hot row is that row, or nothing: the same draw. */
+    if (wg_rows_point(p, prow) >= 0) return p->point[prow];
     const wg_support s = wg_rows_support(p, prow);
-    const double *pv = wg_rows_at(p, prow), *qv = wg_rows_dense(q, qrow, p->scratch + p->vocab);
-    double *rest = p->scratch;
-    int any = 0;
-    for (int k = 0; k < s.n; k++) {
+    const double *pv = wg_rows_at(p, prow);
+    const double *qv = qrow < 0 ? NULL : wg_rows_dense(q, qrow, wg_work_row(w, WG_WORK_ONE_HOT_Q));
+    double *rest = wg_work_row(w, WG_WORK_REST);
+    bool any = false;
+    for (int k = 0; k < s.n && qv; k++) {
         const int32_t x = wg_support_at(&s, k);
         const double d = pv[x] - qv[x];
         any |= d > 0;
         rest[x] = d > 0 ? d : 0;
     }
-    return wg_rows_pick_of(p, prow, any ? rest : pv, c, purpose, index);
+    return pick(&s, any ? rest : pv, w->packed, c, purpose, index);
 }
 
-/* -p log p is at most 1/e. */
-double wg_rows_entropy(const wg_rows *r, int row)
-{
-    if (wg_rows_point(r, row) >= 0) return 0;
-    const wg_support s = wg_rows_support(r, row);
-    const double *p = wg_rows_at(r, row);
-    wg_mass mass = 0;
-    for (int k = 0; k < s.n; k++) {
-        const double x = p[wg_support_at(&s, k)];
-        if (x > 0) mass += wg_steps_of(x * -wg_log64_of(x));
-    }
-    return wg_mass_value(mass);
-}
-
-double wg_rows_overlap(const wg_rows *p, int prow, const wg_rows *q, int qrow)
+double wg_rows_overlap(wg_rows *p, int prow, wg_rows *q, int qrow)
 {
     if (wg_rows_point(p, prow) >= 0) return wg_rows_prob(q, qrow, p->point[prow]);
     if (wg_rows_point(q, qrow) >= 0) return wg_rows_prob(p, prow, q->point[qrow]);
@@ -161,11 +155,12 @@ double wg_rows_overlap(const wg_rows *p, int prow, const wg_rows *q, int qrow)
     return sum;
 }
 
-double wg_rows_excess(const wg_rows *p, int prow, double r, const wg_rows *q, int qrow, double *out)
+double wg_rows_excess(wg_rows *p, int prow, double r, wg_rows *q, int qrow, double *out, wg_workspace *w)
 {
     enum { LANES = 16 };
     const wg_support s = wg_rows_support(p, prow);
-    const double *pv = wg_rows_dense(p, prow, p->scratch), *qv = wg_rows_dense(q, qrow, p->scratch + p->vocab);
+    const double *pv = wg_rows_dense(p, prow, wg_work_row(w, WG_WORK_ONE_HOT_P));
+    const double *qv = wg_rows_dense(q, qrow, wg_work_row(w, WG_WORK_ONE_HOT_Q));
     wg_mass mass = 0;
     int k = 0;
     while (!s.token && k + LANES <= s.n) { /* the same in a form that compilers make vectors of */

@@ -310,7 +310,7 @@ static bool row_without_tail(const wg_sampler *s, const float *x, float max, dou
 
 /* What the row keeps, in *d, and how many tokens that is, or 2 where it is more; the weights of all tokens go to w. NULL: to
  * s->whole if they are needed. */
-static int weigh(const wg_sampler *s, const float *x, int best, double inverse, double *w, wg_promise *d)
+static int weigh(const wg_sampler *s, const float *x, int best, double inverse, double *w, wg_lazy_row *d)
 {
     const wg_sampling *o = &s->sampling;
     const bool all_kept = o->top_k == 0 && o->top_p >= 1 && o->min_p <= 0;
@@ -330,14 +330,14 @@ static int weigh(const wg_sampler *s, const float *x, int best, double inverse, 
         if (!ended) e = prefix(s, x, best, w, all);
         kept = s->ops->kept64(x, w, s->vocab, e.logit, e.id, lightest, &n);
     }
-    *d = (wg_promise){ .last = e.id, .max = x[best], .edge = e.logit, .lightest = lightest, .scale = 1 / wg_mass_value(kept),
+    *d = (wg_lazy_row){ .last = e.id, .max = x[best], .edge = e.logit, .lightest = lightest, .scale = 1 / wg_mass_value(kept),
                        .logits = x, .sampler = d->sampler };
     return n;
 }
 
 /* Makes the row, or, if nearly all of the vocabulary is in it, describes it in *d, its weights in w (as weigh). True: that is
  * the case. */
-static bool begin(const wg_sampler *s, const float *logits, wg_rows *out, int row, double *w, wg_promise *d)
+static bool begin(const wg_sampler *s, const float *logits, wg_rows *out, int row, double *w, wg_lazy_row *d)
 {
     const double inverse = 1 / s->sampling.temperature;
     const int best = d->best >= 0 ? d->best : s->ops->argmax(logits, s->vocab);
@@ -350,7 +350,7 @@ static bool begin(const wg_sampler *s, const float *logits, wg_rows *out, int ro
     return true;
 }
 
-static void keep(const wg_sampler *s, const wg_promise *d, double *p)
+static void keep(const wg_sampler *s, const wg_lazy_row *d, double *p)
 {
     s->ops->keep64(d->logits, p, s->vocab, d->edge, d->last, d->lightest, d->scale);
 }
@@ -359,7 +359,7 @@ void wg_sampler_row_after(wg_sampler *s, float *logits, const wg_prefix *prefix,
 {
     if (!s->usual) {
         out->supported[row] = -1;
-        out->promise[row].state = WG_ROW_MADE;
+        out->lazy[row].state = WG_ROW_THERE;
         wg_sampler_chain(s, logits, prefix, out, row);
         return;
     }
@@ -370,8 +370,8 @@ void wg_sampler_row_after(wg_sampler *s, float *logits, const wg_prefix *prefix,
 
 void wg_sampler_row(wg_sampler *s, const float *logits, wg_rows *out, int row)
 {
-    wg_promise d = { .state = WG_ROW_MADE, .best = -1 };
-    out->promise[row].state = WG_ROW_MADE;
+    wg_lazy_row d = { .state = WG_ROW_THERE, .best = -1 };
+    out->lazy[row].state = WG_ROW_THERE;
     if (!s->usual) {
         out->supported[row] = -1;
         wg_sampler_chain(s, logits, NULL, out, row);
@@ -381,45 +381,43 @@ void wg_sampler_row(wg_sampler *s, const float *logits, wg_rows *out, int row)
     if (begin(s, logits, out, row, p, &d)) keep(s, &d, p);
 }
 
-/* ---- promises */
+/* ---- lazy rows */
 
-void wg_sampler_promise(wg_sampler *s, const float *logits, wg_rows *out, int row)
+void wg_sampler_lazy(wg_sampler *s, const float *logits, wg_rows *out, int row)
 {
-    wg_promise *d = &out->promise[row];
+    wg_lazy_row *d = &out->lazy[row];
     if (!s->usual || s->penalises) {
         wg_sampler_row(s, logits, out, row);
         return;
     }
-    *d = (wg_promise){ .state = WG_ROW_PROMISED, .best = -1, .logits = logits, .sampler = s };
+    *d = (wg_lazy_row){ .state = WG_ROW_LAZY, .best = -1, .logits = logits, .sampler = s };
 }
 
-void wg_rows_know(const wg_rows *r, int row)
+void wg_rows_resolve(wg_rows *r, int row)
 {
-    wg_promise *d = &r->promise[row];
-    wg_rows rows = *r;
-    if (d->state != WG_ROW_PROMISED) return;
-    d->state = WG_ROW_MADE;
-    if (begin(d->sampler, d->logits, &rows, row, NULL, d)) d->state = WG_ROW_KNOWN;
+    wg_lazy_row *d = &r->lazy[row];
+    if (d->state != WG_ROW_LAZY) return;
+    d->state = WG_ROW_THERE;
+    if (begin(d->sampler, d->logits, r, row, NULL, d)) d->state = WG_ROW_RESOLVED;
 }
 
-void wg_rows_make(const wg_rows *r, int row)
+void wg_rows_materialise(wg_rows *r, int row)
 {
-    wg_promise *d = &r->promise[row];
+    wg_lazy_row *d = &r->lazy[row];
     const wg_sampler *s = d->sampler;
     double *p = r->p + (size_t)row * (size_t)r->vocab;
-    wg_rows rows = *r;
     const wg_row_state state = d->state;
-    d->state = WG_ROW_MADE;
-    if (state == WG_ROW_KNOWN) wg_weights_of(s, d->logits, r->vocab, d->max, 1 / s->sampling.temperature, p);
-    else if (!begin(s, d->logits, &rows, row, p, d)) return;
+    d->state = WG_ROW_THERE;
+    if (state == WG_ROW_RESOLVED) wg_weights_of(s, d->logits, r->vocab, d->max, 1 / s->sampling.temperature, p);
+    else if (!begin(s, d->logits, r, row, p, d)) return;
     keep(s, d, p);
 }
 
-double wg_rows_promised(const wg_rows *r, int row, int32_t token)
+double wg_rows_lazy_prob(wg_rows *r, int row, int32_t token)
 {
-    wg_rows_know(r, row);
-    const wg_promise *d = &r->promise[row];
-    if (d->state != WG_ROW_KNOWN) return wg_rows_prob(r, row, token);
+    wg_rows_resolve(r, row);
+    const wg_lazy_row *d = &r->lazy[row];
+    if (d->state != WG_ROW_RESOLVED) return wg_rows_prob(r, row, token);
     const float x[2] = { d->max, d->logits[token] };
     double w[2];
     if (!(x[1] <= x[0])) return 0; /* NaN */
@@ -435,11 +433,11 @@ static bool is_wide(const wg_sampler *s, const float *x, float max, double inver
 }
 
 /* top-p keeps at least that part of the whole, which is added up in float (TAIL_ERROR). */
-double wg_rows_most(const wg_rows *r, int row, int32_t token)
+double wg_rows_bound(wg_rows *r, int row, int32_t token)
 {
-    wg_promise *d = &r->promise[row];
+    wg_lazy_row *d = &r->lazy[row];
     const wg_sampler *s = d->sampler;
-    if (d->state != WG_ROW_PROMISED) return wg_rows_prob(r, row, token);
+    if (d->state != WG_ROW_LAZY) return wg_rows_prob(r, row, token);
     const wg_sampling *o = &s->sampling;
     const float *x = d->logits;
     const double inverse = 1 / o->temperature;

@@ -66,10 +66,9 @@ void wg_sampler_close(wg_sampler *s);
  * gives the point row at the lowest such id (0). */
 void wg_sampler_row(wg_sampler *s, const float *logits, wg_rows *out, int row);
 
-/* Promises row `row` of out: the same row, made when it is asked for (rows.h), by this sampler. The logits are borrowed until
- * then, at most until the row is promised or made anew; several threads may not ask. Chains with penalties or in another order
- * make the row at once. */
-void wg_sampler_promise(wg_sampler *s, const float *logits, wg_rows *out, int row);
+/* Leaves row `row` of out lazy: the same row, computed by this sampler when it is asked for (rows.h: the contract). Chains with
+ * penalties or in another order make the row at once. */
+void wg_sampler_lazy(wg_sampler *s, const float *logits, wg_rows *out, int row);
 
 /* The same with penalties for the tokens of the prefix. The logits change during the call and are restored. */
 void wg_sampler_row_after(wg_sampler *s, float *logits, const wg_prefix *prefix, wg_rows *out, int row);

@@ -99,7 +99,7 @@ typedef struct wg_drafter_class {
     /* After the commit of one sequence: tree, path, and the target's rows (tree->row ..., none for probes;
      * only after wg_env_watch: else they may have stayed on a device). NULL: learns
      * nothing. Cannot fail. */
-    void (*observe)(wg_drafter *d, const wg_seq *seq, const wg_tree *tree, const wg_path *path, const wg_rows *target);
+    void (*observe)(wg_drafter *d, const wg_seq *seq, const wg_tree *tree, const wg_path *path, wg_rows *target);
     /* The sequence in this slot is gone. NULL: keeps nothing per sequence. */
     void (*forget)(wg_drafter *d, const wg_seq *seq);
     void (*close)(wg_drafter *d); /* also of a half-open drafter */

@@ -62,7 +62,7 @@ static wg_status check_running(const wg_engine *e, wg_seq *const *seq, int n, wg
 }
 
 /* What the rule needs of the tree beside its law: no siblings, if it settles chains; and a q that could have drawn its nodes. */
-static wg_status check_draws(const wg_engine *e, const wg_tree *t, wg_error *err)
+static wg_status check_draws(wg_engine *e, const wg_tree *t, wg_error *err)
 {
     for (int i = 1; i < t->n; i++) {
         if (e->verifier->chains && t->parent[i] != i - 1)
@@ -126,14 +126,14 @@ static void sample_rows(void *arg, int thread, int threads)
     }
 }
 
-/* Rows of p, by the pool's threads; or promised, when these would make all of them no sooner than one makes four for every
+/* Rows of p, by the pool's threads; or left lazy, when these would make all of them no sooner than one makes four for every
  * sequence, which is about as many as a rule asks for. */
 static void make_rows(wg_engine *e, wg_seq *const *seq, int n)
 {
     scored job = { e, seq, n };
     if (e->p.n > 1 && 4 * n <= e->p.n / e->samplers && !e->sampler->penalises)
         for (int row = 0; row < e->p.n; row++)
-            wg_sampler_promise(e->sampler, e->logits + (size_t)row * (size_t)e->p.vocab, &e->p, row);
+            wg_sampler_lazy(e->sampler, e->logits + (size_t)row * (size_t)e->p.vocab, &e->p, row);
     else if (e->p.n > 1 && e->samplers > 1 && e->opt.sampling.temperature > 0) wg_pool_run(e->env.pool, sample_rows, &job);
     else sample_rows(&job, 0, 1);
 }
@@ -172,7 +172,7 @@ static wg_status draft_and_score(wg_engine *e, wg_seq *const *seq, int n, bool *
 
 /* A draft token's own test, as if it were the first asked at its place: the chance that it passes. Coupled drafts have none:
  * they and the rule share their draws. */
-static void measure_independent(const wg_engine *e, const wg_tree *t, wg_counts *counts)
+static void measure_independent(wg_engine *e, const wg_tree *t, wg_counts *counts)
 {
     if (t->law == WG_LAW_COUPLED) return;
     for (int i = 1; i < t->n; i++) {
@@ -183,11 +183,11 @@ static void measure_independent(const wg_engine *e, const wg_tree *t, wg_counts 
     }
 }
 
-static void measure_alpha(const wg_engine *e, const wg_tree *t, const wg_path *path, wg_counts *counts)
+static void measure_alpha(wg_engine *e, const wg_tree *t, const wg_path *path, wg_counts *counts)
 {
     for (int i = 0; i < path->n; i++) {
         const int node = path->node[i], child = wg_tree_child(t, node, node);
-        const double best = wg_optimal_alpha(t, node, &e->p, &e->q);
+        const double best = wg_optimal_alpha(t, node, &e->p, &e->q, &e->work);
         if (best >= 0) {
             counts->alpha_star_sum += best;
             counts->alpha_star_n++;
@@ -212,9 +212,8 @@ wg_status wg_engine_step(wg_engine *e, wg_seq *const *seq, int n, wg_error *err)
         wg_seq *s = seq[i];
         const wg_tree *t = &e->tree[i];
         wg_path path;
-        if (settled)
-            wg_device_verify_path(e, i, &path);
-        else e->verifier->accept(e->verifier_opt, t, &e->p, &e->q, &s->chance, &path);
+        if (settled) wg_device_verify_path(e, i, &path);
+        else e->verifier->accept(e->verifier_opt, t, &e->p, &e->q, &s->chance, &e->work, &path);
         wg_assert(path.node[path.n - 1] < t->n); /* no rule keeps a probe */
         wg_seq_append(s, t, &path, e->is_eog, e->is_eog_user);
         s->on_device.verified += settled;

@@ -75,10 +75,11 @@ void wg_engine_phases_clear(wg_engine *e);
  * stayed on a device) and q, and the logits (as wg_env.logits). */
 typedef struct wg_last_step {
     const wg_tree *tree;
-    const wg_rows *p, *q;
+    wg_rows *p, *q;
     const float *logits;
+    wg_workspace *work; /* to ask the rows with (core/dist/workspace.h) */
 } wg_last_step;
-wg_last_step wg_engine_last_step(const wg_engine *e);
+wg_last_step wg_engine_last_step(wg_engine *e);
 
 /* The drafter forgets what it keeps for this sequence, as when it is closed: its text was changed by hand. */
 void wg_engine_forget(wg_engine *e, const wg_seq *s);

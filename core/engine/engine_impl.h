@@ -20,6 +20,7 @@ struct wg_engine {
     wg_batch batch;
     wg_tree *tree; /* (max_batch) */
     wg_rows p, q;
+    wg_workspace work;
     float *logits;                          /* (rows, vocab) */
     bool watched;                           /* by the drafter (wg_env_watch) */
     struct wg_device_verify *device_verify; /* steps whose rule runs on the target's device (device_verify.h); NULL: none */

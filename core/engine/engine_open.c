@@ -51,6 +51,7 @@ static wg_status open_buffers(wg_engine *e, wg_error *err)
     WG_TRY(wg_batch_open(&e->batch, rows > e->opt.prefill_rows ? rows : e->opt.prefill_rows, err));
     WG_TRY(wg_rows_open(&e->p, rows, vocab, err));
     WG_TRY(wg_rows_open(&e->q, rows, vocab, err));
+    WG_TRY(wg_workspace_open(&e->work, vocab, err));
     const size_t logits = (size_t)rows * (size_t)vocab * sizeof *e->logits;
     if (!(e->logits = wg_alloc(logits, 1))) return wg_nomem(err, logits, "the target's logits; lower max_batch?");
     if (!(e->tree = wg_calloc((size_t)e->opt.max_batch, sizeof *e->tree)))
@@ -160,6 +161,7 @@ void wg_engine_close(wg_engine *e)
     wg_free(e->sampler);
     wg_free(e->tree);
     wg_free(e->logits);
+    wg_workspace_close(&e->work);
     wg_rows_close(&e->q);
     wg_rows_close(&e->p);
     wg_batch_close(&e->batch);
@@ -179,9 +181,9 @@ bool wg_engine_decodes_on_device(const wg_engine *e) { return e->device_decode; 
 const wg_phases *wg_engine_phases(const wg_engine *e) { return &e->phases; }
 void wg_engine_phases_clear(wg_engine *e) { e->phases = (wg_phases){ 0 }; }
 
-wg_last_step wg_engine_last_step(const wg_engine *e)
+wg_last_step wg_engine_last_step(wg_engine *e)
 {
-    return (wg_last_step){ .tree = e->tree, .p = &e->p, .q = &e->q, .logits = e->logits };
+    return (wg_last_step){ .tree = e->tree, .p = &e->p, .q = &e->q, .logits = e->logits, .work = &e->work };
 }
 
 void wg_engine_forget(wg_engine *e, const wg_seq *s)

@@ -22,10 +22,11 @@ typedef struct wg_verifier_class {
     bool lossless;            /* the output law is the target's ... */
     bool zero_only;           /* ... at temperature 0 only, where p is its argmax */
     bool chains;              /* settles chains only: a tree with siblings is refused */
-    /* p: row tree->row + i is the target's distribution after node i. q: rows as the tree's qrow names them. chance->position
-     * is that of the first token the step emits. Fills out->n, node[0..n) and next, whatever the rows hold (NaN included). May
-     * use p->scratch. */
-    void (*accept)(const void *opt, const wg_tree *tree, const wg_rows *p, const wg_rows *q, const wg_chance *chance,
+    /* p: row tree->row + i is the target's distribution after node i. q: rows as the tree's qrow names them; both are asked as
+     * rows.h says. chance->position is that of the first token the step emits. Fills out->n, node[0..n) and next, whatever the
+     * rows hold (NaN included). Changes nothing but *out, what is in *work and, by asking, lazy rows: so threads may settle
+     * trees at once, each with a workspace of its own. */
+    void (*accept)(const void *opt, const wg_tree *tree, wg_rows *p, wg_rows *q, const wg_chance *chance, wg_workspace *work,
                    wg_path *out);
     /* How many lists of times the rule with these options races on, for drafts of law COUPLED (wg_env.races); NULL: it does
      * not. */

@@ -56,7 +56,7 @@ static wg_status propose(wg_drafter *d, wg_seq *const *seq, int n, wg_tree *out,
     return WG_OK;
 }
 
-static void observe(wg_drafter *d, const wg_seq *seq, const wg_tree *tree, const wg_path *path, const wg_rows *target)
+static void observe(wg_drafter *d, const wg_seq *seq, const wg_tree *tree, const wg_path *path, wg_rows *target)
 {
     const best_of_drafter *b = (best_of_drafter *)d;
     for (int k = 0; k < b->n; k++) wg_inner_observe(&b->in[k], seq, tree, path, target);

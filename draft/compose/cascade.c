@@ -178,7 +178,7 @@ static wg_status begin(cascade_drafter *c, const wg_seq *s, int length, wg_seq *
 static void extend(const cascade_drafter *c, const wg_seq *in, int at, wg_tree *out, wg_rows *q)
 {
     const wg_last_step last = wg_engine_last_step(c->engine);
-    const wg_rows *p = last.p;
+    wg_rows *p = last.p;
     const wg_tree *t = &last.tree[at];
     for (int i = 0; i < in->path.n; i++) {
         const int from = t->row + in->path.node[i], row = wg_rows_push(q);

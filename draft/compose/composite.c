@@ -165,7 +165,7 @@ wg_status wg_inner_propose(wg_inner *in, wg_seq *const *seq, int n, wg_error *er
     return WG_OK;
 }
 
-double wg_inner_score(const wg_inner *in, int i)
+double wg_inner_score(wg_inner *in, int i)
 {
     const wg_tree *t = &in->tree[i];
     if (t->n < 2) return -1;
@@ -176,7 +176,7 @@ double wg_inner_score(const wg_inner *in, int i)
     return r < most * (1 - r) ? r / (1 - r) : most;
 }
 
-static int copy_row(const wg_rows *from, int row, wg_rows *to)
+static int copy_row(wg_rows *from, int row, wg_rows *to)
 {
     const int made = wg_rows_push(to);
     wg_assert(made >= 0); /* a tree has fewer rows than nodes, and the engine has room for all nodes */
@@ -185,7 +185,7 @@ static int copy_row(const wg_rows *from, int row, wg_rows *to)
     return made;
 }
 
-void wg_inner_take(const wg_inner *in, int i, wg_tree *out, wg_rows *q)
+void wg_inner_take(wg_inner *in, int i, wg_tree *out, wg_rows *q)
 {
     const wg_tree *t = &in->tree[i];
     *out = *t;
@@ -205,7 +205,7 @@ void wg_inner_drop(const wg_inner *in, const wg_seq *seq)
     for (int space = in->first; space < in->end; space++) wg_kv_unwrite(seq->kv, space, 1);
 }
 
-void wg_inner_observe(const wg_inner *in, const wg_seq *seq, const wg_tree *tree, const wg_path *path, const wg_rows *target)
+void wg_inner_observe(const wg_inner *in, const wg_seq *seq, const wg_tree *tree, const wg_path *path, wg_rows *target)
 {
     if (in->d->class->observe) in->d->class->observe(in->d, seq, tree, path, target);
 }

@@ -48,11 +48,11 @@ wg_status wg_inner_propose(wg_inner *in, wg_seq *const *seq, int n, wg_error *er
 
 /* Tokens that tree i is expected to keep: what the drafter declares (wg_tree.score); else, from the first q row, r / (1 - r)
  * for r its largest probability; else 1. -1: nothing is proposed. A function of the prefix alone. */
-double wg_inner_score(const wg_inner *in, int i);
+double wg_inner_score(wg_inner *in, int i);
 
-void wg_inner_take(const wg_inner *in, int i, wg_tree *out, wg_rows *q); /* tree i and its q rows are the draft */
+void wg_inner_take(wg_inner *in, int i, wg_tree *out, wg_rows *q); /* tree i and its q rows are the draft */
 void wg_inner_drop(const wg_inner *in, const wg_seq *seq);               /* its tree for this sequence is not */
-void wg_inner_observe(const wg_inner *in, const wg_seq *seq, const wg_tree *tree, const wg_path *path, const wg_rows *target);
+void wg_inner_observe(const wg_inner *in, const wg_seq *seq, const wg_tree *tree, const wg_path *path, wg_rows *target);
 /* What it did in the last step of this sequence, in which its tree i (-1: it was not asked) was taken or not. */
 wg_composite_stats wg_composite_account(const wg_inner *in, int i, bool taken, const wg_seq *seq);
 void wg_inner_forget(const wg_inner *in, const wg_seq *seq);

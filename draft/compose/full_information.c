@@ -96,7 +96,7 @@ static void score_one(const full_drafter *f, double *score, const wg_tree *t, co
     }
 }
 
-static void observe(wg_drafter *d, const wg_seq *seq, const wg_tree *tree, const wg_path *path, const wg_rows *target)
+static void observe(wg_drafter *d, const wg_seq *seq, const wg_tree *tree, const wg_path *path, wg_rows *target)
 {
     const full_drafter *f = (full_drafter *)d;
     record *r = &f->record[seq->slot];

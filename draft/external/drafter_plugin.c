@@ -133,7 +133,7 @@ static wg_status propose(wg_drafter *d, wg_seq *const *seq, int n, wg_tree *out,
     return WG_OK;
 }
 
-static void observe(wg_drafter *d, const wg_seq *seq, const wg_tree *tree, const wg_path *path, const wg_rows *target)
+static void observe(wg_drafter *d, const wg_seq *seq, const wg_tree *tree, const wg_path *path, wg_rows *target)
 {
     const plugin_drafter *p = (plugin_drafter *)d;
     if (p->d->class->observe) p->d->class->observe(p->d, seq, tree, path, target);

@@ -211,7 +211,7 @@ static void recall(synthetic_drafter *d, const wg_seq *s, int i, wg_tree *t, wg_
     for (int at = s->n; at < d->remembered && extend(d, s, i, d->memory[at], t, q); at++) {}
 }
 
-static void observe(wg_drafter *base, const wg_seq *s, const wg_tree *tree, const wg_path *path, const wg_rows *target)
+static void observe(wg_drafter *base, const wg_seq *s, const wg_tree *tree, const wg_path *path, wg_rows *target)
 {
     synthetic_drafter *d = (synthetic_drafter *)base;
     (void)tree, (void)path, (void)target;

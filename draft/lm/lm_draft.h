@@ -88,7 +88,7 @@ void wg_lm_drafter_close(wg_lm_drafter *m); /* also half-open; the model is the 
 
 /* Of the class: of `d`, a wg_lm_drafter, and of options that begin with a wg_growth. */
 wg_status wg_lm_drafter_propose(wg_drafter *d, wg_seq *const *seq, int n, wg_tree *out, wg_rows *q, wg_error *err);
-void wg_lm_drafter_observe(wg_drafter *d, const wg_seq *seq, const wg_tree *tree, const wg_path *path, const wg_rows *target);
+void wg_lm_drafter_observe(wg_drafter *d, const wg_seq *seq, const wg_tree *tree, const wg_path *path, wg_rows *target);
 void wg_lm_drafter_forget(wg_drafter *d, const wg_seq *seq);
 const wg_lm *wg_lm_drafter_lm(const wg_drafter *d);
 bool wg_lm_drafter_device_chain(const wg_drafter *d, wg_device_chain *out);

@@ -423,7 +423,7 @@ wg_status wg_lm_drafter_propose(wg_drafter *d, wg_seq *const *seq, int n, wg_tre
     return WG_OK;
 }
 
-void wg_lm_drafter_observe(wg_drafter *d, const wg_seq *seq, const wg_tree *tree, const wg_path *path, const wg_rows *target)
+void wg_lm_drafter_observe(wg_drafter *d, const wg_seq *seq, const wg_tree *tree, const wg_path *path, wg_rows *target)
 {
     (void)target;
     wg_length_learn(&((model_drafter *)d)->length, seq, tree, path);

@@ -167,7 +167,7 @@ static void read_answers(const lookahead_drafter *d, const wg_seq *s, const wg_t
     }
 }
 
-static void observe(wg_drafter *base, const wg_seq *s, const wg_tree *tree, const wg_path *path, const wg_rows *target)
+static void observe(wg_drafter *base, const wg_seq *s, const wg_tree *tree, const wg_path *path, wg_rows *target)
 {
     const lookahead_drafter *d = (const lookahead_drafter *)base;
     local *l = &d->local[s->slot];

@@ -154,7 +154,7 @@ static void recycle_node(recycle_drafter *d, const wg_tree *t, int node)
     top_k(logits, d->vocab, d->opt.k, d->next + (size_t)t->token[node] * (size_t)d->opt.k);
 }
 
-static void observe(wg_drafter *base, const wg_seq *s, const wg_tree *tree, const wg_path *path, const wg_rows *target)
+static void observe(wg_drafter *base, const wg_seq *s, const wg_tree *tree, const wg_path *path, wg_rows *target)
 {
     recycle_drafter *d = (recycle_drafter *)base;
     wg_mask accepted = { { 0 } };

@@ -8,10 +8,10 @@
  * makes a classic mistake, which `wager prove` finds: the corrected token is drawn from p instead of the residual. */
 #include "verify/rule_plugin.h"
 
-static void accept(const void *opt, const wg_tree *tree, const wg_rows *p, const wg_rows *q, const wg_chance *chance,
-                   wg_path *out)
+static void accept(const void *opt, const wg_tree *tree, wg_rows *p, wg_rows *q, const wg_chance *chance,
+                   wg_workspace *work, wg_path *out)
 {
-    (void)opt;
+    (void)opt, (void)work;
     out->n = 0;
     for (int node = 0;;) {
         const wg_chance at = wg_chance_at(chance, out->n); /* the emitted token's own position */
@@ -27,7 +27,7 @@ static void accept(const void *opt, const wg_tree *tree, const wg_rows *p, const
 #ifdef BIASED
             out->next = wg_rows_pick(p, row, &at, WG_DRAW_NEXT, 0);
 #else
-            out->next = wg_rows_pick_residual(p, row, q, tree->qrow[child], &at, WG_DRAW_NEXT, 0);
+            out->next = wg_rows_pick_residual(p, row, q, tree->qrow[child], &at, WG_DRAW_NEXT, 0, work);
 #endif
             return;
         }

@@ -69,7 +69,7 @@ static void changed_rows(study *s, const double *p, const double *q)
 /* The children of a node that was reached: each was offered, and came true or not. */
 static wg_status judged(study *s, int node, int next, wg_error *err)
 {
-    const wg_replay *r = s->r;
+    wg_replay *r = s->r;
     const wg_tree *t = &r->round.tree;
     for (int child = node; (child = wg_tree_child(t, node, child)) >= 0;) {
         if (t->qrow[child] < 0) continue;
@@ -86,7 +86,7 @@ static wg_status judged(study *s, int node, int next, wg_error *err)
 /* Every offered node: the product of q on its path against whether all of that path was kept. */
 static wg_status offered(study *s, wg_error *err)
 {
-    const wg_replay *r = s->r;
+    wg_replay *r = s->r;
     const wg_tree *t = &r->round.tree;
     double product[WG_TREE_MAX] = { 1 };
     for (int i = 1; i < t->n; i++) {
@@ -100,13 +100,13 @@ static wg_status offered(study *s, wg_error *err)
 
 static wg_status study_round(study *s, wg_error *err)
 {
-    const wg_replay *r = s->r;
+    wg_replay *r = s->r;
     const wg_tree *t = &r->round.tree;
     const wg_path *path = &r->round.path;
     for (int i = 0; i < path->n; i++) {
         const int node = path->node[i], child = wg_tree_child(t, node, node), next = i + 1 < path->n ? path->node[i + 1] : -1;
         if (child < 0) continue;
-        const double best = wg_optimal_alpha(t, node, &r->p, &r->q);
+        const double best = wg_optimal_alpha(t, node, &r->p, &r->q, &r->work);
         if (best >= 0) add(&s->star, best);
         add(&s->kept, next >= 0);
         if (t->qrow[child] < 0) continue;
@@ -172,7 +172,7 @@ static place *places_of(wg_trace *t, wg_replay *r, int request, wg_error *err)
 }
 
 /* q after that node, if it drafted there. */
-static const double *drawn_row(const wg_replay *r, int node, double *out)
+static const double *drawn_row(wg_replay *r, int node, double *out)
 {
     const wg_tree *t = &r->round.tree;
     const int child = wg_tree_child(t, node, node);

@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include "verify/selection.h"
+#include "verify/verify.h"
 
 const wg_exact_rule wg_exact_rules[WG_EXACT_FORMS] = {
     [WG_EXACT_MATCH] = { "match", "iid", 0 },
@@ -80,16 +80,12 @@ static double kseq(int k, const double *p, const double *q, int n, int32_t y)
     return b > 0 ? min(p[y] / hi, q[y]) * some_pass(b, k) / b / p[y] : 0;
 }
 
-static double optimal(int k, const wg_rows *p, int prow, const wg_rows *q, int qrow, int32_t y)
+static double optimal(int k, wg_rows *p, int prow, wg_rows *q, int qrow, int32_t y, wg_workspace *work)
 {
-    wg_selection s;
     const double py = wg_rows_prob(p, prow, y);
     if (wg_rows_point(p, prow) >= 0) return 1 - pow(1 - wg_rows_prob(q, qrow, y), k);
     if (k == 1 || wg_rows_point(q, qrow) >= 0) return min(1, wg_rows_prob(q, qrow, y) / py);
-    wg_selection_open(&s, p, prow, q, qrow, k, 1);
-    for (int rank = 0; rank < s.n; rank++)
-        if (s.bet[rank].token == y) return min(1, wg_selection_law(&s, rank) / py);
-    return 0;
+    return min(1, wg_optimal_law(p, prow, q, qrow, k, y, work) / py);
 }
 
 /* Is y among the k most probable tokens, the earlier first of equals? */
@@ -112,17 +108,19 @@ static double coupled(const double *p, const double *q, int n, int32_t y)
     return 1 / sum / p[y];
 }
 
-double wg_exact_accept(wg_exact_form form, int k, const wg_rows *p, int prow, const wg_rows *q, int qrow, int32_t y)
+double wg_exact_accept(wg_exact_form form, int k, wg_rows *p, int prow, wg_rows *q, int qrow, int32_t y,
+                       wg_workspace *work)
 {
     const int V = p->vocab;
-    if (form == WG_EXACT_OPTIMAL) return optimal(k, p, prow, q, qrow, y);
+    if (form == WG_EXACT_OPTIMAL) return optimal(k, p, prow, q, qrow, y, work);
     const double py = wg_rows_prob(p, prow, y), qy = wg_rows_prob(q, qrow, y);
     if (form == WG_EXACT_MATCH) return 1 - pow(1 - qy, k);
     if (form == WG_EXACT_BLOCK) return qy / py;
     if (form == WG_EXACT_REJECTION && k == 1) return min(1, qy / py);
-    const double *pv = wg_rows_dense(p, prow, p->scratch), *qv = wg_rows_dense(q, qrow, p->scratch + V);
+    const double *pv = wg_rows_dense(p, prow, wg_work_row(work, WG_WORK_ONE_HOT_P));
+    const double *qv = wg_rows_dense(q, qrow, wg_work_row(work, WG_WORK_ONE_HOT_Q));
     switch (form) {
-    case WG_EXACT_REJECTION: return rejection(k, pv, qv, V, p->scratch + 2 * (long)V, y);
+    case WG_EXACT_REJECTION: return rejection(k, pv, qv, V, wg_work_row(work, WG_WORK_REST), y);
     case WG_EXACT_KSEQ: return kseq(k, pv, qv, V, y);
     case WG_EXACT_WITHOUT: return without_replacement(k, pv, qv, V, y);
     case WG_EXACT_TOPK: return is_top(k, qv, V, y);

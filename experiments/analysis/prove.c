@@ -20,6 +20,7 @@ typedef struct prover {
     const wg_prove_tables *t;
     void *options;
     wg_rows p, q;
+    wg_workspace work;
     wg_tree tree;
     int text[WG_TREE_MAX]; /* that a node ends */
     double *got, *want;    /* (texts and their continuations by one token) */
@@ -77,6 +78,7 @@ static void prover_close(prover *v)
 {
     wg_rows_close(&v->p);
     wg_rows_close(&v->q);
+    wg_workspace_close(&v->work);
     wg_free(v->options);
     wg_free(v->got);
     wg_free(v->want);
@@ -90,6 +92,7 @@ static wg_status prover_open(prover *v, const wg_verifier_class *rule, const wg_
     *v = (prover){ .rule = rule, .o = o, .t = t };
     WG_TRY(wg_rows_open(&v->p, WG_TREE_MAX, o->vocab, err));
     WG_TRY(wg_rows_open(&v->q, WG_TREE_MAX, o->vocab, err));
+    WG_TRY(wg_workspace_open(&v->work, o->vocab, err));
     v->got = wg_calloc(all, sizeof *v->got);
     v->want = wg_calloc(all, sizeof *v->want);
     v->weight = wg_calloc((size_t)o->vocab, sizeof *v->weight);
@@ -195,7 +198,7 @@ static emitted run(prover *v, wg_chance_tree *outcomes)
         wg_path path = { 0 };
         const wg_chance c = wg_chance_tree_chance(outcomes, (uint32_t)(1 + e.tokens));
         draft(v, e.text, &c);
-        v->rule->accept(v->options, &v->tree, &v->p, &v->q, &c, &path);
+        v->rule->accept(v->options, &v->tree, &v->p, &v->q, &c, &v->work, &path);
         if (!is_path(&path, &v->tree, v->o->vocab)) return (emitted){ -1, 0, false };
         e.text = v->text[path.node[path.n - 1]] * v->o->vocab + 1 + path.next;
         e.tokens += path.n;
@@ -249,7 +252,7 @@ static wg_status enumerate(prover *v, wg_prove_result *out, wg_error *err)
         const emitted e = run(v, &outcomes);
         const double probability = wg_chance_tree_probability(&outcomes);
         if (outcomes.failed || outcomes.beyond) break;
-        if (runs == 0 && steps_of(v->o) == 1) best = wg_optimal_alpha(&v->tree, 0, &v->p, &v->q);
+        if (runs == 0 && steps_of(v->o) == 1) best = wg_optimal_alpha(&v->tree, 0, &v->p, &v->q, &v->work);
         if (e.text < 0)
             status = wg_fail(err, WG_EINVAL, "prove: rule %s returned a path that is none of the tree's", v->rule->name);
         else if (++runs > limit)

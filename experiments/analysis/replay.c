@@ -55,7 +55,7 @@ static wg_status open_replay(wg_replay *r, double temperature, wg_error *err)
     r->recorded = r->sampling.temperature;
     r->as_recorded = temperature < 0 || temperature == r->recorded;
     if (temperature >= 0) r->sampling.temperature = temperature;
-    return WG_OK;
+    return wg_workspace_open(&r->work, r->vocab, err);
 }
 
 wg_status wg_replay_open(wg_replay **out, wg_trace *trace, int cell, double temperature, wg_error *err)
@@ -76,6 +76,7 @@ void wg_replay_close(wg_replay *r)
     if (r->sampler_open) wg_sampler_close(&r->sampler);
     if (r->p.p) wg_rows_close(&r->p);
     if (r->q.p) wg_rows_close(&r->q);
+    wg_workspace_close(&r->work);
     wg_rule_choice_close(&r->rule);
     wg_free(r->logits);
     wg_free(r);
@@ -207,7 +208,7 @@ wg_status wg_replay_settle(wg_replay *r, const wg_verifier_class *rule, const vo
     WG_TRY(check_law(r, &t, rule, err));
     const wg_chance chance = wg_chance_philox(r->seed, r->trace->request[r->trace->round[r->entry].request].asked.address,
                                               r->round.facts.position);
-    rule->accept(options, &t, &r->p, &r->q, &chance, path);
+    rule->accept(options, &t, &r->p, &r->q, &chance, &r->work, path);
     cut(r, &t, path);
     return WG_OK;
 }
@@ -219,11 +220,11 @@ static bool same_path(const wg_path *a, const wg_path *b)
     return a->n == b->n && a->next == b->next && memcmp(a->node, b->node, (size_t)a->n * sizeof *a->node) == 0;
 }
 
-static void measure(const wg_replay *r, wg_resettled *s, const wg_tree *t, const wg_path *path)
+static void measure(wg_replay *r, wg_resettled *s, const wg_tree *t, const wg_path *path)
 {
     for (int i = 0; i < path->n; i++) {
         const int node = path->node[i], child = wg_tree_child(t, node, node);
-        const double best = wg_optimal_alpha(t, node, &r->p, &r->q);
+        const double best = wg_optimal_alpha(t, node, &r->p, &r->q, &r->work);
         if (best >= 0) {
             s->alpha_star += best;
             s->alpha_star_n++;
@@ -260,7 +261,7 @@ static wg_status settle_one(wg_replay *r, wg_resettled *s, wg_error *err)
 /* What the chain needs of one request: p and q at its own tokens; q < 0: the trace does not have it. */
 typedef struct taught { double *p, *q; int n; } taught;
 
-static wg_status teach(const wg_replay *r, taught *all, wg_error *err)
+static wg_status teach(wg_replay *r, taught *all, wg_error *err)
 {
     const int of = r->trace->round[r->entry].request;
     const wg_trace_request *q = &r->trace->request[of];

@@ -27,6 +27,7 @@ typedef struct wg_replay {
     wg_trace_round round;      /* the one loaded last */
     int entry;                 /* its number in the trace */
     wg_rows p, q;
+    wg_workspace work;
     double error;              /* most distance of its rows: max over nodes of p's and their q's together */
     wg_sampler sampler;        /* of LOGITS rows */
     bool sampler_open;

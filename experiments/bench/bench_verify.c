@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * wager bench verify. A chain of rows - 1 tokens and a tree as large as trees get, drafted from q; rows of p are promised from
+ * wager bench verify. A chain of rows - 1 tokens and a tree as large as trees get, drafted from q; rows of p are left lazy over
  * logits, the rule accepts and draws: that is a step. Beside it what all rows cost when they are made, and the rule when they
  * are there. One thread, its CPU time, so that a busy machine does not show; every repeat finds its logits in other memory, out
  * of the near caches. Kinds of logits, because truncated rows cost what they keep:
@@ -39,6 +39,7 @@ typedef struct stage {
     const wg_ops *ops;
     wg_sampler sampler;
     wg_rows p, q;
+    wg_workspace work;
     float *logits; /* (SETS, nodes, vocab): the same numbers SETS times */
     int nodes;     /* rows there are */
     wg_tree tree;
@@ -149,12 +150,12 @@ static cost measure(stage *s, const wg_verifier_class *rule, const void *options
         const wg_chance chance = wg_chance_philox(s->b->seed, 0, (uint32_t)(r + 2));
         wg_path path;
         const double begin = cpu_now();
-        for (int i = 0; i < s->tree.n; i++) wg_sampler_promise(&s->sampler, y + (size_t)i * V, &s->p, i);
-        rule->accept(options, &s->tree, &s->p, &s->q, &chance, &path);
+        for (int i = 0; i < s->tree.n; i++) wg_sampler_lazy(&s->sampler, y + (size_t)i * V, &s->p, i);
+        rule->accept(options, &s->tree, &s->p, &s->q, &chance, &s->work, &path);
         const double start = cpu_now();
         for (int i = 0; i < s->tree.n; i++) wg_sampler_row(&s->sampler, x + (size_t)i * V, &s->p, i);
         const double sampled = cpu_now();
-        rule->accept(options, &s->tree, &s->p, &s->q, &chance, &path);
+        rule->accept(options, &s->tree, &s->p, &s->q, &chance, &s->work, &path);
         const double end = cpu_now();
         if (r < 0) continue;
         step[r] = start - begin;
@@ -252,6 +253,7 @@ wg_status wg_bench_verify(const wg_verify_bench *b, wg_error *err)
     s.nodes = WG_TREE_MAX;
     wg_status status = wg_rows_open(&s.p, s.nodes, b->vocab, err);
     if (!status) status = wg_rows_open(&s.q, s.nodes, b->vocab, err);
+    if (!status) status = wg_workspace_open(&s.work, b->vocab, err);
     const size_t floats = (size_t)SETS * (size_t)s.nodes * (size_t)b->vocab;
     if (!status && !(s.logits = wg_alloc(floats, sizeof *s.logits)))
         status = wg_nomem(err, floats * sizeof *s.logits, "logits");
@@ -265,6 +267,7 @@ wg_status wg_bench_verify(const wg_verify_bench *b, wg_error *err)
     for (size_t k = 0; !status && k < sizeof kinds / sizeof *kinds; k++)
         status = bench_kind(&s, &kinds[k], b->temperature, err);
     wg_free(s.logits);
+    wg_workspace_close(&s.work);
     wg_rows_close(&s.q);
     wg_rows_close(&s.p);
     return status;

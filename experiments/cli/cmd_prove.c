@@ -14,6 +14,7 @@
 #include "experiments/cli/commands.h"
 #include "experiments/base/spec.h"
 #include "experiments/analysis/prove.h"
+#include "experiments/analysis/prove_device.h"
 #include "verify/rule_plugin.h"
 #include "verify/verify.h"
 
@@ -38,7 +39,7 @@ static const shape standard[] = {
 enum { SHAPES = sizeof standard / sizeof *standard };
 
 typedef struct prove {
-    const char *rule, *law, *tree, *plugin;
+    const char *rule, *law, *tree, *plugin, *device;
     long vocab, depth, children, steps, cases, seed, threads;
     bool json, brief; /* brief: one line for all shapes of a rule and a law */
     shape asked[(int)SHAPES + (int)DEPTH];
@@ -58,7 +59,8 @@ typedef struct job {
 
 typedef struct jobs {
     const wg_verifier_class *rule;
-    const void *options;
+    const void *options;  /* of the rule; NULL: defaults */
+    bool device;          /* its decisions on a device are the ones that are enumerated, by one thread */
     job *job;
     int n;
     atomic_int next;
@@ -131,6 +133,24 @@ static int read_tree(const char *text, int width[DEPTH])
     return n;
 }
 
+/* The same line of the rule as it runs on a device. */
+static wg_status prove_on_device(const wg_verifier_class *rule, const wg_prove_options *o, wg_prove_result *r, wg_error *err)
+{
+    wg_prove_device *d;
+    wg_prove_rule on_device;
+    wg_prove_options p = *o;
+    void *options = wg_calloc(1, rule->size + 1);
+    if (!options) return wg_nomem(err, rule->size + 1, "a rule's options");
+    wg_option_defaults(rule->options, options);
+    wg_status s = wg_prove_device_open(&d, o->vocab, err);
+    if (!s) s = wg_prove_device_rule(d, rule, o->rule_options ? o->rule_options : options, &on_device, err);
+    p.rule_options = &on_device.of;
+    if (!s) s = wg_prove(&on_device.class, &p, r, err);
+    wg_prove_device_close(d);
+    wg_free(options);
+    return s;
+}
+
 /* Whoever is free takes the next line. */
 static void work(void *arg, int thread, int threads)
 {
@@ -140,7 +160,7 @@ static void work(void *arg, int thread, int threads)
         job *j = &w->job[i];
         j->o.width = j->width;
         j->o.rule_options = w->options;
-        j->status = wg_prove(w->rule, &j->o, &j->r, &j->err);
+        j->status = (w->device ? prove_on_device : wg_prove)(w->rule, &j->o, &j->r, &j->err);
     }
 }
 
@@ -245,10 +265,10 @@ static wg_status choose(const prove *g, choice *c, wg_error *err)
 
 static wg_status prove_all(const prove *g, const choice *c, int *bad, wg_error *err)
 {
-    jobs w = { .options = c->options, .job = wg_calloc(JOBS, sizeof(job)) };
+    jobs w = { .options = c->options, .device = *g->device != 0, .job = wg_calloc(JOBS, sizeof(job)) };
     wg_pool *pool = NULL;
     wg_status s =
-        w.job ? wg_pool_open(&pool, (int)g->threads, err) : wg_nomem(err, JOBS * sizeof(job), "the lines of the table");
+        w.job ? wg_pool_open(&pool, w.device ? 1 : (int)g->threads, err) : wg_nomem(err, JOBS * sizeof(job), "the lines of the table");
     if (!s && !g->json) fputs(g->brief ? brief_head : full_head, stdout);
     for (int i = 0; !s && wg_verifiers[i]; i++) {
         w.rule = c->rule ? c->rule : wg_verifiers[i];
@@ -262,11 +282,12 @@ static wg_status prove_all(const prove *g, const choice *c, int *bad, wg_error *
 
 int wg_cmd_prove(int argc, char **argv)
 {
-    prove g = { .rule = "all", .law = "all", .tree = "", .plugin = "", .seed = 1 };
+    prove g = { .rule = "all", .law = "all", .tree = "", .plugin = "", .device = "", .seed = 1 };
     const wg_flag flags[] = {
         { "rule", 0, WG_FLAG_STRING, &g.rule, "R|all", "the rule, as NAME or NAME:option=value,...", 0, 0 },
         { "plugin", 0, WG_FLAG_STRING, &g.plugin, "FILE", "a rule of your own in a shared object (examples/plugin-verifier)", 0,
           0 },
+        { "device", 0, WG_FLAG_STRING, &g.device, "cuda:0", "prove what the rules decide there (emulated devices only)", 0, 0 },
         { "law", 0, WG_FLAG_STRING, &g.law, "L|all", "how siblings are drawn: fixed, iid, without_replacement, coupled", 0, 0 },
         { "tree", 0, WG_FLAG_STRING, &g.tree, "K-K-..", "draft: children of a node by its depth, such as 2-1", 0, 0 },
         { "vocab", 0, WG_FLAG_INT, &g.vocab, "V", "tokens of the language (without any of these: a standard set of drafts)", 1,
@@ -285,6 +306,10 @@ int wg_cmd_prove(int argc, char **argv)
     if (strcmp(g.law, "all") && strcmp(g.law, "fixed") && strcmp(g.law, "iid") && strcmp(g.law, "without_replacement") &&
         strcmp(g.law, "coupled")) {
         fprintf(stderr, "wager prove: --law %s: expected one of all, fixed, iid, without_replacement, coupled\n", g.law);
+        return WG_EXIT_USAGE;
+    }
+    if (*g.device && strcmp(g.device, "cuda:0")) {
+        fprintf(stderr, "wager prove: --device %s: expected cuda:0, or nothing for the rules of the host\n", g.device);
         return WG_EXIT_USAGE;
     }
     if (!settle_shapes(&g)) return WG_EXIT_USAGE;

@@ -78,7 +78,7 @@ typedef struct wg_trace_facts {
 /* logits: the target's, row tree->row + node, or NULL: then exact rows of p are its doubles. path: after the cut (wg_seq.path).
  */
 wg_status wg_trace_put_round(wg_trace_writer *w, const wg_trace_facts *f, const wg_tree *tree, const wg_path *path,
-                             const wg_rows *p, const wg_rows *q, const float *logits, wg_error *err);
+                             wg_rows *p, wg_rows *q, const float *logits, wg_error *err);
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 

@@ -148,7 +148,7 @@ static void row_head(wg_trace_writer *w, int kind, uint32_t count, double error)
     put_f64(w, error);
 }
 
-static void put_exact(wg_trace_writer *w, const wg_rows *r, int row)
+static void put_exact(wg_trace_writer *w, wg_rows *r, int row)
 {
     const wg_support s = wg_rows_support(r, row);
     const double *p = wg_rows_at(r, row);
@@ -287,7 +287,7 @@ static void put_top(wg_trace_writer *w, const double *p, const int32_t *keep, in
 }
 
 /* Would the row's doubles take more room than its logits? */
-static bool is_long(const wg_rows *r, int row)
+static bool is_long(wg_rows *r, int row)
 {
     const double *p = wg_rows_at(r, row);
     long n = r->supported[row];
@@ -297,7 +297,7 @@ static bool is_long(const wg_rows *r, int row)
     return 12 * n > 4 * (long)r->vocab;
 }
 
-static void put_row(wg_trace_writer *w, const wg_rows *r, int row, const int32_t *keep, int n_keep)
+static void put_row(wg_trace_writer *w, wg_rows *r, int row, const int32_t *keep, int n_keep)
 {
     if (wg_rows_point(r, row) >= 0) {
         row_head(w, WG_ROW_POINT, (uint32_t)r->point[row], 0);
@@ -363,7 +363,7 @@ static int drawn_from(const wg_tree *t, int qrow, int32_t *keep)
 }
 
 wg_status wg_trace_put_round(wg_trace_writer *w, const wg_trace_facts *f, const wg_tree *tree, const wg_path *path,
-                             const wg_rows *p, const wg_rows *q, const float *logits, wg_error *err)
+                             wg_rows *p, wg_rows *q, const float *logits, wg_error *err)
 {
     int16_t local[WG_TREE_MAX];
     int global[WG_TREE_MAX];

@@ -80,7 +80,7 @@ wg_status wg_tracer_begin(wg_tracer *t, wg_request *q, const wg_seq *s, wg_error
     return write_out(t, w, start, err);
 }
 
-wg_status wg_tracer_round(wg_tracer *t, const wg_request *q, int step, const wg_seq *s, const wg_engine *e, const wg_tree *tree,
+wg_status wg_tracer_round(wg_tracer *t, const wg_request *q, int step, const wg_seq *s, wg_engine *e, const wg_tree *tree,
                           wg_error *err)
 {
     wg_trace_writer *w = &t->writer[q->group];

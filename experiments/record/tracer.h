@@ -23,7 +23,7 @@ void wg_tracer_close(wg_tracer *t); /* NULL is fine */
 /* A request begins: sets q->trace_at. A round: of q->step[step], whose times it gets; s and tree are what the step left, the rows
  * of p are in e. The request's end. */
 wg_status wg_tracer_begin(wg_tracer *t, wg_request *q, const wg_seq *s, wg_error *err);
-wg_status wg_tracer_round(wg_tracer *t, const wg_request *q, int step, const wg_seq *s, const wg_engine *e, const wg_tree *tree,
+wg_status wg_tracer_round(wg_tracer *t, const wg_request *q, int step, const wg_seq *s, wg_engine *e, const wg_tree *tree,
                           wg_error *err);
 wg_status wg_tracer_end(wg_tracer *t, const wg_request *q, const wg_seq *s, wg_error *err);
 

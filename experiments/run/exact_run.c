@@ -69,10 +69,10 @@ static wg_status find_form(const char *name, wg_exact_form *out, wg_error *err)
 /* ---- the teacher ------------------------------------------------------------------------------------------------- */
 
 /* Keeps the root alone: the text of plain decoding, a token a pass, whatever is drafted. */
-static void keep_root(const void *opt, const wg_tree *tree, const wg_rows *p, const wg_rows *q, const wg_chance *chance,
-                      wg_path *out)
+static void keep_root(const void *opt, const wg_tree *tree, wg_rows *p, wg_rows *q, const wg_chance *chance,
+                      wg_workspace *work, wg_path *out)
 {
-    (void)opt, (void)q;
+    (void)opt, (void)q, (void)work;
     out->n = 1;
     out->node[0] = 0;
     out->next = wg_rows_pick(p, tree->row, chance, WG_DRAW_NEXT, 0);
@@ -155,7 +155,8 @@ static void note(lesson *l, const wg_seq *s, int at)
     for (int i = 0; i < l->n_series; i++) {
         const bool known = child >= 0 && t->qrow[child] >= 0; /* else the drafter has nothing to say here */
         l->s[i].value[at] =
-            known ? wg_exact_accept(l->s[i].form, l->s[i].k, last.p, t->row, last.q, t->qrow[child], s->token[s->n - 1]) : 0;
+            known ? wg_exact_accept(l->s[i].form, l->s[i].k, last.p, t->row, last.q, t->qrow[child], s->token[s->n - 1],
+                                    last.work) : 0;
     }
 }
 

@@ -223,7 +223,7 @@ static double forward_seconds(const batch *b, const wg_phases *step)
 /* A request's share of the step that is over. */
 static wg_status account(batch *b, wg_request *q, const wg_seq *seq, const wg_tree *tree)
 {
-    const wg_engine *e = b->a->engine;
+    wg_engine *e = b->a->engine;
     const wg_phases step = phases_between(&b->phases, wg_engine_phases(e));
     q->decode += b->seconds / b->k;
     q->forward += forward_seconds(b, &step) / b->k;

@@ -220,7 +220,7 @@ typedef struct sums {
 /* sum min(p, q), and min(1, q/p) of the token that the text has, into *keeps. */
 static double overlap(wg_skip_scorer *s, const float *logits, const float *p, int32_t token, double *keeps)
 {
-    const wg_rows *q = &s->row;
+    wg_rows *q = &s->row;
     wg_sampler_row(&s->sampler, logits, &s->row, 0);
     const double own = wg_rows_prob(q, 0, token), want = (double)p[token];
     *keeps = own >= want ? 1 : own / want;

@@ -41,17 +41,24 @@ WG_DEVICE wg_mass wg_warp_mass(wg_mass m)
     return ((wg_mass)high << 32) + low;
 }
 
-/* Of the weights value(i) in [0, 1], i = 0 .. n-1. */
-template <class Value> WG_DEVICE wg_mass wg_block_mass(wg_block *b, int n, Value &value)
+/* Of all threads' masses. */
+WG_DEVICE wg_mass wg_block_total(wg_block *b, wg_mass mine)
 {
-    wg_mass mine = 0, all = 0;
-    for (int i = (int)threadIdx.x; i < n; i += WG_BLOCK) mine += wg_steps_of(value(i));
+    wg_mass all = 0;
     mine = wg_warp_mass(mine);
     if (threadIdx.x % WG_WARP == 0) b->part[threadIdx.x / WG_WARP] = mine;
     __syncthreads();
     for (int w = 0; w < WG_BLOCK_WARPS; w++) all += b->part[w];
     __syncthreads();
     return all;
+}
+
+/* Of the weights value(i) in [0, 1], i = 0 .. n-1. */
+template <class Value> WG_DEVICE wg_mass wg_block_mass(wg_block *b, int n, Value &value)
+{
+    wg_mass mine = 0;
+    for (int i = (int)threadIdx.x; i < n; i += WG_BLOCK) mine += wg_steps_of(value(i));
+    return wg_block_total(b, mine);
 }
 
 /* Of all threads' counts. */

@@ -1,145 +1,255 @@
 /* SPDX-License-Identifier: MIT
- * What the rules of settle.cu have in common: a tree with its rows and chance as all threads of a block see them, decisions,
- * and draws over the vocabulary. Private to kernels/cuda. */
+ * The words of kernels/rule/rule_passes.h on a device: a block of threads settles a tree over rows that are there. All threads run
+ * the rule with the same numbers and meet in what goes over the vocabulary. Rows are whole here, where the host may know a
+ * support: zeros add nothing. Private to kernels/cuda. */
 #ifndef WG_KERNELS_CUDA_RULE_BLOCK_H
 #define WG_KERNELS_CUDA_RULE_BLOCK_H
 
 #include "kernels/cuda/block_ops.h"
 #include "kernels/cuda/launch.h"
-#include "kernels/philox.h"
-#include "kernels/purpose.h"
+#include "kernels/cuda/rule_chance.h"
+#include "kernels/rule/curtain.h"
+#include "kernels/rule/draft_walk.h"
+#include "kernels/rule/rule_state.h"
 
-typedef struct wg_bet {
-    double ratio;
-    int32_t token;
-} wg_bet;
+/* What the threads of a block tell each other in passes. */
+typedef struct wg_rule_notes {
+    wg_mass segment[2][WG_BLOCK], mass[2];
+    double number;
+    int32_t n;
+} wg_rule_notes;
 
-/* Of selection.h: what the threads of a block tell each other. */
-typedef struct selection_room {
-    wg_mass q[WG_BLOCK], p[WG_BLOCK], q_worst, p_worst;
-    double floor, cap;
-    int32_t list[WG_TREE_NODES];                                               /* the draws */
-    int32_t n, node[WG_TREE_NODES], rank[WG_TREE_NODES], times[WG_TREE_NODES]; /* their tokens */
-    double beats[WG_TREE_NODES], chance[WG_TREE_NODES];
-    int32_t kept_node[WG_TREE_NODES], kept_qrow[WG_TREE_NODES], kept_k[WG_TREE_NODES]; /* of a level: multipath */
-    signed char alive[WG_TREE_NODES];
-} selection_room;
-
-typedef struct settle_room {
-    wg_rule_tree tree;
-    double claim[WG_TREE_NODES];      /* of a node: block, traversal, typical; of a level: multipath */
-    double weight[WG_TREE_NODES + 1]; /* of what is drawn among children */
-    double a[WG_TREE_NODES], b[WG_TREE_NODES], drawable[WG_TREE_NODES], tried[WG_TREE_NODES]; /* traversal; typical: a */
-    int32_t last[WG_TREE_NODES];
-    selection_room pick;
-} settle_room;
-
-/* A row of probabilities; of: undefined where point >= 0. */
-struct dist {
+/* A row of probabilities; of: undefined where one_hot >= 0. */
+struct wg_dist {
     const double *of;
-    int point;
-    WG_DEVICE_MEMBER double operator[](int i) const { return point >= 0 ? (double)(point == i) : of[i]; }
+    int one_hot;
+    WG_DEVICE_MEMBER double operator[](int i) const { return one_hot >= 0 ? (double)(one_hot == i) : of[i]; }
 };
+typedef wg_dist wg_probs;
+struct wg_tokens { int n; };
 
-/* What the threads of a block share of one tree. */
-struct court {
-    wg_block *b;
-    settle_room *s;
-    const wg_rule_tree *t;
+struct wg_rule_block {
+    wg_block *block;
+    const wg_rule_tree *tree;
+    wg_rule_state *state;
+    wg_rule_notes *notes;
     int vocab;
     const double *p, *q;
-    const int32_t *p_point, *q_point;
-    double *rest, *drawn; /* (vocab) scratch */
-    wg_bet *bet;          /* in the place of drawn: (vocab, rounded up to a power of two) */
-    double *taken;        /* (2 vocab) blocks of scores */
+    const int32_t *p_one_hot, *q_one_hot;
+    double *rest, *drawn;
+    wg_ratio_test *order;  /* in the place of drawn: (vocab, rounded up to a power of two) */
+    wg_score_block *taken; /* (vocab) */
     wg_rule_path *out;
 };
 
-WG_DEVICE dist row_p(const court *c, int node)
+/* ---- threads */
+
+#define WG_RULE WG_DEVICE
+#define WG_ONE_THREAD false
+#define WG_LEADER(b) (threadIdx.x == 0)
+#define WG_SYNC(b) __syncthreads()
+#define WG_FOR_TOKENS(t, token) for (int token = (int)threadIdx.x; token < (t).n; token += WG_BLOCK)
+#define WG_FOR_PART(n, i) for (int i = (int)threadIdx.x; i < (n); i += WG_BLOCK)
+#define WG_ADD_MASS(mass, n, i, weight) WG_FOR_PART(n, i) mass += wg_steps_of(weight)
+
+WG_RULE void wg_part(const wg_rule_block *, int n, int *from, int *to)
 {
-    const int row = c->t->row + node;
-    return dist{ c->p + (size_t)row * c->vocab, c->p_point[row] };
+    const int t = (int)threadIdx.x, each = (n + WG_BLOCK - 1) / WG_BLOCK;
+    *from = t * each < n ? t * each : n;
+    *to = (t + 1) * each < n ? (t + 1) * each : n;
 }
-WG_DEVICE dist row_q(const court *c, int node)
+WG_RULE void wg_before(const wg_rule_block *b, const wg_mass *mine, wg_mass *before, wg_mass *all)
 {
-    const int row = c->t->qrow[node];
-    return dist{ c->q + (size_t)row * c->vocab, c->q_point[row] };
+    wg_mass (*note)[WG_BLOCK] = b->notes->segment;
+    const int t = (int)threadIdx.x;
+    __syncthreads();
+    note[0][t] = mine[0];
+    note[1][t] = mine[1];
+    __syncthreads();
+    before[0] = before[1] = *all = 0;
+    for (int i = 0; i < WG_BLOCK; i++) {
+        *all += note[0][i];
+        if (i < t) before[0] += note[0][i], before[1] += note[1][i];
+    }
 }
 
-/* ---- trees */
+/* ---- rows */
 
-WG_DEVICE int child_after(const wg_rule_tree *t, int node, int after)
+#define WG_BOUNDS_EXACT true
+
+WG_RULE wg_dist wg_p(const wg_rule_block *b, int node)
 {
-    for (int i = after + 1; i < t->n; i++)
-        if (t->parent[i] == node) return i;
-    return -1;
+    const int row = b->tree->row + node;
+    return wg_dist{ b->p + (size_t)row * b->vocab, b->p_one_hot[row] };
+}
+WG_RULE wg_dist wg_q_row(const wg_rule_block *b, int row)
+{
+    return wg_dist{ b->q + (size_t)row * b->vocab, b->q_one_hot[row] };
+}
+WG_RULE wg_dist wg_q(const wg_rule_block *b, int node) { return wg_q_row(b, b->tree->qrow[node]); }
+WG_RULE int wg_one_hot(wg_dist r) { return r.one_hot; }
+WG_RULE double wg_prob(wg_dist r, int x) { return r[x]; }
+WG_RULE double wg_bound(wg_dist r, int x) { return r[x]; }
+WG_RULE wg_tokens wg_tokens_of(const wg_rule_block *b, wg_dist) { return wg_tokens{ b->vocab }; }
+WG_RULE const double *wg_row_of_p(const wg_rule_block *, wg_dist r) { return r.of; }
+WG_RULE wg_probs wg_probs_of(const double *weight) { return wg_dist{ weight, -1 }; }
+WG_RULE wg_probs wg_whole_p(const wg_rule_block *, wg_dist r) { return r; }
+WG_RULE wg_probs wg_whole_q(const wg_rule_block *, wg_dist r) { return r; }
+WG_RULE int wg_argmax(const wg_rule_block *b, wg_dist r)
+{
+    return r.one_hot >= 0 ? r.one_hot : wg_block_argmax(b->block, r.of, b->vocab);
 }
 
-WG_DEVICE int find_child(const wg_rule_tree *t, int node, int token)
+struct wg_row_pair {
+    int n;
+    wg_probs p, q;
+};
+WG_RULE wg_row_pair wg_row_pair_of(const wg_rule_block *b, wg_dist p, wg_dist q) { return wg_row_pair{ b->vocab, p, q }; }
+WG_RULE int wg_row_pair_token(const wg_row_pair *, int i) { return i; }
+
+/* ---- sums */
+
+WG_RULE wg_mass wg_total_mass(const wg_rule_block *b, wg_mass m) { return wg_block_total(b->block, m); }
+WG_RULE double wg_total(const wg_rule_block *b, wg_mass m) { return wg_mass_value(wg_block_total(b->block, m)); }
+WG_RULE int wg_count(const wg_rule_block *b, int n) { return wg_block_count(b->block, n); }
+WG_RULE bool wg_any(const wg_rule_block *b, bool is) { return wg_block_count(b->block, is) > 0; }
+WG_RULE double wg_sum(const wg_rule_block *b, wg_dist, const double *weight)
 {
-    for (int i = node + 1; i < t->n; i++)
-        if (t->parent[i] == node && t->token[i] == token) return i;
-    return -1;
+    wg_weight of = { weight };
+    return wg_block_sum(b->block, b->vocab, of);
 }
 
-WG_DEVICE int depth_of(const wg_rule_tree *t, int v)
+struct wg_other_weight {
+    const double *of;
+    int token;
+    WG_DEVICE_MEMBER double operator()(int i) { return i == token ? 0 : of[i]; }
+};
+WG_RULE double wg_sum_but(const wg_rule_block *b, wg_dist, const double *weight, int x)
 {
-    int depth = 0;
-    for (; v > 0; v = t->parent[v]) depth++;
-    return depth;
+    wg_other_weight others = { weight, x };
+    return wg_block_sum(b->block, b->vocab, others);
 }
-
-/* The path to a node, and what follows it. */
-WG_DEVICE void give_path(const court *c, int v, int next)
+WG_RULE double wg_excess(const wg_rule_block *b, wg_dist p, double r, wg_dist q, bool keep)
 {
-    const int depth = depth_of(c->t, v);
-    if (threadIdx.x != 0) return;
-    for (int i = v, k = depth; k >= 0; k--, i = c->t->parent[i]) c->out->node[k] = (int16_t)i;
-    c->out->n = depth + 1;
-    c->out->next = next;
+    wg_mass mine = 0;
+    WG_FOR_PART(b->vocab, x) {
+        const double part = wg_positive(r * p[x] - q[x]);
+        if (keep) b->rest[x] = part;
+        mine += wg_steps_of(part);
+    }
+    return wg_total(b, mine);
 }
-
-/* ---- chance: core/dist/chance.c */
-
-WG_DEVICE double uniform(const wg_rule_tree *t, wg_purpose purpose, int index, int depth)
+WG_RULE void wg_q_without(const wg_rule_block *b, wg_dist q, int node, int child)
 {
-    const wg_philox r = wg_philox_at(t->seed, (uint32_t)index, (uint32_t)purpose, t->position + (uint32_t)depth, t->request);
-    return wg_philox_double(r.v[0], r.v[1]);
-}
-
-WG_DEVICE bool accepts(const wg_rule_tree *t, int index, double num, double den)
-{
-    if (num >= den) return num > 0;
-    return uniform(t, WG_DRAW_ACCEPT, index, 0) * den < num;
-}
-
-/* `next` after a node at this depth: from p; from weights that have a mass. */
-WG_DEVICE int pick_next(const court *c, int node, int depth)
-{
-    const dist p = row_p(c, node);
-    return p.point >= 0 ? p.point : wg_block_pick(c->b, p.of, c->vocab, uniform(c->t, WG_DRAW_NEXT, 0, depth));
-}
-WG_DEVICE int pick_rest(const court *c, double mass, int node, int depth)
-{
-    return mass > 0 ? wg_block_pick(c->b, c->rest, c->vocab, uniform(c->t, WG_DRAW_NEXT, 0, depth)) : pick_next(c, node, depth);
-}
-WG_DEVICE double sum_rest(const court *c)
-{
-    wg_weight of = { c->rest };
-    return wg_block_sum(c->b, c->vocab, of);
-}
-
-/* q without the siblings before a child into c->drawn. */
-WG_DEVICE void without_earlier(const court *c, int node, int child)
-{
-    const wg_rule_tree *t = c->t;
-    const dist q = row_q(c, child);
+    const wg_rule_tree *t = b->tree;
     __syncthreads(); /* all have read the one before */
-    for (int i = (int)threadIdx.x; i < c->vocab; i += WG_BLOCK) c->drawn[i] = q[i];
+    WG_FOR_PART(b->vocab, x) b->drawn[x] = q[x];
     __syncthreads();
-    if (threadIdx.x == 0)
-        for (int j = node; (j = child_after(t, node, j)) != child;) c->drawn[t->token[j]] = 0;
+    if (WG_LEADER(b))
+        for (int i = node; (i = wg_walk_child(t->parent, t->n, node, i)) < child;) b->drawn[t->token[i]] = 0;
     __syncthreads();
+}
+WG_RULE int wg_best(const wg_rule_block *b, double value, int index) { return wg_block_best(b->block, value, index); }
+WG_RULE void wg_from(const wg_rule_block *b, bool mine, wg_mass *m)
+{
+    wg_mass *note = b->notes->mass;
+    __syncthreads();
+    if (WG_LEADER(b)) note[0] = note[1] = 0;
+    __syncthreads();
+    if (mine) note[0] = m[0], note[1] = m[1];
+    __syncthreads();
+    m[0] = note[0];
+    m[1] = note[1];
+}
+WG_RULE double wg_number_from(const wg_rule_block *b, bool mine, double value, double none)
+{
+    double *note = &b->notes->number;
+    __syncthreads();
+    if (WG_LEADER(b)) *note = none;
+    __syncthreads();
+    if (mine) *note = value;
+    __syncthreads();
+    return *note;
+}
+
+WG_DEVICE bool wg_is_behind(const wg_ratio_test a, const wg_ratio_test b)
+{
+    return wg_ratio_after(a.ratio, a.token, b.ratio, b.token);
+}
+WG_RULE int wg_order(const wg_rule_block *b, wg_dist p, wg_dist q)
+{
+    int32_t *n = &b->notes->n;
+    __syncthreads();
+    if (WG_LEADER(b)) *n = 0;
+    __syncthreads();
+    WG_FOR_PART(b->vocab, x)
+        if (q[x] > 0) b->order[atomicAdd(n, 1)] = wg_ratio_test{ wg_ratio_of(p[x], q[x]), x };
+    __syncthreads();
+    const int ranks = *n;
+    wg_block_sort(b->order, ranks, wg_ratio_test{ INFINITY, INT32_MAX });
+    return ranks;
+}
+
+/* ---- decisions: core/dist/chance.c, from the numbers of rule_chance.h */
+
+WG_RULE bool wg_accepts(const wg_rule_block *b, int index, double num, double den)
+{
+    const double u = wg_test_uniform(b->tree, index, num, den);
+    return num >= den ? num > 0 : u * den < num;
+}
+WG_RULE bool wg_fails(const wg_rule_block *b, int index, double most)
+{
+    const double bound = most + most * 1e-9; /* above what rounding loses */
+    return wg_bound_uniform(b->tree, index, bound) >= bound;
+}
+WG_RULE int wg_pick(const wg_rule_block *b, int index, const double *weight, int n)
+{
+    return wg_block_pick(b->block, weight, n, wg_pick_uniform(b->tree, WG_DRAW_ACCEPT, index, 0, weight, n));
+}
+WG_RULE int wg_next_rest(const wg_rule_block *b, wg_dist, int depth)
+{
+    const double u = wg_pick_uniform(b->tree, WG_DRAW_NEXT, 0, depth, b->rest, b->vocab);
+    return wg_block_pick(b->block, b->rest, b->vocab, u);
+}
+WG_RULE int wg_next_p(const wg_rule_block *b, wg_dist r, int depth)
+{
+    if (r.one_hot >= 0) return r.one_hot;
+    return wg_block_pick(b->block, r.of, b->vocab, wg_pick_uniform(b->tree, WG_DRAW_NEXT, 0, depth, r.of, b->vocab));
+}
+
+/* An Exp(1) time is at least its u: most runners are known to be late without a logarithm. */
+WG_RULE int wg_race(const wg_rule_block *b, wg_dist r, int depth, int races)
+{
+    double best = 0;
+    int which = -1;
+    if (r.one_hot >= 0) return r.one_hot;
+    const wg_race_times times = wg_race_uniforms(b->tree, depth, races, r.of, b->vocab);
+    for (int list = 0; list < races; list++)
+        WG_FOR_PART(b->vocab, x) {
+            const double weight = r.of[x];
+            if (!(weight > 0)) continue;
+            const double u = times.at(x, list);
+            if (which >= 0 && u >= best * weight) continue;
+            const double at = wg_philox_exponential(u) / weight;
+            if (which >= 0 && at >= best) continue;
+            best = at;
+            which = list * b->vocab + x;
+        }
+    which = wg_block_best(b->block, -best, which);
+    return which < 0 ? 0 : which % b->vocab;
+}
+
+/* ---- result */
+
+WG_RULE void wg_path_node(const wg_rule_block *b, int depth, int node)
+{
+    if (WG_LEADER(b)) b->out->node[depth] = (int16_t)node;
+}
+WG_RULE void wg_path_end(const wg_rule_block *b, int n, int next)
+{
+    if (!WG_LEADER(b)) return;
+    b->out->n = n;
+    b->out->next = next;
 }
 
 #endif

@@ -21,7 +21,8 @@
 
 #include "kernels/philox.h"
 #include "tests/law/pair.h"
-#include "verify/walk.h"
+#include "verify/host_passes.h"
+#include "kernels/rule/rule_passes.h"
 
 enum { TOKENS = 3, TEXTS = 6000, BATCH = 60, PROMPTS = 2, PREFIXES = 4096, BUCKETS = 16384, CELLS = 128, LEAVES = 4096 };
 static const double FAMILY = 1e-3, CONCENTRATION = 500, CELL_MASS = 0.04;
@@ -220,37 +221,33 @@ static wg_drafter_class pair_class = { .name = "pair",
 
 /* ---- rules that must be detected */
 
-static int settle_biased(const void *opt, const wg_crossing *c, int32_t *next)
+static int biased_child(const wg_rule_block *b, wg_node_view *v)
+{
+    const int32_t x = b->tree->token[v->first];
+    return wg_accepts(b, v->first, wg_prob(v->p, x), wg_prob(wg_q(b, v->first), x)) ? v->first : wg_stop(b, v);
+}
+
+static int eager_child(const wg_rule_block *b, wg_node_view *v)
+{
+    return wg_prob(v->p, b->tree->token[v->first]) > 0 ? v->first : wg_stop(b, v);
+}
+
+static void accept_biased(const void *opt, const wg_tree *tree, wg_rows *p, wg_rows *q, const wg_chance *chance,
+                          wg_workspace *work, wg_path *out)
 {
     (void)opt;
-    const int child = wg_tree_child(c->tree, c->node, c->node);
-    const int32_t x = c->tree->token[child];
-    if (wg_chance_ratio(c->chance, WG_DRAW_ACCEPT, child, wg_rows_prob(c->p, c->prow, x),
-                        wg_rows_prob(c->q, c->tree->qrow[child], x)))
-        return child;
-    *next = wg_next(c);
-    return -1;
+    const wg_rule_block b = wg_host_block(tree, p, q, chance, work, NULL, out);
+    wg_node_view v = wg_view(&b, 0, 0);
+    while (wg_advance(&b, &v, v.first < 0 ? wg_stop(&b, &v) : biased_child(&b, &v)));
 }
 
-static int settle_eager(const void *opt, const wg_crossing *c, int32_t *next)
+static void accept_eager(const void *opt, const wg_tree *tree, wg_rows *p, wg_rows *q, const wg_chance *chance,
+                         wg_workspace *work, wg_path *out)
 {
     (void)opt;
-    const int child = wg_tree_child(c->tree, c->node, c->node);
-    if (wg_rows_prob(c->p, c->prow, c->tree->token[child]) > 0) return child;
-    *next = wg_next(c);
-    return -1;
-}
-
-static void accept_biased(const void *opt, const wg_tree *tree, const wg_rows *p, const wg_rows *q, const wg_chance *chance,
-                          wg_path *out)
-{
-    wg_walk(settle_biased, opt, tree, p, q, chance, out);
-}
-
-static void accept_eager(const void *opt, const wg_tree *tree, const wg_rows *p, const wg_rows *q, const wg_chance *chance,
-                         wg_path *out)
-{
-    wg_walk(settle_eager, opt, tree, p, q, chance, out);
+    const wg_rule_block b = wg_host_block(tree, p, q, chance, work, NULL, out);
+    wg_node_view v = wg_view(&b, 0, 0);
+    while (wg_advance(&b, &v, v.first < 0 ? wg_stop(&b, &v) : eager_child(&b, &v)));
 }
 
 static const wg_verifier_class biased = {

@@ -53,6 +53,10 @@ void simt_capture_answers(bool answers);
 /* The next failure (divergence, deadlock, wild pointer) calls this with its message instead of aborting; it must not return. */
 void simt_on_fail(void (*fn)(const char *message));
 
+/* What rules ask in the place of Philox, from the next launch on; NULL: nobody (kernels/rule/rule_ask.h). */
+struct wg_rule_oracle;
+void simt_oracle_set(const struct wg_rule_oracle *o);
+
 #ifdef __cplusplus
 }
 #endif

@@ -77,7 +77,7 @@ Test(promise, a_band_holds_the_end_that_sorting_finds)
 }
 
 /* The first question to a promised row, then all of it. */
-static void ask(int question, wg_rows *got, const wg_rows *want, int row)
+static void ask(int question, wg_rows *got, wg_rows *want, int row)
 {
     const wg_chance c = wg_chance_philox(1, 2, (uint32_t)row);
     if (question == 0)
@@ -105,17 +105,17 @@ Test(promise, answers_are_those_of_made_rows)
             want.n = got.n = ROWS;
             for (int row = 0; row < ROWS; row++) wg_sampler_row(&s, logits[row], &want, row);
             for (int question = 0; question < 6; question++) {
-                for (int row = 0; row < ROWS; row++) wg_sampler_promise(&s, logits[row], &got, row);
+                for (int row = 0; row < ROWS; row++) wg_sampler_lazy(&s, logits[row], &got, row);
                 for (int row = 0; row < ROWS; row++) ask(question, &got, &want, row);
                 for (int row = 0; row < ROWS; row++) {
-                    known += got.promise[row].state == WG_ROW_KNOWN;
+                    known += got.lazy[row].state == WG_ROW_RESOLVED;
                     const double *all = wg_rows_dense(&want, row, a);
                     cr_assert(memcmp(wg_rows_dense(&got, row, b), all, V * sizeof *all) == 0, "chain %zu, question %d, row %d", c, question, row);
                 }
             }
-            wg_sampler_promise(&s, logits[0], &got, 0); /* never asked for */
+            wg_sampler_lazy(&s, logits[0], &got, 0); /* never asked for */
             wg_rows_clear(&got);
-            cr_assert(wg_rows_push(&got) == 0 && wg_rows_point(&got, 0) == -1 && got.promise[0].state == WG_ROW_MADE);
+            cr_assert(wg_rows_push(&got) == 0 && wg_rows_point(&got, 0) == -1 && got.lazy[0].state == WG_ROW_THERE);
             wg_rows_close(&want);
             wg_rows_close(&got);
             wg_sampler_close(&s);

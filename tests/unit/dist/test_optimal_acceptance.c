@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "kernels/philox.h"
+#include "tests/accept.h"
 
 static double uniform(uint32_t a, uint32_t b, uint32_t c)
 {
@@ -63,10 +64,10 @@ Test(optimal, iid_is_the_brute_force)
             random_row(&q, 7 * i + 1);
             for (int k = 1; k <= (n <= 6 ? 4 : 2); k++) {
                 const double want = brute(wg_rows_at(&p, 0), wg_rows_at(&q, 0), n, k, false);
-                const double got = wg_optimal_iid(&p, 0, &q, 0, k);
+                const double got = wg_optimal_iid(&p, 0, &q, 0, k, work_for(p.vocab));
                 cr_assert(fabs(got - want) < 1e-13, "vocabulary %d, k %d, case %u: %.17g, not %.17g", n, k, i, got, want);
             }
-            cr_assert(fabs(wg_optimal_iid(&p, 0, &q, 0, 1) - wg_rows_overlap(&p, 0, &q, 0)) < 1e-15);
+            cr_assert(fabs(wg_optimal_iid(&p, 0, &q, 0, 1, work_for(p.vocab)) - wg_rows_overlap(&p, 0, &q, 0)) < 1e-15);
             wg_rows_close(&p);
             wg_rows_close(&q);
         }
@@ -83,7 +84,7 @@ Test(optimal, without_replacement_is_the_brute_force)
             random_row(&q, 5 * i);
             for (int k = 1; k <= 5; k++) {
                 const double want = brute(wg_rows_at(&p, 0), wg_rows_at(&q, 0), n, k, true);
-                const double got = wg_optimal_without_replacement(&p, 0, &q, 0, k);
+                const double got = wg_optimal_without_replacement(&p, 0, &q, 0, k, work_for(p.vocab));
                 cr_assert(fabs(got - want) < (k == 1 ? 1e-15 : 1e-10), "vocabulary %d, k %d, case %u: %.17g, not %.17g", n, k,
                           i, got, want);
             }
@@ -101,34 +102,34 @@ Test(optimal, of_a_tree_by_its_law)
     memcpy(wg_rows_at(&p, wg_rows_push(&p)), pv, sizeof pv);
     memcpy(wg_rows_at(&q, wg_rows_push(&q)), qv, sizeof qv);
     wg_tree_reset(&t, 0, WG_LAW_FIXED);
-    cr_assert(wg_optimal_alpha(&t, 0, &p, &q) < 0); /* no children */
+    cr_assert(wg_optimal_alpha(&t, 0, &p, &q, work_for(p.vocab)) < 0); /* no children */
     wg_tree_push(&t, 0, 3, -1);
     wg_tree_push(&t, 0, 1, -1);
     wg_tree_push(&t, 0, 3, -1); /* again: counts once */
-    cr_assert(fabs(wg_optimal_alpha(&t, 0, &p, &q) - 0.6) < 1e-15);
-    cr_assert(wg_optimal_alpha(&t, 1, &p, &q) < 0);
+    cr_assert(fabs(wg_optimal_alpha(&t, 0, &p, &q, work_for(p.vocab)) - 0.6) < 1e-15);
+    cr_assert(wg_optimal_alpha(&t, 1, &p, &q, work_for(p.vocab)) < 0);
     t.law = WG_LAW_IID;
     t.qrow[1] = t.qrow[2] = t.qrow[3] = 0;
-    cr_assert(wg_optimal_alpha(&t, 0, &p, &q) == wg_optimal_iid(&p, 0, &q, 0, 3));
+    cr_assert(wg_optimal_alpha(&t, 0, &p, &q, work_for(p.vocab)) == wg_optimal_iid(&p, 0, &q, 0, 3, work_for(p.vocab)));
     t.law = WG_LAW_WITHOUT_REPLACEMENT;
-    cr_assert(wg_optimal_alpha(&t, 0, &p, &q) == wg_optimal_without_replacement(&p, 0, &q, 0, 3));
-    cr_assert(fabs(wg_optimal_without_replacement(&p, 0, &q, 0, 4) - 1) < 1e-15); /* all tokens */
+    cr_assert(wg_optimal_alpha(&t, 0, &p, &q, work_for(p.vocab)) == wg_optimal_without_replacement(&p, 0, &q, 0, 3, work_for(p.vocab)));
+    cr_assert(fabs(wg_optimal_without_replacement(&p, 0, &q, 0, 4, work_for(p.vocab)) - 1) < 1e-15); /* all tokens */
     p.point[0] = 2; /* temperature 0: is the point among the siblings? */
-    cr_assert(fabs(wg_optimal_iid(&p, 0, &q, 0, 3) - (1 - 0.8 * 0.8 * 0.8)) < 1e-15);
-    cr_assert(fabs(wg_optimal_without_replacement(&p, 0, &q, 0, 2) - brute((double[]){ 0, 0, 1, 0 }, qv, 4, 2, true)) < 1e-13);
+    cr_assert(fabs(wg_optimal_iid(&p, 0, &q, 0, 3, work_for(p.vocab)) - (1 - 0.8 * 0.8 * 0.8)) < 1e-15);
+    cr_assert(fabs(wg_optimal_without_replacement(&p, 0, &q, 0, 2, work_for(p.vocab)) - brute((double[]){ 0, 0, 1, 0 }, qv, 4, 2, true)) < 1e-13);
     q.point[0] = 1;
-    cr_assert(wg_optimal_iid(&p, 0, &q, 0, 3) == 0);
+    cr_assert(wg_optimal_iid(&p, 0, &q, 0, 3, work_for(p.vocab)) == 0);
     wg_rows_close(&p);
     wg_rows_close(&q);
 }
 
 /* Few are inserted, many sorted by digits: the same order. */
-Test(optimal, bets_are_in_order)
+Test(optimal, ratios_are_in_order)
 {
     const int sizes[] = { 1, 2, 47, 48, 49, 300, 5000 };
     for (int s = 0; s < 7; s++) {
         const int n = sizes[s];
-        const wg_bet *bet;
+        const wg_ratio_test *order;
         wg_rows p, q;
         cr_assert(wg_rows_open(&p, 1, n, NULL) == WG_OK && wg_rows_open(&q, 1, n, NULL) == WG_OK);
         random_row(&p, 1);
@@ -138,11 +139,11 @@ Test(optimal, bets_are_in_order)
             if (x % 5 == 0) wg_rows_at(&p, 0)[x] = wg_rows_at(&q, 0)[x]; /* ties */
             drawable += wg_rows_at(&q, 0)[x] > 0;
         }
-        cr_assert(wg_bets_order(&p, 0, &q, 0, &bet) == drawable);
+        cr_assert(wg_ratios_order(&p, 0, &q, 0, work_for(n), &order) == drawable);
         for (int i = 0; i < drawable; i++) {
-            const int32_t x = bet[i].token;
-            cr_assert(bet[i].ratio == wg_rows_at(&p, 0)[x] / wg_rows_at(&q, 0)[x] && wg_rows_at(&q, 0)[x] > 0);
-            if (i) cr_assert(bet[i - 1].ratio < bet[i].ratio || (bet[i - 1].ratio == bet[i].ratio && bet[i - 1].token < x));
+            const int32_t x = order[i].token;
+            cr_assert(order[i].ratio == wg_rows_at(&p, 0)[x] / wg_rows_at(&q, 0)[x] && wg_rows_at(&q, 0)[x] > 0);
+            if (i) cr_assert(order[i - 1].ratio < order[i].ratio || (order[i - 1].ratio == order[i].ratio && order[i - 1].token < x));
         }
         wg_rows_close(&p);
         wg_rows_close(&q);
@@ -160,7 +161,7 @@ Test(optimal, grows_with_siblings)
     for (int row = 0; row < 3; row++) {
         double iid = 0, distinct = 0;
         for (int k = 1; k <= 4; k++) {
-            const double a = wg_optimal_iid(&p, 0, &q, row, k), b = wg_optimal_without_replacement(&p, 0, &q, row, k);
+            const double a = wg_optimal_iid(&p, 0, &q, row, k, work_for(p.vocab)), b = wg_optimal_without_replacement(&p, 0, &q, row, k, work_for(p.vocab));
             cr_assert(a >= iid - 1e-12 && a <= 1 && b >= distinct - 1e-10 && b <= 1 && b >= a - 1e-10, "k %d: %g %g", k, a, b);
             iid = a;
             distinct = b;

@@ -7,6 +7,7 @@
 
 #include "core/base/mem.h"
 #include "kernels/philox.h"
+#include "tests/accept.h"
 
 enum { V = 5 };
 
@@ -76,10 +77,10 @@ Test(rows, overlap_and_residual)
             mass += rest[i] = fmax(v[0][i] - v[1][i], 0);
         }
         const wg_chance c = wg_chance_philox(4, 0, n);
-        const int32_t got = wg_rows_pick_residual(&r[0], 0, &r[1], 0, &c, WG_DRAW_NEXT, 0);
+        const int32_t got = wg_rows_pick_residual(&r[0], 0, &r[1], 0, &c, WG_DRAW_NEXT, 0, work_for(r[0].vocab));
         cr_assert(fabs(wg_rows_overlap(&r[0], 0, &r[1], 0) - overlap) < 1e-15);
         cr_assert(got == wg_chance_pick(&c, WG_DRAW_NEXT, 0, mass > 0 ? rest : v[0], V));
-        cr_assert(wg_rows_pick_residual(&r[0], 0, &r[1], -1, &c, WG_DRAW_NEXT, 0) ==
+        cr_assert(wg_rows_pick_residual(&r[0], 0, &r[1], -1, &c, WG_DRAW_NEXT, 0, work_for(r[0].vocab)) ==
                   wg_rows_pick(&r[0], 0, &c, WG_DRAW_NEXT, 0));
         wg_rows_close(&r[0]);
         wg_rows_close(&r[1]);

@@ -73,7 +73,7 @@ static inline void fail_every_allocation(const law_model *m, const char *drafter
     cr_assert_null(text);
 }
 
-static inline void expect_same_draft(const wg_engine *a, const wg_engine *b, const char *what, int at)
+static inline void expect_same_draft(wg_engine *a, wg_engine *b, const char *what, int at)
 {
     const wg_last_step last = wg_engine_last_step(a), afresh = wg_engine_last_step(b);
     const wg_tree *t = last.tree, *u = afresh.tree;

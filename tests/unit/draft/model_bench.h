@@ -182,7 +182,7 @@ static inline void plain_row(plain *p, const int32_t *token, int n)
 
 /* Every node with children: its q row is the plain one, and each child is the draw at its address. Returns the nodes checked.
  */
-static inline int check_sampled(const bench *b, const wg_seq *s, const wg_tree *t, plain *p)
+static inline int check_sampled(bench *b, const wg_seq *s, const wg_tree *t, plain *p)
 {
     int checked = 0;
     cr_assert(t->law != WG_LAW_FIXED);

@@ -10,6 +10,7 @@
 #include "draft/draft.h"
 #include "draft/length/length.h"
 #include "kernels/cpu.h"
+#include "tests/accept.h"
 #include "verify/verify.h"
 
 enum { MAX = WG_TREE_MAX > 8 ? 8 : 7, BATCH = 2 };
@@ -209,7 +210,7 @@ static double first_token_law(const wg_length *l, const wg_verifier_class *rule)
             const int32_t x = wg_rows_pick(&q, 0, &c, WG_DRAW_DRAFT, 1);
             if (!wg_length_drops(l, &seat[0], x, wg_rows_prob(&q, 0, x))) wg_tree_push(&t, 0, x, 0);
         }
-        rule->accept(NULL, &t, &p, &q, &c, &path);
+        accept_alone(rule, NULL, &t, &p, &q, &c, &path);
         const int32_t first = path.n > 1 ? t.token[path.node[1]] : path.next;
         law += first == 0 ? wg_chance_tree_probability(&outcomes) : 0;
     } while (wg_chance_tree_next(&outcomes));

@@ -18,9 +18,10 @@ enum { V = 6, CONTEXT = 96, SEQS = 8 };
 
 /* ---- two rules: match, and rejection for one child (all its siblings but the first are ignored) */
 
-static inline void match_accept(const void *opt, const wg_tree *t, const wg_rows *p, const wg_rows *q, const wg_chance *c,
-                         wg_path *out)
+static inline void match_accept(const void *opt, const wg_tree *t, wg_rows *p, wg_rows *q, const wg_chance *c,
+                 wg_workspace *work, wg_path *out)
 {
+    (void)work;
     (void)opt, (void)q;
     out->n = 0;
     for (int node = 0; node >= 0; node = wg_tree_find(t, node, out->next)) {
@@ -30,8 +31,8 @@ static inline void match_accept(const void *opt, const wg_tree *t, const wg_rows
     }
 }
 
-static inline void reject_accept(const void *opt, const wg_tree *t, const wg_rows *p, const wg_rows *q, const wg_chance *c,
-                          wg_path *out)
+static inline void reject_accept(const void *opt, const wg_tree *t, wg_rows *p, wg_rows *q, const wg_chance *c,
+                 wg_workspace *work, wg_path *out)
 {
     (void)opt;
     out->n = 0;
@@ -45,7 +46,7 @@ static inline void reject_accept(const void *opt, const wg_tree *t, const wg_row
             node = child;
             continue;
         }
-        out->next = wg_rows_pick_residual(p, row, q, child < 0 ? -1 : t->qrow[child], &at, WG_DRAW_NEXT, 0);
+        out->next = wg_rows_pick_residual(p, row, q, child < 0 ? -1 : t->qrow[child], &at, WG_DRAW_NEXT, 0, work);
         return;
     }
 }
@@ -145,7 +146,7 @@ static inline wg_status propose(wg_drafter *d, wg_seq *const *seq, int n, wg_tre
     return WG_OK;
 }
 
-static inline void observe(wg_drafter *d, const wg_seq *seq, const wg_tree *tree, const wg_path *path, const wg_rows *target)
+static inline void observe(wg_drafter *d, const wg_seq *seq, const wg_tree *tree, const wg_path *path, wg_rows *target)
 {
     gambler *g = (gambler *)d;
     g->observed++;

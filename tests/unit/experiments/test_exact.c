@@ -9,6 +9,7 @@
 #include "experiments/run/runner.h"
 #include "kernels/philox.h"
 #include "scene.h"
+#include "tests/accept.h"
 #include "verify/verify.h"
 
 enum { V = 3, DEPTH = 2, TEXTS = 1 + V + V * V };
@@ -102,7 +103,7 @@ static void enumerate(wg_exact_form form, const int *width, const tables *tb, do
                 text[wg_tree_push(&t, node, x, row)] = text[node] * V + 1 + x;
             }
         }
-        rule_of(form)->accept(options, &t, &p, &q, &c, &path);
+        accept_alone(rule_of(form), options, &t, &p, &q, &c, &path);
         for (int i = 1; i < path.n; i++) survived[text[path.node[i]]] += wg_chance_tree_probability(&all);
     } while (wg_chance_tree_next(&all));
     cr_assert_not(all.failed || all.beyond);
@@ -119,7 +120,7 @@ static double closed(wg_exact_form form, int k, const tables *tb, int text, int 
     cr_assert_eq(wg_rows_open(&q, 1, V, &err), WG_OK);
     memcpy(wg_rows_at(&p, wg_rows_push(&p)), tb->p[text], sizeof *tb->p);
     memcpy(wg_rows_at(&q, wg_rows_push(&q)), tb->q[text], sizeof *tb->q);
-    const double a = wg_exact_accept(form, k, &p, 0, &q, 0, y);
+    const double a = wg_exact_accept(form, k, &p, 0, &q, 0, y, work_for(p.vocab));
     wg_rows_close(&p);
     wg_rows_close(&q);
     return a;

@@ -11,6 +11,7 @@
 
 #include "core/engine/build.h"
 #include "experiments/analysis/prove.h"
+#include "tests/accept.h"
 #include "verify/verify.h"
 
 typedef enum check { NOTHING, LAW, ADDRESS, PATH, REFUSED } check;
@@ -32,7 +33,7 @@ typedef enum mistake {
 } mistake;
 
 /* The row of q that the mistake believes in: the drawn one, flattened. */
-static double believed(mistake m, const wg_rows *q, int row, int32_t x)
+static double believed(mistake m, wg_rows *q, int row, int32_t x)
 {
     double sum = 0;
     if (m == CLAMPED_Q) return wg_rows_prob(q, row, x) + 1e-10;
@@ -41,7 +42,7 @@ static double believed(mistake m, const wg_rows *q, int row, int32_t x)
     return sqrt(wg_rows_prob(q, row, x)) / sum;
 }
 
-static int32_t correct(mistake m, const wg_rows *p, int prow, const wg_rows *q, int qrow, const wg_chance *at)
+static int32_t correct(mistake m, wg_rows *p, int prow, wg_rows *q, int qrow, const wg_chance *at)
 {
     double rest[8], mass = 0;
     for (int x = 0; x < p->vocab; x++) mass += rest[x] = fmax(wg_rows_prob(p, prow, x) - believed(m, q, qrow, x), 0);
@@ -61,8 +62,10 @@ static bool keep(mistake m, const wg_chance *c, int node, double p, double q)
     return wg_chance_ratio(c, m == SHARED_ADDRESS ? WG_DRAW_DRAFT : WG_DRAW_ACCEPT, node, p, q);
 }
 
-static void token_wise(const void *opt, const wg_tree *t, const wg_rows *p, const wg_rows *q, const wg_chance *c, wg_path *out)
+static void token_wise(const void *opt, const wg_tree *t, wg_rows *p, wg_rows *q, const wg_chance *c,
+                 wg_workspace *work, wg_path *out)
 {
+    (void)work;
     const mistake m = *(const mistake *)opt;
     out->n = 0;
     for (int i = 0;; i++) {
@@ -91,15 +94,17 @@ typedef enum block_mistake {
     LAST_IS_NOT_SPECIAL
 } block_mistake;
 
-static double excess(const wg_rows *p, const wg_rows *q, int i, int qrow, double r, double *out)
+static double excess(wg_rows *p, wg_rows *q, int i, int qrow, double r, double *out)
 {
     double mass = 0;
     for (int x = 0; x < p->vocab; x++) mass += out[x] = fmax(r * wg_rows_prob(p, i, x) - wg_rows_prob(q, qrow, x), 0);
     return mass;
 }
 
-static void block(const void *opt, const wg_tree *t, const wg_rows *p, const wg_rows *q, const wg_chance *c, wg_path *out)
+static void block(const void *opt, const wg_tree *t, wg_rows *p, wg_rows *q, const wg_chance *c,
+                 wg_workspace *work, wg_path *out)
 {
+    (void)work;
     const block_mistake m = *(const block_mistake *)opt;
     const int n = t->n - 1;
     double r[WG_TREE_MAX] = { 1 }, rest[8];
@@ -126,8 +131,10 @@ static void block(const void *opt, const wg_tree *t, const wg_rows *p, const wg_
 typedef enum sibling_mistake { SIBLINGS_RIGHT, DUPLICATES_COUNT_TWICE, REST_NOT_EXCLUDED } sibling_mistake;
 
 /* topk's rule at the root alone. */
-static void set(const void *opt, const wg_tree *t, const wg_rows *p, const wg_rows *q, const wg_chance *c, wg_path *out)
+static void set(const void *opt, const wg_tree *t, wg_rows *p, wg_rows *q, const wg_chance *c,
+                 wg_workspace *work, wg_path *out)
 {
+    (void)work;
     const sibling_mistake m = *(const sibling_mistake *)opt;
     double weight[WG_TREE_MAX], rest[8], left = 1;
     (void)q;
@@ -153,18 +160,20 @@ static void set(const void *opt, const wg_tree *t, const wg_rows *p, const wg_ro
 /* A rule of the house under a law that it does not check: the tree says another one. */
 static const wg_verifier_class *lied_to;
 static wg_sibling_law lie;
-static void deceived(const void *opt, const wg_tree *t, const wg_rows *p, const wg_rows *q, const wg_chance *c, wg_path *out)
+static void deceived(const void *opt, const wg_tree *t, wg_rows *p, wg_rows *q, const wg_chance *c,
+                 wg_workspace *work, wg_path *out)
 {
     wg_tree other = *t;
     other.law = lie;
-    lied_to->accept(opt, &other, p, q, c, out);
+    lied_to->accept(opt, &other, p, q, c, work, out);
 }
 
 /* Keeps what the target would say, wherever a pass has scored it: also the rows that only the drafter is to see. Its law is the
  * target's; what breaks is the engine's word that a probe is neither kept nor counted. */
-static void keeps_probes(const void *opt, const wg_tree *t, const wg_rows *p, const wg_rows *q, const wg_chance *c,
-                         wg_path *out)
+static void keeps_probes(const void *opt, const wg_tree *t, wg_rows *p, wg_rows *q, const wg_chance *c,
+                 wg_workspace *work, wg_path *out)
 {
+    (void)work;
     const bool mutated = *(const int *)opt;
     (void)q;
     out->n = 0;
@@ -177,9 +186,10 @@ static void keeps_probes(const void *opt, const wg_tree *t, const wg_rows *p, co
 }
 
 /* Spreads its choice over the rows of the whole pass: reads what is nobody's p. */
-static void reads_probes(const void *opt, const wg_tree *t, const wg_rows *p, const wg_rows *q, const wg_chance *c,
-                         wg_path *out)
+static void reads_probes(const void *opt, const wg_tree *t, wg_rows *p, wg_rows *q, const wg_chance *c,
+                 wg_workspace *work, wg_path *out)
 {
+    (void)work;
     double mean[8] = { 0 };
     (void)opt, (void)q;
     for (int i = 0; i < wg_tree_rows(t); i++)
@@ -191,8 +201,8 @@ static void reads_probes(const void *opt, const wg_tree *t, const wg_rows *p, co
 
 /* Penalties counted once per step (SGLang #33643): every node is judged as if nothing had been drafted before it. Where the base
  * model has no memory but for its penalties, that is the root's row at every node. */
-static void penalties_once(const void *opt, const wg_tree *t, const wg_rows *p, const wg_rows *q, const wg_chance *c,
-                           wg_path *out)
+static void penalties_once(const void *opt, const wg_tree *t, wg_rows *p, wg_rows *q, const wg_chance *c,
+                 wg_workspace *work, wg_path *out)
 {
     double stale[WG_TREE_MAX * 8];
     int32_t point[WG_TREE_MAX];
@@ -205,21 +215,23 @@ static void penalties_once(const void *opt, const wg_tree *t, const wg_rows *p, 
     all.p = stale;
     all.point = point;
     all.supported = supported;
-    token_wise(opt, t, &all, q, c, out);
+    token_wise(opt, t, &all, q, c, work, out);
 }
 
 /* A lossy rule that says it is not. */
-static void typical(const void *opt, const wg_tree *t, const wg_rows *p, const wg_rows *q, const wg_chance *c, wg_path *out)
+static void typical(const void *opt, const wg_tree *t, wg_rows *p, wg_rows *q, const wg_chance *c,
+                 wg_workspace *work, wg_path *out)
 {
     double defaults[8];
     (void)opt;
     wg_option_defaults(wg_verifier_typical.options, defaults);
-    wg_verifier_typical.accept(defaults, t, p, q, c, out);
+    wg_verifier_typical.accept(defaults, t, p, q, c, work, out);
 }
 
 /* ---- the checks */
 
-typedef void accept_fn(const void *, const wg_tree *, const wg_rows *, const wg_rows *, const wg_chance *, wg_path *);
+typedef void accept_fn(const void *, const wg_tree *, wg_rows *, wg_rows *, const wg_chance *, wg_workspace *,
+                       wg_path *);
 
 static double deviation; /* of the last mutant */
 
@@ -400,7 +412,7 @@ static double law_of_0(const wg_verifier_class *rule, bool looks)
         if (verify) wg_tree_push(&t, 0, x, 0);
         double options[8];
         wg_option_defaults(rule->options, options);
-        rule->accept(options, &t, &pr, &qr, &c, &path);
+        accept_alone(rule, options, &t, &pr, &qr, &c, &path);
         if ((path.n > 1 ? t.token[path.node[1]] : path.next) == 0) law += wg_chance_tree_probability(&e);
     } while (wg_chance_tree_next(&e));
     wg_chance_tree_close(&e);

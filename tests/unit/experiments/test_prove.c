@@ -257,13 +257,13 @@ typedef enum mistake {
     BAD_PATH
 } mistake;
 
-static int residual(mistake m, const wg_rows *p, int prow, const wg_rows *q, int qrow, const wg_chance *c)
+static int residual(mistake m, wg_rows *p, int prow, wg_rows *q, int qrow, const wg_chance *c, wg_workspace *work)
 {
     if (m == NEXT_FROM_P) return wg_rows_pick(p, prow, c, WG_DRAW_NEXT, 0);
-    if (m != NOT_CLAMPED) return wg_rows_pick_residual(p, prow, q, qrow, c, WG_DRAW_NEXT, 0);
-    double sum = 0;
-    for (int i = 0; i < p->vocab; i++) sum += p->scratch[i] = fabs(wg_rows_prob(p, prow, i) - wg_rows_prob(q, qrow, i));
-    return sum > 0 ? wg_chance_pick(c, WG_DRAW_NEXT, 0, p->scratch, p->vocab) : wg_rows_pick(p, prow, c, WG_DRAW_NEXT, 0);
+    if (m != NOT_CLAMPED) return wg_rows_pick_residual(p, prow, q, qrow, c, WG_DRAW_NEXT, 0, work);
+    double sum = 0, *rest = wg_work_row(work, WG_WORK_REST);
+    for (int i = 0; i < p->vocab; i++) sum += rest[i] = fabs(wg_rows_prob(p, prow, i) - wg_rows_prob(q, qrow, i));
+    return sum > 0 ? wg_chance_pick(c, WG_DRAW_NEXT, 0, rest, p->vocab) : wg_rows_pick(p, prow, c, WG_DRAW_NEXT, 0);
 }
 
 static bool keep(mistake m, const wg_chance *c, int node, double p, double q)
@@ -275,7 +275,8 @@ static bool keep(mistake m, const wg_chance *c, int node, double p, double q)
     return wg_chance_ratio(c, WG_DRAW_ACCEPT, node, p, q);
 }
 
-static void wrong(const void *opt, const wg_tree *t, const wg_rows *p, const wg_rows *q, const wg_chance *c, wg_path *out)
+static void wrong(const void *opt, const wg_tree *t, wg_rows *p, wg_rows *q, const wg_chance *c,
+                 wg_workspace *work, wg_path *out)
 {
     const mistake m = *(const mistake *)opt;
     bool kept[WG_TREE_MAX];
@@ -295,7 +296,7 @@ static void wrong(const void *opt, const wg_tree *t, const wg_rows *p, const wg_
         }
         const int x = t->token[i + 1], qrow = t->qrow[m == ROOT_Q ? 1 : i + 1];
         if (m == EAGER ? kept[i + 1] : keep(m, c, i + 1, wg_rows_prob(p, i, x), wg_rows_prob(q, qrow, x))) continue;
-        out->next = residual(m, p, i, q, qrow, &at);
+        out->next = residual(m, p, i, q, qrow, &at, work);
         return;
     }
 }
@@ -336,12 +337,12 @@ Test(prove, sees_addresses_that_are_reused)
 
 /* A ranked draft checked as if it had been drawn from the row that ranked it: the classic silent bias. The rule says IID; the
  * tree it sees is of a fixed law. */
-static void fixed_as_drawn_accept(const void *opt, const wg_tree *t, const wg_rows *p, const wg_rows *q, const wg_chance *c,
-                                  wg_path *o)
+static void fixed_as_drawn_accept(const void *opt, const wg_tree *t, wg_rows *p, wg_rows *q, const wg_chance *c,
+                 wg_workspace *work, wg_path *o)
 {
     wg_tree lie = *t;
     lie.law = WG_LAW_IID;
-    wg_verifier_rejection.accept(opt, &lie, p, q, c, o);
+    wg_verifier_rejection.accept(opt, &lie, p, q, c, work, o);
 }
 static const wg_verifier_class fixed_as_drawn = {.name = "fixed_as_drawn", .laws = ANY, .accept = fixed_as_drawn_accept};
 

@@ -7,7 +7,7 @@
 #include "core/dist/optimal_acceptance.h"
 #include "experiments/analysis/prove.h"
 #include "kernels/philox.h"
-#include "verify/traversal.h"
+#include "verify/verify.h"
 
 enum { V = 3, TEXTS = 1 + 3 + 9 + 27, TABLES = 60 };
 
@@ -51,7 +51,7 @@ Test(order, on_chains)
 {
     wg_verifier_class recursion = wg_verifier_traversal; /* which runs `block` itself when it sees a chain */
     int better = 0;
-    recursion.accept = wg_traversal_descend;
+    recursion.accept = wg_traversal_tree_accept;
     for (uint32_t i = 0; i < TABLES; i++) {
         fill(i);
         for (int depth = 1; depth <= 3; depth++) {

@@ -8,6 +8,7 @@
 #include "core/dist/optimal_acceptance.h"
 #include "experiments/analysis/prove.h"
 #include "kernels/philox.h"
+#include "tests/accept.h"
 #include "verify/verify.h"
 
 enum { V = 3, DEPTH = 3, TEXTS = 1 + 3 + 9 + 27 };
@@ -117,7 +118,7 @@ Test(reference, optimum_against_all_subsets)
                     if (set >> x & 1) ps += wg_rows_prob(&p, 0, x), qs += wg_rows_prob(&q, 0, x);
                 worst = fmax(worst, pow(qs, k) - ps);
             }
-            expect("alpha*", wg_optimal_iid(&p, 0, &q, 0, k), 1 - worst, 1e-12);
+            expect("alpha*", wg_optimal_iid(&p, 0, &q, 0, k, work_for(p.vocab)), 1 - worst, 1e-12);
             if (i == 0 && k == 2) expect("alpha* of two draws", 1 - worst, 0.8425, 5e-5);
         }
     }

@@ -199,7 +199,7 @@ Test(trace, compact_rows_state_their_error)
             cr_assert_eq(o->tree.n, r[0]->round.tree.n);
             for (int row = 0; row < o->tree.n + o->n_q; row++) {
                 const bool of_p = row < o->tree.n;
-                const wg_rows *a = of_p ? &r[0]->p : &r[0]->q, *b = of_p ? &r[k]->p : &r[k]->q;
+                wg_rows *a = of_p ? &r[0]->p : &r[0]->q, *b = of_p ? &r[k]->p : &r[k]->q;
                 const int at = of_p ? row : row - o->tree.n;
                 const double stated = of_p ? o->p[at].error : o->q[at].error;
                 double distance = 0;

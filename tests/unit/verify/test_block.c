@@ -2,11 +2,10 @@
  * Two texts of one rule: block verification on a chain, and traversal of the same chain, take the same decisions at the same
  * addresses. That their law is the target's is proved in test_prove.c. */
 #include "tests/unit/verify/small.h"
-#include "verify/traversal.h"
 
 enum { V = 50, LENGTH = WG_TREE_MAX - 1 < 9 ? WG_TREE_MAX - 1 : 9 };
 
-static wg_tree chain(wg_sibling_law law, const wg_rows *q, uint32_t number)
+static wg_tree chain(wg_sibling_law law, wg_rows *q, uint32_t number)
 {
     wg_tree t;
     const wg_chance c = wg_chance_philox(2, number, 0);
@@ -16,7 +15,7 @@ static wg_tree chain(wg_sibling_law law, const wg_rows *q, uint32_t number)
 }
 
 /* Rows like each other, so that whole chains are kept and lost. */
-static void mix(wg_rows *p, const wg_rows *q, double share)
+static void mix(wg_rows *p, wg_rows *q, double share)
 {
     for (int i = 0; i < q->n; i++)
         for (int x = 0; x < V; x++) wg_rows_at(p, i)[x] = share * wg_rows_at(p, i)[x] + (1 - share) * wg_rows_at(q, i)[x];
@@ -25,7 +24,7 @@ static void mix(wg_rows *p, const wg_rows *q, double share)
 Test(block, is_traversal_of_a_chain)
 {
     wg_verifier_class recursion = wg_verifier_traversal; /* which runs `block` itself when it sees a chain */
-    recursion.accept = wg_traversal_descend;
+    recursion.accept = wg_traversal_tree_accept;
     long tokens[3] = {0};
     static double p[(LENGTH + 1) * V], q[LENGTH * V];
     for (uint32_t i = 0; i < 3000; i++) {

@@ -53,7 +53,7 @@ static double generate(draft d, int races, uint64_t seed, int32_t *out)
         for (int i = 0; i < t.n; i++) language(n + wg_tree_depth(&t, i), t.token[i], 1, p + i * V);
         wg_rows r = rows_of(t.n, V, p);
         wg_path path;
-        wg_verifier_coupled.accept(&races, &t, &r, NULL, &c, &path);
+        accept_alone(&wg_verifier_coupled, &races, &t, &r, NULL, &c, &path);
         for (int i = 1; i < path.n && n < TOKENS; i++) out[n++] = t.token[path.node[i]];
         if (n < TOKENS) out[n++] = path.next;
         wg_rows_close(&r);

@@ -82,9 +82,9 @@ Test(garbage, every_rule_returns_a_path)
                 if (number % 5) garbage(&q, k, number + 7000); /* else as the last case left them */
             }
             const wg_chance c = wg_chance_philox(3, number, 9);
-            rule->accept(options, &t, &p, &q, &c, &path);
+            accept_alone(rule, options, &t, &p, &q, &c, &path);
             expect_path(rule, &t, &path, number);
-            for (int k = 0; k < t.n; k++) wg_optimal_alpha(&t, k, &p, &q);
+            for (int k = 0; k < t.n; k++) wg_optimal_alpha(&t, k, &p, &q, work_for(p.vocab));
         }
     wg_rows_close(&p);
     wg_rows_close(&q);
@@ -117,8 +117,8 @@ Test(garbage, rules_that_do_not_read_q)
                 }
             const wg_chance c = wg_chance_philox(3, number, 9);
             wg_path a, b;
-            rule->accept(setting[i].options, &t, &p, &q, &c, &a);
-            rule->accept(setting[i].options, &t, &p, &other, &c, &b);
+            accept_alone(rule, setting[i].options, &t, &p, &q, &c, &a);
+            accept_alone(rule, setting[i].options, &t, &p, &other, &c, &b);
             differ += a.n != b.n || a.next != b.next || memcmp(a.node, b.node, (size_t)a.n * sizeof *a.node);
         }
         cr_assert(rule->reads_q ? differ > 0 : differ == 0, "rule %s: reads_q is %d, but %d paths depend on q", rule->name,
@@ -174,7 +174,7 @@ Test(garbage, documented_fallbacks)
     wg_rows p = rows_of(1, V, q), same = rows_of(1, V, q), zero = rows_of(1, V, none), single = rows_of(1, V, one);
     const wg_chance c = wg_chance_philox(1, 1, 1);
     /* no residual mass: from p, the draw at the same address */
-    cr_assert(wg_rows_pick_residual(&p, 0, &same, 0, &c, WG_DRAW_NEXT, 0) == wg_rows_pick(&p, 0, &c, WG_DRAW_NEXT, 0));
+    cr_assert(wg_rows_pick_residual(&p, 0, &same, 0, &c, WG_DRAW_NEXT, 0, work_for(p.vocab)) == wg_rows_pick(&p, 0, &c, WG_DRAW_NEXT, 0));
     /* no mass at all: the lowest token */
     cr_assert(wg_rows_pick(&zero, 0, &c, WG_DRAW_NEXT, 0) == 0 && wg_chance_race(&c, WG_DRAW_COUPLED, wg_list_0, NULL, none, V) == 0);
     /* all of it on one token */
@@ -200,9 +200,10 @@ Test(garbage, rules_do_not_allocate)
         wg_path path;
         wg_option_defaults(wg_verifiers[i]->options, options);
         const wg_chance c = wg_chance_philox(3, 1, 9);
+        work_for(V);
         const uint64_t before = wg_mem_read().calls;
         wg_mem_fail_at(1, true);
-        wg_verifiers[i]->accept(options, &t, &p, &q, &c, &path);
+        accept_alone(wg_verifiers[i], options, &t, &p, &q, &c, &path);
         wg_mem_fail_at(0, false);
         cr_assert(wg_mem_read().calls == before, "%s", wg_verifiers[i]->name);
     }

@@ -6,8 +6,8 @@
 
 enum { V = 4 };
 
-static wg_path accept_as(const wg_verifier_class *rule, const char *options, const wg_tree *t, const wg_rows *p,
-                         const wg_rows *q, uint32_t seed)
+static wg_path accept_as(const wg_verifier_class *rule, const char *options, const wg_tree *t, wg_rows *p,
+                         wg_rows *q, uint32_t seed)
 {
     double o[8];
     wg_path path;
@@ -15,7 +15,7 @@ static wg_path accept_as(const wg_verifier_class *rule, const char *options, con
     const wg_chance c = wg_chance_philox(1, seed, 3);
     wg_option_defaults(rule->options, o);
     cr_assert(wg_option_set_list(rule->options, o, rule->size, options, &err) == WG_OK, "%s", err.text);
-    rule->accept(o, t, p, q, &c, &path);
+    accept_alone(rule, o, t, p, q, &c, &path);
     return path;
 }
 

@@ -9,6 +9,7 @@
 #include "core/dist/sampler.h"
 #include "kernels/cpu.h"
 #include "kernels/philox.h"
+#include "tests/accept.h"
 #include "verify/verify.h"
 
 enum { V = 6000, NODES = WG_TREE_MAX > 8 ? 13 : 7, TRIALS = 12 };
@@ -33,7 +34,7 @@ static void fill(wg_sampler *s, wg_rows *p, wg_rows *q, uint32_t row)
     wg_sampler_row(s, noisy, q, wg_rows_push(q));
 }
 
-static void grow(wg_tree *t, const wg_rows *q, wg_sibling_law law, int wide, uint32_t trial)
+static void grow(wg_tree *t, wg_rows *q, wg_sibling_law law, int wide, uint32_t trial)
 {
     wg_tree_reset(t, 1, law);
     for (int parent = 0; t->n < NODES && parent < t->n; parent++)
@@ -69,14 +70,14 @@ Test(promises, rules_decide_as_on_made_rows)
                     const wg_chance chance = wg_chance_philox(4, trial, 9);
                     if (!(v->laws & laws[law])) continue;
                     grow(&t, &q, laws[law], wide, trial);
-                    for (int row = 0; row < NODES; row++) wg_sampler_promise(&s, logits[row], &late, row);
-                    v->accept(options, &t, &p, &q, &chance, &a);
-                    v->accept(options, &t, &late, &q, &chance, &b);
+                    for (int row = 0; row < NODES; row++) wg_sampler_lazy(&s, logits[row], &late, row);
+                    accept_alone(v, options, &t, &p, &q, &chance, &a);
+                    accept_alone(v, options, &t, &late, &q, &chance, &b);
                     cr_assert(a.n == b.n && a.next == b.next && memcmp(a.node, b.node, (size_t)a.n * sizeof *a.node) == 0,
                               "%s, law %s, %d wide, trial %u: %d tokens then %d, promised %d then %d", v->name,
                               wg_law_name(laws[law]), wide, trial, a.n, a.next, b.n, b.next);
                     longer += a.n > 1;
-                    for (int row = 0; row < t.n; row++) spared += late.promise[row].state == WG_ROW_PROMISED;
+                    for (int row = 0; row < t.n; row++) spared += late.lazy[row].state == WG_ROW_LAZY;
                 }
         wg_free(options);
     }

@@ -9,6 +9,7 @@
 #include "core/dist/sampler.h"
 #include "kernels/cpu.h"
 #include "kernels/philox.h"
+#include "tests/accept.h"
 #include "tests/unit/verify/rule_options.h"
 
 enum { V = 4000, NODES = WG_TREE_MAX > 8 ? 13 : 7, TRIALS = 100 };
@@ -28,7 +29,7 @@ static void fill(wg_sampler *s, wg_rows *r, uint32_t number, double noise)
 }
 
 /* Children of a node: drawn from its q row, or the largest of p when nothing is drawn. */
-static void grow(wg_tree *t, const wg_rows *p, const wg_rows *q, wg_sibling_law law, int wide, uint32_t trial)
+static void grow(wg_tree *t, wg_rows *p, wg_rows *q, wg_sibling_law law, int wide, uint32_t trial)
 {
     wg_tree_reset(t, 1, law);
     for (int parent = 0; t->n < NODES && parent < t->n; parent++)
@@ -40,7 +41,7 @@ static void grow(wg_tree *t, const wg_rows *p, const wg_rows *q, wg_sibling_law 
         }
 }
 
-static void copy_dense(wg_rows *to, const wg_rows *from)
+static void copy_dense(wg_rows *to, wg_rows *from)
 {
     for (int i = 0; i < from->n; i++) {
         wg_rows_push(to);
@@ -80,9 +81,8 @@ Test(supports, rules_decide_as_without_them)
                     wg_path a, b;
                     const wg_chance chance = wg_chance_philox(4, trial, 9);
                     grow(&t, &p, &q, laws[law], wide, trial);
-                    memset(p.scratch, 0xff, WG_SCRATCH_ROWS * V * sizeof *p.scratch); /* NaN */
-                    rule->accept(options, &t, &p, &q, &chance, &a);
-                    rule->accept(options, &t, &p_dense, &q_dense, &chance, &b);
+                    accept_alone(rule, options, &t, &p, &q, &chance, &a);
+                    accept_alone(rule, options, &t, &p_dense, &q_dense, &chance, &b);
                     cr_assert(a.n == b.n && a.next == b.next && memcmp(a.node, b.node, (size_t)a.n * sizeof *a.node) == 0,
                               "%s, law %s, %d wide, trial %u: %d tokens then %d, without lists %d then %d", rule->name,
                               wg_law_name(laws[law]), wide, trial, a.n, a.next, b.n, b.next);

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT
+ * Rows to work in, for rules and what measures them. Whoever calls a rule passes one; a rule keeps nothing in it from call to
+ * call. Threads that run rules at once have one each. */
+#ifndef WG_CORE_DIST_WORKSPACE_H
+#define WG_CORE_DIST_WORKSPACE_H
+
+#include "core/base/error.h"
+
+/* What its rows are used for. */
+typedef enum wg_work {
+    WG_WORK_REST,      /* what is left of p */
+    WG_WORK_DRAWN,     /* q without some tokens */
+    WG_WORK_ORDER,     /* two rows: ratios in order; then two to sort them in */
+    WG_WORK_SORT = WG_WORK_ORDER + 2,
+    WG_WORK_ONE_HOT_P = WG_WORK_SORT + 2, /* the numbers of a row that has all its mass on one token */
+    WG_WORK_ONE_HOT_Q,
+    WG_WORK_ROWS,
+} wg_work;
+
+typedef struct wg_workspace {
+    int vocab;
+    double *row;    /* (WG_WORK_ROWS, vocab) contents undefined */
+    double *packed; /* (vocab) the weights of a support side by side: wg_rows_sum and draws */
+} wg_workspace;
+
+/* ENOMEM. */
+wg_status wg_workspace_open(wg_workspace *w, int vocab, wg_error *err);
+void wg_workspace_close(wg_workspace *w);
+
+static inline double *wg_work_row(const wg_workspace *w, wg_work i) { return w->row + (long)i * w->vocab; }
+
+#endif

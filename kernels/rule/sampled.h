@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT
+ * Rules that take a token from p and go to the child that is it; where there is none, it is `next`. No draft takes part in the
+ * choice, so the text is that of plain decoding by the same choice, for any drafter, tree and length:
+ *   greedy   the most probable token (Stern et al. 2018, blockwise decoding; METHODS B1)
+ *   match    a draw at the token's own address (METHODS B2)
+ *   coupled  the winner of a race on `races` lists of times (METHODS B12)
+ * What each guarantees stands in verify/<rule>.c. */
+#ifndef WG_KERNELS_RULE_SAMPLED_H
+#define WG_KERNELS_RULE_SAMPLED_H
+
+#include "kernels/rule/rule_passes.h"
+
+WG_RULE void wg_verify_greedy(const wg_rule_block *b)
+{
+    wg_node_view v = wg_view(b, 0, 0);
+    do v.next = wg_argmax(b, v.p);
+    while (wg_advance(b, &v, wg_child_of_token(b, v.node, v.next)));
+}
+
+WG_RULE void wg_verify_match(const wg_rule_block *b)
+{
+    wg_node_view v = wg_view(b, 0, 0);
+    do v.next = wg_next_p(b, v.p, v.depth);
+    while (wg_advance(b, &v, wg_child_of_token(b, v.node, v.next)));
+}
+
+WG_RULE void wg_verify_coupled(const wg_rule_block *b, int races)
+{
+    wg_node_view v = wg_view(b, 0, 0);
+    do v.next = wg_race(b, v.p, v.depth, races);
+    while (wg_advance(b, &v, wg_child_of_token(b, v.node, v.next)));
+}
+
+#endif
