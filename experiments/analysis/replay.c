@@ -55,7 +55,7 @@ static wg_status open_replay(wg_replay *r, double temperature, wg_error *err)
     r->recorded = r->sampling.temperature;
     r->as_recorded = temperature < 0 || temperature == r->recorded;
     if (temperature >= 0) r->sampling.temperature = temperature;
-    return WG_OK;
+    return wg_workspace_open(&r->work, r->vocab, err);
 }
 
 wg_status wg_replay_open(wg_replay **out, wg_trace *trace, int cell, double temperature, wg_error *err)

@@ -200,6 +200,7 @@ Test(garbage, rules_do_not_allocate)
         wg_path path;
         wg_option_defaults(wg_verifiers[i]->options, options);
         const wg_chance c = wg_chance_philox(3, 1, 9);
+        work_for(V);
         const uint64_t before = wg_mem_read().calls;
         wg_mem_fail_at(1, true);
         accept_alone(wg_verifiers[i], options, &t, &p, &q, &c, &path);
