@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Full unrolling of the short constant loops over tiles, and forced inlining of their templates. Private to kernels/. */
+ * Full unrolling of the short constant loops over tiles, forced inlining of their templates, functions that stay apart, so
+ * that the invariants of their loops are not computed in front of others. Private to kernels/. */
 #ifndef WG_KERNELS_UNROLL_H
 #define WG_KERNELS_UNROLL_H
 
@@ -9,5 +10,12 @@
 #define UNROLL _Pragma("GCC unroll 32")
 #endif
 #define INLINE static inline __attribute__((always_inline))
+#define OUTLINE static __attribute__((noinline))
+
+/* Holds an address in one register, so that loads from it differ by their displacement and not each by a register. */
+#define HOLD(p) __asm__("" : "+r"(p))
+
+/* Leaves an array of registers' values in memory, so that the loop that follows has the registers. */
+#define PUT_AWAY(array) __asm__("" : "+m"(array))
 
 #endif

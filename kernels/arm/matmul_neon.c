@@ -25,7 +25,7 @@ INLINE void add_products(const int type, const int T, const char *w, const float
         float b[TALL];
         UNROLL for (int m = 0; m < T; m++) b[m] = x[(size_t)m * ldx + (size_t)j];
         UNROLL for (int i = 0; i < VECTORS; i++) {
-            const float32x4_t v = load4(type, w + 4 * i * size);
+            const float32x4_t v = v_load(type, w + 4 * i * size);
             UNROLL for (int m = 0; m < T; m++) sum[m][i] = vfmaq_n_f32(sum[m][i], v, b[m]);
         }
     }
@@ -51,7 +51,7 @@ INLINE void f8_tile(const int T, const char *w, const float *x, size_t ldx, int 
             UNROLL for (int i = 0; i < VECTORS; i++) sum[m][i] = vdupq_n_f32(0);
         add_products(WG_F8_E4M3, T, w + WG_F8_HEAD, x + b, ldx, WG_F8_RUN, sum);
         UNROLL for (int i = 0; i < VECTORS; i++) {
-            const float32x4_t scale = load4(WG_F32, w + 16 * i);
+            const float32x4_t scale = v_load(WG_F32, w + 16 * i);
             UNROLL for (int m = 0; m < T; m++) {
                 float *to = s + WG_PANEL * m + 4 * i;
                 vst1q_f32(to, vfmaq_f32(vld1q_f32(to), scale, sum[m][i]));

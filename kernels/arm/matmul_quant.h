@@ -67,7 +67,7 @@ INLINE int32_t start(const int type, const wg_q8_act *a, int b, const int part)
     return -wg_code_zero(type) * (part ? a->sum[b] - a->low[b] : a->low[b]);
 }
 
-INLINE float32x4_t halves(const uint8_t *p) { return load4(WG_F16, p); }
+INLINE float32x4_t halves(const uint8_t *p) { return v_load(WG_F16, p); }
 INLINE float32x4_t bytes(const uint8_t *p)
 {
     int32_t four;

@@ -5,7 +5,8 @@
  * so an output's bits depend on neither the rows nor the stripes beside it. Sums start at the bits of 1.5 * 2^23, less what the
  * codes' zero makes of the inputs: read as a float, that is 1.5 * 2^23 + i, and i * da is one exact fma away (layout.h).
  *
- * A record is taken whole, without a branch: blocks past the last input are zeros, codes and scales of the weights as well as
+ * A record is taken whole, without a branch (but for 64 rows, where the loads of all tiles at once spill on 8.0 and 10.0 and
+ * cost a multiprocessor its second block): blocks past the last input are zeros, codes and scales of the weights as well as
  * those of the inputs, so i is 0 and acc + 0 is what it was. It never is -0, which would become 0: it begins as 0, all its
  * addends are multiples of 2^-149 (a step is no smaller than 1e-30 or 0, a scale a multiple of 2^-24), and no sum of these
  * rounds to -0.
@@ -110,15 +111,16 @@ WG_DEVICE void add_block(const weights<TYPE> &w, int b, const uint32_t *x, const
         WG_UNROLL for (int e = 0; e < 4; e++) acc[e] = fmaf(scales[1][e % 2], w.min[b][e / 2], acc[e]);
 }
 
-/* A record's blocks of one tile, all of them (see above). x: the lane's row and its half of a block (lanes from 16 on: of the
+/* The first `blocks` of a record's blocks, of one tile. x: the lane's row and its half of a block (lanes from 16 on: of the
  * next), blocks APART bytes apart; scales: (array, column, block). */
 template <int TYPE, int APART>
-WG_DEVICE void add_tile(const weights<TYPE> &w, const uint8_t *x, const float (*scales)[2][WG_STEP], float *acc)
+WG_DEVICE void add_tile(const weights<TYPE> &w, const uint8_t *x, const float (*scales)[2][WG_STEP], int blocks, float *acc)
 {
     WG_UNROLL for (int b = 0; b < WG_STEP; b += 2) {
         uint32_t two[4]; /* inputs 0..15 and 16..31 of block b, then of the next */
         wg_ldmatrix_x4(two, x + b * APART);
         WG_UNROLL for (int i = 0; i < 2; i++) {
+            if (b + i >= blocks) break; /* all lanes agree */
             float of_block[3][2];
             WG_UNROLL for (int c = 0; c < arrays_of(TYPE) * 2; c++) of_block[c / 2][c % 2] = scales[c / 2][c % 2][b + i];
             add_block<TYPE>(w, b + i, two + 2 * i, of_block, acc);
@@ -127,7 +129,7 @@ WG_DEVICE void add_tile(const weights<TYPE> &w, const uint8_t *x, const float (*
 }
 
 template <int TYPE, int TILES>
-WG_DEVICE void add_step(const uint8_t *record, const uint8_t *inputs, int lane, float acc[TILES][4])
+WG_DEVICE void add_step(const uint8_t *record, const uint8_t *inputs, int blocks, int lane, float acc[TILES][4])
 {
     weights<TYPE> w;
     take_weights<TYPE>(record, lane, &w);
@@ -139,7 +141,8 @@ WG_DEVICE void add_step(const uint8_t *record, const uint8_t *inputs, int lane, 
             float *to = scales[c / 2][c % 2];
             to[0] = four.x, to[1] = four.y, to[2] = four.z, to[3] = four.w;
         }
-        add_tile<TYPE, WG_BLOCK>(w, inputs + (tile * 8 + lane % 8) * LINE + lane / 8 * 16, scales, acc[tile]);
+        add_tile<TYPE, WG_BLOCK>(w, inputs + (tile * 8 + lane % 8) * LINE + lane / 8 * 16, scales,
+                                 TILES == 8 ? blocks : (int)WG_STEP, acc[tile]);
     }
 }
 
@@ -163,7 +166,8 @@ template <int TYPE, int TILES> WG_KERNEL WG_LAUNCH_BOUNDS(BOUND, 1) matmul_strip
         fetch_inputs<TYPE, TILES>(p, used, first, s + stages - 1);
         const uint8_t *stage = ring + at * size;
         if (u.mine)
-            add_step<TYPE, TILES>(stage + warp * wg_step_bytes(TYPE), stage + warps * wg_step_bytes(TYPE), lane, acc);
+            add_step<TYPE, TILES>(stage + warp * wg_step_bytes(TYPE), stage + warps * wg_step_bytes(TYPE),
+                                  p.k / WG_BLOCK - s * WG_STEP, lane, acc);
         at = at + 1 < stages ? at + 1 : 0;
     }
     __syncthreads();
@@ -223,7 +227,7 @@ WG_DEVICE void add_line(const uint8_t *record, const uint8_t *x, const uint8_t *
         scales[1][i / WG_STEP][i % WG_STEP] = wg_has_min(TYPE) ? four.y : four.z;
         scales[2][i / WG_STEP][i % WG_STEP] = four.w;
     }
-    add_tile<TYPE, WG_LINE_BLOCK>(w, x, scales, acc);
+    add_tile<TYPE, WG_LINE_BLOCK>(w, x, scales, WG_STEP, acc);
 }
 
 template <int TYPE>

@@ -3,7 +3,7 @@
  * (Milakov and Gimelshein 2018) over chunks of 64 keys at absolute positions. The chunks, not the batch or the pages, fix the
  * order of every sum. */
 #include "kernels/exp.h"
-#include "kernels/lanes.h"
+#include "kernels/ref/fold16.h"
 #include "kernels/q8.h"
 #include "kernels/variants.h"
 

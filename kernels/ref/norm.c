@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * RMSNorm (Zhang and Sennrich 2019): a row divided by its root mean square, times a weight. */
-#include "kernels/lanes.h"
+#include "kernels/ref/fold16.h"
 #include "kernels/variants.h"
 
 #include <math.h>

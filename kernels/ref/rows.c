@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * From a row of logits to probabilities and choices. */
 #include "kernels/exp.h"
-#include "kernels/lanes.h"
+#include "kernels/ref/fold16.h"
 #include "kernels/variants.h"
 
 double wg_softmax64_ref(const float *x, int n, double inv_temp, double *p)

@@ -30,7 +30,7 @@ INLINE void add_products(const int type, const int P, const int T, const char *w
             }
         UNROLL for (int m = 0; m < T; m++) b[m] = _mm256_set1_ps(x[(size_t)m * ldx + (size_t)j]);
         UNROLL for (int i = 0; i < P * VECTORS; i++) {
-            const __m256 v = load8(type, w + (size_t)(i / VECTORS) * panel + i % VECTORS * 8 * size);
+            const __m256 v = v_load(type, w + (size_t)(i / VECTORS) * panel + i % VECTORS * 8 * size);
             UNROLL for (int m = 0; m < T; m++) sum[m][i] = _mm256_fmadd_ps(v, b[m], sum[m][i]);
         }
     }

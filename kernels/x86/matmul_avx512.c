@@ -38,7 +38,7 @@ INLINE void add_products(const int type, const int P, const int T, const char *w
                 _mm_prefetch(at + NEAR, _MM_HINT_T0);
                 _mm_prefetch(at + FAR, _MM_HINT_T1);
             }
-        UNROLL for (int i = 0; i < 2 * P; i++) v[i] = load16(type, w + (size_t)(i / 2) * panel + i % 2 * 16 * size);
+        UNROLL for (int i = 0; i < 2 * P; i++) v[i] = v_load(type, w + (size_t)(i / 2) * panel + i % 2 * 16 * size);
         UNROLL for (int m = 0; m < T; m++) {
             const __m512 b = _mm512_set1_ps(x[(size_t)m * ldx + (size_t)j]);
             UNROLL for (int i = 0; i < 2 * P; i++) sum[m][i] = _mm512_fmadd_ps(v[i], b, sum[m][i]);
@@ -120,7 +120,7 @@ static void group(const wg_matrix *w, tile_fn *const (*table)[TALL + 1], const f
         __mmask16 mask[2 * WIDE];
         for (int i = 0; i < 2 * wd; i++) {
             const int left = w->n - p * WG_PANEL - 16 * i;
-            mask[i] = first16(left > 0 ? left : 0);
+            mask[i] = v_first(left > 0 ? left : 0);
         }
         for (int k = 0; k < K; k += step)
             for (int m = 0, t = 0, T; m < rows; m += T, t++) {

@@ -18,8 +18,9 @@ name=wager-gpu-check
 
 if [ -z "$suite" ]; then
   command -v nvcc >/dev/null || { echo "SKIPPED: no nvcc here to build the programs with" >&2; exit 77; }
-  { cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DWG_CUDA=ON "-DCMAKE_CUDA_ARCHITECTURES=${ARCHS:-90a-real}" &&
-    cmake --build "$build" --target gpu_suite; } >&2
+  # one by one: what fails in a list of && does not end a script, and an old program would be packed
+  cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DWG_CUDA=ON "-DCMAKE_CUDA_ARCHITECTURES=${ARCHS:-90a-real}" >&2
+  cmake --build "$build" --target gpu_suite >&2
   suite=$build/tests/gpu/gpu_suite
 fi
 tmp=$(mktemp -d)

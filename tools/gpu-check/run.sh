@@ -14,13 +14,11 @@ launch() { # NAME SECONDS COMMAND...: in the background; its process: $pid
   timeout -k $reaction "$limit" bash -c '. tools/gpu-check/commands.sh; "$@"' _ "$@" >"$log/$what.txt" 2>"$log/$what.err" &
   pid=$!
 }
-await() { # PID DEADLINE: its exit status in $rc. What cannot be killed is left behind
-  while kill -0 "$1" 2>/dev/null; do
-    [ "$SECONDS" -lt "$2" ] || { rc=137; return; }
-    sleep 0.1
-  done
-  wait "$1"
-  rc=$?
+await() { # PID DEADLINE: its exit status in $rc. What is left of its group, which `timeout` made, is killed
+  rc=137
+  while kill -0 "$1" 2>/dev/null && [ "$SECONDS" -lt "$2" ]; do sleep 0.1; done
+  if ! kill -0 "$1" 2>/dev/null; then wait "$1"; rc=$?; fi
+  kill -KILL -- "-$1" 2>/dev/null
 }
 why_of() { grep -v '^ *$' "$log/$1.err" 2>/dev/null | tail -n 1 | cut -c 1-200 | words; }
 add() { # NAME STATE SECONDS LIMIT WHY LINES
@@ -44,13 +42,13 @@ needs_card() { grep -q 'no NVIDIA driver is installed here\|the NVIDIA driver fi
 after_time_out() { # NAME
   local from=$SECONDS
   [ "$mode" != rehearse ] && [ -z "$ended" ] || return 0
-  launch "canary_after_$1" 10 canary
-  await "$pid" $((SECONDS + 10 + 2 * reaction))
+  launch "canary_after_$1" $((10 * patience)) canary
+  await "$pid" $((SECONDS + 10 * patience + 2 * reaction))
   settle_section "canary_after_$1" "$rc" $((SECONDS - from)) 10
   [ "$rc" = 0 ] || ended="the canary failed after $1: ${whys[-1]:-out of time}"
 }
 begin() { # NAME SECONDS: $limit, what is left of it; 1 where there is none
-  limit=$2
+  limit=$(($2 * patience))
   if [ -n "$ended" ]; then add "$1" "not run" 0 "$2" ""; return 1; fi
   [ "$(left)" -ge "$limit" ] || limit=$(left)
   [ "$limit" -ge 2 ] || { add "$1" "no time left" 0 "$2" ""; failed=1; return 1; }

@@ -1,13 +1,14 @@
 # Sizes of what is run: those of a card, and tiny ones for the emulation. Exported to the commands of sections.
 budget=590 # seconds of the whole run; of them the last are for writing the results, and for what has to be killed
 reserve=20
+patience=1 # what limits are multiplied with, in tests on a busy machine
 reaction=3 # seconds from asking a program to end to killing it
 cores=$(nproc 2>/dev/null || echo 2)
 PATH=$PATH:/usr/local/cuda/bin
 prompt='The old house'
 case $mode in
 simt)
-  budget=${BUDGET:-$budget} # tests of the script
+  budget=${BUDGET:-$budget} patience=${PATIENCE:-1}
   big=tiny one=tiny small=tiny vocab=512 rows=1,2 some=1,2 far=8 few=4 repeats=1 tokens=6 cases=1 length=2 runs=1
   units="draw move" model=models/wager-story-1m-q8_0.gguf
   export WG_GPU=simt

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The lanes16 sum of ops.h in scalar form. Private to kernels/. */
-#ifndef WG_KERNELS_LANES_H
-#define WG_KERNELS_LANES_H
+ * The lanes16 sum of ops.h in scalar form. Private to kernels/ref. */
+#ifndef WG_KERNELS_REF_FOLD16_H
+#define WG_KERNELS_REF_FOLD16_H
 
 /* l += l+8, l+4, l+2, l+1. Overwrites the lanes. */
 static inline float wg_fold16(float *lane)
