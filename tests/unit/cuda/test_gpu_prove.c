@@ -17,7 +17,8 @@ static const shape shapes[] = {
     { 3, 1, { 3 }, 4, 1 },    { 2, 2, { 2, 2 }, 2, 1 }, { 2, 1, { 4 }, 2, 1 },       { 2, 1, { 1 }, 7, 2 },
 };
 
-static wg_prove_result prove(const wg_verifier_class *rule, const void *options, const shape *s, wg_sibling_law law, bool device)
+static wg_prove_result prove(const wg_verifier_class *rule, const void *options, const shape *s, wg_sibling_law law,
+                             bool device)
 {
     static wg_prove_device *d;
     static int vocab;

@@ -409,6 +409,8 @@ Test(prove, refuses_devices_that_draw_by_themselves)
     wg_prove_device *d;
     wg_error err = {0};
     cr_assert(wg_prove_device_open(&d, 3, &err) == WG_EUNSUPPORTED && d == NULL);
-    cr_assert(strstr(err.text, "the devices of this program draw by themselves, and their decisions cannot be enumerated; rules of "
-                               "devices are proved on emulated threads (wager_gpu of a build with tests)"), "%s", err.text);
+    cr_assert(strstr(err.text,
+                     "the devices of this program draw by themselves, and their decisions cannot be enumerated; rules of devices "
+                     "are proved on emulated threads (wager_gpu of a build with tests)"),
+              "%s", err.text);
 }
