@@ -127,6 +127,7 @@ static wg_status load_rows(wg_replay *r, wg_error *err)
     const wg_tree *t = &o->tree;
     WG_TRY(make_room(&r->p, t->n, r->vocab, err));
     WG_TRY(make_room(&r->q, o->n_q ? o->n_q : 1, r->vocab, err));
+    if (!r->work.row) WG_TRY(wg_workspace_open(&r->work, r->vocab, err));
     r->p.n = t->n;
     r->q.n = o->n_q;
     r->error = 0;

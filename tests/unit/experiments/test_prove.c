@@ -3,10 +3,12 @@
  * shipped (METHODS B15); each must be caught by a margin far above rounding. */
 #include <criterion/criterion.h>
 #include <math.h>
+#include <string.h>
 
 #include "core/base/mem.h"
 #include "core/dist/race.h"
 #include "experiments/analysis/prove.h"
+#include "experiments/analysis/prove_device.h"
 #include "tests/unit/verify/rule_options.h"
 
 enum { ANY = WG_LAW_FIXED | WG_LAW_IID | WG_LAW_WITHOUT_REPLACEMENT };
@@ -413,4 +415,16 @@ Test(prove, survives_every_failed_allocation)
         cr_assert(wg_mem_read().live_blocks == before);
     }
     cr_expect(s == WG_OK && n > 8, "%d", n);
+}
+
+/* Where no device is emulated there is nothing to enumerate. */
+Test(prove, refuses_devices_that_draw_by_themselves)
+{
+    wg_prove_device *d;
+    wg_error err = {0};
+    cr_assert(wg_prove_device_open(&d, 3, &err) == WG_EUNSUPPORTED && d == NULL);
+    cr_assert(strstr(err.text,
+                     "the devices of this program draw by themselves, and their decisions cannot be enumerated; rules of devices "
+                     "are proved on emulated threads (wager_gpu of a build with tests)"),
+              "%s", err.text);
 }
