@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Block verification of the best of several paths, on trees of independent draws (GBV, arXiv 2602.16961, and better; METHODS
- * B9): kernels/rule/multipath.h. */
+ * Multi-path verification: block verification of the best of several paths, on trees of independent draws (GBV, arXiv
+ * 2602.16961, and better; METHODS B9): kernels/rule/multipath.h. */
 #include "verify/host_passes.h"
 #include "kernels/rule/multipath.h"
 #include "verify/verify.h"

@@ -3,6 +3,8 @@
  * METHODS B3; on trees SpecInfer, Miao et al. 2024; METHODS B4), `without_replacement` (recursive speculative decoding, Jeon et
  * al. 2024; Sequoia, Chen et al. 2024; METHODS B5) and `lenience` (METHODS B11).
  *
+ * A rejected sibling leaves the residual distribution r_(i+1) = norm((r_i - q_i)+).
+ *
  * At a node let r_1 = p, and q_i the law of the ith child given those before it: fixed: the point at it; iid: q; without
  * replacement: q without the earlier siblings, normalised. Accept x_i with probability min(1, r_i(x_i) / (l q_i(x_i))) and go
  * there; else r_{i+1} = norm((r_i - l q_i)+). When no child is left, `next` is drawn from the last r. l is 1 but for lenience.
