@@ -15,7 +15,7 @@
 enum {
     TALL = 4,
     VECTORS = WG_PANEL / 4,
-    STEPS = WG_BLOCK / 4,
+    STEPS = WG_QUANT_BLOCK / 4,
     PANEL_BLOCK = 8,    /* panels that stay in L2 while all groups of 64 rows pass */
     NEAR = 4352,        /* asked for ahead */
 };
@@ -100,8 +100,9 @@ INLINE void quant_tile(const int type, const int T, const uint8_t *chunk, const 
             UNROLL for (int part = 0; part < parts; part++) {
                 const float32x4_t d = scales(type, chunk, w, part, 4 * i);
                 UNROLL for (int m = 0; m < T; m++) {
-                    const int32x4_t dot = dot_codes(bits, steps, code + steps * part, a[m].q + WG_BLOCK * b + 4 * steps * part,
-                                                    vdupq_n_s32(start(type, a + m, b, part)));
+                    const int8_t *inputs = a[m].q + WG_QUANT_BLOCK * b + 4 * steps * part;
+                    const int32x4_t first = vdupq_n_s32(start(type, a + m, b, part));
+                    const int32x4_t dot = dot_codes(bits, steps, code + steps * part, inputs, first);
                     sum[m] = vfmaq_f32(sum[m], vmulq_n_f32(vcvtq_f32_s32(dot), a[m].da[b]), d);
                 }
             }

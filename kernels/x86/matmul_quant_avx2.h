@@ -14,7 +14,7 @@
 enum {
     HALF = WG_PANEL / 2,
     PANEL_BLOCK = 8,    /* panels that stay in L2 while all groups of 64 rows pass */
-    STEPS = WG_BLOCK / 4,
+    STEPS = WG_QUANT_BLOCK / 4,
     AHEAD = 8704,       /* how far ahead lines are asked for */
 };
 

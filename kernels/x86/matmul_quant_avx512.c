@@ -21,7 +21,7 @@ enum {
     TALL = 8,            /* rows of the tallest tile: 16 sums, 2 weights, 1 broadcast */
     LOW = 6,             /* above TALL rows, where arithmetic binds; with two parts always */
     PANEL_BLOCK = 8,     /* panels that stay in L2 while all groups of 64 rows pass */
-    STEPS = WG_BLOCK / 4,
+    STEPS = WG_QUANT_BLOCK / 4,
     AHEAD = 8704,        /* how far ahead lines are asked for */
 };
 
@@ -69,7 +69,7 @@ INLINE void quant_tile(const int type, const int T, const char *chunk, const wg_
                 ask_ahead(type, ahead, b, j);
                 UNROLL for (int m = 0; m < T; m++) {
                     int32_t four;
-                    memcpy(&four, a[m].q + WG_BLOCK * b + 4 * j, 4);
+                    memcpy(&four, a[m].q + WG_QUANT_BLOCK * b + 4 * j, 4);
                     const __m512i x = _mm512_set1_epi32(four);
                     sum[m][0] = _mm512_dpbusd_epi32(sum[m][0], w0, x);
                     sum[m][1] = _mm512_dpbusd_epi32(sum[m][1], w1, x);
