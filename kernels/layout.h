@@ -43,7 +43,7 @@ WG_HD static inline size_t wg_float_at(int type, int k)
 }
 
 /* Sums of a block: q6_k has a scale for each 16 inputs. */
-WG_HD static inline int wg_parts(int type) { return type == WG_Q6_K ? 2 : 1; }
+WG_HD static inline int wg_parts(int type) { return wg_run_of(type) < WG_QUANT_BLOCK ? 2 : 1; }
 
 /* One row x 256 inputs. The last chunk of a row may be partly used. */
 typedef struct wg_q8_act {

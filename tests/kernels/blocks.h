@@ -25,8 +25,7 @@ static inline void set_scales(int type, float size, void *row, size_t n)
                          : type == WG_Q8_0 ? 74 : type == WG_Q5_0 || type == WG_Q5_1 ? 9.2f : 4.6f;
     const float mean = type == WG_Q4_1 || type == WG_Q4_K ? -7.5f : -15.5f, sign = type == WG_Q4_K || type == WG_Q5_K ? -1 : 1;
     const uint16_t scale[2] = { wg_f32_to_f16(size / spread), wg_f32_to_f16(size / spread * mean * sign) };
-    const int with_min = type == WG_Q4_1 || type == WG_Q5_1 || type == WG_Q4_K || type == WG_Q5_K;
-    for (size_t i = 0; i < bytes; i += (size_t)t->bytes) memcpy(p + i + (type == WG_Q6_K ? 208 : 0), scale, with_min ? 4 : 2);
+    for (size_t i = 0; i < bytes; i += (size_t)t->bytes) memcpy(p + i + t->scale_at, scale, (size_t)t->scales * 2);
 }
 
 /* row: n elements, whole blocks. Bytes depend on (seed, position) only. */
