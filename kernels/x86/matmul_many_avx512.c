@@ -111,21 +111,18 @@ TILES(plain, PLAIN)
 TILES(minimum, MINIMA)
 TILES(halves_of, HALVES)
 
-#define OPEN(name, type) static void name(const char *chunk, int blocks, opened *o) { open_chunk(type, chunk, blocks, o); }
-OPEN(q5_0, WG_Q5_0)
-OPEN(q5_1, WG_Q5_1)
-OPEN(q4_k, WG_Q4_K)
-OPEN(q5_k, WG_Q5_K)
-OPEN(q6_k, WG_Q6_K)
+#define TYPE(id, name, ...)                                                                                                 \
+    static void name(const char *chunk, int blocks, opened *o) { open_chunk(WG_##id, chunk, blocks, o); }
+WG_QUANT_TYPES(TYPE)
+#undef TYPE
 
 static open_fn *open_of(int type)
 {
     switch (type) {
-    case WG_Q5_0: return q5_0;
-    case WG_Q5_1: return q5_1;
-    case WG_Q4_K: return q4_k;
-    case WG_Q5_K: return q5_k;
-    default: return q6_k;
+#define TYPE(id, name, ...) case WG_##id: return name;
+        WG_QUANT_TYPES(TYPE)
+#undef TYPE
+    default: return NULL;
     }
 }
 
