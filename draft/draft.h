@@ -1,30 +1,39 @@
 /* SPDX-License-Identifier: MIT
- * The drafters of this folder, as one NULL-terminated table. */
+ * The drafters of this folder: one line each here, in the order in which they are listed, and one NULL-terminated table. */
 #ifndef WG_DRAFT_DRAFT_H
 #define WG_DRAFT_DRAFT_H
 
 #include "core/engine/drafter.h"
 
+/* clang-format off */
+#define WG_DRAFTERS(X) \
+    X(none) \
+    X(model) \
+    X(slem) \
+    X(ngram) \
+    X(ngram_cache) \
+    X(ngram_hash) \
+    X(suffix) \
+    X(sam) \
+    X(retrieval) \
+    X(recycle) \
+    X(lookahead) \
+    X(layer_skip) \
+    X(early_exit) \
+    X(sparse_kv) \
+    X(hybrid) \
+    X(best_of) \
+    X(full_information) \
+    X(cascade) \
+    X(plugin) \
+    X(process) \
+    X(synthetic)
+/* clang-format on */
+
+#define WG_DRAFTER_DECLARE(name) extern const wg_drafter_class wg_drafter_##name;
+WG_DRAFTERS(WG_DRAFTER_DECLARE)
+#undef WG_DRAFTER_DECLARE
+
 extern const wg_drafter_class *const wg_drafters[];
-
-extern const wg_drafter_class wg_drafter_none, wg_drafter_model, wg_drafter_slem, wg_drafter_ngram, wg_drafter_ngram_cache,
-    wg_drafter_ngram_hash, wg_drafter_suffix, wg_drafter_sam, wg_drafter_retrieval, wg_drafter_recycle, wg_drafter_lookahead;
-extern const wg_drafter_class wg_drafter_layer_skip, wg_drafter_early_exit, wg_drafter_sparse_kv;
-extern const wg_drafter_class wg_drafter_hybrid, wg_drafter_best_of, wg_drafter_full_information, wg_drafter_cascade,
-    wg_drafter_plugin, wg_drafter_process, wg_drafter_synthetic;
-
-/* The language model that a drafter runs (its seconds, passes and rows are the cost of drafting), or NULL: it runs none. */
-const wg_lm *wg_drafter_lm(const wg_drafter *d);
-
-/* What a draft model's vocabulary has of the target's. own[id], id < n: its own id of a target token, or -1; borrowed. */
-typedef struct wg_overlap {
-    int shared, vocab; /* target tokens that it has; the target's tokens */
-    int n;
-    const int32_t *own;
-} wg_overlap;
-/* False: it has all of them, under the same ids, or the drafter runs no model. */
-bool wg_drafter_overlap(const wg_drafter *d, wg_overlap *out);
-bool wg_model_overlap(const wg_drafter *d, wg_overlap *out); /* of the drafter model; of slem */
-bool wg_slem_overlap(const wg_drafter *d, wg_overlap *out);
 
 #endif

@@ -10,10 +10,10 @@ static wg_status propose(wg_drafter *d, wg_seq *const *seq, int n, wg_tree *out,
     return WG_OK;
 }
 
-static bool chain(const wg_drafter *d, wg_chain_draft *out)
+static bool device_chain(const wg_drafter *d, wg_device_chain *out)
 {
     (void)d;
-    *out = (wg_chain_draft){ .law = WG_LAW_FIXED };
+    *out = (wg_device_chain){ .source = WG_CHAIN_EMPTY, .law = WG_LAW_FIXED };
     return true;
 }
 
@@ -21,6 +21,12 @@ const wg_drafter_class wg_drafter_none = {
     .name = "none",
     .doc = "plain decoding: one token a pass, nothing drafted",
     .size = sizeof(wg_drafter),
+    .test_options =
+        (const wg_drafter_test[]){
+            { .options = "" },
+            { .options = NULL },
+        },
+    .stands_alone = true,
     .propose = propose,
-    .chain = chain,
+    .device_chain = device_chain,
 };

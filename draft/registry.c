@@ -1,34 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The drafters there are. A new one is a file and a line here. */
+ * The table of the drafters that draft.h lists. */
 #include "draft/draft.h"
 
-const wg_drafter_class *const wg_drafters[] = {
-    &wg_drafter_none,
-    &wg_drafter_model,
-    &wg_drafter_slem,
-    &wg_drafter_ngram,
-    &wg_drafter_ngram_cache,
-    &wg_drafter_ngram_hash,
-    &wg_drafter_suffix,
-    &wg_drafter_sam,
-    &wg_drafter_retrieval,
-    &wg_drafter_recycle,
-    &wg_drafter_lookahead,
-    &wg_drafter_layer_skip,
-    &wg_drafter_early_exit,
-    &wg_drafter_sparse_kv,
-    &wg_drafter_hybrid,
-    &wg_drafter_best_of,
-    &wg_drafter_full_information,
-    &wg_drafter_cascade,
-    &wg_drafter_plugin,
-    &wg_drafter_process,
-    &wg_drafter_synthetic,
-    NULL,
-};
-
-bool wg_drafter_overlap(const wg_drafter *d, wg_overlap *out)
-{
-    if (d->class == &wg_drafter_model) return wg_model_overlap(d, out);
-    return d->class == &wg_drafter_slem && wg_slem_overlap(d, out);
-}
+#define WG_DRAFTER_ROW(name) &wg_drafter_##name,
+const wg_drafter_class *const wg_drafters[] = { WG_DRAFTERS(WG_DRAFTER_ROW) NULL };

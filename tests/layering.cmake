@@ -1,7 +1,9 @@
 # cmake -DROOT=. -P tests/layering.cmake
 # Includes go down only: every #include "room/..." of a file must start with one of the prefixes that the table below allows its
-# room. A folder is a room when it has a row; files of deeper folders belong to the deepest room that holds them. The linker
-# repeats the check between libraries. No two headers share a basename, so that a name alone says which file is meant.
+# room. A folder is a room when it has a row; files of deeper folders belong to the deepest room that holds them. A header
+# *_impl.h is private to its folder. The linker repeats the check between libraries. No two headers share a basename, so that a
+# name alone says which file is meant.
+cmake_policy(SET CMP0057 NEW) # IN_LIST
 set(rooms
   kernels kernels/rule kernels/cuda
   core/base core/file core/text core/kv core/dist core/model core/engine
@@ -77,12 +79,45 @@ foreach(top kernels core draft verify experiments)
           set(legal TRUE)
         endif()
       endforeach()
+      if(include MATCHES "_impl\\.h$")
+        get_filename_component(owner ${include} DIRECTORY)
+        string(FIND "${file}" "${owner}/" at)
+        if(NOT at EQUAL 0)
+          message("${file}: \"${include}\" is private to ${owner}")
+          math(EXPR bad "${bad} + 1")
+        endif()
+      endif()
       if(NOT legal)
         message("${file}: must not include \"${include}\" (${room} may include: ${allow_${room}})")
         math(EXPR bad "${bad} + 1")
       endif()
     endforeach()
   endforeach()
+endforeach()
+# What a drafter and a rule are built against knows no device: the closure of the includes of each contract, without what the
+# regular expression behind it names.
+foreach(contract "core/engine/drafter.h|^kernels/cuda/|^core/model/(cuda/|decode_loop)|^draft/"
+                 "core/engine/verifier.h|^kernels/cuda/|^core/model/|^verify/")
+  string(REPLACE "|" ";" refused "${contract}")
+  list(GET refused 0 first)
+  string(LENGTH "${first}|" n)
+  string(SUBSTRING "${contract}" ${n} -1 refused)
+  set(open ${first})
+  set(closure)
+  while(open)
+    list(POP_FRONT open file)
+    list(APPEND closure ${file})
+    file(STRINGS ${ROOT}/${file} lines REGEX "^[ \t]*#[ \t]*include[ \t]+\"")
+    foreach(line ${lines})
+      string(REGEX REPLACE "^[^\"]*\"([^\"]+)\".*$" "\\1" include "${line}")
+      if("${include}" MATCHES "${refused}")
+        message("${first}: includes \"${include}\" through ${file}; a contract knows no device and no other drafter or rule")
+        math(EXPR bad "${bad} + 1")
+      elseif(NOT include IN_LIST closure AND NOT include IN_LIST open)
+        list(APPEND open ${include})
+      endif()
+    endforeach()
+  endwhile()
 endforeach()
 if(bad)
   message(FATAL_ERROR "${bad} of ${seen} includes and names go against the layering; move the code or the declaration down")

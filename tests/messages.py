@@ -20,6 +20,7 @@ REPORTERS = {"wg_fail": 2, "wg_fail_in": 2, "wg_problem": 3, "wg_problem_in_set"
 SHORTEST = 8  # letters of a format below which it only passes on what another one said
 
 UNREACHABLE = {
+    "cuda:0 cannot be opened: %s": "needs an emulated device that cannot be opened",
     "bench compare: cannot start a process: %s": "needs a system that has no more processes",
     "bench compare: the comparison of %s and %s did not pair all requests": "needs a comparison that loses requests",
     "a trace record of %zu bytes; try trace_rows=top": "needs a round of 4 GB",

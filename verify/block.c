@@ -16,9 +16,11 @@ static void accept(const void *opt, const wg_tree *tree, wg_rows *p, wg_rows *q,
 const wg_verifier_class wg_verifier_block = {
     .name = "block",
     .doc = "accept a chain's prefix by its joint probability: never fewer tokens than rejection",
+    .test_options = (const char *const[]){ "", NULL },
     .laws = WG_LAW_FIXED | WG_LAW_IID | WG_LAW_WITHOUT_REPLACEMENT,
     .chains = true,
     .lossless = true,
     .accept = accept,
+    .reads_q = true,
     .device = WG_RULE_BLOCK,
 };

@@ -42,6 +42,7 @@ const wg_verifier_class wg_verifier_coupled = {
     .doc = "the winner of a race on times shared with the drafter: the same text for every drafter, none included",
     .size = sizeof(coupled_options),
     .options = options,
+    .test_options = (const char *const[]){ "", "races=3", NULL },
     .laws = WG_LAW_FIXED | WG_LAW_IID | WG_LAW_WITHOUT_REPLACEMENT | WG_LAW_COUPLED,
     .lossless = true,
     .accept = accept,

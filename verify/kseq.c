@@ -16,8 +16,10 @@ static void accept(const void *opt, const wg_tree *tree, wg_rows *p, wg_rows *q,
 const wg_verifier_class wg_verifier_kseq = {
     .name = "kseq",
     .doc = "k independent siblings judged by one threshold: within 1 - 1/e of the optimum (SpecTr)",
+    .test_options = (const char *const[]){ "", NULL },
     .laws = WG_LAW_FIXED | WG_LAW_IID,
     .lossless = true,
     .accept = accept,
+    .reads_q = true,
     .device = WG_RULE_KSEQ,
 };

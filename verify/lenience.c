@@ -15,7 +15,7 @@ static const wg_option options[] = {
 
 static double factor(const void *opt) { return ((const lenience_options *)opt)->factor; }
 
-static void brief(const void *opt, wg_rule *out) { out->factor = factor(opt); }
+static void device_params(const void *opt, wg_rule *out) { out->factor = factor(opt); }
 
 static void accept(const void *opt, const wg_tree *tree, wg_rows *p, wg_rows *q, const wg_chance *chance, wg_workspace *work,
                    wg_path *out)
@@ -30,9 +30,11 @@ const wg_verifier_class wg_verifier_lenience = {
     .doc = "rejection with q scaled down: accepts more, bends p by at most 1/factor",
     .size = sizeof(lenience_options),
     .options = options,
+    .test_options = (const char *const[]){ "", "factor=0.2", NULL },
     .laws = WG_LAW_FIXED | WG_LAW_IID | WG_LAW_WITHOUT_REPLACEMENT,
     .lossless = false,
     .accept = accept,
+    .reads_q = true,
     .device = WG_RULE_ROUNDS,
-    .brief = brief,
+    .device_params = device_params,
 };

@@ -15,7 +15,7 @@ static const wg_option options[] = {
     WG_OPTION_END,
 };
 
-static void brief(const void *opt, wg_rule *out) { out->ratio = ((const multipath_options *)opt)->select == RATIO; }
+static void device_params(const void *opt, wg_rule *out) { out->ratio = ((const multipath_options *)opt)->select == RATIO; }
 
 static void accept(const void *opt, const wg_tree *tree, wg_rows *p, wg_rows *q, const wg_chance *chance, wg_workspace *work,
                    wg_path *out)
@@ -30,9 +30,11 @@ const wg_verifier_class wg_verifier_multipath = {
     .doc = "select one of several independent paths, then block verification with its law (GBV and better)",
     .size = sizeof(multipath_options),
     .options = options,
+    .test_options = (const char *const[]){ "", "select=ratio", NULL },
     .laws = WG_LAW_FIXED | WG_LAW_IID,
     .lossless = true,
     .accept = accept,
+    .reads_q = true,
     .device = WG_RULE_MULTIPATH,
-    .brief = brief,
+    .device_params = device_params,
 };

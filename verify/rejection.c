@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Rejection sampling, that is speculative sampling (Leviathan et al. 2023, Chen et al. 2023; METHODS B3), on trees in rounds with
- * replacement (SpecInfer, Miao et al. 2024; METHODS B4): kernels/rule/rounds.h. */
+ * Rejection sampling, that is speculative sampling (Leviathan et al. 2023, Chen et al. 2023; METHODS B3), on trees in
+ * rounds with replacement (SpecInfer, Miao et al. 2024; METHODS B4): kernels/rule/rounds.h. */
 #include "verify/host_passes.h"
 #include "kernels/rule/rounds.h"
 #include "verify/verify.h"
@@ -17,8 +17,10 @@ static void accept(const void *opt, const wg_tree *tree, wg_rows *p, wg_rows *q,
 const wg_verifier_class wg_verifier_rejection = {
     .name = "rejection",
     .doc = "accept with probability p/q, correct from the residual: speculative sampling, on trees in several rounds",
+    .test_options = (const char *const[]){ "", NULL },
     .laws = WG_LAW_FIXED | WG_LAW_IID,
     .lossless = true,
     .accept = accept,
+    .reads_q = true,
     .device = WG_RULE_ROUNDS,
 };

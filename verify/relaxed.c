@@ -17,7 +17,7 @@ static const wg_option options[] = {
 
 static double factor(const void *opt) { return wg_exp64_of(-((const relaxed_options *)opt)->gap); }
 
-static void brief(const void *opt, wg_rule *out)
+static void device_params(const void *opt, wg_rule *out)
 {
     out->top = ((const relaxed_options *)opt)->top;
     out->factor = factor(opt);
@@ -36,9 +36,10 @@ const wg_verifier_class wg_verifier_relaxed = {
     .doc = "keep a draft that is among the target's most probable tokens and near the first",
     .size = sizeof(relaxed_options),
     .options = options,
+    .test_options = (const char *const[]){ "", "top=2,gap=3", NULL },
     .laws = WG_LAWS,
     .lossless = false,
     .accept = accept,
     .device = WG_RULE_RELAXED,
-    .brief = brief,
+    .device_params = device_params,
 };

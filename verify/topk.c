@@ -16,6 +16,7 @@ static void accept(const void *opt, const wg_tree *tree, wg_rows *p, wg_rows *q,
 const wg_verifier_class wg_verifier_topk = {
     .name = "topk",
     .doc = "keep a child with its probability under p, one uniform a node: for ranked (top-k) drafts; q is not used",
+    .test_options = (const char *const[]){ "", NULL },
     .laws = WG_LAW_FIXED | WG_LAW_IID | WG_LAW_WITHOUT_REPLACEMENT,
     .lossless = true,
     .accept = accept,

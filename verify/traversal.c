@@ -25,8 +25,10 @@ static void accept(const void *opt, const wg_tree *tree, wg_rows *p, wg_rows *q,
 const wg_verifier_class wg_verifier_traversal = {
     .name = "traversal",
     .doc = "block verification on trees, leaves first: accept the longest path that its joint probability allows",
+    .test_options = (const char *const[]){ "", NULL },
     .laws = WG_LAW_FIXED | WG_LAW_IID | WG_LAW_WITHOUT_REPLACEMENT,
     .lossless = true,
     .accept = accept,
+    .reads_q = true,
     .device = WG_RULE_TRAVERSAL,
 };

@@ -14,7 +14,7 @@ static const wg_option options[] = {
     WG_OPTION_END,
 };
 
-static void brief(const void *opt, wg_rule *out)
+static void device_params(const void *opt, wg_rule *out)
 {
     const typical_options *o = opt;
     out->epsilon = o->epsilon;
@@ -35,9 +35,10 @@ const wg_verifier_class wg_verifier_typical = {
     .doc = "keep drafts that the target finds not unusual (Medusa)",
     .size = sizeof(typical_options),
     .options = options,
+    .test_options = (const char *const[]){ "", "epsilon=0.5,delta=0.9", NULL },
     .laws = WG_LAWS,
     .lossless = false,
     .accept = accept,
     .device = WG_RULE_TYPICAL,
-    .brief = brief,
+    .device_params = device_params,
 };

@@ -1,15 +1,34 @@
 /* SPDX-License-Identifier: MIT
- * The verification rules of this folder, as one NULL-terminated table. */
+ * The verification rules of this folder: one line each here, in the order in which they are listed, and one NULL-terminated
+ * table. */
 #ifndef WG_VERIFY_VERIFY_H
 #define WG_VERIFY_VERIFY_H
 
 #include "core/engine/verifier.h"
 
-extern const wg_verifier_class *const wg_verifiers[];
+/* clang-format off */
+#define WG_VERIFIERS(X) \
+    X(greedy) \
+    X(match) \
+    X(rejection) \
+    X(without_replacement) \
+    X(topk) \
+    X(kseq) \
+    X(block) \
+    X(traversal) \
+    X(multipath) \
+    X(optimal) \
+    X(coupled) \
+    X(typical) \
+    X(lenience) \
+    X(relaxed)
+/* clang-format on */
 
-extern const wg_verifier_class wg_verifier_greedy, wg_verifier_match, wg_verifier_rejection, wg_verifier_without_replacement,
-    wg_verifier_topk, wg_verifier_kseq, wg_verifier_block, wg_verifier_traversal, wg_verifier_multipath, wg_verifier_optimal,
-    wg_verifier_coupled, wg_verifier_typical, wg_verifier_lenience, wg_verifier_relaxed;
+#define WG_VERIFIER_DECLARE(name) extern const wg_verifier_class wg_verifier_##name;
+WG_VERIFIERS(WG_VERIFIER_DECLARE)
+#undef WG_VERIFIER_DECLARE
+
+extern const wg_verifier_class *const wg_verifiers[];
 
 /* The probability that optimal selection takes token y as the one of k independent draws from q (kernels/rule/selection.h). */
 double wg_optimal_law(wg_rows *p, int prow, wg_rows *q, int qrow, int k, int32_t y, wg_workspace *work);

@@ -56,7 +56,7 @@ static int philox_race(const wg_chance *c, wg_purpose purpose, wg_lists lists, c
     for (int list = lists.first; list < lists.end; list += lists.step)
         for (int i = 0; i < n; i++) {
             if (!(weight[i] > 0)) continue;
-            const uint32_t x = (uint32_t)(token ? token[i] : i), times = (uint32_t)purpose + 256u * (uint32_t)list;
+            const uint32_t x = (uint32_t)(token ? token[i] : i), times = wg_purpose_of_list(purpose, list);
             const wg_philox r = wg_philox_at(c->seed, x >> 1, times, c->position, c->request);
             const double u = x & 1 ? wg_philox_double(r.v[2], r.v[3]) : wg_philox_double(r.v[0], r.v[1]);
             if (winner >= 0 && u >= best * weight[i]) continue;
@@ -77,7 +77,7 @@ static const wg_chance_class philox = { philox_ratio, philox_pick, philox_race, 
 
 wg_chance wg_chance_philox(uint64_t seed, uint32_t request, uint32_t position)
 {
-    return (wg_chance){ &philox, seed, request, position, NULL };
+    return (wg_chance){ .class = &philox, .seed = seed, .request = request, .position = position };
 }
 
 bool wg_chance_ratio(const wg_chance *c, wg_purpose purpose, int index, double num, double den)

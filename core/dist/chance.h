@@ -15,14 +15,7 @@
 
 #include "core/base/error.h"
 #include "core/base/plugin_api.h"
-
-typedef enum wg_purpose {
-    WG_DRAW_DRAFT = 1, /* which token a drafter proposes; index: node */
-    WG_DRAW_ACCEPT,    /* whether a drafted token is kept; index: node */
-    WG_DRAW_NEXT,      /* the corrected, bonus or plain token; index: 0, position: its own */
-    WG_DRAW_SHAPE,     /* lengths and tree shapes that are drawn; index: the policy's */
-    WG_DRAW_COUPLED,   /* the times of a race, shared by drafter and rule on purpose; position: the token's own */
-} wg_purpose;
+#include "kernels/purpose.h"
 
 typedef struct wg_chance wg_chance;
 
@@ -76,7 +69,7 @@ WG_PLUGIN_API int wg_chance_pick(const wg_chance *c, wg_purpose purpose, int ind
  * times that token x has in these lists: independent Exp(1) times that belong to the address (position, purpose) and not to
  * this call. One race picks i with probability weight[i] / sum; two races at one address with other weights run on the same
  * times, so that they tend to have the same winner (METHODS B12); a race without its winner gives the second, and so on (draws
- * without replacement). Weights as in pick. Philox index: x / 2, purpose: that of the race + 256 * list. */
+ * without replacement). Weights as in pick. Philox index: x / 2, purpose: wg_purpose_of_list. */
 WG_PLUGIN_API int wg_chance_race(const wg_chance *c, wg_purpose purpose, wg_lists lists, const int32_t *token,
                                  const double *weight, int n);
 

@@ -123,7 +123,8 @@ static double more_without_replacement(wg_rows *p, int prow, wg_rows *q, int qro
                                        wg_workspace *w)
 {
     const double h = 1.0 / 3;
-    double *outside = wg_work_row(w, WG_WORK_REST), *inside = wg_work_row(w, WG_WORK_DRAWN); /* q outside the prefix 0..i; Pr(all siblings in it) */
+    /* q outside the prefix 0..i; Pr(all siblings in it) */
+    double *outside = wg_work_row(w, WG_WORK_REST), *inside = wg_work_row(w, WG_WORK_DRAWN);
     double rest = 0, least = 1;
     for (int i = n - 1; i >= 0; i--) {
         outside[i] = rest;

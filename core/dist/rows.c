@@ -94,7 +94,8 @@ double wg_rows_sum(wg_rows *r, int row, const double *weight, wg_workspace *w)
     return wg_weights_sum(s.token ? pack(&s, weight, w->packed) : weight, s.n);
 }
 
-static int32_t pick(const wg_support *s, const double *weight, double *packed, const wg_chance *c, wg_purpose purpose, int index)
+static int32_t pick(const wg_support *s, const double *weight, double *packed, const wg_chance *c, wg_purpose purpose,
+                    int index)
 {
     if (!s->token) return wg_chance_pick(c, purpose, index, weight, s->n);
     return s->token[wg_chance_pick(c, purpose, index, pack(s, weight, packed), s->n)];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A set of probability distributions over the vocabulary, after the sampler chain, on the host. The same type holds the target's
- * p and the drafter's q.
+ * A set of probability distributions over the vocabulary, after the sampler chain, on the host. The same type holds the
+ * target's p and the drafter's q.
  *
  * It is a row source. A row may be lazy (sampler.h): then it is computed when a question needs it, because a rule that rejects
  * a node never asks for the rows behind it. Some questions need less than the row: what one token has is known from its logit
@@ -61,7 +61,8 @@ WG_PLUGIN_API void wg_rows_resolve(wg_rows *r, int row);
 WG_PLUGIN_API void wg_rows_materialise(wg_rows *r, int row);
 WG_PLUGIN_API double wg_rows_lazy_prob(wg_rows *r, int row, int32_t token);
 
-/* At least what the token has, and seldom much more: of a lazy row that most of the vocabulary is in, in a fourth of the time. */
+/* At least what the token has, and seldom much more: of a lazy row that most of the vocabulary is in, in a fourth of the
+ * time. */
 WG_PLUGIN_API double wg_rows_bound(wg_rows *r, int row, int32_t token);
 
 /* The token that has all the mass, or -1. */
@@ -100,7 +101,8 @@ WG_PLUGIN_API const double *wg_rows_dense(wg_rows *r, int row, double *out);
 WG_PLUGIN_API int32_t wg_rows_pick(wg_rows *r, int row, const wg_chance *c, wg_purpose purpose, int index);
 
 /* The winner of a race of the row's tokens. */
-WG_PLUGIN_API int32_t wg_rows_race(wg_rows *r, int row, const wg_chance *c, wg_purpose purpose, wg_lists lists, wg_workspace *w);
+WG_PLUGIN_API int32_t wg_rows_race(wg_rows *r, int row, const wg_chance *c, wg_purpose purpose, wg_lists lists,
+                                   wg_workspace *w);
 
 /* A draw from weights (vocab) that are 0 outside the support of row `row` (any row when that is not known). */
 WG_PLUGIN_API int32_t wg_rows_pick_of(wg_rows *r, int row, const double *weight, const wg_chance *c, wg_purpose purpose,

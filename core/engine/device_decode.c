@@ -3,6 +3,7 @@
  * and the path through it. From there on it is what ends a step (engine.c): the sequence appends and counts, the drafter
  * observes. Only the cache follows later, for all rounds at once. */
 #include "core/engine/device_decode.h"
+#include "core/engine/engine_impl.h"
 
 #include "core/base/clock.h"
 #include "core/base/mem.h"
@@ -11,28 +12,28 @@
 
 enum { ROUNDS = 32 }; /* of a window */
 
-struct wg_looping {
+struct wg_device_decode {
     wg_loop *loop;
     wg_loop_seq *seq;         /* (max_batch) */
     /* of the run under way */
     wg_engine *engine;
     wg_seq *const *running;
-    wg_round_fn *told;
+    wg_round_fn *on_round;
     void *user;
     bool wanted;
     int law;
-    int round;                /* told last; -1: none yet */
+    int round;                /* of the last event; -1: none yet */
     double since;             /* what the clock said then */
 };
 
-void wg_looping_close(wg_engine *e)
+void wg_device_decode_close(wg_engine *e)
 {
-    struct wg_looping *l = e->looping;
+    struct wg_device_decode *l = e->device_decode;
     if (!l) return;
     wg_loop_close(l->loop);
     wg_free(l->seq);
     wg_free(l);
-    e->looping = NULL;
+    e->device_decode = NULL;
 }
 
 /* Tokens that end a text, a bit each. */
@@ -45,13 +46,13 @@ static uint64_t *ends_of(const wg_engine *e)
     return ends;
 }
 
-wg_status wg_looping_open(wg_engine *e, wg_error *err)
+wg_status wg_device_decode_open(wg_engine *e, wg_error *err)
 {
     const wg_drafter_class *d = e->drafter->class;
     wg_loop_options o = { .sequences = e->opt.max_batch, .rounds = ROUNDS, .events = ROUNDS * e->opt.max_batch };
-    if (!e->settlement || !d->chain || !d->chain(e->drafter, &o.draft)) return WG_OK;
-    o.how = wg_settlement_how(e, &o.rows);
-    struct wg_looping *l = e->looping = wg_calloc(1, sizeof *l);
+    if (!e->device_verify || !d->device_chain || !d->device_chain(e->drafter, &o.draft)) return WG_OK;
+    o.how = wg_device_verify_how(e, &o.rows);
+    struct wg_device_decode *l = e->device_decode = wg_calloc(1, sizeof *l);
     uint64_t *ends = l ? ends_of(e) : NULL;
     if (ends) l->seq = wg_calloc((size_t)e->opt.max_batch, sizeof *l->seq);
     o.ends = ends;
@@ -59,15 +60,15 @@ wg_status wg_looping_open(wg_engine *e, wg_error *err)
                                          : wg_nomem(err, (size_t)e->opt.max_batch * sizeof *l->seq, "rounds in a loop");
     wg_free(ends);
     if (l) l->law = o.draft.law;
-    if (l && !l->loop) wg_looping_close(e);
+    if (l && !l->loop) wg_device_decode_close(e);
     return status;
 }
 
-void wg_looping_limit(wg_engine *e, int rounds, int events) { wg_loop_limit(e->looping->loop, rounds, events); }
+void wg_device_decode_limit(wg_engine *e, int rounds, int events) { wg_loop_limit(e->device_decode->loop, rounds, events); }
 
-bool wg_looping_fits(wg_engine *e, wg_seq *const *seq, int n)
+bool wg_device_decode_fits(wg_engine *e, wg_seq *const *seq, int n)
 {
-    struct wg_looping *l = e->looping;
+    struct wg_device_decode *l = e->device_decode;
     if (!l) return false;
     for (int i = 0; i < n; i++) {
         const wg_seq *s = seq[i];
@@ -78,7 +79,7 @@ bool wg_looping_fits(wg_engine *e, wg_seq *const *seq, int n)
 }
 
 /* Seconds since this was asked last: of a draft by the device's clock, the rest is the target's pass and what ends a round. */
-static void add_phases(struct wg_looping *l, double draft)
+static void add_phases(struct wg_device_decode *l, double draft)
 {
     wg_phases *p = &l->engine->phases;
     const double now = wg_clock_now(), all = now - l->since;
@@ -91,7 +92,7 @@ static void add_phases(struct wg_looping *l, double draft)
 /* The end of a round. */
 static bool take_event(void *user, const wg_gpu_event *event)
 {
-    struct wg_looping *l = user;
+    struct wg_device_decode *l = user;
     wg_engine *e = l->engine;
     if (event->round > l->round) add_phases(l, event->draft_ns * 1e-9);
     l->round = event->round;
@@ -106,17 +107,17 @@ static bool take_event(void *user, const wg_gpu_event *event)
     s->on_device.decoded++;
     wg_assert(s->n == event->n);
     if (e->drafter->class->observe) e->drafter->class->observe(e->drafter, s, t, &s->path, &e->p);
-    if (l->told && !l->told(l->user, s, t)) l->wanted = false;
+    if (l->on_round && !l->on_round(l->user, s, t)) l->wanted = false;
     return l->wanted;
 }
 
-wg_status wg_looping_run(wg_engine *e, wg_seq *const *seq, int n, int rounds, wg_round_fn *told, void *user, int *ran,
-                         bool *wanted, wg_error *err)
+wg_status wg_device_decode_run(wg_engine *e, wg_seq *const *seq, int n, int rounds, wg_round_fn *on_round, void *user, int *ran,
+                               bool *wanted, wg_error *err)
 {
-    struct wg_looping *l = e->looping;
+    struct wg_device_decode *l = e->device_decode;
     l->engine = e;
     l->running = seq;
-    l->told = told;
+    l->on_round = on_round;
     l->user = user;
     l->wanted = true;
     l->round = -1;

@@ -6,17 +6,17 @@
 
 #include "core/engine/engine.h"
 
-/* Room for it, if all of these allow it; else e->looping stays NULL. After wg_settlement_open. */
-wg_status wg_looping_open(wg_engine *e, wg_error *err);
-void wg_looping_close(wg_engine *e); /* before the drafter's model */
+/* Room for it, if all of these allow it; else e->device_decode stays NULL. After wg_device_verify_open. */
+wg_status wg_device_decode_open(wg_engine *e, wg_error *err);
+void wg_device_decode_close(wg_engine *e); /* before the drafter's model */
 
 /* Shorter windows and a smaller ring, for tests. */
-void wg_looping_limit(wg_engine *e, int rounds, int events);
+void wg_device_decode_limit(wg_engine *e, int rounds, int events);
 
-/* Whether these sequences, all running, can be taken through rounds now; if so, up to `rounds` of them. *ran: how many there
- * were; 0: none, and the host is to make a step. *wanted: no longer, when told has said so. */
-bool wg_looping_fits(wg_engine *e, wg_seq *const *seq, int n);
-wg_status wg_looping_run(wg_engine *e, wg_seq *const *seq, int n, int rounds, wg_round_fn *told, void *user, int *ran,
-                         bool *wanted, wg_error *err);
+/* Whether the device can take these sequences, all running, through rounds now. run: up to `rounds` of them. *ran: how many
+ * there were; 0: none, and the host is to make a step. *wanted: false when on_round has returned false. */
+bool wg_device_decode_fits(wg_engine *e, wg_seq *const *seq, int n);
+wg_status wg_device_decode_run(wg_engine *e, wg_seq *const *seq, int n, int rounds, wg_round_fn *on_round, void *user, int *ran,
+                               bool *wanted, wg_error *err);
 
 #endif

@@ -2,12 +2,13 @@
  * The engine's side of settling on a device: trees and rows of q as the device takes them. Only what a rule may look at is
  * sent: a rule that compares, and drafts that are points, need no row of q. */
 #include "core/engine/device_verify.h"
+#include "core/engine/engine_impl.h"
 
 #include <string.h>
 
 #include "core/base/mem.h"
 
-struct wg_settlement {
+struct wg_device_verify {
     wg_settling s;
     int rows;          /* of p, and of q */
     wg_rule_tree *tree;
@@ -16,25 +17,19 @@ struct wg_settlement {
     int32_t *q_point;
 };
 
-static bool uses_q(const wg_rule *rule)
+void wg_device_verify_close(wg_engine *e)
 {
-    return rule->kind == WG_RULE_ROUNDS || rule->kind == WG_RULE_KSEQ || rule->kind == WG_RULE_BLOCK ||
-           rule->kind == WG_RULE_TRAVERSAL || rule->kind == WG_RULE_MULTIPATH || rule->kind == WG_RULE_OPTIMAL;
-}
-
-void wg_settlement_close(wg_engine *e)
-{
-    struct wg_settlement *s = e->settlement;
+    struct wg_device_verify *s = e->device_verify;
     if (!s) return;
     wg_free(s->tree);
     wg_free(s->path);
     wg_free(s->q);
     wg_free(s->q_point);
     wg_free(s);
-    e->settlement = NULL;
+    e->device_verify = NULL;
 }
 
-wg_status wg_settlement_open(wg_engine *e, wg_error *err)
+wg_status wg_device_verify_open(wg_engine *e, wg_error *err)
 {
     const wg_lm_class *lm = e->target->class;
     const wg_sampling *o = &e->opt.sampling;
@@ -45,7 +40,7 @@ wg_status wg_settlement_open(wg_engine *e, wg_error *err)
         return WG_OK;
     WG_TRY(lm->settle_open(e->target, e->verifier->device, e->opt.max_batch, &room, err));
     if (room == 0) return WG_OK;
-    struct wg_settlement *s = e->settlement = wg_calloc(1, sizeof *s);
+    struct wg_device_verify *s = e->device_verify = wg_calloc(1, sizeof *s);
     if (!s) return wg_nomem(err, sizeof *s, "settling on a device");
     s->rows = room;
     s->tree = wg_calloc(trees, sizeof *s->tree);
@@ -59,23 +54,23 @@ wg_status wg_settlement_open(wg_engine *e, wg_error *err)
     return WG_OK;
 }
 
-const wg_settling *wg_settlement_how(const wg_engine *e, int *rows)
+const wg_settling *wg_device_verify_how(const wg_engine *e, int *rows)
 {
-    *rows = e->settlement->rows;
-    return &e->settlement->s;
+    *rows = e->device_verify->rows;
+    return &e->device_verify->s;
 }
 
-bool wg_settlement_fits(const wg_engine *e, int n)
+bool wg_device_verify_fits(const wg_engine *e, int n)
 {
-    const struct wg_settlement *s = e->settlement;
+    const struct wg_device_verify *s = e->device_verify;
     for (int i = 0; i < n; i++)
         if (e->tree[i].probes) return false;
-    return s && e->batch.logits <= s->rows && (!uses_q(&s->s.rule) || e->q.n <= s->rows);
+    return s && e->batch.logits <= s->rows && (!e->verifier->reads_q || e->q.n <= s->rows);
 }
 
 static void put_tree(wg_engine *e, const wg_tree *t, const wg_chance *c, wg_rule_tree *to)
 {
-    struct wg_settlement *s = e->settlement;
+    struct wg_device_verify *s = e->device_verify;
     const size_t n = (size_t)t->n;
     to->seed = c->seed;
     to->request = c->request;
@@ -93,20 +88,20 @@ static void put_tree(wg_engine *e, const wg_tree *t, const wg_chance *c, wg_rule
     }
 }
 
-wg_status wg_settlement_run(wg_engine *e, wg_seq *const *seq, int n, wg_error *err)
+wg_status wg_device_verify_run(wg_engine *e, wg_seq *const *seq, int n, wg_error *err)
 {
-    struct wg_settlement *s = e->settlement;
+    struct wg_device_verify *s = e->device_verify;
     s->s.trees = n;
-    s->s.q_rows = uses_q(&s->s.rule) ? e->q.n : 0;
+    s->s.q_rows = e->verifier->reads_q ? e->q.n : 0;
     for (int i = 0; i < s->s.q_rows; i++) s->q[i] = NULL;
     for (int i = 0; i < n; i++) put_tree(e, &e->tree[i], &seq[i]->chance, &s->tree[i]);
     e->p.n = 0;
     return wg_lm_settle(e->target, &e->batch, &s->s, err);
 }
 
-void wg_settlement_path(const wg_engine *e, int i, wg_path *out)
+void wg_device_verify_path(const wg_engine *e, int i, wg_path *out)
 {
-    const wg_rule_path *path = &e->settlement->path[i];
+    const wg_rule_path *path = &e->device_verify->path[i];
     out->n = path->n;
     out->next = path->next;
     memcpy(out->node, path->node, (size_t)path->n * sizeof *out->node);

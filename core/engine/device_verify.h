@@ -6,18 +6,18 @@
 
 #include "core/engine/engine.h"
 
-/* Room for it, if the target, the rule, the chain and whoever looks at rows allow it; else e->settlement stays NULL. */
-wg_status wg_settlement_open(wg_engine *e, wg_error *err);
-void wg_settlement_close(wg_engine *e);
+/* Room for it, if the target, the rule, the chain and whoever looks at rows allow it; else e->device_verify stays NULL. */
+wg_status wg_device_verify_open(wg_engine *e, wg_error *err);
+void wg_device_verify_close(wg_engine *e);
 
 /* By what chain and rule, and how many rows of p there is room for. */
-const wg_settling *wg_settlement_how(const wg_engine *e, int *rows);
+const wg_settling *wg_device_verify_how(const wg_engine *e, int *rows);
 
 /* Whether the trees of a step can be: their rows and q rows fit, and no rows are asked for beside theirs. */
-bool wg_settlement_fits(const wg_engine *e, int n);
+bool wg_device_verify_fits(const wg_engine *e, int n);
 
-/* The target's pass over e->batch, and paths instead of e->p: that of tree i in wg_settlement_path. */
-wg_status wg_settlement_run(wg_engine *e, wg_seq *const *seq, int n, wg_error *err);
-void wg_settlement_path(const wg_engine *e, int i, wg_path *out);
+/* The target's pass over e->batch, and paths instead of e->p: that of tree i in wg_device_verify_path. */
+wg_status wg_device_verify_run(wg_engine *e, wg_seq *const *seq, int n, wg_error *err);
+void wg_device_verify_path(const wg_engine *e, int i, wg_path *out);
 
 #endif

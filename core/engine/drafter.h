@@ -8,11 +8,11 @@
 #include "core/base/pool.h"
 #include "core/dist/rows.h"
 #include "core/dist/sampler.h"
+#include "core/dist/tree.h"
 #include "core/engine/length_log.h"
 #include "core/engine/seq.h"
-#include "core/dist/tree.h"
+#include "core/model/device_chain.h"
 #include "core/model/lm.h"
-#include "core/model/decode_loop.h"
 #include "core/text/tokenizer.h"
 
 /* What a drafter may use; all borrowed, alive until after close. */
@@ -54,12 +54,32 @@ static inline void wg_env_watch(const wg_env *env)
 }
 
 /* What one of the drafters that a drafter is made of did in the last step of a sequence. */
-typedef struct wg_inner_draft {
+typedef struct wg_composite_stats {
     const char *kind;            /* its class's name */
     bool asked, taken;           /* it drafted; its tree was the draft */
     int drafted;                 /* tokens of that tree, below the root */
-    int held;                    /* of the tokens that the step emitted, from the first one, how many the tree has */
-} wg_inner_draft;
+    int matched;                 /* of the tokens that the step emitted, from the first one, how many the tree has */
+} wg_composite_stats;
+
+/* own[id], id < n: the draft model's id of a target token, or -1; borrowed from the drafter. */
+typedef struct wg_overlap {
+    int shared, vocab; /* target tokens that the draft model has; all target tokens */
+    int n;
+    const int32_t *own;
+} wg_overlap;
+
+/* Options that a drafter is tested with, as they stand behind KIND: in --draft. Every law test, the test of the program and the
+ * registry's own test run them. A word that begins with $ is a file that the test provides: $target, the target's own weights;
+ * $near, a draft model close to the target; $far, one that is not; $short, one whose context ends before the texts do; $other,
+ * one with another vocabulary; $store, a datastore (wager datastore); $list, the tokens that may be drafted (wager vocab
+ * prune); $plugin, the shared object of examples/plugin-drafter. */
+typedef struct wg_drafter_test {
+    const char *options; /* "": the defaults; NULL: the end of the list */
+    bool siblings;       /* its drafts may have siblings: rules for chains are left out */
+    bool own_request;    /* with these options its drafts depend on their own request alone, whatever cross_request says */
+    bool runs_target;    /* it makes passes of the target for itself */
+    double keeps;        /* least share of its tokens that greedy decoding of the tests' models keeps */
+} wg_drafter_test;
 
 typedef struct wg_drafter wg_drafter;
 typedef struct wg_drafter_class {
@@ -67,6 +87,8 @@ typedef struct wg_drafter_class {
     size_t size;                 /* bytes of the instance; allocated zeroed by the caller */
     const wg_option *options;    /* fields of the struct at options_at; NULL: none */
     size_t options_at;
+    /* What it is tested with, the usual first; a drafter of the registry without any fails the tests. */
+    const wg_drafter_test *test_options;
     unsigned laws;               /* sibling laws it can produce, with any options */
     wg_status (*open)(wg_drafter *d, const wg_env *env, wg_error *err);
     /* Fills out[i] for seq[i] (root = its last token) and pushes the q rows that the trees name (q is shared by the n trees and
@@ -83,14 +105,20 @@ typedef struct wg_drafter_class {
     void (*close)(wg_drafter *d); /* also of a half-open drafter */
     /* The laws with these options (the struct at options_at) under the target's sampling chain; NULL: `laws`, always. */
     unsigned (*laws_for)(const void *options, const wg_sampling *sampling);
-    bool remembers;              /* its drafts may depend on requests that are over: a resumed run begins its group again */
+    bool stands_alone;  /* it needs no target, model or cache: wager bench draft times it by itself */
+    bool cross_request; /* its drafts may depend on requests that are over: a resumed run begins its group again */
     /* The numbers by which its length policy will plan the next draft, for traces: their count, at most `most`. NULL: none. */
     int (*policy)(const wg_drafter *d, const wg_seq *seq, double *out, int most);
     /* What the drafters it chooses from did in the last step of this sequence, which is over: their count, at most `most`, and
      * always in one order. NULL: it drafts itself. */
-    int (*inner)(const wg_drafter *d, const wg_seq *seq, wg_inner_draft *out, int most);
-    /* Whether its drafts are chains that a device can draft in its place, and which, for as long as it is open. NULL: no. */
-    bool (*chain)(const wg_drafter *d, wg_chain_draft *out);
+    int (*composite_stats)(const wg_drafter *d, const wg_seq *seq, wg_composite_stats *out, int most);
+    /* The language model whose seconds, passes and rows are the cost of its drafts. NULL: it runs none. */
+    const wg_lm *(*lm)(const wg_drafter *d);
+    /* What its draft model's vocabulary has of the target's. False, or NULL: all tokens, under the same ids, or it runs none.
+     */
+    bool (*overlap)(const wg_drafter *d, wg_overlap *out);
+    /* Describes its drafts, while it is open, if they are chains that a device can make in its place. False, or NULL: no. */
+    bool (*device_chain)(const wg_drafter *d, wg_device_chain *out);
 } wg_drafter_class;
 static inline unsigned wg_drafter_laws(const wg_drafter_class *d, const void *options, const wg_sampling *sampling)
 {
@@ -98,5 +126,11 @@ static inline unsigned wg_drafter_laws(const wg_drafter_class *d, const void *op
 }
 
 struct wg_drafter { const wg_drafter_class *class; const wg_env *env; }; /* first member of every drafter */
+
+static inline const wg_lm *wg_drafter_lm(const wg_drafter *d) { return d->class->lm ? d->class->lm(d) : NULL; }
+static inline bool wg_drafter_overlap(const wg_drafter *d, wg_overlap *out)
+{
+    return d->class->overlap && d->class->overlap(d, out);
+}
 
 #endif

@@ -3,7 +3,7 @@
  * first accept on nothing can fail, and nothing in here allocates. Invariant between steps: the cache holds all tokens of a
  * sequence but the last, which is the root of the next tree. Plain decoding is a tree of one node; greedy is a row with one
  * point. */
-#include "core/engine/engine.h"
+#include "core/engine/engine_impl.h"
 
 #include "core/base/clock.h"
 #include "core/engine/device_decode.h"
@@ -159,8 +159,8 @@ static wg_status draft_and_score(wg_engine *e, wg_seq *const *seq, int n, bool *
             wg_batch_node(&e->batch, seq[i]->kv, k, wg_tree_depth(t, k), t->anc[k], t->token[k], true);
     }
     e->phases.kv += lap(&clock);
-    *settled = wg_settlement_fits(e, n);
-    WG_TRY(*settled ? wg_settlement_run(e, seq, n, err) : wg_lm_forward(e->target, &e->batch, e->logits, err));
+    *settled = wg_device_verify_fits(e, n);
+    WG_TRY(*settled ? wg_device_verify_run(e, seq, n, err) : wg_lm_forward(e->target, &e->batch, e->logits, err));
     e->phases.verify += lap(&clock);
     if (*settled) return WG_OK;
 
@@ -212,7 +212,7 @@ wg_status wg_engine_step(wg_engine *e, wg_seq *const *seq, int n, wg_error *err)
         wg_seq *s = seq[i];
         const wg_tree *t = &e->tree[i];
         wg_path path;
-        if (settled) wg_settlement_path(e, i, &path);
+        if (settled) wg_device_verify_path(e, i, &path);
         else e->verifier->accept(e->verifier_opt, t, &e->p, &e->q, &s->chance, &e->work, &path);
         wg_assert(path.node[path.n - 1] < t->n); /* no rule keeps a probe */
         wg_seq_append(s, t, &path, e->is_eog, e->is_eog_user);
@@ -239,7 +239,8 @@ static wg_status prefill_all(wg_engine *e, wg_seq *const *seq, int n, wg_error *
     return WG_OK;
 }
 
-wg_status wg_engine_rounds(wg_engine *e, wg_seq *const *seq, int n, int rounds, wg_round_fn *told, void *user, wg_error *err)
+wg_status wg_engine_rounds(wg_engine *e, wg_seq *const *seq, int n, int rounds, wg_round_fn *on_round, void *user,
+                           wg_error *err)
 {
     wg_seq *running[64 * sizeof e->slots / sizeof *e->slots];
     bool wanted = true;
@@ -251,10 +252,11 @@ wg_status wg_engine_rounds(wg_engine *e, wg_seq *const *seq, int n, int rounds, 
         WG_TRY(check_running(e, running, some, err));
         WG_TRY(prefill_all(e, running, some, err));
         ran = 0;
-        if (wg_looping_fits(e, running, some)) WG_TRY(wg_looping_run(e, running, some, left, told, user, &ran, &wanted, err));
+        if (wg_device_decode_fits(e, running, some))
+            WG_TRY(wg_device_decode_run(e, running, some, left, on_round, user, &ran, &wanted, err));
         if (ran > 0) continue;
         WG_TRY(wg_engine_step(e, running, some, err));
-        for (int i = 0; i < some && told; i++) wanted = told(user, running[i], &e->tree[i]) && wanted;
+        for (int i = 0; i < some && on_round; i++) wanted = on_round(user, running[i], &e->tree[i]) && wanted;
         ran = 1;
     }
     return WG_OK;

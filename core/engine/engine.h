@@ -24,34 +24,9 @@ typedef struct wg_engine_options {
  * time. */
 typedef struct wg_phases { double draft, verify, accept, kv, prefill, measure; } wg_phases;
 
-typedef struct wg_engine {
-    wg_lm *target;
-    wg_drafter *drafter;
-    const wg_verifier_class *verifier;
-    void *verifier_opt;
-    wg_engine_options opt;
-    wg_env env;
-    wg_kv *kv;
-    wg_sampler *sampler; /* (threads of the pool) */
-    int samplers;
-    wg_is_eog_fn *is_eog;
-    const void *is_eog_user;
-    wg_batch batch;
-    wg_tree *tree;     /* (max_batch) */
-    wg_rows p, q;
-    wg_workspace work;
-    float *logits;     /* (rows, vocab) */
-    bool watched;      /* by the drafter (wg_env_watch) */
-    struct wg_settlement *settlement; /* steps that the target's device settles (settle.h); NULL: none are */
-    struct wg_looping *looping; /* rounds that it goes through by itself (loop.h); NULL: none */
-    wg_phases phases;
-    uint64_t slots[4]; /* sequence slots in use, one bit each */
-} wg_engine;
-
-/* Opens an engine over a target (borrowed, with pool and ops) and a drafter and a rule, by class and with their options set
- * (copied). ELAW when the rule cannot check a law the drafter produces: the message names legal rules of `rules`
- * (NULL-terminated, may be NULL). */
-typedef struct wg_parts {
+/* What an engine is put together from. Everything is borrowed and outlives the engine, except the two option structs, which are
+ * copied. */
+typedef struct wg_engine_parts {
     wg_lm *target;
     wg_pool *pool;
     const wg_ops *ops;
@@ -63,10 +38,27 @@ typedef struct wg_parts {
     const void *drafter_options; /* its option fields (a struct laid out like the one at options_at), or NULL for defaults */
     const wg_verifier_class *verifier;
     const void *verifier_options;
-    const wg_verifier_class *const *rules;
-    const struct wg_plugins *plugins; /* for drafters made of others (wg_env); may be NULL */
-} wg_parts;
-wg_status wg_engine_open(wg_engine **out, const wg_parts *parts, const wg_engine_options *opt, wg_error *err);
+    const wg_verifier_class *const *rules; /* NULL-terminated: the rules that a message may name as legal; may be NULL */
+    const struct wg_plugins *plugins;      /* for drafters made of others (wg_env); may be NULL */
+} wg_engine_parts;
+
+/* Its fields are private to core/engine (engine_impl.h); what programs read of it stands below. */
+typedef struct wg_engine wg_engine;
+
+/* Opens an engine over a target, a drafter and a rule: allocates everything that a step needs. EINVAL: an option out of range.
+ * ELAW: the rule cannot check a law that the drafter produces; the message names legal rules of parts->rules. ENOMEM names what
+ * to lower. Also errors of the drafter's open. On failure *out is unchanged. */
+wg_status wg_engine_open(wg_engine **out, const wg_engine_parts *parts, const wg_engine_options *opt, wg_error *err);
+void wg_engine_close(wg_engine *e); /* NULL and half-open are fine; sequences must be closed */
+
+/* What an engine consists of. The options are those in force: defaults are filled in. */
+wg_lm *wg_engine_target(const wg_engine *e);
+wg_drafter *wg_engine_drafter(const wg_engine *e);
+const wg_verifier_class *wg_engine_verifier(const wg_engine *e);
+const wg_engine_options *wg_engine_options_of(const wg_engine *e);
+wg_kv *wg_engine_kv(const wg_engine *e);
+const wg_env *wg_engine_env(const wg_engine *e);      /* what its drafter may use */
+
 /* Whether the target's device runs the rule of a step, where a step fits; and whether it decodes several rounds of a call of
  * wg_engine_rounds without the host. */
 bool wg_engine_verifies_on_device(const wg_engine *e);
@@ -75,7 +67,22 @@ bool wg_engine_decodes_on_device(const wg_engine *e);
 /* From now on as if opened with measure_alpha. Only where the device does not verify: there the rows of p are on the host. */
 void wg_engine_measure_alpha(wg_engine *e);
 
-void wg_engine_close(wg_engine *e); /* NULL and half-open are fine; sequences must be closed */
+/* Times since it was opened, or since they were cleared. */
+const wg_phases *wg_engine_phases(const wg_engine *e);
+void wg_engine_phases_clear(wg_engine *e);
+
+/* The last step, until the next one: its trees in the order of its sequences, their rows p (row tree->row + node; n == 0: they
+ * stayed on a device) and q, and the logits (as wg_env.logits). */
+typedef struct wg_last_step {
+    const wg_tree *tree;
+    wg_rows *p, *q;
+    const float *logits;
+    wg_workspace *work; /* to ask the rows with (core/dist/workspace.h) */
+} wg_last_step;
+wg_last_step wg_engine_last_step(wg_engine *e);
+
+/* The drafter forgets what it keeps for this sequence, as when it is closed: its text was changed by hand. */
+void wg_engine_forget(wg_engine *e, const wg_seq *s);
 
 /* A sequence for a prompt of n >= 1 tokens (ids checked against the vocabulary). `request` addresses its randomness. It
  * finishes after max_new tokens or at the end of the context. ECONTEXT when the prompt alone does not fit; EFULL when no place
@@ -97,12 +104,14 @@ wg_status wg_engine_prefill(wg_engine *e, wg_seq *s, wg_error *err);
  * stays in the cache). EINVAL: n out of range, a sequence twice or finished, or a tree the drafter may not make. */
 wg_status wg_engine_step(wg_engine *e, wg_seq *const *seq, int n, wg_error *err);
 
-/* Up to `rounds` steps of those of n different sequences that run, told (may be NULL) after each of a sequence's, with the tree
- * that was verified; several at a time where the device can (device_decode.h), the same in every text and count. All that run
- * are told of a step, in their order, before one is told of the next. Ends early when none runs any more, and when told has
- * said no, with the round that is under way. While it is told nothing but the sequence may be looked at: its cache follows
- * later. After a failure the steps that were told have been, and every sequence is as they left it. */
+/* Up to `rounds` steps of those of n different sequences that run. on_round (may be NULL) is called after each step of a
+ * sequence, with the tree that was verified: for all sequences that run, in their order, before it is called for the next step.
+ * Where the device can (device_decode.h) several steps are made at a time, with the same text and the same counts. Ends early
+ * when no sequence runs any more, and after a round in which on_round has returned false. Inside on_round only the sequence and
+ * the tree may be looked at: its cache follows later. After a failure the steps that on_round was called for have been made, and
+ * every sequence is as they left it. */
 typedef bool wg_round_fn(void *user, const wg_seq *s, const wg_tree *verified);
-wg_status wg_engine_rounds(wg_engine *e, wg_seq *const *seq, int n, int rounds, wg_round_fn *told, void *user, wg_error *err);
+wg_status wg_engine_rounds(wg_engine *e, wg_seq *const *seq, int n, int rounds, wg_round_fn *on_round, void *user,
+                           wg_error *err);
 
 #endif

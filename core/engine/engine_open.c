@@ -3,6 +3,7 @@
  * where they are touched. */
 #include "core/engine/build.h"
 #include "core/engine/device_decode.h"
+#include "core/engine/engine_impl.h"
 #include "core/engine/device_verify.h"
 
 #include <string.h>
@@ -75,7 +76,7 @@ static void copy_options(const wg_option *table, void *to, const void *from)
     for (; table && table->name; table++) memcpy((char *)to + table->at, (const char *)from + table->at, size[table->type]);
 }
 
-static wg_status open_plugins(wg_engine *e, const wg_parts *parts, wg_error *err)
+static wg_status open_plugins(wg_engine *e, const wg_engine_parts *parts, wg_error *err)
 {
     const wg_drafter_class *d = parts->drafter;
     e->verifier = parts->verifier;
@@ -98,7 +99,7 @@ static wg_status open_plugins(wg_engine *e, const wg_parts *parts, wg_error *err
 
 static bool tokenizer_says(const void *tokenizer, int32_t token) { return wg_tokenizer_is_eog(tokenizer, token); }
 
-static wg_status open_engine(wg_engine *e, const wg_parts *parts, const wg_engine_options *opt, wg_error *err)
+static wg_status open_engine(wg_engine *e, const wg_engine_parts *parts, const wg_engine_options *opt, wg_error *err)
 {
     e->target = parts->target;
     WG_TRY(settle_options(e, opt, err));
@@ -126,11 +127,11 @@ static wg_status open_engine(wg_engine *e, const wg_parts *parts, const wg_engin
     WG_TRY(open_buffers(e, err));
     e->env.logits = e->logits;
     WG_TRY(open_plugins(e, parts, err));
-    WG_TRY(wg_settlement_open(e, err));
-    return wg_looping_open(e, err);
+    WG_TRY(wg_device_verify_open(e, err));
+    return wg_device_decode_open(e, err);
 }
 
-wg_status wg_engine_open(wg_engine **out, const wg_parts *parts, const wg_engine_options *opt, wg_error *err)
+wg_status wg_engine_open(wg_engine **out, const wg_engine_parts *parts, const wg_engine_options *opt, wg_error *err)
 {
     wg_engine *e = wg_calloc(1, sizeof *e);
     if (!e) return wg_nomem(err, sizeof *e, "an engine");
@@ -140,8 +141,7 @@ wg_status wg_engine_open(wg_engine **out, const wg_parts *parts, const wg_engine
     return status;
 }
 
-bool wg_engine_verifies_on_device(const wg_engine *e) { return e->settlement != NULL; }
-bool wg_engine_decodes_on_device(const wg_engine *e) { return e->looping != NULL; }
+bool wg_engine_verifies_on_device(const wg_engine *e) { return e->device_verify != NULL; }
 
 void wg_engine_measure_alpha(wg_engine *e)
 {
@@ -152,10 +152,10 @@ void wg_engine_measure_alpha(wg_engine *e)
 void wg_engine_close(wg_engine *e)
 {
     if (!e) return;
-    wg_looping_close(e);
+    wg_device_decode_close(e);
     if (e->drafter && e->drafter->class->close) e->drafter->class->close(e->drafter);
     wg_free(e->drafter);
-    wg_settlement_close(e);
+    wg_device_verify_close(e);
     wg_free(e->verifier_opt);
     for (int i = 0; i < e->samplers; i++) wg_sampler_close(&e->sampler[i]);
     wg_free(e->sampler);
@@ -167,6 +167,28 @@ void wg_engine_close(wg_engine *e)
     wg_batch_close(&e->batch);
     wg_kv_close(e->kv);
     wg_free(e);
+}
+
+/* ---- what programs read */
+
+wg_lm *wg_engine_target(const wg_engine *e) { return e->target; }
+wg_drafter *wg_engine_drafter(const wg_engine *e) { return e->drafter; }
+const wg_verifier_class *wg_engine_verifier(const wg_engine *e) { return e->verifier; }
+const wg_engine_options *wg_engine_options_of(const wg_engine *e) { return &e->opt; }
+wg_kv *wg_engine_kv(const wg_engine *e) { return e->kv; }
+const wg_env *wg_engine_env(const wg_engine *e) { return &e->env; }
+bool wg_engine_decodes_on_device(const wg_engine *e) { return e->device_decode; }
+const wg_phases *wg_engine_phases(const wg_engine *e) { return &e->phases; }
+void wg_engine_phases_clear(wg_engine *e) { e->phases = (wg_phases){ 0 }; }
+
+wg_last_step wg_engine_last_step(wg_engine *e)
+{
+    return (wg_last_step){ .tree = e->tree, .p = &e->p, .q = &e->q, .logits = e->logits, .work = &e->work };
+}
+
+void wg_engine_forget(wg_engine *e, const wg_seq *s)
+{
+    if (e->drafter->class->forget) e->drafter->class->forget(e->drafter, s);
 }
 
 /* ---- sequences */
@@ -263,7 +285,7 @@ wg_status wg_seq_extend(wg_engine *e, wg_seq *s, const int32_t *token, int n, in
 void wg_seq_close(wg_engine *e, wg_seq *s)
 {
     if (!s) return;
-    if (s->kv && e->drafter->class->forget) e->drafter->class->forget(e->drafter, s);
+    if (s->kv) wg_engine_forget(e, s);
     wg_kv_seq_close(s->kv);
     if (s->slot >= 0) e->slots[s->slot / 64] &= ~(1ull << s->slot % 64);
     wg_free(s->token);

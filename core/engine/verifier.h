@@ -9,12 +9,15 @@
 #include "core/dist/chance.h"
 #include "core/dist/rows.h"
 #include "core/dist/tree.h"
-#include "core/model/device.h"
+#include "kernels/rule/rule_kinds.h"
 
 typedef struct wg_verifier_class {
     const char *name, *doc;
     size_t size;              /* bytes of the options struct; 0: none */
     const wg_option *options;
+    /* Options that it is tested with, as texts, NULL-terminated; "": the defaults. A rule of the registry without any fails the
+     * tests. */
+    const char *const *test_options;
     unsigned laws;            /* sibling laws it checks without bias */
     bool lossless;            /* the output law is the target's ... */
     bool zero_only;           /* ... at temperature 0 only, where p is its argmax */
@@ -28,11 +31,14 @@ typedef struct wg_verifier_class {
     /* How many lists of times the rule with these options races on, for drafts of law COUPLED (wg_env.races); NULL: it does
      * not. */
     int (*races)(const void *opt);
-    /* What makes the same decisions where the rows of p are on a device (kernels/cuda/verify.cu), so that these need not come
-     * to the host; 0, WG_RULE_HOST: nothing does. What it is to know of the options goes into *out, where `factor` is 1 and
-     * `races` is set; NULL: nothing. */
+    /* accept looks at rows of q (beside drafts of law FIXED, which have none). Where the rule runs on a device, rows of q go
+     * there only then. */
+    bool reads_q;
+    /* The same decisions made where the rows of p are on a device, so that these need not come to the host: which of the rules
+     * that devices have (kernels/rule/rule_kinds.h); 0, WG_RULE_HOST: none. */
     wg_rule_kind device;
-    void (*brief)(const void *opt, wg_rule *out);
+    /* Writes what the device has to know of the options into *out, where `factor` is 1 and `races` is set. NULL: nothing. */
+    void (*device_params)(const void *opt, wg_rule *out);
 } wg_verifier_class;
 
 static inline bool wg_verifier_lossless(const wg_verifier_class *v, double temperature)
@@ -43,7 +49,7 @@ static inline int wg_verifier_races(const wg_verifier_class *v, const void *opt)
 static inline wg_rule wg_verifier_device(const wg_verifier_class *v, const void *opt)
 {
     wg_rule rule = { .kind = v->device, .factor = 1, .races = wg_verifier_races(v, opt) };
-    if (v->brief) v->brief(opt, &rule);
+    if (v->device_params) v->device_params(opt, &rule);
     return rule;
 }
 

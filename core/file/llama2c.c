@@ -22,7 +22,8 @@ static bool read_header(const uint8_t *base, size_t bytes, header *h)
     memcpy(v, base, sizeof v);
     for (int i = 0; i < HEADER_INTS; i++)
         if (v[i] == 0 || v[i] > MOST || v[i] < (i == 5 ? -MOST : 1)) return false;
-    *h = (header){ v[0], v[1], v[2], v[3], v[4], v[5] < 0 ? -v[5] : v[5], v[6], v[5] > 0 };
+    *h = (header){ .dim = v[0], .hidden = v[1], .layers = v[2], .heads = v[3], .kv_heads = v[4],
+                   .vocab = v[5] < 0 ? -v[5] : v[5], .context = v[6], .tied = v[5] > 0 };
     return h->dim % h->heads == 0 && h->heads % h->kv_heads == 0 && h->dim / h->heads % 2 == 0;
 }
 

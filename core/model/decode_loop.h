@@ -2,28 +2,17 @@
  * Rounds that a device goes through by itself (kernels/cuda/decode.h): the body of a round is recorded once, as a loop, and the
  * host reads what came of each round while the next ones run. Text and counts are those of rounds that the host makes.
  *
- * A loop ends when no sequence runs, its window of rounds is over, the ring has no room for another round, or the host has
- * heard enough. Pages are reserved for a whole window before it starts and given back as the text fell short. */
+ * A loop ends when no sequence runs, its window of rounds is over, the ring has no room for another round, or the host
+ * wants no more. Pages are reserved for a whole window before it starts and given back as the text fell short. */
 #ifndef WG_CORE_MODEL_DECODE_LOOP_H
 #define WG_CORE_MODEL_DECODE_LOOP_H
 
+#include "core/model/device_chain.h"
 #include "core/model/lm.h"
 #include "kernels/cuda/decode.h"
 
-/* Chains that a device can draft in a drafter's place: `length` tokens, each the most probable one of the model's logits or
- * drawn from its own chain of sampling at WG_DRAW_DRAFT's address, none behind one that ends the text; or what followed the
- * last tokens of the text before (draft/lookup/ngram.c). */
-typedef struct wg_chain_draft {
-    wg_lm *lm;            /* NULL: they are looked up, */
-    int n_max, n_min;     /* by matches of so many tokens */
-    int length;           /* 0: nothing is drafted */
-    int law;              /* WG_RULE_FIXED: the most probable ones */
-    double temperature, top_p, min_p;
-    int top_k;
-} wg_chain_draft;
-
 typedef struct wg_loop_options {
-    wg_chain_draft draft;
+    wg_device_chain draft;
     const wg_settling *how;       /* the target's chain and rule; borrowed */
     const uint64_t *ends;         /* (vocab bits, in words) tokens that end a text; copied */
     int sequences, rows;          /* of a batch, at most; of p that the target settles at once */
@@ -53,11 +42,11 @@ void wg_loop_close(wg_loop *l); /* NULL is fine; before the models */
 bool wg_loop_fits(const wg_loop *l, const wg_loop_seq *seq, int n);
 
 /* Up to `rounds` rounds, fewer where the window or the ring ends. *ran: how many; 0 where the loop could not be recorded, which
- * it then never can. Each event is told in order while later rounds run; when told() says false no round behind the one it
- * speaks of counts, and the caches then are as after that one. On failure the rounds that were told have been, and none after
- * them. */
+ * it then never can. on_event is called for each event in order while later rounds run; when it returns false no round behind
+ * that event's counts, and the caches are then as after that round. On failure the rounds that on_event was called for have
+ * been made, and none after them. */
 typedef bool wg_loop_fn(void *user, const wg_gpu_event *event);
-wg_status wg_loop_run(wg_loop *l, const wg_loop_seq *seq, int n, int rounds, wg_loop_fn *told, void *user, int *ran,
+wg_status wg_loop_run(wg_loop *l, const wg_loop_seq *seq, int n, int rounds, wg_loop_fn *on_event, void *user, int *ran,
                       wg_error *err);
 wg_loop_times wg_loop_times_of(const wg_loop *l);
 

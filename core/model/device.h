@@ -90,6 +90,7 @@ typedef struct wg_device_class {
     /* Room for settling passes here by this rule: so many trees and rows of p and as many of q. *rows says how many it is: more
      * than fit stay with the host. NULL: none are settled. */
     wg_status (*settle_open)(wg_device *d, wg_rule_kind rule, int vocab, int trees, int *rows, wg_error *err);
+    struct wg_cuda *(*cuda)(const wg_device *d); /* the CUDA device behind it (core/model/cuda/); NULL: of another kind */
     void (*hold)(wg_device *d); /* one owner more; wg_device_close: one less */
     void (*close)(wg_device *d);
 

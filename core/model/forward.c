@@ -219,7 +219,8 @@ wg_status wg_model_pass(wg_model *m, const wg_plan *plan, int space, const wg_ba
     }
     check_rows(b, space);
     wg_device *d = &m->device;
-    const wg_pass pass = { m, plan, b->row, b->n, b->logits, m->max_rows, space, logits, m->head.n, m->settling };
+    const wg_pass pass = { .model = m, .plan = plan, .row = b->row, .rows = b->n, .asked = b->logits, .max_rows = m->max_rows,
+                           .space = space, .logits = logits, .width = m->head.n, .settling = m->settling };
     if (d->class->begin) d->class->begin(d, &pass);
     if (!d->class->again) wg_model_stages(m, plan, space, b, logits);
     while (d->class->again && d->class->again(d)) wg_model_stages(m, plan, space, b, logits);
@@ -254,7 +255,8 @@ static wg_status model_settle(wg_lm *lm, const wg_batch *b, const wg_settling *s
 wg_status wg_model_attach(wg_model *m, wg_kv *kv, int *space, wg_error *err)
 {
     const wg_arch *a = &m->arch;
-    const wg_pass_shape shape = { m->max_rows, a->heads, a->head_dim, a->vocab, m->kv_type };
+    const wg_pass_shape shape = { .max_rows = m->max_rows, .heads = a->heads, .head_dim = a->head_dim, .vocab = a->vocab,
+                                  .kv_type = m->kv_type };
     if (m->device.class->attach) WG_TRY(m->device.class->attach(&m->device, kv, &shape, err));
     return wg_kv_space_at(kv, m->device.home, a->layers, a->kv_heads, a->head_dim, m->kv_type, space, err);
 }
@@ -264,6 +266,7 @@ static wg_status model_attach(wg_lm *lm, wg_kv *kv, wg_error *err)
     return wg_model_attach((wg_model *)lm, kv, &lm->space, err);
 }
 
+static wg_model *model_of(const wg_lm *lm) { return (wg_model *)lm; }
 static void model_close(wg_lm *lm) { wg_model_close((wg_model *)lm); }
 
 const wg_lm_class wg_model_lm_class = {
@@ -273,4 +276,5 @@ const wg_lm_class wg_model_lm_class = {
     .settle_open = model_settle_open,
     .settle = model_settle,
     .close = model_close,
+    .transformer = model_of,
 };

@@ -22,6 +22,8 @@ typedef struct wg_lm_class {
      * room for trees of up to *rows rows in all under this rule, and says how many it is (0: not on this device). */
     wg_status (*settle_open)(wg_lm *lm, wg_rule_kind rule, int trees, int *rows, wg_error *err);
     wg_status (*settle)(wg_lm *lm, const wg_batch *batch, const wg_settling *s, wg_error *err);
+    /* The transformer that it is (core/model/model.h). NULL: a model of another kind. */
+    struct wg_model *(*transformer)(const wg_lm *lm);
 } wg_lm_class;
 
 struct wg_lm {
@@ -36,5 +38,11 @@ struct wg_lm {
 wg_status wg_lm_forward(wg_lm *lm, const wg_batch *batch, float *logits, wg_error *err);
 wg_status wg_lm_settle(wg_lm *lm, const wg_batch *batch, const wg_settling *s, wg_error *err);
 wg_status wg_lm_attach(wg_lm *lm, wg_kv *kv, wg_error *err);
+
+/* Its transformer, or NULL. */
+static inline struct wg_model *wg_lm_transformer(const wg_lm *lm)
+{
+    return lm->class && lm->class->transformer ? lm->class->transformer(lm) : NULL;
+}
 
 #endif

@@ -63,7 +63,8 @@ static const wg_lm_class partial_class = {
 
 const wg_arch *wg_lm_arch(const wg_lm *lm)
 {
-    return lm->class == &wg_model_lm_class ? &((const wg_model *)lm)->arch : NULL;
+    const wg_model *m = wg_lm_transformer(lm);
+    return m ? &m->arch : NULL;
 }
 
 static wg_status check(const wg_plan *plan, const wg_arch *a, wg_error *err)
@@ -83,10 +84,12 @@ static wg_status check(const wg_plan *plan, const wg_arch *a, wg_error *err)
 
 wg_status wg_partial_open(wg_partial **out, wg_lm *of, const wg_plan *plan, wg_error *err)
 {
-    if (!wg_lm_arch(of))
-        return wg_fail(err, WG_EUNSUPPORTED, "the target is no transformer of ours (it is: %s), so no part of it can be run; "
-                       "choose another drafter", of->class ? of->class->name : "unknown");
-    wg_model *m = (wg_model *)of;
+    wg_model *m = wg_lm_transformer(of);
+    if (!m)
+        return wg_fail(err, WG_EUNSUPPORTED,
+                       "the target is no transformer of ours (it is: %s), so no part of it can be run; "
+                       "choose another drafter",
+                       of->class ? of->class->name : "unknown");
     WG_TRY(check(plan, &m->arch, err));
     wg_partial *p = wg_calloc(1, sizeof *p);
     if (!p) return wg_nomem(err, sizeof *p, "a part of a model");

@@ -62,11 +62,11 @@ static void observe(wg_drafter *d, const wg_seq *seq, const wg_tree *tree, const
     for (int k = 0; k < b->n; k++) wg_inner_observe(&b->in[k], seq, tree, path, target);
 }
 
-static int account(const wg_drafter *d, const wg_seq *seq, wg_inner_draft *out, int most)
+static int account(const wg_drafter *d, const wg_seq *seq, wg_composite_stats *out, int most)
 {
     const best_of_drafter *b = (const best_of_drafter *)d;
     for (int k = 0; k < b->n && k < most; k++)
-        out[k] = wg_inner_account(&b->in[k], b->last[seq->slot].place, b->last[seq->slot].taken == k, seq);
+        out[k] = wg_composite_account(&b->in[k], b->last[seq->slot].place, b->last[seq->slot].taken == k, seq);
     return b->n < most ? b->n : most;
 }
 
@@ -82,12 +82,19 @@ const wg_drafter_class wg_drafter_best_of = {
     .size = sizeof(best_of_drafter),
     .options = options,
     .options_at = offsetof(best_of_drafter, opt),
+    .test_options =
+        (const wg_drafter_test[]){
+            { .options = "of=ngram:k=5|model:model=$near;length=3|model:model=$far;tree=2-1",
+              .siblings = true,
+              .own_request = true },
+            { .options = NULL },
+        },
     .laws = WG_INNER_LAWS,
     .open = open,
     .propose = propose,
     .observe = observe,
     .forget = forget,
     .close = close,
-    .remembers = true,
-    .inner = account,
+    .cross_request = true,
+    .composite_stats = account,
 };

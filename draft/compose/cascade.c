@@ -77,7 +77,7 @@ static wg_status find_rule(const cascade_drafter *c, const wg_env *env, bool gre
 
 static wg_status open_engine(cascade_drafter *c, const wg_env *env, const wg_sampling *sampling, wg_error *err)
 {
-    wg_parts parts = {
+    wg_engine_parts parts = {
         .target = wg_model_lm(c->model),
         .pool = env->pool,
         .ops = env->ops,
@@ -141,10 +141,9 @@ static void close(wg_drafter *d)
 /* The inner sequence takes over the outer text: what both have stays in the cache. */
 static void rewind_to(const cascade_drafter *c, wg_seq *in, const wg_seq *s)
 {
-    const wg_drafter *inner = c->engine->drafter;
     int same = 0;
     while (same < in->n && same < s->n && in->token[same] == s->token[same]) same++;
-    if (same < in->n && inner->class->forget) inner->class->forget(c->engine->drafter, in);
+    if (same < in->n) wg_engine_forget(c->engine, in);
     if (same > s->n - 1) same = s->n - 1; /* the last token is never in the cache between steps */
     if (same < wg_kv_len(in->kv)) wg_kv_truncate(in->kv, same);
     memcpy(in->token, s->token, (size_t)s->n * sizeof *s->token);
@@ -167,7 +166,7 @@ static wg_status begin(cascade_drafter *c, const wg_seq *s, int length, wg_seq *
     if (*in)
         rewind_to(c, *in, s);
     else
-        WG_TRY(wg_seq_open(c->engine, in, s->request, s->token, s->n, c->engine->opt.max_tokens, err));
+        WG_TRY(wg_seq_open(c->engine, in, s->request, s->token, s->n, wg_engine_options_of(c->engine)->max_tokens, err));
     (*in)->finish = WG_RUNNING;
     (*in)->limit = s->n + length;
     (*in)->chance = inner_chance(&s->chance);
@@ -178,8 +177,9 @@ static wg_status begin(cascade_drafter *c, const wg_seq *s, int length, wg_seq *
 /* What the inner step emitted for place `at` of its batch: each token with the row it was drawn from. */
 static void extend(const cascade_drafter *c, const wg_seq *in, int at, wg_tree *out, wg_rows *q)
 {
-    wg_rows *p = &c->engine->p;
-    const wg_tree *t = &c->engine->tree[at];
+    const wg_last_step last = wg_engine_last_step(c->engine);
+    wg_rows *p = last.p;
+    const wg_tree *t = &last.tree[at];
     for (int i = 0; i < in->path.n; i++) {
         const int from = t->row + in->path.node[i], row = wg_rows_push(q);
         wg_assert(row >= 0);
@@ -192,12 +192,13 @@ static void extend(const cascade_drafter *c, const wg_seq *in, int at, wg_tree *
 static wg_status propose(wg_drafter *d, wg_seq *const *seq, int n, wg_tree *out, wg_rows *q, wg_error *err)
 {
     cascade_drafter *c = (cascade_drafter *)d;
+    const int longest = wg_engine_options_of(c->engine)->max_tokens;
     int active = 0;
     for (int i = 0; i < n; i++) {
         const wg_seq *s = seq[i];
         int length = c->opt.length;
         if (length > wg_seq_room(s)) length = wg_seq_room(s);
-        if (length > c->engine->opt.max_tokens - s->n) length = c->engine->opt.max_tokens - s->n;
+        if (length > longest - s->n) length = longest - s->n;
         if (length > WG_TREE_MAX - 1) length = WG_TREE_MAX - 1;
         wg_tree_reset(&out[i], s->token[s->n - 1], c->law);
         if (length <= 0) continue;
@@ -231,11 +232,17 @@ const wg_drafter_class wg_drafter_cascade = {
     .size = sizeof(cascade_drafter),
     .options = options,
     .options_at = offsetof(cascade_drafter, opt),
+    .test_options =
+        (const wg_drafter_test[]){
+            { .options = "model=$near,length=4,inner=model:model=$far;length=2", .own_request = true, .keeps = 0.5 },
+            { .options = "model=$near,inner=ngram:k=2", .own_request = true },
+            { .options = NULL },
+        },
     .laws = WG_INNER_LAWS,
     .laws_for = laws_for,
     .open = open,
     .propose = propose,
     .forget = forget,
     .close = close,
-    .remembers = true,
+    .cross_request = true,
 };

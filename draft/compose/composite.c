@@ -17,7 +17,7 @@ wg_status wg_inner_find(const wg_env *env, const char *owner, const char *option
     const size_t n = strcspn(spec, ":");
     if (!env->plugins)
         return wg_fail(err, WG_ECONFIG,
-                       "drafter %s: no table of drafters was handed over (wg_parts.plugins), so none can be opened "
+                       "drafter %s: no table of drafters was handed over (wg_engine_parts.plugins), so none can be opened "
                        "by name",
                        owner);
     if (n == 0 || n >= sizeof name)
@@ -95,7 +95,7 @@ wg_status wg_inner_open_list(wg_inner *in, int *n, const wg_env *env, const char
 
 bool wg_inner_is_spec(const wg_drafter_class *class, const wg_option *option)
 {
-    return option->type == WG_OPT_STRING && (class->inner || !strcmp(option->name, "inner"));
+    return option->type == WG_OPT_STRING && (class->composite_stats || !strcmp(option->name, "inner"));
 }
 
 static wg_status check_item(const struct wg_plugins *plugins, const char *owner, const char *option, const char *spec,
@@ -210,15 +210,15 @@ void wg_inner_observe(const wg_inner *in, const wg_seq *seq, const wg_tree *tree
     if (in->d->class->observe) in->d->class->observe(in->d, seq, tree, path, target);
 }
 
-wg_inner_draft wg_inner_account(const wg_inner *in, int i, bool taken, const wg_seq *seq)
+wg_composite_stats wg_composite_account(const wg_inner *in, int i, bool taken, const wg_seq *seq)
 {
-    wg_inner_draft a = { .kind = in->d->class->name, .asked = i >= 0, .taken = taken };
+    wg_composite_stats a = { .kind = in->d->class->name, .asked = i >= 0, .taken = taken };
     if (i < 0) return a;
     const wg_tree *t = &in->tree[i];
     const int first = seq->n - seq->last_emitted;
     a.drafted = taken ? seq->last_nodes - 1 : t->n - 1; /* what was taken may have been cut since */
-    for (int node = 0; first + a.held < seq->n; a.held++)
-        if ((node = wg_tree_find(t, node, seq->token[first + a.held])) < 0) break;
+    for (int node = 0; first + a.matched < seq->n; a.matched++)
+        if ((node = wg_tree_find(t, node, seq->token[first + a.matched])) < 0) break;
     return a;
 }
 

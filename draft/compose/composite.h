@@ -54,7 +54,7 @@ void wg_inner_take(wg_inner *in, int i, wg_tree *out, wg_rows *q); /* tree i and
 void wg_inner_drop(const wg_inner *in, const wg_seq *seq);               /* its tree for this sequence is not */
 void wg_inner_observe(const wg_inner *in, const wg_seq *seq, const wg_tree *tree, const wg_path *path, wg_rows *target);
 /* What it did in the last step of this sequence, in which its tree i (-1: it was not asked) was taken or not. */
-wg_inner_draft wg_inner_account(const wg_inner *in, int i, bool taken, const wg_seq *seq);
+wg_composite_stats wg_composite_account(const wg_inner *in, int i, bool taken, const wg_seq *seq);
 void wg_inner_forget(const wg_inner *in, const wg_seq *seq);
 
 #endif

@@ -108,11 +108,11 @@ static void observe(wg_drafter *d, const wg_seq *seq, const wg_tree *tree, const
     r->drafted = false;
 }
 
-static int account(const wg_drafter *d, const wg_seq *seq, wg_inner_draft *out, int most)
+static int account(const wg_drafter *d, const wg_seq *seq, wg_composite_stats *out, int most)
 {
     const full_drafter *f = (const full_drafter *)d;
     const record *r = &f->record[seq->slot];
-    for (int k = 0; k < f->n && k < most; k++) out[k] = wg_inner_account(&f->in[k], r->place, r->taken == k, seq);
+    for (int k = 0; k < f->n && k < most; k++) out[k] = wg_composite_account(&f->in[k], r->place, r->taken == k, seq);
     return f->n < most ? f->n : most;
 }
 
@@ -129,12 +129,17 @@ const wg_drafter_class wg_drafter_full_information = {
     .size = sizeof(full_drafter),
     .options = options,
     .options_at = offsetof(full_drafter, opt),
+    .test_options =
+        (const wg_drafter_test[]){
+            { .options = "of={best_of:of=ngram|ngram:n_max=1}|model:model=$near;length=3|none", .own_request = true },
+            { .options = NULL },
+        },
     .laws = WG_INNER_LAWS,
     .open = open,
     .propose = propose,
     .observe = observe,
     .forget = forget,
     .close = close,
-    .remembers = true,
-    .inner = account,
+    .cross_request = true,
+    .composite_stats = account,
 };

@@ -84,13 +84,13 @@ static void observe(wg_drafter *d, const wg_seq *seq, const wg_tree *tree, const
     wg_inner_observe(&h->second, seq, tree, path, target);
 }
 
-static int account(const wg_drafter *d, const wg_seq *seq, wg_inner_draft *out, int most)
+static int account(const wg_drafter *d, const wg_seq *seq, wg_composite_stats *out, int most)
 {
     const hybrid_drafter *h = (const hybrid_drafter *)d;
     const int first = h->last[seq->slot].first, second = h->last[seq->slot].second;
     if (most < 2) return 0;
-    out[0] = wg_inner_account(&h->first, first, second < 0, seq);
-    out[1] = wg_inner_account(&h->second, second, second >= 0, seq);
+    out[0] = wg_composite_account(&h->first, first, second < 0, seq);
+    out[1] = wg_composite_account(&h->second, second, second >= 0, seq);
     return 2;
 }
 
@@ -107,12 +107,20 @@ const wg_drafter_class wg_drafter_hybrid = {
     .size = sizeof(hybrid_drafter),
     .options = options,
     .options_at = offsetof(hybrid_drafter, opt),
+    .test_options =
+        (const wg_drafter_test[]){
+            { .options = "first=ngram:k=5;n_max=4,second=model:model=$near;length=3", .own_request = true, .keeps = 0.3 },
+            { .options = "first=sparse_kv:window=8;length=3,second=early_exit:layer=1;tree=2-1,min_score=2",
+              .siblings = true,
+              .own_request = true },
+            { .options = NULL },
+        },
     .laws = WG_INNER_LAWS,
     .open = open,
     .propose = propose,
     .observe = observe,
     .forget = forget,
     .close = close,
-    .remembers = true,
-    .inner = account,
+    .cross_request = true,
+    .composite_stats = account,
 };

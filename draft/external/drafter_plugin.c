@@ -151,11 +151,16 @@ const wg_drafter_class wg_drafter_plugin = {
     .size = sizeof(plugin_drafter),
     .options = options,
     .options_at = offsetof(plugin_drafter, opt),
+    .test_options =
+        (const wg_drafter_test[]){
+            { .options = "path=$plugin,options=k=3" },
+            { .options = NULL },
+        },
     .laws = WG_INNER_LAWS,
     .open = open,
     .propose = propose,
     .observe = observe,
     .forget = forget,
     .close = close,
-    .remembers = true,
+    .cross_request = true,
 };

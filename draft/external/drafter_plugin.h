@@ -17,7 +17,7 @@
 #include "core/base/plugin_api.h"
 #include "core/engine/drafter.h"
 
-enum { WG_DRAFTER_ABI = 2 }; /* goes up when the meaning of the contract changes and no size does */
+enum { WG_DRAFTER_ABI = 3 }; /* goes up when the meaning of the contract changes and no size does */
 
 /* `abi` stays first for ever; the rest belongs to this abi. */
 typedef struct wg_plugin_table {

@@ -356,10 +356,15 @@ const wg_drafter_class wg_drafter_process = {
     .size = sizeof(process_drafter),
     .options = options,
     .options_at = offsetof(process_drafter, opt),
+    .test_options =
+        (const wg_drafter_test[]){
+            { .options = "command=python3 examples/process-drafter/bigram.py 3,timeout_ms=60000", .own_request = true },
+            { .options = NULL },
+        },
     .laws = WG_LAW_FIXED,
     .open = open_process,
     .propose = propose,
     .forget = forget,
     .close = close_process,
-    .remembers = true,
+    .cross_request = true,
 };

@@ -268,11 +268,16 @@ const wg_drafter_class wg_drafter_synthetic = {
     .size = sizeof(synthetic_drafter),
     .options = options,
     .options_at = offsetof(synthetic_drafter, opt),
+    .test_options =
+        (const wg_drafter_test[]){
+            { .options = "k=4,rate=0.7", .own_request = true, .runs_target = true, .keeps = 0.3 },
+            { .options = NULL },
+        },
     .laws = WG_LAW_COUPLED,
     .open = open,
     .propose = propose,
     .observe = observe,
     .forget = forget,
     .close = close,
-    .remembers = true,
+    .cross_request = true,
 };

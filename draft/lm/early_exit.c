@@ -40,6 +40,12 @@ const wg_drafter_class wg_drafter_early_exit = {
     .size = sizeof(exit_drafter),
     .options = options,
     .options_at = offsetof(exit_drafter, opt),
+    .test_options =
+        (const wg_drafter_test[]){
+            { .options = "layer=2,length=3", .keeps = 1 },
+            { .options = "grow=best_first,budget=7,length=4", .siblings = true },
+            { .options = NULL },
+        },
     .laws = WG_LAWS,
     .laws_for = wg_growth_laws,
     .open = open,
@@ -47,5 +53,6 @@ const wg_drafter_class wg_drafter_early_exit = {
     .observe = wg_lm_drafter_observe,
     .policy = wg_lm_drafter_policy,
     .forget = wg_lm_drafter_forget,
+    .lm = wg_lm_drafter_lm,
     .close = wg_self_close,
 };

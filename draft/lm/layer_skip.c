@@ -77,6 +77,12 @@ const wg_drafter_class wg_drafter_layer_skip = {
     .size = sizeof(skip_drafter),
     .options = options,
     .options_at = offsetof(skip_drafter, opt),
+    .test_options =
+        (const wg_drafter_test[]){
+            { .options = "attention=1,mlp=0,length=3" },
+            { .options = WG_TREE_MAX > 8 ? "mlp=1,tree=3-2-1" : "mlp=1,tree=3-1", .siblings = true },
+            { .options = NULL },
+        },
     .laws = WG_LAWS,
     .laws_for = wg_growth_laws,
     .open = open,
@@ -84,5 +90,6 @@ const wg_drafter_class wg_drafter_layer_skip = {
     .observe = wg_lm_drafter_observe,
     .policy = wg_lm_drafter_policy,
     .forget = wg_lm_drafter_forget,
+    .lm = wg_lm_drafter_lm,
     .close = wg_self_close,
 };

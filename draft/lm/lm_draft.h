@@ -90,7 +90,8 @@ void wg_lm_drafter_close(wg_lm_drafter *m); /* also half-open; the model is the 
 wg_status wg_lm_drafter_propose(wg_drafter *d, wg_seq *const *seq, int n, wg_tree *out, wg_rows *q, wg_error *err);
 void wg_lm_drafter_observe(wg_drafter *d, const wg_seq *seq, const wg_tree *tree, const wg_path *path, wg_rows *target);
 void wg_lm_drafter_forget(wg_drafter *d, const wg_seq *seq);
-bool wg_lm_drafter_chain(const wg_drafter *d, wg_chain_draft *out);
+const wg_lm *wg_lm_drafter_lm(const wg_drafter *d);
+bool wg_lm_drafter_device_chain(const wg_drafter *d, wg_device_chain *out);
 int wg_lm_drafter_policy(const wg_drafter *d, const wg_seq *seq, double *out, int most);
 unsigned wg_growth_laws(const void *options, const wg_sampling *target);
 

@@ -441,17 +441,20 @@ void wg_lm_drafter_forget(wg_drafter *d, const wg_seq *seq)
     if (m->reader) wg_reader_forget(m->reader, seq);
 }
 
-bool wg_lm_drafter_chain(const wg_drafter *d, wg_chain_draft *out)
+const wg_lm *wg_lm_drafter_lm(const wg_drafter *d) { return ((const wg_lm_drafter *)d)->lm; }
+
+bool wg_lm_drafter_device_chain(const wg_drafter *d, wg_device_chain *out)
 {
     const model_drafter *m = (const model_drafter *)d;
     const wg_sampling *s = &m->sampler.sampling;
-    *out = (wg_chain_draft){.lm = m->lm,
-                            .length = m->levels,
-                            .law = m->law,
-                            .temperature = s->temperature,
-                            .top_p = s->top_p,
-                            .min_p = s->min_p,
-                            .top_k = s->top_k};
+    *out = (wg_device_chain){ .source = WG_CHAIN_MODEL,
+                              .length = m->levels,
+                              .lm = m->lm,
+                              .law = m->law,
+                              .temperature = s->temperature,
+                              .top_p = s->top_p,
+                              .min_p = s->min_p,
+                              .top_k = s->top_k };
     return m->opt.grow == GROW_CHAIN && !*m->opt.tree && m->law != WG_LAW_COUPLED && m->opt.p_min == 0 &&
            m->opt.length_policy.policy == WG_LENGTH_FIXED && !m->words && !m->reader && m->outputs == m->vocab &&
            m->sampler.usual && !m->sampler.penalises;
@@ -525,7 +528,7 @@ static void close(wg_drafter *d)
     wg_model_close(s->model);
 }
 
-bool wg_model_overlap(const wg_drafter *d, wg_overlap *out)
+static bool overlap(const wg_drafter *d, wg_overlap *out)
 {
     const wg_draft_vocab *v = &((const second_drafter *)d)->words;
     *out = (wg_overlap){v->n, v->target_vocab, v->target_vocab, v->own};
@@ -538,6 +541,32 @@ const wg_drafter_class wg_drafter_model = {
     .size = sizeof(second_drafter),
     .options = options,
     .options_at = offsetof(second_drafter, opt),
+    .test_options =
+        (const wg_drafter_test[]){
+            { .options = "model=$near,length=5", .keeps = 0.5 },
+            { .options = WG_TREE_MAX > 8 ? "model=$near,tree=3-2-1" : "model=$near,tree=3-1", .siblings = true },
+            { .options = WG_TREE_MAX > 8 ? "model=$near,grow=best_first,length=5,budget=12"
+                                         : "model=$near,grow=best_first,length=5,budget=7",
+              .siblings = true },
+            { .options = WG_TREE_MAX > 8 ? "model=$other,vocabulary=intersection,tree=3-2-1"
+                                         : "model=$other,vocabulary=intersection,tree=3-1",
+              .siblings = true },
+            { .options = "model=$near,prune=$list,length=4" },
+            { .options = "model=$target,kv_type=f32,length=3", .keeps = 1 },
+            { .options = "model=$target,kv_type=f32,tree=2-1-1", .siblings = true, .keeps = 0.4 },
+            { .options = "model=$near,length=6,p_min=0.05,kv_type=bf16" },
+            { .options = WG_TREE_MAX > 8 ? "model=$near,temperature=0,tree=3-1-1" : "model=$near,temperature=0,tree=2-2",
+              .siblings = true },
+            { .options = "model=$near,grow=sequoia,accept=0.4/0.2/0.1,budget=7,length=4", .siblings = true },
+            { .options = "model=$far,length=2,temperature=1.5" },
+            { .options = "model=$short,length=7", .keeps = 0.5 },
+            { .options = "model=$near,length=5,siblings=coupled" },
+            { .options = WG_TREE_MAX > 8 ? "model=$near,siblings=coupled,tree=3-2-1" : "model=$near,siblings=coupled,tree=3-1",
+              .siblings = true },
+            { .options = "model=$other,vocabulary=intersection,length=4" },
+            { .options = "model=$other,vocabulary=intersection,length=3,siblings=coupled" },
+            { .options = NULL },
+        },
     .laws = WG_LAWS,
     .laws_for = wg_growth_laws,
     .open = open,
@@ -546,10 +575,7 @@ const wg_drafter_class wg_drafter_model = {
     .policy = wg_lm_drafter_policy,
     .forget = wg_lm_drafter_forget,
     .close = close,
-    .chain = wg_lm_drafter_chain,
+    .lm = wg_lm_drafter_lm,
+    .overlap = overlap,
+    .device_chain = wg_lm_drafter_device_chain,
 };
-
-const wg_lm *wg_drafter_lm(const wg_drafter *d)
-{
-    return d->class->observe == wg_lm_drafter_observe ? ((const wg_lm_drafter *)d)->lm : NULL;
-}

@@ -226,7 +226,7 @@ static wg_status propose(wg_drafter *base, wg_seq *const *seq, int n, wg_tree *o
 
 static void forget(wg_drafter *base, const wg_seq *s) { wg_reader_forget(&((slem_drafter *)base)->reader, s); }
 
-bool wg_slem_overlap(const wg_drafter *base, wg_overlap *out)
+static bool overlap(const wg_drafter *base, wg_overlap *out)
 {
     const slem_drafter *d = (const slem_drafter *)base;
     *out = (wg_overlap){ d->map.shared, base->env->target->vocab, d->map.a, d->map.to_b };
@@ -239,9 +239,16 @@ const wg_drafter_class wg_drafter_slem = {
     .size = sizeof(slem_drafter),
     .options = options,
     .options_at = offsetof(slem_drafter, opt),
+    .test_options =
+        (const wg_drafter_test[]){
+            { .options = "model=$other,length=5" },
+            { .options = "model=$other,p_min=0.001" },
+            { .options = NULL },
+        },
     .laws = WG_LAW_FIXED,
     .open = open,
     .propose = propose,
     .forget = forget,
     .close = close,
+    .overlap = overlap,
 };

@@ -39,6 +39,12 @@ const wg_drafter_class wg_drafter_sparse_kv = {
     .size = sizeof(sparse_drafter),
     .options = options,
     .options_at = offsetof(sparse_drafter, opt),
+    .test_options =
+        (const wg_drafter_test[]){
+            { .options = "window=128,length=3", .keeps = 1 },
+            { .options = "sinks=2,window=6,tree=2-1-1", .siblings = true },
+            { .options = NULL },
+        },
     .laws = WG_LAWS,
     .laws_for = wg_growth_laws,
     .open = open,
@@ -46,5 +52,6 @@ const wg_drafter_class wg_drafter_sparse_kv = {
     .observe = wg_lm_drafter_observe,
     .policy = wg_lm_drafter_policy,
     .forget = wg_lm_drafter_forget,
+    .lm = wg_lm_drafter_lm,
     .close = wg_self_close,
 };

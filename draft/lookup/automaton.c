@@ -96,7 +96,7 @@ static int edge_new(wg_automaton *a, int from, int32_t token, int to)
 {
     wg_assert(a->edges < 3 * a->cap);
     const int e = a->edges++;
-    a->edge[e] = (wg_automaton_edge){ from, token, to, a->state[from].first, 0 };
+    a->edge[e] = (wg_automaton_edge){ .from = from, .token = token, .to = to, .next = a->state[from].first };
     a->state[from].first = e;
     uint32_t i = home(a, from, token);
     while (a->slot[i]) i = (i + 1) & (a->slots - 1);

@@ -208,6 +208,13 @@ const wg_drafter_class wg_drafter_lookahead = {
     .size = sizeof(lookahead_drafter),
     .options = options,
     .options_at = offsetof(lookahead_drafter, opt),
+    .test_options =
+        (const wg_drafter_test[]){
+            { .options = WG_TREE_MAX > 8 ? "window=4,n=4,guesses=3" : "window=2,n=3,guesses=2", .siblings = true },
+            { .options = "window=3,n=3,guesses=4,keys=8,text=true", .siblings = true },
+            { .options = NULL },
+        },
+    .stands_alone = true,
     .laws = WG_LAW_FIXED,
     .open = open,
     .propose = propose,

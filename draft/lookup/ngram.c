@@ -96,10 +96,13 @@ static int policy(const wg_drafter *d, const wg_seq *seq, double *out, int most)
     return wg_length_report(&((const ngram_drafter *)d)->length, seq, out, most);
 }
 
-static bool chain(const wg_drafter *d, wg_chain_draft *out)
+static bool device_chain(const wg_drafter *d, wg_device_chain *out)
 {
     const ngram_drafter *g = (const ngram_drafter *)d;
-    *out = (wg_chain_draft){ .n_max = g->opt.n_max, .n_min = g->opt.n_min, .length = g->length.max, .law = WG_LAW_FIXED };
+    *out = (wg_device_chain){ .source = WG_CHAIN_LOOKUP,
+                              .length = g->length.max,
+                              .match = { .n_max = g->opt.n_max, .n_min = g->opt.n_min },
+                              .law = WG_LAW_FIXED };
     return g->opt.length_policy.policy == WG_LENGTH_FIXED;
 }
 
@@ -111,6 +114,13 @@ const wg_drafter_class wg_drafter_ngram = {
     .size = sizeof(ngram_drafter),
     .options = options,
     .options_at = offsetof(ngram_drafter, opt),
+    .test_options =
+        (const wg_drafter_test[]){
+            { .options = "k=5,n_max=4" },
+            { .options = "" },
+            { .options = NULL },
+        },
+    .stands_alone = true,
     .laws = WG_LAW_FIXED,
     .open = open,
     .propose = propose,
@@ -118,5 +128,5 @@ const wg_drafter_class wg_drafter_ngram = {
     .policy = policy,
     .forget = forget,
     .close = close,
-    .chain = chain,
+    .device_chain = device_chain,
 };

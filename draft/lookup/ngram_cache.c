@@ -233,10 +233,17 @@ const wg_drafter_class wg_drafter_ngram_cache = {
     .size = sizeof(cache_drafter),
     .options = options,
     .options_at = offsetof(cache_drafter, opt),
+    .test_options =
+        (const wg_drafter_test[]){
+            { .options = "memory_mb=1" },
+            { .options = "corpus=$store,hits=1,memory_mb=1,corpus_mb=1" },
+            { .options = NULL },
+        },
+    .stands_alone = true,
     .laws = WG_LAW_FIXED,
     .open = open,
     .propose = propose,
     .forget = forget,
     .close = close,
-    .remembers = true,
+    .cross_request = true,
 };

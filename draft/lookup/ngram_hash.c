@@ -112,10 +112,17 @@ const wg_drafter_class wg_drafter_ngram_hash = {
     .size = sizeof(hash_drafter),
     .options = options,
     .options_at = offsetof(hash_drafter, opt),
+    .test_options =
+        (const wg_drafter_test[]){
+            { .options = "n=2,memory_mb=1" },
+            { .options = "n=1,k=5,memory_mb=1" },
+            { .options = NULL },
+        },
+    .stands_alone = true,
     .laws = WG_LAW_FIXED,
     .open = open,
     .propose = propose,
     .forget = forget,
     .close = close,
-    .remembers = true,
+    .cross_request = true,
 };

@@ -171,10 +171,17 @@ const wg_drafter_class wg_drafter_recycle = {
     .size = sizeof(recycle_drafter),
     .options = options,
     .options_at = offsetof(recycle_drafter, opt),
+    .test_options =
+        (const wg_drafter_test[]){
+            { .options = "nodes=15", .siblings = true },
+            { .options = "", .siblings = true },
+            { .options = NULL },
+        },
+    .stands_alone = true,
     .laws = WG_LAW_FIXED,
     .open = open,
     .propose = propose,
     .observe = observe,
     .close = close,
-    .remembers = true,
+    .cross_request = true,
 };

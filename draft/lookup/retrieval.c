@@ -143,6 +143,12 @@ const wg_drafter_class wg_drafter_retrieval = {
     .size = sizeof(retrieval_drafter),
     .options = options,
     .options_at = offsetof(retrieval_drafter, opt),
+    .test_options =
+        (const wg_drafter_test[]){
+            { .options = "datastore=$store,n_min=1,nodes=12,depth=4", .siblings = true },
+            { .options = NULL },
+        },
+    .stands_alone = true,
     .laws = WG_LAW_FIXED,
     .open = open,
     .propose = propose,

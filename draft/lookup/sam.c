@@ -136,6 +136,13 @@ const wg_drafter_class wg_drafter_sam = {
     .size = sizeof(sam_drafter),
     .options = options,
     .options_at = offsetof(sam_drafter, opt),
+    .test_options =
+        (const wg_drafter_test[]){
+            { .options = "corpus=$store,n_min=1,bias=1" },
+            { .options = "" },
+            { .options = NULL },
+        },
+    .stands_alone = true,
     .laws = WG_LAW_FIXED,
     .open = open,
     .propose = propose,

@@ -224,10 +224,18 @@ const wg_drafter_class wg_drafter_suffix = {
     .size = sizeof(suffix_drafter),
     .options = options,
     .options_at = offsetof(suffix_drafter, opt),
+    .test_options =
+        (const wg_drafter_test[]){
+            { .options = "factor=4,p_min=0.01,tree=true,memory_mb=1", .siblings = true },
+            { .options = "factor=2" },
+            { .options = "factor=3,tree=true,depth=6,memory_mb=0", .siblings = true, .own_request = true },
+            { .options = NULL },
+        },
+    .stands_alone = true,
     .laws = WG_LAW_FIXED,
     .open = open,
     .propose = propose,
     .forget = forget,
     .close = close,
-    .remembers = true,
+    .cross_request = true,
 };

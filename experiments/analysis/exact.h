@@ -8,7 +8,7 @@
  *   rejection, iid            sum_i prod_{j<i} (1 - b_j) min(r_i(y), q(y)) / p(y), r_1 = p, b_j = sum min(r_j, q),
  *                             r_{j+1} = norm((r_j - q)+); k = 1: min(1, q(y)/p(y))
  *   kseq, iid                 m(y) A / (b p(y)) with rho, m, b, A of the rule (verify/kseq.c)
- *   optimal, iid              min(1, s(y)/p(y)), s the law of the draw that is selected (verify/selection.h)
+ *   optimal, iid              min(1, s(y)/p(y)), s the law of the draw that is selected (kernels/rule/selection.h)
  *   without_replacement       k = 1 as rejection; k = 2: that plus
  *                             sum_{x != y} (q(x) - p(x))+ min(r_2(y), q(y)/(1 - q(x))) / p(y)
  *   topk, fixed               1 when y is among the k most probable tokens of q

@@ -55,10 +55,10 @@ void wg_forecast_ranks(const wg_fit *f, int texts, double accept[WG_ACCEPT_MAX],
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
-wg_status wg_fit_reader_open(wg_fit_reader *r, wg_engine *plain, const wg_parts *parts, wg_lm *draft, wg_error *err)
+wg_status wg_fit_reader_open(wg_fit_reader *r, wg_engine *plain, const wg_engine_parts *parts, wg_lm *draft, wg_error *err)
 {
     *r = (wg_fit_reader){ .plain = plain, .target = parts->target, .draft = draft };
-    const int vocab = parts->target->vocab, context = plain->opt.max_tokens;
+    const int vocab = parts->target->vocab, context = wg_engine_options_of(plain)->max_tokens;
     if (draft->vocab != vocab)
         return wg_fail(err, WG_EVOCAB, "the draft model has %d tokens, the target %d; a forecast needs the same", draft->vocab,
                        vocab);
@@ -70,7 +70,7 @@ wg_status wg_fit_reader_open(wg_fit_reader *r, wg_engine *plain, const wg_parts 
     WG_TRY(wg_batch_open(&r->batch, ROWS, err));
     WG_TRY(wg_rows_open(&r->p, 1, vocab, err));
     WG_TRY(wg_rows_open(&r->q, 1, vocab, err));
-    return wg_sampler_open(&r->sampler, &plain->opt.sampling, parts->ops, vocab, err);
+    return wg_sampler_open(&r->sampler, &wg_engine_options_of(plain)->sampling, parts->ops, vocab, err);
 }
 
 void wg_fit_reader_close(wg_fit_reader *r)

@@ -32,7 +32,7 @@ typedef struct wg_fit_reader {
     wg_rows p, q;
     float *logits; /* of both, (2, rows, vocab) */
 } wg_fit_reader;
-wg_status wg_fit_reader_open(wg_fit_reader *r, wg_engine *plain, const wg_parts *parts, wg_lm *draft, wg_error *err);
+wg_status wg_fit_reader_open(wg_fit_reader *r, wg_engine *plain, const wg_engine_parts *parts, wg_lm *draft, wg_error *err);
 wg_status wg_fit_read(wg_fit_reader *r, uint32_t request, const int32_t *prompt, int n, int max_new, wg_fit *out,
                       wg_error *err);
 void wg_fit_reader_close(wg_fit_reader *r); /* half-open is fine */

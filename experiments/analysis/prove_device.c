@@ -53,7 +53,8 @@ static double answer(void *state, const wg_rule_ask *ask)
     at.position = ask->position;
     switch (ask->kind) {
     case WG_ASK_TEST: return wg_chance_ratio(&at, (wg_purpose)ask->purpose, ask->index, ask->num, ask->den) ? 0 : LAST;
-    case WG_ASK_BOUND: return at.class->fails && at.class->fails(&at, (wg_purpose)ask->purpose, ask->index, ask->num) ? LAST : 0;
+    case WG_ASK_BOUND:
+        return at.class->fails && at.class->fails(&at, (wg_purpose)ask->purpose, ask->index, ask->num) ? LAST : 0;
     case WG_ASK_PICK: return answer_pick(&at, ask);
     case WG_ASK_RACE: break;
     }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Rules of a device for the prover: the same enumeration, over the decisions that the blocks of kernels/cuda make. They run on an
- * emulated device (tests/simt), whose random numbers the prover answers, so every pass, sum, search and barrier of the device's
- * text takes part in the law that is compared. The few tokens of a proof are spread over a vocabulary that all warps of a block
- * share; those between have no mass. */
+ * Rules of a device for the prover: the same enumeration, over the decisions that the blocks of kernels/cuda make. They run
+ * on an emulated device (tests/simt), whose random numbers the prover answers, so every pass, sum, search and barrier of
+ * the device's text takes part in the law that is compared. The few tokens of a proof are spread over a vocabulary that all
+ * warps of a block share; those between have no mass. */
 #ifndef WG_EXPERIMENTS_ANALYSIS_PROVE_DEVICE_H
 #define WG_EXPERIMENTS_ANALYSIS_PROVE_DEVICE_H
 

@@ -55,7 +55,7 @@ static wg_status open_replay(wg_replay *r, double temperature, wg_error *err)
     r->recorded = r->sampling.temperature;
     r->as_recorded = temperature < 0 || temperature == r->recorded;
     if (temperature >= 0) r->sampling.temperature = temperature;
-    return WG_OK;
+    return wg_workspace_open(&r->work, r->vocab, err);
 }
 
 wg_status wg_replay_open(wg_replay **out, wg_trace *trace, int cell, double temperature, wg_error *err)
@@ -127,6 +127,7 @@ static wg_status load_rows(wg_replay *r, wg_error *err)
     const wg_tree *t = &o->tree;
     WG_TRY(make_room(&r->p, t->n, r->vocab, err));
     WG_TRY(make_room(&r->q, o->n_q ? o->n_q : 1, r->vocab, err));
+    if (!r->work.row) WG_TRY(wg_workspace_open(&r->work, r->vocab, err));
     r->p.n = t->n;
     r->q.n = o->n_q;
     r->error = 0;

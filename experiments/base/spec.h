@@ -10,7 +10,7 @@ extern const wg_plugins wg_program_plugins; /* the tables of draft/ and verify/ 
 /* A drafter chosen by "KIND[:k=v,...]". Its options lie in `options` (owned; wg_free), set and checked. */
 typedef struct wg_drafter_choice {
     const wg_drafter_class *class;
-    void *options; /* as wg_parts.drafter_options; NULL when the drafter has none */
+    void *options; /* as wg_engine_parts.drafter_options; NULL when the drafter has none */
 } wg_drafter_choice;
 wg_status wg_choose_drafter(const char *spec, wg_drafter_choice *out, wg_error *err);
 /* The drafter `model` over a file, other options at their defaults. */

@@ -52,10 +52,15 @@ void wg_target_close(wg_target *t)
     wg_free(t);
 }
 
-wg_parts wg_target_parts(const wg_target *t)
+wg_engine_parts wg_target_parts(const wg_target *t)
 {
-    return (wg_parts){ .target = t->lm, .pool = t->pool, .ops = t->ops, .tokenizer = t->tokenizer, .target_name = t->path,
-                       .rules = wg_program_plugins.verifiers, .plugins = &wg_program_plugins };
+    return (wg_engine_parts){ .target = t->lm,
+                              .pool = t->pool,
+                              .ops = t->ops,
+                              .tokenizer = t->tokenizer,
+                              .target_name = t->path,
+                              .rules = wg_program_plugins.verifiers,
+                              .plugins = &wg_program_plugins };
 }
 
 wg_status wg_target_probe(const char *path, wg_arch *out, wg_error *err)

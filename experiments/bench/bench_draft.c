@@ -168,18 +168,6 @@ static void print(const bench *b, bool json)
     json_decref(o);
 }
 
-/* Drafters made of others, and those with a model, need an engine around them. */
-static bool stands_alone(const wg_drafter_class *c)
-{
-    static const wg_drafter_class *const all[] = { &wg_drafter_none,       &wg_drafter_ngram,  &wg_drafter_ngram_cache,
-                                                   &wg_drafter_ngram_hash, &wg_drafter_suffix, &wg_drafter_sam,
-                                                   &wg_drafter_retrieval,  &wg_drafter_recycle,
-                                                   &wg_drafter_lookahead };
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        if (all[i] == c) return true;
-    return false;
-}
-
 wg_status wg_bench_draft(const char *spec, const char *model, int history, bool json, wg_error *err)
 {
     wg_drafter_choice c = { 0 };
@@ -188,7 +176,7 @@ wg_status wg_bench_draft(const char *spec, const char *model, int history, bool 
     bench *b = wg_calloc(1, sizeof *b);
     if (!b)
         s = wg_nomem(err, sizeof *b, "a benchmark");
-    else if (!stands_alone(c.class))
+    else if (!c.class->stands_alone)
         s = wg_fail(err, WG_EINVAL, "bench draft: the drafter %s needs a target to run beside; time it with: wager bench round",
                     c.class->name);
     else {

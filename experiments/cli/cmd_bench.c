@@ -61,7 +61,7 @@ static wg_status arm_run(const bench *b, arm *a, int32_t root, int repeat, wg_er
     if (!b->steps) status = wg_engine_rounds(a->engine, &s, 1, INT_MAX, NULL, NULL, err);
     while (!status && s->finish == WG_RUNNING) status = wg_engine_step(a->engine, &s, 1, err);
     if (repeat < 0) {
-        a->engine->phases = (wg_phases){ 0 }; /* a warm-up */
+        wg_engine_phases_clear(a->engine); /* a warm-up */
     } else {
         const wg_passes_made after = made_by(a);
         a->seconds[repeat] = (wg_clock_now() - start) / (double)s->counts.emitted;
@@ -81,7 +81,7 @@ static wg_status arm_run(const bench *b, arm *a, int32_t root, int repeat, wg_er
 static void print_arm(const bench *b, arm *a, const char *name, double plain)
 {
     const double per_token = wg_bench_median(a->seconds, (int)b->repeats), tau = (double)a->emitted / (double)a->passes;
-    const wg_phases *ph = &a->engine->phases;
+    const wg_phases *ph = wg_engine_phases(a->engine);
     const double rounds = (double)a->passes;
     if (b->json) {
         json_t *o = json_pack("{s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:I}", "arm", name, "tok_s",
@@ -107,7 +107,7 @@ static wg_status arm_open(const bench *b, const wg_target *t, const wg_drafter_c
     const wg_engine_options opt = { .max_batch = 1,
                                     .seed = (uint64_t)b->seed,
                                     .sampling = { .temperature = b->temperature, .top_p = 1 } };
-    wg_parts parts = wg_target_parts(t);
+    wg_engine_parts parts = wg_target_parts(t);
     a->device = t->device.class->made ? &t->device : NULL;
     parts.drafter = draft->class;
     parts.drafter_options = draft->options;

@@ -65,11 +65,14 @@ static void put_end(printer *p)
 
 static bool is_lossless(const generate *g, const wg_engine *e)
 {
-    return wg_verifier_lossless(e->verifier, e->opt.sampling.temperature) && !(g->device && wg_device_is_fast(g->device));
+    return wg_verifier_lossless(wg_engine_verifier(e), wg_engine_options_of(e)->sampling.temperature) &&
+           !(g->device && wg_device_is_fast(g->device));
 }
 
-static void put_footer(const generate *g, const wg_engine *e, const wg_seq *s, double prefill, double decode)
+static void put_footer(const generate *g, const wg_engine *e, const wg_tokenizer *tokenizer, const wg_seq *s, double prefill,
+                       double decode)
 {
+    const char *drafter = wg_engine_drafter(e)->class->name, *rule = wg_engine_verifier(e)->name;
     char hash[WG_SHA256_HEX];
     const wg_counts *c = &s->counts;
     const int n = s->n - s->prompt;
@@ -78,24 +81,22 @@ static void put_footer(const generate *g, const wg_engine *e, const wg_seq *s, d
     if (!g->json) {
         printf("\n[%d tokens, %.1f tok/s, tau %.2f, accepted %ld of %ld drafted, prompt %d tokens in %.0f ms, %s, %s%s, "
                "output %.12s]\n",
-               n, rate, tau, c->accepted, c->drafted, s->prompt, prefill * 1e3, e->drafter->class->name, e->verifier->name,
+               n, rate, tau, c->accepted, c->drafted, s->prompt, prefill * 1e3, drafter, rule,
                is_lossless(g, e) ? "" : " (LOSSY)", hash);
         return;
     }
     char *text = NULL;
     size_t bytes = 0;
     wg_error err;
-    if (wg_tokenizer_decode(e->env.tokenizer, s->token + s->prompt, (size_t)n, false, &text, &bytes, &err)) return;
+    if (wg_tokenizer_decode(tokenizer, s->token + s->prompt, (size_t)n, false, &text, &bytes, &err)) return;
     json_t *ids = json_array();
     for (int i = s->prompt; i < s->n; i++) json_array_append_new(ids, json_integer(s->token[i]));
     json_t *valid = json_stringn(text, bytes); /* NULL when the text is cut inside a character */
-    json_t *o =
-        json_pack("{s:o, s:o, s:i, s:i, s:f, s:f, s:I, s:I, s:I, s:I, s:f, s:f, s:s, s:s, s:s, s:b}", "text",
-                  valid ? valid : json_null(), "ids", ids, "prompt_tokens", s->prompt, "tokens", n, "tok_s", rate, "tau", tau,
-                  "target_passes", (json_int_t)c->passes, "drafted", (json_int_t)c->drafted, "accepted",
-                  (json_int_t)c->accepted, "probes", (json_int_t)c->probes, "prefill_ms", prefill * 1e3, "decode_ms",
-                  decode * 1e3, "draft", e->drafter->class->name, "rule", e->verifier->name, "output_sha256", hash, "lossless",
-                  is_lossless(g, e));
+    json_t *o = json_pack("{s:o, s:o, s:i, s:i, s:f, s:f, s:I, s:I, s:I, s:I, s:f, s:f, s:s, s:s, s:s, s:b}", "text",
+                          valid ? valid : json_null(), "ids", ids, "prompt_tokens", s->prompt, "tokens", n, "tok_s", rate,
+                          "tau", tau, "target_passes", (json_int_t)c->passes, "drafted", (json_int_t)c->drafted, "accepted",
+                          (json_int_t)c->accepted, "probes", (json_int_t)c->probes, "prefill_ms", prefill * 1e3, "decode_ms",
+                          decode * 1e3, "draft", drafter, "rule", rule, "output_sha256", hash, "lossless", is_lossless(g, e));
     json_dumpf(o, stdout, JSON_SORT_KEYS | JSON_COMPACT);
     putchar('\n');
     json_decref(o);
@@ -125,9 +126,10 @@ static wg_status generate_with(const generate *g, wg_engine *e, const wg_target 
     p.from = s->n;
     start = wg_clock_now();
     if (!status) status = wg_engine_rounds(e, &s, 1, INT_MAX, put_tokens, &p, err);
-    const double decode = wg_clock_now() - start - (e->looping ? 0 : p.seconds); /* a loop goes on while text is put */
+    const double decode =
+        wg_clock_now() - start - (wg_engine_decodes_on_device(e) ? 0 : p.seconds); /* that goes on meanwhile */
     put_end(&p);
-    if (!status) put_footer(g, e, s, prefill, decode);
+    if (!status) put_footer(g, e, t->tokenizer, s, prefill, decode);
     wg_seq_close(e, s);
     return status;
 }
@@ -153,7 +155,7 @@ static wg_status generate_run(const generate *g, wg_error *err)
                                                   .frequency_penalty = g->frequency_penalty,
                                                   .presence_penalty = g->presence_penalty,
                                                   .penalty_window = (int)g->penalty_window } };
-    wg_parts parts;
+    wg_engine_parts parts;
     const wg_verifier_class *rule;
     wg_status s = wg_find_verifier(&wg_program_plugins, g->rule, &rule, err);
     if (!s)

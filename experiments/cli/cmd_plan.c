@@ -60,14 +60,14 @@ static wg_status open_parts(planner *p, wg_error *err)
                                      .need_tokenizer = o->alpha < 0,
                                      .model = { .kv_type = o->kv_type } };
     WG_TRY(wg_target_open(&p->t, o->model, &want, err));
-    wg_parts parts = wg_target_parts(p->t);
+    wg_engine_parts parts = wg_target_parts(p->t);
     const wg_engine_options engine = { .max_batch = 1,
                                        .seed = (uint64_t)o->seed,
                                        .sampling = WG_SAMPLING(o->temperature, 0, 1, 0) };
     WG_TRY(wg_find_drafter(&wg_program_plugins, "none", &parts.drafter, err));
     WG_TRY(wg_find_verifier(&wg_program_plugins, "match", &parts.verifier, err));
     WG_TRY(wg_engine_open(&p->plain, &parts, &engine, err));
-    return wg_second_model_open(&p->draft, &p->plain->env, o->draft, "cpu", KV_F16, 0, err);
+    return wg_second_model_open(&p->draft, wg_engine_env(p->plain), o->draft, "cpu", KV_F16, 0, err);
 }
 
 static wg_status read_prompt(planner *p, wg_fit_reader *r, const wg_prompt *prompt, wg_error *err)
@@ -86,7 +86,7 @@ static wg_status read_prompt(planner *p, wg_fit_reader *r, const wg_prompt *prom
 
 static wg_status read_texts(planner *p, wg_error *err)
 {
-    const wg_parts parts = wg_target_parts(p->t);
+    const wg_engine_parts parts = wg_target_parts(p->t);
     const wg_dataset_options slice = { .limit = (int)p->o->limit, .shuffle = (int)p->o->seed };
     wg_dataset *d;
     wg_fit_reader r;
@@ -102,7 +102,8 @@ static wg_status read_texts(planner *p, wg_error *err)
         steps += p->fit[i].n;
     }
     p->context = p->o->context ? (int)p->o->context : (int)(tokens / p->texts);
-    p->rest = (p->plain->phases.accept + p->plain->phases.kv + p->plain->phases.draft) / fmax(1, steps);
+    const wg_phases *phases = wg_engine_phases(p->plain);
+    p->rest = (phases->accept + phases->kv + phases->draft) / fmax(1, steps);
     wg_forecast_ranks(p->fit, p->texts, p->accept, &p->n_accept);
     return WG_OK;
 }

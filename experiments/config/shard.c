@@ -68,7 +68,7 @@ wg_group_shape wg_group_shape_of(const wg_config *c, int group)
         g.dataset = c->dataset[cell->dataset];
         g.prompts = g.dataset->n;
         g.batch = cell->top.batch < g.prompts ? cell->top.batch : g.prompts;
-        g.remembers = g.remembers || cell->drafter->remembers;
+        g.cross_request = g.cross_request || cell->drafter->cross_request;
     }
     g.units = (g.prompts + g.batch - 1) / g.batch;
     return g;
@@ -82,5 +82,5 @@ int wg_unit_requests(const wg_group_shape *g, int unit)
 
 int wg_shard_owner(const wg_group_shape *g, int group, int unit, int count)
 {
-    return (g->remembers ? group : unit) % count + 1;
+    return (g->cross_request ? group : unit) % count + 1;
 }

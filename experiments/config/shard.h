@@ -25,7 +25,11 @@ const char *wg_shard_text(wg_shard s, char buf[WG_SHARD_TEXT]);
 /* The shape of a group: what a unit is, and how many there are in a repeat. */
 typedef struct wg_config wg_config;
 typedef struct wg_dataset wg_dataset;
-typedef struct wg_group_shape { int arms, prompts, batch, units; bool remembers; const wg_dataset *dataset; } wg_group_shape;
+typedef struct wg_group_shape {
+    int arms, prompts, batch, units;
+    bool cross_request;
+    const wg_dataset *dataset;
+} wg_group_shape;
 wg_group_shape wg_group_shape_of(const wg_config *c, int group);
 
 /* Requests of one arm in a unit: its prompts, each as often as it has turns. */

@@ -7,18 +7,19 @@
 static int most(int a, int b) { return a > b ? a : b; }
 
 /* Of the first n tokens, accepted from one part's tree, how many another one's has too. */
-static int held_by_others(const wg_inner_draft *a, int parts, int taken, int n)
+static int held_by_others(const wg_composite_stats *a, int parts, int taken, int n)
 {
     int held = 0;
     for (int k = 0; k < parts; k++)
-        if (k != taken && a[k].asked) held = most(held, a[k].held);
+        if (k != taken && a[k].asked) held = most(held, a[k].matched);
     return held < n ? held : n;
 }
 
 wg_mixture_step wg_mixture_add_step(wg_mixture *m, const wg_drafter *d, const wg_seq *s)
 {
-    wg_inner_draft a[WG_MIXTURE_MOST];
-    wg_mixture_step step = { .n = (int8_t)(d->class->inner ? d->class->inner(d, s, a, WG_MIXTURE_MOST) : 0), .taken = -1 };
+    wg_composite_stats a[WG_MIXTURE_MOST];
+    const int parts = d->class->composite_stats ? d->class->composite_stats(d, s, a, WG_MIXTURE_MOST) : 0;
+    wg_mixture_step step = { .n = (int8_t)parts, .taken = -1 };
     bool all = true;
     int held = 0, kept = 0;
     for (int i = s->n - s->last_emitted; i < s->n; i++) kept += s->drafted[i];
@@ -27,11 +28,11 @@ wg_mixture_step wg_mixture_add_step(wg_mixture *m, const wg_drafter *d, const wg
         wg_mixture_part *p = &m->part[k];
         snprintf(p->kind, sizeof p->kind, "%s", a[k].kind);
         p->asked += a[k].asked;
-        p->held += a[k].held;
-        held = most(held, a[k].held);
+        p->held += a[k].matched;
+        held = most(held, a[k].matched);
         all = all && a[k].asked;
         if (a[k].taken && a[k].drafted > 0) step.taken = (int8_t)k;
-        step.held[k] = (int16_t)(a[k].asked ? a[k].held : -1);
+        step.held[k] = (int16_t)(a[k].asked ? a[k].matched : -1);
     }
     m->held += held;
     if (step.taken < 0) return step;

@@ -86,7 +86,8 @@ wg_status wg_tracer_round(wg_tracer *t, const wg_request *q, int step, const wg_
     wg_trace_writer *w = &t->writer[q->group];
     const wg_step_record *r = &q->step[step];
     const double start = wg_clock_now();
-    const wg_drafter *d = e->drafter;
+    const wg_drafter *d = wg_engine_drafter(e);
+    const wg_last_step last = wg_engine_last_step(e);
     wg_trace_facts f = {
         .request = (uint64_t)q->trace_at,
         .step = (uint32_t)step,
@@ -101,7 +102,7 @@ wg_status wg_tracer_round(wg_tracer *t, const wg_request *q, int step, const wg_
         .kv = r->phases.kv,
     };
     if (d->class->policy) f.n_policy = d->class->policy(d, s, f.policy, WG_TRACE_POLICY);
-    WG_TRY(wg_trace_put_round(w, &f, tree, &s->path, &e->p, &e->q, e->logits, err));
+    WG_TRY(wg_trace_put_round(w, &f, tree, &s->path, last.p, last.q, last.logits, err));
     return write_out(t, w, start, err);
 }
 

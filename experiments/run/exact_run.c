@@ -148,15 +148,15 @@ static wg_status plan(lesson *l, const wg_exact_shape *shape, int shapes, const 
 /* What the position that was just emitted gives: the root's p and its children's q, at the token that came. */
 static void note(lesson *l, const wg_seq *s, int at)
 {
-    wg_engine *e = l->engine;
-    const wg_tree *t = &e->tree[0];
+    const wg_last_step last = wg_engine_last_step(l->engine);
+    const wg_tree *t = &last.tree[0];
     const int child = wg_tree_child(t, 0, 0);
     if (l->fixed) l->tree[at] = *t;
     for (int i = 0; i < l->n_series; i++) {
         const bool known = child >= 0 && t->qrow[child] >= 0; /* else the drafter has nothing to say here */
         l->s[i].value[at] =
-            known ? wg_exact_accept(l->s[i].form, l->s[i].k, &e->p, t->row, &e->q, t->qrow[child], s->token[s->n - 1],
-                                    &e->work) : 0;
+            known ? wg_exact_accept(l->s[i].form, l->s[i].k, last.p, t->row, last.q, t->qrow[child], s->token[s->n - 1],
+                                    last.work) : 0;
     }
 }
 
@@ -257,7 +257,7 @@ static wg_status open_lesson(lesson *l, const wg_config *c, wg_target *t, int de
         return wg_fail(err, WG_ELAW, "drafter %s: drafts of several laws, fixed among them; this needs one that says which",
                        cell->drafter->name);
     set_length(cell, l->fixed, depth);
-    wg_parts parts = wg_target_parts(t);
+    wg_engine_parts parts = wg_target_parts(t);
     parts.drafter = cell->drafter;
     parts.drafter_options = cell->draft;
     parts.verifier = &teacher;

@@ -33,7 +33,7 @@ void wg_result_add_coverage(wg_result *o, const wg_engine *e, const wg_request *
 {
     wg_overlap v;
     wg_coverage *c = &o->coverage;
-    if (q->status || !wg_drafter_overlap(e->drafter, &v)) return;
+    if (q->status || !wg_drafter_overlap(wg_engine_drafter(e), &v)) return;
     c->shared = v.shared;
     c->vocab = v.vocab;
     c->text += q->n;

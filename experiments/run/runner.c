@@ -93,7 +93,7 @@ static wg_status open_arm(const runner *r, const wg_group *g, const wg_cell *cel
     a->cell = cell ? (int)(cell - r->config->cell) : -1;
     if (r->opt->recorded) return open_requests(a, g, r->config->top.trace, err); /* nothing is run */
     const wg_cell *like = g->like;
-    wg_parts parts = wg_target_parts(g->target);
+    wg_engine_parts parts = wg_target_parts(g->target);
     parts.drafter = cell ? cell->drafter : &wg_drafter_none;
     parts.drafter_options = cell ? cell->draft : NULL;
     parts.verifier = cell ? cell->verifier : &wg_verifier_match;
@@ -341,7 +341,7 @@ static wg_status run_unit(runner *r, wg_group *g, int unit, int repeat, wg_error
 static wg_status whole_or_nothing(const runner *r, const wg_group_shape *g, wg_error *err)
 {
     const int all = g->dataset->questions * r->config->top.repeats * g->arms, left = wg_record_left(r->record);
-    return g->remembers && left > 0 && left < all ? wg_record_cut(r->record, err) : WG_OK;
+    return g->cross_request && left > 0 && left < all ? wg_record_cut(r->record, err) : WG_OK;
 }
 
 /* The requests of a group that are this shard's. */

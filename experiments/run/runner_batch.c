@@ -134,7 +134,7 @@ static void close_seq(batch *b, int i)
 static double batch_clock(const batch *b)
 {
     const double traced = b->tracer ? b->tracer->seconds - b->traced : 0;
-    return wg_clock_now() - traced - (b->a->engine->phases.measure - b->measured);
+    return wg_clock_now() - traced - (wg_engine_phases(b->a->engine)->measure - b->measured);
 }
 
 uint32_t wg_request_address(const wg_group *g, int prompt, int repeat)
@@ -191,8 +191,8 @@ static void begin_step(batch *b, int k, double now)
     b->k = k;
     b->told = 0;
     b->clock = now;
-    b->forward = b->a->engine->target->seconds;
-    b->phases = b->a->engine->phases;
+    b->forward = wg_engine_target(b->a->engine)->seconds;
+    b->phases = *wg_engine_phases(b->a->engine);
 }
 
 /* The first sequence of a step is told: the step is over. */
@@ -208,7 +208,7 @@ static void step_over(batch *b, bool by_device)
 /* All sequences of a step were told. A device goes on while this is written down, so its next step has begun already. */
 static void end_step(batch *b)
 {
-    const wg_phases step = phases_between(&b->phases, &b->a->engine->phases);
+    const wg_phases step = phases_between(&b->phases, wg_engine_phases(b->a->engine));
     if (b->a->warm) wg_warm_step(b->a->warm, &step, b->seconds, b->k, b->rows);
     b->begun = true;
     begin_step(b, b->left, b->by_device ? b->now : batch_clock(b));
@@ -217,20 +217,20 @@ static void end_step(batch *b)
 /* Time in the target's passes since the step began; of rounds that the device decodes, all but the draft. */
 static double forward_seconds(const batch *b, const wg_phases *step)
 {
-    return b->by_device ? step->verify : b->a->engine->target->seconds - b->forward;
+    return b->by_device ? step->verify : wg_engine_target(b->a->engine)->seconds - b->forward;
 }
 
 /* A request's share of the step that is over. */
 static wg_status account(batch *b, wg_request *q, const wg_seq *seq, const wg_tree *tree)
 {
     wg_engine *e = b->a->engine;
-    const wg_phases step = phases_between(&b->phases, &e->phases);
+    const wg_phases step = phases_between(&b->phases, wg_engine_phases(e));
     q->decode += b->seconds / b->k;
     q->forward += forward_seconds(b, &step) / b->k;
     wg_phases_add(&q->phases, &step, 1.0 / b->k);
-    const wg_mixture_step mixture = wg_mixture_add_step(&q->mixture, e->drafter, seq);
+    const wg_mixture_step mixture = wg_mixture_add_step(&q->mixture, wg_engine_drafter(e), seq);
     trace_step(q, seq, &mixture, b->k, b->seconds, &step);
-    wg_load_step(&q->load, seq, tree, b->k, wg_kv_page_slots(e->kv));
+    wg_load_step(&q->load, seq, tree, b->k, wg_kv_page_slots(wg_engine_kv(e)));
     if (!b->begun) q->ttft = b->now - b->start;
     else wg_event_add(&q->events, b->now - q->last, seq->last_emitted);
     q->last = b->now;
@@ -262,7 +262,7 @@ static bool take_step(void *user, const wg_seq *seq, const wg_tree *tree)
 /* A device that decodes is awaited once more behind the last round: shared by the time that each sequence had of the call. */
 static void share_rest(batch *b, int from, int to)
 {
-    const wg_phases rest = phases_between(&b->phases, &b->a->engine->phases);
+    const wg_phases rest = phases_between(&b->phases, wg_engine_phases(b->a->engine));
     const double seconds = batch_clock(b) - b->clock, forward = forward_seconds(b, &rest);
     double all = 0;
     for (int i = from; i < to; i++) all += b->at[i].share;
@@ -342,9 +342,19 @@ static wg_status run_turn(batch *b)
 wg_status wg_batch_run(const wg_room *room, const wg_group *g, wg_arm *a, int first, int n, int repeat, int turns, int max_new,
                        wg_tracer *tracer, wg_error *err)
 {
-    batch b = { .room = room, .g = g, .a = a, .seq = room->seq, .first = first, .n = n, .repeat = repeat, .turns = turns,
-                .max_new = max_new, .tracer = tracer, .traced = tracer ? tracer->seconds : 0,
-                .measured = a->engine->phases.measure, .err = err };
+    batch b = { .room = room,
+                .g = g,
+                .a = a,
+                .seq = room->seq,
+                .first = first,
+                .n = n,
+                .repeat = repeat,
+                .turns = turns,
+                .max_new = max_new,
+                .tracer = tracer,
+                .traced = tracer ? tracer->seconds : 0,
+                .measured = wg_engine_phases(a->engine)->measure,
+                .err = err };
     wg_status s = WG_OK;
     memset(b.seq, 0, (size_t)n * sizeof *b.seq);
     wg_length_log_record(&a->lengths);

@@ -7,7 +7,7 @@
 
 #include "experiments/record/trace.h"
 
-wg_status wg_second_pass_open(wg_arm *a, const wg_config_top *top, const wg_parts *parts, const wg_engine_options *opt,
+wg_status wg_second_pass_open(wg_arm *a, const wg_config_top *top, const wg_engine_parts *parts, const wg_engine_options *opt,
                               wg_error *err)
 {
     const bool needed = top->alpha || top->trace == WG_TRACE_PROBS;
@@ -138,7 +138,8 @@ static wg_status take_step(pass *p, int i, int place)
     wg_status st = WG_OK;
     if (!q->status && !same_step(q, step, s))
         differ(p, i, "step %d, with %d draft tokens and %d emitted", step, s->last_nodes - 1, s->last_emitted);
-    if (p->tracer && !q->status) st = wg_tracer_round(p->tracer, q, step, s, p->a->second, &p->a->second->tree[place], p->err);
+    const wg_tree *tree = &wg_engine_last_step(p->a->second).tree[place];
+    if (p->tracer && !q->status) st = wg_tracer_round(p->tracer, q, step, s, p->a->second, tree, p->err);
     if (st || s->finish == WG_RUNNING) return st;
     if (!q->status) compare(p, i);
     if (p->tracer && !q->status) st = wg_tracer_end(p->tracer, q, s, p->err);

@@ -15,7 +15,7 @@
 /* Opens a->second where this arm needs one: it is to measure alpha or to be traced, and either its engine verifies on the
  * target's device or the config says so (second_pass=always). Else, and where alpha is asked for, a->engine measures it. parts
  * and opt are those of a->engine. Errors: those of wg_engine_open. */
-wg_status wg_second_pass_open(wg_arm *a, const wg_config_top *top, const wg_parts *parts, const wg_engine_options *opt,
+wg_status wg_second_pass_open(wg_arm *a, const wg_config_top *top, const wg_engine_parts *parts, const wg_engine_options *opt,
                               wg_error *err);
 
 /* After wg_batch_run with the same arguments, which must have succeeded: runs a->second over the batch, traces it, and puts the

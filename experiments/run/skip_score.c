@@ -88,7 +88,7 @@ static wg_status continue_all(wg_skip_scorer *s, wg_error *err)
 {
     const wg_engine_options o = { .max_batch = BATCH, .seed = s->opt.seed, .sampling = s->opt.sampling };
     wg_engine *e = NULL;
-    wg_parts parts = wg_target_parts(s->t);
+    wg_engine_parts parts = wg_target_parts(s->t);
     WG_TRY(wg_find_drafter(&wg_program_plugins, "none", &parts.drafter, err));
     WG_TRY(wg_find_verifier(&wg_program_plugins, "match", &parts.verifier, err));
     WG_TRY(wg_engine_open(&e, &parts, &o, err));

@@ -8,8 +8,6 @@
 #include "kernels/cuda/rule_block.h"
 #include "kernels/cuda/decode.h"
 
-enum { DRAW_DRAFT = 1 }; /* wg_purpose of core/dist/chance.h */
-
 WG_DEVICE bool ends_text(const wg_gpu_loop *l, int token) { return l->ends[token / 64] >> (token % 64) & 1; }
 
 /* ---- rows */
@@ -121,7 +119,7 @@ draw_node(wg_gpu_loop l, int depth, int vocab, const float *logits, const wg_gpu
                  : wg_block_argmax(b, logits + V * (size_t)i, vocab);
         if (x >= 0 && logits[V * (size_t)i + (size_t)x] == -INFINITY) x = -1;
     } else if (q_point[row] >= 0) x = q_point[row];
-    else x = wg_block_pick(b, q + V * (size_t)row, vocab, wg_rule_uniform(t, DRAW_DRAFT, depth + 1, 0));
+    else x = wg_block_pick(b, q + V * (size_t)row, vocab, wg_rule_uniform(t, WG_DRAW_DRAFT, depth + 1, 0));
     if (x < 0 || threadIdx.x != 0) return;
     t->token[depth + 1] = x;
     t->parent[depth + 1] = (int16_t)depth;

@@ -90,7 +90,7 @@ template <int TYPE> WG_DEVICE void take_weights(const uint8_t *record, int lane,
 template <int TYPE>
 WG_DEVICE void add_block(const weights<TYPE> &w, int b, const uint32_t *x, const float (*scales)[2], float *acc)
 {
-    const int parts = wg_parts(TYPE), zero = wg_step_zero<TYPE>();
+    const int parts = wg_engine_parts(TYPE), zero = wg_step_zero<TYPE>();
     WG_UNROLL for (int part = 0; part < parts; part++) {
         int start[4], i[4];
         WG_UNROLL for (int e = 0; e < 4; e++) {

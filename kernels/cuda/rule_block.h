@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The words of kernels/rule/rule_passes.h on a device: a block of threads settles a tree over rows that are there. All threads run
- * the rule with the same numbers and meet in what goes over the vocabulary. Rows are whole here, where the host may know a
- * support: zeros add nothing. Private to kernels/cuda. */
+ * The words of kernels/rule/rule_passes.h on a device: a block of threads settles a tree over rows that are there. All
+ * threads run the rule with the same numbers and meet in what goes over the vocabulary. Rows are whole here, where the host
+ * may know a support: zeros add nothing. Private to kernels/cuda. */
 #ifndef WG_KERNELS_CUDA_RULE_BLOCK_H
 #define WG_KERNELS_CUDA_RULE_BLOCK_H
 
@@ -204,17 +204,17 @@ WG_RULE bool wg_fails(const wg_rule_block *b, int index, double most)
 }
 WG_RULE int wg_pick(const wg_rule_block *b, int index, const double *weight, int n)
 {
-    return wg_block_pick(b->block, weight, n, wg_pick_uniform(b->tree, WG_DEVICE_ACCEPT, index, 0, weight, n));
+    return wg_block_pick(b->block, weight, n, wg_pick_uniform(b->tree, WG_DRAW_ACCEPT, index, 0, weight, n));
 }
 WG_RULE int wg_next_rest(const wg_rule_block *b, wg_dist, int depth)
 {
-    const double u = wg_pick_uniform(b->tree, WG_DEVICE_NEXT, 0, depth, b->rest, b->vocab);
+    const double u = wg_pick_uniform(b->tree, WG_DRAW_NEXT, 0, depth, b->rest, b->vocab);
     return wg_block_pick(b->block, b->rest, b->vocab, u);
 }
 WG_RULE int wg_next_p(const wg_rule_block *b, wg_dist r, int depth)
 {
     if (r.one_hot >= 0) return r.one_hot;
-    return wg_block_pick(b->block, r.of, b->vocab, wg_pick_uniform(b->tree, WG_DEVICE_NEXT, 0, depth, r.of, b->vocab));
+    return wg_block_pick(b->block, r.of, b->vocab, wg_pick_uniform(b->tree, WG_DRAW_NEXT, 0, depth, r.of, b->vocab));
 }
 
 /* An Exp(1) time is at least its u: most runners are known to be late without a logarithm. */

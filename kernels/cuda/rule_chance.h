@@ -7,10 +7,9 @@
 
 #include "kernels/cuda/cuda.h"
 #include "kernels/philox.h"
+#include "kernels/purpose.h"
 #include "kernels/rule/rule_ask.h"
 #include "kernels/rule/rule_kinds.h"
-
-enum { WG_DEVICE_ACCEPT = 2, WG_DEVICE_NEXT = 3, WG_DEVICE_COUPLED = 5 }; /* wg_purpose of core/dist/chance.h */
 
 WG_DEVICE wg_philox wg_rule_philox(const wg_rule_tree *t, uint32_t purpose, uint32_t index, int depth)
 {
@@ -45,12 +44,12 @@ WG_DEVICE double wg_test_uniform(const wg_rule_tree *t, int index, double num, d
 {
 #ifndef __CUDACC__
     if (simt_asks) {
-        wg_rule_ask ask = simt_ask_at(t, WG_ASK_TEST, WG_DEVICE_ACCEPT, index, 0);
+        wg_rule_ask ask = simt_ask_at(t, WG_ASK_TEST, WG_DRAW_ACCEPT, index, 0);
         ask.num = num, ask.den = den;
         return simt_answer(ask);
     }
 #endif
-    return num >= den ? 0 : wg_rule_uniform(t, WG_DEVICE_ACCEPT, index, 0);
+    return num >= den ? 0 : wg_rule_uniform(t, WG_DRAW_ACCEPT, index, 0);
 }
 
 /* For the question whether the test of an index, of probability at most `most`, is known to fail. */
@@ -58,13 +57,13 @@ WG_DEVICE double wg_bound_uniform(const wg_rule_tree *t, int index, double most)
 {
 #ifndef __CUDACC__
     if (simt_asks) {
-        wg_rule_ask ask = simt_ask_at(t, WG_ASK_BOUND, WG_DEVICE_ACCEPT, index, 0);
+        wg_rule_ask ask = simt_ask_at(t, WG_ASK_BOUND, WG_DRAW_ACCEPT, index, 0);
         ask.num = most;
         return simt_answer(ask);
     }
 #endif
     (void)most;
-    return wg_rule_uniform(t, WG_DEVICE_ACCEPT, index, 0);
+    return wg_rule_uniform(t, WG_DRAW_ACCEPT, index, 0);
 }
 
 /* For a draw from weights (n). */
@@ -88,7 +87,7 @@ struct wg_race_times {
     WG_DEVICE_MEMBER double at(int x, int list) const
     {
         if (winner >= 0) return x == winner ? 0 : 1 - 0x1p-53; /* at once; after 36.7 */
-        const wg_philox r = wg_rule_philox(t, WG_DEVICE_COUPLED + 256u * (uint32_t)list, (uint32_t)x >> 1, depth);
+        const wg_philox r = wg_rule_philox(t, wg_purpose_of_list(WG_DRAW_COUPLED, list), (uint32_t)x >> 1, depth);
         return x & 1 ? wg_philox_double(r.v[2], r.v[3]) : wg_philox_double(r.v[0], r.v[1]);
     }
 };
@@ -97,7 +96,7 @@ WG_DEVICE wg_race_times wg_race_uniforms(const wg_rule_tree *t, int depth, int r
     int winner = -1;
 #ifndef __CUDACC__
     if (simt_asks) {
-        wg_rule_ask ask = simt_ask_at(t, WG_ASK_RACE, WG_DEVICE_COUPLED, 0, depth);
+        wg_rule_ask ask = simt_ask_at(t, WG_ASK_RACE, WG_DRAW_COUPLED, 0, depth);
         ask.weight = weight, ask.n = n, ask.races = races;
         winner = (int)simt_answer(ask);
     }

@@ -18,8 +18,8 @@ WG_HD static inline double wg_power(double x, int k)
     return v;
 }
 
-/* The joint ratio of a path, min(1, p/q) over its tokens: rp is that of the parent's path times p of the token, q what the token
- * was drawn with. 0 where p is 0, also when q is. */
+/* The joint ratio of a path, min(1, p/q) over its tokens: rp is that of the parent's path times p of the token, q what the
+ * token was drawn with. 0 where p is 0, also when q is. */
 WG_HD static inline double wg_joint_ratio(double rp, double q) { return rp >= q ? (double)(rp > 0) : rp / q; }
 
 /* A mass as a probability: of all, at most 1. */

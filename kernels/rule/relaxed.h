@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Relaxed acceptance (TensorRT-LLM's for thinking phases; METHODS B11). LOSSY: a child is kept when it is among the target's
- * `top` most probable tokens and has at least `factor` of the most probable one's probability; among several, the most probable.
- * `next` is drawn from p. */
+ * `top` most probable tokens and has at least `factor` of the most probable one's probability; among several, the most
+ * probable. `next` is drawn from p. */
 #ifndef WG_KERNELS_RULE_RELAXED_H
 #define WG_KERNELS_RULE_RELAXED_H
 

@@ -9,12 +9,12 @@
  *
  * Theorem (l = 1). If each x_i ~ q_i given the prefix and the siblings before it, and the decisions are independent of these
  * draws, the emitted text has exactly the law of p: accepted x has mass min(r_i, q_i), which r_{i+1} completes to r_i; by
- * induction over siblings, then over depth. A child that is a function of the prefix (law fixed) is a draw from the point at it:
- * it is accepted with probability r(x), and a rejection takes x out of r. One child: the optimal token-wise rule.
+ * induction over siblings, then over depth. A child that is a function of the prefix (law fixed) is a draw from the point
+ * at it: it is accepted with probability r(x), and a rejection takes x out of r. One child: the optimal token-wise rule.
  *
  * r and q_i are kept unnormalised with their masses beside them, so nothing is ever divided by a mass that may be tiny when a
- * sibling is judged (METHODS B15-3): accept when u * l q_i(x) * mass(r) < r(x) * mass(q_i). Where q has no mass left for another
- * sibling a drafter must stop; a sibling made up all the same is rejected and subtracts nothing. */
+ * sibling is judged (METHODS B15-3): accept when u * l q_i(x) * mass(r) < r(x) * mass(q_i). Where q has no mass left for
+ * another sibling a drafter must stop; a sibling made up all the same is rejected and subtracts nothing. */
 #ifndef WG_KERNELS_RULE_ROUNDS_H
 #define WG_KERNELS_RULE_ROUNDS_H
 
@@ -23,8 +23,8 @@
 
 /* (r - less q_i)+ into b->rest; old: r, and drawn: q_i in b->drawn, or NULL: its row of q. Returns the mass of what is left if
  * another child may ask for it, else whether there is any. */
-WG_RULE double wg_rounds_left(const wg_rule_block *b, const wg_node_view *v, const double *old, const double *drawn, double less,
-                              int child)
+WG_RULE double wg_rounds_left(const wg_rule_block *b, const wg_node_view *v, const double *old, const double *drawn,
+                              double less, int child)
 {
     const wg_tokens t = wg_tokens_of(b, v->p);
     const int32_t token = b->tree->token[child];

@@ -12,7 +12,7 @@ typedef enum wg_rule_kind {
     WG_RULE_GREEDY,
     WG_RULE_MATCH,
     WG_RULE_COUPLED, /* races lists */
-    WG_RULE_ROUNDS,  /* rejection, without_replacement, lenience: verify/rounds.c with this factor */
+    WG_RULE_ROUNDS,  /* rejection, without_replacement, lenience: rounds.h with this factor */
     WG_RULE_TOPK,
     WG_RULE_KSEQ,
     WG_RULE_BLOCK,   /* chains only */

@@ -6,8 +6,8 @@
  * numbers, so each decides the same; what a word returns, all of them get.
  *
  * Types
- *   wg_rule_block   one tree with its rows and chance: b->tree (n, token[], parent[], qrow[]), b->state (rule_state.h), and rows
- *                   of `vocab` doubles to work in: b->rest, b->drawn
+ *   wg_rule_block   one tree with its rows and chance: b->tree (n, token[], parent[], qrow[]), b->state (rule_state.h), and
+ *                   rows of `vocab` doubles to work in: b->rest, b->drawn
  *   wg_dist         a distribution, which may not be there yet;  wg_probs: one that is there, d[x] the probability of token x
  *   wg_tokens       the tokens that may have mass in a row
  *   wg_row_pair         a p and a q, side by side: pair.n, pair.p[i], pair.q[i]
@@ -25,7 +25,8 @@
  *   wg_one_hot(r)   the token that has all the mass, or -1
  *   wg_prob(r, x);  wg_bound(r, x): at least that, and soon known. WG_BOUNDS_EXACT: whether it is that
  *   wg_tokens_of(b, r);  wg_whole_p(b, r), wg_whole_q(b, r): the row there (a p and a q at a time)
- *   wg_row_of_p(b, r): the doubles of a p that is not one-hot;  wg_probs_of(weights);  wg_row_pair_of(b, p, q), wg_row_pair_token(pair, i)
+ *   wg_row_of_p(b, r): the doubles of a p that is not one-hot;  wg_probs_of(weights)
+ *   wg_row_pair_of(b, p, q), wg_row_pair_token(pair, i): the pair, and the token of its place i
  *   wg_argmax(b, r) the most probable token, lowest id on ties
  * Sums: of masses (kernels/mass.h), in any order the same
  *   wg_total(b, m)  of all threads' masses, as a number; wg_total_mass: as it is

@@ -142,7 +142,10 @@ WG_RULE double wg_selection_phi(const wg_selection *s, int i)
 }
 
 /* s(x) of the token with this rank. */
-WG_RULE double wg_selection_law(const wg_selection *s, int rank) { return wg_selection_mass(s, rank) * wg_selection_phi(s, rank); }
+WG_RULE double wg_selection_law(const wg_selection *s, int rank)
+{
+    return wg_selection_mass(s, rank) * wg_selection_phi(s, rank);
+}
 
 /* ---- 2. how to select it */
 

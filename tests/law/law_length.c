@@ -105,8 +105,12 @@ static void check_refusal(void)
     snprintf(list, sizeof list, "model=%s,policy=drawn", draft_path);
     wg_option_defaults(wg_drafter_model.options, options);
     LAW_TRY(wg_option_set_list(wg_drafter_model.options, options, size, list, &err));
-    const wg_parts parts = {.target = target.lm, .pool = target.pool, .ops = target.ops, .drafter = &wg_drafter_model,
-                            .drafter_options = options, .verifier = &wg_verifier_rejection};
+    const wg_engine_parts parts = { .target = target.lm,
+                                    .pool = target.pool,
+                                    .ops = target.ops,
+                                    .drafter = &wg_drafter_model,
+                                    .drafter_options = options,
+                                    .verifier = &wg_verifier_rejection };
     const wg_engine_options o = {.max_batch = 1, .sampling = WG_SAMPLING(1, 0, 1, 0)};
     const wg_status s = wg_engine_open(&e, &parts, &o, &err);
     if (s != WG_ELAW || !strstr(err.text, "non-anticipation")) {

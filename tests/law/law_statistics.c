@@ -388,15 +388,15 @@ static evidence test(const wg_verifier_class *rule, wg_sibling_law siblings, int
     const wg_engine_options o = { .max_batch = BATCH, .max_tokens = 128, .seed = seed, .sampling = *chain };
     void *rule_options = rule->options ? wg_calloc(1, rule->size) : NULL;
     if (rule_options) wg_option_defaults(rule->options, rule_options);
-    const wg_parts parts = { .target = &lm,
-                             .pool = target.model.pool,
-                             .ops = target.model.ops,
-                             .target_name = "target",
-                             .drafter = &pair_class,
-                             .verifier = rule,
-                             .verifier_options = rule_options,
-                             .rules = wg_verifiers,
-                             .plugins = &plugins };
+    const wg_engine_parts parts = { .target = &lm,
+                                    .pool = target.model.pool,
+                                    .ops = target.model.ops,
+                                    .target_name = "target",
+                                    .drafter = &pair_class,
+                                    .verifier = rule,
+                                    .verifier_options = rule_options,
+                                    .rules = wg_verifiers,
+                                    .plugins = &plugins };
     wg_engine *e;
     LAW_TRY(wg_engine_open(&e, &parts, &o, &err));
     evidence seen = { 0 };
@@ -427,7 +427,7 @@ static const wg_sibling_law all_laws[] = { WG_LAW_FIXED, WG_LAW_IID, WG_LAW_WITH
 static int test_rule(const wg_verifier_class *rule, int wide, const law *l, const law *point, double limit, int *rejects)
 {
     static const wg_sampling greedy_chain = WG_SAMPLING(0, 0, 1, 0);
-    const bool greedy = rule == &wg_verifier_greedy;
+    const bool greedy = rule->zero_only;
     int tests = 0;
     for (size_t k = 0; k < sizeof all_laws / sizeof *all_laws && wide <= (rule->chains ? 1 : 2); k++) {
         if (!(rule->laws & all_laws[k])) continue;

@@ -98,64 +98,28 @@ static inline void pair_store(const law_model *target, const law_request *r, int
     wg_free(token);
 }
 
-/* Every drafter as these tests run it, its options being texts of this struct. */
-typedef struct pair_row { const char *label, *drafter, *options; } pair_row;
-enum { PAIR_DRAFTERS = 25 };
-typedef struct pair_drafters {
-    pair_row row[PAIR_DRAFTERS];
-    char chain[600], tree[600], common[700], common_tree[700], slem[700], pruned[900], retrieval[64];
-    char hybrid[700], best_of[700], full[700], cascade[700];
-} pair_drafters;
+enum { PAIR_ROWS = 64, PAIR_EACH = 5 }; /* test options of a drafter */
 
-/* Fills it; returns how many drafters of the registry it leaves out, each named. */
-static inline int pair_drafters_open(pair_drafters *o, const char *draft_path, const char *store)
+/* Every drafter with its test options, over the bundled models. `paths` holds them. Returns how many rows there are. */
+typedef struct pair_paths {
+    char other[600], list[600];
+} pair_paths;
+static inline int pair_rows(pair_paths *paths, const char *target, const char *draft, const char *store, law_row *row,
+                            int *failures)
 {
-    const char *root = getenv("WG_ROOT"); /* a draft model with a vocabulary of its own, of 1024 tokens */
-    const char *tree = WG_TREE_MAX > 8 ? "3-2-1" : "2-1", *other = "models/cross/wager-story-700k-1k-q8_0.gguf";
+    const char *root = getenv("WG_ROOT");
     if (!root) root = ".";
-    snprintf(o->chain, sizeof o->chain, "model=%s,length=4", draft_path);
-    snprintf(o->tree, sizeof o->tree, "model=%s,tree=%s", draft_path, tree);
-    snprintf(o->common, sizeof o->common, "model=%s/%s,vocabulary=intersection,length=3", root, other);
-    snprintf(o->common_tree, sizeof o->common_tree, "model=%s/%s,vocabulary=intersection,tree=%s", root, other, tree);
-    snprintf(o->slem, sizeof o->slem, "model=%s/%s,length=4", root, other);
-    snprintf(o->pruned, sizeof o->pruned, "model=%s,length=3,prune=%s/configs/vocab/story-1024.json", draft_path, root);
-    snprintf(o->retrieval, sizeof o->retrieval, "datastore=%s", store);
-    snprintf(o->hybrid, sizeof o->hybrid, "first=suffix:factor=2,second=model:model=%s;length=2", draft_path);
-    snprintf(o->best_of, sizeof o->best_of, "of=ngram:k=4|recycle:nodes=6|model:model=%s;length=3", draft_path);
-    snprintf(o->full, sizeof o->full, "of=ngram:k=4|recycle:nodes=6|model:model=%s;length=3", draft_path);
-    snprintf(o->cascade, sizeof o->cascade, "model=%s,length=4,inner=ngram:k=3", draft_path);
-    const pair_row row[] = {{"model, chain", "model", o->chain},
-                                {"model, tree", "model", o->tree},
-                                {"model, pruned", "model", o->pruned},
-                                {"common tokens, chain", "model", o->common},
-                                {"common tokens, tree", "model", o->common_tree},
-                                {"slem", "slem", o->slem},
-                                {"ngram", "ngram", NULL},
-                                {"ngram_cache", "ngram_cache", NULL},
-                                {"ngram_hash", "ngram_hash", "n=2,memory_mb=1"},
-                                {"suffix", "suffix", "factor=2"},
-                                {"suffix, tree", "suffix", "factor=2,tree=true"},
-                                {"sam", "sam", NULL},
-                                {"retrieval", "retrieval", o->retrieval},
-                                {"recycle", "recycle", NULL},
-                                {"lookahead", "lookahead", NULL},
-                                {"layer skip", "layer_skip", "attention=1,mlp=2/3"},
-                                {"early exit, tree", "early_exit", WG_TREE_MAX > 8 ? "layer=4,tree=3-2-1" : "layer=4,tree=2-1"},
-                                {"sparse cache", "sparse_kv", "window=64"},
-                                {"none", "none", NULL},
-                                {"hybrid", "hybrid", o->hybrid},
-                                {"best of", "best_of", o->best_of},
-                                {"full information", "full_information", o->full},
-                                {"cascade", "cascade", o->cascade},
-                                {"process", "process", "command=python3 examples/process-drafter/bigram.py,timeout_ms=60000"},
-                                {"synthetic", "synthetic", "k=3,rate=0.7"}};
-    _Static_assert(sizeof row == sizeof o->row, "PAIR_DRAFTERS rows");
-    const char *name[PAIR_DRAFTERS];
-    for (int d = 0; d < PAIR_DRAFTERS; d++) {
-        o->row[d] = row[d];
-        name[d] = row[d].drafter;
-    }
-    return law_uncovered(name, PAIR_DRAFTERS);
+    snprintf(paths->other, sizeof paths->other, "%s/models/cross/wager-story-700k-1k-q8_0.gguf", root);
+    snprintf(paths->list, sizeof paths->list, "%s/configs/vocab/story-1024.json", root);
+    const law_files files = { .target = target,
+                              .near = draft,
+                              .far = draft,
+                              .brief = draft,
+                              .other = paths->other,
+                              .store = store,
+                              .list = paths->list,
+                              .plugin = LAW_PLUGIN };
+    return law_rows(&files, PAIR_EACH, row, PAIR_ROWS, failures);
 }
 
 /* Decodes the requests plainly, then with every drafter: at temperature 0 one at a time and eight, above it one way or the
@@ -164,12 +128,13 @@ static inline int pair_check(const char *target_path, const char *draft_path, co
 {
     const wg_sampling samplings[] = {WG_SAMPLING(0, 0, 1, 0), WG_SAMPLING(0.7, 0, 0.95, 0), WG_SAMPLING(1, 0, 1, 0)};
     char store[] = "/tmp/wg-store-XXXXXX";
-    pair_drafters all;
+    static law_row row[PAIR_ROWS];
+    pair_paths paths;
     law_model target[2] = {0};
     for (int t = 0; t < 2; t++) law_model_open(&target[t], target_path, t + 1, wg_cpu_chosen(), WG_F16);
     pair_store(&target[0], r, n, store);
-    const pair_row *drafters = all.row;
-    int failures = pair_drafters_open(&all, draft_path, store);
+    int failures = 0;
+    const int rows = pair_rows(&paths, target_path, draft_path, store, row, &failures);
     law_output *plain = wg_calloc((size_t)n, sizeof *plain), *got = wg_calloc((size_t)n, sizeof *got);
     if (!plain || !got) abort();
     for (int s = 0; s < 3; s++) {
@@ -180,25 +145,25 @@ static inline int pair_check(const char *target_path, const char *draft_path, co
         law_decode(&setup, r, n, plain, &counts);
         printf("T=%g plain: %ld tokens of %d prompts in %.2f s\n", samplings[s].temperature, law_tokens(plain, n), n,
                wg_clock_now() - start);
-        for (int d = 0; d < PAIR_DRAFTERS; d++)
+        for (int d = 0; d < rows; d++)
             for (int k = 0; k < 2; k++) { /* batch 1 on one thread, batch 8 on two; above 0 also the other way round */
                 if (s && k != (s + d) % 2) continue;
                 counts = (wg_counts){0};
                 const int threads = s ? d / 2 % 2 : k;
                 const int some =
                     k == 0 && threads && n > 6 ? 6 : n; /* small passes on several threads are slow on busy cores */
-                setup = (law_setup){.target = &target[threads],
-                                    .drafter = drafters[d].drafter,
-                                    .options = drafters[d].options,
-                                    .rule = s == 0 && k ? "greedy" : "match",
-                                    .sampling = samplings[s],
-                                    .seed = 11,
-                                    .batch = k ? 8 : 1};
+                setup = (law_setup){ .target = &target[threads],
+                                     .drafter = row[d].class->name,
+                                     .options = row[d].options,
+                                     .rule = s == 0 && k ? "greedy" : "match",
+                                     .sampling = samplings[s],
+                                     .seed = 11,
+                                     .batch = k ? 8 : 1 };
                 const double begin = wg_clock_now();
                 law_decode(&setup, r, some, got, &counts);
-                char what[120];
-                snprintf(what, sizeof what, "T=%g %s, rule %s, batch %d, %d threads", samplings[s].temperature,
-                         drafters[d].label, setup.rule, setup.batch, threads + 1);
+                char what[1200];
+                snprintf(what, sizeof what, "T=%g %s, rule %s, batch %d, %d threads", samplings[s].temperature, row[d].label,
+                         setup.rule, setup.batch, threads + 1);
                 const int bad = law_compare(what, plain, got, some);
                 failures += bad;
                 printf("%-52s %d of %d equal, tau %.2f, accepted %ld of %ld, %.2f s\n", what, some - bad, some,

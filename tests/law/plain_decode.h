@@ -91,7 +91,7 @@ static inline void *law_options(const wg_drafter_class *c, const char *text)
     void *options = wg_calloc(1, size);
     if (!options) abort();
     if (c->options) wg_option_defaults(c->options, options);
-    if (text) LAW_TRY(wg_option_set_list(c->options, options, size, text, &err));
+    if (text && *text) LAW_TRY(wg_option_set_list(c->options, options, size, text, &err));
     return options;
 }
 
@@ -109,30 +109,88 @@ static inline bool law_legal(const char *drafter, const char *options, const wg_
     return wg_check_laws(c, drawn, rule, NULL, NULL) == WG_OK;
 }
 
-/* The drafters of the registry that none of n named ones is, but plugin, which needs an object: test_plugin has it. */
-static inline int law_uncovered(const char *const *name, int n)
+/* Files for the words of a drafter's test options (core/engine/drafter.h); NULL: the test has none. */
+typedef struct law_files {
+    const char *target, *near, *far, *brief, *other, *store, *list, *plugin;
+} law_files;
+
+#ifdef WG_TEST_PLUGINS
+#define LAW_PLUGIN WG_TEST_PLUGINS "/libbigram.so"
+#else
+#define LAW_PLUGIN NULL /* this build has no shared objects */
+#endif
+
+/* A drafter with options of its class, ready to run. */
+typedef struct law_row {
+    const wg_drafter_class *class;
+    const wg_drafter_test *test;
+    char options[1024], label[1024]; /* words replaced by files; as the class has them */
+} law_row;
+
+/* The options with files for their words; false: one has no file here. */
+static inline bool law_expand(const law_files *f, const char *text, char *out, size_t size)
 {
-    int missing = 0;
-    for (const wg_drafter_class *const *c = wg_drafters; *c; c++) {
-        bool there = !strcmp((*c)->name, "plugin");
-        for (int i = 0; i < n; i++) there = there || !strcmp(name[i], (*c)->name);
-        if (!there) fprintf(stderr, "FAILED drafter %s: it has no row in this test\n", (*c)->name);
-        missing += !there;
+    const struct {
+        const char *word, *path;
+    } words[] = {
+        { "$target", f->target }, { "$near", f->near },   { "$far", f->far },   { "$short", f->brief },
+        { "$other", f->other },   { "$store", f->store }, { "$list", f->list }, { "$plugin", f->plugin },
+    };
+    size_t n = 0;
+    while (*text && n + 1 < size) {
+        size_t k = 0, length = 0;
+        for (; k < sizeof words / sizeof *words; k++)
+            if (!strncmp(text, words[k].word, length = strlen(words[k].word))) break;
+        if (*text != '$') {
+            out[n++] = *text++;
+            continue;
+        }
+        if (k == sizeof words / sizeof *words || !words[k].path) return false;
+        n += (size_t)snprintf(out + n, size - n, "%s", words[k].path);
+        text += length;
     }
-    return missing;
+    out[n < size ? n : size - 1] = '\0';
+    return n + 1 < size;
+}
+
+/* Every drafter of the registry with its first `each` test options, at most `room` rows. Returns how many; *failures counts
+ * drafters without a row, each named: one without test options, or with a word that has no file here. */
+static inline int law_rows(const law_files *f, int each, law_row *row, int room, int *failures)
+{
+    int n = 0;
+    for (const wg_drafter_class *const *c = wg_drafters; *c; c++) {
+        int rows = 0, skipped = 0;
+        for (const wg_drafter_test *t = (*c)->test_options; t && t->options && rows < each; t++) {
+            if (n == room) exit((fprintf(stderr, "FAILED: there are more test options than room for %d\n", room), 1));
+            law_row *r = &row[n];
+            if (!law_expand(f, t->options, r->options, sizeof r->options)) {
+                skipped += strstr(t->options, "$plugin") != NULL && !f->plugin;
+                continue;
+            }
+            r->class = *c;
+            r->test = t;
+            snprintf(r->label, sizeof r->label, "%s%s%s", (*c)->name, *t->options ? ":" : "", t->options);
+            n++, rows++;
+        }
+        if (rows == 0 && !skipped) {
+            fprintf(stderr, "FAILED drafter %s: its class has no test_options that run here\n", (*c)->name);
+            ++*failures;
+        }
+    }
+    return n;
 }
 
 static inline wg_engine *law_engine(const law_setup *s)
 {
     static const wg_plugins plugins = {wg_drafters, wg_verifiers};
     wg_error err;
-    wg_parts parts = {.target = s->target->lm,
-                      .pool = s->target->pool,
-                      .ops = s->target->ops,
-                      .tokenizer = s->target->tokenizer,
-                      .target_name = "target",
-                      .rules = wg_verifiers,
-                      .plugins = &plugins};
+    wg_engine_parts parts = { .target = s->target->lm,
+                              .pool = s->target->pool,
+                              .ops = s->target->ops,
+                              .tokenizer = s->target->tokenizer,
+                              .target_name = "target",
+                              .rules = wg_verifiers,
+                              .plugins = &plugins };
     LAW_TRY(wg_find_drafter(&plugins, s->drafter, &parts.drafter, &err));
     LAW_TRY(wg_find_verifier(&plugins, s->rule, &parts.verifier, &err));
     void *options = law_options(parts.drafter, s->options);
@@ -164,7 +222,7 @@ static inline void law_run(wg_engine *e, const law_request *r, int n, law_output
     wg_seq *seq[256];
     int who[256], running = 0, next = 0;
     while (running || next < n) {
-        for (; running < e->opt.max_batch && next < n; next++, running++) {
+        for (; running < wg_engine_options_of(e)->max_batch && next < n; next++, running++) {
             LAW_TRY(wg_seq_open(e, &seq[running], (uint32_t)next, r[next].prompt, r[next].n, r[next].max_new, &err));
             who[running] = next;
         }

@@ -2,7 +2,8 @@
 # Runs the program as a user would. usage: tests/program/run.sh WAGER [--update]
 # Every folder tests/bad/cli-*/ holds `cmd` (a shell line), `error` (what must stand on stderr, exactly) and `status`. In cmd, wager is the
 # program, $T a fresh folder with two tiny models of one vocabulary (target.gguf, draft.gguf) and a
-# prompt file. In `error` the folder is written $T. --update rewrites the goldens, to be reviewed with git diff.
+# prompt file. In `error` the folder is written $T, and the list of all drafters or rules @drafters@ or @rules@. --update
+# rewrites the goldens, to be reviewed with git diff.
 set -u
 program=$(realpath "$1")
 update=${2:-}
@@ -18,6 +19,11 @@ prepare() {
   printf '{"prompt": "The cat sat"}\n{"prompt": "A dog ran"}\n' >"$base/prompts.jsonl"
 } >/dev/null
 
+# The names of all drafters or rules, as messages list them.
+names() { wager list "$1" --json | sed -n "s/.*\"kind\":\"$2\".*\"name\":\"\([a-z_]*\)\".*/\1/p" | paste -sd, | sed 's/,/, /g'; }
+drafters=$(names drafters drafter) rules=$(names rules rule)
+[ -n "$drafters" ] && [ -n "$rules" ] || { echo "FAIL: wager list names no drafters or no rules"; exit 1; }
+
 passed=0 failed=0
 fail() { echo "FAIL $1"; failed=$((failed + 1)); }
 ok() { passed=$((passed + 1)); }
@@ -30,7 +36,7 @@ bad_case() { # DIR: the error must be the golden one, and nothing may be left be
   ls "$T" >"$base/before"
   (eval "$(cat "$dir/cmd")") >"$base/out" 2>"$base/err"
   status=$?
-  sed -i "s|$T|\$T|g" "$base/err"
+  sed -i "s|$T|\$T|g; s/\(expected one of: \)$drafters/\1@drafters@/; s/\(expected one of: \)$rules/\1@rules@/" "$base/err"
   if [ "$update" = --update ]; then
     cp "$base/err" "$dir/error"
     echo "$status" >"$dir/status"

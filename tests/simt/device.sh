@@ -101,6 +101,11 @@ if "$plain" generate -m "$model" -p x -n 1 --device cuda:0 2>&1 | grep -q 'witho
   refused 'device cuda:0/fast: this build is without CUDA' "$plain" generate -m "$model" -p x -n 1 --device cuda:0/fast
   "$plain" generate -m "$model" -p x -n 1 --device auto >/dev/null 2>&1 || fail "auto does not fall back"
 fi
+refused 'expected cuda:0, or nothing for the rules of the host' "$gpu" prove --device cuda:1
+"$gpu" prove --device cuda:0 --rule block --tree 1-1 --vocab 3 --cases 7 | grep -q '  exact$' || fail "a device's rule is not proved"
+if "$plain" generate -m "$model" -p x -n 1 --device cuda:0 2>&1 | grep -q 'without CUDA'; then
+  refused 'draw by themselves, and their decisions cannot be enumerated' "$plain" prove --device cuda:0 --rule block --tree 1 --cases 1
+fi
 refused 'there is no device 3' "$gpu" generate -m "$model" -p x -n 1 --device cuda:3
 refused 'device "gpu" is unknown; expected cpu' "$gpu" generate -m "$model" -p x -n 1 --device gpu
 refused 'device "cuda:0/eager/exact" is unknown' "$gpu" generate -m "$model" -p x -n 1 --device cuda:0/eager/exact

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 
 #include "core/engine/device_decode.h"
+#include "core/engine/engine_impl.h"
 #include "tests/law/pair.h"
 
 enum { PROMPTS = 3, LONGEST = 20, TOKENS = 16, WINDOW = 3 };
@@ -34,7 +35,7 @@ static void run_windows(wg_engine *e, const law_request *r, int n, law_output *o
     wg_seq *seq[PROMPTS];
     int who[PROMPTS], running = 0, next = 0;
     while (running || next < n) {
-        for (; running < e->opt.max_batch && next < n; next++, running++) {
+        for (; running < wg_engine_options_of(e)->max_batch && next < n; next++, running++) {
             LAW_TRY(wg_seq_open(e, &seq[running], (uint32_t)next, r[next].prompt, r[next].n, r[next].max_new, &err));
             who[running] = next;
         }
@@ -69,7 +70,7 @@ static int check(law_setup setup, const law_model *device, const char *device_op
     setup.target = device;
     setup.options = device_options;
     wg_engine *e = law_engine(&setup);
-    int bad = (e->looping == NULL) != eager;
+    int bad = (e->device_decode == NULL) != eager;
     if (bad) fprintf(stderr, "FAILED %s: there is %s loop\n", what, eager ? "a" : "no");
     const long before = setup.target->lm->passes;
     run_windows(e, r, PROMPTS, got, &loop);

@@ -4,6 +4,7 @@
  * usage: law_settle [RULES [WORDS]]     so many rules a drafter, those that ran least first; all when left out. WORDS of the
  * device's name: /eager, /serial, /eager/serial */
 #include "core/engine/device_verify.h"
+#include "core/engine/engine_impl.h"
 #include "tests/law/pair.h"
 
 enum { PROMPTS = 2, LONGEST = 24, TOKENS = 7 };
@@ -30,31 +31,22 @@ static void open_on(law_model *m, const char *path, const char *name)
 static int check(law_setup setup, const law_model *device, const char *label, const law_request *r, int *settled)
 {
     law_output want[PROMPTS] = { 0 }, got[PROMPTS] = { 0 };
-    char what[120];
+    char what[1200];
     snprintf(what, sizeof what, "%s, rule %s, T=%g", label, setup.rule, setup.sampling.temperature);
     law_decode(&setup, r, PROMPTS, want, &(wg_counts){ 0 });
     setup.target = device;
     wg_engine *e = law_engine(&setup);
     law_run(e, r, PROMPTS, got, &(wg_counts){ 0 });
     int bad = law_compare(what, want, got, PROMPTS);
-    if ((e->settlement == NULL) != e->watched || (e->settlement && e->p.n)) {
+    if ((e->device_verify == NULL) != e->watched || (e->device_verify && wg_engine_last_step(e).p->n)) {
         fprintf(stderr, "FAILED %s: the rows were%s expected on the host\n", what, e->watched ? "" : " not");
         bad++;
     }
-    *settled += e->settlement != NULL;
+    *settled += e->device_verify != NULL;
     wg_engine_close(e);
     law_free(want, PROMPTS);
     law_free(got, PROMPTS);
     return bad;
-}
-
-/* Under rules for chains. */
-static bool is_chain(const pair_row *p)
-{
-    static const char *const trees[] = { "recycle", "lookahead", "hybrid", "best_of", "full_information", "early_exit" };
-    for (size_t i = 0; i < sizeof trees / sizeof *trees; i++)
-        if (!strcmp(p->drafter, trees[i])) return false;
-    return !strstr(p->label, "tree");
 }
 
 int main(int argc, char **argv)
@@ -68,7 +60,8 @@ int main(int argc, char **argv)
     }
     law_model host, device;
     law_request r[PROMPTS];
-    pair_drafters all;
+    static law_row row[PAIR_ROWS];
+    pair_paths paths;
     open_on(&host, path, "cpu");
     snprintf(name, sizeof name, "cuda:0/exact%s", argc > 2 ? argv[2] : "");
     open_on(&device, path, name);
@@ -76,27 +69,29 @@ int main(int argc, char **argv)
     if (pair_prompts(prompts, host.tokenizer, 5, PROMPTS, LONGEST, TOKENS, r) != PROMPTS) return 1;
     pair_store(&host, r, PROMPTS, store);
     const wg_verifier_class *rule[32];
-    int failures = pair_drafters_open(&all, path, store), settled = 0, runs = 0, rules = 0, ran[32] = { 0 };
+    int failures = 0, settled = 0, runs = 0, rules = 0, ran[32] = { 0 };
+    const int rows = pair_rows(&paths, path, path, store, row, &failures);
     for (int v = 0; wg_verifiers[v]; v++)
         if (wg_verifiers[v]->device != WG_RULE_HOST) rule[rules++] = wg_verifiers[v];
-    for (int d = 0; d < PAIR_DRAFTERS; d++) { /* this target has fewer layers */
-        if (!strcmp(all.row[d].drafter, "early_exit")) all.row[d].options = "tree=2-1";
-        else if (!strcmp(all.row[d].drafter, "layer_skip")) all.row[d].options = "mlp=1";
-    }
     const double begin = wg_clock_now();
-    for (int d = 0; d < PAIR_DRAFTERS; d++) {
-        const pair_row *p = &all.row[d];
+    for (int d = 0; d < rows; d++) {
+        const law_row *p = &row[d];
         bool seen[32] = { false };
         for (int done = 0; done < each; done++) {
             const wg_sampling *s = &samplings[runs % SAMPLINGS];
             int k = -1; /* what has run least so far */
             for (int i = 0; i < rules; i++)
-                if (!seen[i] && law_legal(p->drafter, p->options, s, rule[i]) && (!rule[i]->chains || is_chain(p)) &&
+                if (!seen[i] && law_legal(p->class->name, p->options, s, rule[i]) && !(rule[i]->chains && p->test->siblings) &&
                     (k < 0 || ran[i] < ran[k]))
                     k = i;
             if (k < 0) break;
-            const law_setup setup = { .target = &host, .drafter = p->drafter, .options = p->options, .rule = rule[k]->name,
-                                      .sampling = *s, .seed = 5, .batch = 1 + runs % 2 };
+            const law_setup setup = { .target = &host,
+                                      .drafter = p->class->name,
+                                      .options = p->options,
+                                      .rule = rule[k]->name,
+                                      .sampling = *s,
+                                      .seed = 5,
+                                      .batch = 1 + runs % 2 };
             failures += check(setup, &device, p->label, r, &settled);
             seen[k] = true;
             ran[k]++;

@@ -27,7 +27,7 @@ double simt_answer(const wg_rule_ask &ask)
     if (ask.kind != first.kind || ask.purpose != first.purpose || ask.position != first.position || ask.index != first.index ||
         ask.n != first.n || ask.races != first.races || ask.weight != first.weight ||
         memcmp(&ask.num, &first.num, sizeof ask.num) != 0 || memcmp(&ask.den, &first.den, sizeof ask.den) != 0)
-        simt_fail(SIMT_HERE, "thread %u asks for another random number than thread 0's %zuth: the threads of a block decide apart",
+        simt_fail(SIMT_HERE, "thread %u asks for another random number than the %zuth of its block: the threads decide apart",
                   simt_me->thread.x, n);
     return given[n].answer;
 }

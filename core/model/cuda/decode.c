@@ -33,7 +33,7 @@ struct wg_loop {
     wg_gpu_ring *ring, *ring_there;  /* mapped */
     uint32_t number;                 /* of the next event */
     wg_loop_times times;
-    int n[WG_LOOP_ROWS], seen[WG_LOOP_ROWS]; /* of the sequences that run, after the rounds that were told */
+    int n[WG_LOOP_ROWS], seen[WG_LOOP_ROWS]; /* of the sequences that run, after the events that were drained */
 };
 
 static size_t seq_at(void) { return (sizeof(wg_gpu_turn) + 15) / 16 * 16; }
@@ -42,25 +42,25 @@ static int rows_of(const wg_loop *l, int n) { return n * (l->o.draft.length + 1)
 
 /* ---- open */
 
-static bool is_cuda(const wg_lm *lm)
+/* The CUDA device that a transformer runs on, or NULL. */
+static wg_cuda *cuda_of(const wg_lm *lm)
 {
-    return lm->class == &wg_model_lm_class && ((const wg_model *)lm)->device.class->begin == wg_cuda_begin;
+    const wg_model *m = wg_lm_transformer(lm);
+    return m && m->device.class->cuda ? m->device.class->cuda(&m->device) : NULL;
 }
 
 /* Whether the draft can be drafted beside the target: on the same card, over the same tokens. */
-static bool goes_beside(const wg_cuda *s, const wg_lm *target, const wg_chain_draft *o)
+static bool goes_beside(const wg_cuda *s, const wg_lm *target, const wg_device_chain *o)
 {
-    if (!is_cuda(o->lm)) return false;
-    const wg_model *m = (const wg_model *)o->lm;
-    const wg_cuda *d = wg_cuda_of(&m->device);
-    return d->gpu.api == s->gpu.api && d->gpu.ordinal == s->gpu.ordinal && !(d->mode & WG_CUDA_EAGER) &&
-           m->head.n == target->vocab;
+    const wg_cuda *d = cuda_of(o->lm);
+    return d && d->gpu.api == s->gpu.api && d->gpu.ordinal == s->gpu.ordinal && !(d->mode & WG_CUDA_EAGER) &&
+           wg_lm_transformer(o->lm)->head.n == target->vocab;
 }
 
 /* How many sequences there is room for. */
 static int places(const wg_cuda *s, const wg_lm *target, const wg_loop_options *o)
 {
-    const wg_model *m = (const wg_model *)target, *draft = (const wg_model *)o->draft.lm;
+    const wg_model *m = wg_lm_transformer(target), *draft = o->draft.lm ? wg_lm_transformer(o->draft.lm) : NULL;
     const size_t each = (size_t)o->draft.length + 1, row = (size_t)target->vocab * sizeof(float), most = (size_t)o->sequences;
     const size_t room[] = { WG_LOOP_ROWS / each,
                             (size_t)m->max_rows / each,
@@ -83,7 +83,7 @@ static wg_status open_memory(wg_loop *l, int pages, wg_error *err)
     const size_t words = ((size_t)l->target->lm.vocab + 63) / 64, ring = (size_t)l->events * sizeof(wg_gpu_event);
     void *there = NULL;
     int32_t from[WG_LOOP_ROWS];
-    const bool lookup = !l->draft && l->o.draft.length > 0;
+    const bool lookup = l->o.draft.source == WG_CHAIN_LOOKUP && l->o.draft.length > 0;
     l->bytes = tables_at(l) + (size_t)n * (size_t)pages * sizeof(int32_t);
     l->host = api->pin(&s->gpu, l->bytes);
     l->device = wg_cuda_take(s, l->bytes);
@@ -105,17 +105,23 @@ static wg_status open_memory(wg_loop *l, int pages, wg_error *err)
 wg_status wg_loop_open(wg_loop **out, wg_lm *target, const wg_kv *kv, const wg_loop_options *o, wg_error *err)
 {
     *out = NULL;
-    if (!is_cuda(target)) return WG_OK;
-    wg_model *m = (wg_model *)target;
-    wg_cuda *s = wg_cuda_of(&m->device);
+    wg_cuda *s = cuda_of(target);
+    if (!s) return WG_OK;
+    wg_model *m = wg_lm_transformer(target);
     if (s->mode & WG_CUDA_EAGER || o->draft.length > WG_LOOP_DRAFT) return WG_OK;
     if (o->draft.lm && !goes_beside(s, target, &o->draft)) return WG_OK;
     const int n = places(s, target, o);
     if (n == 0) return WG_OK;
     wg_loop *l = wg_calloc(1, sizeof *l);
     if (!l) return wg_nomem(err, sizeof *l, "rounds in a loop");
-    *l = (wg_loop){ .on = m->device, .target = m, .draft = (wg_model *)o->draft.lm, .s = s, .o = *o, .rounds = o->rounds,
-                    .events = o->events, .number = 1,
+    *l = (wg_loop){ .on = m->device,
+                    .target = m,
+                    .draft = o->draft.lm ? wg_lm_transformer(o->draft.lm) : NULL,
+                    .s = s,
+                    .o = *o,
+                    .rounds = o->rounds,
+                    .events = o->events,
+                    .number = 1,
                     .longest = (size_t)wg_kv_pages_most(kv) * (size_t)wg_kv_page_slots(kv) };
     l->o.sequences = n;
     l->d = l->draft ? wg_cuda_of(&l->draft->device) : NULL;
@@ -171,7 +177,8 @@ static void stages(wg_loop *l, wg_model *m, wg_kv_seq *kv, int rows, int asked, 
     const wg_gpu_stream own = s->gpu.stream;
     wg_batch_clear(&l->batch);
     wg_batch_chain(&l->batch, kv, 0, l->zeros, rows, asked);
-    s->now = (wg_pass){ m, &plan, l->batch.row, rows, asked, m->max_rows, m->lm.space, NULL, m->head.n, NULL };
+    s->now = (wg_pass){ .model = m, .plan = &plan, .row = l->batch.row, .rows = rows, .asked = asked, .max_rows = m->max_rows,
+                        .space = m->lm.space, .width = m->head.n };
     s->all = s->rows = rows;
     s->asked = asked;
     s->row = l->row;
@@ -189,14 +196,23 @@ static void round_of(wg_loop *l, const wg_loop_seq *seq, int n, int most)
 {
     wg_cuda *s = l->s;
     const wg_gpu_api *api = s->gpu.api;
-    const wg_chain_draft *o = &l->o.draft;
+    const wg_device_chain *o = &l->o.draft;
     const int vocab = l->target->lm.vocab;
     wg_gpu_chain chain = { .temperature = o->temperature, .top_p = o->top_p, .min_p = o->min_p, .top_k = o->top_k };
-    const wg_gpu_loop loop = { .sequences = n, .length = o->length, .law = o->law,
-                               .context = l->draft ? l->draft->lm.context : INT32_MAX, .n_max = o->n_max, .n_min = o->n_min,
-                               .text = l->text, .room = l->longest,
-                               .turn = (wg_gpu_turn *)(void *)l->device, .seq = (wg_gpu_seq *)(void *)(l->device + seq_at()),
-                               .tree = s->settle.tree, .path = s->settle.path, .ends = l->ends, .ring = l->ring_there };
+    const wg_gpu_loop loop = { .sequences = n,
+                               .length = o->length,
+                               .law = o->law,
+                               .context = l->draft ? l->draft->lm.context : INT32_MAX,
+                               .n_max = o->match.n_max,
+                               .n_min = o->match.n_min,
+                               .text = l->text,
+                               .room = l->longest,
+                               .turn = (wg_gpu_turn *)(void *)l->device,
+                               .seq = (wg_gpu_seq *)(void *)(l->device + seq_at()),
+                               .tree = s->settle.tree,
+                               .path = s->settle.path,
+                               .ends = l->ends,
+                               .ring = l->ring_there };
     if (l->text) api->loop_lookup(&s->gpu, &loop);
     for (int depth = 0; l->draft && depth < o->length; depth++) {
         api->loop_feed(&s->gpu, &loop, depth, l->row);
@@ -312,8 +328,8 @@ static void count(wg_loop *l, const wg_gpu_event *e)
     l->seen[e->seq] = e->seen;
 }
 
-/* Tells events in the order of their numbers until the device has ended. Returns the rounds that count. */
-static int hear(wg_loop *l, wg_loop_fn *told, void *user)
+/* Hands events on in the order of their numbers until the device has ended. Returns the rounds that count. */
+static int drain_events(wg_loop *l, wg_loop_fn *on_event, void *user)
 {
     wg_cuda *s = l->s;
     int at = 0, last = -1;
@@ -327,7 +343,7 @@ static int hear(wg_loop *l, wg_loop_fn *told, void *user)
             if (e->round > last) draft += e->draft_ns * 1e-9;
             last = e->round;
             count(l, e);
-            if (told(user, e) || stopped) continue;
+            if (on_event(user, e) || stopped) continue;
             stopped = true;
             __atomic_store_n(&l->ring->stop, 1, __ATOMIC_RELEASE);
         } else if (over) break;
@@ -369,7 +385,7 @@ static wg_status get_ready(wg_loop *l, const wg_loop_seq *seq, int n, int *round
     return wg_fail(err, WG_EIO, "%s (%s): %s", l->s->name, l->s->gpu.card, why);
 }
 
-wg_status wg_loop_run(wg_loop *l, const wg_loop_seq *seq, int n, int rounds, wg_loop_fn *told, void *user, int *ran,
+wg_status wg_loop_run(wg_loop *l, const wg_loop_seq *seq, int n, int rounds, wg_loop_fn *on_event, void *user, int *ran,
                       wg_error *err)
 {
     wg_cuda *s = l->s;
@@ -387,7 +403,7 @@ wg_status wg_loop_run(wg_loop *l, const wg_loop_seq *seq, int n, int rounds, wg_
     const int spans = wg_graph_spans(longest(seq, n));
     wg_graph *graph = graph_of(l, seq, n, spans, &first);
     send(l, seq, n, first ? 1 : rounds);
-    if (start(l, seq, n, spans * WG_GPU_SPAN, graph, first)) *ran = hear(l, told, user);
+    if (start(l, seq, n, spans * WG_GPU_SPAN, graph, first)) *ran = drain_events(l, on_event, user);
     s->made.looped += *ran;
     for (int i = 0; i < n; i++) keep(l, &seq[i], l->n[i], l->seen[i]);
     note_times(l, since, *ran, drafted);

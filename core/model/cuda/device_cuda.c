@@ -254,6 +254,7 @@ static const wg_device_class cuda_class = {
     .finish = wg_cuda_finish,
     .made = wg_cuda_made,
     .settle_open = wg_cuda_settle_open,
+    .cuda = wg_cuda_of,
     .hold = wg_cuda_hold,
     .close = wg_cuda_close,
     .embed = cuda_embed,

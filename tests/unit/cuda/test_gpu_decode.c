@@ -4,6 +4,7 @@
  * that end in the middle, sequences that end while others go on. A position that is off by one shows in no text that looks
  * wrong; here it shows as a byte. */
 #include "core/engine/device_decode.h"
+#include "core/engine/engine_impl.h"
 
 #include "core/engine/build.h"
 #include "core/model/model.h"
@@ -75,8 +76,9 @@ static wg_engine *engine_of(const way *w, wg_weights **file, wg_model **m)
     const wg_model_options o = { .kv_type = WG_F16, .max_rows = 64 };
     const wg_engine_options opt = { .max_batch = BATCH, .seed = 11, .sampling = w->sampling, .pages = w->pages,
                                     .page_slots = w->page_slots };
-    wg_parts parts = { .ops = wg_ops_for(wg_cpu_chosen()), .rules = wg_verifiers, .plugins = &plugins, .is_eog = is_end,
-                       .is_eog_user = &w->end };
+    wg_engine_parts parts = {
+        .ops = wg_ops_for(wg_cpu_chosen()), .rules = wg_verifiers, .plugins = &plugins, .is_eog = is_end, .is_eog_user = &w->end
+    };
     cr_assert_eq(wg_device_cuda(&device, api, 0, mode, NULL, &err), WG_OK, "%s", err.text);
     cr_assert_eq(tiny_open(&shape, file, path, &err), WG_OK, "%s", err.text);
     cr_assert_eq(wg_model_open(m, *file, &device, &o, &err), WG_OK, "%s", err.text);
@@ -95,7 +97,7 @@ static wg_engine *engine_of(const way *w, wg_weights **file, wg_model **m)
     }
     cr_assert_eq(wg_engine_open(&e, &parts, &opt, &err), WG_OK, "%s", err.text);
     wg_free(set);
-    if (e->looping && w->window) wg_looping_limit(e, w->window, w->ring);
+    if (e->device_decode && w->window) wg_device_decode_limit(e, w->window, w->ring);
     return e;
 }
 
@@ -110,7 +112,7 @@ static void read_page(const way *w, int space, void *to, const char *at)
 static void read_pages(const way *w, const wg_engine *e, const wg_seq *s, outcome *o)
 {
     o->len = wg_kv_len(s->kv);
-    for (int space = 0; space < wg_kv_spaces(e->kv); space++) {
+    for (int space = 0; space < wg_kv_spaces(wg_engine_kv(e)); space++) {
         o->valid[space] = wg_kv_valid(s->kv, space);
         for (int layer = 0; layer < LAYERS - space; layer++) {
             const wg_kv_view v = wg_kv_view_of(s->kv, space, layer);
@@ -184,7 +186,7 @@ static int run(const way *w, bool rounds, outcome *out)
         out[i].told = 0;
     }
     if (w->again) cr_assert_eq(decode(e, rounds, &l), WG_OK, "%s", err.text);
-    const int looped = e->looping ? (int)(simt_stats_read().replays - replays) : -1;
+    const int looped = e->device_decode ? (int)(simt_stats_read().replays - replays) : -1;
     for (int i = 0; i < w->batch; i++) {
         const wg_seq *s = seq[i];
         out[i].n = s->n;
@@ -194,7 +196,7 @@ static int run(const way *w, bool rounds, outcome *out)
         read_pages(w, e, s, &out[i]);
         cr_assert_eq(out[i].len, s->n - 1);
     }
-    cr_assert_eq(wg_kv_check(e->kv, &err), WG_OK, "%s", err.text);
+    cr_assert_eq(wg_kv_check(wg_engine_kv(e), &err), WG_OK, "%s", err.text);
     for (int i = 0; i < w->batch; i++) wg_seq_close(e, seq[i]);
     wg_engine_close(e);
     wg_model_close(m);
@@ -480,7 +482,7 @@ Test(gpu_loop, a_failed_loop_keeps_what_was_told)
     faulty.fail_at = faulty.waits + 1;
     cr_assert_eq(decode(e, true, &l), WG_EIO);
     cr_assert(strstr(err.text, "cuda:0 (emulated): the card has fallen off the bus"), "%s", err.text);
-    cr_assert(got[0].told > 3 && wg_kv_len(seq[0]->kv) == seq[0]->n - 1 && wg_kv_check(e->kv, &err) == WG_OK);
+    cr_assert(got[0].told > 3 && wg_kv_len(seq[0]->kv) == seq[0]->n - 1 && wg_kv_check(wg_engine_kv(e), &err) == WG_OK);
     const uint64_t calls = wg_mem_read().calls;
     const size_t live = simt_stats_read().live;
     cr_assert_eq(decode(e, true, &l), WG_OK, "%s", err.text);

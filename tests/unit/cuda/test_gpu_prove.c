@@ -17,7 +17,8 @@ static const shape shapes[] = {
     { 3, 1, { 3 }, 4, 1 },    { 2, 2, { 2, 2 }, 2, 1 }, { 2, 1, { 4 }, 2, 1 },       { 2, 1, { 1 }, 7, 2 },
 };
 
-static wg_prove_result prove(const wg_verifier_class *rule, const void *options, const shape *s, wg_sibling_law law, bool device)
+static wg_prove_result prove(const wg_verifier_class *rule, const void *options, const shape *s, wg_sibling_law law,
+                             bool device)
 {
     static wg_prove_device *d;
     static int vocab;
@@ -59,9 +60,9 @@ static void check(const wg_verifier_class *rule, const char *text)
             simt_order_set((simt_order)(k % SIMT_ORDERS));
             const wg_prove_result got = prove(rule, options, s, laws[l], true), want = prove(rule, options, s, laws[l], false);
             if (rule->lossless)
-                cr_expect(got.deviation <= 1e-12, "%s %s on the device, shape %zu, law %s: deviation %g in case %d", rule->name,
+                cr_assert(got.deviation <= 1e-12, "%s %s on the device, shape %zu, law %s: deviation %g in case %d", rule->name,
                           text, k, wg_law_name(laws[l]), got.deviation, got.worst);
-            cr_expect(fabs(got.deviation - want.deviation) <= 1e-12 && fabs(got.tau - want.tau) <= 1e-12 &&
+            cr_assert(fabs(got.deviation - want.deviation) <= 1e-12 && fabs(got.tau - want.tau) <= 1e-12 &&
                           got.reused == want.reused,
                       "%s %s, shape %zu, law %s: deviation %g, %g tokens, on the host %g, %g", rule->name, text, k,
                       wg_law_name(laws[l]), got.deviation, got.tau, want.deviation, want.tau);
@@ -81,4 +82,16 @@ Test(gpu_prove, options)
     check(&wg_verifier_multipath, "select=ratio");
     check(&wg_verifier_lenience, "factor=1");
     check(&wg_verifier_typical, "epsilon=0.5,delta=0.9");
+}
+
+Test(gpu_prove, refuses_rules_of_the_host)
+{
+    static const wg_verifier_class mine = { .name = "mine", .laws = WG_LAW_IID };
+    wg_prove_device *d;
+    wg_prove_rule out;
+    wg_error err = { 0 };
+    cr_assert_eq(wg_prove_device_open(&d, 2, &err), WG_OK, "%s", err.text);
+    cr_assert_eq(wg_prove_device_rule(d, &mine, NULL, &out, &err), WG_EUNSUPPORTED);
+    cr_assert(strstr(err.text, "rule mine has no text for devices") != NULL, "%s", err.text);
+    wg_prove_device_close(d);
 }

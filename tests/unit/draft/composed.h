@@ -35,10 +35,13 @@ static inline const char *refusal(const law_model *m, const char *drafter, const
 {
     static const wg_plugins plugins = { wg_drafters, wg_verifiers };
     static wg_error err;
-    wg_parts parts = {
-        .target = m->lm, .pool = m->pool, .ops = m->ops, .tokenizer = m->tokenizer, .target_name = "target",
-        .rules = wg_verifiers, .plugins = tables ? &plugins : NULL
-    };
+    wg_engine_parts parts = { .target = m->lm,
+                              .pool = m->pool,
+                              .ops = m->ops,
+                              .tokenizer = m->tokenizer,
+                              .target_name = "target",
+                              .rules = wg_verifiers,
+                              .plugins = tables ? &plugins : NULL };
     const wg_engine_options o = { .max_batch = 2, .sampling = WG_SAMPLING(1, 0, 1, 0) };
     wg_engine *e = NULL;
     cr_assert_eq(wg_find_drafter(&plugins, drafter, &parts.drafter, &err), WG_OK, "%s", err.text);
@@ -72,14 +75,15 @@ static inline void fail_every_allocation(const law_model *m, const char *drafter
 
 static inline void expect_same_draft(wg_engine *a, wg_engine *b, const char *what, int at)
 {
-    const wg_tree *t = &a->tree[0], *u = &b->tree[0];
+    const wg_last_step last = wg_engine_last_step(a), afresh = wg_engine_last_step(b);
+    const wg_tree *t = last.tree, *u = afresh.tree;
     double x[512], y[512];
     cr_assert(t->n == u->n && t->law == u->law, "%s: %d nodes after %d tokens, afresh %d", what, t->n, at, u->n);
     for (int i = 1; i < t->n; i++) {
         cr_assert(t->token[i] == u->token[i] && t->parent[i] == u->parent[i], "%s: node %d after %d tokens", what, i, at);
         if (t->qrow[i] < 0) continue;
-        const double *p = wg_rows_dense(&a->q, t->qrow[i], x), *q = wg_rows_dense(&b->q, u->qrow[i], y);
-        cr_assert_eq(memcmp(p, q, (size_t)a->q.vocab * sizeof *p), 0, "%s: q of node %d after %d tokens", what, i, at);
+        const double *p = wg_rows_dense(last.q, t->qrow[i], x), *q = wg_rows_dense(afresh.q, u->qrow[i], y);
+        cr_assert_eq(memcmp(p, q, (size_t)last.q->vocab * sizeof *p), 0, "%s: q of node %d after %d tokens", what, i, at);
     }
 }
 
@@ -127,14 +131,14 @@ static inline long exact_law(wg_engine *e, const int32_t *prompt, int n, int len
     LAW_TRY(wg_chance_tree_open(&tree, &err));
     do {
         wg_seq *s;
-        const long before = e->target->passes;
+        const long before = wg_engine_target(e)->passes;
         LAW_TRY(wg_seq_open(e, &s, 7, prompt, n, length, &err));
         s->chance = wg_chance_tree_chance(&tree, (uint32_t)n);
         while (s->finish == WG_RUNNING) LAW_TRY(wg_engine_step(e, &s, 1, &err));
         int text = 0;
-        for (int i = 0; i < length; i++) text = text * e->target->vocab + s->token[n + i];
+        for (int i = 0; i < length; i++) text = text * wg_engine_target(e)->vocab + s->token[n + i];
         law[text] += wg_chance_tree_probability(&tree);
-        expected += wg_chance_tree_probability(&tree) * (double)(e->target->passes - before);
+        expected += wg_chance_tree_probability(&tree) * (double)(wg_engine_target(e)->passes - before);
         wg_seq_close(e, s);
         runs++;
     } while (wg_chance_tree_next(&tree));

@@ -92,7 +92,7 @@ Test(cascade, refuses_what_it_cannot_check)
     snprintf(options, sizeof options, "model=%s", far_path);
     cr_assert_null(refusal(&target, "cascade", options, true));
     const char *text = refusal(&target, "cascade", options, false);
-    cr_assert(text && strstr(text, "(wg_parts.plugins), so none can be opened by name"), "%s", text);
+    cr_assert(text && strstr(text, "(wg_engine_parts.plugins), so none can be opened by name"), "%s", text);
     law_model_close(&target);
 }
 

@@ -150,10 +150,10 @@ static void expect_row(const law_model *draft, const wg_vocab_map *map, wg_sampl
     wg_seq *q;
     LAW_TRY(wg_seq_open(e, &q, 0, prompt, PROMPT, 40, &err));
     LAW_TRY(wg_engine_step(e, &q, 1, &err));
-    cr_assert_gt(e->tree[0].n, 1);
+    cr_assert_gt(wg_engine_last_step(e).tree[0].n, 1);
     double sum = 0;
     for (int i = 0; i < VOCAB; i++) {
-        const double got = wg_rows_prob(&e->q, e->tree[0].qrow[1], i);
+        const double got = wg_rows_prob(wg_engine_last_step(e).q, wg_engine_last_step(e).tree[0].qrow[1], i);
         cr_assert_eq(got, wg_rows_prob(&row, 0, i), "token %d", i);
         if (map->to_b[i] < 0) cr_assert_eq(got, 0, "token %d, which the draft model does not have", i);
         sum += got;
@@ -241,11 +241,11 @@ Test(cross_vocab, slem_drafts_what_the_model_writes)
         to += wg_tokenizer_decode_one(draft.tokenizer, o.token[i], false, false, written + to, sizeof written - to);
     LAW_TRY(wg_seq_open(e, &q, 0, prompt, PROMPT, 40, &err));
     LAW_TRY(wg_engine_step(e, &q, 1, &err));
-    const wg_tree *t = &e->tree[0];
+    const wg_tree *t = &wg_engine_last_step(e).tree[0];
     cr_assert(t->n > 1 && t->law == WG_LAW_FIXED);
     for (int i = 1; i < t->n; i++) {
         cr_assert_eq(t->parent[i], i - 1);
-        cr_assert_eq(e->q.point[t->qrow[i]], t->token[i]);
+        cr_assert_eq(wg_engine_last_step(e).q->point[t->qrow[i]], t->token[i]);
         at += wg_tokenizer_decode_one(target.tokenizer, t->token[i], false, false, drafted + at, sizeof drafted - at);
     }
     cr_assert(at > 0 && at <= to && at + 3 >= to && !memcmp(drafted, written, at), "%zu bytes drafted, %zu written", at, to);

@@ -68,7 +68,7 @@ static int nodes_for(const char *drafter, const char *options, const int32_t *te
     wg_seq *seq;
     LAW_TRY(wg_seq_open(e, &seq, 1, text, n, 30, &err));
     LAW_TRY(wg_engine_step(e, &seq, 1, &err));
-    *out = e->tree[0];
+    *out = wg_engine_last_step(e).tree[0];
     wg_seq_close(e, seq);
     wg_engine_close(e);
     return out->n - 1;
@@ -99,7 +99,7 @@ Test(composed, best_of_takes_the_highest_score)
 }
 
 /* What its drafters did in one step of a text at temperature 0; their number. *kept: accepted tokens. */
-static int account(const char *drafter, const char *options, const int32_t *text, int n, wg_inner_draft *out, int *kept)
+static int account(const char *drafter, const char *options, const int32_t *text, int n, wg_composite_stats *out, int *kept)
 {
     wg_error err;
     const law_setup s = { .target = &target, .drafter = drafter, .options = options, .rule = "greedy" };
@@ -107,7 +107,7 @@ static int account(const char *drafter, const char *options, const int32_t *text
     wg_seq *seq;
     LAW_TRY(wg_seq_open(e, &seq, 1, text, n, 30, &err));
     LAW_TRY(wg_engine_step(e, &seq, 1, &err));
-    const int parts = e->drafter->class->inner(e->drafter, seq, out, 4);
+    const int parts = wg_engine_drafter(e)->class->composite_stats(wg_engine_drafter(e), seq, out, 4);
     *kept = seq->path.n - 1;
     wg_seq_close(e, seq);
     wg_engine_close(e);
@@ -119,7 +119,7 @@ static int account(const char *drafter, const char *options, const int32_t *text
 Test(composed, accounts_of_a_step)
 {
     const int32_t repeats[] = { 0, 1, 2, 0, 1, 2, 0, 1 }, fresh[] = { 0, 0, 1, 1, 2 };
-    wg_inner_draft a[4];
+    wg_composite_stats a[4];
     char options[1200];
     int kept;
     for (int leader = 0; leader < 2; leader++) {
@@ -127,19 +127,19 @@ Test(composed, accounts_of_a_step)
                              leader ? "of=ngram:k=4|ngram:k=1|none,eta=0" : "of=ngram:k=1|ngram:k=4;n_max=4|none", repeats, 8,
                              a, &kept),
                      3);
-        const wg_inner_draft *wide = &a[!leader], *slim = &a[leader];
+        const wg_composite_stats *wide = &a[!leader], *slim = &a[leader];
         cr_assert(wide->asked && slim->asked && a[2].asked && wide->taken && !slim->taken && !a[2].taken);
         cr_assert(!strcmp(wide->kind, "ngram") && !strcmp(a[2].kind, "none"));
         cr_assert(wide->drafted == 4 && slim->drafted == 1 && a[2].drafted == 0);
-        cr_assert(wide->held >= kept && a[2].held == 0 && slim->held == (wide->held > 0), "%d %d %d", kept, wide->held,
-                  slim->held);
+        cr_assert(wide->matched >= kept && a[2].matched == 0 && slim->matched == (wide->matched > 0), "%d %d %d", kept,
+                  wide->matched, slim->matched);
     }
     snprintf(options, sizeof options, "first=ngram:k=5;n_max=4,second=model:model=%s;length=2,min_score=3", target_path);
     cr_assert_eq(account("hybrid", options, repeats, 8, a, &kept), 2);
-    cr_assert(a[0].taken && a[0].drafted == 5 && !a[1].asked && !a[1].taken && a[1].held == 0);
+    cr_assert(a[0].taken && a[0].drafted == 5 && !a[1].asked && !a[1].taken && a[1].matched == 0);
     cr_assert_eq(account("hybrid", options, fresh, 5, a, &kept), 2);
-    cr_assert(a[0].asked && !a[0].taken && a[0].held == 0 && a[1].taken && a[1].drafted == 2);
-    cr_assert(kept == 2 && a[1].held == 2, "the target drafts for itself: %d kept, %d held", kept, a[1].held);
+    cr_assert(a[0].asked && !a[0].taken && a[0].matched == 0 && a[1].taken && a[1].drafted == 2);
+    cr_assert(kept == 2 && a[1].matched == 2, "the target drafts for itself: %d kept, %d held", kept, a[1].matched);
 }
 
 /* A model whose tree is put aside at some steps and taken at others drafts exactly what it drafts alone: it is the target, so
@@ -219,7 +219,7 @@ Test(composed, refuse_what_they_cannot_open)
         cr_assert(text && strstr(text, bad[i].says), "%s %s: %s", bad[i].drafter, bad[i].options, text ? text : "it opens");
     }
     const char *text = refusal(&target, "hybrid", "first=none,second=none", false);
-    cr_assert(text && strstr(text, "wg_parts.plugins"), "%s", text);
+    cr_assert(text && strstr(text, "wg_engine_parts.plugins"), "%s", text);
 }
 
 Test(composed, every_failed_allocation_is_an_error_and_leaks_nothing)

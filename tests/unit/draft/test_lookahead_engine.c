@@ -150,10 +150,10 @@ Test(lookahead_engine, its_window_is_jacobi_iteration)
             answers(&o, s, answer);
             LAW_TRY(wg_engine_step(e, &s, 1, &err));
             before.n = at;
-            expect_draft(&o, &before, &e->tree[0], room);
-            cr_assert_eq(e->tree[0].probes, distinct_rows(&o, &before, &e->tree[0]), "after %d tokens: %d probes", at,
-                         e->tree[0].probes);
-            cr_assert_eq(s->last_probes, e->tree[0].probes);
+            expect_draft(&o, &before, &wg_engine_last_step(e).tree[0], room);
+            cr_assert_eq(wg_engine_last_step(e).tree[0].probes, distinct_rows(&o, &before, &wg_engine_last_step(e).tree[0]),
+                         "after %d tokens: %d probes", at, wg_engine_last_step(e).tree[0].probes);
+            cr_assert_eq(s->last_probes, wg_engine_last_step(e).tree[0].probes);
             after(&o, answer, s->path.n - 1);
         }
         drafted += s->counts.drafted, accepted += s->counts.accepted;

@@ -43,3 +43,24 @@ Test(registry, names_are_distinct_and_options_have_defaults)
     }
     cr_assert_geq(n, 9);
 }
+
+/* The law tests run what a class says it is tested with; a drafter that says nothing would be in none of them. */
+Test(registry, every_drafter_has_test_options)
+{
+    for (const wg_drafter_class *const *c = wg_drafters; *c; c++) {
+        wg_error err;
+        const wg_drafter_test *t = (*c)->test_options;
+        cr_assert(t && t->options, "drafter %s: its class has no test_options", (*c)->name);
+        void *o = calloc(1, (*c)->size);
+        for (; t->options; t++) {
+            cr_assert(!*t->options || (*c)->options, "drafter %s has no options", (*c)->name);
+            if (!*t->options) continue;
+            wg_option_defaults((*c)->options, o);
+            cr_assert_eq(wg_option_set_list((*c)->options, o, (*c)->size - (*c)->options_at, t->options, &err), WG_OK, "%s: %s",
+                         (*c)->name, err.text);
+            cr_assert(t->keeps >= 0 && t->keeps <= 1);
+            cr_assert(!t->own_request || (*c)->cross_request || (*c)->laws & WG_LAW_COUPLED, "%s: it is so anyway", (*c)->name);
+        }
+        free(o);
+    }
+}

@@ -80,20 +80,22 @@ Test(pruned, q_is_the_whole_row_restricted)
             LAW_TRY(wg_seq_open(e[i], &s[i], 3, prompt, PROMPT, 40, &err));
             LAW_TRY(wg_engine_step(e[i], &s[i], 1, &err));
         }
-        const int whole = e[0]->tree[0].qrow[1], part = e[1]->tree[0].qrow[1];
+        const int whole = wg_engine_last_step(e[0]).tree[0].qrow[1], part = wg_engine_last_step(e[1]).tree[0].qrow[1];
         double mass = 0, sum = 0;
         for (int32_t x = 0; x < VOCAB; x++)
-            if (is_kept(x)) mass += wg_rows_prob(&e[0]->q, whole, x);
+            if (is_kept(x)) mass += wg_rows_prob(wg_engine_last_step(e[0]).q, whole, x);
         for (int32_t x = 0; x < VOCAB; x++) {
-            const double q = wg_rows_prob(&e[1]->q, part, x);
+            const double q = wg_rows_prob(wg_engine_last_step(e[1]).q, part, x);
             if (!is_kept(x)) cr_assert_eq(q, 0, "token %d was pruned", x);
-            else if (k == 0) cr_assert_float_eq(q, wg_rows_prob(&e[0]->q, whole, x) / mass, 1e-12, "token %d", x);
+            else if (k == 0)
+                cr_assert_float_eq(q, wg_rows_prob(wg_engine_last_step(e[0]).q, whole, x) / mass, 1e-12, "token %d", x);
             sum += q;
         }
         cr_assert_float_eq(sum, 1, 1e-12);
-        const wg_support support = wg_rows_support(&e[1]->q, part);
+        const wg_support support = wg_rows_support(wg_engine_last_step(e[1]).q, part);
         cr_assert(support.token && support.n <= KEPT);
-        for (int i = 1; i < e[1]->tree[0].n; i++) cr_assert(is_kept(e[1]->tree[0].token[i]));
+        for (int i = 1; i < wg_engine_last_step(e[1]).tree[0].n; i++)
+            cr_assert(is_kept(wg_engine_last_step(e[1]).tree[0].token[i]));
         for (int i = 0; i < 2; i++) {
             wg_seq_close(e[i], s[i]);
             wg_engine_close(e[i]);

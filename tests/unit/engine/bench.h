@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "core/base/mem.h"
-#include "core/engine/engine.h"
+#include "core/engine/engine_impl.h"
 #include "core/model/lm_table.h"
 #include "kernels/cpu.h"
 #include "kernels/philox.h"
@@ -190,7 +190,7 @@ static inline wg_status bench_open(bench *b, const setup *s, wg_error *err)
     memset(b, 0, sizeof *b);
     WG_TRY(wg_lm_table_open(&b->lm, V, 3, 17, 1.5, CONTEXT, err));
     if (s->threads) WG_TRY(wg_pool_open(&b->pool, s->threads, err));
-    const wg_parts parts = {
+    const wg_engine_parts parts = {
         .target = &b->lm->lm,
         .pool = b->pool,
         .ops = wg_ops_for(WG_CPU_REF),

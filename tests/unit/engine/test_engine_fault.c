@@ -194,7 +194,9 @@ Test(engine_fault, options_of_the_drafter_are_copied)
     gambler *g = (gambler *)b.e->drafter;
     cr_assert(g->opt.length == 3 && strcmp(g->opt.note, "a note") == 0 && g->opt.weight == 0.25 && !g->opt.flag);
     wg_engine *e = NULL;
-    const wg_parts parts = {.target = &b.lm->lm, .ops = wg_ops_for(WG_CPU_REF), .drafter = &gambler_class, .verifier = &match};
+    const wg_engine_parts parts = {
+        .target = &b.lm->lm, .ops = wg_ops_for(WG_CPU_REF), .drafter = &gambler_class, .verifier = &match
+    };
     wg_engine_close(b.e);
     b.e = NULL;
     cr_assert(wg_engine_open(&e, &parts, &(wg_engine_options){.max_batch = 1, .sampling.top_p = 1}, NULL) == WG_OK);

@@ -41,8 +41,11 @@ Test(conversation, an_answer_ends_once)
     wg_engine *e;
     wg_error err;
     cr_assert_eq(wg_lm_table_open(&lm, V, 2, 11, 1, 64, &err), WG_OK, "%s", err.text);
-    const wg_parts parts = { .target = &lm->lm, .ops = wg_ops_for(WG_CPU_REF), .is_eog = is_even, .drafter = &wg_drafter_none,
-                             .verifier = &wg_verifier_match };
+    const wg_engine_parts parts = { .target = &lm->lm,
+                                    .ops = wg_ops_for(WG_CPU_REF),
+                                    .is_eog = is_even,
+                                    .drafter = &wg_drafter_none,
+                                    .verifier = &wg_verifier_match };
     const wg_engine_options o = { .max_batch = 1, .seed = 3, .sampling = WG_SAMPLING(1, 0, 1, 0) };
     cr_assert_eq(wg_engine_open(&e, &parts, &o, &err), WG_OK, "%s", err.text);
     cr_assert_eq(wg_conversation_most(q, 2, 5), 2 + 5 + 3 + 5);

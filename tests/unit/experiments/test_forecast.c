@@ -61,12 +61,12 @@ Test(forecast, the_reader_sees_what_drafting_meets)
     wg_fit fit;
     wg_drafter_choice choice;
     cr_assert_eq(wg_target_open(&t, "target.gguf", &(wg_target_options){ .threads = 1, .model = { .kv_type = 1 } }, &err), WG_OK);
-    wg_parts parts = wg_target_parts(t);
+    wg_engine_parts parts = wg_target_parts(t);
     parts.drafter = &wg_drafter_none;
     parts.verifier = &wg_verifier_match;
     const wg_engine_options o = { .max_batch = 1, .max_tokens = 50 };
     cr_assert_eq(wg_engine_open(&plain, &parts, &o, &err), WG_OK, "%s", err.text);
-    cr_assert_eq(wg_second_model_open(&draft, &plain->env, "draft.gguf", "cpu", 1, 0, &err), WG_OK, "%s", err.text);
+    cr_assert_eq(wg_second_model_open(&draft, wg_engine_env(plain), "draft.gguf", "cpu", 1, 0, &err), WG_OK, "%s", err.text);
     wg_lm other = *wg_model_lm(draft);
     other.vocab--;
     cr_assert_eq(wg_fit_reader_open(&r, plain, &parts, &other, &err), WG_EVOCAB);

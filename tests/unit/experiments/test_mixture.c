@@ -7,18 +7,18 @@
 #include "experiments/run/runner.h"
 #include "scene.h"
 
-static wg_inner_draft now[3];
-static int three(const wg_drafter *d, const wg_seq *seq, wg_inner_draft *out, int most)
+static wg_composite_stats now[3];
+static int three(const wg_drafter *d, const wg_seq *seq, wg_composite_stats *out, int most)
 {
     (void)d, (void)seq;
     cr_assert_geq(most, 3);
     memcpy(out, now, sizeof now);
     return 3;
 }
-static const wg_drafter_class class = { .name = "three", .inner = three };
+static const wg_drafter_class class = { .name = "three", .composite_stats = three };
 
 /* A step that emitted `kept` draft tokens and one more. */
-static wg_mixture_step step(wg_mixture *m, int kept, wg_inner_draft a, wg_inner_draft b, wg_inner_draft c)
+static wg_mixture_step step(wg_mixture *m, int kept, wg_composite_stats a, wg_composite_stats b, wg_composite_stats c)
 {
     const wg_drafter d = { &class, NULL };
     uint8_t drafted[16] = { 0 };
@@ -32,19 +32,19 @@ Test(mixture, counts)
 {
     wg_mixture m = { 0 }, twice = { 0 }, again;
     /* A's draft of 4 is taken and 3 are kept, of which B had 2; C had the first and no more. */
-    wg_mixture_step s = step(&m, 3, (wg_inner_draft){ "a", true, true, 4, 3 }, (wg_inner_draft){ "b", true, false, 2, 2 },
-                             (wg_inner_draft){ "c", true, false, 5, 1 });
+    wg_mixture_step s = step(&m, 3, (wg_composite_stats){ "a", true, true, 4, 3 },
+                             (wg_composite_stats){ "b", true, false, 2, 2 }, (wg_composite_stats){ "c", true, false, 5, 1 });
     cr_assert(s.n == 3 && s.taken == 0 && s.held[0] == 3 && s.held[1] == 2 && s.held[2] == 1);
     /* B's is taken: nothing is kept, though A had the token that came instead and one more. C was not asked. */
-    s = step(&m, 0, (wg_inner_draft){ "a", true, false, 4, 1 }, (wg_inner_draft){ "b", true, true, 2, 0 },
-             (wg_inner_draft){ .kind = "c" });
+    s = step(&m, 0, (wg_composite_stats){ "a", true, false, 4, 1 }, (wg_composite_stats){ "b", true, true, 2, 0 },
+             (wg_composite_stats){ .kind = "c" });
     cr_assert(s.taken == 1 && s.held[0] == 1 && s.held[1] == 0 && s.held[2] == -1);
     /* C's, with B unasked: two kept, one of them A's too, and nothing can be said of the other. */
-    step(&m, 2, (wg_inner_draft){ "a", true, false, 1, 1 }, (wg_inner_draft){ .kind = "b" },
-         (wg_inner_draft){ "c", true, true, 3, 2 });
+    step(&m, 2, (wg_composite_stats){ "a", true, false, 1, 1 }, (wg_composite_stats){ .kind = "b" },
+         (wg_composite_stats){ "c", true, true, 3, 2 });
     /* An empty draft is nobody's. */
-    s = step(&m, 0, (wg_inner_draft){ "a", true, true, 0, 0 }, (wg_inner_draft){ .kind = "b" },
-             (wg_inner_draft){ .kind = "c" });
+    s = step(&m, 0, (wg_composite_stats){ "a", true, true, 0, 0 }, (wg_composite_stats){ .kind = "b" },
+             (wg_composite_stats){ .kind = "c" });
     cr_assert_eq(s.taken, -1);
     static const long want[3][7] = { { 4, 1, 4, 3, 2, 1, 5 }, { 2, 1, 2, 0, 0, 0, 2 }, { 2, 1, 3, 2, 1, 0, 3 } };
     for (int k = 0; k < 3; k++) {

@@ -6,6 +6,7 @@
 
 #include "core/base/mem.h"
 #include "core/dist/optimal_acceptance.h"
+#include "tests/unit/verify/rule_options.h"
 #include "tests/unit/verify/small.h"
 
 enum { V = 7, KINDS = 10 };
@@ -64,17 +65,18 @@ Test(garbage, every_rule_returns_a_path)
     wg_rows p, q;
     cr_assert(wg_rows_open(&p, WG_TREE_MAX, V, NULL) == WG_OK && wg_rows_open(&q, WG_TREE_MAX, V, NULL) == WG_OK);
     for (int i = 0; i < WG_TREE_MAX; i++) wg_rows_push(&p), wg_rows_push(&q);
-    for (int i = 0; wg_verifiers[i]; i++)
+    static rule_setting setting[RULE_SETTINGS];
+    const int settings = rule_settings(setting);
+    for (int i = 0; i < settings; i++)
         for (uint32_t number = 0; number < 1500; number++) {
-            const wg_verifier_class *rule = wg_verifiers[i];
+            const wg_verifier_class *rule = setting[i].rule;
             const wg_sibling_law law = laws[number % 4];
             if (!(rule->laws & law)) continue;
             const wg_tree t = any_tree(number, law, rule->chains);
-            double options[8];
+            const void *options = setting[i].options;
             wg_path path;
             memset(&path, 0x55, sizeof path);
-            cr_assert(rule->size <= sizeof options && wg_tree_check(&t, V, WG_TREE_MAX, NULL) == WG_OK);
-            wg_option_defaults(rule->options, options);
+            cr_assert(wg_tree_check(&t, V, WG_TREE_MAX, NULL) == WG_OK);
             for (int k = 0; k < WG_TREE_MAX; k++) {
                 garbage(&p, k, number);
                 if (number % 5) garbage(&q, k, number + 7000); /* else as the last case left them */
@@ -86,6 +88,45 @@ Test(garbage, every_rule_returns_a_path)
         }
     wg_rows_close(&p);
     wg_rows_close(&q);
+}
+
+/* A rule that says it does not look at q takes the same path whatever q holds: where it runs on a device q is not sent. */
+Test(garbage, rules_that_do_not_read_q)
+{
+    static const wg_sibling_law laws[] = { WG_LAW_FIXED, WG_LAW_IID, WG_LAW_WITHOUT_REPLACEMENT, WG_LAW_COUPLED };
+    static rule_setting setting[RULE_SETTINGS];
+    const int settings = rule_settings(setting);
+    int readers = 0;
+    wg_rows p, q, other;
+    cr_assert(wg_rows_open(&p, WG_TREE_MAX, V, NULL) == WG_OK && wg_rows_open(&q, WG_TREE_MAX, V, NULL) == WG_OK &&
+              wg_rows_open(&other, WG_TREE_MAX, V, NULL) == WG_OK);
+    for (int i = 0; i < WG_TREE_MAX; i++) wg_rows_push(&p), wg_rows_push(&q), wg_rows_push(&other);
+    for (int i = 0; i < settings; i++) {
+        const wg_verifier_class *rule = setting[i].rule;
+        int differ = 0;
+        for (uint32_t number = 0; number < 1500; number++) {
+            const wg_sibling_law law = laws[number % 4];
+            if (!(rule->laws & law)) continue;
+            const wg_tree t = any_tree(number, law, rule->chains);
+            for (int k = 0; k < WG_TREE_MAX; k++)
+                for (int x = 0; x < V; x++) {
+                    p.point[k] = q.point[k] = other.point[k] = -1;
+                    wg_rows_at(&p, k)[x] = 1 + dice((uint32_t)k, (uint32_t)x, number) % 9;
+                    wg_rows_at(&q, k)[x] = 1 + dice((uint32_t)k, (uint32_t)x, number + 7000) % 9;
+                    wg_rows_at(&other, k)[x] = 1 + dice((uint32_t)k, (uint32_t)x, number + 9000) % 9;
+                }
+            const wg_chance c = wg_chance_philox(3, number, 9);
+            wg_path a, b;
+            accept_alone(rule, setting[i].options, &t, &p, &q, &c, &a);
+            accept_alone(rule, setting[i].options, &t, &p, &other, &c, &b);
+            differ += a.n != b.n || a.next != b.next || memcmp(a.node, b.node, (size_t)a.n * sizeof *a.node);
+        }
+        cr_assert(rule->reads_q ? differ > 0 : differ == 0, "rule %s: reads_q is %d, but %d paths depend on q", rule->name,
+                  rule->reads_q, differ);
+        readers += rule->reads_q;
+    }
+    cr_assert(readers > 0 && readers < settings);
+    wg_rows_close(&p), wg_rows_close(&q), wg_rows_close(&other);
 }
 
 /* At temperature 0 every lossless rule is `greedy`, on every tree of every law. */
@@ -147,6 +188,7 @@ Test(garbage, documented_fallbacks)
 /* Accept never allocates: with every allocation failing, nothing changes. */
 Test(garbage, rules_do_not_allocate)
 {
+    wg_workspace *work = work_for(V);
     wg_rows p, q;
     cr_assert(wg_rows_open(&p, WG_TREE_MAX, V, NULL) == WG_OK && wg_rows_open(&q, WG_TREE_MAX, V, NULL) == WG_OK);
     for (int i = 0; i < WG_TREE_MAX; i++) {
@@ -159,9 +201,10 @@ Test(garbage, rules_do_not_allocate)
         wg_path path;
         wg_option_defaults(wg_verifiers[i]->options, options);
         const wg_chance c = wg_chance_philox(3, 1, 9);
+        work_for(V);
         const uint64_t before = wg_mem_read().calls;
         wg_mem_fail_at(1, true);
-        accept_alone(wg_verifiers[i], options, &t, &p, &q, &c, &path);
+        wg_verifiers[i]->accept(options, &t, &p, &q, &c, work, &path);
         wg_mem_fail_at(0, false);
         cr_assert(wg_mem_read().calls == before, "%s", wg_verifiers[i]->name);
     }

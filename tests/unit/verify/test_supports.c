@@ -10,7 +10,7 @@
 #include "kernels/cpu.h"
 #include "kernels/philox.h"
 #include "tests/accept.h"
-#include "verify/verify.h"
+#include "tests/unit/verify/rule_options.h"
 
 enum { V = 4000, NODES = WG_TREE_MAX > 8 ? 13 : 7, TRIALS = 100 };
 
@@ -67,27 +67,28 @@ Test(supports, rules_decide_as_without_them)
     p.point[NODES - 1] = 5; /* a point over a row that had a list */
     copy_dense(&p_dense, &p);
     copy_dense(&q_dense, &q);
-    for (int i = 0; wg_verifiers[i]; i++) {
-        void *options = wg_verifiers[i]->options ? wg_calloc(1, wg_verifiers[i]->size) : NULL;
-        if (options) wg_option_defaults(wg_verifiers[i]->options, options);
+    static rule_setting setting[RULE_SETTINGS];
+    const int settings = rule_settings(setting);
+    for (int i = 0; i < settings; i++) {
+        const wg_verifier_class *rule = setting[i].rule;
+        const void *options = setting[i].options;
         int longer = 0;
         for (uint32_t trial = 0; trial < TRIALS; trial++)
             for (size_t law = 0; law < sizeof laws / sizeof *laws; law++)
-                for (int wide = 1; wide <= (wg_verifiers[i]->chains ? 1 : 3); wide += 2) {
-                    if (!(wg_verifiers[i]->laws & laws[law])) continue;
+                for (int wide = 1; wide <= (rule->chains ? 1 : 3); wide += 2) {
+                    if (!(rule->laws & laws[law])) continue;
                     wg_tree t;
                     wg_path a, b;
                     const wg_chance chance = wg_chance_philox(4, trial, 9);
                     grow(&t, &p, &q, laws[law], wide, trial);
-                    accept_alone(wg_verifiers[i], options, &t, &p, &q, &chance, &a);
-                    accept_alone(wg_verifiers[i], options, &t, &p_dense, &q_dense, &chance, &b);
+                    accept_alone(rule, options, &t, &p, &q, &chance, &a);
+                    accept_alone(rule, options, &t, &p_dense, &q_dense, &chance, &b);
                     cr_assert(a.n == b.n && a.next == b.next && memcmp(a.node, b.node, (size_t)a.n * sizeof *a.node) == 0,
-                              "%s, law %s, %d wide, trial %u: %d tokens then %d, without lists %d then %d", wg_verifiers[i]->name,
+                              "%s, law %s, %d wide, trial %u: %d tokens then %d, without lists %d then %d", rule->name,
                               wg_law_name(laws[law]), wide, trial, a.n, a.next, b.n, b.next);
                     longer += a.n > 1;
                 }
-        cr_assert(longer > 20, "%s keeps nothing", wg_verifiers[i]->name);
-        wg_free(options);
+        cr_assert(longer > 20, "%s:%s keeps nothing", rule->name, setting[i].text);
     }
     wg_rows_close(&p);
     wg_rows_close(&q);

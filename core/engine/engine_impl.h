@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT
+ * The fields of an engine: private to core/engine and its tests. */
+#ifndef WG_CORE_ENGINE_ENGINE_IMPL_H
+#define WG_CORE_ENGINE_ENGINE_IMPL_H
+
+#include "core/engine/engine.h"
+
+struct wg_engine {
+    wg_lm *target;
+    wg_drafter *drafter;
+    const wg_verifier_class *verifier;
+    void *verifier_opt;
+    wg_engine_options opt;
+    wg_env env;
+    wg_kv *kv;
+    wg_sampler *sampler; /* (threads of the pool) */
+    int samplers;
+    wg_is_eog_fn *is_eog;
+    const void *is_eog_user;
+    wg_batch batch;
+    wg_tree *tree; /* (max_batch) */
+    wg_rows p, q;
+    wg_workspace work;
+    float *logits;                          /* (rows, vocab) */
+    bool watched;                           /* by the drafter (wg_env_watch) */
+    struct wg_device_verify *device_verify; /* steps whose rule runs on the target's device (device_verify.h); NULL: none */
+    struct wg_device_decode *device_decode; /* rounds that the device makes by itself (device_decode.h); NULL: none */
+    wg_phases phases;
+    uint64_t slots[4]; /* sequence slots in use, one bit each */
+};
+
+#endif
