@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Feature detection and the op tables. A variant takes effect by its line in a table here and by nothing else. */
+ * Feature detection and the op tables. The tables are made of kernels/op_list.h: an op's variants take effect by
+ * their names. */
 #include "kernels/cpu.h"
 
 #if defined(__x86_64__)
@@ -18,72 +19,65 @@
 #include "kernels/ops.h"
 #include "kernels/variants.h"
 
-/* Packing and sizes have one version. */
-#define COMMON                                                                                                                 \
-    .matrix_bytes = wg_matrix_bytes_ref, .matrix_pack = wg_matrix_pack_ref, .matrix_row = wg_matrix_row_ref,                   \
-    .act_bytes = wg_act_bytes_ref
-
-/* What both levels of 8-lane registers have alike. */
-#define AVX2                                                                                                                   \
-    COMMON, .act_prepare = wg_act_prepare_avx2, .rmsnorm = wg_rmsnorm_avx2, .rope = wg_rope_avx2,                              \
-    .kv_store = wg_kv_store_avx2, .attention = wg_attention_avx2, .swiglu = wg_swiglu_avx2, .add = wg_add_avx2,                \
-    .exp32 = wg_exp32_avx2, .softmax64 = wg_softmax64_avx2, .argmax = wg_argmax_avx2, .split = wg_split_avx2,                  \
-    .weigh64 = wg_weigh64_avx2, .kept64 = wg_kept64_avx2, .keep64 = wg_keep64_avx2
-
-/* What both levels of Arm have alike. */
-#define NEON                                                                                                                   \
-    COMMON, .act_prepare = wg_act_prepare_neon, .rmsnorm = wg_rmsnorm_neon, .rope = wg_rope_neon,                              \
-    .kv_store = wg_kv_store_neon, .swiglu = wg_swiglu_neon, .add = wg_add_neon, .exp32 = wg_exp32_neon,                        \
-    .softmax64 = wg_softmax64_neon, .argmax = wg_argmax_neon, .split = wg_split_neon, .weigh64 = wg_weigh64_neon,              \
-    .kept64 = wg_kept64_neon, .keep64 = wg_keep64_neon
+/* The table of each level. A level that has few ops of its own takes the others from the level below it: its lines follow, and
+ * replace. */
+#pragma GCC diagnostic push
+#ifdef __clang__
+#pragma GCC diagnostic ignored "-Winitializer-overrides"
+#else
+#pragma GCC diagnostic ignored "-Woverride-init"
+#endif
+#define ONCE(returns, op, arguments) .op = wg_##op##_ref,
+#define AVX2(returns, op, arguments) .op = wg_##op##_avx2,
+#define AVX512(returns, op, arguments) .op = wg_##op##_avx512,
+#define NEON(returns, op, arguments) .op = wg_##op##_neon,
 
 static const wg_ops tables[WG_CPU_LEVELS] = {
     [WG_CPU_REF] = {
-        .name = "ref", COMMON,
-        .act_prepare = wg_act_prepare_ref,
-        .matmul = wg_matmul_ref,
-        .rmsnorm = wg_rmsnorm_ref,
-        .rope = wg_rope_ref,
-        .kv_store = wg_kv_store_ref,
-        .attention = wg_attention_ref,
-        .swiglu = wg_swiglu_ref,
-        .add = wg_add_ref,
-        .exp32 = wg_exp32_ref,
-        .softmax64 = wg_softmax64_ref,
-        .argmax = wg_argmax_ref,
-        .split = wg_split_ref,
-        .weigh64 = wg_weigh64_ref,
-        .kept64 = wg_kept64_ref,
-        .keep64 = wg_keep64_ref,
+        .name = "ref",
+#define OP ONCE
+#include "kernels/op_list.h"
     },
 #if defined(__x86_64__)
-    [WG_CPU_AVX2] = { AVX2, .name = "avx2", .matmul = wg_matmul_avx2 },
+    [WG_CPU_AVX2] = {
+        .name = "avx2",
+#define OP AVX2
+#define OP_ONCE ONCE
+#include "kernels/op_list.h"
+    },
 #if WG_AVXVNNI
-    [WG_CPU_AVXVNNI] = { AVX2, .name = "avxvnni", .matmul = wg_matmul_avxvnni },
+    [WG_CPU_AVXVNNI] = {
+        .name = "avxvnni",
+#define OP AVX2
+#define OP_ONCE ONCE
+#include "kernels/op_list.h"
+        .matmul = wg_matmul_avxvnni,
+    },
 #endif
     [WG_CPU_AVX512] = {
-        .name = "avx512", COMMON,
-        .act_prepare = wg_act_prepare_avx512,
-        .matmul = wg_matmul_avx512,
-        .rmsnorm = wg_rmsnorm_avx512,
-        .rope = wg_rope_avx512,
-        .kv_store = wg_kv_store_avx512,
-        .attention = wg_attention_avx512,
-        .swiglu = wg_swiglu_avx512,
-        .add = wg_add_avx512,
-        .exp32 = wg_exp32_avx512,
-        .softmax64 = wg_softmax64_avx512,
-        .argmax = wg_argmax_avx512,
-        .split = wg_split_avx512,
-        .weigh64 = wg_weigh64_avx512,
-        .kept64 = wg_kept64_avx512,
-        .keep64 = wg_keep64_avx512,
+        .name = "avx512",
+#define OP AVX512
+#define OP_ONCE ONCE
+#include "kernels/op_list.h"
     },
 #elif defined(__aarch64__)
-    [WG_CPU_NEON] = { NEON, .name = "neon", .matmul = wg_matmul_neon, .attention = wg_attention_neon },
-    [WG_CPU_DOTPROD] = { NEON, .name = "dotprod", .matmul = wg_matmul_dotprod, .attention = wg_attention_dotprod },
+    [WG_CPU_NEON] = {
+        .name = "neon",
+#define OP NEON
+#define OP_ONCE ONCE
+#include "kernels/op_list.h"
+    },
+    [WG_CPU_DOTPROD] = {
+        .name = "dotprod",
+#define OP NEON
+#define OP_ONCE ONCE
+#include "kernels/op_list.h"
+        .matmul = wg_matmul_dotprod,
+        .attention = wg_attention_dotprod,
+    },
 #endif
 };
+#pragma GCC diagnostic pop
 
 #if defined(__x86_64__)
 /* clang 14 does not know these names in __builtin_cpu_supports. */

@@ -53,7 +53,7 @@ static void pack_f8(const wg_matrix *w, const uint8_t *rows, int stripe, uint8_t
 static void put_codes(int type, const uint8_t *code, uint8_t *record, int r, int b)
 {
     const int bits = wg_code_bits(type), h = r / 8;
-    for (int k = 0; k < WG_BLOCK; k++) {
+    for (int k = 0; k < WG_QUANT_BLOCK; k++) {
         const int lane = r % 8 * 4 + k % 16 / 4, p = k / 16, i = k % 4, j = 2 * p + h;
         uint8_t *high = record + wg_step_high_at(type);
         if (bits == 8) {
@@ -98,8 +98,8 @@ static void pack_blocks(const wg_matrix *w, const char *rows, int stripe, uint8_
             const size_t row = (size_t)stripe * WG_STRIPE + (size_t)r;
             wg_block file;
             wg_block_read(w->type, rows + row * row_bytes + wg_type_size(info, (size_t)at), &file);
-            for (int from = 0; from < file.n; from += WG_BLOCK) {
-                const int block = (at + from) / WG_BLOCK;
+            for (int from = 0; from < file.n; from += WG_QUANT_BLOCK) {
+                const int block = (at + from) / WG_QUANT_BLOCK;
                 uint8_t *record = to + (size_t)(block / WG_STEP) * (size_t)wg_step_bytes(w->type);
                 put_codes(w->type, file.code + from, record, r, block % WG_STEP);
                 put_scales(w->type, &file, from, record, r, block % WG_STEP);

@@ -8,7 +8,7 @@
 #include "kernels/q8.h"
 
 enum {
-    WG_BLOCK = 32,        /* inputs (k) of a block */
+    WG_QUANT_BLOCK = 32,  /* inputs (k) of a block of a quantised type */
     WG_ACT_BLOCKS = 8,    /* blocks of an activation chunk: 256 inputs */
     WG_GROUP_ROWS = 64,   /* activation rows that lie together, chunk by chunk */
 };
@@ -43,11 +43,11 @@ WG_HD static inline size_t wg_float_at(int type, int k)
 }
 
 /* Sums of a block: q6_k has a scale for each 16 inputs. */
-WG_HD static inline int wg_engine_parts(int type) { return type == WG_Q6_K ? 2 : 1; }
+WG_HD static inline int wg_engine_parts(int type) { return wg_run_of(type) < WG_QUANT_BLOCK ? 2 : 1; }
 
 /* One row x 256 inputs. The last chunk of a row may be partly used. */
 typedef struct wg_q8_act {
-    int8_t q[WG_ACT_BLOCKS * WG_BLOCK];
+    int8_t q[WG_ACT_BLOCKS * WG_QUANT_BLOCK];
     int32_t ini[WG_ACT_BLOCKS]; /* WG_MAGIC_BITS - 128 * sum: where the unsigned-by-signed sum of q8_0 starts */
     float da[WG_ACT_BLOCKS];
     float mda[WG_ACT_BLOCKS];   /* WG_MAGIC * da, exact because da has 16 significant bits */
@@ -63,7 +63,7 @@ static inline int32_t wg_act_start(int type, const wg_q8_act *a, int b, int part
     return WG_MAGIC_BITS - wg_code_zero(type) * (part ? a->sum[b] - a->low[b] : a->low[b]);
 }
 
-WG_HD static inline int wg_blocks(int k) { return k / WG_BLOCK; }
+WG_HD static inline int wg_blocks(int k) { return k / WG_QUANT_BLOCK; }
 WG_HD static inline int wg_chunks(int k) { return (wg_blocks(k) + WG_ACT_BLOCKS - 1) / WG_ACT_BLOCKS; }
 WG_HD static inline size_t wg_chunk_bytes(int type)
 {

@@ -20,32 +20,25 @@ typedef struct wg_block {
 } wg_block;
 
 WG_HD static inline int wg_is_quantised(int type) { return !wg_type_is_float(type); }
-WG_HD static inline int wg_is_k(int type) { return type == WG_Q4_K || type == WG_Q5_K || type == WG_Q6_K; }
-WG_HD static inline int wg_has_min(int type)
-{
-    return type == WG_Q4_1 || type == WG_Q5_1 || type == WG_Q4_K || type == WG_Q5_K;
-}
-WG_HD static inline int wg_code_bits(int type)
-{
-    switch (type) {
-    case WG_Q8_0: return 8;
-    case WG_Q6_K: return 6;
-    case WG_Q5_0: case WG_Q5_1: case WG_Q5_K: return 5;
-    default: return 4;
-    }
-}
 
-/* Code of the value 0 (iq4_nl: after its table, in which 128 is added too). */
-WG_HD static inline int wg_code_zero(int type)
-{
-    switch (type) {
-    case WG_Q8_0: case WG_IQ4_NL: return 128;
-    case WG_Q4_0: return 8;
-    case WG_Q5_0: return 16;
-    case WG_Q6_K: return 32;
-    default: return 0;
+/* One column of the list of types (type_list.h) for a type of it; `other` for the rest. */
+#define WG_TYPE_COLUMN(type, TYPE, other)                                                                                   \
+    switch (type) {                                                                                                         \
+        WG_QUANT_TYPES(TYPE)                                                                                                \
+    default: return other;                                                                                                  \
     }
-}
+#define WG_IS_K(id, name, number, block, ...) case WG_##id: return (block) == WG_BLOCK_MOST;
+#define WG_BITS(id, name, number, block, bytes, written, bits, ...) case WG_##id: return bits;
+#define WG_ZERO(id, name, number, block, bytes, written, bits, zero, ...) case WG_##id: return zero;
+#define WG_RUN(id, name, number, block, bytes, written, bits, zero, run, ...) case WG_##id: return run;
+#define WG_MINIMUM(id, name, number, block, bytes, written, bits, zero, run, minimum, ...) case WG_##id: return minimum;
+WG_HD static inline int wg_is_k(int type) { WG_TYPE_COLUMN(type, WG_IS_K, 0) }
+WG_HD static inline int wg_has_min(int type) { WG_TYPE_COLUMN(type, WG_MINIMUM, 0) }
+WG_HD static inline int wg_code_bits(int type) { WG_TYPE_COLUMN(type, WG_BITS, 4) }
+WG_HD static inline int wg_run_of(int type) { WG_TYPE_COLUMN(type, WG_RUN, 32) }
+
+/* Code of the value 0. */
+WG_HD static inline int wg_code_zero(int type) { WG_TYPE_COLUMN(type, WG_ZERO, 0) }
 
 /* iq4_nl's values + 128 (ggml, "non-linear" 4 bits). */
 extern const uint8_t wg_iq4_table[16];

@@ -15,28 +15,20 @@ typedef struct type_row {
 } type_row;
 
 static const type_row type_rows[] = {
-    { WG_F32, { "f32", 1, 4, 1, 1 } },
-    { WG_F16, { "f16", 1, 2, 1, 1 } },
-    { WG_BF16, { "bf16", 1, 2, 1, 1 } },
-    { WG_F8_E4M3, { "f8_e4m3", WG_F8_RUN, 4 + WG_F8_RUN, 1, 1 } },
-    { WG_Q8_0, { "q8_0", 32, 34, 1, 1 } },
-    { WG_Q4_0, { "q4_0", 32, 18, 1, 1 } },
-    { WG_Q4_1, { "q4_1", 32, 20, 1, 1 } },
-    { WG_Q5_0, { "q5_0", 32, 22, 1, 1 } },
-    { WG_Q5_1, { "q5_1", 32, 24, 1, 1 } },
-    { WG_Q2_K, { "q2_k", 256, 84, 0, 0 } },
-    { WG_Q3_K, { "q3_k", 256, 110, 0, 0 } },
-    { WG_Q4_K, { "q4_k", 256, 144, 1, 0 } },
-    { WG_Q5_K, { "q5_k", 256, 176, 1, 0 } },
-    { WG_Q6_K, { "q6_k", 256, 210, 1, 0 } },
-    { WG_IQ4_NL, { "iq4_nl", 32, 18, 1, 0 } },
-    { WG_IQ4_XS, { "iq4_xs", 256, 136, 0, 0 } },
-    { WG_MXFP4, { "mxfp4", 32, 17, 0, 0 } },
-    { WG_I8, { "i8", 1, 1, 0, 0 } },
-    { WG_I16, { "i16", 1, 2, 0, 0 } },
-    { WG_I32, { "i32", 1, 4, 0, 0 } },
-    { WG_I64, { "i64", 1, 8, 0, 0 } },
-    { WG_F64, { "f64", 1, 8, 0, 0 } },
+#define TYPE(id, name, number, block, bytes, written, bits, zero, run, minimum, d)                                          \
+    { number, { #name, block, bytes, 1, written, (bits) ? 1 + (minimum) : 0, d } },
+    WG_WEIGHT_TYPES(TYPE)
+#undef TYPE
+    /* read and not computed with */
+    { WG_Q2_K, { "q2_k", 256, 84, 0, 0, 0, 0 } },
+    { WG_Q3_K, { "q3_k", 256, 110, 0, 0, 0, 0 } },
+    { WG_IQ4_XS, { "iq4_xs", 256, 136, 0, 0, 0, 0 } },
+    { WG_MXFP4, { "mxfp4", 32, 17, 0, 0, 0, 0 } },
+    { WG_I8, { "i8", 1, 1, 0, 0, 0, 0 } },
+    { WG_I16, { "i16", 1, 2, 0, 0, 0, 0 } },
+    { WG_I32, { "i32", 1, 4, 0, 0, 0, 0 } },
+    { WG_I64, { "i64", 1, 8, 0, 0, 0, 0 } },
+    { WG_F64, { "f64", 1, 8, 0, 0, 0, 0 } },
     /* names only */
     { 4, { .name = "q4_2" } },      { 5, { .name = "q4_3" } },      { 9, { .name = "q8_1" } },
     { 15, { .name = "q8_k" } },     { 16, { .name = "iq2_xxs" } },  { 17, { .name = "iq2_xs" } },

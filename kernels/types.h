@@ -9,16 +9,18 @@
 #include <stdint.h>
 
 #include "kernels/hd.h"
+#include "kernels/type_list.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 typedef enum wg_type {
-    WG_F32 = 0, WG_F16 = 1, WG_Q4_0 = 2, WG_Q4_1 = 3, WG_Q5_0 = 6, WG_Q5_1 = 7, WG_Q8_0 = 8,
-    WG_Q2_K = 10, WG_Q3_K = 11, WG_Q4_K = 12, WG_Q5_K = 13, WG_Q6_K = 14, WG_IQ4_NL = 20, WG_IQ4_XS = 23,
-    WG_I8 = 24, WG_I16 = 25, WG_I32 = 26, WG_I64 = 27, WG_F64 = 28, WG_BF16 = 30, WG_MXFP4 = 39,
-    WG_F8_E4M3 = 0xF8E43,
+#define TYPE(id, name, number, ...) WG_##id = number,
+    WG_WEIGHT_TYPES(TYPE)
+#undef TYPE
+    WG_Q2_K = 10, WG_Q3_K = 11, WG_IQ4_XS = 23, WG_I8 = 24, WG_I16 = 25, WG_I32 = 26, WG_I64 = 27, WG_F64 = 28,
+    WG_MXFP4 = 39,
 } wg_type;
 
 typedef struct wg_type_info {
@@ -27,10 +29,15 @@ typedef struct wg_type_info {
     int bytes;          /* bytes per block */
     int computable;     /* our kernels multiply with it */
     int writable;       /* wg_row_from_f32 makes it */
+    int scales, scale_at; /* f16 of a quantised block: 0 for other types, 1, or 2 with minima; bytes before them */
 } wg_type_info;
 
 /* For messages; a unit test holds them against the table. */
-#define WG_COMPUTABLE_TYPES "f32, f16, bf16, f8_e4m3, q8_0, q4_0, q4_1, q5_0, q5_1, iq4_nl, q4_k, q5_k or q6_k"
+#define WG_AND_TYPE(id, name, ...) ", " #name
+#define WG_OR_TYPE(id, name, ...) " or " #name
+#define WG_COMPUTABLE_TYPES                                                                                                 \
+    "f32" WG_HALF_TYPES(WG_AND_TYPE) WG_SCALED_FLOAT_TYPES(WG_AND_TYPE) WG_QUANT_TYPES_BUT_LAST(WG_AND_TYPE)                 \
+        WG_LAST_QUANT_TYPE(WG_OR_TYPE)
 #define WG_WRITABLE_TYPES "f32, f16, bf16, f8_e4m3, q8_0, q4_0, q4_1, q5_0 or q5_1"
 
 /* NULL for an id that is not in the table (and for known ids we do not read; wg_type_name still names those). */
@@ -41,7 +48,12 @@ int wg_type_parse(const char *name);         /* id, or -1 */
 /* Multiplied as floats with f32 inputs; the others are whole numbers and multiplied as such. */
 WG_HD static inline int wg_type_is_float(int type)
 {
-    return type == WG_F32 || type == WG_F16 || type == WG_BF16 || type == WG_F8_E4M3;
+    switch (type) {
+#define TYPE(id, ...) case WG_##id:
+        WG_FLOAT_TYPES(TYPE) WG_SCALED_FLOAT_TYPES(TYPE) return 1;
+#undef TYPE
+    default: return 0;
+    }
 }
 
 /* Bytes of n elements (n a multiple of the block). */

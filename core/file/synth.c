@@ -119,17 +119,17 @@ static void draw(const job *j, uint64_t e, float *dst, size_t n)
     }
 }
 
-/* Types that numbers are not rounded to: where a block (of the file) has its scale and minimum, -1: none; and the deviation of
- * its weights when the scale is 1, and the minimum such that their mean is 0, for random codes and small scales. */
-typedef struct coded { int type, d, min; double spread, middle; } coded;
+/* Types that numbers are not rounded to: the deviation of a block's weights when its scale is 1, and the minimum such that their
+ * mean is 0, for random codes and small scales. */
+typedef struct coded { int type; double spread, middle; } coded;
 
 static const coded *coded_of(int type)
 {
     static const coded kind[] = {
-        { WG_IQ4_NL, 0, -1, 66.7, 0 },
-        { WG_Q4_K, 0, 2, 258.2, 7.5 },
-        { WG_Q5_K, 0, 2, 526.7, 15.5 },
-        { WG_Q6_K, 208, -1, 1365.6, 0 },
+        { WG_IQ4_NL, 66.7, 0 },
+        { WG_Q4_K, 258.2, 7.5 },
+        { WG_Q5_K, 526.7, 15.5 },
+        { WG_Q6_K, 1365.6, 0 },
     };
     for (size_t i = 0; i < sizeof kind / sizeof *kind; i++)
         if (kind[i].type == type) return &kind[i];
@@ -150,8 +150,8 @@ static void draw_codes(const job *j, uint64_t row, uint8_t *dst, size_t n, doubl
         memcpy(dst + at, &r, bytes - at < sizeof r ? bytes - at : sizeof r);
     }
     for (uint8_t *b = dst; b < dst + bytes; b += info->bytes) {
-        memcpy(b + kind->d, &half, sizeof half);
-        if (kind->min >= 0) memcpy(b + kind->min, &min, sizeof min);
+        memcpy(b + info->scale_at, &half, sizeof half);
+        if (info->scales == 2) memcpy(b + info->scale_at + sizeof half, &min, sizeof min);
     }
 }
 

@@ -54,9 +54,10 @@ static void find_part(void *arg, int thread, int threads)
 /* Where a block keeps its numbers: f16, of f8_e4m3 an f32 and the codes. */
 static int scales_of(int type, int at[2])
 {
-    at[0] = type == WG_Q6_K ? 208 : 0;
-    at[1] = type == WG_F8_E4M3 ? 4 : 2;
-    return type == WG_Q4_1 || type == WG_Q5_1 || type == WG_Q4_K || type == WG_Q5_K || type == WG_F8_E4M3 ? 2 : 1;
+    const wg_type_info *t = wg_type_get(type);
+    at[0] = t->scale_at;
+    at[1] = type == WG_F8_E4M3 ? 4 : t->scale_at + 2;
+    return type == WG_F8_E4M3 || t->scales == 2 ? 2 : 1;
 }
 
 int64_t wg_finite_check(wg_pool *pool, const wg_tensor *t)

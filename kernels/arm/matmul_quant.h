@@ -15,7 +15,7 @@
 enum {
     TALL = 4,
     VECTORS = WG_PANEL / 4,
-    STEPS = WG_BLOCK / 4,
+    STEPS = WG_QUANT_BLOCK / 4,
     PANEL_BLOCK = 8,    /* panels that stay in L2 while all groups of 64 rows pass */
     NEAR = 4352,        /* asked for ahead */
 };
@@ -100,8 +100,9 @@ INLINE void quant_tile(const int type, const int T, const uint8_t *chunk, const 
             UNROLL for (int part = 0; part < parts; part++) {
                 const float32x4_t d = scales(type, chunk, w, part, 4 * i);
                 UNROLL for (int m = 0; m < T; m++) {
-                    const int32x4_t dot = dot_codes(bits, steps, code + steps * part, a[m].q + WG_BLOCK * b + 4 * steps * part,
-                                                    vdupq_n_s32(start(type, a + m, b, part)));
+                    const int8_t *inputs = a[m].q + WG_QUANT_BLOCK * b + 4 * steps * part;
+                    const int32x4_t first = vdupq_n_s32(start(type, a + m, b, part));
+                    const int32x4_t dot = dot_codes(bits, steps, code + steps * part, inputs, first);
                     sum[m] = vfmaq_f32(sum[m], vmulq_n_f32(vcvtq_f32_s32(dot), a[m].da[b]), d);
                 }
             }
@@ -125,28 +126,17 @@ typedef void tile_fn(const uint8_t *chunk, const wg_q8_act *a, int blocks, float
 #define TILES(name, type)                                                                                                   \
     TILE(name, type, 1) TILE(name, type, 2) TILE(name, type, 3) TILE(name, type, 4)                                         \
     static tile_fn *const name[TALL + 1] = { 0, name##_1, name##_2, name##_3, name##_4 };
-TILES(q8_0, WG_Q8_0)
-TILES(q4_0, WG_Q4_0)
-TILES(q4_1, WG_Q4_1)
-TILES(q5_0, WG_Q5_0)
-TILES(q5_1, WG_Q5_1)
-TILES(iq4_nl, WG_IQ4_NL)
-TILES(q4_k, WG_Q4_K)
-TILES(q5_k, WG_Q5_K)
-TILES(q6_k, WG_Q6_K)
+#define TYPE(id, name, ...) TILES(name, WG_##id)
+WG_QUANT_TYPES(TYPE)
+#undef TYPE
 
 static tile_fn *const *tiles_of(int type)
 {
     switch (type) {
-    case WG_Q4_0: return q4_0;
-    case WG_Q4_1: return q4_1;
-    case WG_Q5_0: return q5_0;
-    case WG_Q5_1: return q5_1;
-    case WG_IQ4_NL: return iq4_nl;
-    case WG_Q4_K: return q4_k;
-    case WG_Q5_K: return q5_k;
-    case WG_Q6_K: return q6_k;
-    default: return q8_0;
+#define TYPE(id, name, ...) case WG_##id: return name;
+        WG_QUANT_TYPES(TYPE)
+#undef TYPE
+    default: return NULL;
     }
 }
 

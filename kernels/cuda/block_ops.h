@@ -9,7 +9,7 @@
 #include "kernels/cuda/gpu.h"
 #include "kernels/mass.h"
 
-enum { WG_BLOCK = 256, WG_BLOCK_WARPS = WG_BLOCK / WG_WARP };
+enum { WG_BLOCK_THREADS = 256, WG_BLOCK_WARPS = WG_BLOCK_THREADS / WG_WARP };
 
 /* A mass that many threads add to: the sums of low 32 bits and of what is above them. */
 typedef struct wg_shared_mass { unsigned long long low, high; } wg_shared_mass;
@@ -57,7 +57,7 @@ WG_DEVICE wg_mass wg_block_total(wg_block *b, wg_mass mine)
 template <class Value> WG_DEVICE wg_mass wg_block_mass(wg_block *b, int n, Value &value)
 {
     wg_mass mine = 0;
-    for (int i = (int)threadIdx.x; i < n; i += WG_BLOCK) mine += wg_steps_of(value(i));
+    for (int i = (int)threadIdx.x; i < n; i += WG_BLOCK_THREADS) mine += wg_steps_of(value(i));
     return wg_block_total(b, mine);
 }
 
@@ -108,7 +108,7 @@ template <class T> WG_DEVICE int wg_block_argmax(wg_block *b, const T *x, int n)
 {
     T best = 0;
     int which = -1;
-    for (int i = (int)threadIdx.x; i < n; i += WG_BLOCK)
+    for (int i = (int)threadIdx.x; i < n; i += WG_BLOCK_THREADS)
         if (x[i] == x[i] && wg_is_better(x[i], i, best, which)) best = x[i], which = i;
     return wg_block_best(b, best, which);
 }
@@ -118,7 +118,7 @@ WG_DEVICE int wg_block_largest(wg_block *b, const wg_gpu_best *part, int n)
 {
     float best = 0;
     int which = -1;
-    for (int i = (int)threadIdx.x; i < n; i += WG_BLOCK) {
+    for (int i = (int)threadIdx.x; i < n; i += WG_BLOCK_THREADS) {
         const wg_gpu_best p = part[i];
         if (wg_is_better(p.value, p.at, best, which)) best = p.value, which = p.at;
     }
@@ -134,11 +134,11 @@ template <class Key> WG_DEVICE void wg_block_sort(Key *key, int n, Key last)
 {
     int size = 1;
     while (size < n) size *= 2;
-    for (int i = n + (int)threadIdx.x; i < size; i += WG_BLOCK) key[i] = last;
+    for (int i = n + (int)threadIdx.x; i < size; i += WG_BLOCK_THREADS) key[i] = last;
     __syncthreads();
     for (int run = 2; run <= size; run *= 2)
         for (int with = run / 2; with; with /= 2) {
-            for (int i = (int)threadIdx.x; i < size / 2; i += WG_BLOCK) {
+            for (int i = (int)threadIdx.x; i < size / 2; i += WG_BLOCK_THREADS) {
                 const int lo = i / with * 2 * with + i % with, hi = lo + with;
                 const Key a = key[lo], b = key[hi];
                 if (wg_is_behind(a, b) == ((lo & run) == 0)) key[lo] = b, key[hi] = a;
@@ -163,7 +163,7 @@ struct wg_weight {
 template <class Value> WG_DEVICE double wg_block_scale(wg_block *b, int n, Value &value)
 {
     double largest = 0;
-    for (int i = (int)threadIdx.x; i < n; i += WG_BLOCK) {
+    for (int i = (int)threadIdx.x; i < n; i += WG_BLOCK_THREADS) {
         const double w = value(i);
         largest = w > largest ? w : largest;
     }
@@ -190,7 +190,7 @@ template <class Value> WG_DEVICE int wg_block_find(wg_block *b, int n, wg_mass a
     const int lane = (int)threadIdx.x % WG_WARP, warp = (int)threadIdx.x / WG_WARP;
     int first = 0;
     while (n > WG_WARP) { /* elements from `first` on; a warp takes a share */
-        const int share = (n + WG_BLOCK - 1) / WG_BLOCK * WG_WARP, begin = warp * share;
+        const int share = (n + WG_BLOCK_THREADS - 1) / WG_BLOCK_THREADS * WG_WARP, begin = warp * share;
         const int end = n - begin < share ? n : begin + share;
         wg_mass mine = 0;
         for (int i = begin + lane; i < end; i += WG_WARP) mine += wg_steps_of(value(first + i));

@@ -103,7 +103,7 @@ extern "C" void WG_GPU(loop_nodes)(wg_gpu *g, const wg_gpu_loop *loop, wg_gpu_ro
 /* ---- a draft grows by a node: draft/lm/model.c. The most probable token is what the head has told of its parts, where it has:
  * 4 KiB to read instead of a vocabulary. */
 
-WG_KERNEL WG_LAUNCH_BOUNDS(WG_BLOCK, 1)
+WG_KERNEL WG_LAUNCH_BOUNDS(WG_BLOCK_THREADS, 1)
 draw_node(wg_gpu_loop l, int depth, int vocab, const float *logits, const wg_gpu_best *best, const double *q,
           const int32_t *q_point)
 {
@@ -130,7 +130,7 @@ draw_node(wg_gpu_loop l, int depth, int vocab, const float *logits, const wg_gpu
 extern "C" void WG_GPU(loop_draw)(wg_gpu *g, const wg_gpu_loop *loop, int depth, int vocab, const float *logits,
                                   const wg_gpu_best *best, const double *q, const int32_t *q_point)
 {
-    WG_LAUNCH(draw_node, loop->sequences, WG_BLOCK, 0, g->stream, *loop, depth, vocab, logits, best, q, q_point);
+    WG_LAUNCH(draw_node, loop->sequences, WG_BLOCK_THREADS, 0, g->stream, *loop, depth, vocab, logits, best, q, q_point);
 }
 
 /* ---- a draft is what followed the last tokens before: draft/lookup/ngram.c */
@@ -143,7 +143,7 @@ WG_DEVICE int match_at(const int32_t *text, int n, int end, int n_max)
     return m;
 }
 
-WG_KERNEL WG_LAUNCH_BOUNDS(WG_BLOCK, 1) look_up(wg_gpu_loop l)
+WG_KERNEL WG_LAUNCH_BOUNDS(WG_BLOCK_THREADS, 1) look_up(wg_gpu_loop l)
 {
     wg_depend();
     WG_SHARED(wg_block, b, 1);
@@ -156,7 +156,7 @@ WG_KERNEL WG_LAUNCH_BOUNDS(WG_BLOCK, 1) look_up(wg_gpu_loop l)
     __syncthreads();
     const wg_gpu_seq *s = l.seq + i;
     int best = l.n_min - 1, back = -1; /* tokens between the best match's end and the last token: the most recent wins */
-    for (int k = t; s->height > 0 && k < s->n - 1; k += WG_BLOCK) {
+    for (int k = t; s->height > 0 && k < s->n - 1; k += WG_BLOCK_THREADS) {
         const int m = match_at(text, s->n, s->n - 2 - k, l.n_max);
         if (m > best) best = m, back = k;
     }
@@ -175,7 +175,7 @@ WG_KERNEL WG_LAUNCH_BOUNDS(WG_BLOCK, 1) look_up(wg_gpu_loop l)
 
 extern "C" void WG_GPU(loop_lookup)(wg_gpu *g, const wg_gpu_loop *loop)
 {
-    WG_LAUNCH(look_up, loop->sequences, WG_BLOCK, 0, g->stream, *loop);
+    WG_LAUNCH(look_up, loop->sequences, WG_BLOCK_THREADS, 0, g->stream, *loop);
 }
 
 /* ---- the end of a round: core/engine/seq.c */

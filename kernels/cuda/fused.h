@@ -118,12 +118,12 @@ template <int TYPE> WG_DEVICE void wg_lines_halve(int rows, int k, uint8_t *line
 WG_DEVICE void wg_quantise_place(uint8_t *place)
 {
     const int turn = (int)threadIdx.x % 8;
-    float v[WG_BLOCK], max = 0;
+    float v[WG_QUANT_BLOCK], max = 0;
     WG_UNROLL for (int j = 0; j < 8; j++) {
         const float4 x = ((const float4 *)place)[(j + turn) % 8];
         v[4 * j] = x.x, v[4 * j + 1] = x.y, v[4 * j + 2] = x.z, v[4 * j + 3] = x.w;
     }
-    WG_UNROLL for (int i = 0; i < WG_BLOCK; i++) {
+    WG_UNROLL for (int i = 0; i < WG_QUANT_BLOCK; i++) {
         v[i] = wg_act_clamped(v[i]);
         max = fabsf(v[i]) > max ? fabsf(v[i]) : max;
     }
@@ -148,7 +148,7 @@ WG_DEVICE void wg_quantise_place(uint8_t *place)
 
 WG_DEVICE void wg_lines_quantise(int rows, int k, uint8_t *lines)
 {
-    const int blocks = k / WG_BLOCK;
+    const int blocks = k / WG_QUANT_BLOCK;
     for (int i = (int)threadIdx.x; i < rows * blocks; i += (int)blockDim.x)
         wg_quantise_place(wg_line(lines, i / blocks, k) + i % blocks * WG_LINE_BLOCK);
     __syncthreads();

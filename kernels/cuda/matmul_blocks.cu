@@ -19,7 +19,7 @@
 #include "kernels/cuda/fused.h"
 #include "kernels/cuda/read_weight.h"
 
-enum { STEP_K = WG_STEP * WG_BLOCK, LINE = STEP_K + 16, MOST_WARPS = 8, ENOUGH = 128 /* blocks of a grid, for any card */,
+enum { STEP_K = WG_STEP * WG_QUANT_BLOCK, LINE = STEP_K + 16, MOST_WARPS = 8, ENOUGH = 128 /* blocks of a grid, for any card */,
        BOUND = 384 /* leaves a thread 168 registers */ };
 
 /* What is read of a row's scales: da; then what minima or the codes' zero need. */
@@ -141,7 +141,7 @@ WG_DEVICE void add_step(const uint8_t *record, const uint8_t *inputs, int blocks
             float *to = scales[c / 2][c % 2];
             to[0] = four.x, to[1] = four.y, to[2] = four.z, to[3] = four.w;
         }
-        add_tile<TYPE, WG_BLOCK>(w, inputs + (tile * 8 + lane % 8) * LINE + lane / 8 * 16, scales,
+        add_tile<TYPE, WG_QUANT_BLOCK>(w, inputs + (tile * 8 + lane % 8) * LINE + lane / 8 * 16, scales,
                                  TILES == 8 ? blocks : (int)WG_STEP, acc[tile]);
     }
 }
@@ -167,7 +167,7 @@ template <int TYPE, int TILES> WG_KERNEL WG_LAUNCH_BOUNDS(BOUND, 1) matmul_strip
         const uint8_t *stage = ring + at * size;
         if (u.mine)
             add_step<TYPE, TILES>(stage + warp * wg_step_bytes(TYPE), stage + warps * wg_step_bytes(TYPE),
-                                  p.k / WG_BLOCK - s * WG_STEP, lane, acc);
+                                  p.k / WG_QUANT_BLOCK - s * WG_STEP, lane, acc);
         at = at + 1 < stages ? at + 1 : 0;
     }
     __syncthreads();
@@ -254,7 +254,7 @@ WG_KERNEL WG_LAUNCH_BOUNDS(BOUND, 1) fused_stripes(wg_product p, WG_GRID_CONSTAN
     const uint8_t *x = wg_line(lines, lane % 8 < p.rows ? lane % 8 : 0, p.k) + lane / 16 * WG_LINE_BLOCK + lane / 8 % 2 * 16;
     const uint8_t *column[2];
     WG_UNROLL for (int c = 0; c < 2; c++)
-        column[c] = wg_line(lines, lane % 4 * 2 + c < p.rows ? lane % 4 * 2 + c : 0, p.k) + WG_BLOCK;
+        column[c] = wg_line(lines, lane % 4 * 2 + c < p.rows ? lane % 4 * 2 + c : 0, p.k) + WG_QUANT_BLOCK;
     for (int turn = (int)blockIdx.x * warps; turn < p.units; turn += beside, unit += beside) {
         const wg_unit u = wg_fused_unit(p, f, unit);
         float acc[WG_SUMS] = {};

@@ -25,12 +25,12 @@ WG_DEVICE void quantise_block(const act_job &j, size_t row, int block, float giv
     const int lane = (int)threadIdx.x % WG_WARP;
     const float v = wg_act_clamped(given), da = wg_act_step(wg_warp_max(fabsf(v)));
     const int i = wg_act_code(v, wg_act_per(da));
-    int sum = i, half = lane < WG_BLOCK / 2 ? i : 0;
+    int sum = i, half = lane < WG_QUANT_BLOCK / 2 ? i : 0;
     for (int with = 16; with; with >>= 1) {
         sum += __shfl_xor_sync(0xffffffffu, sum, with);
         half += __shfl_xor_sync(0xffffffffu, half, with);
     }
-    if (block * WG_BLOCK < j.k) ((int8_t *)j.act)[row * j.k + block * WG_BLOCK + lane] = (int8_t)i;
+    if (block * WG_QUANT_BLOCK < j.k) ((int8_t *)j.act)[row * j.k + block * WG_QUANT_BLOCK + lane] = (int8_t)i;
     if (lane) return;
     const size_t all = (size_t)j.rows * j.padded;
     float *scales = j.scales + row * j.padded + block;
@@ -44,7 +44,7 @@ WG_KERNEL WG_LAUNCH_BOUNDS(THREADS, 1) quantise_rows(act_job j)
 {
     wg_depend();
     const size_t at = (size_t)blockIdx.x * WARPS + threadIdx.x / WG_WARP, row = at / (size_t)j.padded;
-    const int block = (int)(at % (size_t)j.padded), i = block * WG_BLOCK + (int)threadIdx.x % WG_WARP;
+    const int block = (int)(at % (size_t)j.padded), i = block * WG_QUANT_BLOCK + (int)threadIdx.x % WG_WARP;
     if (row >= (size_t)j.rows) return; /* the whole warp */
     quantise_block(j, row, block, i < j.k ? j.x[row * j.k + i] : 0.0f);
 }
@@ -55,7 +55,7 @@ WG_KERNEL WG_LAUNCH_BOUNDS(MOST_THREADS, 1) norm_quantise_row(act_job j)
     WG_SHARED(float, tile, WG_NORM_TILE);
     const float *from = j.x + (size_t)blockIdx.x * j.k, r = wg_norm_factor(from, j.k, j.eps, tile);
     for (int block = (int)threadIdx.x / WG_WARP; block < j.padded; block += (int)blockDim.x / WG_WARP) {
-        const int i = block * WG_BLOCK + (int)threadIdx.x % WG_WARP;
+        const int i = block * WG_QUANT_BLOCK + (int)threadIdx.x % WG_WARP;
         quantise_block(j, blockIdx.x, block, i < j.k ? from[i] * r * j.weight[i] : 0.0f);
     }
 }

@@ -82,7 +82,7 @@ template <int TYPE> WG_DEVICE float wg_panel_element(const void *data, int input
 /* Of a quantised one. */
 template <int TYPE> WG_DEVICE float wg_stripe_element(const void *data, int inputs, int n, int k)
 {
-    const int r = n % WG_STRIPE, b = k / WG_BLOCK, p = k % WG_BLOCK / 16;
+    const int r = n % WG_STRIPE, b = k / WG_QUANT_BLOCK, p = k % WG_QUANT_BLOCK / 16;
     const uint8_t *record = (const uint8_t *)data + (size_t)(n / WG_STRIPE) * wg_stripe_bytes(TYPE, inputs) +
                             (size_t)(b / WG_STEP) * wg_step_bytes(TYPE);
     uint32_t a[4];

@@ -14,7 +14,7 @@
 
 /* What the threads of a block tell each other in passes. */
 typedef struct wg_rule_notes {
-    wg_mass segment[2][WG_BLOCK], mass[2];
+    wg_mass segment[2][WG_BLOCK_THREADS], mass[2];
     double number;
     int32_t n;
 } wg_rule_notes;
@@ -48,26 +48,26 @@ struct wg_rule_block {
 #define WG_ONE_THREAD false
 #define WG_LEADER(b) (threadIdx.x == 0)
 #define WG_SYNC(b) __syncthreads()
-#define WG_FOR_TOKENS(t, token) for (int token = (int)threadIdx.x; token < (t).n; token += WG_BLOCK)
-#define WG_FOR_PART(n, i) for (int i = (int)threadIdx.x; i < (n); i += WG_BLOCK)
+#define WG_FOR_TOKENS(t, token) for (int token = (int)threadIdx.x; token < (t).n; token += WG_BLOCK_THREADS)
+#define WG_FOR_PART(n, i) for (int i = (int)threadIdx.x; i < (n); i += WG_BLOCK_THREADS)
 #define WG_ADD_MASS(mass, n, i, weight) WG_FOR_PART(n, i) mass += wg_steps_of(weight)
 
 WG_RULE void wg_part(const wg_rule_block *, int n, int *from, int *to)
 {
-    const int t = (int)threadIdx.x, each = (n + WG_BLOCK - 1) / WG_BLOCK;
+    const int t = (int)threadIdx.x, each = (n + WG_BLOCK_THREADS - 1) / WG_BLOCK_THREADS;
     *from = t * each < n ? t * each : n;
     *to = (t + 1) * each < n ? (t + 1) * each : n;
 }
 WG_RULE void wg_before(const wg_rule_block *b, const wg_mass *mine, wg_mass *before, wg_mass *all)
 {
-    wg_mass (*note)[WG_BLOCK] = b->notes->segment;
+    wg_mass (*note)[WG_BLOCK_THREADS] = b->notes->segment;
     const int t = (int)threadIdx.x;
     __syncthreads();
     note[0][t] = mine[0];
     note[1][t] = mine[1];
     __syncthreads();
     before[0] = before[1] = *all = 0;
-    for (int i = 0; i < WG_BLOCK; i++) {
+    for (int i = 0; i < WG_BLOCK_THREADS; i++) {
         *all += note[0][i];
         if (i < t) before[0] += note[0][i], before[1] += note[1][i];
     }

@@ -14,7 +14,7 @@
 #include "kernels/cuda/launch.h"
 #include "kernels/exp.h"
 
-enum { BUCKETS = 1024, EACH = BUCKETS / WG_BLOCK, PER_NAT = 32, LEAST_PART = 8192, MOST_PARTS = 16 };
+enum { BUCKETS = 1024, EACH = BUCKETS / WG_BLOCK_THREADS, PER_NAT = 32, LEAST_PART = 8192, MOST_PARTS = 16 };
 
 /* Of a row, in device memory. */
 typedef struct row_state {
@@ -103,7 +103,7 @@ WG_DEVICE bool is_last(wg_block *b, const chain &c)
 /* ---- the largest logit, the weights */
 
 /* An empty state; the largest logit, where a row's pieces tell it. */
-WG_KERNEL WG_LAUNCH_BOUNDS(WG_BLOCK, 1)
+WG_KERNEL WG_LAUNCH_BOUNDS(WG_BLOCK_THREADS, 1)
 sample_begin(const float *logits, int n, const wg_gpu_best *piece, char *scratch, size_t room)
 {
     wg_depend();
@@ -111,7 +111,7 @@ sample_begin(const float *logits, int n, const wg_gpu_best *piece, char *scratch
     const size_t r = blockIdx.x;
     row_state *s = (row_state *)(scratch + r * room);
     const int which = piece ? wg_block_largest(b, piece + r * WG_GPU_BESTS, WG_GPU_BESTS) : -1;
-    for (int k = (int)threadIdx.x; k < BUCKETS; k += WG_BLOCK) {
+    for (int k = (int)threadIdx.x; k < BUCKETS; k += WG_BLOCK_THREADS) {
         s->mass[k].low = s->mass[k].high = 0;
         s->count[k] = 0;
     }
@@ -124,7 +124,7 @@ sample_begin(const float *logits, int n, const wg_gpu_best *piece, char *scratch
     s->reached = 0;
 }
 
-WG_KERNEL WG_LAUNCH_BOUNDS(WG_BLOCK, 1)
+WG_KERNEL WG_LAUNCH_BOUNDS(WG_BLOCK_THREADS, 1)
 sample_largest(const float *logits, int n, wg_gpu_chain o, double *rows, char *scratch, size_t room)
 {
     wg_depend();
@@ -143,7 +143,7 @@ struct weigh {
     }
 };
 
-WG_KERNEL WG_LAUNCH_BOUNDS(WG_BLOCK, 1)
+WG_KERNEL WG_LAUNCH_BOUNDS(WG_BLOCK_THREADS, 1)
 sample_weigh(const float *logits, int n, wg_gpu_chain o, double *rows, char *scratch, size_t room)
 {
     wg_depend();
@@ -166,8 +166,8 @@ typedef struct bucket_room {
 WG_DEVICE void find_bucket(wg_block *b, const chain &c, int most, wg_mass enough)
 {
     row_state *s = c.s;
-    WG_SHARED(wg_mass, mass_of, WG_BLOCK);
-    WG_SHARED(int32_t, count_of, WG_BLOCK);
+    WG_SHARED(wg_mass, mass_of, WG_BLOCK_THREADS);
+    WG_SHARED(int32_t, count_of, WG_BLOCK_THREADS);
     const int t = (int)threadIdx.x;
     wg_mass mass = 0, mass_before = 0;
     int count = 0, before = 0, mine = -1;
@@ -192,7 +192,7 @@ WG_DEVICE void find_bucket(wg_block *b, const chain &c, int most, wg_mass enough
         mass_before += more;
     }
     const int bucket = wg_block_best(b, -(double)mine, mine);
-    if (bucket >= 0 ? mine == bucket : t == WG_BLOCK - 1) { /* none: all is before it */
+    if (bucket >= 0 ? mine == bucket : t == WG_BLOCK_THREADS - 1) { /* none: all is before it */
         s->bucket = bucket >= 0 ? bucket : BUCKETS;
         s->taken = before;
         s->reached = mass_before;
@@ -206,7 +206,7 @@ WG_DEVICE void find_bucket(wg_block *b, const chain &c, int most, wg_mass enough
 WG_DEVICE wg_mass part_of(const chain &c, wg_mass all) { return wg_mass_of(c.o.top_p * wg_mass_value(all)); }
 WG_DEVICE wg_mass everything() { return ~(wg_mass)0; }
 
-WG_KERNEL WG_LAUNCH_BOUNDS(WG_BLOCK, 1)
+WG_KERNEL WG_LAUNCH_BOUNDS(WG_BLOCK_THREADS, 1)
 sample_fill(const float *logits, int n, wg_gpu_chain o, double *rows, char *scratch, size_t room)
 {
     wg_depend();
@@ -215,19 +215,19 @@ sample_fill(const float *logits, int n, wg_gpu_chain o, double *rows, char *scra
     const chain c = chain_at(logits, n, o, rows, scratch, room);
     if (is_point(c)) return;
     const double floor = floor_of(c);
-    for (int k = (int)threadIdx.x; k < BUCKETS; k += WG_BLOCK) {
+    for (int k = (int)threadIdx.x; k < BUCKETS; k += WG_BLOCK_THREADS) {
         here->mass[k].low = here->mass[k].high = 0;
         here->count[k] = 0;
     }
     __syncthreads();
-    for (int i = c.from + (int)threadIdx.x; i < c.to; i += WG_BLOCK)
+    for (int i = c.from + (int)threadIdx.x; i < c.to; i += WG_BLOCK_THREADS)
         if (c.p[i] >= floor) {
             const int k = bucket_of(c, i);
             atomicAdd(&here->count[k], 1);
             wg_add_mass(&here->mass[k], wg_steps_of(c.p[i]));
         }
     __syncthreads();
-    for (int k = (int)threadIdx.x; k < BUCKETS; k += WG_BLOCK)
+    for (int k = (int)threadIdx.x; k < BUCKETS; k += WG_BLOCK_THREADS)
         if (here->count[k] > 0) {
             atomicAdd(&c.s->count[k], here->count[k]);
             wg_add_mass(&c.s->mass[k], wg_mass_there(&here->mass[k]));
@@ -265,7 +265,7 @@ WG_DEVICE void end_prefix(wg_block *b, const chain &c)
 }
 
 /* Collects the tokens of the bucket; among them is the end. */
-WG_KERNEL WG_LAUNCH_BOUNDS(WG_BLOCK, 1)
+WG_KERNEL WG_LAUNCH_BOUNDS(WG_BLOCK_THREADS, 1)
 sample_cut(const float *logits, int n, wg_gpu_chain o, double *rows, char *scratch, size_t room, int again)
 {
     wg_depend();
@@ -274,7 +274,7 @@ sample_cut(const float *logits, int n, wg_gpu_chain o, double *rows, char *scrat
     if (is_point(c)) return;
     const double floor = floor_of(c);
     const int bucket = c.s->bucket;
-    for (int i = c.from + (int)threadIdx.x; i < c.to; i += WG_BLOCK)
+    for (int i = c.from + (int)threadIdx.x; i < c.to; i += WG_BLOCK_THREADS)
         if (c.p[i] >= floor && bucket_of(c, i) == bucket) c.key[atomicAdd(&c.s->keys, 1)] = key_of(c.x[i], i);
     if (!is_last(b, c)) return;
     if (bucket < BUCKETS) end_prefix(b, c);
@@ -307,7 +307,7 @@ WG_DEVICE keep kept_of(const chain &c)
     return keep{ c, last < c.n ? c.x[last] : -INFINITY, last, 0, is_whole(c) ? 0 : c.o.min_p > TINY ? c.o.min_p : TINY };
 }
 
-WG_KERNEL WG_LAUNCH_BOUNDS(WG_BLOCK, 1)
+WG_KERNEL WG_LAUNCH_BOUNDS(WG_BLOCK_THREADS, 1)
 sample_keep(const float *logits, int n, wg_gpu_chain o, double *rows, char *scratch, size_t room)
 {
     wg_depend();
@@ -322,7 +322,7 @@ sample_keep(const float *logits, int n, wg_gpu_chain o, double *rows, char *scra
     atomicAdd(&c.s->kept, count);
 }
 
-WG_KERNEL WG_LAUNCH_BOUNDS(WG_BLOCK, 1)
+WG_KERNEL WG_LAUNCH_BOUNDS(WG_BLOCK_THREADS, 1)
 sample_store(const float *logits, int n, wg_gpu_chain o, double *rows, char *scratch, size_t room, int32_t *point)
 {
     wg_depend();
@@ -332,7 +332,7 @@ sample_store(const float *logits, int n, wg_gpu_chain o, double *rows, char *scr
     if (stands) return;
     const double scale = 1 / wg_mass_value(wg_mass_there(is_whole(c) ? &c.s->all : &c.s->kept_mass));
     const keep kept = kept_of(c);
-    for (int i = c.from + (int)threadIdx.x; i < c.to; i += WG_BLOCK) c.p[i] = kept.is_kept(i) ? c.p[i] * scale : 0;
+    for (int i = c.from + (int)threadIdx.x; i < c.to; i += WG_BLOCK_THREADS) c.p[i] = kept.is_kept(i) ? c.p[i] * scale : 0;
 }
 
 extern "C" void WG_GPU(sample)(wg_gpu *g, const float *x, int n, const wg_gpu_chain *chain, double *p, int32_t *point,
@@ -344,14 +344,14 @@ extern "C" void WG_GPU(sample)(wg_gpu *g, const float *x, int n, const wg_gpu_ch
     const dim3 grid((unsigned)(most > 1 ? most : 1), (unsigned)rows);
     const bool cuts = o.top_k || o.top_p < 1;
     char *s = (char *)scratch;
-    WG_LAUNCH(sample_begin, rows, WG_BLOCK, 0, g->stream, x, n, o.best, s, room);
-    if (!o.best) WG_LAUNCH(sample_largest, grid, WG_BLOCK, 0, g->stream, x, n, o, p, s, room);
+    WG_LAUNCH(sample_begin, rows, WG_BLOCK_THREADS, 0, g->stream, x, n, o.best, s, room);
+    if (!o.best) WG_LAUNCH(sample_largest, grid, WG_BLOCK_THREADS, 0, g->stream, x, n, o, p, s, room);
     if (1 / o.temperature < INFINITY && o.top_k != 1) {
-        WG_LAUNCH(sample_weigh, grid, WG_BLOCK, 0, g->stream, x, n, o, p, s, room);
-        if (cuts) WG_LAUNCH(sample_fill, grid, WG_BLOCK, 0, g->stream, x, n, o, p, s, room);
-        if (cuts) WG_LAUNCH(sample_cut, grid, WG_BLOCK, 0, g->stream, x, n, o, p, s, room, 0);
-        if (o.top_k && o.top_p < 1) WG_LAUNCH(sample_cut, grid, WG_BLOCK, 0, g->stream, x, n, o, p, s, room, 1);
-        if (cuts || o.min_p > 0) WG_LAUNCH(sample_keep, grid, WG_BLOCK, 0, g->stream, x, n, o, p, s, room);
+        WG_LAUNCH(sample_weigh, grid, WG_BLOCK_THREADS, 0, g->stream, x, n, o, p, s, room);
+        if (cuts) WG_LAUNCH(sample_fill, grid, WG_BLOCK_THREADS, 0, g->stream, x, n, o, p, s, room);
+        if (cuts) WG_LAUNCH(sample_cut, grid, WG_BLOCK_THREADS, 0, g->stream, x, n, o, p, s, room, 0);
+        if (o.top_k && o.top_p < 1) WG_LAUNCH(sample_cut, grid, WG_BLOCK_THREADS, 0, g->stream, x, n, o, p, s, room, 1);
+        if (cuts || o.min_p > 0) WG_LAUNCH(sample_keep, grid, WG_BLOCK_THREADS, 0, g->stream, x, n, o, p, s, room);
     }
-    WG_LAUNCH(sample_store, grid, WG_BLOCK, 0, g->stream, x, n, o, p, s, room, point);
+    WG_LAUNCH(sample_store, grid, WG_BLOCK_THREADS, 0, g->stream, x, n, o, p, s, room, point);
 }

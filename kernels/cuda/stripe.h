@@ -32,7 +32,7 @@ WG_HD static inline int wg_step_bytes(int type)
     return wg_step_scales_at(type) + 128 + (wg_is_k(type) ? (wg_has_min(type) ? 64 : 32) : wg_has_min(type) ? 128 : 0);
 }
 
-WG_HD static inline int wg_steps(int k) { return (k / WG_BLOCK + WG_STEP - 1) / WG_STEP; }
+WG_HD static inline int wg_steps(int k) { return (k / WG_QUANT_BLOCK + WG_STEP - 1) / WG_STEP; }
 WG_HD static inline size_t wg_stripe_bytes(int type, int k) { return (size_t)wg_steps(k) * (size_t)wg_step_bytes(type); }
 
 #endif

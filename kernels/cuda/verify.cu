@@ -29,7 +29,7 @@ template <int KIND> WG_DEVICE void verify_tree(const wg_rule_block *b, const wg_
 }
 
 template <int KIND>
-WG_KERNEL WG_LAUNCH_BOUNDS(WG_BLOCK, 1)
+WG_KERNEL WG_LAUNCH_BOUNDS(WG_BLOCK_THREADS, 1)
 settle_tree(wg_rule rule, const wg_rule_tree *tree, int vocab, const double *p, const int32_t *p_one_hot, const double *q,
             const int32_t *q_one_hot, double *scratch, wg_rule_path *path)
 {
@@ -39,7 +39,7 @@ settle_tree(wg_rule rule, const wg_rule_tree *tree, int vocab, const double *p, 
     WG_SHARED(wg_rule_state, state, 1);
     WG_SHARED(wg_rule_notes, notes, 1);
     const int32_t *from = (const int32_t *)(tree + blockIdx.x);
-    for (int i = (int)threadIdx.x; i < (int)(sizeof *tree / 4); i += WG_BLOCK) ((int32_t *)here)[i] = from[i];
+    for (int i = (int)threadIdx.x; i < (int)(sizeof *tree / 4); i += WG_BLOCK_THREADS) ((int32_t *)here)[i] = from[i];
     __syncthreads();
     double *mine = scratch + wg_gpu_settle_cells((wg_rule_kind)KIND, vocab) * blockIdx.x;
     wg_rule_block b;
@@ -81,5 +81,5 @@ extern "C" void WG_GPU(settle)(wg_gpu *g, const wg_rule *rule, const wg_rule_tre
     case WG_RULE_OPTIMAL: kernel = settle_tree<WG_RULE_OPTIMAL>; break;
     default: return;
     }
-    WG_LAUNCH(kernel, trees, WG_BLOCK, 0, g->stream, *rule, tree, vocab, p, p_point, q, q_point, scratch, path);
+    WG_LAUNCH(kernel, trees, WG_BLOCK_THREADS, 0, g->stream, *rule, tree, vocab, p, p_point, q, q_point, scratch, path);
 }

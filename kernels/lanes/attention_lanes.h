@@ -261,8 +261,10 @@ INLINE void mix(const int type, const int H, const int V, const int shared, cons
             const int end = shared ? H : h0 + 1; /* the heads [h0,end) read one place */
             const char *at = key[j] + from[h0], *ask = next[j] + from[h0];
             vec by[HEADS];
-            HOLD(at);
-            HOLD(ask);
+            if (V * PARTS >= 8) { /* more displacements than registers to spare */
+                HOLD(at);
+                HOLD(ask);
+            }
             UNROLL for (int h = h0; h < end; h++) by[h] = v_all(w[h][j]);
             UNROLL for (int i = 0; i < V; i++) {
                 const size_t far = (size_t)(LANES * i) * size;

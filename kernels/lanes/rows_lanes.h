@@ -15,7 +15,7 @@
 INLINE void quantise_block(const float *x, wg_q8_act *act, int b)
 {
     int half[2];
-    const float da = codes_of(x, WG_BLOCK, 1, act->q + b * WG_BLOCK, half);
+    const float da = codes_of(x, WG_QUANT_BLOCK, 1, act->q + b * WG_QUANT_BLOCK, half);
     const int sum = half[0] + half[1];
     act->ini[b] = WG_MAGIC_BITS - 128 * sum;
     act->da[b] = da;
@@ -35,7 +35,7 @@ void LEVEL(act_prepare)(int type, const float *x, size_t ldx, int rows, int k, v
         const float *row = x + (size_t)m * ldx;
         wg_q8_act *to = (wg_q8_act *)act + wg_q8_act_at(m, wg_chunks(k));
         for (int b = 0; b < wg_blocks(k); b++)
-            quantise_block(row + b * WG_BLOCK, to + (size_t)(b / WG_ACT_BLOCKS) * (size_t)wg_group_rows(rows, m),
+            quantise_block(row + b * WG_QUANT_BLOCK, to + (size_t)(b / WG_ACT_BLOCKS) * (size_t)wg_group_rows(rows, m),
                            b % WG_ACT_BLOCKS);
     }
 }

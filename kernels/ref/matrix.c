@@ -60,9 +60,9 @@ static void put_codes(int type, const uint8_t *code, uint8_t *block, int r)
 {
     uint8_t *to = block + wg_codes_at(type) + 4 * r, *high = block + wg_high_at(type);
     const int bits = wg_code_bits(type);
-    uint32_t c[WG_BLOCK / 4], two[2] = { 0, 0 };
+    uint32_t c[WG_QUANT_BLOCK / 4], two[2] = { 0, 0 };
     memcpy(c, code, sizeof c);
-    for (int j = 0; j < WG_BLOCK / 4; j++) {
+    for (int j = 0; j < WG_QUANT_BLOCK / 4; j++) {
         const uint32_t low = (c[j] & 0x0f0f0f0fu) | (c[(j + 4) % 8] & 0x0f0f0f0fu) << 4;
         if (bits == 8) memcpy(to + 128 * j, &c[j], 4);
         else if (j < 4) memcpy(to + 128 * j, &low, 4);
@@ -80,7 +80,7 @@ static void put_scales(int type, const wg_block *b, int from, uint8_t *head, uin
     memcpy(wide + 2 * r, &b->d, 2);
     if (wg_has_min(type)) memcpy(wide + 64 + 2 * r, &b->m, 2);
     if (!wg_is_k(type)) return;
-    for (int s = 0; s < WG_BLOCK / b->run; s++) block[32 * s + r] = (uint8_t)b->scale[from / b->run + s];
+    for (int s = 0; s < WG_QUANT_BLOCK / b->run; s++) block[32 * s + r] = (uint8_t)b->scale[from / b->run + s];
     if (wg_has_min(type)) block[32 + r] = b->min[from / b->run];
 }
 
@@ -96,8 +96,8 @@ static void pack_quantised(int type, int n, int k, const char *rows, char *packe
                 const size_t row = (size_t)p * WG_PANEL + (size_t)r;
                 wg_block b;
                 wg_block_read(type, rows + row * row_bytes + wg_type_size(info, (size_t)at), &b);
-                for (int from = 0; from < b.n; from += WG_BLOCK) {
-                    const int i = (at + from) / WG_BLOCK;
+                for (int from = 0; from < b.n; from += WG_QUANT_BLOCK) {
+                    const int i = (at + from) / WG_QUANT_BLOCK;
                     uint8_t *block = panel + wg_block_of(type, i);
                     put_codes(type, b.code + from, block, r);
                     put_scales(type, &b, from, panel + wg_head_of(type, i), block, r);
@@ -147,7 +147,7 @@ void wg_weights_read(const wg_matrix *w, int n, int b, wg_weights32 *out)
     const int type = w->type, r = n % WG_PANEL;
     const uint8_t *panel = (const uint8_t *)w->data + (size_t)(n / WG_PANEL) * wg_panel_bytes(type, w->k);
     const uint8_t *block = panel + wg_block_of(type, b), *wide = wg_is_k(type) ? panel + wg_head_of(type, b) : block;
-    for (int j = 0; j < WG_BLOCK / 4; j++) {
+    for (int j = 0; j < WG_QUANT_BLOCK / 4; j++) {
         const uint32_t c = four_codes(type, block, r, j);
         for (int i = 0; i < 4; i++) out->value[4 * j + i] = wg_code_value(type, (int)(c >> 8 * i & 255));
     }
@@ -190,9 +190,9 @@ void wg_matrix_row_ref(const wg_matrix *w, int i, float *dst)
         for (int b = 0; b < wg_blocks(w->k); b++) {
             wg_weights32 v;
             wg_weights_read(w, i, b, &v);
-            for (int j = 0; j < WG_BLOCK; j++) {
-                const float x = (float)v.value[j] * v.scale[j * wg_engine_parts(w->type) / WG_BLOCK];
-                dst[b * WG_BLOCK + j] = wg_has_min(w->type) ? x + v.min : x;
+            for (int j = 0; j < WG_QUANT_BLOCK; j++) {
+                const float x = (float)v.value[j] * v.scale[j * wg_engine_parts(w->type) / WG_QUANT_BLOCK];
+                dst[b * WG_QUANT_BLOCK + j] = wg_has_min(w->type) ? x + v.min : x;
             }
         }
         break;

@@ -15,12 +15,12 @@ size_t wg_act_bytes_ref(int type, int rows, int k)
 
 static void quantise_block(const float *x, wg_q8_act *act, int b)
 {
-    int8_t *q = act->q + b * WG_BLOCK;
-    const float da = wg_q8_block(x, WG_BLOCK, q);
+    int8_t *q = act->q + b * WG_QUANT_BLOCK;
+    const float da = wg_q8_block(x, WG_QUANT_BLOCK, q);
     int sum = 0, low = 0;
-    for (int i = 0; i < WG_BLOCK; i++) {
+    for (int i = 0; i < WG_QUANT_BLOCK; i++) {
         sum += q[i];
-        low += i < WG_BLOCK / 2 ? q[i] : 0;
+        low += i < WG_QUANT_BLOCK / 2 ? q[i] : 0;
     }
     act->ini[b] = WG_MAGIC_BITS - 128 * sum;
     act->da[b] = da;
@@ -41,7 +41,7 @@ void wg_act_prepare_ref(int type, const float *x, size_t ldx, int rows, int k, v
         }
         wg_q8_act *to = (wg_q8_act *)act + wg_q8_act_at(m, wg_chunks(k));
         for (int b = 0; b < wg_blocks(k); b++)
-            quantise_block(row + b * WG_BLOCK, to + (size_t)(b / WG_ACT_BLOCKS) * (size_t)wg_group_rows(rows, m),
+            quantise_block(row + b * WG_QUANT_BLOCK, to + (size_t)(b / WG_ACT_BLOCKS) * (size_t)wg_group_rows(rows, m),
                            b % WG_ACT_BLOCKS);
     }
 }

@@ -9,7 +9,7 @@
 enum {
     TALL = 6,   /* rows of a tile: 12 integer sums and 12 of floats in registers */
     SPAN = 128, /* rows that share an opened chunk; their inputs stay in L2 while all panels pass */
-    STEPS = WG_BLOCK / 4,
+    STEPS = WG_QUANT_BLOCK / 4,
 };
 
 /* How types differ once they are open. HALVES: a scale for each 16 inputs. */
@@ -74,7 +74,7 @@ INLINE void open_tile(const kind k, const int T, const opened *o, const wg_q8_ac
                 const __m512i w0 = _mm512_load_si512(o->q[b][j][0]), w1 = _mm512_load_si512(o->q[b][j][16]);
                 UNROLL for (int m = 0; m < T; m++) {
                     int32_t four;
-                    memcpy(&four, a[m].q + WG_BLOCK * b + 4 * j, 4);
+                    memcpy(&four, a[m].q + WG_QUANT_BLOCK * b + 4 * j, 4);
                     const __m512i x = _mm512_set1_epi32(four);
                     sum[m][0] = _mm512_dpbusd_epi32(sum[m][0], w0, x);
                     sum[m][1] = _mm512_dpbusd_epi32(sum[m][1], w1, x);
@@ -111,21 +111,18 @@ TILES(plain, PLAIN)
 TILES(minimum, MINIMA)
 TILES(halves_of, HALVES)
 
-#define OPEN(name, type) static void name(const char *chunk, int blocks, opened *o) { open_chunk(type, chunk, blocks, o); }
-OPEN(q5_0, WG_Q5_0)
-OPEN(q5_1, WG_Q5_1)
-OPEN(q4_k, WG_Q4_K)
-OPEN(q5_k, WG_Q5_K)
-OPEN(q6_k, WG_Q6_K)
+#define TYPE(id, name, ...)                                                                                                 \
+    static void name(const char *chunk, int blocks, opened *o) { open_chunk(WG_##id, chunk, blocks, o); }
+WG_QUANT_TYPES(TYPE)
+#undef TYPE
 
 static open_fn *open_of(int type)
 {
     switch (type) {
-    case WG_Q5_0: return q5_0;
-    case WG_Q5_1: return q5_1;
-    case WG_Q4_K: return q4_k;
-    case WG_Q5_K: return q5_k;
-    default: return q6_k;
+#define TYPE(id, name, ...) case WG_##id: return name;
+        WG_QUANT_TYPES(TYPE)
+#undef TYPE
+    default: return NULL;
     }
 }
 

@@ -14,7 +14,7 @@
 enum {
     HALF = WG_PANEL / 2,
     PANEL_BLOCK = 8,    /* panels that stay in L2 while all groups of 64 rows pass */
-    STEPS = WG_BLOCK / 4,
+    STEPS = WG_QUANT_BLOCK / 4,
     AHEAD = 8704,       /* how far ahead lines are asked for */
 };
 
@@ -82,28 +82,17 @@ INLINE void quant_tile(const int type, const int T, const char *chunk, int half,
     TILE(name, type, 1) TILE(name, type, 2) TILE(name, type, 3) TILE(name, type, 4) TILE(name, type, 5) TILE(name, type, 6)    \
     static tile_fn *const name[TALL + 1] = { 0, name##_1, name##_2, name##_3, name##_4, name##_5, name##_6 };
 #endif
-TILES(q8_0, WG_Q8_0)
-TILES(q4_0, WG_Q4_0)
-TILES(q4_1, WG_Q4_1)
-TILES(q5_0, WG_Q5_0)
-TILES(q5_1, WG_Q5_1)
-TILES(iq4_nl, WG_IQ4_NL)
-TILES(q4_k, WG_Q4_K)
-TILES(q5_k, WG_Q5_K)
-TILES(q6_k, WG_Q6_K)
+#define TYPE(id, name, ...) TILES(name, WG_##id)
+WG_QUANT_TYPES(TYPE)
+#undef TYPE
 
 static tile_fn *const *tiles_of(int type)
 {
     switch (type) {
-    case WG_Q4_0: return q4_0;
-    case WG_Q4_1: return q4_1;
-    case WG_Q5_0: return q5_0;
-    case WG_Q5_1: return q5_1;
-    case WG_IQ4_NL: return iq4_nl;
-    case WG_Q4_K: return q4_k;
-    case WG_Q5_K: return q5_k;
-    case WG_Q6_K: return q6_k;
-    default: return q8_0;
+#define TYPE(id, name, ...) case WG_##id: return name;
+        WG_QUANT_TYPES(TYPE)
+#undef TYPE
+    default: return NULL;
     }
 }
 

@@ -21,7 +21,7 @@ enum {
     TALL = 8,            /* rows of the tallest tile: 16 sums, 2 weights, 1 broadcast */
     LOW = 6,             /* above TALL rows, where arithmetic binds; with two parts always */
     PANEL_BLOCK = 8,     /* panels that stay in L2 while all groups of 64 rows pass */
-    STEPS = WG_BLOCK / 4,
+    STEPS = WG_QUANT_BLOCK / 4,
     AHEAD = 8704,        /* how far ahead lines are asked for */
 };
 
@@ -69,7 +69,7 @@ INLINE void quant_tile(const int type, const int T, const char *chunk, const wg_
                 ask_ahead(type, ahead, b, j);
                 UNROLL for (int m = 0; m < T; m++) {
                     int32_t four;
-                    memcpy(&four, a[m].q + WG_BLOCK * b + 4 * j, 4);
+                    memcpy(&four, a[m].q + WG_QUANT_BLOCK * b + 4 * j, 4);
                     const __m512i x = _mm512_set1_epi32(four);
                     sum[m][0] = _mm512_dpbusd_epi32(sum[m][0], w0, x);
                     sum[m][1] = _mm512_dpbusd_epi32(sum[m][1], w1, x);
@@ -106,28 +106,17 @@ INLINE void quant_tile(const int type, const int T, const char *chunk, const wg_
     TILE(name, type, 7) TILE(name, type, 8)                                                                                    \
     static tile_fn *const name[TALL + 1] = { 0,         name##_1, name##_2, name##_3, name##_4,                                \
                                              name##_5, name##_6, name##_7, name##_8 };
-TILES(q8_0, WG_Q8_0)
-TILES(q4_0, WG_Q4_0)
-TILES(q4_1, WG_Q4_1)
-TILES(q5_0, WG_Q5_0)
-TILES(q5_1, WG_Q5_1)
-TILES(iq4_nl, WG_IQ4_NL)
-TILES(q4_k, WG_Q4_K)
-TILES(q5_k, WG_Q5_K)
-TILES(q6_k, WG_Q6_K)
+#define TYPE(id, name, ...) TILES(name, WG_##id)
+WG_QUANT_TYPES(TYPE)
+#undef TYPE
 
 static tile_fn *const *tiles_of(int type)
 {
     switch (type) {
-    case WG_Q4_0: return q4_0;
-    case WG_Q4_1: return q4_1;
-    case WG_Q5_0: return q5_0;
-    case WG_Q5_1: return q5_1;
-    case WG_IQ4_NL: return iq4_nl;
-    case WG_Q4_K: return q4_k;
-    case WG_Q5_K: return q5_k;
-    case WG_Q6_K: return q6_k;
-    default: return q8_0;
+#define TYPE(id, name, ...) case WG_##id: return name;
+        WG_QUANT_TYPES(TYPE)
+#undef TYPE
+    default: return NULL;
     }
 }
 

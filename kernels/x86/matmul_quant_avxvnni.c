@@ -20,7 +20,7 @@ INLINE void add_step(const int type, const int T, const __m256i v[2], const inpu
 {
     (void)type;
     UNROLL for (int m = 0; m < T; m++) {
-        const __m256i q = four_at(x->act[m].q + WG_BLOCK * b + 4 * j);
+        const __m256i q = four_at(x->act[m].q + WG_QUANT_BLOCK * b + 4 * j);
         UNROLL for (int i = 0; i < 2; i++) sum[m][i] = _mm256_dpbusd_avx_epi32(sum[m][i], v[i], q);
     }
 }

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "kernels/types.h"
+#include "kernels/quant_blocks.h"
 
 /* Writes the f16 scales of a row of n elements. */
 static inline void set_scales(int type, float size, void *row, size_t n)
@@ -21,12 +21,12 @@ static inline void set_scales(int type, float size, void *row, size_t n)
     }
     if (type == WG_F8_E4M3) return;
     /* standard deviation of the codes times the small scales; a minimum takes their mean away */
-    const float spread = type == WG_Q6_K ? 1370 : type == WG_Q5_K ? 530 : type == WG_Q4_K ? 260 : type == WG_IQ4_NL ? 70
-                         : type == WG_Q8_0 ? 74 : type == WG_Q5_0 || type == WG_Q5_1 ? 9.2f : 4.6f;
-    const float mean = type == WG_Q4_1 || type == WG_Q4_K ? -7.5f : -15.5f, sign = type == WG_Q4_K || type == WG_Q5_K ? -1 : 1;
+    const int bits = wg_code_bits(type), table = bits == 4 && wg_code_zero(type) == 128;
+    const float spread = wg_is_k(type) ? (bits == 6 ? 1370 : bits == 5 ? 530 : 260)
+                         : bits == 8 ? 74 : table ? 70 : bits == 5 ? 9.2f : 4.6f;
+    const float mean = bits == 4 ? -7.5f : -15.5f, sign = wg_is_k(type) ? -1 : 1;
     const uint16_t scale[2] = { wg_f32_to_f16(size / spread), wg_f32_to_f16(size / spread * mean * sign) };
-    const int with_min = type == WG_Q4_1 || type == WG_Q5_1 || type == WG_Q4_K || type == WG_Q5_K;
-    for (size_t i = 0; i < bytes; i += (size_t)t->bytes) memcpy(p + i + (type == WG_Q6_K ? 208 : 0), scale, with_min ? 4 : 2);
+    for (size_t i = 0; i < bytes; i += (size_t)t->bytes) memcpy(p + i + t->scale_at, scale, (size_t)t->scales * 2);
 }
 
 /* row: n elements, whole blocks. Bytes depend on (seed, position) only. */

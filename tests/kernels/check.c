@@ -123,8 +123,7 @@ void fill(source *s, float *x, size_t n, int flavour)
     }
 }
 
-static const int weight_types[] = { WG_F32,  WG_F16,  WG_BF16,   WG_Q8_0, WG_Q4_0, WG_Q4_1, WG_Q5_0,
-                                    WG_Q5_1, WG_IQ4_NL, WG_Q4_K, WG_Q5_K, WG_Q6_K, WG_F8_E4M3 };
+static const int weight_types[] = { WG_FLOAT_TYPES(WG_TYPE_ID) WG_QUANT_TYPES(WG_TYPE_ID) WG_SCALED_FLOAT_TYPES(WG_TYPE_ID) };
 static const int cache_types[] = { WG_F32, WG_F16, WG_BF16, WG_KV_Q8 };
 
 /* A random packed matrix; data is to be freed. */

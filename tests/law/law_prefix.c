@@ -91,8 +91,7 @@ typedef struct world {
     float *out, *one;         /* logits of a pass under test; of plain decoding */
 } world;
 
-static const int weight_types[] = { WG_F32,  WG_F16,  WG_BF16,   WG_F8_E4M3, WG_Q8_0, WG_Q4_0, WG_Q4_1,
-                                    WG_Q5_0, WG_Q5_1, WG_IQ4_NL, WG_Q4_K,    WG_Q5_K, WG_Q6_K };
+static const int weight_types[] = { WG_WEIGHT_TYPES(WG_TYPE_ID) };
 enum { WEIGHT_TYPES = (int)(sizeof weight_types / sizeof weight_types[0]) };
 static const int cache_types[] = { WG_F32, WG_F16, WG_BF16, WG_KV_Q8 }; /* the last on the CPU only */
 

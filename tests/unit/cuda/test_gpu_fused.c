@@ -7,8 +7,7 @@
 
 enum { N_MOST = 96, K_MOST = 1184 };
 
-static const int all_types[] = { WG_F16,  WG_BF16,   WG_F8_E4M3, WG_Q8_0, WG_Q4_0, WG_Q4_1,
-                                 WG_Q5_0, WG_Q5_1,   WG_IQ4_NL,  WG_Q4_K, WG_Q5_K, WG_Q6_K };
+static const int all_types[] = { WG_HALF_TYPES(WG_TYPE_ID) WG_SCALED_FLOAT_TYPES(WG_TYPE_ID) WG_QUANT_TYPES(WG_TYPE_ID) };
 enum { TYPES = sizeof all_types / sizeof *all_types };
 
 static wg_matrix matrix_new(int type, int n, int k, uint32_t seed)

@@ -246,12 +246,12 @@ Test(types, blocks_have_the_values_of_ggml)
     static uint8_t block[1024];
     float x[512];
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
-        const int type = row[i].type, min = type == WG_Q4_1 || type == WG_Q5_1 || type == WG_Q4_K || type == WG_Q5_K;
+        const int type = row[i].type;
         const wg_type_info *t = wg_type_get(type);
         const size_t bytes = wg_type_size(t, 512);
         for (size_t k = 0; k < bytes; k++) block[k] = (uint8_t)((k * k * 7 + k * 37 + 11) >> 2);
         for (size_t k = 0; k < bytes; k += (size_t)t->bytes)
-            memcpy(block + k + (type == WG_Q6_K ? 208 : 0), (const uint16_t[]){ 0x2E66, 0xB266 }, min ? 4 : 2);
+            memcpy(block + k + t->scale_at, (const uint16_t[]){ 0x2E66, 0xB266 }, (size_t)t->scales * 2);
         cr_assert_eq(wg_row_to_f32(type, block, x, 512), 0);
         uint64_t hash = 0;
         for (int k = 0; k < 512; k++) {

@@ -59,8 +59,7 @@ static void packed_free(packed *p)
     free(p->exact);
 }
 
-static const int types[] = { WG_F32,  WG_F16,  WG_BF16,   WG_Q8_0, WG_Q4_0, WG_Q4_1, WG_Q5_0,
-                             WG_Q5_1, WG_IQ4_NL, WG_Q4_K, WG_Q5_K, WG_Q6_K, WG_F8_E4M3 };
+static const int types[] = { WG_FLOAT_TYPES(WG_TYPE_ID) WG_QUANT_TYPES(WG_TYPE_ID) WG_SCALED_FLOAT_TYPES(WG_TYPE_ID) };
 enum { TYPES = (int)(sizeof types / sizeof *types) };
 
 Test(ops, packing_keeps_every_element)
