@@ -46,17 +46,19 @@ static int exponent_of(float x) { return x == 0 ? -1000 : ilogbf(x); }
 static float cut_off_sum(const sums *how, float sum, const float *a, const float (*b)[8], int c)
 {
     double product[16], all = 0;
-    int most = exponent_of(sum);
     bool finite = isfinite(sum);
     for (int k = 0; k < how->at_once; k++) {
-        const int e = exponent_of(a[k]) + exponent_of(b[k][c]);
         product[k] = (double)a[k] * (double)b[k][c];
         finite = finite && isfinite(product[k]);
-        if (product[k] != 0 && e > most) most = e;
     }
     if (!finite) {
         for (int k = 0; k < how->at_once; k++) sum += (float)product[k];
         return sum;
+    }
+    int most = exponent_of(sum);
+    for (int k = 0; k < how->at_once; k++) {
+        const int e = exponent_of(a[k]) + exponent_of(b[k][c]);
+        if (product[k] != 0 && e > most) most = e;
     }
     if (most == -1000) return 0;
     const double unit = ldexp(1, most - 23 - how->extra);
