@@ -58,7 +58,7 @@ template <int COUNT> WG_DEVICE bool wg_take_pairs(const wg_product &p, float *su
     return warp % 2 == 0;
 }
 
-WG_DEVICE void wg_settle(const wg_product &p, const wg_unit &u, int row, int n, float sum)
+WG_DEVICE void wg_store_sum(const wg_product &p, const wg_unit &u, int row, int n, float sum)
 {
     if (row >= p.rows || n >= u.n) return;
     float *to = u.y + (size_t)row * u.n + n;
