@@ -8,9 +8,9 @@
 #include "kernels/q8.h"
 
 enum {
-    WG_QUANT_BLOCK = 32,  /* inputs (k) of a block of a quantised type */
-    WG_ACT_BLOCKS = 8,    /* blocks of an activation chunk: 256 inputs */
-    WG_GROUP_ROWS = 64,   /* activation rows that lie together, chunk by chunk */
+    WG_QUANT_BLOCK = 32, /* inputs (k) of a block of a quantised type */
+    WG_ACT_BLOCKS = 8,   /* blocks of an activation chunk: 256 inputs */
+    WG_GROUP_ROWS = 64,  /* activation rows that lie together, chunk by chunk */
 };
 
 /* The bits of 1.5 * 2^23. An int32 sum that starts here is, read as a float, exactly 1.5 * 2^23 + sum while |sum| < 2^22. */
@@ -43,15 +43,15 @@ WG_HD static inline size_t wg_float_at(int type, int k)
 }
 
 /* Sums of a block: q6_k has a scale for each 16 inputs. */
-WG_HD static inline int wg_engine_parts(int type) { return wg_run_of(type) < WG_QUANT_BLOCK ? 2 : 1; }
+WG_HD static inline int wg_block_sums(int type) { return wg_run_of(type) < WG_QUANT_BLOCK ? 2 : 1; }
 
 /* One row x 256 inputs. The last chunk of a row may be partly used. */
 typedef struct wg_q8_act {
     int8_t q[WG_ACT_BLOCKS * WG_QUANT_BLOCK];
     int32_t ini[WG_ACT_BLOCKS]; /* WG_MAGIC_BITS - 128 * sum: where the unsigned-by-signed sum of q8_0 starts */
     float da[WG_ACT_BLOCKS];
-    float mda[WG_ACT_BLOCKS];   /* WG_MAGIC * da, exact because da has 16 significant bits */
-    float das[WG_ACT_BLOCKS];   /* da * sum: what minima are multiplied with */
+    float mda[WG_ACT_BLOCKS];                       /* WG_MAGIC * da, exact because da has 16 significant bits */
+    float das[WG_ACT_BLOCKS];                       /* da * sum: what minima are multiplied with */
     int32_t sum[WG_ACT_BLOCKS], low[WG_ACT_BLOCKS]; /* of q, all 32 and the first 16 */
 } wg_q8_act;
 
@@ -59,7 +59,7 @@ typedef struct wg_q8_act {
 static inline int32_t wg_act_start(int type, const wg_q8_act *a, int b, int part)
 {
     if (wg_code_zero(type) == 128) return a->ini[b];
-    if (wg_engine_parts(type) == 1) return WG_MAGIC_BITS - wg_code_zero(type) * a->sum[b];
+    if (wg_block_sums(type) == 1) return WG_MAGIC_BITS - wg_code_zero(type) * a->sum[b];
     return WG_MAGIC_BITS - wg_code_zero(type) * (part ? a->sum[b] - a->low[b] : a->low[b]);
 }
 

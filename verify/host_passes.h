@@ -36,10 +36,17 @@ typedef struct wg_rule_block {
 static inline wg_rule_block wg_host_block(const wg_tree *tree, wg_rows *p, wg_rows *q, const wg_chance *chance,
                                           wg_workspace *work, wg_rule_state *state, wg_path *out)
 {
-    return (wg_rule_block){ .tree = tree, .state = state, .p = p, .q = q, .chance = chance, .work = work,
-                            .rest = wg_work_row(work, WG_WORK_REST), .drawn = wg_work_row(work, WG_WORK_DRAWN),
+    return (wg_rule_block){ .tree = tree,
+                            .state = state,
+                            .p = p,
+                            .q = q,
+                            .chance = chance,
+                            .work = work,
+                            .rest = wg_work_row(work, WG_WORK_REST),
+                            .drawn = wg_work_row(work, WG_WORK_DRAWN),
                             .order = (const wg_ratio_test *)(void *)wg_work_row(work, WG_WORK_ORDER),
-                            .taken = (wg_score_block *)(void *)wg_work_row(work, WG_WORK_SORT), .out = out };
+                            .taken = (wg_score_block *)(void *)wg_work_row(work, WG_WORK_SORT),
+                            .out = out };
 }
 
 /* ---- threads: this one */
@@ -48,8 +55,7 @@ static inline wg_rule_block wg_host_block(const wg_tree *tree, wg_rows *p, wg_ro
 #define WG_ONE_THREAD true
 #define WG_LEADER(b) ((void)(b), true)
 #define WG_SYNC(b) ((void)(b))
-#define WG_FOR_TOKENS(t, token_)                                                                                               \
-    for (int32_t k_ = 0, token_; k_ < (t).n && ((token_ = wg_support_at(&(t), k_)), true); k_++)
+#define WG_FOR_TOKENS(t, token_) for (int32_t k_ = 0, token_; k_ < (t).n && ((token_ = wg_support_at(&(t), k_)), true); k_++)
 #define WG_FOR_PART(n, i) for (int i = 0; i < (n); i++)
 #define WG_ADD_MASS(mass, n, i, weight)                                                                                        \
     for (int i = 0; i < (n);) {                                                                                                \
@@ -78,7 +84,7 @@ WG_RULE void wg_before(const wg_rule_block *b, const wg_mass mine[2], wg_mass be
 WG_RULE wg_dist wg_p(const wg_rule_block *b, int node) { return (wg_dist){ b->p, b->tree->row + node }; }
 WG_RULE wg_dist wg_q_row(const wg_rule_block *b, int row) { return (wg_dist){ b->q, row }; }
 WG_RULE wg_dist wg_q(const wg_rule_block *b, int node) { return wg_q_row(b, b->tree->qrow[node]); }
-WG_RULE int32_t wg_one_hot(wg_dist r) { return wg_rows_point(r.of, r.row); }
+WG_RULE int32_t wg_one_hot(wg_dist r) { return wg_rows_one_hot(r.of, r.row); }
 WG_RULE double wg_prob(wg_dist r, int32_t x) { return wg_rows_prob(r.of, r.row, x); }
 WG_RULE double wg_bound(wg_dist r, int32_t x) { return wg_rows_bound(r.of, r.row, x); }
 WG_RULE wg_tokens wg_tokens_of(const wg_rule_block *b, wg_dist r) { return (void)b, wg_rows_support(r.of, r.row); }

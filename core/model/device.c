@@ -42,8 +42,10 @@ static wg_status open_cuda(wg_device *out, int ordinal, unsigned mode, wg_pool *
 {
     const wg_gpu_api *api = wg_gpu_cuda();
     if (!api)
-        return wg_fail(err, WG_EUNSUPPORTED, "device cuda:%d%s: this build is without CUDA; build it with the CUDA toolkit and "
-                       "cmake -DWG_CUDA=ON, or take device cpu", ordinal, mode & WG_CUDA_FAST ? "/fast" : "");
+        return wg_fail(err, WG_EUNSUPPORTED,
+                       "device cuda:%d%s: this build is without CUDA; build it with the CUDA toolkit and "
+                       "cmake -DWG_CUDA=ON, or take device cpu",
+                       ordinal, mode & WG_CUDA_FAST ? "/fast" : "");
     return wg_device_cuda(out, api, ordinal, mode, pool, err);
 }
 
@@ -61,9 +63,9 @@ wg_status wg_device_open(wg_device *out, const char *name, wg_pool *pool, wg_err
     return wg_device_cpu(out, pool, err);
 }
 
-void wg_device_hold(wg_device *d)
+void wg_device_retain(wg_device *d)
 {
-    if (d->class->hold) d->class->hold(d);
+    if (d->class->retain) d->class->retain(d);
 }
 
 void wg_device_close(wg_device *d)

@@ -7,47 +7,47 @@
 #include "core/model/submodel.h"
 
 typedef struct wg_layer {
-    wg_buf attn_norm, ffn_norm;  /* (dim) */
-    wg_matrix q;                 /* (heads * head_dim, dim) */
-    wg_matrix k, v;              /* (kv_heads * head_dim, dim) */
-    wg_matrix o;                 /* (dim, heads * head_dim) */
-    wg_matrix gate, up;          /* (hidden, dim) */
-    wg_matrix down;              /* (dim, hidden) */
+    wg_buf attn_norm, ffn_norm; /* (dim) */
+    wg_matrix q;                /* (heads * head_dim, dim) */
+    wg_matrix k, v;             /* (kv_heads * head_dim, dim) */
+    wg_matrix o;                /* (dim, heads * head_dim) */
+    wg_matrix gate, up;         /* (hidden, dim) */
+    wg_matrix down;             /* (dim, hidden) */
 } wg_layer;
 
 struct wg_model {
-    wg_lm lm;                    /* first: a wg_lm * of this class is a wg_model * */
+    wg_lm lm; /* first: a wg_lm * of this class is a wg_model * */
     wg_device device;
     wg_arch arch;
     int kv_type, max_rows;
     size_t bytes;
 
-    wg_matrix embed;             /* (vocab, dim) */
-    wg_matrix head;              /* (vocab or n_head, dim); when tied and whole, the same memory as embed */
-    wg_buf out_norm;             /* (dim) */
-    wg_layer *layer;             /* (layers) */
+    wg_matrix embed; /* (vocab, dim) */
+    wg_matrix head;  /* (vocab or n_head, dim); when tied and whole, the same memory as embed */
+    wg_buf out_norm; /* (dim) */
+    wg_layer *layer; /* (layers) */
     wg_rope rope;
-    wg_buf angles;               /* (context, n_rot/2, 2), what rope.cs points to */
+    wg_buf angles; /* (context, n_rot/2, 2), what rope.cs points to */
 
     /* Scratch of one pass, max_rows rows each. */
-    wg_buf x, h;                 /* (rows, dim) residual stream; normed input or a block's output */
-    wg_buf q, att;               /* (rows, heads * head_dim) */
-    wg_buf k, v;                 /* (rows, kv_heads * head_dim) */
-    wg_buf gate, up;             /* (rows, hidden) */
-    wg_buf act;                  /* prepared activations of any stage */
-    wg_row *asked;               /* the rows that asked for logits, and where they were in the batch */
+    wg_buf x, h;     /* (rows, dim) residual stream; normed input or a block's output */
+    wg_buf q, att;   /* (rows, heads * head_dim) */
+    wg_buf k, v;     /* (rows, kv_heads * head_dim) */
+    wg_buf gate, up; /* (rows, hidden) */
+    wg_buf act;      /* prepared activations of any stage */
+    wg_row *asked;   /* the rows that asked for logits, and where they were in the batch */
     int32_t *asked_from;
-    const wg_settling *settling; /* of the pass that runs; NULL: it ends in logits */
+    const wg_verify_spec *verify; /* of the pass that runs; NULL: it ends in logits */
 };
 
 /* The wg_lm of the transformer (forward.c). */
 extern const wg_lm_class wg_model_lm_class;
 
 /* The stages of a pass, as its device takes them: launched, recorded or done. */
-void wg_model_stages(wg_model *m, const wg_plan *plan, int space, const wg_batch *b, float *logits);
+void wg_model_stages(wg_model *m, const wg_layer_plan *plan, int space, const wg_batch *b, float *logits);
 
 /* One pass of what the plan runs, with keys and values in this space. As wg_lm_class.forward. */
-wg_status wg_model_pass(wg_model *m, const wg_plan *plan, int space, const wg_batch *b, float *logits, wg_error *err);
+wg_status wg_model_pass(wg_model *m, const wg_layer_plan *plan, int space, const wg_batch *b, float *logits, wg_error *err);
 
 /* Storage in a cache, with the model's device ready for passes over it. */
 wg_status wg_model_attach(wg_model *m, wg_kv *kv, int *space, wg_error *err);

@@ -93,7 +93,7 @@ static wg_status open_engine(cascade_drafter *c, const wg_env *env, const wg_sam
                                   .sampling = *sampling,
                                   .lengths = env->lengths };
     const char *inner;
-    WG_TRY(wg_inner_find(env, "cascade", "inner", c->opt.inner, &parts.drafter, &inner, err));
+    WG_TRY(wg_component_find(env, "cascade", "inner", c->opt.inner, &parts.drafter, &inner, err));
     WG_TRY(find_rule(c, env, c->law == WG_LAW_FIXED, &parts.verifier, err));
     parts.rules = env->plugins->verifiers;
     void *inner_options = wg_calloc(1, parts.drafter->size);
@@ -163,10 +163,8 @@ static wg_chance inner_chance(const wg_chance *outer)
 static wg_status begin(cascade_drafter *c, const wg_seq *s, int length, wg_seq **out, wg_error *err)
 {
     wg_seq **in = &c->seq[s->slot];
-    if (*in)
-        rewind_to(c, *in, s);
-    else
-        WG_TRY(wg_seq_open(c->engine, in, s->request, s->token, s->n, wg_engine_options_of(c->engine)->max_tokens, err));
+    if (*in) rewind_to(c, *in, s);
+    else WG_TRY(wg_seq_open(c->engine, in, s->request, s->token, s->n, wg_engine_options_of(c->engine)->max_tokens, err));
     (*in)->finish = WG_RUNNING;
     (*in)->limit = s->n + length;
     (*in)->chance = inner_chance(&s->chance);
@@ -183,7 +181,7 @@ static void extend(const cascade_drafter *c, const wg_seq *in, int at, wg_tree *
     for (int i = 0; i < in->path.n; i++) {
         const int from = t->row + in->path.node[i], row = wg_rows_push(q);
         wg_assert(row >= 0);
-        q->point[row] = wg_rows_point(p, from);
+        q->point[row] = wg_rows_one_hot(p, from);
         if (q->point[row] < 0) memcpy(wg_rows_at(q, row), wg_rows_at(p, from), (size_t)p->vocab * sizeof *p->p);
         wg_tree_push(out, out->n - 1, in->token[in->n - in->path.n + i], row);
     }
@@ -238,7 +236,7 @@ const wg_drafter_class wg_drafter_cascade = {
             { .options = "model=$near,inner=ngram:k=2", .own_request = true },
             { .options = NULL },
         },
-    .laws = WG_INNER_LAWS,
+    .laws = WG_COMPONENT_LAWS,
     .laws_for = laws_for,
     .open = open,
     .propose = propose,

@@ -30,18 +30,19 @@ static wg_status intersect(wg_draft_vocab *v, const wg_env *env, const wg_weight
         if (v->own[i] >= 0 && !wg_tokenizer_is_control(env->tokenizer, i)) return WG_OK;
     return wg_fail(err, WG_EVOCAB,
                    "the vocabularies of %s (%s, %d tokens) and %s (%s, %d tokens) have no token in common, so nothing could be "
-                   "drafted; take another draft model", target_name(env), wg_tokenizer_kind(env->tokenizer),
-                   wg_tokenizer_size(env->tokenizer), path, wg_tokenizer_kind(v->tokenizer), wg_tokenizer_size(v->tokenizer));
+                   "drafted; take another draft model",
+                   target_name(env), wg_tokenizer_kind(env->tokenizer), wg_tokenizer_size(env->tokenizer), path,
+                   wg_tokenizer_kind(v->tokenizer), wg_tokenizer_size(v->tokenizer));
 }
 
 /* own[] keeps only the tokens of the list. */
 static wg_status prune(wg_draft_vocab *v, const wg_env *env, const char *path, wg_error *err)
 {
-    wg_pruned p;
-    WG_TRY(wg_pruned_open(&p, path, env->tokenizer, target_name(env), err));
+    wg_vocabulary_subset p;
+    WG_TRY(wg_vocabulary_subset_open(&p, path, env->tokenizer, target_name(env), err));
     for (int i = 0; i < p.n; i++)
         if (p.token[i] < v->target_vocab && v->own[p.token[i]] >= 0) v->own[p.token[i]] = -2 - v->own[p.token[i]];
-    wg_pruned_close(&p);
+    wg_vocabulary_subset_close(&p);
     for (int i = 0; i < v->target_vocab; i++) v->own[i] = v->own[i] < -1 ? -2 - v->own[i] : -1;
     return WG_OK;
 }
@@ -73,7 +74,8 @@ wg_status wg_draft_vocab_open(wg_draft_vocab *v, const wg_env *env, const wg_wei
     if (intersection && wg_meta_array(w, "tokenizer.ggml.tokens", &(wg_meta_kind){ 0 }) <= 0)
         return wg_fail(err, WG_EMODEL,
                        "%s has no tokenizer, so its tokens cannot be compared with those of %s; convert it again with "
-                       "--tokenizer", path, target_name(env));
+                       "--tokenizer",
+                       path, target_name(env));
     WG_TRY(wg_arch_read(w, &a, err));
     v->own = wg_alloc((size_t)v->target_vocab, sizeof *v->own);
     if (!v->own) return wg_nomem(err, (size_t)v->target_vocab * sizeof *v->own, "the vocabulary of a draft");

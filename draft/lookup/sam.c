@@ -53,10 +53,8 @@ static wg_status read_corpus(sam_drafter *d, const wg_env *env, wg_error *err)
                         "the corpus's automaton; use a smaller one, or the drafter retrieval");
     for (int64_t i = 0; i < s->tokens; i++) {
         const int32_t x = wg_datastore_token(s, i);
-        if (x < 0)
-            wg_automaton_begin(&d->corpus);
-        else
-            wg_automaton_put(&d->corpus, x, (int32_t)i);
+        if (x < 0) wg_automaton_begin(&d->corpus);
+        else wg_automaton_put(&d->corpus, x, (int32_t)i);
     }
     return WG_OK;
 }
@@ -105,7 +103,7 @@ static void propose_one(sam_drafter *d, const wg_seq *s, wg_tree *t, wg_rows *q)
     wg_tree_reset(t, s->token[s->n - 1], WG_LAW_FIXED);
     const local *l = learn(d, s);
     const wg_automaton *a = &l->automaton;
-    const int depth = wg_point_depth(s, d->opt.k);
+    const int depth = wg_one_hot_depth(s, d->opt.k);
     const int own = a->cap ? a->state[a->last].link : 0; /* what occurred before now, the longest of it */
     const int own_len = own > 0 ? a->state[own].len : 0;
     const bool foreign = d->store && l->len > own_len + d->opt.bias;
@@ -117,7 +115,7 @@ static void propose_one(sam_drafter *d, const wg_seq *s, wg_tree *t, wg_rows *q)
                           : from < s->n ? s->token[from]
                                         : t->token[from - s->n + 1]; /* node 0 is token n - 1 */
         if (x < 0) break;
-        wg_point_push(t, i, x, q);
+        wg_one_hot_push(t, i, x, q);
         if (wg_env_is_eog(d->base.env, x)) break;
     }
     t->score = len < t->n - 1 ? len : t->n - 1;

@@ -17,19 +17,19 @@ enum { WORST = 5, BINS = 1024, FIRST_LENGTH = 32, MOST_TURNS = 64 };
 /* ---- prompts in common ------------------------------------------------------------------------------------------- */
 
 typedef struct common {
-    const wg_asked **prompt;   /* (n) in both */
-    int *a, *b;                /* prompt of the folder -> number in common, or -1 */
+    const wg_prompt_key **prompt; /* (n) in both */
+    int *a, *b;                   /* prompt of the folder -> number in common, or -1 */
     int n, only_a, only_b;
 } common;
 
 static int by_asked(const void *x, const void *y)
 {
-    return wg_asked_compare(*(const wg_asked *const *)x, *(const wg_asked *const *)y);
+    return wg_prompt_key_compare(*(const wg_prompt_key *const *)x, *(const wg_prompt_key *const *)y);
 }
 
-static const wg_asked **sorted(const wg_folder *f)
+static const wg_prompt_key **sorted(const wg_run_reader *f)
 {
-    const wg_asked **v = wg_alloc((size_t)f->n_asked, sizeof *v);
+    const wg_prompt_key **v = wg_alloc((size_t)f->n_asked, sizeof *v);
     for (int i = 0; v && i < f->n_asked; i++) v[i] = &f->asked[i];
     if (v) qsort(v, (size_t)f->n_asked, sizeof *v, by_asked);
     return v;
@@ -42,14 +42,15 @@ static void close_common(common *c)
     wg_free(c->b);
 }
 
-static bool open_common(common *c, const wg_folder *a, const wg_folder *b)
+static bool open_common(common *c, const wg_run_reader *a, const wg_run_reader *b)
 {
-    const wg_asked **x = sorted(a), **y = sorted(b);
-    *c = (common){ .prompt = wg_alloc((size_t)a->n_asked, sizeof *c->prompt), .a = wg_alloc((size_t)a->n_asked, sizeof(int)),
+    const wg_prompt_key **x = sorted(a), **y = sorted(b);
+    *c = (common){ .prompt = wg_alloc((size_t)a->n_asked, sizeof *c->prompt),
+                   .a = wg_alloc((size_t)a->n_asked, sizeof(int)),
                    .b = wg_alloc((size_t)b->n_asked, sizeof(int)) };
     const bool ok = x && y && c->prompt && c->a && c->b;
     for (int i = 0, k = 0; ok && (i < a->n_asked || k < b->n_asked);) {
-        const int order = i == a->n_asked ? 1 : k == b->n_asked ? -1 : wg_asked_compare(x[i], y[k]);
+        const int order = i == a->n_asked ? 1 : k == b->n_asked ? -1 : wg_prompt_key_compare(x[i], y[k]);
         if (order == 0) c->prompt[c->n] = x[i];
         if (order <= 0) c->a[x[i++] - a->asked] = order == 0 ? c->n : -1;
         if (order >= 0) c->b[y[k++] - b->asked] = order == 0 ? c->n : -1;
@@ -65,9 +66,15 @@ static bool open_common(common *c, const wg_folder *a, const wg_folder *b)
 
 /* ---- requests in common ------------------------------------------------------------------------------------------ */
 
-typedef struct row { int prompt, repeat, turn; const wg_entry *e; } row;
+typedef struct row {
+    int prompt, repeat, turn;
+    const wg_entry *e;
+} row;
 
-typedef struct pair { int prompt; const wg_entry *a, *b, *base_a, *base_b; } pair; /* bases: NULL when one is missing */
+typedef struct pair {
+    int prompt;
+    const wg_entry *a, *b, *base_a, *base_b;
+} pair; /* bases: NULL when one is missing */
 
 typedef struct pairs {
     pair *pair;
@@ -82,7 +89,7 @@ static int by_row(const void *x, const void *y)
                                     : (a->turn > b->turn) - (a->turn < b->turn);
 }
 
-static int group_of(const wg_folder *f, int cell)
+static int group_of(const wg_run_reader *f, int cell)
 {
     for (int i = 0; i < f->n; i++)
         if (f->entry[i].cell == cell) return f->entry[i].group;
@@ -90,7 +97,7 @@ static int group_of(const wg_folder *f, int cell)
 }
 
 /* The requests of a cell, or with cell -1 of a group's baseline, in order. */
-static int rows_of(row **out, const wg_folder *f, int cell, int group, const int *number)
+static int rows_of(row **out, const wg_run_reader *f, int cell, int group, const int *number)
 {
     int n = 0;
     row *r = wg_alloc((size_t)f->n, sizeof *r);
@@ -147,7 +154,20 @@ static json_t *text(const char *s)
 }
 
 enum {
-    SEC_A, SEC_B, TOK_A, TOK_B, PASS_A, PASS_B, BASE_SEC_A, BASE_SEC_B, BASE_TOK_A, BASE_TOK_B, DRAFT_A, DRAFT_B, ACC_A, ACC_B,
+    SEC_A,
+    SEC_B,
+    TOK_A,
+    TOK_B,
+    PASS_A,
+    PASS_B,
+    BASE_SEC_A,
+    BASE_SEC_B,
+    BASE_TOK_A,
+    BASE_TOK_B,
+    DRAFT_A,
+    DRAFT_B,
+    ACC_A,
+    ACC_B,
     SERIES
 };
 
@@ -188,11 +208,20 @@ static void fill(sums *s, const pairs *p, const common *c, keep_fn *keep, const 
         last = q->prompt;
         const int bin = (s->prompts - 1) % BINS;
         const double value[SERIES] = {
-            [SEC_A] = q->a->decode / 1e3, [SEC_B] = q->b->decode / 1e3, [TOK_A] = q->a->tokens, [TOK_B] = q->b->tokens,
-            [PASS_A] = q->a->passes, [PASS_B] = q->b->passes, [DRAFT_A] = q->a->drafted, [DRAFT_B] = q->b->drafted,
-            [ACC_A] = q->a->accepted, [ACC_B] = q->b->accepted,
-            [BASE_SEC_A] = q->base_a ? q->base_a->decode / 1e3 : 0, [BASE_SEC_B] = q->base_b ? q->base_b->decode / 1e3 : 0,
-            [BASE_TOK_A] = q->base_a ? q->base_a->tokens : 0, [BASE_TOK_B] = q->base_b ? q->base_b->tokens : 0,
+            [SEC_A] = q->a->decode / 1e3,
+            [SEC_B] = q->b->decode / 1e3,
+            [TOK_A] = q->a->tokens,
+            [TOK_B] = q->b->tokens,
+            [PASS_A] = q->a->passes,
+            [PASS_B] = q->b->passes,
+            [DRAFT_A] = q->a->drafted,
+            [DRAFT_B] = q->b->drafted,
+            [ACC_A] = q->a->accepted,
+            [ACC_B] = q->b->accepted,
+            [BASE_SEC_A] = q->base_a ? q->base_a->decode / 1e3 : 0,
+            [BASE_SEC_B] = q->base_b ? q->base_b->decode / 1e3 : 0,
+            [BASE_TOK_A] = q->base_a ? q->base_a->tokens : 0,
+            [BASE_TOK_B] = q->base_b ? q->base_b->tokens : 0,
         };
         for (int k = 0; k < SERIES; k++) {
             s->v[k][bin] += value[k];
@@ -304,7 +333,10 @@ static json_t *by_turn(sums *s, const pairs *p, const common *c)
 }
 
 /* The prompts that lost most, all their repeats together. */
-typedef struct loser { int prompt; double a, b, tokens_a, tokens_b; } loser;
+typedef struct loser {
+    int prompt;
+    double a, b, tokens_a, tokens_b;
+} loser;
 
 static double gain(const loser *l) { return l->a / l->tokens_a / (l->b / l->tokens_b); }
 static int by_gain(const void *x, const void *y)
@@ -348,7 +380,7 @@ static bool losers(json_t *o, const pairs *p, const common *c)
 
 static json_t *divergence(const wg_compared *a, const wg_compared *b, const pair *q, const common *c)
 {
-    json_t *x = wg_folder_line(a->folder, q->a), *y = wg_folder_line(b->folder, q->b);
+    json_t *x = wg_run_reader_line(a->folder, q->a), *y = wg_run_reader_line(b->folder, q->b);
     const json_t *ids = json_object_get(x, "ids"), *others = json_object_get(y, "ids");
     size_t at = 0;
     while (at < json_array_size(ids) && at < json_array_size(others) &&
@@ -395,7 +427,7 @@ static double median(const pairs *p, bool of_b, size_t field)
 
 static json_t *side_json(const wg_compared *r, int number_of_run)
 {
-    char *name = wg_folder_cell_name(r->folder, r->cell);
+    char *name = wg_run_reader_cell_name(r->folder, r->cell);
     json_t *v = json_pack("{s:i, s:i, s:o}", "run", number_of_run, "cell", r->cell, "name", text(name));
     wg_free(name);
     return v;
@@ -497,7 +529,7 @@ static wg_status compare_runs(json_t *o, const wg_compared *a, const wg_compared
     return s;
 }
 
-static json_t *run_json(const wg_folder *f)
+static json_t *run_json(const wg_run_reader *f)
 {
     json_t *v = json_object();
     json_t *started = json_object_get(f->machine, "started"), *name = json_object_get(f->config, "name");

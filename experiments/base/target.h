@@ -9,10 +9,10 @@
 #include "core/text/tokenizer.h"
 
 typedef struct wg_target_options {
-    const char *device;   /* as in core/model/device.h; NULL: cpu */
-    int threads;          /* 0: the cores this process may run on */
-    bool pin;             /* wg_pool_pin */
-    bool need_tokenizer;  /* without one: EMODEL. Otherwise a file without a tokenizer gives tokenizer == NULL */
+    const char *device;  /* as in core/model/device.h; NULL: cpu */
+    int threads;         /* 0: the cores this process may run on */
+    bool pin;            /* wg_pool_pin */
+    bool need_tokenizer; /* without one: EMODEL. Otherwise a file without a tokenizer gives tokenizer == NULL */
     wg_model_options model;
 } wg_target_options;
 
@@ -23,9 +23,9 @@ typedef struct wg_target {
     wg_tokenizer *tokenizer; /* NULL when the file has none */
     wg_pool *pool;
     wg_device device;
-    const wg_ops *ops;       /* the device's */
+    const wg_ops *ops; /* the device's */
     wg_model *model;
-    wg_lm *lm;               /* the model's */
+    wg_lm *lm; /* the model's */
 } wg_target;
 
 /* opt may be NULL (all defaults, tokenizer not needed). Errors are those of the parts, with the file's name. */
@@ -33,7 +33,7 @@ wg_status wg_target_open(wg_target **out, const char *path, const wg_target_opti
 void wg_target_close(wg_target *t); /* NULL and half-open are fine; engines over it must be closed */
 
 /* The engine parts that belong to the target; drafter, verifier and rules are the caller's to add. */
-wg_engine_parts wg_target_parts(const wg_target *t);
+wg_engine_parts wg_target_engine_parts(const wg_target *t);
 
 /* Reads and checks the header alone (format, family, shape): cheap enough for `wager check`. */
 wg_status wg_target_probe(const char *path, wg_arch *out, wg_error *err);

@@ -33,9 +33,10 @@ static const wg_option top_options[] = {
                    "temperatures; f16; top: the `trace_top` most probable tokens and the mass of the rest"),
     WG_OPTION_INT(wg_config_top, trace_top, 64, 1, 1 << 20, "tokens of a row with trace_rows=top"),
     WG_OPTION_BOOL(wg_config_top, alpha, 1, "measure alpha, alpha_star and independent_acceptance, outside of every clock"),
-    WG_OPTION_ENUM(wg_config_top, second_pass, WG_SECOND_PASS_AUTO, second_passes,
-                   "what needs the target's rows (alpha, trace=probs) comes, auto: from a second, untimed pass where the target's "
-                   "device verifies, else from between the steps; always: from a second pass on every target"),
+    WG_OPTION_ENUM(
+        wg_config_top, second_pass, WG_SECOND_PASS_AUTO, second_passes,
+        "what needs the target's rows (alpha, trace=probs) comes, auto: from a second, untimed pass where the target's "
+        "device verifies, else from between the steps; always: from a second pass on every target"),
     WG_OPTION_END,
 };
 
@@ -440,9 +441,9 @@ static void check_inner(wg_checker *c, const wg_cell *cell)
         const char *value = (const char *)cell->draft + o->at;
         char path[64];
         wg_error e;
-        if (!wg_inner_is_spec(cell->drafter, o) || !wg_first_time(c, "inner", value)) continue;
+        if (!wg_component_is_spec(cell->drafter, o) || !wg_first_time(c, "inner", value)) continue;
         snprintf(path, sizeof path, "draft.%s", o->name);
-        const wg_status s = wg_inner_check(c->plugins, cell->drafter->name, o->name, value, &e);
+        const wg_status s = wg_component_check(c->plugins, cell->drafter->name, o->name, value, &e);
         if (s == WG_ENOMEM) c->failed = s, c->err = e;
         else if (s) wg_problem(c, *value ? path : "draft", false, "draft: %s", e.text);
     }

@@ -299,8 +299,8 @@ static bool is_long(wg_rows *r, int row)
 
 static void put_row(wg_trace_writer *w, wg_rows *r, int row, const int32_t *keep, int n_keep)
 {
-    if (wg_rows_point(r, row) >= 0) {
-        row_head(w, WG_ROW_POINT, (uint32_t)r->point[row], 0);
+    if (wg_rows_one_hot(r, row) >= 0) {
+        row_head(w, WG_ROW_ONE_HOT, (uint32_t)r->point[row], 0);
         return;
     }
     const wg_support s = wg_rows_support(r, row);
@@ -362,8 +362,8 @@ static int drawn_from(const wg_tree *t, int qrow, int32_t *keep)
     return n;
 }
 
-wg_status wg_trace_put_round(wg_trace_writer *w, const wg_trace_facts *f, const wg_tree *tree, const wg_path *path,
-                             wg_rows *p, wg_rows *q, const float *logits, wg_error *err)
+wg_status wg_trace_put_round(wg_trace_writer *w, const wg_trace_facts *f, const wg_tree *tree, const wg_path *path, wg_rows *p,
+                             wg_rows *q, const float *logits, wg_error *err)
 {
     int16_t local[WG_TREE_MAX];
     int global[WG_TREE_MAX];

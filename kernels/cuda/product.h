@@ -28,7 +28,12 @@ extern "C" void WG_GPU(fused_mma)(wg_gpu *g, int type, const wg_product *p, cons
 extern "C" void WG_GPU(fused_f8)(wg_gpu *g, const wg_product *p, const wg_fusion *f);
 extern "C" void WG_GPU(fused_blocks)(wg_gpu *g, int type, const wg_product *p, const wg_fusion *f);
 
-struct wg_unit { const void *data; float *y; int n, matrix, index; bool mine; };
+struct wg_unit {
+    const void *data;
+    float *y;
+    int n, matrix, index;
+    bool mine;
+};
 
 /* With WG_GPU_SWIGLU gate and up take turns, so that neighbouring warps hold the sums of the same outputs. */
 WG_DEVICE wg_unit wg_unit_of(const wg_product &p, int unit)
@@ -36,9 +41,18 @@ WG_DEVICE wg_unit wg_unit_of(const wg_product &p, int unit)
     const bool pair = p.then == WG_GPU_SWIGLU, mine = unit < p.units;
     const int m = pair ? unit % 2 : unit < p.first[1] ? 0 : unit < p.first[2] ? 1 : 2;
     const int index = pair ? unit / 2 : unit - (m == 0 ? 0 : m == 1 ? p.first[1] : p.first[2]);
-    return wg_unit{ m == 0 ? p.data[0] : m == 1 ? p.data[1] : p.data[2],
-                    pair || m == 0 ? p.y[0] : m == 1 ? p.y[1] : p.y[2],
-                    m == 0 ? p.n[0] : m == 1 ? p.n[1] : p.n[2], m, mine ? index : 0, mine };
+    return wg_unit{ m == 0   ? p.data[0]
+                    : m == 1 ? p.data[1]
+                             : p.data[2],
+                    pair || m == 0 ? p.y[0]
+                    : m == 1       ? p.y[1]
+                                   : p.y[2],
+                    m == 0   ? p.n[0]
+                    : m == 1 ? p.n[1]
+                             : p.n[2],
+                    m,
+                    mine ? index : 0,
+                    mine };
 }
 
 WG_DEVICE float wg_swiglu_of(float gate, float up) { return gate / (1.0f + wg_exp32_of(-gate)) * up; }
@@ -51,14 +65,14 @@ template <int COUNT> WG_DEVICE bool wg_take_pairs(const wg_product &p, float *su
     const int warp = (int)threadIdx.x / WG_WARP;
     float *line = room + warp / 2 * COUNT * WG_WARP + (int)threadIdx.x % WG_WARP;
     if (warp % 2)
-        WG_UNROLL for (int i = 0; i < COUNT; i++) line[i * WG_WARP] = sum[i];
+        WG_UNROLL_FOR(int i = 0; i < COUNT; i++) line[i * WG_WARP] = sum[i];
     __syncthreads();
     if (warp % 2 == 0)
-        WG_UNROLL for (int i = 0; i < COUNT; i++) sum[i] = wg_swiglu_of(sum[i], line[i * WG_WARP]);
+        WG_UNROLL_FOR(int i = 0; i < COUNT; i++) sum[i] = wg_swiglu_of(sum[i], line[i * WG_WARP]);
     return warp % 2 == 0;
 }
 
-WG_DEVICE void wg_settle(const wg_product &p, const wg_unit &u, int row, int n, float sum)
+WG_DEVICE void wg_store_sum(const wg_product &p, const wg_unit &u, int row, int n, float sum)
 {
     if (row >= p.rows || n >= u.n) return;
     float *to = u.y + (size_t)row * u.n + n;

@@ -26,7 +26,9 @@ struct wg_dist {
     WG_DEVICE_MEMBER double operator[](int i) const { return one_hot >= 0 ? (double)(one_hot == i) : of[i]; }
 };
 typedef wg_dist wg_probs;
-struct wg_tokens { int n; };
+struct wg_tokens {
+    int n;
+};
 
 struct wg_rule_block {
     wg_block *block;
@@ -60,7 +62,7 @@ WG_RULE void wg_part(const wg_rule_block *, int n, int *from, int *to)
 }
 WG_RULE void wg_before(const wg_rule_block *b, const wg_mass *mine, wg_mass *before, wg_mass *all)
 {
-    wg_mass (*note)[WG_BLOCK_THREADS] = b->notes->segment;
+    wg_mass(*note)[WG_BLOCK_THREADS] = b->notes->segment;
     const int t = (int)threadIdx.x;
     __syncthreads();
     note[0][t] = mine[0];
@@ -132,7 +134,8 @@ WG_RULE double wg_sum_but(const wg_rule_block *b, wg_dist, const double *weight,
 WG_RULE double wg_excess(const wg_rule_block *b, wg_dist p, double r, wg_dist q, bool keep)
 {
     wg_mass mine = 0;
-    WG_FOR_PART(b->vocab, x) {
+    WG_FOR_PART(b->vocab, x)
+    {
         const double part = wg_positive(r * p[x] - q[x]);
         if (keep) b->rest[x] = part;
         mine += wg_steps_of(part);
@@ -183,7 +186,7 @@ WG_RULE int wg_order(const wg_rule_block *b, wg_dist p, wg_dist q)
     if (WG_LEADER(b)) *n = 0;
     __syncthreads();
     WG_FOR_PART(b->vocab, x)
-        if (q[x] > 0) b->order[atomicAdd(n, 1)] = wg_ratio_test{ wg_ratio_of(p[x], q[x]), x };
+    if (q[x] > 0) b->order[atomicAdd(n, 1)] = wg_ratio_test{ wg_ratio_of(p[x], q[x]), x };
     __syncthreads();
     const int ranks = *n;
     wg_block_sort(b->order, ranks, wg_ratio_test{ INFINITY, INT32_MAX });
@@ -224,8 +227,8 @@ WG_RULE int wg_race(const wg_rule_block *b, wg_dist r, int depth, int races)
     int which = -1;
     if (r.one_hot >= 0) return r.one_hot;
     const wg_race_times times = wg_race_uniforms(b->tree, depth, races, r.of, b->vocab);
-    for (int list = 0; list < races; list++)
-        WG_FOR_PART(b->vocab, x) {
+    for (int list = 0; list < races; list++) WG_FOR_PART(b->vocab, x)
+        {
             const double weight = r.of[x];
             if (!(weight > 0)) continue;
             const double u = times.at(x, list);

@@ -9,8 +9,13 @@
 static wg_gpu_kv pages_of(const wg_cuda *s, int space, int layer)
 {
     const wg_kv_view v = wg_kv_view_of(s->now.row[0].kv, space, layer); /* all sequences have the cache's layout */
-    return (wg_gpu_kv){ .type = v.type, .page_slots = v.page_slots, .kv_dim = v.kv_dim, .pool = v.pool, .stride = v.stride,
-                        .value_at = v.value_at, .tables = s->tables };
+    return (wg_gpu_kv){ .type = v.type,
+                        .page_slots = v.page_slots,
+                        .kv_dim = v.kv_dim,
+                        .pool = v.pool,
+                        .stride = v.stride,
+                        .value_at = v.value_at,
+                        .tables = s->tables };
 }
 
 static void cuda_embed(wg_device *d, const wg_matrix *table, const wg_row *row, int rows, float *x, int dim)
@@ -112,7 +117,7 @@ static void cuda_head(wg_device *d, const wg_matrix *w, const float *x, int rows
         product(s, &w, &s->logits, 1, n, WG_GPU_STORE);
         if (!s->small) wg_cuda_use_logits(s, first, n);
     }
-    s->settle.best = NULL;
+    s->verify.best = NULL;
     s->kept = s->small;
 }
 
@@ -131,7 +136,11 @@ static bool cuda_norm_qkv(wg_device *d, const wg_matrix *const *w, const float *
 {
     wg_cuda *s = wg_cuda_of(d);
     const wg_gpu_input in = { x, weight, eps };
-    wg_gpu_rotary to = { .cs = rope->cs, .n_rot = rope->n_rot, .adjacent = rope->adjacent, .hd = hd, .row = s->row,
+    wg_gpu_rotary to = { .cs = rope->cs,
+                         .n_rot = rope->n_rot,
+                         .adjacent = rope->adjacent,
+                         .hd = hd,
+                         .row = s->row,
                          .kv = pages_of(s, space, layer) };
     (void)row, (void)rows;
     if (!wg_gpu_turns(hd, rope->n_rot, rope->adjacent)) return false;
@@ -173,7 +182,7 @@ static bool cuda_norm_head(wg_device *d, const wg_matrix *w, const float *x, con
     if (!s->small || !fits(s, w, true, true)) return false;
     s->gpu.api->matmul_fused(&s->gpu, &w, &s->logits, 1, &(wg_gpu_input){ x, weight, eps }, s->rows, WG_GPU_STORE, NULL,
                              s->best);
-    s->settle.best = s->best;
+    s->verify.best = s->best;
     s->kept = true;
     return true;
 }
@@ -250,12 +259,12 @@ static const wg_device_class cuda_class = {
     .attach = wg_cuda_attach,
     .begin = wg_cuda_begin,
     .again = wg_cuda_again,
-    .narrow = wg_cuda_narrow,
+    .keep_logit_rows = wg_cuda_keep_logit_rows,
     .finish = wg_cuda_finish,
     .made = wg_cuda_made,
-    .settle_open = wg_cuda_settle_open,
+    .verify_open = wg_cuda_verify_open,
     .cuda = wg_cuda_of,
-    .hold = wg_cuda_hold,
+    .retain = wg_cuda_retain,
     .close = wg_cuda_close,
     .embed = cuda_embed,
     .rmsnorm = cuda_rmsnorm,
@@ -297,11 +306,11 @@ wg_status wg_device_cuda(wg_device *out, const wg_gpu_api *api, int ordinal, uns
         return wg_fail(err, WG_EUNSUPPORTED, "device cuda:%d/fast: %s; or take device cuda:%d", ordinal, why, ordinal);
     }
     if (mode & WG_CUDA_SERIAL) s->gpu.stream.early = 0;
-    s->home = wg_cuda_home(s);
+    s->memory = wg_cuda_kv_memory(s);
     s->class = cuda_class;
     if (mode & WG_CUDA_FAST) s->class.matmul_swiglu = NULL; /* a library makes one output at a time: two, then swiglu */
     out->class = &s->class;
     out->state = s;
-    out->home = &s->home;
+    out->memory = &s->memory;
     return WG_OK;
 }

@@ -20,7 +20,7 @@ typedef struct bench {
     wg_model *m;
     wg_lm *lm;
     wg_kv *kv, *apart; /* the drafter's; the oracle's. The target's space has the same number in both */
-    wg_partial *part;  /* the oracle's own */
+    wg_submodel *part; /* the oracle's own */
     wg_env env;
     wg_sampling sampling;
     wg_sampler sampler;
@@ -41,8 +41,9 @@ static void try(wg_status s, const wg_error *err) { cr_assert_eq(s, WG_OK, "%s",
 static void open_target(bench *b, int max_rows)
 {
     char path[] = "/tmp/wg-self-XXXXXX";
-    const wg_synth_shape s = { .layers = LAYERS, .dim = 32, .heads = 4, .kv_heads = 2, .hidden = 48, .vocab = VOCAB,
-                               .context = SLOTS };
+    const wg_synth_shape s = {
+        .layers = LAYERS, .dim = 32, .heads = 4, .kv_heads = 2, .hidden = 48, .vocab = VOCAB, .context = SLOTS
+    };
     wg_device device;
     cr_assert_geq(mkstemp(path), 0);
     try(wg_synth_write(&s, WG_F32, 5, path, &b->err), &b->err);
@@ -84,8 +85,9 @@ static void bench_open(bench *b, wg_sampling sampling, int max_rows)
 {
     *b = (bench){ .sampling = sampling };
     open_target(b, max_rows);
-    b->env = (wg_env){ .target = b->lm, .kv = b->kv, .ops = wg_ops_for(wg_cpu_chosen()), .sampling = &b->sampling,
-                       .max_batch = BATCH };
+    b->env = (wg_env){
+        .target = b->lm, .kv = b->kv, .ops = wg_ops_for(wg_cpu_chosen()), .sampling = &b->sampling, .max_batch = BATCH
+    };
     try(wg_sampler_open(&b->sampler, &b->sampling, b->env.ops, VOCAB, &b->err), &b->err);
     try(wg_rows_open(&b->q, BATCH * WG_TREE_MAX, VOCAB, &b->err), &b->err);
     try(wg_rows_open(&b->row, 1, VOCAB, &b->err), &b->err);
@@ -97,7 +99,7 @@ static void bench_close(bench *b)
 {
     for (int i = 0; i < BATCH; i++) wg_kv_seq_close(b->seq[i].kv);
     if (b->d) close_drafter(b);
-    wg_partial_close(b->part);
+    wg_submodel_close(b->part);
     wg_sampler_close(&b->sampler);
     wg_rows_close(&b->q);
     wg_rows_close(&b->row);
@@ -126,7 +128,12 @@ static void read_text(bench *b, wg_kv *kv, const int32_t *token, int n, wg_kv_se
 static void open_sequence(bench *b, int i, int n)
 {
     wg_seq *s = &b->seq[i];
-    *s = (wg_seq){ .request = (uint32_t)i, .slot = i, .token = b->token[i], .n = n, .cap = SLOTS, .limit = SLOTS,
+    *s = (wg_seq){ .request = (uint32_t)i,
+                   .slot = i,
+                   .token = b->token[i],
+                   .n = n,
+                   .cap = SLOTS,
+                   .limit = SLOTS,
                    .chance = wg_chance_philox(77, (uint32_t)i, (uint32_t)n) };
     for (int k = 0; k < n; k++) s->token[k] = 3 + (int32_t)(wg_philox_at(6, (uint32_t)i, (uint32_t)k, 0, 0).v[0] % (VOCAB - 3));
     read_text(b, b->kv, s->token, n, &s->kv);
@@ -161,7 +168,7 @@ static void part_row(bench *b, const int32_t *text, int n, const int32_t *path, 
         for (int k = 0; k <= i; k++) anc = wg_mask_with(anc, k);
         wg_batch_clear(&b->batch);
         wg_batch_node(&b->batch, s, i, i, anc, all[n - 1 + i], true);
-        try(wg_lm_forward(wg_partial_lm(b->part), &b->batch, b->logits, &b->err), &b->err);
+        try(wg_lm_forward(wg_submodel_lm(b->part), &b->batch, b->logits, &b->err), &b->err);
     }
     wg_sampler_row_after(&b->sampler, b->logits, &(wg_prefix){ all, n + depth, NULL, 0 }, &b->row, 0);
     wg_kv_seq_close(s);
@@ -234,7 +241,11 @@ static void verify(bench *b, int i, const wg_tree *t, int keep)
     s->chance.position = (uint32_t)s->n;
 }
 
-typedef struct kind { const wg_drafter_class *class; const char *options; wg_plan plan; } kind;
+typedef struct kind {
+    const wg_drafter_class *class;
+    const char *options;
+    wg_layer_plan plan;
+} kind;
 static const uint8_t skipped[LAYERS] = { 0, WG_SKIP_ATTENTION | WG_SKIP_MLP, WG_SKIP_MLP, WG_SKIP_ATTENTION };
 static const kind kinds[] = {
     { &wg_drafter_layer_skip, "attention=1/3,mlp=1-2", { .layers = LAYERS, .skip = skipped } },
@@ -250,7 +261,7 @@ static void follow(const kind *k, const char *more, wg_sampling sampling, int n_
     bench_open(&b, sampling, 0);
     snprintf(options, sizeof options, "%s%s%s", k->options, *more ? "," : "", more);
     try(try_drafter(&b, k->class, options), &b.err);
-    try(wg_partial_open(&b.part, b.lm, &k->plan, &b.err), &b.err);
+    try(wg_submodel_open(&b.part, b.lm, &k->plan, &b.err), &b.err);
     for (int i = 0; i < n_seq; i++) open_sequence(&b, i, i == 0 ? 1 : 7 + 9 * i);
     for (int step = 0; step < steps; step++) {
         wg_tree t[BATCH];
@@ -288,7 +299,8 @@ Test(self, by_every_law)
 Test(self, the_whole_target_drafts_its_own_text)
 {
     static bench b;
-    const kind whole[] = { { &wg_drafter_early_exit, "layer=4", { 0 } }, { &wg_drafter_sparse_kv, "window=96", { 0 } },
+    const kind whole[] = { { &wg_drafter_early_exit, "layer=4", { 0 } },
+                           { &wg_drafter_sparse_kv, "window=96", { 0 } },
                            { &wg_drafter_sparse_kv, "sinks=20,window=8", { 0 } } };
     for (size_t k = 0; k < sizeof whole / sizeof *whole; k++) {
         wg_tree t;
@@ -311,7 +323,7 @@ Test(self, passes_are_no_larger_than_the_targets)
     wg_tree t[BATCH];
     bench_open(&b, warm, 8);
     try(try_drafter(&b, &wg_drafter_early_exit, "tree=3-1"), &b.err);
-    try(wg_partial_open(&b.part, b.lm, &kinds[2].plan, &b.err), &b.err);
+    try(wg_submodel_open(&b.part, b.lm, &kinds[2].plan, &b.err), &b.err);
     for (int i = 0; i < BATCH; i++) open_sequence(&b, i, 5 + i);
     propose(&b, BATCH, t); /* 9 nodes of depth 1 */
     for (int i = 0; i < BATCH; i++) cr_assert_eq(check_tree(&b, &b.seq[i], &t[i]), 4);
@@ -333,7 +345,10 @@ Test(self, measured_costs_leave_no_trace)
 Test(self, messages)
 {
     static bench b;
-    const struct { const wg_drafter_class *class; const char *options, *says; } bad[] = {
+    const struct {
+        const wg_drafter_class *class;
+        const char *options, *says;
+    } bad[] = {
         { &wg_drafter_layer_skip, "length=2", "no layers are named" },
         { &wg_drafter_layer_skip, "mlp=4", "mlp=4: expected layers 0..3" },
         { &wg_drafter_layer_skip, "attention=1-9", "attention=1-9: expected layers 0..3" },

@@ -19,7 +19,7 @@ static void setup(void)
     snprintf(other_path, sizeof other_path, "%s", temp_at(&folder, "other.gguf"));
     for (int i = 0; i < KEPT; i++) kept[i] = (i * 101 + 7) % VOCAB;
     kept[5] = 2; /* the end of a text */
-    LAW_TRY(wg_pruned_write(list_path, target.tokenizer, kept, KEPT, &err));
+    LAW_TRY(wg_vocabulary_subset_write(list_path, target.tokenizer, kept, KEPT, &err));
     const wg_synth_shape s = { .layers = 1, .dim = 32, .heads = 2, .hidden = 32, .vocab = 300, .context = 96 };
     LAW_TRY(wg_synth_write(&s, WG_F32, 1, other_path, &err));
     for (int i = 0; i < PROMPT; i++) prompt[i] = 3 + (i * i * 7 + i) % (VOCAB - 3);
@@ -49,23 +49,23 @@ static bool is_kept(int32_t id)
 Test(pruned, round_trip)
 {
     wg_error err;
-    wg_pruned p;
-    LAW_TRY(wg_pruned_open(&p, list_path, target.tokenizer, "target", &err));
+    wg_vocabulary_subset p;
+    LAW_TRY(wg_vocabulary_subset_open(&p, list_path, target.tokenizer, "target", &err));
     cr_assert(p.n == KEPT && p.vocab == VOCAB && !memcmp(p.token, kept, sizeof kept));
-    wg_pruned_close(&p);
-    LAW_TRY(wg_pruned_write(list_path, target.tokenizer, kept, 1, &err));
-    LAW_TRY(wg_pruned_open(&p, list_path, target.tokenizer, "target", &err));
+    wg_vocabulary_subset_close(&p);
+    LAW_TRY(wg_vocabulary_subset_write(list_path, target.tokenizer, kept, 1, &err));
+    LAW_TRY(wg_vocabulary_subset_open(&p, list_path, target.tokenizer, "target", &err));
     cr_assert_eq(p.n, 1);
-    wg_pruned_close(&p);
+    wg_vocabulary_subset_close(&p);
 }
 
 /* q is the whole model's row, restricted to the list and renormalised before the draw; the row knows its support. */
 Test(pruned, q_is_the_whole_row_restricted)
 {
     wg_error err;
-    static const wg_sampling samplings[] = {
-        WG_SAMPLING(1, 0, 1, 0), WG_SAMPLING(0.8, 9, 0.9, 0), { .temperature = 1, .top_p = 1, .presence_penalty = 1.5 }
-    };
+    static const wg_sampling samplings[] = { WG_SAMPLING(1, 0, 1, 0),
+                                             WG_SAMPLING(0.8, 9, 0.9, 0),
+                                             { .temperature = 1, .top_p = 1, .presence_penalty = 1.5 } };
     for (size_t k = 0; k < sizeof samplings / sizeof *samplings; k++) {
         wg_engine *e[2];
         wg_seq *s[2];
@@ -132,7 +132,9 @@ Test(pruned, refusals)
     char bad[512], text[900], digest[WG_SHA256_HEX];
     snprintf(bad, sizeof bad, "%s", temp_at(&folder, "bad.json"));
     wg_tokenizer_digest(target.tokenizer, digest);
-    static const struct { const char *tail, *says; } rows[] = {
+    static const struct {
+        const char *tail, *says;
+    } rows[] = {
         { "\"vocabulary\": 320, \"tokens\": [320]}", "tokens[0]: expected an id in 0 .. vocabulary - 1" },
         { "\"vocabulary\": 320, \"tokens\": [3, -1]}", "tokens[1]: expected an id in 0 .. vocabulary - 1" },
         { "\"vocabulary\": 320, \"tokens\": [3, 4, 3]}", "tokens[2]: expected an id that did not come before" },
@@ -155,7 +157,7 @@ Test(pruned, refusals)
     const char *said = refusal(&other, "model", with("model=%s,prune=%s", other_path, list_path), true);
     cr_assert(strstr(said, "was made for another tokenizer") && strstr(said, "wager vocab prune"), "%s", said);
     const int32_t high[] = { 310, 315 }; /* which the other vocabulary does not have */
-    LAW_TRY(wg_pruned_write(bad, target.tokenizer, high, 2, &err));
+    LAW_TRY(wg_vocabulary_subset_write(bad, target.tokenizer, high, 2, &err));
     said = refusal(&target, "model", with("model=%s,prune=%s,vocabulary=intersection", other_path, bad), true);
     cr_assert(strstr(said, "none of the tokens of the pruned list"), "%s", said);
     law_model_close(&other);
