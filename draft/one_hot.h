@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What the drafters without a model share: proposals that are certain (law FIXED, one point row of q each). */
+ * The common part of drafters without a model: certain proposals (law FIXED, one one-hot row of q each). */
 #ifndef WG_DRAFT_ONE_HOT_H
 #define WG_DRAFT_ONE_HOT_H
 

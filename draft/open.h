@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Opening a drafter whose options are text: "name=value;name=value". A value that holds separators itself stands in braces,
- * which nest. Used by composite drafters (compose/composite.h) and plug-ins (external/drafter_plugin.h). */
+ * Opening a drafter whose options are text: "name=value;name=value". Braces enclose a value that contains separators, and
+ * nest. Used by composite drafters (compose/composite.h) and plug-ins (external/drafter_plugin.h). */
 #ifndef WG_DRAFT_OPEN_H
 #define WG_DRAFT_OPEN_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * JSON through jansson, with positions: a document remembers where every key and value stood, so that a validator can say
- * file:line:column and show the source line. Output is canonical: sorted keys, shortest round-trip numbers. */
+ * JSON through jansson, with positions: a document stores the position of every key and value, so a validator can report
+ * file:line:column and print the source line. Output is canonical: sorted keys, shortest round-trip numbers. */
 #ifndef WG_CORE_BASE_JSON_H
 #define WG_CORE_BASE_JSON_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The one door to the heap. Every allocation of the project passes here, so that a test can count them (a step allocates
- * nothing after warm-up), make the nth one fail, and see what is still held. All functions are thread-safe. */
+ * The allocator. Every allocation of the project goes through these functions, so a test can count allocations (a step
+ * allocates nothing after warm-up), make the nth one fail, and list what is still allocated. All functions are thread-safe. */
 #ifndef WG_CORE_BASE_MEM_H
 #define WG_CORE_BASE_MEM_H
 

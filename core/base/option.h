@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Option tables. A row states a knob once: field, type, range, default, doc. JSON configs, `key=value` lists, `--help`, the
- * manual (`wager list`) and the error messages all read the same row. */
+ * Option tables. A row declares an option once: field, type, range, default, doc. JSON configs, `key=value` lists, `--help`,
+ * the manual (`wager list`) and error messages all read the same row. */
 #ifndef WG_CORE_BASE_OPTION_H
 #define WG_CORE_BASE_OPTION_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A fork-join thread pool for work of microseconds: workers spin briefly between jobs, then sleep. Who computes a part
- * never changes a result: parts split outputs, never sums. */
+ * A fork-join thread pool for jobs of microseconds: workers spin briefly between jobs, then sleep. The assignment of parts
+ * to threads never changes a result: parts split outputs, never sums. */
 #ifndef WG_CORE_BASE_POOL_H
 #define WG_CORE_BASE_POOL_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Rows to work in, for rules and what measures them. Whoever calls a rule passes one; a rule keeps nothing in it from call to
- * call. Threads that run rules at once have one each. */
+ * Working rows for rules and for measurements of rules. The caller of a rule passes a workspace; a rule keeps nothing in it
+ * between calls. Threads that run rules at the same time have one workspace each. */
 #ifndef WG_CORE_DIST_WORKSPACE_H
 #define WG_CORE_DIST_WORKSPACE_H
 

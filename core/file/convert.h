@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Any weights file to GGUF, with a tokenizer if the file has none, in another element type if asked. One tensor is in
- * memory at a time. */
+ * Converts any weights file to GGUF, on request with a tokenizer that the file lacks and in another element type. One tensor
+ * is in memory at a time. */
 #ifndef WG_CORE_FILE_CONVERT_H
 #define WG_CORE_FILE_CONVERT_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Inside core/file: what a format reader fills in. Metadata is held as GGUF encodes it (little-endian values in place), so
- * that one set of getters serves every format and copying a key is copying bytes. */
+ * Private to core/file: what a format reader fills in. Metadata is stored as GGUF encodes it (little-endian values in
+ * place), so one set of getters serves every format and copying a key is copying bytes. */
 #ifndef WG_CORE_FILE_FORMAT_H
 #define WG_CORE_FILE_FORMAT_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Writing GGUF v3: metadata first, then tensor headers, then data in the same order. The file appears under its name only
- * when it is complete (written to a temporary neighbour, synced, renamed). */
+ * when it is complete (core/base/save.h). */
 #ifndef WG_CORE_FILE_GGUF_WRITE_H
 #define WG_CORE_FILE_GGUF_WRITE_H
 

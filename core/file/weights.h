@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * A weights file as the rest of the program sees it: metadata and tensors by name, read-only. Behind it stand the formats
- * (GGUF v2/v3, llama2.c v0, later safetensors); the caller cannot tell them apart. Every count, length and offset is
- * checked against the file before it is used, and nothing is allocated for what a file merely claims. */
+ * A weights file as the rest of the program reads it: metadata and tensors by name, read-only, the same for every format
+ * (GGUF v2/v3, llama2.c v0). Every count, length and offset is checked against the file before it is used, and no memory is
+ * allocated for a size that the file claims but does not have. */
 #ifndef WG_CORE_FILE_WEIGHTS_H
 #define WG_CORE_FILE_WEIGHTS_H
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
- * Chat templates, by family and written by hand: what stands before and after the system text, the questions and the answers
- * of a conversation, for models that were trained on conversations. An experiment names its family; nothing is guessed from a
- * weights file, and no default system text is added: a template that is not the model's costs quality and acceptance.
+ * Chat templates, by family and written by hand: the text before and after the system text, the questions and the answers of
+ * a conversation, for models that were trained on conversations. An experiment names its family. The family is not guessed
+ * from a weights file, and no default system text is added: a template that is not the model's costs quality and acceptance.
  *
- * Control tokens come from the template alone. A text in which somebody writes "</s>" or "<|im_end|>" stays text (but for
- * tokens that the vocabulary itself marks as user-defined: those are text to the tokenizer). Between two control tokens, the
- * template's words and the caller's are encoded as one stretch, as if the rendered conversation had been encoded.
+ * Control tokens come from the template alone. A prompt that contains "</s>" or "<|im_end|>" stays text (except for tokens
+ * that the vocabulary itself marks as user-defined: these are text to the tokenizer). Between two control tokens, the
+ * template's words and the caller's are encoded as one text, as if the rendered conversation had been encoded.
  *
- * Sources: Llama 2 (Meta's generation.py), Llama 3 (Meta's chat_format.py), ChatML (OpenAI's chatml.md), Zephyr (the model card
- * of zephyr-7b-beta), Vicuna v1.1 (FastChat's conversation.py). */
+ * Sources: Llama 2 (Meta's generation.py), Llama 3 (Meta's chat_format.py), ChatML (OpenAI's chatml.md), Zephyr (the model
+ * card of zephyr-7b-beta), Vicuna v1.1 (FastChat's conversation.py). */
 #ifndef WG_CORE_TEXT_CHAT_H
 #define WG_CORE_TEXT_CHAT_H
 

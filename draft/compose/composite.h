@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * Drafters made of others. A drafter inside another is named by a string "KIND:option=value;option=value"; semicolons, because
- * commas separate the options outside. A value that holds semicolons or bars itself stands in braces, so that strings nest:
+ * Composite drafters. A component is named by a string "KIND:option=value;option=value"; with semicolons, because commas
+ * separate the options outside. Braces enclose a value that contains semicolons or bars, so strings nest:
  *
  *     hybrid:first=ngram:k=8,second={best_of:of=ngram|suffix}
  *
- * Each inner drafter drafts into trees and q rows of its own; those that are taken are copied out, the others are put aside,
- * and what they wrote into the tail of their spaces no longer counts. Which tree is taken must not depend on what was drawn
- * (METHODS L3): it is chosen by scores and by the past. */
+ * Each component drafts into trees and q rows of its own. The engine copies out those that are verified; the others are
+ * dropped, and their rows in the tails of their spaces are invalidated. The choice of the tree must not depend on drawn
+ * tokens (METHODS L3): it depends on scores and on the past. */
 #ifndef WG_DRAFT_COMPOSE_COMPOSITE_H
 #define WG_DRAFT_COMPOSE_COMPOSITE_H
 
@@ -53,7 +53,7 @@ double wg_component_score(wg_component *in, int i);
 void wg_component_take(wg_component *in, int i, wg_tree *out, wg_rows *q); /* tree i and its q rows are the draft */
 void wg_component_drop(const wg_component *in, const wg_seq *seq);         /* its tree for this sequence is not */
 void wg_component_observe(const wg_component *in, const wg_seq *seq, const wg_tree *tree, const wg_path *path, wg_rows *target);
-/* What it did in the last step of this sequence, in which its tree i (-1: it was not asked) was taken or not. */
+/* Statistics of the last step of this sequence, in which the component's tree i (-1: it did not draft) was verified or not. */
 wg_composite_stats wg_composite_account(const wg_component *in, int i, bool taken, const wg_seq *seq);
 void wg_component_forget(const wg_component *in, const wg_seq *seq);
 

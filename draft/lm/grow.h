@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Shapes of draft trees. A static shape says, before anything is drawn, how many children every node gets: chains, k-ary trees,
- * trees from a file, and the best tree for measured acceptances (Sequoia). Best-first trees grow by the path probabilities that
- * the draft model reports (EAGLE-2, OPT-Tree). METHODS C2 to C4. */
+ * Shapes of draft trees. A static shape fixes the number of children of every node before anything is drawn: chains, k-ary
+ * trees, trees from a file, and the best tree for measured acceptances (Sequoia). Best-first trees grow by the path
+ * probabilities of the draft model (EAGLE-2, OPT-Tree). METHODS C2 to C4. */
 #ifndef WG_DRAFT_LM_GROW_H
 #define WG_DRAFT_LM_GROW_H
 

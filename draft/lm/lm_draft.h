@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * What drafters that run a language model have in common (draft/lm/model.c has the laws and the passes): options of how a draft
- * grows, and the drafting itself, over whatever model they open. A drafter of this kind is a struct that begins with a
- * wg_lm_drafter, with options that begin with a wg_growth; its propose, observe, forget and laws_for are those below. */
+ * The common part of drafters that run a language model (draft/lm/model.c has the laws and the passes): options of a draft's
+ * growth, and the drafting itself, over any model that the drafter opens. Such a drafter is a struct that begins with a
+ * wg_lm_drafter, with options that begin with a wg_growth; its propose, observe, forget and laws_for are the functions
+ * below. */
 #ifndef WG_DRAFT_LM_LM_DRAFT_H
 #define WG_DRAFT_LM_LM_DRAFT_H
 

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT
- * What a draft model with another tokenizer reads: the text of a sequence in the model's own tokens, in a cache of its own
- * (METHODS A18). The tokens are those of the whole text, as if the model's tokenizer had been given it: target tokens that the
- * model does not have, pieces of a character, and words that the target cuts elsewhere need no care. Exactly:
+ * The retokenizer: the text of a sequence in the tokens of a draft model with another tokenizer, in a cache of its own
+ * (METHODS A18). The tokens are those of the whole text, as if the model's tokenizer had encoded it, so target tokens that
+ * the model does not have, pieces of a character, and words with other borders need no special case. Exactly:
  *
- *   * the text is what the target's tokens decode to; control tokens end a stretch of it and stand for the model's own token of
- *     that role or name, or for nothing. A sequence begins with the model's own beginning-of-text token, if it uses one;
- *   * the ids are a function of the sequence's tokens alone, however many come at a time. Only what follows the last cut
- *     (wg_tokenizer_cut) is encoded again when text is added; where there is none in WINDOW bytes, one is made by force;
- *   * text longer than `room` tokens is not read: such a sequence gets no drafts.
+ *   * The text is the decoded text of the target's tokens. Control tokens end a stretch of text and become the model's token of
+ *     that role or name, or nothing. A sequence begins with the model's own beginning-of-text token, if it uses one.
+ *   * The ids are a function of the sequence's tokens alone, however many arrive at a time. Only text after the last cut
+ *     (wg_tokenizer_cut) is encoded again when text is added; where WINDOW bytes have no cut, one is forced.
+ *   * Text longer than `room` tokens is not read: such a sequence gets no drafts.
  *
- * The cache keeps what the old and the new tokens have in common. The draft's nodes stand in its tail as they do in the
- * target's; those that became text are committed when the sequence is followed next, whoever verified them, so nothing here
- * needs to be told about a commit. Nothing is allocated after open. */
+ * The cache keeps the common prefix of the old and the new tokens. The draft's nodes lie in its tail as in the target's
+ * tail; those that became text are committed when the sequence is read next, under any rule, so the retokenizer needs no
+ * notice of a commit. Nothing is allocated after open. */
 #ifndef WG_DRAFT_LM_RETOKENIZER_H
 #define WG_DRAFT_LM_RETOKENIZER_H
 

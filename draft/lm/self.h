@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * Self-speculation: the target drafts for itself with a part of its own layers, or of its own cache (core/model/submodel.h).
- * What is drawn, laws, trees and passes are those of any drafter that runs a language model (draft/lm/lm_draft.h).
+ * Self-speculation: the target drafts for itself with a submodel (core/model/submodel.h). Draws, laws, trees and passes are
+ * those of any drafter that runs a language model (draft/lm/lm_draft.h).
  *
- * Pages. A draft reads the history where the target left it, so there is nothing to catch up and nothing to keep: no prefill,
- * no space, no memory beside a pass's rows of logits. The keys and values of drafted nodes go to the tail slots of the target's
- * own space. When the draft is done they no longer count as written there, and the target's pass over the tree writes these
- * slots again in all of its layers; so nothing that a draft wrote is ever seen by the target, or committed. */
+ * Pages. A draft reads the history from the target's pages, so it needs no prefill, no space and no memory except a pass's
+ * rows of logits. The keys and values of drafted nodes go to the tail slots of the target's own space. After the draft they
+ * are invalidated, and the target's pass over the tree writes all layers of these slots again, so the target never reads or
+ * commits a value of the draft. */
 #ifndef WG_DRAFT_LM_SELF_H
 #define WG_DRAFT_LM_SELF_H
 

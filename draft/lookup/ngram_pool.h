@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * A bounded store of n-grams, found by their first token: the few most recent continuations of each. When a place is needed,
- * the key goes that has not been asked for or added to for longest among the WG_POOL_WAYS that share its set; so every
- * operation costs the same, however full the pool is. */
+ * the least recently used key (looked up or added) among the WG_POOL_WAYS of its set is evicted, so the cost of an operation
+ * does not depend on the number of entries. */
 #ifndef WG_DRAFT_LOOKUP_NGRAM_POOL_H
 #define WG_DRAFT_LOOKUP_NGRAM_POOL_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What a rule on an emulated device asks instead of drawing by Philox: a prover chooses an outcome with its probability, and
- * answers with a number of that outcome. */
+ * Enumerated decisions on an emulated device: instead of drawing by Philox a rule calls a prover, which chooses an outcome
+ * with its probability and returns a number with that outcome. */
 #ifndef WG_KERNELS_RULE_RULE_ASK_H
 #define WG_KERNELS_RULE_RULE_ASK_H
 

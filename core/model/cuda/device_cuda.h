@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * A CUDA device from within: what device_cuda.c (the stages), cuda_pass.c (a pass from its first copy to its wait) and
- * cuda_memory.c (buffers, matrices, pages, their room) share. It knows a wg_gpu_api and no more, so that tests run these very
- * files over emulated threads.
+ * A CUDA device: the struct that device_cuda.c (the stages), pass.c (a pass from its first copy to its wait) and memory.c
+ * (buffers, matrices, pages) share. It uses a wg_gpu_api only, so tests run these files over emulated threads.
  *
- * All memory is taken when a model attaches: rows and tables of the largest pass, partial sums of split attention and logits
- * for as many rows at a time as a bound holds. Larger passes go through these in groups of rows, which shows in no result:
- * every kernel treats a row by itself.
+ * All memory is allocated when a model attaches: rows and tables of the largest pass, partial sums of split attention, and
+ * logits for a bounded number of rows. Larger passes run in groups of rows with the same results, because every kernel
+ * computes each row independently.
  *
- * The device is shared by its owner, the models on it and the caches with pages on it; the last to let go closes it. */
+ * The device is shared by its owner, the models on it and the caches with pages on it; the last owner to release it closes
+ * it. */
 #ifndef WG_CORE_MODEL_CUDA_DEVICE_CUDA_H
 #define WG_CORE_MODEL_CUDA_DEVICE_CUDA_H
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * A CUDA graph for each recorded pass, found by what decides its launches. A key is noted when its pass runs first, recorded
- * when it runs again (what comes once is not worth it, and by then every kernel has been loaded), replayed from then on.
+ * A CUDA graph per recorded pass, found by a key of everything that determines its launches. The first pass of a key runs
+ * without a graph (a pass that runs once is not worth recording, and it loads every kernel), the second is recorded, later
+ * ones are replayed.
  *
- * Invariant: a graph holds addresses of weights, buffers and pages, so all graphs go when any of these do. There are at most
- * WG_GRAPHS keys; a new one takes the place of the one that was not used for the longest time. */
+ * Invariant: a graph holds addresses of weights, buffers and pages, so all graphs are dropped when any of these is freed.
+ * There are at most WG_GRAPHS keys; a new one replaces the least recently used. */
 #ifndef WG_CORE_MODEL_CUDA_GRAPHS_H
 #define WG_CORE_MODEL_CUDA_GRAPHS_H
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The rows of p and q of a step on a CUDA device, and what settles them: the buffers behind device_cuda.c's settle. */
+ * The rows of p and q of a step on a CUDA device, and the device verification over them: the buffers behind device_cuda.c's
+ * verify. */
 #ifndef WG_CORE_MODEL_CUDA_VERIFY_BUFFERS_H
 #define WG_CORE_MODEL_CUDA_VERIFY_BUFFERS_H
 
