@@ -6,7 +6,7 @@
 
 #include "core/engine/drafter.h"
 
-/* Sibling laws that a drafter may hand on from a drafter that it opened. */
+/* Sibling laws of components that a composite may pass on. */
 enum { WG_COMPONENT_LAWS = WG_LAW_FIXED | WG_LAW_IID };
 
 /* A drafter of a class, opened, with options "name=value;..." over the defaults (NULL: none). On failure *out is NULL. Errors:

@@ -21,7 +21,7 @@ wg_status wg_save_write(wg_save *s, const void *bytes, size_t n, wg_error *err);
 
 uint64_t wg_save_written(const wg_save *s); /* bytes appended so far */
 
-/* Makes the file appear. Closes s, also on failure. */
+/* Renames the temporary file to its name. Closes s, also on failure. */
 wg_status wg_save_commit(wg_save *s, wg_error *err);
 void wg_save_abort(wg_save *s); /* NULL is fine */
 

@@ -6,9 +6,9 @@
 
 #include "core/base/error.h"
 
-/* What its rows are used for. */
+/* The use of each row. */
 typedef enum wg_work {
-    WG_WORK_REST,  /* what is left of p */
+    WG_WORK_REST,  /* the residual of p */
     WG_WORK_DRAWN, /* q without some tokens */
     WG_WORK_ORDER, /* two rows: ratios in order; then two to sort them in */
     WG_WORK_SORT = WG_WORK_ORDER + 2,

@@ -29,15 +29,15 @@ typedef struct wg_chat {
 wg_status wg_chat_encode(const wg_tokenizer *t, const wg_chat *chat, const wg_text *turn, int n, int32_t **ids, size_t *n_ids,
                          wg_error *err);
 
-/* What stands between an answer that was generated and the next one: the answer's end, a question, and where the next answer
- * begins. Put behind the tokens there are, which stay as they were generated: encoding the whole conversation again would spell
- * an answer in other tokens than the model did. An answer whose last token is ids[*closed - 1] has said its end itself and is
- * followed by ids + *closed (0: the family has no such token, so all of it follows). With WG_CHAT_NONE it is the text as it is,
- * without a beginning. Allocation and errors as above. */
+/* Encodes the text between a generated answer and the next one: the answer's end, a question, and the beginning of the next
+ * answer. Append the ids to the tokens of the conversation, which stay as they were generated: encoding the whole conversation
+ * again would spell an answer in other tokens. To an answer whose last token is ids[*closed - 1], its end, append ids + *closed
+ * (0: the family has no such token; append all). With WG_CHAT_NONE the ids are those of the question alone, without a beginning
+ * token. Allocation and errors as above. */
 wg_status wg_chat_encode_next(const wg_tokenizer *t, const wg_chat *chat, wg_text question, int32_t **ids, size_t *n_ids,
                               size_t *closed, wg_error *err);
 
-/* Has the vocabulary what the template needs? ENOMEM, EMODEL. */
+/* Checks that the vocabulary has the template's control tokens. ENOMEM, EMODEL. */
 wg_status wg_chat_check(const wg_tokenizer *t, const wg_chat *chat, wg_error *err);
 
 /* Bytes that the template adds to a question, the first one or one that follows an answer: at least as many as it adds

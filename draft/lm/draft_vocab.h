@@ -29,7 +29,7 @@ void wg_draft_vocab_close(wg_draft_vocab *v); /* also of a zeroed one */
 /* n logits of the head's rows, as a row (target_vocab). */
 void wg_draft_vocab_spread(const wg_draft_vocab *v, const float *logits, float *row);
 
-/* Says which tokens a row of q that was made from such logits can have. */
+/* Sets the support of a row of q from such logits: the tokens that it can have. */
 void wg_draft_vocab_support(const wg_draft_vocab *v, wg_rows *q, int row);
 
 #endif

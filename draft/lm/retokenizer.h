@@ -21,8 +21,8 @@
 typedef struct wg_retokenizer_text {
     int read;      /* tokens of the sequence so far */
     int32_t *own;  /* (room) the text in own tokens */
-    int n, final;  /* of them: all; those that stay whatever follows */
-    int kept;      /* those that stand in `own` unchanged since the last follow */
+    int n, final;  /* tokens of `own`; of them, final ones: no later text changes them */
+    int kept;      /* of `own`, unchanged since the last follow */
     char *pending; /* the text behind the final ones */
     int bytes;
     bool begins, spoken; /* pending begins a stretch; the sequence has had a token that is text */
@@ -42,13 +42,13 @@ typedef struct wg_retokenizer {
     wg_retokenizer_text *text; /* (slots) by the slot of the sequence */
 } wg_retokenizer;
 
-/* `to`, `map` and `lm` (which is attached to the reader's cache) are borrowed. ENOMEM. */
+/* `to`, `map` and `lm` (which is attached to the retokenizer's cache) are borrowed. ENOMEM. */
 wg_status wg_retokenizer_open(wg_retokenizer *r, const wg_env *env, const wg_tokenizer *to, const wg_vocab_map *map, wg_lm *lm,
                               wg_error *err);
 void wg_retokenizer_close(wg_retokenizer *r); /* also half-open or zeroed */
 
-/* Brings the text up to date: afterwards own[0 .. n-1] is to be read, the cache's length is n - 1 and its tail is empty. full
- * or n == 0: nothing can be drafted. */
+/* Brings the text up to date with the sequence: afterwards own[0 .. n-1] is the text, the cache's length is n - 1 and
+ * its tail is empty. full or n == 0: nothing can be drafted. */
 wg_status wg_retokenizer_follow(wg_retokenizer *r, const wg_seq *s, wg_retokenizer_text **out, wg_error *err);
 
 void wg_retokenizer_forget(wg_retokenizer *r, const wg_seq *s);

@@ -17,13 +17,13 @@ typedef struct wg_self_drafter {
     wg_submodel *part;
 } wg_self_drafter;
 
-/* Opens the part of the target that the plan says. Errors say which drafter. EUNSUPPORTED: the target is no transformer. */
+/* Opens the target's submodel under this plan. Errors name the drafter. EUNSUPPORTED: the target is no transformer. */
 wg_status wg_self_open(wg_self_drafter *d, const wg_growth *growth, const wg_layer_plan *plan, const wg_env *env,
                        wg_error *err);
 void wg_self_close(wg_drafter *d);
 wg_status wg_self_propose(wg_drafter *d, wg_seq *const *seq, int n, wg_tree *out, wg_rows *q, wg_error *err);
 
-/* Layers of the target; 0 when it has none that we know. */
+/* Layers of the target; 0 when it is no transformer. */
 int wg_self_layers(const wg_env *env);
 
 #endif

@@ -26,7 +26,7 @@ typedef struct wg_ngram_pool {
 bool wg_ngram_pool_open(wg_ngram_pool *p, int keys, int each, int n);
 void wg_ngram_pool_close(wg_ngram_pool *p); /* also of a zeroed one */
 
-/* `first` is followed by the n tokens of `rest`: its most recent continuation now. The oldest goes when there are too many. */
+/* Adds the n tokens of `rest` as the most recent continuation of `first`. The oldest is evicted when there are too many. */
 void wg_ngram_pool_put(wg_ngram_pool *p, int32_t first, const int32_t *rest);
 
 /* The continuations of a token, (*have, n); borrowed until the next put. *have 0: there are none. */

@@ -24,8 +24,8 @@
 #include "kernels/rule/rule_passes.h"
 #include "kernels/rule/rule_kinds.h"
 
-/* (r - less q_i)+ into b->rest; old: r, and drawn: q_i in b->drawn, or NULL: its row of q. Returns the mass of what is left if
- * another child may ask for it, else whether there is any. */
+/* (r - less q_i)+ into b->rest; old: r, and drawn: q_i in b->drawn, or NULL: its row of q. Returns the mass of
+ * the result if there is another child, else 1 if the mass is positive, else 0. */
 WG_RULE double wg_rounds_left(const wg_rule_block *b, const wg_node_view *v, const double *old, const double *drawn,
                               double less, int child)
 {

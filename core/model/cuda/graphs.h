@@ -16,7 +16,7 @@ enum { WG_GRAPHS = 64, WG_GRAPH_ROWS = 64, WG_GRAPH_LAYERS = 128 }; /* keys; row
 /* Compared as bytes: zeroed before it is filled. */
 typedef struct wg_graph_key {
     const void *model, *pool;   /* whose pass, over which pages */
-    int64_t rows, asked, spans; /* rounded up; asked: with logits, -1 when all */
+    int64_t rows, asked, spans; /* rounded up; asked: rows with logits, -1 when all */
     int64_t layers;
     uint64_t skip[WG_GRAPH_LAYERS / 32]; /* two bits a layer */
 } wg_graph_key;
@@ -24,7 +24,7 @@ typedef struct wg_graph_key {
 typedef struct wg_graph {
     wg_graph_key key;
     void *ready;             /* of the device; NULL: noted */
-    const wg_gpu_best *best; /* where its head tells the largest logits; NULL: nowhere */
+    const wg_gpu_best *best; /* where its head writes the largest logits; NULL: nowhere */
     uint64_t used;           /* when, in passes; 0: no key */
 } wg_graph;
 
@@ -39,7 +39,7 @@ typedef struct wg_graphs {
 int wg_graph_rows(int n);
 int wg_graph_spans(int keys);
 
-/* Fills the plan's part; false: a plan too deep to be told apart from others. */
+/* Fills the fields of the plan; false: the plan has more layers than a key can hold. */
 bool wg_graph_plan(wg_graph_key *key, const wg_layer_plan *plan);
 
 /* The entry of this key. *first: it is new, and its pass has not run before. */
