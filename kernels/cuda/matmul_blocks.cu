@@ -270,7 +270,7 @@ WG_KERNEL WG_LAUNCH_BOUNDS(BOUND, 1) fused_stripes(wg_product p, WG_GRID_CONSTAN
         }
         __syncthreads(); /* the room has been used */
         wg_settle_stripe(p, f, u, true, acc, room);
-        if (f.best) wg_best_note(u, acc, &best);
+        if (f.best) wg_best_note(p, u, acc, &best);
     }
     if (f.best) wg_best_tell(f, p.rows, &best, (wg_gpu_best *)room);
 }
