@@ -47,6 +47,8 @@ static wg_status parse_take(wg_json **out, const char *name, char *text, size_t 
         wg_free(text);
         return wg_nomem(err, sizeof *doc, "a JSON document");
     }
+    const size_t mark = wg_byte_order_mark(text, n);
+    if (mark) memmove(text, text + mark, (n -= mark) + 1);
     doc->text = text;
     doc->n = n;
     const char *nul = memchr(text, '\0', n); /* jansson overlooks one behind a number */

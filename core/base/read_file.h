@@ -11,4 +11,10 @@
  * are more than `most` bytes. */
 wg_status wg_read_file(const char *path, size_t most, char **bytes, size_t *n, wg_error *err);
 
+/* The bytes of a byte order mark (UTF-8) that a text begins with: 3 or 0. Editors on Windows write one. */
+static inline size_t wg_byte_order_mark(const char *text, size_t n)
+{
+    return n >= 3 && text[0] == '\xEF' && text[1] == '\xBB' && text[2] == '\xBF' ? 3 : 0;
+}
+
 #endif

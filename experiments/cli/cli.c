@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
+#include <unistd.h>
 #include <string.h>
 
 #include "core/base/option.h"
@@ -166,6 +167,12 @@ int wg_cli_weight_type(const char *command, const char *name)
     if (type >= 0 && wg_type_get(type)->writable) return type;
     fprintf(stderr, "wager %s: --type %s: expected " WG_WRITABLE_TYPES "\n", command, name);
     return -1;
+}
+
+bool wg_cli_terminal(int fd)
+{
+    const char *term = getenv("TERM");
+    return isatty(fd) && !(term && !strcmp(term, "dumb"));
 }
 
 bool wg_cli_chat(const char *command, const char *name, const char *system, wg_chat *out)

@@ -43,6 +43,9 @@ int wg_cli_parse(const char *command, const wg_flag *flags, int argc, char **arg
 int wg_cli_fail(const wg_error *err);
 int wg_cli_status(wg_status s);
 
+/* Whether a descriptor is a terminal that takes escape sequences: not so under TERM=dumb. */
+bool wg_cli_terminal(int fd);
+
 /* A weight type that can be written, by its name; -1 after an explanation on stderr. */
 int wg_cli_weight_type(const char *command, const char *name);
 

@@ -14,11 +14,15 @@
 #include "core/base/mem.h"
 #include "experiments/cli/cli.h"
 #include "experiments/cli/commands.h"
+#include "core/base/read_file.h"
 #include "experiments/base/spec.h"
 #include "experiments/base/target.h"
 
+enum { PROMPT_MOST = 16 << 20 }; /* bytes of a prompt from standard input */
+
 typedef struct generate {
     const char *target, *draft_model, *draft, *prompt, *rule, *device, *kv_type, *chat_name, *system;
+    size_t prompt_bytes;
     wg_chat chat;
     long n, top_k, penalty_window, seed, threads;
     double temperature, top_p, min_p, repetition_penalty, frequency_penalty, presence_penalty;
@@ -69,6 +73,12 @@ static bool is_lossless(const generate *g, const wg_engine *e)
            !(g->device && wg_device_is_fast(g->device));
 }
 
+/* The text ended before it had so many tokens as wanted, because the model's context has no room for more. */
+static bool full_context(const generate *g, const wg_seq *s)
+{
+    return s->finish == WG_FINISH_LENGTH && s->n - s->prompt < g->n;
+}
+
 static void put_footer(const generate *g, const wg_engine *e, const wg_tokenizer *tokenizer, const wg_seq *s, double prefill,
                        double decode)
 {
@@ -79,10 +89,10 @@ static void put_footer(const generate *g, const wg_engine *e, const wg_tokenizer
     wg_sha256(s->token + s->prompt, (size_t)n * sizeof *s->token, hash);
     const double tau = c->passes ? (double)c->emitted / (double)c->passes : 0, rate = decode > 0 ? n / decode : 0;
     if (!g->json) {
-        printf("\n[%d tokens, %.1f tok/s, tau %.2f, accepted %ld of %ld drafted, prompt %d tokens in %.0f ms, %s, %s%s, "
+        printf("\n[%d tokens%s, %.1f tok/s, tau %.2f, accepted %ld of %ld drafted, prompt %d tokens in %.0f ms, %s, %s%s, "
                "output %.12s]\n",
-               n, rate, tau, c->accepted, c->drafted, s->prompt, prefill * 1e3, drafter, rule,
-               is_lossless(g, e) ? "" : " (LOSSY)", hash);
+               n, full_context(g, s) ? " (the context is full)" : "", rate, tau, c->accepted, c->drafted, s->prompt,
+               prefill * 1e3, drafter, rule, is_lossless(g, e) ? "" : " (LOSSY)", hash);
         return;
     }
     char *text = NULL;
@@ -92,11 +102,15 @@ static void put_footer(const generate *g, const wg_engine *e, const wg_tokenizer
     json_t *ids = json_array();
     for (int i = s->prompt; i < s->n; i++) json_array_append_new(ids, json_integer(s->token[i]));
     json_t *valid = json_stringn(text, bytes); /* NULL when the text is cut inside a character */
-    json_t *o = json_pack("{s:o, s:o, s:i, s:i, s:f, s:f, s:I, s:I, s:I, s:I, s:f, s:f, s:s, s:s, s:s, s:b}", "text",
-                          valid ? valid : json_null(), "ids", ids, "prompt_tokens", s->prompt, "tokens", n, "tok_s", rate,
-                          "tau", tau, "target_passes", (json_int_t)c->passes, "drafted", (json_int_t)c->drafted, "accepted",
-                          (json_int_t)c->accepted, "probes", (json_int_t)c->probes, "prefill_ms", prefill * 1e3, "decode_ms",
-                          decode * 1e3, "draft", drafter, "rule", rule, "output_sha256", hash, "lossless", is_lossless(g, e));
+    json_t *o = json_pack("{s:o, s:o, s:s, s:i, s:i, s:f, s:f, s:I, s:I, s:I, s:I, s:f, s:f, s:s, s:s, s:s, s:b}", "text",
+                          valid ? valid : json_null(), "ids", ids, "finish",
+                          s->finish == WG_FINISH_EOS ? "stop"
+                          : full_context(g, s)       ? "context"
+                                                     : "length",
+                          "prompt_tokens", s->prompt, "tokens", n, "tok_s", rate, "tau", tau, "target_passes",
+                          (json_int_t)c->passes, "drafted", (json_int_t)c->drafted, "accepted", (json_int_t)c->accepted,
+                          "probes", (json_int_t)c->probes, "prefill_ms", prefill * 1e3, "decode_ms", decode * 1e3, "draft",
+                          drafter, "rule", rule, "output_sha256", hash, "lossless", is_lossless(g, e));
     json_dumpf(o, stdout, JSON_SORT_KEYS | JSON_COMPACT);
     putchar('\n');
     json_decref(o);
@@ -108,7 +122,7 @@ static wg_status generate_with(const generate *g, wg_engine *e, const wg_target 
     int32_t *ids = NULL;
     size_t n;
     wg_seq *s = NULL;
-    const wg_text prompt = { g->prompt, strlen(g->prompt) };
+    const wg_text prompt = { g->prompt, g->prompt_bytes };
     WG_TRY(g->chat.family ? wg_chat_encode(t->tokenizer, &g->chat, &prompt, 1, &ids, &n, err)
                           : wg_tokenizer_encode(t->tokenizer, prompt.s, prompt.n, true, true, &ids, &n, err));
     wg_status status =
@@ -116,8 +130,10 @@ static wg_status generate_with(const generate *g, wg_engine *e, const wg_target 
           : wg_fail(err, WG_EINVAL, "the prompt is empty and this model has no begin-of-text token; give a text with -p");
     wg_free(ids);
     if (status) return status;
-    printer p = { .tokenizer = t->tokenizer, .quiet = g->json, .colour = isatty(STDOUT_FILENO) && !getenv("NO_COLOR") };
-    if (!g->json) fputs(g->prompt, stdout);
+    printer p = { .tokenizer = t->tokenizer,
+                  .quiet = g->json,
+                  .colour = wg_cli_terminal(STDOUT_FILENO) && !getenv("NO_COLOR") };
+    if (!g->json) fwrite(prompt.s, 1, prompt.n, stdout);
     if (!g->json && g->chat.family) fputs("\n\n", stdout); /* the answer begins anew */
     p.stream.started = true;
     double start = wg_clock_now();
@@ -179,6 +195,16 @@ static wg_status generate_run(const generate *g, wg_error *err)
     return s;
 }
 
+static wg_status read_prompt(generate *g, char **input, wg_error *err)
+{
+    WG_TRY(wg_read_file("/dev/stdin", PROMPT_MOST, input, &g->prompt_bytes, err));
+    const size_t mark = wg_byte_order_mark(*input, g->prompt_bytes);
+    g->prompt = *input + mark;
+    g->prompt_bytes -= mark;
+    if (g->prompt_bytes && g->prompt[g->prompt_bytes - 1] == '\n') g->prompt_bytes--;
+    return WG_OK;
+}
+
 int wg_cmd_generate(int argc, char **argv)
 {
     generate g = { .prompt = "", .rule = "match", .n = 128, .top_p = 1, .repetition_penalty = 1, .seed = 1 };
@@ -187,7 +213,8 @@ int wg_cmd_generate(int argc, char **argv)
         { "draft-model", 'd', WG_FLAG_STRING, &g.draft_model, "FILE", "a draft model; the same as --draft model:model=FILE", 0,
           0 },
         { "draft", 0, WG_FLAG_STRING, &g.draft, "KIND[:k=v,...]", "a drafter and its options (wager list drafters)", 0, 0 },
-        { "prompt", 'p', WG_FLAG_STRING, &g.prompt, "TEXT", "the text to continue", 0, 0 },
+        { "prompt", 'p', WG_FLAG_STRING, &g.prompt, "TEXT",
+          "the text to continue; -: standard input, without its last line end", 0, 0 },
         { "chat", 0, WG_FLAG_STRING, &g.chat_name, "NAME", WG_CHAT_DOC, 0, 0 },
         { "system", 0, WG_FLAG_STRING, &g.system, "TEXT", WG_SYSTEM_DOC, 0, 0 },
         { "n", 'n', WG_FLAG_INT, &g.n, "N", "tokens to add", 1, 1e6 },
@@ -225,5 +252,11 @@ int wg_cmd_generate(int argc, char **argv)
         return WG_EXIT_USAGE;
     }
     wg_error err;
-    return generate_run(&g, &err) ? wg_cli_fail(&err) : WG_EXIT_OK;
+    char *input = NULL; /* of standard input */
+    wg_status s = WG_OK;
+    g.prompt_bytes = strlen(g.prompt);
+    if (!strcmp(g.prompt, "-")) s = read_prompt(&g, &input, &err);
+    if (!s) s = generate_run(&g, &err);
+    wg_free(input);
+    return s ? wg_cli_fail(&err) : WG_EXIT_OK;
 }

@@ -46,7 +46,7 @@ static int run(const wg_config *c, const char *out, bool resume, bool json, cons
     wg_error err;
     wg_run result;
     char *path = NULL;
-    const wg_run_options o = { .out = out, .stop = &stop, .progress = isatty(STDERR_FILENO), .resume = resume };
+    const wg_run_options o = { .out = out, .stop = &stop, .progress = wg_cli_terminal(STDERR_FILENO), .resume = resume };
     catch_signals();
     const wg_status s = wg_run_config(c, &o, &result, &path, &err);
     json_t *summary = !s || s == WG_EINTERRUPTED ? wg_summary_json(&result) : NULL;

@@ -287,7 +287,7 @@ int wg_cmd_skip_search(int argc, char **argv)
     }
     if ((s.kv_type = wg_cli_kv_type("skip-search", s.kv_name)) < 0) return WG_EXIT_USAGE;
     wg_error err;
-    s.watched = isatty(STDERR_FILENO);
+    s.watched = wg_cli_terminal(STDERR_FILENO);
     const wg_status st = run(&s, &err);
     wg_skip_scorer_close(s.scorer);
     wg_target_close(s.t);

@@ -3,6 +3,8 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "core/base/option.h"
 #include "experiments/cli/cli.h"
@@ -14,6 +16,18 @@ static void usage(FILE *f)
     fputs("\nwager COMMAND --help explains one. First steps: ./quickstart.sh, then wager generate.\n", f);
 }
 
+/* The exit status of a command, unless its output was lost: a full disk is a failure. A pipe whose reader went away is not: it
+ * had enough. */
+static int end(int status)
+{
+    struct stat out;
+    const bool lost = fflush(stdout) != 0 || ferror(stdout);
+    if (!lost || status != WG_EXIT_OK || fstat(STDOUT_FILENO, &out) || S_ISFIFO(out.st_mode) || S_ISSOCK(out.st_mode))
+        return status;
+    fputs("wager: standard output: cannot write all of the output; is the disk full?\n", stderr);
+    return WG_EXIT_FAILED;
+}
+
 int main(int argc, char **argv)
 {
     signal(SIGPIPE, SIG_IGN); /* a reader that went away is an error of write(), not a death */
@@ -23,16 +37,16 @@ int main(int argc, char **argv)
     }
     if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help")) {
         usage(stdout);
-        return WG_EXIT_OK;
+        return end(WG_EXIT_OK);
     }
     if (!strcmp(argv[1], "--version")) {
         puts("wager " WG_VERSION);
-        return WG_EXIT_OK;
+        return end(WG_EXIT_OK);
     }
     const char *names[32];
     int n = 0;
     for (const wg_command *c = wg_commands; c->name; c++) {
-        if (!strcmp(c->name, argv[1])) return c->run(argc - 1, argv + 1);
+        if (!strcmp(c->name, argv[1])) return end(c->run(argc - 1, argv + 1));
         names[n++] = c->name;
     }
     names[n] = NULL;

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/read_file.h"
 #include "core/base/json.h"
 #include "core/base/mem.h"
 #include "kernels/philox.h"
@@ -218,7 +219,10 @@ static wg_status read_lines(wg_dataset *d, FILE *f, const wg_dataset_options *op
     while (s == WG_OK && (n = getline(&line, &size, f)) >= 0) {
         number++;
         wg_sha256_add(&sha, line, (size_t)n);
-        if (strspn(line, " \t\r\n") < (size_t)n) s = take_line(d, &cap, line, (size_t)n, number, opt, err);
+        const size_t mark = number == 1 ? wg_byte_order_mark(line, (size_t)n) : 0;
+        const char *text = line + mark;
+        n -= (ssize_t)mark;
+        if (strspn(text, " \t\r\n") < (size_t)n) s = take_line(d, &cap, text, (size_t)n, number, opt, err);
     }
     if (s == WG_OK && ferror(f)) s = wg_fail(err, WG_EIO, "%s: cannot read: %s", d->path, strerror(errno));
     free(line);

@@ -19,7 +19,15 @@ typedef struct found {
 typedef struct list {
     found *item;
     int n, room;
+    char *damaged; /* the first folder whose summary.json cannot be read */
 } list;
+
+static bool has_summary(const char *dir)
+{
+    char file[4200];
+    snprintf(file, sizeof file, "%s/summary.json", dir);
+    return access(file, F_OK) == 0;
+}
 
 static void look(list *l, const char *dir, const char *below, int depth)
 {
@@ -33,7 +41,7 @@ static void look(list *l, const char *dir, const char *below, int depth)
         }
         const char *when = json_string_value(json_object_get(summary, "finished"));
         if (l->n < l->room) l->item[l->n++] = (found){ wg_strdup(below), wg_strdup(when ? when : ""), json_incref(summary) };
-    }
+    } else if (!l->damaged && has_summary(path)) l->damaged = wg_strdup(path);
     json_decref(summary); /* a published run stands above the folders of others of its name */
     DIR *d = depth ? opendir(path) : NULL;
     for (const struct dirent *e; d && (e = readdir(d));) {
@@ -163,5 +171,10 @@ wg_status wg_report_index(FILE *f, const char *dir, int *runs, wg_error *err)
     wg_html_end(f);
     wg_free(l.item);
     *runs = l.n;
-    return l.n ? WG_OK : wg_fail(err, WG_ENOENT, "%s: no run in it or below it (a folder with summary.json)", dir);
+    wg_status s = WG_OK;
+    if (!l.n && l.damaged)
+        s = wg_fail(err, WG_EFORMAT, "%s/summary.json: is no summary of a run; wager run --resume writes it anew", l.damaged);
+    else if (!l.n) s = wg_fail(err, WG_ENOENT, "%s: no run in it or below it (a folder with summary.json)", dir);
+    wg_free(l.damaged);
+    return s;
 }

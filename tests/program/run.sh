@@ -91,6 +91,20 @@ good_cases() {
   expect synth-context ', context 777,' wager inspect "$base/long.gguf"
   expect logits '^row 2 ' wager logits "$base/target.gguf" --tokens 1,2,3
   expect logits-tree '^row 3 ' wager logits "$base/target.gguf" --tokens 1,2,3,4 --parents -1,0,0,1
+  # Standard input, a byte order mark, the end of the context, a full disk.
+  printf '\357\273\277Once upon\n' >"$base/prompt"
+  piped=$(digest wager generate -m "$base/target.gguf" -p - -n 9 <"$base/prompt")
+  if [ -n "$piped" ] && [ "$piped" = "$(digest wager generate -m "$base/target.gguf" -p "Once upon" -n 9)" ]; then ok
+  else fail "generate -p -: not the text of standard input"; fi
+  expect context 'tokens \(the context is full\)' wager generate -m "$base/target.gguf" -p "Once upon" -n 99999
+  expect context-json '"finish":"context"' wager generate -m "$base/target.gguf" -p "Once upon" -n 99999 --json
+  if [ -w /dev/full ]; then
+    full() {
+      wager "$@" >/dev/full 2>"$base/err"
+      if [ $? = 1 ] && grep -q 'cannot write' "$base/err"; then ok; else fail "$1: a full disk is no failure"; fi
+    }
+    full --version && full inspect "$base/target.gguf" && full generate -m "$base/target.gguf" -p Once -n 4
+  fi
   expect generate 'tau [0-9.]+' wager generate -m "$base/target.gguf" -d "$base/draft.gguf" -p "Hello" -n 16 --rule rejection --temp 1
   expect vocab-prune '^wrote .*: 40 of 512 tokens \(7.8 %\), which are' wager vocab prune -m "$base/target.gguf" --keep 40 \
     -o "$base/list.json" "$base/prompts.jsonl"

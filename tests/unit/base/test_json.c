@@ -57,6 +57,18 @@ static void expect_at(const wg_json *doc, const char *path, bool key, int line, 
     cr_assert(l == line && c == column, "%s (%s): %d:%d", path, key ? "key" : "value", l, c);
 }
 
+/* Positions are those of the text behind it. */
+Test(json, a_byte_order_mark_is_read_over)
+{
+    wg_json *doc = parse("\xEF\xBB\xBF{\"a\": 1}");
+    expect_at(doc, "a", true, 1, 2);
+    wg_json_close(doc);
+    doc = parse("\xEF\xBB\xBF[]");
+    cr_assert(json_is_array(wg_json_root(doc)));
+    wg_json_close(doc);
+    expect_error("\xEF\xBB\xBF{\"a\": x}", 11, "t.json:1:7: invalid token near 'x'");
+}
+
 Test(json, positions)
 {
     wg_json *doc = parse("{\n"

@@ -64,6 +64,16 @@ Test(dataset, limit_and_category_choose_and_the_digest_is_the_files)
     cr_assert(strstr(err.text, "no prompt of category \"z\""), "%s", err.text);
 }
 
+Test(dataset, a_byte_order_mark_is_read_over)
+{
+    wg_error err;
+    wg_dataset *d = open_text("\xEF\xBB\xBF{\"prompt\": \"one\"}\n{\"prompt\": \"\xEF\xBB\xBFtwo\"}\n", 0, NULL, WG_OK, &err);
+    cr_assert_eq(d->n, 2);
+    cr_assert_str_eq(d->prompt[0].text, "one");
+    cr_assert_str_eq(d->prompt[1].text, "\xEF\xBB\xBFtwo");
+    wg_dataset_close(d);
+}
+
 /* HumanEval and GSM8K as their authors publish them. */
 Test(dataset, reads_the_forms_of_known_sets)
 {
