@@ -63,6 +63,7 @@ void simt_check_struct(const void *of, size_t bytes, const char *kernel);
 #define WG_KERNEL static void
 #define WG_DEVICE static inline
 #define WG_DEVICE_MEMBER
+#define WG_DEVICE_CALL static inline
 #define WG_LAUNCH_BOUNDS(threads, blocks)
 #define WG_GRID_CONSTANT
 #define WG_SHARED(type, name, count) type *const name = (type *)simt_shared(sizeof(type) * (size_t)(count))
