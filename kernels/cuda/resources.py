@@ -156,8 +156,8 @@ def read_sass(lines):
 
 
 def blocks_of(code, labels):
-    """Basic blocks as (begin, end), and the successors of each. A call leads to its function and past itself, a return nowhere: so
-    the loops of a function are found, and are part of no loop that calls it."""
+    """Basic blocks as (begin, end), and the successors of each. A call leads to its function and past itself, a return
+    nowhere: so the loops of a function are found, and are part of no loop that calls it."""
     leaders = {0} | {i for i in labels.values() if i < len(code)}
     ends = ("BRA", "EXIT", "RET", "BRX", "JMP", "JMX", "BPT", "CALL")
     leaders |= {i + 1 for i, c in enumerate(code) if c.name.split(".")[0] in ends and i + 1 < len(code)}

@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
-# Compiles every kernel for generations of cards, links all of them into a program that opens the first device, or says why there
-# is none, and holds what the compiler made of them to caps (resources.py says which).
+# Compiles every kernel for generations of cards, links all of them into a program that opens the first device, or says why
+# there is none, and holds what the compiler made of them to caps (resources.py says which).
 # usage: kernels/cuda/resources.sh [--all] [--into DIR] [FILE.cu ...]
-#   --all   every generation that the project is built for (80 86 89 90a 100). Without it 80, 90a and 100: 86 and 89 run the text
-#           of 80, and their machine code differs by little. ctest takes the short form, a build with WG_CUDA (./test.sh cuda) all.
-#   DIR     keeps what was made, for: kernels/cuda/resources.py budgets DIR
-# Needs nvcc (exit 77 without) and python3; all files when left out. A file and generation is a job, and as many run as there are
-# processors; the generation that is linked (90a, whose budgets are looked at) has its host's side compiled too, the others do not.
+#   --all   every generation that the project is built for (80 86 89 90a 100). Without it 80, 90a and 100: 86 and 89 run the
+#           text of 80, and their machine code differs by little. ctest takes the short form, a build with WG_CUDA
+#           (./test.sh cuda) all.
+#   DIR     keeps what was made, for: kernels/cuda/resources.py budgets DIR; and in DIR/objects what is linked, for
+#           tests/gpu/pack.sh
+# Needs nvcc (exit 77 without) and python3; all files when left out. A file and generation is a job, and as many run as there
+# are processors; the generation that is linked (90a, whose budgets are looked at) has its host's side compiled too.
 set -u -o pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
 archs="90a 80 100" into=
@@ -21,19 +23,20 @@ nvcc=$(command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null) || { echo "no
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 tmp=${into:-$work/made}
-rm -rf "$tmp" && mkdir -p "$tmp" || exit 1
+rm -rf "$tmp" && mkdir -p "$tmp/objects" || exit 1
 named=$#
 [ $# -gt 0 ] || set -- kernels/cuda/*.cu
 
-# FILE.cu GENERATION: leaves NAME.sm_GENERATION.{cubin,ptx} in $tmp, the compiler's words in $work, and an object where it is linked.
+# FILE.cu GENERATION: leaves NAME.sm_GENERATION.{cubin,ptx} in $tmp, the compiler's words in $work, an object where it is linked.
 compile() {
   local name at=$work/$2 what=(-cubin)
   name=$(basename "$1" .cu)
   [ "$2" = 90a ] && what=(-c)
   mkdir -p "$at/$name"
   "$nvcc" -std=c++17 -O3 --fmad=false -I. -gencode "arch=compute_$2,code=sm_$2" -Xptxas -v --keep --keep-dir "$at/$name" \
-    "${what[@]}" "$1" -o "$at/$name/out" >"$at/$name.ptxas" 2>&1 || { cat "$at/$name.ptxas" >&2; return 255; } # 255: no more jobs
-  [ "$2" = 90a ] && mv "$at/$name/out" "$work/$name.o" && mv "$at/$name/$name"*.cubin "$at/$name/out"
+    "${what[@]}" "$1" -o "$at/$name/out" >"$at/$name.ptxas" 2>&1 ||
+    { cat "$at/$name.ptxas" >&2; return 255; } # no more jobs
+  [ "$2" = 90a ] && mv "$at/$name/out" "$tmp/objects/$name.o" && mv "$at/$name/$name"*.cubin "$at/$name/out"
   mv "$at/$name/out" "$tmp/$name.sm_$2.cubin" && mv "$at/$name/$name.ptx" "$tmp/$name.sm_$2.ptx" && rm -rf "${at:?}/$name"
 }
 export -f compile
@@ -62,7 +65,7 @@ C
   for file in "$work/open.c" kernels/quant_blocks.c kernels/cuda_pack.c kernels/types.c kernels/ref/*.c; do
     gcc -std=c11 -I. -c "$file" -o "$work/host_$(basename "$file" .c).o" || exit 1
   done
-  { "$nvcc" "$work"/*.o -lm -o "$work/open" && "$work/open"; } ||
+  { "$nvcc" "$tmp/objects"/*.o "$work"/*.o -lm -o "$work/open" && "$work/open"; } ||
     { echo "the kernels do not link, or do not say why there is no device" >&2; failed=1; }
 fi
 python3 -B kernels/cuda/resources.py caps "$tmp" || failed=1
