@@ -6,7 +6,7 @@
 #include "core/engine/drafter.h"
 
 /* Appends a child with its own point row; its number, or -1 when the tree is full. */
-static inline int wg_point_push(wg_tree *t, int parent, int32_t token, wg_rows *q)
+static inline int wg_one_hot_push(wg_tree *t, int parent, int32_t token, wg_rows *q)
 {
     if (t->n >= WG_TREE_MAX) return -1;
     const int row = wg_rows_push(q);
@@ -15,7 +15,7 @@ static inline int wg_point_push(wg_tree *t, int parent, int32_t token, wg_rows *
 }
 
 /* How deep a draft of at most k tokens may be for this sequence; 0: not at all. */
-static inline int wg_point_depth(const wg_seq *s, int k)
+static inline int wg_one_hot_depth(const wg_seq *s, int k)
 {
     if (k > WG_TREE_MAX - 1) k = WG_TREE_MAX - 1;
     if (k > wg_seq_room(s)) k = wg_seq_room(s);
@@ -23,7 +23,7 @@ static inline int wg_point_depth(const wg_seq *s, int k)
 }
 
 /* Mixes a key for tables (a multiply-and-shift finaliser; bijective). */
-static inline uint64_t wg_point_mix(uint64_t x)
+static inline uint64_t wg_hash_mix(uint64_t x)
 {
     x = (x ^ x >> 32) * 0xd6e8feb86659fd93ull;
     x = (x ^ x >> 32) * 0xd6e8feb86659fd93ull;

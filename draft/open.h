@@ -7,7 +7,7 @@
 #include "core/engine/drafter.h"
 
 /* Sibling laws that a drafter may hand on from a drafter that it opened. */
-enum { WG_INNER_LAWS = WG_LAW_FIXED | WG_LAW_IID };
+enum { WG_COMPONENT_LAWS = WG_LAW_FIXED | WG_LAW_IID };
 
 /* A drafter of a class, opened, with options "name=value;..." over the defaults (NULL: none). On failure *out is NULL. Errors:
  * those of wg_drafter_set and of the class's open; ENOMEM. */

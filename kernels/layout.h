@@ -43,7 +43,7 @@ WG_HD static inline size_t wg_float_at(int type, int k)
 }
 
 /* Sums of a block: q6_k has a scale for each 16 inputs. */
-WG_HD static inline int wg_engine_parts(int type) { return wg_run_of(type) < WG_QUANT_BLOCK ? 2 : 1; }
+WG_HD static inline int wg_block_sums(int type) { return wg_run_of(type) < WG_QUANT_BLOCK ? 2 : 1; }
 
 /* One row x 256 inputs. The last chunk of a row may be partly used. */
 typedef struct wg_q8_act {
@@ -59,7 +59,7 @@ typedef struct wg_q8_act {
 static inline int32_t wg_act_start(int type, const wg_q8_act *a, int b, int part)
 {
     if (wg_code_zero(type) == 128) return a->ini[b];
-    if (wg_engine_parts(type) == 1) return WG_MAGIC_BITS - wg_code_zero(type) * a->sum[b];
+    if (wg_block_sums(type) == 1) return WG_MAGIC_BITS - wg_code_zero(type) * a->sum[b];
     return WG_MAGIC_BITS - wg_code_zero(type) * (part ? a->sum[b] - a->low[b] : a->low[b]);
 }
 

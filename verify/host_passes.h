@@ -78,7 +78,7 @@ WG_RULE void wg_before(const wg_rule_block *b, const wg_mass mine[2], wg_mass be
 WG_RULE wg_dist wg_p(const wg_rule_block *b, int node) { return (wg_dist){ b->p, b->tree->row + node }; }
 WG_RULE wg_dist wg_q_row(const wg_rule_block *b, int row) { return (wg_dist){ b->q, row }; }
 WG_RULE wg_dist wg_q(const wg_rule_block *b, int node) { return wg_q_row(b, b->tree->qrow[node]); }
-WG_RULE int32_t wg_one_hot(wg_dist r) { return wg_rows_point(r.of, r.row); }
+WG_RULE int32_t wg_one_hot(wg_dist r) { return wg_rows_one_hot(r.of, r.row); }
 WG_RULE double wg_prob(wg_dist r, int32_t x) { return wg_rows_prob(r.of, r.row, x); }
 WG_RULE double wg_bound(wg_dist r, int32_t x) { return wg_rows_bound(r.of, r.row, x); }
 WG_RULE wg_tokens wg_tokens_of(const wg_rule_block *b, wg_dist r) { return (void)b, wg_rows_support(r.of, r.row); }

@@ -81,7 +81,7 @@ wg_status wg_json_open(wg_json **out, const char *path, wg_error *err)
 {
     char *text;
     size_t n;
-    WG_TRY(wg_load(path, JSON_MAX, &text, &n, err));
+    WG_TRY(wg_read_file(path, JSON_MAX, &text, &n, err));
     return parse_take(out, path, text, n, err);
 }
 

@@ -28,7 +28,7 @@ static wg_status load(int fd, const char *path, size_t most, char **bytes, size_
     }
 }
 
-wg_status wg_load(const char *path, size_t most, char **bytes, size_t *n, wg_error *err)
+wg_status wg_read_file(const char *path, size_t most, char **bytes, size_t *n, wg_error *err)
 {
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) {

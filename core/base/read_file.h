@@ -9,6 +9,6 @@
 
 /* All bytes of a file or pipe, with a NUL behind them; free with wg_free. Errors: ENOENT, EIO, ENOMEM, EFORMAT when there
  * are more than `most` bytes. */
-wg_status wg_load(const char *path, size_t most, char **bytes, size_t *n, wg_error *err);
+wg_status wg_read_file(const char *path, size_t most, char **bytes, size_t *n, wg_error *err);
 
 #endif

@@ -73,8 +73,8 @@ int wg_ratios_order(wg_rows *p, int prow, wg_rows *q, int qrow, wg_workspace *w,
 
 double wg_optimal_iid(wg_rows *p, int prow, wg_rows *q, int qrow, int k, wg_workspace *w)
 {
-    if (k <= 1 || wg_rows_point(q, qrow) >= 0) return wg_rows_overlap(p, prow, q, qrow);
-    if (wg_rows_point(p, prow) >= 0) return 1 - pow(1 - wg_rows_prob(q, qrow, p->point[prow]), k);
+    if (k <= 1 || wg_rows_one_hot(q, qrow) >= 0) return wg_rows_overlap(p, prow, q, qrow);
+    if (wg_rows_one_hot(p, prow) >= 0) return 1 - pow(1 - wg_rows_prob(q, qrow, p->point[prow]), k);
     const wg_ratio_test *order;
     const int n = wg_ratios_order(p, prow, q, qrow, w, &order);
     double worst = 0, ps = 0, qs = 0;
@@ -154,7 +154,7 @@ static double more_without_replacement(wg_rows *p, int prow, wg_rows *q, int qro
 
 double wg_optimal_without_replacement(wg_rows *p, int prow, wg_rows *q, int qrow, int k, wg_workspace *w)
 {
-    if (k <= 1 || wg_rows_point(q, qrow) >= 0) return wg_rows_overlap(p, prow, q, qrow);
+    if (k <= 1 || wg_rows_one_hot(q, qrow) >= 0) return wg_rows_overlap(p, prow, q, qrow);
     const wg_ratio_test *order;
     const int n = wg_ratios_order(p, prow, q, qrow, w, &order);
     if (k >= n) { /* everything that q can draw is drawn */

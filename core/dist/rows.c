@@ -64,7 +64,7 @@ void wg_rows_set(wg_rows *r, int row, const int32_t *token, const double *mass, 
 
 int32_t wg_rows_argmax(wg_rows *r, int row)
 {
-    if (wg_rows_point(r, row) >= 0) return r->point[row];
+    if (wg_rows_one_hot(r, row) >= 0) return r->point[row];
     const wg_support s = wg_rows_support(r, row);
     const double *p = wg_rows_at(r, row);
     int32_t best = wg_support_at(&s, 0);
@@ -75,7 +75,7 @@ int32_t wg_rows_argmax(wg_rows *r, int row)
 
 const double *wg_rows_dense(wg_rows *r, int row, double *out)
 {
-    if (wg_rows_point(r, row) < 0) return wg_rows_at(r, row);
+    if (wg_rows_one_hot(r, row) < 0) return wg_rows_at(r, row);
     memset(out, 0, (size_t)r->vocab * sizeof *out);
     out[r->point[row]] = 1;
     return out;
@@ -116,7 +116,7 @@ int32_t wg_rows_pick(wg_rows *r, int row, const wg_chance *c, wg_purpose purpose
 
 int32_t wg_rows_race(wg_rows *r, int row, const wg_chance *c, wg_purpose purpose, wg_lists lists, wg_workspace *w)
 {
-    if (wg_rows_point(r, row) >= 0) return r->point[row];
+    if (wg_rows_one_hot(r, row) >= 0) return r->point[row];
     const wg_support s = wg_rows_support(r, row);
     const double *p = wg_rows_at(r, row);
     if (!s.token) return wg_chance_race(c, purpose, lists, NULL, p, r->vocab);
@@ -127,7 +127,7 @@ int32_t wg_rows_pick_residual(wg_rows *p, int prow, wg_rows *q, int qrow, const 
                               wg_workspace *w)
 {
     /* What is left of a one-hot row is that row, or nothing: the same draw. */
-    if (wg_rows_point(p, prow) >= 0) return p->point[prow];
+    if (wg_rows_one_hot(p, prow) >= 0) return p->point[prow];
     const wg_support s = wg_rows_support(p, prow);
     const double *pv = wg_rows_at(p, prow);
     const double *qv = qrow < 0 ? NULL : wg_rows_dense(q, qrow, wg_work_row(w, WG_WORK_ONE_HOT_Q));
@@ -144,8 +144,8 @@ int32_t wg_rows_pick_residual(wg_rows *p, int prow, wg_rows *q, int qrow, const 
 
 double wg_rows_overlap(wg_rows *p, int prow, wg_rows *q, int qrow)
 {
-    if (wg_rows_point(p, prow) >= 0) return wg_rows_prob(q, qrow, p->point[prow]);
-    if (wg_rows_point(q, qrow) >= 0) return wg_rows_prob(p, prow, q->point[qrow]);
+    if (wg_rows_one_hot(p, prow) >= 0) return wg_rows_prob(q, qrow, p->point[prow]);
+    if (wg_rows_one_hot(q, qrow) >= 0) return wg_rows_prob(p, prow, q->point[qrow]);
     const wg_support s = wg_rows_support(p, prow);
     const double *pv = wg_rows_at(p, prow), *qv = wg_rows_at(q, qrow);
     double sum = 0;

@@ -66,7 +66,7 @@ WG_PLUGIN_API double wg_rows_lazy_prob(wg_rows *r, int row, int32_t token);
 WG_PLUGIN_API double wg_rows_bound(wg_rows *r, int row, int32_t token);
 
 /* The token that has all the mass, or -1. */
-static inline int32_t wg_rows_point(wg_rows *r, int row)
+static inline int32_t wg_rows_one_hot(wg_rows *r, int row)
 {
     if (r->lazy[row].state == WG_ROW_LAZY) wg_rows_resolve(r, row);
     return r->point[row];
@@ -87,7 +87,7 @@ static inline double wg_rows_prob(wg_rows *r, int row, int32_t token)
 typedef struct wg_support { const int32_t *token; int n; } wg_support; /* token NULL: all of the vocabulary */
 static inline wg_support wg_rows_support(wg_rows *r, int row)
 {
-    if (wg_rows_point(r, row) >= 0 || r->supported[row] < 0) return (wg_support){ 0, r->vocab };
+    if (wg_rows_one_hot(r, row) >= 0 || r->supported[row] < 0) return (wg_support){ 0, r->vocab };
     return (wg_support){ r->support + (long)row * r->room, r->supported[row] };
 }
 static inline int32_t wg_support_at(const wg_support *s, int k) { return s->token ? s->token[k] : k; }

@@ -13,8 +13,8 @@
 enum { ROUNDS = 32 }; /* of a window */
 
 struct wg_device_decode {
-    wg_loop *loop;
-    wg_loop_seq *seq;         /* (max_batch) */
+    wg_decode_loop *loop;
+    wg_decode_loop_seq *seq;         /* (max_batch) */
     /* of the run under way */
     wg_engine *engine;
     wg_seq *const *running;
@@ -30,7 +30,7 @@ void wg_device_decode_close(wg_engine *e)
 {
     struct wg_device_decode *l = e->device_decode;
     if (!l) return;
-    wg_loop_close(l->loop);
+    wg_decode_loop_close(l->loop);
     wg_free(l->seq);
     wg_free(l);
     e->device_decode = NULL;
@@ -49,14 +49,14 @@ static uint64_t *ends_of(const wg_engine *e)
 wg_status wg_device_decode_open(wg_engine *e, wg_error *err)
 {
     const wg_drafter_class *d = e->drafter->class;
-    wg_loop_options o = { .sequences = e->opt.max_batch, .rounds = ROUNDS, .events = ROUNDS * e->opt.max_batch };
+    wg_decode_loop_options o = { .sequences = e->opt.max_batch, .rounds = ROUNDS, .events = ROUNDS * e->opt.max_batch };
     if (!e->device_verify || !d->device_chain || !d->device_chain(e->drafter, &o.draft)) return WG_OK;
     o.how = wg_device_verify_how(e, &o.rows);
     struct wg_device_decode *l = e->device_decode = wg_calloc(1, sizeof *l);
     uint64_t *ends = l ? ends_of(e) : NULL;
     if (ends) l->seq = wg_calloc((size_t)e->opt.max_batch, sizeof *l->seq);
     o.ends = ends;
-    const wg_status status = l && l->seq ? wg_loop_open(&l->loop, e->target, e->kv, &o, err)
+    const wg_status status = l && l->seq ? wg_decode_loop_open(&l->loop, e->target, e->kv, &o, err)
                                          : wg_nomem(err, (size_t)e->opt.max_batch * sizeof *l->seq, "rounds in a loop");
     wg_free(ends);
     if (l) l->law = o.draft.law;
@@ -64,7 +64,7 @@ wg_status wg_device_decode_open(wg_engine *e, wg_error *err)
     return status;
 }
 
-void wg_device_decode_limit(wg_engine *e, int rounds, int events) { wg_loop_limit(e->device_decode->loop, rounds, events); }
+void wg_device_decode_limit(wg_engine *e, int rounds, int events) { wg_decode_loop_limit(e->device_decode->loop, rounds, events); }
 
 bool wg_device_decode_fits(wg_engine *e, wg_seq *const *seq, int n)
 {
@@ -72,10 +72,10 @@ bool wg_device_decode_fits(wg_engine *e, wg_seq *const *seq, int n)
     if (!l) return false;
     for (int i = 0; i < n; i++) {
         const wg_seq *s = seq[i];
-        l->seq[i] = (wg_loop_seq){ .kv = s->kv, .seed = s->chance.seed, .request = s->chance.request,
+        l->seq[i] = (wg_decode_loop_seq){ .kv = s->kv, .seed = s->chance.seed, .request = s->chance.request,
                                    .token = s->token, .n = s->n, .limit = s->limit };
     }
-    return wg_loop_fits(l->loop, l->seq, n);
+    return wg_decode_loop_fits(l->loop, l->seq, n);
 }
 
 /* Seconds since this was asked last: of a draft by the device's clock, the rest is the target's pass and what ends a round. */
@@ -122,7 +122,7 @@ wg_status wg_device_decode_run(wg_engine *e, wg_seq *const *seq, int n, int roun
     l->wanted = true;
     l->round = -1;
     l->since = wg_clock_now();
-    const wg_status status = wg_loop_run(l->loop, l->seq, n, rounds, take_event, l, ran, err);
+    const wg_status status = wg_decode_loop_run(l->loop, l->seq, n, rounds, take_event, l, ran, err);
     add_phases(l, 0);
     *wanted = l->wanted;
     return status;

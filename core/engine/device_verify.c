@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The engine's side of settling on a device: trees and rows of q as the device takes them. Only what a rule may look at is
+ * The engine's side of verify on a device: trees and rows of q as the device takes them. Only what a rule may look at is
  * sent: a rule that compares, and drafts that are points, need no row of q. */
 #include "core/engine/device_verify.h"
 #include "core/engine/engine_impl.h"
@@ -9,12 +9,12 @@
 #include "core/base/mem.h"
 
 struct wg_device_verify {
-    wg_settling s;
+    wg_verify_spec s;
     int rows;          /* of p, and of q */
     wg_rule_tree *tree;
     wg_rule_path *path;
     const double **q;
-    int32_t *q_point;
+    int32_t *q_one_hot;
 };
 
 void wg_device_verify_close(wg_engine *e)
@@ -24,7 +24,7 @@ void wg_device_verify_close(wg_engine *e)
     wg_free(s->tree);
     wg_free(s->path);
     wg_free(s->q);
-    wg_free(s->q_point);
+    wg_free(s->q_one_hot);
     wg_free(s);
     e->device_verify = NULL;
 }
@@ -35,26 +35,26 @@ wg_status wg_device_verify_open(wg_engine *e, wg_error *err)
     const wg_sampling *o = &e->opt.sampling;
     const size_t trees = (size_t)e->opt.max_batch, rows = trees * WG_TREE_MAX;
     int room = (int)rows;
-    if (!lm->settle || e->verifier->device == WG_RULE_HOST || !e->sampler->usual || e->sampler->penalises || e->watched ||
+    if (!lm->verify || e->verifier->device == WG_RULE_HOST || !e->sampler->usual || e->sampler->penalises || e->watched ||
         e->opt.host_rows || e->opt.measure_alpha)
         return WG_OK;
-    WG_TRY(lm->settle_open(e->target, e->verifier->device, e->opt.max_batch, &room, err));
+    WG_TRY(lm->verify_open(e->target, e->verifier->device, e->opt.max_batch, &room, err));
     if (room == 0) return WG_OK;
     struct wg_device_verify *s = e->device_verify = wg_calloc(1, sizeof *s);
-    if (!s) return wg_nomem(err, sizeof *s, "settling on a device");
+    if (!s) return wg_nomem(err, sizeof *s, "verify on a device");
     s->rows = room;
     s->tree = wg_calloc(trees, sizeof *s->tree);
     s->path = wg_calloc(trees, sizeof *s->path);
     s->q = wg_calloc((size_t)room, sizeof *s->q);
-    s->q_point = wg_calloc((size_t)room, sizeof *s->q_point);
-    if (!s->tree || !s->path || !s->q || !s->q_point) return wg_nomem(err, trees * sizeof *s->tree, "settling on a device");
-    s->s = (wg_settling){ .temperature = o->temperature, .top_p = o->top_p, .min_p = o->min_p, .top_k = o->top_k,
+    s->q_one_hot = wg_calloc((size_t)room, sizeof *s->q_one_hot);
+    if (!s->tree || !s->path || !s->q || !s->q_one_hot) return wg_nomem(err, trees * sizeof *s->tree, "verify on a device");
+    s->s = (wg_verify_spec){ .temperature = o->temperature, .top_p = o->top_p, .min_p = o->min_p, .top_k = o->top_k,
                           .rule = wg_verifier_device(e->verifier, e->verifier_opt), .tree = s->tree, .q = s->q,
-                          .q_point = s->q_point, .path = s->path };
+                          .q_one_hot = s->q_one_hot, .path = s->path };
     return WG_OK;
 }
 
-const wg_settling *wg_device_verify_how(const wg_engine *e, int *rows)
+const wg_verify_spec *wg_device_verify_how(const wg_engine *e, int *rows)
 {
     *rows = e->device_verify->rows;
     return &e->device_verify->s;
@@ -83,8 +83,8 @@ static void put_tree(wg_engine *e, const wg_tree *t, const wg_chance *c, wg_rule
     memcpy(to->qrow, t->qrow, n * sizeof *t->qrow);
     for (int i = 1; i < t->n && s->s.q_rows && t->law != WG_LAW_FIXED; i++) {
         const int row = t->qrow[i];
-        s->q_point[row] = wg_rows_point(&e->q, row);
-        s->q[row] = s->q_point[row] >= 0 ? NULL : wg_rows_at(&e->q, row);
+        s->q_one_hot[row] = wg_rows_one_hot(&e->q, row);
+        s->q[row] = s->q_one_hot[row] >= 0 ? NULL : wg_rows_at(&e->q, row);
     }
 }
 
@@ -96,7 +96,7 @@ wg_status wg_device_verify_run(wg_engine *e, wg_seq *const *seq, int n, wg_error
     for (int i = 0; i < s->s.q_rows; i++) s->q[i] = NULL;
     for (int i = 0; i < n; i++) put_tree(e, &e->tree[i], &seq[i]->chance, &s->tree[i]);
     e->p.n = 0;
-    return wg_lm_settle(e->target, &e->batch, &s->s, err);
+    return wg_lm_verify(e->target, &e->batch, &s->s, err);
 }
 
 void wg_device_verify_path(const wg_engine *e, int i, wg_path *out)

@@ -11,7 +11,7 @@ wg_status wg_device_verify_open(wg_engine *e, wg_error *err);
 void wg_device_verify_close(wg_engine *e);
 
 /* By what chain and rule, and how many rows of p there is room for. */
-const wg_settling *wg_device_verify_how(const wg_engine *e, int *rows);
+const wg_verify_spec *wg_device_verify_how(const wg_engine *e, int *rows);
 
 /* Whether the trees of a step can be: their rows and q rows fit, and no rows are asked for beside theirs. */
 bool wg_device_verify_fits(const wg_engine *e, int n);

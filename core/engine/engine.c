@@ -138,8 +138,8 @@ static void make_rows(wg_engine *e, wg_seq *const *seq, int n)
     else sample_rows(&job, 0, 1);
 }
 
-/* Trees from q; slots for them; p at every node in one pass of the target, or what a rule makes of it there: *settled. */
-static wg_status draft_and_score(wg_engine *e, wg_seq *const *seq, int n, bool *settled, wg_error *err)
+/* Trees from q; slots for them; p at every node in one pass of the target, or what a rule makes of it there: *on_device. */
+static wg_status draft_and_score(wg_engine *e, wg_seq *const *seq, int n, bool *on_device, wg_error *err)
 {
     for (int i = 0; i < n; i++)
         if (wg_kv_len(seq[i]->kv) < seq[i]->n - 1) WG_TRY(wg_engine_prefill(e, seq[i], err));
@@ -159,10 +159,10 @@ static wg_status draft_and_score(wg_engine *e, wg_seq *const *seq, int n, bool *
             wg_batch_node(&e->batch, seq[i]->kv, k, wg_tree_depth(t, k), t->anc[k], t->token[k], true);
     }
     e->phases.kv += lap(&clock);
-    *settled = wg_device_verify_fits(e, n);
-    WG_TRY(*settled ? wg_device_verify_run(e, seq, n, err) : wg_lm_forward(e->target, &e->batch, e->logits, err));
+    *on_device = wg_device_verify_fits(e, n);
+    WG_TRY(*on_device ? wg_device_verify_run(e, seq, n, err) : wg_lm_forward(e->target, &e->batch, e->logits, err));
     e->phases.verify += lap(&clock);
-    if (*settled) return WG_OK;
+    if (*on_device) return WG_OK;
 
     e->p.n = e->batch.logits;
     make_rows(e, seq, n);
@@ -201,8 +201,8 @@ static void measure_alpha(wg_engine *e, const wg_tree *t, const wg_path *path, w
 wg_status wg_engine_step(wg_engine *e, wg_seq *const *seq, int n, wg_error *err)
 {
     WG_TRY(check_running(e, seq, n, err));
-    bool settled;
-    const wg_status status = draft_and_score(e, seq, n, &settled, err);
+    bool on_device;
+    const wg_status status = draft_and_score(e, seq, n, &on_device, err);
     if (status) {
         for (int i = 0; i < n; i++) wg_kv_rollback(seq[i]->kv);
         return status;
@@ -212,11 +212,11 @@ wg_status wg_engine_step(wg_engine *e, wg_seq *const *seq, int n, wg_error *err)
         wg_seq *s = seq[i];
         const wg_tree *t = &e->tree[i];
         wg_path path;
-        if (settled) wg_device_verify_path(e, i, &path);
+        if (on_device) wg_device_verify_path(e, i, &path);
         else e->verifier->accept(e->verifier_opt, t, &e->p, &e->q, &s->chance, &e->work, &path);
         wg_assert(path.node[path.n - 1] < t->n); /* no rule keeps a probe */
         wg_seq_append(s, t, &path, e->is_eog, e->is_eog_user);
-        s->on_device.verified += settled;
+        s->on_device.verified += on_device;
         e->phases.accept += lap(&clock);
         if (e->opt.measure_alpha) {
             measure_alpha(e, t, &path, &s->counts);

@@ -12,7 +12,7 @@
 
 /* ---- engine */
 
-static wg_status settle_options(wg_engine *e, const wg_engine_options *opt, wg_error *err)
+static wg_status check_options(wg_engine *e, const wg_engine_options *opt, wg_error *err)
 {
     wg_engine_options *o = &e->opt;
     const int context = e->target->context;
@@ -102,7 +102,7 @@ static bool tokenizer_says(const void *tokenizer, int32_t token) { return wg_tok
 static wg_status open_engine(wg_engine *e, const wg_engine_parts *parts, const wg_engine_options *opt, wg_error *err)
 {
     e->target = parts->target;
-    WG_TRY(settle_options(e, opt, err));
+    WG_TRY(check_options(e, opt, err));
     e->is_eog = parts->is_eog ? parts->is_eog : parts->tokenizer ? tokenizer_says : NULL;
     e->is_eog_user = parts->is_eog ? parts->is_eog_user : parts->tokenizer;
     WG_TRY(wg_kv_open(&e->kv, e->opt.page_slots, e->opt.pages, e->opt.max_tokens + WG_TREE_MAX, err));

@@ -97,7 +97,7 @@ static wg_status set_metadata(wg_gguf_writer *g, const wg_weights *in, const cha
                        "leave out --tokenizer", wg_weights_path(in));
     char *bytes;
     size_t n;
-    WG_TRY(wg_load(tokenizer, TOKENIZER_MOST, &bytes, &n, err));
+    WG_TRY(wg_read_file(tokenizer, TOKENIZER_MOST, &bytes, &n, err));
     const wg_status s = wg_llama2c_tokenizer(g, tokenizer, bytes, n, embedding->dim[1], err);
     wg_free(bytes);
     return s;

@@ -68,8 +68,8 @@ void wg_kv_close(wg_kv *kv)
     wg_assert(kv->sequences == 0);
     for (int i = 0; i < kv->spaces; i++) {
         const wg_kv_store *t = &kv->space[i];
-        if (!t->home.alloc) wg_free(t->pool);
-        else if (t->pool) t->home.free(t->home.user, t->pool);
+        if (!t->memory.alloc) wg_free(t->pool);
+        else if (t->pool) t->memory.free(t->memory.user, t->pool);
     }
     wg_free(kv->refs);
     wg_free(kv->free);
@@ -84,7 +84,7 @@ wg_status wg_kv_space(wg_kv *kv, int layers, int kv_heads, int head_dim, int typ
     return wg_kv_space_at(kv, NULL, layers, kv_heads, head_dim, type, space, err);
 }
 
-wg_status wg_kv_space_at(wg_kv *kv, const wg_kv_home *home, int layers, int kv_heads, int head_dim, int type,
+wg_status wg_kv_space_at(wg_kv *kv, const wg_kv_memory *memory, int layers, int kv_heads, int head_dim, int type,
                          int *space, wg_error *err)
 {
     if (kv->placed)
@@ -94,13 +94,13 @@ wg_status wg_kv_space_at(wg_kv *kv, const wg_kv_home *home, int layers, int kv_h
         return wg_fail(err, WG_EFULL, "KV cache: no room for another model: it holds at most %d", WG_KV_SPACES);
     if (type != WG_F32 && type != WG_F16 && type != WG_BF16 && type != WG_KV_Q8)
         return wg_fail(err, WG_EINVAL, "KV cache: type %s: expected f32, f16, bf16 or q8", wg_type_name(type));
-    if (home && type == WG_KV_Q8)
+    if (memory && type == WG_KV_Q8)
         return wg_fail(err, WG_EUNSUPPORTED, "KV cache: type q8 is for the CPU: on another device expected f32, f16 or bf16");
     if (layers < 1 || layers > 1 << 16 || kv_heads < 1 || head_dim < 1 || head_dim > (1 << 24) / kv_heads)
         return wg_fail(err, WG_EINVAL, "KV cache: %d layers of %d heads of %d: expected 1..65536 and together 1..16777216",
                        layers, kv_heads, head_dim);
     wg_kv_store t = { .layers = layers, .kv_dim = kv_heads * head_dim, .head_dim = head_dim, .type = type };
-    if (home) t.home = *home;
+    if (memory) t.memory = *memory;
     t.row_bytes = wg_kv_row_bytes(type, t.kv_dim);
     t.scales = type == WG_KV_Q8 ? kv_heads * wg_kv_blocks(head_dim) : 0;
     t.scale_at = align_up((size_t)kv->page_slots * t.row_bytes);
@@ -134,11 +134,11 @@ static wg_status place(wg_kv *kv, wg_error *err)
         wg_kv_store *t = &kv->space[i];
         size_t bytes;
         if (!t->pool)
-            t->pool = !t->home.alloc ? wg_calloc((size_t)kv->pages, t->page_bytes)
-                      : wg_size_mul((size_t)kv->pages, t->page_bytes, &bytes) ? t->home.alloc(t->home.user, bytes) : NULL;
+            t->pool = !t->memory.alloc ? wg_calloc((size_t)kv->pages, t->page_bytes)
+                      : wg_size_mul((size_t)kv->pages, t->page_bytes, &bytes) ? t->memory.alloc(t->memory.user, bytes) : NULL;
         if (!t->pool)
             return wg_fail(err, WG_ENOMEM, "out of memory%s%s: %d KV pages of %zu bytes; lower pages or max_tokens",
-                           t->home.alloc ? " on " : "", t->home.alloc ? t->home.name : "", kv->pages, t->page_bytes);
+                           t->memory.alloc ? " on " : "", t->memory.alloc ? t->memory.name : "", kv->pages, t->page_bytes);
     }
     kv->placed = true;
     return WG_OK;
@@ -176,7 +176,7 @@ wg_status wg_kv_seq_open(wg_kv *kv, wg_kv_seq **out, wg_error *err)
 }
 
 /* Forgets the tail and gives back the pages past `len`. */
-static void settle(wg_kv_seq *s, int len)
+static void keep_slots(wg_kv_seq *s, int len)
 {
     const int words = (s->tail + 63) / 64;
     for (int i = 0; i < s->kv->spaces; i++) memset(s->wrote[i], 0, (size_t)words * sizeof s->wrote[i][0]);
@@ -190,7 +190,7 @@ void wg_kv_seq_close(wg_kv_seq *s)
 {
     if (!s) return;
     wg_kv *kv = s->kv;
-    settle(s, 0);
+    keep_slots(s, 0);
     if (s->prev) s->prev->next = s->next;
     else kv->first = s->next;
     if (s->next) s->next->prev = s->prev;
@@ -224,7 +224,7 @@ static void page_copy(wg_kv_seq *s, int i)
     for (int k = 0; k < kv->spaces; k++) {
         const wg_kv_store *t = &kv->space[k];
         char *to = t->pool + (size_t)fresh * t->page_bytes, *from = t->pool + (size_t)old * t->page_bytes;
-        if (t->home.alloc) t->home.copy(t->home.user, to, from, t->page_bytes);
+        if (t->memory.alloc) t->memory.copy(t->memory.user, to, from, t->page_bytes);
         else memcpy(to, from, t->page_bytes);
     }
     page_drop(kv, old);
@@ -243,7 +243,7 @@ wg_status wg_kv_reserve(wg_kv_seq *s, int n, wg_error *err)
                        kv->max_slots);
 
     /* What may be written next: the tail, and committed slots that some space has yet to catch up with (3). */
-    const int from = wg_kv_settled(s) / kv->page_slots, want = wg_kv_pages_for(kv, s->len + n);
+    const int from = wg_kv_final_len(s) / kv->page_slots, want = wg_kv_pages_for(kv, s->len + n);
     int need = want - s->pages;
     for (int i = from; i < s->pages; i++) need += kv->refs[s->page[i]] > 1;
     if (need > kv->free_pages)
@@ -273,7 +273,7 @@ static void copy_pieces(const wg_kv_store *t, size_t to, size_t from, size_t byt
     for (int i = 0; i < 2 * t->layers; i++, to += t->value_at, from += t->value_at) memcpy(t->pool + to, t->pool + from, bytes);
 }
 
-/* Slots of a space on their way; those of another home go there together. */
+/* Slots of a space on their way; those of another memory go there together. */
 typedef struct moving { const wg_kv_seq *s; const wg_kv_store *t; wg_kv_moves m; } moving;
 
 static moving moving_in(const wg_kv_seq *s, int space)
@@ -285,7 +285,7 @@ static moving moving_in(const wg_kv_seq *s, int space)
 
 static void moving_end(moving *w)
 {
-    if (w->m.n) w->t->home.move(w->t->home.user, w->t->pool, &w->m);
+    if (w->m.n) w->t->memory.move(w->t->memory.user, w->t->pool, &w->m);
     w->m.n = 0;
 }
 
@@ -294,7 +294,7 @@ static void slot_move(moving *w, int to, int from)
     const wg_kv_seq *s = w->s;
     const wg_kv_store *t = w->t;
     const size_t there = part_at(s, t, to, 0, t->row_bytes), here = part_at(s, t, from, 0, t->row_bytes);
-    if (t->home.alloc) {
+    if (t->memory.alloc) {
         if (w->m.n == WG_KV_MOVES) moving_end(w);
         w->m.to[w->m.n] = there;
         w->m.from[w->m.n++] = here;
@@ -321,7 +321,7 @@ static void commit(wg_kv_seq *s, const int16_t *path, int n)
         }
         moving_end(&w);
     }
-    settle(s, s->len + n);
+    keep_slots(s, s->len + n);
     hard_check(s->kv);
 }
 
@@ -340,14 +340,14 @@ void wg_kv_commit_chain(wg_kv_seq *s, int n)
 
 void wg_kv_rollback(wg_kv_seq *s)
 {
-    settle(s, s->len);
+    keep_slots(s, s->len);
     hard_check(s->kv);
 }
 
 void wg_kv_truncate(wg_kv_seq *s, int len)
 {
     wg_assert(s->tail == 0 && len >= 0 && len <= s->len);
-    settle(s, len);
+    keep_slots(s, len);
     for (int i = 0; i < s->kv->spaces; i++)
         if (s->valid[i] > len) s->valid[i] = len;
     hard_check(s->kv);

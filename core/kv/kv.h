@@ -55,7 +55,7 @@ typedef struct wg_kv_moves {
 } wg_kv_moves;
 
 /* Where a space's bytes live when that is not the host's memory; page numbers are common to all spaces, bytes are not. */
-typedef struct wg_kv_home {
+typedef struct wg_kv_memory {
     const char *name;                                /* "cuda:0" */
     void *user;
     char *(*alloc)(void *user, size_t bytes);        /* all pages at once, zeroed; NULL: out of memory */
@@ -63,9 +63,9 @@ typedef struct wg_kv_home {
     /* These cannot fail, and are in order with the passes that read and write. copy: a page. */
     void (*copy)(void *user, char *to, const char *from, size_t bytes);
     void (*move)(void *user, char *pool, const wg_kv_moves *moves);
-} wg_kv_home;
+} wg_kv_memory;
 /* The same with pages at `home` (copied; NULL: the host). */
-wg_status wg_kv_space_at(wg_kv *kv, const wg_kv_home *home, int layers, int kv_heads, int head_dim, int type,
+wg_status wg_kv_space_at(wg_kv *kv, const wg_kv_memory *memory, int layers, int kv_heads, int head_dim, int type,
                          int *space, wg_error *err);
 
 int wg_kv_page_slots(const wg_kv *kv);

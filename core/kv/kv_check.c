@@ -29,7 +29,7 @@ static wg_status check_table(const wg_kv *kv, const wg_kv_seq *s, int number, wg
 static wg_status check_alone(const wg_kv *kv, const wg_kv_seq *s, int number, wg_error *err)
 {
     if (s->tail == 0) return WG_OK;
-    for (int i = wg_kv_settled(s) / kv->page_slots; i < s->pages; i++)
+    for (int i = wg_kv_final_len(s) / kv->page_slots; i < s->pages; i++)
         if (kv->refs[s->page[i]] != 1)
             return BROKEN(3, "sequence %d may write page %d, which has %d references", number, (int)s->page[i],
                           (int)kv->refs[s->page[i]]);

@@ -18,7 +18,7 @@ typedef struct wg_kv_store {
     size_t scale_at;       /* and to the scales of its keys; those of its values are value_at further */
     size_t layer_bytes, page_bytes;
     char *pool;            /* pages x page_bytes; NULL before the first sequence */
-    wg_kv_home home;       /* of the pool; no alloc: host memory */
+    wg_kv_memory memory;       /* of the pool; no alloc: host memory */
 } wg_kv_store;
 
 struct wg_kv {
@@ -46,7 +46,7 @@ struct wg_kv_seq {
 static inline int wg_kv_pages_for(const wg_kv *kv, int slots) { return (slots + kv->page_slots - 1) / kv->page_slots; }
 
 /* Slots from here on may still be written: the lowest valid length of any space, at most len. */
-static inline int wg_kv_settled(const wg_kv_seq *s)
+static inline int wg_kv_final_len(const wg_kv_seq *s)
 {
     int low = s->len;
     for (int i = 0; i < s->kv->spaces; i++)

@@ -61,9 +61,9 @@ wg_status wg_device_open(wg_device *out, const char *name, wg_pool *pool, wg_err
     return wg_device_cpu(out, pool, err);
 }
 
-void wg_device_hold(wg_device *d)
+void wg_device_retain(wg_device *d)
 {
-    if (d->class->hold) d->class->hold(d);
+    if (d->class->retain) d->class->retain(d);
 }
 
 void wg_device_close(wg_device *d)

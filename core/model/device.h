@@ -26,27 +26,27 @@ typedef struct wg_pass_shape { int max_rows, heads, head_dim, vocab, kv_type; } 
 
 /* What becomes of the rows of a pass where they are: the sampler chain (wg_sampling of core/dist/sampler.h, in its usual
  * order and without penalties), then a rule over trees of them. Everything is borrowed until the pass is over. */
-typedef struct wg_settling {
+typedef struct wg_verify_spec {
     double temperature, top_p, min_p;
     int top_k;
     wg_rule rule;
     const wg_rule_tree *tree;   /* (trees) whose rows are among the pass's rows of logits */
     int trees, q_rows;
     const double *const *q;     /* (q_rows) each (vocab), in host memory; NULL: a point, or a row that no node was drawn from */
-    const int32_t *q_point;     /* (q_rows) the token that has all the mass, or -1 */
+    const int32_t *q_one_hot;     /* (q_rows) the token that has all the mass, or -1 */
     wg_rule_path *path;         /* (trees) out, in host memory */
-} wg_settling;
+} wg_verify_spec;
 
 /* One pass: rows, of which `asked` want logits, through what the plan runs of a model with room for max_rows. */
-struct wg_plan;
+struct wg_layer_plan;
 typedef struct wg_pass {
     const void *model;
-    const struct wg_plan *plan;
+    const struct wg_layer_plan *plan;
     const wg_row *row;
     int rows, asked, max_rows, space;
     float *logits;          /* (asked, width) host memory, as the stage `head` gets it; NULL: they stay */
     int width;
-    const wg_settling *settling; /* what the logits are settled to instead; NULL: nothing */
+    const wg_verify_spec *verify; /* what the logits are settled to instead; NULL: nothing */
 } wg_pass;
 
 /* How a device with memory of its own has made its passes since it was opened. */
@@ -84,14 +84,14 @@ typedef struct wg_device_class {
     wg_status (*attach)(wg_device *d, const wg_kv *kv, const wg_pass_shape *shape, wg_error *err);
     void (*begin)(wg_device *d, const wg_pass *pass);
     bool (*again)(wg_device *d);
-    void (*narrow)(wg_device *d);
+    void (*keep_logit_rows)(wg_device *d);
     wg_status (*finish)(wg_device *d, wg_error *err);
     wg_passes_made (*made)(const wg_device *d);
-    /* Room for settling passes here by this rule: so many trees and rows of p and as many of q. *rows says how many it is: more
+    /* Room for verify passes here by this rule: so many trees and rows of p and as many of q. *rows says how many it is: more
      * than fit stay with the host. NULL: none are settled. */
-    wg_status (*settle_open)(wg_device *d, wg_rule_kind rule, int vocab, int trees, int *rows, wg_error *err);
+    wg_status (*verify_open)(wg_device *d, wg_rule_kind rule, int vocab, int trees, int *rows, wg_error *err);
     struct wg_cuda *(*cuda)(const wg_device *d); /* the CUDA device behind it (core/model/cuda/); NULL: of another kind */
-    void (*hold)(wg_device *d); /* one owner more; wg_device_close: one less */
+    void (*retain)(wg_device *d); /* one owner more; wg_device_close: one less */
     void (*close)(wg_device *d);
 
     /* Stages of the forward pass; shapes as in kernels/ops.h, `rows` rows each. They cannot fail. */
@@ -134,7 +134,7 @@ struct wg_device {
     const wg_ops *ops;      /* of the CPU, on every device: sampling and loading run there */
     wg_pool *pool;          /* borrowed */
     void *state;            /* of its kind */
-    const wg_kv_home *home; /* of pages; NULL: host memory */
+    const wg_kv_memory *memory; /* of pages; NULL: host memory */
     double small;  /* multiply-adds of a stage that is not worth a fork-join: it stays on the calling thread */
 };
 
@@ -154,7 +154,7 @@ wg_status wg_device_cpu(wg_device *out, wg_pool *pool, wg_error *err);
 wg_status wg_device_open(wg_device *out, const char *name, wg_pool *pool, wg_error *err);
 wg_status wg_device_name_check(const char *name, wg_error *err); /* the name alone */
 bool wg_device_is_fast(const char *name); /* a legal name of a device that does not keep the Prefix Law */
-void wg_device_hold(wg_device *d);
+void wg_device_retain(wg_device *d);
 void wg_device_close(wg_device *d); /* of a zeroed one: nothing */
 
 #define WG_DEVICE_NAMES "cpu, cuda:0 (1, ...), cuda:0/exact or /fast, any with /eager, /serial or both behind it, or auto"

@@ -98,7 +98,7 @@ static int keep_asked(wg_model *m, const wg_batch *b, wg_buf *x, wg_buf *h, wg_b
             m->asked[n] = b->row[i];
             m->asked_from[n++] = i;
         }
-    if (d->class->narrow) d->class->narrow(d);
+    if (d->class->keep_logit_rows) d->class->keep_logit_rows(d);
     d->class->gather(d, *x, m->asked_from, a->dim, *h, n);
     d->class->gather(d, *q, m->asked_from, a->heads * a->head_dim, *att, n);
     swap(x, h);
@@ -131,14 +131,14 @@ static void mlp(wg_model *m, const wg_layer *l, float *x, float *h, int rows)
 }
 
 /* The last layer of a plan whose attention runs; -1: none of them does. */
-static int last_attention(const wg_plan *plan)
+static int last_attention(const wg_layer_plan *plan)
 {
     int i = plan->layers - 1;
-    while (i >= 0 && wg_plan_skips(plan, i, WG_SKIP_ATTENTION)) i--;
+    while (i >= 0 && wg_layer_plan_skips(plan, i, WG_SKIP_ATTENTION)) i--;
     return i;
 }
 
-void wg_model_stages(wg_model *m, const wg_plan *plan, int space, const wg_batch *b, float *logits)
+void wg_model_stages(wg_model *m, const wg_layer_plan *plan, int space, const wg_batch *b, float *logits)
 {
     wg_device *d = &m->device;
     const wg_device_class *op = d->class;
@@ -154,8 +154,8 @@ void wg_model_stages(wg_model *m, const wg_plan *plan, int space, const wg_batch
 
     for (int i = 0; i < plan->layers && rows > 0; i++) {
         const wg_layer *l = &m->layer[i];
-        if (wg_plan_skips(plan, i, WG_SKIP_ATTENTION)) {
-            if (!wg_plan_skips(plan, i, WG_SKIP_MLP)) mlp(m, l, x, h, rows);
+        if (wg_layer_plan_skips(plan, i, WG_SKIP_ATTENTION)) {
+            if (!wg_layer_plan_skips(plan, i, WG_SKIP_MLP)) mlp(m, l, x, h, rows);
             continue;
         }
 
@@ -173,7 +173,7 @@ void wg_model_stages(wg_model *m, const wg_plan *plan, int space, const wg_batch
         op->attention(d, q, row, rows, space, i, a->heads, a->kv_heads, hd, att);
         project_add(m, att, rows, a->heads * hd, &l->o, h, x);
 
-        if (!wg_plan_skips(plan, i, WG_SKIP_MLP)) mlp(m, l, x, h, rows);
+        if (!wg_layer_plan_skips(plan, i, WG_SKIP_MLP)) mlp(m, l, x, h, rows);
     }
     if (rows == 0) return;
 
@@ -205,7 +205,7 @@ static void check_rows(const wg_batch *b, int space)
 static void check_rows(const wg_batch *b, int space) { (void)b, (void)space; }
 #endif
 
-wg_status wg_model_pass(wg_model *m, const wg_plan *plan, int space, const wg_batch *b, float *logits, wg_error *err)
+wg_status wg_model_pass(wg_model *m, const wg_layer_plan *plan, int space, const wg_batch *b, float *logits, wg_error *err)
 {
     if (b->n > m->max_rows)
         return wg_fail(err, WG_EINVAL, "a batch of %d rows: this model was opened for at most %d; raise max_rows or send fewer",
@@ -220,7 +220,7 @@ wg_status wg_model_pass(wg_model *m, const wg_plan *plan, int space, const wg_ba
     check_rows(b, space);
     wg_device *d = &m->device;
     const wg_pass pass = { .model = m, .plan = plan, .row = b->row, .rows = b->n, .asked = b->logits, .max_rows = m->max_rows,
-                           .space = space, .logits = logits, .width = m->head.n, .settling = m->settling };
+                           .space = space, .logits = logits, .width = m->head.n, .verify = m->verify };
     if (d->class->begin) d->class->begin(d, &pass);
     if (!d->class->again) wg_model_stages(m, plan, space, b, logits);
     while (d->class->again && d->class->again(d)) wg_model_stages(m, plan, space, b, logits);
@@ -232,23 +232,23 @@ wg_status wg_model_pass(wg_model *m, const wg_plan *plan, int space, const wg_ba
 static wg_status model_forward(wg_lm *lm, const wg_batch *b, float *logits, wg_error *err)
 {
     wg_model *m = (wg_model *)lm;
-    return wg_model_pass(m, &(wg_plan){ .layers = m->arch.layers }, lm->space, b, logits, err);
+    return wg_model_pass(m, &(wg_layer_plan){ .layers = m->arch.layers }, lm->space, b, logits, err);
 }
 
-static wg_status model_settle_open(wg_lm *lm, wg_rule_kind rule, int trees, int *rows, wg_error *err)
+static wg_status model_verify_open(wg_lm *lm, wg_rule_kind rule, int trees, int *rows, wg_error *err)
 {
     wg_model *m = (wg_model *)lm;
-    if (m->device.class->settle_open) return m->device.class->settle_open(&m->device, rule, lm->vocab, trees, rows, err);
+    if (m->device.class->verify_open) return m->device.class->verify_open(&m->device, rule, lm->vocab, trees, rows, err);
     *rows = 0;
     return WG_OK;
 }
 
-static wg_status model_settle(wg_lm *lm, const wg_batch *b, const wg_settling *s, wg_error *err)
+static wg_status model_verify(wg_lm *lm, const wg_batch *b, const wg_verify_spec *s, wg_error *err)
 {
     wg_model *m = (wg_model *)lm;
-    m->settling = s;
+    m->verify = s;
     const wg_status status = model_forward(lm, b, NULL, err);
-    m->settling = NULL;
+    m->verify = NULL;
     return status;
 }
 
@@ -258,7 +258,7 @@ wg_status wg_model_attach(wg_model *m, wg_kv *kv, int *space, wg_error *err)
     const wg_pass_shape shape = { .max_rows = m->max_rows, .heads = a->heads, .head_dim = a->head_dim, .vocab = a->vocab,
                                   .kv_type = m->kv_type };
     if (m->device.class->attach) WG_TRY(m->device.class->attach(&m->device, kv, &shape, err));
-    return wg_kv_space_at(kv, m->device.home, a->layers, a->kv_heads, a->head_dim, m->kv_type, space, err);
+    return wg_kv_space_at(kv, m->device.memory, a->layers, a->kv_heads, a->head_dim, m->kv_type, space, err);
 }
 
 static wg_status model_attach(wg_lm *lm, wg_kv *kv, wg_error *err)
@@ -273,8 +273,8 @@ const wg_lm_class wg_model_lm_class = {
     .name = "transformer",
     .attach = model_attach,
     .forward = model_forward,
-    .settle_open = model_settle_open,
-    .settle = model_settle,
+    .verify_open = model_verify_open,
+    .verify = model_verify,
     .close = model_close,
     .transformer = model_of,
 };

@@ -30,12 +30,12 @@ static wg_status check(const wg_lm *lm, const wg_batch *b, wg_error *err)
 }
 
 /* One pass, to logits or, with s, to what they are settled to. */
-static wg_status pass(wg_lm *lm, const wg_batch *batch, float *logits, const wg_settling *s, wg_error *err)
+static wg_status pass(wg_lm *lm, const wg_batch *batch, float *logits, const wg_verify_spec *s, wg_error *err)
 {
     WG_TRY(check(lm, batch, err));
     if (batch->n == 0) return WG_OK;
     const double start = wg_clock_now();
-    WG_TRY(s ? lm->class->settle(lm, batch, s, err) : lm->class->forward(lm, batch, logits, err));
+    WG_TRY(s ? lm->class->verify(lm, batch, s, err) : lm->class->forward(lm, batch, logits, err));
     lm->seconds += wg_clock_now() - start;
     lm->passes++;
     lm->rows += batch->n;
@@ -47,7 +47,7 @@ wg_status wg_lm_forward(wg_lm *lm, const wg_batch *batch, float *logits, wg_erro
     return pass(lm, batch, logits, NULL, err);
 }
 
-wg_status wg_lm_settle(wg_lm *lm, const wg_batch *batch, const wg_settling *s, wg_error *err)
+wg_status wg_lm_verify(wg_lm *lm, const wg_batch *batch, const wg_verify_spec *s, wg_error *err)
 {
     return pass(lm, batch, NULL, s, err);
 }

@@ -18,10 +18,10 @@ typedef struct wg_lm_class {
      * nothing. */
     wg_status (*forward)(wg_lm *lm, const wg_batch *batch, float *logits, wg_error *err);
     void (*close)(wg_lm *lm);
-    /* Passes whose logits stay where they are computed and are settled there (device.h). NULL: there are none. settle_open makes
+    /* Passes whose logits stay where they are computed and are settled there (device.h). NULL: there are none. verify_open makes
      * room for trees of up to *rows rows in all under this rule, and says how many it is (0: not on this device). */
-    wg_status (*settle_open)(wg_lm *lm, wg_rule_kind rule, int trees, int *rows, wg_error *err);
-    wg_status (*settle)(wg_lm *lm, const wg_batch *batch, const wg_settling *s, wg_error *err);
+    wg_status (*verify_open)(wg_lm *lm, wg_rule_kind rule, int trees, int *rows, wg_error *err);
+    wg_status (*verify)(wg_lm *lm, const wg_batch *batch, const wg_verify_spec *s, wg_error *err);
     /* The transformer that it is (core/model/model.h). NULL: a model of another kind. */
     struct wg_model *(*transformer)(const wg_lm *lm);
 } wg_lm_class;
@@ -36,7 +36,7 @@ struct wg_lm {
 
 /* forward with the clock running; checks the batch (tokens inside the vocabulary, positions inside the context). */
 wg_status wg_lm_forward(wg_lm *lm, const wg_batch *batch, float *logits, wg_error *err);
-wg_status wg_lm_settle(wg_lm *lm, const wg_batch *batch, const wg_settling *s, wg_error *err);
+wg_status wg_lm_verify(wg_lm *lm, const wg_batch *batch, const wg_verify_spec *s, wg_error *err);
 wg_status wg_lm_attach(wg_lm *lm, wg_kv *kv, wg_error *err);
 
 /* Its transformer, or NULL. */

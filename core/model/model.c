@@ -179,7 +179,7 @@ static wg_status check_room(const loader *o)
 {
     const wg_device *d = &o->m->device;
     size_t all = 0, most = 0;
-    if (!wg_weights_made(o->w, NULL) || d->home) return WG_OK;
+    if (!wg_weights_made(o->w, NULL) || d->memory) return WG_OK;
     for (int i = 0; i < wg_weights_count(o->w); i++) {
         const wg_tensor *t = wg_weights_at(o->w, i);
         all += t->n_dims > 1 ? d->class->matrix_bytes(d, t->type, (int)t->dim[1], (int)t->dim[0]) : t->bytes;
@@ -359,7 +359,7 @@ wg_status wg_model_open(wg_model **out, const wg_weights *w, const wg_device *de
     wg_model *m = wg_calloc(1, sizeof *m);
     if (!m) return wg_nomem(err, sizeof *m, "a model");
     m->device = *device;
-    wg_device_hold(&m->device);
+    wg_device_retain(&m->device);
     const wg_status s = open_into(m, w, opt, err);
     if (s) wg_model_close(m);
     else *out = m;
@@ -389,7 +389,7 @@ void wg_model_close(wg_model *m)
 
 const wg_arch *wg_model_arch(const wg_model *m) { return &m->arch; }
 wg_lm *wg_model_lm(wg_model *m) { return &m->lm; }
-int wg_model_outputs(const wg_model *m) { return m->head.n; }
+int wg_model_head_rows(const wg_model *m) { return m->head.n; }
 size_t wg_model_bytes(const wg_model *m) { return m->bytes; }
 
 size_t wg_model_pass_bytes(const wg_model *m)

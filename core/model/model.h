@@ -27,7 +27,7 @@ void wg_model_close(wg_model *m); /* NULL is fine */
 
 const wg_arch *wg_model_arch(const wg_model *m);
 wg_lm *wg_model_lm(wg_model *m); /* owned by the model */
-int wg_model_outputs(const wg_model *m); /* width of a row of logits: the vocabulary, or n_head */
+int wg_model_head_rows(const wg_model *m); /* width of a row of logits: the vocabulary, or n_head */
 size_t wg_model_bytes(const wg_model *m); /* weights in memory */
 size_t wg_model_pass_bytes(const wg_model *m); /* of them, what a pass reads: layers and head, not an embedding of its own */
 

@@ -37,17 +37,17 @@ struct wg_model {
     wg_buf act;                  /* prepared activations of any stage */
     wg_row *asked;               /* the rows that asked for logits, and where they were in the batch */
     int32_t *asked_from;
-    const wg_settling *settling; /* of the pass that runs; NULL: it ends in logits */
+    const wg_verify_spec *verify; /* of the pass that runs; NULL: it ends in logits */
 };
 
 /* The wg_lm of the transformer (forward.c). */
 extern const wg_lm_class wg_model_lm_class;
 
 /* The stages of a pass, as its device takes them: launched, recorded or done. */
-void wg_model_stages(wg_model *m, const wg_plan *plan, int space, const wg_batch *b, float *logits);
+void wg_model_stages(wg_model *m, const wg_layer_plan *plan, int space, const wg_batch *b, float *logits);
 
 /* One pass of what the plan runs, with keys and values in this space. As wg_lm_class.forward. */
-wg_status wg_model_pass(wg_model *m, const wg_plan *plan, int space, const wg_batch *b, float *logits, wg_error *err);
+wg_status wg_model_pass(wg_model *m, const wg_layer_plan *plan, int space, const wg_batch *b, float *logits, wg_error *err);
 
 /* Storage in a cache, with the model's device ready for passes over it. */
 wg_status wg_model_attach(wg_model *m, wg_kv *kv, int *space, wg_error *err);

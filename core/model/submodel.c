@@ -7,26 +7,26 @@
 #include "core/base/mem.h"
 #include "core/model/model_impl.h"
 
-struct wg_partial {
-    wg_lm lm; /* first: a wg_lm * of this class is a wg_partial * */
+struct wg_submodel {
+    wg_lm lm; /* first: a wg_lm * of this class is a wg_submodel * */
     wg_model *model;
-    wg_plan plan;
+    wg_layer_plan plan;
     uint8_t *skip; /* (layers) what plan.skip points to */
     wg_row *row;   /* (max_rows) the rows of a pass with their window */
 };
 
-double wg_plan_cost(const wg_plan *plan, const wg_arch *arch)
+double wg_layer_plan_cost(const wg_layer_plan *plan, const wg_arch *arch)
 {
     double sum = (double)wg_arch_head_macs(arch);
     for (int i = 0; i < plan->layers; i++) {
-        if (!wg_plan_skips(plan, i, WG_SKIP_ATTENTION)) sum += (double)wg_arch_attention_macs(arch);
-        if (!wg_plan_skips(plan, i, WG_SKIP_MLP)) sum += (double)wg_arch_mlp_macs(arch);
+        if (!wg_layer_plan_skips(plan, i, WG_SKIP_ATTENTION)) sum += (double)wg_arch_attention_macs(arch);
+        if (!wg_layer_plan_skips(plan, i, WG_SKIP_MLP)) sum += (double)wg_arch_mlp_macs(arch);
     }
     return sum / (double)wg_arch_macs(arch);
 }
 
 /* The row's view: the sinks and its window; committed slots are positions. */
-static void narrow(const wg_plan *plan, wg_row *r)
+static void narrow(const wg_layer_plan *plan, wg_row *r)
 {
     int from = r->position + 1 - plan->window;
     if (from > r->prefix) from = r->prefix; /* its ancestors stay */
@@ -37,7 +37,7 @@ static void narrow(const wg_plan *plan, wg_row *r)
 
 static wg_status partial_forward(wg_lm *lm, const wg_batch *b, float *logits, wg_error *err)
 {
-    const wg_partial *p = (const wg_partial *)lm;
+    const wg_submodel *p = (const wg_submodel *)lm;
     if (p->plan.window == 0 || b->n > p->model->max_rows)
         return wg_model_pass(p->model, &p->plan, lm->space, b, logits, err); /* too many rows: it says so */
     wg_batch seen = *b;
@@ -49,10 +49,10 @@ static wg_status partial_forward(wg_lm *lm, const wg_batch *b, float *logits, wg
 
 static wg_status partial_attach(wg_lm *lm, wg_kv *kv, wg_error *err)
 {
-    return wg_model_attach(((wg_partial *)lm)->model, kv, &lm->space, err);
+    return wg_model_attach(((wg_submodel *)lm)->model, kv, &lm->space, err);
 }
 
-static void partial_close(wg_lm *lm) { wg_partial_close((wg_partial *)lm); }
+static void partial_close(wg_lm *lm) { wg_submodel_close((wg_submodel *)lm); }
 
 static const wg_lm_class partial_class = {
     .name = "part of a transformer",
@@ -67,14 +67,14 @@ const wg_arch *wg_lm_arch(const wg_lm *lm)
     return m ? &m->arch : NULL;
 }
 
-static wg_status check(const wg_plan *plan, const wg_arch *a, wg_error *err)
+static wg_status check(const wg_layer_plan *plan, const wg_arch *a, wg_error *err)
 {
     int runs = 0;
     if (plan->layers < 1 || plan->layers > a->layers)
         return wg_fail(err, WG_EINVAL, "a part of %d layers: the model has %d; expected 1..%d", plan->layers, a->layers,
                        a->layers);
     for (int i = 0; i < plan->layers; i++)
-        runs += !wg_plan_skips(plan, i, WG_SKIP_ATTENTION) + !wg_plan_skips(plan, i, WG_SKIP_MLP);
+        runs += !wg_layer_plan_skips(plan, i, WG_SKIP_ATTENTION) + !wg_layer_plan_skips(plan, i, WG_SKIP_MLP);
     if (runs == 0)
         return wg_fail(err, WG_EINVAL, "all of the %d layers are left out, attention and MLP: keep one of them", plan->layers);
     if (plan->sinks < 0 || plan->window < 0)
@@ -82,7 +82,7 @@ static wg_status check(const wg_plan *plan, const wg_arch *a, wg_error *err)
     return WG_OK;
 }
 
-wg_status wg_partial_open(wg_partial **out, wg_lm *of, const wg_plan *plan, wg_error *err)
+wg_status wg_submodel_open(wg_submodel **out, wg_lm *of, const wg_layer_plan *plan, wg_error *err)
 {
     wg_model *m = wg_lm_transformer(of);
     if (!m)
@@ -91,7 +91,7 @@ wg_status wg_partial_open(wg_partial **out, wg_lm *of, const wg_plan *plan, wg_e
                        "choose another drafter",
                        of->class ? of->class->name : "unknown");
     WG_TRY(check(plan, &m->arch, err));
-    wg_partial *p = wg_calloc(1, sizeof *p);
+    wg_submodel *p = wg_calloc(1, sizeof *p);
     if (!p) return wg_nomem(err, sizeof *p, "a part of a model");
     p->lm = (wg_lm){ .class = &partial_class, .vocab = of->vocab, .context = of->context, .space = of->space };
     p->model = m;
@@ -99,16 +99,16 @@ wg_status wg_partial_open(wg_partial **out, wg_lm *of, const wg_plan *plan, wg_e
     p->skip = wg_calloc((size_t)plan->layers, sizeof *p->skip);
     p->row = wg_calloc((size_t)m->max_rows, sizeof *p->row);
     if (!p->skip || !p->row) {
-        wg_partial_close(p);
+        wg_submodel_close(p);
         return wg_nomem(err, (size_t)m->max_rows * sizeof *p->row, "the rows of a part of a model");
     }
     p->plan.skip = p->skip;
-    if (plan->skip) wg_partial_set_skip(p, plan->skip);
+    if (plan->skip) wg_submodel_set_skip(p, plan->skip);
     *out = p;
     return WG_OK;
 }
 
-void wg_partial_close(wg_partial *p)
+void wg_submodel_close(wg_submodel *p)
 {
     if (!p) return;
     wg_free(p->skip);
@@ -116,11 +116,11 @@ void wg_partial_close(wg_partial *p)
     wg_free(p);
 }
 
-wg_lm *wg_partial_lm(wg_partial *p) { return &p->lm; }
-const wg_plan *wg_partial_plan(const wg_partial *p) { return &p->plan; }
-int wg_partial_rows(const wg_partial *p) { return p->model->max_rows; }
+wg_lm *wg_submodel_lm(wg_submodel *p) { return &p->lm; }
+const wg_layer_plan *wg_submodel_layer_plan(const wg_submodel *p) { return &p->plan; }
+int wg_submodel_rows(const wg_submodel *p) { return p->model->max_rows; }
 
-void wg_partial_set_skip(wg_partial *p, const uint8_t *skip)
+void wg_submodel_set_skip(wg_submodel *p, const uint8_t *skip)
 {
     memcpy(p->skip, skip, (size_t)p->plan.layers * sizeof *p->skip);
 }

@@ -16,35 +16,35 @@
 #include "core/model/arch.h"
 #include "core/model/lm.h"
 
-enum { WG_SKIP_ATTENTION = 1, WG_SKIP_MLP = 2 }; /* bits of wg_plan.skip: sub-layers, left out with their norms */
+enum { WG_SKIP_ATTENTION = 1, WG_SKIP_MLP = 2 }; /* bits of wg_layer_plan.skip: sub-layers, left out with their norms */
 
 /* What a pass runs. */
-typedef struct wg_plan {
+typedef struct wg_layer_plan {
     int layers;          /* the head follows this many */
     const uint8_t *skip; /* (layers) what is left out of each; NULL: nothing */
     int sinks, window;   /* a row sees positions 0..sinks-1 and the last `window` up to its own, and always its ancestors in
                             the tail; window 0: all */
-} wg_plan;
+} wg_layer_plan;
 
-static inline bool wg_plan_skips(const wg_plan *p, int layer, unsigned what) { return p->skip && p->skip[layer] & what; }
+static inline bool wg_layer_plan_skips(const wg_layer_plan *p, int layer, unsigned what) { return p->skip && p->skip[layer] & what; }
 
 /* Multiply-adds of a row, those with keys and values left out, as a part of the whole model's. */
-double wg_plan_cost(const wg_plan *plan, const wg_arch *arch);
+double wg_layer_plan_cost(const wg_layer_plan *plan, const wg_arch *arch);
 
 /* Of the transformer behind a language model; NULL when it is none. */
 const wg_arch *wg_lm_arch(const wg_lm *lm);
 
-typedef struct wg_partial wg_partial;
+typedef struct wg_submodel wg_submodel;
 
 /* A part of the model behind `of`, which it borrows; plan->skip is copied. Its lm shares the space that `of` has now; attached
  * to another cache it gets one of its own there. EUNSUPPORTED: `of` is no transformer. EINVAL: more layers than there are,
  * none, nothing left of them, a negative window. */
-wg_status wg_partial_open(wg_partial **out, wg_lm *of, const wg_plan *plan, wg_error *err);
-void wg_partial_close(wg_partial *p); /* NULL is fine */
+wg_status wg_submodel_open(wg_submodel **out, wg_lm *of, const wg_layer_plan *plan, wg_error *err);
+void wg_submodel_close(wg_submodel *p); /* NULL is fine */
 
-wg_lm *wg_partial_lm(wg_partial *p);                         /* owned by the part */
-const wg_plan *wg_partial_plan(const wg_partial *p);
-void wg_partial_set_skip(wg_partial *p, const uint8_t *skip); /* another set (plan layers), copied; passes after this run it */
-int wg_partial_rows(const wg_partial *p);                     /* the most rows of a pass */
+wg_lm *wg_submodel_lm(wg_submodel *p);                         /* owned by the part */
+const wg_layer_plan *wg_submodel_layer_plan(const wg_submodel *p);
+void wg_submodel_set_skip(wg_submodel *p, const uint8_t *skip); /* another set (plan layers), copied; passes after this run it */
+int wg_submodel_rows(const wg_submodel *p);                     /* the most rows of a pass */
 
 #endif

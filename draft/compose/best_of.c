@@ -14,7 +14,7 @@ typedef struct best_of_options {
 typedef struct best_of_drafter {
     wg_drafter base;
     best_of_options opt;
-    wg_inner in[WG_INNER_MAX];
+    wg_component in[WG_COMPONENT_MAX];
     int n;
     struct { int place, taken; } *last; /* (max_batch) of the sequence in a slot: in the last batch; whose tree */
 } best_of_drafter;
@@ -29,27 +29,27 @@ static wg_status open(wg_drafter *d, const wg_env *env, wg_error *err)
     best_of_drafter *b = (best_of_drafter *)d;
     const size_t n = (size_t)env->max_batch;
     if (!(b->last = wg_calloc(n, sizeof *b->last))) return wg_nomem(err, n * sizeof *b->last, "the drafts of a step");
-    return wg_inner_open_list(b->in, &b->n, env, "best_of", "of", b->opt.of, err);
+    return wg_component_open_list(b->in, &b->n, env, "best_of", "of", b->opt.of, err);
 }
 
 static void close(wg_drafter *d)
 {
     best_of_drafter *b = (best_of_drafter *)d;
-    for (int k = 0; k < b->n; k++) wg_inner_close(&b->in[k]);
+    for (int k = 0; k < b->n; k++) wg_component_close(&b->in[k]);
     wg_free(b->last);
 }
 
 static wg_status propose(wg_drafter *d, wg_seq *const *seq, int n, wg_tree *out, wg_rows *q, wg_error *err)
 {
     best_of_drafter *b = (best_of_drafter *)d;
-    for (int k = 0; k < b->n; k++) WG_TRY(wg_inner_propose(&b->in[k], seq, n, err));
+    for (int k = 0; k < b->n; k++) WG_TRY(wg_component_propose(&b->in[k], seq, n, err));
     for (int i = 0; i < n; i++) {
         int best = 0;
         for (int k = 1; k < b->n; k++)
-            if (wg_inner_score(&b->in[k], i) > wg_inner_score(&b->in[best], i)) best = k;
+            if (wg_component_score(&b->in[k], i) > wg_component_score(&b->in[best], i)) best = k;
         for (int k = 0; k < b->n; k++)
-            if (k != best) wg_inner_drop(&b->in[k], seq[i]);
-        wg_inner_take(&b->in[best], i, &out[i], q);
+            if (k != best) wg_component_drop(&b->in[k], seq[i]);
+        wg_component_take(&b->in[best], i, &out[i], q);
         b->last[seq[i]->slot].place = i;
         b->last[seq[i]->slot].taken = best;
     }
@@ -59,7 +59,7 @@ static wg_status propose(wg_drafter *d, wg_seq *const *seq, int n, wg_tree *out,
 static void observe(wg_drafter *d, const wg_seq *seq, const wg_tree *tree, const wg_path *path, wg_rows *target)
 {
     const best_of_drafter *b = (best_of_drafter *)d;
-    for (int k = 0; k < b->n; k++) wg_inner_observe(&b->in[k], seq, tree, path, target);
+    for (int k = 0; k < b->n; k++) wg_component_observe(&b->in[k], seq, tree, path, target);
 }
 
 static int account(const wg_drafter *d, const wg_seq *seq, wg_composite_stats *out, int most)
@@ -73,7 +73,7 @@ static int account(const wg_drafter *d, const wg_seq *seq, wg_composite_stats *o
 static void forget(wg_drafter *d, const wg_seq *seq)
 {
     const best_of_drafter *b = (best_of_drafter *)d;
-    for (int k = 0; k < b->n; k++) wg_inner_forget(&b->in[k], seq);
+    for (int k = 0; k < b->n; k++) wg_component_forget(&b->in[k], seq);
 }
 
 const wg_drafter_class wg_drafter_best_of = {
@@ -89,7 +89,7 @@ const wg_drafter_class wg_drafter_best_of = {
               .own_request = true },
             { .options = NULL },
         },
-    .laws = WG_INNER_LAWS,
+    .laws = WG_COMPONENT_LAWS,
     .open = open,
     .propose = propose,
     .observe = observe,

@@ -93,7 +93,7 @@ static wg_status open_engine(cascade_drafter *c, const wg_env *env, const wg_sam
                                   .sampling = *sampling,
                                   .lengths = env->lengths };
     const char *inner;
-    WG_TRY(wg_inner_find(env, "cascade", "inner", c->opt.inner, &parts.drafter, &inner, err));
+    WG_TRY(wg_component_find(env, "cascade", "inner", c->opt.inner, &parts.drafter, &inner, err));
     WG_TRY(find_rule(c, env, c->law == WG_LAW_FIXED, &parts.verifier, err));
     parts.rules = env->plugins->verifiers;
     void *inner_options = wg_calloc(1, parts.drafter->size);
@@ -183,7 +183,7 @@ static void extend(const cascade_drafter *c, const wg_seq *in, int at, wg_tree *
     for (int i = 0; i < in->path.n; i++) {
         const int from = t->row + in->path.node[i], row = wg_rows_push(q);
         wg_assert(row >= 0);
-        q->point[row] = wg_rows_point(p, from);
+        q->point[row] = wg_rows_one_hot(p, from);
         if (q->point[row] < 0) memcpy(wg_rows_at(q, row), wg_rows_at(p, from), (size_t)p->vocab * sizeof *p->p);
         wg_tree_push(out, out->n - 1, in->token[in->n - in->path.n + i], row);
     }
@@ -238,7 +238,7 @@ const wg_drafter_class wg_drafter_cascade = {
             { .options = "model=$near,inner=ngram:k=2", .own_request = true },
             { .options = NULL },
         },
-    .laws = WG_INNER_LAWS,
+    .laws = WG_COMPONENT_LAWS,
     .laws_for = laws_for,
     .open = open,
     .propose = propose,

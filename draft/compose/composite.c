@@ -10,7 +10,7 @@
 
 /* ---- names */
 
-wg_status wg_inner_find(const wg_env *env, const char *owner, const char *option, const char *spec,
+wg_status wg_component_find(const wg_env *env, const char *owner, const char *option, const char *spec,
                         const wg_drafter_class **class, const char **options, wg_error *err)
 {
     char name[64];
@@ -33,7 +33,7 @@ wg_status wg_inner_find(const wg_env *env, const char *owner, const char *option
 
 /* ---- one drafter */
 
-static wg_status open_buffers(wg_inner *in, const wg_env *env, wg_error *err)
+static wg_status open_buffers(wg_component *in, const wg_env *env, wg_error *err)
 {
     const size_t n = (size_t)env->max_batch;
     if (!(in->tree = wg_calloc(n, sizeof *in->tree))) return wg_nomem(err, n * sizeof *in->tree, "draft trees");
@@ -41,36 +41,36 @@ static wg_status open_buffers(wg_inner *in, const wg_env *env, wg_error *err)
     return wg_rows_open(&in->q, env->max_batch * WG_TREE_MAX, env->target->vocab, err);
 }
 
-wg_status wg_inner_open(wg_inner *in, uint32_t stream, const wg_env *env, const char *owner, const char *option,
+wg_status wg_component_open(wg_component *in, uint32_t stream, const wg_env *env, const char *owner, const char *option,
                         const char *spec, wg_error *err)
 {
     const wg_drafter_class *class;
     const char *options = NULL;
     char laws[96], own[96];
-    WG_TRY(wg_inner_find(env, owner, option, spec, &class, &options, err));
+    WG_TRY(wg_component_find(env, owner, option, spec, &class, &options, err));
     in->stream = stream;
     in->first = wg_kv_spaces(env->kv);
     const wg_status s = wg_drafter_make(&in->d, class, env, options, err);
     if (s) return wg_fail_in(err, s, "drafter %s: %s", owner, option);
     const unsigned drawn = wg_drafter_laws(class, (const char *)in->d + class->options_at, env->sampling);
-    if (drawn & ~(unsigned)WG_INNER_LAWS)
+    if (drawn & ~(unsigned)WG_COMPONENT_LAWS)
         return wg_fail(err, WG_ELAW,
                        "drafter %s: %s=%s draws siblings by the laws: %s; a drafter made of others passes on only: %s", owner,
-                       option, class->name, wg_law_list(drawn, laws, sizeof laws), wg_law_list(WG_INNER_LAWS, own, sizeof own));
+                       option, class->name, wg_law_list(drawn, laws, sizeof laws), wg_law_list(WG_COMPONENT_LAWS, own, sizeof own));
     in->end = wg_kv_spaces(env->kv);
     return open_buffers(in, env, err);
 }
 
-void wg_inner_close(wg_inner *in)
+void wg_component_close(wg_component *in)
 {
     wg_drafter_free(in->d);
     wg_free(in->tree);
     wg_free(in->seed);
     wg_rows_close(&in->q);
-    *in = (wg_inner){ 0 };
+    *in = (wg_component){ 0 };
 }
 
-wg_status wg_inner_open_list(wg_inner *in, int *n, const wg_env *env, const char *owner, const char *option, const char *list,
+wg_status wg_component_open_list(wg_component *in, int *n, const wg_env *env, const char *owner, const char *option, const char *list,
                              wg_error *err)
 {
     *n = 0;
@@ -78,12 +78,12 @@ wg_status wg_inner_open_list(wg_inner *in, int *n, const wg_env *env, const char
         char spec[WG_OPTION_STRING];
         const int length = wg_spec_item(at, '|');
         if (length < 0) return wg_spec_bad_braces(list, err);
-        if (*n == WG_INNER_MAX)
-            return wg_fail(err, WG_ECONFIG, "drafter %s: %s: more than %d drafters", owner, option, (int)WG_INNER_MAX);
+        if (*n == WG_COMPONENT_MAX)
+            return wg_fail(err, WG_ECONFIG, "drafter %s: %s: more than %d drafters", owner, option, (int)WG_COMPONENT_MAX);
         WG_TRY(wg_spec_copy(spec, sizeof spec, at, length, err));
-        in[*n] = (wg_inner){ 0 };
+        in[*n] = (wg_component){ 0 };
         const uint32_t stream = (uint32_t)*n + 1;
-        WG_TRY(wg_inner_open(&in[(*n)++], stream, env, owner, option, spec, err));
+        WG_TRY(wg_component_open(&in[(*n)++], stream, env, owner, option, spec, err));
         at += length;
         if (*at == '|') at++;
     }
@@ -93,7 +93,7 @@ wg_status wg_inner_open_list(wg_inner *in, int *n, const wg_env *env, const char
 
 /* ---- before anything is opened */
 
-bool wg_inner_is_spec(const wg_drafter_class *class, const wg_option *option)
+bool wg_component_is_spec(const wg_drafter_class *class, const wg_option *option)
 {
     return option->type == WG_OPT_STRING && (class->composite_stats || !strcmp(option->name, "inner"));
 }
@@ -104,19 +104,19 @@ static wg_status check_item(const struct wg_plugins *plugins, const char *owner,
     const wg_env names = { .plugins = plugins };
     const wg_drafter_class *class;
     const char *options = NULL;
-    WG_TRY(wg_inner_find(&names, owner, option, spec, &class, &options, err));
+    WG_TRY(wg_component_find(&names, owner, option, spec, &class, &options, err));
     char *d = wg_calloc(1, class->size);
     if (!d) return wg_nomem(err, class->size, "a drafter's options");
     wg_option_defaults(class->options, d + class->options_at);
     wg_status s = wg_drafter_set(class, d + class->options_at, options, err);
     if (s) s = wg_fail_in(err, s, "drafter %s: %s", owner, option);
     for (const wg_option *o = class->options; !s && o && o->name; o++)
-        if (wg_inner_is_spec(class, o)) s = wg_inner_check(plugins, class->name, o->name, d + class->options_at + o->at, err);
+        if (wg_component_is_spec(class, o)) s = wg_component_check(plugins, class->name, o->name, d + class->options_at + o->at, err);
     wg_free(d);
     return s;
 }
 
-wg_status wg_inner_check(const struct wg_plugins *plugins, const char *owner, const char *option, const char *list,
+wg_status wg_component_check(const struct wg_plugins *plugins, const char *owner, const char *option, const char *list,
                          wg_error *err)
 {
     do {
@@ -140,7 +140,7 @@ static uint64_t own_seed(uint64_t seed, uint32_t stream)
 }
 
 /* With draws of its own, so that two drafters never toss the same coin. */
-static wg_status propose_apart(wg_inner *in, wg_seq *const *seq, int n, wg_error *err)
+static wg_status propose_apart(wg_component *in, wg_seq *const *seq, int n, wg_error *err)
 {
     for (int i = 0; i < n; i++) in->seed[i] = seq[i]->chance.seed;
     for (int i = 0; i < n; i++) seq[i]->chance.seed = own_seed(in->seed[i], in->stream);
@@ -149,7 +149,7 @@ static wg_status propose_apart(wg_inner *in, wg_seq *const *seq, int n, wg_error
     return s;
 }
 
-wg_status wg_inner_propose(wg_inner *in, wg_seq *const *seq, int n, wg_error *err)
+wg_status wg_component_propose(wg_component *in, wg_seq *const *seq, int n, wg_error *err)
 {
     const wg_drafter_class *c = in->d->class;
     wg_rows_clear(&in->q);
@@ -165,7 +165,7 @@ wg_status wg_inner_propose(wg_inner *in, wg_seq *const *seq, int n, wg_error *er
     return WG_OK;
 }
 
-double wg_inner_score(wg_inner *in, int i)
+double wg_component_score(wg_component *in, int i)
 {
     const wg_tree *t = &in->tree[i];
     if (t->n < 2) return -1;
@@ -185,7 +185,7 @@ static int copy_row(wg_rows *from, int row, wg_rows *to)
     return made;
 }
 
-void wg_inner_take(wg_inner *in, int i, wg_tree *out, wg_rows *q)
+void wg_component_take(wg_component *in, int i, wg_tree *out, wg_rows *q)
 {
     const wg_tree *t = &in->tree[i];
     *out = *t;
@@ -200,17 +200,17 @@ void wg_inner_take(wg_inner *in, int i, wg_tree *out, wg_rows *q)
 }
 
 /* The root stays: it is the same token in every draft. */
-void wg_inner_drop(const wg_inner *in, const wg_seq *seq)
+void wg_component_drop(const wg_component *in, const wg_seq *seq)
 {
     for (int space = in->first; space < in->end; space++) wg_kv_unwrite(seq->kv, space, 1);
 }
 
-void wg_inner_observe(const wg_inner *in, const wg_seq *seq, const wg_tree *tree, const wg_path *path, wg_rows *target)
+void wg_component_observe(const wg_component *in, const wg_seq *seq, const wg_tree *tree, const wg_path *path, wg_rows *target)
 {
     if (in->d->class->observe) in->d->class->observe(in->d, seq, tree, path, target);
 }
 
-wg_composite_stats wg_composite_account(const wg_inner *in, int i, bool taken, const wg_seq *seq)
+wg_composite_stats wg_composite_account(const wg_component *in, int i, bool taken, const wg_seq *seq)
 {
     wg_composite_stats a = { .kind = in->d->class->name, .asked = i >= 0, .taken = taken };
     if (i < 0) return a;
@@ -222,7 +222,7 @@ wg_composite_stats wg_composite_account(const wg_inner *in, int i, bool taken, c
     return a;
 }
 
-void wg_inner_forget(const wg_inner *in, const wg_seq *seq)
+void wg_component_forget(const wg_component *in, const wg_seq *seq)
 {
     if (in->d->class->forget) in->d->class->forget(in->d, seq);
 }

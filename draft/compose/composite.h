@@ -12,49 +12,49 @@
 
 #include "draft/open.h"
 
-enum { WG_INNER_MAX = 6 }; /* drafters of one list */
+enum { WG_COMPONENT_MAX = 6 }; /* drafters of one list */
 
-typedef struct wg_inner {
+typedef struct wg_component {
     wg_drafter *d;
-    wg_tree *tree; /* (max_batch) of the last wg_inner_propose, in its order */
+    wg_tree *tree; /* (max_batch) of the last wg_component_propose, in its order */
     wg_rows q;
     uint64_t *seed;  /* (max_batch) of the sequences, while it drafts under another */
     int first, end;  /* its spaces in the shared cache */
     uint32_t stream; /* its draws are its own: 1, 2, ... among the drafters of one owner */
-} wg_inner;
+} wg_component;
 
 /* Finds the class that a string names and where its options begin (NULL: none). `owner` and `option` are for messages. ECONFIG,
  * also when the program did not say which drafters there are. */
-wg_status wg_inner_find(const wg_env *env, const char *owner, const char *option, const char *spec,
+wg_status wg_component_find(const wg_env *env, const char *owner, const char *option, const char *spec,
                         const wg_drafter_class **class, const char **options, wg_error *err);
 
 /* The draws of drafters with different streams have nothing to do with each other, nor with the rule's. */
-wg_status wg_inner_open(wg_inner *in, uint32_t stream, const wg_env *env, const char *owner, const char *option,
+wg_status wg_component_open(wg_component *in, uint32_t stream, const wg_env *env, const char *owner, const char *option,
                         const char *spec, wg_error *err);
-void wg_inner_close(wg_inner *in); /* also of a zeroed one */
+void wg_component_close(wg_component *in); /* also of a zeroed one */
 
 /* Opens every drafter of "SPEC|SPEC|..." into in[0 .. *n-1]. On failure the first *n are to be closed. */
-wg_status wg_inner_open_list(wg_inner *in, int *n, const wg_env *env, const char *owner, const char *option, const char *list,
+wg_status wg_component_open_list(wg_component *in, int *n, const wg_env *env, const char *owner, const char *option, const char *list,
                              wg_error *err);
 
 /* Whether text options of a class are of the form SPEC|SPEC|...: drafters, that is; and whether one that is names drafters that
  * there are, with options that they have, and so inside them. Nothing is opened. ECONFIG, EINVAL, ENOMEM. */
-bool wg_inner_is_spec(const wg_drafter_class *class, const wg_option *option);
-wg_status wg_inner_check(const struct wg_plugins *plugins, const char *owner, const char *option, const char *list,
+bool wg_component_is_spec(const wg_drafter_class *class, const wg_option *option);
+wg_status wg_component_check(const struct wg_plugins *plugins, const char *owner, const char *option, const char *list,
                          wg_error *err);
 
 /* Drafts for n sequences into in->tree[0 .. n-1]; the trees are checked. */
-wg_status wg_inner_propose(wg_inner *in, wg_seq *const *seq, int n, wg_error *err);
+wg_status wg_component_propose(wg_component *in, wg_seq *const *seq, int n, wg_error *err);
 
 /* Tokens that tree i is expected to keep: what the drafter declares (wg_tree.score); else, from the first q row, r / (1 - r)
  * for r its largest probability; else 1. -1: nothing is proposed. A function of the prefix alone. */
-double wg_inner_score(wg_inner *in, int i);
+double wg_component_score(wg_component *in, int i);
 
-void wg_inner_take(wg_inner *in, int i, wg_tree *out, wg_rows *q); /* tree i and its q rows are the draft */
-void wg_inner_drop(const wg_inner *in, const wg_seq *seq);               /* its tree for this sequence is not */
-void wg_inner_observe(const wg_inner *in, const wg_seq *seq, const wg_tree *tree, const wg_path *path, wg_rows *target);
+void wg_component_take(wg_component *in, int i, wg_tree *out, wg_rows *q); /* tree i and its q rows are the draft */
+void wg_component_drop(const wg_component *in, const wg_seq *seq);               /* its tree for this sequence is not */
+void wg_component_observe(const wg_component *in, const wg_seq *seq, const wg_tree *tree, const wg_path *path, wg_rows *target);
 /* What it did in the last step of this sequence, in which its tree i (-1: it was not asked) was taken or not. */
-wg_composite_stats wg_composite_account(const wg_inner *in, int i, bool taken, const wg_seq *seq);
-void wg_inner_forget(const wg_inner *in, const wg_seq *seq);
+wg_composite_stats wg_composite_account(const wg_component *in, int i, bool taken, const wg_seq *seq);
+void wg_component_forget(const wg_component *in, const wg_seq *seq);
 
 #endif

@@ -20,7 +20,7 @@ typedef struct full_options {
 
 /* What is known of the sequence in a slot. */
 typedef struct record {
-    double score[WG_INNER_MAX];
+    double score[WG_COMPONENT_MAX];
     int place;    /* in the last batch */
     int taken;    /* whose tree was the draft then */
     bool drafted; /* since the last commit */
@@ -29,7 +29,7 @@ typedef struct record {
 typedef struct full_drafter {
     wg_drafter base;
     full_options opt;
-    wg_inner in[WG_INNER_MAX];
+    wg_component in[WG_COMPONENT_MAX];
     int n;
     record *record; /* (max_batch) by slot */
 } full_drafter;
@@ -46,21 +46,21 @@ static wg_status open(wg_drafter *d, const wg_env *env, wg_error *err)
     full_drafter *f = (full_drafter *)d;
     const size_t n = (size_t)env->max_batch;
     if (!(f->record = wg_calloc(n, sizeof *f->record))) return wg_nomem(err, n * sizeof *f->record, "scores of drafters");
-    return wg_inner_open_list(f->in, &f->n, env, "full_information", "of", f->opt.of, err);
+    return wg_component_open_list(f->in, &f->n, env, "full_information", "of", f->opt.of, err);
 }
 
 static void close(wg_drafter *d)
 {
     full_drafter *f = (full_drafter *)d;
-    for (int k = 0; k < f->n; k++) wg_inner_close(&f->in[k]);
+    for (int k = 0; k < f->n; k++) wg_component_close(&f->in[k]);
     wg_free(f->record);
 }
 
 static int choose(const full_drafter *f, const wg_seq *s)
 {
     const double *score = f->record[s->slot].score;
-    double weight[WG_INNER_MAX];
-    float scaled[WG_INNER_MAX];
+    double weight[WG_COMPONENT_MAX];
+    float scaled[WG_COMPONENT_MAX];
     int leader = 0;
     for (int k = 1; k < f->n; k++)
         if (score[k] > score[leader]) leader = k;
@@ -73,15 +73,15 @@ static int choose(const full_drafter *f, const wg_seq *s)
 static wg_status propose(wg_drafter *d, wg_seq *const *seq, int n, wg_tree *out, wg_rows *q, wg_error *err)
 {
     full_drafter *f = (full_drafter *)d;
-    for (int k = 0; k < f->n; k++) WG_TRY(wg_inner_propose(&f->in[k], seq, n, err));
+    for (int k = 0; k < f->n; k++) WG_TRY(wg_component_propose(&f->in[k], seq, n, err));
     for (int i = 0; i < n; i++) {
         const int chosen = choose(f, seq[i]);
         f->record[seq[i]->slot].place = i;
         f->record[seq[i]->slot].taken = chosen;
         f->record[seq[i]->slot].drafted = true;
         for (int k = 0; k < f->n; k++)
-            if (k != chosen) wg_inner_drop(&f->in[k], seq[i]);
-        wg_inner_take(&f->in[chosen], i, &out[i], q);
+            if (k != chosen) wg_component_drop(&f->in[k], seq[i]);
+        wg_component_take(&f->in[chosen], i, &out[i], q);
     }
     return WG_OK;
 }
@@ -103,7 +103,7 @@ static void observe(wg_drafter *d, const wg_seq *seq, const wg_tree *tree, const
     for (int k = 0; k < f->n; k++) {
         const int n = seq->last_emitted;
         if (r->drafted) score_one(f, &r->score[k], &f->in[k].tree[r->place], seq->token + seq->n - n, n);
-        wg_inner_observe(&f->in[k], seq, tree, path, target);
+        wg_component_observe(&f->in[k], seq, tree, path, target);
     }
     r->drafted = false;
 }
@@ -120,7 +120,7 @@ static void forget(wg_drafter *d, const wg_seq *seq)
 {
     const full_drafter *f = (full_drafter *)d;
     f->record[seq->slot] = (record){ 0 };
-    for (int k = 0; k < f->n; k++) wg_inner_forget(&f->in[k], seq);
+    for (int k = 0; k < f->n; k++) wg_component_forget(&f->in[k], seq);
 }
 
 const wg_drafter_class wg_drafter_full_information = {
@@ -134,7 +134,7 @@ const wg_drafter_class wg_drafter_full_information = {
             { .options = "of={best_of:of=ngram|ngram:n_max=1}|model:model=$near;length=3|none", .own_request = true },
             { .options = NULL },
         },
-    .laws = WG_INNER_LAWS,
+    .laws = WG_COMPONENT_LAWS,
     .open = open,
     .propose = propose,
     .observe = observe,

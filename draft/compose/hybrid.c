@@ -19,7 +19,7 @@ typedef struct hybrid_options {
 typedef struct hybrid_drafter {
     wg_drafter base;
     hybrid_options opt;
-    wg_inner first, second;
+    wg_component first, second;
     wg_seq **left; /* (max_batch) sequences for the second */
     int *place;    /* (max_batch) where they stand in the batch */
     struct { int first, second; } *last; /* (max_batch) of the sequence in a slot: which trees were its own; second -1: none */
@@ -36,8 +36,8 @@ static wg_status open(wg_drafter *d, const wg_env *env, wg_error *err)
 {
     hybrid_drafter *h = (hybrid_drafter *)d;
     const size_t n = (size_t)env->max_batch;
-    WG_TRY(wg_inner_open(&h->first, 1, env, "hybrid", "first", h->opt.first, err));
-    WG_TRY(wg_inner_open(&h->second, 2, env, "hybrid", "second", h->opt.second, err));
+    WG_TRY(wg_component_open(&h->first, 1, env, "hybrid", "first", h->opt.first, err));
+    WG_TRY(wg_component_open(&h->second, 2, env, "hybrid", "second", h->opt.second, err));
     h->left = wg_calloc(n, sizeof *h->left);
     h->place = wg_calloc(n, sizeof *h->place);
     h->last = wg_calloc(n, sizeof *h->last);
@@ -47,8 +47,8 @@ static wg_status open(wg_drafter *d, const wg_env *env, wg_error *err)
 static void close(wg_drafter *d)
 {
     hybrid_drafter *h = (hybrid_drafter *)d;
-    wg_inner_close(&h->second);
-    wg_inner_close(&h->first);
+    wg_component_close(&h->second);
+    wg_component_close(&h->first);
     wg_free(h->left);
     wg_free(h->place);
     wg_free(h->last);
@@ -58,30 +58,30 @@ static wg_status propose(wg_drafter *d, wg_seq *const *seq, int n, wg_tree *out,
 {
     hybrid_drafter *h = (hybrid_drafter *)d;
     int left = 0;
-    WG_TRY(wg_inner_propose(&h->first, seq, n, err));
+    WG_TRY(wg_component_propose(&h->first, seq, n, err));
     for (int i = 0; i < n; i++) {
-        const double score = wg_inner_score(&h->first, i);
+        const double score = wg_component_score(&h->first, i);
         h->last[seq[i]->slot].first = i;
         h->last[seq[i]->slot].second = -1;
         if (score >= 0 && score >= h->opt.min_score) {
-            wg_inner_take(&h->first, i, &out[i], q);
+            wg_component_take(&h->first, i, &out[i], q);
             continue;
         }
-        wg_inner_drop(&h->first, seq[i]);
+        wg_component_drop(&h->first, seq[i]);
         h->last[seq[i]->slot].second = left;
         h->left[left] = seq[i];
         h->place[left++] = i;
     }
-    if (left) WG_TRY(wg_inner_propose(&h->second, h->left, left, err));
-    for (int k = 0; k < left; k++) wg_inner_take(&h->second, k, &out[h->place[k]], q);
+    if (left) WG_TRY(wg_component_propose(&h->second, h->left, left, err));
+    for (int k = 0; k < left; k++) wg_component_take(&h->second, k, &out[h->place[k]], q);
     return WG_OK;
 }
 
 static void observe(wg_drafter *d, const wg_seq *seq, const wg_tree *tree, const wg_path *path, wg_rows *target)
 {
     const hybrid_drafter *h = (hybrid_drafter *)d;
-    wg_inner_observe(&h->first, seq, tree, path, target);
-    wg_inner_observe(&h->second, seq, tree, path, target);
+    wg_component_observe(&h->first, seq, tree, path, target);
+    wg_component_observe(&h->second, seq, tree, path, target);
 }
 
 static int account(const wg_drafter *d, const wg_seq *seq, wg_composite_stats *out, int most)
@@ -97,8 +97,8 @@ static int account(const wg_drafter *d, const wg_seq *seq, wg_composite_stats *o
 static void forget(wg_drafter *d, const wg_seq *seq)
 {
     const hybrid_drafter *h = (hybrid_drafter *)d;
-    wg_inner_forget(&h->first, seq);
-    wg_inner_forget(&h->second, seq);
+    wg_component_forget(&h->first, seq);
+    wg_component_forget(&h->second, seq);
 }
 
 const wg_drafter_class wg_drafter_hybrid = {
@@ -115,7 +115,7 @@ const wg_drafter_class wg_drafter_hybrid = {
               .own_request = true },
             { .options = NULL },
         },
-    .laws = WG_INNER_LAWS,
+    .laws = WG_COMPONENT_LAWS,
     .open = open,
     .propose = propose,
     .observe = observe,

@@ -92,10 +92,10 @@ static wg_status check_class(const plugin_drafter *p, const wg_drafter_class *c,
     if (!c || !c->name || !c->propose || c->size < sizeof(wg_drafter))
         return wg_fail(err, WG_EFORMAT, "drafter plugin: %s: its class needs a name, a size of at least %zu and propose",
                        p->opt.path, sizeof(wg_drafter));
-    if (c->laws & ~(unsigned)WG_INNER_LAWS)
+    if (c->laws & ~(unsigned)WG_COMPONENT_LAWS)
         return wg_fail(err, WG_ELAW, "drafter plugin: %s: drafter %s declares the laws: %s; a plug-in may have only: %s",
                        p->opt.path, c->name, wg_law_list(c->laws, laws, sizeof laws),
-                       wg_law_list(WG_INNER_LAWS, own, sizeof own));
+                       wg_law_list(WG_COMPONENT_LAWS, own, sizeof own));
     return WG_OK;
 }
 
@@ -156,7 +156,7 @@ const wg_drafter_class wg_drafter_plugin = {
             { .options = "path=$plugin,options=k=3" },
             { .options = NULL },
         },
-    .laws = WG_INNER_LAWS,
+    .laws = WG_COMPONENT_LAWS,
     .open = open,
     .propose = propose,
     .observe = observe,

@@ -37,11 +37,11 @@ static wg_status intersect(wg_draft_vocab *v, const wg_env *env, const wg_weight
 /* own[] keeps only the tokens of the list. */
 static wg_status prune(wg_draft_vocab *v, const wg_env *env, const char *path, wg_error *err)
 {
-    wg_pruned p;
-    WG_TRY(wg_pruned_open(&p, path, env->tokenizer, target_name(env), err));
+    wg_vocabulary_subset p;
+    WG_TRY(wg_vocabulary_subset_open(&p, path, env->tokenizer, target_name(env), err));
     for (int i = 0; i < p.n; i++)
         if (p.token[i] < v->target_vocab && v->own[p.token[i]] >= 0) v->own[p.token[i]] = -2 - v->own[p.token[i]];
-    wg_pruned_close(&p);
+    wg_vocabulary_subset_close(&p);
     for (int i = 0; i < v->target_vocab; i++) v->own[i] = v->own[i] < -1 ? -2 - v->own[i] : -1;
     return WG_OK;
 }

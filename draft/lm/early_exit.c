@@ -31,7 +31,7 @@ static wg_status open(wg_drafter *d, const wg_env *env, wg_error *err)
     if (layers && layer > layers)
         return wg_fail(err, WG_ECONFIG, "drafter early_exit: layer=%d: the target has %d layers; expected 1..%d, or 0 for half "
                        "of them", layer, layers, layers);
-    return wg_self_open(&e->self, &e->opt.growth, &(wg_plan){ .layers = layer }, env, err);
+    return wg_self_open(&e->self, &e->opt.growth, &(wg_layer_plan){ .layers = layer }, env, err);
 }
 
 const wg_drafter_class wg_drafter_early_exit = {

@@ -53,7 +53,7 @@ double wg_best_floor(const wg_best *b);
 void wg_best_offer(wg_best *b, int parent, int32_t token, double value);
 /* Ends a level: the best of the old nodes and the candidates become the tree `t` (law FIXED, no q rows), old nodes first and in
  * their order. from[i], i < the returned number: which node the kept old node i was. *gain: what the sum of values grew by. */
-int wg_best_settle(wg_best *b, wg_tree *t, int16_t from[WG_TREE_MAX], double *gain);
+int wg_best_tree(wg_best *b, wg_tree *t, int16_t from[WG_TREE_MAX], double *gain);
 /* The newest nodes that are worth children: at most `width`, the most valuable first kept, in ascending order. */
 int wg_best_pick(const wg_best *b, const wg_tree *t, int width, int16_t node[WG_TREE_MAX]);
 

@@ -65,7 +65,7 @@ static int select_best(const wg_best *b, bool *stays)
     return most;
 }
 
-int wg_best_settle(wg_best *b, wg_tree *t, int16_t from[WG_TREE_MAX], double *gain)
+int wg_best_tree(wg_best *b, wg_tree *t, int16_t from[WG_TREE_MAX], double *gain)
 {
     bool stays[2 * WG_TREE_MAX];
     int16_t now[WG_TREE_MAX];

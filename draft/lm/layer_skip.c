@@ -66,7 +66,7 @@ static wg_status open(wg_drafter *d, const wg_env *env, wg_error *err)
     wg_status st = WG_OK;
     if (layers) st = parse("attention", s->opt.attention, layers, WG_SKIP_ATTENTION, skip, err);
     if (layers && !st) st = parse("mlp", s->opt.mlp, layers, WG_SKIP_MLP, skip, err);
-    if (!st) st = wg_self_open(&s->self, &s->opt.growth, &(wg_plan){ .layers = layers, .skip = skip }, env, err);
+    if (!st) st = wg_self_open(&s->self, &s->opt.growth, &(wg_layer_plan){ .layers = layers, .skip = skip }, env, err);
     wg_free(skip);
     return st;
 }

@@ -36,7 +36,7 @@ enum { PASS_ROWS = WG_DRAFT_ROWS };
 enum { GROW_CHAIN, GROW_KARY, GROW_FILE, GROW_SEQUOIA, GROW_BEST };
 
 typedef wg_lm_drafter model_drafter;
-typedef wg_asker asker;
+typedef wg_logit_row logit_row;
 
 const char *const wg_growth_shapes[] = {"chain", "kary", "file", "sequoia", "best_first", NULL};
 const char *const wg_growth_siblings[] = {"iid", "without_replacement", "coupled", NULL};
@@ -89,7 +89,7 @@ static wg_status open_buffers(model_drafter *m, int rows, wg_error *err)
     size_t asking = (size_t)widest(m) * (size_t)env->max_batch;
     if (asking > (size_t)rows) asking = (size_t)rows;
     WG_TRY(wg_batch_open(&m->batch, rows, err));
-    m->asker = wg_calloc((size_t)rows, sizeof *m->asker);
+    m->logit_row = wg_calloc((size_t)rows, sizeof *m->logit_row);
     m->height = wg_calloc((size_t)env->max_batch, sizeof *m->height);
     m->first = wg_calloc((size_t)env->max_batch, sizeof *m->first);
     m->logits = wg_calloc(asking * vocab, sizeof *m->logits);
@@ -97,7 +97,7 @@ static wg_status open_buffers(model_drafter *m, int rows, wg_error *err)
     if (m->opt.grow == GROW_BEST && !(m->best = wg_calloc((size_t)env->max_batch, sizeof *m->best)))
         return wg_nomem(err, (size_t)env->max_batch * sizeof *m->best, "best-first trees");
     m->text = wg_calloc((size_t)env->max_batch, sizeof *m->text);
-    if (!m->asker || !m->height || !m->first || !m->place || !m->logits || !m->text)
+    if (!m->logit_row || !m->height || !m->first || !m->place || !m->logits || !m->text)
         return wg_nomem(err, asking * vocab * sizeof *m->logits, "the logits of a draft model");
     if (m->words || m->outputs != m->vocab) {
         m->row = wg_calloc((size_t)m->vocab, sizeof *m->row);
@@ -153,7 +153,7 @@ void wg_lm_drafter_close(wg_lm_drafter *m)
     wg_length_close(&m->length);
     wg_sampler_close(&m->sampler);
     wg_batch_close(&m->batch);
-    wg_free(m->asker);
+    wg_free(m->logit_row);
     wg_free(m->height);
     wg_free(m->first);
     wg_free(m->place);
@@ -169,10 +169,10 @@ void wg_lm_drafter_close(wg_lm_drafter *m)
 /* What there is to read of sequence i. */
 static wg_status read_text(model_drafter *m, const wg_seq *s, int i, wg_error *err)
 {
-    wg_reader_text *t;
+    wg_retokenizer_text *t;
     m->text[i] = (wg_reading){s->kv, s->token, s->n};
     if (!m->reader) return WG_OK;
-    WG_TRY(wg_reader_follow(m->reader, s, &t, err));
+    WG_TRY(wg_retokenizer_follow(m->reader, s, &t, err));
     m->text[i] = (wg_reading){t->kv, t->own, t->full ? 0 : t->n};
     return WG_OK;
 }
@@ -320,7 +320,7 @@ static wg_status flush(model_drafter *m, wg_seq *const *seq, wg_tree *out, wg_ro
     if (m->batch.n == 0) return WG_OK;
     WG_TRY(wg_lm_forward(m->lm, &m->batch, m->logits, err));
     for (int i = 0; i < m->batch.logits; i++) {
-        const asker a = m->asker[i];
+        const logit_row a = m->logit_row[i];
         float *logits = at_width(m, m->logits + (size_t)i * (size_t)m->outputs);
         grow(m, seq[a.seq], a.seq, &out[a.seq], a.node, logits, q);
     }
@@ -336,7 +336,7 @@ static wg_status feed_root(model_drafter *m, wg_seq *const *seq, int i, wg_tree 
         if (m->batch.n == m->batch.cap) WG_TRY(flush(m, seq, out, q, err));
         const int room = m->batch.cap - m->batch.n, left = s->n - at, take = left < room ? left : room;
         const int row = wg_batch_chain(&m->batch, s->kv, at, s->token + at, take, take == left);
-        if (row >= 0) m->asker[row] = (asker){i, 0};
+        if (row >= 0) m->logit_row[row] = (logit_row){i, 0};
         at += take;
     }
     return WG_OK;
@@ -349,7 +349,7 @@ static wg_status feed_node(model_drafter *m, wg_seq *const *seq, int i, int node
     if (own < 0 || own >= m->lm->vocab || wg_env_is_eog(m->base.env, x)) return WG_OK;
     if (m->batch.n == m->batch.cap) WG_TRY(flush(m, seq, out, q, err));
     const int depth = wg_tree_depth(&out[i], node);
-    m->asker[wg_batch_node(&m->batch, m->text[i].kv, node, depth, out[i].anc[node], own, true)] = (asker){i, node};
+    m->logit_row[wg_batch_node(&m->batch, m->text[i].kv, node, depth, out[i].anc[node], own, true)] = (logit_row){i, node};
     return WG_OK;
 }
 
@@ -367,7 +367,7 @@ static wg_status next_best(model_drafter *m, wg_seq *const *seq, int i, int dept
     wg_best *b = &m->best[i];
     int16_t node[WG_TREE_MAX];
     double gain;
-    const int kept = wg_best_settle(b, &out[i], node, &gain);
+    const int kept = wg_best_tree(b, &out[i], node, &gain);
     wg_kv_renumber(m->text[i].kv, m->lm->space, node, kept);
     if (depth == m->height[i] || gain <= m->opt.gain) {
         m->height[i] = 0;
@@ -438,7 +438,7 @@ void wg_lm_drafter_forget(wg_drafter *d, const wg_seq *seq)
 {
     model_drafter *m = (model_drafter *)d;
     wg_length_forget(&m->length, seq);
-    if (m->reader) wg_reader_forget(m->reader, seq);
+    if (m->reader) wg_retokenizer_forget(m->reader, seq);
 }
 
 const wg_lm *wg_lm_drafter_lm(const wg_drafter *d) { return ((const wg_lm_drafter *)d)->lm; }
@@ -473,7 +473,7 @@ typedef struct second_drafter {
     second_options opt;
     wg_model *model;
     wg_draft_vocab words;
-    wg_reader reader;
+    wg_retokenizer reader;
 } second_drafter;
 
 enum { SAME, INTERSECTION };
@@ -497,10 +497,10 @@ static wg_status open_part(second_drafter *s, const wg_env *env, wg_error *err)
     WG_TRY(wg_second_model_open_part(&s->model, &s->words, o->vocabulary == INTERSECTION, o->prune, env, o->model,
                                      o->device, o->kv_type, PASS_ROWS, err));
     if (s->words.n) s->m.words = &s->words;
-    s->m.outputs = wg_model_outputs(s->model);
+    s->m.outputs = wg_model_head_rows(s->model);
     if (!s->words.tokenizer) return wg_lm_attach(wg_model_lm(s->model), env->kv, err);
     s->m.reader = &s->reader;
-    return wg_reader_open(&s->reader, env, s->words.tokenizer, &s->words.map, wg_model_lm(s->model), err);
+    return wg_retokenizer_open(&s->reader, env, s->words.tokenizer, &s->words.map, wg_model_lm(s->model), err);
 }
 
 static wg_status open_whole(second_drafter *s, const wg_env *env, wg_error *err)
@@ -523,7 +523,7 @@ static void close(wg_drafter *d)
 {
     second_drafter *s = (second_drafter *)d;
     wg_lm_drafter_close(&s->m);
-    wg_reader_close(&s->reader);
+    wg_retokenizer_close(&s->reader);
     wg_draft_vocab_close(&s->words);
     wg_model_close(s->model);
 }

@@ -13,7 +13,7 @@ enum { WINDOW = 4096 };
 #endif
 enum { TOKEN_BYTES = 512, CUT_FROM = WINDOW / 32, LONGER = 8 };
 
-wg_status wg_reader_open(wg_reader *r, const wg_env *env, const wg_tokenizer *to, const wg_vocab_map *map, wg_lm *lm,
+wg_status wg_retokenizer_open(wg_retokenizer *r, const wg_env *env, const wg_tokenizer *to, const wg_vocab_map *map, wg_lm *lm,
                          wg_error *err)
 {
     const size_t n = (size_t)env->max_batch, part = WG_PART_ROOM(WINDOW + TOKEN_BYTES);
@@ -34,7 +34,7 @@ wg_status wg_reader_open(wg_reader *r, const wg_env *env, const wg_tokenizer *to
     WG_TRY(wg_kv_open(&r->kv, page, pages * env->max_batch, slots, err));
     WG_TRY(wg_lm_attach(lm, r->kv, err));
     for (size_t i = 0; i < n; i++) {
-        wg_reader_text *t = &r->text[i];
+        wg_retokenizer_text *t = &r->text[i];
         t->begins = true;
         t->own = wg_alloc((size_t)r->room, sizeof *t->own);
         t->pending = wg_alloc(WINDOW + TOKEN_BYTES, 1);
@@ -44,7 +44,7 @@ wg_status wg_reader_open(wg_reader *r, const wg_env *env, const wg_tokenizer *to
     return WG_OK;
 }
 
-void wg_reader_close(wg_reader *r)
+void wg_retokenizer_close(wg_retokenizer *r)
 {
     for (int i = 0; r->text && i < r->slots; i++) {
         wg_free(r->text[i].own);
@@ -55,22 +55,22 @@ void wg_reader_close(wg_reader *r)
     wg_free(r->ids.v);
     wg_merger_free(&r->merger);
     wg_kv_close(r->kv);
-    *r = (wg_reader){ 0 };
+    *r = (wg_retokenizer){ 0 };
 }
 
-void wg_reader_forget(wg_reader *r, const wg_seq *s)
+void wg_retokenizer_forget(wg_retokenizer *r, const wg_seq *s)
 {
     if (!r->text) return;
-    wg_reader_text *t = &r->text[s->slot];
+    wg_retokenizer_text *t = &r->text[s->slot];
     wg_kv_rollback(t->kv);
     wg_kv_truncate(t->kv, 0);
-    *t = (wg_reader_text){ .own = t->own, .pending = t->pending, .kv = t->kv, .begins = true };
+    *t = (wg_retokenizer_text){ .own = t->own, .pending = t->pending, .kv = t->kv, .begins = true };
 }
 
 /* ---- the text */
 
 /* Own tokens from `at` on are these, and no more. */
-static void write(const wg_reader *r, wg_reader_text *t, int at, const int32_t *id, size_t n)
+static void write(const wg_retokenizer *r, wg_retokenizer_text *t, int at, const int32_t *id, size_t n)
 {
     if (n > (size_t)(r->room - at)) {
         t->full = true;
@@ -84,19 +84,19 @@ static void write(const wg_reader *r, wg_reader_text *t, int at, const int32_t *
 }
 
 /* The first `bytes` of the pending text as ids. */
-static wg_status encode(wg_reader *r, const wg_reader_text *t, int bytes, wg_error *err)
+static wg_status encode(wg_retokenizer *r, const wg_retokenizer_text *t, int bytes, wg_error *err)
 {
     r->ids.n = 0;
     return wg_tokenizer_encode_part(r->to, t->pending, (size_t)bytes, t->begins, &r->merger, &r->ids, err);
 }
 
 /* The first `bytes` of the pending text will never be cut otherwise. */
-static wg_status settle(wg_reader *r, wg_reader_text *t, int bytes, wg_error *err)
+static wg_status finish_tokens(wg_retokenizer *r, wg_retokenizer_text *t, int bytes, wg_error *err)
 {
     if (bytes == 0 || t->full) return WG_OK;
     WG_TRY(encode(r, t, bytes, err));
-    write(r, t, t->settled, r->ids.v, r->ids.n);
-    t->settled = t->n;
+    write(r, t, t->final, r->ids.v, r->ids.n);
+    t->final = t->n;
     t->bytes -= bytes;
     memmove(t->pending, t->pending + bytes, (size_t)t->bytes);
     t->begins = false;
@@ -104,25 +104,25 @@ static wg_status settle(wg_reader *r, wg_reader_text *t, int bytes, wg_error *er
 }
 
 /* Settles what comes before the last cut; all of it when there is none and no room for more. */
-static wg_status cut(wg_reader *r, wg_reader_text *t, wg_error *err)
+static wg_status cut(wg_retokenizer *r, wg_retokenizer_text *t, wg_error *err)
 {
     const int at = (int)wg_tokenizer_cut(r->to, t->pending, (size_t)t->bytes);
-    return settle(r, t, at == 0 && t->bytes >= WINDOW ? t->bytes : at, err);
+    return finish_tokens(r, t, at == 0 && t->bytes >= WINDOW ? t->bytes : at, err);
 }
 
 /* A control token of the target. */
-static wg_status read_control(wg_reader *r, wg_reader_text *t, int32_t token, bool beginning, wg_error *err)
+static wg_status read_control(wg_retokenizer *r, wg_retokenizer_text *t, int32_t token, bool beginning, wg_error *err)
 {
     const int32_t own = token < r->map->a ? r->map->to_b[token] : -1;
-    WG_TRY(settle(r, t, t->bytes, err));
+    WG_TRY(finish_tokens(r, t, t->bytes, err));
     t->begins = true;
     if (beginning && token == wg_tokenizer_bos(r->from)) return WG_OK; /* a sequence has its own */
-    if (own >= 0 && !t->full) write(r, t, t->settled, &own, 1);
-    t->settled = t->n;
+    if (own >= 0 && !t->full) write(r, t, t->final, &own, 1);
+    t->final = t->n;
     return WG_OK;
 }
 
-static wg_status read_token(wg_reader *r, wg_reader_text *t, int32_t token, bool beginning, wg_error *err)
+static wg_status read_token(wg_retokenizer *r, wg_retokenizer_text *t, int32_t token, bool beginning, wg_error *err)
 {
     if (wg_tokenizer_is_control(r->from, token)) return read_control(r, t, token, beginning, err);
     char *at = t->pending + t->bytes;
@@ -132,25 +132,25 @@ static wg_status read_token(wg_reader *r, wg_reader_text *t, int32_t token, bool
     return WG_OK;
 }
 
-static wg_status read_on(wg_reader *r, wg_reader_text *t, const wg_seq *s, wg_error *err)
+static wg_status read_on(wg_retokenizer *r, wg_retokenizer_text *t, const wg_seq *s, wg_error *err)
 {
     const int32_t bos = wg_tokenizer_bos(r->to);
     if (t->read == 0 && wg_tokenizer_add_bos(r->to)) {
         write(r, t, 0, &bos, 1);
-        t->settled = t->n;
+        t->final = t->n;
     }
     for (; t->read < s->n && !t->full; t->read++) WG_TRY(read_token(r, t, s->token[t->read], t->read == 0, err));
     if (t->full) return WG_OK;
     if (t->bytes >= CUT_FROM) WG_TRY(cut(r, t, err));
     WG_TRY(encode(r, t, t->bytes, err));
-    write(r, t, t->settled, r->ids.v, r->ids.n);
+    write(r, t, t->final, r->ids.v, r->ids.n);
     return WG_OK;
 }
 
 /* ---- the cache */
 
 /* The nodes of the last draft that became text; the last token of the text is never among them. */
-static int drafted_path(const wg_reader_text *t, int old, int16_t path[WG_TREE_MAX])
+static int drafted_path(const wg_retokenizer_text *t, int old, int16_t path[WG_TREE_MAX])
 {
     const int most = t->n - old, tail = wg_kv_tail(t->kv);
     int n = 0;
@@ -162,7 +162,7 @@ static int drafted_path(const wg_reader_text *t, int old, int16_t path[WG_TREE_M
 }
 
 /* The cache held own[0 .. old-2], with the draft in its tail; `kept` of them are the same. */
-static wg_status settle_cache(wg_reader_text *t, int old, wg_error *err)
+static wg_status trim_cache(wg_retokenizer_text *t, int old, wg_error *err)
 {
     int16_t path[WG_TREE_MAX];
     const bool goes_on = t->tree.n > 0 && t->kept == old && wg_kv_len(t->kv) == old - 1;
@@ -179,12 +179,12 @@ static wg_status settle_cache(wg_reader_text *t, int old, wg_error *err)
     return WG_OK;
 }
 
-wg_status wg_reader_follow(wg_reader *r, const wg_seq *s, wg_reader_text **out, wg_error *err)
+wg_status wg_retokenizer_follow(wg_retokenizer *r, const wg_seq *s, wg_retokenizer_text **out, wg_error *err)
 {
-    wg_reader_text *t = *out = &r->text[s->slot];
+    wg_retokenizer_text *t = *out = &r->text[s->slot];
     const int old = t->n;
     t->kept = old;
     WG_TRY(read_on(r, t, s, err));
     if (t->kept > t->n) t->kept = t->n;
-    return settle_cache(t, old, err);
+    return trim_cache(t, old, err);
 }

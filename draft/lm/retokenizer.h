@@ -18,39 +18,39 @@
 #include "core/engine/drafter.h"
 #include "core/text/vocab_map.h"
 
-typedef struct wg_reader_text {
+typedef struct wg_retokenizer_text {
     int read;            /* tokens of the sequence so far */
     int32_t *own;        /* (room) the text in own tokens */
-    int n, settled;      /* of them: all; those that stay whatever follows */
+    int n, final;      /* of them: all; those that stay whatever follows */
     int kept;            /* those that stand in `own` unchanged since the last follow */
-    char *pending;       /* the text behind the settled ones */
+    char *pending;       /* the text behind the final ones */
     int bytes;
     bool begins, spoken; /* pending begins a stretch; the sequence has had a token that is text */
     bool full;           /* longer than room */
     wg_kv_seq *kv;       /* own[0 .. len-1]; len <= n - 1 */
     wg_tree tree;        /* n, parents, tokens of the last draft, in own tokens: node i stands in tail slot i. The drafter
                           * writes it when it is done; n == 0: none */
-} wg_reader_text;
+} wg_retokenizer_text;
 
-typedef struct wg_reader {
+typedef struct wg_retokenizer {
     const wg_tokenizer *from, *to;
     const wg_vocab_map *map; /* target's to own */
     int room, slots;
     wg_kv *kv;
     wg_merger merger;
     wg_ids ids;
-    wg_reader_text *text; /* (slots) by the slot of the sequence */
-} wg_reader;
+    wg_retokenizer_text *text; /* (slots) by the slot of the sequence */
+} wg_retokenizer;
 
 /* `to`, `map` and `lm` (which is attached to the reader's cache) are borrowed. ENOMEM. */
-wg_status wg_reader_open(wg_reader *r, const wg_env *env, const wg_tokenizer *to, const wg_vocab_map *map, wg_lm *lm,
+wg_status wg_retokenizer_open(wg_retokenizer *r, const wg_env *env, const wg_tokenizer *to, const wg_vocab_map *map, wg_lm *lm,
                          wg_error *err);
-void wg_reader_close(wg_reader *r); /* also half-open or zeroed */
+void wg_retokenizer_close(wg_retokenizer *r); /* also half-open or zeroed */
 
 /* Brings the text up to date: afterwards own[0 .. n-1] is to be read, the cache's length is n - 1 and its tail is empty. full
  * or n == 0: nothing can be drafted. */
-wg_status wg_reader_follow(wg_reader *r, const wg_seq *s, wg_reader_text **out, wg_error *err);
+wg_status wg_retokenizer_follow(wg_retokenizer *r, const wg_seq *s, wg_retokenizer_text **out, wg_error *err);
 
-void wg_reader_forget(wg_reader *r, const wg_seq *s);
+void wg_retokenizer_forget(wg_retokenizer *r, const wg_seq *s);
 
 #endif

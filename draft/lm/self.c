@@ -8,19 +8,19 @@ int wg_self_layers(const wg_env *env)
     return a ? a->layers : 0;
 }
 
-wg_status wg_self_open(wg_self_drafter *d, const wg_growth *growth, const wg_plan *plan, const wg_env *env, wg_error *err)
+wg_status wg_self_open(wg_self_drafter *d, const wg_growth *growth, const wg_layer_plan *plan, const wg_env *env, wg_error *err)
 {
     WG_TRY(wg_lm_drafter_begin(&d->m, growth, env, err));
-    const wg_status s = wg_partial_open(&d->part, env->target, plan, err);
+    const wg_status s = wg_submodel_open(&d->part, env->target, plan, err);
     if (s) return wg_fail_in(err, s, "drafter %s", d->m.base.class->name);
-    return wg_lm_drafter_open(&d->m, wg_partial_lm(d->part), wg_partial_rows(d->part), err);
+    return wg_lm_drafter_open(&d->m, wg_submodel_lm(d->part), wg_submodel_rows(d->part), err);
 }
 
 void wg_self_close(wg_drafter *d)
 {
     wg_self_drafter *s = (wg_self_drafter *)d;
     wg_lm_drafter_close(&s->m);
-    wg_partial_close(s->part);
+    wg_submodel_close(s->part);
 }
 
 wg_status wg_self_propose(wg_drafter *d, wg_seq *const *seq, int n, wg_tree *out, wg_rows *q, wg_error *err)

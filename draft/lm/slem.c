@@ -35,7 +35,7 @@ typedef struct slem_options {
 
 /* What is being written for one sequence. */
 typedef struct writing {
-    wg_reader_text *text; /* NULL: nothing is drafted */
+    wg_retokenizer_text *text; /* NULL: nothing is drafted */
     int n, most;          /* own tokens so far; at most */
     int32_t end;          /* the target's token that ends the text, or -1 */
     int bytes;
@@ -49,10 +49,10 @@ typedef struct slem_drafter {
     wg_lm *lm;
     wg_tokenizer *tokenizer;
     wg_vocab_map map;
-    wg_reader reader;
+    wg_retokenizer reader;
     writing *writing; /* (max_batch) */
     wg_batch batch;
-    int *asker;       /* (batch.cap) whose logits they are */
+    int *logit_row;       /* (batch.cap) whose logits they are */
     float *logits;    /* (max_batch, lm->vocab) */
     double *weight;   /* (lm->vocab) for p_min; else NULL */
 } slem_drafter;
@@ -72,11 +72,11 @@ static wg_status open_buffers(slem_drafter *d, const wg_env *env, wg_error *err)
 {
     const size_t n = (size_t)env->max_batch, vocab = (size_t)d->lm->vocab, asking = n < PASS_ROWS ? n : PASS_ROWS;
     WG_TRY(wg_batch_open(&d->batch, PASS_ROWS, err));
-    d->asker = wg_calloc(PASS_ROWS, sizeof *d->asker);
+    d->logit_row = wg_calloc(PASS_ROWS, sizeof *d->logit_row);
     d->writing = wg_calloc(n, sizeof *d->writing);
     d->logits = wg_calloc(asking * vocab, sizeof *d->logits);
     if (d->opt.p_min > 0) d->weight = wg_calloc(vocab, sizeof *d->weight);
-    if (d->asker && d->writing && d->logits && (d->weight || d->opt.p_min <= 0)) return WG_OK;
+    if (d->logit_row && d->writing && d->logits && (d->weight || d->opt.p_min <= 0)) return WG_OK;
     return wg_nomem(err, asking * vocab * sizeof *d->logits, "the logits of a draft model");
 }
 
@@ -91,18 +91,18 @@ static wg_status open(wg_drafter *base, const wg_env *env, wg_error *err)
                                         err));
     d->lm = wg_model_lm(d->model);
     WG_TRY(wg_vocab_map_open(&d->map, env->tokenizer, d->tokenizer, err));
-    WG_TRY(wg_reader_open(&d->reader, env, d->tokenizer, &d->map, d->lm, err));
+    WG_TRY(wg_retokenizer_open(&d->reader, env, d->tokenizer, &d->map, d->lm, err));
     return open_buffers(d, env, err);
 }
 
 static void close(wg_drafter *base)
 {
     slem_drafter *d = (slem_drafter *)base;
-    wg_reader_close(&d->reader);
+    wg_retokenizer_close(&d->reader);
     wg_vocab_map_close(&d->map);
     wg_tokenizer_close(d->tokenizer);
     wg_batch_close(&d->batch);
-    wg_free(d->asker);
+    wg_free(d->logit_row);
     wg_free(d->writing);
     wg_free(d->logits);
     wg_free(d->weight);
@@ -141,7 +141,7 @@ static wg_status flush(slem_drafter *d, wg_error *err)
     if (d->batch.n == 0) return WG_OK;
     WG_TRY(wg_lm_forward(d->lm, &d->batch, d->logits, err));
     for (int i = 0; i < d->batch.logits; i++)
-        write(d, &d->writing[d->asker[i]], d->logits + (size_t)i * (size_t)d->lm->vocab);
+        write(d, &d->writing[d->logit_row[i]], d->logits + (size_t)i * (size_t)d->lm->vocab);
     wg_batch_clear(&d->batch);
     return WG_OK;
 }
@@ -149,12 +149,12 @@ static wg_status flush(slem_drafter *d, wg_error *err)
 /* What the model has not read of a text. */
 static wg_status feed_text(slem_drafter *d, int i, wg_error *err)
 {
-    const wg_reader_text *t = d->writing[i].text;
+    const wg_retokenizer_text *t = d->writing[i].text;
     for (int at = wg_kv_valid(t->kv, d->lm->space); at < t->n;) {
         if (d->batch.n == d->batch.cap) WG_TRY(flush(d, err));
         const int room = d->batch.cap - d->batch.n, left = t->n - at, take = left < room ? left : room;
         const int row = wg_batch_chain(&d->batch, t->kv, at, t->own + at, take, take == left);
-        if (row >= 0) d->asker[row] = i;
+        if (row >= 0) d->logit_row[row] = i;
         at += take;
     }
     return WG_OK;
@@ -163,20 +163,20 @@ static wg_status feed_text(slem_drafter *d, int i, wg_error *err)
 /* The token written last. */
 static wg_status feed_node(slem_drafter *d, int i, wg_error *err)
 {
-    const wg_reader_text *t = d->writing[i].text;
+    const wg_retokenizer_text *t = d->writing[i].text;
     const int node = t->tree.n - 1;
     if (d->batch.n == d->batch.cap) WG_TRY(flush(d, err));
-    d->asker[wg_batch_node(&d->batch, t->kv, node, node, t->tree.anc[node], t->tree.token[node], true)] = i;
+    d->logit_row[wg_batch_node(&d->batch, t->kv, node, node, t->tree.anc[node], t->tree.token[node], true)] = i;
     return WG_OK;
 }
 
 static wg_status begin(slem_drafter *d, const wg_seq *s, int i, wg_error *err)
 {
     writing *w = &d->writing[i];
-    wg_reader_text *t;
+    wg_retokenizer_text *t;
     *w = (writing){ .end = -1 };
-    if (wg_point_depth(s, d->opt.length) == 0) return WG_OK;
-    WG_TRY(wg_reader_follow(&d->reader, s, &t, err));
+    if (wg_one_hot_depth(s, d->opt.length) == 0) return WG_OK;
+    WG_TRY(wg_retokenizer_follow(&d->reader, s, &t, err));
     const int room = d->lm->context - t->n + 1;
     w->most = d->opt.length < room ? d->opt.length : room;
     if (w->most > WG_TREE_MAX - 1) w->most = WG_TREE_MAX - 1;
@@ -195,13 +195,13 @@ static void translate(slem_drafter *d, const wg_seq *s, const writing *w, wg_tre
 {
     const wg_tokenizer *target = d->base.env->tokenizer;
     wg_ids *ids = &d->reader.ids;
-    const int depth = wg_point_depth(s, WG_TREE_MAX - 1);
+    const int depth = wg_one_hot_depth(s, WG_TREE_MAX - 1);
     const size_t n = (size_t)w->bytes - wg_utf8_open_tail(w->s, (size_t)w->bytes);
     ids->n = 0;
     /* it cannot fail: the reader's memory has room for more than TEXT bytes */
     if (wg_tokenizer_encode_part(target, w->s, n, false, &d->reader.merger, ids, NULL)) return;
-    for (size_t i = 0; i < ids->n && t->n <= depth; i++) wg_point_push(t, t->n - 1, ids->v[i], q);
-    if (w->end >= 0 && n == (size_t)w->bytes && t->n <= depth && t->n == 1 + (int)ids->n) wg_point_push(t, t->n - 1, w->end, q);
+    for (size_t i = 0; i < ids->n && t->n <= depth; i++) wg_one_hot_push(t, t->n - 1, ids->v[i], q);
+    if (w->end >= 0 && n == (size_t)w->bytes && t->n <= depth && t->n == 1 + (int)ids->n) wg_one_hot_push(t, t->n - 1, w->end, q);
 }
 
 static wg_status propose(wg_drafter *base, wg_seq *const *seq, int n, wg_tree *out, wg_rows *q, wg_error *err)
@@ -224,7 +224,7 @@ static wg_status propose(wg_drafter *base, wg_seq *const *seq, int n, wg_tree *o
     return WG_OK;
 }
 
-static void forget(wg_drafter *base, const wg_seq *s) { wg_reader_forget(&((slem_drafter *)base)->reader, s); }
+static void forget(wg_drafter *base, const wg_seq *s) { wg_retokenizer_forget(&((slem_drafter *)base)->reader, s); }
 
 static bool overlap(const wg_drafter *base, wg_overlap *out)
 {

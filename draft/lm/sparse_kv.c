@@ -29,7 +29,7 @@ static const wg_option options[] = {
 static wg_status open(wg_drafter *d, const wg_env *env, wg_error *err)
 {
     sparse_drafter *s = (sparse_drafter *)d;
-    const wg_plan plan = { .layers = wg_self_layers(env), .sinks = s->opt.sinks, .window = s->opt.window };
+    const wg_layer_plan plan = { .layers = wg_self_layers(env), .sinks = s->opt.sinks, .window = s->opt.window };
     return wg_self_open(&s->self, &s->opt.growth, &plan, env, err);
 }
 

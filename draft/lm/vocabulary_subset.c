@@ -16,7 +16,7 @@ static wg_status bad(const wg_json *doc, const char *member, const char *expecte
     return wg_fail(err, WG_EFORMAT, "%s:%d:%d: %s: expected %s; %s", wg_json_name(doc), line, column, member, expected, again);
 }
 
-static wg_status read_tokens(wg_pruned *out, const wg_json *doc, const json_t *list, bool *seen, wg_error *err)
+static wg_status read_tokens(wg_vocabulary_subset *out, const wg_json *doc, const json_t *list, bool *seen, wg_error *err)
 {
     for (int i = 0; i < out->n; i++) {
         const json_t *v = json_array_get(list, (size_t)i);
@@ -31,12 +31,12 @@ static wg_status read_tokens(wg_pruned *out, const wg_json *doc, const json_t *l
     return WG_OK;
 }
 
-wg_status wg_pruned_read(wg_pruned *out, const wg_json *doc, wg_error *err)
+wg_status wg_vocabulary_subset_read(wg_vocabulary_subset *out, const wg_json *doc, wg_error *err)
 {
     const json_t *root = wg_json_root(doc), *tokens = json_object_get(root, "tokens");
     const char *digest = json_string_value(json_object_get(root, "tokenizer"));
     const json_int_t vocab = json_integer_value(json_object_get(root, "vocabulary"));
-    *out = (wg_pruned){ 0 };
+    *out = (wg_vocabulary_subset){ 0 };
     if (json_integer_value(json_object_get(root, "schema")) != SCHEMA)
         return bad(doc, "schema", "1, the form of a pruned vocabulary that this program reads", err);
     if (!digest || strspn(digest, "0123456789abcdef") != 64 || digest[64])
@@ -52,16 +52,16 @@ wg_status wg_pruned_read(wg_pruned *out, const wg_json *doc, wg_error *err)
     wg_status s = out->token && seen ? WG_OK : wg_nomem(err, (size_t)vocab, "a pruned vocabulary");
     if (!s) s = read_tokens(out, doc, tokens, seen, err);
     wg_free(seen);
-    if (s) wg_pruned_close(out);
+    if (s) wg_vocabulary_subset_close(out);
     return s;
 }
 
-wg_status wg_pruned_open(wg_pruned *out, const char *path, const wg_tokenizer *t, const char *target, wg_error *err)
+wg_status wg_vocabulary_subset_open(wg_vocabulary_subset *out, const char *path, const wg_tokenizer *t, const char *target, wg_error *err)
 {
     char digest[WG_SHA256_HEX];
     wg_json *doc;
     WG_TRY(wg_json_open(&doc, path, err));
-    const wg_status s = wg_pruned_read(out, doc, err);
+    const wg_status s = wg_vocabulary_subset_read(out, doc, err);
     wg_json_close(doc);
     if (s) return s;
     wg_tokenizer_digest(t, digest);
@@ -70,17 +70,17 @@ wg_status wg_pruned_open(wg_pruned *out, const char *path, const wg_tokenizer *t
                                 "%s was made for another tokenizer (digest %.12s, %d tokens; that of %s is %.12s, %d tokens), "
                                 "so its ids mean other texts; %s", path, out->digest, out->vocab, target, digest,
                                 wg_tokenizer_size(t), again);
-    wg_pruned_close(out);
+    wg_vocabulary_subset_close(out);
     return refused;
 }
 
-void wg_pruned_close(wg_pruned *p)
+void wg_vocabulary_subset_close(wg_vocabulary_subset *p)
 {
     wg_free(p->token);
-    *p = (wg_pruned){ 0 };
+    *p = (wg_vocabulary_subset){ 0 };
 }
 
-wg_status wg_pruned_write(const char *path, const wg_tokenizer *t, const int32_t *token, int n, wg_error *err)
+wg_status wg_vocabulary_subset_write(const char *path, const wg_tokenizer *t, const int32_t *token, int n, wg_error *err)
 {
     char digest[WG_SHA256_HEX];
     wg_tokenizer_digest(t, digest);

@@ -10,20 +10,20 @@
 #include "core/base/json.h"
 #include "core/text/tokenizer.h"
 
-typedef struct wg_pruned {
+typedef struct wg_vocabulary_subset {
     int n, vocab;
     int32_t *token; /* (n) different ids, each below vocab */
     char digest[65];
-} wg_pruned;
+} wg_vocabulary_subset;
 
 /* Reads a file made for this tokenizer. Errors: those of reading JSON; EFORMAT naming the member that is wrong; EVOCAB when it
  * was made for another tokenizer. */
-wg_status wg_pruned_open(wg_pruned *out, const char *path, const wg_tokenizer *t, const char *target, wg_error *err);
+wg_status wg_vocabulary_subset_open(wg_vocabulary_subset *out, const char *path, const wg_tokenizer *t, const char *target, wg_error *err);
 /* The same from a document, whatever the tokenizer. */
-wg_status wg_pruned_read(wg_pruned *out, const wg_json *doc, wg_error *err);
-void wg_pruned_close(wg_pruned *p);
+wg_status wg_vocabulary_subset_read(wg_vocabulary_subset *out, const wg_json *doc, wg_error *err);
+void wg_vocabulary_subset_close(wg_vocabulary_subset *p);
 
 /* Writes a file; the ids are this tokenizer's. Errors: those of saving. */
-wg_status wg_pruned_write(const char *path, const wg_tokenizer *t, const int32_t *token, int n, wg_error *err);
+wg_status wg_vocabulary_subset_write(const char *path, const wg_tokenizer *t, const int32_t *token, int n, wg_error *err);
 
 #endif

@@ -80,7 +80,7 @@ void wg_automaton_begin(wg_automaton *a) { a->last = a->near = 0; }
 
 static uint32_t home(const wg_automaton *a, int state, int32_t token)
 {
-    return (uint32_t)wg_point_mix((uint64_t)(uint32_t)state << 32 | (uint32_t)token) & (a->slots - 1);
+    return (uint32_t)wg_hash_mix((uint64_t)(uint32_t)state << 32 | (uint32_t)token) & (a->slots - 1);
 }
 
 int wg_automaton_find(const wg_automaton *a, int state, int32_t token)

@@ -106,12 +106,12 @@ static void read_text(const lookahead_drafter *d, local *l, const wg_seq *s)
 static void guess(const lookahead_drafter *d, local *l, const wg_seq *s, wg_tree *t, wg_rows *q)
 {
     int have;
-    const int n = d->opt.n - 1, depth = wg_point_depth(s, n);
+    const int n = d->opt.n - 1, depth = wg_one_hot_depth(s, n);
     const int32_t *rest = wg_ngram_pool_get(&l->pool, t->token[0], &have);
     for (int i = 0; i < have; i++, rest += n)
         for (int k = 0, node = 0; k < depth && node >= 0; k++) {
             const int there = wg_tree_find(t, node, rest[k]);
-            node = there >= 0 ? there : wg_point_push(t, node, rest[k], q);
+            node = there >= 0 ? there : wg_one_hot_push(t, node, rest[k], q);
             if (wg_env_is_eog(d->base.env, rest[k])) break;
         }
 }

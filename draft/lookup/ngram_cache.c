@@ -76,7 +76,7 @@ static void hash_keys(const int32_t *end, int most, uint64_t hash[KEY_MAX + 1])
 {
     uint64_t h = 0;
     for (int n = 1; n <= most; n++) {
-        h = wg_point_mix(h + (uint32_t)end[-n] + 1);
+        h = wg_hash_mix(h + (uint32_t)end[-n] + 1);
         hash[n] = h ? h : 1;
     }
 }
@@ -206,7 +206,7 @@ static void propose_one(cache_drafter *d, const wg_seq *s, wg_tree *t, wg_rows *
     wg_tree_reset(t, s->token[s->n - 1], WG_LAW_FIXED);
     count(&d->dynamic, &d->opt, s->token, d->done[s->slot], s->n);
     d->done[s->slot] = s->n;
-    const int depth = wg_point_depth(s, d->opt.k), n = s->n < KEY_MAX ? s->n : KEY_MAX;
+    const int depth = wg_one_hot_depth(s, d->opt.k), n = s->n < KEY_MAX ? s->n : KEY_MAX;
     memcpy(text, s->token + s->n - n, (size_t)n * sizeof *text);
     double p = 1; /* of the chain so far, were counts the truth */
     for (int i = 0; i < depth; i++) {
@@ -215,7 +215,7 @@ static void propose_one(cache_drafter *d, const wg_seq *s, wg_tree *t, wg_rows *
         if (x < 0) break;
         t->score += p *= share;
         text[n + i] = x;
-        wg_point_push(t, i, x, q);
+        wg_one_hot_push(t, i, x, q);
         if (wg_env_is_eog(d->base.env, x)) break;
     }
 }

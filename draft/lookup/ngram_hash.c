@@ -64,7 +64,7 @@ static void forget(wg_drafter *base, const wg_seq *s) { ((hash_drafter *)base)->
 static entry *slot_of(const hash_drafter *d, const int32_t *key, uint32_t *tag)
 {
     uint64_t h = 0;
-    for (int i = 0; i < d->opt.n; i++) h = wg_point_mix(h + (uint32_t)key[i] + 1);
+    for (int i = 0; i < d->opt.n; i++) h = wg_hash_mix(h + (uint32_t)key[i] + 1);
     *tag = (uint32_t)(h >> 32);
     return &d->table[h & d->mask];
 }
@@ -85,7 +85,7 @@ static void propose_one(hash_drafter *d, const wg_seq *s, wg_tree *t, wg_rows *q
 {
     int32_t key[KEY_MAX + WG_TREE_MAX]; /* a window that slides over the last tokens and the draft */
     wg_tree_reset(t, s->token[s->n - 1], WG_LAW_FIXED);
-    const int depth = wg_point_depth(s, d->opt.k), n = d->opt.n;
+    const int depth = wg_one_hot_depth(s, d->opt.k), n = d->opt.n;
     learn(d, s);
     if (s->n < n) return;
     memcpy(key, s->token + s->n - n, (size_t)n * sizeof *key);
@@ -94,7 +94,7 @@ static void propose_one(hash_drafter *d, const wg_seq *s, wg_tree *t, wg_rows *q
         const entry *e = slot_of(d, key + i, &tag);
         if (e->token == 0 || e->tag != tag) break;
         key[n + i] = e->token - 1;
-        wg_point_push(t, i, key[n + i], q);
+        wg_one_hot_push(t, i, key[n + i], q);
         if (wg_env_is_eog(d->base.env, key[n + i])) break;
     }
 }

@@ -29,7 +29,7 @@ void wg_ngram_pool_close(wg_ngram_pool *p)
 /* The place of a key; else -1, and in *oldest the place of its set that is free or was not used for longest. */
 static int find(const wg_ngram_pool *p, int32_t first, int *oldest)
 {
-    const int set = (int)(wg_point_mix((uint64_t)(uint32_t)first) & (uint64_t)(p->sets - 1)) * WG_POOL_WAYS;
+    const int set = (int)(wg_hash_mix((uint64_t)(uint32_t)first) & (uint64_t)(p->sets - 1)) * WG_POOL_WAYS;
     *oldest = set;
     for (int i = set; i < set + WG_POOL_WAYS; i++) {
         if (p->key[i].have && p->key[i].token == first) return i;

@@ -96,7 +96,7 @@ static void propose_one(const recycle_drafter *d, const wg_seq *s, wg_tree *t, w
 {
     int node[WG_TREE_MAX], depth[WG_TREE_MAX] = { 0 }; /* node of t for a node of the static tree; -1: not there */
     wg_tree_reset(t, s->token[s->n - 1], WG_LAW_FIXED);
-    const int room = wg_point_depth(s, d->opt.depth);
+    const int room = wg_one_hot_depth(s, d->opt.depth);
     node[0] = 0;
     for (int i = 1; i < d->n; i++) {
         const int up = node[d->parent[i]];
@@ -105,7 +105,7 @@ static void propose_one(const recycle_drafter *d, const wg_seq *s, wg_tree *t, w
         if (depth[i] > room) return;
         if (up < 0 || (up > 0 && wg_env_is_eog(d->base.env, t->token[up]))) continue;
         const int32_t x = d->next[(size_t)t->token[up] * (size_t)d->opt.k + (size_t)d->rank[i]];
-        if (x >= 0) node[i] = wg_point_push(t, up, x, q);
+        if (x >= 0) node[i] = wg_one_hot_push(t, up, x, q);
     }
 }
 

@@ -109,7 +109,7 @@ static int spread(retrieval_drafter *d, range r, int depth, int parent, int n)
 static void propose_one(retrieval_drafter *d, const wg_seq *s, wg_tree *t, wg_rows *q)
 {
     wg_tree_reset(t, s->token[s->n - 1], WG_LAW_FIXED);
-    const int room = wg_point_depth(s, d->opt.depth);
+    const int room = wg_one_hot_depth(s, d->opt.depth);
     if (room == 0) return;
     const int hits = search(d, s);
     int n = spread(d, (range){ 0, hits, 0, 0 }, 1, 0, 0);
@@ -123,7 +123,7 @@ static void propose_one(retrieval_drafter *d, const wg_seq *s, wg_tree *t, wg_ro
         const range r = d->frontier[best];
         d->frontier[best] = d->frontier[--n];
         const int32_t x = wg_datastore_token(d->store, d->hit[r.low] + r.depth - 1);
-        const int node = wg_point_push(t, r.parent, x, q);
+        const int node = wg_one_hot_push(t, r.parent, x, q);
         if (node < 0) return;
         t->score += (double)(r.high - r.low) / hits; /* the share of the hits that went on like this */
         if (r.depth < room && !wg_env_is_eog(d->base.env, x)) n = spread(d, r, r.depth + 1, node, n);

@@ -105,7 +105,7 @@ static void propose_one(sam_drafter *d, const wg_seq *s, wg_tree *t, wg_rows *q)
     wg_tree_reset(t, s->token[s->n - 1], WG_LAW_FIXED);
     const local *l = learn(d, s);
     const wg_automaton *a = &l->automaton;
-    const int depth = wg_point_depth(s, d->opt.k);
+    const int depth = wg_one_hot_depth(s, d->opt.k);
     const int own = a->cap ? a->state[a->last].link : 0; /* what occurred before now, the longest of it */
     const int own_len = own > 0 ? a->state[own].len : 0;
     const bool foreign = d->store && l->len > own_len + d->opt.bias;
@@ -117,7 +117,7 @@ static void propose_one(sam_drafter *d, const wg_seq *s, wg_tree *t, wg_rows *q)
                           : from < s->n ? s->token[from]
                                         : t->token[from - s->n + 1]; /* node 0 is token n - 1 */
         if (x < 0) break;
-        wg_point_push(t, i, x, q);
+        wg_one_hot_push(t, i, x, q);
         if (wg_env_is_eog(d->base.env, x)) break;
     }
     t->score = len < t->n - 1 ? len : t->n - 1;

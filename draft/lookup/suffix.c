@@ -201,7 +201,7 @@ static wg_status propose(wg_drafter *base, wg_seq *const *seq, int n, wg_tree *o
     for (int i = 0; i < n; i++) {
         const wg_seq *s = seq[i];
         wg_tree_reset(&out[i], s->token[s->n - 1], WG_LAW_FIXED);
-        const int room = wg_point_depth(s, d->opt.k);
+        const int room = wg_one_hot_depth(s, d->opt.k);
         const wg_automaton *own = learn_own(d, s);
         if (room == 0) continue;
         d->best.n = 1;
@@ -213,7 +213,7 @@ static wg_status propose(wg_drafter *base, wg_seq *const *seq, int n, wg_tree *o
         try_answers(d, &d->answer[d->young], s, room);
         try_answers(d, &d->answer[!d->young], s, room);
         out[i].score = d->best.score;
-        for (int k = 1; k < d->best.n; k++) wg_point_push(&out[i], d->best.parent[k], d->best.token[k], q);
+        for (int k = 1; k < d->best.n; k++) wg_one_hot_push(&out[i], d->best.parent[k], d->best.token[k], q);
     }
     return WG_OK;
 }

@@ -17,19 +17,19 @@ enum { WORST = 5, BINS = 1024, FIRST_LENGTH = 32, MOST_TURNS = 64 };
 /* ---- prompts in common ------------------------------------------------------------------------------------------- */
 
 typedef struct common {
-    const wg_asked **prompt;   /* (n) in both */
+    const wg_prompt_key **prompt;   /* (n) in both */
     int *a, *b;                /* prompt of the folder -> number in common, or -1 */
     int n, only_a, only_b;
 } common;
 
 static int by_asked(const void *x, const void *y)
 {
-    return wg_asked_compare(*(const wg_asked *const *)x, *(const wg_asked *const *)y);
+    return wg_prompt_key_compare(*(const wg_prompt_key *const *)x, *(const wg_prompt_key *const *)y);
 }
 
-static const wg_asked **sorted(const wg_folder *f)
+static const wg_prompt_key **sorted(const wg_run_reader *f)
 {
-    const wg_asked **v = wg_alloc((size_t)f->n_asked, sizeof *v);
+    const wg_prompt_key **v = wg_alloc((size_t)f->n_asked, sizeof *v);
     for (int i = 0; v && i < f->n_asked; i++) v[i] = &f->asked[i];
     if (v) qsort(v, (size_t)f->n_asked, sizeof *v, by_asked);
     return v;
@@ -42,14 +42,14 @@ static void close_common(common *c)
     wg_free(c->b);
 }
 
-static bool open_common(common *c, const wg_folder *a, const wg_folder *b)
+static bool open_common(common *c, const wg_run_reader *a, const wg_run_reader *b)
 {
-    const wg_asked **x = sorted(a), **y = sorted(b);
+    const wg_prompt_key **x = sorted(a), **y = sorted(b);
     *c = (common){ .prompt = wg_alloc((size_t)a->n_asked, sizeof *c->prompt), .a = wg_alloc((size_t)a->n_asked, sizeof(int)),
                    .b = wg_alloc((size_t)b->n_asked, sizeof(int)) };
     const bool ok = x && y && c->prompt && c->a && c->b;
     for (int i = 0, k = 0; ok && (i < a->n_asked || k < b->n_asked);) {
-        const int order = i == a->n_asked ? 1 : k == b->n_asked ? -1 : wg_asked_compare(x[i], y[k]);
+        const int order = i == a->n_asked ? 1 : k == b->n_asked ? -1 : wg_prompt_key_compare(x[i], y[k]);
         if (order == 0) c->prompt[c->n] = x[i];
         if (order <= 0) c->a[x[i++] - a->asked] = order == 0 ? c->n : -1;
         if (order >= 0) c->b[y[k++] - b->asked] = order == 0 ? c->n : -1;
@@ -82,7 +82,7 @@ static int by_row(const void *x, const void *y)
                                     : (a->turn > b->turn) - (a->turn < b->turn);
 }
 
-static int group_of(const wg_folder *f, int cell)
+static int group_of(const wg_run_reader *f, int cell)
 {
     for (int i = 0; i < f->n; i++)
         if (f->entry[i].cell == cell) return f->entry[i].group;
@@ -90,7 +90,7 @@ static int group_of(const wg_folder *f, int cell)
 }
 
 /* The requests of a cell, or with cell -1 of a group's baseline, in order. */
-static int rows_of(row **out, const wg_folder *f, int cell, int group, const int *number)
+static int rows_of(row **out, const wg_run_reader *f, int cell, int group, const int *number)
 {
     int n = 0;
     row *r = wg_alloc((size_t)f->n, sizeof *r);
@@ -348,7 +348,7 @@ static bool losers(json_t *o, const pairs *p, const common *c)
 
 static json_t *divergence(const wg_compared *a, const wg_compared *b, const pair *q, const common *c)
 {
-    json_t *x = wg_folder_line(a->folder, q->a), *y = wg_folder_line(b->folder, q->b);
+    json_t *x = wg_run_reader_line(a->folder, q->a), *y = wg_run_reader_line(b->folder, q->b);
     const json_t *ids = json_object_get(x, "ids"), *others = json_object_get(y, "ids");
     size_t at = 0;
     while (at < json_array_size(ids) && at < json_array_size(others) &&
@@ -395,7 +395,7 @@ static double median(const pairs *p, bool of_b, size_t field)
 
 static json_t *side_json(const wg_compared *r, int number_of_run)
 {
-    char *name = wg_folder_cell_name(r->folder, r->cell);
+    char *name = wg_run_reader_cell_name(r->folder, r->cell);
     json_t *v = json_pack("{s:i, s:i, s:o}", "run", number_of_run, "cell", r->cell, "name", text(name));
     wg_free(name);
     return v;
@@ -497,7 +497,7 @@ static wg_status compare_runs(json_t *o, const wg_compared *a, const wg_compared
     return s;
 }
 
-static json_t *run_json(const wg_folder *f)
+static json_t *run_json(const wg_run_reader *f)
 {
     json_t *v = json_object();
     json_t *started = json_object_get(f->machine, "started"), *name = json_object_get(f->config, "name");

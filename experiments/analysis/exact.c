@@ -83,8 +83,8 @@ static double kseq(int k, const double *p, const double *q, int n, int32_t y)
 static double optimal(int k, wg_rows *p, int prow, wg_rows *q, int qrow, int32_t y, wg_workspace *work)
 {
     const double py = wg_rows_prob(p, prow, y);
-    if (wg_rows_point(p, prow) >= 0) return 1 - pow(1 - wg_rows_prob(q, qrow, y), k);
-    if (k == 1 || wg_rows_point(q, qrow) >= 0) return min(1, wg_rows_prob(q, qrow, y) / py);
+    if (wg_rows_one_hot(p, prow) >= 0) return 1 - pow(1 - wg_rows_prob(q, qrow, y), k);
+    if (k == 1 || wg_rows_one_hot(q, qrow) >= 0) return min(1, wg_rows_prob(q, qrow, y) / py);
     return min(1, wg_optimal_law(p, prow, q, qrow, k, y, work) / py);
 }
 

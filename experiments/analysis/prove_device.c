@@ -18,7 +18,7 @@ struct wg_prove_device {
     wg_rule params;          /* of the rule that is proved */
     double *rows; /* (WG_TREE_MAX, spread) zeros, but while they are filled */
     double *d_p, *d_q, *d_scratch;
-    int32_t *d_p_point, *d_q_point;
+    int32_t *d_p_one_hot, *d_q_one_hot;
     wg_rule_tree *d_tree;
     wg_rule_path *d_path;
 };
@@ -68,7 +68,7 @@ static void put_rows(wg_prove_device *d, wg_rows *r, int n, double *d_rows, int3
     int32_t point[WG_TREE_MAX];
     const size_t V = (size_t)d->spread;
     for (int i = 0; i < n; i++) {
-        point[i] = wg_rows_point(r, i) < 0 ? -1 : place_of(wg_rows_point(r, i));
+        point[i] = wg_rows_one_hot(r, i) < 0 ? -1 : place_of(wg_rows_one_hot(r, i));
         for (int x = 0; x < d->vocab; x++) d->rows[(size_t)i * V + (size_t)place_of(x)] = wg_rows_prob(r, i, x);
     }
     if (!n) return;
@@ -95,11 +95,11 @@ static void accept(const void *opt, const wg_tree *tree, wg_rows *p, wg_rows *q,
     wg_rule_path path;
     (void)work;
     d->chance = chance;
-    put_rows(d, p, tree->n, d->d_p, d->d_p_point);
-    put_rows(d, q, q->n, d->d_q, d->d_q_point);
+    put_rows(d, p, tree->n, d->d_p, d->d_p_one_hot);
+    put_rows(d, q, q->n, d->d_q, d->d_q_one_hot);
     put_tree(d, tree, chance);
     wg_rule_oracle_set(&oracle);
-    d->gpu.api->settle(&d->gpu, &d->params, d->d_tree, 1, d->spread, d->d_p, d->d_p_point, d->d_q, d->d_q_point, d->d_scratch,
+    d->gpu.api->verify(&d->gpu, &d->params, d->d_tree, 1, d->spread, d->d_p, d->d_p_one_hot, d->d_q, d->d_q_one_hot, d->d_scratch,
                        d->d_path);
     d->gpu.api->get(&d->gpu, &path, d->d_path, sizeof path);
     wg_rule_oracle_set(NULL);
@@ -119,7 +119,7 @@ static int races(const void *opt)
 void wg_prove_device_close(wg_prove_device *d)
 {
     if (!d) return;
-    void *const piece[] = { d->d_p, d->d_q, d->d_scratch, d->d_p_point, d->d_q_point, d->d_tree, d->d_path };
+    void *const piece[] = { d->d_p, d->d_q, d->d_scratch, d->d_p_one_hot, d->d_q_one_hot, d->d_tree, d->d_path };
     for (size_t i = 0; d->gpu.api && i < sizeof piece / sizeof *piece; i++) d->gpu.api->free(&d->gpu, piece[i]);
     if (d->gpu.api) d->gpu.api->close(&d->gpu);
     wg_free(d->rows);
@@ -133,12 +133,12 @@ static bool take_memory(wg_prove_device *d)
     d->rows = wg_calloc((size_t)WG_TREE_MAX * V, sizeof *d->rows);
     d->d_p = api->alloc(&d->gpu, row);
     d->d_q = api->alloc(&d->gpu, row);
-    d->d_scratch = api->alloc(&d->gpu, wg_gpu_settle_cells(WG_RULE_MULTIPATH, d->spread) * sizeof *d->d_scratch);
-    d->d_p_point = api->alloc(&d->gpu, WG_TREE_MAX * sizeof *d->d_p_point);
-    d->d_q_point = api->alloc(&d->gpu, WG_TREE_MAX * sizeof *d->d_q_point);
+    d->d_scratch = api->alloc(&d->gpu, wg_gpu_verify_cells(WG_RULE_MULTIPATH, d->spread) * sizeof *d->d_scratch);
+    d->d_p_one_hot = api->alloc(&d->gpu, WG_TREE_MAX * sizeof *d->d_p_one_hot);
+    d->d_q_one_hot = api->alloc(&d->gpu, WG_TREE_MAX * sizeof *d->d_q_one_hot);
     d->d_tree = api->alloc(&d->gpu, sizeof *d->d_tree);
     d->d_path = api->alloc(&d->gpu, sizeof *d->d_path);
-    return d->rows && d->d_p && d->d_q && d->d_scratch && d->d_p_point && d->d_q_point && d->d_tree && d->d_path;
+    return d->rows && d->d_p && d->d_q && d->d_scratch && d->d_p_one_hot && d->d_q_one_hot && d->d_tree && d->d_path;
 }
 
 wg_status wg_prove_device_open(wg_prove_device **out, int vocab, wg_error *err)

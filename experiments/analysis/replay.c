@@ -201,7 +201,7 @@ static void cut(const wg_replay *r, const wg_tree *t, wg_path *path)
     }
 }
 
-wg_status wg_replay_settle(wg_replay *r, const wg_verifier_class *rule, const void *options, int length, wg_path *path,
+wg_status wg_replay_rule(wg_replay *r, const wg_verifier_class *rule, const void *options, int length, wg_path *path,
                            wg_error *err)
 {
     wg_tree t;
@@ -221,7 +221,7 @@ static bool same_path(const wg_path *a, const wg_path *b)
     return a->n == b->n && a->next == b->next && memcmp(a->node, b->node, (size_t)a->n * sizeof *a->node) == 0;
 }
 
-static void measure(wg_replay *r, wg_resettled *s, const wg_tree *t, const wg_path *path)
+static void measure(wg_replay *r, wg_replayed *s, const wg_tree *t, const wg_path *path)
 {
     for (int i = 0; i < path->n; i++) {
         const int node = path->node[i], child = wg_tree_child(t, node, node);
@@ -236,12 +236,12 @@ static void measure(wg_replay *r, wg_resettled *s, const wg_tree *t, const wg_pa
     }
 }
 
-static wg_status settle_one(wg_replay *r, wg_resettled *s, wg_error *err)
+static wg_status replay_one(wg_replay *r, wg_replayed *s, wg_error *err)
 {
     const int prompt = r->trace->request[r->trace->round[r->entry].request].asked.prompt;
     wg_path path;
     wg_tree t;
-    WG_TRY(wg_replay_settle(r, s->rule, s->options, s->length, &path, err));
+    WG_TRY(wg_replay_rule(r, s->rule, s->options, s->length, &path, err));
     wg_replay_tree(r, s->length, &t);
     s->rounds++;
     s->same += same_path(&path, &r->round.path);
@@ -296,7 +296,7 @@ static bool value_of(const wg_verifier_class *rule, double p, double q, double *
     return false;
 }
 
-static wg_status bracket(const wg_replay *r, const taught *all, int depth, wg_resettled *s, wg_error *err)
+static wg_status bracket(const wg_replay *r, const taught *all, int depth, wg_replayed *s, wg_error *err)
 {
     double tokens = 0, rounds[2] = { 0 }, v;
     s->tau_low = s->tau_high = NAN;
@@ -330,7 +330,7 @@ static wg_status bracket(const wg_replay *r, const taught *all, int depth, wg_re
 
 /* ---- the results ------------------------------------------------------------------------------------------------- */
 
-static wg_status make_series(wg_resettled *s, int prompts, wg_error *err)
+static wg_status make_series(wg_replayed *s, int prompts, wg_error *err)
 {
     s->prompts = prompts;
     s->by_rounds = wg_calloc((size_t)prompts, sizeof *s->by_rounds);
@@ -352,14 +352,14 @@ static wg_status count_prompts(const wg_replay *r, int *prompts, wg_error *err)
 
 /* Every round once, under all rules; what the chain over the texts needs is gathered on the way. *depth: of the deepest chain;
  * 0 when drafts are not chains of drawn tokens at the recorded temperature. */
-static wg_status pass(wg_replay *r, wg_resettled *result, int n, taught *all, int *depth, wg_error *err)
+static wg_status pass(wg_replay *r, wg_replayed *result, int n, taught *all, int *depth, wg_error *err)
 {
     bool chains = r->as_recorded;
     *depth = 0;
     for (int i = 0; i < r->trace->rounds; i++) {
         if (r->trace->request[r->trace->round[i].request].asked.cell != r->cell) continue;
         WG_TRY(wg_replay_load(r, i, err));
-        for (int k = 0; k < n; k++) WG_TRY(settle_one(r, &result[k], err));
+        for (int k = 0; k < n; k++) WG_TRY(replay_one(r, &result[k], err));
         const wg_tree *t = &r->round.tree;
         const int height = wg_tree_height(t);
         chains = chains && (t->n == 1 || (!has_siblings(t) && t->law & (WG_LAW_IID | WG_LAW_WITHOUT_REPLACEMENT)));
@@ -370,7 +370,7 @@ static wg_status pass(wg_replay *r, wg_resettled *result, int n, taught *all, in
     return WG_OK;
 }
 
-wg_status wg_replay_all(wg_replay *r, wg_resettled *result, int n, wg_error *err)
+wg_status wg_replay_all(wg_replay *r, wg_replayed *result, int n, wg_error *err)
 {
     int prompts, depth = 0;
     WG_TRY(count_prompts(r, &prompts, err));
@@ -389,7 +389,7 @@ wg_status wg_replay_all(wg_replay *r, wg_resettled *result, int n, wg_error *err
     wg_free(all);
     WG_TRY(st);
     for (int k = 0; k < n; k++) {
-        wg_resettled *s = &result[k];
+        wg_replayed *s = &result[k];
         s->alpha = s->alpha_n ? s->alpha / (double)s->alpha_n : NAN;
         s->alpha_star = s->alpha_star_n ? s->alpha_star / (double)s->alpha_star_n : NAN;
         s->error = s->rounds ? s->error / (double)s->rounds : 0;
@@ -397,7 +397,7 @@ wg_status wg_replay_all(wg_replay *r, wg_resettled *result, int n, wg_error *err
     return WG_OK;
 }
 
-void wg_resettled_free(wg_resettled *s)
+void wg_replayed_free(wg_replayed *s)
 {
     wg_free(s->by_rounds);
     wg_free(s->by_tokens);

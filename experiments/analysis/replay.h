@@ -43,13 +43,13 @@ wg_status wg_replay_load(wg_replay *r, int i, wg_error *err);
 
 /* Settles the loaded round: its tree to the depth `length` (0: all of it). *path is cut as the run cut it. ELAW
  * when the rule may not check the tree. */
-wg_status wg_replay_settle(wg_replay *r, const wg_verifier_class *rule, const void *options, int length, wg_path *path,
+wg_status wg_replay_rule(wg_replay *r, const wg_verifier_class *rule, const void *options, int length, wg_path *path,
                            wg_error *err);
 /* The tree as it is settled: cut before the first node that is too deep, as the engine cuts drafts; the numbers stay. */
 void wg_replay_tree(const wg_replay *r, int length, wg_tree *out);
 
 /* One rule at one length over all rounds of the cell. Per prompt, for intervals. */
-typedef struct wg_resettled {
+typedef struct wg_replayed {
     const wg_verifier_class *rule; /* (borrowed, with its options) */
     const void *options;
     int length;
@@ -61,11 +61,11 @@ typedef struct wg_resettled {
     int prompts;
     double *by_rounds, *by_tokens, *by_recorded; /* (prompts) */
     long alpha_n, alpha_star_n;
-} wg_resettled;
+} wg_replayed;
 
 /* Fills the results (rule, options, length set by the caller) from all rounds of the cell. */
-wg_status wg_replay_all(wg_replay *r, wg_resettled *result, int n, wg_error *err);
-void wg_resettled_free(wg_resettled *s);
+wg_status wg_replay_all(wg_replay *r, wg_replayed *result, int n, wg_error *err);
+void wg_replayed_free(wg_replayed *s);
 
 /* May the rule check every tree of this cell? */
 bool wg_replay_fits(const wg_verifier_class *rule, unsigned laws, bool siblings);

@@ -9,7 +9,7 @@
 
 #include "core/base/error.h"
 
-/* The value of a set: skip (layers) of WG_SKIP_* bits, as in a wg_plan. Larger is better. */
+/* The value of a set: skip (layers) of WG_SKIP_* bits, as in a wg_layer_plan. Larger is better. */
 typedef wg_status wg_skip_value(void *user, const uint8_t *skip, double *value, wg_error *err);
 
 typedef struct wg_skip_problem {

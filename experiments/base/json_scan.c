@@ -45,15 +45,15 @@ static const char *skip_value(const char *p, const char *end)
     return depth == 0 ? p : NULL;
 }
 
-wg_scan wg_scan_open(wg_span object)
+wg_json_scan wg_json_scan_open(wg_span object)
 {
-    if (!object.s) return (wg_scan){ .bad = true };
+    if (!object.s) return (wg_json_scan){ .bad = true };
     const char *end = object.s + object.n, *p = blanks(object.s, end);
-    if (p == end || *p != '{') return (wg_scan){ .bad = true };
-    return (wg_scan){ .at = p + 1, .end = end };
+    if (p == end || *p != '{') return (wg_json_scan){ .bad = true };
+    return (wg_json_scan){ .at = p + 1, .end = end };
 }
 
-bool wg_scan_next(wg_scan *s, wg_span *key, wg_span *value)
+bool wg_json_scan_next(wg_json_scan *s, wg_span *key, wg_span *value)
 {
     if (s->bad || !s->at) return false;
     const char *p = blanks(s->at, s->end);

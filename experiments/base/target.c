@@ -52,7 +52,7 @@ void wg_target_close(wg_target *t)
     wg_free(t);
 }
 
-wg_engine_parts wg_target_parts(const wg_target *t)
+wg_engine_parts wg_target_engine_parts(const wg_target *t)
 {
     return (wg_engine_parts){ .target = t->lm,
                               .pool = t->pool,

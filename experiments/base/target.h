@@ -33,7 +33,7 @@ wg_status wg_target_open(wg_target **out, const char *path, const wg_target_opti
 void wg_target_close(wg_target *t); /* NULL and half-open are fine; engines over it must be closed */
 
 /* The engine parts that belong to the target; drafter, verifier and rules are the caller's to add. */
-wg_engine_parts wg_target_parts(const wg_target *t);
+wg_engine_parts wg_target_engine_parts(const wg_target *t);
 
 /* Reads and checks the header alone (format, family, shape): cheap enough for `wager check`. */
 wg_status wg_target_probe(const char *path, wg_arch *out, wg_error *err);

@@ -85,7 +85,7 @@ wg_status wg_bench_perplexity(wg_target *t, const char *text, long most, bool js
     int32_t *token;
     size_t n_bytes, n;
     sum s = { 0 };
-    WG_TRY(wg_load(text, TEXT_MOST, &bytes, &n_bytes, err));
+    WG_TRY(wg_read_file(text, TEXT_MOST, &bytes, &n_bytes, err));
     wg_status st = wg_tokenizer_encode(t->tokenizer, bytes, n_bytes, false, false, &token, &n, err);
     wg_free(bytes);
     if (st) return st;

@@ -79,7 +79,7 @@ static void make_request(wg_request *q, int folder, int cell, int prompt)
 }
 
 /* A baseline and the cells, prompt by prompt as a run has them. */
-static wg_status write_requests(const bench *b, wg_record *r, int folder, wg_error *err)
+static wg_status write_requests(const bench *b, wg_run_writer *r, int folder, wg_error *err)
 {
     static char *const categories[] = { "writing", "coding", "maths", "stories", "questions", "lists", "letters", "tables" };
     char id[32], text[64];
@@ -93,7 +93,7 @@ static wg_status write_requests(const bench *b, wg_record *r, int folder, wg_err
         p.category = categories[prompt % 8];
         for (int cell = -1; cell < CELLS && !s; cell++) {
             make_request(&q, folder, cell, prompt);
-            s = wg_record_request(r, &q, NULL, err);
+            s = wg_run_writer_request(r, &q, NULL, err);
         }
     }
     wg_events_close(&q.events);
@@ -103,16 +103,16 @@ static wg_status write_requests(const bench *b, wg_record *r, int folder, wg_err
 static wg_status write_folder(bench *b, int folder, wg_error *err)
 {
     char path[PATH_MOST];
-    wg_record *r = NULL;
+    wg_run_writer *r = NULL;
     wg_config c = { .resolved = json_pack("{s:s, s:{s:s}, s:{s:s}, s:{s:[i, i, i, i]}}", "name", "synthetic", "draft", "kind",
                                           "model", "verify", "rule", "match", "sweep", "draft.length", 1, 2, 3, 4) };
     json_t *machine = json_pack("{s:s}", "started", "synthetic"), *summary = json_pack("{s:b, s:[]}", "complete", 1, "cells");
     path_in(b, path, folder, "");
     wg_status s = c.resolved && machine && summary ? WG_OK : wg_nomem(err, 1, "a run");
-    if (!s) s = wg_record_open(&r, path, &c, machine, err);
+    if (!s) s = wg_run_writer_open(&r, path, &c, machine, err);
     if (!s) s = write_requests(b, r, folder, err);
-    if (!s) s = wg_record_summary(r, summary, err);
-    wg_record_close(r);
+    if (!s) s = wg_run_writer_summary(r, summary, err);
+    wg_run_writer_close(r);
     json_decref(c.resolved);
     json_decref(machine);
     json_decref(summary);

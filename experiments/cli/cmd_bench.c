@@ -107,7 +107,7 @@ static wg_status arm_open(const bench *b, const wg_target *t, const wg_drafter_c
     const wg_engine_options opt = { .max_batch = 1,
                                     .seed = (uint64_t)b->seed,
                                     .sampling = { .temperature = b->temperature, .top_p = 1 } };
-    wg_engine_parts parts = wg_target_parts(t);
+    wg_engine_parts parts = wg_target_engine_parts(t);
     a->device = t->device.class->made ? &t->device : NULL;
     parts.drafter = draft->class;
     parts.drafter_options = draft->options;

@@ -13,7 +13,7 @@
 #include "experiments/report/html.h"
 
 /* "DIR" or "DIR:CELL". */
-static wg_status open_run(wg_compared *r, wg_folder **folder, const char *name, wg_error *err)
+static wg_status open_run(wg_compared *r, wg_run_reader **folder, const char *name, wg_error *err)
 {
     struct stat st;
     char dir[4096], *end = NULL;
@@ -25,7 +25,7 @@ static wg_status open_run(wg_compared *r, wg_folder **folder, const char *name, 
         if (*end || cell < 0) return wg_fail(err, WG_EINVAL, "%s: expected DIR or DIR:CELL, the number of a cell", name);
         snprintf(dir, sizeof dir, "%.*s", (int)(colon - name), name);
     }
-    WG_TRY(wg_folder_open(folder, dir, err));
+    WG_TRY(wg_run_reader_open(folder, dir, err));
     const long cells = (long)json_array_size((*folder)->cells);
     if (cell >= cells) return wg_fail(err, WG_EINVAL, "%s: this run has the cells 0 to %ld", name, cells - 1);
     *r = (wg_compared){ *folder, (int)cell };
@@ -71,7 +71,7 @@ int wg_cmd_compare(int argc, char **argv)
         fprintf(stderr, "wager compare: --fail-if-slower %s: expected a share such as 3%% or 0.03\n", limit);
         return WG_EXIT_USAGE;
     }
-    wg_folder *folder[WG_COMPARE_MOST] = { NULL };
+    wg_run_reader *folder[WG_COMPARE_MOST] = { NULL };
     wg_compared run[WG_COMPARE_MOST];
     wg_error err;
     json_t *result = NULL;
@@ -92,6 +92,6 @@ int wg_cmd_compare(int argc, char **argv)
     }
     wg_free(text);
     json_decref(result);
-    for (int i = 0; i < WG_COMPARE_MOST; i++) wg_folder_close(folder[i]);
+    for (int i = 0; i < WG_COMPARE_MOST; i++) wg_run_reader_close(folder[i]);
     return status;
 }

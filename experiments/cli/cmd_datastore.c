@@ -24,7 +24,7 @@ static wg_status add(texts *x, const wg_tokenizer *t, const char *path, wg_error
     char *text;
     size_t bytes, n;
     int32_t *ids = NULL;
-    WG_TRY(wg_load(path, TEXT_MAX, &text, &bytes, err));
+    WG_TRY(wg_read_file(path, TEXT_MAX, &text, &bytes, err));
     wg_status s = wg_tokenizer_encode(t, text, bytes, false, false, &ids, &n, err);
     wg_free(text);
     WG_TRY(s);

@@ -163,7 +163,7 @@ static wg_status generate_run(const generate *g, wg_error *err)
                            : wg_choose_drafter(g->draft ? g->draft : "none", &draft, err);
     if (!s) s = wg_target_open(&t, g->target, &want, err);
     if (!s) {
-        parts = wg_target_parts(t);
+        parts = wg_target_engine_parts(t);
         parts.drafter = draft.class;
         parts.drafter_options = draft.options;
         parts.verifier = rule;

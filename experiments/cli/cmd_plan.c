@@ -60,7 +60,7 @@ static wg_status open_parts(planner *p, wg_error *err)
                                      .need_tokenizer = o->alpha < 0,
                                      .model = { .kv_type = o->kv_type } };
     WG_TRY(wg_target_open(&p->t, o->model, &want, err));
-    wg_engine_parts parts = wg_target_parts(p->t);
+    wg_engine_parts parts = wg_target_engine_parts(p->t);
     const wg_engine_options engine = { .max_batch = 1,
                                        .seed = (uint64_t)o->seed,
                                        .sampling = WG_SAMPLING(o->temperature, 0, 1, 0) };
@@ -86,7 +86,7 @@ static wg_status read_prompt(planner *p, wg_fit_reader *r, const wg_prompt *prom
 
 static wg_status read_texts(planner *p, wg_error *err)
 {
-    const wg_engine_parts parts = wg_target_parts(p->t);
+    const wg_engine_parts parts = wg_target_engine_parts(p->t);
     const wg_dataset_options slice = { .limit = (int)p->o->limit, .shuffle = (int)p->o->seed };
     wg_dataset *d;
     wg_fit_reader r;

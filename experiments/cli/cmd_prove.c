@@ -212,7 +212,7 @@ static wg_status prove_rule(const prove *g, jobs *w, wg_pool *pool, int *bad, wg
 }
 
 /* g->asked: the standard shapes, or what the flags say (0: not given). False after a message. */
-static bool settle_shapes(prove *g)
+static bool choose_shapes(prove *g)
 {
     int width[DEPTH];
     if (!g->vocab && !g->depth && !g->children && !g->steps && !*g->tree) {
@@ -312,7 +312,7 @@ int wg_cmd_prove(int argc, char **argv)
         fprintf(stderr, "wager prove: --device %s: expected cuda:0, or nothing for the rules of the host\n", g.device);
         return WG_EXIT_USAGE;
     }
-    if (!settle_shapes(&g)) return WG_EXIT_USAGE;
+    if (!choose_shapes(&g)) return WG_EXIT_USAGE;
     wg_error err;
     choice c = { 0 };
     int bad = 0;

@@ -75,7 +75,7 @@ static wg_status choose_rules(asked *a, wg_replay *r, wg_error *err)
     return WG_OK;
 }
 
-static json_t *row_json(const wg_replay *r, const wg_resettled *s, double *scratch)
+static json_t *row_json(const wg_replay *r, const wg_replayed *s, double *scratch)
 {
     const wg_ratio tokens = { s->by_tokens, s->by_rounds, NULL, NULL, s->prompts };
     const wg_ratio against = { s->by_tokens, s->by_recorded, NULL, NULL, s->prompts };
@@ -113,7 +113,7 @@ static void put_ci(const char *format, const json_t *ci)
     printf(format, text);
 }
 
-static void print_row(const json_t *v, const wg_resettled *s)
+static void print_row(const json_t *v, const wg_replayed *s)
 {
     printf("%4lld  %-19s ", (long long)json_integer_value(json_object_get(v, "cell")), s->rule->name);
     if (s->length) printf("%6d ", s->length);
@@ -129,7 +129,7 @@ static void print_row(const json_t *v, const wg_resettled *s)
 static wg_status replay_cell(asked *a, wg_trace *t, int cell, wg_error *err)
 {
     wg_replay *r = NULL;
-    wg_resettled *s = wg_calloc((size_t)MOST_RULES * MOST_LENGTHS, sizeof *s);
+    wg_replayed *s = wg_calloc((size_t)MOST_RULES * MOST_LENGTHS, sizeof *s);
     double *scratch = wg_calloc(WG_RESAMPLES, sizeof *scratch);
     int n = 0;
     if (!s || !scratch) {
@@ -142,7 +142,7 @@ static wg_status replay_cell(asked *a, wg_trace *t, int cell, wg_error *err)
     for (int i = 0; !st && i < (a->rules ? a->rules : 1); i++)
         for (int k = 0; k < a->n_lengths; k++) {
             const wg_rule_choice *c = a->rules ? &a->choice[i] : &r->rule;
-            s[n++] = (wg_resettled){ .rule = c->class, .options = c->options, .length = a->lengths[k] };
+            s[n++] = (wg_replayed){ .rule = c->class, .options = c->options, .length = a->lengths[k] };
         }
     if (!st) st = wg_replay_all(r, s, n, err);
     for (int i = 0; !st && i < n; i++) {
@@ -153,7 +153,7 @@ static wg_status replay_cell(asked *a, wg_trace *t, int cell, wg_error *err)
         } else print_row(v, &s[i]);
         json_decref(v);
     }
-    for (int i = 0; i < n; i++) wg_resettled_free(&s[i]);
+    for (int i = 0; i < n; i++) wg_replayed_free(&s[i]);
     for (int i = 0; i < a->rules; i++) wg_rule_choice_close(&a->choice[i]);
     a->rules = 0;
     wg_replay_close(r);

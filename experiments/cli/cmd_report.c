@@ -22,12 +22,12 @@ typedef struct page { const char *dir; bool run, drawings; } page;
 static wg_status write_page(FILE *f, void *arg, wg_error *err)
 {
     int runs;
-    wg_folder *folder;
+    wg_run_reader *folder;
     const page *p = arg;
     if (!p->run) return wg_report_index(f, p->dir, &runs, err);
-    WG_TRY(wg_folder_open(&folder, p->dir, err));
+    WG_TRY(wg_run_reader_open(&folder, p->dir, err));
     const wg_status s = wg_report_write(f, folder, p->drawings, err);
-    wg_folder_close(folder);
+    wg_run_reader_close(folder);
     return s;
 }
 
@@ -42,8 +42,8 @@ typedef struct form {
 
 static wg_status print_run(const char *dir, const form *as, wg_error *err)
 {
-    wg_folder *run;
-    WG_TRY(wg_folder_open(&run, dir, err));
+    wg_run_reader *run;
+    WG_TRY(wg_run_reader_open(&run, dir, err));
     wg_status s = WG_OK;
     if (as->svg) s = wg_report_drawing(stdout, run, as->svg, err);
     else if (as->markdown) s = wg_report_markdown(stdout, run, as->columns, err);
@@ -52,7 +52,7 @@ static wg_status print_run(const char *dir, const form *as, wg_error *err)
                     dir);
     else if (as->csv) wg_table_print_csv(stdout, run->summary, as->rows, as->columns);
     else wg_table_print(stdout, run->summary, as->columns);
-    wg_folder_close(run);
+    wg_run_reader_close(run);
     if (s == WG_OK && (fflush(stdout) || ferror(stdout))) s = wg_fail(err, WG_EIO, "cannot write to standard output");
     return s;
 }

@@ -38,7 +38,7 @@ static wg_status count_tokens(const wg_tokenizer *t, const char *path, long *cou
     char *text;
     size_t bytes, ids_n;
     int32_t *ids = NULL;
-    WG_TRY(wg_load(path, TEXT_MAX, &text, &bytes, err));
+    WG_TRY(wg_read_file(path, TEXT_MAX, &text, &bytes, err));
     const wg_status s = wg_tokenizer_encode(t, text, bytes, false, false, &ids, &ids_n, err);
     wg_free(text);
     if (s) return s;
@@ -93,7 +93,7 @@ static wg_status prune(const arguments *a, wg_error *err)
     if (!s) {
         choose(t, count, order, vocab, token, n);
         for (int i = 0; i < n; i++) kept += count[token[i]];
-        s = wg_pruned_write(a->out, t, token, n, err);
+        s = wg_vocabulary_subset_write(a->out, t, token, n, err);
     }
     if (!s && a->json)
         printf("{\"kept\":%d,\"vocabulary\":%d,\"text_tokens\":%ld,\"text_kept\":%ld}\n", n, vocab, all, kept);

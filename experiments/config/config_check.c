@@ -440,9 +440,9 @@ static void check_inner(wg_checker *c, const wg_cell *cell)
         const char *value = (const char *)cell->draft + o->at;
         char path[64];
         wg_error e;
-        if (!wg_inner_is_spec(cell->drafter, o) || !wg_first_time(c, "inner", value)) continue;
+        if (!wg_component_is_spec(cell->drafter, o) || !wg_first_time(c, "inner", value)) continue;
         snprintf(path, sizeof path, "draft.%s", o->name);
-        const wg_status s = wg_inner_check(c->plugins, cell->drafter->name, o->name, value, &e);
+        const wg_status s = wg_component_check(c->plugins, cell->drafter->name, o->name, value, &e);
         if (s == WG_ENOMEM) c->failed = s, c->err = e;
         else if (s) wg_problem(c, *value ? path : "draft", false, "draft: %s", e.text);
     }

@@ -15,28 +15,28 @@ static int held_by_others(const wg_composite_stats *a, int parts, int taken, int
     return held < n ? held : n;
 }
 
-wg_mixture_step wg_mixture_add_step(wg_mixture *m, const wg_drafter *d, const wg_seq *s)
+wg_composite_step wg_composite_totals_add_step(wg_composite_totals *m, const wg_drafter *d, const wg_seq *s)
 {
-    wg_composite_stats a[WG_MIXTURE_MOST];
-    const int parts = d->class->composite_stats ? d->class->composite_stats(d, s, a, WG_MIXTURE_MOST) : 0;
-    wg_mixture_step step = { .n = (int8_t)parts, .taken = -1 };
+    wg_composite_stats a[WG_COMPOSITE_MOST];
+    const int parts = d->class->composite_stats ? d->class->composite_stats(d, s, a, WG_COMPOSITE_MOST) : 0;
+    wg_composite_step step = { .n = (int8_t)parts, .taken = -1 };
     bool all = true;
     int held = 0, kept = 0;
     for (int i = s->n - s->last_emitted; i < s->n; i++) kept += s->drafted[i];
     m->n = step.n;
     for (int k = 0; k < step.n; k++) {
-        wg_mixture_part *p = &m->part[k];
+        wg_component_totals *p = &m->part[k];
         snprintf(p->kind, sizeof p->kind, "%s", a[k].kind);
         p->asked += a[k].asked;
-        p->held += a[k].matched;
+        p->matched += a[k].matched;
         held = most(held, a[k].matched);
         all = all && a[k].asked;
         if (a[k].taken && a[k].drafted > 0) step.taken = (int8_t)k;
-        step.held[k] = (int16_t)(a[k].asked ? a[k].matched : -1);
+        step.matched[k] = (int16_t)(a[k].asked ? a[k].matched : -1);
     }
-    m->held += held;
+    m->matched += held;
     if (step.taken < 0) return step;
-    wg_mixture_part *p = &m->part[step.taken];
+    wg_component_totals *p = &m->part[step.taken];
     const int shared = held_by_others(a, step.n, step.taken, kept);
     p->taken++;
     p->drafted += a[step.taken].drafted;
@@ -48,25 +48,25 @@ wg_mixture_step wg_mixture_add_step(wg_mixture *m, const wg_drafter *d, const wg
 
 /* Every number under its name, once for all that walk over them. */
 typedef struct field { const char *name; size_t at; } field;
-#define FIELD(f) { #f, offsetof(wg_mixture_part, f) }
+#define FIELD(f) { #f, offsetof(wg_component_totals, f) }
 static const field fields[] = { FIELD(asked),  FIELD(taken), FIELD(drafted), FIELD(accepted),
-                                FIELD(shared), FIELD(alone), FIELD(held) };
+                                FIELD(shared), FIELD(alone), { "held", offsetof(wg_component_totals, matched) } };
 enum { FIELDS = sizeof fields / sizeof *fields };
 
-static long *at(wg_mixture_part *p, int i) { return (long *)(void *)((char *)p + fields[i].at); }
-static long value(const wg_mixture_part *p, int i) { return *(const long *)(const void *)((const char *)p + fields[i].at); }
+static long *at(wg_component_totals *p, int i) { return (long *)(void *)((char *)p + fields[i].at); }
+static long value(const wg_component_totals *p, int i) { return *(const long *)(const void *)((const char *)p + fields[i].at); }
 
-void wg_mixture_add(wg_mixture *to, const wg_mixture *from)
+void wg_composite_totals_add(wg_composite_totals *to, const wg_composite_totals *from)
 {
     to->n = most(to->n, from->n);
-    to->held += from->held;
+    to->matched += from->matched;
     for (int k = 0; k < from->n; k++) {
         memcpy(to->part[k].kind, from->part[k].kind, sizeof to->part[k].kind);
         for (int i = 0; i < FIELDS; i++) *at(&to->part[k], i) += value(&from->part[k], i);
     }
 }
 
-json_t *wg_mixture_json(const wg_mixture *m)
+json_t *wg_composite_totals_json(const wg_composite_totals *m)
 {
     json_t *list = m->n ? json_array() : NULL;
     for (int k = 0; k < m->n; k++) {
@@ -77,13 +77,13 @@ json_t *wg_mixture_json(const wg_mixture *m)
     return list;
 }
 
-void wg_mixture_read(wg_mixture *m, const json_t *v, long held)
+void wg_composite_totals_read(wg_composite_totals *m, const json_t *v, long held)
 {
-    *m = (wg_mixture){ .held = held };
-    for (; m->n < WG_MIXTURE_MOST && (size_t)m->n < json_array_size(v); m->n++) {
+    *m = (wg_composite_totals){ .matched = held };
+    for (; m->n < WG_COMPOSITE_MOST && (size_t)m->n < json_array_size(v); m->n++) {
         const json_t *o = json_array_get(v, (size_t)m->n);
         const char *kind = json_string_value(json_object_get(o, "drafter"));
-        wg_mixture_part *p = &m->part[m->n];
+        wg_component_totals *p = &m->part[m->n];
         snprintf(p->kind, sizeof p->kind, "%s", kind ? kind : "");
         for (int i = 0; i < FIELDS; i++) *at(p, i) = (long)json_integer_value(json_object_get(o, fields[i].name));
     }

@@ -83,8 +83,8 @@ static json_t *other_value(const void *record) { REQUEST; return other_ms(&q->ph
 static json_t *gaps_value(const void *record) { REQUEST; return wg_events_gaps(&q->events); }
 static json_t *gap_tokens_value(const void *record) { REQUEST; return wg_events_tokens(&q->events); }
 static void gaps_read(void *record, const json_t *line) { wg_events_read(&((wg_request *)record)->events, line); }
-static json_t *load_value(const void *record) { REQUEST; return wg_load_json(&q->load); }
-static void load_read(void *record, const json_t *line) { wg_load_read(&((wg_request *)record)->load, OF("load")); }
+static json_t *load_value(const void *record) { REQUEST; return wg_pass_stats_json(&q->pass_stats); }
+static void load_read(void *record, const json_t *line) { wg_pass_stats_read(&((wg_request *)record)->pass_stats, OF("load")); }
 
 static json_t *mean_length_value(const void *record)
 {
@@ -146,16 +146,16 @@ static json_t *taken_json(int taken) { return taken < 0 ? json_null() : json_int
 static json_t *step_part_value(const void *record)
 {
     REQUEST;
-    json_t *list = q->mixture.n ? json_array() : NULL;
-    for (int i = 0; list && i < q->steps; i++) json_array_append_new(list, taken_json(q->step[i].mixture.taken));
+    json_t *list = q->composite.n ? json_array() : NULL;
+    for (int i = 0; list && i < q->steps; i++) json_array_append_new(list, taken_json(q->step[i].composite.taken));
     return list;
 }
 
-static json_t *parts_value(const void *record) { REQUEST; return wg_mixture_json(&q->mixture); }
-static json_t *parts_held_value(const void *record) { REQUEST; return q->mixture.n ? json_integer(q->mixture.held) : NULL; }
+static json_t *parts_value(const void *record) { REQUEST; return wg_composite_totals_json(&q->composite); }
+static json_t *parts_held_value(const void *record) { REQUEST; return q->composite.n ? json_integer(q->composite.matched) : NULL; }
 static void parts_read(void *record, const json_t *line)
 {
-    wg_mixture_read(&((wg_request *)record)->mixture, OF("parts"), (long)wg_json_int(line, "parts_held"));
+    wg_composite_totals_read(&((wg_request *)record)->composite, OF("parts"), (long)wg_json_int(line, "parts_held"));
 }
 
 static json_t *equals_value(const void *record)
@@ -182,15 +182,15 @@ static json_t *step_other_value(const void *record)
 
 static json_t *part_value(const void *record)
 {
-    const wg_mixture_step *s = &((const wg_step_record *)record)->mixture;
+    const wg_composite_step *s = &((const wg_step_record *)record)->composite;
     return s->n ? taken_json(s->taken) : NULL;
 }
 
 static json_t *held_value(const void *record)
 {
-    const wg_mixture_step *s = &((const wg_step_record *)record)->mixture;
+    const wg_composite_step *s = &((const wg_step_record *)record)->composite;
     json_t *held = s->n ? json_array() : NULL;
-    for (int k = 0; k < s->n; k++) json_array_append_new(held, s->held[k] < 0 ? json_null() : json_integer(s->held[k]));
+    for (int k = 0; k < s->n; k++) json_array_append_new(held, s->matched[k] < 0 ? json_null() : json_integer(s->matched[k]));
     return held;
 }
 

@@ -8,7 +8,7 @@
 
 /* ---- passes ------------------------------------------------------------------------------------------------------ */
 
-void wg_load_step(wg_load *l, const wg_seq *s, const wg_tree *t, int k, int page_slots)
+void wg_pass_stats_step(wg_pass_stats *l, const wg_seq *s, const wg_tree *t, int k, int page_slots)
 {
     const int before = s->n - s->last_emitted - 1, rows = wg_tree_rows(t); /* the root is one of the rows */
     const int pages = (before + rows + page_slots - 1) / page_slots;
@@ -31,20 +31,20 @@ void wg_load_step(wg_load *l, const wg_seq *s, const wg_tree *t, int k, int page
 
 /* Every field under its name, once for all that walk over them. */
 typedef struct field { const char *name; size_t at; } field;
-#define FIELD(f) { #f, offsetof(wg_load, f) }
+#define FIELD(f) { #f, offsetof(wg_pass_stats, f) }
 static const field fields[] = { FIELD(passes),        FIELD(rows), FIELD(cached), FIELD(seen),
                                 FIELD(seen_rejected), FIELD(held), FIELD(unused), FIELD(dropped) };
 enum { FIELDS = sizeof fields / sizeof *fields };
 
-static double *at(wg_load *l, int i) { return (double *)(void *)((char *)l + fields[i].at); }
-static double value(const wg_load *l, int i) { return *(const double *)(const void *)((const char *)l + fields[i].at); }
+static double *at(wg_pass_stats *l, int i) { return (double *)(void *)((char *)l + fields[i].at); }
+static double value(const wg_pass_stats *l, int i) { return *(const double *)(const void *)((const char *)l + fields[i].at); }
 
-void wg_load_add(wg_load *to, const wg_load *from)
+void wg_pass_stats_add(wg_pass_stats *to, const wg_pass_stats *from)
 {
     for (int i = 0; i < FIELDS; i++) *at(to, i) += value(from, i);
 }
 
-json_t *wg_load_json(const wg_load *l)
+json_t *wg_pass_stats_json(const wg_pass_stats *l)
 {
     json_t *v = json_object();
     for (int i = 0; i < FIELDS; i++) {
@@ -54,7 +54,7 @@ json_t *wg_load_json(const wg_load *l)
     return v;
 }
 
-void wg_load_read(wg_load *l, const json_t *v)
+void wg_pass_stats_read(wg_pass_stats *l, const json_t *v)
 {
     for (int i = 0; i < FIELDS; i++) *at(l, i) = json_number_value(json_object_get(v, fields[i].name));
 }

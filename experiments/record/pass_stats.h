@@ -8,7 +8,7 @@
 
 #include "core/engine/seq.h"
 
-typedef struct wg_load {
+typedef struct wg_pass_stats {
     double passes;                /* each divided by the sequences that shared it: readings of the weights */
     double rows;                  /* scored: nodes and probes */
     double cached;                /* tokens in the cache before each pass, whose keys and values it reads */
@@ -16,13 +16,13 @@ typedef struct wg_load {
     double seen_rejected;         /* of them, those of draft tokens that were not accepted */
     double held, unused, dropped; /* slots: of the pages that hold a pass's cache and rows; of them, in nobody's use; of rows,
                                    * rolled back */
-} wg_load;
+} wg_pass_stats;
 
 /* Adds the step that left `s` and its tree so, in a pass of k sequences over pages of page_slots slots. */
-void wg_load_step(wg_load *l, const wg_seq *s, const wg_tree *t, int k, int page_slots);
-void wg_load_add(wg_load *to, const wg_load *from);
-json_t *wg_load_json(const wg_load *l);
-void wg_load_read(wg_load *l, const json_t *v); /* what is missing counts 0 */
+void wg_pass_stats_step(wg_pass_stats *l, const wg_seq *s, const wg_tree *t, int k, int page_slots);
+void wg_pass_stats_add(wg_pass_stats *to, const wg_pass_stats *from);
+json_t *wg_pass_stats_json(const wg_pass_stats *l);
+void wg_pass_stats_read(wg_pass_stats *l, const json_t *v); /* what is missing counts 0 */
 
 /* Tokens of one step arrive together: an event. A request's events but the first, each with the seconds since the one
  * before. */

@@ -91,7 +91,7 @@ static bool whole_line(FILE *f, char **line, size_t *room, size_t *n)
     return true;
 }
 
-static wg_status push(wg_kept *k, int *room, off_t requests, off_t steps, off_t trace, wg_error *err)
+static wg_status push(wg_resume_cursor *k, int *room, off_t requests, off_t steps, off_t trace, wg_error *err)
 {
     if (k->n == *room) {
         const int more = *room ? 2 * *room : 256;
@@ -129,7 +129,7 @@ static long skip_steps(steps *s, const json_t *request)
 }
 
 /* trace_size: bytes of trace.wgt; -1: there is none to look at. */
-static wg_status scan(wg_kept *k, steps *s, bool trace, off_t trace_size, wg_error *err)
+static wg_status scan(wg_resume_cursor *k, steps *s, bool trace, off_t trace_size, wg_error *err)
 {
     int room = 0;
     off_t end = 0;
@@ -152,11 +152,11 @@ static wg_status scan(wg_kept *k, steps *s, bool trace, off_t trace_size, wg_err
     return st;
 }
 
-wg_status wg_kept_open(wg_kept *k, const char *dir, bool trace, bool probs, wg_error *err)
+wg_status wg_resume_cursor_open(wg_resume_cursor *k, const char *dir, bool trace, bool probs, wg_error *err)
 {
     char path[4096];
     steps s = { 0 };
-    *k = (wg_kept){ 0 };
+    *k = (wg_resume_cursor){ 0 };
     snprintf(path, sizeof path, "%s/steps.jsonl", dir);
     if (trace) s.file = fopen(path, "re");
     snprintf(path, sizeof path, "%s/requests.jsonl", dir);
@@ -177,11 +177,11 @@ wg_status wg_kept_open(wg_kept *k, const char *dir, bool trace, bool probs, wg_e
     json_decref(s.ahead);
     if (s.file) fclose(s.file);
     free(s.line);
-    if (st) wg_kept_close(k);
+    if (st) wg_resume_cursor_close(k);
     return st;
 }
 
-void wg_kept_close(wg_kept *k)
+void wg_resume_cursor_close(wg_resume_cursor *k)
 {
     if (k->file) fclose(k->file);
     free(k->line);
@@ -189,12 +189,12 @@ void wg_kept_close(wg_kept *k)
     wg_free(k->requests_end);
     wg_free(k->steps_end);
     wg_free(k->trace_end);
-    *k = (wg_kept){ 0 };
+    *k = (wg_resume_cursor){ 0 };
 }
 
-off_t wg_kept_requests_end(const wg_kept *k) { return k->next ? k->requests_end[k->next - 1] : 0; }
-off_t wg_kept_steps_end(const wg_kept *k) { return k->next ? k->steps_end[k->next - 1] : 0; }
-off_t wg_kept_trace_end(const wg_kept *k) { return k->next ? k->trace_end[k->next - 1] : 0; }
+off_t wg_resume_cursor_requests_end(const wg_resume_cursor *k) { return k->next ? k->requests_end[k->next - 1] : 0; }
+off_t wg_resume_cursor_steps_end(const wg_resume_cursor *k) { return k->next ? k->steps_end[k->next - 1] : 0; }
+off_t wg_resume_cursor_trace_end(const wg_resume_cursor *k) { return k->next ? k->trace_end[k->next - 1] : 0; }
 
 /* ---- a line as a request ----------------------------------------------------------------------------------------- */
 
@@ -208,7 +208,7 @@ static void read_success(wg_request *q, const json_t *v, int max_tokens)
     q->counts.emitted = q->n;
 }
 
-wg_status wg_kept_take(wg_kept *k, wg_request *q, int max_tokens, wg_error *err)
+wg_status wg_resume_cursor_take(wg_resume_cursor *k, wg_request *q, int max_tokens, wg_error *err)
 {
     size_t n = 0;
     json_t *v = whole_line(k->file, &k->line, &k->room, &n) ? json_loadb(k->line, n, JSON_ALLOW_NUL, NULL) : NULL;

@@ -12,13 +12,13 @@
 
 #include "experiments/record/run_writer.h"
 
-typedef struct wg_kept {
+typedef struct wg_resume_cursor {
     FILE *file;                    /* requests.jsonl, at line `next` */
     char *path, *line;             /* path: of requests.jsonl */
     size_t room;
     off_t *requests_end, *steps_end, *trace_end; /* (n) of the three files behind each request */
     int n, next;                   /* whole requests; those already taken */
-} wg_kept;
+} wg_resume_cursor;
 
 bool wg_resume_same_config(const char *dir, const wg_config *config); /* as config.json says there */
 
@@ -33,17 +33,17 @@ bool wg_resume_finished(const char *dir);
 
 /* Scans the files (steps.jsonl when `trace`, the length of trace.wgt when `probs`); changes nothing. Absent files hold
  * nothing. */
-wg_status wg_kept_open(wg_kept *k, const char *dir, bool trace, bool probs, wg_error *err);
-void wg_kept_close(wg_kept *k);
+wg_status wg_resume_cursor_open(wg_resume_cursor *k, const char *dir, bool trace, bool probs, wg_error *err);
+void wg_resume_cursor_close(wg_resume_cursor *k);
 
 /* Where the files end behind the requests taken so far. */
-off_t wg_kept_requests_end(const wg_kept *k);
-off_t wg_kept_steps_end(const wg_kept *k);
-off_t wg_kept_trace_end(const wg_kept *k);
+off_t wg_resume_cursor_requests_end(const wg_resume_cursor *k);
+off_t wg_resume_cursor_steps_end(const wg_resume_cursor *k);
+off_t wg_resume_cursor_trace_end(const wg_resume_cursor *k);
 
 /* Reads the next line into q, which says by cell, group, prompt, turn and repeat which request it must be; q->token has room
  * for max_tokens. EFORMAT when it is another one or is damaged. */
-wg_status wg_kept_take(wg_kept *k, wg_request *q, int max_tokens, wg_error *err);
+wg_status wg_resume_cursor_take(wg_resume_cursor *k, wg_request *q, int max_tokens, wg_error *err);
 
 /* The latest results/<name>/<hash>-*-<utc> of this config that has no finished summary, or the latest at all (wg_free). ENOENT
  * with what is there instead. */

@@ -52,12 +52,12 @@ static bool read_field(wg_entry *e, const char *path, wg_span key, wg_span v)
 
 static void read_speculation(wg_entry *e, wg_span object)
 {
-    wg_scan s = wg_scan_open(object);
+    wg_json_scan s = wg_json_scan_open(object);
     wg_span key, v;
-    while (wg_scan_next(&s, &key, &v)) read_field(e, "speculative_decoding.", key, v);
+    while (wg_json_scan_next(&s, &key, &v)) read_field(e, "speculative_decoding.", key, v);
 }
 
-static void read_member(wg_entry *e, wg_asked_span *a, wg_span key, wg_span v)
+static void read_member(wg_entry *e, wg_prompt_key_span *a, wg_span key, wg_span v)
 {
     const wg_span text = wg_span_text(v);
     if (wg_span_is(key, "speculative_decoding")) read_speculation(e, v);
@@ -71,14 +71,14 @@ static void read_member(wg_entry *e, wg_asked_span *a, wg_span key, wg_span v)
     else if (wg_span_is(key, "category")) a->category = text;
 }
 
-bool wg_entry_read(const char *line, size_t n, wg_entry *e, wg_asked_span *asked)
+bool wg_entry_read(const char *line, size_t n, wg_entry *e, wg_prompt_key_span *asked)
 {
-    wg_scan s = wg_scan_open((wg_span){ line, n });
+    wg_json_scan s = wg_json_scan_open((wg_span){ line, n });
     wg_span key, v;
     const off_t at = e->at;
-    *asked = (wg_asked_span){ .tokens = 0 };
+    *asked = (wg_prompt_key_span){ .tokens = 0 };
     *e = (wg_entry){ .at = at, .cell = -1, .decode = NAN, .prefill = NAN, .ttft = NAN, .tpot = NAN };
-    while (wg_scan_next(&s, &key, &v)) read_member(e, asked, key, v);
+    while (wg_json_scan_next(&s, &key, &v)) read_member(e, asked, key, v);
     return !s.bad && asked->id.s;
 }
 
@@ -94,23 +94,23 @@ static uint64_t identity(const char *id, size_t id_n, const char *hash, size_t h
 static bool is(const char *text, const char *s, size_t n) { return strlen(text) == n && memcmp(text, s ? s : "", n) == 0; }
 
 /* The place of an identity in the table: its slot, or the free one where it belongs. */
-static int *find_slot(const table *t, const wg_folder *f, const wg_asked_span *a)
+static int *find_slot(const table *t, const wg_run_reader *f, const wg_prompt_key_span *a)
 {
     for (size_t i = identity(a->id.s, a->id.n, a->hash.s ? a->hash.s : "", a->hash.n);; i++) {
         int *slot = &t->slot[i & (t->size - 1)];
         if (*slot == 0) return slot;
-        const wg_asked *p = &f->asked[*slot - 1];
+        const wg_prompt_key *p = &f->asked[*slot - 1];
         if (is(p->id, a->id.s, a->id.n) && is(p->hash, a->hash.s, a->hash.n)) return slot;
     }
 }
 
-static wg_status grow_table(table *t, const wg_folder *f, wg_error *err)
+static wg_status grow_table(table *t, const wg_run_reader *f, wg_error *err)
 {
     const table bigger = { .size = t->size ? 4 * t->size : 1024, .slot = wg_calloc(t->size ? 4 * t->size : 1024, sizeof(int)) };
     if (!bigger.slot) return wg_nomem(err, bigger.size * sizeof(int), "prompts");
     for (int i = 0; i < f->n_asked; i++) {
-        const wg_asked *p = &f->asked[i];
-        const wg_asked_span a = { .id = { p->id, strlen(p->id) }, .hash = { p->hash, strlen(p->hash) } };
+        const wg_prompt_key *p = &f->asked[i];
+        const wg_prompt_key_span a = { .id = { p->id, strlen(p->id) }, .hash = { p->hash, strlen(p->hash) } };
         *find_slot(&bigger, f, &a) = i + 1;
     }
     wg_free(t->slot);
@@ -118,20 +118,20 @@ static wg_status grow_table(table *t, const wg_folder *f, wg_error *err)
     return WG_OK;
 }
 
-static wg_status intern(wg_folder *f, table *t, int *room, const wg_asked_span *a, int32_t *out, wg_error *err)
+static wg_status intern(wg_run_reader *f, table *t, int *room, const wg_prompt_key_span *a, int32_t *out, wg_error *err)
 {
     if (2 * (size_t)f->n_asked >= t->size) WG_TRY(grow_table(t, f, err));
     int *slot = find_slot(t, f, a);
     if (*slot == 0) {
         if (f->n_asked == *room) {
             const int more = *room ? 2 * *room : 256;
-            wg_asked *grown = wg_realloc(f->asked, (size_t)more, sizeof *grown);
+            wg_prompt_key *grown = wg_realloc(f->asked, (size_t)more, sizeof *grown);
             if (!grown) return wg_nomem(err, (size_t)more * sizeof *grown, "prompts");
             f->asked = grown;
             *room = more;
         }
-        wg_asked *p = &f->asked[f->n_asked];
-        *p = (wg_asked){ wg_strndup(a->id.s, a->id.n), wg_strndup(a->category.s ? a->category.s : "", a->category.n),
+        wg_prompt_key *p = &f->asked[f->n_asked];
+        *p = (wg_prompt_key){ wg_strndup(a->id.s, a->id.n), wg_strndup(a->category.s ? a->category.s : "", a->category.n),
                          wg_strndup(a->hash.s ? a->hash.s : "", a->hash.n), a->tokens };
         f->n_asked++;
         if (!p->id || !p->category || !p->hash) return wg_nomem(err, a->id.n, "a prompt");
@@ -141,7 +141,7 @@ static wg_status intern(wg_folder *f, table *t, int *room, const wg_asked_span *
     return WG_OK;
 }
 
-int wg_asked_compare(const wg_asked *a, const wg_asked *b)
+int wg_prompt_key_compare(const wg_prompt_key *a, const wg_prompt_key *b)
 {
     const int c = strcmp(a->id, b->id);
     return c ? c : strcmp(a->hash, b->hash);
@@ -149,7 +149,7 @@ int wg_asked_compare(const wg_asked *a, const wg_asked *b)
 
 /* ---- the files --------------------------------------------------------------------------------------------------- */
 
-static wg_status read_lines(wg_folder *f, const char *path, wg_error *err)
+static wg_status read_lines(wg_run_reader *f, const char *path, wg_error *err)
 {
     char *line = NULL; /* getline's own */
     size_t size = 0;
@@ -168,7 +168,7 @@ static wg_status read_lines(wg_folder *f, const char *path, wg_error *err)
             room = more;
         }
         wg_entry *e = &f->entry[f->n];
-        wg_asked_span asked;
+        wg_prompt_key_span asked;
         e->at = at;
         number++;
         if (!wg_entry_read(line, (size_t)n - 1, e, &asked))
@@ -184,7 +184,7 @@ static wg_status read_lines(wg_folder *f, const char *path, wg_error *err)
     return s;
 }
 
-json_t *wg_folder_line(const wg_folder *f, const wg_entry *e)
+json_t *wg_run_reader_line(const wg_run_reader *f, const wg_entry *e)
 {
     char *line = NULL;
     size_t size = 0;
@@ -199,7 +199,7 @@ json_t *wg_folder_line(const wg_folder *f, const wg_entry *e)
 
 /* ---- cells, from the config -------------------------------------------------------------------------------------- */
 
-bool wg_folder_sweeps(const wg_folder *f, const char *key)
+bool wg_run_reader_sweeps(const wg_run_reader *f, const char *key)
 {
     bool all = true;
     for (size_t i = 0; all && (i == 0 || wg_sweep_grid(f->config, i)); i++)
@@ -253,7 +253,7 @@ static void put_value(FILE *m, const json_t *v, const json_t *config, const char
     if (!first) fputc(')', m);
 }
 
-char *wg_folder_cell_name(const wg_folder *f, int cell)
+char *wg_run_reader_cell_name(const wg_run_reader *f, int cell)
 {
     char *text = NULL;
     size_t n = 0;
@@ -296,10 +296,10 @@ bool wg_summary_is_sound(const json_t *summary)
     return ok;
 }
 
-wg_status wg_folder_open(wg_folder **out, const char *dir, wg_error *err)
+wg_status wg_run_reader_open(wg_run_reader **out, const char *dir, wg_error *err)
 {
     char path[4096];
-    wg_folder *f = wg_calloc(1, sizeof *f);
+    wg_run_reader *f = wg_calloc(1, sizeof *f);
     if (!f) return wg_nomem(err, sizeof *f, "a result folder");
     f->path = wg_strdup(dir);
     f->config = wg_json_load(dir, "config.json");
@@ -323,11 +323,11 @@ wg_status wg_folder_open(wg_folder **out, const char *dir, wg_error *err)
         s = f->cells ? read_lines(f, path, err) : wg_nomem(err, 1, "cells");
     }
     if (s == WG_OK) *out = f;
-    else wg_folder_close(f);
+    else wg_run_reader_close(f);
     return s;
 }
 
-void wg_folder_close(wg_folder *f)
+void wg_run_reader_close(wg_run_reader *f)
 {
     if (!f) return;
     for (int i = 0; i < f->n_asked; i++) {

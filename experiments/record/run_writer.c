@@ -22,12 +22,12 @@
 /* A file of lines: where the last whole line ends. */
 typedef struct lines { char *path; int fd; off_t end; } lines;
 
-struct wg_record {
+struct wg_run_writer {
     char *dir;
     lines requests, steps, rounds; /* rounds: trace.wgt, in records */
     bool trace, probs;
     double traced; /* seconds it took to write steps */
-    wg_kept kept;
+    wg_resume_cursor kept;
     json_t *machine; /* of a resumed run that has not recorded anything yet; else NULL */
 };
 
@@ -99,7 +99,7 @@ static char *join(const char *dir, const char *file)
 
 typedef wg_status save_json(const json_t *v, const char *path, wg_error *err);
 
-static wg_status save_as(const wg_record *r, const char *file, const json_t *v, save_json *write, wg_error *err)
+static wg_status save_as(const wg_run_writer *r, const char *file, const json_t *v, save_json *write, wg_error *err)
 {
     char *path = join(r->dir, file);
     if (!path) return wg_nomem(err, 1, "a path");
@@ -108,7 +108,7 @@ static wg_status save_as(const wg_record *r, const char *file, const json_t *v, 
     return s;
 }
 
-static wg_status save(const wg_record *r, const char *file, const json_t *v, wg_error *err)
+static wg_status save(const wg_run_writer *r, const char *file, const json_t *v, wg_error *err)
 {
     return save_as(r, file, v, wg_json_save, err);
 }
@@ -172,9 +172,9 @@ static void sweep_out(const char *dir)
     if (d) closedir(d);
 }
 
-static wg_record *make_record(const wg_config *config)
+static wg_run_writer *make_record(const wg_config *config)
 {
-    wg_record *r = wg_calloc(1, sizeof *r);
+    wg_run_writer *r = wg_calloc(1, sizeof *r);
     if (!r) return NULL;
     r->trace = config->top.trace;
     r->probs = config->top.trace == WG_TRACE_PROBS;
@@ -182,10 +182,10 @@ static wg_record *make_record(const wg_config *config)
     return r;
 }
 
-static wg_status begin(wg_record **out, const char *dir, const wg_config *config, const json_t *machine, bool resume,
+static wg_status begin(wg_run_writer **out, const char *dir, const wg_config *config, const json_t *machine, bool resume,
                        wg_error *err)
 {
-    wg_record *r = make_record(config);
+    wg_run_writer *r = make_record(config);
     if (!r) return wg_nomem(err, sizeof *r, "a result folder");
     r->dir = dir ? wg_strdup(dir) : default_folder(config);
     bool made = false;
@@ -201,11 +201,11 @@ static wg_status begin(wg_record **out, const char *dir, const wg_config *config
     if (s == WG_OK && r->trace) s = lines_open(&r->steps, r->dir, "steps.jsonl", true, err);
     if (s == WG_OK && r->probs) s = lines_open(&r->rounds, r->dir, "trace.wgt", true, err);
     if (s == WG_OK) *out = r;
-    else wg_record_close(r);
+    else wg_run_writer_close(r);
     return s;
 }
 
-wg_status wg_record_open(wg_record **out, const char *dir, const wg_config *config, const json_t *machine, wg_error *err)
+wg_status wg_run_writer_open(wg_run_writer **out, const char *dir, const wg_config *config, const json_t *machine, wg_error *err)
 {
     return begin(out, dir, config, machine, false, err);
 }
@@ -218,12 +218,12 @@ static bool is_file(const char *dir, const char *file)
     return yes;
 }
 
-static wg_status reopen(wg_record *r, const wg_config *config, const json_t *machine, wg_error *err)
+static wg_status reopen(wg_run_writer *r, const wg_config *config, const json_t *machine, wg_error *err)
 {
     WG_TRY(wg_resume_check(r->dir, config, machine, err));
     WG_TRY(lines_open(&r->requests, r->dir, "requests.jsonl", false, err));
     sweep_out(r->dir);
-    WG_TRY(wg_kept_open(&r->kept, r->dir, r->trace, r->probs, err));
+    WG_TRY(wg_resume_cursor_open(&r->kept, r->dir, r->trace, r->probs, err));
     if (r->trace) WG_TRY(lines_open(&r->steps, r->dir, "steps.jsonl", false, err));
     if (r->probs) WG_TRY(lines_open(&r->rounds, r->dir, "trace.wgt", false, err));
     const int n = r->kept.n;
@@ -236,7 +236,7 @@ static wg_status reopen(wg_record *r, const wg_config *config, const json_t *mac
     return WG_OK;
 }
 
-wg_status wg_record_resume(wg_record **out, const char *dir, const wg_config *config, const json_t *machine, wg_error *err)
+wg_status wg_run_writer_resume(wg_run_writer **out, const char *dir, const wg_config *config, const json_t *machine, wg_error *err)
 {
     char *found = NULL;
     if (!dir) WG_TRY(wg_resume_find(&found, config, err));
@@ -245,39 +245,39 @@ wg_status wg_record_resume(wg_record **out, const char *dir, const wg_config *co
     if (!is_file(at, "machine.json")) { /* nothing had begun */
         s = begin(out, at, config, machine, true, err);
     } else {
-        wg_record *r = make_record(config);
+        wg_run_writer *r = make_record(config);
         if (r) r->dir = wg_strdup(at);
         s = r && r->dir ? reopen(r, config, machine, err) : wg_nomem(err, 1, "a result folder");
-        if (s) wg_record_close(r);
+        if (s) wg_run_writer_close(r);
         else *out = r;
     }
     wg_free(found);
     return s;
 }
 
-int wg_record_left(const wg_record *r) { return r->kept.n - r->kept.next; }
+int wg_run_writer_left(const wg_run_writer *r) { return r->kept.n - r->kept.next; }
 
-wg_status wg_record_take(wg_record *r, wg_request *q, int max_tokens, wg_error *err)
+wg_status wg_run_writer_take(wg_run_writer *r, wg_request *q, int max_tokens, wg_error *err)
 {
-    return wg_kept_take(&r->kept, q, max_tokens, err);
+    return wg_resume_cursor_take(&r->kept, q, max_tokens, err);
 }
 
-wg_status wg_record_cut(wg_record *r, wg_error *err)
+wg_status wg_run_writer_cut(wg_run_writer *r, wg_error *err)
 {
     if (!r->machine) return WG_OK;
     WG_TRY(wg_resume_note(r->dir, r->machine, err));
     json_decref(r->machine);
     r->machine = NULL;
     r->kept.n = r->kept.next;
-    WG_TRY(lines_cut(&r->requests, wg_kept_requests_end(&r->kept), err));
-    if (r->trace) WG_TRY(lines_cut(&r->steps, wg_kept_steps_end(&r->kept), err));
-    return r->probs ? lines_cut(&r->rounds, wg_kept_trace_end(&r->kept), err) : WG_OK;
+    WG_TRY(lines_cut(&r->requests, wg_resume_cursor_requests_end(&r->kept), err));
+    if (r->trace) WG_TRY(lines_cut(&r->steps, wg_resume_cursor_steps_end(&r->kept), err));
+    return r->probs ? lines_cut(&r->rounds, wg_resume_cursor_trace_end(&r->kept), err) : WG_OK;
 }
 
-void wg_record_close(wg_record *r)
+void wg_run_writer_close(wg_run_writer *r)
 {
     if (!r) return;
-    wg_kept_close(&r->kept);
+    wg_resume_cursor_close(&r->kept);
     json_decref(r->machine);
     lines_close(&r->requests);
     lines_close(&r->steps);
@@ -286,19 +286,19 @@ void wg_record_close(wg_record *r)
     wg_free(r);
 }
 
-const char *wg_record_path(const wg_record *r) { return r->dir; }
+const char *wg_run_writer_path(const wg_run_writer *r) { return r->dir; }
 
-wg_status wg_record_lines(wg_record *r, bool steps, const char *text, size_t n, wg_error *err)
+wg_status wg_run_writer_lines(wg_run_writer *r, bool steps, const char *text, size_t n, wg_error *err)
 {
     return lines_append(steps ? &r->steps : &r->requests, text, n, err);
 }
 
-json_t *wg_record_machine(const char *dir)
+json_t *wg_run_writer_machine(const char *dir)
 {
     return wg_json_load(dir, "machine.json");
 }
 
-json_t *wg_record_known_costs(const wg_record *r)
+json_t *wg_run_writer_known_costs(const wg_run_writer *r)
 {
     json_t *v = wg_json_load(r->dir, "cost.json");
     if (json_is_array(v)) return v;
@@ -306,9 +306,9 @@ json_t *wg_record_known_costs(const wg_record *r)
     return json_array();
 }
 
-wg_status wg_record_costs(wg_record *r, const json_t *groups, wg_error *err) { return save(r, "cost.json", groups, err); }
+wg_status wg_run_writer_costs(wg_run_writer *r, const json_t *groups, wg_error *err) { return save(r, "cost.json", groups, err); }
 
-wg_status wg_record_summary(wg_record *r, const json_t *summary, wg_error *err)
+wg_status wg_run_writer_summary(wg_run_writer *r, const json_t *summary, wg_error *err)
 {
     return save_as(r, "summary.json", summary, wg_json_save_rows, err);
 }
@@ -373,16 +373,16 @@ static wg_status append(lines *l, json_t *v, wg_error *err)
     return s;
 }
 
-double wg_record_traced(const wg_record *r) { return r->traced; }
+double wg_run_writer_traced(const wg_run_writer *r) { return r->traced; }
 
-long long wg_record_trace_end(const wg_record *r) { return r->rounds.end; }
+long long wg_run_writer_trace_end(const wg_run_writer *r) { return r->rounds.end; }
 
-wg_status wg_record_trace(wg_record *r, const void *bytes, size_t n, wg_error *err)
+wg_status wg_run_writer_trace(wg_run_writer *r, const void *bytes, size_t n, wg_error *err)
 {
     return lines_append(&r->rounds, bytes, n, err);
 }
 
-wg_status wg_record_request(wg_record *r, const wg_request *q, const wg_tokenizer *tokenizer, wg_error *err)
+wg_status wg_run_writer_request(wg_run_writer *r, const wg_request *q, const wg_tokenizer *tokenizer, wg_error *err)
 {
     const double start = wg_clock_now();
     for (int i = 0; r->trace && i < q->steps; i++) { /* before their request: a request that is there has all its steps */

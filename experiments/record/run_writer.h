@@ -15,7 +15,7 @@
 /* One target pass of one sequence. Seconds are its share of the step: the step's divided by its sequences. */
 typedef struct wg_step_record {
     int32_t position, nodes, probes, height, accepted, emitted, batch; /* position of the first token it emitted */
-    wg_mixture_step mixture;
+    wg_composite_step composite;
     double seconds;
     wg_phases phases;
 } wg_step_record;
@@ -36,8 +36,8 @@ typedef struct wg_request {
     wg_phases phases;
     wg_counts counts;
     wg_device_passes on_device;         /* of counts.passes */
-    wg_load load;
-    wg_mixture mixture;
+    wg_pass_stats pass_stats;
+    wg_composite_totals composite;
     wg_events events;                   /* wall seconds */
     double last;                        /* when the latest event came */
     double joules;                      /* its share of its batch's, by time; NaN: not measured */
@@ -48,41 +48,41 @@ typedef struct wg_request {
     int steps, cap_steps;
 } wg_request;
 
-typedef struct wg_record wg_record;
+typedef struct wg_run_writer wg_run_writer;
 
 /* Makes the folder and writes config.json and machine.json. dir: the folder itself (created; must be empty if it is there), or
  * NULL for results/<name>/<hash>-<host>-<utc>. Errors: EIO naming the file and what to do; EINVAL when the folder is in use. */
-wg_status wg_record_open(wg_record **out, const char *dir, const wg_config *config, const json_t *machine, wg_error *err);
+wg_status wg_run_writer_open(wg_run_writer **out, const char *dir, const wg_config *config, const json_t *machine, wg_error *err);
 
 /* The same for a folder that may hold a beginning of this very run (resume.h): its requests can be taken instead of run. dir
  * NULL: the latest folder of this config. Other errors: those of wg_resume_check and wg_resume_find. */
-wg_status wg_record_resume(wg_record **out, const char *dir, const wg_config *config, const json_t *machine, wg_error *err);
+wg_status wg_run_writer_resume(wg_run_writer **out, const char *dir, const wg_config *config, const json_t *machine, wg_error *err);
 
-/* How many requests can still be taken; takes one (as wg_kept_take). Before the first one that is recorded after that, cut
+/* How many requests can still be taken; takes one (as wg_resume_cursor_take). Before the first one that is recorded after that, cut
  * forgets those that remain and notes the hour in machine.json; it may be called again. */
-int wg_record_left(const wg_record *r);
-wg_status wg_record_take(wg_record *r, wg_request *q, int max_tokens, wg_error *err);
-wg_status wg_record_cut(wg_record *r, wg_error *err);
-void wg_record_close(wg_record *r); /* NULL is fine */
-const char *wg_record_path(const wg_record *r);
+int wg_run_writer_left(const wg_run_writer *r);
+wg_status wg_run_writer_take(wg_run_writer *r, wg_request *q, int max_tokens, wg_error *err);
+wg_status wg_run_writer_cut(wg_run_writer *r, wg_error *err);
+void wg_run_writer_close(wg_run_writer *r); /* NULL is fine */
+const char *wg_run_writer_path(const wg_run_writer *r);
 
 /* Appends a request (its text decoded with `tokenizer`, which may be NULL) and its steps. */
-wg_status wg_record_request(wg_record *r, const wg_request *q, const wg_tokenizer *tokenizer, wg_error *err);
-double wg_record_traced(const wg_record *r); /* seconds that writing steps took */
+wg_status wg_run_writer_request(wg_run_writer *r, const wg_request *q, const wg_tokenizer *tokenizer, wg_error *err);
+double wg_run_writer_traced(const wg_run_writer *r); /* seconds that writing steps took */
 /* trace.wgt of a run that traces probabilities: where it ends; appends whole records (trace.h). */
-long long wg_record_trace_end(const wg_record *r);
-wg_status wg_record_trace(wg_record *r, const void *bytes, size_t n, wg_error *err);
+long long wg_run_writer_trace_end(const wg_run_writer *r);
+wg_status wg_run_writer_trace(wg_run_writer *r, const void *bytes, size_t n, wg_error *err);
 /* Appends whole lines that another folder has: of requests.jsonl, or of steps.jsonl. */
-wg_status wg_record_lines(wg_record *r, bool steps, const char *text, size_t n, wg_error *err);
+wg_status wg_run_writer_lines(wg_run_writer *r, bool steps, const char *text, size_t n, wg_error *err);
 /* cost.json (calibrate.h): what it holds, or an empty list; and its new contents. */
-json_t *wg_record_known_costs(const wg_record *r);
-wg_status wg_record_costs(wg_record *r, const json_t *groups, wg_error *err);
-wg_status wg_record_summary(wg_record *r, const json_t *summary, wg_error *err);
+json_t *wg_run_writer_known_costs(const wg_run_writer *r);
+wg_status wg_run_writer_costs(wg_run_writer *r, const json_t *groups, wg_error *err);
+wg_status wg_run_writer_summary(wg_run_writer *r, const json_t *summary, wg_error *err);
 
 /* What ran this: processor, memory, system, the program and its digest, environment, digests of the files the config names,
  * which counters of energy there are (energy may be NULL: nobody looked). */
 json_t *wg_machine_json(const wg_config *config, const wg_energy *energy);
 
-json_t *wg_record_machine(const char *dir); /* machine.json as it stands there, or NULL */
+json_t *wg_run_writer_machine(const char *dir); /* machine.json as it stands there, or NULL */
 
 #endif

@@ -105,7 +105,7 @@ wg_status wg_trace_row_read(const wg_trace_row *in, wg_rows *out, int row, wg_er
 {
     const int V = out->vocab;
     out->point[row] = -1;
-    if (in->kind == WG_ROW_POINT) {
+    if (in->kind == WG_ROW_ONE_HOT) {
         if (in->count >= (uint32_t)V) return no_row("its token is outside the vocabulary", err);
         out->point[row] = (int32_t)in->count;
         return WG_OK;

@@ -299,8 +299,8 @@ static bool is_long(wg_rows *r, int row)
 
 static void put_row(wg_trace_writer *w, wg_rows *r, int row, const int32_t *keep, int n_keep)
 {
-    if (wg_rows_point(r, row) >= 0) {
-        row_head(w, WG_ROW_POINT, (uint32_t)r->point[row], 0);
+    if (wg_rows_one_hot(r, row) >= 0) {
+        row_head(w, WG_ROW_ONE_HOT, (uint32_t)r->point[row], 0);
         return;
     }
     const wg_support s = wg_rows_support(r, row);

@@ -27,7 +27,7 @@ static json_t *header_of(const wg_config *c, const json_t *machine)
     return h;
 }
 
-wg_status wg_tracer_open(wg_tracer **out, const wg_config *config, const json_t *machine, wg_record *record, wg_error *err)
+wg_status wg_tracer_open(wg_tracer **out, const wg_config *config, const json_t *machine, wg_run_writer *record, wg_error *err)
 {
     wg_tracer *t = wg_calloc(1, sizeof *t);
     if (!t) return wg_nomem(err, sizeof *t, "a trace");
@@ -61,7 +61,7 @@ void wg_tracer_close(wg_tracer *t)
 
 static wg_status write_out(wg_tracer *t, const wg_trace_writer *w, double start, wg_error *err)
 {
-    const wg_status s = wg_record_trace(t->record, w->byte, w->n, err);
+    const wg_status s = wg_run_writer_trace(t->record, w->byte, w->n, err);
     t->seconds += wg_clock_now() - start;
     return s;
 }
@@ -70,11 +70,11 @@ wg_status wg_tracer_begin(wg_tracer *t, wg_request *q, const wg_seq *s, wg_error
 {
     wg_trace_writer *w = &t->writer[q->group];
     const double start = wg_clock_now();
-    if (wg_record_trace_end(t->record) == 0) { /* a run that begins, also when it resumes a folder that has nothing */
+    if (wg_run_writer_trace_end(t->record) == 0) { /* a run that begins, also when it resumes a folder that has nothing */
         WG_TRY(wg_trace_put_header(w, t->header, err));
         WG_TRY(write_out(t, w, start, err));
     }
-    q->trace_at = wg_record_trace_end(t->record);
+    q->trace_at = wg_run_writer_trace_end(t->record);
     const wg_trace_asked a = { s->request, q->cell, q->group, q->prompt, q->repeat, s->limit, s->prompt };
     WG_TRY(wg_trace_put_request(w, &a, s->token, err));
     return write_out(t, w, start, err);

@@ -8,7 +8,7 @@
 #include "experiments/record/trace.h"
 
 typedef struct wg_tracer {
-    wg_record *record;         /* borrowed */
+    wg_run_writer *record;         /* borrowed */
     wg_trace_writer *writer;   /* (groups) */
     int groups;
     json_t *header;            /* goes before the first request */
@@ -16,7 +16,7 @@ typedef struct wg_tracer {
 } wg_tracer;
 
 /* machine: what ran it (wg_machine_json), for the digests. Groups are added in their order. */
-wg_status wg_tracer_open(wg_tracer **out, const wg_config *config, const json_t *machine, wg_record *record, wg_error *err);
+wg_status wg_tracer_open(wg_tracer **out, const wg_config *config, const json_t *machine, wg_run_writer *record, wg_error *err);
 wg_status wg_tracer_add_group(wg_tracer *t, const wg_config *config, int vocab, const wg_tokenizer *tokenizer, wg_error *err);
 void wg_tracer_close(wg_tracer *t); /* NULL is fine */
 

@@ -175,13 +175,13 @@ static const wg_estimate_ci none = { NAN, NAN, NAN };
 static void pairs_figure(FILE *f, const json_t *pairs)
 {
     const size_t n = json_array_size(pairs);
-    wg_forest_row *row = wg_calloc(n, sizeof *row);
+    wg_forest_plot_row *row = wg_calloc(n, sizeof *row);
     for (size_t i = 0; row && i < n; i++) {
         char name[500];
         pair_name(name, sizeof name, json_array_get(pairs, i));
-        row[i] = (wg_forest_row){ wg_strdup(name), false, { faster(json_array_get(pairs, i)), none } };
+        row[i] = (wg_forest_plot_row){ wg_strdup(name), false, { faster(json_array_get(pairs, i)), none } };
     }
-    const wg_forest o = { "How much faster than A, by cell",
+    const wg_forest_plot o = { "How much faster than A, by cell",
                           "How much faster than A each cell is, with 95 % intervals. On the dashed line "
                           "it is as fast; right of it, faster.",
                           "faster than A (as fast: 1)",
@@ -189,7 +189,7 @@ static void pairs_figure(FILE *f, const json_t *pairs)
                           3,
                           row,
                           row ? (int)n : 0 };
-    wg_forest_figure(&(wg_plot_out){ f, false }, &o);
+    wg_forest_plot_figure(&(wg_plot_out){ f, false }, &o);
     for (size_t i = 0; row && i < n; i++) wg_free(row[i].name);
     wg_free(row);
 }
@@ -220,22 +220,22 @@ static void where_figure(FILE *f, const json_t *p)
 {
     const size_t n = parts_of(p);
     char name[80];
-    wg_forest_row *row = n ? wg_calloc(n + 1, sizeof *row) : NULL;
+    wg_forest_plot_row *row = n ? wg_calloc(n + 1, sizeof *row) : NULL;
     int at = 0;
-    if (row) row[at++] = (wg_forest_row){ wg_strdup("all prompts"), true, { faster(p), none } };
+    if (row) row[at++] = (wg_forest_plot_row){ wg_strdup("all prompts"), true, { faster(p), none } };
     for (int k = 0; row && k < PARTS; k++)
         for (size_t i = 0; i < json_array_size(json_object_get(p, part_lists[k])); i++) {
             const json_t *o = json_array_get(json_object_get(p, part_lists[k]), i);
-            row[at++] = (wg_forest_row){ wg_strdup(part_name(name, sizeof name, o)), true, { faster(o), none } };
+            row[at++] = (wg_forest_plot_row){ wg_strdup(part_name(name, sizeof name, o)), true, { faster(o), none } };
         }
-    const wg_forest o = { "How much faster than A, by parts of the prompts",
+    const wg_forest_plot o = { "How much faster than A, by parts of the prompts",
                           "How much faster than A, by category, turn and length of the prompt, with 95 % intervals.",
                           "faster than A (as fast: 1)",
                           { NULL, NULL },
                           3,
                           row,
                           at };
-    if (row) wg_forest_figure(&(wg_plot_out){ f, false }, &o);
+    if (row) wg_forest_plot_figure(&(wg_plot_out){ f, false }, &o);
     for (int i = 0; i < at; i++) wg_free(row[i].name);
     wg_free(row);
 }

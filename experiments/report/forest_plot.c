@@ -10,7 +10,7 @@ static double least(const wg_estimate_ci *p) { return isfinite(p->lo) ? p->lo : 
 static double most(const wg_estimate_ci *p) { return isfinite(p->hi) ? p->hi : p->v; }
 
 /* What the axis spans: every point, every interval, and 1. */
-static bool span(const wg_forest *o, double *lo, double *hi, bool *under)
+static bool span(const wg_forest_plot *o, double *lo, double *hi, bool *under)
 {
     bool any = false;
     *lo = *hi = 1;
@@ -31,11 +31,11 @@ static bool span(const wg_forest *o, double *lo, double *hi, bool *under)
     return any;
 }
 
-static bool drawn(const wg_forest_row *r, int k) { return isfinite(r->point[k].v); }
-static bool named_above(const wg_forest_row *r) { return r->name && !r->under; }
+static bool drawn(const wg_forest_plot_row *r, int k) { return isfinite(r->point[k].v); }
+static bool named_above(const wg_forest_plot_row *r) { return r->name && !r->under; }
 
 /* "NAME, part: measured 1.20x [1.10, 1.30]" */
-static void note(FILE *s, const wg_forest *o, const char *name, const wg_forest_row *r, int k)
+static void note(FILE *s, const wg_forest_plot *o, const char *name, const wg_forest_plot_row *r, int k)
 {
     const wg_estimate_ci *p = &r->point[k];
     char ci[64] = "";
@@ -45,12 +45,12 @@ static void note(FILE *s, const wg_forest *o, const char *name, const wg_forest_
 }
 
 /* The points of one series, and at the right edge what they are where there is room for that. */
-static void points(FILE *s, const wg_forest *o, int k, bool numbers)
+static void points(FILE *s, const wg_forest_plot *o, int k, bool numbers)
 {
     const char *name = NULL; /* of the rows that stand under it */
     fprintf(s, "$p%d << EOD\n", k);
     for (int i = 0, y = 0; i < o->n; i++) {
-        const wg_forest_row *r = &o->row[i];
+        const wg_forest_plot_row *r = &o->row[i];
         const wg_estimate_ci *p = &r->point[k];
         y += named_above(r) ? NAME : 0;
         if (named_above(r)) name = r->name;
@@ -63,7 +63,7 @@ static void points(FILE *s, const wg_forest *o, int k, bool numbers)
     }
     fputs("EOD\n", s);
     for (int i = 0, y = 0; i < o->n && k == 0; i++) {
-        const wg_forest_row *r = &o->row[i];
+        const wg_forest_plot_row *r = &o->row[i];
         const wg_estimate_ci *p = &r->point[0];
         y += named_above(r) ? NAME : 0;
         if (numbers && drawn(r, 0)) {
@@ -75,10 +75,10 @@ static void points(FILE *s, const wg_forest *o, int k, bool numbers)
     }
 }
 
-static void names(FILE *s, const wg_forest *o, int width)
+static void names(FILE *s, const wg_forest_plot *o, int width)
 {
     for (int i = 0, y = 0; i < o->n; i++) {
-        const wg_forest_row *r = &o->row[i];
+        const wg_forest_plot_row *r = &o->row[i];
         if (r->name) {
             fputs("set label ", s);
             wg_plot_label(s, r->name, r->under ? 14 : width / 8);
@@ -98,7 +98,7 @@ static double step(double range, int tics)
 
 static int draw(FILE *s, int width, const void *arg)
 {
-    const wg_forest *o = arg;
+    const wg_forest_plot *o = arg;
     const bool numbers = width == WG_PLOT_BROAD;
     double lo, hi;
     bool under;
@@ -135,13 +135,13 @@ static int draw(FILE *s, int width, const void *arg)
 static bool legend(const void *arg, int i, wg_plot_key *out)
 {
     static const char *const symbol[] = { "\u25CF", "\u25C7" };
-    const wg_forest *o = arg;
+    const wg_forest_plot *o = arg;
     if (i > 1 || !o->series[0]) return false;
     *out = (wg_plot_key){ o->series[i], symbol[i], i };
     return true;
 }
 
-void wg_forest_figure(const wg_plot_out *to, const wg_forest *forest)
+void wg_forest_plot_figure(const wg_plot_out *to, const wg_forest_plot *forest)
 {
     const wg_plot p = { forest->title, forest->caption, draw, forest, legend };
     wg_plot_figure(to, &p);

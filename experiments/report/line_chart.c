@@ -6,7 +6,7 @@
 
 static int draw(FILE *s, int width, const void *arg)
 {
-    const wg_curves *c = arg;
+    const wg_line_chart *c = arg;
     if (c->n == 0) return 0;
     wg_plot_look(s);
     fprintf(
@@ -16,7 +16,7 @@ static int draw(FILE *s, int width, const void *arg)
     for (int i = 0; i < c->n; i++) {
         fprintf(s, "$c%d << EOD\n", i);
         for (int k = 0; k < c->curve[i].n; k++) {
-            const wg_curve_point *p = &c->curve[i].point[k];
+            const wg_chart_point *p = &c->curve[i].point[k];
             fprintf(s, "%g %.6g %.6g %.6g", p->x, p->y, isfinite(p->lo) ? p->lo : p->y, isfinite(p->hi) ? p->hi : p->y);
             if (isfinite(p->lo))
                 wg_plot_note(s, "%s: %s %.2f [%.2f, %.2f] at %s %g", c->curve[i].name, c->y, p->y, p->lo, p->hi, c->x, p->x);
@@ -41,13 +41,13 @@ static int draw(FILE *s, int width, const void *arg)
 
 static bool legend(const void *arg, int i, wg_plot_key *out)
 {
-    const wg_curves *c = arg;
+    const wg_line_chart *c = arg;
     if (i >= c->n) return false;
     *out = (wg_plot_key){ c->curve[i].name, wg_plot_symbol(i), i % WG_PLOT_SERIES };
     return true;
 }
 
-void wg_curves_figure(const wg_plot_out *to, const wg_curves *c)
+void wg_line_chart_figure(const wg_plot_out *to, const wg_line_chart *c)
 {
     const wg_plot p = { c->title, c->caption, draw, c, legend };
     wg_plot_figure(to, &p);

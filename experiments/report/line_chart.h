@@ -5,16 +5,16 @@
 
 #include "experiments/report/plot.h"
 
-typedef struct wg_curve_point { double x, y, lo, hi; } wg_curve_point; /* lo, hi NaN: no interval */
-typedef struct wg_curve { char *name; wg_curve_point *point; int n; } wg_curve;
+typedef struct wg_chart_point { double x, y, lo, hi; } wg_chart_point; /* lo, hi NaN: no interval */
+typedef struct wg_chart_line { char *name; wg_chart_point *point; int n; } wg_chart_line;
 
-typedef struct wg_curves {
+typedef struct wg_line_chart {
     const char *title, *caption, *x, *y;
     const char *range; /* of y, as gnuplot writes it: "[0:1]" */
-    const wg_curve *curve;
+    const wg_chart_line *curve;
     int n;
-} wg_curves;
+} wg_line_chart;
 
-void wg_curves_figure(const wg_plot_out *to, const wg_curves *c); /* nothing without gnuplot or curves */
+void wg_line_chart_figure(const wg_plot_out *to, const wg_line_chart *c); /* nothing without gnuplot or curves */
 
 #endif

@@ -37,21 +37,21 @@ void wg_report_interval(FILE *f, const json_t *o, const char *key, const char *i
         fprintf(f, " <small>[%.2f, %.2f]</small>", wg_json_item(o, interval, 0), wg_json_item(o, interval, 1));
 }
 
-void wg_report_name(FILE *f, const wg_folder *run, size_t cell)
+void wg_report_name(FILE *f, const wg_run_reader *run, size_t cell)
 {
-    char *name = wg_folder_cell_name(run, (int)cell);
+    char *name = wg_run_reader_cell_name(run, (int)cell);
     wg_html_name(f, name);
     wg_free(name);
 }
 
-static void put_row(FILE *f, const wg_folder *run, size_t cell, const char *scope)
+static void put_row(FILE *f, const wg_run_reader *run, size_t cell, const char *scope)
 {
     fprintf(f, "<th scope=%s class=\"w\"><span class=\"no\">%zu</span> ", scope, cell);
     wg_report_name(f, run, cell);
     fputs("</th>", f);
 }
 
-void wg_report_row(FILE *f, const wg_folder *run, size_t cell) { put_row(f, run, cell, "\"row\""); }
+void wg_report_row(FILE *f, const wg_run_reader *run, size_t cell) { put_row(f, run, cell, "\"row\""); }
 
 void wg_report_td(FILE *f, const char *format, double v)
 {
@@ -80,7 +80,7 @@ wg_tally wg_report_tally(const json_t *cells)
     return t;
 }
 
-static void answer(FILE *f, const wg_folder *run, const json_t *cells)
+static void answer(FILE *f, const wg_run_reader *run, const json_t *cells)
 {
     const int best = wg_report_best(cells), n = (int)json_array_size(cells);
     const wg_tally t = wg_report_tally(cells);
@@ -121,14 +121,14 @@ static void leave_out(wg_column_choice *c, const char *name)
     c->n = n;
 }
 
-static void main_table(FILE *f, const wg_folder *run, const json_t *cells)
+static void main_table(FILE *f, const wg_run_reader *run, const json_t *cells)
 {
     const int best = wg_report_best(cells), n = (int)json_array_size(cells);
     wg_column_choice c;
     wg_columns_of(wg_columns, WG_IN_PAGE, &c);
-    if (wg_folder_sweeps(run, "verify") || wg_folder_sweeps(run, "verify.rule"))
+    if (wg_run_reader_sweeps(run, "verify") || wg_run_reader_sweeps(run, "verify.rule"))
         leave_out(&c, "rule"); /* the cell's name has it */
-    if (wg_folder_sweeps(run, "sampling.temperature")) leave_out(&c, "temperature");
+    if (wg_run_reader_sweeps(run, "sampling.temperature")) leave_out(&c, "temperature");
     fputs("<h2>Numbers</h2>\n", f);
     wg_html_table(f, "A line a cell, beside its own baseline. Brackets: 95 % intervals over prompts; of predicted, the range "
                      "of the cost model.");
@@ -158,7 +158,7 @@ static bool any_has(const json_t *cells, const char *list)
 }
 
 /* A row for each element of a list that cells have. */
-static void elements(FILE *f, const wg_folder *run, const json_t *cells, const char *of, const wg_column *columns,
+static void elements(FILE *f, const wg_run_reader *run, const json_t *cells, const char *of, const wg_column *columns,
                      const char *caption)
 {
     wg_column_choice c;
@@ -181,7 +181,7 @@ static void elements(FILE *f, const wg_folder *run, const json_t *cells, const c
     wg_html_table_end(f);
 }
 
-static void categories(FILE *f, const wg_folder *run, const json_t *cells, bool drawings)
+static void categories(FILE *f, const wg_run_reader *run, const json_t *cells, bool drawings)
 {
     if (!any_has(cells, "categories")) return;
     fputs("<h2>By category</h2>\n", f);
@@ -190,7 +190,7 @@ static void categories(FILE *f, const wg_folder *run, const json_t *cells, bool 
              "Speed-up and acceptance by category, with 95 % intervals over its prompts.");
 }
 
-static void turns(FILE *f, const wg_folder *run, const json_t *cells)
+static void turns(FILE *f, const wg_run_reader *run, const json_t *cells)
 {
     if (!any_has(cells, "turns")) return;
     fputs("<h2>By turn</h2>\n", f);
@@ -198,7 +198,7 @@ static void turns(FILE *f, const wg_folder *run, const json_t *cells)
              "Speed-up and acceptance by turn of the conversation, with 95 % intervals over conversations.");
 }
 
-static void parts(FILE *f, const wg_folder *run, const json_t *cells)
+static void parts(FILE *f, const wg_run_reader *run, const json_t *cells)
 {
     if (!any_has(cells, "parts")) return;
     fputs("<h2>Which part of a drafter wrote what</h2>\n", f);
@@ -212,7 +212,7 @@ static void parts(FILE *f, const wg_folder *run, const json_t *cells)
 
 static double phase(const wg_column *c, const json_t *cell) { return json_number_value(wg_column_value(cell, c->path)); }
 
-static void phases(FILE *f, const wg_folder *run, const json_t *cells)
+static void phases(FILE *f, const wg_run_reader *run, const json_t *cells)
 {
     wg_column_choice c;
     double longest = 0;
@@ -269,7 +269,7 @@ static void leaves(FILE *f, const json_t *v, char *path, size_t end, size_t size
     wg_free(text);
 }
 
-static void provenance(FILE *f, const wg_folder *run)
+static void provenance(FILE *f, const wg_run_reader *run)
 {
     char path[600] = "";
     const json_t *cells = json_object_get(run->summary, "cells");
@@ -295,7 +295,7 @@ static void provenance(FILE *f, const wg_folder *run)
     fputs("</pre>\n", f);
 }
 
-wg_status wg_report_write(FILE *f, const wg_folder *run, bool drawings, wg_error *err)
+wg_status wg_report_write(FILE *f, const wg_run_reader *run, bool drawings, wg_error *err)
 {
     const json_t *cells = json_object_get(run->summary, "cells");
     const char *name = json_string_value(json_object_get(run->config, "name")),

@@ -11,14 +11,14 @@
 #include "experiments/record/run_reader.h"
 
 /* EINVAL when the run has no summary. drawings: use gnuplot when it is there. */
-wg_status wg_report_write(FILE *f, const wg_folder *run, bool drawings, wg_error *err);
+wg_status wg_report_write(FILE *f, const wg_run_reader *run, bool drawings, wg_error *err);
 
 /* One drawing of the page as an SVG file: "speedups", "predicted", "lengths", "positions" or "categories". Errors: EINVAL when
  * there is no such drawing, no summary, no gnuplot, or nothing of the kind in this run. */
-wg_status wg_report_drawing(FILE *f, const wg_folder *run, const char *name, wg_error *err);
+wg_status wg_report_drawing(FILE *f, const wg_run_reader *run, const char *name, wg_error *err);
 
 /* The same in short as Markdown: question, answer, table (columns: NULL for the usual ones), what ran it. Errors as above. */
-wg_status wg_report_markdown(FILE *f, const wg_folder *run, const wg_column_choice *columns, wg_error *err);
+wg_status wg_report_markdown(FILE *f, const wg_run_reader *run, const wg_column_choice *columns, wg_error *err);
 
 /* Every folder below `dir` (two levels) that has a summary.json, newest first; *runs: how many. */
 wg_status wg_report_index(FILE *f, const char *dir, int *runs, wg_error *err);

@@ -6,7 +6,7 @@
 enum { MOST = 16 };
 
 /* Shares of the steps that kept so many draft tokens. */
-static void histogram(FILE *f, const wg_folder *run, const json_t *cells)
+static void histogram(FILE *f, const wg_run_reader *run, const json_t *cells)
 {
     size_t most = 0;
     for (size_t i = 0; i < json_array_size(cells); i++) {
@@ -35,7 +35,7 @@ static void histogram(FILE *f, const wg_folder *run, const json_t *cells)
 }
 
 /* By depth, offered-corrected. */
-static void positions(FILE *f, const wg_folder *run, const json_t *cells)
+static void positions(FILE *f, const wg_run_reader *run, const json_t *cells)
 {
     size_t most = 0;
     for (size_t i = 0; i < json_array_size(cells); i++) {
@@ -59,7 +59,7 @@ static void positions(FILE *f, const wg_folder *run, const json_t *cells)
     wg_html_table_end(f);
 }
 
-void wg_report_acceptance(FILE *f, const wg_folder *run, const json_t *cells)
+void wg_report_acceptance(FILE *f, const wg_run_reader *run, const json_t *cells)
 {
     positions(f, run, cells);
     histogram(f, run, cells);

@@ -32,7 +32,7 @@ void wg_report_value(FILE *f, const wg_column *c, const json_t *o)
     fputs("</td>", f);
 }
 
-void wg_report_columns(FILE *f, const wg_folder *run, const json_t *cells, unsigned shown, const char *caption)
+void wg_report_columns(FILE *f, const wg_run_reader *run, const json_t *cells, unsigned shown, const char *caption)
 {
     wg_column_choice c;
     wg_columns_of(wg_columns, shown, &c);

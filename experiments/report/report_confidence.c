@@ -13,7 +13,7 @@ static const json_t *attribution(const json_t *cells, size_t i)
     return json_object_get(json_array_get(cells, i), "attribution");
 }
 
-static void losses(FILE *f, const wg_folder *run, const json_t *cells)
+static void losses(FILE *f, const wg_run_reader *run, const json_t *cells)
 {
     fputs("<h2>Who loses what</h2>\n", f);
     wg_report_columns(
@@ -22,7 +22,7 @@ static void losses(FILE *f, const wg_folder *run, const json_t *cells)
         "kept (alpha*), and the two parts of what is missing.");
 }
 
-static void areas(FILE *f, const wg_folder *run, const json_t *cells)
+static void areas(FILE *f, const wg_run_reader *run, const json_t *cells)
 {
     fputs("<h3>Do confidences mean what they say?</h3>\n", f);
     wg_html_table(
@@ -48,7 +48,7 @@ static void areas(FILE *f, const wg_folder *run, const json_t *cells)
     wg_html_table_end(f);
 }
 
-static void reliability(FILE *f, const wg_folder *run, const json_t *cells)
+static void reliability(FILE *f, const wg_run_reader *run, const json_t *cells)
 {
     wg_html_table(f, "Reliability of q: the share kept of drafted tokens whose q was about that much.");
     fputs("<thead><tr><th scope=\"col\">cell</th>", f);
@@ -66,7 +66,7 @@ static void reliability(FILE *f, const wg_folder *run, const json_t *cells)
     wg_html_table_end(f);
 }
 
-void wg_report_confidence(FILE *f, const wg_folder *run, const json_t *cells)
+void wg_report_confidence(FILE *f, const wg_run_reader *run, const json_t *cells)
 {
     bool any = false;
     for (size_t i = 0; i < json_array_size(cells); i++) any = any || json_is_object(attribution(cells, i));

@@ -25,7 +25,7 @@ static void put_column(FILE *f, const wg_column *c, const json_t *o)
     wg_table_put_markdown(f, text);
 }
 
-static void answer(FILE *f, const wg_folder *run, const json_t *cells)
+static void answer(FILE *f, const wg_run_reader *run, const json_t *cells)
 {
     const int best = wg_report_best(cells), n = (int)json_array_size(cells);
     const wg_tally t = wg_report_tally(cells);
@@ -34,7 +34,7 @@ static void answer(FILE *f, const wg_folder *run, const json_t *cells)
         return;
     }
     const json_t *c = json_array_get(cells, (size_t)best);
-    char *name = wg_folder_cell_name(run, best);
+    char *name = wg_run_reader_cell_name(run, best);
     fprintf(f, "%s `%s` decodes at ", n > 1 ? "Fastest:" : "The cell", name ? name : "");
     wg_free(name);
     put_interval(f, c, "speedup");
@@ -50,13 +50,13 @@ static void answer(FILE *f, const wg_folder *run, const json_t *cells)
 }
 
 /* A row for each element of a list that cells have. */
-static void elements(FILE *f, const wg_folder *run, const json_t *cells, const char *of, const wg_column *columns,
+static void elements(FILE *f, const wg_run_reader *run, const json_t *cells, const char *of, const wg_column *columns,
                      const char *title)
 {
     bool any = false;
     for (size_t i = 0; i < json_array_size(cells); i++) {
         const json_t *list = json_object_get(json_array_get(cells, i), of);
-        char *name = wg_folder_cell_name(run, (int)i);
+        char *name = wg_run_reader_cell_name(run, (int)i);
         if (!any && json_array_size(list)) {
             any = true;
             fprintf(f, "\n%s:\n\n| cell |", title);
@@ -78,7 +78,7 @@ static void elements(FILE *f, const wg_folder *run, const json_t *cells, const c
     }
 }
 
-wg_status wg_report_markdown(FILE *f, const wg_folder *run, const wg_column_choice *columns, wg_error *err)
+wg_status wg_report_markdown(FILE *f, const wg_run_reader *run, const wg_column_choice *columns, wg_error *err)
 {
     const json_t *cells = json_object_get(run->summary, "cells");
     const char *question = json_string_value(json_object_get(run->config, "question")),

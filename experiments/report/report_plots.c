@@ -37,9 +37,9 @@ static int fastest(const json_t *cells, size_t *chosen, int most, const char *li
 }
 
 /* "12  length=4, rule=match": the number that compare takes, and what the cell is. */
-static char *numbered(const wg_folder *run, size_t cell)
+static char *numbered(const wg_run_reader *run, size_t cell)
 {
-    char *name = wg_folder_cell_name(run, (int)cell);
+    char *name = wg_run_reader_cell_name(run, (int)cell);
     const size_t n = name ? strlen(name) + 32 : 0;
     char *text = name ? wg_alloc(n, 1) : NULL;
     if (text) snprintf(text, n, "%zu  %s", cell, name);
@@ -49,19 +49,19 @@ static char *numbered(const wg_folder *run, size_t cell)
 
 /* ---- ratios ------------------------------------------------------------------------------------------------------ */
 
-void wg_report_plot_speedups(const wg_plot_out *to, const wg_folder *run, const json_t *cells)
+void wg_report_plot_speedups(const wg_plot_out *to, const wg_run_reader *run, const json_t *cells)
 {
     const size_t n = json_array_size(cells);
-    wg_forest_row *row = wg_calloc(n, sizeof *row);
+    wg_forest_plot_row *row = wg_calloc(n, sizeof *row);
     bool any = false;
     for (size_t i = 0; row && i < n; i++) {
-        row[i] = (wg_forest_row){ numbered(run, i),
+        row[i] = (wg_forest_plot_row){ numbered(run, i),
                                   false,
                                   { estimate(cell_at(cells, i), "speedup", "speedup_ci"),
                                     estimate(cell_at(cells, i), "predicted_speedup", "predicted_speedup_range") } };
         any = any || isfinite(row[i].point[1].v);
     }
-    const wg_forest o = {
+    const wg_forest_plot o = {
         any ? "Speed-up of each cell, measured and predicted" : "Speed-up of each cell",
         any ? "Speed-up of each cell with its 95 % interval, above what the cost model had predicted with the "
               "spread of its calibration. The dashed line is plain decoding."
@@ -72,26 +72,26 @@ void wg_report_plot_speedups(const wg_plot_out *to, const wg_folder *run, const 
         row,
         row ? (int)n : 0
     };
-    wg_forest_figure(to, &o);
+    wg_forest_plot_figure(to, &o);
     for (size_t i = 0; row && i < n; i++) wg_free(row[i].name);
     wg_free(row);
 }
 
 /* The fastest cells, each with all its prompts and with those of one category after the other. */
-void wg_report_plot_categories(const wg_plot_out *to, const wg_folder *run, const json_t *cells)
+void wg_report_plot_categories(const wg_plot_out *to, const wg_run_reader *run, const json_t *cells)
 {
     size_t chosen[FASTEST], rows = 0;
     const int n = fastest(cells, chosen, FASTEST, "categories", 2);
     for (int i = 0; i < n; i++) rows += 2 + json_array_size(json_object_get(cell_at(cells, chosen[i]), "categories"));
-    wg_forest_row *row = n ? wg_calloc(rows, sizeof *row) : NULL;
+    wg_forest_plot_row *row = n ? wg_calloc(rows, sizeof *row) : NULL;
     size_t at = 0;
     for (int i = 0; row && i < n; i++) {
         const json_t *c = cell_at(cells, chosen[i]), *list = json_object_get(c, "categories");
-        row[at++] = (wg_forest_row){ numbered(run, chosen[i]), false, { none, none } };
-        row[at++] = (wg_forest_row){ wg_strdup("all prompts"), true, { estimate(c, "speedup", "speedup_ci"), none } };
+        row[at++] = (wg_forest_plot_row){ numbered(run, chosen[i]), false, { none, none } };
+        row[at++] = (wg_forest_plot_row){ wg_strdup("all prompts"), true, { estimate(c, "speedup", "speedup_ci"), none } };
         for (size_t k = 0; k < json_array_size(list); k++) {
             const json_t *one = json_array_get(list, k);
-            row[at++] = (wg_forest_row){ wg_strdup(json_string_value(json_object_get(one, "category"))),
+            row[at++] = (wg_forest_plot_row){ wg_strdup(json_string_value(json_object_get(one, "category"))),
                                          true,
                                          { estimate(one, "speedup", "speedup_ci"), none } };
         }
@@ -99,8 +99,8 @@ void wg_report_plot_categories(const wg_plot_out *to, const wg_folder *run, cons
     char caption[200];
     snprintf(caption, sizeof caption, "Speed-up by category with BCa intervals of 95 %% over its prompts. %s",
              json_array_size(cells) > FASTEST ? "The six fastest cells; the table has all." : "");
-    const wg_forest o = { "Speed-up by category", caption, "speed-up (plain decoding: 1)", { NULL, NULL }, 2, row, (int)at };
-    if (row) wg_forest_figure(to, &o);
+    const wg_forest_plot o = { "Speed-up by category", caption, "speed-up (plain decoding: 1)", { NULL, NULL }, 2, row, (int)at };
+    if (row) wg_forest_plot_figure(to, &o);
     for (size_t i = 0; i < at; i++) wg_free(row[i].name);
     wg_free(row);
 }
@@ -132,7 +132,7 @@ static void name_farthest(FILE *s, const json_t *cells, double apart)
     }
 }
 
-typedef struct predicted { const wg_folder *run; const json_t *cells; } predicted;
+typedef struct predicted { const wg_run_reader *run; const json_t *cells; } predicted;
 
 static int draw_predicted(FILE *s, int width, const void *arg)
 {
@@ -167,7 +167,7 @@ static int draw_predicted(FILE *s, int width, const void *arg)
     return drawn < 2 ? 0 : width == WG_PLOT_BROAD ? 440 : 340;
 }
 
-void wg_report_plot_predicted(const wg_plot_out *to, const wg_folder *run, const json_t *cells)
+void wg_report_plot_predicted(const wg_plot_out *to, const wg_run_reader *run, const json_t *cells)
 {
     const predicted of = { run, cells };
     const wg_plot p = {
@@ -181,20 +181,20 @@ void wg_report_plot_predicted(const wg_plot_out *to, const wg_folder *run, const
 
 /* ---- curves ------------------------------------------------------------------------------------------------------ */
 
-void wg_report_plot_positions(const wg_plot_out *to, const wg_folder *run, const json_t *cells)
+void wg_report_plot_positions(const wg_plot_out *to, const wg_run_reader *run, const json_t *cells)
 {
     size_t chosen[LINES];
-    wg_curve curve[LINES];
+    wg_chart_line curve[LINES];
     const int n = fastest(cells, chosen, LINES, "acceptance_by_position", 2);
     for (int k = 0; k < n; k++) {
         const json_t *c = cell_at(cells, chosen[k]);
         const size_t all = json_array_size(json_object_get(c, "acceptance_by_position"));
-        curve[k] = (wg_curve){ numbered(run, chosen[k]), wg_calloc(all, sizeof(wg_curve_point)), (int)all };
+        curve[k] = (wg_chart_line){ numbered(run, chosen[k]), wg_calloc(all, sizeof(wg_chart_point)), (int)all };
         for (size_t d = 0; curve[k].point && d < all; d++)
-            curve[k].point[d] = (wg_curve_point){ (double)d + 1, wg_json_item(c, "acceptance_by_position", d), NAN, NAN };
+            curve[k].point[d] = (wg_chart_point){ (double)d + 1, wg_json_item(c, "acceptance_by_position", d), NAN, NAN };
         if (!curve[k].point) curve[k].n = 0;
     }
-    const wg_curves o = { "Acceptance by position in the draft",
+    const wg_line_chart o = { "Acceptance by position in the draft",
                           json_array_size(cells) > LINES
                               ? "Acceptance by position, of steps whose draft was that deep: the eight fastest cells."
                               : "Acceptance by position, of steps whose draft was that deep.",
@@ -203,7 +203,7 @@ void wg_report_plot_positions(const wg_plot_out *to, const wg_folder *run, const
                           "[0:1]",
                           curve,
                           n };
-    wg_curves_figure(to, &o);
+    wg_line_chart_figure(to, &o);
     for (int k = 0; k < n; k++) {
         wg_free(curve[k].name);
         wg_free(curve[k].point);
@@ -226,10 +226,10 @@ static double length_of(const json_t *config)
 }
 
 /* The name of a cell without its length, so that cells that differ in nothing else have the same. */
-static char *rest_of(const wg_folder *run, size_t cell)
+static char *rest_of(const wg_run_reader *run, size_t cell)
 {
     static const char *const parts[] = { "length=", "k=" };
-    char *name = wg_folder_cell_name(run, (int)cell);
+    char *name = wg_run_reader_cell_name(run, (int)cell);
     for (int i = 0; i < 2 && name; i++) {
         char *at = strstr(name, parts[i]);
         if (!at || (at > name && at[-1] != '(' && at[-1] != ' ')) continue;
@@ -252,23 +252,23 @@ static int by_curve(const void *a, const void *b)
 }
 
 /* Neighbours of one name are a curve; one of a single point says nothing about lengths. */
-static int join(wg_curve *curve, wg_curve_point *point, const measured *m, int n)
+static int join(wg_chart_line *curve, wg_chart_point *point, const measured *m, int n)
 {
     int curves = 0;
     for (int i = 0, end; i < n; i = end) {
         for (end = i + 1; end < n && by_rest(&m[i], &m[end]) == 0;) end++;
-        for (int k = i; k < end; k++) point[k] = (wg_curve_point){ m[k].length, m[k].tau.v, m[k].tau.lo, m[k].tau.hi };
-        if (m[end - 1].length > m[i].length) curve[curves++] = (wg_curve){ m[i].rest, &point[i], end - i };
+        for (int k = i; k < end; k++) point[k] = (wg_chart_point){ m[k].length, m[k].tau.v, m[k].tau.lo, m[k].tau.hi };
+        if (m[end - 1].length > m[i].length) curve[curves++] = (wg_chart_line){ m[i].rest, &point[i], end - i };
     }
     return curves;
 }
 
-void wg_report_plot_lengths(const wg_plot_out *to, const wg_folder *run, const json_t *cells)
+void wg_report_plot_lengths(const wg_plot_out *to, const wg_run_reader *run, const json_t *cells)
 {
     const size_t n = json_array_size(cells);
     measured *m = wg_calloc(n, sizeof *m);
-    wg_curve *curve = wg_calloc(n, sizeof *curve);
-    wg_curve_point *point = wg_calloc(n, sizeof *point);
+    wg_chart_line *curve = wg_calloc(n, sizeof *curve);
+    wg_chart_point *point = wg_calloc(n, sizeof *point);
     int kept = 0;
     for (size_t i = 0; m && i < n; i++) {
         m[kept] = (measured){ length_of(json_object_get(json_array_get(run->cells, i), "config")),
@@ -278,14 +278,14 @@ void wg_report_plot_lengths(const wg_plot_out *to, const wg_folder *run, const j
     }
     if (m) qsort(m, (size_t)kept, sizeof *m, by_curve);
     const int curves = m && curve && point ? join(curve, point, m, kept) : 0;
-    const wg_curves o = { "Tau against draft length",
+    const wg_line_chart o = { "Tau against draft length",
                           "Tokens per pass of the target against the length of the draft, with 95 % intervals.",
                           "draft length",
                           "tau",
                           "[1:*]",
                           curve,
                           curves };
-    if (curves <= 2 * LINES) wg_curves_figure(to, &o);
+    if (curves <= 2 * LINES) wg_line_chart_figure(to, &o);
     for (int i = 0; i < kept; i++) wg_free(m[i].rest);
     wg_free(m);
     wg_free(curve);
@@ -294,11 +294,11 @@ void wg_report_plot_lengths(const wg_plot_out *to, const wg_folder *run, const j
 
 /* ---- one of them, alone ------------------------------------------------------------------------------------------ */
 
-wg_status wg_report_drawing(FILE *f, const wg_folder *run, const char *name, wg_error *err)
+wg_status wg_report_drawing(FILE *f, const wg_run_reader *run, const char *name, wg_error *err)
 {
     static const struct {
         const char *name;
-        void (*draw)(const wg_plot_out *to, const wg_folder *run, const json_t *cells);
+        void (*draw)(const wg_plot_out *to, const wg_run_reader *run, const json_t *cells);
     } drawing[] = { { "speedups", wg_report_plot_speedups },
                     { "predicted", wg_report_plot_predicted },
                     { "lengths", wg_report_plot_lengths },

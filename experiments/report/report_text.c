@@ -12,7 +12,7 @@
 enum { SHOWN = 3, MOST_BYTES = 4000 };
 
 /* The prompts of a cell, when their file is still where it was. */
-static wg_dataset *prompts_of(const wg_folder *run, int cell)
+static wg_dataset *prompts_of(const wg_run_reader *run, int cell)
 {
     const json_t *config = json_object_get(json_array_get(run->cells, (size_t)cell), "config");
     const json_t *p = json_object_get(config, "prompts");
@@ -28,7 +28,7 @@ static wg_dataset *prompts_of(const wg_folder *run, int cell)
     return d;
 }
 
-static const wg_prompt *prompt_of(const wg_dataset *d, const wg_asked *a)
+static const wg_prompt *prompt_of(const wg_dataset *d, const wg_prompt_key *a)
 {
     for (int i = 0; d && i < d->n; i++) {
         char sha[WG_SHA256_HEX];
@@ -99,12 +99,12 @@ static void marked(FILE *f, const char *text, size_t n, const json_t *turns, con
 }
 
 /* One answer; the first of a conversation under its name. */
-static void transcript(FILE *f, const wg_folder *run, const wg_entry *e, const wg_dataset *d)
+static void transcript(FILE *f, const wg_run_reader *run, const wg_entry *e, const wg_dataset *d)
 {
-    json_t *line = wg_folder_line(run, e);
+    json_t *line = wg_run_reader_line(run, e);
     const json_t *text = json_object_get(line, "text"), *turns = json_object_get(line, "drafted_bytes");
     const steps s = steps_of(line);
-    const wg_asked *a = &run->asked[e->prompt];
+    const wg_prompt_key *a = &run->asked[e->prompt];
     const wg_prompt *p = prompt_of(d, a);
     if (e->turn == 0) {
         fputs("<h3>", f);
@@ -145,11 +145,11 @@ static void authors(FILE *f, const json_t *cell)
     }
 }
 
-void wg_report_transcripts(FILE *f, const wg_folder *run, int cell)
+void wg_report_transcripts(FILE *f, const wg_run_reader *run, int cell)
 {
     int shown = 0, prompt = -1;
     if (cell < 0) return;
-    char *name = wg_folder_cell_name(run, cell);
+    char *name = wg_run_reader_cell_name(run, cell);
     fputs("<h2>Who wrote what</h2>\n<p class=\"soft\">", f);
     if (!json_is_string(json_object_get(run->config, "trace")) ||
         strcmp(json_string_value(json_object_get(run->config, "trace")), "none") == 0)

@@ -4,7 +4,7 @@
 #include "experiments/report/html.h"
 #include "experiments/report/report_parts.h"
 
-void wg_report_use(FILE *f, const wg_folder *run, const json_t *cells)
+void wg_report_use(FILE *f, const wg_run_reader *run, const json_t *cells)
 {
     if (!json_object_get(json_array_get(cells, 0), "efficiency")) return; /* the summary is an older one */
     fputs("<h2>Use and waste</h2>\n", f);

@@ -257,7 +257,7 @@ static wg_status open_lesson(lesson *l, const wg_config *c, wg_target *t, int de
         return wg_fail(err, WG_ELAW, "drafter %s: drafts of several laws, fixed among them; this needs one that says which",
                        cell->drafter->name);
     set_length(cell, l->fixed, depth);
-    wg_engine_parts parts = wg_target_parts(t);
+    wg_engine_parts parts = wg_target_engine_parts(t);
     parts.drafter = cell->drafter;
     parts.drafter_options = cell->draft;
     parts.verifier = &teacher;

@@ -20,14 +20,14 @@ typedef struct part {
     const char *dir;
     json_t *machine;
     wg_shard shard;
-    wg_kept kept; /* where its lines end */
+    wg_resume_cursor kept; /* where its lines end */
 } part;
 
 typedef struct merger {
     part *part; /* (n) once they are checked by shard, and n is their count */
     int n;
     wg_config *config;
-    wg_record *record;
+    wg_run_writer *record;
     wg_coverage *coverage; /* (config->n) */
     char *room;
     size_t size;
@@ -152,18 +152,18 @@ static wg_status copy(merger *m, const part *p, bool steps, off_t from, off_t to
         got = pread(fd, m->room + done, n - done, from + (off_t)done);
     if (done < n) wg_fail(err, WG_EIO, "%s: cannot read: %s", path, errno ? strerror(errno) : "it became shorter");
     if (fd >= 0) close(fd);
-    return done < n ? WG_EIO : wg_record_lines(m->record, steps, m->room, n, err);
+    return done < n ? WG_EIO : wg_run_writer_lines(m->record, steps, m->room, n, err);
 }
 
 static wg_status copy_requests(merger *m, part *p, int n, wg_error *err)
 {
-    wg_kept *k = &p->kept;
+    wg_resume_cursor *k = &p->kept;
     if (k->next + n > k->n)
         return wg_fail(err, WG_EFORMAT, "%s: requests are missing: there are %d whole ones", p->dir, k->n);
-    const off_t from = wg_kept_requests_end(k), steps = wg_kept_steps_end(k);
+    const off_t from = wg_resume_cursor_requests_end(k), steps = wg_resume_cursor_steps_end(k);
     k->next += n;
-    WG_TRY(copy(m, p, false, from, wg_kept_requests_end(k), err));
-    return copy(m, p, true, steps, wg_kept_steps_end(k), err);
+    WG_TRY(copy(m, p, false, from, wg_resume_cursor_requests_end(k), err));
+    return copy(m, p, true, steps, wg_resume_cursor_steps_end(k), err);
 }
 
 static wg_status deal(merger *m, wg_error *err)
@@ -258,18 +258,18 @@ static wg_status read_coverage(merger *m, wg_error *err)
 static wg_status write_folder(merger *m, const char *out, wg_error *err)
 {
     json_t *machine = merged_machine(m), *costs = merged_costs(m);
-    wg_status s = wg_record_open(&m->record, out, m->config, machine, err);
-    if (!s && json_array_size(costs)) s = wg_record_costs(m->record, costs, err);
+    wg_status s = wg_run_writer_open(&m->record, out, m->config, machine, err);
+    if (!s && json_array_size(costs)) s = wg_run_writer_costs(m->record, costs, err);
     json_decref(machine);
     json_decref(costs);
     for (int i = 0; i < m->n && !s; i++) {
-        wg_kept *k = &m->part[i].kept;
-        s = wg_kept_open(k, m->part[i].dir, m->config->top.trace, false, err);
+        wg_resume_cursor *k = &m->part[i].kept;
+        s = wg_resume_cursor_open(k, m->part[i].dir, m->config->top.trace, false, err);
         if (k->file) fclose(k->file);
         k->file = NULL;
     }
     if (!s) s = deal(m, err);
-    wg_record_close(m->record);
+    wg_run_writer_close(m->record);
     m->record = NULL;
     return s;
 }
@@ -290,7 +290,7 @@ static void close_merger(merger *m)
 {
     for (int i = 0; m->part && i < m->n; i++) {
         json_decref(m->part[i].machine);
-        wg_kept_close(&m->part[i].kept);
+        wg_resume_cursor_close(&m->part[i].kept);
     }
     wg_free(m->part);
     wg_free(m->coverage);

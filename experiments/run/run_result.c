@@ -56,10 +56,10 @@ static void add_to(wg_pairs *p, int i, const wg_request *q, const wg_request *ba
 /* What both sides took, and when the cell's tokens came. */
 static wg_status add_efforts(wg_result *o, const wg_request *q, const wg_request *base, wg_error *err)
 {
-    wg_effort *to[2] = { &o->effort, &o->base_effort };
+    wg_run_work *to[2] = { &o->work, &o->base_work };
     const wg_request *from[2] = { q, base };
     for (int i = 0; i < 2; i++) {
-        wg_load_add(&to[i]->load, &from[i]->load);
+        wg_pass_stats_add(&to[i]->pass_stats, &from[i]->pass_stats);
         to[i]->forward += from[i]->forward;
         to[i]->decode += from[i]->decode;
         to[i]->prefill += from[i]->prefill;
@@ -88,7 +88,7 @@ wg_status wg_result_add_pair(wg_result *o, const wg_request *q, const wg_request
     wg_counts_add(&o->counts, &q->counts);
     o->on_device.verified += q->on_device.verified;
     o->on_device.decoded += q->on_device.decoded;
-    wg_mixture_add(&o->mixture, &q->mixture);
+    wg_composite_totals_add(&o->composite, &q->composite);
     wg_phases_add(&o->phases, &q->phases, 1);
     o->decode += q->decode;
     o->forward += q->forward;

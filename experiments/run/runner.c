@@ -28,7 +28,7 @@ typedef struct runner {
     wg_target **target;    /* (targets) */
     int targets;
     wg_group *group;       /* (config->groups) */
-    wg_record *record;
+    wg_run_writer *record;
     wg_tracer *tracer;     /* NULL: probabilities are not traced */
     json_t *costs;         /* cost.json: what groups know before they are measured */
     wg_run *run;
@@ -93,7 +93,7 @@ static wg_status open_arm(const runner *r, const wg_group *g, const wg_cell *cel
     a->cell = cell ? (int)(cell - r->config->cell) : -1;
     if (r->opt->recorded) return open_requests(a, g, r->config->top.trace, err); /* nothing is run */
     const wg_cell *like = g->like;
-    wg_engine_parts parts = wg_target_parts(g->target);
+    wg_engine_parts parts = wg_target_engine_parts(g->target);
     parts.drafter = cell ? cell->drafter : &wg_drafter_none;
     parts.drafter_options = cell ? cell->draft : NULL;
     parts.verifier = cell ? cell->verifier : &wg_verifier_match;
@@ -198,7 +198,7 @@ static void take_costs(runner *r, const wg_group *g)
     for (int k = 1; k < g->arms; k++) {
         wg_result *o = &r->run->result[g->arm[k].cell];
         o->cost = wg_calibration_of(r->costs, g->like->group, g->arm[k].cell);
-        wg_machine_of(r->costs, g->like->group, &o->demand, &o->peaks);
+        wg_machine_of(r->costs, g->like->group, &o->pass_cost, &o->roofline);
     }
 }
 
@@ -221,14 +221,14 @@ static wg_status calibrate(runner *r, wg_group *g, const wg_warm *warm, wg_error
     const int context = (int)(tokens / g->dataset->questions);
     wg_status s = WG_OK;
     if (wg_cost_measure(&pass, g->target->lm, rows * g->batch, context, g->batch, &e) == WG_OK) {
-        wg_peaks peaks;
+        wg_roofline peaks;
         json_t *known = wg_calibration_json(g->like->group, g->batch, &pass, cell, warm, g->arms);
-        const wg_demand demand = wg_demand_of(g->target->model, wg_kv_type_ids[g->like->target.kv_type]);
-        if (wg_peaks_measure(&peaks, g->target, &e)) peaks = (wg_peaks){ 0 };
-        json_object_set_new(known, "demand", wg_demand_json(&demand));
-        json_object_set_new(known, "machine", wg_peaks_json(&peaks));
+        const wg_pass_cost demand = wg_pass_cost_of(g->target->model, wg_kv_type_ids[g->like->target.kv_type]);
+        if (wg_roofline_measure(&peaks, g->target, &e)) peaks = (wg_roofline){ 0 };
+        json_object_set_new(known, "demand", wg_pass_cost_json(&demand));
+        json_object_set_new(known, "machine", wg_roofline_json(&peaks));
         json_array_append_new(r->costs, known);
-        s = wg_record_costs(r->record, r->costs, err);
+        s = wg_run_writer_costs(r->record, r->costs, err);
     }
     wg_free(cell);
     take_costs(r, g);
@@ -274,7 +274,7 @@ static wg_status finish_arm(runner *r, const wg_group *g, wg_arm *a, int n, bool
         const wg_request *base = &g->arm[0].request[i];
         wg_request_digest(q);
         if (base_known && !q->status && !base->status) q->equals = wg_request_same_output(q, base);
-        WG_TRY(wg_record_request(r->record, q, g->target->tokenizer, err));
+        WG_TRY(wg_run_writer_request(r->record, q, g->target->tokenizer, err));
         wg_progress_add(&r->progress, q);
     }
     return WG_OK;
@@ -292,20 +292,20 @@ static void expect_requests(const wg_group *g, wg_arm *a, int first, int n, int 
  * its requests ran together. */
 static wg_status run_arm(runner *r, wg_group *g, wg_arm *a, int first, int n, int repeat, bool base_known, wg_error *err)
 {
-    const int left = wg_record_left(r->record), max_new = g->like->top.max_tokens;
+    const int left = wg_run_writer_left(r->record), max_new = g->like->top.max_tokens;
     const int requests = wg_dataset_questions(g->dataset, first, n);
     if (left < requests && r->opt->recorded)
-        return wg_fail(err, WG_EFORMAT, "%s: requests are missing: it ends after %d", wg_record_path(r->record),
+        return wg_fail(err, WG_EFORMAT, "%s: requests are missing: it ends after %d", wg_run_writer_path(r->record),
                        r->run->resumed);
     if (left < requests) {
-        WG_TRY(wg_record_cut(r->record, err));
+        WG_TRY(wg_run_writer_cut(r->record, err));
         WG_TRY(run_batch(r, g, a, first, n, repeat, g->dataset->turns, max_new, a->cell < 0 ? NULL : r->tracer, err));
         return finish_arm(r, g, a, requests, base_known, err);
     }
     expect_requests(g, a, first, n, repeat);
     for (int i = 0; i < requests; i++) {
         wg_request *q = &a->request[i];
-        WG_TRY(wg_record_take(r->record, q, max_new, err));
+        WG_TRY(wg_run_writer_take(r->record, q, max_new, err));
         r->run->resumed++;
         r->run->seconds += q->prefill + q->decode;
         r->progress.requests--;
@@ -318,7 +318,7 @@ static wg_status run_unit(runner *r, wg_group *g, int unit, int repeat, wg_error
     const int first = unit * g->batch, left = g->dataset->n - first, n = left < g->batch ? left : g->batch;
     const int requests = wg_dataset_questions(g->dataset, first, n);
     bool base_known = false;
-    if (!g->warm && !r->opt->recorded && wg_record_left(r->record) < requests * g->arms) {
+    if (!g->warm && !r->opt->recorded && wg_run_writer_left(r->record) < requests * g->arms) {
         WG_TRY(warm_up(r, g, err));
         g->warm = true;
     }
@@ -340,8 +340,8 @@ static wg_status run_unit(runner *r, wg_group *g, int unit, int repeat, wg_error
 /* A drafter that remembers requests must meet all of them again, in order: of such a group everything is there or nothing. */
 static wg_status whole_or_nothing(const runner *r, const wg_group_shape *g, wg_error *err)
 {
-    const int all = g->dataset->questions * r->config->top.repeats * g->arms, left = wg_record_left(r->record);
-    return g->cross_request && left > 0 && left < all ? wg_record_cut(r->record, err) : WG_OK;
+    const int all = g->dataset->questions * r->config->top.repeats * g->arms, left = wg_run_writer_left(r->record);
+    return g->cross_request && left > 0 && left < all ? wg_run_writer_cut(r->record, err) : WG_OK;
 }
 
 /* The requests of a group that are this shard's. */
@@ -404,7 +404,7 @@ static wg_status open_all(runner *r, wg_error *err)
 static void close_all(runner *r)
 {
     wg_tracer_close(r->tracer);
-    wg_record_close(r->record);
+    wg_run_writer_close(r->record);
     json_decref(r->costs);
     for (int g = 0; r->group && g < r->config->groups; g++) close_group(&r->group[g]);
     for (int i = 0; r->target && i < r->config->n; i++) wg_target_close(r->target[i]);
@@ -416,21 +416,21 @@ static void close_all(runner *r)
 
 static wg_status write_summary(const runner *r, wg_error *err)
 {
-    if (r->progress.requests == 0 && wg_resume_finished(wg_record_path(r->record))) return WG_OK; /* nothing was left to run */
+    if (r->progress.requests == 0 && wg_resume_finished(wg_run_writer_path(r->record))) return WG_OK; /* nothing was left to run */
     json_t *v = wg_summary_json(r->run);
     if (v && r->config->top.trace) {
-        const double seconds = wg_record_traced(r->record) + (r->tracer ? r->tracer->seconds : 0);
+        const double seconds = wg_run_writer_traced(r->record) + (r->tracer ? r->tracer->seconds : 0);
         json_object_set_new(v, "trace_seconds", r->opt->recorded ? json_null() : json_real(seconds));
     }
     if (v && r->second_pass > 0) json_object_set_new(v, "second_pass_seconds", json_real(r->second_pass));
     if (v && r->run->complete && r->tracer) {
         char trace[4200];
-        snprintf(trace, sizeof trace, "%s/trace.wgt", wg_record_path(r->record));
+        snprintf(trace, sizeof trace, "%s/trace.wgt", wg_run_writer_path(r->record));
         const wg_status bad = wg_attribution_add(v, trace, err);
         if (bad) json_decref(v);
         WG_TRY(bad);
     }
-    const wg_status s = v ? wg_record_summary(r->record, v, err) : wg_nomem(err, 1, "the summary");
+    const wg_status s = v ? wg_run_writer_summary(r->record, v, err) : wg_nomem(err, 1, "the summary");
     json_decref(v);
     return s;
 }
@@ -453,13 +453,13 @@ wg_status wg_run_config(const wg_config *config, const wg_run_options *opt, wg_r
         return wg_fail(err, WG_EINVAL, "--shard: traces of probabilities are not merged; run it whole, or with trace=steps");
     wg_energy_open(&energy, WG_ENERGY_ROOT);
     wg_status s = open_all(&r, err);
-    json_t *machine = s ? NULL : opt->recorded ? wg_record_machine(opt->out) : wg_machine_json(config, &energy);
-    if (!s) s = (opt->resume ? wg_record_resume : wg_record_open)(&r.record, opt->out, config, machine, err);
+    json_t *machine = s ? NULL : opt->recorded ? wg_run_writer_machine(opt->out) : wg_machine_json(config, &energy);
+    if (!s) s = (opt->resume ? wg_run_writer_resume : wg_run_writer_open)(&r.record, opt->out, config, machine, err);
     if (!s && config->top.trace == WG_TRACE_PROBS && !opt->recorded) s = open_tracer(&r, machine, err);
     json_decref(machine);
     if (!s) {
-        *path = wg_strdup(wg_record_path(r.record));
-        r.costs = wg_record_known_costs(r.record);
+        *path = wg_strdup(wg_run_writer_path(r.record));
+        r.costs = wg_run_writer_known_costs(r.record);
         s = run_groups(&r, err);
         wg_progress_close(&r.progress);
         if (energy.n == 0) snprintf(out->energy, sizeof out->energy, "%s", energy.why);

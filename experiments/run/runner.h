@@ -41,7 +41,7 @@ typedef struct wg_result {
     wg_counts counts;
     wg_device_passes on_device;         /* of counts.passes */
     wg_phases phases;
-    wg_mixture mixture;
+    wg_composite_totals composite;
     wg_coverage coverage;
     double decode, forward;             /* seconds */
     double context;                     /* tokens before a pass, summed over passes: as if a request's were spread evenly */
@@ -49,9 +49,9 @@ typedef struct wg_result {
     double *ttft, *tpot;                /* (n_ttft), (n_tpot) wall seconds */
     int n_ttft, n_tpot;
     wg_series itl, itl_token;           /* wall seconds between events; the same shared by an event's tokens */
-    wg_effort effort, base_effort;      /* of the pairs that completed */
-    wg_demand demand;                   /* of the target's passes */
-    wg_peaks peaks;
+    wg_run_work work, base_work;      /* of the pairs that completed */
+    wg_pass_cost pass_cost;                   /* of the target's passes */
+    wg_roofline roofline;
     char (*sha256)[WG_SHA256_HEX];      /* (repeats, questions) of the outputs; "" where there is none */
     int outputs;
 } wg_result;

@@ -45,7 +45,7 @@ void wg_phases_add(wg_phases *to, const wg_phases *p, double share)
 }
 
 /* Room was made before the clock started. */
-static void trace_step(wg_request *q, const wg_seq *s, const wg_mixture_step *mixture, int batch, double seconds,
+static void trace_step(wg_request *q, const wg_seq *s, const wg_composite_step *mixture, int batch, double seconds,
                        const wg_phases *step)
 {
     if (q->steps >= q->cap_steps) return;
@@ -54,7 +54,7 @@ static void trace_step(wg_request *q, const wg_seq *s, const wg_mixture_step *mi
     wg_step_record *t = &q->step[q->steps++];
     *t = (wg_step_record){ .position = s->n - s->last_emitted, .nodes = s->last_nodes, .probes = s->last_probes,
                            .height = s->last_height, .accepted = accepted, .emitted = s->last_emitted, .batch = batch,
-                           .mixture = *mixture, .seconds = seconds };
+                           .composite = *mixture, .seconds = seconds };
     wg_phases_add(&t->phases, step, 1);
 }
 
@@ -228,9 +228,9 @@ static wg_status account(batch *b, wg_request *q, const wg_seq *seq, const wg_tr
     q->decode += b->seconds / b->k;
     q->forward += forward_seconds(b, &step) / b->k;
     wg_phases_add(&q->phases, &step, 1.0 / b->k);
-    const wg_mixture_step mixture = wg_mixture_add_step(&q->mixture, wg_engine_drafter(e), seq);
+    const wg_composite_step mixture = wg_composite_totals_add_step(&q->composite, wg_engine_drafter(e), seq);
     trace_step(q, seq, &mixture, b->k, b->seconds, &step);
-    wg_load_step(&q->load, seq, tree, b->k, wg_kv_page_slots(wg_engine_kv(e)));
+    wg_pass_stats_step(&q->pass_stats, seq, tree, b->k, wg_kv_page_slots(wg_engine_kv(e)));
     if (!b->begun) q->ttft = b->now - b->start;
     else wg_event_add(&q->events, b->now - q->last, seq->last_emitted);
     q->last = b->now;

@@ -29,7 +29,7 @@ struct wg_skip_scorer {
     long scored;
     float *p; /* (scored, vocab) */
     wg_kv *kv;
-    wg_partial *part;
+    wg_submodel *part;
     wg_sampler sampler;
     wg_rows row; /* one */
     wg_batch batch;
@@ -88,7 +88,7 @@ static wg_status continue_all(wg_skip_scorer *s, wg_error *err)
 {
     const wg_engine_options o = { .max_batch = BATCH, .seed = s->opt.seed, .sampling = s->opt.sampling };
     wg_engine *e = NULL;
-    wg_engine_parts parts = wg_target_parts(s->t);
+    wg_engine_parts parts = wg_target_engine_parts(s->t);
     WG_TRY(wg_find_drafter(&wg_program_plugins, "none", &parts.drafter, err));
     WG_TRY(wg_find_verifier(&wg_program_plugins, "match", &parts.verifier, err));
     WG_TRY(wg_engine_open(&e, &parts, &o, err));
@@ -154,7 +154,7 @@ static wg_status open_buffers(wg_skip_scorer *s, wg_error *err)
     WG_TRY(wg_batch_open(&s->batch, ROWS, err));
     WG_TRY(wg_kv_open(&s->kv, PAGE, (int)pages, longest + ROWS, err));
     WG_TRY(wg_lm_attach(s->t->lm, s->kv, err));
-    return wg_partial_open(&s->part, s->t->lm, &(wg_plan){ .layers = wg_model_arch(s->t->model)->layers }, err);
+    return wg_submodel_open(&s->part, s->t->lm, &(wg_layer_plan){ .layers = wg_model_arch(s->t->model)->layers }, err);
 }
 
 static wg_status open_all(wg_skip_scorer *s, const wg_dataset *d, wg_error *err)
@@ -189,7 +189,7 @@ void wg_skip_scorer_close(wg_skip_scorer *s)
         wg_kv_seq_close(s->text[i].kv);
         wg_free(s->text[i].token);
     }
-    wg_partial_close(s->part);
+    wg_submodel_close(s->part);
     wg_kv_close(s->kv);
     wg_batch_close(&s->batch);
     wg_sampler_close(&s->sampler);
@@ -201,7 +201,7 @@ void wg_skip_scorer_close(wg_skip_scorer *s)
 }
 
 long wg_skip_scorer_tokens(const wg_skip_scorer *s) { return s->scored; }
-wg_lm *wg_skip_scorer_part(wg_skip_scorer *s) { return wg_partial_lm(s->part); }
+wg_lm *wg_skip_scorer_part(wg_skip_scorer *s) { return wg_submodel_lm(s->part); }
 
 const int32_t *wg_skip_scorer_text(const wg_skip_scorer *s, int i, int *n, int *prompt)
 {
@@ -255,7 +255,7 @@ static void settle(wg_skip_scorer *s, const text *x, const int *depth, sums *sum
 static wg_status flush(wg_skip_scorer *s, const text *x, const int *depth, sums *sum, wg_error *err)
 {
     if (s->batch.n == 0) return WG_OK;
-    WG_TRY(wg_lm_forward(wg_partial_lm(s->part), &s->batch, s->logits, err));
+    WG_TRY(wg_lm_forward(wg_submodel_lm(s->part), &s->batch, s->logits, err));
     settle(s, x, depth, sum);
     wg_batch_clear(&s->batch);
     return WG_OK;
@@ -288,7 +288,7 @@ wg_status wg_skip_scorer_run(wg_skip_scorer *s, const uint8_t *skip, wg_skip_sco
 {
     sums sum = { 0 };
     wg_status st = WG_OK;
-    wg_partial_set_skip(s->part, skip);
+    wg_submodel_set_skip(s->part, skip);
     for (int i = 0; !st && i < s->n; i++) {
         if (s->text[i].n == s->text[i].prompt) continue;
         st = score_text(s, &s->text[i], &sum, err);

@@ -35,7 +35,7 @@ wg_lm *wg_skip_scorer_part(wg_skip_scorer *s);       /* the part that was scored
 /* Text i of the data set: n tokens, of which the first `prompt` are the prompt's. Borrowed. */
 const int32_t *wg_skip_scorer_text(const wg_skip_scorer *s, int i, int *n, int *prompt);
 
-/* skip: (layers) as in a wg_plan, not all of it set. The same set has the same score. */
+/* skip: (layers) as in a wg_layer_plan, not all of it set. The same set has the same score. */
 wg_status wg_skip_scorer_run(wg_skip_scorer *s, const uint8_t *skip, wg_skip_score *out, wg_error *err);
 
 #endif

@@ -160,22 +160,22 @@ static void add_overlap(json_t *v, const wg_result *r)
 }
 
 /* Only of drafters that choose among others. */
-static void add_parts(json_t *v, const wg_mixture *m)
+static void add_parts(json_t *v, const wg_composite_totals *m)
 {
-    json_t *list = wg_mixture_json(m), *part;
+    json_t *list = wg_composite_totals_json(m), *part;
     size_t k;
     if (!list) return;
     json_array_foreach(list, k, part) {
-        const wg_mixture_part *p = &m->part[k];
+        const wg_component_totals *p = &m->part[k];
         json_object_set_new(part, "acceptance_rate", wg_json_ratio((double)p->accepted, (double)p->drafted));
-        json_object_set_new(part, "held_per_step", wg_json_ratio((double)p->held, (double)p->asked));
+        json_object_set_new(part, "held_per_step", wg_json_ratio((double)p->matched, (double)p->asked));
     }
     json_object_set_new(v, "parts", list);
-    json_object_set_new(v, "parts_held", json_integer(m->held));
+    json_object_set_new(v, "parts_held", json_integer(m->matched));
 }
 
 /* Tokens a second, prompts included. */
-static json_t *throughput(const wg_effort *e) { return wg_json_ratio(e->tokens, e->prefill + e->decode); }
+static json_t *throughput(const wg_run_work *e) { return wg_json_ratio(e->tokens, e->prefill + e->decode); }
 
 /* What a token costs beside the models. A drafter may run the target itself (synthetic): those passes are in the seconds of its
  * drafting, so of the target's no more count than its own phase has. */
@@ -199,8 +199,8 @@ static void add_speed(json_t *v, const wg_result *r, uint64_t seed, double *scra
     json_object_set_new(v, "draft_cost_ratio", cost_ratio(r));
     json_object_set_new(v, "tok_s", wg_json_ratio(tokens, seconds));
     json_object_set_new(v, "baseline_tok_s", wg_json_ratio(sum(p->base_tokens, p->n), sum(p->base_seconds, p->n)));
-    json_object_set_new(v, "output_throughput", throughput(&r->effort)); /* vLLM's name */
-    json_object_set_new(v, "baseline_output_throughput", throughput(&r->base_effort));
+    json_object_set_new(v, "output_throughput", throughput(&r->work)); /* vLLM's name */
+    json_object_set_new(v, "baseline_output_throughput", throughput(&r->base_work));
     json_object_set_new(v, "overhead_us_per_token", wg_json_ratio(overhead(r) * 1e6, tokens));
     json_object_set_new(v, "ttft_ms", percentiles(r->ttft, r->n_ttft));
     json_object_set_new(v, "tpot_ms", percentiles(r->tpot, r->n_tpot));
@@ -236,11 +236,11 @@ static json_t *cell_summary(const wg_cell *cell, const wg_dataset *prompts, cons
     json_object_set_new(v, "device_verified_passes", json_integer(r->on_device.verified));
     json_object_set_new(v, "device_decoded_passes", json_integer(r->on_device.decoded));
     add_overlap(v, r);
-    add_parts(v, &r->mixture);
+    add_parts(v, &r->composite);
     add_speculation(v, &r->counts);
     json_object_set_new(v, "acceptance", wg_acceptance_json(&r->counts));
     add_speed(v, r, (uint64_t)cell->top.seed, scratch);
-    wg_add_efficiency(v, &r->effort, &r->base_effort, &r->demand, &r->peaks);
+    wg_add_efficiency(v, &r->work, &r->base_work, &r->pass_cost, &r->roofline);
     wg_add_categories(v, prompts, &r->pairs, (uint64_t)cell->top.seed, scratch);
     wg_add_turns(v, prompts, &r->turns, (uint64_t)cell->top.seed, scratch);
     json_object_set_new(v, "output_sha256", output_digest(r));

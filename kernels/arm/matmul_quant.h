@@ -63,7 +63,7 @@ INLINE void codes(const int type, const uint8_t *block, int r, int8x16_t code[ST
 INLINE int32_t start(const int type, const wg_q8_act *a, int b, const int part)
 {
     if (wg_code_zero(type) == 128) return 0;
-    if (wg_engine_parts(type) == 1) return -wg_code_zero(type) * a->sum[b];
+    if (wg_block_sums(type) == 1) return -wg_code_zero(type) * a->sum[b];
     return -wg_code_zero(type) * (part ? a->sum[b] - a->low[b] : a->low[b]);
 }
 
@@ -88,7 +88,7 @@ INLINE float32x4_t minima(const int type, const uint8_t *head, const uint8_t *bl
 /* T rows x a panel x `blocks` blocks. acc: (T, 32). */
 INLINE void quant_tile(const int type, const int T, const uint8_t *chunk, const wg_q8_act *a, int blocks, float *acc)
 {
-    const int parts = wg_engine_parts(type), steps = STEPS / parts, bits = wg_code_zero(type) == 128 ? 8 : wg_code_bits(type);
+    const int parts = wg_block_sums(type), steps = STEPS / parts, bits = wg_code_zero(type) == 128 ? 8 : wg_code_bits(type);
     for (int b = 0; b < blocks; b++) {
         const uint8_t *w = chunk + wg_head_bytes(type) + (size_t)b * (size_t)wg_block_bytes(type);
         for (int l = 0; l < wg_block_bytes(type); l += 64) __builtin_prefetch(w + NEAR + l);

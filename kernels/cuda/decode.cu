@@ -8,14 +8,14 @@
 #include "kernels/cuda/rule_block.h"
 #include "kernels/cuda/decode.h"
 
-WG_DEVICE bool ends_text(const wg_gpu_loop *l, int token) { return l->ends[token / 64] >> (token % 64) & 1; }
+WG_DEVICE bool ends_text(const wg_gpu_decode_loop *l, int token) { return l->ends[token / 64] >> (token % 64) & 1; }
 
 /* ---- rows */
 
 WG_DEVICE int least_of(int a, int b) { return a < b ? a : b; }
 
 /* The round of a sequence: its tree is its root, and this is how deep its draft may be. */
-WG_DEVICE void begin_round(const wg_gpu_loop *l, int i)
+WG_DEVICE void begin_round(const wg_gpu_decode_loop *l, int i)
 {
     wg_gpu_seq *s = l->seq + i;
     wg_rule_tree *t = l->tree + i;
@@ -53,11 +53,11 @@ WG_DEVICE wg_gpu_row no_row()
 }
 
 /* For the draft model: at depth 0 the token before the root, if it has not seen that, and the root; then the newest node. */
-WG_KERNEL WG_LAUNCH_BOUNDS(WG_LOOP_ROWS, 1) feed_rows(wg_gpu_loop l, int depth, wg_gpu_row *row)
+WG_KERNEL WG_LAUNCH_BOUNDS(WG_DECODE_ROWS_MAX, 1) feed_rows(wg_gpu_decode_loop l, int depth, wg_gpu_row *row)
 {
     wg_depend();
     const int i = (int)threadIdx.x;
-    if (depth == 0 && i == 0) l.turn->began = wg_nanoseconds();
+    if (depth == 0 && i == 0) l.state->began = wg_nanoseconds();
     if (i >= l.sequences) return;
     if (depth == 0) begin_round(&l, i);
     wg_gpu_seq *s = l.seq + i;
@@ -75,13 +75,13 @@ WG_KERNEL WG_LAUNCH_BOUNDS(WG_LOOP_ROWS, 1) feed_rows(wg_gpu_loop l, int depth, 
 }
 
 /* For the target: the nodes of each chain. */
-WG_KERNEL WG_LAUNCH_BOUNDS(WG_LOOP_ROWS, 1) node_rows(wg_gpu_loop l, wg_gpu_row *row)
+WG_KERNEL WG_LAUNCH_BOUNDS(WG_DECODE_ROWS_MAX, 1) node_rows(wg_gpu_decode_loop l, wg_gpu_row *row)
 {
     wg_depend();
     const int r = (int)threadIdx.x, each = l.length + 1, i = r / each, node = r % each;
     if (r == 0) {
-        l.turn->drafted = wg_nanoseconds();
-        if (l.length == 0) l.turn->began = l.turn->drafted;
+        l.state->drafted = wg_nanoseconds();
+        if (l.length == 0) l.state->began = l.state->drafted;
     }
     if (l.length == 0 && r < l.sequences) begin_round(&l, r); /* then its one row is this thread's */
     if (i >= l.sequences) return;
@@ -90,22 +90,22 @@ WG_KERNEL WG_LAUNCH_BOUNDS(WG_LOOP_ROWS, 1) node_rows(wg_gpu_loop l, wg_gpu_row 
     row[r] = s->running && node < t->n ? row_of(s, t->token[node], s->n - 1 + node, s->n - 1) : no_row();
 }
 
-extern "C" void WG_GPU(loop_feed)(wg_gpu *g, const wg_gpu_loop *loop, int depth, wg_gpu_row *row)
+extern "C" void WG_GPU(loop_feed)(wg_gpu *g, const wg_gpu_decode_loop *loop, int depth, wg_gpu_row *row)
 {
-    WG_LAUNCH(feed_rows, 1, WG_LOOP_ROWS, 0, g->stream, *loop, depth, row);
+    WG_LAUNCH(feed_rows, 1, WG_DECODE_ROWS_MAX, 0, g->stream, *loop, depth, row);
 }
 
-extern "C" void WG_GPU(loop_nodes)(wg_gpu *g, const wg_gpu_loop *loop, wg_gpu_row *row)
+extern "C" void WG_GPU(loop_nodes)(wg_gpu *g, const wg_gpu_decode_loop *loop, wg_gpu_row *row)
 {
-    WG_LAUNCH(node_rows, 1, WG_LOOP_ROWS, 0, g->stream, *loop, row);
+    WG_LAUNCH(node_rows, 1, WG_DECODE_ROWS_MAX, 0, g->stream, *loop, row);
 }
 
 /* ---- a draft grows by a node: draft/lm/model.c. The most probable token is what the head has told of its parts, where it has:
  * 4 KiB to read instead of a vocabulary. */
 
 WG_KERNEL WG_LAUNCH_BOUNDS(WG_BLOCK_THREADS, 1)
-draw_node(wg_gpu_loop l, int depth, int vocab, const float *logits, const wg_gpu_best *best, const double *q,
-          const int32_t *q_point)
+draw_node(wg_gpu_decode_loop l, int depth, int vocab, const float *logits, const wg_gpu_best *best, const double *q,
+          const int32_t *q_one_hot)
 {
     wg_depend();
     WG_SHARED(wg_block, b, 1);
@@ -118,7 +118,7 @@ draw_node(wg_gpu_loop l, int depth, int vocab, const float *logits, const wg_gpu
         x = best ? wg_block_largest(b, best + (size_t)i * WG_GPU_BESTS, WG_GPU_BESTS)
                  : wg_block_argmax(b, logits + V * (size_t)i, vocab);
         if (x >= 0 && logits[V * (size_t)i + (size_t)x] == -INFINITY) x = -1;
-    } else if (q_point[row] >= 0) x = q_point[row];
+    } else if (q_one_hot[row] >= 0) x = q_one_hot[row];
     else x = wg_block_pick(b, q + V * (size_t)row, vocab, wg_rule_uniform(t, WG_DRAW_DRAFT, depth + 1, 0));
     if (x < 0 || threadIdx.x != 0) return;
     t->token[depth + 1] = x;
@@ -127,10 +127,10 @@ draw_node(wg_gpu_loop l, int depth, int vocab, const float *logits, const wg_gpu
     t->n = depth + 2;
 }
 
-extern "C" void WG_GPU(loop_draw)(wg_gpu *g, const wg_gpu_loop *loop, int depth, int vocab, const float *logits,
-                                  const wg_gpu_best *best, const double *q, const int32_t *q_point)
+extern "C" void WG_GPU(loop_draw)(wg_gpu *g, const wg_gpu_decode_loop *loop, int depth, int vocab, const float *logits,
+                                  const wg_gpu_best *best, const double *q, const int32_t *q_one_hot)
 {
-    WG_LAUNCH(draw_node, loop->sequences, WG_BLOCK_THREADS, 0, g->stream, *loop, depth, vocab, logits, best, q, q_point);
+    WG_LAUNCH(draw_node, loop->sequences, WG_BLOCK_THREADS, 0, g->stream, *loop, depth, vocab, logits, best, q, q_one_hot);
 }
 
 /* ---- a draft is what followed the last tokens before: draft/lookup/ngram.c */
@@ -143,14 +143,14 @@ WG_DEVICE int match_at(const int32_t *text, int n, int end, int n_max)
     return m;
 }
 
-WG_KERNEL WG_LAUNCH_BOUNDS(WG_BLOCK_THREADS, 1) look_up(wg_gpu_loop l)
+WG_KERNEL WG_LAUNCH_BOUNDS(WG_BLOCK_THREADS, 1) look_up(wg_gpu_decode_loop l)
 {
     wg_depend();
     WG_SHARED(wg_block, b, 1);
     const int i = (int)blockIdx.x, t = (int)threadIdx.x;
     const int32_t *text = l.text + l.room * (size_t)i;
     if (t == 0) {
-        if (i == 0) l.turn->began = wg_nanoseconds();
+        if (i == 0) l.state->began = wg_nanoseconds();
         begin_round(&l, i);
     }
     __syncthreads();
@@ -173,7 +173,7 @@ WG_KERNEL WG_LAUNCH_BOUNDS(WG_BLOCK_THREADS, 1) look_up(wg_gpu_loop l)
     }
 }
 
-extern "C" void WG_GPU(loop_lookup)(wg_gpu *g, const wg_gpu_loop *loop)
+extern "C" void WG_GPU(loop_lookup)(wg_gpu *g, const wg_gpu_decode_loop *loop)
 {
     WG_LAUNCH(look_up, loop->sequences, WG_BLOCK_THREADS, 0, g->stream, *loop);
 }
@@ -181,7 +181,7 @@ extern "C" void WG_GPU(loop_lookup)(wg_gpu *g, const wg_gpu_loop *loop)
 /* ---- the end of a round: core/engine/seq.c */
 
 /* The path into the text, up to its end or the limit. The draft model's space holds those kept slots that it was fed. */
-WG_DEVICE void take_path(const wg_gpu_loop *l, int which)
+WG_DEVICE void take_path(const wg_gpu_decode_loop *l, int which)
 {
     wg_gpu_seq *s = l->seq + which;
     const wg_rule_tree *t = l->tree + which;
@@ -198,11 +198,11 @@ WG_DEVICE void take_path(const wg_gpu_loop *l, int which)
     if (s->fed > 0) s->seen = from - 1 + least_of(s->fed, s->n - from);
 }
 
-WG_DEVICE void tell(const wg_gpu_loop *l, int at, int i, const wg_rule_path *path, uint64_t now)
+WG_DEVICE void tell(const wg_gpu_decode_loop *l, int at, int i, const wg_rule_path *path, uint64_t now)
 {
     const wg_gpu_seq *s = l->seq + i;
     const wg_rule_tree *t = l->tree + i;
-    const wg_gpu_turn *turn = l->turn;
+    const wg_gpu_decode_state *turn = l->state;
     wg_gpu_event *e = l->ring->event + at;
     e->seq = i;
     e->round = turn->round;
@@ -218,14 +218,14 @@ WG_DEVICE void tell(const wg_gpu_loop *l, int at, int i, const wg_rule_path *pat
     *(volatile uint32_t *)&e->number = turn->first + (uint32_t)at;
 }
 
-WG_KERNEL WG_LAUNCH_BOUNDS(WG_LOOP_ROWS, 1) end_round(wg_gpu_loop l)
+WG_KERNEL WG_LAUNCH_BOUNDS(WG_DECODE_ROWS_MAX, 1) end_round(wg_gpu_decode_loop l)
 {
     wg_depend();
-    WG_SHARED(int32_t, ran, WG_LOOP_ROWS);
+    WG_SHARED(int32_t, ran, WG_DECODE_ROWS_MAX);
     WG_SHARED(int32_t, left, 1);
     const int i = (int)threadIdx.x;
     const bool mine = i < l.sequences && l.seq[i].running;
-    wg_gpu_turn *turn = l.turn;
+    wg_gpu_decode_state *turn = l.state;
     ran[i] = mine;
     if (i == 0) left[0] = 0;
     __syncthreads();
@@ -247,7 +247,7 @@ WG_KERNEL WG_LAUNCH_BOUNDS(WG_LOOP_ROWS, 1) end_round(wg_gpu_loop l)
                   *(volatile int32_t *)&l.ring->stop == 0;
 }
 
-extern "C" void WG_GPU(loop_end)(wg_gpu *g, const wg_gpu_loop *loop)
+extern "C" void WG_GPU(loop_end)(wg_gpu *g, const wg_gpu_decode_loop *loop)
 {
-    WG_LAUNCH(end_round, 1, WG_LOOP_ROWS, 0, g->stream, *loop);
+    WG_LAUNCH(end_round, 1, WG_DECODE_ROWS_MAX, 0, g->stream, *loop);
 }

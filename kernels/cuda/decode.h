@@ -14,7 +14,7 @@
 
 #include "kernels/rule/rule_kinds.h"
 
-enum { WG_LOOP_ROWS = 64, WG_LOOP_DRAFT = 31 }; /* rows of a pass; tokens of a draft */
+enum { WG_DECODE_ROWS_MAX = 64, WG_DECODE_DRAFT_MAX = 31 }; /* rows of a pass; tokens of a draft */
 
 typedef struct wg_gpu_seq {
     uint64_t seed;
@@ -30,13 +30,13 @@ typedef struct wg_gpu_seq {
 } wg_gpu_seq;
 
 /* `again` is first: the word that the loop goes by. */
-typedef struct wg_gpu_turn {
+typedef struct wg_gpu_decode_state {
     int32_t again;
     int32_t round, rounds; /* over; at most */
     int32_t events, room;  /* told; at most */
     uint32_t first;        /* number of the first event */
     uint64_t began, drafted; /* nanoseconds: this round's start, the end of its draft */
-} wg_gpu_turn;
+} wg_gpu_decode_state;
 
 /* One sequence's round, in memory that the host reads while the loop runs: `number` is written last, behind a fence. */
 typedef struct wg_gpu_event {
@@ -47,7 +47,7 @@ typedef struct wg_gpu_event {
     int32_t next;
     int32_t n, seen;       /* of the sequence from now on; n: up to the end of the text or the limit */
     uint32_t draft_ns, round_ns;
-    int32_t token[WG_LOOP_DRAFT];
+    int32_t token[WG_DECODE_DRAFT_MAX];
 } wg_gpu_event;
 
 /* What the host says while it runs. */
@@ -59,12 +59,12 @@ typedef struct wg_gpu_ring {
 
 /* What the kernels of a loop work on; all pointers are device memory, `ring` mapped. Rows of p: sequence, node; of q: depth,
  * sequence. */
-typedef struct wg_gpu_loop {
+typedef struct wg_gpu_decode_loop {
     int sequences, length; /* of the batch; tokens of a whole draft */
     int law;               /* of drafts: WG_RULE_FIXED, the most probable token, or another, a draw from q */
     int context;           /* of the draft model; without one: more than any text has */
     int n_max, n_min;      /* of a lookup (draft/lookup/ngram.c) */
-    wg_gpu_turn *turn;
+    wg_gpu_decode_state *state;
     wg_gpu_seq *seq;
     wg_rule_tree *tree;
     const wg_rule_path *path;
@@ -72,6 +72,6 @@ typedef struct wg_gpu_loop {
     size_t room;
     const uint64_t *ends;  /* a bit a token: the text ends with it */
     wg_gpu_ring *ring;
-} wg_gpu_loop;
+} wg_gpu_decode_loop;
 
 #endif

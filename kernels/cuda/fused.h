@@ -211,7 +211,7 @@ WG_DEVICE void wg_page_put(int type, char *slot, int i, float x)
 }
 
 /* Output n of a row of queries, keys or values; other: of the same pair. */
-WG_DEVICE void wg_settle_rotary(const wg_product &p, const wg_gpu_rotary &r, const wg_unit &u, int row, int n, float sum,
+WG_DEVICE void wg_store_rotary(const wg_product &p, const wg_gpu_rotary &r, const wg_unit &u, int row, int n, float sum,
                                 float other)
 {
     const int outputs = wg_unit_n(p, u);
@@ -230,7 +230,7 @@ WG_DEVICE void wg_settle_rotary(const wg_product &p, const wg_gpu_rotary &r, con
 
 /* The sums of a warp's stripe. All threads of the block call, `holds` those whose sums count; room: WG_SUMS * 32 floats a warp,
  * shared, done with at the last barrier. */
-WG_DEVICE void wg_settle_stripe(const wg_product &p, const wg_fusion &f, const wg_unit &u, bool holds, float *sum, float *room)
+WG_DEVICE void wg_store_stripe(const wg_product &p, const wg_fusion &f, const wg_unit &u, bool holds, float *sum, float *room)
 {
     const int lane = (int)threadIdx.x % WG_WARP, warp = (int)threadIdx.x / WG_WARP;
     float other[WG_SUMS];
@@ -247,8 +247,8 @@ WG_DEVICE void wg_settle_stripe(const wg_product &p, const wg_fusion &f, const w
     if (!holds || !u.mine) return;
     WG_UNROLL for (int e = 0; e < WG_SUMS; e++) {
         const int row = lane % 4 * 2 + e % 2, n = u.index * WG_STRIPE + lane / 4 + e / 2 * 8;
-        if (p.then == WG_GPU_ROTARY) wg_settle_rotary(p, f.rotary, u, row, n, sum[e], other[e]);
-        else wg_settle(p, u, row, n, sum[e]);
+        if (p.then == WG_GPU_ROTARY) wg_store_rotary(p, f.rotary, u, row, n, sum[e], other[e]);
+        else wg_store_sum(p, u, row, n, sum[e]);
     }
 }
 
@@ -272,7 +272,7 @@ WG_DEVICE void wg_best_note(const wg_product &p, const wg_unit &u, const float *
     }
 }
 
-/* All threads of the block call; room: as of wg_settle_stripe. */
+/* All threads of the block call; room: as of wg_store_stripe. */
 WG_DEVICE void wg_best_tell(const wg_fusion &f, int rows, wg_lane_best *best, wg_gpu_best *room)
 {
     const int t = (int)threadIdx.x, lane = t % WG_WARP, warps = (int)blockDim.x / WG_WARP;

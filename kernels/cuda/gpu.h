@@ -126,8 +126,8 @@ typedef struct wg_gpu_stream {
  *   move         `count` pieces of `bytes` a slot, `stride` apart; all at multiples of 16 when bytes is one, else of 4 or 2
  *   sample       rows of n logits through the chain: p (rows, n) and the token that has all the mass, or -1 (then p is the row;
  *                else it is undefined), with the bits of core/dist/sampler.c. scratch: wg_gpu_sample_bytes(n) a row
- *   settle       trees by a rule: path[i] is what core/engine's accept of the same name gives for tree[i], p and q (rows, vocab
- *                doubles and points, as sample makes them), decision by decision. scratch: wg_gpu_settle_cells a tree
+ *   verify       trees by a rule: path[i] is what core/engine's accept of the same name gives for tree[i], p and q (rows, vocab
+ *                doubles and points, as sample makes them), decision by decision. scratch: wg_gpu_verify_cells a tree
  *   loop_feed    begins a round (depth 0) and makes the draft model's rows of a depth: two a sequence, then one
  *   loop_draw    the next node of each chain whose last one was fed, from a row of logits, or of q, as decode.h numbers them;
  *                best: as of a chain, of these logits
@@ -155,14 +155,14 @@ typedef struct wg_gpu_stream {
     X(move, (wg_gpu *g, const wg_gpu_moves *moves, char *pool, size_t bytes, size_t stride, int count))                      \
     X(sample, (wg_gpu *g, const float *x, int n, const wg_gpu_chain *chain, double *p, int32_t *point, uint64_t *scratch,    \
                int rows))                                                                                                    \
-    X(settle, (wg_gpu *g, const wg_rule *rule, const wg_rule_tree *tree, int trees, int vocab, const double *p,              \
-               const int32_t *p_point, const double *q, const int32_t *q_point, double *scratch, wg_rule_path *path))        \
-    X(loop_feed, (wg_gpu *g, const wg_gpu_loop *loop, int depth, wg_gpu_row *row))                                           \
-    X(loop_draw, (wg_gpu *g, const wg_gpu_loop *loop, int depth, int vocab, const float *logits, const wg_gpu_best *best,    \
-                  const double *q, const int32_t *q_point))                                                                  \
-    X(loop_lookup, (wg_gpu *g, const wg_gpu_loop *loop))                                                                     \
-    X(loop_nodes, (wg_gpu *g, const wg_gpu_loop *loop, wg_gpu_row *row))                                                     \
-    X(loop_end, (wg_gpu *g, const wg_gpu_loop *loop))                                                                        \
+    X(verify, (wg_gpu *g, const wg_rule *rule, const wg_rule_tree *tree, int trees, int vocab, const double *p,              \
+               const int32_t *p_one_hot, const double *q, const int32_t *q_one_hot, double *scratch, wg_rule_path *path))        \
+    X(loop_feed, (wg_gpu *g, const wg_gpu_decode_loop *loop, int depth, wg_gpu_row *row))                                           \
+    X(loop_draw, (wg_gpu *g, const wg_gpu_decode_loop *loop, int depth, int vocab, const float *logits, const wg_gpu_best *best,    \
+                  const double *q, const int32_t *q_one_hot))                                                                  \
+    X(loop_lookup, (wg_gpu *g, const wg_gpu_decode_loop *loop))                                                                     \
+    X(loop_nodes, (wg_gpu *g, const wg_gpu_decode_loop *loop, wg_gpu_row *row))                                                     \
+    X(loop_end, (wg_gpu *g, const wg_gpu_decode_loop *loop))                                                                        \
     X(draw, (wg_gpu *g, const wg_matrix *w, int layout, uint64_t seed, uint32_t stream, int drawn))                          \
     X(fill_random, (wg_gpu *g, uint64_t seed, uint32_t stream, float scale, float *x, size_t n))
 
@@ -345,7 +345,7 @@ static inline size_t wg_gpu_sample_bytes(int n)
 }
 
 /* Doubles that a rule works in, a tree: two rows; or a row, bets to sort and the blocks of their scores. */
-WG_HD static inline size_t wg_gpu_settle_cells(wg_rule_kind rule, int vocab)
+WG_HD static inline size_t wg_gpu_verify_cells(wg_rule_kind rule, int vocab)
 {
     const size_t V = (size_t)vocab;
     return rule == WG_RULE_MULTIPATH || rule == WG_RULE_OPTIMAL ? V + 2 * wg_gpu_sorted(vocab) + 2 * V : 2 * V;

@@ -90,7 +90,7 @@ template <int TYPE> WG_DEVICE void take_weights(const uint8_t *record, int lane,
 template <int TYPE>
 WG_DEVICE void add_block(const weights<TYPE> &w, int b, const uint32_t *x, const float (*scales)[2], float *acc)
 {
-    const int parts = wg_engine_parts(TYPE), zero = wg_step_zero<TYPE>();
+    const int parts = wg_block_sums(TYPE), zero = wg_step_zero<TYPE>();
     WG_UNROLL for (int part = 0; part < parts; part++) {
         int start[4], i[4];
         WG_UNROLL for (int e = 0; e < 4; e++) {
@@ -173,7 +173,7 @@ template <int TYPE, int TILES> WG_KERNEL WG_LAUNCH_BOUNDS(BOUND, 1) matmul_strip
     __syncthreads();
     if (!wg_take_pairs<TILES * 4>(p, acc[0], (float *)ring) || !u.mine) return;
     WG_UNROLL for (int i = 0; i < TILES * 4; i++)
-        wg_settle(p, u, first + i / 4 * 8 + lane % 4 * 2 + i % 2, u.index * WG_STRIPE + lane / 4 + i / 2 % 2 * 8,
+        wg_store_sum(p, u, first + i / 4 * 8 + lane % 4 * 2 + i % 2, u.index * WG_STRIPE + lane / 4 + i / 2 % 2 * 8,
                   acc[i / 4][i % 4]);
 }
 
@@ -269,7 +269,7 @@ WG_KERNEL WG_LAUNCH_BOUNDS(BOUND, 1) fused_stripes(wg_product p, WG_GRID_CONSTAN
             at = at + 1 < stages ? at + 1 : 0;
         }
         __syncthreads(); /* the room has been used */
-        wg_settle_stripe(p, f, u, true, acc, room);
+        wg_store_stripe(p, f, u, true, acc, room);
         if (f.best) wg_best_note(p, u, acc, &best);
     }
     if (f.best) wg_best_tell(f, p.rows, &best, (wg_gpu_best *)room);

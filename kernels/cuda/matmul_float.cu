@@ -47,7 +47,7 @@ template <int TYPE, int ROWS> WG_KERNEL WG_LAUNCH_BOUNDS(THREADS, 1) matmul_pane
         WG_UNROLL for (int r = 0; r < ROWS; r++) acc[r] = sum[r];
     __syncthreads();
     if (!wg_take_pairs<ROWS>(p, acc, x) || !u.mine) return;
-    WG_UNROLL for (int r = 0; r < ROWS; r++) wg_settle(p, u, first + r, u.index * WG_PANEL + lane, acc[r]);
+    WG_UNROLL for (int r = 0; r < ROWS; r++) wg_store_sum(p, u, first + r, u.index * WG_PANEL + lane, acc[r]);
 }
 
 typedef void product_kernel(wg_product);

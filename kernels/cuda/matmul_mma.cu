@@ -87,7 +87,7 @@ template <int TYPE, int TILES, int STAGES> WG_KERNEL WG_LAUNCH_BOUNDS(BOUND, 1) 
     }
     if (!wg_take_pairs<TILES * 4>(p, sum[0], (float *)ring) || !u.mine || warp >= stripes) return;
     WG_UNROLL for (int i = 0; i < TILES * 4; i++)
-        wg_settle(p, u, first + i / 4 * 8 + lane % 4 * 2 + i % 2, u.index * 16 + lane / 4 + i / 2 % 2 * 8, sum[i / 4][i % 4]);
+        wg_store_sum(p, u, first + i / 4 * 8 + lane % 4 * 2 + i % 2, u.index * 16 + lane / 4 + i / 2 % 2 * 8, sum[i / 4][i % 4]);
 }
 
 template <int TYPE, int TILES, int STAGES> static void launch(wg_gpu *g, const wg_product *p, int stripes)
@@ -156,7 +156,7 @@ WG_KERNEL WG_LAUNCH_BOUNDS(BOUND, 1) fused_fragments(wg_product p, WG_GRID_CONST
             const int row = lane % 4 * 2 + e % 2;
             sum[0][e] *= row < p.rows ? wg_line_end(lines, row, p.k)[WG_LINE_SCALE] : 0.0f;
         }
-        wg_settle_stripe(p, f, u, warp < stripes, sum[0], room);
+        wg_store_stripe(p, f, u, warp < stripes, sum[0], room);
         if (f.best && warp < stripes) wg_best_note(p, u, sum[0], &best);
     }
     if (f.best) wg_best_tell(f, p.rows, &best, (wg_gpu_best *)room);

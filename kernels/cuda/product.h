@@ -66,7 +66,7 @@ template <int COUNT> WG_DEVICE bool wg_take_pairs(const wg_product &p, float *su
     return warp % 2 == 0;
 }
 
-WG_DEVICE void wg_settle(const wg_product &p, const wg_unit &u, int row, int n, float sum)
+WG_DEVICE void wg_store_sum(const wg_product &p, const wg_unit &u, int row, int n, float sum)
 {
     const int outputs = wg_unit_n(p, u);
     if (row >= p.rows || n >= outputs) return;

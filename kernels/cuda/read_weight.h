@@ -91,7 +91,7 @@ template <int TYPE> WG_DEVICE float wg_stripe_element(const void *data, int inpu
     wg_step_scales<TYPE>(record, r % 8, r / 8, b % WG_STEP, scale, &min);
     const uint32_t word = p ? (r < 8 ? a[2] : a[3]) : (r < 8 ? a[0] : a[1]);
     const int value = (int)(int8_t)(word >> 8 * (k % 4)) - wg_step_zero<TYPE>();
-    const float x = (float)value * (wg_engine_parts(TYPE) == 2 && p ? scale[1] : scale[0]);
+    const float x = (float)value * (wg_block_sums(TYPE) == 2 && p ? scale[1] : scale[0]);
     return wg_has_min(TYPE) ? x + min : x;
 }
 

@@ -30,7 +30,7 @@ template <int KIND> WG_DEVICE void verify_tree(const wg_rule_block *b, const wg_
 
 template <int KIND>
 WG_KERNEL WG_LAUNCH_BOUNDS(WG_BLOCK_THREADS, 1)
-settle_tree(wg_rule rule, const wg_rule_tree *tree, int vocab, const double *p, const int32_t *p_one_hot, const double *q,
+verify_tree(wg_rule rule, const wg_rule_tree *tree, int vocab, const double *p, const int32_t *p_one_hot, const double *q,
             const int32_t *q_one_hot, double *scratch, wg_rule_path *path)
 {
     wg_depend();
@@ -41,7 +41,7 @@ settle_tree(wg_rule rule, const wg_rule_tree *tree, int vocab, const double *p, 
     const int32_t *from = (const int32_t *)(tree + blockIdx.x);
     for (int i = (int)threadIdx.x; i < (int)(sizeof *tree / 4); i += WG_BLOCK_THREADS) ((int32_t *)here)[i] = from[i];
     __syncthreads();
-    double *mine = scratch + wg_gpu_settle_cells((wg_rule_kind)KIND, vocab) * blockIdx.x;
+    double *mine = scratch + wg_gpu_verify_cells((wg_rule_kind)KIND, vocab) * blockIdx.x;
     wg_rule_block b;
     b.block = block;
     b.tree = here;
@@ -60,26 +60,26 @@ settle_tree(wg_rule rule, const wg_rule_tree *tree, int vocab, const double *p, 
     verify_tree<KIND>(&b, &rule);
 }
 
-extern "C" void WG_GPU(settle)(wg_gpu *g, const wg_rule *rule, const wg_rule_tree *tree, int trees, int vocab, const double *p,
-                               const int32_t *p_point, const double *q, const int32_t *q_point, double *scratch,
+extern "C" void WG_GPU(verify)(wg_gpu *g, const wg_rule *rule, const wg_rule_tree *tree, int trees, int vocab, const double *p,
+                               const int32_t *p_one_hot, const double *q, const int32_t *q_one_hot, double *scratch,
                                wg_rule_path *path)
 {
     void (*kernel)(wg_rule, const wg_rule_tree *, int, const double *, const int32_t *, const double *, const int32_t *,
                    double *, wg_rule_path *) = NULL;
     switch (rule->kind) {
-    case WG_RULE_GREEDY: kernel = settle_tree<WG_RULE_GREEDY>; break;
-    case WG_RULE_MATCH: kernel = settle_tree<WG_RULE_MATCH>; break;
-    case WG_RULE_COUPLED: kernel = settle_tree<WG_RULE_COUPLED>; break;
-    case WG_RULE_ROUNDS: kernel = settle_tree<WG_RULE_ROUNDS>; break;
-    case WG_RULE_TOPK: kernel = settle_tree<WG_RULE_TOPK>; break;
-    case WG_RULE_KSEQ: kernel = settle_tree<WG_RULE_KSEQ>; break;
-    case WG_RULE_TRAVERSAL: kernel = settle_tree<WG_RULE_TRAVERSAL>; break;
-    case WG_RULE_BLOCK: kernel = settle_tree<WG_RULE_BLOCK>; break;
-    case WG_RULE_RELAXED: kernel = settle_tree<WG_RULE_RELAXED>; break;
-    case WG_RULE_TYPICAL: kernel = settle_tree<WG_RULE_TYPICAL>; break;
-    case WG_RULE_MULTIPATH: kernel = settle_tree<WG_RULE_MULTIPATH>; break;
-    case WG_RULE_OPTIMAL: kernel = settle_tree<WG_RULE_OPTIMAL>; break;
+    case WG_RULE_GREEDY: kernel = verify_tree<WG_RULE_GREEDY>; break;
+    case WG_RULE_MATCH: kernel = verify_tree<WG_RULE_MATCH>; break;
+    case WG_RULE_COUPLED: kernel = verify_tree<WG_RULE_COUPLED>; break;
+    case WG_RULE_ROUNDS: kernel = verify_tree<WG_RULE_ROUNDS>; break;
+    case WG_RULE_TOPK: kernel = verify_tree<WG_RULE_TOPK>; break;
+    case WG_RULE_KSEQ: kernel = verify_tree<WG_RULE_KSEQ>; break;
+    case WG_RULE_TRAVERSAL: kernel = verify_tree<WG_RULE_TRAVERSAL>; break;
+    case WG_RULE_BLOCK: kernel = verify_tree<WG_RULE_BLOCK>; break;
+    case WG_RULE_RELAXED: kernel = verify_tree<WG_RULE_RELAXED>; break;
+    case WG_RULE_TYPICAL: kernel = verify_tree<WG_RULE_TYPICAL>; break;
+    case WG_RULE_MULTIPATH: kernel = verify_tree<WG_RULE_MULTIPATH>; break;
+    case WG_RULE_OPTIMAL: kernel = verify_tree<WG_RULE_OPTIMAL>; break;
     default: return;
     }
-    WG_LAUNCH(kernel, trees, WG_BLOCK_THREADS, 0, g->stream, *rule, tree, vocab, p, p_point, q, q_point, scratch, path);
+    WG_LAUNCH(kernel, trees, WG_BLOCK_THREADS, 0, g->stream, *rule, tree, vocab, p, p_one_hot, q, q_one_hot, scratch, path);
 }

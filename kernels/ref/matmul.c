@@ -39,7 +39,7 @@ static float dot_f8(const wg_matrix *w, int n, const float *x)
  * has minima, acc = fma(da * sum(q), min, acc). */
 static float dot_quantised(const wg_matrix *w, int n, const wg_q8_act *act, size_t stride)
 {
-    const int parts = wg_engine_parts(w->type), run = WG_QUANT_BLOCK / parts;
+    const int parts = wg_block_sums(w->type), run = WG_QUANT_BLOCK / parts;
     float acc = 0;
     for (int b = 0; b < wg_blocks(w->k); b++) {
         const wg_q8_act *a = act + (size_t)(b / WG_ACT_BLOCKS) * stride;

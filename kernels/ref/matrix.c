@@ -154,7 +154,7 @@ void wg_weights_read(const wg_matrix *w, int n, int b, wg_weights32 *out)
     out->scale[0] = out->scale[1] = wg_f16_to_f32(load16(wide + 2 * r));
     out->min = wg_has_min(type) ? wg_f16_to_f32(load16(wide + 64 + 2 * r)) : 0;
     if (!wg_is_k(type)) return;
-    for (int part = 0; part < wg_engine_parts(type); part++) out->scale[part] *= (float)(int8_t)block[32 * part + r];
+    for (int part = 0; part < wg_block_sums(type); part++) out->scale[part] *= (float)(int8_t)block[32 * part + r];
     if (wg_has_min(type)) out->min *= -(float)block[32 + r];
 }
 
@@ -191,7 +191,7 @@ void wg_matrix_row_ref(const wg_matrix *w, int i, float *dst)
             wg_weights32 v;
             wg_weights_read(w, i, b, &v);
             for (int j = 0; j < WG_QUANT_BLOCK; j++) {
-                const float x = (float)v.value[j] * v.scale[j * wg_engine_parts(w->type) / WG_QUANT_BLOCK];
+                const float x = (float)v.value[j] * v.scale[j * wg_block_sums(w->type) / WG_QUANT_BLOCK];
                 dst[b * WG_QUANT_BLOCK + j] = wg_has_min(w->type) ? x + v.min : x;
             }
         }

@@ -40,7 +40,7 @@ INLINE void open_chunk(const int type, const char *chunk, int blocks, opened *o)
             UNROLL for (int h = 0; h < 2; h++)
                 _mm512_store_si512(o->q[b][j][16 * h], _mm512_add_epi8(codes(type, w, j, h), move));
         UNROLL for (int h = 0; h < 2; h++) {
-            UNROLL for (int part = 0; part < wg_engine_parts(type); part++)
+            UNROLL for (int part = 0; part < wg_block_sums(type); part++)
                 _mm512_store_ps(o->scale[b][part] + 16 * h, scales(type, chunk, w, part, h));
             if (!wg_has_min(type)) continue;
             const __m512 m = minima(type, chunk, w, h);
@@ -131,7 +131,7 @@ static void multiply(const wg_matrix *w, const wg_q8_act *act, int rows, float *
 {
     _Alignas(64) opened o;
     open_fn *const open = open_of(w->type);
-    tile_fn *const *tile = wg_engine_parts(w->type) > 1 ? halves_of : wg_has_min(w->type) ? minimum : plain;
+    tile_fn *const *tile = wg_block_sums(w->type) > 1 ? halves_of : wg_has_min(w->type) ? minimum : plain;
     const int blocks = wg_blocks(w->k), chunks = wg_chunks(w->k), asks = wg_tiles(rows, TALL) * WG_ACT_BLOCKS;
     const size_t bytes = wg_chunk_bytes(w->type);
     const int lines = ((int)bytes / 64 + asks - 1) / asks;

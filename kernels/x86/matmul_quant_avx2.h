@@ -32,7 +32,7 @@ INLINE void quant_tile(const int type, const int T, const char *chunk, int half,
                        int first)
 {
     const wg_q8_act *a = x->act;
-    const int parts = wg_engine_parts(type), steps = STEPS / parts;
+    const int parts = wg_block_sums(type), steps = STEPS / parts;
     acc += HALF * half;
     for (int b = 0; b < blocks; b++) {
         const char *w = chunk + wg_head_bytes(type) + (size_t)b * (size_t)wg_block_bytes(type);

@@ -54,7 +54,7 @@ INLINE void ask_ahead(const int type, ask ahead, int b, const int j)
 INLINE void quant_tile(const int type, const int T, const char *chunk, const wg_q8_act *a, int blocks, float *acc, int first,
                        ask ahead)
 {
-    const int parts = wg_engine_parts(type), steps = STEPS / parts;
+    const int parts = wg_block_sums(type), steps = STEPS / parts;
     __m512 f[TALL][2];
     UNROLL for (int m = 0; m < T; m++)
         UNROLL for (int h = 0; h < 2; h++) f[m][h] = first ? _mm512_setzero_ps() : _mm512_load_ps(acc + 32 * m + 16 * h);
@@ -134,7 +134,7 @@ static void group(const wg_matrix *w, const wg_q8_act *act, int rows, float *y, 
 {
     _Alignas(64) float acc[WG_GROUP_ROWS * WG_PANEL];
     tile_fn *const *tile = tiles_of(w->type);
-    const int blocks = wg_blocks(w->k), tall = rows > TALL || wg_engine_parts(w->type) > 1 ? LOW : TALL;
+    const int blocks = wg_blocks(w->k), tall = rows > TALL || wg_block_sums(w->type) > 1 ? LOW : TALL;
     const int tiles = wg_tiles(rows, tall);
     for (int p = p0; p < p1; p++) {
         const char *panel = (const char *)w->data + (size_t)p * wg_panel_bytes(w->type, w->k);
@@ -155,7 +155,7 @@ static void group(const wg_matrix *w, const wg_q8_act *act, int rows, float *y, 
 /* From how many rows on it pays to open chunks first, which 8-bit codes and nibbles with one scale never need. */
 static int many(int type)
 {
-    if (wg_engine_parts(type) > 1) return TALL + 1;
+    if (wg_block_sums(type) > 1) return TALL + 1;
     return wg_is_k(type) || wg_code_bits(type) == 5 ? 33 : INT_MAX;
 }
 

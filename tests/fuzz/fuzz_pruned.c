@@ -10,17 +10,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n);
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
 {
     wg_json *doc;
-    wg_pruned p;
+    wg_vocabulary_subset p;
     wg_error err = { 0 };
     if (wg_json_parse(&doc, "input", (const char *)bytes, n, &err)) return 0;
-    if (wg_pruned_read(&p, doc, &err) == WG_OK) {
+    if (wg_vocabulary_subset_read(&p, doc, &err) == WG_OK) {
         bool *seen = wg_calloc((size_t)p.vocab, 1);
         for (int i = 0; seen && i < p.n; i++) {
             if (p.token[i] < 0 || p.token[i] >= p.vocab || seen[p.token[i]]) abort();
             seen[p.token[i]] = true;
         }
         wg_free(seen);
-        wg_pruned_close(&p);
+        wg_vocabulary_subset_close(&p);
     } else if (err.text[0] == '\0') abort();
     wg_json_close(doc);
     return 0;

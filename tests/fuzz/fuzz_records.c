@@ -14,14 +14,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n);
 static void line(const char *s, size_t n)
 {
     wg_entry e = { 0 };
-    wg_asked_span a;
+    wg_prompt_key_span a;
     wg_entry_read(s, n, &e, &a);
     json_t *v = json_loadb(s, n, JSON_REJECT_DUPLICATES, NULL);
     if (json_is_object(v)) {
         size_t members = 0;
         wg_span key, value;
-        wg_scan sc = wg_scan_open((wg_span){ s, n });
-        while (wg_scan_next(&sc, &key, &value)) members++;
+        wg_json_scan sc = wg_json_scan_open((wg_span){ s, n });
+        while (wg_json_scan_next(&sc, &key, &value)) members++;
         if (sc.bad || members != json_object_size(v)) abort();
     }
     json_decref(v);

@@ -45,11 +45,11 @@ static void check(wg_status s, const wg_error *err)
 static void read_all(const char *dir, FILE *f)
 {
     wg_error err = { 0 };
-    wg_folder *run;
+    wg_run_reader *run;
     int runs;
     wg_resume_finished(dir);
     check(wg_report_index(f, dir, &runs, &err), &err);
-    const wg_status s = wg_folder_open(&run, dir, &err);
+    const wg_status s = wg_run_reader_open(&run, dir, &err);
     check(s, &err);
     if (s) return;
     check(wg_report_write(f, run, false, &err), &err);
@@ -64,7 +64,7 @@ static void read_all(const char *dir, FILE *f)
     json_t *o;
     if (wg_compare(&o, both, 2, &err)) abort();
     json_decref(o);
-    wg_folder_close(run);
+    wg_run_reader_close(run);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)

@@ -11,7 +11,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n);
 
-static void settle(wg_trace *t)
+static void replay_rounds(wg_trace *t)
 {
     wg_error err = { 0 };
     for (int c = 0; c < (int)json_array_size(t->cells) && c < 4; c++) {
@@ -24,7 +24,7 @@ static void settle(wg_trace *t)
             wg_path path;
             if (t->request[t->round[i].request].asked.cell != c || wg_replay_load(r, i, &err)) continue;
             if (r->vocab != r->p.vocab) continue;
-            if (wg_replay_settle(r, r->rule.class, r->rule.options, 0, &path, &err)) continue;
+            if (wg_replay_rule(r, r->rule.class, r->rule.options, 0, &path, &err)) continue;
             if (path.n < 1 || path.n > r->round.tree.n || path.next < 0 || path.next >= r->vocab) abort();
         }
         wg_replay_close(r);
@@ -42,7 +42,7 @@ static void read_once(const uint8_t *bytes, size_t n)
         return;
     }
     if (t->end > t->size || (t->end < t->size) != (t->damage[0] != '\0')) abort();
-    settle(t);
+    replay_rounds(t);
     wg_trace_close(t);
 }
 

@@ -156,7 +156,7 @@ static void plain_step(world *w, sequence *s, int32_t token, float *logits)
 }
 
 /* Another committed token of a sequence. */
-static void settle(world *w, sequence *s, int32_t token)
+static void commit(world *w, sequence *s, int32_t token)
 {
     plain_step(w, s, token, s->logits + (size_t)s->len * (size_t)w->shape.vocab);
     s->token[s->len++] = token;
@@ -274,7 +274,7 @@ static void check_and_commit(world *w, sequence *s)
     for (int i = 0; i < s->behind; i++) compare(w, s, i, s->logits + (size_t)(s->len - s->behind + i) * V, "catch-up row", i);
     if (s->chunk) {
         const int first = s->len;
-        while (s->len < first + s->chunk) settle(w, s, s->token[s->len]);
+        while (s->len < first + s->chunk) commit(w, s, s->token[s->len]);
         for (int i = 0; i < s->chunk; i++) compare(w, s, i, s->logits + (size_t)(first + i) * V, "prompt token", first + i);
         wg_kv_commit_chain(s->test, s->chunk);
         return;
@@ -294,7 +294,7 @@ static void check_and_commit(world *w, sequence *s)
     for (int i = 0; i <= last; i++)
         if (wg_mask_has(&t->anc[last], i)) path[n++] = (int16_t)i;
     wg_kv_commit(s->test, path, n);
-    for (int i = 0; i < n; i++) settle(w, s, t->token[path[i]]);
+    for (int i = 0; i < n; i++) commit(w, s, t->token[path[i]]);
 }
 
 /* Goes on in a fork while the original, which shares its pages, is written over; or stays as it is until the next fork. */

@@ -71,7 +71,7 @@ static inline void law_models_lists(const wg_tokenizer *t, const int32_t *token,
     int32_t *kept = wg_calloc((size_t)vocab, sizeof *kept);
     if (!kept) abort();
     for (int i = 0; i < vocab / 2; i++) kept[i] = 2 * i;
-    LAW_TRY(wg_pruned_write(law_models.list, t, kept, vocab / 2, &err));
+    LAW_TRY(wg_vocabulary_subset_write(law_models.list, t, kept, vocab / 2, &err));
     wg_free(kept);
     LAW_TRY(wg_datastore_write(law_models.store, t, token, n, &err));
 }

@@ -76,8 +76,8 @@ mv "$at/bin/gpu_suite" "$at/bin/real"
 script "$at/bin/gpu_suite" <<'SUITE' # steps and rounds on a device take half a minute, and are tests of their own
 #!/bin/bash
 case $1 in
-law_settle) [ $# = 2 ] && [ "$2" -gt 0 ]; exit ;;
-law_loop) [ $# = 2 ] && [ "$2" -gt 0 ]; exit ;;
+law_device_verify) [ $# = 2 ] && [ "$2" -gt 0 ]; exit ;;
+law_device_decode) [ $# = 2 ] && [ "$2" -gt 0 ]; exit ;;
 probe)
   echo '{"read_gb_s": 2.5}'
   [ "$2" = basics ] && echo '{"looped": true, "while_nodes": 400, "while_nodes_turn_us": 500.5}'

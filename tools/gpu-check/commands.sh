@@ -30,8 +30,8 @@ canary() { suite canary; }
 probe() { suite probe "$1"; }
 unit() { suite unit "$1"; }
 law() { suite law_prefix --cases "$(($2 > 0 ? $2 : 1))" --far "$3" --device "$1${MODE:-}"; }
-settle() { suite law_settle $((1 + cases / 60)) ${MODE:-}; } # steps settled on the device: the CPU's texts
-loop() { suite law_loop "$runs" ${MODE:-}; } # rounds in one graph: the CPU's texts and counts
+settle() { suite law_device_verify $((1 + cases / 60)) ${MODE:-}; } # steps settled on the device: the CPU's texts
+loop() { suite law_device_decode "$runs" ${MODE:-}; } # rounds in one graph: the CPU's texts and counts
 
 # FIELD KEY COMMAND...: fails when a line of JSON with KEY in it says that FIELD is false; on a card also when it does not say
 # that it is true. That is how a recording or a loop that was given up shows.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * A loop on a CUDA device: the stages of both models and the kernels between them, recorded once for each number of sequences
  * and of spans, in the device's own table of graphs. What a round works on (sequences, page tables, rows) lies in device memory
- * that is sent before a loop starts and changed by its kernels; rows of p and q are those of settling.
+ * that is sent before a loop starts and changed by its kernels; rows of p and q are those of verify.
  *
  * Everything runs on the target's stream: a draft model on the same card has another one, which is idle then. */
 #include "core/model/decode_loop.h"
@@ -14,11 +14,11 @@
 #include "core/model/cuda/device_cuda.h"
 #include "core/model/model_impl.h"
 
-struct wg_loop {
+struct wg_decode_loop {
     wg_device on;                    /* the target's, held */
     wg_model *target, *draft;        /* draft NULL: nothing is drafted, or it is looked up */
     wg_cuda *s, *d;
-    wg_loop_options o;
+    wg_decode_loop_options o;
     int rounds, events;              /* of a window; of the ring: at most as opened */
     bool broken;                     /* it could not be recorded */
     wg_batch batch;                  /* as many rows as a pass has, for its stages */
@@ -32,13 +32,13 @@ struct wg_loop {
     int32_t *from;                   /* (sequences) which rows ask at depth 0: every other one */
     wg_gpu_ring *ring, *ring_there;  /* mapped */
     uint32_t number;                 /* of the next event */
-    wg_loop_times times;
-    int n[WG_LOOP_ROWS], seen[WG_LOOP_ROWS]; /* of the sequences that run, after the events that were drained */
+    wg_decode_loop_times times;
+    int n[WG_DECODE_ROWS_MAX], seen[WG_DECODE_ROWS_MAX]; /* of the sequences that run, after the events that were drained */
 };
 
-static size_t seq_at(void) { return (sizeof(wg_gpu_turn) + 15) / 16 * 16; }
-static size_t tables_at(const wg_loop *l) { return seq_at() + (size_t)l->o.sequences * sizeof(wg_gpu_seq); }
-static int rows_of(const wg_loop *l, int n) { return n * (l->o.draft.length + 1); }
+static size_t seq_at(void) { return (sizeof(wg_gpu_decode_state) + 15) / 16 * 16; }
+static size_t tables_at(const wg_decode_loop *l) { return seq_at() + (size_t)l->o.sequences * sizeof(wg_gpu_seq); }
+static int rows_of(const wg_decode_loop *l, int n) { return n * (l->o.draft.length + 1); }
 
 /* ---- open */
 
@@ -58,16 +58,16 @@ static bool goes_beside(const wg_cuda *s, const wg_lm *target, const wg_device_c
 }
 
 /* How many sequences there is room for. */
-static int places(const wg_cuda *s, const wg_lm *target, const wg_loop_options *o)
+static int places(const wg_cuda *s, const wg_lm *target, const wg_decode_loop_options *o)
 {
     const wg_model *m = wg_lm_transformer(target), *draft = o->draft.lm ? wg_lm_transformer(o->draft.lm) : NULL;
     const size_t each = (size_t)o->draft.length + 1, row = (size_t)target->vocab * sizeof(float), most = (size_t)o->sequences;
-    const size_t room[] = { WG_LOOP_ROWS / each,
+    const size_t room[] = { WG_DECODE_ROWS_MAX / each,
                             (size_t)m->max_rows / each,
                             (size_t)o->rows / each,
                             (size_t)o->events,
                             s->logits_bytes / row / each,
-                            draft ? WG_LOOP_ROWS / 2 : most,
+                            draft ? WG_DECODE_ROWS_MAX / 2 : most,
                             draft ? (size_t)draft->max_rows / 2 : most,
                             draft ? wg_cuda_of(&draft->device)->logits_bytes / row : most };
     size_t n = most;
@@ -75,46 +75,46 @@ static int places(const wg_cuda *s, const wg_lm *target, const wg_loop_options *
     return (int)n;
 }
 
-static wg_status open_memory(wg_loop *l, int pages, wg_error *err)
+static wg_status open_memory(wg_decode_loop *l, int pages, wg_error *err)
 {
     wg_cuda *s = l->s;
     const wg_gpu_api *api = s->gpu.api;
-    const int rows = WG_LOOP_ROWS, n = l->o.sequences;
+    const int rows = WG_DECODE_ROWS_MAX, n = l->o.sequences;
     const size_t words = ((size_t)l->target->lm.vocab + 63) / 64, ring = (size_t)l->events * sizeof(wg_gpu_event);
     void *there = NULL;
-    int32_t from[WG_LOOP_ROWS];
+    int32_t from[WG_DECODE_ROWS_MAX];
     const bool lookup = l->o.draft.source == WG_CHAIN_LOOKUP && l->o.draft.length > 0;
     l->bytes = tables_at(l) + (size_t)n * (size_t)pages * sizeof(int32_t);
     l->host = api->pin(&s->gpu, l->bytes);
-    l->device = wg_cuda_take(s, l->bytes);
-    l->ends = wg_cuda_take(s, words * sizeof *l->ends);
-    l->row = wg_cuda_take(s, (size_t)rows * sizeof *l->row);
-    l->from = wg_cuda_take(s, sizeof from);
-    if (lookup) l->text = wg_cuda_take(s, (size_t)n * l->longest * sizeof *l->text);
+    l->device = wg_cuda_bytes_alloc(s, l->bytes);
+    l->ends = wg_cuda_bytes_alloc(s, words * sizeof *l->ends);
+    l->row = wg_cuda_bytes_alloc(s, (size_t)rows * sizeof *l->row);
+    l->from = wg_cuda_bytes_alloc(s, sizeof from);
+    if (lookup) l->text = wg_cuda_bytes_alloc(s, (size_t)n * l->longest * sizeof *l->text);
     l->ring = api->map(&s->gpu, sizeof *l->ring + ring, &there);
     l->ring_there = there;
     if (!l->host || !l->device || !l->ends || !l->row || !l->from || !l->ring || (lookup && !l->text))
         return wg_cuda_no_memory(s, l->bytes + ring, "rounds in a loop", "lower max_batch or max_tokens", err);
-    for (int i = 0; i < WG_LOOP_ROWS; i++) from[i] = 2 * i + 1;
+    for (int i = 0; i < WG_DECODE_ROWS_MAX; i++) from[i] = 2 * i + 1;
     api->put(&s->gpu, l->ends, l->o.ends, words * sizeof *l->ends);
     api->put(&s->gpu, l->from, from, sizeof from);
     if (!(l->zeros = wg_calloc((size_t)rows, sizeof *l->zeros))) return wg_nomem(err, (size_t)rows * 4, "rounds in a loop");
     return wg_batch_open(&l->batch, rows, err);
 }
 
-wg_status wg_loop_open(wg_loop **out, wg_lm *target, const wg_kv *kv, const wg_loop_options *o, wg_error *err)
+wg_status wg_decode_loop_open(wg_decode_loop **out, wg_lm *target, const wg_kv *kv, const wg_decode_loop_options *o, wg_error *err)
 {
     *out = NULL;
     wg_cuda *s = cuda_of(target);
     if (!s) return WG_OK;
     wg_model *m = wg_lm_transformer(target);
-    if (s->mode & WG_CUDA_EAGER || o->draft.length > WG_LOOP_DRAFT) return WG_OK;
+    if (s->mode & WG_CUDA_EAGER || o->draft.length > WG_DECODE_DRAFT_MAX) return WG_OK;
     if (o->draft.lm && !goes_beside(s, target, &o->draft)) return WG_OK;
     const int n = places(s, target, o);
     if (n == 0) return WG_OK;
-    wg_loop *l = wg_calloc(1, sizeof *l);
+    wg_decode_loop *l = wg_calloc(1, sizeof *l);
     if (!l) return wg_nomem(err, sizeof *l, "rounds in a loop");
-    *l = (wg_loop){ .on = m->device,
+    *l = (wg_decode_loop){ .on = m->device,
                     .target = m,
                     .draft = o->draft.lm ? wg_lm_transformer(o->draft.lm) : NULL,
                     .s = s,
@@ -125,21 +125,21 @@ wg_status wg_loop_open(wg_loop **out, wg_lm *target, const wg_kv *kv, const wg_l
                     .longest = (size_t)wg_kv_pages_most(kv) * (size_t)wg_kv_page_slots(kv) };
     l->o.sequences = n;
     l->d = l->draft ? wg_cuda_of(&l->draft->device) : NULL;
-    wg_device_hold(&l->on);
+    wg_device_retain(&l->on);
     const wg_status status = open_memory(l, wg_kv_pages_most(kv), err);
     l->o.ends = NULL;
-    if (status) wg_loop_close(l);
+    if (status) wg_decode_loop_close(l);
     else *out = l;
     return status;
 }
 
-void wg_loop_close(wg_loop *l)
+void wg_decode_loop_close(wg_decode_loop *l)
 {
     if (!l) return;
     wg_cuda *s = l->s;
     void *const piece[] = { l->device, l->ends, l->row, l->from, l->text };
     wg_graphs_clear(&s->graphs);
-    for (size_t i = 0; i < sizeof piece / sizeof *piece; i++) wg_cuda_give(s, piece[i]);
+    for (size_t i = 0; i < sizeof piece / sizeof *piece; i++) wg_cuda_bytes_free(s, piece[i]);
     if (l->host) s->gpu.api->unpin(&s->gpu, l->host);
     if (l->ring) s->gpu.api->unmap(&s->gpu, l->ring);
     wg_batch_close(&l->batch);
@@ -148,19 +148,19 @@ void wg_loop_close(wg_loop *l)
     wg_free(l);
 }
 
-void wg_loop_limit(wg_loop *l, int rounds, int events)
+void wg_decode_loop_limit(wg_decode_loop *l, int rounds, int events)
 {
     l->rounds = rounds < l->o.rounds ? rounds : l->o.rounds;
     l->events = events < l->o.events ? events : l->o.events;
 }
 
-wg_loop_times wg_loop_times_of(const wg_loop *l) { return l->times; }
+wg_decode_loop_times wg_decode_loop_times_of(const wg_decode_loop *l) { return l->times; }
 
-bool wg_loop_fits(const wg_loop *l, const wg_loop_seq *seq, int n)
+bool wg_decode_loop_fits(const wg_decode_loop *l, const wg_decode_loop_seq *seq, int n)
 {
     if (l->broken || n > l->o.sequences || n > l->events) return false;
     for (int i = 0; i < n; i++) {
-        const wg_loop_seq *s = &seq[i];
+        const wg_decode_loop_seq *s = &seq[i];
         if (wg_kv_len(s->kv) != s->n - 1) return false;
         if (l->draft && wg_kv_valid(s->kv, l->draft->lm.space) < s->n - 2 && s->n <= l->draft->lm.context) return false;
     }
@@ -170,10 +170,10 @@ bool wg_loop_fits(const wg_loop *l, const wg_loop_seq *seq, int n)
 /* ---- the body of a round */
 
 /* The stages of a model over rows that lie on the device, `asked` of them with logits, on the stream of the target. */
-static void stages(wg_loop *l, wg_model *m, wg_kv_seq *kv, int rows, int asked, int most)
+static void stages(wg_decode_loop *l, wg_model *m, wg_kv_seq *kv, int rows, int asked, int most)
 {
     wg_cuda *s = wg_cuda_of(&m->device);
-    const wg_plan plan = { .layers = m->arch.layers };
+    const wg_layer_plan plan = { .layers = m->arch.layers };
     const wg_gpu_stream own = s->gpu.stream;
     wg_batch_clear(&l->batch);
     wg_batch_chain(&l->batch, kv, 0, l->zeros, rows, asked);
@@ -192,14 +192,14 @@ static void stages(wg_loop *l, wg_model *m, wg_kv_seq *kv, int rows, int asked, 
     s->kept = false;
 }
 
-static void round_of(wg_loop *l, const wg_loop_seq *seq, int n, int most)
+static void round_of(wg_decode_loop *l, const wg_decode_loop_seq *seq, int n, int most)
 {
     wg_cuda *s = l->s;
     const wg_gpu_api *api = s->gpu.api;
     const wg_device_chain *o = &l->o.draft;
     const int vocab = l->target->lm.vocab;
     wg_gpu_chain chain = { .temperature = o->temperature, .top_p = o->top_p, .min_p = o->min_p, .top_k = o->top_k };
-    const wg_gpu_loop loop = { .sequences = n,
+    const wg_gpu_decode_loop loop = { .sequences = n,
                                .length = o->length,
                                .law = o->law,
                                .context = l->draft ? l->draft->lm.context : INT32_MAX,
@@ -207,29 +207,29 @@ static void round_of(wg_loop *l, const wg_loop_seq *seq, int n, int most)
                                .n_min = o->match.n_min,
                                .text = l->text,
                                .room = l->longest,
-                               .turn = (wg_gpu_turn *)(void *)l->device,
+                               .state = (wg_gpu_decode_state *)(void *)l->device,
                                .seq = (wg_gpu_seq *)(void *)(l->device + seq_at()),
-                               .tree = s->settle.tree,
-                               .path = s->settle.path,
+                               .tree = s->verify.tree,
+                               .path = s->verify.path,
                                .ends = l->ends,
                                .ring = l->ring_there };
     if (l->text) api->loop_lookup(&s->gpu, &loop);
     for (int depth = 0; l->draft && depth < o->length; depth++) {
         api->loop_feed(&s->gpu, &loop, depth, l->row);
         stages(l, l->draft, seq[0].kv, depth ? n : 2 * n, n, most);
-        chain.best = l->d->settle.best;
-        if (o->law != WG_RULE_FIXED) wg_settle_draft(&s->settle, &s->gpu, vocab, &chain, l->d->logits, depth * n, n);
-        api->loop_draw(&s->gpu, &loop, depth, vocab, l->d->logits, chain.best, s->settle.q, s->settle.q_point);
+        chain.best = l->d->verify.best;
+        if (o->law != WG_RULE_FIXED) wg_cuda_verify_draft(&s->verify, &s->gpu, vocab, &chain, l->d->logits, depth * n, n);
+        api->loop_draw(&s->gpu, &loop, depth, vocab, l->d->logits, chain.best, s->verify.q, s->verify.q_one_hot);
     }
     api->loop_nodes(&s->gpu, &loop, l->row);
     stages(l, l->target, seq[0].kv, rows_of(l, n), rows_of(l, n), most);
-    wg_settle_sample(&s->settle, &s->gpu, vocab, l->o.how, s->logits, 0, rows_of(l, n));
-    wg_settle_trees(&s->settle, &s->gpu, vocab, &l->o.how->rule, n);
+    wg_cuda_verify_sample(&s->verify, &s->gpu, vocab, l->o.how, s->logits, 0, rows_of(l, n));
+    wg_cuda_verify_trees(&s->verify, &s->gpu, vocab, &l->o.how->rule, n);
     api->loop_end(&s->gpu, &loop);
 }
 
 /* One round by launches, the first time; then what was recorded. False: it cannot be recorded. */
-static bool start(wg_loop *l, const wg_loop_seq *seq, int n, int most, wg_graph *graph, bool first)
+static bool start(wg_decode_loop *l, const wg_decode_loop_seq *seq, int n, int most, wg_graph *graph, bool first)
 {
     wg_cuda *s = l->s;
     const wg_gpu_api *api = s->gpu.api;
@@ -256,7 +256,7 @@ static bool start(wg_loop *l, const wg_loop_seq *seq, int n, int most, wg_graph 
 /* ---- a run */
 
 /* Pages for the longest window that there are pages for. */
-static wg_status reserve(const wg_loop *l, const wg_loop_seq *seq, int n, int *rounds, wg_error *err)
+static wg_status reserve(const wg_decode_loop *l, const wg_decode_loop_seq *seq, int n, int *rounds, wg_error *err)
 {
     const int each = l->o.draft.length + 1;
     if (*rounds > WG_KV_TAIL_MAX / each) *rounds = WG_KV_TAIL_MAX / each;
@@ -272,7 +272,7 @@ static wg_status reserve(const wg_loop *l, const wg_loop_seq *seq, int n, int *r
 }
 
 /* Keys of the row that will see the most. */
-static int longest(const wg_loop_seq *seq, int n)
+static int longest(const wg_decode_loop_seq *seq, int n)
 {
     int most = 0;
     for (int i = 0; i < n; i++) {
@@ -282,7 +282,7 @@ static int longest(const wg_loop_seq *seq, int n)
     return most;
 }
 
-static wg_graph *graph_of(wg_loop *l, const wg_loop_seq *seq, int n, int spans, bool *first)
+static wg_graph *graph_of(wg_decode_loop *l, const wg_decode_loop_seq *seq, int n, int spans, bool *first)
 {
     wg_graph_key key;
     memset(&key, 0, sizeof key);
@@ -294,16 +294,16 @@ static wg_graph *graph_of(wg_loop *l, const wg_loop_seq *seq, int n, int spans, 
 }
 
 /* Sequences, page tables and the turn's own numbers, in one piece. */
-static void send(wg_loop *l, const wg_loop_seq *seq, int n, int rounds)
+static void send(wg_decode_loop *l, const wg_decode_loop_seq *seq, int n, int rounds)
 {
-    wg_gpu_turn *turn = (wg_gpu_turn *)(void *)l->host;
+    wg_gpu_decode_state *turn = (wg_gpu_decode_state *)(void *)l->host;
     wg_gpu_seq *to = (wg_gpu_seq *)(void *)(l->host + seq_at());
     int32_t *tables = (int32_t *)(void *)(l->host + tables_at(l));
     const wg_gpu_api *api = l->s->gpu.api;
     int used = 0;
-    *turn = (wg_gpu_turn){ .rounds = rounds, .room = l->events, .first = l->number };
+    *turn = (wg_gpu_decode_state){ .rounds = rounds, .room = l->events, .first = l->number };
     for (int i = 0; i < n; i++) {
-        const wg_loop_seq *q = &seq[i];
+        const wg_decode_loop_seq *q = &seq[i];
         const wg_kv_view view = wg_kv_view_of(q->kv, l->target->lm.space, 0);
         const int slots = wg_kv_len(q->kv) + wg_kv_tail(q->kv), pages = (slots + view.page_slots - 1) / view.page_slots;
         to[i] = (wg_gpu_seq){ .seed = q->seed, .request = q->request, .running = 1, .n = q->n, .limit = q->limit,
@@ -319,7 +319,7 @@ static void send(wg_loop *l, const wg_loop_seq *seq, int n, int rounds)
     api->put(&l->s->gpu, l->device, l->host, tables_at(l) + (size_t)used * sizeof *tables);
 }
 
-static void count(wg_loop *l, const wg_gpu_event *e)
+static void count(wg_decode_loop *l, const wg_gpu_event *e)
 {
     wg_lm *target = &l->target->lm;
     target->rows += e->drafted + 1;
@@ -329,7 +329,7 @@ static void count(wg_loop *l, const wg_gpu_event *e)
 }
 
 /* Hands events on in the order of their numbers until the device has ended. Returns the rounds that count. */
-static int drain_events(wg_loop *l, wg_loop_fn *on_event, void *user)
+static int drain_events(wg_decode_loop *l, wg_decode_loop_fn *on_event, void *user)
 {
     wg_cuda *s = l->s;
     int at = 0, last = -1;
@@ -356,7 +356,7 @@ static int drain_events(wg_loop *l, wg_loop_fn *on_event, void *user)
 }
 
 /* What the text has by now: committed slots. Chains lie where they belong. */
-static void keep(const wg_loop *l, const wg_loop_seq *q, int n, int seen)
+static void keep(const wg_decode_loop *l, const wg_decode_loop_seq *q, int n, int seen)
 {
     for (int slot = q->n - 1; slot < n - 1; slot++) wg_kv_wrote(q->kv, l->target->lm.space, slot);
     if (l->draft) {
@@ -367,7 +367,7 @@ static void keep(const wg_loop *l, const wg_loop_seq *q, int n, int seen)
     wg_kv_commit_chain(q->kv, n - q->n);
 }
 
-static void note_times(wg_loop *l, double since, int rounds, double drafted_before)
+static void note_times(wg_decode_loop *l, double since, int rounds, double drafted_before)
 {
     const double all = wg_clock_now() - since;
     l->times.all += all;
@@ -377,7 +377,7 @@ static void note_times(wg_loop *l, double since, int rounds, double drafted_befo
 }
 
 /* Pages for the window, and nothing under way on the draft's own stream: pages are copied there. */
-static wg_status get_ready(wg_loop *l, const wg_loop_seq *seq, int n, int *rounds, wg_error *err)
+static wg_status get_ready(wg_decode_loop *l, const wg_decode_loop_seq *seq, int n, int *rounds, wg_error *err)
 {
     char why[WG_GPU_WHY];
     WG_TRY(reserve(l, seq, n, rounds, err));
@@ -385,14 +385,14 @@ static wg_status get_ready(wg_loop *l, const wg_loop_seq *seq, int n, int *round
     return wg_fail(err, WG_EIO, "%s (%s): %s", l->s->name, l->s->gpu.card, why);
 }
 
-wg_status wg_loop_run(wg_loop *l, const wg_loop_seq *seq, int n, int rounds, wg_loop_fn *on_event, void *user, int *ran,
+wg_status wg_decode_loop_run(wg_decode_loop *l, const wg_decode_loop_seq *seq, int n, int rounds, wg_decode_loop_fn *on_event, void *user, int *ran,
                       wg_error *err)
 {
     wg_cuda *s = l->s;
     const double since = wg_clock_now(), drafted = l->times.draft;
     char why[WG_GPU_WHY];
     *ran = 0;
-    wg_assert(wg_loop_fits(l, seq, n));
+    wg_assert(wg_decode_loop_fits(l, seq, n));
     if (rounds > l->rounds) rounds = l->rounds;
     const wg_status status = get_ready(l, seq, n, &rounds, err);
     if (status) {

@@ -112,7 +112,7 @@ static void cuda_head(wg_device *d, const wg_matrix *w, const float *x, int rows
         product(s, &w, &s->logits, 1, n, WG_GPU_STORE);
         if (!s->small) wg_cuda_use_logits(s, first, n);
     }
-    s->settle.best = NULL;
+    s->verify.best = NULL;
     s->kept = s->small;
 }
 
@@ -173,7 +173,7 @@ static bool cuda_norm_head(wg_device *d, const wg_matrix *w, const float *x, con
     if (!s->small || !fits(s, w, true, true)) return false;
     s->gpu.api->matmul_fused(&s->gpu, &w, &s->logits, 1, &(wg_gpu_input){ x, weight, eps }, s->rows, WG_GPU_STORE, NULL,
                              s->best);
-    s->settle.best = s->best;
+    s->verify.best = s->best;
     s->kept = true;
     return true;
 }
@@ -250,12 +250,12 @@ static const wg_device_class cuda_class = {
     .attach = wg_cuda_attach,
     .begin = wg_cuda_begin,
     .again = wg_cuda_again,
-    .narrow = wg_cuda_narrow,
+    .keep_logit_rows = wg_cuda_keep_logit_rows,
     .finish = wg_cuda_finish,
     .made = wg_cuda_made,
-    .settle_open = wg_cuda_settle_open,
+    .verify_open = wg_cuda_verify_open,
     .cuda = wg_cuda_of,
-    .hold = wg_cuda_hold,
+    .retain = wg_cuda_retain,
     .close = wg_cuda_close,
     .embed = cuda_embed,
     .rmsnorm = cuda_rmsnorm,
@@ -297,11 +297,11 @@ wg_status wg_device_cuda(wg_device *out, const wg_gpu_api *api, int ordinal, uns
         return wg_fail(err, WG_EUNSUPPORTED, "device cuda:%d/fast: %s; or take device cuda:%d", ordinal, why, ordinal);
     }
     if (mode & WG_CUDA_SERIAL) s->gpu.stream.early = 0;
-    s->home = wg_cuda_home(s);
+    s->memory = wg_cuda_kv_memory(s);
     s->class = cuda_class;
     if (mode & WG_CUDA_FAST) s->class.matmul_swiglu = NULL; /* a library makes one output at a time: two, then swiglu */
     out->class = &s->class;
     out->state = s;
-    out->home = &s->home;
+    out->memory = &s->memory;
     return WG_OK;
 }

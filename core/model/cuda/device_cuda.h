@@ -12,7 +12,7 @@
 #define WG_CORE_MODEL_CUDA_DEVICE_CUDA_H
 
 #include "core/model/cuda/graphs.h"
-#include "core/model/cuda/verify_rows.h"
+#include "core/model/cuda/verify_buffers.h"
 
 typedef struct wg_cuda_staging {         /* of one pass: [rows][from][tables], sent as one piece */
     char *host, *device;                 /* pinned; device */
@@ -20,7 +20,7 @@ typedef struct wg_cuda_staging {         /* of one pass: [rows][from][tables], s
 } wg_cuda_staging;
 
 /* What a pass waits for. */
-typedef enum wg_cuda_turn { WG_CUDA_LAUNCH, WG_CUDA_RECORD, WG_CUDA_RECORDING, WG_CUDA_REPLAY, WG_CUDA_DONE } wg_cuda_turn;
+typedef enum wg_cuda_stage_mode { WG_CUDA_LAUNCH, WG_CUDA_RECORD, WG_CUDA_RECORDING, WG_CUDA_REPLAY, WG_CUDA_DONE } wg_cuda_stage_mode;
 
 typedef struct wg_cuda {
     wg_gpu gpu;
@@ -28,7 +28,7 @@ typedef struct wg_cuda {
     unsigned mode;                       /* WG_CUDA_ */
     wg_device_class class;
     char name[32];
-    wg_kv_home home;
+    wg_kv_memory memory;
 
     wg_cuda_staging pass;
     wg_gpu_row *narrowed;                /* (pass.rows) rows that asked for logits */
@@ -37,7 +37,7 @@ typedef struct wg_cuda {
     wg_gpu_best *best;                   /* (WG_GPU_FUSED_ROWS, WG_GPU_BESTS) of logits, where the head told */
     uint32_t *arrived;                   /* zeros: counters of attention */
     size_t arrived_bytes;
-    wg_settle_room settle;
+    wg_verify_buffers verify;
 
     wg_graphs graphs;
     wg_passes_made made;
@@ -51,7 +51,7 @@ typedef struct wg_cuda {
     int most;                            /* keys of the row that sees the most; rounded up */
     bool small;                          /* its logits stay in `logits` until it is finished */
     bool kept;                           /* and are there */
-    wg_cuda_turn turn;
+    wg_cuda_stage_mode stage_mode;
     bool first;                          /* none has come with its numbers before */
     wg_graph *graph;
     const void *input;                   /* of the products to come: prepared, or the rows themselves */
@@ -71,10 +71,10 @@ static inline size_t wg_cuda_tables_at(int rows, int asked) { return wg_cuda_fro
 
 /* cuda_memory.c. give: what goes may be an argument of a recorded pass, so those go too; NULL is fine. no_memory: the error of
  * bytes that were not to be had for `what`, with what the user can lower. */
-void *wg_cuda_take(wg_cuda *s, size_t bytes);
-void wg_cuda_give(wg_cuda *s, void *p);
+void *wg_cuda_bytes_alloc(wg_cuda *s, size_t bytes);
+void wg_cuda_bytes_free(wg_cuda *s, void *p);
 wg_status wg_cuda_no_memory(wg_cuda *s, size_t bytes, const char *what, const char *remedy, wg_error *err);
-wg_kv_home wg_cuda_home(wg_cuda *s);
+wg_kv_memory wg_cuda_kv_memory(wg_cuda *s);
 
 /* Entries of wg_device_class: of cuda_memory.c, */
 wg_buf wg_cuda_alloc(wg_device *d, size_t floats);
@@ -87,15 +87,15 @@ wg_status wg_cuda_matrix_random(wg_device *d, int type, int n, int k, uint64_t s
                                 wg_error *err);
 void wg_cuda_matrix_free(wg_device *d, wg_matrix *m);
 wg_status wg_cuda_attach(wg_device *d, const wg_kv *kv, const wg_pass_shape *shape, wg_error *err);
-void wg_cuda_hold(wg_device *d);
+void wg_cuda_retain(wg_device *d);
 void wg_cuda_close(wg_device *d);
 
 /* and of cuda_pass.c. use_logits: the logits of rows first .. first + n-1 of those that asked are there: they go to the host,
  * or become rows of p. */
 void wg_cuda_begin(wg_device *d, const wg_pass *pass);
 bool wg_cuda_again(wg_device *d);
-void wg_cuda_narrow(wg_device *d);
-wg_status wg_cuda_settle_open(wg_device *d, wg_rule_kind rule, int vocab, int trees, int *rows, wg_error *err);
+void wg_cuda_keep_logit_rows(wg_device *d);
+wg_status wg_cuda_verify_open(wg_device *d, wg_rule_kind rule, int vocab, int trees, int *rows, wg_error *err);
 void wg_cuda_use_logits(wg_cuda *s, int first, int n);
 wg_status wg_cuda_finish(wg_device *d, wg_error *err);
 wg_passes_made wg_cuda_made(const wg_device *d);

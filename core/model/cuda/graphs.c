@@ -19,7 +19,7 @@ int wg_graph_spans(int keys)
     return up;
 }
 
-bool wg_graph_plan(wg_graph_key *key, const wg_plan *plan)
+bool wg_graph_plan(wg_graph_key *key, const wg_layer_plan *plan)
 {
     key->layers = plan->layers;
     if (!plan->skip) return true;

@@ -39,7 +39,7 @@ int wg_graph_rows(int n);
 int wg_graph_spans(int keys);
 
 /* Fills the plan's part; false: a plan too deep to be told apart from others. */
-bool wg_graph_plan(wg_graph_key *key, const wg_plan *plan);
+bool wg_graph_plan(wg_graph_key *key, const wg_layer_plan *plan);
 
 /* The entry of this key. *first: it is new, and its pass has not run before. */
 wg_graph *wg_graphs_find(wg_graphs *g, const wg_graph_key *key, bool *first);

@@ -7,10 +7,10 @@
 
 static const size_t PARTIAL = (size_t)64 << 20, LOGITS = (size_t)64 << 20; /* bytes; at least one row */
 
-void *wg_cuda_take(wg_cuda *s, size_t bytes) { return s->gpu.api->alloc(&s->gpu, bytes); }
+void *wg_cuda_bytes_alloc(wg_cuda *s, size_t bytes) { return s->gpu.api->alloc(&s->gpu, bytes); }
 
 /* What goes may be an argument of a recorded launch. */
-void wg_cuda_give(wg_cuda *s, void *p)
+void wg_cuda_bytes_free(wg_cuda *s, void *p)
 {
     if (!p) return;
     wg_graphs_clear(&s->graphs);
@@ -26,10 +26,10 @@ wg_status wg_cuda_no_memory(wg_cuda *s, size_t bytes, const char *what, const ch
 wg_buf wg_cuda_alloc(wg_device *d, size_t floats)
 {
     size_t bytes;
-    return wg_size_mul(floats, sizeof(float), &bytes) ? wg_cuda_take(wg_cuda_of(d), bytes) : NULL;
+    return wg_size_mul(floats, sizeof(float), &bytes) ? wg_cuda_bytes_alloc(wg_cuda_of(d), bytes) : NULL;
 }
 
-void wg_cuda_free(wg_device *d, wg_buf b) { wg_cuda_give(wg_cuda_of(d), b); }
+void wg_cuda_free(wg_device *d, wg_buf b) { wg_cuda_bytes_free(wg_cuda_of(d), b); }
 
 void wg_cuda_upload(wg_device *d, wg_buf to, const float *from, size_t floats)
 {
@@ -41,24 +41,24 @@ static void drop(wg_cuda *s)
 {
     if (--s->owners > 0) return;
     if (s->pass.host) s->gpu.api->unpin(&s->gpu, s->pass.host);
-    wg_cuda_give(s, s->pass.device);
-    wg_cuda_give(s, s->narrowed);
-    wg_cuda_give(s, s->partial);
-    wg_cuda_give(s, s->arrived);
-    wg_cuda_give(s, s->logits);
-    wg_cuda_give(s, s->best);
-    wg_settle_room_close(&s->settle, &s->gpu);
+    wg_cuda_bytes_free(s, s->pass.device);
+    wg_cuda_bytes_free(s, s->narrowed);
+    wg_cuda_bytes_free(s, s->partial);
+    wg_cuda_bytes_free(s, s->arrived);
+    wg_cuda_bytes_free(s, s->logits);
+    wg_cuda_bytes_free(s, s->best);
+    wg_verify_buffers_close(&s->verify, &s->gpu);
     s->gpu.api->close(&s->gpu);
     wg_free(s);
 }
 
-void wg_cuda_hold(wg_device *d) { wg_cuda_of(d)->owners++; }
+void wg_cuda_retain(wg_device *d) { wg_cuda_of(d)->owners++; }
 void wg_cuda_close(wg_device *d) { drop(wg_cuda_of(d)); }
 
 static char *home_alloc(void *user, size_t bytes)
 {
     wg_cuda *s = user;
-    char *pool = wg_cuda_take(s, bytes);
+    char *pool = wg_cuda_bytes_alloc(s, bytes);
     if (!pool) return NULL;
     s->gpu.api->clear(&s->gpu, pool, bytes);
     s->owners++;
@@ -67,7 +67,7 @@ static char *home_alloc(void *user, size_t bytes)
 
 static void home_free(void *user, char *pool)
 {
-    wg_cuda_give(user, pool);
+    wg_cuda_bytes_free(user, pool);
     drop(user);
 }
 
@@ -88,9 +88,9 @@ static void home_move(void *user, char *pool, const wg_kv_moves *m)
     s->gpu.api->move(&s->gpu, &moves, pool, m->bytes, m->stride, m->count);
 }
 
-wg_kv_home wg_cuda_home(wg_cuda *s)
+wg_kv_memory wg_cuda_kv_memory(wg_cuda *s)
 {
-    return (wg_kv_home){ .name = s->name, .user = s, .alloc = home_alloc, .free = home_free, .copy = home_copy,
+    return (wg_kv_memory){ .name = s->name, .user = s, .alloc = home_alloc, .free = home_free, .copy = home_copy,
                          .move = home_move };
 }
 
@@ -168,7 +168,7 @@ wg_status wg_cuda_matrix_random(wg_device *d, int type, int n, int k, uint64_t s
 
 void wg_cuda_matrix_free(wg_device *d, wg_matrix *m)
 {
-    wg_cuda_give(wg_cuda_of(d), (void *)(uintptr_t)m->data);
+    wg_cuda_bytes_free(wg_cuda_of(d), (void *)(uintptr_t)m->data);
     *m = (wg_matrix){ 0 };
 }
 
@@ -187,16 +187,16 @@ static wg_status grow_staging(wg_cuda *s, int rows, int tables, wg_error *err)
     const size_t bytes = staging_bytes(&p);
     wg_gpu_row *narrowed = NULL;
     p.host = s->gpu.api->pin(&s->gpu, bytes);
-    if (p.host) p.device = wg_cuda_take(s, bytes);
-    if (p.device) narrowed = wg_cuda_take(s, (size_t)p.rows * sizeof *narrowed);
+    if (p.host) p.device = wg_cuda_bytes_alloc(s, bytes);
+    if (p.device) narrowed = wg_cuda_bytes_alloc(s, (size_t)p.rows * sizeof *narrowed);
     if (!narrowed) {
-        wg_cuda_give(s, p.device);
+        wg_cuda_bytes_free(s, p.device);
         if (p.host) s->gpu.api->unpin(&s->gpu, p.host);
         return wg_cuda_no_memory(s, bytes, "the rows and page tables of a pass", "lower max_rows, or max_tokens", err);
     }
     if (s->pass.host) s->gpu.api->unpin(&s->gpu, s->pass.host);
-    wg_cuda_give(s, s->pass.device);
-    wg_cuda_give(s, s->narrowed);
+    wg_cuda_bytes_free(s, s->pass.device);
+    wg_cuda_bytes_free(s, s->narrowed);
     s->pass = p;
     s->narrowed = narrowed;
     return WG_OK;
@@ -209,9 +209,9 @@ static wg_status grow(wg_cuda *s, float **room, size_t *have, int rows, size_t e
     size_t bytes = (size_t)rows * each;
     if (bytes > most) bytes = each > most ? each : most;
     if (bytes <= *have) return WG_OK;
-    float *p = wg_cuda_take(s, bytes);
+    float *p = wg_cuda_bytes_alloc(s, bytes);
     if (!p) return wg_cuda_no_memory(s, bytes, what, "lower max_tokens or pages, or take a smaller model", err);
-    wg_cuda_give(s, *room);
+    wg_cuda_bytes_free(s, *room);
     *room = p;
     *have = bytes;
     return WG_OK;
@@ -221,10 +221,10 @@ static wg_status grow_arrived(wg_cuda *s, int rows, int heads, wg_error *err)
 {
     const size_t bytes = (size_t)rows * (size_t)heads * sizeof *s->arrived;
     if (bytes <= s->arrived_bytes) return WG_OK;
-    uint32_t *p = wg_cuda_take(s, bytes);
+    uint32_t *p = wg_cuda_bytes_alloc(s, bytes);
     if (!p) return wg_cuda_no_memory(s, bytes, "counters of attention", "lower max_rows", err);
     s->gpu.api->clear(&s->gpu, p, bytes);
-    wg_cuda_give(s, s->arrived);
+    wg_cuda_bytes_free(s, s->arrived);
     s->arrived = p;
     s->arrived_bytes = bytes;
     return WG_OK;
@@ -249,7 +249,7 @@ wg_status wg_cuda_attach(wg_device *d, const wg_kv *kv, const wg_pass_shape *sha
                     err));
     }
     const size_t pieces = sizeof *s->best * WG_GPU_FUSED_ROWS * WG_GPU_BESTS;
-    if (!s->best && !(s->best = wg_cuda_take(s, pieces)))
+    if (!s->best && !(s->best = wg_cuda_bytes_alloc(s, pieces)))
         return wg_cuda_no_memory(s, pieces, "the largest logits", "take a smaller model", err);
     return grow(s, &s->logits, &s->logits_bytes, shape->max_rows, (size_t)shape->vocab * sizeof(float), LOGITS, "logits", err);
 }

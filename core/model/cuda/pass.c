@@ -47,7 +47,7 @@ static void find_graph(wg_cuda *s)
 {
     const wg_pass *p = &s->now;
     wg_graph_key key;
-    s->turn = WG_CUDA_LAUNCH;
+    s->stage_mode = WG_CUDA_LAUNCH;
     s->first = false;
     memset(&key, 0, sizeof key);
     if (s->mode & WG_CUDA_EAGER || p->rows > WG_GRAPH_ROWS || !s->small || !wg_graph_plan(&key, p->plan)) return;
@@ -58,7 +58,7 @@ static void find_graph(wg_cuda *s)
     key.asked = p->asked == p->rows ? -1 : s->asked;
     key.spans = wg_cuda_exact(s) ? 0 : wg_gpu_spans(s->most);
     s->graph = wg_graphs_find(&s->graphs, &key, &s->first);
-    if (!s->first) s->turn = s->graph->ready ? WG_CUDA_REPLAY : WG_CUDA_RECORD;
+    if (!s->first) s->stage_mode = s->graph->ready ? WG_CUDA_REPLAY : WG_CUDA_RECORD;
 }
 
 /* Descriptors, the numbers of rows that asked, page tables, in one piece. */
@@ -90,7 +90,7 @@ void wg_cuda_begin(wg_device *d, const wg_pass *pass)
     s->tables = s->from + s->asked;
     s->small = (size_t)s->asked * (size_t)pass->width * sizeof(float) <= s->logits_bytes;
     s->gpu.api->put(&s->gpu, p->device, p->host, wg_cuda_tables_at(s->all, s->asked) + (size_t)used * sizeof *tables);
-    if (pass->settling) wg_settle_send(&s->settle, &s->gpu, pass->width, pass->settling);
+    if (pass->verify) wg_cuda_verify_send(&s->verify, &s->gpu, pass->width, pass->verify);
     from_the_start(s);
     find_graph(s);
 }
@@ -98,16 +98,16 @@ void wg_cuda_begin(wg_device *d, const wg_pass *pass)
 bool wg_cuda_again(wg_device *d)
 {
     wg_cuda *s = wg_cuda_of(d);
-    const wg_cuda_turn turn = s->turn;
+    const wg_cuda_stage_mode turn = s->stage_mode;
     char why[WG_GPU_WHY];
-    s->turn = WG_CUDA_DONE;
+    s->stage_mode = WG_CUDA_DONE;
     if (turn == WG_CUDA_LAUNCH) {
         s->first ? s->made.first++ : s->made.launched++;
         return true;
     }
     if (turn == WG_CUDA_RECORD) {
         s->gpu.api->record(&s->gpu);
-        s->turn = WG_CUDA_RECORDING;
+        s->stage_mode = WG_CUDA_RECORDING;
         return true;
     }
     if (turn == WG_CUDA_RECORDING && !(s->graph->ready = s->gpu.api->recorded(&s->gpu, why))) {
@@ -119,15 +119,15 @@ bool wg_cuda_again(wg_device *d)
         return true;
     }
     if (turn == WG_CUDA_DONE) return false;
-    if (turn == WG_CUDA_RECORDING) s->graph->best = s->settle.best;
-    s->settle.best = s->graph->best;
+    if (turn == WG_CUDA_RECORDING) s->graph->best = s->verify.best;
+    s->verify.best = s->graph->best;
     s->gpu.api->replay(&s->gpu, s->graph->ready);
     s->made.replayed++;
     s->kept = s->now.asked > 0;
     return false;
 }
 
-void wg_cuda_narrow(wg_device *d)
+void wg_cuda_keep_logit_rows(wg_device *d)
 {
     wg_cuda *s = wg_cuda_of(d);
     s->rows = s->asked;
@@ -136,18 +136,18 @@ void wg_cuda_narrow(wg_device *d)
     s->row = s->narrowed;
 }
 
-wg_status wg_cuda_settle_open(wg_device *d, wg_rule_kind rule, int vocab, int trees, int *rows, wg_error *err)
+wg_status wg_cuda_verify_open(wg_device *d, wg_rule_kind rule, int vocab, int trees, int *rows, wg_error *err)
 {
     wg_cuda *s = wg_cuda_of(d);
     wg_graphs_clear(&s->graphs); /* loops point into the room, which may move */
-    return wg_settle_room_open(&s->settle, &s->gpu, rule, vocab, trees, rows, err);
+    return wg_verify_buffers_open(&s->verify, &s->gpu, rule, vocab, trees, rows, err);
 }
 
 void wg_cuda_use_logits(wg_cuda *s, int first, int n)
 {
     const wg_pass *p = &s->now;
     const size_t width = (size_t)p->width;
-    if (p->settling) wg_settle_sample(&s->settle, &s->gpu, p->width, p->settling, s->logits, first, n);
+    if (p->verify) wg_cuda_verify_sample(&s->verify, &s->gpu, p->width, p->verify, s->logits, first, n);
     else if (p->logits)
         s->gpu.api->get(&s->gpu, p->logits + (size_t)first * width, s->logits, (size_t)n * width * sizeof(float));
 }
@@ -157,7 +157,7 @@ wg_status wg_cuda_finish(wg_device *d, wg_error *err)
     wg_cuda *s = wg_cuda_of(d);
     char why[WG_GPU_WHY];
     if (s->kept) wg_cuda_use_logits(s, 0, s->now.asked);
-    if (s->now.settling) wg_settle_finish(&s->settle, &s->gpu, s->now.width, s->now.settling);
+    if (s->now.verify) wg_cuda_verify_finish(&s->verify, &s->gpu, s->now.width, s->now.verify);
     s->kept = false;
     if (s->gpu.api->wait(&s->gpu, why) == 0) return WG_OK;
     return wg_fail(err, WG_EIO, "%s (%s): %s", s->name, s->gpu.card, why);

@@ -361,18 +361,18 @@ Test(gpu_loop, whether_there_is_another_round)
     const wg_rule_tree tree[2] = { { .n = 1, .token = { 1 } }, { .n = 1, .token = { 2 } } };
     char why[WG_GPU_WHY];
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        wg_gpu_turn turn = { .again = 7, .rounds = cases[i].rounds, .room = cases[i].room, .first = 5 };
+        wg_gpu_decode_state turn = { .again = 7, .rounds = cases[i].rounds, .room = cases[i].room, .first = 5 };
         wg_gpu_seq seq[2];
         for (int k = 0; k < 2; k++) seq[k] = (wg_gpu_seq){ .running = 1, .n = 7, .limit = cases[i].limit, .last = 1 + k };
         void *there;
         wg_gpu_ring *ring = on->map(gpu(), sizeof *ring + sizeof ring->event, &there);
-        wg_gpu_loop l = { .sequences = 2, .turn = to_device(&turn, sizeof turn), .seq = to_device(seq, sizeof seq),
+        wg_gpu_decode_loop l = { .sequences = 2, .state = to_device(&turn, sizeof turn), .seq = to_device(seq, sizeof seq),
                           .tree = to_device(tree, sizeof tree), .path = to_device(path, sizeof path),
                           .ends = to_device(&ends, sizeof ends), .ring = there };
         ring->stop = cases[i].stop;
         on->loop_end(gpu(), &l);
         cr_assert_eq(on->wait(gpu(), why), 0, "%s", why);
-        from_device(&turn, l.turn, sizeof turn);
+        from_device(&turn, l.state, sizeof turn);
         cr_assert_eq(turn.again, cases[i].again, "case %zu", i);
         cr_assert(turn.round == 1 && turn.events == 2);
         for (int k = 0; k < 2; k++) {
@@ -380,7 +380,7 @@ Test(gpu_loop, whether_there_is_another_round)
             cr_assert(e->number == 5 + (unsigned)k && e->seq == k && e->n == 8 && e->next == 3 + k && e->kept == 0);
         }
         on->unmap(gpu(), ring);
-        device_free(l.turn), device_free(l.seq), device_free(l.tree), device_free((void *)(uintptr_t)l.path);
+        device_free(l.state), device_free(l.seq), device_free(l.tree), device_free((void *)(uintptr_t)l.path);
         device_free((void *)(uintptr_t)l.ends);
     }
 }
@@ -409,7 +409,7 @@ Test(gpu_loop, a_greedy_node_is_what_the_head_has_told)
             seq[i] = (wg_gpu_seq){ .running = 1, .fed = 1 };
             tree[i] = (wg_rule_tree){ .n = 1, .token = { 1 } };
         }
-        wg_gpu_loop l = { .sequences = SEQUENCES, .length = 2, .law = WG_RULE_FIXED, .seq = to_device(seq, sizeof seq),
+        wg_gpu_decode_loop l = { .sequences = SEQUENCES, .length = 2, .law = WG_RULE_FIXED, .seq = to_device(seq, sizeof seq),
                           .tree = to_device(tree, sizeof tree), .ends = to_device(&ends, sizeof ends) };
         float *x = to_device(logits, sizeof logits);
         wg_gpu_best *best = pieces ? to_device(piece, sizeof piece) : NULL;

@@ -94,15 +94,15 @@ Test(gpu_device, a_failed_pass_has_written_nothing)
 }
 
 /* A chain of two nodes behind a token, of which the target's most probable ones are wanted. */
-static wg_status settle(setup *s, wg_rule_path *path)
+static wg_status verify(setup *s, wg_rule_path *path)
 {
     const int32_t token[] = { 3, 1, 2 };
     const wg_rule_tree tree = { .n = 2, .law = WG_RULE_FIXED, .token = { 1, 2 }, .parent = { -1, 0 }, .qrow = { -1, -1 } };
-    const wg_settling how = { .top_p = 1, .rule = { WG_RULE_GREEDY, 1, 1 }, .tree = &tree, .trees = 1, .path = path };
+    const wg_verify_spec how = { .top_p = 1, .rule = { WG_RULE_GREEDY, 1, 1 }, .tree = &tree, .trees = 1, .path = path };
     WG_TRY(wg_kv_reserve(s->seq, 3, &err));
     wg_batch_clear(&s->b);
     wg_batch_chain(&s->b, s->seq, 0, token, 3, 2);
-    return wg_lm_settle(wg_model_lm(s->m), &s->b, &how, &err);
+    return wg_lm_verify(wg_model_lm(s->m), &s->b, &how, &err);
 }
 
 Test(gpu_device, a_failed_settling_has_written_nothing)
@@ -115,13 +115,13 @@ Test(gpu_device, a_failed_settling_has_written_nothing)
     cr_assert_eq(setup_open(&s, &d, w), WG_OK, "%s", err.text);
     wg_device_close(&d);
     faulty.fail_wait = true;
-    cr_assert_eq(settle(&s, &path), WG_EIO);
+    cr_assert_eq(verify(&s, &path), WG_EIO);
     for (int i = 0; i < 3; i++) cr_assert(!wg_kv_holds(s.seq, wg_model_lm(s.m)->space, i));
     wg_kv_rollback(s.seq);
     const int allocations = faulty.allocations;
     for (int again = 0; again < 3; again++) { /* launched, recorded, replayed */
         memset(&path, 0, sizeof path);
-        cr_assert_eq(settle(&s, &path), WG_OK, "%s", err.text);
+        cr_assert_eq(verify(&s, &path), WG_OK, "%s", err.text);
         cr_assert_eq(wg_lm_forward(wg_model_lm(s.m), &s.b, logits, &err), WG_OK, "%s", err.text); /* the same rows */
         const int first = ref()->argmax(logits, VOCAB), second = ref()->argmax(logits + VOCAB, VOCAB), kept = first == 2;
         cr_assert(path.n == 1 + kept && path.next == (kept ? second : first));

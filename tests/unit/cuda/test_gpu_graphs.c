@@ -169,13 +169,13 @@ Test(gpu_graphs, a_replay_has_the_bits_of_launches)
 static void take_turns(wg_weights *w, unsigned mode, float *out)
 {
     static const uint8_t skip[][LAYERS] = { { WG_SKIP_MLP, 0 }, { 0, WG_SKIP_ATTENTION } };
-    wg_partial *part[3];
+    wg_submodel *part[3];
     wg_kv_seq *other;
     setup s;
     open_on(&s, w, mode);
     for (int i = 0; i < 3; i++) {
-        const wg_plan plan = { .layers = LAYERS, .skip = i < 2 ? skip[i] : NULL, .sinks = 2, .window = i < 2 ? 0 : 5 };
-        cr_assert_eq(wg_partial_open(&part[i], wg_model_lm(s.m), &plan, &err), WG_OK, "%s", err.text);
+        const wg_layer_plan plan = { .layers = LAYERS, .skip = i < 2 ? skip[i] : NULL, .sinks = 2, .window = i < 2 ? 0 : 5 };
+        cr_assert_eq(wg_submodel_open(&part[i], wg_model_lm(s.m), &plan, &err), WG_OK, "%s", err.text);
     }
     cr_assert_eq(wg_kv_seq_open(s.kv, &other, &err), WG_OK);
     cr_assert_eq(pass(&s, 20, 0, NULL), WG_OK, "%s", err.text);
@@ -187,14 +187,14 @@ static void take_turns(wg_weights *w, unsigned mode, float *out)
         wg_batch_clear(&s.b);
         wg_batch_chain(&s.b, s.seq, wg_kv_len(s.seq), token, n, n);
         wg_batch_chain(&s.b, other, wg_kv_len(other), token + n, i % 3 ? 4 - n : 3 - n, i % 3 ? 4 - n : 3 - n);
-        wg_lm *lm = i % 4 < 3 ? wg_partial_lm(part[i % 4]) : wg_model_lm(s.m);
+        wg_lm *lm = i % 4 < 3 ? wg_submodel_lm(part[i % 4]) : wg_model_lm(s.m);
         cr_assert_eq(wg_lm_forward(lm, &s.b, out, &err), WG_OK, "%s", err.text);
         wg_kv_rollback(s.seq);
         wg_kv_rollback(other);
     }
     cr_assert(mode ? spy.recorded == 0 : spy.recorded == 3 && spy.replayed == 13, "%d recorded, %d replayed", spy.recorded,
               spy.replayed); /* all but the first of each; the window's graph is the whole model's */
-    for (int i = 0; i < 3; i++) wg_partial_close(part[i]);
+    for (int i = 0; i < 3; i++) wg_submodel_close(part[i]);
     wg_kv_seq_close(other);
     setup_close(&s);
 }
@@ -289,11 +289,11 @@ Test(gpu_graphs, plans_are_told_apart)
 {
     uint8_t skip[WG_GRAPH_LAYERS + 1] = { 0 };
     wg_graph_key a = { 0 }, b = { 0 }, c = { 0 };
-    cr_assert(wg_graph_plan(&a, &(wg_plan){ .layers = WG_GRAPH_LAYERS }));
-    cr_assert(wg_graph_plan(&b, &(wg_plan){ .layers = WG_GRAPH_LAYERS, .skip = skip }));
+    cr_assert(wg_graph_plan(&a, &(wg_layer_plan){ .layers = WG_GRAPH_LAYERS }));
+    cr_assert(wg_graph_plan(&b, &(wg_layer_plan){ .layers = WG_GRAPH_LAYERS, .skip = skip }));
     cr_assert_eq(memcmp(&a, &b, sizeof a), 0);
     skip[WG_GRAPH_LAYERS - 1] = WG_SKIP_MLP;
-    cr_assert(wg_graph_plan(&c, &(wg_plan){ .layers = WG_GRAPH_LAYERS, .skip = skip }));
+    cr_assert(wg_graph_plan(&c, &(wg_layer_plan){ .layers = WG_GRAPH_LAYERS, .skip = skip }));
     cr_assert_neq(memcmp(&a, &c, sizeof a), 0);
-    cr_assert(!wg_graph_plan(&c, &(wg_plan){ .layers = WG_GRAPH_LAYERS + 1, .skip = skip }));
+    cr_assert(!wg_graph_plan(&c, &(wg_layer_plan){ .layers = WG_GRAPH_LAYERS + 1, .skip = skip }));
 }

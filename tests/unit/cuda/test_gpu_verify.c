@@ -20,7 +20,7 @@ typedef struct bed {
     wg_chance chance[TREES];
     wg_rule_tree *d_tree;
     double *d_p, *d_q, *d_scratch;
-    int32_t *d_p_point, *d_q_point;
+    int32_t *d_p_one_hot, *d_q_one_hot;
     wg_rule_path *d_path;
 } bed;
 
@@ -85,8 +85,8 @@ static void send(const bed *b)
     wg_rule_tree t[TREES];
     gpu()->api->put(gpu(), b->d_p, b->p.p, (size_t)b->p.n * (size_t)b->vocab * sizeof(double));
     gpu()->api->put(gpu(), b->d_q, b->q.p, (size_t)b->q.n * (size_t)b->vocab * sizeof(double));
-    gpu()->api->put(gpu(), b->d_p_point, b->p.point, (size_t)b->p.n * sizeof(int32_t));
-    gpu()->api->put(gpu(), b->d_q_point, b->q.point, (size_t)b->q.n * sizeof(int32_t));
+    gpu()->api->put(gpu(), b->d_p_one_hot, b->p.point, (size_t)b->p.n * sizeof(int32_t));
+    gpu()->api->put(gpu(), b->d_q_one_hot, b->q.point, (size_t)b->q.n * sizeof(int32_t));
     for (int i = 0; i < TREES; i++) {
         const wg_tree *from = &b->tree[i];
         t[i] = (wg_rule_tree){ .seed = b->chance[i].seed, .request = b->chance[i].request, .position = b->chance[i].position,
@@ -106,7 +106,7 @@ static int compare(bed *b, const wg_verifier_class *v, const void *opt, int *cor
     static wg_rule_path got[TREES];
     const wg_rule rule = wg_verifier_device(v, opt);
     int kept = 0;
-    gpu()->api->settle(gpu(), &rule, b->d_tree, TREES, b->vocab, b->d_p, b->d_p_point, b->d_q, b->d_q_point,
+    gpu()->api->verify(gpu(), &rule, b->d_tree, TREES, b->vocab, b->d_p, b->d_p_one_hot, b->d_q, b->d_q_one_hot,
                          b->d_scratch, b->d_path);
     from_device(got, b->d_path, sizeof got);
     for (int i = 0; i < TREES; i++) {
@@ -132,16 +132,16 @@ static void open_bed(bed *b, int vocab)
     b->d_tree = to_device(NULL, TREES * sizeof *b->d_tree);
     b->d_p = to_device(NULL, P_ROWS * row);
     b->d_q = to_device(NULL, Q_ROWS * row);
-    b->d_scratch = to_device(NULL, TREES * wg_gpu_settle_cells(WG_RULE_MULTIPATH, vocab) * sizeof(double));
-    b->d_p_point = to_device(NULL, P_ROWS * sizeof(int32_t));
-    b->d_q_point = to_device(NULL, Q_ROWS * sizeof(int32_t));
+    b->d_scratch = to_device(NULL, TREES * wg_gpu_verify_cells(WG_RULE_MULTIPATH, vocab) * sizeof(double));
+    b->d_p_one_hot = to_device(NULL, P_ROWS * sizeof(int32_t));
+    b->d_q_one_hot = to_device(NULL, Q_ROWS * sizeof(int32_t));
     b->d_path = to_device(NULL, TREES * sizeof *b->d_path);
 }
 
 static void close_bed(bed *b)
 {
-    device_free(b->d_tree), device_free(b->d_p), device_free(b->d_q), device_free(b->d_scratch), device_free(b->d_p_point);
-    device_free(b->d_q_point), device_free(b->d_path);
+    device_free(b->d_tree), device_free(b->d_p), device_free(b->d_q), device_free(b->d_scratch), device_free(b->d_p_one_hot);
+    device_free(b->d_q_one_hot), device_free(b->d_path);
     wg_rows_close(&b->p);
     wg_rows_close(&b->q);
 }
@@ -181,7 +181,7 @@ static void check(const wg_verifier_class *v, const char *options)
     cr_assert(kept > 100 && corrected > 100, "%s, %s: kept %d, turned back %d times", v->name, options, kept, corrected);
 }
 
-Test(gpu_settle, decisions_of_the_host)
+Test(gpu_verify, decisions_of_the_host)
 {
     bool used[WG_RULES] = { false };
     for (int i = 0; wg_verifiers[i]; i++) {
@@ -195,7 +195,7 @@ Test(gpu_settle, decisions_of_the_host)
 }
 
 /* A draw from a row so long that its notes on the way are some rounds apart, from all over it. */
-Test(gpu_settle, a_long_row)
+Test(gpu_verify, a_long_row)
 {
     enum { LONG = 140003, DRAWS = 12 };
     const wg_rule rule = { .kind = WG_RULE_MATCH };
@@ -212,7 +212,7 @@ Test(gpu_settle, a_long_row)
     double *d_p = to_device(p.p, LONG * sizeof *p.p), *scratch = to_device(NULL, 2 * DRAWS * LONG * sizeof *scratch);
     int32_t *point = to_device(p.point, sizeof *point);
     wg_rule_path *path = to_device(NULL, sizeof got);
-    gpu()->api->settle(gpu(), &rule, d_tree, DRAWS, LONG, d_p, point, NULL, NULL, scratch, path);
+    gpu()->api->verify(gpu(), &rule, d_tree, DRAWS, LONG, d_p, point, NULL, NULL, scratch, path);
     from_device(got, path, sizeof got);
     for (int i = 0; i < DRAWS; i++) {
         const wg_chance c = wg_chance_philox(5, (uint32_t)i, 0);

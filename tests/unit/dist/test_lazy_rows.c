@@ -82,7 +82,7 @@ static void ask(int question, wg_rows *got, wg_rows *want, int row)
     const wg_chance c = wg_chance_philox(1, 2, (uint32_t)row);
     if (question == 0)
         for (int32_t x = 0; x < V; x += 37) cr_assert(wg_rows_prob(got, row, x) == wg_rows_prob(want, row, x), "row %d, token %d", row, x);
-    if (question == 1) cr_assert(wg_rows_point(got, row) == wg_rows_point(want, row));
+    if (question == 1) cr_assert(wg_rows_one_hot(got, row) == wg_rows_one_hot(want, row));
     if (question == 2) cr_assert(wg_rows_support(got, row).n == wg_rows_support(want, row).n);
     if (question == 3) cr_assert(wg_rows_pick(got, row, &c, WG_DRAW_NEXT, 0) == wg_rows_pick(want, row, &c, WG_DRAW_NEXT, 0));
     if (question == 4) cr_assert(wg_rows_argmax(got, row) == wg_rows_argmax(want, row));
@@ -115,7 +115,7 @@ Test(promise, answers_are_those_of_made_rows)
             }
             wg_sampler_lazy(&s, logits[0], &got, 0); /* never asked for */
             wg_rows_clear(&got);
-            cr_assert(wg_rows_push(&got) == 0 && wg_rows_point(&got, 0) == -1 && got.lazy[0].state == WG_ROW_THERE);
+            cr_assert(wg_rows_push(&got) == 0 && wg_rows_one_hot(&got, 0) == -1 && got.lazy[0].state == WG_ROW_THERE);
             wg_rows_close(&want);
             wg_rows_close(&got);
             wg_sampler_close(&s);

@@ -284,7 +284,7 @@ Test(cross_vocab, refusals)
     wg_error err;
     char options[1200], list[600];
     snprintf(list, sizeof list, "%s", temp_at(&folder, "last.json"));
-    LAW_TRY(wg_pruned_write(list, target.tokenizer, (const int32_t[]){ VOCAB - 1 }, 1, &err));
+    LAW_TRY(wg_vocabulary_subset_write(list, target.tokenizer, (const int32_t[]){ VOCAB - 1 }, 1, &err));
     snprintf(options, sizeof options, "model=%s,vocabulary=intersection,prune=%s", small_path, list);
     const char *said = refusal(&target, "model", options, true);
     cr_assert(said && strstr(said, "has none of the tokens of the pruned list, so nothing could be drafted"), "%s", said);

@@ -40,7 +40,7 @@ static void propose(play *p)
 }
 
 /* The pass is over: `kept` nodes of the draft along a path, and `next`. */
-static void settle(play *p, const int32_t *kept, int n, int32_t next)
+static void commit(play *p, const int32_t *kept, int n, int32_t next)
 {
     wg_path path = { .n = 1, .next = next };
     for (int i = 0; i < n; i++) {
@@ -81,21 +81,21 @@ static void fill_window(play *p)
     answer(p, 40, NULL, 0); /* after the root alone */
     answer(p, 50, PATH(2));
     answer(p, 60, PATH(2, 3));
-    settle(p, NULL, 0, 30); /* the text goes on otherwise than guessed */
+    commit(p, NULL, 0, 30); /* the text goes on otherwise than guessed */
 
     propose(p); /* 30 40 | 2 50 | 3 60 */
     cr_assert(p->t.n == 1 && p->t.probes == 5);
     answer(p, 41, PATH(40));
     answer(p, 51, PATH(2, 50));
     answer(p, 61, PATH(2, 3, 60));
-    settle(p, NULL, 0, 31);
+    commit(p, NULL, 0, 31);
 
     propose(p); /* 31 40 41 | 2 50 51 | 3 60 61 */
     cr_assert(p->t.n == 1 && p->t.probes == 8);
     answer(p, 42, PATH(40, 41));
     answer(p, 52, PATH(2, 50, 51));
     answer(p, 62, PATH(2, 3, 60, 61));
-    settle(p, NULL, 0, 2); /* the root is now 2, whose continuation was found: 50 51 52 */
+    commit(p, NULL, 0, 2); /* the root is now 2, whose continuation was found: 50 51 52 */
 }
 
 Test(lookahead, the_window_fills_and_then_slides)
@@ -112,14 +112,14 @@ Test(lookahead, the_window_fills_and_then_slides)
     answer(&p, 43, PATH(41, 42));
     answer(&p, 53, PATH(50, 51, 52));
     answer(&p, 63, PATH(50, 60, 61, 62));
-    settle(&p, LIST(50, 51), 52); /* two kept: the window slides by two more, and only the last column is left */
+    commit(&p, LIST(50, 51), 52); /* two kept: the window slides by two more, and only the last column is left */
 
     propose(&p); /* 52 62 63 | 51 | 52: new columns begin with what the text ends in */
     cr_assert_eq(p.t.n, 1);
     row_of(&p, PATH(62, 63));
     row_of(&p, PATH(51, 52));
     cr_assert_eq(p.t.probes, 4);
-    settle(&p, NULL, 0, 50);
+    commit(&p, NULL, 0, 50);
     propose(&p); /* 50 was the first token of column 1: 51 52 53 */
     cr_assert_eq(p.t.n, 4);
     cr_assert_eq(row_of(&p, PATH(51, 52, 53)), 3);
@@ -136,14 +136,14 @@ Test(lookahead, continuations_are_a_trie)
     static const int32_t rest[4][2] = { { 20, 21 }, { 30, 31 }, { 20, 22 }, { 20, 21 } };
     propose(&p);
     answer(&p, 20, NULL, 0);
-    settle(&p, NULL, 0, 7); /* the column is 7 20 now */
+    commit(&p, NULL, 0, 7); /* the column is 7 20 now */
     for (int i = 0; i < 4; i++) {
         propose(&p);
         answer(&p, rest[i][1], PATH(rest[i][0]));
-        settle(&p, NULL, 0, 8); /* 7 rest[i] is an n-gram; the column: 8 rest[i][1] */
+        commit(&p, NULL, 0, 8); /* 7 rest[i] is an n-gram; the column: 8 rest[i][1] */
         propose(&p);
         answer(&p, i < 3 ? rest[i + 1][0] : 0, PATH(rest[i][1]));
-        settle(&p, NULL, 0, 7); /* the column: 7 rest[i+1][0] */
+        commit(&p, NULL, 0, 7); /* the column: 7 rest[i+1][0] */
     }
     propose(&p); /* 20 21 came twice and is the newest, then 20 22; 30 31 is gone */
     cr_assert_eq(p.t.n, 4);
@@ -164,7 +164,7 @@ Test(lookahead, trees_of_others_leave_the_window)
     wg_tree_push(&p.t, 0, 8, -1);
     p.t.row = 5;
     for (int i = 0; i < 2 * WG_TREE_MAX; i++) logits[i * VOCAB + 77] = 1;
-    settle(&p, NULL, 0, 30);
+    commit(&p, NULL, 0, 30);
     propose(&p);
     cr_assert(p.t.n == 1 && p.t.probes == 3); /* column 0 saw its root in any tree, and has 77; the others are as they were */
     row_of(&p, PATH(77));
@@ -186,13 +186,13 @@ Test(lookahead, ends_with_the_text)
         cr_assert_eq(p.t.n, 1 + (room < 3 ? room : 3));
         for (int i = 1; i < wg_tree_rows(&p.t); i++) cr_assert_leq(wg_tree_depth(&p.t, i), room);
         cr_assert_eq(p.t.probes > 0, room > 0);
-        settle(&p, NULL, 0, 9); /* columns that were cut get no answer */
+        commit(&p, NULL, 0, 9); /* columns that were cut get no answer */
         d->class->forget(d, &p.s);
     }
     begin(&p, d, LIST(1, 2, 3));
-    propose(&p), answer(&p, EOG, PATH(2)), settle(&p, NULL, 0, 30);
-    propose(&p), answer(&p, 51, PATH(2, EOG)), settle(&p, NULL, 0, 31);
-    propose(&p), answer(&p, 52, PATH(2, EOG, 51)), settle(&p, NULL, 0, 2);
+    propose(&p), answer(&p, EOG, PATH(2)), commit(&p, NULL, 0, 30);
+    propose(&p), answer(&p, 51, PATH(2, EOG)), commit(&p, NULL, 0, 31);
+    propose(&p), answer(&p, 52, PATH(2, EOG, 51)), commit(&p, NULL, 0, 2);
     propose(&p);
     cr_assert(p.t.n == 2 && p.t.token[1] == EOG);
     d->class->forget(d, &p.s);
@@ -229,7 +229,7 @@ Test(lookahead, short_histories)
         p.s.n = n;
         for (int i = 0; i < 20; i++) {
             propose(&p);
-            settle(&p, NULL, 0, i % 3 ? 4 : 6);
+            commit(&p, NULL, 0, i % 3 ? 4 : 6);
         }
         d->class->forget(d, &p.s);
     }

@@ -27,7 +27,7 @@ typedef struct scene {
     wg_kv *kv;
     wg_lm lm;
     wg_env env;
-    wg_reader r;
+    wg_retokenizer r;
     int32_t token[TOKENS];
     wg_seq seq;
     wg_error err;
@@ -40,12 +40,12 @@ static wg_status scene_open(scene *x, bool from, bool to, int context)
     cr_assert_eq(wg_vocab_map_open(&x->map, x->from, x->to, &x->err), WG_OK);
     cr_assert_eq(wg_kv_open(&x->kv, 16, SLOTS * TOKENS / 16, TOKENS, &x->err), WG_OK);
     x->env = (wg_env){ .tokenizer = x->from, .kv = x->kv, .max_batch = SLOTS };
-    return wg_reader_open(&x->r, &x->env, x->to, &x->map, &x->lm, &x->err);
+    return wg_retokenizer_open(&x->r, &x->env, x->to, &x->map, &x->lm, &x->err);
 }
 
 static void scene_close(scene *x)
 {
-    wg_reader_close(&x->r);
+    wg_retokenizer_close(&x->r);
     wg_kv_close(x->kv);
     wg_vocab_map_close(&x->map);
     wg_tokenizer_close(x->from);
@@ -81,9 +81,9 @@ static size_t expected(const scene *x, int32_t *out)
     return n;
 }
 
-static void follow(scene *x, wg_reader_text **t)
+static void follow(scene *x, wg_retokenizer_text **t)
 {
-    cr_assert_eq(wg_reader_follow(&x->r, &x->seq, t, &x->err), WG_OK, "%s", x->err.text);
+    cr_assert_eq(wg_retokenizer_follow(&x->r, &x->seq, t, &x->err), WG_OK, "%s", x->err.text);
     cr_assert_eq(wg_kv_tail((*t)->kv), 0);
     if ((*t)->n) cr_assert_eq(wg_kv_len((*t)->kv), (*t)->n - 1);
     cr_assert_eq(wg_kv_check(x->r.kv, &x->err), WG_OK, "%s", x->err.text);
@@ -98,7 +98,7 @@ Test(reader, reads_the_text_in_own_tokens)
             cr_assert_eq(scene_open(&x, kinds & 1, kinds & 2, 4000), WG_OK, "%s", x.err.text);
             uint64_t s = seed * 991;
             const int size = wg_tokenizer_size(x.from);
-            wg_reader_text *t;
+            wg_retokenizer_text *t;
             x.token[x.seq.n++] = seed % 3 ? wg_tokenizer_bos(x.from) : 0;
             while (x.seq.n < 220) {
                 for (uint32_t k = tiny_random(&s) % 5; k < 5; k++) { /* words more often than bytes, sometimes control */
@@ -120,7 +120,7 @@ Test(reader, reads_the_text_in_own_tokens)
 Test(reader, long_texts)
 {
     static scene a, b;
-    wg_reader_text *t, *u;
+    wg_retokenizer_text *t, *u;
     for (int spaces = 0; spaces < 2; spaces++) {
         cr_assert_eq(scene_open(&a, true, false, 100000), WG_OK);
         cr_assert_eq(scene_open(&b, true, false, 100000), WG_OK);
@@ -146,7 +146,7 @@ Test(reader, keeps_what_it_drafted)
 {
     static scene x;
     cr_assert_eq(scene_open(&x, false, true, 1000), WG_OK);
-    wg_reader_text *t;
+    wg_retokenizer_text *t;
     int32_t *ids;
     size_t n;
     cr_assert_eq(wg_tokenizer_encode(x.from, "hello hello world", 17, true, false, &ids, &n, &x.err), WG_OK);
@@ -172,7 +172,7 @@ Test(reader, keeps_what_it_drafted)
     cr_assert_eq(t->n, before + 3);
     cr_assert_eq(t->tree.n, 0);
     /* forgotten, the place is as new */
-    wg_reader_forget(&x.r, &x.seq);
+    wg_retokenizer_forget(&x.r, &x.seq);
     cr_assert_eq(wg_kv_len(t->kv), 0);
     cr_assert(t->n == 0 && t->read == 0 && t->bytes == 0 && !t->full);
     follow(&x, &t);
@@ -184,15 +184,15 @@ Test(reader, a_text_that_is_too_long_is_not_read)
 {
     static scene x;
     cr_assert_eq(scene_open(&x, false, true, 20), WG_OK);
-    wg_reader_text *t;
+    wg_retokenizer_text *t;
     for (x.seq.n = 0; x.seq.n < 19; x.seq.n++) x.token[x.seq.n] = 3 + 'x';
     follow(&x, &t);
     cr_assert(!t->full);
     for (; x.seq.n < 40; x.seq.n++) x.token[x.seq.n] = 3 + 'x';
-    cr_assert_eq(wg_reader_follow(&x.r, &x.seq, &t, &x.err), WG_OK);
+    cr_assert_eq(wg_retokenizer_follow(&x.r, &x.seq, &t, &x.err), WG_OK);
     cr_assert(t->full);
-    cr_assert_eq(wg_reader_follow(&x.r, &x.seq, &t, &x.err), WG_OK);
-    wg_reader_forget(&x.r, &x.seq);
+    cr_assert_eq(wg_retokenizer_follow(&x.r, &x.seq, &t, &x.err), WG_OK);
+    wg_retokenizer_forget(&x.r, &x.seq);
     cr_assert(!t->full);
     scene_close(&x);
 }
@@ -208,7 +208,7 @@ Test(reader, failed_allocations)
         cr_assert_eq(wg_kv_open(&x.kv, 16, 20, 100, &x.err), WG_OK);
         x.env = (wg_env){ .tokenizer = x.from, .kv = x.kv, .max_batch = SLOTS };
         wg_mem_fail_at(nth, false);
-        failed = wg_reader_open(&x.r, &x.env, x.to, &x.map, &x.lm, &x.err) != WG_OK;
+        failed = wg_retokenizer_open(&x.r, &x.env, x.to, &x.map, &x.lm, &x.err) != WG_OK;
         wg_mem_fail_at(0, false);
         if (failed) cr_assert_eq(x.err.code, WG_ENOMEM);
         scene_close(&x);

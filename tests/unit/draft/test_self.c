@@ -20,7 +20,7 @@ typedef struct bench {
     wg_model *m;
     wg_lm *lm;
     wg_kv *kv, *apart; /* the drafter's; the oracle's. The target's space has the same number in both */
-    wg_partial *part;  /* the oracle's own */
+    wg_submodel *part;  /* the oracle's own */
     wg_env env;
     wg_sampling sampling;
     wg_sampler sampler;
@@ -97,7 +97,7 @@ static void bench_close(bench *b)
 {
     for (int i = 0; i < BATCH; i++) wg_kv_seq_close(b->seq[i].kv);
     if (b->d) close_drafter(b);
-    wg_partial_close(b->part);
+    wg_submodel_close(b->part);
     wg_sampler_close(&b->sampler);
     wg_rows_close(&b->q);
     wg_rows_close(&b->row);
@@ -161,7 +161,7 @@ static void part_row(bench *b, const int32_t *text, int n, const int32_t *path, 
         for (int k = 0; k <= i; k++) anc = wg_mask_with(anc, k);
         wg_batch_clear(&b->batch);
         wg_batch_node(&b->batch, s, i, i, anc, all[n - 1 + i], true);
-        try(wg_lm_forward(wg_partial_lm(b->part), &b->batch, b->logits, &b->err), &b->err);
+        try(wg_lm_forward(wg_submodel_lm(b->part), &b->batch, b->logits, &b->err), &b->err);
     }
     wg_sampler_row_after(&b->sampler, b->logits, &(wg_prefix){ all, n + depth, NULL, 0 }, &b->row, 0);
     wg_kv_seq_close(s);
@@ -234,7 +234,7 @@ static void verify(bench *b, int i, const wg_tree *t, int keep)
     s->chance.position = (uint32_t)s->n;
 }
 
-typedef struct kind { const wg_drafter_class *class; const char *options; wg_plan plan; } kind;
+typedef struct kind { const wg_drafter_class *class; const char *options; wg_layer_plan plan; } kind;
 static const uint8_t skipped[LAYERS] = { 0, WG_SKIP_ATTENTION | WG_SKIP_MLP, WG_SKIP_MLP, WG_SKIP_ATTENTION };
 static const kind kinds[] = {
     { &wg_drafter_layer_skip, "attention=1/3,mlp=1-2", { .layers = LAYERS, .skip = skipped } },
@@ -250,7 +250,7 @@ static void follow(const kind *k, const char *more, wg_sampling sampling, int n_
     bench_open(&b, sampling, 0);
     snprintf(options, sizeof options, "%s%s%s", k->options, *more ? "," : "", more);
     try(try_drafter(&b, k->class, options), &b.err);
-    try(wg_partial_open(&b.part, b.lm, &k->plan, &b.err), &b.err);
+    try(wg_submodel_open(&b.part, b.lm, &k->plan, &b.err), &b.err);
     for (int i = 0; i < n_seq; i++) open_sequence(&b, i, i == 0 ? 1 : 7 + 9 * i);
     for (int step = 0; step < steps; step++) {
         wg_tree t[BATCH];
@@ -311,7 +311,7 @@ Test(self, passes_are_no_larger_than_the_targets)
     wg_tree t[BATCH];
     bench_open(&b, warm, 8);
     try(try_drafter(&b, &wg_drafter_early_exit, "tree=3-1"), &b.err);
-    try(wg_partial_open(&b.part, b.lm, &kinds[2].plan, &b.err), &b.err);
+    try(wg_submodel_open(&b.part, b.lm, &kinds[2].plan, &b.err), &b.err);
     for (int i = 0; i < BATCH; i++) open_sequence(&b, i, 5 + i);
     propose(&b, BATCH, t); /* 9 nodes of depth 1 */
     for (int i = 0; i < BATCH; i++) cr_assert_eq(check_tree(&b, &b.seq[i], &t[i]), 4);

@@ -19,7 +19,7 @@ static void setup(void)
     snprintf(other_path, sizeof other_path, "%s", temp_at(&folder, "other.gguf"));
     for (int i = 0; i < KEPT; i++) kept[i] = (i * 101 + 7) % VOCAB;
     kept[5] = 2; /* the end of a text */
-    LAW_TRY(wg_pruned_write(list_path, target.tokenizer, kept, KEPT, &err));
+    LAW_TRY(wg_vocabulary_subset_write(list_path, target.tokenizer, kept, KEPT, &err));
     const wg_synth_shape s = { .layers = 1, .dim = 32, .heads = 2, .hidden = 32, .vocab = 300, .context = 96 };
     LAW_TRY(wg_synth_write(&s, WG_F32, 1, other_path, &err));
     for (int i = 0; i < PROMPT; i++) prompt[i] = 3 + (i * i * 7 + i) % (VOCAB - 3);
@@ -49,14 +49,14 @@ static bool is_kept(int32_t id)
 Test(pruned, round_trip)
 {
     wg_error err;
-    wg_pruned p;
-    LAW_TRY(wg_pruned_open(&p, list_path, target.tokenizer, "target", &err));
+    wg_vocabulary_subset p;
+    LAW_TRY(wg_vocabulary_subset_open(&p, list_path, target.tokenizer, "target", &err));
     cr_assert(p.n == KEPT && p.vocab == VOCAB && !memcmp(p.token, kept, sizeof kept));
-    wg_pruned_close(&p);
-    LAW_TRY(wg_pruned_write(list_path, target.tokenizer, kept, 1, &err));
-    LAW_TRY(wg_pruned_open(&p, list_path, target.tokenizer, "target", &err));
+    wg_vocabulary_subset_close(&p);
+    LAW_TRY(wg_vocabulary_subset_write(list_path, target.tokenizer, kept, 1, &err));
+    LAW_TRY(wg_vocabulary_subset_open(&p, list_path, target.tokenizer, "target", &err));
     cr_assert_eq(p.n, 1);
-    wg_pruned_close(&p);
+    wg_vocabulary_subset_close(&p);
 }
 
 /* q is the whole model's row, restricted to the list and renormalised before the draw; the row knows its support. */
@@ -155,7 +155,7 @@ Test(pruned, refusals)
     const char *said = refusal(&other, "model", with("model=%s,prune=%s", other_path, list_path), true);
     cr_assert(strstr(said, "was made for another tokenizer") && strstr(said, "wager vocab prune"), "%s", said);
     const int32_t high[] = { 310, 315 }; /* which the other vocabulary does not have */
-    LAW_TRY(wg_pruned_write(bad, target.tokenizer, high, 2, &err));
+    LAW_TRY(wg_vocabulary_subset_write(bad, target.tokenizer, high, 2, &err));
     said = refusal(&target, "model", with("model=%s,prune=%s,vocabulary=intersection", other_path, bad), true);
     cr_assert(strstr(said, "none of the tokens of the pruned list"), "%s", said);
     law_model_close(&other);

@@ -53,14 +53,14 @@ static wg_error err; /* of the latest comparison */
 static json_t *compare(const char *a, const char *b, int cell_a, int cell_b, wg_status want)
 {
     err = (wg_error){ 0 };
-    wg_folder *x = NULL, *y = NULL;
+    wg_run_reader *x = NULL, *y = NULL;
     json_t *o = NULL;
-    cr_assert_eq(wg_folder_open(&x, a, &err), WG_OK, "%s", err.text);
-    cr_assert_eq(wg_folder_open(&y, b, &err), WG_OK, "%s", err.text);
+    cr_assert_eq(wg_run_reader_open(&x, a, &err), WG_OK, "%s", err.text);
+    cr_assert_eq(wg_run_reader_open(&y, b, &err), WG_OK, "%s", err.text);
     const wg_compared run[2] = { { x, cell_a }, { y, cell_b } };
     cr_assert_eq(wg_compare(&o, run, 2, &err), want, "%s", err.text);
-    wg_folder_close(x);
-    wg_folder_close(y);
+    wg_run_reader_close(x);
+    wg_run_reader_close(y);
     return o;
 }
 
@@ -239,24 +239,24 @@ Test(compare, cells_of_several_grids)
                                         "draft=ngram(k=3), temperature=0", "draft=ngram(k=3), temperature=1", "model, match",
                                         "draft=synthetic, rule=greedy" };
     wg_error err;
-    wg_folder *f;
+    wg_run_reader *f;
     folder("a", 0, 4, 50, 3);
     put("a/config.json", "{" BASE_CONFIG ", \"sweep\": [{\"sampling.temperature\": [0, 1], \"draft\": [{\"kind\": \"ngram\", "
         "\"k\": 2}, {\"kind\": \"ngram\", \"k\": 3}]}, {}, {\"draft\": [{\"kind\": \"synthetic\", \"k\": 2}], \"verify.rule\": "
         "[\"greedy\"]}]}");
-    cr_assert_eq(wg_folder_open(&f, "a", &err), WG_OK, "%s", err.text);
+    cr_assert_eq(wg_run_reader_open(&f, "a", &err), WG_OK, "%s", err.text);
     cr_assert_eq(json_array_size(f->cells), 6);
     for (int i = 0; i < 6; i++) {
-        char *is = wg_folder_cell_name(f, i);
+        char *is = wg_run_reader_cell_name(f, i);
         cr_expect_str_eq(is, name[i]);
         wg_free(is);
     }
-    cr_assert(!wg_folder_sweeps(f, "draft") && !wg_folder_sweeps(f, "verify.rule"), "not in every grid");
-    wg_folder_close(f);
+    cr_assert(!wg_run_reader_sweeps(f, "draft") && !wg_run_reader_sweeps(f, "verify.rule"), "not in every grid");
+    wg_run_reader_close(f);
     put("a/config.json", "{" BASE_CONFIG ", \"sweep\": [{\"draft.length\": [2]}, {\"draft.length\": [4, 6]}]}");
-    cr_assert_eq(wg_folder_open(&f, "a", &err), WG_OK, "%s", err.text);
-    cr_assert(wg_folder_sweeps(f, "draft.length") && json_array_size(f->cells) == 3);
-    wg_folder_close(f);
+    cr_assert_eq(wg_run_reader_open(&f, "a", &err), WG_OK, "%s", err.text);
+    cr_assert(wg_run_reader_sweeps(f, "draft.length") && json_array_size(f->cells) == 3);
+    wg_run_reader_close(f);
 }
 
 Test(compare, a_cell_that_failed_counts_on_neither_side)
@@ -296,25 +296,25 @@ Test(compare, warns_of_another_machine)
 Test(compare, a_damaged_line_is_an_error_with_its_place)
 {
     wg_error err = { 0 };
-    wg_folder *f = NULL;
+    wg_run_reader *f = NULL;
     folder("a", 0, 2, 50, 3);
     FILE *g = fopen("a/requests.jsonl", "a");
     fputs("{\"arm\":\"cell\"]\n", g);
     fclose(g);
     const size_t before = wg_mem_read().live_blocks;
-    cr_assert_eq(wg_folder_open(&f, "a", &err), WG_EFORMAT);
+    cr_assert_eq(wg_run_reader_open(&f, "a", &err), WG_EFORMAT);
     cr_assert(strstr(err.text, "a/requests.jsonl:5: this is not the line of a request"), "%s", err.text);
-    cr_assert_eq(wg_folder_open(&f, "none", &err), WG_ENOENT);
+    cr_assert_eq(wg_run_reader_open(&f, "none", &err), WG_ENOENT);
     static const char *const summaries[] = { "[]", "{\"cells\": {}}", "{\"cells\": [7]}",
                                              "{\"cells\": [{\"cell\": {}, \"rule\": \"match\"}]}" };
     folder("a", 0, 2, 50, 3);
     for (size_t i = 0; i < sizeof summaries / sizeof *summaries; i++) {
         put("a/summary.json", summaries[i]);
-        cr_assert_eq(wg_folder_open(&f, "a", &err), WG_EFORMAT, "%s", summaries[i]);
+        cr_assert_eq(wg_run_reader_open(&f, "a", &err), WG_EFORMAT, "%s", summaries[i]);
         cr_assert_str_eq(err.text, "a/summary.json is not what a run writes; remove it, and wager run --resume makes it again");
     }
     put("a/config.json", "7");
-    cr_assert_eq(wg_folder_open(&f, "a", &err), WG_EFORMAT);
+    cr_assert_eq(wg_run_reader_open(&f, "a", &err), WG_EFORMAT);
     cr_assert_str_eq(err.text, "a/config.json is missing or damaged; expected the folder of a run");
     cr_assert_eq(wg_mem_read().live_blocks, before);
 }
@@ -328,11 +328,11 @@ Test(compare, survives_failing_allocations)
     for (uint64_t nth = 1; !done && nth < 4000; nth++) {
         const size_t before = wg_mem_read().live_blocks;
         wg_error err = { 0 };
-        wg_folder *x = NULL, *y = NULL;
+        wg_run_reader *x = NULL, *y = NULL;
         json_t *o = NULL;
         wg_mem_fail_at(nth, true);
-        wg_status st = wg_folder_open(&x, "a", &err);
-        if (!st) st = wg_folder_open(&y, "b", &err);
+        wg_status st = wg_run_reader_open(&x, "a", &err);
+        if (!st) st = wg_run_reader_open(&y, "b", &err);
         const wg_compared run[2] = { { x, -1 }, { y, -1 } };
         if (!st) st = wg_compare(&o, run, 2, &err);
         done = wg_mem_read().live_blocks > before && st == WG_OK && nth > 60;
@@ -340,8 +340,8 @@ Test(compare, survives_failing_allocations)
         cr_assert(st == WG_OK || err.text[0], "allocation %d: no message", (int)nth);
         cr_assert_eq(st == WG_OK, o != NULL);
         json_decref(o);
-        wg_folder_close(x);
-        wg_folder_close(y);
+        wg_run_reader_close(x);
+        wg_run_reader_close(y);
         cr_assert_eq(wg_mem_read().live_blocks, before, "allocation %d: %s", (int)nth, err.text);
     }
     cr_assert(done);
@@ -350,19 +350,19 @@ Test(compare, survives_failing_allocations)
 Test(compare, scan_finds_members_and_refuses_the_rest)
 {
     const char *text = " { \"a\" : [1,{\"b\":\"]}\"}] , \"c\\\"\": \"x,y\" ,\"d\":-1.5e3,\"e\":null } ";
-    wg_scan sc = wg_scan_open((wg_span){ text, strlen(text) });
+    wg_json_scan sc = wg_json_scan_open((wg_span){ text, strlen(text) });
     wg_span k, v;
     double x;
-    cr_assert(wg_scan_next(&sc, &k, &v) && wg_span_is(k, "a") && wg_span_is(v, "[1,{\"b\":\"]}\"}]"));
-    cr_assert(wg_scan_next(&sc, &k, &v) && wg_span_is(k, "c\\\"") && wg_span_is(wg_span_text(v), "x,y"));
-    cr_assert(wg_scan_next(&sc, &k, &v) && wg_span_number(v, &x) && x == -1500);
-    cr_assert(wg_scan_next(&sc, &k, &v) && wg_span_is(v, "null") && !wg_span_number(v, &x));
-    cr_assert(!wg_scan_next(&sc, &k, &v) && !sc.bad);
+    cr_assert(wg_json_scan_next(&sc, &k, &v) && wg_span_is(k, "a") && wg_span_is(v, "[1,{\"b\":\"]}\"}]"));
+    cr_assert(wg_json_scan_next(&sc, &k, &v) && wg_span_is(k, "c\\\"") && wg_span_is(wg_span_text(v), "x,y"));
+    cr_assert(wg_json_scan_next(&sc, &k, &v) && wg_span_number(v, &x) && x == -1500);
+    cr_assert(wg_json_scan_next(&sc, &k, &v) && wg_span_is(v, "null") && !wg_span_number(v, &x));
+    cr_assert(!wg_json_scan_next(&sc, &k, &v) && !sc.bad);
     static const char *const bad[] = { "",         "[]",          "{",     "{\"a\"",     "{\"a\":",    "{\"a\":1",
                                        "{\"a\":}", "{\"a\":\"x}", "{a:1}", "{\"a\":[1}", "{\"a\":1,}", "{\"a\":1 \"b\":2}" };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        sc = wg_scan_open((wg_span){ bad[i], strlen(bad[i]) });
-        while (wg_scan_next(&sc, &k, &v)) continue;
+        sc = wg_json_scan_open((wg_span){ bad[i], strlen(bad[i]) });
+        while (wg_json_scan_next(&sc, &k, &v)) continue;
         cr_assert(sc.bad || i == 9, "%s", bad[i]); /* brackets are counted, not told apart */
     }
 }

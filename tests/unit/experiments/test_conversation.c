@@ -330,11 +330,11 @@ Test(conversation, traces_and_pages)
     for (int c = 0; c < 2; c++) {
         wg_replay *r;
         cr_assert_eq(wg_replay_open(&r, t, c, -1, &err), WG_OK, "%s", err.text);
-        wg_resettled settled = { .rule = r->rule.class, .options = r->rule.options };
-        cr_assert_eq(wg_replay_all(r, &settled, 1, &err), WG_OK, "%s", err.text);
-        cr_assert(settled.rounds > 0 && settled.same == settled.rounds, "cell %d: %ld of %ld", c, settled.same, settled.rounds);
-        cr_assert_eq(settled.prompts, 3);
-        wg_resettled_free(&settled);
+        wg_replayed replayed = { .rule = r->rule.class, .options = r->rule.options };
+        cr_assert_eq(wg_replay_all(r, &replayed, 1, &err), WG_OK, "%s", err.text);
+        cr_assert(replayed.rounds > 0 && replayed.same == replayed.rounds, "cell %d: %ld of %ld", c, replayed.same, replayed.rounds);
+        cr_assert_eq(replayed.prompts, 3);
+        wg_replayed_free(&replayed);
         wg_replay_close(r);
     }
     wg_trace_close(t);

@@ -27,7 +27,7 @@ Test(efficiency, a_step)
     int32_t token[16] = { 0 };
     uint8_t drafted[16] = { 0 };
     wg_tree t;
-    wg_load l = { 0 };
+    wg_pass_stats l = { 0 };
     wg_seq seq = { .token = token, .drafted = drafted, .n = 11, .prompt = 9, .path = { .n = 2 }, .last_emitted = 2 };
     drafted[9] = 1;
     wg_tree_reset(&t, 5, WG_LAW_FIXED);
@@ -35,20 +35,20 @@ Test(efficiency, a_step)
     wg_tree_push(&t, 1, 2, -1);
     wg_tree_push(&t, 0, 3, -1);
     wg_tree_probe(&t, 3, 4);
-    wg_load_step(&l, &seq, &t, 2, 4);
-    const wg_load want = { 0.5, 5, 8, 9 + 10 + 11 + 10 + 11, 11 + 10, 16, 3, 3 };
-    json_t *got = wg_load_json(&l), *expected = wg_load_json(&want);
+    wg_pass_stats_step(&l, &seq, &t, 2, 4);
+    const wg_pass_stats want = { 0.5, 5, 8, 9 + 10 + 11 + 10 + 11, 11 + 10, 16, 3, 3 };
+    json_t *got = wg_pass_stats_json(&l), *expected = wg_pass_stats_json(&want);
     cr_assert(json_equal(got, expected), "%s", json_dumps(got, 0));
 
     /* A plain step after it: 10 in the cache, one row that sees 11 keys; 11 slots are 3 pages, one unused, none given back. */
     seq.n = 12, seq.path.n = 1, seq.last_emitted = 1;
     wg_tree_reset(&t, 5, WG_LAW_FIXED);
-    wg_load_step(&l, &seq, &t, 1, 4);
-    const wg_load both = { 1.5, 6, 18, 51 + 11, 21, 28, 4, 3 };
-    json_t *two = wg_load_json(&l), *sum = wg_load_json(&both);
+    wg_pass_stats_step(&l, &seq, &t, 1, 4);
+    const wg_pass_stats both = { 1.5, 6, 18, 51 + 11, 21, 28, 4, 3 };
+    json_t *two = wg_pass_stats_json(&l), *sum = wg_pass_stats_json(&both);
     cr_assert(json_equal(two, sum), "%s", json_dumps(two, 0));
-    wg_load back;
-    wg_load_read(&back, two);
+    wg_pass_stats back;
+    wg_pass_stats_read(&back, two);
     cr_assert_arr_eq(&back, &both, sizeof back);
     json_decref(got), json_decref(expected), json_decref(two), json_decref(sum);
 }
@@ -87,14 +87,14 @@ Test(efficiency, events)
 
 /* 10 passes of 2 GB and 1000 cached tokens of 1 MB: 21 GB in 3 s are 7 GB/s, half of 14. 40 rows of 1 GMAC and 5000 keys of 2
  * MMAC: 50 GMAC. */
-static const wg_demand demand = { .weight_bytes = 2e9, .slot_bytes = 1e6, .row_macs = 1e9, .key_macs = 2e6 };
-static const wg_peaks peaks = { .bytes = 14e9, .macs = 100e9 };
-static const wg_effort own = {
-    .load = { .passes = 10, .rows = 40, .cached = 1000, .seen = 5000, .seen_rejected = 1500, .held = 1600, .unused = 100,
+static const wg_pass_cost demand = { .weight_bytes = 2e9, .slot_bytes = 1e6, .row_macs = 1e9, .key_macs = 2e6 };
+static const wg_roofline peaks = { .bytes = 14e9, .macs = 100e9 };
+static const wg_run_work own = {
+    .pass_stats = { .passes = 10, .rows = 40, .cached = 1000, .seen = 5000, .seen_rejected = 1500, .held = 1600, .unused = 100,
               .dropped = 60 },
     .passes = 20, .forward = 3, .decode = 4, .joules = 50, .tokens = 25, .accepted = 5, .drafted = 15,
 };
-static const wg_effort base = { .load = { .passes = 25, .rows = 25, .cached = 1000, .seen = 1025 }, .passes = 25, .forward = 6,
+static const wg_run_work base = { .pass_stats = { .passes = 25, .rows = 25, .cached = 1000, .seen = 1025 }, .passes = 25, .forward = 6,
                                 .decode = 6.25, .joules = 100, .tokens = 25 };
 
 Test(efficiency, arithmetic)
@@ -131,10 +131,10 @@ Test(efficiency, arithmetic)
 Test(efficiency, what_was_not_measured_is_null)
 {
     json_t *c = json_object();
-    const wg_effort none = { 0 };
-    wg_effort dark = own;
+    const wg_run_work none = { 0 };
+    wg_run_work dark = own;
     dark.joules = NAN;
-    wg_add_efficiency(c, &dark, &base, &demand, &(wg_peaks){ 0 });
+    wg_add_efficiency(c, &dark, &base, &demand, &(wg_roofline){ 0 });
     cr_assert(json_is_null(json_object_get(c, "energy")));
     const json_t *e = json_object_get(c, "efficiency");
     cr_assert(json_is_null(json_object_get(e, "mbu")) && json_is_null(json_object_get(e, "mfu")));
@@ -145,7 +145,7 @@ Test(efficiency, what_was_not_measured_is_null)
     cr_assert(json_is_null(json_object_get(json_object_get(c, "efficiency"), "mbu")));
     cr_assert(json_is_null(json_object_get(json_object_get(c, "kv_slots"), "waste")));
     cr_assert(json_is_null(json_object_get(json_object_get(c, "rejected"), "flop_share")));
-    wg_add_efficiency(c, &own, &base, &(wg_demand){ 0 }, &peaks);
+    wg_add_efficiency(c, &own, &base, &(wg_pass_cost){ 0 }, &peaks);
     cr_assert(json_is_null(json_object_get(c, "efficiency")) && json_is_null(json_object_get(c, "rejected")));
     json_decref(c);
 }
@@ -155,21 +155,21 @@ Test(efficiency, demand_and_peaks_of_a_model, .init = setup, .fini = teardown)
 {
     wg_error err;
     wg_target *t;
-    wg_peaks p, back;
-    wg_demand again;
+    wg_roofline p, back;
+    wg_pass_cost again;
     const wg_target_options o = { .threads = 1, .model = { .kv_type = WG_F16 } };
     cr_assert_eq(wg_target_open(&t, "target.gguf", &o, &err), WG_OK, "%s", err.text);
-    const wg_demand d = wg_demand_of(t->model, WG_F16);
+    const wg_pass_cost d = wg_pass_cost_of(t->model, WG_F16);
     const double layer = 32 * 32 + 2 * 32 * 16 + 32 * 32 + 3 * 32 * 64;
     cr_assert_eq(d.row_macs, 2 * layer + 32 * 320);
     cr_assert_eq(d.key_macs, 2 * 2 * 32);
     cr_assert_eq(d.slot_bytes, 2 * 2 * 2 * 16);
     cr_assert_geq(d.weight_bytes, 4 * d.row_macs); /* and norms, and panels */
-    cr_assert_eq(wg_demand_of(t->model, WG_F32).slot_bytes, 2 * d.slot_bytes);
-    cr_assert_eq(wg_demand_of(t->model, WG_KV_Q8).slot_bytes, 2 * 2 * (16 + sizeof(float))); /* one head, one scale */
-    cr_assert_eq(wg_peaks_measure(&p, t, &err), WG_OK, "%s", err.text);
+    cr_assert_eq(wg_pass_cost_of(t->model, WG_F32).slot_bytes, 2 * d.slot_bytes);
+    cr_assert_eq(wg_pass_cost_of(t->model, WG_KV_Q8).slot_bytes, 2 * 2 * (16 + sizeof(float))); /* one head, one scale */
+    cr_assert_eq(wg_roofline_measure(&p, t, &err), WG_OK, "%s", err.text);
     cr_assert(p.bytes > 1e6 && p.macs > 1e6, "%g %g", p.bytes, p.macs);
-    json_t *groups = json_pack("[{s:i, s:o, s:o}, {s:i}]", "group", 3, "demand", wg_demand_json(&d), "machine", wg_peaks_json(&p),
+    json_t *groups = json_pack("[{s:i, s:o, s:o}, {s:i}]", "group", 3, "demand", wg_pass_cost_json(&d), "machine", wg_roofline_json(&p),
                                "group", 4);
     wg_machine_of(groups, 3, &again, &back);
     cr_assert_float_eq(back.bytes, p.bytes, 1e-9 * p.bytes);

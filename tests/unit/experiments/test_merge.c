@@ -28,7 +28,7 @@ static void prune(int from)
     const wg_target_options o = { .threads = 1, .need_tokenizer = true };
     for (int i = 0; i < 150; i++) kept[i] = 2 * i + from;
     cr_assert_eq(wg_target_open(&t, "target.gguf", &o, &err), WG_OK, "%s", err.text);
-    cr_assert_eq(wg_pruned_write("list.json", t->tokenizer, kept, 150, &err), WG_OK, "%s", err.text);
+    cr_assert_eq(wg_vocabulary_subset_write("list.json", t->tokenizer, kept, 150, &err), WG_OK, "%s", err.text);
     wg_target_close(t);
 }
 

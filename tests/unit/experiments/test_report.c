@@ -47,12 +47,12 @@ static char *page(const char *dir, bool drawings)
     char *text = NULL;
     size_t n = 0;
     wg_error err;
-    wg_folder *f;
-    cr_assert_eq(wg_folder_open(&f, dir, &err), WG_OK, "%s", err.text);
+    wg_run_reader *f;
+    cr_assert_eq(wg_run_reader_open(&f, dir, &err), WG_OK, "%s", err.text);
     FILE *m = open_memstream(&text, &n);
     cr_assert_eq(wg_report_write(m, f, drawings, &err), WG_OK, "%s", err.text);
     fclose(m);
-    wg_folder_close(f);
+    wg_run_reader_close(f);
     return text;
 }
 
@@ -91,8 +91,8 @@ static void drawing_alone(const char *dir)
     char *text = NULL;
     size_t n = 0;
     wg_error err;
-    wg_folder *f;
-    cr_assert_eq(wg_folder_open(&f, dir, &err), WG_OK, "%s", err.text);
+    wg_run_reader *f;
+    cr_assert_eq(wg_run_reader_open(&f, dir, &err), WG_OK, "%s", err.text);
     FILE *m = open_memstream(&text, &n);
     const wg_status s = wg_report_drawing(m, f, "speedups", &err);
     fclose(m);
@@ -120,7 +120,7 @@ static void drawing_alone(const char *dir)
     cr_assert_eq(wg_report_drawing(null, f, "lengths", &err), WG_EINVAL);
     cr_assert_str_eq(err.text, "out: there is no summary.json: the run never came to its end; wager run --resume goes on");
     fclose(null);
-    wg_folder_close(f);
+    wg_run_reader_close(f);
 }
 
 static const char *const drawn[] = { "Speed-up of each cell, measured and predicted</title>",
@@ -226,15 +226,15 @@ Test(report, transcripts_tell_corrected_from_bonus)
 Test(report, a_run_without_a_summary_has_none)
 {
     wg_error err = { 0 };
-    wg_folder *f;
+    wg_run_reader *f;
     run("out", "");
     unlink("out/summary.json");
-    cr_assert_eq(wg_folder_open(&f, "out", &err), WG_OK);
+    cr_assert_eq(wg_run_reader_open(&f, "out", &err), WG_OK);
     FILE *m = fopen("/dev/null", "w");
     cr_assert_eq(wg_report_write(m, f, true, &err), WG_EINVAL);
     cr_assert(strstr(err.text, "out: there is no summary.json") && strstr(err.text, "--resume"), "%s", err.text);
     fclose(m);
-    wg_folder_close(f);
+    wg_run_reader_close(f);
 }
 
 Test(report, index_lists_the_runs)

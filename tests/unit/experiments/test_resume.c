@@ -376,14 +376,14 @@ Test(resume, two_processes_never_write_one_folder)
     cr_assert_eq(child("out", false, -1), 0);
     wg_error err = { 0 };
     wg_config *c = config_of(TRACED);
-    wg_record *a = NULL, *b = NULL;
+    wg_run_writer *a = NULL, *b = NULL;
     json_t *machine = wg_machine_json(c, NULL);
-    cr_assert_eq(wg_record_open(&a, "other", c, machine, &err), WG_OK, "%s", err.text);
-    cr_assert_eq(wg_record_resume(&b, "other", c, machine, &err), WG_EINVAL);
+    cr_assert_eq(wg_run_writer_open(&a, "other", c, machine, &err), WG_OK, "%s", err.text);
+    cr_assert_eq(wg_run_writer_resume(&b, "other", c, machine, &err), WG_EINVAL);
     cr_assert(strstr(err.text, "another process is writing this run"), "%s", err.text);
-    wg_record_close(a);
-    cr_assert_eq(wg_record_resume(&b, "other", c, machine, &err), WG_OK, "%s", err.text);
-    wg_record_close(b);
+    wg_run_writer_close(a);
+    cr_assert_eq(wg_run_writer_resume(&b, "other", c, machine, &err), WG_OK, "%s", err.text);
+    wg_run_writer_close(b);
     json_decref(machine);
     wg_config_close(c);
 }

@@ -238,7 +238,7 @@ Test(runner, the_baseline_is_plain_decoding)
     wg_engine *e;
     const wg_target_options to = { .threads = 1, .need_tokenizer = true, .model = { .kv_type = WG_F16 } };
     cr_assert_eq(wg_target_open(&t, "target.gguf", &to, &err), WG_OK, "%s", err.text);
-    wg_engine_parts parts = wg_target_parts(t);
+    wg_engine_parts parts = wg_target_engine_parts(t);
     parts.drafter = &wg_drafter_none;
     parts.verifier = &wg_verifier_match;
     const wg_engine_options o = { .max_batch = 1, .seed = 3, .sampling = { .temperature = 1, .top_p = 1 } };

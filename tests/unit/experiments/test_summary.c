@@ -28,11 +28,11 @@ static wg_result result(void)
         .phases = { .draft = 2, .verify = 4, .accept = 0.5, .kv = 0.5 },
         .decode = 8, .forward = 3.5, .ttft = ttft, .tpot = tpot, .n_ttft = 2, .n_tpot = 1, .sha256 = digests, .outputs = 2,
         .itl = { itl, 3, 3 }, .itl_token = { itl_token, 6, 6 },
-        .effort = { .load = { .passes = 8, .rows = 32 }, .passes = 8, .forward = 3.5, .decode = 8, .prefill = 2, .joules = 40, .tokens = 20,
+        .work = { .pass_stats = { .passes = 8, .rows = 32 }, .passes = 8, .forward = 3.5, .decode = 8, .prefill = 2, .joules = 40, .tokens = 20,
                     .accepted = 12, .drafted = 24 },
-        .base_effort = { .load = { .passes = 20, .rows = 20 }, .passes = 20, .forward = 28, .decode = 30,
+        .base_work = { .pass_stats = { .passes = 20, .rows = 20 }, .passes = 20, .forward = 28, .decode = 30,
                          .joules = 240, .tokens = 20 },
-        .demand = { .weight_bytes = 7e9, .row_macs = 7e9 }, .peaks = { .bytes = 32e9, .macs = 128e9 },
+        .pass_cost = { .weight_bytes = 7e9, .row_macs = 7e9 }, .roofline = { .bytes = 32e9, .macs = 128e9 },
     };
     for (int d = 1; d <= 3; d++) r.counts.offered_at[d] = d < 3 ? 8 : 4;
     r.counts.accepted_at[1] = 6, r.counts.accepted_at[2] = 4, r.counts.accepted_at[3] = 2;
@@ -242,7 +242,7 @@ Test(summary, all_of_a_cell_has_columns)
     wg_result r = result();
     r.cost = (wg_cell_cost){ .known = true, .pass = pass, .batch = 1 };
     r.coverage = (wg_coverage){ .shared = 30, .vocab = 40, .text = 20, .covered = 11 };
-    r.mixture = (wg_mixture){ .n = 1, .held = 3 };
+    r.composite = (wg_composite_totals){ .n = 1, .matched = 3 };
     const wg_run run = { .config = c, .result = &r, .complete = true, .seconds = 1 };
     json_t *sum = wg_summary_json(&run), *cell = json_array_get(json_object_get(sum, "cells"), 0);
     bool used[WG_COLUMNS_MOST] = { false };

@@ -78,12 +78,12 @@ static void repeats(wg_trace *t, const char *what)
     for (int c = 0; c < (int)json_array_size(t->cells); c++) {
         wg_replay *r;
         cr_assert_eq(wg_replay_open(&r, t, c, -1, &err), WG_OK, "%s", err.text);
-        wg_resettled all = { .rule = r->rule.class, .options = r->rule.options };
+        wg_replayed all = { .rule = r->rule.class, .options = r->rule.options };
         cr_assert_eq(wg_replay_all(r, &all, 1, &err), WG_OK, "%s: %s", what, err.text);
         cr_assert_gt(all.rounds, 0);
         cr_assert_eq(all.same, all.rounds, "%s, cell %d: %ld of %ld rounds are the same", what, c, all.same, all.rounds);
         cr_assert_eq(all.worst, 0);
-        wg_resettled_free(&all);
+        wg_replayed_free(&all);
         wg_replay_close(r);
     }
 }

@@ -213,10 +213,10 @@ Test(trace_messages, cells_that_cannot_be_settled)
     seal(&t, t.at[1]);
     wg_trace *in = open_bytes(&t, &err);
     cr_assert_eq(wg_replay_open(&r, in, 0, -1, &err), WG_OK, "%s", err.text);
-    wg_resettled settled = { .rule = r->rule.class, .options = r->rule.options };
-    cr_assert_eq(wg_replay_all(r, &settled, 1, &err), WG_EFORMAT);
+    wg_replayed replayed = { .rule = r->rule.class, .options = r->rule.options };
+    cr_assert_eq(wg_replay_all(r, &replayed, 1, &err), WG_EFORMAT);
     cr_assert_str_eq(err.text, "t: a request of prompt 33554432");
-    wg_resettled_free(&settled);
+    wg_replayed_free(&replayed);
     wg_replay_close(r);
     wg_trace_close(in);
 }
@@ -286,7 +286,7 @@ Test(trace_messages, rows_that_are_no_distributions)
     typedef struct top { int32_t token; float mass; double rest; } top;
     static const top no_rest = { 1, 0.5F, -0.5 }, no_token = { V, 0.5F, 0.5 };
     static const struct { int kind; uint32_t count; const void *data; const char *says; } cases[] = {
-        { WG_ROW_POINT, V, NULL, "its token is outside the vocabulary" },
+        { WG_ROW_ONE_HOT, V, NULL, "its token is outside the vocabulary" },
         { WG_ROW_LIST, 2, &outside, "its tokens are not ascending in the vocabulary" },
         { WG_ROW_LIST, 2, &twice, "its tokens are not ascending in the vocabulary" },
         { WG_ROW_LIST, 2, &negative, "a probability is outside 0..1" },

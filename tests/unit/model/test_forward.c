@@ -341,7 +341,7 @@ Test(forward, a_head_of_some_rows)
         wg_model *m;
         const wg_model_options o = { .kv_type = WG_F32, .head = head, .n_head = 41 };
         must(wg_model_open(&m, w, &u.device, &o, &err), &err);
-        cr_assert(wg_model_outputs(m) == 41 && wg_model_lm(m)->vocab == t.vocab && wg_model_outputs(u.model) == t.vocab);
+        cr_assert(wg_model_head_rows(m) == 41 && wg_model_lm(m)->vocab == t.vocab && wg_model_head_rows(u.model) == t.vocab);
         must(wg_kv_open(&kv, 16, 4, 32, &err), &err);
         must(wg_lm_attach(wg_model_lm(m), kv, &err), &err);
         must(wg_kv_seq_open(kv, &seq, &err), &err);

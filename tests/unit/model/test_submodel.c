@@ -61,10 +61,10 @@ static wg_kv_seq *chain(bench *b, wg_lm *lm, int n, int asked, float *logits)
 
 static void logits_of(bench *b, wg_lm *lm, int asked, float *logits) { wg_kv_seq_close(chain(b, lm, N, asked, logits)); }
 
-static wg_partial *part(bench *b, wg_plan plan)
+static wg_submodel *part(bench *b, wg_layer_plan plan)
 {
-    wg_partial *p;
-    cr_assert_eq(wg_partial_open(&p, b->lm, &plan, &b->err), WG_OK, "%s", b->err.text);
+    wg_submodel *p;
+    cr_assert_eq(wg_submodel_open(&p, b->lm, &plan, &b->err), WG_OK, "%s", b->err.text);
     return p;
 }
 
@@ -73,22 +73,22 @@ static bool same(const float *a, const float *b, int rows) { return !memcmp(a, b
 Test(partial, with_nothing_left_out_it_is_the_model)
 {
     static const uint8_t none[LAYERS] = { 0 };
-    const wg_plan plans[] = { { .layers = LAYERS }, { .layers = LAYERS, .skip = none }, { .layers = LAYERS, .window = N },
+    const wg_layer_plan plans[] = { { .layers = LAYERS }, { .layers = LAYERS, .skip = none }, { .layers = LAYERS, .window = N },
                               { .layers = LAYERS, .sinks = 15, .window = N - 15 }, { .layers = LAYERS, .sinks = N, .window = 1 } };
     bench b;
     bench_open(&b, LAYERS, NULL, NULL);
     logits_of(&b, b.lm, N, want);
     for (size_t i = 0; i < sizeof plans / sizeof *plans; i++) {
-        wg_partial *p = part(&b, plans[i]);
-        logits_of(&b, wg_partial_lm(p), N, got);
+        wg_submodel *p = part(&b, plans[i]);
+        logits_of(&b, wg_submodel_lm(p), N, got);
         cr_assert(same(got, want, N), "plan %zu", i);
-        cr_assert_float_eq(wg_plan_cost(wg_partial_plan(p), wg_lm_arch(b.lm)), 1, 1e-15);
-        wg_partial_close(p);
+        cr_assert_float_eq(wg_layer_plan_cost(wg_submodel_layer_plan(p), wg_lm_arch(b.lm)), 1, 1e-15);
+        wg_submodel_close(p);
     }
-    wg_partial *p = part(&b, (wg_plan){ .layers = LAYERS, .sinks = 2, .window = 5 });
-    logits_of(&b, wg_partial_lm(p), N, got);
+    wg_submodel *p = part(&b, (wg_layer_plan){ .layers = LAYERS, .sinks = 2, .window = 5 });
+    logits_of(&b, wg_submodel_lm(p), N, got);
     cr_assert(same(got, want, 7) && !same(got, want, 8)); /* seven tokens fit */
-    wg_partial_close(p);
+    wg_submodel_close(p);
     bench_close(&b);
 }
 
@@ -98,15 +98,15 @@ Test(partial, an_early_exit_is_the_model_of_so_many_layers)
     bench_open(&b, LAYERS, NULL, NULL);
     for (int exit = 1; exit < LAYERS; exit++) {
         bench_open(&small, exit, NULL, NULL);
-        wg_partial *p = part(&b, (wg_plan){ .layers = exit });
+        wg_submodel *p = part(&b, (wg_layer_plan){ .layers = exit });
         for (int asked = 1; asked <= N; asked += N - 1) {
             logits_of(&small, small.lm, asked, want);
-            logits_of(&b, wg_partial_lm(p), asked, got);
+            logits_of(&b, wg_submodel_lm(p), asked, got);
             cr_assert(same(got, want, asked), "%d layers", exit);
         }
         const double macs = (double)wg_arch_macs(wg_lm_arch(small.lm)) / (double)wg_arch_macs(wg_lm_arch(b.lm));
-        cr_assert_float_eq(wg_plan_cost(wg_partial_plan(p), wg_lm_arch(b.lm)), macs, 1e-15);
-        wg_partial_close(p);
+        cr_assert_float_eq(wg_layer_plan_cost(wg_submodel_layer_plan(p), wg_lm_arch(b.lm)), macs, 1e-15);
+        wg_submodel_close(p);
         bench_close(&small);
     }
     bench_close(&b);
@@ -118,8 +118,8 @@ Test(partial, an_early_exit_writes_the_models_keys_and_values)
     enum { EXIT = 2 };
     bench b;
     bench_open(&b, LAYERS, NULL, NULL);
-    wg_partial *p = part(&b, (wg_plan){ .layers = EXIT });
-    wg_kv_seq *whole = chain(&b, b.lm, N, 1, want), *early = chain(&b, wg_partial_lm(p), N, 1, got);
+    wg_submodel *p = part(&b, (wg_layer_plan){ .layers = EXIT });
+    wg_kv_seq *whole = chain(&b, b.lm, N, 1, want), *early = chain(&b, wg_submodel_lm(p), N, 1, got);
     for (int l = 0; l < LAYERS; l++) {
         const wg_kv_view x = wg_kv_view_of(whole, 0, l), y = wg_kv_view_of(early, 0, l);
         for (int s = 0; s < N; s++)
@@ -133,7 +133,7 @@ Test(partial, an_early_exit_writes_the_models_keys_and_values)
     }
     wg_kv_seq_close(whole);
     wg_kv_seq_close(early);
-    wg_partial_close(p);
+    wg_submodel_close(p);
     bench_close(&b);
 }
 
@@ -152,13 +152,13 @@ Test(partial, a_sub_layer_left_out_adds_nothing)
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
         bench zeros;
         bench_open(&zeros, LAYERS, cases[c].zero[0], cases[c].zero[1]);
-        wg_partial *p = part(&b, (wg_plan){ .layers = LAYERS, .skip = cases[c].skip });
+        wg_submodel *p = part(&b, (wg_layer_plan){ .layers = LAYERS, .skip = cases[c].skip });
         for (int asked = 1; asked <= N; asked += N - 1) {
             logits_of(&zeros, zeros.lm, asked, want);
-            logits_of(&b, wg_partial_lm(p), asked, got);
+            logits_of(&b, wg_submodel_lm(p), asked, got);
             for (int i = 0; i < asked * VOCAB; i++) cr_assert_eq(got[i], want[i], "case %zu", c); /* -0 + 0 is +0 */
         }
-        wg_partial_close(p);
+        wg_submodel_close(p);
         bench_close(&zeros);
     }
     bench_close(&b);
@@ -171,17 +171,17 @@ Test(partial, without_attention_rows_do_not_meet)
     bench b;
     bench_open(&b, LAYERS, NULL, NULL);
     memset(skip, WG_SKIP_ATTENTION, sizeof skip);
-    wg_partial *p = part(&b, (wg_plan){ .layers = LAYERS, .skip = skip });
+    wg_submodel *p = part(&b, (wg_layer_plan){ .layers = LAYERS, .skip = skip });
     token[N - 1] = token[3];
-    logits_of(&b, wg_partial_lm(p), N, want);
-    logits_of(&b, wg_partial_lm(p), 1, got);
+    logits_of(&b, wg_submodel_lm(p), N, want);
+    logits_of(&b, wg_submodel_lm(p), 1, got);
     cr_assert(same(got, want + (N - 1) * VOCAB, 1) && same(got, want + 3 * VOCAB, 1) && !same(got, want, 1));
     memset(skip, 0, sizeof skip);
-    wg_partial_set_skip(p, skip); /* another set in the same part */
-    logits_of(&b, wg_partial_lm(p), 1, got);
+    wg_submodel_set_skip(p, skip); /* another set in the same part */
+    logits_of(&b, wg_submodel_lm(p), 1, got);
     logits_of(&b, b.lm, 1, want);
     cr_assert(same(got, want, 1));
-    wg_partial_close(p);
+    wg_submodel_close(p);
     bench_close(&b);
 }
 
@@ -195,7 +195,7 @@ Test(partial, a_sparse_view_has_sinks_a_window_and_the_ancestors)
     bench_open(&b, LAYERS, NULL, NULL);
     for (size_t v = 0; v < sizeof views / sizeof *views; v++) {
         float *out[2] = { got, want };
-        wg_partial *p = part(&b, (wg_plan){ .layers = LAYERS, .sinks = views[v].sinks, .window = views[v].window });
+        wg_submodel *p = part(&b, (wg_layer_plan){ .layers = LAYERS, .sinks = views[v].sinks, .window = views[v].window });
         for (int by_hand = 0; by_hand < 2; by_hand++) {
             wg_kv_seq *s = chain(&b, b.lm, HISTORY, 0, NULL);
             wg_kv_commit_chain(s, HISTORY);
@@ -211,11 +211,11 @@ Test(partial, a_sparse_view_has_sinks_a_window_and_the_ancestors)
                         if (r->gap++ == 0) r->sinks = slot;
                     }
             }
-            cr_assert_eq(wg_lm_forward(by_hand ? b.lm : wg_partial_lm(p), &b.batch, out[by_hand], &b.err), WG_OK);
+            cr_assert_eq(wg_lm_forward(by_hand ? b.lm : wg_submodel_lm(p), &b.batch, out[by_hand], &b.err), WG_OK);
             wg_kv_seq_close(s);
         }
         cr_assert(same(got, want, NODES), "sinks %d window %d", views[v].sinks, views[v].window);
-        wg_partial_close(p);
+        wg_submodel_close(p);
     }
     bench_close(&b);
 }
@@ -223,7 +223,7 @@ Test(partial, a_sparse_view_has_sinks_a_window_and_the_ancestors)
 Test(partial, what_cannot_be_a_part)
 {
     static const uint8_t all[LAYERS] = { 3, 3, 3, 3 }, first[LAYERS] = { 3, 3 };
-    const struct { wg_plan plan; const char *says; } bad[] = {
+    const struct { wg_layer_plan plan; const char *says; } bad[] = {
         { { .layers = 0 }, "1..4" },
         { { .layers = 5 }, "the model has 4" },
         { { .layers = LAYERS, .skip = all }, "all of the 4 layers" },
@@ -232,33 +232,33 @@ Test(partial, what_cannot_be_a_part)
         { { .layers = LAYERS, .sinks = -3, .window = 5 }, "-3 sinks" },
     };
     bench b;
-    wg_partial *p = NULL;
+    wg_submodel *p = NULL;
     bench_open(&b, LAYERS, NULL, NULL);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        cr_assert_eq(wg_partial_open(&p, b.lm, &bad[i].plan, &b.err), WG_EINVAL);
+        cr_assert_eq(wg_submodel_open(&p, b.lm, &bad[i].plan, &b.err), WG_EINVAL);
         cr_assert(strstr(b.err.text, bad[i].says), "%s", b.err.text);
     }
-    const wg_plan good = { .layers = LAYERS };
+    const wg_layer_plan good = { .layers = LAYERS };
     wg_lm stranger = { 0 };
-    cr_assert_eq(wg_partial_open(&p, &stranger, &good, &b.err), WG_EUNSUPPORTED);
+    cr_assert_eq(wg_submodel_open(&p, &stranger, &good, &b.err), WG_EUNSUPPORTED);
     for (int nth = 1; nth <= 3; nth++) {
         wg_mem_fail_at((uint64_t)nth, false);
-        cr_assert_eq(wg_partial_open(&p, b.lm, &good, &b.err), WG_ENOMEM);
+        cr_assert_eq(wg_submodel_open(&p, b.lm, &good, &b.err), WG_ENOMEM);
         wg_mem_fail_at(0, false);
     }
     cr_assert_null(p);
-    wg_partial_close(p);
+    wg_submodel_close(p);
     p = part(&b, good);
-    cr_assert_eq(wg_partial_rows(p), SLOTS);
+    cr_assert_eq(wg_submodel_rows(p), SLOTS);
     wg_kv_seq *s;
     cr_assert_eq(wg_kv_seq_open(b.kv, &s, &b.err), WG_OK);
     wg_batch big; /* more rows than the model was opened for */
     cr_assert_eq(wg_batch_open(&big, SLOTS + 1, &b.err), WG_OK);
     for (int i = 0; i <= SLOTS; i++) wg_batch_chain(&big, s, 0, token, 1, 0);
-    cr_assert_eq(wg_lm_forward(wg_partial_lm(p), &big, got, &b.err), WG_EINVAL);
+    cr_assert_eq(wg_lm_forward(wg_submodel_lm(p), &big, got, &b.err), WG_EINVAL);
     wg_batch_close(&big);
     wg_kv_seq_close(s);
-    wg_partial_close(p);
+    wg_submodel_close(p);
     bench_close(&b);
 }
 
@@ -268,8 +268,8 @@ Test(partial, in_another_cache_it_has_its_own_space)
     bench b;
     wg_kv *other;
     bench_open(&b, LAYERS, NULL, NULL);
-    wg_partial *p = part(&b, (wg_plan){ .layers = 2 });
-    wg_lm *lm = wg_partial_lm(p);
+    wg_submodel *p = part(&b, (wg_layer_plan){ .layers = 2 });
+    wg_lm *lm = wg_submodel_lm(p);
     cr_assert_eq(lm->space, b.lm->space);
     cr_assert_eq(wg_kv_open(&other, PAGE, 40, SLOTS, &b.err), WG_OK);
     int space;
@@ -278,6 +278,6 @@ Test(partial, in_another_cache_it_has_its_own_space)
     cr_assert_eq(lm->space, 1);
     logits_of(&b, b.lm, 1, want);
     wg_kv_close(other);
-    wg_partial_close(p);
+    wg_submodel_close(p);
     bench_close(&b);
 }

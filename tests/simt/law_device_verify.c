@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Settling on the device is settling on the host: with the same target on cuda:0/exact, every drafter under every rule that it
+ * Settling on the device is verify on the host: with the same target on cuda:0/exact, every drafter under every rule that it
  * may be drafting for gives the CPU's text, byte for byte, and where nobody looks at rows none of them comes to the host.
- * usage: law_settle [RULES [WORDS]]     so many rules a drafter, those that ran least first; all when left out. WORDS of the
+ * usage: law_device_verify [RULES [WORDS]]     so many rules a drafter, those that ran least first; all when left out. WORDS of the
  * device's name: /eager, /serial, /eager/serial */
 #include "core/engine/device_verify.h"
 #include "core/engine/engine_impl.h"
@@ -27,8 +27,8 @@ static void open_on(law_model *m, const char *path, const char *name)
     LAW_TRY(wg_tokenizer_open(&m->tokenizer, m->file, &err));
 }
 
-/* The text on the device; *settled counts engines whose rows stayed there. Failures. */
-static int check(law_setup setup, const law_model *device, const char *label, const law_request *r, int *settled)
+/* The text on the device; *on_device counts engines whose rows stayed there. Failures. */
+static int check(law_setup setup, const law_model *device, const char *label, const law_request *r, int *on_device)
 {
     law_output want[PROMPTS] = { 0 }, got[PROMPTS] = { 0 };
     char what[1200];
@@ -42,7 +42,7 @@ static int check(law_setup setup, const law_model *device, const char *label, co
         fprintf(stderr, "FAILED %s: the rows were%s expected on the host\n", what, e->watched ? "" : " not");
         bad++;
     }
-    *settled += e->device_verify != NULL;
+    *on_device += e->device_verify != NULL;
     wg_engine_close(e);
     law_free(want, PROMPTS);
     law_free(got, PROMPTS);
@@ -69,7 +69,7 @@ int main(int argc, char **argv)
     if (pair_prompts(prompts, host.tokenizer, 5, PROMPTS, LONGEST, TOKENS, r) != PROMPTS) return 1;
     pair_store(&host, r, PROMPTS, store);
     const wg_verifier_class *rule[32];
-    int failures = 0, settled = 0, runs = 0, rules = 0, ran[32] = { 0 };
+    int failures = 0, on_device = 0, runs = 0, rules = 0, ran[32] = { 0 };
     const int rows = pair_rows(&paths, path, path, store, row, &failures);
     for (int v = 0; wg_verifiers[v]; v++)
         if (wg_verifiers[v]->device != WG_RULE_HOST) rule[rules++] = wg_verifiers[v];
@@ -92,7 +92,7 @@ int main(int argc, char **argv)
                                       .sampling = *s,
                                       .seed = 5,
                                       .batch = 1 + runs % 2 };
-            failures += check(setup, &device, p->label, r, &settled);
+            failures += check(setup, &device, p->label, r, &on_device);
             seen[k] = true;
             ran[k]++;
             runs++;
@@ -100,8 +100,8 @@ int main(int argc, char **argv)
     }
     for (int i = 0; i < rules; i++)
         if (!ran[i]) failures++, fprintf(stderr, "FAILED %s: never run\n", rule[i]->name);
-    printf("%d runs, %d settled on the device, %d failures, %.1f s\n", runs, settled, failures, wg_clock_now() - begin);
-    if (2 * settled < runs) failures++, fprintf(stderr, "FAILED: few were settled on the device\n");
+    printf("%d runs, %d on_device on the device, %d failures, %.1f s\n", runs, on_device, failures, wg_clock_now() - begin);
+    if (2 * on_device < runs) failures++, fprintf(stderr, "FAILED: few were on_device on the device\n");
     for (int i = 0; i < PROMPTS; i++) wg_free((int32_t *)r[i].prompt);
     law_model_close(&host);
     law_model_close(&device);

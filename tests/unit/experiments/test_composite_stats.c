@@ -18,27 +18,27 @@ static int three(const wg_drafter *d, const wg_seq *seq, wg_composite_stats *out
 static const wg_drafter_class class = { .name = "three", .composite_stats = three };
 
 /* A step that emitted `kept` draft tokens and one more. */
-static wg_mixture_step step(wg_mixture *m, int kept, wg_composite_stats a, wg_composite_stats b, wg_composite_stats c)
+static wg_composite_step step(wg_composite_totals *m, int kept, wg_composite_stats a, wg_composite_stats b, wg_composite_stats c)
 {
     const wg_drafter d = { &class, NULL };
     uint8_t drafted[16] = { 0 };
     memset(drafted + 3, 1, (size_t)kept);
     const wg_seq s = { .drafted = drafted, .n = 4 + kept, .last_emitted = kept + 1 };
     now[0] = a, now[1] = b, now[2] = c;
-    return wg_mixture_add_step(m, &d, &s);
+    return wg_composite_totals_add_step(m, &d, &s);
 }
 
 Test(mixture, counts)
 {
-    wg_mixture m = { 0 }, twice = { 0 }, again;
+    wg_composite_totals m = { 0 }, twice = { 0 }, again;
     /* A's draft of 4 is taken and 3 are kept, of which B had 2; C had the first and no more. */
-    wg_mixture_step s = step(&m, 3, (wg_composite_stats){ "a", true, true, 4, 3 },
+    wg_composite_step s = step(&m, 3, (wg_composite_stats){ "a", true, true, 4, 3 },
                              (wg_composite_stats){ "b", true, false, 2, 2 }, (wg_composite_stats){ "c", true, false, 5, 1 });
-    cr_assert(s.n == 3 && s.taken == 0 && s.held[0] == 3 && s.held[1] == 2 && s.held[2] == 1);
+    cr_assert(s.n == 3 && s.taken == 0 && s.matched[0] == 3 && s.matched[1] == 2 && s.matched[2] == 1);
     /* B's is taken: nothing is kept, though A had the token that came instead and one more. C was not asked. */
     s = step(&m, 0, (wg_composite_stats){ "a", true, false, 4, 1 }, (wg_composite_stats){ "b", true, true, 2, 0 },
              (wg_composite_stats){ .kind = "c" });
-    cr_assert(s.taken == 1 && s.held[0] == 1 && s.held[1] == 0 && s.held[2] == -1);
+    cr_assert(s.taken == 1 && s.matched[0] == 1 && s.matched[1] == 0 && s.matched[2] == -1);
     /* C's, with B unasked: two kept, one of them A's too, and nothing can be said of the other. */
     step(&m, 2, (wg_composite_stats){ "a", true, false, 1, 1 }, (wg_composite_stats){ .kind = "b" },
          (wg_composite_stats){ "c", true, true, 3, 2 });
@@ -48,23 +48,23 @@ Test(mixture, counts)
     cr_assert_eq(s.taken, -1);
     static const long want[3][7] = { { 4, 1, 4, 3, 2, 1, 5 }, { 2, 1, 2, 0, 0, 0, 2 }, { 2, 1, 3, 2, 1, 0, 3 } };
     for (int k = 0; k < 3; k++) {
-        const wg_mixture_part *p = &m.part[k];
-        const long got[7] = { p->asked, p->taken, p->drafted, p->accepted, p->shared, p->alone, p->held };
+        const wg_component_totals *p = &m.part[k];
+        const long got[7] = { p->asked, p->taken, p->drafted, p->accepted, p->shared, p->alone, p->matched };
         for (int i = 0; i < 7; i++) cr_assert_eq(got[i], want[k][i], "part %d, number %d: %ld", k, i, got[i]);
     }
-    cr_assert_eq(m.held, 3 + 1 + 2);
-    json_t *v = wg_mixture_json(&m);
-    wg_mixture_read(&again, v, m.held);
+    cr_assert_eq(m.matched, 3 + 1 + 2);
+    json_t *v = wg_composite_totals_json(&m);
+    wg_composite_totals_read(&again, v, m.matched);
     cr_assert_eq(memcmp(&m, &again, sizeof m), 0);
-    wg_mixture_add(&twice, &m);
-    wg_mixture_add(&twice, &again);
-    cr_assert(twice.n == 3 && twice.part[0].held == 10 && twice.held == 12 && !strcmp(twice.part[2].kind, "c"));
+    wg_composite_totals_add(&twice, &m);
+    wg_composite_totals_add(&twice, &again);
+    cr_assert(twice.n == 3 && twice.part[0].matched == 10 && twice.matched == 12 && !strcmp(twice.part[2].kind, "c"));
     json_decref(v);
     json_t *bad = json_loads("[{\"drafter\": 7, \"asked\": \"x\"}, 3]", 0, NULL);
-    wg_mixture_read(&again, bad, 0); /* what is not there counts 0 */
+    wg_composite_totals_read(&again, bad, 0); /* what is not there counts 0 */
     cr_assert(again.n == 2 && again.part[0].asked == 0 && !*again.part[1].kind);
     json_decref(bad);
-    cr_assert_null(wg_mixture_json(&(wg_mixture){ 0 }));
+    cr_assert_null(wg_composite_totals_json(&(wg_composite_totals){ 0 }));
 }
 
 static double real(const json_t *v, const char *key) { return json_number_value(json_object_get(v, key)); }
