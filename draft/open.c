@@ -84,9 +84,7 @@ wg_status wg_drafter_make(wg_drafter **out, const wg_drafter_class *class, const
     wg_option_defaults(class->options, o);
     wg_status s = wg_drafter_set(class, o, options, err);
     if (!s && class->open) s = class->open(d, env, err);
-    if (s)
-        wg_drafter_free(d);
-    else
-        *out = d;
+    if (s) wg_drafter_free(d);
+    else *out = d;
     return s;
 }

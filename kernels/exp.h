@@ -14,8 +14,8 @@
 
 #include "kernels/hd.h"
 
-#define WG_EXP32_LOW  -87.3f /* below: 0 */
-#define WG_EXP32_HIGH 88.7f  /* above: inf */
+#define WG_EXP32_LOW -87.3f /* below: 0 */
+#define WG_EXP32_HIGH 88.7f /* above: inf */
 #define WG_EXP32_MAGIC 12582912.0f
 #define WG_LOG2E32 0x1.715476p+0f
 #define WG_LN2_HIGH32 0x1.62e43p-1f
@@ -27,7 +27,7 @@
 #define WG_EXP32_C5 0x1.1239e2p-7f
 #define WG_EXP32_C6 0x1.6a2434p-10f
 
-#define WG_EXP64_LOW  -708.0
+#define WG_EXP64_LOW -708.0
 #define WG_EXP64_HIGH 709.0
 #define WG_EXP64_MAGIC 0x1.8p52
 #define WG_LOG2E64 0x1.71547652b82fep+0
@@ -46,7 +46,10 @@
 
 WG_HD static inline float wg_exp32_of(float x)
 {
-    union { float f; uint32_t u; } t, p;
+    union {
+        float f;
+        uint32_t u;
+    } t, p;
     if (x < WG_EXP32_LOW) return 0.0f;
     if (x > WG_EXP32_HIGH) return INFINITY;
     t.f = fmaf(x, WG_LOG2E32, WG_EXP32_MAGIC);
@@ -64,7 +67,10 @@ WG_HD static inline float wg_exp32_of(float x)
 
 WG_HD static inline double wg_exp64_of(double x)
 {
-    union { double f; uint64_t u; } t, p;
+    union {
+        double f;
+        uint64_t u;
+    } t, p;
     if (x < WG_EXP64_LOW) return 0.0;
     if (x > WG_EXP64_HIGH) return (double)INFINITY;
     t.f = fma(x, WG_LOG2E64, WG_EXP64_MAGIC);

@@ -8,9 +8,9 @@
 #include "kernels/q8.h"
 
 enum {
-    WG_QUANT_BLOCK = 32,  /* inputs (k) of a block of a quantised type */
-    WG_ACT_BLOCKS = 8,    /* blocks of an activation chunk: 256 inputs */
-    WG_GROUP_ROWS = 64,   /* activation rows that lie together, chunk by chunk */
+    WG_QUANT_BLOCK = 32, /* inputs (k) of a block of a quantised type */
+    WG_ACT_BLOCKS = 8,   /* blocks of an activation chunk: 256 inputs */
+    WG_GROUP_ROWS = 64,  /* activation rows that lie together, chunk by chunk */
 };
 
 /* The bits of 1.5 * 2^23. An int32 sum that starts here is, read as a float, exactly 1.5 * 2^23 + sum while |sum| < 2^22. */
@@ -50,8 +50,8 @@ typedef struct wg_q8_act {
     int8_t q[WG_ACT_BLOCKS * WG_QUANT_BLOCK];
     int32_t ini[WG_ACT_BLOCKS]; /* WG_MAGIC_BITS - 128 * sum: where the unsigned-by-signed sum of q8_0 starts */
     float da[WG_ACT_BLOCKS];
-    float mda[WG_ACT_BLOCKS];   /* WG_MAGIC * da, exact because da has 16 significant bits */
-    float das[WG_ACT_BLOCKS];   /* da * sum: what minima are multiplied with */
+    float mda[WG_ACT_BLOCKS];                       /* WG_MAGIC * da, exact because da has 16 significant bits */
+    float das[WG_ACT_BLOCKS];                       /* da * sum: what minima are multiplied with */
     int32_t sum[WG_ACT_BLOCKS], low[WG_ACT_BLOCKS]; /* of q, all 32 and the first 16 */
 } wg_q8_act;
 

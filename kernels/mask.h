@@ -16,7 +16,9 @@ static_assert(WG_TREE_NODES >= 64 && WG_TREE_NODES <= 1024, "WG_TREE_NODES is 64
 
 enum { WG_MASK_WORDS = (WG_TREE_NODES + 63) / 64 };
 
-typedef struct wg_mask { uint64_t w[WG_MASK_WORDS]; } wg_mask;
+typedef struct wg_mask {
+    uint64_t w[WG_MASK_WORDS];
+} wg_mask;
 
 static inline wg_mask wg_mask_with(wg_mask m, int i)
 {

@@ -14,11 +14,14 @@ __extension__ typedef unsigned __int128 wg_mass; /* in steps of 2^-52 */
 
 #define WG_MASS_ONE ((wg_mass)1 << 52)
 #define WG_MASS_BITS_OF_ONE 0x3ff0000000000000u /* of the double 1.0 */
-enum { WG_MASS_PIECE = 2048 }; /* so many weights have a mass below 2^64 */
+enum { WG_MASS_PIECE = 2048 };                  /* so many weights have a mass below 2^64 */
 
 WG_HD static inline uint64_t wg_steps_of(double w)
 {
-    const union { double f; uint64_t u; } t = { w + 1.0 };
+    const union {
+        double f;
+        uint64_t u;
+    } t = { w + 1.0 };
     return t.u - WG_MASS_BITS_OF_ONE;
 }
 
@@ -38,9 +41,15 @@ WG_HD static inline wg_mass wg_mass_of(double value)
  * subnormal. */
 WG_HD static inline double wg_scale_of(double largest)
 {
-    const union { double f; uint64_t u; } t = { largest };
+    const union {
+        double f;
+        uint64_t u;
+    } t = { largest };
     const uint64_t e = t.u >> 52 & 0x7ff;
-    union { double f; uint64_t u; } scale;
+    union {
+        double f;
+        uint64_t u;
+    } scale;
     scale.u = (e < 2045 ? 2045 - e : 1) << 52;
     return scale.f;
 }

@@ -60,8 +60,8 @@ OP(void, kv_store, (const wg_kv_view *kv, int32_t slot, const float *k, const fl
  * Each call reads the whole cache of its heads: with many rows and a long context, call it for all rows of one kv head's
  * query heads before going to the next, so that the cache comes from L2. A short context (a cache that fits L2 whole) is
  * faster with all heads in one call. */
-OP(void, attention, (const float *q, const wg_row_keys *keys, int heads, int kv_heads, int hd, float scale, float *out,
-    int h0, int h1))
+OP(void, attention,
+   (const float *q, const wg_row_keys *keys, int heads, int kv_heads, int hd, float scale, float *out, int h0, int h1))
 
 /* y = silu(gate) * up over n elements, as (g / (1 + exp32(-g))) * u. y may be gate. */
 OP(void, swiglu, (const float *gate, const float *up, float *y, int n))

@@ -21,11 +21,11 @@
 #include "kernels/types.h"
 
 enum {
-    WG_PANEL = 32,        /* output rows of a weight panel */
-    WG_CHUNK_KEYS = 64,   /* keys per attention chunk, at absolute positions 64c .. 64c+63 */
-    WG_MAX_HEAD = 256,    /* widest attention head */
-    WG_KV_Q8 = WG_I8,     /* type of a cache of 8-bit codes: elements are code * scale, */
-    WG_KV_BLOCK = 64,     /* with a scale for every so many elements of a head (its last block may be shorter) */
+    WG_PANEL = 32,      /* output rows of a weight panel */
+    WG_CHUNK_KEYS = 64, /* keys per attention chunk, at absolute positions 64c .. 64c+63 */
+    WG_MAX_HEAD = 256,  /* widest attention head */
+    WG_KV_Q8 = WG_I8,   /* type of a cache of 8-bit codes: elements are code * scale, */
+    WG_KV_BLOCK = 64,   /* with a scale for every so many elements of a head (its last block may be shorter) */
 };
 
 /* ---- packed weights: panels of WG_PANEL output rows, padded with zeros when N % 32 (layouts of docs/kernels.md).
@@ -33,9 +33,9 @@ enum {
  *   f8_e4m3: [panel][block of 128 k]{ f32 scale of each row, [128][32 rows] codes }, K % 128 == 0
  *   q8_0 q4_0 q4_1 q5_0 q5_1 iq4_nl q4_k q5_k q6_k: [panel][block of 32 k]{ scales, codes }, K % 32 == 0 (K types: % 256)  */
 typedef struct wg_matrix {
-    int type;             /* wg_type: f32, f16, bf16, f8_e4m3 or one of the quantised types above */
-    int n, k;             /* outputs (rows of the file's matrix), inputs */
-    const void *data;     /* packed, 64-byte aligned */
+    int type;         /* wg_type: f32, f16, bf16, f8_e4m3 or one of the quantised types above */
+    int n, k;         /* outputs (rows of the file's matrix), inputs */
+    const void *data; /* packed, 64-byte aligned */
 } wg_matrix;
 
 /* The elements of a row with low <= x_i <= high, ascending: n of them, listed when n + 16 <= room (behind the list anything may
@@ -53,14 +53,14 @@ typedef struct wg_band {
  * WG_KV_Q8: f32 scales stand scale_at bytes behind the page's keys, (wg_kv_scales, page_slots): block by block of head by head,
  * in each the slots. Those of the values scale_at bytes behind the values. All these distances are multiples of 4 then. */
 typedef struct wg_kv_view {
-    int type;                  /* WG_F32, WG_F16, WG_BF16 or WG_KV_Q8 */
+    int type; /* WG_F32, WG_F16, WG_BF16 or WG_KV_Q8 */
     int page_slots, kv_dim;
-    const int32_t *page;       /* the sequence's page table */
-    char *pool;                /* start of page 0's bytes of this layer */
-    size_t stride;             /* bytes between pages */
-    size_t value_at;           /* bytes from the keys of a page to its values */
-    int head_dim;              /* WG_KV_Q8: of kv_dim, a multiple of it */
-    size_t scale_at;           /* WG_KV_Q8 */
+    const int32_t *page; /* the sequence's page table */
+    char *pool;          /* start of page 0's bytes of this layer */
+    size_t stride;       /* bytes between pages */
+    size_t value_at;     /* bytes from the keys of a page to its values */
+    int head_dim;        /* WG_KV_Q8: of kv_dim, a multiple of it */
+    size_t scale_at;     /* WG_KV_Q8 */
 } wg_kv_view;
 
 /* Bytes of one slot's key (or value), without its scales; blocks of a head, and scales of a slot's key. */

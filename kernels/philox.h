@@ -9,7 +9,9 @@
 #include "kernels/hd.h"
 #include "kernels/ln.h"
 
-typedef struct wg_philox { uint32_t v[4]; } wg_philox;
+typedef struct wg_philox {
+    uint32_t v[4];
+} wg_philox;
 
 /* Ten rounds on counter c under a 64-bit key. */
 WG_HD static inline wg_philox wg_philox_at(uint64_t key, uint32_t c0, uint32_t c1, uint32_t c2, uint32_t c3)

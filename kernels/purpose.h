@@ -18,6 +18,9 @@ typedef enum wg_purpose {
 } wg_purpose;
 
 /* The purpose word of list `list` of a race's times. */
-WG_HD static inline uint32_t wg_purpose_of_list(wg_purpose purpose, int list) { return (uint32_t)purpose + 256u * (uint32_t)list; }
+WG_HD static inline uint32_t wg_purpose_of_list(wg_purpose purpose, int list)
+{
+    return (uint32_t)purpose + 256u * (uint32_t)list;
+}
 
 #endif

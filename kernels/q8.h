@@ -12,7 +12,10 @@
 /* max|x| / 127, its 8 lowest bits rounded up and away; 0 below 1e-30. */
 static inline float wg_q8_scale(float max)
 {
-    union { float f; uint32_t u; } d = { max / 127.0f };
+    union {
+        float f;
+        uint32_t u;
+    } d = { max / 127.0f };
     d.u = (d.u + 0xffu) & ~0xffu;
     return d.f < 1e-30f ? 0.0f : d.f;
 }

@@ -22,11 +22,12 @@ typedef struct wg_block {
 WG_HD static inline int wg_is_quantised(int type) { return !wg_type_is_float(type); }
 
 /* One column of the list of types (type_list.h) for a type of it; `other` for the rest. */
-#define WG_TYPE_COLUMN(type, TYPE, other)                                                                                   \
-    switch (type) {                                                                                                         \
-        WG_QUANT_TYPES(TYPE)                                                                                                \
-    default: return other;                                                                                                  \
+#define WG_TYPE_COLUMN(type, TYPE, other)                                                                                      \
+    switch (type) {                                                                                                            \
+        WG_QUANT_TYPES(TYPE)                                                                                                   \
+    default: return other;                                                                                                     \
     }
+/* clang-format off */
 #define WG_IS_K(id, name, number, block, ...) case WG_##id: return (block) == WG_BLOCK_MOST;
 #define WG_BITS(id, name, number, block, bytes, written, bits, ...) case WG_##id: return bits;
 #define WG_ZERO(id, name, number, block, bytes, written, bits, zero, ...) case WG_##id: return zero;
@@ -35,10 +36,13 @@ WG_HD static inline int wg_is_quantised(int type) { return !wg_type_is_float(typ
 WG_HD static inline int wg_is_k(int type) { WG_TYPE_COLUMN(type, WG_IS_K, 0) }
 WG_HD static inline int wg_has_min(int type) { WG_TYPE_COLUMN(type, WG_MINIMUM, 0) }
 WG_HD static inline int wg_code_bits(int type) { WG_TYPE_COLUMN(type, WG_BITS, 4) }
-WG_HD static inline int wg_run_of(int type) { WG_TYPE_COLUMN(type, WG_RUN, 32) }
+WG_HD static inline int wg_run_of(int type) { WG_TYPE_COLUMN(type, WG_RUN, 32) } /* clang-format on */
 
 /* Code of the value 0. */
-WG_HD static inline int wg_code_zero(int type) { WG_TYPE_COLUMN(type, WG_ZERO, 0) }
+WG_HD static inline int wg_code_zero(int type)
+{
+    WG_TYPE_COLUMN(type, WG_ZERO, 0)
+}
 
 /* iq4_nl's values + 128 (ggml, "non-linear" 4 bits). */
 extern const uint8_t wg_iq4_table[16];

@@ -19,31 +19,38 @@ typedef enum wg_type {
 #define TYPE(id, name, number, ...) WG_##id = number,
     WG_WEIGHT_TYPES(TYPE)
 #undef TYPE
-    WG_Q2_K = 10, WG_Q3_K = 11, WG_IQ4_XS = 23, WG_I8 = 24, WG_I16 = 25, WG_I32 = 26, WG_I64 = 27, WG_F64 = 28,
+        WG_Q2_K = 10,
+    WG_Q3_K = 11,
+    WG_IQ4_XS = 23,
+    WG_I8 = 24,
+    WG_I16 = 25,
+    WG_I32 = 26,
+    WG_I64 = 27,
+    WG_F64 = 28,
     WG_MXFP4 = 39,
 } wg_type;
 
 typedef struct wg_type_info {
-    const char *name;   /* "q8_0" */
-    int block;          /* elements per block */
-    int bytes;          /* bytes per block */
-    int computable;     /* our kernels multiply with it */
-    int writable;       /* wg_row_from_f32 makes it */
+    const char *name;     /* "q8_0" */
+    int block;            /* elements per block */
+    int bytes;            /* bytes per block */
+    int computable;       /* our kernels multiply with it */
+    int writable;         /* wg_row_from_f32 makes it */
     int scales, scale_at; /* f16 of a quantised block: 0 for other types, 1, or 2 with minima; bytes before them */
 } wg_type_info;
 
 /* For messages; a unit test holds them against the table. */
 #define WG_AND_TYPE(id, name, ...) ", " #name
 #define WG_OR_TYPE(id, name, ...) " or " #name
-#define WG_COMPUTABLE_TYPES                                                                                                 \
-    "f32" WG_HALF_TYPES(WG_AND_TYPE) WG_SCALED_FLOAT_TYPES(WG_AND_TYPE) WG_QUANT_TYPES_BUT_LAST(WG_AND_TYPE)                 \
+#define WG_COMPUTABLE_TYPES                                                                                                    \
+    "f32" WG_HALF_TYPES(WG_AND_TYPE) WG_SCALED_FLOAT_TYPES(WG_AND_TYPE) WG_QUANT_TYPES_BUT_LAST(WG_AND_TYPE)                   \
         WG_LAST_QUANT_TYPE(WG_OR_TYPE)
 #define WG_WRITABLE_TYPES "f32, f16, bf16, f8_e4m3, q8_0, q4_0, q4_1, q5_0 or q5_1"
 
 /* NULL for an id that is not in the table (and for known ids we do not read; wg_type_name still names those). */
 const wg_type_info *wg_type_get(int id);
-const char *wg_type_name(int id);            /* "q8_0"; "unknown type" for an id without a name */
-int wg_type_parse(const char *name);         /* id, or -1 */
+const char *wg_type_name(int id);    /* "q8_0"; "unknown type" for an id without a name */
+int wg_type_parse(const char *name); /* id, or -1 */
 
 /* Multiplied as floats with f32 inputs; the others are whole numbers and multiplied as such. */
 WG_HD static inline int wg_type_is_float(int type)
@@ -64,7 +71,10 @@ float wg_f16_to_f32(uint16_t h);
 uint16_t wg_f32_to_f16(float x);
 static inline float wg_bf16_to_f32(uint16_t h)
 {
-    union { uint32_t u; float f; } v = { (uint32_t)h << 16 };
+    union {
+        uint32_t u;
+        float f;
+    } v = { (uint32_t)h << 16 };
     return v.f;
 }
 uint16_t wg_f32_to_bf16(float x);

@@ -9,6 +9,7 @@
 #else
 #define UNROLL _Pragma("GCC unroll 32")
 #endif
+#define UNROLL_FOR UNROLL for
 #define INLINE static inline __attribute__((always_inline))
 #define OUTLINE static __attribute__((noinline))
 

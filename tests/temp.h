@@ -9,7 +9,9 @@
 #include <string.h>
 #include <unistd.h>
 
-typedef struct temp { char dir[64], path[512]; } temp;
+typedef struct temp {
+    char dir[64], path[512];
+} temp;
 
 static inline void temp_make(temp *t)
 {

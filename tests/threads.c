@@ -19,7 +19,8 @@ static void write_models(void)
     snprintf(target_path, sizeof target_path, "%s/target.gguf", dir);
     snprintf(draft_path, sizeof draft_path, "%s/draft.gguf", dir);
     const wg_synth_shape s = {
-        .name = "target", .layers = 2, .dim = 64, .heads = 4, .kv_heads = 2, .hidden = 96, .vocab = 320, .context = 128};
+        .name = "target", .layers = 2, .dim = 64, .heads = 4, .kv_heads = 2, .hidden = 96, .vocab = 320, .context = 128
+    };
     LAW_TRY(wg_synth_write(&s, WG_F32, 1, target_path, &err));
     LAW_TRY(wg_synth_write(&s, WG_Q8_0, 1, draft_path, &err));
 }
@@ -45,7 +46,7 @@ static int check_pool(void)
     wg_error err;
     wg_pool *pool;
     LAW_TRY(wg_pool_open(&pool, THREADS, &err));
-    job j = {0};
+    job j = { 0 };
     long sum = 0, want = 0;
     for (j.round = 1; j.round <= JOBS; j.round++) {
         wg_pool_run(pool, add, &j);
@@ -66,20 +67,21 @@ static int check_decode(void)
     law_request r[REQUESTS];
     for (int i = 0; i < REQUESTS; i++) {
         for (int k = 0; k < 40; k++) prompt[i][k] = 3 + (i + 5 * k) % 17;
-        r[i] = (law_request){prompt[i], 1 + 7 * i, 8 + 3 * i};
+        r[i] = (law_request){ prompt[i], 1 + 7 * i, 8 + 3 * i };
     }
     const struct {
         const char *drafter, *options;
-    } drafters[] = {{"none", NULL}, {"model", options}, {"ngram", NULL}};
+    } drafters[] = { { "none", NULL }, { "model", options }, { "ngram", NULL } };
     law_model one, three;
     law_model_open(&one, target_path, 1, wg_cpu_chosen(), WG_F16);
     law_model_open(&three, target_path, THREADS, wg_cpu_chosen(), WG_F16);
     int failures = 0;
     for (int d = 0; d < 3; d++) {
-        law_output want[REQUESTS] = {0}, got[REQUESTS] = {0};
-        wg_counts counts = {0};
+        law_output want[REQUESTS] = { 0 }, got[REQUESTS] = { 0 };
+        wg_counts counts = { 0 };
         law_setup s = {
-            .target = &one, .drafter = "none", .rule = "match", .sampling = WG_SAMPLING(0.8, 0, 0.95, 0), .seed = 1, .batch = 1};
+            .target = &one, .drafter = "none", .rule = "match", .sampling = WG_SAMPLING(0.8, 0, 0.95, 0), .seed = 1, .batch = 1
+        };
         law_decode(&s, r, REQUESTS, want, &counts);
         s.target = &three;
         s.drafter = drafters[d].drafter;

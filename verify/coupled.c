@@ -19,7 +19,9 @@
 #include "kernels/rule/sampled.h"
 #include "verify/verify.h"
 
-typedef struct coupled_options { int races; } coupled_options;
+typedef struct coupled_options {
+    int races;
+} coupled_options;
 
 static const wg_option options[] = {
     WG_OPTION_INT(coupled_options, races, 1, 1, WG_LISTS,

@@ -36,10 +36,17 @@ typedef struct wg_rule_block {
 static inline wg_rule_block wg_host_block(const wg_tree *tree, wg_rows *p, wg_rows *q, const wg_chance *chance,
                                           wg_workspace *work, wg_rule_state *state, wg_path *out)
 {
-    return (wg_rule_block){ .tree = tree, .state = state, .p = p, .q = q, .chance = chance, .work = work,
-                            .rest = wg_work_row(work, WG_WORK_REST), .drawn = wg_work_row(work, WG_WORK_DRAWN),
+    return (wg_rule_block){ .tree = tree,
+                            .state = state,
+                            .p = p,
+                            .q = q,
+                            .chance = chance,
+                            .work = work,
+                            .rest = wg_work_row(work, WG_WORK_REST),
+                            .drawn = wg_work_row(work, WG_WORK_DRAWN),
                             .order = (const wg_ratio_test *)(void *)wg_work_row(work, WG_WORK_ORDER),
-                            .taken = (wg_score_block *)(void *)wg_work_row(work, WG_WORK_SORT), .out = out };
+                            .taken = (wg_score_block *)(void *)wg_work_row(work, WG_WORK_SORT),
+                            .out = out };
 }
 
 /* ---- threads: this one */
@@ -48,8 +55,7 @@ static inline wg_rule_block wg_host_block(const wg_tree *tree, wg_rows *p, wg_ro
 #define WG_ONE_THREAD true
 #define WG_LEADER(b) ((void)(b), true)
 #define WG_SYNC(b) ((void)(b))
-#define WG_FOR_TOKENS(t, token_)                                                                                               \
-    for (int32_t k_ = 0, token_; k_ < (t).n && ((token_ = wg_support_at(&(t), k_)), true); k_++)
+#define WG_FOR_TOKENS(t, token_) for (int32_t k_ = 0, token_; k_ < (t).n && ((token_ = wg_support_at(&(t), k_)), true); k_++)
 #define WG_FOR_PART(n, i) for (int i = 0; i < (n); i++)
 #define WG_ADD_MASS(mass, n, i, weight)                                                                                        \
     for (int i = 0; i < (n);) {                                                                                                \

@@ -5,7 +5,9 @@
 #include "kernels/rule/rounds.h"
 #include "verify/verify.h"
 
-typedef struct lenience_options { double factor; } lenience_options;
+typedef struct lenience_options {
+    double factor;
+} lenience_options;
 
 static const wg_option options[] = {
     WG_OPTION_FLOAT(lenience_options, factor, 0.5, 0.001, 1,

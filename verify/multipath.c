@@ -5,7 +5,9 @@
 #include "kernels/rule/multipath.h"
 #include "verify/verify.h"
 
-typedef struct multipath_options { int select; } multipath_options;
+typedef struct multipath_options {
+    int select;
+} multipath_options;
 enum { OPTIMAL, RATIO };
 static const char *const selects[] = { "optimal", "ratio", NULL };
 

@@ -7,7 +7,10 @@
 #include "kernels/rule/relaxed.h"
 #include "verify/verify.h"
 
-typedef struct relaxed_options { int top; double gap; } relaxed_options;
+typedef struct relaxed_options {
+    int top;
+    double gap;
+} relaxed_options;
 
 static const wg_option options[] = {
     WG_OPTION_INT(relaxed_options, top, 10, 1, 1000, "how many of the target's most probable tokens count"),

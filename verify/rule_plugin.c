@@ -9,14 +9,16 @@
 /* Nothing but a shared object is handed to the loader, whose messages differ between systems. */
 static wg_status check_file(const char *path, wg_error *err)
 {
-    char magic[4] = {0};
+    char magic[4] = { 0 };
     FILE *f = fopen(path, "rb");
     if (!f) return wg_fail(err, WG_ENOENT, "rule plug-in %s: no such file, or it cannot be read", path);
     const size_t n = fread(magic, 1, sizeof magic, f);
     fclose(f);
     if (n == sizeof magic && !memcmp(magic, "\177ELF", sizeof magic)) return WG_OK;
-    return wg_fail(err, WG_EFORMAT, "rule plug-in %s: not a shared object (no ELF header); build one as in "
-                   "examples/plugin-verifier", path);
+    return wg_fail(err, WG_EFORMAT,
+                   "rule plug-in %s: not a shared object (no ELF header); build one as in "
+                   "examples/plugin-verifier",
+                   path);
 }
 
 static wg_status check_table(const char *path, const wg_verifier_plugin *t, wg_error *err)
@@ -29,16 +31,20 @@ static wg_status check_table(const char *path, const wg_verifier_plugin *t, wg_e
                        "verify/rule_plugin.h",
                        path);
     if (t->abi != own.abi)
-        return wg_fail(err, WG_EUNSUPPORTED, "rule plug-in %s: built for version %u of the contract of rules, this program has "
-                       "version %u; rebuild it against this program's headers", path, t->abi, own.abi);
+        return wg_fail(err, WG_EUNSUPPORTED,
+                       "rule plug-in %s: built for version %u of the contract of rules, this program has "
+                       "version %u; rebuild it against this program's headers",
+                       path, t->abi, own.abi);
     if (t->tree_max != own.tree_max)
         return wg_fail(err, WG_EUNSUPPORTED,
                        "rule plug-in %s: built for trees of %u nodes, this program for %u; rebuild it with "
                        "the same WG_TREE_NODES and WG_HARD",
                        path, t->tree_max, own.tree_max);
     if (memcmp(&t->class_size, &own.class_size, 5 * sizeof own.class_size) != 0)
-        return wg_fail(err, WG_EUNSUPPORTED, "rule plug-in %s: built against other headers (the structures of "
-                       "core/engine/verifier.h differ in size); rebuild it against this program's", path);
+        return wg_fail(err, WG_EUNSUPPORTED,
+                       "rule plug-in %s: built against other headers (the structures of "
+                       "core/engine/verifier.h differ in size); rebuild it against this program's",
+                       path);
     if (!t->rule || !t->rule->name || !t->rule->accept || !(t->rule->laws & WG_LAWS))
         return wg_fail(err, WG_EFORMAT, "rule plug-in %s: its class needs a name, laws and accept", path);
     return WG_OK;

@@ -6,7 +6,9 @@
 #include "kernels/rule/typical.h"
 #include "verify/verify.h"
 
-typedef struct typical_options { double epsilon, delta; } typical_options;
+typedef struct typical_options {
+    double epsilon, delta;
+} typical_options;
 
 static const wg_option options[] = {
     WG_OPTION_FLOAT(typical_options, epsilon, 0.09, 0, 1, "a token with more than this probability is always kept"),

@@ -7,20 +7,20 @@
 #include <stdarg.h>
 #include <stdbool.h>
 
-#define WG_STATUS_MAP(X)                                                    \
-    X(EINVAL, "invalid argument")                                           \
-    X(ENOMEM, "out of memory")                                              \
-    X(EIO, "input/output error")                                            \
-    X(ENOENT, "no such file")                                               \
-    X(EFORMAT, "malformed file")                                            \
-    X(EUNSUPPORTED, "not supported")                                        \
-    X(ECONFIG, "invalid configuration")                                     \
-    X(EMODEL, "unusable model")                                             \
-    X(EVOCAB, "vocabularies differ")                                        \
-    X(ELAW, "verifier cannot check this kind of draft")                     \
-    X(EFULL, "no free KV page")                                             \
-    X(ECONTEXT, "context length exceeded")                                  \
-    X(EREPLAY, "a second pass differs from the timed one")                  \
+#define WG_STATUS_MAP(X)                                                                                                       \
+    X(EINVAL, "invalid argument")                                                                                              \
+    X(ENOMEM, "out of memory")                                                                                                 \
+    X(EIO, "input/output error")                                                                                               \
+    X(ENOENT, "no such file")                                                                                                  \
+    X(EFORMAT, "malformed file")                                                                                               \
+    X(EUNSUPPORTED, "not supported")                                                                                           \
+    X(ECONFIG, "invalid configuration")                                                                                        \
+    X(EMODEL, "unusable model")                                                                                                \
+    X(EVOCAB, "vocabularies differ")                                                                                           \
+    X(ELAW, "verifier cannot check this kind of draft")                                                                        \
+    X(EFULL, "no free KV page")                                                                                                \
+    X(ECONTEXT, "context length exceeded")                                                                                     \
+    X(EREPLAY, "a second pass differs from the timed one")                                                                     \
     X(EINTERRUPTED, "interrupted")
 
 typedef enum wg_status {
@@ -50,10 +50,10 @@ wg_status wg_fail(wg_error *err, wg_status code, const char *fmt, ...) __attribu
 wg_status wg_fail_in(wg_error *err, wg_status code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
 /* Forwards a failure to the caller. */
-#define WG_TRY(expr)                                \
-    do {                                            \
-        const wg_status wg_try_ = (expr);           \
-        if (wg_try_ != WG_OK) return wg_try_;       \
+#define WG_TRY(expr)                                                                                                           \
+    do {                                                                                                                       \
+        const wg_status wg_try_ = (expr);                                                                                      \
+        if (wg_try_ != WG_OK) return wg_try_;                                                                                  \
     } while (0)
 
 /* Our own mistakes, never the user's: prints the expression and aborts. On in every build. */

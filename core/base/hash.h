@@ -18,7 +18,9 @@ void wg_sha256(const void *bytes, size_t n, char hex[WG_SHA256_HEX]);
 wg_status wg_sha256_file(const char *path, char hex[WG_SHA256_HEX], wg_error *err);
 
 /* A running SHA-256. */
-typedef struct wg_sha256_state { _Alignas(8) unsigned char opaque[256]; } wg_sha256_state;
+typedef struct wg_sha256_state {
+    _Alignas(8) unsigned char opaque[256];
+} wg_sha256_state;
 void wg_sha256_begin(wg_sha256_state *s);
 void wg_sha256_add(wg_sha256_state *s, const void *bytes, size_t n);
 void wg_sha256_end(wg_sha256_state *s, char hex[WG_SHA256_HEX]);

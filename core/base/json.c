@@ -99,7 +99,9 @@ const char *wg_json_name(const wg_json *doc) { return doc->name; }
 
 /* ---- positions --------------------------------------------------------------------------------------------------- */
 
-typedef struct cursor { const char *p, *end; } cursor;
+typedef struct cursor {
+    const char *p, *end;
+} cursor;
 
 static void skip_space(cursor *c)
 {

@@ -11,8 +11,8 @@
 
 typedef struct header {
     uint64_t magic;
-    size_t size;   /* what the caller asked for */
-    char *raw;     /* what the C library gave */
+    size_t size; /* what the caller asked for */
+    char *raw;   /* what the C library gave */
 } header;
 
 enum { LAZY_ZERO = 1 << 18 }; /* from here on the system's own zero pages beat memset */

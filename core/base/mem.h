@@ -38,7 +38,7 @@ bool wg_size_add(size_t a, size_t b, size_t *out);
 typedef struct wg_mem_stats {
     size_t live_blocks, live_bytes; /* held now */
     size_t peak_bytes;
-    uint64_t calls;                 /* allocations and reallocations since the start */
+    uint64_t calls; /* allocations and reallocations since the start */
 } wg_mem_stats;
 wg_mem_stats wg_mem_read(void);
 

@@ -24,6 +24,7 @@ typedef struct wg_option {
     const char *const *choices; /* ENUM: NULL-terminated; INT: words for 0, 1 ..., or NULL */
 } wg_option;
 
+/* clang-format off */
 #define WG_OPTION_INT(T, field, def, min, max, doc) \
     { #field, doc, WG_OPT_INT, offsetof(T, field), def, min, max, NULL, NULL }
 /* Whose values 0, 1 ... may also be written as words. */
@@ -36,6 +37,7 @@ typedef struct wg_option {
 #define WG_OPTION_ENUM(T, field, def, choices, doc) \
     { #field, doc, WG_OPT_ENUM, offsetof(T, field), def, 0, 0, NULL, choices }
 #define WG_OPTION_END                                  { NULL, NULL, WG_OPT_INT, 0, 0, 0, 0, NULL, NULL }
+/* clang-format on */
 
 /* Sets every field of the struct at `o` to its default. A NULL table is an empty table (everywhere here). */
 void wg_option_defaults(const wg_option *table, void *o);

@@ -55,7 +55,7 @@ struct wg_pool {
     bool spin;
     double quiet, quiet_until; /* the caller's: seconds between wake-ups that nobody answers in time; the next one */
     bool woke;                 /* the caller's: this job woke sleepers */
-    worker *workers; /* (threads - 1): threads 1, 2, ... */
+    worker *workers;           /* (threads - 1): threads 1, 2, ... */
 };
 
 static inline void relax(void)

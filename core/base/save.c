@@ -17,8 +17,8 @@ enum { SAVE_BUFFER = 1 << 16 };
 
 struct wg_save {
     int fd;
-    bool direct;                 /* not a regular file: no neighbour, no rename */
-    char *path, *part;           /* part: the neighbour; NULL when direct */
+    bool direct;       /* not a regular file: no neighbour, no rename */
+    char *path, *part; /* part: the neighbour; NULL when direct */
     size_t fill;
     uint64_t written;
     unsigned char buffer[SAVE_BUFFER];
@@ -27,7 +27,7 @@ struct wg_save {
 static wg_status fail_io(const wg_save *s, int why, wg_error *err)
 {
     const char *fix = why == ENOSPC || why == EDQUOT ? "; free some space or write elsewhere"
-                    : why == EFBIG                   ? "; raise the file size limit (ulimit -f) or write elsewhere"
+                      : why == EFBIG                 ? "; raise the file size limit (ulimit -f) or write elsewhere"
                                                      : "";
     return wg_fail(err, WG_EIO, "%s: cannot write after %llu bytes: %s%s", s->path, (unsigned long long)(s->written - s->fill),
                    strerror(why), fix);

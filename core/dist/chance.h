@@ -21,7 +21,9 @@ typedef struct wg_chance wg_chance;
 
 /* Lists of times at one address: first, first + step, ... below end; 0 <= first, 1 <= step, end <= WG_LISTS. */
 enum { WG_LISTS = 64 };
-typedef struct wg_lists { int first, step, end; } wg_lists;
+typedef struct wg_lists {
+    int first, step, end;
+} wg_lists;
 static const wg_lists wg_list_0 = { 0, 1, 1 };
 
 /* What the kth of m siblings races on when the rule in force races on all lists below `races` (METHODS B12): the lists are
@@ -92,8 +94,8 @@ WG_PLUGIN_API bool wg_chance_fails(const wg_chance *c, wg_purpose purpose, int i
 typedef struct wg_chance_tree {
     struct wg_branch *branch; /* the decisions of the current run */
     int n, cap, at, reused;
-    bool failed;              /* out of memory: the enumeration is not to be trusted */
-    bool beyond;              /* a joint law of races that is not computed was needed: neither */
+    bool failed; /* out of memory: the enumeration is not to be trusted */
+    bool beyond; /* a joint law of races that is not computed was needed: neither */
 } wg_chance_tree;
 wg_status wg_chance_tree_open(wg_chance_tree *e, wg_error *err);
 void wg_chance_tree_close(wg_chance_tree *e);

@@ -142,7 +142,7 @@ static int tree_race(const wg_chance *c, wg_purpose purpose, wg_lists lists, con
         weight = now.chance;
     }
     const int winner = tree_pick(c, purpose, -1, weight, n);
-    e->reused = reused; /* shared on purpose */
+    e->reused = reused;             /* shared on purpose */
     if (e->at == at) return winner; /* out of memory */
     branch *b = &e->branch[at];
     b->is_race = true;

@@ -27,10 +27,7 @@ static void look_at(const wg_ops *ops, const float *x, const double *w, int n, w
 }
 
 /* Mass for a unit of the logit, in the mean; where the end is if it is that everywhere. */
-static double density(const interval *i)
-{
-    return wg_mass_value(i->m_low - i->m_high) / ((double)i->high - (double)i->low);
-}
+static double density(const interval *i) { return wg_mass_value(i->m_low - i->m_high) / ((double)i->high - (double)i->low); }
 static double middle(const interval *i) { return (double)i->high - wg_mass_value(i->mass - i->m_high) / density(i); }
 
 static void look_around(const wg_ops *ops, const float *x, const double *w, int n, wg_mass base, int parts, interval *i)

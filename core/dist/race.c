@@ -8,10 +8,15 @@
 
 enum { R = WG_RACE_RUNNERS };
 
-typedef struct simplex { double corner[R][R]; } simplex; /* n corners, each n times */
+typedef struct simplex {
+    double corner[R][R];
+} simplex; /* n corners, each n times */
 
 /* "winner before other" in a race: E_other a - E_winner b >= 0. */
-typedef struct plane { int winner, other; double a, b; } plane;
+typedef struct plane {
+    int winner, other;
+    double a, b;
+} plane;
 
 /* All races at one address. Runner g n + x is token x on the lists of group g: those that the same races use. */
 typedef struct field {
@@ -74,8 +79,7 @@ static int add(field *f, int planes, int r, int g, int x)
     for (int h = 0; h < f->groups; h++)
         for (int y = 0; y < f->n; y++)
             if (f->users[h] >> r & 1 && weight[y] > 0 && (h != g || y != x))
-                f->plane[planes++] =
-                    (plane){ g * f->n + x, h * f->n + y, weight[x] * f->size[g], weight[y] * f->size[h] };
+                f->plane[planes++] = (plane){ g * f->n + x, h * f->n + y, weight[x] * f->size[g], weight[y] * f->size[h] };
     return planes;
 }
 

@@ -39,12 +39,12 @@ typedef struct wg_lazy_row {
 
 typedef struct wg_rows {
     int n, cap, vocab;
-    double *p;        /* (cap, vocab); a row sums to 1 (to rounding). Undefined where point >= 0 */
-    int32_t *point;   /* (cap): the token that has all the mass (temperature 0, a fixed proposal), or -1 */
-    int room;         /* most tokens of a known support */
-    int32_t *support; /* (cap, room): the tokens that have mass, ascending, of a row that was truncated */
-    int *supported;   /* (cap): how many they are; all other tokens' storage is 0. -1: not known, any token may have mass */
-    double *packed;   /* (room): wg_rows_pick's */
+    double *p;         /* (cap, vocab); a row sums to 1 (to rounding). Undefined where point >= 0 */
+    int32_t *point;    /* (cap): the token that has all the mass (temperature 0, a fixed proposal), or -1 */
+    int room;          /* most tokens of a known support */
+    int32_t *support;  /* (cap, room): the tokens that have mass, ascending, of a row that was truncated */
+    int *supported;    /* (cap): how many they are; all other tokens' storage is 0. -1: not known, any token may have mass */
+    double *packed;    /* (room): wg_rows_pick's */
     wg_lazy_row *lazy; /* (cap) */
 } wg_rows;
 
@@ -84,7 +84,10 @@ static inline double wg_rows_prob(wg_rows *r, int row, int32_t token)
 
 /* The tokens that may have mass: token wg_support_at(s, k) for k < s.n, ascending; of a point row all of the vocabulary. A loop
  * over them that adds up p, or what is 0 where p is, has the bits of the loop over the vocabulary: adding 0 changes nothing. */
-typedef struct wg_support { const int32_t *token; int n; } wg_support; /* token NULL: all of the vocabulary */
+typedef struct wg_support {
+    const int32_t *token;
+    int n;
+} wg_support; /* token NULL: all of the vocabulary */
 static inline wg_support wg_rows_support(wg_rows *r, int row)
 {
     if (wg_rows_one_hot(r, row) >= 0 || r->supported[row] < 0) return (wg_support){ 0, r->vocab };
@@ -113,8 +116,8 @@ WG_PLUGIN_API double wg_rows_sum(wg_rows *r, int row, const double *weight, wg_w
 
 /* Draws from norm((p - q)+); from p when that has no mass (p == q to rounding; METHODS B15-1). qrow < 0: q = 0, that is from
  * p. */
-WG_PLUGIN_API int32_t wg_rows_pick_residual(wg_rows *p, int prow, wg_rows *q, int qrow, const wg_chance *c,
-                                            wg_purpose purpose, int index, wg_workspace *w);
+WG_PLUGIN_API int32_t wg_rows_pick_residual(wg_rows *p, int prow, wg_rows *q, int qrow, const wg_chance *c, wg_purpose purpose,
+                                            int index, wg_workspace *w);
 
 /* (r p - q)+ into out (vocab; NULL: nowhere) where p may have mass; its mass (kernels/mass.h). */
 WG_PLUGIN_API double wg_rows_excess(wg_rows *p, int prow, double r, wg_rows *q, int qrow, double *out, wg_workspace *w);

@@ -35,13 +35,16 @@ static wg_status check(const wg_sampling *o, wg_error *err)
 {
     if (!(o->temperature >= 0 && o->temperature <= 100 && o->top_k >= 0 && o->top_p >= 0 && o->top_p <= 1 && o->min_p >= 0 &&
           o->min_p <= 1))
-        return wg_fail(err, WG_EINVAL, "sampling: temperature %g, top_k %d, top_p %g, min_p %g: expected 0..100, 0.., 0..1 and "
-                       "0..1", o->temperature, o->top_k, o->top_p, o->min_p);
+        return wg_fail(err, WG_EINVAL,
+                       "sampling: temperature %g, top_k %d, top_p %g, min_p %g: expected 0..100, 0.., 0..1 and "
+                       "0..1",
+                       o->temperature, o->top_k, o->top_p, o->min_p);
     if (!(o->repetition_penalty >= 0 && o->repetition_penalty <= 100 && fabs(o->frequency_penalty) <= 100 &&
           fabs(o->presence_penalty) <= 100 && o->penalty_window >= 0))
-        return wg_fail(err, WG_EINVAL, "sampling: repetition_penalty %g, frequency_penalty %g, presence_penalty %g, "
-                       "penalty_window %d: expected 0..100, -100..100, -100..100 and 0 or more", o->repetition_penalty,
-                       o->frequency_penalty, o->presence_penalty, o->penalty_window);
+        return wg_fail(err, WG_EINVAL,
+                       "sampling: repetition_penalty %g, frequency_penalty %g, presence_penalty %g, "
+                       "penalty_window %d: expected 0..100, -100..100, -100..100 and 0 or more",
+                       o->repetition_penalty, o->frequency_penalty, o->presence_penalty, o->penalty_window);
     return WG_OK;
 }
 
@@ -51,8 +54,8 @@ wg_status wg_sampler_open(wg_sampler *s, const wg_sampling *sampling, const wg_o
     *s = (wg_sampler){ .sampling = *sampling, .ops = ops, .vocab = vocab };
     WG_TRY(check(o, err));
     WG_TRY(wg_sampler_stages(o->order, s->stage, &s->usual, err));
-    s->penalises = (o->repetition_penalty > 0 && o->repetition_penalty != 1) || o->frequency_penalty != 0 ||
-                   o->presence_penalty != 0;
+    s->penalises =
+        (o->repetition_penalty > 0 && o->repetition_penalty != 1) || o->frequency_penalty != 0 || o->presence_penalty != 0;
     s->order = wg_alloc((size_t)vocab, sizeof *s->order);
     s->clean = wg_alloc((size_t)vocab, sizeof *s->clean);
     s->room = vocab / 8;
@@ -113,7 +116,7 @@ typedef struct buckets {
     const double *p; /* (vocab) weights, 1 for the largest logit */
     float max;
     double per_logit;
-    int32_t *id;     /* (n) candidates, in any order */
+    int32_t *id; /* (n) candidates, in any order */
     int n;
     int count[BUCKETS];
     wg_mass mass[BUCKETS];
@@ -330,8 +333,13 @@ static int weigh(const wg_sampler *s, const float *x, int best, double inverse, 
         if (!ended) e = prefix(s, x, best, w, all);
         kept = s->ops->kept64(x, w, s->vocab, e.logit, e.id, lightest, &n);
     }
-    *d = (wg_lazy_row){ .last = e.id, .max = x[best], .edge = e.logit, .lightest = lightest, .scale = 1 / wg_mass_value(kept),
-                       .logits = x, .sampler = d->sampler };
+    *d = (wg_lazy_row){ .last = e.id,
+                        .max = x[best],
+                        .edge = e.logit,
+                        .lightest = lightest,
+                        .scale = 1 / wg_mass_value(kept),
+                        .logits = x,
+                        .sampler = d->sampler };
     return n;
 }
 
@@ -447,8 +455,8 @@ double wg_rows_bound(wg_rows *r, int row, int32_t token)
         if (o->top_k > 0 || o->min_p > 0 || o->top_p <= 0 || !(inverse < 1e30) || d->best < 0 || isinf(x[d->best]) ||
             !is_wide(s, x, x[d->best], inverse))
             return wg_rows_prob(r, row, token);
-        d->least = o->top_p * (1 - TAIL_ERROR) *
-                   s->ops->split(x, r->vocab, INFINITY, x[d->best], (float)inverse, NULL, 0, &none);
+        d->least =
+            o->top_p * (1 - TAIL_ERROR) * s->ops->split(x, r->vocab, INFINITY, x[d->best], (float)inverse, NULL, 0, &none);
     }
     const float pair[2] = { x[d->best], x[token] };
     double w[2];

@@ -15,23 +15,31 @@
 #include "kernels/ops.h"
 
 typedef struct wg_sampling {
-    double temperature; /* 0: greedy, a point row at the argmax */
-    int top_k;          /* 0: all */
-    double top_p;       /* 1: all. Keeps the smallest set of most probable tokens whose mass reaches top_p */
-    double min_p;       /* 0: all. Drops tokens below min_p times the largest probability */
-    double repetition_penalty; /* divides the positive and multiplies the negative logits of tokens seen; 1 (or 0): none */
-    double frequency_penalty;  /* taken from the logit of a token once for each time it was seen */
-    double presence_penalty;   /* taken once from the logits of all tokens seen */
-    int penalty_window;        /* seen: among the last so many tokens, prompt and drafted path included; 0: all */
+    double temperature;           /* 0: greedy, a point row at the argmax */
+    int top_k;                    /* 0: all */
+    double top_p;                 /* 1: all. Keeps the smallest set of most probable tokens whose mass reaches top_p */
+    double min_p;                 /* 0: all. Drops tokens below min_p times the largest probability */
+    double repetition_penalty;    /* divides the positive and multiplies the negative logits of tokens seen; 1 (or 0): none */
+    double frequency_penalty;     /* taken from the logit of a token once for each time it was seen */
+    double presence_penalty;      /* taken once from the logits of all tokens seen */
+    int penalty_window;           /* seen: among the last so many tokens, prompt and drafted path included; 0: all */
     char order[WG_OPTION_STRING]; /* stages by name, comma between, each once; empty: WG_SAMPLING_ORDER */
 } wg_sampling;
 /* An initialiser for chains without penalties. */
+/* clang-format off */
 #define WG_SAMPLING(T, k, p, m) { .temperature = (T), .top_k = (k), .top_p = (p), .min_p = (m) }
+/* clang-format on */
 #define WG_SAMPLING_ORDER "penalties,temperature,top_k,top_p,min_p"
 extern const wg_option wg_sampling_options[];
 
-typedef enum wg_stage { WG_STAGE_PENALTIES, WG_STAGE_TEMPERATURE, WG_STAGE_TOP_K, WG_STAGE_TOP_P, WG_STAGE_MIN_P,
-                        WG_STAGES } wg_stage;
+typedef enum wg_stage {
+    WG_STAGE_PENALTIES,
+    WG_STAGE_TEMPERATURE,
+    WG_STAGE_TOP_K,
+    WG_STAGE_TOP_P,
+    WG_STAGE_MIN_P,
+    WG_STAGES
+} wg_stage;
 
 /* The text before a row: n tokens, then the path to `node` of a tree whose root is the last of them (NULL: no tree). */
 typedef struct wg_prefix {
@@ -50,8 +58,8 @@ typedef struct wg_sampler {
     int32_t *id;    /* (room) they, ascending; their logits; their weights */
     float *near;
     double *weight;
-    double *whole;  /* (vocab) weights of a row that is to be known, where they are needed */
-    float *clean;   /* (vocab) logits in the making, of a chain in another order */
+    double *whole;         /* (vocab) weights of a row that is to be known, where they are needed */
+    float *clean;          /* (vocab) logits in the making, of a chain in another order */
     bool usual, penalises; /* the stages are in the usual order; penalties are on */
     wg_stage stage[WG_STAGES];
     int32_t *count, *seen; /* (vocab) of the window, 0 between calls; (vocab) its different tokens. NULL: penalties are off */

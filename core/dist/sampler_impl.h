@@ -33,7 +33,10 @@ static inline int32_t wg_pop(const float *x, int32_t *heap, int n, int m)
 }
 
 /* Where a prefix of the order ends: its last token. */
-typedef struct wg_edge { float logit; int32_t id; } wg_edge;
+typedef struct wg_edge {
+    float logit;
+    int32_t id;
+} wg_edge;
 
 /* Unnormalised weights of n logits, the largest of which is known; their mass. */
 static inline wg_mass wg_weights_of(const wg_sampler *s, const float *x, int n, float max, double inverse, double *w)

@@ -5,7 +5,10 @@
 
 #include <stdio.h>
 
-static const struct { wg_sibling_law law; const char *name; } laws[] = {
+static const struct {
+    wg_sibling_law law;
+    const char *name;
+} laws[] = {
     { WG_LAW_FIXED, "fixed" },
     { WG_LAW_IID, "iid" },
     { WG_LAW_WITHOUT_REPLACEMENT, "without_replacement" },
@@ -102,8 +105,10 @@ static wg_status check_place(const wg_tree *t, int i, wg_error *err)
                        i - 1);
     const wg_mask path = wg_mask_with(t->anc[t->parent[i]], i);
     if (!wg_mask_same(&t->anc[i], &path))
-        return wg_fail(err, WG_EINVAL, "draft tree: the ancestor bits of node %d are not those of its parent %d and itself; "
-                       "build trees with wg_tree_push", i, t->parent[i]);
+        return wg_fail(err, WG_EINVAL,
+                       "draft tree: the ancestor bits of node %d are not those of its parent %d and itself; "
+                       "build trees with wg_tree_push",
+                       i, t->parent[i]);
     if (i >= t->n && t->qrow[i] != -1)
         return wg_fail(err, WG_EINVAL, "draft tree: probe %d names q row %d; a probe is not drawn, give it -1", i, t->qrow[i]);
     return WG_OK;
@@ -124,8 +129,10 @@ static wg_status check_node(const wg_tree *t, int i, int q_rows, wg_error *err)
                            "one row",
                            j, i, t->qrow[j], t->qrow[i], wg_law_name(t->law));
         if (t->law == WG_LAW_WITHOUT_REPLACEMENT && t->token[j] == t->token[i])
-            return wg_fail(err, WG_EINVAL, "draft tree: siblings %d and %d are both token %d; the law without_replacement "
-                           "has distinct siblings", j, i, (int)t->token[i]);
+            return wg_fail(err, WG_EINVAL,
+                           "draft tree: siblings %d and %d are both token %d; the law without_replacement "
+                           "has distinct siblings",
+                           j, i, (int)t->token[i]);
     }
     return WG_OK;
 }

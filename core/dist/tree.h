@@ -35,11 +35,11 @@ WG_PLUGIN_API const char *wg_law_name(wg_sibling_law law);                 /* "f
 WG_PLUGIN_API const char *wg_law_list(unsigned laws, char *buf, int size); /* "fixed, iid" */
 
 typedef struct wg_tree {
-    int n;                       /* nodes, root included: 1 .. WG_TREE_MAX */
-    int probes;                  /* nodes n .. n + probes-1, no more than fit: below nodes or other probes, without q rows */
-    int row;                     /* rows row .. row + n-1 of the target's p are these nodes'; probes have logits alone */
-    wg_sibling_law law;          /* of all sibling groups */
-    double score;                /* tokens the drafter expects to be kept, by its own count; 0: it does not say. A function of
+    int n;              /* nodes, root included: 1 .. WG_TREE_MAX */
+    int probes;         /* nodes n .. n + probes-1, no more than fit: below nodes or other probes, without q rows */
+    int row;            /* rows row .. row + n-1 of the target's p are these nodes'; probes have logits alone */
+    wg_sibling_law law; /* of all sibling groups */
+    double score;       /* tokens the drafter expects to be kept, by its own count; 0: it does not say. A function of
                                   * the prefix, never of what was drawn: trees are chosen by it (METHODS L3) */
     int32_t token[WG_TREE_MAX];
     int16_t parent[WG_TREE_MAX]; /* parent[0] == -1 */
@@ -65,8 +65,8 @@ WG_PLUGIN_API int wg_tree_probe(wg_tree *t, int parent, int32_t token);
 /* The same, without making one: -1 when there is none. */
 WG_PLUGIN_API int wg_tree_scored(const wg_tree *t, int parent, int32_t token);
 static inline int wg_tree_rows(const wg_tree *t) { return t->n + t->probes; } /* of the target's pass */
-WG_PLUGIN_API int wg_tree_depth(const wg_tree *t, int node); /* root: 0 */
-WG_PLUGIN_API int wg_tree_height(const wg_tree *t);          /* the deepest node's depth */
+WG_PLUGIN_API int wg_tree_depth(const wg_tree *t, int node);                  /* root: 0 */
+WG_PLUGIN_API int wg_tree_height(const wg_tree *t);                           /* the deepest node's depth */
 /* First child of `node` numbered > `after` (start with after = node); -1 when there is none. */
 WG_PLUGIN_API int wg_tree_child(const wg_tree *t, int node, int after);
 /* First child of `node` that is `token`; -1 when there is none. */

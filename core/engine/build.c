@@ -54,7 +54,9 @@ wg_status wg_check_laws(const wg_drafter_class *d, unsigned laws, const wg_verif
     for (int i = 0; rules && rules[i] && at < (int)sizeof legal; i++)
         if (!(laws & ~rules[i]->laws))
             at += snprintf(legal + at, sizeof legal - (size_t)at, "%s%s%s", at ? ", " : "", rules[i]->name,
-                           !rules[i]->lossless ? " (lossy)" : rules[i]->zero_only ? " (at temperature 0)" : "");
+                           !rules[i]->lossless   ? " (lossy)"
+                           : rules[i]->zero_only ? " (at temperature 0)"
+                                                 : "");
     return wg_fail(err, WG_ELAW, "drafter %s draws siblings by the laws: %s; rule %s checks only: %s, and would be biased%s%s",
                    d->name, wg_law_list(laws, draws, sizeof draws), v->name, wg_law_list(v->laws, checks, sizeof checks),
                    at ? "; choose one of: " : "", legal);

@@ -14,7 +14,7 @@ enum { ROUNDS = 32 }; /* of a window */
 
 struct wg_device_decode {
     wg_decode_loop *loop;
-    wg_decode_loop_seq *seq;         /* (max_batch) */
+    wg_decode_loop_seq *seq; /* (max_batch) */
     /* of the run under way */
     wg_engine *engine;
     wg_seq *const *running;
@@ -22,8 +22,8 @@ struct wg_device_decode {
     void *user;
     bool wanted;
     int law;
-    int round;                /* of the last event; -1: none yet */
-    double since;             /* what the clock said then */
+    int round;    /* of the last event; -1: none yet */
+    double since; /* what the clock said then */
 };
 
 void wg_device_decode_close(wg_engine *e)
@@ -64,7 +64,10 @@ wg_status wg_device_decode_open(wg_engine *e, wg_error *err)
     return status;
 }
 
-void wg_device_decode_limit(wg_engine *e, int rounds, int events) { wg_decode_loop_limit(e->device_decode->loop, rounds, events); }
+void wg_device_decode_limit(wg_engine *e, int rounds, int events)
+{
+    wg_decode_loop_limit(e->device_decode->loop, rounds, events);
+}
 
 bool wg_device_decode_fits(wg_engine *e, wg_seq *const *seq, int n)
 {
@@ -72,8 +75,9 @@ bool wg_device_decode_fits(wg_engine *e, wg_seq *const *seq, int n)
     if (!l) return false;
     for (int i = 0; i < n; i++) {
         const wg_seq *s = seq[i];
-        l->seq[i] = (wg_decode_loop_seq){ .kv = s->kv, .seed = s->chance.seed, .request = s->chance.request,
-                                   .token = s->token, .n = s->n, .limit = s->limit };
+        l->seq[i] = (wg_decode_loop_seq){
+            .kv = s->kv, .seed = s->chance.seed, .request = s->chance.request, .token = s->token, .n = s->n, .limit = s->limit
+        };
     }
     return wg_decode_loop_fits(l->loop, l->seq, n);
 }

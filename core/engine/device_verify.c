@@ -10,7 +10,7 @@
 
 struct wg_device_verify {
     wg_verify_spec s;
-    int rows;          /* of p, and of q */
+    int rows; /* of p, and of q */
     wg_rule_tree *tree;
     wg_rule_path *path;
     const double **q;
@@ -48,9 +48,15 @@ wg_status wg_device_verify_open(wg_engine *e, wg_error *err)
     s->q = wg_calloc((size_t)room, sizeof *s->q);
     s->q_one_hot = wg_calloc((size_t)room, sizeof *s->q_one_hot);
     if (!s->tree || !s->path || !s->q || !s->q_one_hot) return wg_nomem(err, trees * sizeof *s->tree, "verify on a device");
-    s->s = (wg_verify_spec){ .temperature = o->temperature, .top_p = o->top_p, .min_p = o->min_p, .top_k = o->top_k,
-                          .rule = wg_verifier_device(e->verifier, e->verifier_opt), .tree = s->tree, .q = s->q,
-                          .q_one_hot = s->q_one_hot, .path = s->path };
+    s->s = (wg_verify_spec){ .temperature = o->temperature,
+                             .top_p = o->top_p,
+                             .min_p = o->min_p,
+                             .top_k = o->top_k,
+                             .rule = wg_verifier_device(e->verifier, e->verifier_opt),
+                             .tree = s->tree,
+                             .q = s->q,
+                             .q_one_hot = s->q_one_hot,
+                             .path = s->path };
     return WG_OK;
 }
 

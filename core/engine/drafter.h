@@ -19,24 +19,24 @@
 struct wg_plugins;
 typedef struct wg_env {
     wg_lm *target;
-    wg_kv *kv;                       /* shared: a drafter with a model attaches its space in open */
+    wg_kv *kv; /* shared: a drafter with a model attaches its space in open */
     wg_pool *pool;
     const wg_ops *ops;
-    const wg_sampling *sampling;     /* the target's chain; drafters use the same unless told otherwise */
-    const wg_tokenizer *tokenizer;   /* of the target; may be NULL */
+    const wg_sampling *sampling;   /* the target's chain; drafters use the same unless told otherwise */
+    const wg_tokenizer *tokenizer; /* of the target; may be NULL */
     const char *target_name;
-    int max_batch;                   /* sequences of one step */
-    wg_is_eog_fn *is_eog;            /* which tokens end a text, or NULL */
+    int max_batch;        /* sequences of one step */
+    wg_is_eog_fn *is_eog; /* which tokens end a text, or NULL */
     const void *is_eog_user;
-    unsigned checks;                 /* sibling laws that the rule in force checks. A draft whose shape depends on its own draws
+    unsigned checks; /* sibling laws that the rule in force checks. A draft whose shape depends on its own draws
                                       * (METHODS L3) needs WG_LAW_COUPLED among them, at every depth of drafters made of others */
-    int races;                       /* lists of times the rule in force races on: what a draft of law COUPLED deals out to
+    int races;       /* lists of times the rule in force races on: what a draft of law COUPLED deals out to
                                       * siblings (wg_lists_dealt). 1 for rules that do not race */
     const struct wg_plugins *plugins; /* drafters and rules by name, for drafters made of others; NULL: there are none */
-    wg_length_log *lengths;          /* for policies that go by measured costs; NULL: there is none */
-    bool *watches;                   /* a drafter that looks at the target's rows or logits in observe sets it when it is
+    wg_length_log *lengths;           /* for policies that go by measured costs; NULL: there is none */
+    bool *watches;                    /* a drafter that looks at the target's rows or logits in observe sets it when it is
                                       * opened: wg_env_watch */
-    const float *logits;             /* (rows, vocab) the target's, inside observe: row tree->row + node follows that node,
+    const float *logits;              /* (rows, vocab) the target's, inside observe: row tree->row + node follows that node,
                                         or probe.
                                         NULL: this engine does not hand them out */
 } wg_env;
@@ -55,10 +55,10 @@ static inline void wg_env_watch(const wg_env *env)
 
 /* What one of the drafters that a drafter is made of did in the last step of a sequence. */
 typedef struct wg_composite_stats {
-    const char *kind;            /* its class's name */
-    bool asked, taken;           /* it drafted; its tree was the draft */
-    int drafted;                 /* tokens of that tree, below the root */
-    int matched;                 /* of the tokens that the step emitted, from the first one, how many the tree has */
+    const char *kind;  /* its class's name */
+    bool asked, taken; /* it drafted; its tree was the draft */
+    int drafted;       /* tokens of that tree, below the root */
+    int matched;       /* of the tokens that the step emitted, from the first one, how many the tree has */
 } wg_composite_stats;
 
 /* own[id], id < n: the draft model's id of a target token, or -1; borrowed from the drafter. */
@@ -83,13 +83,13 @@ typedef struct wg_drafter_test {
 
 typedef struct wg_drafter wg_drafter;
 typedef struct wg_drafter_class {
-    const char *name, *doc;      /* as written in configs; one line for `wager list` */
-    size_t size;                 /* bytes of the instance; allocated zeroed by the caller */
-    const wg_option *options;    /* fields of the struct at options_at; NULL: none */
+    const char *name, *doc;   /* as written in configs; one line for `wager list` */
+    size_t size;              /* bytes of the instance; allocated zeroed by the caller */
+    const wg_option *options; /* fields of the struct at options_at; NULL: none */
     size_t options_at;
     /* What it is tested with, the usual first; a drafter of the registry without any fails the tests. */
     const wg_drafter_test *test_options;
-    unsigned laws;               /* sibling laws it can produce, with any options */
+    unsigned laws; /* sibling laws it can produce, with any options */
     wg_status (*open)(wg_drafter *d, const wg_env *env, wg_error *err);
     /* Fills out[i] for seq[i] (root = its last token) and pushes the q rows that the trees name (q is shared by the n trees and
      * cleared before the call). May reserve tail slots of seq[i]->kv and write its own space there: slot len + node. A drafter
@@ -125,7 +125,10 @@ static inline unsigned wg_drafter_laws(const wg_drafter_class *d, const void *op
     return d->laws_for ? d->laws_for(options, sampling) : d->laws;
 }
 
-struct wg_drafter { const wg_drafter_class *class; const wg_env *env; }; /* first member of every drafter */
+struct wg_drafter {
+    const wg_drafter_class *class;
+    const wg_env *env;
+}; /* first member of every drafter */
 
 static inline const wg_lm *wg_drafter_lm(const wg_drafter *d) { return d->class->lm ? d->class->lm(d) : NULL; }
 static inline bool wg_drafter_overlap(const wg_drafter *d, wg_overlap *out)

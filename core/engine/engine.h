@@ -7,22 +7,24 @@
 #include "core/engine/verifier.h"
 
 typedef struct wg_engine_options {
-    int max_batch;      /* sequences of one step, 1 .. 256 */
-    int max_tokens;     /* longest sequence, prompt included; 0: the target's context */
-    int page_slots;     /* 0: 16 */
-    int pages;          /* 0: enough for max_batch sequences of max_tokens */
-    int prefill_rows;   /* prompt tokens of one pass; 0: 256 */
+    int max_batch;    /* sequences of one step, 1 .. 256 */
+    int max_tokens;   /* longest sequence, prompt included; 0: the target's context */
+    int page_slots;   /* 0: 16 */
+    int pages;        /* 0: enough for max_batch sequences of max_tokens */
+    int prefill_rows; /* prompt tokens of one pass; 0: 256 */
     uint64_t seed;
     wg_sampling sampling;
-    bool host_rows;     /* somebody looks at p or the logits after a step: they come to the host wherever the target runs */
-    bool measure_alpha; /* sum min(p,q) and the optimum at every settled node (passes over the vocabulary) */
+    bool host_rows;         /* somebody looks at p or the logits after a step: they come to the host wherever the target runs */
+    bool measure_alpha;     /* sum min(p,q) and the optimum at every settled node (passes over the vocabulary) */
     wg_length_log *lengths; /* borrowed: where length policies that go by measured costs record their plans, or repeat those
                              * recorded (length_log.h); NULL: they only plan */
 } wg_engine_options;
 
 /* Seconds of the steps so far. `measure` is what measure_alpha costs: part of no other phase, and not of the algorithm's
  * time. */
-typedef struct wg_phases { double draft, verify, accept, kv, prefill, measure; } wg_phases;
+typedef struct wg_phases {
+    double draft, verify, accept, kv, prefill, measure;
+} wg_phases;
 
 /* What an engine is put together from. Everything is borrowed and outlives the engine, except the two option structs, which are
  * copied. */
@@ -31,7 +33,7 @@ typedef struct wg_engine_parts {
     wg_pool *pool;
     const wg_ops *ops;
     const wg_tokenizer *tokenizer;
-    wg_is_eog_fn *is_eog;        /* which tokens end a text; NULL: the tokenizer says, and without one none does */
+    wg_is_eog_fn *is_eog; /* which tokens end a text; NULL: the tokenizer says, and without one none does */
     const void *is_eog_user;
     const char *target_name;
     const wg_drafter_class *drafter;
@@ -57,7 +59,7 @@ wg_drafter *wg_engine_drafter(const wg_engine *e);
 const wg_verifier_class *wg_engine_verifier(const wg_engine *e);
 const wg_engine_options *wg_engine_options_of(const wg_engine *e);
 wg_kv *wg_engine_kv(const wg_engine *e);
-const wg_env *wg_engine_env(const wg_engine *e);      /* what its drafter may use */
+const wg_env *wg_engine_env(const wg_engine *e); /* what its drafter may use */
 
 /* Whether the target's device runs the rule of a step, where a step fits; and whether it decodes several rounds of a call of
  * wg_engine_rounds without the host. */

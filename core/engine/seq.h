@@ -11,39 +11,41 @@
 typedef enum wg_finish { WG_RUNNING, WG_FINISH_EOS, WG_FINISH_LENGTH } wg_finish;
 
 typedef struct wg_counts {
-    long passes;                          /* target passes (steps) */
-    long drafted, accepted;               /* draft tokens offered (nodes below the root) and kept */
-    long probes;                          /* rows that the passes scored for the drafter alone (tree.h) */
-    long emitted;                         /* tokens, `next` included, after cutting at stop and length */
-    long offered_at[WG_TREE_MAX];         /* steps whose tree reached depth d (d = 1 ..) */
-    long accepted_at[WG_TREE_MAX];        /* steps that accepted at least d tokens */
-    double alpha_sum;                     /* of sum min(p,q) over the nodes the path reached whose children have a q row */
+    long passes;                   /* target passes (steps) */
+    long drafted, accepted;        /* draft tokens offered (nodes below the root) and kept */
+    long probes;                   /* rows that the passes scored for the drafter alone (tree.h) */
+    long emitted;                  /* tokens, `next` included, after cutting at stop and length */
+    long offered_at[WG_TREE_MAX];  /* steps whose tree reached depth d (d = 1 ..) */
+    long accepted_at[WG_TREE_MAX]; /* steps that accepted at least d tokens */
+    double alpha_sum;              /* of sum min(p,q) over the nodes the path reached whose children have a q row */
     long alpha_n;
-    double independent_sum;               /* of min(1, p/q) over draft tokens, those behind a rejected one too; q = 1 if fixed */
+    double independent_sum; /* of min(1, p/q) over draft tokens, those behind a rejected one too; q = 1 if fixed */
     long independent_n;
-    double alpha_star_sum;                /* of the optimum at the nodes the path reached that have children (optimal.h) */
+    double alpha_star_sum; /* of the optimum at the nodes the path reached that have children (optimal.h) */
     long alpha_star_n;
 } wg_counts;
 void wg_counts_add(wg_counts *to, const wg_counts *from);
 
 /* Passes whose rule ran on the target's device, and of these, rounds that the device decoded without the host. */
-typedef struct wg_device_passes { long verified, decoded; } wg_device_passes;
+typedef struct wg_device_passes {
+    long verified, decoded;
+} wg_device_passes;
 
 typedef struct wg_seq {
-    uint32_t request;      /* identity for randomness: the prompt's number, never the batch place */
-    int slot;              /* 0 .. max_batch-1: where drafters keep their per-sequence state */
-    int32_t *token;        /* prompt and output */
-    uint8_t *drafted;      /* per token: 1 when it was an accepted draft token */
-    int n, cap;            /* tokens, room (wg_seq_extend may raise it) */
-    int prompt;            /* tokens before the answer at hand: the prompt, and with wg_seq_extend all earlier turns */
-    int asked;             /* of them, those before its question: 0, or where the answer before this one ends */
-    int limit;             /* finish at this many tokens */
+    uint32_t request; /* identity for randomness: the prompt's number, never the batch place */
+    int slot;         /* 0 .. max_batch-1: where drafters keep their per-sequence state */
+    int32_t *token;   /* prompt and output */
+    uint8_t *drafted; /* per token: 1 when it was an accepted draft token */
+    int n, cap;       /* tokens, room (wg_seq_extend may raise it) */
+    int prompt;       /* tokens before the answer at hand: the prompt, and with wg_seq_extend all earlier turns */
+    int asked;        /* of them, those before its question: 0, or where the answer before this one ends */
+    int limit;        /* finish at this many tokens */
     wg_kv_seq *kv;
-    wg_chance chance;      /* its position is that of the next token */
+    wg_chance chance; /* its position is that of the next token */
     wg_finish finish;
     wg_counts counts;
     wg_device_passes on_device; /* of counts.passes */
-    wg_path path;          /* of the last step */
+    wg_path path;               /* of the last step */
     int last_nodes, last_probes, last_height, last_emitted;
 } wg_seq;
 

@@ -13,15 +13,15 @@
 
 typedef struct wg_verifier_class {
     const char *name, *doc;
-    size_t size;              /* bytes of the options struct; 0: none */
+    size_t size; /* bytes of the options struct; 0: none */
     const wg_option *options;
     /* Options that it is tested with, as texts, NULL-terminated; "": the defaults. A rule of the registry without any fails the
      * tests. */
     const char *const *test_options;
-    unsigned laws;            /* sibling laws it checks without bias */
-    bool lossless;            /* the output law is the target's ... */
-    bool zero_only;           /* ... at temperature 0 only, where p is its argmax */
-    bool chains;              /* settles chains only: a tree with siblings is refused */
+    unsigned laws;  /* sibling laws it checks without bias */
+    bool lossless;  /* the output law is the target's ... */
+    bool zero_only; /* ... at temperature 0 only, where p is its argmax */
+    bool chains;    /* settles chains only: a tree with siblings is refused */
     /* p: row tree->row + i is the target's distribution after node i. q: rows as the tree's qrow names them; both are asked as
      * rows.h says. chance->position is that of the first token the step emits. Fills out->n, node[0..n) and next, whatever the
      * rows hold (NaN included). Changes nothing but *out, what is in *work and, by asking, lazy rows: so threads may settle

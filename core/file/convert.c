@@ -14,7 +14,7 @@ enum { TOKENIZER_MOST = 64 << 20 };
 
 typedef struct job {
     const wg_weights *in;
-    float *row;            /* the longest row */
+    float *row; /* the longest row */
     size_t row_room;
 } job;
 
@@ -93,8 +93,10 @@ static wg_status set_metadata(wg_gguf_writer *g, const wg_weights *in, const cha
     }
     const wg_tensor *embedding = wg_weights_find(in, "token_embd.weight");
     if (!embedding)
-        return wg_fail(err, WG_EMODEL, "%s: there is no tensor 'token_embd.weight' to take the vocabulary size from; "
-                       "leave out --tokenizer", wg_weights_path(in));
+        return wg_fail(err, WG_EMODEL,
+                       "%s: there is no tensor 'token_embd.weight' to take the vocabulary size from; "
+                       "leave out --tokenizer",
+                       wg_weights_path(in));
     char *bytes;
     size_t n;
     WG_TRY(wg_read_file(tokenizer, TOKENIZER_MOST, &bytes, &n, err));

@@ -11,19 +11,31 @@
 #endif
 
 typedef enum wg_gguf_value {
-    GGUF_U8, GGUF_I8, GGUF_U16, GGUF_I16, GGUF_U32, GGUF_I32, GGUF_F32, GGUF_BOOL, GGUF_STRING, GGUF_ARRAY,
-    GGUF_U64, GGUF_I64, GGUF_F64, GGUF_VALUES
+    GGUF_U8,
+    GGUF_I8,
+    GGUF_U16,
+    GGUF_I16,
+    GGUF_U32,
+    GGUF_I32,
+    GGUF_F32,
+    GGUF_BOOL,
+    GGUF_STRING,
+    GGUF_ARRAY,
+    GGUF_U64,
+    GGUF_I64,
+    GGUF_F64,
+    GGUF_VALUES
 } wg_gguf_value;
 
 extern const uint8_t wg_gguf_value_size[GGUF_VALUES]; /* 0: string, array */
 
 typedef struct wg_meta {
-    const char *key;           /* owned; first member: see wg_names */
-    int type, element;         /* wg_gguf_value; element: of an array, else -1 */
-    uint64_t count;            /* elements of an array, else 1 */
-    const uint8_t *value;      /* a scalar's bytes; a string's bytes (behind its length); an array's first element */
-    size_t bytes;              /* of the value: of the string, of all elements */
-    size_t *start;             /* arrays of strings: (count) offsets of the length fields from `value`; owned */
+    const char *key;      /* owned; first member: see wg_names */
+    int type, element;    /* wg_gguf_value; element: of an array, else -1 */
+    uint64_t count;       /* elements of an array, else 1 */
+    const uint8_t *value; /* a scalar's bytes; a string's bytes (behind its length); an array's first element */
+    size_t bytes;         /* of the value: of the string, of all elements */
+    size_t *start;        /* arrays of strings: (count) offsets of the length fields from `value`; owned */
 } wg_meta;
 
 /* Names to indices: open addressing over rows whose first member is the name. */
@@ -42,16 +54,16 @@ typedef struct wg_maker {
 struct wg_weights {
     char *path;
     char format[32];
-    const uint8_t *base;       /* the whole file */
+    const uint8_t *base; /* the whole file */
     size_t bytes;
-    bool mapped;               /* base is ours to unmap */
+    bool mapped; /* base is ours to unmap */
     int n_meta, n_tensors;
     size_t room_meta, room_tensors;
     wg_meta *meta;
-    wg_tensor *tensor;         /* names are owned */
+    wg_tensor *tensor; /* names are owned */
     wg_names meta_names, tensor_names;
-    uint8_t *blob;             /* values a format without metadata made up; NULL otherwise */
-    wg_maker maker;            /* of tensors that no file holds; make is NULL otherwise */
+    uint8_t *blob;  /* values a format without metadata made up; NULL otherwise */
+    wg_maker maker; /* of tensors that no file holds; make is NULL otherwise */
 };
 
 /* Append a row and take `name` over (also on failure); NULL when out of memory. */

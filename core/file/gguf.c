@@ -75,8 +75,10 @@ static wg_status read_header(reader *r)
     WG_TRY(take(r, "the magic", magic, sizeof magic));
     WG_TRY(take(r, "the version", &r->version, sizeof r->version));
     if (r->version != 0 && (r->version & 0xFFFF) == 0)
-        return refuse(r, WG_EUNSUPPORTED, 4, "version 0x%08" PRIx32 ": the file is big-endian; convert it to little-endian "
-                      "(gguf_convert_endian.py)", r->version);
+        return refuse(r, WG_EUNSUPPORTED, 4,
+                      "version 0x%08" PRIx32 ": the file is big-endian; convert it to little-endian "
+                      "(gguf_convert_endian.py)",
+                      r->version);
     if (r->version != 2 && r->version != 3)
         return refuse(r, WG_EUNSUPPORTED, 4,
                       "version %" PRIu32 "; versions 2 and 3 are read: convert the model again with a current tool",

@@ -27,11 +27,11 @@ typedef struct bytes {
 struct wg_gguf_writer {
     wg_save *file;
     char *path;
-    bytes meta, keys;     /* encoded entries; the keys, NUL-terminated, one after the other */
+    bytes meta, keys; /* encoded entries; the keys, NUL-terminated, one after the other */
     uint64_t n_meta;
     entry *tensor;
     size_t n_tensors, room_tensors;
-    wg_error first;       /* the failure finish will return; code 0: none */
+    wg_error first; /* the failure finish will return; code 0: none */
 };
 
 /* ---- growing bytes ------------------------------------------------------------------------------------------------ */

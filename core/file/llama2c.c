@@ -22,18 +22,24 @@ static bool read_header(const uint8_t *base, size_t bytes, header *h)
     memcpy(v, base, sizeof v);
     for (int i = 0; i < HEADER_INTS; i++)
         if (v[i] == 0 || v[i] > MOST || v[i] < (i == 5 ? -MOST : 1)) return false;
-    *h = (header){ .dim = v[0], .hidden = v[1], .layers = v[2], .heads = v[3], .kv_heads = v[4],
-                   .vocab = v[5] < 0 ? -v[5] : v[5], .context = v[6], .tied = v[5] > 0 };
+    *h = (header){ .dim = v[0],
+                   .hidden = v[1],
+                   .layers = v[2],
+                   .heads = v[3],
+                   .kv_heads = v[4],
+                   .vocab = v[5] < 0 ? -v[5] : v[5],
+                   .context = v[6],
+                   .tied = v[5] > 0 };
     return h->dim % h->heads == 0 && h->heads % h->kv_heads == 0 && h->dim / h->heads % 2 == 0;
 }
 
 /* ---- tensors in file order --------------------------------------------------------------------------------------- */
 
 typedef struct part {
-    const char *name;  /* NULL: not a tensor (rotary table) */
-    int64_t in, out;   /* out 0: a vector */
+    const char *name; /* NULL: not a tensor (rotary table) */
+    int64_t in, out;  /* out 0: a vector */
     int copies;
-    bool per_layer;    /* the name stands behind "blk.N." */
+    bool per_layer; /* the name stands behind "blk.N." */
 } part;
 
 enum { PARTS = 14 };
@@ -123,7 +129,12 @@ static wg_status add_value(wg_weights *w, size_t *fill, const char *key, int typ
 
 static wg_status add_metadata(wg_weights *w, const header *h, wg_error *err)
 {
-    const struct { const char *key; int type; uint32_t u; float f; } row[] = {
+    const struct {
+        const char *key;
+        int type;
+        uint32_t u;
+        float f;
+    } row[] = {
         { "general.file_type", GGUF_U32, 0, 0 },
         { "llama.context_length", GGUF_U32, (uint32_t)h->context, 0 },
         { "llama.embedding_length", GGUF_U32, (uint32_t)h->dim, 0 },

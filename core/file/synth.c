@@ -41,27 +41,25 @@ typedef struct part {
     const char *name;
     int families;
     law law;
-    char in, out;       /* out 0: a vector */
+    char in, out; /* out 0: a vector */
 } part;
 
 static const part head_parts[] = {
-    { "token_embd.weight", ALL, MATRIX, 'd', 'v' },
-    { "position_embd.weight", GPT2, MATRIX, 'd', 'c' },
-    { "output_norm.weight", ALL, NORM, 'd', 0 },
-    { "output_norm.bias", GPT2, BIAS, 'd', 0 },
+    { "token_embd.weight", ALL, MATRIX, 'd', 'v' }, { "position_embd.weight", GPT2, MATRIX, 'd', 'c' },
+    { "output_norm.weight", ALL, NORM, 'd', 0 },    { "output_norm.bias", GPT2, BIAS, 'd', 0 },
     { "output.weight", ALL, MATRIX, 'd', 'v' },
 };
 
 static const part layer_parts[] = {
-    { "attn_norm.weight", ALL, NORM, 'd', 0 },      { "attn_norm.bias", GPT2, BIAS, 'd', 0 },
-    { "attn_q.weight", GATED, MATRIX, 'd', 'q' },   { "attn_q.bias", QWEN2, BIAS, 'q', 0 },
-    { "attn_k.weight", GATED, MATRIX, 'd', 'k' },   { "attn_k.bias", QWEN2, BIAS, 'k', 0 },
-    { "attn_v.weight", GATED, MATRIX, 'd', 'k' },   { "attn_v.bias", QWEN2, BIAS, 'k', 0 },
-    { "attn_qkv.weight", GPT2, MATRIX, 'd', 'a' },  { "attn_qkv.bias", GPT2, BIAS, 'a', 0 },
+    { "attn_norm.weight", ALL, NORM, 'd', 0 },       { "attn_norm.bias", GPT2, BIAS, 'd', 0 },
+    { "attn_q.weight", GATED, MATRIX, 'd', 'q' },    { "attn_q.bias", QWEN2, BIAS, 'q', 0 },
+    { "attn_k.weight", GATED, MATRIX, 'd', 'k' },    { "attn_k.bias", QWEN2, BIAS, 'k', 0 },
+    { "attn_v.weight", GATED, MATRIX, 'd', 'k' },    { "attn_v.bias", QWEN2, BIAS, 'k', 0 },
+    { "attn_qkv.weight", GPT2, MATRIX, 'd', 'a' },   { "attn_qkv.bias", GPT2, BIAS, 'a', 0 },
     { "attn_output.weight", ALL, MATRIX, 'q', 'd' }, { "attn_output.bias", GPT2, BIAS, 'd', 0 },
-    { "ffn_norm.weight", ALL, NORM, 'd', 0 },       { "ffn_norm.bias", GPT2, BIAS, 'd', 0 },
-    { "ffn_gate.weight", GATED, MATRIX, 'd', 'f' }, { "ffn_up.weight", ALL, MATRIX, 'd', 'f' },
-    { "ffn_up.bias", GPT2, BIAS, 'f', 0 },          { "ffn_down.weight", ALL, MATRIX, 'f', 'd' },
+    { "ffn_norm.weight", ALL, NORM, 'd', 0 },        { "ffn_norm.bias", GPT2, BIAS, 'd', 0 },
+    { "ffn_gate.weight", GATED, MATRIX, 'd', 'f' },  { "ffn_up.weight", ALL, MATRIX, 'd', 'f' },
+    { "ffn_up.bias", GPT2, BIAS, 'f', 0 },           { "ffn_down.weight", ALL, MATRIX, 'f', 'd' },
     { "ffn_down.bias", GPT2, BIAS, 'd', 0 },
 };
 
@@ -95,7 +93,7 @@ static int family_of(const char *arch)
 typedef struct job {
     uint64_t seed;
     wg_pool *pool;
-    float *rows;         /* (threads, row_room) */
+    float *rows; /* (threads, row_room) */
     size_t row_room;
     /* the tensor at hand */
     const wg_tensor *t;
@@ -121,7 +119,10 @@ static void draw(const job *j, uint64_t e, float *dst, size_t n)
 
 /* Types that numbers are not rounded to: the deviation of a block's weights when its scale is 1, and the minimum such that their
  * mean is 0, for random codes and small scales. */
-typedef struct coded { int type; double spread, middle; } coded;
+typedef struct coded {
+    int type;
+    double spread, middle;
+} coded;
 
 static const coded *coded_of(int type)
 {
@@ -145,8 +146,8 @@ static void draw_codes(const job *j, uint64_t row, uint8_t *dst, size_t n, doubl
     const float d = (float)(deviation / kind->spread);
     const uint16_t half = wg_f32_to_f16(d), min = wg_f32_to_f16(d * (float)kind->middle);
     for (size_t at = 0; at < bytes; at += sizeof(wg_philox)) {
-        const wg_philox r = wg_philox_at(j->seed, (uint32_t)(at / sizeof r), (uint32_t)row, (uint32_t)j->hash,
-                                         (uint32_t)(j->hash >> 32));
+        const wg_philox r =
+            wg_philox_at(j->seed, (uint32_t)(at / sizeof r), (uint32_t)row, (uint32_t)j->hash, (uint32_t)(j->hash >> 32));
         memcpy(dst + at, &r, bytes - at < sizeof r ? bytes - at : sizeof r);
     }
     for (uint8_t *b = dst; b < dst + bytes; b += info->bytes) {
@@ -199,7 +200,8 @@ static void add_part(wg_gguf_writer *g, const wg_synth_shape *s, int type, const
     if (layer < 0) snprintf(name, sizeof name, "%s", p->name);
     else snprintf(name, sizeof name, "blk.%d.%s", layer, p->name);
     wg_tensor t = {
-        .name = name, .type = WG_F32, .n_dims = p->out ? 2 : 1, .dim = {size_of(s, p->in), size_of(s, p->out), 1, 1}};
+        .name = name, .type = WG_F32, .n_dims = p->out ? 2 : 1, .dim = { size_of(s, p->in), size_of(s, p->out), 1, 1 }
+    };
     if (p->law == MATRIX && p->out != 'c') t.type = t.dim[0] % wg_type_get(type)->block == 0 ? type : WG_F16;
     if ((size_t)t.dim[0] > j->row_room) j->row_room = (size_t)t.dim[0];
     wg_gguf_add(g, &t, fill, j);
@@ -268,7 +270,11 @@ static wg_status set_vocabulary(wg_gguf_writer *g, int vocab, wg_error *err)
 static void set_hyper(wg_gguf_writer *g, const wg_synth_shape *s, int type)
 {
     char key[96];
-    const struct { const char *name; int v; int families; } row[] = {
+    const struct {
+        const char *name;
+        int v;
+        int families;
+    } row[] = {
         { "vocab_size", s->vocab, ALL },
         { "context_length", s->context, ALL },
         { "embedding_length", s->dim, ALL },
@@ -306,10 +312,12 @@ static wg_status check_shape(const wg_synth_shape *in, wg_synth_shape *s, wg_err
     if (s->kv_heads == 0) s->kv_heads = s->heads;
     if (s->head_dim == 0 && s->heads > 0) s->head_dim = s->dim / s->heads;
     if (s->rope_base == 0) s->rope_base = 10000;
-    const struct { const char *name; int v;
+    const struct {
+        const char *name;
+        int v;
     } size[] = {
-        {"layers", s->layers},     {"dim", s->dim},       {"heads", s->heads}, {"kv_heads", s->kv_heads},
-        {"head_dim", s->head_dim}, {"hidden", s->hidden}, {"vocab", s->vocab}, {"context", s->context},
+        { "layers", s->layers },     { "dim", s->dim },       { "heads", s->heads }, { "kv_heads", s->kv_heads },
+        { "head_dim", s->head_dim }, { "hidden", s->hidden }, { "vocab", s->vocab }, { "context", s->context },
     };
     for (size_t i = 0; i < sizeof size / sizeof size[0]; i++)
         if (size[i].v < 1 || size[i].v > SIZE_MOST)
@@ -388,7 +396,9 @@ wg_status wg_synth(const char *like, int type, uint64_t seed, const char *out, w
 
 /* ---- the same without a file: the head is made at once, a tensor's bytes when they are needed ------------------------- */
 
-typedef struct name_options { int layers, vocab, context, seed; } name_options;
+typedef struct name_options {
+    int layers, vocab, context, seed;
+} name_options;
 
 static const wg_option options[] = {
     WG_OPTION_INT(name_options, layers, 0, 0, 1024, "0: the shape's"),

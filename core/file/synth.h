@@ -10,14 +10,14 @@
 /* A transformer's shape. Any positive sizes: heads a multiple of kv_heads, head_dim even. A vocab below 259 (256 bytes and
  * <unk>, <s>, </s>) gives a file without a tokenizer. Zero means the usual value where one is given. */
 typedef struct wg_synth_shape {
-    const char *name;      /* "tinyllama-1.1b"; NULL: "synthetic" */
-    const char *arch;      /* "llama", "qwen2" (llama with q, k, v biases) or "gpt2"; NULL: "llama" */
+    const char *name; /* "tinyllama-1.1b"; NULL: "synthetic" */
+    const char *arch; /* "llama", "qwen2" (llama with q, k, v biases) or "gpt2"; NULL: "llama" */
     int layers, dim, heads;
-    int kv_heads;          /* 0: heads */
-    int head_dim;          /* 0: dim / heads */
+    int kv_heads; /* 0: heads */
+    int head_dim; /* 0: dim / heads */
     int hidden, vocab, context;
-    double rope_base;      /* 0: 10000 */
-    bool tied;             /* the head is the embedding: no output.weight */
+    double rope_base; /* 0: 10000 */
+    bool tied;        /* the head is the embedding: no output.weight */
 } wg_synth_shape;
 
 /* The named shapes, ending with a row whose name is NULL. */

@@ -16,7 +16,7 @@
 #include "core/file/synth.h"
 
 const uint8_t wg_gguf_value_size[GGUF_VALUES] = {
-    [GGUF_U8] = 1,  [GGUF_I8] = 1,  [GGUF_U16] = 2, [GGUF_I16] = 2, [GGUF_U32] = 4, [GGUF_I32] = 4,
+    [GGUF_U8] = 1,  [GGUF_I8] = 1,   [GGUF_U16] = 2, [GGUF_I16] = 2, [GGUF_U32] = 4, [GGUF_I32] = 4,
     [GGUF_F32] = 4, [GGUF_BOOL] = 1, [GGUF_U64] = 8, [GGUF_I64] = 8, [GGUF_F64] = 8,
 };
 
@@ -69,9 +69,10 @@ wg_status wg_weights_index(wg_weights *w, wg_error *err)
     if (!names_build(&w->tensor_names, w->tensor, sizeof *w->tensor, w->n_tensors, &twice))
         return wg_nomem(err, (size_t)w->n_tensors * sizeof(int32_t), "the index of tensor names");
     if (twice >= 0)
-        return wg_fail(err, WG_EFORMAT, "%s: %s tensor list: tensor '%s' occurs twice (entry %d of %d repeats it); the file is "
-                       "damaged or was written by a faulty tool: convert or download it again", w->path, w->format,
-                       w->tensor[twice].name, twice + 1, w->n_tensors);
+        return wg_fail(err, WG_EFORMAT,
+                       "%s: %s tensor list: tensor '%s' occurs twice (entry %d of %d repeats it); the file is "
+                       "damaged or was written by a faulty tool: convert or download it again",
+                       w->path, w->format, w->tensor[twice].name, twice + 1, w->n_tensors);
     return WG_OK;
 }
 
@@ -293,7 +294,10 @@ static const wg_meta *meta_find(const wg_weights *w, const char *key)
 
 static bool value_int(int type, const uint8_t *p, int64_t *out)
 {
-    union { uint64_t u; int64_t i; } v = { 0 };
+    union {
+        uint64_t u;
+        int64_t i;
+    } v = { 0 };
     if (type < 0 || type >= GGUF_VALUES) return false;
     memcpy(&v, p, wg_gguf_value_size[type]);
     switch (type) {

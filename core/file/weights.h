@@ -16,11 +16,11 @@ enum { WG_DIMS = 4 };
 
 typedef struct wg_tensor {
     const char *name;
-    int type;                 /* wg_type */
+    int type; /* wg_type */
     int n_dims;
-    int64_t dim[WG_DIMS];     /* dim[0] is contiguous; unused dims are 1. A linear layer is {n_in, n_out} */
+    int64_t dim[WG_DIMS]; /* dim[0] is contiguous; unused dims are 1. A linear layer is {n_in, n_out} */
     size_t bytes;
-    const void *data;         /* into the mapping: see wg_weights_need. NULL in a file opened for its header alone */
+    const void *data; /* into the mapping: see wg_weights_need. NULL in a file opened for its header alone */
 } wg_tensor;
 
 typedef struct wg_weights wg_weights; /* read-only after open; may be shared between threads */
@@ -37,7 +37,7 @@ const char *wg_weights_format(const wg_weights *w); /* "GGUF v3" */
 size_t wg_weights_file_bytes(const wg_weights *w);
 
 int wg_weights_count(const wg_weights *w);
-const wg_tensor *wg_weights_at(const wg_weights *w, int i);             /* in file order */
+const wg_tensor *wg_weights_at(const wg_weights *w, int i);              /* in file order */
 const wg_tensor *wg_weights_find(const wg_weights *w, const char *name); /* hashed; NULL if absent */
 
 /* Before the bytes of a tensor are read: those of a model that is no file are drawn now (ENOMEM); a file's are there. */
@@ -49,10 +49,13 @@ void wg_weights_release(const wg_weights *w, const wg_tensor *t);
 
 /* ---- metadata. Getters return false when the key is absent or of another kind; *out is then untouched. */
 typedef enum wg_meta_kind { WG_META_INT, WG_META_FLOAT, WG_META_BOOL, WG_META_STRING, WG_META_ARRAY } wg_meta_kind;
-typedef struct wg_text { const char *s; size_t n; } wg_text; /* bytes, not NUL-terminated, may hold NUL */
+typedef struct wg_text {
+    const char *s;
+    size_t n;
+} wg_text; /* bytes, not NUL-terminated, may hold NUL */
 
-bool wg_meta_int(const wg_weights *w, const char *key, int64_t *out);     /* any integer type */
-bool wg_meta_float(const wg_weights *w, const char *key, double *out);    /* any number */
+bool wg_meta_int(const wg_weights *w, const char *key, int64_t *out);  /* any integer type */
+bool wg_meta_float(const wg_weights *w, const char *key, double *out); /* any number */
 bool wg_meta_bool(const wg_weights *w, const char *key, bool *out);
 bool wg_meta_string(const wg_weights *w, const char *key, wg_text *out);
 /* An array's length, or -1; `kind` of its elements. Elements by index (arrays are indexed at open: each is O(1)). */

@@ -13,18 +13,18 @@ _Static_assert(WG_TREE_NODES <= (int)WG_KV_TAIL_MAX, "a tree fits the tail of a 
 
 typedef struct wg_row {
     int32_t token, position;
-    int32_t slot;        /* where its key and value go */
-    int32_t prefix;      /* it sees slots 0..prefix-1, then slots tail + b for the bits b of anc: itself last */
+    int32_t slot;   /* where its key and value go */
+    int32_t prefix; /* it sees slots 0..prefix-1, then slots tail + b for the bits b of anc: itself last */
     int32_t tail;
     wg_mask anc;
-    int32_t sinks, gap;  /* a sparse view leaves slots sinks..sinks+gap-1 of the prefix out; gap 0: none (ops.h) */
-    int32_t logits;      /* row of the logits output that it fills, or -1 */
+    int32_t sinks, gap; /* a sparse view leaves slots sinks..sinks+gap-1 of the prefix out; gap 0: none (ops.h) */
+    int32_t logits;     /* row of the logits output that it fills, or -1 */
     wg_kv_seq *kv;
 } wg_row;
 
 typedef struct wg_batch {
-    int n, cap;          /* rows */
-    int logits;          /* logit rows asked for so far */
+    int n, cap; /* rows */
+    int logits; /* logit rows asked for so far */
     wg_row *row;
 } wg_batch;
 

@@ -84,8 +84,8 @@ wg_status wg_kv_space(wg_kv *kv, int layers, int kv_heads, int head_dim, int typ
     return wg_kv_space_at(kv, NULL, layers, kv_heads, head_dim, type, space, err);
 }
 
-wg_status wg_kv_space_at(wg_kv *kv, const wg_kv_memory *memory, int layers, int kv_heads, int head_dim, int type,
-                         int *space, wg_error *err)
+wg_status wg_kv_space_at(wg_kv *kv, const wg_kv_memory *memory, int layers, int kv_heads, int head_dim, int type, int *space,
+                         wg_error *err)
 {
     if (kv->placed)
         return wg_fail(err, WG_EINVAL,
@@ -134,8 +134,9 @@ static wg_status place(wg_kv *kv, wg_error *err)
         wg_kv_store *t = &kv->space[i];
         size_t bytes;
         if (!t->pool)
-            t->pool = !t->memory.alloc ? wg_calloc((size_t)kv->pages, t->page_bytes)
-                      : wg_size_mul((size_t)kv->pages, t->page_bytes, &bytes) ? t->memory.alloc(t->memory.user, bytes) : NULL;
+            t->pool = !t->memory.alloc                                        ? wg_calloc((size_t)kv->pages, t->page_bytes)
+                      : wg_size_mul((size_t)kv->pages, t->page_bytes, &bytes) ? t->memory.alloc(t->memory.user, bytes)
+                                                                              : NULL;
         if (!t->pool)
             return wg_fail(err, WG_ENOMEM, "out of memory%s%s: %d KV pages of %zu bytes; lower pages or max_tokens",
                            t->memory.alloc ? " on " : "", t->memory.alloc ? t->memory.name : "", kv->pages, t->page_bytes);
@@ -247,7 +248,8 @@ wg_status wg_kv_reserve(wg_kv_seq *s, int n, wg_error *err)
     int need = want - s->pages;
     for (int i = from; i < s->pages; i++) need += kv->refs[s->page[i]] > 1;
     if (need > kv->free_pages)
-        return wg_fail(err, WG_EFULL, "KV cache: %d new slots need %d pages of %d slots, %d of %d are free: %d missing; "
+        return wg_fail(err, WG_EFULL,
+                       "KV cache: %d new slots need %d pages of %d slots, %d of %d are free: %d missing; "
                        "raise pages or run fewer sequences at once",
                        n, need, kv->page_slots, kv->free_pages, kv->pages, need - kv->free_pages);
 
@@ -274,7 +276,11 @@ static void copy_pieces(const wg_kv_store *t, size_t to, size_t from, size_t byt
 }
 
 /* Slots of a space on their way; those of another memory go there together. */
-typedef struct moving { const wg_kv_seq *s; const wg_kv_store *t; wg_kv_moves m; } moving;
+typedef struct moving {
+    const wg_kv_seq *s;
+    const wg_kv_store *t;
+    wg_kv_moves m;
+} moving;
 
 static moving moving_in(const wg_kv_seq *s, int space)
 {

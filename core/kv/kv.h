@@ -30,7 +30,7 @@ enum { WG_KV_SPACES = 8, WG_KV_TAIL_MAX = 1024 };
 /* Element types of a cache by the names that options give them, and their ids in the same order. */
 extern const char *const wg_kv_type_names[]; /* "f32", "f16", "bf16", "q8", NULL */
 extern const int wg_kv_type_ids[];
-const char *wg_kv_type_name(int type); /* of any type, for messages */
+const char *wg_kv_type_name(int type);                                      /* of any type, for messages */
 size_t wg_kv_token_bytes(int type, int layers, int kv_heads, int head_dim); /* a token's keys and values, with their scales */
 
 typedef struct wg_kv wg_kv;         /* one per engine; not thread-safe */
@@ -56,24 +56,24 @@ typedef struct wg_kv_moves {
 
 /* Where a space's bytes live when that is not the host's memory; page numbers are common to all spaces, bytes are not. */
 typedef struct wg_kv_memory {
-    const char *name;                                /* "cuda:0" */
+    const char *name; /* "cuda:0" */
     void *user;
-    char *(*alloc)(void *user, size_t bytes);        /* all pages at once, zeroed; NULL: out of memory */
-    void (*free)(void *user, char *pool);            /* what alloc gave; `user` must live until then */
+    char *(*alloc)(void *user, size_t bytes); /* all pages at once, zeroed; NULL: out of memory */
+    void (*free)(void *user, char *pool);     /* what alloc gave; `user` must live until then */
     /* These cannot fail, and are in order with the passes that read and write. copy: a page. */
     void (*copy)(void *user, char *to, const char *from, size_t bytes);
     void (*move)(void *user, char *pool, const wg_kv_moves *moves);
 } wg_kv_memory;
 /* The same with pages at `home` (copied; NULL: the host). */
-wg_status wg_kv_space_at(wg_kv *kv, const wg_kv_memory *memory, int layers, int kv_heads, int head_dim, int type,
-                         int *space, wg_error *err);
+wg_status wg_kv_space_at(wg_kv *kv, const wg_kv_memory *memory, int layers, int kv_heads, int head_dim, int type, int *space,
+                         wg_error *err);
 
 int wg_kv_page_slots(const wg_kv *kv);
 int wg_kv_pages(const wg_kv *kv);
 int wg_kv_pages_free(const wg_kv *kv);
 int wg_kv_pages_most(const wg_kv *kv); /* of one sequence */
-int wg_kv_spaces(const wg_kv *kv);   /* registered so far */
-size_t wg_kv_bytes(const wg_kv *kv); /* of all pages and tables */
+int wg_kv_spaces(const wg_kv *kv);     /* registered so far */
+size_t wg_kv_bytes(const wg_kv *kv);   /* of all pages and tables */
 
 wg_status wg_kv_seq_open(wg_kv *kv, wg_kv_seq **out, wg_error *err);
 void wg_kv_seq_close(wg_kv_seq *s); /* NULL is fine; in TAIL it rolls back first */

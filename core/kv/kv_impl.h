@@ -12,13 +12,13 @@ enum { WG_KV_WORDS = WG_KV_TAIL_MAX / 64 };
  * own block. */
 typedef struct wg_kv_store {
     int layers, kv_dim, head_dim, type;
-    size_t row_bytes;      /* one slot's key, or value, of one layer, */
-    int scales;            /* and its scales, of types that have any */
-    size_t value_at;       /* from a layer's keys to its values, */
-    size_t scale_at;       /* and to the scales of its keys; those of its values are value_at further */
+    size_t row_bytes; /* one slot's key, or value, of one layer, */
+    int scales;       /* and its scales, of types that have any */
+    size_t value_at;  /* from a layer's keys to its values, */
+    size_t scale_at;  /* and to the scales of its keys; those of its values are value_at further */
     size_t layer_bytes, page_bytes;
-    char *pool;            /* pages x page_bytes; NULL before the first sequence */
-    wg_kv_memory memory;       /* of the pool; no alloc: host memory */
+    char *pool;          /* pages x page_bytes; NULL before the first sequence */
+    wg_kv_memory memory; /* of the pool; no alloc: host memory */
 } wg_kv_store;
 
 struct wg_kv {
@@ -26,21 +26,21 @@ struct wg_kv {
     int spaces, sequences; /* registered, open */
     bool placed;           /* page memory exists: no more spaces */
     wg_kv_store space[WG_KV_SPACES];
-    int32_t *refs;         /* (pages) page tables that hold the page */
-    int32_t *free;         /* (pages) a stack of free pages */
+    int32_t *refs; /* (pages) page tables that hold the page */
+    int32_t *free; /* (pages) a stack of free pages */
     int free_pages;
-    int32_t *count;        /* (pages) scratch of wg_kv_check */
-    wg_kv_seq *first;      /* all open sequences */
+    int32_t *count;   /* (pages) scratch of wg_kv_check */
+    wg_kv_seq *first; /* all open sequences */
 };
 
 struct wg_kv_seq {
     wg_kv *kv;
     wg_kv_seq *prev, *next;
-    int len, tail;         /* committed slots, tail slots; IDLE is tail == 0 */
-    int pages;             /* pages held */
+    int len, tail; /* committed slots, tail slots; IDLE is tail == 0 */
+    int pages;     /* pages held */
     int valid[WG_KV_SPACES];
     uint64_t wrote[WG_KV_SPACES][WG_KV_WORDS]; /* tail slots written, per space */
-    int32_t *page;         /* (max_slots / page_slots, rounded up) */
+    int32_t *page;                             /* (max_slots / page_slots, rounded up) */
 };
 
 static inline int wg_kv_pages_for(const wg_kv *kv, int slots) { return (slots + kv->page_slots - 1) / kv->page_slots; }

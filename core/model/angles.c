@@ -33,9 +33,10 @@ static double log_of(double x)
 /* x = n ln 2 + r, |r| <= ln 2 / 2. */
 static double exp_of(double x)
 {
-    static const double coef[] = { 1.0,          1.0,           1.0 / 2,        1.0 / 6,         1.0 / 24,
-                                   1.0 / 120,    1.0 / 720,     1.0 / 5040,     1.0 / 40320,     1.0 / 362880,
-                                   1.0 / 3628800, 1.0 / 39916800, 1.0 / 479001600, 1.0 / 6227020800 };
+    static const double coef[] = {
+        1.0,        1.0,         1.0 / 2,      1.0 / 6,       1.0 / 24,       1.0 / 120,       1.0 / 720,
+        1.0 / 5040, 1.0 / 40320, 1.0 / 362880, 1.0 / 3628800, 1.0 / 39916800, 1.0 / 479001600, 1.0 / 6227020800
+    };
     const double n = rint(x * 0x1.71547652b82fep+0);
     const double r = (x - n * LN2_HI) - n * LN2_LO;
     return ldexp(horner(r, coef, 14), (int)n);
@@ -46,10 +47,24 @@ double wg_pow(double base, double e) { return exp_of(e * log_of(base)); }
 /* x = n pi/2 + r, |r| <= pi/4: pi/2 in three parts, the first two of 30 bits, so that n times them is exact for n < 2^23. */
 void wg_sincos(double x, double *sine, double *cosine)
 {
-    static const double sin_coef[] = { 1.0,           -1.0 / 6,         1.0 / 120,        -1.0 / 5040,           1.0 / 362880,
-                                       -1.0 / 39916800, 1.0 / 6227020800, -1.0 / 1307674368000, 1.0 / 355687428096000 };
-    static const double cos_coef[] = { 1.0,           -1.0 / 2,        1.0 / 24,           -1.0 / 720,           1.0 / 40320,
-                                       -1.0 / 3628800, 1.0 / 479001600, -1.0 / 87178291200, 1.0 / 20922789888000,
+    static const double sin_coef[] = { 1.0,
+                                       -1.0 / 6,
+                                       1.0 / 120,
+                                       -1.0 / 5040,
+                                       1.0 / 362880,
+                                       -1.0 / 39916800,
+                                       1.0 / 6227020800,
+                                       -1.0 / 1307674368000,
+                                       1.0 / 355687428096000 };
+    static const double cos_coef[] = { 1.0,
+                                       -1.0 / 2,
+                                       1.0 / 24,
+                                       -1.0 / 720,
+                                       1.0 / 40320,
+                                       -1.0 / 3628800,
+                                       1.0 / 479001600,
+                                       -1.0 / 87178291200,
+                                       1.0 / 20922789888000,
                                        -1.0 / 6402373705728000 };
     const double n = rint(x * 0x1.45f306dc9c883p-1);
     const double r = ((x - n * 0x1.921fb54000000p+0) - n * 0x1.10b4611800000p-30) - n * 0x1.313198a2e0370p-61;

@@ -155,7 +155,10 @@ static wg_status derive(reader *r)
 /* Keys that would change the results: absent, or with the value that changes nothing. */
 static wg_status refuse_what_is_missing_here(reader *r)
 {
-    const struct { const char *key; int64_t harmless; } row[] = {
+    const struct {
+        const char *key;
+        int64_t harmless;
+    } row[] = {
         { "expert_count", 0 },
         { "attention.value_length", r->a->head_dim },
         { "attention.sliding_window", 0 },

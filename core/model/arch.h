@@ -6,14 +6,14 @@
 #include "core/file/weights.h"
 
 typedef struct wg_arch {
-    char family[32];              /* general.architecture */
-    char name[96];                /* general.name or the file's name */
+    char family[32]; /* general.architecture */
+    char name[96];   /* general.name or the file's name */
     int layers, dim, heads, kv_heads, head_dim, hidden, vocab, context;
     int n_rot;                    /* rotated elements of a head */
     bool rope_adjacent;           /* pairs (2i, 2i+1), else (i, i + n_rot/2) */
     double rope_base, rope_scale; /* frequency i: base^(-2i/n_rot) / scale (linear scaling) */
     float eps;
-    bool tied;                    /* the head is the embedding */
+    bool tied; /* the head is the embedding */
 } wg_arch;
 
 /* Reads and checks the hyper-parameters. EMODEL names the key, its value and what was expected; EUNSUPPORTED lists the

@@ -42,8 +42,10 @@ static wg_status open_cuda(wg_device *out, int ordinal, unsigned mode, wg_pool *
 {
     const wg_gpu_api *api = wg_gpu_cuda();
     if (!api)
-        return wg_fail(err, WG_EUNSUPPORTED, "device cuda:%d%s: this build is without CUDA; build it with the CUDA toolkit and "
-                       "cmake -DWG_CUDA=ON, or take device cpu", ordinal, mode & WG_CUDA_FAST ? "/fast" : "");
+        return wg_fail(err, WG_EUNSUPPORTED,
+                       "device cuda:%d%s: this build is without CUDA; build it with the CUDA toolkit and "
+                       "cmake -DWG_CUDA=ON, or take device cpu",
+                       ordinal, mode & WG_CUDA_FAST ? "/fast" : "");
     return wg_device_cuda(out, api, ordinal, mode, pool, err);
 }
 

@@ -22,7 +22,9 @@ typedef struct wg_rope {
 } wg_rope;
 
 /* What passes of a model look like. */
-typedef struct wg_pass_shape { int max_rows, heads, head_dim, vocab, kv_type; } wg_pass_shape;
+typedef struct wg_pass_shape {
+    int max_rows, heads, head_dim, vocab, kv_type;
+} wg_pass_shape;
 
 /* What becomes of the rows of a pass where they are: the sampler chain (wg_sampling of core/dist/sampler.h, in its usual
  * order and without penalties), then a rule over trees of them. Everything is borrowed until the pass is over. */
@@ -30,11 +32,11 @@ typedef struct wg_verify_spec {
     double temperature, top_p, min_p;
     int top_k;
     wg_rule rule;
-    const wg_rule_tree *tree;   /* (trees) whose rows are among the pass's rows of logits */
+    const wg_rule_tree *tree; /* (trees) whose rows are among the pass's rows of logits */
     int trees, q_rows;
-    const double *const *q;     /* (q_rows) each (vocab), in host memory; NULL: a point, or a row that no node was drawn from */
-    const int32_t *q_one_hot;     /* (q_rows) the token that has all the mass, or -1 */
-    wg_rule_path *path;         /* (trees) out, in host memory */
+    const double *const *q;   /* (q_rows) each (vocab), in host memory; NULL: a point, or a row that no node was drawn from */
+    const int32_t *q_one_hot; /* (q_rows) the token that has all the mass, or -1 */
+    wg_rule_path *path;       /* (trees) out, in host memory */
 } wg_verify_spec;
 
 /* One pass: rows, of which `asked` want logits, through what the plan runs of a model with room for max_rows. */
@@ -44,7 +46,7 @@ typedef struct wg_pass {
     const struct wg_layer_plan *plan;
     const wg_row *row;
     int rows, asked, max_rows, space;
-    float *logits;          /* (asked, width) host memory, as the stage `head` gets it; NULL: they stay */
+    float *logits; /* (asked, width) host memory, as the stage `head` gets it; NULL: they stay */
     int width;
     const wg_verify_spec *verify; /* what the logits are settled to instead; NULL: nothing */
 } wg_pass;
@@ -71,7 +73,7 @@ typedef struct wg_device_class {
     wg_status (*matrix_random)(wg_device *d, int type, int n, int k, uint64_t seed, uint32_t stream, wg_matrix *out,
                                wg_error *err);
     void (*matrix_free)(wg_device *d, wg_matrix *m);
-    wg_buf (*alloc)(wg_device *d, size_t floats);           /* NULL when out of memory */
+    wg_buf (*alloc)(wg_device *d, size_t floats); /* NULL when out of memory */
     void (*free)(wg_device *d, wg_buf b);
     void (*upload)(wg_device *d, wg_buf to, const float *from, size_t floats);
 
@@ -91,7 +93,7 @@ typedef struct wg_device_class {
      * than fit stay with the host. NULL: none are settled. */
     wg_status (*verify_open)(wg_device *d, wg_rule_kind rule, int vocab, int trees, int *rows, wg_error *err);
     struct wg_cuda *(*cuda)(const wg_device *d); /* the CUDA device behind it (core/model/cuda/); NULL: of another kind */
-    void (*retain)(wg_device *d); /* one owner more; wg_device_close: one less */
+    void (*retain)(wg_device *d);                /* one owner more; wg_device_close: one less */
     void (*close)(wg_device *d);
 
     /* Stages of the forward pass; shapes as in kernels/ops.h, `rows` rows each. They cannot fail. */
@@ -131,11 +133,11 @@ typedef struct wg_device_class {
 
 struct wg_device {
     const wg_device_class *class;
-    const wg_ops *ops;      /* of the CPU, on every device: sampling and loading run there */
-    wg_pool *pool;          /* borrowed */
-    void *state;            /* of its kind */
+    const wg_ops *ops;          /* of the CPU, on every device: sampling and loading run there */
+    wg_pool *pool;              /* borrowed */
+    void *state;                /* of its kind */
     const wg_kv_memory *memory; /* of pages; NULL: host memory */
-    double small;  /* multiply-adds of a stage that is not worth a fork-join: it stays on the calling thread */
+    double small;               /* multiply-adds of a stage that is not worth a fork-join: it stays on the calling thread */
 };
 
 /* The CPU device at the level the processor (and WG_CPU) allow; `pool` is borrowed and may be NULL (one thread). */
@@ -159,7 +161,7 @@ void wg_device_close(wg_device *d); /* of a zeroed one: nothing */
 
 #define WG_DEVICE_NAMES "cpu, cuda:0 (1, ...), cuda:0/exact or /fast, any with /eager, /serial or both behind it, or auto"
 
-#define WG_DEVICE_FAST_SAYS \
+#define WG_DEVICE_FAST_SAYS                                                                                                    \
     "does not keep the Prefix Law: texts may differ from plain decoding's, and nothing counts as lossless"
 
 /* Device `ordinal` of a runtime (kernels/cuda/gpu.h): device_cuda.c. */

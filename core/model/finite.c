@@ -7,12 +7,12 @@
 
 typedef struct job {
     const unsigned char *data;
-    size_t step;               /* bytes from one number to the next */
-    int width;                 /* of the number, in bytes; 1: the codes of a block of f8_e4m3 */
-    int run;                   /* elements from one number to the next */
-    uint32_t exponent;         /* its exponent bits */
+    size_t step;       /* bytes from one number to the next */
+    int width;         /* of the number, in bytes; 1: the codes of a block of f8_e4m3 */
+    int run;           /* elements from one number to the next */
+    uint32_t exponent; /* its exponent bits */
     int64_t count;
-    int64_t found[256];        /* per thread; the pool has at most 256 */
+    int64_t found[256]; /* per thread; the pool has at most 256 */
 } job;
 
 /* Each: the first element of [lo, hi) numbers that is not finite, or -1. */
@@ -66,8 +66,12 @@ int64_t wg_finite_check(wg_pool *pool, const wg_tensor *t)
     int at[2];
     const int numbers = scales_of(t->type, at);
     const bool wide = t->type == WG_F32 || t->type == WG_F8_E4M3;
-    job j = { .step = (size_t)type->bytes, .width = wide ? 4 : 2, .run = type->block,
-              .exponent = wide ? 0x7F800000 : t->type == WG_BF16 ? 0x7F80 : 0x7C00,
+    job j = { .step = (size_t)type->bytes,
+              .width = wide ? 4 : 2,
+              .run = type->block,
+              .exponent = wide                 ? 0x7F800000
+                          : t->type == WG_BF16 ? 0x7F80
+                                               : 0x7C00,
               .count = (int64_t)(t->bytes / (size_t)type->bytes) };
     for (int n = 0; n < numbers; n++) {
         j.data = (const unsigned char *)t->data + at[n];

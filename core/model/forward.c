@@ -219,8 +219,16 @@ wg_status wg_model_pass(wg_model *m, const wg_layer_plan *plan, int space, const
     }
     check_rows(b, space);
     wg_device *d = &m->device;
-    const wg_pass pass = { .model = m, .plan = plan, .row = b->row, .rows = b->n, .asked = b->logits, .max_rows = m->max_rows,
-                           .space = space, .logits = logits, .width = m->head.n, .verify = m->verify };
+    const wg_pass pass = { .model = m,
+                           .plan = plan,
+                           .row = b->row,
+                           .rows = b->n,
+                           .asked = b->logits,
+                           .max_rows = m->max_rows,
+                           .space = space,
+                           .logits = logits,
+                           .width = m->head.n,
+                           .verify = m->verify };
     if (d->class->begin) d->class->begin(d, &pass);
     if (!d->class->again) wg_model_stages(m, plan, space, b, logits);
     while (d->class->again && d->class->again(d)) wg_model_stages(m, plan, space, b, logits);
@@ -255,8 +263,9 @@ static wg_status model_verify(wg_lm *lm, const wg_batch *b, const wg_verify_spec
 wg_status wg_model_attach(wg_model *m, wg_kv *kv, int *space, wg_error *err)
 {
     const wg_arch *a = &m->arch;
-    const wg_pass_shape shape = { .max_rows = m->max_rows, .heads = a->heads, .head_dim = a->head_dim, .vocab = a->vocab,
-                                  .kv_type = m->kv_type };
+    const wg_pass_shape shape = {
+        .max_rows = m->max_rows, .heads = a->heads, .head_dim = a->head_dim, .vocab = a->vocab, .kv_type = m->kv_type
+    };
     if (m->device.class->attach) WG_TRY(m->device.class->attach(&m->device, kv, &shape, err));
     return wg_kv_space_at(kv, m->device.memory, a->layers, a->kv_heads, a->head_dim, m->kv_type, space, err);
 }

@@ -65,12 +65,11 @@ static void close_lm(wg_lm *lm) { wg_lm_table_close((wg_lm_table *)lm); }
 
 static const wg_lm_class table_class = { .name = "table", .attach = attach, .forward = forward, .close = close_lm };
 
-wg_status wg_lm_table_open(wg_lm_table **out, int vocab, int order, uint64_t seed, double sharpness, int context,
-                           wg_error *err)
+wg_status wg_lm_table_open(wg_lm_table **out, int vocab, int order, uint64_t seed, double sharpness, int context, wg_error *err)
 {
     if (vocab < 1 || vocab > 1 << 24 || order < 0 || order > WG_LM_TABLE_ORDER || context < 1)
-        return wg_fail(err, WG_EINVAL, "table model: vocabulary %d, order %d, context %d: expected 1..%d, 0..%d, 1..",
-                       vocab, order, context, 1 << 24, (int)WG_LM_TABLE_ORDER);
+        return wg_fail(err, WG_EINVAL, "table model: vocabulary %d, order %d, context %d: expected 1..%d, 0..%d, 1..", vocab,
+                       order, context, 1 << 24, (int)WG_LM_TABLE_ORDER);
     wg_lm_table *t = wg_calloc(1, sizeof *t);
     if (!t) return wg_nomem(err, sizeof *t, "a table model");
     t->lm = (wg_lm){ .class = &table_class, .vocab = vocab, .context = context, .space = -1 };

@@ -10,11 +10,11 @@
 enum { WG_LM_TABLE_ORDER = 8 };
 
 typedef struct wg_lm_table {
-    wg_lm lm;          /* first: its seam */
-    int order;         /* 0: the same logits everywhere .. WG_LM_TABLE_ORDER */
+    wg_lm lm;  /* first: its seam */
+    int order; /* 0: the same logits everywhere .. WG_LM_TABLE_ORDER */
     uint64_t seed;
-    double sharpness;  /* logits are uniform on [-sharpness, sharpness) */
-    long fail_in;      /* the pass that fails with EINTERRUPTED, counted from now (1: the next); 0: none */
+    double sharpness; /* logits are uniform on [-sharpness, sharpness) */
+    long fail_in;     /* the pass that fails with EINTERRUPTED, counted from now (1: the next); 0: none */
 } wg_lm_table;
 
 /* vocab: 1 .. 2^24. EINVAL, ENOMEM. */

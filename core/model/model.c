@@ -18,8 +18,8 @@ enum width { ONE, DIM, Q_DIM, KV_DIM, HIDDEN, VOCAB, WIDTHS };
 
 typedef struct place {
     const char *name;
-    size_t at;               /* of the wg_matrix in its struct, or of the wg_buf of a vector */
-    enum width in, out;      /* out = ONE: a vector, kept as f32 */
+    size_t at;          /* of the wg_matrix in its struct, or of the wg_buf of a vector */
+    enum width in, out; /* out = ONE: a vector, kept as f32 */
 } place;
 
 static const place layer_places[] = {
@@ -77,8 +77,7 @@ static wg_status find(const loader *o, const char *name, int64_t in, int64_t out
                        out == 1  ? "f32, f16 or bf16"
                        : in % 32 ? "f32, f16 or bf16 (rows are no multiple of 32)"
                                  : WG_COMPUTABLE_TYPES);
-    return (*t)->data ? WG_OK
-                      : wg_fail(o->err, WG_EINVAL, "%s: was opened for its header alone: no weights to load", path);
+    return (*t)->data ? WG_OK : wg_fail(o->err, WG_EINVAL, "%s: was opened for its header alone: no weights to load", path);
 }
 
 /* The bytes of a tensor, which are there from now on, are numbers. */
@@ -299,10 +298,19 @@ static wg_status open_scratch(wg_model *m, wg_error *err)
     const wg_arch *a = &m->arch;
     const size_t rows = (size_t)m->max_rows, q_dim = (size_t)a->heads * (size_t)a->head_dim;
     const size_t kv_dim = (size_t)a->kv_heads * (size_t)a->head_dim;
-    const struct { wg_buf *buf; size_t floats; } part[] = {
-        { &m->x, rows * (size_t)a->dim },       { &m->h, rows * (size_t)a->dim },     { &m->q, rows * q_dim },
-        { &m->att, rows * q_dim },              { &m->k, rows * kv_dim },             { &m->v, rows * kv_dim },
-        { &m->gate, rows * (size_t)a->hidden }, { &m->up, rows * (size_t)a->hidden }, { &m->act, act_floats(m) },
+    const struct {
+        wg_buf *buf;
+        size_t floats;
+    } part[] = {
+        { &m->x, rows * (size_t)a->dim },
+        { &m->h, rows * (size_t)a->dim },
+        { &m->q, rows * q_dim },
+        { &m->att, rows * q_dim },
+        { &m->k, rows * kv_dim },
+        { &m->v, rows * kv_dim },
+        { &m->gate, rows * (size_t)a->hidden },
+        { &m->up, rows * (size_t)a->hidden },
+        { &m->act, act_floats(m) },
     };
     for (size_t i = 0; i < sizeof part / sizeof part[0]; i++) {
         *part[i].buf = m->device.class->alloc(&m->device, part[i].floats);
@@ -345,9 +353,16 @@ static wg_status open_into(wg_model *m, const wg_weights *w, const wg_model_opti
     };
     m->layer = wg_calloc((size_t)a->layers, sizeof *m->layer);
     if (!m->layer) return wg_nomem(err, (size_t)a->layers * sizeof *m->layer, "a model");
-    const loader o = { .m = m, .w = w, .opt = opt, .err = err, .width = {
-        [ONE] = 1, [DIM] = a->dim, [Q_DIM] = (int64_t)a->heads * a->head_dim, [KV_DIM] = (int64_t)a->kv_heads * a->head_dim,
-        [HIDDEN] = a->hidden, [VOCAB] = a->vocab } };
+    const loader o = { .m = m,
+                       .w = w,
+                       .opt = opt,
+                       .err = err,
+                       .width = { [ONE] = 1,
+                                  [DIM] = a->dim,
+                                  [Q_DIM] = (int64_t)a->heads * a->head_dim,
+                                  [KV_DIM] = (int64_t)a->kv_heads * a->head_dim,
+                                  [HIDDEN] = a->hidden,
+                                  [VOCAB] = a->vocab } };
     WG_TRY(load_angles(&o));
     WG_TRY(load_all(&o));
     return open_scratch(m, err);
@@ -395,7 +410,7 @@ size_t wg_model_bytes(const wg_model *m) { return m->bytes; }
 size_t wg_model_pass_bytes(const wg_model *m)
 {
     const size_t angles = (size_t)m->lm.context * (size_t)m->arch.n_rot * sizeof(float);
-    const size_t embed = m->head.data == m->embed.data ? 0
-                         : m->device.class->matrix_bytes(&m->device, m->embed.type, m->embed.n, m->embed.k);
+    const size_t embed =
+        m->head.data == m->embed.data ? 0 : m->device.class->matrix_bytes(&m->device, m->embed.type, m->embed.n, m->embed.k);
     return m->bytes - angles - embed;
 }

@@ -10,10 +10,10 @@
 typedef struct wg_model wg_model;
 
 typedef struct wg_model_options {
-    int kv_type;       /* WG_F32, WG_F16, WG_BF16 or WG_KV_Q8 */
-    int max_rows;      /* rows of one pass; larger batches are refused. 0: 512 */
-    int context;       /* 0: the file's */
-    bool allow_nan;    /* accept NaN and infinities in weights */
+    int kv_type;         /* WG_F32, WG_F16, WG_BF16 or WG_KV_Q8 */
+    int max_rows;        /* rows of one pass; larger batches are refused. 0: 512 */
+    int context;         /* 0: the file's */
+    bool allow_nan;      /* accept NaN and infinities in weights */
     const int32_t *head; /* of the output head only these rows are kept and computed, in this order: logits are n_head wide */
     int n_head;          /* NULL, 0: all rows */
 } wg_model_options;
@@ -26,9 +26,9 @@ wg_status wg_model_open(wg_model **out, const wg_weights *w, const wg_device *de
 void wg_model_close(wg_model *m); /* NULL is fine */
 
 const wg_arch *wg_model_arch(const wg_model *m);
-wg_lm *wg_model_lm(wg_model *m); /* owned by the model */
-int wg_model_head_rows(const wg_model *m); /* width of a row of logits: the vocabulary, or n_head */
-size_t wg_model_bytes(const wg_model *m); /* weights in memory */
+wg_lm *wg_model_lm(wg_model *m);               /* owned by the model */
+int wg_model_head_rows(const wg_model *m);     /* width of a row of logits: the vocabulary, or n_head */
+size_t wg_model_bytes(const wg_model *m);      /* weights in memory */
 size_t wg_model_pass_bytes(const wg_model *m); /* of them, what a pass reads: layers and head, not an embedding of its own */
 
 #endif

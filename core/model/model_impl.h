@@ -7,35 +7,35 @@
 #include "core/model/submodel.h"
 
 typedef struct wg_layer {
-    wg_buf attn_norm, ffn_norm;  /* (dim) */
-    wg_matrix q;                 /* (heads * head_dim, dim) */
-    wg_matrix k, v;              /* (kv_heads * head_dim, dim) */
-    wg_matrix o;                 /* (dim, heads * head_dim) */
-    wg_matrix gate, up;          /* (hidden, dim) */
-    wg_matrix down;              /* (dim, hidden) */
+    wg_buf attn_norm, ffn_norm; /* (dim) */
+    wg_matrix q;                /* (heads * head_dim, dim) */
+    wg_matrix k, v;             /* (kv_heads * head_dim, dim) */
+    wg_matrix o;                /* (dim, heads * head_dim) */
+    wg_matrix gate, up;         /* (hidden, dim) */
+    wg_matrix down;             /* (dim, hidden) */
 } wg_layer;
 
 struct wg_model {
-    wg_lm lm;                    /* first: a wg_lm * of this class is a wg_model * */
+    wg_lm lm; /* first: a wg_lm * of this class is a wg_model * */
     wg_device device;
     wg_arch arch;
     int kv_type, max_rows;
     size_t bytes;
 
-    wg_matrix embed;             /* (vocab, dim) */
-    wg_matrix head;              /* (vocab or n_head, dim); when tied and whole, the same memory as embed */
-    wg_buf out_norm;             /* (dim) */
-    wg_layer *layer;             /* (layers) */
+    wg_matrix embed; /* (vocab, dim) */
+    wg_matrix head;  /* (vocab or n_head, dim); when tied and whole, the same memory as embed */
+    wg_buf out_norm; /* (dim) */
+    wg_layer *layer; /* (layers) */
     wg_rope rope;
-    wg_buf angles;               /* (context, n_rot/2, 2), what rope.cs points to */
+    wg_buf angles; /* (context, n_rot/2, 2), what rope.cs points to */
 
     /* Scratch of one pass, max_rows rows each. */
-    wg_buf x, h;                 /* (rows, dim) residual stream; normed input or a block's output */
-    wg_buf q, att;               /* (rows, heads * head_dim) */
-    wg_buf k, v;                 /* (rows, kv_heads * head_dim) */
-    wg_buf gate, up;             /* (rows, hidden) */
-    wg_buf act;                  /* prepared activations of any stage */
-    wg_row *asked;               /* the rows that asked for logits, and where they were in the batch */
+    wg_buf x, h;     /* (rows, dim) residual stream; normed input or a block's output */
+    wg_buf q, att;   /* (rows, heads * head_dim) */
+    wg_buf k, v;     /* (rows, kv_heads * head_dim) */
+    wg_buf gate, up; /* (rows, hidden) */
+    wg_buf act;      /* prepared activations of any stage */
+    wg_row *asked;   /* the rows that asked for logits, and where they were in the batch */
     int32_t *asked_from;
     const wg_verify_spec *verify; /* of the pass that runs; NULL: it ends in logits */
 };

@@ -26,7 +26,10 @@ typedef struct wg_layer_plan {
                             the tail; window 0: all */
 } wg_layer_plan;
 
-static inline bool wg_layer_plan_skips(const wg_layer_plan *p, int layer, unsigned what) { return p->skip && p->skip[layer] & what; }
+static inline bool wg_layer_plan_skips(const wg_layer_plan *p, int layer, unsigned what)
+{
+    return p->skip && p->skip[layer] & what;
+}
 
 /* Multiply-adds of a row, those with keys and values left out, as a part of the whole model's. */
 double wg_layer_plan_cost(const wg_layer_plan *plan, const wg_arch *arch);
@@ -42,9 +45,10 @@ typedef struct wg_submodel wg_submodel;
 wg_status wg_submodel_open(wg_submodel **out, wg_lm *of, const wg_layer_plan *plan, wg_error *err);
 void wg_submodel_close(wg_submodel *p); /* NULL is fine */
 
-wg_lm *wg_submodel_lm(wg_submodel *p);                         /* owned by the part */
+wg_lm *wg_submodel_lm(wg_submodel *p); /* owned by the part */
 const wg_layer_plan *wg_submodel_layer_plan(const wg_submodel *p);
-void wg_submodel_set_skip(wg_submodel *p, const uint8_t *skip); /* another set (plan layers), copied; passes after this run it */
-int wg_submodel_rows(const wg_submodel *p);                     /* the most rows of a pass */
+void wg_submodel_set_skip(wg_submodel *p,
+                          const uint8_t *skip); /* another set (plan layers), copied; passes after this run it */
+int wg_submodel_rows(const wg_submodel *p);     /* the most rows of a pass */
 
 #endif

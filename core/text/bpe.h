@@ -11,15 +11,18 @@
 
 enum { WG_BPE_CHARS = 0x100 + 68 }; /* the byte map's image ends here */
 
-typedef struct wg_rule { int32_t left, right, id; uint32_t rank; } wg_rule; /* id + 1: 0 marks an empty slot */
+typedef struct wg_rule {
+    int32_t left, right, id;
+    uint32_t rank;
+} wg_rule; /* id + 1: 0 marks an empty slot */
 
 typedef struct wg_bpe {
     const wg_pretok *pretok;
-    wg_rule *rule;                    /* (slots) open addressing by the pair */
+    wg_rule *rule; /* (slots) open addressing by the pair */
     size_t slots;
-    int n;                            /* merges in the file */
-    uint16_t char_of[256];            /* the byte map */
-    int16_t byte_of[WG_BPE_CHARS];    /* and back, -1: not in its image */
+    int n;                         /* merges in the file */
+    uint16_t char_of[256];         /* the byte map */
+    int16_t byte_of[WG_BPE_CHARS]; /* and back, -1: not in its image */
 } wg_bpe;
 
 /* In three steps, as the vocabulary. Errors: EMODEL; EUNSUPPORTED for a pre-tokeniser that is not in the list. */

@@ -9,8 +9,8 @@
 enum { TEXT_MAX = 256 << 20 };
 
 /* Marks in the texts of a template; everything else is words. */
-#define BOS "\1"                   /* the vocabulary's */
-#define BOS_BY_FILE "\2"           /* if the file adds one */
+#define BOS "\1"         /* the vocabulary's */
+#define BOS_BY_FILE "\2" /* if the file adds one */
 #define EOS "\3"
 #define CONTROL(text) "\4" text "\6" /* the control token of this text; there must be one */
 #define MAYBE(text) "\5" text "\6"   /* the same, or words where the vocabulary has no such token */
@@ -41,8 +41,13 @@ static const family families[] = {
 /* clang-format on */
 
 const char *const wg_chat_names[] = {
-    [WG_CHAT_NONE] = "none", [WG_CHAT_LLAMA_2] = "llama-2", [WG_CHAT_LLAMA_3] = "llama-3", [WG_CHAT_CHATML] = "chatml",
-    [WG_CHAT_ZEPHYR] = "zephyr", [WG_CHAT_VICUNA] = "vicuna", NULL,
+    [WG_CHAT_NONE] = "none",
+    [WG_CHAT_LLAMA_2] = "llama-2",
+    [WG_CHAT_LLAMA_3] = "llama-3",
+    [WG_CHAT_CHATML] = "chatml",
+    [WG_CHAT_ZEPHYR] = "zephyr",
+    [WG_CHAT_VICUNA] = "vicuna",
+    NULL,
 };
 
 /* ---- words and control tokens ------------------------------------------------------------------------------------ */
@@ -85,7 +90,8 @@ static wg_status add_token(writer *w, int32_t id, const char *what, wg_error *er
     if (id < 0)
         return wg_fail(err, WG_EMODEL,
                        "the chat template %s needs the token %s, which the vocabulary does not have; choose the template that "
-                       "the model was trained with, or none", w->name, what);
+                       "the model was trained with, or none",
+                       w->name, what);
     WG_TRY(flush(w, err));
     return wg_ids_push(&w->ids, id, err);
 }

@@ -12,21 +12,21 @@
 #include "core/base/error.h"
 
 typedef struct wg_symbol {
-    uint32_t at, n;      /* its bytes in the piece of text; n == 0: merged away */
-    int32_t prev, next;  /* neighbours, -1 at the ends */
-    int32_t id;          /* token, or -1 */
+    uint32_t at, n;     /* its bytes in the piece of text; n == 0: merged away */
+    int32_t prev, next; /* neighbours, -1 at the ends */
+    int32_t id;         /* token, or -1 */
 } wg_symbol;
 
 typedef struct wg_pair {
-    uint64_t key;        /* rank above, index of the left symbol below: order of the heap */
-    uint32_t n;          /* bytes of both halves when the pair was seen */
-    int32_t id;          /* what the pair becomes */
+    uint64_t key; /* rank above, index of the left symbol below: order of the heap */
+    uint32_t n;   /* bytes of both halves when the pair was seen */
+    int32_t id;   /* what the pair becomes */
 } wg_pair;
 
-typedef struct wg_merger {  /* zero-initialise; grows to the longest piece, then allocates no more */
+typedef struct wg_merger { /* zero-initialise; grows to the longest piece, then allocates no more */
     wg_symbol *symbol;
     wg_pair *heap;
-    char *text;          /* of the piece, for kinds that rewrite it */
+    char *text; /* of the piece, for kinds that rewrite it */
     size_t n_symbols, n_pairs, symbol_capacity, pair_capacity, text_capacity;
 } wg_merger;
 
@@ -45,7 +45,10 @@ void wg_merger_push(wg_merger *m, size_t n, int32_t id);
 void wg_merger_run(wg_merger *m, wg_merge_fn *may_join, const void *user);
 
 /* The ids of a text under construction. */
-typedef struct wg_ids { int32_t *v; size_t n, capacity; } wg_ids;
+typedef struct wg_ids {
+    int32_t *v;
+    size_t n, capacity;
+} wg_ids;
 wg_status wg_ids_push(wg_ids *ids, int32_t id, wg_error *err);
 
 #endif

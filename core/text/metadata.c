@@ -16,11 +16,11 @@ static int index_of(const wg_weights *w, const char *key)
 bool wg_key_present(const wg_weights *w, const char *key) { return index_of(w, key) >= 0; }
 
 static const char *const one[] = {
-    [WG_META_INT] = "an integer", [WG_META_FLOAT] = "a float",    [WG_META_BOOL] = "a bool",
+    [WG_META_INT] = "an integer",  [WG_META_FLOAT] = "a float",  [WG_META_BOOL] = "a bool",
     [WG_META_STRING] = "a string", [WG_META_ARRAY] = "an array",
 };
 static const char *const many[] = {
-    [WG_META_INT] = "an array of integers",   [WG_META_FLOAT] = "an array of floats",  [WG_META_BOOL] = "an array of bools",
+    [WG_META_INT] = "an array of integers",   [WG_META_FLOAT] = "an array of floats", [WG_META_BOOL] = "an array of bools",
     [WG_META_STRING] = "an array of strings", [WG_META_ARRAY] = "an array of arrays",
 };
 

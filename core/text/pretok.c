@@ -61,7 +61,11 @@ const char *wg_pretok_list(char *buf, size_t size)
 }
 
 /* One character: its class and where the next one begins. n == 0 reads as `end`. */
-typedef struct glyph { uint32_t cp; wg_unicode is; size_t n; } glyph;
+typedef struct glyph {
+    uint32_t cp;
+    wg_unicode is;
+    size_t n;
+} glyph;
 
 static glyph look(const char *s, size_t n)
 {

@@ -8,14 +8,14 @@
 #include <stddef.h>
 
 typedef struct wg_pretok {
-    const char *names;       /* what tokenizer.ggml.pre may say, separated by spaces; the first is the family's own */
-    bool any_case;           /* contractions match in upper case too */
-    bool prefix_any;         /* a word may begin with any one character but \r \n L N (else: with one U+0020) */
-    int digits;              /* numbers per pre-token (0: all), without a leading space; -1: all, with a leading space */
-    bool lines;              /* line ends stick to punctuation, and \s*[\r\n]+ is a token of its own */
-    bool digits_first;       /* numbers are cut out first, so that white space before one ends a piece of text */
-    bool whole_words;        /* a pre-token that is a token itself is not merged from its bytes ("ignore_merges") */
-    bool add_bos;            /* what a missing add_bos_token means */
+    const char *names; /* what tokenizer.ggml.pre may say, separated by spaces; the first is the family's own */
+    bool any_case;     /* contractions match in upper case too */
+    bool prefix_any;   /* a word may begin with any one character but \r \n L N (else: with one U+0020) */
+    int digits;        /* numbers per pre-token (0: all), without a leading space; -1: all, with a leading space */
+    bool lines;        /* line ends stick to punctuation, and \s*[\r\n]+ is a token of its own */
+    bool digits_first; /* numbers are cut out first, so that white space before one ends a piece of text */
+    bool whole_words;  /* a pre-token that is a token itself is not merged from its bytes ("ignore_merges") */
+    bool add_bos;      /* what a missing add_bos_token means */
 } wg_pretok;
 
 /* The row that carries this name, or NULL. */

@@ -66,11 +66,17 @@ size_t wg_spm_cut(const wg_spm *spm, const char *s, size_t n)
 /* Higher scores are lower ranks; -0 and 0 are one. */
 static uint32_t rank_of(float score)
 {
-    union { float f; uint32_t u; } v = { .f = score + 0.0f };
+    union {
+        float f;
+        uint32_t u;
+    } v = { .f = score + 0.0f };
     return v.u >> 31 ? v.u : ~(v.u | 0x80000000u);
 }
 
-typedef struct context { const wg_vocab *v; const char *text; } context;
+typedef struct context {
+    const wg_vocab *v;
+    const char *text;
+} context;
 
 static int32_t plain_token(const wg_vocab *v, const char *s, size_t n)
 {
@@ -116,8 +122,7 @@ static wg_status encode_part(const wg_vocab *v, wg_merger *m, size_t n, wg_ids *
     return WG_OK;
 }
 
-wg_status wg_spm_encode(const wg_spm *spm, const wg_vocab *v, const char *s, size_t n, wg_merger *m, wg_ids *out,
-                        wg_error *err)
+wg_status wg_spm_encode(const wg_spm *spm, const wg_vocab *v, const char *s, size_t n, wg_merger *m, wg_ids *out, wg_error *err)
 {
     for (size_t at = 0, end; at < n; at = end) {
         end = part_end(spm, s, n, at);

@@ -8,8 +8,8 @@
 #include "core/text/vocab.h"
 
 typedef struct wg_spm {
-    bool prefix;        /* add_space_prefix: a text begins with a space of its own */
-    bool space_begins;  /* no token has a space behind another character, so text may be cut before spaces */
+    bool prefix;       /* add_space_prefix: a text begins with a space of its own */
+    bool space_begins; /* no token has a space behind another character, so text may be cut before spaces */
 } wg_spm;
 
 /* Finds the byte tokens and the shape of the vocabulary. Errors: EMODEL. */

@@ -17,7 +17,7 @@
 enum { TEXT_MAX = 256 << 20, STREAM_MIN = 512 };
 
 struct wg_tokenizer {
-    bool is_bpe;            /* "gpt2", else "llama" */
+    bool is_bpe; /* "gpt2", else "llama" */
     wg_vocab v;
     wg_spm spm;
     wg_bpe bpe;
@@ -77,8 +77,10 @@ static wg_status fill(wg_tokenizer *t, const wg_weights *w, wg_error *err)
     for (int32_t i = 0; i < t->v.n; i++) {
         const size_t n = wg_tokenizer_decode_one(t, i, false, false, NULL, 0);
         if (n > WG_TOKEN_BYTES)
-            return wg_fail(err, WG_EMODEL, "%s: token %d stands for %zu bytes, at most %d are supported; take another "
-                           "tokenizer", wg_weights_path(w), i, n, WG_TOKEN_BYTES);
+            return wg_fail(err, WG_EMODEL,
+                           "%s: token %d stands for %zu bytes, at most %d are supported; take another "
+                           "tokenizer",
+                           wg_weights_path(w), i, n, WG_TOKEN_BYTES);
     }
     return WG_OK;
 }

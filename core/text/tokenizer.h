@@ -18,8 +18,8 @@ void wg_tokenizer_close(wg_tokenizer *t); /* NULL is fine */
 
 const char *wg_tokenizer_kind(const wg_tokenizer *t); /* "llama" or "gpt2" */
 int wg_tokenizer_size(const wg_tokenizer *t);
-int wg_tokenizer_bos(const wg_tokenizer *t);          /* -1: none */
-int wg_tokenizer_eos(const wg_tokenizer *t);          /* -1: none */
+int wg_tokenizer_bos(const wg_tokenizer *t); /* -1: none */
+int wg_tokenizer_eos(const wg_tokenizer *t); /* -1: none */
 bool wg_tokenizer_add_bos(const wg_tokenizer *t);
 bool wg_tokenizer_is_eog(const wg_tokenizer *t, int32_t id); /* eos, eot, eom and the well-known end strings */
 bool wg_tokenizer_is_control(const wg_tokenizer *t, int32_t id);
@@ -56,14 +56,18 @@ wg_status wg_tokenizer_decode(const wg_tokenizer *t, const int32_t *ids, size_t 
 
 /* Streaming: feed tokens one at a time and print what comes back; an incomplete UTF-8 sequence is held back until it is
  * complete (or turns out to be invalid, then it passes as it is). */
-typedef struct wg_stream { char held[8]; int n_held; bool started; } wg_stream; /* zero-initialise */
+typedef struct wg_stream {
+    char held[8];
+    int n_held;
+    bool started;
+} wg_stream; /* zero-initialise */
 /* Appends the printable bytes for `id` to out (at most `size`, at least 512), returns how many. */
 size_t wg_stream_put(wg_stream *s, const wg_tokenizer *t, int32_t id, char *out, size_t size);
 size_t wg_stream_end(wg_stream *s, char *out, size_t size); /* what is still held */
 
 /* Are ids of the two interchangeable? Sizes, bos/eos and texts are compared. EVOCAB lists the first ten differing ids with
  * both strings; a target that only has extra padded rows at the end passes. */
-wg_status wg_tokenizer_same(const wg_tokenizer *target, const wg_tokenizer *draft, const char *target_name, const char *draft_name,
-                            wg_error *err);
+wg_status wg_tokenizer_same(const wg_tokenizer *target, const wg_tokenizer *draft, const char *target_name,
+                            const char *draft_name, wg_error *err);
 
 #endif

@@ -46,13 +46,14 @@ wg_status wg_tokenizer_same(const wg_tokenizer *target, const wg_tokenizer *draf
         at += (size_t)snprintf(list + at, sizeof list - at, "\n  id %d: target %s, draft %s", id, p, q);
     }
     if (flags && differ == 0) return WG_OK;
-    return wg_fail(err, WG_EVOCAB,
-                   "target %.60s (%s, %d tokens, bos %d, eos %d) and draft %.60s (%s, %d tokens, bos %d, eos %d) do not share "
-                   "a vocabulary, %d texts differ%s; take a draft that was trained with the target's tokenizer, or draft across "
-                   "vocabularies: model with vocabulary=intersection, or slem%s",
-                   target_name, wg_tokenizer_kind(target), np, wg_tokenizer_bos(target), wg_tokenizer_eos(target), draft_name,
-                   wg_tokenizer_kind(draft), nq, wg_tokenizer_bos(draft), wg_tokenizer_eos(draft), differ,
-                   differ > SHOWN ? " (the first 10 are shown)" : "", list);
+    return wg_fail(
+        err, WG_EVOCAB,
+        "target %.60s (%s, %d tokens, bos %d, eos %d) and draft %.60s (%s, %d tokens, bos %d, eos %d) do not share "
+        "a vocabulary, %d texts differ%s; take a draft that was trained with the target's tokenizer, or draft across "
+        "vocabularies: model with vocabulary=intersection, or slem%s",
+        target_name, wg_tokenizer_kind(target), np, wg_tokenizer_bos(target), wg_tokenizer_eos(target), draft_name,
+        wg_tokenizer_kind(draft), nq, wg_tokenizer_bos(draft), wg_tokenizer_eos(draft), differ,
+        differ > SHOWN ? " (the first 10 are shown)" : "", list);
 }
 
 void wg_tokenizer_digest(const wg_tokenizer *t, char hex[WG_SHA256_HEX])

@@ -48,10 +48,7 @@ static wg_status token_at(const wg_vocab *v, const wg_weights *w, int i, wg_text
     return WG_OK;
 }
 
-static bool is_special(int64_t type)
-{
-    return type == WG_TOKEN_UNKNOWN || type == WG_TOKEN_CONTROL || type == WG_TOKEN_USER;
-}
+static bool is_special(int64_t type) { return type == WG_TOKEN_UNKNOWN || type == WG_TOKEN_CONTROL || type == WG_TOKEN_USER; }
 
 /* An array that goes with the tokens must be as long as they are. */
 static wg_status check_length(const wg_vocab *v, const wg_weights *w, const char *key, wg_meta_kind of, wg_error *err)

@@ -9,30 +9,41 @@
 
 /* tokenizer.ggml.token_type */
 typedef enum wg_token_type {
-    WG_TOKEN_NORMAL = 1, WG_TOKEN_UNKNOWN, WG_TOKEN_CONTROL, WG_TOKEN_USER, WG_TOKEN_UNUSED, WG_TOKEN_BYTE
+    WG_TOKEN_NORMAL = 1,
+    WG_TOKEN_UNKNOWN,
+    WG_TOKEN_CONTROL,
+    WG_TOKEN_USER,
+    WG_TOKEN_UNUSED,
+    WG_TOKEN_BYTE
 } wg_token_type;
 
 enum {
-    WG_VOCAB_MAX = 1 << 24,  /* tokens, and merges */
-    WG_TOKEN_BYTES = 504,    /* what a printable token may decode to: a stream's 512 less what it may hold */
+    WG_VOCAB_MAX = 1 << 24, /* tokens, and merges */
+    WG_TOKEN_BYTES = 504,   /* what a printable token may decode to: a stream's 512 less what it may hold */
 };
 
-typedef struct wg_special { wg_text text; int32_t id; } wg_special;
-typedef struct wg_slot { uint32_t tag; int32_t next; } wg_slot; /* next: id + 1, 0 when empty */
+typedef struct wg_special {
+    wg_text text;
+    int32_t id;
+} wg_special;
+typedef struct wg_slot {
+    uint32_t tag;
+    int32_t next;
+} wg_slot; /* next: id + 1, 0 when empty */
 
 typedef struct wg_vocab {
     int n;
-    wg_text *text;                /* (n) */
-    uint8_t *type;                /* (n) wg_token_type */
-    float *score;                 /* (n), NULL for kinds without scores */
-    int32_t byte[256];            /* the token of a single byte, -1: none */
-    int32_t unknown;              /* -1: none */
-    size_t longest;               /* bytes of the longest text that a word can become */
+    wg_text *text;     /* (n) */
+    uint8_t *type;     /* (n) wg_token_type */
+    float *score;      /* (n), NULL for kinds without scores */
+    int32_t byte[256]; /* the token of a single byte, -1: none */
+    int32_t unknown;   /* -1: none */
+    size_t longest;    /* bytes of the longest text that a word can become */
 
-    wg_slot *slot;                /* (slots) open addressing by the hash of the text; slots is a power of two */
-    wg_special *special;          /* (specials) control, unknown and user-defined tokens in byte order */
-    unsigned char begins[256];    /* which bytes begin one: 1 a user-defined token, 2 another */
-    char *bytes;                  /* (text_bytes) the texts */
+    wg_slot *slot;             /* (slots) open addressing by the hash of the text; slots is a power of two */
+    wg_special *special;       /* (specials) control, unknown and user-defined tokens in byte order */
+    unsigned char begins[256]; /* which bytes begin one: 1 a user-defined token, 2 another */
+    char *bytes;               /* (text_bytes) the texts */
     size_t slots, specials, text_bytes;
     bool has_types, has_scores;
 } wg_vocab;

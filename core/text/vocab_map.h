@@ -12,8 +12,8 @@
 #include "core/text/tokenizer.h"
 
 typedef struct wg_vocab_map {
-    int a, b;     /* sizes of the two */
-    int shared;   /* tokens that have a partner */
+    int a, b;      /* sizes of the two */
+    int shared;    /* tokens that have a partner */
     int32_t *to_b; /* (a) the partner, or -1 */
     int32_t *to_a; /* (b) likewise */
 } wg_vocab_map;

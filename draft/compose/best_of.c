@@ -16,7 +16,9 @@ typedef struct best_of_drafter {
     best_of_options opt;
     wg_component in[WG_COMPONENT_MAX];
     int n;
-    struct { int place, taken; } *last; /* (max_batch) of the sequence in a slot: in the last batch; whose tree */
+    struct {
+        int place, taken;
+    } * last; /* (max_batch) of the sequence in a slot: in the last batch; whose tree */
 } best_of_drafter;
 
 static const wg_option options[] = {

@@ -163,10 +163,8 @@ static wg_chance inner_chance(const wg_chance *outer)
 static wg_status begin(cascade_drafter *c, const wg_seq *s, int length, wg_seq **out, wg_error *err)
 {
     wg_seq **in = &c->seq[s->slot];
-    if (*in)
-        rewind_to(c, *in, s);
-    else
-        WG_TRY(wg_seq_open(c->engine, in, s->request, s->token, s->n, wg_engine_options_of(c->engine)->max_tokens, err));
+    if (*in) rewind_to(c, *in, s);
+    else WG_TRY(wg_seq_open(c->engine, in, s->request, s->token, s->n, wg_engine_options_of(c->engine)->max_tokens, err));
     (*in)->finish = WG_RUNNING;
     (*in)->limit = s->n + length;
     (*in)->chance = inner_chance(&s->chance);

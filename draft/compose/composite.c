@@ -11,7 +11,7 @@
 /* ---- names */
 
 wg_status wg_component_find(const wg_env *env, const char *owner, const char *option, const char *spec,
-                        const wg_drafter_class **class, const char **options, wg_error *err)
+                            const wg_drafter_class **class, const char **options, wg_error *err)
 {
     char name[64];
     const size_t n = strcspn(spec, ":");
@@ -42,7 +42,7 @@ static wg_status open_buffers(wg_component *in, const wg_env *env, wg_error *err
 }
 
 wg_status wg_component_open(wg_component *in, uint32_t stream, const wg_env *env, const char *owner, const char *option,
-                        const char *spec, wg_error *err)
+                            const char *spec, wg_error *err)
 {
     const wg_drafter_class *class;
     const char *options = NULL;
@@ -54,9 +54,9 @@ wg_status wg_component_open(wg_component *in, uint32_t stream, const wg_env *env
     if (s) return wg_fail_in(err, s, "drafter %s: %s", owner, option);
     const unsigned drawn = wg_drafter_laws(class, (const char *)in->d + class->options_at, env->sampling);
     if (drawn & ~(unsigned)WG_COMPONENT_LAWS)
-        return wg_fail(err, WG_ELAW,
-                       "drafter %s: %s=%s draws siblings by the laws: %s; a drafter made of others passes on only: %s", owner,
-                       option, class->name, wg_law_list(drawn, laws, sizeof laws), wg_law_list(WG_COMPONENT_LAWS, own, sizeof own));
+        return wg_fail(
+            err, WG_ELAW, "drafter %s: %s=%s draws siblings by the laws: %s; a drafter made of others passes on only: %s",
+            owner, option, class->name, wg_law_list(drawn, laws, sizeof laws), wg_law_list(WG_COMPONENT_LAWS, own, sizeof own));
     in->end = wg_kv_spaces(env->kv);
     return open_buffers(in, env, err);
 }
@@ -70,8 +70,8 @@ void wg_component_close(wg_component *in)
     *in = (wg_component){ 0 };
 }
 
-wg_status wg_component_open_list(wg_component *in, int *n, const wg_env *env, const char *owner, const char *option, const char *list,
-                             wg_error *err)
+wg_status wg_component_open_list(wg_component *in, int *n, const wg_env *env, const char *owner, const char *option,
+                                 const char *list, wg_error *err)
 {
     *n = 0;
     for (const char *at = list; *at;) {
@@ -111,13 +111,14 @@ static wg_status check_item(const struct wg_plugins *plugins, const char *owner,
     wg_status s = wg_drafter_set(class, d + class->options_at, options, err);
     if (s) s = wg_fail_in(err, s, "drafter %s: %s", owner, option);
     for (const wg_option *o = class->options; !s && o && o->name; o++)
-        if (wg_component_is_spec(class, o)) s = wg_component_check(plugins, class->name, o->name, d + class->options_at + o->at, err);
+        if (wg_component_is_spec(class, o))
+            s = wg_component_check(plugins, class->name, o->name, d + class->options_at + o->at, err);
     wg_free(d);
     return s;
 }
 
 wg_status wg_component_check(const struct wg_plugins *plugins, const char *owner, const char *option, const char *list,
-                         wg_error *err)
+                             wg_error *err)
 {
     do {
         char spec[WG_OPTION_STRING];
@@ -192,10 +193,8 @@ void wg_component_take(wg_component *in, int i, wg_tree *out, wg_rows *q)
     for (int node = 1; node < t->n; node++) {
         int twin = 1;
         while (t->qrow[twin] != t->qrow[node]) twin++;
-        if (twin < node)
-            out->qrow[node] = out->qrow[twin];
-        else if (t->qrow[node] >= 0)
-            out->qrow[node] = (int16_t)copy_row(&in->q, t->qrow[node], q);
+        if (twin < node) out->qrow[node] = out->qrow[twin];
+        else if (t->qrow[node] >= 0) out->qrow[node] = (int16_t)copy_row(&in->q, t->qrow[node], q);
     }
 }
 

@@ -26,22 +26,22 @@ typedef struct wg_component {
 /* Finds the class that a string names and where its options begin (NULL: none). `owner` and `option` are for messages. ECONFIG,
  * also when the program did not say which drafters there are. */
 wg_status wg_component_find(const wg_env *env, const char *owner, const char *option, const char *spec,
-                        const wg_drafter_class **class, const char **options, wg_error *err);
+                            const wg_drafter_class **class, const char **options, wg_error *err);
 
 /* The draws of drafters with different streams have nothing to do with each other, nor with the rule's. */
 wg_status wg_component_open(wg_component *in, uint32_t stream, const wg_env *env, const char *owner, const char *option,
-                        const char *spec, wg_error *err);
+                            const char *spec, wg_error *err);
 void wg_component_close(wg_component *in); /* also of a zeroed one */
 
 /* Opens every drafter of "SPEC|SPEC|..." into in[0 .. *n-1]. On failure the first *n are to be closed. */
-wg_status wg_component_open_list(wg_component *in, int *n, const wg_env *env, const char *owner, const char *option, const char *list,
-                             wg_error *err);
+wg_status wg_component_open_list(wg_component *in, int *n, const wg_env *env, const char *owner, const char *option,
+                                 const char *list, wg_error *err);
 
 /* Whether text options of a class are of the form SPEC|SPEC|...: drafters, that is; and whether one that is names drafters that
  * there are, with options that they have, and so inside them. Nothing is opened. ECONFIG, EINVAL, ENOMEM. */
 bool wg_component_is_spec(const wg_drafter_class *class, const wg_option *option);
 wg_status wg_component_check(const struct wg_plugins *plugins, const char *owner, const char *option, const char *list,
-                         wg_error *err);
+                             wg_error *err);
 
 /* Drafts for n sequences into in->tree[0 .. n-1]; the trees are checked. */
 wg_status wg_component_propose(wg_component *in, wg_seq *const *seq, int n, wg_error *err);
@@ -51,7 +51,7 @@ wg_status wg_component_propose(wg_component *in, wg_seq *const *seq, int n, wg_e
 double wg_component_score(wg_component *in, int i);
 
 void wg_component_take(wg_component *in, int i, wg_tree *out, wg_rows *q); /* tree i and its q rows are the draft */
-void wg_component_drop(const wg_component *in, const wg_seq *seq);               /* its tree for this sequence is not */
+void wg_component_drop(const wg_component *in, const wg_seq *seq);         /* its tree for this sequence is not */
 void wg_component_observe(const wg_component *in, const wg_seq *seq, const wg_tree *tree, const wg_path *path, wg_rows *target);
 /* What it did in the last step of this sequence, in which its tree i (-1: it was not asked) was taken or not. */
 wg_composite_stats wg_composite_account(const wg_component *in, int i, bool taken, const wg_seq *seq);

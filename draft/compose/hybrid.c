@@ -22,7 +22,9 @@ typedef struct hybrid_drafter {
     wg_component first, second;
     wg_seq **left; /* (max_batch) sequences for the second */
     int *place;    /* (max_batch) where they stand in the batch */
-    struct { int first, second; } *last; /* (max_batch) of the sequence in a slot: which trees were its own; second -1: none */
+    struct {
+        int first, second;
+    } * last; /* (max_batch) of the sequence in a slot: which trees were its own; second -1: none */
 } hybrid_drafter;
 
 static const wg_option options[] = {

@@ -73,8 +73,7 @@ static int stop(process_drafter *p, int grace_ms)
         nanosleep(&nap, NULL);
     }
     kill(-p->pid, SIGKILL);
-    while (waitpid(p->pid, &status, 0) < 0 && errno == EINTR) {
-    }
+    while (waitpid(p->pid, &status, 0) < 0 && errno == EINTR) {}
     p->pid = 0;
     memset(p->sent, 0, (size_t)p->base.env->max_batch * sizeof *p->sent);
     p->in_n = p->out_n = 0;
@@ -176,12 +175,10 @@ static wg_status flush(process_drafter *p, wg_error *err)
 {
     for (int at = 0; at < p->out_n;) {
         const ssize_t n = send(p->to, p->out + at, (size_t)(p->out_n - at), MSG_NOSIGNAL | MSG_DONTWAIT);
-        if (n >= 0)
-            at += (int)n;
+        if (n >= 0) at += (int)n;
         else if (errno == EAGAIN || errno == EWOULDBLOCK) {
             if (!ready(p, p->to, POLLOUT)) return hung(p, "read a request", err);
-        } else if (errno != EINTR)
-            return ended(p, err);
+        } else if (errno != EINTR) return ended(p, err);
     }
     p->out_n = 0;
     return WG_OK;
@@ -222,10 +219,8 @@ static wg_status read_line(process_drafter *p, int *rest, wg_error *err)
                            (int)LINE);
         if (!ready(p, p->from, POLLIN)) return hung(p, "answer", err);
         const ssize_t n = read(p->from, p->in + p->in_n, (size_t)(LINE - p->in_n));
-        if (n > 0)
-            p->in_n += (int)n;
-        else if (n == 0 || (errno != EINTR && errno != EAGAIN))
-            return ended(p, err);
+        if (n > 0) p->in_n += (int)n;
+        else if (n == 0 || (errno != EINTR && errno != EAGAIN)) return ended(p, err);
     }
 }
 
@@ -249,10 +244,8 @@ static const char *read_list(const char *s, list *out)
         out->v[out->n++] = strtol(s, &end, 10);
         if (end == s) return NULL;
         s = skip(end);
-        if (*s == ',')
-            s = skip(s + 1);
-        else if (*s != ']')
-            return NULL;
+        if (*s == ',') s = skip(s + 1);
+        else if (*s != ']') return NULL;
         if (*s == ']' && s[-1] == ',') return NULL;
     }
     return skip(s + 1);
@@ -264,12 +257,9 @@ static bool read_answer(const char *s, list *tokens, list *parents)
     if (*s++ != '{') return false;
     for (s = skip(s);;) {
         list *to;
-        if (!strncmp(s, "\"tokens\"", 8))
-            to = tokens, s = skip(s + 8);
-        else if (!strncmp(s, "\"parents\"", 9))
-            to = parents, s = skip(s + 9);
-        else
-            return false;
+        if (!strncmp(s, "\"tokens\"", 8)) to = tokens, s = skip(s + 8);
+        else if (!strncmp(s, "\"parents\"", 9)) to = parents, s = skip(s + 9);
+        else return false;
         if (*s++ != ':' || !(s = read_list(skip(s), to))) return false;
         if (*s == ',') {
             s = skip(s + 1);
@@ -289,8 +279,10 @@ static wg_status take_answer(const process_drafter *p, const wg_seq *s, wg_tree 
                        "{\"tokens\":[...],\"parents\":[...]}",
                        command, p->in);
     if (parents.n >= 0 && parents.n != tokens.n)
-        return wg_fail(err, WG_EFORMAT, "the program '%s' answered %d tokens and %d parents; expected a parent for each "
-                       "token", command, tokens.n, parents.n);
+        return wg_fail(err, WG_EFORMAT,
+                       "the program '%s' answered %d tokens and %d parents; expected a parent for each "
+                       "token",
+                       command, tokens.n, parents.n);
     if (tokens.n > WG_TREE_MAX - 1)
         return wg_fail(err, WG_EFORMAT, "the program '%s' answered %d tokens; the request allows %d (nodes)", command, tokens.n,
                        WG_TREE_MAX - 1);

@@ -142,25 +142,31 @@ static const wg_length_class fixed = { .name = "fixed" };
 static const wg_length_class hf = { .name = "hf", .sees = WG_SEES_PAST, .plan = hf_plan, .learn = hf_learn };
 static const wg_length_class confidence = { .name = "confidence", .sees = WG_SEES_Q, .stops = confidence_stops };
 static const wg_length_class entropy = { .name = "entropy", .sees = WG_SEES_Q, .stops = entropy_stops };
-static const wg_length_class adaedl = { .name = "adaedl", .sees = WG_SEES_Q | WG_SEES_PAST, .plan = adaedl_plan,
-                                        .stops = adaedl_stops, .learn = adaedl_learn };
-static const wg_length_class average = { .name = "average", .sees = WG_SEES_PAST, .plan = average_plan,
-                                         .learn = average_learn };
-static const wg_length_class cost = { .name = "cost", .sees = WG_SEES_PAST | WG_SEES_COST, .plan = cost_plan,
-                                      .learn = cost_learn };
-static const wg_length_class bandit = { .name = "bandit", .sees = WG_SEES_PAST | WG_SEES_COST, .plan = bandit_plan,
-                                        .learn = bandit_learn };
+static const wg_length_class adaedl = {
+    .name = "adaedl", .sees = WG_SEES_Q | WG_SEES_PAST, .plan = adaedl_plan, .stops = adaedl_stops, .learn = adaedl_learn
+};
+static const wg_length_class average = {
+    .name = "average", .sees = WG_SEES_PAST, .plan = average_plan, .learn = average_learn
+};
+static const wg_length_class cost = {
+    .name = "cost", .sees = WG_SEES_PAST | WG_SEES_COST, .plan = cost_plan, .learn = cost_learn
+};
+static const wg_length_class bandit = {
+    .name = "bandit", .sees = WG_SEES_PAST | WG_SEES_COST, .plan = bandit_plan, .learn = bandit_learn
+};
 static const wg_length_class drawn = { .name = "drawn", .sees = WG_SEES_DRAWN, .drops = drawn_drops };
 
 const wg_length_class *const wg_length_classes[WG_LENGTHS] = {
-    [WG_LENGTH_FIXED] = &fixed,     [WG_LENGTH_HF] = &hf,           [WG_LENGTH_CONFIDENCE] = &confidence,
-    [WG_LENGTH_ENTROPY] = &entropy, [WG_LENGTH_ADAEDL] = &adaedl,   [WG_LENGTH_AVERAGE] = &average,
-    [WG_LENGTH_COST] = &cost,       [WG_LENGTH_BANDIT] = &bandit,   [WG_LENGTH_DRAWN] = &drawn,
+    [WG_LENGTH_FIXED] = &fixed,     [WG_LENGTH_HF] = &hf,         [WG_LENGTH_CONFIDENCE] = &confidence,
+    [WG_LENGTH_ENTROPY] = &entropy, [WG_LENGTH_ADAEDL] = &adaedl, [WG_LENGTH_AVERAGE] = &average,
+    [WG_LENGTH_COST] = &cost,       [WG_LENGTH_BANDIT] = &bandit, [WG_LENGTH_DRAWN] = &drawn,
 };
-const char *const wg_length_names[] = { "fixed", "hf", "confidence", "entropy", "adaedl", "average", "cost", "bandit", "drawn",
-                                        NULL };
+const char *const wg_length_names[] = { "fixed",   "hf",   "confidence", "entropy", "adaedl",
+                                        "average", "cost", "bandit",     "drawn",   NULL };
 
-typedef struct alone { wg_length_options length_policy; } alone;
+typedef struct alone {
+    wg_length_options length_policy;
+} alone;
 const wg_option wg_length_option_rows[] = { WG_LENGTH_OPTIONS(alone), WG_OPTION_END };
 
 /* ---- open */
@@ -185,8 +191,10 @@ static wg_status given_costs(wg_length *l, const char *drafter, wg_error *err)
         for (int i = WG_TREE_MAX; i >= 1; i--) l->pass[i] /= l->pass[1];
         return WG_OK;
     }
-    return wg_fail(err, WG_ECONFIG, "drafter %s: costs=%s: expected positive numbers such as 1/1.02/1.1, for target passes "
-                   "over 1, 2, ... rows", drafter, l->opt.costs);
+    return wg_fail(err, WG_ECONFIG,
+                   "drafter %s: costs=%s: expected positive numbers such as 1/1.02/1.1, for target passes "
+                   "over 1, 2, ... rows",
+                   drafter, l->opt.costs);
 }
 
 static wg_status find_costs(wg_length *l, const char *drafter, wg_lm *draft, const wg_env *env, wg_error *err)
@@ -210,12 +218,16 @@ wg_status wg_length_open(wg_length *l, const wg_length_options *o, const char *d
     l->log = env->lengths;
     const char *name = l->class->name;
     if (l->class->sees & (WG_SEES_Q | WG_SEES_DRAWN) && !has_q)
-        return wg_fail(err, WG_ECONFIG, "drafter %s: policy %s looks at q, and this drafter has none; choose one of: fixed, "
-                       "hf, average, cost, bandit", drafter, name);
+        return wg_fail(err, WG_ECONFIG,
+                       "drafter %s: policy %s looks at q, and this drafter has none; choose one of: fixed, "
+                       "hf, average, cost, bandit",
+                       drafter, name);
     if (l->class->sees & WG_SEES_DRAWN && !(env->checks & WG_LAW_COUPLED))
-        return wg_fail(err, WG_ELAW, "drafter %s: policy %s looks at a drawn token before it decides whether to verify it; a "
+        return wg_fail(err, WG_ELAW,
+                       "drafter %s: policy %s looks at a drawn token before it decides whether to verify it; a "
                        "rule that accepts with probabilities would be biased (non-anticipation). Choose the rule match or "
-                       "greedy, or the policy confidence, which looks before the draw", drafter, name);
+                       "greedy, or the policy confidence, which looks before the draw",
+                       drafter, name);
     if (!(l->state = wg_calloc((size_t)env->max_batch, sizeof *l->state)))
         return wg_nomem(err, (size_t)env->max_batch * sizeof *l->state, "the states of a length policy");
     return l->class->sees & WG_SEES_COST ? find_costs(l, drafter, draft, env, err) : WG_OK;

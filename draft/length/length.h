@@ -23,8 +23,18 @@ typedef struct wg_length_options {
     char costs[WG_OPTION_STRING];
 } wg_length_options;
 
-enum { WG_LENGTH_FIXED, WG_LENGTH_HF, WG_LENGTH_CONFIDENCE, WG_LENGTH_ENTROPY, WG_LENGTH_ADAEDL, WG_LENGTH_AVERAGE,
-       WG_LENGTH_COST, WG_LENGTH_BANDIT, WG_LENGTH_DRAWN, WG_LENGTHS };
+enum {
+    WG_LENGTH_FIXED,
+    WG_LENGTH_HF,
+    WG_LENGTH_CONFIDENCE,
+    WG_LENGTH_ENTROPY,
+    WG_LENGTH_ADAEDL,
+    WG_LENGTH_AVERAGE,
+    WG_LENGTH_COST,
+    WG_LENGTH_BANDIT,
+    WG_LENGTH_DRAWN,
+    WG_LENGTHS
+};
 extern const char *const wg_length_names[];
 
 /* Rows for the option table of a drafter whose options struct T has a field `length_policy` of this type. */
@@ -54,11 +64,11 @@ extern const wg_option wg_length_option_rows[]; /* those rows, to recognise them
 
 typedef struct wg_length_state {
     bool used;
-    int planned, idle;            /* of the draft under way; steps in a row without one */
-    double length;                /* hf */
-    double average;               /* average: accepted tokens */
-    double bound, rate;           /* adaedl: its threshold; its running acceptance */
-    double hits, trials;          /* cost: tokens accepted, tokens decided */
+    int planned, idle;                                  /* of the draft under way; steps in a row without one */
+    double length;                                      /* hf */
+    double average;                                     /* average: accepted tokens */
+    double bound, rate;                                 /* adaedl: its threshold; its running acceptance */
+    double hits, trials;                                /* cost: tokens accepted, tokens decided */
     double plays[WG_TREE_MAX], won[WG_TREE_MAX], steps; /* bandit: by length */
 } wg_length_state;
 
@@ -66,7 +76,7 @@ typedef struct wg_length wg_length;
 typedef struct wg_length_class {
     const char *name;
     unsigned sees;
-    int (*plan)(const wg_length *l, wg_length_state *s);                       /* most tokens of the coming draft; NULL: max */
+    int (*plan)(const wg_length *l, wg_length_state *s); /* most tokens of the coming draft; NULL: max */
     bool (*stops)(const wg_length *l, const wg_length_state *s, double top, double entropy); /* q's best probability, entropy */
     bool (*drops)(const wg_length *l, const wg_length_state *s, int32_t token, double q);    /* the drawn token's q */
     void (*learn)(const wg_length *l, wg_length_state *s, int offered, int accepted);
@@ -76,11 +86,11 @@ extern const wg_length_class *const wg_length_classes[WG_LENGTHS];
 struct wg_length {
     const wg_length_class *class;
     wg_length_options opt;
-    int max;                    /* longest draft */
-    double draft;               /* cost of a draft token */
+    int max;                      /* longest draft */
+    double draft;                 /* cost of a draft token */
     double pass[WG_TREE_MAX + 1]; /* cost of a target pass over so many rows; pass[1] == 1 */
-    wg_length_state *state;     /* (max_batch) */
-    wg_length_log *log;         /* of what is planned by measured costs; NULL: none is kept */
+    wg_length_state *state;       /* (max_batch) */
+    wg_length_log *log;           /* of what is planned by measured costs; NULL: none is kept */
 };
 
 /* max: the drafter's longest draft. has_q: the drafter has a q to look at. draft: its own model, whose cost counts, or NULL.

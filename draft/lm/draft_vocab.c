@@ -30,8 +30,9 @@ static wg_status intersect(wg_draft_vocab *v, const wg_env *env, const wg_weight
         if (v->own[i] >= 0 && !wg_tokenizer_is_control(env->tokenizer, i)) return WG_OK;
     return wg_fail(err, WG_EVOCAB,
                    "the vocabularies of %s (%s, %d tokens) and %s (%s, %d tokens) have no token in common, so nothing could be "
-                   "drafted; take another draft model", target_name(env), wg_tokenizer_kind(env->tokenizer),
-                   wg_tokenizer_size(env->tokenizer), path, wg_tokenizer_kind(v->tokenizer), wg_tokenizer_size(v->tokenizer));
+                   "drafted; take another draft model",
+                   target_name(env), wg_tokenizer_kind(env->tokenizer), wg_tokenizer_size(env->tokenizer), path,
+                   wg_tokenizer_kind(v->tokenizer), wg_tokenizer_size(v->tokenizer));
 }
 
 /* own[] keeps only the tokens of the list. */
@@ -73,7 +74,8 @@ wg_status wg_draft_vocab_open(wg_draft_vocab *v, const wg_env *env, const wg_wei
     if (intersection && wg_meta_array(w, "tokenizer.ggml.tokens", &(wg_meta_kind){ 0 }) <= 0)
         return wg_fail(err, WG_EMODEL,
                        "%s has no tokenizer, so its tokens cannot be compared with those of %s; convert it again with "
-                       "--tokenizer", path, target_name(env));
+                       "--tokenizer",
+                       path, target_name(env));
     WG_TRY(wg_arch_read(w, &a, err));
     v->own = wg_alloc((size_t)v->target_vocab, sizeof *v->own);
     if (!v->own) return wg_nomem(err, (size_t)v->target_vocab * sizeof *v->own, "the vocabulary of a draft");

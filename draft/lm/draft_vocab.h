@@ -11,10 +11,10 @@
 #include "core/text/vocab_map.h"
 
 typedef struct wg_draft_vocab {
-    int n, target_vocab; /* n == 0: all of them, under the target's ids */
-    int32_t *token; /* (n) target ids, ascending */
-    int32_t *row;   /* (n) the draft model's ids of them */
-    int32_t *own;   /* (target_vocab) the draft model's id of a token that can be proposed, else -1 */
+    int n, target_vocab;     /* n == 0: all of them, under the target's ids */
+    int32_t *token;          /* (n) target ids, ascending */
+    int32_t *row;            /* (n) the draft model's ids of them */
+    int32_t *own;            /* (target_vocab) the draft model's id of a token that can be proposed, else -1 */
     wg_tokenizer *tokenizer; /* the draft model's, where it is another; else NULL */
     wg_vocab_map map;        /* then: the target's tokens and its */
 } wg_draft_vocab;

@@ -29,8 +29,10 @@ static wg_status open(wg_drafter *d, const wg_env *env, wg_error *err)
     exit_drafter *e = (exit_drafter *)d;
     const int layers = wg_self_layers(env), layer = e->opt.layer ? e->opt.layer : (layers + 1) / 2;
     if (layers && layer > layers)
-        return wg_fail(err, WG_ECONFIG, "drafter early_exit: layer=%d: the target has %d layers; expected 1..%d, or 0 for half "
-                       "of them", layer, layers, layers);
+        return wg_fail(err, WG_ECONFIG,
+                       "drafter early_exit: layer=%d: the target has %d layers; expected 1..%d, or 0 for half "
+                       "of them",
+                       layer, layers, layers);
     return wg_self_open(&e->self, &e->opt.growth, &(wg_layer_plan){ .layers = layer }, env, err);
 }
 

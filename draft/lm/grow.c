@@ -45,8 +45,10 @@ wg_status wg_shape_chain(wg_shape *s, int length, wg_error *err)
 
 static wg_status bad_kary(const char *text, wg_error *err)
 {
-    return wg_fail(err, WG_ECONFIG, "tree=%s: expected children per depth, such as 3-2-1 (each 1..%d), with at most %d nodes "
-                   "below the root in all", text, WG_TREE_MAX - 1, WG_TREE_MAX - 1);
+    return wg_fail(err, WG_ECONFIG,
+                   "tree=%s: expected children per depth, such as 3-2-1 (each 1..%d), with at most %d nodes "
+                   "below the root in all",
+                   text, WG_TREE_MAX - 1, WG_TREE_MAX - 1);
 }
 
 wg_status wg_shape_kary(wg_shape *s, const char *text, wg_error *err)
@@ -84,12 +86,16 @@ wg_status wg_accept_parse(const char *text, double accept[WG_ACCEPT_MAX], int *n
         at += len;
         if (!*at) {
             if (sum <= 1 + 1e-9) return WG_OK;
-            return wg_fail(err, WG_ECONFIG, "acceptances %s: their sum is %g; at most one child of a node is accepted, so "
-                           "expected at most 1", text, sum);
+            return wg_fail(err, WG_ECONFIG,
+                           "acceptances %s: their sum is %g; at most one child of a node is accepted, so "
+                           "expected at most 1",
+                           text, sum);
         }
     }
-    return wg_fail(err, WG_ECONFIG, "acceptances \"%s\": expected 1..%d numbers in 0..1 such as 0.7/0.15/0.05: how often the "
-                   "first, second, ... child of a node is the accepted one", text, WG_ACCEPT_MAX);
+    return wg_fail(err, WG_ECONFIG,
+                   "acceptances \"%s\": expected 1..%d numbers in 0..1 such as 0.7/0.15/0.05: how often the "
+                   "first, second, ... child of a node is the accepted one",
+                   text, WG_ACCEPT_MAX);
 }
 
 double wg_shape_expected(const wg_shape *s, const double *accept, int n)

@@ -9,12 +9,12 @@
 
 /* Nodes in breadth-first order: the children of a node are neighbours, and the kth child comes kth. */
 typedef struct wg_shape {
-    int n, levels;                   /* nodes, root included; the depth of the deepest */
-    int16_t parent[WG_TREE_MAX];     /* parent[0] == -1 */
-    int16_t first[WG_TREE_MAX];      /* of its children; meaningless where there are none */
-    int16_t children[WG_TREE_MAX];   /* how many */
+    int n, levels;                 /* nodes, root included; the depth of the deepest */
+    int16_t parent[WG_TREE_MAX];   /* parent[0] == -1 */
+    int16_t first[WG_TREE_MAX];    /* of its children; meaningless where there are none */
+    int16_t children[WG_TREE_MAX]; /* how many */
     int16_t depth[WG_TREE_MAX];
-    int16_t above[WG_TREE_MAX + 1];  /* nodes at depths 0 .. i-1; i up to levels + 1 */
+    int16_t above[WG_TREE_MAX + 1]; /* nodes at depths 0 .. i-1; i up to levels + 1 */
 } wg_shape;
 
 /* From n parents (parent[0] == -1, every other an earlier node), in any order that puts parents first; siblings keep theirs. */
@@ -40,9 +40,9 @@ wg_status wg_shape_sequoia(wg_shape *s, const double *accept, int n, int nodes, 
 /* ---- best-first: the `budget` most probable nodes among those seen, level by level. The value of a node is the product of the
  * probabilities along its path, so a node is never better than its parent and the best nodes are a tree. */
 typedef struct wg_best {
-    int budget, n;                  /* nodes, root included: most, and now */
-    int level;                      /* depth of the newest nodes: those to be fed next */
-    int fresh;                      /* candidates of the coming level */
+    int budget, n; /* nodes, root included: most, and now */
+    int level;     /* depth of the newest nodes: those to be fed next */
+    int fresh;     /* candidates of the coming level */
     double value[WG_TREE_MAX], fresh_value[WG_TREE_MAX];
     int32_t fresh_token[WG_TREE_MAX];
     int16_t fresh_parent[WG_TREE_MAX];

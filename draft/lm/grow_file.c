@@ -21,9 +21,10 @@ static wg_status add_path(const wg_json *doc, size_t number, const json_t *path,
         const json_t *rank = json_array_get(path, i);
         const json_int_t k = json_is_integer(rank) ? json_integer_value(rank) : -1;
         if (k < 0 || (node = child(parent, n, node, k)) < 0)
-            return wg_fail(err, WG_ECONFIG, "%s: path %zu, entry %zu: expected ranks 0, 1, ... with every smaller rank of that "
-                           "node in an earlier path, and at most %d draft tokens in all", wg_json_name(doc), number, i,
-                           WG_TREE_MAX - 1);
+            return wg_fail(err, WG_ECONFIG,
+                           "%s: path %zu, entry %zu: expected ranks 0, 1, ... with every smaller rank of that "
+                           "node in an earlier path, and at most %d draft tokens in all",
+                           wg_json_name(doc), number, i, WG_TREE_MAX - 1);
     }
     return WG_OK;
 }
@@ -33,8 +34,9 @@ static wg_status read_tree(wg_shape *s, const wg_json *doc, wg_error *err)
     const json_t *list = wg_json_root(doc);
     int parent[WG_TREE_MAX] = { -1 }, n = 1;
     const size_t size = json_array_size(list);
-    if (size == 0) return wg_fail(err, WG_ECONFIG, "%s: expected a list of parents, [-1,0,0,1], or of paths, [[0],[1],[0,0]]",
-                                  wg_json_name(doc));
+    if (size == 0)
+        return wg_fail(err, WG_ECONFIG, "%s: expected a list of parents, [-1,0,0,1], or of paths, [[0],[1],[0,0]]",
+                       wg_json_name(doc));
     if (json_is_array(json_array_get(list, 0))) {
         for (size_t i = 0; i < size; i++) {
             const json_t *path = json_array_get(list, i);

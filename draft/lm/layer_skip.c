@@ -59,7 +59,8 @@ static wg_status open(wg_drafter *d, const wg_env *env, wg_error *err)
     skip_drafter *s = (skip_drafter *)d;
     const int layers = wg_self_layers(env);
     if (!*s->opt.attention && !*s->opt.mlp)
-        return wg_fail(err, WG_ECONFIG, "drafter layer_skip: no layers are named; set attention=2/5 or mlp=3 or both (wager "
+        return wg_fail(err, WG_ECONFIG,
+                       "drafter layer_skip: no layers are named; set attention=2/5 or mlp=3 or both (wager "
                        "skip-search finds them)");
     uint8_t *skip = wg_calloc((size_t)layers + 1, sizeof *skip);
     if (!skip) return wg_nomem(err, (size_t)layers, "a set of layers");

@@ -43,34 +43,40 @@ extern const wg_option wg_growth_option_rows[]; /* those of WG_GROWTH_OPTIONS, t
     WG_LENGTH_OPTIONS(wg_growth)
 /* clang-format on */
 
-typedef struct wg_logit_row { int seq, node; } wg_logit_row; /* whose logits a row of the pass are */
+typedef struct wg_logit_row {
+    int seq, node;
+} wg_logit_row; /* whose logits a row of the pass are */
 
 /* What the model reads of a sequence: tokens 0 .. n-1, the last of which is the root, and the cache they stand in. */
-typedef struct wg_reading { wg_kv_seq *kv; const int32_t *token; int n; } wg_reading;
+typedef struct wg_reading {
+    wg_kv_seq *kv;
+    const int32_t *token;
+    int n;
+} wg_reading;
 
 typedef struct wg_lm_drafter {
     wg_drafter base;
     wg_growth opt;
-    wg_lm *lm;                    /* borrowed */
-    const wg_draft_vocab *words;  /* which tokens it proposes; NULL: the target's, by its ids. Borrowed; set before open, */
-    wg_retokenizer *reader;            /* as is what reads the text for a model with another tokenizer (NULL: has the target's), */
-    int outputs;                  /* and the width of a row of logits (0: the model's vocabulary) */
-    wg_reading *text;             /* (max_batch) of this draft */
+    wg_lm *lm;                   /* borrowed */
+    const wg_draft_vocab *words; /* which tokens it proposes; NULL: the target's, by its ids. Borrowed; set before open, */
+    wg_retokenizer *reader;      /* as is what reads the text for a model with another tokenizer (NULL: has the target's), */
+    int outputs;                 /* and the width of a row of logits (0: the model's vocabulary) */
+    wg_reading *text;            /* (max_batch) of this draft */
     wg_length length;
     wg_sampler sampler;
     wg_batch batch;
-    int vocab;                    /* the target's: the width of a q row */
-    int levels;                   /* depth of a whole draft */
-    wg_shape shape;               /* of a whole draft; unless best-first */
+    int vocab;                     /* the target's: the width of a q row */
+    int levels;                    /* depth of a whole draft */
+    wg_shape shape;                /* of a whole draft; unless best-first */
     int16_t (*place)[WG_TREE_MAX]; /* (max_batch): which node of the shape a node of the tree is */
-    wg_best *best;                /* (max_batch) best-first; else NULL */
+    wg_best *best;                 /* (max_batch) best-first; else NULL */
     wg_sibling_law law;
-    wg_logit_row *logit_row;     /* (batch.cap) */
-    float *logits;       /* (most rows that ask in one pass, outputs) */
-    float *row;          /* (vocab): logits at the target's width; NULL when the widths agree */
-    double *weight;      /* (vocab) for p_min and policies at temperature 0, distinct siblings, best-first; else NULL */
-    double inverse;      /* 1 / temperature of best-first's weights; else 1 */
-    int *height, *first; /* (max_batch) depth of this draft; first node of the depth being fed */
+    wg_logit_row *logit_row; /* (batch.cap) */
+    float *logits;           /* (most rows that ask in one pass, outputs) */
+    float *row;              /* (vocab): logits at the target's width; NULL when the widths agree */
+    double *weight;          /* (vocab) for p_min and policies at temperature 0, distinct siblings, best-first; else NULL */
+    double inverse;          /* 1 / temperature of best-first's weights; else 1 */
+    int *height, *first;     /* (max_batch) depth of this draft; first node of the depth being fed */
 } wg_lm_drafter;
 
 /* Rows of one pass; more are fed in several. A model that drafts is opened for as many. */

@@ -38,10 +38,10 @@ enum { GROW_CHAIN, GROW_KARY, GROW_FILE, GROW_SEQUOIA, GROW_BEST };
 typedef wg_lm_drafter model_drafter;
 typedef wg_logit_row logit_row;
 
-const char *const wg_growth_shapes[] = {"chain", "kary", "file", "sequoia", "best_first", NULL};
-const char *const wg_growth_siblings[] = {"iid", "without_replacement", "coupled", NULL};
+const char *const wg_growth_shapes[] = { "chain", "kary", "file", "sequoia", "best_first", NULL };
+const char *const wg_growth_siblings[] = { "iid", "without_replacement", "coupled", NULL };
 const wg_option wg_growth_option_rows[] = { WG_GROWTH_OPTIONS, WG_OPTION_END };
-static const wg_sibling_law sibling_laws[] = {WG_LAW_IID, WG_LAW_WITHOUT_REPLACEMENT, WG_LAW_COUPLED};
+static const wg_sibling_law sibling_laws[] = { WG_LAW_IID, WG_LAW_WITHOUT_REPLACEMENT, WG_LAW_COUPLED };
 
 /* ---- open */
 
@@ -170,10 +170,10 @@ void wg_lm_drafter_close(wg_lm_drafter *m)
 static wg_status read_text(model_drafter *m, const wg_seq *s, int i, wg_error *err)
 {
     wg_retokenizer_text *t;
-    m->text[i] = (wg_reading){s->kv, s->token, s->n};
+    m->text[i] = (wg_reading){ s->kv, s->token, s->n };
     if (!m->reader) return WG_OK;
     WG_TRY(wg_retokenizer_follow(m->reader, s, &t, err));
-    m->text[i] = (wg_reading){t->kv, t->own, t->full ? 0 : t->n};
+    m->text[i] = (wg_reading){ t->kv, t->own, t->full ? 0 : t->n };
     return WG_OK;
 }
 
@@ -288,7 +288,7 @@ static void grow_drawn(model_drafter *m, const wg_seq *s, int seq, wg_tree *t, i
 {
     const int row = wg_rows_push(q);
     if (row < 0) return;
-    wg_sampler_row_after(&m->sampler, logits, &(wg_prefix){s->token, s->n, t, node}, q, row);
+    wg_sampler_row_after(&m->sampler, logits, &(wg_prefix){ s->token, s->n, t, node }, q, row);
     if (m->words) wg_draft_vocab_support(m->words, q, row);
     if (m->opt.p_min > 0 && wg_rows_prob(q, row, wg_rows_argmax(q, row)) < m->opt.p_min) return;
     if (wg_length_stops(&m->length, s, q->point[row] < 0 ? wg_rows_at(q, row) : NULL, m->vocab, 1)) return;
@@ -309,7 +309,7 @@ static void grow(model_drafter *m, const wg_seq *s, int seq, wg_tree *t, int nod
         grow_drawn(m, s, seq, t, node, logits, q);
         return;
     }
-    wg_sampler_penalise(&m->sampler, logits, &(wg_prefix){s->token, s->n, t, node}); /* for good: these logits are ours */
+    wg_sampler_penalise(&m->sampler, logits, &(wg_prefix){ s->token, s->n, t, node }); /* for good: these logits are ours */
     if (m->best) grow_best(m, s, &m->best[seq], node, logits);
     else grow_fixed(m, s, seq, t, node, logits, q);
 }
@@ -336,7 +336,7 @@ static wg_status feed_root(model_drafter *m, wg_seq *const *seq, int i, wg_tree 
         if (m->batch.n == m->batch.cap) WG_TRY(flush(m, seq, out, q, err));
         const int room = m->batch.cap - m->batch.n, left = s->n - at, take = left < room ? left : room;
         const int row = wg_batch_chain(&m->batch, s->kv, at, s->token + at, take, take == left);
-        if (row >= 0) m->logit_row[row] = (logit_row){i, 0};
+        if (row >= 0) m->logit_row[row] = (logit_row){ i, 0 };
         at += take;
     }
     return WG_OK;
@@ -349,7 +349,7 @@ static wg_status feed_node(model_drafter *m, wg_seq *const *seq, int i, int node
     if (own < 0 || own >= m->lm->vocab || wg_env_is_eog(m->base.env, x)) return WG_OK;
     if (m->batch.n == m->batch.cap) WG_TRY(flush(m, seq, out, q, err));
     const int depth = wg_tree_depth(&out[i], node);
-    m->logit_row[wg_batch_node(&m->batch, m->text[i].kv, node, depth, out[i].anc[node], own, true)] = (logit_row){i, node};
+    m->logit_row[wg_batch_node(&m->batch, m->text[i].kv, node, depth, out[i].anc[node], own, true)] = (logit_row){ i, node };
     return WG_OK;
 }
 
@@ -477,7 +477,7 @@ typedef struct second_drafter {
 } second_drafter;
 
 enum { SAME, INTERSECTION };
-static const char *const vocabularies[] = {"same", "intersection", NULL};
+static const char *const vocabularies[] = { "same", "intersection", NULL };
 
 static const wg_option options[] = {
     WG_OPTION_STR(second_options, model, "", "weights file of the draft model (needed)"),
@@ -494,8 +494,8 @@ static const wg_option options[] = {
 static wg_status open_part(second_drafter *s, const wg_env *env, wg_error *err)
 {
     const second_options *o = &s->opt;
-    WG_TRY(wg_second_model_open_part(&s->model, &s->words, o->vocabulary == INTERSECTION, o->prune, env, o->model,
-                                     o->device, o->kv_type, PASS_ROWS, err));
+    WG_TRY(wg_second_model_open_part(&s->model, &s->words, o->vocabulary == INTERSECTION, o->prune, env, o->model, o->device,
+                                     o->kv_type, PASS_ROWS, err));
     if (s->words.n) s->m.words = &s->words;
     s->m.outputs = wg_model_head_rows(s->model);
     if (!s->words.tokenizer) return wg_lm_attach(wg_model_lm(s->model), env->kv, err);
@@ -531,7 +531,7 @@ static void close(wg_drafter *d)
 static bool overlap(const wg_drafter *d, wg_overlap *out)
 {
     const wg_draft_vocab *v = &((const second_drafter *)d)->words;
-    *out = (wg_overlap){v->n, v->target_vocab, v->target_vocab, v->own};
+    *out = (wg_overlap){ v->n, v->target_vocab, v->target_vocab, v->own };
     return v->n > 0;
 }
 

@@ -14,7 +14,7 @@ enum { WINDOW = 4096 };
 enum { TOKEN_BYTES = 512, CUT_FROM = WINDOW / 32, LONGER = 8 };
 
 wg_status wg_retokenizer_open(wg_retokenizer *r, const wg_env *env, const wg_tokenizer *to, const wg_vocab_map *map, wg_lm *lm,
-                         wg_error *err)
+                              wg_error *err)
 {
     const size_t n = (size_t)env->max_batch, part = WG_PART_ROOM(WINDOW + TOKEN_BYTES);
     const long shared = (long)wg_kv_pages(env->kv) * wg_kv_page_slots(env->kv) / env->max_batch;

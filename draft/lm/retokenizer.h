@@ -19,11 +19,11 @@
 #include "core/text/vocab_map.h"
 
 typedef struct wg_retokenizer_text {
-    int read;            /* tokens of the sequence so far */
-    int32_t *own;        /* (room) the text in own tokens */
-    int n, final;      /* of them: all; those that stay whatever follows */
-    int kept;            /* those that stand in `own` unchanged since the last follow */
-    char *pending;       /* the text behind the final ones */
+    int read;      /* tokens of the sequence so far */
+    int32_t *own;  /* (room) the text in own tokens */
+    int n, final;  /* of them: all; those that stay whatever follows */
+    int kept;      /* those that stand in `own` unchanged since the last follow */
+    char *pending; /* the text behind the final ones */
     int bytes;
     bool begins, spoken; /* pending begins a stretch; the sequence has had a token that is text */
     bool full;           /* longer than room */
@@ -44,7 +44,7 @@ typedef struct wg_retokenizer {
 
 /* `to`, `map` and `lm` (which is attached to the reader's cache) are borrowed. ENOMEM. */
 wg_status wg_retokenizer_open(wg_retokenizer *r, const wg_env *env, const wg_tokenizer *to, const wg_vocab_map *map, wg_lm *lm,
-                         wg_error *err);
+                              wg_error *err);
 void wg_retokenizer_close(wg_retokenizer *r); /* also half-open or zeroed */
 
 /* Brings the text up to date: afterwards own[0 .. n-1] is to be read, the cache's length is n - 1 and its tail is empty. full

@@ -21,8 +21,8 @@ static wg_status check_vocabulary(const wg_env *env, const wg_lm *lm, const wg_w
     return WG_OK;
 }
 
-static wg_status open_model(wg_model **out, const wg_env *env, const wg_weights *w, const char *path,
-                            const char *device, const wg_model_options *o, bool same, wg_error *err)
+static wg_status open_model(wg_model **out, const wg_env *env, const wg_weights *w, const char *path, const char *device,
+                            const wg_model_options *o, bool same, wg_error *err)
 {
     wg_device on;
     WG_TRY(wg_device_open(&on, device, env->pool, err));
@@ -50,9 +50,7 @@ wg_status wg_second_model_open_part(wg_model **out, wg_draft_vocab *v, bool inte
     wg_weights *w;
     WG_TRY(wg_weights_open(&w, path, err));
     wg_status s = wg_draft_vocab_open(v, env, w, path, intersection, pruned, err);
-    const wg_model_options o = {
-        .kv_type = wg_kv_type_ids[kv_type], .max_rows = max_rows, .head = v->row, .n_head = v->n
-    };
+    const wg_model_options o = { .kv_type = wg_kv_type_ids[kv_type], .max_rows = max_rows, .head = v->row, .n_head = v->n };
     if (!s) s = open_model(out, env, w, path, device, &o, !v->tokenizer, err);
     wg_weights_close(w);
     return s;

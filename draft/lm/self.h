@@ -18,7 +18,8 @@ typedef struct wg_self_drafter {
 } wg_self_drafter;
 
 /* Opens the part of the target that the plan says. Errors say which drafter. EUNSUPPORTED: the target is no transformer. */
-wg_status wg_self_open(wg_self_drafter *d, const wg_growth *growth, const wg_layer_plan *plan, const wg_env *env, wg_error *err);
+wg_status wg_self_open(wg_self_drafter *d, const wg_growth *growth, const wg_layer_plan *plan, const wg_env *env,
+                       wg_error *err);
 void wg_self_close(wg_drafter *d);
 wg_status wg_self_propose(wg_drafter *d, wg_seq *const *seq, int n, wg_tree *out, wg_rows *q, wg_error *err);
 

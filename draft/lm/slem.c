@@ -36,8 +36,8 @@ typedef struct slem_options {
 /* What is being written for one sequence. */
 typedef struct writing {
     wg_retokenizer_text *text; /* NULL: nothing is drafted */
-    int n, most;          /* own tokens so far; at most */
-    int32_t end;          /* the target's token that ends the text, or -1 */
+    int n, most;               /* own tokens so far; at most */
+    int32_t end;               /* the target's token that ends the text, or -1 */
     int bytes;
     char s[TEXT];
 } writing;
@@ -52,9 +52,9 @@ typedef struct slem_drafter {
     wg_retokenizer reader;
     writing *writing; /* (max_batch) */
     wg_batch batch;
-    int *logit_row;       /* (batch.cap) whose logits they are */
-    float *logits;    /* (max_batch, lm->vocab) */
-    double *weight;   /* (lm->vocab) for p_min; else NULL */
+    int *logit_row; /* (batch.cap) whose logits they are */
+    float *logits;  /* (max_batch, lm->vocab) */
+    double *weight; /* (lm->vocab) for p_min; else NULL */
 } slem_drafter;
 
 static const wg_option options[] = {
@@ -201,7 +201,8 @@ static void translate(slem_drafter *d, const wg_seq *s, const writing *w, wg_tre
     /* it cannot fail: the reader's memory has room for more than TEXT bytes */
     if (wg_tokenizer_encode_part(target, w->s, n, false, &d->reader.merger, ids, NULL)) return;
     for (size_t i = 0; i < ids->n && t->n <= depth; i++) wg_one_hot_push(t, t->n - 1, ids->v[i], q);
-    if (w->end >= 0 && n == (size_t)w->bytes && t->n <= depth && t->n == 1 + (int)ids->n) wg_one_hot_push(t, t->n - 1, w->end, q);
+    if (w->end >= 0 && n == (size_t)w->bytes && t->n <= depth && t->n == 1 + (int)ids->n)
+        wg_one_hot_push(t, t->n - 1, w->end, q);
 }
 
 static wg_status propose(wg_drafter *base, wg_seq *const *seq, int n, wg_tree *out, wg_rows *q, wg_error *err)

@@ -56,7 +56,8 @@ wg_status wg_vocabulary_subset_read(wg_vocabulary_subset *out, const wg_json *do
     return s;
 }
 
-wg_status wg_vocabulary_subset_open(wg_vocabulary_subset *out, const char *path, const wg_tokenizer *t, const char *target, wg_error *err)
+wg_status wg_vocabulary_subset_open(wg_vocabulary_subset *out, const char *path, const wg_tokenizer *t, const char *target,
+                                    wg_error *err)
 {
     char digest[WG_SHA256_HEX];
     wg_json *doc;
@@ -68,8 +69,8 @@ wg_status wg_vocabulary_subset_open(wg_vocabulary_subset *out, const char *path,
     if (!strcmp(digest, out->digest) && out->vocab == wg_tokenizer_size(t)) return WG_OK;
     wg_status refused = wg_fail(err, WG_EVOCAB,
                                 "%s was made for another tokenizer (digest %.12s, %d tokens; that of %s is %.12s, %d tokens), "
-                                "so its ids mean other texts; %s", path, out->digest, out->vocab, target, digest,
-                                wg_tokenizer_size(t), again);
+                                "so its ids mean other texts; %s",
+                                path, out->digest, out->vocab, target, digest, wg_tokenizer_size(t), again);
     wg_vocabulary_subset_close(out);
     return refused;
 }

@@ -18,7 +18,8 @@ typedef struct wg_vocabulary_subset {
 
 /* Reads a file made for this tokenizer. Errors: those of reading JSON; EFORMAT naming the member that is wrong; EVOCAB when it
  * was made for another tokenizer. */
-wg_status wg_vocabulary_subset_open(wg_vocabulary_subset *out, const char *path, const wg_tokenizer *t, const char *target, wg_error *err);
+wg_status wg_vocabulary_subset_open(wg_vocabulary_subset *out, const char *path, const wg_tokenizer *t, const char *target,
+                                    wg_error *err);
 /* The same from a document, whatever the tokenizer. */
 wg_status wg_vocabulary_subset_read(wg_vocabulary_subset *out, const wg_json *doc, wg_error *err);
 void wg_vocabulary_subset_close(wg_vocabulary_subset *p);

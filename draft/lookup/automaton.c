@@ -31,10 +31,8 @@ int wg_automaton_cap(size_t bytes, int depth)
     int low = 0, high = 1 << 28;
     while (low < high) {
         const int mid = low + (high - low + 1) / 2;
-        if (wg_automaton_bytes(mid, depth) <= bytes)
-            low = mid;
-        else
-            high = mid - 1;
+        if (wg_automaton_bytes(mid, depth) <= bytes) low = mid;
+        else high = mid - 1;
     }
     return low;
 }

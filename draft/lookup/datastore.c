@@ -99,10 +99,8 @@ wg_status wg_datastore_open(wg_datastore **out, const char *path, const char *dr
     d->map = map;
     d->map_bytes = n;
     if (!s) s = check_tokenizer(d, path, drafter, env, err);
-    if (s)
-        wg_datastore_close(d);
-    else
-        *out = d;
+    if (s) wg_datastore_close(d);
+    else *out = d;
     return s;
 }
 
@@ -131,10 +129,8 @@ static int64_t bound(const wg_datastore *d, const int32_t *key, int n, int side)
     int64_t low = 0, high = d->suffixes;
     while (low < high) {
         const int64_t mid = low + (high - low) / 2;
-        if (compare(d, d->suffix[mid], key, n) < side)
-            low = mid + 1;
-        else
-            high = mid;
+        if (compare(d, d->suffix[mid], key, n) < side) low = mid + 1;
+        else high = mid;
     }
     return low;
 }

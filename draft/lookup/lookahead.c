@@ -46,9 +46,9 @@ typedef struct local {
 typedef struct lookahead_drafter {
     wg_drafter base;
     lookahead_options opt;
-    local *local;       /* (max_batch) */
-    int *height;        /* (max_batch, window) */
-    int32_t *token;     /* (max_batch, window, n-1) */
+    local *local;   /* (max_batch) */
+    int *height;    /* (max_batch, window) */
+    int32_t *token; /* (max_batch, window, n-1) */
 } lookahead_drafter;
 
 static const wg_option options[] = {
@@ -66,13 +66,15 @@ static wg_status open(wg_drafter *base, const wg_env *env, wg_error *err)
     const lookahead_options *o = &d->opt;
     const int rows = (o->window + o->guesses) * (o->n - 1) - 1;
     if (!env->logits)
-        return wg_fail(err, WG_EUNSUPPORTED, "drafter lookahead: this engine does not hand out the target's logits; "
+        return wg_fail(err, WG_EUNSUPPORTED,
+                       "drafter lookahead: this engine does not hand out the target's logits; "
                        "choose another drafter");
     wg_env_watch(env);
     if (rows > WG_DRAFT_MAX)
-        return wg_fail(err, WG_ECONFIG, "drafter lookahead: (window=%d + guesses=%d) * (n=%d - 1) - 1 = %d rows beside the "
-                       "root; a tree has room for %d: lower one of them, or build with a larger WG_TREE_NODES", o->window,
-                       o->guesses, o->n, rows, (int)WG_DRAFT_MAX);
+        return wg_fail(err, WG_ECONFIG,
+                       "drafter lookahead: (window=%d + guesses=%d) * (n=%d - 1) - 1 = %d rows beside the "
+                       "root; a tree has room for %d: lower one of them, or build with a larger WG_TREE_NODES",
+                       o->window, o->guesses, o->n, rows, (int)WG_DRAFT_MAX);
     const size_t slots = (size_t)env->max_batch, columns = slots * (size_t)o->window;
     d->local = wg_calloc(slots, sizeof *d->local);
     d->height = wg_calloc(columns, sizeof *d->height);

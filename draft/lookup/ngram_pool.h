@@ -10,13 +10,16 @@
 
 enum { WG_POOL_WAYS = 8 };
 
-typedef struct wg_pool_key { int32_t token, have; uint64_t used; } wg_pool_key; /* have 0: the place is free */
+typedef struct wg_pool_key {
+    int32_t token, have;
+    uint64_t used;
+} wg_pool_key; /* have 0: the place is free */
 
 typedef struct wg_ngram_pool {
     int sets, each, n; /* a power of two; continuations of a key; tokens of a continuation */
     uint64_t clock;
-    wg_pool_key *key;  /* (sets, WG_POOL_WAYS) */
-    int32_t *token;    /* (sets, WG_POOL_WAYS, each, n) the most recent continuation first */
+    wg_pool_key *key; /* (sets, WG_POOL_WAYS) */
+    int32_t *token;   /* (sets, WG_POOL_WAYS, each, n) the most recent continuation first */
 } wg_ngram_pool;
 
 /* Room for at least `keys` first tokens; false: out of memory, and the pool is as if closed. */

@@ -78,7 +78,8 @@ static wg_status open(wg_drafter *base, const wg_env *env, wg_error *err)
 {
     recycle_drafter *d = (recycle_drafter *)base;
     if (!env->logits)
-        return wg_fail(err, WG_EUNSUPPORTED, "drafter recycle: this engine does not hand out the target's logits; "
+        return wg_fail(err, WG_EUNSUPPORTED,
+                       "drafter recycle: this engine does not hand out the target's logits; "
                        "choose another drafter");
     wg_env_watch(env);
     shape(d);

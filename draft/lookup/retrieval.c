@@ -86,8 +86,7 @@ static int search(retrieval_drafter *d, const wg_seq *s)
             yes = mid;
             low = from;
             high = to;
-        } else
-            no = mid;
+        } else no = mid;
     }
     const int64_t found = high - low;
     const int n = found < d->opt.hits ? (int)found : d->opt.hits;

@@ -53,10 +53,8 @@ static wg_status read_corpus(sam_drafter *d, const wg_env *env, wg_error *err)
                         "the corpus's automaton; use a smaller one, or the drafter retrieval");
     for (int64_t i = 0; i < s->tokens; i++) {
         const int32_t x = wg_datastore_token(s, i);
-        if (x < 0)
-            wg_automaton_begin(&d->corpus);
-        else
-            wg_automaton_put(&d->corpus, x, (int32_t)i);
+        if (x < 0) wg_automaton_begin(&d->corpus);
+        else wg_automaton_put(&d->corpus, x, (int32_t)i);
     }
     return WG_OK;
 }

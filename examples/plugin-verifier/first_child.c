@@ -8,8 +8,8 @@
  * makes a classic mistake, which `wager prove` finds: the corrected token is drawn from p instead of the residual. */
 #include "verify/rule_plugin.h"
 
-static void accept(const void *opt, const wg_tree *tree, wg_rows *p, wg_rows *q, const wg_chance *chance,
-                   wg_workspace *work, wg_path *out)
+static void accept(const void *opt, const wg_tree *tree, wg_rows *p, wg_rows *q, const wg_chance *chance, wg_workspace *work,
+                   wg_path *out)
 {
     (void)opt, (void)work;
     out->n = 0;

@@ -19,15 +19,18 @@ static const int parts[] = { 2, 4, 8, 16 }; /* of the vocabulary */
 enum { FACTORS = 5, NUCLEI = 3, PARTS = 4, SIGNALS = 4, SCORES = 5, FEW = 8 };
 static const char *const signals[SIGNALS] = { "q", "top", "entropy", "path" };
 
-typedef struct sums { double v; long n; } sums;
+typedef struct sums {
+    double v;
+    long n;
+} sums;
 
 typedef struct study {
     wg_trace *t;
     wg_replay *r;
     bool whole;
-    double *used;              /* (vocab) the target's mass by token */
-    int32_t *rank, *order;     /* (vocab) place by that mass; scratch */
-    double *row, *pv, *qv;     /* (vocab) scratch */
+    double *used;          /* (vocab) the target's mass by token */
+    int32_t *rank, *order; /* (vocab) place by that mass; scratch */
+    double *row, *pv, *qv; /* (vocab) scratch */
     sums alpha, star, kept, at[FACTORS], in[NUCLEI], of[PARTS], outside[PARTS];
     wg_samples sample[SIGNALS];
     double expected, realised; /* tokens, by the drafter's own count, and as it came */
@@ -152,7 +155,9 @@ static wg_status rank_tokens(study *s, wg_error *err)
 /* ---- another cell at the same prefixes --------------------------------------------------------------------------- */
 
 /* Where a cell of a request decided each of its tokens: round and node. */
-typedef struct place { int round, node; } place;
+typedef struct place {
+    int round, node;
+} place;
 
 static place *places_of(wg_trace *t, wg_replay *r, int request, wg_error *err)
 {
@@ -179,7 +184,9 @@ static const double *drawn_row(wg_replay *r, int node, double *out)
     return child >= 0 && t->qrow[child] >= 0 ? wg_rows_dense(&r->q, t->qrow[child], out) : NULL;
 }
 
-typedef struct beside { sums mine, other, q, p; } beside;
+typedef struct beside {
+    sums mine, other, q, p;
+} beside;
 
 static wg_status compare_request(study *s, wg_replay *o, int mine, int other, beside *b, wg_error *err)
 {
@@ -273,10 +280,10 @@ static json_t *result(study *s, json_t *others)
         json_t *one = wg_reliability_json(&s->sample[i]);
         json_object_set_new(c, signals[i], one ? one : json_null());
     }
-    json_object_set_new(c, "score", s->scored ? json_pack("{s:I, s:f, s:f}", "rounds", (json_int_t)s->scored, "expected",
-                                                          s->expected / (double)s->scored, "kept",
-                                                          s->realised / (double)s->scored)
-                                              : json_null());
+    json_object_set_new(c, "score",
+                        s->scored ? json_pack("{s:I, s:f, s:f}", "rounds", (json_int_t)s->scored, "expected",
+                                              s->expected / (double)s->scored, "kept", s->realised / (double)s->scored)
+                                  : json_null());
     json_object_set_new(v, "calibration", c);
     return v;
 }

@@ -17,8 +17,8 @@ enum { WORST = 5, BINS = 1024, FIRST_LENGTH = 32, MOST_TURNS = 64 };
 /* ---- prompts in common ------------------------------------------------------------------------------------------- */
 
 typedef struct common {
-    const wg_prompt_key **prompt;   /* (n) in both */
-    int *a, *b;                /* prompt of the folder -> number in common, or -1 */
+    const wg_prompt_key **prompt; /* (n) in both */
+    int *a, *b;                   /* prompt of the folder -> number in common, or -1 */
     int n, only_a, only_b;
 } common;
 
@@ -45,7 +45,8 @@ static void close_common(common *c)
 static bool open_common(common *c, const wg_run_reader *a, const wg_run_reader *b)
 {
     const wg_prompt_key **x = sorted(a), **y = sorted(b);
-    *c = (common){ .prompt = wg_alloc((size_t)a->n_asked, sizeof *c->prompt), .a = wg_alloc((size_t)a->n_asked, sizeof(int)),
+    *c = (common){ .prompt = wg_alloc((size_t)a->n_asked, sizeof *c->prompt),
+                   .a = wg_alloc((size_t)a->n_asked, sizeof(int)),
                    .b = wg_alloc((size_t)b->n_asked, sizeof(int)) };
     const bool ok = x && y && c->prompt && c->a && c->b;
     for (int i = 0, k = 0; ok && (i < a->n_asked || k < b->n_asked);) {
@@ -65,9 +66,15 @@ static bool open_common(common *c, const wg_run_reader *a, const wg_run_reader *
 
 /* ---- requests in common ------------------------------------------------------------------------------------------ */
 
-typedef struct row { int prompt, repeat, turn; const wg_entry *e; } row;
+typedef struct row {
+    int prompt, repeat, turn;
+    const wg_entry *e;
+} row;
 
-typedef struct pair { int prompt; const wg_entry *a, *b, *base_a, *base_b; } pair; /* bases: NULL when one is missing */
+typedef struct pair {
+    int prompt;
+    const wg_entry *a, *b, *base_a, *base_b;
+} pair; /* bases: NULL when one is missing */
 
 typedef struct pairs {
     pair *pair;
@@ -147,7 +154,20 @@ static json_t *text(const char *s)
 }
 
 enum {
-    SEC_A, SEC_B, TOK_A, TOK_B, PASS_A, PASS_B, BASE_SEC_A, BASE_SEC_B, BASE_TOK_A, BASE_TOK_B, DRAFT_A, DRAFT_B, ACC_A, ACC_B,
+    SEC_A,
+    SEC_B,
+    TOK_A,
+    TOK_B,
+    PASS_A,
+    PASS_B,
+    BASE_SEC_A,
+    BASE_SEC_B,
+    BASE_TOK_A,
+    BASE_TOK_B,
+    DRAFT_A,
+    DRAFT_B,
+    ACC_A,
+    ACC_B,
     SERIES
 };
 
@@ -188,11 +208,20 @@ static void fill(sums *s, const pairs *p, const common *c, keep_fn *keep, const 
         last = q->prompt;
         const int bin = (s->prompts - 1) % BINS;
         const double value[SERIES] = {
-            [SEC_A] = q->a->decode / 1e3, [SEC_B] = q->b->decode / 1e3, [TOK_A] = q->a->tokens, [TOK_B] = q->b->tokens,
-            [PASS_A] = q->a->passes, [PASS_B] = q->b->passes, [DRAFT_A] = q->a->drafted, [DRAFT_B] = q->b->drafted,
-            [ACC_A] = q->a->accepted, [ACC_B] = q->b->accepted,
-            [BASE_SEC_A] = q->base_a ? q->base_a->decode / 1e3 : 0, [BASE_SEC_B] = q->base_b ? q->base_b->decode / 1e3 : 0,
-            [BASE_TOK_A] = q->base_a ? q->base_a->tokens : 0, [BASE_TOK_B] = q->base_b ? q->base_b->tokens : 0,
+            [SEC_A] = q->a->decode / 1e3,
+            [SEC_B] = q->b->decode / 1e3,
+            [TOK_A] = q->a->tokens,
+            [TOK_B] = q->b->tokens,
+            [PASS_A] = q->a->passes,
+            [PASS_B] = q->b->passes,
+            [DRAFT_A] = q->a->drafted,
+            [DRAFT_B] = q->b->drafted,
+            [ACC_A] = q->a->accepted,
+            [ACC_B] = q->b->accepted,
+            [BASE_SEC_A] = q->base_a ? q->base_a->decode / 1e3 : 0,
+            [BASE_SEC_B] = q->base_b ? q->base_b->decode / 1e3 : 0,
+            [BASE_TOK_A] = q->base_a ? q->base_a->tokens : 0,
+            [BASE_TOK_B] = q->base_b ? q->base_b->tokens : 0,
         };
         for (int k = 0; k < SERIES; k++) {
             s->v[k][bin] += value[k];
@@ -304,7 +333,10 @@ static json_t *by_turn(sums *s, const pairs *p, const common *c)
 }
 
 /* The prompts that lost most, all their repeats together. */
-typedef struct loser { int prompt; double a, b, tokens_a, tokens_b; } loser;
+typedef struct loser {
+    int prompt;
+    double a, b, tokens_a, tokens_b;
+} loser;
 
 static double gain(const loser *l) { return l->a / l->tokens_a / (l->b / l->tokens_b); }
 static int by_gain(const void *x, const void *y)

@@ -10,7 +10,10 @@
 
 enum { WG_COMPARE_MOST = 16 };
 
-typedef struct wg_compared { const wg_run_reader *folder; int cell; } wg_compared; /* cell -1: all, matched by what they sweep */
+typedef struct wg_compared {
+    const wg_run_reader *folder;
+    int cell;
+} wg_compared; /* cell -1: all, matched by what they sweep */
 
 /* The comparison as JSON (results/README.md has the fields). EINVAL when no cell of the others matches one of the first, or no
  * prompt is common; ENOMEM. */

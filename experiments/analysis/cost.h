@@ -27,7 +27,10 @@ typedef struct wg_cost {
 } wg_cost;
 
 /* A pass that was timed: the median of its repeats and that median's relative error. */
-typedef struct wg_timed { int rows, context, sequences; double seconds, error; } wg_timed;
+typedef struct wg_timed {
+    int rows, context, sequences;
+    double seconds, error;
+} wg_timed;
 
 /* Fits the form. Timings of one sequence after the least context make the base; those further on `key` (by least squares
  * through the base), those of several sequences `sequence`. Neither is negative. EINVAL without a timing of one row. */
@@ -43,10 +46,14 @@ json_t *wg_cost_json(const wg_cost *c);
 bool wg_cost_read(const json_t *v, wg_cost *c); /* false: not what wg_cost_json writes */
 
 /* Seconds of a step, by part. */
-typedef struct wg_step_cost { double draft, verify, rest; } wg_step_cost;
+typedef struct wg_step_cost {
+    double draft, verify, rest;
+} wg_step_cost;
 
 /* A speed-up over plain decoding, with the range that the errors of its parts leave. */
-typedef struct wg_predicted { double speedup, lo, hi; } wg_predicted;
+typedef struct wg_predicted {
+    double speedup, lo, hi;
+} wg_predicted;
 
 /* What a calibration does not see: other clocks later, drafts that come dearer, costs that are not linear. As a logarithm, the
  * 95th percentile of |measured / predicted| over 163 cells that were published (results/README.md, "The cost model"). */
@@ -59,7 +66,9 @@ wg_predicted wg_cost_speedup(double tau, const wg_step_cost *step, const wg_step
 
 /* Why a measured speed-up is not the predicted one, in percent of the speed-up (as logarithms, so the parts add up to
  * `total`): each phase's share of the step's surprise, and the plain step's own. Positive: faster than predicted. */
-typedef struct wg_residual { double draft, verify, rest, plain, total; } wg_residual;
+typedef struct wg_residual {
+    double draft, verify, rest, plain, total;
+} wg_residual;
 wg_residual wg_cost_residual(const wg_step_cost *predicted, const wg_step_cost *measured, double plain_predicted,
                              double plain_measured);
 

@@ -108,8 +108,7 @@ static double coupled(const double *p, const double *q, int n, int32_t y)
     return 1 / sum / p[y];
 }
 
-double wg_exact_accept(wg_exact_form form, int k, wg_rows *p, int prow, wg_rows *q, int qrow, int32_t y,
-                       wg_workspace *work)
+double wg_exact_accept(wg_exact_form form, int k, wg_rows *p, int prow, wg_rows *q, int qrow, int32_t y, wg_workspace *work)
 {
     const int V = p->vocab;
     if (form == WG_EXACT_OPTIMAL) return optimal(k, p, prow, q, qrow, y, work);

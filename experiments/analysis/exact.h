@@ -23,8 +23,15 @@
 #include "core/dist/rows.h"
 
 typedef enum wg_exact_form {
-    WG_EXACT_MATCH, WG_EXACT_REJECTION, WG_EXACT_KSEQ, WG_EXACT_OPTIMAL, WG_EXACT_WITHOUT, WG_EXACT_TOPK, WG_EXACT_COUPLED,
-    WG_EXACT_BLOCK, WG_EXACT_FORMS
+    WG_EXACT_MATCH,
+    WG_EXACT_REJECTION,
+    WG_EXACT_KSEQ,
+    WG_EXACT_OPTIMAL,
+    WG_EXACT_WITHOUT,
+    WG_EXACT_TOPK,
+    WG_EXACT_COUPLED,
+    WG_EXACT_BLOCK,
+    WG_EXACT_FORMS
 } wg_exact_form;
 
 typedef struct wg_exact_rule {
@@ -35,8 +42,7 @@ extern const wg_exact_rule wg_exact_rules[WG_EXACT_FORMS];
 
 /* The probability above for k children (k <= most). Block: the ratio q(y)/p(y) instead, for wg_exact_rounds. Uses p's
  * scratch; p(y) > 0. */
-double wg_exact_accept(wg_exact_form form, int k, wg_rows *p, int prow, wg_rows *q, int qrow, int32_t y,
-                       wg_workspace *work);
+double wg_exact_accept(wg_exact_form form, int k, wg_rows *p, int prow, wg_rows *q, int qrow, int32_t y, wg_workspace *work);
 
 /* The expected rounds for a text of n tokens. of[d][t], d < depth, t < n: the value of position t for a node at depth d.
  * `block`: they are block's ratios. scratch: (n + 1) doubles. */

@@ -117,7 +117,8 @@ wg_status wg_fit_read(wg_fit_reader *r, uint32_t request, const int32_t *prompt,
 {
     wg_seq *s = NULL;
     wg_kv_seq *kv = NULL;
-    *out = (wg_fit){ .prompt = n, .overlap = wg_calloc((size_t)max_new, sizeof *out->overlap),
+    *out = (wg_fit){ .prompt = n,
+                     .overlap = wg_calloc((size_t)max_new, sizeof *out->overlap),
                      .rank = wg_calloc((size_t)max_new, sizeof *out->rank) };
     wg_status st = out->overlap && out->rank ? wg_seq_open(r->plain, &s, request, prompt, n, max_new, err)
                                              : wg_nomem(err, (size_t)max_new * 16, "a text");

@@ -10,7 +10,11 @@
 #include "experiments/base/target.h"
 
 /* One text's output: at each of n positions, the acceptance sum min(p, q) and the rank of its token in q (0: the best). */
-typedef struct wg_fit { int n, prompt; double *overlap; int *rank; } wg_fit;
+typedef struct wg_fit {
+    int n, prompt;
+    double *overlap;
+    int *rank;
+} wg_fit;
 void wg_fit_close(wg_fit *f);
 
 /* Tokens of a step in the sum over the beginnings in this text that leave room for the whole draft, `next` included; *begun:

@@ -63,9 +63,10 @@ static wg_status check(const wg_verifier_class *rule, const wg_prove_options *o,
 {
     char laws[96];
     if (o->vocab < 1 || o->depth < 0 || o->steps < 0 || wg_prove_texts(o) < 0 || nodes_of(o) < 0)
-        return wg_fail(err, WG_EINVAL, "prove: vocabulary %d, depth %d, %d children, %d steps; expected 1 or more, trees "
-                       "of at most %d nodes, and at most %d texts of steps * (depth + 1) tokens", o->vocab, o->depth,
-                       o->children, steps_of(o), (int)WG_TREE_MAX, (int)MAX_TEXTS);
+        return wg_fail(err, WG_EINVAL,
+                       "prove: vocabulary %d, depth %d, %d children, %d steps; expected 1 or more, trees "
+                       "of at most %d nodes, and at most %d texts of steps * (depth + 1) tokens",
+                       o->vocab, o->depth, o->children, steps_of(o), (int)WG_TREE_MAX, (int)MAX_TEXTS);
     if (!(o->law & rule->laws))
         return wg_fail(err, WG_ELAW, "prove: rule %s does not check drafts of law %s; it checks: %s", rule->name,
                        wg_law_name(o->law), wg_law_list(rule->laws, laws, sizeof laws));
@@ -234,9 +235,10 @@ static wg_status check_drafts(const prover *v, long limit, wg_error *err)
 {
     const double least = drafts_below(v, 0, 0);
     if (least <= (double)limit) return WG_OK;
-    return wg_fail(err, WG_EINVAL, "prove: %.2g drafts of %d nodes can be drawn from %d tokens, and at most %ld combinations "
-                   "of outcomes are enumerated; lower the vocabulary, the depth or the children", least, nodes_of(v->o) - 1,
-                   v->o->vocab, limit);
+    return wg_fail(err, WG_EINVAL,
+                   "prove: %.2g drafts of %d nodes can be drawn from %d tokens, and at most %ld combinations "
+                   "of outcomes are enumerated; lower the vocabulary, the depth or the children",
+                   least, nodes_of(v->o) - 1, v->o->vocab, limit);
 }
 
 static wg_status enumerate(prover *v, wg_prove_result *out, wg_error *err)
@@ -256,8 +258,10 @@ static wg_status enumerate(prover *v, wg_prove_result *out, wg_error *err)
         if (e.text < 0)
             status = wg_fail(err, WG_EINVAL, "prove: rule %s returned a path that is none of the tree's", v->rule->name);
         else if (++runs > limit)
-            status = wg_fail(err, WG_EINVAL, "prove: more than %ld combinations of outcomes; lower the vocabulary, the depth "
-                             "or the children, or raise the limit", limit);
+            status = wg_fail(err, WG_EINVAL,
+                             "prove: more than %ld combinations of outcomes; lower the vocabulary, the depth "
+                             "or the children, or raise the limit",
+                             limit);
         else {
             v->got[e.text] += probability;
             tau += probability * e.tokens / steps_of(v->o);
@@ -266,9 +270,10 @@ static wg_status enumerate(prover *v, wg_prove_result *out, wg_error *err)
     } while (!status && wg_chance_tree_next(&outcomes));
     if (outcomes.failed) status = wg_nomem(err, 0, "the enumeration of random decisions");
     if (outcomes.beyond)
-        status =
-            wg_fail(err, WG_EUNSUPPORTED, "prove: the joint law of races is known for at most %d tokens and %d pairs of token "
-                    "and list; lower the vocabulary, the children or races", (int)WG_RACE_TOKENS, (int)WG_RACE_RUNNERS);
+        status = wg_fail(err, WG_EUNSUPPORTED,
+                         "prove: the joint law of races is known for at most %d tokens and %d pairs of token "
+                         "and list; lower the vocabulary, the children or races",
+                         (int)WG_RACE_TOKENS, (int)WG_RACE_RUNNERS);
     out->runs += runs;
     out->reused += wg_chance_tree_reused(&outcomes);
     if (best < 0) best = alpha; /* nothing was drafted, or several steps were run: there is no optimum to compare with */

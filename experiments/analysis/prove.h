@@ -12,22 +12,22 @@ typedef struct wg_prove_options {
     const int *width;           /* ... or, when this is not NULL, a node of depth d has width[d] (`depth` entries) */
     int steps;                  /* consecutive steps in one run (2 shows addresses that are reused across steps); 0: 1 */
     wg_sibling_law law;
-    bool greedy;                /* temperature 0: p rows are points at their argmax */
-    int cases;                  /* random pairs of p and q: peaked, flat, with zeros, nearly equal, equal, disjoint, ... */
+    bool greedy; /* temperature 0: p rows are points at their argmax */
+    int cases;   /* random pairs of p and q: peaked, flat, with zeros, nearly equal, equal, disjoint, ... */
     uint64_t seed;
-    long max_runs;              /* refuse to enumerate more of one case; 0: 20 million */
-    const void *rule_options;   /* NULL: defaults */
+    long max_runs;            /* refuse to enumerate more of one case; 0: 20 million */
+    const void *rule_options; /* NULL: defaults */
 } wg_prove_options;
 
 typedef struct wg_prove_result {
-    int cases, worst; /* worst: the case with the largest deviation */
-    long runs;        /* combinations of outcomes visited */
-    long reused;      /* random addresses asked twice in a run: must be 0 (METHODS L2) */
-    double deviation; /* largest |law of the rule - law of the target| over cases and texts of steps * (depth + 1) tokens */
-    double tau;       /* expected tokens of a step, exact; mean over cases */
-    double alpha;     /* probability that the (first) step keeps a child of the root; mean over cases */
+    int cases, worst;  /* worst: the case with the largest deviation */
+    long runs;         /* combinations of outcomes visited */
+    long reused;       /* random addresses asked twice in a run: must be 0 (METHODS L2) */
+    double deviation;  /* largest |law of the rule - law of the target| over cases and texts of steps * (depth + 1) tokens */
+    double tau;        /* expected tokens of a step, exact; mean over cases */
+    double alpha;      /* probability that the (first) step keeps a child of the root; mean over cases */
     double alpha_star; /* the most that a lossless rule could keep there (core/dist/optimal_acceptance.h); mean over cases */
-    double above;     /* largest alpha - alpha_star over cases: positive beyond rounding only for lossy rules */
+    double above;      /* largest alpha - alpha_star over cases: positive beyond rounding only for lossy rules */
 } wg_prove_result;
 
 /* The two models: a distribution after every text shorter than steps * (depth + 1). Texts are numbered: 0 is the empty one,

@@ -13,10 +13,10 @@ enum { SPREAD = 151 }; /* between tokens: threads of all warps, also of later ro
 
 struct wg_prove_device {
     wg_gpu gpu;
-    int vocab, spread; /* tokens of the proof; of the rows here */
+    int vocab, spread;       /* tokens of the proof; of the rows here */
     const wg_chance *chance; /* of the accept that runs */
     wg_rule params;          /* of the rule that is proved */
-    double *rows; /* (WG_TREE_MAX, spread) zeros, but while they are filled */
+    double *rows;            /* (WG_TREE_MAX, spread) zeros, but while they are filled */
     double *d_p, *d_q, *d_scratch;
     int32_t *d_p_one_hot, *d_q_one_hot;
     wg_rule_tree *d_tree;
@@ -99,8 +99,8 @@ static void accept(const void *opt, const wg_tree *tree, wg_rows *p, wg_rows *q,
     put_rows(d, q, q->n, d->d_q, d->d_q_one_hot);
     put_tree(d, tree, chance);
     wg_rule_oracle_set(&oracle);
-    d->gpu.api->verify(&d->gpu, &d->params, d->d_tree, 1, d->spread, d->d_p, d->d_p_one_hot, d->d_q, d->d_q_one_hot, d->d_scratch,
-                       d->d_path);
+    d->gpu.api->verify(&d->gpu, &d->params, d->d_tree, 1, d->spread, d->d_p, d->d_p_one_hot, d->d_q, d->d_q_one_hot,
+                       d->d_scratch, d->d_path);
     d->gpu.api->get(&d->gpu, &path, d->d_path, sizeof path);
     wg_rule_oracle_set(NULL);
     out->n = path.n;
@@ -147,7 +147,8 @@ wg_status wg_prove_device_open(wg_prove_device **out, int vocab, wg_error *err)
     const wg_gpu_api *api = wg_gpu_cuda();
     *out = NULL;
     if (!api || !wg_rule_oracle_set(NULL))
-        return wg_fail(err, WG_EUNSUPPORTED, "the devices of this program draw by themselves, and their decisions cannot be "
+        return wg_fail(err, WG_EUNSUPPORTED,
+                       "the devices of this program draw by themselves, and their decisions cannot be "
                        "enumerated; rules of devices are proved on emulated threads (wager_gpu of a build with tests)");
     wg_prove_device *d = wg_calloc(1, sizeof *d);
     if (!d) return wg_nomem(err, sizeof *d, "rules of a device");

@@ -13,7 +13,10 @@ typedef struct wg_prove_device wg_prove_device;
 /* A rule as the device decides: what wg_prove takes as the rule, and `of` as its options. */
 typedef struct wg_prove_rule {
     wg_verifier_class class;
-    struct { wg_prove_device *device; const void *options; } of;
+    struct {
+        wg_prove_device *device;
+        const void *options;
+    } of;
 } wg_prove_rule;
 
 /* cuda:0, for proofs over so many tokens. EUNSUPPORTED: there is none, or it draws by itself. ENOMEM. */

@@ -9,8 +9,15 @@
 
 #include "core/base/error.h"
 
-typedef struct wg_sample { float confidence; int16_t depth; bool came_true; } wg_sample; /* confidence 0..1; depth from 1 */
-typedef struct wg_samples { wg_sample *s; int n, room; } wg_samples;
+typedef struct wg_sample {
+    float confidence;
+    int16_t depth;
+    bool came_true;
+} wg_sample; /* confidence 0..1; depth from 1 */
+typedef struct wg_samples {
+    wg_sample *s;
+    int n, room;
+} wg_samples;
 
 wg_status wg_samples_add(wg_samples *all, double confidence, int depth, bool came_true, wg_error *err);
 void wg_samples_free(wg_samples *all);

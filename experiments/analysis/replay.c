@@ -113,8 +113,10 @@ static wg_status rewarp(wg_replay *r, int node, wg_error *err)
     const wg_sampling *o = &r->sampling;
     if (r->recorded <= 0 || o->temperature <= 0 || o->top_k || o->top_p < 1 || o->min_p > 0 ||
         r->round.p[node].kind != WG_ROW_DENSE)
-        return wg_fail(err, WG_EINVAL, "%s: p at temperature %g does not follow from these rows; record with "
-                       "\"trace_rows\": \"logits\"", r->trace->name, o->temperature);
+        return wg_fail(err, WG_EINVAL,
+                       "%s: p at temperature %g does not follow from these rows; record with "
+                       "\"trace_rows\": \"logits\"",
+                       r->trace->name, o->temperature);
     double *p = wg_rows_at(&r->p, node), sum = 0;
     for (int i = 0; i < r->vocab; i++) sum += p[i] = p[i] > 0 ? pow(p[i], r->recorded / o->temperature) : 0;
     for (int i = 0; i < r->vocab; i++) p[i] /= sum;
@@ -151,8 +153,9 @@ wg_status wg_replay_load(wg_replay *r, int i, wg_error *err)
     r->entry = i;
     WG_TRY(wg_trace_get(r->trace, i, &r->round, err));
     const wg_status s = load_rows(r, err);
-    return s == WG_EFORMAT ? wg_fail_in(err, s, "%s: the record at byte %llu", r->trace->name,
-                                        (unsigned long long)r->trace->round[i].at) : s;
+    return s == WG_EFORMAT
+               ? wg_fail_in(err, s, "%s: the record at byte %llu", r->trace->name, (unsigned long long)r->trace->round[i].at)
+               : s;
 }
 
 void wg_replay_tree(const wg_replay *r, int length, wg_tree *out)
@@ -202,13 +205,13 @@ static void cut(const wg_replay *r, const wg_tree *t, wg_path *path)
 }
 
 wg_status wg_replay_rule(wg_replay *r, const wg_verifier_class *rule, const void *options, int length, wg_path *path,
-                           wg_error *err)
+                         wg_error *err)
 {
     wg_tree t;
     wg_replay_tree(r, length, &t);
     WG_TRY(check_law(r, &t, rule, err));
-    const wg_chance chance = wg_chance_philox(r->seed, r->trace->request[r->trace->round[r->entry].request].asked.address,
-                                              r->round.facts.position);
+    const wg_chance chance =
+        wg_chance_philox(r->seed, r->trace->request[r->trace->round[r->entry].request].asked.address, r->round.facts.position);
     rule->accept(options, &t, &r->p, &r->q, &chance, &r->work, path);
     cut(r, &t, path);
     return WG_OK;
@@ -260,7 +263,10 @@ static wg_status replay_one(wg_replay *r, wg_replayed *s, wg_error *err)
 /* ---- tau by renewal ---------------------------------------------------------------------------------------------- */
 
 /* What the chain needs of one request: p and q at its own tokens; q < 0: the trace does not have it. */
-typedef struct taught { double *p, *q; int n; } taught;
+typedef struct taught {
+    double *p, *q;
+    int n;
+} taught;
 
 static wg_status teach(wg_replay *r, taught *all, wg_error *err)
 {

@@ -16,22 +16,22 @@
 
 /* A cell of a trace, ready to be settled: what it was, and rows to read a round into. */
 typedef struct wg_replay {
-    wg_trace *trace;           /* borrowed */
+    wg_trace *trace; /* borrowed */
     int cell, vocab;
     const wg_trace_group *group;
     uint64_t seed;
-    wg_rule_choice rule;       /* the recorded one */
-    wg_sampling sampling;      /* the recorded chain, with the asked temperature */
-    double recorded;           /* temperature */
-    bool as_recorded;          /* the temperature is */
-    wg_trace_round round;      /* the one loaded last */
-    int entry;                 /* its number in the trace */
+    wg_rule_choice rule;  /* the recorded one */
+    wg_sampling sampling; /* the recorded chain, with the asked temperature */
+    double recorded;      /* temperature */
+    bool as_recorded;     /* the temperature is */
+    wg_trace_round round; /* the one loaded last */
+    int entry;            /* its number in the trace */
     wg_rows p, q;
     wg_workspace work;
-    double error;              /* most distance of its rows: max over nodes of p's and their q's together */
-    wg_sampler sampler;        /* of LOGITS rows */
+    double error;       /* most distance of its rows: max over nodes of p's and their q's together */
+    wg_sampler sampler; /* of LOGITS rows */
     bool sampler_open;
-    float *logits;             /* (vocab) */
+    float *logits; /* (vocab) */
 } wg_replay;
 
 /* temperature < 0: as recorded. EINVAL: no such cell; EFORMAT: its config is not one of this program. */
@@ -44,7 +44,7 @@ wg_status wg_replay_load(wg_replay *r, int i, wg_error *err);
 /* Settles the loaded round: its tree to the depth `length` (0: all of it). *path is cut as the run cut it. ELAW
  * when the rule may not check the tree. */
 wg_status wg_replay_rule(wg_replay *r, const wg_verifier_class *rule, const void *options, int length, wg_path *path,
-                           wg_error *err);
+                         wg_error *err);
 /* The tree as it is settled: cut before the first node that is too deep, as the engine cuts drafts; the numbers stay. */
 void wg_replay_tree(const wg_replay *r, int length, wg_tree *out);
 
@@ -53,11 +53,11 @@ typedef struct wg_replayed {
     const wg_verifier_class *rule; /* (borrowed, with its options) */
     const void *options;
     int length;
-    long rounds, same;             /* same: the path is the recorded one, node by node, and so is next */
+    long rounds, same; /* same: the path is the recorded one, node by node, and so is next */
     long tokens, drafted, accepted;
-    double tau_low, tau_high;      /* of chains settled token by token, by the renewal chain; NaN: no closed form */
-    double alpha, alpha_star;      /* means over the nodes reached */
-    double error, worst;           /* mean and largest bound on the error of alpha that compact rows cause */
+    double tau_low, tau_high; /* of chains settled token by token, by the renewal chain; NaN: no closed form */
+    double alpha, alpha_star; /* means over the nodes reached */
+    double error, worst;      /* mean and largest bound on the error of alpha that compact rows cause */
     int prompts;
     double *by_rounds, *by_tokens, *by_recorded; /* (prompts) */
     long alpha_n, alpha_star_n;

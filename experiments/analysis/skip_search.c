@@ -18,13 +18,13 @@ enum { STREAM = 0x5C1B }; /* of its draws */
 /* Sub-layer i of a set is bit i % 2 of layer i / 2: attention, MLP. */
 typedef struct search {
     const wg_skip_problem *p;
-    int n;                  /* sub-layers */
-    uint8_t *skip, *best;   /* (layers) the set at hand; the best so far */
-    double value;           /* of the best */
-    uint8_t *seen;          /* (seen_cap, layers) sets that were evaluated */
+    int n;                /* sub-layers */
+    uint8_t *skip, *best; /* (layers) the set at hand; the best so far */
+    double value;         /* of the best */
+    uint8_t *seen;        /* (seen_cap, layers) sets that were evaluated */
     long seen_n, seen_cap;
-    double *alone;          /* (n) value of leaving out one sub-layer */
-    int *order;             /* (n) */
+    double *alone; /* (n) value of leaving out one sub-layer */
+    int *order;    /* (n) */
 } search;
 
 static bool has(const uint8_t *skip, int i) { return skip[i / 2] >> (i % 2) & 1; }
@@ -173,8 +173,8 @@ wg_status wg_skip_search(const wg_skip_problem *p, uint8_t *best, double *value,
     s.best = wg_calloc((size_t)p->layers, sizeof *s.best);
     s.alone = wg_calloc((size_t)s.n, sizeof *s.alone);
     s.order = wg_calloc((size_t)s.n, sizeof *s.order);
-    wg_status st = s.skip && s.best && s.alone && s.order ? run(&s, err)
-                                                          : wg_nomem(err, (size_t)s.n * sizeof *s.alone, "a search");
+    wg_status st =
+        s.skip && s.best && s.alone && s.order ? run(&s, err) : wg_nomem(err, (size_t)s.n * sizeof *s.alone, "a search");
     if (!st && s.value == -INFINITY) st = wg_fail(err, WG_EINVAL, "no set of sub-layers has a value");
     if (!st) {
         memcpy(best, s.best, (size_t)p->layers);

@@ -16,14 +16,14 @@ enum { WG_ENERGY_DOMAINS = 16 };
 
 typedef struct wg_energy_domain {
     int fd;
-    char name[64];           /* "package-0", "package-0/dram" */
-    uint64_t last, range;    /* microjoules; range: the counter's greatest value, 0 when unknown */
+    char name[64];        /* "package-0", "package-0/dram" */
+    uint64_t last, range; /* microjoules; range: the counter's greatest value, 0 when unknown */
 } wg_energy_domain;
 
 typedef struct wg_energy {
-    int n;                   /* 0: nothing can be read, and `why` says what is in the way */
+    int n; /* 0: nothing can be read, and `why` says what is in the way */
     wg_energy_domain domain[WG_ENERGY_DOMAINS];
-    double joules;           /* so far */
+    double joules; /* so far */
     char why[200];
 } wg_energy;
 

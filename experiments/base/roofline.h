@@ -11,13 +11,13 @@
 typedef struct wg_machine_bench {
     wg_pool *pool;
     const wg_ops *ops;
-    int type;              /* of the weights of the products */
-    char *stream;          /* (bytes) */
+    int type;     /* of the weights of the products */
+    char *stream; /* (bytes) */
     int bytes;
-    void *weights, *act;   /* a matrix that fits the L2 of each thread, and its input */
-    float *y;              /* (threads, rows, n) */
-    char *found;           /* (threads, a cache line each): keeps the loads */
-    int *times;            /* (threads): products of the last reading */
+    void *weights, *act; /* a matrix that fits the L2 of each thread, and its input */
+    float *y;            /* (threads, rows, n) */
+    char *found;         /* (threads, a cache line each): keeps the loads */
+    int *times;          /* (threads): products of the last reading */
 } wg_machine_bench;
 
 enum { WG_MACHINE_STREAM = 256 << 20 }; /* larger than most caches */
@@ -26,8 +26,8 @@ enum { WG_MACHINE_STREAM = 256 << 20 }; /* larger than most caches */
 wg_status wg_machine_bench_open(wg_machine_bench *m, wg_pool *pool, const wg_ops *ops, int type, int bytes, wg_error *err);
 void wg_machine_bench_close(wg_machine_bench *m); /* half-open is fine */
 
-double wg_machine_stream(wg_machine_bench *m);    /* bytes per second, one reading */
-double wg_machine_products(wg_machine_bench *m);  /* multiply-adds per second, a few milliseconds */
+double wg_machine_stream(wg_machine_bench *m);   /* bytes per second, one reading */
+double wg_machine_products(wg_machine_bench *m); /* multiply-adds per second, a few milliseconds */
 
 /* The type that most of a file's bytes are in: whose products to hold a model against. */
 int wg_machine_type(const wg_weights *w);

@@ -7,7 +7,9 @@
 
 #include "kernels/philox.h"
 
-typedef struct totals { double a, b, c, d; } totals;
+typedef struct totals {
+    double a, b, c, d;
+} totals;
 
 static void add(totals *t, const wg_ratio *r, int i, double w)
 {

@@ -11,8 +11,10 @@ static wg_status open_tokenizer(wg_target *t, bool needed, wg_error *err)
     wg_text kind;
     if (wg_meta_string(t->weights, "tokenizer.ggml.model", &kind)) return wg_tokenizer_open(&t->tokenizer, t->weights, err);
     if (!needed) return WG_OK;
-    return wg_fail(err, WG_EMODEL, "%s: no tokenizer in this file (key tokenizer.ggml.model); "
-                   "add one with: wager convert IN --tokenizer FILE --out OUT.gguf", t->path);
+    return wg_fail(err, WG_EMODEL,
+                   "%s: no tokenizer in this file (key tokenizer.ggml.model); "
+                   "add one with: wager convert IN --tokenizer FILE --out OUT.gguf",
+                   t->path);
 }
 
 static wg_status open_parts(wg_target *t, const wg_target_options *opt, wg_error *err)

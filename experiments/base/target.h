@@ -9,10 +9,10 @@
 #include "core/text/tokenizer.h"
 
 typedef struct wg_target_options {
-    const char *device;   /* as in core/model/device.h; NULL: cpu */
-    int threads;          /* 0: the cores this process may run on */
-    bool pin;             /* wg_pool_pin */
-    bool need_tokenizer;  /* without one: EMODEL. Otherwise a file without a tokenizer gives tokenizer == NULL */
+    const char *device;  /* as in core/model/device.h; NULL: cpu */
+    int threads;         /* 0: the cores this process may run on */
+    bool pin;            /* wg_pool_pin */
+    bool need_tokenizer; /* without one: EMODEL. Otherwise a file without a tokenizer gives tokenizer == NULL */
     wg_model_options model;
 } wg_target_options;
 
@@ -23,9 +23,9 @@ typedef struct wg_target {
     wg_tokenizer *tokenizer; /* NULL when the file has none */
     wg_pool *pool;
     wg_device device;
-    const wg_ops *ops;       /* the device's */
+    const wg_ops *ops; /* the device's */
     wg_model *model;
-    wg_lm *lm;               /* the model's */
+    wg_lm *lm; /* the model's */
 } wg_target;
 
 /* opt may be NULL (all defaults, tokenizer not needed). Errors are those of the parts, with the file's name. */

@@ -174,8 +174,7 @@ wg_status wg_bench_draft(const char *spec, const char *model, int history, bool 
     WG_TRY(wg_choose_drafter(spec, &c, err));
     wg_status s = WG_OK;
     bench *b = wg_calloc(1, sizeof *b);
-    if (!b)
-        s = wg_nomem(err, sizeof *b, "a benchmark");
+    if (!b) s = wg_nomem(err, sizeof *b, "a benchmark");
     else if (!c.class->stands_alone)
         s = wg_fail(err, WG_EINVAL, "bench draft: the drafter %s needs a target to run beside; time it with: wager bench round",
                     c.class->name);

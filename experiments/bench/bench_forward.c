@@ -20,7 +20,7 @@ typedef struct pass {
     const wg_forward_bench *b;
     wg_model *model;
     wg_lm *lm;
-    wg_stages *stages;       /* NULL: not timed */
+    wg_stages *stages; /* NULL: not timed */
     wg_machine_bench machine;
     wg_kv *kv;
     wg_kv_seq *seq;
@@ -28,16 +28,16 @@ typedef struct pass {
     float *logits;
     int threads;
     const wg_device *device; /* whose passes are counted; NULL: it counts none */
-    bool apart;             /* the device has memory of its own: the processor waits, and logits stay there */
-    int clock;              /* of wg_bench_clock: threads, or 0 */
+    bool apart;              /* the device has memory of its own: the processor waits, and logits stay there */
+    int clock;               /* of wg_bench_clock: threads, or 0 */
     int32_t token[ROWS_MAX];
 } pass;
 
 typedef struct timing {
     int rows, context;
-    bool recorded;          /* each timed pass was a replay of a recorded one */
-    double s, s1, stream, products; /* seconds of the pass, of one row; bytes and multiply-adds a second of the machine */
-    double stage[WG_FORWARD_STAGES];        /* seconds of each, means */
+    bool recorded;                   /* each timed pass was a replay of a recorded one */
+    double s, s1, stream, products;  /* seconds of the pass, of one row; bytes and multiply-adds a second of the machine */
+    double stage[WG_FORWARD_STAGES]; /* seconds of each, means */
 } timing;
 
 static wg_status pass_open(pass *p, int context, wg_error *err)
@@ -107,9 +107,8 @@ static double bytes_of(const wg_model *m, int kv_type, int context)
 
 static void print_json(const pass *p, const timing *t, double gb_s, double gmac_s)
 {
-    json_t *o = json_pack("{s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:i}", "rows", t->rows, "context", t->context, "ms",
-                          t->s * 1e3, "tok_s", t->rows / t->s, "v", t->s / t->s1, "gb_s", gb_s, "gmac_s", gmac_s, "threads",
-                          p->threads);
+    json_t *o = json_pack("{s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:i}", "rows", t->rows, "context", t->context, "ms", t->s * 1e3,
+                          "tok_s", t->rows / t->s, "v", t->s / t->s1, "gb_s", gb_s, "gmac_s", gmac_s, "threads", p->threads);
     json_object_set_new(o, "stream_gb_s", p->apart ? json_null() : json_real(t->stream / 1e9));
     json_object_set_new(o, "recorded", p->device ? json_boolean(t->recorded) : json_null());
     json_object_set_new(o, "cache_gmac_s", p->apart ? json_null() : json_real(t->products / 1e9));

@@ -15,8 +15,18 @@
 #include "experiments/base/roofline.h"
 #include "kernels/cpu.h"
 
-enum { N = 2048, K = 2048, ROWS_MAX = 512, HEADS = 32, KV_HEADS = 4, HEAD_DIM = 64, LAYERS = 22, SLOTS = 16, TYPES = 64,
-       STREAM = 256 << 20 };
+enum {
+    N = 2048,
+    K = 2048,
+    ROWS_MAX = 512,
+    HEADS = 32,
+    KV_HEADS = 4,
+    HEAD_DIM = 64,
+    LAYERS = 22,
+    SLOTS = 16,
+    TYPES = 64,
+    STREAM = 256 << 20
+};
 
 typedef struct kernel {
     const wg_kernels_bench *b;
@@ -24,9 +34,9 @@ typedef struct kernel {
     const wg_ops *ops;
     wg_machine_bench machine;
     int type, rows;
-    float *x, *y;          /* (ROWS_MAX, K), (ROWS_MAX, N) */
+    float *x, *y; /* (ROWS_MAX, K), (ROWS_MAX, N) */
     /* products */
-    wg_matrix w;           /* data: the matrix that is multiplied now */
+    wg_matrix w; /* data: the matrix that is multiplied now */
     char *weights, *act;
     size_t matrix, act_bytes;
     int matrices;
@@ -34,7 +44,7 @@ typedef struct kernel {
     wg_kv_view view;
     char *cache;
     int32_t *page;
-    double bytes, macs;    /* of one row's call, of all rows alike; of one row */
+    double bytes, macs; /* of one row's call, of all rows alike; of one row */
 } kernel;
 
 typedef void run_fn(kernel *);
@@ -104,10 +114,7 @@ static void attend_share(void *arg, int thread, int threads)
                               (h + 1) * group);
 }
 
-static size_t layer_bytes(const kernel *k)
-{
-    return k->view.stride * (size_t)((k->b->context + SLOTS - 1) / SLOTS);
-}
+static size_t layer_bytes(const kernel *k) { return k->view.stride * (size_t)((k->b->context + SLOTS - 1) / SLOTS); }
 
 static void attend(kernel *k)
 {
@@ -264,9 +271,10 @@ static wg_status bench_all(kernel *k, wg_error *err)
             WG_TRY(bench_one(k, &ops[o], rows, n, err));
         }
     if (done) return WG_OK;
-    return wg_fail(err, WG_EINVAL, "--op %s, --type %s: there is no such kernel; expected matmul of " WG_COMPUTABLE_TYPES
-                   "; prepare of q8_0; attention of f32, f16, bf16 or q8", k->b->op ? k->b->op : "any",
-                   k->b->type ? k->b->type : "any");
+    return wg_fail(err, WG_EINVAL,
+                   "--op %s, --type %s: there is no such kernel; expected matmul of " WG_COMPUTABLE_TYPES
+                   "; prepare of q8_0; attention of f32, f16, bf16 or q8",
+                   k->b->op ? k->b->op : "any", k->b->type ? k->b->type : "any");
 }
 
 wg_status wg_bench_kernels(const wg_kernels_bench *b, wg_error *err)

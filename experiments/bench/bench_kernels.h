@@ -9,13 +9,13 @@
 #include "core/base/error.h"
 
 typedef struct wg_kernels_bench {
-    const char *op;      /* "matmul", "prepare", "attention"; NULL: all */
-    const char *type;    /* of weights or cache; NULL: all */
-    const char *rows;    /* "1,8,16" */
-    int context;         /* keys of attention, at least 1 */
-    int megabytes;       /* of weights: more than caches hold, or the numbers are of the caches */
-    int threads;         /* 0: all cores */
-    int repeats;         /* 1..WG_BENCH_REPEATS; medians are over these */
+    const char *op;   /* "matmul", "prepare", "attention"; NULL: all */
+    const char *type; /* of weights or cache; NULL: all */
+    const char *rows; /* "1,8,16" */
+    int context;      /* keys of attention, at least 1 */
+    int megabytes;    /* of weights: more than caches hold, or the numbers are of the caches */
+    int threads;      /* 0: all cores */
+    int repeats;      /* 1..WG_BENCH_REPEATS; medians are over these */
     bool pin, json;
 } wg_kernels_bench;
 

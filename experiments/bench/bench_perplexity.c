@@ -95,8 +95,8 @@ wg_status wg_bench_perplexity(wg_target *t, const char *text, long most, bool js
     if (st) return st;
     const double nats = s.nats / (double)s.tokens;
     if (json) {
-        json_t *o = json_pack("{s:I, s:f, s:f}", "tokens", (json_int_t)s.tokens, "nats_per_token", nats, "perplexity",
-                              exp(nats));
+        json_t *o =
+            json_pack("{s:I, s:f, s:f}", "tokens", (json_int_t)s.tokens, "nats_per_token", nats, "perplexity", exp(nats));
         json_dumpf(o, stdout, JSON_SORT_KEYS | JSON_COMPACT);
         putchar('\n');
         json_decref(o);

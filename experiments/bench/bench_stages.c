@@ -6,7 +6,7 @@
 enum { EMBED, RMSNORM, PREPARE, MATMUL, ROPE_STORE, ATTENTION, SWIGLU, ADD, GATHER };
 
 const char *const wg_stage_names[WG_FORWARD_STAGES] = { "embed",     "norm",   "quantise inputs", "products", "rotary, store",
-                                                "attention", "swiglu", "residual",        "gather" };
+                                                        "attention", "swiglu", "residual",        "gather" };
 
 static wg_stages *stages_of(const wg_device *d) { return (wg_stages *)(uintptr_t)d->class; }
 

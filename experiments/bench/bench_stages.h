@@ -9,10 +9,10 @@ enum { WG_FORWARD_STAGES = 9 };
 extern const char *const wg_stage_names[WG_FORWARD_STAGES];
 
 typedef struct wg_stages {
-    wg_device_class class;        /* first: a device's class pointer leads back here */
+    wg_device_class class; /* first: a device's class pointer leads back here */
     const wg_device_class *inner;
     double seconds[WG_FORWARD_STAGES];
-    wg_status failed;             /* of a device that works on after a call: what a wait told; err says it */
+    wg_status failed; /* of a device that works on after a call: what a wait told; err says it */
     wg_error err;
 } wg_stages;
 

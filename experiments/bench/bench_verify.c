@@ -187,10 +187,8 @@ static void print_line(const stage *s, const char *rule, const char *kind, const
     }
     printf("%-20s %-7s %9.3f %12.3f %10.3f %8.2f ", rule, kind, chain->step * 1e3, chain->sample * 1e3, chain->accept * 1e3,
            emitted);
-    if (tree)
-        printf("%12.2f", tree->accept / nodes * 1e6);
-    else
-        printf("%12s", "-");
+    if (tree) printf("%12.2f", tree->accept / nodes * 1e6);
+    else printf("%12s", "-");
     printf(" %11" PRIu64 "\n", allocations);
 }
 

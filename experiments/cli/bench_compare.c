@@ -27,9 +27,9 @@
 enum { CELLS = 4, TOKENS = 128, FOLDERS = 2, PATH_MOST = 512 };
 
 typedef struct bench {
-    char dir[PATH_MOST - 64];       /* the temporary folder */
+    char dir[PATH_MOST - 64]; /* the temporary folder */
     int prompts;
-    double written, size;           /* seconds; bytes of both folders' requests */
+    double written, size;                   /* seconds; bytes of both folders' requests */
     double seconds[WG_BENCH_REPEATS], peak; /* peak: bytes */
 } bench;
 

@@ -14,16 +14,12 @@
 int wg_cli_status(wg_status s)
 {
     switch (s) {
-    case WG_OK:
-        return WG_EXIT_OK;
+    case WG_OK: return WG_EXIT_OK;
     case WG_EINVAL:
     case WG_ECONFIG:
-    case WG_ELAW:
-        return WG_EXIT_USAGE;
-    case WG_EINTERRUPTED:
-        return WG_EXIT_INTERRUPTED;
-    default:
-        return WG_EXIT_FAILED;
+    case WG_ELAW: return WG_EXIT_USAGE;
+    case WG_EINTERRUPTED: return WG_EXIT_INTERRUPTED;
+    default: return WG_EXIT_FAILED;
     }
 }
 
@@ -53,8 +49,7 @@ static void print_help(const char *command, const wg_flag *flags)
         const char *dash = f->name[1] ? "--" : "-";
         if (f->letter)
             snprintf(left, sizeof left, "-%c, --%s%s%s", f->letter, f->name, f->value ? " " : "", f->value ? f->value : "");
-        else
-            snprintf(left, sizeof left, "%s%s%s%s", dash, f->name, f->value ? " " : "", f->value ? f->value : "");
+        else snprintf(left, sizeof left, "%s%s%s%s", dash, f->name, f->value ? " " : "", f->value ? f->value : "");
         printf("  %-28s %s", left, f->doc);
         if (f->type == WG_FLAG_INT) printf(" [%ld]", *(long *)f->to);
         if (f->type == WG_FLAG_FLOAT) printf(" [%g]", *(double *)f->to);
@@ -93,10 +88,8 @@ static int set_number(const char *command, const wg_flag *f, const char *value)
         fprintf(stderr, "\n");
         return WG_EXIT_USAGE;
     }
-    if (f->type == WG_FLAG_FLOAT)
-        *(double *)f->to = v;
-    else
-        *(long *)f->to = (long)strtoll(value, NULL, 10);
+    if (f->type == WG_FLAG_FLOAT) *(double *)f->to = v;
+    else *(long *)f->to = (long)strtoll(value, NULL, 10);
     return -1;
 }
 

@@ -14,15 +14,18 @@ enum { WG_EXIT_OK = 0, WG_EXIT_FAILED = 1, WG_EXIT_USAGE = 2, WG_EXIT_INTERRUPTE
 typedef enum wg_flag_type { WG_FLAG_BOOL, WG_FLAG_INT, WG_FLAG_FLOAT, WG_FLAG_STRING, WG_FLAG_LIST } wg_flag_type;
 
 enum { WG_FLAG_LIST_MAX = 64 };
-typedef struct wg_flag_list { const char *item[WG_FLAG_LIST_MAX]; int n; } wg_flag_list; /* of a flag that may be repeated */
+typedef struct wg_flag_list {
+    const char *item[WG_FLAG_LIST_MAX];
+    int n;
+} wg_flag_list; /* of a flag that may be repeated */
 
 typedef struct wg_flag {
     const char *name; /* without the dashes */
     char letter;      /* 0: none */
     wg_flag_type type;
-    void *to;         /* bool, long, double, const char *, wg_flag_list; holds the default */
+    void *to; /* bool, long, double, const char *, wg_flag_list; holds the default */
     const char *value, *doc;
-    double min, max;  /* of numbers; both 0: any */
+    double min, max; /* of numbers; both 0: any */
 } wg_flag;
 
 typedef struct wg_command {

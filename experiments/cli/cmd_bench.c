@@ -50,7 +50,6 @@ typedef struct arm {
 
 static wg_passes_made made_by(const arm *a) { return a->device ? a->device->class->made(a->device) : (wg_passes_made){ 0 }; }
 
-
 static wg_status arm_run(const bench *b, arm *a, int32_t root, int repeat, wg_error *err)
 {
     wg_seq *s;
@@ -253,16 +252,15 @@ int wg_cmd_bench(int argc, char **argv)
         return WG_EXIT_USAGE;
     }
     wg_target *t = NULL;
-    const wg_target_options want = { .device = b.device, .threads = (int)b.threads, .pin = b.pin,
-                                     .model = { .kv_type = kv_type } };
+    const wg_target_options want = {
+        .device = b.device, .threads = (int)b.threads, .pin = b.pin, .model = { .kv_type = kv_type }
+    };
     wg_status s = wg_target_open(&t, b.model, &want, &err);
     const wg_forward_bench passes = {
         .rows = b.rows, .context = b.context, .kv_type = kv_type, .repeats = (int)b.repeats, .stages = b.stages, .json = b.json
     };
-    if (!s && perplexity)
-        s = wg_bench_perplexity(t, b.text, b.tokens, b.json, &err);
-    else if (!s)
-        s = forward ? wg_bench_forward(&passes, t, &err) : bench_round(&b, t, &err);
+    if (!s && perplexity) s = wg_bench_perplexity(t, b.text, b.tokens, b.json, &err);
+    else if (!s) s = forward ? wg_bench_forward(&passes, t, &err) : bench_round(&b, t, &err);
     wg_target_close(t);
     return s ? wg_cli_fail(&err) : WG_EXIT_OK;
 }

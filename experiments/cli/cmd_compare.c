@@ -41,7 +41,10 @@ static double share_of(const char *text)
     return end == text || *end || !(v >= 0 && v < 1) ? -1 : v;
 }
 
-typedef struct page { const json_t *comparison; bool drawings; } page;
+typedef struct page {
+    const json_t *comparison;
+    bool drawings;
+} page;
 
 static wg_status write_page(FILE *f, void *arg, wg_error *err)
 {

@@ -34,8 +34,7 @@ static wg_status add(texts *x, const wg_tokenizer *t, const char *path, wg_error
         if (n) memcpy(more + x->n, ids, n * sizeof *ids);
         more[x->n + n] = -1;
         x->n += n + 1;
-    } else
-        s = wg_nomem(err, (x->n + n + 1) * sizeof *more, "the tokens of the texts");
+    } else s = wg_nomem(err, (x->n + n + 1) * sizeof *more, "the tokens of the texts");
     wg_free(ids);
     return s;
 }

@@ -17,12 +17,9 @@ static void print_text(wg_text t)
     putchar('"');
     for (size_t i = 0; i < t.n && i < SHOW_TEXT; i++) {
         const unsigned char c = (unsigned char)t.s[i];
-        if (c == '\n')
-            fputs("\\n", stdout);
-        else if (c < 32 || c == 127)
-            printf("\\x%02x", c);
-        else
-            putchar(c);
+        if (c == '\n') fputs("\\n", stdout);
+        else if (c < 32 || c == 127) printf("\\x%02x", c);
+        else putchar(c);
     }
     fputs(t.n > SHOW_TEXT ? "...\"" : "\"", stdout);
 }
@@ -37,12 +34,9 @@ static void print_array(const wg_weights *w, const char *key)
         double d;
         wg_text t;
         putchar(' ');
-        if (wg_meta_array_string(w, key, i, &t))
-            print_text(t);
-        else if (wg_meta_array_int(w, key, i, &v))
-            printf("%" PRId64, v);
-        else if (wg_meta_array_float(w, key, i, &d))
-            printf("%g", d);
+        if (wg_meta_array_string(w, key, i, &t)) print_text(t);
+        else if (wg_meta_array_int(w, key, i, &v)) printf("%" PRId64, v);
+        else if (wg_meta_array_float(w, key, i, &d)) printf("%g", d);
     }
     if (n > SHOW_ELEMENTS) fputs(" ...", stdout);
 }
@@ -71,9 +65,7 @@ static void print_value(const wg_weights *w, int i)
         wg_meta_string(w, key, &t);
         print_text(t);
         break;
-    case WG_META_ARRAY:
-        print_array(w, key);
-        break;
+    case WG_META_ARRAY: print_array(w, key); break;
     }
 }
 
@@ -143,10 +135,8 @@ int wg_cmd_inspect(int argc, char **argv)
     wg_error err;
     if (wg_weights_open(&w, path, &err)) return wg_cli_fail(&err);
     int status = WG_EXIT_OK;
-    if (json)
-        status = print_json(w);
-    else
-        print_table(w);
+    if (json) status = print_json(w);
+    else print_table(w);
     wg_weights_close(w);
     return status;
 }

@@ -66,14 +66,10 @@ static void option_row(const char *of, const wg_option *o, bool json)
 {
     char expects[512], value[WG_OPTION_STRING];
     wg_option_expects(o, expects, sizeof expects);
-    if (o->type == WG_OPT_STRING)
-        snprintf(value, sizeof value, "%s", o->def_string ? o->def_string : "");
-    else if (o->type == WG_OPT_ENUM)
-        snprintf(value, sizeof value, "%s", o->choices[(int)o->def]);
-    else if (o->type == WG_OPT_BOOL)
-        snprintf(value, sizeof value, "%s", o->def != 0 ? "true" : "false");
-    else
-        snprintf(value, sizeof value, "%g", o->def);
+    if (o->type == WG_OPT_STRING) snprintf(value, sizeof value, "%s", o->def_string ? o->def_string : "");
+    else if (o->type == WG_OPT_ENUM) snprintf(value, sizeof value, "%s", o->choices[(int)o->def]);
+    else if (o->type == WG_OPT_BOOL) snprintf(value, sizeof value, "%s", o->def != 0 ? "true" : "false");
+    else snprintf(value, sizeof value, "%g", o->def);
     if (!json) {
         printf("  %s: %s; default %s\n", o->name, expects, value[0] ? value : "\"\"");
         wrapped(o->doc, 6);
@@ -121,7 +117,10 @@ static void rule_line(const wg_verifier_class *v, bool json)
 {
     char laws[96];
     item("rule", v->name, v->doc, wg_law_list(v->laws, laws, sizeof laws),
-         !v->lossless ? "LOSSY" : v->zero_only ? "lossless at temperature 0, else LOSSY" : "lossless", json);
+         !v->lossless   ? "LOSSY"
+         : v->zero_only ? "lossless at temperature 0, else LOSSY"
+                        : "lossless",
+         json);
 }
 
 static void list_drafters(bool json)
@@ -183,7 +182,8 @@ static int one_drafter(const char *name, bool json)
         names[i] = d->name;
         if (strcmp(d->name, name) != 0) continue;
         drafter_line(d, json);
-        snprintf(form, sizeof form, "\"draft\": {\"kind\": \"%s\", \"OPTION\": VALUE}   or   --draft %s:OPTION=VALUE,...", name, name);
+        snprintf(form, sizeof form, "\"draft\": {\"kind\": \"%s\", \"OPTION\": VALUE}   or   --draft %s:OPTION=VALUE,...", name,
+                 name);
         if (json) options(name, d->options, OWN, true);
         else with_options(form, name, d->options);
         return WG_EXIT_OK;
@@ -200,7 +200,8 @@ static int one_rule(const char *name, bool json)
         names[i] = v->name;
         if (strcmp(v->name, name) != 0) continue;
         rule_line(v, json);
-        snprintf(form, sizeof form, "\"verify\": {\"rule\": \"%s\", \"OPTION\": VALUE}   or   --rule %s:OPTION=VALUE,...", name, name);
+        snprintf(form, sizeof form, "\"verify\": {\"rule\": \"%s\", \"OPTION\": VALUE}   or   --rule %s:OPTION=VALUE,...", name,
+                 name);
         if (json) options(name, v->options, OWN, true);
         else with_options(form, name, v->options);
         return WG_EXIT_OK;
@@ -305,10 +306,10 @@ int wg_cmd_list(int argc, char **argv)
         const char *name;
         void (*print)(bool json);
         bool asked; /* only by its name */
-    } list[] = { { "drafters", list_drafters, false }, { "rules", list_rules, false },       { "sampling", list_sampling, false },
-                 { "kernels", list_kernels, false },   { "commands", list_commands, false }, { "columns", list_columns, false },
-                 { "fields", list_fields, true },
-                 { "options", list_options, true } };
+    } list[] = { { "drafters", list_drafters, false }, { "rules", list_rules, false },
+                 { "sampling", list_sampling, false }, { "kernels", list_kernels, false },
+                 { "commands", list_commands, false }, { "columns", list_columns, false },
+                 { "fields", list_fields, true },      { "options", list_options, true } };
     enum { LISTS = sizeof list / sizeof *list };
     bool json = false, schema = false;
     const char *word[2] = { NULL, NULL };
@@ -329,7 +330,9 @@ int wg_cmd_list(int argc, char **argv)
         any = true;
     }
     if (any) return WG_EXIT_OK;
-    fprintf(stderr, "wager list: there is no list '%s%s%s'; there are: drafters, rules, sampling, kernels, commands, columns,"
-                    " fields, options, drafter NAME, rule NAME\n", word[0], word[1] ? " " : "", word[1] ? word[1] : "");
+    fprintf(stderr,
+            "wager list: there is no list '%s%s%s'; there are: drafters, rules, sampling, kernels, commands, columns,"
+            " fields, options, drafter NAME, rule NAME\n",
+            word[0], word[1] ? " " : "", word[1] ? word[1] : "");
     return WG_EXIT_USAGE;
 }

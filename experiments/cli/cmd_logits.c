@@ -114,17 +114,13 @@ static wg_status run_passes(const wg_target *t, wg_kv_seq *kv, const int_list *t
         const int left = tokens->n - first, n = parents->v || left < PASS_ROWS ? left : PASS_ROWS;
         WG_TRY(wg_kv_reserve(kv, n, err));
         wg_batch_clear(b);
-        if (parents->v)
-            add_tree(b, kv, tokens, parents);
-        else
-            wg_batch_chain(b, kv, first, tokens->v + first, n, n);
+        if (parents->v) add_tree(b, kv, tokens, parents);
+        else wg_batch_chain(b, kv, first, tokens->v + first, n, n);
         WG_TRY(wg_lm_forward(t->lm, b, logits, err));
         for (int i = 0; i < n; i++) {
             const float *x = logits + (size_t)i * (size_t)t->lm->vocab;
-            if (!out)
-                print_row(t, first + i, tokens->v[first + i], x, json);
-            else
-                WG_TRY(wg_save_write(out, x, (size_t)t->lm->vocab * sizeof *x, err));
+            if (!out) print_row(t, first + i, tokens->v[first + i], x, json);
+            else WG_TRY(wg_save_write(out, x, (size_t)t->lm->vocab * sizeof *x, err));
         }
         if (!parents->v) wg_kv_commit_chain(kv, n);
         first += n;
@@ -141,7 +137,8 @@ static wg_status logits_run(const char *path, const int_list *tokens, const int_
     wg_kv_seq *seq = NULL;
     wg_batch b = { 0 };
     float *logits = NULL;
-    const wg_target_options want = { .device = device, .threads = threads,
+    const wg_target_options want = { .device = device,
+                                     .threads = threads,
                                      .model = { .kv_type = kv_type, .allow_nan = allow_nan } };
     wg_status s = wg_target_open(&t, path, &want, err);
     if (!s && tokens->n > t->lm->context)
@@ -196,10 +193,8 @@ int wg_cmd_logits(int argc, char **argv)
     if (!s && parent_text) s = check_parents(&tokens, &parents, &err);
     if (!s && out_path) s = wg_save_open(&out, out_path, &err);
     if (!s) s = logits_run(path, &tokens, &parents, out, json, device, (int)threads, kv_type, allow_nan, &err);
-    if (s)
-        wg_save_abort(out);
-    else if (out)
-        s = wg_save_commit(out, &err);
+    if (s) wg_save_abort(out);
+    else if (out) s = wg_save_commit(out, &err);
     wg_free(tokens.v);
     wg_free(parents.v);
     return s ? wg_cli_fail(&err) : WG_EXIT_OK;

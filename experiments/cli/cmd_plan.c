@@ -44,8 +44,8 @@ typedef struct planner {
     wg_cost target_cost, draft_cost;
     wg_fit fit[TEXTS];
     int texts, context;
-    double rest;                   /* of a plain step beside its pass: sampling one row and keeping it */
-    double accept[WG_ACCEPT_MAX];  /* of the ranks of q; n_accept 0: not known */
+    double rest;                  /* of a plain step beside its pass: sampling one row and keeping it */
+    double accept[WG_ACCEPT_MAX]; /* of the ranks of q; n_accept 0: not known */
     int n_accept, n;
     candidate c[CANDIDATES];
 } planner;
@@ -55,10 +55,9 @@ typedef struct planner {
 static wg_status open_parts(planner *p, wg_error *err)
 {
     const plan *o = p->o;
-    const wg_target_options want = { .threads = (int)o->threads,
-                                     .pin = o->pin,
-                                     .need_tokenizer = o->alpha < 0,
-                                     .model = { .kv_type = o->kv_type } };
+    const wg_target_options want = {
+        .threads = (int)o->threads, .pin = o->pin, .need_tokenizer = o->alpha < 0, .model = { .kv_type = o->kv_type }
+    };
     WG_TRY(wg_target_open(&p->t, o->model, &want, err));
     wg_engine_parts parts = wg_target_engine_parts(p->t);
     const wg_engine_options engine = { .max_batch = 1,
@@ -233,11 +232,11 @@ static void print_json(const planner *p, int i, bool best)
     char flags[1200];
     put_flags(flags, sizeof flags, p->o, c);
     json_t *ci = isfinite(c->tau_lo) ? json_pack("[f,f]", c->tau_lo, c->tau_hi) : json_null();
-    json_t *v = json_pack("{s:s, s:i, s:i, s:f, s:o, s:f, s:f, s:f, s:f, s:[f,f], s:b, s:s}", "kind",
-                          c->tree ? "tree" : "chain", "draft_tokens", c->shape.n - 1, "levels", c->shape.levels, "tau", c->tau,
-                          "tau_ci", ci, "draft_ms", c->step.draft * 1e3, "verify_ms", c->step.verify * 1e3, "rest_ms",
-                          c->step.rest * 1e3, "predicted_speedup", c->speed.speedup, "predicted_speedup_range", c->speed.lo,
-                          c->speed.hi, "best", best, "flags", flags);
+    json_t *v =
+        json_pack("{s:s, s:i, s:i, s:f, s:o, s:f, s:f, s:f, s:f, s:[f,f], s:b, s:s}", "kind", c->tree ? "tree" : "chain",
+                  "draft_tokens", c->shape.n - 1, "levels", c->shape.levels, "tau", c->tau, "tau_ci", ci, "draft_ms",
+                  c->step.draft * 1e3, "verify_ms", c->step.verify * 1e3, "rest_ms", c->step.rest * 1e3, "predicted_speedup",
+                  c->speed.speedup, "predicted_speedup_range", c->speed.lo, c->speed.hi, "best", best, "flags", flags);
     json_dumpf(v, stdout, JSON_SORT_KEYS | JSON_COMPACT | JSON_REAL_PRECISION(9));
     putchar('\n');
     json_decref(v);
@@ -293,8 +292,14 @@ static wg_status run(planner *p, wg_error *err)
 
 int wg_cmd_plan(int argc, char **argv)
 {
-    plan o = { .prompts = "configs/prompts/quickstart.jsonl", .budgets = "4,8,16,32", .length = 8, .n = 96, .limit = 12,
-               .batch = 1, .seed = 1, .alpha = -1 };
+    plan o = { .prompts = "configs/prompts/quickstart.jsonl",
+               .budgets = "4,8,16,32",
+               .length = 8,
+               .n = 96,
+               .limit = 12,
+               .batch = 1,
+               .seed = 1,
+               .alpha = -1 };
     const wg_flag flags[] = {
         { "model", 'm', WG_FLAG_STRING, &o.model, "TARGET", "the target model", 0, 0 },
         { "draft-model", 'd', WG_FLAG_STRING, &o.draft, "DRAFT", "the draft model", 0, 0 },

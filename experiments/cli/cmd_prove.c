@@ -31,10 +31,9 @@ typedef struct shape {
 
 /* What is proved when nothing is asked for. */
 static const shape standard[] = {
-    { 2, "1-1-1", 1, 1000 }, { 3, "1-1", 1, 1000 },   { 4, "1-1-1", 1, 1000 }, { 3, "2", 1, 1000 },
-    { 4, "3", 1, 1000 },     { 2, "2-2", 1, 1000 },   { 3, "1-2", 1, 1000 },   { 3, "2-1", 1, 1000 },
-    { 4, "2-2", 1, 50 },     { 4, "2-1-1", 1, 50 },   { 4, "3-1", 1, 50 },     { 2, "1-1", 2, 200 },
-    { 2, "2", 2, 200 },      { 3, "1", 2, 200 },
+    { 2, "1-1-1", 1, 1000 }, { 3, "1-1", 1, 1000 }, { 4, "1-1-1", 1, 1000 }, { 3, "2", 1, 1000 }, { 4, "3", 1, 1000 },
+    { 2, "2-2", 1, 1000 },   { 3, "1-2", 1, 1000 }, { 3, "2-1", 1, 1000 },   { 4, "2-2", 1, 50 }, { 4, "2-1-1", 1, 50 },
+    { 4, "3-1", 1, 50 },     { 2, "1-1", 2, 200 },  { 2, "2", 2, 200 },      { 3, "1", 2, 200 },
 };
 enum { SHAPES = sizeof standard / sizeof *standard };
 
@@ -59,8 +58,8 @@ typedef struct job {
 
 typedef struct jobs {
     const wg_verifier_class *rule;
-    const void *options;  /* of the rule; NULL: defaults */
-    bool device;          /* its decisions on a device are the ones that are enumerated, by one thread */
+    const void *options; /* of the rule; NULL: defaults */
+    bool device;         /* its decisions on a device are the ones that are enumerated, by one thread */
     job *job;
     int n;
     atomic_int next;
@@ -113,8 +112,7 @@ static void print_brief(const wg_verifier_class *rule, const job *first, const j
         if (!(j->r.deviation <= all.deviation)) all.deviation = j->r.deviation;
     }
     printf("%-19s %-19s %7d %6d %10ld %10.2g  %s\n", rule->name, wg_law_name(first->o.law), (int)(end - first), all.cases,
-           all.runs, all.deviation,
-           verdict_of(rule, &all));
+           all.runs, all.deviation, verdict_of(rule, &all));
 }
 
 /* "3-2-1" -> {3, 2, 1}; the number of levels, -1 when it is something else. */
@@ -180,7 +178,11 @@ static void plan(const prove *g, jobs *w)
             bool siblings = false;
             for (int d = 0; d < depth; d++) siblings |= j->width[d] > 1;
             if (siblings && w->rule->chains) continue;
-            j->o = (wg_prove_options){ .vocab = s->vocab, .depth = depth, .steps = s->steps, .law = laws[l], .cases = s->cases,
+            j->o = (wg_prove_options){ .vocab = s->vocab,
+                                       .depth = depth,
+                                       .steps = s->steps,
+                                       .law = laws[l],
+                                       .cases = s->cases,
                                        .seed = (uint64_t)g->seed };
             j->o.greedy = w->rule->zero_only; /* the target is the argmax */
             w->n++;
@@ -267,8 +269,8 @@ static wg_status prove_all(const prove *g, const choice *c, int *bad, wg_error *
 {
     jobs w = { .options = c->options, .device = *g->device != 0, .job = wg_calloc(JOBS, sizeof(job)) };
     wg_pool *pool = NULL;
-    wg_status s =
-        w.job ? wg_pool_open(&pool, w.device ? 1 : (int)g->threads, err) : wg_nomem(err, JOBS * sizeof(job), "the lines of the table");
+    wg_status s = w.job ? wg_pool_open(&pool, w.device ? 1 : (int)g->threads, err)
+                        : wg_nomem(err, JOBS * sizeof(job), "the lines of the table");
     if (!s && !g->json) fputs(g->brief ? brief_head : full_head, stdout);
     for (int i = 0; !s && wg_verifiers[i]; i++) {
         w.rule = c->rule ? c->rule : wg_verifiers[i];

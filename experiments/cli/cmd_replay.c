@@ -108,8 +108,9 @@ static json_t *row_json(const wg_replay *r, const wg_replayed *s, double *scratc
 static void put_ci(const char *format, const json_t *ci)
 {
     char text[64] = "-";
-    if (json_is_array(ci)) snprintf(text, sizeof text, "%.3f..%.3f", json_number_value(json_array_get(ci, 0)),
-                                    json_number_value(json_array_get(ci, 1)));
+    if (json_is_array(ci))
+        snprintf(text, sizeof text, "%.3f..%.3f", json_number_value(json_array_get(ci, 0)),
+                 json_number_value(json_array_get(ci, 1)));
     printf(format, text);
 }
 
@@ -183,8 +184,7 @@ static wg_status replay(asked *a, const char *path, wg_error *err)
     wg_trace *t;
     WG_TRY(read_lengths(a, err));
     WG_TRY(wg_trace_open(&t, trace_path(path, buf, sizeof buf), err));
-    if (*t->damage)
-        fprintf(stderr, "wager replay: %s: %s; the %d rounds before it are used\n", t->name, t->damage, t->rounds);
+    if (*t->damage) fprintf(stderr, "wager replay: %s: %s; the %d rounds before it are used\n", t->name, t->damage, t->rounds);
     const int cells = (int)json_array_size(t->cells);
     wg_status s = t->rounds ? WG_OK : wg_fail(err, WG_EFORMAT, "%s: there are no rounds in it", t->name);
     if (!s && !a->json && !a->attribution) fputs(head, stdout);

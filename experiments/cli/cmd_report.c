@@ -17,7 +17,10 @@ static bool is_run(const char *dir)
     return access(path, F_OK) == 0;
 }
 
-typedef struct page { const char *dir; bool run, drawings; } page;
+typedef struct page {
+    const char *dir;
+    bool run, drawings;
+} page;
 
 static wg_status write_page(FILE *f, void *arg, wg_error *err)
 {
@@ -35,7 +38,7 @@ static wg_status write_page(FILE *f, void *arg, wg_error *err)
 typedef struct form {
     bool table, csv, markdown;
     const char *svg; /* the name of a drawing */
-    const char *by; /* what CSV has rows for, or NULL: */
+    const char *by;  /* what CSV has rows for, or NULL: */
     wg_csv_rows rows;
     const wg_column_choice *columns;
 } form;

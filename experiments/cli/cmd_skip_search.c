@@ -22,8 +22,8 @@ enum { LONGEST = (int)WG_TREE_MAX > (int)WG_SKIP_LENGTH ? (int)WG_SKIP_LENGTH : 
 
 /* In passes of the target over one row. */
 typedef struct costs {
-    double attention, mlp, head;      /* of one layer; of the embedding, the last norm and the head */
-    double pass[WG_SKIP_LENGTH + 2];  /* of a target pass over so many rows; [1] == 1 */
+    double attention, mlp, head;     /* of one layer; of the embedding, the last norm and the head */
+    double pass[WG_SKIP_LENGTH + 2]; /* of a target pass over so many rows; [1] == 1 */
 } costs;
 
 typedef struct outcome {
@@ -55,8 +55,9 @@ static void count_costs(search *s)
 {
     const wg_arch *a = wg_model_arch(s->t->model);
     const double all = (double)wg_arch_macs(a);
-    s->cost = (costs){ (double)wg_arch_attention_macs(a) / all, (double)wg_arch_mlp_macs(a) / all,
-                       (double)wg_arch_head_macs(a) / all, { 0 } };
+    s->cost = (costs){
+        (double)wg_arch_attention_macs(a) / all, (double)wg_arch_mlp_macs(a) / all, (double)wg_arch_head_macs(a) / all, { 0 }
+    };
     for (int i = 1; i <= WG_SKIP_LENGTH + 1; i++) s->cost.pass[i] = i == 1 ? 1 : s->verify_cost;
 }
 
@@ -124,23 +125,30 @@ static wg_status value(void *user, const uint8_t *skip, double *out, wg_error *e
 
 static wg_status find(search *s, wg_error *err)
 {
-    const wg_target_options want = { .threads = (int)s->threads, .pin = s->pin, .need_tokenizer = true,
-                                     .model = { .kv_type = s->kv_type } };
-    wg_skip_options o = { .tokens = (int)s->tokens, .length = (int)s->length, .seed = (uint64_t)s->seed, .chat = s->chat,
+    const wg_target_options want = {
+        .threads = (int)s->threads, .pin = s->pin, .need_tokenizer = true, .model = { .kv_type = s->kv_type }
+    };
+    wg_skip_options o = { .tokens = (int)s->tokens,
+                          .length = (int)s->length,
+                          .seed = (uint64_t)s->seed,
+                          .chat = s->chat,
                           .sampling = WG_SAMPLING(s->temperature, (int)s->top_k, s->top_p, 0) };
     const wg_dataset_options taken = { .category = s->category, .limit = (int)s->limit };
     WG_TRY(wg_dataset_open(&s->d, s->prompts, &taken, err));
     WG_TRY(wg_target_open(&s->t, s->model, &want, err));
     s->layers = wg_model_arch(s->t->model)->layers;
     if (s->skip >= 2 * s->layers)
-        return wg_fail(err, WG_EINVAL, "--skip %ld: the target has %d sub-layers (an attention and an MLP a layer); expected "
-                       "1..%d, or 0 for the best number", s->skip, 2 * s->layers, 2 * s->layers - 1);
+        return wg_fail(err, WG_EINVAL,
+                       "--skip %ld: the target has %d sub-layers (an attention and an MLP a layer); expected "
+                       "1..%d, or 0 for the best number",
+                       s->skip, 2 * s->layers, 2 * s->layers - 1);
     if (!(s->skipped = wg_calloc((size_t)s->layers, sizeof *s->skipped))) return wg_nomem(err, (size_t)s->layers, "a set");
     WG_TRY(wg_skip_scorer_open(&s->scorer, s->t, s->d, &o, err));
     count_costs(s);
     if (s->time) WG_TRY(measure_costs(s, err));
-    const wg_skip_problem p = { .layers = s->layers, .size = (int)s->skip, .tries = s->tries, .seed = (uint64_t)s->seed,
-                                .value = value, .user = s };
+    const wg_skip_problem p = {
+        .layers = s->layers, .size = (int)s->skip, .tries = s->tries, .seed = (uint64_t)s->seed, .value = value, .user = s
+    };
     double best;
     WG_TRY(wg_skip_search(&p, s->skipped, &best, &s->sets, err));
     if (s->watched) fputs("\r\033[K", stderr);
@@ -171,9 +179,9 @@ static json_t *as_json(const search *s)
                           (json_int_t)wg_skip_scorer_tokens(s->scorer), "model", s->model, "prompts", s->prompts,
                           "prompts_sha256", s->d->sha256, "temperature", s->temperature, "seed", (json_int_t)s->seed);
     if (s->exit)
-        json_object_set_new(o, "best_exit", json_pack("{s:i, s:f, s:f, s:i, s:f}", "layer", s->exit, "alpha",
-                                                      s->at_exit.score.alpha, "c", s->at_exit.c, "length", s->at_exit.length,
-                                                      "expected_speedup", s->at_exit.speedup));
+        json_object_set_new(o, "best_exit",
+                            json_pack("{s:i, s:f, s:f, s:i, s:f}", "layer", s->exit, "alpha", s->at_exit.score.alpha, "c",
+                                      s->at_exit.c, "length", s->at_exit.length, "expected_speedup", s->at_exit.speedup));
     return o;
 }
 
@@ -273,8 +281,8 @@ int wg_cmd_skip_search(int argc, char **argv)
     if (done >= 0) return done;
     if (!wg_cli_chat("skip-search", s.chat_name, s.system, &s.chat)) return WG_EXIT_USAGE;
     if (!s.model || !s.prompts) {
-        fprintf(stderr, "wager skip-search: %s\n", !s.model ? "-m FILE is missing: the target model"
-                                                            : "--prompts FILE is missing: texts like those it will meet");
+        fprintf(stderr, "wager skip-search: %s\n",
+                !s.model ? "-m FILE is missing: the target model" : "--prompts FILE is missing: texts like those it will meet");
         return WG_EXIT_USAGE;
     }
     if ((s.kv_type = wg_cli_kv_type("skip-search", s.kv_name)) < 0) return WG_EXIT_USAGE;

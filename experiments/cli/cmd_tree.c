@@ -23,7 +23,8 @@ static wg_status make(const tree *g, const char *kind, const double *accept, int
     if (!strcmp(kind, "sequoia")) return wg_shape_sequoia(s, accept, n, (int)g->budget, (int)g->length, err);
     if (!strcmp(kind, "file")) return wg_shape_file(s, g->tree, err);
     if (!strcmp(kind, "best_first"))
-        return wg_fail(err, WG_EINVAL, "a best_first tree depends on the text before it; \"sequoia\" is the best tree that "
+        return wg_fail(err, WG_EINVAL,
+                       "a best_first tree depends on the text before it; \"sequoia\" is the best tree that "
                        "does not");
     const char *near = wg_nearest(kind, kinds);
     return wg_fail(err, WG_EINVAL, "unknown shape \"%s\"; expected one of: chain, kary, file, sequoia%s%s%s", kind,

@@ -95,8 +95,7 @@ static wg_status prune(const arguments *a, wg_error *err)
         for (int i = 0; i < n; i++) kept += count[token[i]];
         s = wg_vocabulary_subset_write(a->out, t, token, n, err);
     }
-    if (!s && a->json)
-        printf("{\"kept\":%d,\"vocabulary\":%d,\"text_tokens\":%ld,\"text_kept\":%ld}\n", n, vocab, all, kept);
+    if (!s && a->json) printf("{\"kept\":%d,\"vocabulary\":%d,\"text_tokens\":%ld,\"text_kept\":%ld}\n", n, vocab, all, kept);
     else if (!s)
         printf("wrote %s: %d of %d tokens (%.1f %%), which are %.2f %% of the %ld tokens of %d text%s\n", a->out, n, vocab,
                percent(n, vocab), percent(kept, all), all, a->texts, a->texts == 1 ? "" : "s");
@@ -118,7 +117,8 @@ static wg_status report(const arguments *a, const wg_tokenizer *t, const wg_toke
     for (int i = 0; i < m->a; i++) common += m->to_b[i] >= 0 ? count[i] : 0;
     if (a->json) {
         printf("{\"target_vocabulary\":%d,\"draft_vocabulary\":%d,\"shared\":%d,\"text_tokens\":%ld,\"text_shared\":%ld,"
-               "\"draft_text_tokens\":%ld}\n", m->a, m->b, m->shared, all, common, own);
+               "\"draft_text_tokens\":%ld}\n",
+               m->a, m->b, m->shared, all, common, own);
         return WG_OK;
     }
     printf("target  %s (%s), %d tokens\n", a->model, wg_tokenizer_kind(t), m->a);

@@ -54,8 +54,7 @@ static bool legal_axis(const char *path)
     if (rest && wg_path_key(rest, second, sizeof second)) return false;
     for (const wg_config_section *s = wg_config_sections; s->name; s++) {
         if (*s->name && !strcmp(s->name, first)) return true; /* whether its option exists is the cells' business */
-        if (!*s->name && !rest && wg_option_find(s->table, first))
-            return !wg_config_of_all_cells(first);
+        if (!*s->name && !rest && wg_option_find(s->table, first)) return !wg_config_of_all_cells(first);
     }
     return false;
 }

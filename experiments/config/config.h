@@ -25,9 +25,9 @@ enum { WG_SECOND_PASS_AUTO, WG_SECOND_PASS_ALWAYS }; /* the option `second_pass`
 typedef struct wg_config_top {
     char name[WG_OPTION_STRING], question[WG_OPTION_STRING];
     int seed, max_tokens, repeats, batch, trace; /* trace: WG_TRACE_NONE, ... */
-    int trace_rows, trace_top; /* trace_rows: WG_TRACE_EXACT, ... */
-    bool alpha;                /* alpha, alpha_star and independent_acceptance are measured */
-    int second_pass;           /* WG_SECOND_PASS_AUTO, ... */
+    int trace_rows, trace_top;                   /* trace_rows: WG_TRACE_EXACT, ... */
+    bool alpha;                                  /* alpha, alpha_star and independent_acceptance are measured */
+    int second_pass;                             /* WG_SECOND_PASS_AUTO, ... */
 } wg_config_top;
 
 typedef struct wg_config_target {
@@ -44,8 +44,7 @@ typedef struct wg_config_prompts {
 } wg_config_prompts;
 static inline wg_dataset_options wg_prompt_options(const wg_config_prompts *p)
 {
-    return (wg_dataset_options){ p->merge, p->category, p->shuffle, p->per_category, p->limit, p->keep_bytes,
-                                  p->turns };
+    return (wg_dataset_options){ p->merge, p->category, p->shuffle, p->per_category, p->limit, p->keep_bytes, p->turns };
 }
 static inline wg_chat wg_prompt_chat(const wg_config_prompts *p) { return (wg_chat){ p->chat, p->system }; }
 
@@ -63,31 +62,31 @@ bool wg_config_of_all_cells(const char *option);
 
 /* One point of the grid, with nothing left to decide. */
 typedef struct wg_cell {
-    json_t *swept;                  /* {"draft.length": 4}: what distinguishes it from its neighbours; {} without a sweep */
-    json_t *config;                 /* the resolved config without the sweep */
+    json_t *swept;  /* {"draft.length": 4}: what distinguishes it from its neighbours; {} without a sweep */
+    json_t *config; /* the resolved config without the sweep */
     wg_config_top top;
     wg_config_target target;
     wg_config_prompts prompts;
     wg_sampling sampling;
     const wg_drafter_class *drafter;
-    void *draft;                    /* its options (owned) */
+    void *draft; /* its options (owned) */
     const wg_verifier_class *verifier;
     void *verify;
-    int dataset;                    /* index into wg_config.dataset */
-    int group;                      /* cells with the same number differ in draft and verify only: they share a baseline */
+    int dataset; /* index into wg_config.dataset */
+    int group;   /* cells with the same number differ in draft and verify only: they share a baseline */
 } wg_cell;
 
 struct wg_config {
-    const wg_plugins *plugins;      /* borrowed */
-    wg_config_top top;              /* of the base; wg_config_of_all_cells says which hold for all cells */
-    json_t *resolved;               /* with --set applied and defaults filled in; a config file itself */
-    char sha256[WG_SHA256_HEX];     /* of its canonical text */
-    char hash[13];                  /* the first 12 digits */
+    const wg_plugins *plugins;  /* borrowed */
+    wg_config_top top;          /* of the base; wg_config_of_all_cells says which hold for all cells */
+    json_t *resolved;           /* with --set applied and defaults filled in; a config file itself */
+    char sha256[WG_SHA256_HEX]; /* of its canonical text */
+    char hash[13];              /* the first 12 digits */
     wg_cell *cell;
     int n, groups;
     wg_dataset **dataset;
     int datasets;
-    wg_shard shard;                 /* the part of it that is run; not the file's to say */
+    wg_shard shard; /* the part of it that is run; not the file's to say */
 };
 
 /* Reads, overrides, checks and resolves. set: texts "a.b=value", value as JSON when it parses, else as text. Everything the

@@ -9,10 +9,18 @@
 
 /* One --set: its text, its path, and a document without content whose name is "--set a.b=c", so that problems read like the
  * file's. */
-typedef struct wg_override { char *text; const char *path; wg_json *doc; } wg_override;
+typedef struct wg_override {
+    char *text;
+    const char *path;
+    wg_json *doc;
+} wg_override;
 
 /* A named part: where its object stands in the config ("target", "sweep.draft[2]"), and the file it was read from. */
-typedef struct wg_part { char place[64]; wg_json *doc; bool replaced; } wg_part;
+typedef struct wg_part {
+    char place[64];
+    wg_json *doc;
+    bool replaced;
+} wg_part;
 
 /* A problem found: where in the file (line 0: nowhere there), and in which words. */
 typedef struct wg_found {
@@ -29,17 +37,17 @@ typedef struct wg_checker {
     int n_set;
     wg_part *part;
     int n_part, cap_part;
-    bool no_part;             /* one could not be put in its place: what cells would lack is not known */
+    bool no_part; /* one could not be put in its place: what cells would lack is not known */
     wg_grid grid[WG_GRIDS];
     int n_grids;
-    const wg_grid *now;       /* of the cell under examination, */
-    int at[WG_AXES];          /* and the value that each of its axes has there */
-    bool in_cell;             /* false: the base, where the sweep has not spoken yet */
-    uint64_t *seen;           /* digests of problems reported and files looked at: each once */
+    const wg_grid *now; /* of the cell under examination, */
+    int at[WG_AXES];    /* and the value that each of its axes has there */
+    bool in_cell;       /* false: the base, where the sweep has not spoken yet */
+    uint64_t *seen;     /* digests of problems reported and files looked at: each once */
     int n_seen, cap_seen;
     wg_found *found;
     int n_found, cap_found;
-    wg_status failed;         /* ENOMEM while checking; err says of what */
+    wg_status failed; /* ENOMEM while checking; err says of what */
     wg_error err;
 } wg_checker;
 

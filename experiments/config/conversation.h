@@ -13,7 +13,7 @@
 typedef struct wg_question {
     int32_t *token; /* (n) owned */
     int n;
-    int closed;     /* of them, those that end the answer before: an answer that has said so itself goes without them */
+    int closed; /* of them, those that end the answer before: an answer that has said so itself goes without them */
 } wg_question;
 
 /* out: (p->turns). Errors: those of wg_chat_encode; what was made is in out all the same. */

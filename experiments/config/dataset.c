@@ -29,10 +29,7 @@ void wg_dataset_close(wg_dataset *d)
     wg_free(d);
 }
 
-wg_turn wg_prompt_turn(const wg_prompt *p, int turn)
-{
-    return turn ? p->later[turn - 1] : (wg_turn){ p->text, p->bytes };
-}
+wg_turn wg_prompt_turn(const wg_prompt *p, int turn) { return turn ? p->later[turn - 1] : (wg_turn){ p->text, p->bytes }; }
 
 int wg_dataset_questions(const wg_dataset *d, int first, int n)
 {

@@ -13,7 +13,10 @@
 enum { WG_TURNS_MAX = 1024 };
 
 /* A question of a conversation: any UTF-8 but no NUL beyond its end. Owned. */
-typedef struct wg_turn { char *text; size_t bytes; } wg_turn;
+typedef struct wg_turn {
+    char *text;
+    size_t bytes;
+} wg_turn;
 
 typedef struct wg_prompt {
     char *text, *id, *category; /* owned; text: the first question; id falls back to the line number, category to "" */

@@ -72,7 +72,10 @@ static json_t *properties_of(const wg_option *table)
 
 /* ---- sections that a name chooses -------------------------------------------------------------------------------- */
 
-typedef struct named { const char *name, *doc; const wg_option *table; } named;
+typedef struct named {
+    const char *name, *doc;
+    const wg_option *table;
+} named;
 
 static bool class_at(const wg_plugins *p, const wg_config_section *s, int i, named *out)
 {
@@ -153,9 +156,9 @@ json_t *wg_config_schema(const wg_plugins *plugins)
     for (const wg_config_section *s = wg_config_sections; s->name; s++) {
         if (!*s->name) properties = properties_of(s->table);
         else
-            json_object_set_new(properties, s->name,
-                                or_part(s->selector ? chosen_section(defs, plugins, s)
-                                                    : closed_object(properties_of(s->table), s->doc)));
+            json_object_set_new(
+                properties, s->name,
+                or_part(s->selector ? chosen_section(defs, plugins, s) : closed_object(properties_of(s->table), s->doc)));
     }
     json_object_set_new(defs, "grid", grid_schema(plugins));
     json_object_set_new(properties, "sweep",

@@ -9,7 +9,9 @@
 
 #include "core/base/error.h"
 
-typedef struct wg_shard { int index, count; } wg_shard; /* 1 .. count; count 0: all of it */
+typedef struct wg_shard {
+    int index, count;
+} wg_shard; /* 1 .. count; count 0: all of it */
 enum { WG_SHARDS_MAX = 100000, WG_SHARD_TEXT = 32 };
 
 /* "2/8", or "all". EINVAL. */

@@ -86,7 +86,8 @@ json_t *wg_sweep_cells(const json_t *config)
     for (size_t i = 0; i == 0 || wg_sweep_grid(config, i); i++) {
         wg_grid g = { .n_axes = 0 };
         const char *key;
-        json_object_foreach(wg_sweep_grid(config, i), key, list) if (g.n_axes < WG_AXES) wg_grid_add(&g, key, list);
+        json_object_foreach(wg_sweep_grid(config, i), key, list)
+            if (g.n_axes < WG_AXES) wg_grid_add(&g, key, list);
         wg_grid_count(&g);
         for (int k = 0; k < g.n && g.n <= WG_CELLS_MAX; k++) {
             int at[WG_AXES];

@@ -10,10 +10,17 @@
 enum { WG_AXES = 16, WG_GRIDS = 16, WG_CELLS_MAX = 4096 };
 
 /* One key of a sweep, "draft.length", and its list. */
-typedef struct wg_axis { const char *path; const json_t *list; } wg_axis;
+typedef struct wg_axis {
+    const char *path;
+    const json_t *list;
+} wg_axis;
 
 /* One product: where it stands ("sweep", or "sweep[1]" in a list), its keys in the order of their paths, and its cells. */
-typedef struct wg_grid { char place[16]; wg_axis axis[WG_AXES]; int n_axes, first, n; } wg_grid;
+typedef struct wg_grid {
+    char place[16];
+    wg_axis axis[WG_AXES];
+    int n_axes, first, n;
+} wg_grid;
 
 /* ---- paths: "a.b", where a dot that belongs to a key is written "\\." */
 

@@ -47,10 +47,20 @@ wg_composite_step wg_composite_totals_add_step(wg_composite_totals *m, const wg_
 }
 
 /* Every number under its name, once for all that walk over them. */
-typedef struct field { const char *name; size_t at; } field;
+typedef struct field {
+    const char *name;
+    size_t at;
+} field;
+/* clang-format off */
 #define FIELD(f) { #f, offsetof(wg_component_totals, f) }
-static const field fields[] = { FIELD(asked),  FIELD(taken), FIELD(drafted), FIELD(accepted),
-                                FIELD(shared), FIELD(alone), { "held", offsetof(wg_component_totals, matched) } };
+/* clang-format on */
+static const field fields[] = { FIELD(asked),
+                                FIELD(taken),
+                                FIELD(drafted),
+                                FIELD(accepted),
+                                FIELD(shared),
+                                FIELD(alone),
+                                { "held", offsetof(wg_component_totals, matched) } };
 enum { FIELDS = sizeof fields / sizeof *fields };
 
 static long *at(wg_component_totals *p, int i) { return (long *)(void *)((char *)p + fields[i].at); }

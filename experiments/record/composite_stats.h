@@ -16,7 +16,7 @@ typedef struct wg_component_totals {
     long drafted, accepted; /* tokens of the trees that were taken */
     long shared, alone;     /* of the accepted, those that another one's tree had at their place too; those that no other's had,
                              * where all had been asked */
-    long matched;              /* tokens that its trees had of what the steps emitted, from the first one of a step, also of trees
+    long matched;           /* tokens that its trees had of what the steps emitted, from the first one of a step, also of trees
                              * not taken: what it would have kept, as far as the step went */
 } wg_component_totals;
 
@@ -28,8 +28,8 @@ typedef struct wg_composite_totals {
 
 /* The same of one step, as it is recorded. */
 typedef struct wg_composite_step {
-    int8_t n, taken;                /* whose tree was the draft; -1: nobody's, or empty */
-    int16_t matched[WG_COMPOSITE_MOST];  /* -1: not asked */
+    int8_t n, taken;                    /* whose tree was the draft; -1: nobody's, or empty */
+    int16_t matched[WG_COMPOSITE_MOST]; /* -1: not asked */
 } wg_composite_step;
 
 /* Adds the last step of this sequence, and says what it was. */

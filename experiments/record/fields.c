@@ -16,16 +16,36 @@ enum { PROMPT_DIGITS = 16 }; /* of the digest that tells prompts of several runs
 #define REQUEST const wg_request *q = record
 #define OF(field) json_object_get(line, field)
 
-static json_t *arm_value(const void *record) { REQUEST; return json_string(q->cell < 0 ? "baseline" : "cell"); }
-static json_t *cell_value(const void *record) { REQUEST; return q->cell < 0 ? json_null() : json_integer(q->cell); }
+static json_t *arm_value(const void *record)
+{
+    REQUEST;
+    return json_string(q->cell < 0 ? "baseline" : "cell");
+}
+static json_t *cell_value(const void *record)
+{
+    REQUEST;
+    return q->cell < 0 ? json_null() : json_integer(q->cell);
+}
 static void cell_read(void *record, const json_t *line)
 {
     ((wg_request *)record)->cell = json_is_integer(OF("cell")) ? (int)json_integer_value(OF("cell")) : -1;
 }
 
-static json_t *id_value(const void *record) { REQUEST; return json_string(q->source->id); }
-static json_t *category_value(const void *record) { REQUEST; return json_string(q->source->category); }
-static json_t *status_value(const void *record) { REQUEST; return json_string(q->status ? "error" : "ok"); }
+static json_t *id_value(const void *record)
+{
+    REQUEST;
+    return json_string(q->source->id);
+}
+static json_t *category_value(const void *record)
+{
+    REQUEST;
+    return json_string(q->source->category);
+}
+static json_t *status_value(const void *record)
+{
+    REQUEST;
+    return json_string(q->status ? "error" : "ok");
+}
 static json_t *error_value(const void *record)
 {
     REQUEST;
@@ -79,11 +99,27 @@ static json_t *other_ms(const wg_phases *p, double seconds)
     return wg_json_ms(seconds - p->draft - p->verify - p->accept - p->kv);
 }
 
-static json_t *other_value(const void *record) { REQUEST; return other_ms(&q->phases, q->decode); }
-static json_t *gaps_value(const void *record) { REQUEST; return wg_events_gaps(&q->events); }
-static json_t *gap_tokens_value(const void *record) { REQUEST; return wg_events_tokens(&q->events); }
+static json_t *other_value(const void *record)
+{
+    REQUEST;
+    return other_ms(&q->phases, q->decode);
+}
+static json_t *gaps_value(const void *record)
+{
+    REQUEST;
+    return wg_events_gaps(&q->events);
+}
+static json_t *gap_tokens_value(const void *record)
+{
+    REQUEST;
+    return wg_events_tokens(&q->events);
+}
 static void gaps_read(void *record, const json_t *line) { wg_events_read(&((wg_request *)record)->events, line); }
-static json_t *load_value(const void *record) { REQUEST; return wg_pass_stats_json(&q->pass_stats); }
+static json_t *load_value(const void *record)
+{
+    REQUEST;
+    return wg_pass_stats_json(&q->pass_stats);
+}
 static void load_read(void *record, const json_t *line) { wg_pass_stats_read(&((wg_request *)record)->pass_stats, OF("load")); }
 
 static json_t *mean_length_value(const void *record)
@@ -98,7 +134,11 @@ static json_t *rate_value(const void *record)
     return wg_json_ratio((double)q->counts.accepted, (double)q->counts.drafted);
 }
 
-static json_t *histogram_value(const void *record) { REQUEST; return wg_acceptance_histogram(&q->counts); }
+static json_t *histogram_value(const void *record)
+{
+    REQUEST;
+    return wg_acceptance_histogram(&q->counts);
+}
 
 static json_t *depths(const wg_counts *c, const long *of)
 {
@@ -113,8 +153,16 @@ static void read_depths(long *to, const json_t *list)
         to[d] = (long)json_integer_value(json_array_get(list, d - 1));
 }
 
-static json_t *offered_value(const void *record) { REQUEST; return depths(&q->counts, q->counts.offered_at); }
-static json_t *accepted_value(const void *record) { REQUEST; return depths(&q->counts, q->counts.accepted_at); }
+static json_t *offered_value(const void *record)
+{
+    REQUEST;
+    return depths(&q->counts, q->counts.offered_at);
+}
+static json_t *accepted_value(const void *record)
+{
+    REQUEST;
+    return depths(&q->counts, q->counts.accepted_at);
+}
 static void offered_read(void *record, const json_t *line)
 {
     read_depths(((wg_request *)record)->counts.offered_at, json_object_get(OF("speculative_decoding"), "offered_by_position"));
@@ -151,8 +199,16 @@ static json_t *step_part_value(const void *record)
     return list;
 }
 
-static json_t *parts_value(const void *record) { REQUEST; return wg_composite_totals_json(&q->composite); }
-static json_t *parts_held_value(const void *record) { REQUEST; return q->composite.n ? json_integer(q->composite.matched) : NULL; }
+static json_t *parts_value(const void *record)
+{
+    REQUEST;
+    return wg_composite_totals_json(&q->composite);
+}
+static json_t *parts_held_value(const void *record)
+{
+    REQUEST;
+    return q->composite.n ? json_integer(q->composite.matched) : NULL;
+}
 static void parts_read(void *record, const json_t *line)
 {
     wg_composite_totals_read(&((wg_request *)record)->composite, OF("parts"), (long)wg_json_int(line, "parts_held"));
@@ -172,7 +228,11 @@ static json_t *ids_value(const void *record)
     return ids;
 }
 
-static json_t *tokens_value(const void *record) { REQUEST; return json_integer(q->n); }
+static json_t *tokens_value(const void *record)
+{
+    REQUEST;
+    return json_integer(q->n);
+}
 
 static json_t *step_other_value(const void *record)
 {
@@ -198,12 +258,20 @@ static json_t *held_value(const void *record)
 
 #define AT(field) offsetof(wg_request, field)
 #define ENTRY(field) (int)offsetof(wg_entry, field)
+/* clang-format off */
 #define PLAIN(name, in, type, field, entry, unit, doc) { name, in, type, AT(field), entry, NULL, NULL, unit, doc }
 #define OWN(name, in, value, read, entry, unit, doc) { name, in, WG_FIELD_OWN, 0, entry, value, read, unit, doc }
 #define WRITER(name, in, doc) { name, in, WG_FIELD_WRITER, 0, -1, NULL, NULL, "", doc }
+/* clang-format on */
 #define SPEC "speculative_decoding."
-enum { ADDRESS = WG_FIELD_ADDRESS, ALWAYS = WG_FIELD_ALWAYS, OK = WG_FIELD_OK, STEPPED = WG_FIELD_STEPPED,
-       FAILED = WG_FIELD_FAILED, STEP = WG_FIELD_STEP };
+enum {
+    ADDRESS = WG_FIELD_ADDRESS,
+    ALWAYS = WG_FIELD_ALWAYS,
+    OK = WG_FIELD_OK,
+    STEPPED = WG_FIELD_STEPPED,
+    FAILED = WG_FIELD_FAILED,
+    STEP = WG_FIELD_STEP
+};
 
 const wg_field wg_request_fields[] = {
     OWN("arm", ADDRESS, arm_value, NULL, -1, "", "`cell`, or `baseline`: plain decoding"),

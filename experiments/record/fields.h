@@ -9,27 +9,33 @@
 
 /* How a value is stored. OWN: by functions of its own. WRITER: run_writer.c puts it, for it needs the tokenizer or the file. */
 typedef enum wg_field_type {
-    WG_FIELD_INT, WG_FIELD_LONG, WG_FIELD_REAL, WG_FIELD_MS, WG_FIELD_TEXT, WG_FIELD_OWN, WG_FIELD_WRITER
+    WG_FIELD_INT,
+    WG_FIELD_LONG,
+    WG_FIELD_REAL,
+    WG_FIELD_MS,
+    WG_FIELD_TEXT,
+    WG_FIELD_OWN,
+    WG_FIELD_WRITER
 } wg_field_type;
 
 /* Which lines have it. */
 enum {
-    WG_FIELD_ADDRESS = 1,  /* requests and steps alike: which request it is */
-    WG_FIELD_ALWAYS = 2,   /* requests, also those that failed */
-    WG_FIELD_OK = 4,       /* those that ended well */
-    WG_FIELD_STEPPED = 8,  /* of these, with "trace": steps or probs */
+    WG_FIELD_ADDRESS = 1, /* requests and steps alike: which request it is */
+    WG_FIELD_ALWAYS = 2,  /* requests, also those that failed */
+    WG_FIELD_OK = 4,      /* those that ended well */
+    WG_FIELD_STEPPED = 8, /* of these, with "trace": steps or probs */
     WG_FIELD_FAILED = 16,
-    WG_FIELD_STEP = 32,    /* a line of steps.jsonl */
+    WG_FIELD_STEP = 32, /* a line of steps.jsonl */
 };
 
 typedef struct wg_field {
-    const char *name;      /* of the member; "a.b": member b of the object a */
-    unsigned in;           /* WG_FIELD_ADDRESS, ... */
+    const char *name; /* of the member; "a.b": member b of the object a */
+    unsigned in;      /* WG_FIELD_ADDRESS, ... */
     wg_field_type type;
-    size_t at;             /* in wg_request or wg_step_record. MS: seconds there, milliseconds in the line */
+    size_t at; /* in wg_request or wg_step_record. MS: seconds there, milliseconds in the line */
     int entry; /* in wg_entry (run_reader.h), an int32_t (INT, LONG) or the line's double (REAL, MS); -1: not there */
-    json_t *(*value)(const void *record);            /* OWN: NULL leaves the member out */
-    void (*read)(void *record, const json_t *line);  /* OWN: NULL is not read back */
+    json_t *(*value)(const void *record);           /* OWN: NULL leaves the member out */
+    void (*read)(void *record, const json_t *line); /* OWN: NULL is not read back */
     const char *unit, *doc;
 } wg_field;
 

@@ -30,8 +30,13 @@ void wg_pass_stats_step(wg_pass_stats *l, const wg_seq *s, const wg_tree *t, int
 }
 
 /* Every field under its name, once for all that walk over them. */
-typedef struct field { const char *name; size_t at; } field;
+typedef struct field {
+    const char *name;
+    size_t at;
+} field;
+/* clang-format off */
 #define FIELD(f) { #f, offsetof(wg_pass_stats, f) }
+/* clang-format on */
 static const field fields[] = { FIELD(passes),        FIELD(rows), FIELD(cached), FIELD(seen),
                                 FIELD(seen_rejected), FIELD(held), FIELD(unused), FIELD(dropped) };
 enum { FIELDS = sizeof fields / sizeof *fields };

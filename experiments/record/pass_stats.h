@@ -27,8 +27,8 @@ void wg_pass_stats_read(wg_pass_stats *l, const json_t *v); /* what is missing c
 /* Tokens of one step arrive together: an event. A request's events but the first, each with the seconds since the one
  * before. */
 typedef struct wg_events {
-    double *gap;      /* (cap) */
-    int32_t *tokens;  /* (cap) */
+    double *gap;     /* (cap) */
+    int32_t *tokens; /* (cap) */
     int n, cap;
 } wg_events;
 
@@ -42,7 +42,10 @@ json_t *wg_events_tokens(const wg_events *e);
 void wg_events_read(wg_events *e, const json_t *v);
 
 /* A list of numbers that grows. */
-typedef struct wg_series { double *v; int n, cap; } wg_series;
+typedef struct wg_series {
+    double *v;
+    int n, cap;
+} wg_series;
 
 /* Gaps between events; and gaps shared by the tokens of their event, one number a token. ENOMEM: neither has changed. */
 wg_status wg_events_spread(const wg_events *e, wg_series *per_event, wg_series *per_token, wg_error *err);

@@ -110,7 +110,13 @@ static wg_status push(wg_resume_cursor *k, int *room, off_t requests, off_t step
     return WG_OK;
 }
 
-typedef struct steps { FILE *file; char *line; size_t room; json_t *ahead; off_t end, ahead_end; } steps;
+typedef struct steps {
+    FILE *file;
+    char *line;
+    size_t room;
+    json_t *ahead;
+    off_t end, ahead_end;
+} steps;
 
 /* Passes over the steps of one request; their number. */
 static long skip_steps(steps *s, const json_t *request)
@@ -162,9 +168,9 @@ wg_status wg_resume_cursor_open(wg_resume_cursor *k, const char *dir, bool trace
     snprintf(path, sizeof path, "%s/requests.jsonl", dir);
     k->path = wg_strdup(path);
     k->file = fopen(path, "re");
-    wg_status st = !k->path                          ? wg_nomem(err, 1, "a path")
+    wg_status st = !k->path                      ? wg_nomem(err, 1, "a path")
                    : !k->file && errno != ENOENT ? wg_fail(err, WG_EIO, "%s: cannot open: %s", path, strerror(errno))
-                                                     : WG_OK;
+                                                 : WG_OK;
     if (!st && trace && !s.file && k->file && fgetc(k->file) != EOF) /* not what a crash leaves: nothing is thrown away */
         st = wg_fail(err, WG_EFORMAT, "%s/steps.jsonl is missing; this run cannot go on without it", dir);
     if (k->file) rewind(k->file);

@@ -13,11 +13,11 @@
 #include "experiments/record/run_writer.h"
 
 typedef struct wg_resume_cursor {
-    FILE *file;                    /* requests.jsonl, at line `next` */
-    char *path, *line;             /* path: of requests.jsonl */
+    FILE *file;        /* requests.jsonl, at line `next` */
+    char *path, *line; /* path: of requests.jsonl */
     size_t room;
     off_t *requests_end, *steps_end, *trace_end; /* (n) of the three files behind each request */
-    int n, next;                   /* whole requests; those already taken */
+    int n, next;                                 /* whole requests; those already taken */
 } wg_resume_cursor;
 
 bool wg_resume_same_config(const char *dir, const wg_config *config); /* as config.json says there */

@@ -84,7 +84,10 @@ bool wg_entry_read(const char *line, size_t n, wg_entry *e, wg_prompt_key_span *
 
 /* ---- prompts, by identity ---------------------------------------------------------------------------------------- */
 
-typedef struct table { int *slot; size_t size; } table; /* slot: index + 1; 0: free */
+typedef struct table {
+    int *slot;
+    size_t size;
+} table; /* slot: index + 1; 0: free */
 
 static uint64_t identity(const char *id, size_t id_n, const char *hash, size_t hash_n)
 {
@@ -132,7 +135,7 @@ static wg_status intern(wg_run_reader *f, table *t, int *room, const wg_prompt_k
         }
         wg_prompt_key *p = &f->asked[f->n_asked];
         *p = (wg_prompt_key){ wg_strndup(a->id.s, a->id.n), wg_strndup(a->category.s ? a->category.s : "", a->category.n),
-                         wg_strndup(a->hash.s ? a->hash.s : "", a->hash.n), a->tokens };
+                              wg_strndup(a->hash.s ? a->hash.s : "", a->hash.n), a->tokens };
         f->n_asked++;
         if (!p->id || !p->category || !p->hash) return wg_nomem(err, a->id.n, "a prompt");
         *slot = f->n_asked;

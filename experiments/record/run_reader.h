@@ -13,27 +13,30 @@
 #include "experiments/base/json_scan.h"
 
 /* A prompt, the same in every run that has its id and its text, of all its turns; tokens: of its first line. */
-typedef struct wg_prompt_key { char *id, *category, *hash; int tokens; } wg_prompt_key;
+typedef struct wg_prompt_key {
+    char *id, *category, *hash;
+    int tokens;
+} wg_prompt_key;
 
 typedef struct wg_entry {
-    off_t at;                                            /* of its line */
-    int32_t cell, group, prompt, turn, repeat;           /* cell -1: a baseline; prompt: index into `asked` */
+    off_t at;                                  /* of its line */
+    int32_t cell, group, prompt, turn, repeat; /* cell -1: a baseline; prompt: index into `asked` */
     int32_t tokens, passes, drafted, accepted;
     bool ok;
-    unsigned char sha[32];                               /* of the output */
-    double decode, prefill, ttft, tpot;                  /* milliseconds; NaN: none */
+    unsigned char sha[32];              /* of the output */
+    double decode, prefill, ttft, tpot; /* milliseconds; NaN: none */
 } wg_entry;
 
 typedef struct wg_run_reader {
     char *path;
-    json_t *config, *machine, *summary;                  /* summary NULL: the run never came to its end */
-    json_t *cells;                                       /* [{"cell": swept, "config": resolved}] from the config */
+    json_t *config, *machine, *summary; /* summary NULL: the run never came to its end */
+    json_t *cells;                      /* [{"cell": swept, "config": resolved}] from the config */
     bool complete;
     wg_entry *entry;
     int n, failed;
     wg_prompt_key *asked;
     int n_asked;
-    FILE *file;                                          /* requests.jsonl */
+    FILE *file; /* requests.jsonl */
 } wg_run_reader;
 
 /* Is this a summary.json as far as its readers rely on it: an object, in whose cells are values, drafter and rule? */
@@ -47,7 +50,10 @@ void wg_run_reader_close(wg_run_reader *f); /* NULL is fine */
 json_t *wg_run_reader_line(const wg_run_reader *f, const wg_entry *e);
 
 /* Reads one line (n bytes) into e; id, hash, category and prompt length into *asked as spans of the line. */
-typedef struct wg_prompt_key_span { wg_span id, hash, category; int tokens; } wg_prompt_key_span;
+typedef struct wg_prompt_key_span {
+    wg_span id, hash, category;
+    int tokens;
+} wg_prompt_key_span;
 bool wg_entry_read(const char *line, size_t n, wg_entry *e, wg_prompt_key_span *asked);
 
 /* Order of prompts by id, then text. Takes pointers to wg_prompt_key. */

@@ -20,7 +20,11 @@
 #include "experiments/record/trace.h"
 
 /* A file of lines: where the last whole line ends. */
-typedef struct lines { char *path; int fd; off_t end; } lines;
+typedef struct lines {
+    char *path;
+    int fd;
+    off_t end;
+} lines;
 
 struct wg_run_writer {
     char *dir;
@@ -205,7 +209,8 @@ static wg_status begin(wg_run_writer **out, const char *dir, const wg_config *co
     return s;
 }
 
-wg_status wg_run_writer_open(wg_run_writer **out, const char *dir, const wg_config *config, const json_t *machine, wg_error *err)
+wg_status wg_run_writer_open(wg_run_writer **out, const char *dir, const wg_config *config, const json_t *machine,
+                             wg_error *err)
 {
     return begin(out, dir, config, machine, false, err);
 }
@@ -236,7 +241,8 @@ static wg_status reopen(wg_run_writer *r, const wg_config *config, const json_t 
     return WG_OK;
 }
 
-wg_status wg_run_writer_resume(wg_run_writer **out, const char *dir, const wg_config *config, const json_t *machine, wg_error *err)
+wg_status wg_run_writer_resume(wg_run_writer **out, const char *dir, const wg_config *config, const json_t *machine,
+                               wg_error *err)
 {
     char *found = NULL;
     if (!dir) WG_TRY(wg_resume_find(&found, config, err));
@@ -293,10 +299,7 @@ wg_status wg_run_writer_lines(wg_run_writer *r, bool steps, const char *text, si
     return lines_append(steps ? &r->steps : &r->requests, text, n, err);
 }
 
-json_t *wg_run_writer_machine(const char *dir)
-{
-    return wg_json_load(dir, "machine.json");
-}
+json_t *wg_run_writer_machine(const char *dir) { return wg_json_load(dir, "machine.json"); }
 
 json_t *wg_run_writer_known_costs(const wg_run_writer *r)
 {
@@ -306,7 +309,10 @@ json_t *wg_run_writer_known_costs(const wg_run_writer *r)
     return json_array();
 }
 
-wg_status wg_run_writer_costs(wg_run_writer *r, const json_t *groups, wg_error *err) { return save(r, "cost.json", groups, err); }
+wg_status wg_run_writer_costs(wg_run_writer *r, const json_t *groups, wg_error *err)
+{
+    return save(r, "cost.json", groups, err);
+}
 
 wg_status wg_run_writer_summary(wg_run_writer *r, const json_t *summary, wg_error *err)
 {

@@ -25,26 +25,26 @@ typedef struct wg_step_record {
 typedef struct wg_request {
     int cell, group, prompt, turn, repeat; /* cell -1: the group's baseline; turn: of the conversation, from 0 */
     const wg_prompt *source;
-    wg_status status;                   /* WG_OK, or why it failed: */
+    wg_status status; /* WG_OK, or why it failed: */
     char error[512];
-    int prompt_tokens, n;               /* tokens before the output, earlier turns among them; tokens of the output */
-    int cached;                         /* of the former, those that were in the cache already */
-    int32_t *token;                     /* (room for max_tokens) the output */
+    int prompt_tokens, n; /* tokens before the output, earlier turns among them; tokens of the output */
+    int cached;           /* of the former, those that were in the cache already */
+    int32_t *token;       /* (room for max_tokens) the output */
     wg_finish finish;
-    double prefill, decode, forward;    /* forward: in the target's forward passes, part of decode */
-    double ttft, tpot;                  /* wall seconds to the first step's end; per token after it (NaN: there are none) */
+    double prefill, decode, forward; /* forward: in the target's forward passes, part of decode */
+    double ttft, tpot;               /* wall seconds to the first step's end; per token after it (NaN: there are none) */
     wg_phases phases;
     wg_counts counts;
-    wg_device_passes on_device;         /* of counts.passes */
+    wg_device_passes on_device; /* of counts.passes */
     wg_pass_stats pass_stats;
     wg_composite_totals composite;
-    wg_events events;                   /* wall seconds */
-    double last;                        /* when the latest event came */
-    double joules;                      /* its share of its batch's, by time; NaN: not measured */
-    char sha256[WG_SHA256_HEX];         /* of the output's ids as little-endian int32 */
-    int equals;                         /* 1 or 0: the baseline's output or not; -1: the baseline has not run yet */
-    long long trace_at;                 /* of its record in trace.wgt, when there is one */
-    wg_step_record *step;               /* (steps), when traced */
+    wg_events events;           /* wall seconds */
+    double last;                /* when the latest event came */
+    double joules;              /* its share of its batch's, by time; NaN: not measured */
+    char sha256[WG_SHA256_HEX]; /* of the output's ids as little-endian int32 */
+    int equals;                 /* 1 or 0: the baseline's output or not; -1: the baseline has not run yet */
+    long long trace_at;         /* of its record in trace.wgt, when there is one */
+    wg_step_record *step;       /* (steps), when traced */
     int steps, cap_steps;
 } wg_request;
 
@@ -52,11 +52,13 @@ typedef struct wg_run_writer wg_run_writer;
 
 /* Makes the folder and writes config.json and machine.json. dir: the folder itself (created; must be empty if it is there), or
  * NULL for results/<name>/<hash>-<host>-<utc>. Errors: EIO naming the file and what to do; EINVAL when the folder is in use. */
-wg_status wg_run_writer_open(wg_run_writer **out, const char *dir, const wg_config *config, const json_t *machine, wg_error *err);
+wg_status wg_run_writer_open(wg_run_writer **out, const char *dir, const wg_config *config, const json_t *machine,
+                             wg_error *err);
 
 /* The same for a folder that may hold a beginning of this very run (resume.h): its requests can be taken instead of run. dir
  * NULL: the latest folder of this config. Other errors: those of wg_resume_check and wg_resume_find. */
-wg_status wg_run_writer_resume(wg_run_writer **out, const char *dir, const wg_config *config, const json_t *machine, wg_error *err);
+wg_status wg_run_writer_resume(wg_run_writer **out, const char *dir, const wg_config *config, const json_t *machine,
+                               wg_error *err);
 
 /* How many requests can still be taken; takes one (as wg_resume_cursor_take). Before the first one that is recorded after that, cut
  * forgets those that remain and notes the hour in machine.json; it may be called again. */

@@ -51,7 +51,11 @@ static wg_status next_record(wg_trace *t, uint64_t at, uint32_t *kind, size_t *n
 }
 
 /* A place in a payload. */
-typedef struct cursor { const unsigned char *p; size_t left; bool bad; } cursor;
+typedef struct cursor {
+    const unsigned char *p;
+    size_t left;
+    bool bad;
+} cursor;
 
 static const unsigned char *take(cursor *c, size_t n)
 {
@@ -105,7 +109,7 @@ static wg_status read_header(wg_trace *t, size_t n, wg_error *err)
     t->header = json_loadb((const char *)t->payload, n, JSON_REJECT_DUPLICATES, &e);
     const json_t *groups = json_object_get(t->header, "groups");
     t->cells = json_object_get(t->header, "cells");
-    if (!json_is_array(groups) || !json_is_array(t->cells) )
+    if (!json_is_array(groups) || !json_is_array(t->cells))
         return wg_fail(err, WG_EFORMAT, "%s: its header is no JSON object with \"groups\" and \"cells\"", t->name);
     if (!(t->group = wg_calloc(json_array_size(groups), sizeof *t->group))) return wg_nomem(err, 1, "a trace");
     for (size_t i = 0; i < json_array_size(groups); i++) {
@@ -196,8 +200,10 @@ static wg_status get_tree(const wg_trace *t, uint64_t at, cursor *c, wg_tree *tr
     if (law != WG_LAW_FIXED && law != WG_LAW_IID && law != WG_LAW_WITHOUT_REPLACEMENT && law != WG_LAW_COUPLED)
         return bad(t, at, "its siblings have a law that is not known", err);
     if (n > WG_TREE_MAX)
-        return wg_fail(err, WG_EUNSUPPORTED, "%s: the record at byte %llu: a tree of %d nodes; this build takes %d "
-                       "(cmake -DWG_TREE_NODES)", t->name, (unsigned long long)at, n, (int)WG_TREE_MAX);
+        return wg_fail(err, WG_EUNSUPPORTED,
+                       "%s: the record at byte %llu: a tree of %d nodes; this build takes %d "
+                       "(cmake -DWG_TREE_NODES)",
+                       t->name, (unsigned long long)at, n, (int)WG_TREE_MAX);
     const unsigned char *token = take(c, 4 * (size_t)n), *parent = take(c, 4 * (size_t)n), *qrow = take(c, 4 * (size_t)n);
     for (int i = 0; i < n; i++) {
         int32_t x, up, row;
@@ -358,8 +364,10 @@ wg_status wg_trace_open(wg_trace **out, const char *path, wg_error *err)
 {
     FILE *f = fopen(path, "rbe");
     if (!f)
-        return wg_fail(err, errno == ENOENT ? WG_ENOENT : WG_EIO, "%s: cannot open: %s; expected the trace.wgt of a run with "
-                       "\"trace\": \"probs\"", path, strerror(errno));
+        return wg_fail(err, errno == ENOENT ? WG_ENOENT : WG_EIO,
+                       "%s: cannot open: %s; expected the trace.wgt of a run with "
+                       "\"trace\": \"probs\"",
+                       path, strerror(errno));
     return wg_trace_read(out, path, f, err);
 }
 

@@ -117,9 +117,7 @@ wg_status wg_trace_row_read(const wg_trace_row *in, wg_rows *out, int row, wg_er
     double *p = wg_rows_at(out, row);
     out->supported[row] = -1;
     switch (in->kind) {
-    case WG_ROW_DENSE:
-        memcpy(p, in->data, (size_t)V * 8);
-        return check(p, V, true, err);
+    case WG_ROW_DENSE: memcpy(p, in->data, (size_t)V * 8); return check(p, V, true, err);
     case WG_ROW_F16:
         for (int i = 0; i < V; i++) {
             uint16_t h;
@@ -127,10 +125,8 @@ wg_status wg_trace_row_read(const wg_trace_row *in, wg_rows *out, int row, wg_er
             p[i] = (double)wg_f16_to_f32(h);
         }
         return check(p, V, false, err);
-    case WG_ROW_TOP:
-        return read_top(in, out, row, err);
-    default:
-        return no_row("it is of a kind that is not known", err);
+    case WG_ROW_TOP: return read_top(in, out, row, err);
+    default: return no_row("it is of a kind that is not known", err);
     }
 }
 

@@ -362,8 +362,8 @@ static int drawn_from(const wg_tree *t, int qrow, int32_t *keep)
     return n;
 }
 
-wg_status wg_trace_put_round(wg_trace_writer *w, const wg_trace_facts *f, const wg_tree *tree, const wg_path *path,
-                             wg_rows *p, wg_rows *q, const float *logits, wg_error *err)
+wg_status wg_trace_put_round(wg_trace_writer *w, const wg_trace_facts *f, const wg_tree *tree, const wg_path *path, wg_rows *p,
+                             wg_rows *q, const float *logits, wg_error *err)
 {
     int16_t local[WG_TREE_MAX];
     int global[WG_TREE_MAX];

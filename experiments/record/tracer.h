@@ -8,11 +8,11 @@
 #include "experiments/record/trace.h"
 
 typedef struct wg_tracer {
-    wg_run_writer *record;         /* borrowed */
-    wg_trace_writer *writer;   /* (groups) */
+    wg_run_writer *record;   /* borrowed */
+    wg_trace_writer *writer; /* (groups) */
     int groups;
-    json_t *header;            /* goes before the first request */
-    double seconds;            /* spent on it so far */
+    json_t *header; /* goes before the first request */
+    double seconds; /* spent on it so far */
 } wg_tracer;
 
 /* machine: what ran it (wg_machine_json), for the digests. Groups are added in their order. */

@@ -264,8 +264,7 @@ const wg_column wg_position_columns[] = {
     { "conditional_by_position", "conditional", "share", 0, "acceptance.conditional_by_position", NULL, "%.2f", NULL,
       "steps that accepted at least so many, of those that accepted one fewer" },
     { "spec_decode_num_accepted_tokens_per_pos", "accepted", "tokens", 0, "spec_decode_num_accepted_tokens_per_pos", NULL,
-      "%.0f",
-      NULL, "steps that accepted at least so many" },
+      "%.0f", NULL, "steps that accepted at least so many" },
     { "acceptance_histogram", "steps", "", P, "acceptance.acceptance_histogram", NULL, "%.0f", NULL,
       "steps that accepted exactly so many; position 0: none" },
     { 0 },
@@ -318,9 +317,9 @@ static const struct {
     const char *name;
     unsigned set;
 } sets[] = {
-    { "table", WG_IN_TABLE },      { "wide", WG_IN_WIDE },     { "md", WG_IN_MARKDOWN }, { "page", WG_IN_PAGE },
-    { "acceptance", WG_IN_NAMES }, { "phases", WG_IN_PHASES }, { "use", WG_IN_USE },     { "losses", WG_IN_LOSSES },
-    { "all", 0 },
+    { "table", WG_IN_TABLE }, { "wide", WG_IN_WIDE },        { "md", WG_IN_MARKDOWN },
+    { "page", WG_IN_PAGE },   { "acceptance", WG_IN_NAMES }, { "phases", WG_IN_PHASES },
+    { "use", WG_IN_USE },     { "losses", WG_IN_LOSSES },    { "all", 0 },
 };
 enum { SETS = sizeof sets / sizeof *sets, LISTED = sizeof wg_columns / sizeof *wg_columns - 1 };
 _Static_assert((int)LISTED <= (int)WG_COLUMNS_MOST, "a choice has room for all columns");

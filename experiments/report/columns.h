@@ -15,11 +15,11 @@ enum {
     WG_IN_WIDE = 2,
     WG_IN_MARKDOWN = 4,
     WG_IN_PAGE = 8,
-    WG_IN_NAMES = 16,  /* the page's acceptance by its names, */
-    WG_IN_PHASES = 32, /* phases */
-    WG_IN_USE = 64,    /* use and waste, */
+    WG_IN_NAMES = 16,   /* the page's acceptance by its names, */
+    WG_IN_PHASES = 32,  /* phases */
+    WG_IN_USE = 64,     /* use and waste, */
     WG_IN_LOSSES = 256, /* and who loses what */
-    WG_SHORT = 128,    /* in the terminal's table without its interval */
+    WG_SHORT = 128,     /* in the terminal's table without its interval */
 };
 
 enum { WG_COLUMN_TEXT = 128 }; /* bytes of what people read of one */
@@ -27,9 +27,9 @@ enum { WG_COLUMN_TEXT = 128 }; /* bytes of what people read of one */
 typedef struct wg_column {
     const char *name, *head, *unit; /* in CSV (vLLM's where it has one); for people; of the value, "" for none */
     unsigned shown;
-    const char *path;     /* where the value stands: keys with dots between */
-    const char *interval; /* where its [lo, hi] stands, or NULL */
-    const char *format;   /* for people, of the value; NULL: */
+    const char *path;                                         /* where the value stands: keys with dots between */
+    const char *interval;                                     /* where its [lo, hi] stands, or NULL */
+    const char *format;                                       /* for people, of the value; NULL: */
     void (*text)(const json_t *cell, char *buf, size_t size); /* its words; NULL: a string as it is, or a list */
     const char *doc;
 } wg_column;

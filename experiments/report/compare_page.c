@@ -105,8 +105,7 @@ static void runs(FILE *f, const json_t *o)
         "<th scope=\"col\">cells</th><th scope=\"col\">requests</th><th scope=\"col\">failed</th><th scope=\"col\">prompts in "
         "common</th><th scope=\"col\">left out</th><th scope=\"col\" class=\"l\">state</th></tr></thead>\n<tbody>\n",
         f);
-    json_array_foreach(json_object_get(o, "runs"), i, r)
-    {
+    json_array_foreach(json_object_get(o, "runs"), i, r) {
         const json_t *with_a = i ? json_array_get(json_object_get(o, "prompts"), i - 1) : NULL;
         fprintf(f, "<tr><th scope=\"row\">%c</th><td class=\"w l\">", (char)('A' + i));
         wg_html_name(f, wg_json_word(r, "path"));
@@ -182,13 +181,13 @@ static void pairs_figure(FILE *f, const json_t *pairs)
         row[i] = (wg_forest_plot_row){ wg_strdup(name), false, { faster(json_array_get(pairs, i)), none } };
     }
     const wg_forest_plot o = { "How much faster than A, by cell",
-                          "How much faster than A each cell is, with 95 % intervals. On the dashed line "
-                          "it is as fast; right of it, faster.",
-                          "faster than A (as fast: 1)",
-                          { NULL, NULL },
-                          3,
-                          row,
-                          row ? (int)n : 0 };
+                               "How much faster than A each cell is, with 95 % intervals. On the dashed line "
+                               "it is as fast; right of it, faster.",
+                               "faster than A (as fast: 1)",
+                               { NULL, NULL },
+                               3,
+                               row,
+                               row ? (int)n : 0 };
     wg_forest_plot_figure(&(wg_plot_out){ f, false }, &o);
     for (size_t i = 0; row && i < n; i++) wg_free(row[i].name);
     wg_free(row);
@@ -229,12 +228,12 @@ static void where_figure(FILE *f, const json_t *p)
             row[at++] = (wg_forest_plot_row){ wg_strdup(part_name(name, sizeof name, o)), true, { faster(o), none } };
         }
     const wg_forest_plot o = { "How much faster than A, by parts of the prompts",
-                          "How much faster than A, by category, turn and length of the prompt, with 95 % intervals.",
-                          "faster than A (as fast: 1)",
-                          { NULL, NULL },
-                          3,
-                          row,
-                          at };
+                               "How much faster than A, by category, turn and length of the prompt, with 95 % intervals.",
+                               "faster than A (as fast: 1)",
+                               { NULL, NULL },
+                               3,
+                               row,
+                               at };
     if (row) wg_forest_plot_figure(&(wg_plot_out){ f, false }, &o);
     for (int i = 0; i < at; i++) wg_free(row[i].name);
     wg_free(row);
@@ -271,8 +270,7 @@ static void regressions(FILE *f, const json_t *p)
     fputs("<thead><tr><th scope=\"col\">prompt</th><th scope=\"col\" class=\"l\">category</th><th scope=\"col\">faster</th>"
           "<th scope=\"col\">tok/s</th><th scope=\"col\">tokens</th></tr></thead>\n<tbody>\n",
           f);
-    json_array_foreach(json_object_get(p, "regressions"), i, r)
-    {
+    json_array_foreach(json_object_get(p, "regressions"), i, r) {
         fputs("<tr><th scope=\"row\" class=\"w\">", f);
         wg_html_puts(f, wg_json_word(r, "id"));
         fputs("</th><td class=\"l\">", f);
@@ -313,8 +311,7 @@ static void diff(FILE *f, const json_t *list, int runs, const char *caption)
     fputs("<thead><tr><th scope=\"col\">what</th>", f);
     for (int r = 0; r < runs; r++) fprintf(f, "<th scope=\"col\" class=\"l\">%c</th>", 'A' + r);
     fputs("</tr></thead>\n<tbody>\n", f);
-    json_array_foreach((json_t *)(uintptr_t)list, i, row)
-    {
+    json_array_foreach((json_t *)(uintptr_t)list, i, row) {
         fputs("<tr><th scope=\"row\" class=\"w\">", f);
         wg_html_name(f, wg_json_word(row, "key"));
         fputs("</th>", f);
@@ -345,8 +342,7 @@ static void put_title(FILE *f, const json_t *o)
 {
     size_t i;
     json_t *r;
-    json_array_foreach(json_object_get(o, "runs"), i, r)
-    {
+    json_array_foreach(json_object_get(o, "runs"), i, r) {
         fputs(i == 0 ? "" : i + 1 < json_array_size(json_object_get(o, "runs")) ? ", " : " against ", f);
         wg_html_puts(f, *wg_json_word(r, "name") ? wg_json_word(r, "name") : wg_json_word(r, "path"));
     }

@@ -8,7 +8,10 @@
 #include "experiments/analysis/compare.h"
 #include "experiments/base/json_number.h"
 
-typedef struct printer { FILE *f; bool md; } printer;
+typedef struct printer {
+    FILE *f;
+    bool md;
+} printer;
 
 static double at(const json_t *o, const char *key, size_t i)
 {

@@ -5,7 +5,9 @@
 
 #include "experiments/report/plot.h"
 
-typedef struct wg_estimate_ci { double v, lo, hi; } wg_estimate_ci; /* lo, hi NaN: no interval; v NaN: none */
+typedef struct wg_estimate_ci {
+    double v, lo, hi;
+} wg_estimate_ci; /* lo, hi NaN: no interval; v NaN: none */
 
 /* A name above its points, or with `under` a name at the left of its points, which belong to the row before. */
 typedef struct wg_forest_plot_row {
@@ -17,7 +19,7 @@ typedef struct wg_forest_plot_row {
 typedef struct wg_forest_plot {
     const char *title, *caption, *axis;
     const char *series[2]; /* what circle and diamond are; both NULL: no legend */
-    int digits; /* behind the point, of numbers */
+    int digits;            /* behind the point, of numbers */
     const wg_forest_plot_row *row;
     int n;
 } wg_forest_plot;

@@ -73,7 +73,8 @@ static const char style[] =
 void wg_html_begin(FILE *f, const char *title)
 {
     fputs("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-          "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>", f);
+          "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>",
+          f);
     wg_html_puts(f, title);
     fprintf(f, "</title>\n<style>%s</style>\n</head>\n<body>\n<main>\n", style);
 }

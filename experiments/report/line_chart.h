@@ -5,8 +5,14 @@
 
 #include "experiments/report/plot.h"
 
-typedef struct wg_chart_point { double x, y, lo, hi; } wg_chart_point; /* lo, hi NaN: no interval */
-typedef struct wg_chart_line { char *name; wg_chart_point *point; int n; } wg_chart_line;
+typedef struct wg_chart_point {
+    double x, y, lo, hi;
+} wg_chart_point; /* lo, hi NaN: no interval */
+typedef struct wg_chart_line {
+    char *name;
+    wg_chart_point *point;
+    int n;
+} wg_chart_line;
 
 typedef struct wg_line_chart {
     const char *title, *caption, *x, *y;

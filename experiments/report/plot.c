@@ -87,7 +87,8 @@ void wg_plot_script(FILE *f)
           "    }\n"
           "  })\n"
           "}\n"
-          "</script>\n", f);
+          "</script>\n",
+          f);
 }
 
 /* ---- from gnuplot's file to a part of a page --------------------------------------------------------------------- */

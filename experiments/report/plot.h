@@ -27,7 +27,10 @@ typedef struct wg_plot {
 } wg_plot;
 
 /* Where a drawing goes: into a page, as a <figure>, or alone into a file of its own. */
-typedef struct wg_plot_out { FILE *f; bool svg; } wg_plot_out;
+typedef struct wg_plot_out {
+    FILE *f;
+    bool svg;
+} wg_plot_out;
 
 /* Is there a gnuplot that runs? */
 bool wg_plot_available(void);

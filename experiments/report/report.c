@@ -106,7 +106,8 @@ static void answer(FILE *f, const wg_run_reader *run, const json_t *cells)
     if (t.failed) fprintf(f, "<p class=\"warn\">%d pairs of requests failed and count on neither side.</p>\n", t.failed);
     if (!run->complete)
         fputs("<p class=\"warn\">The run was interrupted: these numbers are of the part that had finished. "
-              "<code>wager run --resume</code> goes on.</p>\n", f);
+              "<code>wager run --resume</code> goes on.</p>\n",
+              f);
     if (json_object_get(run->machine, "resumed"))
         fputs("<p class=\"soft\">This run was interrupted and resumed, so its times are from more than one session.</p>\n", f);
 }

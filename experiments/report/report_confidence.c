@@ -31,7 +31,8 @@ static void areas(FILE *f, const wg_run_reader *run, const json_t *cells)
            "product of q along the path.");
     fputs("<thead><tr><th scope=\"col\">cell</th><th scope=\"col\" class=\"l\">signal</th><th scope=\"col\">drafts</th>"
           "<th scope=\"col\">ECE</th><th scope=\"col\">AUC</th><th scope=\"col\">1</th><th scope=\"col\">2</th>"
-          "<th scope=\"col\">3</th><th scope=\"col\">4</th></tr></thead>\n<tbody>\n", f);
+          "<th scope=\"col\">3</th><th scope=\"col\">4</th></tr></thead>\n<tbody>\n",
+          f);
     for (size_t i = 0; i < json_array_size(cells); i++)
         for (int k = 0; k < SIGNALS; k++) {
             const json_t *c = json_object_get(json_object_get(attribution(cells, i), "calibration"), signals[k]);

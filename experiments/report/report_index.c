@@ -12,8 +12,14 @@
 #include "experiments/report/html.h"
 #include "experiments/report/report_parts.h"
 
-typedef struct found { char *path, *finished; json_t *summary; } found;
-typedef struct list { found *item; int n, room; } list;
+typedef struct found {
+    char *path, *finished;
+    json_t *summary;
+} found;
+typedef struct list {
+    found *item;
+    int n, room;
+} list;
 
 static void look(list *l, const char *dir, const char *below, int depth)
 {
@@ -26,8 +32,7 @@ static void look(list *l, const char *dir, const char *below, int depth)
             if (grown) l->item = grown, l->room = l->room ? 2 * l->room : 64;
         }
         const char *when = json_string_value(json_object_get(summary, "finished"));
-        if (l->n < l->room)
-            l->item[l->n++] = (found){ wg_strdup(below), wg_strdup(when ? when : ""), json_incref(summary) };
+        if (l->n < l->room) l->item[l->n++] = (found){ wg_strdup(below), wg_strdup(when ? when : ""), json_incref(summary) };
     }
     json_decref(summary); /* a published run stands above the folders of others of its name */
     DIR *d = depth ? opendir(path) : NULL;

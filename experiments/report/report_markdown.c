@@ -38,7 +38,8 @@ static void answer(FILE *f, const wg_run_reader *run, const json_t *cells)
     fprintf(f, "%s `%s` decodes at ", n > 1 ? "Fastest:" : "The cell", name ? name : "");
     wg_free(name);
     put_interval(f, c, "speedup");
-    fprintf(f, " the speed of plain decoding, with %.2f tokens per pass%s. Beyond chance %d of %d cells %s faster than plain "
+    fprintf(f,
+            " the speed of plain decoding, with %.2f tokens per pass%s. Beyond chance %d of %d cells %s faster than plain "
             "decoding, %d slower, %d undecided.",
             wg_json_measured(c, "tau"), json_is_true(json_object_get(c, "lossless")) ? "" : " (not lossless)", t.faster, n,
             t.faster == 1 ? "is" : "are", t.slower, t.undecided);

@@ -26,7 +26,9 @@ void wg_report_words(FILE *f);
 int wg_report_best(const json_t *cells);
 
 /* Cells by what their intervals say, and what must be looked at. */
-typedef struct wg_tally { int faster, slower, undecided, unequal, must_equal, lossy, failed; } wg_tally;
+typedef struct wg_tally {
+    int faster, slower, undecided, unequal, must_equal, lossy, failed;
+} wg_tally;
 wg_tally wg_report_tally(const json_t *cells);
 
 /* Drawings; each writes nothing when it has nothing to show or gnuplot fails. */
@@ -36,7 +38,8 @@ void wg_report_plot_categories(const wg_plot_out *to, const wg_run_reader *run, 
 void wg_report_plot_lengths(const wg_plot_out *to, const wg_run_reader *run, const json_t *cells);
 void wg_report_plot_positions(const wg_plot_out *to, const wg_run_reader *run, const json_t *cells);
 
-void wg_report_confidence(FILE *f, const wg_run_reader *run, const json_t *cells); /* nothing without a trace of probabilities */
+void wg_report_confidence(FILE *f, const wg_run_reader *run,
+                          const json_t *cells); /* nothing without a trace of probabilities */
 void wg_report_acceptance(FILE *f, const wg_run_reader *run, const json_t *cells);
 void wg_report_use(FILE *f, const wg_run_reader *run, const json_t *cells);
 void wg_report_transcripts(FILE *f, const wg_run_reader *run, int cell);

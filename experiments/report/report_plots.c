@@ -56,9 +56,9 @@ void wg_report_plot_speedups(const wg_plot_out *to, const wg_run_reader *run, co
     bool any = false;
     for (size_t i = 0; row && i < n; i++) {
         row[i] = (wg_forest_plot_row){ numbered(run, i),
-                                  false,
-                                  { estimate(cell_at(cells, i), "speedup", "speedup_ci"),
-                                    estimate(cell_at(cells, i), "predicted_speedup", "predicted_speedup_range") } };
+                                       false,
+                                       { estimate(cell_at(cells, i), "speedup", "speedup_ci"),
+                                         estimate(cell_at(cells, i), "predicted_speedup", "predicted_speedup_range") } };
         any = any || isfinite(row[i].point[1].v);
     }
     const wg_forest_plot o = {
@@ -92,14 +92,16 @@ void wg_report_plot_categories(const wg_plot_out *to, const wg_run_reader *run, 
         for (size_t k = 0; k < json_array_size(list); k++) {
             const json_t *one = json_array_get(list, k);
             row[at++] = (wg_forest_plot_row){ wg_strdup(json_string_value(json_object_get(one, "category"))),
-                                         true,
-                                         { estimate(one, "speedup", "speedup_ci"), none } };
+                                              true,
+                                              { estimate(one, "speedup", "speedup_ci"), none } };
         }
     }
     char caption[200];
     snprintf(caption, sizeof caption, "Speed-up by category with BCa intervals of 95 %% over its prompts. %s",
              json_array_size(cells) > FASTEST ? "The six fastest cells; the table has all." : "");
-    const wg_forest_plot o = { "Speed-up by category", caption, "speed-up (plain decoding: 1)", { NULL, NULL }, 2, row, (int)at };
+    const wg_forest_plot o = {
+        "Speed-up by category", caption, "speed-up (plain decoding: 1)", { NULL, NULL }, 2, row, (int)at
+    };
     if (row) wg_forest_plot_figure(to, &o);
     for (size_t i = 0; i < at; i++) wg_free(row[i].name);
     wg_free(row);
@@ -132,7 +134,10 @@ static void name_farthest(FILE *s, const json_t *cells, double apart)
     }
 }
 
-typedef struct predicted { const wg_run_reader *run; const json_t *cells; } predicted;
+typedef struct predicted {
+    const wg_run_reader *run;
+    const json_t *cells;
+} predicted;
 
 static int draw_predicted(FILE *s, int width, const void *arg)
 {
@@ -195,14 +200,14 @@ void wg_report_plot_positions(const wg_plot_out *to, const wg_run_reader *run, c
         if (!curve[k].point) curve[k].n = 0;
     }
     const wg_line_chart o = { "Acceptance by position in the draft",
-                          json_array_size(cells) > LINES
-                              ? "Acceptance by position, of steps whose draft was that deep: the eight fastest cells."
-                              : "Acceptance by position, of steps whose draft was that deep.",
-                          "position in the draft",
-                          "share accepted so far",
-                          "[0:1]",
-                          curve,
-                          n };
+                              json_array_size(cells) > LINES
+                                  ? "Acceptance by position, of steps whose draft was that deep: the eight fastest cells."
+                                  : "Acceptance by position, of steps whose draft was that deep.",
+                              "position in the draft",
+                              "share accepted so far",
+                              "[0:1]",
+                              curve,
+                              n };
     wg_line_chart_figure(to, &o);
     for (int k = 0; k < n; k++) {
         wg_free(curve[k].name);
@@ -279,12 +284,12 @@ void wg_report_plot_lengths(const wg_plot_out *to, const wg_run_reader *run, con
     if (m) qsort(m, (size_t)kept, sizeof *m, by_curve);
     const int curves = m && curve && point ? join(curve, point, m, kept) : 0;
     const wg_line_chart o = { "Tau against draft length",
-                          "Tokens per pass of the target against the length of the draft, with 95 % intervals.",
-                          "draft length",
-                          "tau",
-                          "[1:*]",
-                          curve,
-                          curves };
+                              "Tokens per pass of the target against the length of the draft, with 95 % intervals.",
+                              "draft length",
+                              "tau",
+                              "[1:*]",
+                              curve,
+                              curves };
     if (curves <= 2 * LINES) wg_line_chart_figure(to, &o);
     for (int i = 0; i < kept; i++) wg_free(m[i].rest);
     wg_free(m);

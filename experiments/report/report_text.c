@@ -48,7 +48,10 @@ static size_t boundary(const char *text, size_t n, size_t at)
 
 /* What a step's own token is. Where all drafts were chains, a step that kept less than was drafted was corrected. In a tree
  * that is certain only when nothing was kept, because a path may end at a leaf above the deepest one. */
-typedef struct steps { const json_t *accepted, *drafted, *part; bool chains; } steps;
+typedef struct steps {
+    const json_t *accepted, *drafted, *part;
+    bool chains;
+} steps;
 
 static steps steps_of(const json_t *line)
 {

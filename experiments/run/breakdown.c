@@ -13,7 +13,11 @@
 
 /* The pairs of one category or turn, packed; for each turn but the first beside those of the same prompts' first. */
 enum { SECONDS, TOKENS, PASSES, BASE_SECONDS, BASE_TOKENS, DRAFTED, ACCEPTED, FIRST_TOKENS, FIRST_PASSES, SERIES };
-typedef struct part { double *v[SERIES]; int n; double total[SERIES]; } part;
+typedef struct part {
+    double *v[SERIES];
+    int n;
+    double total[SERIES];
+} part;
 
 static bool open_part(part *s, int n)
 {
@@ -33,8 +37,8 @@ static void empty(part *s)
 static void pack(part *s, const wg_pairs *p, int i, int first)
 {
     if (p->tokens[i] == 0 || p->tokens[first] == 0) return;
-    const double v[SERIES] = { p->seconds[i],     p->tokens[i],  p->passes[i],   p->base_seconds[i], p->base_tokens[i],
-                               p->drafted[i],     p->accepted[i], p->tokens[first], p->passes[first] };
+    const double v[SERIES] = { p->seconds[i], p->tokens[i],   p->passes[i],     p->base_seconds[i], p->base_tokens[i],
+                               p->drafted[i], p->accepted[i], p->tokens[first], p->passes[first] };
     for (int k = 0; k < SERIES; k++) {
         s->v[k][s->n] = v[k];
         s->total[k] += v[k];

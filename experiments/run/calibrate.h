@@ -19,7 +19,9 @@ typedef struct wg_warm {
 void wg_warm_step(wg_warm *w, const wg_phases *step, double seconds, int k, int rows);
 
 /* An arm's step beside the target's pass: medians. first: of a request's first draft, which reads the prompt. */
-typedef struct wg_arm_cost { double first, draft, rest, error; } wg_arm_cost;
+typedef struct wg_arm_cost {
+    double first, draft, rest, error;
+} wg_arm_cost;
 wg_arm_cost wg_warm_cost(const wg_warm *w);
 
 /* All that is known of a cell; `known` false: nothing. */
@@ -38,7 +40,9 @@ wg_cell_cost wg_calibration_of(const json_t *groups, int group, int cell);
 
 /* A prediction for a cell that fared like this: `rows` (probes too) and `tau` of a pass, `drafts` requests in `passes` passes,
  * after `context` tokens on average. *step, *plain: the seconds that were predicted. */
-typedef struct wg_fared { double tau, rows, context, drafts, passes; } wg_fared;
+typedef struct wg_fared {
+    double tau, rows, context, drafts, passes;
+} wg_fared;
 wg_predicted wg_calibration_predict(const wg_cell_cost *c, const wg_fared *f, wg_step_cost *step, wg_step_cost *plain);
 
 #endif

@@ -14,9 +14,9 @@ wg_pass_cost wg_pass_cost_of(const wg_model *m, int kv_type)
 {
     const wg_arch *a = wg_model_arch(m);
     return (wg_pass_cost){ .weight_bytes = (double)wg_model_pass_bytes(m),
-                        .slot_bytes = (double)wg_kv_token_bytes(kv_type, a->layers, a->kv_heads, a->head_dim),
-                        .row_macs = (double)wg_arch_macs(a),
-                        .key_macs = 2.0 * a->heads * a->head_dim * a->layers };
+                           .slot_bytes = (double)wg_kv_token_bytes(kv_type, a->layers, a->kv_heads, a->head_dim),
+                           .row_macs = (double)wg_arch_macs(a),
+                           .key_macs = 2.0 * a->heads * a->head_dim * a->layers };
 }
 
 /* The best of a few: what else ran meanwhile is not the machine. The stream is as long as a pass's weights, so that those that
@@ -53,7 +53,7 @@ void wg_machine_of(const json_t *groups, int group, wg_pass_cost *d, wg_roofline
         if (json_integer_value(json_object_get(json_array_get(groups, i), "group")) == group) entry = json_array_get(groups, i);
     const json_t *need = json_object_get(entry, "demand"), *give = json_object_get(entry, "machine");
     *d = (wg_pass_cost){ wg_json_real(need, "weight_bytes"), wg_json_real(need, "slot_bytes"), wg_json_real(need, "row_macs"),
-                      wg_json_real(need, "key_macs") };
+                         wg_json_real(need, "key_macs") };
     *p = (wg_roofline){ wg_json_real(give, "stream_gb_s") * 1e9, wg_json_real(give, "peak_gflop_s") / 2 * 1e9 };
 }
 
@@ -79,8 +79,9 @@ static void add_rates(json_t *v, const wg_run_work *e, const wg_pass_cost *d, co
 
 static json_t *efficiency(const wg_run_work *own, const wg_run_work *base, const wg_pass_cost *d, const wg_roofline *p)
 {
-    static const char *const mine[] = { "mbu", "mfu", "gb_s", "gflop_s" },
-                      *const theirs[] = { "baseline_mbu", "baseline_mfu", "baseline_gb_s", "baseline_gflop_s" };
+    static const char *const mine[] = { "mbu", "mfu", "gb_s", "gflop_s" }, *const theirs[] = { "baseline_mbu", "baseline_mfu",
+                                                                                               "baseline_gb_s",
+                                                                                               "baseline_gflop_s" };
     json_t *v = json_object();
     add_rates(v, own, d, p, mine);
     add_rates(v, base, d, p, theirs);
@@ -99,7 +100,8 @@ static json_t *rejected(const wg_run_work *e, const wg_pass_cost *d)
     json_object_set_new(v, "gflop", wg_json_number(2 * macs / 1e9));
     json_object_set_new(v, "flop_share", wg_json_ratio(macs, macs_of(e, d)));
     json_object_set_new(v, "kv_mb", wg_json_number(rows * d->slot_bytes / 1e6));
-    json_object_set_new(v, "byte_share", wg_json_ratio(rows * d->slot_bytes, bytes_of(e, d) + e->pass_stats.rows * d->slot_bytes));
+    json_object_set_new(v, "byte_share",
+                        wg_json_ratio(rows * d->slot_bytes, bytes_of(e, d) + e->pass_stats.rows * d->slot_bytes));
     return v;
 }
 
@@ -125,7 +127,8 @@ static json_t *energy(const wg_run_work *own, const wg_run_work *base)
     return v;
 }
 
-void wg_add_efficiency(json_t *cell, const wg_run_work *own, const wg_run_work *base, const wg_pass_cost *d, const wg_roofline *p)
+void wg_add_efficiency(json_t *cell, const wg_run_work *own, const wg_run_work *base, const wg_pass_cost *d,
+                       const wg_roofline *p)
 {
     const bool known = d->row_macs > 0; /* without a calibration nothing is known of the passes */
     json_object_set_new(cell, "efficiency", known ? efficiency(own, base, d, p) : json_null());

@@ -69,8 +69,8 @@ static wg_status find_form(const char *name, wg_exact_form *out, wg_error *err)
 /* ---- the teacher ------------------------------------------------------------------------------------------------- */
 
 /* Keeps the root alone: the text of plain decoding, a token a pass, whatever is drafted. */
-static void keep_root(const void *opt, const wg_tree *tree, wg_rows *p, wg_rows *q, const wg_chance *chance,
-                      wg_workspace *work, wg_path *out)
+static void keep_root(const void *opt, const wg_tree *tree, wg_rows *p, wg_rows *q, const wg_chance *chance, wg_workspace *work,
+                      wg_path *out)
 {
     (void)opt, (void)q, (void)work;
     out->n = 1;
@@ -79,11 +79,19 @@ static void keep_root(const void *opt, const wg_tree *tree, wg_rows *p, wg_rows 
 }
 
 static const wg_verifier_class teacher = {
-    .name = "teacher", .doc = "keeps the root alone", .laws = WG_LAWS, .lossless = true, .accept = keep_root,
+    .name = "teacher",
+    .doc = "keeps the root alone",
+    .laws = WG_LAWS,
+    .lossless = true,
+    .accept = keep_root,
 };
 
 /* A value for each position of one text: of a form with k children. */
-typedef struct series { wg_exact_form form; int k; double *value; } series;
+typedef struct series {
+    wg_exact_form form;
+    int k;
+    double *value;
+} series;
 
 enum { SERIES = WG_EXACT_FORMS * MOST_CHILDREN }; /* one for each form and number of children */
 
@@ -94,9 +102,9 @@ typedef struct lesson {
     bool fixed;
     series s[SERIES];
     int n_series;
-    wg_tree *tree;             /* (max_tokens) fixed drafts: those made at each position */
-    int *kept;                 /* (max_tokens) */
-    double *scratch;           /* (max_tokens + 1) */
+    wg_tree *tree;   /* (max_tokens) fixed drafts: those made at each position */
+    int *kept;       /* (max_tokens) */
+    double *scratch; /* (max_tokens + 1) */
     int max;
 } lesson;
 
@@ -134,8 +142,12 @@ static wg_status plan(lesson *l, const wg_exact_shape *shape, int shapes, const 
                                wg_exact_rules[f].most, shape[k].name);
             }
             wg_exact_result *r = &o->result[o->n++];
-            *r = (wg_exact_result){ .rule = wg_exact_rules[f].rule, .law = l->fixed ? "fixed" : wg_exact_rules[f].law,
-                                    .fixed = l->fixed, .form = f, .shape = &shape[k], .prompts = prompts };
+            *r = (wg_exact_result){ .rule = wg_exact_rules[f].rule,
+                                    .law = l->fixed ? "fixed" : wg_exact_rules[f].law,
+                                    .fixed = l->fixed,
+                                    .form = f,
+                                    .shape = &shape[k],
+                                    .prompts = prompts };
             r->tokens = wg_calloc((size_t)prompts, sizeof *r->tokens);
             r->rounds = wg_calloc((size_t)prompts, sizeof *r->rounds);
             if (!r->tokens || !r->rounds) return wg_nomem(err, (size_t)prompts * 16, "results");
@@ -154,9 +166,9 @@ static void note(lesson *l, const wg_seq *s, int at)
     if (l->fixed) l->tree[at] = *t;
     for (int i = 0; i < l->n_series; i++) {
         const bool known = child >= 0 && t->qrow[child] >= 0; /* else the drafter has nothing to say here */
-        l->s[i].value[at] =
-            known ? wg_exact_accept(l->s[i].form, l->s[i].k, last.p, t->row, last.q, t->qrow[child], s->token[s->n - 1],
-                                    last.work) : 0;
+        l->s[i].value[at] = known ? wg_exact_accept(l->s[i].form, l->s[i].k, last.p, t->row, last.q, t->qrow[child],
+                                                    s->token[s->n - 1], last.work)
+                                  : 0;
     }
 }
 
@@ -262,8 +274,9 @@ static wg_status open_lesson(lesson *l, const wg_config *c, wg_target *t, int de
     parts.drafter_options = cell->draft;
     parts.verifier = &teacher;
     parts.rules = c->plugins->verifiers;
-    const wg_engine_options o = { .max_batch = 1, .seed = (uint64_t)cell->top.seed, .sampling = cell->sampling,
-                                  .host_rows = true };
+    const wg_engine_options o = {
+        .max_batch = 1, .seed = (uint64_t)cell->top.seed, .sampling = cell->sampling, .host_rows = true
+    };
     WG_TRY(wg_engine_open(&l->engine, &parts, &o, err));
     l->scratch = wg_calloc((size_t)l->max + 1, sizeof *l->scratch);
     l->kept = wg_calloc((size_t)l->max, sizeof *l->kept);

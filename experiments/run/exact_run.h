@@ -11,7 +11,10 @@
 enum { WG_EXACT_DEPTH = 64, WG_EXACT_SHAPES = 32 };
 
 /* Children of a node by its depth. */
-typedef struct wg_exact_shape { int depth, children[WG_EXACT_DEPTH]; char name[64]; } wg_exact_shape;
+typedef struct wg_exact_shape {
+    int depth, children[WG_EXACT_DEPTH];
+    char name[64];
+} wg_exact_shape;
 
 /* "4": a chain; with `tree`, "3-2-1": children by depth. EINVAL. */
 wg_status wg_exact_shape_read(wg_exact_shape *s, const char *text, bool tree, wg_error *err);
@@ -19,18 +22,18 @@ wg_status wg_exact_shape_read(wg_exact_shape *s, const char *text, bool tree, wg
 /* One rule on one shape of drafts, over all texts. */
 typedef struct wg_exact_result {
     const char *rule, *law;
-    bool fixed;                /* the drafter's drafts are functions of the prefix: any lossless rule keeps the same */
+    bool fixed; /* the drafter's drafts are functions of the prefix: any lossless rule keeps the same */
     wg_exact_form form;
     const wg_exact_shape *shape;
-    double alpha;              /* mean over the text of what the first child, or set of children, would have kept */
+    double alpha; /* mean over the text of what the first child, or set of children, would have kept */
     int prompts;
-    double *tokens, *rounds;   /* (prompts) over repeats */
+    double *tokens, *rounds; /* (prompts) over repeats */
 } wg_exact_result;
 
 typedef struct wg_exact_run {
     int cell;
     const char *drafter;
-    wg_exact_result *result;   /* (n) */
+    wg_exact_result *result; /* (n) */
     int n, texts;
     long tokens;
 } wg_exact_run;

@@ -158,8 +158,7 @@ static wg_status copy(merger *m, const part *p, bool steps, off_t from, off_t to
 static wg_status copy_requests(merger *m, part *p, int n, wg_error *err)
 {
     wg_resume_cursor *k = &p->kept;
-    if (k->next + n > k->n)
-        return wg_fail(err, WG_EFORMAT, "%s: requests are missing: there are %d whole ones", p->dir, k->n);
+    if (k->next + n > k->n) return wg_fail(err, WG_EFORMAT, "%s: requests are missing: there are %d whole ones", p->dir, k->n);
     const off_t from = wg_resume_cursor_requests_end(k), steps = wg_resume_cursor_steps_end(k);
     k->next += n;
     WG_TRY(copy(m, p, false, from, wg_resume_cursor_requests_end(k), err));

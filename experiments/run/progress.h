@@ -16,6 +16,6 @@ typedef struct wg_progress {
 void wg_progress_open(wg_progress *p, bool on, long requests, int groups, int repeats);
 void wg_progress_add(wg_progress *p, const wg_request *q);
 void wg_progress_show(wg_progress *p, int group, int prompt, int prompts, int repeat); /* at most five times a second */
-void wg_progress_close(wg_progress *p); /* clears the line */
+void wg_progress_close(wg_progress *p);                                                /* clears the line */
 
 #endif

@@ -76,8 +76,7 @@ wg_status wg_result_add_pair(wg_result *o, const wg_request *q, const wg_request
 {
     if (q->status || base->status) {
         const wg_request *bad = q->status ? q : base;
-        if (o->failed++ == 0)
-            snprintf(o->first_failure, sizeof o->first_failure, "%.100s: %.380s", q->source->id, bad->error);
+        if (o->failed++ == 0) snprintf(o->first_failure, sizeof o->first_failure, "%.100s: %.380s", q->source->id, bad->error);
         return WG_OK;
     }
     const int question = q->source->before + q->turn;

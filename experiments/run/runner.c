@@ -25,16 +25,16 @@ enum { WARM_UP_TOKENS = 24 };
 typedef struct runner {
     const wg_config *config;
     const wg_run_options *opt;
-    wg_target **target;    /* (targets) */
+    wg_target **target; /* (targets) */
     int targets;
-    wg_group *group;       /* (config->groups) */
+    wg_group *group; /* (config->groups) */
     wg_run_writer *record;
-    wg_tracer *tracer;     /* NULL: probabilities are not traced */
-    json_t *costs;         /* cost.json: what groups know before they are measured */
+    wg_tracer *tracer; /* NULL: probabilities are not traced */
+    json_t *costs;     /* cost.json: what groups know before they are measured */
     wg_run *run;
-    wg_room room;          /* of the largest batch */
+    wg_room room; /* of the largest batch */
     wg_progress progress;
-    double second_pass;    /* seconds that second passes took */
+    double second_pass; /* seconds that second passes took */
 } runner;
 
 /* ---- groups ------------------------------------------------------------------------------------------------------ */
@@ -115,9 +115,9 @@ static const wg_target *find_target(const runner *r, const wg_config_target *t, 
 {
     for (int i = 0; i < r->config->n; i++) { /* the target of the first cell that says the same was opened for it */
         const wg_config_target *o = &r->config->cell[i].target;
-        const bool same =
-            !strcmp(o->model, t->model) && o->threads == t->threads && o->pin == t->pin && o->kv_type == t->kv_type &&
-            o->context == t->context && o->allow_nan == t->allow_nan && !strcmp(o->device, t->device);
+        const bool same = !strcmp(o->model, t->model) && o->threads == t->threads && o->pin == t->pin &&
+                          o->kv_type == t->kv_type && o->context == t->context && o->allow_nan == t->allow_nan &&
+                          !strcmp(o->device, t->device);
         if (same) return *index = i, r->target[i];
     }
     return NULL;
@@ -416,7 +416,8 @@ static void close_all(runner *r)
 
 static wg_status write_summary(const runner *r, wg_error *err)
 {
-    if (r->progress.requests == 0 && wg_resume_finished(wg_run_writer_path(r->record))) return WG_OK; /* nothing was left to run */
+    if (r->progress.requests == 0 && wg_resume_finished(wg_run_writer_path(r->record)))
+        return WG_OK; /* nothing was left to run */
     json_t *v = wg_summary_json(r->run);
     if (v && r->config->top.trace) {
         const double seconds = wg_run_writer_traced(r->record) + (r->tracer ? r->tracer->seconds : 0);

@@ -20,59 +20,59 @@
 
 /* What is paired, one prompt over all repeats and turns, on both sides. Doubles, because sums of them are bootstrapped. */
 typedef struct wg_pairs {
-    int n;                                                /* prompts; of wg_result.turns: questions, numbered through */
-    double *seconds, *tokens, *passes;                    /* the cell's: decode seconds, output tokens, target passes */
-    double *drafted, *accepted;                           /* the cell's draft tokens */
-    double *base_seconds, *base_tokens, *base_passes;     /* the baseline's, for the same requests */
-    double *base_phases;                                  /* the baseline's draft + verify + accept + kv */
+    int n;                                            /* prompts; of wg_result.turns: questions, numbered through */
+    double *seconds, *tokens, *passes;                /* the cell's: decode seconds, output tokens, target passes */
+    double *drafted, *accepted;                       /* the cell's draft tokens */
+    double *base_seconds, *base_tokens, *base_passes; /* the baseline's, for the same requests */
+    double *base_phases;                              /* the baseline's draft + verify + accept + kv */
 } wg_pairs;
 
 /* What a draft model's vocabulary has of the target's and of the outputs. */
 typedef struct wg_coverage {
-    int shared, vocab;                  /* target tokens that it has, of so many; vocab 0: not of interest */
-    long covered, text;                 /* tokens of the outputs that it has, of all of them */
+    int shared, vocab;  /* target tokens that it has, of so many; vocab 0: not of interest */
+    long covered, text; /* tokens of the outputs that it has, of all of them */
 } wg_coverage;
 
 typedef struct wg_result {
-    wg_pairs pairs, turns;              /* turns: the same for each question alone; nothing (n 0) where no prompt has several */
-    int requests, failed;               /* pairs (of turns) that completed; pairs in which either side failed */
-    int equal;                          /* of requests: the output is the baseline's */
+    wg_pairs pairs, turns; /* turns: the same for each question alone; nothing (n 0) where no prompt has several */
+    int requests, failed;  /* pairs (of turns) that completed; pairs in which either side failed */
+    int equal;             /* of requests: the output is the baseline's */
     char first_failure[512];
     wg_counts counts;
-    wg_device_passes on_device;         /* of counts.passes */
+    wg_device_passes on_device; /* of counts.passes */
     wg_phases phases;
     wg_composite_totals composite;
     wg_coverage coverage;
-    double decode, forward;             /* seconds */
-    double context;                     /* tokens before a pass, summed over passes: as if a request's were spread evenly */
-    wg_cell_cost cost;                  /* what was known before */
-    double *ttft, *tpot;                /* (n_ttft), (n_tpot) wall seconds */
+    double decode, forward; /* seconds */
+    double context;         /* tokens before a pass, summed over passes: as if a request's were spread evenly */
+    wg_cell_cost cost;      /* what was known before */
+    double *ttft, *tpot;    /* (n_ttft), (n_tpot) wall seconds */
     int n_ttft, n_tpot;
-    wg_series itl, itl_token;           /* wall seconds between events; the same shared by an event's tokens */
-    wg_run_work work, base_work;      /* of the pairs that completed */
-    wg_pass_cost pass_cost;                   /* of the target's passes */
+    wg_series itl, itl_token;    /* wall seconds between events; the same shared by an event's tokens */
+    wg_run_work work, base_work; /* of the pairs that completed */
+    wg_pass_cost pass_cost;      /* of the target's passes */
     wg_roofline roofline;
-    char (*sha256)[WG_SHA256_HEX];      /* (repeats, questions) of the outputs; "" where there is none */
+    char (*sha256)[WG_SHA256_HEX]; /* (repeats, questions) of the outputs; "" where there is none */
     int outputs;
 } wg_result;
 
 typedef struct wg_run {
     const wg_config *config;
-    wg_result *result;                  /* (config->n) */
+    wg_result *result; /* (config->n) */
     bool complete;
-    double seconds;                     /* wall time of the measured part; of requests read back, their own time */
-    char energy[200];                   /* why no joules were measured; "": they were */
-    int resumed;                        /* requests that were read back instead of run */
+    double seconds;   /* wall time of the measured part; of requests read back, their own time */
+    char energy[200]; /* why no joules were measured; "": they were */
+    int resumed;      /* requests that were read back instead of run */
 } wg_run;
 
 typedef struct wg_run_options {
-    const char *out;                    /* result folder, or NULL for the default one */
-    const volatile sig_atomic_t *stop;  /* nonzero: stop as soon as the step in flight is over; may be NULL */
-    bool progress;                      /* a line on stderr */
+    const char *out;                   /* result folder, or NULL for the default one */
+    const volatile sig_atomic_t *stop; /* nonzero: stop as soon as the step in flight is over; may be NULL */
+    bool progress;                     /* a line on stderr */
     /* (config->n) NULL, or: nothing is opened or run; all of it is in `out` (with resume) and is only added up. What only
      * drafters know of their cells stands here. */
     const wg_coverage *recorded;
-    bool resume;                        /* go on in a folder (out, or the latest of this config) that has a beginning */
+    bool resume; /* go on in a folder (out, or the latest of this config) that has a beginning */
 } wg_run_options;
 
 /* Opens everything, makes the folder, runs, and writes summary.json. *path receives the folder's name (wg_free) when there is

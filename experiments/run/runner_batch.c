@@ -18,8 +18,9 @@ static void request_reset(wg_request *q)
     wg_events events = q->events;
     const int cap = q->cap_steps;
     events.n = 0;
-    *q = (wg_request){ .token = token, .step = step, .cap_steps = cap, .events = events, .equals = -1, .ttft = NAN, .tpot = NAN,
-                       .joules = NAN };
+    *q = (wg_request){
+        .token = token, .step = step, .cap_steps = cap, .events = events, .equals = -1, .ttft = NAN, .tpot = NAN, .joules = NAN
+    };
 }
 
 void wg_request_fail(wg_request *q, wg_status s, const wg_error *e)
@@ -32,8 +33,11 @@ void wg_request_fail(wg_request *q, wg_status s, const wg_error *e)
 
 static wg_phases phases_between(const wg_phases *a, const wg_phases *b)
 {
-    return (wg_phases){ .draft = b->draft - a->draft, .verify = b->verify - a->verify, .accept = b->accept - a->accept,
-                        .kv = b->kv - a->kv, .measure = b->measure - a->measure };
+    return (wg_phases){ .draft = b->draft - a->draft,
+                        .verify = b->verify - a->verify,
+                        .accept = b->accept - a->accept,
+                        .kv = b->kv - a->kv,
+                        .measure = b->measure - a->measure };
 }
 
 void wg_phases_add(wg_phases *to, const wg_phases *p, double share)
@@ -52,9 +56,15 @@ static void trace_step(wg_request *q, const wg_seq *s, const wg_composite_step *
     int accepted = 0;
     for (int i = s->n - s->last_emitted; i < s->n; i++) accepted += s->drafted[i];
     wg_step_record *t = &q->step[q->steps++];
-    *t = (wg_step_record){ .position = s->n - s->last_emitted, .nodes = s->last_nodes, .probes = s->last_probes,
-                           .height = s->last_height, .accepted = accepted, .emitted = s->last_emitted, .batch = batch,
-                           .composite = *mixture, .seconds = seconds };
+    *t = (wg_step_record){ .position = s->n - s->last_emitted,
+                           .nodes = s->last_nodes,
+                           .probes = s->last_probes,
+                           .height = s->last_height,
+                           .accepted = accepted,
+                           .emitted = s->last_emitted,
+                           .batch = batch,
+                           .composite = *mixture,
+                           .seconds = seconds };
     wg_phases_add(&t->phases, step, 1);
 }
 
@@ -83,8 +93,8 @@ void wg_request_begin(const wg_group *g, const wg_arm *a, wg_request *q, int pro
 
 /* What the batch under way knows of a sequence beside its request. */
 typedef struct place {
-    long decoded;   /* rounds that the device decoded, before the step at hand (wg_device_passes) */
-    double share;   /* of its seconds in the call under way */
+    long decoded; /* rounds that the device decoded, before the step at hand (wg_device_passes) */
+    double share; /* of its seconds in the call under way */
 } place;
 
 enum { BATCH_MOST = 256 };
@@ -94,24 +104,24 @@ typedef struct batch {
     const wg_room *room;
     const wg_group *g;
     wg_arm *a;
-    wg_seq **seq; /* (n) NULL: over */
-    place at[BATCH_MOST];     /* (n) */
-    int of_slot[BATCH_MOST];  /* which of them has this slot of the engine */
+    wg_seq **seq;                         /* (n) NULL: over */
+    place at[BATCH_MOST];                 /* (n) */
+    int of_slot[BATCH_MOST];              /* which of them has this slot of the engine */
     int first, n, repeat, turns, max_new; /* as of wg_batch_run */
-    int turn, left; /* at hand; requests still running */
-    bool begun;   /* the first step of the turn is over */
+    int turn, left;                       /* at hand; requests still running */
+    bool begun;                           /* the first step of the turn is over */
     double start, first_token;
     wg_tracer *tracer; /* NULL: none, or not of this wg_arm */
     double traced;     /* its clock when the batch began */
     double measured;   /* the engine's clock of measurements, then */
     wg_error *err;     /* of the tracer, whose failure ends the run */
     /* of the call of the engine under way */
-    int k, told, rows; /* sequences of the step at hand; of them, those told; rows of the one that had most */
+    int k, told, rows;          /* sequences of the step at hand; of them, those told; rows of the one that had most */
     double clock, seconds, now; /* when the step began; how long it took; when it was over */
-    double forward;    /* the target's clock, accounted for */
-    wg_phases phases;  /* the engine's, accounted for */
-    bool by_device;    /* decoded there */
-    wg_status status;  /* of the tracer */
+    double forward;             /* the target's clock, accounted for */
+    wg_phases phases;           /* the engine's, accounted for */
+    bool by_device;             /* decoded there */
+    wg_status status;           /* of the tracer */
 } batch;
 
 /* The request at hand of the ith conversation; it must have that turn. */

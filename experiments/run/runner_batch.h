@@ -10,26 +10,29 @@
 #include "experiments/record/tracer.h"
 
 /* Prompts of a dataset as tokens of a target: question t of prompt i is at dataset->prompt[i].before + t. */
-typedef struct wg_encoded { wg_question *question; int count; } wg_encoded;
+typedef struct wg_encoded {
+    wg_question *question;
+    int count;
+} wg_encoded;
 
 typedef struct wg_arm {
     int cell; /* -1: the baseline */
     wg_engine *engine;
-    wg_engine *second;   /* for what needs the target's rows on the host (second_pass.h); NULL: nothing does, or `engine` has
+    wg_engine *second;     /* for what needs the target's rows on the host (second_pass.h); NULL: nothing does, or `engine` has
                           * them there */
     wg_length_log lengths; /* of the batch under way: planned in the timed pass, repeated in the second one */
-    wg_request *request; /* (room) of the unit at hand: its prompts, each turn by turn */
-    wg_warm *warm;       /* where its steps are looked at; NULL: not now */
+    wg_request *request;   /* (room) of the unit at hand: its prompts, each turn by turn */
+    wg_warm *warm;         /* where its steps are looked at; NULL: not now */
 } wg_arm;
 
 typedef struct wg_group {
-    const wg_cell *like;   /* one of its cells: what they share */
+    const wg_cell *like; /* one of its cells: what they share */
     const wg_target *target;
     const wg_dataset *dataset;
     wg_encoded prompts;
-    wg_arm *arm;           /* (arms) the baseline first */
+    wg_arm *arm; /* (arms) the baseline first */
     int arms, batch;
-    int room;              /* requests of the largest unit */
+    int room; /* requests of the largest unit */
     bool warm;
 } wg_group;
 

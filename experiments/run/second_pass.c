@@ -29,8 +29,8 @@ typedef struct pass {
     const wg_room *room;
     const wg_group *g;
     wg_arm *a;
-    wg_seq **seq; /* (n) NULL: over */
-    int step[BATCH_MOST]; /* (n) steps of its turn so far */
+    wg_seq **seq;                         /* (n) NULL: over */
+    int step[BATCH_MOST];                 /* (n) steps of its turn so far */
     int first, n, repeat, turns, max_new; /* as of wg_second_pass_run */
     int turn, left;
     wg_tracer *tracer; /* NULL: none */
@@ -177,8 +177,17 @@ static wg_status step_batch(pass *p, int from, int to)
 wg_status wg_second_pass_run(const wg_room *room, const wg_group *g, wg_arm *a, int first, int n, int repeat, int turns,
                              int max_new, wg_tracer *tracer, wg_error *err)
 {
-    pass p = { .room = room, .g = g, .a = a, .seq = room->seq, .first = first, .n = n, .repeat = repeat, .turns = turns,
-               .max_new = max_new, .tracer = tracer, .err = err };
+    pass p = { .room = room,
+               .g = g,
+               .a = a,
+               .seq = room->seq,
+               .first = first,
+               .n = n,
+               .repeat = repeat,
+               .turns = turns,
+               .max_new = max_new,
+               .tracer = tracer,
+               .err = err };
     wg_status s = WG_OK;
     memset(p.seq, 0, (size_t)n * sizeof *p.seq);
     wg_length_log_repeat(&a->lengths);

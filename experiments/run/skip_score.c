@@ -276,8 +276,14 @@ static wg_status score_text(wg_skip_scorer *s, const text *x, sums *sum, wg_erro
         for (int i = 0; i < n; i++) {
             wg_row *r = &s->batch.row[s->batch.n];
             anc = wg_mask_with(anc, i);
-            *r = (wg_row){ .token = x->token[start + i], .position = start + i, .slot = tail + i, .prefix = start, .tail = tail,
-                           .anc = anc, .logits = s->batch.logits++, .kv = x->kv };
+            *r = (wg_row){ .token = x->token[start + i],
+                           .position = start + i,
+                           .slot = tail + i,
+                           .prefix = start,
+                           .tail = tail,
+                           .anc = anc,
+                           .logits = s->batch.logits++,
+                           .kv = x->kv };
             depth[s->batch.n++] = i + 1;
         }
     }

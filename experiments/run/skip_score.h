@@ -11,11 +11,11 @@
 enum { WG_SKIP_LENGTH = 32 }; /* longest draft */
 
 typedef struct wg_skip_options {
-    int tokens;          /* of each continuation */
-    int length;          /* longest draft, 1 .. WG_SKIP_LENGTH */
+    int tokens;           /* of each continuation */
+    int length;           /* longest draft, 1 .. WG_SKIP_LENGTH */
     wg_sampling sampling; /* of p and q; penalties are left out */
     uint64_t seed;
-    wg_chat chat;         /* template of the prompts; system: borrowed */
+    wg_chat chat; /* template of the prompts; system: borrowed */
 } wg_skip_options;
 
 typedef struct wg_skip_score {

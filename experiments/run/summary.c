@@ -179,10 +179,7 @@ static json_t *throughput(const wg_run_work *e) { return wg_json_ratio(e->tokens
 
 /* What a token costs beside the models. A drafter may run the target itself (synthetic): those passes are in the seconds of its
  * drafting, so of the target's no more count than its own phase has. */
-static double overhead(const wg_result *r)
-{
-    return r->decode - r->phases.draft - fmin(r->forward, r->phases.verify);
-}
+static double overhead(const wg_result *r) { return r->decode - r->phases.draft - fmin(r->forward, r->phases.verify); }
 
 static void add_speed(json_t *v, const wg_result *r, uint64_t seed, double *scratch)
 {

@@ -21,12 +21,12 @@ INLINE void add_products(const int type, const int T, const char *w, const float
 {
     const int size = wg_float_size(type), lines = (size + 1) / 2; /* of 32 elements; f8_e4m3 asks for its half line twice */
     for (int j = 0; j < k; j++, w += WG_PANEL * size) {
-        UNROLL for (int l = 0; l < lines; l++) __builtin_prefetch(w + NEAR + 64 * l);
+        UNROLL_FOR(int l = 0; l < lines; l++) __builtin_prefetch(w + NEAR + 64 * l);
         float b[TALL];
-        UNROLL for (int m = 0; m < T; m++) b[m] = x[(size_t)m * ldx + (size_t)j];
-        UNROLL for (int i = 0; i < VECTORS; i++) {
+        UNROLL_FOR(int m = 0; m < T; m++) b[m] = x[(size_t)m * ldx + (size_t)j];
+        UNROLL_FOR(int i = 0; i < VECTORS; i++) {
             const float32x4_t v = v_load(type, w + 4 * i * size);
-            UNROLL for (int m = 0; m < T; m++) sum[m][i] = vfmaq_n_f32(sum[m][i], v, b[m]);
+            UNROLL_FOR(int m = 0; m < T; m++) sum[m][i] = vfmaq_n_f32(sum[m][i], v, b[m]);
         }
     }
 }
@@ -35,11 +35,11 @@ INLINE void add_products(const int type, const int T, const char *w, const float
 INLINE void float_tile(const int type, const int T, const char *w, const float *x, size_t ldx, int k, float *s)
 {
     float32x4_t sum[TALL][VECTORS];
-    UNROLL for (int m = 0; m < T; m++)
-        UNROLL for (int i = 0; i < VECTORS; i++) sum[m][i] = vld1q_f32(s + WG_PANEL * m + 4 * i);
+    UNROLL_FOR(int m = 0; m < T; m++)
+        UNROLL_FOR(int i = 0; i < VECTORS; i++) sum[m][i] = vld1q_f32(s + WG_PANEL * m + 4 * i);
     add_products(type, T, w, x, ldx, k, sum);
-    UNROLL for (int m = 0; m < T; m++)
-        UNROLL for (int i = 0; i < VECTORS; i++) vst1q_f32(s + WG_PANEL * m + 4 * i, sum[m][i]);
+    UNROLL_FOR(int m = 0; m < T; m++)
+        UNROLL_FOR(int i = 0; i < VECTORS; i++) vst1q_f32(s + WG_PANEL * m + 4 * i, sum[m][i]);
 }
 
 /* The same of f8_e4m3: a block's sums start at 0, and s takes them by its scales. */
@@ -47,12 +47,12 @@ INLINE void f8_tile(const int T, const char *w, const float *x, size_t ldx, int 
 {
     for (int b = 0; b < k; b += WG_F8_RUN, w += wg_float_at(WG_F8_E4M3, WG_F8_RUN)) {
         float32x4_t sum[TALL][VECTORS];
-        UNROLL for (int m = 0; m < T; m++)
-            UNROLL for (int i = 0; i < VECTORS; i++) sum[m][i] = vdupq_n_f32(0);
+        UNROLL_FOR(int m = 0; m < T; m++)
+            UNROLL_FOR(int i = 0; i < VECTORS; i++) sum[m][i] = vdupq_n_f32(0);
         add_products(WG_F8_E4M3, T, w + WG_F8_HEAD, x + b, ldx, WG_F8_RUN, sum);
-        UNROLL for (int i = 0; i < VECTORS; i++) {
+        UNROLL_FOR(int i = 0; i < VECTORS; i++) {
             const float32x4_t scale = v_load(WG_F32, w + 16 * i);
-            UNROLL for (int m = 0; m < T; m++) {
+            UNROLL_FOR(int m = 0; m < T; m++) {
                 float *to = s + WG_PANEL * m + 4 * i;
                 vst1q_f32(to, vfmaq_f32(vld1q_f32(to), scale, sum[m][i]));
             }
@@ -62,19 +62,21 @@ INLINE void f8_tile(const int T, const char *w, const float *x, size_t ldx, int 
 
 typedef void tile_fn(const char *w, const float *x, size_t ldx, int k, float *s);
 
-#define TILE(name, type, T)                                                                                                 \
-    static void name##_##T(const char *w, const float *x, size_t ldx, int k, float *s)                                      \
-    {                                                                                                                       \
-        if (type == WG_F8_E4M3) f8_tile(T, w, x, ldx, k, s);                                                                \
-        else float_tile(type, T, w, x, ldx, k, s);                                                                          \
+#define TILE(name, type, T)                                                                                                    \
+    static void name##_##T(const char *w, const float *x, size_t ldx, int k, float *s)                                         \
+    {                                                                                                                          \
+        if (type == WG_F8_E4M3) f8_tile(T, w, x, ldx, k, s);                                                                   \
+        else float_tile(type, T, w, x, ldx, k, s);                                                                             \
     }
-#define TILES(name, type)                                                                                                   \
-    TILE(name, type, 1) TILE(name, type, 2) TILE(name, type, 3)                                                             \
+#define TILE_TABLE(name, type)                                                                                                 \
+    TILE(name, type, 1)                                                                                                        \
+    TILE(name, type, 2)                                                                                                        \
+    TILE(name, type, 3)                                                                                                        \
     static tile_fn *const name[TALL + 1] = { 0, name##_1, name##_2, name##_3 };
-TILES(f32, WG_F32)
-TILES(f16, WG_F16)
-TILES(bf16, WG_BF16)
-TILES(f8, WG_F8_E4M3)
+TILE_TABLE(f32, WG_F32)
+TILE_TABLE(f16, WG_F16)
+TILE_TABLE(bf16, WG_BF16)
+TILE_TABLE(f8, WG_F8_E4M3)
 
 /* Panels [p0,p1) x one group of rows of x. */
 static void group(const wg_matrix *w, tile_fn *const *tile, const float *x, int rows, float *y, size_t ldy, int p0, int p1)
@@ -103,6 +105,6 @@ void wg_matmul_float_neon(const wg_matrix *w, const void *act, int rows, float *
     const int step = rows > WG_GROUP_ROWS ? fit : p1 - p0;
     for (int p = p0; p < p1; p += step)
         for (int m = 0; m < rows; m += WG_GROUP_ROWS)
-            group(w, tile, (const float *)act + (size_t)m * (size_t)w->k, wg_group_rows(rows, m), y + (size_t)m * ldy, ldy,
-                  p, p + step < p1 ? p + step : p1);
+            group(w, tile, (const float *)act + (size_t)m * (size_t)w->k, wg_group_rows(rows, m), y + (size_t)m * ldy, ldy, p,
+                  p + step < p1 ? p + step : p1);
 }

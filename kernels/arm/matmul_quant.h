@@ -16,8 +16,8 @@ enum {
     TALL = 4,
     VECTORS = WG_PANEL / 4,
     STEPS = WG_QUANT_BLOCK / 4,
-    PANEL_BLOCK = 8,    /* panels that stay in L2 while all groups of 64 rows pass */
-    NEAR = 4352,        /* asked for ahead */
+    PANEL_BLOCK = 8, /* panels that stay in L2 while all groups of 64 rows pass */
+    NEAR = 4352,     /* asked for ahead */
 };
 
 /* Codes of a block of 4 outputs from row r on: code[j] are inputs 4 j .. 4 j + 3. */
@@ -26,7 +26,7 @@ INLINE void codes(const int type, const uint8_t *block, int r, int8x16_t code[ST
     const int bits = wg_code_bits(type);
     const uint8_t *at = block + wg_codes_at(type) + 4 * r, *high = block + wg_high_at(type);
     uint8x16_t v[STEPS];
-    UNROLL for (int j = 0; j < STEPS; j += bits == 8 ? 1 : 2) {
+    UNROLL_FOR(int j = 0; j < STEPS; j += bits == 8 ? 1 : 2) {
         if (bits == 8) {
             v[j] = veorq_u8(vld1q_u8(at + 128 * j), vdupq_n_u8(0x80));
         } else {
@@ -37,18 +37,18 @@ INLINE void codes(const int type, const uint8_t *block, int r, int8x16_t code[ST
     }
     if (type == WG_IQ4_NL) {
         const uint8x16_t table = veorq_u8(vld1q_u8(wg_iq4_table), vdupq_n_u8(0x80));
-        UNROLL for (int j = 0; j < STEPS; j++) v[j] = vqtbl1q_u8(table, v[j]);
+        UNROLL_FOR(int j = 0; j < STEPS; j++) v[j] = vqtbl1q_u8(table, v[j]);
     }
     if (bits == 5) { /* byte i of the vector looks at bit i of 16 */
         const uint8x16_t bit = vreinterpretq_u8_u64(vdupq_n_u64(0x8040201008040201ull));
-        UNROLL for (int j = 0; j < STEPS; j++) {
+        UNROLL_FOR(int j = 0; j < STEPS; j++) {
             const uint8_t *from = high + 16 * j + r / 2;
             const uint8x16_t word = vcombine_u8(vld1_dup_u8(from), vld1_dup_u8(from + 1));
             v[j] = vorrq_u8(v[j], vandq_u8(vtstq_u8(word, bit), vdupq_n_u8(16)));
         }
     }
     if (bits == 6)
-        UNROLL for (int j = 0; j < STEPS; j++) {
+        UNROLL_FOR(int j = 0; j < STEPS; j++) {
             const uint8x16_t pairs = vld1q_u8(high + 128 * (j / 4) + 4 * r);
             const uint8x16_t moved = j % 4 == 0   ? vshlq_n_u8(pairs, 4)
                                      : j % 4 == 1 ? vshlq_n_u8(pairs, 2)
@@ -56,7 +56,7 @@ INLINE void codes(const int type, const uint8_t *block, int r, int8x16_t code[ST
                                                   : vshrq_n_u8(pairs, 2);
             v[j] = vorrq_u8(v[j], vandq_u8(moved, vdupq_n_u8(0x30)));
         }
-    UNROLL for (int j = 0; j < STEPS; j++) code[j] = vreinterpretq_s8_u8(v[j]);
+    UNROLL_FOR(int j = 0; j < STEPS; j++) code[j] = vreinterpretq_s8_u8(v[j]);
 }
 
 /* Where the integer sum of a part starts. */
@@ -96,10 +96,10 @@ INLINE void quant_tile(const int type, const int T, const uint8_t *chunk, const 
             int8x16_t code[STEPS];
             float32x4_t sum[TALL];
             codes(type, w, 4 * i, code);
-            UNROLL for (int m = 0; m < T; m++) sum[m] = vld1q_f32(acc + WG_PANEL * m + 4 * i);
-            UNROLL for (int part = 0; part < parts; part++) {
+            UNROLL_FOR(int m = 0; m < T; m++) sum[m] = vld1q_f32(acc + WG_PANEL * m + 4 * i);
+            UNROLL_FOR(int part = 0; part < parts; part++) {
                 const float32x4_t d = scales(type, chunk, w, part, 4 * i);
-                UNROLL for (int m = 0; m < T; m++) {
+                UNROLL_FOR(int m = 0; m < T; m++) {
                     const int8_t *inputs = a[m].q + WG_QUANT_BLOCK * b + 4 * steps * part;
                     const int32x4_t first = vdupq_n_s32(start(type, a + m, b, part));
                     const int32x4_t dot = dot_codes(bits, steps, code + steps * part, inputs, first);
@@ -108,32 +108,36 @@ INLINE void quant_tile(const int type, const int T, const uint8_t *chunk, const 
             }
             if (wg_has_min(type)) {
                 const float32x4_t least = minima(type, chunk, w, 4 * i);
-                UNROLL for (int m = 0; m < T; m++)
+                UNROLL_FOR(int m = 0; m < T; m++)
                     sum[m] = wg_is_k(type) ? vfmsq_n_f32(sum[m], least, a[m].das[b]) : vfmaq_n_f32(sum[m], least, a[m].das[b]);
             }
-            UNROLL for (int m = 0; m < T; m++) vst1q_f32(acc + WG_PANEL * m + 4 * i, sum[m]);
+            UNROLL_FOR(int m = 0; m < T; m++) vst1q_f32(acc + WG_PANEL * m + 4 * i, sum[m]);
         }
     }
 }
 
 typedef void tile_fn(const uint8_t *chunk, const wg_q8_act *a, int blocks, float *acc);
 
-#define TILE(name, type, T)                                                                                                 \
-    static void name##_##T(const uint8_t *chunk, const wg_q8_act *a, int blocks, float *acc)                                \
-    {                                                                                                                       \
-        quant_tile(type, T, chunk, a, blocks, acc);                                                                         \
+#define TILE(name, type, T)                                                                                                    \
+    static void name##_##T(const uint8_t *chunk, const wg_q8_act *a, int blocks, float *acc)                                   \
+    {                                                                                                                          \
+        quant_tile(type, T, chunk, a, blocks, acc);                                                                            \
     }
-#define TILES(name, type)                                                                                                   \
-    TILE(name, type, 1) TILE(name, type, 2) TILE(name, type, 3) TILE(name, type, 4)                                         \
+#define TILE_TABLE(name, type)                                                                                                 \
+    TILE(name, type, 1)                                                                                                        \
+    TILE(name, type, 2)                                                                                                        \
+    TILE(name, type, 3)                                                                                                        \
+    TILE(name, type, 4)                                                                                                        \
     static tile_fn *const name[TALL + 1] = { 0, name##_1, name##_2, name##_3, name##_4 };
-#define TYPE(id, name, ...) TILES(name, WG_##id)
+#define TYPE(id, name, ...) TILE_TABLE(name, WG_##id)
 WG_QUANT_TYPES(TYPE)
 #undef TYPE
 
 static tile_fn *const *tiles_of(int type)
 {
     switch (type) {
-#define TYPE(id, name, ...) case WG_##id: return name;
+#define TYPE(id, name, ...)                                                                                                    \
+    case WG_##id: return name;
         WG_QUANT_TYPES(TYPE)
 #undef TYPE
     default: return NULL;

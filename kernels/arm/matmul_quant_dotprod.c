@@ -6,7 +6,7 @@
 INLINE int32x4_t dot_codes(const int bits, const int steps, const int8x16_t *code, const int8_t *q, int32x4_t sum)
 {
     (void)bits;
-    UNROLL for (int j = 0; j < steps; j += 4) {
+    UNROLL_FOR(int j = 0; j < steps; j += 4) {
         const int8x16_t x = vld1q_s8(q + 4 * j);
         sum = vdotq_laneq_s32(sum, code[j], x, 0);
         sum = vdotq_laneq_s32(sum, code[j + 1], x, 1);

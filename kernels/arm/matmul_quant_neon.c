@@ -7,9 +7,9 @@ INLINE int32x4_t dot_codes(const int bits, const int steps, const int8x16_t *cod
 {
     /* 2 * run products: 128 * 127 * 2, 63 * 127 * 4, 31 * 127 * 8 and 15 * 127 * 16 are below 2^15 */
     const int run = bits == 8 ? 1 : bits == 6 ? 2 : bits == 5 ? 4 : 8;
-    UNROLL for (int j = 0; j < steps; j += run) {
+    UNROLL_FOR(int j = 0; j < steps; j += run) {
         int16x8_t low, high; /* outputs 0 and 1, 2 and 3: four inputs each */
-        UNROLL for (int i = j; i < j + run; i++) {
+        UNROLL_FOR(int i = j; i < j + run; i++) {
             int32_t four;
             memcpy(&four, q + 4 * i, 4);
             const int8x16_t x = vreinterpretq_s8_s32(vdupq_n_s32(four));

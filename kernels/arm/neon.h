@@ -75,10 +75,7 @@ INLINE vec v_load_first(const int type, int n, const void *p)
     memcpy(part, p, (size_t)n * (type == WG_F32 ? 4 : type == WG_I8 ? 1 : 2));
     return v_load(type, part);
 }
-INLINE vec v_load_or(int n, const float *p, float rest)
-{
-    return v_pick(v_first(n), v_load_first(WG_F32, n, p), v_all(rest));
-}
+INLINE vec v_load_or(int n, const float *p, float rest) { return v_pick(v_first(n), v_load_first(WG_F32, n, p), v_all(rest)); }
 INLINE void v_store(float *p, vec x) { vst1q_f32(p, x); }
 INLINE void v_store_first(float *p, int n, vec x)
 {
@@ -127,7 +124,7 @@ INLINE vec join(const int op, vec a, vec b) { return op == ADD ? vaddq_f32(a, b)
 INLINE vec fold_quad(const int op, const vec v[4])
 {
     vec pair[2];
-    UNROLL for (int i = 0; i < 2; i++)
+    UNROLL_FOR(int i = 0; i < 2; i++)
         pair[i] = join(op, vcombine_f32(vget_low_f32(v[2 * i]), vget_low_f32(v[2 * i + 1])),
                        vcombine_f32(vget_high_f32(v[2 * i]), vget_high_f32(v[2 * i + 1])));
     return join(op, vuzp1q_f32(pair[0], pair[1]), vuzp2q_f32(pair[0], pair[1]));
@@ -186,9 +183,9 @@ INLINE int tally_sum(tally n) { return (int)vaddvq_u64(n); }
 INLINE void v_codes32(int8_t *to, const vec x[8], int sum[2])
 {
     int16x8_t h[4];
-    UNROLL for (int i = 0; i < 4; i++)
+    UNROLL_FOR(int i = 0; i < 4; i++)
         h[i] = vcombine_s16(vmovn_s32(vcvtnq_s32_f32(x[2 * i])), vmovn_s32(vcvtnq_s32_f32(x[2 * i + 1])));
-    UNROLL for (int i = 0; i < 2; i++) {
+    UNROLL_FOR(int i = 0; i < 2; i++) {
         const int8x16_t q = vcombine_s8(vmovn_s16(h[2 * i]), vmovn_s16(h[2 * i + 1]));
         vst1q_s8(to + 16 * i, q);
         sum[i] = vaddlvq_s8(q);

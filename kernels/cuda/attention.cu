@@ -21,21 +21,25 @@ struct attention_job {
     wg_gpu_kv kv;
     int heads, kv_heads, hd, groups; /* groups: blocks of up to HEADS heads of a kv head */
     float scale;
-    float *out;                      /* (rows, heads, hd) */
-    float *partial;                  /* NULL: unsplit; else (rows, heads, spans, hd + 2) */
-    int spans;                       /* room for, of a row and head */
+    float *out;     /* (rows, heads, hd) */
+    float *partial; /* NULL: unsplit; else (rows, heads, spans, hd + 2) */
+    int spans;      /* room for, of a row and head */
 };
 
-template <int TYPE> struct stored { typedef uint16_t type; };
-template <> struct stored<WG_F32> { typedef float type; };
+template <int TYPE> struct stored {
+    typedef uint16_t type;
+};
+template <> struct stored<WG_F32> {
+    typedef float type;
+};
 
 /* What a block keeps in shared memory. */
 template <int TYPE> struct workplace {
-    const char **key;                      /* (CHUNK) of the chunk, at this kv head */
-    float *q, *o;                          /* (HEADS, hd) queries; sums of weighted values */
-    float *s;                              /* (HEADS, CHUNK) scores, then weights */
-    float *m, *l, *c;                      /* (HEADS) running maximum, sum of weights; what the chunk scales older sums by */
-    typename stored<TYPE>::type *tile;     /* (CHUNK, hd) keys, then values */
+    const char **key;                  /* (CHUNK) of the chunk, at this kv head */
+    float *q, *o;                      /* (HEADS, hd) queries; sums of weighted values */
+    float *s;                          /* (HEADS, CHUNK) scores, then weights */
+    float *m, *l, *c;                  /* (HEADS) running maximum, sum of weights; what the chunk scales older sums by */
+    typename stored<TYPE>::type *tile; /* (CHUNK, hd) keys, then values */
 };
 
 static inline size_t shared_bytes(int type, int heads, int hd)
@@ -77,12 +81,12 @@ template <int TYPE> WG_DEVICE void scores(const workplace<TYPE> &w, int heads, i
     for (int h = 0; h < heads; h++) {
         float lane[LANES] = { 0, 0, 0, 0, 0, 0, 0, 0 };
         for (int d0 = 0; d0 < hd && j < n; d0 += 16)
-            WG_UNROLL for (int u = 0; u < LANES; u++) {
+            WG_UNROLL_FOR(int u = 0; u < LANES; u++) {
                 const int d = d0 + 2 * u + parity;
                 if (d < hd) lane[u] = fmaf(w.q[h * hd + d], number<TYPE>(w.tile[j * hd + d]), lane[u]);
             }
-        WG_UNROLL for (int by = LANES / 2; by; by /= 2)
-            WG_UNROLL for (int u = 0; u < by; u++) lane[u] += lane[u + by];
+        WG_UNROLL_FOR(int by = LANES / 2; by; by /= 2)
+            WG_UNROLL_FOR(int u = 0; u < by; u++) lane[u] += lane[u + by];
         const float sum = lane[0] + __shfl_xor_sync(0xffffffffu, lane[0], 1);
         if (parity == 0 && j < n) w.s[h * CHUNK + j] = sum * scale;
     }
@@ -179,7 +183,8 @@ WG_KERNEL WG_LAUNCH_BOUNDS(THREADS, 1) merge_spans(attention_job j)
     const float *part = j.partial + head * j.spans * step;
     for (int d = (int)threadIdx.x; d < j.hd; d += THREADS) {
         float o = n ? part[d] : 0.0f, l = n ? part[j.hd] : 1.0f, m = n ? part[j.hd + 1] : 0.0f; /* no keys: zeros */
-        WG_UNROLL_BY(8) for (int i = 1; i < n; i++) { /* several are read before the first is folded */
+        WG_UNROLL_BY(8)
+        for (int i = 1; i < n; i++) { /* several are read before the first is folded */
             const float *p = part + i * step, next = p[j.hd + 1] > m ? p[j.hd + 1] : m;
             const float older = wg_exp32_of(m - next), newer = wg_exp32_of(p[j.hd + 1] - next);
             o = fmaf(o, older, p[d] * newer);
@@ -199,7 +204,7 @@ extern "C" void WG_GPU(attention)(wg_gpu *g, const float *q, const wg_gpu_row *r
     }
     const int shared_by = heads / kv_heads, groups = (shared_by + HEADS - 1) / HEADS, spans = wg_gpu_spans(most);
     const bool parts = split && spans > 1;
-    const attention_job j = { q, row, *kv, heads, kv_heads, hd, groups, 1.0f / sqrtf((float)hd), out, parts ? scratch : NULL,
+    const attention_job j = { q,    row, *kv, heads, kv_heads, hd, groups, 1.0f / sqrtf((float)hd), out, parts ? scratch : NULL,
                               spans };
     void (*kernel)(attention_job) = kv->type == WG_F32 ? attend<WG_F32> : kv->type == WG_F16 ? attend<WG_F16> : attend<WG_BF16>;
     const size_t bytes = shared_bytes(kv->type, shared_by < HEADS ? shared_by : (int)HEADS, hd);

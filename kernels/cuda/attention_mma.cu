@@ -25,9 +25,17 @@
 #include "kernels/cuda/prepare.h"
 #include "kernels/exp.h"
 
-enum { THREADS = 128 /* of a team */, WARPS = THREADS / WG_WARP, TILE_ROWS = 32, CHUNK = WG_CHUNK_KEYS,
-       CHUNKS = WG_GPU_SPAN / CHUNK, KEYS = CHUNK * (CHUNKS > WG_GPU_OWN ? CHUNKS : WG_GPU_OWN) /* of a block at once */,
-       HALVES = 2, WEIGHTS = CHUNK + 8 /* a line of them */, ENOUGH = 256 /* blocks of a grid, for any card */ };
+enum {
+    THREADS = 128 /* of a team */,
+    WARPS = THREADS / WG_WARP,
+    TILE_ROWS = 32,
+    CHUNK = WG_CHUNK_KEYS,
+    CHUNKS = WG_GPU_SPAN / CHUNK,
+    KEYS = CHUNK * (CHUNKS > WG_GPU_OWN ? CHUNKS : WG_GPU_OWN) /* of a block at once */,
+    HALVES = 2,
+    WEIGHTS = CHUNK + 8 /* a line of them */,
+    ENOUGH = 256 /* blocks of a grid, for any card */
+};
 static_assert(CHUNK == 16 * WARPS, "a warp scores 16 keys");
 
 struct tiles_job {
@@ -38,31 +46,31 @@ struct tiles_job {
     int at_once, groups;                  /* heads of a block; how many blocks share a kv head */
     int tile, slots;                      /* most rows of a block; blocks that share the tiles of a span */
     float scale;
-    float *out, *partial;                 /* partial: (rows, heads, spans + WG_GPU_OWN) parts of o (hd), l, m, 2 unused */
-    uint32_t *arrived;                    /* (rows, blocks of a row side by side) */
+    float *out, *partial; /* partial: (rows, heads, spans + WG_GPU_OWN) parts of o (hd), l, m, 2 unused */
+    uint32_t *arrived;    /* (rows, blocks of a row side by side) */
 };
 
 /* What a block attends: chunks from .. to-1 of what rows first .. first + rows-1 see; heads h0 .. h0 + heads-1. */
-struct stretch { int first, rows, from, to, h0, heads; bool own; };
+struct stretch {
+    int first, rows, from, to, h0, heads;
+    bool own;
+};
 
 struct workplace {
-    int first, n;         /* queries of this team */
-    const char **key;     /* (KEYS) where they lie, at this kv head; NULL behind the last */
-    char *q;              /* (HALVES, queries) lines */
-    uint16_t *weight;     /* (HALVES, queries, WEIGHTS) */
-    float *by;            /* (queries) what scores are multiplied by */
-    int *limit;           /* (queries) how many of the chunks it sees */
-    float2 *fold;         /* (queries) what older sums and this part are multiplied by; x < 0: it stays out, y < 0: the first */
-    float *max, *sum;     /* (WARPS, queries) of a warp's keys. From q to here: from the team's first query on */
-    int *last;            /* (TILE_ROWS) the row's parts are complete */
-    char *ring;           /* (STAGES, CHUNK) lines */
+    int first, n;     /* queries of this team */
+    const char **key; /* (KEYS) where they lie, at this kv head; NULL behind the last */
+    char *q;          /* (HALVES, queries) lines */
+    uint16_t *weight; /* (HALVES, queries, WEIGHTS) */
+    float *by;        /* (queries) what scores are multiplied by */
+    int *limit;       /* (queries) how many of the chunks it sees */
+    float2 *fold;     /* (queries) what older sums and this part are multiplied by; x < 0: it stays out, y < 0: the first */
+    float *max, *sum; /* (WARPS, queries) of a warp's keys. From q to here: from the team's first query on */
+    int *last;        /* (TILE_ROWS) the row's parts are complete */
+    char *ring;       /* (STAGES, CHUNK) lines */
 };
 
 WG_HD static inline int line_of(int hd) { return hd * 2 + 16; }
-WG_HD static inline int queries_bytes(int hd)
-{
-    return HALVES * (line_of(hd) + WEIGHTS * 2) + (2 + 2 + 2 * WARPS) * 4;
-}
+WG_HD static inline int queries_bytes(int hd) { return HALVES * (line_of(hd) + WEIGHTS * 2) + (2 + 2 + 2 * WARPS) * 4; }
 static inline size_t shared_bytes(int queries, int stages, int hd)
 {
     return KEYS * sizeof(char *) + TILE_ROWS * 4 + (size_t)queries * queries_bytes(hd) + (size_t)stages * CHUNK * line_of(hd);
@@ -208,20 +216,21 @@ WG_DEVICE void scores(const workplace &w, const char *keys, int used, int n, int
     const int lane = lane_of(), warp = warp_of(), line = line_of(hd);
     const char *k = keys + (warp * 16 + lane % 16) * line + lane / 16 * 16;
     const char *q = w.q + (lane / 16 * QUERIES + lane % 8) * line + lane / 8 % 2 * 16;
-    WG_UNROLL for (int i = 0; i < TILES; i++) s[i][0] = s[i][1] = s[i][2] = s[i][3] = 0;
-    WG_UNROLL_BY(TILES == 1 ? 4 : 2) for (int d = 0; d < hd; d += 16) {
+    WG_UNROLL_FOR(int i = 0; i < TILES; i++) s[i][0] = s[i][1] = s[i][2] = s[i][3] = 0;
+    WG_UNROLL_BY(TILES == 1 ? 4 : 2)
+    for (int d = 0; d < hd; d += 16) {
         uint32_t a[4], b[4];
         wg_ldmatrix_x4(a, k + d * 2);
-        WG_UNROLL for (int i = 0; i < TILES; i++)
+        WG_UNROLL_FOR(int i = 0; i < TILES; i++)
             if (i < used) { /* k 0..7 and 8..15 of the step of the first numbers, then of the second */
                 wg_ldmatrix_x4(b, q + i * 8 * line + d * 2);
                 multiply<TYPE>(s[i], a, b);
                 multiply<TYPE>(s[i], a, b + 2);
             }
     }
-    WG_UNROLL for (int i = 0; i < TILES; i++)
+    WG_UNROLL_FOR(int i = 0; i < TILES; i++)
         if (i < used)
-            WG_UNROLL for (int e = 0; e < 4; e++) {
+            WG_UNROLL_FOR(int e = 0; e < 4; e++) {
                 const int key = warp * 16 + lane / 4 + e / 2 * 8, query = i * 8 + lane % 4 * 2 + e % 2;
                 s[i][e] = key < n ? s[i][e] * w.by[query] : -INFINITY;
             }
@@ -231,7 +240,7 @@ WG_DEVICE void scores(const workplace &w, const char *keys, int used, int n, int
 template <int TILES, int QUERIES> WG_DEVICE void warp_maxima(const workplace &w, int used, const float s[TILES][4])
 {
     const int lane = lane_of(), warp = warp_of();
-    WG_UNROLL for (int i = 0; i < TILES * 2; i++) {
+    WG_UNROLL_FOR(int i = 0; i < TILES * 2; i++) {
         if (i / 2 >= used) continue;
         float v = s[i / 2][i % 2], other = s[i / 2][i % 2 + 2];
         for (int with = 4; with < WG_WARP; with *= 2) {
@@ -258,7 +267,7 @@ template <int TYPE, int TILES, int QUERIES>
 WG_DEVICE void weigh(const workplace &w, int used, int warps, const float s[TILES][4])
 {
     const int lane = lane_of(), warp = warp_of(), key = warp * 16 + lane / 4;
-    WG_UNROLL for (int i = 0; i < TILES * 2; i++) {
+    WG_UNROLL_FOR(int i = 0; i < TILES * 2; i++) {
         if (i / 2 >= used) continue;
         const int query = i / 2 * 8 + lane % 4 * 2 + i % 2;
         const float m = chunk_max<QUERIES>(w, query, warps);
@@ -282,22 +291,23 @@ WG_DEVICE void add_values(const workplace &w, const char *values, int used, int 
     const int lane = lane_of(), warp = warp_of(), line = line_of(hd);
     const char *v = values + (lane / 16 * 8 + lane % 8) * line + lane / 8 % 2 * 16;
     const uint16_t *weight = w.weight + (lane / 16 * QUERIES + lane % 8) * WEIGHTS + lane / 8 % 2 * 8;
-    WG_UNROLL for (int at = 0; at < SHARE; at++) {
+    WG_UNROLL_FOR(int at = 0; at < SHARE; at++) {
         const int d = (warp + at * WARPS) * 16;
         float part[TILES][4];
         if (d >= hd) continue; /* the whole warp */
-        WG_UNROLL for (int i = 0; i < TILES; i++) part[i][0] = part[i][1] = part[i][2] = part[i][3] = 0;
-        WG_UNROLL_BY(TILES == 1 ? 4 : 2) for (int key = 0; key < n; key += 16) {
+        WG_UNROLL_FOR(int i = 0; i < TILES; i++) part[i][0] = part[i][1] = part[i][2] = part[i][3] = 0;
+        WG_UNROLL_BY(TILES == 1 ? 4 : 2)
+        for (int key = 0; key < n; key += 16) {
             uint32_t a[4], b[4];
             wg_ldmatrix_x4_turned(a, v + key * line + d * 2);
-            WG_UNROLL for (int i = 0; i < TILES; i++)
+            WG_UNROLL_FOR(int i = 0; i < TILES; i++)
                 if (i < used) {
                     wg_ldmatrix_x4(b, weight + i * 8 * WEIGHTS + key);
                     multiply<TYPE>(part[i], a, b);
                     multiply<TYPE>(part[i], a, b + 2);
                 }
         }
-        WG_UNROLL for (int i = 0; i < TILES * 4; i++) {
+        WG_UNROLL_FOR(int i = 0; i < TILES * 4; i++) {
             if (i / 4 >= used) continue;
             const float2 f = w.fold[i / 4 * 8 + lane % 4 * 2 + i % 2];
             const float x = part[i / 4][i % 4] * (1.0f / weight_unit<TYPE>()), old = o[at][i / 4][i % 4];
@@ -318,11 +328,11 @@ WG_DEVICE void store_parts(const tiles_job &j, const workplace &w, const stretch
                            const float o[SHARE][TILES][4])
 {
     const int t = thread_of(), lane = lane_of(), d = warp_of() * 16 + lane / 4;
-    WG_UNROLL for (int i = 0; i < TILES * 2; i++) {
+    WG_UNROLL_FOR(int i = 0; i < TILES * 2; i++) {
         const int mine = i / 2 * 8 + lane % 4 * 2 + i % 2, query = w.first + mine;
         if (mine >= w.n || w.limit[mine] <= 0) continue;
         float *to = part_at(j, k.first + query / k.heads, k.h0 + query % k.heads, index) + d;
-        WG_UNROLL for (int at = 0; at < SHARE; at++)
+        WG_UNROLL_FOR(int at = 0; at < SHARE; at++)
             if (d + at * WARPS * 16 < j.hd) {
                 to[at * WARPS * 16] = o[at][i / 2][i % 2];
                 to[at * WARPS * 16 + 8] = o[at][i / 2][i % 2 + 2];
@@ -347,7 +357,7 @@ WG_DEVICE void attend(const tiles_job &j, workplace &w, const stretch &k)
     place_queries<TYPE, QUERIES>(j, w, k);
     __syncthreads();
     for (int i = 0; i < STAGES - 1; i++) fetch(j, w, 2 * chunks, keys, i, w.ring + i * size);
-    WG_UNROLL for (int i = 0; i < SHARE * TILES * 4; i++) o[i / 4 / TILES][i / 4 % TILES][i % 4] = 0;
+    WG_UNROLL_FOR(int i = 0; i < SHARE * TILES * 4; i++) o[i / 4 / TILES][i / 4 % TILES][i % 4] = 0;
     for (int c = 0, at = 0; c < chunks; c++) {
         const int n = keys - c * CHUNK < CHUNK ? keys - c * CHUNK : (int)CHUNK, warps = (n + 15) / 16;
         const bool first = k.own || c == 0, works = warp_of() < warps;
@@ -384,7 +394,10 @@ WG_DEVICE void attend(const tiles_job &j, workplace &w, const stretch &k)
 
 /* ---- the whole row */
 
-struct sums { float4 o; float l, m; };
+struct sums {
+    float4 o;
+    float l, m;
+};
 
 WG_DEVICE sums read_part(const float *part, int hd, int d)
 {
@@ -414,7 +427,8 @@ WG_DEVICE void merge_row(const tiles_job &j, int row, int h0, int heads)
         const float *const parts = part_at(j, row, head, 0);
         sums all = { { 0, 0, 0, 0 }, 1, 0 }; /* no keys: zeros */
         if (whole > 0) all = read_part(parts, j.hd, d);
-        WG_UNROLL_BY(8) for (int s = 1; s < whole; s++) add_part(&all, read_part(parts + (size_t)s * (j.hd + 4), j.hd, d));
+        WG_UNROLL_BY(8)
+        for (int s = 1; s < whole; s++) add_part(&all, read_part(parts + (size_t)s * (j.hd + 4), j.hd, d));
         for (int from = whole * CHUNKS; from < chunks; from += CHUNKS) {
             sums span = { { 0, 0, 0, 0 }, 1, 0 };
             if (from < shared) span = read_part(part_at(j, row, head, whole), j.hd, d);
@@ -449,15 +463,19 @@ WG_DEVICE void arrive(const tiles_job &j, const workplace &w, const stretch &k)
         if (w.last[i]) merge_row(j, k.first + i, k.h0, k.heads);
 }
 
-template <int TYPE, int TILES, int TEAMS, int SHARE, int STAGES>
-WG_KERNEL WG_LAUNCH_BOUNDS(384, 1) attend_tiles(tiles_job j)
+template <int TYPE, int TILES, int TEAMS, int SHARE, int STAGES> WG_KERNEL WG_LAUNCH_BOUNDS(384, 1) attend_tiles(tiles_job j)
 {
     wg_depend();
     WG_SHARED_DYNAMIC(char, room);
     workplace w = place<TILES, TEAMS>(room, j.hd);
     const int shared_by = j.heads / j.kv_heads, group = (int)blockIdx.y % j.groups * j.at_once, both = j.slots * j.spans;
-    stretch k = { (int)blockIdx.x - both, 1, 0, 0, (int)blockIdx.y / j.groups * shared_by + group,
-                  shared_by - group < j.at_once ? shared_by - group : j.at_once, true };
+    stretch k = { (int)blockIdx.x - both,
+                  1,
+                  0,
+                  0,
+                  (int)blockIdx.y / j.groups * shared_by + group,
+                  shared_by - group < j.at_once ? shared_by - group : j.at_once,
+                  true };
     if ((int)blockIdx.x >= both) {
         k.from = shared_chunks_of(&j.row[k.first]);
         k.to = chunks_of(&j.row[k.first]);
@@ -503,8 +521,8 @@ extern "C" void WG_GPU(attention_mma)(wg_gpu *g, const float *q, const wg_gpu_ro
                                       int heads, int kv_heads, int hd, float *scratch, uint32_t *arrived, float *out)
 {
     const int spans = most > 0 ? ((most - 1) / CHUNK + CHUNKS - 1) / CHUNKS : 0; /* a row sees itself, which is no prefix */
-    const tiles_job j = { q, row, *kv, rows, heads, kv_heads, hd, spans, 0, 0, 0, 0, 1.0f / sqrtf((float)hd), out, scratch,
-                          arrived };
+    const tiles_job j = { q,   row,     *kv,    rows, heads, kv_heads, hd, spans, 0, 0, 0, 0, 1.0f / sqrtf((float)hd),
+                          out, scratch, arrived };
     if (kv->type == WG_F16) launch_for<WG_F16>(g, j);
     else launch_for<WG_BF16>(g, j);
 }

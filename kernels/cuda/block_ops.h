@@ -12,7 +12,9 @@
 enum { WG_BLOCK_THREADS = 256, WG_BLOCK_WARPS = WG_BLOCK_THREADS / WG_WARP };
 
 /* A mass that many threads add to: the sums of low 32 bits and of what is above them. */
-typedef struct wg_shared_mass { unsigned long long low, high; } wg_shared_mass;
+typedef struct wg_shared_mass {
+    unsigned long long low, high;
+} wg_shared_mass;
 
 /* Shared memory of these functions: WG_SHARED(wg_block, b, 1). */
 typedef struct wg_block {

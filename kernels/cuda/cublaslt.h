@@ -53,7 +53,10 @@ static const wg_cublaslt &wg_cublaslt_there()
 enum { WG_CUBLASLT_CHOICES = 256 }; /* of a dozen shapes, ten numbers of rows each; past that the oldest goes */
 static const size_t WG_CUBLASLT_ROOM = (size_t)32 << 20; /* bytes to work in, as NVIDIA advises from 9.0 on */
 
-typedef struct wg_cublaslt_choice { int type, n, k, rows; cublasLtMatmulAlgo_t algorithm; } wg_cublaslt_choice;
+typedef struct wg_cublaslt_choice {
+    int type, n, k, rows;
+    cublasLtMatmulAlgo_t algorithm;
+} wg_cublaslt_choice;
 
 typedef struct wg_cublaslt_state {
     cublasLtHandle_t handle;
@@ -80,8 +83,10 @@ static void wg_cublaslt_close(wg_gpu *g)
 static bool wg_cublaslt_made(wg_cublaslt_state *s)
 {
     static const cublasLtMatmulPreferenceAttributes_t alignments[] = {
-        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
-        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES,
+        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES,
+        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES,
+        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES,
     };
     const wg_cublaslt &c = wg_cublaslt_there();
     const cublasOperation_t turned = CUBLAS_OP_T;
@@ -102,8 +107,10 @@ static int wg_cublaslt_open(wg_gpu *g, char *why)
     void *s = NULL;
     if (g->products) return 0;
     if (!wg_cublaslt_there().there) {
-        snprintf(why, WG_GPU_WHY, "no cuBLASLt, the library of its products: libcublasLt.so.%d is not found; install the "
-                 "toolkit's libraries, or set LD_LIBRARY_PATH", CUBLAS_VER_MAJOR);
+        snprintf(why, WG_GPU_WHY,
+                 "no cuBLASLt, the library of its products: libcublasLt.so.%d is not found; install the "
+                 "toolkit's libraries, or set LD_LIBRARY_PATH",
+                 CUBLAS_VER_MAJOR);
         return -1;
     }
     if (cudaMallocHost(&s, sizeof(wg_cublaslt_state)) == cudaSuccess) {
@@ -121,7 +128,9 @@ static int wg_cublaslt_open(wg_gpu *g, char *why)
 
 /* ---- a product */
 
-typedef struct wg_cublaslt_shapes { cublasLtMatrixLayoutOpaque_t w, x, y; } wg_cublaslt_shapes;
+typedef struct wg_cublaslt_shapes {
+    cublasLtMatrixLayoutOpaque_t w, x, y;
+} wg_cublaslt_shapes;
 
 /* The library counts columns first: y (n, rows) = w (k, n) turned, times x (k, rows). */
 static cublasStatus_t wg_cublaslt_shape(const wg_matrix *w, int rows, wg_cublaslt_shapes *of)
@@ -171,7 +180,8 @@ static int wg_cublaslt_product(wg_gpu *g, const wg_matrix *w, const void *act, i
 #else
 static int wg_cublaslt_open(wg_gpu *, char *why)
 {
-    snprintf(why, WG_GPU_WHY, "this build has no cuBLASLt, the library of its products: build it where the toolkit has "
+    snprintf(why, WG_GPU_WHY,
+             "this build has no cuBLASLt, the library of its products: build it where the toolkit has "
              "cublasLt.h");
     return -1;
 }

@@ -43,12 +43,13 @@
 #define WG_LAUNCH_BOUNDS(threads, blocks) __launch_bounds__(threads, blocks)
 #define WG_GRID_CONSTANT __grid_constant__
 #define WG_SHARED(type, name, count) __shared__ __align__(16) type name[count]
-#define WG_SHARED_DYNAMIC(type, name)                            \
-    extern __shared__ __align__(16) unsigned char wg_dynamic[];  \
+#define WG_SHARED_DYNAMIC(type, name)                                                                                          \
+    extern __shared__ __align__(16) unsigned char wg_dynamic[];                                                                \
     type *const name = (type *)wg_dynamic
 #define WG_UNROLL _Pragma("unroll")
+#define WG_UNROLL_FOR WG_UNROLL for
 #define WG_PRAGMA(text) _Pragma(#text)
-#define WG_UNROLL_BY(n) WG_PRAGMA(unroll (n))
+#define WG_UNROLL_BY(n) WG_PRAGMA(unroll(n))
 
 /* Compiled for 9.0 and newer; others begin a kernel when the one before it has ended. */
 WG_DEVICE void wg_depend()
@@ -59,13 +60,13 @@ WG_DEVICE void wg_depend()
 #endif
 }
 
-#define WG_MMA(name, type)                                                                                                \
-    WG_DEVICE void name(float *d, const uint32_t *a, const uint32_t *b)                                                   \
-    {                                                                                                                     \
-        asm volatile("mma.sync.aligned.m16n8k16.row.col.f32." type "." type ".f32 "                                       \
-                     "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"                                              \
-                     : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])                                                     \
-                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));                                 \
+#define WG_MMA(name, type)                                                                                                     \
+    WG_DEVICE void name(float *d, const uint32_t *a, const uint32_t *b)                                                        \
+    {                                                                                                                          \
+        asm volatile("mma.sync.aligned.m16n8k16.row.col.f32." type "." type ".f32 "                                            \
+                     "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"                                                   \
+                     : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])                                                          \
+                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));                                      \
     }
 WG_MMA(wg_mma_f16, "f16")
 WG_MMA(wg_mma_bf16, "bf16")
@@ -75,8 +76,8 @@ WG_DEVICE void wg_mma_s8(int *d, const uint32_t *a, const uint32_t *b, const int
 {
     asm volatile("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%10,%11,%12,%13};"
                  : "=r"(d[0]), "=r"(d[1]), "=r"(d[2]), "=r"(d[3])
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]),
-                   "r"(c[0]), "r"(c[1]), "r"(c[2]), "r"(c[3]));
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]), "r"(c[0]), "r"(c[1]), "r"(c[2]),
+                   "r"(c[3]));
 }
 
 WG_DEVICE void wg_mma_s8_half(int *d, const uint32_t *a, const uint32_t *b, const int *c)
@@ -86,12 +87,14 @@ WG_DEVICE void wg_mma_s8_half(int *d, const uint32_t *a, const uint32_t *b, cons
                  : "r"(a[0]), "r"(a[1]), "r"(b[0]), "r"(c[0]), "r"(c[1]), "r"(c[2]), "r"(c[3]));
 }
 
-#define WG_LDMATRIX(name, how)                                                                                  \
-    WG_DEVICE void name(uint32_t *d, const void *row)                                                           \
-    {                                                                                                           \
-        const unsigned at = (unsigned)__cvta_generic_to_shared(row);                                            \
-        asm volatile("ldmatrix.sync.aligned.m8n8.x4" how ".shared.b16 {%0,%1,%2,%3}, [%4];"                     \
-                     : "=r"(d[0]), "=r"(d[1]), "=r"(d[2]), "=r"(d[3]) : "r"(at) : "memory");                    \
+#define WG_LDMATRIX(name, how)                                                                                                 \
+    WG_DEVICE void name(uint32_t *d, const void *row)                                                                          \
+    {                                                                                                                          \
+        const unsigned at = (unsigned)__cvta_generic_to_shared(row);                                                           \
+        asm volatile("ldmatrix.sync.aligned.m8n8.x4" how ".shared.b16 {%0,%1,%2,%3}, [%4];"                                    \
+                     : "=r"(d[0]), "=r"(d[1]), "=r"(d[2]), "=r"(d[3])                                                          \
+                     : "r"(at)                                                                                                 \
+                     : "memory");                                                                                              \
     }
 WG_LDMATRIX(wg_ldmatrix_x4, "")
 WG_LDMATRIX(wg_ldmatrix_x4_turned, ".trans")
@@ -156,10 +159,7 @@ WG_DEVICE float wg_f16_value(uint16_t h)
 }
 
 /* f8_e4m3, exact: as a half the code has the bias 15 instead of 7 (kernels/types.c). */
-WG_DEVICE float wg_f8_value(uint8_t code)
-{
-    return wg_f16_value((uint16_t)((code & 0x80) << 8 | (code & 0x7F) << 7)) * 0x1p8f;
-}
+WG_DEVICE float wg_f8_value(uint8_t code) { return wg_f16_value((uint16_t)((code & 0x80) << 8 | (code & 0x7F) << 7)) * 0x1p8f; }
 
 /* To nearest even, as kernels/types.c does it, NaN included; a card has an instruction for the rest. */
 WG_DEVICE uint16_t wg_f16_of(float x)

@@ -26,18 +26,34 @@ struct dim3 {
     unsigned x, y, z;
     dim3(unsigned x_ = 1, unsigned y_ = 1, unsigned z_ = 1) : x(x_), y(y_), z(z_) {}
 };
-struct uint3 { unsigned x, y, z; };
-struct alignas(8) uint2 { unsigned x, y; };
-struct alignas(16) uint4 { unsigned x, y, z, w; };
-struct alignas(8) float2 { float x, y; };
-struct alignas(16) float4 { float x, y, z, w; };
+struct uint3 {
+    unsigned x, y, z;
+};
+struct alignas(8) uint2 {
+    unsigned x, y;
+};
+struct alignas(16) uint4 {
+    unsigned x, y, z, w;
+};
+struct alignas(8) float2 {
+    float x, y;
+};
+struct alignas(16) float4 {
+    float x, y, z, w;
+};
 
 /* ---- the scheduler's side (tests/simt/simt.cpp) */
 
-struct simt_place { const char *file; int line; };
+struct simt_place {
+    const char *file;
+    int line;
+};
 #define SIMT_HERE (simt_place{ __FILE__, __LINE__ })
 
-struct simt_lane_id { uint3 thread, block; int lane; };
+struct simt_lane_id {
+    uint3 thread, block;
+    int lane;
+};
 extern simt_lane_id *simt_me;
 extern dim3 simt_block_dim, simt_grid_dim;
 
@@ -47,7 +63,7 @@ typedef void simt_warp_fn(void *const *arg); /* the arguments of the 32 lanes */
 void simt_barrier(simt_place at);
 void simt_depend(simt_place at);
 void simt_warp(simt_warp_fn *fn, void *arg, simt_place at);
-void *simt_shared(size_t bytes);   /* the next shared array of this thread */
+void *simt_shared(size_t bytes); /* the next shared array of this thread */
 void *simt_shared_dynamic(void);
 void simt_copy_async(void *to, const void *from, size_t bytes, size_t of_them, simt_place at);
 void simt_copy_commit(void);
@@ -69,6 +85,7 @@ void simt_check_struct(const void *of, size_t bytes, const char *kernel);
 #define WG_SHARED(type, name, count) type *const name = (type *)simt_shared(sizeof(type) * (size_t)(count))
 #define WG_SHARED_DYNAMIC(type, name) type *const name = (type *)simt_shared_dynamic()
 #define WG_UNROLL
+#define WG_UNROLL_FOR WG_UNROLL for
 #define WG_UNROLL_BY(n)
 
 #define threadIdx (simt_me->thread)
@@ -89,7 +106,8 @@ static inline void simt_start(void (*k)(P...), const char *name, dim3 grid, dim3
     int index = 0;
     (simt_check<P>((P)a, name, index++), ...);
     auto call = [=]() { k((P)a...); };
-    simt_launch(grid, block, dynamic, name, [](void *c) { (*(decltype(call) *)c)(); }, &call, sizeof call);
+    simt_launch(
+        grid, block, dynamic, name, [](void *c) { (*(decltype(call) *)c)(); }, &call, sizeof call);
 }
 
 extern const char *simt_launch_name; /* of what the stub of the CUDA runtime launches next (launch.h) */
@@ -104,36 +122,46 @@ static inline void simt_full(unsigned mask, simt_place at)
 }
 #define __syncwarp() simt_warp(simt_nothing, NULL, SIMT_HERE)
 
-template <class T> struct simt_shuffle { T in, out; int from; };
+template <class T> struct simt_shuffle {
+    T in, out;
+    int from;
+};
 template <class T> static inline T simt_shfl(unsigned mask, T v, int from, simt_place at)
 {
     simt_full(mask, at);
     simt_shuffle<T> mine = { v, v, from };
-    simt_warp([](void *const *arg) {
-        for (int i = 0; i < 32; i++) {
-            simt_shuffle<T> *to = (simt_shuffle<T> *)arg[i];
-            to->out = ((simt_shuffle<T> *)arg[to->from & 31])->in;
-        }
-    }, &mine, at);
+    simt_warp(
+        [](void *const *arg) {
+            for (int i = 0; i < 32; i++) {
+                simt_shuffle<T> *to = (simt_shuffle<T> *)arg[i];
+                to->out = ((simt_shuffle<T> *)arg[to->from & 31])->in;
+            }
+        },
+        &mine, at);
     return mine.out;
 }
 #define __shfl_sync(mask, v, from) simt_shfl(mask, v, (int)(from), SIMT_HERE)
 #define __shfl_xor_sync(mask, v, with) simt_shfl(mask, v, simt_me->lane ^ (int)(with), SIMT_HERE)
-#define __shfl_down_sync(mask, v, by) \
+#define __shfl_down_sync(mask, v, by)                                                                                          \
     simt_shfl(mask, v, simt_me->lane + (int)(by) < 32 ? simt_me->lane + (int)(by) : simt_me->lane, SIMT_HERE)
-#define __shfl_up_sync(mask, v, by) \
+#define __shfl_up_sync(mask, v, by)                                                                                            \
     simt_shfl(mask, v, simt_me->lane >= (int)(by) ? simt_me->lane - (int)(by) : simt_me->lane, SIMT_HERE)
 
-struct simt_vote { int in; unsigned out; };
+struct simt_vote {
+    int in;
+    unsigned out;
+};
 static inline unsigned simt_ballot(unsigned mask, int v, simt_place at)
 {
     simt_full(mask, at);
     simt_vote mine = { v != 0, 0 };
-    simt_warp([](void *const *arg) {
-        unsigned all = 0;
-        for (int i = 0; i < 32; i++) all |= (unsigned)((simt_vote *)arg[i])->in << i;
-        for (int i = 0; i < 32; i++) ((simt_vote *)arg[i])->out = all;
-    }, &mine, at);
+    simt_warp(
+        [](void *const *arg) {
+            unsigned all = 0;
+            for (int i = 0; i < 32; i++) all |= (unsigned)((simt_vote *)arg[i])->in << i;
+            for (int i = 0; i < 32; i++) ((simt_vote *)arg[i])->out = all;
+        },
+        &mine, at);
     return mine.out;
 }
 #define __ballot_sync(mask, v) simt_ballot(mask, v, SIMT_HERE)
@@ -141,7 +169,12 @@ static inline unsigned simt_ballot(unsigned mask, int v, simt_place at)
 #define __all_sync(mask, v) (simt_ballot(mask, v, SIMT_HERE) == 0xffffffffu)
 
 /* One fiber runs at a time: the plain operation is atomic. */
-template <class T> static inline T simt_atomic_add(T *p, T v) { T old = *p; *p = old + v; return old; }
+template <class T> static inline T simt_atomic_add(T *p, T v)
+{
+    T old = *p;
+    *p = old + v;
+    return old;
+}
 static inline int atomicAdd(int *p, int v) { return simt_atomic_add(p, v); }
 static inline unsigned atomicAdd(unsigned *p, unsigned v) { return simt_atomic_add(p, v); }
 static inline unsigned long long atomicAdd(unsigned long long *p, unsigned long long v) { return simt_atomic_add(p, v); }
@@ -151,15 +184,30 @@ static inline unsigned atomicInc(unsigned *p, unsigned last)
     *p = old >= last ? 0 : old + 1;
     return old;
 }
-static inline int atomicMax(int *p, int v) { int old = *p; *p = old > v ? old : v; return old; }
-static inline int atomicMin(int *p, int v) { int old = *p; *p = old < v ? old : v; return old; }
+static inline int atomicMax(int *p, int v)
+{
+    int old = *p;
+    *p = old > v ? old : v;
+    return old;
+}
+static inline int atomicMin(int *p, int v)
+{
+    int old = *p;
+    *p = old < v ? old : v;
+    return old;
+}
 static inline unsigned long long atomicMin(unsigned long long *p, unsigned long long v)
 {
     const unsigned long long old = *p;
     *p = old < v ? old : v;
     return old;
 }
-static inline int atomicCAS(int *p, int expected, int v) { int old = *p; if (old == expected) *p = v; return old; }
+static inline int atomicCAS(int *p, int expected, int v)
+{
+    int old = *p;
+    if (old == expected) *p = v;
+    return old;
+}
 static inline void __threadfence() {}
 static inline void __threadfence_system() {}
 
@@ -170,8 +218,18 @@ static inline int __ffs(int x) { return __builtin_ffs(x); }
 static inline int __ffsll(long long x) { return __builtin_ffsll(x); }
 static inline uint32_t __umulhi(uint32_t a, uint32_t b) { return (uint32_t)((uint64_t)a * b >> 32); }
 static inline uint64_t __umul64hi(uint64_t a, uint64_t b) { return (uint64_t)((unsigned __int128)a * b >> 64); }
-static inline unsigned __float_as_uint(float f) { unsigned u; memcpy(&u, &f, 4); return u; }
-static inline float __uint_as_float(unsigned u) { float f; memcpy(&f, &u, 4); return f; }
+static inline unsigned __float_as_uint(float f)
+{
+    unsigned u;
+    memcpy(&u, &f, 4);
+    return u;
+}
+static inline float __uint_as_float(unsigned u)
+{
+    float f;
+    memcpy(&f, &u, 4);
+    return f;
+}
 static inline int __dp4a(int a, int b, int c)
 {
     for (int i = 0; i < 4; i++) c += (int)(int8_t)(a >> 8 * i) * (int)(int8_t)(b >> 8 * i);
@@ -191,7 +249,10 @@ static inline uint32_t __byte_perm(uint32_t x, uint32_t y, uint32_t which)
 
 /* ---- instructions (kernels/cuda/cuda.h says what each does) */
 
-struct simt_mma { float *d; const uint32_t *a, *b; };
+struct simt_mma {
+    float *d;
+    const uint32_t *a, *b;
+};
 void simt_mma_f16(void *const *arg);
 void simt_mma_bf16(void *const *arg);
 static inline void simt_mma_do(simt_warp_fn *fn, float *d, const uint32_t *a, const uint32_t *b, simt_place at)
@@ -202,7 +263,12 @@ static inline void simt_mma_do(simt_warp_fn *fn, float *d, const uint32_t *a, co
 #define wg_mma_f16(d, a, b) simt_mma_do(simt_mma_f16, d, a, b, SIMT_HERE)
 #define wg_mma_bf16(d, a, b) simt_mma_do(simt_mma_bf16, d, a, b, SIMT_HERE)
 
-struct simt_mma_bytes { int *d; const uint32_t *a, *b; const int *c; int k; };
+struct simt_mma_bytes {
+    int *d;
+    const uint32_t *a, *b;
+    const int *c;
+    int k;
+};
 void simt_mma_s8(void *const *arg);
 static inline void simt_mma_s8_do(int *d, const uint32_t *a, const uint32_t *b, const int *c, int k, simt_place at)
 {
@@ -212,7 +278,11 @@ static inline void simt_mma_s8_do(int *d, const uint32_t *a, const uint32_t *b, 
 #define wg_mma_s8(d, a, b, c) simt_mma_s8_do(d, a, b, c, 32, SIMT_HERE)
 #define wg_mma_s8_half(d, a, b, c) simt_mma_s8_do(d, a, b, c, 16, SIMT_HERE)
 
-struct simt_matrices { uint32_t *d; const void *row; simt_place at; };
+struct simt_matrices {
+    uint32_t *d;
+    const void *row;
+    simt_place at;
+};
 void simt_ldmatrix_x4(void *const *arg);
 void simt_ldmatrix_x4_turned(void *const *arg);
 static inline void simt_ldmatrix(simt_warp_fn *fn, uint32_t *d, const void *row, simt_place at)

@@ -56,7 +56,8 @@ static int wg_curand_words(wg_gpu *g, uint64_t seed, void *to, size_t n)
     return c.set_stream(made, (cudaStream_t)g->stream.at) == CURAND_STATUS_SUCCESS &&
                    c.set_seed(made, seed) == CURAND_STATUS_SUCCESS &&
                    c.generate(made, (unsigned *)to, n) == CURAND_STATUS_SUCCESS
-               ? 0 : -1;
+               ? 0
+               : -1;
 }
 
 static void wg_curand_close(wg_gpu *g)

@@ -103,9 +103,8 @@ extern "C" void WG_GPU(loop_nodes)(wg_gpu *g, const wg_gpu_decode_loop *loop, wg
 /* ---- a draft grows by a node: draft/lm/model.c. The most probable token is what the head has told of its parts, where it has:
  * 4 KiB to read instead of a vocabulary. */
 
-WG_KERNEL WG_LAUNCH_BOUNDS(WG_BLOCK_THREADS, 1)
-draw_node(wg_gpu_decode_loop l, int depth, int vocab, const float *logits, const wg_gpu_best *best, const double *q,
-          const int32_t *q_one_hot)
+WG_KERNEL WG_LAUNCH_BOUNDS(WG_BLOCK_THREADS, 1) draw_node(wg_gpu_decode_loop l, int depth, int vocab, const float *logits,
+                                                          const wg_gpu_best *best, const double *q, const int32_t *q_one_hot)
 {
     wg_depend();
     WG_SHARED(wg_block, b, 1);

@@ -20,39 +20,39 @@ typedef struct wg_gpu_seq {
     uint64_t seed;
     uint32_t request;
     int32_t running;
-    int32_t n, limit;      /* tokens, and when it ends for having so many */
-    int32_t last, before;  /* tokens n-1 and n-2 */
-    int32_t table;         /* where its page table begins among the tables */
-    int32_t seen;          /* slots 0 .. seen-1 of the draft model's space hold its text: n-1, or n-2, or nothing is drafted;
+    int32_t n, limit;     /* tokens, and when it ends for having so many */
+    int32_t last, before; /* tokens n-1 and n-2 */
+    int32_t table;        /* where its page table begins among the tables */
+    int32_t seen;         /* slots 0 .. seen-1 of the draft model's space hold its text: n-1, or n-2, or nothing is drafted;
                             * without such a model: more than any text has */
-    int32_t height;        /* this round: tokens to be drafted at most, */
-    int32_t fed;           /* nodes that the draft model was fed */
+    int32_t height;       /* this round: tokens to be drafted at most, */
+    int32_t fed;          /* nodes that the draft model was fed */
 } wg_gpu_seq;
 
 /* `again` is first: the word that the loop goes by. */
 typedef struct wg_gpu_decode_state {
     int32_t again;
-    int32_t round, rounds; /* over; at most */
-    int32_t events, room;  /* told; at most */
-    uint32_t first;        /* number of the first event */
+    int32_t round, rounds;   /* over; at most */
+    int32_t events, room;    /* told; at most */
+    uint32_t first;          /* number of the first event */
     uint64_t began, drafted; /* nanoseconds: this round's start, the end of its draft */
 } wg_gpu_decode_state;
 
 /* One sequence's round, in memory that the host reads while the loop runs: `number` is written last, behind a fence. */
 typedef struct wg_gpu_event {
-    uint32_t number;       /* that of the turn's first event, and one more each */
+    uint32_t number; /* that of the turn's first event, and one more each */
     int32_t seq, round;
-    int32_t drafted;       /* tokens of the draft, */
-    int32_t kept;          /* of these on the path that the rule took: token[0 .. kept-1], then `next` */
+    int32_t drafted; /* tokens of the draft, */
+    int32_t kept;    /* of these on the path that the rule took: token[0 .. kept-1], then `next` */
     int32_t next;
-    int32_t n, seen;       /* of the sequence from now on; n: up to the end of the text or the limit */
+    int32_t n, seen; /* of the sequence from now on; n: up to the end of the text or the limit */
     uint32_t draft_ns, round_ns;
     int32_t token[WG_DECODE_DRAFT_MAX];
 } wg_gpu_event;
 
 /* What the host says while it runs. */
 typedef struct wg_gpu_ring {
-    int32_t stop;          /* not zero: no further round */
+    int32_t stop; /* not zero: no further round */
     int32_t unused[15];
     wg_gpu_event event[1]; /* (room) */
 } wg_gpu_ring;
@@ -68,9 +68,9 @@ typedef struct wg_gpu_decode_loop {
     wg_gpu_seq *seq;
     wg_rule_tree *tree;
     const wg_rule_path *path;
-    int32_t *text;         /* (sequences, room) tokens, where drafts are looked up in them; else NULL */
+    int32_t *text; /* (sequences, room) tokens, where drafts are looked up in them; else NULL */
     size_t room;
-    const uint64_t *ends;  /* a bit a token: the text ends with it */
+    const uint64_t *ends; /* a bit a token: the text ends with it */
     wg_gpu_ring *ring;
 } wg_gpu_decode_loop;
 

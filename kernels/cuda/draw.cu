@@ -15,8 +15,8 @@ struct drawing {
     uint4 *line;
     size_t lines;
     int type, drawn;
-    float scale;       /* of elements uniform on -1 .. 1 */
-    float d, min;      /* of a block */
+    float scale;  /* of elements uniform on -1 .. 1 */
+    float d, min; /* of a block */
     uint64_t seed;
     uint32_t stream;
 };

@@ -48,7 +48,8 @@ WG_DEVICE void wg_lines_take(const float *x, int rows, int k, uint8_t *lines)
     for (int row = 0; row < rows; row++) {
         const float4 *from = (const float4 *)(x + (size_t)row * k), zeros = { 0, 0, 0, 0 };
         float4 *to = (float4 *)wg_line(lines, row, k);
-        WG_UNROLL_BY(8) for (int i = (int)threadIdx.x; i < pieces; i += (int)blockDim.x) to[i] = i < k / 4 ? from[i] : zeros;
+        WG_UNROLL_BY(8)
+        for (int i = (int)threadIdx.x; i < pieces; i += (int)blockDim.x) to[i] = i < k / 4 ? from[i] : zeros;
     }
     __syncthreads();
 }
@@ -61,7 +62,8 @@ WG_DEVICE void wg_lines_norm(const wg_gpu_input &in, int rows, int k, uint8_t *l
         const int row = first + t / 16, n = row < rows ? k : 0;
         const float *x = (const float *)wg_line(lines, row, k);
         float sum = 0;
-        WG_UNROLL_BY(8) for (int i = t % 16; i < n; i += 16) sum = fmaf(x[i], x[i], sum);
+        WG_UNROLL_BY(8)
+        for (int i = t % 16; i < n; i += 16) sum = fmaf(x[i], x[i], sum);
         sum = wg_warp_fold16(sum);
         if (n > 0 && t % 16 == 0) wg_line_end(lines, row, k)[WG_LINE_FACTOR] = wg_norm_of(sum, k, in.eps);
     }
@@ -70,7 +72,8 @@ WG_DEVICE void wg_lines_norm(const wg_gpu_input &in, int rows, int k, uint8_t *l
         const float4 *weight = (const float4 *)in.weight;
         float4 *x = (float4 *)wg_line(lines, row, k);
         const float r = wg_line_end(lines, row, k)[WG_LINE_FACTOR];
-        WG_UNROLL_BY(4) for (int i = t; i < k / 4; i += threads) {
+        WG_UNROLL_BY(4)
+        for (int i = t; i < k / 4; i += threads) {
             const float4 v = x[i], w = weight[i];
             x[i] = float4{ v.x * r * w.x, v.y * r * w.y, v.z * r * w.z, v.w * r * w.w };
         }
@@ -84,7 +87,8 @@ WG_DEVICE void wg_lines_largest(int rows, int k, uint8_t *lines)
     for (int row = 0; row < rows; row++) {
         const float *x = (const float *)wg_line(lines, row, k);
         float max = 0;
-        WG_UNROLL_BY(4) for (int i = (int)threadIdx.x; i < k; i += (int)blockDim.x) max = fabsf(x[i]) > max ? fabsf(x[i]) : max;
+        WG_UNROLL_BY(4)
+        for (int i = (int)threadIdx.x; i < k; i += (int)blockDim.x) max = fabsf(x[i]) > max ? fabsf(x[i]) : max;
         max = wg_warp_max(max);
         if (threadIdx.x % WG_WARP == 0)
             atomicMax((int *)wg_line_end(lines, row, k) + WG_LINE_LARGEST, (int)__float_as_uint(max));
@@ -119,21 +123,21 @@ WG_DEVICE void wg_quantise_place(uint8_t *place)
 {
     const int turn = (int)threadIdx.x % 8;
     float v[WG_QUANT_BLOCK], max = 0;
-    WG_UNROLL for (int j = 0; j < 8; j++) {
+    WG_UNROLL_FOR(int j = 0; j < 8; j++) {
         const float4 x = ((const float4 *)place)[(j + turn) % 8];
         v[4 * j] = x.x, v[4 * j + 1] = x.y, v[4 * j + 2] = x.z, v[4 * j + 3] = x.w;
     }
-    WG_UNROLL for (int i = 0; i < WG_QUANT_BLOCK; i++) {
+    WG_UNROLL_FOR(int i = 0; i < WG_QUANT_BLOCK; i++) {
         v[i] = wg_act_clamped(v[i]);
         max = fabsf(v[i]) > max ? fabsf(v[i]) : max;
     }
     const float da = wg_act_step(max), per = wg_act_per(da);
     int sum = 0, low = 0;
-    WG_UNROLL for (int j = 0; j < 8; j++) {
+    WG_UNROLL_FOR(int j = 0; j < 8; j++) {
         const int four = (j + turn) % 8;
         uint32_t word = 0;
         int of_word = 0;
-        WG_UNROLL for (int i = 0; i < 4; i++) {
+        WG_UNROLL_FOR(int i = 0; i < 4; i++) {
             const int code = wg_act_code(v[4 * j + i], per);
             word |= ((uint32_t)code & 255u) << 8 * i;
             of_word += code;
@@ -179,7 +183,10 @@ WG_DEVICE wg_unit wg_fused_unit(const wg_product &p, const wg_fusion &f, int uni
 }
 
 /* The records of a warp's units on their way into its ring: `steps` of a unit, of `bytes` each, its first at `from`. */
-struct wg_feed { const uint8_t *record; int unit, left; };
+struct wg_feed {
+    const uint8_t *record;
+    int unit, left;
+};
 
 WG_DEVICE void wg_feed_unit(const wg_product &p, const wg_fusion &f, wg_feed *feed, int unit, size_t stripe, size_t from,
                             int steps)
@@ -212,7 +219,7 @@ WG_DEVICE void wg_page_put(int type, char *slot, int i, float x)
 
 /* Output n of a row of queries, keys or values; other: of the same pair. */
 WG_DEVICE void wg_store_rotary(const wg_product &p, const wg_gpu_rotary &r, const wg_unit &u, int row, int n, float sum,
-                                float other)
+                               float other)
 {
     const int outputs = wg_unit_n(p, u);
     if (row >= p.rows || n >= outputs) return;
@@ -235,17 +242,17 @@ WG_DEVICE void wg_store_stripe(const wg_product &p, const wg_fusion &f, const wg
     const int lane = (int)threadIdx.x % WG_WARP, warp = (int)threadIdx.x / WG_WARP;
     float other[WG_SUMS];
     if (p.then == WG_GPU_ROTARY && f.head) { /* the neighbour's */
-        WG_UNROLL for (int e = 0; e < WG_SUMS; e++) room[(warp * WG_SUMS + e) * WG_WARP + lane] = sum[e];
+        WG_UNROLL_FOR(int e = 0; e < WG_SUMS; e++) room[(warp * WG_SUMS + e) * WG_WARP + lane] = sum[e];
         __syncthreads();
-        WG_UNROLL for (int e = 0; e < WG_SUMS; e++) other[e] = room[((warp ^ 1) * WG_SUMS + e) * WG_WARP + lane];
+        WG_UNROLL_FOR(int e = 0; e < WG_SUMS; e++) other[e] = room[((warp ^ 1) * WG_SUMS + e) * WG_WARP + lane];
     } else if (p.then == WG_GPU_ROTARY) { /* outputs n and n ^ 1, or n and n + 8 */
-        WG_UNROLL for (int e = 0; e < WG_SUMS; e++) {
+        WG_UNROLL_FOR(int e = 0; e < WG_SUMS; e++) {
             const float beside = __shfl_xor_sync(0xffffffffu, sum[e], 4);
             other[e] = f.rotary.adjacent ? beside : sum[e ^ 2];
         }
     } else holds = wg_take_pairs<WG_SUMS>(p, sum, room) && holds;
     if (!holds || !u.mine) return;
-    WG_UNROLL for (int e = 0; e < WG_SUMS; e++) {
+    WG_UNROLL_FOR(int e = 0; e < WG_SUMS; e++) {
         const int row = lane % 4 * 2 + e % 2, n = u.index * WG_STRIPE + lane / 4 + e / 2 * 8;
         if (p.then == WG_GPU_ROTARY) wg_store_rotary(p, f.rotary, u, row, n, sum[e], other[e]);
         else wg_store_sum(p, u, row, n, sum[e]);
@@ -261,12 +268,14 @@ WG_DEVICE bool wg_is_best(const wg_gpu_best &a, const wg_gpu_best &b)
 }
 
 /* Of the lane's two rows so far. */
-struct wg_lane_best { wg_gpu_best row[2]; };
+struct wg_lane_best {
+    wg_gpu_best row[2];
+};
 
 WG_DEVICE void wg_best_note(const wg_product &p, const wg_unit &u, const float *sum, wg_lane_best *best)
 {
     const int lane = (int)threadIdx.x % WG_WARP;
-    WG_UNROLL for (int e = 0; e < WG_SUMS && u.mine; e++) {
+    WG_UNROLL_FOR(int e = 0; e < WG_SUMS && u.mine; e++) {
         const wg_gpu_best here = { sum[e], u.index * WG_STRIPE + lane / 4 + e / 2 * 8 };
         if (here.at < wg_unit_n(p, u) && sum[e] == sum[e] && wg_is_best(here, best->row[e % 2])) best->row[e % 2] = here;
     }
@@ -276,7 +285,7 @@ WG_DEVICE void wg_best_note(const wg_product &p, const wg_unit &u, const float *
 WG_DEVICE void wg_best_tell(const wg_fusion &f, int rows, wg_lane_best *best, wg_gpu_best *room)
 {
     const int t = (int)threadIdx.x, lane = t % WG_WARP, warps = (int)blockDim.x / WG_WARP;
-    WG_UNROLL for (int c = 0; c < 2; c++)
+    WG_UNROLL_FOR(int c = 0; c < 2; c++)
         for (int with = 4; with < WG_WARP; with *= 2) {
             const wg_gpu_best other = { __shfl_xor_sync(0xffffffffu, best->row[c].value, with),
                                         __shfl_xor_sync(0xffffffffu, best->row[c].at, with) };
@@ -284,7 +293,7 @@ WG_DEVICE void wg_best_tell(const wg_fusion &f, int rows, wg_lane_best *best, wg
         }
     __syncthreads(); /* the room has been used */
     if (lane < 4)
-        WG_UNROLL for (int c = 0; c < 2; c++) room[t / WG_WARP * WG_GPU_FUSED_ROWS + lane * 2 + c] = best->row[c];
+        WG_UNROLL_FOR(int c = 0; c < 2; c++) room[t / WG_WARP * WG_GPU_FUSED_ROWS + lane * 2 + c] = best->row[c];
     __syncthreads();
     if (t >= rows) return;
     wg_gpu_best all = room[t], *const to = f.best + (size_t)t * WG_GPU_BESTS;

@@ -34,13 +34,13 @@ extern "C" {
 #endif
 
 enum {
-    WG_GPU_K = 64,       /* inputs of a step of the tensor-core product; fragment matrices are padded to it */
+    WG_GPU_K = 64, /* inputs of a step of the tensor-core product; fragment matrices are padded to it */
     WG_GPU_F8_RECORD = 16 * WG_GPU_K + 8 * 4,
-    WG_GPU_SPAN = 256,   /* keys of one block of split attention, at absolute positions: 4 chunks of WG_CHUNK_KEYS */
+    WG_GPU_SPAN = 256,              /* keys of one block of split attention, at absolute positions: 4 chunks of WG_CHUNK_KEYS */
     WG_GPU_OWN = 1 + WG_MASK_WORDS, /* the most chunks of a row that are not in its prefix whole */
-    WG_GPU_WHY = 512,    /* room for a message */
-    WG_GPU_MATRICES = 3, /* of one product: queries, keys, values */
-    WG_GPU_BESTS = 512,  /* pieces in which a product may tell the largest output of a row */
+    WG_GPU_WHY = 512,               /* room for a message */
+    WG_GPU_MATRICES = 3,            /* of one product: queries, keys, values */
+    WG_GPU_BESTS = 512,             /* pieces in which a product may tell the largest output of a row */
 };
 
 /* How a matrix of f16, bf16 or f8_e4m3 lies; others have one layout each and take any. Rows: of f16 and bf16, k padded to
@@ -52,15 +52,18 @@ typedef enum wg_gpu_layout { WG_GPU_PANELS, WG_GPU_FRAGMENTS, WG_GPU_ROWS } wg_g
 typedef enum wg_gpu_then { WG_GPU_STORE, WG_GPU_ADD, WG_GPU_SWIGLU, WG_GPU_ROTARY } wg_gpu_then;
 
 /* Rows (rows, k) that a product norms (weight: (k) of an RMSNorm; NULL: not) and prepares by itself. */
-typedef struct wg_gpu_input { const float *x, *weight; float eps; } wg_gpu_input;
+typedef struct wg_gpu_input {
+    const float *x, *weight;
+    float eps;
+} wg_gpu_input;
 
 /* One row of a batch, on the device; fields as in wg_row of core/kv/batch.h. */
 typedef struct wg_gpu_row {
     int32_t token, position;
-    int32_t slot;        /* of its key and value; -1: a row that fills a batch up, it stores nothing and sees nothing */
+    int32_t slot; /* of its key and value; -1: a row that fills a batch up, it stores nothing and sees nothing */
     int32_t prefix, tail, sinks, gap;
-    int32_t keys;        /* how many it sees */
-    int32_t table;       /* where its sequence's page table begins among the tables */
+    int32_t keys;  /* how many it sees */
+    int32_t table; /* where its sequence's page table begins among the tables */
     uint64_t anc[WG_MASK_WORDS];
 } wg_gpu_row;
 
@@ -90,7 +93,10 @@ typedef struct wg_gpu_moves {
 } wg_gpu_moves;
 
 /* The largest of some outputs of a row, NaN apart, and which it is (the first of equals); at -1: there is none. */
-typedef struct wg_gpu_best { float value; int32_t at; } wg_gpu_best;
+typedef struct wg_gpu_best {
+    float value;
+    int32_t at;
+} wg_gpu_best;
 
 /* The sampler chain in its usual order, penalties apart: fields as in wg_sampling of core/dist/sampler.h. best: (rows,
  * WG_GPU_BESTS), device memory, of the very logits; NULL: sample looks for itself. */
@@ -134,54 +140,54 @@ typedef struct wg_gpu_stream {
  *   loop_lookup  begins a round and drafts by looking up the text
  *   loop_nodes   makes the target's rows, length + 1 a sequence; begins the round where nothing is drafted
  *   loop_end     takes the paths into the texts, tells the host, decides whether there is another round */
-#define WG_GPU_KERNELS(X)                                                                                                    \
-    X(embed, (wg_gpu *g, const wg_matrix *table, int layout, const wg_gpu_row *row, int rows, float *x))                     \
-    X(gather, (wg_gpu *g, const float *x, const int32_t *from, int n, float *y, int rows))                                   \
-    X(gather_rows, (wg_gpu *g, const wg_gpu_row *x, const int32_t *from, wg_gpu_row *y, int rows))                           \
-    X(rmsnorm, (wg_gpu *g, const float *x, const float *weight, int dim, float eps, float *y, int rows))                     \
-    X(add, (wg_gpu *g, float *x, const float *y, int n, int rows))                                                           \
-    X(swiglu, (wg_gpu *g, const float *gate, const float *up, float *y, int n, int rows))                                    \
-    X(prepare, (wg_gpu *g, int type, int layout, const float *x, int rows, int k, void *act))                                \
-    X(norm_prepare, (wg_gpu *g, int type, int layout, const float *x, const float *weight, float eps, int rows, int k,       \
-                     void *act))                                                                                             \
-    X(matmul, (wg_gpu *g, const wg_matrix *const *w, float *const *y, int matrices, int layout, const void *act,             \
-               int rows, int then))                                                                                          \
-    X(matmul_fused, (wg_gpu *g, const wg_matrix *const *w, float *const *y, int matrices, const wg_gpu_input *in, int rows,  \
-                     int then, const wg_gpu_rotary *rotary, wg_gpu_best *best))                                              \
-    X(rope_store, (wg_gpu *g, const float *cs, int n_rot, int adjacent, float *q, float *k, const float *v,                  \
-                   const wg_gpu_row *row, int rows, const wg_gpu_kv *kv, int heads, int kv_heads, int hd))                   \
-    X(attention, (wg_gpu *g, const float *q, const wg_gpu_row *row, int rows, int most, const wg_gpu_kv *kv, int heads,      \
-                  int kv_heads, int hd, int split, float *scratch, uint32_t *arrived, float *out))                           \
-    X(move, (wg_gpu *g, const wg_gpu_moves *moves, char *pool, size_t bytes, size_t stride, int count))                      \
-    X(sample, (wg_gpu *g, const float *x, int n, const wg_gpu_chain *chain, double *p, int32_t *point, uint64_t *scratch,    \
-               int rows))                                                                                                    \
-    X(verify, (wg_gpu *g, const wg_rule *rule, const wg_rule_tree *tree, int trees, int vocab, const double *p,              \
-               const int32_t *p_one_hot, const double *q, const int32_t *q_one_hot, double *scratch, wg_rule_path *path))        \
-    X(loop_feed, (wg_gpu *g, const wg_gpu_decode_loop *loop, int depth, wg_gpu_row *row))                                           \
-    X(loop_draw, (wg_gpu *g, const wg_gpu_decode_loop *loop, int depth, int vocab, const float *logits, const wg_gpu_best *best,    \
-                  const double *q, const int32_t *q_one_hot))                                                                  \
-    X(loop_lookup, (wg_gpu *g, const wg_gpu_decode_loop *loop))                                                                     \
-    X(loop_nodes, (wg_gpu *g, const wg_gpu_decode_loop *loop, wg_gpu_row *row))                                                     \
-    X(loop_end, (wg_gpu *g, const wg_gpu_decode_loop *loop))                                                                        \
-    X(draw, (wg_gpu *g, const wg_matrix *w, int layout, uint64_t seed, uint32_t stream, int drawn))                          \
-    X(fill_random, (wg_gpu *g, uint64_t seed, uint32_t stream, float scale, float *x, size_t n))
+#define WG_GPU_KERNELS(X)                                                                                                      \
+    X(embed, (wg_gpu * g, const wg_matrix *table, int layout, const wg_gpu_row *row, int rows, float *x))                      \
+    X(gather, (wg_gpu * g, const float *x, const int32_t *from, int n, float *y, int rows))                                    \
+    X(gather_rows, (wg_gpu * g, const wg_gpu_row *x, const int32_t *from, wg_gpu_row *y, int rows))                            \
+    X(rmsnorm, (wg_gpu * g, const float *x, const float *weight, int dim, float eps, float *y, int rows))                      \
+    X(add, (wg_gpu * g, float *x, const float *y, int n, int rows))                                                            \
+    X(swiglu, (wg_gpu * g, const float *gate, const float *up, float *y, int n, int rows))                                     \
+    X(prepare, (wg_gpu * g, int type, int layout, const float *x, int rows, int k, void *act))                                 \
+    X(norm_prepare,                                                                                                            \
+      (wg_gpu * g, int type, int layout, const float *x, const float *weight, float eps, int rows, int k, void *act))          \
+    X(matmul,                                                                                                                  \
+      (wg_gpu * g, const wg_matrix *const *w, float *const *y, int matrices, int layout, const void *act, int rows, int then)) \
+    X(matmul_fused, (wg_gpu * g, const wg_matrix *const *w, float *const *y, int matrices, const wg_gpu_input *in, int rows,   \
+                     int then, const wg_gpu_rotary *rotary, wg_gpu_best *best))                                                \
+    X(rope_store, (wg_gpu * g, const float *cs, int n_rot, int adjacent, float *q, float *k, const float *v,                   \
+                   const wg_gpu_row *row, int rows, const wg_gpu_kv *kv, int heads, int kv_heads, int hd))                     \
+    X(attention, (wg_gpu * g, const float *q, const wg_gpu_row *row, int rows, int most, const wg_gpu_kv *kv, int heads,       \
+                  int kv_heads, int hd, int split, float *scratch, uint32_t *arrived, float *out))                             \
+    X(move, (wg_gpu * g, const wg_gpu_moves *moves, char *pool, size_t bytes, size_t stride, int count))                       \
+    X(sample,                                                                                                                  \
+      (wg_gpu * g, const float *x, int n, const wg_gpu_chain *chain, double *p, int32_t *point, uint64_t *scratch, int rows))  \
+    X(verify, (wg_gpu * g, const wg_rule *rule, const wg_rule_tree *tree, int trees, int vocab, const double *p,               \
+               const int32_t *p_one_hot, const double *q, const int32_t *q_one_hot, double *scratch, wg_rule_path *path))      \
+    X(loop_feed, (wg_gpu * g, const wg_gpu_decode_loop *loop, int depth, wg_gpu_row *row))                                     \
+    X(loop_draw, (wg_gpu * g, const wg_gpu_decode_loop *loop, int depth, int vocab, const float *logits,                       \
+                  const wg_gpu_best *best, const double *q, const int32_t *q_one_hot))                                         \
+    X(loop_lookup, (wg_gpu * g, const wg_gpu_decode_loop *loop))                                                               \
+    X(loop_nodes, (wg_gpu * g, const wg_gpu_decode_loop *loop, wg_gpu_row *row))                                               \
+    X(loop_end, (wg_gpu * g, const wg_gpu_decode_loop *loop))                                                                  \
+    X(draw, (wg_gpu * g, const wg_matrix *w, int layout, uint64_t seed, uint32_t stream, int drawn))                           \
+    X(fill_random, (wg_gpu * g, uint64_t seed, uint32_t stream, float scale, float *x, size_t n))
 
 typedef struct wg_gpu_api {
     const char *name;
     /* Device `ordinal`. 0, or -1 and why (no driver, too old, no such device, out of its memory ...). */
     int (*open)(wg_gpu *g, int ordinal, char why[WG_GPU_WHY]);
     void (*close)(wg_gpu *g);
-    void *(*alloc)(wg_gpu *g, size_t bytes);                 /* NULL when out of memory; contents undefined */
+    void *(*alloc)(wg_gpu *g, size_t bytes); /* NULL when out of memory; contents undefined */
     /* The same, for matrices, which kernels read before wg_depend(): between one that writes such memory and the next that
      * reads it lies a copy or wait(). */
     void *(*alloc_weights)(wg_gpu *g, size_t bytes);
-    void (*free)(wg_gpu *g, void *p);                        /* NULL is fine */
-    void *(*pin)(wg_gpu *g, size_t bytes);                   /* host memory that copies reach directly */
+    void (*free)(wg_gpu *g, void *p);      /* NULL is fine */
+    void *(*pin)(wg_gpu *g, size_t bytes); /* host memory that copies reach directly */
     void (*unpin)(wg_gpu *g, void *p);
     /* Zeroed host memory that kernels write while the host reads it: *device is where it lies for them. */
     void *(*map)(wg_gpu *g, size_t bytes, void **device);
     void (*unmap)(wg_gpu *g, void *p);
-    size_t (*room)(wg_gpu *g);                               /* bytes of device memory that are free now */
+    size_t (*room)(wg_gpu *g);                                            /* bytes of device memory that are free now */
     void (*put)(wg_gpu *g, void *device, const void *host, size_t bytes); /* pinned: unchanged until wait() */
     void (*get)(wg_gpu *g, void *host, const void *device, size_t bytes); /* blocks */
     void (*copy)(wg_gpu *g, void *to, const void *from, size_t bytes);    /* within the device; no overlap */
@@ -190,9 +196,9 @@ typedef struct wg_gpu_api {
      * y += x w^T, of w in rows and prepared x. The order of its sums may be another for another number of rows. */
     int (*library)(wg_gpu *g, char why[WG_GPU_WHY]);
     void (*product)(wg_gpu *g, const wg_matrix *w, const void *act, int rows, int add, float *y);
-    void (*clear)(wg_gpu *g, void *device, size_t bytes);    /* to zeros */
-    int (*wait)(wg_gpu *g, char why[WG_GPU_WHY]);            /* all done? 0, or -1 and the first failure since the last wait */
-    int (*idle)(wg_gpu *g);                                  /* whether wait() would not block */
+    void (*clear)(wg_gpu *g, void *device, size_t bytes); /* to zeros */
+    int (*wait)(wg_gpu *g, char why[WG_GPU_WHY]);         /* all done? 0, or -1 and the first failure since the last wait */
+    int (*idle)(wg_gpu *g);                               /* whether wait() would not block */
 
     /* Graphs: what is called between record() and recorded() (kernels, product, copy, clear; nothing else) does not run but is
      * kept, its arguments by value, to be replayed as one piece. So what may differ between replays lies in device memory.
@@ -202,8 +208,8 @@ typedef struct wg_gpu_api {
     void *(*recorded)(wg_gpu *g, char why[WG_GPU_WHY]);
     void *(*recorded_loop)(wg_gpu *g, const int32_t *again, char why[WG_GPU_WHY]);
     void (*replay)(wg_gpu *g, void *graph);
-    void (*forget)(wg_gpu *g, void *graph);                  /* NULL is fine; not while it runs */
-#define X(name, args) void (*name) args;
+    void (*forget)(wg_gpu *g, void *graph); /* NULL is fine; not while it runs */
+#define X(name, args) void(*name) args;
     WG_GPU_KERNELS(X)
 #undef X
 } wg_gpu_api;
@@ -211,12 +217,12 @@ typedef struct wg_gpu_api {
 struct wg_gpu {
     const wg_gpu_api *api;
     wg_gpu_stream stream;
-    int ordinal, sm;         /* sm: 90 for compute capability 9.0 */
-    int sms;                 /* multiprocessors */
-    size_t shared;           /* bytes of shared memory that one block may take */
-    size_t memory;           /* bytes in all */
-    void *random;            /* the library's generator behind words(), made on first use */
-    void *products;          /* what library() made */
+    int ordinal, sm; /* sm: 90 for compute capability 9.0 */
+    int sms;         /* multiprocessors */
+    size_t shared;   /* bytes of shared memory that one block may take */
+    size_t memory;   /* bytes in all */
+    void *random;    /* the library's generator behind words(), made on first use */
+    void *products;  /* what library() made */
     char card[128];
     char failed[WG_GPU_WHY]; /* the first failure that wait() has not told yet; empty: none */
 };
@@ -305,8 +311,14 @@ static inline int wg_gpu_fits(const wg_gpu *g, int type, int layout, int rows, i
  * way the rings fill while rows are prepared. Nanoseconds, of a launch or for 1024 numbers: arithmetic, by counting
  * instructions (docs/gpu.md), not measured on a card; to be replaced by what `gpu_suite probe kernels` measures. The chain of a
  * norm's sum is as long on both sides. tells: the sampler is spared a kernel too. */
-enum { WG_GPU_LAUNCH_NS = 2000, WG_GPU_LOOK_NS = 2500, WG_GPU_HALVE_NS = 350, WG_GPU_QUANTISE_NS = 260,
-       WG_GPU_HALVE_ROW_NS = 150, WG_GPU_QUANTISE_ROW_NS = 900 };
+enum {
+    WG_GPU_LAUNCH_NS = 2000,
+    WG_GPU_LOOK_NS = 2500,
+    WG_GPU_HALVE_NS = 350,
+    WG_GPU_QUANTISE_NS = 260,
+    WG_GPU_HALVE_ROW_NS = 150,
+    WG_GPU_QUANTISE_ROW_NS = 900
+};
 static inline int wg_gpu_pays(int type, int rows, int k, int normed, int tells)
 {
     const int halves = wg_gpu_has_fragments(type), one_row = halves ? WG_GPU_HALVE_ROW_NS : normed ? WG_GPU_QUANTISE_ROW_NS : 0;

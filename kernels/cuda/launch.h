@@ -41,7 +41,7 @@ static void wg_launch(const char *name, void (*kernel)(P...), dim3 grid, dim3 bl
 }
 
 /* `kernel` is a function or a pointer to one. */
-#define WG_LAUNCH(kernel, grid, block, dynamic, stream, ...) \
+#define WG_LAUNCH(kernel, grid, block, dynamic, stream, ...)                                                                   \
     wg_launch(#kernel, kernel, dim3(grid), dim3(block), dynamic, stream, __VA_ARGS__)
 
 #endif

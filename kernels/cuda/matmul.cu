@@ -19,8 +19,8 @@ static wg_product product_of(const wg_matrix *const *w, float *const *y, int mat
     return p;
 }
 
-extern "C" void WG_GPU(matmul)(wg_gpu *g, const wg_matrix *const *w, float *const *y, int matrices, int layout,
-                               const void *act, int rows, int then)
+extern "C" void WG_GPU(matmul)(wg_gpu *g, const wg_matrix *const *w, float *const *y, int matrices, int layout, const void *act,
+                               int rows, int then)
 {
     const int type = w[0]->type;
     wg_product p = product_of(w, y, matrices, rows, then, [=](int n) { return wg_gpu_units(type, layout, n); });
@@ -32,8 +32,7 @@ extern "C" void WG_GPU(matmul)(wg_gpu *g, const wg_matrix *const *w, float *cons
 }
 
 extern "C" void WG_GPU(matmul_fused)(wg_gpu *g, const wg_matrix *const *w, float *const *y, int matrices,
-                                     const wg_gpu_input *in, int rows, int then, const wg_gpu_rotary *rotary,
-                                     wg_gpu_best *best)
+                                     const wg_gpu_input *in, int rows, int then, const wg_gpu_rotary *rotary, wg_gpu_best *best)
 {
     const int type = w[0]->type;
     wg_fusion f = wg_fusion();

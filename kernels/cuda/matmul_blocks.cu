@@ -19,20 +19,19 @@
 #include "kernels/cuda/fused.h"
 #include "kernels/cuda/read_weight.h"
 
-enum { STEP_K = WG_STEP * WG_QUANT_BLOCK, LINE = STEP_K + 16, MOST_WARPS = 8, ENOUGH = 128 /* blocks of a grid, for any card */,
-       BOUND = 384 /* leaves a thread 168 registers */ };
+enum {
+    STEP_K = WG_STEP * WG_QUANT_BLOCK,
+    LINE = STEP_K + 16,
+    MOST_WARPS = 8,
+    ENOUGH = 128 /* blocks of a grid, for any card */,
+    BOUND = 384 /* leaves a thread 168 registers */
+};
 
 /* What is read of a row's scales: da; then what minima or the codes' zero need. */
-WG_HD static constexpr int arrays_of(int type)
-{
-    return type == WG_Q8_0 || type == WG_IQ4_NL ? 1 : type == WG_Q6_K ? 3 : 2;
-}
+WG_HD static constexpr int arrays_of(int type) { return type == WG_Q8_0 || type == WG_IQ4_NL ? 1 : type == WG_Q6_K ? 3 : 2; }
 
 /* Under 99 KB of shared memory with the most warps that the launch takes. */
-WG_HD static constexpr int stages_of(int type, int tiles)
-{
-    return tiles == 8 ? 3 : tiles == 4 ? 6 : type == WG_Q8_0 ? 8 : 10;
-}
+WG_HD static constexpr int stages_of(int type, int tiles) { return tiles == 8 ? 3 : tiles == 4 ? 6 : type == WG_Q8_0 ? 8 : 10; }
 
 template <int TYPE, int TILES> WG_HD static inline int stage_bytes(int warps)
 {
@@ -75,14 +74,14 @@ template <int TYPE, int TILES> WG_DEVICE void fetch_inputs(const wg_product &p, 
 /* The weights of a record that one lane multiplies with, for both of its outputs. */
 template <int TYPE> struct weights {
     uint32_t a[WG_STEP][4];
-    float scale[WG_STEP][2][2], min[WG_STEP][2];    /* (block, output, part), (block, output) */
+    float scale[WG_STEP][2][2], min[WG_STEP][2]; /* (block, output, part), (block, output) */
 };
 
 template <int TYPE> WG_DEVICE void take_weights(const uint8_t *record, int lane, weights<TYPE> *w)
 {
-    WG_UNROLL for (int b = 0; b < WG_STEP; b++) {
+    WG_UNROLL_FOR(int b = 0; b < WG_STEP; b++) {
         wg_step_words<TYPE>(record, lane, b, w->a[b]);
-        WG_UNROLL for (int h = 0; h < 2; h++) wg_step_scales<TYPE>(record, lane / 4, h, b, w->scale[b][h], &w->min[b][h]);
+        WG_UNROLL_FOR(int h = 0; h < 2; h++) wg_step_scales<TYPE>(record, lane / 4, h, b, w->scale[b][h], &w->min[b][h]);
     }
 }
 
@@ -91,9 +90,9 @@ template <int TYPE>
 WG_DEVICE void add_block(const weights<TYPE> &w, int b, const uint32_t *x, const float (*scales)[2], float *acc)
 {
     const int parts = wg_block_sums(TYPE), zero = wg_step_zero<TYPE>();
-    WG_UNROLL for (int part = 0; part < parts; part++) {
+    WG_UNROLL_FOR(int part = 0; part < parts; part++) {
         int start[4], i[4];
-        WG_UNROLL for (int e = 0; e < 4; e++) {
+        WG_UNROLL_FOR(int e = 0; e < 4; e++) {
             start[e] = WG_MAGIC_BITS;
             if (zero == 0) continue;
             const int sum = (int)__float_as_uint(scales[1][e % 2]);
@@ -102,13 +101,13 @@ WG_DEVICE void add_block(const weights<TYPE> &w, int b, const uint32_t *x, const
         }
         if (parts == 1) wg_mma_s8(i, w.a[b], x, start);
         else wg_mma_s8_half(i, w.a[b] + 2 * part, x + part, start);
-        WG_UNROLL for (int e = 0; e < 4; e++) {
+        WG_UNROLL_FOR(int e = 0; e < 4; e++) {
             const float da = scales[0][e % 2], exact = fmaf(__uint_as_float((unsigned)i[e]), da, -WG_MAGIC * da);
             acc[e] = fmaf(exact, w.scale[b][e / 2][part], acc[e]);
         }
     }
     if (wg_has_min(TYPE))
-        WG_UNROLL for (int e = 0; e < 4; e++) acc[e] = fmaf(scales[1][e % 2], w.min[b][e / 2], acc[e]);
+        WG_UNROLL_FOR(int e = 0; e < 4; e++) acc[e] = fmaf(scales[1][e % 2], w.min[b][e / 2], acc[e]);
 }
 
 /* The first `blocks` of a record's blocks, of one tile. x: the lane's row and its half of a block (lanes from 16 on: of the
@@ -116,13 +115,13 @@ WG_DEVICE void add_block(const weights<TYPE> &w, int b, const uint32_t *x, const
 template <int TYPE, int APART>
 WG_DEVICE void add_tile(const weights<TYPE> &w, const uint8_t *x, const float (*scales)[2][WG_STEP], int blocks, float *acc)
 {
-    WG_UNROLL for (int b = 0; b < WG_STEP; b += 2) {
+    WG_UNROLL_FOR(int b = 0; b < WG_STEP; b += 2) {
         uint32_t two[4]; /* inputs 0..15 and 16..31 of block b, then of the next */
         wg_ldmatrix_x4(two, x + b * APART);
-        WG_UNROLL for (int i = 0; i < 2; i++) {
+        WG_UNROLL_FOR(int i = 0; i < 2; i++) {
             if (b + i >= blocks) break; /* all lanes agree */
             float of_block[3][2];
-            WG_UNROLL for (int c = 0; c < arrays_of(TYPE) * 2; c++) of_block[c / 2][c % 2] = scales[c / 2][c % 2][b + i];
+            WG_UNROLL_FOR(int c = 0; c < arrays_of(TYPE) * 2; c++) of_block[c / 2][c % 2] = scales[c / 2][c % 2][b + i];
             add_block<TYPE>(w, b + i, two + 2 * i, of_block, acc);
         }
     }
@@ -133,16 +132,16 @@ WG_DEVICE void add_step(const uint8_t *record, const uint8_t *inputs, int blocks
 {
     weights<TYPE> w;
     take_weights<TYPE>(record, lane, &w);
-    WG_UNROLL for (int tile = 0; tile < TILES; tile++) {
+    WG_UNROLL_FOR(int tile = 0; tile < TILES; tile++) {
         float scales[3][2][WG_STEP];
-        WG_UNROLL for (int c = 0; c < arrays_of(TYPE) * 2; c++) {
+        WG_UNROLL_FOR(int c = 0; c < arrays_of(TYPE) * 2; c++) {
             const uint8_t *array = inputs + TILES * 8 * (LINE + c / 2 * 16);
             const float4 four = *(const float4 *)(array + (tile * 8 + lane % 4 * 2 + c % 2) * 16);
             float *to = scales[c / 2][c % 2];
             to[0] = four.x, to[1] = four.y, to[2] = four.z, to[3] = four.w;
         }
         add_tile<TYPE, WG_QUANT_BLOCK>(w, inputs + (tile * 8 + lane % 8) * LINE + lane / 8 * 16, scales,
-                                 TILES == 8 ? blocks : (int)WG_STEP, acc[tile]);
+                                       TILES == 8 ? blocks : (int)WG_STEP, acc[tile]);
     }
 }
 
@@ -154,7 +153,7 @@ template <int TYPE, int TILES> WG_KERNEL WG_LAUNCH_BOUNDS(BOUND, 1) matmul_strip
     const int first = (int)blockIdx.y * TILES * 8;
     const wg_unit u = wg_unit_of(p, (int)blockIdx.x * warps + warp);
     float acc[TILES][4];
-    WG_UNROLL for (int i = 0; i < TILES; i++) acc[i][0] = acc[i][1] = acc[i][2] = acc[i][3] = 0;
+    WG_UNROLL_FOR(int i = 0; i < TILES; i++) acc[i][0] = acc[i][1] = acc[i][2] = acc[i][3] = 0;
     for (int s = 0; s < stages - 1; s++) fetch_weights<TYPE>(p, u, ring + s * size, s);
     wg_depend();
     for (int s = 0; s < stages - 1; s++) fetch_inputs<TYPE, TILES>(p, ring + s * size, first, s);
@@ -172,9 +171,9 @@ template <int TYPE, int TILES> WG_KERNEL WG_LAUNCH_BOUNDS(BOUND, 1) matmul_strip
     }
     __syncthreads();
     if (!wg_take_pairs<TILES * 4>(p, acc[0], (float *)ring) || !u.mine) return;
-    WG_UNROLL for (int i = 0; i < TILES * 4; i++)
+    WG_UNROLL_FOR(int i = 0; i < TILES * 4; i++)
         wg_store_sum(p, u, first + i / 4 * 8 + lane % 4 * 2 + i % 2, u.index * WG_STRIPE + lane / 4 + i / 2 % 2 * 8,
-                  acc[i / 4][i % 4]);
+                     acc[i / 4][i % 4]);
 }
 
 template <int TYPE, int TILES> static void launch(wg_gpu *g, const wg_product *p)
@@ -200,8 +199,9 @@ template <int TYPE> static void launch_for(wg_gpu *g, const wg_product *p)
 extern "C" void WG_GPU(matmul_blocks)(wg_gpu *g, int type, const wg_product *p)
 {
     switch (type) {
-#define X(type) case type: launch_for<type>(g, p); break;
-    WG_GPU_QUANTISED(X)
+#define X(type)                                                                                                                \
+    case type: launch_for<type>(g, p); break;
+        WG_GPU_QUANTISED(X)
 #undef X
     default: break;
     }
@@ -221,7 +221,7 @@ WG_DEVICE void add_line(const uint8_t *record, const uint8_t *x, const uint8_t *
     weights<TYPE> w;
     float scales[3][2][WG_STEP];
     take_weights<TYPE>(record, lane, &w);
-    WG_UNROLL for (int i = 0; i < 2 * WG_STEP; i++) {
+    WG_UNROLL_FOR(int i = 0; i < 2 * WG_STEP; i++) {
         const float4 four = *(const float4 *)(column[i / WG_STEP] + i % WG_STEP * WG_LINE_BLOCK);
         scales[0][i / WG_STEP][i % WG_STEP] = four.x;
         scales[1][i / WG_STEP][i % WG_STEP] = wg_has_min(TYPE) ? four.y : four.z;
@@ -230,8 +230,7 @@ WG_DEVICE void add_line(const uint8_t *record, const uint8_t *x, const uint8_t *
     add_tile<TYPE, WG_LINE_BLOCK>(w, x, scales, WG_STEP, acc);
 }
 
-template <int TYPE>
-WG_KERNEL WG_LAUNCH_BOUNDS(BOUND, 1) fused_stripes(wg_product p, WG_GRID_CONSTANT const wg_fusion f)
+template <int TYPE> WG_KERNEL WG_LAUNCH_BOUNDS(BOUND, 1) fused_stripes(wg_product p, WG_GRID_CONSTANT const wg_fusion f)
 {
     WG_SHARED_DYNAMIC(uint8_t, lines);
     const int stages = fused_stages(TYPE), bytes = wg_step_bytes(TYPE);
@@ -253,7 +252,7 @@ WG_KERNEL WG_LAUNCH_BOUNDS(BOUND, 1) fused_stripes(wg_product p, WG_GRID_CONSTAN
     /* Rows past the last are anyone's: their sums go nowhere. */
     const uint8_t *x = wg_line(lines, lane % 8 < p.rows ? lane % 8 : 0, p.k) + lane / 16 * WG_LINE_BLOCK + lane / 8 % 2 * 16;
     const uint8_t *column[2];
-    WG_UNROLL for (int c = 0; c < 2; c++)
+    WG_UNROLL_FOR(int c = 0; c < 2; c++)
         column[c] = wg_line(lines, lane % 4 * 2 + c < p.rows ? lane % 4 * 2 + c : 0, p.k) + WG_QUANT_BLOCK;
     for (int turn = (int)blockIdx.x * warps; turn < p.units; turn += beside, unit += beside) {
         const wg_unit u = wg_fused_unit(p, f, unit);
@@ -288,8 +287,9 @@ template <int TYPE> static void launch_fused(wg_gpu *g, const wg_product *p, con
 extern "C" void WG_GPU(fused_blocks)(wg_gpu *g, int type, const wg_product *p, const wg_fusion *f)
 {
     switch (type) {
-#define X(type) case type: launch_fused<type>(g, p, f); break;
-    WG_GPU_QUANTISED(X)
+#define X(type)                                                                                                                \
+    case type: launch_fused<type>(g, p, f); break;
+        WG_GPU_QUANTISED(X)
 #undef X
     default: break;
     }

@@ -11,8 +11,11 @@
  * Bytes: the weights once for every 64 rows. */
 #include "kernels/cuda/slice_ring.h"
 
-enum { RECORD = WG_GPU_F8_RECORD, CODES = 16 * WG_GPU_K /* bytes of a record */,
-       STEPS = WG_F8_RUN / WG_GPU_K /* of a block */ };
+enum {
+    RECORD = WG_GPU_F8_RECORD,
+    CODES = 16 * WG_GPU_K /* bytes of a record */,
+    STEPS = WG_F8_RUN / WG_GPU_K /* of a block */
+};
 
 /* The step that slice i of `blocks` begins with. */
 WG_DEVICE int slice_at(int blocks, int i) { return blocks * i / SLICES * STEPS; }
@@ -25,22 +28,24 @@ WG_DEVICE void halves_of(uint32_t codes, uint32_t *pair)
 }
 
 /* Of a block: the scale of the lane's lower output, which comes first, and the sums so far. */
-template <int TILES> struct block_sums { float low, acc[TILES][4]; };
+template <int TILES> struct block_sums {
+    float low, acc[TILES][4];
+};
 
 /* Step `step` of a slice, whose sums the block's go to when it is done. x: the lane's row of the first tile, of its term and
  * its half of 16 inputs. */
 template <int TILES>
-WG_DEVICE void add_step(const uint8_t *record, int step, const uint16_t *x, int lane, block_sums<TILES> *b,
-                        float sum[TILES][4])
+WG_DEVICE void add_step(const uint8_t *record, int step, const uint16_t *x, int lane, block_sums<TILES> *b, float sum[TILES][4])
 {
     const float scale = ((const float *)(record + CODES))[lane / 4];
     if (step % STEPS == 0) b->low = scale;
-    WG_UNROLL_BY(TILES == 8 ? 1 : 4) for (int s = 0; s < WG_GPU_K / 16; s++) { /* fewer: 8 tiles need the registers */
+    WG_UNROLL_BY(TILES == 8 ? 1 : 4)
+    for (int s = 0; s < WG_GPU_K / 16; s++) { /* fewer: 8 tiles need the registers */
         const uint2 two = ((const uint2 *)record)[s * WG_WARP + lane];
         uint32_t w[4];
         halves_of(two.x, w);
         halves_of(two.y, w + 2);
-        WG_UNROLL for (int i = 0; i < TILES; i++) {
+        WG_UNROLL_FOR(int i = 0; i < TILES; i++) {
             /* Matrices of a load: k 0..7 and 8..15 of the step, of the first term, then of the second. */
             uint32_t v[4];
             wg_ldmatrix_x4(v, x + i * 8 * LINE + s * 16);
@@ -49,7 +54,7 @@ WG_DEVICE void add_step(const uint8_t *record, int step, const uint16_t *x, int 
         }
     }
     if (step % STEPS < STEPS - 1) return;
-    WG_UNROLL for (int i = 0; i < TILES * 4; i++) {
+    WG_UNROLL_FOR(int i = 0; i < TILES * 4; i++) {
         float *acc = &b->acc[i / 4][i % 4];
         sum[i / 4][i % 4] = fmaf(i % 4 < 2 ? b->low : scale, *acc, sum[i / 4][i % 4]);
         *acc = 0;
@@ -78,7 +83,7 @@ template <int TILES, int STAGES> WG_KERNEL WG_LAUNCH_BOUNDS(BOUND, 1) matmul_cod
     for (int slice = 0; slice < SLICES / warps_of(TILES); slice++) {
         const int begin = alone ? slice_at(blocks, slice) : from;
         const int end = alone ? slice_at(blocks, slice + 1) : from + (blocks + SLICES - 1) / SLICES * STEPS;
-        WG_UNROLL for (int i = 0; i < TILES; i++) part[i][0] = part[i][1] = part[i][2] = part[i][3] = 0;
+        WG_UNROLL_FOR(int i = 0; i < TILES; i++) part[i][0] = part[i][1] = part[i][2] = part[i][3] = 0;
         for (int step = begin; step < end; step++) {
             wg_copy_wait(STAGES - 2);
             __syncthreads(); /* stage `at` is there; the one before it has been used */
@@ -91,19 +96,20 @@ template <int TILES, int STAGES> WG_KERNEL WG_LAUNCH_BOUNDS(BOUND, 1) matmul_cod
                 add_step<TILES>(stage + warp * RECORD, step, (const uint16_t *)(stage + inputs), lane, &block, part);
             at = at + 1 < STAGES ? at + 1 : 0;
         }
-        WG_UNROLL for (int i = 0; i < TILES; i++)
-            WG_UNROLL for (int e = 0; e < 4; e++) sum[i][e] = slice == 0 ? part[i][e] : sum[i][e] + part[i][e];
+        WG_UNROLL_FOR(int i = 0; i < TILES; i++)
+            WG_UNROLL_FOR(int e = 0; e < 4; e++) sum[i][e] = slice == 0 ? part[i][e] : sum[i][e] + part[i][e];
     }
     __syncthreads();
     if (!alone) gather_slices<TILES * 4>(stripes, sum[0], (float *)ring);
     const float *scale = (const float *)((const uint16_t *)p.act + TERMS * (size_t)p.rows * p.k);
-    WG_UNROLL for (int i = 0; i < TILES * 4; i++) {
+    WG_UNROLL_FOR(int i = 0; i < TILES * 4; i++) {
         const int row = first + i / 4 * 8 + lane % 4 * 2 + i % 2;
         sum[i / 4][i % 4] *= row < p.rows ? scale[row] : 0.0f;
     }
     if (!wg_take_pairs<TILES * 4>(p, sum[0], (float *)ring) || !u.mine || warp >= stripes) return;
-    WG_UNROLL for (int i = 0; i < TILES * 4; i++)
-        wg_store_sum(p, u, first + i / 4 * 8 + lane % 4 * 2 + i % 2, u.index * 16 + lane / 4 + i / 2 % 2 * 8, sum[i / 4][i % 4]);
+    WG_UNROLL_FOR(int i = 0; i < TILES * 4; i++)
+        wg_store_sum(p, u, first + i / 4 * 8 + lane % 4 * 2 + i % 2, u.index * 16 + lane / 4 + i / 2 % 2 * 8,
+                     sum[i / 4][i % 4]);
 }
 
 template <int TILES, int STAGES> static void launch(wg_gpu *g, const wg_product *p, int stripes)
@@ -159,12 +165,11 @@ WG_KERNEL WG_LAUNCH_BOUNDS(BOUND, 1) fused_codes(wg_product p, WG_GRID_CONSTANT 
             __syncwarp(); /* stage `at` is there; the one before it has been used */
             if (feed.left <= 0) wg_feed_unit(p, f, &feed, feed.unit + beside, stripe, (size_t)from * RECORD, count);
             wg_feed_copy(&feed, ring + (at ? at - 1 : STAGES - 1) * RECORD, RECORD);
-            if (u.mine)
-                add_step<1>(ring + at * RECORD, step, (const uint16_t *)(x + step * (WG_GPU_K * 4)), lane, &block, sum);
+            if (u.mine) add_step<1>(ring + at * RECORD, step, (const uint16_t *)(x + step * (WG_GPU_K * 4)), lane, &block, sum);
             at = at + 1 < STAGES ? at + 1 : 0;
         }
         gather_slices<WG_SUMS>(stripes, sum[0], room);
-        WG_UNROLL for (int e = 0; e < WG_SUMS; e++) {
+        WG_UNROLL_FOR(int e = 0; e < WG_SUMS; e++) {
             const int row = lane % 4 * 2 + e % 2;
             sum[0][e] *= row < p.rows ? wg_line_end(lines, row, p.k)[WG_LINE_SCALE] : 0.0f;
         }

@@ -20,11 +20,11 @@ template <int TYPE, int ROWS> WG_KERNEL WG_LAUNCH_BOUNDS(THREADS, 1) matmul_pane
     const uint8_t *panel = (const uint8_t *)u.data + (size_t)u.index * wg_float_at(TYPE, p.k); /* f8_e4m3 */
     const float *act = (const float *)p.act;
     float acc[ROWS], sum[ROWS]; /* sum: of the blocks before, f8_e4m3 */
-    WG_UNROLL for (int r = 0; r < ROWS; r++) acc[r] = sum[r] = 0;
+    WG_UNROLL_FOR(int r = 0; r < ROWS; r++) acc[r] = sum[r] = 0;
     for (int k0 = 0; k0 < p.k; k0 += TILE_K) {
         const int n = p.k - k0 < TILE_K ? p.k - k0 : TILE_K;
         __syncthreads();
-        WG_UNROLL for (int r = 0; r < ROWS; r++)
+        WG_UNROLL_FOR(int r = 0; r < ROWS; r++)
             for (int i = (int)threadIdx.x; i < n; i += THREADS)
                 x[r * TILE_K + i] = first + r < p.rows ? act[(size_t)(first + r) * p.k + k0 + i] : 0.0f;
         __syncthreads();
@@ -35,19 +35,19 @@ template <int TYPE, int ROWS> WG_KERNEL WG_LAUNCH_BOUNDS(THREADS, 1) matmul_pane
                             : TYPE == WG_F16     ? wg_f16_value(((const uint16_t *)u.data)[e])
                             : TYPE == WG_F8_E4M3 ? wg_f8_value(block[WG_F8_HEAD + i % WG_F8_RUN * WG_PANEL + lane])
                                                  : wg_bf16_value(((const uint16_t *)u.data)[e]);
-            WG_UNROLL for (int r = 0; r < ROWS; r++) acc[r] = fmaf(w, x[r * TILE_K + i], acc[r]);
+            WG_UNROLL_FOR(int r = 0; r < ROWS; r++) acc[r] = fmaf(w, x[r * TILE_K + i], acc[r]);
             if (TYPE == WG_F8_E4M3 && i % WG_F8_RUN == WG_F8_RUN - 1)
-                WG_UNROLL for (int r = 0; r < ROWS; r++) {
+                WG_UNROLL_FOR(int r = 0; r < ROWS; r++) {
                     sum[r] = fmaf(((const float *)block)[lane], acc[r], sum[r]);
                     acc[r] = 0;
                 }
         }
     }
     if (TYPE == WG_F8_E4M3)
-        WG_UNROLL for (int r = 0; r < ROWS; r++) acc[r] = sum[r];
+        WG_UNROLL_FOR(int r = 0; r < ROWS; r++) acc[r] = sum[r];
     __syncthreads();
     if (!wg_take_pairs<ROWS>(p, acc, x) || !u.mine) return;
-    WG_UNROLL for (int r = 0; r < ROWS; r++) wg_store_sum(p, u, first + r, u.index * WG_PANEL + lane, acc[r]);
+    WG_UNROLL_FOR(int r = 0; r < ROWS; r++) wg_store_sum(p, u, first + r, u.index * WG_PANEL + lane, acc[r]);
 }
 
 typedef void product_kernel(wg_product);

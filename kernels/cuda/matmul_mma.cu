@@ -21,13 +21,13 @@ enum { RECORD = WG_GPU_K / 16 * 512 };
 WG_DEVICE int slice_at(int steps, int i) { return steps * i / SLICES; }
 
 /* x: the lane's row of the first tile, of its term and its half of 16 inputs. */
-template <int TYPE, int TILES>
-WG_DEVICE void add_step(const uint8_t *record, const uint16_t *x, int lane, float acc[TILES][4])
+template <int TYPE, int TILES> WG_DEVICE void add_step(const uint8_t *record, const uint16_t *x, int lane, float acc[TILES][4])
 {
-    WG_UNROLL_BY(TILES == 8 ? 1 : 4) for (int s = 0; s < WG_GPU_K / 16; s++) { /* fewer: 8 tiles need the registers */
+    WG_UNROLL_BY(TILES == 8 ? 1 : 4)
+    for (int s = 0; s < WG_GPU_K / 16; s++) { /* fewer: 8 tiles need the registers */
         const uint4 four = ((const uint4 *)record)[s * WG_WARP + lane];
         const uint32_t w[4] = { four.x, four.y, four.z, four.w };
-        WG_UNROLL for (int i = 0; i < TILES; i++) {
+        WG_UNROLL_FOR(int i = 0; i < TILES; i++) {
             /* Matrices of a load: k 0..7 and 8..15 of the step, of the first term, then of the second. */
             uint32_t b[4];
             wg_ldmatrix_x4(b, x + i * 8 * LINE + s * 16);
@@ -62,7 +62,7 @@ template <int TYPE, int TILES, int STAGES> WG_KERNEL WG_LAUNCH_BOUNDS(BOUND, 1) 
     for (int slice = 0; slice < SLICES / warps_of(TILES); slice++) {
         const int begin = alone ? slice_at(steps, slice) : from;
         const int end = alone ? slice_at(steps, slice + 1) : from + (steps + SLICES - 1) / SLICES;
-        WG_UNROLL for (int i = 0; i < TILES; i++) acc[i][0] = acc[i][1] = acc[i][2] = acc[i][3] = 0;
+        WG_UNROLL_FOR(int i = 0; i < TILES; i++) acc[i][0] = acc[i][1] = acc[i][2] = acc[i][3] = 0;
         for (int step = begin; step < end; step++) {
             const int next = step + STAGES - 1 < to ? step + STAGES - 1 : -1;
             uint8_t *const used = ring + (at ? at - 1 : STAGES - 1) * size;
@@ -75,19 +75,20 @@ template <int TYPE, int TILES, int STAGES> WG_KERNEL WG_LAUNCH_BOUNDS(BOUND, 1) 
                 add_step<TYPE, TILES>(stage + warp * RECORD, (const uint16_t *)(stage + inputs), lane, acc);
             at = at + 1 < STAGES ? at + 1 : 0;
         }
-        WG_UNROLL for (int i = 0; i < TILES; i++)
-            WG_UNROLL for (int e = 0; e < 4; e++) sum[i][e] = slice == 0 ? acc[i][e] : sum[i][e] + acc[i][e];
+        WG_UNROLL_FOR(int i = 0; i < TILES; i++)
+            WG_UNROLL_FOR(int e = 0; e < 4; e++) sum[i][e] = slice == 0 ? acc[i][e] : sum[i][e] + acc[i][e];
     }
     __syncthreads();
     if (!alone) gather_slices<TILES * 4>(stripes, sum[0], (float *)ring);
     const float *scale = (const float *)((const uint16_t *)p.act + TERMS * (size_t)p.rows * wg_gpu_k_padded(p.k));
-    WG_UNROLL for (int i = 0; i < TILES * 4; i++) {
+    WG_UNROLL_FOR(int i = 0; i < TILES * 4; i++) {
         const int row = first + i / 4 * 8 + lane % 4 * 2 + i % 2;
         sum[i / 4][i % 4] *= row < p.rows ? scale[row] : 0.0f;
     }
     if (!wg_take_pairs<TILES * 4>(p, sum[0], (float *)ring) || !u.mine || warp >= stripes) return;
-    WG_UNROLL for (int i = 0; i < TILES * 4; i++)
-        wg_store_sum(p, u, first + i / 4 * 8 + lane % 4 * 2 + i % 2, u.index * 16 + lane / 4 + i / 2 % 2 * 8, sum[i / 4][i % 4]);
+    WG_UNROLL_FOR(int i = 0; i < TILES * 4; i++)
+        wg_store_sum(p, u, first + i / 4 * 8 + lane % 4 * 2 + i % 2, u.index * 16 + lane / 4 + i / 2 % 2 * 8,
+                     sum[i / 4][i % 4]);
 }
 
 template <int TYPE, int TILES, int STAGES> static void launch(wg_gpu *g, const wg_product *p, int stripes)
@@ -152,7 +153,7 @@ WG_KERNEL WG_LAUNCH_BOUNDS(BOUND, 1) fused_fragments(wg_product p, WG_GRID_CONST
             at = at + 1 < STAGES ? at + 1 : 0;
         }
         gather_slices<WG_SUMS>(stripes, sum[0], room);
-        WG_UNROLL for (int e = 0; e < WG_SUMS; e++) {
+        WG_UNROLL_FOR(int e = 0; e < WG_SUMS; e++) {
             const int row = lane % 4 * 2 + e % 2;
             sum[0][e] *= row < p.rows ? wg_line_end(lines, row, p.k)[WG_LINE_SCALE] : 0.0f;
         }

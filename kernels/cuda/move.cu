@@ -22,9 +22,9 @@ template <class T> WG_KERNEL WG_LAUNCH_BOUNDS(THREADS, 1) move_slots(const WG_GR
     char *at = j.pool + blockIdx.y * j.stride + i * sizeof(T);
     for (int first = 0; first < j.moves.n; first += AHEAD) {
         T v[AHEAD];
-        WG_UNROLL for (int k = 0; k < AHEAD; k++)
+        WG_UNROLL_FOR(int k = 0; k < AHEAD; k++)
             if (first + k < j.moves.n) v[k] = *(const T *)(at + j.moves.from[first + k]);
-        WG_UNROLL for (int k = 0; k < AHEAD; k++)
+        WG_UNROLL_FOR(int k = 0; k < AHEAD; k++)
             if (first + k < j.moves.n) *(T *)(at + j.moves.to[first + k]) = v[k];
     }
 }

@@ -26,7 +26,9 @@ WG_DEVICE int wg_act_code(float v, float per) { return (int)rintf(v * per); }
 
 /* ---- two terms */
 
-struct wg_halves { uint16_t hi, lo; };
+struct wg_halves {
+    uint16_t hi, lo;
+};
 
 WG_DEVICE float wg_power_of_two(int e) { return __uint_as_float((unsigned)(127 + e) << 23); }
 

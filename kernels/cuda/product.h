@@ -28,7 +28,11 @@ extern "C" void WG_GPU(fused_mma)(wg_gpu *g, int type, const wg_product *p, cons
 extern "C" void WG_GPU(fused_f8)(wg_gpu *g, const wg_product *p, const wg_fusion *f);
 extern "C" void WG_GPU(fused_blocks)(wg_gpu *g, int type, const wg_product *p, const wg_fusion *f);
 
-struct wg_unit { const void *data; int matrix, index; bool mine; };
+struct wg_unit {
+    const void *data;
+    int matrix, index;
+    bool mine;
+};
 
 /* With WG_GPU_SWIGLU gate and up take turns, so that neighbouring warps hold the sums of the same outputs. */
 WG_DEVICE wg_unit wg_unit_of(const wg_product &p, int unit)
@@ -59,10 +63,10 @@ template <int COUNT> WG_DEVICE bool wg_take_pairs(const wg_product &p, float *su
     const int warp = (int)threadIdx.x / WG_WARP;
     float *line = room + warp / 2 * COUNT * WG_WARP + (int)threadIdx.x % WG_WARP;
     if (warp % 2)
-        WG_UNROLL for (int i = 0; i < COUNT; i++) line[i * WG_WARP] = sum[i];
+        WG_UNROLL_FOR(int i = 0; i < COUNT; i++) line[i * WG_WARP] = sum[i];
     __syncthreads();
     if (warp % 2 == 0)
-        WG_UNROLL for (int i = 0; i < COUNT; i++) sum[i] = wg_swiglu_of(sum[i], line[i * WG_WARP]);
+        WG_UNROLL_FOR(int i = 0; i < COUNT; i++) sum[i] = wg_swiglu_of(sum[i], line[i * WG_WARP]);
     return warp % 2 == 0;
 }
 

@@ -12,11 +12,11 @@
 enum { THREADS = 128, WARPS = THREADS / WG_WARP, MOST_THREADS = 512 };
 
 struct act_job {
-    const float *x, *weight;   /* (rows, k); (k) of the norm, or NULL */
+    const float *x, *weight; /* (rows, k); (k) of the norm, or NULL */
     float eps;
-    int k, rows, padded;       /* padded: k (halves) or blocks of 32 (quantised) of a prepared row */
+    int k, rows, padded; /* padded: k (halves) or blocks of 32 (quantised) of a prepared row */
     void *act;
-    float *scales;             /* behind the elements */
+    float *scales; /* behind the elements */
 };
 
 /* A warp quantises block `block` of row `row`: a lane its element `given`. Blocks past the last are zeros and have no codes. */
@@ -131,8 +131,8 @@ extern "C" void WG_GPU(prepare)(wg_gpu *g, int type, int layout, const float *x,
     if (!wg_gpu_in_panels(type, layout)) prepare_rows(g, type, layout, x, NULL, 0, rows, k, act); /* else: rows as they are */
 }
 
-extern "C" void WG_GPU(norm_prepare)(wg_gpu *g, int type, int layout, const float *x, const float *weight, float eps,
-                                     int rows, int k, void *act)
+extern "C" void WG_GPU(norm_prepare)(wg_gpu *g, int type, int layout, const float *x, const float *weight, float eps, int rows,
+                                     int k, void *act)
 {
     prepare_rows(g, type, layout, x, weight, eps, rows, k, act);
 }

@@ -8,8 +8,7 @@
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/stripe.h"
 
-#define WG_GPU_QUANTISED(X) \
-    X(WG_Q8_0) X(WG_Q4_0) X(WG_Q4_1) X(WG_Q5_0) X(WG_Q5_1) X(WG_IQ4_NL) X(WG_Q4_K) X(WG_Q5_K) X(WG_Q6_K)
+#define WG_GPU_QUANTISED(X) X(WG_Q8_0) X(WG_Q4_0) X(WG_Q4_1) X(WG_Q5_0) X(WG_Q5_1) X(WG_IQ4_NL) X(WG_Q4_K) X(WG_Q5_K) X(WG_Q6_K)
 
 /* iq4_nl's values of four codes, a byte each. */
 WG_DEVICE uint32_t wg_iq4_values(uint32_t codes)
@@ -34,7 +33,7 @@ template <int TYPE> WG_DEVICE void wg_step_words(const uint8_t *record, int lane
     const uint2 v = *(const uint2 *)(record + (b / 2 * WG_WARP + lane) * 16 + b % 2 * 8);
     a[0] = v.x & 0x0F0F0F0Fu, a[1] = v.y & 0x0F0F0F0Fu, a[2] = v.x >> 4 & 0x0F0F0F0Fu, a[3] = v.y >> 4 & 0x0F0F0F0Fu;
     const uint8_t *high = record + wg_step_high_at(TYPE);
-    WG_UNROLL for (int j = 0; j < 4; j++) {
+    WG_UNROLL_FOR(int j = 0; j < 4; j++) {
         if (TYPE == WG_IQ4_NL) a[j] = wg_iq4_values(a[j]);
         if (wg_code_bits(TYPE) == 5)
             a[j] |= (*(const uint32_t *)(high + lane * 8 + b / 2 * 4) >> (4 * (b % 2) + j) & 0x01010101u) << 4;
@@ -43,8 +42,7 @@ template <int TYPE> WG_DEVICE void wg_step_words(const uint8_t *record, int lane
 }
 
 /* Scales of output g + 8 h of block b of a record: of each part, and the minimum. */
-template <int TYPE>
-WG_DEVICE void wg_step_scales(const uint8_t *record, int g, int h, int b, float *scale, float *min)
+template <int TYPE> WG_DEVICE void wg_step_scales(const uint8_t *record, int g, int h, int b, float *scale, float *min)
 {
     const uint8_t *at = record + wg_step_scales_at(TYPE) + 16 * g;
     const int i = WG_STEP * h + b;

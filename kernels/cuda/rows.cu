@@ -8,25 +8,21 @@ enum { THREADS = 128 };
 
 /* ---- embedding: a row of a packed matrix */
 
-template <int TYPE>
-WG_KERNEL embed_panels(const void *data, int k, const wg_gpu_row *row, float *x)
+template <int TYPE> WG_KERNEL embed_panels(const void *data, int k, const wg_gpu_row *row, float *x)
 {
     wg_depend();
     const int n = row[blockIdx.x].token;
     for (int i = (int)threadIdx.x; i < k; i += THREADS) x[(size_t)blockIdx.x * k + i] = wg_panel_element<TYPE>(data, k, n, i);
 }
 
-template <int TYPE>
-WG_KERNEL embed_stripes(const void *data, int k, const wg_gpu_row *row, float *x)
+template <int TYPE> WG_KERNEL embed_stripes(const void *data, int k, const wg_gpu_row *row, float *x)
 {
     wg_depend();
     const int n = row[blockIdx.x].token;
-    for (int i = (int)threadIdx.x; i < k; i += THREADS)
-        x[(size_t)blockIdx.x * k + i] = wg_stripe_element<TYPE>(data, k, n, i);
+    for (int i = (int)threadIdx.x; i < k; i += THREADS) x[(size_t)blockIdx.x * k + i] = wg_stripe_element<TYPE>(data, k, n, i);
 }
 
-template <int TYPE>
-WG_KERNEL embed_fragments(const void *data, int k, const wg_gpu_row *row, float *x)
+template <int TYPE> WG_KERNEL embed_fragments(const void *data, int k, const wg_gpu_row *row, float *x)
 {
     wg_depend();
     const int n = row[blockIdx.x].token;
@@ -34,8 +30,7 @@ WG_KERNEL embed_fragments(const void *data, int k, const wg_gpu_row *row, float 
         x[(size_t)blockIdx.x * k + i] = wg_fragment_element<TYPE>(data, k, n, i);
 }
 
-template <int TYPE>
-WG_KERNEL embed_rows(const void *data, int k, const wg_gpu_row *row, float *x)
+template <int TYPE> WG_KERNEL embed_rows(const void *data, int k, const wg_gpu_row *row, float *x)
 {
     wg_depend();
     const int n = row[blockIdx.x].token;
@@ -55,8 +50,9 @@ extern "C" void WG_GPU(embed)(wg_gpu *g, const wg_matrix *table, int layout, con
     case WG_F16: kernel = embed_of<WG_F16>(layout); break;
     case WG_BF16: kernel = embed_of<WG_BF16>(layout); break;
     case WG_F8_E4M3: kernel = layout ? embed_fragments<WG_F8_E4M3> : embed_panels<WG_F8_E4M3>; break;
-#define X(type) case type: kernel = embed_stripes<type>; break;
-    WG_GPU_QUANTISED(X)
+#define X(type)                                                                                                                \
+    case type: kernel = embed_stripes<type>; break;
+        WG_GPU_QUANTISED(X)
 #undef X
     default: return;
     }

@@ -26,7 +26,9 @@ struct wg_dist {
     WG_DEVICE_MEMBER double operator[](int i) const { return one_hot >= 0 ? (double)(one_hot == i) : of[i]; }
 };
 typedef wg_dist wg_probs;
-struct wg_tokens { int n; };
+struct wg_tokens {
+    int n;
+};
 
 struct wg_rule_block {
     wg_block *block;
@@ -62,7 +64,7 @@ WG_RULE void wg_before(const wg_rule_block *b, const wg_mass *mine, wg_mass *bef
 {
     const int lane = (int)threadIdx.x % WG_WARP, warp = (int)threadIdx.x / WG_WARP;
     *all = 0;
-    WG_UNROLL for (int j = 0; j < 2; j++) {
+    WG_UNROLL_FOR(int j = 0; j < 2; j++) {
         wg_mass upto = mine[j];
         for (int by = 1; by < WG_WARP; by *= 2) {
             const wg_mass below = wg_mass_below(upto, by);
@@ -72,7 +74,7 @@ WG_RULE void wg_before(const wg_rule_block *b, const wg_mass *mine, wg_mass *bef
         before[j] = upto - mine[j];
     }
     __syncthreads();
-    WG_UNROLL for (int w = 0; w < WG_BLOCK_WARPS; w++) {
+    WG_UNROLL_FOR(int w = 0; w < WG_BLOCK_WARPS; w++) {
         *all += b->notes->segment[0][w];
         if (w < warp) before[0] += b->notes->segment[0][w], before[1] += b->notes->segment[1][w];
     }
@@ -130,7 +132,8 @@ WG_RULE double wg_sum_but(const wg_rule_block *b, wg_dist, const double *weight,
 WG_RULE double wg_excess(const wg_rule_block *b, wg_dist p, double r, wg_dist q, bool keep)
 {
     wg_mass mine = 0;
-    WG_FOR_PART(b->vocab, x) {
+    WG_FOR_PART(b->vocab, x)
+    {
         const double part = wg_positive(r * p[x] - q[x]);
         if (keep) b->rest[x] = part;
         mine += wg_steps_of(part);
@@ -181,7 +184,7 @@ WG_RULE int wg_order(const wg_rule_block *b, wg_dist p, wg_dist q)
     if (WG_LEADER(b)) *n = 0;
     __syncthreads();
     WG_FOR_PART(b->vocab, x)
-        if (q[x] > 0) b->order[atomicAdd(n, 1)] = wg_ratio_test{ wg_ratio_of(p[x], q[x]), x };
+    if (q[x] > 0) b->order[atomicAdd(n, 1)] = wg_ratio_test{ wg_ratio_of(p[x], q[x]), x };
     __syncthreads();
     const int ranks = *n;
     wg_block_sort(b->order, ranks, wg_ratio_test{ INFINITY, INT32_MAX });
@@ -222,8 +225,8 @@ WG_RULE int wg_race(const wg_rule_block *b, wg_dist r, int depth, int races)
     int which = -1;
     if (r.one_hot >= 0) return r.one_hot;
     const wg_race_times times = wg_race_uniforms(b->tree, depth, races, r.of, b->vocab);
-    for (int list = 0; list < races; list++)
-        WG_FOR_PART(b->vocab, x) {
+    for (int list = 0; list < races; list++) WG_FOR_PART(b->vocab, x)
+        {
             const double weight = r.of[x];
             if (!(weight > 0)) continue;
             const double u = times.at(x, list);

@@ -21,20 +21,19 @@ enum { KERNELS = 1024 }; /* a power of two, several times as many as there are *
 
 /* What a device knows of its launches. */
 struct wg_gpu_launches {
-    int shared;                   /* bytes that a block may take */
-    cudaError_t failed;           /* the first failure that wait() has not told yet, */
-    const char *name;             /* and whose it was */
-    cudaError_t unrecorded;       /* why record() could not begin */
+    int shared;             /* bytes that a block may take */
+    cudaError_t failed;     /* the first failure that wait() has not told yet, */
+    const char *name;       /* and whose it was */
+    cudaError_t unrecorded; /* why record() could not begin */
     int n;
-    const void *kernel[KERNELS];  /* ready to be launched: hashed, the next free place */
+    const void *kernel[KERNELS]; /* ready to be launched: hashed, the next free place */
 };
 
 static void check(wg_gpu *g, cudaError_t e, const char *what)
 {
     if (e == cudaSuccess) return;
     cudaGetLastError();
-    if (!g->failed[0])
-        snprintf(g->failed, sizeof g->failed, "%s: %s (%s)", what, cudaGetErrorString(e), cudaGetErrorName(e));
+    if (!g->failed[0]) snprintf(g->failed, sizeof g->failed, "%s: %s (%s)", what, cudaGetErrorString(e), cudaGetErrorName(e));
 }
 
 /* The stream, its device being made the thread's: every pass and every copy begins here, so launches find the right one. */
@@ -104,8 +103,8 @@ static int gpu_open(wg_gpu *g, int ordinal, char why[WG_GPU_WHY])
     cudaError_t e = cudaGetDeviceCount(&count);
     if (e != cudaSuccess || count == 0) return explain(e == cudaSuccess ? cudaErrorNoDevice : e, why);
     if (ordinal < 0 || ordinal >= count) {
-        snprintf(why, WG_GPU_WHY, "there is no device %d; there %s %d, numbered from 0", ordinal,
-                 count == 1 ? "is" : "are", count);
+        snprintf(why, WG_GPU_WHY, "there is no device %d; there %s %d, numbered from 0", ordinal, count == 1 ? "is" : "are",
+                 count);
         return -1;
     }
     if ((e = cudaGetDeviceProperties(&card, ordinal)) != cudaSuccess || (e = cudaSetDevice(ordinal)) != cudaSuccess)
@@ -232,8 +231,10 @@ static void gpu_product(wg_gpu *g, const wg_matrix *w, const void *act, int rows
 {
     const int status = wg_cublaslt_product(g, w, act, rows, add, y);
     if (status && !g->failed[0])
-        snprintf(g->failed, sizeof g->failed, "cuBLASLt's product of %d rows with %d x %d %s: status %d; take the device "
-                 "without /fast", rows, w->n, w->k, w->type == WG_F16 ? "f16" : "bf16", status);
+        snprintf(g->failed, sizeof g->failed,
+                 "cuBLASLt's product of %d rows with %d x %d %s: status %d; take the device "
+                 "without /fast",
+                 rows, w->n, w->k, w->type == WG_F16 ? "f16" : "bf16", status);
 }
 
 static int gpu_wait(wg_gpu *g, char why[WG_GPU_WHY])

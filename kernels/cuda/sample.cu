@@ -21,7 +21,7 @@ typedef struct row_state {
     wg_shared_mass mass[BUCKETS], all, kept_mass;
     int32_t count[BUCKETS], kept, arrived, keys;
     int32_t bucket, last; /* where the prefix ends: its bucket (BUCKETS: nowhere), its last token (n: there is none) */
-    int32_t taken, most;   /* tokens before the bucket; as many as there may be; the mass of these, and which is enough */
+    int32_t taken, most;  /* tokens before the bucket; as many as there may be; the mass of these, and which is enough */
     unsigned long long best;
     wg_mass reached, enough;
 } row_state;
@@ -47,8 +47,18 @@ WG_DEVICE chain chain_at(const float *logits, int n, const wg_gpu_chain &o, doub
     const size_t r = blockIdx.y, V = (size_t)n;
     const int part = (int)blockIdx.x, parts = (int)gridDim.x;
     char *mine = scratch + r * room;
-    chain c = { (row_state *)mine, (uint64_t *)(mine + WG_GPU_SAMPLE_STATE), logits + r * V, rows + r * V, n,
-                ends_at(part, parts, n), ends_at(part + 1, parts, n), parts, o, -1, -INFINITY, 1 / o.temperature,
+    chain c = { (row_state *)mine,
+                (uint64_t *)(mine + WG_GPU_SAMPLE_STATE),
+                logits + r * V,
+                rows + r * V,
+                n,
+                ends_at(part, parts, n),
+                ends_at(part + 1, parts, n),
+                parts,
+                o,
+                -1,
+                -INFINITY,
+                1 / o.temperature,
                 PER_NAT / o.temperature };
     const uint64_t key = c.s->best;
     if (key != ~(uint64_t)0) c.best = (int)(uint32_t)key, c.max = c.x[c.best];
@@ -104,7 +114,7 @@ WG_DEVICE bool is_last(wg_block *b, const chain &c)
 
 /* An empty state; the largest logit, where a row's pieces tell it. */
 WG_KERNEL WG_LAUNCH_BOUNDS(WG_BLOCK_THREADS, 1)
-sample_begin(const float *logits, int n, const wg_gpu_best *piece, char *scratch, size_t room)
+    sample_begin(const float *logits, int n, const wg_gpu_best *piece, char *scratch, size_t room)
 {
     wg_depend();
     WG_SHARED(wg_block, b, 1);
@@ -125,7 +135,7 @@ sample_begin(const float *logits, int n, const wg_gpu_best *piece, char *scratch
 }
 
 WG_KERNEL WG_LAUNCH_BOUNDS(WG_BLOCK_THREADS, 1)
-sample_largest(const float *logits, int n, wg_gpu_chain o, double *rows, char *scratch, size_t room)
+    sample_largest(const float *logits, int n, wg_gpu_chain o, double *rows, char *scratch, size_t room)
 {
     wg_depend();
     WG_SHARED(wg_block, b, 1);
@@ -144,7 +154,7 @@ struct weigh {
 };
 
 WG_KERNEL WG_LAUNCH_BOUNDS(WG_BLOCK_THREADS, 1)
-sample_weigh(const float *logits, int n, wg_gpu_chain o, double *rows, char *scratch, size_t room)
+    sample_weigh(const float *logits, int n, wg_gpu_chain o, double *rows, char *scratch, size_t room)
 {
     wg_depend();
     WG_SHARED(wg_block, b, 1);
@@ -207,7 +217,7 @@ WG_DEVICE wg_mass part_of(const chain &c, wg_mass all) { return wg_mass_of(c.o.t
 WG_DEVICE wg_mass everything() { return ~(wg_mass)0; }
 
 WG_KERNEL WG_LAUNCH_BOUNDS(WG_BLOCK_THREADS, 1)
-sample_fill(const float *logits, int n, wg_gpu_chain o, double *rows, char *scratch, size_t room)
+    sample_fill(const float *logits, int n, wg_gpu_chain o, double *rows, char *scratch, size_t room)
 {
     wg_depend();
     WG_SHARED(wg_block, b, 1);
@@ -266,7 +276,7 @@ WG_DEVICE void end_prefix(wg_block *b, const chain &c)
 
 /* Collects the tokens of the bucket; among them is the end. */
 WG_KERNEL WG_LAUNCH_BOUNDS(WG_BLOCK_THREADS, 1)
-sample_cut(const float *logits, int n, wg_gpu_chain o, double *rows, char *scratch, size_t room, int again)
+    sample_cut(const float *logits, int n, wg_gpu_chain o, double *rows, char *scratch, size_t room, int again)
 {
     wg_depend();
     WG_SHARED(wg_block, b, 1);
@@ -308,7 +318,7 @@ WG_DEVICE keep kept_of(const chain &c)
 }
 
 WG_KERNEL WG_LAUNCH_BOUNDS(WG_BLOCK_THREADS, 1)
-sample_keep(const float *logits, int n, wg_gpu_chain o, double *rows, char *scratch, size_t room)
+    sample_keep(const float *logits, int n, wg_gpu_chain o, double *rows, char *scratch, size_t room)
 {
     wg_depend();
     WG_SHARED(wg_block, b, 1);
@@ -323,7 +333,7 @@ sample_keep(const float *logits, int n, wg_gpu_chain o, double *rows, char *scra
 }
 
 WG_KERNEL WG_LAUNCH_BOUNDS(WG_BLOCK_THREADS, 1)
-sample_store(const float *logits, int n, wg_gpu_chain o, double *rows, char *scratch, size_t room, int32_t *point)
+    sample_store(const float *logits, int n, wg_gpu_chain o, double *rows, char *scratch, size_t room, int32_t *point)
 {
     wg_depend();
     const chain c = chain_at(logits, n, o, rows, scratch, room);

@@ -8,8 +8,14 @@
 
 #include "kernels/cuda/fused.h"
 
-enum { SLICES = 4, LINE = WG_GPU_K + 8, TERMS = 2, PIECES = WG_GPU_K / 8 /* of 16 bytes in a line */,
-       ENOUGH = 128 /* blocks of a grid, for any card */, BOUND = 384 /* leaves a thread 168 registers */ };
+enum {
+    SLICES = 4,
+    LINE = WG_GPU_K + 8,
+    TERMS = 2,
+    PIECES = WG_GPU_K / 8 /* of 16 bytes in a line */,
+    ENOUGH = 128 /* blocks of a grid, for any card */,
+    BOUND = 384 /* leaves a thread 168 registers */
+};
 
 /* Warps of a stripe. A block has one or more stripes side by side. */
 WG_HD static constexpr int warps_of(int tiles) { return tiles == 1 ? SLICES : 1; }
@@ -60,10 +66,10 @@ template <int COUNT> WG_DEVICE void gather_slices(int stripes, float *sum, float
 {
     const int lane = (int)threadIdx.x % WG_WARP, warp = (int)threadIdx.x / WG_WARP;
     __syncthreads();
-    WG_UNROLL for (int i = 0; i < COUNT; i++) room[(warp * COUNT + i) * WG_WARP + lane] = sum[i];
+    WG_UNROLL_FOR(int i = 0; i < COUNT; i++) room[(warp * COUNT + i) * WG_WARP + lane] = sum[i];
     __syncthreads();
     for (int slice = 1; slice < SLICES && warp < stripes; slice++)
-        WG_UNROLL for (int i = 0; i < COUNT; i++) sum[i] += room[((slice * stripes + warp) * COUNT + i) * WG_WARP + lane];
+        WG_UNROLL_FOR(int i = 0; i < COUNT; i++) sum[i] += room[((slice * stripes + warp) * COUNT + i) * WG_WARP + lane];
     __syncthreads();
 }
 

@@ -10,7 +10,8 @@
 #include "kernels/rule/sampled.h"
 #include "kernels/rule/typical.h"
 
-template <int KIND> WG_DEVICE void verify_tree(const wg_rule_block *b, const wg_rule *o)
+template <int KIND
+> WG_DEVICE void verify_tree(const wg_rule_block *b, const wg_rule *o)
 {
     switch (KIND) {
     case WG_RULE_GREEDY: wg_verify_greedy(b); break;
@@ -28,10 +29,10 @@ template <int KIND> WG_DEVICE void verify_tree(const wg_rule_block *b, const wg_
     }
 }
 
-template <int KIND>
-WG_KERNEL WG_LAUNCH_BOUNDS(WG_BLOCK_THREADS, 1)
-verify_tree(wg_rule rule, const wg_rule_tree *tree, int vocab, const double *p, const int32_t *p_one_hot, const double *q,
-            const int32_t *q_one_hot, double *scratch, wg_rule_path *path)
+template <int KIND
+> WG_KERNEL WG_LAUNCH_BOUNDS(WG_BLOCK_THREADS, 1)
+        verify_tree(wg_rule rule, const wg_rule_tree *tree, int vocab, const double *p, const int32_t *p_one_hot,
+                    const double *q, const int32_t *q_one_hot, double *scratch, wg_rule_path *path)
 {
     wg_depend();
     WG_SHARED(wg_block, block, 1);
@@ -57,7 +58,8 @@ verify_tree(wg_rule rule, const wg_rule_tree *tree, int vocab, const double *p, 
     b.order = (wg_ratio_test *)b.drawn;
     b.taken = (wg_score_block *)(b.drawn + 2 * wg_gpu_sorted(vocab));
     b.out = path + blockIdx.x;
-    verify_tree<KIND>(&b, &rule);
+    verify_tree < KIND
+    > (&b, &rule);
 }
 
 extern "C" void WG_GPU(verify)(wg_gpu *g, const wg_rule *rule, const wg_rule_tree *tree, int trees, int vocab, const double *p,

@@ -24,8 +24,8 @@
 #include <string.h>
 
 enum {
-    HEADS = 8,                                 /* query heads that pass through a chunk together */
-    GROUP = LANES < HEADS ? LANES : HEADS,     /* of them, one lane each */
+    HEADS = 8,                             /* query heads that pass through a chunk together */
+    GROUP = LANES < HEADS ? LANES : HEADS, /* of them, one lane each */
     QUADS = LANES / 4,
     V_MOST = WIDE_ONE > WIDE ? WIDE_ONE : WIDE,
     BLOCKS = WG_MAX_HEAD / WG_KV_BLOCK,
@@ -40,12 +40,12 @@ typedef struct chunk {
 /* What the heads of a tile keep between chunks, and the chunk's weights. */
 typedef struct tile {
     _Alignas(64) float m[16], l[16], c[16];
-    _Alignas(64) float s[HEADS][WG_CHUNK_KEYS];     /* scores, then weights */
-    _Alignas(64) float scale[WG_CHUNK_KEYS];        /* WG_KV_Q8: of a block of every key, or value, */
-    _Alignas(64) float w[HEADS][WG_CHUNK_KEYS];     /* weights times the values' scales, */
-    _Alignas(64) int8_t code[HEADS][WG_MAX_HEAD];   /* the queries as codes, padded with zeros to whole blocks, */
-    float by[HEADS][BLOCKS];                        /* their scales times the attention's, */
-    int sum[HEADS][BLOCKS];                         /* and the sums of their codes */
+    _Alignas(64) float s[HEADS][WG_CHUNK_KEYS];   /* scores, then weights */
+    _Alignas(64) float scale[WG_CHUNK_KEYS];      /* WG_KV_Q8: of a block of every key, or value, */
+    _Alignas(64) float w[HEADS][WG_CHUNK_KEYS];   /* weights times the values' scales, */
+    _Alignas(64) int8_t code[HEADS][WG_MAX_HEAD]; /* the queries as codes, padded with zeros to whole blocks, */
+    float by[HEADS][BLOCKS];                      /* their scales times the attention's, */
+    int sum[HEADS][BLOCKS];                       /* and the sums of their codes */
 } tile;
 
 static inline size_t size_of(const int type) { return wg_kv_row_bytes(type, 1); }
@@ -59,39 +59,40 @@ INLINE void score4(const int type, const int G, const float *q, int hd, const ch
     const int most = SCORE_SUMS / (4 * G), H = most < PARTS ? most : PARTS; /* parts of the lanes that have registers */
     const int size = (int)size_of(type);
     vec sum[SHARE][PARTS][4], all[SHARE][PARTS][4];
-    UNROLL for (int h0 = 0; h0 < PARTS; h0 += H) {
+    UNROLL_FOR(int h0 = 0; h0 < PARTS; h0 += H) {
         const int full = LANES * h0 + (hd + 16 - LANES * (h0 + H)) / 16 * 16; /* elements, with whole registers */
-        UNROLL for (int i = 0; i < G * H * 4; i++) sum[i / (4 * H)][h0 + i / 4 % H][i % 4] = v_all(0);
+        UNROLL_FOR(int i = 0; i < G * H * 4; i++) sum[i / (4 * H)][h0 + i / 4 % H][i % 4] = v_all(0);
         int d = LANES * h0;
         for (; d < full; d += 16) {
             if (h0 == 0 && d * size % 64 == 0)
-                UNROLL for (int e = 0; e < 4; e++) v_ask(next[e] + d * size);
-            UNROLL for (int h = h0; h < h0 + H; h++) {
+                UNROLL_FOR(int e = 0; e < 4; e++) v_ask(next[e] + d * size);
+            UNROLL_FOR(int h = h0; h < h0 + H; h++) {
                 const int at = d + LANES * (h - h0);
                 vec x[SHARE];
-                UNROLL for (int g = 0; g < G; g++) x[g] = v_load(WG_F32, q + g * hd + at);
-                UNROLL for (int e = 0; e < 4; e++) {
+                UNROLL_FOR(int g = 0; g < G; g++) x[g] = v_load(WG_F32, q + g * hd + at);
+                UNROLL_FOR(int e = 0; e < 4; e++) {
                     const vec k = v_load(type, key[e] + at * size);
-                    UNROLL for (int g = 0; g < G; g++) sum[g][h][e] = v_fma(x[g], k, sum[g][h][e]);
+                    UNROLL_FOR(int g = 0; g < G; g++) sum[g][h][e] = v_fma(x[g], k, sum[g][h][e]);
                 }
             }
         }
-        if (d < hd) UNROLL for (int h = h0; h < h0 + H; h++, d += LANES) {
-            if (h > h0 && d >= hd) break;
-            vec k[4];
-            UNROLL for (int e = 0; e < 4; e++) k[e] = v_load_first(type, hd - d, key[e] + d * size);
-            UNROLL for (int g = 0; g < G; g++) {
-                const vec x = v_load_first(WG_F32, hd - d, q + g * hd + d);
-                UNROLL for (int e = 0; e < 4; e++) sum[g][h][e] = v_fma(x, k[e], sum[g][h][e]);
+        if (d < hd)
+            UNROLL_FOR(int h = h0; h < h0 + H; h++, d += LANES) {
+                if (h > h0 && d >= hd) break;
+                vec k[4];
+                UNROLL_FOR(int e = 0; e < 4; e++) k[e] = v_load_first(type, hd - d, key[e] + d * size);
+                UNROLL_FOR(int g = 0; g < G; g++) {
+                    const vec x = v_load_first(WG_F32, hd - d, q + g * hd + d);
+                    UNROLL_FOR(int e = 0; e < 4; e++) sum[g][h][e] = v_fma(x, k[e], sum[g][h][e]);
+                }
             }
-        }
-        UNROLL for (int g = 0; g < G; g++)
-            UNROLL for (int i = 0; i < 4 * H; i++) all[g][h0 + i / 4][i % 4] = sum[g][h0 + i / 4][i % 4];
+        UNROLL_FOR(int g = 0; g < G; g++)
+            UNROLL_FOR(int i = 0; i < 4 * H; i++) all[g][h0 + i / 4][i % 4] = sum[g][h0 + i / 4][i % 4];
         if (h0 + H < PARTS) PUT_AWAY(all);
     }
-    UNROLL for (int g = 0; g < G; g++) {
+    UNROLL_FOR(int g = 0; g < G; g++) {
         vec v[4];
-        UNROLL for (int e = 0; e < 4; e++) {
+        UNROLL_FOR(int e = 0; e < 4; e++) {
             lanes16 x;
             EACH x.v[i] = all[g][i][e];
             v[e] = fold_parts(ADD, x);
@@ -111,13 +112,13 @@ INLINE void score(const int type, const int G, const float *q, int hd, const cha
 #endif
     for (int j = 0; j < n; j += LANES) {
         vec quad[SHARE][QUADS];
-        UNROLL for (int i = 0; i < G * QUADS; i++) quad[i / QUADS][i % QUADS] = v_all(0);
+        UNROLL_FOR(int i = 0; i < G * QUADS; i++) quad[i / QUADS][i % QUADS] = v_all(0);
         for (int i = 0; i < QUADS && j + 4 * i < n; i++) {
             vec four[SHARE];
             score4(type, G, q, hd, key + j + 4 * i, next + j + 4 * i, four);
-            UNROLL for (int g = 0; g < G; g++) quad[g][i] = four[g];
+            UNROLL_FOR(int g = 0; g < G; g++) quad[g][i] = four[g];
         }
-        UNROLL for (int g = 0; g < G; g++) v_store(s[g] + j, fold_quads(ADD, quad[g]) * v_all(scale));
+        UNROLL_FOR(int g = 0; g < G; g++) v_store(s[g] + j, fold_quads(ADD, quad[g]) * v_all(scale));
     }
 }
 
@@ -145,10 +146,10 @@ INLINE void score_codes(const int G, tile *t, int h, int b, const char *const *k
                         int width)
 {
     byte_vec q[SHARE][PARTS];
-    UNROLL for (int g = 0; g < G; g++) EACH q[g][i] = i_load(t->code[h + g] + WG_KV_BLOCK * b + 4 * LANES * i);
+    UNROLL_FOR(int g = 0; g < G; g++) EACH q[g][i] = i_load(t->code[h + g] + WG_KV_BLOCK * b + 4 * LANES * i);
     for (int j = 0; j < n; j += LANES) {
         ivec sum[SHARE][LANES];
-        UNROLL for (int e = 0; e < LANES; e++) {
+        UNROLL_FOR(int e = 0; e < LANES; e++) {
             const int from = j + e < n ? j + e : n - 1;
             const char *p = key[from] + at;
             char block[WG_KV_BLOCK] = { 0 };
@@ -156,12 +157,12 @@ INLINE void score_codes(const int G, tile *t, int h, int b, const char *const *k
             v_ask(next[from] + at);
             byte_vec k[PARTS];
             EACH k[i] = i_load((const int8_t *)p + 4 * LANES * i);
-            UNROLL for (int g = 0; g < G; g++) {
+            UNROLL_FOR(int g = 0; g < G; g++) {
                 sum[g][e] = i_zero();
                 EACH sum[g][e] = i_dot(sum[g][e], k[i], q[g][i]);
             }
         }
-        UNROLL for (int g = 0; g < G; g++) {
+        UNROLL_FOR(int g = 0; g < G; g++) {
             const vec dot = i_fold(sum[g]) * v_all(t->by[h + g][b]), scale = v_load(WG_F32, t->scale + j);
             v_store(t->s[h + g] + j, v_fma(dot, scale, b ? v_load(WG_F32, t->s[h + g] + j) : v_all(0)));
         }
@@ -182,7 +183,7 @@ static void score_codes_all(tile *t, int h, int end, int b, const char *const *k
 INLINE vec fold_heads(const int op, const vec v[GROUP], int heads, vec rest)
 {
     vec quad[QUADS];
-    UNROLL for (int i = 0; i < QUADS; i++) quad[i] = 4 * i < GROUP && 4 * i < heads ? fold_quad(op, v + 4 * i) : rest;
+    UNROLL_FOR(int i = 0; i < QUADS; i++) quad[i] = 4 * i < GROUP && 4 * i < heads ? fold_quad(op, v + 4 * i) : rest;
     return fold_quads(op, quad);
 }
 
@@ -190,7 +191,7 @@ INLINE void weigh_group(tile *t, int h0, int heads, const int full, int n)
 {
     const vec before = v_load(WG_F32, t->m + h0), least = v_all(-INFINITY);
     vec v[GROUP];
-    UNROLL for (int h = 0; h < GROUP; h++) {
+    UNROLL_FOR(int h = 0; h < GROUP; h++) {
         v[h] = least;
         if (h < heads)
             for (int j = 0; j < n; j += LANES) {
@@ -203,7 +204,7 @@ INLINE void weigh_group(tile *t, int h0, int heads, const int full, int n)
     for (int h = 0; h < heads; h++) {
         const vec top = v_all(t->m[h0 + h]);
         lanes16 sum = all16(0);
-        UNROLL for (int j = 0; j < WG_CHUNK_KEYS; j += LANES) {
+        UNROLL_FOR(int j = 0; j < WG_CHUNK_KEYS; j += LANES) {
             if (!full && j >= n) break;
             vec w = v_load(WG_F32, t->s[h0 + h] + j) - top;
             exp32_low(&w, 1);
@@ -250,14 +251,14 @@ INLINE void mix(const int type, const int H, const int V, const int shared, cons
     const int n = x->n;
     size_t from[HEADS];
     vec sum[HEADS][V_MOST];
-    UNROLL for (int h = 0; h < H; h++) from[h] = x->v[h] + (size_t)d * size;
-    UNROLL for (int h = 0; h < H; h++)
-        UNROLL for (int i = 0; i < V; i++) {
+    UNROLL_FOR(int h = 0; h < H; h++) from[h] = x->v[h] + (size_t)d * size;
+    UNROLL_FOR(int h = 0; h < H; h++)
+        UNROLL_FOR(int i = 0; i < V; i++) {
             const float *at = x->o[h] + d + LANES * i;
             sum[h][i] = (whole ? v_load(WG_F32, at) : v_load_first(WG_F32, left, at)) * v_all(x->c[h]);
         }
     for (int j = 0; j < n; j++)
-        UNROLL for (int h0 = 0; h0 < H; h0 += shared ? H : 1) {
+        UNROLL_FOR(int h0 = 0; h0 < H; h0 += shared ? H : 1) {
             const int end = shared ? H : h0 + 1; /* the heads [h0,end) read one place */
             const char *at = key[j] + from[h0], *ask = next[j] + from[h0];
             vec by[HEADS];
@@ -265,16 +266,16 @@ INLINE void mix(const int type, const int H, const int V, const int shared, cons
                 HOLD(at);
                 HOLD(ask);
             }
-            UNROLL for (int h = h0; h < end; h++) by[h] = v_all(w[h][j]);
-            UNROLL for (int i = 0; i < V; i++) {
+            UNROLL_FOR(int h = h0; h < end; h++) by[h] = v_all(w[h][j]);
+            UNROLL_FOR(int i = 0; i < V; i++) {
                 const size_t far = (size_t)(LANES * i) * size;
                 const vec value = whole ? v_load(type, at + far) : v_load_first(type, left, at);
                 if (V > 1 && far % 64 == 0) v_ask(ask + far);
-                UNROLL for (int h = h0; h < end; h++) sum[h][i] = v_fma(by[h], value, sum[h][i]);
+                UNROLL_FOR(int h = h0; h < end; h++) sum[h][i] = v_fma(by[h], value, sum[h][i]);
             }
         }
-    UNROLL for (int h = 0; h < H; h++)
-        UNROLL for (int i = 0; i < V; i++) {
+    UNROLL_FOR(int h = 0; h < H; h++)
+        UNROLL_FOR(int i = 0; i < V; i++) {
             if (whole) v_store(x->o[h] + d + LANES * i, sum[h][i]);
             else v_store_first(x->o[h] + d, left, sum[h][i]);
         }
@@ -330,7 +331,7 @@ static int end_of_share(const place *p, int h, int most)
 }
 
 OUTLINE void score_floats(const kind *k, tile *t, const place *p, const float *q, const chunk *now, const chunk *next, int n,
-                         float scale)
+                          float scale)
 {
     const char *key[WG_CHUNK_KEYS], *ahead[WG_CHUNK_KEYS];
     for (int h = 0, end; h < p->heads; h = end) {
@@ -365,7 +366,7 @@ OUTLINE void score_blocks(tile *t, const place *p, const chunk *now, const chunk
 
 /* The value's scale goes into the weight, as ops.h says. */
 OUTLINE void mix_blocks(const kind *k, tile *t, const place *p, mixing x, const chunk *now, const chunk *next, size_t value_at,
-                       int slots)
+                        int slots)
 {
     x.w = (const float(*)[WG_CHUNK_KEYS])t->w;
     for (int h = 0, end; h < p->heads; h = end) {
@@ -420,33 +421,40 @@ static void attend(const kind *k, const float *q, const wg_row_keys *keys, const
         for (int d = 0; d < p->hd; d++) o[h][d] /= t.l[h];
 }
 
-#define SCORE(name, type, G)                                                                                                \
-    OUTLINE void name##_score##G(const float *q, int hd, const char *const *key, const char *const *next, int n, float scale, \
-                                 float (*s)[WG_CHUNK_KEYS])                                                                 \
-    {                                                                                                                       \
-        score(type, G <= SHARE ? G : 1, q, hd, key, next, n, scale, s);                                                     \
+#define SCORE(name, type, G)                                                                                                   \
+    OUTLINE void name##_score##G(const float *q, int hd, const char *const *key, const char *const *next, int n, float scale,  \
+                                 float(*s)[WG_CHUNK_KEYS])                                                                     \
+    {                                                                                                                          \
+        score(type, G <= SHARE ? G : 1, q, hd, key, next, n, scale, s);                                                        \
     }
-#define MIX(name, type, H, shared)                                                                                          \
-    OUTLINE void name##_mix##H##_##shared(const mixing *x, int d, int end)                                  \
-    {                                                                                                                       \
-        mix_heads(type, H, shared, x, d, end);                                                                           \
-    }
-#define MIXES(name, type)                                                                                                   \
-    MIX(name, type, 1, 1) MIX(name, type, 2, 0) MIX(name, type, 2, 1) MIX(name, type, 4, 0) MIX(name, type, 4, 1)            \
-    MIX(name, type, 8, 0) MIX(name, type, 8, 1)
+#define MIX(name, type, H, shared)                                                                                             \
+    OUTLINE void name##_mix##H##_##shared(const mixing *x, int d, int end) { mix_heads(type, H, shared, x, d, end); }
+#define MIXES(name, type)                                                                                                      \
+    MIX(name, type, 1, 1)                                                                                                      \
+    MIX(name, type, 2, 0)                                                                                                      \
+    MIX(name, type, 2, 1)                                                                                                      \
+    MIX(name, type, 4, 0)                                                                                                      \
+    MIX(name, type, 4, 1)                                                                                                      \
+    MIX(name, type, 8, 0)                                                                                                      \
+    MIX(name, type, 8, 1)
+/* clang-format off */
 #define MIX_TABLE(name)                                                                                                     \
     {                                                                                                                       \
         { 0, name##_mix1_1 }, { APART ? name##_mix2_0 : 0, name##_mix2_1 },                                                 \
         { MANY >= 4 && APART ? name##_mix4_0 : 0, MANY >= 4 ? name##_mix4_1 : 0 },                                          \
         { MANY >= 8 && APART ? name##_mix8_0 : 0, MANY >= 8 ? name##_mix8_1 : 0 },                                          \
     }
-#define FLOATS(name, type)                                                                                                  \
-    SCORE(name, type, 1) SCORE(name, type, 2) SCORE(name, type, 3) SCORE(name, type, 4)                                      \
-    MIXES(name, type)                                                                                                       \
-    static const kind name = {                                                                                              \
-        type,                                                                                                               \
-        { 0, name##_score1, name##_score2, SHARE >= 4 ? name##_score3 : 0, SHARE >= 4 ? name##_score4 : 0 },                 \
-        MIX_TABLE(name),                                                                                                    \
+/* clang-format on */
+#define FLOATS(name, type)                                                                                                     \
+    SCORE(name, type, 1)                                                                                                       \
+    SCORE(name, type, 2)                                                                                                       \
+    SCORE(name, type, 3)                                                                                                       \
+    SCORE(name, type, 4)                                                                                                       \
+    MIXES(name, type)                                                                                                          \
+    static const kind name = {                                                                                                 \
+        type,                                                                                                                  \
+        { 0, name##_score1, name##_score2, SHARE >= 4 ? name##_score3 : 0, SHARE >= 4 ? name##_score4 : 0 },                   \
+        MIX_TABLE(name),                                                                                                       \
     };
 
 #ifndef OTHERWISE

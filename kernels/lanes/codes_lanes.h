@@ -11,20 +11,21 @@
 INLINE float codes_of(const float *x, const int n, const int blocks, int8_t *code, int sum[2])
 {
     lanes16 v[4], max;
-    UNROLL for (int k = 0; k < 2 * blocks; k++) {
+    UNROLL_FOR(int k = 0; k < 2 * blocks; k++) {
         v[k] = load16(n - 16 * k, x + 16 * k);
-        EACH {
+        EACH
+        {
             v[k].v[i] = v_clamp(v[k].v[i], WG_ACT_CLAMP);
             max.v[i] = k ? v_larger(v_abs(v[k].v[i]), max.v[i]) : v_abs(v[k].v[i]);
         }
     }
     const float d = wg_q8_scale(largest16(max)), inverse = d > 0 ? 1.0f / d : 0.0f;
-    UNROLL for (int k = 0; k < blocks; k++) {
+    UNROLL_FOR(int k = 0; k < blocks; k++) {
         vec scaled[2 * PARTS];
         int half[2];
-        UNROLL for (int i = 0; i < 2 * PARTS; i++) scaled[i] = v[2 * k + i / PARTS].v[i % PARTS] * v_all(inverse);
+        UNROLL_FOR(int i = 0; i < 2 * PARTS; i++) scaled[i] = v[2 * k + i / PARTS].v[i % PARTS] * v_all(inverse);
         v_codes32(code + 32 * k, scaled, half);
-        UNROLL for (int i = 0; i < 2; i++) sum[i] = k ? sum[i] + half[i] : half[i];
+        UNROLL_FOR(int i = 0; i < 2; i++) sum[i] = k ? sum[i] + half[i] : half[i];
     }
     return d;
 }

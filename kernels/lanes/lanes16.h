@@ -25,12 +25,18 @@
 #include "kernels/types.h"
 #include "kernels/unroll.h"
 
-typedef struct lanes16 { vec v[PARTS]; } lanes16;         /* lane LANES i + l is lane l of v[i] */
-typedef struct mask16 { mask m[PARTS]; } mask16;
-typedef struct doubles16 { dvec v[2 * PARTS]; } doubles16;
+typedef struct lanes16 {
+    vec v[PARTS];
+} lanes16; /* lane LANES i + l is lane l of v[i] */
+typedef struct mask16 {
+    mask m[PARTS];
+} mask16;
+typedef struct doubles16 {
+    dvec v[2 * PARTS];
+} doubles16;
 
-#define EACH UNROLL for (int i = 0; i < PARTS; i++)
-#define EACH_DOUBLE UNROLL for (int i = 0; i < 2 * PARTS; i++)
+#define EACH UNROLL_FOR(int i = 0; i < PARTS; i++)
+#define EACH_DOUBLE UNROLL_FOR(int i = 0; i < 2 * PARTS; i++)
 
 INLINE lanes16 all16(float x)
 {
@@ -57,7 +63,8 @@ INLINE lanes16 load16(int n, const float *p)
 }
 INLINE void store16(float *p, int n, lanes16 x)
 {
-    EACH {
+    EACH
+    {
         if (WHOLE(n)) v_store(p + LANES * i, x.v[i]);
         else v_store_first(p + LANES * i, n - LANES * i, x.v[i]);
     }
@@ -98,8 +105,8 @@ INLINE unsigned bits16(mask16 x)
 /* The first folds, as long as registers are left to fold; the whole fold; the largest, in any order. */
 INLINE vec fold_parts(const int op, lanes16 x)
 {
-    UNROLL for (int w = PARTS / 2; w; w /= 2)
-        UNROLL for (int i = 0; i < w; i++) x.v[i] = join(op, x.v[i], x.v[i + w]);
+    UNROLL_FOR(int w = PARTS / 2; w; w /= 2)
+        UNROLL_FOR(int i = 0; i < w; i++) x.v[i] = join(op, x.v[i], x.v[i + w]);
     return x.v[0];
 }
 INLINE float fold16(lanes16 x) { return v_fold(fold_parts(ADD, x)); }
@@ -120,8 +127,8 @@ INLINE doubles16 zero_doubles(void)
 }
 INLINE double fold16_double(doubles16 x)
 {
-    UNROLL for (int w = PARTS; w; w /= 2)
-        UNROLL for (int i = 0; i < w; i++) x.v[i] = x.v[i] + x.v[i + w];
+    UNROLL_FOR(int w = PARTS; w; w /= 2)
+        UNROLL_FOR(int i = 0; i < w; i++) x.v[i] = x.v[i] + x.v[i + w];
     return d_fold(x.v[0]);
 }
 INLINE dvec load_doubles(int n, const double *p, int i) /* register i of 16 doubles */
@@ -146,18 +153,18 @@ INLINE void exp32_low(vec *x, const int n)
 {
     static const float c[] = { WG_EXP32_C5, WG_EXP32_C4, WG_EXP32_C3, WG_EXP32_C2, 1.0f, 1.0f };
     const int H = n < IN_STEP ? n : IN_STEP;
-    UNROLL for (int at = 0; at < n; at += H, x += H) {
+    UNROLL_FOR(int at = 0; at < n; at += H, x += H) {
         vec t[IN_STEP], r[IN_STEP], p[IN_STEP];
         mask some[IN_STEP];
-        UNROLL for (int h = 0; h < H; h++) t[h] = v_fma(x[h], v_all(WG_LOG2E32), v_all(WG_EXP32_MAGIC));
-        UNROLL for (int h = 0; h < H; h++) p[h] = t[h] - v_all(WG_EXP32_MAGIC);
-        UNROLL for (int h = 0; h < H; h++) r[h] = v_fma(p[h], v_all(-WG_LN2_HIGH32), x[h]);
-        UNROLL for (int h = 0; h < H; h++) r[h] = v_fma(p[h], v_all(-WG_LN2_LOW32), r[h]);
-        UNROLL for (int h = 0; h < H; h++) some[h] = v_notbelow(x[h], v_all(WG_EXP32_LOW));
-        UNROLL for (int h = 0; h < H; h++) p[h] = v_all(WG_EXP32_C6);
-        UNROLL for (int k = 0; k < 6; k++)
-            UNROLL for (int h = 0; h < H; h++) p[h] = v_fma(p[h], r[h], v_all(c[k]));
-        UNROLL for (int h = 0; h < H; h++) x[h] = v_raise(some[h], p[h], t[h]);
+        UNROLL_FOR(int h = 0; h < H; h++) t[h] = v_fma(x[h], v_all(WG_LOG2E32), v_all(WG_EXP32_MAGIC));
+        UNROLL_FOR(int h = 0; h < H; h++) p[h] = t[h] - v_all(WG_EXP32_MAGIC);
+        UNROLL_FOR(int h = 0; h < H; h++) r[h] = v_fma(p[h], v_all(-WG_LN2_HIGH32), x[h]);
+        UNROLL_FOR(int h = 0; h < H; h++) r[h] = v_fma(p[h], v_all(-WG_LN2_LOW32), r[h]);
+        UNROLL_FOR(int h = 0; h < H; h++) some[h] = v_notbelow(x[h], v_all(WG_EXP32_LOW));
+        UNROLL_FOR(int h = 0; h < H; h++) p[h] = v_all(WG_EXP32_C6);
+        UNROLL_FOR(int k = 0; k < 6; k++)
+            UNROLL_FOR(int h = 0; h < H; h++) p[h] = v_fma(p[h], r[h], v_all(c[k]));
+        UNROLL_FOR(int h = 0; h < H; h++) x[h] = v_raise(some[h], p[h], t[h]);
     }
 }
 
@@ -177,19 +184,19 @@ INLINE void exp64_low(dvec *x, const int n, const int keep_nan)
     static const double c[] = { WG_EXP64_C10, WG_EXP64_C9, WG_EXP64_C8, WG_EXP64_C7, WG_EXP64_C6, WG_EXP64_C5,
                                 WG_EXP64_C4,  WG_EXP64_C3, WG_EXP64_C2, 1.0,         1.0 };
     const int H = n < IN_STEP ? n : IN_STEP;
-    UNROLL for (int at = 0; at < n; at += H, x += H) {
+    UNROLL_FOR(int at = 0; at < n; at += H, x += H) {
         dvec t[IN_STEP], r[IN_STEP], p[IN_STEP];
         dmask some[IN_STEP];
-        UNROLL for (int h = 0; h < H; h++) t[h] = d_fma(x[h], d_all(WG_LOG2E64), d_all(WG_EXP64_MAGIC));
-        UNROLL for (int h = 0; h < H; h++) p[h] = t[h] - d_all(WG_EXP64_MAGIC);
-        UNROLL for (int h = 0; h < H; h++) r[h] = d_fma(p[h], d_all(-WG_LN2_HIGH64), x[h]);
-        UNROLL for (int h = 0; h < H; h++) r[h] = d_fma(p[h], d_all(-WG_LN2_LOW64), r[h]);
-        UNROLL for (int h = 0; h < H; h++)
+        UNROLL_FOR(int h = 0; h < H; h++) t[h] = d_fma(x[h], d_all(WG_LOG2E64), d_all(WG_EXP64_MAGIC));
+        UNROLL_FOR(int h = 0; h < H; h++) p[h] = t[h] - d_all(WG_EXP64_MAGIC);
+        UNROLL_FOR(int h = 0; h < H; h++) r[h] = d_fma(p[h], d_all(-WG_LN2_HIGH64), x[h]);
+        UNROLL_FOR(int h = 0; h < H; h++) r[h] = d_fma(p[h], d_all(-WG_LN2_LOW64), r[h]);
+        UNROLL_FOR(int h = 0; h < H; h++)
             some[h] = keep_nan ? d_notbelow(x[h], d_all(WG_EXP64_LOW)) : d_atleast(x[h], d_all(WG_EXP64_LOW));
-        UNROLL for (int h = 0; h < H; h++) p[h] = d_all(WG_EXP64_C11);
-        UNROLL for (int k = 0; k < 11; k++)
-            UNROLL for (int h = 0; h < H; h++) p[h] = d_fma(p[h], r[h], d_all(c[k]));
-        UNROLL for (int h = 0; h < H; h++) x[h] = d_raise(some[h], p[h], t[h]);
+        UNROLL_FOR(int h = 0; h < H; h++) p[h] = d_all(WG_EXP64_C11);
+        UNROLL_FOR(int k = 0; k < 11; k++)
+            UNROLL_FOR(int h = 0; h < H; h++) p[h] = d_fma(p[h], r[h], d_all(c[k]));
+        UNROLL_FOR(int h = 0; h < H; h++) x[h] = d_raise(some[h], p[h], t[h]);
     }
 }
 

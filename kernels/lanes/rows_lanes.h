@@ -181,9 +181,9 @@ static float largest(const float *x, int n)
     enum { CHAINS = 4 };
     lanes16 max[CHAINS];
     int i = 0;
-    UNROLL for (int e = 0; e < CHAINS; e++) max[e] = all16(-INFINITY);
+    UNROLL_FOR(int e = 0; e < CHAINS; e++) max[e] = all16(-INFINITY);
     for (; i + 16 * CHAINS <= n; i += 16 * CHAINS)
-        UNROLL for (int e = 0; e < CHAINS; e++) max[e] = larger16(load16(16, x + i + 16 * e), max[e]);
+        UNROLL_FOR(int e = 0; e < CHAINS; e++) max[e] = larger16(load16(16, x + i + 16 * e), max[e]);
     for (; i + 16 <= n; i += 16) max[0] = larger16(load16(16, x + i), max[0]);
     if (i < n) max[0] = larger16(load16_or(n - i, x + i, -INFINITY), max[0]);
     return largest16(larger16(larger16(max[0], max[1]), larger16(max[2], max[3])));
@@ -194,7 +194,8 @@ INLINE void soften(const float *x, const int n, double max, double inv_temp, dou
     doubles16 e = widen16(load16_or(n, x, -INFINITY));
     EACH_DOUBLE e.v[i] = (e.v[i] - d_all(max)) * d_all(inv_temp);
     exp64_low(e.v, 2 * PARTS, 1);
-    EACH_DOUBLE {
+    EACH_DOUBLE
+    {
         store_doubles(p, n, i, e.v[i]);
         sum->v[i] = sum->v[i] + e.v[i];
     }
@@ -238,17 +239,17 @@ INLINE uint64_t split(const float *x, const int n, float bound, float max, float
 {
     uint64_t found = 0;
     lanes16 v[AT_ONCE], e[AT_ONCE];
-    UNROLL for (int k = 0; k < AT_ONCE; k++) {
+    UNROLL_FOR(int k = 0; k < AT_ONCE; k++) {
         v[k] = load16_or(n - 16 * k, x + 16 * k, NAN);
         EACH e[k].v[i] = (v[k].v[i] - v_all(max)) * v_all(scale);
     }
     exp32_low(e[0].v, AT_ONCE * PARTS);
-    UNROLL for (int k = 0; k < AT_ONCE; k++) {
+    UNROLL_FOR(int k = 0; k < AT_ONCE; k++) {
         mask16 reach;
-        EACH {
+        EACH
+        {
             const mask below = v_below(v[k].v[i], v_all(bound));
-            UNROLL for (int h = 0; h < 2; h++)
-                sum->v[2 * i + h] = d_add_where(sum->v[2 * i + h], below, e[k].v[i], h);
+            UNROLL_FOR(int h = 0; h < 2; h++) sum->v[2 * i + h] = d_add_where(sum->v[2 * i + h], below, e[k].v[i], h);
             reach.m[i] = v_atleast(v[k].v[i], v_all(bound));
         }
         found |= (uint64_t)bits16(reach) << 16 * k;
@@ -262,8 +263,8 @@ double LEVEL(split)(const float *x, int n, float bound, float max, float scale, 
     doubles16 sum = zero_doubles();
     int found = 0;
     for (int i = 0; i < n; i += WIDE) {
-        uint64_t hit = n - i >= WIDE ? split(x + i, WIDE, bound, max, scale, &sum)
-                                     : split(x + i, n - i, bound, max, scale, &sum);
+        uint64_t hit =
+            n - i >= WIDE ? split(x + i, WIDE, bound, max, scale, &sum) : split(x + i, n - i, bound, max, scale, &sum);
         for (; hit; hit &= hit - 1, found++)
             if (found < room) id[found] = i + __builtin_ctzll(hit);
     }
@@ -288,7 +289,8 @@ INLINE void into_band(wg_band *b, mask16 in, int at, lanes16 v, const float *x)
 {
 #ifdef LANES_PACK /* without a branch on `in`: what few of many elements do is not foreseen */
     (void)x;
-    EACH {
+    EACH
+    {
         const int n = b->n;
         b->n += __builtin_popcount(m_bits(in.m[i]));
         if (n + 16 <= b->room) v_pack(in.m[i], v.v[i], at + LANES * i, b->id + n, b->x + n);
@@ -317,18 +319,19 @@ INLINE void weigh(weighing *w, int at, const int n, wg_band *band)
 {
     lanes16 v[AT_ONCE];
     doubles16 e[AT_ONCE];
-    UNROLL for (int k = 0; k < AT_ONCE; k++) {
+    UNROLL_FOR(int k = 0; k < AT_ONCE; k++) {
         v[k] = load16_or(n - 16 * k, w->x + at + 16 * k, NAN);
         e[k] = widen16(v[k]);
         EACH_DOUBLE e[k].v[i] = (e[k].v[i] - d_all(w->max)) * d_all(w->inv_temp);
     }
     exp64_low(e[0].v, AT_ONCE * 2 * PARTS, 0);
-    UNROLL for (int k = 0; k < AT_ONCE; k++) {
+    UNROLL_FOR(int k = 0; k < AT_ONCE; k++) {
         mask16 in;
-        EACH {
+        EACH
+        {
             const mask over = v_above(v[k].v[i], w->high);
             in.m[i] = m_without(v_atleast(v[k].v[i], w->low), over);
-            UNROLL for (int h = 0; h < 2; h++) {
+            UNROLL_FOR(int h = 0; h < 2; h++) {
                 const dvec one = e[k].v[2 * i + h];
                 const svec steps = steps_of(one);
                 if (w->p) store_doubles(w->p + at + 16 * k, n - 16 * k, 2 * i + h, one);
@@ -359,8 +362,13 @@ INLINE wg_mass weigh_row(weighing w, int n, wg_band *band)
 
 wg_mass LEVEL(weigh64)(const float *x, int n, float max, double inv_temp, double *p, wg_band *band)
 {
-    weighing w = { .x = x, .max = (double)max, .inv_temp = inv_temp, .low = v_all(band->low), .high = v_all(band->high),
-                   .sum = s_zero(), .above = s_zero() };
+    weighing w = { .x = x,
+                   .max = (double)max,
+                   .inv_temp = inv_temp,
+                   .low = v_all(band->low),
+                   .high = v_all(band->high),
+                   .sum = s_zero(),
+                   .above = s_zero() };
     if (!p) return weigh_row(w, n, band); /* two texts: one without stores */
     w.p = p;
     return weigh_row(w, n, band);
@@ -371,8 +379,7 @@ INLINE mask16 prefix16(const float *x, const int n, int at, float edge, int last
 {
     const lanes16 v = load16_or(n, x, NAN);
     mask16 in;
-    EACH in.m[i] = m_or(v_above(v.v[i], v_all(edge)),
-                        m_and(v_equal(v.v[i], v_all(edge)), v_first(last - at - LANES * i + 1)));
+    EACH in.m[i] = m_or(v_above(v.v[i], v_all(edge)), m_and(v_equal(v.v[i], v_all(edge)), v_first(last - at - LANES * i + 1)));
     return in;
 }
 
@@ -384,7 +391,8 @@ typedef struct kept {
 INLINE void add_kept(kept *to, const float *x, const double *p, const int n, int at, float edge, int last, double lightest)
 {
     const mask16 prefix = prefix16(x, n, at, edge, last);
-    EACH_DOUBLE {
+    EACH_DOUBLE
+    {
         const dvec w = load_doubles(n, p, i);
         const dmask in = d_also_atleast(d_half_mask(prefix.m[i / 2], i % 2), w, d_all(lightest));
         to->sum = s_add_where(to->sum, in, steps_of(w));
@@ -410,7 +418,8 @@ wg_mass LEVEL(kept64)(const float *x, const double *p, int n, float edge, int la
 INLINE void keep(const float *x, double *p, const int n, int at, float edge, int last, double lightest, double scale)
 {
     const mask16 prefix = prefix16(x, n, at, edge, last);
-    EACH_DOUBLE {
+    EACH_DOUBLE
+    {
         const dvec w = load_doubles(n, p, i);
         const dmask in = d_also_atleast(d_half_mask(prefix.m[i / 2], i % 2), w, d_all(lightest));
         store_doubles(p, n, i, d_keep(in, w * d_all(scale)));

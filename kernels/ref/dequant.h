@@ -6,8 +6,8 @@
 #include "kernels/layout.h"
 
 typedef struct wg_weights32 {
-    int value[WG_QUANT_BLOCK];    /* code - zero */
-    float scale[2], min;    /* of each part; min: minus what q4_k and q5_k store, 0 where the type has none */
+    int value[WG_QUANT_BLOCK]; /* code - zero */
+    float scale[2], min;       /* of each part; min: minus what q4_k and q5_k store, 0 where the type has none */
 } wg_weights32;
 
 /* Output n, block b. */

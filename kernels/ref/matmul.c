@@ -62,12 +62,10 @@ void wg_matmul_ref(const wg_matrix *w, const void *act, int rows, float *y, size
     for (int m = 0; m < rows; m++)
         for (int n = p0 * WG_PANEL; n < n1; n++) {
             float *to = y + (size_t)m * ldy + (size_t)n;
-            if (w->type == WG_F8_E4M3)
-                *to = dot_f8(w, n, (const float *)act + (size_t)m * (size_t)w->k);
+            if (w->type == WG_F8_E4M3) *to = dot_f8(w, n, (const float *)act + (size_t)m * (size_t)w->k);
             else if (wg_is_quantised(w->type))
                 *to = dot_quantised(w, n, (const wg_q8_act *)act + wg_q8_act_at(m, wg_chunks(w->k)),
                                     (size_t)wg_group_rows(rows, m));
-            else
-                *to = dot_float(w, n, (const float *)act + (size_t)m * (size_t)w->k);
+            else *to = dot_float(w, n, (const float *)act + (size_t)m * (size_t)w->k);
         }
 }

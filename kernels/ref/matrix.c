@@ -160,8 +160,8 @@ void wg_weights_read(const wg_matrix *w, int n, int b, wg_weights32 *out)
 
 const uint8_t *wg_f8_read(const wg_matrix *w, int n, int b, float *scale)
 {
-    const uint8_t *block = (const uint8_t *)w->data + (size_t)(n / WG_PANEL) * wg_float_at(w->type, w->k) +
-                           wg_float_at(w->type, b * WG_F8_RUN);
+    const uint8_t *block =
+        (const uint8_t *)w->data + (size_t)(n / WG_PANEL) * wg_float_at(w->type, w->k) + wg_float_at(w->type, b * WG_F8_RUN);
     memcpy(scale, block + 4 * (n % WG_PANEL), sizeof *scale);
     return block + WG_F8_HEAD + n % WG_PANEL;
 }

@@ -34,7 +34,8 @@ WG_RULE double wg_block_left(const wg_rule_block *b, int i, double r, bool keep)
     const wg_tokens t = wg_tokens_of(b, wg_p(b, i));
     const wg_probs p = wg_whole_p(b, wg_p(b, i));
     wg_mass mine = 0;
-    WG_FOR_TOKENS(t, x) {
+    WG_FOR_TOKENS(t, x)
+    {
         const double part = wg_positive(x == token ? r * p[x] - 1 : r * p[x]);
         if (keep) b->rest[x] = part;
         mine += wg_steps_of(part);

@@ -8,7 +8,9 @@
 
 #include "kernels/rule/arithmetic.h"
 
-typedef struct wg_score_block { double low, high; } wg_score_block;
+typedef struct wg_score_block {
+    double low, high;
+} wg_score_block;
 
 typedef struct wg_curtain {
     int k, n;

@@ -61,7 +61,8 @@ WG_RULE int wg_kseq_child(const wg_rule_block *b, wg_node_view *v)
         if (wg_accepts(b, child, wg_prob(v->p, x), rho * wg_prob(wg_q(b, child), x))) return child;
     }
     const double overlap = wg_kseq_overlap(b, &pair, rho), share = overlap > 0 ? wg_kseq_some_pass(overlap, k) / overlap : 0;
-    WG_FOR_PART(pair.n, i) {
+    WG_FOR_PART(pair.n, i)
+    {
         const double d = pair.p[i] - wg_kseq_m(pair.p[i], pair.q[i], rho) * share;
         b->rest[wg_row_pair_token(&pair, i)] = wg_positive(d);
     }
@@ -72,7 +73,8 @@ WG_RULE int wg_kseq_child(const wg_rule_block *b, wg_node_view *v)
 WG_RULE void wg_verify_kseq(const wg_rule_block *b)
 {
     wg_node_view v = wg_view(b, 0, 0);
-    while (wg_advance(b, &v, v.first < 0 ? wg_stop(b, &v) : wg_kseq_child(b, &v)));
+    while (wg_advance(b, &v, v.first < 0 ? wg_stop(b, &v) : wg_kseq_child(b, &v)))
+        ;
 }
 
 #endif

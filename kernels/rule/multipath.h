@@ -34,7 +34,8 @@ WG_RULE wg_mass wg_multipath_below(const wg_rule_block *b, wg_dist p, wg_dist q,
     const wg_probs of_p = wg_whole_p(b, p), of_q = wg_whole_q(b, q);
     const double ratio = wg_ratio_of(of_p[x], of_q[x]);
     wg_mass mine = 0;
-    WG_FOR_TOKENS(t, i) {
+    WG_FOR_TOKENS(t, i)
+    {
         const double qi = of_q[i];
         if (qi > 0 && wg_ratio_after(ratio, x, wg_ratio_of(of_p[i], qi), i)) mine += wg_steps_of(qi);
     }
@@ -132,7 +133,7 @@ WG_RULE int32_t wg_multipath_selected(const wg_rule_block *b, double r, wg_level
 WG_RULE double wg_multipath_left(const wg_rule_block *b, bool by_ratio, const wg_level *l, double r)
 {
     const wg_dist p = wg_p(b, l->node), q = wg_q_row(b, l->qrow);
-    WG_SYNC(b); /* all have read what was left */
+    WG_SYNC(b);                                        /* all have read what was left */
     if (l->k == 1) return wg_excess(b, p, r, q, true); /* q_1 = q */
     if (by_ratio) return wg_multipath_left_ratio(b, p, q, l->k, r);
     const wg_selection s = wg_selection_open(b, p, q, l->k, r);

@@ -68,7 +68,8 @@ WG_RULE int wg_optimal_child(const wg_rule_block *b, wg_node_view *v)
 WG_RULE void wg_verify_optimal(const wg_rule_block *b)
 {
     wg_node_view v = wg_view(b, 0, 0);
-    while (wg_advance(b, &v, v.first < 0 ? wg_stop(b, &v) : wg_optimal_child(b, &v)));
+    while (wg_advance(b, &v, v.first < 0 ? wg_stop(b, &v) : wg_optimal_child(b, &v)))
+        ;
 }
 
 #endif

@@ -37,7 +37,8 @@ WG_RULE int wg_relaxed_child(const wg_rule_block *b, wg_node_view *v, int top, d
 WG_RULE void wg_verify_relaxed(const wg_rule_block *b, int top, double factor)
 {
     wg_node_view v = wg_view(b, 0, 0);
-    while (wg_advance(b, &v, v.first < 0 ? wg_stop(b, &v) : wg_relaxed_child(b, &v, top, factor)));
+    while (wg_advance(b, &v, v.first < 0 ? wg_stop(b, &v) : wg_relaxed_child(b, &v, top, factor)))
+        ;
 }
 
 #endif

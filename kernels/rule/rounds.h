@@ -33,14 +33,16 @@ WG_RULE double wg_rounds_left(const wg_rule_block *b, const wg_node_view *v, con
     bool any = false;
     WG_SYNC(b);
     if (wg_law_is(b, WG_RULE_FIXED)) {
-        WG_FOR_TOKENS(t, x) {
+        WG_FOR_TOKENS(t, x)
+        {
             const double d = x == token ? old[x] - less : old[x];
             any |= d > 0;
             b->rest[x] = wg_positive(d);
         }
     } else {
         const wg_probs q = drawn ? wg_probs_of(drawn) : wg_whole_q(b, wg_q(b, child));
-        WG_FOR_TOKENS(t, x) {
+        WG_FOR_TOKENS(t, x)
+        {
             const double d = old[x] - less * q[x];
             any |= d > 0;
             b->rest[x] = wg_positive(d);
@@ -73,7 +75,8 @@ WG_RULE int wg_rounds_child(const wg_rule_block *b, wg_node_view *v, double leni
 WG_RULE void wg_verify_rounds(const wg_rule_block *b, double lenience)
 {
     wg_node_view v = wg_view(b, 0, 0);
-    while (wg_advance(b, &v, v.first < 0 ? wg_stop(b, &v) : wg_rounds_child(b, &v, lenience)));
+    while (wg_advance(b, &v, v.first < 0 ? wg_stop(b, &v) : wg_rounds_child(b, &v, lenience)))
+        ;
 }
 
 #endif

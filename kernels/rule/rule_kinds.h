@@ -8,17 +8,17 @@
 #include "kernels/mask.h"
 
 typedef enum wg_rule_kind {
-    WG_RULE_HOST,    /* none: rows go to the host, which has every rule */
+    WG_RULE_HOST, /* none: rows go to the host, which has every rule */
     WG_RULE_GREEDY,
     WG_RULE_MATCH,
     WG_RULE_COUPLED, /* races lists */
     WG_RULE_ROUNDS,  /* rejection, without_replacement, lenience: rounds.h with this factor */
     WG_RULE_TOPK,
     WG_RULE_KSEQ,
-    WG_RULE_BLOCK,   /* chains only */
+    WG_RULE_BLOCK, /* chains only */
     WG_RULE_TRAVERSAL,
-    WG_RULE_RELAXED, /* factor, top */
-    WG_RULE_TYPICAL, /* epsilon, delta */
+    WG_RULE_RELAXED,   /* factor, top */
+    WG_RULE_TYPICAL,   /* epsilon, delta */
     WG_RULE_MULTIPATH, /* ratio */
     WG_RULE_OPTIMAL,
     WG_RULES,
@@ -26,10 +26,10 @@ typedef enum wg_rule_kind {
 
 typedef struct wg_rule {
     wg_rule_kind kind;
-    double factor;         /* rounds: of q; relaxed: of the largest probability */
+    double factor; /* rounds: of q; relaxed: of the largest probability */
     int races, top;
     double epsilon, delta;
-    int ratio;             /* multipath selects the largest p/q */
+    int ratio; /* multipath selects the largest p/q */
 } wg_rule;
 
 enum { WG_RULE_FIXED = 1, WG_RULE_IID = 2, WG_RULE_WITHOUT_REPLACEMENT = 4 }; /* laws: wg_sibling_law of core/dist/tree.h */

@@ -84,7 +84,7 @@ typedef struct wg_node_view {
     int node, depth;
     int first;    /* child; -1: none */
     int32_t next; /* what is emitted where no child is kept */
-    wg_dist p;     /* the target's distribution after the node */
+    wg_dist p;    /* the target's distribution after the node */
 } wg_node_view;
 
 WG_RULE wg_node_view wg_view(const wg_rule_block *b, int node, int depth)

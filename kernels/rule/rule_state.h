@@ -26,10 +26,10 @@ typedef struct wg_rule_state {
     double weight[WG_TREE_NODES + 1];  /* of what is drawn among children */
     double a[WG_TREE_NODES], b[WG_TREE_NODES], drawable[WG_TREE_NODES], tried[WG_TREE_NODES]; /* traversal; typical: a */
     int32_t last[WG_TREE_NODES];
-    int32_t draws[WG_TREE_NODES];      /* nodes that hold the draws to select from */
-    wg_drawn drawn[WG_TREE_NODES];     /* their distinct tokens, ranks ascending */
+    int32_t draws[WG_TREE_NODES];  /* nodes that hold the draws to select from */
+    wg_drawn drawn[WG_TREE_NODES]; /* their distinct tokens, ranks ascending */
     wg_level level[WG_TREE_NODES];
-    signed char alive[WG_TREE_NODES];  /* nodes that hold multipath's prefix */
+    signed char alive[WG_TREE_NODES]; /* nodes that hold multipath's prefix */
     int32_t n_drawn;
 } wg_rule_state;
 

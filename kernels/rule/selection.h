@@ -26,9 +26,9 @@ typedef struct wg_selection {
     const wg_ratio_test *order; /* (n) tokens that q can draw, by rho: b->order */
     wg_probs q;
     int n, k;
-    double want;                /* r */
-    int worst;                  /* |S*| */
-    double floor, cap;          /* b and c */
+    double want;       /* r */
+    int worst;         /* |S*| */
+    double floor, cap; /* b and c */
 } wg_selection;
 
 /* Ranks from .. to-1, and the masses of q and of r p of the ranks before them. */
@@ -226,7 +226,8 @@ WG_RULE double wg_selection_left(const wg_rule_block *b, const wg_selection *s, 
     WG_SYNC(b);
     WG_FOR_TOKENS(t, x) b->rest[x] = s->want * of[x];
     WG_SYNC(b);
-    WG_FOR_PART(s->n, i) {
+    WG_FOR_PART(s->n, i)
+    {
         const double d = wg_selection_mass(s, i) * (wg_selection_rho(s, i) - wg_selection_phi(s, i));
         b->rest[s->order[i].token] = wg_positive(d);
     }

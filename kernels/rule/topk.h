@@ -41,7 +41,8 @@ WG_RULE int wg_topk_child(const wg_rule_block *b, wg_node_view *v)
 WG_RULE void wg_verify_topk(const wg_rule_block *b)
 {
     wg_node_view v = wg_view(b, 0, 0);
-    while (wg_advance(b, &v, v.first < 0 ? wg_stop(b, &v) : wg_topk_child(b, &v)));
+    while (wg_advance(b, &v, v.first < 0 ? wg_stop(b, &v) : wg_topk_child(b, &v)))
+        ;
 }
 
 #endif

@@ -131,7 +131,7 @@ WG_RULE void wg_traversal_reject(const wg_rule_block *b, int v, int child)
     const double r = s->joint_ratio[v], share = s->drawable[v] > 0 ? 1 / s->drawable[v] : 0;
     const wg_dist p = wg_p(b, v);
     const int one_hot = wg_one_hot(p);
-    if (r == 0) return; /* and stays so: nothing here is wanted */
+    if (r == 0) return;           /* and stays so: nothing here is wanted */
     if (one_hot >= 0 && r == 1) { /* (r P - q)+ is the same one-hot row again */
         WG_SYNC(b);
         if (WG_LEADER(b)) s->tried[child] = one_hot == token;

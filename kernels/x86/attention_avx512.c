@@ -20,8 +20,8 @@ INLINE vec load_two(const int type, dmask m, const char *a, const char *b)
 {
     if (type == WG_F32)
         return _mm512_insertf32x8(_mm512_castps256_ps512(_mm256_maskz_loadu_ps(m, a)), _mm256_maskz_loadu_ps(m, b), 1);
-    return v_widen(type, _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_maskz_loadu_epi16(m, a)),
-                                                 _mm_maskz_loadu_epi16(m, b), 1));
+    return v_widen(
+        type, _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_maskz_loadu_epi16(m, a)), _mm_maskz_loadu_epi16(m, b), 1));
 }
 
 INLINE void score_narrow(const int type, const int G, const float *q, int hd, const char *const *key, int n, float scale,
@@ -30,20 +30,20 @@ INLINE void score_narrow(const int type, const int G, const float *q, int hd, co
     const dmask m = d_first(hd);
     const vec zero = v_all(0);
     vec two[SHARE];
-    UNROLL for (int g = 0; g < G; g++) two[g] = _mm512_broadcast_f32x8(_mm256_maskz_loadu_ps(m, q + g * hd));
+    UNROLL_FOR(int g = 0; g < G; g++) two[g] = _mm512_broadcast_f32x8(_mm256_maskz_loadu_ps(m, q + g * hd));
     for (int j = 0; j < n; j += 16) {
         vec quad[SHARE][4];
-        UNROLL for (int i = 0; i < 4; i++) {
+        UNROLL_FOR(int i = 0; i < 4; i++) {
             const char *const *k = key + j + 4 * i;
             if (j + 4 * i >= n) {
-                UNROLL for (int g = 0; g < G; g++) quad[g][i] = zero;
+                UNROLL_FOR(int g = 0; g < G; g++) quad[g][i] = zero;
                 continue;
             }
             const vec ab = load_two(type, m, k[0], k[1]), cd = load_two(type, m, k[2], k[3]);
-            UNROLL for (int g = 0; g < G; g++) /* lanes 8-15 of a key are +0 and still added: -0 + +0 is +0 */
+            UNROLL_FOR(int g = 0; g < G; g++) /* lanes 8-15 of a key are +0 and still added: -0 + +0 is +0 */
                 quad[g][i] = fold_pairs(ADD, v_fma(two[g], ab, zero) + zero, v_fma(two[g], cd, zero) + zero);
         }
-        UNROLL for (int g = 0; g < G; g++) v_store(s[g] + j, fold_quads(ADD, quad[g]) * v_all(scale));
+        UNROLL_FOR(int g = 0; g < G; g++) v_store(s[g] + j, fold_quads(ADD, quad[g]) * v_all(scale));
     }
 }
 
@@ -60,16 +60,16 @@ typedef struct turned {
 INLINE void turn(__m512i v[16])
 {
     __m512i t[16];
-    UNROLL for (int i = 0; i < 16; i += 2) {
+    UNROLL_FOR(int i = 0; i < 16; i += 2) {
         t[i] = _mm512_unpacklo_epi32(v[i], v[i + 1]);
         t[i + 1] = _mm512_unpackhi_epi32(v[i], v[i + 1]);
     }
-    UNROLL for (int i = 0; i < 16; i += 4)
-        UNROLL for (int h = 0; h < 2; h++) {
+    UNROLL_FOR(int i = 0; i < 16; i += 4)
+        UNROLL_FOR(int h = 0; h < 2; h++) {
             v[i + 2 * h] = _mm512_unpacklo_epi64(t[i + h], t[i + 2 + h]);
             v[i + 2 * h + 1] = _mm512_unpackhi_epi64(t[i + h], t[i + 2 + h]);
         }
-    UNROLL for (int e = 0; e < 4; e++) { /* v[4 i + e]: bytes 4 (4 lane + e) of the keys 4 i .. 4 i + 3 */
+    UNROLL_FOR(int e = 0; e < 4; e++) { /* v[4 i + e]: bytes 4 (4 lane + e) of the keys 4 i .. 4 i + 3 */
         const __m512i a = _mm512_shuffle_i32x4(v[e], v[4 + e], 0x88), b = _mm512_shuffle_i32x4(v[e], v[4 + e], 0xDD);
         const __m512i c = _mm512_shuffle_i32x4(v[8 + e], v[12 + e], 0x88), d = _mm512_shuffle_i32x4(v[8 + e], v[12 + e], 0xDD);
         t[e] = _mm512_shuffle_i32x4(a, c, 0x88);
@@ -77,7 +77,7 @@ INLINE void turn(__m512i v[16])
         t[4 + e] = _mm512_shuffle_i32x4(b, d, 0x88);
         t[12 + e] = _mm512_shuffle_i32x4(b, d, 0xDD);
     }
-    UNROLL for (int i = 0; i < 16; i++) v[i] = t[i];
+    UNROLL_FOR(int i = 0; i < 16; i++) v[i] = t[i];
 }
 
 /* Block of `width` bytes at `at` of n keys, turned round; keys past n repeat the last. */
@@ -87,13 +87,13 @@ static void turn_keys(turned *to, const char *const *key, const char *const *nex
     const __m512i flip = _mm512_set1_epi8(-128);
     for (int g = 0; 16 * g < n; g++) {
         __m512i v[16];
-        UNROLL for (int i = 0; i < 16; i++) {
+        UNROLL_FOR(int i = 0; i < 16; i++) {
             const int j = 16 * g + i < n ? 16 * g + i : n - 1;
             v[i] = _mm512_xor_si512(_mm512_maskz_loadu_epi8(m, key[j] + at), flip);
             v_ask(next[j] + at);
         }
         turn(v);
-        UNROLL for (int i = 0; i < 16; i++) _mm512_store_si512(&to->key[i][g], v[i]);
+        UNROLL_FOR(int i = 0; i < 16; i++) _mm512_store_si512(&to->key[i][g], v[i]);
     }
 }
 
@@ -101,31 +101,34 @@ static void turn_keys(turned *to, const char *const *key, const char *const *nex
 INLINE void score_turned(const int H, const int N, const turned *in, tile *t, int h, int b, int g)
 {
     __m512i sum[SHARE][SIXTEENS];
-    UNROLL for (int e = 0; e < H; e++)
-        UNROLL for (int i = 0; i < N; i++) sum[e][i] = _mm512_set1_epi32(-128 * t->sum[h + e][b]);
+    UNROLL_FOR(int e = 0; e < H; e++)
+        UNROLL_FOR(int i = 0; i < N; i++) sum[e][i] = _mm512_set1_epi32(-128 * t->sum[h + e][b]);
     for (int j = 0; j < STEPS; j++)
-        UNROLL for (int e = 0; e < H; e++) {
+        UNROLL_FOR(int e = 0; e < H; e++) {
             int32_t four;
             memcpy(&four, t->code[h + e] + WG_KV_BLOCK * b + 4 * j, 4);
             const __m512i x = _mm512_set1_epi32(four);
-            UNROLL for (int i = 0; i < N; i++) sum[e][i] = _mm512_dpbusd_epi32(sum[e][i], in->key[j][g + i], x);
+            UNROLL_FOR(int i = 0; i < N; i++) sum[e][i] = _mm512_dpbusd_epi32(sum[e][i], in->key[j][g + i], x);
         }
-    UNROLL for (int e = 0; e < H; e++)
-        UNROLL for (int i = 0; i < N; i++) {
+    UNROLL_FOR(int e = 0; e < H; e++)
+        UNROLL_FOR(int i = 0; i < N; i++) {
             float *at = t->s[h + e] + 16 * (g + i);
             const vec dot = _mm512_cvtepi32_ps(sum[e][i]) * v_all(t->by[h + e][b]);
             v_store(at, v_fma(dot, v_load(WG_F32, t->scale + 16 * (g + i)), b ? v_load(WG_F32, at) : v_all(0)));
         }
 }
 
-#define SCORE_KEYS(H)                                                                                                       \
-    OUTLINE void score_keys##H(const turned *in, tile *t, int h, int b, int n)                                              \
-    {                                                                                                                       \
-        if (n > 48) score_turned(H, 4, in, t, h, b, 0);                                                                     \
-        else                                                                                                                \
-            for (int g = 0; 16 * g < n; g++) score_turned(H, 1, in, t, h, b, g);                                            \
+#define SCORE_KEYS(H)                                                                                                          \
+    OUTLINE void score_keys##H(const turned *in, tile *t, int h, int b, int n)                                                 \
+    {                                                                                                                          \
+        if (n > 48) score_turned(H, 4, in, t, h, b, 0);                                                                        \
+        else                                                                                                                   \
+            for (int g = 0; 16 * g < n; g++) score_turned(H, 1, in, t, h, b, g);                                               \
     }
-SCORE_KEYS(1) SCORE_KEYS(2) SCORE_KEYS(3) SCORE_KEYS(4)
+SCORE_KEYS(1)
+SCORE_KEYS(2)
+SCORE_KEYS(3)
+SCORE_KEYS(4)
 
 static void score_codes_all(tile *t, int h, int end, int b, const char *const *key, const char *const *next, int n, size_t at,
                             int width)

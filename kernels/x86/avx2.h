@@ -134,7 +134,7 @@ INLINE vec join(const int op, vec a, vec b) { return op == ADD ? _mm256_add_ps(a
 INLINE vec fold_quad(const int op, const vec v[4])
 {
     vec pair[2];
-    UNROLL for (int i = 0; i < 2; i++)
+    UNROLL_FOR(int i = 0; i < 2; i++)
         pair[i] = join(op, _mm256_permute2f128_ps(v[2 * i], v[2 * i + 1], 0x20),
                        _mm256_permute2f128_ps(v[2 * i], v[2 * i + 1], 0x31));
     return join(op, _mm256_shuffle_ps(pair[0], pair[1], 0x44), _mm256_shuffle_ps(pair[0], pair[1], 0xEE));
@@ -151,10 +151,7 @@ INLINE dvec d_all(double x) { return _mm256_set1_pd(x); }
 INLINE dvec d_fma(dvec a, dvec b, dvec c) { return _mm256_fmadd_pd(a, b, c); }
 INLINE dvec d_half(vec v, const int h) { return _mm256_cvtps_pd(h ? _mm256_extractf128_ps(v, 1) : _mm256_castps256_ps128(v)); }
 INLINE dvec d_add_where(dvec sum, mask m, vec v, const int h) { return _mm256_add_pd(sum, d_half(v_keep(m, v), h)); }
-INLINE __m256i d_first(int n)
-{
-    return _mm256_cmpgt_epi64(_mm256_set1_epi64x(n), _mm256_setr_epi64x(0, 1, 2, 3));
-}
+INLINE __m256i d_first(int n) { return _mm256_cmpgt_epi64(_mm256_set1_epi64x(n), _mm256_setr_epi64x(0, 1, 2, 3)); }
 INLINE dvec d_load(const double *p) { return _mm256_loadu_pd(p); }
 INLINE dvec d_load_first(int n, const double *p) { return _mm256_maskload_pd(p, d_first(n)); }
 INLINE void d_store(double *p, dvec x) { _mm256_storeu_pd(p, x); }
@@ -200,7 +197,7 @@ INLINE int tally_sum(tally n)
 INLINE void v_codes32(int8_t *to, const vec x[4], int sum[2])
 {
     __m256i q[4];
-    UNROLL for (int i = 0; i < 4; i++) q[i] = _mm256_cvtps_epi32(x[i]);
+    UNROLL_FOR(int i = 0; i < 4; i++) q[i] = _mm256_cvtps_epi32(x[i]);
     const __m256i bytes = _mm256_packs_epi16(_mm256_packs_epi32(q[0], q[1]), _mm256_packs_epi32(q[2], q[3]));
     _mm256_storeu_si256((void *)to, _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7)));
     /* pairs, then halves: element 0 is the sum of q[0], q[1], element 1 of the others */
@@ -228,8 +225,8 @@ INLINE vec i_fold(const ivec v[8])
 {
     const __m256i low = _mm256_hadd_epi32(_mm256_hadd_epi32(v[0], v[1]), _mm256_hadd_epi32(v[2], v[3]));
     const __m256i high = _mm256_hadd_epi32(_mm256_hadd_epi32(v[4], v[5]), _mm256_hadd_epi32(v[6], v[7]));
-    return _mm256_cvtepi32_ps(_mm256_add_epi32(_mm256_permute2x128_si256(low, high, 0x20),
-                                               _mm256_permute2x128_si256(low, high, 0x31)));
+    return _mm256_cvtepi32_ps(
+        _mm256_add_epi32(_mm256_permute2x128_si256(low, high, 0x20), _mm256_permute2x128_si256(low, high, 0x31)));
 }
 
 #endif

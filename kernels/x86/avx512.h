@@ -139,10 +139,7 @@ INLINE vec fold_quads(const int op, const vec q[4])
 /* ---- doubles */
 INLINE dvec d_all(double x) { return _mm512_set1_pd(x); }
 INLINE dvec d_fma(dvec a, dvec b, dvec c) { return _mm512_fmadd_pd(a, b, c); }
-INLINE dvec d_half(vec v, const int h)
-{
-    return _mm512_cvtps_pd(h ? _mm512_extractf32x8_ps(v, 1) : _mm512_castps512_ps256(v));
-}
+INLINE dvec d_half(vec v, const int h) { return _mm512_cvtps_pd(h ? _mm512_extractf32x8_ps(v, 1) : _mm512_castps512_ps256(v)); }
 INLINE dvec d_add_where(dvec sum, mask m, vec v, const int h)
 {
     return _mm512_mask_add_pd(sum, (dmask)(m >> 8 * h), sum, d_half(v, h));
@@ -200,7 +197,7 @@ INLINE int sum_bytes(__m128i q)
 }
 INLINE void v_codes32(int8_t *to, const vec x[2], int sum[2])
 {
-    UNROLL for (int i = 0; i < 2; i++) {
+    UNROLL_FOR(int i = 0; i < 2; i++) {
         const __m128i q = _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(x[i]));
         _mm_storeu_si128((void *)(to + 16 * i), q);
         sum[i] = sum_bytes(q);

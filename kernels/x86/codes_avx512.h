@@ -16,8 +16,7 @@ INLINE __m512i codes(const int type, const char *block, const int j, const int h
     if (bits == 8) return _mm512_load_si512(at + 128 * j);
     const __m512i two = _mm512_load_si512(at + 128 * (j % 4)), low = _mm512_set1_epi8(15);
     const __m512i v = _mm512_and_si512(j < 4 ? two : _mm512_srli_epi16(two, 4), low);
-    if (type == WG_IQ4_NL)
-        return _mm512_shuffle_epi8(_mm512_broadcast_i32x4(_mm_loadu_si128((const void *)wg_iq4_table)), v);
+    if (type == WG_IQ4_NL) return _mm512_shuffle_epi8(_mm512_broadcast_i32x4(_mm_loadu_si128((const void *)wg_iq4_table)), v);
     if (bits == 4) return v;
     if (bits == 5) {
         uint64_t fifth;

@@ -10,9 +10,9 @@
 enum {
     TALL = 3,
     VECTORS = WG_PANEL / 8,
-    CHUNK_BYTES = 16384,         /* of a panel, when tiles take turns */
-    PREFETCH_ROWS = 2,           /* one row loads so often that the hardware prefetcher keeps up */
-    NEAR = 4096,                 /* ask ahead, into L1 and into L2 */
+    CHUNK_BYTES = 16384, /* of a panel, when tiles take turns */
+    PREFETCH_ROWS = 2,   /* one row loads so often that the hardware prefetcher keeps up */
+    NEAR = 4096,         /* ask ahead, into L1 and into L2 */
     FAR = 32768,
     PANEL_BLOCK_BYTES = 1 << 18, /* panels that stay in L2 while all groups of rows pass */
 };
@@ -24,14 +24,14 @@ INLINE void add_products(const int type, const int P, const int T, const char *w
     for (int j = 0; j < k; j++, w += WG_PANEL * size) {
         __m256 b[TALL];
         if (T >= PREFETCH_ROWS)
-            UNROLL for (int l = 0; l < lines; l++) {
+            UNROLL_FOR(int l = 0; l < lines; l++) {
                 _mm_prefetch(w + NEAR + 64 * l, _MM_HINT_T0);
                 _mm_prefetch(w + FAR + 64 * l, _MM_HINT_T1);
             }
-        UNROLL for (int m = 0; m < T; m++) b[m] = _mm256_set1_ps(x[(size_t)m * ldx + (size_t)j]);
-        UNROLL for (int i = 0; i < P * VECTORS; i++) {
+        UNROLL_FOR(int m = 0; m < T; m++) b[m] = _mm256_set1_ps(x[(size_t)m * ldx + (size_t)j]);
+        UNROLL_FOR(int i = 0; i < P * VECTORS; i++) {
             const __m256 v = v_load(type, w + (size_t)(i / VECTORS) * panel + i % VECTORS * 8 * size);
-            UNROLL for (int m = 0; m < T; m++) sum[m][i] = _mm256_fmadd_ps(v, b[m], sum[m][i]);
+            UNROLL_FOR(int m = 0; m < T; m++) sum[m][i] = _mm256_fmadd_ps(v, b[m], sum[m][i]);
         }
     }
 }
@@ -41,11 +41,11 @@ INLINE void float_tile(const int type, const int P, const int T, const char *w, 
                        float *s)
 {
     __m256 sum[TALL][2 * VECTORS];
-    UNROLL for (int m = 0; m < T; m++)
-        UNROLL for (int i = 0; i < P * VECTORS; i++) sum[m][i] = _mm256_load_ps(s + WG_PANEL * P * m + 8 * i);
+    UNROLL_FOR(int m = 0; m < T; m++)
+        UNROLL_FOR(int i = 0; i < P * VECTORS; i++) sum[m][i] = _mm256_load_ps(s + WG_PANEL * P * m + 8 * i);
     add_products(type, P, T, w, panel, x, ldx, k, sum);
-    UNROLL for (int m = 0; m < T; m++)
-        UNROLL for (int i = 0; i < P * VECTORS; i++) _mm256_store_ps(s + WG_PANEL * P * m + 8 * i, sum[m][i]);
+    UNROLL_FOR(int m = 0; m < T; m++)
+        UNROLL_FOR(int i = 0; i < P * VECTORS; i++) _mm256_store_ps(s + WG_PANEL * P * m + 8 * i, sum[m][i]);
 }
 
 /* The same of f8_e4m3: a block's sums start at 0, and s takes them by its scales. */
@@ -53,12 +53,12 @@ INLINE void f8_tile(const int P, const int T, const char *w, size_t panel, const
 {
     for (int b = 0; b < k; b += WG_F8_RUN, w += wg_float_at(WG_F8_E4M3, WG_F8_RUN)) {
         __m256 sum[TALL][2 * VECTORS];
-        UNROLL for (int m = 0; m < T; m++)
-            UNROLL for (int i = 0; i < P * VECTORS; i++) sum[m][i] = _mm256_setzero_ps();
+        UNROLL_FOR(int m = 0; m < T; m++)
+            UNROLL_FOR(int i = 0; i < P * VECTORS; i++) sum[m][i] = _mm256_setzero_ps();
         add_products(WG_F8_E4M3, P, T, w + WG_F8_HEAD, panel, x + b, ldx, WG_F8_RUN, sum);
-        UNROLL for (int i = 0; i < P * VECTORS; i++) {
+        UNROLL_FOR(int i = 0; i < P * VECTORS; i++) {
             const __m256 scale = _mm256_loadu_ps((const float *)(w + (size_t)(i / VECTORS) * panel) + i % VECTORS * 8);
-            UNROLL for (int m = 0; m < T; m++) {
+            UNROLL_FOR(int m = 0; m < T; m++) {
                 float *to = s + WG_PANEL * P * m + 8 * i;
                 _mm256_store_ps(to, _mm256_fmadd_ps(scale, sum[m][i], _mm256_load_ps(to)));
             }
@@ -68,19 +68,22 @@ INLINE void f8_tile(const int P, const int T, const char *w, size_t panel, const
 
 typedef void tile_fn(const char *w, size_t panel, const float *x, size_t ldx, int k, float *s);
 
-#define TILE(name, type, P, T)                                                                                              \
-    static void name##_##P##_##T(const char *w, size_t panel, const float *x, size_t ldx, int k, float *s)                  \
-    {                                                                                                                       \
-        if (type == WG_F8_E4M3) f8_tile(P, T, w, panel, x, ldx, k, s);                                                      \
-        else float_tile(type, P, T, w, panel, x, ldx, k, s);                                                                \
+#define TILE(name, type, P, T)                                                                                                 \
+    static void name##_##P##_##T(const char *w, size_t panel, const float *x, size_t ldx, int k, float *s)                     \
+    {                                                                                                                          \
+        if (type == WG_F8_E4M3) f8_tile(P, T, w, panel, x, ldx, k, s);                                                         \
+        else float_tile(type, P, T, w, panel, x, ldx, k, s);                                                                   \
     }
-#define TILES(name, type)                                                                                                   \
-    TILE(name, type, 2, 1) TILE(name, type, 1, 1) TILE(name, type, 1, 2) TILE(name, type, 1, 3)                             \
+#define TILE_TABLE(name, type)                                                                                                 \
+    TILE(name, type, 2, 1)                                                                                                     \
+    TILE(name, type, 1, 1)                                                                                                     \
+    TILE(name, type, 1, 2)                                                                                                     \
+    TILE(name, type, 1, 3)                                                                                                     \
     static tile_fn *const name[TALL + 1] = { name##_2_1, name##_1_1, name##_1_2, name##_1_3 }; /* 0: two panels, one row */
-TILES(f32, WG_F32)
-TILES(f16, WG_F16)
-TILES(bf16, WG_BF16)
-TILES(f8, WG_F8_E4M3)
+TILE_TABLE(f32, WG_F32)
+TILE_TABLE(f16, WG_F16)
+TILE_TABLE(bf16, WG_BF16)
+TILE_TABLE(f8, WG_F8_E4M3)
 
 /* Panels [p0,p1) x one group of rows of x. */
 static void group(const wg_matrix *w, tile_fn *const *table, const float *x, int rows, float *y, size_t ldy, int p0, int p1)
@@ -114,6 +117,6 @@ void wg_matmul_avx2(const wg_matrix *w, const void *act, int rows, float *y, siz
     const int fit = (int)(PANEL_BLOCK_BYTES / wg_float_at(w->type, w->k)) + 1, step = rows > WG_GROUP_ROWS ? fit : p1 - p0;
     for (int p = p0; p < p1; p += step)
         for (int m = 0; m < rows; m += WG_GROUP_ROWS)
-            group(w, table, (const float *)act + (size_t)m * (size_t)w->k, wg_group_rows(rows, m), y + (size_t)m * ldy, ldy,
-                  p, p + step < p1 ? p + step : p1);
+            group(w, table, (const float *)act + (size_t)m * (size_t)w->k, wg_group_rows(rows, m), y + (size_t)m * ldy, ldy, p,
+                  p + step < p1 ? p + step : p1);
 }

@@ -12,11 +12,11 @@
 #include "kernels/x86/matmul_x86.h"
 
 enum {
-    TALL = 12,             /* rows of the tallest tile */
-    WIDE = 4,              /* panels of the widest */
-    CHUNK_BYTES = 16384,   /* of a panel, when tiles take turns */
-    PREFETCH_ROWS = 7,     /* lower tiles load so often that the hardware prefetcher keeps up */
-    NEAR = 4096,           /* ask ahead, into L1 and into L2 */
+    TALL = 12,           /* rows of the tallest tile */
+    WIDE = 4,            /* panels of the widest */
+    CHUNK_BYTES = 16384, /* of a panel, when tiles take turns */
+    PREFETCH_ROWS = 7,   /* lower tiles load so often that the hardware prefetcher keeps up */
+    NEAR = 4096,         /* ask ahead, into L1 and into L2 */
     FAR = 32768,
     PANEL_BLOCK_BYTES = 1 << 19, /* panels that stay in L2 while all groups of rows pass */
 };
@@ -33,15 +33,15 @@ INLINE void add_products(const int type, const int P, const int T, const char *w
     for (int j = 0; j < k; j++, w += WG_PANEL * size) {
         __m512 v[2 * WIDE];
         if (T >= PREFETCH_ROWS)
-            UNROLL for (int i = 0; i < P * lines; i++) {
+            UNROLL_FOR(int i = 0; i < P * lines; i++) {
                 const char *at = w + (size_t)(i / lines) * panel + i % lines * 64;
                 _mm_prefetch(at + NEAR, _MM_HINT_T0);
                 _mm_prefetch(at + FAR, _MM_HINT_T1);
             }
-        UNROLL for (int i = 0; i < 2 * P; i++) v[i] = v_load(type, w + (size_t)(i / 2) * panel + i % 2 * 16 * size);
-        UNROLL for (int m = 0; m < T; m++) {
+        UNROLL_FOR(int i = 0; i < 2 * P; i++) v[i] = v_load(type, w + (size_t)(i / 2) * panel + i % 2 * 16 * size);
+        UNROLL_FOR(int m = 0; m < T; m++) {
             const __m512 b = _mm512_set1_ps(x[(size_t)m * ldx + (size_t)j]);
-            UNROLL for (int i = 0; i < 2 * P; i++) sum[m][i] = _mm512_fmadd_ps(v[i], b, sum[m][i]);
+            UNROLL_FOR(int i = 0; i < 2 * P; i++) sum[m][i] = _mm512_fmadd_ps(v[i], b, sum[m][i]);
         }
     }
 }
@@ -50,12 +50,12 @@ INLINE void float_tile(const int type, const int P, const int T, const char *w, 
                        float *y, size_t ldy, const __mmask16 *mask, int first)
 {
     __m512 sum[TALL][2 * WIDE];
-    UNROLL for (int m = 0; m < T; m++)
-        UNROLL for (int i = 0; i < 2 * P; i++)
+    UNROLL_FOR(int m = 0; m < T; m++)
+        UNROLL_FOR(int i = 0; i < 2 * P; i++)
             sum[m][i] = first ? _mm512_setzero_ps() : _mm512_maskz_loadu_ps(mask[i], y + (size_t)m * ldy + 16 * i);
     add_products(type, P, T, w, panel, x, ldx, k, sum);
-    UNROLL for (int m = 0; m < T; m++)
-        UNROLL for (int i = 0; i < 2 * P; i++) _mm512_mask_storeu_ps(y + (size_t)m * ldy + 16 * i, mask[i], sum[m][i]);
+    UNROLL_FOR(int m = 0; m < T; m++)
+        UNROLL_FOR(int i = 0; i < 2 * P; i++) _mm512_mask_storeu_ps(y + (size_t)m * ldy + 16 * i, mask[i], sum[m][i]);
 }
 
 INLINE void f8_tile(const int P, const int T, const char *w, size_t panel, const float *x, size_t ldx, int k, float *y,
@@ -63,12 +63,12 @@ INLINE void f8_tile(const int P, const int T, const char *w, size_t panel, const
 {
     for (int b = 0; b < k; b += WG_F8_RUN, w += wg_float_at(WG_F8_E4M3, WG_F8_RUN), first = 0) {
         __m512 sum[TALL][2 * WIDE];
-        UNROLL for (int m = 0; m < T; m++)
-            UNROLL for (int i = 0; i < 2 * P; i++) sum[m][i] = _mm512_setzero_ps();
+        UNROLL_FOR(int m = 0; m < T; m++)
+            UNROLL_FOR(int i = 0; i < 2 * P; i++) sum[m][i] = _mm512_setzero_ps();
         add_products(WG_F8_E4M3, P, T, w + WG_F8_HEAD, panel, x + b, ldx, WG_F8_RUN, sum);
-        UNROLL for (int i = 0; i < 2 * P; i++) {
+        UNROLL_FOR(int i = 0; i < 2 * P; i++) {
             const __m512 scale = _mm512_loadu_ps(w + (size_t)(i / 2) * panel + i % 2 * 64);
-            UNROLL for (int m = 0; m < T; m++) {
+            UNROLL_FOR(int m = 0; m < T; m++) {
                 float *to = y + (size_t)m * ldy + 16 * i;
                 const __m512 so_far = first ? _mm512_setzero_ps() : _mm512_maskz_loadu_ps(mask[i], to);
                 _mm512_mask_storeu_ps(to, mask[i], _mm512_fmadd_ps(scale, sum[m][i], so_far));
@@ -77,33 +77,51 @@ INLINE void f8_tile(const int P, const int T, const char *w, size_t panel, const
     }
 }
 
-#define TILE(name, type, P, T)                                                                                              \
-    static void name##_##P##_##T(const char *w, size_t panel, const float *x, size_t ldx, int k, float *y, size_t ldy,       \
-                                 const __mmask16 *mask, int first)                                                          \
-    {                                                                                                                       \
-        if (type == WG_F8_E4M3) f8_tile(P, T, w, panel, x, ldx, k, y, ldy, mask, first);                                    \
-        else float_tile(type, P, T, w, panel, x, ldx, k, y, ldy, mask, first);                                              \
+#define TILE(name, type, P, T)                                                                                                 \
+    static void name##_##P##_##T(const char *w, size_t panel, const float *x, size_t ldx, int k, float *y, size_t ldy,         \
+                                 const __mmask16 *mask, int first)                                                             \
+    {                                                                                                                          \
+        if (type == WG_F8_E4M3) f8_tile(P, T, w, panel, x, ldx, k, y, ldy, mask, first);                                       \
+        else float_tile(type, P, T, w, panel, x, ldx, k, y, ldy, mask, first);                                                 \
     }
-#define TILES(name, type)                                                                                                   \
-    TILE(name, type, 1, 1) TILE(name, type, 1, 2) TILE(name, type, 1, 3) TILE(name, type, 1, 4) TILE(name, type, 1, 5)      \
-    TILE(name, type, 1, 6) TILE(name, type, 1, 7) TILE(name, type, 1, 8) TILE(name, type, 1, 9) TILE(name, type, 1, 10)     \
-    TILE(name, type, 1, 11) TILE(name, type, 1, 12)                                                                         \
-    TILE(name, type, 2, 1) TILE(name, type, 2, 2) TILE(name, type, 2, 3) TILE(name, type, 2, 4) TILE(name, type, 2, 5)      \
-    TILE(name, type, 2, 6)                                                                                                  \
-    TILE(name, type, 3, 1) TILE(name, type, 3, 2) TILE(name, type, 3, 3) TILE(name, type, 3, 4)                             \
-    TILE(name, type, 4, 1) TILE(name, type, 4, 2) TILE(name, type, 4, 3)                                                    \
-    static tile_fn *const name[WIDE + 1][TALL + 1] = {                                                                      \
-        { 0 },                                                                                                              \
-        { 0, name##_1_1, name##_1_2, name##_1_3, name##_1_4, name##_1_5, name##_1_6, name##_1_7, name##_1_8, name##_1_9,    \
-          name##_1_10, name##_1_11, name##_1_12 },                                                                          \
-        { 0, name##_2_1, name##_2_2, name##_2_3, name##_2_4, name##_2_5, name##_2_6 },                                      \
-        { 0, name##_3_1, name##_3_2, name##_3_3, name##_3_4 },                                                              \
-        { 0, name##_4_1, name##_4_2, name##_4_3 },                                                                          \
+#define TILE_TABLE(name, type)                                                                                                 \
+    TILE(name, type, 1, 1)                                                                                                     \
+    TILE(name, type, 1, 2)                                                                                                     \
+    TILE(name, type, 1, 3)                                                                                                     \
+    TILE(name, type, 1, 4)                                                                                                     \
+    TILE(name, type, 1, 5)                                                                                                     \
+    TILE(name, type, 1, 6)                                                                                                     \
+    TILE(name, type, 1, 7)                                                                                                     \
+    TILE(name, type, 1, 8)                                                                                                     \
+    TILE(name, type, 1, 9)                                                                                                     \
+    TILE(name, type, 1, 10)                                                                                                    \
+    TILE(name, type, 1, 11)                                                                                                    \
+    TILE(name, type, 1, 12)                                                                                                    \
+    TILE(name, type, 2, 1)                                                                                                     \
+    TILE(name, type, 2, 2)                                                                                                     \
+    TILE(name, type, 2, 3)                                                                                                     \
+    TILE(name, type, 2, 4)                                                                                                     \
+    TILE(name, type, 2, 5)                                                                                                     \
+    TILE(name, type, 2, 6)                                                                                                     \
+    TILE(name, type, 3, 1)                                                                                                     \
+    TILE(name, type, 3, 2)                                                                                                     \
+    TILE(name, type, 3, 3)                                                                                                     \
+    TILE(name, type, 3, 4)                                                                                                     \
+    TILE(name, type, 4, 1)                                                                                                     \
+    TILE(name, type, 4, 2)                                                                                                     \
+    TILE(name, type, 4, 3)                                                                                                     \
+    static tile_fn *const name[WIDE + 1][TALL + 1] = {                                                                         \
+        { 0 },                                                                                                                 \
+        { 0, name##_1_1, name##_1_2, name##_1_3, name##_1_4, name##_1_5, name##_1_6, name##_1_7, name##_1_8, name##_1_9,       \
+          name##_1_10, name##_1_11, name##_1_12 },                                                                             \
+        { 0, name##_2_1, name##_2_2, name##_2_3, name##_2_4, name##_2_5, name##_2_6 },                                         \
+        { 0, name##_3_1, name##_3_2, name##_3_3, name##_3_4 },                                                                 \
+        { 0, name##_4_1, name##_4_2, name##_4_3 },                                                                             \
     };
-TILES(f32, WG_F32)
-TILES(f16, WG_F16)
-TILES(bf16, WG_BF16)
-TILES(f8, WG_F8_E4M3)
+TILE_TABLE(f32, WG_F32)
+TILE_TABLE(f16, WG_F16)
+TILE_TABLE(bf16, WG_BF16)
+TILE_TABLE(f8, WG_F8_E4M3)
 
 /* Panels a tile of this height may have: 2 P T <= 24 sums. */
 static int wide(int rows) { return rows <= 3 ? 4 : rows <= 6 ? 2 : 1; }
@@ -138,10 +156,10 @@ void wg_matmul_avx512(const wg_matrix *w, const void *act, int rows, float *y, s
         wg_matmul_quant_avx512(w, act, rows, y, ldy, p0, p1);
         return;
     }
-    tile_fn *const (*table)[TALL + 1] = w->type == WG_F32 ? f32 : w->type == WG_F16 ? f16 : w->type == WG_BF16 ? bf16 : f8;
+    tile_fn *const(*table)[TALL + 1] = w->type == WG_F32 ? f32 : w->type == WG_F16 ? f16 : w->type == WG_BF16 ? bf16 : f8;
     const int fit = (int)(PANEL_BLOCK_BYTES / wg_float_at(w->type, w->k)) + 1, step = rows > WG_GROUP_ROWS ? fit : p1 - p0;
     for (int p = p0; p < p1; p += step)
         for (int m = 0; m < rows; m += WG_GROUP_ROWS)
-            group(w, table, (const float *)act + (size_t)m * (size_t)w->k, wg_group_rows(rows, m), y + (size_t)m * ldy,
-                  ldy, p, p + step < p1 ? p + step : p1);
+            group(w, table, (const float *)act + (size_t)m * (size_t)w->k, wg_group_rows(rows, m), y + (size_t)m * ldy, ldy, p,
+                  p + step < p1 ? p + step : p1);
 }

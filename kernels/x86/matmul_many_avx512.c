@@ -36,11 +36,11 @@ INLINE void open_chunk(const int type, const char *chunk, int blocks, opened *o)
     const __m512i move = _mm512_set1_epi8((char)(wg_has_min(type) ? 0 : 128 - wg_code_zero(type)));
     for (int b = 0; b < blocks; b++) {
         const char *w = chunk + wg_head_bytes(type) + (size_t)b * (size_t)wg_block_bytes(type);
-        UNROLL for (int j = 0; j < STEPS; j++)
-            UNROLL for (int h = 0; h < 2; h++)
+        UNROLL_FOR(int j = 0; j < STEPS; j++)
+            UNROLL_FOR(int h = 0; h < 2; h++)
                 _mm512_store_si512(o->q[b][j][16 * h], _mm512_add_epi8(codes(type, w, j, h), move));
-        UNROLL for (int h = 0; h < 2; h++) {
-            UNROLL for (int part = 0; part < wg_block_sums(type); part++)
+        UNROLL_FOR(int h = 0; h < 2; h++) {
+            UNROLL_FOR(int part = 0; part < wg_block_sums(type); part++)
                 _mm512_store_ps(o->scale[b][part] + 16 * h, scales(type, chunk, w, part, h));
             if (!wg_has_min(type)) continue;
             const __m512 m = minima(type, chunk, w, h);
@@ -62,17 +62,17 @@ INLINE void open_tile(const kind k, const int T, const opened *o, const wg_q8_ac
 {
     const int parts = k == HALVES ? 2 : 1, steps = STEPS / parts;
     __m512 f[TALL][2];
-    UNROLL for (int m = 0; m < T; m++)
-        UNROLL for (int h = 0; h < 2; h++) f[m][h] = first ? _mm512_setzero_ps() : _mm512_load_ps(acc + 32 * m + 16 * h);
+    UNROLL_FOR(int m = 0; m < T; m++)
+        UNROLL_FOR(int h = 0; h < 2; h++) f[m][h] = first ? _mm512_setzero_ps() : _mm512_load_ps(acc + 32 * m + 16 * h);
 
     for (int b = 0; b < blocks; b++) {
         for (int i = 0; i < ahead.lines; i++) _mm_prefetch(ahead.from + 64 * (b * ahead.lines + i), _MM_HINT_T0);
-        UNROLL for (int part = 0; part < parts; part++) {
+        UNROLL_FOR(int part = 0; part < parts; part++) {
             __m512i sum[TALL][2];
-            UNROLL for (int m = 0; m < T; m++) sum[m][0] = sum[m][1] = _mm512_set1_epi32(start(k, a + m, b, part));
-            UNROLL for (int j = steps * part; j < steps * (part + 1); j++) {
+            UNROLL_FOR(int m = 0; m < T; m++) sum[m][0] = sum[m][1] = _mm512_set1_epi32(start(k, a + m, b, part));
+            UNROLL_FOR(int j = steps * part; j < steps * (part + 1); j++) {
                 const __m512i w0 = _mm512_load_si512(o->q[b][j][0]), w1 = _mm512_load_si512(o->q[b][j][16]);
-                UNROLL for (int m = 0; m < T; m++) {
+                UNROLL_FOR(int m = 0; m < T; m++) {
                     int32_t four;
                     memcpy(&four, a[m].q + WG_QUANT_BLOCK * b + 4 * j, 4);
                     const __m512i x = _mm512_set1_epi32(four);
@@ -81,7 +81,7 @@ INLINE void open_tile(const kind k, const int T, const opened *o, const wg_q8_ac
                 }
             }
             const __m512 d0 = _mm512_load_ps(o->scale[b][part]), d1 = _mm512_load_ps(o->scale[b][part] + 16);
-            UNROLL for (int m = 0; m < T; m++) {
+            UNROLL_FOR(int m = 0; m < T; m++) {
                 const __m512 da = _mm512_set1_ps(a[m].da[b]), mda = _mm512_set1_ps(a[m].mda[b]);
                 f[m][0] = _mm512_fmadd_ps(_mm512_fmsub_ps(_mm512_castsi512_ps(sum[m][0]), da, mda), d0, f[m][0]);
                 f[m][1] = _mm512_fmadd_ps(_mm512_fmsub_ps(_mm512_castsi512_ps(sum[m][1]), da, mda), d1, f[m][1]);
@@ -89,29 +89,34 @@ INLINE void open_tile(const kind k, const int T, const opened *o, const wg_q8_ac
         }
         if (k != MINIMA) continue;
         const __m512 m0 = _mm512_load_ps(o->min[b]), m1 = _mm512_load_ps(o->min[b] + 16);
-        UNROLL for (int m = 0; m < T; m++) {
+        UNROLL_FOR(int m = 0; m < T; m++) {
             const __m512 das = _mm512_set1_ps(a[m].das[b]);
             f[m][0] = _mm512_fmadd_ps(das, m0, f[m][0]);
             f[m][1] = _mm512_fmadd_ps(das, m1, f[m][1]);
         }
     }
-    UNROLL for (int m = 0; m < T; m++)
-        UNROLL for (int h = 0; h < 2; h++) _mm512_store_ps(acc + 32 * m + 16 * h, f[m][h]);
+    UNROLL_FOR(int m = 0; m < T; m++)
+        UNROLL_FOR(int h = 0; h < 2; h++) _mm512_store_ps(acc + 32 * m + 16 * h, f[m][h]);
 }
 
-#define TILE(name, k, T)                                                                                                     \
-    static void name##_##T(const opened *o, const wg_q8_act *a, int blocks, float *acc, int first, ask ahead)                \
-    {                                                                                                                        \
-        open_tile(k, T, o, a, blocks, acc, first, ahead);                                                                    \
+#define TILE(name, k, T)                                                                                                       \
+    static void name##_##T(const opened *o, const wg_q8_act *a, int blocks, float *acc, int first, ask ahead)                  \
+    {                                                                                                                          \
+        open_tile(k, T, o, a, blocks, acc, first, ahead);                                                                      \
     }
-#define TILES(name, k)                                                                                                       \
-    TILE(name, k, 1) TILE(name, k, 2) TILE(name, k, 3) TILE(name, k, 4) TILE(name, k, 5) TILE(name, k, 6)                    \
+#define TILE_TABLE(name, k)                                                                                                    \
+    TILE(name, k, 1)                                                                                                           \
+    TILE(name, k, 2)                                                                                                           \
+    TILE(name, k, 3)                                                                                                           \
+    TILE(name, k, 4)                                                                                                           \
+    TILE(name, k, 5)                                                                                                           \
+    TILE(name, k, 6)                                                                                                           \
     static tile_fn *const name[TALL + 1] = { 0, name##_1, name##_2, name##_3, name##_4, name##_5, name##_6 };
-TILES(plain, PLAIN)
-TILES(minimum, MINIMA)
-TILES(halves_of, HALVES)
+TILE_TABLE(plain, PLAIN)
+TILE_TABLE(minimum, MINIMA)
+TILE_TABLE(halves_of, HALVES)
 
-#define TYPE(id, name, ...)                                                                                                 \
+#define TYPE(id, name, ...)                                                                                                    \
     static void name(const char *chunk, int blocks, opened *o) { open_chunk(WG_##id, chunk, blocks, o); }
 WG_QUANT_TYPES(TYPE)
 #undef TYPE
@@ -119,7 +124,8 @@ WG_QUANT_TYPES(TYPE)
 static open_fn *open_of(int type)
 {
     switch (type) {
-#define TYPE(id, name, ...) case WG_##id: return name;
+#define TYPE(id, name, ...)                                                                                                    \
+    case WG_##id: return name;
         WG_QUANT_TYPES(TYPE)
 #undef TYPE
     default: return NULL;
@@ -158,8 +164,7 @@ void wg_matmul_many_avx512(const wg_matrix *w, const wg_q8_act *act, int rows, f
         for (int p = p0; p < p1; p++) {
             const int n0 = p * WG_PANEL, n = w->n - n0 < WG_PANEL ? w->n - n0 : WG_PANEL;
             multiply(w, act + wg_q8_act_at(m0, wg_chunks(w->k)), some, acc, p);
-            for (int m = 0; m < some; m++)
-                memcpy(y + (size_t)(m0 + m) * ldy + n0, acc + WG_PANEL * m, (size_t)n * sizeof *y);
+            for (int m = 0; m < some; m++) memcpy(y + (size_t)(m0 + m) * ldy + n0, acc + WG_PANEL * m, (size_t)n * sizeof *y);
         }
     }
 }

@@ -28,21 +28,21 @@ static void take_inputs(int type, const wg_q8_act *a, int rows, int blocks, inpu
 INLINE void add_step(const int type, const int T, const __m256i v[2], const inputs *x, int b, const int j, __m256i sum[TALL][2])
 {
     __m256i even[2], odd[2];
-    UNROLL for (int i = 0; i < 2; i++) {
+    UNROLL_FOR(int i = 0; i < 2; i++) {
         even[i] = _mm256_and_si256(v[i], _mm256_set1_epi16(0xff));
         odd[i] = _mm256_srli_epi16(v[i], 8);
     }
-    UNROLL for (int m = 0; m < T; m++) {
+    UNROLL_FOR(int m = 0; m < T; m++) {
         if (is_wide(type)) {
             const int at = WG_QUANT_BLOCK / 2 * b + 2 * j;
             const __m256i xe = four_at(x->even[m] + at), xo = four_at(x->odd[m] + at);
-            UNROLL for (int i = 0; i < 2; i++) {
+            UNROLL_FOR(int i = 0; i < 2; i++) {
                 sum[m][i] = _mm256_add_epi32(sum[m][i], _mm256_madd_epi16(even[i], xe));
                 sum[m][i] = _mm256_add_epi32(sum[m][i], _mm256_madd_epi16(odd[i], xo));
             }
         } else {
             const __m256i q = four_at(x->act[m].q + WG_QUANT_BLOCK * b + 4 * j), one = _mm256_set1_epi16(1);
-            UNROLL for (int i = 0; i < 2; i++)
+            UNROLL_FOR(int i = 0; i < 2; i++)
                 sum[m][i] = _mm256_add_epi32(sum[m][i], _mm256_madd_epi16(_mm256_maddubs_epi16(v[i], q), one));
         }
     }

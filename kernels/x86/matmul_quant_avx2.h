@@ -13,9 +13,9 @@
 
 enum {
     HALF = WG_PANEL / 2,
-    PANEL_BLOCK = 8,    /* panels that stay in L2 while all groups of 64 rows pass */
+    PANEL_BLOCK = 8, /* panels that stay in L2 while all groups of 64 rows pass */
     STEPS = WG_QUANT_BLOCK / 4,
-    AHEAD = 8704,       /* how far ahead lines are asked for */
+    AHEAD = 8704, /* how far ahead lines are asked for */
 };
 
 typedef void tile_fn(const char *chunk, int half, const inputs *x, int blocks, float *acc, int first);
@@ -23,7 +23,7 @@ typedef void tile_fn(const char *chunk, int half, const inputs *x, int blocks, f
 /* A step's share of the lines of a block, every second one: the other half of the outputs asks for the rest. */
 INLINE void ask_ahead(const int type, const char *block, int half, const int j)
 {
-    UNROLL for (int l = 2 * j; l < wg_block_bytes(type) / 64; l += 2 * STEPS)
+    UNROLL_FOR(int l = 2 * j; l < wg_block_bytes(type) / 64; l += 2 * STEPS)
         _mm_prefetch(block + AHEAD + 64 * (l + half), _MM_HINT_T0);
 }
 
@@ -36,18 +36,18 @@ INLINE void quant_tile(const int type, const int T, const char *chunk, int half,
     acc += HALF * half;
     for (int b = 0; b < blocks; b++) {
         const char *w = chunk + wg_head_bytes(type) + (size_t)b * (size_t)wg_block_bytes(type);
-        UNROLL for (int part = 0; part < parts; part++) {
+        UNROLL_FOR(int part = 0; part < parts; part++) {
             __m256i sum[TALL][2];
-            UNROLL for (int m = 0; m < T; m++) sum[m][0] = sum[m][1] = _mm256_set1_epi32(wg_act_start(type, a + m, b, part));
-            UNROLL for (int j = steps * part; j < steps * (part + 1); j++) {
+            UNROLL_FOR(int m = 0; m < T; m++) sum[m][0] = sum[m][1] = _mm256_set1_epi32(wg_act_start(type, a + m, b, part));
+            UNROLL_FOR(int j = steps * part; j < steps * (part + 1); j++) {
                 __m256i v[2];
                 ask_ahead(type, w, half, j);
-                UNROLL for (int i = 0; i < 2; i++) v[i] = codes(type, w, j, HALF * half + 8 * i);
+                UNROLL_FOR(int i = 0; i < 2; i++) v[i] = codes(type, w, j, HALF * half + 8 * i);
                 add_step(type, T, v, x, b, j, sum);
             }
-            UNROLL for (int i = 0; i < 2; i++) {
+            UNROLL_FOR(int i = 0; i < 2; i++) {
                 const __m256 d = scales(type, chunk, w, part, HALF * half + 8 * i);
-                UNROLL for (int m = 0; m < T; m++) {
+                UNROLL_FOR(int m = 0; m < T; m++) {
                     float *o = acc + WG_PANEL * m + 8 * i;
                     const __m256 da = _mm256_set1_ps(a[m].da[b]), mda = _mm256_set1_ps(a[m].mda[b]);
                     const __m256 t = _mm256_fmsub_ps(_mm256_castsi256_ps(sum[m][i]), da, mda);
@@ -57,9 +57,9 @@ INLINE void quant_tile(const int type, const int T, const char *chunk, int half,
             }
         }
         if (!wg_has_min(type)) continue;
-        UNROLL for (int i = 0; i < 2; i++) {
+        UNROLL_FOR(int i = 0; i < 2; i++) {
             const __m256 least = minima(type, chunk, w, HALF * half + 8 * i);
-            UNROLL for (int m = 0; m < T; m++) {
+            UNROLL_FOR(int m = 0; m < T; m++) {
                 float *o = acc + WG_PANEL * m + 8 * i;
                 const __m256 das = _mm256_set1_ps(a[m].das[b]), f = _mm256_load_ps(o);
                 _mm256_store_ps(o, wg_is_k(type) ? _mm256_fnmadd_ps(das, least, f) : _mm256_fmadd_ps(das, least, f));
@@ -74,22 +74,31 @@ INLINE void quant_tile(const int type, const int T, const char *chunk, int half,
         quant_tile(type, T, chunk, half, x, blocks, acc, first);                                                               \
     }
 #if TALL == 4
-#define TILES(name, type)                                                                                                      \
-    TILE(name, type, 1) TILE(name, type, 2) TILE(name, type, 3) TILE(name, type, 4)                                            \
+#define TILE_TABLE(name, type)                                                                                                 \
+    TILE(name, type, 1)                                                                                                        \
+    TILE(name, type, 2)                                                                                                        \
+    TILE(name, type, 3)                                                                                                        \
+    TILE(name, type, 4)                                                                                                        \
     static tile_fn *const name[TALL + 1] = { 0, name##_1, name##_2, name##_3, name##_4 };
 #else
-#define TILES(name, type)                                                                                                      \
-    TILE(name, type, 1) TILE(name, type, 2) TILE(name, type, 3) TILE(name, type, 4) TILE(name, type, 5) TILE(name, type, 6)    \
+#define TILE_TABLE(name, type)                                                                                                 \
+    TILE(name, type, 1)                                                                                                        \
+    TILE(name, type, 2)                                                                                                        \
+    TILE(name, type, 3)                                                                                                        \
+    TILE(name, type, 4)                                                                                                        \
+    TILE(name, type, 5)                                                                                                        \
+    TILE(name, type, 6)                                                                                                        \
     static tile_fn *const name[TALL + 1] = { 0, name##_1, name##_2, name##_3, name##_4, name##_5, name##_6 };
 #endif
-#define TYPE(id, name, ...) TILES(name, WG_##id)
+#define TYPE(id, name, ...) TILE_TABLE(name, WG_##id)
 WG_QUANT_TYPES(TYPE)
 #undef TYPE
 
 static tile_fn *const *tiles_of(int type)
 {
     switch (type) {
-#define TYPE(id, name, ...) case WG_##id: return name;
+#define TYPE(id, name, ...)                                                                                                    \
+    case WG_##id: return name;
         WG_QUANT_TYPES(TYPE)
 #undef TYPE
     default: return NULL;

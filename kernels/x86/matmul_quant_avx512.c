@@ -18,11 +18,11 @@
 #include "kernels/x86/matmul_x86.h"
 
 enum {
-    TALL = 8,            /* rows of the tallest tile: 16 sums, 2 weights, 1 broadcast */
-    LOW = 6,             /* above TALL rows, where arithmetic binds; with two parts always */
-    PANEL_BLOCK = 8,     /* panels that stay in L2 while all groups of 64 rows pass */
+    TALL = 8,        /* rows of the tallest tile: 16 sums, 2 weights, 1 broadcast */
+    LOW = 6,         /* above TALL rows, where arithmetic binds; with two parts always */
+    PANEL_BLOCK = 8, /* panels that stay in L2 while all groups of 64 rows pass */
     STEPS = WG_QUANT_BLOCK / 4,
-    AHEAD = 8704,        /* how far ahead lines are asked for */
+    AHEAD = 8704, /* how far ahead lines are asked for */
 };
 
 /* What a tile asks for ahead, into L1: in every block so many lines from there on. */
@@ -56,18 +56,18 @@ INLINE void quant_tile(const int type, const int T, const char *chunk, const wg_
 {
     const int parts = wg_block_sums(type), steps = STEPS / parts;
     __m512 f[TALL][2];
-    UNROLL for (int m = 0; m < T; m++)
-        UNROLL for (int h = 0; h < 2; h++) f[m][h] = first ? _mm512_setzero_ps() : _mm512_load_ps(acc + 32 * m + 16 * h);
+    UNROLL_FOR(int m = 0; m < T; m++)
+        UNROLL_FOR(int h = 0; h < 2; h++) f[m][h] = first ? _mm512_setzero_ps() : _mm512_load_ps(acc + 32 * m + 16 * h);
 
     for (int b = 0; b < blocks; b++) {
         const char *w = chunk + wg_head_bytes(type) + (size_t)b * (size_t)wg_block_bytes(type);
-        UNROLL for (int part = 0; part < parts; part++) {
+        UNROLL_FOR(int part = 0; part < parts; part++) {
             __m512i sum[TALL][2];
-            UNROLL for (int m = 0; m < T; m++) sum[m][0] = sum[m][1] = _mm512_set1_epi32(wg_act_start(type, a + m, b, part));
-            UNROLL for (int j = steps * part; j < steps * (part + 1); j++) {
+            UNROLL_FOR(int m = 0; m < T; m++) sum[m][0] = sum[m][1] = _mm512_set1_epi32(wg_act_start(type, a + m, b, part));
+            UNROLL_FOR(int j = steps * part; j < steps * (part + 1); j++) {
                 const __m512i w0 = codes(type, w, j, 0), w1 = codes(type, w, j, 1);
                 ask_ahead(type, ahead, b, j);
-                UNROLL for (int m = 0; m < T; m++) {
+                UNROLL_FOR(int m = 0; m < T; m++) {
                     int32_t four;
                     memcpy(&four, a[m].q + WG_QUANT_BLOCK * b + 4 * j, 4);
                     const __m512i x = _mm512_set1_epi32(four);
@@ -76,7 +76,7 @@ INLINE void quant_tile(const int type, const int T, const char *chunk, const wg_
                 }
             }
             const __m512 d0 = scales(type, chunk, w, part, 0), d1 = scales(type, chunk, w, part, 1);
-            UNROLL for (int m = 0; m < T; m++) {
+            UNROLL_FOR(int m = 0; m < T; m++) {
                 const __m512 da = _mm512_set1_ps(a[m].da[b]), mda = _mm512_set1_ps(a[m].mda[b]);
                 const __m512 t0 = _mm512_fmsub_ps(_mm512_castsi512_ps(sum[m][0]), da, mda);
                 const __m512 t1 = _mm512_fmsub_ps(_mm512_castsi512_ps(sum[m][1]), da, mda);
@@ -86,14 +86,14 @@ INLINE void quant_tile(const int type, const int T, const char *chunk, const wg_
         }
         if (!wg_has_min(type)) continue;
         const __m512 m0 = minima(type, chunk, w, 0), m1 = minima(type, chunk, w, 1);
-        UNROLL for (int m = 0; m < T; m++) {
+        UNROLL_FOR(int m = 0; m < T; m++) {
             const __m512 das = _mm512_set1_ps(a[m].das[b]);
             f[m][0] = wg_is_k(type) ? _mm512_fnmadd_ps(das, m0, f[m][0]) : _mm512_fmadd_ps(das, m0, f[m][0]);
             f[m][1] = wg_is_k(type) ? _mm512_fnmadd_ps(das, m1, f[m][1]) : _mm512_fmadd_ps(das, m1, f[m][1]);
         }
     }
-    UNROLL for (int m = 0; m < T; m++)
-        UNROLL for (int h = 0; h < 2; h++) _mm512_store_ps(acc + 32 * m + 16 * h, f[m][h]);
+    UNROLL_FOR(int m = 0; m < T; m++)
+        UNROLL_FOR(int h = 0; h < 2; h++) _mm512_store_ps(acc + 32 * m + 16 * h, f[m][h]);
 }
 
 #define TILE(name, type, T)                                                                                                    \
@@ -101,19 +101,27 @@ INLINE void quant_tile(const int type, const int T, const char *chunk, const wg_
     {                                                                                                                          \
         quant_tile(type, T, chunk, a, blocks, acc, first, ahead);                                                              \
     }
-#define TILES(name, type)                                                                                                      \
-    TILE(name, type, 1) TILE(name, type, 2) TILE(name, type, 3) TILE(name, type, 4) TILE(name, type, 5) TILE(name, type, 6)    \
-    TILE(name, type, 7) TILE(name, type, 8)                                                                                    \
-    static tile_fn *const name[TALL + 1] = { 0,         name##_1, name##_2, name##_3, name##_4,                                \
-                                             name##_5, name##_6, name##_7, name##_8 };
-#define TYPE(id, name, ...) TILES(name, WG_##id)
+#define TILE_TABLE(name, type)                                                                                                 \
+    TILE(name, type, 1)                                                                                                        \
+    TILE(name, type, 2)                                                                                                        \
+    TILE(name, type, 3)                                                                                                        \
+    TILE(name, type, 4)                                                                                                        \
+    TILE(name, type, 5)                                                                                                        \
+    TILE(name, type, 6)                                                                                                        \
+    TILE(name, type, 7)                                                                                                        \
+    TILE(name, type, 8)                                                                                                        \
+    static tile_fn *const name[TALL + 1] = {                                                                                   \
+        0, name##_1, name##_2, name##_3, name##_4, name##_5, name##_6, name##_7, name##_8                                      \
+    };
+#define TYPE(id, name, ...) TILE_TABLE(name, WG_##id)
 WG_QUANT_TYPES(TYPE)
 #undef TYPE
 
 static tile_fn *const *tiles_of(int type)
 {
     switch (type) {
-#define TYPE(id, name, ...) case WG_##id: return name;
+#define TYPE(id, name, ...)                                                                                                    \
+    case WG_##id: return name;
         WG_QUANT_TYPES(TYPE)
 #undef TYPE
     default: return NULL;

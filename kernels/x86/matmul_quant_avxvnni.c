@@ -19,9 +19,9 @@ static void take_inputs(int type, const wg_q8_act *a, int rows, int blocks, inpu
 INLINE void add_step(const int type, const int T, const __m256i v[2], const inputs *x, int b, const int j, __m256i sum[TALL][2])
 {
     (void)type;
-    UNROLL for (int m = 0; m < T; m++) {
+    UNROLL_FOR(int m = 0; m < T; m++) {
         const __m256i q = four_at(x->act[m].q + WG_QUANT_BLOCK * b + 4 * j);
-        UNROLL for (int i = 0; i < 2; i++) sum[m][i] = _mm256_dpbusd_avx_epi32(sum[m][i], v[i], q);
+        UNROLL_FOR(int i = 0; i < 2; i++) sum[m][i] = _mm256_dpbusd_avx_epi32(sum[m][i], v[i], q);
     }
 }
 

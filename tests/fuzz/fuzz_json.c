@@ -37,8 +37,7 @@ static void locate(const wg_json *doc, const json_t *v, char *path, size_t size,
     const char *key;
     json_t *member;
     if (!json_is_object(v)) return;
-    json_object_foreach((json_t *)v, key, member)
-    {
+    json_object_foreach((json_t *)v, key, member) {
         /* an empty key cannot be written in a path, nor one longer than a step holds */
         if (*key && strlen(key) < 200 && extend(path, size - 40, key)) locate(doc, member, path, size, depth + 1);
         path[n] = '\0';

@@ -26,10 +26,7 @@ static char *decoded(const wg_tokenizer *t, const int32_t *ids, size_t n_ids, si
     return whole;
 }
 
-static bool contains(const char *s, size_t n, const char *word)
-{
-    return memmem(s, n, word, strlen(word)) != NULL;
-}
+static bool contains(const char *s, size_t n, const char *word) { return memmem(s, n, word, strlen(word)) != NULL; }
 
 static void text_mode(const wg_tokenizer *t, const char *text, size_t n, bool special)
 {

@@ -27,7 +27,8 @@ int wg_suite_compare(int argc, char **argv)
     off = most > 0 ? off / most : off;
     if (!same_length || n == 0 || !(off < atof(argv[4])))
         return fprintf(stderr, "%s: %ld numbers%s differ by %g of the largest\n", argv[1], n,
-                       same_length ? "" : " (another length)", off), 1;
+                       same_length ? "" : " (another length)", off),
+               1;
     printf("{\"type\": \"%s\", \"difference\": %.9g, \"logits\": %ld}\n", argv[1], off, n);
     return 0;
 }

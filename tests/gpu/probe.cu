@@ -9,7 +9,8 @@
 
 #include "tests/gpu/suite.h"
 
-namespace probe {
+namespace probe
+{
 wg_gpu gpu;
 cudaStream_t stream;
 int failures;
@@ -43,8 +44,8 @@ static double bandwidth(const cudaDeviceProp &card) /* bytes a second */
     double best = 0;
     for (int per = 2; per <= 16; per *= 2)
         best = std::max(best, (double)bytes / seconds([&] {
-            read_all<<<card.multiProcessorCount * per, 256, 0, stream>>>(x, bytes / 16, out);
-        }));
+                                  read_all<<<card.multiProcessorCount * per, 256, 0, stream>>>(x, bytes / 16, out);
+                              }));
     printf("{\"read_gb_s\": %.1f}\n", best * 1e-9);
     cudaFree(x);
     cudaFree(out);
@@ -103,7 +104,10 @@ static void graph_gap(const cudaDeviceProp &card)
     printf("{\"graph_gap_us\": %.3f}\n", in_graph([&] { nothing<<<1, 32, 0, stream>>>(x); }) * 1e6);
     if (card.major >= 9) printf("{\"graph_gap_pdl_us\": %.3f}\n", in_graph([&] { launch_chained(x); }) * 1e6);
     else printf("{\"graph_gap_pdl_us\": null}\n");
-    const double launched = seconds([&] { for (int i = 0; i < KERNELS; i++) nothing<<<1, 32, 0, stream>>>(x); }) / KERNELS;
+    const double launched = seconds([&] {
+                                for (int i = 0; i < KERNELS; i++) nothing<<<1, 32, 0, stream>>>(x);
+                            }) /
+                            KERNELS;
     printf("{\"launch_gap_us\": %.3f}\n", launched * 1e6);
     cudaFree(x);
 }

@@ -15,7 +15,8 @@
 
 enum { REPEATS = 51 };
 
-namespace probe {
+namespace probe
+{
 
 extern wg_gpu gpu;
 extern cudaStream_t stream; /* gpu's */

@@ -66,16 +66,17 @@ static void time_product(int type, int n, int k, const float *x, double bytes_a_
     for (int i = 0; i < 5; i++) {
         gpu.api->prepare(&gpu, type, 1, x, rows[i], k, act);
         const double t = replayed([&] {
-            for (int c = 0; c < copies; c++) {
-                const wg_matrix *const one = &m[c];
-                gpu.api->matmul(&gpu, &one, &y, 1, 1, act, rows[i], WG_GPU_STORE);
-            }
-        }) / copies;
+                             for (int c = 0; c < copies; c++) {
+                                 const wg_matrix *const one = &m[c];
+                                 gpu.api->matmul(&gpu, &one, &y, 1, 1, act, rows[i], WG_GPU_STORE);
+                             }
+                         }) /
+                         copies;
         print_us("us", rows[i], t);
     }
     print_us("prepare_us", 1, replayed([&] {
-        for (int c = 0; c < MOST; c++) gpu.api->prepare(&gpu, type, 1, x, 1, k, act);
-    }) / MOST);
+                                  for (int c = 0; c < MOST; c++) gpu.api->prepare(&gpu, type, 1, x, 1, k, act);
+                              }) / MOST);
     puts("}");
     for (int i = 0; i < copies; i++) cudaFree((void *)(uintptr_t)m[i].data);
     cudaFree(act), cudaFree(y);
@@ -95,13 +96,14 @@ static double fused_or_not(const wg_matrix *m, int copies, const float *x, int r
 {
     const wg_gpu_input in = { x, x, 1e-5f };
     return replayed([&] {
-        for (int c = 0; c < copies; c++) {
-            const wg_matrix *const one = &m[c];
-            if (!fused) gpu.api->norm_prepare(&gpu, one->type, WG_GPU_FRAGMENTS, x, x, in.eps, rows, one->k, act);
-            if (fused) gpu.api->matmul_fused(&gpu, &one, &y, 1, &in, rows, WG_GPU_STORE, NULL, NULL);
-            else gpu.api->matmul(&gpu, &one, &y, 1, 1, act, rows, WG_GPU_STORE);
-        }
-    }) / copies;
+               for (int c = 0; c < copies; c++) {
+                   const wg_matrix *const one = &m[c];
+                   if (!fused) gpu.api->norm_prepare(&gpu, one->type, WG_GPU_FRAGMENTS, x, x, in.eps, rows, one->k, act);
+                   if (fused) gpu.api->matmul_fused(&gpu, &one, &y, 1, &in, rows, WG_GPU_STORE, NULL, NULL);
+                   else gpu.api->matmul(&gpu, &one, &y, 1, 1, act, rows, WG_GPU_STORE);
+               }
+           }) /
+           copies;
 }
 
 static void fusing(const float *x)
@@ -161,13 +163,15 @@ static void time_attention(int context, const float *x, double bytes_a_second)
     printf("{\"attention\": \"bf16\", \"context\": %d, \"floor_us\": %.2f", context, (double)read / bytes_a_second * 1e6);
     for (int i = 0; i < 6; i++) {
         const double t = replayed([&] {
-            for (int l = 0; l < layers; l++) {
-                const size_t stride = (size_t)PAGE * SLOT * 2 * 2;
-                const wg_gpu_kv kv = { WG_BF16, PAGE, SLOT, tables, (char *)(pool + layer * (size_t)l), stride, stride / 2 };
-                gpu.api->attention(&gpu, x, d_row, rows[i], context + rows[i], &kv, HEADS, KV_HEADS, HD, 1, scratch, arrived,
-                                   out);
-            }
-        }) / layers;
+                             for (int l = 0; l < layers; l++) {
+                                 const size_t stride = (size_t)PAGE * SLOT * 2 * 2;
+                                 const wg_gpu_kv kv = { WG_BF16, PAGE,      SLOT, tables, (char *)(pool + layer * (size_t)l),
+                                                        stride,  stride / 2 };
+                                 gpu.api->attention(&gpu, x, d_row, rows[i], context + rows[i], &kv, HEADS, KV_HEADS, HD, 1,
+                                                    scratch, arrived, out);
+                             }
+                         }) /
+                         layers;
         print_us("us", rows[i], t);
     }
     puts("}");
@@ -176,9 +180,11 @@ static void time_attention(int context, const float *x, double bytes_a_second)
 }
 
 /* cuBLASLt where it is: a probe carried to a machine without it asks everything else. */
+/* clang-format off */
 #define LIBRARY(X) \
     X(Create) X(Matmul) X(MatmulDescCreate) X(MatmulDescSetAttribute) X(MatrixLayoutCreate) X(MatrixLayoutDestroy) \
     X(MatmulPreferenceCreate) X(MatmulPreferenceSetAttribute) X(MatmulAlgoGetHeuristic)
+/* clang-format on */
 static struct library {
 #define X(name) decltype(&cublasLt##name) name;
     LIBRARY(X)
@@ -191,7 +197,8 @@ static bool find_library()
     snprintf(name, sizeof name, "libcublasLt.so.%d", CUBLAS_VER_MAJOR);
     void *const file = dlopen(name, RTLD_NOW | RTLD_LOCAL);
     if (!file) return false;
-#define X(name) if (!(lt.name = (decltype(lt.name))dlsym(file, "cublasLt" #name))) return false;
+#define X(name)                                                                                                                \
+    if (!(lt.name = (decltype(lt.name))dlsym(file, "cublasLt" #name))) return false;
     LIBRARY(X)
 #undef X
     return true;
@@ -239,11 +246,13 @@ static void library_rows(const __nv_bfloat16 *x, const __nv_bfloat16 *w)
         lt.MatrixLayoutDestroy(few);
         lt.MatrixLayoutDestroy(out);
     }
-    const double t = replayed([&] {
-        lt.Matmul(handle, op, &one, w, a, x, b, &zero, all, c, all, c, &found.algo, NULL, 0, stream);
-    });
+    const double t =
+        replayed([&] { lt.Matmul(handle, op, &one, w, a, x, b, &zero, all, c, all, c, &found.algo, NULL, 0, stream); });
     printf("{\"cublaslt_rows_independent\": %s, \"cublaslt_padded_rows_independent\": %s, \"cublaslt_4096_us\": %.2f}\n",
-           !runs ? "null" : same ? "true" : "false", padded ? "true" : "false", t * 1e6);
+           !runs  ? "null"
+           : same ? "true"
+                  : "false",
+           padded ? "true" : "false", t * 1e6);
 }
 
 /* Rows of p of a vocabulary from random logits, by the chains that rounds are timed with and by a nucleus; the floor is reading
@@ -251,8 +260,13 @@ static void library_rows(const __nv_bfloat16 *x, const __nv_bfloat16 *w)
 static void time_sampling(const float *logits, double bytes_a_second)
 {
     enum { VOCAB = 128256, MOST = 5, TIMES = 16 };
-    static const struct { const char *name; wg_gpu_chain chain; } kinds[] = {
-        { "greedy", { 0, 1, 0, 0, NULL } }, { "plain", { 1, 1, 0, 0, NULL } }, { "top_p", { 0.8, 0.95, 0, 0, NULL } },
+    static const struct {
+        const char *name;
+        wg_gpu_chain chain;
+    } kinds[] = {
+        { "greedy", { 0, 1, 0, 0, NULL } },
+        { "plain", { 1, 1, 0, 0, NULL } },
+        { "top_p", { 0.8, 0.95, 0, 0, NULL } },
         { "top_k", { 0.8, 1, 0, 50, NULL } },
     };
     double *p = (double *)take((size_t)MOST * VOCAB * sizeof *p);
@@ -262,8 +276,9 @@ static void time_sampling(const float *logits, double bytes_a_second)
         printf("{\"sample\": \"%s\", \"vocab\": %d, \"floor_us\": %.2f", kind.name, VOCAB, VOCAB * 12.0 / bytes_a_second * 1e6);
         for (int rows = 1; rows <= MOST; rows += MOST - 1)
             print_us("us", rows, replayed([&] {
-                for (int i = 0; i < TIMES; i++) gpu.api->sample(&gpu, logits, VOCAB, &kind.chain, p, point, scratch, rows);
-            }) / TIMES);
+                                     for (int i = 0; i < TIMES; i++)
+                                         gpu.api->sample(&gpu, logits, VOCAB, &kind.chain, p, point, scratch, rows);
+                                 }) / TIMES);
         puts("}");
     }
     cudaFree(p), cudaFree(point), cudaFree(scratch);

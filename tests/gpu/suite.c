@@ -5,7 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 
-static const struct { const char *name, *what; int (*run)(int argc, char **argv); } program[] = {
+static const struct {
+    const char *name, *what;
+    int (*run)(int argc, char **argv);
+} program[] = {
 #define X(name, what) { #name, what, wg_suite_##name },
     WG_SUITE(X)
 #undef X

@@ -207,11 +207,14 @@ static void bench_small(const wg_ops *ops)
         printf("%s f32 %dx%d, %d row(s), in cache: %.0f ns\n", ops->name, shape[i][0], shape[i][1], s.n,
                1e9 * time_small(do_matmul, &s, 2000));
     }
-    static const struct { const char *name; small_fn *f; int n;
+    static const struct {
+        const char *name;
+        small_fn *f;
+        int n;
     } op[] = {
-        {"rmsnorm", do_rmsnorm, 64},      {"rmsnorm", do_rmsnorm, 2048},     {"swiglu", do_swiglu, 172},
-        {"swiglu", do_swiglu, 5632},      {"act_prepare", do_prepare, 2048}, {"softmax64", do_softmax, 512},
-        {"softmax64", do_softmax, 32000}, {"argmax", do_argmax, 32000},
+        { "rmsnorm", do_rmsnorm, 64 },      { "rmsnorm", do_rmsnorm, 2048 },     { "swiglu", do_swiglu, 172 },
+        { "swiglu", do_swiglu, 5632 },      { "act_prepare", do_prepare, 2048 }, { "softmax64", do_softmax, 512 },
+        { "softmax64", do_softmax, 32000 }, { "argmax", do_argmax, 32000 },
     };
     for (size_t i = 0; i < sizeof op / sizeof *op; i++) {
         s.n = op[i].n;
@@ -248,12 +251,18 @@ static void heads_job(team *t, int thread, void *arg)
     }
 }
 
-static void bench_attention(const options *opt, const wg_ops *ops, int type, int n_heads, int kv_heads, int hd, int n, int layers)
+static void bench_attention(const options *opt, const wg_ops *ops, int type, int n_heads, int kv_heads, int hd, int n,
+                            int layers)
 {
     enum { SLOTS = 16, ROWS = 16 };
     const int kv_dim = kv_heads * hd, pages = (n + SLOTS - 1) / SLOTS, dim = n_heads * hd;
     const size_t codes = (size_t)SLOTS * wg_kv_row_bytes(type, kv_dim);
-    heads a = { .ops = ops, .heads = n_heads, .kv_heads = kv_heads, .hd = hd, .n = n, .layers = layers,
+    heads a = { .ops = ops,
+                .heads = n_heads,
+                .kv_heads = kv_heads,
+                .hd = hd,
+                .n = n,
+                .layers = layers,
                 .batch = 1 + 2000000 / (n * dim * layers / 16 + 1) };
     wg_kv_view *view = &a.view;
     *view = (wg_kv_view){ .type = type, .page_slots = SLOTS, .kv_dim = kv_dim, .head_dim = hd, .scale_at = codes };

@@ -22,8 +22,13 @@ static inline void set_scales(int type, float size, void *row, size_t n)
     if (type == WG_F8_E4M3) return;
     /* standard deviation of the codes times the small scales; a minimum takes their mean away */
     const int bits = wg_code_bits(type), table = bits == 4 && wg_code_zero(type) == 128;
-    const float spread = wg_is_k(type) ? (bits == 6 ? 1370 : bits == 5 ? 530 : 260)
-                         : bits == 8 ? 74 : table ? 70 : bits == 5 ? 9.2f : 4.6f;
+    const float spread = wg_is_k(type) ? (bits == 6   ? 1370
+                                          : bits == 5 ? 530
+                                                      : 260)
+                         : bits == 8   ? 74
+                         : table       ? 70
+                         : bits == 5   ? 9.2f
+                                       : 4.6f;
     const float mean = bits == 4 ? -7.5f : -15.5f, sign = wg_is_k(type) ? -1 : 1;
     const uint16_t scale[2] = { wg_f32_to_f16(size / spread), wg_f32_to_f16(size / spread * mean * sign) };
     for (size_t i = 0; i < bytes; i += (size_t)t->bytes) memcpy(p + i + t->scale_at, scale, (size_t)t->scales * 2);

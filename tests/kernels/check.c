@@ -137,8 +137,7 @@ static wg_matrix random_matrix(source *s, int type, int n, int k, int flavour)
     for (int i = 0; i < n; i++) {
         fill(s, x, (size_t)k, flavour);
         for (int j = 0; flavour == 3 && j < k; j++) x[j] *= 0x1p-115f; /* f16 and the scales stay finite */
-        if (flavour == EXTREME)
-            extreme_blocks(type, extreme[i % 4], 1, rows + row * (size_t)i, (size_t)k);
+        if (flavour == EXTREME) extreme_blocks(type, extreme[i % 4], 1, rows + row * (size_t)i, (size_t)k);
         else if (wg_row_from_f32(type, x, rows + row * (size_t)i, (size_t)k))
             random_blocks(type, next_word(s), 1, rows + row * (size_t)i, (size_t)k);
     }
@@ -150,8 +149,9 @@ static wg_matrix random_matrix(source *s, int type, int n, int k, int flavour)
 
 /* ---- matmul and act_prepare */
 enum { ROWS_MAX = 130, ROWS_QUICK = 70, QUICK_WEIGHTS = 24000 };
-static const int some_rows[] = {1,  2,  3,  4,  5,  6,  7,  8,  9,  11, 12, 13,  16,
-                                23, 24, 25, 31, 32, 33, 48, 63, 64, 65, 70, 129, 130};
+static const int some_rows[] = {
+    1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13, 16, 23, 24, 25, 31, 32, 33, 48, 63, 64, 65, 70, 129, 130
+};
 
 static void matmul_rows(int level, const wg_matrix *w, const float *x, size_t ldx, int rows, guarded *y, size_t ldy, int split,
                         const float *want)
@@ -183,7 +183,7 @@ static void check_matmul_shape(source *s, int type, int n, int k, int all_rows, 
     const int most = opt.quick ? ROWS_QUICK : ROWS_MAX;
     if (opt.quick && n * k > QUICK_WEIGHTS) return;
     wg_matrix w = random_matrix(s, type, n, k, flavour == 2 ? 0 : flavour); /* tiny by tiny would be nothing */
-    float *x = tight_alloc((size_t)most * ldx - 5); /* the last row has no gap behind it */
+    float *x = tight_alloc((size_t)most * ldx - 5);                         /* the last row has no gap behind it */
     guarded want = guarded_new((size_t)most * ldy * 4), y = guarded_new((size_t)most * ldy * 4);
     fill(s, x, (size_t)most * ldx - 5, flavour);
     const wg_ops *ref = ops_of(WG_CPU_REF);
@@ -216,8 +216,8 @@ static int whole(int k, int block) { return (k + block - 1) / block * block; }
 
 static void check_matmul(source *s)
 {
-    static const int shape[][2] = {{1, 32},   {31, 64},   {32, 96},   {33, 256}, {172, 64},
-                                   {64, 544}, {161, 288}, {40, 2048}, {17, 5632}};
+    static const int shape[][2] = { { 1, 32 },   { 31, 64 },   { 32, 96 },   { 33, 256 }, { 172, 64 },
+                                    { 64, 544 }, { 161, 288 }, { 40, 2048 }, { 17, 5632 } };
     static const int odd[][2] = { { 1, 1 }, { 7, 3 }, { 64, 172 }, { 129, 77 }, { 200, 127 }, { 33, 1003 } };
     for (size_t t = 0; t < COUNT(weight_types); t++) {
         const int block = wg_type_get(weight_types[t])->block;
@@ -357,8 +357,8 @@ static void check_attention_case(source *s, int type, int heads, int kv_heads, i
             if (!guarded_intact(&out)) fail("attention", level, "wrote outside", "hd=%d", hd);
             if (!same_floats(out.data, want.data, n))
                 fail("attention", level, "bits differ",
-                     "%s heads=%d/%d hd=%d page=%d prefix=%d sinks=%d gap=%d tail=%d cut=%d flavour=%d", wg_type_name(type), heads,
-                     kv_heads, hd, page_slots, prefix, keys.sinks, keys.gap, wg_mask_count(&keys.anc), cut, flavour);
+                     "%s heads=%d/%d hd=%d page=%d prefix=%d sinks=%d gap=%d tail=%d cut=%d flavour=%d", wg_type_name(type),
+                     heads, kv_heads, hd, page_slots, prefix, keys.sinks, keys.gap, wg_mask_count(&keys.anc), cut, flavour);
         }
     free(q);
     free(want.base);
@@ -369,13 +369,18 @@ static void check_attention_case(source *s, int type, int heads, int kv_heads, i
 static void check_attention(source *s)
 {
     static const int hds[] = { 8, 32, 64, 80, 128, 256, 5, 7, 10, 16, 20, 40, 68, 96 }, page[] = { 2, 16, 64, 5 };
-    static const int head[][2] = {{8, 4}, {1, 1}, {3, 3}, {4, 1}, {6, 2}, {12, 2}, {9, 3}, {16, 1}, {13, 13}};
+    static const int head[][2] = {
+        { 8, 4 }, { 1, 1 }, { 3, 3 }, { 4, 1 }, { 6, 2 }, { 12, 2 }, { 9, 3 }, { 16, 1 }, { 13, 13 }
+    };
     static const int prefix[] = { 0, 1, 3, 15, 16, 17, 63, 64, 65, 127, 130, 300 };
     for (int i = 0; i < (opt.quick ? 300 : 800); i++) {
         const int *h = head[next_below(s, COUNT(head))]; /* draws in one order, whatever the compiler does with arguments */
         const int page_slots = page[next_below(s, COUNT(page))], before = prefix[next_below(s, COUNT(prefix))];
         check_attention_case(s, cache_types[i % 4], h[0], h[1], hds[i / 4 % (int)COUNT(hds)], page_slots, before,
-                             i % 40 == 0 ? 2 : i % 40 == 1 ? 3 : i % 40 == 3 ? EXTREME : i % 2);
+                             i % 40 == 0   ? 2
+                             : i % 40 == 1 ? 3
+                             : i % 40 == 3 ? EXTREME
+                                           : i % 2);
     }
 }
 
@@ -414,7 +419,7 @@ typedef struct check {
     void (*run)(source *);
 } check;
 static const check checks[] = {
-    { "matmul", check_matmul },     { "act_prepare", check_prepare }, { "attention", check_attention },
+    { "matmul", check_matmul },     { "act_prepare", check_prepare },  { "attention", check_attention },
     { "kv_store", check_kv_store }, { "rmsnorm", check_rmsnorm_rows },
 };
 

@@ -13,12 +13,12 @@
 
 typedef struct options {
     uint64_t seed;
-    const char *op;     /* only ops whose name contains it; NULL for all */
-    int level;          /* only this level; -1 for all */
-    int threads;        /* of the benchmark */
+    const char *op; /* only ops whose name contains it; NULL for all */
+    int level;      /* only this level; -1 for all */
+    int threads;    /* of the benchmark */
     int bench;
-    int quick;          /* without the large shapes: for an emulated machine */
-    int digest;         /* print a digest of each op's reference results, and no times */
+    int quick;  /* without the large shapes: for an emulated machine */
+    int digest; /* print a digest of each op's reference results, and no times */
 } options;
 
 /* A stream of random numbers with an address of its own. */
@@ -33,7 +33,7 @@ static inline float next_unit(source *s) { return wg_philox_float(next_word(s)) 
 
 #define COUNT(a) (sizeof(a) / sizeof(a)[0])
 
-void *must_alloc(size_t bytes);                       /* 64-byte aligned, or exits */
+void *must_alloc(size_t bytes); /* 64-byte aligned, or exits */
 const wg_ops *ops_of(int level);
 int bench_main(const options *opt);
 
@@ -60,7 +60,7 @@ bool guarded_intact(const guarded *g);
 /* Same bits; where both are NaN any NaN will do. */
 bool same_floats(const void *a, const void *b, size_t n);
 bool any_nonzero(const float *x, size_t n);
-void note(const void *bits, size_t words);            /* what the reference says goes into the digest, every NaN as one */
+void note(const void *bits, size_t words); /* what the reference says goes into the digest, every NaN as one */
 
 /* Flavours: 0 plain, 1 with outliers and zeros, 2 tiny and denormal, 3 huge; of 8-bit inputs also EXTREME: the integers of
  * quantised types as large as they get, all of one sign. */

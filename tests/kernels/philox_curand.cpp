@@ -20,8 +20,8 @@ int main()
                 skipahead(four / 4 * 4, &state); /* in single words: whole groups */
                 const uint64_t at = four / 4;
                 const uint4 want = curand4(&state);
-                const wg_philox r = wg_philox_at(seed, (uint32_t)at, (uint32_t)(at >> 32), (uint32_t)sequence,
-                                                 (uint32_t)(sequence >> 32));
+                const wg_philox r =
+                    wg_philox_at(seed, (uint32_t)at, (uint32_t)(at >> 32), (uint32_t)sequence, (uint32_t)(sequence >> 32));
                 bad += r.v[0] != want.x || r.v[1] != want.y || r.v[2] != want.z || r.v[3] != want.w;
                 draws++;
             }

@@ -8,8 +8,8 @@
 #include <string.h>
 
 typedef struct row_case {
-    int n, extra;          /* extra: op-specific variant */
-    float *a, *b, *c;      /* inputs, n floats (a: also as start of in-place ops) */
+    int n, extra;     /* extra: op-specific variant */
+    float *a, *b, *c; /* inputs, n floats (a: also as start of in-place ops) */
 } row_case;
 typedef void row_fn(const wg_ops *ops, const row_case *t, float *y);
 
@@ -42,7 +42,10 @@ static void run_add(const wg_ops *ops, const row_case *t, float *y)
 static void run_exp32(const wg_ops *ops, const row_case *t, float *y)
 {
     for (int i = 0; i < t->n; i++) { /* any bits but NaN's, or the range that matters */
-        union { uint32_t u; float f; } v;
+        union {
+            uint32_t u;
+            float f;
+        } v;
         memcpy(&v.f, t->c + i, 4);
         t->b[i] = t->extra || v.f != v.f ? t->a[i] * 100 : v.f;
     }
@@ -74,12 +77,14 @@ static void run_split(const wg_ops *ops, const row_case *t, float *y)
 static void run_weigh(const wg_ops *ops, const row_case *t, float *y)
 {
     const size_t n = (size_t)t->n, room = n + 16;
-    wg_band band = { .low = -0.5f, .high = 0.25f, .room = (int)room, .id = (int32_t *)(void *)tight_alloc(room),
-                     .x = tight_alloc(room) };
+    wg_band band = {
+        .low = -0.5f, .high = 0.25f, .room = (int)room, .id = (int32_t *)(void *)tight_alloc(room), .x = tight_alloc(room)
+    };
     for (int i = 0; i < t->n; i++) t->c[i] = t->extra & 2 && i % 5 == 1 ? NAN : t->extra & 1 ? rintf(t->a[i] * 4) / 4 : t->a[i];
     const int best = ops->argmax(t->c, t->n);
     const wg_mass mass = ops->weigh64(t->c, t->n, t->c[best < 0 ? 0 : best], 1.25, (double *)(void *)y, &band);
-    const wg_mass again = ops->weigh64(t->c, t->n, t->c[best < 0 ? 0 : best], 1.25, NULL, &band); /* nothing stored: no change */
+    const wg_mass again =
+        ops->weigh64(t->c, t->n, t->c[best < 0 ? 0 : best], 1.25, NULL, &band); /* nothing stored: no change */
     double sum = mass == again ? wg_mass_value(mass) : -1;
     sum += 3 * wg_mass_value(band.above) + 5 * band.n;
     for (int k = 0; k < band.n; k++) sum += (k % 7 + 1) * (band.id[k] + (double)band.x[k]);
@@ -103,13 +108,13 @@ typedef struct row_op {
     const char *name;
     row_fn *run;
     int extras, flavours;
-    int out;               /* floats written: 0: n, 1: one, 2: n + 1 doubles */
+    int out; /* floats written: 0: n, 1: one, 2: n + 1 doubles */
 } row_op;
 static const row_op row_ops[] = {
-    { "rmsnorm", run_rmsnorm, 2, 3, 0 }, { "rope", run_rope, 4, 4, 0 },       { "rope", run_rope_heads, 2, 2, 0 },
-    { "swiglu", run_swiglu, 2, 4, 0 },   { "add", run_add, 1, 4, 0 },         { "exp32", run_exp32, 2, 2, 0 },
-    { "softmax64", run_softmax, 2, 4, 2 }, { "argmax", run_argmax, 4, 3, 1 },
-    { "split", run_split, 4, 3, 2 },     { "weigh64", run_weigh, 4, 3, 2 }, { "keep64", run_keep, 4, 3, 2 },
+    { "rmsnorm", run_rmsnorm, 2, 3, 0 },   { "rope", run_rope, 4, 4, 0 },     { "rope", run_rope_heads, 2, 2, 0 },
+    { "swiglu", run_swiglu, 2, 4, 0 },     { "add", run_add, 1, 4, 0 },       { "exp32", run_exp32, 2, 2, 0 },
+    { "softmax64", run_softmax, 2, 4, 2 }, { "argmax", run_argmax, 4, 3, 1 }, { "split", run_split, 4, 3, 2 },
+    { "weigh64", run_weigh, 4, 3, 2 },     { "keep64", run_keep, 4, 3, 2 },
 };
 
 static void check_row_case(source *s, const row_op *op, int n, int extra, int flavour)

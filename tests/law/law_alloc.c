@@ -58,7 +58,8 @@ int main(int argc, char **argv)
     int failures = 0, cases = 0;
     const int n_rows = law_rows(&files, ROWS_EACH, rows, 64, &failures);
     const wg_sampling samplings[] = {
-        WG_SAMPLING(0, 0, 1, 0), {.temperature = 0.8, .top_k = 40, .top_p = 0.95, .min_p = 0.01, .repetition_penalty = 1.2}};
+        WG_SAMPLING(0, 0, 1, 0), { .temperature = 0.8, .top_k = 40, .top_p = 0.95, .min_p = 0.01, .repetition_penalty = 1.2 }
+    };
 
     law_model_open(&target, files.target, 2, wg_cpu_chosen(), WG_F16);
     law_models_lists(target.tokenizer, text, TEXT);

@@ -19,7 +19,8 @@ static void write_models(void)
     snprintf(target_path, sizeof target_path, "%s/target.gguf", dir);
     snprintf(draft_path, sizeof draft_path, "%s/draft.gguf", dir);
     const wg_synth_shape s = {
-        .name = "target", .layers = 2, .dim = 32, .heads = 4, .kv_heads = 2, .hidden = 64, .vocab = VOCAB, .context = 128};
+        .name = "target", .layers = 2, .dim = 32, .heads = 4, .kv_heads = 2, .hidden = 64, .vocab = VOCAB, .context = 128
+    };
     LAW_TRY(wg_synth_write(&s, WG_F32, 1, target_path, &err));
     LAW_TRY(wg_synth_write(&s, WG_Q8_0, 1, draft_path, &err));
 }
@@ -29,7 +30,7 @@ static void remove_models(void) { remove(target_path), remove(draft_path), remov
 static const wg_sampling samplings[] = {
     WG_SAMPLING(0, 0, 1, 0),
     WG_SAMPLING(0.3, 0, 1, 0),
-    {.temperature = 0.3, .top_p = 0.95, .repetition_penalty = 1.3, .frequency_penalty = 0.2, .penalty_window = 20},
+    { .temperature = 0.3, .top_p = 0.95, .repetition_penalty = 1.3, .frequency_penalty = 0.2, .penalty_window = 20 },
 };
 enum { SAMPLINGS = sizeof samplings / sizeof *samplings };
 
@@ -37,16 +38,16 @@ static const struct {
     const char *options;
     bool needs_q, steady; /* steady: only the past and q decide, so rejection too gives the same text everywhere */
 } policies[] = {
-    {"fixed", false, true},
-    {"hf", false, true},
-    {"confidence,threshold=0.05", true, true},
-    {"entropy,threshold=0.1,spread=0.15", true, true},
-    {"adaedl,threshold=0.1,spread=0.15", true, true},
-    {"average,keep=0.5", false, true},
-    {"cost,costs=1/1.1/1.3/1.5,draft_cost=0.05", false, true},
-    {"cost", false, false},
-    {"bandit", false, false},
-    {"drawn,threshold=0.02", true, false},
+    { "fixed", false, true },
+    { "hf", false, true },
+    { "confidence,threshold=0.05", true, true },
+    { "entropy,threshold=0.1,spread=0.15", true, true },
+    { "adaedl,threshold=0.1,spread=0.15", true, true },
+    { "average,keep=0.5", false, true },
+    { "cost,costs=1/1.1/1.3/1.5,draft_cost=0.05", false, true },
+    { "cost", false, false },
+    { "bandit", false, false },
+    { "drawn,threshold=0.02", true, false },
 };
 enum { POLICIES = sizeof policies / sizeof *policies };
 
@@ -54,10 +55,10 @@ static const struct {
     const char *drafter, *options;
     bool has_q;
 } drafts[] = {
-    {"model", "length=6", true},
-    {"model", WG_TREE_MAX > 8 ? "tree=2-2-1-1" : "tree=2-1-1", true},
-    {"model", "grow=best_first,budget=7,length=5", true},
-    {"ngram", "k=6,n_max=2", false},
+    { "model", "length=6", true },
+    { "model", WG_TREE_MAX > 8 ? "tree=2-2-1-1" : "tree=2-1-1", true },
+    { "model", "grow=best_first,budget=7,length=5", true },
+    { "ngram", "k=6,n_max=2", false },
 };
 enum { DRAFTS = sizeof drafts / sizeof *drafts };
 
@@ -70,7 +71,7 @@ static void make_requests(void)
 {
     for (int i = 0; i < REQUESTS; i++) {
         for (int k = 0; k < PROMPT; k++) prompt[i][k] = 3 + (k % (3 + i) * 37 + i * 11) % (VOCAB - 3);
-        request[i] = (law_request){prompt[i], PROMPT - 2 * i, 10 + 3 * i};
+        request[i] = (law_request){ prompt[i], PROMPT - 2 * i, 10 + 3 * i };
     }
 }
 
@@ -78,11 +79,16 @@ static void make_requests(void)
 static void check(int s, int d, int p, const char *rule, const law_output *want, wg_counts *counts)
 {
     char options[256], what[400];
-    law_output alone[REQUESTS] = {0}, got[REQUESTS] = {0};
+    law_output alone[REQUESTS] = { 0 }, got[REQUESTS] = { 0 };
     snprintf(options, sizeof options, "%s%s%s,policy=%s", drafts[d].options, drafts[d].has_q ? ",model=" : "",
              drafts[d].has_q ? draft_path : "", policies[p].options);
-    law_setup setup = {.target = &target, .drafter = drafts[d].drafter, .options = options, .rule = rule,
-                       .sampling = samplings[s], .seed = 5, .batch = 1};
+    law_setup setup = { .target = &target,
+                        .drafter = drafts[d].drafter,
+                        .options = options,
+                        .rule = rule,
+                        .sampling = samplings[s],
+                        .seed = 5,
+                        .batch = 1 };
     snprintf(what, sizeof what, "%s (%s), rule %s, sampling %d", drafts[d].drafter, options, rule, s);
     law_decode(&setup, request, REQUESTS, alone, counts);
     setup.batch = 8;
@@ -97,7 +103,7 @@ static void check(int s, int d, int p, const char *rule, const law_output *want,
 /* Looking at drawn tokens under a rule that accepts with probabilities: the engine does not open. */
 static void check_refusal(void)
 {
-    wg_error err = {0};
+    wg_error err = { 0 };
     wg_engine *e;
     const size_t size = wg_drafter_model.size - wg_drafter_model.options_at;
     void *options = wg_calloc(1, size);
@@ -111,7 +117,7 @@ static void check_refusal(void)
                                     .drafter = &wg_drafter_model,
                                     .drafter_options = options,
                                     .verifier = &wg_verifier_rejection };
-    const wg_engine_options o = {.max_batch = 1, .sampling = WG_SAMPLING(1, 0, 1, 0)};
+    const wg_engine_options o = { .max_batch = 1, .sampling = WG_SAMPLING(1, 0, 1, 0) };
     const wg_status s = wg_engine_open(&e, &parts, &o, &err);
     if (s != WG_ELAW || !strstr(err.text, "non-anticipation")) {
         fprintf(stderr, "FAILED policy drawn with rejection: %s: %s\n", wg_status_name(s), err.text);
@@ -128,9 +134,9 @@ int main(void)
     make_requests();
     check_refusal();
     for (int s = 0; s < SAMPLINGS; s++) {
-        law_output plain[REQUESTS] = {0};
-        wg_counts counts = {0};
-        const law_setup base = {.target = &target, .drafter = "none", .rule = "match", .sampling = samplings[s], .seed = 5};
+        law_output plain[REQUESTS] = { 0 };
+        wg_counts counts = { 0 };
+        const law_setup base = { .target = &target, .drafter = "none", .rule = "match", .sampling = samplings[s], .seed = 5 };
         law_decode(&base, request, REQUESTS, plain, &counts);
         for (int d = 0; d < DRAFTS; d++)
             for (int p = 0; p < POLICIES; p++) {

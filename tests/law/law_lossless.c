@@ -45,7 +45,7 @@ static void make_requests(void)
         const int n = i == 0 ? 1 : 1 + (int)(r.v[0] % PROMPT_MAX), period = 1 + (int)(r.v[1] % 9);
         for (int k = 0; k < n; k++)
             prompt[i][k] = 3 + (int32_t)(wg_philox_at(98, (uint32_t)i, (uint32_t)(k % period), 0, 0).v[0] % (VOCAB - 3));
-        request[i] = (law_request){prompt[i], n, i == 1 ? 1 : i == 2 ? 2 * CONTEXT : 5 + (int)(r.v[2] % 36)};
+        request[i] = (law_request){ prompt[i], n, i == 1 ? 1 : i == 2 ? 2 * CONTEXT : 5 + (int)(r.v[2] % 36) };
     }
 }
 
@@ -62,9 +62,13 @@ static const wg_sampling samplings[] = {
     WG_SAMPLING(1, 20, 1, 0),
     WG_SAMPLING(0.7, 0, 0.9, 0),
     WG_SAMPLING(1, 50, 0.8, 0.02),
-    {.top_p = 1, .repetition_penalty = 1.3, .presence_penalty = 0.2},
-    {.temperature = 0.7, .top_p = 1, .repetition_penalty = 1.5, .frequency_penalty = 0.3, .penalty_window = 6},
-    {.temperature = 1, .top_k = 40, .top_p = 0.9, .frequency_penalty = 0.5, .order = "top_k,penalties,top_p,min_p,temperature"},
+    { .top_p = 1, .repetition_penalty = 1.3, .presence_penalty = 0.2 },
+    { .temperature = 0.7, .top_p = 1, .repetition_penalty = 1.5, .frequency_penalty = 0.3, .penalty_window = 6 },
+    { .temperature = 1,
+      .top_k = 40,
+      .top_p = 0.9,
+      .frequency_penalty = 0.5,
+      .order = "top_k,penalties,top_p,min_p,temperature" },
 };
 enum { SAMPLINGS = sizeof samplings / sizeof *samplings, EVERY_MACHINE = 3 }; /* at samplings[3] a drafter meets them all */
 
@@ -85,7 +89,7 @@ static void expect(const char *what, const law_output *want, const law_output *g
 /* One drafter against the plain outputs of its samplings, over machines and batches. */
 static void check_row(int number, const law_row *r, machine *m, int machines, law_output plain[SAMPLINGS][REQUESTS])
 {
-    wg_counts total = {0};
+    wg_counts total = { 0 };
     long runs = 0, tokens = 0;
     for (int s = 0; s < SAMPLINGS; s++) {
         for (int i = 0; i < machines && meets_sampling(number, s); i++) {
@@ -106,8 +110,8 @@ static void check_row(int number, const law_row *r, machine *m, int machines, la
                                                                  : 0,
                                           .prefill_rows = 5 + i,
                                           .alpha = s == EVERY_MACHINE };
-                law_output got[REQUESTS] = {0};
-                wg_counts counts = {0};
+                law_output got[REQUESTS] = { 0 };
+                wg_counts counts = { 0 };
                 law_decode(&setup, request, REQUESTS, got, &counts);
                 char what[200];
                 snprintf(what, sizeof what, "%s, rule %s, T=%g top_k=%d top_p=%g, batch %d, %d threads, ops %s", r->label,
@@ -145,8 +149,8 @@ static void check_rules(int number, const law_row *r, const machine *m, const la
 {
     int batch = 8;
     for (const wg_verifier_class *const *rule = wg_verifiers; *rule; rule++) {
-        law_output got[REQUESTS] = {0};
-        wg_counts counts = {0};
+        law_output got[REQUESTS] = { 0 };
+        wg_counts counts = { 0 };
         if (!(*rule)->lossless || ((*rule)->chains && r->test->siblings)) continue;
         if (thin && (number + (rule - wg_verifiers)) % 4) continue;
         if (!law_legal(r->class->name, r->options, &samplings[0], *rule)) continue;
@@ -171,13 +175,13 @@ static void check_rules(int number, const law_row *r, const machine *m, const la
 static void check_rejection(int number, const law_row *r, machine *m, int machines, law_output plain[SAMPLINGS][REQUESTS])
 {
     for (int s = 0; s < SAMPLINGS; s++) {
-        law_output alone[REQUESTS] = {0};
+        law_output alone[REQUESTS] = { 0 };
         if (!law_legal(r->class->name, r->options, &samplings[s], &wg_verifier_rejection)) continue;
         for (int i = -1; i < machines && meets_sampling(number, s); i++) { /* first one at a time */
             if (i >= 0 && !meets_machine(number, s, i, machines)) continue;
             const machine *on = &m[i < 0 ? machines - 1 : i];
-            law_output got[REQUESTS] = {0};
-            wg_counts counts = {0};
+            law_output got[REQUESTS] = { 0 };
+            wg_counts counts = { 0 };
             const law_setup setup = { .target = &on->target,
                                       .drafter = r->class->name,
                                       .options = r->options,
@@ -205,12 +209,12 @@ static void check_rejection(int number, const law_row *r, machine *m, int machin
 /* Coupled: one text for one seed and number of races, whatever is drafted, in whatever batch (METHODS B12). Not match's text:
  * other draws. */
 enum { COUPLED_AT = 5 }; /* of samplings */
-static const char *const races_of[] = {"races=1", "races=3"};
+static const char *const races_of[] = { "races=1", "races=3" };
 static void check_coupled(const law_row *r, const machine *m, const char *races, const law_output *alone)
 {
     for (int batch = thin ? 8 : 1; batch <= 8; batch += 7) {
-        law_output got[REQUESTS] = {0};
-        wg_counts counts = {0};
+        law_output got[REQUESTS] = { 0 };
+        wg_counts counts = { 0 };
         const law_setup setup = { .target = &m->target,
                                   .drafter = r->class->name,
                                   .options = r->options,
@@ -244,30 +248,31 @@ int main(int argc, char **argv)
     const wg_cpu_level top = wg_cpu_best();
     wg_cpu_level lower = top > WG_CPU_REF + 1 ? top - 1 : top;
     while (!wg_cpu_has(lower)) lower--;
-    machine all[] = {{1, WG_CPU_REF, {0}}, {2, top, {0}}, {3, top, {0}}, {2, lower, {0}}, {1, top, {0}}};
+    machine all[] = { { 1, WG_CPU_REF, { 0 } }, { 2, top, { 0 } }, { 3, top, { 0 } }, { 2, lower, { 0 } }, { 1, top, { 0 } } };
     enum { MACHINES = sizeof all / sizeof *all };
     machine *const m = thin ? all + MACHINES - 2 : all;
     const int machines = thin ? 2 : MACHINES;
     const machine *const one = &m[machines - 1]; /* one thread */
     for (int i = 0; i < machines; i++) law_model_open(&m[i].target, files.target, m[i].threads, m[i].level, WG_F32);
 
-    law_output plain[SAMPLINGS][REQUESTS] = {0};
+    law_output plain[SAMPLINGS][REQUESTS] = { 0 };
     for (int s = 0; s < SAMPLINGS; s++) {
-        wg_counts counts = {0};
+        wg_counts counts = { 0 };
         const law_setup setup = {
-            .target = &m[0].target, .drafter = "none", .rule = "match", .sampling = samplings[s], .seed = 7};
+            .target = &m[0].target, .drafter = "none", .rule = "match", .sampling = samplings[s], .seed = 7
+        };
         law_decode(&setup, request, REQUESTS, plain[s], &counts);
     }
 
-    law_output coupled[2][REQUESTS] = {0};
+    law_output coupled[2][REQUESTS] = { 0 };
     for (int i = 0; i < 2; i++) {
-        wg_counts ignored = {0};
-        const law_setup racing = {.target = &one->target,
-                                  .drafter = "none",
-                                  .rule = "coupled",
-                                  .rule_options = races_of[i],
-                                  .sampling = samplings[COUPLED_AT],
-                                  .seed = 7};
+        wg_counts ignored = { 0 };
+        const law_setup racing = { .target = &one->target,
+                                   .drafter = "none",
+                                   .rule = "coupled",
+                                   .rule_options = races_of[i],
+                                   .sampling = samplings[COUPLED_AT],
+                                   .seed = 7 };
         law_decode(&racing, request, REQUESTS, coupled[i], &ignored);
     }
 

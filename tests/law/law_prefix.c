@@ -70,25 +70,30 @@ typedef struct tree {
 
 typedef struct sequence {
     wg_kv_seq *test, *plain;
-    wg_kv_seq *twin;          /* shares pages with `test` since a fork; NULL: none */
+    wg_kv_seq *twin; /* shares pages with `test` since a fork; NULL: none */
     int32_t token[LONGEST];
-    int len, prompt, rounds;  /* committed; of the prompt; trees still to come */
-    float *logits;            /* (LONGEST, vocab) of plain decoding, for every committed token */
+    int len, prompt, rounds; /* committed; of the prompt; trees still to come */
+    float *logits;           /* (LONGEST, vocab) of plain decoding, for every committed token */
     tree tree;
-    int chunk;                /* this pass: rows of prefill, or 0 */
+    int chunk; /* this pass: rows of prefill, or 0 */
     bool takes_part;
-    int next, rows;           /* rows put into this pass's batch, and in all; catch-up rows come first */
-    int behind;               /* catch-up rows */
+    int next, rows; /* rows put into this pass's batch, and in all; catch-up rows come first */
+    int behind;     /* catch-up rows */
 } sequence;
 
-typedef struct side { wg_device device; wg_model *model; wg_kv *kv; wg_batch batch; } side;
+typedef struct side {
+    wg_device device;
+    wg_model *model;
+    wg_kv *kv;
+    wg_batch batch;
+} side;
 
 typedef struct world {
     tiny shape;
     side test, plain;
     sequence seq[SEQS];
     int n;
-    float *out, *one;         /* logits of a pass under test; of plain decoding */
+    float *out, *one; /* logits of a pass under test; of plain decoding */
 } world;
 
 static const int weight_types[] = { WG_WEIGHT_TYPES(WG_TYPE_ID) };
@@ -104,10 +109,18 @@ static tiny draw_shape(void)
         { 3, 1, 24 }, { 2, 2, 6 },  { 8, 1, 4 },  { 1, 1, 64 },
     };
     const int a = (int)rnd(9), dims[] = { 24, 32, 40, 64, 96 };
-    tiny t = { .layers = 1 + (int)rnd(3), .dim = dims[rnd(5)], .hidden = 16 + (int)rnd(4) * 32, .context = LONGEST,
-               .heads = attention[a].heads, .kv_heads = attention[a].kv_heads, .head_dim = attention[a].head_dim,
-               .vocab = rnd(12) == 0 ? 1777 : 17 + (int)rnd(90), .tied = rnd(2), .freqs = rnd(4) == 0,
-               .norm_type = rnd(2) ? WG_F32 : WG_F16, .seed = now.rng };
+    tiny t = { .layers = 1 + (int)rnd(3),
+               .dim = dims[rnd(5)],
+               .hidden = 16 + (int)rnd(4) * 32,
+               .context = LONGEST,
+               .heads = attention[a].heads,
+               .kv_heads = attention[a].kv_heads,
+               .head_dim = attention[a].head_dim,
+               .vocab = rnd(12) == 0 ? 1777 : 17 + (int)rnd(90),
+               .tied = rnd(2),
+               .freqs = rnd(4) == 0,
+               .norm_type = rnd(2) ? WG_F32 : WG_F16,
+               .seed = now.rng };
     const int same = weight_types[rnd(rnd(3) ? WEIGHT_TYPES - 3 : WEIGHT_TYPES)]; /* the larger models of K types more rarely */
     for (int i = 0; i < 4; i++) t.type[i] = rnd(3) ? same : weight_types[rnd(WEIGHT_TYPES)];
     if (wg_type_get(same)->block > 32) { /* rows of whole blocks */
@@ -248,8 +261,8 @@ static void put_row(world *w, sequence *s)
         wg_batch_chain(b, s->test, s->len + i, &s->token[s->len + i], 1, asks);
     } else {
         int node = -1;
-        for (int k = i - s->behind; k >= 0; k--)
-            do node++;
+        for (int k = i - s->behind; k >= 0; k--) do
+                node++;
             while (!s->tree.scored[node]);
         wg_batch_node(b, s->test, node, s->tree.depth[node], s->tree.anc[node], s->tree.token[node], asks);
     }
@@ -444,11 +457,10 @@ int main(int argc, char **argv)
     else
         for (int i = 0; i < cases; i++) run_case(i, pool);
     for (int i = 1; i < THREADS; i++) wg_pool_close(pool[i]);
-    printf(
-        "law_prefix: %d cases from seed %llu: %ld rows equal to plain decoding bit for bit, %ld trees, nodes up to %d, "
-        "best level %s, %.1f s\n",
-        only >= 0 ? 1 : cases, (unsigned long long)now.seed, now.rows, now.trees, now.highest, wg_cpu_name(wg_cpu_best()),
-        wg_clock_now() - start);
+    printf("law_prefix: %d cases from seed %llu: %ld rows equal to plain decoding bit for bit, %ld trees, nodes up to %d, "
+           "best level %s, %.1f s\n",
+           only >= 0 ? 1 : cases, (unsigned long long)now.seed, now.rows, now.trees, now.highest, wg_cpu_name(wg_cpu_best()),
+           wg_clock_now() - start);
     if (only < 0 && now.rows < 10 * cases) failed("only %ld rows were compared", now.rows);
     if (only < 0 && cases >= 60 && now.highest < NODES * 7 / 8) failed("no node above %d was compared", now.highest);
     return 0;

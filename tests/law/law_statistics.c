@@ -180,8 +180,7 @@ static void pair_children(pair_drafter *p, const wg_seq *s, wg_tree *t, int node
         } else {
             if (draft_law == WG_LAW_FIXED)
                 for (int j = 1; j < can.n; j++) i = left[j] > left[i] ? j : i;
-            else
-                i = wg_chance_pick(&s->chance, WG_DRAW_DRAFT, t->n, left, can.n);
+            else i = wg_chance_pick(&s->chance, WG_DRAW_DRAFT, t->n, left, can.n);
             x = wg_support_at(&can, i);
         }
         wg_tree_push(t, node, x, row);
@@ -238,7 +237,8 @@ static void accept_biased(const void *opt, const wg_tree *tree, wg_rows *p, wg_r
     (void)opt;
     const wg_rule_block b = wg_host_block(tree, p, q, chance, work, NULL, out);
     wg_node_view v = wg_view(&b, 0, 0);
-    while (wg_advance(&b, &v, v.first < 0 ? wg_stop(&b, &v) : biased_child(&b, &v)));
+    while (wg_advance(&b, &v, v.first < 0 ? wg_stop(&b, &v) : biased_child(&b, &v)))
+        ;
 }
 
 static void accept_eager(const void *opt, const wg_tree *tree, wg_rows *p, wg_rows *q, const wg_chance *chance,
@@ -247,7 +247,8 @@ static void accept_eager(const void *opt, const wg_tree *tree, wg_rows *p, wg_ro
     (void)opt;
     const wg_rule_block b = wg_host_block(tree, p, q, chance, work, NULL, out);
     wg_node_view v = wg_view(&b, 0, 0);
-    while (wg_advance(&b, &v, v.first < 0 ? wg_stop(&b, &v) : eager_child(&b, &v)));
+    while (wg_advance(&b, &v, v.first < 0 ? wg_stop(&b, &v) : eager_child(&b, &v)))
+        ;
 }
 
 static const wg_verifier_class biased = {

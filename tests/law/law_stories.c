@@ -47,11 +47,12 @@ static int check_story(const law_model *target, const char *tokenizer)
     const size_t size = fread(vocabulary, 1, sizeof vocabulary, f);
     fclose(f);
     const int32_t bos = 1;
-    const law_request r = {&bos, 1, 120};
-    law_output o = {0};
-    wg_counts counts = {0};
+    const law_request r = { &bos, 1, 120 };
+    law_output o = { 0 };
+    wg_counts counts = { 0 };
     const law_setup s = {
-        .target = target, .drafter = "none", .rule = "greedy", .sampling = WG_SAMPLING(0, 0, 1, 0), .batch = 1};
+        .target = target, .drafter = "none", .rule = "greedy", .sampling = WG_SAMPLING(0, 0, 1, 0), .batch = 1
+    };
     law_decode(&s, &r, 1, &o, &counts);
     size_t n = 0;
     for (int i = 0; i < o.n && n < sizeof text - 16; i++) n += piece(vocabulary, size, o.token[i], text + n);
@@ -68,19 +69,19 @@ static int check_alpha(const law_model *target, const char *draft)
 {
     const int32_t bos = 1;
     law_request r[STORIES];
-    law_output o[STORIES] = {0};
-    for (int i = 0; i < STORIES; i++) r[i] = (law_request){&bos, 1, TOKENS};
+    law_output o[STORIES] = { 0 };
+    for (int i = 0; i < STORIES; i++) r[i] = (law_request){ &bos, 1, TOKENS };
     char options[700];
     snprintf(options, sizeof options, "model=%s,length=%d,kv_type=f32", draft, LENGTH);
-    wg_counts c = {0};
-    const law_setup s = {.target = target,
-                         .drafter = "model",
-                         .options = options,
-                         .rule = "rejection",
-                         .sampling = WG_SAMPLING(1, 0, 1, 0),
-                         .seed = 5,
-                         .batch = 10,
-                         .alpha = true};
+    wg_counts c = { 0 };
+    const law_setup s = { .target = target,
+                          .drafter = "model",
+                          .options = options,
+                          .rule = "rejection",
+                          .sampling = WG_SAMPLING(1, 0, 1, 0),
+                          .seed = 5,
+                          .batch = 10,
+                          .alpha = true };
     law_decode(&s, r, STORIES, o, &c);
     law_free(o, STORIES);
     const double alpha = c.alpha_sum / (double)c.alpha_n, missed = 1 - (double)c.alpha_n / (double)c.emitted;
@@ -103,7 +104,7 @@ int main(void)
         return LAW_SKIP;
     }
     char path[3][512];
-    static const char *const name[] = {"stories260K.bin", "stories279K_tok512_llama2xs.bin", "tok512.bin"};
+    static const char *const name[] = { "stories260K.bin", "stories279K_tok512_llama2xs.bin", "tok512.bin" };
     for (int i = 0; i < 3; i++) snprintf(path[i], sizeof path[i], "%s/weights/llama2c/%s", shared, name[i]);
     law_model target;
     law_model_open(&target, path[0], 1, wg_cpu_chosen(), WG_F32);

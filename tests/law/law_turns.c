@@ -26,7 +26,7 @@ static int question(int sequence, int turn, int32_t *out)
 /* A conversation's tokens, and what was read for each turn. */
 typedef struct talk {
     int32_t token[ROOM];
-    int n[TURNS];            /* behind each answer */
+    int n[TURNS]; /* behind each answer */
     long passes[TURNS], drafted[TURNS], probes[TURNS];
     long rows[TURNS], draft_rows[TURNS]; /* of all conversations, in the first; of the target and of a draft model */
 } talk;
@@ -133,10 +133,10 @@ int main(void)
     const law_files files = law_models_write((wg_synth_shape){
         .name = "target", .layers = 2, .dim = 32, .heads = 2, .kv_heads = 2, .hidden = 48, .vocab = 320, .context = 256 });
     const int n_rows = law_rows(&files, ROWS_EACH, rows, 64, &failures);
-    static const char *const rules[] = {"greedy", "match", "coupled"};
+    static const char *const rules[] = { "greedy", "match", "coupled" };
     const wg_sampling samplings[] = {
         WG_SAMPLING(0, 0, 1, 0),
-        {.temperature = 0.8, .top_k = 40, .top_p = 0.95, .min_p = 0.01, .repetition_penalty = 1.2},
+        { .temperature = 0.8, .top_k = 40, .top_p = 0.95, .min_p = 0.01, .repetition_penalty = 1.2 },
         WG_SAMPLING(0.8, 0, 1, 0),
     };
     law_model_open(&target, files.target, 1, wg_cpu_chosen(), WG_F16);
@@ -145,8 +145,14 @@ int main(void)
     for (int r = 0; r < 3; r++)
         for (int n = 1; n <= SEQUENCES; n += SEQUENCES - 1) {
             static talk plain[SEQUENCES], got[SEQUENCES];
-            law_setup s = {.target = &target, .drafter = "none", .rule = rules[r], .sampling = samplings[r], .seed = 3,
-                           .batch = n, .max_tokens = ROOM, .prefill_rows = 5};
+            law_setup s = { .target = &target,
+                            .drafter = "none",
+                            .rule = rules[r],
+                            .sampling = samplings[r],
+                            .seed = 3,
+                            .batch = n,
+                            .max_tokens = ROOM,
+                            .prefill_rows = 5 };
             converse(&s, n, plain);
             failures += differs_fresh(&s, plain, n);
             for (int d = 0; d < n_rows; d++) {

@@ -18,7 +18,7 @@ static inline bool pair_find(char *target, char *draft, size_t size)
     const char *root = getenv("WG_ROOT");
     char pattern[512];
     snprintf(pattern, sizeof pattern, "%s/models/*.gguf", root ? root : ".");
-    glob_t g = {0};
+    glob_t g = { 0 };
     off_t largest = -1, smallest = -1;
     glob(pattern, 0, NULL, &g);
     for (size_t i = 0; i < g.gl_pathc; i++) {
@@ -63,10 +63,8 @@ static inline int pair_prompts(const char *path, const wg_tokenizer *t, int stri
         int32_t *id;
         size_t ids;
         LAW_TRY(wg_tokenizer_encode(t, json_string_value(text), json_string_length(text), true, false, &id, &ids, &err));
-        if (ids == 0)
-            wg_free(id);
-        else
-            out[n++] = (law_request){id, ids < (size_t)longest ? (int)ids : longest, max_new};
+        if (ids == 0) wg_free(id);
+        else out[n++] = (law_request){ id, ids < (size_t)longest ? (int)ids : longest, max_new };
         json_decref(o);
     }
     free(line);
@@ -81,9 +79,9 @@ static inline void pair_store(const law_model *target, const law_request *r, int
     law_output *plain = wg_calloc((size_t)n, sizeof *plain);
     int32_t *token = wg_calloc((size_t)n, 1024 * sizeof *token);
     size_t fill = 0;
-    const law_setup setup = {.target = target, .drafter = "none", .rule = "match", .sampling = WG_SAMPLING(0, 0, 1, 0)};
+    const law_setup setup = { .target = target, .drafter = "none", .rule = "match", .sampling = WG_SAMPLING(0, 0, 1, 0) };
     if (!plain || !token) abort();
-    law_decode(&setup, r, n, plain, &(wg_counts){0});
+    law_decode(&setup, r, n, plain, &(wg_counts){ 0 });
     for (int i = 0; i < n; i++) {
         for (int k = 0; k < r[i].n && k < 400; k++) token[fill++] = r[i].prompt[k];
         for (int k = 0; i % 2 == 0 && k < plain[i].n && k < 600; k++) token[fill++] = plain[i].token[k];
@@ -126,11 +124,11 @@ static inline int pair_rows(pair_paths *paths, const char *target, const char *d
  * other, in turn; on one thread and on two. Returns the failures. */
 static inline int pair_check(const char *target_path, const char *draft_path, const law_request *r, int n)
 {
-    const wg_sampling samplings[] = {WG_SAMPLING(0, 0, 1, 0), WG_SAMPLING(0.7, 0, 0.95, 0), WG_SAMPLING(1, 0, 1, 0)};
+    const wg_sampling samplings[] = { WG_SAMPLING(0, 0, 1, 0), WG_SAMPLING(0.7, 0, 0.95, 0), WG_SAMPLING(1, 0, 1, 0) };
     char store[] = "/tmp/wg-store-XXXXXX";
     static law_row row[PAIR_ROWS];
     pair_paths paths;
-    law_model target[2] = {0};
+    law_model target[2] = { 0 };
     for (int t = 0; t < 2; t++) law_model_open(&target[t], target_path, t + 1, wg_cpu_chosen(), WG_F16);
     pair_store(&target[0], r, n, store);
     int failures = 0;
@@ -138,9 +136,10 @@ static inline int pair_check(const char *target_path, const char *draft_path, co
     law_output *plain = wg_calloc((size_t)n, sizeof *plain), *got = wg_calloc((size_t)n, sizeof *got);
     if (!plain || !got) abort();
     for (int s = 0; s < 3; s++) {
-        wg_counts counts = {0};
+        wg_counts counts = { 0 };
         law_setup setup = {
-            .target = &target[0], .drafter = "none", .rule = "match", .sampling = samplings[s], .seed = 11, .batch = 1};
+            .target = &target[0], .drafter = "none", .rule = "match", .sampling = samplings[s], .seed = 11, .batch = 1
+        };
         const double start = wg_clock_now();
         law_decode(&setup, r, n, plain, &counts);
         printf("T=%g plain: %ld tokens of %d prompts in %.2f s\n", samplings[s].temperature, law_tokens(plain, n), n,
@@ -148,7 +147,7 @@ static inline int pair_check(const char *target_path, const char *draft_path, co
         for (int d = 0; d < rows; d++)
             for (int k = 0; k < 2; k++) { /* batch 1 on one thread, batch 8 on two; above 0 also the other way round */
                 if (s && k != (s + d) % 2) continue;
-                counts = (wg_counts){0};
+                counts = (wg_counts){ 0 };
                 const int threads = s ? d / 2 % 2 : k;
                 const int some =
                     k == 0 && threads && n > 6 ? 6 : n; /* small passes on several threads are slow on busy cores */

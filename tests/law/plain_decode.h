@@ -42,15 +42,15 @@ static inline void law_model_open(law_model *m, const char *path, int threads, w
 {
     wg_error err;
     wg_device device;
-    *m = (law_model){.ops = wg_ops_for(level)};
+    *m = (law_model){ .ops = wg_ops_for(level) };
     LAW_TRY(wg_pool_open(&m->pool, threads, &err));
     LAW_TRY(wg_device_cpu(&device, m->pool, &err));
     device.ops = m->ops;
     LAW_TRY(wg_weights_open(&m->file, path, &err));
-    const wg_model_options o = {.kv_type = kv_type};
+    const wg_model_options o = { .kv_type = kv_type };
     LAW_TRY(wg_model_open(&m->model, m->file, &device, &o, &err));
     m->lm = wg_model_lm(m->model);
-    if (wg_meta_array(m->file, "tokenizer.ggml.tokens", &(wg_meta_kind){0}) > 0)
+    if (wg_meta_array(m->file, "tokenizer.ggml.tokens", &(wg_meta_kind){ 0 }) > 0)
         LAW_TRY(wg_tokenizer_open(&m->tokenizer, m->file, &err));
 }
 
@@ -99,7 +99,7 @@ static inline void *law_options(const wg_drafter_class *c, const char *text)
 static inline bool law_legal(const char *drafter, const char *options, const wg_sampling *sampling,
                              const wg_verifier_class *rule)
 {
-    static const wg_plugins plugins = {wg_drafters, wg_verifiers};
+    static const wg_plugins plugins = { wg_drafters, wg_verifiers };
     const wg_drafter_class *c;
     wg_error err;
     LAW_TRY(wg_find_drafter(&plugins, drafter, &c, &err));
@@ -182,7 +182,7 @@ static inline int law_rows(const law_files *f, int each, law_row *row, int room,
 
 static inline wg_engine *law_engine(const law_setup *s)
 {
-    static const wg_plugins plugins = {wg_drafters, wg_verifiers};
+    static const wg_plugins plugins = { wg_drafters, wg_verifiers };
     wg_error err;
     wg_engine_parts parts = { .target = s->target->lm,
                               .pool = s->target->pool,
@@ -201,14 +201,14 @@ static inline wg_engine *law_engine(const law_setup *s)
         LAW_TRY(wg_option_set_list(parts.verifier->options, rule_options, sizeof rule_options, s->rule_options, &err));
         parts.verifier_options = rule_options;
     }
-    const wg_engine_options o = {.max_batch = s->batch ? s->batch : 1,
-                                 .max_tokens = s->max_tokens,
-                                 .page_slots = s->page_slots,
-                                 .prefill_rows = s->prefill_rows,
-                                 .seed = s->seed,
-                                 .sampling = s->sampling,
-                                 .measure_alpha = s->alpha,
-                                 .lengths = s->lengths};
+    const wg_engine_options o = { .max_batch = s->batch ? s->batch : 1,
+                                  .max_tokens = s->max_tokens,
+                                  .page_slots = s->page_slots,
+                                  .prefill_rows = s->prefill_rows,
+                                  .seed = s->seed,
+                                  .sampling = s->sampling,
+                                  .measure_alpha = s->alpha,
+                                  .lengths = s->lengths };
     wg_engine *e;
     LAW_TRY(wg_engine_open(&e, &parts, &o, &err));
     wg_free(options);

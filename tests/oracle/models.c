@@ -19,7 +19,10 @@ int main(int argc, char **argv)
           .context = 64 }, /* of f8_e4m3 */
     };
     /* clang-format on */
-    static const struct { int type; double tolerance; } type[] = {
+    static const struct {
+        int type;
+        double tolerance;
+    } type[] = {
         { WG_F32, 1e-3 }, { WG_F16, 1e-3 }, { WG_BF16, 1e-3 }, { WG_Q8_0, 3e-2 }, { WG_F8_E4M3, 1e-3 },
     };
     if (argc != 2) return 2;

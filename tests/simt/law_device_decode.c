@@ -114,8 +114,13 @@ int main(int argc, char **argv)
             const wg_sampling *s = &samplings[rule->zero_only ? 2 : v % SAMPLINGS];
             const char *drafter = d == 0 ? "model" : d == 1 ? "ngram" : "none", *options = d == 0 ? host_draft : NULL;
             if (rule->device == WG_RULE_HOST || (d && v % 3) || !law_legal(drafter, options, s, rule)) continue;
-            const law_setup setup = { .target = &host, .drafter = drafter, .options = options, .rule = rule->name,
-                                      .sampling = *s, .seed = 5, .batch = v % 2 ? 2 : 1 };
+            const law_setup setup = { .target = &host,
+                                      .drafter = drafter,
+                                      .options = options,
+                                      .rule = rule->name,
+                                      .sampling = *s,
+                                      .seed = 5,
+                                      .batch = v % 2 ? 2 : 1 };
             failures += check(setup, &device, d == 0 ? device_draft : NULL, r);
             runs++;
         }

@@ -27,13 +27,15 @@
 enum { ALIGN = 256, FENCE = 256, BLOCKS = 4096, GUARDED = 1500, MAPPED = 16 };
 static const size_t STRETCH = (size_t)1 << 30;
 
-struct block { size_t at, bytes; };
+struct block {
+    size_t at, bytes;
+};
 
 struct stretch {
     char *base;
     block blocks[BLOCKS]; /* in the order of their places */
     int n, rights;
-    size_t set;           /* bytes from the base on that have these rights */
+    size_t set; /* bytes from the base on that have these rights */
 };
 
 static struct memory {
@@ -42,7 +44,10 @@ static struct memory {
     bool drawn; /* a kernel has written weights */
     int changes;
     size_t limit;
-    struct { const char *at; size_t bytes; } mapped[MAPPED];
+    struct {
+        const char *at;
+        size_t bytes;
+    } mapped[MAPPED];
     struct sigaction before; /* what a fault elsewhere goes to */
 } H;
 

@@ -25,9 +25,10 @@ static float f16_table[1 << 16];
 /* Sums of tensor cores (Fasi, Higham, Mikaitis, Pranesh 2021; Khattak, Mikaitis 2025): of so many products at a time and the
  * sum so far, all aligned to the largest exponent and cut off (not rounded) some bits behind the 24 of f32; the sum of these is
  * exact, and cut off to f32. */
-static const struct sums { const char *name; int at_once, extra; } mma_sums[SIMT_MMA_KINDS] = {
-    { "exact", 0, 0 }, { "ampere", 8, 1 }, { "hopper", 16, 2 }
-};
+static const struct sums {
+    const char *name;
+    int at_once, extra;
+} mma_sums[SIMT_MMA_KINDS] = { { "exact", 0, 0 }, { "ampere", 8, 1 }, { "hopper", 16, 2 } };
 static int mma_how = -1; /* of these; not asked yet */
 
 void simt_mma_set(simt_mma_sums how) { mma_how = how; }

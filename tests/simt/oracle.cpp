@@ -9,14 +9,15 @@
 
 bool simt_asks = false;
 
-namespace {
+namespace
+{
 struct answered {
     wg_rule_ask ask;
     double answer;
 };
 const wg_rule_oracle *oracle;
-std::vector<answered> given;          /* of this launch */
-std::vector<size_t> asked(1024);      /* how often, by thread */
+std::vector<answered> given;     /* of this launch */
+std::vector<size_t> asked(1024); /* how often, by thread */
 } // namespace
 
 double simt_answer(const wg_rule_ask &ask)

@@ -8,6 +8,7 @@
 #ifdef __cplusplus
 extern "C"
 #endif
-const wg_gpu_api *wg_gpu_simt(void);
+    const wg_gpu_api *
+    wg_gpu_simt(void);
 
 #endif

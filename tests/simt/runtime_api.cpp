@@ -8,7 +8,10 @@
 
 enum { FUNCTIONS = 4096, DEFAULT_SHARED = 48 << 10 };
 
-struct function { const void *at; int allowed, carveout; };
+struct function {
+    const void *at;
+    int allowed, carveout;
+};
 
 static struct runtime {
     cudaError_t last, broken;
@@ -22,7 +25,10 @@ static struct runtime {
 
 /* ---- errors */
 
-static const struct { cudaError_t e; const char *name, *says; } errors[] = {
+static const struct {
+    cudaError_t e;
+    const char *name, *says;
+} errors[] = {
     { cudaSuccess, "cudaSuccess", "no error" },
     { cudaErrorInvalidValue, "cudaErrorInvalidValue", "invalid argument" },
     { cudaErrorMemoryAllocation, "cudaErrorMemoryAllocation", "out of memory" },

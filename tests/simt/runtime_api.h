@@ -12,7 +12,7 @@
 cudaError_t simt_asked(const char *call);  /* what a call by this name is to fail with, or cudaSuccess */
 cudaError_t simt_said(cudaError_t e);      /* the last error, if it is one */
 size_t simt_allowed(const void *function); /* bytes of dynamic shared memory that it may be launched with */
-bool simt_carved(const void *function);     /* its share of a multiprocessor's memory has been stated */
+bool simt_carved(const void *function);    /* its share of a multiprocessor's memory has been stated */
 bool simt_lenient();                       /* simt_capture_answers */
 void simt_next_is_weights();               /* the next cudaMalloc is of memory for matrices (alloc_weights of gpu.h) */
 
@@ -36,11 +36,14 @@ bool simt_pinned_holds(const void *p);
 /* The same of a closure over plain values. */
 template <class F> static inline cudaError_t simt_do(simt_stream *s, const F &what)
 {
-    return simt_do(s, [](void *arg) {
-        const simt_access was = simt_memory_access(SIMT_EVERYTHING);
-        (*(const F *)arg)();
-        simt_memory_access(was);
-    }, &what, sizeof what);
+    return simt_do(
+        s,
+        [](void *arg) {
+            const simt_access was = simt_memory_access(SIMT_EVERYTHING);
+            (*(const F *)arg)();
+            simt_memory_access(was);
+        },
+        &what, sizeof what);
 }
 
 #endif

@@ -30,22 +30,34 @@
 #include <ucontext.h>
 #endif
 
-enum { MOST_THREADS = 1024, STACK = (WITH_ASAN ? 128 : 48) << 10, SHARED = 227 << 10 /* the most of any card */,
-       STATIC = 48 << 10, ARRAYS = 16, FENCE = 64, COPIES = 128 };
+enum {
+    MOST_THREADS = 1024,
+    STACK = (WITH_ASAN ? 128 : 48) << 10,
+    SHARED = 227 << 10 /* the most of any card */,
+    STATIC = 48 << 10,
+    ARRAYS = 16,
+    FENCE = 64,
+    COPIES = 128
+};
 
-struct async_copy { void *to; const void *from; size_t bytes, valid; int group; };
+struct async_copy {
+    void *to;
+    const void *from;
+    size_t bytes, valid;
+    int group;
+};
 
 enum state { RUNS, AT_BARRIER, AT_COLLECTIVE, ENDED };
 
 struct lane {
-    simt_lane_id id;              /* first: what kernels see */
+    simt_lane_id id; /* first: what kernels see */
     state is;
-    simt_place at;                /* where it waits */
-    bool depended;                /* has called wg_depend() */
-    int warp, arrays;             /* shared arrays declared so far */
-    int copies, groups;           /* asynchronous copies under way; groups closed */
+    simt_place at;      /* where it waits */
+    bool depended;      /* has called wg_depend() */
+    int warp, arrays;   /* shared arrays declared so far */
+    int copies, groups; /* asynchronous copies under way; groups closed */
     async_copy copy[COPIES];
-    void *fake;                   /* the sanitizer's */
+    void *fake; /* the sanitizer's */
 #if BY_HAND
     void *sp;
 #else
@@ -53,7 +65,12 @@ struct lane {
 #endif
 };
 
-struct warp { int arrived, first; simt_place at; simt_warp_fn *fn; void *arg[32]; }; /* who came first, and where */
+struct warp {
+    int arrived, first;
+    simt_place at;
+    simt_warp_fn *fn;
+    void *arg[32];
+}; /* who came first, and where */
 
 simt_lane_id *simt_me;
 dim3 simt_block_dim, simt_grid_dim;
@@ -65,7 +82,7 @@ static struct machine {
     warp warps[MOST_THREADS / 32];
     int order[MOST_THREADS], threads, made, cursor;
     int waiting, ended;
-    bool closed;                  /* only weights can be touched until wg_depend() */
+    bool closed; /* only weights can be touched until wg_depend() */
     size_t array_at[ARRAYS], array_bytes[ARRAYS], shared_used, declared, dynamic;
     int arrays;
     simt_fn *run;
@@ -285,10 +302,7 @@ void simt_depend(simt_place at)
 
 /* ---- shared memory */
 
-void *simt_shared_dynamic()
-{
-    return shared; /* at the start; arrays come behind it */
-}
+void *simt_shared_dynamic() { return shared; /* at the start; arrays come behind it */ }
 
 void *simt_shared(size_t bytes)
 {

@@ -37,7 +37,10 @@ simt_stats simt_stats_read(void);
 
 /* The card: multiprocessors, and bytes of shared memory that a block may take. At first 2 and 227 KiB, or what the environment
  * says (WG_SIMT_SMS, WG_SIMT_SHARED in KiB). For devices opened from then on; 0: as it is. */
-typedef struct simt_card { int sms; size_t shared; } simt_card;
+typedef struct simt_card {
+    int sms;
+    size_t shared;
+} simt_card;
 void simt_card_set(int sms, size_t shared);
 simt_card simt_card_read(void);
 
@@ -67,10 +70,10 @@ void simt_oracle_set(const struct wg_rule_oracle *o);
 /* Of memory.cpp and stream.cpp, for the launcher and the runtime. */
 #ifdef __cplusplus
 bool simt_memory_holds(const void *p);
-void *simt_memory_take(size_t bytes);          /* NULL: none left */
+void *simt_memory_take(size_t bytes); /* NULL: none left */
 void *simt_memory_take_weights(size_t bytes);
 void simt_memory_give(void *p);
-void simt_mapped(void *p, size_t bytes);       /* host memory that kernels may be handed; 0 bytes: no longer */
+void simt_mapped(void *p, size_t bytes); /* host memory that kernels may be handed; 0 bytes: no longer */
 bool simt_mapped_holds(const void *p);
 extern simt_stats simt_counts;
 

@@ -81,7 +81,7 @@ static inline float *random_floats(size_t n, uint32_t stream)
 }
 
 /* The body runs once for each order of threads and blocks; once on a device, which has its own. */
-#define IN_EVERY_ORDER \
+#define IN_EVERY_ORDER                                                                                                         \
     for (int order_ = 0; simt_order_set((simt_order)(order_ % SIMT_ORDERS)), order_ < check_orders(); order_++)
 static inline int check_orders(void) { return gpu()->api == wg_gpu_simt() ? SIMT_ORDERS : 1; }
 

@@ -20,27 +20,35 @@ struct simt_node {
     void (*call)(const int32_t *word, cudaGraphConditionalHandle handle);
     const int32_t *word;
 };
-struct simt_graph { simt_node **node; int n, room; };
-struct simt_exec { simt_graph *graph; };
+struct simt_graph {
+    simt_node **node;
+    int n, room;
+};
+struct simt_exec {
+    simt_graph *graph;
+};
 
 struct simt_stream {
-    bool there, capturing, invalid;    /* invalid: the capture, by an illegal call */
-    simt_graph todo;                   /* what has been asked for */
-    int at, inner, turns;              /* of todo; of the graph there; of its loop */
+    bool there, capturing, invalid; /* invalid: the capture, by an illegal call */
+    simt_graph todo;                /* what has been asked for */
+    int at, inner, turns;           /* of todo; of the graph there; of its loop */
     simt_graph *captured;
 };
 
 static simt_stream streams[STREAMS];
-static unsigned condition[HANDLES];    /* behind the handles, which count from 1 */
+static unsigned condition[HANDLES]; /* behind the handles, which count from 1 */
 static unsigned char condition_first[HANDLES];
 static int handles;
 
 static struct recorder {
-    simt_graph *into;                  /* where launches go; NULL: they run */
-    bool captured;                     /* and their arguments are kept for later */
+    simt_graph *into; /* where launches go; NULL: they run */
+    bool captured;    /* and their arguments are kept for later */
     const void *function;
     uintptr_t stack, stack_end;
-    struct { uintptr_t at; size_t bytes; } pinned[PINNED];
+    struct {
+        uintptr_t at;
+        size_t bytes;
+    } pinned[PINNED];
 } R;
 
 bool simt_recording() { return R.into != NULL; }

@@ -119,7 +119,10 @@ int main(int argc, char **argv)
     bench b = { .rows = "1", .threads = 1, .repeats = 5, .packed = 1, .flash = LLAMA_FLASH_ATTN_TYPE_AUTO };
     for (int i = 1; i < argc; i++) {
         const char *value = i + 1 < argc ? argv[i + 1] : NULL;
-        if (argv[i][0] != '-') { b.model = argv[i]; continue; }
+        if (argv[i][0] != '-') {
+            b.model = argv[i];
+            continue;
+        }
         if (value && !strcmp(argv[i], "--rows")) b.rows = value;
         else if (value && !strcmp(argv[i], "--threads")) b.threads = atoi(value);
         else if (value && !strcmp(argv[i], "--repeats")) b.repeats = atoi(value);

@@ -35,8 +35,8 @@ static void *run_fma(void *sink)
 {
     wide s[CHAINS], a = FILL(0.999f), b = FILL(0.001f);
     ALL for (int i = 0; i < CHAINS; i++) s[i] = FILL(1.0f);
-    for (int t = 0; t < TIMES; t++)
-        ALL for (int i = 0; i < CHAINS; i++) {
+    for (int t = 0; t < TIMES; t++) ALL for (int i = 0; i < CHAINS; i++)
+        {
             s[i] = FMA(a, b, s[i]);
             __asm__ volatile("" : "+v"(s[i]));
         }
@@ -51,8 +51,8 @@ static void *run_dot(void *sink)
 {
     __m512i s[CHAINS], a = _mm512_set1_epi8(3), b = _mm512_set1_epi8(-2);
     ALL for (int i = 0; i < CHAINS; i++) s[i] = _mm512_setzero_si512();
-    for (int t = 0; t < TIMES; t++)
-        ALL for (int i = 0; i < CHAINS; i++) {
+    for (int t = 0; t < TIMES; t++) ALL for (int i = 0; i < CHAINS; i++)
+        {
             s[i] = _mm512_dpbusd_epi32(s[i], a, b);
             __asm__ volatile("" : "+v"(s[i]));
         }

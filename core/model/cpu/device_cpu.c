@@ -259,8 +259,18 @@ static void rope_store_part(void *arg, int thread, int threads)
 static void cpu_rope_store(wg_device *d, const wg_rope *rope, float *q, float *k, const float *v, const wg_row *row, int rows,
                            int space, int layer, int heads, int kv_heads, int hd)
 {
-    heads_job j = { .ops = d->ops, .rope = rope, .row = row, .q = q, .k = k, .v = v, .rows = rows, .space = space,
-                    .layer = layer, .heads = heads, .kv_heads = kv_heads, .hd = hd };
+    heads_job j = { .ops = d->ops,
+                    .rope = rope,
+                    .row = row,
+                    .q = q,
+                    .k = k,
+                    .v = v,
+                    .rows = rows,
+                    .space = space,
+                    .layer = layer,
+                    .heads = heads,
+                    .kv_heads = kv_heads,
+                    .hd = hd };
     run(d, 4.0 * rows * heads * hd, rope_store_part, &j);
 }
 
@@ -275,8 +285,9 @@ static void attention_part(void *arg, int thread, int threads)
     for (int i = thread; i < j->groups * j->rows; i += threads) {
         const wg_row *row = &j->row[i % j->rows];
         const wg_kv_view kv = wg_kv_view_of(row->kv, j->space, j->layer);
-        const wg_row_keys keys = { .kv = &kv, .prefix = row->prefix, .tail = row->tail, .anc = row->anc, .sinks = row->sinks,
-                                   .gap = row->gap };
+        const wg_row_keys keys = {
+            .kv = &kv, .prefix = row->prefix, .tail = row->tail, .anc = row->anc, .sinks = row->sinks, .gap = row->gap
+        };
         const size_t at = (size_t)(i % j->rows) * q_dim;
         const int h0 = i / j->rows * per;
         j->ops->attention(j->q + at, &keys, j->heads, j->kv_heads, j->hd, scale, j->out + at, h0, h0 + per);
@@ -286,8 +297,17 @@ static void attention_part(void *arg, int thread, int threads)
 static void cpu_attention(wg_device *d, const float *q, const wg_row *row, int rows, int space, int layer, int heads,
                           int kv_heads, int hd, float *out)
 {
-    heads_job j = { .ops = d->ops, .row = row, .q = (float *)(uintptr_t)q, .out = out, .rows = rows, .space = space,
-                    .layer = layer, .heads = heads, .kv_heads = kv_heads, .hd = hd, .groups = 1 };
+    heads_job j = { .ops = d->ops,
+                    .row = row,
+                    .q = (float *)(uintptr_t)q,
+                    .out = out,
+                    .rows = rows,
+                    .space = space,
+                    .layer = layer,
+                    .heads = heads,
+                    .kv_heads = kv_heads,
+                    .hd = hd,
+                    .groups = 1 };
     double work = 0;
     for (int i = 0; i < rows; i++) work += 2.0 * (row[i].prefix - row[i].gap + wg_mask_count(&row[i].anc)) * heads * hd;
     if (work >= d->small) j.groups = rows * kv_heads >= 2 * wg_pool_threads(d->pool) ? kv_heads : heads;

@@ -15,23 +15,23 @@
 #include "core/model/model_impl.h"
 
 struct wg_decode_loop {
-    wg_device on;                    /* the target's, held */
-    wg_model *target, *draft;        /* draft NULL: nothing is drafted, or it is looked up */
+    wg_device on;             /* the target's, held */
+    wg_model *target, *draft; /* draft NULL: nothing is drafted, or it is looked up */
     wg_cuda *s, *d;
     wg_decode_loop_options o;
-    int rounds, events;              /* of a window; of the ring: at most as opened */
-    bool broken;                     /* it could not be recorded */
-    wg_batch batch;                  /* as many rows as a pass has, for its stages */
-    int32_t *zeros;                  /* (rows) their tokens */
-    char *host, *device;             /* [turn][sequences][tables]: sent before a start; pinned */
+    int rounds, events;  /* of a window; of the ring: at most as opened */
+    bool broken;         /* it could not be recorded */
+    wg_batch batch;      /* as many rows as a pass has, for its stages */
+    int32_t *zeros;      /* (rows) their tokens */
+    char *host, *device; /* [turn][sequences][tables]: sent before a start; pinned */
     size_t bytes;
-    uint64_t *ends;                  /* device, as are these */
+    uint64_t *ends; /* device, as are these */
     wg_gpu_row *row;
-    int32_t *text;                   /* (sequences, longest) where drafts are looked up; else NULL */
-    size_t longest;                  /* tokens of a text */
-    int32_t *from;                   /* (sequences) which rows ask at depth 0: every other one */
-    wg_gpu_ring *ring, *ring_there;  /* mapped */
-    uint32_t number;                 /* of the next event */
+    int32_t *text;                  /* (sequences, longest) where drafts are looked up; else NULL */
+    size_t longest;                 /* tokens of a text */
+    int32_t *from;                  /* (sequences) which rows ask at depth 0: every other one */
+    wg_gpu_ring *ring, *ring_there; /* mapped */
+    uint32_t number;                /* of the next event */
     wg_decode_loop_times times;
     int n[WG_DECODE_ROWS_MAX], seen[WG_DECODE_ROWS_MAX]; /* of the sequences that run, after the events that were drained */
 };
@@ -102,7 +102,8 @@ static wg_status open_memory(wg_decode_loop *l, int pages, wg_error *err)
     return wg_batch_open(&l->batch, rows, err);
 }
 
-wg_status wg_decode_loop_open(wg_decode_loop **out, wg_lm *target, const wg_kv *kv, const wg_decode_loop_options *o, wg_error *err)
+wg_status wg_decode_loop_open(wg_decode_loop **out, wg_lm *target, const wg_kv *kv, const wg_decode_loop_options *o,
+                              wg_error *err)
 {
     *out = NULL;
     wg_cuda *s = cuda_of(target);
@@ -115,14 +116,14 @@ wg_status wg_decode_loop_open(wg_decode_loop **out, wg_lm *target, const wg_kv *
     wg_decode_loop *l = wg_calloc(1, sizeof *l);
     if (!l) return wg_nomem(err, sizeof *l, "rounds in a loop");
     *l = (wg_decode_loop){ .on = m->device,
-                    .target = m,
-                    .draft = o->draft.lm ? wg_lm_transformer(o->draft.lm) : NULL,
-                    .s = s,
-                    .o = *o,
-                    .rounds = o->rounds,
-                    .events = o->events,
-                    .number = 1,
-                    .longest = (size_t)wg_kv_pages_most(kv) * (size_t)wg_kv_page_slots(kv) };
+                           .target = m,
+                           .draft = o->draft.lm ? wg_lm_transformer(o->draft.lm) : NULL,
+                           .s = s,
+                           .o = *o,
+                           .rounds = o->rounds,
+                           .events = o->events,
+                           .number = 1,
+                           .longest = (size_t)wg_kv_pages_most(kv) * (size_t)wg_kv_page_slots(kv) };
     l->o.sequences = n;
     l->d = l->draft ? wg_cuda_of(&l->draft->device) : NULL;
     wg_device_retain(&l->on);
@@ -177,8 +178,14 @@ static void stages(wg_decode_loop *l, wg_model *m, wg_kv_seq *kv, int rows, int 
     const wg_gpu_stream own = s->gpu.stream;
     wg_batch_clear(&l->batch);
     wg_batch_chain(&l->batch, kv, 0, l->zeros, rows, asked);
-    s->now = (wg_pass){ .model = m, .plan = &plan, .row = l->batch.row, .rows = rows, .asked = asked, .max_rows = m->max_rows,
-                        .space = m->lm.space, .width = m->head.n };
+    s->now = (wg_pass){ .model = m,
+                        .plan = &plan,
+                        .row = l->batch.row,
+                        .rows = rows,
+                        .asked = asked,
+                        .max_rows = m->max_rows,
+                        .space = m->lm.space,
+                        .width = m->head.n };
     s->all = s->rows = rows;
     s->asked = asked;
     s->row = l->row;
@@ -200,19 +207,19 @@ static void round_of(wg_decode_loop *l, const wg_decode_loop_seq *seq, int n, in
     const int vocab = l->target->lm.vocab;
     wg_gpu_chain chain = { .temperature = o->temperature, .top_p = o->top_p, .min_p = o->min_p, .top_k = o->top_k };
     const wg_gpu_decode_loop loop = { .sequences = n,
-                               .length = o->length,
-                               .law = o->law,
-                               .context = l->draft ? l->draft->lm.context : INT32_MAX,
-                               .n_max = o->match.n_max,
-                               .n_min = o->match.n_min,
-                               .text = l->text,
-                               .room = l->longest,
-                               .state = (wg_gpu_decode_state *)(void *)l->device,
-                               .seq = (wg_gpu_seq *)(void *)(l->device + seq_at()),
-                               .tree = s->verify.tree,
-                               .path = s->verify.path,
-                               .ends = l->ends,
-                               .ring = l->ring_there };
+                                      .length = o->length,
+                                      .law = o->law,
+                                      .context = l->draft ? l->draft->lm.context : INT32_MAX,
+                                      .n_max = o->match.n_max,
+                                      .n_min = o->match.n_min,
+                                      .text = l->text,
+                                      .room = l->longest,
+                                      .state = (wg_gpu_decode_state *)(void *)l->device,
+                                      .seq = (wg_gpu_seq *)(void *)(l->device + seq_at()),
+                                      .tree = s->verify.tree,
+                                      .path = s->verify.path,
+                                      .ends = l->ends,
+                                      .ring = l->ring_there };
     if (l->text) api->loop_lookup(&s->gpu, &loop);
     for (int depth = 0; l->draft && depth < o->length; depth++) {
         api->loop_feed(&s->gpu, &loop, depth, l->row);
@@ -306,8 +313,14 @@ static void send(wg_decode_loop *l, const wg_decode_loop_seq *seq, int n, int ro
         const wg_decode_loop_seq *q = &seq[i];
         const wg_kv_view view = wg_kv_view_of(q->kv, l->target->lm.space, 0);
         const int slots = wg_kv_len(q->kv) + wg_kv_tail(q->kv), pages = (slots + view.page_slots - 1) / view.page_slots;
-        to[i] = (wg_gpu_seq){ .seed = q->seed, .request = q->request, .running = 1, .n = q->n, .limit = q->limit,
-                              .last = q->token[q->n - 1], .before = q->n > 1 ? q->token[q->n - 2] : 0, .table = used,
+        to[i] = (wg_gpu_seq){ .seed = q->seed,
+                              .request = q->request,
+                              .running = 1,
+                              .n = q->n,
+                              .limit = q->limit,
+                              .last = q->token[q->n - 1],
+                              .before = q->n > 1 ? q->token[q->n - 2] : 0,
+                              .table = used,
                               .seen = l->draft ? wg_kv_valid(q->kv, l->draft->lm.space) : INT32_MAX };
         if (l->text) api->put(&l->s->gpu, l->text + l->longest * (size_t)i, q->token, (size_t)q->n * sizeof *q->token);
         memcpy(tables + used, view.page, (size_t)pages * sizeof *tables);
@@ -385,8 +398,8 @@ static wg_status get_ready(wg_decode_loop *l, const wg_decode_loop_seq *seq, int
     return wg_fail(err, WG_EIO, "%s (%s): %s", l->s->name, l->s->gpu.card, why);
 }
 
-wg_status wg_decode_loop_run(wg_decode_loop *l, const wg_decode_loop_seq *seq, int n, int rounds, wg_decode_loop_fn *on_event, void *user, int *ran,
-                      wg_error *err)
+wg_status wg_decode_loop_run(wg_decode_loop *l, const wg_decode_loop_seq *seq, int n, int rounds, wg_decode_loop_fn *on_event,
+                             void *user, int *ran, wg_error *err)
 {
     wg_cuda *s = l->s;
     const double since = wg_clock_now(), drafted = l->times.draft;

@@ -9,8 +9,13 @@
 static wg_gpu_kv pages_of(const wg_cuda *s, int space, int layer)
 {
     const wg_kv_view v = wg_kv_view_of(s->now.row[0].kv, space, layer); /* all sequences have the cache's layout */
-    return (wg_gpu_kv){ .type = v.type, .page_slots = v.page_slots, .kv_dim = v.kv_dim, .pool = v.pool, .stride = v.stride,
-                        .value_at = v.value_at, .tables = s->tables };
+    return (wg_gpu_kv){ .type = v.type,
+                        .page_slots = v.page_slots,
+                        .kv_dim = v.kv_dim,
+                        .pool = v.pool,
+                        .stride = v.stride,
+                        .value_at = v.value_at,
+                        .tables = s->tables };
 }
 
 static void cuda_embed(wg_device *d, const wg_matrix *table, const wg_row *row, int rows, float *x, int dim)
@@ -131,7 +136,11 @@ static bool cuda_norm_qkv(wg_device *d, const wg_matrix *const *w, const float *
 {
     wg_cuda *s = wg_cuda_of(d);
     const wg_gpu_input in = { x, weight, eps };
-    wg_gpu_rotary to = { .cs = rope->cs, .n_rot = rope->n_rot, .adjacent = rope->adjacent, .hd = hd, .row = s->row,
+    wg_gpu_rotary to = { .cs = rope->cs,
+                         .n_rot = rope->n_rot,
+                         .adjacent = rope->adjacent,
+                         .hd = hd,
+                         .row = s->row,
                          .kv = pages_of(s, space, layer) };
     (void)row, (void)rows;
     if (!wg_gpu_turns(hd, rope->n_rot, rope->adjacent)) return false;

@@ -14,28 +14,34 @@
 #include "core/model/cuda/graphs.h"
 #include "core/model/cuda/verify_buffers.h"
 
-typedef struct wg_cuda_staging {         /* of one pass: [rows][from][tables], sent as one piece */
-    char *host, *device;                 /* pinned; device */
-    int rows, tables;                    /* room */
+typedef struct wg_cuda_staging { /* of one pass: [rows][from][tables], sent as one piece */
+    char *host, *device;         /* pinned; device */
+    int rows, tables;            /* room */
 } wg_cuda_staging;
 
 /* What a pass waits for. */
-typedef enum wg_cuda_stage_mode { WG_CUDA_LAUNCH, WG_CUDA_RECORD, WG_CUDA_RECORDING, WG_CUDA_REPLAY, WG_CUDA_DONE } wg_cuda_stage_mode;
+typedef enum wg_cuda_stage_mode {
+    WG_CUDA_LAUNCH,
+    WG_CUDA_RECORD,
+    WG_CUDA_RECORDING,
+    WG_CUDA_REPLAY,
+    WG_CUDA_DONE
+} wg_cuda_stage_mode;
 
 typedef struct wg_cuda {
     wg_gpu gpu;
     int owners;
-    unsigned mode;                       /* WG_CUDA_ */
+    unsigned mode; /* WG_CUDA_ */
     wg_device_class class;
     char name[32];
     wg_kv_memory memory;
 
     wg_cuda_staging pass;
-    wg_gpu_row *narrowed;                /* (pass.rows) rows that asked for logits */
+    wg_gpu_row *narrowed; /* (pass.rows) rows that asked for logits */
     float *partial, *logits;
     size_t partial_bytes, logits_bytes;
-    wg_gpu_best *best;                   /* (WG_GPU_FUSED_ROWS, WG_GPU_BESTS) of logits, where the head told */
-    uint32_t *arrived;                   /* zeros: counters of attention */
+    wg_gpu_best *best; /* (WG_GPU_FUSED_ROWS, WG_GPU_BESTS) of logits, where the head told */
+    uint32_t *arrived; /* zeros: counters of attention */
     size_t arrived_bytes;
     wg_verify_buffers verify;
 
@@ -44,17 +50,17 @@ typedef struct wg_cuda {
 
     /* the pass that has begun */
     wg_pass now;
-    int all, asked;                      /* rows, and those that asked for logits; rounded up */
-    int rows;                            /* of the next stage: one or the other */
-    const wg_gpu_row *row;               /* device: theirs */
-    const int32_t *from, *tables;        /* device */
-    int most;                            /* keys of the row that sees the most; rounded up */
-    bool small;                          /* its logits stay in `logits` until it is finished */
-    bool kept;                           /* and are there */
+    int all, asked;               /* rows, and those that asked for logits; rounded up */
+    int rows;                     /* of the next stage: one or the other */
+    const wg_gpu_row *row;        /* device: theirs */
+    const int32_t *from, *tables; /* device */
+    int most;                     /* keys of the row that sees the most; rounded up */
+    bool small;                   /* its logits stay in `logits` until it is finished */
+    bool kept;                    /* and are there */
     wg_cuda_stage_mode stage_mode;
-    bool first;                          /* none has come with its numbers before */
+    bool first; /* none has come with its numbers before */
     wg_graph *graph;
-    const void *input;                   /* of the products to come: prepared, or the rows themselves */
+    const void *input; /* of the products to come: prepared, or the rows themselves */
 } wg_cuda;
 
 static inline wg_cuda *wg_cuda_of(const wg_device *d) { return d->state; }

@@ -14,21 +14,21 @@ enum { WG_GRAPHS = 64, WG_GRAPH_ROWS = 64, WG_GRAPH_LAYERS = 128 }; /* keys; row
 
 /* Compared as bytes: zeroed before it is filled. */
 typedef struct wg_graph_key {
-    const void *model, *pool;                     /* whose pass, over which pages */
-    int64_t rows, asked, spans;                   /* rounded up; asked: with logits, -1 when all */
+    const void *model, *pool;   /* whose pass, over which pages */
+    int64_t rows, asked, spans; /* rounded up; asked: with logits, -1 when all */
     int64_t layers;
-    uint64_t skip[WG_GRAPH_LAYERS / 32];          /* two bits a layer */
+    uint64_t skip[WG_GRAPH_LAYERS / 32]; /* two bits a layer */
 } wg_graph_key;
 
 typedef struct wg_graph {
     wg_graph_key key;
-    void *ready;          /* of the device; NULL: noted */
+    void *ready;             /* of the device; NULL: noted */
     const wg_gpu_best *best; /* where its head tells the largest logits; NULL: nowhere */
-    uint64_t used;        /* when, in passes; 0: no key */
+    uint64_t used;           /* when, in passes; 0: no key */
 } wg_graph;
 
 typedef struct wg_graphs {
-    wg_gpu *gpu;          /* borrowed */
+    wg_gpu *gpu; /* borrowed */
     uint64_t now;
     wg_graph at[WG_GRAPHS];
 } wg_graphs;

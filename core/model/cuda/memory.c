@@ -90,8 +90,9 @@ static void home_move(void *user, char *pool, const wg_kv_moves *m)
 
 wg_kv_memory wg_cuda_kv_memory(wg_cuda *s)
 {
-    return (wg_kv_memory){ .name = s->name, .user = s, .alloc = home_alloc, .free = home_free, .copy = home_copy,
-                         .move = home_move };
+    return (wg_kv_memory){
+        .name = s->name, .user = s, .alloc = home_alloc, .free = home_free, .copy = home_copy, .move = home_move
+    };
 }
 
 /* ---- matrices */
@@ -183,7 +184,7 @@ static wg_status grow_staging(wg_cuda *s, int rows, int tables, wg_error *err)
 {
     if (rows <= s->pass.rows && tables <= s->pass.tables) return WG_OK;
     wg_cuda_staging p = { .rows = rows > s->pass.rows ? rows : s->pass.rows,
-                  .tables = tables > s->pass.tables ? tables : s->pass.tables };
+                          .tables = tables > s->pass.tables ? tables : s->pass.tables };
     const size_t bytes = staging_bytes(&p);
     wg_gpu_row *narrowed = NULL;
     p.host = s->gpu.api->pin(&s->gpu, bytes);

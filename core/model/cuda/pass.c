@@ -76,8 +76,14 @@ void wg_cuda_begin(wg_device *d, const wg_pass *pass)
     for (int i = 0; i < pass->rows; i++) {
         const wg_row *r = &pass->row[i];
         const int keys = r->prefix - r->gap + wg_mask_count(&r->anc);
-        to[i] = (wg_gpu_row){ .token = r->token, .position = r->position, .slot = r->slot, .prefix = r->prefix, .tail = r->tail,
-                              .sinks = r->sinks, .gap = r->gap, .keys = keys };
+        to[i] = (wg_gpu_row){ .token = r->token,
+                              .position = r->position,
+                              .slot = r->slot,
+                              .prefix = r->prefix,
+                              .tail = r->tail,
+                              .sinks = r->sinks,
+                              .gap = r->gap,
+                              .keys = keys };
         memcpy(to[i].anc, r->anc.w, sizeof to[i].anc);
         to[i].table = table_of(pass->row, i, pass->space, to, tables, &used);
         s->most = keys > s->most ? keys : s->most;

@@ -29,19 +29,23 @@ static wg_status take_room(wg_verify_buffers *r, wg_gpu *g, wg_error *err)
     if (r->p && r->q && r->p_one_hot && r->q_one_hot && r->keys && r->scratch && r->tree && r->path) return WG_OK;
     const size_t bytes = (2 * r->cells + r->scratch_cells) * sizeof(double) + r->key_bytes, rows = r->rows;
     wg_verify_buffers_close(r, g);
-    return wg_fail(err, WG_ENOMEM, "out of memory on cuda:%d (%s): %zu bytes for the probabilities of %zu rows, %zu are free; "
-                   "lower max_batch, max_tokens or pages, or take a smaller model", g->ordinal, g->card, bytes, rows,
-                   g->api->room(g));
+    return wg_fail(err, WG_ENOMEM,
+                   "out of memory on cuda:%d (%s): %zu bytes for the probabilities of %zu rows, %zu are free; "
+                   "lower max_batch, max_tokens or pages, or take a smaller model",
+                   g->ordinal, g->card, bytes, rows, g->api->room(g));
 }
 
-wg_status wg_verify_buffers_open(wg_verify_buffers *r, wg_gpu *g, wg_rule_kind rule, int vocab, int trees, int *rows, wg_error *err)
+wg_status wg_verify_buffers_open(wg_verify_buffers *r, wg_gpu *g, wg_rule_kind rule, int vocab, int trees, int *rows,
+                                 wg_error *err)
 {
     const size_t V = (size_t)vocab, each = 2 * V * sizeof(double) + wg_gpu_sample_bytes(vocab);
     const size_t most = larger(MOST / each, WG_TREE_NODES), n = (size_t)*rows < most ? (size_t)*rows : most;
-    const wg_verify_buffers want = { .rows = larger(n, r->rows), .trees = larger((size_t)trees, r->trees),
-                                  .cells = larger(n * V, r->cells),
-                                  .key_bytes = larger(n * wg_gpu_sample_bytes(vocab), r->key_bytes),
-                                  .scratch_cells = larger((size_t)trees * wg_gpu_verify_cells(rule, vocab), r->scratch_cells) };
+    const wg_verify_buffers want = { .rows = larger(n, r->rows),
+                                     .trees = larger((size_t)trees, r->trees),
+                                     .cells = larger(n * V, r->cells),
+                                     .key_bytes = larger(n * wg_gpu_sample_bytes(vocab), r->key_bytes),
+                                     .scratch_cells =
+                                         larger((size_t)trees * wg_gpu_verify_cells(rule, vocab), r->scratch_cells) };
     *rows = (int)n;
     if (want.rows == r->rows && want.trees == r->trees && want.cells == r->cells && want.key_bytes == r->key_bytes &&
         want.scratch_cells == r->scratch_cells)
@@ -61,16 +65,21 @@ void wg_cuda_verify_send(wg_verify_buffers *r, wg_gpu *g, int vocab, const wg_ve
         if (s->q[i]) g->api->put(g, r->q + (size_t)i * V, s->q[i], V * sizeof *r->q);
 }
 
-void wg_cuda_verify_sample(wg_verify_buffers *r, wg_gpu *g, int vocab, const wg_verify_spec *s, const float *logits, int first, int n)
+void wg_cuda_verify_sample(wg_verify_buffers *r, wg_gpu *g, int vocab, const wg_verify_spec *s, const float *logits, int first,
+                           int n)
 {
     const size_t at = (size_t)first, V = (size_t)vocab;
-    const wg_gpu_chain chain = { .temperature = s->temperature, .top_p = s->top_p, .min_p = s->min_p, .top_k = s->top_k,
+    const wg_gpu_chain chain = { .temperature = s->temperature,
+                                 .top_p = s->top_p,
+                                 .min_p = s->min_p,
+                                 .top_k = s->top_k,
                                  .best = first == 0 ? r->best : NULL };
     wg_assert(at + (size_t)n <= r->rows && (at + (size_t)n) * V <= r->cells);
     g->api->sample(g, logits, vocab, &chain, r->p + at * V, r->p_one_hot + at, r->keys, n);
 }
 
-void wg_cuda_verify_draft(wg_verify_buffers *r, wg_gpu *g, int vocab, const wg_gpu_chain *chain, const float *logits, int first, int n)
+void wg_cuda_verify_draft(wg_verify_buffers *r, wg_gpu *g, int vocab, const wg_gpu_chain *chain, const float *logits, int first,
+                          int n)
 {
     const size_t at = (size_t)first, V = (size_t)vocab;
     wg_assert(at + (size_t)n <= r->rows && (at + (size_t)n) * V <= r->cells);

@@ -53,7 +53,10 @@ struct cudaDeviceProp {
     int major, minor, multiProcessorCount;
     size_t sharedMemPerBlockOptin, totalGlobalMem;
 };
-struct cudaFuncAttributes { size_t sharedSizeBytes; int maxDynamicSharedSizeBytes, preferredShmemCarveout; };
+struct cudaFuncAttributes {
+    size_t sharedSizeBytes;
+    int maxDynamicSharedSizeBytes, preferredShmemCarveout;
+};
 
 enum cudaMemcpyKind { cudaMemcpyHostToDevice = 1, cudaMemcpyDeviceToHost = 2, cudaMemcpyDeviceToDevice = 3 };
 enum cudaStreamCaptureMode { cudaStreamCaptureModeGlobal, cudaStreamCaptureModeThreadLocal, cudaStreamCaptureModeRelaxed };
@@ -63,7 +66,9 @@ enum { cudaStreamNonBlocking = 1, cudaHostAllocMapped = 2 };
 enum cudaLaunchAttributeID { cudaLaunchAttributeProgrammaticStreamSerialization = 6 };
 struct cudaLaunchAttribute {
     cudaLaunchAttributeID id;
-    struct { int programmaticStreamSerializationAllowed; } val;
+    struct {
+        int programmaticStreamSerializationAllowed;
+    } val;
 };
 struct cudaLaunchConfig_t {
     dim3 gridDim, blockDim;
@@ -82,7 +87,10 @@ struct cudaConditionalNodeParams {
     unsigned size;
     cudaGraph_t *phGraph_out;
 };
-struct cudaGraphNodeParams { cudaGraphNodeType type; cudaConditionalNodeParams conditional; };
+struct cudaGraphNodeParams {
+    cudaGraphNodeType type;
+    cudaConditionalNodeParams conditional;
+};
 struct cudaKernelNodeParams {
     void *func;
     dim3 gridDim, blockDim;

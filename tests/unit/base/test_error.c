@@ -6,8 +6,8 @@
 
 Test(error, every_code_has_a_name_and_a_text)
 {
-#define X(name, text)                                       \
-    cr_assert_str_eq(wg_status_name(WG_##name), #name);     \
+#define X(name, text)                                                                                                          \
+    cr_assert_str_eq(wg_status_name(WG_##name), #name);                                                                        \
     cr_assert_str_eq(wg_status_text(WG_##name), text);
     WG_STATUS_MAP(X)
 #undef X

@@ -81,7 +81,8 @@ Test(json, positions)
     expect_at(doc, "list[1]", false, 4, 26);
     static const char *const absent[] = {
         "nope",        "sampling.nope", "sampling.x[3]",      "sampling.x[-1]",   "sampling.x[", "sampling.x[1x]",
-        "sampling[0]", "list.a",        "sweep.draft.length", "sampling.top_p.x", "list[1][0]"};
+        "sampling[0]", "list.a",        "sweep.draft.length", "sampling.top_p.x", "list[1][0]"
+    };
     for (size_t i = 0; i < sizeof absent / sizeof absent[0]; i++)
         cr_assert(!wg_json_where(doc, absent[i], false, &l, &c), "%s", absent[i]);
     wg_json_close(doc);
@@ -213,8 +214,9 @@ Test(json, rows)
     temp t;
     wg_error err;
     temp_make(&t);
-    wg_json *doc = parse("{\"z\": true, \"flat\": [1, 2.5], \"cells\": [{\"b\": {\"x\": [1, {\"y\": \"s\"}]}, \"a\": 0.1}, {\"a\": []}],"
-                         " \"none\": {}, \"of\": {\"k\": [3, [4]]}}");
+    wg_json *doc =
+        parse("{\"z\": true, \"flat\": [1, 2.5], \"cells\": [{\"b\": {\"x\": [1, {\"y\": \"s\"}]}, \"a\": 0.1}, {\"a\": []}],"
+              " \"none\": {}, \"of\": {\"k\": [3, [4]]}}");
     const char *path = temp_at(&t, "rows.json");
     cr_assert_eq(wg_json_save_rows(wg_json_root(doc), path, &err), WG_OK, "%s", err.text);
     char *text = file_read(path, NULL);

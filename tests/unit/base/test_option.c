@@ -55,7 +55,9 @@ Test(option, defaults)
 /* A number of which some values have words. */
 Test(option, count)
 {
-    typedef struct counts { int turns; } counts;
+    typedef struct counts {
+        int turns;
+    } counts;
     static const char *const words[] = { "all", "first", NULL };
     static const wg_option table[] = { WG_OPTION_COUNT(counts, turns, 1, 0, 9, words, "turns"), WG_OPTION_END };
     counts o;
@@ -176,13 +178,26 @@ Test(option, nearest)
     cr_assert_null(wg_nearest(big, words));
 }
 
-Test(option, a_struct_too_small_for_its_table_is_a_bug, .signal = 6) { wg_option_set_list(table, &(knobs){0}, 8, "k=3", NULL); }
+Test(option, a_struct_too_small_for_its_table_is_a_bug, .signal = 6)
+{
+    wg_option_set_list(table, &(knobs){ 0 }, 8, "k=3", NULL);
+}
 
 Test(option, number_text_is_short_and_exact_in_any_locale)
 {
-    static const struct { double v; const char *text; } row[] = {
-        { 0, "0" }, { -0.0, "-0" }, { 0.1, "0.1" }, { 1.0 / 3, "0.3333333333333333" }, { 1e-7, "1e-07" }, { 2e20, "2e+20" },
-        { 5e-324, "4.94065645841247e-324" }, { 1.7976931348623157e308, "1.7976931348623157e+308" }, { 123456789, "123456789" },
+    static const struct {
+        double v;
+        const char *text;
+    } row[] = {
+        { 0, "0" },
+        { -0.0, "-0" },
+        { 0.1, "0.1" },
+        { 1.0 / 3, "0.3333333333333333" },
+        { 1e-7, "1e-07" },
+        { 2e20, "2e+20" },
+        { 5e-324, "4.94065645841247e-324" },
+        { 1.7976931348623157e308, "1.7976931348623157e+308" },
+        { 123456789, "123456789" },
     };
     char buf[WG_NUMBER_TEXT];
     double back;

@@ -11,12 +11,27 @@ static wg_error err;
 
 enum { LAYERS = 2, VOCAB = 40, CONTEXT = 400, ROWS = 330 };
 
-typedef struct setup { wg_weights *w; wg_model *m; wg_kv *kv; wg_kv_seq *seq; wg_batch b; } setup;
+typedef struct setup {
+    wg_weights *w;
+    wg_model *m;
+    wg_kv *kv;
+    wg_kv_seq *seq;
+    wg_batch b;
+} setup;
 
 static inline wg_weights *weights(void)
 {
-    static tiny shape = { .layers = LAYERS, .dim = 32, .heads = 2, .kv_heads = 1, .head_dim = 16, .hidden = 48, .vocab = VOCAB,
-                          .context = CONTEXT, .type = { WG_F16, WG_F16, WG_Q8_0, WG_F32 }, .norm_type = WG_F32, .seed = 3 };
+    static tiny shape = { .layers = LAYERS,
+                          .dim = 32,
+                          .heads = 2,
+                          .kv_heads = 1,
+                          .head_dim = 16,
+                          .hidden = 48,
+                          .vocab = VOCAB,
+                          .context = CONTEXT,
+                          .type = { WG_F16, WG_F16, WG_Q8_0, WG_F32 },
+                          .norm_type = WG_F32,
+                          .seed = 3 };
     wg_weights *w;
     char path[64];
     cr_assert_eq(tiny_open(&shape, &w, path, &err), WG_OK, "%s", err.text);

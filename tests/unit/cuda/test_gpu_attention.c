@@ -4,7 +4,9 @@
  * against chains; views with sinks and a window; pages of any size. */
 #include "tests/simt/simt_check.h"
 
-typedef struct shape { int heads, kv_heads, hd, type, page_slots; } shape;
+typedef struct shape {
+    int heads, kv_heads, hd, type, page_slots;
+} shape;
 
 typedef struct cache { /* one sequence's pages, on the host and on the device */
     shape s;
@@ -83,8 +85,9 @@ static void by_reference(const cache *c, const float *q, const wg_gpu_row *rows,
     const shape *s = &c->s;
     const wg_kv_view view = { s->type, s->page_slots, s->kv_heads * s->hd, c->table, c->pool, c->page, c->value_at, 0, 0 };
     for (int i = 0; i < n; i++) {
-        wg_row_keys keys = { .kv = &view, .prefix = rows[i].prefix, .tail = rows[i].tail, .sinks = rows[i].sinks,
-                             .gap = rows[i].gap };
+        wg_row_keys keys = {
+            .kv = &view, .prefix = rows[i].prefix, .tail = rows[i].tail, .sinks = rows[i].sinks, .gap = rows[i].gap
+        };
         for (int w = 0; w < WG_MASK_WORDS; w++) keys.anc.w[w] = rows[i].anc[w];
         ref()->attention(q + i * s->heads * s->hd, &keys, s->heads, s->kv_heads, s->hd, 1.0f / sqrtf((float)s->hd),
                          out + i * s->heads * s->hd, 0, s->heads);
@@ -92,8 +95,8 @@ static void by_reference(const cache *c, const float *q, const wg_gpu_row *rows,
 }
 
 static const shape shapes[] = {
-    { 4, 2, 16, WG_F16, 16 }, { 3, 1, 24, WG_F32, 5 }, { 2, 2, 6, WG_BF16, 3 }, { 20, 2, 8, WG_F16, 7 },
-    { 1, 1, 80, WG_BF16, 64 },
+    { 4, 2, 16, WG_F16, 16 }, { 3, 1, 24, WG_F32, 5 },   { 2, 2, 6, WG_BF16, 3 },
+    { 20, 2, 8, WG_F16, 7 },  { 1, 1, 80, WG_BF16, 64 },
 };
 
 static bool on_tensor_cores(const shape *s) { return s->type != WG_F32 && s->hd % 16 == 0; }
@@ -112,7 +115,8 @@ Test(gpu_attention, unsplit_has_the_references_bits)
         rows[5] = row_of(60, 60, wg_mask_with(wg_mask_with(wg_mask_bit(0), 3), 9), 0, 0); /* over a chunk border */
         rows[6] = row_of(120, 120, wg_mask_bit(0), 4, 50);                                /* sinks and a window */
         by_reference(&c, q, rows, 7, want);
-        IN_EVERY_ORDER {
+        IN_EVERY_ORDER
+        {
             on_device(&c, q, rows, 7, 0, got);
             cr_assert_arr_eq(got, want, 7 * one * 4, "shape %d, order %d", i, order_);
         }

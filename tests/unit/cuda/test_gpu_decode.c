@@ -20,8 +20,17 @@ static char draft_path[64];
 
 static tiny shape_of(int layers, int context)
 {
-    return (tiny){ .layers = layers, .dim = 32, .heads = 2, .kv_heads = 1, .head_dim = 16, .hidden = 48, .vocab = VOCAB,
-                   .context = context, .type = { WG_F16, WG_F16, WG_F16, WG_F16 }, .norm_type = WG_F32, .seed = 3 };
+    return (tiny){ .layers = layers,
+                   .dim = 32,
+                   .heads = 2,
+                   .kv_heads = 1,
+                   .head_dim = 16,
+                   .hidden = 48,
+                   .vocab = VOCAB,
+                   .context = context,
+                   .type = { WG_F16, WG_F16, WG_F16, WG_F16 },
+                   .norm_type = WG_F32,
+                   .seed = 3 };
 }
 
 /* The draft is the target without its second layer, which agrees with it often, up to some length. */
@@ -50,7 +59,9 @@ typedef struct way {
     simt_order order;
 } way;
 
-typedef struct slot_bytes { uint16_t of[2 * LAYERS][ROW]; } slot_bytes;
+typedef struct slot_bytes {
+    uint16_t of[2 * LAYERS][ROW];
+} slot_bytes;
 typedef struct outcome {
     int32_t token[CONTEXT];
     int n, finish, len, valid[SPACES];
@@ -74,8 +85,9 @@ static wg_engine *engine_of(const way *w, wg_weights **file, wg_model **m)
     char options[256], path[64];
     const tiny shape = shape_of(LAYERS, CONTEXT);
     const wg_model_options o = { .kv_type = WG_F16, .max_rows = 64 };
-    const wg_engine_options opt = { .max_batch = BATCH, .seed = 11, .sampling = w->sampling, .pages = w->pages,
-                                    .page_slots = w->page_slots };
+    const wg_engine_options opt = {
+        .max_batch = BATCH, .seed = 11, .sampling = w->sampling, .pages = w->pages, .page_slots = w->page_slots
+    };
     wg_engine_parts parts = {
         .ops = wg_ops_for(wg_cpu_chosen()), .rules = wg_verifiers, .plugins = &plugins, .is_eog = is_end, .is_eog_user = &w->end
     };
@@ -125,7 +137,11 @@ static void read_pages(const way *w, const wg_engine *e, const wg_seq *s, outcom
     }
 }
 
-typedef struct listener { outcome *of; wg_seq *const *seq; int n, quit; } listener;
+typedef struct listener {
+    outcome *of;
+    wg_seq *const *seq;
+    int n, quit;
+} listener;
 
 /* What is told after a round: the tokens so far, and what the round was. */
 static bool listen(void *user, const wg_seq *s, const wg_tree *verified)
@@ -312,8 +328,9 @@ Test(gpu_loop, lookups)
  * told to wait. */
 Test(gpu_loop, a_listener_that_has_heard_enough)
 {
-    way w = { "rejection", "model", "device=cuda:0,length=3,temperature=2", WARM, .batch = 2, .prompt = 4, .most = 40,
-              .end = -1 };
+    way w = {
+        "rejection", "model", "device=cuda:0,length=3,temperature=2", WARM, .batch = 2, .prompt = 4, .most = 40, .end = -1
+    };
     for (w.quit = 12; w.quit < 30; w.quit += 9) {
         run(&w, false, want);
         cr_assert_geq(run(&w, true, got), 0);
@@ -325,8 +342,8 @@ Test(gpu_loop, a_listener_that_has_heard_enough)
 /* A cache with few pages: the window shrinks to what there is, and only then a step fails. */
 Test(gpu_loop, few_pages)
 {
-    static const way w = { "match", "model", "device=cuda:0,length=3", GREEDY, .batch = 2, .prompt = 4, .most = 30, .end = -1,
-                           .page_slots = 4, .pages = 18, .window = 32, .ring = 96 };
+    static const way w = { "match",    "model",   "device=cuda:0,length=3", GREEDY,      .batch = 2,   .prompt = 4,
+                           .most = 30, .end = -1, .page_slots = 4,          .pages = 18, .window = 32, .ring = 96 };
     check(&w, "few pages");
 }
 
@@ -351,7 +368,9 @@ Test(gpu_loop, who_has_none)
 /* The end of a round of two sequences, by itself: the last round, a full ring, the host's stop, texts that end. */
 Test(gpu_loop, whether_there_is_another_round)
 {
-    static const struct { int rounds, room, stop, limit, again; } cases[] = {
+    static const struct {
+        int rounds, room, stop, limit, again;
+    } cases[] = {
         { 9, 9, 0, 50, 1 }, { 2, 9, 0, 50, 1 }, { 1, 9, 0, 50, 0 }, { 9, 4, 0, 50, 1 },
         { 9, 3, 0, 50, 0 }, { 9, 9, 1, 50, 0 }, { 9, 9, 0, 8, 0 },
     };
@@ -366,9 +385,13 @@ Test(gpu_loop, whether_there_is_another_round)
         for (int k = 0; k < 2; k++) seq[k] = (wg_gpu_seq){ .running = 1, .n = 7, .limit = cases[i].limit, .last = 1 + k };
         void *there;
         wg_gpu_ring *ring = on->map(gpu(), sizeof *ring + sizeof ring->event, &there);
-        wg_gpu_decode_loop l = { .sequences = 2, .state = to_device(&turn, sizeof turn), .seq = to_device(seq, sizeof seq),
-                          .tree = to_device(tree, sizeof tree), .path = to_device(path, sizeof path),
-                          .ends = to_device(&ends, sizeof ends), .ring = there };
+        wg_gpu_decode_loop l = { .sequences = 2,
+                                 .state = to_device(&turn, sizeof turn),
+                                 .seq = to_device(seq, sizeof seq),
+                                 .tree = to_device(tree, sizeof tree),
+                                 .path = to_device(path, sizeof path),
+                                 .ends = to_device(&ends, sizeof ends),
+                                 .ring = there };
         ring->stop = cases[i].stop;
         on->loop_end(gpu(), &l);
         cr_assert_eq(on->wait(gpu(), why), 0, "%s", why);
@@ -409,8 +432,12 @@ Test(gpu_loop, a_greedy_node_is_what_the_head_has_told)
             seq[i] = (wg_gpu_seq){ .running = 1, .fed = 1 };
             tree[i] = (wg_rule_tree){ .n = 1, .token = { 1 } };
         }
-        wg_gpu_decode_loop l = { .sequences = SEQUENCES, .length = 2, .law = WG_RULE_FIXED, .seq = to_device(seq, sizeof seq),
-                          .tree = to_device(tree, sizeof tree), .ends = to_device(&ends, sizeof ends) };
+        wg_gpu_decode_loop l = { .sequences = SEQUENCES,
+                                 .length = 2,
+                                 .law = WG_RULE_FIXED,
+                                 .seq = to_device(seq, sizeof seq),
+                                 .tree = to_device(tree, sizeof tree),
+                                 .ends = to_device(&ends, sizeof ends) };
         float *x = to_device(logits, sizeof logits);
         wg_gpu_best *best = pieces ? to_device(piece, sizeof piece) : NULL;
         on->loop_draw(gpu(), &l, 0, V, x, best, NULL, NULL);
@@ -426,7 +453,11 @@ Test(gpu_loop, a_greedy_node_is_what_the_head_has_told)
 
 /* ---- a runtime that fails where the test wants it to */
 
-static struct { wg_gpu_api api; int loops, waits, fail_at; bool refuse; } faulty;
+static struct {
+    wg_gpu_api api;
+    int loops, waits, fail_at;
+    bool refuse;
+} faulty;
 
 static void *faulty_loop(wg_gpu *g, const int32_t *again, char why[WG_GPU_WHY])
 {

@@ -3,7 +3,11 @@
  * nothing behind; a pass that fails on the device writes nothing; a pass takes no memory; who closes last closes all. */
 #include "tests/unit/cuda/passes.h"
 
-static struct { wg_gpu_api api; int allocations, fail_at; bool fail_wait, closed; } faulty;
+static struct {
+    wg_gpu_api api;
+    int allocations, fail_at;
+    bool fail_wait, closed;
+} faulty;
 
 static void *faulty_alloc(wg_gpu *g, size_t bytes)
 {

@@ -5,7 +5,9 @@
 
 enum { N = 37, ROWS = 3 };
 
-static const struct { int type, fragments, k; } drawn[] = {
+static const struct {
+    int type, fragments, k;
+} drawn[] = {
     { WG_F32, 0, 70 },   { WG_F16, 1, 270 },  { WG_BF16, 1, 100 }, { WG_F16, 0, 100 },   { WG_BF16, 0, 270 },
     { WG_Q8_0, 0, 288 }, { WG_Q4_0, 0, 96 },  { WG_Q4_1, 0, 160 }, { WG_Q5_0, 0, 128 },  { WG_Q5_1, 0, 288 },
     { WG_Q4_K, 0, 512 }, { WG_Q5_K, 0, 256 }, { WG_Q6_K, 0, 512 }, { WG_IQ4_NL, 0, 96 },
@@ -88,7 +90,8 @@ Test(gpu_draw, an_element_depends_on_its_address)
         char *want = aligned(bytes), *got = aligned(bytes);
         gpu()->api->draw(gpu(), &m, f, 77, 3, 0);
         from_device(want, m.data, bytes);
-        IN_EVERY_ORDER {
+        IN_EVERY_ORDER
+        {
             gpu()->api->draw(gpu(), &m, f, 77, 3, 0);
             from_device(got, m.data, bytes);
             cr_assert_arr_eq(got, want, bytes, "%s", wg_type_name(m.type));

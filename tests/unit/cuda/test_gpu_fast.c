@@ -17,8 +17,17 @@ static wg_device device_open(unsigned mode)
 
 static wg_weights *weights_of(int type)
 {
-    tiny shape = { .layers = LAYERS, .dim = 40, .heads = 2, .kv_heads = 1, .head_dim = 16, .hidden = 48, .vocab = VOCAB,
-                   .context = CONTEXT, .type = { type, type, type, type }, .norm_type = WG_F32, .seed = 7 };
+    tiny shape = { .layers = LAYERS,
+                   .dim = 40,
+                   .heads = 2,
+                   .kv_heads = 1,
+                   .head_dim = 16,
+                   .hidden = 48,
+                   .vocab = VOCAB,
+                   .context = CONTEXT,
+                   .type = { type, type, type, type },
+                   .norm_type = WG_F32,
+                   .seed = 7 };
     wg_weights *w;
     char path[64];
     cr_assert_eq(tiny_open(&shape, &w, path, &err), WG_OK, "%s", err.text);
@@ -80,8 +89,17 @@ Test(gpu_fast, other_types_are_strict)
     static const int types[] = { WG_F32, WG_Q8_0 };
     for (int t = 0; t < 2; t++) {
         float strict[VOCAB], fast[VOCAB];
-        tiny shape = { .layers = 1, .dim = 64, .heads = 2, .kv_heads = 1, .head_dim = 32, .hidden = 64, .vocab = VOCAB,
-                       .context = CONTEXT, .type = { types[t], types[t], types[t], types[t] }, .norm_type = WG_F32, .seed = 9 };
+        tiny shape = { .layers = 1,
+                       .dim = 64,
+                       .heads = 2,
+                       .kv_heads = 1,
+                       .head_dim = 32,
+                       .hidden = 64,
+                       .vocab = VOCAB,
+                       .context = CONTEXT,
+                       .type = { types[t], types[t], types[t], types[t] },
+                       .norm_type = WG_F32,
+                       .seed = 9 };
         wg_weights *w;
         char path[64];
         cr_assert_eq(tiny_open(&shape, &w, path, &err), WG_OK, "%s", err.text);
@@ -154,8 +172,9 @@ Test(gpu_fast, a_device_without_the_library_is_refused)
 Test(gpu_fast, its_name_says_so)
 {
     static const char *const fast[] = { "cuda:0/fast", "cuda:12/fast/eager", "cuda:3/fast/serial" };
-    static const char *const other[] = { "cpu", "auto", "cuda:0", "cuda:0/exact", "cuda:0/exact/fast", "cuda:0/eager/fast",
-                                         "cuda:0/faster", "cuda:/fast" };
+    static const char *const other[] = {
+        "cpu", "auto", "cuda:0", "cuda:0/exact", "cuda:0/exact/fast", "cuda:0/eager/fast", "cuda:0/faster", "cuda:/fast"
+    };
     for (size_t i = 0; i < sizeof fast / sizeof *fast; i++) cr_assert(wg_device_is_fast(fast[i]), "%s", fast[i]);
     for (size_t i = 0; i < sizeof other / sizeof *other; i++) cr_assert(!wg_device_is_fast(other[i]), "%s", other[i]);
 }

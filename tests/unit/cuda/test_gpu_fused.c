@@ -30,7 +30,11 @@ static wg_matrix matrix_new(int type, int n, int k, uint32_t seed)
 static void matrix_free(wg_matrix *m) { device_free((void *)(uintptr_t)m->data); }
 
 /* Rows and the weight of a norm; with an outlier, a row of zeros, one that f16 must scale. */
-typedef struct inputs { int rows, k; float *x, *weight; void *act; } inputs;
+typedef struct inputs {
+    int rows, k;
+    float *x, *weight;
+    void *act;
+} inputs;
 
 static inputs inputs_new(int rows, int k)
 {
@@ -104,9 +108,11 @@ Test(gpu_fused, every_type_and_ending_has_the_bits_of_the_steps)
 /* More steps than stages; fewer inputs than a step; in every order. */
 Test(gpu_fused, long_and_short_rows)
 {
-    static const struct { int type, k, least; } row[] = {
-        { WG_F16, 1180, 32 }, { WG_BF16, 1180, 32 }, { WG_Q8_0, K_MOST, 32 }, { WG_Q4_0, K_MOST, 32 },
-        { WG_F8_E4M3, 1152, 128 },
+    static const struct {
+        int type, k, least;
+    } row[] = {
+        { WG_F16, 1180, 32 },    { WG_BF16, 1180, 32 },     { WG_Q8_0, K_MOST, 32 },
+        { WG_Q4_0, K_MOST, 32 }, { WG_F8_E4M3, 1152, 128 },
     };
     for (int i = 0; i < 5; i++) {
         int normed = 0;
@@ -197,7 +203,9 @@ Test(gpu_fused, a_product_tells_the_largest_of_its_outputs)
 
 enum { HEADS = 3, KV_HEADS = 2, SLOTS = 3, PAGES = 9, POSITIONS = 40 };
 
-typedef struct shape { int hd, n_rot, adjacent; } shape;
+typedef struct shape {
+    int hd, n_rot, adjacent;
+} shape;
 
 /* first: whether queries, keys and values go together, or values on their own. */
 static void turned(int type, int kv_type, int rows, shape s, bool apart)
@@ -247,8 +255,8 @@ static void turned(int type, int kv_type, int rows, shape s, bool apart)
 /* Pairs side by side, in one stripe, in two; heads of an odd number of stripes; what is not turned; a row that fills up. */
 Test(gpu_fused, queries_keys_and_values_have_the_bits_of_the_steps)
 {
-    static const shape shapes[] = { { 10, 6, 1 }, { 16, 16, 0 }, { 32, 32, 0 }, { 48, 32, 0 }, { 64, 64, 0 }, { 32, 16, 0 },
-                                    { 64, 32, 1 } };
+    static const shape shapes[] = { { 10, 6, 1 },  { 16, 16, 0 }, { 32, 32, 0 }, { 48, 32, 0 },
+                                    { 64, 64, 0 }, { 32, 16, 0 }, { 64, 32, 1 } };
     static const int types[] = { WG_F16, WG_BF16, WG_F8_E4M3, WG_Q8_0, WG_Q4_0, WG_Q4_K, WG_Q6_K };
     static const int kv[] = { WG_F16, WG_F32, WG_BF16 }, rows[] = { 1, 4, 8 };
     for (int i = 0; i < 7; i++)
@@ -275,10 +283,12 @@ Test(gpu_fused, what_does_not_fit_is_told)
  * are worth more. Whatever is prepared alike pays alike. */
 Test(gpu_fused, what_does_not_pay_is_told)
 {
-    static const struct { int type, k, normed, tells, most; } cases[] = {
-        { WG_BF16, 2048, 1, 0, 3 },  { WG_BF16, 4096, 1, 0, 1 },   { WG_F16, 4096, 0, 0, 1 },  { WG_F8_E4M3, 4096, 1, 1, 3 },
-        { WG_BF16, 768, 1, 0, 8 },   { WG_F8_E4M3, 8192, 0, 0, 1 }, { WG_F16, 14336, 0, 0, 0 }, { WG_Q4_0, 2048, 1, 0, 7 },
-        { WG_Q4_0, 4096, 1, 0, 5 },  { WG_Q6_K, 4096, 0, 0, 1 },   { WG_Q8_0, 14336, 0, 0, 0 }, { WG_Q8_0, 4096, 1, 1, 7 },
+    static const struct {
+        int type, k, normed, tells, most;
+    } cases[] = {
+        { WG_BF16, 2048, 1, 0, 3 }, { WG_BF16, 4096, 1, 0, 1 },    { WG_F16, 4096, 0, 0, 1 },   { WG_F8_E4M3, 4096, 1, 1, 3 },
+        { WG_BF16, 768, 1, 0, 8 },  { WG_F8_E4M3, 8192, 0, 0, 1 }, { WG_F16, 14336, 0, 0, 0 },  { WG_Q4_0, 2048, 1, 0, 7 },
+        { WG_Q4_0, 4096, 1, 0, 5 }, { WG_Q6_K, 4096, 0, 0, 1 },    { WG_Q8_0, 14336, 0, 0, 0 }, { WG_Q8_0, 4096, 1, 1, 7 },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         for (int rows = 1; rows <= WG_GPU_FUSED_ROWS; rows++)
@@ -290,8 +300,16 @@ Test(gpu_fused, what_does_not_pay_is_told)
 
 static wg_weights *weights_of(int type, int hidden)
 {
-    static tiny shape = { .layers = LAYERS, .dim = 64, .heads = 4, .kv_heads = 2, .head_dim = 16, .hidden = 96, .vocab = VOCAB,
-                          .context = CONTEXT, .norm_type = WG_F32, .seed = 5 };
+    static tiny shape = { .layers = LAYERS,
+                          .dim = 64,
+                          .heads = 4,
+                          .kv_heads = 2,
+                          .head_dim = 16,
+                          .hidden = 96,
+                          .vocab = VOCAB,
+                          .context = CONTEXT,
+                          .norm_type = WG_F32,
+                          .seed = 5 };
     wg_weights *w;
     char path[64];
     for (int i = 0; i < 4; i++) shape.type[i] = type;

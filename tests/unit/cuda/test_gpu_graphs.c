@@ -6,7 +6,11 @@
 
 #include "core/model/cuda/graphs.h"
 
-static struct { wg_gpu_api api; int recorded, replayed, forgotten, live; bool refuse; } spy;
+static struct {
+    wg_gpu_api api;
+    int recorded, replayed, forgotten, live;
+    bool refuse;
+} spy;
 
 static void *spy_recorded(wg_gpu *g, char why[WG_GPU_WHY])
 {
@@ -278,8 +282,8 @@ Test(gpu_graphs, graphs_go_with_what_they_point_to)
 
 Test(gpu_graphs, rounding)
 {
-    static const int rows[][2] = { { 1, 1 }, { 2, 2 }, { 3, 4 }, { 5, 8 }, { 9, 16 }, { 17, 32 }, { 33, 48 }, { 49, 64 },
-                                 { 65, 65 } };
+    static const int rows[][2] = { { 1, 1 },   { 2, 2 },   { 3, 4 },   { 5, 8 },  { 9, 16 },
+                                   { 17, 32 }, { 33, 48 }, { 49, 64 }, { 65, 65 } };
     for (int i = 0; i < 9; i++) cr_assert_eq(wg_graph_rows(rows[i][0]), rows[i][1]);
     cr_assert(wg_graph_spans(1) == 1 && wg_graph_spans(256) == 1 && wg_graph_spans(257) == 2 && wg_graph_spans(513) == 4);
 }

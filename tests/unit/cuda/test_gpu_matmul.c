@@ -4,7 +4,10 @@
 #include "tests/simt/simt_check.h"
 #include "tests/kernels/blocks.h"
 
-typedef struct problem { wg_matrix host, panels, fragments; float *exact; } problem; /* exact: (n, k) */
+typedef struct problem {
+    wg_matrix host, panels, fragments;
+    float *exact;
+} problem; /* exact: (n, k) */
 
 static uint16_t half_at(const void *rows, int n, int k, int r, int c)
 {
@@ -54,7 +57,9 @@ static problem problem_new(int type, int n, int k)
     const size_t row = wg_type_size(wg_type_get(type), (size_t)k), packed = wg_gpu_matrix_bytes(type, 0, n, k);
     char *file = aligned(row * (size_t)n);
     float *x = random_floats((size_t)k, 1);
-    problem p = { { type, n, k, aligned(ref()->matrix_bytes(type, n, k)) }, { type, n, k, NULL }, { type, n, k, NULL },
+    problem p = { { type, n, k, aligned(ref()->matrix_bytes(type, n, k)) },
+                  { type, n, k, NULL },
+                  { type, n, k, NULL },
                   aligned((size_t)n * (size_t)k * 4) };
     for (int r = 0; r < n; r++) {
         fill(x, (size_t)k, 1000 + (uint32_t)r);
@@ -121,8 +126,9 @@ static void by_reference(const problem *p, const float *x, int rows, float *y)
 static void exact_type(int type)
 {
     const int block = wg_type_get(type)->block;
-    const int shapes[][3] = { { 33, block == 1 ? 7 : 32, 3 }, { 5, 288, 70 }, { 130, block == 1 ? 259 : 96, 11 },
-                              { 17, 160, 30 }, { 40, 1536, 2 } }; /* the last: more steps than stages */
+    const int shapes[][3] = {
+        { 33, block == 1 ? 7 : 32, 3 }, { 5, 288, 70 }, { 130, block == 1 ? 259 : 96, 11 }, { 17, 160, 30 }, { 40, 1536, 2 }
+    }; /* the last: more steps than stages */
     for (int i = 0; i < 5; i++) {
         const int n = shapes[i][0], rows = shapes[i][2];
         const int k = block > 32 ? (shapes[i][1] + block - 1) / block * block : shapes[i][1];
@@ -131,7 +137,8 @@ static void exact_type(int type)
               *got = aligned((size_t)rows * (size_t)n * 4);
         x[0] = 1e30f, x[k - 1] = -1e-39f, x[k / 2] = 0; /* an outlier, a denormal */
         by_reference(&p, x, rows, want);
-        IN_EVERY_ORDER {
+        IN_EVERY_ORDER
+        {
             product(&p, 0, x, rows, got);
             cr_assert_arr_eq(got, want, (size_t)rows * (size_t)n * 4, "%s (%d, %d)", wg_type_name(type), n, k);
         }
@@ -200,9 +207,10 @@ Test(gpu_matmul, fragments_do_not_depend_on_the_rows_beside)
 /* Three matrices in one launch, sums added to what is there, gate and up with their activation: the bits of single steps. */
 Test(gpu_matmul, what_follows_a_product_has_the_bits_of_single_steps)
 {
-    const struct { int type, fragments; } of[] = { { WG_F32, 0 }, { WG_BF16, 0 }, { WG_F16, 1 }, { WG_BF16, 1 },
-                                                   { WG_Q8_0, 0 }, { WG_Q4_0, 0 }, { WG_Q4_K, 0 }, { WG_Q6_K, 0 },
-                                                   { WG_F8_E4M3, 1 } };
+    const struct {
+        int type, fragments;
+    } of[] = { { WG_F32, 0 },  { WG_BF16, 0 }, { WG_F16, 1 },  { WG_BF16, 1 },   { WG_Q8_0, 0 },
+               { WG_Q4_0, 0 }, { WG_Q4_K, 0 }, { WG_Q6_K, 0 }, { WG_F8_E4M3, 1 } };
     const int n[3] = { 40, 5, 33 }, counts[] = { 1, 9, 20, 70 };
     for (int i = 0; i < 9 * 4; i++) {
         const int type = of[i / 4].type, f = of[i / 4].fragments, rows = counts[i % 4], k = 256;

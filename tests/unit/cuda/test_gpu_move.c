@@ -31,7 +31,8 @@ Test(gpu_move, slots_in_place)
 {
     static const size_t bytes[] = { 2, 4, 6, 16, 20, 26, 48, 256 };
     static const int n[] = { 1, 2, 3, 4, 5, 9, 63, WG_GPU_MOVES };
-    IN_EVERY_ORDER {
+    IN_EVERY_ORDER
+    {
         for (size_t b = 0; b < sizeof bytes / sizeof *bytes; b++)
             for (int i = 0; i < 8; i++) check(bytes[b], n[i], (int)b);
     }

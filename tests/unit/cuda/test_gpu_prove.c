@@ -25,8 +25,15 @@ static wg_prove_result prove(const wg_verifier_class *rule, const void *options,
     wg_prove_rule on_device;
     wg_prove_result r = { 0 };
     wg_error err = { 0 };
-    wg_prove_options o = { .vocab = s->vocab, .depth = s->depth, .width = s->width, .law = law, .cases = s->cases,
-                           .steps = s->steps, .greedy = rule->zero_only, .seed = 5, .rule_options = options };
+    wg_prove_options o = { .vocab = s->vocab,
+                           .depth = s->depth,
+                           .width = s->width,
+                           .law = law,
+                           .cases = s->cases,
+                           .steps = s->steps,
+                           .greedy = rule->zero_only,
+                           .seed = 5,
+                           .rule_options = options };
     if (!device) {
         cr_assert_eq(wg_prove(rule, &o, &r, &err), WG_OK, "%s: %s", rule->name, err.text);
         return r;

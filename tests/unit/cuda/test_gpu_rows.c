@@ -14,7 +14,8 @@ Test(gpu_rows, norm_swiglu_add)
         const size_t n = (size_t)dim * rows, bytes = n * 4;
         float *x = random_floats(n, 1), *weight = random_floats((size_t)dim, 2), *want = aligned(bytes), *got = aligned(bytes);
         float *dx = to_device(x, bytes), *dw = to_device(weight, (size_t)dim * 4), *dy = to_device(NULL, bytes);
-        IN_EVERY_ORDER {
+        IN_EVERY_ORDER
+        {
             ref()->rmsnorm(x, (size_t)dim, weight, dim, 1e-5f, want, (size_t)dim, 0, rows);
             gpu()->api->rmsnorm(gpu(), dx, dw, dim, 1e-5f, dy, rows);
             from_device(got, dy, bytes);
@@ -52,7 +53,8 @@ Test(gpu_rows, norm_and_preparation_in_one)
         gpu()->api->clear(gpu(), act, bytes);
         gpu()->api->prepare(gpu(), type, half, dy, rows, dim, act);
         from_device(want, act, bytes);
-        IN_EVERY_ORDER {
+        IN_EVERY_ORDER
+        {
             gpu()->api->clear(gpu(), act, bytes);
             gpu()->api->norm_prepare(gpu(), type, WG_GPU_FRAGMENTS, dx, dw, 1e-5f, rows, dim, act);
             from_device(got, act, bytes);
@@ -149,7 +151,8 @@ Test(gpu_rows, rotary_and_pages)
         const size_t row = (size_t)K * (type == WG_F32 ? 4 : 2), value_at = (row * SLOTS + 63) / 64 * 64, page = 2 * value_at;
         char *want = aligned(page * PAGES), *got = aligned(page * PAGES);
         float *wq = aligned(ROWS * Q * 4), *wk = aligned(ROWS * K * 4), gq[ROWS * Q];
-        IN_EVERY_ORDER {
+        IN_EVERY_ORDER
+        {
             memset(want, 0, page * PAGES);
             memcpy(wq, q, ROWS * Q * 4);
             memcpy(wk, k, ROWS * K * 4);
@@ -182,7 +185,8 @@ Test(gpu_rows, random_numbers_have_addresses)
 {
     float got[1001];
     float *dx = to_device(NULL, sizeof got);
-    IN_EVERY_ORDER {
+    IN_EVERY_ORDER
+    {
         gpu()->api->fill_random(gpu(), 99, 3, 0.5f, dx, 1001);
         from_device(got, dx, sizeof got);
         for (uint32_t i = 0; i < 1001; i++)

@@ -6,8 +6,14 @@
 #include "core/base/log.h"
 #include "tests/unit/cuda/passes.h"
 
-enum { INVALID_VALUE = 1, NO_MEMORY = 2, INVALID_CONFIGURATION = 9, INVALID_DEVICE = 101, ILLEGAL_ADDRESS = 700,
-       NOT_SUPPORTED = 801 }; /* of cudaError_t */
+enum {
+    INVALID_VALUE = 1,
+    NO_MEMORY = 2,
+    INVALID_CONFIGURATION = 9,
+    INVALID_DEVICE = 101,
+    ILLEGAL_ADDRESS = 700,
+    NOT_SUPPORTED = 801
+}; /* of cudaError_t */
 
 static char why[WG_GPU_WHY];
 
@@ -88,7 +94,10 @@ Test(gpu_runtime, a_failure_is_told_once_by_its_own_device)
     const wg_gpu_api *api = g.api;
     const float zeros[4] = { 0 };
     float *x = api->alloc(&g, 16), *y = api->alloc(&g, 16), got[4];
-    static const struct { const char *call, *says; int error; } calls[] = {
+    static const struct {
+        const char *call, *says;
+        int error;
+    } calls[] = {
         { "cudaMemcpyAsync", "copying to the device: invalid argument (cudaErrorInvalidValue)", INVALID_VALUE },
         { "cudaMemsetAsync", "clearing memory: invalid argument", INVALID_VALUE },
         { "cudaLaunchKernelExC", "launching kernel: invalid configuration argument", INVALID_CONFIGURATION },

@@ -12,23 +12,23 @@ static void draw_rows(float *x, int n, uint32_t stream)
     fill(x, (size_t)n * ROWS, stream);
     for (int i = 0; i < n; i++) {
         const float u = x[i];
-        x[0 * n + i] = u * 8;                                     /* flat */
-        x[1 * n + i] = u > 0 ? 20 * u * u * u * u : 3 * u;        /* a few dozen that matter */
-        x[2 * n + i] = 0.5f;                                      /* all equal */
-        x[3 * n + i] = i % 7 == 3 ? 4 : i % 2 ? -0.0f : 0.0f;     /* ties */
-        x[4 * n + i] = i % 3 == 0 ? NAN : u * 9;                  /* NaN */
-        x[5 * n + i] = i == n / 2 ? 90 : u;                       /* a peak */
+        x[0 * n + i] = u * 8;                                       /* flat */
+        x[1 * n + i] = u > 0 ? 20 * u * u * u * u : 3 * u;          /* a few dozen that matter */
+        x[2 * n + i] = 0.5f;                                        /* all equal */
+        x[3 * n + i] = i % 7 == 3 ? 4 : i % 2 ? -0.0f : 0.0f;       /* ties */
+        x[4 * n + i] = i % 3 == 0 ? NAN : u * 9;                    /* NaN */
+        x[5 * n + i] = i == n / 2 ? 90 : u;                         /* a peak */
         x[6 * n + i] = i == 5 % n ? 2 : i == n - 1 ? 1 : -INFINITY; /* two left */
-        x[7 * n + i] = stream % 2 ? NAN : -INFINITY;              /* none */
+        x[7 * n + i] = stream % 2 ? NAN : -INFINITY;                /* none */
         x[8 * n + i] = i == n / 3 ? INFINITY : u * 3;
     }
 }
 
 static const wg_sampling chains[] = {
-    WG_SAMPLING(1, 0, 1, 0),      WG_SAMPLING(0, 0, 1, 0),      WG_SAMPLING(0.7, 0, 0.95, 0),  WG_SAMPLING(1, 0, 0.5, 0),
-    WG_SAMPLING(1.3, 40, 1, 0),   WG_SAMPLING(0.9, 1, 1, 0),    WG_SAMPLING(1, 40, 0.9, 0.01), WG_SAMPLING(1, 0, 1, 0.05),
-    WG_SAMPLING(1, 3, 0.9, 0),    WG_SAMPLING(5, 0, 0.999, 0),  WG_SAMPLING(1, 0, 0, 0),       WG_SAMPLING(1, 0, 0.9999999, 0),
-    WG_SAMPLING(0.6, 0, 1, 1),    WG_SAMPLING(1, 100000, 1, 0), WG_SAMPLING(1e-320, 0, 1, 0),  WG_SAMPLING(0.01, 20, 0.3, 0),
+    WG_SAMPLING(1, 0, 1, 0),    WG_SAMPLING(0, 0, 1, 0),      WG_SAMPLING(0.7, 0, 0.95, 0),  WG_SAMPLING(1, 0, 0.5, 0),
+    WG_SAMPLING(1.3, 40, 1, 0), WG_SAMPLING(0.9, 1, 1, 0),    WG_SAMPLING(1, 40, 0.9, 0.01), WG_SAMPLING(1, 0, 1, 0.05),
+    WG_SAMPLING(1, 3, 0.9, 0),  WG_SAMPLING(5, 0, 0.999, 0),  WG_SAMPLING(1, 0, 0, 0),       WG_SAMPLING(1, 0, 0.9999999, 0),
+    WG_SAMPLING(0.6, 0, 1, 1),  WG_SAMPLING(1, 100000, 1, 0), WG_SAMPLING(1e-320, 0, 1, 0),  WG_SAMPLING(0.01, 20, 0.3, 0),
 };
 enum { CHAINS = sizeof chains / sizeof *chains };
 
@@ -50,8 +50,8 @@ static int compare(int n, const wg_sampling *o, const float *x, const float *dx,
         wg_rows_push(&want);
         wg_sampler_row(&s, x + (size_t)r * (size_t)n, &want, 0);
         char where[120];
-        snprintf(where, sizeof where, "T %g k %d p %g min %g, %d tokens, row %d", o->temperature, o->top_k, o->top_p,
-                 o->min_p, n, r);
+        snprintf(where, sizeof where, "T %g k %d p %g min %g, %d tokens, row %d", o->temperature, o->top_k, o->top_p, o->min_p,
+                 n, r);
         cr_assert_eq(point[r], want.point[0], "%s: %d, not %d", where, point[r], want.point[0]);
         if (point[r] >= 0) continue;
         rows++;

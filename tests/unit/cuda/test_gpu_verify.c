@@ -89,8 +89,12 @@ static void send(const bed *b)
     gpu()->api->put(gpu(), b->d_q_one_hot, b->q.point, (size_t)b->q.n * sizeof(int32_t));
     for (int i = 0; i < TREES; i++) {
         const wg_tree *from = &b->tree[i];
-        t[i] = (wg_rule_tree){ .seed = b->chance[i].seed, .request = b->chance[i].request, .position = b->chance[i].position,
-                               .n = from->n, .row = from->row, .law = (int32_t)from->law };
+        t[i] = (wg_rule_tree){ .seed = b->chance[i].seed,
+                               .request = b->chance[i].request,
+                               .position = b->chance[i].position,
+                               .n = from->n,
+                               .row = from->row,
+                               .law = (int32_t)from->law };
         memcpy(t[i].token, from->token, (size_t)from->n * sizeof *from->token);
         memcpy(t[i].parent, from->parent, (size_t)from->n * sizeof *from->parent);
         memcpy(t[i].qrow, from->qrow, (size_t)from->n * sizeof *from->qrow);
@@ -106,15 +110,14 @@ static int compare(bed *b, const wg_verifier_class *v, const void *opt, int *cor
     static wg_rule_path got[TREES];
     const wg_rule rule = wg_verifier_device(v, opt);
     int kept = 0;
-    gpu()->api->verify(gpu(), &rule, b->d_tree, TREES, b->vocab, b->d_p, b->d_p_one_hot, b->d_q, b->d_q_one_hot,
-                         b->d_scratch, b->d_path);
+    gpu()->api->verify(gpu(), &rule, b->d_tree, TREES, b->vocab, b->d_p, b->d_p_one_hot, b->d_q, b->d_q_one_hot, b->d_scratch,
+                       b->d_path);
     from_device(got, b->d_path, sizeof got);
     for (int i = 0; i < TREES; i++) {
         wg_path want;
         accept_alone(v, opt, &b->tree[i], &b->p, &b->q, &b->chance[i], &want);
         const wg_rule_path *g = &got[i];
-        cr_assert(g->n == want.n && g->next == want.next &&
-                      memcmp(g->node, want.node, (size_t)want.n * sizeof *want.node) == 0,
+        cr_assert(g->n == want.n && g->next == want.next && memcmp(g->node, want.node, (size_t)want.n * sizeof *want.node) == 0,
                   "%s, law %s, %d tokens, tree %d of %d nodes: %d nodes and %d, not %d and %d", v->name,
                   wg_law_name(b->tree[i].law), b->vocab, i, b->tree[i].n, g->n, g->next, want.n, want.next);
         kept += want.n - 1;
@@ -153,9 +156,7 @@ static void check_rule(const wg_verifier_class *v, const char *options, int voca
     char opt[64] __attribute__((aligned(16))) = { 0 };
     cr_assert_leq(v->size, sizeof opt);
     if (v->options) wg_option_defaults(v->options, opt);
-    if (*options) {
-        cr_assert_eq(wg_option_set_list(v->options, opt, v->size, options, &err), WG_OK, "%s", err.text);
-    }
+    if (*options) { cr_assert_eq(wg_option_set_list(v->options, opt, v->size, options, &err), WG_OK, "%s", err.text); }
     open_bed(&b, vocab);
     for (int round = 0; round < rounds; round++)
         for (unsigned law = 1; law <= WG_LAW_WITHOUT_REPLACEMENT; law *= 2) {

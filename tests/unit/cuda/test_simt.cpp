@@ -164,8 +164,12 @@ static float sum_of_small(simt_mma_sums how, int by, float sign)
 
 Test(simt, mma_cuts_off_as_tensor_cores_do)
 {
-    static const struct { simt_mma_sums how; int by, units; } cases[] = { /* units of 2^-23 above 1 */
-        { SIMT_MMA_EXACT, 24, 0 }, { SIMT_MMA_EXACT, 25, 0 },  { SIMT_MMA_AMPERE, 24, 7 },
+    static const struct {
+        simt_mma_sums how;
+        int by, units;
+    } cases[] = {
+        /* units of 2^-23 above 1 */
+        { SIMT_MMA_EXACT, 24, 0 },  { SIMT_MMA_EXACT, 25, 0 },  { SIMT_MMA_AMPERE, 24, 7 },
         { SIMT_MMA_AMPERE, 25, 0 }, { SIMT_MMA_HOPPER, 24, 7 }, { SIMT_MMA_HOPPER, 25, 3 },
     };
     for (const auto &c : cases)
@@ -379,7 +383,11 @@ Test(simt, different_collectives_are_noticed, .exit_code = SEEN)
     LAUNCH(two_collectives, 1, 32, 0, 0);
 }
 
-WG_KERNEL reads(const int *p) { wg_depend(); (void)p; }
+WG_KERNEL reads(const int *p)
+{
+    wg_depend();
+    (void)p;
+}
 
 Test(simt, a_host_pointer_is_noticed, .exit_code = SEEN)
 {
@@ -544,8 +552,15 @@ Test(simt, memory_is_fenced_reused_and_limited)
     cr_assert_eq(simt_stats_read().live, 6000);
 }
 
-struct holder { const int *p; int *out; };
-WG_KERNEL reads_holder(holder h) { wg_depend(); h.out[threadIdx.x] = h.p[0]; }
+struct holder {
+    const int *p;
+    int *out;
+};
+WG_KERNEL reads_holder(holder h)
+{
+    wg_depend();
+    h.out[threadIdx.x] = h.p[0];
+}
 
 Test(simt, a_recorded_launch_that_points_into_the_stack_is_noticed, .exit_code = SEEN)
 {
@@ -575,7 +590,10 @@ Test(simt, a_replay_takes_recorded_arguments_and_the_memory_of_now)
     simt_graph *g = simt_record_end();
     h = holder{ NULL, NULL };
     for (int i = 1; i < 4; i++) {
-        { host_view see; *from = i; }
+        {
+            host_view see;
+            *from = i;
+        }
         simt_replay(g);
         host_view see;
         cr_assert(out[0] == i && out[31] == i);

@@ -202,8 +202,9 @@ Test(chance_tree, counts_addresses_that_are_asked_twice)
 /* A test that is skipped where a bound shows that it fails: the law of the test itself, unless the bound lies. */
 Test(chance_tree, known_failures_are_outcomes)
 {
-    static const struct { double most, p, law; } cases[] = { { 0.5, 0.3, 0.3 }, { 1, 0.3, 0.3 }, { 0.3, 0.3, 0.3 }, { 0, 0, 0 },
-                                                             { 2, 1, 1 },       { 0.2, 0.3, 0.2 } };
+    static const struct {
+        double most, p, law;
+    } cases[] = { { 0.5, 0.3, 0.3 }, { 1, 0.3, 0.3 }, { 0.3, 0.3, 0.3 }, { 0, 0, 0 }, { 2, 1, 1 }, { 0.2, 0.3, 0.2 } };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         wg_error err;
         wg_chance_tree e;
@@ -211,8 +212,8 @@ Test(chance_tree, known_failures_are_outcomes)
         cr_assert_eq(wg_chance_tree_open(&e, &err), WG_OK);
         do {
             const wg_chance c = wg_chance_tree_chance(&e, 4);
-            const bool keep = !wg_chance_fails(&c, WG_DRAW_ACCEPT, 1, cases[i].most) &&
-                              wg_chance_ratio(&c, WG_DRAW_ACCEPT, 1, cases[i].p, 1);
+            const bool keep =
+                !wg_chance_fails(&c, WG_DRAW_ACCEPT, 1, cases[i].most) && wg_chance_ratio(&c, WG_DRAW_ACCEPT, 1, cases[i].p, 1);
             all += wg_chance_tree_probability(&e);
             kept += keep ? wg_chance_tree_probability(&e) : 0;
         } while (wg_chance_tree_next(&e));

@@ -68,8 +68,8 @@ Test(promise, a_band_holds_the_end_that_sorting_finds)
                 qsort(order, V, sizeof *order, in_order);
                 do mass += wg_steps_of(w[order[n++]]);
                 while (mass < wg_mass_of(chain.top_p * wg_mass_value(all)));
-                cr_assert(!ended || (e.id == order[n - 1] && e.logit == x[e.id] && kept == mass), "row %d, level %d: ends with %d, not %d", row, level,
-                          e.id, order[n - 1]);
+                cr_assert(!ended || (e.id == order[n - 1] && e.logit == x[e.id] && kept == mass),
+                          "row %d, level %d: ends with %d, not %d", row, level, e.id, order[n - 1]);
                 wg_sampler_close(&s);
             }
     }
@@ -81,7 +81,8 @@ static void ask(int question, wg_rows *got, wg_rows *want, int row)
 {
     const wg_chance c = wg_chance_philox(1, 2, (uint32_t)row);
     if (question == 0)
-        for (int32_t x = 0; x < V; x += 37) cr_assert(wg_rows_prob(got, row, x) == wg_rows_prob(want, row, x), "row %d, token %d", row, x);
+        for (int32_t x = 0; x < V; x += 37)
+            cr_assert(wg_rows_prob(got, row, x) == wg_rows_prob(want, row, x), "row %d, token %d", row, x);
     if (question == 1) cr_assert(wg_rows_one_hot(got, row) == wg_rows_one_hot(want, row));
     if (question == 2) cr_assert(wg_rows_support(got, row).n == wg_rows_support(want, row).n);
     if (question == 3) cr_assert(wg_rows_pick(got, row, &c, WG_DRAW_NEXT, 0) == wg_rows_pick(want, row, &c, WG_DRAW_NEXT, 0));
@@ -110,7 +111,8 @@ Test(promise, answers_are_those_of_made_rows)
                 for (int row = 0; row < ROWS; row++) {
                     known += got.lazy[row].state == WG_ROW_RESOLVED;
                     const double *all = wg_rows_dense(&want, row, a);
-                    cr_assert(memcmp(wg_rows_dense(&got, row, b), all, V * sizeof *all) == 0, "chain %zu, question %d, row %d", c, question, row);
+                    cr_assert(memcmp(wg_rows_dense(&got, row, b), all, V * sizeof *all) == 0, "chain %zu, question %d, row %d",
+                              c, question, row);
                 }
             }
             wg_sampler_lazy(&s, logits[0], &got, 0); /* never asked for */

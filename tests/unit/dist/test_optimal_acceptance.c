@@ -112,11 +112,13 @@ Test(optimal, of_a_tree_by_its_law)
     t.qrow[1] = t.qrow[2] = t.qrow[3] = 0;
     cr_assert(wg_optimal_alpha(&t, 0, &p, &q, work_for(p.vocab)) == wg_optimal_iid(&p, 0, &q, 0, 3, work_for(p.vocab)));
     t.law = WG_LAW_WITHOUT_REPLACEMENT;
-    cr_assert(wg_optimal_alpha(&t, 0, &p, &q, work_for(p.vocab)) == wg_optimal_without_replacement(&p, 0, &q, 0, 3, work_for(p.vocab)));
+    cr_assert(wg_optimal_alpha(&t, 0, &p, &q, work_for(p.vocab)) ==
+              wg_optimal_without_replacement(&p, 0, &q, 0, 3, work_for(p.vocab)));
     cr_assert(fabs(wg_optimal_without_replacement(&p, 0, &q, 0, 4, work_for(p.vocab)) - 1) < 1e-15); /* all tokens */
     p.point[0] = 2; /* temperature 0: is the point among the siblings? */
     cr_assert(fabs(wg_optimal_iid(&p, 0, &q, 0, 3, work_for(p.vocab)) - (1 - 0.8 * 0.8 * 0.8)) < 1e-15);
-    cr_assert(fabs(wg_optimal_without_replacement(&p, 0, &q, 0, 2, work_for(p.vocab)) - brute((double[]){ 0, 0, 1, 0 }, qv, 4, 2, true)) < 1e-13);
+    cr_assert(fabs(wg_optimal_without_replacement(&p, 0, &q, 0, 2, work_for(p.vocab)) -
+                   brute((double[]){ 0, 0, 1, 0 }, qv, 4, 2, true)) < 1e-13);
     q.point[0] = 1;
     cr_assert(wg_optimal_iid(&p, 0, &q, 0, 3, work_for(p.vocab)) == 0);
     wg_rows_close(&p);
@@ -143,7 +145,9 @@ Test(optimal, ratios_are_in_order)
         for (int i = 0; i < drawable; i++) {
             const int32_t x = order[i].token;
             cr_assert(order[i].ratio == wg_rows_at(&p, 0)[x] / wg_rows_at(&q, 0)[x] && wg_rows_at(&q, 0)[x] > 0);
-            if (i) cr_assert(order[i - 1].ratio < order[i].ratio || (order[i - 1].ratio == order[i].ratio && order[i - 1].token < x));
+            if (i)
+                cr_assert(order[i - 1].ratio < order[i].ratio ||
+                          (order[i - 1].ratio == order[i].ratio && order[i - 1].token < x));
         }
         wg_rows_close(&p);
         wg_rows_close(&q);
@@ -161,7 +165,8 @@ Test(optimal, grows_with_siblings)
     for (int row = 0; row < 3; row++) {
         double iid = 0, distinct = 0;
         for (int k = 1; k <= 4; k++) {
-            const double a = wg_optimal_iid(&p, 0, &q, row, k, work_for(p.vocab)), b = wg_optimal_without_replacement(&p, 0, &q, row, k, work_for(p.vocab));
+            const double a = wg_optimal_iid(&p, 0, &q, row, k, work_for(p.vocab)),
+                         b = wg_optimal_without_replacement(&p, 0, &q, row, k, work_for(p.vocab));
             cr_assert(a >= iid - 1e-12 && a <= 1 && b >= distinct - 1e-10 && b <= 1 && b >= a - 1e-10, "k %d: %g %g", k, a, b);
             iid = a;
             distinct = b;

@@ -106,8 +106,11 @@ static void row_of(const wg_sampling *o, const float *x, int n, double *out)
 Test(penalty, orders_that_mean_the_same_give_the_same)
 {
     for (uint32_t i = 0; i < 60; i++) {
-        wg_sampling o = { .temperature = i % 3 ? 0.7 : 1.6, .top_k = i % 4 ? (int)i : 0, .top_p = i % 2 ? 0.9 : 1,
-                          .min_p = i % 5 ? 0 : 0.1, .repetition_penalty = 1.2 };
+        wg_sampling o = { .temperature = i % 3 ? 0.7 : 1.6,
+                          .top_k = i % 4 ? (int)i : 0,
+                          .top_p = i % 2 ? 0.9 : 1,
+                          .min_p = i % 5 ? 0 : 0.1,
+                          .repetition_penalty = 1.2 };
         double usual[V], other[V];
         float x[V];
         fill(i, x);
@@ -132,10 +135,18 @@ Test(penalty, the_order_decides)
           { 16 / 21., 4 / 21., 1 / 21., 0 } },
         /* tokens 0 and 2 are seen and lose three halvings: 0 falls out of the two best unless they were chosen before */
         { { .temperature = 1, .top_k = 2, .top_p = 1, .presence_penalty = 3 * 0.693147182 }, { 0, 2 / 3., 0, 1 / 3. } },
-        { { .temperature = 1, .top_k = 2, .top_p = 1, .presence_penalty = 3 * 0.693147182,
-            .order = "temperature,top_k,penalties,top_p,min_p" }, { 0.2, 0.8, 0, 0 } },
-        { { .temperature = 0, .top_k = 2, .top_p = 1, .presence_penalty = 3 * 0.693147182,
-            .order = "top_k,penalties,top_p,min_p,temperature" }, { 0, 1, 0, 0 } },
+        { { .temperature = 1,
+            .top_k = 2,
+            .top_p = 1,
+            .presence_penalty = 3 * 0.693147182,
+            .order = "temperature,top_k,penalties,top_p,min_p" },
+          { 0.2, 0.8, 0, 0 } },
+        { { .temperature = 0,
+            .top_k = 2,
+            .top_p = 1,
+            .presence_penalty = 3 * 0.693147182,
+            .order = "top_k,penalties,top_p,min_p,temperature" },
+          { 0, 1, 0, 0 } },
         { { .temperature = 2, .min_p = 0.3, .top_p = 1 },
           { 1 / (2 + sqrt(0.5)), sqrt(0.5) / (2 + sqrt(0.5)), 0.5 / (2 + sqrt(0.5)), 0.5 / (2 + sqrt(0.5)) } },
         { { .temperature = 2, .min_p = 0.3, .top_p = 1, .order = "min_p,penalties,temperature,top_k,top_p" },
@@ -156,8 +167,9 @@ Test(penalty, nan_and_infinity_in_any_order)
         float x[3];
         int point;
     } cases[] = { { { NAN, 1, -inf }, 1 }, { { -inf, -inf, NAN }, 0 }, { { 1, inf, inf }, 1 }, { { NAN, NAN, NAN }, 0 } };
-    const wg_sampling o = { .temperature = 1, .top_p = 0.9, .repetition_penalty = 1.5,
-                            .order = "top_k,top_p,min_p,temperature,penalties" };
+    const wg_sampling o = {
+        .temperature = 1, .top_p = 0.9, .repetition_penalty = 1.5, .order = "top_k,top_p,min_p,temperature,penalties"
+    };
     for (int i = 0; i < 4; i++) {
         double got[3];
         row_of(&o, cases[i].x, 3, got);

@@ -182,7 +182,9 @@ Test(race, a_race_over_lists_is_won_by_the_least_of_their_times)
 }
 
 /* w e^{-c m} */
-typedef struct term { double w, c; } term;
+typedef struct term {
+    double w, c;
+} term;
 
 /* Pr(a list has the winner j of q, its time of j is at least m, and its times of all others lose to m in p), as a function of
  * m: the integral over j's time s of e^{-s} prod_i e^{-max(s q_i/q_j, m p_i/p_j)}, which breaks where the two are equal. */

@@ -37,7 +37,7 @@ Test(rows, push_until_full)
 
 Test(rows, questions)
 {
-    const double p[2 * V] = {.1, .3, .3, .2, .1, 0, 0, 0, 0, 0};
+    const double p[2 * V] = { .1, .3, .3, .2, .1, 0, 0, 0, 0, 0 };
     wg_rows r = rows_of(2, p);
     double out[V];
     r.point[1] = 4;

@@ -177,7 +177,7 @@ Test(sampler, open_refuses_and_cleans_up)
     wg_sampler s;
     wg_error err = { 0 };
     static const wg_sampling bad[] = {
-        WG_SAMPLING(-1, 0, 1, 0), WG_SAMPLING(NAN, 0, 1, 0), WG_SAMPLING(1, -1, 1, 0),
+        WG_SAMPLING(-1, 0, 1, 0),  WG_SAMPLING(NAN, 0, 1, 0),  WG_SAMPLING(1, -1, 1, 0),
         WG_SAMPLING(1, 0, 1.5, 0), WG_SAMPLING(1, 0, 1, -0.1),
     };
     for (int i = 0; i < 5; i++)

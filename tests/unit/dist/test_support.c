@@ -57,9 +57,9 @@ static void fill(uint32_t kind, float *x)
         case 0: x[i] = (float)(-1.3 * log(1 + (double)rank) + u); break;
         case 1: x[i] = (float)(-2.5 * log(1 + (double)rank) + u); break;
         case 2: x[i] = (float)(30 * u * u); break;
-        case 3: x[i] = rank < 20 ? 3 : -INFINITY; break;        /* equal: any sum is met on the dot */
+        case 3: x[i] = rank < 20 ? 3 : -INFINITY; break;                  /* equal: any sum is met on the dot */
         case 4: x[i] = (float)floor(-1.5 * log(1 + (double)rank)); break; /* ties */
-        default: x[i] = (float)u; /* flat: too many for a list */
+        default: x[i] = (float)u;                                         /* flat: too many for a list */
         }
         if (kind >= 6 && i % 1000 == 3) x[i] = NAN;
         if (kind >= 12 && kind % 6 != 3) x[i] *= -1e30f; /* the lowest logits are on top, and far from each other */
@@ -70,9 +70,10 @@ Test(support, rows_are_what_the_definition_keeps_in_any_storage)
 {
     static float x[V], clean[V];
     static bool kept[V];
-    static const wg_sampling chains[] = {
-        WG_SAMPLING(0.8, 0, 0.95, 0), WG_SAMPLING(1, 0, 0.5, 0),  WG_SAMPLING(1.3, 50, 1, 0),       WG_SAMPLING(0.6, 200, 0.9, 0),
-        WG_SAMPLING(1, 0, 1, 0.02),   WG_SAMPLING(1, 0, 0.99, 0.001), WG_SAMPLING(0.8, 3000, 0.8, 0), WG_SAMPLING(1, 0, 0, 0) };
+    static const wg_sampling chains[] = { WG_SAMPLING(0.8, 0, 0.95, 0),   WG_SAMPLING(1, 0, 0.5, 0),
+                                          WG_SAMPLING(1.3, 50, 1, 0),     WG_SAMPLING(0.6, 200, 0.9, 0),
+                                          WG_SAMPLING(1, 0, 1, 0.02),     WG_SAMPLING(1, 0, 0.99, 0.001),
+                                          WG_SAMPLING(0.8, 3000, 0.8, 0), WG_SAMPLING(1, 0, 0, 0) };
     int lists = 0, dense = 0;
     wg_rows r;
     cr_assert(wg_rows_open(&r, 1, V, NULL) == WG_OK);
@@ -99,8 +100,9 @@ Test(support, rows_are_what_the_definition_keeps_in_any_storage)
                 }
                 cr_assert(r.point[0] < 0, "kind %u, chain %zu", kind, c);
                 for (int i = 0; i < V; i++)
-                    cr_assert(r.p[i] == (kept[i] ? w[i] * (1 / wg_mass_value(mass)) : 0), "kind %u, chain %zu, level %d, token %d: %.17g, %s", kind,
-                              c, level, i, r.p[i], kept[i] ? "kept" : "dropped");
+                    cr_assert(r.p[i] == (kept[i] ? w[i] * (1 / wg_mass_value(mass)) : 0),
+                              "kind %u, chain %zu, level %d, token %d: %.17g, %s", kind, c, level, i, r.p[i],
+                              kept[i] ? "kept" : "dropped");
                 lists += r.supported[0] >= 0;
                 dense += r.supported[0] < 0;
                 const wg_support list = wg_rows_support(&r, 0);

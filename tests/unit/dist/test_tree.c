@@ -96,7 +96,7 @@ Test(tree, probes_hang_behind_the_nodes)
 {
     wg_tree t = sample(WG_LAW_IID);
     cr_assert(wg_tree_probe(&t, 4, 7) == 6 && t.n == 6 && t.probes == 1 && wg_tree_rows(&t) == 7);
-    cr_assert(wg_tree_probe(&t, 6, 8) == 7 && wg_tree_depth(&t, 7) == 5); /* below a probe */
+    cr_assert(wg_tree_probe(&t, 6, 8) == 7 && wg_tree_depth(&t, 7) == 5);                     /* below a probe */
     cr_assert(wg_tree_probe(&t, 4, 7) == 6 && wg_tree_probe(&t, 0, 2) == 2 && t.probes == 2); /* one is there already */
     cr_assert(wg_tree_scored(&t, 4, 7) == 6 && wg_tree_scored(&t, 0, 1) == 1 && wg_tree_scored(&t, 4, 8) == -1);
     cr_assert(wg_tree_check(&t, 10, 3, NULL) == WG_OK);

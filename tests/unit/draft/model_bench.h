@@ -28,7 +28,7 @@ static inline void write_models(void)
     cr_assert(mkdtemp(dir));
     snprintf(path, sizeof path, "%s/draft.gguf", dir);
     snprintf(other, sizeof other, "%s/other.gguf", dir);
-    wg_synth_shape s = {.layers = 2, .dim = 32, .heads = 4, .kv_heads = 2, .hidden = 48, .vocab = VOCAB, .context = CONTEXT};
+    wg_synth_shape s = { .layers = 2, .dim = 32, .heads = 4, .kv_heads = 2, .hidden = 48, .vocab = VOCAB, .context = CONTEXT };
     cr_assert_eq(wg_synth_write(&s, WG_F32, 5, path, &err), WG_OK, "%s", err.text);
     s.vocab = VOCAB + 12;
     cr_assert_eq(wg_synth_write(&s, WG_F32, 5, other, &err), WG_OK, "%s", err.text);
@@ -50,15 +50,18 @@ typedef struct bench {
 } bench;
 
 static int races_in_force; /* of the rule; 0: it does not race */
-static uint64_t fail_nth; /* which allocation of open fails; 0: none */
+static uint64_t fail_nth;  /* which allocation of open fails; 0: none */
 
 static inline wg_status bench_try(bench *b, const char *options, wg_sampling sampling, int vocab, int pages)
 {
-    *b = (bench){.sampling = sampling, .target = {.vocab = vocab, .context = SLOTS}};
+    *b = (bench){ .sampling = sampling, .target = { .vocab = vocab, .context = SLOTS } };
     cr_assert_eq(wg_kv_open(&b->kv, 4, pages, SLOTS + WG_TREE_MAX, &b->err), WG_OK);
-    b->env = (wg_env){
-        .target = &b->target, .kv = b->kv, .ops = wg_ops_for(wg_cpu_chosen()), .sampling = &b->sampling, .max_batch = BATCH,
-        .races = races_in_force};
+    b->env = (wg_env){ .target = &b->target,
+                       .kv = b->kv,
+                       .ops = wg_ops_for(wg_cpu_chosen()),
+                       .sampling = &b->sampling,
+                       .max_batch = BATCH,
+                       .races = races_in_force };
     const wg_drafter_class *c = &wg_drafter_model;
     b->d = wg_calloc(1, c->size);
     b->d->class = c;
@@ -85,13 +88,13 @@ static inline void bench_open(bench *b, const char *options, wg_sampling samplin
 static inline void bench_sequence(bench *b, int i, int n, int limit)
 {
     wg_seq *s = &b->seq[i];
-    *s = (wg_seq){.request = (uint32_t)i,
-                  .slot = i,
-                  .token = b->token[i],
-                  .n = n,
-                  .cap = SLOTS,
-                  .limit = limit,
-                  .chance = wg_chance_philox(77, (uint32_t)i, (uint32_t)n)};
+    *s = (wg_seq){ .request = (uint32_t)i,
+                   .slot = i,
+                   .token = b->token[i],
+                   .n = n,
+                   .cap = SLOTS,
+                   .limit = limit,
+                   .chance = wg_chance_philox(77, (uint32_t)i, (uint32_t)n) };
     for (int k = 0; k < n; k++) s->token[k] = 3 + (int32_t)(wg_philox_at(6, (uint32_t)i, (uint32_t)k, 0, 0).v[0] % (VOCAB - 3));
     cr_assert_eq(wg_kv_seq_open(b->kv, &s->kv, &b->err), WG_OK, "%s", b->err.text);
     if (n == 1) return;
@@ -146,7 +149,7 @@ static inline void plain_open(plain *p, wg_sampling sampling)
     wg_device device;
     cr_assert_eq(wg_device_cpu(&device, NULL, &err), WG_OK);
     cr_assert_eq(wg_weights_open(&p->w, path, &err), WG_OK, "%s", err.text);
-    const wg_model_options o = {.kv_type = WG_F32};
+    const wg_model_options o = { .kv_type = WG_F32 };
     cr_assert_eq(wg_model_open(&p->m, p->w, &device, &o, &err), WG_OK, "%s", err.text);
     cr_assert_eq(wg_kv_open(&p->kv, 16, 64, SLOTS, &err), WG_OK);
     cr_assert_eq(wg_lm_attach(wg_model_lm(p->m), p->kv, &err), WG_OK);
@@ -176,7 +179,7 @@ static inline void plain_row(plain *p, const int32_t *token, int n)
     wg_batch_clear(&p->batch);
     wg_batch_chain(&p->batch, kv, 0, token, n, 1);
     cr_assert_eq(wg_lm_forward(wg_model_lm(p->m), &p->batch, p->logits, &err), WG_OK, "%s", err.text);
-    wg_sampler_row_after(&p->sampler, p->logits, &(wg_prefix){token, n, NULL, 0}, &p->row, 0);
+    wg_sampler_row_after(&p->sampler, p->logits, &(wg_prefix){ token, n, NULL, 0 }, &p->row, 0);
     wg_kv_seq_close(kv);
 }
 
@@ -220,9 +223,11 @@ static inline int check_sampled(bench *b, const wg_seq *s, const wg_tree *t, pla
 
 static const wg_sampling warm = WG_SAMPLING(0.9, 0, 1, 0), nucleus = WG_SAMPLING(0.7, 40, 0.9, 0.01),
                          greedy = WG_SAMPLING(0, 0, 1, 0),
-                         penalised = {
-                             .temperature = 0.9, .top_p = 1, .repetition_penalty = 1.8, .frequency_penalty = 0.5,
-                             .penalty_window = 12};
+                         penalised = { .temperature = 0.9,
+                                       .top_p = 1,
+                                       .repetition_penalty = 1.8,
+                                       .frequency_penalty = 0.5,
+                                       .penalty_window = 12 };
 
 /* Steps of every outcome, from nothing accepted to all, for one sequence and a ragged batch. */
 static inline void follow(const char *options, wg_sampling sampling, int n_seq, int steps)
@@ -238,7 +243,7 @@ static inline void follow(const char *options, wg_sampling sampling, int n_seq, 
         for (int i = 0; i < n_seq; i++) {
             cr_assert_gt(check_sampled(&b, &b.seq[i], &t[i], &p), 0);
             /* a random walk down the tree is what was accepted */
-            int16_t path_node[WG_TREE_MAX] = {0};
+            int16_t path_node[WG_TREE_MAX] = { 0 };
             int n = 1, deep = (step + i) % 4 == 0 ? WG_TREE_MAX : (step * 7 + i) % 4;
             for (int node = 0, child; n <= deep && (child = wg_tree_child(&t[i], node, node)) >= 0; node = child) {
                 const int second = wg_tree_child(&t[i], node, child);

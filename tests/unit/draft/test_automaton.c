@@ -27,10 +27,8 @@ static void make(texts *x, uint32_t seed, int symbols, int n, bool several)
 static void feed(wg_automaton *a, const texts *x, int from, int to)
 {
     for (int i = from; i < to; i++) {
-        if (x->token[i] < 0)
-            wg_automaton_begin(a);
-        else
-            cr_assert(wg_automaton_put(a, x->token[i], i));
+        if (x->token[i] < 0) wg_automaton_begin(a);
+        else cr_assert(wg_automaton_put(a, x->token[i], i));
     }
 }
 

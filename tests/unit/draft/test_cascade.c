@@ -131,8 +131,13 @@ Test(cascade, inner_plans_are_logged)
         char options[1200];
         snprintf(options, sizeof options, "model=%s,kv_type=f32,length=4,inner=ngram:k=4;policy=cost;draft_cost=0;costs=%s",
                  far_path, costs[i > 0]);
-        const law_setup s = { .target = &target, .drafter = "cascade", .options = options, .rule = "rejection", .batch = 1,
-                              .sampling = WG_SAMPLING(1, 0, 1, 0), .lengths = i < 2 ? &log : NULL };
+        const law_setup s = { .target = &target,
+                              .drafter = "cascade",
+                              .options = options,
+                              .rule = "rejection",
+                              .batch = 1,
+                              .sampling = WG_SAMPLING(1, 0, 1, 0),
+                              .lengths = i < 2 ? &log : NULL };
         const law_request r = { prompt, 5, 40 };
         if (i == 1) wg_length_log_repeat(&log);
         law_decode(&s, &r, 1, &out[i], &counts[i]);

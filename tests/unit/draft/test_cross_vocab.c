@@ -94,7 +94,10 @@ Test(cross_vocab, drafts_as_if_fresh)
 {
     static const wg_sampling warm = WG_SAMPLING(1, 0, 1, 0), cut = WG_SAMPLING(0.9, 30, 0.9, 0),
                              strict = { .temperature = 1, .top_p = 1, .repetition_penalty = 1.4, .penalty_window = 8 };
-    const struct { const char *drafter, *options; const wg_sampling *sampling; } rows[] = {
+    const struct {
+        const char *drafter, *options;
+        const wg_sampling *sampling;
+    } rows[] = {
         { "model", "model=%s,vocabulary=intersection,length=3,kv_type=f32", &warm },
         { "model", "model=%s,vocabulary=intersection,tree=2-2,kv_type=f32", &warm },
         { "model", "model=%s,vocabulary=intersection,tree=3-1,kv_type=f32", &strict },
@@ -144,8 +147,9 @@ static void expect_row(const law_model *draft, const wg_vocab_map *map, wg_sampl
     wg_rows_push(&row);
     wg_sampler_row_after(&sampler, spread, &(wg_prefix){ prompt, PROMPT, NULL, 0 }, &row, 0);
 
-    const law_setup s = { .target = &target, .drafter = "model", .options = options, .rule = "rejection",
-                          .sampling = sampling };
+    const law_setup s = {
+        .target = &target, .drafter = "model", .options = options, .rule = "rejection", .sampling = sampling
+    };
     wg_engine *e = law_engine(&s);
     wg_seq *q;
     LAW_TRY(wg_seq_open(e, &q, 0, prompt, PROMPT, 40, &err));
@@ -259,7 +263,9 @@ Test(cross_vocab, slem_drafts_what_the_model_writes)
 
 Test(cross_vocab, refusals)
 {
-    static const struct { const char *drafter, *options, *path, *says; } bad[] = {
+    static const struct {
+        const char *drafter, *options, *path, *says;
+    } bad[] = {
         { "model", "model=%s", small_path, "vocabulary=intersection, or slem" },
         { "model", "model=%s,vocabulary=intersection", alien_path,
           "have no token in common, so nothing could be drafted; take another draft model" },

@@ -122,7 +122,9 @@ Test(plugin, a_step_survives_its_faults)
 Test(plugin, a_wrapped_one_is_checked_too)
 {
     wg_error err = { 0 };
-    const law_setup setup = { .target = &target, .drafter = "hybrid", .rule = "match",
+    const law_setup setup = { .target = &target,
+                              .drafter = "hybrid",
+                              .rule = "match",
                               .options = "first=plugin:path=" WG_TEST_PLUGINS "/libbad_drafter_9.so,second=none" };
     wg_engine *e = law_engine(&setup);
     wg_seq *s;

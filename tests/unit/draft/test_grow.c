@@ -268,8 +268,7 @@ static double grow_best(const double *value, const double *chance, int budget, i
     for (int level = 1; level <= depth; level++) {
         const double before = sum;
         for (int k = 0; k < n; k++)
-            for (int x = 0; x < L; x++)
-                wg_best_offer(&b, node[k], x, b.value[node[k]] * chance[place[node[k]] * L + 1 + x]);
+            for (int x = 0; x < L; x++) wg_best_offer(&b, node[k], x, b.value[node[k]] * chance[place[node[k]] * L + 1 + x]);
         const int kept = wg_best_tree(&b, t, node, &gain);
         for (int i = 0; i < kept; i++) {
             cr_assert(node[i] >= i && (i == 0 || node[i] > node[i - 1]));

@@ -11,7 +11,10 @@ static wg_env env = { .target = &lm, .max_batch = 8, .is_eog = points_is_eog, .l
 Test(histories, shorter_than_the_key)
 {
     enum { KEY = 6 };
-    static const struct { const wg_drafter_class *c; const char *options; } rows[] = {
+    static const struct {
+        const wg_drafter_class *c;
+        const char *options;
+    } rows[] = {
         { &wg_drafter_ngram, "n_min=6,n_max=6" },
         { &wg_drafter_ngram_hash, "n=6,memory_mb=1" },
         { &wg_drafter_suffix, "n_min=6,memory_mb=1" },
@@ -36,7 +39,4 @@ Test(histories, shorter_than_the_key)
     }
 }
 
-Test(histories, ten_thousand_requests_of_prompt_lookup)
-{
-    points_long_run(&wg_drafter_ngram, &env, "", 10000);
-}
+Test(histories, ten_thousand_requests_of_prompt_lookup) { points_long_run(&wg_drafter_ngram, &env, "", 10000); }

@@ -179,7 +179,7 @@ Test(length, adaedl_holds_its_aim)
 {
     wg_length l = open_policy("policy=adaedl,threshold=0.5,aim=0.7,keep=0.5");
     for (int i = 0; i < 10; i++) round_of(&l, 0, MAX, 0);
-    cr_assert(fabs(l.state[0].bound - 0.6) < 1e-12); /* nothing accepted: ten steps up */
+    cr_assert(fabs(l.state[0].bound - 0.6) < 1e-12);       /* nothing accepted: ten steps up */
     for (int i = 0; i < 3; i++) round_of(&l, 0, MAX, MAX); /* the average passes 0.7 in the second */
     cr_assert(fabs(l.state[0].bound - 0.59) < 1e-12, "%g", l.state[0].bound);
     for (int i = 0; i < 200; i++) round_of(&l, 0, MAX, MAX);

@@ -18,7 +18,9 @@ typedef struct oracle {
     wg_engine *plain;
     int height[W];
     int32_t column[W][N];
-    struct { int32_t token[N]; } gram[SLOW]; /* the oldest first */
+    struct {
+        int32_t token[N];
+    } gram[SLOW]; /* the oldest first */
     int grams;
 } oracle;
 
@@ -136,8 +138,12 @@ Test(lookahead_engine, its_window_is_jacobi_iteration)
     snprintf(options, sizeof options, "window=%d,n=%d,guesses=%d", W, N, G);
     for (uint32_t request = 0; request < 6; request++) {
         const law_setup greedy = { .target = &target, .drafter = "none", .rule = "greedy" };
-        const law_setup speculative = { .target = &target, .drafter = "lookahead", .options = options, .rule = "match",
-                                        .sampling = WG_SAMPLING(request % 2 ? 0.7 : 0, 0, 1, 0), .seed = 5 };
+        const law_setup speculative = { .target = &target,
+                                        .drafter = "lookahead",
+                                        .options = options,
+                                        .rule = "match",
+                                        .sampling = WG_SAMPLING(request % 2 ? 0.7 : 0, 0, 1, 0),
+                                        .seed = 5 };
         const int32_t prompt[] = { 1 + (int32_t)request, 4, 2, 5, 1 };
         oracle o = { .plain = law_engine(&greedy) };
         wg_engine *e = law_engine(&speculative);

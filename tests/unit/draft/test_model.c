@@ -49,7 +49,7 @@ Test(model, a_level_is_one_pass_and_leaves_are_not_fed)
     cr_assert_eq(lm->passes, 2);
     cr_assert_eq(lm->rows, BATCH * (20 + 2));
     cr_assert_gt(lm->seconds, 0);
-    const wg_drafter plain = {.class = &wg_drafter_none};
+    const wg_drafter plain = { .class = &wg_drafter_none };
     cr_assert_null(wg_drafter_lm(&plain));
     bench_close(&b);
 }
@@ -115,7 +115,7 @@ Test(model, nothing_follows_the_end_of_a_text)
 
 Test(model, p_min_stops_before_drawing)
 {
-    const wg_sampling *const all[] = {&warm, &nucleus, &greedy};
+    const wg_sampling *const all[] = { &warm, &nucleus, &greedy };
     for (int s = 0; s < 3; s++) {
         bench b, sure;
         wg_tree t, u;
@@ -143,10 +143,8 @@ Test(model, p_min_stops_before_drawing)
             bench_open(&sure, options, *all[s]);
             bench_sequence(&sure, 0, 17, SLOTS);
             propose(&sure, 0, 1, &u);
-            if (above)
-                cr_assert_eq(u.n, at + 1, "the draft stops at node %d, not %d", u.n - 1, at);
-            else
-                cr_assert_gt(u.n, at + 1, "the draft stops at node %d", u.n - 1);
+            if (above) cr_assert_eq(u.n, at + 1, "the draft stops at node %d, not %d", u.n - 1, at);
+            else cr_assert_gt(u.n, at + 1, "the draft stops at node %d", u.n - 1);
             cr_assert(!memcmp(u.token, t.token, (size_t)u.n * sizeof *u.token)); /* what is drawn does not change */
             bench_close(&sure);
         }
@@ -193,14 +191,14 @@ Test(model, vocabularies_must_agree)
     cr_assert_eq(wg_weights_open(&w, path, &err), WG_OK);
     cr_assert_eq(wg_tokenizer_open(&tok, w, &err), WG_OK, "%s", err.text);
     wg_weights_close(w);
-    b = (bench){.sampling = warm, .target = {.vocab = VOCAB + 12, .context = SLOTS}};
+    b = (bench){ .sampling = warm, .target = { .vocab = VOCAB + 12, .context = SLOTS } };
     cr_assert_eq(wg_kv_open(&b.kv, 4, 50, SLOTS + WG_TREE_MAX, &err), WG_OK);
-    b.env = (wg_env){.target = &b.target,
-                     .kv = b.kv,
-                     .ops = wg_ops_for(wg_cpu_chosen()),
-                     .sampling = &b.sampling,
-                     .max_batch = BATCH,
-                     .tokenizer = tok};
+    b.env = (wg_env){ .target = &b.target,
+                      .kv = b.kv,
+                      .ops = wg_ops_for(wg_cpu_chosen()),
+                      .sampling = &b.sampling,
+                      .max_batch = BATCH,
+                      .tokenizer = tok };
     b.d = wg_calloc(1, wg_drafter_model.size);
     b.d->class = &wg_drafter_model;
     b.d->env = &b.env;
@@ -234,15 +232,15 @@ Test(model, refuses_what_it_cannot_use)
         wg_status code;
         const char *says;
     } bad[] = {
-        {"", WG_ECONFIG, "model=FILE"},
-        {"model=/nonexistent/x.gguf", WG_ENOENT, "/nonexistent/x.gguf"},
-        {"model=x,tree=2-", WG_ECONFIG, "tree=2-"},
-        {"model=x,tree=0-1", WG_ECONFIG, "tree=0-1"},
-        {"model=x,tree=two", WG_ECONFIG, "tree=two"},
-        {"model=x,tree=31-33", WG_ECONFIG, "nodes below the root"},
-        {"model=x,tree=999999999999999999999", WG_ECONFIG, "tree="},
-        {"model=x,length=1024", WG_EINVAL, "length"},
-        {"model=x,kv_type=q4", WG_EINVAL, "kv_type"},
+        { "", WG_ECONFIG, "model=FILE" },
+        { "model=/nonexistent/x.gguf", WG_ENOENT, "/nonexistent/x.gguf" },
+        { "model=x,tree=2-", WG_ECONFIG, "tree=2-" },
+        { "model=x,tree=0-1", WG_ECONFIG, "tree=0-1" },
+        { "model=x,tree=two", WG_ECONFIG, "tree=two" },
+        { "model=x,tree=31-33", WG_ECONFIG, "nodes below the root" },
+        { "model=x,tree=999999999999999999999", WG_ECONFIG, "tree=" },
+        { "model=x,length=1024", WG_EINVAL, "length" },
+        { "model=x,kv_type=q4", WG_EINVAL, "kv_type" },
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         bench b;
@@ -262,7 +260,7 @@ Test(model, allocates_nothing_after_warm_up)
     for (int step = 0; step < 6; step++) {
         if (step == 2) calls = wg_mem_read().calls;
         propose(&b, 0, BATCH, t);
-        for (int i = 0; i < BATCH; i++) keep(&b, i, &t[i], (const int16_t[]){0, 1}, 2, 7);
+        for (int i = 0; i < BATCH; i++) keep(&b, i, &t[i], (const int16_t[]){ 0, 1 }, 2, 7);
     }
     cr_assert_eq(wg_mem_read().calls, calls);
     bench_close(&b);

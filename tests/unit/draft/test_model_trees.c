@@ -22,8 +22,8 @@ Test(model_trees, racing_siblings_share_the_rules_lists)
 /* Distinct siblings: draws without those before, or winners of races on the times of their position. */
 Test(model_trees, distinct_siblings_are_drawn_by_their_law)
 {
-    static const char *const names[] = {"without_replacement", "coupled"};
-    static const wg_sibling_law laws[] = {WG_LAW_WITHOUT_REPLACEMENT, WG_LAW_COUPLED};
+    static const char *const names[] = { "without_replacement", "coupled" };
+    static const wg_sibling_law laws[] = { WG_LAW_WITHOUT_REPLACEMENT, WG_LAW_COUPLED };
     for (int i = 0; i < 2; i++) {
         char options[80];
         snprintf(options, sizeof options, "siblings=%s,tree=%s", names[i], WG_TREE_MAX > 8 ? "3-2-1-2" : "1-2-2");
@@ -53,7 +53,7 @@ Test(model_trees, shape_of_a_tree)
     bench_open(&b, "tree=3-1", warm);
     bench_sequence(&b, 0, 10, SLOTS);
     propose(&b, 0, 1, &t);
-    const int16_t parent[] = {-1, 0, 0, 0, 1, 2, 3};
+    const int16_t parent[] = { -1, 0, 0, 0, 1, 2, 3 };
     cr_assert_eq(t.n, 7);
     for (int i = 0; i < t.n; i++) cr_assert_eq(t.parent[i], parent[i]);
     bench_close(&b);
@@ -94,7 +94,7 @@ Test(model_trees, greedy_children_are_the_most_probable_tokens)
 /* Every node of a best-first tree has the probability that the plain model gives its path, and no candidate was better. */
 static void check_best(const bench *b, const wg_seq *s, const wg_tree *t, plain *p, double temperature, int budget, int depth)
 {
-    double value[WG_TREE_MAX] = {1}, sum = 0, least = 1, best_left = 0;
+    double value[WG_TREE_MAX] = { 1 }, sum = 0, least = 1, best_left = 0;
     cr_assert_eq(t->law, WG_LAW_FIXED);
     cr_assert_leq(t->n, budget + 1);
     for (int node = 0; node < t->n; node++) {
@@ -109,7 +109,7 @@ static void check_best(const bench *b, const wg_seq *s, const wg_tree *t, plain 
         if (node) sum += value[node];
         if (wg_tree_depth(t, node) == depth) continue;
         plain_row(p, text, n);
-        wg_sampler_penalise(&p->sampler, p->logits, &(wg_prefix){text, n, NULL, 0});
+        wg_sampler_penalise(&p->sampler, p->logits, &(wg_prefix){ text, n, NULL, 0 });
         const double scale = 1 / wg_ops_for(WG_CPU_REF)->softmax64(p->logits, VOCAB, 1 / temperature, w);
         for (int child = wg_tree_child(t, node, node); child >= 0; child = wg_tree_child(t, node, child)) {
             value[child] = value[node] * w[t->token[child]] * scale;
@@ -131,10 +131,10 @@ Test(model_trees, best_first_trees_are_the_most_probable_nodes)
         double temperature;
         int budget, depth;
     } cases[] = {
-        {"grow=best_first,budget=7,length=4", warm, 0.9, 7, 4},
-        {"grow=best_first,budget=5,length=7,temperature=0.2", warm, 0.2, 5, 7}, /* deep: levels push each other out */
-        {"grow=best_first,budget=6,length=3", greedy, 1, 6, 3},
-        {"grow=best_first,budget=7,length=5,temperature=0.3", penalised, 0.3, 7, 5},
+        { "grow=best_first,budget=7,length=4", warm, 0.9, 7, 4 },
+        { "grow=best_first,budget=5,length=7,temperature=0.2", warm, 0.2, 5, 7 }, /* deep: levels push each other out */
+        { "grow=best_first,budget=6,length=3", greedy, 1, 6, 3 },
+        { "grow=best_first,budget=7,length=5,temperature=0.3", penalised, 0.3, 7, 5 },
     };
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
         bench b;
@@ -148,7 +148,7 @@ Test(model_trees, best_first_trees_are_the_most_probable_nodes)
             propose(&b, 0, 2, t);
             for (int i = 0; i < 2; i++) {
                 check_best(&b, &b.seq[i], &t[i], &p, cases[c].temperature, cases[c].budget, cases[c].depth);
-                int16_t path_node[WG_TREE_MAX] = {0};
+                int16_t path_node[WG_TREE_MAX] = { 0 };
                 int n = 1, height = wg_tree_height(&t[i]);
                 if (height > deepest) deepest = height;
                 for (int node = 1; node < t[i].n && (step + i) % 4; node++) /* down the deepest branch, now and then */
@@ -201,11 +201,11 @@ Test(model_trees, shapes_by_name)
         int n;
         int parent[8];
     } cases[] = {
-        {"grow=chain,length=3", 4, {-1, 0, 1, 2}},
-        {"grow=kary,tree=2-1,length=9", 5, {-1, 0, 0, 1, 2}},
-        {options, 5, {-1, 0, 0, 1, 3}},
-        {"grow=sequoia,accept=0.6/0.3,budget=4,length=2", 5, {-1, 0, 0, 1, 2}},
-        {"grow=sequoia,accept=0.9/0.05,budget=4,length=9", 5, {-1, 0, 1, 2, 3}},
+        { "grow=chain,length=3", 4, { -1, 0, 1, 2 } },
+        { "grow=kary,tree=2-1,length=9", 5, { -1, 0, 0, 1, 2 } },
+        { options, 5, { -1, 0, 0, 1, 3 } },
+        { "grow=sequoia,accept=0.6/0.3,budget=4,length=2", 5, { -1, 0, 0, 1, 2 } },
+        { "grow=sequoia,accept=0.9/0.05,budget=4,length=9", 5, { -1, 0, 1, 2, 3 } },
     };
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
         if (c == 1 && WG_TREE_MAX <= 8) continue; /* its length is out of range there */

@@ -19,7 +19,7 @@ static void unmake(wg_drafter *d)
 /* A drafter with options "k=..,.."; NULL and err when it refuses them. */
 static wg_drafter *make(const char *options, wg_error *err)
 {
-    static const wg_env env = {.max_batch = 4, .is_eog = is_99};
+    static const wg_env env = { .max_batch = 4, .is_eog = is_99 };
     const wg_drafter_class *c = &wg_drafter_ngram;
     wg_drafter *d = calloc(1, c->size);
     d->class = c;
@@ -40,7 +40,7 @@ static int draft(wg_drafter *d, const int32_t *token, int n, int limit, int32_t 
     wg_tree t;
     int32_t copy[4096];
     memcpy(copy, token, (size_t)n * sizeof *copy);
-    wg_seq s = {.token = copy, .n = n, .cap = 4096, .limit = limit};
+    wg_seq s = { .token = copy, .n = n, .cap = 4096, .limit = limit };
     wg_seq *const seq = &s;
     cr_assert_eq(wg_rows_open(&q, WG_TREE_MAX, VOCAB, &err), WG_OK);
     cr_assert_eq(d->class->propose(d, &seq, 1, &t, &q, &err), WG_OK);
@@ -68,22 +68,22 @@ static void expect(const char *options, const int32_t *token, int n, int limit, 
     unmake(d);
 }
 
-#define LIST(...) (const int32_t[]){__VA_ARGS__}, (int)(sizeof((const int32_t[]){__VA_ARGS__}) / sizeof(int32_t))
+#define LIST(...) (const int32_t[]){ __VA_ARGS__ }, (int)(sizeof((const int32_t[]){ __VA_ARGS__ }) / sizeof(int32_t))
 
 Test(ngram, longest_match_then_most_recent)
 {
     /* last tokens 1 2 3: (2 3) occurs later, (1 2 3) earlier: the longer wins */
-    const int32_t a[] = {1, 2, 3, 10, 11, 9, 2, 3, 20, 21, 1, 2, 3};
+    const int32_t a[] = { 1, 2, 3, 10, 11, 9, 2, 3, 20, 21, 1, 2, 3 };
     expect("k=2,n_max=3", a, 13, 100, LIST(10, 11));
     expect("k=2,n_max=2", a, 13, 100, LIST(20, 21)); /* both match two: the recent one */
     expect("k=2,n_max=1", a, 13, 100, LIST(20, 21));
-    const int32_t b[] = {7, 1, 7, 2, 7, 3, 7};
+    const int32_t b[] = { 7, 1, 7, 2, 7, 3, 7 };
     expect("k=1", b, 7, 100, LIST(3));
 }
 
 Test(ngram, proposes_nothing_without_a_match)
 {
-    const int32_t a[] = {1, 2, 3, 4}, one[] = {8}, b[] = {5, 1, 6, 1};
+    const int32_t a[] = { 1, 2, 3, 4 }, one[] = { 8 }, b[] = { 5, 1, 6, 1 };
     expect("", a, 4, 100, NULL, 0);
     expect("", one, 1, 100, NULL, 0);
     expect("n_min=2,n_max=4", b, 4, 100, NULL, 0); /* one token matches, two are asked for */
@@ -92,20 +92,20 @@ Test(ngram, proposes_nothing_without_a_match)
 
 Test(ngram, copies_into_itself)
 {
-    const int32_t a[] = {4, 4}, b[] = {1, 2, 1, 2};
+    const int32_t a[] = { 4, 4 }, b[] = { 1, 2, 1, 2 };
     expect("k=4", a, 2, 100, LIST(4, 4, 4, 4));
     expect("k=5", b, 4, 100, LIST(1, 2, 1, 2, 1));
 }
 
 Test(ngram, stops_at_the_end_of_a_text)
 {
-    const int32_t a[] = {5, 6, 99, 7, 5};
+    const int32_t a[] = { 5, 6, 99, 7, 5 };
     expect("k=4", a, 5, 100, LIST(6, 99));
 }
 
 Test(ngram, leaves_room_for_next)
 {
-    const int32_t a[] = {4, 4, 4};
+    const int32_t a[] = { 4, 4, 4 };
     expect("k=5", a, 3, 3 + 6, LIST(4, 4, 4, 4, 4));
     expect("k=5", a, 3, 3 + 3, LIST(4, 4));
     expect("k=5", a, 3, 3 + 2, LIST(4));
@@ -162,9 +162,11 @@ Test(ngram, batch_is_each_alone_and_nothing_is_allocated)
 {
     wg_error err;
     wg_drafter *d = make("", &err);
-    int32_t a[] = {4, 4, 4}, b[] = {1, 2, 3}, c[] = {6, 7, 8, 6, 7};
-    wg_seq s[3] = {{.token = a, .n = 3, .limit = 50}, {.token = b, .n = 3, .limit = 50}, {.token = c, .n = 5, .limit = 50}};
-    wg_seq *const seq[3] = {&s[0], &s[1], &s[2]};
+    int32_t a[] = { 4, 4, 4 }, b[] = { 1, 2, 3 }, c[] = { 6, 7, 8, 6, 7 };
+    wg_seq s[3] = { { .token = a, .n = 3, .limit = 50 },
+                    { .token = b, .n = 3, .limit = 50 },
+                    { .token = c, .n = 5, .limit = 50 } };
+    wg_seq *const seq[3] = { &s[0], &s[1], &s[2] };
     wg_tree t[3];
     wg_rows q;
     cr_assert_eq(wg_rows_open(&q, 3 * WG_TREE_MAX, VOCAB, &err), WG_OK);
@@ -192,10 +194,10 @@ Test(ngram, a_policy_decides_the_length)
     wg_tree t;
     wg_tree_reset(&t, 5, WG_LAW_FIXED);
     for (int i = 0; i < 5; i++) wg_tree_push(&t, i, 5, -1);
-    const wg_seq s = {.slot = 0};
-    d->class->observe(d, &s, &t, &(wg_path){.n = 6}, NULL); /* all kept */
+    const wg_seq s = { .slot = 0 };
+    d->class->observe(d, &s, &t, &(wg_path){ .n = 6 }, NULL); /* all kept */
     cr_assert_eq(draft(d, token, 30, 1000, out), 7);
-    d->class->observe(d, &s, &t, &(wg_path){.n = 3}, NULL);
+    d->class->observe(d, &s, &t, &(wg_path){ .n = 3 }, NULL);
     cr_assert_eq(draft(d, token, 30, 1000, out), 6);
     d->class->forget(d, &s);
     cr_assert_eq(draft(d, token, 30, 1000, out), 5);

@@ -96,10 +96,8 @@ Test(ngram_hash, a_foreign_key_in_the_same_slot_is_silence)
         wg_seq k = { .slot = 1, .token = key, .n = 2, .cap = 2, .limit = 100 };
         wg_seq *const one = &k;
         cr_assert_eq(d->class->propose(d, &one, 1, &tree, &q, &err), WG_OK);
-        if (i % 2)
-            wrong += tree.n > 1;
-        else
-            right += tree.n > 1;
+        if (i % 2) wrong += tree.n > 1;
+        else right += tree.n > 1;
         d->class->forget(d, &k);
     }
     cr_assert_eq(wrong, 0);

@@ -6,13 +6,13 @@
 Test(none, proposes_the_root_alone)
 {
     wg_error err;
-    int32_t a[] = {5, 6, 7}, b[] = {9};
-    wg_seq s[2] = {{.token = a, .n = 3, .limit = 10}, {.token = b, .n = 1, .limit = 10}};
-    wg_seq *const seq[2] = {&s[0], &s[1]};
+    int32_t a[] = { 5, 6, 7 }, b[] = { 9 };
+    wg_seq s[2] = { { .token = a, .n = 3, .limit = 10 }, { .token = b, .n = 1, .limit = 10 } };
+    wg_seq *const seq[2] = { &s[0], &s[1] };
     wg_tree out[2];
     wg_rows q;
     cr_assert_eq(wg_rows_open(&q, 4, 10, &err), WG_OK);
-    wg_drafter d = {.class = &wg_drafter_none};
+    wg_drafter d = { .class = &wg_drafter_none };
     cr_assert_eq(wg_drafter_none.propose(&d, seq, 2, out, &q, &err), WG_OK);
     for (int i = 0; i < 2; i++) {
         cr_assert_eq(wg_tree_check(&out[i], 10, q.n, &err), WG_OK, "%s", err.text);

@@ -20,7 +20,7 @@ typedef struct bench {
     wg_model *m;
     wg_lm *lm;
     wg_kv *kv, *apart; /* the drafter's; the oracle's. The target's space has the same number in both */
-    wg_submodel *part;  /* the oracle's own */
+    wg_submodel *part; /* the oracle's own */
     wg_env env;
     wg_sampling sampling;
     wg_sampler sampler;
@@ -41,8 +41,9 @@ static void try(wg_status s, const wg_error *err) { cr_assert_eq(s, WG_OK, "%s",
 static void open_target(bench *b, int max_rows)
 {
     char path[] = "/tmp/wg-self-XXXXXX";
-    const wg_synth_shape s = { .layers = LAYERS, .dim = 32, .heads = 4, .kv_heads = 2, .hidden = 48, .vocab = VOCAB,
-                               .context = SLOTS };
+    const wg_synth_shape s = {
+        .layers = LAYERS, .dim = 32, .heads = 4, .kv_heads = 2, .hidden = 48, .vocab = VOCAB, .context = SLOTS
+    };
     wg_device device;
     cr_assert_geq(mkstemp(path), 0);
     try(wg_synth_write(&s, WG_F32, 5, path, &b->err), &b->err);
@@ -84,8 +85,9 @@ static void bench_open(bench *b, wg_sampling sampling, int max_rows)
 {
     *b = (bench){ .sampling = sampling };
     open_target(b, max_rows);
-    b->env = (wg_env){ .target = b->lm, .kv = b->kv, .ops = wg_ops_for(wg_cpu_chosen()), .sampling = &b->sampling,
-                       .max_batch = BATCH };
+    b->env = (wg_env){
+        .target = b->lm, .kv = b->kv, .ops = wg_ops_for(wg_cpu_chosen()), .sampling = &b->sampling, .max_batch = BATCH
+    };
     try(wg_sampler_open(&b->sampler, &b->sampling, b->env.ops, VOCAB, &b->err), &b->err);
     try(wg_rows_open(&b->q, BATCH * WG_TREE_MAX, VOCAB, &b->err), &b->err);
     try(wg_rows_open(&b->row, 1, VOCAB, &b->err), &b->err);
@@ -126,7 +128,12 @@ static void read_text(bench *b, wg_kv *kv, const int32_t *token, int n, wg_kv_se
 static void open_sequence(bench *b, int i, int n)
 {
     wg_seq *s = &b->seq[i];
-    *s = (wg_seq){ .request = (uint32_t)i, .slot = i, .token = b->token[i], .n = n, .cap = SLOTS, .limit = SLOTS,
+    *s = (wg_seq){ .request = (uint32_t)i,
+                   .slot = i,
+                   .token = b->token[i],
+                   .n = n,
+                   .cap = SLOTS,
+                   .limit = SLOTS,
                    .chance = wg_chance_philox(77, (uint32_t)i, (uint32_t)n) };
     for (int k = 0; k < n; k++) s->token[k] = 3 + (int32_t)(wg_philox_at(6, (uint32_t)i, (uint32_t)k, 0, 0).v[0] % (VOCAB - 3));
     read_text(b, b->kv, s->token, n, &s->kv);
@@ -234,7 +241,11 @@ static void verify(bench *b, int i, const wg_tree *t, int keep)
     s->chance.position = (uint32_t)s->n;
 }
 
-typedef struct kind { const wg_drafter_class *class; const char *options; wg_layer_plan plan; } kind;
+typedef struct kind {
+    const wg_drafter_class *class;
+    const char *options;
+    wg_layer_plan plan;
+} kind;
 static const uint8_t skipped[LAYERS] = { 0, WG_SKIP_ATTENTION | WG_SKIP_MLP, WG_SKIP_MLP, WG_SKIP_ATTENTION };
 static const kind kinds[] = {
     { &wg_drafter_layer_skip, "attention=1/3,mlp=1-2", { .layers = LAYERS, .skip = skipped } },
@@ -288,7 +299,8 @@ Test(self, by_every_law)
 Test(self, the_whole_target_drafts_its_own_text)
 {
     static bench b;
-    const kind whole[] = { { &wg_drafter_early_exit, "layer=4", { 0 } }, { &wg_drafter_sparse_kv, "window=96", { 0 } },
+    const kind whole[] = { { &wg_drafter_early_exit, "layer=4", { 0 } },
+                           { &wg_drafter_sparse_kv, "window=96", { 0 } },
                            { &wg_drafter_sparse_kv, "sinks=20,window=8", { 0 } } };
     for (size_t k = 0; k < sizeof whole / sizeof *whole; k++) {
         wg_tree t;
@@ -333,7 +345,10 @@ Test(self, measured_costs_leave_no_trace)
 Test(self, messages)
 {
     static bench b;
-    const struct { const wg_drafter_class *class; const char *options, *says; } bad[] = {
+    const struct {
+        const wg_drafter_class *class;
+        const char *options, *says;
+    } bad[] = {
         { &wg_drafter_layer_skip, "length=2", "no layers are named" },
         { &wg_drafter_layer_skip, "mlp=4", "mlp=4: expected layers 0..3" },
         { &wg_drafter_layer_skip, "attention=1-9", "attention=1-9: expected layers 0..3" },

@@ -63,9 +63,9 @@ Test(pruned, round_trip)
 Test(pruned, q_is_the_whole_row_restricted)
 {
     wg_error err;
-    static const wg_sampling samplings[] = {
-        WG_SAMPLING(1, 0, 1, 0), WG_SAMPLING(0.8, 9, 0.9, 0), { .temperature = 1, .top_p = 1, .presence_penalty = 1.5 }
-    };
+    static const wg_sampling samplings[] = { WG_SAMPLING(1, 0, 1, 0),
+                                             WG_SAMPLING(0.8, 9, 0.9, 0),
+                                             { .temperature = 1, .top_p = 1, .presence_penalty = 1.5 } };
     for (size_t k = 0; k < sizeof samplings / sizeof *samplings; k++) {
         wg_engine *e[2];
         wg_seq *s[2];
@@ -132,7 +132,9 @@ Test(pruned, refusals)
     char bad[512], text[900], digest[WG_SHA256_HEX];
     snprintf(bad, sizeof bad, "%s", temp_at(&folder, "bad.json"));
     wg_tokenizer_digest(target.tokenizer, digest);
-    static const struct { const char *tail, *says; } rows[] = {
+    static const struct {
+        const char *tail, *says;
+    } rows[] = {
         { "\"vocabulary\": 320, \"tokens\": [320]}", "tokens[0]: expected an id in 0 .. vocabulary - 1" },
         { "\"vocabulary\": 320, \"tokens\": [3, -1]}", "tokens[1]: expected an id in 0 .. vocabulary - 1" },
         { "\"vocabulary\": 320, \"tokens\": [3, 4, 3]}", "tokens[2]: expected an id that did not come before" },

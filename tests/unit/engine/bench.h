@@ -19,7 +19,7 @@ enum { V = 6, CONTEXT = 96, SEQS = 8 };
 /* ---- two rules: match, and rejection for one child (all its siblings but the first are ignored) */
 
 static inline void match_accept(const void *opt, const wg_tree *t, wg_rows *p, wg_rows *q, const wg_chance *c,
-                 wg_workspace *work, wg_path *out)
+                                wg_workspace *work, wg_path *out)
 {
     (void)work;
     (void)opt, (void)q;
@@ -32,7 +32,7 @@ static inline void match_accept(const void *opt, const wg_tree *t, wg_rows *p, w
 }
 
 static inline void reject_accept(const void *opt, const wg_tree *t, wg_rows *p, wg_rows *q, const wg_chance *c,
-                 wg_workspace *work, wg_path *out)
+                                 wg_workspace *work, wg_path *out)
 {
     (void)opt;
     out->n = 0;
@@ -51,8 +51,8 @@ static inline void reject_accept(const void *opt, const wg_tree *t, wg_rows *p, 
     }
 }
 
-static const wg_verifier_class match = {.name = "match", .laws = 7, .lossless = true, .accept = match_accept};
-static const wg_verifier_class reject = {.name = "reject", .laws = WG_LAW_IID, .lossless = true, .accept = reject_accept};
+static const wg_verifier_class match = { .name = "match", .laws = 7, .lossless = true, .accept = match_accept };
+static const wg_verifier_class reject = { .name = "reject", .laws = WG_LAW_IID, .lossless = true, .accept = reject_accept };
 
 /* ---- a drafter */
 
@@ -215,7 +215,7 @@ static inline void bench_close(bench *b)
 static inline bench start(setup s)
 {
     bench b;
-    wg_error err = {0};
+    wg_error err = { 0 };
     if (!s.rule) s.rule = &match;
     if (s.opt.sampling.temperature == 0 && s.opt.sampling.top_p == 0) s.opt.sampling = (wg_sampling)WG_SAMPLING(1, 0, 1, 0);
     s.opt.seed = 123;
@@ -235,7 +235,7 @@ static inline wg_seq *open_seq(bench *b, uint32_t request, int max_new)
 {
     int32_t prompt[16];
     wg_seq *s = NULL;
-    wg_error err = {0};
+    wg_error err = { 0 };
     const int n = prompt_of(request, prompt);
     cr_assert(wg_seq_open(b->e, &s, request, prompt, n, max_new, &err) == WG_OK, "%s", err.text);
     return s;
@@ -243,7 +243,7 @@ static inline wg_seq *open_seq(bench *b, uint32_t request, int max_new)
 
 static inline void check_between_steps(const bench *b, const wg_seq *s)
 {
-    wg_error err = {0};
+    wg_error err = { 0 };
     cr_assert(wg_kv_len(s->kv) == s->n - 1 && wg_kv_tail(s->kv) == 0 && wg_kv_valid(s->kv, b->lm->lm.space) == s->n - 1);
     cr_assert(s->chance.position == (uint32_t)s->n && s->n <= s->limit && s->counts.emitted == s->n - s->prompt);
     cr_assert(wg_kv_check(b->e->kv, &err) == WG_OK, "%s", err.text);
@@ -251,7 +251,7 @@ static inline void check_between_steps(const bench *b, const wg_seq *s)
 
 static inline void step(bench *b, wg_seq **seq, int n)
 {
-    wg_error err = {0};
+    wg_error err = { 0 };
     cr_assert(wg_engine_step(b->e, seq, n, &err) == WG_OK, "%s", err.text);
     for (int i = 0; i < n; i++) check_between_steps(b, seq[i]);
 }
@@ -277,7 +277,7 @@ typedef struct text {
 
 static inline text text_of(const wg_seq *s)
 {
-    text t = {.n = s->n, .finish = s->finish};
+    text t = { .n = s->n, .finish = s->finish };
     memcpy(t.token, s->token, (size_t)s->n * sizeof *s->token);
     return t;
 }
@@ -303,8 +303,10 @@ static inline void generate(setup s, uint32_t first, int n, int max_new, text *o
 }
 
 #define PENALISED                                                                                                              \
-    {.temperature = 0.9, .top_p = 1, .repetition_penalty = 2, .frequency_penalty = 0.2, .presence_penalty = 0.1,               \
-     .penalty_window = 5}
+    {                                                                                                                          \
+        .temperature = 0.9, .top_p = 1, .repetition_penalty = 2, .frequency_penalty = 0.2, .presence_penalty = 0.1,            \
+        .penalty_window = 5                                                                                                    \
+    }
 
 /* Plain decoding without an engine: a cache, a model, a sampler and an address. */
 static inline text plain(uint32_t request, int max_new, wg_sampling sampling)
@@ -316,7 +318,7 @@ static inline text plain(uint32_t request, int max_new, wg_sampling sampling)
     wg_sampler sampler;
     wg_rows p;
     float logits[V];
-    text t = {.finish = WG_FINISH_LENGTH};
+    text t = { .finish = WG_FINISH_LENGTH };
     const int prompt = t.n = prompt_of(request, t.token);
     cr_assert(!wg_lm_table_open(&lm, V, 3, 17, 1.5, CONTEXT, NULL) && !wg_kv_open(&kv, 16, 16, CONTEXT, NULL));
     cr_assert(!wg_lm_attach(&lm->lm, kv, NULL) && !wg_kv_seq_open(kv, &s, NULL) && !wg_batch_open(&batch, 1, NULL));
@@ -331,7 +333,7 @@ static inline text plain(uint32_t request, int max_new, wg_sampling sampling)
         if (!last) continue;
         const wg_chance c = wg_chance_philox(123, request, (uint32_t)t.n);
         wg_rows_clear(&p);
-        wg_sampler_row_after(&sampler, logits, &(wg_prefix){t.token, t.n, NULL, 0}, &p, wg_rows_push(&p));
+        wg_sampler_row_after(&sampler, logits, &(wg_prefix){ t.token, t.n, NULL, 0 }, &p, wg_rows_push(&p));
         t.token[t.n++] = wg_rows_pick(&p, 0, &c, WG_DRAW_NEXT, 0);
     }
     wg_rows_close(&p);

@@ -8,14 +8,14 @@
 
 Test(engine, match_is_plain_decoding)
 {
-    static const wg_sampling samplings[] = {WG_SAMPLING(1, 0, 1, 0), WG_SAMPLING(0, 0, 1, 0), WG_SAMPLING(0.7, 4, 0.9, 0.05),
-                                            PENALISED};
+    static const wg_sampling samplings[] = { WG_SAMPLING(1, 0, 1, 0), WG_SAMPLING(0, 0, 1, 0), WG_SAMPLING(0.7, 4, 0.9, 0.05),
+                                             PENALISED };
     for (int k = 0; k < 3; k++)
         for (int length = 0; length <= 12; length += 4)
             for (int wide = 0; wide <= 1; wide++) {
                 text t;
                 const text want = plain((uint32_t)length, 60, samplings[k]);
-                generate((setup){.draft = {.length = length, .wide = wide}, .opt = {.sampling = samplings[k]}},
+                generate((setup){ .draft = { .length = length, .wide = wide }, .opt = { .sampling = samplings[k] } },
                          (uint32_t)length, 1, 60, &t);
                 expect_same(&want, &t, "match differs from plain decoding");
             }
@@ -24,23 +24,23 @@ Test(engine, match_is_plain_decoding)
 /* Batch, page size, prefill chunk, threads: none of it may change a token, with any rule. */
 Test(engine, text_depends_on_the_request_alone)
 {
-    const wg_verifier_class *const rules[] = {&match, &reject};
+    const wg_verifier_class *const rules[] = { &match, &reject };
     static const struct {
         int batch, page, prefill, threads;
-    } ways[] = {{8, 0, 0, 0}, {8, 1, 1, 2}, {3, 5, 3, 3}, {1, 256, 2, 0}};
+    } ways[] = { { 8, 0, 0, 0 }, { 8, 1, 1, 2 }, { 3, 5, 3, 3 }, { 1, 256, 2, 0 } };
     for (int r = 0; r < 2; r++)
         for (int wide = 0; wide <= 1; wide++) {
             text alone[SEQS], t[SEQS];
-            const gambler_options draft = {.length = 5, .wide = wide};
+            const gambler_options draft = { .length = 5, .wide = wide };
             for (uint32_t i = 0; i < SEQS; i++)
-                generate((setup){.draft = draft, .rule = rules[r]}, i, 1, 30 + (int)i, &alone[i]);
+                generate((setup){ .draft = draft, .rule = rules[r] }, i, 1, 30 + (int)i, &alone[i]);
             for (int w = 0; w < 4; w++)
                 for (int i = 0; i < SEQS; i += ways[w].batch) {
                     const int n = SEQS - i < ways[w].batch ? SEQS - i : ways[w].batch;
-                    bench b = start((setup){.draft = draft,
-                                            .rule = rules[r],
-                                            .threads = ways[w].threads,
-                                            .opt = {.page_slots = ways[w].page, .prefill_rows = ways[w].prefill}});
+                    bench b = start((setup){ .draft = draft,
+                                             .rule = rules[r],
+                                             .threads = ways[w].threads,
+                                             .opt = { .page_slots = ways[w].page, .prefill_rows = ways[w].prefill } });
                     wg_seq *seq[SEQS];
                     for (int k = 0; k < n; k++)
                         seq[n - 1 - k] = open_seq(&b, (uint32_t)(i + k), 30 + i + k); /* in another order */
@@ -58,16 +58,16 @@ Test(engine, text_depends_on_the_request_alone)
 /* Probes cost rows and change nothing: not a token, not a count of drafts, with any rule and batch. */
 Test(engine, probes_change_nothing)
 {
-    const wg_verifier_class *const rules[] = {&match, &reject};
+    const wg_verifier_class *const rules[] = { &match, &reject };
     for (int r = 0; r < 2; r++)
         for (int length = 0; length <= 5; length += 5)
             for (int wide = 0; wide <= 1; wide++) {
                 text without[SEQS], t;
-                const gambler_options draft = {.length = length, .wide = wide},
-                                      more = {.length = length, .wide = wide, .probes = 12};
-                generate((setup){.draft = draft, .rule = rules[r]}, 0, SEQS, 40, without);
+                const gambler_options draft = { .length = length, .wide = wide },
+                                      more = { .length = length, .wide = wide, .probes = 12 };
+                generate((setup){ .draft = draft, .rule = rules[r] }, 0, SEQS, 40, without);
                 for (int batch = 1; batch <= SEQS; batch += SEQS - 1) {
-                    bench b = start((setup){.draft = more, .rule = rules[r], .threads = batch > 1 ? 2 : 0});
+                    bench b = start((setup){ .draft = more, .rule = rules[r], .threads = batch > 1 ? 2 : 0 });
                     wg_seq *seq[SEQS];
                     for (int i = 0; i < batch; i++) seq[i] = open_seq(&b, (uint32_t)i, 40);
                     run(&b, seq, batch);
@@ -86,7 +86,7 @@ Test(engine, probes_change_nothing)
 
 Test(engine, speculation_saves_passes)
 {
-    bench b = start((setup){.draft = {.length = 6}, .rule = &reject, .opt = {.measure_alpha = true}});
+    bench b = start((setup){ .draft = { .length = 6 }, .rule = &reject, .opt = { .measure_alpha = true } });
     wg_seq *s = open_seq(&b, 1, 80);
     long nodes = 0;
     double independent = 0;
@@ -143,14 +143,16 @@ static int question_of(int turn, int32_t *out)
 Test(engine, a_conversation_is_its_whole_text)
 {
     static const int eog = 4;
-    const wg_verifier_class *const rules[] = {&match, &reject};
+    const wg_verifier_class *const rules[] = { &match, &reject };
     for (int r = 0; r < 2; r++)
         for (int length = 0; length <= 5; length += 5)
             for (int batch = 1; batch <= SEQS; batch += SEQS - 1) {
-                const setup how = {.draft = {.length = length}, .rule = rules[r], .eog = &eog, .opt = {.prefill_rows = 2}};
+                const setup how = {
+                    .draft = { .length = length }, .rule = rules[r], .eog = &eog, .opt = { .prefill_rows = 2 }
+                };
                 bench b = start(how), fresh = start(how);
                 wg_seq *seq[SEQS];
-                wg_error err = {0};
+                wg_error err = { 0 };
                 int32_t asked[8];
                 for (int i = 0; i < batch; i++) seq[i] = open_seq(&b, (uint32_t)i, ANSWER);
                 for (int turn = 0; turn < TURNS; turn++) {
@@ -186,11 +188,11 @@ Test(engine, a_conversation_is_its_whole_text)
 /* What cannot be asked changes nothing: the sequence can be asked something else. */
 Test(engine, a_question_that_cannot_be)
 {
-    static const int32_t good[] = {1, 2}, bad[] = {1, V};
-    int32_t many[CONTEXT] = {0};
-    bench b = start((setup){.draft = {.length = 3}});
+    static const int32_t good[] = { 1, 2 }, bad[] = { 1, V };
+    int32_t many[CONTEXT] = { 0 };
+    bench b = start((setup){ .draft = { .length = 3 } });
     wg_seq *s = open_seq(&b, 1, ANSWER);
-    wg_error err = {0};
+    wg_error err = { 0 };
     cr_assert_eq(wg_seq_extend(b.e, s, good, 2, ANSWER, &err), WG_EINVAL);
     cr_assert_str_eq(err.text, "request 1 is running; it can be asked more when it has finished");
     run(&b, &s, 1);
@@ -230,7 +232,7 @@ Test(engine, ends_at_the_end_of_generation)
                     want.finish = WG_FINISH_EOS;
                 }
             for (int length = 0; length <= 7; length += 7) {
-                generate((setup){.draft = {.length = length}, .eog = &eog}, request, 1, 60, &t);
+                generate((setup){ .draft = { .length = length }, .eog = &eog }, request, 1, 60, &t);
                 expect_same(&want, &t, "the end of generation");
             }
         }
@@ -241,22 +243,22 @@ Test(engine, ends_at_the_limit_and_at_the_end_of_the_context)
     for (int max_new = 1; max_new <= 9; max_new++) {
         text t;
         const text want = plain(5, max_new, (wg_sampling)WG_SAMPLING(1, 0, 1, 0));
-        generate((setup){.draft = {.length = 7, .wide = max_new % 2}}, 5, 1, max_new, &t);
+        generate((setup){ .draft = { .length = 7, .wide = max_new % 2 } }, 5, 1, max_new, &t);
         expect_same(&want, &t, "the limit");
     }
     text t;
     const text want = plain(2, 1000, (wg_sampling)WG_SAMPLING(1, 0, 1, 0));
-    generate((setup){.draft = {.length = 7}}, 2, 1, 1000, &t);
+    generate((setup){ .draft = { .length = 7 } }, 2, 1, 1000, &t);
     expect_same(&want, &t, "the context");
     cr_assert(t.n == CONTEXT && t.finish == WG_FINISH_LENGTH);
-    generate((setup){.draft = {.length = 7}, .opt = {.max_tokens = 40}}, 2, 1, 2147483647, &t);
+    generate((setup){ .draft = { .length = 7 }, .opt = { .max_tokens = 40 } }, 2, 1, 2147483647, &t);
     cr_assert(t.n == 40 && memcmp(t.token, want.token, 40 * sizeof *t.token) == 0);
 }
 
 /* No row is spent on a node that cannot be emitted. */
 Test(engine, drafts_are_cut_to_the_room)
 {
-    bench b = start((setup){.draft = {.length = 7}, .rule = &reject});
+    bench b = start((setup){ .draft = { .length = 7 }, .rule = &reject });
     wg_seq *s = open_seq(&b, 0, 3);
     while (s->finish == WG_RUNNING) {
         const int room = wg_seq_room(s);
@@ -271,7 +273,7 @@ Test(engine, drafts_are_cut_to_the_room)
 Test(engine, probes_are_cut_to_the_room)
 {
     for (int length = 0; length <= 2; length++) {
-        bench b = start((setup){.draft = {.length = length, .probes = 40}, .rule = &match});
+        bench b = start((setup){ .draft = { .length = length, .probes = 40 }, .rule = &match });
         wg_seq *s = open_seq(&b, 0, 8);
         long probes = 0;
         while (s->finish == WG_RUNNING) {

@@ -9,7 +9,11 @@ enum { EOG = 99 };
 static bool is_eog(const void *user, int32_t token) { return token == *(const int *)user; }
 static const int eog = EOG;
 
-typedef struct fixture { wg_seq s; int32_t token[32]; uint8_t drafted[32]; } fixture;
+typedef struct fixture {
+    wg_seq s;
+    int32_t token[32];
+    uint8_t drafted[32];
+} fixture;
 
 static void start(fixture *f, int n, int limit)
 {

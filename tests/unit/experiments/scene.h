@@ -13,7 +13,10 @@
 #include "kernels/types.h"
 #include "tests/temp.h"
 
-typedef struct scene { temp t; char before[1024]; } scene;
+typedef struct scene {
+    temp t;
+    char before[1024];
+} scene;
 
 static inline void put(const char *file, const char *text) { file_write(file, text, strlen(text)); }
 

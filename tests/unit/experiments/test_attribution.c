@@ -19,11 +19,14 @@ static double real(const json_t *v, const char *key)
 
 Test(attribution, calibration_by_hand)
 {
-    static const wg_sample s[] = { { 0.9f, 1, true }, { 0.9f, 1, false }, { 0.2f, 1, false }, { 0.6f, 2, true }, { 0.1f, 2, false } };
+    static const wg_sample s[] = {
+        { 0.9f, 1, true }, { 0.9f, 1, false }, { 0.2f, 1, false }, { 0.6f, 2, true }, { 0.1f, 2, false }
+    };
     wg_samples all = { 0 };
     wg_error err;
     cr_assert_null(wg_reliability_json(&all));
-    for (int i = 0; i < 5; i++) cr_assert_eq(wg_samples_add(&all, (double)s[i].confidence, s[i].depth, s[i].came_true, &err), WG_OK);
+    for (int i = 0; i < 5; i++)
+        cr_assert_eq(wg_samples_add(&all, (double)s[i].confidence, s[i].depth, s[i].came_true, &err), WG_OK);
     json_t *v = wg_reliability_json(&all);
     /* pairs (kept, not): 0.9 ties 0.9, beats 0.2 and 0.1; 0.6 loses to 0.9, beats 0.2 and 0.1 */
     cr_assert_float_eq(real(v, "auc"), (0.5 + 1 + 1 + 0 + 1 + 1) / 6, 1e-12);
@@ -84,8 +87,10 @@ Test(attribution, of_a_run, .timeout = 60)
     static const wg_synth_shape draft = { "draft", "llama", 1, 32, 2, 1, 16, 32, 320, 64, 0, true };
     scene_make(&s);
     cr_assert_eq(wg_synth_write(&draft, WG_Q8_0, 2, "draft8.gguf", &err), WG_OK, "%s", err.text);
-    json_t *whole = run_into("out",
-        "{\"name\": \"t\", \"target\": {\"model\": \"target.gguf\", \"threads\": 1}, \"prompts\": {\"file\": \"prompts.jsonl\"},"
+    json_t *whole = run_into(
+        "out",
+        "{\"name\": \"t\", \"target\": {\"model\": \"target.gguf\", \"threads\": 1}, \"prompts\": {\"file\": "
+        "\"prompts.jsonl\"},"
         "\"trace\": \"probs\", \"max_tokens\": 24, \"sampling\": {\"temperature\": 1}, \"sweep\": {"
         "\"draft\": [{\"kind\": \"model\", \"model\": \"draft.gguf\", \"length\": 2},"
         "{\"kind\": \"model\", \"model\": \"draft8.gguf\", \"length\": 2}], \"verify.rule\": [\"match\", \"rejection\"]}}");
@@ -99,8 +104,8 @@ Test(attribution, of_a_run, .timeout = 60)
         cr_assert_float_eq(real(brief, "kept"), real(v[c], "kept"), 0);
         cr_assert_float_eq(real(v[c], "drafter_loss") + real(v[c], "rule_loss") + real(v[c], "kept"), 1, 1e-9);
         cr_assert_not(json_object_get(brief, "if"));
-        const json_t *q = json_object_get(json_object_get(brief, "calibration"), "q"), *path = json_object_get(json_object_get(
-            brief, "calibration"), "path");
+        const json_t *q = json_object_get(json_object_get(brief, "calibration"), "q"),
+                     *path = json_object_get(json_object_get(brief, "calibration"), "path");
         cr_assert_eq((long)real(q, "n"), (long)real(v[c], "nodes")); /* chains: one child a node */
         cr_assert_eq((long)real(path, "n"), (long)real(summary, "drafted"));
         double kept = 0;
@@ -113,10 +118,12 @@ Test(attribution, of_a_run, .timeout = 60)
     const json_t *others = json_object_get(v[0], "other_cells"), *quantised = NULL;
     size_t i;
     json_t *o;
-    json_array_foreach((json_t *)others, i, o) if (json_integer_value(json_object_get(o, "cell")) == 2) quantised = o;
+    json_array_foreach((json_t *)others, i, o)
+        if (json_integer_value(json_object_get(o, "cell")) == 2) quantised = o;
     cr_assert_not_null(quantised);
     cr_assert_float_eq(real(quantised, "p_variation"), 0, 0); /* the Prefix Law */
-    cr_assert(real(quantised, "q_variation") > 0 && real(quantised, "q_variation") < 0.05, "%g", real(quantised, "q_variation"));
+    cr_assert(real(quantised, "q_variation") > 0 && real(quantised, "q_variation") < 0.05, "%g",
+              real(quantised, "q_variation"));
     cr_assert_lt(fabs(real(quantised, "alpha") - real(quantised, "alpha_with_its_q")), real(quantised, "q_variation") + 1e-12);
     for (int c = 0; c < 4; c++) json_decref(v[c]);
     json_decref(whole);

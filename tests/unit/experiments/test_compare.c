@@ -130,7 +130,8 @@ static void conversations(const char *dir, double first, double second, int othe
                 const int said = i == 2 && turn ? other : 2;
                 fprintf(f,
                         "{\"arm\":\"%s\",\"cell\":%s,\"group\":0,\"prompt\":%d,\"turn\":%d,\"repeat\":0,\"id\":\"p%d\","
-                        "\"category\":\"c\",\"prompt_sha256\":\"h%d\",\"status\":\"ok\",\"prompt_tokens\":%d,\"tokens\":10,\"decode_ms\":%g,"
+                        "\"category\":\"c\",\"prompt_sha256\":\"h%d\",\"status\":\"ok\",\"prompt_tokens\":%d,\"tokens\":10,"
+                        "\"decode_ms\":%g,"
                         "\"output_sha256\":\"%064x\",\"ids\":[1,%d],\"speculative_decoding\":{\"num_spec_steps\":%d,"
                         "\"num_draft_tokens\":20,\"num_accepted_draft_tokens\":5}}\n",
                         base ? "baseline" : "cell", base ? "null" : "0", i, turn, i, i, 10 + 20 * turn, turn ? second : first,
@@ -235,13 +236,17 @@ Test(compare, cells_are_matched_by_what_they_sweep)
 /* A sweep of several grids: their cells one behind the other, each named by what its own grid sweeps. */
 Test(compare, cells_of_several_grids)
 {
-    static const char *const name[] = { "draft=ngram(k=2), temperature=0", "draft=ngram(k=2), temperature=1",
-                                        "draft=ngram(k=3), temperature=0", "draft=ngram(k=3), temperature=1", "model, match",
+    static const char *const name[] = { "draft=ngram(k=2), temperature=0",
+                                        "draft=ngram(k=2), temperature=1",
+                                        "draft=ngram(k=3), temperature=0",
+                                        "draft=ngram(k=3), temperature=1",
+                                        "model, match",
                                         "draft=synthetic, rule=greedy" };
     wg_error err;
     wg_run_reader *f;
     folder("a", 0, 4, 50, 3);
-    put("a/config.json", "{" BASE_CONFIG ", \"sweep\": [{\"sampling.temperature\": [0, 1], \"draft\": [{\"kind\": \"ngram\", "
+    put("a/config.json",
+        "{" BASE_CONFIG ", \"sweep\": [{\"sampling.temperature\": [0, 1], \"draft\": [{\"kind\": \"ngram\", "
         "\"k\": 2}, {\"kind\": \"ngram\", \"k\": 3}]}, {}, {\"draft\": [{\"kind\": \"synthetic\", \"k\": 2}], \"verify.rule\": "
         "[\"greedy\"]}]}");
     cr_assert_eq(wg_run_reader_open(&f, "a", &err), WG_OK, "%s", err.text);

@@ -18,7 +18,8 @@ static int three(const wg_drafter *d, const wg_seq *seq, wg_composite_stats *out
 static const wg_drafter_class class = { .name = "three", .composite_stats = three };
 
 /* A step that emitted `kept` draft tokens and one more. */
-static wg_composite_step step(wg_composite_totals *m, int kept, wg_composite_stats a, wg_composite_stats b, wg_composite_stats c)
+static wg_composite_step step(wg_composite_totals *m, int kept, wg_composite_stats a, wg_composite_stats b,
+                              wg_composite_stats c)
 {
     const wg_drafter d = { &class, NULL };
     uint8_t drafted[16] = { 0 };
@@ -33,7 +34,7 @@ Test(mixture, counts)
     wg_composite_totals m = { 0 }, twice = { 0 }, again;
     /* A's draft of 4 is taken and 3 are kept, of which B had 2; C had the first and no more. */
     wg_composite_step s = step(&m, 3, (wg_composite_stats){ "a", true, true, 4, 3 },
-                             (wg_composite_stats){ "b", true, false, 2, 2 }, (wg_composite_stats){ "c", true, false, 5, 1 });
+                               (wg_composite_stats){ "b", true, false, 2, 2 }, (wg_composite_stats){ "c", true, false, 5, 1 });
     cr_assert(s.n == 3 && s.taken == 0 && s.matched[0] == 3 && s.matched[1] == 2 && s.matched[2] == 1);
     /* B's is taken: nothing is kept, though A had the token that came instead and one more. C was not asked. */
     s = step(&m, 0, (wg_composite_stats){ "a", true, false, 4, 1 }, (wg_composite_stats){ "b", true, true, 2, 0 },

@@ -14,8 +14,7 @@ static void setup(void) { scene_make(&s); }
 static void teardown(void) { scene_remove(&s); }
 TestSuite(config, .init = setup, .fini = teardown);
 
-#define BASE \
-    "\"name\": \"t\", \"target\": {\"model\": \"target.gguf\"}, \"prompts\": {\"file\": \"prompts.jsonl\"}"
+#define BASE "\"name\": \"t\", \"target\": {\"model\": \"target.gguf\"}, \"prompts\": {\"file\": \"prompts.jsonl\"}"
 #define MODEL "{\"kind\": \"model\", \"model\": \"draft.gguf\", \"length\": %d}"
 
 static json_t *at(const wg_config *c, int cell, const char *key) { return json_object_get(c->cell[cell].swept, key); }
@@ -101,9 +100,14 @@ Test(config, a_sweep_may_be_several_grids)
                              "{\"kind\": \"ngram\", \"k\": 5}]},"
                              "{},"
                              "{\"verify.rule\": [\"match\", \"greedy\"], \"draft\": [{\"kind\": \"synthetic\"}]}]}");
-    static const struct { const char *kind, *rule; int k; double temperature; int group; } want[] = {
-        { "ngram", "rejection", 3, 0, 0 }, { "ngram", "rejection", 3, 1, 1 }, { "ngram", "rejection", 5, 0, 0 },
-        { "ngram", "rejection", 5, 1, 1 },  { "none", "rejection", 0, 1, 1 },   { "synthetic", "match", 4, 1, 1 },
+    static const struct {
+        const char *kind, *rule;
+        int k;
+        double temperature;
+        int group;
+    } want[] = {
+        { "ngram", "rejection", 3, 0, 0 },  { "ngram", "rejection", 3, 1, 1 }, { "ngram", "rejection", 5, 0, 0 },
+        { "ngram", "rejection", 5, 1, 1 },  { "none", "rejection", 0, 1, 1 },  { "synthetic", "match", 4, 1, 1 },
         { "synthetic", "greedy", 4, 1, 1 },
     };
     cr_assert_eq(c->n, 7);
@@ -130,13 +134,14 @@ Test(config, resolving_is_idempotent)
     static const char *const texts[] = {
         "{" BASE "}",
         "{" BASE ", \"draft\": {\"kind\": \"ngram\"}, \"sampling\": {\"temperature\": 1}, \"sweep\": "
-                 "{\"sampling.temperature\": [0, 1, 0.3]}}",
+        "{\"sampling.temperature\": [0, 1, 0.3]}}",
         "{" BASE ", \"sweep\": {\"draft\": [{\"kind\": \"ngram\"}, {\"kind\": \"none\"}], \"batch\": [1, 2]}}",
-        "{" BASE ", \"sweep\": {\"draft\": [{\"kind\": \"ngram\", \"k\": 8}, {\"kind\": \"ngram_cache\"}, {\"kind\": \"ngram\"}, "
-                 "{\"kind\": \"ngram\", \"k\": 3}]}}",
+        "{" BASE
+        ", \"sweep\": {\"draft\": [{\"kind\": \"ngram\", \"k\": 8}, {\"kind\": \"ngram_cache\"}, {\"kind\": \"ngram\"}, "
+        "{\"kind\": \"ngram\", \"k\": 3}]}}",
         "{" BASE ", \"draft\": {\"model\": \"draft.gguf\"}, \"sweep\": {\"draft.kind\": [\"model\"]}}",
         "{" BASE ", \"sweep\": [{\"draft\": [{\"kind\": \"ngram\"}]}, {}, {\"draft\": [{\"kind\": \"sam\"}], "
-                 "\"batch\": [1, 2]}]}",
+        "\"batch\": [1, 2]}]}",
         "{" BASE ", \"sweep\": [{}]}",
     };
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
@@ -184,9 +189,13 @@ Test(config, overrides_win_and_are_resolved)
 
 Test(config, which_cells_repeat_plain_decoding)
 {
-    static const struct { const char *rule; double temperature; bool lossless, repeats; } cases[] = {
-        { "match", 0, true, true }, { "match", 1, true, true }, { "rejection", 0, true, true }, { "rejection", 1, true, false },
-        { "greedy", 0, true, true }, { "greedy", 1, false, false },
+    static const struct {
+        const char *rule;
+        double temperature;
+        bool lossless, repeats;
+    } cases[] = {
+        { "match", 0, true, true },      { "match", 1, true, true },  { "rejection", 0, true, true },
+        { "rejection", 1, true, false }, { "greedy", 0, true, true }, { "greedy", 1, false, false },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char text[512];
@@ -284,7 +293,9 @@ Test(config, a_named_part_is_its_object)
 /* What a --set says of a part is the --set's mistake; what a part says that a --set named is the part's. */
 Test(config, a_mistake_is_the_parts_or_the_sets)
 {
-    static const struct { const char *target, *set, *want; } cases[] = {
+    static const struct {
+        const char *target, *set, *want;
+    } cases[] = {
         { "\"@models/tiny\"", "target.threads=-1", "--set target.threads=-1: target.threads: expected" },
         { "{\"model\": \"x\"}", "target=@models/other", "models/other.json:3:3: unknown key \"threds\"" },
         { "\"@models/other\"", "target={\"model\": 7}", "--set target={\"model\": 7}: target.model: expected" },

@@ -74,7 +74,7 @@ Test(conversation, an_answer_ends_once)
 /* ---- runs */
 
 #define CONFIG(more)                                                                                                           \
-    "{\"name\": \"t\", \"target\": {\"model\": \"target.gguf\", \"threads\": 1},"                                             \
+    "{\"name\": \"t\", \"target\": {\"model\": \"target.gguf\", \"threads\": 1},"                                              \
     "\"draft\": {\"kind\": \"model\", \"model\": \"draft.gguf\", \"length\": 3}, \"repeats\": 2," more "}"
 #define PROMPTS(more) "\"prompts\": {\"file\": \"prompts.jsonl\" " more "}"
 #define SWEPT "\"sweep\": {\"verify.rule\": [\"match\", \"rejection\"]}, \"sampling\": {\"temperature\": 0.8}"
@@ -120,7 +120,8 @@ static const json_t *line_of(const json_t *all, int cell, int prompt, int turn, 
     size_t i;
     json_t *v;
     json_array_foreach((json_t *)all, i, v)
-        if (whole(v, "cell") == cell && whole(v, "prompt") == prompt && whole(v, "turn") == turn && whole(v, "repeat") == repeat)
+        if (whole(v, "cell") == cell && whole(v, "prompt") == prompt && whole(v, "turn") == turn &&
+            whole(v, "repeat") == repeat)
             return v;
     return NULL;
 }
@@ -152,7 +153,8 @@ Test(conversation, a_line_for_every_turn)
         char out[8], file[32], text[600];
         snprintf(out, sizeof out, "out%d", batch);
         snprintf(file, sizeof file, "out%d/requests.jsonl", batch);
-        snprintf(text, sizeof text, CONFIG("\"batch\": %d, \"trace\": \"steps\", \"max_tokens\": 9, " PROMPTS(", \"turns\": \"all\"") "," SWEPT),
+        snprintf(text, sizeof text,
+                 CONFIG("\"batch\": %d, \"trace\": \"steps\", \"max_tokens\": 9, " PROMPTS(", \"turns\": \"all\"") "," SWEPT),
                  batch);
         json_t *sum = run(text, out), *all = texts[batch / 2] = lines(file);
         check_lines(all, 2);
@@ -242,12 +244,13 @@ static double sum_of(const double *v, int n)
  * turn which does not fit left out. */
 Test(conversation, exact_rounds_are_the_runs)
 {
-    static const char *const text =
-        CONFIG("\"max_tokens\": 9, \"sampling\": {\"temperature\": 0}, " PROMPTS(", \"turns\": \"all\"") ", \"sweep\": "
-               "{\"draft\": [{\"kind\": \"ngram\", \"k\": 3, \"n_min\": 1}, "
-               "{\"kind\": \"model\", \"model\": \"target.gguf\", \"length\": 3}]}");
-    put("prompts.jsonl", "{\"id\": \"three\", \"turns\": [\"The cat\", \" sat\", \" down\"]}\n"
-                         "{\"id\": \"much\", \"turns\": [\"abab\", \"0123456789012345678901234567890123456789012345678901\"]}\n");
+    static const char *const text = CONFIG("\"max_tokens\": 9, \"sampling\": {\"temperature\": 0}, " PROMPTS(
+        ", \"turns\": \"all\"") ", \"sweep\": "
+                                "{\"draft\": [{\"kind\": \"ngram\", \"k\": 3, \"n_min\": 1}, "
+                                "{\"kind\": \"model\", \"model\": \"target.gguf\", \"length\": 3}]}");
+    put("prompts.jsonl",
+        "{\"id\": \"three\", \"turns\": [\"The cat\", \" sat\", \" down\"]}\n"
+        "{\"id\": \"much\", \"turns\": [\"abab\", \"0123456789012345678901234567890123456789012345678901\"]}\n");
     json_t *sum = run(text, "out"), *all = lines("out/requests.jsonl"), *v;
     wg_config *c = config_of(text);
     wg_exact_shape shape;
@@ -301,9 +304,11 @@ Test(conversation, first_turns_are_what_they_were)
 /* A turn that does not fit fails by its number and takes the later ones along; the earlier ones count. */
 Test(conversation, a_turn_that_does_not_fit)
 {
-    put("prompts.jsonl", "{\"id\": \"much\", \"turns\": [\"abcd\", \"0123456789012345678901234567890123456789012345678901\", \"ef\"]}\n"
-                         "{\"id\": \"little\", \"turns\": [\"ab\", \"cd\", \"ef\"]}\n");
-    json_t *sum = run(CONFIG("\"batch\": 2, \"max_tokens\": 9, " PROMPTS(", \"turns\": 3") ", \"verify\": {\"rule\": \"match\"}"), "out");
+    put("prompts.jsonl",
+        "{\"id\": \"much\", \"turns\": [\"abcd\", \"0123456789012345678901234567890123456789012345678901\", \"ef\"]}\n"
+        "{\"id\": \"little\", \"turns\": [\"ab\", \"cd\", \"ef\"]}\n");
+    json_t *sum =
+        run(CONFIG("\"batch\": 2, \"max_tokens\": 9, " PROMPTS(", \"turns\": 3") ", \"verify\": {\"rule\": \"match\"}"), "out");
     json_t *all = lines("out/requests.jsonl");
     cr_assert_eq(json_array_size(all), 2 * 6 * 2);
     cr_assert_str_eq(word(line_of(all, 0, 0, 0, 1), "status"), "ok");
@@ -332,7 +337,8 @@ Test(conversation, traces_and_pages)
         cr_assert_eq(wg_replay_open(&r, t, c, -1, &err), WG_OK, "%s", err.text);
         wg_replayed replayed = { .rule = r->rule.class, .options = r->rule.options };
         cr_assert_eq(wg_replay_all(r, &replayed, 1, &err), WG_OK, "%s", err.text);
-        cr_assert(replayed.rounds > 0 && replayed.same == replayed.rounds, "cell %d: %ld of %ld", c, replayed.same, replayed.rounds);
+        cr_assert(replayed.rounds > 0 && replayed.same == replayed.rounds, "cell %d: %ld of %ld", c, replayed.same,
+                  replayed.rounds);
         cr_assert_eq(replayed.prompts, 3);
         wg_replayed_free(&replayed);
         wg_replay_close(r);
@@ -342,8 +348,9 @@ Test(conversation, traces_and_pages)
     cr_assert_eq(wg_cmd_report(2, report), 0);
     char *page = file_read("out/report.html", NULL);
     const char *at = page;
-    static const char *const order[] = { "<h3>three</h3>", "turn 1: ", "The cat", "turn 2: ", " sat", "turn 3: ", " down",
-                                         "<h3>one</h3>", "abab", "<h3>two</h3>", "A dog", "turn 2: ", " ran" };
+    static const char *const order[] = { "<h3>three</h3>", "turn 1: ", "The cat",      "turn 2: ", " sat",
+                                         "turn 3: ",       " down",    "<h3>one</h3>", "abab",     "<h3>two</h3>",
+                                         "A dog",          "turn 2: ", " ran" };
     for (size_t i = 0; i < sizeof order / sizeof *order; i++) {
         at = strstr(at, order[i]);
         cr_assert_not_null(at, "%s", order[i]);

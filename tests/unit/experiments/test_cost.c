@@ -34,8 +34,8 @@ Test(cost, recovers_what_timings_were_made_from)
     for (int rows = 1; rows <= 64; rows++)
         for (int context = 32; context <= 500; context += 117)
             for (int sequences = 1; sequences <= rows; sequences += 7)
-                cr_assert_float_eq(wg_cost_pass(&c, rows, context, sequences), truth(rows, context, sequences), 1e-9, "%d %d %d",
-                                   rows, context, sequences);
+                cr_assert_float_eq(wg_cost_pass(&c, rows, context, sequences), truth(rows, context, sequences), 1e-9,
+                                   "%d %d %d", rows, context, sequences);
     cr_assert_float_eq(c.error, 0.01, 1e-12);
 }
 
@@ -83,7 +83,8 @@ Test(cost, predicts_the_formula)
     cr_assert_float_eq(p.speedup, tau / (gamma * c + 1), 1e-12);
     cr_assert_float_eq(log(p.hi / p.speedup), WG_COST_MODEL_ERROR, 1e-12);
     cr_assert_float_eq(log(p.speedup / p.lo), WG_COST_MODEL_ERROR, 1e-12);
-    const double errors = pow(0.1 * 0.2 / 1.2, 2) + pow(0.1 / 1.2, 2) + pow(0.1, 2); /* draft and pass of a step; a plain pass */
+    const double errors =
+        pow(0.1 * 0.2 / 1.2, 2) + pow(0.1 / 1.2, 2) + pow(0.1, 2); /* draft and pass of a step; a plain pass */
     cr_assert_float_eq(log(q.hi / q.speedup), hypot(WG_COST_MODEL_ERROR, log(1 + sqrt(errors))), 1e-12);
     cr_assert_eq(q.speedup, p.speedup);
 }
@@ -113,8 +114,8 @@ Test(cost, measures_and_leaves_no_trace, .init = setup, .fini = teardown)
     static const int asked[][3] = { { 1, 0, 1 }, { 5, 20, 1 }, { 64, 1000, 4 }, { 9, 40, 200 } };
     wg_error err;
     wg_target *t;
-    cr_assert_eq(wg_target_open(&t, "target.gguf", &(wg_target_options){ .threads = 1, .model = { .kv_type = 1 } }, &err), WG_OK, "%s",
-                 err.text);
+    cr_assert_eq(wg_target_open(&t, "target.gguf", &(wg_target_options){ .threads = 1, .model = { .kv_type = 1 } }, &err),
+                 WG_OK, "%s", err.text);
     t->lm->space = 3;
     const size_t before = wg_mem_read().live_blocks;
     for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {

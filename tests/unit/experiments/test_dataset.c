@@ -84,8 +84,13 @@ static const char talks[] = "{\"prompt\": \"one\"}\n"
 /* How many turns are asked, how questions are numbered through, and what tells conversations apart. */
 Test(dataset, turns)
 {
-    static const struct { int turns, want[3], most, questions; } cases[] = {
-        { 0, { 1, 3, 2 }, 3, 6 }, { 1, { 1, 1, 1 }, 1, 3 }, { 2, { 1, 2, 2 }, 2, 5 }, { 9, { 1, 3, 2 }, 3, 6 },
+    static const struct {
+        int turns, want[3], most, questions;
+    } cases[] = {
+        { 0, { 1, 3, 2 }, 3, 6 },
+        { 1, { 1, 1, 1 }, 1, 3 },
+        { 2, { 1, 2, 2 }, 2, 5 },
+        { 9, { 1, 3, 2 }, 3, 6 },
     };
     wg_error err;
     char whole[WG_SHA256_HEX], one[WG_SHA256_HEX], text[WG_SHA256_HEX];
@@ -127,8 +132,13 @@ static wg_dataset *open_with(const wg_dataset_options *o)
     wg_error err;
     wg_dataset *d = NULL;
     for (int i = 0; i < 12; i++)
-        snprintf(text + strlen(text), sizeof text - strlen(text), "{\"id\": %d, \"category\": \"%s\", \"prompt\": \"p\u00e4%d\"}\n",
-                 i, i % 4 == 0 ? "a" : i % 4 == 1 ? "b" : i % 4 == 2 ? "c" : "d", i);
+        snprintf(text + strlen(text), sizeof text - strlen(text),
+                 "{\"id\": %d, \"category\": \"%s\", \"prompt\": \"p\u00e4%d\"}\n", i,
+                 i % 4 == 0   ? "a"
+                 : i % 4 == 1 ? "b"
+                 : i % 4 == 2 ? "c"
+                              : "d",
+                 i);
     file_write(temp_at(&t, "p.jsonl"), text, strlen(text));
     cr_assert_eq(wg_dataset_open(&d, temp_at(&t, "p.jsonl"), o, &err), WG_OK, "%s", err.text);
     return d;
@@ -142,7 +152,10 @@ static void ids(const wg_dataset *d, char *out)
 
 Test(dataset, slices)
 {
-    static const struct { wg_dataset_options o; const char *want; } cases[] = {
+    static const struct {
+        wg_dataset_options o;
+        const char *want;
+    } cases[] = {
         { { .per_category = 1 }, "a0 b1 c2 d3 " },
         { { .per_category = 2, .limit = 5 }, "a0 b1 c2 d3 a4 " },
         { { .merge = "ab=a|b;rest=d", .per_category = 2 }, "ab0 ab1 c2 rest3 c6 rest7 " },
@@ -180,21 +193,26 @@ Test(dataset, merge_must_have_its_form)
         wg_error err;
         wg_dataset *d = NULL;
         file_write(temp_at(&t, "p.jsonl"), three, strlen(three));
-        cr_assert_eq(wg_dataset_open(&d, temp_at(&t, "p.jsonl"), &(wg_dataset_options){ .merge = bad[i] }, &err), WG_EINVAL, "%s", bad[i]);
+        cr_assert_eq(wg_dataset_open(&d, temp_at(&t, "p.jsonl"), &(wg_dataset_options){ .merge = bad[i] }, &err), WG_EINVAL,
+                     "%s", bad[i]);
         cr_assert(strstr(err.text, "expected new names of categories"), "%s", err.text);
     }
 }
 
 Test(dataset, bad_lines_have_their_place)
 {
-    static const struct { const char *text; wg_status status; const char *says; } cases[] = {
+    static const struct {
+        const char *text;
+        wg_status status;
+        const char *says;
+    } cases[] = {
         { "", WG_EINVAL, "p.jsonl: no prompts" },
         { "\n\n", WG_EINVAL, "p.jsonl: no prompts" },
         { "{\"prompt\": \"a\"}\n{\"prompt\": \"\"}\n", WG_EFORMAT, "p.jsonl:2: \"prompt\" is empty" },
         { "{\"prompt\": \"a\"}\n\nnonsense\n", WG_EFORMAT, "p.jsonl:3:" },
         { "{\"prompt\": \"a\"\n}\n", WG_EFORMAT, "p.jsonl:1:" },
         { "[\"a\"]\n", WG_EFORMAT, "p.jsonl:1: expected a JSON object" },
-        { "{\"text\": \"a\"}\n", WG_EFORMAT, 
+        { "{\"text\": \"a\"}\n", WG_EFORMAT,
           "p.jsonl:1: expected a key \"prompt\" or \"question\" (text) or \"turns\" (a list of texts)" },
         { "{\"prompt\": 5}\n", WG_EFORMAT, "p.jsonl:1: \"prompt\" must be text" },
         { "{\"turns\": []}\n", WG_EFORMAT, "p.jsonl:1: \"turns\" must be a list of texts" },

@@ -90,12 +90,28 @@ Test(efficiency, events)
 static const wg_pass_cost demand = { .weight_bytes = 2e9, .slot_bytes = 1e6, .row_macs = 1e9, .key_macs = 2e6 };
 static const wg_roofline peaks = { .bytes = 14e9, .macs = 100e9 };
 static const wg_run_work own = {
-    .pass_stats = { .passes = 10, .rows = 40, .cached = 1000, .seen = 5000, .seen_rejected = 1500, .held = 1600, .unused = 100,
-              .dropped = 60 },
-    .passes = 20, .forward = 3, .decode = 4, .joules = 50, .tokens = 25, .accepted = 5, .drafted = 15,
+    .pass_stats = { .passes = 10,
+                    .rows = 40,
+                    .cached = 1000,
+                    .seen = 5000,
+                    .seen_rejected = 1500,
+                    .held = 1600,
+                    .unused = 100,
+                    .dropped = 60 },
+    .passes = 20,
+    .forward = 3,
+    .decode = 4,
+    .joules = 50,
+    .tokens = 25,
+    .accepted = 5,
+    .drafted = 15,
 };
-static const wg_run_work base = { .pass_stats = { .passes = 25, .rows = 25, .cached = 1000, .seen = 1025 }, .passes = 25, .forward = 6,
-                                .decode = 6.25, .joules = 100, .tokens = 25 };
+static const wg_run_work base = { .pass_stats = { .passes = 25, .rows = 25, .cached = 1000, .seen = 1025 },
+                                  .passes = 25,
+                                  .forward = 6,
+                                  .decode = 6.25,
+                                  .joules = 100,
+                                  .tokens = 25 };
 
 Test(efficiency, arithmetic)
 {
@@ -169,8 +185,8 @@ Test(efficiency, demand_and_peaks_of_a_model, .init = setup, .fini = teardown)
     cr_assert_eq(wg_pass_cost_of(t->model, WG_KV_Q8).slot_bytes, 2 * 2 * (16 + sizeof(float))); /* one head, one scale */
     cr_assert_eq(wg_roofline_measure(&p, t, &err), WG_OK, "%s", err.text);
     cr_assert(p.bytes > 1e6 && p.macs > 1e6, "%g %g", p.bytes, p.macs);
-    json_t *groups = json_pack("[{s:i, s:o, s:o}, {s:i}]", "group", 3, "demand", wg_pass_cost_json(&d), "machine", wg_roofline_json(&p),
-                               "group", 4);
+    json_t *groups = json_pack("[{s:i, s:o, s:o}, {s:i}]", "group", 3, "demand", wg_pass_cost_json(&d), "machine",
+                               wg_roofline_json(&p), "group", 4);
     wg_machine_of(groups, 3, &again, &back);
     cr_assert_float_eq(back.bytes, p.bytes, 1e-9 * p.bytes);
     cr_assert_float_eq(back.macs, p.macs, 1e-9 * p.macs);

@@ -15,7 +15,9 @@
 enum { V = 3, DEPTH = 2, TEXTS = 1 + V + V * V };
 
 /* Tables by text: number 0 is the empty one, text t and then x is V t + 1 + x. */
-typedef struct tables { double p[TEXTS][V], q[TEXTS][V]; } tables;
+typedef struct tables {
+    double p[TEXTS][V], q[TEXTS][V];
+} tables;
 
 static double uniform(int c, int at, int x, int which)
 {
@@ -28,7 +30,8 @@ static void make_tables(tables *t, int c)
     for (int at = 0; at < TEXTS; at++)
         for (int which = 0; which < 2; which++) {
             double *row = which ? t->q[at] : t->p[at], sum = 0;
-            for (int x = 0; x < V; x++) sum += row[x] = pow(uniform(c, at, x, which), 1 + c % 3) + (c % 5 == 0 && x == 1 ? 0 : 1e-3);
+            for (int x = 0; x < V; x++)
+                sum += row[x] = pow(uniform(c, at, x, which), 1 + c % 3) + (c % 5 == 0 && x == 1 ? 0 : 1e-3);
             for (int x = 0; x < V; x++) row[x] /= sum;
         }
 }
@@ -58,8 +61,10 @@ static int child_of(wg_exact_form form, const wg_tree *t, int node, int k, const
 static wg_sibling_law law_of(wg_exact_form form)
 {
     const char *law = wg_exact_rules[form].law;
-    return !strcmp(law, "iid") ? WG_LAW_IID : !strcmp(law, "fixed") ? WG_LAW_FIXED : !strcmp(law, "coupled") ? WG_LAW_COUPLED
-                                                                                                             : WG_LAW_WITHOUT_REPLACEMENT;
+    return !strcmp(law, "iid")       ? WG_LAW_IID
+           : !strcmp(law, "fixed")   ? WG_LAW_FIXED
+           : !strcmp(law, "coupled") ? WG_LAW_COUPLED
+                                     : WG_LAW_WITHOUT_REPLACEMENT;
 }
 
 static const wg_verifier_class *rule_of(wg_exact_form form)
@@ -217,11 +222,14 @@ Test(exact, agrees_with_simulation, .timeout = 240)
     wg_error err;
     scene s;
     scene_make(&s);
-    snprintf(text, sizeof text,
-             "{\"name\": \"t\", \"seed\": 3, \"target\": {\"model\": \"%s/models/wager-story-11m-q8_0.gguf\", \"threads\": 1, \"kv_type\": \"q8\"},"
-             "\"prompts\": {\"file\": \"%s/configs/prompts/quickstart.jsonl\", \"limit\": 20}, \"max_tokens\": 40, \"repeats\": 3,"
-             "\"sampling\": {\"temperature\": 0.8}, \"sweep\": {\"verify.rule\": [\"rejection\", \"match\", \"block\"]},"
-             "\"draft\": {\"kind\": \"model\", \"model\": \"%s/models/wager-story-1m-q8_0.gguf\", \"length\": 4}}", root, root, root);
+    snprintf(
+        text, sizeof text,
+        "{\"name\": \"t\", \"seed\": 3, \"target\": {\"model\": \"%s/models/wager-story-11m-q8_0.gguf\", \"threads\": 1, "
+        "\"kv_type\": \"q8\"},"
+        "\"prompts\": {\"file\": \"%s/configs/prompts/quickstart.jsonl\", \"limit\": 20}, \"max_tokens\": 40, \"repeats\": 3,"
+        "\"sampling\": {\"temperature\": 0.8}, \"sweep\": {\"verify.rule\": [\"rejection\", \"match\", \"block\"]},"
+        "\"draft\": {\"kind\": \"model\", \"model\": \"%s/models/wager-story-1m-q8_0.gguf\", \"length\": 4}}",
+        root, root, root);
     for (int trees = 0; trees < 2; trees++) {
         if (trees) {
             char *sweep = strstr(text, "\"rejection\", \"match\", \"block\""), *length = strstr(text, "\"length\": 4}");

@@ -10,8 +10,8 @@ static void setup(void) { scene_make(&s); }
 static void teardown(void) { scene_remove(&s); }
 TestSuite(files, .init = setup, .fini = teardown);
 
-#define WITH(draft)                                                                                                \
-    "{\"name\": \"t\", \"target\": {\"model\": \"target.gguf\"}, \"prompts\": {\"file\": \"prompts.jsonl\"}, " \
+#define WITH(draft)                                                                                                            \
+    "{\"name\": \"t\", \"target\": {\"model\": \"target.gguf\"}, \"prompts\": {\"file\": \"prompts.jsonl\"}, "                 \
     "\"draft\": " draft "}"
 
 static json_t *files_of(const char *text)
@@ -24,7 +24,9 @@ static json_t *files_of(const char *text)
 
 Test(files, every_place_that_names_one)
 {
-    static const struct { const char *draft, *file[4]; } cases[] = {
+    static const struct {
+        const char *draft, *file[4];
+    } cases[] = {
         { "{\"kind\": \"none\"}", { NULL } },
         { "{\"kind\": \"ngram\"}", { NULL } },
         { "{\"kind\": \"model\", \"model\": \"draft.gguf\"}", { "draft.gguf" } },

@@ -60,7 +60,8 @@ Test(forecast, the_reader_sees_what_drafting_meets)
     wg_fit_reader r;
     wg_fit fit;
     wg_drafter_choice choice;
-    cr_assert_eq(wg_target_open(&t, "target.gguf", &(wg_target_options){ .threads = 1, .model = { .kv_type = 1 } }, &err), WG_OK);
+    cr_assert_eq(wg_target_open(&t, "target.gguf", &(wg_target_options){ .threads = 1, .model = { .kv_type = 1 } }, &err),
+                 WG_OK);
     wg_engine_parts parts = wg_target_engine_parts(t);
     parts.drafter = &wg_drafter_none;
     parts.verifier = &wg_verifier_match;

@@ -14,9 +14,10 @@ static scene s;
 static void setup(void)
 {
     scene_make(&s);
-    put("prompts.jsonl", "{\"id\": \"a\", \"prompt\": \"The cat sat\"}\n{\"id\": \"b\", \"prompt\": \"abababab\"}\n"
-                         "{\"id\": \"long\", \"prompt\": \"01234567890123456789012345678901234567890123456789012345678901234567\"}\n"
-                         "{\"id\": \"c\", \"turns\": [\"Once upon\", \"and then\"]}\n{\"id\": \"d\", \"prompt\": \"A dog ran\"}\n");
+    put("prompts.jsonl",
+        "{\"id\": \"a\", \"prompt\": \"The cat sat\"}\n{\"id\": \"b\", \"prompt\": \"abababab\"}\n"
+        "{\"id\": \"long\", \"prompt\": \"01234567890123456789012345678901234567890123456789012345678901234567\"}\n"
+        "{\"id\": \"c\", \"turns\": [\"Once upon\", \"and then\"]}\n{\"id\": \"d\", \"prompt\": \"A dog ran\"}\n");
 }
 
 /* list.json: some of the vocabulary, for a draft model that is pruned to it. */
@@ -36,10 +37,11 @@ static void teardown(void) { scene_remove(&s); }
 TestSuite(merge, .init = setup, .fini = teardown, .timeout = 240);
 
 /* Two groups, a prompt that fails, one of two turns, two repeats; `more` adds to it. */
-#define CONFIG(more)                                                                                                         \
-    "{\"name\": \"t\", \"target\": {\"model\": \"target.gguf\", \"threads\": 1}, " \
-    "\"prompts\": {\"file\": \"prompts.jsonl\", \"turns\": \"all\"},"                                                       \
-    "\"draft\": {\"kind\": \"model\", \"model\": \"draft.gguf\", \"length\": 3}, \"max_tokens\": 10, \"repeats\": 2, " more "}"
+#define CONFIG(more)                                                                                                           \
+    "{\"name\": \"t\", \"target\": {\"model\": \"target.gguf\", \"threads\": 1}, "                                             \
+    "\"prompts\": {\"file\": \"prompts.jsonl\", \"turns\": \"all\"},"                                                          \
+    "\"draft\": {\"kind\": \"model\", \"model\": \"draft.gguf\", \"length\": 3}, \"max_tokens\": 10, \"repeats\": 2, " more    \
+    "}"
 #define SWEPT "\"trace\": \"steps\", \"sweep\": {\"sampling.temperature\": [0, 1], \"verify.rule\": [\"match\", \"rejection\"]}"
 
 static void run(const char *out, wg_shard shard)
@@ -147,8 +149,9 @@ static void refused(int n, const char *a, const char *b, const char *c, const ch
 /* No run makes such shards. */
 static void traced_by_hand(void)
 {
-    static const char *const files[] = { "p1/config.json", "p2/config.json", "p3/config.json" },
-                      *const machines[] = { "p1/machine.json", "p2/machine.json", "p3/machine.json" };
+    static const char *const files[] = { "p1/config.json", "p2/config.json", "p3/config.json" }, *const machines[] = {
+        "p1/machine.json", "p2/machine.json", "p3/machine.json"
+    };
     char sha[WG_SHA256_HEX + 2];
     wg_config *c = NULL;
     for (int i = 0; i < 3; i++) edit(files[i], "trace", "\"probs\"");
@@ -244,7 +247,11 @@ Test(merge, refuses_another_side_file)
 #define ARRAY "SLURM_ARRAY_TASK_"
 Test(merge, environments)
 {
-    static const struct { const char *var[8]; int index, count; const char *from; } cases[] = {
+    static const struct {
+        const char *var[8];
+        int index, count;
+        const char *from;
+    } cases[] = {
         { { NULL }, 0, 0, NULL },
         { { ARRAY "ID", "7", ARRAY "COUNT", "4", ARRAY "MIN", "5", NULL }, 3, 4, ARRAY "ID" },
         { { ARRAY "ID", "9", ARRAY "COUNT", "4", ARRAY "MIN", "3", ARRAY "STEP", "3" }, 3, 4, ARRAY "ID" },
@@ -255,9 +262,10 @@ Test(merge, environments)
         { { "SLURM_PROCID", "0", "SLURM_NTASKS", "8", NULL }, 0, 0, NULL }, /* the script of a job, not one of its tasks */
         { { ARRAY "ID", "9", ARRAY "COUNT", "4", NULL }, -1, 0, NULL },
     };
-    static const char *const all[] = { ARRAY "ID", ARRAY "COUNT", ARRAY "MIN", ARRAY "STEP", "OMPI_COMM_WORLD_RANK",
-                                       "OMPI_COMM_WORLD_SIZE", "PMI_RANK", "PMI_SIZE", "SLURM_PROCID", "SLURM_NTASKS",
-                                       "SLURM_STEP_NUM_TASKS" };
+    static const char *const all[] = {
+        ARRAY "ID", ARRAY "COUNT", ARRAY "MIN",    ARRAY "STEP",   "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
+        "PMI_RANK", "PMI_SIZE",    "SLURM_PROCID", "SLURM_NTASKS", "SLURM_STEP_NUM_TASKS"
+    };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         wg_shard shard;
         wg_error err;
@@ -275,7 +283,8 @@ Test(merge, environments)
 
 Test(merge, shards_are_written_as_i_of_n)
 {
-    static const char *const bad[] = { "", "3", "0/4", "5/4", "1/0", "1/4x", "a/b", "-1/4", "1/200000", "1/20000000000", "99999999999/3" };
+    static const char *const bad[] = { "",    "3",    "0/4",      "5/4",           "1/0",          "1/4x",
+                                       "a/b", "-1/4", "1/200000", "1/20000000000", "99999999999/3" };
     wg_shard shard;
     wg_error err;
     char text[WG_SHARD_TEXT];

@@ -21,15 +21,15 @@ static const char *const check_names[] = { "nothing", "LAW", "ADDRESS", "PATH", 
 
 typedef enum mistake {
     NONE,
-    SHARED_NOISE,       /* the corrected token races on the times that chose the draft (vLLM #54282) */
-    SHARED_ADDRESS,     /* the accept decision sits on the draft's own address */
-    RAW_Q,              /* q from before the sampler chain: flatter than what was drawn from (HF #47932) */
-    GREEDY_AS_SAMPLED,  /* a ranked draft judged by its q row (HF #32867) */
-    LESS_OR_EQUAL,      /* u <= p/q with a 24-bit u that can be 0 */
-    NAN_RESIDUAL,       /* divides by the residual's mass, and finds no token (Sequoia) */
-    NEXT_FROM_P,        /* the corrected token from p */
-    CLAMPED_Q,          /* q + 1e-10 against division by zero (DeepSpec) */
-    ACCEPT_BY_ARGMAX,   /* keeps what p likes best (ssd on a cache miss) */
+    SHARED_NOISE,      /* the corrected token races on the times that chose the draft (vLLM #54282) */
+    SHARED_ADDRESS,    /* the accept decision sits on the draft's own address */
+    RAW_Q,             /* q from before the sampler chain: flatter than what was drawn from (HF #47932) */
+    GREEDY_AS_SAMPLED, /* a ranked draft judged by its q row (HF #32867) */
+    LESS_OR_EQUAL,     /* u <= p/q with a 24-bit u that can be 0 */
+    NAN_RESIDUAL,      /* divides by the residual's mass, and finds no token (Sequoia) */
+    NEXT_FROM_P,       /* the corrected token from p */
+    CLAMPED_Q,         /* q + 1e-10 against division by zero (DeepSpec) */
+    ACCEPT_BY_ARGMAX,  /* keeps what p likes best (ssd on a cache miss) */
 } mistake;
 
 /* The row of q that the mistake believes in: the drawn one, flattened. */
@@ -62,8 +62,8 @@ static bool keep(mistake m, const wg_chance *c, int node, double p, double q)
     return wg_chance_ratio(c, m == SHARED_ADDRESS ? WG_DRAW_DRAFT : WG_DRAW_ACCEPT, node, p, q);
 }
 
-static void token_wise(const void *opt, const wg_tree *t, wg_rows *p, wg_rows *q, const wg_chance *c,
-                 wg_workspace *work, wg_path *out)
+static void token_wise(const void *opt, const wg_tree *t, wg_rows *p, wg_rows *q, const wg_chance *c, wg_workspace *work,
+                       wg_path *out)
 {
     (void)work;
     const mistake m = *(const mistake *)opt;
@@ -101,8 +101,8 @@ static double excess(wg_rows *p, wg_rows *q, int i, int qrow, double r, double *
     return mass;
 }
 
-static void block(const void *opt, const wg_tree *t, wg_rows *p, wg_rows *q, const wg_chance *c,
-                 wg_workspace *work, wg_path *out)
+static void block(const void *opt, const wg_tree *t, wg_rows *p, wg_rows *q, const wg_chance *c, wg_workspace *work,
+                  wg_path *out)
 {
     (void)work;
     const block_mistake m = *(const block_mistake *)opt;
@@ -131,8 +131,7 @@ static void block(const void *opt, const wg_tree *t, wg_rows *p, wg_rows *q, con
 typedef enum sibling_mistake { SIBLINGS_RIGHT, DUPLICATES_COUNT_TWICE, REST_NOT_EXCLUDED } sibling_mistake;
 
 /* topk's rule at the root alone. */
-static void set(const void *opt, const wg_tree *t, wg_rows *p, wg_rows *q, const wg_chance *c,
-                 wg_workspace *work, wg_path *out)
+static void set(const void *opt, const wg_tree *t, wg_rows *p, wg_rows *q, const wg_chance *c, wg_workspace *work, wg_path *out)
 {
     (void)work;
     const sibling_mistake m = *(const sibling_mistake *)opt;
@@ -160,8 +159,8 @@ static void set(const void *opt, const wg_tree *t, wg_rows *p, wg_rows *q, const
 /* A rule of the house under a law that it does not check: the tree says another one. */
 static const wg_verifier_class *lied_to;
 static wg_sibling_law lie;
-static void deceived(const void *opt, const wg_tree *t, wg_rows *p, wg_rows *q, const wg_chance *c,
-                 wg_workspace *work, wg_path *out)
+static void deceived(const void *opt, const wg_tree *t, wg_rows *p, wg_rows *q, const wg_chance *c, wg_workspace *work,
+                     wg_path *out)
 {
     wg_tree other = *t;
     other.law = lie;
@@ -170,8 +169,8 @@ static void deceived(const void *opt, const wg_tree *t, wg_rows *p, wg_rows *q, 
 
 /* Keeps what the target would say, wherever a pass has scored it: also the rows that only the drafter is to see. Its law is the
  * target's; what breaks is the engine's word that a probe is neither kept nor counted. */
-static void keeps_probes(const void *opt, const wg_tree *t, wg_rows *p, wg_rows *q, const wg_chance *c,
-                 wg_workspace *work, wg_path *out)
+static void keeps_probes(const void *opt, const wg_tree *t, wg_rows *p, wg_rows *q, const wg_chance *c, wg_workspace *work,
+                         wg_path *out)
 {
     (void)work;
     const bool mutated = *(const int *)opt;
@@ -186,8 +185,8 @@ static void keeps_probes(const void *opt, const wg_tree *t, wg_rows *p, wg_rows 
 }
 
 /* Spreads its choice over the rows of the whole pass: reads what is nobody's p. */
-static void reads_probes(const void *opt, const wg_tree *t, wg_rows *p, wg_rows *q, const wg_chance *c,
-                 wg_workspace *work, wg_path *out)
+static void reads_probes(const void *opt, const wg_tree *t, wg_rows *p, wg_rows *q, const wg_chance *c, wg_workspace *work,
+                         wg_path *out)
 {
     (void)work;
     double mean[8] = { 0 };
@@ -201,8 +200,8 @@ static void reads_probes(const void *opt, const wg_tree *t, wg_rows *p, wg_rows 
 
 /* Penalties counted once per step (SGLang #33643): every node is judged as if nothing had been drafted before it. Where the base
  * model has no memory but for its penalties, that is the root's row at every node. */
-static void penalties_once(const void *opt, const wg_tree *t, wg_rows *p, wg_rows *q, const wg_chance *c,
-                 wg_workspace *work, wg_path *out)
+static void penalties_once(const void *opt, const wg_tree *t, wg_rows *p, wg_rows *q, const wg_chance *c, wg_workspace *work,
+                           wg_path *out)
 {
     double stale[WG_TREE_MAX * 8];
     int32_t point[WG_TREE_MAX];
@@ -219,8 +218,8 @@ static void penalties_once(const void *opt, const wg_tree *t, wg_rows *p, wg_row
 }
 
 /* A lossy rule that says it is not. */
-static void typical(const void *opt, const wg_tree *t, wg_rows *p, wg_rows *q, const wg_chance *c,
-                 wg_workspace *work, wg_path *out)
+static void typical(const void *opt, const wg_tree *t, wg_rows *p, wg_rows *q, const wg_chance *c, wg_workspace *work,
+                    wg_path *out)
 {
     double defaults[8];
     (void)opt;
@@ -230,8 +229,7 @@ static void typical(const void *opt, const wg_tree *t, wg_rows *p, wg_rows *q, c
 
 /* ---- the checks */
 
-typedef void accept_fn(const void *, const wg_tree *, wg_rows *, wg_rows *, const wg_chance *, wg_workspace *,
-                       wg_path *);
+typedef void accept_fn(const void *, const wg_tree *, wg_rows *, wg_rows *, const wg_chance *, wg_workspace *, wg_path *);
 
 static double deviation; /* of the last mutant */
 
@@ -261,7 +259,11 @@ static const wg_prove_options siblings = { .vocab = 3, .depth = 1, .children = 3
 
 Test(mutations, token_by_token)
 {
-    static const struct { const char *name; mistake m; check by; } mutants[] = {
+    static const struct {
+        const char *name;
+        mistake m;
+        check by;
+    } mutants[] = {
         { "unmutated", NONE, NOTHING },
         { "accept on the draft's address", SHARED_ADDRESS, ADDRESS },
         { "q before the sampler chain", RAW_Q, LAW },
@@ -348,7 +350,11 @@ Test(mutations, penalties_counted_once_per_step)
 
 Test(mutations, of_block_verification)
 {
-    static const struct { const char *name; block_mistake m; check by; } mutants[] = {
+    static const struct {
+        const char *name;
+        block_mistake m;
+        check by;
+    } mutants[] = {
         { "unmutated", BLOCK_RIGHT, NOTHING },
         { "stops at the first failure", STOPS_AT_FIRST_FAILURE, LAW },
         { "token-wise residual", TOKEN_WISE_RESIDUAL, LAW }, /* vLLM-Ascend #7807 */

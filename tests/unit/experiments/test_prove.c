@@ -15,8 +15,8 @@ enum { ANY = WG_LAW_FIXED | WG_LAW_IID | WG_LAW_WITHOUT_REPLACEMENT };
 
 static wg_prove_result prove(const wg_verifier_class *rule, wg_prove_options o)
 {
-    wg_prove_result r = {0};
-    wg_error err = {0};
+    wg_prove_result r = { 0 };
+    wg_error err = { 0 };
     const wg_status s = wg_prove(rule, &o, &r, &err);
     cr_assert(s == WG_OK, "%s: %s", rule->name, err.text);
     cr_assert(r.cases == o.cases && r.runs >= o.cases);
@@ -48,7 +48,7 @@ typedef struct shape {
 
 static void expect_all_exact(const shape *s, int n)
 {
-    static const wg_sibling_law laws[] = {WG_LAW_FIXED, WG_LAW_IID, WG_LAW_WITHOUT_REPLACEMENT, WG_LAW_COUPLED};
+    static const wg_sibling_law laws[] = { WG_LAW_FIXED, WG_LAW_IID, WG_LAW_WITHOUT_REPLACEMENT, WG_LAW_COUPLED };
     for (int i = 0; wg_verifiers[i]; i++)
         for (int l = 0; l < 4; l++)
             for (int k = 0; k < n; k++) {
@@ -56,14 +56,14 @@ static void expect_all_exact(const shape *s, int n)
                 for (int d = 0; d < s[k].depth; d++) siblings |= s[k].width[d] > 1;
                 if (!wg_verifiers[i]->lossless || !(wg_verifiers[i]->laws & laws[l]) || (siblings && wg_verifiers[i]->chains))
                     continue;
-                expect_exact(wg_verifiers[i], (wg_prove_options){.vocab = s[k].vocab,
-                                                                 .depth = s[k].depth,
-                                                                 .width = s[k].width,
-                                                                 .law = laws[l],
-                                                                 .cases = s[k].cases,
-                                                                 .steps = s[k].steps,
-                                                                 .greedy = wg_verifiers[i]->zero_only,
-                                                                 .seed = 5});
+                expect_exact(wg_verifiers[i], (wg_prove_options){ .vocab = s[k].vocab,
+                                                                  .depth = s[k].depth,
+                                                                  .width = s[k].width,
+                                                                  .law = laws[l],
+                                                                  .cases = s[k].cases,
+                                                                  .steps = s[k].steps,
+                                                                  .greedy = wg_verifiers[i]->zero_only,
+                                                                  .seed = 5 });
             }
 }
 
@@ -72,17 +72,17 @@ Test(prove, chains_are_exact)
     shape s[20];
     int n = 0;
     for (int vocab = 1; vocab <= 4; vocab++)
-        for (int depth = 0; depth <= 3; depth++) s[n++] = (shape){vocab, depth, {1, 1, 1}, 24, 1};
+        for (int depth = 0; depth <= 3; depth++) s[n++] = (shape){ vocab, depth, { 1, 1, 1 }, 24, 1 };
     expect_all_exact(s, n);
 }
 
 Test(prove, trees_are_exact)
 {
     static const shape s[] = {
-        {2, 1, {2}, 24, 1},    {3, 1, {2}, 24, 1},       {3, 1, {3}, 24, 1},    {4, 1, {3}, 24, 1},    {2, 2, {2, 2}, 24, 1},
-        {3, 2, {2, 1}, 16, 1}, {3, 2, {1, 2}, 16, 1},    {4, 2, {2, 1}, 8, 1},  {2, 3, {2, 1, 1}, 16, 1},
-        {2, 1, {4}, 24, 1}, /* more children than tokens: duplicates among siblings, drawn or ranked */
-        {3, 2, {2, 2}, 8, 1}, /* seven nodes */
+        { 2, 1, { 2 }, 24, 1 },       { 3, 1, { 2 }, 24, 1 },    { 3, 1, { 3 }, 24, 1 },    { 4, 1, { 3 }, 24, 1 },
+        { 2, 2, { 2, 2 }, 24, 1 },    { 3, 2, { 2, 1 }, 16, 1 }, { 3, 2, { 1, 2 }, 16, 1 }, { 4, 2, { 2, 1 }, 8, 1 },
+        { 2, 3, { 2, 1, 1 }, 16, 1 }, { 2, 1, { 4 }, 24, 1 }, /* more children than tokens: duplicates among siblings, drawn or ranked */
+        { 3, 2, { 2, 2 }, 8, 1 },                             /* seven nodes */
     };
     expect_all_exact(s, sizeof s / sizeof *s);
 }
@@ -93,9 +93,9 @@ static void expect_exact_part(const wg_verifier_class *rule, wg_sibling_law law,
 {
     enum { V = 4, DEPTH = 2, TEXTS = 1 + V + V * V };
     double p[TEXTS * V], q[TEXTS * V];
-    wg_prove_options o = {.vocab = V, .depth = DEPTH, .width = width, .law = law, .greedy = rule->zero_only};
-    wg_prove_result r = {0};
-    wg_error err = {0};
+    wg_prove_options o = { .vocab = V, .depth = DEPTH, .width = width, .law = law, .greedy = rule->zero_only };
+    wg_prove_result r = { 0 };
+    wg_error err = { 0 };
     if ((siblings && rule->chains) || !fits(&o)) return;
     const int texts = wg_prove_texts(&o);
     cr_assert(texts > 0 && texts <= TEXTS);
@@ -108,7 +108,7 @@ static void expect_exact_part(const wg_verifier_class *rule, wg_sibling_law law,
         }
         for (int x = 0; x < V; x++) p[t * V + x] /= sum_p, q[t * V + x] /= sum_q;
     }
-    const wg_prove_tables tables = {.p = p, .q = q, .fixed_rows = law == WG_LAW_FIXED};
+    const wg_prove_tables tables = { .p = p, .q = q, .fixed_rows = law == WG_LAW_FIXED };
     cr_assert_eq(wg_prove_case(rule, &o, &tables, &r, &err), WG_OK, "%s: %s", rule->name, err.text);
     cr_expect(r.deviation <= 1e-12, "%s, law %s, q on %x: deviation %g", rule->name, wg_law_name(law), kept, r.deviation);
     cr_expect_eq(r.reused, 0);
@@ -116,9 +116,9 @@ static void expect_exact_part(const wg_verifier_class *rule, wg_sibling_law law,
 
 Test(prove, drafts_from_a_part_of_the_vocabulary)
 {
-    static const wg_sibling_law laws[] = {WG_LAW_FIXED, WG_LAW_IID, WG_LAW_WITHOUT_REPLACEMENT, WG_LAW_COUPLED};
-    static const int widths[][2] = {{1, 1}, {2, 1}, {3, 1}};
-    static const unsigned kept[] = {1, 5, 10, 14};
+    static const wg_sibling_law laws[] = { WG_LAW_FIXED, WG_LAW_IID, WG_LAW_WITHOUT_REPLACEMENT, WG_LAW_COUPLED };
+    static const int widths[][2] = { { 1, 1 }, { 2, 1 }, { 3, 1 } };
+    static const unsigned kept[] = { 1, 5, 10, 14 };
     for (int i = 0; wg_verifiers[i]; i++)
         for (int l = 0; l < 4; l++)
             for (int w = 0; w < 3 && wg_verifiers[i]->lossless && (wg_verifiers[i]->laws & laws[l]); w++)
@@ -140,8 +140,9 @@ Test(prove, options_are_exact)
     wg_error err;
     cr_assert(wg_option_set_list(wg_verifier_lenience.options, whole, sizeof whole, "factor=1", &err) == WG_OK);
     for (int k = 0; k < 5; k++) {
-        wg_prove_options o = { .vocab = s[k].vocab, .depth = s[k].depth, .width = s[k].width, .cases = s[k].cases,
-                               .steps = s[k].steps, .seed = 5 };
+        wg_prove_options o = {
+            .vocab = s[k].vocab, .depth = s[k].depth, .width = s[k].width, .cases = s[k].cases, .steps = s[k].steps, .seed = 5
+        };
         bool siblings = false;
         for (int d = 0; d < s[k].depth; d++) siblings |= s[k].width[d] > 1;
         for (int i = 0; i < settings; i++)
@@ -163,8 +164,8 @@ Test(prove, options_are_exact)
 /* Races over several lists, with drafts that race on the same times and with others. */
 Test(prove, coupled_lists_are_exact)
 {
-    static const shape s[] = { { 4, 3, { 1, 1, 1 }, 16, 1 }, { 3, 1, { 3 }, 24, 1 },       { 3, 1, { 2 }, 24, 1 },
-                               { 3, 2, { 2, 2 }, 16, 1 },    { 3, 2, { 3, 1 }, 16, 1 },    { 2, 3, { 2, 1, 2 }, 16, 1 },
+    static const shape s[] = { { 4, 3, { 1, 1, 1 }, 16, 1 }, { 3, 1, { 3 }, 24, 1 },    { 3, 1, { 2 }, 24, 1 },
+                               { 3, 2, { 2, 2 }, 16, 1 },    { 3, 2, { 3, 1 }, 16, 1 }, { 2, 3, { 2, 1, 2 }, 16, 1 },
                                { 2, 2, { 1, 1 }, 16, 2 },    { 2, 1, { 2 }, 16, 2 } };
     static const wg_sibling_law laws[] = { WG_LAW_COUPLED, WG_LAW_IID, WG_LAW_FIXED };
     for (int races = 1; races <= 3; races++)
@@ -182,7 +183,9 @@ Test(prove, coupled_lists_are_exact)
 
 Test(prove, two_steps_are_exact_and_reuse_no_address)
 {
-    static const shape s[] = {{2, 1, {1}, 16, 2}, {2, 2, {1, 1}, 16, 2}, {2, 1, {2}, 8, 2}, {3, 1, {1}, 16, 2}};
+    static const shape s[] = {
+        { 2, 1, { 1 }, 16, 2 }, { 2, 2, { 1, 1 }, 16, 2 }, { 2, 1, { 2 }, 8, 2 }, { 3, 1, { 1 }, 16, 2 }
+    };
     expect_all_exact(s, sizeof s / sizeof *s);
 }
 
@@ -191,7 +194,7 @@ Test(prove, lossy_rules_are_convicted)
     int lossy = 0;
     for (int i = 0; wg_verifiers[i]; i++) {
         if (wg_verifiers[i]->lossless) continue;
-        const wg_prove_options o = {.vocab = 3, .depth = 2, .children = 1, .law = WG_LAW_IID, .cases = 16, .seed = 5};
+        const wg_prove_options o = { .vocab = 3, .depth = 2, .children = 1, .law = WG_LAW_IID, .cases = 16, .seed = 5 };
         cr_expect(prove(wg_verifiers[i], o).deviation > 0.01, "%s", wg_verifiers[i]->name);
         lossy++;
     }
@@ -201,12 +204,12 @@ Test(prove, lossy_rules_are_convicted)
 Test(prove, greedy_is_exact_at_temperature_0_only)
 {
     for (int children = 1; children <= 2; children++) {
-        wg_prove_options o = {.vocab = 3, .depth = 2, .children = children, .law = WG_LAW_IID, .cases = 16, .greedy = true};
+        wg_prove_options o = { .vocab = 3, .depth = 2, .children = children, .law = WG_LAW_IID, .cases = 16, .greedy = true };
         expect_exact(&wg_verifier_greedy, o);
         expect_exact(&wg_verifier_match, o);
         expect_exact(&wg_verifier_rejection, o);
     }
-    const wg_prove_options warm = {.vocab = 3, .depth = 2, .children = 1, .law = WG_LAW_IID, .cases = 16};
+    const wg_prove_options warm = { .vocab = 3, .depth = 2, .children = 1, .law = WG_LAW_IID, .cases = 16 };
     cr_expect(prove(&wg_verifier_greedy, warm).deviation > 0.01);
 }
 
@@ -216,13 +219,13 @@ Test(prove, greedy_is_exact_at_temperature_0_only)
 Test(prove, tau_is_the_closed_form)
 {
     enum { V = 3, TEXTS = 1 + 3 + 9 };
-    const double p[V] = {0.5, 0.3, 0.2}, q[V] = {0.2, 0.2, 0.6}, a = 0.2 + 0.2 + 0.2;
+    const double p[V] = { 0.5, 0.3, 0.2 }, q[V] = { 0.2, 0.2, 0.6 }, a = 0.2 + 0.2 + 0.2;
     double pt[TEXTS * V], qt[TEXTS * V];
     for (int i = 0; i < TEXTS * V; i++) pt[i] = p[i % V], qt[i] = q[i % V];
-    const wg_prove_tables t = {pt, qt, false};
+    const wg_prove_tables t = { pt, qt, false };
     for (int depth = 1; depth <= 2; depth++) {
-        const wg_prove_options o = {.vocab = V, .depth = depth, .children = 1, .law = WG_LAW_IID};
-        wg_prove_result r = {0}, m = {0};
+        const wg_prove_options o = { .vocab = V, .depth = depth, .children = 1, .law = WG_LAW_IID };
+        wg_prove_result r = { 0 }, m = { 0 };
         cr_assert(wg_prove_case(&wg_verifier_rejection, &o, &t, &r, NULL) == WG_OK);
         cr_assert(wg_prove_case(&wg_verifier_match, &o, &t, &m, NULL) == WG_OK);
         const double equal = 0.5 * 0.2 + 0.3 * 0.2 + 0.2 * 0.6; /* sum p q: what `match` accepts */
@@ -231,8 +234,8 @@ Test(prove, tau_is_the_closed_form)
         cr_expect(r.deviation < 1e-15 && m.deviation < 1e-15);
     }
     /* k siblings: 1 - prod (1 - sum min(p_i, q)) with p_{i+1} = norm((p_i - q)+) (METHODS F2). */
-    const wg_prove_options o = {.vocab = V, .depth = 1, .children = 3, .law = WG_LAW_IID};
-    double r[V] = {0.5, 0.3, 0.2}, missed = 1;
+    const wg_prove_options o = { .vocab = V, .depth = 1, .children = 3, .law = WG_LAW_IID };
+    double r[V] = { 0.5, 0.3, 0.2 }, missed = 1;
     for (int k = 0; k < 3; k++) {
         double accept = 0, mass = 0;
         for (int x = 0; x < V; x++) accept += fmin(r[x], q[x]);
@@ -240,7 +243,7 @@ Test(prove, tau_is_the_closed_form)
         for (int x = 0; x < V; x++) r[x] /= mass;
         missed *= 1 - accept;
     }
-    wg_prove_result many = {0};
+    wg_prove_result many = { 0 };
     cr_assert(wg_prove_case(&wg_verifier_rejection, &o, &t, &many, NULL) == WG_OK);
     cr_expect(fabs(many.tau - (2 - missed)) < 1e-15, "%.17g", many.tau);
 }
@@ -270,15 +273,15 @@ static int residual(mistake m, wg_rows *p, int prow, wg_rows *q, int qrow, const
 
 static bool keep(mistake m, const wg_chance *c, int node, double p, double q)
 {
-    const double zero[2] = {0x1p-24, 1 - 0x1p-24}; /* u <= p/q with a 24-bit u: 0 <= 0 once in 2^24 */
+    const double zero[2] = { 0x1p-24, 1 - 0x1p-24 }; /* u <= p/q with a 24-bit u: 0 <= 0 once in 2^24 */
     if (m == ZERO_ACCEPTED && p == 0) return wg_chance_pick(c, WG_DRAW_ACCEPT, node, zero, 2) == 0;
     if (m == Q_PLUS_EPSILON) q += 1e-10;
     if (m == SAME_ADDRESS) node = 1;
     return wg_chance_ratio(c, WG_DRAW_ACCEPT, node, p, q);
 }
 
-static void wrong(const void *opt, const wg_tree *t, wg_rows *p, wg_rows *q, const wg_chance *c,
-                 wg_workspace *work, wg_path *out)
+static void wrong(const void *opt, const wg_tree *t, wg_rows *p, wg_rows *q, const wg_chance *c, wg_workspace *work,
+                  wg_path *out)
 {
     const mistake m = *(const mistake *)opt;
     bool kept[WG_TREE_MAX];
@@ -303,7 +306,7 @@ static void wrong(const void *opt, const wg_tree *t, wg_rows *p, wg_rows *q, con
     }
 }
 
-static const wg_verifier_class wrong_rule = {.name = "wrong", .size = sizeof(mistake), .laws = ANY, .accept = wrong};
+static const wg_verifier_class wrong_rule = { .name = "wrong", .size = sizeof(mistake), .laws = ANY, .accept = wrong };
 
 static wg_prove_result prove_wrong(mistake m, wg_prove_options o)
 {
@@ -317,9 +320,9 @@ Test(prove, convicts)
         mistake mistake;
         double at_least;
     } wrongs[] = {
-        {ZERO_ACCEPTED, 1e-9}, {NOT_CLAMPED, 1e-3}, {ROOT_Q, 1e-3}, {NEXT_FROM_P, 1e-3}, {Q_PLUS_EPSILON, 1e-11},
+        { ZERO_ACCEPTED, 1e-9 }, { NOT_CLAMPED, 1e-3 }, { ROOT_Q, 1e-3 }, { NEXT_FROM_P, 1e-3 }, { Q_PLUS_EPSILON, 1e-11 },
     };
-    const wg_prove_options o = {.vocab = 3, .depth = 2, .children = 1, .law = WG_LAW_IID, .cases = 16, .seed = 1};
+    const wg_prove_options o = { .vocab = 3, .depth = 2, .children = 1, .law = WG_LAW_IID, .cases = 16, .seed = 1 };
     cr_expect(prove_wrong(RIGHT, o).deviation <= 1e-12);
     for (int i = 0; i < 5; i++) {
         const wg_prove_result r = prove_wrong(wrongs[i].mistake, o);
@@ -329,7 +332,7 @@ Test(prove, convicts)
 
 Test(prove, sees_addresses_that_are_reused)
 {
-    wg_prove_options o = {.vocab = 2, .depth = 2, .children = 1, .law = WG_LAW_IID, .cases = 16, .seed = 1};
+    wg_prove_options o = { .vocab = 2, .depth = 2, .children = 1, .law = WG_LAW_IID, .cases = 16, .seed = 1 };
     cr_expect(prove_wrong(SAME_ADDRESS, o).reused > 0);
     /* In one step each position is decided once; the next step decides the unused ones again, from the same bits. */
     cr_expect(prove_wrong(EAGER, o).reused == 0);
@@ -340,23 +343,23 @@ Test(prove, sees_addresses_that_are_reused)
 /* A ranked draft checked as if it had been drawn from the row that ranked it: the classic silent bias. The rule says IID; the
  * tree it sees is of a fixed law. */
 static void fixed_as_drawn_accept(const void *opt, const wg_tree *t, wg_rows *p, wg_rows *q, const wg_chance *c,
-                 wg_workspace *work, wg_path *o)
+                                  wg_workspace *work, wg_path *o)
 {
     wg_tree lie = *t;
     lie.law = WG_LAW_IID;
     wg_verifier_rejection.accept(opt, &lie, p, q, c, work, o);
 }
-static const wg_verifier_class fixed_as_drawn = {.name = "fixed_as_drawn", .laws = ANY, .accept = fixed_as_drawn_accept};
+static const wg_verifier_class fixed_as_drawn = { .name = "fixed_as_drawn", .laws = ANY, .accept = fixed_as_drawn_accept };
 
 Test(prove, convicts_fixed_drafts_checked_with_q)
 {
     enum { V = 3, TEXTS = 4 };
     double p[TEXTS * V], q[TEXTS * V];
-    const double pv[V] = {0.5, 0.3, 0.2}, qv[V] = {0.4, 0.3, 0.3};
+    const double pv[V] = { 0.5, 0.3, 0.2 }, qv[V] = { 0.4, 0.3, 0.3 };
     for (int i = 0; i < TEXTS * V; i++) p[i] = pv[i % V], q[i] = qv[i % V];
-    const wg_prove_options o = {.vocab = V, .depth = 1, .children = 1, .law = WG_LAW_FIXED};
-    const wg_prove_tables t = {p, q, true};
-    wg_prove_result r = {0}, honest = {0};
+    const wg_prove_options o = { .vocab = V, .depth = 1, .children = 1, .law = WG_LAW_FIXED };
+    const wg_prove_tables t = { p, q, true };
+    wg_prove_result r = { 0 }, honest = { 0 };
     cr_assert(wg_prove_case(&fixed_as_drawn, &o, &t, &r, NULL) == WG_OK);
     cr_expect(r.deviation > 0.1); /* token 0 always */
     cr_assert(wg_prove_case(&wg_verifier_rejection, &o, &t, &honest, NULL) == WG_OK);
@@ -367,14 +370,14 @@ Test(prove, convicts_fixed_drafts_checked_with_q)
 
 static void refused(const wg_verifier_class *rule, const wg_prove_options *o, wg_status code, const char *says)
 {
-    wg_error err = {0};
+    wg_error err = { 0 };
     wg_prove_result r;
     cr_expect(wg_prove(rule, o, &r, &err) == code && strstr(err.text, says), "'%s' is not in: %s", says, err.text);
 }
 
 Test(prove, refuses)
 {
-    wg_prove_options o = {.vocab = 3, .depth = 1, .children = 2, .law = WG_LAW_WITHOUT_REPLACEMENT, .cases = 1};
+    wg_prove_options o = { .vocab = 3, .depth = 1, .children = 2, .law = WG_LAW_WITHOUT_REPLACEMENT, .cases = 1 };
     refused(&wg_verifier_rejection, &o, WG_ELAW,
             "prove: rule rejection does not check drafts of law without_replacement; it checks: fixed, iid");
     o.law = WG_LAW_IID;
@@ -394,16 +397,16 @@ Test(prove, refuses)
     o.vocab = 0;
     refused(&wg_verifier_rejection, &o, WG_EINVAL, "prove: vocabulary 0, depth 1, 2 children, 1 steps; expected 1 or more");
     o.vocab = 2;
-    o.rule_options = &(mistake){BAD_PATH};
+    o.rule_options = &(mistake){ BAD_PATH };
     refused(&wrong_rule, &o, WG_EINVAL, "prove: rule wrong returned a path that is none of the tree's");
-    o = (wg_prove_options){.vocab = WG_RACE_TOKENS + 1, .depth = 1, .children = 1, .law = WG_LAW_COUPLED, .cases = 1};
+    o = (wg_prove_options){ .vocab = WG_RACE_TOKENS + 1, .depth = 1, .children = 1, .law = WG_LAW_COUPLED, .cases = 1 };
     refused(&wg_verifier_coupled, &o, WG_EUNSUPPORTED,
             "prove: the joint law of races is known for at most 4 tokens and 9 pairs of token and list; lower");
 }
 
 Test(prove, survives_every_failed_allocation)
 {
-    const wg_prove_options o = {.vocab = 2, .depth = 1, .children = 1, .law = WG_LAW_IID, .cases = 1};
+    const wg_prove_options o = { .vocab = 2, .depth = 1, .children = 1, .law = WG_LAW_IID, .cases = 1 };
     const size_t before = wg_mem_read().live_blocks;
     wg_status s = WG_ENOMEM;
     int n = 0;
@@ -421,10 +424,11 @@ Test(prove, survives_every_failed_allocation)
 Test(prove, refuses_devices_that_draw_by_themselves)
 {
     wg_prove_device *d;
-    wg_error err = {0};
+    wg_error err = { 0 };
     cr_assert(wg_prove_device_open(&d, 3, &err) == WG_EUNSUPPORTED && d == NULL);
-    cr_assert(strstr(err.text,
-                     "the devices of this program draw by themselves, and their decisions cannot be enumerated; rules of devices "
-                     "are proved on emulated threads (wager_gpu of a build with tests)"),
-              "%s", err.text);
+    cr_assert(
+        strstr(err.text,
+               "the devices of this program draw by themselves, and their decisions cannot be enumerated; rules of devices "
+               "are proved on emulated threads (wager_gpu of a build with tests)"),
+        "%s", err.text);
 }

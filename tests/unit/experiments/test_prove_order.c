@@ -103,9 +103,11 @@ Test(order, at_a_node)
             if (k == V) cr_assert(i % 3 == 2 || fabs(cover.alpha - 1) < 1e-12, "%g", cover.alpha);
             cr_assert(cover.alpha >= rounds - 1e-12); /* distinct siblings are worth more */
             /* p(C) for a set, whoever settles it */
-            const wg_verifier_class *const sets[] = { &wg_verifier_topk, &wg_verifier_rejection, &wg_verifier_match,
-                                                      &wg_verifier_without_replacement, &wg_verifier_kseq, &wg_verifier_optimal,
-                                                      &wg_verifier_traversal, &wg_verifier_multipath, &wg_verifier_coupled };
+            const wg_verifier_class *const sets[] = { &wg_verifier_topk,      &wg_verifier_rejection,
+                                                      &wg_verifier_match,     &wg_verifier_without_replacement,
+                                                      &wg_verifier_kseq,      &wg_verifier_optimal,
+                                                      &wg_verifier_traversal, &wg_verifier_multipath,
+                                                      &wg_verifier_coupled };
             for (int r = 0; r < 9; r++) {
                 const wg_prove_result set = prove(sets[r], WG_LAW_FIXED, 1, shapes[s]);
                 cr_assert(fabs(set.alpha - set.alpha_star) < 1e-12, "%s", sets[r]->name);

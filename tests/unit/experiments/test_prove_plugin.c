@@ -16,10 +16,10 @@ static wg_prove_result prove(const char *path)
 {
     const wg_verifier_class *rule = NULL;
     void *object;
-    wg_error err = {0};
-    wg_prove_result r = {0};
+    wg_error err = { 0 };
+    wg_prove_result r = { 0 };
     cr_assert(wg_verifier_load(path, &rule, &object, &err) == WG_OK, "%s", err.text);
-    const wg_prove_options o = {.vocab = 3, .depth = 2, .children = 2, .law = WG_LAW_IID, .cases = 16, .seed = 2};
+    const wg_prove_options o = { .vocab = 3, .depth = 2, .children = 2, .law = WG_LAW_IID, .cases = 16, .seed = 2 };
     cr_assert(!strcmp(rule->name, "first_child") && rule->lossless);
     cr_assert(wg_prove(rule, &o, &r, &err) == WG_OK, "%s", err.text);
     wg_verifier_unload(object);
@@ -37,8 +37,9 @@ Test(prove_plugin, exact_and_biased_are_told_apart)
 /* The command says so, and fails. */
 Test(prove_plugin, the_command_convicts)
 {
-    char rule[] = BIASED_RULE, *argv[] = { "prove", "--plugin", rule, "--rule", "first_child", "--law", "iid", "--vocab", "3",
-                                           "--tree", "2", "--cases", "4", NULL }, text[300] = "";
+    char rule[] = BIASED_RULE, *argv[] = { "prove",   "--plugin", rule,     "--rule", "first_child", "--law", "iid",
+                                           "--vocab", "3",        "--tree", "2",      "--cases",     "4",     NULL },
+         text[300] = "";
     int end[2], status;
     cr_assert(pipe(end) == 0);
     const pid_t child = fork();
@@ -62,7 +63,7 @@ Test(prove_plugin, refusals)
     char path[300];
     const wg_verifier_class *rule = NULL;
     void *object;
-    wg_error err = {0};
+    wg_error err = { 0 };
     cr_assert(wg_verifier_load("/no/such/rule.so", &rule, &object, &err) == WG_ENOENT && strstr(err.text, "/no/such/rule.so"));
     snprintf(path, sizeof path, "%s/README.md", getenv("WG_ROOT") ? getenv("WG_ROOT") : ".");
     cr_assert(wg_verifier_load(path, &rule, &object, &err) == WG_EFORMAT && strstr(err.text, "no ELF header"), "%s", err.text);

@@ -74,8 +74,7 @@ static void well_formed(const char *html)
         for (size_t i = 0; i < 3; i++) alone = alone || !strcmp(name, empty[i]);
         if (close)
             cr_assert(depth > 0 && !strcmp(open[--depth], name), "</%s> closes <%s>", name, depth >= 0 ? open[depth] : "");
-        else if (!alone && strchr(p, '>')[-1] != '/') { /* as parts of drawings are */
-            cr_assert_lt(depth, 64);
+        else if (!alone && strchr(p, '>')[-1] != '/') { /* as parts of drawings are */ cr_assert_lt(depth, 64);
             strcpy(open[depth++], name);
         }
         if (!strcmp(name, "style") && !close) p = strstr(p, "</style>") - 1;
@@ -139,7 +138,8 @@ Test(report, says_what_the_summary_says)
     cr_assert(!strstr(html, "src=") && !strstr(html, "@import"), "it needs nothing else");
     cr_assert_eq(strstr(html, "<script>") != NULL, wg_plot_available(), "only drawings have one");
     cr_assert_null(strstr(html, "gnuplot_svg"), "gnuplot's own scripts are not there");
-    cr_assert_eq(strstr(html, "length=3, rule=greedy: measured ") != NULL, wg_plot_available(), "a point says its cell and value");
+    cr_assert_eq(strstr(html, "length=3, rule=greedy: measured ") != NULL, wg_plot_available(),
+                 "a point says its cell and value");
     cr_assert_null(strstr(html, "http:"));
     cr_assert_null(strstr(html, "https:"));
     cr_assert(strstr(html, "The &lt;b&gt;cat&lt;/b&gt; sat"), "the prompt stands in the transcript");

@@ -33,10 +33,10 @@ static void teardown(void) { scene_remove(&s); }
 TestSuite(resume, .init = setup, .fini = teardown, .timeout = 240);
 
 /* Two groups, two rules each, a prompt that fails, one of two turns, two repeats. */
-#define CONFIG(more)                                                                                                          \
-    "{\"name\": \"t\", \"target\": {\"model\": \"target.gguf\", \"threads\": 1},"                                           \
-    "\"prompts\": {\"file\": \"prompts.jsonl\", \"turns\": \"all\"},"                                                       \
-    "\"draft\": {\"kind\": \"model\", \"model\": \"draft.gguf\", \"length\": 3}, \"max_tokens\": 12, \"repeats\": 2,"         \
+#define CONFIG(more)                                                                                                           \
+    "{\"name\": \"t\", \"target\": {\"model\": \"target.gguf\", \"threads\": 1},"                                              \
+    "\"prompts\": {\"file\": \"prompts.jsonl\", \"turns\": \"all\"},"                                                          \
+    "\"draft\": {\"kind\": \"model\", \"model\": \"draft.gguf\", \"length\": 3}, \"max_tokens\": 12, \"repeats\": 2,"          \
     "\"sweep\": {\"sampling.temperature\": [0, 1], \"verify.rule\": [\"match\", \"rejection\"]}, " more "}"
 #define TRACED CONFIG("\"trace\": \"probs\"")
 
@@ -107,7 +107,8 @@ static void same_trace(const char *a, const char *b, int trial)
 
 static void same_folder(const char *a, const char *b, bool traced, int trial)
 {
-    static const char *const files[] = { "config.json", "machine.json", "cost.json", "requests.jsonl", "summary.json", "steps.jsonl" };
+    static const char *const files[] = { "config.json",    "machine.json", "cost.json",
+                                         "requests.jsonl", "summary.json", "steps.jsonl" };
     cr_assert_eq(dir_count(b), traced ? 7 : 5, "trial %d: files left over", trial);
     if (traced) same_trace(a, b, trial);
     for (int i = 0; i < 5 + traced; i++) {
@@ -201,13 +202,15 @@ Test(resume, cut_at_any_byte_of_a_batch) { cut_anywhere(CONFIG("\"batch\": 3, \"
 /* What a drafter learned from requests before the cut is learned again. */
 Test(resume, cut_at_any_byte_with_a_drafter_that_remembers)
 {
-    static const char *const drafts[] = { "{\"kind\": \"best_of\", \"of\": \"ngram_cache|ngram\"}", "{\"kind\": \"recycle\"}", "{\"kind\": \"suffix\"}" };
+    static const char *const drafts[] = { "{\"kind\": \"best_of\", \"of\": \"ngram_cache|ngram\"}", "{\"kind\": \"recycle\"}",
+                                          "{\"kind\": \"suffix\"}" };
     char text[1200];
     for (int i = 0; i < 3; i++) {
         snprintf(text, sizeof text,
                  "{\"name\": \"t\", \"target\": {\"model\": \"target.gguf\", \"threads\": 1}, \"prompts\": {\"file\": "
                  "\"prompts.jsonl\"}, \"draft\": %s, \"verify\": {\"rule\": \"match\"}, \"max_tokens\": 16, \"repeats\": 3, "
-                 "\"sweep\": {\"sampling.temperature\": [0, 1]}}", drafts[i]);
+                 "\"sweep\": {\"sampling.temperature\": [0, 1]}}",
+                 drafts[i]);
         cut_anywhere(text, false, 24);
         cr_assert_eq(system("rm -rf whole part"), 0);
     }
@@ -296,8 +299,8 @@ Test(resume, refuses_what_changed)
 /* What a drafter reads beside its model is in no config's digest; its content is held against what it was. */
 Test(resume, refuses_a_side_file_that_changed)
 {
-#define LOOKUP                                                                                                                \
-    "{\"name\": \"t\", \"target\": {\"model\": \"target.gguf\", \"threads\": 1}, \"prompts\": {\"file\": \"prompts.jsonl\"}," \
+#define LOOKUP                                                                                                                 \
+    "{\"name\": \"t\", \"target\": {\"model\": \"target.gguf\", \"threads\": 1}, \"prompts\": {\"file\": \"prompts.jsonl\"},"  \
     "\"draft\": {\"kind\": \"hybrid\", \"first\": \"ngram\", \"second\": \"model:model=draft.gguf;grow=file;tree=t\"}, "       \
     "\"max_tokens\": 8}"
     put("t", "[-1, 0, 1]");
@@ -324,7 +327,8 @@ Test(resume, refuses_files_that_were_changed)
     cr_assert_eq(child("out", true, -1), 1);
     char *message = file_read("stderr", NULL);
     cr_assert(strstr(message, "out/requests.jsonl:1: expected prompt 0 (\"cat\"), turn 0, repeat 0 of the baseline: the file "
-                              "was changed; start a new run with --out DIR"), "%s", message);
+                              "was changed; start a new run with --out DIR"),
+              "%s", message);
     cr_assert_eq(size_of("out/requests.jsonl"), size);
     free(text);
     free(message);

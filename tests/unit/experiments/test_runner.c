@@ -79,7 +79,8 @@ static json_t *lines(const char *path)
 Test(runner, counts_what_it_writes)
 {
     json_t *sum = run(CONFIG("\"repeats\": 2, \"trace\": \"steps\", \"sampling\": {\"temperature\": 0.9}," MODEL ","
-                             "\"sweep\": {\"verify.rule\": [\"match\", \"rejection\"]}"), "out", WG_OK);
+                             "\"sweep\": {\"verify.rule\": [\"match\", \"rejection\"]}"),
+                      "out", WG_OK);
     cr_assert_not_null(sum);
     cr_assert(json_is_true(json_object_get(sum, "complete")));
     cr_assert_eq(json_array_size(json_object_get(sum, "cells")), 2);
@@ -191,7 +192,7 @@ Test(runner, summary_has_every_field)
         cr_assert(json_is_number(json_object_get(json_object_get(c, "phase_ms"), phases[i])), "%s", phases[i]);
     cr_assert(json_is_object(json_object_get(c, "cell")));
     cr_assert(json_is_true(json_object_get(c, "lossless")));
-    cr_assert(json_is_null(json_object_get(c, "equals_baseline"))); /* rejection at temperature 1: equal in law */
+    cr_assert(json_is_null(json_object_get(c, "equals_baseline")));   /* rejection at temperature 1: equal in law */
     cr_assert(fabs(real(c, "alpha_star") - real(c, "alpha")) < 1e-9); /* a chain: rejection is the best rule of a node */
     cr_assert_eq(json_array_size(json_object_get(c, "acceptance_by_position")), 3);
     cr_assert(real(c, "alpha") > 0 && real(c, "alpha") < 1);
@@ -275,7 +276,8 @@ Test(runner, a_chat_template_is_what_is_asked)
     put("prompts.jsonl", "{\"prompt\": \"The cat sat\"}\n");
     json_t *plain = run(CONFIG(MODEL), "plain", WG_OK);
     json_t *chat = run("{\"name\": \"t\", \"target\": {\"model\": \"target.gguf\"}, \"max_tokens\": 24, " MODEL ", "
-                       "\"prompts\": {\"file\": \"prompts.jsonl\", \"chat\": \"vicuna\", \"system\": \"Hi.\"}}", "chat", WG_OK);
+                       "\"prompts\": {\"file\": \"prompts.jsonl\", \"chat\": \"vicuna\", \"system\": \"Hi.\"}}",
+                       "chat", WG_OK);
     put("prompts.jsonl", "{\"prompt\": \"Hi. USER: The cat sat ASSISTANT:\"}\n");
     json_t *written = run(CONFIG(MODEL), "written", WG_OK);
     cr_expect_str_eq(word(cell(chat, 0), "output_sha256"), word(cell(written, 0), "output_sha256"));
@@ -408,7 +410,8 @@ Test(runner, a_full_disk_is_an_error_and_leaves_whole_lines)
     cr_assert_eq(access("out/summary.json", F_OK), -1, "no summary of half a run");
     char *text = file_read("stderr", NULL);
     cr_assert(strstr(text, "out/requests.jsonl: cannot write: File too large; the requests before this one are kept, there is "
-                           "no summary. Free some space (or raise the limit), or write elsewhere with --out DIR"), "%s", text);
+                           "no summary. Free some space (or raise the limit), or write elsewhere with --out DIR"),
+              "%s", text);
     free(text);
     json_decref(requests);
     scene_unlink("out/requests.jsonl", NULL, 0, NULL);

@@ -22,8 +22,13 @@ static void teardown(void) { scene_remove(&s); }
 TestSuite(second_pass, .init = setup, .fini = teardown, .timeout = 120);
 
 /* A drafter whose chains have lengths that are never the same twice, as if it measured time. */
-typedef struct clocked_opt { bool log, once; } clocked_opt;
-typedef struct clocked { wg_drafter base; clocked_opt opt; } clocked;
+typedef struct clocked_opt {
+    bool log, once;
+} clocked_opt;
+typedef struct clocked {
+    wg_drafter base;
+    clocked_opt opt;
+} clocked;
 static const wg_option clocked_options[] = {
     WG_OPTION_BOOL(clocked_opt, log, 1, "its lengths are logged"),
     WG_OPTION_BOOL(clocked_opt, once, 0, "they are 1, and it plans in the timed pass alone"),
@@ -51,8 +56,13 @@ static wg_status clocked_propose(wg_drafter *d, wg_seq *const *seq, int n, wg_tr
 }
 
 static const wg_drafter_class clocked_class = {
-    .name = "clocked", .doc = "of a test", .size = sizeof(clocked), .options = clocked_options,
-    .options_at = offsetof(clocked, opt), .laws = WG_LAW_FIXED, .propose = clocked_propose,
+    .name = "clocked",
+    .doc = "of a test",
+    .size = sizeof(clocked),
+    .options = clocked_options,
+    .options_at = offsetof(clocked, opt),
+    .laws = WG_LAW_FIXED,
+    .propose = clocked_propose,
 };
 
 /* Runs the config into `out`, with the test's own drafter among the program's; its summary. */
@@ -67,7 +77,8 @@ static json_t *run(const char *out, const char *more)
     char *path = NULL, text[2000], file[100];
     snprintf(text, sizeof text,
              "{\"name\": \"t\", \"target\": {\"model\": \"target.gguf\", \"threads\": 1}, \"max_tokens\": 12, \"repeats\": 2,"
-             "\"prompts\": {\"file\": \"prompts.jsonl\", \"turns\": \"all\"}, %s}", more);
+             "\"prompts\": {\"file\": \"prompts.jsonl\", \"turns\": \"all\"}, %s}",
+             more);
     put("config.json", text);
     cr_assert_eq(wg_config_open(&c, "config.json", NULL, 0, &plugins, &err), WG_OK, "%s", err.text);
     const wg_run_options o = { .out = out };
@@ -169,7 +180,8 @@ Test(second_pass, finds_what_is_found_between_steps)
 Test(second_pass, repeats_logged_lengths)
 {
     static const char *const ways[] = {
-        "\"kind\": \"clocked\"", "\"kind\": \"best_of\", \"of\": \"ngram:k=6;policy=bandit|suffix\"",
+        "\"kind\": \"clocked\"",
+        "\"kind\": \"best_of\", \"of\": \"ngram:k=6;policy=bandit|suffix\"",
         "\"kind\": \"ngram\", \"k\": 6, \"policy\": \"cost\"",
         "\"kind\": \"model\", \"model\": \"draft.gguf\", \"length\": 6, \"policy\": \"bandit\"",
         "\"kind\": \"cascade\", \"model\": \"draft.gguf\", \"inner\": \"ngram:policy=bandit\"",
@@ -179,9 +191,10 @@ Test(second_pass, repeats_logged_lengths)
     };
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
         char more[600];
-        snprintf(more, sizeof more, "\"draft\": {%s}, \"verify\": {\"rule\": \"%s\"}, \"second_pass\": \"always\","
-                 "\"sampling\": {\"temperature\": 0.8}, \"batch\": %d", ways[i],
-                 i == sizeof ways / sizeof *ways - 1 ? "match" : "rejection", i % 2 ? 2 : 1);
+        snprintf(more, sizeof more,
+                 "\"draft\": {%s}, \"verify\": {\"rule\": \"%s\"}, \"second_pass\": \"always\","
+                 "\"sampling\": {\"temperature\": 0.8}, \"batch\": %d",
+                 ways[i], i == sizeof ways / sizeof *ways - 1 ? "match" : "rejection", i % 2 ? 2 : 1);
         json_t *sum = run("out", more);
         const char *why = json_string_value(json_object_get(cell(sum, 0), "first_failure"));
         const bool logged = !strstr(ways[i], "false");

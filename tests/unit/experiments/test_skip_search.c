@@ -15,7 +15,7 @@
 enum { LAYERS = 6, N = 2 * LAYERS };
 
 typedef struct hill {
-    double weight[N];   /* value: their sum over the set, */
+    double weight[N];     /* value: their sum over the set, */
     uint8_t goal[LAYERS]; /* or, without weights, minus the distance to this set */
     bool weighed;
     long calls, fail_at;
@@ -112,10 +112,17 @@ Test(skip_search, what_goes_wrong)
     double value;
     long sets;
     wg_error err;
-    static const char *const none = "a model of 0 layers: there is nothing to leave out", 
-                      *const size = "sub-layers to leave out: the model has 12 (an attention and an MLP a layer); expected 1..11";
-    const struct { int layers, size; const char *says; } bad[] = {
-        { 0, 0, none }, { LAYERS, -1, size }, { LAYERS, N, size }, { LAYERS, N + 5, size },
+    static const char *const none = "a model of 0 layers: there is nothing to leave out",
+                             *const size =
+                                 "sub-layers to leave out: the model has 12 (an attention and an MLP a layer); expected 1..11";
+    const struct {
+        int layers, size;
+        const char *says;
+    } bad[] = {
+        { 0, 0, none },
+        { LAYERS, -1, size },
+        { LAYERS, N, size },
+        { LAYERS, N + 5, size },
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         const wg_skip_problem p = { .layers = bad[i].layers, .size = bad[i].size, .value = climb, .user = &h };
@@ -145,7 +152,10 @@ Test(skip_search, what_goes_wrong)
 
 Test(skip_search, lists)
 {
-    const struct { uint8_t skip[8]; const char *attention, *mlp; } cases[] = {
+    const struct {
+        uint8_t skip[8];
+        const char *attention, *mlp;
+    } cases[] = {
         { { 0 }, "", "" },
         { { 1, 0, 1, 3, 1, 0, 2, 2 }, "0/2-4", "3/6-7" },
         { { 3, 3, 3, 3, 3, 3, 3, 3 }, "0-7", "0-7" },
@@ -159,7 +169,13 @@ Test(skip_search, lists)
 
 /* ---- the score */
 
-typedef struct scored { scene sc; wg_target *t; wg_dataset *d; wg_skip_scorer *s; wg_error err; } scored;
+typedef struct scored {
+    scene sc;
+    wg_target *t;
+    wg_dataset *d;
+    wg_skip_scorer *s;
+    wg_error err;
+} scored;
 
 static void scored_open(scored *x, const wg_skip_options *o)
 {
@@ -246,7 +262,8 @@ static void score_by_hand(scored *x, const wg_skip_options *o, wg_skip_score *ou
 Test(skip_score, is_what_drafts_one_by_one_would_have)
 {
     static const uint8_t sets[][2] = { { 1, 0 }, { 0, 2 }, { 0, 3 }, { 2, 1 } }, none[2] = { 0 };
-    const wg_skip_options options[] = { { 11, 3, WG_SAMPLING(1, 0, 1, 0), 5, { 0 } }, { 7, 5, WG_SAMPLING(0, 0, 1, 0), 5, { 0 } },
+    const wg_skip_options options[] = { { 11, 3, WG_SAMPLING(1, 0, 1, 0), 5, { 0 } },
+                                        { 7, 5, WG_SAMPLING(0, 0, 1, 0), 5, { 0 } },
                                         { 9, 2, WG_SAMPLING(0.5, 30, 0.9, 0), 6, { 0 } } };
     for (size_t k = 0; k < sizeof options / sizeof *options; k++) {
         scored x = { 0 };
@@ -262,7 +279,8 @@ Test(skip_score, is_what_drafts_one_by_one_would_have)
             cr_assert_float_eq(got.alpha, want.alpha, 1e-6);
             cr_assert_lt(got.alpha, 0.999);
             for (int g = 0; g <= options[k].length; g++)
-                cr_assert_float_eq(got.tokens[g], want.tokens[g], 1e-5, "draft of %d: %g, not %g", g, got.tokens[g], want.tokens[g]);
+                cr_assert_float_eq(got.tokens[g], want.tokens[g], 1e-5, "draft of %d: %g, not %g", g, got.tokens[g],
+                                   want.tokens[g]);
             cr_assert_eq(wg_skip_scorer_run(x.s, sets[i], &again, &x.err), WG_OK);
             cr_assert(again.alpha == got.alpha && again.tokens[1] == got.tokens[1]);
         }

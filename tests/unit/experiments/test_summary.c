@@ -23,16 +23,39 @@ static wg_result result(void)
 {
     wg_result r = {
         .pairs = { 2, seconds, tokens, passes, drafted, accepted, base_seconds, base_tokens, base_passes, base_phases },
-        .requests = 2, .failed = 1, .equal = 2, .first_failure = "x: too long",
+        .requests = 2,
+        .failed = 1,
+        .equal = 2,
+        .first_failure = "x: too long",
         .counts = { .passes = 8, .drafted = 24, .accepted = 12, .emitted = 20, .alpha_sum = 6, .alpha_n = 8 },
         .phases = { .draft = 2, .verify = 4, .accept = 0.5, .kv = 0.5 },
-        .decode = 8, .forward = 3.5, .ttft = ttft, .tpot = tpot, .n_ttft = 2, .n_tpot = 1, .sha256 = digests, .outputs = 2,
-        .itl = { itl, 3, 3 }, .itl_token = { itl_token, 6, 6 },
-        .work = { .pass_stats = { .passes = 8, .rows = 32 }, .passes = 8, .forward = 3.5, .decode = 8, .prefill = 2, .joules = 40, .tokens = 20,
-                    .accepted = 12, .drafted = 24 },
-        .base_work = { .pass_stats = { .passes = 20, .rows = 20 }, .passes = 20, .forward = 28, .decode = 30,
-                         .joules = 240, .tokens = 20 },
-        .pass_cost = { .weight_bytes = 7e9, .row_macs = 7e9 }, .roofline = { .bytes = 32e9, .macs = 128e9 },
+        .decode = 8,
+        .forward = 3.5,
+        .ttft = ttft,
+        .tpot = tpot,
+        .n_ttft = 2,
+        .n_tpot = 1,
+        .sha256 = digests,
+        .outputs = 2,
+        .itl = { itl, 3, 3 },
+        .itl_token = { itl_token, 6, 6 },
+        .work = { .pass_stats = { .passes = 8, .rows = 32 },
+                  .passes = 8,
+                  .forward = 3.5,
+                  .decode = 8,
+                  .prefill = 2,
+                  .joules = 40,
+                  .tokens = 20,
+                  .accepted = 12,
+                  .drafted = 24 },
+        .base_work = { .pass_stats = { .passes = 20, .rows = 20 },
+                       .passes = 20,
+                       .forward = 28,
+                       .decode = 30,
+                       .joules = 240,
+                       .tokens = 20 },
+        .pass_cost = { .weight_bytes = 7e9, .row_macs = 7e9 },
+        .roofline = { .bytes = 32e9, .macs = 128e9 },
     };
     for (int d = 1; d <= 3; d++) r.counts.offered_at[d] = d < 3 ? 8 : 4;
     r.counts.accepted_at[1] = 6, r.counts.accepted_at[2] = 4, r.counts.accepted_at[3] = 2;
@@ -65,7 +88,9 @@ Test(summary, arithmetic)
     wg_result r = result();
     const wg_run run = { .config = c, .result = &r, .complete = true, .seconds = 1 };
     json_t *sum = wg_summary_json(&run), *v = json_array_get(json_object_get(sum, "cells"), 0);
-    static const struct { const char *key; double value;
+    static const struct {
+        const char *key;
+        double value;
     } want[] = {
         { "tau", 20.0 / 8 },
         { "acceptance_rate", 0.5 },
@@ -102,7 +127,9 @@ Test(summary, arithmetic)
         cr_assert_float_eq(json_number_value(json_array_get(per, i)), count[i], 1e-12);
     }
     const json_t *a = json_object_get(v, "acceptance");
-    static const struct { const char *key; double value[3];
+    static const struct {
+        const char *key;
+        double value[3];
     } lists[] = { { "survival_by_position", { 6 / 8., 4 / 8., 2 / 8. } },
                   { "offered_corrected_by_position", { 6 / 8., 4 / 8., 2 / 4. } },
                   { "conditional_by_position", { 6 / 8., 4 / 6., 2 / 4. } } };
@@ -153,8 +180,8 @@ Test(summary, arithmetic)
     FILE *f = open_memstream(&text, &n);
     wg_table_print(f, sum, NULL);
     fclose(f);
-    static const char *const shown[] = { "drafter", "k",       "ngram", "2.50",      "50.0 %",     "2.5",
-                                         "0.7",     "3.75x [", "yes",   "x: too long" };
+    static const char *const shown[] = { "drafter", "k",   "ngram",   "2.50", "50.0 %",
+                                         "2.5",     "0.7", "3.75x [", "yes",  "x: too long" };
     for (size_t i = 0; i < sizeof shown / sizeof *shown; i++)
         cr_assert(strstr(text, shown[i]), "'%s' is not in\n%s", shown[i], text);
     cr_assert_null(strstr(text, "interrupted"));
@@ -163,16 +190,19 @@ Test(summary, arithmetic)
     f = open_memstream(&text, &n);
     wg_table_print_markdown(f, sum, NULL);
     fclose(f);
-    cr_assert(strstr(text, "\n| ngram | 3 | rejection | 0 | 2.50 [") && strstr(text, "] | 0.75 0.50 0.50 | 2.5 | 0.7 | 3.75x ["), "%s",
-              text);
+    cr_assert(strstr(text, "\n| ngram | 3 | rejection | 0 | 2.50 [") &&
+                  strstr(text, "] | 0.75 0.50 0.50 | 2.5 | 0.7 | 3.75x ["),
+              "%s", text);
     free(text);
     f = open_memstream(&text, &n);
     wg_table_print_csv(f, sum, WG_CSV_CELLS, NULL);
     fclose(f);
     square(text);
-    cr_assert(!strncmp(text, "cell,draft.k,drafter,", 21) && strstr(text, ",speedup,speedup_lo,speedup_hi,") && strstr(text, "\n0,3,ngram,"),
+    cr_assert(!strncmp(text, "cell,draft.k,drafter,", 21) && strstr(text, ",speedup,speedup_lo,speedup_hi,") &&
+                  strstr(text, "\n0,3,ngram,"),
               "%s", text);
-    cr_assert(strstr(text, ",acceptance_by_position_1,acceptance_by_position_2,acceptance_by_position_3,") && strstr(text, ",0.75,0.5,0.5,"),
+    cr_assert(strstr(text, ",acceptance_by_position_1,acceptance_by_position_2,acceptance_by_position_3,") &&
+                  strstr(text, ",0.75,0.5,0.5,"),
               "%s", text);
     free(text);
     wg_column_choice chosen;
@@ -186,7 +216,8 @@ Test(summary, arithmetic)
     f = open_memstream(&text, &n);
     wg_table_print(f, sum, &chosen);
     fclose(f);
-    cr_assert(strstr(text, "drafter  k  rule       temp   MBU                tau\n") && strstr(text, "\nMBU: model bandwidth"), "%s", text);
+    cr_assert(strstr(text, "drafter  k  rule       temp   MBU                tau\n") && strstr(text, "\nMBU: model bandwidth"),
+              "%s", text);
     free(text);
     f = open_memstream(&text, &n);
     wg_table_print_csv(f, sum, WG_CSV_CATEGORIES, NULL);
@@ -198,7 +229,8 @@ Test(summary, arithmetic)
     wg_table_print_csv(f, sum, WG_CSV_POSITIONS, NULL);
     fclose(f);
     square(text);
-    cr_assert(strstr(text, "\n0,3,0,,,,,2\n0,3,1,0.75,0.75,0.75,6,2\n") && strstr(text, "\n0,3,3,0.5,0.25,0.5,2,2\n"), "%s", text);
+    cr_assert(strstr(text, "\n0,3,0,,,,,2\n0,3,1,0.75,0.75,0.75,6,2\n") && strstr(text, "\n0,3,3,0.5,0.25,0.5,2,2\n"), "%s",
+              text);
     free(text);
     json_decref(unequal);
     json_decref(sum);
@@ -208,8 +240,14 @@ Test(summary, arithmetic)
 /* Every number of a cell has a column of its own, but for what says the same as another; and a column finds its number. */
 static void look_at(const json_t *o, const char *prefix, bool *used, long *leaves)
 {
-    static const char *const twins[] = { "accepted", "acceptance_rate", "drafted", "target_passes", "acceptance.analytic_alpha",
-                                         "acceptance.draft_acceptance_rate", "acceptance.tokens_per_pass", NULL };
+    static const char *const twins[] = { "accepted",
+                                         "acceptance_rate",
+                                         "drafted",
+                                         "target_passes",
+                                         "acceptance.analytic_alpha",
+                                         "acceptance.draft_acceptance_rate",
+                                         "acceptance.tokens_per_pass",
+                                         NULL };
     const char *key;
     json_t *v;
     json_object_foreach((json_t *)o, key, v) {
@@ -253,7 +291,8 @@ Test(summary, all_of_a_cell_has_columns)
         const bool traced = !strncmp(wg_columns[i].path, "attribution.", 12); /* of a trace, which this has not */
         cr_assert(used[i] || traced, "column %s: nothing stands at %s", wg_columns[i].name, wg_columns[i].path);
         cr_assert(wg_columns[i].format || wg_columns[i].text || json_is_string(wg_column_value(cell, wg_columns[i].path)) ||
-                      json_is_boolean(wg_column_value(cell, wg_columns[i].path)) || traced, "%s: nothing to print with", wg_columns[i].name);
+                      json_is_boolean(wg_column_value(cell, wg_columns[i].path)) || traced,
+                  "%s: nothing to print with", wg_columns[i].name);
         for (int k = 0; k < i; k++) cr_assert_str_neq(wg_columns[k].name, wg_columns[i].name);
     }
     json_decref(sum);
@@ -263,15 +302,16 @@ Test(summary, all_of_a_cell_has_columns)
 /* The overlap of vocabularies stands in the summary and under the table, once for cells of one drafter; and only where asked. */
 Test(summary, overlap)
 {
-    wg_config *c =
-        config_of("{\"name\": \"t\", \"target\": {\"model\": \"target.gguf\"}, \"prompts\": {\"file\": \"prompts.jsonl\"},"
-                  "\"draft\": {\"kind\": \"ngram\"}, \"sampling\": {\"temperature\": 0}, \"sweep\": {\"sampling.temperature\": [0, 1]}}");
+    wg_config *c = config_of(
+        "{\"name\": \"t\", \"target\": {\"model\": \"target.gguf\"}, \"prompts\": {\"file\": \"prompts.jsonl\"},"
+        "\"draft\": {\"kind\": \"ngram\"}, \"sampling\": {\"temperature\": 0}, \"sweep\": {\"sampling.temperature\": [0, 1]}}");
     wg_result r[2] = { result(), result() };
     const wg_run run = { .config = c, .result = r, .complete = true, .seconds = 1 };
     char *text;
     size_t size;
     for (int with = 0; with < 2; with++) {
-        for (int i = 0; with && i < 2; i++) r[i].coverage = (wg_coverage){ .shared = 30, .vocab = 40, .text = 20, .covered = 11 };
+        for (int i = 0; with && i < 2; i++)
+            r[i].coverage = (wg_coverage){ .shared = 30, .vocab = 40, .text = 20, .covered = 11 };
         json_t *sum = wg_summary_json(&run), *o = json_object_get(json_array_get(json_object_get(sum, "cells"), 0), "overlap");
         FILE *f = open_memstream(&text, &size);
         wg_table_print(f, sum, NULL);
@@ -318,7 +358,8 @@ Test(summary, a_drafter_that_runs_the_target)
     r.forward = 3.5 + 1.9; /* of 2 s of drafting */
     const wg_run run = { .config = c, .result = &r, .complete = true, .seconds = 1 };
     json_t *sum = wg_summary_json(&run);
-    cr_assert_float_eq(real(json_array_get(json_object_get(sum, "cells"), 0), "overhead_us_per_token"), (8 - 2 - 4) / 20. * 1e6, 1e-6);
+    cr_assert_float_eq(real(json_array_get(json_object_get(sum, "cells"), 0), "overhead_us_per_token"), (8 - 2 - 4) / 20. * 1e6,
+                       1e-6);
     json_decref(sum);
     wg_config_close(c);
 }

@@ -13,8 +13,8 @@ static void setup(void) { scene_make(&s); }
 static void teardown(void) { scene_remove(&s); }
 TestSuite(trace, .init = setup, .fini = teardown, .timeout = 120);
 
-#define CONFIG(more)                                                                                                          \
-    "{\"name\": \"t\", \"target\": {\"model\": \"target.gguf\", \"threads\": 1}, \"prompts\": {\"file\": \"prompts.jsonl\"}," \
+#define CONFIG(more)                                                                                                           \
+    "{\"name\": \"t\", \"target\": {\"model\": \"target.gguf\", \"threads\": 1}, \"prompts\": {\"file\": \"prompts.jsonl\"},"  \
     "\"trace\": \"probs\", \"max_tokens\": 12, \"seed\": 5, " more "}"
 
 /* Runs a config into a folder. */
@@ -55,7 +55,8 @@ static int same_texts(const wg_trace *t, const char *dir)
         const json_t *ids = json_object_get(v, "ids");
         for (int i = 0; i < t->requests; i++) {
             const wg_trace_request *r = &t->request[i];
-            if (!json_is_integer(json_object_get(v, "cell")) || r->asked.cell != json_integer_value(json_object_get(v, "cell")) ||
+            if (!json_is_integer(json_object_get(v, "cell")) ||
+                r->asked.cell != json_integer_value(json_object_get(v, "cell")) ||
                 r->asked.prompt != json_integer_value(json_object_get(v, "prompt")) ||
                 r->asked.repeat != json_integer_value(json_object_get(v, "repeat")))
                 continue;
@@ -91,8 +92,9 @@ static void repeats(wg_trace *t, const char *what)
 Test(trace, recorded_rule_repeats_the_run)
 {
     static const char *const configs[] = {
-        CONFIG("\"sampling\": {\"temperature\": 1}, \"repeats\": 2, \"draft\": {\"kind\": \"model\", \"model\": \"draft.gguf\"},"
-               "\"sweep\": {\"verify.rule\": [\"rejection\", \"match\", \"block\", \"lenience\"]}"),
+        CONFIG(
+            "\"sampling\": {\"temperature\": 1}, \"repeats\": 2, \"draft\": {\"kind\": \"model\", \"model\": \"draft.gguf\"},"
+            "\"sweep\": {\"verify.rule\": [\"rejection\", \"match\", \"block\", \"lenience\"]}"),
         CONFIG("\"sampling\": {\"temperature\": 0.7, \"top_p\": 0.9, \"repetition_penalty\": 1.3}, \"batch\": 3,"
                "\"draft\": {\"kind\": \"model\", \"model\": \"draft.gguf\", \"tree\": \"2-2\"},"
                "\"sweep\": {\"verify.rule\": [\"rejection\", \"kseq\", \"multipath\", \"optimal\"]}"),
@@ -101,8 +103,9 @@ Test(trace, recorded_rule_repeats_the_run)
                "\"sweep\": {\"verify.rule\": [\"without_replacement\", \"traversal\"]}"),
         CONFIG("\"sampling\": {\"temperature\": 1}, \"draft\": {\"kind\": \"model\", \"model\": \"draft.gguf\","
                "\"siblings\": \"coupled\"}, \"verify\": {\"rule\": \"coupled\"}"),
-        CONFIG("\"sampling\": {\"temperature\": 0}, \"draft\": {\"kind\": \"ngram\"}, \"sweep\": {\"verify.rule\": [\"greedy\", "
-               "\"topk\"]}"),
+        CONFIG(
+            "\"sampling\": {\"temperature\": 0}, \"draft\": {\"kind\": \"ngram\"}, \"sweep\": {\"verify.rule\": [\"greedy\", "
+            "\"topk\"]}"),
     };
     for (size_t i = 0; i < sizeof configs / sizeof *configs; i++) {
         for (int logits = 0; logits < 2; logits++) {
@@ -124,8 +127,9 @@ Test(trace, policy_state)
 {
     wg_error err;
     wg_replay *r;
-    run_into("out", CONFIG("\"draft\": {\"kind\": \"model\", \"model\": \"draft.gguf\", \"length\": 6, \"policy\": \"average\"},"
-                           "\"verify\": {\"rule\": \"match\"}, \"sampling\": {\"temperature\": 0.2}"));
+    run_into("out",
+             CONFIG("\"draft\": {\"kind\": \"model\", \"model\": \"draft.gguf\", \"length\": 6, \"policy\": \"average\"},"
+                    "\"verify\": {\"rule\": \"match\"}, \"sampling\": {\"temperature\": 0.2}"));
     wg_trace *t = open_trace("out");
     cr_assert_eq(wg_replay_open(&r, t, 0, -1, &err), WG_OK);
     int planned = 0;
@@ -151,8 +155,10 @@ Test(trace, other_temperature)
     wg_trace *t[2];
     for (int k = 0; k < 2; k++) {
         char text[512];
-        snprintf(text, sizeof text, CONFIG("\"draft\": {\"kind\": \"model\", \"model\": \"draft.gguf\"}, \"trace_rows\": \"%s\","
-                 "\"sampling\": {\"temperature\": 0.8}"), rows[k]);
+        snprintf(text, sizeof text,
+                 CONFIG("\"draft\": {\"kind\": \"model\", \"model\": \"draft.gguf\"}, \"trace_rows\": \"%s\","
+                        "\"sampling\": {\"temperature\": 0.8}"),
+                 rows[k]);
         run_into(rows[k], text);
         t[k] = open_trace(rows[k]);
         cr_assert_eq(wg_replay_open(&r[k], t[k], 0, 1.3, &err), WG_OK);
@@ -186,8 +192,10 @@ Test(trace, compact_rows_state_their_error)
     double worst[3] = { 0 };
     for (int k = 0; k < 3; k++) {
         char text[512];
-        snprintf(text, sizeof text, CONFIG("\"draft\": {\"kind\": \"model\", \"model\": \"draft.gguf\", \"tree\": \"2-1\"},"
-                 "\"trace_rows\": \"%s\", \"trace_top\": 7, \"sampling\": {\"temperature\": 1}"), rows[k]);
+        snprintf(text, sizeof text,
+                 CONFIG("\"draft\": {\"kind\": \"model\", \"model\": \"draft.gguf\", \"tree\": \"2-1\"},"
+                        "\"trace_rows\": \"%s\", \"trace_top\": 7, \"sampling\": {\"temperature\": 1}"),
+                 rows[k]);
         run_into(rows[k], text);
         t[k] = open_trace(rows[k]);
         cr_assert_eq(wg_replay_open(&r[k], t[k], 0, -1, &err), WG_OK);

@@ -10,7 +10,10 @@
 enum { V = 4, RECORDS = 4, MOST = 4096 };
 
 /* Header, request, round, end; where each begins in `byte`. */
-typedef struct trace { unsigned char byte[MOST]; size_t n, at[RECORDS]; } trace;
+typedef struct trace {
+    unsigned char byte[MOST];
+    size_t n, at[RECORDS];
+} trace;
 
 static void put_bytes(trace *t, const void *from, size_t n)
 {
@@ -41,14 +44,28 @@ static void put_record(trace *t, int which, const void *payload, size_t n, size_
     seal(t, t->at[which]);
 }
 
-#define HEADER(groups, config) \
-    "{\"groups\": " groups ", \"cells\": [{\"cell\": {}, \"group\": 0, \"config\": " config "}]}"
+#define HEADER(groups, config) "{\"groups\": " groups ", \"cells\": [{\"cell\": {}, \"group\": 0, \"config\": " config "}]}"
 #define GOOD_HEADER HEADER("[{\"vocab\": 4, \"eog\": []}]", "{\"verify\": {\"rule\": \"match\"}}")
 
 /* The words of the round that edits name. */
 enum {
-    STEP = 2, N_POLICY = 17, LAW = 18, NODES = 19, TOKENS = 22, PARENTS = 24, QROWS = 26, PATH = 28, NEXT = 29, NODE_0 = 30,
-    NODE_1 = 31, N_Q = 32, KIND_P = 33, COUNT_P = 34, ERROR_P = 35, KIND_Q = 41, ROUND = 45
+    STEP = 2,
+    N_POLICY = 17,
+    LAW = 18,
+    NODES = 19,
+    TOKENS = 22,
+    PARENTS = 24,
+    QROWS = 26,
+    PATH = 28,
+    NEXT = 29,
+    NODE_0 = 30,
+    NODE_1 = 31,
+    N_Q = 32,
+    KIND_P = 33,
+    COUNT_P = 34,
+    ERROR_P = 35,
+    KIND_Q = 41,
+    ROUND = 45
 };
 
 /* A root and its child, drawn from row 0 of q and accepted; rows are points. `tail`: bytes too many behind the round. */
@@ -60,8 +77,27 @@ static trace good(const char *header, size_t tail)
     put_words(&t, head, 2);
     put_record(&t, 0, header, strlen(header), 0);
     put_record(&t, 1, request, sizeof request, 0);
-    int32_t round[ROUND] = { [STEP] = 0, 2, 7, 1, 0, [LAW] = WG_LAW_IID, 2, [TOKENS] = 1, 2, [PARENTS] = -1, 0, [QROWS] = -1, 0,
-                             [PATH] = 2, 3, 0, 1, [N_Q] = 1, [COUNT_P] = 2, [COUNT_P + 4] = 3, [KIND_Q + 1] = 2 };
+    int32_t round[ROUND] = { [STEP] = 0,
+                             2,
+                             7,
+                             1,
+                             0,
+                             [LAW] = WG_LAW_IID,
+                             2,
+                             [TOKENS] = 1,
+                             2,
+                             [PARENTS] = -1,
+                             0,
+                             [QROWS] = -1,
+                             0,
+                             [PATH] = 2,
+                             3,
+                             0,
+                             1,
+                             [N_Q] = 1,
+                             [COUNT_P] = 2,
+                             [COUNT_P + 4] = 3,
+                             [KIND_Q + 1] = 2 };
     memcpy(round, &t.at[1], 8);
     put_record(&t, 2, round, sizeof round, tail);
     int32_t end[4] = { 0, 0, 2, WG_FINISH_LENGTH };
@@ -101,7 +137,11 @@ Test(trace_messages, the_whole_one_is_read)
 
 Test(trace_messages, a_word_that_contradicts)
 {
-    static const struct { int record, word; int32_t value; const char *says; } cases[] = {
+    static const struct {
+        int record, word;
+        int32_t value;
+        const char *says;
+    } cases[] = {
         { 1, 6, 3, "it is no request" },
         { 1, 6, 0, "it is no request" },
         { 1, 1, 1, "its request names a cell, group, prompt or limit that cannot be" },
@@ -164,7 +204,9 @@ Test(trace_messages, rounds_of_another_size)
 
 Test(trace_messages, headers)
 {
-    static const struct { const char *header, *says; } cases[] = {
+    static const struct {
+        const char *header, *says;
+    } cases[] = {
         { "[]", "t: its header is no JSON object with \"groups\" and \"cells\"" },
         { "{\"groups\": []}", "t: its header is no JSON object with \"groups\" and \"cells\"" },
         { HEADER("[{\"vocab\": 0, \"eog\": []}]", "{}"),
@@ -184,15 +226,19 @@ Test(trace_messages, headers)
     t = good(GOOD_HEADER, 0);
     t.n = 16 + 20;
     char want[300];
-    snprintf(want, sizeof want, "t: no whole header: the record at byte 16 says %zu bytes, but the file has 4 more; nothing in "
-             "it can be used", strlen(GOOD_HEADER));
+    snprintf(want, sizeof want,
+             "t: no whole header: the record at byte 16 says %zu bytes, but the file has 4 more; nothing in "
+             "it can be used",
+             strlen(GOOD_HEADER));
     refused(&t, WG_EFORMAT, want);
 }
 
 /* What the scan takes and a replay of it cannot. */
 Test(trace_messages, cells_that_cannot_be_settled)
 {
-    static const struct { const char *header, *says; } cases[] = {
+    static const struct {
+        const char *header, *says;
+    } cases[] = {
         { HEADER("[{\"vocab\": 4, \"eog\": []}]", "{}"), "t: cell 0: its config names no rule" },
         { "{\"groups\": [{\"vocab\": 4, \"eog\": []}], \"cells\": [{\"cell\": {}, \"group\": 1}]}",
           "t: cell 0 belongs to no group" },
@@ -278,14 +324,26 @@ Test(trace_messages, files_that_change)
 
 Test(trace_messages, rows_that_are_no_distributions)
 {
-    typedef struct list { int32_t token[2]; double mass[2]; } list;
+    typedef struct list {
+        int32_t token[2];
+        double mass[2];
+    } list;
     static const list outside = { { 1, V }, { 0.5, 0.5 } }, twice = { { 1, 1 }, { 0.5, 0.5 } },
                       negative = { { 0, 1 }, { -0.5, 1 } }, short_of = { { 0, 1 }, { 0.5, 0.4 } };
     static const double dense_negative[V] = { -1, 1, 1, 0 }, dense_short[V] = { 0.5, 0, 0, 0 };
     static const uint16_t nothing[V] = { 0 };
-    typedef struct top { int32_t token; float mass; double rest; } top;
+    typedef struct top {
+        int32_t token;
+        float mass;
+        double rest;
+    } top;
     static const top no_rest = { 1, 0.5F, -0.5 }, no_token = { V, 0.5F, 0.5 };
-    static const struct { int kind; uint32_t count; const void *data; const char *says; } cases[] = {
+    static const struct {
+        int kind;
+        uint32_t count;
+        const void *data;
+        const char *says;
+    } cases[] = {
         { WG_ROW_ONE_HOT, V, NULL, "its token is outside the vocabulary" },
         { WG_ROW_LIST, 2, &outside, "its tokens are not ascending in the vocabulary" },
         { WG_ROW_LIST, 2, &twice, "its tokens are not ascending in the vocabulary" },

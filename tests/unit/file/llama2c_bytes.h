@@ -7,7 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct llama2c_shape { int dim, hidden, layers, heads, kv_heads, vocab, context; } llama2c_shape;
+typedef struct llama2c_shape {
+    int dim, hidden, layers, heads, kv_heads, vocab, context;
+} llama2c_shape;
 
 static const llama2c_shape llama2c_small = { 32, 48, 2, 4, 2, 262, 10 };
 

@@ -72,7 +72,7 @@ Test(convert, llama2c_to_gguf_in_every_type)
     static const struct {
         int type;
         int64_t file_type;
-    } row[] = {{WG_F32, 0}, {WG_F16, 1}, {WG_BF16, 32}, {WG_Q8_0, 7}};
+    } row[] = { { WG_F32, 0 }, { WG_F16, 1 }, { WG_BF16, 32 }, { WG_Q8_0, 7 } };
     files f;
     wg_error err;
     make(&f);
@@ -195,8 +195,8 @@ static void write_matrix(const char *path, int type)
     wg_gguf_writer *g;
     cr_assert_eq(wg_gguf_writer_open(&g, path, NULL), WG_OK);
     wg_gguf_add(g, &(wg_tensor){ .name = "a.weight", .type = type, .n_dims = 2, .dim = { 256, 2, 1, 1 } }, fill_bytes, NULL);
-    wg_gguf_add(g, &(wg_tensor){.name = "position_embd.weight", .type = WG_F32, .n_dims = 2, .dim = {64, 2, 1, 1}}, fill_bytes,
-                NULL);
+    wg_gguf_add(g, &(wg_tensor){ .name = "position_embd.weight", .type = WG_F32, .n_dims = 2, .dim = { 64, 2, 1, 1 } },
+                fill_bytes, NULL);
     wg_gguf_add(g, &(wg_tensor){ .name = "a.bias", .type = WG_F32, .n_dims = 1, .dim = { 64, 1, 1, 1 } }, fill_bytes, NULL);
     cr_assert_eq(wg_gguf_writer_finish(g, NULL), WG_OK);
 }

@@ -27,11 +27,13 @@ static unsigned walk(const wg_weights *w)
         if (wg_meta_int(w, key, &v)) sum += (unsigned)v;
         if (wg_meta_float(w, key, &f)) sum++;
         if (wg_meta_bool(w, key, &b)) sum += b;
-        if (wg_meta_string(w, key, &t)) for (size_t k = 0; k < t.n; k++) sum += (unsigned char)t.s[k];
+        if (wg_meta_string(w, key, &t))
+            for (size_t k = 0; k < t.n; k++) sum += (unsigned char)t.s[k];
         for (int64_t k = 0; k < n; k++) {
             if (wg_meta_array_int(w, key, k, &v)) sum += (unsigned)v;
             if (wg_meta_array_float(w, key, k, &f)) sum++;
-            if (wg_meta_array_string(w, key, k, &t)) for (size_t c = 0; c < t.n; c++) sum += (unsigned char)t.s[c];
+            if (wg_meta_array_string(w, key, k, &t))
+                for (size_t c = 0; c < t.n; c++) sum += (unsigned char)t.s[c];
         }
     }
     for (int i = 0; i < wg_weights_count(w); i++) {
@@ -76,15 +78,17 @@ Test(gguf, reads_what_is_there)
         double f;
         bool b = false;
         wg_text t;
-        static const struct { const char *key; int64_t v;
+        static const struct {
+            const char *key;
+            int64_t v;
         } ints[] = {
-            {"general.alignment", 32},
-            {"a.u8", 255},
-            {"a.i8", -1},
-            {"a.u16", 65534},
-            {"a.i16", -2},
-            {"a.i32", -7},
-            {"a.i64", -9},
+            { "general.alignment", 32 },
+            { "a.u8", 255 },
+            { "a.i8", -1 },
+            { "a.u16", 65534 },
+            { "a.i16", -2 },
+            { "a.i32", -7 },
+            { "a.i64", -9 },
         };
         for (size_t i = 0; i < sizeof ints / sizeof ints[0]; i++) {
             cr_assert(wg_meta_int(w, ints[i].key, &v) && v == ints[i].v, "%s", ints[i].key);
@@ -134,8 +138,8 @@ Test(gguf, reads_what_is_there)
 typedef struct bad {
     const char *name;
     mark at;
-    size_t plus;      /* behind the mark */
-    int width;        /* bytes of `value` to write; 0: the file ends here; -1: the file ends 3 bytes behind the mark */
+    size_t plus; /* behind the mark */
+    int width;   /* bytes of `value` to write; 0: the file ends here; -1: the file ends 3 bytes behind the mark */
     uint64_t value;
     wg_status code;
 } bad;
@@ -292,7 +296,11 @@ Test(gguf, every_byte_may_be_wrong)
 Test(gguf, other_formats_are_refused_by_name)
 {
     wg_error err;
-    static const struct { const char *bytes; size_t n; const char *word; } row[] = {
+    static const struct {
+        const char *bytes;
+        size_t n;
+        const char *word;
+    } row[] = {
         { "24ka\2\0\0\0", 8, "FILE: a llama2.c file of version 1 or 2; only version 0 is read: export with --version 0" },
         { "\x10\0\0\0\0\0\0\0{\"a\":1}            ", 28, "FILE: a safetensors file; this format is not read yet: convert" },
         { "PK\3\4xxxxxxxxxx", 14, "FILE: a torch archive, which is a program as much as data; convert the model to GGUF" },
@@ -323,8 +331,14 @@ Test(gguf, other_formats_are_refused_by_name)
 /* Sizes that only claim: each tensor fits a size_t, their bytes or their end do not. */
 Test(gguf, sizes_beyond_what_can_be_addressed)
 {
-    static const struct { int types[3]; uint64_t dim, offset; const char *word; } row[] = {
-        { { WG_F32, WG_F32, WG_F32 }, (uint64_t)1 << 62, 0,
+    static const struct {
+        int types[3];
+        uint64_t dim, offset;
+        const char *word;
+    } row[] = {
+        { { WG_F32, WG_F32, WG_F32 },
+          (uint64_t)1 << 62,
+          0,
           "byte 45: tensor 'a' has 4611686018427387904 elements of type f32, more bytes than can be addressed" },
         { { WG_I8, WG_I8, WG_I8 }, INT64_MAX - 31, INT64_MAX - 31, "byte 115: tensor 'c' ends beyond what can be addressed" },
     };

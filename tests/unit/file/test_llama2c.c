@@ -46,11 +46,13 @@ static void check_layout(bool tied)
     if (tied) cr_assert_null(wg_weights_find(w, "output.weight"));
     else expect_tensor(w, "output.weight", 2, d, V, p, at);
 
-    static const struct { const char *key; int64_t v;
+    static const struct {
+        const char *key;
+        int64_t v;
     } ints[] = {
-        {"llama.context_length", 10},      {"llama.embedding_length", 32},    {"llama.block_count", 2},
-        {"llama.feed_forward_length", 48}, {"llama.attention.head_count", 4}, {"llama.attention.head_count_kv", 2},
-        {"llama.rope.dimension_count", 8}, {"llama.vocab_size", 262},
+        { "llama.context_length", 10 },      { "llama.embedding_length", 32 },    { "llama.block_count", 2 },
+        { "llama.feed_forward_length", 48 }, { "llama.attention.head_count", 4 }, { "llama.attention.head_count_kv", 2 },
+        { "llama.rope.dimension_count", 8 }, { "llama.vocab_size", 262 },
     };
     int64_t v;
     double x;
@@ -173,8 +175,14 @@ Test(llama2c, tokenizer)
     expect_token(w, 3, "<0x00>", 6);
     expect_token(w, 258, "<0xFF>", 6);
     expect_token(w, 259, "\xe2\x96\x81", 1);
-    expect_token(w, 260, "\xe2\x96\x81" "a", 1);
-    expect_token(w, 262, "c\xe2\x96\x81" "d", 1);
+    expect_token(w, 260,
+                 "\xe2\x96\x81"
+                 "a",
+                 1);
+    expect_token(w, 262,
+                 "c\xe2\x96\x81"
+                 "d",
+                 1);
     cr_assert(wg_meta_int(w, "tokenizer.ggml.bos_token_id", &v) && v == 1);
     cr_assert(wg_meta_int(w, "tokenizer.ggml.eos_token_id", &v) && v == 2);
     cr_assert(wg_meta_bool(w, "tokenizer.ggml.add_bos_token", &b) && b);
@@ -193,8 +201,10 @@ Test(llama2c, tokenizer)
         err.text,
         "tok.bin: byte 3656: 11 bytes follow the last of 262 tokens; it is the tokenizer of a model with another vocabulary");
     cr_assert_eq(tokenizer(p, n, VOCAB + 1, "/dev/null", &err), WG_EFORMAT);
-    cr_assert(strstr(err.text, "byte 3667: the file ends inside token 263 of 264; expected a llama2.c tokenizer.bin with as many tokens "
-                               "as the model: is it the tokenizer of another model, or truncated?"), "%s", err.text);
+    cr_assert(strstr(err.text,
+                     "byte 3667: the file ends inside token 263 of 264; expected a llama2.c tokenizer.bin with as many tokens "
+                     "as the model: is it the tokenizer of another model, or truncated?"),
+              "%s", err.text);
     cr_assert_eq(tokenizer(p, n, 1 << 30, "/dev/null", &err), WG_EFORMAT);
     cr_assert_str_eq(err.text, "tok.bin: 3667 bytes cannot hold the 1073741824 tokens of the model; expected a llama2.c "
                                "tokenizer.bin");

@@ -30,7 +30,10 @@ static wg_weights *open_file(const char *folder, const char *name)
 
 static void vocabularies(const char *shared)
 {
-    static const struct { const char *name, *model; int64_t tokens; } row[] = {
+    static const struct {
+        const char *name, *model;
+        int64_t tokens;
+    } row[] = {
         { "tokenizers/gguf/ggml-vocab-llama-spm.gguf", "llama", 32000 },
         { "tokenizers/gguf/ggml-vocab-gpt-2.gguf", "gpt2", 50257 },
         { "tokenizers/gguf/ggml-vocab-phi-3.gguf", "llama", 32064 },
@@ -80,7 +83,8 @@ static void conversion(const char *shared)
     int64_t kind;
     if (b) {
         expect(wg_weights_count(b) == 47);
-        expect(wg_meta_array_string(b, "tokenizer.ggml.tokens", 259, &piece) && piece.n == 4 && !memcmp(piece.s, "\xe2\x96\x81t", 4));
+        expect(wg_meta_array_string(b, "tokenizer.ggml.tokens", 259, &piece) && piece.n == 4 &&
+               !memcmp(piece.s, "\xe2\x96\x81t", 4));
         expect(wg_meta_array_string(b, "tokenizer.ggml.tokens", 1, &piece) && piece.n == 3 && !memcmp(piece.s, "<s>", 3));
         expect(wg_meta_array_int(b, "tokenizer.ggml.token_type", 258, &kind) && kind == 6);
     }

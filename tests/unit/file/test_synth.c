@@ -26,11 +26,14 @@ static void expect_dims(const wg_weights *w, const char *name, int type, int64_t
 /* The bits are part of the contract: other machines and thread counts make the same file. */
 Test(synth, a_file_depends_on_shape_type_and_seed_only)
 {
-    static const struct { int type; uint64_t seed; const char *sha256;
+    static const struct {
+        int type;
+        uint64_t seed;
+        const char *sha256;
     } row[] = {
-        {WG_F32, 1, "94ae8fa1bb55d5c8ee2a1c0b0e2dfef62cf44dfe4d6e9364dce308c8f710d5a9"},
-        {WG_F32, 2, "69d1c40f488eec30a74b75acd48bd2d3fcf5cab90af6c07250d9e1a783c85660"},
-        {WG_Q8_0, 1, "1bc36c929c455b89b6c33ecb6fee3400ae6c08b41190e8a993f3b08a0d082e3b"},
+        { WG_F32, 1, "94ae8fa1bb55d5c8ee2a1c0b0e2dfef62cf44dfe4d6e9364dce308c8f710d5a9" },
+        { WG_F32, 2, "69d1c40f488eec30a74b75acd48bd2d3fcf5cab90af6c07250d9e1a783c85660" },
+        { WG_Q8_0, 1, "1bc36c929c455b89b6c33ecb6fee3400ae6c08b41190e8a993f3b08a0d082e3b" },
     };
     temp t;
     temp_make(&t);
@@ -50,7 +53,8 @@ Test(synth, tensors_of_the_families)
     temp_make(&t);
     const char *path = temp_at(&t, "m.gguf");
     const wg_synth_shape llama = {
-        .layers = 2, .dim = 80, .heads = 10, .kv_heads = 2, .head_dim = 32, .hidden = 96, .vocab = 1777, .context = 64};
+        .layers = 2, .dim = 80, .heads = 10, .kv_heads = 2, .head_dim = 32, .hidden = 96, .vocab = 1777, .context = 64
+    };
     cr_assert_eq(wg_synth_write(&llama, WG_Q8_0, 3, path, NULL), WG_OK);
     wg_weights *w = open_ok(path);
     cr_assert_eq(wg_weights_count(w), 3 + 2 * 9);
@@ -71,7 +75,8 @@ Test(synth, tensors_of_the_families)
     wg_weights_close(w);
 
     const wg_synth_shape qwen = {
-        .arch = "qwen2", .layers = 1, .dim = 64, .heads = 4, .hidden = 64, .vocab = 300, .context = 64, .tied = true};
+        .arch = "qwen2", .layers = 1, .dim = 64, .heads = 4, .hidden = 64, .vocab = 300, .context = 64, .tied = true
+    };
     cr_assert_eq(wg_synth_write(&qwen, WG_BF16, 3, path, NULL), WG_OK);
     w = open_ok(path);
     cr_assert_eq(wg_weights_count(w), 2 + 12);
@@ -81,7 +86,8 @@ Test(synth, tensors_of_the_families)
     wg_weights_close(w);
 
     const wg_synth_shape gpt2 = {
-        .arch = "gpt2", .layers = 1, .dim = 64, .heads = 4, .hidden = 96, .vocab = 20, .context = 48, .tied = true};
+        .arch = "gpt2", .layers = 1, .dim = 64, .heads = 4, .hidden = 96, .vocab = 20, .context = 48, .tied = true
+    };
     cr_assert_eq(wg_synth_write(&gpt2, WG_F16, 3, path, NULL), WG_OK);
     w = open_ok(path);
     expect_dims(w, "position_embd.weight", WG_F32, 64, 48);
@@ -155,7 +161,10 @@ Test(synth, the_vocabulary_is_complete_and_unique)
         else cr_assert_eq(kind, i == 0 ? 2 : i < 3 ? 3 : 1);
     }
     cr_assert(all[259].n == 2 && memcmp(all[259].s, "ba", 2) == 0);
-    cr_assert(all[359].n == 5 && memcmp(all[359].s, "\xe2\x96\x81" "ba", 5) == 0);
+    cr_assert(all[359].n == 5 && memcmp(all[359].s,
+                                        "\xe2\x96\x81"
+                                        "ba",
+                                        5) == 0);
     cr_assert(all[459].n == 4 && memcmp(all[459].s, "baba", 4) == 0);
     qsort(all, VOCAB, sizeof all[0], by_text);
     for (int i = 1; i < VOCAB; i++) cr_assert(by_text(&all[i - 1], &all[i]) < 0, "%.*s twice", (int)all[i].n, all[i].s);
@@ -165,22 +174,24 @@ Test(synth, the_vocabulary_is_complete_and_unique)
 
 Test(synth, bad_shapes_are_refused)
 {
-    static const struct { wg_synth_shape s; const char *text;
+    static const struct {
+        wg_synth_shape s;
+        const char *text;
     } row[] = {
-        {{.layers = 0, .dim = 8, .heads = 1, .hidden = 8, .vocab = 9, .context = 8},
-         "synthetic shape: layers is 0; expected 1..16777216"},
-        {{.layers = 1, .dim = -8, .heads = 1, .hidden = 8, .vocab = 9, .context = 8},
-         "synthetic shape: dim is -8; expected 1..16777216"},
-        {{.layers = 1, .dim = 8, .heads = 0, .hidden = 8, .vocab = 9, .context = 8},
-         "synthetic shape: heads is 0; expected 1..16777216"},
-        {{.layers = 1, .dim = 8, .heads = 3, .kv_heads = 2, .head_dim = 2, .hidden = 8, .vocab = 9, .context = 8},
-         "synthetic shape: 3 heads on 2 key/value heads; expected a multiple"},
-        {{.layers = 1, .dim = 9, .heads = 1, .hidden = 8, .vocab = 9, .context = 8},
-         "synthetic shape: head_dim is 9; expected an even number"},
-        {{.arch = "bert", .layers = 1, .dim = 8, .heads = 1, .hidden = 8, .vocab = 9, .context = 8},
-         "synthetic shape: arch is 'bert'; expected llama, qwen2 or gpt2"},
-        {{.layers = 1, .dim = 8, .heads = 1, .hidden = 8, .vocab = 9, .context = 8, .rope_base = NAN},
-         "synthetic shape: rope_base is nan; expected more than 1"},
+        { { .layers = 0, .dim = 8, .heads = 1, .hidden = 8, .vocab = 9, .context = 8 },
+          "synthetic shape: layers is 0; expected 1..16777216" },
+        { { .layers = 1, .dim = -8, .heads = 1, .hidden = 8, .vocab = 9, .context = 8 },
+          "synthetic shape: dim is -8; expected 1..16777216" },
+        { { .layers = 1, .dim = 8, .heads = 0, .hidden = 8, .vocab = 9, .context = 8 },
+          "synthetic shape: heads is 0; expected 1..16777216" },
+        { { .layers = 1, .dim = 8, .heads = 3, .kv_heads = 2, .head_dim = 2, .hidden = 8, .vocab = 9, .context = 8 },
+          "synthetic shape: 3 heads on 2 key/value heads; expected a multiple" },
+        { { .layers = 1, .dim = 9, .heads = 1, .hidden = 8, .vocab = 9, .context = 8 },
+          "synthetic shape: head_dim is 9; expected an even number" },
+        { { .arch = "bert", .layers = 1, .dim = 8, .heads = 1, .hidden = 8, .vocab = 9, .context = 8 },
+          "synthetic shape: arch is 'bert'; expected llama, qwen2 or gpt2" },
+        { { .layers = 1, .dim = 8, .heads = 1, .hidden = 8, .vocab = 9, .context = 8, .rope_base = NAN },
+          "synthetic shape: rope_base is nan; expected more than 1" },
     };
     wg_error err;
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
@@ -274,7 +285,9 @@ Test(synth, random_codes_have_the_deviation_too)
 
 Test(synth, names_are_checked_piece_by_piece)
 {
-    static const struct { const char *name, *part; } row[] = {
+    static const struct {
+        const char *name, *part;
+    } row[] = {
         { "synth:", "expected synth:SHAPE:TYPE" },
         { "synth:tiny", "expected synth:SHAPE:TYPE" },
         { "synth:tiny:", "expected synth:SHAPE:TYPE" },

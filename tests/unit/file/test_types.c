@@ -9,16 +9,33 @@
 
 Test(types, table)
 {
-    static const struct { int id; const char *name; int block, bytes;
+    static const struct {
+        int id;
+        const char *name;
+        int block, bytes;
     } row[] = {
-        {WG_F32, "f32", 1, 4},       {WG_F16, "f16", 1, 2},         {WG_BF16, "bf16", 1, 2},
-        {WG_Q4_0, "q4_0", 32, 18},   {WG_Q4_1, "q4_1", 32, 20},     {WG_Q5_0, "q5_0", 32, 22},
-        {WG_Q5_1, "q5_1", 32, 24},   {WG_Q8_0, "q8_0", 32, 34},     {WG_Q2_K, "q2_k", 256, 84},
-        {WG_Q3_K, "q3_k", 256, 110}, {WG_Q4_K, "q4_k", 256, 144},   {WG_Q5_K, "q5_k", 256, 176},
-        {WG_Q6_K, "q6_k", 256, 210}, {WG_IQ4_NL, "iq4_nl", 32, 18}, {WG_IQ4_XS, "iq4_xs", 256, 136},
-        {WG_MXFP4, "mxfp4", 32, 17}, {WG_I8, "i8", 1, 1},           {WG_I16, "i16", 1, 2},
-        {WG_I32, "i32", 1, 4},       {WG_I64, "i64", 1, 8},         {WG_F64, "f64", 1, 8},
-        {WG_F8_E4M3, "f8_e4m3", 128, 132},
+        { WG_F32, "f32", 1, 4 },
+        { WG_F16, "f16", 1, 2 },
+        { WG_BF16, "bf16", 1, 2 },
+        { WG_Q4_0, "q4_0", 32, 18 },
+        { WG_Q4_1, "q4_1", 32, 20 },
+        { WG_Q5_0, "q5_0", 32, 22 },
+        { WG_Q5_1, "q5_1", 32, 24 },
+        { WG_Q8_0, "q8_0", 32, 34 },
+        { WG_Q2_K, "q2_k", 256, 84 },
+        { WG_Q3_K, "q3_k", 256, 110 },
+        { WG_Q4_K, "q4_k", 256, 144 },
+        { WG_Q5_K, "q5_k", 256, 176 },
+        { WG_Q6_K, "q6_k", 256, 210 },
+        { WG_IQ4_NL, "iq4_nl", 32, 18 },
+        { WG_IQ4_XS, "iq4_xs", 256, 136 },
+        { WG_MXFP4, "mxfp4", 32, 17 },
+        { WG_I8, "i8", 1, 1 },
+        { WG_I16, "i16", 1, 2 },
+        { WG_I32, "i32", 1, 4 },
+        { WG_I64, "i64", 1, 8 },
+        { WG_F64, "f64", 1, 8 },
+        { WG_F8_E4M3, "f8_e4m3", 128, 132 },
     };
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
         const wg_type_info *t = wg_type_get(row[i].id);
@@ -238,7 +255,10 @@ Test(types, q4_0_rows)
 /* 512 elements of each type from blocks of a fixed pattern; the hashes are of ggml's own values (PyPI gguf, dequantize). */
 Test(types, blocks_have_the_values_of_ggml)
 {
-    static const struct { int type; uint64_t hash; } row[] = {
+    static const struct {
+        int type;
+        uint64_t hash;
+    } row[] = {
         { WG_Q4_0, 0x9b268a464e485800u }, { WG_Q4_1, 0x8bcd79ae297d6000u }, { WG_Q5_0, 0xa9626414d42c1800u },
         { WG_Q5_1, 0x1b1101e974924000u }, { WG_Q8_0, 0x089d4074e3f23900u }, { WG_IQ4_NL, 0x7512ddefbe697b80u },
         { WG_Q4_K, 0x43de22762e580f70u }, { WG_Q5_K, 0x00971d941df79370u }, { WG_Q6_K, 0x8e687997adcefb6cu },
@@ -266,8 +286,15 @@ Test(types, blocks_have_the_values_of_ggml)
 /* Every element within one step (half a step, but for the top code of the signed types) of what it was. */
 Test(types, written_blocks_are_near)
 {
-    static const struct { int type; float steps; int with_min; } row[] = {
-        { WG_Q4_0, 16, 0 }, { WG_Q5_0, 32, 0 }, { WG_Q4_1, 15, 1 }, { WG_Q5_1, 31, 1 },
+    static const struct {
+        int type;
+        float steps;
+        int with_min;
+    } row[] = {
+        { WG_Q4_0, 16, 0 },
+        { WG_Q5_0, 32, 0 },
+        { WG_Q4_1, 15, 1 },
+        { WG_Q5_1, 31, 1 },
     };
     float x[64], y[64];
     uint8_t block[64];

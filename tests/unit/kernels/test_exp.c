@@ -15,7 +15,10 @@ Test(exp, f32_relative_error_over_the_whole_range)
     float at = 0;
     for (uint32_t sign = 0; sign < 2; sign++)
         for (uint32_t bits = 0; bits < 0x42b2cccd; bits += 331) { /* |x| <= 89.4, every 331st float */
-            union { uint32_t u; float f; } x = { bits | sign << 31 };
+            union {
+                uint32_t u;
+                float f;
+            } x = { bits | sign << 31 };
             if (x.f < WG_EXP32_LOW || x.f > WG_EXP32_HIGH) continue;
             const long double want = expl((long double)x.f);
             const double error = fabs((double)(((long double)wg_exp32_of(x.f) - want) / want));

@@ -205,8 +205,13 @@ Test(ops, attention_is_softmax_of_the_keys_it_sees)
     enum { HEADS = 6, KV = 2, HD = 24, SLOTS = 240, PAGE = 5, PAGES = SLOTS / PAGE, PREFIX = 150, TAIL = 153, DIM = KV * HD };
     static float k[SLOTS * DIM], v[SLOTS * DIM], q[HEADS * HD], out[HEADS * HD], pool[PAGES * PAGE * DIM * 2];
     int32_t page[PAGES];
-    const wg_kv_view view = { .type = WG_F32, .page_slots = PAGE, .kv_dim = DIM, .page = page, .pool = (char *)pool,
-                              .stride = PAGE * DIM * 8, .value_at = PAGE * DIM * 4 };
+    const wg_kv_view view = { .type = WG_F32,
+                              .page_slots = PAGE,
+                              .kv_dim = DIM,
+                              .page = page,
+                              .pool = (char *)pool,
+                              .stride = PAGE * DIM * 8,
+                              .value_at = PAGE * DIM * 4 };
     const int sinks[] = { 0, 7, 0, PREFIX }, gaps[] = { 0, 101, PREFIX, 0 }; /* all; a sparse view; the tail alone; all */
     fill(k, SLOTS * DIM, 8);
     fill(v, SLOTS * DIM, 9);
@@ -215,8 +220,12 @@ Test(ops, attention_is_softmax_of_the_keys_it_sees)
     for (int i = 0; i < PAGES; i++) page[i] = PAGES - 1 - i;
     for (int i = 0; i < SLOTS; i++) ref()->kv_store(&view, i, k + i * DIM, v + i * DIM);
     for (int h = 0; h < HEADS * 4; h++) {
-        const wg_row_keys keys = { .kv = &view, .prefix = PREFIX, .tail = TAIL, .anc = { { 0x8000000000400207ull } },
-                                   .sinks = sinks[h / HEADS], .gap = gaps[h / HEADS] };
+        const wg_row_keys keys = { .kv = &view,
+                                   .prefix = PREFIX,
+                                   .tail = TAIL,
+                                   .anc = { { 0x8000000000400207ull } },
+                                   .sinks = sinks[h / HEADS],
+                                   .gap = gaps[h / HEADS] };
         const int head = h % HEADS;
         if (head == 0) ref()->attention(q, &keys, HEADS, KV, HD, 0.5f, out, 0, HEADS);
         double sum = 0, want[HD] = { 0 };
@@ -240,8 +249,9 @@ Test(ops, cache_types_round_to_nearest_even)
     float k[4] = { 1.0f + 0x1p-11f, 1.0f + 0x1p-8f, 1.0f + 3 * 0x1p-8f, 70000.0f }, v[4] = { 0 };
     uint16_t pool[8];
     const int32_t page[1] = { 0 };
-    wg_kv_view view = { .type = WG_F16, .page_slots = 1, .kv_dim = 4, .page = page, .pool = (char *)pool,
-                        .stride = sizeof pool, .value_at = 8 };
+    wg_kv_view view = {
+        .type = WG_F16, .page_slots = 1, .kv_dim = 4, .page = page, .pool = (char *)pool, .stride = sizeof pool, .value_at = 8
+    };
     for (int level = 0; level <= (int)wg_cpu_best(); level++) {
         if (!wg_cpu_has((wg_cpu_level)level)) continue;
         const wg_ops *ops = wg_ops_for((wg_cpu_level)level);
@@ -263,8 +273,15 @@ Test(ops, cache_of_codes_and_scales)
     static float k[DIM], v[DIM];
     static _Alignas(4) char pool[2 * PART];
     const int32_t page[1] = { 0 };
-    const wg_kv_view view = { .type = WG_KV_Q8, .page_slots = PAGE, .kv_dim = DIM, .page = page, .pool = pool,
-                              .stride = sizeof pool, .value_at = PART, .head_dim = HD, .scale_at = PAGE * DIM };
+    const wg_kv_view view = { .type = WG_KV_Q8,
+                              .page_slots = PAGE,
+                              .kv_dim = DIM,
+                              .page = page,
+                              .pool = pool,
+                              .stride = sizeof pool,
+                              .value_at = PART,
+                              .head_dim = HD,
+                              .scale_at = PAGE * DIM };
     cr_assert_eq(wg_kv_scales(&view), 4);
     fill(k, DIM, 17);
     fill(v, DIM, 18);

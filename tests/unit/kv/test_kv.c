@@ -23,9 +23,9 @@ static uint32_t rnd(uint32_t n) /* splitmix64 */
 
 /* ---- contents: every (space, layer, keys or values, element) of a slot holds a value made from the slot's tag */
 
-static const struct { int layers, kv_heads, head_dim, type; } shape[SPACES] = {
-    { 2, 1, 3, WG_F32 }, { 1, 5, 1, WG_F16 }, { 3, 2, 1, WG_BF16 }, { 2, 2, 1, WG_KV_Q8 }
-};
+static const struct {
+    int layers, kv_heads, head_dim, type;
+} shape[SPACES] = { { 2, 1, 3, WG_F32 }, { 1, 5, 1, WG_F16 }, { 3, 2, 1, WG_BF16 }, { 2, 2, 1, WG_KV_Q8 } };
 
 static uint32_t cell(uint32_t tag, int space, int layer, int value, int e)
 {
@@ -222,8 +222,10 @@ static void step(world *w)
     if (!s->kv || what == 0) step_open(w, s);
     else if (what <= 2) step_fork(w, s, &w->seq[rnd(SEQS)]);
     else if (what <= 4) step_truncate(s);
-    else if (what == 5) { wg_kv_seq_close(s->kv); s->kv = NULL; }
-    else step_tail(w, s);
+    else if (what == 5) {
+        wg_kv_seq_close(s->kv);
+        s->kv = NULL;
+    } else step_tail(w, s);
 }
 
 /* Operations in all; every one checked in the first 1/16 of each world, one in 64 after that. */
@@ -251,8 +253,10 @@ static void random_operations(long operations, int worlds)
         catch_ups += w.catch_ups;
         world_close(&w);
     }
-    fprintf(stderr, "kv: %ld random operations in %d worlds; refused: %ld for pages, %ld for context; %ld copies on write, "
-                    "%ld catch-ups\n", operations, worlds, full, context, copies, catch_ups);
+    fprintf(stderr,
+            "kv: %ld random operations in %d worlds; refused: %ld for pages, %ld for context; %ld copies on write, "
+            "%ld catch-ups\n",
+            operations, worlds, full, context, copies, catch_ups);
     cr_assert(full > operations / 1000 && context > operations / 1000 && copies > operations / 1000 &&
               catch_ups > operations / 100);
 }
@@ -268,7 +272,10 @@ Test(kv, million_random_operations)
 
 /* ---- each invariant, broken on purpose */
 
-typedef struct pair { wg_kv *kv; wg_kv_seq *a, *b; } pair;
+typedef struct pair {
+    wg_kv *kv;
+    wg_kv_seq *a, *b;
+} pair;
 
 /* Two sequences sharing their first page, a in TAIL with all spaces up to date. */
 static pair pair_open(void)
@@ -436,7 +443,7 @@ Test(kv, unwrite_takes_back_the_tail_of_one_space)
     for (int i = 0; i < 4; i++) wg_kv_wrote(s, a, i), wg_kv_wrote(s, b, i);
     wg_kv_unwrite(s, a, 1);
     cr_assert(wg_kv_holds(s, a, 0) && !wg_kv_holds(s, a, 1) && !wg_kv_holds(s, a, 3) && wg_kv_holds(s, b, 3));
-    wg_kv_commit(s, (const int16_t[]){0, 2, 3}, 3);
+    wg_kv_commit(s, (const int16_t[]){ 0, 2, 3 }, 3);
     cr_assert(wg_kv_len(s) == 3 && wg_kv_valid(s, a) == 1 && wg_kv_valid(s, b) == 3);
     cr_assert(!wg_kv_check(kv, &err));
     wg_kv_seq_close(s);

@@ -182,15 +182,35 @@ static const tiny shapes[] = {
     { .layers = 2, .dim = 64, .heads = 2, .kv_heads = 1, .head_dim = 32, .hidden = 96, .vocab = 300 },
     { .layers = 2, .dim = 320, .heads = 4, .kv_heads = 4, .head_dim = 80, .hidden = 160, .vocab = 259, .tied = true },
     { .layers = 1, .dim = 160, .heads = 10, .kv_heads = 2, .head_dim = 32, .hidden = 192, .vocab = 1777 },
-    { .layers = 3, .dim = 32, .heads = 4, .kv_heads = 2, .head_dim = 8, .hidden = 64, .vocab = 1777, .tied = true,
+    { .layers = 3,
+      .dim = 32,
+      .heads = 4,
+      .kv_heads = 2,
+      .head_dim = 8,
+      .hidden = 64,
+      .vocab = 1777,
+      .tied = true,
       .freqs = true },
-    { .layers = 2, .dim = 96, .heads = 6, .kv_heads = 3, .head_dim = 24, .n_rot = 16, .hidden = 33, .vocab = 270,
-      .rope_base = 5e5, .rope_factor = 4 },
+    { .layers = 2,
+      .dim = 96,
+      .heads = 6,
+      .kv_heads = 3,
+      .head_dim = 24,
+      .n_rot = 16,
+      .hidden = 33,
+      .vocab = 270,
+      .rope_base = 5e5,
+      .rope_factor = 4 },
 };
 
 Test(forward, agrees_with_the_formulas)
 {
-    static const struct { const char *name; int type[4]; int norm, kv; double tolerance; } kinds[] = {
+    static const struct {
+        const char *name;
+        int type[4];
+        int norm, kv;
+        double tolerance;
+    } kinds[] = {
         { "f32", { WG_F32, WG_F32, WG_F32, WG_F32 }, WG_F32, WG_F32, 1e-5 },
         { "f16", { WG_F16, WG_F16, WG_F16, WG_F16 }, WG_F16, WG_F16, 1e-3 },
         { "bf16", { WG_BF16, WG_BF16, WG_BF16, WG_BF16 }, WG_F32, WG_F32, 1e-5 },
@@ -350,7 +370,8 @@ Test(forward, a_head_of_some_rows)
         wg_batch_chain(&u.batch, seq, 0, token, 6, 6);
         must(wg_lm_forward(wg_model_lm(m), &u.batch, some, &err), &err);
         for (int i = 0; i < 6 * 41; i++)
-            cr_assert(memcmp(&some[i], &all[i / 41 * t.vocab + head[i % 41]], sizeof *some) == 0, "type %d, logit %d", k / 2, i);
+            cr_assert(memcmp(&some[i], &all[i / 41 * t.vocab + head[i % 41]], sizeof *some) == 0, "type %d, logit %d", k / 2,
+                      i);
         cr_assert_lt(wg_model_pass_bytes(m), wg_model_pass_bytes(u.model));
         wg_kv_seq_close(seq);
         wg_model_close(m);

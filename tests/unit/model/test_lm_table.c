@@ -9,7 +9,12 @@
 
 enum { V = 7, CONTEXT = 40 };
 
-typedef struct table { wg_lm_table *lm; wg_kv *kv; wg_kv_seq *s; wg_batch batch; } table;
+typedef struct table {
+    wg_lm_table *lm;
+    wg_kv *kv;
+    wg_kv_seq *s;
+    wg_batch batch;
+} table;
 
 static table start(int order)
 {
@@ -84,7 +89,8 @@ Test(lm_table, notices_a_wrong_ancestor)
     wg_batch_node(&t.batch, t.s, 0, 0, (wg_mask){ { 1 } }, 4, true);
     wg_batch_node(&t.batch, t.s, 1, 1, (wg_mask){ { 1 | 2 } }, 5, true);
     wg_batch_node(&t.batch, t.s, 2, 1, (wg_mask){ { 1 | 2 | 4 } }, 6, true); /* a sibling among its ancestors */
-    cr_assert(wg_lm_forward(&t.lm->lm, &t.batch, logits, &err) == WG_EINVAL && strstr(err.text, "holds position"), "%s", err.text);
+    cr_assert(wg_lm_forward(&t.lm->lm, &t.batch, logits, &err) == WG_EINVAL && strstr(err.text, "holds position"), "%s",
+              err.text);
     wg_kv_rollback(t.s);
     stop(&t);
 }
@@ -108,7 +114,8 @@ Test(lm_table, fails_when_told)
 Test(lm_table, open_refuses)
 {
     wg_lm_table *t;
-    cr_assert(wg_lm_table_open(&t, 0, 1, 1, 1, 10, NULL) == WG_EINVAL && wg_lm_table_open(&t, 5, 9, 1, 1, 10, NULL) == WG_EINVAL);
+    cr_assert(wg_lm_table_open(&t, 0, 1, 1, 1, 10, NULL) == WG_EINVAL &&
+              wg_lm_table_open(&t, 5, 9, 1, 1, 10, NULL) == WG_EINVAL);
     cr_assert(wg_lm_table_open(&t, 5, 1, 1, 1, 0, NULL) == WG_EINVAL);
     wg_mem_fail_at(1, false);
     cr_assert(wg_lm_table_open(&t, 5, 1, 1, 1, 10, NULL) == WG_ENOMEM);

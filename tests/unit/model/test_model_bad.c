@@ -5,8 +5,15 @@
 #include "core/model/model.h"
 #include "tests/unit/model/tiny_model.h"
 
-static const tiny base = { .layers = 2, .dim = 64, .heads = 4, .kv_heads = 2, .head_dim = 16, .hidden = 40, .vocab = 19,
-                           .context = 32, .type = { WG_F32, WG_F16, WG_BF16, WG_Q8_0 } };
+static const tiny base = { .layers = 2,
+                           .dim = 64,
+                           .heads = 4,
+                           .kv_heads = 2,
+                           .head_dim = 16,
+                           .hidden = 40,
+                           .vocab = 19,
+                           .context = 32,
+                           .type = { WG_F32, WG_F16, WG_BF16, WG_Q8_0 } };
 
 static wg_error err;
 static char path[64], text[WG_ERROR_TEXT + 8];
@@ -97,16 +104,19 @@ Test(model_bad, wrong_shapes_and_types)
     t.tensor = third_dim;
     expect(&t, NULL, WG_EMODEL, "FILE: tensor 'blk.0.attn_k.weight' has shape (64, 32, 2, 1): expected (64, 32)");
     t.tensor = retype;
-    expect(&t, NULL, WG_EUNSUPPORTED, "FILE: tensor 'blk.0.attn_k.weight' has type mxfp4: expected " WG_COMPUTABLE_TYPES
-                                      "; `wager convert` writes f32, f16, bf16, q8_0 and more");
+    expect(&t, NULL, WG_EUNSUPPORTED,
+           "FILE: tensor 'blk.0.attn_k.weight' has type mxfp4: expected " WG_COMPUTABLE_TYPES
+           "; `wager convert` writes f32, f16, bf16, q8_0 and more");
     victim = "blk.1.attn_norm.weight";
     t.tensor = block_norm;
-    expect(&t, NULL, WG_EUNSUPPORTED, "FILE: tensor 'blk.1.attn_norm.weight' has type q8_0: expected f32, f16 or bf16; "
-                                      "`wager convert` writes f32, f16, bf16, q8_0 and more");
+    expect(&t, NULL, WG_EUNSUPPORTED,
+           "FILE: tensor 'blk.1.attn_norm.weight' has type q8_0: expected f32, f16 or bf16; "
+           "`wager convert` writes f32, f16, bf16, q8_0 and more");
     victim = "blk.1.attn_q.weight";
     t.tensor = rename_it;
-    expect(&t, NULL, WG_EUNSUPPORTED, "FILE: tensor 'blk.01.attn_q.weight' has no place in a llama model of 2 layers: "
-                                      "its results would be wrong without it");
+    expect(&t, NULL, WG_EUNSUPPORTED,
+           "FILE: tensor 'blk.01.attn_q.weight' has no place in a llama model of 2 layers: "
+           "its results would be wrong without it");
 }
 
 Test(model_bad, rotary_divisors)
@@ -129,14 +139,18 @@ Test(model_bad, rotary_divisors)
 
 Test(model_bad, nan_in_every_type)
 {
-    static const struct { const char *tensor; int type, column, at; } row[] = {
-        { "blk.0.attn_q.weight", WG_F32, 5, 0 }, { "blk.1.ffn_up.weight", WG_F16, 5, 0 }, { "output.weight", WG_BF16, 5, 0 },
-        { "blk.0.attn_output.weight", WG_Q8_0, 0, 0 }, { "output_norm.weight", WG_F32, 5, 0 },
-        { "blk.0.attn_q.weight", WG_Q4_0, 0, 0 },      { "blk.0.attn_q.weight", WG_Q4_0, 64, 36 }, /* row 1 */
-        { "blk.0.attn_q.weight", WG_Q4_1, 0, 2 },      { "blk.0.attn_q.weight", WG_Q5_0, 32, 22 },
-        { "blk.0.attn_q.weight", WG_Q5_1, 0, 2 },      { "blk.0.attn_q.weight", WG_IQ4_NL, 0, 0 },
-        { "blk.0.attn_q.weight", WG_Q4_K, 0, 2 },      { "blk.0.attn_q.weight", WG_Q5_K, 0, 0 },
-        { "blk.0.attn_q.weight", WG_Q6_K, 256, 418 },  { "blk.0.attn_q.weight", WG_F8_E4M3, 128, 134 },
+    static const struct {
+        const char *tensor;
+        int type, column, at;
+    } row[] = {
+        { "blk.0.attn_q.weight", WG_F32, 5, 0 },      { "blk.1.ffn_up.weight", WG_F16, 5, 0 },
+        { "output.weight", WG_BF16, 5, 0 },           { "blk.0.attn_output.weight", WG_Q8_0, 0, 0 },
+        { "output_norm.weight", WG_F32, 5, 0 },       { "blk.0.attn_q.weight", WG_Q4_0, 0, 0 },
+        { "blk.0.attn_q.weight", WG_Q4_0, 64, 36 }, /* row 1 */
+        { "blk.0.attn_q.weight", WG_Q4_1, 0, 2 },     { "blk.0.attn_q.weight", WG_Q5_0, 32, 22 },
+        { "blk.0.attn_q.weight", WG_Q5_1, 0, 2 },     { "blk.0.attn_q.weight", WG_IQ4_NL, 0, 0 },
+        { "blk.0.attn_q.weight", WG_Q4_K, 0, 2 },     { "blk.0.attn_q.weight", WG_Q5_K, 0, 0 },
+        { "blk.0.attn_q.weight", WG_Q6_K, 256, 418 }, { "blk.0.attn_q.weight", WG_F8_E4M3, 128, 134 },
         { "output.weight", WG_F8_E4M3, 5, 9 },
     };
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {

@@ -23,15 +23,23 @@ static float got[SLOTS * VOCAB], want[SLOTS * VOCAB];
 
 static void bench_open(bench *b, int layers, const char *zero, const char *zero2)
 {
-    const tiny t = { .layers = layers, .dim = 32, .heads = 4, .kv_heads = 2, .head_dim = 16, .hidden = 48, .vocab = VOCAB,
-                     .context = SLOTS, .seed = 3, .zero = { zero, zero2 } }; /* all f32 */
+    const tiny t = { .layers = layers,
+                     .dim = 32,
+                     .heads = 4,
+                     .kv_heads = 2,
+                     .head_dim = 16,
+                     .hidden = 48,
+                     .vocab = VOCAB,
+                     .context = SLOTS,
+                     .seed = 3,
+                     .zero = { zero, zero2 } }; /* all f32 */
     char path[64];
     wg_device device;
     *b = (bench){ 0 };
     cr_assert_eq(wg_device_cpu(&device, NULL, &b->err), WG_OK);
     cr_assert_eq(tiny_open(&t, &b->w, path, &b->err), WG_OK, "%s", b->err.text);
-    cr_assert_eq(wg_model_open(&b->m, b->w, &device, &(wg_model_options){ .kv_type = WG_F16, .max_rows = SLOTS }, &b->err), WG_OK,
-                 "%s", b->err.text);
+    cr_assert_eq(wg_model_open(&b->m, b->w, &device, &(wg_model_options){ .kv_type = WG_F16, .max_rows = SLOTS }, &b->err),
+                 WG_OK, "%s", b->err.text);
     b->lm = wg_model_lm(b->m);
     cr_assert_eq(wg_kv_open(&b->kv, PAGE, 40, SLOTS, &b->err), WG_OK);
     cr_assert_eq(wg_lm_attach(b->lm, b->kv, &b->err), WG_OK);
@@ -73,8 +81,11 @@ static bool same(const float *a, const float *b, int rows) { return !memcmp(a, b
 Test(partial, with_nothing_left_out_it_is_the_model)
 {
     static const uint8_t none[LAYERS] = { 0 };
-    const wg_layer_plan plans[] = { { .layers = LAYERS }, { .layers = LAYERS, .skip = none }, { .layers = LAYERS, .window = N },
-                              { .layers = LAYERS, .sinks = 15, .window = N - 15 }, { .layers = LAYERS, .sinks = N, .window = 1 } };
+    const wg_layer_plan plans[] = { { .layers = LAYERS },
+                                    { .layers = LAYERS, .skip = none },
+                                    { .layers = LAYERS, .window = N },
+                                    { .layers = LAYERS, .sinks = 15, .window = N - 15 },
+                                    { .layers = LAYERS, .sinks = N, .window = 1 } };
     bench b;
     bench_open(&b, LAYERS, NULL, NULL);
     logits_of(&b, b.lm, N, want);
@@ -139,7 +150,10 @@ Test(partial, an_early_exit_writes_the_models_keys_and_values)
 
 Test(partial, a_sub_layer_left_out_adds_nothing)
 {
-    const struct { uint8_t skip[LAYERS]; const char *zero[2]; } cases[] = {
+    const struct {
+        uint8_t skip[LAYERS];
+        const char *zero[2];
+    } cases[] = {
         { { WG_SKIP_ATTENTION }, { "blk.0.attn_output.weight" } },
         { { 0, 0, 0, WG_SKIP_ATTENTION }, { "blk.3.attn_output.weight" } },
         { { 0, WG_SKIP_MLP }, { "blk.1.ffn_down.weight" } },
@@ -189,7 +203,9 @@ Test(partial, without_attention_rows_do_not_meet)
 Test(partial, a_sparse_view_has_sinks_a_window_and_the_ancestors)
 {
     enum { HISTORY = 30, NODES = 4, LONG = HISTORY + NODES };
-    const struct { int sinks, window; } views[] = { { 0, 1 }, { 0, 3 }, { 4, 7 }, { 1, 1 }, { 4, 26 }, { 4, 27 }, { 29, 1 }, { 30, 1 } };
+    const struct {
+        int sinks, window;
+    } views[] = { { 0, 1 }, { 0, 3 }, { 4, 7 }, { 1, 1 }, { 4, 26 }, { 4, 27 }, { 29, 1 }, { 30, 1 } };
     const int depth[NODES] = { 0, 1, 1, 2 };
     bench b;
     bench_open(&b, LAYERS, NULL, NULL);
@@ -223,7 +239,10 @@ Test(partial, a_sparse_view_has_sinks_a_window_and_the_ancestors)
 Test(partial, what_cannot_be_a_part)
 {
     static const uint8_t all[LAYERS] = { 3, 3, 3, 3 }, first[LAYERS] = { 3, 3 };
-    const struct { wg_layer_plan plan; const char *says; } bad[] = {
+    const struct {
+        wg_layer_plan plan;
+        const char *says;
+    } bad[] = {
         { { .layers = 0 }, "1..4" },
         { { .layers = 5 }, "the model has 4" },
         { { .layers = LAYERS, .skip = all }, "all of the 4 layers" },

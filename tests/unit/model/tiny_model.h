@@ -25,11 +25,11 @@ typedef struct tiny {
     int norm_type;
     uint64_t seed;
     /* Damage. */
-    bool (*tensor)(const struct tiny *, wg_tensor *); /* may change a tensor; false leaves it out. NULL: nothing */
+    bool (*tensor)(const struct tiny *, wg_tensor *);    /* may change a tensor; false leaves it out. NULL: nothing */
     void (*meta)(const struct tiny *, wg_gguf_writer *); /* writes more keys */
     const char *skip_key, *poison; /* a key to leave out; a tensor that gets a NaN: element 5, or in blocks */
-    int poison_at;                      /* the f16 at this byte of the first one */
-    const char *zero[2];                /* tensors (f32) that are all zeros; NULL: none */
+    int poison_at;                 /* the f16 at this byte of the first one */
+    const char *zero[2];           /* tensors (f32) that are all zeros; NULL: none */
 } tiny;
 
 static uint64_t tiny_mix(uint64_t z)
@@ -57,8 +57,10 @@ static wg_status tiny_fill(void *user, const wg_tensor *t, void *dst, wg_error *
     if (!x) return wg_nomem(err, n * sizeof *x, "a test tensor");
     for (size_t i = 0; i < n; i++) {
         const float z = tiny_normal(key, i);
-        x[i] = strstr(t->name, "rope_freqs") ? 1.0f + (float)(i % 4) : t->dim[1] == 1 ? 1.0f + 0.2f * z
-               : strstr(t->name, "token_embd") ? z : z / sqrtf((float)t->dim[0]) * (strstr(t->name, "attn_q") ? 2.0f : 1.0f);
+        x[i] = strstr(t->name, "rope_freqs")   ? 1.0f + (float)(i % 4)
+               : t->dim[1] == 1                ? 1.0f + 0.2f * z
+               : strstr(t->name, "token_embd") ? z
+                                               : z / sqrtf((float)t->dim[0]) * (strstr(t->name, "attn_q") ? 2.0f : 1.0f);
     }
     if (m->poison && strcmp(t->name, m->poison) == 0) x[5] = NAN;
     for (int k = 0; k < 2; k++)
@@ -69,15 +71,16 @@ static wg_status tiny_fill(void *user, const wg_tensor *t, void *dst, wg_error *
     /* runs of random blocks share an offset, so products of them add up: smaller, or attention would see one key only */
     if (bad && type->computable) random_blocks(t->type, key, 0.25f / sqrtf((float)t->dim[0]), dst, n);
     else if (bad) memset(dst, 0, t->bytes); /* a type we do not read: only its header matters */
-    if (m->poison && type->block > 1 && strcmp(t->name, m->poison) == 0)
-        memcpy((char *)dst + m->poison_at, "\xff\x7f", 2);
+    if (m->poison && type->block > 1 && strcmp(t->name, m->poison) == 0) memcpy((char *)dst + m->poison_at, "\xff\x7f", 2);
     return WG_OK;
 }
 
 static void tiny_tensor(const tiny *m, wg_gguf_writer *g, const char *name, int type, int64_t in, int64_t out)
 {
     const wg_type_info *info = wg_type_get(type);
-    wg_tensor t = { .name = name, .type = info->block > 1 && in % info->block ? WG_F16 : type, .n_dims = out ? 2 : 1,
+    wg_tensor t = { .name = name,
+                    .type = info->block > 1 && in % info->block ? WG_F16 : type,
+                    .n_dims = out ? 2 : 1,
                     .dim = { in, out ? out : 1, 1, 1 } };
     if (!m->tensor || m->tensor(m, &t)) wg_gguf_add(g, &t, tiny_fill, (void *)(uintptr_t)m);
 }
@@ -114,9 +117,13 @@ static wg_status tiny_write(const tiny *m, const char *path, wg_error *err)
     WG_TRY(wg_gguf_writer_open(&g, path, err));
     tiny_keys(m, g);
     const int64_t d = m->dim, q = (int64_t)m->heads * m->head_dim, kv = (int64_t)m->kv_heads * m->head_dim;
-    const struct { const char *name; int64_t in, out; } part[] = {
-        { "attn_norm", d, 0 }, { "attn_q", d, q }, { "attn_k", d, kv }, { "attn_v", d, kv }, { "attn_output", q, d },
-        { "ffn_norm", d, 0 }, { "ffn_gate", d, m->hidden }, { "ffn_up", d, m->hidden }, { "ffn_down", m->hidden, d },
+    const struct {
+        const char *name;
+        int64_t in, out;
+    } part[] = {
+        { "attn_norm", d, 0 },        { "attn_q", d, q },         { "attn_k", d, kv },
+        { "attn_v", d, kv },          { "attn_output", q, d },    { "ffn_norm", d, 0 },
+        { "ffn_gate", d, m->hidden }, { "ffn_up", d, m->hidden }, { "ffn_down", m->hidden, d },
     };
     int n = 0;
     tiny_tensor(m, g, "token_embd.weight", m->type[n++ % 4], d, m->vocab);

@@ -36,21 +36,23 @@ static const char *pieces(const wg_tokenizer *t, const char *text, size_t n, boo
 
 Test(bpe, worked_examples)
 {
-    static const struct { const char *text, *want; } cases[] = {
+    static const struct {
+        const char *text, *want;
+    } cases[] = {
         { "", "" },
         { "hello", "hello" },
         { "hello world", "hello| world" },
         { " hello", " hello" },
-        { "  hello", " | hello" },               /* the pre-tokeniser leaves the last space for the word */
-        { "helloworld", "hello|world" },         /* " world" needs its space */
-        { "ello", "e|ll|o" },                    /* "l l" ranks before "l o" */
+        { "  hello", " | hello" },       /* the pre-tokeniser leaves the last space for the word */
+        { "helloworld", "hello|world" }, /* " world" needs its space */
+        { "ello", "e|ll|o" },            /* "l l" ranks before "l o" */
         { "aaa", "aaa" },
         { "aaaa", "aaaa" },
-        { "aaaaa", "aa|aaa" },                   /* "aa a" ranks before "aa aa" */
+        { "aaaaa", "aa|aaa" }, /* "aa a" ranks before "aa aa" */
         { "xyz", "x|y|z" },
         { "1 2", "1| |2" },
         { "12", "12" },
-        { "\xc3\xa9", "\xc3\xa9" },              /* two bytes, one merge */
+        { "\xc3\xa9", "\xc3\xa9" }, /* two bytes, one merge */
         { "\xc3\xff", "\xc3|\xff" },
         { "\n\n", "\n\n" },
         { "   ", "  | " },

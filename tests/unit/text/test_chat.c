@@ -9,8 +9,10 @@
 
 static tiny file;
 
-static const char *const controls[] = { "<|begin_of_text|>", "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>",
-                                        "<|im_start|>", "<|im_end|>", "<|user|>", "<|system|>", "<|assistant|>", NULL };
+static const char *const controls[] = {
+    "<|begin_of_text|>", "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>", "<|im_start|>", "<|im_end|>",
+    "<|user|>",          "<|system|>",          "<|assistant|>",     NULL
+};
 
 static wg_tokenizer *opened(bool bpe, const char *const *names)
 {
@@ -51,30 +53,51 @@ static void same(const wg_tokenizer *t, const wg_chat *chat, const char *const *
 #define LONG "A chat between a curious user and an artificial intelligence assistant."
 
 /* BOS and EOS of the tiny "llama" vocabulary are <s> and </s>; of the "gpt2" one both are <|endoftext|>. */
-static const struct { int family; bool bpe; const char *system, *turn[6], *want; } published[] = {
+static const struct {
+    int family;
+    bool bpe;
+    const char *system, *turn[6], *want;
+} published[] = {
     { WG_CHAT_NONE, false, "", { " hello [/INST]" }, "<s> hello [/INST]" },
     { WG_CHAT_LLAMA_2, false, "", { "hello world" }, "<s>[INST] hello world [/INST]" },
     { WG_CHAT_LLAMA_2, false, "", { "  hello\n" }, "<s>[INST] hello [/INST]" },
     { WG_CHAT_LLAMA_2, false, "Be brief.", { "hello " }, "<s>[INST] <<SYS>>\nBe brief.\n<</SYS>>\n\nhello [/INST]" },
-    { WG_CHAT_LLAMA_2, false, "Be brief.", { "one", " two ", "three", "four", "five" },
+    { WG_CHAT_LLAMA_2,
+      false,
+      "Be brief.",
+      { "one", " two ", "three", "four", "five" },
       "<s>[INST] <<SYS>>\nBe brief.\n<</SYS>>\n\none [/INST] two </s><s>[INST] three [/INST] four </s><s>[INST] five [/INST]" },
-    { WG_CHAT_LLAMA_3, true, "", { " hello\n" },
+    { WG_CHAT_LLAMA_3,
+      true,
+      "",
+      { " hello\n" },
       "<|endoftext|><|start_header_id|>user<|end_header_id|>\n\nhello<|eot_id|>"
       "<|start_header_id|>assistant<|end_header_id|>\n\n" },
-    { WG_CHAT_LLAMA_3, true, "Be brief.", { "one", "two", "three" },
+    { WG_CHAT_LLAMA_3,
+      true,
+      "Be brief.",
+      { "one", "two", "three" },
       "<|endoftext|><|start_header_id|>system<|end_header_id|>\n\nBe brief.<|eot_id|>"
       "<|start_header_id|>user<|end_header_id|>\n\none<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\ntwo<|eot_id|>"
       "<|start_header_id|>user<|end_header_id|>\n\nthree<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\n" },
-    { WG_CHAT_CHATML, true, "", { "hello " },
-      "<|endoftext|><|im_start|>user\nhello <|im_end|>\n<|im_start|>assistant\n" },
-    { WG_CHAT_CHATML, true, "Be brief.", { "one", "two", "three" },
+    { WG_CHAT_CHATML, true, "", { "hello " }, "<|endoftext|><|im_start|>user\nhello <|im_end|>\n<|im_start|>assistant\n" },
+    { WG_CHAT_CHATML,
+      true,
+      "Be brief.",
+      { "one", "two", "three" },
       "<|endoftext|><|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\none<|im_end|>\n"
       "<|im_start|>assistant\ntwo<|im_end|>\n<|im_start|>user\nthree<|im_end|>\n<|im_start|>assistant\n" },
     { WG_CHAT_ZEPHYR, false, "", { "hello" }, "<s><|user|>\nhello</s>\n<|assistant|>\n" },
-    { WG_CHAT_ZEPHYR, false, "Be brief.", { "one", "two", "three" },
+    { WG_CHAT_ZEPHYR,
+      false,
+      "Be brief.",
+      { "one", "two", "three" },
       "<s><|system|>\nBe brief.</s>\n<|user|>\none</s>\n<|assistant|>\ntwo</s>\n<|user|>\nthree</s>\n<|assistant|>\n" },
     { WG_CHAT_VICUNA, false, "", { "hello world" }, "<s>USER: hello world ASSISTANT:" },
-    { WG_CHAT_VICUNA, false, LONG, { "Hello!", "Hi!", "How are you?" },
+    { WG_CHAT_VICUNA,
+      false,
+      LONG,
+      { "Hello!", "Hi!", "How are you?" },
       "<s>" LONG " USER: Hello! ASSISTANT: Hi!</s>USER: How are you? ASSISTANT:" },
 };
 
@@ -125,7 +148,8 @@ Test(chat, goes_on_as_it_is)
         int32_t *ids;
         size_t n, closed;
         const wg_text next = { text, strlen(text) };
-        cr_assert_eq(wg_chat_encode_next(t, &(wg_chat){ WG_CHAT_NONE, NULL }, next, &ids, &n, &closed, &err), WG_OK, "%s", err.text);
+        cr_assert_eq(wg_chat_encode_next(t, &(wg_chat){ WG_CHAT_NONE, NULL }, next, &ids, &n, &closed, &err), WG_OK, "%s",
+                     err.text);
         cr_assert_eq(closed, 0);
         for (size_t i = 0; i < n; i++) cr_assert(!wg_tokenizer_is_control(t, ids[i]));
         char out[64];

@@ -40,10 +40,11 @@ static int grow(const wg_tokenizer *t, const char *const *alphabet, int letters,
         cr_assert_eq(wg_tokenizer_encode(t, text, at, false, false, &whole, &n_whole, &err), WG_OK);
         ids.n = 0;
         cr_assert_eq(wg_tokenizer_encode_part(t, text + cut, at - cut, cut == 0, &m, &ids, &err), WG_OK);
-        cr_assert_eq(n_sure + ids.n, n_whole, "%s: %zu + %zu ids, the whole text has %zu: '%.*s'", file.pre, n_sure, ids.n, n_whole, (int)at,
-                     text);
+        cr_assert_eq(n_sure + ids.n, n_whole, "%s: %zu + %zu ids, the whole text has %zu: '%.*s'", file.pre, n_sure, ids.n,
+                     n_whole, (int)at, text);
         cr_assert_eq(memcmp(sure, whole, n_sure * sizeof *sure), 0, "before the cut at %zu: '%.*s'", cut, (int)at, text);
-        cr_assert_eq(memcmp(ids.v, whole + n_sure, ids.n * sizeof *sure), 0, "after the cut at %zu: '%.*s'", cut, (int)at, text);
+        cr_assert_eq(memcmp(ids.v, whole + n_sure, ids.n * sizeof *sure), 0, "after the cut at %zu: '%.*s'", cut, (int)at,
+                     text);
         wg_free(whole);
         const size_t more = wg_tokenizer_cut(t, text + cut, at - cut);
         cr_assert_lt(more, at - cut);
@@ -60,8 +61,10 @@ static int grow(const wg_tokenizer *t, const char *const *alphabet, int letters,
     return cuts;
 }
 
-static const char *const borders[] = { " ", " ", "\n", "\r", "\t", "'", "s", "r", "e", "'l", "l", "hell", "o", "1", "23", ".", "!",
-                                       "\xc3", "\xa9", "\xe6\x88", "\x91", "\xff", "\xe3\x80\x80", "hello", " wor" };
+static const char *const borders[] = {
+    " ", " ",  "\n", "\r", "\t",   "'",    "s",        "r",    "e",    "'l",           "l",     "hell", "o",
+    "1", "23", ".",  "!",  "\xc3", "\xa9", "\xe6\x88", "\x91", "\xff", "\xe3\x80\x80", "hello", " wor"
+};
 static const char *const words[] = { " hello", "hello", " world", " ", "lo", "\n", "\xc3\xa9", "aaa", " a" };
 
 Test(cut, parts_have_the_ids_of_the_whole)

@@ -35,10 +35,10 @@ Test(pretok, golden_cuts)
 Test(pretok, total)
 {
     static const char *const names[] = { "gpt-2", "llama3", "dbrx", "qwen2", "starcoder" };
-    static const char *const parts[] = {" ",        "  ", "\n",    "\r\n",     "'s",           "'LL",
-                                        "a",        "Z9", "12345", "\xc3\xa9", "\xe6\x88\x91", "\xff",
-                                        "\xe2\x96", "!",  "...",   "\xc2\xa0", "\xe3\x80\x80", "\xf0\x9f\x98\x81",
-                                        "\0"};
+    static const char *const parts[] = { " ",        "  ", "\n",    "\r\n",     "'s",           "'LL",
+                                         "a",        "Z9", "12345", "\xc3\xa9", "\xe6\x88\x91", "\xff",
+                                         "\xe2\x96", "!",  "...",   "\xc2\xa0", "\xe3\x80\x80", "\xf0\x9f\x98\x81",
+                                         "\0" };
     uint64_t seed = 5;
     for (int round = 0; round < 20000; round++) {
         char text[256];

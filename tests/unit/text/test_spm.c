@@ -40,17 +40,19 @@ static const char *pieces(const wg_tokenizer *t, const char *text, size_t n, boo
 
 Test(spm, worked_examples)
 {
-    static const struct { const char *text, *want; } cases[] = {
+    static const struct {
+        const char *text, *want;
+    } cases[] = {
         { "", "" },
         { "hello", "_hello" },
         { "hello world", "_hello|_world" },
-        { " hello", "__|hello" },                   /* two spaces score better than _hello */
+        { " hello", "__|hello" }, /* two spaces score better than _hello */
         { "  hello", "__|_hello" },
         { "   ", "____" },
         { "helloworld", "_hello|wor|ld" },
-        { "lll", "_|ll|l" },                        /* a tie: the left pair joins */
+        { "lll", "_|ll|l" }, /* a tie: the left pair joins */
         { "a", "_a" },
-        { "aaaa", "_|aa|aa" },                      /* both aa score better than aaa and _a */
+        { "aaaa", "_|aa|aa" }, /* both aa score better than aaa and _a */
         { "aaa", "_|aaa" },
         { "ho", "_|h|o" },
         { "x", "_|<0x78>" },
@@ -58,10 +60,10 @@ Test(spm, worked_examples)
         { "\xe6\x88\x91\xe6\x88\x92", "_|\xe6\x88\x91|<0xE6>|<0x88>|<0x92>" },
         { "h\xff\xe2\x96h", "_|h|<0xFF>|<0xE2>|<0x96>|h" },
         { "\n", "_|<0x0A>" },
-        { "<s>", "_|<0x3C>|s>" },                   /* not allowed: plain text, which never joins to a control token */
+        { "<s>", "_|<0x3C>|s>" }, /* not allowed: plain text, which never joins to a control token */
         { "<0x41>", "_|<0x3C>|<0x30>|<0x78>|<0x34>|<0x31>|<0x3E>" },
-        { "h<tool>h", "_|h|<tool>|_|h" },           /* user-defined: always; text behind it has its own prefix */
-        { "<tool>>", "<tool>>" },                   /* the longest wins */
+        { "h<tool>h", "_|h|<tool>|_|h" }, /* user-defined: always; text behind it has its own prefix */
+        { "<tool>>", "<tool>>" },         /* the longest wins */
         { "<tool<tool>", "_|<0x3C>|<0x74>|o|o|l|<tool>" },
     };
     wg_tokenizer *t = opened();
@@ -140,7 +142,8 @@ static size_t by_definition(const char *text, size_t n, const tiny *f, int32_t *
         for (int k = 259; k < f->tokens && id < 0; k++)
             if (f->type[k] == 1 && f->text[k].n == end[i] - from && memcmp(f->text[k].s, s + from, end[i] - from) == 0) id = k;
         if (id >= 0) ids[out++] = id;
-        else for (size_t k = from; k < end[i]; k++) ids[out++] = 3 + (unsigned char)s[k];
+        else
+            for (size_t k = from; k < end[i]; k++) ids[out++] = 3 + (unsigned char)s[k];
     }
     return out;
 }
@@ -148,8 +151,30 @@ static size_t by_definition(const char *text, size_t n, const tiny *f, int32_t *
 /* Also with a vocabulary in which a space stands inside a token, so that the text may not be cut before spaces. */
 Test(spm, equals_the_definition)
 {
-    static const char *const parts[] = { " ", " ", "h", "e", "l", "l", "o", "w", "o", "r", "l", "d", "a", "a", "x", "\n", SP,
-                                         "\xc3\xa9", "\xe6\x88\x91", "\xf0\x9f\x98\x81", "hello", " world", "h h", "h " };
+    static const char *const parts[] = { " ",
+                                         " ",
+                                         "h",
+                                         "e",
+                                         "l",
+                                         "l",
+                                         "o",
+                                         "w",
+                                         "o",
+                                         "r",
+                                         "l",
+                                         "d",
+                                         "a",
+                                         "a",
+                                         "x",
+                                         "\n",
+                                         SP,
+                                         "\xc3\xa9",
+                                         "\xe6\x88\x91",
+                                         "\xf0\x9f\x98\x81",
+                                         "hello",
+                                         " world",
+                                         "h h",
+                                         "h " };
     for (int inner = 0; inner < 2; inner++) {
         file = (tiny){ .with_inner_space = inner };
         wg_tokenizer *t = opened();

@@ -58,17 +58,17 @@ Test(stream, random_tokens)
 /* Texts of many scripts, so that characters are spread over several byte tokens. */
 Test(stream, characters_arrive_whole)
 {
-    static const char *const parts[] = {"hello",
-                                        " ",
-                                        "\xc3\xa9",
-                                        "\xe6\x88\x92",
-                                        "\xf0\x9f\x98\x81",
-                                        "\xe2\x80\x8d",
-                                        "\xed\x9f\xbf",
-                                        "\n",
-                                        "\xf4\x8f\xbf\xbf",
-                                        "\xe0\xa0\x80",
-                                        "x"};
+    static const char *const parts[] = { "hello",
+                                         " ",
+                                         "\xc3\xa9",
+                                         "\xe6\x88\x92",
+                                         "\xf0\x9f\x98\x81",
+                                         "\xe2\x80\x8d",
+                                         "\xed\x9f\xbf",
+                                         "\n",
+                                         "\xf4\x8f\xbf\xbf",
+                                         "\xe0\xa0\x80",
+                                         "x" };
     for (int kind = 0; kind < 2; kind++) {
         wg_tokenizer *t = opened(kind);
         uint64_t seed = 43;

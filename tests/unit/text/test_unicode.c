@@ -54,19 +54,19 @@ Test(unicode, every_three_bytes)
 
 Test(unicode, malformed_sequences)
 {
-    static const char *const bad[] = {"\x80",
-                                      "\xbf",
-                                      "\xc0\x80",
-                                      "\xc1\xbf",
-                                      "\xe0\x80\x80",
-                                      "\xe0\x9f\xbf",
-                                      "\xed\xa0\x80",
-                                      "\xf0\x80\x80\x80",
-                                      "\xf0\x8f\xbf\xbf",
-                                      "\xf4\x90\x80\x80",
-                                      "\xf5\x80\x80\x80",
-                                      "\xff",
-                                      "\xfe"};
+    static const char *const bad[] = { "\x80",
+                                       "\xbf",
+                                       "\xc0\x80",
+                                       "\xc1\xbf",
+                                       "\xe0\x80\x80",
+                                       "\xe0\x9f\xbf",
+                                       "\xed\xa0\x80",
+                                       "\xf0\x80\x80\x80",
+                                       "\xf0\x8f\xbf\xbf",
+                                       "\xf4\x90\x80\x80",
+                                       "\xf5\x80\x80\x80",
+                                       "\xff",
+                                       "\xfe" };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         uint32_t cp = 0;
         cr_assert(wg_utf8_decode(bad[i], strlen(bad[i]), &cp) == 1 && cp == WG_UTF8_BAD, "case %zu", i);
@@ -89,18 +89,21 @@ Test(unicode, classes)
     cr_assert_eq(count[WG_UNICODE_NUMBER], 1911);
     cr_assert_eq(count[WG_UNICODE_SPACE], 25);
 
-    static const struct { uint32_t cp; wg_unicode is; } known[] = {
-        {'a', WG_UNICODE_LETTER},       {'Z', WG_UNICODE_LETTER},     {'0', WG_UNICODE_NUMBER},
-        {'9', WG_UNICODE_NUMBER},       {'_', WG_UNICODE_OTHER},      {0, WG_UNICODE_OTHER},
-        {' ', WG_UNICODE_SPACE},        {0x1c, WG_UNICODE_OTHER},     {0x85, WG_UNICODE_SPACE},
-        {0xa0, WG_UNICODE_SPACE},       {0xaa, WG_UNICODE_LETTER},    {0xbd, WG_UNICODE_NUMBER},
-        {0x17f, WG_UNICODE_LETTER},     {0x301, WG_UNICODE_OTHER},    {0x663, WG_UNICODE_NUMBER},
-        {0x180e, WG_UNICODE_OTHER},     {0x200b, WG_UNICODE_OTHER},   {0x200d, WG_UNICODE_OTHER},
-        {0x2028, WG_UNICODE_SPACE},     {0x2160, WG_UNICODE_NUMBER},  {0x3000, WG_UNICODE_SPACE},
-        {0x4e00, WG_UNICODE_LETTER},    {0xac00, WG_UNICODE_LETTER},  {0xd800, WG_UNICODE_OTHER},
-        {0xfeff, WG_UNICODE_OTHER},     {0x1f600, WG_UNICODE_OTHER},  {0x323af, WG_UNICODE_LETTER},
-        {0x323b0, WG_UNICODE_OTHER},    {0x10ffff, WG_UNICODE_OTHER}, {WG_UTF8_BAD, WG_UNICODE_OTHER},
-        {0xffffffff, WG_UNICODE_OTHER},
+    static const struct {
+        uint32_t cp;
+        wg_unicode is;
+    } known[] = {
+        { 'a', WG_UNICODE_LETTER },       { 'Z', WG_UNICODE_LETTER },     { '0', WG_UNICODE_NUMBER },
+        { '9', WG_UNICODE_NUMBER },       { '_', WG_UNICODE_OTHER },      { 0, WG_UNICODE_OTHER },
+        { ' ', WG_UNICODE_SPACE },        { 0x1c, WG_UNICODE_OTHER },     { 0x85, WG_UNICODE_SPACE },
+        { 0xa0, WG_UNICODE_SPACE },       { 0xaa, WG_UNICODE_LETTER },    { 0xbd, WG_UNICODE_NUMBER },
+        { 0x17f, WG_UNICODE_LETTER },     { 0x301, WG_UNICODE_OTHER },    { 0x663, WG_UNICODE_NUMBER },
+        { 0x180e, WG_UNICODE_OTHER },     { 0x200b, WG_UNICODE_OTHER },   { 0x200d, WG_UNICODE_OTHER },
+        { 0x2028, WG_UNICODE_SPACE },     { 0x2160, WG_UNICODE_NUMBER },  { 0x3000, WG_UNICODE_SPACE },
+        { 0x4e00, WG_UNICODE_LETTER },    { 0xac00, WG_UNICODE_LETTER },  { 0xd800, WG_UNICODE_OTHER },
+        { 0xfeff, WG_UNICODE_OTHER },     { 0x1f600, WG_UNICODE_OTHER },  { 0x323af, WG_UNICODE_LETTER },
+        { 0x323b0, WG_UNICODE_OTHER },    { 0x10ffff, WG_UNICODE_OTHER }, { WG_UTF8_BAD, WG_UNICODE_OTHER },
+        { 0xffffffff, WG_UNICODE_OTHER },
     };
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         cr_assert_eq(wg_unicode_class(known[i].cp), known[i].is, "U+%04X", known[i].cp);

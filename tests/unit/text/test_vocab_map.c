@@ -70,12 +70,14 @@ Test(vocab_map, bytes_decide)
     check(&m, spm, bpe);
     check(&back, bpe, spm);
     cr_assert_eq(m.shared, back.shared);
-    static const struct { const char *spm, *bpe; } pairs[] = {
+    static const struct {
+        const char *spm, *bpe;
+    } pairs[] = {
         { "\xe2\x96\x81hello", "\xc4\xa0hello" }, /* a space is a space */
         { "\xe2\x96\x81", "\xc4\xa0" },
         { "\xe2\x96\x81\xe2\x96\x81", "\xc4\xa0\xc4\xa0" },
         { "hell", "hell" },
-        { "h", "h" },           /* not <0x68> */
+        { "h", "h" },             /* not <0x68> */
         { "<0x0A>", "\xc4\x8a" }, /* a byte token that has no better spelling */
         { "<0xFF>", "\xc3\xbf" }, /* half a character */
         { "\xc3\xa9", "\xc3\x83\xc2\xa9" },

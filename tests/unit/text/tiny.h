@@ -17,15 +17,15 @@ typedef struct tiny {
     /* what to spoil, by the last part of the key; NULL: nothing */
     const char *skip, *retype, *shorten;
     /* what to vary */
-    const char *model, *pre, *merge;    /* merge: one more at the end */
+    const char *model, *pre, *merge; /* merge: one more at the end */
     bool with_inner_space, with_doubles, with_prefix_key;
-    int no_score_at;                    /* 0: no; scores[i] = NaN */
-    bool huge_types;                    /* token_type beyond any number of ours */
-    const char *word;                   /* one more at the end, of any length */
-    int bad_type_at, drop_byte;         /* 0: no; token_type[i] = 9; a byte without a token (gpt2), spelled wrong (llama) */
-    int64_t eos;                        /* 0: the usual one */
-    int more;                           /* padded rows at the end */
-    const char *const *controls;        /* control tokens behind everything, up to a NULL; NULL: none */
+    int no_score_at;             /* 0: no; scores[i] = NaN */
+    bool huge_types;             /* token_type beyond any number of ours */
+    const char *word;            /* one more at the end, of any length */
+    int bad_type_at, drop_byte;  /* 0: no; token_type[i] = 9; a byte without a token (gpt2), spelled wrong (llama) */
+    int64_t eos;                 /* 0: the usual one */
+    int more;                    /* padded rows at the end */
+    const char *const *controls; /* control tokens behind everything, up to a NULL; NULL: none */
 
     unsigned char b[TINY_BYTES];
     size_t n;
@@ -154,7 +154,8 @@ static inline void tiny_spm(tiny *t)
     static const char *const words[] = {
         SP,       "h",         "e",  "l",   "o",    "w",    "r",     "d",        "a",  "\xc3\xa9", "\xe6\x88\x91",
         SP SP,    SP SP SP SP, "he", "ll",  "lo",   "hell", "hello", SP "hello", "or", "wor",      "ld",
-        SP "wor", SP "world",  "aa", "aaa", SP "a", "s>"};
+        SP "wor", SP "world",  "aa", "aaa", SP "a", "s>"
+    };
     tiny_begin(t, "llama");
     tiny_token(t, "<unk>", 2, 0);
     tiny_token(t, "<s>", 3, 0);
@@ -196,8 +197,23 @@ static inline size_t tiny_byte_text(int b, char out[4])
 
 #define GS "\xc4\xa0" /* U+0120: a space */
 
-static const char *const tiny_merges[] = { "h e", "l l", "l o", "he ll", "hell o", GS " hello", "o r", "w or", "l d", "wor ld",
-                                           GS " world", "1 2", "a a", "aa a", "aa aa", "\xc3\x83 \xc2\xa9", "\xc4\x8a \xc4\x8a",
+static const char *const tiny_merges[] = { "h e",
+                                           "l l",
+                                           "l o",
+                                           "he ll",
+                                           "hell o",
+                                           GS " hello",
+                                           "o r",
+                                           "w or",
+                                           "l d",
+                                           "wor ld",
+                                           GS " world",
+                                           "1 2",
+                                           "a a",
+                                           "aa a",
+                                           "aa aa",
+                                           "\xc3\x83 \xc2\xa9",
+                                           "\xc4\x8a \xc4\x8a",
                                            GS " " GS };
 enum { TINY_MERGES = sizeof tiny_merges / sizeof *tiny_merges };
 

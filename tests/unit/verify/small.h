@@ -30,8 +30,7 @@ static inline void random_row(uint64_t seed, uint32_t number, int vocab, double 
     for (int i = 0; i < vocab; i++) p[i] /= sum;
 }
 
-static inline wg_path accept_with(const wg_verifier_class *rule, const wg_tree *t, wg_rows *p, wg_rows *q,
-                                  const wg_chance *c)
+static inline wg_path accept_with(const wg_verifier_class *rule, const wg_tree *t, wg_rows *p, wg_rows *q, const wg_chance *c)
 {
     wg_path path;
     double options[8]; /* their defaults */

@@ -25,7 +25,7 @@ Test(block, is_traversal_of_a_chain)
 {
     wg_verifier_class recursion = wg_verifier_traversal; /* which runs `block` itself when it sees a chain */
     recursion.accept = wg_traversal_tree_accept;
-    long tokens[3] = {0};
+    long tokens[3] = { 0 };
     static double p[(LENGTH + 1) * V], q[LENGTH * V];
     for (uint32_t i = 0; i < 3000; i++) {
         for (uint32_t k = 0; k <= LENGTH; k++) random_row(8, i * 16 + k, V, p + k * V);

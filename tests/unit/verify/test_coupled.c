@@ -65,7 +65,7 @@ Test(coupled, same_seed_same_text_for_every_drafter)
 {
     int32_t plain[4][TOKENS], other[TOKENS];
     for (int races = 1; races <= 3; races++) {
-        double tau[RACE_TREE + 1] = {0};
+        double tau[RACE_TREE + 1] = { 0 };
         for (uint64_t seed = 1; seed <= 3; seed++) {
             generate(NONE, races, seed, plain[races]);
             for (int d = RANDOM; d <= RACE_TREE; d++) {
@@ -88,7 +88,7 @@ Test(coupled, frequencies)
 {
     enum { MANY = 20000 };
     double p[V];
-    int seen[V] = {0};
+    int seen[V] = { 0 };
     wg_tree t;
     language(0, 0, 0.7, p);
     wg_rows r = rows_of(1, V, p);

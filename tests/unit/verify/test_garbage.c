@@ -61,7 +61,7 @@ static void expect_path(const wg_verifier_class *rule, const wg_tree *t, const w
 
 Test(garbage, every_rule_returns_a_path)
 {
-    static const wg_sibling_law laws[] = {WG_LAW_FIXED, WG_LAW_IID, WG_LAW_WITHOUT_REPLACEMENT, WG_LAW_COUPLED};
+    static const wg_sibling_law laws[] = { WG_LAW_FIXED, WG_LAW_IID, WG_LAW_WITHOUT_REPLACEMENT, WG_LAW_COUPLED };
     wg_rows p, q;
     cr_assert(wg_rows_open(&p, WG_TREE_MAX, V, NULL) == WG_OK && wg_rows_open(&q, WG_TREE_MAX, V, NULL) == WG_OK);
     for (int i = 0; i < WG_TREE_MAX; i++) wg_rows_push(&p), wg_rows_push(&q);
@@ -132,7 +132,7 @@ Test(garbage, rules_that_do_not_read_q)
 /* At temperature 0 every lossless rule is `greedy`, on every tree of every law. */
 Test(garbage, points_are_greedy)
 {
-    static const wg_sibling_law laws[] = {WG_LAW_FIXED, WG_LAW_IID, WG_LAW_WITHOUT_REPLACEMENT, WG_LAW_COUPLED};
+    static const wg_sibling_law laws[] = { WG_LAW_FIXED, WG_LAW_IID, WG_LAW_WITHOUT_REPLACEMENT, WG_LAW_COUPLED };
     int kept = 0;
     wg_rows p, q;
     cr_assert(wg_rows_open(&p, WG_TREE_MAX, V, NULL) == WG_OK && wg_rows_open(&q, WG_TREE_MAX, V, NULL) == WG_OK);
@@ -170,15 +170,18 @@ Test(garbage, points_are_greedy)
 /* What the documentation promises for rows that mean nothing. */
 Test(garbage, documented_fallbacks)
 {
-    const double none[V] = {0}, q[V] = {.2, .2, .2, .2, .2}, one[V] = {0, 0, 0, 1};
+    const double none[V] = { 0 }, q[V] = { .2, .2, .2, .2, .2 }, one[V] = { 0, 0, 0, 1 };
     wg_rows p = rows_of(1, V, q), same = rows_of(1, V, q), zero = rows_of(1, V, none), single = rows_of(1, V, one);
     const wg_chance c = wg_chance_philox(1, 1, 1);
     /* no residual mass: from p, the draw at the same address */
-    cr_assert(wg_rows_pick_residual(&p, 0, &same, 0, &c, WG_DRAW_NEXT, 0, work_for(p.vocab)) == wg_rows_pick(&p, 0, &c, WG_DRAW_NEXT, 0));
+    cr_assert(wg_rows_pick_residual(&p, 0, &same, 0, &c, WG_DRAW_NEXT, 0, work_for(p.vocab)) ==
+              wg_rows_pick(&p, 0, &c, WG_DRAW_NEXT, 0));
     /* no mass at all: the lowest token */
-    cr_assert(wg_rows_pick(&zero, 0, &c, WG_DRAW_NEXT, 0) == 0 && wg_chance_race(&c, WG_DRAW_COUPLED, wg_list_0, NULL, none, V) == 0);
+    cr_assert(wg_rows_pick(&zero, 0, &c, WG_DRAW_NEXT, 0) == 0 &&
+              wg_chance_race(&c, WG_DRAW_COUPLED, wg_list_0, NULL, none, V) == 0);
     /* all of it on one token */
-    cr_assert(wg_rows_pick(&single, 0, &c, WG_DRAW_NEXT, 0) == 3 && wg_chance_race(&c, WG_DRAW_COUPLED, wg_list_0, NULL, one, V) == 3);
+    cr_assert(wg_rows_pick(&single, 0, &c, WG_DRAW_NEXT, 0) == 3 &&
+              wg_chance_race(&c, WG_DRAW_COUPLED, wg_list_0, NULL, one, V) == 3);
     wg_rows_close(&p);
     wg_rows_close(&same);
     wg_rows_close(&zero);

@@ -18,11 +18,11 @@ Test(greedy, walks_the_argmax)
 {
     const double p[] = {
         .1, .2, .6, .1, /* root: 2 */
-        1, 0, 0, 0,     /* never asked */
+        1,  0,  0,  0,  /* never asked */
         .2, .3, .1, .4, /* node 2: 3 */
-        1, 0, 0, 0,     /* never asked */
+        1,  0,  0,  0,  /* never asked */
         .3, .3, .2, .2, /* node 4: a tie, 0, which is no child */
-        0, 0, 0, 1,
+        0,  0,  0,  1,
     };
     wg_rows r = rows_of(6, 4, p);
     const wg_tree t = tree();

@@ -6,8 +6,8 @@
 
 enum { V = 4 };
 
-static wg_path accept_as(const wg_verifier_class *rule, const char *options, const wg_tree *t, wg_rows *p,
-                         wg_rows *q, uint32_t seed)
+static wg_path accept_as(const wg_verifier_class *rule, const char *options, const wg_tree *t, wg_rows *p, wg_rows *q,
+                         uint32_t seed)
 {
     double o[8];
     wg_path path;
@@ -39,7 +39,7 @@ static wg_tree tree(void)
 Test(lossy, typical_keeps_the_longest_path_above_the_threshold)
 {
     const double p[5 * V] = {
-        .5, .2, .1, .2, /* entropy 1.22: 0.3 exp(-H) = 0.0886 */
+        .5,  .2,  .1,  .2, /* entropy 1.22: 0.3 exp(-H) = 0.0886 */
         .97, .01, .01, .01, 0.1, 0.1, 0.7, 0.1, 1, 0, 0, 0, 0, 1, 0, 0,
     };
     wg_rows r = rows_of(5, V, p);
@@ -55,7 +55,7 @@ Test(lossy, typical_keeps_the_longest_path_above_the_threshold)
 
 Test(lossy, relaxed_keeps_what_is_near_the_top)
 {
-    const double p[5 * V] = {.4, .1, .15, .35, 1, 0, 0, 0, .25, .25, .3, .2, 1, 0, 0, 0, 0, 1, 0, 0};
+    const double p[5 * V] = { .4, .1, .15, .35, 1, 0, 0, 0, .25, .25, .3, .2, 1, 0, 0, 0, 0, 1, 0, 0 };
     wg_rows r = rows_of(5, V, p);
     wg_tree t = tree();
     wg_path path = accept_as(&wg_verifier_relaxed, "top=2,gap=0.6", &t, &r, NULL, 1);
@@ -74,7 +74,7 @@ Test(lossy, relaxed_keeps_what_is_near_the_top)
 Test(lossy, lenience)
 {
     int kept = 0, same = 0;
-    const double p[2 * V] = {.1, .3, .3, .3, 1, 0, 0, 0}, q[V] = {.4, .2, .2, .2};
+    const double p[2 * V] = { .1, .3, .3, .3, 1, 0, 0, 0 }, q[V] = { .4, .2, .2, .2 };
     wg_rows pr = rows_of(2, V, p), qr = rows_of(1, V, q);
     wg_tree t;
     wg_tree_reset(&t, 0, WG_LAW_IID);

@@ -46,7 +46,8 @@ Test(multidraft, measured_acceptance)
     wg_rows pr = rows_of(4, V, p), qr = rows_of(1, V, q);
     for (int k = 2; k <= 3; k++) {
         double bias;
-        const double best = wg_optimal_iid(&pr, 0, &qr, 0, k, work_for(pr.vocab)), optimal = measure(&wg_verifier_optimal, k, &pr, &qr, &bias);
+        const double best = wg_optimal_iid(&pr, 0, &qr, 0, k, work_for(pr.vocab)),
+                     optimal = measure(&wg_verifier_optimal, k, &pr, &qr, &bias);
         cr_expect(fabs(optimal - best) < five, "k %d: optimal keeps %g, alpha* is %g", k, optimal, best);
         cr_expect(fabs(bias) < five, "k %d: optimal %g", k, bias);
         const double kseq = measure(&wg_verifier_kseq, k, &pr, &qr, &bias);

@@ -30,7 +30,7 @@ Test(rejection, a_lone_root_is_plain_decoding_to_the_bit)
 Test(rejection, equal_rows_are_always_accepted_and_the_bonus_has_its_own_address)
 {
     double p[3 * V];
-    const int32_t token[] = {0, 0}; /* random_row gives token 0 some probability */
+    const int32_t token[] = { 0, 0 }; /* random_row gives token 0 some probability */
     for (uint32_t i = 0; i < 500; i++) {
         for (uint32_t k = 0; k < 3; k++) random_row(6, 3 * i + k, V, p + k * V);
         wg_rows pr = rows_of(3, V, p), qr = rows_of(2, V, p);
@@ -45,9 +45,9 @@ Test(rejection, equal_rows_are_always_accepted_and_the_bonus_has_its_own_address
 
 Test(rejection, disjoint_rows_are_never_accepted_and_next_is_from_p)
 {
-    const double p[2 * V] = {.5, .5, 0, 0, 0, 1, 0, 0}, q[V] = {0, 0, .5, .5};
+    const double p[2 * V] = { .5, .5, 0, 0, 0, 1, 0, 0 }, q[V] = { 0, 0, .5, .5 };
     wg_rows pr = rows_of(2, V, p), qr = rows_of(1, V, q);
-    int seen[2] = {0};
+    int seen[2] = { 0 };
     for (uint32_t i = 0; i < 500; i++) {
         const wg_chance c = wg_chance_philox(1, i, 4);
         const int32_t token = 2 + i % 2;
@@ -64,7 +64,7 @@ Test(rejection, disjoint_rows_are_never_accepted_and_next_is_from_p)
 /* The correction can only be a token that q under-rates. */
 Test(rejection, corrects_from_the_residual)
 {
-    const double p[2 * V] = {.25, .25, .25, .25, 1, 0, 0, 0}, q[V] = {.4, .3, .2, .1};
+    const double p[2 * V] = { .25, .25, .25, .25, 1, 0, 0, 0 }, q[V] = { .4, .3, .2, .1 };
     wg_rows pr = rows_of(2, V, p), qr = rows_of(1, V, q);
     int kept = 0, corrected = 0;
     for (uint32_t i = 0; i < 1000; i++) {
@@ -72,10 +72,8 @@ Test(rejection, corrects_from_the_residual)
         const int32_t token = i % 2;
         const wg_tree t = chain(&token, 1, WG_LAW_IID);
         const wg_path path = accept_with(&wg_verifier_rejection, &t, &pr, &qr, &c);
-        if (path.n == 2)
-            kept++;
-        else
-            corrected += path.next >= 2;
+        if (path.n == 2) kept++;
+        else corrected += path.next >= 2;
         cr_assert(path.n == 2 || path.next >= 2);
     }
     cr_assert(kept > 600 && corrected > 200);
@@ -86,7 +84,7 @@ Test(rejection, corrects_from_the_residual)
 /* Fixed siblings: every one that is tried and missed leaves p; a second copy of it is missed for certain. */
 Test(rejection, fixed_siblings_and_their_duplicates)
 {
-    const double p[4 * V] = {.2, .3, .1, .4, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0};
+    const double p[4 * V] = { .2, .3, .1, .4, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0 };
     wg_rows pr = rows_of(4, V, p), none = rows_of(0, V, p);
     int first = 0, second = 0, rest = 0;
     for (uint32_t i = 0; i < 4000; i++) {
@@ -98,10 +96,8 @@ Test(rejection, fixed_siblings_and_their_duplicates)
         const wg_chance c = wg_chance_philox(3, i, 0);
         const wg_path path = accept_with(&wg_verifier_rejection, &t, &pr, &none, &c);
         cr_assert(path.n == 1 || path.node[1] != 2);
-        if (path.n == 2)
-            *(path.node[1] == 1 ? &first : &second) += 1;
-        else
-            rest++;
+        if (path.n == 2) *(path.node[1] == 1 ? &first : &second) += 1;
+        else rest++;
         cr_assert(path.n == 2 || path.next == 0 || path.next == 2);
     }
     /* .3, .4 and .3 of 4000: six standard deviations are 174, 186 and 174. The draws are fixed, so this cannot flicker. */
@@ -113,7 +109,7 @@ Test(rejection, fixed_siblings_and_their_duplicates)
 /* Probabilities at the edge of the doubles: no division, so nothing becomes infinite or NaN, and a token is always drawn. */
 Test(rejection, tiny_probabilities)
 {
-    const double p[2 * V] = {5e-324, 1, 0, 0, 1, 0, 0, 0}, q[V] = {1, 5e-324, 0, 0};
+    const double p[2 * V] = { 5e-324, 1, 0, 0, 1, 0, 0, 0 }, q[V] = { 1, 5e-324, 0, 0 };
     wg_rows pr = rows_of(2, V, p), qr = rows_of(1, V, q);
     for (uint32_t i = 0; i < 200; i++) {
         const wg_chance c = wg_chance_philox(4, i, 0);
@@ -129,7 +125,7 @@ Test(rejection, tiny_probabilities)
 /* Everything that q could explain is used up after the first miss: the residual has no mass on the second child. */
 Test(rejection, iid_duplicates_are_judged_by_the_residual)
 {
-    const double p[3 * V] = {.1, .2, .3, .4, 1, 0, 0, 0, 1, 0, 0, 0}, q[V] = {1, 0, 0, 0};
+    const double p[3 * V] = { .1, .2, .3, .4, 1, 0, 0, 0, 1, 0, 0, 0 }, q[V] = { 1, 0, 0, 0 };
     wg_rows pr = rows_of(3, V, p), qr = rows_of(1, V, q);
     int kept = 0;
     for (uint32_t i = 0; i < 1000; i++) {
@@ -185,7 +181,7 @@ Test(rejection, decisions_depend_on_address_alone)
     for (uint32_t k = 0; k < 3; k++) random_row(8, k, V, p + k * V);
     for (uint32_t k = 0; k < 2; k++) random_row(9, k, V, q + k * V);
     wg_rows pr = rows_of(3, V, p), qr = rows_of(2, V, q);
-    const int32_t token[] = {0, 0};
+    const int32_t token[] = { 0, 0 };
     const wg_tree t = chain(token, 2, WG_LAW_IID);
     int different = 0;
     for (uint32_t i = 0; i < 200; i++) {

@@ -35,7 +35,8 @@ static void grow(wg_tree *t, wg_rows *p, wg_rows *q, wg_sibling_law law, int wid
     for (int parent = 0; t->n < NODES && parent < t->n; parent++)
         for (int k = 0; k < wide && t->n < NODES; k++) {
             const wg_chance c = wg_chance_philox(3, trial, (uint32_t)t->n);
-            const int32_t x = law == WG_LAW_FIXED ? wg_rows_pick(p, parent, &c, WG_DRAW_DRAFT, k) : wg_rows_pick(q, parent, &c, WG_DRAW_DRAFT, k);
+            const int32_t x = law == WG_LAW_FIXED ? wg_rows_pick(p, parent, &c, WG_DRAW_DRAFT, k)
+                                                  : wg_rows_pick(q, parent, &c, WG_DRAW_DRAFT, k);
             if (law == WG_LAW_WITHOUT_REPLACEMENT && wg_tree_find(t, parent, x) >= 0) continue;
             wg_tree_push(t, parent, x, law == WG_LAW_FIXED ? -1 : parent);
         }

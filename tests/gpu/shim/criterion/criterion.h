@@ -19,13 +19,13 @@ void wg_unit_add(wg_unit *u); /* before main */
 __attribute__((format(printf, 5, 6))) void wg_unit_check(bool holds, const char *file, int line, const char *what,
                                                          const char *fmt, ...); /* does not return where it does not hold */
 
-#define Test(suite, name, ...)                                                                         \
-    static void suite##_##name(void);                                                                  \
-    __attribute__((constructor)) static void suite##_##name##_add(void)                                \
-    {                                                                                                  \
-        static wg_unit u = { __FILE__, #suite, #name, suite##_##name, NULL };                          \
-        wg_unit_add(&u);                                                                               \
-    }                                                                                                  \
+#define Test(suite, name, ...)                                                                                                 \
+    static void suite##_##name(void);                                                                                          \
+    __attribute__((constructor)) static void suite##_##name##_add(void)                                                        \
+    {                                                                                                                          \
+        static wg_unit u = { __FILE__, #suite, #name, suite##_##name, NULL };                                                  \
+        wg_unit_add(&u);                                                                                                       \
+    }                                                                                                                          \
     static void suite##_##name(void)
 #define TestSuite(suite, ...) extern int suite##_has_options
 
