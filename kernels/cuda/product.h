@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What the products have in common: matrices side by side in one launch, and what becomes of a sum. A unit is what one
- * warp (matmul_mma.cu: up to four) computes: a panel of 32 outputs or a stripe of 16. Private to kernels/cuda. */
+ * Shared by the products: several matrices in one launch, and the destination of a sum. A unit is the outputs that one warp
+ * (matmul_mma.cu: up to four) computes: a panel of 32 outputs or a stripe of 16. Private to kernels/cuda. */
 #ifndef WG_KERNELS_CUDA_PRODUCT_H
 #define WG_KERNELS_CUDA_PRODUCT_H
 

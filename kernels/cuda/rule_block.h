@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The words of kernels/rule/rule_passes.h on a device: a block of threads settles a tree over rows that are there. All
- * threads run the rule with the same numbers and meet in what goes over the vocabulary. Rows are whole here, where the host
- * may know a support: zeros add nothing. Private to kernels/cuda. */
+ * The primitives of kernels/rule/rule_passes.h on a device: a block of threads verifies a tree over complete rows. All threads
+ * run the rule with the same numbers and share the passes over the vocabulary. A row has no support here, unlike on the host:
+ * zeros add nothing. Private to kernels/cuda. */
 #ifndef WG_KERNELS_CUDA_RULE_BLOCK_H
 #define WG_KERNELS_CUDA_RULE_BLOCK_H
 
