@@ -140,7 +140,7 @@ WG_DEVICE int wg_block_largest(wg_block *b, const wg_gpu_best *part, int n)
 WG_DEVICE bool wg_is_behind(uint64_t a, uint64_t b) { return a > b; }
 
 /* Bitonic: `n` keys, padded to a power of two with what is behind all of them. */
-template <class Key> WG_DEVICE void wg_block_sort(Key *key, int n, Key last)
+template <class Key> WG_DEVICE_CALL void wg_block_sort(Key *key, int n, Key last)
 {
     int size = 1;
     while (size < n) size *= 2;
@@ -188,9 +188,17 @@ template <class Value> WG_DEVICE double wg_block_scale(wg_block *b, int n, Value
     return wg_scale_of(largest);
 }
 
-template <class Value> WG_DEVICE double wg_block_sum(wg_block *b, int n, Value &value)
+struct wg_other_weight {
+    const double *of;
+    int token;
+    WG_DEVICE_MEMBER double operator()(int i) { return i == token ? 0 : of[i]; }
+};
+
+/* Of weight (n), but for that of a token; -1: of all. */
+WG_DEVICE_CALL double wg_block_sum(wg_block *b, int n, const double *weight, int but)
 {
-    wg_scaled<Value> scaled = { value, wg_block_scale(b, n, value) };
+    wg_other_weight others = { weight, but };
+    wg_scaled<wg_other_weight> scaled = { others, wg_block_scale(b, n, others) };
     return wg_mass_value(wg_block_mass(b, n, scaled)) / scaled.scale;
 }
 
@@ -223,7 +231,7 @@ template <class Value> WG_DEVICE int wg_block_find(wg_block *b, int n, wg_mass a
 }
 
 /* A draw from weights by a uniform: core/dist/chance.c. */
-WG_DEVICE int wg_block_pick(wg_block *b, const double *weight, int n, double u)
+WG_DEVICE_CALL int wg_block_pick(wg_block *b, const double *weight, int n, double u)
 {
     wg_weight of = { weight };
     wg_scaled<wg_weight> scaled = { of, wg_block_scale(b, n, of) };

@@ -2,7 +2,9 @@
  * What every kernel file includes: CUDA under nvcc, the same words on a processor elsewhere (simt.h). Inline PTX lives here
  * and nowhere else.
  *
- *   WG_KERNEL, WG_DEVICE, WG_LAUNCH_BOUNDS(threads, blocks)    a kernel, a function of kernels; WG_DEVICE_MEMBER: of a struct
+ *   WG_KERNEL, WG_DEVICE, WG_LAUNCH_BOUNDS(threads, blocks)    a kernel, a function of kernels; WG_DEVICE_MEMBER: of a struct;
+ *       WG_DEVICE_CALL: one that is called, not copied to where it is used. A kernel that goes over rows in many places is a
+ *       fraction of the code then. No argument may point to a variable of the caller: that would give it a stack frame
  *   WG_GRID_CONSTANT                       of a const argument of a kernel: indexed where it is, not copied
  *   WG_SHARED(type, name, count), WG_SHARED_DYNAMIC(type, name)
  *   WG_LAUNCH(kernel, grid, block, dynamic bytes, stream, arguments...)      (launch.h)
@@ -37,6 +39,7 @@
 #define WG_KERNEL static __global__ void
 #define WG_DEVICE static __device__ __forceinline__
 #define WG_DEVICE_MEMBER __device__ __forceinline__
+#define WG_DEVICE_CALL static __device__ __noinline__
 #define WG_LAUNCH_BOUNDS(threads, blocks) __launch_bounds__(threads, blocks)
 #define WG_GRID_CONSTANT __grid_constant__
 #define WG_SHARED(type, name, count) __shared__ __align__(16) type name[count]

@@ -4,11 +4,11 @@
  * Every thread of a block is a fiber (tests/simt/simt.cpp); blocks run one after another. A barrier or a warp collective is a
  * rendezvous of fibers; what it computes is computed once, by the last to arrive, on the arguments of all. So that mistakes
  * show: shared memory is filled with NaN before a block declares it and is fenced under the address sanitizer; threads and
- * blocks run forward, backward or shuffled; a barrier or collective that not all reach, or that differ in their place in the
- * source, ends the program with both places; an asynchronous copy happens at the wait, until then its destination is NaN; a
- * pointer argument outside of device memory is refused; wg_depend() is a rendezvous of the block, until when only weights can
- * be read, and a thread that ends without it ends the program. Not seen: races between blocks, missing fences, bank conflicts,
- * time.
+ * blocks run forward, backward or shuffled, or one warp ahead of the others; a barrier or collective that not all reach, or
+ * that differ in their place in the source, ends the program with both places; an asynchronous copy happens at the wait,
+ * until then its destination is NaN; a pointer argument outside of device memory is refused; wg_depend() is a rendezvous of
+ * the block, until when only weights can be read, and a thread that ends without it ends the program. Not seen: races between
+ * blocks, missing fences, bank conflicts, time.
  *
  * Rules for kernels: blocks of whole warps; all lanes of a warp reach every collective (full masks); shared arrays are
  * declared by every thread, in the same order, before any of them returns. */
@@ -79,6 +79,7 @@ void simt_check_struct(const void *of, size_t bytes, const char *kernel);
 #define WG_KERNEL static void
 #define WG_DEVICE static inline
 #define WG_DEVICE_MEMBER
+#define WG_DEVICE_CALL static inline
 #define WG_LAUNCH_BOUNDS(threads, blocks)
 #define WG_GRID_CONSTANT
 #define WG_SHARED(type, name, count) type *const name = (type *)simt_shared(sizeof(type) * (size_t)(count))

@@ -308,9 +308,9 @@ static inline int wg_gpu_fits(const wg_gpu *g, int type, int layout, int rows, i
 
 /* Whether that is quicker than a kernel of its own in front of the product. Every block prepares rows * k numbers, the other
  * kernel a row a block, beside the end of a launch that is waited for. The bytes of the weights stand on neither side: either
- * way the rings fill while rows are prepared. Nanoseconds for 1024 numbers, by counting instructions (docs/gpu.md), to be
- * replaced by what `probe.fused` measures; the chain of a norm's sum is as long on both sides. tells: the sampler is spared a
- * kernel too. */
+ * way the rings fill while rows are prepared. Nanoseconds, of a launch or for 1024 numbers: arithmetic, by counting
+ * instructions (docs/gpu.md), not measured on a card; to be replaced by what `gpu_suite probe kernels` measures. The chain of a
+ * norm's sum is as long on both sides. tells: the sampler is spared a kernel too. */
 enum {
     WG_GPU_LAUNCH_NS = 2000,
     WG_GPU_LOOK_NS = 2500,

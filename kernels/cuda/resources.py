@@ -10,7 +10,8 @@ DIR is what resources.sh --into leaves behind: `ptxas` (the output of ptxas -v),
   ptxas   every kernel of every generation: registers, stack, spills, static shared memory; all within CAPS.
   PTX     kernels that overlap (9.0 and newer) neither read nor write global memory before griddepcontrol.wait.
   SASS    the machine code for sm_90a (nvdisasm -c): the figures of budgets.txt. A kernel without a line of its own is held to
-          the line `*`. nvdisasm comes with the toolkit, or with pip install nvidia-cuda-nvdisasm.
+          the line `*`. Of sm_80 the compare-and-swap loops alone. nvdisasm comes with the toolkit, or with pip install
+          nvidia-cuda-nvdisasm.
 
 Figures of a kernel in SASS:
   cas        instructions that retry until nobody came between (compare-and-swap): each of them is a loop that many threads make
@@ -64,16 +65,17 @@ def base(name):
 
 def read_ptxas(path):
     """{(generation, kernel): {registers, shared, stack, spills}}"""
-    seen, at, stack = {}, None, (0, 0)
+    seen, at = {}, None
     for line in open(path):
         if m := re.search(r"Compiling entry function '(\S+)' for '(\S+)'", line):
-            at = (m[2], kernel_name(m[1]))
-        elif m := re.search(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads", line):
-            stack = (int(m[1]), int(m[2]) + int(m[3]))
+            at = seen[m[2], kernel_name(m[1])] = {"registers": 0, "shared": 0, "stack": 0, "spills": 0}
+        elif at and (m := re.search(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads", line)):
+            at["stack"] += int(m[1])  # of the kernel, and behind it of the functions that it calls
+            at["spills"] += int(m[2]) + int(m[3])
         elif at and (m := re.search(r"Used (\d+) registers", line)):
-            shared = re.search(r"(\d+) bytes smem", line)
-            seen[at] = {"registers": int(m[1]), "shared": int(shared[1]) if shared else 0, "stack": stack[0], "spills": stack[1]}
-            at = None
+            at["registers"] = max(at["registers"], int(m[1]))
+            if m := re.search(r"(\d+) bytes smem", line):
+                at["shared"] = int(m[1])
     return seen
 
 
@@ -130,7 +132,7 @@ class Instruction:
     def __init__(self, text):
         m = re.match(r"(@!?U?P\w+ )?\s*([A-Z][\w.]*)\s*(.*?)\s*;?\s*$", text)
         self.guarded, self.name, self.operands = bool(m[1]), m[2], m[3]
-        target = re.search(r"`\((\.L_\w+)\)", self.operands) if self.name.startswith("BRA") else None
+        target = re.search(r"`\(([.$][^)]+)\)", self.operands) if self.name.startswith(("BRA", "CALL")) else None
         self.target = target[1] if target else None
 
 
@@ -147,16 +149,17 @@ def read_sass(lines):
             instruction = Instruction(m[1])
             if instruction.name != "NOP":
                 code.append(instruction)
-        elif name and (m := re.match(r"(\.L_\w+):", line)):
+        elif name and (m := re.match(r"([.$]\S+):$", line.strip())):
             labels[m[1]] = len(code)
     if name and code:
         yield name, code, labels
 
 
 def blocks_of(code, labels):
-    """Basic blocks as (begin, end), and the successors of each."""
+    """Basic blocks as (begin, end), and the successors of each. A call leads to its function and past itself, a return
+    nowhere: so the loops of a function are found, and are part of no loop that calls it."""
     leaders = {0} | {i for i in labels.values() if i < len(code)}
-    ends = ("BRA", "EXIT", "RET", "BRX", "JMP", "JMX", "BPT")
+    ends = ("BRA", "EXIT", "RET", "BRX", "JMP", "JMX", "BPT", "CALL")
     leaders |= {i + 1 for i, c in enumerate(code) if c.name.split(".")[0] in ends and i + 1 < len(code)}
     begins = sorted(leaders)
     number = {begin: i for i, begin in enumerate(begins)}
@@ -167,7 +170,7 @@ def blocks_of(code, labels):
         after = []
         if last.target and labels.get(last.target, len(code)) < len(code):
             after.append(number[labels[last.target]])
-        stops = last.name.split(".")[0] in ends
+        stops = last.name.split(".")[0] in ends[:-1]
         if end < len(code) and (not stops or last.guarded or (last.target and "P" in last.operands.split("`")[0])):
             after.append(number[end])
         follow.append(after)
@@ -300,12 +303,24 @@ def figures_of(kernel, registers, of):
     return {"registers": registers, "cas": kernel.cas, **((kernel.hot_loop(of) if of else None) or {})}
 
 
+def lines_of(name, rows):
+    return [r for r in rows if fnmatch.fnmatchcase(name, r[0]) and r[0] != "*"] or [r for r in rows if r[0] == "*"]
+
+
+def check_cas(cas, rows):
+    """The retrying instructions of the oldest generation: its compiler makes other loops of the same additions."""
+    bad = [f"sm_80 {name}: cas: {count}, the budget is {budget['cas']}" for name, count in sorted(cas.items())
+           for _, budget, _ in lines_of(name, rows)[:1] if count > budget["cas"]]
+    print(f"{len(cas)} kernels in SASS for sm_80: {len(bad)} over their compare-and-swap loops")
+    return bad
+
+
 def check_budgets(kernels, registers, rows, listed):
     """Every kernel against its lines."""
     bad = [f"{pattern}: a line of the budgets without a kernel" for pattern, _, _ in rows
            if not any(fnmatch.fnmatchcase(name, pattern) for name in kernels)]
     for name, kernel in sorted(kernels.items()):
-        own = [r for r in rows if fnmatch.fnmatchcase(name, r[0]) and r[0] != "*"] or [r for r in rows if r[0] == "*"]
+        own = lines_of(name, rows)
         if kernel.mma and not any(of for _, _, of in own):
             bad.append(f"{name}: multiplies on tensor cores and has no budget for its loop")
         for _, budget, of in own:
@@ -335,7 +350,7 @@ def write(kernels, registers, rows):
 
 
 def find_disassembler(root):
-    """nvdisasm: on the path, beside nvcc, where test.sh puts it, among the packages of this Python; or None."""
+    """nvdisasm: on the path, beside nvcc, where .ci/run puts it, among the packages of this Python; or None."""
     nvcc = shutil.which("nvcc")
     near = [os.path.dirname(os.path.realpath(nvcc))] if nvcc else []
     near += ["/usr/local/cuda/bin"] + glob.glob(os.path.join(root, "build/nvdisasm/nvidia/*/bin"))
@@ -343,16 +358,38 @@ def find_disassembler(root):
     return shutil.which("nvdisasm") or next(filter(None, (shutil.which("nvdisasm", path=p) for p in near)), None)
 
 
+def disassemble(where, generation, disassembler, having=""):
+    """The lines of all machine code for a generation in DIR, a file at a time; of files whose PTX has a word."""
+    for cubin in sorted(glob.glob(os.path.join(where, f"*_{generation}.cubin"))):
+        if having and having not in open(cubin.replace(".cubin", ".ptx")).read():
+            continue
+        yield subprocess.run([disassembler, "-c", cubin], check=True, capture_output=True, text=True).stdout.splitlines()
+
+
 def read_kernels(where, disassembler):
     """{kernel: Kernel} of all machine code for sm_90a in DIR."""
     kernels = {}
-    for cubin in sorted(glob.glob(os.path.join(where, "*_90a.cubin"))):
-        sass = subprocess.run([disassembler, "-c", cubin], check=True, capture_output=True, text=True).stdout
-        for name, code, labels in read_sass(sass.splitlines()):
+    for lines in disassemble(where, "90a", disassembler):
+        for name, code, labels in read_sass(lines):
             if name in kernels:
                 sys.exit(f"{name}: twice in {where}")
             kernels[name] = Kernel(code, labels)
     return kernels
+
+
+def read_cas(where, disassembler):
+    """{kernel: instructions that retry} of all machine code for sm_80 in DIR."""
+    cas, name = {}, None
+    for lines in disassemble(where, "80", disassembler, "atom"):
+        for line in lines:
+            if line.startswith("//----"):
+                m = re.search(r"\.text\.(\S+)", line)
+                name = kernel_name(m[1]) if m else None
+                if name:
+                    cas[name] = 0
+            elif name and "ATOM" in line and (m := re.search(r"ATOMS?G?\.[\w.]+", line)) and CAS.match(m[0]):
+                cas[name] += 1
+    return cas
 
 
 def main():
@@ -378,7 +415,7 @@ def main():
         if mode == "--write":
             write(kernels, registers, rows)
             return
-        bad = check_budgets(kernels, registers, rows, mode == "--list")
+        bad = check_budgets(kernels, registers, rows, mode == "--list") + check_cas(read_cas(where, disassembler), rows)
     for line in bad:
         print("over: " + line)
     sys.exit(1 if bad else 0)

@@ -1,32 +1,55 @@
 #!/usr/bin/env bash
-# Compiles every kernel for every generation of cards, and as PTX for those to come, links all of them into a program that opens
-# the first device, or says why there is none, and holds what the compiler made of them to caps (resources.py says which).
-# usage: kernels/cuda/resources.sh [--into DIR] [FILE.cu ...]    needs nvcc (exit 77 without) and python3; all files when left out
-# DIR keeps what was made, for: kernels/cuda/resources.py budgets DIR
+# Compiles every kernel for generations of cards, links all of them into a program that opens the first device, or says why
+# there is none, and holds what the compiler made of them to caps (resources.py says which).
+# usage: kernels/cuda/resources.sh [--all] [--into DIR] [FILE.cu ...]
+#   --all   every generation that the project is built for (80 86 89 90a 100). Without it 80, 90a and 100: 86 and 89 run the
+#           text of 80, and their machine code differs by little. ctest takes the short form, a build with WG_CUDA
+#           (./test.sh cuda) all.
+#   DIR     keeps what was made, for: kernels/cuda/resources.py budgets DIR; and in DIR/objects what is linked, for
+#           tests/gpu/pack.sh
+# Needs nvcc (exit 77 without) and python3; all files when left out. A file and generation is a job, and as many run as there
+# are processors; the generation that is linked (90a, whose budgets are looked at) has its host's side compiled too.
 set -u -o pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
-archs="80 86 89 90a 100"
-if [ "${1-}" = --into ]; then
-  tmp=$2
-  shift 2
-  rm -rf "$tmp" && mkdir -p "$tmp" || exit 1
-  trap 'find "$tmp" -type f ! -name ptxas ! -name "*.ptx" ! -name "*.cubin" -delete' EXIT
-else
-  tmp=$(mktemp -d) || exit 1
-  trap 'rm -rf "$tmp"' EXIT
-fi
+archs="90a 80 100" into=
+while true; do
+  case ${1-} in
+    --all) archs="90a 80 86 89 100"; shift ;;
+    --into) into=$2; shift 2 ;;
+    *) break ;;
+  esac
+done
 nvcc=$(command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null) || { echo "no nvcc here: resources not checked"; exit 77; }
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+tmp=${into:-$work/made}
+rm -rf "$tmp" && mkdir -p "$tmp/objects" || exit 1
 named=$#
 [ $# -gt 0 ] || set -- kernels/cuda/*.cu
-flags=(-gencode arch=compute_100,code=compute_100)
-for a in $archs; do flags+=(-gencode "arch=compute_$a,code=sm_$a"); done
-for file in "$@"; do
-  "$nvcc" -std=c++17 -O3 --fmad=false --threads 2 -I. "${flags[@]}" -Xptxas -v --keep --keep-dir "$tmp" \
-    -c "$file" -o "$tmp/$(basename "$file" .cu).o" >>"$tmp/ptxas" 2>&1 || { cat "$tmp/ptxas" >&2; exit 1; }
-done
+
+# FILE.cu GENERATION: leaves NAME.sm_GENERATION.{cubin,ptx} in $tmp, the compiler's words in $work, an object where it is linked.
+compile() {
+  local name at=$work/$2 what=(-cubin)
+  name=$(basename "$1" .cu)
+  [ "$2" = 90a ] && what=(-c)
+  mkdir -p "$at/$name"
+  "$nvcc" -std=c++17 -O3 --fmad=false -I. -gencode "arch=compute_$2,code=sm_$2" -Xptxas -v --keep --keep-dir "$at/$name" \
+    "${what[@]}" "$1" -o "$at/$name/out" >"$at/$name.ptxas" 2>&1 ||
+    { cat "$at/$name.ptxas" >&2; return 255; } # no more jobs
+  [ "$2" = 90a ] && mv "$at/$name/out" "$tmp/objects/$name.o" && mv "$at/$name/$name"*.cubin "$at/$name/out"
+  mv "$at/$name/out" "$tmp/$name.sm_$2.cubin" && mv "$at/$name/$name.ptx" "$tmp/$name.sm_$2.ptx" && rm -rf "${at:?}/$name"
+}
+export -f compile
+export nvcc work tmp
+# The longest first, so that all processors end together.
+by_size=$(ls -S "$@")
+for a in $archs; do for file in $by_size; do echo "$file $a"; done; done |
+  xargs -P "$(nproc)" -L 1 bash -c 'compile "$0" "$1"' || exit 1
+cat "$work"/*/*.ptxas >"$tmp/ptxas"
+
 failed=0
 if [ "$named" -eq 0 ]; then
-  cat >"$tmp/open.c" <<'C'
+  cat >"$work/open.c" <<'C'
 #include <stdio.h>
 #include "kernels/cuda/gpu.h"
 int main(void)
@@ -39,10 +62,10 @@ int main(void)
     return none && !why[0];
 }
 C
-  for file in "$tmp/open.c" kernels/quant_blocks.c kernels/cuda_pack.c kernels/types.c kernels/ref/*.c; do
-    gcc -std=c11 -I. -c "$file" -o "$tmp/host_$(basename "$file" .c).o" || exit 1
+  for file in "$work/open.c" kernels/quant_blocks.c kernels/cuda_pack.c kernels/types.c kernels/ref/*.c; do
+    gcc -std=c11 -I. -c "$file" -o "$work/host_$(basename "$file" .c).o" || exit 1
   done
-  { "$nvcc" "$tmp"/*.o -lm -o "$tmp/open" && "$tmp/open"; } ||
+  { "$nvcc" "$tmp/objects"/*.o "$work"/*.o -lm -o "$work/open" && "$work/open"; } ||
     { echo "the kernels do not link, or do not say why there is no device" >&2; failed=1; }
 fi
 python3 -B kernels/cuda/resources.py caps "$tmp" || failed=1

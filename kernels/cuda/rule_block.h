@@ -123,19 +123,11 @@ WG_RULE int wg_count(const wg_rule_block *b, int n) { return wg_block_count(b->b
 WG_RULE bool wg_any(const wg_rule_block *b, bool is) { return wg_block_count(b->block, is) > 0; }
 WG_RULE double wg_sum(const wg_rule_block *b, wg_dist, const double *weight)
 {
-    wg_weight of = { weight };
-    return wg_block_sum(b->block, b->vocab, of);
+    return wg_block_sum(b->block, b->vocab, weight, -1);
 }
-
-struct wg_other_weight {
-    const double *of;
-    int token;
-    WG_DEVICE_MEMBER double operator()(int i) { return i == token ? 0 : of[i]; }
-};
 WG_RULE double wg_sum_but(const wg_rule_block *b, wg_dist, const double *weight, int x)
 {
-    wg_other_weight others = { weight, x };
-    return wg_block_sum(b->block, b->vocab, others);
+    return wg_block_sum(b->block, b->vocab, weight, x);
 }
 WG_RULE double wg_excess(const wg_rule_block *b, wg_dist p, double r, wg_dist q, bool keep)
 {

@@ -36,8 +36,8 @@ template <int RECORD> WG_HD static inline size_t fused_bytes(int rows, int k, in
 template <int RECORD> WG_DEVICE void fetch_weights(const wg_product &p, const wg_unit &u, uint8_t *stage, int step)
 {
     const int lane = (int)threadIdx.x % WG_WARP, warp = (int)threadIdx.x / WG_WARP;
-    const size_t stripe = wg_gpu_k_padded(p.k) / WG_GPU_K * RECORD;
-    const uint8_t *record = (const uint8_t *)u.data + (size_t)u.index * stripe + (size_t)(step < 0 ? 0 : step) * RECORD;
+    const size_t steps = wg_gpu_k_padded(p.k) / WG_GPU_K;
+    const uint8_t *record = (const uint8_t *)u.data + ((size_t)u.index * steps + (size_t)(step < 0 ? 0 : step)) * RECORD;
     for (int i = lane * 16; i < RECORD && step >= 0 && u.mine; i += WG_WARP * 16)
         wg_copy_async16(stage + warp * RECORD + i, record + i, true);
 }

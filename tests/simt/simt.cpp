@@ -212,10 +212,24 @@ static void deadlock()
               other ? other->at.line : first->at.line);
 }
 
+/* The next of this warp that can run; of the next warp, where none of this can. */
+static lane *next_ahead()
+{
+    const int warps = M.threads / 32, mine = simt_me ? current()->warp : 0, after = simt_me ? simt_me->lane + 1 : 0;
+    for (int w = 0; w < warps; w++)
+        for (int i = 0; i < 32; i++) {
+            lane *l = &M.lanes[(mine + w) % warps * 32 + (after + i) % 32];
+            if (l->is == RUNS) return l;
+        }
+    deadlock();
+    return NULL;
+}
+
 /* The next that can run. A new round begins at the end of the order, shuffled where that is asked for. */
 static lane *next_lane()
 {
     if (M.ended == M.threads) return NULL;
+    if (M.how == SIMT_AHEAD) return next_ahead();
     for (int passed = 0; passed < 2 * M.threads; passed++) { /* the rest of this round and all of the next */
         if (M.cursor == M.threads) {
             M.cursor = 0;

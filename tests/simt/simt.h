@@ -12,9 +12,12 @@
 extern "C" {
 #endif
 
-typedef enum simt_order { SIMT_FORWARD, SIMT_REVERSE, SIMT_SHUFFLED, SIMT_ORDERS } simt_order;
+typedef enum simt_order { SIMT_FORWARD, SIMT_REVERSE, SIMT_SHUFFLED, SIMT_AHEAD, SIMT_ORDERS } simt_order;
 
-/* The order of threads within a block and of blocks within a grid, from the next launch on. */
+/* The order of threads within a block and of blocks within a grid, from the next launch on. In the first three a thread runs
+ * until it must wait for others, then another; so no warp is ever further than a collective ahead. SIMT_AHEAD: a warp runs
+ * until only others of the block can let it go on, the one that released a barrier first, so it is a barrier ahead: memory
+ * that it writes there while others still read what was in it has other bits then. */
 void simt_order_set(simt_order order);
 
 /* Device memory: at most `bytes` from now on (0: all there is). Only between allocations of 0 bytes is it exact. */

@@ -3,15 +3,10 @@
 # library linked into them), libraries, models, scripts, the commit. Then it is checked (check_pack.sh).
 # usage: gpu-check.sh --pack [FILE [SUITE [KIND]]]   FILE: build/wager-gpu-check.tar.gz. SUITE: a gpu_suite that was built
 #                      elsewhere; when left out it is built for sm_90a (ARCHS: for others) in build/pack. KIND: of check_pack.sh
-#        gpu-check.sh --pack again                   the first time is left to somebody: 77 where nothing was packed yet
 # There: tar xzf FILE && cd wager-gpu-check && ./gpu-check.sh. Exit status 77 without nvcc.
 set -eu
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 build=build/pack
-if [ "${1:-}" = again ]; then
-  [ -d $build ] || { echo "SKIPPED: nothing was packed here yet (./gpu-check.sh --pack)"; exit 77; }
-  shift
-fi
 file=${1:-build/wager-gpu-check.tar.gz} suite=${2:-}
 PATH=$PATH:/usr/local/cuda/bin
 name=wager-gpu-check

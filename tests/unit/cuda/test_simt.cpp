@@ -306,6 +306,43 @@ Test(simt, a_missing_barrier_shows)
     }
 }
 
+/* Each warp tells the other two numbers, one after the other in the same place; `held`: not before the first has been read. */
+WG_KERNEL two_turns(int *out, int held)
+{
+    wg_depend();
+    WG_SHARED(int, room, 2);
+    const int warp = (int)threadIdx.x / 32;
+    for (int turn = 0; turn < 2; turn++) {
+        __syncwarp();
+        if (threadIdx.x % 32 == 0) room[warp] = turn * 10 + warp;
+        __syncthreads();
+        const int other = room[1 - warp];
+        if (threadIdx.x % 32 == 0) out[turn * 2 + warp] = other;
+        if (held) __syncthreads();
+    }
+}
+
+/* 0: right; else how many of the numbers are of another turn. */
+static int wrong_turns(simt_order order, int held)
+{
+    int *out = device<int>(4), wrong = 0;
+    simt_order_set(order);
+    LAUNCH(two_turns, 1, 64, 0, out, held);
+    {
+        host_view open;
+        for (int i = 0; i < 4; i++) wrong += out[i] != i / 2 * 10 + (1 - i % 2);
+    }
+    simt_memory_give(out);
+    return wrong;
+}
+
+Test(simt, a_missing_barrier_before_a_second_turn_shows_where_a_warp_is_ahead)
+{
+    for (int order = 0; order < SIMT_ORDERS; order++) cr_assert_eq(wrong_turns((simt_order)order, 1), 0, "order %d", order);
+    cr_assert_eq(wrong_turns(SIMT_FORWARD, 0), 0); /* which is why there is the other */
+    cr_assert_gt(wrong_turns(SIMT_AHEAD, 0), 0);
+}
+
 WG_KERNEL half_a_barrier(int)
 {
     wg_depend();
