@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The table of commands: --help, the messages and `wager list` come from it. */
+ * The table of commands, from which --help, messages and `wager list` are generated. */
 #include "experiments/cli/commands.h"
 
 #include <stddef.h>

@@ -9,9 +9,9 @@
 #include "experiments/record/acceptance.h"
 #include "experiments/record/run_reader.h"
 
-enum { PROMPT_DIGITS = 16 }; /* of the digest that tells prompts of several runs apart */
+enum { PROMPT_DIGITS = 16 }; /* digits of the digest that distinguishes the prompts of several runs */
 
-/* ---- values that are no plain member ----------------------------------------------------------------------------- */
+/* ---- values that are not stored as one field ---------------------------------------------------------------------- */
 
 #define REQUEST const wg_request *q = record
 #define OF(field) json_object_get(line, field)
@@ -368,7 +368,7 @@ const wg_field wg_step_fields[] = {
     { NULL, 0, WG_FIELD_INT, 0, -1, NULL, NULL, NULL, NULL },
 };
 
-/* ---- going by them ----------------------------------------------------------------------------------------------- */
+/* ---- writing and reading by the tables --------------------------------------------------------------------------- */
 
 _Static_assert(sizeof(int) == sizeof(int32_t), "INT is stored as int in requests, as int32_t in steps");
 

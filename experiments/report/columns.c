@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The list. A share is a number up to 1 in files and per cent for people. */
+ * The list of columns. A share is a number up to 1 in files and a percentage in tables. */
 #include "experiments/report/columns.h"
 #include "experiments/base/json_number.h"
 
@@ -8,7 +8,7 @@
 
 #include "core/base/option.h"
 
-/* ---- what is no number ------------------------------------------------------------------------------------------- */
+/* ---- texts ------------------------------------------------------------------------------------------------------- */
 
 static void same_text(const json_t *c, char *b, size_t n)
 {
@@ -19,7 +19,7 @@ static void same_text(const json_t *c, char *b, size_t n)
     snprintf(b, n, "%s%s", word, lossless ? "" : " (lossy)");
 }
 
-/* "-6 % draft": how far the prediction was off, and the part that did most of it. */
+/* "-6 % draft": the deviation from the prediction, and the phase with the largest share of it. */
 static void residual(const json_t *c, char *b, size_t n)
 {
     static const char *const parts[] = { "draft", "verify", "rest", "plain" };
@@ -311,7 +311,7 @@ void wg_column_brackets(const wg_column *c, const json_t *o, char *buf, size_t s
 
 bool wg_column_is_words(const wg_column *c) { return !c->format; }
 
-/* ---- some of them ------------------------------------------------------------------------------------------------ */
+/* ---- choices of columns ------------------------------------------------------------------------------------------ */
 
 static const struct {
     const char *name;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A comparison as one page: is it faster, by how much, where, and is it the same text. Every number comes from the comparison's
- * JSON, so the page says nothing that `wager compare --json` does not. */
+ * A comparison as one page: the speed ratio, its breakdown, and the equality of texts. Every number comes from the JSON of
+ * `wager compare --json`. */
 #include <math.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@
 #include "experiments/report/report_parts.h"
 #include "experiments/base/json_number.h"
 
-enum { PAIRS = 60 }; /* with details; the table has all */
+enum { PAIRS = 60 }; /* pairs with details; the table has all pairs */
 
 static char letter(const json_t *side) { return (char)('A' + (int)json_integer_value(json_object_get(side, "run"))); }
 
@@ -35,7 +35,7 @@ static void put_name(FILE *f, const json_t *p)
     wg_html_name(f, name);
 }
 
-/* Of a pair of numbers the other's, above A's. */
+/* Of a pair of numbers, the other run's above A's. */
 static void put_two(FILE *f, const json_t *o, const char *key, const char *format, double scale)
 {
     fputs("<td>", f);
@@ -195,7 +195,7 @@ static void pairs_figure(FILE *f, const json_t *pairs)
 
 /* ---- one pair ---------------------------------------------------------------------------------------------------- */
 
-/* Parts of the prompts: the lists of a pair, and what their items are called. */
+/* Subsets of the prompts: the lists of a pair, and the names of their items. */
 static const char *const part_lists[] = { "by_category", "by_turn", "by_prompt_length" };
 enum { PARTS = sizeof part_lists / sizeof *part_lists };
 
@@ -337,7 +337,7 @@ static void one_pair(FILE *f, const json_t *p, bool heading, bool drawn)
     regressions(f, p);
 }
 
-/* A title of the runs' names. */
+/* The title, from the runs' names. */
 static void put_title(FILE *f, const json_t *o)
 {
     size_t i;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * A comparison for people: what differs in what was asked, then what came out, then where. */
+ * A comparison as text: differences of the configs, then results, then breakdowns. */
 #include <math.h>
 #include <string.h>
 

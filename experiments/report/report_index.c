@@ -34,7 +34,7 @@ static void look(list *l, const char *dir, const char *below, int depth)
         const char *when = json_string_value(json_object_get(summary, "finished"));
         if (l->n < l->room) l->item[l->n++] = (found){ wg_strdup(below), wg_strdup(when ? when : ""), json_incref(summary) };
     }
-    json_decref(summary); /* a published run stands above the folders of others of its name */
+    json_decref(summary); /* a published run may be a parent of other runs' folders of its name */
     DIR *d = depth ? opendir(path) : NULL;
     for (const struct dirent *e; d && (e = readdir(d));) {
         if (e->d_name[0] == '.') continue;
@@ -51,7 +51,7 @@ static int newest_first(const void *a, const void *b)
     return strcmp(y->finished ? y->finished : "", x->finished ? x->finished : "");
 }
 
-/* A cell that sorts by `v`; NaN sorts last either way. */
+/* A table cell with the sort key `v`; NaN sorts last in both directions. */
 static void put_number(FILE *f, const char *format, double v)
 {
     fputs("<td", f);
@@ -73,7 +73,7 @@ static void put_run(FILE *f, const char *dir, const found *r)
     fputs("</th>", f);
 }
 
-/* "20261121T024605Z" as "2026-11-21 02:46"; anything else as it is. */
+/* "20261121T024605Z" as "2026-11-21 02:46"; other strings unchanged. */
 static void put_hour(FILE *f, const char *s)
 {
     if (s && strlen(s) == 16 && strspn(s, "0123456789TZ") == 16)
@@ -109,7 +109,7 @@ static void row(FILE *f, const char *dir, const found *r)
     fputs("</td></tr>\n", f);
 }
 
-/* Without it the table is whole, newest first. Buttons are made here, so that none stands there that does nothing. */
+/* Without scripts the table is complete, newest first. The script adds the buttons, so that none exists without a function. */
 static const char script[] = "<script>\n"
                              "for (const table of document.querySelectorAll('table')) {\n"
                              "  const heads = [...table.tHead.rows[0].cells], body = table.tBodies[0]\n"

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * Use and waste on a report's page: how well the passes used the machine, what was for nothing, when tokens came, joules
- * (efficiency.h; results/README.md has the definitions). */
+ * Use and waste on a report's page: utilisation of the machine, wasted work, times of tokens, energy (efficiency.h;
+ * results/README.md has the definitions). */
 #include "experiments/report/html.h"
 #include "experiments/report/report_parts.h"
 
 void wg_report_use(FILE *f, const wg_run_reader *run, const json_t *cells)
 {
-    if (!json_object_get(json_array_get(cells, 0), "efficiency")) return; /* the summary is an older one */
+    if (!json_object_get(json_array_get(cells, 0), "efficiency")) return; /* the summary is of an older version */
     fputs("<h2>Use and waste</h2>\n", f);
     wg_report_columns(f, run, cells, WG_IN_USE,
                       "The target's passes: bytes and operations a second of what the machine gave at best in this run (MBU, "
