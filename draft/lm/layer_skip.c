@@ -30,7 +30,7 @@ static const wg_option options[] = {
     WG_OPTION_END,
 };
 
-/* A number at *at, which moves behind it; -1: there is none, or it is no layer. */
+/* Reads a number at *at and advances it; -1: there is no number, or it is no layer. */
 static int number(const char **at, int layers)
 {
     if (**at < '0' || **at > '9') return -1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Opening a datastore and looking things up in it. */
+ * Opening a datastore, and lookups in it. */
 #include "draft/lookup/datastore.h"
 
 #include <errno.h>
@@ -70,7 +70,7 @@ static wg_status map_file(const char *path, void **map, size_t *n, wg_error *err
         }
     }
     close(fd);
-    return WG_OK; /* an empty or odd file has no header, which is said next */
+    return WG_OK; /* a file too short for a header is refused below */
 }
 
 static wg_status check_tokenizer(const wg_datastore *d, const char *path, const char *drafter, const wg_env *env, wg_error *err)

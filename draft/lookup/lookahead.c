@@ -37,7 +37,7 @@ typedef struct lookahead_options {
     bool text;
 } lookahead_options;
 
-/* What is known of the sequence in a slot. */
+/* The state of the sequence in a slot. */
 typedef struct local {
     wg_ngram_pool pool; /* from the first proposal to forget */
     int read;           /* tokens of the text whose n-grams are in the pool */
@@ -118,7 +118,7 @@ static void guess(const lookahead_drafter *d, local *l, const wg_seq *s, wg_tree
         }
 }
 
-/* Where the text ends within reach, or the tree is full, the window is cut: columns that are not there get no answer. */
+/* Where the text ends within the window, or the tree is full, the window is cut: columns beyond get no answer. */
 static void look_ahead(const lookahead_drafter *d, const wg_seq *s, wg_tree *t)
 {
     int *height = heights(d, s);
@@ -179,7 +179,7 @@ static void observe(wg_drafter *base, const wg_seq *s, const wg_tree *tree, cons
     (void)target;
     if (!l->pool.key) return;
     read_answers(d, s, tree, answer);
-    for (int j = W - 1; j >= 0; j--) { /* the nearest last: they are the most likely, and so the most recent */
+    for (int j = W - 1; j >= 0; j--) { /* the nearest last: they are the most likely, so they become the most recent */
         if (height[j] < full || answer[j] < 0) continue;
         memcpy(rest, column(d, s, j) + 1, (size_t)(full - 1) * sizeof *rest);
         rest[full - 1] = answer[j];

@@ -40,7 +40,7 @@ static wg_status open(wg_drafter *d, const wg_env *env, wg_error *err)
                           err);
 }
 
-/* Where the best match of the last tokens ends, or -1; its length in *length. */
+/* The end of the best match of the last tokens, or -1; its length in *length. */
 static int match_end(const ngram_options *o, const int32_t *token, int n, int *length)
 {
     int best = -1, longest = o->n_min - 1;
@@ -66,7 +66,7 @@ static void propose_one(ngram_drafter *d, const wg_seq *s, wg_tree *t, wg_rows *
     int match;
     const int end = match_end(&d->opt, s->token, s->n, &match);
     if (end < 0) return;
-    t->score = match < k ? match : k; /* a match of m tokens is believed for m more */
+    t->score = match < k ? match : k; /* a match of m tokens predicts m more */
     for (int i = 0, from = end + 1; i < k; i++, from++) {
         const int32_t x = from < s->n ? s->token[from] : t->token[from - s->n + 1]; /* node 0 is token n - 1 */
         const int row = wg_rows_push(q);
