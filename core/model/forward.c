@@ -86,7 +86,7 @@ static void swap(wg_buf *a, wg_buf *b)
     *b = t;
 }
 
-/* Keeps of x and q only the rows that asked for logits. Returns their number. */
+/* Keeps only the rows of x and q with logits. Returns their number. */
 static int keep_asked(wg_model *m, const wg_batch *b, wg_buf *x, wg_buf *h, wg_buf *q, wg_buf *att)
 {
     wg_device *d = &m->device;
@@ -162,7 +162,7 @@ void wg_model_stages(wg_model *m, const wg_layer_plan *plan, int space, const wg
         /* queries; keys and values into the cache */
         qkv(m, i, x, h, q, row, rows, space);
 
-        /* what follows the last keys and values is of use only to rows whose logits are wanted */
+        /* after the last keys and values only rows with logits are needed */
         if (i == last) {
             rows = keep_asked(m, b, &x, &h, &q, &att);
             if (rows < b->n) row = m->asked;
