@@ -22,7 +22,7 @@ typedef struct prover {
     wg_rows p, q;
     wg_workspace work;
     wg_tree tree;
-    int text[WG_TREE_MAX]; /* the text that ends at a node */
+    int text[WG_TREE_MAX]; /* that a node ends */
     double *got, *want;    /* (texts and their continuations by one token) */
     double *weight;        /* (vocab) */
 } prover;
@@ -107,7 +107,7 @@ static wg_status prover_open(prover *v, const wg_verifier_class *rule, const wg_
 
 /* ---- one run */
 
-/* The token of the kth child of the node whose children are drawn from this q row; -1: no token is left to draw. */
+/* The token of the kth child of the node whose draws come from this q row; -1: there is nothing left to draw. */
 static int child_token(prover *v, int node, int k, int row, const wg_chance *c)
 {
     const wg_tree *t = &v->tree;
@@ -336,7 +336,7 @@ static double uniform(uint64_t seed, uint32_t a, uint32_t b, uint32_t c, uint32_
     return wg_philox_double(w.v[0], w.v[1]);
 }
 
-/* Fills row `text` of p (which = 0) or q (1). p is filled before q. */
+/* Row `text` of p (which = 0) or q (1). p is given when q is made. */
 static void fill_row(const wg_prove_options *o, uint32_t number, style s, uint32_t text, uint32_t which, const double *p,
                      double *row)
 {
@@ -359,7 +359,7 @@ static void fill_row(const wg_prove_options *o, uint32_t number, style s, uint32
     for (int x = 0; x < V; x++) row[x] /= sum;
 }
 
-/* Case n has one style for all rows, or (after each round of styles) one that changes from row to row. */
+/* Case n has one style everywhere, or (after each round of styles) one that changes from row to row. */
 static void fill_tables(const wg_prove_options *o, int n, int texts, double *p, double *q)
 {
     for (int i = 0; i < texts; i++) {

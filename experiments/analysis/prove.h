@@ -14,7 +14,7 @@ typedef struct wg_prove_options {
     const int *width;           /* or, when not NULL, a node of depth d has width[d] children (`depth` entries) */
     int steps;                  /* consecutive steps in one run (2 shows addresses that are reused across steps); 0: 1 */
     wg_sibling_law law;
-    bool greedy; /* temperature 0: p rows are one-hot at their argmax */
+    bool greedy; /* temperature 0: p rows are points at their argmax */
     int cases;   /* random pairs of p and q: peaked, flat, with zeros, nearly equal, equal, disjoint, ... */
     uint64_t seed;
     long max_runs;            /* limit of runs for one case; 0: 20 million */

@@ -29,7 +29,7 @@ typedef struct shape {
     int steps, cases;
 } shape;
 
-/* The default shapes. */
+/* What is proved when nothing is asked for. */
 static const shape standard[] = {
     { 2, "1-1-1", 1, 1000 }, { 3, "1-1", 1, 1000 }, { 4, "1-1-1", 1, 1000 }, { 3, "2", 1, 1000 }, { 4, "3", 1, 1000 },
     { 2, "2-2", 1, 1000 },   { 3, "1-2", 1, 1000 }, { 3, "2-1", 1, 1000 },   { 4, "2-2", 1, 50 }, { 4, "2-1-1", 1, 50 },

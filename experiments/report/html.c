@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * One style sheet for wide and narrow screens, light and dark, and for paper. Colour is never the only sign: a shape, an
- * underline or a word carries the same information. The page test (tests/unit/experiments) checks its colours by WCAG 2.2
+ * underline or a word carries the same information. tests/unit/experiments/test_report.c checks its colours by WCAG 2.2
  * (AA). */
 #include "experiments/report/html.h"
 
