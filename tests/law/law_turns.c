@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Conversations: every drafter, under the rules that repeat plain decoding, is asked three questions in turn, one sequence and
- * several. Each answer must be plain decoding's, byte by byte, and plain decoding's that of a fresh sequence that is given the
- * conversation so far as its prompt; and target and draft model must read what is new only. */
+ * Conversations: every drafter, under the rules that repeat plain decoding, answers three questions, in one sequence and in
+ * several. Each answer must be plain decoding's, byte by byte, and plain decoding's that of a fresh sequence that is given
+ * the conversation so far as its prompt; and target and draft model must read new tokens only. */
 #include "tests/law/synth_models.h"
 
 enum {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Promised rows answer as made ones do, to the bit, whatever is asked first; and the end of a nucleus that is found in a band is
- * the one that sorting finds. */
+ * Lazy rows give the values of materialised ones, to the bit, in every order of queries; and the end of a nucleus that is
+ * found in a band is the one that sorting finds. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>

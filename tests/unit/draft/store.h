@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * A tokenizer and datastores for tests of the drafters that look things up. */
+ * A tokenizer and datastores for tests of the lookup drafters. */
 #ifndef WG_TESTS_DRAFT_STORE_H
 #define WG_TESTS_DRAFT_STORE_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Windows worked out by hand, over made-up logits. */
+ * Windows computed by hand, over synthetic logits. */
 #include "kernels/cpu.h"
 #include "tests/unit/draft/points.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Synthetic drafts are accepted at the rates they were asked for, and never change the text. */
+ * Synthetic drafts are accepted at the configured rates, and never change the text. */
 #include "tests/unit/draft/composed.h"
 
 enum { V = 300, REQUESTS = 24, TOKENS = 80 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The step: what it generates, how it ends, what it counts. */
+ * The step: its output, its end, its counts. */
 #include <math.h>
 
 #include "tests/unit/engine/bench.h"

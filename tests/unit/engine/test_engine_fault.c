@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The step and its construction when something fails: all is as it was, nothing leaks, and the message says what to do. */
+ * The step and its construction under failures: the state is unchanged, nothing leaks, and the message says what to do. */
 #include "tests/unit/engine/bench.h"
 
 /* ---- what fails leaves no trace */

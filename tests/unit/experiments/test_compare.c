@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Comparisons of folders written by hand, with every number known; and the reader of lines under them. */
+ * Comparisons of folders written by hand, with every number known; and the reader of their lines. */
 #include <math.h>
 #include <sys/stat.h>
 

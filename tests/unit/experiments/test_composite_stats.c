@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Who wrote what, counted by hand over steps of a drafter that says what its parts did; and in the files of a run. */
+ * Statistics of components, counted by hand over steps of a drafter with known components; and in the files of a run. */
 #include "core/base/json.h"
 #include "core/base/mem.h"
 #include "experiments/report/columns.h"

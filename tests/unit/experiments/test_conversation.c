@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Prompts of several turns: what is fed for each, what is written of it, and what a turn that fails takes with it. */
+ * Prompts of several turns: the tokens fed for each, its records, and the consequences of a failed turn. */
 #include "core/base/json.h"
 #include "core/base/mem.h"
 #include "core/model/lm_table.h"

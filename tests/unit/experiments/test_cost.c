@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The cost model: it recovers the costs that timings were made from, predicts what the formulas say, and attributes all of a
- * surprise. What a machine really takes is not asserted. */
+ * The cost model: it recovers the costs from which timings were computed, predicts by the formulas, and attributes the whole
+ * deviation. Real timings are not asserted. */
 #include <math.h>
 
 #include "core/base/mem.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Prompt files: both spellings, labels, limits, and every kind of bad line with its place. */
+ * Prompt files: both spellings, labels, limits, and every kind of bad line with its position. */
 #include <criterion/criterion.h>
 
 #include "core/base/mem.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What passes were made of, and what follows from it, against numbers worked out by hand. */
+ * Pass statistics, and the numbers computed from them, against numbers computed by hand. */
 #include <math.h>
 
 #include "core/base/mem.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The mistakes that real systems have shipped (METHODS B12, B14, B15), each made on purpose, and the check that catches it:
+ * The mistakes of real systems (METHODS B12, B14, B15), each reproduced, and the check that detects it:
  *     LAW        the exact law of the text is not the target's
  *     ADDRESS    a random address was asked twice (METHODS L2)
  *     PATH       the rule returned no path or no token

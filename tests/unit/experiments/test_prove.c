@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The prover proves what is lossless and convicts what is not. The wrong rules below are the mistakes that real systems have
- * shipped (METHODS B15); each must be caught by a margin far above rounding. */
+ * The prover accepts lossless rules and rejects others. The wrong rules below are mistakes of real systems (METHODS B15);
+ * each must be detected by a margin far above rounding. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <string.h>

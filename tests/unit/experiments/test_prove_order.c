@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What is known about the rules' acceptance, from the exact laws that the prover computes: who is never worse than whom, who is
- * optimal, what is the same rule in another dress. */
+ * Known relations of the rules' acceptance, by the exact laws that the prover computes: rules that are never worse than
+ * others, optimal rules, and rules that are equal in two forms. */
 #include <criterion/criterion.h>
 #include <math.h>
 

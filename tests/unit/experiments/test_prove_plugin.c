@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * A rule in a shared object is proved like one of the house; what is no rule is refused by name. */
+ * A rule in a shared object is proved like a built-in one; an object that is no rule is refused with the reason. */
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <stdio.h>

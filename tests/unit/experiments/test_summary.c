@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The arithmetic of summary.json on results made by hand, and the table that is read off it. */
+ * The arithmetic of summary.json on results made by hand, and the table printed from it. */
 #include <math.h>
 
 #include "experiments/run/summary.h"

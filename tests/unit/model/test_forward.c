@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The forward pass against a second one, written here in double straight from the formulas: no packing, no cache, no batches,
- * nothing shared with core/model. (A real model tells its story in tests/law/law_stories.c.)
+ * The forward pass against a second one, written here in double directly from the formulas: no packing, no cache, no
+ * batches, nothing shared with core/model. (tests/law/law_stories.c tests a real model.)
  *
  * Error of a token list: sqrt(sum (x - ref)^2 / sum ref^2) over all logits of all its rows. */
 #include <criterion/criterion.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Models that cannot be used, and why; running out of memory at any point of loading. */
+ * Models that are refused, with the reason; running out of memory at any point of loading. */
 #include <criterion/criterion.h>
 
 #include "core/model/model.h"

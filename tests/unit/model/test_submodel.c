@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Parts of a model against whole models: a part with nothing left out is the model; one that exits early is the model of so many
- * layers; a sub-layer that is left out is one whose output matrix is zero. All bit for bit. */
+ * Submodels against whole models: a submodel that skips nothing is the model; one with an early exit is the model of that
+ * many layers; a skipped sub-layer equals one whose output matrix is zero. All bit for bit. */
 #include <criterion/criterion.h>
 
 #include "core/model/model.h"

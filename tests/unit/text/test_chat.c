@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Chat templates against the renderings that their publishers give: the ids must be those of the rendered text with its control
- * tokens. What a user writes never becomes one. */
+ * Chat templates against the renderings by their publishers: the ids must be those of the rendered text with its control
+ * tokens. User text never becomes a control token. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
