@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT
- * Speculative output equals plain output, byte for byte: every drafter under the rules greedy and match, at every
- * temperature, against plain decoding of one sequence on one thread with the reference operations. Small models with random
- * weights; the drafts range from the target itself (full acceptance, so every commit leaves the draft's cache one short)
- * over its q8_0 rounding (mixed) to an unrelated model (nearly everything rejected). Requests are ragged and finish at
- * different times.
+ * Speculative output equals plain output, byte for byte (DESIGN.md, laws 1, 3 and 4): every drafter under the rules greedy and
+ * match, at every temperature, against plain decoding of one sequence on one thread with the reference operations. Small models
+ * with random weights; the drafts range from the target itself (full acceptance, so every commit leaves the draft's cache one
+ * short) over its q8_0 rounding (mixed) to a stranger (nearly everything rejected). Requests are ragged and finish at different
+ * times.
  *
- * Rejection is lossless in law only; there the outputs must agree with its own at batch 1, and with plain decoding for the
- * root alone.
+ * Rejection is lossless in law only; there the outputs must agree with its own at batch 1, and with plain decoding for the root
+ * alone.
  *
- * Every pair of drafter, sampling and machine settings is tested; all triples only at one sampling. With --thin (builds that
- * watch memory or have the smallest sizes) every drafter runs with a third of the samplings and two machine settings, and
- * the batches of one rule are left out. */
+ * Every drafter meets every sampling and every machine, every sampling meets every machine; not every three of them meet, but
+ * at one sampling. With --thin (builds that watch memory or have the smallest sizes) every drafter meets a third of the samplings
+ * and two machines, and one rule's batches stand for the other's. */
 #include <limits.h>
 #include <math.h>
 

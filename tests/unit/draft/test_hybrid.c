@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * hybrid and best_of: the component whose tree is verified, the law of the output, and that an unused draft leaves nothing
- * in its drafter's cache. */
+ * hybrid and best_of: which drafter's tree is taken, that the law stays the target's, and that a draft put aside leaves nothing
+ * in the cache of the drafter that made it. */
 #include "tests/unit/draft/composed.h"
 
 enum { V = 3, LENGTH = 3, TEXTS = 27 };

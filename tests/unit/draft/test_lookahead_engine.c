@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Lookahead over a model: its window against one computed a token at a time, and the exact law of the output. */
+ * Lookahead over a model: its window against one that is worked out a token at a time, and the exact law of what is emitted. */
 #include "tests/unit/draft/composed.h"
 
 enum { VOCAB = 8, W = 3, N = 4, G = 2, SLOW = 64 };
