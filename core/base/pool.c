@@ -233,7 +233,7 @@ wg_status wg_pool_open(wg_pool **out, int threads, wg_error *err)
     if (rc != 0) {
         const int n = p->started + 1;
         wg_pool_close(p);
-        return wg_fail(err, WG_ENOMEM, "cannot start thread %d of %d: %s; ask for fewer threads", n + 1, threads, strerror(rc));
+        return wg_fail(err, WG_ENOMEM, "cannot start thread %d of %d: %s; use fewer threads", n + 1, threads, strerror(rc));
     }
     *out = p;
     return WG_OK;
@@ -244,7 +244,7 @@ wg_status wg_pool_pin(wg_pool *p, wg_error *err)
     const int cpus = processors();
     if (!p || p->threads == 1) return WG_OK;
     if (p->threads > cpus)
-        return wg_fail(err, WG_EINVAL, "pin: %d threads, but this process may run on %d processors; ask for at most %d threads",
+        return wg_fail(err, WG_EINVAL, "pin: %d threads, but this process may run on %d processors; use at most %d threads",
                        p->threads, cpus, cpus);
     cpu_set_t set;
     if (sched_getaffinity(0, sizeof set, &set) != 0)

@@ -67,7 +67,7 @@ static wg_status check_draws(wg_engine *e, const wg_tree *t, wg_error *err)
     for (int i = 1; i < t->n; i++) {
         if (e->verifier->chains && t->parent[i] != i - 1)
             return wg_fail(err, WG_ELAW,
-                           "draft tree: node %d is a sibling, but rule %s settles chains only; draft chains, or use a "
+                           "draft tree: node %d is a sibling, but rule %s takes chains only; draft chains, or use a "
                            "rule for trees (traversal is block on trees)",
                            i, e->verifier->name);
         if (t->law & (WG_LAW_IID | WG_LAW_WITHOUT_REPLACEMENT) && !(wg_rows_prob(&e->q, t->qrow[i], t->token[i]) > 0))

@@ -214,7 +214,7 @@ static wg_status check_prompt(const wg_engine *e, int before, const int32_t *pro
     if (n >= e->opt.max_tokens - before)
         return wg_fail(err, WG_ECONTEXT,
                        "the conversation has %d tokens and its next question %d, but only %d fit, new ones "
-                       "included; ask for shorter answers or raise max_tokens (the target's context is %d)",
+                       "included; use shorter answers or raise max_tokens (the target's context is %d)",
                        before, n, e->opt.max_tokens, e->target->context);
     for (int i = 0; i < n; i++)
         if (prompt[i] < 0 || prompt[i] >= e->target->vocab)
@@ -265,8 +265,7 @@ static wg_status make_room(wg_seq *s, int cap, wg_error *err)
 wg_status wg_seq_extend(wg_engine *e, wg_seq *s, const int32_t *token, int n, int max_new, wg_error *err)
 {
     if (s->finish == WG_RUNNING)
-        return wg_fail(err, WG_EINVAL, "request %u is running; it can be asked more when it has finished",
-                       (unsigned)s->request);
+        return wg_fail(err, WG_EINVAL, "request %u is running; it can be extended when it has finished", (unsigned)s->request);
     WG_TRY(check_prompt(e, s->n, token, n, max_new, err));
     const int prompt = s->n + n, limit = max_new < e->opt.max_tokens - prompt ? prompt + max_new : e->opt.max_tokens;
     WG_TRY(make_room(s, limit, err));

@@ -87,7 +87,7 @@ wg_status wg_submodel_open(wg_submodel **out, wg_lm *of, const wg_layer_plan *pl
     wg_model *m = wg_lm_transformer(of);
     if (!m)
         return wg_fail(err, WG_EUNSUPPORTED,
-                       "the target is no transformer of ours (it is: %s), so no part of it can be run; "
+                       "the target is no transformer of this program (it is: %s), so no part of it can be run; "
                        "choose another drafter",
                        of->class ? of->class->name : "unknown");
     WG_TRY(check(plan, &m->arch, err));

@@ -69,7 +69,7 @@ wg_status wg_draft_vocab_open(wg_draft_vocab *v, const wg_env *env, const wg_wei
     wg_arch a;
     *v = (wg_draft_vocab){ .target_vocab = env->target->vocab };
     if (!env->tokenizer)
-        return wg_fail(err, WG_EMODEL, "%s has no tokenizer, so nobody can tell which tokens it has in common with %s%s%s",
+        return wg_fail(err, WG_EMODEL, "%s has no tokenizer, so it is unknown which tokens it has in common with %s%s%s",
                        target_name(env), path, *pruned ? " and with " : "", pruned);
     if (intersection && wg_meta_array(w, "tokenizer.ggml.tokens", &(wg_meta_kind){ 0 }) <= 0)
         return wg_fail(err, WG_EMODEL,

@@ -24,7 +24,7 @@ typedef struct ngram_drafter {
 static const wg_option options[] = {
     WG_OPTION_INT(ngram_options, k, 8, 1, WG_DRAFT_MAX, "tokens per draft"),
     WG_OPTION_INT(ngram_options, n_max, 3, 1, 64, "longest match looked for"),
-    WG_OPTION_INT(ngram_options, n_min, 1, 1, 64, "shortest match believed"),
+    WG_OPTION_INT(ngram_options, n_min, 1, 1, 64, "shortest match that is used"),
     WG_LENGTH_OPTIONS(ngram_options),
     WG_OPTION_END,
 };

@@ -53,7 +53,7 @@ static const wg_option options[] = {
     WG_OPTION_INT(cache_options, k, 8, 1, WG_DRAFT_MAX, "most tokens per draft"),
     WG_OPTION_INT(cache_options, n_min, 1, 1, KEY_MAX, "shortest key"),
     WG_OPTION_INT(cache_options, n_max, 4, 1, KEY_MAX, "longest key"),
-    WG_OPTION_INT(cache_options, hits, 2, 1, 1000000, "a key is believed after so many occurrences"),
+    WG_OPTION_INT(cache_options, hits, 2, 1, 1000000, "occurrences after which a key is used"),
     WG_OPTION_INT(cache_options, memory_mb, 32, 1, 65536, "memory for counts (rounded down to a power of two)"),
     WG_OPTION_INT(cache_options, corpus_mb, 64, 1, 65536, "memory for the corpus's counts (likewise)"),
     WG_OPTION_FLOAT(cache_options, p_min, 0.5, 0, 1, "least share of the best continuation among those of its key"),

@@ -41,7 +41,7 @@ static const wg_option options[] = {
     WG_OPTION_INT(retrieval_options, nodes, 16, 1, WG_DRAFT_MAX, "draft tokens of a tree"),
     WG_OPTION_INT(retrieval_options, depth, 8, 1, WG_DRAFT_MAX, "deepest draft token"),
     WG_OPTION_INT(retrieval_options, n_max, 16, 1, 64, "longest match looked for"),
-    WG_OPTION_INT(retrieval_options, n_min, 2, 1, 64, "shortest match believed"),
+    WG_OPTION_INT(retrieval_options, n_min, 2, 1, 64, "shortest match that is used"),
     WG_OPTION_INT(retrieval_options, hits, 256, 1, HITS_MAX, "most hits that are counted"),
     WG_OPTION_END,
 };

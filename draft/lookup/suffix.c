@@ -61,7 +61,7 @@ typedef struct suffix_drafter {
 static const wg_option options[] = {
     WG_OPTION_INT(suffix_options, k, 16, 1, WG_DRAFT_MAX, "most tokens per draft"),
     WG_OPTION_INT(suffix_options, depth, 24, 1, 64, "longest match looked for"),
-    WG_OPTION_INT(suffix_options, n_min, 1, 1, 64, "shortest match believed"),
+    WG_OPTION_INT(suffix_options, n_min, 1, 1, 64, "shortest match that is used"),
     WG_OPTION_FLOAT(suffix_options, factor, 1, 0, 64, "draft tokens per token of the match"),
     WG_OPTION_FLOAT(suffix_options, offset, 0, -64, 64, "draft tokens added to that"),
     WG_OPTION_FLOAT(suffix_options, p_min, 0.1, 0, 1, "least estimated probability of a drafted token's path"),

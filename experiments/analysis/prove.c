@@ -71,7 +71,7 @@ static wg_status check(const wg_verifier_class *rule, const wg_prove_options *o,
         return wg_fail(err, WG_ELAW, "prove: rule %s does not check drafts of law %s; it checks: %s", rule->name,
                        wg_law_name(o->law), wg_law_list(rule->laws, laws, sizeof laws));
     if (rule->chains && has_siblings(o))
-        return wg_fail(err, WG_ELAW, "prove: rule %s settles chains only, and here a node has several children", rule->name);
+        return wg_fail(err, WG_ELAW, "prove: rule %s takes chains only, and here a node has several children", rule->name);
     return WG_OK;
 }
 

@@ -324,6 +324,6 @@ int wg_cmd_prove(int argc, char **argv)
     wg_verifier_unload(c.object);
     if (s) return wg_cli_fail(&err);
     if (bad)
-        fprintf(stderr, "wager prove: %d of the lines above deviate by more than %g or ask an address twice\n", bad, bound);
+        fprintf(stderr, "wager prove: %d of the lines above deviate by more than %g or use an address twice\n", bad, bound);
     return bad ? WG_EXIT_FAILED : WG_EXIT_OK;
 }

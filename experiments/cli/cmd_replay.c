@@ -193,9 +193,9 @@ static wg_status replay(asked *a, const char *path, wg_error *err)
     if (!s && !a->json && !a->attribution)
         puts("\ntokens: per recorded round, next included, and against what the recorded rule emitted in the same rounds (not "
              "tau of "
-             "another\nrule, whose rounds would begin elsewhere). same: rounds settled as recorded. tau: its bounds by the "
+             "another\nrule, whose rounds would begin elsewhere). same: rounds verified as recorded. tau: its bounds by the "
              "renewal "
-             "chain over the\nrecorded texts, for chains settled token by token; wager replay --exact has it without bounds.");
+             "chain over the\nrecorded texts, for chains verified token by token; wager replay --exact has it without bounds.");
     wg_trace_close(t);
     return s;
 }
@@ -324,7 +324,7 @@ int wg_cmd_replay(int argc, char **argv)
     asked a = { .temperature = -1, .cell = -1 };
     const char *path;
     const wg_flag flags[] = {
-        { "rule", 0, WG_FLAG_LIST, &a.rule, "R", "settle by NAME[:option=value,...], or by `all` that fit; may be repeated", 0,
+        { "rule", 0, WG_FLAG_LIST, &a.rule, "R", "verify by NAME[:option=value,...], or by `all` that fit; may be repeated", 0,
           0 },
         { "length", 0, WG_FLAG_LIST, &a.length, "N", "drafts no deeper than this; may be repeated", 0, 0 },
         { "temperature", 0, WG_FLAG_FLOAT, &a.temperature, "T", "of the target; drafts stay as drawn. Negative: as recorded",

@@ -63,7 +63,7 @@ static const char *const turn_words[] = { "all", "first", NULL };
 static const wg_option prompt_options[] = {
     WG_OPTION_STR(wg_config_prompts, file, "", "JSONL with `prompt`, `question` or `turns` (needed)"),
     WG_OPTION_COUNT(wg_config_prompts, turns, 1, 0, WG_TURNS_MAX, turn_words,
-                    "of `turns` so many are asked, each after the answer to the one before; 0: all"),
+                    "questions of `turns` that are used, each after the answer to the one before; 0: all"),
     WG_OPTION_INT(wg_config_prompts, limit, 0, 0, 1 << 24, "the first prompts only; 0: all"),
     WG_OPTION_INT(wg_config_prompts, per_category, 0, 0, 1 << 24, "the first prompts of each category only; 0: all"),
     WG_OPTION_STR(wg_config_prompts, category, "", "prompts of this category only; empty: any"),

@@ -64,7 +64,7 @@ static wg_status prompt_texts(const json_t *line, const char *where, const json_
     const bool list = *key == 't';
     const size_t n = list ? json_array_size(v) : 1;
     if (n > WG_TURNS_MAX)
-        return wg_fail(err, WG_EFORMAT, "%s: \"turns\" has %zu texts; at most %d are asked", where, n, WG_TURNS_MAX);
+        return wg_fail(err, WG_EFORMAT, "%s: \"turns\" has %zu texts; at most %d are allowed", where, n, WG_TURNS_MAX);
     for (size_t i = 0; i < n || i == 0; i++) {
         const json_t *text = list ? json_array_get(v, i) : v;
         if (!json_is_string(text))

@@ -85,7 +85,7 @@ static void answer(FILE *f, const json_t *o)
         put_interval(f, first, "faster", "faster_ci");
         fprintf(f, " the speed of A: %s.", *wg_json_word(first, "verdict") ? wg_json_word(first, "verdict") : "undecided");
         if (json_is_integer(json_object_get(first, "prompts_needed")))
-            fprintf(f, " If it goes on like this, about %.0f prompts would tell.", wg_json_measured(first, "prompts_needed"));
+            fprintf(f, " At this rate about %.0f prompts would decide it.", wg_json_measured(first, "prompts_needed"));
     } else
         fprintf(f, "Beyond chance, %d of %d cells are faster than A's, %d slower; %d undecided.", faster, n, slower,
                 n - faster - slower);
@@ -160,7 +160,7 @@ static void main_table(FILE *f, const json_t *pairs)
         fprintf(
             f,
             "<p class=\"soft\">%d comparisons at 95 %% each: about %.1f of them would miss by chance alone. For all of them to "
-            "hold together, ask each for %.2f %% (Bonferroni).</p>\n",
+            "hold together, use %.2f %% for each (Bonferroni).</p>\n",
             n, 0.05 * n, 100 - 5.0 / n);
 }
 

@@ -202,11 +202,12 @@ static void turns(FILE *f, const wg_run_reader *run, const json_t *cells)
 static void parts(FILE *f, const wg_run_reader *run, const json_t *cells)
 {
     if (!any_has(cells, "parts")) return;
-    fputs("<h2>Which part of a drafter wrote what</h2>\n", f);
-    elements(f, run, cells, "parts", wg_part_columns,
-             "Drafters that choose among others: steps in which each was asked to draft and in which its draft was taken; its "
-             "tokens that were kept, of them those that another part had drafted too (shared) and those that no other "
-             "had though all were asked (alone); and how many of a step's tokens it had drafted, taken or not.");
+    fputs("<h2>Components of composite drafters</h2>\n", f);
+    elements(
+        f, run, cells, "parts", wg_part_columns,
+        "By component: steps in which it drafted and in which its draft was verified (taken); its accepted tokens, of them "
+        "those that another component had drafted too (shared) and those that no other had in steps where all drafted "
+        "(alone); and how many of a step's tokens it had drafted, verified or not.");
 }
 
 /* ---- phases of a pass -------------------------------------------------------------------------------------------- */

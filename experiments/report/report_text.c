@@ -163,11 +163,9 @@ void wg_report_transcripts(FILE *f, const wg_run_reader *run, int cell)
         wg_html_name(f, name);
         fputs(".</p>\n<ul class=\"legend\">", f);
         authors(f, json_array_get(json_object_get(run->summary, "cells"), (size_t)cell));
-        fputs("<li><span class=\"c\">corrected</span>: the target's, in place of a draft it "
-              "refused</li><li><span "
-              "class=\"b\">bonus</span>: the target's, after a draft taken whole</li><li>unmarked: the target's, where nothing "
-              "was "
-              "drafted or a tree does not tell which</li></ul>\n",
+        fputs("<li><span class=\"c\">corrected</span>: the target's, in place of a rejected draft</li><li><span "
+              "class=\"b\">bonus</span>: the target's, after a completely accepted draft</li><li>unmarked: the target's, "
+              "without a draft, or after a tree draft that does not determine the kind</li></ul>\n",
               f);
         wg_dataset *d = prompts_of(run, cell);
         for (int i = 0; i < run->n; i++) {

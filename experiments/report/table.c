@@ -152,7 +152,7 @@ void wg_table_overlap(FILE *f, const json_t *cells, const char *before, const ch
 static void legend(FILE *f, const wg_column_choice *chosen)
 {
     if (!chosen)
-        fputs("\ntau: tokens per pass of the target (plain decoding: 1). speed-up: its time per token over ours [95 % "
+        fputs("\ntau: tokens per pass of the target (plain decoding: 1). speed-up: its time per token over the cell's [95 % "
               "interval].\n"
               "same text as plain decoding: yes, no, or law (same distribution, other draws). predicted: by costs calibrated "
               "before\n"

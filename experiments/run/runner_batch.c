@@ -157,7 +157,7 @@ static wg_status ask(batch *b, int i, wg_request *q, wg_error *err)
 {
     const wg_question *question = &b->g->prompts.question[q->source->before];
     wg_status s = WG_EINVAL;
-    if (b->turn && !b->seq[i]) wg_fail(err, s, "it was not asked, because the one before it failed");
+    if (b->turn && !b->seq[i]) wg_fail(err, s, "it was not run, because the one before it failed");
     else
         s = wg_conversation_ask(b->a->engine, &b->seq[i], question, b->turn, wg_request_address(b->g, q->prompt, b->repeat),
                                 b->max_new, err);

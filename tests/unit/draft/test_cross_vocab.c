@@ -285,7 +285,7 @@ Test(cross_vocab, refusals)
     cr_assert(strstr(refusal(&bare, "slem", with("model=%s", small_path), true),
                      "drafter slem: target has no tokenizer, so text cannot become its tokens"));
     cr_assert(strstr(refusal(&bare, "model", with("model=%s,vocabulary=intersection", small_path), true),
-                     "target has no tokenizer, so nobody can tell which tokens it has in common with "));
+                     "target has no tokenizer, so it is unknown which tokens it has in common with "));
     law_model_close(&bare);
     wg_error err;
     char options[1200], list[600];

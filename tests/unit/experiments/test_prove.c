@@ -381,7 +381,7 @@ Test(prove, refuses)
     refused(&wg_verifier_rejection, &o, WG_ELAW,
             "prove: rule rejection does not check drafts of law without_replacement; it checks: fixed, iid");
     o.law = WG_LAW_IID;
-    refused(&wg_verifier_block, &o, WG_ELAW, "prove: rule block settles chains only, and here a node has several children");
+    refused(&wg_verifier_block, &o, WG_ELAW, "prove: rule block takes chains only, and here a node has several children");
     o.max_runs = 8;
     refused(
         &wg_verifier_rejection, &o, WG_EINVAL,

@@ -53,7 +53,7 @@ Test(prove_plugin, the_command_convicts)
     const ssize_t n = read(end[0], text, sizeof text - 1);
     close(end[0]);
     waitpid(child, &status, 0);
-    cr_assert(n > 0 && strstr(text, "wager prove: 1 of the lines above deviate by more than 1e-12 or ask an address twice\n"),
+    cr_assert(n > 0 && strstr(text, "wager prove: 1 of the lines above deviate by more than 1e-12 or use an address twice\n"),
               "%s", text);
     cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 1);
 }
