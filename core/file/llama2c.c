@@ -39,7 +39,7 @@ typedef struct part {
     const char *name; /* NULL: not a tensor (rotary table) */
     int64_t in, out;  /* out 0: a vector */
     int copies;
-    bool per_layer; /* the name stands behind "blk.N." */
+    bool per_layer; /* the name follows "blk.N." */
 } part;
 
 enum { PARTS = 14 };

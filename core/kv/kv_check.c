@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The invariants of kv.h, tested over the whole pool. (4) and (5) speak of operations: a state can only show that no written
- * mark is beyond the tail, and that no page is lost. */
+ * The invariants of kv.h, tested over the whole pool. (4) and (5) are about operations: a state can only show that no
+ * written mark is beyond the tail, and that no page is lost. */
 #include <string.h>
 
 #include "core/kv/kv_impl.h"

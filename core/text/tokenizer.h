@@ -32,8 +32,8 @@ wg_text wg_tokenizer_piece(const wg_tokenizer *t, int32_t id);
 void wg_tokenizer_digest(const wg_tokenizer *t, char hex[WG_SHA256_HEX]);
 
 /* Encodes n bytes (any bytes; invalid UTF-8 is encoded byte by byte). `special`: texts of control tokens become these
- * tokens; otherwise they are plain text. BOS is added when `bos` and the file says so. *ids is allocated (wg_free); *n_ids
- * may be 0. Cost O(n log n). Errors: ENOMEM, EINVAL (n > 256 MB). */
+ * tokens; otherwise they are plain text. BOS is added when `bos` is set and the file requires it. *ids is allocated
+ * (wg_free); *n_ids may be 0. Cost O(n log n). Errors: ENOMEM, EINVAL (n > 256 MB). */
 wg_status wg_tokenizer_encode(const wg_tokenizer *t, const char *text, size_t n, bool bos, bool special, int32_t **ids,
                               size_t *n_ids, wg_error *err);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * A drafter in any language: a program that reads requests from its standard input and writes drafts to its standard output,
- * one line of JSON each (docs/process-drafter.md). One program serves all sequences; one request is under way at a time.
+ * one line of JSON each (docs/process-drafter.md). One program serves all sequences; one request is in progress at a time.
  *
  * A program that hangs, exits or writes anything else fails the current request, which ends with a message, and nothing
  * more: it is killed with its process group and reaped, and the next request starts it again. Its input is a socket, so

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT
- * Lookahead decoding (Fu et al. 2024; METHODS A8): the target guesses several later tokens at once by Jacobi iteration, in the
- * very passes that verify, and the n-grams that its guesses run through are what is drafted.
+ * Lookahead decoding (Fu et al. 2024; METHODS A8): the target guesses several later tokens at once by Jacobi iteration, in
+ * the very passes that verify, and the n-grams that its guesses run through are what is drafted.
  *
- * Lookahead branch. A window of W columns guesses tokens ahead of the text. Column j holds a run of n-1 tokens that begins at
- * position j after the root: its first token is a base (column 0's is the root itself), the others are what the target said in
- * the passes before. Its rows are probes (wg_tree): base j hangs below base j-1, the rest of a column below its base, so each
- * row sees the bases up to its own and its own column, which is the Jacobi mask. The target's answer after the last row makes
- * the column an n-gram, which goes to the pool under its first token; then every column drops its base and takes the answer,
- * and the window slides by the tokens that were accepted. Rows with one and the same path are scored once (Prefix Law): where
- * the iteration has settled, columns share rows with each other and with the draft, and cost less than W(n-1)-1.
+ * Lookahead branch. A window of W columns guesses tokens ahead of the text. Column j holds a run of n-1 tokens that begins
+ * at position j after the root: its first token is a base (column 0's is the root itself), the others are the target's
+ * answers in earlier passes. Its rows are probes (wg_tree): base j hangs below base j-1, the rest of a column below its
+ * base, so each row sees the bases up to its own and its own column, which is the Jacobi mask. The target's answer after the
+ * last row makes the column an n-gram, which goes to the pool under its first token; then every column drops its base and
+ * takes the answer, and the window slides by the tokens that were accepted. Rows with one and the same path are scored once
+ * (Prefix Law): where the iteration has converged, columns share rows with each other and with the draft, and cost less than
+ * W(n-1)-1.
  *
  *     n = 4, W = 3     root a  b          in the tree:  root - c - e        a pass answers x, y, z:  (root,c,e) -> x
  *                      c    d  f                        root - a - d - g                             (a,d,g)    -> y
@@ -17,9 +18,9 @@
  *
  * Verification branch. The pool's continuations of the root, the most recent G, are the draft: a trie of certain proposals.
  *
- * New columns begin with the last W tokens of the text, one each, and grow by an answer a pass until they have n-1. Answers are
- * the argmax of the raw logits, at every temperature: no draw is made here, so none can be one of the rule's (METHODS L2). What
- * is drafted is a function of texts and of passes that are over (law FIXED). All state belongs to one sequence.
+ * New columns begin with the last W tokens of the text, one each, and grow by an answer a pass until they have n-1. Answers
+ * are the argmax of the raw logits, at every temperature: no draw is made here, so none can be one of the rule's (METHODS
+ * L2). What is drafted is a function of texts and of passes that are over (law FIXED). All state belongs to one sequence.
  *
  * Invariant: a column with height h has h tokens; 0: it is to begin. Only full columns (n-1) become n-grams. */
 #include "draft/draft.h"

@@ -15,7 +15,7 @@ enum {
     ROWS_EACH = 5
 };
 
-/* What is asked of a sequence at a turn. */
+/* The question of a sequence at a turn. */
 static int question(int sequence, int turn, int32_t *out)
 {
     const int n = turn ? ASKED - sequence : PROMPT - sequence;
@@ -82,7 +82,7 @@ static int differ(const char *what, const char *rule, const talk *want, const ta
     return 0;
 }
 
-/* Plain decoding of a turn by a sequence that has never been asked anything before. */
+/* Plain decoding of a turn by a fresh sequence. */
 static int differs_fresh(const law_setup *s, const talk *t, int n)
 {
     wg_error err;
@@ -103,8 +103,8 @@ static int differs_fresh(const law_setup *s, const talk *t, int n)
     return bad;
 }
 
-/* Rows that the target reads in a turn: what is asked, the last token before it (from the second turn on; the last one that is
- * asked is the first root), and the nodes of the drafts. A draft model reads no more than what is new to it and what it drafts. */
+/* The rows that the target reads in a turn: the question, the last token before it (from the second turn on; the question's
+ * last token is the first root), and the nodes of the drafts. A draft model reads only new tokens and its own draft. */
 static int rows_too_many(const char *what, bool chain, const talk *t, int n)
 {
     for (int turn = 0; turn < TURNS; turn++) {

@@ -108,7 +108,7 @@ static scene s;
 static void setup(void) { scene_make(&s); }
 static void teardown(void) { scene_remove(&s); }
 
-/* A model that is measured stays what it was, whatever is asked for; nothing is left behind. */
+/* Measuring a model does not change it, for any request; nothing is left behind. */
 Test(cost, measures_and_leaves_no_trace, .init = setup, .fini = teardown)
 {
     static const int asked[][3] = { { 1, 0, 1 }, { 5, 20, 1 }, { 64, 1000, 4 }, { 9, 40, 200 } };

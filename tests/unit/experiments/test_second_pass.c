@@ -217,7 +217,7 @@ Test(second_pass, repeats_logged_lengths)
     }
 }
 
-/* With alpha off nothing measures, and no second pass is made unless a trace asks for one. */
+/* With alpha off nothing measures, and no second pass is made unless a trace requires one. */
 Test(second_pass, alpha_can_be_off)
 {
     static const char config[] = "\"draft\": {\"kind\": \"model\", \"model\": \"draft.gguf\"}, \"alpha\": false";

@@ -72,7 +72,7 @@ static int same_texts(const wg_trace *t, const char *dir)
     return compared;
 }
 
-/* Every round of every cell, settled again by its own rule. */
+/* Every round of every cell, verified again by its own rule. */
 static void repeats(wg_trace *t, const char *what)
 {
     wg_error err;

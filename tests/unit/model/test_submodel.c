@@ -55,7 +55,8 @@ static void bench_close(bench *b)
     wg_weights_close(b->w);
 }
 
-/* A chain of n tokens from nothing, by this language model alone; logits of the last `asked`. Keeps the sequence open. */
+/* A chain of n tokens from an empty cache, by this language model alone; logits of the last `asked` rows. Keeps the sequence
+ * open. */
 static wg_kv_seq *chain(bench *b, wg_lm *lm, int n, int asked, float *logits)
 {
     wg_kv_seq *s;
@@ -178,7 +179,7 @@ Test(partial, a_sub_layer_left_out_adds_nothing)
     bench_close(&b);
 }
 
-/* No attention at all: a token's logits are its own, whatever was before it and whoever else asks. */
+/* No attention at all: a token's logits depend on that token only, for any earlier tokens and other rows. */
 Test(partial, without_attention_rows_do_not_meet)
 {
     uint8_t skip[LAYERS];
