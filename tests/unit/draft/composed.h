@@ -119,7 +119,7 @@ static inline void expect_drafts_as_if_fresh(const law_model *m, const char *dra
 }
 
 /* The law of the first `length` tokens that engine e emits after a prompt (index: tokens as digits, first the most
- * significant), by enumeration of every random decision. Adds the addresses used twice to *reused; *passes (may be NULL):
+ * significant), by enumeration of every random decision. Adds the addresses asked twice to *reused; *passes (NULL: nobody asks):
  * the expected number of the target's passes. Returns the number of runs. */
 static inline long exact_law(wg_engine *e, const int32_t *prompt, int n, int length, double *law, long *reused, double *passes)
 {
