@@ -2,7 +2,7 @@
  * The end of a nucleus (top-p) in a row of many tokens, in one pass over the row. A sample of every 32nd token estimates two
  * logits between which the end lies; the tokens of that band, some percent of the row, are collected while the weights are
  * computed, and the end is found in the band by bisection: a pass over the band gives the mass above any logit. Masses are
- * integers (kernels/mass.h), so the order of addition does not matter. Where the estimate was wrong, the caller searches the
+ * integers (kernels/mass.h), so the order of addition does not matter. If the estimate was wrong, the caller searches the
  * whole row. */
 #include <float.h>
 #include <math.h>

@@ -6,7 +6,7 @@
  * logits of the rows that request them. Every stage computes each row independently; rows meet only in attention, where a
  * row reads keys and values of its own prefix, in position order. Hence the Prefix Law. A layer plan (submodel.h) selects
  * the layers that run; the model itself runs all. All keys and values of the batch are stored before any row attends, so a
- * row may attend to other rows of the batch. Nothing here allocates. */
+ * row may attend to other rows of the batch. No function here allocates. */
 #include "core/model/model_impl.h"
 
 /* y[i] = x w[i]^T for several matrices of one input (rows, k). The input is prepared once for all matrices that take it in the

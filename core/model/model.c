@@ -173,7 +173,7 @@ static bool has_place(const loader *o, const char *name)
 }
 
 /* A synthetic model's name can require more memory than the machine has, and generated tensors cannot be released as file
- * pages can: so the memory is checked before. A device with its own memory refuses by itself. */
+ * pages can: so the memory is checked before. A device with its own memory checks its memory itself. */
 static wg_status check_room(const loader *o)
 {
     const wg_device *d = &o->m->device;

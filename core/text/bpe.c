@@ -154,7 +154,7 @@ wg_status wg_bpe_encode(const wg_bpe *b, const wg_vocab *v, const char *s, size_
     return WG_OK;
 }
 
-/* Is the last character of n > 0 bytes white space? */
+/* Whether the last character of n > 0 bytes is white space. */
 static bool ends_in_space(const char *s, size_t n)
 {
     size_t at = n - 1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The policies, one after the other, as a table; then what drafters call. Sources: hf, Hugging Face transformers' heuristic
+ * The policies, as a table; then the functions that drafters call. Sources: hf, Hugging Face transformers' heuristic
  * schedule; confidence, its assistant threshold; entropy, SVIP (Zhang et al. 2024), 1 - sqrt(c H) being a lower bound on the
  * acceptance; adaedl, AdaEDL (Agrawal et al. 2024); average, with the correction for drafts that were accepted whole, whose
  * true reach is not known; cost, SmartSpec's goodput (Liu et al. 2024) for one sequence; bandit, UCB1, as in BanditSpec. */

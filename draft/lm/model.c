@@ -264,7 +264,7 @@ static void grow_best(model_drafter *m, const wg_seq *s, wg_best *b, int node, f
     }
 }
 
-/* Draws without the tokens drawn before: at addresses of their own, or from the rule's races. */
+/* Draws without the tokens drawn before: at separate addresses, or from the rule's races. */
 static void grow_distinct(model_drafter *m, const wg_seq *s, int seq, wg_tree *t, int node, wg_rows *q, int row)
 {
     const wg_chance at = wg_chance_at(&s->chance, wg_tree_depth(t, node)); /* the children's position */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Lookahead decoding (Fu et al. 2024; METHODS A8): the target guesses several later tokens at once by Jacobi iteration, in
- * the very passes that verify, and the n-grams that its guesses run through are what is drafted.
+ * the same passes that verify, and the n-grams of its guesses are the drafts.
  *
  * Lookahead branch. A window of W columns guesses tokens ahead of the text. Column j holds a run of n-1 tokens that begins
  * at position j after the root: its first token is a base (column 0's is the root itself), the others are the target's
@@ -20,7 +20,7 @@
  *
  * New columns begin with the last W tokens of the text, one each, and grow by an answer a pass until they have n-1. Answers
  * are the argmax of the raw logits, at every temperature: no draw is made here, so none can be one of the rule's (METHODS
- * L2). What is drafted is a function of texts and of passes that are over (law FIXED). All state belongs to one sequence.
+ * L2). A draft is a function of texts and of finished passes (law FIXED). All state belongs to one sequence.
  *
  * Invariant: a column with height h has h tokens; 0: it is to begin. Only full columns (n-1) become n-grams. */
 #include "draft/draft.h"

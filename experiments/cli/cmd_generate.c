@@ -127,7 +127,7 @@ static wg_status generate_with(const generate *g, wg_engine *e, const wg_target 
     start = wg_clock_now();
     if (!status) status = wg_engine_rounds(e, &s, 1, INT_MAX, put_tokens, &p, err);
     const double decode =
-        wg_clock_now() - start - (wg_engine_decodes_on_device(e) ? 0 : p.seconds); /* that goes on meanwhile */
+        wg_clock_now() - start - (wg_engine_decodes_on_device(e) ? 0 : p.seconds); /* the device continues during printing */
     put_end(&p);
     if (!status) put_footer(g, e, t->tokenizer, s, prefill, decode);
     wg_seq_close(e, s);

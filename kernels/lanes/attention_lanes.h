@@ -124,7 +124,7 @@ INLINE void score(const int type, const int G, const float *q, int hd, const cha
 
 /* ---- scores of a WG_KV_Q8 cache */
 
-/* One block's scales of all keys: mostly sixteen slots of a page, which lie together. at: from a key's first scale. */
+/* One block's scales of all keys: mostly sixteen slots of a page, which are adjacent. at: from a key's first scale. */
 static void take_scales(tile *t, const float *const *scale, const float *const *next, int n, size_t at, int page_slots)
 {
     for (int j = 0; j < n; j += 16) {

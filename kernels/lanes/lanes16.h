@@ -169,7 +169,7 @@ INLINE void exp32_low(vec *x, const int n)
     }
 }
 
-/* Of sixteen lanes, any x. */
+/* exp of sixteen lanes, any x. */
 INLINE lanes16 exp16(lanes16 x)
 {
     mask16 high;

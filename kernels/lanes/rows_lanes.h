@@ -274,7 +274,7 @@ double LEVEL(split)(const float *x, int n, float bound, float max, float scale, 
 
 /* ---- masses of weights: exact, so the lanes of a sum are as the registers have them */
 
-/* Of LANES / 2 lanes of steps, which become 0. */
+/* The mass of LANES / 2 lanes of steps, which become 0. */
 INLINE wg_mass take_steps(svec *sum)
 {
     uint64_t lane[LANES / 2];
