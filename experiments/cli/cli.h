@@ -44,7 +44,7 @@ int wg_cli_parse(const char *command, const wg_flag *flags, int argc, char **arg
 int wg_cli_fail(const wg_error *err);
 int wg_cli_status(wg_status s);
 
-/* The weight type of a name, among the types that can be written; -1 after a message on stderr. */
+/* A weight type that can be written, by its name; -1 after an explanation on stderr. */
 int wg_cli_weight_type(const char *command, const char *name);
 
 /* The element type of the cache of a name (NULL: f16); -1 after a message on stderr. */

@@ -91,7 +91,7 @@ static void put_footer(const generate *g, const wg_engine *e, const wg_tokenizer
     if (wg_tokenizer_decode(tokenizer, s->token + s->prompt, (size_t)n, false, &text, &bytes, &err)) return;
     json_t *ids = json_array();
     for (int i = s->prompt; i < s->n; i++) json_array_append_new(ids, json_integer(s->token[i]));
-    json_t *valid = json_stringn(text, bytes); /* NULL when the text ends within a character */
+    json_t *valid = json_stringn(text, bytes); /* NULL when the text is cut inside a character */
     json_t *o = json_pack("{s:o, s:o, s:i, s:i, s:f, s:f, s:I, s:I, s:I, s:I, s:f, s:f, s:s, s:s, s:s, s:b}", "text",
                           valid ? valid : json_null(), "ids", ids, "prompt_tokens", s->prompt, "tokens", n, "tok_s", rate,
                           "tau", tau, "target_passes", (json_int_t)c->passes, "drafted", (json_int_t)c->drafted, "accepted",
@@ -118,7 +118,7 @@ static wg_status generate_with(const generate *g, wg_engine *e, const wg_target 
     if (status) return status;
     printer p = { .tokenizer = t->tokenizer, .quiet = g->json, .colour = isatty(STDOUT_FILENO) && !getenv("NO_COLOR") };
     if (!g->json) fputs(g->prompt, stdout);
-    if (!g->json && g->chat.family) fputs("\n\n", stdout); /* a new answer begins */
+    if (!g->json && g->chat.family) fputs("\n\n", stdout); /* the answer begins anew */
     p.stream.started = true;
     double start = wg_clock_now();
     status = wg_engine_prefill(e, s, err);

@@ -34,7 +34,7 @@ static void look(list *l, const char *dir, const char *below, int depth)
         const char *when = json_string_value(json_object_get(summary, "finished"));
         if (l->n < l->room) l->item[l->n++] = (found){ wg_strdup(below), wg_strdup(when ? when : ""), json_incref(summary) };
     }
-    json_decref(summary); /* a published run may be a parent of other runs' folders of its name */
+    json_decref(summary); /* a published run stands above the folders of others of its name */
     DIR *d = depth ? opendir(path) : NULL;
     for (const struct dirent *e; d && (e = readdir(d));) {
         if (e->d_name[0] == '.') continue;

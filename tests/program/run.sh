@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Runs the program as a user would. usage: tests/program/run.sh WAGER [--update]
-# Every folder tests/bad/cli-*/ has `cmd` (a shell line), `error` (the exact expected stderr) and `status`. In cmd, wager is the
-# program, $T a fresh folder with two tiny models of one vocabulary (target.gguf, draft.gguf) and a prompt file. In `error` the
-# folder is written $T, and the list of all drafters or rules @drafters@ or @rules@. --update rewrites the goldens, to be
-# reviewed with git diff.
+# Every folder tests/bad/cli-*/ holds `cmd` (a shell line), `error` (what must stand on stderr, exactly) and `status`. In cmd, wager is the
+# program, $T a fresh folder with two tiny models of one vocabulary (target.gguf, draft.gguf) and a
+# prompt file. In `error` the folder is written $T, and the list of all drafters or rules @drafters@ or @rules@. --update
+# rewrites the goldens, to be reviewed with git diff.
 set -u
 program=$(realpath "$1")
 update=${2:-}
