@@ -19,8 +19,7 @@
 #include "kernels/ops.h"
 #include "kernels/variants.h"
 
-/* The table of each level. A level that has few ops of its own takes the others from the level below it: its lines follow, and
- * replace. */
+/* The table of each level. A level with few ops of its own starts with those of the level below it, which its lines replace. */
 #pragma GCC diagnostic push
 #ifdef __clang__
 #pragma GCC diagnostic ignored "-Winitializer-overrides"
@@ -117,10 +116,10 @@ static bool look(wg_cpu_level level)
     }
 }
 
-/* Under a hypervisor each look costs tens of microseconds, and tests ask often. */
+/* The result is cached: under a hypervisor each query costs tens of microseconds. */
 bool wg_cpu_has(wg_cpu_level level)
 {
-    static atomic_schar known[WG_CPU_LEVELS]; /* 0: not looked at yet */
+    static atomic_schar known[WG_CPU_LEVELS]; /* 0: not queried yet */
     if ((unsigned)level >= WG_CPU_LEVELS) return false;
     if (!known[level]) known[level] = look(level) ? 1 : -1;
     return known[level] > 0;

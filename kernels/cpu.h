@@ -12,19 +12,19 @@ struct wg_ops;
 typedef enum wg_cpu_level {
     WG_CPU_REF,
 #if defined(__aarch64__)
-    WG_CPU_NEON,    /* what every 64-bit Arm has */
-    WG_CPU_DOTPROD, /* and its extension: sdot */
+    WG_CPU_NEON,    /* every 64-bit Arm */
+    WG_CPU_DOTPROD, /* with the extension sdot */
 #else
     WG_CPU_AVX2,    /* avx2, fma, f16c */
-    WG_CPU_AVXVNNI, /* and avx_vnni; many processors with avx512 have none */
+    WG_CPU_AVXVNNI, /* with avx_vnni; many processors with avx512 lack it */
     WG_CPU_AVX512,  /* avx2 and avx512 f, bw, vl, dq, vnni */
 #endif
     WG_CPU_LEVELS
 } wg_cpu_level;
 
 bool wg_cpu_has(wg_cpu_level level);         /* the processor supports it, and it was compiled; ref always */
-wg_cpu_level wg_cpu_best(void);              /* the highest that it has; not all below need be there */
-wg_cpu_level wg_cpu_chosen(void);            /* the same, lowered by WG_CPU */
+wg_cpu_level wg_cpu_best(void);              /* the highest level of the processor; it may lack lower ones */
+wg_cpu_level wg_cpu_chosen(void);            /* wg_cpu_best, lowered by WG_CPU */
 const char *wg_cpu_name(wg_cpu_level level); /* "ref", "avx2", "avxvnni", "avx512"; "neon", "dotprod" */
 
 /* The complete table for a level: the scalar reference with the variants of all levels up to this one laid over it. The

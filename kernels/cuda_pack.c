@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Packing rows of a file into what the kernels of a device read (kernels/cuda/gpu.h, stripe.h). On the host, at load. */
+ * Packing rows of a file into the layout of a device's kernels (kernels/cuda/gpu.h, stripe.h). On the host, at load. */
 #include <string.h>
 
 #include "kernels/cuda/gpu.h"
@@ -49,7 +49,7 @@ static void pack_f8(const wg_matrix *w, const uint8_t *rows, int stripe, uint8_t
         }
 }
 
-/* 32 codes of output r, block b of a record that was zero. */
+/* Writes the 32 codes of output r, block b to a record that was zero. */
 static void put_codes(int type, const uint8_t *code, uint8_t *record, int r, int b)
 {
     const int bits = wg_code_bits(type), h = r / 8;

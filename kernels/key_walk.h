@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Walks the keys of a row, chunk by chunk, as addresses; pages are resolved once per run of slots. Private to kernels/. */
+ * Iterates over the keys of a row, chunk by chunk, as addresses; pages are resolved once per run of slots. Private to
+ * kernels/. */
 #ifndef WG_KERNELS_KEY_WALK_H
 #define WG_KERNELS_KEY_WALK_H
 
@@ -26,8 +27,8 @@ static inline const float *wg_scales_at(const wg_kv_view *kv, int slot)
            slot % kv->page_slots;
 }
 
-/* Addresses of the next chunk's keys, and of their first scales where `scale` is not NULL (WG_KV_Q8); returns their number, 0
- * at the end. The rest of the last group of four repeats the last address, so that groups of four may be read whole. */
+/* Addresses of the next chunk's keys, and of their first scales where `scale` is not NULL (WG_KV_Q8); returns their number,
+ * 0 at the end. The rest of the last group of four repeats the last address, so that groups of four can be read completely. */
 static inline int wg_chunk_next(wg_key_walk *walk, const char *key[WG_CHUNK_KEYS], const float **scale)
 {
     const wg_kv_view *kv = walk->keys->kv;

@@ -10,7 +10,7 @@
 enum {
     WG_QUANT_BLOCK = 32, /* inputs (k) of a block of a quantised type */
     WG_ACT_BLOCKS = 8,   /* blocks of an activation chunk: 256 inputs */
-    WG_GROUP_ROWS = 64,  /* activation rows that lie together, chunk by chunk */
+    WG_GROUP_ROWS = 64,  /* activation rows that are stored together, chunk by chunk */
 };
 
 /* The bits of 1.5 * 2^23. An int32 sum that starts here is, read as a float, exactly 1.5 * 2^23 + sum while |sum| < 2^22. */
@@ -55,7 +55,7 @@ typedef struct wg_q8_act {
     int32_t sum[WG_ACT_BLOCKS], low[WG_ACT_BLOCKS]; /* of q, all 32 and the first 16 */
 } wg_q8_act;
 
-/* Where the sum of part 0 or 1 of a block starts. */
+/* The start of the sum of part 0 or 1 of a block. */
 static inline int32_t wg_act_start(int type, const wg_q8_act *a, int b, int part)
 {
     if (wg_code_zero(type) == 128) return a->ini[b];
@@ -74,7 +74,7 @@ WG_HD static inline size_t wg_panel_bytes(int type, int k)
     return (size_t)wg_chunks(k) * (size_t)wg_head_bytes(type) + (size_t)wg_blocks(k) * (size_t)wg_block_bytes(type);
 }
 
-/* Where block b of a panel lies, and the head of its chunk. */
+/* The offset of block b of a panel, and of the head of its chunk. */
 WG_HD static inline size_t wg_head_of(int type, int b) { return (size_t)(b / WG_ACT_BLOCKS) * wg_chunk_bytes(type); }
 WG_HD static inline size_t wg_block_of(int type, int b)
 {
@@ -83,7 +83,7 @@ WG_HD static inline size_t wg_block_of(int type, int b)
 
 static inline int wg_panels(int n) { return (n + WG_PANEL - 1) / WG_PANEL; }
 
-/* Rows of the group that row m lies in, of `rows` in all. */
+/* The rows of the group of row m, of `rows` in all. */
 static inline int wg_group_rows(int rows, int m)
 {
     const int left = rows - m / WG_GROUP_ROWS * WG_GROUP_ROWS;

@@ -2,8 +2,8 @@
  * The natural logarithm in f64 from basic operations alone, so that every machine and every device has its bits:
  *     x = m 2^e with m in [sqrt 1/2, sqrt 2), s = (m - 1) / (m + 1), |s| < 0.172
  *     log x = e ln 2 + 2 (s + s^3/3 + ... + s^23/23)
- * The first term that is left out is below 2e-20 of s. With rounding, measured against long double (test_exp): 3.2e-16.
- * For x > 0 and finite. */
+ * The first omitted term is below 2e-20 of s. With rounding, measured against long double (test_exp): 3.2e-16. For x > 0 and
+ * finite. */
 #ifndef WG_KERNELS_LN_H
 #define WG_KERNELS_LN_H
 

@@ -52,7 +52,7 @@ static inline int wg_mask_last(const wg_mask *m)
     return -1;
 }
 
-/* Takes the lowest node out and returns it; -1: the mask is empty. Walks a mask in ascending order. */
+/* Removes the lowest node and returns it; -1: the mask is empty. Repeated calls iterate in ascending order. */
 static inline int wg_mask_take(wg_mask *m)
 {
     for (int k = 0; k < WG_MASK_WORDS; k++)
@@ -64,7 +64,7 @@ static inline int wg_mask_take(wg_mask *m)
     return -1;
 }
 
-/* The same from the other end. */
+/* Removes the highest node and returns it; -1: the mask is empty. */
 static inline int wg_mask_take_last(wg_mask *m)
 {
     const int i = wg_mask_last(m);

@@ -14,7 +14,7 @@ __extension__ typedef unsigned __int128 wg_mass; /* in steps of 2^-52 */
 
 #define WG_MASS_ONE ((wg_mass)1 << 52)
 #define WG_MASS_BITS_OF_ONE 0x3ff0000000000000u /* of the double 1.0 */
-enum { WG_MASS_PIECE = 2048 };                  /* so many weights have a mass below 2^64 */
+enum { WG_MASS_PIECE = 2048 };                  /* this many weights have a mass below 2^64 */
 
 WG_HD static inline uint64_t wg_steps_of(double w)
 {
@@ -30,14 +30,14 @@ WG_HD static inline double wg_mass_value(wg_mass m)
     return (double)(uint64_t)(m >> 52) + (double)((uint64_t)m & (((uint64_t)1 << 52) - 1)) * 0x1p-52;
 }
 
-/* Of a value in [0, 2^63), rounded down. */
+/* The mass of a value in [0, 2^63), rounded down. */
 WG_HD static inline wg_mass wg_mass_of(double value)
 {
     const uint64_t whole = (uint64_t)value;
     return ((wg_mass)whole << 52) + (uint64_t)((value - (double)whole) * 0x1p52);
 }
 
-/* A power of two that brings weights, the largest of which this is, into [0, 1), and it to 1/2 or more if it is not
+/* The power of two that scales weights, with this largest one, into [0, 1), and the largest to 1/2 or more if it is not
  * subnormal. */
 WG_HD static inline double wg_scale_of(double largest)
 {
@@ -54,10 +54,10 @@ WG_HD static inline double wg_scale_of(double largest)
     return scale.f;
 }
 
-/* u m, rounded down, for a u in [0, 1) of 53 bits and an m below 2^75: below m when there is any. */
+/* u m, rounded down, for u in [0, 1) with 53 bits and m < 2^75: less than m when m > 0. */
 WG_HD static inline wg_mass wg_mass_part(wg_mass m, double u) { return (uint64_t)(u * 0x1p53) * m >> 53; }
 
-/* Of n lanes. */
+/* The sum of n lanes. */
 static inline wg_mass wg_mass_fold(const uint64_t *lane, int n)
 {
     wg_mass m = 0;

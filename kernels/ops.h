@@ -25,7 +25,7 @@ enum {
     WG_CHUNK_KEYS = 64, /* keys per attention chunk, at absolute positions 64c .. 64c+63 */
     WG_MAX_HEAD = 256,  /* widest attention head */
     WG_KV_Q8 = WG_I8,   /* type of a cache of 8-bit codes: elements are code * scale, */
-    WG_KV_BLOCK = 64,   /* with a scale for every so many elements of a head (its last block may be shorter) */
+    WG_KV_BLOCK = 64,   /* with a scale for each WG_KV_BLOCK elements of a head (its last block may be shorter) */
 };
 
 /* ---- packed weights: panels of WG_PANEL output rows, padded with zeros when N % 32 (layouts of docs/kernels.md).
@@ -38,8 +38,8 @@ typedef struct wg_matrix {
     const void *data; /* packed, 64-byte aligned */
 } wg_matrix;
 
-/* The elements of a row with low <= x_i <= high, ascending: n of them, listed when n + 16 <= room (behind the list anything may
- * be written, up to room); and the mass of p_i over x_i > high. */
+/* The elements of a row with low <= x_i <= high, ascending: n of them, listed when n + 16 <= room (elements after the list
+ * may be overwritten, up to room); and the mass of p_i over x_i > high. */
 typedef struct wg_band {
     float low, high;
     int room, n;

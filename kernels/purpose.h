@@ -10,11 +10,11 @@
 #include "kernels/hd.h"
 
 typedef enum wg_purpose {
-    WG_DRAW_DRAFT = 1,   /* which token a drafter proposes; index: node */
-    WG_DRAW_ACCEPT = 2,  /* whether a drafted token is kept; index: node */
+    WG_DRAW_DRAFT = 1,   /* the token that a drafter proposes; index: node */
+    WG_DRAW_ACCEPT = 2,  /* the acceptance of a drafted token; index: node */
     WG_DRAW_NEXT = 3,    /* the corrected, bonus or plain token; index: 0, position: its own */
     WG_DRAW_SHAPE = 4,   /* lengths and tree shapes that are drawn; index: the policy's */
-    WG_DRAW_COUPLED = 5, /* the times of a race, shared by drafter and rule on purpose; position: the token's own */
+    WG_DRAW_COUPLED = 5, /* the times of a race, shared by drafter and rule by design; position: the token's own */
 } wg_purpose;
 
 /* The purpose word of list `list` of a race's times. */

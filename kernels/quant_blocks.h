@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Quantised blocks of a file, taken apart into whole numbers and scales. Every quantised type is seen the same way:
- *   element k = value(code[k]) * scale + min, with one scale (and min) for each run of `run` elements,
- * value(code) = code - zero, or iq4_nl's table. Scales and minima are products of an f16 and a small integer: exact in f32, and
- * so is value * scale; a type with minima therefore rounds once, in the addition. Private to kernels/. */
+ * Quantised blocks of a file, decoded to integers and scales. All quantised types have one form: element k = value(code[k])
+ * * scale + min, with one scale (and min) for each run of `run` elements, value(code) = code - zero, or iq4_nl's table.
+ * Scales and minima are products of an f16 and a small integer: exact in f32, and so is value * scale; a type with minima
+ * therefore rounds once, in the addition. Private to kernels/. */
 #ifndef WG_KERNELS_QUANT_BLOCKS_H
 #define WG_KERNELS_QUANT_BLOCKS_H
 
@@ -14,7 +14,7 @@ enum { WG_BLOCK_MOST = 256 };
 typedef struct wg_block {
     int n, run;                  /* elements; elements that share a scale */
     uint8_t code[WG_BLOCK_MOST]; /* 0..15, 0..31, 0..63; q8_0: value + 128 */
-    uint16_t d, m;               /* f16: scale and minimum of the block, or what the small ones multiply */
+    uint16_t d, m;               /* f16: scale and minimum of the block, or the factors of the runs' scales and minima */
     int8_t scale[16];            /* of each run; K types only */
     uint8_t min[8];
 } wg_block;
@@ -52,7 +52,7 @@ static inline int wg_code_value(int type, int code)
     return (type == WG_IQ4_NL ? wg_iq4_table[code] : code) - wg_code_zero(type);
 }
 
-/* Takes the block at src apart. 0, or -1 for a type without quantised blocks we read. */
+/* Decodes the block at src. Returns 0, or -1 for a type without quantised blocks that this program reads. */
 int wg_block_read(int type, const void *src, wg_block *out);
 
 /* Scale and minimum of run s. */

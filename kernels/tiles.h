@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * How products are cut into tiles of rows. Private to kernels/. */
+ * The division of products into tiles of rows. Private to kernels/. */
 #ifndef WG_KERNELS_TILES_H
 #define WG_KERNELS_TILES_H
 

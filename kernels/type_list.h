@@ -17,10 +17,10 @@
     TYPE(F16, f16, 1, 1, 2, 1, 0, 0, 0, 0, 0)                                                                                  \
     TYPE(BF16, bf16, 30, 1, 2, 1, 0, 0, 0, 0, 0)
 
-/* Codes of floats with an f32 scale in front of 128 of them; the number is ours. */
+/* Codes of floats with an f32 scale before each 128 of them; the number is this project's. */
 #define WG_SCALED_FLOAT_TYPES(TYPE) TYPE(F8_E4M3, f8_e4m3, 0xF8E43, 128, 132, 1, 0, 0, 0, 0, 0)
 
-/* The last of all stands alone: messages say "or" before it. */
+/* The last type is separate: messages print "or" before it. */
 #define WG_QUANT_TYPES(TYPE) WG_QUANT_TYPES_BUT_LAST(TYPE) WG_LAST_QUANT_TYPE(TYPE)
 #define WG_QUANT_TYPES_BUT_LAST(TYPE)                                                                                          \
     TYPE(Q8_0, q8_0, 8, 32, 34, 1, 8, 128, 32, 0, 0)                                                                           \
@@ -28,7 +28,8 @@
     TYPE(Q4_1, q4_1, 3, 32, 20, 1, 4, 0, 32, 1, 0)                                                                             \
     TYPE(Q5_0, q5_0, 6, 32, 22, 1, 5, 16, 32, 0, 0)                                                                            \
     TYPE(Q5_1, q5_1, 7, 32, 24, 1, 5, 0, 32, 1, 0)                                                                             \
-    TYPE(IQ4_NL, iq4_nl, 20, 32, 18, 0, 4, 128, 32, 0, 0) /* zero: after its table, in which 128 is added too */               \
+    TYPE(IQ4_NL, iq4_nl, 20, 32, 18, 0, 4, 128, 32, 0, 0) /* zero: after its table, whose values have 128
+                                                           * added */                      \
     TYPE(Q4_K, q4_k, 12, 256, 144, 0, 4, 0, 32, 1, 0)                                                                          \
     TYPE(Q5_K, q5_k, 13, 256, 176, 0, 5, 0, 32, 1, 0)
 #define WG_LAST_QUANT_TYPE(TYPE) TYPE(Q6_K, q6_k, 14, 256, 210, 0, 6, 32, 16, 0, 208)

@@ -11,7 +11,7 @@
 
 typedef struct type_row {
     int id;
-    wg_type_info info; /* block 0: known by name only, such files are refused */
+    wg_type_info info; /* block 0: known by name only; such files are refused */
 } type_row;
 
 static const type_row type_rows[] = {
@@ -19,7 +19,7 @@ static const type_row type_rows[] = {
     { number, { #name, block, bytes, 1, written, (bits) ? 1 + (minimum) : 0, d } },
     WG_WEIGHT_TYPES(TYPE)
 #undef TYPE
-    /* read and not computed with */
+    /* read, without kernels */
     { WG_Q2_K, { "q2_k", 256, 84, 0, 0, 0, 0 } },
     { WG_Q3_K, { "q3_k", 256, 110, 0, 0, 0, 0 } },
     { WG_IQ4_XS, { "iq4_xs", 256, 136, 0, 0, 0, 0 } },
@@ -142,7 +142,7 @@ uint8_t wg_f32_to_f8(float x)
 
 /* ---- rows -------------------------------------------------------------------------------------------------------- */
 
-enum { BLOCK = 32 }; /* elements of the blocks we write: scales, then the integers */
+enum { BLOCK = 32 }; /* elements of the written blocks: scales, then the integers */
 
 static uint16_t load16(const uint8_t *p)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Element types of tensors: ids, block sizes and the exact value of every element. Ids are those of GGUF,
- * and one of ours: f8_e4m3, which GGUF has no name for. Its block is an f32 scale, then 128 codes of OCP FP8 E4M3FN (4 bits of
+ * Element types of tensors: ids, block sizes and the exact value of every element. Ids are those of GGUF, and one of this
+ * project: f8_e4m3, which GGUF has no name for. Its block is an f32 scale, then 128 codes of OCP FP8 E4M3FN (4 bits of
  * exponent, bias 7, 3 of mantissa, no infinity, NaN 0x7f and 0xff); element = value of the code * scale, rounded once. */
 #ifndef WG_KERNELS_TYPES_H
 #define WG_KERNELS_TYPES_H
@@ -84,7 +84,7 @@ enum { WG_F8_RUN = 128 }; /* elements of a scale */
 float wg_f8_to_f32(uint8_t code);
 uint8_t wg_f32_to_f8(float x);
 static inline int wg_f8_is_nan(uint8_t code) { return (code & 0x7F) == 0x7F; }
-float wg_f8_scale(const void *block); /* of a block; NaN where one of its codes is, and then no code needs a look */
+float wg_f8_scale(const void *block); /* the scale of a block; NaN where one of its codes is, so that codes need no check */
 
 /* One row of n elements (whole blocks) as f32, and back. 0, or -1 for a type without a converter.
  * To f32: f32 f16 bf16 f8_e4m3 q8_0 q4_0 q4_1 q5_0 q5_1 iq4_nl q4_k q5_k q6_k; exact, but for one rounding of f8_e4m3 and where

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * A rule called by a test, with a workspace that holds NaN: nothing may be read that was not written. */
+ * Calls a rule with a workspace that holds NaN, so that a read of memory that was not written shows. */
 #ifndef WG_TESTS_ACCEPT_H
 #define WG_TESTS_ACCEPT_H
 

@@ -2,7 +2,7 @@
 # Includes go down only: every #include "room/..." of a file must start with one of the prefixes that the table below allows its
 # room. A folder is a room when it has a row; files of deeper folders belong to the deepest room that holds them. A header
 # *_impl.h is private to its folder. The linker repeats the check between libraries. No two headers share a basename, so that a
-# name alone says which file is meant.
+# name alone identifies the file.
 cmake_policy(SET CMP0057 NEW) # IN_LIST
 set(rooms
   kernels kernels/rule kernels/cuda

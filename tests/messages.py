@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Every message of experiments/, draft/, core/file/ and core/text/ stands in a test: messages.py ROOT.
+"""Checks that every message of experiments/, draft/, core/file/ and core/text/ occurs in a test: messages.py ROOT.
 
-A message is the format that a call to a reporter (wg_fail, wg_problem, standard error ...) writes down, or the words that it
-hands to a helper with a parameter `why`. It is tested when a golden file (tests/bad/*/error) has a text of this format, or a
-string of a test has the first half of one at least, or the last. UNREACHABLE names the exceptions, each with its reason; an
-exception that is not needed any more is an error too. Of the other folders the number is printed, for whoever wants to lower
-it."""
+A message is the format of a call to a reporter (wg_fail, wg_problem, standard error ...), or the text that a call passes to a
+helper with a parameter `why`. It is tested when a golden file (tests/bad/*/error) has a text of this format, or a string of a
+test has at least its first or last half. UNREACHABLE lists the exceptions, each with its reason; an exception that is no
+longer needed is an error too. For the other folders the number of untested messages is printed."""
 import os
 import re
 import sys

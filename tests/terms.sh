@@ -1,6 +1,6 @@
 #!/bin/sh
-# Holds the table "Where is it?" of CONTRIBUTING.md: every file exists, and its head comment has the term. Case, line breaks and
-# hyphens do not count; "X (Y)" asks for X and for Y.
+# Checks the table "Where is it?" of CONTRIBUTING.md: every file exists, and its head comment has the term. Case, line breaks
+# and hyphens do not count; "X (Y)" requires X and Y.
 # usage: tests/terms.sh [ROOT]
 cd "${1:-.}" || exit 2
 awk -F'|' '

@@ -1,6 +1,6 @@
 #!/bin/sh
-# The version stands in CMakeLists.txt alone: the program prints it, CHANGELOG.md has it as its newest release, and no other file of
-# the project spells it.
+# The version is set in CMakeLists.txt only: the program prints it, CHANGELOG.md has it as its newest release, and no other file
+# contains it.
 # usage: tests/version.sh PROGRAM VERSION, from the root
 said=$("$1" --version)
 [ "$said" = "wager $2" ] || { echo "wager --version says '$said', CMakeLists.txt $2"; exit 1; }

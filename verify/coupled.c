@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT
  * Gumbel-max coupling: draft and target race on shared exponentials (Daliri et al. 2025, "Coupling without Communication";
- * with several races the Gumbel-max list sampling, GLS, of Rowan, Phan and Khisti 2025, arXiv 2506.05632; METHODS B12). At (t,
- * COUPLED) lie K = `races` lists of independent Exp(1) times. The token at position t is the winner argmin_x (min_k E_x^k) /
- * p(x); go to the child that is it; where there is none, it is `next`.
+ * with several races the Gumbel-max list sampling, GLS, of Rowan, Phan and Khisti 2025, arXiv 2506.05632; METHODS B12). The
+ * address (t, COUPLED) has K = `races` lists of independent Exp(1) times. The token at position t is the winner argmin_x
+ * (min_k E_x^k) / p(x); go to the child that is it; where there is none, it is `next`.
  *
  * Theorem. The least of K times is an Exp(1) time divided by K, for all tokens alike, and the times at t are independent of
  * the text before t. So the winner is a draw from p: the text has the law of p, and it is one text for a seed and a K, for
- * every drafter (none included), tree and length, because no draft takes part in it. It is `match` with another draw, and like
- * `match` it needs none of L1 to L3.
+ * every drafter (none included), tree and length, because no draft takes part in it. It is `match` with another draw, and
+ * like `match` it needs none of L1 to L3.
  *
  * What it gains: a drafter that races q on the same times (drafter `model`, siblings=coupled).
- * One child has the same winner with probability sum_x 1 / sum_y max(p(y)/p(x), q(y)/q(x)) >= (1 - TV)/(1 + TV), for every K,
- * where independent draws agree with sum p q only. With K children, one for each list, some child is the winner with
- * probability at least sum_x K / (sum_y max(p(y)/p(x), q(y)/q(x)) + (K - 1)/p(x)) (the list matching lemma). With fewer lists
- * than children the later ones are runners-up. What is proved: the law of the text, for any drafter and K; and the acceptance
- * of racing drafters, from the exact joint law of the races (core/dist/race.h). */
+ * One child has the same winner with probability sum_x 1 / sum_y max(p(y)/p(x), q(y)/q(x)) >= (1 - TV)/(1 + TV), for every
+ * K, where independent draws agree with sum p q only. With K children, one for each list, some child is the winner with
+ * probability at least sum_x K / (sum_y max(p(y)/p(x), q(y)/q(x)) + (K - 1)/p(x)) (the list matching lemma). With fewer
+ * lists than children the later ones are runners-up. What is proved: the law of the text, for any drafter and K; and the
+ * acceptance of racing drafters, from the exact joint law of the races (core/dist/race.h). */
 #include "verify/host_passes.h"
 #include "kernels/rule/sampled.h"
 #include "verify/verify.h"

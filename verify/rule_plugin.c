@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Nothing but a shared object is handed to the loader, whose messages differ between systems. */
+/* Only a shared object is passed to the loader, whose messages differ between systems. */
 static wg_status check_file(const char *path, wg_error *err)
 {
     char magic[4] = { 0 };

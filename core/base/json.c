@@ -51,7 +51,7 @@ static wg_status parse_take(wg_json **out, const char *name, char *text, size_t 
     if (mark) memmove(text, text + mark, (n -= mark) + 1);
     doc->text = text;
     doc->n = n;
-    const char *nul = memchr(text, '\0', n); /* jansson overlooks one behind a number */
+    const char *nul = memchr(text, '\0', n); /* jansson overlooks a NUL after a number */
     if (nul) {
         int line, column;
         place(doc, nul, &line, &column);
@@ -117,7 +117,7 @@ static void skip_string(cursor *c)
     if (c->p < c->end) c->p++;
 }
 
-/* Over one value: depth counts brackets, strings hide theirs. */
+/* Skips one value: depth counts brackets outside strings. */
 static void skip_value(cursor *c)
 {
     int depth = 0;
@@ -164,7 +164,7 @@ static int unescape(const char **p, char out[4])
     }
     unsigned u = (unsigned)hex4(*p);
     *p += 4;
-    if (u >= 0xD800 && u < 0xDC00) { /* jansson has seen to it that the low half follows */
+    if (u >= 0xD800 && u < 0xDC00) { /* jansson has checked that the low half follows */
         u = 0x10000 + ((u - 0xD800) << 10) + ((unsigned)hex4(*p + 2) - 0xDC00);
         *p += 6;
     }
@@ -175,7 +175,7 @@ static int unescape(const char **p, char out[4])
     return n;
 }
 
-/* Does the string literal at p (on its quote) spell the n bytes of key? */
+/* Whether the string literal at p (on its quote) equals the n bytes of key. */
 static bool spells(const char *p, const char *key, size_t n)
 {
     size_t i = 0;
@@ -357,14 +357,14 @@ static bool newline(sink *s, int level, int indentation)
     return true;
 }
 
-/* Before element i of a level: what parts it from the one before. */
+/* Writes the separator before element i of a level. */
 static void separate(sink *s, size_t i, int level, bool flat)
 {
     if (i) puts_(s, ",");
     if ((flat || !newline(s, level, level)) && i && s->lines) puts_(s, " ");
 }
 
-/* UTF-8 goes out as it is; only what JSON forbids is escaped. */
+/* UTF-8 is written unchanged; only characters that JSON forbids are escaped. */
 static void put_string(sink *s, const char *p, size_t n)
 {
     puts_(s, "\"");
@@ -387,7 +387,7 @@ static void put_string(sink *s, const char *p, size_t n)
 static void put_real(sink *s, double v)
 {
     char buf[WG_NUMBER_TEXT];
-    if (!isfinite(v)) { /* jansson makes no such value; JSON has no word for it */
+    if (!isfinite(v)) { /* jansson creates no such value; JSON cannot represent it */
         puts_(s, "null");
         return;
     }

@@ -11,8 +11,8 @@
 
 typedef struct header {
     uint64_t magic;
-    size_t size; /* what the caller asked for */
-    char *raw;   /* what the C library gave */
+    size_t size; /* requested bytes */
+    char *raw;   /* the block of the C library */
 } header;
 
 enum { LAZY_ZERO = 1 << 18 }; /* from here on the system's own zero pages beat memset */
@@ -26,7 +26,7 @@ static atomic_bool fail_sticky;
 static header *header_of(void *p)
 {
     header *h = (header *)((char *)p - WG_ALIGN);
-    wg_assert(h->magic == MAGIC); /* not ours, freed twice, or overrun by the block before */
+    wg_assert(h->magic == MAGIC); /* not from this allocator, freed twice, or overwritten by the block before */
     return h;
 }
 

@@ -175,7 +175,7 @@ wg_status wg_option_set(const wg_option *table, void *o, const char *name, const
     case WG_OPT_FLOAT:
         if (set_word(row, f, value)) return WG_OK;
         if (!wg_number_parse(value, &number)) break;
-        /* the message should show what was typed, not our reading of it */
+        /* the message should show the text as typed, not the parsed number */
         if (wg_option_set_number(table, o, name, number, number == floor(number), NULL) == WG_OK) return WG_OK;
         break;
     case WG_OPT_BOOL:

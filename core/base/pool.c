@@ -37,7 +37,7 @@ enum { POOL_MAX = 256, SPIN_BATCH = 64 };
 #define QUIET_MOST 2e-3
 
 typedef struct worker {
-    _Alignas(WG_ALIGN) atomic_uint done; /* last generation whose part is finished, by whomever */
+    _Alignas(WG_ALIGN) atomic_uint done; /* last generation whose part is finished, by either side */
     atomic_uint claim;                   /* last generation whose part was begun */
     wg_pool *pool;
     int index;
@@ -46,7 +46,7 @@ typedef struct worker {
 
 struct wg_pool {
     _Alignas(WG_ALIGN) atomic_uint generation;
-    wg_pool_fn *fn; /* NULL: leave */
+    wg_pool_fn *fn; /* NULL: the worker exits */
     void *arg;
     _Alignas(WG_ALIGN) atomic_int sleepers; /* workers asleep, or about to be */
     atomic_bool caller_sleeps;
@@ -54,7 +54,8 @@ struct wg_pool {
     pthread_cond_t job, done;
     int threads, started;
     bool spin;
-    double quiet, quiet_until; /* the caller's: seconds between wake-ups that nobody answers in time; the next one */
+    double quiet, quiet_until; /* the caller's: seconds between wake-ups while no worker comes in time; the time of the next
+                                * one */
     bool woke;                 /* the caller's: this job woke sleepers */
     worker *workers;           /* (threads - 1): threads 1, 2, ... */
 };
@@ -121,8 +122,9 @@ static void *worker_main(void *arg)
 /* Whether sleepers are worth waking now. */
 static bool may_wake(const wg_pool *p) { return p->quiet == 0 || wg_clock_now() >= p->quiet_until; }
 
-/* How many parts the workers began, of a job: 0 makes the next wake-ups rarer. Only a job that woke somebody may say so: one that
- * merely lasted until the next wake-up was due would put it off, and so would every job after it. */
+/* Records the number of a job's parts that workers began: 0 makes the next wake-ups rarer. Only called for a job that woke
+ * workers: otherwise a job that merely lasted until the next wake-up was due would postpone it, and so would every job after
+ * it. */
 static void note_helpers(wg_pool *p, int helpers)
 {
     if (helpers > 0) {
@@ -134,7 +136,7 @@ static void note_helpers(wg_pool *p, int helpers)
     p->quiet_until = wg_clock_now() + p->quiet;
 }
 
-/* Returns the generation. Leaving (fn NULL) is told to everybody. */
+/* Returns the generation. fn NULL makes all workers exit. */
 static unsigned announce(wg_pool *p, wg_pool_fn *fn, void *arg)
 {
     p->fn = fn;
@@ -231,7 +233,7 @@ wg_status wg_pool_open(wg_pool **out, int threads, wg_error *err)
     if (rc != 0) {
         const int n = p->started + 1;
         wg_pool_close(p);
-        return wg_fail(err, WG_ENOMEM, "cannot start thread %d of %d: %s; ask for fewer threads", n + 1, threads, strerror(rc));
+        return wg_fail(err, WG_ENOMEM, "cannot start thread %d of %d: %s; use fewer threads", n + 1, threads, strerror(rc));
     }
     *out = p;
     return WG_OK;
@@ -242,7 +244,7 @@ wg_status wg_pool_pin(wg_pool *p, wg_error *err)
     const int cpus = processors();
     if (!p || p->threads == 1) return WG_OK;
     if (p->threads > cpus)
-        return wg_fail(err, WG_EINVAL, "pin: %d threads, but this process may run on %d processors; ask for at most %d threads",
+        return wg_fail(err, WG_EINVAL, "pin: %d threads, but this process may run on %d processors; use at most %d threads",
                        p->threads, cpus, cpus);
     cpu_set_t set;
     if (sched_getaffinity(0, sizeof set, &set) != 0)
@@ -278,7 +280,7 @@ int wg_pool_threads(const wg_pool *p) { return p ? p->threads : 1; }
 void wg_pool_share(int n, int grain, int thread, int threads, int *lo, int *hi)
 {
     wg_assert(n >= 0 && grain >= 1 && thread >= 0 && thread < threads);
-    const int64_t grains = n / grain; /* whole ones; what is left over goes to the last thread */
+    const int64_t grains = n / grain; /* whole grains; the remainder goes to the last thread */
     *lo = (int)(grains * thread / threads) * grain;
     *hi = thread == threads - 1 ? n : (int)(grains * (thread + 1) / threads) * grain;
 }

@@ -33,7 +33,7 @@ static wg_status fail_io(const wg_save *s, int why, wg_error *err)
                    strerror(why), fix);
 }
 
-/* The file a name stands for: links are followed, so that a link stays a link. */
+/* The file that a name refers to: links are followed, so that a link stays a link. */
 static char *resolve(const char *path)
 {
     char real[PATH_MAX];

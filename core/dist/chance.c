@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Chance in production: Philox4x32-10 at an address. u has 53 bits and is below 1; comparisons are strict, so that what has
- * probability 0 never happens and what has probability 1 always does (METHODS B15-2). */
+ * Chance in production: Philox4x32-10 at an address. u has 53 bits and is below 1; comparisons are strict, so that an event
+ * of probability 0 never happens and one of probability 1 always does (METHODS B15-2). */
 #include "core/dist/chance.h"
 
 #include <math.h>
@@ -21,9 +21,9 @@ static bool philox_ratio(const wg_chance *c, wg_purpose purpose, int index, doub
     return uniform(c, purpose, index) * den < num;
 }
 
-/* The inverse of the running mass, which is noted now and then on the way to the whole, so that it need not be made again from
- * the start. What weighs less than a step, 2^-53 of the largest, is never drawn; where nothing else is (weights that are no
- * numbers), the last positive one is. */
+/* The inverse of the cumulative mass, whose intermediate sums are stored at intervals, so that the search does not start
+ * from the beginning. A weight below one step, 2^-53 of the largest, is never drawn; where there is no other (weights that
+ * are no numbers), the last positive one is. */
 static int philox_pick(const wg_chance *c, wg_purpose purpose, int index, const double *weight, int n)
 {
     enum { NOTES = 128, LEAST = 16 };
@@ -87,7 +87,7 @@ bool wg_chance_ratio(const wg_chance *c, wg_purpose purpose, int index, double n
 
 bool wg_chance_fails(const wg_chance *c, wg_purpose purpose, int index, double most)
 {
-    static const double ROUNDING = 1e-9; /* of bounds: far above what a few hundred operations lose */
+    static const double ROUNDING = 1e-9; /* relative error of bounds: far above the rounding of a few hundred operations */
     return c->class->fails && c->class->fails(c, purpose, index, most + most * ROUNDING);
 }
 

@@ -19,12 +19,12 @@ typedef struct wg_branch {
     int index;
     uint64_t seed;
     uint32_t request, position;
-    double below; /* asked whether the test at this address is known to fail, and not so: its u is below this; else 0 */
+    double below; /* a bound below which u is known to be, after a test of this address that did not fail early; else 0 */
     bool is_race;
     wg_race race; /* weights and winner, for the races after it at its address */
 } branch;
 
-/* The entry for the decision that is asked now; NULL when out of memory. A new one starts at outcome -1: not yet chosen. */
+/* The entry of the current decision; NULL when out of memory. A new one has outcome -1: not yet chosen. */
 static branch *decide(const wg_chance *c, wg_purpose purpose, int index)
 {
     wg_chance_tree *e = c->state;
@@ -74,7 +74,7 @@ static int tree_pick(const wg_chance *c, wg_purpose purpose, int index, const do
     return b->outcome;
 }
 
-/* What u is known to be below at an address: 1, or what was asked there before. */
+/* The known upper bound of u at an address: 1, or the bound of an earlier test there. */
 static double below(const wg_chance *c, wg_purpose purpose, int index)
 {
     const wg_chance_tree *e = c->state;
@@ -96,11 +96,11 @@ static bool tree_ratio(const wg_chance *c, wg_purpose purpose, int index, double
     const double always[2] = { num > 0, !(num > 0) }, weight[2] = { num, of - num };
     const int reused = e->reused;
     const bool is = tree_pick(c, purpose, index, num >= of ? always : weight, 2) == 0;
-    if (known < 1) e->reused = reused; /* one decision in two questions */
+    if (known < 1) e->reused = reused; /* one decision in two calls */
     return is;
 }
 
-/* "Known to fail" is an outcome of its own, 1; after the other the test is made with what is left. */
+/* "Known to fail" is an outcome of its own, 1; after the other the test uses the remaining probability. */
 static bool tree_fails(const wg_chance *c, wg_purpose purpose, int index, double most)
 {
     wg_chance_tree *e = c->state;
@@ -112,8 +112,8 @@ static bool tree_fails(const wg_chance *c, wg_purpose purpose, int index, double
     return fails;
 }
 
-/* A pick whose weights are the chances of winning, given who won the earlier races on the same times. They are worked out when
- * the decision is new; a replay finds the same decisions before it, and so the same chances. */
+/* A pick whose weights are the probabilities of winning, given the winners of the earlier races on the same times. They are
+ * computed when the decision is new; a replay has the same decisions before it, and so the same probabilities. */
 static int tree_race(const wg_chance *c, wg_purpose purpose, wg_lists lists, const int32_t *token, const double *weight, int n)
 {
     wg_chance_tree *e = c->state;
@@ -142,7 +142,7 @@ static int tree_race(const wg_chance *c, wg_purpose purpose, wg_lists lists, con
         weight = now.chance;
     }
     const int winner = tree_pick(c, purpose, -1, weight, n);
-    e->reused = reused;             /* shared on purpose */
+    e->reused = reused;             /* shared by design */
     if (e->at == at) return winner; /* out of memory */
     branch *b = &e->branch[at];
     b->is_race = true;

@@ -9,10 +9,10 @@
 
 double wg_weights_largest(const double *weight, int n); /* 0 when none is positive */
 
-/* Of weights in [0, 1) times scale. */
+/* The mass of weights in [0, 1), times scale. */
 wg_mass wg_weights_mass(const double *weight, int n, double scale);
 
-/* Of weights >= 0 of any size. */
+/* The mass of weights >= 0 of any size. */
 double wg_weights_sum(const double *weight, int n);
 
 #endif

@@ -2,7 +2,7 @@
  * The end of a nucleus (top-p) in a row of many tokens, in one pass over the row. A sample of every 32nd token estimates two
  * logits between which the end lies; the tokens of that band, some percent of the row, are collected while the weights are
  * computed, and the end is found in the band by bisection: a pass over the band gives the mass above any logit. Masses are
- * integers (kernels/mass.h), so the order of addition does not matter. Where the estimate was wrong, the caller searches the
+ * integers (kernels/mass.h), so the order of addition does not matter. If the estimate was wrong, the caller searches the
  * whole row. */
 #include <float.h>
 #include <math.h>
@@ -15,7 +15,7 @@ typedef struct interval {
     wg_mass m_low, m_high, mass;
 } interval;
 
-/* Puts t, if it is inside, in the place of one of the ends; x, w: n logits and weights; `base` more is above them all. */
+/* Replaces one end of the interval by t, if t is inside; x, w: n logits and weights; `base`: the mass above all of them. */
 static void look_at(const wg_ops *ops, const float *x, const double *w, int n, wg_mass base, double t, interval *i)
 {
     const float at = (float)t;
@@ -26,7 +26,7 @@ static void look_at(const wg_ops *ops, const float *x, const double *w, int n, w
     else i->low = at, i->m_low = m;
 }
 
-/* Mass for a unit of the logit, in the mean; where the end is if it is that everywhere. */
+/* Mean mass per unit of the logit; the end of the nucleus if the density were constant. */
 static double density(const interval *i) { return wg_mass_value(i->m_low - i->m_high) / ((double)i->high - (double)i->low); }
 static double middle(const interval *i) { return (double)i->high - wg_mass_value(i->mass - i->m_high) / density(i); }
 
@@ -37,7 +37,7 @@ static void look_around(const wg_ops *ops, const float *x, const double *w, int 
     look_at(ops, x, w, n, base, at + width / parts, i);
 }
 
-/* A band that is likely to hold the end: three deviations of the guess to each side. False: nothing to guess from. */
+/* A band that probably contains the end: three deviations of the estimate to each side. False: no estimate. */
 static bool guess(const wg_sampler *s, const float *x, float max, double inverse, wg_band *band)
 {
     enum { STRIDE = 32, LEAST = 400, HALVINGS = 7 };
@@ -72,7 +72,7 @@ static bool close_in(const wg_sampler *s, const wg_band *b, const double *p, wg_
     for (int i = 0; i < 2; i++) look_around(s->ops, b->x, p, b->n, b->above, 32, &in);
     int32_t *few = s->order;
     int n = 0;
-    for (int k = 0; k < b->n; k++) { /* without branches; the low end is of the band, but not of what was looked at */
+    for (int k = 0; k < b->n; k++) { /* without branches; the low end belongs to the band, but not to the tokens searched */
         few[n] = k;
         n += ((b->x[k] > in.low) | (in.low == b->low)) & (b->x[k] <= in.high);
     }

@@ -65,7 +65,7 @@ int wg_ratios_order(wg_rows *p, int prow, wg_rows *q, int qrow, wg_workspace *w,
             a = b;
             b = other;
         }
-    if (a != *out) memcpy(b, a, (size_t)n * sizeof *a); /* then b is where the result is to be */
+    if (a != *out) memcpy(b, a, (size_t)n * sizeof *a); /* then b is the result's buffer */
     return n;
 }
 
@@ -87,7 +87,7 @@ double wg_optimal_iid(wg_rows *p, int prow, wg_rows *q, int qrow, int k, wg_work
     return 1 - worst;
 }
 
-/* 1 - q(x), without cancellation for the one token that may have most of the mass. */
+/* 1 - q(x), without cancellation for the one token that may have most of the mass */
 static double others(wg_rows *q, int qrow, const wg_ratio_test *order, int n, int32_t x)
 {
     const double qx = wg_rows_prob(q, qrow, x);

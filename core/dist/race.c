@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Volumes of simplices cut by half-spaces: an edge that crosses the plane is split there, which splits the simplex into two
- * whose shares of the volume are the edge's. The recursion ends when no edge crosses. The race over most lists comes
- * first: its planes cut the whole simplex down to one simplex, and those of races over few lists then meet few of its corners. */
+ * whose shares of the volume are the edge's. The recursion ends when no edge crosses. The race over most lists comes first:
+ * its planes reduce the whole simplex to one simplex, and those of races over few lists then cut few of its corners. */
 #include "core/dist/race.h"
 
 #include <stdint.h>
@@ -12,13 +12,13 @@ typedef struct simplex {
     double corner[R][R];
 } simplex; /* n corners, each n times */
 
-/* "winner before other" in a race: E_other a - E_winner b >= 0. */
+/* The half-space "winner before other" in a race: E_other a - E_winner b >= 0. */
 typedef struct plane {
     int winner, other;
     double a, b;
 } plane;
 
-/* All races at one address. Runner g n + x is token x on the lists of group g: those that the same races use. */
+/* All races at one address. Runner g n + x is token x on the lists of group g: lists that the same races use. */
 typedef struct field {
     const wg_race *race[WG_RACES + 1];
     int races, n, groups;
@@ -30,7 +30,7 @@ typedef struct field {
 static double side(const plane *h, const double *corner)
 {
     const double s = corner[h->other] * h->a - corner[h->winner] * h->b, scale = h->a + h->b;
-    return s > scale * 1e-15 || s < scale * -1e-15 ? s : 0; /* a corner that was cut out of this plane is on it */
+    return s > scale * 1e-15 || s < scale * -1e-15 ? s : 0; /* a corner that lies on this plane by construction */
 }
 
 static double volume(const simplex *s, int n, double size, const plane *h, int planes)
@@ -72,7 +72,7 @@ static void find_groups(field *f)
     }
 }
 
-/* Appends that group g's runner for token x is the first of race r. Returns how many planes there are then. */
+/* Appends that group g's runner for token x is the first of race r. Returns the new number of planes. */
 static int add(field *f, int planes, int r, int g, int x)
 {
     const double *weight = f->race[r]->weight;

@@ -12,7 +12,7 @@
 #include "core/dist/mass_weights.h"
 #include "kernels/mass.h"
 
-enum { SHARE = 8 }; /* of the vocabulary: a larger support is not worth its list */
+enum { SHARE = 8 }; /* share of the vocabulary: a list of a larger support does not pay */
 
 wg_status wg_rows_open(wg_rows *r, int cap, int vocab, wg_error *err)
 {
@@ -81,7 +81,7 @@ const double *wg_rows_dense(wg_rows *r, int row, double *out)
     return out;
 }
 
-/* Weights of a support, side by side. */
+/* Weights of a support, packed. */
 static const double *pack(const wg_support *s, const double *weight, double *packed)
 {
     for (int k = 0; k < s->n; k++) packed[k] = weight[s->token[k]];
@@ -126,7 +126,7 @@ int32_t wg_rows_race(wg_rows *r, int row, const wg_chance *c, wg_purpose purpose
 int32_t wg_rows_pick_residual(wg_rows *p, int prow, wg_rows *q, int qrow, const wg_chance *c, wg_purpose purpose, int index,
                               wg_workspace *w)
 {
-    /* What is left of a one-hot row is that row, or nothing: the same draw. */
+    /* The residual of a one-hot row is that row, or nothing: the same draw. */
     if (wg_rows_one_hot(p, prow) >= 0) return p->point[prow];
     const wg_support s = wg_rows_support(p, prow);
     const double *pv = wg_rows_at(p, prow);
@@ -164,7 +164,7 @@ double wg_rows_excess(wg_rows *p, int prow, double r, wg_rows *q, int qrow, doub
     const double *qv = wg_rows_dense(q, qrow, wg_work_row(w, WG_WORK_ONE_HOT_Q));
     wg_mass mass = 0;
     int k = 0;
-    while (!s.token && k + LANES <= s.n) { /* the same in a form that compilers make vectors of */
+    while (!s.token && k + LANES <= s.n) { /* the same in a form that compilers vectorise */
         const int end = s.n - k < WG_MASS_PIECE ? s.n : k + WG_MASS_PIECE;
         uint64_t lane[LANES] = { 0 };
         for (; k + LANES <= end; k += LANES) {

@@ -91,7 +91,7 @@ void wg_sampler_close(wg_sampler *s)
 
 enum { LANES = 16 };
 
-/* A logit that the kth largest reaches: the least of at least k groups' maxima. Sixteen groups are interleaved. */
+/* A lower bound of the kth largest logit: the least of at least k groups' maxima. Sixteen groups are interleaved. */
 static float kth_bound(const float *x, int n, int k)
 {
     if (k > n / (2 * LANES)) return -INFINITY;
@@ -175,11 +175,11 @@ static wg_mass cut(buckets *b, int most, wg_mass enough, wg_edge *e)
     return mass;
 }
 
-/* What top-p keeps of a mass; more than any. */
+/* The part of a mass that top-p keeps; EVERYTHING without top-p. */
 static wg_mass part_of(const wg_sampler *s, wg_mass all) { return wg_mass_of(s->sampling.top_p * wg_mass_value(all)); }
 static const wg_mass EVERYTHING = ~(wg_mass)0;
 
-/* Where top-k and top-p together end. */
+/* The end of the prefix of top-k and top-p together. */
 static wg_edge prefix(const wg_sampler *s, const float *x, int best, const double *p, wg_mass all)
 {
     const wg_sampling *o = &s->sampling;
@@ -188,7 +188,7 @@ static wg_edge prefix(const wg_sampler *s, const float *x, int best, const doubl
     buckets b = { .x = x, .p = p, .max = x[best], .per_logit = PER_NAT / o->temperature, .id = s->order };
     choose_candidates(s, &b, all);
     fill_buckets(&b);
-    if (o->top_k) all = cut(&b, o->top_k, EVERYTHING, &e); /* what top-p takes a part of */
+    if (o->top_k) all = cut(&b, o->top_k, EVERYTHING, &e); /* the mass of which top-p keeps a part */
     if (o->top_p < 1) cut(&b, INT32_MAX, part_of(s, all), &e);
     return e;
 }
@@ -209,7 +209,7 @@ static inline bool is_kept(float x, int32_t id, double weight, wg_edge e, double
  * Where that is not enough, more candidates are taken, and in the end the whole row. */
 static const double TAIL_ERROR = 2e-5, STEP_ERROR = 1e-9;
 
-/* The end of the prefix among the n candidates; false: they do not show where it is. */
+/* The end of the prefix among the n candidates; false: they do not determine it. */
 static bool near_prefix(const wg_sampler *s, int n, wg_mass mass, double tail, double below, wg_edge *e)
 {
     const wg_sampling *o = &s->sampling;
@@ -234,7 +234,7 @@ static bool near_prefix(const wg_sampler *s, int n, wg_mass mass, double tail, d
     return wg_mass_value(cut(&b, INT32_MAX, wg_mass_of(least), e)) >= enough + doubt;
 }
 
-/* The candidates up to the edge as the row; nothing when it is one token, for which the point stands. */
+/* Writes the candidates up to the edge as the row; nothing when it is one token: the row is one-hot. */
 static void near_row(const wg_sampler *s, int n, wg_edge e, wg_rows *out, int row)
 {
     const double lightest = s->sampling.min_p > DBL_MIN ? s->sampling.min_p : DBL_MIN;
@@ -253,9 +253,8 @@ static void near_row(const wg_sampler *s, int n, wg_edge e, wg_rows *out, int ro
     out->point[row] = -1;
 }
 
-/* What to expect of the candidates down to a bound, from one token in 64: more than half of those there is room for, and near
- * the whole of it a row is sooner made whole; or less than the mass that top-p keeps, were the tail only half of what it
- * seems. */
+/* Estimates the candidates down to a bound, from one token in 64. CROWDED: more than half of the room for them, with which
+ * materialising the whole row is faster; LIGHT: less than the mass that top-p keeps, if the tail were half of its estimate. */
 typedef enum outlook { GOOD, CROWDED, LIGHT } outlook;
 static outlook expect(const wg_sampler *s, const float *x, float max, float bound, double inverse)
 {
@@ -271,7 +270,7 @@ static outlook expect(const wg_sampler *s, const float *x, float max, float boun
     return tail / 2 > spare * (tail + (above > 1 ? above : 1)) ? LIGHT : GOOD;
 }
 
-/* How deep, in nats, candidates are looked for first; half of it when there are too many. */
+/* Depth, in nats, of the first search for candidates; halved when there are too many. */
 static const double DEPTH = 8;
 
 static inline float bound_at(const wg_sampler *s, float max, double depth)
@@ -311,8 +310,8 @@ static bool row_without_tail(const wg_sampler *s, const float *x, float max, dou
 
 /* ---- rows */
 
-/* What the row keeps, in *d, and how many tokens that is, or 2 where it is more; the weights of all tokens go to w. NULL: to
- * s->whole if they are needed. */
+/* The support of the row, in *d, and its number of tokens, or 2 where it is more; the weights of all tokens go to w. NULL:
+ * to s->whole if they are needed. */
 static int weigh(const wg_sampler *s, const float *x, int best, double inverse, double *w, wg_lazy_row *d)
 {
     const wg_sampling *o = &s->sampling;
@@ -343,8 +342,8 @@ static int weigh(const wg_sampler *s, const float *x, int best, double inverse, 
     return n;
 }
 
-/* Makes the row, or, if nearly all of the vocabulary is in it, describes it in *d, its weights in w (as weigh). True: that is
- * the case. */
+/* Materialises the row, or, if nearly all of the vocabulary is in it, describes it in *d, with its weights in w (as weigh),
+ * and returns true. */
 static bool begin(const wg_sampler *s, const float *logits, wg_rows *out, int row, double *w, wg_lazy_row *d)
 {
     const double inverse = 1 / s->sampling.temperature;
@@ -353,7 +352,7 @@ static bool begin(const wg_sampler *s, const float *logits, wg_rows *out, int ro
     if (!isfinite(inverse) || best < 0 || isinf(logits[best]) || s->sampling.top_k == 1) return false;
     if (!(d->least > 0) && row_without_tail(s, logits, logits[best], inverse, out, row)) return false;
     out->supported[row] = -1;
-    if (weigh(s, logits, best, inverse, w, d) < 2) return false; /* the point stands */
+    if (weigh(s, logits, best, inverse, w, d) < 2) return false; /* the row is one-hot */
     out->point[row] = -1;
     return true;
 }
@@ -433,14 +432,14 @@ double wg_rows_lazy_prob(wg_rows *r, int row, int32_t token)
     return is_kept(x[1], token, w[1], (wg_edge){ d->edge, d->last }, d->lightest) ? w[1] * d->scale : 0;
 }
 
-/* Whether most of the vocabulary is likely to be in the row: begin() will not make it without its tail. */
+/* Whether most of the vocabulary is likely to be in the row: then begin() computes it with its tail. */
 static bool is_wide(const wg_sampler *s, const float *x, float max, double inverse)
 {
     return expect(s, x, max, bound_at(s, max, DEPTH), inverse) == CROWDED &&
            expect(s, x, max, bound_at(s, max, DEPTH / 2), inverse) != GOOD;
 }
 
-/* top-p keeps at least that part of the whole, which is added up in float (TAIL_ERROR). */
+/* top-p keeps at least that part of the total, which is summed in float (TAIL_ERROR). */
 double wg_rows_bound(wg_rows *r, int row, int32_t token)
 {
     wg_lazy_row *d = &r->lazy[row];

@@ -97,7 +97,7 @@ int wg_tree_find(const wg_tree *t, int node, int32_t token)
     return -1;
 }
 
-/* Where node or probe i > 0 hangs, when the earlier ones are sound. */
+/* Checks the parent of node or probe i > 0; the earlier ones are valid. */
 static wg_status check_place(const wg_tree *t, int i, wg_error *err)
 {
     if (t->parent[i] < 0 || t->parent[i] >= i)

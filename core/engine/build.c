@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * From names to parts. */
+ * Builds engine parts from names. */
 #include "core/engine/build.h"
 
 #include <stdio.h>
@@ -7,7 +7,7 @@
 
 enum { NAMES = 64 };
 
-/* What every failure here says: the names there are and the nearest. */
+/* The message of every failure here: the known names and the nearest. */
 static wg_status unknown(const char *what, const char *name, const char *const *names, wg_error *err)
 {
     char list[1024] = "";

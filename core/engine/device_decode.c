@@ -10,12 +10,12 @@
 #include "core/engine/device_verify.h"
 #include "core/model/decode_loop.h"
 
-enum { ROUNDS = 32 }; /* of a window */
+enum { ROUNDS = 32 }; /* rounds of a window */
 
 struct wg_device_decode {
     wg_decode_loop *loop;
     wg_decode_loop_seq *seq; /* (max_batch) */
-    /* of the run under way */
+    /* of the current run */
     wg_engine *engine;
     wg_seq *const *running;
     wg_round_fn *on_round;
@@ -23,7 +23,7 @@ struct wg_device_decode {
     bool wanted;
     int law;
     int round;    /* of the last event; -1: none yet */
-    double since; /* what the clock said then */
+    double since; /* the time of the last event */
 };
 
 void wg_device_decode_close(wg_engine *e)
@@ -36,7 +36,7 @@ void wg_device_decode_close(wg_engine *e)
     e->device_decode = NULL;
 }
 
-/* Tokens that end a text, a bit each. */
+/* The tokens that end a text, as a bit set. */
 static uint64_t *ends_of(const wg_engine *e)
 {
     const int vocab = e->target->vocab;
@@ -82,7 +82,7 @@ bool wg_device_decode_fits(wg_engine *e, wg_seq *const *seq, int n)
     return wg_decode_loop_fits(l->loop, l->seq, n);
 }
 
-/* Seconds since this was asked last: of a draft by the device's clock, the rest is the target's pass and what ends a round. */
+/* Adds the seconds since the last call: `draft` by the device's clock, the rest as the target's pass and the end of a round. */
 static void add_phases(struct wg_device_decode *l, double draft)
 {
     wg_phases *p = &l->engine->phases;

@@ -30,7 +30,7 @@ typedef struct wg_env {
     wg_is_eog_fn *is_eog; /* which tokens end a text, or NULL */
     const void *is_eog_user;
     unsigned checks;                  /* sibling laws that the rule accepts. A draft whose shape depends on its own draws
-                                      * (METHODS L3) needs WG_LAW_COUPLED among them, at every depth of drafters made of others */
+                                       * (METHODS L3) needs WG_LAW_COUPLED among them, at every depth of composites */
     int races;                        /* lists of times that the rule races on: what a draft of law COUPLED distributes over
                                       * siblings (wg_lists_dealt). 1 for rules that do not race */
     const struct wg_plugins *plugins; /* drafters and rules by name, for composites; NULL: there are none */

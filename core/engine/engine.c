@@ -18,7 +18,7 @@ static double lap(double *since)
     return *since - start;
 }
 
-/* Prompt tokens but the last, in chunks; a chain whose logits nobody asks for. */
+/* Prefills the prompt tokens except the last, in chunks; a chain without logits. */
 static wg_status prefill(wg_engine *e, wg_seq *s, wg_error *err)
 {
     for (int at; (at = wg_kv_len(s->kv)) < s->n - 1;) {
@@ -67,7 +67,7 @@ static wg_status check_draws(wg_engine *e, const wg_tree *t, wg_error *err)
     for (int i = 1; i < t->n; i++) {
         if (e->verifier->chains && t->parent[i] != i - 1)
             return wg_fail(err, WG_ELAW,
-                           "draft tree: node %d is a sibling, but rule %s settles chains only; draft chains, or use a "
+                           "draft tree: node %d is a sibling, but rule %s takes chains only; draft chains, or use a "
                            "rule for trees (traversal is block on trees)",
                            i, e->verifier->name);
         if (t->law & (WG_LAW_IID | WG_LAW_WITHOUT_REPLACEMENT) && !(wg_rows_prob(&e->q, t->qrow[i], t->token[i]) > 0))
@@ -79,9 +79,9 @@ static wg_status check_draws(wg_engine *e, const wg_tree *t, wg_error *err)
     return WG_OK;
 }
 
-/* A drafter's tree is its word, not ours: checked, then cut before the first node too deep to be emitted. What is left is a
- * tree with the same numbers, so nodes that are cut take the probes behind them along; and where it is cut depends on its shape
- * alone (METHODS L3). */
+/* A drafter's tree is not trusted: it is checked, then cut before the first node too deep to be emitted. The rest keeps its
+ * node numbers, so the probes below cut nodes are removed with them; and the place of the cut depends on the shape alone
+ * (METHODS L3). */
 static wg_status take_tree(wg_engine *e, const wg_seq *s, wg_tree *t, wg_error *err)
 {
     const wg_drafter_class *d = e->drafter->class;
@@ -102,7 +102,7 @@ static wg_status take_tree(wg_engine *e, const wg_seq *s, wg_tree *t, wg_error *
     return WG_OK;
 }
 
-/* One step's sequences, for the threads that make their rows of p. */
+/* One step's sequences, for the threads that materialise rows of p. */
 typedef struct scored {
     wg_engine *e;
     wg_seq *const *seq;
@@ -126,8 +126,8 @@ static void sample_rows(void *arg, int thread, int threads)
     }
 }
 
-/* Rows of p, by the pool's threads; or left lazy, when these would make all of them no sooner than one makes four for every
- * sequence, which is about as many as a rule asks for. */
+/* Rows of p, by the pool's threads; or left lazy, when the threads would need as long for all rows as one thread for four
+ * rows per sequence, which is about the number that a rule reads. */
 static void make_rows(wg_engine *e, wg_seq *const *seq, int n)
 {
     scored job = { e, seq, n };
@@ -138,7 +138,8 @@ static void make_rows(wg_engine *e, wg_seq *const *seq, int n)
     else sample_rows(&job, 0, 1);
 }
 
-/* Trees from q; slots for them; p at every node in one pass of the target, or what a rule makes of it there: *on_device. */
+/* Draft trees from q; slots for them; p at every node in one pass of the target, or the paths that the device verifies:
+ * *on_device. */
 static wg_status draft_and_score(wg_engine *e, wg_seq *const *seq, int n, bool *on_device, wg_error *err)
 {
     for (int i = 0; i < n; i++)
@@ -170,8 +171,8 @@ static wg_status draft_and_score(wg_engine *e, wg_seq *const *seq, int n, bool *
     return WG_OK;
 }
 
-/* A draft token's own test, as if it were the first asked at its place: the chance that it passes. Coupled drafts have none:
- * they and the rule share their draws. */
+/* The probability that a draft token is accepted as if it were tested first at its place. Coupled drafts have none: they and
+ * the rule share their draws. */
 static void measure_independent(wg_engine *e, const wg_tree *t, wg_counts *counts)
 {
     if (t->law == WG_LAW_COUPLED) return;
@@ -214,7 +215,7 @@ wg_status wg_engine_step(wg_engine *e, wg_seq *const *seq, int n, wg_error *err)
         wg_path path;
         if (on_device) wg_device_verify_path(e, i, &path);
         else e->verifier->accept(e->verifier_opt, t, &e->p, &e->q, &s->chance, &e->work, &path);
-        wg_assert(path.node[path.n - 1] < t->n); /* no rule keeps a probe */
+        wg_assert(path.node[path.n - 1] < t->n); /* no rule accepts a probe */
         wg_seq_append(s, t, &path, e->is_eog, e->is_eog_user);
         s->on_device.verified += on_device;
         e->phases.accept += lap(&clock);
@@ -231,7 +232,7 @@ wg_status wg_engine_step(wg_engine *e, wg_seq *const *seq, int n, wg_error *err)
     return WG_OK;
 }
 
-/* Their prompts are in the cache, all tokens of them. */
+/* Prefills their whole prompts. */
 static wg_status prefill_all(wg_engine *e, wg_seq *const *seq, int n, wg_error *err)
 {
     for (int i = 0; i < n; i++)

@@ -24,7 +24,7 @@ struct wg_engine {
     float *logits;                          /* (rows, vocab) */
     bool watched;                           /* by the drafter (wg_env_watch) */
     struct wg_device_verify *device_verify; /* steps whose rule runs on the target's device (device_verify.h); NULL: none */
-    struct wg_device_decode *device_decode; /* rounds that the device makes by itself (device_decode.h); NULL: none */
+    struct wg_device_decode *device_decode; /* rounds of device decode (device_decode.h); NULL: none */
     wg_phases phases;
     uint64_t slots[4]; /* sequence slots in use, one bit each */
 };

@@ -23,7 +23,7 @@ static wg_status check_options(wg_engine *e, const wg_engine_options *opt, wg_er
     if (o->page_slots == 0) o->page_slots = 16;
     if (o->prefill_rows == 0) o->prefill_rows = 256;
 #ifdef WG_HARD
-    o->page_slots = 2; /* what the cache will make of it: the number of pages must fit */
+    o->page_slots = 2; /* the cache doubles small pages: the number of pages must fit */
     if (o->prefill_rows > 3) o->prefill_rows = 3;
 #endif
     if (o->max_batch < 1 || o->max_batch > most)
@@ -166,7 +166,7 @@ void wg_engine_close(wg_engine *e)
     wg_free(e);
 }
 
-/* ---- what programs read */
+/* ---- accessors */
 
 wg_lm *wg_engine_target(const wg_engine *e) { return e->target; }
 wg_drafter *wg_engine_drafter(const wg_engine *e) { return e->drafter; }
@@ -190,7 +190,7 @@ void wg_engine_forget(wg_engine *e, const wg_seq *s)
 
 /* ---- sequences */
 
-/* The lowest free slot, taken; -1 when there is none. */
+/* Takes the lowest free slot; -1 when there is none. */
 static int take_slot(wg_engine *e)
 {
     for (int i = 0; i < e->opt.max_batch; i++)
@@ -201,7 +201,7 @@ static int take_slot(wg_engine *e)
     return -1;
 }
 
-/* Tokens that are to stand behind `before` others. */
+/* Checks tokens that follow `before` others. */
 static wg_status check_prompt(const wg_engine *e, int before, const int32_t *prompt, int n, int max_new, wg_error *err)
 {
     if (n < 1) return wg_fail(err, WG_EINVAL, "an empty prompt; expected a token or more (a beginning-of-text token will do)");
@@ -214,7 +214,7 @@ static wg_status check_prompt(const wg_engine *e, int before, const int32_t *pro
     if (n >= e->opt.max_tokens - before)
         return wg_fail(err, WG_ECONTEXT,
                        "the conversation has %d tokens and its next question %d, but only %d fit, new ones "
-                       "included; ask for shorter answers or raise max_tokens (the target's context is %d)",
+                       "included; use shorter answers or raise max_tokens (the target's context is %d)",
                        before, n, e->opt.max_tokens, e->target->context);
     for (int i = 0; i < n; i++)
         if (prompt[i] < 0 || prompt[i] >= e->target->vocab)
@@ -265,8 +265,7 @@ static wg_status make_room(wg_seq *s, int cap, wg_error *err)
 wg_status wg_seq_extend(wg_engine *e, wg_seq *s, const int32_t *token, int n, int max_new, wg_error *err)
 {
     if (s->finish == WG_RUNNING)
-        return wg_fail(err, WG_EINVAL, "request %u is running; it can be asked more when it has finished",
-                       (unsigned)s->request);
+        return wg_fail(err, WG_EINVAL, "request %u is running; it can be extended when it has finished", (unsigned)s->request);
     WG_TRY(check_prompt(e, s->n, token, n, max_new, err));
     const int prompt = s->n + n, limit = max_new < e->opt.max_tokens - prompt ? prompt + max_new : e->opt.max_tokens;
     WG_TRY(make_room(s, limit, err));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Conversion: metadata first, then each tensor as its turn comes, row by row through f32. */
+ * Conversion: metadata first, then the tensors in their order, row by row through f32. */
 #include "core/file/convert.h"
 
 #include <string.h>
@@ -26,7 +26,7 @@ static bool is_matrix(const wg_tensor *t)
     return weight && t->n_dims == 2 && t->dim[1] > 1 && strcmp(t->name, "position_embd.weight") != 0;
 }
 
-/* The type a tensor gets. */
+/* The type of a tensor in the output. */
 static int target_type(const wg_tensor *t, int type)
 {
     if (type < 0 || !is_matrix(t)) return t->type;
@@ -38,7 +38,7 @@ static int target_type(const wg_tensor *t, int type)
     return keep;
 }
 
-/* Before hours of work: is there a way for every tensor? */
+/* Checks before hours of work that every tensor can be converted. */
 static wg_status check_types(const wg_weights *in, int type, wg_error *err)
 {
     for (int i = 0; i < wg_weights_count(in); i++) {

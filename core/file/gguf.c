@@ -130,7 +130,7 @@ static wg_status check_bools(reader *r, const wg_meta *m)
     return WG_OK;
 }
 
-/* Walks the strings once to check them, then allocates the index for exactly what was there. */
+/* Scans the strings once to check them, then allocates the index for their number. */
 static wg_status read_strings(reader *r, wg_meta *m)
 {
     const size_t begin = r->at;

@@ -151,7 +151,7 @@ void wg_gguf_copy_meta(wg_gguf_writer *g, const wg_weights *from, int i)
 
 /* ---- tensors ----------------------------------------------------------------------------------------------------- */
 
-/* Checks what the reader would check, so that a file that was written can be read. */
+/* The checks of the reader, so that every written file can be read. */
 static wg_status check_tensor(wg_gguf_writer *g, const wg_tensor *t, size_t *size)
 {
     const wg_type_info *info = wg_type_get(t->type);

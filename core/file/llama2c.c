@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The llama2.c v0 checkpoint: seven int32, then f32 tensors in a fixed order. It has no magic and no names, so it is known
- * by its size alone, and it is presented with the names and metadata a GGUF file of arch "llama" would have. Its query and
- * key rows are already in the adjacent-pair order of that arch. Two rotary tables in it are skipped: they are computed. */
+ * The llama2.c v0 checkpoint: seven int32, then f32 tensors in a fixed order. It has no magic and no names, so it is
+ * recognised by its size alone, and it gets the names and metadata of a GGUF file of arch "llama". Its query and key rows
+ * are already in the adjacent-pair order of that arch. Two rotary tables in it are skipped: they are computed. */
 #include <stdio.h>
 #include <string.h>
 
@@ -39,7 +39,7 @@ typedef struct part {
     const char *name; /* NULL: not a tensor (rotary table) */
     int64_t in, out;  /* out 0: a vector */
     int copies;
-    bool per_layer; /* the name stands behind "blk.N." */
+    bool per_layer; /* the name follows "blk.N." */
 } part;
 
 enum { PARTS = 14 };
@@ -164,7 +164,7 @@ wg_status wg_llama2c_read(wg_weights *w, wg_error *err)
 {
     header h;
     const bool ok = read_header(w->base, w->bytes, &h);
-    wg_assert(ok); /* wg_llama2c_fits said so */
+    wg_assert(ok); /* checked by wg_llama2c_fits */
     snprintf(w->format, sizeof w->format, "llama2.c v0");
     WG_TRY(add_metadata(w, &h, err));
     return add_tensors(w, &h, err);

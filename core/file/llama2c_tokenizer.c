@@ -15,7 +15,7 @@ typedef struct vocab {
     wg_text *text;
     float *score;
     int32_t *kind;
-    char *bytes; /* what text points into */
+    char *bytes; /* the bytes that `text` points into */
 } vocab;
 
 static bool is_hex(char c) { return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'F'); }

@@ -95,7 +95,7 @@ typedef struct job {
     wg_pool *pool;
     float *rows; /* (threads, row_room) */
     size_t row_room;
-    /* the tensor at hand */
+    /* the current tensor */
     const wg_tensor *t;
     char *dst;
     uint64_t hash;
@@ -117,8 +117,8 @@ static void draw(const job *j, uint64_t e, float *dst, size_t n)
     }
 }
 
-/* Types that numbers are not rounded to: the deviation of a block's weights when its scale is 1, and the minimum such that their
- * mean is 0, for random codes and small scales. */
+/* Types whose weights are random codes, not rounded numbers: the deviation of a block's weights when its scale is 1, and the
+ * minimum for which their mean is 0, for random codes and small scales. */
 typedef struct coded {
     int type;
     double spread, middle;
@@ -137,7 +137,7 @@ static const coded *coded_of(int type)
     return NULL;
 }
 
-/* A row of them, with this deviation. */
+/* Fills a row of such codes with this deviation. */
 static void draw_codes(const job *j, uint64_t row, uint8_t *dst, size_t n, double deviation)
 {
     const coded *kind = coded_of(j->t->type);
@@ -394,7 +394,7 @@ wg_status wg_synth(const char *like, int type, uint64_t seed, const char *out, w
     return s ? wg_synth_write(s, type, seed, out, err) : WG_EINVAL;
 }
 
-/* ---- the same without a file: the head is made at once, a tensor's bytes when they are needed ------------------------- */
+/* ---- models without a file: the head is built at once, a tensor's bytes on demand ------------------------------------ */
 
 typedef struct name_options {
     int layers, vocab, context, seed;
@@ -443,7 +443,7 @@ static wg_status parse(const char *name, wg_synth_shape *s, int *type, name_opti
     return check_shape(s, s, err);
 }
 
-/* Threads are there for as long as a tensor takes, not beside the model that runs. */
+/* The thread pool exists only while a tensor is generated, not while the model runs. */
 static wg_status make(void *maker, const wg_tensor *t, void *dst, wg_error *err)
 {
     job j = *(const job *)maker;

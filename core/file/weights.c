@@ -76,7 +76,7 @@ wg_status wg_weights_index(wg_weights *w, wg_error *err)
     return WG_OK;
 }
 
-/* ---- growing tables: by what was read, never by what a file claims ------------------------------------------------ */
+/* ---- growing tables: by the bytes read, never by a count in the file ----------------------------------------------- */
 
 static void *grown(void *rows, size_t *room, int n, size_t stride)
 {
@@ -126,7 +126,7 @@ static wg_status refuse_unknown(const wg_weights *w, wg_error *err)
         w->path, w->bytes, w->bytes ? hex : " with nothing");
 }
 
-/* The first bytes decide. Formats that are known but not read are refused by name. */
+/* The first bytes determine the format. Formats that are known but not supported are refused by name. */
 static wg_status read_format(wg_weights *w, wg_error *err)
 {
     const uint8_t *b = w->base;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Building a batch: what each row sees is decided here, once, for chains and trees. */
+ * Building a batch: the visible slots of each row are set here, once, for chains and trees. */
 #include "core/kv/batch.h"
 
 #include "core/base/mem.h"
@@ -42,7 +42,7 @@ int wg_batch_chain(wg_batch *b, wg_kv_seq *kv, int first, const int32_t *token, 
 
 int wg_batch_node(wg_batch *b, wg_kv_seq *kv, int node, int depth, wg_mask anc, int32_t token, bool logits)
 {
-    wg_assert(node >= 0 && wg_mask_last(&anc) == node); /* itself is the last that it sees */
+    wg_assert(node >= 0 && wg_mask_last(&anc) == node); /* the row itself is the last that it sees */
     const int len = wg_kv_len(kv);
     const wg_row row = {
         .token = token, .position = len + depth, .slot = len + node, .prefix = len, .tail = len, .anc = anc, .kv = kv

@@ -42,7 +42,7 @@ wg_status wg_kv_open(wg_kv **out, int page_slots, int pages, int max_slots, wg_e
     if (max_slots < 1 || max_slots > INT_MAX / 2)
         return wg_fail(err, WG_EINVAL, "KV cache: %d slots a sequence: expected 1..%d", max_slots, INT_MAX / 2);
 #ifdef WG_HARD
-    if (page_slots > 2) pages = (int)(((long)pages * page_slots + 1) / 2); /* as many slots as were asked for */
+    if (page_slots > 2) pages = (int)(((long)pages * page_slots + 1) / 2); /* the requested number of slots */
     page_slots = 2;
 #endif
     wg_kv *kv = wg_calloc(1, sizeof *kv);
@@ -57,7 +57,7 @@ wg_status wg_kv_open(wg_kv **out, int page_slots, int pages, int max_slots, wg_e
         wg_kv_close(kv);
         return wg_nomem(err, (size_t)pages * sizeof *kv->refs, "the page lists of a KV cache");
     }
-    for (int i = 0; i < pages; i++) kv->free[i] = pages - 1 - i; /* page 0 goes first */
+    for (int i = 0; i < pages; i++) kv->free[i] = pages - 1 - i; /* page 0 is used first */
     *out = kv;
     return WG_OK;
 }
@@ -127,7 +127,7 @@ size_t wg_kv_bytes(const wg_kv *kv)
     return n + (size_t)kv->sequences * (sizeof(wg_kv_seq) + table_bytes(kv));
 }
 
-/* The pages' memory, once; the system hands it out as it is touched. */
+/* Allocates the pages' memory once; the system provides pages when they are touched. */
 static wg_status place(wg_kv *kv, wg_error *err)
 {
     for (int i = 0; i < kv->spaces; i++) {
@@ -243,7 +243,7 @@ wg_status wg_kv_reserve(wg_kv_seq *s, int n, wg_error *err)
                        "KV cache: %d committed and %d new slots, but a sequence has room for %d; raise max_tokens", s->len, n,
                        kv->max_slots);
 
-    /* What may be written next: the tail, and committed slots that some space has yet to catch up with (3). */
+    /* The slots that may be written next: the tail, and committed slots that some space has not reached yet (3). */
     const int from = wg_kv_final_len(s) / kv->page_slots, want = wg_kv_pages_for(kv, s->len + n);
     int need = want - s->pages;
     for (int i = from; i < s->pages; i++) need += kv->refs[s->page[i]] > 1;
@@ -263,7 +263,7 @@ wg_status wg_kv_reserve(wg_kv_seq *s, int n, wg_error *err)
 
 static bool tail_wrote(const wg_kv_seq *s, int space, int i) { return s->wrote[space][i / 64] >> (i % 64) & 1; }
 
-/* Where slot `slot` stands in layer 0, of a part that begins `at` bytes behind the keys and has `bytes` a slot. */
+/* The address of slot `slot` in layer 0, of a part that begins `at` bytes after the keys and has `bytes` per slot. */
 static size_t part_at(const wg_kv_seq *s, const wg_kv_store *t, int slot, size_t at, size_t bytes)
 {
     const int P = s->kv->page_slots;
@@ -275,7 +275,7 @@ static void copy_pieces(const wg_kv_store *t, size_t to, size_t from, size_t byt
     for (int i = 0; i < 2 * t->layers; i++, to += t->value_at, from += t->value_at) memcpy(t->pool + to, t->pool + from, bytes);
 }
 
-/* Slots of a space on their way; those of another memory go there together. */
+/* Slots of a space to be moved; for another device's memory they are moved in one call. */
 typedef struct moving {
     const wg_kv_seq *s;
     const wg_kv_store *t;
@@ -392,7 +392,7 @@ bool wg_kv_holds(const wg_kv_seq *s, int space, int slot)
 void wg_kv_wrote(wg_kv_seq *s, int space, int slot)
 {
     wg_assert(space >= 0 && space < s->kv->spaces && slot >= 0 && slot < s->len + s->tail);
-    wg_assert(s->kv->refs[s->page[slot / s->kv->page_slots]] == 1); /* (3): nobody else saw the write */
+    wg_assert(s->kv->refs[s->page[slot / s->kv->page_slots]] == 1); /* (3): no other table has the page */
     if (slot >= s->len) {
         const int i = slot - s->len;
         s->wrote[space][i / 64] |= (uint64_t)1 << (i % 64);

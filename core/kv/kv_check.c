@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The invariants of kv.h, tested over the whole pool. (4) and (5) speak of operations: what a state can show of them is that no
- * written mark outlives its tail, and that no page is lost. */
+ * The invariants of kv.h, tested over the whole pool. (4) and (5) are about operations: a state can only show that no
+ * written mark is beyond the tail, and that no page is lost. */
 #include <string.h>
 
 #include "core/kv/kv_impl.h"
@@ -25,7 +25,7 @@ static wg_status check_table(const wg_kv *kv, const wg_kv_seq *s, int number, wg
     return WG_OK;
 }
 
-/* (3) in TAIL, what may be written is nobody else's. */
+/* (3) in TAIL, slots that may be written are in no other table. */
 static wg_status check_alone(const wg_kv *kv, const wg_kv_seq *s, int number, wg_error *err)
 {
     if (s->tail == 0) return WG_OK;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Model families as data: one row a family, one row a hyper-parameter. Everything a file says is checked against the range in
- * its row before it is used; what would change the results and is not implemented is refused by name. */
+ * Model families as data: one row a family, one row a hyper-parameter. Every value of a file is checked against the range in
+ * its row before it is used; a feature that would change the results and is not implemented is refused by name. */
 #include "core/model/arch.h"
 
 #include <stdio.h>
@@ -19,7 +19,7 @@ static const family families[] = {
 
 enum { FAMILIES = (int)(sizeof families / sizeof families[0]), KEY = 160 };
 
-/* Integers from 1 on. What is not required is derived below when absent. */
+/* Integers >= 1. Values that are not required are derived below when absent. */
 static const struct int_key {
     const char *key;
     size_t at;
@@ -55,7 +55,7 @@ static wg_status missing(const reader *r, const char *expected)
     return wg_fail(r->err, WG_EMODEL, "%s: key '%s' is missing: expected %s", wg_weights_path(r->w), r->key, expected);
 }
 
-/* A number, or an array that says the same for every layer. */
+/* A number, or an array with the same value for every layer. */
 static wg_status find_int(reader *r, const char *key, bool *found, int64_t *out)
 {
     wg_meta_kind kind;

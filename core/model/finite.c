@@ -51,7 +51,7 @@ static void find_part(void *arg, int thread, int threads)
     j->found[thread] = j->width == 4 ? find32(j, lo, hi) : j->width == 2 ? find16(j, lo, hi) : find_codes(j, lo, hi);
 }
 
-/* Where a block keeps its numbers: f16, of f8_e4m3 an f32 and the codes. */
+/* The places of a block's numbers: f16, or for f8_e4m3 an f32 and the codes. */
 static int scales_of(int type, int at[2])
 {
     const wg_type_info *t = wg_type_get(type);

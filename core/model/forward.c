@@ -6,7 +6,7 @@
  * logits of the rows that request them. Every stage computes each row independently; rows meet only in attention, where a
  * row reads keys and values of its own prefix, in position order. Hence the Prefix Law. A layer plan (submodel.h) selects
  * the layers that run; the model itself runs all. All keys and values of the batch are stored before any row attends, so a
- * row may attend to other rows of the batch. Nothing here allocates. */
+ * row may attend to other rows of the batch. No function here allocates. */
 #include "core/model/model_impl.h"
 
 /* y[i] = x w[i]^T for several matrices of one input (rows, k). The input is prepared once for all matrices that take it in the
@@ -86,7 +86,7 @@ static void swap(wg_buf *a, wg_buf *b)
     *b = t;
 }
 
-/* Keeps of x and q only the rows that asked for logits. Returns their number. */
+/* Keeps only the rows of x and q with logits. Returns their number. */
 static int keep_asked(wg_model *m, const wg_batch *b, wg_buf *x, wg_buf *h, wg_buf *q, wg_buf *att)
 {
     wg_device *d = &m->device;
@@ -162,7 +162,7 @@ void wg_model_stages(wg_model *m, const wg_layer_plan *plan, int space, const wg
         /* queries; keys and values into the cache */
         qkv(m, i, x, h, q, row, rows, space);
 
-        /* what follows the last keys and values is of use only to rows whose logits are wanted */
+        /* after the last keys and values only rows with logits are needed */
         if (i == last) {
             rows = keep_asked(m, b, &x, &h, &q, &att);
             if (rows < b->n) row = m->asked;

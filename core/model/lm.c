@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The door of every language model: checks the batch, keeps the time. */
+ * Entry of every language model: checks the batch, measures the time. */
 #include "core/model/lm.h"
 
 #include "core/base/clock.h"
@@ -29,7 +29,7 @@ static wg_status check(const wg_lm *lm, const wg_batch *b, wg_error *err)
     return WG_OK;
 }
 
-/* One pass, to logits or, with s, to what they are settled to. */
+/* One pass, to logits or, with s, to the paths that the device verifies. */
 static wg_status pass(wg_lm *lm, const wg_batch *batch, float *logits, const wg_verify_spec *s, wg_error *err)
 {
     WG_TRY(check(lm, batch, err));

@@ -7,7 +7,7 @@
 
 static wg_status attach(wg_lm *lm, wg_kv *kv, wg_error *err) { return wg_kv_space(kv, 1, 1, 1, WG_F32, &lm->space, err); }
 
-/* The key of a slot; its value lies value_at bytes further on. */
+/* The key of a slot; its value is value_at bytes after it. */
 static char *slot_at(const wg_kv_view *v, int slot)
 {
     return v->pool + (size_t)v->page[slot / v->page_slots] * v->stride + (size_t)(slot % v->page_slots) * sizeof(float);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Loading: every tensor of the file finds its place in a layer, is checked (shape, type, no NaN), packed for the device, and
- * its pages are given back. What has no place here is refused by name: a tensor left out would change every number. */
+ * Loading a model: every tensor of the file is matched to a member of a layer, checked (shape, type, no NaN), packed for the
+ * device, and its pages are released. An unknown tensor is refused by name: leaving it out would change every number. */
 #include "core/model/model.h"
 
 #include <stdio.h>
@@ -80,7 +80,7 @@ static wg_status find(const loader *o, const char *name, int64_t in, int64_t out
     return (*t)->data ? WG_OK : wg_fail(o->err, WG_EINVAL, "%s: was opened for its header alone: no weights to load", path);
 }
 
-/* The bytes of a tensor, which are there from now on, are numbers. */
+/* Loads the bytes of a tensor, which stay resident from then on, and checks that they are numbers. */
 static wg_status need(const loader *o, const wg_tensor *t)
 {
     const int64_t in = t->dim[0];
@@ -172,8 +172,8 @@ static bool has_place(const loader *o, const char *name)
     return false;
 }
 
-/* A name can ask for more than any machine has, and nothing that is drawn can be given back as a file's pages can: so the memory
- * is counted before. A device with memory of its own refuses by itself. */
+/* A synthetic model's name can require more memory than the machine has, and generated tensors cannot be released as file
+ * pages can: so the memory is checked before. A device with its own memory checks its memory itself. */
 static wg_status check_room(const loader *o)
 {
     const wg_device *d = &o->m->device;

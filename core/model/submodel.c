@@ -25,7 +25,7 @@ double wg_layer_plan_cost(const wg_layer_plan *plan, const wg_arch *arch)
     return sum / (double)wg_arch_macs(arch);
 }
 
-/* The row's view: the sinks and its window; committed slots are positions. */
+/* Restricts a row's view to the sinks and its window; committed slots are positions. */
 static void narrow(const wg_layer_plan *plan, wg_row *r)
 {
     int from = r->position + 1 - plan->window;
@@ -39,7 +39,7 @@ static wg_status partial_forward(wg_lm *lm, const wg_batch *b, float *logits, wg
 {
     const wg_submodel *p = (const wg_submodel *)lm;
     if (p->plan.window == 0 || b->n > p->model->max_rows)
-        return wg_model_pass(p->model, &p->plan, lm->space, b, logits, err); /* too many rows: it says so */
+        return wg_model_pass(p->model, &p->plan, lm->space, b, logits, err); /* too many rows: it returns the error */
     wg_batch seen = *b;
     seen.row = p->row;
     memcpy(p->row, b->row, (size_t)b->n * sizeof *p->row);
@@ -87,7 +87,7 @@ wg_status wg_submodel_open(wg_submodel **out, wg_lm *of, const wg_layer_plan *pl
     wg_model *m = wg_lm_transformer(of);
     if (!m)
         return wg_fail(err, WG_EUNSUPPORTED,
-                       "the target is no transformer of ours (it is: %s), so no part of it can be run; "
+                       "the target is no transformer of this program (it is: %s), so no part of it can be run; "
                        "choose another drafter",
                        of->class ? of->class->name : "unknown");
     WG_TRY(check(plan, &m->arch, err));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Merges are kept as a hash of (left id, right id), so joining needs no strings. Invariants after filling: both halves of
- * every merge and what they become are tokens, and the text of the whole is the text of the halves. */
+ * Merges are kept as a hash of (left id, right id), so joining needs no strings. Invariants after filling: both halves and
+ * the result of every merge are tokens, and the text of the result is the concatenation of the halves. */
 #include "core/text/bpe.h"
 
 #include <inttypes.h>
@@ -154,7 +154,7 @@ wg_status wg_bpe_encode(const wg_bpe *b, const wg_vocab *v, const char *s, size_
     return WG_OK;
 }
 
-/* Is the last character of n > 0 bytes white space? */
+/* Whether the last character of n > 0 bytes is white space. */
 static bool ends_in_space(const char *s, size_t n)
 {
     size_t at = n - 1;
@@ -164,9 +164,9 @@ static bool ends_in_space(const char *s, size_t n)
     return wg_unicode_class(cp) == WG_UNICODE_SPACE;
 }
 
-/* The patterns look ahead: by one character past white space, by two past an apostrophe. So the last words are open, more of
- * them than any pattern can join again, and so is a character whose end is yet to come. Nor is there a cut behind white space,
- * whose words depend on there being more text. */
+/* The patterns look ahead: by one character past white space, by two past an apostrophe. So the last words stay open, more
+ * of them than any pattern can join, and so does an incomplete character. There is no cut after white space, whose words
+ * depend on the following text. */
 size_t wg_bpe_cut(const wg_bpe *b, const char *s, size_t n)
 {
     enum { OPEN = 3 };

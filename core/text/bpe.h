@@ -33,11 +33,11 @@ wg_status wg_bpe_fill(wg_bpe *b, wg_vocab *v, const wg_weights *w, wg_error *err
 /* Appends the ids of n bytes that hold no special token. Error: ENOMEM. */
 wg_status wg_bpe_encode(const wg_bpe *b, const wg_vocab *v, const char *s, size_t n, wg_merger *m, wg_ids *out, wg_error *err);
 
-/* A place in n bytes before which all is encoded as it is whatever follows. 0: there is none. */
+/* An offset in n bytes before which the ids do not depend on later text. 0: there is none. */
 size_t wg_bpe_cut(const wg_bpe *b, const char *s, size_t n);
 
-/* The bytes that a token's text stands for: at most `size` are written, all are counted. A text with a character that is
- * no byte stands for itself. */
+/* The bytes of a token's text: at most `size` are written, all are counted. A text with a character that is no byte is its
+ * own bytes. */
 size_t wg_bpe_decode(const wg_bpe *b, wg_text text, char *out, size_t size);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * A table of templates and a walk over it: words are gathered, a control token flushes them. */
+ * A table of templates, and their expansion: words are collected, a control token flushes them. */
 #include "core/text/chat.h"
 
 #include <string.h>
@@ -8,12 +8,12 @@
 
 enum { TEXT_MAX = 256 << 20 };
 
-/* Marks in the texts of a template; everything else is words. */
-#define BOS "\1"         /* the vocabulary's */
-#define BOS_BY_FILE "\2" /* if the file adds one */
+/* Marks in the texts of a template; all other bytes are words. */
+#define BOS "\1"         /* the vocabulary's beginning token */
+#define BOS_BY_FILE "\2" /* the beginning token, if the file adds one */
 #define EOS "\3"
 #define CONTROL(text) "\4" text "\6" /* the control token of this text; there must be one */
-#define MAYBE(text) "\5" text "\6"   /* the same, or words where the vocabulary has no such token */
+#define MAYBE(text) "\5" text "\6"   /* as CONTROL, or words where the vocabulary has no such token */
 
 /* trim: spaces and line ends around a text are not part of it. inside: the system text stands within the first question. */
 typedef struct family {
@@ -96,7 +96,7 @@ static wg_status add_token(writer *w, int32_t id, const char *what, wg_error *er
     return wg_ids_push(&w->ids, id, err);
 }
 
-/* The token that is found in raw text when control tokens are; -1: none. */
+/* The token of this text as found in raw text with control tokens; -1: none. */
 static wg_status find_token(const wg_tokenizer *t, const char *s, size_t n, int32_t *id, wg_error *err)
 {
     int32_t *ids;
@@ -146,7 +146,7 @@ static wg_status open_writer(writer *w, const wg_tokenizer *t, int family, wg_er
     return w->ids.v ? WG_OK : wg_nomem(err, w->ids.capacity * sizeof *w->ids.v, "token ids");
 }
 
-/* Hands the ids over, unless s says that it failed. */
+/* Passes the ids to the caller, unless s is an error. */
 static wg_status close_writer(writer *w, wg_status s, int32_t **ids, size_t *n_ids)
 {
     wg_merger_free(&w->m);
@@ -174,7 +174,7 @@ static wg_status add_between(writer *w, const char *const around[2], wg_text x, 
     return add_template(w, around[1], err);
 }
 
-/* The first question when the system text stands within it: the two are one text, so that what is between them stays. */
+/* Adds the first question when it contains the system text: both are one text, so that the characters between them stay. */
 static wg_status add_first(writer *w, const family *f, const char *system, wg_text x, wg_error *err)
 {
     static const char *const bare[2] = { "", "" };
@@ -212,7 +212,7 @@ wg_status wg_chat_encode(const wg_tokenizer *t, const wg_chat *chat, const wg_te
     return close_writer(&w, s, ids, n_ids);
 }
 
-/* A family has one control token in its answer's end, so what is encoded right behind the template is what ends with it. */
+/* Each family has one control token at the end of an answer, so the tokens after it encode the next question. */
 static wg_status add_next(writer *w, const family *f, wg_text question, size_t *closed, wg_error *err)
 {
     WG_TRY(add_template(w, f->answer[1], err));

@@ -18,7 +18,7 @@ enum { WG_CHAT_NONE, WG_CHAT_LLAMA_2, WG_CHAT_LLAMA_3, WG_CHAT_CHATML, WG_CHAT_Z
 extern const char *const wg_chat_names[]; /* "none", "llama-2", ...; ends with NULL */
 
 typedef struct wg_chat {
-    int family;         /* WG_CHAT_NONE: a text is continued as it is */
+    int family;         /* WG_CHAT_NONE: a text is continued without a template */
     const char *system; /* NULL or "": none. Not with WG_CHAT_NONE */
 } wg_chat;
 

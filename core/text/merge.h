@@ -30,7 +30,7 @@ typedef struct wg_merger { /* zero-initialise; grows to the longest piece, then 
     size_t n_symbols, n_pairs, symbol_capacity, pair_capacity, text_capacity;
 } wg_merger;
 
-/* May these neighbours be joined? Then the token they become, and its rank: lower is joined earlier. */
+/* Whether two neighbours can be joined; then the token of the join, and its rank: lower is joined earlier. */
 typedef bool wg_merge_fn(const void *user, const wg_symbol *left, const wg_symbol *right, uint32_t *rank, int32_t *id);
 
 void wg_merger_free(wg_merger *m);

@@ -8,7 +8,7 @@
 #include <stddef.h>
 
 typedef struct wg_pretok {
-    const char *names; /* what tokenizer.ggml.pre may say, separated by spaces; the first is the family's own */
+    const char *names; /* the values of tokenizer.ggml.pre, separated by spaces; the first is the family's own */
     bool any_case;     /* contractions match in upper case too */
     bool prefix_any;   /* a word may begin with any one character but \r \n L N (else: with one U+0020) */
     int digits;        /* numbers per pre-token (0: all), without a leading space; -1: all, with a leading space */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The text is cut before spaces where the vocabulary cannot tell (no token has a space behind another character: true for
- * every Llama-like vocabulary); no pair spans such a cut, so the ids are those of the whole text, and the heap stays as
- * small as a word. Scores order a heap of integers: the bits of a float, flipped so that the highest comes first. */
+ * The text is cut before spaces where the vocabulary allows it (no token has a space after another character: true for every
+ * Llama-like vocabulary); no pair spans such a cut, so the ids are those of the whole text, and the heap stays as small as a
+ * word. Scores order a heap of integers: the bits of a float, flipped so that the highest comes first. */
 #include "core/text/spm.h"
 
 #include <string.h>
@@ -13,7 +13,7 @@ enum { SPACE = sizeof space - 1 };
 
 static bool is_space(const char *s, size_t n) { return n >= SPACE && memcmp(s, space, SPACE) == 0; }
 
-/* Does a space stand behind another character? */
+/* Whether the text has a space after another character. */
 static bool has_inner_space(wg_text t)
 {
     for (size_t i = 1; i < t.n; i++)
@@ -47,7 +47,7 @@ wg_status wg_spm_fill(wg_spm *spm, wg_vocab *v, const wg_weights *w, wg_error *e
     return wg_vocab_check_bytes(v, w, err);
 }
 
-/* Where the part of s[0..n) that begins at `at` ends: before the first space that follows something else, or at n. */
+/* The end of the part of s[0..n) that begins at `at`: before the first space that follows another character, or n. */
 static size_t part_end(const wg_spm *spm, const char *s, size_t n, size_t at)
 {
     if (!spm->space_begins) return n;

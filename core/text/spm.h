@@ -19,7 +19,7 @@ wg_status wg_spm_fill(wg_spm *spm, wg_vocab *v, const wg_weights *w, wg_error *e
 wg_status wg_spm_encode(const wg_spm *spm, const wg_vocab *v, const char *s, size_t n, wg_merger *m, wg_ids *out,
                         wg_error *err);
 
-/* Where the last part of n bytes begins: what stands before it is encoded as it is whatever follows. 0: all is one part. */
+/* The beginning of the last part of n bytes: the ids of the text before it do not depend on later text. 0: all is one part. */
 size_t wg_spm_cut(const wg_spm *spm, const char *s, size_t n);
 
 /* The bytes of a token that is not special, spaces back in place, without its first one when `drop`: at most `size` are

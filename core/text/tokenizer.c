@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * The tokenizer as the rest of the program sees it: opening (one block holds everything), special tokens in raw text,
- * decoding, streaming. The two algorithms are in spm.c and bpe.c.
+ * The tokenizer's public functions: opening (one block holds everything), special tokens in raw text, decoding, streaming.
+ * The two algorithms are in spm.c and bpe.c.
  *
  * In raw text, user-defined tokens are always found, control and unknown ones only when the caller allows `special`; the
- * longest wins. In "llama" files every stretch of text behind such a token gets its own prefix space, as in llama.cpp. */
+ * longest wins. In "llama" files every stretch of text after such a token gets its own prefix space, as in llama.cpp. */
 #include "core/text/tokenizer.h"
 
 #include <string.h>
@@ -134,7 +134,7 @@ wg_text wg_tokenizer_piece(const wg_tokenizer *t, int32_t id) { return known(t, 
 
 /* ---- encoding */
 
-/* `begins`: a stretch of text, which may have a prefix space; not what follows in it. */
+/* `begins`: the beginning of a stretch of text, which may get a prefix space. */
 static wg_status encode_plain(const wg_tokenizer *t, const char *s, size_t n, bool begins, wg_merger *m, wg_ids *out,
                               wg_error *err)
 {
@@ -167,7 +167,7 @@ wg_status wg_tokenizer_encode_part(const wg_tokenizer *t, const char *text, size
 
 size_t wg_tokenizer_cut(const wg_tokenizer *t, const char *text, size_t n)
 {
-    size_t sure = 0; /* from here on there may be tokens that are found in raw text, before anything is cut */
+    size_t sure = 0; /* before this offset no special tokens can occur */
     while (sure < n && !(t->v.begins[(unsigned char)text[sure]] & 1)) sure++;
     return t->is_bpe ? wg_bpe_cut(&t->bpe, text, sure) : wg_spm_cut(&t->spm, text, sure);
 }

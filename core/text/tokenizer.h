@@ -28,19 +28,20 @@ bool wg_tokenizer_is_unknown(const wg_tokenizer *t, int32_t id); /* stands for t
 /* The token as stored in the vocabulary (byte-mapped or with U+2581), for people. */
 wg_text wg_tokenizer_piece(const wg_tokenizer *t, int32_t id);
 
-/* What the ids mean: SHA-256 over the kind, the special ids and all pieces, in hex. Files made for a vocabulary carry it. */
+/* The meaning of the ids: SHA-256 over the kind, the special ids and all pieces, in hex. Files made for a vocabulary carry
+ * it. */
 void wg_tokenizer_digest(const wg_tokenizer *t, char hex[WG_SHA256_HEX]);
 
 /* Encodes n bytes (any bytes; invalid UTF-8 is encoded byte by byte). `special`: texts of control tokens become these
- * tokens; otherwise they are plain text. BOS is added when `bos` and the file says so. *ids is allocated (wg_free); *n_ids
- * may be 0. Cost O(n log n). Errors: ENOMEM, EINVAL (n > 256 MB). */
+ * tokens; otherwise they are plain text. BOS is added when `bos` is set and the file requires it. *ids is allocated
+ * (wg_free); *n_ids may be 0. Cost O(n log n). Errors: ENOMEM, EINVAL (n > 256 MB). */
 wg_status wg_tokenizer_encode(const wg_tokenizer *t, const char *text, size_t n, bool bos, bool special, int32_t **ids,
                               size_t *n_ids, wg_error *err);
 
-/* A text in parts. A cut: the parts before and after it, encoded one by one, have the ids of the whole, whatever follows. The
- * last such place that is found in n bytes; 0: none. encode_part appends the ids of a part (control tokens are plain text) with
- * working memory that the caller keeps; `begins`: the part begins the text. Nothing is allocated where ids, and the symbols and
- * the text of the merger, have room for WG_PART_ROOM(n). ENOMEM. */
+/* Encoding a text in parts. A cut is an offset such that the parts before and after it, encoded separately, have the ids of
+ * the whole, for any later text. wg_tokenizer_cut returns the last one that is found in n bytes; 0: none. encode_part
+ * appends the ids of a part (control tokens are plain text) with working memory of the caller; `begins`: the part begins the
+ * text. It allocates nothing if ids, and the symbols and the text of the merger, have room for WG_PART_ROOM(n). ENOMEM. */
 #define WG_PART_ROOM(n) (4 * (n) + 4)
 size_t wg_tokenizer_cut(const wg_tokenizer *t, const char *text, size_t n);
 wg_status wg_tokenizer_encode_part(const wg_tokenizer *t, const char *text, size_t n, bool begins, wg_merger *m, wg_ids *ids,
@@ -54,8 +55,8 @@ size_t wg_tokenizer_decode_one(const wg_tokenizer *t, int32_t id, bool first, bo
 wg_status wg_tokenizer_decode(const wg_tokenizer *t, const int32_t *ids, size_t n_ids, bool special, char **out, size_t *n,
                               wg_error *err);
 
-/* Streaming: feed tokens one at a time and print what comes back; an incomplete UTF-8 sequence is held back until it is
- * complete (or turns out to be invalid, then it passes as it is). */
+/* Streaming: feed tokens one at a time and print the returned bytes; an incomplete UTF-8 sequence is held back until it is
+ * complete (an invalid one passes unchanged). */
 typedef struct wg_stream {
     char held[8];
     int n_held;
@@ -63,10 +64,10 @@ typedef struct wg_stream {
 } wg_stream; /* zero-initialise */
 /* Appends the printable bytes for `id` to out (at most `size`, at least 512), returns how many. */
 size_t wg_stream_put(wg_stream *s, const wg_tokenizer *t, int32_t id, char *out, size_t size);
-size_t wg_stream_end(wg_stream *s, char *out, size_t size); /* what is still held */
+size_t wg_stream_end(wg_stream *s, char *out, size_t size); /* the bytes still held */
 
-/* Are ids of the two interchangeable? Sizes, bos/eos and texts are compared. EVOCAB lists the first ten differing ids with
- * both strings; a target that only has extra padded rows at the end passes. */
+/* Whether the ids of the two are interchangeable: sizes, bos/eos and texts are compared. EVOCAB lists the first ten
+ * differing ids with both strings; a target that only has extra padded rows at the end passes. */
 wg_status wg_tokenizer_same(const wg_tokenizer *target, const wg_tokenizer *draft, const char *target_name,
                             const char *draft_name, wg_error *err);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What the ids of a tokenizer mean: its digest, and whether a draft model may propose ids to a target (every id must mean the
- * same text to both). */
+ * The meaning of a tokenizer's ids: its digest, and the check that a draft model may propose ids to a target (every id must
+ * mean the same text to both). */
 #include <stdio.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@
 
 enum { SHOWN = 10, LINE = 160 };
 
-/* A row that only pads the embedding matrix, and never comes out of a model that was trained. */
+/* A row that only pads the embedding matrix, and is never the output of a trained model. */
 static bool is_padding(wg_text t)
 {
     return t.n == 0 || (t.n > 4 && memcmp(t.s, "[PAD", 4) == 0) || (t.n > 4 && memcmp(t.s, "<pad", 4) == 0);

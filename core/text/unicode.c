@@ -3,7 +3,7 @@
  * of the second byte, and that range alone excludes overlong forms, surrogates and everything beyond U+10FFFF. */
 #include "core/text/unicode.h"
 
-/* The length that a first byte promises (0: none) and the legal range of the second byte. */
+/* The length that a first byte determines (0: none) and the legal range of the second byte. */
 static size_t promised(unsigned char first, unsigned char *lo, unsigned char *hi)
 {
     *lo = first == 0xe0 ? 0xa0 : first == 0xf0 ? 0x90 : 0x80;
@@ -15,7 +15,8 @@ static size_t promised(unsigned char first, unsigned char *lo, unsigned char *hi
     return first < 0xf5 ? 4 : 0;
 }
 
-/* How many bytes of s[0..n) agree with the character that s[0] promises; *need is its full length (0: s[0] begins none). */
+/* The number of leading bytes of s[0..n) that are valid for the character that s[0] begins; *need is its full length (0:
+ * s[0] begins none). */
 static size_t agreeing(const char *s, size_t n, size_t *need)
 {
     unsigned char lo, hi;

@@ -17,7 +17,7 @@ size_t wg_utf8_decode(const char *s, size_t n, uint32_t *cp);
 /* Writes the UTF-8 of a code point below 0x110000, returns its length. */
 size_t wg_utf8_encode(uint32_t cp, char out[WG_UTF8_MAX]);
 
-/* How many bytes at the end of s may still become a character when more bytes follow (0..3). */
+/* The number of bytes at the end of s that may still become a character when more bytes follow (0..3). */
 size_t wg_utf8_open_tail(const char *s, size_t n);
 
 /* \p{L}, \p{N} and White_Space; everything else, WG_UTF8_BAD included, is OTHER. */

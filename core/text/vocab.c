@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Reads tokens, token_type and scores of a file. Invariants after filling: every type is legal, no score is NaN, slot finds
- * every non-empty text, special is sorted. A text that ends turns in well-known models is a control token whatever its
- * type says, because converters often left it normal and then it would be printed. */
+ * every non-empty text, special is sorted. A text that ends turns in well-known models is a control token for any recorded
+ * type, because converters often left it normal and then it would be printed. */
 #include "core/text/vocab.h"
 
 #include <inttypes.h>
@@ -123,7 +123,7 @@ static int special_order(const void *pa, const void *pb)
     return a->id < b->id ? -1 : 1;
 }
 
-/* Enters the tokens that words can become first, so that they win over others with the same text. */
+/* Enters the tokens that a merge can produce first, so that they win over others with the same text. */
 static void fill_slots(wg_vocab *v)
 {
     for (int plain = 1; plain >= 0; plain--) {

@@ -59,10 +59,10 @@ wg_status wg_vocab_fill(wg_vocab *v, const wg_weights *w, wg_error *err);
 /* Every byte needs a token, or the file an unknown token. Called when `byte` is filled. */
 wg_status wg_vocab_check_bytes(const wg_vocab *v, const wg_weights *w, wg_error *err);
 
-/* The token with this text, or -1. Of several the one a word can become (normal, user-defined), then the lowest id. */
+/* The token with this text, or -1. Of several, the one that a word can become (normal, user-defined), then the lowest id. */
 int32_t wg_vocab_find(const wg_vocab *v, const char *s, size_t n);
 
-/* Can a word become this token? */
+/* Whether a word can become this token. */
 static inline bool wg_vocab_plain(const wg_vocab *v, int32_t id)
 {
     return v->type[id] == WG_TOKEN_NORMAL || v->type[id] == WG_TOKEN_USER;
@@ -71,7 +71,7 @@ static inline bool wg_vocab_plain(const wg_vocab *v, int32_t id)
 /* The longest special token that s begins with (without `control` only user-defined ones): its length (0: none), its id. */
 size_t wg_vocab_special(const wg_vocab *v, const char *s, size_t n, bool control, int32_t *id);
 
-/* Is this one of the texts that end a turn in known models ("<|im_end|>", ...)? */
+/* Whether this is one of the texts that end a turn in known models ("<|im_end|>", ...). */
 bool wg_vocab_is_end_text(wg_text t);
 
 /* A token's text for a message: in quotes, unprintable bytes as \xNN, cut to fit. Writes into buf, returns it. */

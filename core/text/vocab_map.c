@@ -19,7 +19,7 @@ typedef struct bytes {
     char s[WG_TOKEN_BYTES];
 } bytes;
 
-/* What a token stands for; n == 0: nothing. A control token: its name behind a byte that begins no text. */
+/* The bytes that a token stands for; n == 0: none. For a control token its name, after a byte that begins no text. */
 static void spell(const wg_tokenizer *t, int32_t id, bytes *out)
 {
     out->n = 0;
@@ -36,7 +36,7 @@ static void spell(const wg_tokenizer *t, int32_t id, bytes *out)
     out->n = name.n + 1;
 }
 
-/* Of two ids with the same bytes, the one that stands for them. */
+/* Of two ids with the same bytes, the preferred one. */
 static int32_t better(const wg_tokenizer *t, int32_t x, int32_t y)
 {
     const size_t nx = wg_tokenizer_piece(t, x).n, ny = wg_tokenizer_piece(t, y).n;

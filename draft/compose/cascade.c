@@ -34,7 +34,7 @@ typedef struct cascade_drafter {
     wg_engine *engine;
     wg_sibling_law law;
     wg_seq **seq;    /* (max_batch) by slot of the outer sequence; NULL: none yet */
-    wg_seq **active; /* (max_batch) those that still draft, and their places in the batch */
+    wg_seq **active; /* (max_batch) sequences that still draft, and their places in the batch */
     int *place;
 } cascade_drafter;
 
@@ -139,7 +139,7 @@ static void close(wg_drafter *d)
 
 /* ---- propose */
 
-/* The inner sequence takes over the outer text: what both have stays in the cache. */
+/* Cuts the inner sequence to the text that it shares with the outer one; the shared part stays in the cache. */
 static void rewind_to(const cascade_drafter *c, wg_seq *in, const wg_seq *s)
 {
     int same = 0;
@@ -151,7 +151,7 @@ static void rewind_to(const cascade_drafter *c, wg_seq *in, const wg_seq *s)
     in->n = in->prompt = s->n;
 }
 
-/* Where the inner engine's draws for this step stand. */
+/* The address of the inner engine's draws for this step. */
 static wg_chance inner_chance(const wg_chance *outer)
 {
     const wg_philox r = wg_philox_at(outer->seed, 0, 0xCA5CADE, outer->position, outer->request);
@@ -160,7 +160,7 @@ static wg_chance inner_chance(const wg_chance *outer)
     return c;
 }
 
-/* Makes the inner sequence ready to write `length` tokens after the outer text. */
+/* Prepares the inner sequence to write `length` tokens after the outer text. */
 static wg_status begin(cascade_drafter *c, const wg_seq *s, int length, wg_seq **out, wg_error *err)
 {
     wg_seq **in = &c->seq[s->slot];
@@ -173,7 +173,7 @@ static wg_status begin(cascade_drafter *c, const wg_seq *s, int length, wg_seq *
     return WG_OK;
 }
 
-/* What the inner step emitted for place `at` of its batch: each token with the row it was drawn from. */
+/* Adds the tokens that the inner step emitted for place `at` of its batch, each with the row it was drawn from. */
 static void extend(const cascade_drafter *c, const wg_seq *in, int at, wg_tree *out, wg_rows *q)
 {
     const wg_last_step last = wg_engine_last_step(c->engine);

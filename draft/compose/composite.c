@@ -140,7 +140,7 @@ static uint64_t own_seed(uint64_t seed, uint32_t stream)
     return (uint64_t)r.v[0] << 32 | r.v[1];
 }
 
-/* With draws of its own, so that two drafters never toss the same coin. */
+/* Proposes with draws of its own, so that two drafters never use the same random numbers. */
 static wg_status propose_apart(wg_component *in, wg_seq *const *seq, int n, wg_error *err)
 {
     for (int i = 0; i < n; i++) in->seed[i] = seq[i]->chance.seed;
@@ -215,7 +215,7 @@ wg_composite_stats wg_composite_account(const wg_component *in, int i, bool take
     if (i < 0) return a;
     const wg_tree *t = &in->tree[i];
     const int first = seq->n - seq->last_emitted;
-    a.drafted = taken ? seq->last_nodes - 1 : t->n - 1; /* what was taken may have been cut since */
+    a.drafted = taken ? seq->last_nodes - 1 : t->n - 1; /* the verified tree may have been cut since */
     for (int node = 0; first + a.matched < seq->n; a.matched++)
         if ((node = wg_tree_find(t, node, seq->token[first + a.matched])) < 0) break;
     return a;

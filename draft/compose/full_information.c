@@ -17,7 +17,7 @@ typedef struct full_options {
     double eta, memory;
 } full_options;
 
-/* What is known of the sequence in a slot. */
+/* The state of the sequence in a slot. */
 typedef struct record {
     double score[WG_COMPONENT_MAX];
     int place;    /* in the last batch */
@@ -85,7 +85,7 @@ static wg_status propose(wg_drafter *d, wg_seq *const *seq, int n, wg_tree *out,
     return WG_OK;
 }
 
-/* The tree walks along the text that was committed: the positions it still holds score. */
+/* Follows the committed text in the tree: the positions that the tree has score. */
 static void score_one(const full_drafter *f, double *score, const wg_tree *t, const int32_t *text, int n)
 {
     int node = 0;

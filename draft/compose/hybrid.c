@@ -28,7 +28,7 @@ typedef struct hybrid_drafter {
 } hybrid_drafter;
 
 static const wg_option options[] = {
-    WG_OPTION_STR(hybrid_options, first, "", "the drafter that is asked first, as KIND:option=value;option=value (needed)"),
+    WG_OPTION_STR(hybrid_options, first, "", "the drafter that drafts first, as KIND:option=value;option=value (needed)"),
     WG_OPTION_STR(hybrid_options, second, "", "the drafter for what the first leaves (needed)"),
     WG_OPTION_FLOAT(hybrid_options, min_score, 2, 0, 64, "tokens the first must expect to be kept"),
     WG_OPTION_END,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A drafter from a shared object (draft/external/drafter_plugin.h): finds its table, checks that it was built for this program, and passes
- * everything on. The code runs inside the program with all its rights: load only what you trust. */
+ * A drafter from a shared object (draft/external/drafter_plugin.h): finds its table, checks that it was built for this
+ * program, and forwards every call. The code runs inside the program with all its rights: load only what you trust. */
 #include "draft/external/drafter_plugin.h"
 
 #include <dlfcn.h>
@@ -27,7 +27,7 @@ static const wg_option options[] = {
     WG_OPTION_END,
 };
 
-/* Nothing but a shared object is handed to the loader, whose messages differ between systems. */
+/* Only a shared object is passed to the loader, whose messages differ between systems. */
 static wg_status check_file(const char *path, wg_error *err)
 {
     char magic[4] = { 0 };
@@ -56,7 +56,7 @@ static wg_status load(plugin_drafter *p, wg_error *err)
     return wg_fail(err, WG_EFORMAT, "drafter plugin: %s cannot be loaded: %s", p->opt.path, dlerror());
 }
 
-/* Built against the headers of this program? */
+/* Checks that it was built against the headers of this program. */
 static wg_status check_table(const plugin_drafter *p, const wg_plugin_table *t, wg_error *err)
 {
     static const wg_drafter_class none;
@@ -102,7 +102,7 @@ static wg_status check_class(const plugin_drafter *p, const wg_drafter_class *c,
 static wg_status open(wg_drafter *d, const wg_env *env, wg_error *err)
 {
     plugin_drafter *p = (plugin_drafter *)d;
-    wg_env_watch(env); /* who knows */
+    wg_env_watch(env); /* it may read rows and logits */
     WG_TRY(check_file(p->opt.path, err));
     WG_TRY(load(p, err));
     const wg_plugin_table *t = dlsym(p->object, "wg_plugin_drafter");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * A drafter in any language: a program that reads requests from its standard input and writes drafts to its standard output,
- * one line of JSON each (docs/process-drafter.md). One program serves all sequences; one request is under way at a time.
+ * one line of JSON each (docs/process-drafter.md). One program serves all sequences; one request is in progress at a time.
  *
  * A program that hangs, exits or writes anything else fails the current request, which ends with a message, and nothing
  * more: it is killed with its process group and reaped, and the next request starts it again. Its input is a socket, so
@@ -37,9 +37,9 @@ typedef struct process_drafter {
     wg_drafter base;
     process_options opt;
     pid_t pid;       /* 0: not running */
-    int to, from;    /* our ends; -1: closed */
+    int to, from;    /* this program's ends; -1: closed */
     int *sent;       /* (max_batch) by slot: tokens of its text that the program has; 0: none */
-    double deadline; /* of the exchange under way */
+    double deadline; /* of the current exchange */
     int in_n, out_n;
     char in[LINE + 1], out[OUT];
 } process_drafter;
@@ -137,7 +137,7 @@ static void close_process(wg_drafter *d)
 
 /* ---- lines out and in */
 
-/* What poll has to say about one end before the deadline. False: nothing. */
+/* Whether poll reports an event on one end before the deadline. */
 static bool ready(const process_drafter *p, int fd, short what)
 {
     for (;;) {
@@ -156,7 +156,7 @@ static wg_status hung(const process_drafter *p, const char *doing, wg_error *err
                    p->opt.timeout_ms);
 }
 
-/* The program closed an end. Gives it a moment to end, so that its status can be told. */
+/* The program closed an end. Waits briefly for its exit, so that the message has its status. */
 static wg_status ended(process_drafter *p, wg_error *err)
 {
     const int status = stop(p, GRACE_MS);
@@ -204,7 +204,7 @@ static wg_status send_request(process_drafter *p, const wg_seq *s, wg_error *err
     return WG_OK;
 }
 
-/* The next line, without its end, in p->in; *rest is how many bytes of it and its end to take away afterwards. */
+/* Reads the next line, without its newline, into p->in; *rest: the bytes to remove afterwards, newline included. */
 static wg_status read_line(process_drafter *p, int *rest, wg_error *err)
 {
     for (;;) {
@@ -332,7 +332,7 @@ static wg_status propose(wg_drafter *d, wg_seq *const *seq, int n, wg_tree *out,
     return WG_OK;
 }
 
-/* Told, not asked: a program that does not listen is ended. */
+/* A message without an answer: a program that does not read it is killed. */
 static void forget(wg_drafter *d, const wg_seq *seq)
 {
     process_drafter *p = (process_drafter *)d;

@@ -37,7 +37,7 @@ typedef struct synthetic_options {
     char rates[WG_OPTION_STRING];
 } synthetic_options;
 
-/* Which stretch the text is in before position `at`. */
+/* The stretch of the text before position `at`. */
 typedef struct stretch {
     int at; /* 0: not known yet */
     bool bad;
@@ -52,7 +52,7 @@ typedef struct synthetic_drafter {
     wg_rows p; /* one row */
     wg_batch batch;
     float *logits;         /* (max_batch, vocab) */
-    int *active;           /* (max_batch) places in the batch of those that still run ahead */
+    int *active;           /* (max_batch) places in the batch of the sequences that still run ahead */
     int *length;           /* (max_batch) of the draft, by place */
     stretch *text, *ahead; /* (max_batch) by slot; by place, at the end of the draft */
     int32_t *memory;       /* (the target's context) a whole text, prompt included; NULL unless ahead is memory */
@@ -150,7 +150,7 @@ static void walk(const synthetic_drafter *d, const wg_seq *s, stretch *x, int to
     }
 }
 
-/* The probability that the draft's token at this depth is to be right. */
+/* The probability that the draft's token at this depth is the right one. */
 static double rate_at(synthetic_drafter *d, const wg_seq *s, int place, int depth)
 {
     if (d->opt.profile != PROFILE_MARKOV) return d->rate[depth <= d->rates ? depth - 1 : d->rates - 1];
@@ -158,7 +158,7 @@ static double rate_at(synthetic_drafter *d, const wg_seq *s, int place, int dept
     return d->ahead[place].bad ? d->opt.rate_bad : d->opt.rate;
 }
 
-/* The next token that ends no text; any token will do when there is none. */
+/* The next token that does not end a text; any token when there is none. */
 static int32_t wrong_token(const synthetic_drafter *d, int32_t right)
 {
     int32_t x = right;
@@ -177,7 +177,8 @@ static void push(wg_tree *t, int32_t token, wg_rows *q)
     wg_tree_push(t, t->n - 1, token, row);
 }
 
-/* The last node's child: the right token, or with the rest of the chain spoiled. False: the draft is done. */
+/* Adds the last node's child: the right token, or a wrong one, after which the rest of the chain is filler. False: the draft
+ * is complete. */
 static bool extend(synthetic_drafter *d, const wg_seq *s, int place, int32_t right, wg_tree *t, wg_rows *q)
 {
     const int depth = t->n;
@@ -189,7 +190,7 @@ static bool extend(synthetic_drafter *d, const wg_seq *s, int place, int32_t rig
     return false;
 }
 
-/* The last node has these logits: what the engine will draw from them. */
+/* The token that the engine will draw from the last node's logits. */
 static int32_t right_token(synthetic_drafter *d, const wg_seq *s, float *logits, const wg_tree *t)
 {
     const wg_prefix prefix = { s->token, s->n, t, t->n - 1 };
@@ -205,7 +206,7 @@ static bool is_remembered(const synthetic_drafter *d, const wg_seq *s)
     return n > 0 && memcmp(d->memory, s->token, (size_t)n * sizeof *s->token) == 0;
 }
 
-/* Drafts of sequence i from the text of the last time. */
+/* Drafts for sequence i from the remembered text. */
 static void recall(synthetic_drafter *d, const wg_seq *s, int i, wg_tree *t, wg_rows *q)
 {
     if (!is_remembered(d, s)) return;

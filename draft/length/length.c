@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The policies, one after the other, as a table; then what drafters call. Sources: hf, Hugging Face transformers' heuristic
+ * The policies, as a table; then the functions that drafters call. Sources: hf, Hugging Face transformers' heuristic
  * schedule; confidence, its assistant threshold; entropy, SVIP (Zhang et al. 2024), 1 - sqrt(c H) being a lower bound on the
  * acceptance; adaedl, AdaEDL (Agrawal et al. 2024); average, with the correction for drafts that were accepted whole, whose
  * true reach is not known; cost, SmartSpec's goodput (Liu et al. 2024) for one sequence; bandit, UCB1, as in BanditSpec. */
@@ -28,7 +28,7 @@ static void hf_learn(const wg_length *l, wg_length_state *s, int offered, int ac
     s->length = clamp(accepted == offered ? s->length + 2 : s->length - 1, l->max);
 }
 
-/* ---- what q says */
+/* ---- policies by q */
 
 static bool confidence_stops(const wg_length *l, const wg_length_state *s, double top, double entropy)
 {
@@ -59,7 +59,7 @@ static bool adaedl_stops(const wg_length *l, const wg_length_state *s, double to
     return bound_of(l, entropy) < s->bound;
 }
 
-/* Less is accepted than aimed at: ask for more certainty, slowly. */
+/* Acceptance below the target raises the threshold, slowly. */
 static void adaedl_learn(const wg_length *l, wg_length_state *s, int offered, int accepted)
 {
     s->rate = l->opt.keep * s->rate + (1 - l->opt.keep) * accepted / offered;
@@ -81,13 +81,13 @@ static void average_learn(const wg_length *l, wg_length_state *s, int offered, i
     s->average = l->opt.keep * s->average + (1 - l->opt.keep) * (accepted + (accepted == offered));
 }
 
-/* What a step with g draft tokens takes, in passes of the target over one row. */
+/* The cost of a step with g draft tokens, in passes of the target over one row. */
 static double cost_of(const wg_length *l, int g) { return g * l->draft + l->pass[g + 1]; }
 
 /* Tokens per cost at acceptance a: (1 + a + .. + a^g) / (g c + v(g + 1)); the shortest among equals. */
 static int cost_plan(const wg_length *l, wg_length_state *s)
 {
-    const double a = (s->hits + 1.4) / (s->trials + 2); /* begins as 0.7 after two tokens */
+    const double a = (s->hits + 1.4) / (s->trials + 2); /* the initial value is 0.7 with the weight of two tokens */
     double reach = 1, tokens = 1, most = 0;
     int best = 0;
     for (int g = 0; g <= l->max; g++, reach *= a, tokens += reach)
@@ -106,14 +106,14 @@ static void cost_learn(const wg_length *l, wg_length_state *s, int offered, int 
     s->trials = l->opt.keep * s->trials + accepted + (accepted < offered);
 }
 
-/* ---- bandit: arm g - 1 drafts g tokens; the reward is tokens per cost, as a part of the most that could be */
+/* ---- bandit: arm g - 1 drafts g tokens; the reward is tokens per cost, relative to the largest possible */
 
 static int bandit_plan(const wg_length *l, wg_length_state *s)
 {
     int best = 0;
     double most = -INFINITY;
     for (int arm = 0; arm < l->max; arm++) {
-        if (s->plays[arm] == 0) return arm + 1; /* each once, the short ones first */
+        if (s->plays[arm] == 0) return arm + 1; /* each arm once, the shortest first */
         const double v = s->won[arm] / s->plays[arm] + l->opt.explore * sqrt(2 * log(s->steps) / s->plays[arm]);
         if (v > most) most = v, best = arm;
     }
@@ -124,13 +124,13 @@ static void bandit_learn(const wg_length *l, wg_length_state *s, int offered, in
 {
     double most = 0;
     for (int g = 1; g <= l->max; g++) most = fmax(most, (g + 1) / cost_of(l, g));
-    const int arm = s->planned - 1; /* what was asked for, whatever the drafter made of it */
+    const int arm = s->planned - 1; /* the planned length, for any draft that resulted */
     s->plays[arm]++;
     s->steps++;
     s->won[arm] += (accepted + 1) / cost_of(l, offered) / most;
 }
 
-/* ---- drawn: what many engines do, and what biases rules that accept with probabilities */
+/* ---- drawn: the practice of many engines, which biases rules that accept with probabilities */
 
 static bool drawn_drops(const wg_length *l, const wg_length_state *s, int32_t token, double q)
 {
@@ -171,8 +171,8 @@ const wg_option wg_length_option_rows[] = { WG_LENGTH_OPTIONS(alone), WG_OPTION_
 
 /* ---- open */
 
-/* pass[1 ..] from "1/1.1/1.3": positive numbers; the last holds for all larger passes, and what is past the largest is read
- * and forgotten. */
+/* pass[1 ..] from "1/1.1/1.3": positive numbers; the last applies to all larger passes, and numbers past the largest pass
+ * are ignored. */
 static wg_status given_costs(wg_length *l, const char *drafter, wg_error *err)
 {
     int n = 0;

@@ -64,7 +64,7 @@ extern const wg_option wg_length_option_rows[]; /* those rows, to recognise them
 
 typedef struct wg_length_state {
     bool used;
-    int planned, idle;                                  /* of the draft under way; steps in a row without one */
+    int planned, idle;                                  /* of the current draft; steps in a row without one */
     double length;                                      /* hf */
     double average;                                     /* average: accepted tokens */
     double bound, rate;                                 /* adaedl: its threshold; its running acceptance */

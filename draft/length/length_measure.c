@@ -14,7 +14,7 @@ static wg_status time_pass(wg_lm *lm, wg_kv_seq *kv, wg_batch *batch, int rows, 
     int32_t token[WG_TREE_MAX];
     *seconds = INFINITY;
     for (int i = 0; i < rows; i++) token[i] = i % lm->vocab;
-    for (int k = 0; k <= TRIES; k++) { /* the first touches what the others find warm */
+    for (int k = 0; k <= TRIES; k++) { /* the first pass warms the memory for the others */
         const double start = wg_clock_now();
         wg_batch_clear(batch);
         wg_batch_chain(batch, kv, wg_kv_len(kv), token, rows, rows);
@@ -27,7 +27,7 @@ static wg_status time_pass(wg_lm *lm, wg_kv_seq *kv, wg_batch *batch, int rows, 
     return WG_OK;
 }
 
-/* Times at growing sizes; between them straight lines; never less for more rows. */
+/* Times at growing sizes; piecewise linear between them, and never decreasing. */
 static wg_status time_sizes(wg_lm *lm, wg_kv_seq *kv, wg_batch *batch, int n, float *logits, double *seconds, wg_error *err)
 {
     for (int rows = 1, last = 0; last < n; rows += rows < 4 ? 1 : rows / 3 + 1) {

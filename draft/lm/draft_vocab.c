@@ -11,12 +11,12 @@
 
 static const char *target_name(const wg_env *env) { return env->target_name ? env->target_name : "the target"; }
 
-/* own[] becomes the partner in the other vocabulary. */
+/* Sets own[] to the partner in the other vocabulary. */
 static wg_status intersect(wg_draft_vocab *v, const wg_env *env, const wg_weights *w, int vocab, const char *path,
                            wg_error *err)
 {
     WG_TRY(wg_tokenizer_open(&v->tokenizer, w, err));
-    if (wg_tokenizer_same(env->tokenizer, v->tokenizer, "", "", NULL) == WG_OK) { /* then there is nothing to translate */
+    if (wg_tokenizer_same(env->tokenizer, v->tokenizer, "", "", NULL) == WG_OK) { /* equal vocabularies need no map */
         wg_tokenizer_close(v->tokenizer);
         v->tokenizer = NULL;
         return WG_OK;
@@ -26,7 +26,7 @@ static wg_status intersect(wg_draft_vocab *v, const wg_env *env, const wg_weight
         const int32_t own = i < v->map.a ? v->map.to_b[i] : -1;
         v->own[i] = own < vocab ? own : -1;
     }
-    for (int i = 0; i < v->target_vocab; i++) /* a text that can only end is no draft */
+    for (int i = 0; i < v->target_vocab; i++) /* a vocabulary of end tokens only is no vocabulary */
         if (v->own[i] >= 0 && !wg_tokenizer_is_control(env->tokenizer, i)) return WG_OK;
     return wg_fail(err, WG_EVOCAB,
                    "the vocabularies of %s (%s, %d tokens) and %s (%s, %d tokens) have no token in common, so nothing could be "
@@ -35,7 +35,7 @@ static wg_status intersect(wg_draft_vocab *v, const wg_env *env, const wg_weight
                    wg_tokenizer_kind(v->tokenizer), wg_tokenizer_size(v->tokenizer));
 }
 
-/* own[] keeps only the tokens of the list. */
+/* Removes all tokens from own[] that are not in the list. */
 static wg_status prune(wg_draft_vocab *v, const wg_env *env, const char *path, wg_error *err)
 {
     wg_vocabulary_subset p;
@@ -69,7 +69,7 @@ wg_status wg_draft_vocab_open(wg_draft_vocab *v, const wg_env *env, const wg_wei
     wg_arch a;
     *v = (wg_draft_vocab){ .target_vocab = env->target->vocab };
     if (!env->tokenizer)
-        return wg_fail(err, WG_EMODEL, "%s has no tokenizer, so nobody can tell which tokens it has in common with %s%s%s",
+        return wg_fail(err, WG_EMODEL, "%s has no tokenizer, so it is unknown which tokens it has in common with %s%s%s",
                        target_name(env), path, *pruned ? " and with " : "", pruned);
     if (intersection && wg_meta_array(w, "tokenizer.ggml.tokens", &(wg_meta_kind){ 0 }) <= 0)
         return wg_fail(err, WG_EMODEL,

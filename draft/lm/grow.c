@@ -16,7 +16,7 @@ wg_status wg_shape_set(wg_shape *s, const int *parent, int n, const char *name, 
         if (parent[i] < 0 || parent[i] >= i)
             return wg_fail(err, WG_ECONFIG, "%s: node %d has parent %d; expected an earlier node, 0..%d", name, i, parent[i],
                            i - 1);
-    int old[WG_TREE_MAX] = { 0 }; /* which node of the list each node is */
+    int old[WG_TREE_MAX] = { 0 }; /* the node of the list for each node */
     memset(s, 0, sizeof *s);
     s->parent[0] = -1;
     s->n = 1;
@@ -53,7 +53,7 @@ static wg_status bad_kary(const char *text, wg_error *err)
 
 wg_status wg_shape_kary(wg_shape *s, const char *text, wg_error *err)
 {
-    int parent[WG_TREE_MAX] = { -1 }, n = 1, first = 0; /* of the deepest level so far */
+    int parent[WG_TREE_MAX] = { -1 }, n = 1, first = 0; /* first node of the deepest level so far */
     if (!*text) return bad_kary(text, err);
     for (const char *at = text; *at;) {
         char *end;

@@ -36,7 +36,7 @@ void wg_best_offer(wg_best *b, int parent, int32_t token, double value)
     if (!(value > wg_best_floor(b))) return;
     if (b->fresh < b->budget) b->fresh++;
     else if (at = worst(b->fresh_value, b->fresh), b->fresh_value[at] >= value) return;
-    else { /* the order of arrival must survive: ties are settled by it */ const size_t after = (size_t)(b->fresh - 1 - at);
+    else { /* stable: ties are resolved by the order of arrival */ const size_t after = (size_t)(b->fresh - 1 - at);
         memmove(&b->fresh_value[at], &b->fresh_value[at + 1], after * sizeof *b->fresh_value);
         memmove(&b->fresh_token[at], &b->fresh_token[at + 1], after * sizeof *b->fresh_token);
         memmove(&b->fresh_parent[at], &b->fresh_parent[at + 1], after * sizeof *b->fresh_parent);
@@ -55,7 +55,7 @@ static int select_best(const wg_best *b, bool *stays)
     for (int kept = 0; kept < most; kept++) {
         int best = -1;
         double value = -1;
-        for (int i = 0; i < all; i++) { /* the first of equals: old before new is shallow before deep */
+        for (int i = 0; i < all; i++) { /* the first of equals: old before new, so shallow before deep */
             const double v = i < b->n ? b->value[i] : b->fresh_value[i - b->n];
             if (!stays[i] && v > value) value = v, best = i;
         }
@@ -102,7 +102,7 @@ int wg_best_pick(const wg_best *b, const wg_tree *t, int width, int16_t node[WG_
     int n = 0;
     for (int i = 1; i < t->n; i++) {
         if (wg_tree_depth(t, i) != b->level) continue;
-        int better = 0; /* equals count by number */
+        int better = 0; /* equals are ordered by number */
         for (int k = 1; k < t->n; k++)
             better += wg_tree_depth(t, k) == b->level && (b->value[k] > b->value[i] || (b->value[k] == b->value[i] && k < i));
         if (better < width) node[n++] = (int16_t)i;

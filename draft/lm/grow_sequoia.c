@@ -22,7 +22,7 @@ static size_t at(const tables *t, int l, int b, int m)
     return ((size_t)l * (size_t)(t->wide + 1) + (size_t)b) * (size_t)(t->nodes + 1) + (size_t)m;
 }
 
-/* The number of children with which a tree of m nodes does best. */
+/* The number of children of the root with which a tree of m nodes has the largest value. */
 static int best_children(const tables *t, int l, int m)
 {
     int best = 0;

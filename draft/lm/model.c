@@ -167,7 +167,7 @@ void wg_lm_drafter_close(wg_lm_drafter *m)
 
 /* ---- propose */
 
-/* What there is to read of sequence i. */
+/* The tokens of sequence i that the draft model reads. */
 static wg_status read_text(model_drafter *m, const wg_seq *s, int i, wg_error *err)
 {
     wg_retokenizer_text *t;
@@ -181,7 +181,7 @@ static wg_status read_text(model_drafter *m, const wg_seq *s, int i, wg_error *e
 /* The draft model's id of a token that it proposed. */
 static int32_t own_id(const model_drafter *m, int32_t token) { return m->words ? m->words->own[token] : token; }
 
-/* The draft in own tokens, for the cache of the model's own. */
+/* Records the draft in the model's own tokens, for its own cache. */
 static void remember(model_drafter *m, const wg_seq *s, const wg_tree *t)
 {
     wg_tree *own = &m->reader->text[s->slot].tree;
@@ -190,8 +190,8 @@ static void remember(model_drafter *m, const wg_seq *s, const wg_tree *t)
     for (int node = 1; node < t->n; node++) own->token[node] = own_id(m, t->token[node]);
 }
 
-/* How deep the draft of a sequence may be: `next` takes the last place before the limit, the deepest fed node (at depth
- * height-1) must lie in the draft model's context, and so must every token it would be fed in its vocabulary. */
+/* The largest depth of a sequence's draft: `next` takes the last place before the limit, the deepest fed node (at depth
+ * height-1) must fit the draft model's context, and so must every token fed in its vocabulary. */
 static int height_for(model_drafter *m, const wg_seq *s, const wg_reading *text)
 {
     int h = wg_length_plan(&m->length, s);
@@ -217,14 +217,14 @@ static float *at_width(model_drafter *m, float *logits)
     return m->row;
 }
 
-/* A child whose place in the shape is the next below its parent's. */
+/* Adds a child whose index in the shape is the next below its parent's. */
 static void push(model_drafter *m, int seq, wg_tree *t, int node, int k, int32_t token, int qrow)
 {
     const int child = wg_tree_push(t, node, token, qrow);
     if (child >= 0) m->place[seq][child] = (int16_t)(m->shape.first[m->place[seq][node]] + k);
 }
 
-/* The next most probable token, taken out of the logits; -1 when there is none. */
+/* Removes the most probable token from the logits and returns it; -1 when there is none. */
 static int pop_best(const model_drafter *m, float *logits)
 {
     const int x = m->base.env->ops->argmax(logits, m->vocab);
@@ -233,7 +233,7 @@ static int pop_best(const model_drafter *m, float *logits)
     return x;
 }
 
-/* Whether nothing is to follow a node with these weights: p_min asks for the probability of the best token; its weight is 1. */
+/* Whether a node with these weights gets no children: p_min bounds the probability of the best token, whose weight is 1. */
 static bool unsure(const model_drafter *m, const wg_seq *s, double sum)
 {
     return sum * m->opt.p_min > 1 || wg_length_stops(&m->length, s, m->weight, m->vocab, sum);
@@ -252,7 +252,7 @@ static void grow_fixed(model_drafter *m, const wg_seq *s, int seq, wg_tree *t, i
     }
 }
 
-/* Candidates for the best-first tree: as long as they can still get in. */
+/* Adds candidates for the best-first tree, while they can still be among the best. */
 static void grow_best(model_drafter *m, const wg_seq *s, wg_best *b, int node, float *logits)
 {
     const double sum = m->base.env->ops->softmax64(logits, m->vocab, m->inverse, m->weight), floor = wg_best_floor(b);
@@ -264,7 +264,7 @@ static void grow_best(model_drafter *m, const wg_seq *s, wg_best *b, int node, f
     }
 }
 
-/* Draws from the row without what was drawn before: at addresses of their own, or from the rule's races. */
+/* Draws without the tokens drawn before: at separate addresses, or from the rule's races. */
 static void grow_distinct(model_drafter *m, const wg_seq *s, int seq, wg_tree *t, int node, wg_rows *q, int row)
 {
     const wg_chance at = wg_chance_at(&s->chance, wg_tree_depth(t, node)); /* the children's position */
@@ -299,7 +299,7 @@ static void grow_drawn(model_drafter *m, const wg_seq *s, int seq, wg_tree *t, i
     }
     for (int k = 0; k < m->shape.children[m->place[seq][node]]; k++) {
         const int32_t x = wg_rows_pick(q, row, &s->chance, WG_DRAW_DRAFT, t->n);
-        if (wg_length_drops(&m->length, s, x, wg_rows_prob(q, row, x))) return; /* its address is used up: no siblings either */
+        if (wg_length_drops(&m->length, s, x, wg_rows_prob(q, row, x))) return; /* its address is used: no further siblings */
         push(m, seq, t, node, k, x, row);
     }
 }
@@ -310,12 +310,13 @@ static void grow(model_drafter *m, const wg_seq *s, int seq, wg_tree *t, int nod
         grow_drawn(m, s, seq, t, node, logits, q);
         return;
     }
-    wg_sampler_penalise(&m->sampler, logits, &(wg_prefix){ s->token, s->n, t, node }); /* for good: these logits are ours */
+    wg_sampler_penalise(&m->sampler, logits, &(wg_prefix){ s->token, s->n, t, node }); /* in place: this buffer is the
+                                                                                        * drafter's */
     if (m->best) grow_best(m, s, &m->best[seq], node, logits);
     else grow_fixed(m, s, seq, t, node, logits, q);
 }
 
-/* Runs the pass that has been gathered and gives the nodes that asked their children. */
+/* Runs the collected pass and creates the children of its nodes. */
 static wg_status flush(model_drafter *m, wg_seq *const *seq, wg_tree *out, wg_rows *q, wg_error *err)
 {
     if (m->batch.n == 0) return WG_OK;
@@ -329,7 +330,7 @@ static wg_status flush(model_drafter *m, wg_seq *const *seq, wg_tree *out, wg_ro
     return WG_OK;
 }
 
-/* Depth 0: what the model has not seen of sequence i, and its root. */
+/* Depth 0: adds the tokens of sequence i that the model has not read, and its root. */
 static wg_status feed_root(model_drafter *m, wg_seq *const *seq, int i, wg_tree *out, wg_rows *q, wg_error *err)
 {
     const wg_reading *s = &m->text[i];
@@ -343,7 +344,7 @@ static wg_status feed_root(model_drafter *m, wg_seq *const *seq, int i, wg_tree 
     return WG_OK;
 }
 
-/* A node of sequence i at depth > 0 asks for its children. Nothing can follow an end-of-generation token. */
+/* Adds a node of sequence i at depth > 0 to the pass, for its children. Nothing can follow an end-of-generation token. */
 static wg_status feed_node(model_drafter *m, wg_seq *const *seq, int i, int node, wg_tree *out, wg_rows *q, wg_error *err)
 {
     const int32_t x = out[i].token[node], own = own_id(m, x);
@@ -354,7 +355,7 @@ static wg_status feed_node(model_drafter *m, wg_seq *const *seq, int i, int node
     return WG_OK;
 }
 
-/* The next depth of a static shape: the nodes first .. end-1 that get children. */
+/* Adds the next depth of a static shape: the nodes first .. end-1 that get children. */
 static wg_status feed_level(model_drafter *m, wg_seq *const *seq, int i, int end, wg_tree *out, wg_rows *q, wg_error *err)
 {
     for (int node = m->first[i]; node < end; node++)
@@ -362,7 +363,8 @@ static wg_status feed_level(model_drafter *m, wg_seq *const *seq, int i, int end
     return WG_OK;
 }
 
-/* The level that was just fed is merged into the best-first tree of sequence i, and its newest nodes are fed; or it is done. */
+/* Merges the level that was just fed into the best-first tree of sequence i, and feeds its newest nodes; or finishes the
+ * tree. */
 static wg_status next_best(model_drafter *m, wg_seq *const *seq, int i, int depth, wg_tree *out, wg_rows *q, wg_error *err)
 {
     wg_best *b = &m->best[i];
@@ -391,7 +393,7 @@ static wg_status next_level(model_drafter *m, wg_seq *const *seq, int n, int dep
     return flush(m, seq, out, q, err);
 }
 
-/* Point rows for a finished best-first tree; its own count of the tokens it will yield. */
+/* One-hot rows for a finished best-first tree, and its expected number of accepted tokens. */
 static void finish_best(const wg_best *b, wg_tree *t, wg_rows *q)
 {
     t->score = 0;

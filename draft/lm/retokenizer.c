@@ -23,7 +23,8 @@ wg_status wg_retokenizer_open(wg_retokenizer *r, const wg_env *env, const wg_tok
     r->to = to;
     r->map = map;
     r->slots = env->max_batch;
-    r->room = shared < lm->context / LONGER ? (int)shared * LONGER : lm->context; /* an own token is rarely that short */
+    r->room = shared < lm->context / LONGER ? (int)shared * LONGER : lm->context; /* a token of the model's own vocabulary is
+                                                                                   * rarely that short */
     const int slots = r->room + WG_TREE_MAX, pages = (slots + page - 1) / page;
     r->ids.v = wg_alloc(part, sizeof *r->ids.v);
     r->ids.capacity = part;
@@ -69,7 +70,7 @@ void wg_retokenizer_forget(wg_retokenizer *r, const wg_seq *s)
 
 /* ---- the text */
 
-/* Own tokens from `at` on are these, and no more. */
+/* Replaces the own tokens from `at` on by these. */
 static void write(const wg_retokenizer *r, wg_retokenizer_text *t, int at, const int32_t *id, size_t n)
 {
     if (n > (size_t)(r->room - at)) {
@@ -90,7 +91,7 @@ static wg_status encode(wg_retokenizer *r, const wg_retokenizer_text *t, int byt
     return wg_tokenizer_encode_part(r->to, t->pending, (size_t)bytes, t->begins, &r->merger, &r->ids, err);
 }
 
-/* The first `bytes` of the pending text will never be cut otherwise. */
+/* Encodes the first `bytes` of the pending text for good: later text cannot change their tokens. */
 static wg_status finish_tokens(wg_retokenizer *r, wg_retokenizer_text *t, int bytes, wg_error *err)
 {
     if (bytes == 0 || t->full) return WG_OK;
@@ -103,20 +104,20 @@ static wg_status finish_tokens(wg_retokenizer *r, wg_retokenizer_text *t, int by
     return WG_OK;
 }
 
-/* Settles what comes before the last cut; all of it when there is none and no room for more. */
+/* Encodes for good the text before the last cut; all of it when there is no cut and no more room. */
 static wg_status cut(wg_retokenizer *r, wg_retokenizer_text *t, wg_error *err)
 {
     const int at = (int)wg_tokenizer_cut(r->to, t->pending, (size_t)t->bytes);
     return finish_tokens(r, t, at == 0 && t->bytes >= WINDOW ? t->bytes : at, err);
 }
 
-/* A control token of the target. */
+/* Translates a control token of the target. */
 static wg_status read_control(wg_retokenizer *r, wg_retokenizer_text *t, int32_t token, bool beginning, wg_error *err)
 {
     const int32_t own = token < r->map->a ? r->map->to_b[token] : -1;
     WG_TRY(finish_tokens(r, t, t->bytes, err));
     t->begins = true;
-    if (beginning && token == wg_tokenizer_bos(r->from)) return WG_OK; /* a sequence has its own */
+    if (beginning && token == wg_tokenizer_bos(r->from)) return WG_OK; /* every sequence begins with the model's own */
     if (own >= 0 && !t->full) write(r, t, t->final, &own, 1);
     t->final = t->n;
     return WG_OK;
@@ -149,7 +150,7 @@ static wg_status read_on(wg_retokenizer *r, wg_retokenizer_text *t, const wg_seq
 
 /* ---- the cache */
 
-/* The nodes of the last draft that became text; the last token of the text is never among them. */
+/* The nodes of the last draft that are now text; the last token of the text is never among them. */
 static int drafted_path(const wg_retokenizer_text *t, int old, int16_t path[WG_TREE_MAX])
 {
     const int most = t->n - old, tail = wg_kv_tail(t->kv);
@@ -171,7 +172,7 @@ static wg_status trim_cache(wg_retokenizer_text *t, int old, wg_error *err)
     else wg_kv_rollback(t->kv);
     if (n == 0 && same < wg_kv_len(t->kv)) wg_kv_truncate(t->kv, same > 0 ? same : 0);
     t->tree.n = 0;
-    for (int left; !t->full && (left = t->n - 1 - wg_kv_len(t->kv)) > 0;) { /* to be caught up with by the next pass */
+    for (int left; !t->full && (left = t->n - 1 - wg_kv_len(t->kv)) > 0;) { /* to be read by the next pass */
         const int some = left < WG_KV_TAIL_MAX ? left : WG_KV_TAIL_MAX;
         WG_TRY(wg_kv_reserve(t->kv, some, err));
         wg_kv_commit_chain(t->kv, some);

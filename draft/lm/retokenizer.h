@@ -5,7 +5,7 @@
  *
  *   * The text is the decoded text of the target's tokens. Control tokens end a stretch of text and become the model's token of
  *     that role or name, or nothing. A sequence begins with the model's own beginning-of-text token, if it uses one.
- *   * The ids are a function of the sequence's tokens alone, however many arrive at a time. Only text after the last cut
+ *   * The ids are a function of the sequence's tokens alone, for any number of tokens at a time. Only text after the last cut
  *     (wg_tokenizer_cut) is encoded again when text is added; where WINDOW bytes have no cut, one is forced.
  *   * Text longer than `room` tokens is not read: such a sequence gets no drafts.
  *

@@ -25,7 +25,7 @@ enum { PASS_ROWS = 5 };
 #else
 enum { PASS_ROWS = 256 };
 #endif
-enum { TOKEN_BYTES = 512, TEXT = 2048 }; /* a draft's text is at most so long, or it ends */
+enum { TOKEN_BYTES = 512, TEXT = 2048 }; /* largest text of a draft in bytes, of which it is cut */
 
 typedef struct slem_options {
     char model[WG_OPTION_STRING], device[WG_OPTION_STRING];
@@ -33,7 +33,7 @@ typedef struct slem_options {
     double p_min;
 } slem_options;
 
-/* What is being written for one sequence. */
+/* The draft of one sequence, in the model's tokens. */
 typedef struct writing {
     wg_retokenizer_text *text; /* NULL: nothing is drafted */
     int n, most;               /* own tokens so far; at most */
@@ -52,7 +52,7 @@ typedef struct slem_drafter {
     wg_retokenizer reader;
     writing *writing; /* (max_batch) */
     wg_batch batch;
-    int *logit_row; /* (batch.cap) whose logits they are */
+    int *logit_row; /* (batch.cap) the sequence of each logit row */
     float *logits;  /* (max_batch, lm->vocab) */
     double *weight; /* (lm->vocab) for p_min; else NULL */
 } slem_drafter;
@@ -111,13 +111,13 @@ static void close(wg_drafter *base)
 
 /* ---- writing, in own tokens */
 
-/* Whether the model's next token is believed. */
+/* Whether the model's next token is probable enough to be drafted. */
 static bool is_sure(const slem_drafter *d, const float *logits)
 {
     return !d->weight || d->base.env->ops->softmax64(logits, d->lm->vocab, 1, d->weight) * d->opt.p_min <= 1;
 }
 
-/* The most probable token is written; nothing follows what ends a text, or what is no text. */
+/* Appends the most probable token; the draft ends at a token that ends a text, or that is no text. */
 static void write(slem_drafter *d, writing *w, const float *logits)
 {
     const int32_t x = d->base.env->ops->argmax(logits, d->lm->vocab);
@@ -146,7 +146,7 @@ static wg_status flush(slem_drafter *d, wg_error *err)
     return WG_OK;
 }
 
-/* What the model has not read of a text. */
+/* Adds the tokens of a text that the model has not read. */
 static wg_status feed_text(slem_drafter *d, int i, wg_error *err)
 {
     const wg_retokenizer_text *t = d->writing[i].text;
@@ -160,7 +160,7 @@ static wg_status feed_text(slem_drafter *d, int i, wg_error *err)
     return WG_OK;
 }
 
-/* The token written last. */
+/* Adds the token written last. */
 static wg_status feed_node(slem_drafter *d, int i, wg_error *err)
 {
     const wg_retokenizer_text *t = d->writing[i].text;

@@ -20,7 +20,7 @@ typedef struct wg_vocabulary_subset {
  * was made for another tokenizer. */
 wg_status wg_vocabulary_subset_open(wg_vocabulary_subset *out, const char *path, const wg_tokenizer *t, const char *target,
                                     wg_error *err);
-/* The same from a document, whatever the tokenizer. */
+/* Reads it from a document, for any tokenizer. */
 wg_status wg_vocabulary_subset_read(wg_vocabulary_subset *out, const wg_json *doc, wg_error *err);
 void wg_vocabulary_subset_close(wg_vocabulary_subset *p);
 

@@ -147,7 +147,7 @@ static int extend(wg_automaton *a, int32_t token, int32_t at)
 
 /* ---- counts */
 
-/* Keeps the most frequent edges in front after `e` has been counted once more. */
+/* Keeps the most frequent edges first, after `e` has been counted. */
 static void raise_edge(const wg_automaton *a, wg_automaton_counts *c, int e)
 {
     int i = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Opening a datastore and looking things up in it. */
+ * Opening a datastore, and lookups in it. */
 #include "draft/lookup/datastore.h"
 
 #include <errno.h>
@@ -24,7 +24,7 @@ static wg_status check_size(const header *h, const char *name, size_t n, wg_erro
     if (n > end)
         return wg_fail(err, WG_EFORMAT, "%s: %zu bytes follow the suffix array; expected %llu bytes in all; %s", name,
                        n - (size_t)end, (unsigned long long)end, again);
-    return wg_fail(err, WG_EFORMAT, "%s: the file ends in its %s: it has %zu bytes, its header promises %llu; %s", name,
+    return wg_fail(err, WG_EFORMAT, "%s: the file ends in its %s: it has %zu bytes, its header states %llu; %s", name,
                    n < ids_end ? "tokens" : "suffix array", n, (unsigned long long)end, again);
 }
 
@@ -70,7 +70,7 @@ static wg_status map_file(const char *path, void **map, size_t *n, wg_error *err
         }
     }
     close(fd);
-    return WG_OK; /* an empty or odd file has no header, which is said next */
+    return WG_OK; /* a file too short for a header is refused below */
 }
 
 static wg_status check_tokenizer(const wg_datastore *d, const char *path, const char *drafter, const wg_env *env, wg_error *err)
@@ -78,8 +78,8 @@ static wg_status check_tokenizer(const wg_datastore *d, const char *path, const 
     const char *target = env->target_name ? env->target_name : "the target";
     char digest[WG_SHA256_HEX];
     if (!env->tokenizer)
-        return wg_fail(err, WG_EMODEL, "drafter %s: %s has no tokenizer, so nobody can tell whether %s was built for it",
-                       drafter, target, path);
+        return wg_fail(err, WG_EMODEL, "drafter %s: %s has no tokenizer, so it is unknown whether %s was built for it", drafter,
+                       target, path);
     wg_tokenizer_digest(env->tokenizer, digest);
     if (!strcmp(digest, d->digest)) return WG_OK;
     return wg_fail(err, WG_EVOCAB,

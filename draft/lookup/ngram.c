@@ -24,7 +24,7 @@ typedef struct ngram_drafter {
 static const wg_option options[] = {
     WG_OPTION_INT(ngram_options, k, 8, 1, WG_DRAFT_MAX, "tokens per draft"),
     WG_OPTION_INT(ngram_options, n_max, 3, 1, 64, "longest match looked for"),
-    WG_OPTION_INT(ngram_options, n_min, 1, 1, 64, "shortest match believed"),
+    WG_OPTION_INT(ngram_options, n_min, 1, 1, 64, "shortest match that is used"),
     WG_LENGTH_OPTIONS(ngram_options),
     WG_OPTION_END,
 };
@@ -40,7 +40,7 @@ static wg_status open(wg_drafter *d, const wg_env *env, wg_error *err)
                           err);
 }
 
-/* Where the best match of the last tokens ends, or -1; its length in *length. */
+/* The end of the best match of the last tokens, or -1; its length in *length. */
 static int match_end(const ngram_options *o, const int32_t *token, int n, int *length)
 {
     int best = -1, longest = o->n_min - 1;
@@ -66,7 +66,7 @@ static void propose_one(ngram_drafter *d, const wg_seq *s, wg_tree *t, wg_rows *
     int match;
     const int end = match_end(&d->opt, s->token, s->n, &match);
     if (end < 0) return;
-    t->score = match < k ? match : k; /* a match of m tokens is believed for m more */
+    t->score = match < k ? match : k; /* a match of m tokens predicts m more */
     for (int i = 0, from = end + 1; i < k; i++, from++) {
         const int32_t x = from < s->n ? s->token[from] : t->token[from - s->n + 1]; /* node 0 is token n - 1 */
         const int row = wg_rows_push(q);

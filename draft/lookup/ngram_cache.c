@@ -53,7 +53,7 @@ static const wg_option options[] = {
     WG_OPTION_INT(cache_options, k, 8, 1, WG_DRAFT_MAX, "most tokens per draft"),
     WG_OPTION_INT(cache_options, n_min, 1, 1, KEY_MAX, "shortest key"),
     WG_OPTION_INT(cache_options, n_max, 4, 1, KEY_MAX, "longest key"),
-    WG_OPTION_INT(cache_options, hits, 2, 1, 1000000, "a key is believed after so many occurrences"),
+    WG_OPTION_INT(cache_options, hits, 2, 1, 1000000, "occurrences after which a key is used"),
     WG_OPTION_INT(cache_options, memory_mb, 32, 1, 65536, "memory for counts (rounded down to a power of two)"),
     WG_OPTION_INT(cache_options, corpus_mb, 64, 1, 65536, "memory for the corpus's counts (likewise)"),
     WG_OPTION_FLOAT(cache_options, p_min, 0.5, 0, 1, "least share of the best continuation among those of its key"),
@@ -115,7 +115,7 @@ static void table_put(table *t, uint64_t key, int32_t token)
     e->touched = t->now++;
 }
 
-/* The continuation of a key that is believed and its share, or -1. */
+/* The continuation of a key that is frequent enough, and its share, or -1. */
 static int32_t table_best(const table *t, uint64_t key, const cache_options *o, double *share)
 {
     const entry *e = table_find(t, key);
@@ -140,7 +140,7 @@ static void count(table *t, const cache_options *o, const int32_t *token, int fr
 
 /* ---- the drafter */
 
-/* The corpus's texts, through a window, so that nothing is copied whole. */
+/* Counts the corpus's texts through a window, so that no text is copied whole. */
 static wg_status read_corpus(cache_drafter *d, const wg_env *env, wg_error *err)
 {
     wg_datastore *store;
@@ -187,7 +187,7 @@ static void close(wg_drafter *base)
 
 static void forget(wg_drafter *base, const wg_seq *s) { ((cache_drafter *)base)->done[s->slot] = 0; }
 
-/* What follows the text that ends before `end` and has n tokens; -1: nothing is believed. */
+/* The continuation of the text of n tokens that ends before `end`; -1: none is frequent enough. */
 static int32_t look_up(const cache_drafter *d, const int32_t *end, int n, double *share)
 {
     uint64_t hash[KEY_MAX + 1];
@@ -209,7 +209,7 @@ static void propose_one(cache_drafter *d, const wg_seq *s, wg_tree *t, wg_rows *
     d->done[s->slot] = s->n;
     const int depth = wg_one_hot_depth(s, d->opt.k), n = s->n < KEY_MAX ? s->n : KEY_MAX;
     memcpy(text, s->token + s->n - n, (size_t)n * sizeof *text);
-    double p = 1; /* of the chain so far, were counts the truth */
+    double p = 1; /* probability of the chain so far, estimated by the counts */
     for (int i = 0; i < depth; i++) {
         double share;
         const int32_t x = look_up(d, text + n + i, n + i, &share);

@@ -26,7 +26,7 @@ void wg_ngram_pool_close(wg_ngram_pool *p)
     *p = (wg_ngram_pool){ 0 };
 }
 
-/* The place of a key; else -1, and in *oldest the place of its set that is free or was not used for longest. */
+/* The index of a key; else -1, with the free or least recently used index of its set in *oldest. */
 static int find(const wg_ngram_pool *p, int32_t first, int *oldest)
 {
     const int set = (int)(wg_hash_mix((uint64_t)(uint32_t)first) & (uint64_t)(p->sets - 1)) * WG_POOL_WAYS;

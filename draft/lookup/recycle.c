@@ -130,7 +130,7 @@ static int insert(int32_t *best, float *logit, int have, int k, int32_t x, float
     return have;
 }
 
-/* The k largest of a row; NaN is never among them. Blocks that cannot hold one are passed over with one comparison a token. */
+/* The k largest of a row; NaN is never among them. Blocks without such a logit are skipped with one comparison per token. */
 static void top_k(const float *logits, int vocab, int k, int32_t *best)
 {
     float logit[K_MAX];

@@ -32,7 +32,7 @@ typedef struct retrieval_drafter {
     wg_drafter base;
     retrieval_options opt;
     wg_datastore *store;
-    int64_t *hit;    /* (hits) where the continuations begin, sorted by what they are */
+    int64_t *hit;    /* (hits) positions of the continuations, in the order of their tokens */
     range *frontier; /* (hits) disjoint ranges */
 } retrieval_drafter;
 
@@ -41,7 +41,7 @@ static const wg_option options[] = {
     WG_OPTION_INT(retrieval_options, nodes, 16, 1, WG_DRAFT_MAX, "draft tokens of a tree"),
     WG_OPTION_INT(retrieval_options, depth, 8, 1, WG_DRAFT_MAX, "deepest draft token"),
     WG_OPTION_INT(retrieval_options, n_max, 16, 1, 64, "longest match looked for"),
-    WG_OPTION_INT(retrieval_options, n_min, 2, 1, 64, "shortest match believed"),
+    WG_OPTION_INT(retrieval_options, n_min, 2, 1, 64, "shortest match that is used"),
     WG_OPTION_INT(retrieval_options, hits, 256, 1, HITS_MAX, "most hits that are counted"),
     WG_OPTION_END,
 };
@@ -77,7 +77,8 @@ static int search(retrieval_drafter *d, const wg_seq *s)
 {
     const int32_t *end = s->token + s->n;
     int64_t low = 0, high = 0;
-    int no = (d->opt.n_max < s->n ? d->opt.n_max : s->n) + 1, yes = d->opt.n_min - 1; /* yes: has hits (0 always has) */
+    int no = (d->opt.n_max < s->n ? d->opt.n_max : s->n) + 1, yes = d->opt.n_min - 1; /* yes: a length with hits (0 always
+                                                                                       * has some) */
     while (no - yes > 1) {
         int64_t from, to;
         const int mid = yes + (no - yes) / 2;
@@ -94,7 +95,7 @@ static int search(retrieval_drafter *d, const wg_seq *s)
     return n;
 }
 
-/* Puts the runs of equal tokens in a range into the frontier. */
+/* Adds the runs of equal next tokens in a range to the frontier. */
 static int spread(retrieval_drafter *d, range r, int depth, int parent, int n)
 {
     for (int i = r.low, k; i < r.high; i = k) {
@@ -124,7 +125,7 @@ static void propose_one(retrieval_drafter *d, const wg_seq *s, wg_tree *t, wg_ro
         const int32_t x = wg_datastore_token(d->store, d->hit[r.low] + r.depth - 1);
         const int node = wg_one_hot_push(t, r.parent, x, q);
         if (node < 0) return;
-        t->score += (double)(r.high - r.low) / hits; /* the share of the hits that went on like this */
+        t->score += (double)(r.high - r.low) / hits; /* the share of the hits with this continuation */
         if (r.depth < room && !wg_env_is_eog(d->base.env, x)) n = spread(d, r, r.depth + 1, node, n);
     }
 }

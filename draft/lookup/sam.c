@@ -23,8 +23,8 @@ typedef struct sam_options {
 
 typedef struct local {
     wg_automaton automaton;
-    int room;       /* tokens that memory was asked for; 0: not yet */
-    int done;       /* tokens of the sequence that were looked at */
+    int room;       /* tokens that memory was allocated for; 0: not yet */
+    int done;       /* tokens of the sequence that were read */
     int state, len; /* the match in the corpus */
 } local;
 
@@ -38,7 +38,7 @@ typedef struct sam_drafter {
 
 static const wg_option options[] = {
     WG_OPTION_INT(sam_options, k, 8, 1, WG_DRAFT_MAX, "tokens per draft"),
-    WG_OPTION_INT(sam_options, n_min, 2, 1, 1000000, "shortest match believed"),
+    WG_OPTION_INT(sam_options, n_min, 2, 1, 1000000, "shortest match that is used"),
     WG_OPTION_INT(sam_options, bias, 5, 0, 1000000, "a match in the corpus must be longer by more than this"),
     WG_OPTION_STR(sam_options, corpus, "", "a datastore whose texts are searched too; empty: none"),
     WG_OPTION_END,
@@ -86,7 +86,7 @@ static void forget(wg_drafter *base, const wg_seq *s)
 static local *learn(sam_drafter *d, const wg_seq *s)
 {
     local *l = &d->local[s->slot];
-    if (l->room < s->cap) { /* it begins, or it has become longer (wg_seq_extend) and is read again */
+    if (l->room < s->cap) { /* a new sequence, or one that was extended (wg_seq_extend) and is read again */
         wg_automaton_close(&l->automaton);
         *l = (local){ .room = s->cap };
         wg_automaton_open(&l->automaton, s->cap, 0);
@@ -104,7 +104,7 @@ static void propose_one(sam_drafter *d, const wg_seq *s, wg_tree *t, wg_rows *q)
     const local *l = learn(d, s);
     const wg_automaton *a = &l->automaton;
     const int depth = wg_one_hot_depth(s, d->opt.k);
-    const int own = a->cap ? a->state[a->last].link : 0; /* what occurred before now, the longest of it */
+    const int own = a->cap ? a->state[a->last].link : 0; /* the longest suffix that occurred earlier */
     const int own_len = own > 0 ? a->state[own].len : 0;
     const bool foreign = d->store && l->len > own_len + d->opt.bias;
     const int len = foreign ? l->len : own_len;

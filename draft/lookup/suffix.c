@@ -28,12 +28,12 @@ typedef struct suffix_options {
 
 typedef struct local {
     wg_automaton automaton;
-    int done;   /* tokens of the sequence that were looked at */
-    int room;   /* tokens that memory was asked for; 0: not yet */
-    int answer; /* where the answer begins that is not learned yet */
+    int done;   /* tokens of the sequence that were read */
+    int room;   /* tokens that memory was allocated for; 0: not yet */
+    int answer; /* beginning of the answer that is not learned yet */
 } local;
 
-/* A draft in the making; node 0 is the root. */
+/* A partial draft; node 0 is the root. */
 typedef struct draft {
     int n;
     double score;
@@ -44,7 +44,7 @@ typedef struct draft {
 /* A child that may be drafted. */
 typedef struct leaf {
     int edge, parent, depth;
-    double p; /* of the path to it */
+    double p; /* probability of the path to it */
 } leaf;
 enum { LEAVES = WG_TREE_MAX * WG_AUTOMATON_TOP };
 
@@ -61,7 +61,7 @@ typedef struct suffix_drafter {
 static const wg_option options[] = {
     WG_OPTION_INT(suffix_options, k, 16, 1, WG_DRAFT_MAX, "most tokens per draft"),
     WG_OPTION_INT(suffix_options, depth, 24, 1, 64, "longest match looked for"),
-    WG_OPTION_INT(suffix_options, n_min, 1, 1, 64, "shortest match believed"),
+    WG_OPTION_INT(suffix_options, n_min, 1, 1, 64, "shortest match that is used"),
     WG_OPTION_FLOAT(suffix_options, factor, 1, 0, 64, "draft tokens per token of the match"),
     WG_OPTION_FLOAT(suffix_options, offset, 0, -64, 64, "draft tokens added to that"),
     WG_OPTION_FLOAT(suffix_options, p_min, 0.1, 0, 1, "least estimated probability of a drafted token's path"),
@@ -95,7 +95,7 @@ static void close(wg_drafter *base)
 
 /* ---- learning */
 
-/* Tokens from .. to-1 are a finished answer. */
+/* Learns tokens from .. to-1, a finished answer. */
 static void learn_answer(suffix_drafter *d, const wg_seq *s, int from, int to)
 {
     wg_automaton *a = &d->answer[d->young];
@@ -112,9 +112,9 @@ static void learn_answer(suffix_drafter *d, const wg_seq *s, int from, int to)
 static wg_automaton *learn_own(suffix_drafter *d, const wg_seq *s)
 {
     local *l = &d->local[s->slot];
-    if (l->answer && l->answer < s->asked) learn_answer(d, s, l->answer, s->asked); /* there is another question */
+    if (l->answer && l->answer < s->asked) learn_answer(d, s, l->answer, s->asked); /* another question was added */
     l->answer = s->prompt;
-    if (l->room < s->cap) { /* it begins, or it has become longer (wg_seq_extend) and is read again */
+    if (l->room < s->cap) { /* a new sequence, or one that was extended (wg_seq_extend) and is read again */
         wg_automaton_close(&l->automaton);
         l->done = 0;
         l->room = s->cap;
@@ -128,14 +128,14 @@ static wg_automaton *learn_own(suffix_drafter *d, const wg_seq *s)
 static void forget(wg_drafter *base, const wg_seq *s)
 {
     suffix_drafter *d = (suffix_drafter *)base;
-    if (s->finish != WG_RUNNING) learn_answer(d, s, s->prompt, s->n); /* a request that was given up has no answer */
+    if (s->finish != WG_RUNNING) learn_answer(d, s, s->prompt, s->n); /* an aborted request has no answer */
     wg_automaton_close(&d->local[s->slot].automaton);
     d->local[s->slot] = (local){ 0 };
 }
 
 /* ---- drafting */
 
-/* Puts the likely children of a state into the frontier. */
+/* Adds the likely children of a state to the frontier. */
 static int spread(suffix_drafter *d, const wg_automaton *a, int state, leaf from, int leaves)
 {
     const wg_automaton_counts *c = &a->counts[state];
@@ -174,7 +174,7 @@ static void grow(suffix_drafter *d, const wg_automaton *a, int state, int budget
 static void try_all(suffix_drafter *d, const wg_automaton *a, int state, int len, int room)
 {
     for (; state > 0 && len >= d->opt.n_min; state = a->state[state].link, len = a->state[state].len) {
-        if (a->counts[state].out == 0) continue; /* nothing ever followed it */
+        if (a->counts[state].out == 0) continue; /* it has no continuation */
         const double want = d->opt.factor * len + d->opt.offset;
         const int most = d->opt.k < WG_TREE_MAX - 1 ? d->opt.k : WG_TREE_MAX - 1, budget = want < most ? (int)want : most;
         if (budget <= d->best.score) continue; /* a path probability is at most 1 */

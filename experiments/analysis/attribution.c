@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Two passes over a cell's rounds (which tokens the target uses; everything else), and one over each other cell's rounds at the
- * same prefixes. */
+ * Two passes over a cell's rounds (the first counts the tokens that the target uses), and one over each other cell's rounds
+ * at the same prefixes. */
 #include "experiments/analysis/attribution.h"
 
 #include <math.h>
@@ -29,11 +29,11 @@ typedef struct study {
     wg_replay *r;
     bool whole;
     double *used;          /* (vocab) the target's mass by token */
-    int32_t *rank, *order; /* (vocab) place by that mass; scratch */
+    int32_t *rank, *order; /* (vocab) rank by that mass; scratch */
     double *row, *pv, *qv; /* (vocab) scratch */
     sums alpha, star, kept, at[FACTORS], in[NUCLEI], of[PARTS], outside[PARTS];
     wg_samples sample[SIGNALS];
-    double expected, realised; /* tokens, by the drafter's own count, and as it came */
+    double expected, realised; /* tokens: expected by the drafter's confidence; accepted */
     long scored;
 } study;
 
@@ -69,7 +69,7 @@ static void changed_rows(study *s, const double *p, const double *q)
     }
 }
 
-/* The children of a node that was reached: each was offered, and came true or not. */
+/* Adds the children of a reached node: each was offered, and came true or not. */
 static wg_status judged(study *s, int node, int next, wg_error *err)
 {
     wg_replay *r = s->r;
@@ -86,7 +86,7 @@ static wg_status judged(study *s, int node, int next, wg_error *err)
     return WG_OK;
 }
 
-/* Every offered node: the product of q on its path against whether all of that path was kept. */
+/* Adds every offered node: the product of q on its path, and whether all of that path was accepted. */
 static wg_status offered(study *s, wg_error *err)
 {
     wg_replay *r = s->r;
@@ -154,7 +154,7 @@ static wg_status rank_tokens(study *s, wg_error *err)
 
 /* ---- another cell at the same prefixes --------------------------------------------------------------------------- */
 
-/* Where a cell of a request decided each of its tokens: round and node. */
+/* The round and node at which a cell decided each token of a request. */
 typedef struct place {
     int round, node;
 } place;
@@ -176,7 +176,7 @@ static place *places_of(wg_trace *t, wg_replay *r, int request, wg_error *err)
     return at;
 }
 
-/* q after that node, if it drafted there. */
+/* The q row after that node, if the drafter drafted there. */
 static const double *drawn_row(wg_replay *r, int node, double *out)
 {
     const wg_tree *t = &r->round.tree;
@@ -194,7 +194,7 @@ static wg_status compare_request(study *s, wg_replay *o, int mine, int other, be
     const int skip = x->asked.prompt_tokens;
     int n = 0;
     while (skip + n < x->n && skip + n < y->n && x->token[skip + n] == y->token[skip + n]) n++;
-    n += skip + n < x->n && skip + n < y->n; /* the prefix before the first difference is still the same */
+    n += skip + n < x->n && skip + n < y->n; /* the token after an equal prefix belongs to an equal prefix too */
     place *here = places_of(s->t, s->r, mine, err), *there = here ? places_of(s->t, o, other, err) : NULL;
     wg_status st = here && there ? WG_OK : err->code;
     for (int i = 0; i < n && !st; i++) {
@@ -245,7 +245,7 @@ static wg_status compare_cell(study *s, int cell, json_t *list, wg_error *err)
     return st;
 }
 
-/* ---- the whole --------------------------------------------------------------------------------------------------- */
+/* ---- a whole cell ------------------------------------------------------------------------------------------------ */
 
 static json_t *changes_json(const study *s)
 {
@@ -349,7 +349,7 @@ wg_status wg_attribution_add(json_t *summary, const char *trace, wg_error *err)
     return s;
 }
 
-/* ---- for people -------------------------------------------------------------------------------------------------- */
+/* ---- text -------------------------------------------------------------------------------------------------------- */
 
 static void put(FILE *f, const char *format, double v)
 {

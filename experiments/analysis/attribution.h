@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: MIT
- * Why a draft is not accepted, from the rows of a trace (METHODS F12, F13). Where tokens go: what the drafter loses (1 -
- * alpha*), what the rule loses (alpha* minus what it kept). What alpha would be if: the draft were drawn at another temperature
- * or from its nucleus, had a smaller vocabulary, or were another cell's at the very same prefixes (a quantised draft or cache).
- * And whether the drafter's confidence means what it says: reliability, expected calibration error (ECE) and the area under the
- * ROC curve (AUC), by depth, of every signal that q carries. */
+ * Attribution of rejections, from the rows of a trace (METHODS F12, F13). Losses: of the drafter (1 - alpha*) and of the
+ * rule (alpha* minus its acceptance). Counterfactual alpha: with the draft drawn at another temperature or from its nucleus,
+ * with a smaller vocabulary, or with another cell's q at the same prefixes (a quantised draft or cache). Calibration of the
+ * drafter's confidence: reliability, expected calibration error (ECE) and the area under the ROC curve (AUC), by depth, of
+ * every signal that q carries. */
 #ifndef WG_EXPERIMENTS_ANALYSIS_ATTRIBUTION_H
 #define WG_EXPERIMENTS_ANALYSIS_ATTRIBUTION_H
 
 #include "experiments/analysis/replay.h"
 
-/* The object of one cell (docs/traces.md has its fields); null where the trace has nothing to say. whole: with what alpha would
- * be if, which takes much longer than the rest. */
+/* The object of one cell (docs/traces.md has its fields); null where the trace lacks the data. whole: with the
+ * counterfactuals, which take much longer than the rest. */
 wg_status wg_attribution(json_t **out, wg_trace *t, int cell, bool whole, wg_error *err);
 
-/* "attribution" into each of a summary's cells, from a run's trace; not the whole. */
+/* Sets "attribution" in each of a summary's cells, from a run's trace, without counterfactuals. */
 wg_status wg_attribution_add(json_t *summary, const char *trace, wg_error *err);
 
-/* For people. */
+/* Prints the object as text. */
 void wg_attribution_print(FILE *f, const json_t *v);
 
 #endif

@@ -18,7 +18,7 @@ enum { WORST = 5, BINS = 1024, FIRST_LENGTH = 32, MOST_TURNS = 64 };
 
 typedef struct common {
     const wg_prompt_key **prompt; /* (n) in both */
-    int *a, *b;                   /* prompt of the folder -> number in common, or -1 */
+    int *a, *b;                   /* index of a run's prompt -> index in common, or -1 */
     int n, only_a, only_b;
 } common;
 
@@ -74,11 +74,11 @@ typedef struct row {
 typedef struct pair {
     int prompt;
     const wg_entry *a, *b, *base_a, *base_b;
-} pair; /* bases: NULL when one is missing */
+} pair; /* bases: NULL when either is missing */
 
 typedef struct pairs {
     pair *pair;
-    int n, failed, unpaired; /* in both and well; in both and not; in one only (of common prompts) */
+    int n, failed, unpaired; /* in both and successful; in both, failed; in one only (of common prompts) */
 } pairs;
 
 static int by_row(const void *x, const void *y)
@@ -111,7 +111,7 @@ static int rows_of(row **out, const wg_run_reader *f, int cell, int group, const
     return n;
 }
 
-/* The request at the same place, from rows that are walked along. */
+/* The request with the same address; `at` advances along the sorted rows. */
 static const wg_entry *beside(const row *r, int n, int *at, const row *want)
 {
     while (*at < n && by_row(&r[*at], want) < 0) ++*at;
@@ -171,7 +171,7 @@ enum {
     SERIES
 };
 
-/* Sums by prompt; of more than BINS prompts, by bins of them: a bin is as good a unit as a prompt, and there are plenty. */
+/* Sums by prompt; with more than BINS prompts, by bins of prompts, which are equally valid sampling units. */
 typedef struct sums {
     double *v[SERIES], total[SERIES];
     double *scratch;
@@ -189,7 +189,7 @@ static bool open_sums(sums *s)
     *s = (sums){ .scratch = wg_alloc(WG_RESAMPLES, sizeof(double)) };
     bool ok = s->scratch;
     for (int i = 0; i < SERIES; i++) ok = (s->v[i] = wg_alloc(BINS, sizeof(double))) && ok;
-    return ok; /* the caller closes, either way */
+    return ok; /* the caller closes it in both cases */
 }
 
 typedef bool keep_fn(const pairs *p, const common *c, const pair *q, const void *arg);
@@ -254,7 +254,7 @@ static json_t *speed_json(const sums *s)
     return o;
 }
 
-/* ---- where ------------------------------------------------------------------------------------------------------- */
+/* ---- breakdowns -------------------------------------------------------------------------------------------------- */
 
 static bool of_category(const pairs *p, const common *c, const pair *q, const void *arg)
 {
@@ -277,7 +277,7 @@ static bool of_length(const pairs *p, const common *c, const pair *q, const void
 
 static int by_text(const void *a, const void *b) { return strcmp(*(const char *const *)a, *(const char *const *)b); }
 
-/* Nothing to say when there is one category only. */
+/* Empty when there is one category only. */
 static json_t *by_category(sums *s, const pairs *p, const common *c)
 {
     json_t *list = json_array();
@@ -316,7 +316,7 @@ static bool of_turn(const pairs *p, const common *c, const pair *q, const void *
     return q->a->turn == *(const int *)arg;
 }
 
-/* Nothing to say when no prompt has several. */
+/* Empty when no prompt has several turns. */
 static json_t *by_turn(sums *s, const pairs *p, const common *c)
 {
     json_t *list = json_array();
@@ -332,7 +332,7 @@ static json_t *by_turn(sums *s, const pairs *p, const common *c)
     return list;
 }
 
-/* The prompts that lost most, all their repeats together. */
+/* The prompts with the largest losses, over all their repeats. */
 typedef struct loser {
     int prompt;
     double a, b, tokens_a, tokens_b;
@@ -345,7 +345,7 @@ static int by_gain(const void *x, const void *y)
     return (a > b) - (a < b);
 }
 
-/* Also the plain mean of the prompts' ratios, for those who report that. */
+/* Also sets the unweighted mean of the prompts' ratios, which some publications report. */
 static bool losers(json_t *o, const pairs *p, const common *c)
 {
     loser *l = wg_calloc((size_t)p->n, sizeof *l);
@@ -376,7 +376,7 @@ static bool losers(json_t *o, const pairs *p, const common *c)
     return true;
 }
 
-/* ---- same texts? ------------------------------------------------------------------------------------------------- */
+/* ---- equality of texts ------------------------------------------------------------------------------------------- */
 
 static json_t *divergence(const wg_compared *a, const wg_compared *b, const pair *q, const common *c)
 {
@@ -433,7 +433,7 @@ static json_t *side_json(const wg_compared *r, int number_of_run)
     return v;
 }
 
-/* How many prompts would tell the two apart, if it goes on like this: the interval shrinks with the root of n. */
+/* Estimates the number of prompts that would separate the two: the interval shrinks with the square root of n. */
 static void add_verdict(json_t *o, int prompts)
 {
     const json_t *ci = json_object_get(o, "faster_ci");
@@ -493,7 +493,7 @@ static wg_status compare_cells(json_t *list, const common *c, const wg_compared 
 
 /* ---- the runs ---------------------------------------------------------------------------------------------------- */
 
-/* The cell of a that b's cell is held against: the one of the same sweep values; the only one; or -1. */
+/* The cell of a that b's cell is compared with: the one with the same swept values; the only one; or -1. */
 static int partner(const wg_compared *a, const wg_compared *b, int cell_b)
 {
     const size_t n = json_array_size(a->folder->cells);
@@ -544,7 +544,7 @@ static json_t *run_json(const wg_run_reader *f)
     return v;
 }
 
-/* What machine.json says besides the hour: program, processor, system, environment, digests. */
+/* The differences of machine.json except times: program, processor, system, environment, digests. */
 static json_t *machine_diff(const wg_compared *run, int n)
 {
     json_t *m[WG_COMPARE_MOST];

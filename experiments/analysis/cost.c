@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * Fitting, and predicting from the fit; the timing is in cost_measure.c. */
+ * Fitting and prediction; cost_measure.c has the timing. */
 #include "experiments/analysis/cost.h"
 
 #include <math.h>
 #include <string.h>
 
-/* The timings of one sequence after the least context, in the order of their rows. */
+/* The base: the timings of one sequence after the smallest context, in the order of their rows. */
 static void take_base(wg_cost *c, const wg_timed *t, int n)
 {
     double error = 0;
@@ -31,7 +31,7 @@ wg_status wg_cost_fit(wg_cost *c, const wg_timed *t, int n, wg_error *err)
         return wg_fail(err, WG_EINVAL, "a cost model needs the time of a pass over one row");
     double xy = 0, xx = 0, extra = 0;
     int several = 0;
-    for (int i = 0; i < n; i++) { /* y = key x, x = rows * keys more */
+    for (int i = 0; i < n; i++) { /* y = key x, x = rows * additional keys */
         const double x = t[i].rows * (t[i].context - c->near), y = t[i].seconds - wg_cost_pass(c, t[i].rows, c->near, 1);
         if (t[i].sequences != 1 || !(x > 0)) continue;
         xy += x * y;
@@ -105,7 +105,7 @@ wg_residual wg_cost_residual(const wg_step_cost *predicted, const wg_step_cost *
 {
     const double p = predicted->draft + predicted->verify + predicted->rest;
     const double m = measured->draft + measured->verify + measured->rest;
-    /* log(m / p) goes to the phases by their part of m - p; where those are equal, that factor tends to 1 / p. */
+    /* log(m / p) is divided among the phases in proportion to their terms of m - p; where m = p, the factor tends to 1 / p */
     const double per_second = fabs(m - p) > 1e-9 * p ? log(m / p) / (m - p) : 1 / p;
     wg_residual r = { .draft = -100 * per_second * (measured->draft - predicted->draft),
                       .verify = -100 * per_second * (measured->verify - predicted->verify),

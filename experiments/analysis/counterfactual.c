@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Changed rows of q against rows of p. */
+ * alpha of rows of p and changed rows of q. */
 #include "experiments/analysis/counterfactual.h"
 
 #include <math.h>
@@ -18,7 +18,7 @@ double wg_variation(const double *p, const double *q, int vocab)
     return sum / 2;
 }
 
-/* Against row / sum. */
+/* alpha of p and row / sum. */
 static double alpha_of(const double *p, double *row, int vocab, double sum)
 {
     if (!(sum > 0)) return 0;
@@ -35,7 +35,7 @@ double wg_alpha_at_temperature(const double *p, const double *q, int vocab, doub
 
 static bool before(const double *q, int32_t a, int32_t b) { return q[a] > q[b] || (q[a] == q[b] && a < b); }
 
-/* A heap of tokens, the most probable on top: the nucleus is small, the vocabulary is not. */
+/* A heap of tokens with the most probable on top: the nucleus is small, the vocabulary is not. */
 static void sink(const double *q, int32_t *heap, int n, int i)
 {
     const int32_t id = heap[i];

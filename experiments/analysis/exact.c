@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The closed forms and the chain: see exact.h. test_exact enumerates the rules' own code against them. */
+ * The closed forms and the renewal chain: see exact.h. test_exact compares them with an enumeration of the rules' own code. */
 #include "experiments/analysis/exact.h"
 
 #include <math.h>
@@ -21,7 +21,7 @@ const wg_exact_rule wg_exact_rules[WG_EXACT_FORMS] = {
 
 static double min(double a, double b) { return a < b ? a : b; }
 
-/* Rounds of rejection; r stays unnormalised, with its mass beside it. */
+/* Rounds of rejection; r stays unnormalised, with its mass in a separate variable. */
 static double rejection(int k, const double *p, const double *q, int n, double *r, int32_t y)
 {
     double mass = 1, reached = 1, kept = 0;
@@ -41,7 +41,7 @@ static double rejection(int k, const double *p, const double *q, int n, double *
     return kept / p[y];
 }
 
-/* At most two draws, the second without the first: r_2 is the same whichever was rejected. */
+/* At most two draws, the second without the first token: r_2 does not depend on which was rejected. */
 static double without_replacement(int k, const double *p, const double *q, int n, int32_t y)
 {
     const double first = min(p[y], q[y]) / p[y];
@@ -88,7 +88,7 @@ static double optimal(int k, wg_rows *p, int prow, wg_rows *q, int qrow, int32_t
     return min(1, wg_optimal_law(p, prow, q, qrow, k, y, work) / py);
 }
 
-/* Is y among the k most probable tokens, the earlier first of equals? */
+/* Whether y is among the k most probable tokens, the smaller id first among equals. */
 static bool is_top(int k, const double *q, int n, int32_t y)
 {
     int before = 0;
@@ -134,7 +134,7 @@ double wg_exact_rounds(bool block, const double *const *of, int depth, int n, do
     rounds[n] = 0;
     for (int s = n - 1; s >= 0; s--) {
         double survives = 1, product = 1, r = 1, expected = 1;
-        int l = 0; /* so many are accepted for sure by now, with probability `survives` */
+        int l = 0; /* this many have been accepted with certainty, with probability `survives` */
         for (; l < depth && s + l + 1 < n && survives > 0; l++) {
             const double value = of[l][s + l];
             double next = survives * value;

@@ -7,7 +7,7 @@
 
 enum { ROWS = 32 }; /* tokens of one reading pass */
 
-/* ---- what drafts would have yielded ------------------------------------------------------------------------------ */
+/* ---- yields of drafts -------------------------------------------------------------------------------------------- */
 
 void wg_fit_close(wg_fit *f)
 {
@@ -65,7 +65,7 @@ wg_status wg_fit_reader_open(wg_fit_reader *r, wg_engine *plain, const wg_engine
     const size_t logits = (size_t)2 * ROWS * (size_t)vocab * sizeof *r->logits;
     if (!(r->logits = wg_alloc(logits, 1))) return wg_nomem(err, logits, "the logits of two models");
     WG_TRY(wg_kv_open(&r->kv, 16, (context + ROWS) / 16 + 1, context + ROWS, err));
-    WG_TRY(wg_lm_attach(r->target, r->kv, err)); /* first, as in the engine's cache: the same place in both */
+    WG_TRY(wg_lm_attach(r->target, r->kv, err)); /* first, as in the engine's cache: the same space in both */
     WG_TRY(wg_lm_attach(draft, r->kv, err));
     WG_TRY(wg_batch_open(&r->batch, ROWS, err));
     WG_TRY(wg_rows_open(&r->p, 1, vocab, err));
@@ -84,7 +84,7 @@ void wg_fit_reader_close(wg_fit_reader *r)
     *r = (wg_fit_reader){ 0 };
 }
 
-/* How many tokens the draft model puts before this one; the lowest id first among equals. */
+/* The number of tokens with a larger logit; the smaller id first among equals. */
 static int rank_of(const float *logits, int vocab, int32_t token)
 {
     int rank = 0;
@@ -92,7 +92,7 @@ static int rank_of(const float *logits, int vocab, int32_t token)
     return rank;
 }
 
-/* Both models read tokens at .. at+n-1; from `first` on each is followed by a token of the output. */
+/* Runs both models over tokens at .. at+n-1; from `first` on each is followed by a token of the output. */
 static wg_status read_some(wg_fit_reader *r, wg_kv_seq *kv, const int32_t *token, int at, int n, int first, wg_fit *out,
                            wg_error *err)
 {

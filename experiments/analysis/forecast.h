@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * What drafts of any length or shape would have yielded on texts that are known, without running them: a draft begins at every
- * position of every text and follows the text (teacher forcing, METHODS F2). Exact for greedy decoding but for where
- * drafts begin: here everywhere alike. With sampling it takes the texts for typical ones. */
+ * The yield of drafts of any length or shape on given texts, computed without running them: a draft begins at every position
+ * of every text and follows the text (teacher forcing, METHODS F2). For greedy decoding it is exact but for the weights of
+ * the draft positions: all positions count equally here. With sampling the texts are taken as typical samples. */
 #ifndef WG_EXPERIMENTS_ANALYSIS_FORECAST_H
 #define WG_EXPERIMENTS_ANALYSIS_FORECAST_H
 
@@ -17,16 +17,16 @@ typedef struct wg_fit {
 } wg_fit;
 void wg_fit_close(wg_fit *f);
 
-/* Tokens of a step in the sum over the beginnings in this text that leave room for the whole draft, `next` included; *begun:
- * how many these are. */
+/* The sum of tokens per step, `next` included, over the positions of this text that leave room for the whole draft; *begun:
+ * the number of these positions. */
 double wg_forecast_chain(const wg_fit *f, int length, int *begun);
 double wg_forecast_tree(const wg_fit *f, const wg_shape *s, int *begun);
 
-/* accept[r]: how often the token of rank r is the text's (wg_shape_sequoia wants it); *n of them. */
+/* accept[r]: the share of positions whose token has rank r in q (input of wg_shape_sequoia); *n ranks. */
 void wg_forecast_ranks(const wg_fit *f, int texts, double accept[WG_ACCEPT_MAX], int *n);
 
-/* Continues a prompt by plain decoding (at most max_new tokens) and has both models read the result. The engine is one with
- * the drafter none over the target; `draft` speaks its vocabulary. *steps and *seconds: of the plain decoding, added. */
+/* Continues a prompt by plain decoding (at most max_new tokens) and runs both models over the result. The engine has the
+ * drafter none over the target; `draft` has the target's vocabulary. */
 typedef struct wg_fit_reader {
     wg_engine *plain;
     wg_lm *target, *draft;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The prover. One run of the body = draft a tree from q through the chance (DRAFT, index = node, as drafters do), accept, and
- * again for each further step; its probability goes to the text it emitted. Texts have different lengths, so each is continued
- * with p, exactly, to the common length; then the two laws can be compared point by point. */
+ * The prover. One run of the body = draft a tree from q through the chance (DRAFT, index = node, as drafters do), accept,
+ * and again for each further step; its probability is added to that of the emitted text. Texts have different lengths, so
+ * each is continued exactly, with p, to the common length; then the two laws are compared point by point. */
 #include "experiments/analysis/prove.h"
 
 #include <math.h>
@@ -71,7 +71,7 @@ static wg_status check(const wg_verifier_class *rule, const wg_prove_options *o,
         return wg_fail(err, WG_ELAW, "prove: rule %s does not check drafts of law %s; it checks: %s", rule->name,
                        wg_law_name(o->law), wg_law_list(rule->laws, laws, sizeof laws));
     if (rule->chains && has_siblings(o))
-        return wg_fail(err, WG_ELAW, "prove: rule %s settles chains only, and here a node has several children", rule->name);
+        return wg_fail(err, WG_ELAW, "prove: rule %s takes chains only, and here a node has several children", rule->name);
     return WG_OK;
 }
 
@@ -136,8 +136,8 @@ static int child_token(prover *v, int node, int k, int row, const wg_chance *c)
     }
 }
 
-/* Every token that the root and the last node lack, as probes, whose p is nobody's: a rule that keeps one has no path, and one
- * that looks at them has no law. */
+/* Appends as probes every token that the root and the last node lack; their p rows are arbitrary: a rule that accepts one
+ * has an invalid path, and a rule that reads them a wrong law. */
 static void hang_probes(prover *v)
 {
     for (int x = 0; x < v->o->vocab; x++) {
@@ -177,7 +177,7 @@ static void draft(prover *v, int text, const wg_chance *c)
     hang_probes(v);
 }
 
-/* Nodes of the draft: a probe is none. */
+/* Whether the path consists of nodes of the draft: a probe is none. */
 static bool is_path(const wg_path *path, const wg_tree *t, int vocab)
 {
     if (path->n < 1 || path->n > t->n || path->node[0] != 0 || path->next < 0 || path->next >= vocab) return false;
@@ -186,10 +186,10 @@ static bool is_path(const wg_path *path, const wg_tree *t, int vocab)
     return true;
 }
 
-/* What a run emitted. */
+/* The output of a run. */
 typedef struct emitted {
-    int text, tokens; /* text -1: the rule's path was none of the tree's */
-    bool kept;        /* the first step kept a child of the root */
+    int text, tokens; /* text -1: the rule's path is no path of the tree */
+    bool kept;        /* the first step accepted a child of the root */
 } emitted;
 
 static emitted run(prover *v, wg_chance_tree *outcomes)
@@ -210,13 +210,14 @@ static emitted run(prover *v, wg_chance_tree *outcomes)
 
 /* ---- all runs */
 
-/* How many drafts can come below a node that ends `text`: each is a run at least. Every ordered choice of children, with what
- * comes below each of them; law FIXED has one, and of races over more than a few tokens there is no joint law anyway. */
+/* The number of drafts below a node that ends `text`: each needs at least one run. It counts every ordered choice of
+ * children with the drafts below each of them; law FIXED has one, and for races over more than a few tokens there is no
+ * joint law anyway. */
 static double drafts_below(const prover *v, int text, int depth)
 {
     const wg_prove_options *o = v->o;
     const double *q = v->t->q + (size_t)text * (size_t)o->vocab;
-    double chosen[WG_TREE_MAX + 1] = { 1 }, all = 0; /* chosen[n]: of the unordered choices of n of the tokens so far */
+    double chosen[WG_TREE_MAX + 1] = { 1 }, all = 0; /* chosen[n]: sum over the unordered choices of n of the tokens so far */
     if (depth == o->depth || !(o->law & (WG_LAW_IID | WG_LAW_WITHOUT_REPLACEMENT))) return 1;
     const int most = children_at(o, depth);
     int n = 0;
@@ -230,7 +231,7 @@ static double drafts_below(const prover *v, int text, int depth)
     return o->law == WG_LAW_IID ? pow(all, most) : chosen[n] * tgamma(n + 1);
 }
 
-/* Whether as many runs as the drafts alone demand may be enumerated. */
+/* Checks that the runs needed for the drafts alone are within the limit. */
 static wg_status check_drafts(const prover *v, long limit, wg_error *err)
 {
     const double least = drafts_below(v, 0, 0);
@@ -276,7 +277,7 @@ static wg_status enumerate(prover *v, wg_prove_result *out, wg_error *err)
                          (int)WG_RACE_TOKENS, (int)WG_RACE_RUNNERS);
     out->runs += runs;
     out->reused += wg_chance_tree_reused(&outcomes);
-    if (best < 0) best = alpha; /* nothing was drafted, or several steps were run: there is no optimum to compare with */
+    if (best < 0) best = alpha; /* without a draft, or with several steps, there is no optimum to compare with */
     if (!(alpha - best <= out->above)) out->above = alpha - best;
     out->tau += (tau - out->tau) / (out->cases + 1);
     out->alpha += (alpha - out->alpha) / (out->cases + 1);
@@ -285,7 +286,7 @@ static wg_status enumerate(prover *v, wg_prove_result *out, wg_error *err)
     return status;
 }
 
-/* Carries all probability on to the longest texts, with p; the largest difference there. */
+/* Continues all probability to the longest texts, with p; returns the largest difference there. */
 static double compare(prover *v)
 {
     const int V = v->o->vocab, texts = wg_prove_texts(v->o);

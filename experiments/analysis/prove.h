@@ -1,32 +1,34 @@
 /* SPDX-License-Identifier: MIT
  * The prover: exactness is proved, not sampled. For a small vocabulary it runs a rule's own code on every outcome of every
- * random decision, the drafter's and the rule's, and compares the law of the emitted text with the target's. A lossless rule
- * comes out within rounding (1e-12); a biased one by what its bias is. Behind every tree hang probes, which no rule may see. */
+ * random decision, the drafter's and the rule's, and compares the law of the emitted text with the target's. The deviation
+ * of a lossless rule is rounding (1e-12); that of a biased rule is its bias. Every tree is followed by probe rows, which no
+ * rule may read. */
 #ifndef WG_EXPERIMENTS_ANALYSIS_PROVE_H
 #define WG_EXPERIMENTS_ANALYSIS_PROVE_H
 
 #include "core/engine/verifier.h"
 
 typedef struct wg_prove_options {
-    int vocab, depth, children; /* of the language; of the draft trees: every node above `depth` has `children` children ... */
-    const int *width;           /* ... or, when this is not NULL, a node of depth d has width[d] (`depth` entries) */
+    int vocab, depth, children; /* vocab: tokens of the language; depth, children: of the draft trees, in which every node
+                                 * above `depth` has `children` children */
+    const int *width;           /* or, when not NULL, a node of depth d has width[d] children (`depth` entries) */
     int steps;                  /* consecutive steps in one run (2 shows addresses that are reused across steps); 0: 1 */
     wg_sibling_law law;
     bool greedy; /* temperature 0: p rows are points at their argmax */
     int cases;   /* random pairs of p and q: peaked, flat, with zeros, nearly equal, equal, disjoint, ... */
     uint64_t seed;
-    long max_runs;            /* refuse to enumerate more of one case; 0: 20 million */
+    long max_runs;            /* limit of runs for one case; 0: 20 million */
     const void *rule_options; /* NULL: defaults */
 } wg_prove_options;
 
 typedef struct wg_prove_result {
     int cases, worst;  /* worst: the case with the largest deviation */
     long runs;         /* combinations of outcomes visited */
-    long reused;       /* random addresses asked twice in a run: must be 0 (METHODS L2) */
+    long reused;       /* random addresses used twice in a run: must be 0 (METHODS L2) */
     double deviation;  /* largest |law of the rule - law of the target| over cases and texts of steps * (depth + 1) tokens */
     double tau;        /* expected tokens of a step, exact; mean over cases */
     double alpha;      /* probability that the (first) step keeps a child of the root; mean over cases */
-    double alpha_star; /* the most that a lossless rule could keep there (core/dist/optimal_acceptance.h); mean over cases */
+    double alpha_star; /* the largest such probability of any lossless rule (core/dist/optimal_acceptance.h); mean over cases */
     double above;      /* largest alpha - alpha_star over cases: positive beyond rounding only for lossy rules */
 } wg_prove_result;
 
@@ -34,17 +36,17 @@ typedef struct wg_prove_result {
  * text i followed by token x is i * vocab + 1 + x. */
 typedef struct wg_prove_tables {
     const double *p, *q; /* (texts, vocab), rows normalised */
-    bool fixed_rows;     /* law FIXED: the nodes name the q row that ranked them (a rule must not take it for their law) */
+    bool fixed_rows;     /* law FIXED: the nodes refer to the q row that ranked them (a rule must not use it as their law) */
 } wg_prove_tables;
 int wg_prove_texts(const wg_prove_options *o); /* rows of p and of q; -1: too many to enumerate */
 
-/* One pair of tables, added to *out (zero it first). EINVAL: numbers out of range, too many runs, or a rule that returned no
- * path. ELAW: the rule does not claim to check this law, or trees. EUNSUPPORTED: races over more than WG_RACE_TOKENS tokens
- * or WG_RACE_RUNNERS tokens times lists whose joint law is needed (law coupled, rule coupled). ENOMEM. */
+/* Proves one pair of tables and adds the result to *out (zero it first). EINVAL: numbers out of range, too many runs, or a
+ * rule that returned no path. ELAW: the rule does not accept this law, or trees. EUNSUPPORTED: races over more than
+ * WG_RACE_TOKENS tokens or WG_RACE_RUNNERS tokens times lists whose joint law is needed (law coupled, rule coupled). ENOMEM. */
 wg_status wg_prove_case(const wg_verifier_class *rule, const wg_prove_options *o, const wg_prove_tables *t,
                         wg_prove_result *out, wg_error *err);
 
-/* o->cases random pairs of tables. Sets *out. */
+/* Proves o->cases random pairs of tables. Sets *out. */
 wg_status wg_prove(const wg_verifier_class *rule, const wg_prove_options *o, wg_prove_result *out, wg_error *err);
 
 #endif

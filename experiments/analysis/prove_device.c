@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A device's rules as classes whose accept runs a kernel. An outcome that the prover's chance chooses becomes a number that the
- * kernel's own arithmetic turns into that outcome: the middle of its part of [0, 1). */
+ * Device rules as classes whose accept runs a kernel. An outcome chosen by the prover's chance is converted to a number that
+ * the kernel's own arithmetic maps to that outcome: the midpoint of its interval in [0, 1). */
 #include "experiments/analysis/prove_device.h"
 
 #include <string.h>
@@ -9,14 +9,14 @@
 #include "kernels/cuda/gpu.h"
 #include "kernels/rule/rule_ask.h"
 
-enum { SPREAD = 151 }; /* between tokens: threads of all warps, also of later rounds */
+enum { SPREAD = 151 }; /* distance of tokens: they belong to threads of all warps, also in later rounds */
 
 struct wg_prove_device {
     wg_gpu gpu;
-    int vocab, spread;       /* tokens of the proof; of the rows here */
-    const wg_chance *chance; /* of the accept that runs */
-    wg_rule params;          /* of the rule that is proved */
-    double *rows;            /* (WG_TREE_MAX, spread) zeros, but while they are filled */
+    int vocab, spread;       /* vocab: tokens of the proof; spread: width of the device rows */
+    const wg_chance *chance; /* of the current accept */
+    wg_rule params;          /* of the rule to be proved */
+    double *rows;            /* (WG_TREE_MAX, spread) zero except while filled */
     double *d_p, *d_q, *d_scratch;
     int32_t *d_p_one_hot, *d_q_one_hot;
     wg_rule_tree *d_tree;
@@ -105,7 +105,7 @@ static void accept(const void *opt, const wg_tree *tree, wg_rows *p, wg_rows *q,
     wg_rule_oracle_set(NULL);
     out->n = path.n;
     memcpy(out->node, path.node, sizeof path.node[0] * (size_t)(path.n > 0 && path.n <= WG_TREE_MAX ? path.n : 0));
-    out->next = path.next % SPREAD == SPREAD / 2 ? path.next / SPREAD : -1; /* a token between: no path */
+    out->next = path.next % SPREAD == SPREAD / 2 ? path.next / SPREAD : -1; /* a token without mass: no valid path */
 }
 
 static int races(const void *opt)
@@ -114,7 +114,7 @@ static int races(const void *opt)
     return d->params.races;
 }
 
-/* ---- the door */
+/* ---- open and close */
 
 void wg_prove_device_close(wg_prove_device *d)
 {

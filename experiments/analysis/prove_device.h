@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Rules of a device for the prover: the same enumeration, over the decisions that the blocks of kernels/cuda make. They run
- * on an emulated device (tests/simt), whose random numbers the prover answers, so every pass, sum, search and barrier of
- * the device's text takes part in the law that is compared. The few tokens of a proof are spread over a vocabulary that all
- * warps of a block share; those between have no mass. */
+ * Device rules in the prover: the same enumeration, over the decisions of the blocks in kernels/cuda. They run on an
+ * emulated device (tests/simt) whose random numbers the prover supplies, so every pass, sum, search and barrier of the
+ * device code is part of the compared law. The few tokens of a proof are spread over a vocabulary that spans all warps of a
+ * block; the tokens between have no mass. */
 #ifndef WG_EXPERIMENTS_ANALYSIS_PROVE_DEVICE_H
 #define WG_EXPERIMENTS_ANALYSIS_PROVE_DEVICE_H
 
@@ -10,7 +10,7 @@
 
 typedef struct wg_prove_device wg_prove_device;
 
-/* A rule as the device decides: what wg_prove takes as the rule, and `of` as its options. */
+/* A device rule: `class` is the rule for wg_prove, `of` its options. */
 typedef struct wg_prove_rule {
     wg_verifier_class class;
     struct {
@@ -19,7 +19,7 @@ typedef struct wg_prove_rule {
     } of;
 } wg_prove_rule;
 
-/* cuda:0, for proofs over so many tokens. EUNSUPPORTED: there is none, or it draws by itself. ENOMEM. */
+/* Opens cuda:0 for proofs over `vocab` tokens. EUNSUPPORTED: there is no device, or it is not emulated. ENOMEM. */
 wg_status wg_prove_device_open(wg_prove_device **d, int vocab, wg_error *err);
 void wg_prove_device_close(wg_prove_device *d);
 

@@ -36,7 +36,7 @@ static int by_confidence(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The rank sum of those that came true, over samples in order; depth 0: all. NaN when all or none did. */
+/* AUC by the rank sum of samples that came true, over samples in order; depth 0: all. NaN when all or none came true. */
 static double area(const wg_samples *all, int depth)
 {
     double good = 0, bad = 0, below = 0, pairs = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Is a confidence what it says? Samples of (confidence, depth, came true); reliability in ten equal bins, the expected
- * calibration error sum n_b/n |mean confidence - share that came true|, and by depth the area under the ROC curve: the
- * probability that a sample that came true has the higher confidence (ties count half). */
+ * Calibration of confidences. Samples are (confidence, depth, came true); computed are reliability in ten equal bins, the
+ * expected calibration error sum n_b/n |mean confidence - share that came true|, and by depth the area under the ROC curve:
+ * the probability that a sample that came true has the higher confidence (ties count half). */
 #ifndef WG_EXPERIMENTS_ANALYSIS_RELIABILITY_H
 #define WG_EXPERIMENTS_ANALYSIS_RELIABILITY_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Rounds, settled again. */
+ * Verification of recorded rounds again. */
 #include "experiments/analysis/replay.h"
 
 #include <math.h>
@@ -13,7 +13,7 @@
 
 /* ---- a cell, from its config ------------------------------------------------------------------------------------- */
 
-/* The members of a section that the table knows, set from JSON. */
+/* Sets the members of a section that the table has, from JSON. */
 static wg_status set_from(const wg_option *table, void *o, const json_t *section, const char *selector, wg_error *err)
 {
     const char *key;
@@ -84,7 +84,7 @@ void wg_replay_close(wg_replay *r)
 
 /* ---- a round ----------------------------------------------------------------------------------------------------- */
 
-/* Rows are made when the first round needs them, and more when a larger tree does. */
+/* Allocates rows for the first round, and more when a larger tree needs them. */
 static wg_status make_room(wg_rows *rows, int n, int vocab, wg_error *err)
 {
     if (rows->p && rows->cap >= n) return WG_OK;
@@ -107,7 +107,7 @@ static wg_status from_logits(wg_replay *r, int node, wg_error *err)
     return WG_OK;
 }
 
-/* p at another temperature from p itself: softmax(x / T) is p^(T0/T), made to sum to 1; where nothing was cut off. */
+/* p at another temperature from p itself: softmax(x / T) is p^(T0/T), normalised; where the row was not truncated. */
 static wg_status rewarp(wg_replay *r, int node, wg_error *err)
 {
     const wg_sampling *o = &r->sampling;
@@ -262,7 +262,7 @@ static wg_status replay_one(wg_replay *r, wg_replayed *s, wg_error *err)
 
 /* ---- tau by renewal ---------------------------------------------------------------------------------------------- */
 
-/* What the chain needs of one request: p and q at its own tokens; q < 0: the trace does not have it. */
+/* The input of the renewal chain from one request: p and q at its own tokens; q < 0: not in the trace. */
 typedef struct taught {
     double *p, *q;
     int n;
@@ -290,7 +290,7 @@ static wg_status teach(wg_replay *r, taught *all, wg_error *err)
     return WG_OK;
 }
 
-/* One value a position: what the rule keeps of a child drawn there. False: it has no such form. */
+/* One value per position: the probability that the rule accepts a child drawn there. False: the rule has no such form. */
 static bool value_of(const wg_verifier_class *rule, double p, double q, double *value)
 {
     static const char *const ratio[] = { "rejection", "kseq", "optimal", "without_replacement" };
@@ -345,7 +345,7 @@ static wg_status make_series(wg_replayed *s, int prompts, wg_error *err)
     return s->by_rounds && s->by_tokens && s->by_recorded ? WG_OK : wg_nomem(err, (size_t)prompts * 24, "results");
 }
 
-/* Prompts are numbered in the file by what they say they are, so places are counted, not believed. */
+/* The file's prompt numbers are not trusted as indices, so the distinct ones are counted. */
 static wg_status count_prompts(const wg_replay *r, int *prompts, wg_error *err)
 {
     *prompts = 0;
@@ -356,8 +356,8 @@ static wg_status count_prompts(const wg_replay *r, int *prompts, wg_error *err)
     return *prompts <= 1 << 24 ? WG_OK : wg_fail(err, WG_EFORMAT, "%s: a request of prompt %d", r->trace->name, *prompts - 1);
 }
 
-/* Every round once, under all rules; what the chain over the texts needs is gathered on the way. *depth: of the deepest chain;
- * 0 when drafts are not chains of drawn tokens at the recorded temperature. */
+/* Every round once, under all rules; also collects the input of the renewal chain. *depth: of the deepest chain; 0 when
+ * drafts are not chains of drawn tokens at the recorded temperature. */
 static wg_status pass(wg_replay *r, wg_replayed *result, int n, taught *all, int *depth, wg_error *err)
 {
     bool chains = r->as_recorded;

@@ -1,34 +1,35 @@
 /* SPDX-License-Identifier: MIT
- * Settling the rounds of a trace again: the same trees, rows and addresses of randomness under any rule that may check them
- * (METHODS F3). The recorded rule on exact rows repeats the run, token by token.
+ * Verification of the rounds of a trace again: the same trees, rows and addresses of randomness under any rule that accepts
+ * their laws (METHODS F3). The recorded rule on exact rows repeats the run, token by token.
  *
- * What may be said of another rule. Each recorded round is an honest draft at its place, so what the rule does with it is an
- * honest draw, and two rules on one trace differ by nothing but themselves. But the places where rounds begin are the recorded
- * rule's: after its first other decision the run would have gone on elsewhere. So the mean here is tokens per *recorded round*,
- * not tau. tau of another lossless rule follows from the renewal chain over the recorded texts (exact.h): the rows of p and q
- * at the texts' own prefixes are in the trace, but for q where a round ended in a bonus token. Taking those positions as surely
- * rejected and as surely accepted brackets it, because more acceptance anywhere never needs more rounds. */
+ * What a replay shows of another rule. Each recorded round is a valid draft at its place, so the rule's decision on it is a
+ * valid draw, and two rules on one trace differ in nothing else. But the positions where rounds begin are the recorded
+ * rule's: after the first different decision the run would have continued at another position. So the mean here is tokens
+ * per *recorded round*, not tau. The tau of another lossless rule follows from the renewal chain over the recorded texts
+ * (exact.h): the rows of p and q at the texts' own prefixes are in the trace, except q where a round ended in a bonus token.
+ * Taking those positions as always rejected and as always accepted gives a lower and an upper bound, because more acceptance
+ * anywhere never needs more rounds. */
 #ifndef WG_EXPERIMENTS_ANALYSIS_REPLAY_H
 #define WG_EXPERIMENTS_ANALYSIS_REPLAY_H
 
 #include "experiments/base/spec.h"
 #include "experiments/record/trace.h"
 
-/* A cell of a trace, ready to be settled: what it was, and rows to read a round into. */
+/* A cell of a trace, ready for replay: its recorded settings, and rows to read a round into. */
 typedef struct wg_replay {
     wg_trace *trace; /* borrowed */
     int cell, vocab;
     const wg_trace_group *group;
     uint64_t seed;
     wg_rule_choice rule;  /* the recorded one */
-    wg_sampling sampling; /* the recorded chain, with the asked temperature */
+    wg_sampling sampling; /* the recorded chain, with the requested temperature */
     double recorded;      /* temperature */
-    bool as_recorded;     /* the temperature is */
-    wg_trace_round round; /* the one loaded last */
+    bool as_recorded;     /* the temperature is the recorded one */
+    wg_trace_round round; /* the round loaded last */
     int entry;            /* its number in the trace */
     wg_rows p, q;
     wg_workspace work;
-    double error;       /* most distance of its rows: max over nodes of p's and their q's together */
+    double error;       /* largest distance of its rows: max over nodes of the distances of p and its q rows together */
     wg_sampler sampler; /* of LOGITS rows */
     bool sampler_open;
     float *logits; /* (vocab) */
@@ -38,24 +39,26 @@ typedef struct wg_replay {
 wg_status wg_replay_open(wg_replay **out, wg_trace *trace, int cell, double temperature, wg_error *err);
 void wg_replay_close(wg_replay *r); /* NULL is fine */
 
-/* Reads round i of the trace, which must be of this cell: tree and rows. EINVAL when the rows cannot give this temperature. */
+/* Loads round i of the trace, which must be of this cell: tree and rows. EINVAL when the rows do not determine this
+ * temperature. */
 wg_status wg_replay_load(wg_replay *r, int i, wg_error *err);
 
-/* Settles the loaded round: its tree to the depth `length` (0: all of it). *path is cut as the run cut it. ELAW
- * when the rule may not check the tree. */
+/* Verifies the loaded round: its tree to the depth `length` (0: all of it). *path is cut as in the run. ELAW when the rule
+ * does not accept the tree's law. */
 wg_status wg_replay_rule(wg_replay *r, const wg_verifier_class *rule, const void *options, int length, wg_path *path,
                          wg_error *err);
-/* The tree as it is settled: cut before the first node that is too deep, as the engine cuts drafts; the numbers stay. */
+/* The tree that is verified: cut before the first node that is too deep, as the engine cuts drafts; node numbers do not
+ * change. */
 void wg_replay_tree(const wg_replay *r, int length, wg_tree *out);
 
-/* One rule at one length over all rounds of the cell. Per prompt, for intervals. */
+/* The results of one rule at one length over all rounds of the cell, per prompt for intervals. */
 typedef struct wg_replayed {
     const wg_verifier_class *rule; /* (borrowed, with its options) */
     const void *options;
     int length;
-    long rounds, same; /* same: the path is the recorded one, node by node, and so is next */
+    long rounds, same; /* same: rounds whose path equals the recorded one, node by node, and whose `next` does */
     long tokens, drafted, accepted;
-    double tau_low, tau_high; /* of chains settled token by token, by the renewal chain; NaN: no closed form */
+    double tau_low, tau_high; /* of chains verified token by token, by the renewal chain; NaN: no closed form */
     double alpha, alpha_star; /* means over the nodes reached */
     double error, worst;      /* mean and largest bound on the error of alpha that compact rows cause */
     int prompts;
@@ -67,9 +70,9 @@ typedef struct wg_replayed {
 wg_status wg_replay_all(wg_replay *r, wg_replayed *result, int n, wg_error *err);
 void wg_replayed_free(wg_replayed *s);
 
-/* May the rule check every tree of this cell? */
+/* Whether the rule accepts every tree of this cell. */
 bool wg_replay_fits(const wg_verifier_class *rule, unsigned laws, bool siblings);
-/* The laws of the cell's trees, and whether there are siblings. */
+/* The laws of the cell's trees, and whether any has siblings. */
 wg_status wg_replay_laws(wg_replay *r, unsigned *laws, bool *siblings, wg_error *err);
 
 #endif

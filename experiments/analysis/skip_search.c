@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Few sub-layers: every set. Otherwise three stages, which share the best set so far: the early exits; the sub-layers in the
- * order of what it is worth to leave each out alone, added one by one; then changes of the best set, drawn at addresses of the
- * seed and kept when they are better (SWIFT's random search, without its model of the objective). No set is evaluated twice. */
+ * order of the value of skipping each alone, added one by one; then changes of the best set, drawn at addresses of the seed
+ * and kept when they are better (SWIFT's random search, without its model of the objective). No set is evaluated twice. */
 #include "experiments/analysis/skip_search.h"
 
 #include <math.h>
@@ -19,11 +19,11 @@ enum { STREAM = 0x5C1B }; /* of its draws */
 typedef struct search {
     const wg_skip_problem *p;
     int n;                /* sub-layers */
-    uint8_t *skip, *best; /* (layers) the set at hand; the best so far */
+    uint8_t *skip, *best; /* (layers) the current set; the best so far */
     double value;         /* of the best */
     uint8_t *seen;        /* (seen_cap, layers) sets that were evaluated */
     long seen_n, seen_cap;
-    double *alone; /* (n) value of leaving out one sub-layer */
+    double *alone; /* (n) value of skipping one sub-layer alone */
     int *order;    /* (n) */
 } search;
 
@@ -45,8 +45,8 @@ static bool was_seen(const search *s)
     return false;
 }
 
-/* Evaluates the set at hand if it is new, and neither none nor all; NAN in *value if it is not. It may be the best only when it
- * has the size that is asked for. */
+/* Evaluates the current set if it is new, and neither empty nor full; otherwise *value is NAN. It can become the best only
+ * if it has the required size. */
 static wg_status evaluate(search *s, double *value, wg_error *err)
 {
     const size_t layers = (size_t)s->p->layers;
@@ -70,7 +70,7 @@ static wg_status evaluate(search *s, double *value, wg_error *err)
 
 /* ---- the stages */
 
-/* How many sets of the wanted size there are, at most `most` + 1. */
+/* The number of sets of the required size, at most `most` + 1. */
 static double sets(const search *s, double most)
 {
     double all = 1;
@@ -112,7 +112,7 @@ static wg_status try_in_order(search *s, wg_error *err)
         toggle(s->skip, i);
         WG_TRY(evaluate(s, &value, err));
         s->alone[i] = value;
-        int at = i; /* the best first; among equals the earlier */
+        int at = i; /* in descending order; among equals the earlier first */
         for (; at > 0 && s->alone[s->order[at - 1]] < value; at--) s->order[at] = s->order[at - 1];
         s->order[at] = i;
     }
@@ -124,7 +124,7 @@ static wg_status try_in_order(search *s, wg_error *err)
     return WG_OK;
 }
 
-/* One sub-layer more or less, or one for another. */
+/* Adds, removes or exchanges one sub-layer. */
 static void change(const search *s, const wg_philox *r)
 {
     const int a = (int)(r->v[1] % (uint32_t)s->n), b = (int)(r->v[2] % (uint32_t)s->n);
@@ -135,7 +135,8 @@ static void change(const search *s, const wg_philox *r)
     toggle(s->skip, a);
 }
 
-/* One change, with probability 1/2 another, and so on: a best set whose neighbours are all known is left as well. */
+/* One change, with probability 1/2 another, and so on: so the search also leaves a best set whose neighbours have all been
+ * evaluated. */
 static wg_status try_changes(search *s, wg_error *err)
 {
     double value;

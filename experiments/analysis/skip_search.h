@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The search for sub-layers that a draft can do without (the problem of Zhang et al. 2023, Draft & Verify, and Xia et al. 2024,
- * SWIFT; METHODS A15), over any measure of a set. */
+ * The search for a set of sub-layers that a draft can skip (the problem of Zhang et al. 2023, Draft & Verify, and Xia et al.
+ * 2024, SWIFT; METHODS A15), for any value function of a set. */
 #ifndef WG_EXPERIMENTS_ANALYSIS_SKIP_SEARCH_H
 #define WG_EXPERIMENTS_ANALYSIS_SKIP_SEARCH_H
 
@@ -14,15 +14,15 @@ typedef wg_status wg_skip_value(void *user, const uint8_t *skip, double *value, 
 
 typedef struct wg_skip_problem {
     int layers;
-    int size;      /* sub-layers that the set has; 0: any number */
-    long tries;    /* sets that are evaluated in the last stage, and where that is enough, all there are instead */
+    int size;      /* sub-layers in the set; 0: any number */
+    long tries;    /* sets evaluated in the last stage; if there are no more than this, all sets are evaluated instead */
     uint64_t seed; /* of its draws */
     wg_skip_value *value;
     void *user;
 } wg_skip_problem;
 
-/* Fills best (layers), never with all or none of the sub-layers; *value is its, *evaluated how many sets were. The same problem
- * has the same answer. EINVAL: no layers, or a size that is not 1 .. all but one; ENOMEM; what value() returns. */
+/* Fills best (layers), never with all or none of the sub-layers; *value: its value; *evaluated: the number of sets
+ * evaluated. Deterministic. EINVAL: no layers, or a size that is not 1 .. all but one; ENOMEM; errors of value(). */
 wg_status wg_skip_search(const wg_skip_problem *p, uint8_t *best, double *value, long *evaluated, wg_error *err);
 
 /* The layers that have this bit as "2/5/7-9", into buf. */

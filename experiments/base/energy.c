@@ -32,7 +32,7 @@ static bool read_counter(int fd, uint64_t *out)
     return end > text && (*end == '\n' || *end == 0);
 }
 
-/* Numbers of "intel-rapl:N" and "intel-rapl:N:M": how many there are, 0 for other names. */
+/* The number of indices in "intel-rapl:N" (1) and "intel-rapl:N:M" (2); 0 for other names. */
 static int numbers(const char *name, int *package)
 {
     int part, used = 0;
@@ -60,7 +60,7 @@ static void add(wg_energy *e, const char *dir, const char *name)
     e->n++;
 }
 
-/* What is counted: packages, and the memory beside them. */
+/* Adds the domains that are counted: packages, and their memory. */
 static void look_at(wg_energy *e, const char *root, const char *entry)
 {
     char dir[1100], name[32], whole[64];
@@ -102,7 +102,7 @@ double wg_energy_joules(wg_energy *e)
         wg_energy_domain *d = &e->domain[i];
         uint64_t now = 0;
         const bool ok = read_counter(d->fd, &now);
-        if (!ok || (now < d->last && d->range < d->last)) { /* it fell, and there is no range to wrap at */
+        if (!ok || (now < d->last && d->range < d->last)) { /* the counter decreased and has no known range */
             snprintf(e->why, sizeof e->why, "%s: %s", d->name, ok ? "the counter fell" : "the counter cannot be read any more");
             wg_energy_close(e);
             break;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * Joules by RAPL, the counters of x86 processors that Linux shows as files (Documentation/power/powercap): a folder
- * intel-rapl:N per package, also on AMD, and below it intel-rapl:N:M per part; each with `name`, `energy_uj` and the value it
- * wraps at, `max_energy_range_uj`. Counted are the packages and their memory (`dram`, which a package does not include): all
- * that runs there, not this program alone. Since 2020 the files are root's unless an administrator opens them. */
+ * Energy in joules from RAPL, the counters of x86 processors that Linux presents as files (Documentation/power/powercap): a
+ * folder intel-rapl:N per package, also on AMD, and below it intel-rapl:N:M per domain; each with `name`, `energy_uj` and
+ * the value at which it wraps, `max_energy_range_uj`. The packages and their memory are counted (`dram`, which a package
+ * does not include): everything that runs on the machine, not this program alone. Since 2020 only root can read the files
+ * unless an administrator changes their mode. */
 #ifndef WG_EXPERIMENTS_BASE_ENERGY_H
 #define WG_EXPERIMENTS_BASE_ENERGY_H
 
@@ -21,19 +22,19 @@ typedef struct wg_energy_domain {
 } wg_energy_domain;
 
 typedef struct wg_energy {
-    int n; /* 0: nothing can be read, and `why` says what is in the way */
+    int n; /* 0: no counter can be read; `why` gives the reason */
     wg_energy_domain domain[WG_ENERGY_DOMAINS];
     double joules; /* so far */
     char why[200];
 } wg_energy;
 
-/* Looks for counters below `root`. When a package is there and cannot be read there are none at all: part of a machine's energy
- * would pass for all of it. */
+/* Finds counters below `root`. When a package exists and cannot be read, no counter is used: a part of the machine's energy
+ * would look like the whole. */
 void wg_energy_open(wg_energy *e, const char *root);
 void wg_energy_close(wg_energy *e);
 
-/* Joules since the opening; NaN without counters, and from the first one that fails on. Right as long as no counter wraps twice
- * between two calls (minutes to hours). */
+/* Joules since wg_energy_open; NaN without counters, and after a counter has failed. Correct as long as no counter wraps
+ * twice between two calls (minutes to hours). */
 double wg_energy_joules(wg_energy *e);
 
 /* {"domains": ["package-0", ...]}; without counters {"domains": [], "why": "..."}. */

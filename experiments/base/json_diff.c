@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Walks several JSON values side by side. */
+ * Traverses several JSON values in parallel. */
 #include "experiments/base/json_diff.h"
 
 #include <stdio.h>
@@ -65,7 +65,7 @@ static bool walk(json_t *out, char *path, size_t end, const json_t *const *value
     for (size_t k = 0; k < keys && ok; k++) {
         const json_t *inner[MOST];
         const int more = snprintf(path + end, PATH - end, "%s%s", end ? "." : "", key[k]);
-        if (more < 0 || end + (size_t)more >= PATH) break; /* deeper than any config of ours */
+        if (more < 0 || end + (size_t)more >= PATH) break; /* deeper than any config */
         for (size_t i = 0; i < n; i++) inner[i] = json_object_get(value[i], key[k]);
         ok = walk(out, path, end + (size_t)more, inner, n);
         path[end] = '\0';

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Where two JSON values differ: for refusing to resume, and for the first thing `wager compare` says. */
+ * The differences of JSON values: for refusing to resume, and for the first section of `wager compare`. */
 #ifndef WG_EXPERIMENTS_BASE_JSON_DIFF_H
 #define WG_EXPERIMENTS_BASE_JSON_DIFF_H
 

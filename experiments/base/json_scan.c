@@ -12,7 +12,7 @@ static const char *blanks(const char *p, const char *end)
     return p;
 }
 
-/* Behind the string that starts at p (a quote); NULL when it does not end. */
+/* The position after the string that starts at p (a quote); NULL when the string does not end. */
 static const char *skip_string(const char *p, const char *end)
 {
     for (p++; p < end; p++) {
@@ -35,7 +35,7 @@ static const char *skip_value(const char *p, const char *end)
         }
         if (c == '{' || c == '[') depth++;
         else if (c == '}' || c == ']') {
-            if (depth == 0) return p; /* of whatever is around */
+            if (depth == 0) return p; /* the bracket closes the enclosing value */
             p++;
             if (--depth == 0) return p;
             continue;
@@ -58,7 +58,7 @@ bool wg_json_scan_next(wg_json_scan *s, wg_span *key, wg_span *value)
     if (s->bad || !s->at) return false;
     const char *p = blanks(s->at, s->end);
     if (p < s->end && *p == '}') return s->at = NULL, false;
-    s->bad = true; /* until this member is whole */
+    s->bad = true; /* until this member is complete */
     if (s->begun) {
         if (p == s->end || *p != ',') return false;
         p = blanks(p + 1, s->end);

@@ -9,7 +9,7 @@
 #include "kernels/types.h"
 
 enum { LINE = WG_ALIGN, N = 64, K = 1024, ROWS = 64, TIMES = 50 };
-static const double ENOUGH = 5e-3; /* seconds of products: TIMES of them, or fewer where they are slow */
+static const double ENOUGH = 5e-3; /* seconds of products: TIMES of them, or fewer where one takes long */
 
 static void touch(void *arg, int thread, int threads)
 {
@@ -19,8 +19,8 @@ static void touch(void *arg, int thread, int threads)
     memset(m->stream + lo, 1, (size_t)(hi - lo));
 }
 
-/* A search for what is not there reads every byte once, with the widest loads that the C library has: a plain loop over words
- * is bound by its own additions before it is bound by memory. */
+/* memchr for a byte that does not occur reads every byte once, with the widest loads of the C library. A plain loop over
+ * words would be bound by its own additions, not by memory. */
 static void read_share(void *arg, int thread, int threads)
 {
     const wg_machine_bench *m = arg;
@@ -41,8 +41,8 @@ static void multiply(void *arg, int thread, int threads)
     m->times[thread] = i;
 }
 
-/* Written: pages that were never written are all the same page, and a cache that finds lines by their addresses (AMD's)
- * stumbles over a page with many. */
+/* The memory is written first: pages that were never written all map to one zero page, and a cache indexed by address
+ * (AMD's) is slow on a page mapped many times. */
 static void *zeros(size_t bytes)
 {
     void *p = wg_alloc(bytes, 1);

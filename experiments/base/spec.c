@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * From the words of a command line to a drafter class and its options. */
+ * Parsing of drafter and rule specifications into classes and their options. */
 #include "experiments/base/spec.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Drafters and rules as they are written on a command line: "ngram:k=8,n_max=4", "rejection". */
+ * Drafters and rules as specified on a command line: "ngram:k=8,n_max=4", "rejection". */
 #ifndef WG_EXPERIMENTS_BASE_SPEC_H
 #define WG_EXPERIMENTS_BASE_SPEC_H
 
@@ -7,16 +7,16 @@
 
 extern const wg_plugins wg_program_plugins; /* the tables of draft/ and verify/ */
 
-/* A drafter chosen by "KIND[:k=v,...]". Its options lie in `options` (owned; wg_free), set and checked. */
+/* A drafter specified by "KIND[:k=v,...]". `options` (owned; wg_free) holds its options, set and checked. */
 typedef struct wg_drafter_choice {
     const wg_drafter_class *class;
     void *options; /* as wg_engine_parts.drafter_options; NULL when the drafter has none */
 } wg_drafter_choice;
 wg_status wg_choose_drafter(const char *spec, wg_drafter_choice *out, wg_error *err);
-/* The drafter `model` over a file, other options at their defaults. */
+/* The drafter `model` with the draft model in `path`; other options at their defaults. */
 wg_status wg_choose_draft_model(const char *path, wg_drafter_choice *out, wg_error *err);
 
-/* A rule chosen by "NAME[:k=v,...]". */
+/* A rule specified by "NAME[:k=v,...]". */
 typedef struct wg_rule_choice {
     const wg_verifier_class *class;
     void *options; /* (owned) NULL when the rule has none */

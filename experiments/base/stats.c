@@ -104,7 +104,7 @@ static double acceleration(const wg_ratio *r)
     return square > 0 ? cube / (6 * pow(square, 1.5)) : 0;
 }
 
-/* The level that BCa reads off the resamples for a nominal one. */
+/* The corrected level at which BCa reads the resamples for a nominal level. */
 static double corrected(double level, double bias, double a)
 {
     const double z = bias + wg_normal_quantile(level), q = wg_normal_cdf(bias + z / (1 - a * z));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Statistics of a run. The unit is the prompt: steps within one are correlated. Headlines are ratios of totals, never means of
- * ratios; a bootstrap interval resamples prompts, both sides of a pair together. */
+ * Statistics of a run. The sampling unit is the prompt, because steps within a prompt are correlated. Headline numbers are
+ * ratios of totals, never means of ratios; a bootstrap interval resamples prompts, both sides of a pair together. */
 #ifndef WG_EXPERIMENTS_BASE_STATS_H
 #define WG_EXPERIMENTS_BASE_STATS_H
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * Opening a target: the parts in the order in which they need each other. */
+ * Opening a target: its members in the order of their dependencies. */
 #include "experiments/base/target.h"
 
 #include "core/base/mem.h"
 #include "experiments/base/spec.h"
 
-/* The tokenizer is optional unless asked for: synthetic models for timing have none. */
+/* The tokenizer is optional unless `needed`: synthetic models for timing have none. */
 static wg_status open_tokenizer(wg_target *t, bool needed, wg_error *err)
 {
     wg_text kind;

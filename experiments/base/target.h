@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A target ready to run: the weights file opened and sniffed, its tokenizer, a pool of threads, a device, and the model
- * loaded onto it. Every command that computes opens one of these and hands its parts to an engine. */
+ * A target that is ready to run: the open weights file, its tokenizer, a thread pool, a device, and the model loaded on the
+ * device. Every command that computes opens one and passes its members to an engine. */
 #ifndef WG_EXPERIMENTS_BASE_TARGET_H
 #define WG_EXPERIMENTS_BASE_TARGET_H
 
@@ -12,7 +12,7 @@ typedef struct wg_target_options {
     const char *device;  /* as in core/model/device.h; NULL: cpu */
     int threads;         /* 0: the cores this process may run on */
     bool pin;            /* wg_pool_pin */
-    bool need_tokenizer; /* without one: EMODEL. Otherwise a file without a tokenizer gives tokenizer == NULL */
+    bool need_tokenizer; /* then a file without a tokenizer is EMODEL; otherwise it gives tokenizer == NULL */
     wg_model_options model;
 } wg_target_options;
 
@@ -28,11 +28,11 @@ typedef struct wg_target {
     wg_lm *lm; /* the model's */
 } wg_target;
 
-/* opt may be NULL (all defaults, tokenizer not needed). Errors are those of the parts, with the file's name. */
+/* opt may be NULL (all defaults, tokenizer not required). Errors: those of opening its members, with the file's name. */
 wg_status wg_target_open(wg_target **out, const char *path, const wg_target_options *opt, wg_error *err);
 void wg_target_close(wg_target *t); /* NULL and half-open are fine; engines over it must be closed */
 
-/* The engine parts that belong to the target; drafter, verifier and rules are the caller's to add. */
+/* The engine parts that the target provides; the caller adds drafter and verifier. */
 wg_engine_parts wg_target_engine_parts(const wg_target *t);
 
 /* Reads and checks the header alone (format, family, shape): cheap enough for `wager check`. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * wager bench draft: one sequence of `history` tokens over a skewed vocabulary, in which phrases come back, after a finished
- * request of the same kind. Four numbers: a proposal after each of ROUNDS further tokens (median and the slowest in a hundred),
- * learning a token (from the first proposal, which meets the whole history), learning from a step, and closing a sequence, per
- * token. */
+ * wager bench draft: one sequence of `history` tokens over a skewed vocabulary, with repeated phrases, after a finished
+ * request of the same kind. Four numbers: a proposal after each of ROUNDS further tokens (median and the slowest in a
+ * hundred), learning a token (from the first proposal, which reads the whole history), learning from a step, and closing a
+ * sequence, per token. */
 #include "experiments/bench/bench_draft.h"
 
 #include <jansson.h>
@@ -68,7 +68,7 @@ static wg_status open_bench(bench *b, const wg_drafter_choice *c, const char *mo
     b->logits = wg_alloc(logits, sizeof *b->logits);
     if (!b->token || !b->logits) return wg_nomem(err, logits * sizeof *b->logits, "logits");
     for (size_t i = 0; i < logits; i++) b->logits[i] = (float)wg_philox_at(12, (uint32_t)i, 0, 0, 0).v[0] * 1e-9f;
-    WG_TRY(wg_rows_open(&b->q, WG_TREE_MAX, 1, err)); /* one-hot rows alone: the width is not used */
+    WG_TRY(wg_rows_open(&b->q, WG_TREE_MAX, 1, err)); /* one-hot rows only: the width is not used */
     b->env = (wg_env){ .target = &b->lm,
                        .tokenizer = b->tokenizer,
                        .target_name = model ? model : "the benchmark (-m FILE names one)",
@@ -103,7 +103,7 @@ static wg_status propose(bench *b, wg_seq *s, double *seconds, wg_error *err)
     return WG_OK;
 }
 
-/* A step that accepted nothing. */
+/* Observes a step that accepted nothing. */
 static double observe(bench *b, const wg_seq *s)
 {
     const wg_path root = { .n = 1 };
@@ -125,7 +125,7 @@ static wg_status time_all(bench *b, wg_error *err)
     wg_seq s = { .slot = 1, .token = b->token, .n = b->history, .cap = all, .limit = all + 100, .finish = WG_FINISH_LENGTH };
     make_text(b->token, all, b->lm.vocab, 1);
     WG_TRY(propose(b, &s, &b->first, err));
-    forget(b, &s); /* all of it was answer */
+    forget(b, &s); /* the whole sequence counts as output */
     for (int i = 0; i < TAUGHT && i < b->history; i++) {
         wg_tree_reset(&b->tree, b->token[i], WG_LAW_FIXED);
         b->tree.row = i % WG_TREE_MAX;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * What drafting itself costs for the drafters that run no model: no target is loaded. */
+ * The cost of drafting for drafters without a model: no target is loaded. */
 #ifndef WG_EXPERIMENTS_BENCH_BENCH_DRAFT_H
 #define WG_EXPERIMENTS_BENCH_BENCH_DRAFT_H
 
 #include "core/base/error.h"
 
-/* Times `spec` ("KIND[:k=v,...]") on a made-up text of `history` tokens and prints one line. `model`: a file whose tokenizer
- * datastores were built with, or NULL. EINVAL for drafters that run a model. */
+/* Times `spec` ("KIND[:k=v,...]") on a synthetic text of `history` tokens and prints one line. `model`: a file whose
+ * tokenizer datastores were built with, or NULL. EINVAL for drafters that run a model. */
 wg_status wg_bench_draft(const char *spec, const char *model, int history, bool json, wg_error *err);
 
 #endif

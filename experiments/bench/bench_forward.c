@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * Passes of every number of rows in turn, repeat by repeat, so that a busy minute hits them all; medians. Bytes are what a pass
- * must read (weights, head, cached keys and values, each once), multiply-adds what it must do, attention included; both are
- * printed as shares of what the machine gave in the same repeats. A device with memory of its own keeps the logits, as it does
- * in steps that are settled there, and is held against no other machine's speed: what it reads at best gpu-check.sh asks. */
+ * Every repeat measures passes of every number of rows, so that a period of other load affects all of them; medians. Bytes
+ * are those that a pass must read (weights, head, cached keys and values, each once), multiply-adds those that it must do,
+ * attention included; both are printed as shares of the machine's rates in the same repeats. A device with its own memory
+ * keeps the logits, as in steps with device verification, and is not compared with the processor's roofline: gpu-check.sh
+ * measures the device's own. */
 #include "experiments/bench/bench_forward.h"
 
 #include <jansson.h>
@@ -14,7 +15,7 @@
 #include "experiments/base/roofline.h"
 #include "experiments/bench/bench_stages.h"
 
-enum { ROWS_MAX = 512, LOGITS_ALL = 64 }; /* up to LOGITS_ALL rows all of them ask for logits, else the last */
+enum { ROWS_MAX = 512, LOGITS_ALL = 64 }; /* up to LOGITS_ALL rows all have logits, beyond that only the last */
 
 typedef struct pass {
     const wg_forward_bench *b;
@@ -27,16 +28,17 @@ typedef struct pass {
     wg_batch batch;
     float *logits;
     int threads;
-    const wg_device *device; /* whose passes are counted; NULL: it counts none */
-    bool apart;              /* the device has memory of its own: the processor waits, and logits stay there */
+    const wg_device *device; /* the device whose passes are counted; NULL: it counts none */
+    bool apart;              /* the device has its own memory: the processor waits, and logits stay there */
     int clock;               /* of wg_bench_clock: threads, or 0 */
     int32_t token[ROWS_MAX];
 } pass;
 
 typedef struct timing {
     int rows, context;
-    bool recorded;                   /* each timed pass was a replay of a recorded one */
-    double s, s1, stream, products;  /* seconds of the pass, of one row; bytes and multiply-adds a second of the machine */
+    bool recorded;                   /* each timed pass replayed a recorded graph */
+    double s, s1, stream, products;  /* seconds of the pass; of a pass of one row; bytes and multiply-adds per second of the
+                                      * machine */
     double stage[WG_FORWARD_STAGES]; /* seconds of each, means */
 } timing;
 
@@ -63,7 +65,7 @@ static void pass_close(pass *p)
     p->batch = (wg_batch){ 0 };
 }
 
-/* One pass of a chain of n rows after what is committed; logits of the last `logits` rows. */
+/* Runs a pass of a chain of n rows after the committed tokens; logits of the last `logits` rows. */
 static wg_status pass_run(pass *p, int n, int logits, double *seconds, wg_error *err)
 {
     WG_TRY(wg_kv_reserve(p->seq, n, err));
@@ -90,7 +92,7 @@ static long replayed(const pass *p) { return p->device ? p->device->class->made(
 
 static int logits_of(int rows) { return rows > LOGITS_ALL ? 1 : rows; }
 
-/* Multiply-adds of a pass: the head only for rows that ask, attention over what each row of the chain sees. */
+/* Multiply-adds of a pass: the head for rows with logits only, attention over the keys that each row of the chain sees. */
 static double macs_of(const wg_arch *a, int rows, int context)
 {
     const double head = (double)a->dim * a->vocab, seen = (double)rows * context + rows * (rows + 1.0) / 2;
@@ -149,9 +151,9 @@ static wg_status bench_context(pass *p, const int *rows, int n_rows, int context
     for (int i = 0; i < n_rows; i++) t[i].recorded = true;
     WG_TRY(fill_context(p, context, err));
     const int repeats = p->b->repeats;
-    for (int r = p->apart ? -3 : -1; r < repeats; r++) { /* warms up; a device records a pass when it comes again */
+    for (int r = p->apart ? -3 : -1; r < repeats; r++) { /* warm-up; a device records a graph when the same pass comes again */
         const int at = r < 0 ? 0 : r;
-        for (int twice = 0; twice < 2; twice++) { /* the machine's measurements have emptied the caches */
+        for (int twice = 0; twice < 2; twice++) { /* the roofline measurements have emptied the caches */
             WG_TRY(pass_run(p, 1, 1, &one[at], err));
             wg_kv_rollback(p->seq);
         }
@@ -190,7 +192,7 @@ static wg_status bench_all(pass *p, wg_error *err)
     WG_TRY(wg_bench_numbers("rows", b->rows, 1, ROWS_MAX, rows, &n_rows, err));
     WG_TRY(wg_bench_numbers("context", b->context, 0, p->lm->context - 1, context, &n_context, err));
     for (int i = 0; i < n_context; i++) {
-        int fit = 0; /* rows past the context are left out, and said so */
+        int fit = 0; /* rows beyond the context are omitted with a message */
         while (fit < n_rows && context[i] + rows[fit] <= p->lm->context) fit++;
         if (fit < n_rows)
             fprintf(stderr, "wager bench: rows from %d on do not fit the context of %d and are left out\n", rows[fit],
@@ -209,11 +211,11 @@ wg_status wg_bench_forward(const wg_forward_bench *b, wg_target *t, wg_error *er
     pass p = { .b = b, .model = t->model, .lm = t->lm, .threads = wg_pool_threads(t->pool) };
     p.apart = t->device.class->finish != NULL;
     p.clock = p.apart ? 0 : p.threads;
-    if (t->device.class->made && !b->stages) p.device = &t->device; /* stages by themselves are launched */
+    if (t->device.class->made && !b->stages) p.device = &t->device; /* stages timed alone are not recorded */
     wg_stages stages;
     wg_device timed = t->device;
     wg_status s = WG_OK;
-    if (b->stages) { /* a second model, on a device that measures */
+    if (b->stages) { /* a second model, on the timing device */
         wg_stages_wrap(&stages, &timed);
         p.model = NULL;
         s = wg_model_open(&p.model, t->weights, &timed, &usual, err);

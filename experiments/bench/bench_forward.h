@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * wager bench forward: passes of n rows at a context, beside what the machine gives: a read-only stream and products from
- * cache, measured in the same run. */
+ * wager bench forward: the time of passes of n rows at a context, compared with the machine's roofline: a read-only stream
+ * and products from cache, measured in the same run. */
 #ifndef WG_EXPERIMENTS_BENCH_BENCH_FORWARD_H
 #define WG_EXPERIMENTS_BENCH_BENCH_FORWARD_H
 
@@ -10,11 +10,12 @@ typedef struct wg_forward_bench {
     const char *rows, *context; /* "1,8,16" */
     int kv_type;                /* of the cache; the target was opened with it */
     int repeats;                /* 1..101; medians are over these */
-    bool stages, json;          /* stages: time of each stage too */
+    bool stages, json;          /* stages: also the time of each stage */
 } wg_forward_bench;
 
-/* Prints a line for each number of rows. `recorded` of the JSON: true when each timed pass was a replay of a recorded one, false
- * when one was launched anew (more than 64 rows, /eager, or a recording that failed), null where nothing is recorded. EINVAL: numbers; ENOMEM. */
+/* Prints a line for each number of rows. `recorded` of the JSON: true when each timed pass replayed a recorded graph, false
+ * when one was launched anew (more than 64 rows, /eager, or a failed recording), null where nothing is recorded. EINVAL:
+ * numbers; ENOMEM. */
 wg_status wg_bench_forward(const wg_forward_bench *b, wg_target *t, wg_error *err);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * One op and type at a time; in every repeat all numbers of rows take their turn and the machine's own speed after them, so
- * that a busy minute hits them all. Weights and caches are larger than what a processor keeps, and are read front to back as
- * a pass does. Bytes are weights, or keys and values, each once; inputs and outputs stay in the cache and are not counted. */
+ * One op and type at a time; every repeat measures all numbers of rows and then the machine's own speed, so that a period of
+ * other load affects all of them. Weights and caches are larger than what a processor keeps, and are read front to back as a
+ * pass does. Bytes are weights, or keys and values, each once; inputs and outputs stay in the cache and are not counted. */
 #include "experiments/bench/bench_kernels.h"
 
 #include <jansson.h>
@@ -36,7 +36,7 @@ typedef struct kernel {
     int type, rows;
     float *x, *y; /* (ROWS_MAX, K), (ROWS_MAX, N) */
     /* products */
-    wg_matrix w; /* data: the matrix that is multiplied now */
+    wg_matrix w; /* data: the current matrix */
     char *weights, *act;
     size_t matrix, act_bytes;
     int matrices;
@@ -44,7 +44,7 @@ typedef struct kernel {
     wg_kv_view view;
     char *cache;
     int32_t *page;
-    double bytes, macs; /* of one row's call, of all rows alike; of one row */
+    double bytes, macs; /* bytes: of a call, for any number of rows; macs: of one row */
 } kernel;
 
 typedef void run_fn(kernel *);
@@ -93,13 +93,13 @@ static wg_status open_weights(kernel *k, wg_error *err)
     k->matrices = 1 + (int)((size_t)k->b->megabytes * 1000000 / k->matrix);
     const size_t total = k->matrix * (size_t)k->matrices;
     if (!(k->weights = wg_alloc(total, 1))) return wg_nomem(err, total, "weights");
-    uint16_t *bits = (uint16_t *)(void *)k->weights; /* scales and floats of moderate size, whatever the type; any codes */
+    uint16_t *bits = (uint16_t *)(void *)k->weights; /* scales and floats of moderate size for every type; arbitrary codes */
     for (size_t i = 0; i < total / 2; i++) bits[i] = (uint16_t)((i * 2654435761u >> 7 & 0x83ff) | 0x2c00);
     k->bytes = (double)total, k->macs = (double)k->matrices * N * K;
     return WG_OK;
 }
 
-/* ---- attention: head by head of the cache over all rows, layer by layer, as a pass does */
+/* ---- attention: for each head of the cache over all rows, layer by layer, as in a pass */
 
 static void attend_share(void *arg, int thread, int threads)
 {
@@ -163,7 +163,7 @@ static void close_data(kernel *k)
 
 static const struct op {
     const char *name;
-    bool cache; /* its types are a cache's */
+    bool cache; /* its types are those of a cache */
     wg_status (*open)(kernel *, wg_error *);
     run_fn *run;
 } ops[] = {
@@ -199,7 +199,7 @@ static void print_line(const kernel *k, const struct op *op, double s, double st
     putchar('\n');
 }
 
-/* An op that moves no weights takes microseconds: so many calls of it are one measurement. */
+/* An op without weights takes microseconds: this many calls are one measurement. */
 static int batch_of(const kernel *k) { return k->macs > 0 ? 1 : 1 + 4096 / k->rows; }
 
 static void time_all(kernel *k, const struct op *op, const int *rows, int n)
@@ -232,7 +232,7 @@ static void time_all(kernel *k, const struct op *op, const int *rows, int n)
 static wg_status bench_one(kernel *k, const struct op *op, const int *rows, int n, wg_error *err)
 {
     wg_status s = op->open(k, err);
-    /* products from cache of weights like the cache: what its arithmetic is held against */
+    /* products from cache with weights of the cache's type: the reference for its arithmetic */
     const int like = k->type == WG_KV_Q8 ? WG_Q8_0 : k->type;
     if (!s && k->macs > 0) s = wg_machine_bench_open(&k->machine, k->pool, k->ops, like, STREAM, err);
     if (!s) time_all(k, op, rows, n);
@@ -262,7 +262,7 @@ static wg_status bench_all(kernel *k, wg_error *err)
     if (!k->x || !k->y) return wg_nomem(err, (size_t)ROWS_MAX * (N + K) * sizeof *k->x, "rows");
     for (int i = 0; i < (ROWS_MAX + 1) * K; i++) k->x[i] = sinf((float)(i % 9973));
     for (int o = 0; o < OPS; o++)
-        for (int t = 0; t <= TYPES; t++) { /* the last one is ours, with a number far from GGUF's */
+        for (int t = 0; t <= TYPES; t++) { /* the last type is this project's, with a number far from GGUF's */
             k->type = t < TYPES ? t : WG_F8_E4M3;
             if ((k->b->op && strcmp(k->b->op, ops[o].name)) || !has_type(k, &ops[o], k->type)) continue;
             if (k->b->type && strcmp(k->b->type, type_name(&ops[o], k->type))) continue;

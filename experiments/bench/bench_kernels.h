@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * wager bench kernels: the operations that a pass's time is in, alone, on this machine's variant of them: products with each
- * weight type, the preparing of their inputs, and attention over each cache type. */
+ * wager bench kernels: the operations that dominate a pass, each alone, on this machine's kernel variant: products with each
+ * weight type, the preparation of their inputs, and attention over each cache type. */
 #ifndef WG_EXPERIMENTS_BENCH_BENCH_KERNELS_H
 #define WG_EXPERIMENTS_BENCH_BENCH_KERNELS_H
 
@@ -13,13 +13,13 @@ typedef struct wg_kernels_bench {
     const char *type; /* of weights or cache; NULL: all */
     const char *rows; /* "1,8,16" */
     int context;      /* keys of attention, at least 1 */
-    int megabytes;    /* of weights: more than caches hold, or the numbers are of the caches */
+    int megabytes;    /* of weights: more than the caches hold, or the caches are measured */
     int threads;      /* 0: all cores */
     int repeats;      /* 1..WG_BENCH_REPEATS; medians are over these */
     bool pin, json;
 } wg_kernels_bench;
 
-/* Prints a line for each (op, type, rows). EINVAL: numbers, an op or a type that there is not; ENOMEM. */
+/* Prints a line for each (op, type, rows). EINVAL: numbers, an unknown op or type; ENOMEM. */
 wg_status wg_bench_kernels(const wg_kernels_bench *b, wg_error *err);
 
 #endif

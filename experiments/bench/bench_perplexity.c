@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Perplexity over disjoint windows: each token is predicted from what stands before it in its window, so early tokens count as
- * they would at the start of a text. */
+ * Perplexity over disjoint windows: each token is predicted from the tokens before it in its window, so early tokens count
+ * as at the start of a text. */
 #include "experiments/bench/bench_perplexity.h"
 
 #include <jansson.h>

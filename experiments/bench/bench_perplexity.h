@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * wager bench perplexity: what a model file makes of a text. For comparing weight types of one model, not models. */
+ * wager bench perplexity: the perplexity of a model file on a text. It compares weight types of one model, not models. */
 #ifndef WG_EXPERIMENTS_BENCH_BENCH_PERPLEXITY_H
 #define WG_EXPERIMENTS_BENCH_BENCH_PERPLEXITY_H
 

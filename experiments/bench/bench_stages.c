@@ -10,14 +10,14 @@ const char *const wg_stage_names[WG_FORWARD_STAGES] = { "embed",     "norm",   "
 
 static wg_stages *stages_of(const wg_device *d) { return (wg_stages *)(uintptr_t)d->class; }
 
-/* Runs `call` on the inner class and books its time. */
+/* Runs `call` on the wrapped class and adds its time. */
 #define TIMED(stage, call)                                                                                                     \
     do {                                                                                                                       \
         wg_stages *s = stages_of(d);                                                                                           \
         const int threads = s->inner->finish ? 0 : wg_pool_threads(d->pool);                                                   \
         const double start = wg_bench_clock(threads);                                                                          \
         s->inner->call;                                                                                                        \
-        if (s->inner->finish && !s->failed) s->failed = s->inner->finish(d, &s->err); /* a device works on behind our back */  \
+        if (s->inner->finish && !s->failed) s->failed = s->inner->finish(d, &s->err); /* a device works asynchronously */      \
         s->seconds[stage] += wg_bench_clock(threads) - start;                                                                  \
     } while (0)
 
@@ -70,7 +70,7 @@ static void timed_gather(wg_device *d, const float *x, const int32_t *from, int 
     TIMED(GATHER, gather(d, x, from, n, y, rows));
 }
 
-/* Tells what failed in a stage that was waited for. */
+/* Returns the error of a stage that was waited for. */
 static wg_status timed_finish(wg_device *d, wg_error *err)
 {
     wg_stages *s = stages_of(d);
@@ -92,7 +92,7 @@ void wg_stages_wrap(wg_stages *s, wg_device *d)
     s->class.swiglu = timed_swiglu;
     s->class.add = timed_add;
     s->class.gather = timed_gather;
-    /* Every stage is waited for, by itself: nothing recorded, no steps in one. */
+    /* Every stage is waited for separately: no graphs, no several steps in one call. */
     s->class.again = NULL;
     s->class.norm_prepare = NULL;
     s->class.matmul_add = NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * A device that measures: every stage of the forward pass goes to another device, with the clock running. */
+ * A timing device: forwards every stage of the forward pass to another device and times it. */
 #ifndef WG_EXPERIMENTS_BENCH_BENCH_STAGES_H
 #define WG_EXPERIMENTS_BENCH_BENCH_STAGES_H
 
@@ -12,11 +12,11 @@ typedef struct wg_stages {
     wg_device_class class; /* first: a device's class pointer leads back here */
     const wg_device_class *inner;
     double seconds[WG_FORWARD_STAGES];
-    wg_status failed; /* of a device that works on after a call: what a wait told; err says it */
+    wg_status failed; /* of a device that works asynchronously: the status that a wait returned; `err` has the message */
     wg_error err;
 } wg_stages;
 
-/* d becomes a device that adds its times to s; s must outlive everything opened on it. */
+/* Turns d into a device that adds its times to s; s must outlive everything opened on d. */
 void wg_stages_wrap(wg_stages *s, wg_device *d);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * wager bench verify. A chain of rows - 1 tokens and a tree as large as trees get, drafted from q; rows of p are left lazy over
- * logits, the rule accepts and draws: that is a step. Beside it what all rows cost when they are made, and the rule when they
- * are there. One thread, its CPU time, so that a busy machine does not show; every repeat finds its logits in other memory, out
- * of the near caches. Kinds of logits, because truncated rows cost what they keep:
+ * wager bench verify. A chain of rows - 1 tokens and a tree as large as trees get, drafted from q; rows of p are lazy over
+ * logits, the rule accepts and draws: that is a step. Also timed: materialising all rows, and the rule over materialised
+ * rows. One thread, its CPU time, so that other load does not count; every repeat has its logits in other memory, outside
+ * the near caches. Kinds of logits, because truncated rows cost what they keep:
  *   zipf    the kth token of a random order has -1.3 ln k + noise: a language model's shape
  *   flat    normal, deviation 1: nearly the whole vocabulary is in the nucleus, the worst there is
  * q is p of the same logits with noise of deviation 0.5. And, so that no row is spared by a rejection,
@@ -41,7 +41,7 @@ typedef struct stage {
     wg_rows p, q;
     wg_workspace work;
     float *logits; /* (SETS, nodes, vocab): the same numbers SETS times */
-    int nodes;     /* rows there are */
+    int nodes;     /* number of rows */
     wg_tree tree;
 } stage;
 
@@ -131,7 +131,8 @@ static wg_sibling_law law_of(const wg_verifier_class *v)
 }
 
 typedef struct cost {
-    double step, sample, accept; /* seconds, medians: of a step; of making all its rows; of the rule when they are there */
+    double step, sample, accept; /* medians in seconds: of a step; of materialising all its rows; of the rule over
+                                  * materialised rows */
     long emitted;
     uint64_t allocations;
 } cost;
@@ -142,7 +143,7 @@ static cost measure(stage *s, const wg_verifier_class *rule, const void *options
     double step[WG_BENCH_REPEATS], sample[WG_BENCH_REPEATS], accept[WG_BENCH_REPEATS];
     cost c = { 0 };
     const uint64_t calls = wg_mem_read().calls;
-    for (int r = -2; r < s->b->repeats; r++) { /* the first two warm up */
+    for (int r = -2; r < s->b->repeats; r++) { /* the first two are warm-up */
         draft_tree(s, nodes, wide, law_of(rule), (uint32_t)(r + 3));
         s->p.n = s->tree.n;
         const size_t set = (size_t)s->nodes * V;

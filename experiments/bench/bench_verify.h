@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * wager bench verify: what a step costs between the target's logits and the next root, without a model. */
+ * wager bench verify: the cost of a step between the target's logits and the next root, without a model. */
 #ifndef WG_EXPERIMENTS_BENCH_BENCH_VERIFY_H
 #define WG_EXPERIMENTS_BENCH_BENCH_VERIFY_H
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * wager bench compare: a baseline and CELLS cells over made-up prompts of eight categories, each request an answer of TOKENS
- * tokens in steps of one to five. Lengths, times and every twentieth text differ between the runs, so intervals, categories and
- * the first divergence all have work. A comparison runs in a child, whose own high-water mark is its memory. */
+ * wager bench compare: a baseline and CELLS cells over synthetic prompts of eight categories, each request an answer of
+ * TOKENS tokens in steps of one to five. Lengths, times and every twentieth text differ between the runs, so intervals,
+ * categories and the first divergence are all computed. A comparison runs in a child process, whose peak resident size is
+ * reported. */
 #include "experiments/cli/bench_compare.h"
 
 #include <errno.h>
@@ -54,7 +55,7 @@ static void make_request(wg_request *q, int folder, int cell, int prompt)
     q->events.n = 0;
     q->counts = (wg_counts){ 0 };
     const int deepest = cell < 0 ? 1 : cell + 2;
-    const int speaker = prompt % 20 ? 0 : folder; /* every twentieth text is the run's own */
+    const int speaker = prompt % 20 ? 0 : folder; /* every twentieth text differs between the runs */
     q->decode = 0;
     for (q->n = 0; q->n < TOKENS;) {
         const int room = TOKENS - q->n, drawn = 1 + (int)(draw(folder, q, q->n, 0) % (uint32_t)deepest);
@@ -78,7 +79,7 @@ static void make_request(wg_request *q, int folder, int cell, int prompt)
     wg_sha256(q->token, (size_t)q->n * sizeof *q->token, q->sha256);
 }
 
-/* A baseline and the cells, prompt by prompt as a run has them. */
+/* Writes a baseline and the cells, prompt by prompt in the order of a run. */
 static wg_status write_requests(const bench *b, wg_run_writer *r, int folder, wg_error *err)
 {
     static char *const categories[] = { "writing", "coding", "maths", "stories", "questions", "lists", "letters", "tables" };
@@ -138,7 +139,7 @@ static void remove_all(const bench *b)
 
 /* ---- comparing --------------------------------------------------------------------------------------------------- */
 
-/* Never returns: what `wager compare A B --json` would do, with the answer in the file `out`. */
+/* Runs `wager compare A B --json` with its output in the file `out`. Does not return. */
 _Noreturn static void compare(char *a, char *b, const char *out)
 {
     char name[] = "compare", json[] = "--json";
@@ -149,7 +150,7 @@ _Noreturn static void compare(char *a, char *b, const char *out)
     _exit(fflush(stdout) ? WG_EXIT_FAILED : status);
 }
 
-/* Everything that was written was paired. */
+/* Whether all written requests were paired. */
 static bool whole(const bench *b, const char *out)
 {
     json_t *o = json_load_file(out, 0, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What comparing two large result folders costs: synthetic runs through the real writer, read by the real `wager compare`. */
+ * The cost of comparing two large result folders: synthetic runs written by the run writer, read by `wager compare`. */
 #ifndef WG_EXPERIMENTS_CLI_BENCH_COMPARE_H
 #define WG_EXPERIMENTS_CLI_BENCH_COMPARE_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Flags from tables. Own parser instead of getopt_long because the same rows also print the help and the nearest spelling. */
+ * Flags from tables. The parser is not getopt_long because the same rows also print the help and the nearest spelling. */
 #include "experiments/cli/cli.h"
 
 #include <errno.h>
@@ -27,7 +27,7 @@ int wg_cli_status(wg_status s)
 int wg_cli_fail(const wg_error *err)
 {
     fputs("wager: ", stderr);
-    for (const char *p = err->text; *p; p++) /* names in it may hold anything; a terminal gets no control sequences */
+    for (const char *p = err->text; *p; p++) /* names in it may contain any bytes; a terminal gets no control sequences */
         fputc((unsigned char)*p < ' ' && *p != '\n' && *p != '\t' ? '?' : *p, stderr);
     fputc('\n', stderr);
     return wg_cli_status(err->code);
@@ -109,7 +109,7 @@ static int set_value(const char *command, const wg_flag *f, const char *value)
     return set_number(command, f, value);
 }
 
-/* The flag a word names: "--name", "--name=value", "-n", "-n value". *value points past '=' or is NULL. */
+/* The flag of a word: "--name", "--name=value", "-n", "-n value". *value points after '=' or is NULL. */
 static const wg_flag *match_flag(const wg_flag *flags, const char *word, const char **value)
 {
     const char *name = word + (word[1] == '-' ? 2 : 1), *eq = strchr(name, '=');

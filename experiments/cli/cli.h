@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The command line: a command states its flags as a table once; parsing, --help and the messages come from it. */
+ * The command line: a command declares its flags in a table, from which parsing, --help and messages are generated. */
 #ifndef WG_EXPERIMENTS_CLI_CLI_H
 #define WG_EXPERIMENTS_CLI_CLI_H
 
@@ -17,7 +17,7 @@ enum { WG_FLAG_LIST_MAX = 64 };
 typedef struct wg_flag_list {
     const char *item[WG_FLAG_LIST_MAX];
     int n;
-} wg_flag_list; /* of a flag that may be repeated */
+} wg_flag_list; /* the values of a flag that may be repeated */
 
 typedef struct wg_flag {
     const char *name; /* without the dashes */
@@ -34,12 +34,13 @@ typedef struct wg_command {
 } wg_command;
 extern const wg_command wg_commands[]; /* ends with a NULL name */
 
-/* Parses flags (before, between and after positionals; "--" ends them) into their fields. Returns -1 to go on; otherwise the
- * exit status to return at once (0 after --help, 2 after a mistake, which has been explained on stderr). `positional` takes
- * between min and max words. */
+/* Parses flags (before, between and after positionals; "--" ends them) into their fields. Returns -1 to continue; otherwise
+ * the exit status to return at once (0 after --help, 2 after a usage error, which has been printed on stderr). `positional`
+ * receives between min and max words. */
 int wg_cli_parse(const char *command, const wg_flag *flags, int argc, char **argv, const char **positional, int min, int max);
 
-/* "wager: message" on stderr; the exit status for a code: 2 for usage and configuration, 130 when interrupted, else 1. */
+/* Prints "wager: message" on stderr and returns the exit status of the code: 2 for usage and configuration, 130 when
+ * interrupted, else 1. */
 int wg_cli_fail(const wg_error *err);
 int wg_cli_status(wg_status s);
 
@@ -49,11 +50,11 @@ bool wg_cli_terminal(int fd);
 /* A weight type that can be written, by its name; -1 after an explanation on stderr. */
 int wg_cli_weight_type(const char *command, const char *name);
 
-/* An element type of the cache, by its name (NULL: f16); -1 after an explanation on stderr. */
+/* The element type of the cache of a name (NULL: f16); -1 after a message on stderr. */
 int wg_cli_kv_type(const char *command, const char *name);
 #define WG_KV_TYPE_DOC "element type of the cache: f32, f16, bf16 or q8"
 
-/* The template that --chat NAME and --system TEXT (each may be NULL) ask for; false after an explanation on stderr. */
+/* The chat template of --chat NAME and --system TEXT (each may be NULL); false after a message on stderr. */
 bool wg_cli_chat(const char *command, const char *name, const char *system, wg_chat *out);
 #define WG_CHAT_DOC "chat template of the prompts: llama-2, llama-3, chatml, zephyr or vicuna"
 #define WG_SYSTEM_DOC "what the template says before the question"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * wager bench: where the time goes.
+ * wager bench: timings of the parts of the program.
  *   forward  one pass of n rows at a context: ms, tokens/s, v(n) = T(n)/T(1), bytes and multiply-adds per second
  *   perplexity  of a text, to see what a weight type costs
  *   draft    a proposal of a drafter without a model, on a long text
@@ -44,8 +44,8 @@ typedef struct arm {
     wg_engine *engine;
     double seconds[WG_BENCH_REPEATS];
     long passes, emitted, accepted, drafted;
-    const wg_device *device; /* the target's, if it counts its passes */
-    wg_passes_made made;     /* in the repeats that count */
+    const wg_device *device; /* the target's device, if it counts its passes */
+    wg_passes_made made;     /* in the timed repeats */
 } arm;
 
 static wg_passes_made made_by(const arm *a) { return a->device ? a->device->class->made(a->device) : (wg_passes_made){ 0 }; }
@@ -75,8 +75,8 @@ static wg_status arm_run(const bench *b, arm *a, int32_t root, int repeat, wg_er
     return status;
 }
 
-/* recorded: no pass of the target was launched one by one but those that came with their numbers for the first time. looped:
- * the device went through all rounds by itself. null: a device that keeps neither. */
+/* recorded: no pass of the target was launched kernel by kernel, except those of a shape that came for the first time.
+ * looped: the device decoded all rounds. null: a device that counts neither. */
 static void print_arm(const bench *b, arm *a, const char *name, double plain)
 {
     const double per_token = wg_bench_median(a->seconds, (int)b->repeats), tau = (double)a->emitted / (double)a->passes;
@@ -126,7 +126,7 @@ static wg_status bench_round(const bench *b, wg_target *t, wg_error *err)
         s = b->draft_model ? wg_choose_draft_model(b->draft_model, &draft, err) : wg_choose_drafter(b->draft, &draft, err);
     if (!s) s = arm_open(b, t, &none, "match", &plain, err);
     if (!s && speculate) s = arm_open(b, t, &draft, b->rule, &spec, err);
-    const int warm = t->device.class->finish ? 2 : 1; /* a device records a pass when it comes again */
+    const int warm = t->device.class->finish ? 2 : 1; /* a device records a graph when the same pass comes again */
     for (int r = -warm; !s && r < b->repeats; r++) {
         s = arm_run(b, &plain, root, r, err);
         if (!s && speculate) s = arm_run(b, &spec, root, r, err);
@@ -146,7 +146,7 @@ static wg_status bench_round(const bench *b, wg_target *t, wg_error *err)
     return s;
 }
 
-/* The flags that it shares with the others have defaults of its own. */
+/* The flags that it shares with the others have their own defaults here. */
 static wg_status bench_verify(const bench *b, bool temperature_given, wg_error *err)
 {
     int rows = 17, n = 1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * wager check: reads an experiment as `run` would, and shows what it would do. Also the dry run of `run`. */
+ * wager check: reads an experiment like `run` and prints what it would run. Also the dry run of `run`. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -54,7 +54,7 @@ void wg_layer_plan_print(FILE *f, const wg_config *c, double seconds)
     int64_t requests = 0, tokens = 0;
     for (int i = 0; i < c->n; i++) {
         const int64_t n = (int64_t)c->dataset[c->cell[i].dataset]->questions * c->top.repeats;
-        bool first = true; /* of its group: the baseline runs once for all of it */
+        bool first = true; /* first cell of its group: the baseline runs once per group */
         for (int k = 0; k < i; k++) first = first && c->cell[k].group != c->cell[i].group;
         requests += n * (first ? 2 : 1);
         tokens += n * (first ? 2 : 1) * c->cell[i].top.max_tokens;

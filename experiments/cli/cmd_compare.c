@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * wager compare: result folders side by side. */
+ * wager compare: compares result folders. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * wager datastore build: texts to a datastore (draft/lookup/datastore.h) for the drafters retrieval, sam and ngram_cache. Each file is
- * one text; nothing is matched across two. */
+ * wager datastore build: builds a datastore (draft/lookup/datastore.h) from texts, for the drafters retrieval, sam and
+ * ngram_cache. Each file is one text; no match spans two texts. */
 #include <stdio.h>
 #include <string.h>
 
@@ -18,7 +18,7 @@ typedef struct texts {
     size_t n;
 } texts;
 
-/* Appends the tokens of a file, and -1. */
+/* Appends the tokens of a file, then -1. */
 static wg_status add(texts *x, const wg_tokenizer *t, const char *path, wg_error *err)
 {
     char *text;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * wager generate: continues a text and shows speculation at work: on a terminal accepted draft tokens are green, the target's
- * own are plain. The last line gives speed, tau and the digest of the output tokens. */
+ * wager generate: continues a text and shows speculation: on a terminal accepted draft tokens are green, the target's own
+ * are plain. The last line gives speed, tau and the digest of the output tokens. */
 #include <inttypes.h>
 #include <jansson.h>
 #include <limits.h>
@@ -33,8 +33,8 @@ typedef struct printer {
     const wg_tokenizer *tokenizer;
     wg_stream stream;
     bool colour, green, quiet;
-    int from;       /* the first token that is not out yet */
-    double seconds; /* spent here */
+    int from;       /* the first token that is not printed yet */
+    double seconds; /* seconds spent on printing */
 } printer;
 
 static void put_bytes(printer *p, const char *bytes, size_t n, bool drafted)
@@ -143,7 +143,7 @@ static wg_status generate_with(const generate *g, wg_engine *e, const wg_target 
     start = wg_clock_now();
     if (!status) status = wg_engine_rounds(e, &s, 1, INT_MAX, put_tokens, &p, err);
     const double decode =
-        wg_clock_now() - start - (wg_engine_decodes_on_device(e) ? 0 : p.seconds); /* that goes on meanwhile */
+        wg_clock_now() - start - (wg_engine_decodes_on_device(e) ? 0 : p.seconds); /* the device continues during printing */
     put_end(&p);
     if (!status) put_footer(g, e, t->tokenizer, s, prefill, decode);
     wg_seq_close(e, s);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * wager inspect: what is in a model file: metadata, tensors, sizes. */
+ * wager inspect: the contents of a model file: metadata, tensors, sizes. */
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>

@@ -26,7 +26,7 @@ enum { WIDTH = 100 };
 
 /* ---- options ------------------------------------------------------------------------------------------------------ */
 
-/* Options that several drafters take from one text. A row of a drafter's table belongs to the first group that has it. */
+/* Options that several drafters share, documented once. A row of a drafter's table belongs to the first group that has it. */
 static const struct {
     const char *name;
     const wg_option *rows;
@@ -49,7 +49,7 @@ static bool has_group(const wg_option *table, int g)
     return false;
 }
 
-/* Words of a text, indented, in lines of WIDTH columns. */
+/* Prints a text, indented, in lines of WIDTH columns. */
 static void wrapped(const char *text, int indent)
 {
     int column = 0;
@@ -83,7 +83,7 @@ static void option_row(const char *of, const wg_option *o, bool json)
     json_decref(row);
 }
 
-/* The rows of one group, or with OWN of none. */
+/* The rows of one group, or with OWN those of no group. */
 static void options(const char *of, const wg_option *table, int group, bool json)
 {
     for (const wg_option *o = table; o && o->name; o++)
@@ -141,9 +141,9 @@ static void list_rules(bool json)
     }
 }
 
-/* ---- one of them, with its options ------------------------------------------------------------------------------- */
+/* ---- one drafter or rule, with its options ----------------------------------------------------------------------- */
 
-/* A group, and which drafters have it. */
+/* Prints a group and the drafters that have it. */
 static void group_head(int g)
 {
     char text[512] = "";
@@ -212,7 +212,7 @@ static int one_rule(const char *name, bool json)
 /* Every option of every drafter, those of a group once. */
 static void list_options(bool json)
 {
-    if (json) return; /* drafters and rules have them */
+    if (json) return; /* the drafters and rules have them */
     for (int i = 0; wg_drafters[i]; i++) {
         const wg_option *table = wg_drafters[i]->options;
         if (!table || !table->name) continue;
@@ -305,7 +305,7 @@ int wg_cmd_list(int argc, char **argv)
     static const struct {
         const char *name;
         void (*print)(bool json);
-        bool asked; /* only by its name */
+        bool asked; /* listed only if named */
     } list[] = { { "drafters", list_drafters, false }, { "rules", list_rules, false },
                  { "sampling", list_sampling, false }, { "kernels", list_kernels, false },
                  { "commands", list_commands, false }, { "columns", list_columns, false },

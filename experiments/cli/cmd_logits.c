@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * wager logits: what a model answers to a token sequence or tree: the top five and a digest per row, or every row in a file. */
+ * wager logits: the logits of a model for a token sequence or tree: the top five and a digest per row, or every row in a
+ * file. */
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>

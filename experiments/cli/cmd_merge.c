@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * wager merge: the shards of a run, put together. */
+ * wager merge: merges the shards of a run. */
 #include <stdio.h>
 
 #include "core/base/json.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * wager plan: which draft to use on this machine, before any long run. Costs of passes are calibrated (cost.h), acceptance is
- * given or measured on a few texts (forecast.h), and every chain and tree is priced: tau against what its step takes. */
+ * wager plan: recommends a draft for this machine, before any long run. Costs of passes are calibrated (cost.h), acceptance
+ * is given or measured on a few texts (forecast.h), and every chain and tree is evaluated: tau against the predicted time of
+ * its step. */
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
@@ -27,7 +28,7 @@ typedef struct plan {
     bool json, pin;
 } plan;
 
-/* A draft that might be used, and what is foretold of it. */
+/* A candidate draft, and its predictions. */
 typedef struct candidate {
     wg_shape shape; /* a chain is a tree of width 1 */
     bool tree;
@@ -44,13 +45,13 @@ typedef struct planner {
     wg_cost target_cost, draft_cost;
     wg_fit fit[TEXTS];
     int texts, context;
-    double rest;                  /* of a plain step beside its pass: sampling one row and keeping it */
+    double rest;                  /* of a plain step besides its pass: sampling one row and keeping it */
     double accept[WG_ACCEPT_MAX]; /* of the ranks of q; n_accept 0: not known */
     int n_accept, n;
     candidate c[CANDIDATES];
 } planner;
 
-/* ---- what is known ----------------------------------------------------------------------------------------------- */
+/* ---- inputs ------------------------------------------------------------------------------------------------------ */
 
 static wg_status open_parts(planner *p, wg_error *err)
 {
@@ -76,7 +77,7 @@ static wg_status read_prompt(planner *p, wg_fit_reader *r, const wg_prompt *prom
     const wg_text text = { prompt->text, prompt->bytes };
     WG_TRY(wg_chat_encode(p->t->tokenizer, &p->o->chat, &text, 1, &ids, &n, err));
     const int room = p->t->lm->context - (int)p->o->n - 1;
-    const size_t skip = room > 0 && n > (size_t)room ? n - (size_t)room : 0; /* its end, when it is long */
+    const size_t skip = room > 0 && n > (size_t)room ? n - (size_t)room : 0; /* only its end, when it is long */
     const wg_status s = wg_fit_read(r, (uint32_t)p->texts, ids + skip, (int)(n - skip), (int)p->o->n, &p->fit[p->texts], err);
     wg_free(ids);
     if (!s) p->texts++;
@@ -131,7 +132,7 @@ static wg_status add_candidates(planner *p, wg_error *err)
         bool chain = true;
         for (int k = 0; k < c->shape.n; k++) chain = chain && c->shape.children[k] < 2;
         c->tree = true;
-        p->n += !chain; /* a chain is there already */
+        p->n += !chain; /* chains are among the candidates already */
     }
     return WG_OK;
 }
@@ -163,7 +164,7 @@ static void foretell_tau(const planner *p, candidate *c, double *scratch)
     if (!wg_ratio_interval(&r, (uint64_t)p->o->seed, scratch, &c->tau_lo, &c->tau_hi)) c->tau_lo = c->tau_hi = NAN;
 }
 
-/* Every row that is drawn from costs what a plain step's does; a level of a draft is one pass of the draft model. */
+/* Each sampled row costs as much as a plain step's; a level of a draft is one pass of the draft model. */
 static void price(const planner *p, candidate *c, const wg_step_cost *plain)
 {
     const double k = (double)p->o->batch, rows = c->shape.n;
@@ -173,7 +174,7 @@ static void price(const planner *p, candidate *c, const wg_step_cost *plain)
         c->step.draft += wg_cost_pass(&p->draft_cost, wide * k, p->context, k) / k + p->rest * wide;
     }
     c->speed = wg_cost_speedup(c->tau, &c->step, plain, fmax(p->target_cost.error, p->draft_cost.error), p->draft_cost.error);
-    if (isfinite(c->tau_lo)) { /* both errors, as if independent */
+    if (isfinite(c->tau_lo)) { /* both errors, as independent ones */
         const double lo = log(c->speed.lo / c->speed.speedup), hi = log(c->speed.hi / c->speed.speedup);
         const double down = log(c->tau_lo / c->tau), up = log(c->tau_hi / c->tau);
         c->speed.lo = c->speed.speedup * exp(-sqrt(lo * lo + down * down));
@@ -213,7 +214,7 @@ static int best_of(const planner *p)
     return best;
 }
 
-/* How to ask for it. Trees of ranked tokens need a rule that is fair to them. */
+/* Writes the flags that select the candidate. Trees of ranked tokens need a rule that is lossless for them. */
 static void put_flags(char *b, size_t n, const plan *o, const candidate *c)
 {
     if (!c->tree) snprintf(b, n, "--draft model:model=%s,length=%d --rule rejection", o->draft, c->shape.levels);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * wager prove: every rule on every law it claims to check, on chains and on trees: the largest deviation of its exact output
- * law from the target's, and beside what it accepts the most that any lossless rule could. Exits with 1 when a lossless rule
+ * wager prove: every rule on every law that it accepts, on chains and on trees: the largest deviation of its exact output
+ * law from the target's, its acceptance, and the largest acceptance of any lossless rule. Exits with 1 when a lossless rule
  * deviates by more than 1e-12. */
 #include <jansson.h>
 #include <stdatomic.h>
@@ -22,7 +22,7 @@ static const double bound = 1e-12;
 
 enum { DEPTH = 8, JOBS = 256 };
 
-/* A shape of drafts: children by depth, as the drafter `model` has it. */
+/* A shape of drafts: children by depth, as in the drafter `model`. */
 typedef struct shape {
     int vocab;
     const char *tree;
@@ -59,7 +59,7 @@ typedef struct job {
 typedef struct jobs {
     const wg_verifier_class *rule;
     const void *options; /* of the rule; NULL: defaults */
-    bool device;         /* its decisions on a device are the ones that are enumerated, by one thread */
+    bool device;         /* the device's decisions are enumerated, by one thread */
     job *job;
     int n;
     atomic_int next;
@@ -101,7 +101,7 @@ static const char *const brief_head = "rule                siblings             
 static const char *const full_head =
     "rule                siblings            vocab draft   steps  cases      runs deviation      tau   alpha  alpha*\n";
 
-/* The lines [first, end) of one law in one. */
+/* Prints the lines [first, end) of one law as one line. */
 static void print_brief(const wg_verifier_class *rule, const job *first, const job *end)
 {
     wg_prove_result all = { 0 };
@@ -115,7 +115,7 @@ static void print_brief(const wg_verifier_class *rule, const job *first, const j
            all.runs, all.deviation, verdict_of(rule, &all));
 }
 
-/* "3-2-1" -> {3, 2, 1}; the number of levels, -1 when it is something else. */
+/* Parses "3-2-1" to {3, 2, 1}; returns the number of levels, -1 when it is no such list. */
 static int read_tree(const char *text, int width[DEPTH])
 {
     int n = 0;
@@ -131,7 +131,7 @@ static int read_tree(const char *text, int width[DEPTH])
     return n;
 }
 
-/* The same line of the rule as it runs on a device. */
+/* Computes the same line for the rule as run on a device. */
 static wg_status prove_on_device(const wg_verifier_class *rule, const wg_prove_options *o, wg_prove_result *r, wg_error *err)
 {
     wg_prove_device *d;
@@ -149,7 +149,7 @@ static wg_status prove_on_device(const wg_verifier_class *rule, const wg_prove_o
     return s;
 }
 
-/* Whoever is free takes the next line. */
+/* A free thread takes the next line. */
 static void work(void *arg, int thread, int threads)
 {
     jobs *w = arg;
@@ -213,7 +213,7 @@ static wg_status prove_rule(const prove *g, jobs *w, wg_pool *pool, int *bad, wg
     return WG_OK;
 }
 
-/* g->asked: the standard shapes, or what the flags say (0: not given). False after a message. */
+/* Sets g->asked: the default shapes, or those of the flags (0: not given). False after a message. */
 static bool choose_shapes(prove *g)
 {
     int width[DEPTH];
@@ -244,7 +244,7 @@ static bool choose_shapes(prove *g)
     return true;
 }
 
-/* The rule that was asked for and its options, from NAME:option=value,... or a plug-in. */
+/* The chosen rule and its options, from NAME:option=value,... or a plug-in. */
 typedef struct choice {
     const wg_verifier_class *rule; /* NULL: all */
     void *options, *object;
@@ -324,6 +324,6 @@ int wg_cmd_prove(int argc, char **argv)
     wg_verifier_unload(c.object);
     if (s) return wg_cli_fail(&err);
     if (bad)
-        fprintf(stderr, "wager prove: %d of the lines above deviate by more than %g or ask an address twice\n", bad, bound);
+        fprintf(stderr, "wager prove: %d of the lines above deviate by more than %g or use an address twice\n", bad, bound);
     return bad ? WG_EXIT_FAILED : WG_EXIT_OK;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * wager replay: the rounds of a trace under other rules, lengths and temperatures; with --exact, tau of rules, lengths and
- * trees from texts alone. */
+ * trees from texts only. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,7 +52,7 @@ static wg_status read_lengths(asked *a, wg_error *err)
     return WG_OK;
 }
 
-/* The recorded rule where none is asked for; with "all", those that fit. */
+/* The recorded rule by default; with "all", the rules that fit. */
 static wg_status choose_rules(asked *a, wg_replay *r, wg_error *err)
 {
     unsigned laws;
@@ -66,7 +66,7 @@ static wg_status choose_rules(asked *a, wg_replay *r, wg_error *err)
         }
         for (int k = 0; wg_verifiers[k] && a->rules < MOST_RULES; k++) {
             const wg_verifier_class *v = wg_verifiers[k];
-            const bool elsewhere = v->zero_only && r->sampling.temperature > 0; /* that is not the question asked */
+            const bool elsewhere = v->zero_only && r->sampling.temperature > 0; /* it would run at another temperature */
             if (!wg_replay_fits(v, laws, siblings) || elsewhere) continue;
             WG_TRY(wg_choose_rule(v->name, &a->choice[a->rules], err));
             a->rules++;
@@ -193,9 +193,9 @@ static wg_status replay(asked *a, const char *path, wg_error *err)
     if (!s && !a->json && !a->attribution)
         puts("\ntokens: per recorded round, next included, and against what the recorded rule emitted in the same rounds (not "
              "tau of "
-             "another\nrule, whose rounds would begin elsewhere). same: rounds settled as recorded. tau: its bounds by the "
+             "another\nrule, whose rounds would begin elsewhere). same: rounds verified as recorded. tau: its bounds by the "
              "renewal "
-             "chain over the\nrecorded texts, for chains settled token by token; wager replay --exact has it without bounds.");
+             "chain over the\nrecorded texts, for chains verified token by token; wager replay --exact has it without bounds.");
     wg_trace_close(t);
     return s;
 }
@@ -208,7 +208,7 @@ static json_t *interval_json(const wg_ratio *r, uint64_t seed, double *scratch)
     return wg_ratio_interval(r, seed, scratch, &lo, &hi) ? json_pack("[f,f]", lo, hi) : json_null();
 }
 
-/* The row of `rejection` on the same drafts. */
+/* The result of `rejection` on the same drafts. */
 static const wg_exact_result *rejection_beside(const wg_exact_run *x, const wg_exact_result *r)
 {
     for (int i = 0; i < x->n; i++)
@@ -280,7 +280,7 @@ static wg_status exact_cell(const asked *a, const wg_config *c, int cell, const 
     return s;
 }
 
-/* Does an earlier cell have this one's texts and drafter? The rule does not matter here. */
+/* Whether an earlier cell has this cell's texts and drafter. The rule does not matter here. */
 static bool is_repeated(const wg_config *c, int cell)
 {
     for (int i = 0; i < cell; i++)
@@ -324,7 +324,7 @@ int wg_cmd_replay(int argc, char **argv)
     asked a = { .temperature = -1, .cell = -1 };
     const char *path;
     const wg_flag flags[] = {
-        { "rule", 0, WG_FLAG_LIST, &a.rule, "R", "settle by NAME[:option=value,...], or by `all` that fit; may be repeated", 0,
+        { "rule", 0, WG_FLAG_LIST, &a.rule, "R", "verify by NAME[:option=value,...], or by `all` that fit; may be repeated", 0,
           0 },
         { "length", 0, WG_FLAG_LIST, &a.length, "N", "drafts no deeper than this; may be repeated", 0, 0 },
         { "temperature", 0, WG_FLAG_FLOAT, &a.temperature, "T", "of the target; drafts stay as drawn. Negative: as recorded",

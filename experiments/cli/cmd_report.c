@@ -34,11 +34,11 @@ static wg_status write_page(FILE *f, void *arg, wg_error *err)
     return s;
 }
 
-/* What is for a terminal, a paper or a spreadsheet. */
+/* The form of the output. */
 typedef struct form {
     bool table, csv, markdown;
     const char *svg; /* the name of a drawing */
-    const char *by;  /* what CSV has rows for, or NULL: */
+    const char *by;  /* the rows of CSV, or NULL */
     wg_csv_rows rows;
     const wg_column_choice *columns;
 } form;
@@ -60,7 +60,7 @@ static wg_status print_run(const char *dir, const form *as, wg_error *err)
     return s;
 }
 
-/* What goes together: one form; columns of cells only. */
+/* Checks the combination of flags: one form; columns of cells only. */
 static wg_status check_form(form *as, const char *dir, const char *out, wg_error *err)
 {
     static const char *const rows[] = { "cell", "position", "category", "turn", "part", NULL }; /* wg_csv_rows */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * wager run: an experiment from its file to its result folder and table. */
+ * wager run: runs an experiment's file, and writes its result folder and table. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@
 #include "experiments/run/summary.h"
 #include "experiments/report/table.h"
 
-/* A signal handler has nowhere else to write. */
+/* A signal handler can only write to a global. */
 static volatile sig_atomic_t stop;
 static void on_signal(int number)
 {
@@ -24,7 +24,8 @@ static void on_signal(int number)
     stop = 1;
 }
 
-/* The first Ctrl-C asks the run to end with what it has, a second one kills. A full disk is an error of write(), no death. */
+/* The first Ctrl-C ends the run with the finished requests, the second one kills the process. A full disk is an error of
+ * write(), no signal. */
 static void catch_signals(void)
 {
     struct sigaction a = { .sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND | SA_RESTART };
@@ -33,10 +34,10 @@ static void catch_signals(void)
     signal(SIGXFSZ, SIG_IGN);
 }
 
-/* A cell of which nothing succeeded is work that failed. */
+/* Whether some cell has no successful request: that is a failure. */
 static bool some_cell_is_empty(const wg_run *run)
 {
-    for (int i = 0; i < run->config->n && !run->config->shard.count; i++) /* of a shard it may be another's */
+    for (int i = 0; i < run->config->n && !run->config->shard.count; i++) /* in a shard the requests may be another shard's */
         if (run->result[i].requests == 0) return true;
     return false;
 }
@@ -57,7 +58,7 @@ static int run(const wg_config *c, const char *out, bool resume, bool json, cons
     if (result.resumed) fprintf(stderr, "resumed: %d requests were there already\n", result.resumed);
     if (s == WG_EINTERRUPTED && path) fprintf(stderr, "to go on: the same command with --resume --out '%s'\n", path);
     if (path) fprintf(stderr, "results: %s\n", path);
-    if (fflush(stdout) || ferror(stdout)) { /* a table nobody could read */
+    if (fflush(stdout) || ferror(stdout)) { /* the table could not be written */
         fprintf(stderr, "wager run: cannot write the table to standard output\n");
         if (status == WG_EXIT_OK) status = WG_EXIT_FAILED;
     }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * wager skip-search: which sub-layers of a target a draft can do without (drafter layer_skip), on prompts of yours. The value
- * of a set is the expected speed-up of Leviathan et al. 2023 (METHODS C1): tokens of a step / (length * c + v), at the best
- * length; the tokens from acceptance measured on the target's own texts (skip_score.h), c and v from multiply-adds, or measured
- * (--time). Deterministic by its seed, unless costs are measured. */
+ * wager skip-search: finds the sub-layers of a target that a draft can skip (drafter layer_skip), on the given prompts. The
+ * value of a set is the expected speed-up of Leviathan et al. 2023 (METHODS C1): tokens of a step / (length * c + v), at the
+ * best length; the tokens from acceptance measured on the target's own texts (skip_score.h), c and v from multiply-adds, or
+ * measured (--time). Deterministic by its seed, unless costs are measured. */
 #include <jansson.h>
 #include <math.h>
 #include <string.h>
@@ -23,7 +23,7 @@ enum { LONGEST = (int)WG_TREE_MAX > (int)WG_SKIP_LENGTH ? (int)WG_SKIP_LENGTH : 
 /* In passes of the target over one row. */
 typedef struct costs {
     double attention, mlp, head;     /* of one layer; of the embedding, the last norm and the head */
-    double pass[WG_SKIP_LENGTH + 2]; /* of a target pass over so many rows; [1] == 1 */
+    double pass[WG_SKIP_LENGTH + 2]; /* of a target pass over i rows; [1] == 1 */
 } costs;
 
 typedef struct outcome {
@@ -43,7 +43,7 @@ typedef struct search {
     wg_dataset *d;
     wg_skip_scorer *scorer;
     costs cost;
-    int layers, exit; /* exit: the best early exit that was met; 0: none */
+    int layers, exit; /* exit: the best early exit found; 0: none */
     outcome at_exit, best;
     uint8_t *skipped; /* (layers) the best set */
     long sets;
@@ -96,7 +96,7 @@ static double cost_of(const search *s, const uint8_t *skip)
     return c;
 }
 
-/* The layer after which the set leaves everything out and before which nothing; 0: it is no early exit. */
+/* The layer after which the set skips everything and before which nothing; 0: it is no early exit. */
 static int exit_of(const uint8_t *skip, int layers)
 {
     int e = 0;
@@ -153,11 +153,11 @@ static wg_status find(search *s, wg_error *err)
     WG_TRY(wg_skip_search(&p, s->skipped, &best, &s->sets, err));
     if (s->watched) fputs("\r\033[K", stderr);
     s->watched = false;
-    s->best = (outcome){ 0 }; /* what was met on the way may have had another size */
+    s->best = (outcome){ 0 }; /* sets evaluated on the way may have another size */
     return value(s, s->skipped, &best, err);
 }
 
-/* ---- what was found */
+/* ---- results */
 
 static json_t *as_draft(const search *s)
 {

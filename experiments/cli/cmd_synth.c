@@ -8,7 +8,7 @@
 #include "experiments/cli/commands.h"
 #include "kernels/types.h"
 
-/* context: of the shape where it is 0. */
+/* context 0: that of the shape. */
 static wg_status synth(const char *like, int type, uint64_t seed, int context, const char *out, wg_error *err)
 {
     for (const wg_synth_shape *s = wg_synth_shapes(); context && s->name; s++)

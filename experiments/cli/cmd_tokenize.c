@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * wager tokenize: the tokens of a text, and the text they stand for. */
+ * wager tokenize: the tokens of a text, and the text of tokens. */
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>

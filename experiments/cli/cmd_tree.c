@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * wager tree: the shapes of draft trees. Prints a shape, how many tokens a step is to yield with it, and draws it. */
+ * wager tree: the shapes of draft trees. Prints a shape with its expected tokens per step, and draws it. */
 #include <jansson.h>
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * wager vocab prune: the most frequent tokens of some texts, for the option `prune` of the drafter model (draft/lm/vocabulary_subset.h).
- * wager vocab overlap: what two models' vocabularies have in common, of the ids and of a text's tokens: what drafting across
- * vocabularies can say (core/text/vocab_map.h). */
+ * wager vocab prune: the most frequent tokens of some texts, for the option `prune` of the drafter model
+ * (draft/lm/vocabulary_subset.h). wager vocab overlap: the intersection of two models' vocabularies, by ids and by a text's
+ * tokens: the tokens that drafting across vocabularies can propose (core/text/vocab_map.h). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,7 +32,7 @@ static wg_status open_tokenizer(wg_tokenizer **t, const char *path, wg_error *er
     return s;
 }
 
-/* Adds the tokens of a file: count[id] of each (NULL: not wanted), *n of all. */
+/* Counts the tokens of a file: count[id] of each (NULL: not counted), *n in total. */
 static wg_status count_tokens(const wg_tokenizer *t, const char *path, long *count, long *n, wg_error *err)
 {
     char *text;
@@ -64,7 +64,7 @@ static int rank_order(const void *pa, const void *pb)
     return a->id < b->id ? -1 : 1;
 }
 
-/* The n most frequent ids, and in any case the end of a text: without it no draft could end. */
+/* The n most frequent ids, always including the end-of-text tokens: without them no draft could end. */
 static void choose(const wg_tokenizer *t, const long *count, ranked *order, int vocab, int32_t *token, int n)
 {
     const int eos = wg_tokenizer_eos(t);
@@ -151,7 +151,7 @@ static wg_status overlap(const arguments *a, wg_error *err)
 
 /* ---- the command */
 
-/* What is missing; NULL: nothing. */
+/* The name of a missing argument; NULL: none. */
 static const char *missing(const arguments *a, bool prunes)
 {
     if (!a->model) return "-m FILE is missing: the target model";

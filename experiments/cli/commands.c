@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The table of commands: --help, the messages and `wager list` come from it. */
+ * The table of commands, from which --help, messages and `wager list` are generated. */
 #include "experiments/cli/commands.h"
 
 #include <stddef.h>
@@ -20,7 +20,8 @@ const wg_command wg_commands[] = {
       "Writes a run as one HTML page, or an index of a folder of runs; or prints it as a table.", wg_cmd_report },
     { "replay",
       "replay TRACE|DIR [--rule R]... [--length N]... [--temperature T] | --exact CONFIG [--rule R]... [--tree K-K]...",
-      "Settles the recorded rounds of a run with \"trace\": \"probs\" again, by any rule that may check them.", wg_cmd_replay },
+      "Verifies the recorded rounds of a run with \"trace\": \"probs\" again, by any rule that accepts their laws.",
+      wg_cmd_replay },
     { "generate", "generate -m TARGET [-d DRAFT | --draft KIND[:k=v,...]] -p TEXT -n N [flags]",
       "Continues a text; accepted draft tokens are coloured on a terminal.", wg_cmd_generate },
     { "logits", "logits MODEL --tokens 1,2,3 [--parents -1,0,1] [--out FILE.f32]",
@@ -40,7 +41,7 @@ const wg_command wg_commands[] = {
     { "tree", "tree [chain|kary|file|sequoia] [--tree T] [--accept 0.6/0.15] [--budget N] [--svg FILE]",
       "The shape of a draft tree: drawn, with the tokens it is to yield.", wg_cmd_tree },
     { "skip-search", "skip-search -m MODEL --prompts FILE [--skip N] [--length N] [--time] [--out FILE]",
-      "Finds layers that a draft can do without (drafter layer_skip), on prompts of yours.", wg_cmd_skip_search },
+      "Finds layers that a draft can do without (drafter layer_skip), on given prompts.", wg_cmd_skip_search },
     { "bench", "bench forward|round|perplexity|draft|verify|kernels|compare [-m MODEL] [flags]",
       "Times passes, speculative rounds beside plain decoding, and the parts of both, interleaved.", wg_cmd_bench },
     { "list", "list [drafters|rules|sampling|kernels|commands|columns|options|drafter NAME|rule NAME] [--schema]",

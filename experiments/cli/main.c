@@ -30,7 +30,7 @@ static int end(int status)
 
 int main(int argc, char **argv)
 {
-    signal(SIGPIPE, SIG_IGN); /* a reader that went away is an error of write(), not a death */
+    signal(SIGPIPE, SIG_IGN); /* a closed pipe is an error of write(), no signal */
     if (argc < 2) {
         usage(stderr);
         return WG_EXIT_USAGE;

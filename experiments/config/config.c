@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * From a file and --set texts to cells: override, check, multiply out the sweep, resolve. */
+ * From a file and --set texts to cells: override, check, expand the sweep, resolve. */
 #include "experiments/config/config.h"
 
 #include <stdio.h>
@@ -33,7 +33,8 @@ static void apply_override(wg_checker *c, json_t *root, const wg_override *o, co
     else wg_parts_forget(c, o->path);
 }
 
-/* Overrides in their order, between them the parts they name: a later one may refine what an earlier one put there. */
+/* Applies overrides in their order and resolves the references that they introduce after each: a later override may change a
+ * value that an earlier one set. */
 static wg_status override(wg_checker *c, json_t *root, const char *const *set, wg_error *err)
 {
     WG_TRY(wg_parts_put(c, root, err));
@@ -46,14 +47,14 @@ static wg_status override(wg_checker *c, json_t *root, const char *const *set, w
 
 /* ---- the sweep --------------------------------------------------------------------------------------------------- */
 
-/* What a sweep key may name: an option, or a section. */
+/* Whether a sweep key names an option or a section. */
 static bool legal_axis(const char *path)
 {
     char first[256], second[256];
     const char *rest = wg_path_key(path, first, sizeof first);
     if (rest && wg_path_key(rest, second, sizeof second)) return false;
     for (const wg_config_section *s = wg_config_sections; s->name; s++) {
-        if (*s->name && !strcmp(s->name, first)) return true; /* whether its option exists is the cells' business */
+        if (*s->name && !strcmp(s->name, first)) return true; /* the option's existence is checked per cell */
         if (!*s->name && !rest && wg_option_find(s->table, first)) return !wg_config_of_all_cells(first);
     }
     return false;
@@ -71,7 +72,7 @@ static void axis_problem(wg_checker *c, const wg_grid *g, const char *key, const
     wg_problem(c, path, true, "sweep: \"%.80s\" %s", key, text);
 }
 
-/* A --set of something that the sweep sets too would silently lose. */
+/* A --set of a swept value would have no effect: reports it. */
 static void check_sets(wg_checker *c, const char *key)
 {
     const size_t n = strlen(key);
@@ -83,7 +84,7 @@ static void check_sets(wg_checker *c, const char *key)
     }
 }
 
-/* The axes of one object of the sweep; NULL: there is no sweep, and one cell. */
+/* Reads the axes of one object of the sweep; NULL: there is no sweep, and one cell. */
 static void read_grid(wg_checker *c, const json_t *object, const char *place)
 {
     wg_grid *g = &c->grid[c->n_grids++];
@@ -105,7 +106,7 @@ static void read_grid(wg_checker *c, const json_t *object, const char *place)
     wg_grid_count(g);
 }
 
-/* One grid, or a list of them. Returns the number of cells, 0 when there are too many. */
+/* Reads one grid, or a list of grids. Returns the number of cells, 0 when there are too many. */
 static int read_sweep(wg_checker *c, const json_t *root)
 {
     const json_t *sweep = json_object_get(root, "sweep");
@@ -138,7 +139,7 @@ static json_t *row_json(const wg_option *row, const void *o)
     }
 }
 
-/* Every option of a cell with its value. A section whose kind is not known yet stays as the file has it. */
+/* Every option of a cell with its value. A section whose kind is not known yet is copied from the file. */
 static json_t *cell_json(const wg_cell *cell, const json_t *raw)
 {
     json_t *root = json_object();
@@ -161,7 +162,7 @@ static json_t *cell_json(const wg_cell *cell, const json_t *raw)
     return root;
 }
 
-/* The grid of a cell, and which value of each of its axes the cell stands for. */
+/* The grid of a cell, and the index of the cell's value on each axis. */
 static const wg_grid *place_of(const wg_checker *c, int index, int at[WG_AXES])
 {
     const wg_grid *g = c->grid;
@@ -170,7 +171,7 @@ static const wg_grid *place_of(const wg_checker *c, int index, int at[WG_AXES])
     return g;
 }
 
-/* Value k of an axis with its defaults filled in: read off the cell where the other axes stand at 0. */
+/* Value k of an axis with its defaults filled in: read from the cell whose other axes are at index 0. */
 static json_t *resolved_value(const wg_grid *g, const wg_config *o, int axis, int k)
 {
     int stride = 1;
@@ -184,8 +185,8 @@ static bool same_member(const json_t *a, const json_t *b, const char *key)
     return x && y ? json_equal(x, y) : !x && !y;
 }
 
-/* Does this member tell a section from the other values of this axis? Its kind does, and what differs among those of that
- * kind. */
+/* Whether this member distinguishes a section from the other values of this axis: its kind does, and so does a member that
+ * differs among sections of that kind. */
 static bool tells_from(const wg_grid *g, const wg_config *o, int axis, const json_t *section, const char *key)
 {
     const wg_config_section *s = wg_config_sections;
@@ -199,7 +200,7 @@ static bool tells_from(const wg_grid *g, const wg_config *o, int axis, const jso
     return false;
 }
 
-/* From those of the same path in any grid. */
+/* Whether it distinguishes the section from those of the same path in any grid. */
 static bool tells(const wg_checker *c, const wg_config *o, const char *path, const json_t *section, const char *key)
 {
     for (const wg_grid *g = c->grid; g < c->grid + c->n_grids; g++)
@@ -208,7 +209,7 @@ static bool tells(const wg_checker *c, const wg_config *o, const char *path, con
     return false;
 }
 
-/* The members of the swept keys: an option as it is, a section by the members that tell it from the others. */
+/* The members of the swept keys: an option unchanged, a section reduced to its distinguishing members. */
 static json_t *swept_json(const wg_checker *c, const wg_config *o, int index)
 {
     json_t *out = json_object();
@@ -254,7 +255,7 @@ static void open_cell(wg_checker *c, const json_t *root, wg_config *owner, int i
     json_decref(raw);
 }
 
-/* Cells that differ in draft and verify only get one number. */
+/* Cells that differ in draft and verify only get the same group number. */
 static wg_status number_groups(wg_config *o, wg_error *err)
 {
     char **key = wg_calloc((size_t)o->n, sizeof *key);
@@ -327,7 +328,7 @@ static wg_status resolve(wg_checker *c, wg_config *o, json_t *root, const char *
     wg_status s = WG_OK;
     o->cell = wg_calloc((size_t)n, sizeof *o->cell);
     if (!o->cell) s = wg_nomem(err, (size_t)n * sizeof *o->cell, "cells");
-    for (o->n = 0; s == WG_OK && o->n < n;) { /* counted as they open: a cell looks at those before it */
+    for (o->n = 0; s == WG_OK && o->n < n;) { /* o->n counts opened cells: a cell reads those before it */
         open_cell(c, root, o, o->n);
         o->n++;
     }
@@ -337,7 +338,7 @@ static wg_status resolve(wg_checker *c, wg_config *o, json_t *root, const char *
     return s;
 }
 
-/* As much of a line as can be shown; 0: it is not text. */
+/* The bytes of a line that can be printed; 0: it is not text. */
 static int shown_bytes(const char *source, size_t most)
 {
     size_t n = strcspn(source, "\r\n");
@@ -351,11 +352,11 @@ static int shown_bytes(const char *source, size_t most)
     return shown;
 }
 
-/* The line of a file with a caret under a column, below a message. */
+/* Appends the line of a file, with a caret under a column, to a message. */
 static void append_excerpt(char *text, size_t size, const char *path, int line, int column)
 {
     enum { SHOWN = 160 };
-    char *source = NULL; /* getline's own */
+    char *source = NULL; /* allocated by getline */
     size_t cap = 0;
     FILE *f = fopen(path, "re");
     bool found = f != NULL && column <= SHOWN;
@@ -367,7 +368,7 @@ static void append_excerpt(char *text, size_t size, const char *path, int line, 
     if (f) fclose(f);
 }
 
-/* Three frequent reasons deserve a hint. */
+/* Three frequent causes have a hint. */
 wg_status wg_config_document(wg_json **doc, const char *path, wg_error *err)
 {
     wg_error e;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  * An experiment: one JSON file (DESIGN: experiments), checked as a whole before anything runs, and resolved into cells.
  *
- * A sweep maps dotted paths to lists of values; the grid is their product, the (alphabetically) first key slowest. A path names
- * one option ("draft.length") or a whole section ("draft": [{...}, {...}]), which each value then replaces. A list of such maps
- * is several grids, one behind the other: what does not fit all values of a key gets a grid of its own. Every cell is
- * validated against the option tables of its own drafter and rule; a problem points at the value in the file that caused it, or
- * names the --set.
+ * A sweep maps dotted paths to lists of values; the grid is their product, the (alphabetically) first key slowest. A path
+ * names one option ("draft.length") or a whole section ("draft": [{...}, {...}]), which each value then replaces. A list of
+ * such maps is several grids in sequence, for combinations that no single product expresses. Every cell is validated against
+ * the option tables of its own drafter and rule; an error message gives the position of the value in the file that caused
+ * it, or the --set.
  *
- * A section may be named: "@models/story" stands for the object in models/story.json (config_part.c). */
+ * A section may be a reference: "@models/story" is replaced by the object in models/story.json (config_reference.c). */
 #ifndef WG_EXPERIMENTS_CONFIG_CONFIG_H
 #define WG_EXPERIMENTS_CONFIG_CONFIG_H
 
@@ -57,10 +57,10 @@ typedef struct wg_config_section {
 } wg_config_section;
 extern const wg_config_section wg_config_sections[];
 
-/* Is this top-level option one for all cells, which no sweep can set? */
+/* Whether this top-level option is the same for all cells; a sweep cannot set it. */
 bool wg_config_of_all_cells(const char *option);
 
-/* One point of the grid, with nothing left to decide. */
+/* One point of the grid, fully resolved. */
 typedef struct wg_cell {
     json_t *swept;  /* {"draft.length": 4}: what distinguishes it from its neighbours; {} without a sweep */
     json_t *config; /* the resolved config without the sweep */
@@ -78,7 +78,7 @@ typedef struct wg_cell {
 
 struct wg_config {
     const wg_plugins *plugins;  /* borrowed */
-    wg_config_top top;          /* of the base; wg_config_of_all_cells says which hold for all cells */
+    wg_config_top top;          /* of the base; wg_config_of_all_cells: which options are the same for all cells */
     json_t *resolved;           /* with --set applied and defaults filled in; a config file itself */
     char sha256[WG_SHA256_HEX]; /* of its canonical text */
     char hash[13];              /* the first 12 digits */
@@ -86,23 +86,25 @@ struct wg_config {
     int n, groups;
     wg_dataset **dataset;
     int datasets;
-    wg_shard shard; /* the part of it that is run; not the file's to say */
+    wg_shard shard; /* the shard that is run; set by the command line or the environment, not by the file */
 };
 
-/* Reads, overrides, checks and resolves. set: texts "a.b=value", value as JSON when it parses, else as text. Everything the
- * config names is looked at (prompt files as a whole, model files' headers). ECONFIG carries all problems at once. */
+/* Reads, overrides, checks and resolves a config. set: strings "a.b=value"; the value is JSON when it parses, else a string.
+ * All files that the config names are checked (prompt files completely, model files' headers). ECONFIG reports all problems
+ * at once. */
 wg_status wg_config_open(wg_config **out, const char *path, const char *const *set, int n_set, const wg_plugins *plugins,
                          wg_error *err);
 void wg_config_close(wg_config *c); /* NULL is fine */
 
-/* Is the law of this cell's output plain decoding's? And is the output itself, token by token? */
+/* wg_cell_lossless: the law of the cell's output is that of plain decoding. wg_cell_repeats_plain: its output is plain
+ * decoding's, token by token. */
 bool wg_cell_lossless(const wg_cell *cell);
 bool wg_cell_repeats_plain(const wg_cell *cell);
 
-/* A device of its targets that does not keep the Prefix Law, so that no cell there is lossless; NULL: there is none. */
+/* The name of a target device that does not keep the Prefix Law, so that no cell on it is lossless; NULL: there is none. */
 const char *wg_config_fast(const wg_config *c);
 
-/* The options of a section of a cell: the struct its table describes. */
+/* The options of a section of a cell: the struct that the section's table describes. */
 const void *wg_cell_section(const wg_cell *cell, const wg_config_section *s);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Values against option tables, and what only a whole cell shows. Nothing here stops at the first problem. */
+ * Checks of values against option tables, and of whole cells. All problems are collected; none stops the checks. */
 #include "experiments/config/config_check.h"
 
 #include <stdarg.h>
@@ -13,7 +13,7 @@
 #include "draft/compose/composite.h"
 #include "experiments/base/target.h"
 
-enum { REQUESTS_MAX = 1 << 24 }; /* of a cell: each has a place in memory for its digest */
+enum { REQUESTS_MAX = 1 << 24 }; /* of a cell: each has room in memory for its digest */
 
 static const char *const traces[] = { "none", "steps", "probs", NULL };
 static const char *const trace_rows[] = { "exact", "logits", "f16", "top", NULL };
@@ -63,7 +63,7 @@ static const char *const turn_words[] = { "all", "first", NULL };
 static const wg_option prompt_options[] = {
     WG_OPTION_STR(wg_config_prompts, file, "", "JSONL with `prompt`, `question` or `turns` (needed)"),
     WG_OPTION_COUNT(wg_config_prompts, turns, 1, 0, WG_TURNS_MAX, turn_words,
-                    "of `turns` so many are asked, each after the answer to the one before; 0: all"),
+                    "questions of `turns` that are used, each after the answer to the one before; 0: all"),
     WG_OPTION_INT(wg_config_prompts, limit, 0, 0, 1 << 24, "the first prompts only; 0: all"),
     WG_OPTION_INT(wg_config_prompts, per_category, 0, 0, 1 << 24, "the first prompts of each category only; 0: all"),
     WG_OPTION_STR(wg_config_prompts, category, "", "prompts of this category only; empty: any"),
@@ -103,7 +103,7 @@ bool wg_first_time(wg_checker *c, const char *what, const char *text)
     if (c->n_seen == c->cap_seen) {
         const int cap = c->cap_seen ? c->cap_seen * 2 : 64;
         uint64_t *more = wg_realloc(c->seen, (size_t)cap, sizeof *more);
-        if (!more) return true; /* said twice rather than not at all */
+        if (!more) return true; /* out of memory: better reported twice than not at all */
         c->seen = more;
         c->cap_seen = cap;
     }
@@ -118,7 +118,7 @@ const char *wg_path_inside(const char *path, const char *prefix)
     return n == 0 || path[n] == '\0' || path[n] == '.' || path[n] == '[' ? path + n : NULL;
 }
 
-/* Where the value at `path` of the cell came from: the longest axis that covers it, or the path itself. */
+/* The source of the value at `path` of the cell: the longest axis that covers it, or the path itself. */
 static void origin(const wg_checker *c, const char *path, bool *key, char *buf, size_t size)
 {
     int best = -1;
@@ -168,7 +168,7 @@ void wg_problem(wg_checker *c, const char *path, bool key, const char *fmt, ...)
     origin(c, path, &key, from, sizeof from);
     const wg_part *part = NULL;
     const wg_override *set = NULL;
-    size_t most = 0; /* the innermost of parts and --set has the value; a part that a --set named is inside it */
+    size_t most = 0; /* the innermost reference or --set has the value; a reference set by a --set is inside that --set */
     for (int i = 0; i < c->n_set; i++)
         if (c->set[i].doc && wg_path_inside(from, c->set[i].path) && strlen(c->set[i].path) > most)
             set = &c->set[i], most = strlen(set->path);
@@ -189,7 +189,7 @@ void wg_problem_in_set(wg_checker *c, const wg_override *set, const char *text)
     add_problem(c, set->doc, "nowhere", false, text);
 }
 
-/* The config comes first, then its parts as they were opened, then the --sets. */
+/* The order of documents: the config, then referenced files in the order of their opening, then the --sets. */
 static int rank(const wg_checker *c, const wg_json *doc)
 {
     if (doc == c->doc) return 0;
@@ -198,7 +198,7 @@ static int rank(const wg_checker *c, const wg_json *doc)
     return 1 + c->n_part;
 }
 
-/* Without their lines of the file, with which there would be no room for all. */
+/* Reports the problems without source lines, for which there would not be room. */
 static void report_briefly(const wg_checker *c, wg_error *all)
 {
     enum { ROOM = 32 }; /* kept free for a count */
@@ -256,7 +256,7 @@ const char *wg_suggestion(const char *word, const char *const *names, char *buf,
 
 /* ---- values ------------------------------------------------------------------------------------------------------ */
 
-/* The value as it is to be quoted: 'text "8"', 'number 0.5', 'a list'. */
+/* The value as quoted in messages: 'text "8"', 'number 0.5', 'a list'. */
 static const char *got(const json_t *v, char *buf, size_t size)
 {
     char number[WG_NUMBER_TEXT];
@@ -281,7 +281,7 @@ static bool is_word(const wg_option *row, const json_t *v)
     return found;
 }
 
-/* Sets one field; false when the value is not what the row expects. */
+/* Sets one field; false when the value does not have the row's type or range. */
 static bool set_value(const wg_option *row, const json_t *v, void *o)
 {
     const wg_option one[] = { *row, WG_OPTION_END };
@@ -317,7 +317,7 @@ static int table_names(const wg_option *table, const char **names, int n, int ma
     return n;
 }
 
-/* The members of a section but `selector`, which has been read. */
+/* Checks the members of a section except `selector`, which has been read. */
 static void check_members(wg_checker *c, const json_t *object, const char *section, const char *of, const wg_option *table,
                           const char *selector, void *o)
 {
@@ -340,7 +340,7 @@ static void check_members(wg_checker *c, const json_t *object, const char *secti
     }
 }
 
-/* `draft` and `verify`: the class by its name, then its options. object == NULL: the section is absent and stands for its
+/* `draft` and `verify`: the class by its name, then its options. object == NULL: the section is absent, which means its
  * defaults. */
 static void check_kind(wg_checker *c, const wg_config_section *s, const json_t *object, wg_cell *cell)
 {
@@ -349,7 +349,7 @@ static void check_kind(wg_checker *c, const wg_config_section *s, const json_t *
     const char *name = drafter ? "none" : "rejection";
     char path[64], of[96], is[128];
     wg_error e;
-    if (!v && !c->in_cell && json_object_size(object) > 0) return; /* the sweep will say which kind these options are of */
+    if (!v && !c->in_cell && json_object_size(object) > 0) return; /* the sweep sets the kind whose options these are */
     snprintf(path, sizeof path, "%s.%s", s->name, s->selector);
     if (v && !json_is_string(v)) {
         wg_problem(c, path, false, "%s: expected a name, got %s", path, got(v, is, sizeof is));
@@ -397,7 +397,9 @@ void wg_check_values(wg_checker *c, const json_t *root, wg_cell *cell)
         const wg_config_section *s = find_section(key);
         const wg_option *row = wg_option_find(top_options, key);
         if (row) check_value(c, key, row, v, &cell->top);
-        else if (s && json_is_string(v) && *json_string_value(v) == '@') continue; /* no such part, and that has been said */
+        else if (s && json_is_string(v) && *json_string_value(v) == '@')
+            continue; /* an unresolved reference, already
+                                                                                    * reported */
         else if (s && !json_is_object(v))
             wg_problem(c, key, false, "%s: expected an object, got %s", key, got(v, is, sizeof is));
         else if (s && s->selector) check_kind(c, s, v, cell);
@@ -424,7 +426,7 @@ static void check_model_file(wg_checker *c, const char *path, const char *file, 
     else if (s) wg_problem(c, path, false, "%s: %s", path, e.text);
 }
 
-/* A drafter that has an option `model` needs it: it names another weights file. */
+/* A drafter with an option `model` requires it: the path of another weights file. */
 static void check_draft_model(wg_checker *c, const wg_cell *cell)
 {
     const wg_option *row = wg_option_find(cell->drafter->options, "model");
@@ -434,7 +436,7 @@ static void check_draft_model(wg_checker *c, const wg_cell *cell)
     else wg_problem(c, "draft", false, "draft: drafter \"%s\" needs \"model\": %s", cell->drafter->name, row->doc);
 }
 
-/* Drafters that are named inside options of another. */
+/* Checks component drafters, which are specified inside options. */
 static void check_inner(wg_checker *c, const wg_cell *cell)
 {
     for (const wg_option *o = cell->drafter->options; o && o->name; o++) {
@@ -490,7 +492,7 @@ static void check_prompts(wg_checker *c, wg_cell *cell, wg_config *owner)
     owner->dataset[owner->datasets++] = d;
 }
 
-/* The vocabulary must have what the template needs: half a template is none. */
+/* The vocabulary must have all tokens of the chat template. */
 static void check_chat(wg_checker *c, const wg_cell *cell)
 {
     const wg_chat chat = wg_prompt_chat(&cell->prompts);
@@ -504,7 +506,7 @@ static void check_chat(wg_checker *c, const wg_cell *cell)
     }
     snprintf(once, sizeof once, "%d %s", chat.family, cell->target.model);
     if (!*cell->target.model || !wg_first_time(c, "chat", once)) return;
-    if (wg_weights_open(&w, cell->target.model, &e) != WG_OK) return; /* said where the file was looked at */
+    if (wg_weights_open(&w, cell->target.model, &e) != WG_OK) return; /* reported where the file was checked */
     wg_status s = wg_tokenizer_open(&t, w, &e);
     if (s == WG_OK) s = wg_chat_check(t, &chat, &e);
     if (s == WG_ENOMEM) c->failed = s, c->err = e;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Named parts of a config: "target": "@models/story" stands for the object in models/story.json. The folder is looked for
- * beside the config, then one level up, so that configs/experiments/x.json finds configs/models/story.json. A part is a whole
- * section: it inherits nothing and names no other part. What is wrong in it is said at its place in its own file. */
+ * References of a config: "target": "@models/story" is replaced by the object in models/story.json. The folder is searched
+ * beside the config, then one level up, so that configs/experiments/x.json finds configs/models/story.json. A referenced
+ * object is a whole section: it inherits nothing and contains no reference. Problems in it are reported with a position in
+ * its own file. */
 #include "experiments/config/config_check.h"
 
 #include <dirent.h>
@@ -13,7 +14,7 @@
 
 enum { PATH_ROOM = 1024, NAME_ROOM = 64, LISTED = 32 };
 
-/* Is it "@folder/name"? Only these letters: a name leads nowhere else. */
+/* Whether the text is "@folder/name" of these characters only: no other path can be formed. */
 static bool legal(const char *text)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
@@ -30,7 +31,7 @@ static bool base_of(const wg_checker *c, int up, char *buf, size_t size)
     return (size_t)snprintf(buf, size, "%.*s%s", (int)n, path, up ? "../" : "") < size;
 }
 
-/* The parts in a folder by name, at most LISTED; their number, -1 without such a folder. */
+/* Lists the referable files in a folder by name, at most LISTED; returns their number, -1 without such a folder. */
 static int list_parts(const char *folder, char names[][NAME_ROOM])
 {
     DIR *d = opendir(folder);
@@ -49,7 +50,7 @@ static int list_parts(const char *folder, char names[][NAME_ROOM])
     return n;
 }
 
-/* No such file: which there are, in the first folder of that name. */
+/* Reports a missing file with the names that exist in the first folder of that name. */
 static void unknown(wg_checker *c, const char *place, const char *text)
 {
     char names[LISTED][NAME_ROOM], folder[PATH_ROOM], hint[512] = "";
@@ -92,7 +93,7 @@ static wg_status remember(wg_checker *c, const char *place, wg_json *doc, wg_err
     return WG_OK;
 }
 
-/* The object that a value names; NULL without an error when it names none: a problem has been said. */
+/* The object that a value refers to; NULL with WG_OK when there is none and the problem has been reported. */
 static wg_status find_part(wg_checker *c, const char *place, const char *text, json_t **out, wg_error *err)
 {
     char path[PATH_ROOM];
@@ -137,7 +138,7 @@ static const char *name_of(const json_t *v)
     return text && *text == '@' ? text : NULL;
 }
 
-/* In the lists of one grid of the sweep. */
+/* Replaces references in the lists of one grid of the sweep. */
 static wg_status put_in_grid(wg_checker *c, json_t *grid, const char *at, wg_error *err)
 {
     json_t *put;
@@ -173,6 +174,6 @@ wg_status wg_parts_put(wg_checker *c, json_t *root, wg_error *err)
 
 void wg_parts_forget(wg_checker *c, const char *path)
 {
-    for (int i = 0; i < c->n_part; i++) /* its document stays: problems may speak of it */
+    for (int i = 0; i < c->n_part; i++) /* its document stays open: problems may refer to it */
         if (wg_path_inside(c->part[i].place, path)) c->part[i].replaced = true;
 }

@@ -4,7 +4,7 @@
 
 #include "core/base/mem.h"
 
-enum { TOKENS_MAX = 1 << 28 }; /* more than any context; sums of a conversation's are long */
+enum { TOKENS_MAX = 1 << 28 }; /* larger than any context; a conversation's sum is a long */
 
 static int count(size_t n) { return n > TOKENS_MAX ? TOKENS_MAX : (int)n; }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * A prompt of one or several turns, put to an engine: one sequence for the whole conversation, so target and drafter keep their
- * caches and what they learned, and only what is new is fed. Tokens that were generated stay as they are: an answer is never
- * turned into text and encoded again, which would spell it differently (METHODS D). */
+ * A prompt of one or several turns, as input of an engine: one sequence for the whole conversation, so target and drafter
+ * keep their caches and state, and only new tokens are fed. Generated tokens stay as they are: an answer is never decoded
+ * and encoded again, which could tokenize it differently (METHODS D). */
 #ifndef WG_EXPERIMENTS_CONFIG_CONVERSATION_H
 #define WG_EXPERIMENTS_CONFIG_CONVERSATION_H
 
@@ -9,22 +9,24 @@
 #include "core/text/chat.h"
 #include "experiments/config/dataset.h"
 
-/* What is fed for a turn: for the first one its whole prompt, later what follows the answer before it. */
+/* The tokens that are fed for a turn: the whole prompt for the first turn, the text after the previous answer for later
+ * ones. */
 typedef struct wg_question {
     int32_t *token; /* (n) owned */
     int n;
-    int closed; /* of them, those that end the answer before: an answer that has said so itself goes without them */
+    int closed; /* the first of them, which close the previous answer; they are left out where the answer already ended with
+                 * them */
 } wg_question;
 
-/* out: (p->turns). Errors: those of wg_chat_encode; what was made is in out all the same. */
+/* out: (p->turns). Errors: those of wg_chat_encode; out must be freed in any case. */
 wg_status wg_conversation_encode(wg_question *out, const wg_tokenizer *t, const wg_chat *chat, const wg_prompt *p,
                                  wg_error *err);
-void wg_conversation_free(wg_question *q, int turns); /* zeroed ones are fine */
+void wg_conversation_free(wg_question *q, int turns); /* zeroed elements are allowed */
 
-/* Tokens of the whole conversation when every answer takes max_new: at least as many as it will have. */
+/* An upper bound of the conversation's tokens: every answer has max_new. */
 long wg_conversation_most(const wg_question *q, int turns, int max_new);
 
-/* Puts question `turn` (from 0) of q: opens *s for the first, extends it for the others. Errors as of wg_seq_open and
+/* Feeds question `turn` (from 0) of q: opens *s for the first, extends it for the others. Errors: those of wg_seq_open and
  * wg_seq_extend. */
 wg_status wg_conversation_ask(wg_engine *e, wg_seq **s, const wg_question *q, int turn, uint32_t request, int max_new,
                               wg_error *err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * JSONL prompts, line by line; then what is wanted of them. */
+ * Reading JSONL prompts line by line; then the selection by options. */
 #include "experiments/config/dataset.h"
 
 #include <errno.h>
@@ -38,7 +38,7 @@ int wg_dataset_questions(const wg_dataset *d, int first, int n)
     return last->before + last->turns - d->prompt[first].before;
 }
 
-/* No text has a NUL, so what is between them tells where one ends. */
+/* Texts contain no NUL here, so a NUL separates them unambiguously. */
 void wg_prompt_digest(const wg_prompt *p, char hex[WG_SHA256_HEX])
 {
     wg_sha256_state sha;
@@ -65,7 +65,7 @@ static wg_status prompt_texts(const json_t *line, const char *where, const json_
     const bool list = *key == 't';
     const size_t n = list ? json_array_size(v) : 1;
     if (n > WG_TURNS_MAX)
-        return wg_fail(err, WG_EFORMAT, "%s: \"turns\" has %zu texts; at most %d are asked", where, n, WG_TURNS_MAX);
+        return wg_fail(err, WG_EFORMAT, "%s: \"turns\" has %zu texts; at most %d are allowed", where, n, WG_TURNS_MAX);
     for (size_t i = 0; i < n || i == 0; i++) {
         const json_t *text = list ? json_array_get(v, i) : v;
         if (!json_is_string(text))
@@ -78,7 +78,7 @@ static wg_status prompt_texts(const json_t *line, const char *where, const json_
     return WG_OK;
 }
 
-/* A text or number that names something, as text; `fallback` when the key is absent. */
+/* A string or number that is a label, as a string; `fallback` when the key is absent. */
 static char *label(const json_t *v, const char *fallback)
 {
     char number[32];
@@ -129,7 +129,7 @@ static const char *merged(const char *merge, const char *category, size_t *n)
 
 /* ---- lines ------------------------------------------------------------------------------------------------------- */
 
-/* The end of a text: at most `keep` bytes that begin with a character (0: all of it). */
+/* The end of a text: at most `keep` bytes, from the beginning of a character (0: all). */
 static const char *end_of(const char *text, size_t *n, int keep)
 {
     size_t skip = keep && *n > (size_t)keep ? *n - (size_t)keep : 0;
@@ -145,7 +145,7 @@ static wg_turn copy_text(const json_t *text, int keep)
     return (wg_turn){ wg_strndup(kept, bytes), bytes };
 }
 
-/* The questions of a line into p; false: no memory, and p holds what there is. */
+/* Copies the questions of a line into p; false: out of memory, and p holds the copies made so far. */
 static bool copy_texts(wg_prompt *p, const json_t *texts, const wg_dataset_options *opt)
 {
     const int n = json_is_array(texts) ? (int)json_array_size(texts) : 1;
@@ -209,7 +209,7 @@ static wg_status take_line(wg_dataset *d, int *cap, const char *bytes, size_t n,
 
 static wg_status read_lines(wg_dataset *d, FILE *f, const wg_dataset_options *opt, wg_error *err)
 {
-    char *line = NULL; /* getline's own, not ours to count */
+    char *line = NULL; /* allocated by getline, not by core/base/mem.h */
     size_t size = 0;
     ssize_t n;
     int cap = 0, number = 0;
@@ -230,7 +230,7 @@ static wg_status read_lines(wg_dataset *d, FILE *f, const wg_dataset_options *op
     return s;
 }
 
-/* ---- what is wanted ---------------------------------------------------------------------------------------------- */
+/* ---- selection --------------------------------------------------------------------------------------------------- */
 
 static int by_key(const void *a, const void *b)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * See files.h. */
+ * See input_files.h. */
 #include "experiments/config/input_files.h"
 
 #include <string.h>
@@ -8,7 +8,7 @@
 
 #include "core/base/hash.h"
 
-/* The digest of a file, or null when it cannot be read. Once for each path. */
+/* Adds the digest of a file, or null when it cannot be read. Each path is added once. */
 static void add(json_t *files, const char *path)
 {
     char hex[WG_SHA256_HEX];
@@ -22,14 +22,14 @@ static void add_if_file(json_t *files, const char *path)
     if (stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, R_OK) == 0) add(files, path);
 }
 
-/* Does a redirection stand before `at`: is the word what something is written to? */
+/* Whether the word at `at` is the target of an output redirection. */
 static bool written_to(const char *text, const char *at)
 {
     while (at > text && (at[-1] == ' ' || at[-1] == '\t')) at--;
     return at > text && at[-1] == '>';
 }
 
-/* Every piece of an option's value between any of these characters. */
+/* Adds every piece of an option's value between any of these characters. */
 static void add_pieces(json_t *files, const char *text, const char *between)
 {
     for (const char *at = text; *at; at += strspn(at, between)) {
@@ -44,8 +44,8 @@ static void add_pieces(json_t *files, const char *text, const char *between)
     }
 }
 
-/* As it stands; as a drafter inside a drafter, KIND:option=FILE;option=value (draft/compose/composite.h), whose names may have spaces; and
- * as a command. */
+/* Adds the value itself; its pieces as a component drafter, KIND:option=FILE;option=value (draft/compose/composite.h), where
+ * file names may have spaces; its pieces as a command. */
 static void add_value(json_t *files, const char *text)
 {
     static const char *const between[] = { "", "{}|;=", "{}|;= \t\n\"'<>()&" };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Tables to schema. The options of a drafter or rule stand in a definition of their own, chosen by `kind` or `rule`. */
+ * Generates the schema from the option tables. The options of a drafter or rule have a definition of their own, selected by
+ * `kind` or `rule`. */
 #include "experiments/config/schema.h"
 #include "experiments/base/json_number.h"
 
@@ -20,7 +21,7 @@ static json_t *words(const wg_option *o)
     return list;
 }
 
-/* A number that has words for some of its values: what `s` says of it holds for numbers only. */
+/* A number with names for some of its values: the constraints in `s` apply to numbers only. */
 static json_t *or_words(json_t *s, const wg_option *o)
 {
     json_object_del(s, "type");
@@ -70,7 +71,7 @@ static json_t *properties_of(const wg_option *table)
     return p;
 }
 
-/* ---- sections that a name chooses -------------------------------------------------------------------------------- */
+/* ---- sections selected by a name --------------------------------------------------------------------------------- */
 
 typedef struct named {
     const char *name, *doc;
@@ -142,7 +143,7 @@ static json_t *grid_schema(const wg_plugins *p)
     return closed_object(axes, "lists of values by dotted path; the grid is their product");
 }
 
-/* A section, or the name of a part that stands for it. */
+/* A section, or a reference in its place. */
 static json_t *or_part(json_t *section)
 {
     return json_pack("{s:[o, {s:s, s:s, s:s}]}", "anyOf", section, "type", "string", "pattern", "^@[^/]+/[^/]+$", "description",

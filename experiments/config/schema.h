@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * The JSON Schema (2020-12) of a config, made from the tables that check it: for editors, and for other programs. */
+ * The JSON Schema (2020-12) of a config, generated from the tables that check it: for editors and other programs. */
 #ifndef WG_EXPERIMENTS_CONFIG_SCHEMA_H
 #define WG_EXPERIMENTS_CONFIG_SCHEMA_H
 
 #include "experiments/config/config.h"
 
-/* NULL when out of memory. A schema knows less than `wager check`: no files, no laws, nothing between options. */
+/* NULL when out of memory. The schema checks less than `wager check`: no files, no laws, no relations between options. */
 json_t *wg_config_schema(const wg_plugins *plugins);
 
 #endif

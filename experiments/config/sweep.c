@@ -68,7 +68,7 @@ void wg_grid_at(const wg_grid *g, int index, int at[WG_AXES])
 json_t *wg_grid_config(const wg_grid *g, const int at[WG_AXES], const json_t *config)
 {
     json_t *own = json_deep_copy(config);
-    for (int i = 0; i < g->n_axes; i++) /* in this order a section comes before its options, which so refine it */
+    for (int i = 0; i < g->n_axes; i++) /* in this order a section precedes its options, which override it */
         wg_path_set(own, g->axis[i].path, json_deep_copy(json_array_get(g->axis[i].list, (size_t)at[i])));
     json_object_del(own, "sweep");
     return own;

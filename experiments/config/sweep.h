@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The product of a sweep, for whoever makes cells of a config and whoever reads them off its resolved form (config.h says what a
- * sweep is): one grid, or a list of them, each a map from dotted paths to lists of values. */
+ * The product of a sweep (config.h defines sweeps), for building the cells of a config and for listing them from its
+ * resolved form: one grid, or a list of grids, each a map from dotted paths to lists of values. */
 #ifndef WG_EXPERIMENTS_CONFIG_SWEEP_H
 #define WG_EXPERIMENTS_CONFIG_SWEEP_H
 
@@ -15,40 +15,41 @@ typedef struct wg_axis {
     const json_t *list;
 } wg_axis;
 
-/* One product: where it stands ("sweep", or "sweep[1]" in a list), its keys in the order of their paths, and its cells. */
+/* One product: its place in the config ("sweep", or "sweep[1]" in a list), its keys in the order of their paths, and its
+ * cells. */
 typedef struct wg_grid {
     char place[16];
     wg_axis axis[WG_AXES];
     int n_axes, first, n;
 } wg_grid;
 
-/* ---- paths: "a.b", where a dot that belongs to a key is written "\\." */
+/* ---- paths: "a.b"; a dot within a key is written "\\." */
 
-/* The first key of a path into buf; the rest, or NULL when that was the last (or when the key is too long). */
+/* Copies the first key of a path into buf; returns the rest, or NULL after the last key (or when the key is too long). */
 const char *wg_path_key(const char *path, char *buf, size_t size);
 json_t *wg_path_get(const json_t *root, const char *path); /* borrowed; NULL where there is none */
 
-/* Puts `value` (stolen) at a path, making objects on the way; false when something on the way is not an object. */
+/* Sets `value` (stolen) at a path and creates missing objects on the way; false when a value on the way is not an object. */
 bool wg_path_set(json_t *root, const char *path, json_t *value);
 
 /* ---- the product */
 
-/* Adds a key; there must be room. The order of members in a file means nothing. */
+/* Adds an axis; the grid must have room. The result does not depend on the order of members in the file. */
 void wg_grid_add(wg_grid *g, const char *path, const json_t *list);
 
-/* Sets g->n from its axes; WG_CELLS_MAX + 1 stands for any number above it. */
+/* Sets g->n from its axes; WG_CELLS_MAX + 1 stands for any larger number. */
 void wg_grid_count(wg_grid *g);
 
-/* Which value of each axis cell `index` (0 .. g->n - 1) of the grid has: the first axis slowest. */
+/* Writes the index of cell `index`'s (0 .. g->n - 1) value on each axis: the first axis is the slowest. */
 void wg_grid_at(const wg_grid *g, int index, int at[WG_AXES]);
 
-/* The config with those values in it and without the sweep. */
+/* The config with these values and without the sweep. */
 json_t *wg_grid_config(const wg_grid *g, const int at[WG_AXES], const json_t *config);
 
-/* Grid i of a resolved config's sweep; NULL past the last, and where there is no sweep. */
+/* Grid i of a resolved config's sweep; NULL past the last, and without a sweep. */
 json_t *wg_sweep_grid(const json_t *config, size_t i);
 
-/* The cells of a resolved config: [{"cell": values by path, "config": without the sweep}]; one where there is no sweep. */
+/* The cells of a resolved config: [{"cell": values by path, "config": without the sweep}]; one cell without a sweep. */
 json_t *wg_sweep_cells(const json_t *config);
 
 #endif

@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-/* By position i = 1 ..: steps that accepted at least i, over `steps` that ... */
+/* By position i = 1 ..: steps that accepted at least i tokens, over steps that ... */
 enum { OF_ALL, OF_OFFERED, OF_ACCEPTED_BEFORE };
 
 static json_t *by_position(const wg_counts *c, int of)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The acceptance rate of a cell's or a request's draft tokens, under each of the names it is reported by (METHODS D1). */
+ * The acceptance rates of the draft tokens of a cell or a request (METHODS D1). */
 #ifndef WG_EXPERIMENTS_RECORD_ACCEPTANCE_H
 #define WG_EXPERIMENTS_RECORD_ACCEPTANCE_H
 
@@ -7,10 +7,10 @@
 
 #include "core/engine/seq.h"
 
-/* Every usual definition of acceptance, each under its own name (results/README.md); null where nothing was drafted. */
+/* Each of the usual definitions of acceptance under its own name (results/README.md); null where nothing was drafted. */
 json_t *wg_acceptance_json(const wg_counts *c);
 
-/* How many steps kept 0, 1, 2 ... draft tokens, up to the deepest that was offered. */
+/* The number of steps that accepted 0, 1, 2 ... draft tokens, up to the greatest depth drafted. */
 json_t *wg_acceptance_histogram(const wg_counts *c);
 
 #endif

@@ -6,7 +6,7 @@
 
 static int most(int a, int b) { return a > b ? a : b; }
 
-/* Of the first n tokens, accepted from one part's tree, how many another one's has too. */
+/* The number of the first n tokens, accepted from one component's tree, that another component's tree also has. */
 static int held_by_others(const wg_composite_stats *a, int parts, int taken, int n)
 {
     int held = 0;
@@ -46,7 +46,7 @@ wg_composite_step wg_composite_totals_add_step(wg_composite_totals *m, const wg_
     return step;
 }
 
-/* Every number under its name, once for all that walk over them. */
+/* The fields by name, for all functions that iterate over them. */
 typedef struct field {
     const char *name;
     size_t at;

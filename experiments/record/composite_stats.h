@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Which of the drafters that a drafter chooses from (hybrid, best_of, full_information) wrote what, and what two of them would
- * both have written: known wherever both drafted, and then without a draft more. Counted between steps. */
+ * Statistics of the components of a composite drafter (hybrid, best_of, full_information): which component drafted which
+ * tokens, and which tokens several components drafted. Known for every step in which the components drafted; no additional
+ * drafts are made. Counted between steps. */
 #ifndef WG_EXPERIMENTS_RECORD_COMPOSITE_STATS_H
 #define WG_EXPERIMENTS_RECORD_COMPOSITE_STATS_H
 
@@ -12,31 +13,32 @@ enum { WG_COMPOSITE_MOST = 6, WG_COMPOSITE_KIND = 32 };
 
 typedef struct wg_component_totals {
     char kind[WG_COMPOSITE_KIND];
-    long asked, taken;      /* steps in which it drafted; in which its tree was the draft, and not empty */
-    long drafted, accepted; /* tokens of the trees that were taken */
-    long shared, alone;     /* of the accepted, those that another one's tree had at their place too; those that no other's had,
-                             * where all had been asked */
-    long matched;           /* tokens that its trees had of what the steps emitted, from the first one of a step, also of trees
-                             * not taken: what it would have kept, as far as the step went */
+    long asked, taken;      /* steps in which it drafted; steps in which its non-empty tree was verified */
+    long drafted, accepted; /* tokens of its trees that were verified */
+    long shared, alone;     /* accepted tokens that another component's tree also has at the same place; accepted tokens that
+                             * no other component's tree has, in steps where all components drafted */
+    long matched;           /* emitted tokens, from the first token of each step on, that its trees have, verified or not:
+                             * what it would have had accepted, within the tokens of the step */
 } wg_component_totals;
 
 typedef struct wg_composite_totals {
-    int n; /* 0: the drafter is not made of others */
+    int n; /* 0: the drafter is no composite */
     wg_component_totals part[WG_COMPOSITE_MOST];
-    long matched; /* tokens that any of those asked had: what the best choice would have kept, as far as the steps went */
+    long matched; /* tokens that the tree of any component has: the acceptance of the best choice per step, within the tokens
+                   * of the step */
 } wg_composite_totals;
 
-/* The same of one step, as it is recorded. */
+/* The statistics of one step, as recorded. */
 typedef struct wg_composite_step {
-    int8_t n, taken;                    /* whose tree was the draft; -1: nobody's, or empty */
-    int16_t matched[WG_COMPOSITE_MOST]; /* -1: not asked */
+    int8_t n, taken;                    /* taken: the component whose tree was verified; -1: none, or an empty tree */
+    int16_t matched[WG_COMPOSITE_MOST]; /* -1: it did not draft */
 } wg_composite_step;
 
-/* Adds the last step of this sequence, and says what it was. */
+/* Adds the last step of this sequence and returns that step's statistics. */
 wg_composite_step wg_composite_totals_add_step(wg_composite_totals *m, const wg_drafter *d, const wg_seq *s);
 void wg_composite_totals_add(wg_composite_totals *to, const wg_composite_totals *from);
 
-/* As a list of parts, NULL when there are none; reads it back (what is missing counts 0). */
+/* Writes a list with an element per component, NULL when there are none; reads it back (missing members are 0). */
 json_t *wg_composite_totals_json(const wg_composite_totals *m);
 void wg_composite_totals_read(wg_composite_totals *m, const json_t *v, long held);
 

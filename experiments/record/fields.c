@@ -9,9 +9,9 @@
 #include "experiments/record/acceptance.h"
 #include "experiments/record/run_reader.h"
 
-enum { PROMPT_DIGITS = 16 }; /* of the digest that tells prompts of several runs apart */
+enum { PROMPT_DIGITS = 16 }; /* digits of the digest that distinguishes the prompts of several runs */
 
-/* ---- values that are no plain member ----------------------------------------------------------------------------- */
+/* ---- values that are not stored as one field ---------------------------------------------------------------------- */
 
 #define REQUEST const wg_request *q = record
 #define OF(field) json_object_get(line, field)
@@ -280,13 +280,13 @@ const wg_field wg_request_fields[] = {
     PLAIN("prompt", ADDRESS, WG_FIELD_INT, prompt, -1, "", "number of the prompt, from 0"),
     PLAIN("turn", ADDRESS, WG_FIELD_INT, turn, ENTRY(turn), "", "of its conversation, from 0"),
     PLAIN("repeat", ADDRESS, WG_FIELD_INT, repeat, ENTRY(repeat), "", "from 0"),
-    OWN("id", ALWAYS, id_value, NULL, -1, "", "of the prompt, as its file says"),
+    OWN("id", ALWAYS, id_value, NULL, -1, "", "of the prompt, from its file"),
     OWN("category", ALWAYS, category_value, NULL, -1, "", "of the prompt, after `merge`"),
     OWN("status", ALWAYS, status_value, NULL, -1, "", "`ok` or `error`"),
     OWN("prompt_sha256", ALWAYS, prompt_digest_value, NULL, -1, "",
         "first 16 digits of the digest of the prompt's text, all turns"),
     OWN("prompt_tokens", ALWAYS, prompt_tokens_value, prompt_tokens_read, -1, "tokens",
-        "before the answer, earlier turns among them; null: it was never encoded"),
+        "before the answer, earlier turns included; null: it was never encoded"),
     OWN("error", FAILED, error_value, error_read, -1, "",
         "why it failed: a name (`EREPLAY`: the second pass differed) and a text"),
     PLAIN("cached_tokens", OK, WG_FIELD_INT, cached, -1, "tokens", "of `prompt_tokens`, those that were in the cache already"),
@@ -295,7 +295,7 @@ const wg_field wg_request_fields[] = {
     PLAIN("prefill_ms", OK, WG_FIELD_MS, prefill, ENTRY(prefill), "ms", "reading the prompt"),
     PLAIN("ttft_ms", OK, WG_FIELD_MS, ttft, ENTRY(ttft), "ms", "wall time from the request to its first tokens"),
     PLAIN("tpot_ms", OK, WG_FIELD_MS, tpot, ENTRY(tpot), "ms", "wall time of a token after those; null: there are none"),
-    PLAIN("decode_ms", OK, WG_FIELD_MS, decode, ENTRY(decode), "ms", "its share of its steps"),
+    PLAIN("decode_ms", OK, WG_FIELD_MS, decode, ENTRY(decode), "ms", "the request's share of its steps"),
     PLAIN("forward_ms", OK, WG_FIELD_MS, forward, -1, "ms", "of that, in the target's passes"),
     PLAIN("phase_ms.draft", OK, WG_FIELD_MS, phases.draft, -1, "ms", "of `decode_ms`, drafting"),
     PLAIN("phase_ms.verify", OK, WG_FIELD_MS, phases.verify, -1, "ms", "the target's pass; on a device its rule too"),
@@ -303,21 +303,20 @@ const wg_field wg_request_fields[] = {
     PLAIN("phase_ms.kv", OK, WG_FIELD_MS, phases.kv, -1, "ms", "the cache"),
     OWN("phase_ms.other", OK, other_value, NULL, -1, "ms", "the rest"),
     PLAIN("joules", OK, WG_FIELD_REAL, joules, -1, "J", "its share of its batch's, by time; null: not measured"),
-    OWN("itl_ms", OK, gaps_value, gaps_read, -1, "ms",
-        "list, for every step but the first: how long after the one before it came"),
-    OWN("itl_tokens", OK, gap_tokens_value, NULL, -1, "tokens", "list: with how many tokens"),
+    OWN("itl_ms", OK, gaps_value, gaps_read, -1, "ms", "list, for every step but the first: time since the previous one"),
+    OWN("itl_tokens", OK, gap_tokens_value, NULL, -1, "tokens", "list: tokens of each of these steps"),
     OWN("load", OK, load_value, load_read, -1, "", "of the target's passes, see \"Use and waste\""),
     PLAIN(SPEC "num_spec_steps", OK, WG_FIELD_LONG, counts.passes, ENTRY(passes), "passes", "of the target (vLLM's name)"),
     PLAIN(SPEC "num_draft_tokens", OK, WG_FIELD_LONG, counts.drafted, ENTRY(drafted), "tokens", "drafted (vLLM's name)"),
     PLAIN(SPEC "num_accepted_draft_tokens", OK, WG_FIELD_LONG, counts.accepted, ENTRY(accepted), "tokens",
-          "kept (vLLM's name)"),
-    OWN(SPEC "mean_acceptance_length", OK, mean_length_value, NULL, -1, "tokens", "1 + kept per pass (vLLM's name)"),
-    OWN(SPEC "draft_acceptance_rate", OK, rate_value, NULL, -1, "share", "kept of drafted (vLLM's name)"),
-    OWN(SPEC "acceptance_histogram", OK, histogram_value, NULL, -1, "passes", "list: that kept 0, 1, 2 ... (vLLM's name)"),
+          "accepted (vLLM's name)"),
+    OWN(SPEC "mean_acceptance_length", OK, mean_length_value, NULL, -1, "tokens", "1 + accepted per pass (vLLM's name)"),
+    OWN(SPEC "draft_acceptance_rate", OK, rate_value, NULL, -1, "share", "accepted of drafted (vLLM's name)"),
+    OWN(SPEC "acceptance_histogram", OK, histogram_value, NULL, -1, "passes", "list: that accepted 0, 1, 2 ... (vLLM's name)"),
     OWN(SPEC "offered_by_position", OK, offered_value, offered_read, -1, "passes",
         "list: whose draft was 1, 2 ... deep or deeper"),
     OWN(SPEC "accepted_by_position", OK, accepted_value, accepted_read, -1, "passes",
-        "list: that kept 1, 2 ... tokens or more"),
+        "list: that accepted 1, 2 ... tokens or more"),
     PLAIN(SPEC "num_probe_rows", OK, WG_FIELD_LONG, counts.probes, -1, "rows", "scored for the drafter alone"),
     PLAIN(SPEC "num_device_verified_steps", OK, WG_FIELD_LONG, on_device.verified, -1, "passes",
           "whose rule ran on the target's device"),
@@ -332,15 +331,17 @@ const wg_field wg_request_fields[] = {
     PLAIN(SPEC "alpha_star_n", OK, WG_FIELD_LONG, counts.alpha_star_n, -1, "nodes", "in that sum"),
     OWN(SPEC "per_step_accepted", STEPPED, step_accepted_value, NULL, -1, "tokens", "list by step (vLLM's name)"),
     OWN(SPEC "per_step_drafted", STEPPED, step_drafted_value, NULL, -1, "tokens", "list by step (vLLM's name)"),
-    OWN(SPEC "per_step_part", STEPPED, step_part_value, NULL, -1, "", "list by step: whose draft was taken; null: nobody's"),
-    OWN("parts", OK, parts_value, parts_read, -1, "", "see \"Parts of a drafter\"; only of drafters that choose"),
+    OWN(SPEC "per_step_part", STEPPED, step_part_value, NULL, -1, "",
+        "list by step: the part whose draft was verified; null: none"),
+    OWN("parts", OK, parts_value, parts_read, -1, "", "see \"Parts of a drafter\"; only of composite drafters"),
     OWN("parts_held", OK, parts_held_value, NULL, -1, "tokens", "likewise"),
     OWN("equals_baseline", OK, equals_value, NULL, -1, "",
         "the output is the baseline's; null where the baseline ran later than the cell (compare the digests)"),
     OWN("ids", OK, ids_value, NULL, -1, "", "list: tokens of the output"),
     PLAIN("output_sha256", OK, WG_FIELD_TEXT, sha256, -1, "", "digest of these as little-endian int32"),
     WRITER("text", OK, "the output; null where it is no UTF-8"),
-    WRITER("drafted_bytes", STEPPED, "list, by turns: how many bytes of `text` were drafted and how many the target chose"),
+    WRITER("drafted_bytes", STEPPED,
+           "list of alternating counts: bytes of `text` that were drafted, bytes that the target chose"),
     WRITER("trace_end", ALWAYS, "only with \"trace\": \"probs\": where trace.wgt ended when the line was written"),
     { NULL, 0, WG_FIELD_INT, 0, -1, NULL, NULL, NULL, NULL },
 };
@@ -356,9 +357,9 @@ const wg_field wg_step_fields[] = {
     PLAIN("accepted", STEP, WG_FIELD_INT, accepted, -1, "tokens", "kept of the draft"),
     PLAIN("emitted", STEP, WG_FIELD_INT, emitted, -1, "tokens", "that the step gave"),
     PLAIN("batch", STEP, WG_FIELD_INT, batch, -1, "", "sequences that shared the pass"),
-    OWN("part", STEP, part_value, NULL, -1, "", "whose draft was taken; only of drafters that choose"),
+    OWN("part", STEP, part_value, NULL, -1, "", "the part whose draft was verified; only of composite drafters"),
     OWN("held", STEP, held_value, NULL, -1, "tokens",
-        "list by part: of the step's tokens, those its draft had; null: not asked"),
+        "list by part: of the step's tokens, those its draft had; null: it did not draft"),
     PLAIN("ms", STEP, WG_FIELD_MS, seconds, -1, "ms", "its share of the step"),
     PLAIN("phase_ms.draft", STEP, WG_FIELD_MS, phases.draft, -1, "ms", "as of a request"),
     PLAIN("phase_ms.verify", STEP, WG_FIELD_MS, phases.verify, -1, "ms", "as of a request"),
@@ -368,7 +369,7 @@ const wg_field wg_step_fields[] = {
     { NULL, 0, WG_FIELD_INT, 0, -1, NULL, NULL, NULL, NULL },
 };
 
-/* ---- going by them ----------------------------------------------------------------------------------------------- */
+/* ---- writing and reading by the tables --------------------------------------------------------------------------- */
 
 _Static_assert(sizeof(int) == sizeof(int32_t), "INT is stored as int in requests, as int32_t in steps");
 

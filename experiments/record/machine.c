@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What ran an experiment, as far as the system tells. A value that cannot be read is null, never guessed. */
+ * The environment of an experiment, as far as the system reports it. A value that cannot be read is null, never guessed. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 #include "experiments/record/run_writer.h"
 #include "kernels/cpu.h"
 
-/* The rest of the first line of a file that starts with `key` (behind ':' and spaces), or the whole first line for key "". */
+/* The rest of the first line of a file that starts with `key` (after ':' and spaces); the whole first line for key "". */
 static json_t *line_of(const char *path, const char *key)
 {
     char line[4096];
@@ -79,7 +79,7 @@ static json_t *program_json(void)
     return v;
 }
 
-/* The variables that can change how fast we run, or which kernels do. */
+/* The environment variables that can change the speed or the choice of kernels. */
 static json_t *environment_json(void)
 {
     static const char *const names[] = { "WG_CPU", "WG_TRACE", "LD_PRELOAD", "MALLOC_ARENA_MAX", "GOMP_CPU_AFFINITY", NULL };

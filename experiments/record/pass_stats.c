@@ -29,7 +29,7 @@ void wg_pass_stats_step(wg_pass_stats *l, const wg_seq *s, const wg_tree *t, int
     l->dropped += rows - s->path.n;
 }
 
-/* Every field under its name, once for all that walk over them. */
+/* The fields by name, for all functions that iterate over them. */
 typedef struct field {
     const char *name;
     size_t at;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Reading back what a run wrote. */
+ * Reading back the requests of an interrupted run. */
 #include "experiments/record/resume_cursor.h"
 
 #include <dirent.h>
@@ -14,7 +14,7 @@
 #include "experiments/base/json_diff.h"
 #include "experiments/record/fields.h"
 
-/* ---- may it? ----------------------------------------------------------------------------------------------------- */
+/* ---- checks ------------------------------------------------------------------------------------------------------ */
 
 bool wg_resume_same_config(const char *dir, const wg_config *config)
 {
@@ -27,7 +27,7 @@ bool wg_resume_same_config(const char *dir, const wg_config *config)
     return same;
 }
 
-/* The parts of machine.json on which numbers or results depend. */
+/* The members of machine.json on which numbers or results depend. */
 static wg_status check_part(const char *dir, const char *what, const json_t *now, const json_t *then, wg_error *err)
 {
     char text[700];
@@ -80,9 +80,9 @@ wg_status wg_resume_note(const char *dir, const json_t *machine, wg_error *err)
     return s;
 }
 
-/* ---- what is there ----------------------------------------------------------------------------------------------- */
+/* ---- scanning the files ------------------------------------------------------------------------------------------ */
 
-/* The next line without its end, if it is whole. */
+/* The next line without its newline; false at the end or when the line is incomplete. */
 static bool whole_line(FILE *f, char **line, size_t *room, size_t *n)
 {
     const ssize_t got = f ? getline(line, room, f) : -1;
@@ -118,7 +118,7 @@ typedef struct steps {
     off_t end, ahead_end;
 } steps;
 
-/* Passes over the steps of one request; their number. */
+/* Skips the steps of one request; returns their number. */
 static long skip_steps(steps *s, const json_t *request)
 {
     for (long n = 0;; n++) {
@@ -145,7 +145,7 @@ static wg_status scan(wg_resume_cursor *k, steps *s, bool trace, off_t trace_siz
         json_t *v = json_loadb(k->line, n, JSON_ALLOW_NUL, NULL);
         const json_t *spec = json_object_get(v, "speculative_decoding");
         more = json_is_object(v);
-        if (more && trace) { /* a request that failed has the steps it came to, however many */
+        if (more && trace) { /* a failed request has any number of steps */
             const long have = skip_steps(s, v);
             more = !spec || have == wg_json_int(spec, "num_spec_steps");
         }
@@ -171,7 +171,7 @@ wg_status wg_resume_cursor_open(wg_resume_cursor *k, const char *dir, bool trace
     wg_status st = !k->path                      ? wg_nomem(err, 1, "a path")
                    : !k->file && errno != ENOENT ? wg_fail(err, WG_EIO, "%s: cannot open: %s", path, strerror(errno))
                                                  : WG_OK;
-    if (!st && trace && !s.file && k->file && fgetc(k->file) != EOF) /* not what a crash leaves: nothing is thrown away */
+    if (!st && trace && !s.file && k->file && fgetc(k->file) != EOF) /* no crash leaves this state, so nothing is deleted */
         st = wg_fail(err, WG_EFORMAT, "%s/steps.jsonl is missing; this run cannot go on without it", dir);
     if (k->file) rewind(k->file);
     struct stat traced = { 0 };
@@ -235,7 +235,7 @@ wg_status wg_resume_cursor_take(wg_resume_cursor *k, wg_request *q, int max_toke
                           q->cell < 0 ? "the baseline" : "cell ", q->cell < 0 ? 0 : q->cell);
 }
 
-/* ---- which folder ------------------------------------------------------------------------------------------------ */
+/* ---- finding the folder ------------------------------------------------------------------------------------------ */
 
 bool wg_resume_finished(const char *dir)
 {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * Going on with a run that was cut off. A run's requests come in one order (groups, repeats, batches, arms), so what a folder
- * holds is a beginning of the whole: its lines are read back instead of run, and the first one that is missing is where work
- * starts. A torn last line, a request whose steps are not all there, and steps without their request are cut.
+ * Resuming an interrupted run. The requests of a run have a fixed order (groups, repeats, batches, arms), so the lines of a
+ * folder are a prefix of the whole run: requests that have lines are read back, and work starts at the first missing one. An
+ * incomplete last line, a request without all of its steps, and steps without a request are cut off.
  *
- * Refused, naming the difference: another config, other prompts or weights, another program, another processor. */
+ * Resuming is refused, with the difference in the message, for another config, other prompts or weights, another program or
+ * another processor. */
 #ifndef WG_EXPERIMENTS_RECORD_RESUME_CURSOR_H
 #define WG_EXPERIMENTS_RECORD_RESUME_CURSOR_H
 
@@ -16,37 +17,37 @@ typedef struct wg_resume_cursor {
     FILE *file;        /* requests.jsonl, at line `next` */
     char *path, *line; /* path: of requests.jsonl */
     size_t room;
-    off_t *requests_end, *steps_end, *trace_end; /* (n) of the three files behind each request */
-    int n, next;                                 /* whole requests; those already taken */
+    off_t *requests_end, *steps_end, *trace_end; /* (n) offsets in the three files after each request */
+    int n, next;                                 /* complete requests; those already read back */
 } wg_resume_cursor;
 
-bool wg_resume_same_config(const char *dir, const wg_config *config); /* as config.json says there */
+bool wg_resume_same_config(const char *dir, const wg_config *config); /* compares with config.json of the folder */
 
-/* May this config go on in this folder, on this machine? EINVAL says what differs. */
+/* Checks that this config can be resumed in this folder on this machine. EINVAL names the difference. */
 wg_status wg_resume_check(const char *dir, const wg_config *config, const json_t *machine, wg_error *err);
 
-/* Adds the hour to machine.json's "resumed". */
+/* Appends the current time to "resumed" in machine.json. */
 wg_status wg_resume_note(const char *dir, const json_t *machine, wg_error *err);
 
-/* Is there a summary of the whole run? */
+/* Whether the folder has a summary of the complete run. */
 bool wg_resume_finished(const char *dir);
 
-/* Scans the files (steps.jsonl when `trace`, the length of trace.wgt when `probs`); changes nothing. Absent files hold
- * nothing. */
+/* Scans the files (steps.jsonl when `trace`, the length of trace.wgt when `probs`) without changing them. A missing file
+ * counts as empty. */
 wg_status wg_resume_cursor_open(wg_resume_cursor *k, const char *dir, bool trace, bool probs, wg_error *err);
 void wg_resume_cursor_close(wg_resume_cursor *k);
 
-/* Where the files end behind the requests taken so far. */
+/* The offsets in the files after the requests read back so far. */
 off_t wg_resume_cursor_requests_end(const wg_resume_cursor *k);
 off_t wg_resume_cursor_steps_end(const wg_resume_cursor *k);
 off_t wg_resume_cursor_trace_end(const wg_resume_cursor *k);
 
-/* Reads the next line into q, which says by cell, group, prompt, turn and repeat which request it must be; q->token has room
- * for max_tokens. EFORMAT when it is another one or is damaged. */
+/* Reads the next line into q. The caller has set q's cell, group, prompt, turn and repeat to the expected ones; q->token has
+ * room for max_tokens. EFORMAT when the line is another request's or is damaged. */
 wg_status wg_resume_cursor_take(wg_resume_cursor *k, wg_request *q, int max_tokens, wg_error *err);
 
-/* The latest results/<name>/<hash>-*-<utc> of this config that has no finished summary, or the latest at all (wg_free). ENOENT
- * with what is there instead. */
+/* The latest results/<name>/<hash>-*-<utc> of this config that has no complete summary, or else the latest (wg_free). ENOENT
+ * lists the folders that exist. */
 wg_status wg_resume_find(char **out, const wg_config *config, wg_error *err);
 
 #endif

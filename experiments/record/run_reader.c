@@ -36,7 +36,7 @@ static void read_sha(wg_entry *e, wg_span text)
         e->sha[i] = (unsigned char)(hex(text.s[2 * i]) << 4 | hex(text.s[2 * i + 1]));
 }
 
-/* Fields that an entry has. `path`: of the object whose members these are, "" or "a.". */
+/* Reads a field of an entry. `path`: of the object that has the member, "" or "a.". */
 static bool read_field(wg_entry *e, const char *path, wg_span key, wg_span v)
 {
     const size_t n = strlen(path);
@@ -82,7 +82,7 @@ bool wg_entry_read(const char *line, size_t n, wg_entry *e, wg_prompt_key_span *
     return !s.bad && asked->id.s;
 }
 
-/* ---- prompts, by identity ---------------------------------------------------------------------------------------- */
+/* ---- prompts by key ---------------------------------------------------------------------------------------------- */
 
 typedef struct table {
     int *slot;
@@ -96,7 +96,7 @@ static uint64_t identity(const char *id, size_t id_n, const char *hash, size_t h
 
 static bool is(const char *text, const char *s, size_t n) { return strlen(text) == n && memcmp(text, s ? s : "", n) == 0; }
 
-/* The place of an identity in the table: its slot, or the free one where it belongs. */
+/* The slot of a prompt key in the table: its own, or the free one where it belongs. */
 static int *find_slot(const table *t, const wg_run_reader *f, const wg_prompt_key_span *a)
 {
     for (size_t i = identity(a->id.s, a->id.n, a->hash.s ? a->hash.s : "", a->hash.n);; i++) {
@@ -154,7 +154,7 @@ int wg_prompt_key_compare(const wg_prompt_key *a, const wg_prompt_key *b)
 
 static wg_status read_lines(wg_run_reader *f, const char *path, wg_error *err)
 {
-    char *line = NULL; /* getline's own */
+    char *line = NULL; /* allocated by getline */
     size_t size = 0;
     ssize_t n;
     off_t at = 0;
@@ -225,7 +225,7 @@ static void put_plain(FILE *m, const json_t *v)
     wg_free(text);
 }
 
-/* Does this member tell apart the sections of one kind that stand under the path `swept`? */
+/* Whether this member distinguishes the sections of one kind at the path `swept`. */
 static bool tells(const json_t *config, const char *swept, const json_t *section, const char *key)
 {
     for (size_t g = 0; wg_sweep_grid(config, g); g++) {
@@ -239,7 +239,7 @@ static bool tells(const json_t *config, const char *swept, const json_t *section
     return false;
 }
 
-/* A swept value; a section as "model(length=4)": what it is and what tells it from its neighbours. */
+/* Writes a swept value; a section as "model(length=4)": its kind and its distinguishing members. */
 static void put_value(FILE *m, const json_t *v, const json_t *config, const char *swept)
 {
     const char *key, *kind = json_string_value(json_object_get(v, "kind"));
@@ -281,9 +281,9 @@ char *wg_run_reader_cell_name(const wg_run_reader *f, int cell)
     return copy;
 }
 
-/* ---- the whole --------------------------------------------------------------------------------------------------- */
+/* ---- a whole folder ---------------------------------------------------------------------------------------------- */
 
-/* Whoever reads a summary relies on this much; a number that is missing is a number nobody measured. */
+/* The members that every reader of a summary uses; a missing number is one that was not measured. */
 bool wg_summary_is_sound(const json_t *summary)
 {
     const json_t *cells = json_object_get(summary, "cells"), *parts;

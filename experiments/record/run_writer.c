@@ -19,7 +19,7 @@
 #include "experiments/record/resume_cursor.h"
 #include "experiments/record/trace.h"
 
-/* A file of lines: where the last whole line ends. */
+/* A file of lines; `end`: offset after the last complete line. */
 typedef struct lines {
     char *path;
     int fd;
@@ -30,14 +30,14 @@ struct wg_run_writer {
     char *dir;
     lines requests, steps, rounds; /* rounds: trace.wgt, in records */
     bool trace, probs;
-    double traced; /* seconds it took to write steps */
+    double traced; /* seconds spent on writing steps */
     wg_resume_cursor kept;
-    json_t *machine; /* of a resumed run that has not recorded anything yet; else NULL */
+    json_t *machine; /* of a resumed run that has written nothing yet; else NULL */
 };
 
 /* ---- the folder -------------------------------------------------------------------------------------------------- */
 
-/* mkdir -p. *made: the last part was not there before. */
+/* mkdir -p. *made: the last component did not exist before. */
 static wg_status make_path(char *path, bool *made, wg_error *err)
 {
     for (char *p = path + 1;; p++) {
@@ -61,7 +61,7 @@ static bool is_part(const char *name)
     return dot && !strcmp(dot, ".part") && (strstr(name, ".json.") || strstr(name, ".jsonl."));
 }
 
-/* Empty, or with `resume` as a run of this config leaves it that was killed before its first request. */
+/* The folder must be empty, or with `resume` as left by a run of this config that was killed before its first request. */
 static wg_status must_be_empty(const char *path, const wg_config *resume, wg_error *err)
 {
     DIR *d = opendir(path);
@@ -119,7 +119,7 @@ static wg_status save(const wg_run_writer *r, const char *file, const json_t *v,
 
 /* ---- lines ------------------------------------------------------------------------------------------------------- */
 
-/* fresh: the file must not be there yet. The lock goes with the process: two of them never write one folder. */
+/* fresh: the file must not exist yet. The lock is held by the process, so two processes never write one folder. */
 static wg_status lines_open(lines *l, const char *dir, const char *file, bool fresh, wg_error *err)
 {
     l->path = join(dir, file);
@@ -130,14 +130,14 @@ static wg_status lines_open(lines *l, const char *dir, const char *file, bool fr
     return wg_fail(err, WG_EINVAL, "%s: another process is writing this run; wait for it, or stop it", l->path);
 }
 
-/* Everything behind `end` goes. */
+/* Cuts off the bytes after `end`. */
 static wg_status lines_cut(lines *l, off_t end, wg_error *err)
 {
     l->end = end;
     return ftruncate(l->fd, end) == 0 ? WG_OK : wg_fail(err, WG_EIO, "%s: cannot cut: %s", l->path, strerror(errno));
 }
 
-/* All of text or nothing of it. */
+/* Appends the whole text, or nothing. */
 static wg_status lines_append(lines *l, const char *text, size_t n, wg_error *err)
 {
     size_t done = 0;
@@ -146,7 +146,7 @@ static wg_status lines_append(lines *l, const char *text, size_t n, wg_error *er
         if (w < 0 && errno == EINTR) continue;
         if (w <= 0) {
             const int why = w < 0 ? errno : ENOSPC;
-            if (ftruncate(l->fd, l->end)) done = 0; /* the half line stays: readers skip a last line without an end */
+            if (ftruncate(l->fd, l->end)) done = 0; /* the incomplete line stays: readers skip a last line without an end */
             return wg_fail(err, WG_EIO,
                            "%s: cannot write: %s; the requests before this one are kept, there is no summary. Free some "
                            "space (or raise the limit), or write elsewhere with --out DIR",
@@ -164,7 +164,7 @@ static void lines_close(lines *l)
     wg_free(l->path);
 }
 
-/* Files that a killed process left half-written go. */
+/* Removes the incomplete files that a killed process left. */
 static void sweep_out(const char *dir)
 {
     DIR *d = opendir(dir);
@@ -248,7 +248,7 @@ wg_status wg_run_writer_resume(wg_run_writer **out, const char *dir, const wg_co
     if (!dir) WG_TRY(wg_resume_find(&found, config, err));
     const char *at = dir ? dir : found;
     wg_status s = WG_OK;
-    if (!is_file(at, "machine.json")) { /* nothing had begun */
+    if (!is_file(at, "machine.json")) { /* the run had not begun */
         s = begin(out, at, config, machine, true, err);
     } else {
         wg_run_writer *r = make_record(config);
@@ -321,13 +321,13 @@ wg_status wg_run_writer_summary(wg_run_writer *r, const json_t *summary, wg_erro
 
 /* ---- a request as JSON ------------------------------------------------------------------------------------------- */
 
-/* By turns, how many bytes of the text were drafted and how many the target chose, for showing who wrote what. */
+/* Alternating counts: bytes of the text that were drafted, bytes that the target chose, for marking who wrote each part. */
 static json_t *drafted_bytes(const wg_request *q, const wg_tokenizer *tokenizer, wg_error *err)
 {
     json_t *list = json_array();
     size_t done = 0;
     if (!list) wg_nomem(err, 1, "a text");
-    for (int i = 0, token = 0; i < 2 * q->steps && list; i++) { /* a step's drafted tokens come before its own */
+    for (int i = 0, token = 0; i < 2 * q->steps && list; i++) { /* the drafted tokens of a step come before the target's */
         const wg_step_record *t = &q->step[i / 2];
         token += i % 2 == 0 ? t->accepted : t->emitted - t->accepted;
         char *text;
@@ -343,13 +343,13 @@ static json_t *drafted_bytes(const wg_request *q, const wg_tokenizer *tokenizer,
     return list;
 }
 
-/* What needs the tokenizer. */
+/* The members that need the tokenizer. */
 static wg_status put_text(json_t *v, const wg_request *q, const wg_tokenizer *tokenizer, wg_error *err)
 {
     char *text;
     size_t n;
     WG_TRY(wg_tokenizer_decode(tokenizer, q->token, (size_t)q->n, true, &text, &n, err));
-    json_t *s = json_stringn(text, n); /* NULL when the bytes are not UTF-8: the ids say it all the same */
+    json_t *s = json_stringn(text, n); /* NULL when the bytes are not UTF-8: the ids remain */
     json_object_set_new(v, "text", s ? s : json_null());
     wg_free(text);
     if (!q->step) return WG_OK;
@@ -391,7 +391,7 @@ wg_status wg_run_writer_trace(wg_run_writer *r, const void *bytes, size_t n, wg_
 wg_status wg_run_writer_request(wg_run_writer *r, const wg_request *q, const wg_tokenizer *tokenizer, wg_error *err)
 {
     const double start = wg_clock_now();
-    for (int i = 0; r->trace && i < q->steps; i++) { /* before their request: a request that is there has all its steps */
+    for (int i = 0; r->trace && i < q->steps; i++) { /* before the request's line: so a request in the file has all its steps */
         json_t *v = json_object();
         wg_fields_put(v, wg_request_fields, WG_FIELD_ADDRESS, q);
         json_object_set_new(v, "step", json_integer(i));

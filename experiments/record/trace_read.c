@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A trace, read. Nothing in it is believed: lengths are held against the file, sums against the bytes, and every round against
- * the text that the rounds before it left. What is allocated is in proportion to what has been read. */
+ * Reading a trace. The contents are not trusted: lengths are checked against the file, checksums against the bytes, and
+ * every round against the text of the rounds before it. Allocations are proportional to the bytes read. */
 #include <errno.h>
 #include <string.h>
 
@@ -10,8 +10,8 @@
 
 /* ---- records ----------------------------------------------------------------------------------------------------- */
 
-/* Reads the record at the file's position into payload. *kind 0: there is none. A record that is not whole, or whose sum is
- * wrong, is damage: noted, and as if the file ended here. */
+/* Reads the record at the file's position into payload. *kind 0: there is none. An incomplete record, or one with a wrong
+ * checksum, is damage: it is noted, and the file is treated as if it ended before it. */
 static wg_status next_record(wg_trace *t, uint64_t at, uint32_t *kind, size_t *n, wg_error *err)
 {
     unsigned char head[8], tail[8];
@@ -50,7 +50,7 @@ static wg_status next_record(wg_trace *t, uint64_t at, uint32_t *kind, size_t *n
     return WG_OK;
 }
 
-/* A place in a payload. */
+/* A position in a payload. */
 typedef struct cursor {
     const unsigned char *p;
     size_t left;
@@ -128,7 +128,7 @@ bool wg_trace_is_eog(const wg_trace_group *g, int32_t token)
 
 /* ---- requests ---------------------------------------------------------------------------------------------------- */
 
-/* Room for one more of n elements, in steps that double. */
+/* Makes room for one more of n elements; the capacity doubles. */
 static bool grow(void **list, int n, size_t size)
 {
     if (n & (n - 1)) return true; /* n is 0 or a power of two: full */
@@ -151,7 +151,7 @@ static wg_status add_request(wg_trace *t, uint64_t at, size_t n, wg_error *err)
     wg_trace_request *r = &t->request[t->requests];
     *r = (wg_trace_request){ .at = at, .asked = a };
     int room = 1;
-    while (room < a.prompt_tokens) room *= 2; /* as grow would have it */
+    while (room < a.prompt_tokens) room *= 2; /* the capacity that grow expects */
     if (!(r->token = wg_alloc((size_t)room, sizeof *r->token))) return wg_nomem(err, (size_t)room * 4, "a prompt");
     t->requests++;
     memcpy(r->token, c.p, c.left);
@@ -162,7 +162,7 @@ static wg_status add_request(wg_trace *t, uint64_t at, size_t n, wg_error *err)
     return WG_OK;
 }
 
-/* The request whose record begins there; -1: none does. They stand in the order of the file. */
+/* The index of the request whose record begins at `at`; -1: none. Requests are in the order of the file. */
 static int find_request(const wg_trace *t, uint64_t at)
 {
     int lo = 0, hi = t->requests;
@@ -250,7 +250,7 @@ static wg_status get_row(const wg_trace *t, uint64_t at, cursor *c, int vocab, b
     return WG_OK;
 }
 
-/* The round in the payload, held against nothing but itself. */
+/* Decodes the round in the payload and checks its internal consistency. */
 static wg_status decode(const wg_trace *t, uint64_t at, size_t n, wg_trace_round *out, wg_error *err)
 {
     cursor c = { t->payload, n, false };
@@ -281,7 +281,7 @@ static wg_status decode(const wg_trace *t, uint64_t at, size_t n, wg_trace_round
     return WG_OK;
 }
 
-/* A round must go on where the text of its request ends. */
+/* A round must begin where the text of its request ends. */
 static wg_status add_round(wg_trace *t, uint64_t at, const wg_trace_round *o, wg_error *err)
 {
     const wg_trace_facts *f = &o->facts;
@@ -300,7 +300,7 @@ static wg_status add_round(wg_trace *t, uint64_t at, const wg_trace_round *o, wg
     return WG_OK;
 }
 
-/* ---- the whole --------------------------------------------------------------------------------------------------- */
+/* ---- a whole trace ----------------------------------------------------------------------------------------------- */
 
 static wg_status read_magic(wg_trace *t, wg_error *err)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Rows of a trace in bytes, read. Everything is copied out of the file unaligned. */
+ * Reading stored rows of a trace. All values are copied unaligned from the file. */
 #include <math.h>
 #include <string.h>
 
@@ -47,7 +47,7 @@ static bool ascending(const wg_trace_row *in, int vocab)
     return true;
 }
 
-/* Masses that are not negative and not nothing. Exact rows sum to 1 to rounding; compact ones are made to. */
+/* Checks that no mass is negative and the sum is positive. Exact rows sum to 1 within rounding; compact ones are normalised. */
 static wg_status check(double *p, int n, bool exact, wg_error *err)
 {
     double sum = 0;
@@ -66,7 +66,7 @@ static wg_status read_list(const wg_trace_row *in, wg_rows *out, int row, wg_err
     double *p = wg_rows_at(out, row), sum = 0;
     const unsigned char *mass = in->data + 4 * (size_t)in->count;
     if (!ascending(in, out->vocab)) return no_row("its tokens are not ascending in the vocabulary", err);
-    if (in->count <= (uint32_t)out->room) { /* as it was: a row that knows its support */
+    if (in->count <= (uint32_t)out->room) { /* as recorded: a row with a known support */
         wg_rows_set(out, row, NULL, NULL, 0);
         int32_t *support = out->support + (size_t)row * (size_t)out->room;
         for (uint32_t i = 0; i < in->count; i++) p[support[i] = token_at(in->data, i)] = real(mass + 8 * i);
@@ -83,7 +83,7 @@ static wg_status read_list(const wg_trace_row *in, wg_rows *out, int row, wg_err
     return fabs(sum - 1) < 1e-6 ? WG_OK : no_row("the probabilities do not sum to 1", err);
 }
 
-/* The rest of the mass goes evenly to the tokens that are not listed. */
+/* The remaining mass is distributed evenly over the tokens that are not listed. */
 static wg_status read_top(const wg_trace_row *in, wg_rows *out, int row, wg_error *err)
 {
     double *p = wg_rows_at(out, row);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Records of a trace, built in memory. All numbers are little-endian (the machines this runs on are). */
+ * Records of a trace, built in memory. All numbers are little-endian, as are all supported machines. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,7 @@ static inline uint64_t stir(uint64_t sum, uint64_t word)
     return sum ^ sum >> 32;
 }
 
-/* Four sums side by side, because each waits for its own multiplication. */
+/* Four independent sums, because each waits for its own multiplication. */
 uint64_t wg_trace_sum(const unsigned char *head, const unsigned char *byte, size_t n)
 {
     uint64_t lane[4] = { 1, 2, 3, 4 }, word[4] = { 0 };
@@ -53,7 +53,7 @@ void wg_trace_writer_close(wg_trace_writer *w)
 
 /* ---- bytes ------------------------------------------------------------------------------------------------------- */
 
-/* Room for n more bytes, which the caller fills; NULL (and failed) when there is none. */
+/* Makes room for n more bytes, which the caller fills; NULL (and `failed`) when out of memory. */
 static unsigned char *more(wg_trace_writer *w, size_t n)
 {
     if (w->failed) return NULL;
@@ -85,7 +85,7 @@ static void begin(wg_trace_writer *w, uint32_t kind)
 {
     w->n = 0;
     w->failed = false;
-    put_u32(w, 0); /* its length: known at the end */
+    put_u32(w, 0); /* its length, filled in at the end */
     put_u32(w, kind);
 }
 
@@ -154,7 +154,7 @@ static void put_exact(wg_trace_writer *w, wg_rows *r, int row)
     const double *p = wg_rows_at(r, row);
     const int32_t *token = s.token;
     int n = s.n;
-    if (!token) { /* a row that was cut off without a list gets one: sums over it have the same bits */
+    if (!token) { /* a truncated row without a list gets one: sums over it have the same bits */
         n = 0;
         for (int32_t i = 0; i < r->vocab; i++) n += p[i] != 0;
     }
@@ -202,7 +202,7 @@ static inline double of_half(uint16_t h)
     return h < 1024 ? h * 0x1p-24 : (double)f;
 }
 
-/* keep: tokens drawn from this row, which must not become impossible. */
+/* keep: tokens drawn from this row, which must keep a positive probability. */
 static void put_f16(wg_trace_writer *w, const double *p, const int32_t *keep, int n_keep)
 {
     const int V = w->vocab;
@@ -223,10 +223,10 @@ static void put_f16(wg_trace_writer *w, const double *p, const int32_t *keep, in
     memcpy(w->byte + at + 8, &error, 8);
 }
 
-/* Does a come before b: more probable, or as probable and earlier? */
+/* Whether a precedes b: larger probability, or the same and the smaller id. */
 static bool before(const double *p, int32_t a, int32_t b) { return p[a] > p[b] || (p[a] == p[b] && a < b); }
 
-/* Lets heap[i] sink, the last in order on top. */
+/* Restores the heap at i; the last in order is on top. */
 static void sink(const double *p, int32_t *heap, int n, int i)
 {
     const int32_t id = heap[i];
@@ -238,13 +238,13 @@ static void sink(const double *p, int32_t *heap, int n, int i)
     heap[i] = id;
 }
 
-/* The k most probable tokens: a heap of k, which few others enter. */
+/* Selects the k most probable tokens by a heap of k, into which few others are inserted. */
 static void select_top(const double *p, int32_t *heap, int n, int k)
 {
     for (int i = 0; i < k; i++) heap[i] = i;
     for (int i = k / 2 - 1; i >= 0; i--) sink(p, heap, k, i);
     for (int32_t i = k; i < n; i++) {
-        if (p[i] <= p[heap[0]]) continue; /* (as probable and later: not before it) */
+        if (p[i] <= p[heap[0]]) continue; /* (an equal probability and a larger id: not before it) */
         heap[0] = i;
         sink(p, heap, k, 0);
     }
@@ -262,7 +262,7 @@ static void put_top(wg_trace_writer *w, const double *p, const int32_t *keep, in
     const size_t at = w->n;
     int n = w->top;
     select_top(p, w->order, V, n);
-    for (int i = 0; i < n_keep; i++) /* drawn tokens that are not among them */
+    for (int i = 0; i < n_keep; i++) /* drawn tokens that were not selected */
         if (n < V && !is_among(w->order, n, keep[i])) w->order[n++] = keep[i];
     qsort(w->order, (size_t)n, sizeof *w->order, ascending);
     row_head(w, WG_ROW_TOP, (uint32_t)n, 0);
@@ -286,7 +286,7 @@ static void put_top(wg_trace_writer *w, const double *p, const int32_t *keep, in
     if (!w->failed) memcpy(w->byte + at + 8, &error, 8);
 }
 
-/* Would the row's doubles take more room than its logits? */
+/* Whether the row's doubles take more room than its logits. */
 static bool is_long(wg_rows *r, int row)
 {
     const double *p = wg_rows_at(r, row);
@@ -313,7 +313,7 @@ static void put_row(wg_trace_writer *w, wg_rows *r, int row, const int32_t *keep
 
 /* ---- a round ----------------------------------------------------------------------------------------------------- */
 
-/* Numbers the q rows of one tree from 0, in the order of its nodes. Returns how many. */
+/* Numbers the q rows of one tree from 0, in the order of its nodes. Returns their number. */
 static int number_rows(const wg_tree *t, int16_t *local, int *global)
 {
     int n = 0;
@@ -345,7 +345,7 @@ static void put_path(wg_trace_writer *w, const wg_path *path)
     for (int i = 0; i < path->n; i++) put_i32(w, path->node[i]);
 }
 
-/* The tokens a row was asked about: the children of its node, and what was emitted after it. */
+/* The tokens whose probability in a row is needed: the children of its node, and the token emitted after it. */
 static int asked_of(const wg_tree *t, const wg_path *path, int node, int32_t *keep)
 {
     int n = 0;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * From a run's steps to the records of its trace. */
+ * Converts the steps of a run to the records of its trace. */
 #include "experiments/record/tracer.h"
 
 #include "core/base/clock.h"
 #include "core/base/mem.h"
 
-/* What the file is about: enough to settle its rounds again without the models. */
+/* The header: the data needed to verify the rounds again without the models. */
 static json_t *header_of(const wg_config *c, const json_t *machine)
 {
     json_t *h = json_object(), *cells = json_array();
@@ -70,7 +70,7 @@ wg_status wg_tracer_begin(wg_tracer *t, wg_request *q, const wg_seq *s, wg_error
 {
     wg_trace_writer *w = &t->writer[q->group];
     const double start = wg_clock_now();
-    if (wg_run_writer_trace_end(t->record) == 0) { /* a run that begins, also when it resumes a folder that has nothing */
+    if (wg_run_writer_trace_end(t->record) == 0) { /* a new run, also one resumed in a folder without requests */
         WG_TRY(wg_trace_put_header(w, t->header, err));
         WG_TRY(write_out(t, w, start, err));
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The list. A share is a number up to 1 in files and per cent for people. */
+ * The list of columns. A share is a number up to 1 in files and a percentage in tables. */
 #include "experiments/report/columns.h"
 #include "experiments/base/json_number.h"
 
@@ -8,7 +8,7 @@
 
 #include "core/base/option.h"
 
-/* ---- what is no number ------------------------------------------------------------------------------------------- */
+/* ---- texts ------------------------------------------------------------------------------------------------------- */
 
 static void same_text(const json_t *c, char *b, size_t n)
 {
@@ -19,7 +19,7 @@ static void same_text(const json_t *c, char *b, size_t n)
     snprintf(b, n, "%s%s", word, lossless ? "" : " (lossy)");
 }
 
-/* "-6 % draft": how far the prediction was off, and the part that did most of it. */
+/* "-6 % draft": the deviation from the prediction, and the phase with the largest share of it. */
 static void residual(const json_t *c, char *b, size_t n)
 {
     static const char *const parts[] = { "draft", "verify", "rest", "plain" };
@@ -183,11 +183,11 @@ const wg_column wg_columns[] = {
     { "rejected_byte_share", "bytes rejected", "share", U, "rejected.byte_share", NULL, "%.2f %%", NULL,
       "keys and values written for them, of all bytes read and written" },
     { "kv_slots_held", "slots held", "slots", 0, "kv_slots.held", NULL, "%.1f", NULL, "of the cache's pages, in a pass" },
-    { "kv_slots_unused", "slots unused", "slots", 0, "kv_slots.unused", NULL, "%.1f", NULL, "of them, behind the last row" },
+    { "kv_slots_unused", "slots unused", "slots", 0, "kv_slots.unused", NULL, "%.1f", NULL, "of them, after the last row" },
     { "kv_slots_rolled_back", "slots rolled back", "slots", 0, "kv_slots.rolled_back", NULL, "%.1f", NULL,
       "of them, rows that were not kept" },
     { "kv_slots_waste", "slots wasted", "share", W | U, "kv_slots.waste", NULL, "%.0f %%", NULL,
-      "slots of the cache's pages in nobody's use or rolled back" },
+      "slots of the cache's pages that are unused or rolled back" },
     { "median_itl_ms", "ITL p50", "ms", U, "itl_ms.p50", NULL, "%.2f", NULL,
       "milliseconds between events; the tokens of a step arrive together and are one event: the median" },
     { "p90_itl_ms", "ITL p90", "ms", 0, "itl_ms.p90", NULL, "%.2f", NULL, "its 90th percentile" },
@@ -248,7 +248,8 @@ const wg_column wg_part_columns[] = {
     { "draft_acceptance_rate", "accepted", "share", M | P, "acceptance_rate", NULL, "%.1f %%", NULL, "the one of the other" },
     { "shared", "shared", "tokens", M | P, "shared", NULL, "%.0f", NULL,
       "of the accepted, those that another part's draft had at their place too" },
-    { "alone", "alone", "tokens", M | P, "alone", NULL, "%.0f", NULL, "those that no other's had, where all had been asked" },
+    { "alone", "alone", "tokens", M | P, "alone", NULL, "%.0f", NULL,
+      "those that no other part's draft had, in steps where all drafted" },
     { "held", "held", "tokens", 0, "held", NULL, "%.0f", NULL,
       "tokens that its drafts had of what the steps emitted, from a step's first one, taken or not" },
     { "held_per_step", "held a step", "tokens", M | P, "held_per_step", NULL, "%.2f", NULL,
@@ -311,7 +312,7 @@ void wg_column_brackets(const wg_column *c, const json_t *o, char *buf, size_t s
 
 bool wg_column_is_words(const wg_column *c) { return !c->format; }
 
-/* ---- some of them ------------------------------------------------------------------------------------------------ */
+/* ---- choices of columns ------------------------------------------------------------------------------------------ */
 
 static const struct {
     const char *name;

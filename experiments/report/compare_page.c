@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A comparison as one page: is it faster, by how much, where, and is it the same text. Every number comes from the comparison's
- * JSON, so the page says nothing that `wager compare --json` does not. */
+ * A comparison as one page: the speed ratio, its breakdown, and the equality of texts. Every number comes from the JSON of
+ * `wager compare --json`. */
 #include <math.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@
 #include "experiments/report/report_parts.h"
 #include "experiments/base/json_number.h"
 
-enum { PAIRS = 60 }; /* with details; the table has all */
+enum { PAIRS = 60 }; /* pairs with details; the table has all pairs */
 
 static char letter(const json_t *side) { return (char)('A' + (int)json_integer_value(json_object_get(side, "run"))); }
 
@@ -35,7 +35,7 @@ static void put_name(FILE *f, const json_t *p)
     wg_html_name(f, name);
 }
 
-/* Of a pair of numbers the other's, above A's. */
+/* Of a pair of numbers, the other run's above A's. */
 static void put_two(FILE *f, const json_t *o, const char *key, const char *format, double scale)
 {
     fputs("<td>", f);
@@ -85,7 +85,7 @@ static void answer(FILE *f, const json_t *o)
         put_interval(f, first, "faster", "faster_ci");
         fprintf(f, " the speed of A: %s.", *wg_json_word(first, "verdict") ? wg_json_word(first, "verdict") : "undecided");
         if (json_is_integer(json_object_get(first, "prompts_needed")))
-            fprintf(f, " If it goes on like this, about %.0f prompts would tell.", wg_json_measured(first, "prompts_needed"));
+            fprintf(f, " At this rate about %.0f prompts would decide it.", wg_json_measured(first, "prompts_needed"));
     } else
         fprintf(f, "Beyond chance, %d of %d cells are faster than A's, %d slower; %d undecided.", faster, n, slower,
                 n - faster - slower);
@@ -160,7 +160,7 @@ static void main_table(FILE *f, const json_t *pairs)
         fprintf(
             f,
             "<p class=\"soft\">%d comparisons at 95 %% each: about %.1f of them would miss by chance alone. For all of them to "
-            "hold together, ask each for %.2f %% (Bonferroni).</p>\n",
+            "hold together, use %.2f %% for each (Bonferroni).</p>\n",
             n, 0.05 * n, 100 - 5.0 / n);
 }
 
@@ -195,7 +195,7 @@ static void pairs_figure(FILE *f, const json_t *pairs)
 
 /* ---- one pair ---------------------------------------------------------------------------------------------------- */
 
-/* Parts of the prompts: the lists of a pair, and what their items are called. */
+/* Subsets of the prompts: the lists of a pair, and the names of their items. */
 static const char *const part_lists[] = { "by_category", "by_turn", "by_prompt_length" };
 enum { PARTS = sizeof part_lists / sizeof *part_lists };
 
@@ -337,7 +337,7 @@ static void one_pair(FILE *f, const json_t *p, bool heading, bool drawn)
     regressions(f, p);
 }
 
-/* A title of the runs' names. */
+/* The title, from the runs' names. */
 static void put_title(FILE *f, const json_t *o)
 {
     size_t i;

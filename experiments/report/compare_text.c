@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * A comparison for people: what differs in what was asked, then what came out, then where. */
+ * A comparison as text: differences of the configs, then results, then breakdowns. */
 #include <math.h>
 #include <string.h>
 
@@ -171,7 +171,7 @@ static void verdict(const printer *p, const json_t *o, char b_name)
     if (!strcmp(v, "faster")) snprintf(b, sizeof b, "%s: %c is faster", r, b_name);
     else if (!strcmp(v, "slower")) snprintf(b, sizeof b, "%s: %c is slower", r, b_name);
     else if (!strcmp(v, "undecided") && json_is_integer(json_object_get(o, "prompts_needed")))
-        snprintf(b, sizeof b, "%s: undecided; about %.0f prompts would tell", r, wg_json_real(o, "prompts_needed"));
+        snprintf(b, sizeof b, "%s: undecided; about %.0f prompts would decide it", r, wg_json_real(o, "prompts_needed"));
     else snprintf(b, sizeof b, "%s: %s", r, *v ? v : "undecided");
     fact(p, "faster [95 %]", b);
 }
@@ -243,7 +243,7 @@ void wg_compare_print(FILE *f, const json_t *o, bool markdown)
     if (n > 1)
         fprintf(f,
                 "%d comparisons at 95 %% each: about %.1f of them would miss by chance alone. For all of them to hold "
-                "together, ask\n"
-                "each for %.2f %% (Bonferroni).\n",
+                "together, use\n"
+                "%.2f %% for each (Bonferroni).\n",
                 n, 0.05 * n, 100 - 5.0 / n);
 }

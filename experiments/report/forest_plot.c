@@ -9,7 +9,7 @@ enum { TOP = 6, BOTTOM = 50, NAME = 22, POINT = 20, LEFT = 14, UNDER = 116, NUMB
 static double least(const wg_estimate_ci *p) { return isfinite(p->lo) ? p->lo : p->v; }
 static double most(const wg_estimate_ci *p) { return isfinite(p->hi) ? p->hi : p->v; }
 
-/* What the axis spans: every point, every interval, and 1. */
+/* The range of the axis: every point, every interval, and 1. */
 static bool span(const wg_forest_plot *o, double *lo, double *hi, bool *under)
 {
     bool any = false;
@@ -44,10 +44,10 @@ static void note(FILE *s, const wg_forest_plot *o, const char *name, const wg_fo
                  o->series[k] ? o->series[k] : "", o->series[k] ? " " : "", o->digits, p->v, ci);
 }
 
-/* The points of one series, and at the right edge what they are where there is room for that. */
+/* The points of one series, and their numbers at the right edge where there is room. */
 static void points(FILE *s, const wg_forest_plot *o, int k, bool numbers)
 {
-    const char *name = NULL; /* of the rows that stand under it */
+    const char *name = NULL; /* name of the rows with `under` below it */
     fprintf(s, "$p%d << EOD\n", k);
     for (int i = 0, y = 0; i < o->n; i++) {
         const wg_forest_plot_row *r = &o->row[i];
@@ -89,7 +89,7 @@ static void names(FILE *s, const wg_forest_plot *o, int width)
     }
 }
 
-/* 1, 2 or 5 times a power of ten, so that as many tics have room. */
+/* 1, 2 or 5 times a power of ten, so that at most this many tics result. */
 static double step(double range, int tics)
 {
     const double least = range / tics, ten = pow(10, floor(log10(least))), of = least / ten;

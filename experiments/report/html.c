@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * One style sheet for wide and narrow screens, light and dark, and for paper. Colour is never the only sign: what it tells is
- * also a shape, an underline or a word. tests/unit/experiments/test_page.c holds its colours against WCAG 2.2 (AA). */
+ * One style sheet for wide and narrow screens, light and dark, and for paper. Colour is never the only sign: a shape, an
+ * underline or a word carries the same information. tests/unit/experiments/test_report.c checks its colours by WCAG 2.2
+ * (AA). */
 #include "experiments/report/html.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Curves over one axis, each with its colour, its symbol and a line of the legend. */
+ * Line charts: curves over one axis, each with its colour, symbol and legend entry. */
 #ifndef WG_EXPERIMENTS_REPORT_LINE_CHART_H
 #define WG_EXPERIMENTS_REPORT_LINE_CHART_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * A script into a file, the drawing out of a pipe, and what HTML has no use for taken out of it. */
+ * Writes a script to a file, reads the drawing from a pipe, and removes what HTML does not need. */
 #include "experiments/report/plot.h"
 
 #include <stdarg.h>
@@ -9,7 +9,7 @@
 
 #include "experiments/report/html.h"
 
-/* gnuplot wants colours; the page wants names of its style sheet. So a colour only says which name is meant. */
+/* gnuplot needs colours, the page names of its style sheet. So each colour here encodes a name. */
 static const char *const colour[WG_PLOT_SERIES] = { "#100000", "#100001", "#100002", "#100003",
                                                     "#100004", "#100005", "#100006", "#100007" };
 static const struct {
@@ -38,7 +38,7 @@ void wg_plot_label(FILE *script, const char *text, int most)
 {
     int n = 0, all = 0;
     for (const char *p = text; *p; p++) all += ((unsigned char)*p & 0xC0) != 0x80;
-    fputc('\'', script); /* in which gnuplot expands nothing */
+    fputc('\'', script); /* in single quotes gnuplot expands nothing */
     for (const char *p = text; *p; p++) {
         const unsigned char c = (unsigned char)*p;
         n += (c & 0xC0) != 0x80;
@@ -62,8 +62,8 @@ void wg_plot_note(FILE *script, const char *format, ...)
     fputc('"', script);
 }
 
-/* One stop of the tabulator a drawing; the arrows go on from there. What a point says stands below its drawing, and is the
- * browser's own tooltip for those who point. */
+/* One tab stop per drawing; arrow keys move between its points. The text of a point is shown below its drawing, and is the
+ * browser's tooltip for pointer users. */
 void wg_plot_script(FILE *f)
 {
     fputs("<script>\n"
@@ -91,7 +91,7 @@ void wg_plot_script(FILE *f)
           f);
 }
 
-/* ---- from gnuplot's file to a part of a page --------------------------------------------------------------------- */
+/* ---- converting gnuplot's SVG ------------------------------------------------------------------------------------ */
 
 static bool begins(const char *p, const char *with) { return strncmp(p, with, strlen(with)) == 0; }
 
@@ -101,16 +101,16 @@ static const char *past(const char *p, const char *what)
     return at ? at + strlen(what) : p + strlen(p);
 }
 
-/* What stands at p and is left out, to where that ends; p itself where nothing is. */
+/* Skips text at p that is omitted; returns its end, or p itself where nothing is omitted. */
 static const char *skip(const char *p)
 {
     if (begins(p, "<filter")) return past(p, "</filter>");
     if (begins(p, "<title>")) return past(p, "</title>");
-    if (begins(p, " stroke-linecap=\"butt\" stroke-linejoin=\"miter\"")) return past(p, "miter\""); /* as it is without */
+    if (begins(p, " stroke-linecap=\"butt\" stroke-linejoin=\"miter\"")) return past(p, "miter\""); /* the default values */
     if (begins(p, " id=\"gnuplot")) return past(p + 5, "\"");
     if (begins(p, " font-family=\"sans-serif\"")) return past(p + 14, "\"");
     if (*p == '\t') return p + 1;
-    if (begins(p, "<g ")) { /* of no content */
+    if (begins(p, "<g ")) { /* an empty group */
         const char *end = past(p, ">");
         end += strspn(end, " \n\t");
         if (begins(end, "</g>")) return end + 4;
@@ -120,7 +120,7 @@ static const char *skip(const char *p)
 
 static const char says[] = "<g onmousemove=\"gnuplot_svg.showHypertext(evt,'", said[] = "')\" onmouseout=";
 
-/* A point that says something: gnuplot's way needs its own scripts. */
+/* Replaces a point with a text: gnuplot's form needs its own scripts. */
 static size_t replace_note(FILE *f, const char *p)
 {
     const char *text = p + strlen(says), *end = strstr(text, said), *past_title = end ? strstr(end, "</title>") : NULL;
@@ -129,7 +129,7 @@ static size_t replace_note(FILE *f, const char *p)
     return (size_t)(past_title + strlen("</title>") - p);
 }
 
-/* A colour of the style sheet as an attribute: by its name, or in an SVG file its light value. */
+/* Writes a colour of the style sheet as an attribute: by its name, or in an SVG file its light value. */
 static void put_colour(const wg_plot_out *to, const char *name)
 {
     fputc('\'', to->f);
@@ -138,8 +138,8 @@ static void put_colour(const wg_plot_out *to, const char *name)
     fputc('\'', to->f);
 }
 
-/* Writes what replaces the text at p; how much it replaces, or 0. Symbols get names of this drawing alone: one that is not
- * shown must not lend them to another. */
+/* Writes the replacement of the text at p; returns the length it replaces, or 0. Symbols get ids unique to this drawing: a
+ * hidden drawing must not provide them to another. */
 static size_t replace(const wg_plot_out *to, const char *p, int id)
 {
     FILE *f = to->f;
@@ -185,7 +185,7 @@ static char *run(const char *script, size_t n)
     return ok ? text : NULL;
 }
 
-/* gnuplot's drawing from its canvas on, or NULL (free). */
+/* gnuplot's drawing, from its canvas on, or NULL (free). */
 static char *drawn(const wg_plot *p, int width, int *height)
 {
     char *body = NULL, *whole = NULL;
@@ -283,7 +283,7 @@ bool wg_plot_figure(const wg_plot_out *to, const wg_plot *p)
     char *broad = drawn(p, WG_PLOT_BROAD, &broad_height), *slim = broad ? drawn(p, WG_PLOT_SLIM, &slim_height) : NULL;
     const bool ok = broad && slim;
     if (ok) {
-        const int id = (int)(ftell(f) & 0x3FFFFFFF); /* the place in the page is a name that no other drawing has */
+        const int id = (int)(ftell(f) & 0x3FFFFFFF); /* the offset in the page is a unique id */
         fputs("<figure>\n", f);
         put(f, p, broad, WG_PLOT_BROAD, broad_height, "broad", id);
         put(f, p, slim, WG_PLOT_SLIM, slim_height, "slim", id + 1);

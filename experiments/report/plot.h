@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Drawings by gnuplot, a program that may or may not be there when a report is written. In a page a drawing stands twice, for
- * wide and for narrow screens: its text is the page's text, its colours are the style sheet's. As an SVG file it stands once,
- * wide, with the light colours of the style sheet written out and the legend drawn below it. */
+ * Drawings by gnuplot, which may or may not be installed when a report is written. A page contains each drawing twice, for
+ * wide and for narrow screens, with the page's font and the colours of the style sheet. An SVG file contains it once, wide,
+ * with the light colours of the style sheet and the legend below. */
 #ifndef WG_EXPERIMENTS_REPORT_PLOT_H
 #define WG_EXPERIMENTS_REPORT_PLOT_H
 
@@ -26,19 +26,20 @@ typedef struct wg_plot {
     bool (*legend)(const void *arg, int i, wg_plot_key *out); /* false behind the last entry; NULL: no legend */
 } wg_plot;
 
-/* Where a drawing goes: into a page, as a <figure>, or alone into a file of its own. */
+/* The destination of a drawing: a page, as a <figure>, or an SVG file of its own. */
 typedef struct wg_plot_out {
     FILE *f;
     bool svg;
 } wg_plot_out;
 
-/* Is there a gnuplot that runs? */
+/* Whether gnuplot can be run. */
 bool wg_plot_available(void);
 
-/* Writes a <figure> with both drawings inline, or an SVG file; false, and nothing written, when gnuplot made none. */
+/* Writes a <figure> with both drawings inline, or an SVG file; false, with nothing written, when gnuplot failed. */
 bool wg_plot_figure(const wg_plot_out *to, const wg_plot *p);
 
-/* The style sheet's colour s of a series (mod WG_PLOT_SERIES), as gnuplot knows it, and its symbol: gnuplot's number, UTF-8. */
+/* Of a series (mod WG_PLOT_SERIES): its colour in the style sheet, as a gnuplot colour; its symbol as gnuplot's number; its
+ * symbol in UTF-8. */
 const char *wg_plot_colour(int series);
 int wg_plot_point(int series);
 const char *wg_plot_symbol(int series);
@@ -46,12 +47,12 @@ const char *wg_plot_symbol(int series);
 /* A label for a script, in single quotes: at most `most` characters, no escapes, valid where it is cut. */
 void wg_plot_label(FILE *script, const char *text, int most);
 
-/* A string in double quotes for a script's data: what a point says of itself. Drawn "with labels hypertext", it becomes the
- * title of that point in the page, and the script of the page lets the keyboard go from point to point. */
+/* Writes a string in double quotes for a script's data: the tooltip of a point. Drawn "with labels hypertext", it becomes
+ * the title of that point in the page, and the script of the page moves the keyboard focus from point to point. */
 void wg_plot_note(FILE *script, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void wg_plot_script(FILE *f);
 
-/* Sets what all drawings have in common. */
+/* Writes the settings that all drawings share. */
 void wg_plot_look(FILE *script);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The page. Every number comes from summary.json, so the page says nothing that the file does not. */
+ * The page. Every number comes from summary.json. */
 #include "experiments/report/report.h"
 
 #include <math.h>
@@ -128,7 +128,7 @@ static void main_table(FILE *f, const wg_run_reader *run, const json_t *cells)
     wg_column_choice c;
     wg_columns_of(wg_columns, WG_IN_PAGE, &c);
     if (wg_run_reader_sweeps(run, "verify") || wg_run_reader_sweeps(run, "verify.rule"))
-        leave_out(&c, "rule"); /* the cell's name has it */
+        leave_out(&c, "rule"); /* part of the cell's name */
     if (wg_run_reader_sweeps(run, "sampling.temperature")) leave_out(&c, "temperature");
     fputs("<h2>Numbers</h2>\n", f);
     wg_html_table(f, "A line a cell, beside its own baseline. Brackets: 95 % intervals over prompts; of predicted, the range "
@@ -202,14 +202,15 @@ static void turns(FILE *f, const wg_run_reader *run, const json_t *cells)
 static void parts(FILE *f, const wg_run_reader *run, const json_t *cells)
 {
     if (!any_has(cells, "parts")) return;
-    fputs("<h2>Which part of a drafter wrote what</h2>\n", f);
-    elements(f, run, cells, "parts", wg_part_columns,
-             "Drafters that choose among others: steps in which each was asked to draft and in which its draft was taken; its "
-             "tokens that were kept, of them those that another part had drafted too (shared) and those that no other "
-             "had though all were asked (alone); and how many of a step's tokens it had drafted, taken or not.");
+    fputs("<h2>Components of composite drafters</h2>\n", f);
+    elements(
+        f, run, cells, "parts", wg_part_columns,
+        "By component: steps in which it drafted and in which its draft was verified (taken); its accepted tokens, of them "
+        "those that another component had drafted too (shared) and those that no other had in steps where all drafted "
+        "(alone); and how many of a step's tokens it had drafted, verified or not.");
 }
 
-/* ---- where the time of a pass goes ------------------------------------------------------------------------------- */
+/* ---- phases of a pass -------------------------------------------------------------------------------------------- */
 
 static double phase(const wg_column *c, const json_t *cell) { return json_number_value(wg_column_value(cell, c->path)); }
 
@@ -247,7 +248,7 @@ static void phases(FILE *f, const wg_run_reader *run, const json_t *cells)
     wg_html_table_end(f);
 }
 
-/* ---- what ran it ------------------------------------------------------------------------------------------------- */
+/* ---- environment ------------------------------------------------------------------------------------------------- */
 
 static void leaves(FILE *f, const json_t *v, char *path, size_t end, size_t size)
 {

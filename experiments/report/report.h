@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * A run as one HTML page that needs nothing else: no fonts, no network; scripts only to sort and to read drawings by keyboard.
- * Question and answer first, then the numbers with their intervals, then how they come about, then texts, then what ran it. And
- * an index of a folder of runs. */
+ * A run as one self-contained HTML page: no fonts, no network; scripts only to sort tables and to read drawings by keyboard.
+ * Question and answer first, then the numbers with their intervals, their breakdown, texts, and the environment. Also an
+ * index of a folder of runs. */
 #ifndef WG_EXPERIMENTS_REPORT_REPORT_H
 #define WG_EXPERIMENTS_REPORT_REPORT_H
 
@@ -10,17 +10,17 @@
 #include "experiments/report/columns.h"
 #include "experiments/record/run_reader.h"
 
-/* EINVAL when the run has no summary. drawings: use gnuplot when it is there. */
+/* EINVAL when the run has no summary. drawings: use gnuplot when it is installed. */
 wg_status wg_report_write(FILE *f, const wg_run_reader *run, bool drawings, wg_error *err);
 
-/* One drawing of the page as an SVG file: "speedups", "predicted", "lengths", "positions" or "categories". Errors: EINVAL when
- * there is no such drawing, no summary, no gnuplot, or nothing of the kind in this run. */
+/* One drawing of the page as an SVG file: "speedups", "predicted", "lengths", "positions" or "categories". EINVAL: no such
+ * drawing, no summary, no gnuplot, or no data for it in this run. */
 wg_status wg_report_drawing(FILE *f, const wg_run_reader *run, const char *name, wg_error *err);
 
-/* The same in short as Markdown: question, answer, table (columns: NULL for the usual ones), what ran it. Errors as above. */
+/* A short report as Markdown: question, answer, table (columns: NULL for the default ones), environment. Errors as above. */
 wg_status wg_report_markdown(FILE *f, const wg_run_reader *run, const wg_column_choice *columns, wg_error *err);
 
-/* Every folder below `dir` (two levels) that has a summary.json, newest first; *runs: how many. */
+/* The index of every folder below `dir` (two levels) that has a summary.json, newest first; *runs: their number. */
 wg_status wg_report_index(FILE *f, const char *dir, int *runs, wg_error *err);
 
 #endif

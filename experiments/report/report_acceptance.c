@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * Acceptance on a report's page: under each of its names (results/README.md), by depth, and how many tokens steps kept. */
+ * Acceptance on a report's page: by its definitions (results/README.md), by depth, and the distribution of accepted tokens
+ * per step. */
 #include "experiments/report/html.h"
 #include "experiments/report/report_parts.h"
 
 enum { MOST = 16 };
 
-/* Shares of the steps that kept so many draft tokens. */
+/* Shares of the steps by their number of accepted draft tokens. */
 static void histogram(FILE *f, const wg_run_reader *run, const json_t *cells)
 {
     size_t most = 0;
@@ -14,7 +15,7 @@ static void histogram(FILE *f, const wg_run_reader *run, const json_t *cells)
             json_array_size(json_object_get(json_object_get(json_array_get(cells, i), "acceptance"), "acceptance_histogram"));
         most = n > most ? n : most;
     }
-    if (most < 2) return; /* nothing was drafted, or the summary is an older one */
+    if (most < 2) return; /* nothing was drafted, or the summary is of an older version */
     most = most > MOST ? MOST : most;
     wg_html_table(f, "Steps by how many draft tokens they kept.");
     fputs("<thead><tr><th scope=\"col\">cell</th>", f);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Columns of a report's tables (columns.h): heads that link to what they mean, values with their intervals, and the words. */
+ * Columns of a report's tables (columns.h): heads with links to their explanations, values with their intervals, and the
+ * explanations. */
 #include <string.h>
 
 #include "experiments/report/html.h"

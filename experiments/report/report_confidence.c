@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What a trace of probabilities adds to a report: who loses what, and whether confidences mean what they say. */
+ * The sections of a report from a trace of probabilities: losses of drafter and rule, and calibration of confidences. */
 #include <string.h>
 
 #include "experiments/report/html.h"

@@ -59,7 +59,7 @@ static int newest_first(const void *a, const void *b)
     return strcmp(y->finished ? y->finished : "", x->finished ? x->finished : "");
 }
 
-/* A cell that sorts by `v`; NaN sorts last either way. */
+/* A table cell with the sort key `v`; NaN sorts last in both directions. */
 static void put_number(FILE *f, const char *format, double v)
 {
     fputs("<td", f);
@@ -81,7 +81,7 @@ static void put_run(FILE *f, const char *dir, const found *r)
     fputs("</th>", f);
 }
 
-/* "20261121T024605Z" as "2026-11-21 02:46"; anything else as it is. */
+/* "20261121T024605Z" as "2026-11-21 02:46"; other strings unchanged. */
 static void put_hour(FILE *f, const char *s)
 {
     if (s && strlen(s) == 16 && strspn(s, "0123456789TZ") == 16)
@@ -117,7 +117,7 @@ static void row(FILE *f, const char *dir, const found *r)
     fputs("</td></tr>\n", f);
 }
 
-/* Without it the table is whole, newest first. Buttons are made here, so that none stands there that does nothing. */
+/* Without scripts the table is complete, newest first. The script adds the buttons, so that none exists without a function. */
 static const char script[] = "<script>\n"
                              "for (const table of document.querySelectorAll('table')) {\n"
                              "  const heads = [...table.tHead.rows[0].cells], body = table.tBodies[0]\n"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * A run in short, for a README or a paper: every sentence is made from summary.json. */
+ * A short report, for a README or a paper: every sentence is generated from summary.json. */
 #include <math.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Sections of a report, each in its file; cells are those of summary.json. */
+ * Sections of a report, a file each; `cells` are those of summary.json. */
 #ifndef WG_EXPERIMENTS_REPORT_REPORT_PARTS_H
 #define WG_EXPERIMENTS_REPORT_REPORT_PARTS_H
 
@@ -7,16 +7,16 @@
 #include "experiments/report/plot.h"
 #include "experiments/report/report.h"
 
-/* A number by its format, "-" for NaN; the same as a table's cell; a number with its interval; a cell's name, and as the head
- * of its row, with the number by which compare knows it. */
+/* In order: a number by its format, "-" for NaN; a number as a table cell; a number with its interval; a cell's name; a
+ * cell's name as the head of its row, with the number that `wager compare` uses. */
 void wg_report_put(FILE *f, const char *format, double v);
 void wg_report_td(FILE *f, const char *format, double v);
 void wg_report_interval(FILE *f, const json_t *o, const char *key, const char *interval, const char *unit);
 void wg_report_name(FILE *f, const wg_run_reader *run, size_t cell);
 void wg_report_row(FILE *f, const wg_run_reader *run, size_t cell);
 
-/* Of the list of columns: a head, a value with its interval; a table of all cells with those that are shown there (columns.h);
- * what the page's columns mean. */
+/* By the list of columns (columns.h), in order: a column's head; a value with its interval; a table of all cells with the
+ * columns shown in that place; the explanation of the page's columns. */
 void wg_report_head(FILE *f, const wg_column *c);
 void wg_report_value(FILE *f, const wg_column *c, const json_t *o);
 void wg_report_columns(FILE *f, const wg_run_reader *run, const json_t *cells, unsigned shown, const char *caption);
@@ -25,7 +25,7 @@ void wg_report_words(FILE *f);
 /* The cell with the largest speed-up; -1 when none has one. */
 int wg_report_best(const json_t *cells);
 
-/* Cells by what their intervals say, and what must be looked at. */
+/* Counts of cells by their intervals, and of those that need attention. */
 typedef struct wg_tally {
     int faster, slower, undecided, unequal, must_equal, lossy, failed;
 } wg_tally;
@@ -39,7 +39,7 @@ void wg_report_plot_lengths(const wg_plot_out *to, const wg_run_reader *run, con
 void wg_report_plot_positions(const wg_plot_out *to, const wg_run_reader *run, const json_t *cells);
 
 void wg_report_confidence(FILE *f, const wg_run_reader *run,
-                          const json_t *cells); /* nothing without a trace of probabilities */
+                          const json_t *cells); /* writes nothing without a trace of probabilities */
 void wg_report_acceptance(FILE *f, const wg_run_reader *run, const json_t *cells);
 void wg_report_use(FILE *f, const wg_run_reader *run, const json_t *cells);
 void wg_report_transcripts(FILE *f, const wg_run_reader *run, int cell);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The drawings of a report. What they show also stands in a table. */
+ * The drawings of a report. Tables of the page contain the same numbers. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,7 +36,7 @@ static int fastest(const json_t *cells, size_t *chosen, int most, const char *li
     return n;
 }
 
-/* "12  length=4, rule=match": the number that compare takes, and what the cell is. */
+/* "12 length=4, rule=match": the number that `wager compare` uses, and the cell's name. */
 static char *numbered(const wg_run_reader *run, size_t cell)
 {
     char *name = wg_run_reader_cell_name(run, (int)cell);
@@ -77,7 +77,7 @@ void wg_report_plot_speedups(const wg_plot_out *to, const wg_run_reader *run, co
     wg_free(row);
 }
 
-/* The fastest cells, each with all its prompts and with those of one category after the other. */
+/* The fastest cells, each with all its prompts and then each category alone. */
 void wg_report_plot_categories(const wg_plot_out *to, const wg_run_reader *run, const json_t *cells)
 {
     size_t chosen[FASTEST], rows = 0;
@@ -118,7 +118,7 @@ static bool among_farthest(const json_t *cells, size_t i)
     return isfinite(off(cell_at(cells, i))) && farther < NAMED;
 }
 
-/* Names that would stand on one another are left out. */
+/* Overlapping names are omitted. */
 static void name_farthest(FILE *s, const json_t *cells, double apart)
 {
     double at[NAMED][2];
@@ -230,7 +230,7 @@ static double length_of(const json_t *config)
     return NAN;
 }
 
-/* The name of a cell without its length, so that cells that differ in nothing else have the same. */
+/* The name of a cell without its length, so that cells that differ in length only have the same. */
 static char *rest_of(const wg_run_reader *run, size_t cell)
 {
     static const char *const parts[] = { "length=", "k=" };
@@ -256,7 +256,7 @@ static int by_curve(const void *a, const void *b)
     return c ? c : (x->length > y->length) - (x->length < y->length);
 }
 
-/* Neighbours of one name are a curve; one of a single point says nothing about lengths. */
+/* Neighbours of one name form a curve; a single point is no curve. */
 static int join(wg_chart_line *curve, wg_chart_point *point, const measured *m, int n)
 {
     int curves = 0;
@@ -297,7 +297,7 @@ void wg_report_plot_lengths(const wg_plot_out *to, const wg_run_reader *run, con
     wg_free(point);
 }
 
-/* ---- one of them, alone ------------------------------------------------------------------------------------------ */
+/* ---- one drawing alone ------------------------------------------------------------------------------------------- */
 
 wg_status wg_report_drawing(FILE *f, const wg_run_reader *run, const char *name, wg_error *err)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Who wrote what: texts of one cell; what was drafted and accepted, what the target put in place of a draft it refused, what
- * it added after a draft it took whole, and what nobody had drafted. */
+ * Texts of one cell with the origin of each piece: drafted and accepted; the target's correction of a rejected draft; the
+ * bonus token after a fully accepted draft; emitted without a draft. */
 #include <string.h>
 
 #include "core/base/hash.h"
@@ -11,13 +11,13 @@
 
 enum { SHOWN = 3, MOST_BYTES = 4000 };
 
-/* The prompts of a cell, when their file is still where it was. */
+/* The prompts of a cell, if their file still exists. */
 static wg_dataset *prompts_of(const wg_run_reader *run, int cell)
 {
     const json_t *config = json_object_get(json_array_get(run->cells, (size_t)cell), "config");
     const json_t *p = json_object_get(config, "prompts");
     const char *file = json_string_value(json_object_get(p, "file"));
-    const json_t *turns = json_object_get(p, "turns"); /* runs from before there were any have one */
+    const json_t *turns = json_object_get(p, "turns"); /* runs of versions without turns have one */
     const wg_dataset_options o = { .merge = json_string_value(json_object_get(p, "merge")),
                                    .category = json_string_value(json_object_get(p, "category")),
                                    .keep_bytes = (int)json_integer_value(json_object_get(p, "keep_bytes")),
@@ -39,15 +39,16 @@ static const wg_prompt *prompt_of(const wg_dataset *d, const wg_prompt_key *a)
     return NULL;
 }
 
-/* Parts begin where characters do. */
+/* Moves an offset to the beginning of a character. */
 static size_t boundary(const char *text, size_t n, size_t at)
 {
     while (at < n && ((unsigned char)text[at] & 0xC0) == 0x80) at++;
     return at < n ? at : n;
 }
 
-/* What a step's own token is. Where all drafts were chains, a step that kept less than was drafted was corrected. In a tree
- * that is certain only when nothing was kept, because a path may end at a leaf above the deepest one. */
+/* The kind of a step's own token. Where all drafts were chains, a step that accepted fewer tokens than were drafted has a
+ * correction. In a tree that is certain only when nothing was accepted, because a path may end at a leaf above the deepest
+ * one. */
 typedef struct steps {
     const json_t *accepted, *drafted, *part;
     bool chains;
@@ -63,7 +64,7 @@ static steps steps_of(const json_t *line)
                     levels == json_integer_value(json_object_get(spec, "num_draft_tokens")) };
 }
 
-/* The class of a step's own token; NULL: plainly the target's. */
+/* The CSS class of a step's own token; NULL: the target's, without a draft. */
 static const char *own(const steps *s, size_t step)
 {
     const json_int_t drafted = json_integer_value(json_array_get(s->drafted, step)),
@@ -73,7 +74,7 @@ static const char *own(const steps *s, size_t step)
     return s->chains || accepted == 0 ? "c" : NULL;
 }
 
-/* The class of what a step drafted: by whom, where it is a drafter of several. */
+/* The CSS class of a step's drafted tokens: by component, where the drafter is a composite. */
 static const char *author(const steps *s, size_t step)
 {
     static const char *const by[] = { "a", "a by1", "a by2", "a by3", "a by4", "a by5" };
@@ -101,7 +102,7 @@ static void marked(FILE *f, const char *text, size_t n, const json_t *turns, con
     wg_html_text(f, text + at, n - at);
 }
 
-/* One answer; the first of a conversation under its name. */
+/* Writes one answer; the first of a conversation with the prompt's name. */
 static void transcript(FILE *f, const wg_run_reader *run, const wg_entry *e, const wg_dataset *d)
 {
     json_t *line = wg_run_reader_line(run, e);
@@ -133,7 +134,7 @@ static void transcript(FILE *f, const wg_run_reader *run, const wg_entry *e, con
     json_decref(line);
 }
 
-/* Who drafted, for the legend; several with their numbers, because two may be of one kind. */
+/* The components, for the legend; several with their numbers, because two may be of one kind. */
 static void authors(FILE *f, const json_t *cell)
 {
     const json_t *parts = json_object_get(cell, "parts");
@@ -162,11 +163,9 @@ void wg_report_transcripts(FILE *f, const wg_run_reader *run, int cell)
         wg_html_name(f, name);
         fputs(".</p>\n<ul class=\"legend\">", f);
         authors(f, json_array_get(json_object_get(run->summary, "cells"), (size_t)cell));
-        fputs("<li><span class=\"c\">corrected</span>: the target's, in place of a draft it "
-              "refused</li><li><span "
-              "class=\"b\">bonus</span>: the target's, after a draft taken whole</li><li>unmarked: the target's, where nothing "
-              "was "
-              "drafted or a tree does not tell which</li></ul>\n",
+        fputs("<li><span class=\"c\">corrected</span>: the target's, in place of a rejected draft</li><li><span "
+              "class=\"b\">bonus</span>: the target's, after a completely accepted draft</li><li>unmarked: the target's, "
+              "without a draft, or after a tree draft that does not determine the kind</li></ul>\n",
               f);
         wg_dataset *d = prompts_of(run, cell);
         for (int i = 0; i < run->n; i++) {

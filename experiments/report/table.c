@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Columns as wide as their widest cell; words to the left, numbers to the right. */
+ * Columns as wide as their widest entry; text left-aligned, numbers right-aligned. */
 #include "experiments/report/table.h"
 #include "experiments/base/json_number.h"
 
@@ -11,9 +11,9 @@
 
 enum { SWEPT_MOST = 19, WIDTH = 2 * WG_COLUMN_TEXT };
 
-/* A column of a table: one of the list, or an option that was swept. */
+/* A column of a table: one of the list, or a swept option. */
 typedef struct drawn {
-    const wg_column *column; /* NULL: the swept one */
+    const wg_column *column; /* NULL: a swept option */
     const char *swept;       /* a key of "cell" */
     const char *head;
     bool left, brackets;
@@ -50,7 +50,7 @@ static void cell_text(const drawn *d, const json_t *cell, char *b, size_t n)
     if (*ci) snprintf(b + strlen(b), n - strlen(b), " %s", ci);
 }
 
-/* Display columns of UTF-8, near enough: code points. */
+/* Display columns of UTF-8, approximated by code points. */
 static int shown(const char *s)
 {
     int n = 0;
@@ -66,7 +66,7 @@ static void put(FILE *f, const char *s, const drawn *d, bool last)
     fputs(last ? "\n" : "  ", f);
 }
 
-/* The keys of all "cell" objects that have no column of their own. */
+/* Adds the keys of all "cell" objects that have no column of their own. */
 static void add_swept(grid *g, const json_t *cells)
 {
     const int first = g->n;
@@ -89,7 +89,7 @@ static void add(grid *g, const wg_column *c, bool brief)
         (drawn){ .column = c, .head = c->head, .left = wg_column_is_words(c), .brackets = !(brief && c->shown & WG_SHORT) };
 }
 
-/* What a cell is, and then what was asked for. */
+/* Columns that identify a cell, then the chosen columns. */
 static void lay_out(grid *g, const json_t *cells, const wg_column_choice *chosen, bool brief)
 {
     enum { OWN = 3 }; /* drafter, rule and temperature begin the list */
@@ -125,7 +125,7 @@ static void failures(FILE *f, const json_t *cells)
 
 static const json_t *overlap(const json_t *cells, size_t i) { return json_object_get(json_array_get(cells, i), "overlap"); }
 
-/* Both cells run one drafter with the same options. */
+/* Whether both cells run one drafter with the same options. */
 static bool same_draft(const json_t *a, const json_t *b)
 {
     const json_t *x = json_object_get(a, "cell"), *y = json_object_get(b, "cell");
@@ -140,7 +140,7 @@ void wg_table_overlap(FILE *f, const json_t *cells, const char *before, const ch
 {
     for (size_t i = 0; i < json_array_size(cells); i++) {
         const json_t *o = overlap(cells, i);
-        size_t first = 0; /* the first cell of a drafter speaks for the others, whose texts differ a little */
+        size_t first = 0; /* one line per drafter, from its first cell: the texts of the others differ little */
         while (first < i && !same_draft(json_array_get(cells, first), json_array_get(cells, i))) first++;
         if (!o || first < i) continue;
         fprintf(f, "%s%s: the draft model has %.0f of the target's %.0f tokens (%.1f %%), which are %.1f %% of the text%s\n",
@@ -152,7 +152,7 @@ void wg_table_overlap(FILE *f, const json_t *cells, const char *before, const ch
 static void legend(FILE *f, const wg_column_choice *chosen)
 {
     if (!chosen)
-        fputs("\ntau: tokens per pass of the target (plain decoding: 1). speed-up: its time per token over ours [95 % "
+        fputs("\ntau: tokens per pass of the target (plain decoding: 1). speed-up: its time per token over the cell's [95 % "
               "interval].\n"
               "same text as plain decoding: yes, no, or law (same distribution, other draws). predicted: by costs calibrated "
               "before\n"
@@ -171,7 +171,7 @@ void wg_table_print(FILE *f, const json_t *summary, const wg_column_choice *chos
     lay_out(&g, cells, chosen ? chosen : &usual, !chosen);
     for (int k = 0; k < g.n; k++) put(f, g.of[k].head, &g.of[k], k == g.n - 1);
     const int all = (int)json_array_size(cells);
-    for (int group = 0, rows = 0; rows < all && group < all; group++) { /* those of one baseline together */
+    for (int group = 0, rows = 0; rows < all && group < all; group++) { /* cells of one baseline together */
         if (group) fputc('\n', f);
         for (size_t i = 0; i < json_array_size(cells); i++) {
             const json_t *cell = json_array_get(cells, i);

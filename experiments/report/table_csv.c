@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * CSV of a summary, as data frames want it: a row an observation, a column a variable of one type. What a cell has several of
- * (positions, categories, parts) is a file of its own with the cell's number to join by. */
+ * CSV of a summary, for data frames: a row per observation, a column per variable of one type. Lists of a cell (positions,
+ * categories, parts) go to a file of their own with the cell's number as the key. */
 #include <string.h>
 
 #include "core/base/json.h"
@@ -8,7 +8,7 @@
 #include "core/base/number.h"
 #include "experiments/report/table.h"
 
-/* Quoted when it has to be. */
+/* Quoted if necessary. */
 static void put(FILE *f, const char *s)
 {
     const bool quote = strpbrk(s, ",\"\n\r") != NULL;
@@ -33,7 +33,7 @@ static void put_value(FILE *f, const json_t *v)
     }
 }
 
-/* How many columns the list has that stands at a path: as many as the longest of all cells; 0: no cell has a list there. */
+/* The number of columns for the list at a path: the longest of all cells; 0: no cell has a list there. */
 static size_t longest(const json_t *cells, const char *path)
 {
     size_t most = 0;
@@ -64,7 +64,7 @@ static void put_values(FILE *f, const wg_column *c, const json_t *cells, const j
     if (c->interval) put_value(f, json_array_get(ci, 0)), put_value(f, json_array_get(ci, 1));
 }
 
-/* Of a depth; only the histogram has one for "none", and so begins there. */
+/* The row of a depth; only the histogram has a row for depth 0. */
 static void put_depth(FILE *f, const json_t *cell, size_t depth)
 {
     for (const wg_column *c = wg_position_columns; c->name; c++) {

@@ -75,7 +75,7 @@ static void put_escaped(picture *p, const char *text)
     }
 }
 
-/* Columns of the nodes below `node`, the next free one on; returns the new next free one. */
+/* Assigns columns to the nodes below `node` from the next free one on; returns the new next free one. */
 static double place(const wg_shape *s, int node, double next, double *column)
 {
     const int n = s->children[node], first = s->first[node];

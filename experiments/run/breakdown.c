@@ -11,7 +11,7 @@
 
 /* ---- categories -------------------------------------------------------------------------------------------------- */
 
-/* The pairs of one category or turn, packed; for each turn but the first beside those of the same prompts' first. */
+/* The pairs of one category or turn, packed; for turns after the first, together with the same prompts' first turns. */
 enum { SECONDS, TOKENS, PASSES, BASE_SECONDS, BASE_TOKENS, DRAFTED, ACCEPTED, FIRST_TOKENS, FIRST_PASSES, SERIES };
 typedef struct part {
     double *v[SERIES];
@@ -33,7 +33,7 @@ static void empty(part *s)
     memset(s->total, 0, sizeof s->total);
 }
 
-/* The pair at i; first: of the conversation's first turn. Where one has no tokens nothing of it counted. */
+/* Packs the pair at i; first: index of the conversation's first turn. A pair without tokens has not counted. */
 static void pack(part *s, const wg_pairs *p, int i, int first)
 {
     if (p->tokens[i] == 0 || p->tokens[first] == 0) return;
@@ -58,7 +58,7 @@ static void set_with_interval(json_t *o, const char *name, const wg_ratio *r, ui
                             : json_null());
 }
 
-/* name: what the part is called, taken over. */
+/* name: of the category or turn, owned by the result. */
 static json_t *part_json(const part *s, const char *of, json_t *name, uint64_t seed, double *scratch)
 {
     const wg_ratio tau = { s->v[TOKENS], s->v[PASSES], NULL, NULL, s->n };

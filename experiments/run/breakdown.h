@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * A cell of summary.json broken down by category of prompts and by turn of conversations. */
+ * The breakdown of a cell of summary.json by category of prompts and by turn of conversations. */
 #ifndef WG_EXPERIMENTS_RUN_BREAKDOWN_H
 #define WG_EXPERIMENTS_RUN_BREAKDOWN_H
 
 #include "experiments/run/runner.h"
 
-/* Sets "categories" (one object per category of the prompts that counted; empty when there is only one), and beside the ratios
- * of totals their unweighted means: "tau_macro", "speedup_macro" over categories, "speedup_mean_of_prompts". */
+/* Sets "categories" (one object per category of the counted prompts; empty when there is only one), and the unweighted means
+ * of ratios: "tau_macro" and "speedup_macro" over categories, "speedup_mean_of_prompts". */
 void wg_add_categories(json_t *cell, const wg_dataset *prompts, const wg_pairs *p, uint64_t seed, double *scratch);
 
 /* Sets "turns": an object per turn of conversations, from 0; empty where none has several. `questions`: wg_result.turns. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * What a run learns about costs before it measures: passes of the target from a calibration (cost.h), drafting and the rest of
- * a step from each arm's warm-up. Kept in cost.json of the folder, so that a resumed run predicts with the same numbers. */
+ * The costs that a run measures before its timed part: passes of the target by a calibration (cost.h), drafting and the rest
+ * of a step by the warm-up of each arm. Stored in cost.json of the folder, so that a resumed run predicts with the same
+ * numbers. */
 #ifndef WG_EXPERIMENTS_RUN_CALIBRATE_H
 #define WG_EXPERIMENTS_RUN_CALIBRATE_H
 
@@ -9,22 +10,23 @@
 
 enum { WG_WARM_STEPS = 64 };
 
-/* The steps of an arm's warm-up; seconds are shares of a sequence, as everywhere. */
+/* The steps of an arm's warm-up; seconds are a sequence's share of the step. */
 typedef struct wg_warm {
-    int n, rows; /* rows: the most that one sequence had in a pass, probes among them */
+    int n, rows; /* rows: the most of one sequence in a pass, probes included */
     double draft[WG_WARM_STEPS], rest[WG_WARM_STEPS];
 } wg_warm;
 
-/* Adds a step of k sequences. seconds: of all of it but `measure`. rows: of the sequence that had most. */
+/* Adds a step of k sequences. seconds: of the step without `measure`. rows: of the sequence with the most. */
 void wg_warm_step(wg_warm *w, const wg_phases *step, double seconds, int k, int rows);
 
-/* An arm's step beside the target's pass: medians. first: of a request's first draft, which reads the prompt. */
+/* The costs of an arm's step besides the target's pass: medians. first: of the first draft of a request, which reads the
+ * prompt. */
 typedef struct wg_arm_cost {
     double first, draft, rest, error;
 } wg_arm_cost;
 wg_arm_cost wg_warm_cost(const wg_warm *w);
 
-/* All that is known of a cell; `known` false: nothing. */
+/* The known costs of a cell; `known` false: none. */
 typedef struct wg_cell_cost {
     bool known;
     wg_cost pass;
@@ -32,14 +34,14 @@ typedef struct wg_cell_cost {
     int batch;
 } wg_cell_cost;
 
-/* A group's entry of cost.json: its target's passes and its arms, cell[i] -1 for plain decoding. */
+/* An entry of cost.json for a group: its target's passes and its arms; cell[i] is -1 for plain decoding. */
 json_t *wg_calibration_json(int group, int batch, const wg_cost *pass, const int *cell, const wg_warm *warm, int arms);
 
-/* What the entries say of a cell in a group. */
+/* The costs of a cell in a group, from the entries. */
 wg_cell_cost wg_calibration_of(const json_t *groups, int group, int cell);
 
-/* A prediction for a cell that fared like this: `rows` (probes too) and `tau` of a pass, `drafts` requests in `passes` passes,
- * after `context` tokens on average. *step, *plain: the seconds that were predicted. */
+/* Predicts the speed-up of a cell with this outcome: `rows` (probes included) and `tau` per pass, `drafts` requests in
+ * `passes` passes, after `context` tokens on average. *step, *plain: the predicted seconds. */
 typedef struct wg_fared {
     double tau, rows, context, drafts, passes;
 } wg_fared;

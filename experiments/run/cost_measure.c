@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The calibration: passes of every size in turn, round by round, so that a busy moment hits them all; medians. */
+ * The calibration: passes of every size in rounds, so that a slow moment affects all sizes; medians. */
 #include "experiments/analysis/cost.h"
 
 #include <math.h>
@@ -9,7 +9,7 @@
 #include "experiments/base/stats.h"
 
 enum { NEAR = 32, FEWEST = 5, MOST = 31, BURST = 3, SIZES = WG_COST_KNOTS + 4, SEQUENCES = 64 };
-static const double ENOUGH = 0.5; /* seconds of rounds, once there are FEWEST */
+static const double ENOUGH = 0.5; /* seconds of rounds, after the first FEWEST */
 
 typedef struct bench {
     wg_lm *lm;
@@ -21,7 +21,7 @@ typedef struct bench {
     int rows, sequences;
 } bench;
 
-/* One pass over t->rows rows that all ask for logits, shared by its sequences. */
+/* One pass over t->rows rows with logits each, divided among its sequences. */
 static wg_status pass(bench *b, const wg_timed *t, double *seconds, wg_error *err)
 {
     const int n = t->rows / t->sequences;
@@ -79,7 +79,8 @@ static void close_bench(bench *b)
     wg_free(b->token);
 }
 
-/* Which passes are timed: 1, 2, 3, 4, 6, 9, 13 .. rows near; a few of them far; as many rows as sequences in that many. */
+/* The passes that are timed: 1, 2, 3, 4, 6, 9, 13 .. rows at the small context; a few of them at the large one; as many rows
+ * as sequences in that many sequences. */
 static int sizes(const bench *b, int near, int context, wg_timed *t)
 {
     int n = 0;
@@ -93,7 +94,8 @@ static int sizes(const bench *b, int near, int context, wg_timed *t)
     return n;
 }
 
-/* Decoding repeats one size, so it meets caches and clocks as the size itself leaves them: some in a row, the first unheard. */
+/* Decoding repeats one size, with the caches and clocks that this size leaves: so several passes run in sequence, and the
+ * first is not counted. */
 static wg_status burst(bench *b, const wg_timed *t, double *seconds, wg_error *err)
 {
     double sum = 0;
@@ -108,7 +110,7 @@ static wg_status burst(bench *b, const wg_timed *t, double *seconds, wg_error *e
 static wg_status run(bench *b, wg_timed *t, int n, wg_error *err)
 {
     double seconds[SIZES][MOST];
-    int rounds = -1; /* the first touches what the others find warm */
+    int rounds = -1; /* the first pass warms the memory for the others */
     for (const double start = wg_clock_now(); rounds < MOST && (rounds < FEWEST || wg_clock_now() - start < ENOUGH); rounds++)
         for (int i = 0; i < n; i++) WG_TRY(burst(b, &t[i], &seconds[i][rounds < 0 ? 0 : rounds], err));
     for (int i = 0; i < n; i++) {
@@ -124,7 +126,7 @@ wg_status wg_cost_measure(wg_cost *c, wg_lm *lm, int rows, int context, int sequ
     wg_timed t[SIZES];
     const wg_lm kept = *lm;
     bench b = { .lm = lm, .sequences = sequences < 1 ? 1 : sequences > SEQUENCES ? SEQUENCES : sequences };
-    const int most = lm->context / 2; /* half of it for what comes before */
+    const int most = lm->context / 2; /* half of it for the tokens before */
     b.rows = rows < b.sequences ? b.sequences : rows;
     b.rows = b.rows > most ? most : b.rows;
     b.sequences = b.sequences > b.rows ? b.rows : b.sequences;

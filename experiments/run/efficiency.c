@@ -8,7 +8,7 @@
 
 enum { TIMES_MEASURED = 5, TIMES_MOST = 50, LEAST = 1 << 20 };
 
-/* ---- what is needed, what there is ------------------------------------------------------------------------------- */
+/* ---- pass cost and roofline -------------------------------------------------------------------------------------- */
 
 wg_pass_cost wg_pass_cost_of(const wg_model *m, int kv_type)
 {
@@ -19,8 +19,8 @@ wg_pass_cost wg_pass_cost_of(const wg_model *m, int kv_type)
                            .key_macs = 2.0 * a->heads * a->head_dim * a->layers };
 }
 
-/* The best of a few: what else ran meanwhile is not the machine. The stream is as long as a pass's weights, so that those that
- * fit a cache are held against that cache. */
+/* The best of a few measurements: slower ones include other load. The stream is as long as a pass's weights, so that weights
+ * that fit a cache are compared with that cache. */
 wg_status wg_roofline_measure(wg_roofline *p, const wg_target *t, wg_error *err)
 {
     wg_machine_bench b;
@@ -90,8 +90,8 @@ static json_t *efficiency(const wg_run_work *own, const wg_run_work *base, const
     return v;
 }
 
-/* The rows of draft tokens that were verified and not kept. Their bytes are the keys and values they wrote: a pass reads its
- * weights without them too. */
+/* Work on draft tokens that were verified and rejected. Their bytes are the keys and values written: the weights are read in
+ * any case. */
 static json_t *rejected(const wg_run_work *e, const wg_pass_cost *d)
 {
     const double rows = e->drafted - e->accepted, macs = rows * d->row_macs + e->pass_stats.seen_rejected * d->key_macs;
@@ -130,7 +130,7 @@ static json_t *energy(const wg_run_work *own, const wg_run_work *base)
 void wg_add_efficiency(json_t *cell, const wg_run_work *own, const wg_run_work *base, const wg_pass_cost *d,
                        const wg_roofline *p)
 {
-    const bool known = d->row_macs > 0; /* without a calibration nothing is known of the passes */
+    const bool known = d->row_macs > 0; /* without a calibration the pass cost is unknown */
     json_object_set_new(cell, "efficiency", known ? efficiency(own, base, d, p) : json_null());
     json_object_set_new(cell, "rejected", known ? rejected(own, d) : json_null());
     json_object_set_new(cell, "kv_slots", slots(own, own->passes));

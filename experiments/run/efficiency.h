@@ -1,41 +1,42 @@
 /* SPDX-License-Identifier: MIT
- * How well a cell's passes used the machine, and what was for nothing: model bandwidth and FLOPs utilisation (MBU, MFU), work
- * on draft tokens that were rejected, cache slots that held nothing, joules. Derived from what the passes were made of (load.h)
- * and the model's shape; rates are held against what the machine gave in the same run. */
+ * The efficiency of a cell's passes: model bandwidth and FLOPs utilisation (MBU, MFU), work on draft tokens that were
+ * rejected, unused cache slots, joules. Computed from pass statistics (pass_stats.h) and the model's shape; rates are
+ * relative to the machine's rates measured in the same run. */
 #ifndef WG_EXPERIMENTS_RUN_EFFICIENCY_H
 #define WG_EXPERIMENTS_RUN_EFFICIENCY_H
 
 #include "experiments/record/pass_stats.h"
 #include "experiments/base/target.h"
 
-/* What a target's passes need. Bytes each once, as if a pass met empty caches (bench_forward.h). */
+/* Pass cost: the bytes and operations of a target's pass. Each byte counts once, as if a pass began with cold caches
+ * (bench_forward.h). */
 typedef struct wg_pass_cost {
-    double weight_bytes; /* of a pass: layers and head */
-    double slot_bytes;   /* keys and values of a token, all layers */
-    double row_macs;     /* multiply-adds of a row, attention left out; of a row and a key it sees */
+    double weight_bytes; /* per pass: layers and head */
+    double slot_bytes;   /* keys and values of one token, all layers */
+    double row_macs;     /* row_macs: multiply-adds of a row without attention; key_macs: of a row per key it attends to */
     double key_macs;
 } wg_pass_cost;
 wg_pass_cost wg_pass_cost_of(const wg_model *m, int kv_type);
 json_t *wg_pass_cost_json(const wg_pass_cost *d);
 
-/* What the machine gives at best (bench_machine.h): bytes and multiply-adds a second. 0: not measured. */
+/* The machine's best rates (roofline.h): bytes and multiply-adds per second. 0: not measured. */
 typedef struct wg_roofline {
     double bytes, macs;
 } wg_roofline;
 
-/* Measures both in less than half a second, with up to 256 MB. A target on a device of its own has other memory: both are 0. */
+/* Measures both in less than half a second, with up to 256 MB. A target on a device with its own memory: both are 0. */
 wg_status wg_roofline_measure(wg_roofline *p, const wg_target *t, wg_error *err);
 json_t *wg_roofline_json(const wg_roofline *p);
 
-/* Both, as cost.json has them under "demand" and "machine" of its groups; all 0 where it has none. */
+/* Reads both from a group's "demand" and "machine" in cost.json; all 0 where they are missing. */
 void wg_machine_of(const json_t *groups, int group, wg_pass_cost *d, wg_roofline *p);
 
-/* What one side of a cell's pairs took. */
+/* The work of one side of a cell's pairs. */
 typedef struct wg_run_work {
     wg_pass_stats pass_stats;
     double forward, decode, prefill; /* seconds in the target's passes, in steps, in reading prompts */
     double joules;                   /* of the steps; NaN: not measured */
-    double passes;                   /* of one sequence each; load.passes counts shared ones once */
+    double passes;                   /* of one sequence each; pass_stats.passes counts a shared pass once */
     double tokens, accepted, drafted;
 } wg_run_work;
 

@@ -51,7 +51,8 @@ static double cache_bytes(const wg_arch *a, const wg_cell *cell, int longest)
     return (double)wg_kv_token_bytes(type, a->layers, a->kv_heads, a->head_dim) * longest * cell->top.batch;
 }
 
-/* No prompt has more tokens than bytes, and one for the beginning; nor what a chat template adds. A turn adds its answer. */
+/* Upper bound: a prompt has at most as many tokens as bytes, plus the beginning token and the chat template. A turn adds its
+ * answer. */
 static int longest_sequence(const wg_config *c, const wg_cell *cell, const wg_arch *a)
 {
     const wg_dataset *d = c->dataset[cell->dataset];
@@ -103,7 +104,7 @@ static void remove_folder(const char *path)
     rmdir(path);
 }
 
-/* Seconds per token of the cell and of its baseline, times the tokens of the whole. */
+/* Seconds per token of the cell and of its baseline, times the tokens of the whole run. */
 static double extrapolate(const wg_config *c, const wg_config *probe, const wg_run *run)
 {
     double seconds = 0;
@@ -121,7 +122,7 @@ static double extrapolate(const wg_config *c, const wg_config *probe, const wg_r
         if (tokens > 0) seconds += own / tokens * all;
         if (base_tokens > 0 && first_of_group(c, i)) seconds += base / base_tokens * all;
     }
-    /* What the probe spent outside of decoding, reading prompts above all, by request. */
+    /* The seconds of the probe outside decoding, mostly prefill, per request. */
     double decode = 0, requests = 0, whole = 0;
     for (int i = 0; i < probe->n; i++) {
         const wg_result *r = &run->result[i];

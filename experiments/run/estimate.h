@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What a config would cost, before it is run. */
+ * The cost of a config in memory, disk and time, estimated before the run. */
 #ifndef WG_EXPERIMENTS_RUN_ESTIMATE_H
 #define WG_EXPERIMENTS_RUN_ESTIMATE_H
 
@@ -7,16 +7,16 @@
 
 #include "experiments/config/config.h"
 
-/* Bytes from the headers of the files alone. */
+/* Bytes, from the headers of the files alone. */
 typedef struct wg_memory {
     double target, draft; /* weights: each target once; a draft model once for each cell that has one */
-    double cache;         /* at most: every arm's caches for a batch of sequences as long as the context allows */
-    double disk;          /* of the result folder, about */
+    double cache;         /* upper bound: the caches of every arm for a batch of sequences as long as the context allows */
+    double disk;          /* of the result folder, approximately */
 } wg_memory;
 wg_status wg_estimate_memory(wg_memory *out, const wg_config *c, wg_error *err);
 
-/* Runs the first prompts of every cell for a few tokens, in a folder that is removed again, and extrapolates: seconds of the
- * whole run, prefill included, loading not. `path` and `set` are those the config was opened with. */
+/* Runs the first prompts of every cell for a few tokens, in a temporary folder, and extrapolates: seconds of the whole run,
+ * with prefill, without loading. `path` and `set` are the arguments that the config was opened with. */
 wg_status wg_estimate_time(double *seconds, const wg_config *c, const char *path, const char *const *set, int n_set,
                            wg_error *err);
 

@@ -14,7 +14,7 @@
 
 enum { MOST_CHILDREN = 16 };
 
-/* ---- shapes and what is asked of them ---------------------------------------------------------------------------- */
+/* ---- shapes and series ------------------------------------------------------------------------------------------- */
 
 wg_status wg_exact_shape_read(wg_exact_shape *s, const char *text, bool tree, wg_error *err)
 {
@@ -66,9 +66,9 @@ static wg_status find_form(const char *name, wg_exact_form *out, wg_error *err)
                    name, all);
 }
 
-/* ---- the teacher ------------------------------------------------------------------------------------------------- */
+/* ---- teacher forcing --------------------------------------------------------------------------------------------- */
 
-/* Keeps the root alone: the text of plain decoding, a token a pass, whatever is drafted. */
+/* The rule that keeps the root alone: the text of plain decoding, a token per pass, for any draft. */
 static void keep_root(const void *opt, const wg_tree *tree, wg_rows *p, wg_rows *q, const wg_chance *chance, wg_workspace *work,
                       wg_path *out)
 {
@@ -86,7 +86,7 @@ static const wg_verifier_class teacher = {
     .accept = keep_root,
 };
 
-/* A value for each position of one text: of a form with k children. */
+/* A value for each position of one text, for a form with k children. */
 typedef struct series {
     wg_exact_form form;
     int k;
@@ -102,7 +102,7 @@ typedef struct lesson {
     bool fixed;
     series s[SERIES];
     int n_series;
-    wg_tree *tree;   /* (max_tokens) fixed drafts: those made at each position */
+    wg_tree *tree;   /* (max_tokens) fixed drafts: the tree made at each position */
     int *kept;       /* (max_tokens) */
     double *scratch; /* (max_tokens + 1) */
     int max;
@@ -134,7 +134,7 @@ static wg_status plan(lesson *l, const wg_exact_shape *shape, int shapes, const 
     for (int i = 0; i < (n_rules ? n_rules : WG_EXACT_FORMS); i++) {
         wg_exact_form f = (wg_exact_form)i;
         if (n_rules) WG_TRY(find_form(rule[i], &f, err));
-        if (l->fixed && !n_rules && f != WG_EXACT_TOPK) continue; /* all keep the same */
+        if (l->fixed && !n_rules && f != WG_EXACT_TOPK) continue; /* all forms accept the same tokens */
         for (int k = 0; k < shapes; k++) {
             if (!l->fixed && !fits(f, &shape[k])) {
                 if (!n_rules) continue;
@@ -157,7 +157,7 @@ static wg_status plan(lesson *l, const wg_exact_shape *shape, int shapes, const 
     return WG_OK;
 }
 
-/* What the position that was just emitted gives: the root's p and its children's q, at the token that came. */
+/* Adds the values of the position that was just emitted: from the root's p and its children's q, at the emitted token. */
 static void note(lesson *l, const wg_seq *s, int at)
 {
     const wg_last_step last = wg_engine_last_step(l->engine);
@@ -165,14 +165,14 @@ static void note(lesson *l, const wg_seq *s, int at)
     const int child = wg_tree_child(t, 0, 0);
     if (l->fixed) l->tree[at] = *t;
     for (int i = 0; i < l->n_series; i++) {
-        const bool known = child >= 0 && t->qrow[child] >= 0; /* else the drafter has nothing to say here */
+        const bool known = child >= 0 && t->qrow[child] >= 0; /* otherwise the drafter made no draft here */
         l->s[i].value[at] = known ? wg_exact_accept(l->s[i].form, l->s[i].k, last.p, t->row, last.q, t->qrow[child],
                                                     s->token[s->n - 1], last.work)
                                   : 0;
     }
 }
 
-/* How far the draft made at a position goes along the text. */
+/* The number of leading tokens of the draft made at a position that equal the text. */
 static int kept_of(const wg_tree *t, const int32_t *text, int n)
 {
     int node = 0, kept = 0;
@@ -180,7 +180,7 @@ static int kept_of(const wg_tree *t, const int32_t *text, int n)
     return kept;
 }
 
-/* The first n values are a text's. */
+/* Adds the first n values as a text's. */
 static void add_text(lesson *l, int prompt, const int32_t *text, int n)
 {
     for (int t = 0; l->fixed && t < n; t++) l->kept[t] = kept_of(&l->tree[t], text + t, n - t);
@@ -203,7 +203,7 @@ static void add_text(lesson *l, int prompt, const int32_t *text, int n)
     l->out->tokens += n;
 }
 
-/* A conversation, each of its answers a text. */
+/* Runs a conversation; each answer is a text. */
 static wg_status read_texts(lesson *l, int prompt, uint32_t request, const wg_question *q, int turns, wg_error *err)
 {
     wg_seq *s = NULL;
@@ -232,7 +232,7 @@ static wg_status all_texts(lesson *l, const wg_dataset *d, const wg_tokenizer *t
         s = wg_conversation_encode(q, tokenizer, &chat, p, err);
         for (int k = 0; !s && k < repeats; k++) {
             s = read_texts(l, i, (uint32_t)(i * repeats + k), q, p->turns, err);
-            if (s == WG_ECONTEXT) s = WG_OK; /* as a run counts it: a prompt that does not fit is no text */
+            if (s == WG_ECONTEXT) s = WG_OK; /* as in a run: a prompt that does not fit gives no text */
         }
         wg_conversation_free(q, p->turns);
         if (s) wg_fail_in(err, s, "prompt \"%.60s\"", p->id);
@@ -243,10 +243,10 @@ static wg_status all_texts(lesson *l, const wg_dataset *d, const wg_tokenizer *t
     return wg_fail(err, WG_ECONTEXT, "no prompt fits into the context of the target");
 }
 
-/* ---- the whole --------------------------------------------------------------------------------------------------- */
+/* ---- a whole cell ------------------------------------------------------------------------------------------------ */
 
-/* A row of q belongs to its prefix, so of drafts that are drawn one level is enough; of chains that are functions of the prefix
- * the longest asked for is made, and cut. */
+/* A row of q depends on its prefix only, so one level is enough for drawn drafts; of chains that are functions of the prefix
+ * the longest requested one is made, and cut. */
 static void set_length(const wg_cell *cell, bool fixed, int depth)
 {
     char is[WG_OPTION_STRING], text[16];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * wager replay --exact: texts of the target, the drafter beside every token of them, and from that tau of many rules, lengths
- * and trees, without one accept decision being drawn (exact.h). The texts are plain decoding's: a rule that keeps the root
- * alone emits them one token a pass, while the drafter drafts at every position. */
+ * wager replay --exact: generates texts of the target, runs the drafter at every position of them, and computes from that
+ * the tau of many rules, lengths and trees, without drawing any accept decision (exact.h). The texts are those of plain
+ * decoding: a rule that keeps the root alone emits one token per pass, while the drafter drafts at every position. */
 #ifndef WG_EXPERIMENTS_RUN_EXACT_RUN_H
 #define WG_EXPERIMENTS_RUN_EXACT_RUN_H
 
@@ -16,18 +16,18 @@ typedef struct wg_exact_shape {
     char name[64];
 } wg_exact_shape;
 
-/* "4": a chain; with `tree`, "3-2-1": children by depth. EINVAL. */
+/* Parses "4", a chain; with `tree`, "3-2-1", children by depth. EINVAL. */
 wg_status wg_exact_shape_read(wg_exact_shape *s, const char *text, bool tree, wg_error *err);
 
 /* One rule on one shape of drafts, over all texts. */
 typedef struct wg_exact_result {
     const char *rule, *law;
-    bool fixed; /* the drafter's drafts are functions of the prefix: any lossless rule keeps the same */
+    bool fixed; /* drafts are functions of the prefix: every lossless rule accepts the same tokens */
     wg_exact_form form;
     const wg_exact_shape *shape;
-    double alpha; /* mean over the text of what the first child, or set of children, would have kept */
+    double alpha; /* mean over the text of the probability that the first child, or set of children, is accepted */
     int prompts;
-    double *tokens, *rounds; /* (prompts) over repeats */
+    double *tokens, *rounds; /* (prompts) sums over repeats */
 } wg_exact_result;
 
 typedef struct wg_exact_run {
@@ -38,8 +38,8 @@ typedef struct wg_exact_run {
     long tokens;
 } wg_exact_run;
 
-/* Runs the texts of a cell's prompts beside its drafter. rules: names, n_rules of them; none: all that have a form and fit the
- * shape. ELAW when a rule has no closed form for a shape; other failures are those of opening an engine and of its steps. */
+/* Runs a cell's prompts and its drafter. rule: n_rules names; none: all rules that have a closed form and fit the shape.
+ * ELAW when a rule has no closed form for a shape; other errors are those of opening an engine and of its steps. */
 wg_status wg_exact_cell(const wg_config *c, int cell, const wg_exact_shape *shape, int shapes, const char *const *rule,
                         int n_rules, wg_exact_run *out, wg_error *err);
 void wg_exact_run_free(wg_exact_run *r);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The lines of a shard are in the order of its units, so merging deals units back: for each unit of the whole, the next lines
- * of its owner, byte for byte. What they must be is checked when they are added up. */
+ * The lines of a shard are in the order of its units, so merging takes, for each unit of the whole run, the next lines of
+ * the unit's owner, byte for byte. The lines are checked when they are summed. */
 #include "experiments/run/merge_shards.h"
 
 #include <errno.h>
@@ -20,11 +20,11 @@ typedef struct part {
     const char *dir;
     json_t *machine;
     wg_shard shard;
-    wg_resume_cursor kept; /* where its lines end */
+    wg_resume_cursor kept; /* the offsets of its lines */
 } part;
 
 typedef struct merger {
-    part *part; /* (n) once they are checked by shard, and n is their count */
+    part *part; /* (n) after the check in the order of their numbers; n is their count */
     int n;
     wg_config *config;
     wg_run_writer *record;
@@ -33,7 +33,7 @@ typedef struct merger {
     size_t size;
 } merger;
 
-/* ---- may they? --------------------------------------------------------------------------------------------------- */
+/* ---- checks ------------------------------------------------------------------------------------------------------ */
 
 static wg_status open_part(part *p, const char *dir, wg_error *err)
 {
@@ -49,7 +49,7 @@ static wg_status open_part(part *p, const char *dir, wg_error *err)
     return WG_OK;
 }
 
-/* The same in both: one member of machine.json. */
+/* Checks that one member of machine.json is equal in both. */
 static wg_status same(const part *a, const part *b, const char *what, const char *key, wg_error *err)
 {
     char text[700];
@@ -67,7 +67,7 @@ static wg_status same(const part *a, const part *b, const char *what, const char
                  : wg_fail(err, WG_EINVAL, "%s and %s are not parts of one run: %s differ: %s", a->dir, b->dir, what, text);
 }
 
-/* Puts them in the order of their numbers; missing and doubled ones are named. */
+/* Sorts the shards by number; missing and duplicate ones are reported. */
 static wg_status order(merger *m, wg_error *err)
 {
     const int count = m->part[0].shard.count;
@@ -102,7 +102,7 @@ static wg_status order(merger *m, wg_error *err)
     return WG_OK;
 }
 
-/* Everything on which results depend. */
+/* Checks everything on which results depend. */
 static wg_status same_run(const part *a, const part *b, wg_error *err)
 {
     WG_TRY(same(a, b, "configs", "config_sha256", err));
@@ -117,7 +117,7 @@ static wg_status check_parts(merger *m, const char *const *dir, wg_error *err)
     return order(m, err);
 }
 
-/* The config as it is understood here and now must be what the shards ran. */
+/* Opens the config, which must resolve to the one that the shards ran. */
 static wg_status open_config(merger *m, const wg_plugins *plugins, wg_error *err)
 {
     char path[4096];
@@ -133,7 +133,8 @@ static wg_status open_config(merger *m, const wg_plugins *plugins, wg_error *err
 
 /* ---- lines ------------------------------------------------------------------------------------------------------- */
 
-/* Bytes from .. to-1 of a shard's file. It is opened for them alone: there may be more shards than a process may have files. */
+/* Copies bytes from .. to-1 of a shard's file. The file is opened for each copy: there may be more shards than a process may
+ * have open files. */
 static wg_status copy(merger *m, const part *p, bool steps, off_t from, off_t to, wg_error *err)
 {
     char path[4096];
@@ -185,7 +186,7 @@ static wg_status deal(merger *m, wg_error *err)
 
 /* ---- the folder -------------------------------------------------------------------------------------------------- */
 
-/* The first shard's, with what differs between machines listed. */
+/* machine.json of the first shard, with the members that differ between machines listed. */
 static json_t *merged_machine(const merger *m)
 {
     json_t *v = json_copy(m->part[0].machine), *list = json_array();
@@ -203,7 +204,7 @@ static json_t *merged_machine(const merger *m)
     return v;
 }
 
-/* Of each group the first shard's calibration that there is. */
+/* For each group the calibration of the first shard that has one. */
 static json_t *merged_costs(const merger *m)
 {
     json_t *all = json_array();
@@ -218,10 +219,10 @@ static json_t *merged_costs(const merger *m)
     return all;
 }
 
-/* What one shard found of a cell, added to what the others did. */
+/* Adds a cell's coverage in one shard to the total. */
 static bool add_coverage(wg_coverage *to, const json_t *overlap)
 {
-    const long long most = 1LL << 48; /* of tokens, in all shards together */
+    const long long most = 1LL << 48; /* limit of tokens in all shards together */
     const json_int_t shared = json_integer_value(json_object_get(overlap, "shared")),
                      vocab = json_integer_value(json_object_get(overlap, "vocabulary")),
                      covered = json_integer_value(json_object_get(overlap, "text_shared")),
@@ -233,7 +234,7 @@ static bool add_coverage(wg_coverage *to, const json_t *overlap)
     return to->text <= most;
 }
 
-/* Only a drafter knows its vocabulary, and none is opened here. */
+/* Only an open drafter knows its vocabulary, and none is opened here: reads the coverage from the shards. */
 static wg_status read_coverage(merger *m, wg_error *err)
 {
     m->coverage = wg_calloc((size_t)m->config->n, sizeof *m->coverage);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What a config would run, in words. */
+ * A description of what a config runs, for `wager check`. */
 #ifndef WG_EXPERIMENTS_RUN_RUN_PLAN_H
 #define WG_EXPERIMENTS_RUN_RUN_PLAN_H
 
@@ -7,8 +7,8 @@
 
 #include "experiments/config/config.h"
 
-/* Question, files, number of cells, requests, tokens and passes, memory and disk, then a line per cell. seconds < 0: no
- * estimate of the time. */
+/* Prints question, files, number of cells, requests, tokens and passes, memory and disk, then a line per cell. seconds < 0:
+ * no estimate of the time. */
 void wg_layer_plan_print(FILE *f, const wg_config *c, double seconds);
 
 #endif

@@ -28,7 +28,7 @@ bool wg_request_same_output(const wg_request *a, const wg_request *b)
     return a->n == b->n && memcmp(a->token, b->token, (size_t)a->n * sizeof *a->token) == 0;
 }
 
-/* How much of this text the draft model's vocabulary has. */
+/* The share of this text that the draft model's vocabulary covers. */
 void wg_result_add_coverage(wg_result *o, const wg_engine *e, const wg_request *q)
 {
     wg_overlap v;
@@ -53,7 +53,7 @@ static void add_to(wg_pairs *p, int i, const wg_request *q, const wg_request *ba
     p->base_phases[i] += base->phases.draft + base->phases.verify + base->phases.accept + base->phases.kv;
 }
 
-/* What both sides took, and when the cell's tokens came. */
+/* The work of both sides, and the times of the cell's tokens. */
 static wg_status add_efforts(wg_result *o, const wg_request *q, const wg_request *base, wg_error *err)
 {
     wg_run_work *to[2] = { &o->work, &o->base_work };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Adding requests up to what a run knows of a cell (wg_result, runner.h). */
+ * Summing requests into the results of a cell (wg_result, runner.h). */
 #ifndef WG_EXPERIMENTS_RUN_RUN_RESULT_H
 #define WG_EXPERIMENTS_RUN_RUN_RESULT_H
 
@@ -11,11 +11,11 @@ bool wg_request_same_output(const wg_request *a, const wg_request *b);
 
 wg_status wg_result_open(wg_result *o, const wg_dataset *d, int repeats, wg_error *err);
 
-/* A request of the cell beside the baseline's at the same address; where either failed it counts as that alone. questions: of
- * the dataset. ENOMEM. */
+/* Adds a request of the cell and the baseline's request at the same address; where either failed the pair counts as failed
+ * only. questions: of the data set. ENOMEM. */
 wg_status wg_result_add_pair(wg_result *o, const wg_request *q, const wg_request *base, int questions, wg_error *err);
 
-/* How much of this text the draft model's vocabulary has. */
+/* Adds the share of this text that the draft model's vocabulary covers. */
 void wg_result_add_coverage(wg_result *o, const wg_engine *e, const wg_request *q);
 
 #endif

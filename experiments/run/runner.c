@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Groups, units, arms: see runner.h. Everything that allocates or writes happens between requests. */
+ * Groups, units, arms: see runner.h. Allocations and writes happen between requests only. */
 #include "experiments/run/runner.h"
 
 #include <stdio.h>
@@ -30,9 +30,9 @@ typedef struct runner {
     wg_group *group; /* (config->groups) */
     wg_run_writer *record;
     wg_tracer *tracer; /* NULL: probabilities are not traced */
-    json_t *costs;     /* cost.json: what groups know before they are measured */
+    json_t *costs;     /* cost.json: the costs measured before the timed part */
     wg_run *run;
-    wg_room room; /* of the largest batch */
+    wg_room room; /* for the largest batch */
     wg_progress progress;
     double second_pass; /* seconds that second passes took */
 } runner;
@@ -58,7 +58,7 @@ static const wg_question *conversation(const wg_group *g, int prompt)
     return &g->prompts.question[g->dataset->prompt[prompt].before];
 }
 
-/* No longer than the longest prompt that fits needs: pages for a whole context would be memory for nothing. */
+/* The longest sequence of the longest prompt that fits: pages for a whole context would waste memory. */
 static int longest_sequence(const wg_group *g)
 {
     const int context = g->target->lm->context, max_new = g->like->top.max_tokens;
@@ -113,7 +113,7 @@ static wg_status open_arm(const runner *r, const wg_group *g, const wg_cell *cel
 
 static const wg_target *find_target(const runner *r, const wg_config_target *t, int *index)
 {
-    for (int i = 0; i < r->config->n; i++) { /* the target of the first cell that says the same was opened for it */
+    for (int i = 0; i < r->config->n; i++) { /* the target was opened for the first cell with the same settings */
         const wg_config_target *o = &r->config->cell[i].target;
         const bool same = !strcmp(o->model, t->model) && o->threads == t->threads && o->pin == t->pin &&
                           o->kv_type == t->kv_type && o->context == t->context && o->allow_nan == t->allow_nan &&
@@ -202,8 +202,7 @@ static void take_costs(runner *r, const wg_group *g)
     }
 }
 
-/* The target's passes are timed up to the rows that the warm-up had. Without a calibration there is no prediction, and a run
- * all the same. */
+/* Times the target's passes up to the number of rows in the warm-up. Without a calibration the run has no prediction. */
 static wg_status calibrate(runner *r, wg_group *g, const wg_warm *warm, wg_error *err)
 {
     wg_cost pass;
@@ -247,8 +246,8 @@ static wg_status run_batch(runner *r, const wg_group *g, wg_arm *a, int first, i
     return s;
 }
 
-/* One dropped run of each arm, so that no arm meets cold pages or a cold clock in its first request; and what costs can be read
- * off it. */
+/* One discarded batch of each arm, so that no arm's first request meets cold pages or a cold clock; the costs of arms are
+ * measured in it. */
 static wg_status warm_up(runner *r, wg_group *g, wg_error *err)
 {
     int prompt = 0;
@@ -280,7 +279,7 @@ static wg_status finish_arm(runner *r, const wg_group *g, wg_arm *a, int n, bool
     return WG_OK;
 }
 
-/* What a recorded request of a unit must be. */
+/* Sets the address that a recorded request of a unit must have. */
 static void expect_requests(const wg_group *g, wg_arm *a, int first, int n, int repeat)
 {
     wg_request *q = a->request;
@@ -288,8 +287,8 @@ static void expect_requests(const wg_group *g, wg_arm *a, int first, int n, int 
         for (int turn = 0; turn < g->dataset->prompt[i].turns; turn++) wg_request_begin(g, a, q++, i, turn, repeat);
 }
 
-/* One arm of a unit: read back when the folder has it, else run and recorded. Of a batch that is there in part nothing is kept:
- * its requests ran together. */
+/* One arm of a unit: read back when the folder has it, else run and recorded. A batch that is only partly in the folder is
+ * run again: its requests ran together. */
 static wg_status run_arm(runner *r, wg_group *g, wg_arm *a, int first, int n, int repeat, bool base_known, wg_error *err)
 {
     const int left = wg_run_writer_left(r->record), max_new = g->like->top.max_tokens;
@@ -337,14 +336,15 @@ static wg_status run_unit(runner *r, wg_group *g, int unit, int repeat, wg_error
     return WG_OK;
 }
 
-/* A drafter that remembers requests must meet all of them again, in order: of such a group everything is there or nothing. */
+/* A cross-request drafter must process all requests in order: of its group either all recorded requests are read back or
+ * none. */
 static wg_status whole_or_nothing(const runner *r, const wg_group_shape *g, wg_error *err)
 {
     const int all = g->dataset->questions * r->config->top.repeats * g->arms, left = wg_run_writer_left(r->record);
     return g->cross_request && left > 0 && left < all ? wg_run_writer_cut(r->record, err) : WG_OK;
 }
 
-/* The requests of a group that are this shard's. */
+/* The number of requests of a group in this shard. */
 static long requests_of(const wg_config *c, int group)
 {
     const wg_group_shape g = wg_group_shape_of(c, group);
@@ -376,7 +376,7 @@ static wg_status run_groups(runner *r, wg_error *err)
     return s;
 }
 
-/* ---- the whole --------------------------------------------------------------------------------------------------- */
+/* ---- a whole run ------------------------------------------------------------------------------------------------- */
 
 static wg_status open_all(runner *r, wg_error *err)
 {
@@ -417,7 +417,7 @@ static void close_all(runner *r)
 static wg_status write_summary(const runner *r, wg_error *err)
 {
     if (r->progress.requests == 0 && wg_resume_finished(wg_run_writer_path(r->record)))
-        return WG_OK; /* nothing was left to run */
+        return WG_OK; /* no request was left to run */
     json_t *v = wg_summary_json(r->run);
     if (v && r->config->top.trace) {
         const double seconds = wg_run_writer_traced(r->record) + (r->tracer ? r->tracer->seconds : 0);

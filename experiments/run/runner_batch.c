@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * A batch of prompts through one engine. The clock runs around wg_engine_step and wg_engine_prefill only. */
+ * A batch of prompts through one engine. Only wg_engine_step and wg_engine_prefill are timed. */
 #include "experiments/run/runner_batch.h"
 
 #include <limits.h>
@@ -48,7 +48,7 @@ void wg_phases_add(wg_phases *to, const wg_phases *p, double share)
     to->kv += p->kv * share;
 }
 
-/* Room was made before the clock started. */
+/* Writes into room allocated before the timed interval. */
 static void trace_step(wg_request *q, const wg_seq *s, const wg_composite_step *mixture, int batch, double seconds,
                        const wg_phases *step)
 {
@@ -88,18 +88,18 @@ void wg_request_begin(const wg_group *g, const wg_arm *a, wg_request *q, int pro
     q->repeat = repeat;
     q->source = &g->dataset->prompt[prompt];
     if (turn == 0 && g->prompts.question)
-        q->prompt_tokens = g->prompts.question[q->source->before].n; /* else to be found out */
+        q->prompt_tokens = g->prompts.question[q->source->before].n; /* the baseline has not run yet */
 }
 
-/* What the batch under way knows of a sequence beside its request. */
+/* The state of a sequence in a batch, besides its request. */
 typedef struct place {
-    long decoded; /* rounds that the device decoded, before the step at hand (wg_device_passes) */
-    double share; /* of its seconds in the call under way */
+    long decoded; /* rounds that the device decoded before the current step (wg_device_passes) */
+    double share; /* its seconds in the current call */
 } place;
 
 enum { BATCH_MOST = 256 };
 
-/* A batch under way: its requests and its clock. */
+/* The state of a batch: its requests and its clocks. */
 typedef struct batch {
     const wg_room *room;
     const wg_group *g;
@@ -112,26 +112,26 @@ typedef struct batch {
     bool begun;                           /* the first step of the turn is over */
     double start, first_token;
     wg_tracer *tracer; /* NULL: none, or not of this wg_arm */
-    double traced;     /* its clock when the batch began */
-    double measured;   /* the engine's clock of measurements, then */
+    double traced;     /* the tracer's clock when the batch began */
+    double measured;   /* the engine's measuring clock when the batch began */
     wg_error *err;     /* of the tracer, whose failure ends the run */
-    /* of the call of the engine under way */
-    int k, told, rows;          /* sequences of the step at hand; of them, those told; rows of the one that had most */
-    double clock, seconds, now; /* when the step began; how long it took; when it was over */
-    double forward;             /* the target's clock, accounted for */
-    wg_phases phases;           /* the engine's, accounted for */
-    bool by_device;             /* decoded there */
+    /* of the engine's current call: */
+    int k, told, rows;          /* sequences of the step; those already reported; rows of the sequence with the most */
+    double clock, seconds, now; /* start of the step; its duration; its end */
+    double forward;             /* the target's seconds, already attributed */
+    wg_phases phases;           /* the engine's phases, already attributed */
+    bool by_device;             /* the step was decoded on the device */
     wg_status status;           /* of the tracer */
 } batch;
 
-/* The request at hand of the ith conversation; it must have that turn. */
+/* The current request of the ith conversation, which must have that turn. */
 static wg_request *request_of(const batch *b, int i)
 {
     const wg_prompt *p = &b->g->dataset->prompt[b->first];
     return &b->a->request[p[i].before - p->before + b->turn];
 }
 
-/* Not over, and not waiting for the next turn. */
+/* Whether it is neither finished nor waiting for the next turn. */
 static bool is_running(const batch *b, int i) { return b->seq[i] && request_of(b, i)->finish == WG_RUNNING; }
 
 static void close_seq(batch *b, int i)
@@ -140,7 +140,7 @@ static void close_seq(batch *b, int i)
     b->seq[i] = NULL;
 }
 
-/* Now, as if nothing had been traced or measured. */
+/* The time, without tracing and measuring. */
 static double batch_clock(const batch *b)
 {
     const double traced = b->tracer ? b->tracer->seconds - b->traced : 0;
@@ -152,12 +152,12 @@ uint32_t wg_request_address(const wg_group *g, int prompt, int repeat)
     return (uint32_t)prompt * (uint32_t)g->like->top.repeats + (uint32_t)repeat;
 }
 
-/* Asks and prefills. */
+/* Feeds the question and prefills. */
 static wg_status ask(batch *b, int i, wg_request *q, wg_error *err)
 {
     const wg_question *question = &b->g->prompts.question[q->source->before];
     wg_status s = WG_EINVAL;
-    if (b->turn && !b->seq[i]) wg_fail(err, s, "it was not asked, because the one before it failed");
+    if (b->turn && !b->seq[i]) wg_fail(err, s, "it was not run, because the one before it failed");
     else
         s = wg_conversation_ask(b->a->engine, &b->seq[i], question, b->turn, wg_request_address(b->g, q->prompt, b->repeat),
                                 b->max_new, err);
@@ -170,7 +170,7 @@ static wg_status ask(batch *b, int i, wg_request *q, wg_error *err)
     return s;
 }
 
-/* Asks all conversations that have this turn; what cannot be is that request's failure. */
+/* Feeds the questions of all conversations that have this turn; an error is that request's failure. */
 static wg_status begin_turn(batch *b)
 {
     wg_status s = WG_OK;
@@ -205,7 +205,7 @@ static void begin_step(batch *b, int k, double now)
     b->phases = *wg_engine_phases(b->a->engine);
 }
 
-/* The first sequence of a step is told: the step is over. */
+/* Called with the first reported sequence of a step: the step is over. */
 static void step_over(batch *b, bool by_device)
 {
     b->now = batch_clock(b);
@@ -215,7 +215,8 @@ static void step_over(batch *b, bool by_device)
     if (!b->begun) b->first_token = b->now;
 }
 
-/* All sequences of a step were told. A device goes on while this is written down, so its next step has begun already. */
+/* Called when all sequences of a step have been reported. A device does not wait for the host, so its next step has begun
+ * already. */
 static void end_step(batch *b)
 {
     const wg_phases step = phases_between(&b->phases, wg_engine_phases(b->a->engine));
@@ -224,13 +225,13 @@ static void end_step(batch *b)
     begin_step(b, b->left, b->by_device ? b->now : batch_clock(b));
 }
 
-/* Time in the target's passes since the step began; of rounds that the device decodes, all but the draft. */
+/* Seconds in the target's passes since the step began; for rounds that the device decodes, all but the draft. */
 static double forward_seconds(const batch *b, const wg_phases *step)
 {
     return b->by_device ? step->verify : wg_engine_target(b->a->engine)->seconds - b->forward;
 }
 
-/* A request's share of the step that is over. */
+/* Attributes to a request its share of the finished step. */
 static wg_status account(batch *b, wg_request *q, const wg_seq *seq, const wg_tree *tree)
 {
     wg_engine *e = b->a->engine;
@@ -269,7 +270,8 @@ static bool take_step(void *user, const wg_seq *seq, const wg_tree *tree)
     return !b->status && !stopped(b->room);
 }
 
-/* A device that decodes is awaited once more behind the last round: shared by the time that each sequence had of the call. */
+/* After device decode there is a last wait for the device: its time is shared in proportion to the sequences' times in the
+ * call. */
 static void share_rest(batch *b, int from, int to)
 {
     const wg_phases rest = phases_between(&b->phases, wg_engine_phases(b->a->engine));
@@ -286,7 +288,7 @@ static void share_rest(batch *b, int from, int to)
     }
 }
 
-/* Sequences that are over and will not be asked more. */
+/* Closes the sequences that are finished and have no further turn. */
 static void close_finished(batch *b)
 {
     for (int i = 0; i < b->n; i++) {
@@ -295,10 +297,10 @@ static void close_finished(batch *b)
     }
 }
 
-enum { PLANS = 1024 }; /* of a sequence in a step, at most: drafters made of others, each with a policy */
+enum { PLANS = 1024 }; /* most plans of a sequence in a step: composites have a policy per component */
 
-/* Steps of the running requests from .. to-1: one, or with `all` as many as the engine makes without the host. A step that
- * fails leaves every sequence as it was, so whose fault it is shows by stepping each alone: only that request fails. */
+/* Steps of the running requests from .. to-1: one, or with `all` as many as the engine makes without the host. A failed step
+ * leaves every sequence unchanged, so each is then stepped alone, and only the request that causes the failure fails. */
 static wg_status step_batch(batch *b, int from, int to, bool all)
 {
     wg_engine *e = b->a->engine;
@@ -336,7 +338,7 @@ static wg_status step_batch(batch *b, int from, int to, bool all)
     return WG_OK;
 }
 
-/* A turn of all conversations that have it, to its end. */
+/* Runs a turn of all conversations that have it, to its end. */
 static wg_status run_turn(batch *b)
 {
     wg_status s = begin_turn(b);

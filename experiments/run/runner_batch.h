@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What the runner runs: an arm is an engine, a group the arms that share a baseline, and a batch a few prompts of the group
- * through one of its arms. */
+ * The units of the runner: an arm is an engine, a group the arms that share a baseline, and a batch a few prompts of the
+ * group through one of its arms. */
 #ifndef WG_EXPERIMENTS_RUN_RUNNER_BATCH_H
 #define WG_EXPERIMENTS_RUN_RUNNER_BATCH_H
 
@@ -20,13 +20,13 @@ typedef struct wg_arm {
     wg_engine *engine;
     wg_engine *second;     /* for what needs the target's rows on the host (second_pass.h); NULL: nothing does, or `engine` has
                           * them there */
-    wg_length_log lengths; /* of the batch under way: planned in the timed pass, repeated in the second one */
-    wg_request *request;   /* (room) of the unit at hand: its prompts, each turn by turn */
-    wg_warm *warm;         /* where its steps are looked at; NULL: not now */
+    wg_length_log lengths; /* of the current batch: planned in the timed pass, repeated in the second pass */
+    wg_request *request;   /* (room) of the current unit: its prompts, each turn by turn */
+    wg_warm *warm;         /* receives the costs of its steps; NULL: not during warm-up */
 } wg_arm;
 
 typedef struct wg_group {
-    const wg_cell *like; /* one of its cells: what they share */
+    const wg_cell *like; /* any of its cells, for the settings that all share */
     const wg_target *target;
     const wg_dataset *dataset;
     wg_encoded prompts;
@@ -36,7 +36,7 @@ typedef struct wg_group {
     bool warm;
 } wg_group;
 
-/* For the sequences of a batch, when to stop, what counts joules; the runner's. */
+/* Shared by all batches: room for sequences, the stop flag, the energy counters. Owned by the runner. */
 typedef struct wg_room {
     wg_seq **seq, **active; /* (largest batch) */
     const volatile sig_atomic_t *stop;

@@ -24,7 +24,7 @@ wg_status wg_second_pass_open(wg_arm *a, const wg_config_top *top, const wg_engi
 
 enum { BATCH_MOST = 256 };
 
-/* A batch under way. */
+/* The state of a batch. */
 typedef struct pass {
     const wg_room *room;
     const wg_group *g;
@@ -37,7 +37,7 @@ typedef struct pass {
     wg_error *err;     /* of the tracer */
 } pass;
 
-/* The timed request of the ith conversation and the turn at hand, which it must have. */
+/* The timed request of the ith conversation's current turn, which it must have. */
 static wg_request *request_of(const pass *p, int i)
 {
     const wg_prompt *prompt = &p->g->dataset->prompt[p->first];
@@ -53,7 +53,7 @@ static void close_seq(pass *p, int i)
     p->seq[i] = NULL;
 }
 
-/* The passes differ: the request fails unless it has. */
+/* Fails the request because the passes differ, unless it has failed already. */
 static void differ(pass *p, int i, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 static void differ(pass *p, int i, const char *fmt, ...)
 {
@@ -97,7 +97,7 @@ static wg_status begin_turn(pass *p)
     return s;
 }
 
-/* What a step was must be what the timed pass recorded, where it recorded steps. */
+/* Whether a step equals the one that the timed pass recorded; true where it recorded no steps. */
 static bool same_step(const wg_request *q, int step, const wg_seq *s)
 {
     if (step >= q->steps) return q->cap_steps == 0;
@@ -106,7 +106,7 @@ static bool same_step(const wg_request *q, int step, const wg_seq *s)
            t->emitted == s->last_emitted;
 }
 
-/* The counts that both passes have, and the text. */
+/* Compares the counts of both passes, and the text. */
 static void compare(pass *p, int i)
 {
     const wg_seq *s = p->seq[i];
@@ -129,7 +129,7 @@ static void compare(pass *p, int i)
     q->counts.independent_n = got->independent_n;
 }
 
-/* The step of the ith conversation is over; its tree is the place-th of the engine's. */
+/* Handles the finished step of the ith conversation; its tree is number `place` of the engine. */
 static wg_status take_step(pass *p, int i, int place)
 {
     const wg_seq *s = p->seq[i];
@@ -148,7 +148,7 @@ static wg_status take_step(pass *p, int i, int place)
     return st;
 }
 
-/* A step of the running requests from .. to-1; of several that fail together each is stepped alone, as in the timed pass. */
+/* A step of the running requests from .. to-1; when a joint step fails each is stepped alone, as in the timed pass. */
 static wg_status step_batch(pass *p, int from, int to)
 {
     wg_seq **active = p->room->active;

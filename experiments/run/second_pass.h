@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT
- * The untimed second pass of a batch. A timed arm takes the path that users get: where the target's device verifies, the rows
- * of p never come to the host. What needs them (alpha, alpha_star, independent_acceptance, trace.wgt) comes from here: the same
- * conversations once more, with the same addresses of randomness, in an engine of the same arm that keeps rows on the host.
- * That engine runs every batch that the timed one runs, warm-ups too, so its drafter knows at each request what the timed one
- * knew; and it drafts the lengths that the timed pass planned (core/engine/length_log.h).
+ * The untimed second pass of a batch. A timed arm uses the default path: where the target's device verifies, the rows of p
+ * are not copied to the host. The results that need these rows (alpha, alpha_star, independent_acceptance, trace.wgt) come
+ * from the second pass: the same conversations again, with the same addresses of randomness, in an engine of the same arm
+ * that keeps rows on the host. That engine runs every batch that the timed one runs, warm-ups included, so its drafter has
+ * the same state at each request; and it drafts the lengths that the timed pass planned (core/engine/length_log.h).
  *
- * Where the rows are on the host anyway (every target on a CPU) there is no second pass: the timed one measures between its
- * steps, outside of every clock. */
+ * Where the rows are on the host anyway (every target on a CPU) there is no second pass: the timed pass measures between its
+ * steps, outside of all timed intervals. */
 #ifndef WG_EXPERIMENTS_RUN_SECOND_PASS_H
 #define WG_EXPERIMENTS_RUN_SECOND_PASS_H
 
 #include "experiments/run/runner_batch.h"
 
-/* Opens a->second where this arm needs one: it is to measure alpha or to be traced, and either its engine verifies on the
- * target's device or the config says so (second_pass=always). Else, and where alpha is asked for, a->engine measures it. parts
- * and opt are those of a->engine. Errors: those of wg_engine_open. */
+/* Opens a->second where this arm needs one: alpha or a trace is required, and either its engine verifies on the target's
+ * device or the config sets second_pass=always. Otherwise a->engine measures alpha, where it is required. parts and opt are
+ * those of a->engine. Errors: those of wg_engine_open. */
 wg_status wg_second_pass_open(wg_arm *a, const wg_config_top *top, const wg_engine_parts *parts, const wg_engine_options *opt,
                               wg_error *err);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * A draft of length g that starts at token s of a text reads the target's keys and values before s, and its own for its rows.
- * Its first i tokens are all accepted with probability E[ prod_{j < i} min(1, q/p)(y_j) * sum min(p, q) at i ], where y is a
- * text drawn from p: exact for token-wise rejection, whatever the dependence between positions (METHODS F2). Drafts start at
- * every `length`th token of the continuations; blocks of many texts ride in one pass, in tail slots of their own. */
+ * A draft of length g that starts at token s of a text reads the target's keys and values before s, and its own for its
+ * rows. Its first i tokens are all accepted with probability E[ prod_{j < i} min(1, q/p)(y_j) * sum min(p, q) at i ], where
+ * y is a text drawn from p: exact for token-wise rejection, whatever the dependence between positions (METHODS F2). Drafts
+ * start at every `length`th token of the continuations; the drafts of many texts share one pass, each in its own tail slots. */
 #include "experiments/run/skip_score.h"
 
 #include <math.h>
@@ -98,7 +98,7 @@ static wg_status continue_all(wg_skip_scorer *s, wg_error *err)
     return st;
 }
 
-/* ---- what all sets share: the target's pages and p rows */
+/* ---- shared by all sets: the target's pages and p rows */
 
 static void keep_row(wg_skip_scorer *s, const float *logits, float *to)
 {
@@ -214,10 +214,10 @@ const int32_t *wg_skip_scorer_text(const wg_skip_scorer *s, int i, int *n, int *
 
 typedef struct sums {
     double alpha, survived[WG_SKIP_LENGTH + 1];
-    long starts[WG_SKIP_LENGTH + 1]; /* drafts that reach so deep before their text ends */
+    long starts[WG_SKIP_LENGTH + 1]; /* drafts that reach this depth before their text ends */
 } sums;
 
-/* sum min(p, q), and min(1, q/p) of the token that the text has, into *keeps. */
+/* sum min(p, q); *keeps: min(1, q/p) of the text's token. */
 static double overlap(wg_skip_scorer *s, const float *logits, const float *p, int32_t token, double *keeps)
 {
     wg_rows *q = &s->row;
@@ -235,13 +235,13 @@ static double overlap(wg_skip_scorer *s, const float *logits, const float *p, in
     return sum < 1 ? sum : 1; /* p is rounded */
 }
 
-/* The drafts whose rows are in the batch; depth[i]: which token of its draft row i is to guess, from 1. */
+/* Scores the drafts whose rows are in the batch; depth[i]: the draft position that row i predicts, from 1. */
 static void settle(wg_skip_scorer *s, const text *x, const int *depth, sums *sum)
 {
     const size_t vocab = (size_t)s->row.vocab;
     double survives = 1, keeps;
     for (int i = 0; i < s->batch.n; i++) {
-        const int next = s->batch.row[i].position + 1; /* the token that this row is to guess */
+        const int next = s->batch.row[i].position + 1; /* the token that this row predicts */
         if (depth[i] == 1) survives = 1;
         const double a = overlap(s, s->logits + (size_t)i * vocab, s->p + (size_t)(x->first + next - x->prompt) * vocab,
                                  x->token[next], &keeps);
@@ -261,7 +261,7 @@ static wg_status flush(wg_skip_scorer *s, const text *x, const int *depth, sums 
     return WG_OK;
 }
 
-/* All drafts of one text. Rows of a draft see the target's slots before it, then each other. */
+/* Scores all drafts of one text. Rows of a draft see the target's slots before it, then each other. */
 static wg_status score_text(wg_skip_scorer *s, const text *x, sums *sum, wg_error *err)
 {
     const int len = wg_kv_len(x->kv), g = s->opt.length;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * summary.json: every number with its definition beside it in results/README.md. Ratios of totals; intervals over prompts. A
- * number that was not measured is null. */
+ * Writes summary.json; results/README.md defines every number. Ratios of totals; intervals over prompts. A number that was
+ * not measured is null. */
 #include "experiments/run/summary.h"
 
 #include <math.h>
@@ -54,7 +54,7 @@ static json_t *phases(const wg_result *r)
     return o;
 }
 
-/* Steps that accepted at least d tokens, of those that offered a dth one. */
+/* Steps that accepted at least d tokens, of those that drafted at least d. */
 static json_t *by_position(const wg_counts *c)
 {
     json_t *v = json_array();
@@ -81,8 +81,8 @@ static json_t *output_digest(const wg_result *r)
     return json_string(hex);
 }
 
-/* E / (gamma c + v + o) in units of a plain pass (METHODS C1), with E = tau and the measured phases. It leaves out whatever
- * lies between the phases, so its distance from the measured speed-up is the time they do not explain. */
+/* E / (gamma c + v + o) in units of a plain pass (METHODS C1), with E = tau and the measured phases. It omits the time
+ * between the phases, so its difference from the measured speed-up is the time that the phases do not explain. */
 static json_t *explained(const wg_result *r)
 {
     const wg_pairs *p = &r->pairs;
@@ -91,7 +91,7 @@ static json_t *explained(const wg_result *r)
     return wg_json_number((double)r->counts.emitted / passes * plain / pass);
 }
 
-/* What the calibration foretold for drafts that fared as these did, and which phase is to blame for the difference. */
+/* The calibration's prediction for drafts with this acceptance, and each phase's share of the deviation. */
 static void add_prediction(json_t *v, const wg_result *r)
 {
     const wg_pairs *p = &r->pairs;
@@ -144,7 +144,7 @@ static void add_speculation(json_t *v, const wg_counts *c)
     json_object_set_new(v, "draft_acceptance_rate", wg_json_ratio((double)c->accepted, (double)c->drafted));
 }
 
-/* Only of drafters for which it is a question. */
+/* Only for drafters with a draft model. */
 static void add_overlap(json_t *v, const wg_result *r)
 {
     const wg_coverage *c = &r->coverage;
@@ -159,7 +159,7 @@ static void add_overlap(json_t *v, const wg_result *r)
     json_object_set_new(v, "overlap", o);
 }
 
-/* Only of drafters that choose among others. */
+/* Only for composite drafters. */
 static void add_parts(json_t *v, const wg_composite_totals *m)
 {
     json_t *list = wg_composite_totals_json(m), *part;
@@ -177,8 +177,8 @@ static void add_parts(json_t *v, const wg_composite_totals *m)
 /* Tokens a second, prompts included. */
 static json_t *throughput(const wg_run_work *e) { return wg_json_ratio(e->tokens, e->prefill + e->decode); }
 
-/* What a token costs beside the models. A drafter may run the target itself (synthetic): those passes are in the seconds of its
- * drafting, so of the target's no more count than its own phase has. */
+/* The seconds of a token outside the models. A drafter may run the target itself (synthetic): those passes are part of the
+ * drafting time, so of the target's passes no more than its own phase is subtracted. */
 static double overhead(const wg_result *r) { return r->decode - r->phases.draft - fmin(r->forward, r->phases.verify); }
 
 static void add_speed(json_t *v, const wg_result *r, uint64_t seed, double *scratch)

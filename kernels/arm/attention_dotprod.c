@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Attention over a cache of 8-bit codes by sdot; other types of cache have nothing to gain from it. */
+ * Attention over a cache of 8-bit codes by sdot; other types of cache do not gain from it. */
 #include "kernels/arm/neon.h"
 
 INLINE ivec i_dot(ivec sum, byte_vec k, byte_vec q) { return vdotq_s32(sum, k, q); }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Products with f32, f16, bf16 and f8_e4m3 weights on 4-lane registers: the plan of x86/matmul_avx512.c with 8 vectors a panel
- * and tiles of at most 3 rows (24 of the 32 registers are sums). One row has the 8 chains of fmas that hide their latency. */
+ * Products with f32, f16, bf16 and f8_e4m3 weights on 4-lane registers: the plan of kernels/x86/matmul_avx512.c with 8
+ * vectors a panel and tiles of at most 3 rows (24 of the 32 registers are sums). One row has the 8 chains of fmas that hide
+ * their latency. */
 #include "kernels/arm/neon.h"
 
 #include "kernels/arm/matmul_arm.h"
@@ -12,14 +13,14 @@ enum {
     TALL = 3,
     VECTORS = WG_PANEL / 4,
     CHUNK_BYTES = 16384,         /* of a panel, when tiles take turns */
-    NEAR = 4096,                 /* asked for ahead */
+    NEAR = 4096,                 /* distance of prefetches, bytes */
     PANEL_BLOCK_BYTES = 1 << 18, /* panels that stay in L2 while all groups of rows pass */
 };
 
 INLINE void add_products(const int type, const int T, const char *w, const float *x, size_t ldx, int k,
                          float32x4_t sum[TALL][VECTORS])
 {
-    const int size = wg_float_size(type), lines = (size + 1) / 2; /* of 32 elements; f8_e4m3 asks for its half line twice */
+    const int size = wg_float_size(type), lines = (size + 1) / 2; /* of 32 elements; f8_e4m3 prefetches its half line twice */
     for (int j = 0; j < k; j++, w += WG_PANEL * size) {
         UNROLL_FOR(int l = 0; l < lines; l++) __builtin_prefetch(w + NEAR + 64 * l);
         float b[TALL];
@@ -42,7 +43,7 @@ INLINE void float_tile(const int type, const int T, const char *w, const float *
         UNROLL_FOR(int i = 0; i < VECTORS; i++) vst1q_f32(s + WG_PANEL * m + 4 * i, sum[m][i]);
 }
 
-/* The same of f8_e4m3: a block's sums start at 0, and s takes them by its scales. */
+/* As float_tile, for f8_e4m3: the sums of a block start at 0 and are added to s times its scale. */
 INLINE void f8_tile(const int T, const char *w, const float *x, size_t ldx, int k, float *s)
 {
     for (int b = 0; b < k; b += WG_F8_RUN, w += wg_float_at(WG_F8_E4M3, WG_F8_RUN)) {

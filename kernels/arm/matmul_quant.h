@@ -39,7 +39,7 @@ INLINE void codes(const int type, const uint8_t *block, int r, int8x16_t code[ST
         const uint8x16_t table = veorq_u8(vld1q_u8(wg_iq4_table), vdupq_n_u8(0x80));
         UNROLL_FOR(int j = 0; j < STEPS; j++) v[j] = vqtbl1q_u8(table, v[j]);
     }
-    if (bits == 5) { /* byte i of the vector looks at bit i of 16 */
+    if (bits == 5) { /* byte i of the vector tests bit i of 16 */
         const uint8x16_t bit = vreinterpretq_u8_u64(vdupq_n_u64(0x8040201008040201ull));
         UNROLL_FOR(int j = 0; j < STEPS; j++) {
             const uint8_t *from = high + 16 * j + r / 2;
@@ -59,7 +59,7 @@ INLINE void codes(const int type, const uint8_t *block, int r, int8x16_t code[ST
     UNROLL_FOR(int j = 0; j < STEPS; j++) code[j] = vreinterpretq_s8_u8(v[j]);
 }
 
-/* Where the integer sum of a part starts. */
+/* The start of the integer sum of a part. */
 INLINE int32_t start(const int type, const wg_q8_act *a, int b, const int part)
 {
     if (wg_code_zero(type) == 128) return 0;
@@ -153,7 +153,7 @@ static void group(const wg_matrix *w, const wg_q8_act *act, int rows, float *y, 
     for (int p = p0; p < p1; p++) {
         const uint8_t *panel = (const uint8_t *)w->data + (size_t)p * wg_panel_bytes(w->type, w->k);
         memset(acc, 0, (size_t)rows * WG_PANEL * sizeof *acc);
-        for (int b = 0, n; b < blocks; b += n) { /* a chunk stays in L1 while all tiles pass */
+        for (int b = 0, n; b < blocks; b += n) { /* a chunk stays in L1 while all tiles use it */
             const wg_q8_act *a = act + (size_t)(b / WG_ACT_BLOCKS) * (size_t)rows;
             n = blocks - b < WG_ACT_BLOCKS ? blocks - b : WG_ACT_BLOCKS;
             for (int m = 0, t = 0, T; m < rows; m += T, t++) {
@@ -166,7 +166,7 @@ static void group(const wg_matrix *w, const wg_q8_act *act, int rows, float *y, 
     }
 }
 
-/* The op, of either level. */
+/* The op of both levels. */
 INLINE void matmul(const wg_matrix *w, const void *act, int rows, float *y, size_t ldy, int p0, int p1)
 {
     if (!wg_is_quantised(w->type)) {

@@ -20,7 +20,7 @@ typedef uint64x2_t dmask, svec, tally;
 INLINE vec v_all(float x) { return vdupq_n_f32(x); }
 INLINE vec v_fma(vec a, vec b, vec c) { return vfmaq_f32(c, a, b); }
 INLINE vec v_fms(vec a, vec b, vec c) { return vfmaq_f32(-c, a, b); }
-INLINE vec v_larger(vec x, vec than) { return vbslq_f32(vcgtq_f32(x, than), x, than); } /* NaN in x never is */
+INLINE vec v_larger(vec x, vec than) { return vbslq_f32(vcgtq_f32(x, than), x, than); } /* NaN in x is never larger */
 INLINE vec v_clamp(vec x, float to) { return vminnmq_f32(vmaxnmq_f32(x, v_all(-to)), v_all(to)); }
 INLINE vec v_abs(vec x) { return vabsq_f32(x); }
 INLINE void v_ask(const void *p) { __builtin_prefetch(p); }
@@ -60,7 +60,7 @@ INLINE vec v_load(const int type, const void *p)
         memcpy(&four, p, 4);
         const int16x4_t code = vget_low_s16(vmovl_s8(vreinterpret_s8_s32(vdup_n_s32(four))));
         if (type == WG_I8) return vcvtq_f32_s32(vmovl_s16(code));
-        /* see wg_f8_to_f32. The sign is extended over bit 14 too, which is to be 0 */
+        /* see wg_f8_to_f32. The sign is extended over bit 14 too, which must be 0 */
         const uint16x4_t half = vand_u16(vreinterpret_u16_s16(vshl_n_s16(code, 7)), vdup_n_u16(0xBFFF));
         return vmulq_n_f32(vcvt_f32_f16(vreinterpret_f16_u16(half)), 0x1p8f);
     }
@@ -98,7 +98,7 @@ INLINE void v_store_as(const int type, void *p, int n, vec x)
     if (n > 0) memcpy(p, &h, (size_t)(n > 4 ? 4 : n) * 2);
 }
 
-/* Pairs (a, b) beside each other turned by pairs (cos, sin). */
+/* Adjacent pairs (a, b) rotated by pairs (cos, sin). */
 INLINE vec v_turn(vec ab, vec cs)
 {
     static const uint32_t odd[4] = { 0, ~0u, 0, ~0u };
@@ -179,7 +179,7 @@ INLINE tally tally_none(void) { return s_zero(); }
 INLINE tally tally_add(tally n, dmask m) { return s_sub(n, m); }
 INLINE int tally_sum(tally n) { return (int)vaddvq_u64(n); }
 
-/* ---- what rows have of their own */
+/* ---- operations of rows_lanes.h */
 INLINE void v_codes32(int8_t *to, const vec x[8], int sum[2])
 {
     int16x8_t h[4];

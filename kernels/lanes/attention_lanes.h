@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Attention of one row, for every instruction set: up to 8 query heads at a time through the chunks of 64 keys of
- * ref/attention.c. Query heads of one kv head share the loads of keys and values. A level's file includes its registers
- * (x86/avx2.h ...), defines what follows, and then includes this:
+ * Attention of one row, for every instruction set: up to 8 query heads at a time over the chunks of 64 keys of
+ * kernels/ref/attention.c. Query heads of one kv head share the loads of keys and values. A level's file includes its
+ * registers (kernels/x86/avx2.h ...), defines the following, and then includes this file:
  *     LEVEL(op)      wg_<op>_<level>
  *     SHARE          most query heads that share the loads of a key: 2 or 4
  *     SCORE_SUMS     registers of sums of scores
@@ -15,8 +15,8 @@
  *     OTHERWISE(...)             called for caches of floats, which the level leaves to another
  *
  * Scores: the sums of a key's sixteen lanes are PARTS registers; LANES keys are folded together, level by level. Values: one
- * chain of fmas per register of outputs, keys ascending. While a chunk is used, the next one is prefetched, line by line: heads
- * of a slot are strided, which the hardware prefetcher does not detect. */
+ * chain of fmas per register of outputs, keys ascending. While a chunk is used, the next one is prefetched, line by line:
+ * heads of a slot are strided, which the hardware prefetcher does not detect. */
 #include "kernels/lanes/codes_lanes.h"
 #include "kernels/key_walk.h"
 #include "kernels/variants.h"
@@ -37,7 +37,7 @@ typedef struct chunk {
     const float *scale[WG_CHUNK_KEYS];
 } chunk;
 
-/* What the heads of a tile keep between chunks, and the chunk's weights. */
+/* The state of a tile's heads between chunks, and the chunk's weights. */
 typedef struct tile {
     _Alignas(64) float m[16], l[16], c[16];
     _Alignas(64) float s[HEADS][WG_CHUNK_KEYS];   /* scores, then weights */
@@ -56,7 +56,7 @@ static inline size_t size_of(const int type) { return wg_kv_row_bytes(type, 1); 
 INLINE void score4(const int type, const int G, const float *q, int hd, const char *const *key, const char *const *next,
                    vec quad[SHARE])
 {
-    const int most = SCORE_SUMS / (4 * G), H = most < PARTS ? most : PARTS; /* parts of the lanes that have registers */
+    const int most = SCORE_SUMS / (4 * G), H = most < PARTS ? most : PARTS; /* parts of the lanes that fit the registers */
     const int size = (int)size_of(type);
     vec sum[SHARE][PARTS][4], all[SHARE][PARTS][4];
     UNROLL_FOR(int h0 = 0; h0 < PARTS; h0 += H) {
@@ -124,7 +124,7 @@ INLINE void score(const int type, const int G, const float *q, int hd, const cha
 
 /* ---- scores of a WG_KV_Q8 cache */
 
-/* One block's scales of all keys: mostly sixteen slots of a page, which lie together. at: from a key's first scale. */
+/* One block's scales of all keys: mostly sixteen slots of a page, which are adjacent. at: from a key's first scale. */
 static void take_scales(tile *t, const float *const *scale, const float *const *next, int n, size_t at, int page_slots)
 {
     for (int j = 0; j < n; j += 16) {
@@ -231,8 +231,8 @@ OUTLINE void weigh_all(tile *t, int heads, int n)
 
 /* ---- values */
 
-/* A chunk's values for some heads: w: their weights, c: what multiplies the outputs first, v: bytes from a key to each head's
- * values, o: each head's outputs. */
+/* A chunk's values for some heads: w: their weights, c: factor of the outputs before the addition, v: bytes from a key to
+ * each head's values, o: each head's outputs. */
 typedef struct mixing {
     const float (*w)[WG_CHUNK_KEYS], *c;
     const char *const *key, *const *next;
@@ -259,7 +259,7 @@ INLINE void mix(const int type, const int H, const int V, const int shared, cons
         }
     for (int j = 0; j < n; j++)
         UNROLL_FOR(int h0 = 0; h0 < H; h0 += shared ? H : 1) {
-            const int end = shared ? H : h0 + 1; /* the heads [h0,end) read one place */
+            const int end = shared ? H : h0 + 1; /* the heads [h0,end) read the same values */
             const char *at = key[j] + from[h0], *ask = next[j] + from[h0];
             vec by[HEADS];
             if (V * PARTS >= 8) { /* more displacements than registers to spare */
@@ -317,7 +317,7 @@ INLINE void mix_all(const kind *k, const mixing *x, int h, int last, int d, int 
     }
 }
 
-/* Where the row of a tile reads: of each head, which kv head, and the bytes from a slot's keys to that head's. */
+/* The places that a tile reads: for each head its kv head, and the bytes from a slot's keys to that head's. */
 typedef struct place {
     int heads, hd, kv_head[HEADS];
     size_t at[HEADS];
@@ -364,7 +364,7 @@ OUTLINE void score_blocks(tile *t, const place *p, const chunk *now, const chunk
     }
 }
 
-/* The value's scale goes into the weight, as ops.h says. */
+/* The weight is multiplied by the value's scale (ops.h). */
 OUTLINE void mix_blocks(const kind *k, tile *t, const place *p, mixing x, const chunk *now, const chunk *next, size_t value_at,
                         int slots)
 {
@@ -382,7 +382,7 @@ OUTLINE void mix_blocks(const kind *k, tile *t, const place *p, mixing x, const 
     }
 }
 
-/* Addresses of the next chunk; what it lacks of this one's keys is this one's: nothing more to ask for. */
+/* Addresses of the next chunk; missing keys are replaced by this chunk's, whose prefetch costs nothing. */
 static int chunk_after(wg_key_walk *walk, const chunk *now, int n, chunk *next, int codes)
 {
     const int more = wg_chunk_next(walk, next->key, codes ? next->scale : NULL);
@@ -398,7 +398,7 @@ static void attend(const kind *k, const float *q, const wg_row_keys *keys, const
     const int slots = keys->kv->page_slots, floats = k->score[1] != NULL;
     const size_t value_at = keys->kv->value_at;
     tile t;
-    chunk two[2]; /* this one and the next */
+    chunk two[2]; /* the current chunk and the next */
     size_t v[HEADS];
     float *o[HEADS];
     wg_key_walk walk = { keys, 0, keys->anc };

@@ -6,8 +6,8 @@
 #include "kernels/lanes/lanes16.h"
 #include "kernels/q8.h"
 
-/* n elements to codes in one or two blocks of 32, with zeros behind; returns their scale. sum: of the codes of the elements
- * i % 32 < 16, and of the others. */
+/* Converts n elements to codes in one or two blocks of 32, padded with zeros; returns their scale. sum: of the codes of the
+ * elements i % 32 < 16, and of the others. */
 INLINE float codes_of(const float *x, const int n, const int blocks, int8_t *code, int sum[2])
 {
     lanes16 v[4], max;

@@ -17,7 +17,8 @@
  *     v_fold v_largest d_fold fold_quad fold_quads join      folds of one register, and of LANES registers at once
  *     v_codes32          rounds 32 floats to bytes, with the sums of both halves
  *     v_ask              prefetch
- * Here the sixteen lanes are made of them, and exp. Every text below returns the bits of kernels/ref. Private to kernels/. */
+ * This file builds the sixteen lanes, and exp, from them. Every function below returns the bits of kernels/ref. Private to
+ * kernels/. */
 #ifndef WG_KERNELS_LANES_LANES16_H
 #define WG_KERNELS_LANES_LANES16_H
 
@@ -45,7 +46,7 @@ INLINE lanes16 all16(float x)
     return y;
 }
 
-/* Where rows are whole, n is a constant of at least 16. */
+/* For complete registers n is a constant >= 16. */
 #define WHOLE(n) (__builtin_constant_p(n) && (n) >= 16)
 
 /* The first n of 16 elements; behind them `rest`, or zeros. */
@@ -102,7 +103,7 @@ INLINE unsigned bits16(mask16 x)
     return bits;
 }
 
-/* The first folds, as long as registers are left to fold; the whole fold; the largest, in any order. */
+/* fold_parts: the first folds, while there are several registers; then the whole fold; the largest, in any order. */
 INLINE vec fold_parts(const int op, lanes16 x)
 {
     UNROLL_FOR(int w = PARTS / 2; w; w /= 2)
@@ -168,7 +169,7 @@ INLINE void exp32_low(vec *x, const int n)
     }
 }
 
-/* Of sixteen lanes, any x. */
+/* exp of sixteen lanes, any x. */
 INLINE lanes16 exp16(lanes16 x)
 {
     mask16 high;

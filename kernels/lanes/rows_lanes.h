@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The ops on single rows, for every instruction set. A level's file includes its registers (x86/avx2.h ...), defines
+ * The ops on single rows, for every instruction set. A level's file includes its registers (kernels/x86/avx2.h ...), defines
  *     LEVEL(op)     wg_<op>_<level>
  *     AT_ONCE       groups of sixteen logits whose exponentials are computed together
  * and then includes this file. Element i is in lane i % 16, as the specification has it; lanes behind the end of a row are
@@ -211,7 +211,7 @@ double LEVEL(softmax64)(const float *x, int n, double inv_temp, double *p)
     return fold16_double(sum);
 }
 
-/* Which chunk has the largest element is seen in the one pass over memory; where in it, in the nearest cache. */
+/* The chunk with the largest element is found in the one pass over memory; the element, in the nearest cache. */
 int LEVEL(argmax)(const float *x, int n)
 {
     enum { CHUNK = 2048 };
@@ -234,7 +234,7 @@ int LEVEL(argmax)(const float *x, int n)
     return -1;
 }
 
-/* Which of n elements reach the bound; the others are added to the sum. NaN does neither. */
+/* The elements of n that reach the bound; the others are added to the sum. NaN is in neither. */
 INLINE uint64_t split(const float *x, const int n, float bound, float max, float scale, doubles16 *sum)
 {
     uint64_t found = 0;
@@ -274,7 +274,7 @@ double LEVEL(split)(const float *x, int n, float bound, float max, float scale, 
 
 /* ---- masses of weights: exact, so the lanes of a sum are as the registers have them */
 
-/* Of LANES / 2 lanes of steps, which become 0. */
+/* The mass of LANES / 2 lanes of steps, which become 0. */
 INLINE wg_mass take_steps(svec *sum)
 {
     uint64_t lane[LANES / 2];
@@ -282,12 +282,12 @@ INLINE wg_mass take_steps(svec *sum)
     *sum = s_zero();
     return wg_mass_fold(lane, LANES / 2);
 }
-enum { PIECE = LANES / 2 * WG_MASS_PIECE }; /* weights of which a sum has room */
+enum { PIECE = LANES / 2 * WG_MASS_PIECE }; /* the number of weights whose sum fits */
 
-/* Elements i .. of the row that are in the band join its list. */
+/* Appends the elements i .. of the row that are in the band to its list. */
 INLINE void into_band(wg_band *b, mask16 in, int at, lanes16 v, const float *x)
 {
-#ifdef LANES_PACK /* without a branch on `in`: what few of many elements do is not foreseen */
+#ifdef LANES_PACK /* without a branch on `in`, which would be mispredicted */
     (void)x;
     EACH
     {
@@ -306,7 +306,7 @@ INLINE void into_band(wg_band *b, mask16 in, int at, lanes16 v, const float *x)
 #endif
 }
 
-/* What is the same for all elements of a row, and the masses on the way: of all, and of those above the band. */
+/* The parameters of a row, and the partial masses: of all elements, and of those above the band. */
 typedef struct weighing {
     const float *x;
     double *p, max, inv_temp;
@@ -314,7 +314,7 @@ typedef struct weighing {
     svec sum, above;
 } weighing;
 
-/* Elements at .. at + n - 1. */
+/* Weighs the elements at .. at + n - 1. */
 INLINE void weigh(weighing *w, int at, const int n, wg_band *band)
 {
     lanes16 v[AT_ONCE];
@@ -369,12 +369,12 @@ wg_mass LEVEL(weigh64)(const float *x, int n, float max, double inv_temp, double
                    .high = v_all(band->high),
                    .sum = s_zero(),
                    .above = s_zero() };
-    if (!p) return weigh_row(w, n, band); /* two texts: one without stores */
+    if (!p) return weigh_row(w, n, band); /* two loops: one without stores */
     w.p = p;
     return weigh_row(w, n, band);
 }
 
-/* Which of n elements, from index at on, are in the prefix; lightness apart. */
+/* The elements of n, from index `at` on, that are in the prefix, disregarding `lightest`. */
 INLINE mask16 prefix16(const float *x, const int n, int at, float edge, int last)
 {
     const lanes16 v = load16_or(n, x, NAN);

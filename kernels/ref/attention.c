@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-/* The slot of each key of chunk `first`.. in position order; returns how many there are, at most WG_CHUNK_KEYS. */
+/* The slots of the keys of chunk `first`.. in position order; returns their number, at most WG_CHUNK_KEYS. */
 static int chunk_slots(const wg_row_keys *keys, int first, int *slot)
 {
     const int prefix = keys->prefix - keys->gap;
@@ -51,7 +51,7 @@ static float element(int type, const char *p, int i)
     return type == WG_F16 ? wg_f16_to_f32(h) : wg_bf16_to_f32(h);
 }
 
-/* A query: as it is, and for WG_KV_Q8 as codes and scale * the attention's scale. */
+/* A query: unchanged, and for WG_KV_Q8 as codes and scale * the attention's scale. */
 typedef struct query {
     const float *q;
     int8_t code[WG_MAX_HEAD];

@@ -55,7 +55,7 @@ static void pack8(int n, int k, const uint8_t *rows, uint8_t *packed, int p0, in
         }
 }
 
-/* 32 codes of row r into a packed block that was zero, four codes at a time. */
+/* Writes the 32 codes of row r to a packed block that was zero, four codes at a time. */
 static void put_codes(int type, const uint8_t *code, uint8_t *block, int r)
 {
     uint8_t *to = block + wg_codes_at(type) + 4 * r, *high = block + wg_high_at(type);

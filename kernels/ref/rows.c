@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * From a row of logits to probabilities and choices. */
+ * Operations on a row of logits: probabilities and choices. */
 #include "kernels/exp.h"
 #include "kernels/ref/fold16.h"
 #include "kernels/variants.h"

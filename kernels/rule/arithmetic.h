@@ -18,11 +18,11 @@ WG_HD static inline double wg_power(double x, int k)
     return v;
 }
 
-/* The joint ratio of a path, min(1, p/q) over its tokens: rp is that of the parent's path times p of the token, q what the
- * token was drawn with. 0 where p is 0, also when q is. */
+/* The joint ratio of a path, min(1, p/q) over its tokens: rp is that of the parent's path times p of the token, q the
+ * probability with which the token was drawn. 0 where p is 0, also when q is. */
 WG_HD static inline double wg_joint_ratio(double rp, double q) { return rp >= q ? (double)(rp > 0) : rp / q; }
 
-/* A mass as a probability: of all, at most 1. */
+/* A mass as a probability, at most 1. */
 WG_HD static inline double wg_share_of(wg_mass m) { return m < WG_MASS_ONE ? wg_mass_value(m) : 1; }
 
 /* The likelihood ratio p/q of a token that q can draw. Order: ratios ascending (worst first), ties by token. */

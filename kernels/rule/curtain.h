@@ -17,7 +17,7 @@ typedef struct wg_curtain {
     wg_score_block *taken; /* (n) disjoint, ascending */
 } wg_curtain;
 
-/* Where a piece of mass m must begin so that the integral of k z^(k-1) over it is w; at least `from`. */
+/* The beginning of a piece of mass m such that the integral of k z^(k-1) over it is w; at least `from`. */
 WG_HD static inline double wg_curtain_begin(int k, double m, double w, double from)
 {
     double lo = from, hi = 1 - m > from ? 1 - m : from, x = k == 2 ? (w / m - m) / 2 : (lo + hi) / 2;
@@ -34,7 +34,8 @@ WG_HD static inline double wg_curtain_begin(int k, double m, double w, double fr
     return x < lo ? lo : x > hi ? hi : x;
 }
 
-/* How much of the gap below `at` (its length) to take, so that it and the mass m - d above `top` have the integral w. */
+/* The length to take of the gap below `at` (its length is `gap`), so that it and the mass m - d above `top` have the
+ * integral w. */
 WG_HD static inline double wg_curtain_reach(int k, double at, double gap, double top, double m, double w)
 {
     const double at_k = wg_power(at, k), top_k = wg_power(top, k);

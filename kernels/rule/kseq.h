@@ -54,7 +54,7 @@ WG_RULE int wg_kseq_child(const wg_rule_block *b, wg_node_view *v)
     int k = 0;
     for (int child = v->first; child >= 0; child = wg_child(b, v->node, child)) k++;
     if (k == 1) return wg_rounds_child(b, v, 1);
-    const wg_row_pair pair = wg_row_pair_of(b, v->p, wg_q(b, v->first)); /* where p has mass; elsewhere nothing below has any */
+    const wg_row_pair pair = wg_row_pair_of(b, v->p, wg_q(b, v->first)); /* where p has mass; elsewhere every term is 0 */
     const double rho = wg_kseq_smallest_rho(b, &pair, k);
     for (int child = v->first; child >= 0; child = wg_child(b, v->node, child)) {
         const int32_t x = b->tree->token[child];

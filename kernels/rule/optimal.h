@@ -16,7 +16,8 @@
 #include "kernels/rule/selection.h"
 #include "kernels/rule/topk.h"
 
-/* One draw is its own selection: its law is q, and nothing needs to be sorted. The decision is drawn where it is for more. */
+/* One draw is its own selection: its law is q, and nothing needs to be sorted. The decision has the same address as for more
+ * draws. */
 WG_RULE int wg_optimal_one(const wg_rule_block *b, wg_node_view *v)
 {
     const int child = v->first;

@@ -7,7 +7,7 @@
 
 #include "kernels/rule/rule_passes.h"
 
-/* Tokens before x, which has mass, in the order of p descending, ids ascending. */
+/* The number of tokens before x, which has mass, in the order of p descending, ids ascending. */
 WG_RULE int wg_relaxed_rank(const wg_rule_block *b, wg_dist p, int32_t x)
 {
     const double px = wg_prob(p, x);

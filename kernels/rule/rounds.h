@@ -66,7 +66,7 @@ WG_RULE int wg_rounds_child(const wg_rule_block *b, wg_node_view *v, double leni
         const double drawable = drawn ? wg_sum(b, wg_q(b, child), drawn) : 1;
         const double qx = fixed ? 1 : drawn ? drawn[x] : wg_prob(wg_q(b, child), x);
         if (wg_accepts(b, child, rx * drawable, mass * lenience * qx)) return child;
-        if (wg_one_hot(v->p) >= 0) continue; /* a one-hot p that was missed stays what it is */
+        if (wg_one_hot(v->p) >= 0) continue; /* the residual of a one-hot p whose token the sibling misses is p */
         mass = wg_rounds_left(b, v, r ? r : wg_row_of_p(b, v->p), drawn, drawable > 0 ? mass * lenience / drawable : 0, child);
         r = b->rest;
     }

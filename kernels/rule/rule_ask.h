@@ -9,7 +9,7 @@
 typedef enum wg_ask_kind {
     WG_ASK_TEST,  /* u; true: u den < num */
     WG_ASK_BOUND, /* u; known to fail: u >= num */
-    WG_ASK_PICK,  /* u; the first i whose weights up to it are more than u of all */
+    WG_ASK_PICK,  /* u; the first i whose cumulative weight is more than u times the total */
     WG_ASK_RACE,  /* the winning token of a race of the weights on `races` lists of times */
 } wg_ask_kind;
 

@@ -116,7 +116,7 @@ WG_RULE int wg_stop_with(const wg_rule_block *b, wg_node_view *v, double mass)
     return -1;
 }
 
-/* Keeps the node and goes on to its child; false: there was none, and the path is done. */
+/* Accepts the node and continues with its child; false: there was none, and the path is done. */
 WG_RULE bool wg_advance(const wg_rule_block *b, wg_node_view *v, int child)
 {
     wg_path_node(b, v->depth, v->node);

@@ -9,27 +9,27 @@
 
 /* A token among k draws (selection.h). */
 typedef struct wg_drawn {
-    int32_t node, rank, times; /* first node that holds it; its place in the order of ratios; how many draws it is */
+    int32_t node, rank, times; /* first node with the token; its rank in the order of ratios; its number of draws */
     double beats;              /* probability that one draw of it scores higher than all draws of lower ranks */
-    double chance;             /* of being selected */
+    double chance;             /* probability that it is selected */
 } wg_drawn;
 
 /* A level of multipath's chain. */
 typedef struct wg_level {
-    int32_t node; /* a node with the chain's prefix: its row of p is read */
-    int32_t qrow; /* of the draws that continue it; -1: none do */
+    int32_t node; /* a node with the chain's prefix, whose row of p is read */
+    int32_t qrow; /* q row of the draws that continue it; -1: there are none */
     int32_t k;    /* how many */
 } wg_level;
 
 typedef struct wg_rule_state {
-    double joint_ratio[WG_TREE_NODES]; /* of a node's path; multipath: of a level's */
-    double weight[WG_TREE_NODES + 1];  /* of what is drawn among children */
+    double joint_ratio[WG_TREE_NODES]; /* joint ratio of a node's path; multipath: of a level's */
+    double weight[WG_TREE_NODES + 1];  /* weights of a draw among children */
     double a[WG_TREE_NODES], b[WG_TREE_NODES], drawable[WG_TREE_NODES], tried[WG_TREE_NODES]; /* traversal; typical: a */
     int32_t last[WG_TREE_NODES];
-    int32_t draws[WG_TREE_NODES];  /* nodes that hold the draws to select from */
+    int32_t draws[WG_TREE_NODES];  /* nodes of the draws to select from */
     wg_drawn drawn[WG_TREE_NODES]; /* their distinct tokens, ranks ascending */
     wg_level level[WG_TREE_NODES];
-    signed char alive[WG_TREE_NODES]; /* nodes that hold multipath's prefix */
+    signed char alive[WG_TREE_NODES]; /* nodes with multipath's prefix */
     int32_t n_drawn;
 } wg_rule_state;
 

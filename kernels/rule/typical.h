@@ -29,7 +29,7 @@ WG_RULE double wg_typical_threshold(const wg_rule_block *b, int node, double eps
 
 WG_RULE void wg_verify_typical(const wg_rule_block *b, double epsilon, double delta)
 {
-    double *likely = b->state->joint_ratio; /* product of p on the path; -1: not kept */
+    double *likely = b->state->joint_ratio; /* product of p on the path; -1: not accepted */
     double *threshold = b->state->a;
     int best = 0, depth = 0;
     for (int i = 0; i < b->tree->n; i++) {

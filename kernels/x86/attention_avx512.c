@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * Attention of one row on 16-lane registers. Two ways of its own, where an instruction gains what the common text cannot:
+ * Attention of one row on 16-lane registers. Two variants of its own, where an instruction gains over the common source:
  * Heads of up to 8 elements put two keys in a register.
- * Codes: a chunk's keys of a kv head are turned round once, [4 elements][key], for all query heads that share it; then one
- * vpdpbusd is 16 keys x 4 elements of one query head, and no sum is horizontal. Keys are made unsigned (code + 128) on the way,
- * sums start at -128 times the sum of the query's codes. Integer sums are exact, so their order is free. */
+ * Codes: a chunk's keys of a kv head are transposed once, [4 elements][key], for all query heads that share it; then one
+ * vpdpbusd is 16 keys x 4 elements of one query head, and no sum is horizontal. Keys are made unsigned (code + 128) on the
+ * way, sums start at -128 times the sum of the query's codes. Integer sums are exact, so their order is free. */
 #include "kernels/x86/avx512.h"
 
 #include <string.h>
@@ -51,12 +51,12 @@ INLINE void score_narrow(const int type, const int G, const float *q, int hd, co
 
 enum { STEPS = WG_KV_BLOCK / 4, SIXTEENS = WG_CHUNK_KEYS / 16 };
 
-/* One kv head's block of a chunk's keys, turned round. */
+/* One kv head's block of a chunk's keys, transposed. */
 typedef struct turned {
     _Alignas(64) __m512i key[STEPS][SIXTEENS];
 } turned;
 
-/* 16 keys x 64 bytes -> [4 bytes][key]: unpacked within lanes twice, then lanes are dealt out twice. */
+/* 16 keys x 64 bytes -> [4 bytes][key]: unpacked within lanes twice, then lanes are permuted twice. */
 INLINE void turn(__m512i v[16])
 {
     __m512i t[16];
@@ -80,7 +80,7 @@ INLINE void turn(__m512i v[16])
     UNROLL_FOR(int i = 0; i < 16; i++) v[i] = t[i];
 }
 
-/* Block of `width` bytes at `at` of n keys, turned round; keys past n repeat the last. */
+/* Transposes a block of `width` bytes at `at` of n keys; keys past n repeat the last. */
 static void turn_keys(turned *to, const char *const *key, const char *const *next, int n, size_t at, int width)
 {
     const __mmask64 m = width >= 64 ? ~(__mmask64)0 : ((__mmask64)1 << width) - 1;

@@ -56,7 +56,7 @@ INLINE vec v_load(const int type, const void *p)
 {
     if (type == WG_F32) return _mm256_loadu_ps(p);
     if (type == WG_I8) return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64(p)));
-    if (type == WG_F8_E4M3) { /* codes; see wg_f8_to_f32. The sign is extended over bit 14 too, which is to be 0 */
+    if (type == WG_F8_E4M3) { /* codes; see wg_f8_to_f32. The sign is extended over bit 14 too, which must be 0 */
         const __m128i wide = _mm_slli_epi16(_mm_cvtepi8_epi16(_mm_loadl_epi64(p)), 7);
         const __m128i half = _mm_and_si128(wide, _mm_set1_epi16((short)0xBFFF));
         return _mm256_mul_ps(_mm256_cvtph_ps(half), _mm256_set1_ps(0x1p8f));
@@ -101,7 +101,7 @@ INLINE void v_store_as(const int type, void *p, int n, vec x)
     else if (n > 0) memcpy(p, &h, (size_t)n * 2);
 }
 
-/* Pairs (a, b) beside each other turned by pairs (cos, sin). */
+/* Adjacent pairs (a, b) rotated by pairs (cos, sin). */
 INLINE vec v_turn(vec ab, vec cs)
 {
     const vec b = _mm256_mul_ps(_mm256_movehdup_ps(ab), _mm256_permute_ps(cs, 0xB1)); /* b s, b c */
@@ -193,7 +193,7 @@ INLINE int tally_sum(tally n)
     return (int)(lane[0] + lane[1] + lane[2] + lane[3]);
 }
 
-/* ---- what rows have of their own */
+/* ---- operations of rows_lanes.h */
 INLINE void v_codes32(int8_t *to, const vec x[4], int sum[2])
 {
     __m256i q[4];

@@ -53,7 +53,7 @@ INLINE vec v_load(const int type, const void *p)
 {
     if (type == WG_F32) return _mm512_loadu_ps(p);
     if (type == WG_I8) return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(p)));
-    if (type == WG_F8_E4M3) { /* codes; see wg_f8_to_f32. The sign is extended over bit 14 too, which is to be 0 */
+    if (type == WG_F8_E4M3) { /* codes; see wg_f8_to_f32. The sign is extended over bit 14 too, which must be 0 */
         const __m256i wide = _mm256_slli_epi16(_mm256_cvtepi8_epi16(_mm_loadu_si128(p)), 7);
         const __m256i half = _mm256_and_si256(wide, _mm256_set1_epi16((short)0xBFFF));
         return _mm512_mul_ps(_mm512_cvtph_ps(half), _mm512_set1_ps(0x1p8f));
@@ -84,7 +84,7 @@ INLINE void v_store_as(const int type, void *p, int n, vec x)
     else _mm256_mask_storeu_epi16(p, v_first(n), v_narrow(type, x));
 }
 
-/* Pairs (a, b) beside each other turned by pairs (cos, sin). */
+/* Adjacent pairs (a, b) rotated by pairs (cos, sin). */
 INLINE vec v_turn(vec ab, vec cs)
 {
     const vec b = _mm512_mul_ps(_mm512_movehdup_ps(ab), _mm512_permute_ps(cs, 0xB1)); /* b s, b c */
@@ -179,7 +179,7 @@ INLINE tally tally_none(void) { return 0; }
 INLINE tally tally_add(tally n, dmask m) { return n + __builtin_popcount(m); }
 INLINE int tally_sum(tally n) { return n; }
 
-/* ---- what rows have of their own */
+/* ---- operations of rows_lanes.h */
 
 /* Elements that `in` selects, from index i on, packed in registers: stores that pack on their way are slow on some machines. */
 #define LANES_PACK

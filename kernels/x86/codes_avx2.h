@@ -27,7 +27,7 @@ INLINE __m256i codes(const int type, const char *block, const int j, int r)
     if (type == WG_IQ4_NL)
         return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(_mm_loadu_si128((const void *)wg_iq4_table)), v);
     if (bits == 4) return v;
-    if (bits == 5) { /* byte i of the vector looks at bit i of a word */
+    if (bits == 5) { /* byte i of the vector tests bit i of a word */
         const __m256i byte = _mm256_setr_epi64x(0, 0x0101010101010101, 0x0202020202020202, 0x0303030303030303);
         const __m256i bit = _mm256_set1_epi64x((long long)0x8040201008040201ull);
         const __m256i fifth = _mm256_and_si256(_mm256_shuffle_epi8(four_at(high + 16 * j + r / 2), byte), bit);

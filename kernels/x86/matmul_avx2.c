@@ -10,9 +10,9 @@
 enum {
     TALL = 3,
     VECTORS = WG_PANEL / 8,
-    CHUNK_BYTES = 16384, /* of a panel, when tiles take turns */
+    CHUNK_BYTES = 16384, /* of a panel, when several tiles alternate */
     PREFETCH_ROWS = 2,   /* one row loads so often that the hardware prefetcher keeps up */
-    NEAR = 4096,         /* ask ahead, into L1 and into L2 */
+    NEAR = 4096,         /* distances of prefetches, into L1 and into L2 */
     FAR = 32768,
     PANEL_BLOCK_BYTES = 1 << 18, /* panels that stay in L2 while all groups of rows pass */
 };
@@ -20,7 +20,7 @@ enum {
 INLINE void add_products(const int type, const int P, const int T, const char *w, size_t panel, const float *x, size_t ldx,
                          int k, __m256 sum[TALL][2 * VECTORS])
 {
-    const int size = wg_float_size(type), lines = (size + 1) / 2; /* of 32 elements; f8_e4m3 asks for its half line twice */
+    const int size = wg_float_size(type), lines = (size + 1) / 2; /* of 32 elements; f8_e4m3 prefetches its half line twice */
     for (int j = 0; j < k; j++, w += WG_PANEL * size) {
         __m256 b[TALL];
         if (T >= PREFETCH_ROWS)
@@ -48,7 +48,7 @@ INLINE void float_tile(const int type, const int P, const int T, const char *w, 
         UNROLL_FOR(int i = 0; i < P * VECTORS; i++) _mm256_store_ps(s + WG_PANEL * P * m + 8 * i, sum[m][i]);
 }
 
-/* The same of f8_e4m3: a block's sums start at 0, and s takes them by its scales. */
+/* As float_tile, for f8_e4m3: the sums of a block start at 0 and are added to s times its scale. */
 INLINE void f8_tile(const int P, const int T, const char *w, size_t panel, const float *x, size_t ldx, int k, float *s)
 {
     for (int b = 0; b < k; b += WG_F8_RUN, w += wg_float_at(WG_F8_E4M3, WG_F8_RUN)) {

@@ -2,9 +2,9 @@
  * Products with f32, f16, bf16 and f8_e4m3 weights: weights of 32 outputs times a broadcast input, one fma a product, k
  * ascending.
  *
- * A tile is P panels x T rows, so that even one row has 2P independent chains of fmas. When several tiles share a panel, they
- * take turns by chunks of k that stay in L1; the sums wait in y meanwhile, which changes no bit. Blocks of
- * f8_e4m3 are chains of their own, which y takes by their scales. */
+ * A tile is P panels x T rows, so that even one row has 2P independent chains of fmas. When several tiles share a panel,
+ * they alternate by chunks of k that stay in L1; the sums are kept in y meanwhile, which changes no bit. Blocks of f8_e4m3
+ * are chains of their own, which are added to y times their scales. */
 #include "kernels/x86/avx512.h"
 
 #include "kernels/layout.h"
@@ -14,9 +14,9 @@
 enum {
     TALL = 12,           /* rows of the tallest tile */
     WIDE = 4,            /* panels of the widest */
-    CHUNK_BYTES = 16384, /* of a panel, when tiles take turns */
-    PREFETCH_ROWS = 7,   /* lower tiles load so often that the hardware prefetcher keeps up */
-    NEAR = 4096,         /* ask ahead, into L1 and into L2 */
+    CHUNK_BYTES = 16384, /* of a panel, when several tiles alternate */
+    PREFETCH_ROWS = 7,   /* with lower tiles the hardware prefetcher keeps up */
+    NEAR = 4096,         /* distances of prefetches, into L1 and into L2 */
     FAR = 32768,
     PANEL_BLOCK_BYTES = 1 << 19, /* panels that stay in L2 while all groups of rows pass */
 };
@@ -29,7 +29,7 @@ typedef void tile_fn(const char *w, size_t panel, const float *x, size_t ldx, in
 INLINE void add_products(const int type, const int P, const int T, const char *w, size_t panel, const float *x, size_t ldx,
                          int k, __m512 sum[TALL][2 * WIDE])
 {
-    const int size = wg_float_size(type), lines = (size + 1) / 2; /* of 32 elements; f8_e4m3 asks for its half line twice */
+    const int size = wg_float_size(type), lines = (size + 1) / 2; /* of 32 elements; f8_e4m3 prefetches its half line twice */
     for (int j = 0; j < k; j++, w += WG_PANEL * size) {
         __m512 v[2 * WIDE];
         if (T >= PREFETCH_ROWS)
@@ -123,7 +123,7 @@ TILE_TABLE(f16, WG_F16)
 TILE_TABLE(bf16, WG_BF16)
 TILE_TABLE(f8, WG_F8_E4M3)
 
-/* Panels a tile of this height may have: 2 P T <= 24 sums. */
+/* The panels of a tile of this height: 2 P T <= 24 sums. */
 static int wide(int rows) { return rows <= 3 ? 4 : rows <= 6 ? 2 : 1; }
 
 /* Panels [p0,p1) x one group of rows of x. */

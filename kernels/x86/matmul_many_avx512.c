@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: MIT
- * Products of many rows with quantised weights whose codes or scales take work to read. A chunk of a panel is opened once for
- * up to 128 rows: a byte a code and f32 scales, in L1. Tiles then do nothing but vpdpbusd and the float steps, which share two
- * ports: for 32 inputs of 16 outputs 8 and 2, or 8 and 3 with a minimum; so at most 80 % or 73 % of vpdpbusd's own speed.
- * Opening is bound by its stores, 18 to 20 a block, in the time of about two rows' products. */
+ * Products of many rows with quantised weights whose codes or scales are costly to unpack. A chunk of a panel is unpacked
+ * once for up to 128 rows: a byte per code and f32 scales, in L1. Tiles then do nothing but vpdpbusd and the float steps,
+ * which share two ports: for 32 inputs of 16 outputs 8 and 2, or 8 and 3 with a minimum; so at most 80 % or 73 % of
+ * vpdpbusd's own speed. Unpacking is bound by its stores, 18 to 20 per block, in the time of about two rows' products. */
 #include "kernels/x86/codes_avx512.h"
 #include "kernels/x86/matmul_x86.h"
 
 enum {
     TALL = 6,   /* rows of a tile: 12 integer sums and 12 of floats in registers */
-    SPAN = 128, /* rows that share an opened chunk; their inputs stay in L2 while all panels pass */
+    SPAN = 128, /* rows that share an unpacked chunk; their inputs stay in L2 while all panels are processed */
     STEPS = WG_QUANT_BLOCK / 4,
 };
 
-/* How types differ once they are open. HALVES: a scale for each 16 inputs. */
+/* The kinds of types after unpacking. HALVES: a scale for each 16 inputs. */
 typedef enum kind { PLAIN, MINIMA, HALVES } kind;
 
 typedef struct opened {
     float scale[WG_ACT_BLOCKS][2][WG_PANEL]; /* of each part */
-    float min[WG_ACT_BLOCKS][WG_PANEL];      /* what is added */
+    float min[WG_ACT_BLOCKS][WG_PANEL];      /* the minimum, which is added */
     uint8_t q[WG_ACT_BLOCKS][STEPS][WG_PANEL][4];
 } opened;
 
-/* Lines of the next chunk that a tile asks for: so many a block, from there on. */
+/* Lines of the next chunk that a tile prefetches: a number per block, from an address on. */
 typedef struct ask {
     const char *from;
     int lines;
@@ -30,7 +30,7 @@ typedef struct ask {
 typedef void open_fn(const char *chunk, int blocks, opened *o);
 typedef void tile_fn(const opened *o, const wg_q8_act *a, int blocks, float *acc, int first, ask ahead);
 
-/* Codes are moved so that 0 is 128, where prepared inputs have the sum's start; those with minima stay as they are. */
+/* Codes are shifted so that zero is 128, where prepared inputs have the sum's start; those with minima are unchanged. */
 INLINE void open_chunk(const int type, const char *chunk, int blocks, opened *o)
 {
     const __m512i move = _mm512_set1_epi8((char)(wg_has_min(type) ? 0 : 128 - wg_code_zero(type)));

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT
  * Products with quantised weights and vpdpbusd: 32 outputs x up to 8 rows a tile, integer sums in registers, no horizontal
- * sum anywhere. One template serves all types: they differ in how four codes of 16 outputs come into a vector and in where the
- * scales lie.
+ * sum anywhere. One template serves all types: they differ in the unpacking of four codes of 16 outputs into a vector and in
+ * the place of the scales.
  *
  * The integer sum starts at WG_MAGIC_BITS - zero * sum(q), so that the finished int32 read as a float is 1.5 * 2^23 + i, and
- * i * da is one fmsub: exact in i, and WG_MAGIC * da is exact because da has 16 significant bits, so the result is
- * round(i * da), the bits of the reference.
+ * i * da is one fmsub: exact in i, and WG_MAGIC * da is exact because da has 16 significant bits, so the result is round(i *
+ * da), the bits of the reference.
  *
  * Weights are read once, front to back, by chunks of 8 blocks (4.6 to 8.7 KB) that stay in L1 while all row tiles use them.
- * Lines are asked for ahead, a line or two a step, spread over the steps of a block and the tiles of a chunk: in bursts the
- * requests would fill the line buffers, and loads that hit would wait behind them. Asking past the end is harmless. */
+ * Lines are prefetched, a line or two per step, spread over the steps of a block and the tiles of a chunk: in bursts the
+ * requests would fill the line buffers, and loads that hit would wait for them. Prefetches past the end are harmless. */
 #include <limits.h>
 
 #include "kernels/layout.h"
@@ -22,10 +22,10 @@ enum {
     LOW = 6,         /* above TALL rows, where arithmetic binds; with two parts always */
     PANEL_BLOCK = 8, /* panels that stay in L2 while all groups of 64 rows pass */
     STEPS = WG_QUANT_BLOCK / 4,
-    AHEAD = 8704, /* how far ahead lines are asked for */
+    AHEAD = 8704, /* distance of prefetches, bytes */
 };
 
-/* What a tile asks for ahead, into L1: in every block so many lines from there on. */
+/* The prefetches of a tile, into L1: a number of lines per block, from an address on. */
 typedef struct ask {
     const char *from;
     int lines;
@@ -37,7 +37,8 @@ typedef void tile_fn(const char *chunk, const wg_q8_act *a, int blocks, float *a
 INLINE int share_bytes(const int type) { return wg_block_bytes(type) + wg_head_bytes(type) / WG_ACT_BLOCKS; }
 INLINE int share_lines(const int type) { return (share_bytes(type) + 63) / 64; }
 
-/* A step's share: of many lines two a step and the odd one (two tiles that ask for the same lines do better than halves). */
+/* The prefetches of a step: of many lines two per step and the odd one (two tiles that prefetch the same lines are faster
+ * than halves). */
 INLINE void ask_ahead(const int type, ask ahead, int b, const int j)
 {
     const char *at = ahead.from + b * share_bytes(type);
@@ -128,8 +129,8 @@ static tile_fn *const *tiles_of(int type)
     }
 }
 
-/* What tile t of `tiles` asks for beside a chunk: its share of the lines. A single row of bytes asks for none: it runs through
- * memory as fast as the hardware's own requests. */
+/* The prefetches of tile t of `tiles` besides a chunk: its share of the lines. A single row of bytes prefetches none: the
+ * hardware prefetcher is as fast. */
 static ask ask_of(int type, int rows, const char *chunk, int t, int tiles)
 {
     const int all = share_lines(type), lines = (all + tiles - 1) / tiles, left = all - t * lines;
@@ -160,7 +161,7 @@ static void group(const wg_matrix *w, const wg_q8_act *act, int rows, float *y, 
     }
 }
 
-/* From how many rows on it pays to open chunks first, which 8-bit codes and nibbles with one scale never need. */
+/* The number of rows from which on unpacking chunks first pays; 8-bit codes and nibbles with one scale never need it. */
 static int many(int type)
 {
     if (wg_block_sums(type) > 1) return TALL + 1;

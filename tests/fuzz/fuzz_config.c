@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Any bytes as an experiment: a config or problems with their places, never both, and nothing held afterwards. The files it
- * names need not exist: that is one of the problems. */
+ * Arbitrary bytes as an experiment: either a config or problems with positions, never both, and no memory held afterwards.
+ * The files that it names need not exist: that is one of the problems. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Any bytes as a prompt file: prompts or a message, never both, and nothing held afterwards. */
+ * Arbitrary bytes as a prompt file: either prompts or a message, never both, and no memory held afterwards. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Any bytes as a datastore, as they are and with a header whose marks and checksum are made right, so that its counts and all
- * that follows are reached. What opens is searched and read to its end. */
+ * Arbitrary bytes as a datastore, unchanged and with a header whose magic and checksum are corrected, so that its counts and
+ * the data after them are reached. A datastore that opens is searched and read to its end. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Any bytes as a weights file: it opens or is refused with a message; what opens can be read to the last byte. */
+ * Arbitrary bytes as a weights file: it opens or is refused with a message; a file that opens can be read to the last byte. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Any bytes as JSON: canonical text is a fixed point, and every member the tree has can be located in the source. */
+ * Arbitrary bytes as JSON: canonical text is a fixed point, and every member of the tree can be located in the source. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

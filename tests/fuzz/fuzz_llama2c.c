@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Any bytes as a llama2.c checkpoint, and as a tokenizer.bin of as many tokens as their first byte says. */
+ * Arbitrary bytes as a llama2.c checkpoint, and as a tokenizer.bin with as many tokens as the first byte gives. */
 #include <stdlib.h>
 
 #include "core/base/mem.h"

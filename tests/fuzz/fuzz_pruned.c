@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Any JSON as a pruned vocabulary: what is read has different ids inside its vocabulary, what is refused is explained. */
+ * Arbitrary JSON as a pruned vocabulary: an accepted one has distinct ids inside its vocabulary, a refused one has a
+ * message. */
 #include <stdlib.h>
 
 #include "core/base/mem.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Any bytes as the lines of requests.jsonl: the scanner never leaves the text, and where jansson finds an object, it finds the
- * same members. */
+ * Arbitrary bytes as the lines of requests.jsonl: the scanner never reads outside the text, and where jansson finds an
+ * object, it finds the same members. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Any bytes as the summary.json of a run that is whole otherwise, with two requests: its page, its Markdown, its tables, the
- * index it stands in and a comparison with itself are written or refused with a message, and nothing is held afterwards. */
+ * Arbitrary bytes as the summary.json of an otherwise complete run with two requests: its page, Markdown, tables, its index
+ * and a comparison with itself are written or refused with a message, and no memory is held afterwards. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * First byte: which tiny tokenizer, and what the rest is: text (encode, decode, stream: the bytes must return), ids (decode
- * and stream must agree), or damage to the file (offset, value pairs: opening must succeed or say why). */
+ * The first byte selects a tiny tokenizer and the meaning of the rest: text (encode, decode, stream: the bytes must return),
+ * ids (decode and stream must agree), or damage to the file (offset, value pairs: opening must succeed or give a message). */
 #include <stdlib.h>
 
 #include "tests/unit/text/tiny.h"

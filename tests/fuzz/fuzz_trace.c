@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Any bytes as a trace, as they are and with the sums of their records put right, so that what lies behind the sums is met too:
- * what the scan takes can be read again, and settled by its own rule, or is refused. */
+ * Arbitrary bytes as a trace, unchanged and with the checksums of records corrected, so that the code behind the checksums
+ * is reached: every round that the scan accepts can be read again, and verified by its own rule, or is refused. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

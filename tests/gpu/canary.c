@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Is the card alive? One kernel over a known array, whose result is compared bit by bit: what gpu-check.sh runs first, and
- * again after a section that did not end in its time.
- * usage: gpu_suite canary      exit 1 with the reason when there is no device, or it does not add up */
+ * Checks that the GPU works: one kernel over a known array, whose result is compared bit by bit. gpu-check.sh runs it first,
+ * and again after a section that exceeded its time.
+ * usage: gpu_suite canary      exit 1 with the reason when there is no device, or the result is wrong */
 #include <stdio.h>
 #include <string.h>
 

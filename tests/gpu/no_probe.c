@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The probe needs the toolkit's compiler: what stands there in a suite over the emulation. */
+ * The probe needs the toolkit's compiler: this file replaces it in a suite over the emulation. */
 #include <stdio.h>
 
 #include "tests/gpu/suite.h"

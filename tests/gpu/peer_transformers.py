@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""transformers' plain and assisted generation of models with random weights in our shapes (core/file/synth.c): greedy, bf16,
-one token of prompt, every arm for a few seconds. A line of JSON an arm; exit status 77, with the reason, where the library is
-not there.
+"""transformers' plain and assisted generation of models with random weights in the shapes of core/file/synth.c: greedy, bf16,
+one token of prompt, every arm for a few seconds. A line of JSON per arm; exit status 77, with the reason, without the
+library.
 
     peer_transformers.py --target llama-3.2-1b --draft draft-124m --tokens 256 --device cuda
 
-Random models agree about nothing, so assisted generation pays for its drafts and gains none: what is compared is what a round
-costs, and both sides are in the same case."""
+Random models never agree, so assisted generation pays for its drafts and gains nothing: the comparison is of the cost of a
+round, and both sides have the same acceptance."""
 import argparse
 import json
 import statistics

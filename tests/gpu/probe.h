@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What the parts of the probe share: the device, memory, medians of times, and pieces of work timed as one recorded graph. */
+ * Shared by the parts of the probe: the device, memory, medians of times, and work timed as one recorded graph. */
 #ifndef WG_TESTS_GPU_PROBE_H
 #define WG_TESTS_GPU_PROBE_H
 

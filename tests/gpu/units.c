@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Runs the tests of the files it is told of, in the order in which they were written; exit 1 when one fails, 2 when a file has
- * none. A failed test leaves what it had allocated behind.
+ * Runs the tests of the named files, in source order; exit 1 when one fails, 2 when a file has none. A failed test leaves
+ * what it had allocated behind.
  * usage: gpu_suite unit NAME...     move: the tests of test_gpu_move.c; --list: all of them; --self-test: of the assertions */
 #include <setjmp.h>
 #include <stdarg.h>

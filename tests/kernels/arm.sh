@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Cross-compiles kernelcheck for 64-bit Arm and runs it under qemu on two processors: one without the dot-product extension, so
-# that the plain variants run and the choice of level is right, and one with it. Their bits are those of
-# tests/golden/kernels.txt, which every machine gives.
+# that the plain variants run and the choice of level is tested, and one with it. Their bits must be those of
+# tests/golden/kernels.txt, which are the same on every machine.
 # usage: tests/kernels/arm.sh BUILD-FOLDER      (exit 77 without the cross compiler or qemu)
 set -u -o pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)

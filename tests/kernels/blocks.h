@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Random blocks of any quantised type, the ones that nothing of ours writes included: every bit pattern is a legal code or
- * small scale; only the f16 scales (and minima) are chosen, so that elements are about `size`. */
+ * Random blocks of any quantised type, including types that this project does not write: every bit pattern is a legal code
+ * or small scale; only the f16 scales (and minima) are chosen, so that elements are about `size`. */
 #ifndef WG_TESTS_KERNELS_BLOCKS_H
 #define WG_TESTS_KERNELS_BLOCKS_H
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * kernelcheck: every op of every level this machine has against the scalar reference, bit for bit, on odd shapes, with canaries
- * around the outputs. A new variant needs no line here. This file has products, prepared inputs, attention and pages; rows.c the
- * ops on rows; `kernelcheck --bench` measures (bench.c).
+ * kernelcheck: every op of every level this machine has against the scalar reference, bit for bit, on odd shapes, with
+ * canaries around the outputs. New variants are found by the op table. This file has products, prepared inputs, attention
+ * and pages; rows.c the ops on rows; `kernelcheck --bench` measures (bench.c).
  *
- * One reference result serves many calls: a call with fewer rows, with the panels or heads in pieces, or on another level must
- * give the same bits, so equality with the reference is also the row-invariance test.
+ * One reference result serves many calls: a call with fewer rows, with the panels or heads in pieces, or on another level
+ * must give the same bits, so equality with the reference is also the row-invariance test.
  *
  * --quick leaves the large shapes out; --digest prints one number for the bits of each op, which depends on the seed and the
  * sweep and on no machine (tests/kernels/digest.sh). */
@@ -49,7 +49,7 @@ bool level_wanted(int level) { return wg_cpu_has((wg_cpu_level)level) && (opt.le
 void fail(const char *what, int level, const char *why, const char *fmt, ...)
 {
     va_list ap;
-    if (failures++ > 20) return; /* the first ones tell enough */
+    if (failures++ > 20) return; /* the first ones suffice */
     printf("FAIL %s %s: %s: ", wg_cpu_name((wg_cpu_level)level), what, why);
     va_start(ap, fmt);
     vprintf(fmt, ap);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What the checks and the benchmark of kernelcheck share: options, random data, guarded buffers. */
+ * Shared by the checks and the benchmark of kernelcheck: options, random data, guarded buffers. */
 #ifndef WG_TESTS_KERNELS_CHECK_H
 #define WG_TESTS_KERNELS_CHECK_H
 

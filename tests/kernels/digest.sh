@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs kernelcheck's quick sweep and compares the digest of each op's bits with tests/golden/kernels.txt: one file for every
-# machine, as the same seed gives the same inputs and the specification the same bits. What the vector variants of the machine
-# return has been compared with those bits in the same run.
+# machine, as the same seed gives the same inputs and the specification the same bits. The same run compares the vector
+# variants of the machine with those bits.
 # usage: tests/kernels/digest.sh [EMULATOR...] KERNELCHECK [--level NAME]      (WG_UPDATE=1 writes the file)
 set -u -o pipefail
 golden=$(dirname "${BASH_SOURCE[0]}")/../golden/kernels.txt

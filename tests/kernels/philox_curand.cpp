@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Philox against cuRAND's, an implementation of somebody else: its generator at (seed; subsequence, offset) gives the four words
- * that kernels/philox.h has at key `seed` and counter (offset / 4, subsequence). Compiled where the toolkit's headers are, and
- * run on the host, which cuRAND's functions allow. */
+ * Philox against cuRAND's, an independent implementation: its generator at (seed; subsequence, offset) gives the four words
+ * that kernels/philox.h has at key `seed` and counter (offset / 4, subsequence). Compiled where the toolkit's headers are,
+ * and run on the host, which cuRAND's functions allow. */
 #define QUALIFIERS static inline __host__ __device__
 #include <curand_kernel.h>
 #include <stdio.h>

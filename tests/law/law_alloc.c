@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * After warm-up a step allocates nothing (DESIGN.md, section 11): the ledger of core/base/mem.h counts every allocation of the
- * program while small real models decode, for every drafter and rule, one sequence and several. And a sequence that is closed
- * leaves nothing: what the engine and its drafter hold then is what they held before it was opened.
+ * After warm-up a step allocates nothing: the ledger of core/base/mem.h counts every allocation of the program while small
+ * real models decode, for every drafter and rule, one sequence and several. A closed sequence leaves nothing: the engine and
+ * its drafter then hold the memory that they held before it was opened.
  *
- * With --thin (builds that watch memory or have the smallest sizes) every drafter still meets every rule, but each pair at one
- * sampling and one number of sequences, in turn. */
+ * With --thin (builds that watch memory or have the smallest sizes) every drafter still runs with every rule, but each pair
+ * with one sampling and one number of sequences only. */
 #include "tests/law/synth_models.h"
 
 enum { WARM_UP = 3, STEPS = 25, SEQUENCES = 5, PROMPT = 20, TEXT = 2000, ROWS_EACH = 5 /* of a drafter's test options */ };

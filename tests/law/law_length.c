@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * No length policy changes the text under rules that only compare (match, greedy), not even one that measures the machine or
- * looks at drawn tokens; with and without penalties, chains and trees, batch 1 and 8. Under rejection a policy that only looks
- * at the past and at q gives the same text whatever the batch. */
+ * No length policy changes the text under rules that only compare (match, greedy), including policies that measure the
+ * machine or use drawn tokens; with and without penalties, chains and trees, batch 1 and 8. Under rejection a policy that
+ * depends on the past and q only gives the same text for every batch. */
 #include <unistd.h>
 
 #include "core/file/synth.h"

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT
  * The Prefix Law: the logits of a token depend on the model and on its token prefix, and on nothing else, bit for bit.
  *
- * Each case draws a small model (shape, weight types, cache type), a page size, a thread count and an op level, and up to three
- * sequences that live through prefill in random chunks, random trees of up to WG_TREE_NODES nodes of which some are not scored,
- * commits of random paths, catching up, forks that are continued elsewhere, all mixed in the same batches in random order.
- * Every row that asked for logits is compared with memcmp to plain decoding of its token path: one token a pass, one sequence,
- * one thread, the reference ops. A batch that is wrong on purpose (one ancestor bit, of low and of high nodes) must be noticed.
+ * Each case draws a small model (shape, weight types, cache type), a page size, a thread count and an op level, and up to
+ * three sequences with prefill in random chunks, random trees of up to WG_TREE_NODES nodes of which some are not scored,
+ * commits of random paths, catching up, forks with other continuations, all mixed in the same batches in random order. Every
+ * row with logits is compared by memcmp to plain decoding of its token path: one token a pass, one sequence, one thread, the
+ * reference ops. A batch with a deliberate error (one ancestor bit, of low and of high nodes) must be detected.
  *
- * On another device the batches run there. Plain decoding runs on the same one, every launch made anew (/eager), or, where the
- * device promises the CPU's bits (/exact), on the CPU.
+ * On another device the batches run there. Plain decoding runs on the same device without recorded graphs (/eager), or,
+ * where the device promises the CPU's bits (/exact), on the CPU.
  *
- *     law_prefix [--seed S] [--cases N] [--case K] [--device D] [--far 1]      K: that case alone */
+ *     law_prefix [--seed S] [--cases N] [--case K] [--device D] [--far 1]      K: only that case */
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: MIT
- * What the rules emit on the bundled pair has the law of the target, statistically: the whole engine decodes three tokens after
- * a prompt, many times, under every lossless rule and every law of siblings that it checks (chains on one prompt, trees two
- * wide on another), and the texts are tested against their exact probabilities, which follow from the target's logits. (The
- * prover shows the same by enumeration on small tables; here rows, trees and draws are the real ones.)
+ * The output of the rules on the bundled pair has the law of the target, by a statistical test: the whole engine decodes
+ * three tokens after a prompt, many times, under every lossless rule and every law of siblings that it checks (chains on one
+ * prompt, trees two wide on another), and the texts are tested against their exact probabilities, which follow from the
+ * target's logits. (The prover shows the same by enumeration on small tables; here rows, trees and draws are the real ones.)
  *
  * The test. Texts are put into cells of known probability p_c. After n texts with counts n_c the next one, in cell c,
- * multiplies M by (K p_c + n_c) / (K + n) / p_c, the likelihood ratio of a Dirichlet mixture around p against p. If the texts
- * have the law p, M is a martingale of expectation 1 whatever rule decides when to stop, so Pr(M ever reaches 1/a) <= a
- * (Ville): the test may look after every text, and stops at the first M >= 1/a. A text of probability 0 rejects at once. With a
- * = FAMILY / tests, the chance that any lossless rule is accused at all is below FAMILY. (All seeds are fixed: the verdict is
- * the same in every run.)
+ * multiplies M by (K p_c + n_c) / (K + n) / p_c, the likelihood ratio of a Dirichlet mixture around p against p. If the
+ * texts have the law p, M is a martingale of expectation 1 under every stopping rule, so Pr(M ever reaches 1/a) <= a
+ * (Ville): the test evaluates M after every text, and stops at the first M >= 1/a. A text of probability 0 rejects at once.
+ * With a = FAMILY / tests, the probability that any lossless rule is rejected is below FAMILY. (All seeds are fixed: the
+ * verdict is the same in every run.)
  *
- * The power is measured: texts of a law at total variation e, in the direction that is hardest to see (half of the mass times
- * 1 + 2e, the other half times 1 - 2e; Pinsker's bound is met), are detected in 95 of 100 simulated tests at the e that is
- * printed. Controls that must be detected: rejection whose residual is p itself, and one that keeps every draft that p allows.
+ * The power is measured: texts of a law at total variation e, in the direction that is hardest to detect (half of the mass
+ * times 1 + 2e, the other half times 1 - 2e; Pinsker's bound is met), are detected in 95 of 100 simulated tests at the e
+ * that is printed. Controls that must be detected: rejection whose residual is p itself, and rejection that accepts every
+ * draft with p > 0.
  *
- * Each logit is computed once: the engine's target is the pair's target behind a memory of the prefixes seen, which by the
- * Prefix Law gives the engine the bits that a pass would. */
+ * Each logit is computed once: the engine's target is the pair's target with a cache of logits by prefix, which by the
+ * Prefix Law have the bits of a pass. */
 #include <math.h>
 
 #include "kernels/philox.h"

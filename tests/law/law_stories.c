@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT
- * Two real models against what is known of them: stories260K's greedy story, and alpha = E[sum min(p, q)] of the pair
- * stories260K (target) and stories279K (draft) at temperature 1 on text of the target, which is 0.668 (measured elsewhere on
- * 11,000 to 15,000 positions).
+ * Two real models against known results: stories260K's greedy story, and alpha = E[sum min(p, q)] of the pair stories260K
+ * (target) and stories279K (draft) at temperature 1 on text of the target, which is 0.668 (measured elsewhere on 11,000 to
+ * 15,000 positions).
  *
  * Which positions. alpha must be a mean over all positions of target-sampled text, each with the same weight. The engine
  * measures it at every node where a path arrived and the drafter had a q row; a fully accepted draft ends at a node without
  * one, and those places follow runs of acceptances: they are the easy ones, so a short draft would measure too little (and
- * measuring roots alone is no better: a root follows a rejection). A draft so long that it is hardly ever accepted whole
- * measures nearly every position once. The share that is left out is printed, and the test fails when it exceeds one per cent:
- * it then moves alpha by 0.007 at most. Rejection (not match) accepts longest; either gives text with the target's law.
+ * measuring roots alone is no better: a root follows a rejection). A draft so long that it is hardly ever accepted
+ * completely measures nearly every position once. The omitted share is printed, and the test fails when it exceeds one per
+ * cent: it then moves alpha by 0.007 at most. Rejection (not match) accepts longest; either gives text with the target's
+ * law.
  *
  * Needs the shared data. */
 #include <math.h>

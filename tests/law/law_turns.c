@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Conversations: every drafter, under the rules that repeat plain decoding, is asked three questions in turn, one sequence and
- * several. Each answer must be plain decoding's, byte by byte, and plain decoding's that of a fresh sequence that is given the
- * conversation so far as its prompt; and target and draft model must read what is new only. */
+ * Conversations: every drafter, under the rules that repeat plain decoding, answers three questions, in one sequence and in
+ * several. Each answer must be plain decoding's, byte by byte, and plain decoding's that of a fresh sequence that is given
+ * the conversation so far as its prompt; and target and draft model must read new tokens only. */
 #include "tests/law/synth_models.h"
 
 enum {
@@ -15,7 +15,7 @@ enum {
     ROWS_EACH = 5
 };
 
-/* What is asked of a sequence at a turn. */
+/* The question of a sequence at a turn. */
 static int question(int sequence, int turn, int32_t *out)
 {
     const int n = turn ? ASKED - sequence : PROMPT - sequence;
@@ -82,7 +82,7 @@ static int differ(const char *what, const char *rule, const talk *want, const ta
     return 0;
 }
 
-/* Plain decoding of a turn by a sequence that has never been asked anything before. */
+/* Plain decoding of a turn by a fresh sequence. */
 static int differs_fresh(const law_setup *s, const talk *t, int n)
 {
     wg_error err;
@@ -103,8 +103,8 @@ static int differs_fresh(const law_setup *s, const talk *t, int n)
     return bad;
 }
 
-/* Rows that the target reads in a turn: what is asked, the last token before it (from the second turn on; the last one that is
- * asked is the first root), and the nodes of the drafts. A draft model reads no more than what is new to it and what it drafts. */
+/* The rows that the target reads in a turn: the question, the last token before it (from the second turn on; the question's
+ * last token is the first root), and the nodes of the drafts. A draft model reads only new tokens and its own draft. */
 static int rows_too_many(const char *what, bool chain, const talk *t, int n)
 {
     for (int turn = 0; turn < TURNS; turn++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What the law tests share: decode a list of requests under one setting, a batch at a time, and compare the tokens. A failure
- * of anything but the law ends the program with its message. */
+ * Shared by the law tests: decodes a list of requests under one setting, in batches, and compares the tokens. A failure of
+ * anything but the law ends the program with its message. */
 #ifndef WG_TESTS_LAW_PLAIN_DECODE_H
 #define WG_TESTS_LAW_PLAIN_DECODE_H
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The forward pass against an independent one in float64: run.sh WAGER MODELS. Chains and a tree on models of odd shapes and all weight
-# types. Exits 77 (skipped) when there is no python3 with numpy.
+# The forward pass against an independent one in float64: run.sh WAGER MODELS. Chains and a tree on models of odd shapes and all
+# weight types. Exits 77 (skipped) when there is no python3 with numpy.
 set -u
 wager=$1 models=$2
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)

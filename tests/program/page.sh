@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The pages of a small run, of a comparison and of a folder of runs, in a real browser: at 1280 and at 400 pixels, as printed, and on
-# paper. They draw, say nothing on the console, do not scroll sideways, cut nothing, are marked up for those who do not see
-# them, and the index sorts. usage: tests/program/page.sh WAGER. Exit 77 where there is no chromium.
+# The pages of a small run, of a comparison and of a folder of runs, in a real browser: at 1280 and at 400 pixels, as printed,
+# and on paper. They must render, write nothing to the console, not scroll sideways, cut nothing, have accessible markup, and
+# the index must sort. usage: tests/program/page.sh WAGER. Exit 77 where there is no chromium.
 set -u
 program=$(realpath "$1")
 browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome) || { echo "skipped: no chromium"; exit 77; }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The examples of divided runs: a Slurm array where a scheduler answers, GNU parallel otherwise. What they merge must have the texts
-# of the run that was not divided. usage: tests/program/shards.sh WAGER. Exit 77 where there is neither.
+# The examples of divided runs: a Slurm array where a scheduler answers, GNU parallel otherwise. The merged run must have the
+# texts of the undivided run. usage: tests/program/shards.sh WAGER. Exit 77 where there is neither.
 set -u
 export WAGER
 WAGER=$(realpath "$1")

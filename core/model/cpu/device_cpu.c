@@ -25,7 +25,7 @@ static int panels_of(const wg_matrix *w) { return (w->n + WG_PANEL - 1) / WG_PAN
 static size_t cpu_matrix_bytes(const wg_device *d, int type, int n, int k) { return d->ops->matrix_bytes(type, n, k); }
 static size_t cpu_act_bytes(const wg_device *d, int type, int rows, int k) { return d->ops->act_bytes(type, rows, k); }
 
-/* Float types take the rows as they are, the quantised ones share a form. */
+/* Float types use the rows unchanged, the quantised ones share a prepared form. */
 static int cpu_prepared(const wg_device *d, int type)
 {
     (void)d;
@@ -188,7 +188,7 @@ static void cpu_gather(wg_device *d, const float *x, const int32_t *from, int n,
     run(d, 1.0 * rows * n, gather_part, &j);
 }
 
-/* ---- products: the panels of all matrices in one line, shared out in contiguous runs */
+/* ---- products: the panels of all matrices in sequence, distributed in contiguous runs */
 
 typedef struct matmul_job {
     const wg_ops *ops;

@@ -53,7 +53,7 @@ Test(pool, every_part_runs_once_a_job)
     const size_t live = wg_mem_read().live_blocks;
     check(1, 100, 0);
     check(2, 3000, 0);
-    check(3, 300, 0); /* more than processors: nobody spins */
+    check(3, 300, 0); /* more threads than processors: none spins */
     check(17, 50, 0);
     cr_assert_eq(wg_mem_read().live_blocks, live);
 }
@@ -198,8 +198,8 @@ Test(pool, pinned_workers_stay_apart)
 
     char text[160];
     if (cpus >= 256) return; /* no pool is larger than that */
-    snprintf(text, sizeof text, "pin: %d threads, but this process may run on %d processors; ask for at most %d threads",
-             cpus + 1, cpus, cpus);
+    snprintf(text, sizeof text, "pin: %d threads, but this process may run on %d processors; use at most %d threads", cpus + 1,
+             cpus, cpus);
     cr_assert_eq(wg_pool_open(&p, cpus + 1, &err), WG_OK);
     cr_assert_eq(wg_pool_pin(p, &err), WG_EINVAL);
     cr_assert_str_eq(err.text, text);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * For the tests of core/model's device over a GPU: a small model, its cache and one sequence on it, and passes over these. */
+ * For the tests of the GPU device of core/model: a small model, its cache and one sequence on it, and passes over these. */
 #ifndef WG_TESTS_UNIT_CUDA_PASSES_H
 #define WG_TESTS_UNIT_CUDA_PASSES_H
 

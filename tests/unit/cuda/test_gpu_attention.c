@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Attention on the device: unsplit the bits of the reference; split (on tensor cores where pages are of 16 bits and heads a
- * multiple of 16) close to them, a row's bits the same whatever rides along and in every order of threads and blocks; trees
- * against chains; views with sinks and a window; pages of any size. */
+ * multiple of 16) close to them, a row's bits independent of the other rows of the launch and of the order of threads and
+ * blocks; trees against chains; views with sinks and a window; pages of any size. */
 #include "tests/simt/simt_check.h"
 
 typedef struct shape {

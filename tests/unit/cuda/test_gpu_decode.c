@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Rounds that a device goes through by itself against steps that the host makes on the same device: texts, counts, what was
- * told after each round, valid lengths, and every byte of the pages. Windows of few rounds, a ring smaller than a text, texts
- * that end in the middle, sequences that end while others go on. A position that is off by one shows in no text that looks
- * wrong; here it shows as a byte. */
+ * Device decode against steps of the host on the same device: texts, counts, events after each round, valid lengths, and
+ * every byte of the pages. Windows of few rounds, a ring smaller than a text, texts that end in the middle, sequences that
+ * end while others continue. A position that is off by one may not change the text; here it changes a byte. */
 #include "core/engine/device_decode.h"
 #include "core/engine/engine_impl.h"
 

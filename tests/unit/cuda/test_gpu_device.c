@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The device of core/model over a runtime that fails where the test wants it to: every allocation that can fail does and leaves
- * nothing behind; a pass that fails on the device writes nothing; a pass takes no memory; who closes last closes all. */
+ * The device of core/model over a runtime with injected failures: every allocation fails in turn and leaves nothing behind;
+ * a pass that fails on the device writes nothing; a pass allocates nothing; the last close releases everything. */
 #include "tests/unit/cuda/passes.h"
 
 static struct {

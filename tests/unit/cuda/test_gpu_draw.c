@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Weights drawn on the device: their law, by reading every row back as an embedding; that they lie as the products read them;
- * that an element depends on its address alone, whoever drew the words. */
+ * Weights drawn on the device: their law, by reading every row back as an embedding; that their layout is that of the
+ * products; that an element depends on its address alone, on any thread. */
 #include "tests/simt/simt_check.h"
 
 enum { N = 37, ROWS = 3 };

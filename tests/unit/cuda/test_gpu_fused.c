@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Products that norm and prepare their rows by themselves: for every type, the bytes of the single steps, whatever the sums end
- * in, in every order of threads and blocks; and how many kernels a layer of a model then is. */
+ * Products that norm and prepare their rows in the same kernel: for every type, the bytes of the separate steps, for every
+ * output of the sums, in every order of threads and blocks; and the number of kernels of a model's layer. */
 #include "tests/unit/cuda/passes.h"
 
 #include "tests/kernels/blocks.h"

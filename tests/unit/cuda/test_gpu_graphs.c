@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Recorded passes against launched ones, byte for byte: replays of many lengths within a bucket, across a border of attention's
- * spans, with logits of all rows, of some, of none. What cannot be recorded is launched; graphs are bounded and go with what
- * they point to. */
+ * Recorded passes against launched ones, byte for byte: replays of many lengths within a bucket, across a border of
+ * attention's spans, with logits of all rows, of some, of none. Passes that cannot be recorded are launched; the number of
+ * graphs is bounded, and graphs are freed with the buffers they point to. */
 #include "tests/unit/cuda/passes.h"
 
 #include "core/model/cuda/graphs.h"

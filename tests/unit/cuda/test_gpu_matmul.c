@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Products: every type with the bits of the reference; tensor-core fragments of f16 and bf16 within what two 16-bit
- * terms keep; a row's bits whatever rows ride along, in every order of threads and blocks. */
+ * Products: every type with the bits of the reference; tensor-core fragments of f16 and bf16 within the precision of two
+ * 16-bit terms; a row's bits independent of the other rows, in every order of threads and blocks. */
 #include "tests/simt/simt_check.h"
 #include "tests/kernels/blocks.h"
 

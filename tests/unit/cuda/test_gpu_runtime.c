@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * runtime.cu over the stub runtime, which keeps what the toolkit's keeps: that an answer which is no failure, and a failure
- * that may be, are never told as another call's; that a real one is told once, by its own device and name; that no recorded
- * launch loses its shared memory; that passes go on where nothing can be recorded, and are counted as what they were; that a
- * card's size shows in no bit. */
+ * runtime.cu over the stub runtime, which has the toolkit's error state: statuses that are no failure, and tolerated
+ * failures, are never reported by another call; a real failure is reported once, with its own device and name; no recorded
+ * launch loses its shared memory; passes run where nothing can be recorded, and are counted as launched; the size of the GPU
+ * changes no bit. */
 #include "core/base/log.h"
 #include "tests/unit/cuda/passes.h"
 

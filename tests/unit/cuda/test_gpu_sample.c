@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The sampler on the device against core/dist/sampler.c: points and rows byte for byte, for every kind of row that has given
- * a sampler trouble and every way of truncating one. */
+ * The sampler on the device against core/dist/sampler.c: one-hot and other rows byte for byte, for the kinds of rows that
+ * are difficult for samplers and every truncation. */
 #include "core/dist/sampler.h"
 #include "tests/simt/simt_check.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The emulated device itself: what its collectives return, and that each mistake it promises to show is shown. */
+ * The emulated device itself: what its collectives return, and that it reports each kind of mistake that it must detect. */
 #include <criterion/criterion.h>
 
 #include <unistd.h>

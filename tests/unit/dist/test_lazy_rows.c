@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Promised rows answer as made ones do, to the bit, whatever is asked first; and the end of a nucleus that is found in a band is
- * the one that sorting finds. */
+ * Lazy rows give the values of materialised ones, to the bit, in every order of queries; and the end of a nucleus that is
+ * found in a band is the one that sorting finds. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
@@ -76,7 +76,7 @@ Test(promise, a_band_holds_the_end_that_sorting_finds)
     cr_assert(found > tries / 2, "%d of %d ends found", found, tries); /* few tokens make a wide band, at times too wide */
 }
 
-/* The first question to a promised row, then all of it. */
+/* The first query of a lazy row, then all of it. */
 static void ask(int question, wg_rows *got, wg_rows *want, int row)
 {
     const wg_chance c = wg_chance_philox(1, 2, (uint32_t)row);
@@ -115,7 +115,7 @@ Test(promise, answers_are_those_of_made_rows)
                               c, question, row);
                 }
             }
-            wg_sampler_lazy(&s, logits[0], &got, 0); /* never asked for */
+            wg_sampler_lazy(&s, logits[0], &got, 0); /* never read */
             wg_rows_clear(&got);
             cr_assert(wg_rows_push(&got) == 0 && wg_rows_one_hot(&got, 0) == -1 && got.lazy[0].state == WG_ROW_THERE);
             wg_rows_close(&want);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Races on shared times: what the production form draws, and the exact joint law of the enumerating one. */
+ * Races on shared times: the draws of the production form, and the exact joint law of the enumerating form. */
 #include "core/dist/race.h"
 
 #include <criterion/criterion.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Rows that know which tokens have mass: they are the dense rows to the bit, whatever lay in their storage before, and questions
- * about them have the answers of dense rows. */
+ * Rows with a known support: they equal the dense rows to the bit, for any previous contents of their storage, and queries
+ * give the values of dense rows. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * For the tests of the model drafter: a bench to propose on, and a plain use of the same model to compare with. Every q row must
- * be, bit for bit, what the sampler makes of the logits of the node's prefix fed from the start, and every token the draw at its
- * address. So a wrong cache (a missed catch-up, a sibling seen by mistake, a slot mixed up) cannot hide. Include once per test
- * program. */
+ * For the tests of the model drafter: an environment for proposals, and a direct use of the same model for comparison. Every
+ * q row must be, bit for bit, the sampler's row of the logits of the node's prefix fed from the start, and every token the
+ * draw at its address. So a wrong cache (a missed catch-up, a visible sibling, a wrong slot) is detected. Include once per
+ * test program. */
 #ifndef WG_TESTS_UNIT_DRAFT_MODEL_BENCH_H
 #define WG_TESTS_UNIT_DRAFT_MODEL_BENCH_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What the tests of drafters without a model share: one drafter, sequences without a cache, and the form every draft must have.
- */
+ * Shared by the tests of drafters without a model: one drafter, sequences without a cache, and the form that every draft
+ * must have. */
 #ifndef WG_TESTS_DRAFT_POINTS_H
 #define WG_TESTS_DRAFT_POINTS_H
 

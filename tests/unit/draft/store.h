@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * A tokenizer and datastores for tests of the drafters that look things up. */
+ * A tokenizer and datastores for tests of the lookup drafters. */
 #ifndef WG_TESTS_DRAFT_STORE_H
 #define WG_TESTS_DRAFT_STORE_H
 
@@ -82,7 +82,7 @@ static inline void store_refusals(const wg_drafter_class *c, const char *option)
     cr_assert_null(store_drafter(&s, c, option, "", &err));
     cr_assert_eq(err.code, WG_EMODEL);
     char want[800];
-    snprintf(want, sizeof want, "drafter %s: %s has no tokenizer, so nobody can tell whether %s was built for it", c->name,
+    snprintf(want, sizeof want, "drafter %s: %s has no tokenizer, so it is unknown whether %s was built for it", c->name,
              s.env.target_name, s.path);
     cr_assert_str_eq(err.text, want);
     s.env.tokenizer = s.tokenizer;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Drafting across vocabularies: the draft models have 300 tokens, or the same words in another order, the target 320. Drafts
- * are what the same drafter, opened afresh, would draft (so the translated text and its cache are right after any commit), q is
- * the draft model's row over the common tokens and nothing else, and what cannot work is refused with the reason. */
+ * are what the same drafter, opened afresh, would draft (so the translated text and its cache are right after any commit), q
+ * is the draft model's row over the common tokens only, and impossible pairs are refused with the reason. */
 #include "core/file/convert.h"
 #include "draft/lm/vocabulary_subset.h"
 #include "draft/lm/retokenizer.h"
@@ -285,7 +285,7 @@ Test(cross_vocab, refusals)
     cr_assert(strstr(refusal(&bare, "slem", with("model=%s", small_path), true),
                      "drafter slem: target has no tokenizer, so text cannot become its tokens"));
     cr_assert(strstr(refusal(&bare, "model", with("model=%s,vocabulary=intersection", small_path), true),
-                     "target has no tokenizer, so nobody can tell which tokens it has in common with "));
+                     "target has no tokenizer, so it is unknown which tokens it has in common with "));
     law_model_close(&bare);
     wg_error err;
     char options[1200], list[600];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Tree shapes: Sequoia's dynamic programme against all trees, best-first growth against all trees of a small language, and what
- * the texts and files of static shapes mean. */
+ * Tree shapes: Sequoia's dynamic programme against all trees, best-first growth against all trees of a small language, and
+ * the strings and files of static shapes. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>

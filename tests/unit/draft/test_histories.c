@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The drafters that read the text, on the least of it, and prompt lookup over many requests. */
+ * The lookup drafters on the shortest texts, and prompt lookup over many requests. */
 #include "kernels/cpu.h"
 #include "tests/unit/draft/points.h"
 

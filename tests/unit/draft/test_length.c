@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Length policies: their decisions step by step, and the law they must not break: one that looks at a drawn token is refused
- * where it would bias the text, and an exact enumeration shows that bias. */
+ * Length policies: their decisions step by step, and the law they must not break: a policy that uses a drawn token is
+ * refused where it would bias the text, and an exact enumeration shows that bias. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <string.h>

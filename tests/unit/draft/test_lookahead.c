@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Windows worked out by hand, over made-up logits. */
+ * Windows computed by hand, over synthetic logits. */
 #include "kernels/cpu.h"
 #include "tests/unit/draft/points.h"
 
@@ -201,7 +201,7 @@ Test(lookahead, ends_with_the_text)
 
 #endif
 
-/* The text's own n-grams, where asked for: what followed the root before, the last time first. */
+/* The text's own n-grams, with the option: what followed the root before, the last time first. */
 Test(lookahead, reads_the_text)
 {
     for (int text = 0; text < 2; text++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The model drafter's chains against a plain use of the same model (model_bench.h), its passes and batches, where a draft ends,
- * and what it refuses. Trees: test_model_trees.c. */
+ * The model drafter's chains against a direct use of the same model (model_bench.h), its passes and batches, the ends of
+ * drafts, and refused options. Trees: test_model_trees.c. */
 #include "tests/unit/draft/model_bench.h"
 
 TestSuite(model, .init = write_models, .fini = remove_models);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The model drafter's trees against a plain use of the same model (model_bench.h): shapes, laws of siblings, best-first growth. */
+ * The model drafter's trees against a direct use of the same model (model_bench.h): shapes, laws of siblings, best-first
+ * growth. */
 #include "tests/unit/draft/model_bench.h"
 
 TestSuite(model_trees, .init = write_models, .fini = remove_models);

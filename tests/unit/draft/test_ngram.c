@@ -86,7 +86,7 @@ Test(ngram, proposes_nothing_without_a_match)
     const int32_t a[] = { 1, 2, 3, 4 }, one[] = { 8 }, b[] = { 5, 1, 6, 1 };
     expect("", a, 4, 100, NULL, 0);
     expect("", one, 1, 100, NULL, 0);
-    expect("n_min=2,n_max=4", b, 4, 100, NULL, 0); /* one token matches, two are asked for */
+    expect("n_min=2,n_max=4", b, 4, 100, NULL, 0); /* one token matches, two are required */
     expect("n_min=1,n_max=4,k=1", b, 4, 100, LIST(6));
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Programs as drafters: the example, and programs that hang, end, or say something else. After each the engine goes on, and no
- * process is left. */
+ * Programs as drafters: the example, and programs that hang, exit, or write something else. After each the engine continues,
+ * and no process is left. */
 #include <errno.h>
 #include <signal.h>
 #include <sys/wait.h>

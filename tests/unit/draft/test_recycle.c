@@ -28,7 +28,7 @@ static void observe(wg_drafter *d, const wg_tree *t, const wg_path *path)
     d->class->observe(d, &s, t, path, NULL);
 }
 
-/* The row that follows a token, settled in a pass of its own. */
+/* The row that follows a token, observed in a pass of its own. */
 static void teach(wg_drafter *d, int32_t token, const int32_t *best, int n)
 {
     wg_tree t;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A draft model with another tokenizer reads what its tokenizer makes of the whole text: after every token, whatever the tokens
- * are (words, bytes, halves of characters, control tokens), however many come at a time, between tokenizers of both kinds. */
+ * A draft model with another tokenizer reads its own tokenization of the whole text: after every token of any kind (words,
+ * bytes, halves of characters, control tokens), for any number of tokens at a time, between tokenizers of both kinds. */
 #include <criterion/criterion.h>
 
 #include "draft/lm/retokenizer.h"

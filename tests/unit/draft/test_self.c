@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Drafters that run a part of the target, on its own pages: every q row must be, bit for bit, what the sampler makes of the
- * part's logits for the node's path, fed one token at a time over a history that the whole target wrote in another cache; every
- * token the draw at its address. And nothing of a draft may be left for the target to see. */
+ * Drafters that run a submodel of the target, on the target's pages: every q row must be, bit for bit, the sampler's row of
+ * the submodel's logits for the node's path, fed one token at a time over a history that the whole target wrote in another
+ * cache; every token must be the draw at its address. The target must not see anything of a draft afterwards. */
 #include <criterion/criterion.h>
 #include <unistd.h>
 

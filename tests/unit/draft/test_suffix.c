@@ -179,7 +179,8 @@ Test(suffix, learns_the_answers_of_finished_requests)
     points_close(d);
 }
 
-/* A sequence that is asked more has grown, room included: it is read on, and its answer serves others from then on. */
+/* An extended sequence has grown, room included: its new tokens are read, and its answer is available to others from then
+ * on. */
 Test(suffix, learns_the_answers_of_earlier_turns)
 {
     wg_drafter *d = make("factor=9,memory_mb=1");
@@ -188,14 +189,14 @@ Test(suffix, learns_the_answers_of_earlier_turns)
     wg_seq *const seq = &s;
     wg_tree t;
     points_propose(d, &seq, 1, &t);
-    s.n = s.asked = 5; /* it has answered 30 31 32 and is asked 40 2 */
+    s.n = s.asked = 5; /* its answer is 30 31 32, the next question 40 2 */
     s.n = s.prompt = 7;
     s.cap = s.limit = 40;
     points_propose(d, &seq, 1, &t);
     cr_assert(t.n > 2 && t.token[1] == 30 && t.token[2] == 31);
     cr_assert_eq(points_chain(d, other, 2, 1, got), 2);
     cr_assert(got[0] == 31 && got[1] == 32);
-    s.n = s.asked = 10; /* 50 51 60, and is asked 50 */
+    s.n = s.asked = 10; /* 50 51 60, and the next question is 50 */
     s.n = s.prompt = 11;
     points_propose(d, &seq, 1, &t);
     cr_assert_eq(t.token[1], 51);
@@ -280,7 +281,7 @@ Test(suffix, without_memory_it_learns_nothing_and_fails_nothing)
     cr_assert_eq(t.n, 3); /* the answers of others */
     cr_assert_eq(t.token[1], 40);
     const uint64_t calls = wg_mem_read().calls;
-    cr_assert_eq(d->class->propose(d, &seq, 1, &t, &q, &err), WG_OK); /* and it does not ask again */
+    cr_assert_eq(d->class->propose(d, &seq, 1, &t, &q, &err), WG_OK); /* and it does not allocate again */
     cr_assert_eq(wg_mem_read().calls, calls);
     wg_rows_close(&q);
     d->class->forget(d, &s);

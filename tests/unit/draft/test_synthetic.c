@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Synthetic drafts are accepted at the rates they were asked for, and never change the text. */
+ * Synthetic drafts are accepted at the configured rates, and never change the text. */
 #include "tests/unit/draft/composed.h"
 
 enum { V = 300, REQUESTS = 24, TOKENS = 80 };
@@ -87,7 +87,7 @@ Test(synthetic, accepts_in_stretches)
     cr_assert(a.accepted == b.accepted && a.drafted == b.drafted, "the stretches depend on the batch");
 }
 
-/* One prompt again and again: the first time tells the text, from then on drafts cost no pass of the target. Where the text is
+/* One prompt repeatedly: the first time stores the text, from then on drafts cost no pass of the target. Where the text is
  * another one (warm: every request has its own), drafts are few or wrong and the text is right. */
 Test(synthetic, remembers_the_last_text)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * An engine to test: a table model, a drafter of this file, two rules (the engine's library knows none), and plain decoding
- * written out without an engine. */
+ * An engine for tests: a table model, a drafter of this file, two rules (the engine's library has none), and plain decoding
+ * written without an engine. */
 #ifndef WG_TESTS_UNIT_ENGINE_BENCH_H
 #define WG_TESTS_UNIT_ENGINE_BENCH_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The step: what it generates, how it ends, what it counts. */
+ * The step: its output, its end, its counts. */
 #include <math.h>
 
 #include "tests/unit/engine/bench.h"
@@ -131,15 +131,15 @@ Test(engine, speculation_saves_passes)
 
 enum { TURNS = 3, ANSWER = 12 };
 
-/* What is asked at a turn. */
+/* The question of a turn. */
 static int question_of(int turn, int32_t *out)
 {
     for (int i = 0; i < 2 + turn; i++) out[i] = (int32_t)((2 * turn + i) % V);
     return 2 + turn;
 }
 
-/* A sequence that is asked more is, at every turn, the one that is opened with the conversation so far as its prompt: text and
- * draws; and only what is new is fed. */
+/* An extended sequence equals, at every turn, one that is opened with the conversation so far as its prompt: text and draws;
+ * and only new tokens are fed. */
 Test(engine, a_conversation_is_its_whole_text)
 {
     static const int eog = 4;
@@ -185,7 +185,7 @@ Test(engine, a_conversation_is_its_whole_text)
             }
 }
 
-/* What cannot be asked changes nothing: the sequence can be asked something else. */
+/* An invalid extension changes nothing: a valid one can follow. */
 Test(engine, a_question_that_cannot_be)
 {
     static const int32_t good[] = { 1, 2 }, bad[] = { 1, V };
@@ -194,7 +194,7 @@ Test(engine, a_question_that_cannot_be)
     wg_seq *s = open_seq(&b, 1, ANSWER);
     wg_error err = { 0 };
     cr_assert_eq(wg_seq_extend(b.e, s, good, 2, ANSWER, &err), WG_EINVAL);
-    cr_assert_str_eq(err.text, "request 1 is running; it can be asked more when it has finished");
+    cr_assert_str_eq(err.text, "request 1 is running; it can be extended when it has finished");
     run(&b, &s, 1);
     const text before = text_of(s);
     const int left = CONTEXT - before.n;

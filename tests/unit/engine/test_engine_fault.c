@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The step and its construction when something fails: all is as it was, nothing leaks, and the message says what to do. */
+ * The step and its construction under failures: the state is unchanged, nothing leaks, and the message says what to do. */
 #include "tests/unit/engine/bench.h"
 
 /* ---- what fails leaves no trace */
@@ -261,7 +261,7 @@ Test(engine_fault, a_tree_for_a_rule_of_chains)
     ((gambler *)b.e->drafter)->opt.length = WG_TREE_MAX - 1;
     const snapshot before = look(s);
     cr_assert(wg_engine_step(b.e, &s, 1, &err) == WG_ELAW, "%s", err.text);
-    cr_assert(strstr(err.text, "rule chains settles chains only") && strstr(err.text, "traversal"), "%s", err.text);
+    cr_assert(strstr(err.text, "rule chains takes chains only") && strstr(err.text, "traversal"), "%s", err.text);
     expect_untouched(s, &before, false);
     wg_seq_close(b.e, s);
     bench_close(&b);

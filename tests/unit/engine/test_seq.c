@@ -90,7 +90,7 @@ Test(seq, the_end_of_generation_cuts)
         cr_assert(f.s.path.n == at + 1 && f.s.path.next == EOG && f.s.chance.position == (uint32_t)f.s.n);
         cr_assert(f.s.counts.accepted == (at < 3 ? at + 1 : 3) && f.s.counts.emitted == at + 1);
         start(&f, 2, 20);
-        wg_seq_append(&f.s, &t, &path, NULL, NULL); /* nobody says what ends a text */
+        wg_seq_append(&f.s, &t, &path, NULL, NULL); /* no token ends a text */
         cr_assert(f.s.finish == WG_RUNNING && f.s.n == 6);
     }
 }

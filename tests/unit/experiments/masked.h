@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Files of result folders without what a clock says, for comparing folders. */
+ * Files of result folders without the values of clocks, for comparing folders. */
 #ifndef WG_TESTS_MASKED_H
 #define WG_TESTS_MASKED_H
 

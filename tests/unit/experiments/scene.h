@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * A folder with a tiny pair of models and prompt files, and the working directory in it. Include once per test program. */
+ * A folder with a tiny pair of models and prompt files, which is the working directory. Include once per test program. */
 #ifndef WG_TESTS_SCENE_H
 #define WG_TESTS_SCENE_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Calibration against samples counted by hand, changed rows against rows changed by hand, and the attribution of real runs
- * against what their summaries say. */
+ * against their summaries. */
 #include <math.h>
 
 #include "core/base/mem.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Comparisons of folders written by hand, with every number known; and the reader of lines under them. */
+ * Comparisons of folders written by hand, with every number known; and the reader of their lines. */
 #include <math.h>
 #include <sys/stat.h>
 
@@ -368,7 +368,7 @@ Test(compare, scan_finds_members_and_refuses_the_rest)
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         sc = wg_json_scan_open((wg_span){ bad[i], strlen(bad[i]) });
         while (wg_json_scan_next(&sc, &k, &v)) continue;
-        cr_assert(sc.bad || i == 9, "%s", bad[i]); /* brackets are counted, not told apart */
+        cr_assert(sc.bad || i == 9, "%s", bad[i]); /* brackets are counted, their kinds are not distinguished */
     }
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Who wrote what, counted by hand over steps of a drafter that says what its parts did; and in the files of a run. */
+ * Statistics of components, counted by hand over steps of a drafter with known components; and in the files of a run. */
 #include "core/base/json.h"
 #include "core/base/mem.h"
 #include "experiments/report/columns.h"
@@ -36,14 +36,14 @@ Test(mixture, counts)
     wg_composite_step s = step(&m, 3, (wg_composite_stats){ "a", true, true, 4, 3 },
                                (wg_composite_stats){ "b", true, false, 2, 2 }, (wg_composite_stats){ "c", true, false, 5, 1 });
     cr_assert(s.n == 3 && s.taken == 0 && s.matched[0] == 3 && s.matched[1] == 2 && s.matched[2] == 1);
-    /* B's is taken: nothing is kept, though A had the token that came instead and one more. C was not asked. */
+    /* B's tree is verified: nothing is accepted, though A had the emitted token and one more. C did not draft. */
     s = step(&m, 0, (wg_composite_stats){ "a", true, false, 4, 1 }, (wg_composite_stats){ "b", true, true, 2, 0 },
              (wg_composite_stats){ .kind = "c" });
     cr_assert(s.taken == 1 && s.matched[0] == 1 && s.matched[1] == 0 && s.matched[2] == -1);
     /* C's, with B unasked: two kept, one of them A's too, and nothing can be said of the other. */
     step(&m, 2, (wg_composite_stats){ "a", true, false, 1, 1 }, (wg_composite_stats){ .kind = "b" },
          (wg_composite_stats){ "c", true, true, 3, 2 });
-    /* An empty draft is nobody's. */
+    /* An empty draft counts for no component. */
     s = step(&m, 0, (wg_composite_stats){ "a", true, true, 0, 0 }, (wg_composite_stats){ .kind = "b" },
              (wg_composite_stats){ .kind = "c" });
     cr_assert_eq(s.taken, -1);

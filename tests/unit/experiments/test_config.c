@@ -66,7 +66,7 @@ Test(config, a_section_can_be_swept_whole)
     wg_config_close(c);
 }
 
-/* A cascade has an option called rule; it tells a drafter from others of its kind alone. */
+/* A cascade has an option called rule; it distinguishes a drafter from others of its kind only. */
 Test(config, a_section_is_told_by_its_own_name)
 {
     wg_config *c = config_of("{" BASE ", \"sweep\": {\"draft\": [{\"kind\": \"cascade\", \"model\": \"draft.gguf\"}, "

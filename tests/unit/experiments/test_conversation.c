@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Prompts of several turns: what is fed for each, what is written of it, and what a turn that fails takes with it. */
+ * Prompts of several turns: the tokens fed for each, its records, and the consequences of a failed turn. */
 #include "core/base/json.h"
 #include "core/base/mem.h"
 #include "core/model/lm_table.h"
@@ -173,7 +173,7 @@ Test(conversation, a_line_for_every_turn)
         cr_assert(tokens > 0 && emitted == tokens, "%ld tokens of second turns in steps, %ld in requests", emitted, tokens);
         json_decref(steps);
     }
-    for (size_t i = 0; i < json_array_size(texts[0]); i++) { /* whoever they rode with */
+    for (size_t i = 0; i < json_array_size(texts[0]); i++) { /* for any other sequences in the batch */
         const json_t *a = json_array_get(texts[0], i);
         const json_t *b = line_of(texts[1], whole(a, "cell"), whole(a, "prompt"), whole(a, "turn"), whole(a, "repeat"));
         cr_assert_str_eq(word(a, "output_sha256"), word(b, "output_sha256"));
@@ -314,7 +314,7 @@ Test(conversation, a_turn_that_does_not_fit)
     cr_assert_str_eq(word(line_of(all, 0, 0, 0, 1), "status"), "ok");
     const char *second = word(line_of(all, 0, 0, 1, 1), "error"), *third = word(line_of(all, 0, 0, 2, 1), "error");
     cr_assert(second && !strncmp(second, "ECONTEXT: turn 2 of 3: the conversation has ", 44), "%s", second);
-    cr_assert_str_eq(third, "EINVAL: turn 3 of 3: it was not asked, because the one before it failed");
+    cr_assert_str_eq(third, "EINVAL: turn 3 of 3: it was not run, because the one before it failed");
     cr_assert_eq(whole(cell(sum, 0), "requests"), 4 * 2);
     cr_assert_eq(whole(cell(sum, 0), "failed"), 2 * 2);
     cr_assert(strstr(word(cell(sum, 0), "first_failure"), "much: turn 2 of 3: "), "%s", word(cell(sum, 0), "first_failure"));
@@ -323,7 +323,7 @@ Test(conversation, a_turn_that_does_not_fit)
     json_decref(sum);
 }
 
-/* A trace has a record a turn; the recorded rule settles all its rounds as recorded, and the page shows the turns in order. */
+/* A trace has a record a turn; the recorded rule verifies all its rounds as recorded, and the page shows the turns in order. */
 Test(conversation, traces_and_pages)
 {
     json_decref(run(CONFIG("\"trace\": \"probs\", \"max_tokens\": 9, " PROMPTS(", \"turns\": \"all\"") "," SWEPT), "out"));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The cost model: it recovers the costs that timings were made from, predicts what the formulas say, and attributes all of a
- * surprise. What a machine really takes is not asserted. */
+ * The cost model: it recovers the costs from which timings were computed, predicts by the formulas, and attributes the whole
+ * deviation. Real timings are not asserted. */
 #include <math.h>
 
 #include "core/base/mem.h"
@@ -108,7 +108,7 @@ static scene s;
 static void setup(void) { scene_make(&s); }
 static void teardown(void) { scene_remove(&s); }
 
-/* A model that is measured stays what it was, whatever is asked for; nothing is left behind. */
+/* Measuring a model does not change it, for any request; nothing is left behind. */
 Test(cost, measures_and_leaves_no_trace, .init = setup, .fini = teardown)
 {
     static const int asked[][3] = { { 1, 0, 1 }, { 5, 20, 1 }, { 64, 1000, 4 }, { 9, 40, 200 } };

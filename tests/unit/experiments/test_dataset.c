@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Prompt files: both spellings, labels, limits, and every kind of bad line with its place. */
+ * Prompt files: both spellings, labels, limits, and every kind of bad line with its position. */
 #include <criterion/criterion.h>
 
 #include "core/base/mem.h"
@@ -91,7 +91,7 @@ static const char talks[] = "{\"prompt\": \"one\"}\n"
                             "{\"id\": \"b\", \"turns\": [\"b\\u00e4\", \"two\", \"three\"]}\n"
                             "{\"id\": \"c\", \"turns\": [\"ba\", \"dc\"]}\n";
 
-/* How many turns are asked, how questions are numbered through, and what tells conversations apart. */
+/* The number of turns used, the numbering of questions, and the digests of conversations. */
 Test(dataset, turns)
 {
     static const struct {
@@ -252,7 +252,7 @@ Test(dataset, turns_are_bounded)
     fputs("]}\n", f);
     fclose(f);
     open_text(text, 0, NULL, WG_EFORMAT, &err);
-    cr_assert(strstr(err.text, "p.jsonl:1: \"turns\" has 1025 texts; at most 1024 are asked"), "%s", err.text);
+    cr_assert(strstr(err.text, "p.jsonl:1: \"turns\" has 1025 texts; at most 1024 are allowed"), "%s", err.text);
     free(text);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What passes were made of, and what follows from it, against numbers worked out by hand. */
+ * Pass statistics, and the numbers computed from them, against numbers computed by hand. */
 #include <math.h>
 
 #include "core/base/mem.h"
@@ -19,9 +19,9 @@ static void near(const json_t *v, const char *key, double want)
     cr_assert_float_eq(real(v, key), want, 1e-9 * fabs(want) + 1e-15, "%s: %.12g, expected %.12g", key, real(v, key), want);
 }
 
-/* A tree 0 - 1 - 2 and 0 - 3 with a probe below 3, after 9 tokens of which the last is the root: 8 are in the cache. Kept: 1,
- * and `next`. Keys: 9 (root), 10, 11, 10, and 11 of the probe. Rejected: 11 + 10. 13 slots are 4 pages of 4; 3 are in nobody's
- * use, and of 5 rows 2 stay. */
+/* A tree 0 - 1 - 2 and 0 - 3 with a probe below 3, after 9 tokens of which the last is the root: 8 are in the cache. Kept:
+ * 1, and `next`. Keys: 9 (root), 10, 11, 10, and 11 of the probe. Rejected: 11 + 10. 13 slots are 4 pages of 4; 3 are
+ * unused, and of 5 rows 2 stay. */
 Test(efficiency, a_step)
 {
     int32_t token[16] = { 0 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * RAPL from a folder made by hand: which counters count, wrapping, and what cannot be read. */
+ * RAPL from a folder made by hand: the counted domains, wrapping, and unreadable counters. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <sys/stat.h>

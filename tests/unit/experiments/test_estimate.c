@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What is said before a run: memory from shapes, time from a probe, and the schema of a config. */
+ * Estimates before a run: memory from shapes, time from a probe; and the schema of a config. */
 #include "core/base/json.h"
 #include "core/base/mem.h"
 #include "experiments/run/estimate.h"

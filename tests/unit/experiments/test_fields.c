@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Tables of fields (fields.h) against what runs write, what is read back, and what results/README.md says. */
+ * Tables of fields (fields.h) against the files of runs, the values read back, and results/README.md. */
 #include "core/base/mem.h"
 #include "experiments/record/fields.h"
 #include "experiments/run/runner.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The files that a run reads are found wherever a config names them, and told apart by what is in them. */
+ * The files that a run reads are found wherever a config names them, and distinguished by content. */
 #include "experiments/config/input_files.h"
 
 #include "core/base/mem.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Forecasts against formulas, and what the reader sees of a text against what drafting it really yields. */
+ * Forecasts against formulas, and against the yield of real drafts. */
 #include <math.h>
 
 #include "core/base/mem.h"

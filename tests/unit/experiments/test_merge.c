@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Shards: the parts put together are the run that was not divided, timings apart, whatever their number and the batch; what is
- * not all the parts of one run is refused by name. */
+ * Shards: merged shards equal the undivided run, timings apart, for any number of shards and any batch; incomplete or mixed
+ * sets of shards are refused with the reason. */
 #include "core/base/json.h"
 #include "core/base/mem.h"
 #include "draft/lm/vocabulary_subset.h"

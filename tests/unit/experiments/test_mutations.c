@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The mistakes that real systems have shipped (METHODS B12, B14, B15), each made on purpose, and the check that catches it:
+ * The mistakes of real systems (METHODS B12, B14, B15), each reproduced, and the check that detects it:
  *     LAW        the exact law of the text is not the target's
- *     ADDRESS    a random address was asked twice (METHODS L2)
+ *     ADDRESS    a random address was used twice (METHODS L2)
  *     PATH       the rule returned no path or no token
  *     REFUSED    the pairing of drafter and rule is an error before anything runs
  * A check that no mutant fails would be no check; a mutant that no check catches would be a hole. */
@@ -17,7 +17,7 @@
 typedef enum check { NOTHING, LAW, ADDRESS, PATH, REFUSED } check;
 static const char *const check_names[] = { "nothing", "LAW", "ADDRESS", "PATH", "REFUSED" };
 
-/* ---- a chain, settled token by token, with mistakes */
+/* ---- a chain, verified token by token, with mistakes */
 
 typedef enum mistake {
     NONE,
@@ -184,7 +184,7 @@ static void keeps_probes(const void *opt, const wg_tree *t, wg_rows *p, wg_rows 
     }
 }
 
-/* Spreads its choice over the rows of the whole pass: reads what is nobody's p. */
+/* Spreads its choice over the rows of the whole pass: reads rows that belong to no node. */
 static void reads_probes(const void *opt, const wg_tree *t, wg_rows *p, wg_rows *q, const wg_chance *c, wg_workspace *work,
                          wg_path *out)
 {
@@ -198,8 +198,8 @@ static void reads_probes(const void *opt, const wg_tree *t, wg_rows *p, wg_rows 
     out->next = wg_chance_pick(c, WG_DRAW_NEXT, 0, mean, p->vocab);
 }
 
-/* Penalties counted once per step (SGLang #33643): every node is judged as if nothing had been drafted before it. Where the base
- * model has no memory but for its penalties, that is the root's row at every node. */
+/* Penalties counted once per step (SGLang #33643): every node is tested as if no token had been drafted before it. Where the
+ * base model has no memory but for its penalties, that is the root's row at every node. */
 static void penalties_once(const void *opt, const wg_tree *t, wg_rows *p, wg_rows *q, const wg_chance *c, wg_workspace *work,
                            wg_path *out)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The prover proves what is lossless and convicts what is not. The wrong rules below are the mistakes that real systems have
- * shipped (METHODS B15); each must be caught by a margin far above rounding. */
+ * The prover accepts lossless rules and rejects others. The wrong rules below are mistakes of real systems (METHODS B15);
+ * each must be detected by a margin far above rounding. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <string.h>
@@ -381,7 +381,7 @@ Test(prove, refuses)
     refused(&wg_verifier_rejection, &o, WG_ELAW,
             "prove: rule rejection does not check drafts of law without_replacement; it checks: fixed, iid");
     o.law = WG_LAW_IID;
-    refused(&wg_verifier_block, &o, WG_ELAW, "prove: rule block settles chains only, and here a node has several children");
+    refused(&wg_verifier_block, &o, WG_ELAW, "prove: rule block takes chains only, and here a node has several children");
     o.max_runs = 8;
     refused(
         &wg_verifier_rejection, &o, WG_EINVAL,

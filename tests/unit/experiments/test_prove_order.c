@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What is known about the rules' acceptance, from the exact laws that the prover computes: who is never worse than whom, who is
- * optimal, what is the same rule in another dress. */
+ * Known relations of the rules' acceptance, by the exact laws that the prover computes: rules that are never worse than
+ * others, optimal rules, and rules that are equal in two forms. */
 #include <criterion/criterion.h>
 #include <math.h>
 
@@ -102,7 +102,7 @@ Test(order, at_a_node)
             cr_assert(cover.alpha <= cover.alpha_star + 1e-10);
             if (k == V) cr_assert(i % 3 == 2 || fabs(cover.alpha - 1) < 1e-12, "%g", cover.alpha);
             cr_assert(cover.alpha >= rounds - 1e-12); /* distinct siblings are worth more */
-            /* p(C) for a set, whoever settles it */
+            /* p(C) for a set, by any rule */
             const wg_verifier_class *const sets[] = { &wg_verifier_topk,      &wg_verifier_rejection,
                                                       &wg_verifier_match,     &wg_verifier_without_replacement,
                                                       &wg_verifier_kseq,      &wg_verifier_optimal,
@@ -161,9 +161,10 @@ Test(order, coupled_is_the_closed_form)
 }
 
 /* K lists (GLS, arXiv 2506.05632). One child is kept as often for every K: it races on all lists. K children, one for each
- * list, are kept at least as often as the list matching lemma says, sum_x K / (sum_y max(p(y)/p(x), q(y)/q(x)) + (K - 1)/p(x)), which
- * is for children that may be equal (test_race has these exactly); no rule keeps more than alpha*. The first finishers of one
- * race are kept more often, in the mean: one drafter has no use for lists, they are for drafters that do not see each other. */
+ * list, are accepted at least as often as by the list matching lemma, sum_x K / (sum_y max(p(y)/p(x), q(y)/q(x)) + (K -
+ * 1)/p(x)), which is for children that may be equal (test_race has these exactly); no rule keeps more than alpha*. The first
+ * finishers of one race are kept more often, in the mean: one drafter has no use for lists, they are for drafters that do
+ * not see each other. */
 Test(order, coupled_lists)
 {
     double lists_mean[2] = { 0 }, finishers_mean[2] = { 0 };

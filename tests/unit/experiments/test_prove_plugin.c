@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * A rule in a shared object is proved like one of the house; what is no rule is refused by name. */
+ * A rule in a shared object is proved like a built-in one; an object that is no rule is refused with the reason. */
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -53,7 +53,7 @@ Test(prove_plugin, the_command_convicts)
     const ssize_t n = read(end[0], text, sizeof text - 1);
     close(end[0]);
     waitpid(child, &status, 0);
-    cr_assert(n > 0 && strstr(text, "wager prove: 1 of the lines above deviate by more than 1e-12 or ask an address twice\n"),
+    cr_assert(n > 0 && strstr(text, "wager prove: 1 of the lines above deviate by more than 1e-12 or use an address twice\n"),
               "%s", text);
     cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 1);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The page of a run on a tiny pair: well-formed, self-contained, with the numbers of summary.json, and with what users name
- * escaped. */
+ * The page of a run on a tiny pair: well-formed, self-contained, with the numbers of summary.json, and with escaped user
+ * names. */
 #include <ctype.h>
 #include <math.h>
 

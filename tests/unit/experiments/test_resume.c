@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A run that is killed and resumed ends in the very files of a run that was not, timings apart: killed at random moments, cut
- * at random bytes; and what may not go on is refused by name. */
+ * A killed and resumed run ends in the files of an uninterrupted one, timings apart: killed at random moments, cut at random
+ * bytes; and a folder that cannot be resumed is refused with the reason. */
 #include <fcntl.h>
 #include <math.h>
 #include <signal.h>

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Whole runs on a tiny pair: what is counted, what is written, and what remains when a run is interrupted or the disk is full.
- */
+ * Whole runs on a tiny pair: counts, files, and the state of the folder when a run is interrupted or the disk is full. */
 #include <fcntl.h>
 #include <math.h>
 #include <signal.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The untimed second pass (second_pass.h) finds what measuring between the steps finds, for drafters of every kind, and fails a
- * request whose text or counts it does not repeat. */
+ * The untimed second pass (second_pass.h) measures the same as measuring between the steps, for drafters of every kind, and
+ * fails a request whose text or counts it does not repeat. */
 #include "core/base/mem.h"
 #include "core/engine/length_log.h"
 #include "draft/draft.h"
@@ -217,7 +217,7 @@ Test(second_pass, repeats_logged_lengths)
     }
 }
 
-/* With alpha off nothing measures, and no second pass is made unless a trace asks for one. */
+/* With alpha off nothing measures, and no second pass is made unless a trace requires one. */
 Test(second_pass, alpha_can_be_off)
 {
     static const char config[] = "\"draft\": {\"kind\": \"model\", \"model\": \"draft.gguf\"}, \"alpha\": false";

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The search over made-up values, whose best set is known; and the score of a set against one written out here, a draft at a
- * time, a row at a time. */
+ * The search over synthetic values, whose best set is known; and the score of a set against a direct computation, draft by
+ * draft, row by row. */
 #include <math.h>
 
 #include "experiments/analysis/skip_search.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The arithmetic of summary.json on results made by hand, and the table that is read off it. */
+ * The arithmetic of summary.json on results made by hand, and the table printed from it. */
 #include <math.h>
 
 #include "experiments/run/summary.h"
@@ -299,7 +299,8 @@ Test(summary, all_of_a_cell_has_columns)
     wg_config_close(c);
 }
 
-/* The overlap of vocabularies stands in the summary and under the table, once for cells of one drafter; and only where asked. */
+/* The overlap of vocabularies is in the summary and under the table, once for cells of one drafter; and only with the
+ * option. */
 Test(summary, overlap)
 {
     wg_config *c = config_of(
@@ -327,7 +328,7 @@ Test(summary, overlap)
     wg_config_close(c);
 }
 
-/* The target's pass is foretold for all of its rows: the root, the drafted ones, and probes that nobody may accept. */
+/* The target's pass is predicted for all of its rows: the root, the drafted ones, and probes. */
 Test(summary, the_forecast_counts_probe_rows)
 {
     wg_config *c =

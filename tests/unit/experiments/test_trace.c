@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Traces: what is written is read back, the recorded rule on it repeats the run, compact rows are as far off as they say, and a
- * cut or damaged file gives its whole rounds and no more. */
+ * Traces: written values are read back, the recorded rule repeats the run, compact rows are within their stated distance,
+ * and a cut or damaged file gives its complete rounds only. */
 #include <math.h>
 
 #include "core/base/mem.h"
@@ -72,7 +72,7 @@ static int same_texts(const wg_trace *t, const char *dir)
     return compared;
 }
 
-/* Every round of every cell, settled again by its own rule. */
+/* Every round of every cell, verified again by its own rule. */
 static void repeats(wg_trace *t, const char *what)
 {
     wg_error err;

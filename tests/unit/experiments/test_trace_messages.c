@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What a trace that contradicts itself is told: a whole one of one request and one round, and of it one word changed at a time,
- * its sums put right. And rows that are no distributions. */
+ * Messages for traces that contradict themselves: a complete trace of one request and one round, with one word changed at a
+ * time and its checksums corrected. And rows that are no distributions. */
 #include <math.h>
 
 #include "core/base/mem.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A small valid GGUF file put together by hand, with the places of its fields remembered, so that tests can break any of
- * them. Written without the project's writer on purpose: the two must agree. */
+ * A small valid GGUF file composed by hand, with the offsets of its fields, so that tests can break any of them. It does not
+ * use the project's writer: the two must agree. */
 #ifndef WG_TESTS_GGUF_BYTES_H
 #define WG_TESTS_GGUF_BYTES_H
 

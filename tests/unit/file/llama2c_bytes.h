@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * A small llama2.c v0 checkpoint and tokenizer, put together by hand. Float i of the file (header included) is i / 16. */
+ * A small llama2.c v0 checkpoint and tokenizer, composed by hand. Float i of the file (header included) is i / 16. */
 #ifndef WG_TESTS_LLAMA2C_BYTES_H
 #define WG_TESTS_LLAMA2C_BYTES_H
 

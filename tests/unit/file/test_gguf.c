@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The GGUF reader against a file put together by hand and every way to break it. The messages of broken files are
- * golden: tests/bad/gguf-<case>/error; WG_UPDATE=1 rewrites them, git diff reviews them. */
+ * The GGUF reader against a file composed by hand and every way to break it. The messages of broken files are golden:
+ * tests/bad/gguf-<case>/error; WG_UPDATE=1 rewrites them, git diff reviews them. */
 #include <criterion/criterion.h>
 #include <sys/stat.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Files that others wrote: vocabularies in GGUF, llama2.c checkpoints. They are not in the repository; without WG_SHARED the whole program is
- * skipped (77), so that no part of it counts as passed. */
+ * Files written by other programs: vocabularies in GGUF, llama2.c checkpoints. They are not in the repository; without
+ * WG_SHARED the whole program is skipped (77), so that no part of it counts as passed. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

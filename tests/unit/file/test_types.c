@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Element types: sizes, names, and conversions against arithmetic done another way. */
+ * Element types: sizes, names, and conversions against independent arithmetic. */
 #include "kernels/types.h"
 
 #include <criterion/criterion.h>

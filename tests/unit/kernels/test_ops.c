@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The specification itself: reference ops against the textbook formulas in double. (That variants equal the reference is
- * kernelcheck's business.) */
+ * The specification itself: reference ops against the textbook formulas in double. (kernelcheck compares variants with the
+ * reference.) */
 #include <criterion/criterion.h>
 
 #include <math.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What rows of chains and trees see. */
+ * The visible slots of rows of chains and trees. */
 #include <criterion/criterion.h>
 
 #include "core/base/mem.h"

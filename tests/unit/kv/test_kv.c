@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The KV manager: a million random operations against a shadow that keeps every token's contents, each invariant broken on
- * purpose, the messages, and the promise that reserve, commit and rollback never allocate. */
+ * The KV manager: a million random operations against a model that stores every token's contents, each invariant violated
+ * once, the messages, and that reserve, commit and rollback never allocate. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Renumbering the tail of one space: the kept nodes' storage moves, in every layer, keys and values; other spaces and committed
- * slots stay; the rest no longer counts as written; a commit afterwards keeps what was moved. */
+ * Renumbering the tail of one space: the kept nodes' storage moves, in every layer, keys and values; other spaces and
+ * committed slots stay; the rest is no longer marked as written; a later commit keeps the moved slots. */
 #include <criterion/criterion.h>
 
 #include "core/kv/kv.h"

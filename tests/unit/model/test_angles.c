@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Our sin, cos and powers against libm's. */
+ * The project's sin, cos and powers against libm's. */
 #include <criterion/criterion.h>
 #include <math.h>
 

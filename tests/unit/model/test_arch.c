@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Hyper-parameters: what is read, what is derived, what is refused and with which words. */
+ * Hyper-parameters: values read, values derived, and values refused with their messages. */
 #include <criterion/criterion.h>
 
 #include "core/model/arch.h"

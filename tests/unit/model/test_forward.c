@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The forward pass against a second one, written here in double straight from the formulas: no packing, no cache, no batches,
- * nothing shared with core/model. (A real model tells its story in tests/law/law_stories.c.)
+ * The forward pass against a second one, written here in double directly from the formulas: no packing, no cache, no
+ * batches, nothing shared with core/model. (tests/law/law_stories.c tests a real model.)
  *
  * Error of a token list: sqrt(sum (x - ref)^2 / sum ref^2) over all logits of all its rows. */
 #include <criterion/criterion.h>
@@ -295,7 +295,7 @@ Test(forward, tree_nodes_see_their_paths)
     wg_weights_close(w);
 }
 
-/* Rows that ask for logits get them in order; a pass of which nobody asks anything still fills the cache; nothing allocates. */
+/* Rows with logits get them in order; a pass without any still fills the cache; nothing allocates. */
 Test(forward, only_asked_rows_and_no_allocation)
 {
     tiny t = shapes[0];
@@ -339,7 +339,7 @@ Test(forward, only_asked_rows_and_no_allocation)
     wg_weights_close(w);
 }
 
-/* A head of some rows gives these rows' logits, to the bit, in the order asked for; and costs the bytes of these rows. */
+/* A head of some rows gives these rows' logits, to the bit, in the requested order; and costs the bytes of these rows. */
 Test(forward, a_head_of_some_rows)
 {
     static const int types[] = { WG_F32, WG_F16, WG_BF16, WG_Q8_0 };

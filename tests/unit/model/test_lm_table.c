@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The table model obeys the Prefix Law, and notices a cache that does not hold what it should. */
+ * The table model obeys the Prefix Law, and detects a cache with wrong contents. */
 #include "core/model/lm_table.h"
 
 #include <criterion/criterion.h>

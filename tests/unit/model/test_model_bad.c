@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Models that cannot be used, and why; running out of memory at any point of loading. */
+ * Models that are refused, with the reason; running out of memory at any point of loading. */
 #include <criterion/criterion.h>
 
 #include "core/model/model.h"
@@ -205,7 +205,7 @@ Test(model_bad, every_failed_allocation_leaks_nothing)
     wg_weights_close(w);
 }
 
-/* A name can ask for any size: refused before anything is drawn, and with what would help. */
+/* A name can specify any size: it is refused before anything is generated, with a remedy. */
 Test(model_bad, a_model_without_a_file_that_does_not_fit)
 {
     const wg_model_options usual = { .kv_type = WG_F16, .max_rows = 8 };

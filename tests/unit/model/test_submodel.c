@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Parts of a model against whole models: a part with nothing left out is the model; one that exits early is the model of so many
- * layers; a sub-layer that is left out is one whose output matrix is zero. All bit for bit. */
+ * Submodels against whole models: a submodel that skips nothing is the model; one with an early exit is the model of that
+ * many layers; a skipped sub-layer equals one whose output matrix is zero. All bit for bit. */
 #include <criterion/criterion.h>
 
 #include "core/model/model.h"
@@ -55,7 +55,8 @@ static void bench_close(bench *b)
     wg_weights_close(b->w);
 }
 
-/* A chain of n tokens from nothing, by this language model alone; logits of the last `asked`. Keeps the sequence open. */
+/* A chain of n tokens from an empty cache, by this language model alone; logits of the last `asked` rows. Keeps the sequence
+ * open. */
 static wg_kv_seq *chain(bench *b, wg_lm *lm, int n, int asked, float *logits)
 {
     wg_kv_seq *s;
@@ -178,7 +179,7 @@ Test(partial, a_sub_layer_left_out_adds_nothing)
     bench_close(&b);
 }
 
-/* No attention at all: a token's logits are its own, whatever was before it and whoever else asks. */
+/* No attention at all: a token's logits depend on that token only, for any earlier tokens and other rows. */
 Test(partial, without_attention_rows_do_not_meet)
 {
     uint8_t skip[LAYERS];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Small random models for tests: any shape, any type for every tensor, and a hook to damage them. A file is written, opened and
- * unlinked at once. Weights depend on (seed, tensor name, index) only. */
+ * Small random models for tests: any shape, any type for every tensor, and a hook to damage them. The file is written,
+ * opened and unlinked at once. Weights depend on (seed, tensor name, index) only. */
 #ifndef WG_TESTS_TINY_MODEL_H
 #define WG_TESTS_TINY_MODEL_H
 

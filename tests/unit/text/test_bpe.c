@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Byte-level BPE on a tiny vocabulary: worked examples, the definition executed word for word, round trips, long words. */
+ * Byte-level BPE on a tiny vocabulary: worked examples, the definition executed literally, round trips, long words. */
 #include <criterion/criterion.h>
 
 #include "core/text/pretok.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Chat templates against the renderings that their publishers give: the ids must be those of the rendered text with its control
- * tokens. What a user writes never becomes one. */
+ * Chat templates against the renderings by their publishers: the ids must be those of the rendered text with its control
+ * tokens. User text never becomes a control token. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
@@ -138,7 +138,7 @@ Test(chat, goes_on_behind_an_answer)
     }
 }
 
-/* Without a template the text goes on as it is: no beginning, no end, no space that was not asked for. */
+/* Without a template the text is unchanged: no beginning, no end, no additional space. */
 Test(chat, goes_on_as_it_is)
 {
     for (int bpe = 0; bpe < 2; bpe++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * A text may be encoded in parts: before a cut its ids stay what they are, whatever follows. Tested on random text over
- * alphabets that are nothing but borders (spaces, line ends, apostrophes, digits, pieces of characters), grown a few bytes at a
- * time, against the ids of the whole, for both kinds and every pre-tokeniser. */
+ * A text can be encoded in parts: the ids before a cut do not depend on the text after it. Tested on random text over
+ * alphabets of borders only (spaces, line ends, apostrophes, digits, pieces of characters), grown a few bytes at a time,
+ * against the ids of the whole, for both kinds and every pre-tokeniser. */
 #include <criterion/criterion.h>
 
 #include "tests/unit/text/tiny.h"

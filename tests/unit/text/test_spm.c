@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * SPM-style BPE on a tiny vocabulary: worked examples, and against the definition executed word for word. */
+ * SPM-style BPE on a tiny vocabulary: worked examples, and the definition executed literally. */
 #include <criterion/criterion.h>
 
 #include "tests/unit/text/tiny.h"

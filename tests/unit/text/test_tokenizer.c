@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Opening: every key spoiled in every way, with the exact message; then flags, pair check, and failing allocations. */
+ * Opening: every key damaged in every way, with the exact message; then flags, pair check, and failing allocations. */
 #include <criterion/criterion.h>
 
 #include "tests/unit/text/tiny.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Real vocabularies against other people's tokenizers: llama.cpp's vectors (made without BOS, special tokens as plain
- * text) and ours in tests/golden/text. The vocabularies are not in the repository; without them (WG_SHARED) the test is
+ * Real vocabularies against other tokenizers: llama.cpp's vectors (made without BOS, special tokens as plain text) and the
+ * golden ones of tests/golden/text. The vocabularies are not in the repository; without them (WG_SHARED) the test is
  * reported as skipped, which is why it has its own main. */
 #include "core/base/mem.h"
 #include "core/file/convert.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Two vocabularies side by side: a token meets the one that stands for the same bytes, whatever marks it is written with. */
+ * Maps between two vocabularies: a token is paired with the token of the same bytes, in any encoding of spaces and bytes. */
 #include <criterion/criterion.h>
 
 #include "core/text/vocab.h"

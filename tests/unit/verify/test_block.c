@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Two texts of one rule: block verification on a chain, and traversal of the same chain, take the same decisions at the same
+ * Two forms of one rule: block verification on a chain, and traversal of the same chain, take the same decisions at the same
  * addresses. That their law is the target's is proved in test_prove.c. */
 #include "tests/unit/verify/small.h"
 

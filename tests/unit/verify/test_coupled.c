@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * `coupled`: one text for one seed, whatever is drafted; and drafts that race on the same times are kept far more often than
+ * `coupled`: one text for one seed, for any draft; and drafts that race on the same times are accepted far more often than
  * independent ones. */
 #include <math.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Rows that no model should make. The sampler never lets them through (NaN logits count as -inf, a row without a finite logit
- * is a point), but a rule is a function of whatever it is given: it returns a path of the tree and a token, it does not crash,
- * hang or read past a row. Run under the sanitizers. */
+ * Invalid rows. The sampler never produces them (NaN logits count as -inf, a row without a finite logit is one-hot), but a
+ * rule must handle any input: it returns a path of the tree and a token, it does not crash, hang or read past a row. Run
+ * under the sanitizers. */
 #include <math.h>
 
 #include "core/base/mem.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The lossy rules do what they say, and say that they are lossy. */
+ * The lossy rules behave as documented, and are declared as lossy. */
 #include <math.h>
 
 #include "tests/unit/verify/small.h"

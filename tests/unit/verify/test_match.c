@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * `match` is plain decoding: the same bytes from the same seed, whatever is drafted. */
+ * `match` is plain decoding: the same bytes from the same seed, for any draft. */
 #include "tests/unit/verify/small.h"
 
 enum { V = 5, TOKENS = 400 };

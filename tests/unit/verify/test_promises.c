@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Rules decide on promised rows as on made ones: the same path, the same next token. Most rows are flat, so that what one token
- * has is asked before the row is there. */
+ * Rules decide on lazy rows as on materialised ones: the same path, the same next token. Most rows are flat, so that single
+ * probabilities are read before the row is materialised. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * That its law is the target's is proved by tests/unit/experiments/test_prove.c; here are its edges. */
+ * Edge cases of rejection; tests/unit/experiments/test_prove.c proves that its law is the target's. */
 #include "tests/unit/verify/small.h"
 
 enum { V = 4 };

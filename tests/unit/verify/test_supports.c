@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Rules decide on rows that know their support as they do on the same rows without: the same path, the same next token, whatever
- * the storage that nobody should read holds. */
+ * Rules decide on rows with a known support as on the same rows without: the same path, the same next token, for any
+ * contents of the storage outside the support. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <string.h>

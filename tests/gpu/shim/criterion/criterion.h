@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The words of Criterion that the tests of GPU kernels use, for gpu_suite: it goes to machines that have no Criterion, and one
- * process a file of tests opens the device once. A failed assertion ends its test, the next one runs (tests/gpu/units.c). */
+ * The part of Criterion's interface that the tests of GPU kernels use, for gpu_suite: it runs on machines without Criterion,
+ * and opens the device once per file of tests. A failed assertion ends its test, and the next test runs (tests/gpu/units.c). */
 #ifndef WG_TESTS_GPU_SHIM_CRITERION_H
 #define WG_TESTS_GPU_SHIM_CRITERION_H
 
