@@ -49,7 +49,7 @@ static void print_costs(FILE *f, const wg_config *c, double seconds)
                 (int)seconds % 60);
 }
 
-void wg_layer_plan_print(FILE *f, const wg_config *c, double seconds)
+void wg_run_plan_print(FILE *f, const wg_config *c, double seconds)
 {
     int64_t requests = 0, tokens = 0;
     for (int i = 0; i < c->n; i++) {
@@ -98,7 +98,7 @@ int wg_cmd_check(int argc, char **argv)
     int status = WG_EXIT_OK;
     if (probe && !json && wg_estimate_time(&seconds, c, path, set.item, set.n, &err)) status = wg_cli_fail(&err);
     if (text) fputs(text, stdout);
-    else wg_layer_plan_print(stdout, c, seconds);
+    else wg_run_plan_print(stdout, c, seconds);
     wg_free(text);
     wg_config_close(c);
     return status;

@@ -110,7 +110,7 @@ int wg_cmd_run(int argc, char **argv)
     }
     if (from) fprintf(stderr, "shard %d of %d, by %s\n", c->shard.index, c->shard.count, from);
     if (wg_config_fast(c) && !dry) fprintf(stderr, "wager run: %s " WG_DEVICE_FAST_SAYS "\n", wg_config_fast(c));
-    if (dry) wg_layer_plan_print(stdout, c, -1);
+    if (dry) wg_run_plan_print(stdout, c, -1);
     else status = run(c, out, resume, json, list ? &chosen : NULL);
     wg_config_close(c);
     return status;

@@ -9,6 +9,6 @@
 
 /* Prints question, files, number of cells, requests, tokens and passes, memory and disk, then a line per cell. seconds < 0:
  * no estimate of the time. */
-void wg_layer_plan_print(FILE *f, const wg_config *c, double seconds);
+void wg_run_plan_print(FILE *f, const wg_config *c, double seconds);
 
 #endif

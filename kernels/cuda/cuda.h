@@ -133,7 +133,7 @@ WG_DEVICE float wg_warp_max(float v)
     return v;
 }
 
-/* The fold of kernels/lanes.h over lanes 0..15 of a warp, lane l holding partial l: l += l+8, l+4, l+2, l+1. All 32 lanes call;
+/* The fold of kernels/lanes/ over lanes 0..15 of a warp, lane l holding partial l: l += l+8, l+4, l+2, l+1. All 32 lanes call;
  * the result is in lane 0 (and, sums being symmetric, in all of 0..15). */
 WG_DEVICE float wg_warp_fold16(float v)
 {
