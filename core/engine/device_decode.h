@@ -13,10 +13,17 @@ void wg_device_decode_close(wg_engine *e); /* before the drafter's model */
 /* Shorter windows and a smaller ring, for tests. */
 void wg_device_decode_limit(wg_engine *e, int rounds, int events);
 
-/* Whether the device can take these sequences, all running, through rounds now. run: up to `rounds` of them. *ran: how many
- * there were; 0: none, and the host is to make a step. *wanted: false when on_round has returned false. */
+/* Rounds that are asked of the device, and what became of them. */
+typedef struct wg_device_rounds {
+    int rounds; /* at most so many */
+    wg_round_fn *on_round;
+    void *user;
+    int ran;     /* how many there were; 0: none, and the host is to make a step */
+    bool wanted; /* false when on_round has returned false */
+} wg_device_rounds;
+
+/* Whether the device can take these sequences, all running, through rounds now. run: does so; sets r->ran and r->wanted. */
 bool wg_device_decode_fits(wg_engine *e, wg_seq *const *seq, int n);
-wg_status wg_device_decode_run(wg_engine *e, wg_seq *const *seq, int n, int rounds, wg_round_fn *on_round, void *user, int *ran,
-                               bool *wanted, wg_error *err);
+wg_status wg_device_decode_run(wg_engine *e, wg_seq *const *seq, int n, wg_device_rounds *r, wg_error *err);
 
 #endif
