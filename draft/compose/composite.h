@@ -54,7 +54,39 @@ void wg_component_take(wg_component *in, int i, wg_tree *out, wg_rows *q); /* tr
 void wg_component_drop(const wg_component *in, const wg_seq *seq);         /* its tree for this sequence is not */
 void wg_component_observe(const wg_component *in, const wg_seq *seq, const wg_tree *tree, const wg_path *path, wg_rows *target);
 /* What it did in the last step of this sequence, in which its tree i (-1: it was not asked) was taken or not. */
-wg_composite_stats wg_composite_account(const wg_component *in, int i, bool taken, const wg_seq *seq);
+wg_composite_stats wg_component_account(const wg_component *in, int i, bool taken, const wg_seq *seq);
 void wg_component_forget(const wg_component *in, const wg_seq *seq);
+
+/* ---- a drafter that is a list of drafters: first in its struct */
+
+/* The last step of the sequence in a slot. */
+typedef struct wg_composite_step {
+    int tree[WG_COMPONENT_MAX]; /* which tree of each was this sequence's; -1: it was not asked */
+    int taken;                  /* whose tree was the draft */
+} wg_composite_step;
+
+typedef struct wg_composite {
+    wg_drafter base;
+    wg_component in[WG_COMPONENT_MAX];
+    int n;
+    wg_composite_step *last; /* (max_batch) by slot */
+} wg_composite;
+
+/* Opens the drafters of "SPEC|SPEC|...", the value of the option `of`. */
+wg_status wg_composite_open(wg_composite *c, const wg_env *env, const char *owner, const char *list, wg_error *err);
+wg_status wg_composite_open_steps(wg_composite *c, const wg_env *env, wg_error *err); /* c->last alone */
+
+/* All of them draft for n sequences; then, for each, the tree i of one of them is taken and those of the others are dropped. */
+wg_status wg_composite_ask(wg_composite *c, wg_seq *const *seq, int n, wg_error *err);
+void wg_composite_take(wg_composite *c, int taken, const wg_seq *seq, int i, wg_tree *out, wg_rows *q);
+
+void wg_composite_close(wg_drafter *d);
+void wg_composite_observe(wg_drafter *d, const wg_seq *seq, const wg_tree *tree, const wg_path *path, wg_rows *target);
+int wg_composite_account(const wg_drafter *d, const wg_seq *seq, wg_composite_stats *out, int most);
+void wg_composite_forget(wg_drafter *d, const wg_seq *seq);
+
+/* The members of the class of such a drafter: `open` and `propose` are its own, and others if they are named after this. */
+#define WG_COMPOSITE_MEMBERS                                                                                                   \
+    .laws = WG_COMPONENT_LAWS, .open = open, .propose = propose, .cross_request = true, .composite_stats = wg_composite_account
 
 #endif
