@@ -15,6 +15,9 @@ typedef struct wg_verifier_class {
     const char *name, *doc;
     size_t size; /* bytes of the options struct; 0: none */
     const wg_option *options;
+    /* Cells of its row in the table of rules (wager list rules --md; docs/verification.md), in Markdown. NULL: "-". */
+    const char *guarantee; /* behind "yes" or "no" in the column "lossless"; NULL: nothing */
+    const char *optimal_among, *paper;
     /* Options that it is tested with, as texts, NULL-terminated; "": the defaults. A rule of the registry without any fails the
      * tests. */
     const char *const *test_options;
