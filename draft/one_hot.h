@@ -22,6 +22,9 @@ static inline int wg_one_hot_depth(const wg_seq *s, int k)
     return k > 0 ? k : 0;
 }
 
+/* The members of the class that all drafters by look-up have; `open`, `propose` and `close` are the drafter's own. */
+#define WG_LOOKUP_MEMBERS .stands_alone = true, .laws = WG_LAW_FIXED, .open = open, .propose = propose, .close = close
+
 /* Mixes a key for tables (a multiply-and-shift finaliser; bijective). */
 static inline uint64_t wg_hash_mix(uint64_t x)
 {

@@ -3,12 +3,13 @@
 
 usage: tools/repeats.py [-n LINES] [-l] [ROOT]      LINES: shortest run, 6; -l: list the runs, longest first
 
-Blank lines, comments, lone braces and include lines are passed over; white space is folded. A run that overlaps a longer one is
+Generated tables (GENERATED) are left out. Blank lines, comments, lone braces and include lines are passed over; white space is folded. A run that overlaps a longer one is
 part of it. Prints the number of runs and of the lines that would go if each stood once."""
 import argparse
 import re
 import subprocess
 
+GENERATED = {"core/text/unicode_table.c"}
 SOURCES = ("*.c", "*.h", "*.cu", "*.cpp", "*.py", "*.sh", "*.cmake", "CMakeLists.txt")
 
 
@@ -59,7 +60,7 @@ def main():
     parser.add_argument("root", nargs="?", default=".")
     args = parser.parse_args()
     listed = subprocess.run(["git", "-C", args.root, "ls-files", "--", *SOURCES], capture_output=True, text=True, check=True)
-    runs = find([args.root + "/" + name for name in listed.stdout.split("\n") if name], args.n)
+    runs = find([args.root + "/" + name for name in listed.stdout.split("\n") if name and name not in GENERATED], args.n)
     for n, (a, at), (b, also) in runs if args.l else ():
         print(f"{n:4} lines  {a[len(args.root) + 1:]}:{at}  {b[len(args.root) + 1:]}:{also}")
     print(f"{len(runs)} runs of {args.n} or more equal lines, {sum(n for n, _, _ in runs)} lines")

@@ -16,6 +16,8 @@ static void accept(const void *opt, const wg_tree *tree, wg_rows *p, wg_rows *q,
 const wg_verifier_class wg_verifier_block = {
     .name = "block",
     .doc = "accept a chain's prefix by its joint probability: never fewer tokens than rejection",
+    .optimal_among = "all rules of chains, in expected tokens",
+    .paper = "Sun et al. 2024",
     .test_options = (const char *const[]){ "", NULL },
     .laws = WG_LAW_FIXED | WG_LAW_IID | WG_LAW_WITHOUT_REPLACEMENT,
     .chains = true,

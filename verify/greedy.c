@@ -21,6 +21,8 @@ static void accept(const void *opt, const wg_tree *tree, wg_rows *p, wg_rows *q,
 const wg_verifier_class wg_verifier_greedy = {
     .name = "greedy",
     .doc = "keep the target's most probable tokens; lossless at temperature 0, and at others no sample of p",
+    .optimal_among = "everything, at temperature 0",
+    .paper = "Stern et al. 2018",
     .test_options = (const char *const[]){ "", NULL },
     .laws = WG_LAW_FIXED | WG_LAW_IID | WG_LAW_WITHOUT_REPLACEMENT | WG_LAW_COUPLED,
     .lossless = true,

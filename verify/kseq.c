@@ -16,6 +16,8 @@ static void accept(const void *opt, const wg_tree *tree, wg_rows *p, wg_rows *q,
 const wg_verifier_class wg_verifier_kseq = {
     .name = "kseq",
     .doc = "k independent siblings judged by one threshold: within 1 - 1/e of the optimum (SpecTr)",
+    .optimal_among = "within 1 - 1/e at a node",
+    .paper = "Sun et al. 2023 (SpecTr)",
     .test_options = (const char *const[]){ "", NULL },
     .laws = WG_LAW_FIXED | WG_LAW_IID,
     .lossless = true,

@@ -30,6 +30,8 @@ static void accept(const void *opt, const wg_tree *tree, wg_rows *p, wg_rows *q,
 const wg_verifier_class wg_verifier_lenience = {
     .name = "lenience",
     .doc = "rejection with q scaled down: accepts more, bends p by at most 1/factor",
+    .guarantee = "at most p/l",
+    .paper = "Leviathan et al. 2023",
     .size = sizeof(lenience_options),
     .options = options,
     .test_options = (const char *const[]){ "", "factor=0.2", NULL },

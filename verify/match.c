@@ -21,6 +21,8 @@ static void accept(const void *opt, const wg_tree *tree, wg_rows *p, wg_rows *q,
 const wg_verifier_class wg_verifier_match = {
     .name = "match",
     .doc = "draw from the target and keep drafts that are equal: the text of plain decoding, byte for byte",
+    .guarantee = "the text of plain decoding, byte for byte",
+    .paper = "sample and compare",
     .test_options = (const char *const[]){ "", NULL },
     .laws = WG_LAW_FIXED | WG_LAW_IID | WG_LAW_WITHOUT_REPLACEMENT | WG_LAW_COUPLED,
     .lossless = true,

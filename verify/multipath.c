@@ -30,6 +30,8 @@ static void accept(const void *opt, const wg_tree *tree, wg_rows *p, wg_rows *q,
 const wg_verifier_class wg_verifier_multipath = {
     .name = "multipath",
     .doc = "select one of several independent paths, then block verification with its law (GBV and better)",
+    .optimal_among = "a node (`optimal` there), chains (`block` there)",
+    .paper = "`select=ratio`: arXiv 2602.16961 (GBV); `select=optimal`: below",
     .size = sizeof(multipath_options),
     .options = options,
     .test_options = (const char *const[]){ "", "select=ratio", NULL },

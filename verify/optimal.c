@@ -25,6 +25,8 @@ double wg_optimal_law(wg_rows *p, int prow, wg_rows *q, int qrow, int k, int32_t
 const wg_verifier_class wg_verifier_optimal = {
     .name = "optimal",
     .doc = "the most that k independent siblings allow at a node: an optimal coupling in one sort",
+    .optimal_among = "all rules at a node: alpha*",
+    .paper = "below; cf. Khisti et al. 2025",
     .test_options = (const char *const[]){ "", NULL },
     .laws = WG_LAW_FIXED | WG_LAW_IID,
     .lossless = true,

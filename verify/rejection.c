@@ -17,6 +17,8 @@ static void accept(const void *opt, const wg_tree *tree, wg_rows *p, wg_rows *q,
 const wg_verifier_class wg_verifier_rejection = {
     .name = "rejection",
     .doc = "accept with probability p/q, correct from the residual: speculative sampling, on trees in several rounds",
+    .optimal_among = "token-wise rules of chains",
+    .paper = "Leviathan et al. 2023, Chen et al. 2023; in rounds: Miao et al. 2024",
     .test_options = (const char *const[]){ "", NULL },
     .laws = WG_LAW_FIXED | WG_LAW_IID,
     .lossless = true,

@@ -37,6 +37,7 @@ static void accept(const void *opt, const wg_tree *tree, wg_rows *p, wg_rows *q,
 const wg_verifier_class wg_verifier_relaxed = {
     .name = "relaxed",
     .doc = "keep a draft that is among the target's most probable tokens and near the first",
+    .paper = "TensorRT-LLM",
     .size = sizeof(relaxed_options),
     .options = options,
     .test_options = (const char *const[]){ "", "top=2,gap=3", NULL },

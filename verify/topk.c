@@ -16,6 +16,8 @@ static void accept(const void *opt, const wg_tree *tree, wg_rows *p, wg_rows *q,
 const wg_verifier_class wg_verifier_topk = {
     .name = "topk",
     .doc = "keep a child with its probability under p, one uniform a node: for ranked (top-k) drafts; q is not used",
+    .optimal_among = "rules for fixed sets: p(C)",
+    .paper = "SGLang, EAGLE-2's code",
     .test_options = (const char *const[]){ "", NULL },
     .laws = WG_LAW_FIXED | WG_LAW_IID | WG_LAW_WITHOUT_REPLACEMENT,
     .lossless = true,

@@ -25,6 +25,8 @@ static void accept(const void *opt, const wg_tree *tree, wg_rows *p, wg_rows *q,
 const wg_verifier_class wg_verifier_traversal = {
     .name = "traversal",
     .doc = "block verification on trees, leaves first: accept the longest path that its joint probability allows",
+    .optimal_among = "chains (it is `block` there)",
+    .paper = "Weng et al. 2025",
     .test_options = (const char *const[]){ "", NULL },
     .laws = WG_LAW_FIXED | WG_LAW_IID | WG_LAW_WITHOUT_REPLACEMENT,
     .lossless = true,

@@ -33,6 +33,7 @@ static void accept(const void *opt, const wg_tree *tree, wg_rows *p, wg_rows *q,
 const wg_verifier_class wg_verifier_typical = {
     .name = "typical",
     .doc = "keep drafts that the target finds not unusual (Medusa)",
+    .paper = "Cai et al. 2024 (Medusa)",
     .size = sizeof(typical_options),
     .options = options,
     .test_options = (const char *const[]){ "", "epsilon=0.5,delta=0.9", NULL },

@@ -22,6 +22,8 @@ static void accept(const void *opt, const wg_tree *tree, wg_rows *p, wg_rows *q,
 const wg_verifier_class wg_verifier_without_replacement = {
     .name = "without_replacement",
     .doc = "rejection in rounds for distinct siblings: each judged by q without those before it",
+    .optimal_among = "one child, and all of V as children",
+    .paper = "Jeon et al. 2024, Chen et al. 2024 (Sequoia)",
     .test_options = (const char *const[]){ "", NULL },
     .laws = WG_LAW_FIXED | WG_LAW_WITHOUT_REPLACEMENT,
     .lossless = true,

@@ -49,7 +49,10 @@ static bool guess(const wg_sampler *s, const float *x, float max, double inverse
     if (n < LEAST) return false;
     for (int i = 0; i < n; i++) s->near[i] = x[i * STRIDE];
     const wg_mass all = wg_weights_of(s, near, n, max, inverse, s->weight);
-    interval in = { (float)((double)max - 40 * temperature), max, all, 0, wg_mass_of(top_p * wg_mass_value(all)) };
+    interval in = { .low = (float)((double)max - 40 * temperature),
+                    .high = max,
+                    .m_low = all,
+                    .mass = wg_mass_of(top_p * wg_mass_value(all)) };
     for (int i = 0; i < HALVINGS; i++) look_at(s->ops, near, w, n, 0, ((double)in.low + (double)in.high) / 2, &in);
     for (int i = 0; i + 4 <= n; i += 4) /* the variance of (mass above - top_p * mass) */
         for (int l = 0; l < 4; l++) {
@@ -67,7 +70,7 @@ static bool close_in(const wg_sampler *s, const wg_band *b, const double *p, wg_
                      wg_edge *e)
 {
     enum { FEW = 256 };
-    interval in = { b->low, b->high, b->above + mass, b->above, enough };
+    interval in = { .low = b->low, .high = b->high, .m_low = b->above + mass, .m_high = b->above, .mass = enough };
     if (in.m_high >= enough || in.m_low < enough) return false;
     for (int i = 0; i < 2; i++) look_around(s->ops, b->x, p, b->n, b->above, 32, &in);
     int32_t *few = s->order;

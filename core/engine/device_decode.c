@@ -115,19 +115,18 @@ static bool take_event(void *user, const wg_gpu_event *event)
     return l->wanted;
 }
 
-wg_status wg_device_decode_run(wg_engine *e, wg_seq *const *seq, int n, int rounds, wg_round_fn *on_round, void *user, int *ran,
-                               bool *wanted, wg_error *err)
+wg_status wg_device_decode_run(wg_engine *e, wg_seq *const *seq, int n, wg_device_rounds *r, wg_error *err)
 {
     struct wg_device_decode *l = e->device_decode;
     l->engine = e;
     l->running = seq;
-    l->on_round = on_round;
-    l->user = user;
+    l->on_round = r->on_round;
+    l->user = r->user;
     l->wanted = true;
     l->round = -1;
     l->since = wg_clock_now();
-    const wg_status status = wg_decode_loop_run(l->loop, l->seq, n, rounds, take_event, l, ran, err);
+    const wg_status status = wg_decode_loop_run(l->loop, l->seq, n, r->rounds, take_event, l, &r->ran, err);
     add_phases(l, 0);
-    *wanted = l->wanted;
+    r->wanted = l->wanted;
     return status;
 }

@@ -14,10 +14,17 @@ void wg_device_decode_close(wg_engine *e); /* before the drafter's model */
 /* Shorter windows and a smaller ring, for tests. */
 void wg_device_decode_limit(wg_engine *e, int rounds, int events);
 
-/* fits: whether the device can run rounds of these sequences, all running, in their present state. run: runs up to `rounds`
- * rounds. *ran: their number; 0: the host has to run a step. *wanted: false when on_round returned false. */
+/* Rounds for the device to run, and the outcome. */
+typedef struct wg_device_rounds {
+    int rounds; /* at most this many */
+    wg_round_fn *on_round;
+    void *user;
+    int ran;     /* out: their number; 0: the host has to run a step */
+    bool wanted; /* out: false when on_round returned false */
+} wg_device_rounds;
+
+/* fits: whether the device can run rounds of these sequences, all running, in their present state. run: runs them. */
 bool wg_device_decode_fits(wg_engine *e, wg_seq *const *seq, int n);
-wg_status wg_device_decode_run(wg_engine *e, wg_seq *const *seq, int n, int rounds, wg_round_fn *on_round, void *user, int *ran,
-                               bool *wanted, wg_error *err);
+wg_status wg_device_decode_run(wg_engine *e, wg_seq *const *seq, int n, wg_device_rounds *r, wg_error *err);
 
 #endif

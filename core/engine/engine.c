@@ -244,21 +244,20 @@ wg_status wg_engine_rounds(wg_engine *e, wg_seq *const *seq, int n, int rounds, 
                            wg_error *err)
 {
     wg_seq *running[64 * sizeof e->slots / sizeof *e->slots];
-    bool wanted = true;
-    for (int left = rounds, ran; left > 0 && wanted; left -= ran) {
+    wg_device_rounds r = { .rounds = rounds, .on_round = on_round, .user = user, .wanted = true };
+    for (; r.rounds > 0 && r.wanted; r.rounds -= r.ran) {
         int some = 0;
         for (int i = 0; i < n && i < e->opt.max_batch; i++)
             if (seq[i]->finish == WG_RUNNING) running[some++] = seq[i];
         if (some == 0) return WG_OK;
         WG_TRY(check_running(e, running, some, err));
         WG_TRY(prefill_all(e, running, some, err));
-        ran = 0;
-        if (wg_device_decode_fits(e, running, some))
-            WG_TRY(wg_device_decode_run(e, running, some, left, on_round, user, &ran, &wanted, err));
-        if (ran > 0) continue;
+        r.ran = 0;
+        if (wg_device_decode_fits(e, running, some)) WG_TRY(wg_device_decode_run(e, running, some, &r, err));
+        if (r.ran > 0) continue;
         WG_TRY(wg_engine_step(e, running, some, err));
-        for (int i = 0; i < some && on_round; i++) wanted = on_round(user, running[i], &e->tree[i]) && wanted;
-        ran = 1;
+        for (int i = 0; i < some && on_round; i++) r.wanted = on_round(user, running[i], &e->tree[i]) && r.wanted;
+        r.ran = 1;
     }
     return WG_OK;
 }

@@ -15,6 +15,9 @@ typedef struct wg_verifier_class {
     const char *name, *doc;
     size_t size; /* bytes of the options struct; 0: none */
     const wg_option *options;
+    /* Cells of the rule's row in the table of rules (wager list rules --md; docs/verification.md), in Markdown. */
+    const char *guarantee;             /* follows "yes" or "no" in the column "lossless"; NULL: nothing */
+    const char *optimal_among, *paper; /* NULL: "-" */
     /* Options that tests run, as texts, NULL-terminated; "": the defaults. A registered rule without any fails the tests. */
     const char *const *test_options;
     unsigned laws;  /* sibling laws that it verifies without bias */

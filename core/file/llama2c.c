@@ -48,22 +48,23 @@ static void list_parts(const header *h, part p[PARTS])
 {
     const int64_t d = h->dim, f = h->hidden, half = h->dim / h->heads / 2, kv = d / h->heads * h->kv_heads;
     const int L = h->layers;
-    int n = 0;
-    p[n++] = (part){ "token_embd.weight", d, h->vocab, 1, false };
-    p[n++] = (part){ "attn_norm.weight", d, 0, L, true };
-    p[n++] = (part){ "attn_q.weight", d, d, L, true };
-    p[n++] = (part){ "attn_k.weight", d, kv, L, true };
-    p[n++] = (part){ "attn_v.weight", d, kv, L, true };
-    p[n++] = (part){ "attn_output.weight", d, d, L, true };
-    p[n++] = (part){ "ffn_norm.weight", d, 0, L, true };
-    p[n++] = (part){ "ffn_gate.weight", d, f, L, true };
-    p[n++] = (part){ "ffn_down.weight", f, d, L, true };
-    p[n++] = (part){ "ffn_up.weight", d, f, L, true };
-    p[n++] = (part){ "output_norm.weight", d, 0, 1, false };
-    p[n++] = (part){ NULL, half, h->context, 1, false }; /* cosines */
-    p[n++] = (part){ NULL, half, h->context, 1, false }; /* sines */
-    p[n++] = (part){ "output.weight", d, h->vocab, h->tied ? 0 : 1, false };
-    wg_assert(n == PARTS);
+    const part all[PARTS] = {
+        { "token_embd.weight", d, h->vocab, 1, false },
+        { "attn_norm.weight", d, 0, L, true },
+        { "attn_q.weight", d, d, L, true },
+        { "attn_k.weight", d, kv, L, true },
+        { "attn_v.weight", d, kv, L, true },
+        { "attn_output.weight", d, d, L, true },
+        { "ffn_norm.weight", d, 0, L, true },
+        { "ffn_gate.weight", d, f, L, true },
+        { "ffn_down.weight", f, d, L, true },
+        { "ffn_up.weight", d, f, L, true },
+        { "output_norm.weight", d, 0, 1, false },
+        { NULL, half, h->context, 1, false }, /* cosines */
+        { NULL, half, h->context, 1, false }, /* sines */
+        { "output.weight", d, h->vocab, h->tied ? 0 : 1, false },
+    };
+    memcpy(p, all, sizeof all);
 }
 
 static bool part_bytes(const part *p, size_t *one, size_t *all)

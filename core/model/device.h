@@ -21,6 +21,20 @@ typedef struct wg_rope {
     const float *cs;
 } wg_rope;
 
+/* RMSNorm of rows of `dim` floats (kernels/ops.h). */
+typedef struct wg_norm {
+    const float *weight; /* (dim) */
+    int dim;
+    float eps;
+} wg_norm;
+
+/* The rows of one layer's attention, and where their keys and values are: `space` of the rows' caches, `layer` in it. Queries
+ * are (rows, heads, hd), keys and values (rows, kv_heads, hd). */
+typedef struct wg_attention_rows {
+    const wg_row *row;
+    int rows, space, layer, heads, kv_heads, hd;
+} wg_attention_rows;
+
 /* Sizes of a model's passes. */
 typedef struct wg_pass_shape {
     int max_rows, heads, head_dim, vocab, kv_type;
@@ -99,33 +113,30 @@ typedef struct wg_device_class {
 
     /* Stages of the forward pass; shapes as in kernels/ops.h, `rows` rows each. They cannot fail. */
     void (*embed)(wg_device *d, const wg_matrix *table, const wg_row *row, int rows, float *x, int dim);
-    void (*rmsnorm)(wg_device *d, const float *x, const float *weight, int dim, float eps, float *y, int rows);
+    void (*rmsnorm)(wg_device *d, const float *x, const wg_norm *norm, float *y, int rows);
     void (*prepare)(wg_device *d, int type, const float *x, int rows, int k, void *act);
     /* Several matrices, one prepared input. */
     void (*matmul)(wg_device *d, const wg_matrix *const *w, float *const *y, int n_matrices, const void *act, int rows);
-    void (*rope_store)(wg_device *d, const wg_rope *rope, float *q, float *k, const float *v, const wg_row *row, int rows,
-                       int space, int layer, int heads, int kv_heads, int hd);
-    void (*attention)(wg_device *d, const float *q, const wg_row *row, int rows, int space, int layer, int heads, int kv_heads,
-                      int hd, float *out);
+    void (*rope_store)(wg_device *d, const wg_rope *rope, float *q, float *k, const float *v, const wg_attention_rows *at);
+    void (*attention)(wg_device *d, const float *q, const wg_attention_rows *at, float *out);
     void (*swiglu)(wg_device *d, const float *gate, const float *up, float *y, int n, int rows);
     void (*add)(wg_device *d, float *x, const float *y, int n, int rows);
     /* Fused stages, with the bits of the single stages; NULL where a device has only those.
      * norm_prepare: rmsnorm into h, then prepare (h may stay unwritten). matmul_add: x += a product. matmul_swiglu: y =
      * silu(product with gate) * product with up, of one type. */
-    void (*norm_prepare)(wg_device *d, int type, const float *x, const float *weight, int dim, float eps, float *h, void *act,
-                         int rows);
+    void (*norm_prepare)(wg_device *d, int type, const float *x, const wg_norm *norm, float *h, void *act, int rows);
     void (*matmul_add)(wg_device *d, const wg_matrix *w, const void *act, int rows, float *x);
     void (*matmul_swiglu)(wg_device *d, const wg_matrix *gate, const wg_matrix *up, const void *act, int rows, float *y);
     /* Fused stages of few rows, from unprepared rows. false: not supported for so many rows or these types, and nothing was
      * done. NULL: never supported.
      * norm_qkv: norm_prepare, matmul with w (q, k, v), rope_store (only q and the pages are written). norm_swiglu:
      * norm_prepare, matmul_swiglu. prepare_add: prepare, matmul_add. norm_head: rmsnorm, head. */
-    bool (*norm_qkv)(wg_device *d, const wg_matrix *const *w, const float *x, const float *weight, float eps,
-                     const wg_rope *rope, const wg_row *row, int rows, int space, int layer, int hd, float *q);
-    bool (*norm_swiglu)(wg_device *d, const wg_matrix *gate, const wg_matrix *up, const float *x, const float *weight,
-                        float eps, int rows, float *y);
+    bool (*norm_qkv)(wg_device *d, const wg_matrix *const *w, const float *x, const wg_norm *norm, const wg_rope *rope,
+                     const wg_attention_rows *at, float *q);
+    bool (*norm_swiglu)(wg_device *d, const wg_matrix *gate, const wg_matrix *up, const float *x, const wg_norm *norm, int rows,
+                        float *y);
     bool (*prepare_add)(wg_device *d, const wg_matrix *w, const float *y, int rows, float *x);
-    bool (*norm_head)(wg_device *d, const wg_matrix *w, const float *x, const float *weight, float eps, int rows);
+    bool (*norm_head)(wg_device *d, const wg_matrix *w, const float *x, const wg_norm *norm, int rows);
     /* The last product, y = x w^T (rows, w->n), into host memory; act is room for the prepared x. */
     void (*head)(wg_device *d, const wg_matrix *w, const float *x, int rows, void *act, float *y);
     /* Row i of y is row from[i] of x. */

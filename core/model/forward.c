@@ -31,21 +31,23 @@ static void project(wg_model *m, const float *x, int rows, int k, const wg_matri
     }
 }
 
+/* A norm of this model's rows. */
+static wg_norm norm_of(const wg_model *m, const float *weight) { return (wg_norm){ weight, m->arch.dim, m->arch.eps }; }
+
 /* y[i] = n w[i]^T of the normed rows n. h: scratch. */
-static void project_normed(wg_model *m, const float *x, const float *norm, float *h, int rows, const wg_matrix *const *w,
+static void project_normed(wg_model *m, const float *x, const wg_norm *norm, float *h, int rows, const wg_matrix *const *w,
                            float *const *y, int n)
 {
     wg_device *d = &m->device;
     const wg_device_class *op = d->class;
-    const int dim = m->arch.dim;
     bool alike = op->norm_prepare != NULL;
     for (int i = 1; i < n; i++) alike = alike && op->prepared(d, w[i]->type) == op->prepared(d, w[0]->type);
     if (alike) {
-        op->norm_prepare(d, w[0]->type, x, norm, dim, m->arch.eps, h, m->act, rows);
+        op->norm_prepare(d, w[0]->type, x, norm, h, m->act, rows);
         op->matmul(d, w, y, n, m->act, rows);
     } else {
-        op->rmsnorm(d, x, norm, dim, m->arch.eps, h, rows);
-        project(m, h, rows, dim, w, y, n);
+        op->rmsnorm(d, x, norm, h, rows);
+        project(m, h, rows, norm->dim, w, y, n);
     }
 }
 
@@ -66,17 +68,15 @@ static void project_add(wg_model *m, const float *y, int rows, int k, const wg_m
 
 /* Queries, keys and values of the normed row; queries and keys turned by position; keys and values into the cache. h:
  * scratch. */
-static void qkv(wg_model *m, int layer, const float *x, float *h, float *q, const wg_row *row, int rows, int space)
+static void qkv(wg_model *m, const wg_attention_rows *at, const float *x, float *h, float *q)
 {
     wg_device *d = &m->device;
-    const wg_arch *a = &m->arch;
-    const wg_layer *l = &m->layer[layer];
+    const wg_layer *l = &m->layer[at->layer];
     const wg_matrix *const w[] = { &l->q, &l->k, &l->v };
-    if (d->class->norm_qkv &&
-        d->class->norm_qkv(d, w, x, l->attn_norm, a->eps, &m->rope, row, rows, space, layer, a->head_dim, q))
-        return;
-    project_normed(m, x, l->attn_norm, h, rows, w, (float *const[]){ q, m->k, m->v }, 3);
-    d->class->rope_store(d, &m->rope, q, m->k, m->v, row, rows, space, layer, a->heads, a->kv_heads, a->head_dim);
+    const wg_norm norm = norm_of(m, l->attn_norm);
+    if (d->class->norm_qkv && d->class->norm_qkv(d, w, x, &norm, &m->rope, at, q)) return;
+    project_normed(m, x, &norm, h, at->rows, w, (float *const[]){ q, m->k, m->v }, 3);
+    d->class->rope_store(d, &m->rope, q, m->k, m->v, at);
 }
 
 static void swap(wg_buf *a, wg_buf *b)
@@ -111,15 +111,15 @@ static void gated(wg_model *m, const wg_layer *l, const float *x, float *h, int 
 {
     wg_device *d = &m->device;
     const wg_device_class *op = d->class;
-    const wg_arch *a = &m->arch;
-    if (op->norm_swiglu && op->norm_swiglu(d, &l->gate, &l->up, x, l->ffn_norm, a->eps, rows, m->gate)) return;
+    const wg_norm norm = norm_of(m, l->ffn_norm);
+    if (op->norm_swiglu && op->norm_swiglu(d, &l->gate, &l->up, x, &norm, rows, m->gate)) return;
     if (op->norm_prepare && op->matmul_swiglu && l->gate.type == l->up.type) {
-        op->norm_prepare(d, l->gate.type, x, l->ffn_norm, a->dim, a->eps, h, m->act, rows);
+        op->norm_prepare(d, l->gate.type, x, &norm, h, m->act, rows);
         op->matmul_swiglu(d, &l->gate, &l->up, m->act, rows, m->gate);
     } else {
-        project_normed(m, x, l->ffn_norm, h, rows, (const wg_matrix *const[]){ &l->gate, &l->up },
-                       (float *const[]){ m->gate, m->up }, 2);
-        op->swiglu(d, m->gate, m->up, m->gate, a->hidden, rows);
+        project_normed(m, x, &norm, h, rows, (const wg_matrix *const[]){ &l->gate, &l->up }, (float *const[]){ m->gate, m->up },
+                       2);
+        op->swiglu(d, m->gate, m->up, m->gate, m->arch.hidden, rows);
     }
 }
 
@@ -143,13 +143,13 @@ void wg_model_stages(wg_model *m, const wg_layer_plan *plan, int space, const wg
     wg_device *d = &m->device;
     const wg_device_class *op = d->class;
     const wg_arch *a = &m->arch;
-    const int dim = a->dim, hd = a->head_dim, last = last_attention(plan);
-    const wg_row *row = b->row;
+    const int last = last_attention(plan);
+    wg_attention_rows at = { .row = b->row, .space = space, .heads = a->heads, .kv_heads = a->kv_heads, .hd = a->head_dim };
     int rows = b->n;
     wg_buf x = m->x, h = m->h, q = m->q, att = m->att;
 
     /* x = embedding of the token */
-    op->embed(d, &m->embed, row, rows, x, dim);
+    op->embed(d, &m->embed, b->row, rows, x, a->dim);
     if (last < 0) rows = keep_asked(m, b, &x, &h, &q, &att);
 
     for (int i = 0; i < plan->layers && rows > 0; i++) {
@@ -160,26 +160,30 @@ void wg_model_stages(wg_model *m, const wg_layer_plan *plan, int space, const wg
         }
 
         /* queries; keys and values into the cache */
-        qkv(m, i, x, h, q, row, rows, space);
+        at.layer = i;
+        at.rows = rows;
+        qkv(m, &at, x, h, q);
 
         /* after the last keys and values only rows with logits are needed */
         if (i == last) {
             rows = keep_asked(m, b, &x, &h, &q, &att);
-            if (rows < b->n) row = m->asked;
+            if (rows < b->n) at.row = m->asked;
+            at.rows = rows;
             if (rows == 0) return;
         }
 
         /* x += W_o softmax(q k^T / sqrt(hd)) v over the row's prefix */
-        op->attention(d, q, row, rows, space, i, a->heads, a->kv_heads, hd, att);
-        project_add(m, att, rows, a->heads * hd, &l->o, h, x);
+        op->attention(d, q, &at, att);
+        project_add(m, att, rows, a->heads * a->head_dim, &l->o, h, x);
 
         if (!wg_layer_plan_skips(plan, i, WG_SKIP_MLP)) mlp(m, l, x, h, rows);
     }
     if (rows == 0) return;
 
     /* logits = W_head norm(x) */
-    if (op->norm_head && op->norm_head(d, &m->head, x, m->out_norm, a->eps, rows)) return;
-    op->rmsnorm(d, x, m->out_norm, dim, a->eps, h, rows);
+    const wg_norm norm = norm_of(m, m->out_norm);
+    if (op->norm_head && op->norm_head(d, &m->head, x, &norm, rows)) return;
+    op->rmsnorm(d, x, &norm, h, rows);
     op->head(d, &m->head, h, rows, m->act, logits);
 }
 

@@ -4,7 +4,6 @@
  * wins. All components draft at every step: useful for drafters without a model. */
 #include "draft/draft.h"
 
-#include "core/base/mem.h"
 #include "draft/compose/composite.h"
 
 typedef struct best_of_options {
@@ -12,13 +11,8 @@ typedef struct best_of_options {
 } best_of_options;
 
 typedef struct best_of_drafter {
-    wg_drafter base;
+    wg_composite of; /* first */
     best_of_options opt;
-    wg_component in[WG_COMPONENT_MAX];
-    int n;
-    struct {
-        int place, taken;
-    } * last; /* (max_batch) of the sequence in a slot: in the last batch; whose tree */
 } best_of_drafter;
 
 static const wg_option options[] = {
@@ -29,53 +23,20 @@ static const wg_option options[] = {
 static wg_status open(wg_drafter *d, const wg_env *env, wg_error *err)
 {
     best_of_drafter *b = (best_of_drafter *)d;
-    const size_t n = (size_t)env->max_batch;
-    if (!(b->last = wg_calloc(n, sizeof *b->last))) return wg_nomem(err, n * sizeof *b->last, "the drafts of a step");
-    return wg_component_open_list(b->in, &b->n, env, "best_of", "of", b->opt.of, err);
-}
-
-static void close(wg_drafter *d)
-{
-    best_of_drafter *b = (best_of_drafter *)d;
-    for (int k = 0; k < b->n; k++) wg_component_close(&b->in[k]);
-    wg_free(b->last);
+    return wg_composite_open(&b->of, env, "best_of", b->opt.of, err);
 }
 
 static wg_status propose(wg_drafter *d, wg_seq *const *seq, int n, wg_tree *out, wg_rows *q, wg_error *err)
 {
-    best_of_drafter *b = (best_of_drafter *)d;
-    for (int k = 0; k < b->n; k++) WG_TRY(wg_component_propose(&b->in[k], seq, n, err));
+    wg_composite *of = (wg_composite *)d;
+    WG_TRY(wg_composite_ask(of, seq, n, err));
     for (int i = 0; i < n; i++) {
         int best = 0;
-        for (int k = 1; k < b->n; k++)
-            if (wg_component_score(&b->in[k], i) > wg_component_score(&b->in[best], i)) best = k;
-        for (int k = 0; k < b->n; k++)
-            if (k != best) wg_component_drop(&b->in[k], seq[i]);
-        wg_component_take(&b->in[best], i, &out[i], q);
-        b->last[seq[i]->slot].place = i;
-        b->last[seq[i]->slot].taken = best;
+        for (int k = 1; k < of->n; k++)
+            if (wg_component_score(&of->in[k], i) > wg_component_score(&of->in[best], i)) best = k;
+        wg_composite_take(of, best, seq[i], i, &out[i], q);
     }
     return WG_OK;
-}
-
-static void observe(wg_drafter *d, const wg_seq *seq, const wg_tree *tree, const wg_path *path, wg_rows *target)
-{
-    const best_of_drafter *b = (best_of_drafter *)d;
-    for (int k = 0; k < b->n; k++) wg_component_observe(&b->in[k], seq, tree, path, target);
-}
-
-static int account(const wg_drafter *d, const wg_seq *seq, wg_composite_stats *out, int most)
-{
-    const best_of_drafter *b = (const best_of_drafter *)d;
-    for (int k = 0; k < b->n && k < most; k++)
-        out[k] = wg_composite_account(&b->in[k], b->last[seq->slot].place, b->last[seq->slot].taken == k, seq);
-    return b->n < most ? b->n : most;
-}
-
-static void forget(wg_drafter *d, const wg_seq *seq)
-{
-    const best_of_drafter *b = (best_of_drafter *)d;
-    for (int k = 0; k < b->n; k++) wg_component_forget(&b->in[k], seq);
 }
 
 const wg_drafter_class wg_drafter_best_of = {
@@ -91,12 +52,8 @@ const wg_drafter_class wg_drafter_best_of = {
               .own_request = true },
             { .options = NULL },
         },
-    .laws = WG_COMPONENT_LAWS,
-    .open = open,
-    .propose = propose,
-    .observe = observe,
-    .forget = forget,
-    .close = close,
-    .cross_request = true,
-    .composite_stats = account,
+    WG_COMPOSITE_MEMBERS,
+    .observe = wg_composite_observe,
+    .forget = wg_composite_forget,
+    .close = wg_composite_close,
 };

@@ -115,7 +115,8 @@ static wg_status open(wg_drafter *d, const wg_env *env, wg_error *err)
     if (c->opt.temperature >= 0) sampling.temperature = c->opt.temperature;
     c->law = (wg_sibling_law)law_of(c->opt.temperature, env->sampling);
     if (!*c->opt.model) return wg_fail(err, WG_ECONFIG, "drafter cascade: no middle model is named; set its option model=FILE");
-    WG_TRY(wg_second_model_open(&c->model, env, c->opt.model, c->opt.device, c->opt.kv_type, 0, err));
+    const wg_second_model_spec spec = { .path = c->opt.model, .device = c->opt.device, .kv_type = c->opt.kv_type };
+    WG_TRY(wg_second_model_open(&c->model, env, &spec, err));
     if (wg_model_lm(c->model)->vocab != env->target->vocab)
         return wg_fail(err, WG_EVOCAB, "drafter cascade: %s has %d tokens, the target %d: a middle model needs as many",
                        c->opt.model, wg_model_lm(c->model)->vocab, env->target->vocab);

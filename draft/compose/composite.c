@@ -209,7 +209,7 @@ void wg_component_observe(const wg_component *in, const wg_seq *seq, const wg_tr
     if (in->d->class->observe) in->d->class->observe(in->d, seq, tree, path, target);
 }
 
-wg_composite_stats wg_composite_account(const wg_component *in, int i, bool taken, const wg_seq *seq)
+wg_composite_stats wg_component_account(const wg_component *in, int i, bool taken, const wg_seq *seq)
 {
     wg_composite_stats a = { .kind = in->d->class->name, .asked = i >= 0, .taken = taken };
     if (i < 0) return a;
@@ -224,4 +224,63 @@ wg_composite_stats wg_composite_account(const wg_component *in, int i, bool take
 void wg_component_forget(const wg_component *in, const wg_seq *seq)
 {
     if (in->d->class->forget) in->d->class->forget(in->d, seq);
+}
+
+/* ---- lists of drafters */
+
+wg_status wg_composite_open_steps(wg_composite *c, const wg_env *env, wg_error *err)
+{
+    const size_t n = (size_t)env->max_batch;
+    return (c->last = wg_calloc(n, sizeof *c->last)) ? WG_OK : wg_nomem(err, n * sizeof *c->last, "the drafts of a step");
+}
+
+wg_status wg_composite_open(wg_composite *c, const wg_env *env, const char *owner, const char *list, wg_error *err)
+{
+    WG_TRY(wg_composite_open_steps(c, env, err));
+    return wg_component_open_list(c->in, &c->n, env, owner, "of", list, err);
+}
+
+void wg_composite_close(wg_drafter *d)
+{
+    wg_composite *c = (wg_composite *)d;
+    for (int k = c->n - 1; k >= 0; k--) wg_component_close(&c->in[k]);
+    wg_free(c->last);
+}
+
+wg_status wg_composite_ask(wg_composite *c, wg_seq *const *seq, int n, wg_error *err)
+{
+    for (int k = 0; k < c->n; k++) WG_TRY(wg_component_propose(&c->in[k], seq, n, err));
+    return WG_OK;
+}
+
+void wg_composite_take(wg_composite *c, int taken, const wg_seq *seq, int i, wg_tree *out, wg_rows *q)
+{
+    wg_composite_step *last = &c->last[seq->slot];
+    last->taken = taken;
+    for (int k = 0; k < c->n; k++) {
+        last->tree[k] = i;
+        if (k != taken) wg_component_drop(&c->in[k], seq);
+    }
+    wg_component_take(&c->in[taken], i, out, q);
+}
+
+void wg_composite_observe(wg_drafter *d, const wg_seq *seq, const wg_tree *tree, const wg_path *path, wg_rows *target)
+{
+    const wg_composite *c = (wg_composite *)d;
+    for (int k = 0; k < c->n; k++) wg_component_observe(&c->in[k], seq, tree, path, target);
+}
+
+int wg_composite_account(const wg_drafter *d, const wg_seq *seq, wg_composite_stats *out, int most)
+{
+    const wg_composite *c = (const wg_composite *)d;
+    const wg_composite_step *last = &c->last[seq->slot];
+    const int n = c->n < most ? c->n : most;
+    for (int k = 0; k < n; k++) out[k] = wg_component_account(&c->in[k], last->tree[k], last->taken == k, seq);
+    return n;
+}
+
+void wg_composite_forget(wg_drafter *d, const wg_seq *seq)
+{
+    const wg_composite *c = (wg_composite *)d;
+    for (int k = 0; k < c->n; k++) wg_component_forget(&c->in[k], seq);
 }

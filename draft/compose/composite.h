@@ -54,7 +54,40 @@ void wg_component_take(wg_component *in, int i, wg_tree *out, wg_rows *q); /* co
 void wg_component_drop(const wg_component *in, const wg_seq *seq);         /* invalidates its rows in the tail */
 void wg_component_observe(const wg_component *in, const wg_seq *seq, const wg_tree *tree, const wg_path *path, wg_rows *target);
 /* Statistics of the last step of this sequence, in which the component's tree i (-1: it did not draft) was verified or not. */
-wg_composite_stats wg_composite_account(const wg_component *in, int i, bool taken, const wg_seq *seq);
+wg_composite_stats wg_component_account(const wg_component *in, int i, bool taken, const wg_seq *seq);
 void wg_component_forget(const wg_component *in, const wg_seq *seq);
+
+/* ---- a drafter that is a list of drafters: first in its struct */
+
+/* The last step of the sequence in a slot. */
+typedef struct wg_composite_step {
+    int tree[WG_COMPONENT_MAX]; /* the number of this sequence's tree of each component; -1: it did not draft */
+    int taken;                  /* the component whose tree was verified */
+} wg_composite_step;
+
+typedef struct wg_composite {
+    wg_drafter base;
+    wg_component in[WG_COMPONENT_MAX];
+    int n;
+    wg_composite_step *last; /* (max_batch) by slot */
+} wg_composite;
+
+/* Opens the drafters of "SPEC|SPEC|...", the value of the option `of`. */
+wg_status wg_composite_open(wg_composite *c, const wg_env *env, const char *owner, const char *list, wg_error *err);
+wg_status wg_composite_open_steps(wg_composite *c, const wg_env *env, wg_error *err); /* c->last alone */
+
+/* ask: all components draft for n sequences. take: tree i of one component is the draft of the sequence; the others' trees are
+ * invalidated. */
+wg_status wg_composite_ask(wg_composite *c, wg_seq *const *seq, int n, wg_error *err);
+void wg_composite_take(wg_composite *c, int taken, const wg_seq *seq, int i, wg_tree *out, wg_rows *q);
+
+void wg_composite_close(wg_drafter *d);
+void wg_composite_observe(wg_drafter *d, const wg_seq *seq, const wg_tree *tree, const wg_path *path, wg_rows *target);
+int wg_composite_account(const wg_drafter *d, const wg_seq *seq, wg_composite_stats *out, int most);
+void wg_composite_forget(wg_drafter *d, const wg_seq *seq);
+
+/* Members of the class of such a drafter; `open` and `propose` are the drafter's own functions. */
+#define WG_COMPOSITE_MEMBERS                                                                                                   \
+    .laws = WG_COMPONENT_LAWS, .open = open, .propose = propose, .cross_request = true, .composite_stats = wg_composite_account
 
 #endif

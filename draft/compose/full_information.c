@@ -20,16 +20,12 @@ typedef struct full_options {
 /* The state of the sequence in a slot. */
 typedef struct record {
     double score[WG_COMPONENT_MAX];
-    int place;    /* in the last batch */
-    int taken;    /* whose tree was the draft then */
     bool drafted; /* since the last commit */
 } record;
 
 typedef struct full_drafter {
-    wg_drafter base;
+    wg_composite of; /* first */
     full_options opt;
-    wg_component in[WG_COMPONENT_MAX];
-    int n;
     record *record; /* (max_batch) by slot */
 } full_drafter;
 
@@ -45,13 +41,13 @@ static wg_status open(wg_drafter *d, const wg_env *env, wg_error *err)
     full_drafter *f = (full_drafter *)d;
     const size_t n = (size_t)env->max_batch;
     if (!(f->record = wg_calloc(n, sizeof *f->record))) return wg_nomem(err, n * sizeof *f->record, "scores of drafters");
-    return wg_component_open_list(f->in, &f->n, env, "full_information", "of", f->opt.of, err);
+    return wg_composite_open(&f->of, env, "full_information", f->opt.of, err);
 }
 
 static void close(wg_drafter *d)
 {
     full_drafter *f = (full_drafter *)d;
-    for (int k = 0; k < f->n; k++) wg_component_close(&f->in[k]);
+    wg_composite_close(d);
     wg_free(f->record);
 }
 
@@ -61,26 +57,21 @@ static int choose(const full_drafter *f, const wg_seq *s)
     double weight[WG_COMPONENT_MAX];
     float scaled[WG_COMPONENT_MAX];
     int leader = 0;
-    for (int k = 1; k < f->n; k++)
+    for (int k = 1; k < f->of.n; k++)
         if (score[k] > score[leader]) leader = k;
     if (f->opt.eta == 0) return leader;
-    for (int k = 0; k < f->n; k++) scaled[k] = (float)(f->opt.eta * (score[k] - score[leader]));
-    f->base.env->ops->softmax64(scaled, f->n, 1, weight);
-    return wg_chance_pick(&s->chance, WG_DRAW_SHAPE, 0, weight, f->n);
+    for (int k = 0; k < f->of.n; k++) scaled[k] = (float)(f->opt.eta * (score[k] - score[leader]));
+    f->of.base.env->ops->softmax64(scaled, f->of.n, 1, weight);
+    return wg_chance_pick(&s->chance, WG_DRAW_SHAPE, 0, weight, f->of.n);
 }
 
 static wg_status propose(wg_drafter *d, wg_seq *const *seq, int n, wg_tree *out, wg_rows *q, wg_error *err)
 {
     full_drafter *f = (full_drafter *)d;
-    for (int k = 0; k < f->n; k++) WG_TRY(wg_component_propose(&f->in[k], seq, n, err));
+    WG_TRY(wg_composite_ask(&f->of, seq, n, err));
     for (int i = 0; i < n; i++) {
-        const int chosen = choose(f, seq[i]);
-        f->record[seq[i]->slot].place = i;
-        f->record[seq[i]->slot].taken = chosen;
         f->record[seq[i]->slot].drafted = true;
-        for (int k = 0; k < f->n; k++)
-            if (k != chosen) wg_component_drop(&f->in[k], seq[i]);
-        wg_component_take(&f->in[chosen], i, &out[i], q);
+        wg_composite_take(&f->of, choose(f, seq[i]), seq[i], i, &out[i], q);
     }
     return WG_OK;
 }
@@ -98,28 +89,19 @@ static void score_one(const full_drafter *f, double *score, const wg_tree *t, co
 static void observe(wg_drafter *d, const wg_seq *seq, const wg_tree *tree, const wg_path *path, wg_rows *target)
 {
     const full_drafter *f = (full_drafter *)d;
+    const wg_composite *of = &f->of;
     record *r = &f->record[seq->slot];
-    for (int k = 0; k < f->n; k++) {
-        const int n = seq->last_emitted;
-        if (r->drafted) score_one(f, &r->score[k], &f->in[k].tree[r->place], seq->token + seq->n - n, n);
-        wg_component_observe(&f->in[k], seq, tree, path, target);
-    }
+    const int n = seq->last_emitted;
+    for (int k = 0; r->drafted && k < of->n; k++)
+        score_one(f, &r->score[k], &of->in[k].tree[of->last[seq->slot].tree[k]], seq->token + seq->n - n, n);
+    wg_composite_observe(d, seq, tree, path, target);
     r->drafted = false;
-}
-
-static int account(const wg_drafter *d, const wg_seq *seq, wg_composite_stats *out, int most)
-{
-    const full_drafter *f = (const full_drafter *)d;
-    const record *r = &f->record[seq->slot];
-    for (int k = 0; k < f->n && k < most; k++) out[k] = wg_composite_account(&f->in[k], r->place, r->taken == k, seq);
-    return f->n < most ? f->n : most;
 }
 
 static void forget(wg_drafter *d, const wg_seq *seq)
 {
-    const full_drafter *f = (full_drafter *)d;
-    f->record[seq->slot] = (record){ 0 };
-    for (int k = 0; k < f->n; k++) wg_component_forget(&f->in[k], seq);
+    ((full_drafter *)d)->record[seq->slot] = (record){ 0 };
+    wg_composite_forget(d, seq);
 }
 
 const wg_drafter_class wg_drafter_full_information = {
@@ -133,12 +115,8 @@ const wg_drafter_class wg_drafter_full_information = {
             { .options = "of={best_of:of=ngram|ngram:n_max=1}|model:model=$near;length=3|none", .own_request = true },
             { .options = NULL },
         },
-    .laws = WG_COMPONENT_LAWS,
-    .open = open,
-    .propose = propose,
+    WG_COMPOSITE_MEMBERS,
     .observe = observe,
     .forget = forget,
     .close = close,
-    .cross_request = true,
-    .composite_stats = account,
 };

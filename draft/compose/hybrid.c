@@ -16,15 +16,13 @@ typedef struct hybrid_options {
     double min_score;
 } hybrid_options;
 
+enum { FIRST, SECOND, DRAFTERS };
+
 typedef struct hybrid_drafter {
-    wg_drafter base;
+    wg_composite of; /* first; FIRST, SECOND */
     hybrid_options opt;
-    wg_component first, second;
     wg_seq **left; /* (max_batch) sequences for the second */
     int *place;    /* (max_batch) where they stand in the batch */
-    struct {
-        int first, second;
-    } * last; /* (max_batch) of the sequence in a slot: which trees were its own; second -1: none */
 } hybrid_drafter;
 
 static const wg_option options[] = {
@@ -38,69 +36,44 @@ static wg_status open(wg_drafter *d, const wg_env *env, wg_error *err)
 {
     hybrid_drafter *h = (hybrid_drafter *)d;
     const size_t n = (size_t)env->max_batch;
-    WG_TRY(wg_component_open(&h->first, 1, env, "hybrid", "first", h->opt.first, err));
-    WG_TRY(wg_component_open(&h->second, 2, env, "hybrid", "second", h->opt.second, err));
+    h->of.n = DRAFTERS;
+    WG_TRY(wg_component_open(&h->of.in[FIRST], 1, env, "hybrid", "first", h->opt.first, err));
+    WG_TRY(wg_component_open(&h->of.in[SECOND], 2, env, "hybrid", "second", h->opt.second, err));
+    WG_TRY(wg_composite_open_steps(&h->of, env, err));
     h->left = wg_calloc(n, sizeof *h->left);
     h->place = wg_calloc(n, sizeof *h->place);
-    h->last = wg_calloc(n, sizeof *h->last);
-    return h->left && h->place && h->last ? WG_OK : wg_nomem(err, n * sizeof *h->left, "the sequences of a hybrid draft");
+    return h->left && h->place ? WG_OK : wg_nomem(err, n * sizeof *h->left, "the sequences of a hybrid draft");
 }
 
 static void close(wg_drafter *d)
 {
     hybrid_drafter *h = (hybrid_drafter *)d;
-    wg_component_close(&h->second);
-    wg_component_close(&h->first);
+    wg_composite_close(d);
     wg_free(h->left);
     wg_free(h->place);
-    wg_free(h->last);
 }
 
 static wg_status propose(wg_drafter *d, wg_seq *const *seq, int n, wg_tree *out, wg_rows *q, wg_error *err)
 {
     hybrid_drafter *h = (hybrid_drafter *)d;
+    wg_component *first = &h->of.in[FIRST], *second = &h->of.in[SECOND];
     int left = 0;
-    WG_TRY(wg_component_propose(&h->first, seq, n, err));
+    WG_TRY(wg_component_propose(first, seq, n, err));
     for (int i = 0; i < n; i++) {
-        const double score = wg_component_score(&h->first, i);
-        h->last[seq[i]->slot].first = i;
-        h->last[seq[i]->slot].second = -1;
-        if (score >= 0 && score >= h->opt.min_score) {
-            wg_component_take(&h->first, i, &out[i], q);
+        const double score = wg_component_score(first, i);
+        const bool sure = score >= 0 && score >= h->opt.min_score;
+        h->of.last[seq[i]->slot] = (wg_composite_step){ .tree = { i, sure ? -1 : left }, .taken = sure ? FIRST : SECOND };
+        if (sure) {
+            wg_component_take(first, i, &out[i], q);
             continue;
         }
-        wg_component_drop(&h->first, seq[i]);
-        h->last[seq[i]->slot].second = left;
+        wg_component_drop(first, seq[i]);
         h->left[left] = seq[i];
         h->place[left++] = i;
     }
-    if (left) WG_TRY(wg_component_propose(&h->second, h->left, left, err));
-    for (int k = 0; k < left; k++) wg_component_take(&h->second, k, &out[h->place[k]], q);
+    if (left) WG_TRY(wg_component_propose(second, h->left, left, err));
+    for (int k = 0; k < left; k++) wg_component_take(second, k, &out[h->place[k]], q);
     return WG_OK;
-}
-
-static void observe(wg_drafter *d, const wg_seq *seq, const wg_tree *tree, const wg_path *path, wg_rows *target)
-{
-    const hybrid_drafter *h = (hybrid_drafter *)d;
-    wg_component_observe(&h->first, seq, tree, path, target);
-    wg_component_observe(&h->second, seq, tree, path, target);
-}
-
-static int account(const wg_drafter *d, const wg_seq *seq, wg_composite_stats *out, int most)
-{
-    const hybrid_drafter *h = (const hybrid_drafter *)d;
-    const int first = h->last[seq->slot].first, second = h->last[seq->slot].second;
-    if (most < 2) return 0;
-    out[0] = wg_composite_account(&h->first, first, second < 0, seq);
-    out[1] = wg_composite_account(&h->second, second, second >= 0, seq);
-    return 2;
-}
-
-static void forget(wg_drafter *d, const wg_seq *seq)
-{
-    const hybrid_drafter *h = (hybrid_drafter *)d;
-    wg_component_forget(&h->first, seq);
-    wg_component_forget(&h->second, seq);
 }
 
 const wg_drafter_class wg_drafter_hybrid = {
@@ -117,12 +90,8 @@ const wg_drafter_class wg_drafter_hybrid = {
               .own_request = true },
             { .options = NULL },
         },
-    .laws = WG_COMPONENT_LAWS,
-    .open = open,
-    .propose = propose,
-    .observe = observe,
-    .forget = forget,
+    WG_COMPOSITE_MEMBERS,
+    .observe = wg_composite_observe,
+    .forget = wg_composite_forget,
     .close = close,
-    .cross_request = true,
-    .composite_stats = account,
 };

@@ -102,4 +102,9 @@ bool wg_lm_drafter_device_chain(const wg_drafter *d, wg_device_chain *out);
 int wg_lm_drafter_policy(const wg_drafter *d, const wg_seq *seq, double *out, int most);
 unsigned wg_growth_laws(const void *options, const wg_sampling *target);
 
+/* The members of the class that all of them have; `open` is the drafter's own. */
+#define WG_LM_DRAFTER_MEMBERS                                                                                                  \
+    .laws = WG_LAWS, .laws_for = wg_growth_laws, .open = open, .observe = wg_lm_drafter_observe,                               \
+    .policy = wg_lm_drafter_policy, .forget = wg_lm_drafter_forget, .lm = wg_lm_drafter_lm
+
 #endif

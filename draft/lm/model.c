@@ -493,12 +493,17 @@ static const wg_option options[] = {
     WG_OPTION_END,
 };
 
+static wg_second_model_spec spec_of(const second_options *o)
+{
+    return (wg_second_model_spec){ .path = o->model, .device = o->device, .kv_type = o->kv_type, .max_rows = PASS_ROWS };
+}
+
 /* A model that proposes a part of the vocabulary, or has another. */
 static wg_status open_part(second_drafter *s, const wg_env *env, wg_error *err)
 {
     const second_options *o = &s->opt;
-    WG_TRY(wg_second_model_open_part(&s->model, &s->words, o->vocabulary == INTERSECTION, o->prune, env, o->model, o->device,
-                                     o->kv_type, PASS_ROWS, err));
+    const wg_second_model_spec spec = spec_of(o);
+    WG_TRY(wg_second_model_open_part(&s->model, &s->words, o->vocabulary == INTERSECTION, o->prune, env, &spec, err));
     if (s->words.n) s->m.words = &s->words;
     s->m.outputs = wg_model_head_rows(s->model);
     if (!s->words.tokenizer) return wg_lm_attach(wg_model_lm(s->model), env->kv, err);
@@ -508,7 +513,8 @@ static wg_status open_part(second_drafter *s, const wg_env *env, wg_error *err)
 
 static wg_status open_whole(second_drafter *s, const wg_env *env, wg_error *err)
 {
-    WG_TRY(wg_second_model_open(&s->model, env, s->opt.model, s->opt.device, s->opt.kv_type, PASS_ROWS, err));
+    const wg_second_model_spec spec = spec_of(&s->opt);
+    WG_TRY(wg_second_model_open(&s->model, env, &spec, err));
     return wg_lm_attach(wg_model_lm(s->model), env->kv, err);
 }
 
@@ -570,15 +576,9 @@ const wg_drafter_class wg_drafter_model = {
             { .options = "model=$other,vocabulary=intersection,length=3,siblings=coupled" },
             { .options = NULL },
         },
-    .laws = WG_LAWS,
-    .laws_for = wg_growth_laws,
-    .open = open,
+    WG_LM_DRAFTER_MEMBERS,
     .propose = wg_lm_drafter_propose,
-    .observe = wg_lm_drafter_observe,
-    .policy = wg_lm_drafter_policy,
-    .forget = wg_lm_drafter_forget,
     .close = close,
-    .lm = wg_lm_drafter_lm,
     .overlap = overlap,
     .device_chain = wg_lm_drafter_device_chain,
 };

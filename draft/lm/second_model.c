@@ -21,49 +21,50 @@ static wg_status check_vocabulary(const wg_env *env, const wg_lm *lm, const wg_w
     return WG_OK;
 }
 
-static wg_status open_model(wg_model **out, const wg_env *env, const wg_weights *w, const char *path, const char *device,
+static wg_status open_model(wg_model **out, const wg_env *env, const wg_weights *w, const wg_second_model_spec *spec,
                             const wg_model_options *o, bool same, wg_error *err)
 {
     wg_device on;
-    WG_TRY(wg_device_open(&on, device, env->pool, err));
+    WG_TRY(wg_device_open(&on, spec->device, env->pool, err));
     if (env->ops) on.ops = env->ops;
     const wg_status s = wg_model_open(out, w, &on, o, err);
     wg_device_close(&on); /* the model holds it */
     if (s) return s;
-    return same ? check_vocabulary(env, wg_model_lm(*out), w, path, err) : WG_OK;
+    return same ? check_vocabulary(env, wg_model_lm(*out), w, spec->path, err) : WG_OK;
 }
 
-wg_status wg_second_model_open(wg_model **out, const wg_env *env, const char *path, const char *device, int kv_type,
-                               int max_rows, wg_error *err)
+wg_status wg_second_model_open(wg_model **out, const wg_env *env, const wg_second_model_spec *spec, wg_error *err)
 {
     wg_weights *w;
-    WG_TRY(wg_weights_open(&w, path, err));
-    const wg_model_options o = { .kv_type = wg_kv_type_ids[kv_type], .max_rows = max_rows };
-    const wg_status s = open_model(out, env, w, path, device, &o, true, err);
+    WG_TRY(wg_weights_open(&w, spec->path, err));
+    const wg_model_options o = { .kv_type = wg_kv_type_ids[spec->kv_type], .max_rows = spec->max_rows };
+    const wg_status s = open_model(out, env, w, spec, &o, true, err);
     wg_weights_close(w);
     return s;
 }
 
 wg_status wg_second_model_open_part(wg_model **out, wg_draft_vocab *v, bool intersection, const char *pruned, const wg_env *env,
-                                    const char *path, const char *device, int kv_type, int max_rows, wg_error *err)
+                                    const wg_second_model_spec *spec, wg_error *err)
 {
     wg_weights *w;
-    WG_TRY(wg_weights_open(&w, path, err));
-    wg_status s = wg_draft_vocab_open(v, env, w, path, intersection, pruned, err);
-    const wg_model_options o = { .kv_type = wg_kv_type_ids[kv_type], .max_rows = max_rows, .head = v->row, .n_head = v->n };
-    if (!s) s = open_model(out, env, w, path, device, &o, !v->tokenizer, err);
+    WG_TRY(wg_weights_open(&w, spec->path, err));
+    wg_status s = wg_draft_vocab_open(v, env, w, spec->path, intersection, pruned, err);
+    const wg_model_options o = {
+        .kv_type = wg_kv_type_ids[spec->kv_type], .max_rows = spec->max_rows, .head = v->row, .n_head = v->n
+    };
+    if (!s) s = open_model(out, env, w, spec, &o, !v->tokenizer, err);
     wg_weights_close(w);
     return s;
 }
 
-wg_status wg_second_model_open_foreign(wg_model **out, wg_tokenizer **tokenizer, const wg_env *env, const char *path,
-                                       const char *device, int kv_type, int max_rows, wg_error *err)
+wg_status wg_second_model_open_foreign(wg_model **out, wg_tokenizer **tokenizer, const wg_env *env,
+                                       const wg_second_model_spec *spec, wg_error *err)
 {
     wg_weights *w;
-    WG_TRY(wg_weights_open(&w, path, err));
-    const wg_model_options o = { .kv_type = wg_kv_type_ids[kv_type], .max_rows = max_rows };
+    WG_TRY(wg_weights_open(&w, spec->path, err));
+    const wg_model_options o = { .kv_type = wg_kv_type_ids[spec->kv_type], .max_rows = spec->max_rows };
     wg_status s = wg_tokenizer_open(tokenizer, w, err);
-    if (!s) s = open_model(out, env, w, path, device, &o, false, err);
+    if (!s) s = open_model(out, env, w, spec, &o, false, err);
     wg_weights_close(w);
     return s;
 }

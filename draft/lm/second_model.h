@@ -7,19 +7,23 @@
 #include "core/model/model.h"
 #include "draft/lm/draft_vocab.h"
 
-/* Opens the file at `path` for passes of at most max_rows rows, on the device of that name (core/model/device.h); kv_type
- * indexes wg_kv_type_names. EVOCAB when its token ids may not mean the target's. On failure *out may be half open: close it.
- * */
-wg_status wg_second_model_open(wg_model **out, const wg_env *env, const char *path, const char *device, int kv_type,
-                               int max_rows, wg_error *err);
+/* The file at `path`, for passes of at most max_rows rows (0: as the model's own), on the device of that name. */
+typedef struct wg_second_model_spec {
+    const char *path, *device; /* names of devices: core/model/device.h */
+    int kv_type;               /* indexes wg_kv_type_names */
+    int max_rows;
+} wg_second_model_spec;
+
+/* Opens it. EVOCAB when its token ids may not mean the target's. On failure *out may be half open: close it. */
+wg_status wg_second_model_open(wg_model **out, const wg_env *env, const wg_second_model_spec *spec, wg_error *err);
 
 /* The same for a model whose vocabulary may be another (`intersection`) or is to be pruned (by the file `pruned`, or ""): its
  * head has only the rows of *v, which is to be closed, also on failure. */
 wg_status wg_second_model_open_part(wg_model **out, wg_draft_vocab *v, bool intersection, const char *pruned, const wg_env *env,
-                                    const char *path, const char *device, int kv_type, int max_rows, wg_error *err);
+                                    const wg_second_model_spec *spec, wg_error *err);
 
 /* The same for a model whose vocabulary does not matter, with its tokenizer (to be closed). EMODEL when it has none. */
-wg_status wg_second_model_open_foreign(wg_model **out, wg_tokenizer **tokenizer, const wg_env *env, const char *path,
-                                       const char *device, int kv_type, int max_rows, wg_error *err);
+wg_status wg_second_model_open_foreign(wg_model **out, wg_tokenizer **tokenizer, const wg_env *env,
+                                       const wg_second_model_spec *spec, wg_error *err);
 
 #endif

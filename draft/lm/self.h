@@ -23,6 +23,9 @@ wg_status wg_self_open(wg_self_drafter *d, const wg_growth *growth, const wg_lay
 void wg_self_close(wg_drafter *d);
 wg_status wg_self_propose(wg_drafter *d, wg_seq *const *seq, int n, wg_tree *out, wg_rows *q, wg_error *err);
 
+/* Members of the class of a drafter that begins with a wg_self_drafter; `open` is the drafter's own function. */
+#define WG_SELF_DRAFTER_MEMBERS WG_LM_DRAFTER_MEMBERS, .propose = wg_self_propose, .close = wg_self_close
+
 /* Layers of the target; 0 when it is no transformer. */
 int wg_self_layers(const wg_env *env);
 

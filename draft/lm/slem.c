@@ -87,8 +87,10 @@ static wg_status open(wg_drafter *base, const wg_env *env, wg_error *err)
     if (!env->tokenizer)
         return wg_fail(err, WG_EMODEL, "drafter slem: %s has no tokenizer, so text cannot become its tokens",
                        env->target_name ? env->target_name : "the target");
-    WG_TRY(wg_second_model_open_foreign(&d->model, &d->tokenizer, env, d->opt.model, d->opt.device, d->opt.kv_type, PASS_ROWS,
-                                        err));
+    const wg_second_model_spec spec = {
+        .path = d->opt.model, .device = d->opt.device, .kv_type = d->opt.kv_type, .max_rows = PASS_ROWS
+    };
+    WG_TRY(wg_second_model_open_foreign(&d->model, &d->tokenizer, env, &spec, err));
     d->lm = wg_model_lm(d->model);
     WG_TRY(wg_vocab_map_open(&d->map, env->tokenizer, d->tokenizer, err));
     WG_TRY(wg_retokenizer_open(&d->reader, env, d->tokenizer, &d->map, d->lm, err));

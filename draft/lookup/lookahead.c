@@ -217,11 +217,7 @@ const wg_drafter_class wg_drafter_lookahead = {
             { .options = "window=3,n=3,guesses=4,keys=8,text=true", .siblings = true },
             { .options = NULL },
         },
-    .stands_alone = true,
-    .laws = WG_LAW_FIXED,
-    .open = open,
-    .propose = propose,
+    WG_LOOKUP_MEMBERS,
     .observe = observe,
     .forget = forget,
-    .close = close,
 };

@@ -9,6 +9,7 @@
  * the prefix and the past (law FIXED); its q rows are one-hot rows, so that acceptance is measured like any other drafter's. */
 #include "draft/draft.h"
 #include "draft/length/length.h"
+#include "draft/one_hot.h"
 
 typedef struct ngram_options {
     int k, n_max, n_min;
@@ -120,13 +121,9 @@ const wg_drafter_class wg_drafter_ngram = {
             { .options = "" },
             { .options = NULL },
         },
-    .stands_alone = true,
-    .laws = WG_LAW_FIXED,
-    .open = open,
-    .propose = propose,
+    WG_LOOKUP_MEMBERS,
     .observe = observe,
     .policy = policy,
     .forget = forget,
-    .close = close,
     .device_chain = device_chain,
 };

@@ -240,11 +240,7 @@ const wg_drafter_class wg_drafter_ngram_cache = {
             { .options = "corpus=$store,hits=1,memory_mb=1,corpus_mb=1" },
             { .options = NULL },
         },
-    .stands_alone = true,
-    .laws = WG_LAW_FIXED,
-    .open = open,
-    .propose = propose,
+    WG_LOOKUP_MEMBERS,
     .forget = forget,
-    .close = close,
     .cross_request = true,
 };

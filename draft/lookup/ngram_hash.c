@@ -118,11 +118,7 @@ const wg_drafter_class wg_drafter_ngram_hash = {
             { .options = "n=1,k=5,memory_mb=1" },
             { .options = NULL },
         },
-    .stands_alone = true,
-    .laws = WG_LAW_FIXED,
-    .open = open,
-    .propose = propose,
+    WG_LOOKUP_MEMBERS,
     .forget = forget,
-    .close = close,
     .cross_request = true,
 };

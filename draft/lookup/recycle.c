@@ -178,11 +178,7 @@ const wg_drafter_class wg_drafter_recycle = {
             { .options = "", .siblings = true },
             { .options = NULL },
         },
-    .stands_alone = true,
-    .laws = WG_LAW_FIXED,
-    .open = open,
-    .propose = propose,
+    WG_LOOKUP_MEMBERS,
     .observe = observe,
-    .close = close,
     .cross_request = true,
 };

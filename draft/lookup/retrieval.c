@@ -148,9 +148,5 @@ const wg_drafter_class wg_drafter_retrieval = {
             { .options = "datastore=$store,n_min=1,nodes=12,depth=4", .siblings = true },
             { .options = NULL },
         },
-    .stands_alone = true,
-    .laws = WG_LAW_FIXED,
-    .open = open,
-    .propose = propose,
-    .close = close,
+    WG_LOOKUP_MEMBERS,
 };

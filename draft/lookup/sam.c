@@ -140,10 +140,6 @@ const wg_drafter_class wg_drafter_sam = {
             { .options = "" },
             { .options = NULL },
         },
-    .stands_alone = true,
-    .laws = WG_LAW_FIXED,
-    .open = open,
-    .propose = propose,
+    WG_LOOKUP_MEMBERS,
     .forget = forget,
-    .close = close,
 };

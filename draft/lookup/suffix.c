@@ -230,11 +230,7 @@ const wg_drafter_class wg_drafter_suffix = {
             { .options = "factor=3,tree=true,depth=6,memory_mb=0", .siblings = true, .own_request = true },
             { .options = NULL },
         },
-    .stands_alone = true,
-    .laws = WG_LAW_FIXED,
-    .open = open,
-    .propose = propose,
+    WG_LOOKUP_MEMBERS,
     .forget = forget,
-    .close = close,
     .cross_request = true,
 };

@@ -131,7 +131,9 @@ static bool open_pairs(pairs *p, const common *c, const wg_compared *a, const wg
         if (order == 0 && x[i].e->ok && y[k].e->ok) {
             const wg_entry *base_a = beside(base_x, base_n, &i0, &x[i]), *base_b = beside(base_y, base_m, &k0, &x[i]);
             const bool both = base_a && base_b;
-            p->pair[p->n++] = (pair){ x[i].prompt, x[i].e, y[k].e, both ? base_a : NULL, both ? base_b : NULL };
+            p->pair[p->n++] = (pair){
+                .prompt = x[i].prompt, .a = x[i].e, .b = y[k].e, .base_a = both ? base_a : NULL, .base_b = both ? base_b : NULL
+            };
         } else if (order == 0) p->failed++;
         else p->unpaired++;
         i += order <= 0;
@@ -236,7 +238,7 @@ static void set_ratio(json_t *o, const char *name, const sums *s, int a, int b, 
 {
     char ci[64];
     double lo, hi;
-    const wg_ratio r = { s->v[a], s->v[b], s->v[c], s->v[d], s->n };
+    const wg_ratio r = { .a = s->v[a], .b = s->v[b], .c = s->v[c], .d = s->v[d], .n = s->n };
     snprintf(ci, sizeof ci, "%s_ci", name);
     json_object_set_new(o, name, wg_json_number(wg_ratio_value(&r)));
     json_object_set_new(o, ci, wg_ratio_interval(&r, 0, s->scratch, &lo, &hi) ? two(lo, hi) : json_null());

@@ -26,9 +26,9 @@ static void timed_embed(wg_device *d, const wg_matrix *table, const wg_row *row,
     TIMED(EMBED, embed(d, table, row, rows, x, dim));
 }
 
-static void timed_rmsnorm(wg_device *d, const float *x, const float *weight, int dim, float eps, float *y, int rows)
+static void timed_rmsnorm(wg_device *d, const float *x, const wg_norm *norm, float *y, int rows)
 {
-    TIMED(RMSNORM, rmsnorm(d, x, weight, dim, eps, y, rows));
+    TIMED(RMSNORM, rmsnorm(d, x, norm, y, rows));
 }
 
 static void timed_prepare(wg_device *d, int type, const float *x, int rows, int k, void *act)
@@ -46,16 +46,14 @@ static void timed_head(wg_device *d, const wg_matrix *w, const float *x, int row
     TIMED(MATMUL, head(d, w, x, rows, act, y));
 }
 
-static void timed_rope_store(wg_device *d, const wg_rope *rope, float *q, float *k, const float *v, const wg_row *row, int rows,
-                             int space, int layer, int heads, int kv_heads, int hd)
+static void timed_rope_store(wg_device *d, const wg_rope *rope, float *q, float *k, const float *v, const wg_attention_rows *at)
 {
-    TIMED(ROPE_STORE, rope_store(d, rope, q, k, v, row, rows, space, layer, heads, kv_heads, hd));
+    TIMED(ROPE_STORE, rope_store(d, rope, q, k, v, at));
 }
 
-static void timed_attention(wg_device *d, const float *q, const wg_row *row, int rows, int space, int layer, int heads,
-                            int kv_heads, int hd, float *out)
+static void timed_attention(wg_device *d, const float *q, const wg_attention_rows *at, float *out)
 {
-    TIMED(ATTENTION, attention(d, q, row, rows, space, layer, heads, kv_heads, hd, out));
+    TIMED(ATTENTION, attention(d, q, at, out));
 }
 
 static void timed_swiglu(wg_device *d, const float *gate, const float *up, float *y, int n, int rows)

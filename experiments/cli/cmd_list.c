@@ -92,35 +92,86 @@ static void options(const char *of, const wg_option *table, int group, bool json
 
 /* ---- a line each -------------------------------------------------------------------------------------------------- */
 
-static void item(const char *kind, const char *name, const char *doc, const char *laws, const char *note, bool json)
+/* more: what a line of JSON has besides, taken over; NULL: nothing */
+static void item_with(const char *kind, const char *name, const char *doc, const char *laws, const char *note, json_t *more)
 {
-    if (!json) {
-        printf("  %-19s %s%s%s%s%s%s\n", name, doc, laws && *laws ? " [" : "", laws ? laws : "", laws && *laws ? "]" : "",
-               note ? "; " : "", note ? note : "");
-        return;
-    }
     json_t *row = json_pack("{s:s, s:s, s:s}", "kind", kind, "name", name, "doc", doc);
     if (laws) json_object_set_new(row, "laws", json_string(laws));
     if (note) json_object_set_new(row, "note", json_string(note));
+    json_object_update(row, more);
     json_dumpf(row, stdout, JSON_SORT_KEYS | JSON_COMPACT);
     putchar('\n');
     json_decref(row);
+    json_decref(more);
+}
+
+static void item(const char *kind, const char *name, const char *doc, const char *laws, const char *note, bool json)
+{
+    if (json) {
+        item_with(kind, name, doc, laws, note, NULL);
+        return;
+    }
+    printf("  %-19s %s%s%s%s%s%s\n", name, doc, laws && *laws ? " [" : "", laws ? laws : "", laws && *laws ? "]" : "",
+           note ? "; " : "", note ? note : "");
 }
 
 static void drafter_line(const wg_drafter_class *d, bool json)
 {
     char laws[96];
-    item("drafter", d->name, d->doc, wg_law_list(d->laws, laws, sizeof laws), NULL, json);
+    wg_law_list(d->laws, laws, sizeof laws);
+    json_t *tests = json ? json_array() : NULL;
+    for (const wg_drafter_test *t = d->test_options; tests && t && t->options; t++)
+        json_array_append_new(tests, json_string(t->options));
+    if (json) item_with("drafter", d->name, d->doc, laws, NULL, json_pack("{s:o}", "tests", tests));
+    else item("drafter", d->name, d->doc, laws, NULL, false);
 }
 
 static void rule_line(const wg_verifier_class *v, bool json)
 {
     char laws[96];
-    item("rule", v->name, v->doc, wg_law_list(v->laws, laws, sizeof laws),
-         !v->lossless   ? "LOSSY"
-         : v->zero_only ? "lossless at temperature 0, else LOSSY"
-                        : "lossless",
-         json);
+    const char *note = !v->lossless ? "LOSSY" : v->zero_only ? "lossless at temperature 0, else LOSSY" : "lossless";
+    wg_law_list(v->laws, laws, sizeof laws);
+    json_t *tests = json ? json_array() : NULL;
+    for (const char *const *t = v->test_options; tests && t && *t; t++) json_array_append_new(tests, json_string(*t));
+    if (json) item_with("rule", v->name, v->doc, laws, note, json_pack("{s:b, s:o}", "chains", v->chains, "tests", tests));
+    else item("rule", v->name, v->doc, laws, note, false);
+}
+
+/* A row of the table of rules. */
+static void rule_row(const wg_verifier_class *v)
+{
+    static const struct {
+        unsigned law;
+        const char *name;
+    } short_names[] = {
+        { WG_LAW_FIXED, "fixed" }, { WG_LAW_IID, "iid" }, { WG_LAW_WITHOUT_REPLACEMENT, "wor" }, { WG_LAW_COUPLED, "coupled" }
+    };
+    char laws[64] = "";
+    for (size_t i = 0, n = 0; i < sizeof short_names / sizeof *short_names; i++)
+        if (v->laws & short_names[i].law)
+            n += (size_t)snprintf(laws + n, sizeof laws - n, "%s%s", n ? ", " : "", short_names[i].name);
+    if ((v->laws & WG_LAWS) == WG_LAWS) snprintf(laws, sizeof laws, "all");
+    printf("| `%s` | %s%s | %s%s%s | %s | %s | %s |\n", v->name, laws, v->chains ? "; chains" : "",
+           !v->lossless   ? "**no**"
+           : v->zero_only ? "at temperature 0"
+                          : "yes",
+           !v->guarantee ? ""
+           : v->lossless ? "; "
+                         : ": ",
+           v->guarantee ? v->guarantee : "", v->reads_q ? "yes" : "no", v->optimal_among ? v->optimal_among : "-",
+           v->paper ? v->paper : "-");
+}
+
+/* The table of docs/verification.md, which docs/verification.sh writes there. */
+static int rules_table(const char *list)
+{
+    if (!list || strcmp(list, "rules") != 0) {
+        fputs("wager list: --md is for the list of rules: wager list rules --md\n", stderr);
+        return WG_EXIT_USAGE;
+    }
+    puts("| rule | laws | lossless | q rows | optimal among | paper |\n|---|---|---|---|---|---|");
+    for (int i = 0; wg_verifiers[i]; i++) rule_row(wg_verifiers[i]);
+    return WG_EXIT_OK;
 }
 
 static void list_drafters(bool json)
@@ -311,15 +362,17 @@ int wg_cmd_list(int argc, char **argv)
                  { "commands", list_commands, false }, { "columns", list_columns, false },
                  { "fields", list_fields, true },      { "options", list_options, true } };
     enum { LISTS = sizeof list / sizeof *list };
-    bool json = false, schema = false;
+    bool json = false, schema = false, markdown = false;
     const char *word[2] = { NULL, NULL };
     const wg_flag flags[] = { { "json", 0, WG_FLAG_BOOL, &json, NULL, "one JSON object a line, options too", 0, 0 },
                               { "schema", 0, WG_FLAG_BOOL, &schema, NULL, "the JSON Schema of a config instead, for editors", 0,
                                 0 },
+                              { "md", 0, WG_FLAG_BOOL, &markdown, NULL, "with rules: as a table in Markdown", 0, 0 },
                               { 0 } };
     const int done = wg_cli_parse("list", flags, argc, argv, word, 0, 2);
     if (done >= 0) return done;
     if (schema) return print_schema();
+    if (markdown) return rules_table(word[0]);
     if (word[1] && !strcmp(word[0], "drafter")) return one_drafter(word[1], json);
     if (word[1] && !strcmp(word[0], "rule")) return one_rule(word[1], json);
     bool any = false;

@@ -22,6 +22,15 @@ typedef struct int_list {
     int n;
 } int_list;
 
+/* What the command line asks for. */
+typedef struct request {
+    const char *path, *device;
+    int_list tokens, parents; /* parents.v NULL: a sequence */
+    wg_save *out;             /* NULL: to standard output */
+    int threads, kv_type;
+    bool json, allow_nan;
+} request;
+
 static wg_status parse_list(const char *flag, const char *text, int_list *out, wg_error *err)
 {
     size_t room = 1;
@@ -108,9 +117,9 @@ static void print_row(const wg_target *t, int row, int32_t token, const float *x
 }
 
 /* Passes of at most PASS_ROWS rows; every row's logits go to the printer or the file. */
-static wg_status run_passes(const wg_target *t, wg_kv_seq *kv, const int_list *tokens, const int_list *parents, wg_save *out,
-                            bool json, wg_batch *b, float *logits, wg_error *err)
+static wg_status run_passes(const request *r, const wg_target *t, wg_kv_seq *kv, wg_batch *b, float *logits, wg_error *err)
 {
+    const int_list *tokens = &r->tokens, *parents = &r->parents;
     for (int first = 0; first < tokens->n;) {
         const int left = tokens->n - first, n = parents->v || left < PASS_ROWS ? left : PASS_ROWS;
         WG_TRY(wg_kv_reserve(kv, n, err));
@@ -120,8 +129,8 @@ static wg_status run_passes(const wg_target *t, wg_kv_seq *kv, const int_list *t
         WG_TRY(wg_lm_forward(t->lm, b, logits, err));
         for (int i = 0; i < n; i++) {
             const float *x = logits + (size_t)i * (size_t)t->lm->vocab;
-            if (!out) print_row(t, first + i, tokens->v[first + i], x, json);
-            else WG_TRY(wg_save_write(out, x, (size_t)t->lm->vocab * sizeof *x, err));
+            if (!r->out) print_row(t, first + i, tokens->v[first + i], x, r->json);
+            else WG_TRY(wg_save_write(r->out, x, (size_t)t->lm->vocab * sizeof *x, err));
         }
         if (!parents->v) wg_kv_commit_chain(kv, n);
         first += n;
@@ -130,29 +139,28 @@ static wg_status run_passes(const wg_target *t, wg_kv_seq *kv, const int_list *t
     return WG_OK;
 }
 
-static wg_status logits_run(const char *path, const int_list *tokens, const int_list *parents, wg_save *out, bool json,
-                            const char *device, int threads, int kv_type, bool allow_nan, wg_error *err)
+static wg_status logits_run(const request *r, wg_error *err)
 {
     wg_target *t = NULL;
     wg_kv *kv = NULL;
     wg_kv_seq *seq = NULL;
     wg_batch b = { 0 };
     float *logits = NULL;
-    const wg_target_options want = { .device = device,
-                                     .threads = threads,
-                                     .model = { .kv_type = kv_type, .allow_nan = allow_nan } };
-    wg_status s = wg_target_open(&t, path, &want, err);
-    if (!s && tokens->n > t->lm->context)
-        s = wg_fail(err, WG_ECONTEXT, "%s: %d tokens are more than the model's context of %d; give fewer", path, tokens->n,
-                    t->lm->context);
-    const int room = tokens->n + 1;
+    const wg_target_options want = { .device = r->device,
+                                     .threads = r->threads,
+                                     .model = { .kv_type = r->kv_type, .allow_nan = r->allow_nan } };
+    wg_status s = wg_target_open(&t, r->path, &want, err);
+    if (!s && r->tokens.n > t->lm->context)
+        s = wg_fail(err, WG_ECONTEXT, "%s: %d tokens are more than the model\'s context of %d; give fewer", r->path,
+                    r->tokens.n, t->lm->context);
+    const int room = r->tokens.n + 1;
     if (!s) s = wg_kv_open(&kv, 16, (room + 15) / 16 + 1 + (PASS_ROWS + 15) / 16, room + PASS_ROWS, err);
     if (!s) s = wg_lm_attach(t->lm, kv, err);
     if (!s) s = wg_kv_seq_open(kv, &seq, err);
     if (!s) s = wg_batch_open(&b, PASS_ROWS, err);
     if (!s && !(logits = wg_alloc((size_t)PASS_ROWS * (size_t)t->lm->vocab, sizeof *logits)))
         s = wg_nomem(err, (size_t)PASS_ROWS * (size_t)t->lm->vocab * sizeof *logits, "logits");
-    if (!s) s = run_passes(t, seq, tokens, parents, out, json, &b, logits, err);
+    if (!s) s = run_passes(r, t, seq, &b, logits, err);
     wg_free(logits);
     wg_batch_close(&b);
     wg_kv_seq_close(seq);
@@ -186,17 +194,18 @@ int wg_cmd_logits(int argc, char **argv)
         fputs("wager logits: --tokens is missing: token ids with commas between (wager tokenize gives them)\n", stderr);
         return WG_EXIT_USAGE;
     }
-    int_list tokens = { 0 }, parents = { 0 };
+    request r = {
+        .path = path, .device = device, .threads = (int)threads, .kv_type = kv_type, .json = json, .allow_nan = allow_nan
+    };
     wg_error err;
-    wg_save *out = NULL;
-    wg_status s = parse_list("tokens", token_text, &tokens, &err);
-    if (!s && parent_text) s = parse_list("parents", parent_text, &parents, &err);
-    if (!s && parent_text) s = check_parents(&tokens, &parents, &err);
-    if (!s && out_path) s = wg_save_open(&out, out_path, &err);
-    if (!s) s = logits_run(path, &tokens, &parents, out, json, device, (int)threads, kv_type, allow_nan, &err);
-    if (s) wg_save_abort(out);
-    else if (out) s = wg_save_commit(out, &err);
-    wg_free(tokens.v);
-    wg_free(parents.v);
+    wg_status s = parse_list("tokens", token_text, &r.tokens, &err);
+    if (!s && parent_text) s = parse_list("parents", parent_text, &r.parents, &err);
+    if (!s && parent_text) s = check_parents(&r.tokens, &r.parents, &err);
+    if (!s && out_path) s = wg_save_open(&r.out, out_path, &err);
+    if (!s) s = logits_run(&r, &err);
+    if (s) wg_save_abort(r.out);
+    else if (r.out) s = wg_save_commit(r.out, &err);
+    wg_free(r.tokens.v);
+    wg_free(r.parents.v);
     return s ? wg_cli_fail(&err) : WG_EXIT_OK;
 }

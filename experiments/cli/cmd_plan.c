@@ -67,7 +67,8 @@ static wg_status open_parts(planner *p, wg_error *err)
     WG_TRY(wg_find_drafter(&wg_program_plugins, "none", &parts.drafter, err));
     WG_TRY(wg_find_verifier(&wg_program_plugins, "match", &parts.verifier, err));
     WG_TRY(wg_engine_open(&p->plain, &parts, &engine, err));
-    return wg_second_model_open(&p->draft, wg_engine_env(p->plain), o->draft, "cpu", KV_F16, 0, err);
+    const wg_second_model_spec spec = { .path = o->draft, .device = "cpu", .kv_type = KV_F16 };
+    return wg_second_model_open(&p->draft, wg_engine_env(p->plain), &spec, err);
 }
 
 static wg_status read_prompt(planner *p, wg_fit_reader *r, const wg_prompt *prompt, wg_error *err)
@@ -159,7 +160,7 @@ static void foretell_tau(const planner *p, candidate *c, double *scratch)
         tokens[i] = expect(p, c, i, &n);
         begun[i] = n;
     }
-    const wg_ratio r = { tokens, begun, NULL, NULL, p->texts };
+    const wg_ratio r = { .a = tokens, .b = begun, .n = p->texts };
     c->tau = wg_ratio_value(&r);
     if (!wg_ratio_interval(&r, (uint64_t)p->o->seed, scratch, &c->tau_lo, &c->tau_hi)) c->tau_lo = c->tau_hi = NAN;
 }

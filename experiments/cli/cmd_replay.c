@@ -77,8 +77,8 @@ static wg_status choose_rules(asked *a, wg_replay *r, wg_error *err)
 
 static json_t *row_json(const wg_replay *r, const wg_replayed *s, double *scratch)
 {
-    const wg_ratio tokens = { s->by_tokens, s->by_rounds, NULL, NULL, s->prompts };
-    const wg_ratio against = { s->by_tokens, s->by_recorded, NULL, NULL, s->prompts };
+    const wg_ratio tokens = { .a = s->by_tokens, .b = s->by_rounds, .n = s->prompts };
+    const wg_ratio against = { .a = s->by_tokens, .b = s->by_recorded, .n = s->prompts };
     double lo = NAN, hi = NAN;
     json_t *v = json_object();
     json_object_set_new(v, "cell", json_integer(r->cell));
@@ -218,7 +218,7 @@ static const wg_exact_result *rejection_beside(const wg_exact_run *x, const wg_e
 
 static json_t *exact_json(const wg_exact_run *x, const wg_exact_result *r, const wg_cell *cell, double *scratch)
 {
-    const wg_ratio tau = { r->tokens, r->rounds, NULL, NULL, r->prompts };
+    const wg_ratio tau = { .a = r->tokens, .b = r->rounds, .n = r->prompts };
     const uint64_t seed = (uint64_t)cell->top.seed;
     const wg_exact_result *other = rejection_beside(x, r);
     json_t *v = json_object();
@@ -235,7 +235,7 @@ static json_t *exact_json(const wg_exact_run *x, const wg_exact_result *r, const
     json_object_set_new(v, "texts", json_integer(x->texts));
     json_object_set_new(v, "tokens", json_integer(x->tokens));
     if (other && other != r) {
-        const wg_ratio ratio = { other->rounds, r->rounds, NULL, NULL, r->prompts }; /* of the same tokens */
+        const wg_ratio ratio = { .a = other->rounds, .b = r->rounds, .n = r->prompts }; /* of the same tokens */
         json_object_set_new(v, "against_rejection", wg_json_number(wg_ratio_value(&ratio)));
         json_object_set_new(v, "against_ci", interval_json(&ratio, seed, scratch));
     }

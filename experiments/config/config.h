@@ -44,7 +44,13 @@ typedef struct wg_config_prompts {
 } wg_config_prompts;
 static inline wg_dataset_options wg_prompt_options(const wg_config_prompts *p)
 {
-    return (wg_dataset_options){ p->merge, p->category, p->shuffle, p->per_category, p->limit, p->keep_bytes, p->turns };
+    return (wg_dataset_options){ .merge = p->merge,
+                                 .category = p->category,
+                                 .shuffle = p->shuffle,
+                                 .per_category = p->per_category,
+                                 .limit = p->limit,
+                                 .keep_bytes = p->keep_bytes,
+                                 .turns = p->turns };
 }
 static inline wg_chat wg_prompt_chat(const wg_config_prompts *p) { return (wg_chat){ p->chat, p->system }; }
 

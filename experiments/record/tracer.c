@@ -75,7 +75,13 @@ wg_status wg_tracer_begin(wg_tracer *t, wg_request *q, const wg_seq *s, wg_error
         WG_TRY(write_out(t, w, start, err));
     }
     q->trace_at = wg_run_writer_trace_end(t->record);
-    const wg_trace_asked a = { s->request, q->cell, q->group, q->prompt, q->repeat, s->limit, s->prompt };
+    const wg_trace_asked a = { .address = s->request,
+                               .cell = q->cell,
+                               .group = q->group,
+                               .prompt = q->prompt,
+                               .repeat = q->repeat,
+                               .limit = s->limit,
+                               .prompt_tokens = s->prompt };
     WG_TRY(wg_trace_put_request(w, &a, s->token, err));
     return write_out(t, w, start, err);
 }

@@ -180,14 +180,13 @@ static void pairs_figure(FILE *f, const json_t *pairs)
         pair_name(name, sizeof name, json_array_get(pairs, i));
         row[i] = (wg_forest_plot_row){ wg_strdup(name), false, { faster(json_array_get(pairs, i)), none } };
     }
-    const wg_forest_plot o = { "How much faster than A, by cell",
-                               "How much faster than A each cell is, with 95 % intervals. On the dashed line "
-                               "it is as fast; right of it, faster.",
-                               "faster than A (as fast: 1)",
-                               { NULL, NULL },
-                               3,
-                               row,
-                               row ? (int)n : 0 };
+    const wg_forest_plot o = { .title = "How much faster than A, by cell",
+                               .caption = "How much faster than A each cell is, with 95 % intervals. On the dashed line "
+                                          "it is as fast; right of it, faster.",
+                               .axis = "faster than A (as fast: 1)",
+                               .digits = 3,
+                               .row = row,
+                               .n = row ? (int)n : 0 };
     wg_forest_plot_figure(&(wg_plot_out){ f, false }, &o);
     for (size_t i = 0; row && i < n; i++) wg_free(row[i].name);
     wg_free(row);
@@ -227,13 +226,13 @@ static void where_figure(FILE *f, const json_t *p)
             const json_t *o = json_array_get(json_object_get(p, part_lists[k]), i);
             row[at++] = (wg_forest_plot_row){ wg_strdup(part_name(name, sizeof name, o)), true, { faster(o), none } };
         }
-    const wg_forest_plot o = { "How much faster than A, by parts of the prompts",
-                               "How much faster than A, by category, turn and length of the prompt, with 95 % intervals.",
-                               "faster than A (as fast: 1)",
-                               { NULL, NULL },
-                               3,
-                               row,
-                               at };
+    const wg_forest_plot o = { .title = "How much faster than A, by parts of the prompts",
+                               .caption =
+                                   "How much faster than A, by category, turn and length of the prompt, with 95 % intervals.",
+                               .axis = "faster than A (as fast: 1)",
+                               .digits = 3,
+                               .row = row,
+                               .n = at };
     if (row) wg_forest_plot_figure(&(wg_plot_out){ f, false }, &o);
     for (int i = 0; i < at; i++) wg_free(row[i].name);
     wg_free(row);

@@ -143,6 +143,6 @@ static bool legend(const void *arg, int i, wg_plot_key *out)
 
 void wg_forest_plot_figure(const wg_plot_out *to, const wg_forest_plot *forest)
 {
-    const wg_plot p = { forest->title, forest->caption, draw, forest, legend };
+    const wg_plot p = { .title = forest->title, .caption = forest->caption, .draw = draw, .arg = forest, .legend = legend };
     wg_plot_figure(to, &p);
 }

@@ -49,6 +49,6 @@ static bool legend(const void *arg, int i, wg_plot_key *out)
 
 void wg_line_chart_figure(const wg_plot_out *to, const wg_line_chart *c)
 {
-    const wg_plot p = { c->title, c->caption, draw, c, legend };
+    const wg_plot p = { .title = c->title, .caption = c->caption, .draw = draw, .arg = c, .legend = legend };
     wg_plot_figure(to, &p);
 }

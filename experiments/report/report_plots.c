@@ -62,15 +62,15 @@ void wg_report_plot_speedups(const wg_plot_out *to, const wg_run_reader *run, co
         any = any || isfinite(row[i].point[1].v);
     }
     const wg_forest_plot o = {
-        any ? "Speed-up of each cell, measured and predicted" : "Speed-up of each cell",
-        any ? "Speed-up of each cell with its 95 % interval, above what the cost model had predicted with the "
-              "spread of its calibration. The dashed line is plain decoding."
-            : "Speed-up of each cell with its 95 % interval. The dashed line is plain decoding.",
-        "speed-up (plain decoding: 1)",
-        { any ? "measured" : NULL, any ? "predicted" : NULL },
-        2,
-        row,
-        row ? (int)n : 0
+        .title = any ? "Speed-up of each cell, measured and predicted" : "Speed-up of each cell",
+        .caption = any ? "Speed-up of each cell with its 95 % interval, above what the cost model had predicted with the "
+                         "spread of its calibration. The dashed line is plain decoding."
+                       : "Speed-up of each cell with its 95 % interval. The dashed line is plain decoding.",
+        .axis = "speed-up (plain decoding: 1)",
+        .series = { any ? "measured" : NULL, any ? "predicted" : NULL },
+        .digits = 2,
+        .row = row,
+        .n = row ? (int)n : 0
     };
     wg_forest_plot_figure(to, &o);
     for (size_t i = 0; row && i < n; i++) wg_free(row[i].name);
@@ -99,9 +99,12 @@ void wg_report_plot_categories(const wg_plot_out *to, const wg_run_reader *run, 
     char caption[200];
     snprintf(caption, sizeof caption, "Speed-up by category with BCa intervals of 95 %% over its prompts. %s",
              json_array_size(cells) > FASTEST ? "The six fastest cells; the table has all." : "");
-    const wg_forest_plot o = {
-        "Speed-up by category", caption, "speed-up (plain decoding: 1)", { NULL, NULL }, 2, row, (int)at
-    };
+    const wg_forest_plot o = { .title = "Speed-up by category",
+                               .caption = caption,
+                               .axis = "speed-up (plain decoding: 1)",
+                               .digits = 2,
+                               .row = row,
+                               .n = (int)at };
     if (row) wg_forest_plot_figure(to, &o);
     for (size_t i = 0; i < at; i++) wg_free(row[i].name);
     wg_free(row);
@@ -176,10 +179,11 @@ void wg_report_plot_predicted(const wg_plot_out *to, const wg_run_reader *run, c
 {
     const predicted of = { run, cells };
     const wg_plot p = {
-        "Speed-up measured against predicted",
-        "Speed-up measured (95 % intervals) against predicted (spread of the calibration), a point a cell. On the "
-        "dashed line the cost model is right; the numbers name the cells farthest off.",
-        draw_predicted, &of, NULL
+        .title = "Speed-up measured against predicted",
+        .caption = "Speed-up measured (95 % intervals) against predicted (spread of the calibration), a point a cell. On the "
+                   "dashed line the cost model is right; the numbers name the cells farthest off.",
+        .draw = draw_predicted,
+        .arg = &of
     };
     wg_plot_figure(to, &p);
 }
@@ -199,15 +203,16 @@ void wg_report_plot_positions(const wg_plot_out *to, const wg_run_reader *run, c
             curve[k].point[d] = (wg_chart_point){ (double)d + 1, wg_json_item(c, "acceptance_by_position", d), NAN, NAN };
         if (!curve[k].point) curve[k].n = 0;
     }
-    const wg_line_chart o = { "Acceptance by position in the draft",
-                              json_array_size(cells) > LINES
-                                  ? "Acceptance by position, of steps whose draft was that deep: the eight fastest cells."
-                                  : "Acceptance by position, of steps whose draft was that deep.",
-                              "position in the draft",
-                              "share accepted so far",
-                              "[0:1]",
-                              curve,
-                              n };
+    const wg_line_chart o = { .title = "Acceptance by position in the draft",
+                              .caption =
+                                  json_array_size(cells) > LINES
+                                      ? "Acceptance by position, of steps whose draft was that deep: the eight fastest cells."
+                                      : "Acceptance by position, of steps whose draft was that deep.",
+                              .x = "position in the draft",
+                              .y = "share accepted so far",
+                              .range = "[0:1]",
+                              .curve = curve,
+                              .n = n };
     wg_line_chart_figure(to, &o);
     for (int k = 0; k < n; k++) {
         wg_free(curve[k].name);
@@ -283,13 +288,13 @@ void wg_report_plot_lengths(const wg_plot_out *to, const wg_run_reader *run, con
     }
     if (m) qsort(m, (size_t)kept, sizeof *m, by_curve);
     const int curves = m && curve && point ? join(curve, point, m, kept) : 0;
-    const wg_line_chart o = { "Tau against draft length",
-                              "Tokens per pass of the target against the length of the draft, with 95 % intervals.",
-                              "draft length",
-                              "tau",
-                              "[1:*]",
-                              curve,
-                              curves };
+    const wg_line_chart o = { .title = "Tau against draft length",
+                              .caption = "Tokens per pass of the target against the length of the draft, with 95 % intervals.",
+                              .x = "draft length",
+                              .y = "tau",
+                              .range = "[1:*]",
+                              .curve = curve,
+                              .n = curves };
     if (curves <= 2 * LINES) wg_line_chart_figure(to, &o);
     for (int i = 0; i < kept; i++) wg_free(m[i].rest);
     wg_free(m);

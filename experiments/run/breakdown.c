@@ -61,8 +61,10 @@ static void set_with_interval(json_t *o, const char *name, const wg_ratio *r, ui
 /* name: of the category or turn, owned by the result. */
 static json_t *part_json(const part *s, const char *of, json_t *name, uint64_t seed, double *scratch)
 {
-    const wg_ratio tau = { s->v[TOKENS], s->v[PASSES], NULL, NULL, s->n };
-    const wg_ratio speedup = { s->v[BASE_SECONDS], s->v[BASE_TOKENS], s->v[SECONDS], s->v[TOKENS], s->n };
+    const wg_ratio tau = { .a = s->v[TOKENS], .b = s->v[PASSES], .n = s->n };
+    const wg_ratio speedup = {
+        .a = s->v[BASE_SECONDS], .b = s->v[BASE_TOKENS], .c = s->v[SECONDS], .d = s->v[TOKENS], .n = s->n
+    };
     json_t *o = json_object();
     json_object_set_new(o, of, name);
     json_object_set_new(o, "prompts", json_integer(s->n));
@@ -142,7 +144,7 @@ void wg_add_turns(json_t *cell, const wg_dataset *prompts, const wg_pairs *quest
         }
         if (!s.n) continue;
         json_t *o = part_json(&s, "turn", json_integer(turn), seed, scratch);
-        const wg_ratio tau = { s.v[TOKENS], s.v[PASSES], s.v[FIRST_TOKENS], s.v[FIRST_PASSES], s.n };
+        const wg_ratio tau = { .a = s.v[TOKENS], .b = s.v[PASSES], .c = s.v[FIRST_TOKENS], .d = s.v[FIRST_PASSES], .n = s.n };
         if (turn) set_with_interval(o, "tau_over_first", &tau, seed, scratch);
         json_array_append_new(list, o);
     }

@@ -86,11 +86,11 @@ static int sizes(const bench *b, int near, int context, wg_timed *t)
     int n = 0;
     for (int rows = 1, last = 0; last < b->rows && n < WG_COST_KNOTS; rows += rows < 4 ? 1 : rows / 3 + 1) {
         last = rows < b->rows && n < WG_COST_KNOTS - 1 ? rows : b->rows;
-        t[n++] = (wg_timed){ last, near, 1, 0, 0 };
+        t[n++] = (wg_timed){ .rows = last, .context = near, .sequences = 1 };
     }
-    if (context > near) t[n++] = (wg_timed){ 1, context, 1, 0, 0 };
-    if (context > near && b->rows > 1) t[n++] = (wg_timed){ b->rows, context, 1, 0, 0 };
-    if (b->sequences > 1) t[n++] = (wg_timed){ b->sequences, near, b->sequences, 0, 0 };
+    if (context > near) t[n++] = (wg_timed){ .rows = 1, .context = context, .sequences = 1 };
+    if (context > near && b->rows > 1) t[n++] = (wg_timed){ .rows = b->rows, .context = context, .sequences = 1 };
+    if (b->sequences > 1) t[n++] = (wg_timed){ .rows = b->sequences, .context = near, .sequences = b->sequences };
     return n;
 }
 

@@ -235,13 +235,12 @@ static wg_status calibrate(runner *r, wg_group *g, const wg_warm *warm, wg_error
 }
 
 /* A batch through an arm, timed, and once more where it has a second pass, which is traced then. */
-static wg_status run_batch(runner *r, const wg_group *g, wg_arm *a, int first, int n, int repeat, int turns, int max_new,
-                           wg_tracer *tracer, wg_error *err)
+static wg_status run_batch(runner *r, const wg_group *g, wg_arm *a, const wg_batch_plan *plan, wg_tracer *tracer, wg_error *err)
 {
-    WG_TRY(wg_batch_run(&r->room, g, a, first, n, repeat, turns, max_new, a->second ? NULL : tracer, err));
+    WG_TRY(wg_batch_run(&r->room, g, a, plan, a->second ? NULL : tracer, err));
     if (!a->second) return WG_OK;
     const double start = wg_clock_now();
-    const wg_status s = wg_second_pass_run(&r->room, g, a, first, n, repeat, turns, max_new, tracer, err);
+    const wg_status s = wg_second_pass_run(&r->room, g, a, plan, tracer, err);
     r->second_pass += wg_clock_now() - start;
     return s;
 }
@@ -253,12 +252,15 @@ static wg_status warm_up(runner *r, wg_group *g, wg_error *err)
     int prompt = 0;
     while (prompt + 1 < g->dataset->n && conversation(g, prompt)->n >= g->target->lm->context) prompt++;
     const int tokens = g->like->top.max_tokens < WARM_UP_TOKENS ? g->like->top.max_tokens : WARM_UP_TOKENS;
-    const int n = prompt + g->batch <= g->dataset->n ? g->batch : g->dataset->n - prompt;
+    const wg_batch_plan plan = { .first = prompt,
+                                 .n = prompt + g->batch <= g->dataset->n ? g->batch : g->dataset->n - prompt,
+                                 .turns = 1,
+                                 .max_new = tokens };
     wg_warm *warm = wg_calloc((size_t)g->arms, sizeof *warm);
     wg_status s = warm ? WG_OK : wg_nomem(err, (size_t)g->arms * sizeof *warm, "a warm-up");
     for (int k = 0; k < g->arms && !s; k++) {
         g->arm[k].warm = &warm[k];
-        s = run_batch(r, g, &g->arm[k], prompt, n, 0, 1, tokens, NULL, err);
+        s = run_batch(r, g, &g->arm[k], &plan, NULL, err);
         g->arm[k].warm = NULL;
     }
     if (!s && !wg_calibration_of(r->costs, g->like->group, g->arm[g->arms - 1].cell).known) s = calibrate(r, g, warm, err);
@@ -298,7 +300,8 @@ static wg_status run_arm(runner *r, wg_group *g, wg_arm *a, int first, int n, in
                        r->run->resumed);
     if (left < requests) {
         WG_TRY(wg_run_writer_cut(r->record, err));
-        WG_TRY(run_batch(r, g, a, first, n, repeat, g->dataset->turns, max_new, a->cell < 0 ? NULL : r->tracer, err));
+        const wg_batch_plan plan = { .first = first, .n = n, .repeat = repeat, .turns = g->dataset->turns, .max_new = max_new };
+        WG_TRY(run_batch(r, g, a, &plan, a->cell < 0 ? NULL : r->tracer, err));
         return finish_arm(r, g, a, requests, base_known, err);
     }
     expect_requests(g, a, first, n, repeat);

@@ -104,12 +104,12 @@ typedef struct batch {
     const wg_room *room;
     const wg_group *g;
     wg_arm *a;
-    wg_seq **seq;                         /* (n) NULL: over */
-    place at[BATCH_MOST];                 /* (n) */
-    int of_slot[BATCH_MOST];              /* which of them has this slot of the engine */
-    int first, n, repeat, turns, max_new; /* as of wg_batch_run */
-    int turn, left;                       /* at hand; requests still running */
-    bool begun;                           /* the first step of the turn is over */
+    const wg_batch_plan *plan;
+    wg_seq **seq;            /* (n) NULL: over */
+    place at[BATCH_MOST];    /* (n) */
+    int of_slot[BATCH_MOST]; /* which of them has this slot of the engine */
+    int turn, left;          /* at hand; requests still running */
+    bool begun;              /* the first step of the turn is over */
     double start, first_token;
     wg_tracer *tracer; /* NULL: none, or not of this wg_arm */
     double traced;     /* the tracer's clock when the batch began */
@@ -127,7 +127,7 @@ typedef struct batch {
 /* The current request of the ith conversation, which must have that turn. */
 static wg_request *request_of(const batch *b, int i)
 {
-    const wg_prompt *p = &b->g->dataset->prompt[b->first];
+    const wg_prompt *p = &b->g->dataset->prompt[b->plan->first];
     return &b->a->request[p[i].before - p->before + b->turn];
 }
 
@@ -159,8 +159,8 @@ static wg_status ask(batch *b, int i, wg_request *q, wg_error *err)
     wg_status s = WG_EINVAL;
     if (b->turn && !b->seq[i]) wg_fail(err, s, "it was not run, because the one before it failed");
     else
-        s = wg_conversation_ask(b->a->engine, &b->seq[i], question, b->turn, wg_request_address(b->g, q->prompt, b->repeat),
-                                b->max_new, err);
+        s = wg_conversation_ask(b->a->engine, &b->seq[i], question, b->turn,
+                                wg_request_address(b->g, q->prompt, b->plan->repeat), b->plan->max_new, err);
     if (s) return s;
     q->prompt_tokens = b->seq[i]->n;
     q->cached = wg_kv_len(b->seq[i]->kv);
@@ -177,19 +177,19 @@ static wg_status begin_turn(batch *b)
     b->start = b->first_token = batch_clock(b);
     b->begun = false;
     b->left = 0;
-    for (int i = 0; i < b->n; i++) {
+    for (int i = 0; i < b->plan->n; i++) {
         wg_error e;
-        const int prompt = b->first + i;
+        const int prompt = b->plan->first + i;
         if (b->turn >= b->g->dataset->prompt[prompt].turns) continue;
         wg_request *q = request_of(b, i);
-        wg_request_begin(b->g, b->a, q, prompt, b->turn, b->repeat);
+        wg_request_begin(b->g, b->a, q, prompt, b->turn, b->plan->repeat);
         const wg_status bad = ask(b, i, q, &e);
         b->left += !bad;
         if (!bad) continue;
         wg_request_fail(q, bad, &e);
         close_seq(b, i);
     }
-    for (int i = 0; b->tracer && !s && i < b->n; i++)
+    for (int i = 0; b->tracer && !s && i < b->plan->n; i++)
         if (b->seq[i]) s = wg_tracer_begin(b->tracer, request_of(b, i), b->seq[i], b->err);
     return s;
 }
@@ -291,9 +291,9 @@ static void share_rest(batch *b, int from, int to)
 /* Closes the sequences that are finished and have no further turn. */
 static void close_finished(batch *b)
 {
-    for (int i = 0; i < b->n; i++) {
+    for (int i = 0; i < b->plan->n; i++) {
         if (!b->seq[i] || b->seq[i]->finish == WG_RUNNING) continue;
-        if (b->turn + 1 == request_of(b, i)->source->turns || b->turn + 1 == b->turns) close_seq(b, i);
+        if (b->turn + 1 == request_of(b, i)->source->turns || b->turn + 1 == b->plan->turns) close_seq(b, i);
     }
 }
 
@@ -344,33 +344,30 @@ static wg_status run_turn(batch *b)
     wg_status s = begin_turn(b);
     const double start = wg_clock_now(), joules = wg_energy_joules(b->room->energy);
     const bool all = wg_engine_decodes_on_device(b->a->engine);
-    while (!s && b->left > 0) s = step_batch(b, 0, b->n, all);
+    while (!s && b->left > 0) s = step_batch(b, 0, b->plan->n, all);
     const double watts = (wg_energy_joules(b->room->energy) - joules) / (wg_clock_now() - start);
-    for (int i = 0; i < b->n; i++)
-        if (b->turn < b->g->dataset->prompt[b->first + i].turns) request_of(b, i)->joules = watts * request_of(b, i)->decode;
+    for (int i = 0; i < b->plan->n; i++)
+        if (b->turn < b->g->dataset->prompt[b->plan->first + i].turns)
+            request_of(b, i)->joules = watts * request_of(b, i)->decode;
     return s;
 }
 
-wg_status wg_batch_run(const wg_room *room, const wg_group *g, wg_arm *a, int first, int n, int repeat, int turns, int max_new,
-                       wg_tracer *tracer, wg_error *err)
+wg_status wg_batch_run(const wg_room *room, const wg_group *g, wg_arm *a, const wg_batch_plan *plan, wg_tracer *tracer,
+                       wg_error *err)
 {
     batch b = { .room = room,
                 .g = g,
                 .a = a,
                 .seq = room->seq,
-                .first = first,
-                .n = n,
-                .repeat = repeat,
-                .turns = turns,
-                .max_new = max_new,
+                .plan = plan,
                 .tracer = tracer,
                 .traced = tracer ? tracer->seconds : 0,
                 .measured = wg_engine_phases(a->engine)->measure,
                 .err = err };
     wg_status s = WG_OK;
-    memset(b.seq, 0, (size_t)n * sizeof *b.seq);
+    memset(b.seq, 0, (size_t)plan->n * sizeof *b.seq);
     wg_length_log_record(&a->lengths);
-    for (; b.turn < turns && !s; b.turn++) s = run_turn(&b);
-    for (int i = 0; i < n; i++) close_seq(&b, i);
+    for (; b.turn < plan->turns && !s; b.turn++) s = run_turn(&b);
+    for (int i = 0; i < plan->n; i++) close_seq(&b, i);
     return s;
 }

@@ -29,9 +29,9 @@ typedef struct pass {
     const wg_room *room;
     const wg_group *g;
     wg_arm *a;
-    wg_seq **seq;                         /* (n) NULL: over */
-    int step[BATCH_MOST];                 /* (n) steps of its turn so far */
-    int first, n, repeat, turns, max_new; /* as of wg_second_pass_run */
+    const wg_batch_plan *plan;
+    wg_seq **seq;         /* (n) NULL: over */
+    int step[BATCH_MOST]; /* (n) steps of its turn so far */
     int turn, left;
     wg_tracer *tracer; /* NULL: none */
     wg_error *err;     /* of the tracer */
@@ -40,11 +40,11 @@ typedef struct pass {
 /* The timed request of the ith conversation's current turn, which it must have. */
 static wg_request *request_of(const pass *p, int i)
 {
-    const wg_prompt *prompt = &p->g->dataset->prompt[p->first];
+    const wg_prompt *prompt = &p->g->dataset->prompt[p->plan->first];
     return &p->a->request[prompt[i].before - prompt->before + p->turn];
 }
 
-static bool has_turn(const pass *p, int i) { return p->turn < p->g->dataset->prompt[p->first + i].turns; }
+static bool has_turn(const pass *p, int i) { return p->turn < p->g->dataset->prompt[p->plan->first + i].turns; }
 static bool is_running(const pass *p, int i) { return p->seq[i] && has_turn(p, i) && p->seq[i]->finish == WG_RUNNING; }
 
 static void close_seq(pass *p, int i)
@@ -75,7 +75,7 @@ static wg_status begin_turn(pass *p)
 {
     wg_status s = WG_OK;
     p->left = 0;
-    for (int i = 0; i < p->n; i++) {
+    for (int i = 0; i < p->plan->n; i++) {
         wg_error e;
         if (!has_turn(p, i)) continue;
         wg_request *q = request_of(p, i);
@@ -85,8 +85,8 @@ static wg_status begin_turn(pass *p)
             differ(p, i, "the turn before did");
             continue;
         }
-        if (wg_conversation_ask(p->a->second, &p->seq[i], question, p->turn, wg_request_address(p->g, q->prompt, p->repeat),
-                                p->max_new, &e)) {
+        if (wg_conversation_ask(p->a->second, &p->seq[i], question, p->turn,
+                                wg_request_address(p->g, q->prompt, p->plan->repeat), p->plan->max_new, &e)) {
             differ(p, i, "%.200s", e.text);
             close_seq(p, i);
             continue;
@@ -143,7 +143,7 @@ static wg_status take_step(pass *p, int i, int place)
     if (st || s->finish == WG_RUNNING) return st;
     if (!q->status) compare(p, i);
     if (p->tracer && !q->status) st = wg_tracer_end(p->tracer, q, s, p->err);
-    if (p->turn + 1 == q->source->turns || p->turn + 1 == p->turns) close_seq(p, i);
+    if (p->turn + 1 == q->source->turns || p->turn + 1 == p->plan->turns) close_seq(p, i);
     p->left--;
     return st;
 }
@@ -174,30 +174,20 @@ static wg_status step_batch(pass *p, int from, int to)
     return WG_OK;
 }
 
-wg_status wg_second_pass_run(const wg_room *room, const wg_group *g, wg_arm *a, int first, int n, int repeat, int turns,
-                             int max_new, wg_tracer *tracer, wg_error *err)
+wg_status wg_second_pass_run(const wg_room *room, const wg_group *g, wg_arm *a, const wg_batch_plan *plan, wg_tracer *tracer,
+                             wg_error *err)
 {
-    pass p = { .room = room,
-               .g = g,
-               .a = a,
-               .seq = room->seq,
-               .first = first,
-               .n = n,
-               .repeat = repeat,
-               .turns = turns,
-               .max_new = max_new,
-               .tracer = tracer,
-               .err = err };
+    pass p = { .room = room, .g = g, .a = a, .seq = room->seq, .plan = plan, .tracer = tracer, .err = err };
     wg_status s = WG_OK;
-    memset(p.seq, 0, (size_t)n * sizeof *p.seq);
+    memset(p.seq, 0, (size_t)plan->n * sizeof *p.seq);
     wg_length_log_repeat(&a->lengths);
-    for (; p.turn < turns && !s; p.turn++) {
+    for (; p.turn < plan->turns && !s; p.turn++) {
         s = begin_turn(&p);
-        while (!s && p.left > 0) s = step_batch(&p, 0, n);
+        while (!s && p.left > 0) s = step_batch(&p, 0, plan->n);
     }
-    for (int i = 0; i < n; i++) close_seq(&p, i);
+    for (int i = 0; i < plan->n; i++) close_seq(&p, i);
     p.turn = 0;
-    for (int i = 0; !s && !wg_length_log_agrees(&a->lengths) && i < n; i++)
+    for (int i = 0; !s && !wg_length_log_agrees(&a->lengths) && i < plan->n; i++)
         differ(&p, i, "%d of the %d lengths that were planned", a->lengths.next, a->lengths.n);
     return s;
 }

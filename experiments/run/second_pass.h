@@ -21,7 +21,7 @@ wg_status wg_second_pass_open(wg_arm *a, const wg_config_top *top, const wg_engi
 /* After wg_batch_run with the same arguments, which must have succeeded: runs a->second over the batch, traces it, and puts the
  * measured sums into a->request. A request whose tokens, passes, drafted or accepted tokens are not those of the timed pass
  * fails with EREPLAY, and the later turns of its conversation. Failures: EINTERRUPTED, and those of the tracer. */
-wg_status wg_second_pass_run(const wg_room *room, const wg_group *g, wg_arm *a, int first, int n, int repeat, int turns,
-                             int max_new, wg_tracer *tracer, wg_error *err);
+wg_status wg_second_pass_run(const wg_room *room, const wg_group *g, wg_arm *a, const wg_batch_plan *plan, wg_tracer *tracer,
+                             wg_error *err);
 
 #endif

@@ -99,8 +99,11 @@ static void add_prediction(json_t *v, const wg_result *r)
     static const char *const keys[] = { "predicted_speedup", "predicted_speedup_range", "predicted_ms", "residual_percent" };
     for (int i = 0; i < 4; i++) json_object_set_new(v, keys[i], json_null());
     if (!r->cost.known || !(passes > 0)) return;
-    const wg_fared fared = { (double)r->counts.emitted / passes, 1 + (double)(r->counts.drafted + r->counts.probes) / passes,
-                             r->context / passes, r->requests, passes };
+    const wg_fared fared = { .tau = (double)r->counts.emitted / passes,
+                             .rows = 1 + (double)(r->counts.drafted + r->counts.probes) / passes,
+                             .context = r->context / passes,
+                             .drafts = r->requests,
+                             .passes = passes };
     wg_step_cost step, plain;
     const wg_predicted s = wg_calibration_predict(&r->cost, &fared, &step, &plain);
     const double draft = r->phases.draft / passes, verify = r->phases.verify / passes;
@@ -185,8 +188,8 @@ static void add_speed(json_t *v, const wg_result *r, uint64_t seed, double *scra
 {
     const wg_pairs *p = &r->pairs;
     const double tokens = sum(p->tokens, p->n), seconds = sum(p->seconds, p->n);
-    const wg_ratio tau = { p->tokens, p->passes, NULL, NULL, p->n };
-    const wg_ratio speedup = { p->base_seconds, p->base_tokens, p->seconds, p->tokens, p->n };
+    const wg_ratio tau = { .a = p->tokens, .b = p->passes, .n = p->n };
+    const wg_ratio speedup = { .a = p->base_seconds, .b = p->base_tokens, .c = p->seconds, .d = p->tokens, .n = p->n };
     json_object_set_new(v, "tau", wg_json_number(wg_ratio_value(&tau)));
     json_object_set_new(v, "tau_ci", interval(&tau, seed, scratch));
     json_object_set_new(v, "speedup", wg_json_number(wg_ratio_value(&speedup)));

@@ -16,27 +16,19 @@ size_t wg_matrix_bytes_ref(int type, int n, int k)
 }
 
 /* rows: (n, k); panels [p0,p1) of (panel, k, 32). Written front to back, 32 streams read. */
-static void pack32(int n, int k, const uint32_t *rows, uint32_t *packed, int p0, int p1)
-{
-    for (int p = p0; p < p1; p++)
-        for (int j = 0; j < k; j++)
-            for (int r = 0; r < WG_PANEL; r++) {
-                const int row = p * WG_PANEL + r;
-                packed[((size_t)p * (size_t)k + (size_t)j) * WG_PANEL + (size_t)r] =
-                    row < n ? rows[(size_t)row * (size_t)k + (size_t)j] : 0;
-            }
-}
-
-static void pack16(int n, int k, const uint16_t *rows, uint16_t *packed, int p0, int p1)
-{
-    for (int p = p0; p < p1; p++)
-        for (int j = 0; j < k; j++)
-            for (int r = 0; r < WG_PANEL; r++) {
-                const int row = p * WG_PANEL + r;
-                packed[((size_t)p * (size_t)k + (size_t)j) * WG_PANEL + (size_t)r] =
-                    row < n ? rows[(size_t)row * (size_t)k + (size_t)j] : 0;
-            }
-}
+#define PACK(name, element)                                                                                                    \
+    static void name(int n, int k, const element *rows, element *packed, int p0, int p1)                                       \
+    {                                                                                                                          \
+        for (int p = p0; p < p1; p++)                                                                                          \
+            for (int j = 0; j < k; j++)                                                                                        \
+                for (int r = 0; r < WG_PANEL; r++) {                                                                           \
+                    const int row = p * WG_PANEL + r;                                                                          \
+                    packed[((size_t)p * (size_t)k + (size_t)j) * WG_PANEL + (size_t)r] =                                       \
+                        row < n ? rows[(size_t)row * (size_t)k + (size_t)j] : 0;                                               \
+                }                                                                                                              \
+    }
+PACK(pack32, uint32_t)
+PACK(pack16, uint16_t)
 
 /* The kernels take no NaN codes: a block that has one gets the scale NaN. */
 static void pack8(int n, int k, const uint8_t *rows, uint8_t *packed, int p0, int p1)

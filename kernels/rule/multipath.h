@@ -69,14 +69,7 @@ WG_RULE int32_t wg_multipath_best(const wg_rule_block *b, wg_level *l, double *q
 /* (r p - q_k)+ into b->rest; its mass. */
 WG_RULE double wg_multipath_left_ratio(const wg_rule_block *b, wg_dist p, wg_dist q, int k, double r)
 {
-    wg_selection s;
-    s.n = wg_order(b, p, q);
-    s.order = b->order;
-    s.q = wg_whole_q(b, q);
-    s.k = k;
-    s.want = r;
-    s.worst = 0;
-    s.floor = s.cap = 0;
+    const wg_selection s = wg_selection_begin(b, p, q, k, r);
     const wg_tokens t = wg_tokens_of(b, p);
     const wg_probs of = wg_whole_p(b, p);
     const wg_segment g = wg_selection_segment(b, &s);

@@ -119,8 +119,8 @@ WG_RULE void wg_selection_choose(const wg_rule_block *b, wg_selection *s)
     s->cap = wg_selection_cap(b, s, &g, to, WG_ONE_THREAD ? to[0] : g.q_all, of_worst[1], 1 - low);
 }
 
-/* The law of the selected one of k draws from q when the target wants r p. b->order stays in use. */
-WG_RULE wg_selection wg_selection_open(const wg_rule_block *b, wg_dist p, wg_dist q, int k, double r)
+/* The tokens in order for k draws from q when the target wants r p; nothing is selected yet. b->order stays in use. */
+WG_RULE wg_selection wg_selection_begin(const wg_rule_block *b, wg_dist p, wg_dist q, int k, double r)
 {
     wg_selection s;
     s.n = wg_order(b, p, q);
@@ -130,6 +130,13 @@ WG_RULE wg_selection wg_selection_open(const wg_rule_block *b, wg_dist p, wg_dis
     s.want = r;
     s.worst = 0;
     s.floor = s.cap = 0;
+    return s;
+}
+
+/* The law of the selected one of k draws from q when the target wants r p. b->order stays in use. */
+WG_RULE wg_selection wg_selection_open(const wg_rule_block *b, wg_dist p, wg_dist q, int k, double r)
+{
+    wg_selection s = wg_selection_begin(b, p, q, k, r);
     wg_selection_choose(b, &s);
     return s;
 }

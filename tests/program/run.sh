@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Runs the program as a user would. usage: tests/program/run.sh WAGER [--update]
-# Every folder tests/bad/cli-*/ holds `cmd` (a shell line), `error` (what must stand on stderr, exactly) and `status`. In cmd, wager is the
-# program, $T a fresh folder with two tiny models of one vocabulary (target.gguf, draft.gguf) and a
-# prompt file. In `error` the folder is written $T, and the list of all drafters or rules @drafters@ or @rules@. --update
-# rewrites the goldens, to be reviewed with git diff.
+# Every folder tests/bad/cli-*/ holds `cmd` (a shell line), `error` (what must stand on stderr, exactly) and `status`. In cmd,
+# wager is the program, $T a fresh folder with two tiny models of one vocabulary (target.gguf, draft.gguf) and a prompt file. In
+# `error` the folder is written $T, the list of all drafters or rules @drafters@ or @rules@, and that of the rules for trees of a
+# law @iid_rules@ or @coupled_rules@. --update rewrites the goldens, to be reviewed with git diff.
 set -u
 program=$(realpath "$1")
 update=${2:-}
@@ -22,7 +22,15 @@ prepare() {
 # The names of all drafters or rules, as messages list them.
 names() { wager list "$1" --json | sed -n "s/.*\"kind\":\"$2\".*\"name\":\"\([a-z_]*\)\".*/\1/p" | paste -sd, | sed 's/,/, /g'; }
 drafters=$(names drafters drafter) rules=$(names rules rule)
-[ -n "$drafters" ] && [ -n "$rules" ] || { echo "FAIL: wager list names no drafters or no rules"; exit 1; }
+# The rules that verify trees of a law, as messages list them; `notes`: with what they say of themselves.
+rules_for() { # LAW [notes]
+  wager list rules --json | grep -v '"chains":true' | sed -n "s/.*\"kind\":\"rule\",\"laws\":\"[^\"]*$1[^\"]*\",\"name\":\"\([a-z_]*\)\",\"note\":\"\([^,\"]*\).*/\1 (\2)/p" |
+    if [ "${2:-}" = notes ]; then sed 's/ (lossless)//; s/(lossless at/(at/; s/(LOSSY)/(lossy)/'; else sed 's/ .*//'; fi | paste -sd, | sed 's/,/, /g'
+}
+iid_rules=$(rules_for iid) coupled_rules=$(rules_for coupled notes)
+for list in "$drafters" "$rules" "$iid_rules" "$coupled_rules"; do
+  [ -n "$list" ] || { echo "FAIL: wager list names no drafters or no rules"; exit 1; }
+done
 
 passed=0 failed=0
 fail() { echo "FAIL $1"; failed=$((failed + 1)); }
@@ -36,7 +44,8 @@ bad_case() { # DIR: the error must be the golden one, and nothing may be left be
   ls "$T" >"$base/before"
   (eval "$(cat "$dir/cmd")") >"$base/out" 2>"$base/err"
   status=$?
-  sed -i "s|$T|\$T|g; s/\(expected one of: \)$drafters/\1@drafters@/; s/\(expected one of: \)$rules/\1@rules@/" "$base/err"
+  sed -i "s|$T|\$T|g; s/\(expected one of: \)$drafters/\1@drafters@/; s/\(expected one of: \)$rules/\1@rules@/
+    s/\(rules that fit: \)$iid_rules\$/\1@iid_rules@/; s/\(choose one of: \)$coupled_rules\$/\1@coupled_rules@/" "$base/err"
   if [ "$update" = --update ]; then
     cp "$base/err" "$dir/error"
     echo "$status" >"$dir/status"
@@ -61,15 +70,32 @@ expect() { # NAME PATTERN COMMAND...: succeeds and its output has the pattern
 
 # Equal text from plain decoding and from speculation, by the digest of the last line.
 digest() { "$@" --json | sed -n 's/.*"output_sha256":"\([0-9a-f]*\)".*/\1/p'; }
+# Every drafter with the options that its class is tested with (core/engine/drafter.h), as KIND or KIND:OPTIONS.
+tested_drafters() {
+  wager list drafters --json | sed -n 's/.*"kind":"drafter".*"name":"\([a-z_]*\)".*"tests":\["\(.*\)"\].*/\1 \2/p' |
+    awk '{ name = $1; sub(/^[^ ]* /, ""); n = split($0, test, "\",\"")
+           for (i = 1; i <= n || i == 1; i++) print name (test[i] == "" ? "" : ":" test[i]) }'
+}
+
+# The files that options name, and the options with their paths.
+tested_files() {
+  wager synth --like tiny --type q8_0 --seed 1 --out "$base/near.gguf" &&
+    wager synth --like tiny --type f32 --seed 1 --context 24 --out "$base/short.gguf"
+} >/dev/null
+with_files() {
+  local t=$1
+  t=${t//\$target/$base/target.gguf} t=${t//\$near/$base/near.gguf} t=${t//\$far/$base/draft.gguf} t=${t//\$short/$base/short.gguf}
+  t=${t//\$other/models/wager-story-1m-q8_0.gguf} t=${t//\$store/$base/store} t=${t//\$list/$base/list.json}
+  printf '%s' "${t//\$plugin/$(dirname "$program")/plugins/libbigram.so}"
+}
+
 same_text() { # FLAGS...
   local plain spec
   plain=$(digest wager generate -m "$base/target.gguf" -p "Once upon" -n 40 "$@")
-  for draft in model:model="$base/draft.gguf" model:model="$base/draft.gguf",tree=2-1-1 ngram \
-    ngram_cache:hits=1 ngram_hash:n=1 suffix:factor=2,tree=true sam:n_min=1 retrieval:n_min=1,datastore="$base/store" recycle \
-    lookahead layer_skip:mlp=1 early_exit:tree=2-1 sparse_kv:window=9; do
-    spec=$(digest wager generate -m "$base/target.gguf" -p "Once upon" -n 40 --draft "$draft" "$@")
+  while IFS= read -r draft; do
+    spec=$(digest wager generate -m "$base/target.gguf" -p "Once upon" -n 40 --draft "$draft" "$@" </dev/null)
     if [ -n "$plain" ] && [ "$plain" = "$spec" ]; then ok; else fail "generate $draft $*: text differs from plain decoding"; fi
-  done
+  done < <(tested_drafters | while IFS= read -r t; do with_files "$t" && echo; done)
 }
 
 good_cases() {
@@ -176,6 +202,10 @@ good_cases() {
   written=$(digest wager generate -m "$base/target.gguf" -p "Be kind. USER: Hello ASSISTANT:" -n 9)
   if [ -n "$chat" ] && [ "$chat" = "$written" ]; then ok; else fail "generate --chat: not what the template's words give"; fi
   expect plan-chat '^alpha ' wager plan -m "$base/target.gguf" -d "$base/draft.gguf" -p "$base/prompts.jsonl" -n 12 --chat vicuna
+  local drafts
+  drafts=$(tested_drafters | sed 's/:.*//' | sort -u | paste -sd, | sed 's/,/, /g')
+  if tested_files && [ "$drafts" = "$(tr , '\n' <<<"$drafters" | tr -d ' ' | sort | paste -sd, | sed 's/,/, /g')" ]; then ok
+  else fail "list drafters: drafters with options for tests are: $drafts"; fi
   same_text --temp 0
   same_text --temp 0.7 --top-p 0.9 --seed 3
   same_text --temp 1 --threads 3

@@ -67,5 +67,18 @@ if not taken or not all(taken.values()):
     fail("the passes of a request took no time")
 sys.exit(failed)
 PY
+# The device is asked for many rounds at once. A resumed run whose costs are known replays graphs for warm-ups, prompts and loops of
+# rounds alone: fewer than half of the rounds that it decoded.
+"$gpu" synth --like tiny --type f32 --seed 1 --out "$tmp/tiny.gguf" >"$tmp/out" || exit 1
+sed "s|$model|$tmp/tiny.gguf|; s/\"max_tokens\": 7, \"batch\": 2,/\"max_tokens\": 60, \"alpha\": false, \"draft\": {\"kind\": \"ngram\", \"k\": 2} }/; /sweep/,\$d" \
+  "$tmp/exact.json" >"$tmp/many.json"
+"$gpu" run "$tmp/many.json" --out "$tmp/many" >"$tmp/out" 2>&1 || { echo "FAILED: run many: $(cat "$tmp/out")" >&2; exit 1; }
+rm "$tmp/many/summary.json" && : >"$tmp/many/requests.jsonl"
+WG_SIMT_REPLAYS=$tmp/replays "$gpu" run "$tmp/many.json" --resume --out "$tmp/many" >"$tmp/out" 2>&1 ||
+  { echo "FAILED: resume: $(cat "$tmp/out")" >&2; exit 1; }
+rounds=$(sed 's/.*"num_device_decoded_steps":\([0-9]*\).*/\1/' "$tmp/many/requests.jsonl" | awk '{ n += $1 } END { print n }')
+echo "$(cat "$tmp/replays") graphs replayed for $rounds rounds"
+[ "$rounds" -gt 150 ] && [ $((2 * $(cat "$tmp/replays"))) -lt "$rounds" ] ||
+  { echo "FAILED: the device is not asked for many rounds at once" >&2; exit 1; }
 # The trace's rounds are the timed ones: the recorded rule, settled again, keeps what the run kept.
 "$gpu" replay "$tmp/exact" --json >"$tmp/out" 2>&1 || { echo "FAILED: replay: $(cat "$tmp/out")" >&2; exit 1; }

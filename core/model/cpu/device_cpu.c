@@ -124,10 +124,10 @@ static void rmsnorm_part(void *arg, int thread, int threads)
     if (r0 < r1) j->ops->rmsnorm(j->x, (size_t)j->n, j->weight, j->n, j->eps, j->y, (size_t)j->n, r0, r1);
 }
 
-static void cpu_rmsnorm(wg_device *d, const float *x, const float *weight, int dim, float eps, float *y, int rows)
+static void cpu_rmsnorm(wg_device *d, const float *x, const wg_norm *norm, float *y, int rows)
 {
-    rows_job j = { .ops = d->ops, .x = x, .weight = weight, .n = dim, .eps = eps, .y = y, .rows = rows };
-    run(d, 2.0 * rows * dim, rmsnorm_part, &j);
+    rows_job j = { .ops = d->ops, .x = x, .weight = norm->weight, .n = norm->dim, .eps = norm->eps, .y = y, .rows = rows };
+    run(d, 2.0 * rows * norm->dim, rmsnorm_part, &j);
 }
 
 static void prepare_part(void *arg, int thread, int threads)
@@ -233,45 +233,34 @@ static void cpu_head(wg_device *d, const wg_matrix *w, const float *x, int rows,
 typedef struct heads_job {
     const wg_ops *ops;
     const wg_rope *rope;
-    const wg_row *row;
+    const wg_attention_rows *at;
     float *q, *k, *out;
     const float *v;
-    int rows, space, layer, heads, kv_heads, hd, groups;
+    int groups;
 } heads_job;
 
 static void rope_store_part(void *arg, int thread, int threads)
 {
     const heads_job *j = arg;
     const wg_rope *p = j->rope;
-    const size_t q_dim = (size_t)j->heads * (size_t)j->hd, kv_dim = (size_t)j->kv_heads * (size_t)j->hd;
+    const wg_attention_rows at = *j->at;
+    const size_t q_dim = (size_t)at.heads * (size_t)at.hd, kv_dim = (size_t)at.kv_heads * (size_t)at.hd;
     int r0, r1;
-    wg_pool_share(j->rows, 1, thread, threads, &r0, &r1);
+    wg_pool_share(at.rows, 1, thread, threads, &r0, &r1);
     for (int r = r0; r < r1; r++) {
-        const float *cs = p->cs + (size_t)j->row[r].position * (size_t)p->n_rot;
+        const float *cs = p->cs + (size_t)at.row[r].position * (size_t)p->n_rot;
         float *k = j->k + (size_t)r * kv_dim;
-        j->ops->rope(j->q + (size_t)r * q_dim, j->heads, j->hd, p->n_rot, cs, p->adjacent);
-        j->ops->rope(k, j->kv_heads, j->hd, p->n_rot, cs, p->adjacent);
-        const wg_kv_view kv = wg_kv_view_of(j->row[r].kv, j->space, j->layer);
-        j->ops->kv_store(&kv, j->row[r].slot, k, j->v + (size_t)r * kv_dim);
+        j->ops->rope(j->q + (size_t)r * q_dim, at.heads, at.hd, p->n_rot, cs, p->adjacent);
+        j->ops->rope(k, at.kv_heads, at.hd, p->n_rot, cs, p->adjacent);
+        const wg_kv_view kv = wg_kv_view_of(at.row[r].kv, at.space, at.layer);
+        j->ops->kv_store(&kv, at.row[r].slot, k, j->v + (size_t)r * kv_dim);
     }
 }
 
-static void cpu_rope_store(wg_device *d, const wg_rope *rope, float *q, float *k, const float *v, const wg_row *row, int rows,
-                           int space, int layer, int heads, int kv_heads, int hd)
+static void cpu_rope_store(wg_device *d, const wg_rope *rope, float *q, float *k, const float *v, const wg_attention_rows *at)
 {
-    heads_job j = { .ops = d->ops,
-                    .rope = rope,
-                    .row = row,
-                    .q = q,
-                    .k = k,
-                    .v = v,
-                    .rows = rows,
-                    .space = space,
-                    .layer = layer,
-                    .heads = heads,
-                    .kv_heads = kv_heads,
-                    .hd = hd };
-    run(d, 4.0 * rows * heads * hd, rope_store_part, &j);
+    heads_job j = { .ops = d->ops, .rope = rope, .at = at, .q = q, .k = k, .v = v };
+    run(d, 4.0 * at->rows * at->heads * at->hd, rope_store_part, &j);
 }
 
 /* An item is one row and one group of heads that share keys. Groups vary slowest (their keys stay in the cache), and threads
@@ -279,38 +268,32 @@ static void cpu_rope_store(wg_device *d, const wg_rope *rope, float *q, float *k
 static void attention_part(void *arg, int thread, int threads)
 {
     const heads_job *j = arg;
-    const size_t q_dim = (size_t)j->heads * (size_t)j->hd;
-    const float scale = 1.0f / sqrtf((float)j->hd);
-    const int per = j->heads / j->groups;
-    for (int i = thread; i < j->groups * j->rows; i += threads) {
-        const wg_row *row = &j->row[i % j->rows];
-        const wg_kv_view kv = wg_kv_view_of(row->kv, j->space, j->layer);
+    const wg_attention_rows a = *j->at;
+    const size_t q_dim = (size_t)a.heads * (size_t)a.hd;
+    const float scale = 1.0f / sqrtf((float)a.hd);
+    const int per = a.heads / j->groups;
+    for (int i = thread; i < j->groups * a.rows; i += threads) {
+        const wg_row *row = &a.row[i % a.rows];
+        const wg_kv_view kv = wg_kv_view_of(row->kv, a.space, a.layer);
         const wg_row_keys keys = {
             .kv = &kv, .prefix = row->prefix, .tail = row->tail, .anc = row->anc, .sinks = row->sinks, .gap = row->gap
         };
-        const size_t at = (size_t)(i % j->rows) * q_dim;
-        const int h0 = i / j->rows * per;
-        j->ops->attention(j->q + at, &keys, j->heads, j->kv_heads, j->hd, scale, j->out + at, h0, h0 + per);
+        const size_t at = (size_t)(i % a.rows) * q_dim;
+        const int h0 = i / a.rows * per;
+        j->ops->attention(j->q + at, &keys, a.heads, a.kv_heads, a.hd, scale, j->out + at, h0, h0 + per);
     }
 }
 
-static void cpu_attention(wg_device *d, const float *q, const wg_row *row, int rows, int space, int layer, int heads,
-                          int kv_heads, int hd, float *out)
+static void cpu_attention(wg_device *d, const float *q, const wg_attention_rows *at, float *out)
 {
-    heads_job j = { .ops = d->ops,
-                    .row = row,
-                    .q = (float *)(uintptr_t)q,
-                    .out = out,
-                    .rows = rows,
-                    .space = space,
-                    .layer = layer,
-                    .heads = heads,
-                    .kv_heads = kv_heads,
-                    .hd = hd,
-                    .groups = 1 };
+    const int heads = at->heads, hd = at->hd;
+    heads_job j = { .ops = d->ops, .at = at, .q = (float *)(uintptr_t)q, .out = out, .groups = 1 };
     double work = 0;
-    for (int i = 0; i < rows; i++) work += 2.0 * (row[i].prefix - row[i].gap + wg_mask_count(&row[i].anc)) * heads * hd;
-    if (work >= d->small) j.groups = rows * kv_heads >= 2 * wg_pool_threads(d->pool) ? kv_heads : heads;
+    for (int i = 0; i < at->rows; i++) {
+        const wg_row *row = &at->row[i];
+        work += 2.0 * (row->prefix - row->gap + wg_mask_count(&row->anc)) * heads * hd;
+    }
+    if (work >= d->small) j.groups = at->rows * at->kv_heads >= 2 * wg_pool_threads(d->pool) ? at->kv_heads : heads;
     run(d, work, attention_part, &j);
 }
 

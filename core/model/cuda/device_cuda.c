@@ -25,11 +25,11 @@ static void cuda_embed(wg_device *d, const wg_matrix *table, const wg_row *row, 
     s->gpu.api->embed(&s->gpu, table, wg_cuda_layout(s, table->type), s->row, s->rows, x);
 }
 
-static void cuda_rmsnorm(wg_device *d, const float *x, const float *weight, int dim, float eps, float *y, int rows)
+static void cuda_rmsnorm(wg_device *d, const float *x, const wg_norm *norm, float *y, int rows)
 {
     wg_cuda *s = wg_cuda_of(d);
     (void)rows;
-    s->gpu.api->rmsnorm(&s->gpu, x, weight, dim, eps, y, s->rows);
+    s->gpu.api->rmsnorm(&s->gpu, x, norm->weight, norm->dim, norm->eps, y, s->rows);
 }
 
 static size_t cuda_act_bytes(const wg_device *d, int type, int rows, int k)
@@ -79,15 +79,14 @@ static void cuda_matmul(wg_device *d, const wg_matrix *const *w, float *const *y
     }
 }
 
-static void cuda_norm_prepare(wg_device *d, int type, const float *x, const float *weight, int dim, float eps, float *h,
-                              void *act, int rows)
+static void cuda_norm_prepare(wg_device *d, int type, const float *x, const wg_norm *norm, float *h, void *act, int rows)
 {
     wg_cuda *s = wg_cuda_of(d);
     const bool as_is = cuda_prepared(d, type) == 0;
     (void)rows;
     s->input = as_is ? h : act;
-    if (as_is) s->gpu.api->rmsnorm(&s->gpu, x, weight, dim, eps, h, s->rows);
-    else s->gpu.api->norm_prepare(&s->gpu, type, wg_cuda_layout(s, type), x, weight, eps, s->rows, dim, act);
+    if (as_is) s->gpu.api->rmsnorm(&s->gpu, x, norm->weight, norm->dim, norm->eps, h, s->rows);
+    else s->gpu.api->norm_prepare(&s->gpu, type, wg_cuda_layout(s, type), x, norm->weight, norm->eps, s->rows, norm->dim, act);
 }
 
 static void cuda_matmul_add(wg_device *d, const wg_matrix *w, const void *act, int rows, float *x)
@@ -131,19 +130,18 @@ static bool fits(const wg_cuda *s, const wg_matrix *w, bool normed, bool tells)
 }
 
 /* Matrices of one type go together. */
-static bool cuda_norm_qkv(wg_device *d, const wg_matrix *const *w, const float *x, const float *weight, float eps,
-                          const wg_rope *rope, const wg_row *row, int rows, int space, int layer, int hd, float *q)
+static bool cuda_norm_qkv(wg_device *d, const wg_matrix *const *w, const float *x, const wg_norm *norm, const wg_rope *rope,
+                          const wg_attention_rows *at, float *q)
 {
     wg_cuda *s = wg_cuda_of(d);
-    const wg_gpu_input in = { x, weight, eps };
+    const wg_gpu_input in = { x, norm->weight, norm->eps };
     wg_gpu_rotary to = { .cs = rope->cs,
                          .n_rot = rope->n_rot,
                          .adjacent = rope->adjacent,
-                         .hd = hd,
+                         .hd = at->hd,
                          .row = s->row,
-                         .kv = pages_of(s, space, layer) };
-    (void)row, (void)rows;
-    if (!wg_gpu_turns(hd, rope->n_rot, rope->adjacent)) return false;
+                         .kv = pages_of(s, at->space, at->layer) };
+    if (!wg_gpu_turns(at->hd, rope->n_rot, rope->adjacent)) return false;
     for (int i = 0; i < WG_GPU_MATRICES; i++)
         if (!fits(s, w[i], true, false)) return false;
     for (int n; to.first < WG_GPU_MATRICES; to.first += n) {
@@ -155,14 +153,14 @@ static bool cuda_norm_qkv(wg_device *d, const wg_matrix *const *w, const float *
     return true;
 }
 
-static bool cuda_norm_swiglu(wg_device *d, const wg_matrix *gate, const wg_matrix *up, const float *x, const float *weight,
-                             float eps, int rows, float *y)
+static bool cuda_norm_swiglu(wg_device *d, const wg_matrix *gate, const wg_matrix *up, const float *x, const wg_norm *norm,
+                             int rows, float *y)
 {
     wg_cuda *s = wg_cuda_of(d);
     (void)rows;
     if (gate->type != up->type || !fits(s, gate, true, false)) return false;
-    s->gpu.api->matmul_fused(&s->gpu, (const wg_matrix *const[]){ gate, up }, &y, 2, &(wg_gpu_input){ x, weight, eps }, s->rows,
-                             WG_GPU_SWIGLU, NULL, NULL);
+    s->gpu.api->matmul_fused(&s->gpu, (const wg_matrix *const[]){ gate, up }, &y, 2,
+                             &(wg_gpu_input){ x, norm->weight, norm->eps }, s->rows, WG_GPU_SWIGLU, NULL, NULL);
     return true;
 }
 
@@ -175,25 +173,24 @@ static bool cuda_prepare_add(wg_device *d, const wg_matrix *w, const float *y, i
     return true;
 }
 
-static bool cuda_norm_head(wg_device *d, const wg_matrix *w, const float *x, const float *weight, float eps, int rows)
+static bool cuda_norm_head(wg_device *d, const wg_matrix *w, const float *x, const wg_norm *norm, int rows)
 {
     wg_cuda *s = wg_cuda_of(d);
     (void)rows;
     if (!s->small || !fits(s, w, true, true)) return false;
-    s->gpu.api->matmul_fused(&s->gpu, &w, &s->logits, 1, &(wg_gpu_input){ x, weight, eps }, s->rows, WG_GPU_STORE, NULL,
-                             s->best);
+    s->gpu.api->matmul_fused(&s->gpu, &w, &s->logits, 1, &(wg_gpu_input){ x, norm->weight, norm->eps }, s->rows, WG_GPU_STORE,
+                             NULL, s->best);
     s->verify.best = s->best;
     s->kept = true;
     return true;
 }
 
-static void cuda_rope_store(wg_device *d, const wg_rope *rope, float *q, float *k, const float *v, const wg_row *row, int rows,
-                            int space, int layer, int heads, int kv_heads, int hd)
+static void cuda_rope_store(wg_device *d, const wg_rope *rope, float *q, float *k, const float *v, const wg_attention_rows *at)
 {
     wg_cuda *s = wg_cuda_of(d);
-    const wg_gpu_kv kv = pages_of(s, space, layer);
-    (void)row, (void)rows;
-    s->gpu.api->rope_store(&s->gpu, rope->cs, rope->n_rot, rope->adjacent, q, k, v, s->row, s->rows, &kv, heads, kv_heads, hd);
+    const wg_gpu_kv kv = pages_of(s, at->space, at->layer);
+    s->gpu.api->rope_store(&s->gpu, rope->cs, rope->n_rot, rope->adjacent, q, k, v, s->row, s->rows, &kv, at->heads,
+                           at->kv_heads, at->hd);
 }
 
 /* How many rows' partial sums there is room for at once, of *most keys each: as many as a row has, if not as many as rounded
@@ -207,18 +204,16 @@ static int fitting(const wg_cuda *s, int heads, int hd, int *most)
     return rows < (size_t)s->rows ? (int)rows : s->rows;
 }
 
-static void cuda_attention(wg_device *d, const float *q, const wg_row *row, int rows, int space, int layer, int heads,
-                           int kv_heads, int hd, float *out)
+static void cuda_attention(wg_device *d, const float *q, const wg_attention_rows *at, float *out)
 {
     wg_cuda *s = wg_cuda_of(d);
-    const wg_gpu_kv kv = pages_of(s, space, layer);
-    const size_t one = (size_t)heads * (size_t)hd;
+    const wg_gpu_kv kv = pages_of(s, at->space, at->layer);
+    const size_t one = (size_t)at->heads * (size_t)at->hd;
     int most = s->most, room = s->rows;
-    if (!wg_cuda_exact(s)) room = fitting(s, heads, hd, &most);
-    (void)row, (void)rows;
+    if (!wg_cuda_exact(s)) room = fitting(s, at->heads, at->hd, &most);
     for (int first = 0; first < s->rows; first += room) {
         const int n = s->rows - first < room ? s->rows - first : room;
-        s->gpu.api->attention(&s->gpu, q + (size_t)first * one, s->row + first, n, most, &kv, heads, kv_heads, hd,
+        s->gpu.api->attention(&s->gpu, q + (size_t)first * one, s->row + first, n, most, &kv, at->heads, at->kv_heads, at->hd,
                               !wg_cuda_exact(s), s->partial, s->arrived, out + (size_t)first * one);
     }
 }

@@ -10,6 +10,7 @@
 #include "core/base/mem.h"
 #include "kernels/cpu.h"
 #include "kernels/philox.h"
+#include "tests/unit/dist/by_logit.h"
 
 enum { MAX_V = 3000 };
 
@@ -19,14 +20,6 @@ static double uniform(uint32_t a, uint32_t b, uint32_t c)
 {
     const wg_philox w = wg_philox_at(42, a, b, c, 0);
     return wg_philox_double(w.v[0], w.v[1]);
-}
-
-static const float *sort_by;
-static int in_order(const void *a, const void *b)
-{
-    const int32_t i = *(const int32_t *)a, j = *(const int32_t *)b;
-    if (sort_by[i] != sort_by[j]) return sort_by[i] > sort_by[j] ? -1 : 1;
-    return i < j ? -1 : 1;
 }
 
 /* Masses count in steps of 2^-52. */

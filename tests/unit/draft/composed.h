@@ -30,6 +30,20 @@ static inline void write_models(int vocab)
 
 static inline void remove_models(void) { temp_remove(&folder); }
 
+static law_model target; /* for suites that need one: open_target, close_target */
+
+static inline void open_target(int vocab)
+{
+    write_models(vocab);
+    law_model_open(&target, target_path, 1, WG_CPU_REF, WG_F32);
+}
+
+static inline void close_target(void)
+{
+    law_model_close(&target);
+    remove_models();
+}
+
 /* What opening an engine with this drafter says; NULL: it opens. Static text. */
 static inline const char *refusal(const law_model *m, const char *drafter, const char *options, bool tables)
 {

@@ -142,6 +142,19 @@ static inline void points_long_run(const wg_drafter_class *c, const wg_env *env,
     cr_assert_eq(wg_mem_read().live_blocks, blocks);
 }
 
+/* A sequence that is forgotten leaves no memory behind, and nothing for the next one in its slot. */
+static inline void points_clean_slot(wg_drafter *d)
+{
+    const int32_t a[] = { 1, 2, 3, 1, 2 }, b[] = { 7, 1, 2 };
+    int32_t got[WG_TREE_MAX];
+    const size_t open = wg_mem_read().live_bytes;
+    cr_assert_gt(points_chain(d, a, 5, 3, got), 0);
+    cr_assert_gt(wg_mem_read().live_bytes, open);
+    points_forget(d, a, 5, 2, 3);
+    cr_assert_eq(wg_mem_read().live_bytes, open);
+    cr_assert_eq(points_chain(d, b, 3, 3, got), 0);
+}
+
 /* Every allocation of open may fail: an error, and nothing held. */
 static inline void points_failing_open(const wg_drafter_class *c, const wg_env *env, const char *options)
 {

@@ -4,20 +4,8 @@
 
 enum { V = 40 };
 
-static law_model target;
-
-static void open_all(void)
-{
-    write_models(V);
-    law_model_open(&target, target_path, 1, WG_CPU_REF, WG_F32);
-}
-
-static void close_all(void)
-{
-    law_model_close(&target);
-    remove_models();
-}
-TestSuite(plugin, .init = open_all, .fini = close_all);
+static void open_all(void) { open_target(V); }
+TestSuite(plugin, .init = open_all, .fini = close_target);
 
 static const int32_t prompt[] = { 1, 2, 3, 1, 2, 4, 1 };
 

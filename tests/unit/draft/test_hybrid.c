@@ -59,18 +59,30 @@ Test(composed, emit_the_targets_law)
     }
 }
 
-/* The nodes drafted for a text by one drafter of an engine at temperature 0, and its tree. */
-static int nodes_for(const char *drafter, const char *options, const int32_t *text, int n, wg_tree *out)
+/* An engine after one step of a text at temperature 0, and the sequence. Both are to be closed: end_step. */
+static wg_engine *one_step(const char *drafter, const char *options, const int32_t *text, int n, wg_seq **seq)
 {
     wg_error err;
     const law_setup s = { .target = &target, .drafter = drafter, .options = options, .rule = "greedy" };
     wg_engine *e = law_engine(&s);
-    wg_seq *seq;
-    LAW_TRY(wg_seq_open(e, &seq, 1, text, n, 30, &err));
-    LAW_TRY(wg_engine_step(e, &seq, 1, &err));
-    *out = wg_engine_last_step(e).tree[0];
+    LAW_TRY(wg_seq_open(e, seq, 1, text, n, 30, &err));
+    LAW_TRY(wg_engine_step(e, seq, 1, &err));
+    return e;
+}
+
+static void end_step(wg_engine *e, wg_seq *seq)
+{
     wg_seq_close(e, seq);
     wg_engine_close(e);
+}
+
+/* The nodes drafted for a text by one drafter, and its tree. */
+static int nodes_for(const char *drafter, const char *options, const int32_t *text, int n, wg_tree *out)
+{
+    wg_seq *seq;
+    wg_engine *e = one_step(drafter, options, text, n, &seq);
+    *out = wg_engine_last_step(e).tree[0];
+    end_step(e, seq);
     return out->n - 1;
 }
 
@@ -101,16 +113,11 @@ Test(composed, best_of_takes_the_highest_score)
 /* What its drafters did in one step of a text at temperature 0; their number. *kept: accepted tokens. */
 static int account(const char *drafter, const char *options, const int32_t *text, int n, wg_composite_stats *out, int *kept)
 {
-    wg_error err;
-    const law_setup s = { .target = &target, .drafter = drafter, .options = options, .rule = "greedy" };
-    wg_engine *e = law_engine(&s);
     wg_seq *seq;
-    LAW_TRY(wg_seq_open(e, &seq, 1, text, n, 30, &err));
-    LAW_TRY(wg_engine_step(e, &seq, 1, &err));
+    wg_engine *e = one_step(drafter, options, text, n, &seq);
     const int parts = wg_engine_drafter(e)->class->composite_stats(wg_engine_drafter(e), seq, out, 4);
     *kept = seq->path.n - 1;
-    wg_seq_close(e, seq);
-    wg_engine_close(e);
+    end_step(e, seq);
     return parts;
 }
 

@@ -84,14 +84,7 @@ Test(sam, refuses_files_it_cannot_use) { store_refusals(&wg_drafter_sam, "corpus
 Test(sam, a_slot_is_clean_for_the_next_sequence)
 {
     wg_drafter *d = make("");
-    const int32_t a[] = { 1, 2, 3, 1, 2 }, b[] = { 7, 1, 2 };
-    int32_t got[WG_TREE_MAX];
-    const size_t open = wg_mem_read().live_bytes;
-    cr_assert_gt(points_chain(d, a, 5, 3, got), 0);
-    cr_assert_gt(wg_mem_read().live_bytes, open);
-    points_forget(d, a, 5, 2, 3);
-    cr_assert_eq(wg_mem_read().live_bytes, open);
-    cr_assert_eq(points_chain(d, b, 3, 3, got), 0);
+    points_clean_slot(d);
     points_close(d);
 }
 

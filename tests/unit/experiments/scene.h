@@ -18,6 +18,12 @@ typedef struct scene {
     char before[1024];
 } scene;
 
+/* Three lines of prompts; the second one is longer than the models' context of 64 tokens. */
+#define SCENE_PROMPTS                                                                                                          \
+    "{\"id\": \"cat\", \"prompt\": \"The cat sat\"}\n"                                                                         \
+    "{\"id\": \"long\", \"prompt\": \"0123456789012345678901234567890123456789012345678901234567890123456789\"}\n"             \
+    "{\"id\": \"dog\", \"prompt\": \"abababab\"}\n"
+
 static inline void put(const char *file, const char *text) { file_write(file, text, strlen(text)); }
 
 static inline void scene_make(scene *s)

@@ -329,26 +329,35 @@ Test(config, requests_of_a_cell_have_an_end)
 }
 
 #if WG_TREE_NODES == 64 /* the golden messages name the ranges of such trees */
-/* Messages list the names of a whole table; goldens have a word instead, so a new drafter or rule changes none. */
-static void name_list(char *text, const char *const *name, int n, const char *word)
+/* Messages list the names of a whole table, or of the rules for a law; goldens have a word instead, so a new drafter or rule
+ * changes none. */
+static void name_list(char *text, const char *before, const char *list, const char *word)
 {
-    char list[1024] = "";
-    for (int i = 0, at = 0; i < n; i++)
-        at += snprintf(list + at, sizeof list - (size_t)at, "%s%s", i ? ", " : "expected one of: ", name[i]);
-    for (char *at; (at = strstr(text, list));) {
-        memmove(at + strlen(word), at + strlen(list), strlen(at + strlen(list)) + 1);
-        memcpy(at, word, strlen(word));
+    char whole[1200];
+    const size_t n = (size_t)snprintf(whole, sizeof whole, "%s%s", before, list), kept = strlen(before);
+    for (char *at; (at = strstr(text, whole));) {
+        memmove(at + kept + strlen(word), at + n, strlen(at + n) + 1);
+        memcpy(at + kept, word, strlen(word));
     }
 }
 
 static void name_lists(char *text)
 {
-    const char *drafter[64], *rule[64];
-    int d = 0, r = 0;
-    for (; d < 64 && wg_program_plugins.drafters[d]; d++) drafter[d] = wg_program_plugins.drafters[d]->name;
-    for (; r < 64 && wg_program_plugins.verifiers[r]; r++) rule[r] = wg_program_plugins.verifiers[r]->name;
-    name_list(text, drafter, d, "expected one of: @drafters@");
-    name_list(text, rule, r, "expected one of: @rules@");
+    char drafters[1024] = "", rules[1024] = "", coupled[1024] = "";
+    const wg_plugins *p = &wg_program_plugins;
+    for (int i = 0; p->drafters[i]; i++) sprintf(drafters + strlen(drafters), "%s%s", i ? ", " : "", p->drafters[i]->name);
+    for (int i = 0; p->verifiers[i]; i++) {
+        const wg_verifier_class *v = p->verifiers[i];
+        sprintf(rules + strlen(rules), "%s%s", i ? ", " : "", v->name);
+        if (v->laws & WG_LAW_COUPLED)
+            sprintf(coupled + strlen(coupled), "%s%s%s", *coupled ? ", " : "", v->name,
+                    !v->lossless   ? " (lossy)"
+                    : v->zero_only ? " (at temperature 0)"
+                                   : "");
+    }
+    name_list(text, "expected one of: ", drafters, "@drafters@");
+    name_list(text, "expected one of: ", rules, "@rules@");
+    name_list(text, "choose one of: ", coupled, "@coupled_rules@");
 }
 
 /* tests/bad/config-<what>/{input.json, error}; `set` has a --set a line. WG_UPDATE=1 rewrites the errors, to be reviewed with

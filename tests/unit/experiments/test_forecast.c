@@ -67,7 +67,8 @@ Test(forecast, the_reader_sees_what_drafting_meets)
     parts.verifier = &wg_verifier_match;
     const wg_engine_options o = { .max_batch = 1, .max_tokens = 50 };
     cr_assert_eq(wg_engine_open(&plain, &parts, &o, &err), WG_OK, "%s", err.text);
-    cr_assert_eq(wg_second_model_open(&draft, wg_engine_env(plain), "draft.gguf", "cpu", 1, 0, &err), WG_OK, "%s", err.text);
+    const wg_second_model_spec second = { .path = "draft.gguf", .device = "cpu", .kv_type = 1 };
+    cr_assert_eq(wg_second_model_open(&draft, wg_engine_env(plain), &second, &err), WG_OK, "%s", err.text);
     wg_lm other = *wg_model_lm(draft);
     other.vocab--;
     cr_assert_eq(wg_fit_reader_open(&r, plain, &parts, &other, &err), WG_EVOCAB);

@@ -290,8 +290,10 @@ Test(mutations, noise_shared_by_draft_and_recovery)
     o.vocab = 2;
     expect("block on a coupled draft", caught(block, BLOCK_RIGHT, o, NULL), LAW);
     const wg_drafter_class racer = { .name = "racer", .laws = WG_LAW_COUPLED };
+    const wg_verifier_class *const rules[] = { &wg_verifier_greedy, &wg_verifier_match, &wg_verifier_block,
+                                               &wg_verifier_coupled, NULL };
     wg_error err = { 0 };
-    const bool refused = wg_check_laws(&racer, racer.laws, &wg_verifier_rejection, wg_verifiers, &err) == WG_ELAW;
+    const bool refused = wg_check_laws(&racer, racer.laws, &wg_verifier_rejection, rules, &err) == WG_ELAW;
     expect("rejection on a coupled draft", refused ? REFUSED : NOTHING, REFUSED);
     cr_expect(strstr(err.text, "choose one of: greedy (at temperature 0), match, coupled"), "%s", err.text);
 }

@@ -42,13 +42,20 @@ static void run(const char *out, const char *more)
     wg_config_close(c);
 }
 
+static wg_run_reader *reader_of(const char *dir)
+{
+    wg_error err;
+    wg_run_reader *f;
+    cr_assert_eq(wg_run_reader_open(&f, dir, &err), WG_OK, "%s", err.text);
+    return f;
+}
+
 static char *page(const char *dir, bool drawings)
 {
     char *text = NULL;
     size_t n = 0;
     wg_error err;
-    wg_run_reader *f;
-    cr_assert_eq(wg_run_reader_open(&f, dir, &err), WG_OK, "%s", err.text);
+    wg_run_reader *f = reader_of(dir);
     FILE *m = open_memstream(&text, &n);
     cr_assert_eq(wg_report_write(m, f, drawings, &err), WG_OK, "%s", err.text);
     fclose(m);
@@ -90,8 +97,7 @@ static void drawing_alone(const char *dir)
     char *text = NULL;
     size_t n = 0;
     wg_error err;
-    wg_run_reader *f;
-    cr_assert_eq(wg_run_reader_open(&f, dir, &err), WG_OK, "%s", err.text);
+    wg_run_reader *f = reader_of(dir);
     FILE *m = open_memstream(&text, &n);
     const wg_status s = wg_report_drawing(m, f, "speedups", &err);
     fclose(m);

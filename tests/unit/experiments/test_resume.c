@@ -23,11 +23,7 @@ static scene s;
 static void setup(void)
 {
     scene_make(&s);
-    put("prompts.jsonl",
-        "{\"id\": \"cat\", \"prompt\": \"The cat sat\"}\n"
-        "{\"id\": \"long\", \"prompt\": \"0123456789012345678901234567890123456789012345678901234567890123456789\"}\n"
-        "{\"id\": \"dog\", \"prompt\": \"abababab\"}\n"
-        "{\"id\": \"old\", \"turns\": [\"Once upon\", \"and then\"]}\n");
+    put("prompts.jsonl", SCENE_PROMPTS "{\"id\": \"old\", \"turns\": [\"Once upon\", \"and then\"]}\n");
 }
 static void teardown(void) { scene_remove(&s); }
 TestSuite(resume, .init = setup, .fini = teardown, .timeout = 240);

@@ -24,10 +24,7 @@ static scene s;
 static void setup(void)
 {
     scene_make(&s);
-    put("prompts.jsonl",
-        "{\"id\": \"cat\", \"prompt\": \"The cat sat\"}\n"
-        "{\"id\": \"long\", \"prompt\": \"0123456789012345678901234567890123456789012345678901234567890123456789\"}\n"
-        "{\"id\": \"dog\", \"prompt\": \"abababab\"}\n");
+    put("prompts.jsonl", SCENE_PROMPTS);
 }
 static void teardown(void) { scene_remove(&s); }
 TestSuite(runner, .init = setup, .fini = teardown, .timeout = 120);
