@@ -8,6 +8,7 @@
 #ifndef WG_CORE_DIST_TREE_H
 #define WG_CORE_DIST_TREE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "core/base/error.h"
@@ -46,6 +47,7 @@ typedef struct wg_tree {
     int16_t qrow[WG_TREE_MAX];   /* row of q the node was drawn from, one row for siblings of a sampled law; -1: none (the root;
                                   * FIXED and COUPLED nodes need none) */
     wg_mask anc[WG_TREE_MAX];    /* bits of the path root..node, itself included */
+    int16_t group[WG_TREE_MAX];  /* how many children the node was to have, said before they were drawn; -1: not said */
 } wg_tree;
 
 /* What a verifier kept: node[0] == 0 (the root) and the accepted nodes in order; it emits n tokens: node[1..n-1]'s and
@@ -59,6 +61,13 @@ typedef struct wg_path {
 WG_PLUGIN_API void wg_tree_reset(wg_tree *t, int32_t root, wg_sibling_law law);
 /* Appends a child; returns its number, or -1 when the tree is full or has probes (nodes come first). */
 WG_PLUGIN_API int wg_tree_push(wg_tree *t, int parent, int32_t token, int qrow);
+/* Declares, before the first of them is drawn, how many children a node will have: a function of the prefix, of q and of the
+ * past, never of these draws (METHODS L4). Rules that weigh siblings jointly take groups of drawn siblings in no other form
+ * (core/engine/verifier.h). */
+static inline void wg_tree_group(wg_tree *t, int node, int children) { t->group[node] = (int16_t)children; }
+/* Keeps the nodes for which keep[node] is set, and drops the probes; children of a dropped node must be dropped. Numbers close up:
+ * node i becomes what from[i] was, ascending. Returns how many nodes stay. */
+int wg_tree_keep(wg_tree *t, const bool *keep, int16_t from[WG_TREE_MAX]);
 /* The child of a node or probe that is `token`: one that is there, or a new probe; -1 when the tree is full. What follows a
  * path of tokens is the same for whoever asks (the Prefix Law), so it is scored once. */
 WG_PLUGIN_API int wg_tree_probe(wg_tree *t, int parent, int32_t token);

@@ -93,7 +93,11 @@ typedef struct wg_drafter_class {
     wg_status (*open)(wg_drafter *d, const wg_env *env, wg_error *err);
     /* Fills out[i] for seq[i] (root = its last token) and pushes the q rows that the trees name (q is shared by the n trees and
      * cleared before the call). May reserve tail slots of seq[i]->kv and write its own space there: slot len + node. A drafter
-     * that has nothing to say leaves the root alone. On failure nothing that matters has changed (the engine rolls the caches
+     * that has nothing to say leaves the root alone. What a tree's shape may depend on: whether a node has children, on its
+     * prefix, its q row and the past, not on what is drawn for them (METHODS L3); how many it has, likewise. Who draws several
+     * siblings independently declares their number first (wg_tree_group), or rules that weigh them jointly (wg_verifier_class
+     * .joint: kseq, optimal, multipath) refuse the tree (METHODS L4). Nodes deeper than wg_seq_room are cut, by levels, and the
+     * rest is numbered anew: observe is shown the tree that was verified. On failure nothing that matters has changed (the engine rolls the caches
      * back). */
     wg_status (*propose)(wg_drafter *d, wg_seq *const *seq, int n, wg_tree *out, wg_rows *q, wg_error *err);
     /* After the commit of one sequence: tree, path, and the target's rows (tree->row ..., none for probes;

@@ -22,6 +22,10 @@ typedef struct wg_verifier_class {
     bool lossless;  /* the output law is the target's ... */
     bool zero_only; /* ... at temperature 0 only, where p is its argmax */
     bool chains;    /* settles chains only: a tree with siblings is refused */
+    /* Weighs independent siblings jointly, by how many there are: without bias only where that number was settled before the
+     * first of them was drawn (METHODS L4). The engine refuses trees of law IID with two siblings or more whose number the
+     * drafter has not declared (wg_tree_group), or that has become another. */
+    bool joint;
     /* p: row tree->row + i is the target's distribution after node i. q: rows as the tree's qrow names them; both are asked as
      * rows.h says. chance->position is that of the first token the step emits. Fills out->n, node[0..n) and next, whatever the
      * rows hold (NaN included). Changes nothing but *out, what is in *work and, by asking, lazy rows: so threads may settle

@@ -170,17 +170,17 @@ static inline int exact_child(exact_laws *l, int at, int32_t token)
 /* ---- one enumeration */
 
 typedef struct exact_run {
-    law_setup setup;  /* its batch is 1 or 2 */
-    bool fresh;       /* the drafter remembers requests that are over: a new engine for each run */
-    uint64_t other;   /* seed of the other sequence's draws; 0: there is none */
-    bool after;       /* the enumerated sequence stands behind the other in the batch */
+    law_setup setup; /* its batch is 1 or 2 */
+    bool fresh;      /* the drafter remembers requests that are over: a new engine for each run */
+    uint64_t other;  /* seed of the other sequence's draws; 0: there is none */
+    bool after;      /* the enumerated sequence stands behind the other in the batch */
     const int32_t *prompt;
     int n, length;
-    long most;        /* runs; 0: any number */
+    long most; /* runs; 0: any number */
     /* What came out. */
     long runs, reused, drafted, accepted;
-    double deviation, passes; /* largest over texts; the expected number of the target's passes */
-    bool cut, beyond;         /* there were more runs; a joint law of races that is not known */
+    double deviation, passes;           /* largest over texts; the expected number of the target's passes */
+    bool cut, beyond;                   /* there were more runs; a joint law of races that is not known */
     unsigned heights[EXACT_LENGTH + 1]; /* by the room of a step: bit h for a draft of height h */
 } exact_run;
 

@@ -333,7 +333,8 @@ static void run_cell(const int v[FACTORS], exact_target *target)
 {
     row *r = &rows[v[ROW]];
     char options[1100];
-    snprintf(options, sizeof options, "%s%s", r->options, v[POLICY] && !*r->options ? policies[v[POLICY]] + 1 : policies[v[POLICY]]);
+    snprintf(options, sizeof options, "%s%s", r->options,
+             v[POLICY] && !*r->options ? policies[v[POLICY]] + 1 : policies[v[POLICY]]);
     exact_run x = { .setup = { .drafter = r->class->name,
                                .options = options,
                                .rule = columns[v[RULE]].class->name,
@@ -359,7 +360,8 @@ static void run_cell(const int v[FACTORS], exact_target *target)
     all.slowest = fmax(all.slowest, took);
     if (v[HEAT] > 0) r->drafted += x.drafted, r->hot++;
     if (x.deviation <= bound && x.reused == 0 && !x.beyond) return;
-    fprintf(stderr, "FAILED %s%s, rule %s %s, chain %d, T=%g, other %d, end %d: the law is off by %g; %ld addresses asked twice%s\n",
+    fprintf(stderr,
+            "FAILED %s%s, rule %s %s, chain %d, T=%g, other %d, end %d: the law is off by %g; %ld addresses asked twice%s\n",
             r->label, policies[v[POLICY]], x.setup.rule, columns[v[RULE]].options, v[CHAIN], heats[v[HEAT]], v[OTHER], v[END],
             x.deviation, x.reused, x.beyond ? "; a joint law of races is not known" : "");
     failures++;
@@ -434,8 +436,8 @@ static void run_policies(exact_target *target, const law_files *files)
             all.runs += x.runs;
             all.worst = fmax(all.worst, x.deviation);
             if (x.deviation <= bound && x.reused == 0 && x.drafted > 0) continue;
-            fprintf(stderr, "FAILED %s, rule %s: the law is off by %g; %ld addresses asked twice, %ld drafted\n", policies[p] + 1,
-                    rules[i], x.deviation, x.reused, x.drafted);
+            fprintf(stderr, "FAILED %s, rule %s: the law is off by %g; %ld addresses asked twice, %ld drafted\n",
+                    policies[p] + 1, rules[i], x.deviation, x.reused, x.drafted);
             failures++;
         }
         if (varied) continue;
