@@ -118,12 +118,9 @@ static wg_status propose(wg_drafter *d, wg_seq *const *seq, int n, wg_tree *out,
     return WG_OK;
 }
 
-static const wg_drafter_class liar_class = { .name = "liar",
-                                             .size = sizeof(liar),
-                                             .laws = WG_LAW_IID,
-                                             .open = open_liar,
-                                             .propose = propose,
-                                             .close = close_liar };
+static const wg_drafter_class liar_class = {
+    .name = "liar", .size = sizeof(liar), .laws = WG_LAW_IID, .open = open_liar, .propose = propose, .close = close_liar
+};
 
 /* ---- a rule that reads the root's row at every node: where the target has no memory but for its penalties, these are then
  * counted once a step (SGLang #33643) */
@@ -207,8 +204,8 @@ static void judge(const char *name, const char *rule, const exact_run *x, double
     const bool as_said = right && (x->reused > 0) == reused && x->drafted > 0;
     printf("%-40s %-10s %7ld runs, off by %8.2g, %5ld addresses twice\n", name, rule, x->runs, x->deviation, x->reused);
     if (as_said) return;
-    fprintf(stderr, "FAILED %s, rule %s: off by %g, %ld addresses twice; expected %s%g%s\n", name, rule, x->deviation, x->reused,
-            least > 0 ? "at least " : "", least, reused ? " and some" : "");
+    fprintf(stderr, "FAILED %s, rule %s: off by %g, %ld addresses twice; expected %s%g%s\n", name, rule, x->deviation,
+            x->reused, least > 0 ? "at least " : "", least, reused ? " and some" : "");
     failures++;
 }
 
@@ -235,12 +232,14 @@ static void penalties(void)
     exact_table(&t, V, 0, 5, 1);
     what = RIGHT;
     width = 1;
-    exact_run x = { .setup = { .drafter_class = &liar_class,
-                               .rule = "rejection",
-                               .sampling = { .temperature = 1, .top_p = 1, .frequency_penalty = 0.8, .repetition_penalty = 1.5 } },
-                    .prompt = prompt,
-                    .n = 4,
-                    .length = 3 };
+    exact_run x = {
+        .setup = { .drafter_class = &liar_class,
+                   .rule = "rejection",
+                   .sampling = { .temperature = 1, .top_p = 1, .frequency_penalty = 0.8, .repetition_penalty = 1.5 } },
+        .prompt = prompt,
+        .n = 4,
+        .length = 3
+    };
     exact_law_of(&x, &t);
     judge("penalties at every node", "rejection", &x, 0, false);
     x.setup.rule_class = &stale_rule;
@@ -296,7 +295,9 @@ static void refusals(exact_target *t)
             }
             wg_engine_close(e);
             const wg_status want = i < 3 ? WG_ELAW : WG_OK;
-            const char *says = i >= 3 ? "" : broken ? " was to have 3 children and has " : "(wg_tree_group), or choose one of: ";
+            const char *says = i >= 3   ? ""
+                               : broken ? " was to have 3 children and has "
+                                        : "(wg_tree_group), or choose one of: ";
             if (status == want && strstr(err.text, says) && (i >= 3 || strstr(err.text, rules[i]))) continue;
             fprintf(stderr, "FAILED %s, groups %s: %s: %s\n", rules[i], broken ? "other than declared" : "not declared",
                     wg_status_name(status), err.text);
