@@ -4,12 +4,14 @@
  *
  * Rows are the drafters with the test options of their classes, and for drafters that grow trees also every shape and sibling
  * law; columns are the rules with the test options of theirs: so a new drafter or rule is in the matrix without being named. All
- * pairs of a row and a column run; sampler chain, temperature, length policy, the other sequence of the batch, and whether a
- * token ends the text are chosen so that every legal pair of values of any two factors occurs (pairwise). With --thin every
- * fourth pair runs.
+ * pairs of a row and a column run above temperature 0 and at it, and where tokens are drawn once more with rows of three tokens;
+ * sampler chain, temperature, length policy, the other sequence of the batch, and whether a token ends the text are chosen so
+ * that every legal pair of values of any two factors occurs (pairwise). With --thin every fourth pair runs, once.
  *
  * Targets have three tokens: a table, and a small transformer for drafters that run the target's layers. Drafters that need a
  * tokenizer run over 320 tokens, of which the sampler chain leaves two. */
+#include <time.h>
+
 #include "draft/length/length.h"
 #include "draft/lm/lm_draft.h"
 #include "kernels/philox.h"
@@ -204,9 +206,33 @@ static bool place(const wg_drafter_class *c, const wg_drafter_test *t, const law
     return false;
 }
 
+/* Drafters made of others, beside their test options: other choices and other rules inside. */
+static void add_composites(const law_files *f)
+{
+    static const struct {
+        const wg_drafter_class *class;
+        const char *options;
+    } more[] = {
+        { &wg_drafter_hybrid, "first=model:model=$far;length=2,second=ngram:k=2,min_score=1" },
+        { &wg_drafter_best_of, "of=model:model=$far;length=1|model:model=$near;length=2;temperature=3" },
+        { &wg_drafter_full_information, "of=ngram:k=2|model:model=$far;length=2,eta=0" },
+        { &wg_drafter_cascade, "model=$far,temperature=1.4,length=2,inner=none,rule=match" },
+        { &wg_drafter_cascade, "model=$far,length=2,inner=model:model=$near;tree=2;temperature=2,rule=optimal" },
+        { &wg_drafter_cascade, "model=$far,length=2,inner=ngram:k=2,rule=block" },
+    };
+    static const wg_drafter_test own = { .options = "", .own_request = true };
+    for (size_t i = 0; i < sizeof more / sizeof *more; i++) {
+        law_row r = { .class = more[i].class, .test = &own };
+        if (!law_expand(f, more[i].options, r.options, sizeof r.options)) abort();
+        snprintf(r.label, sizeof r.label, "%s:%s", r.class->name, more[i].options);
+        add_row(&r, "", TABLE, false);
+    }
+}
+
 static void make_rows(const law_files *files, const exact_target *target)
 {
     int drafters = 0;
+    add_composites(&files[TABLE]);
     for (const wg_drafter_class *const *c = wg_drafters; *c; c++, drafters++)
         for (const wg_drafter_test *t = (*c)->test_options; t && t->options; t++) failures += !place(*c, t, files, target);
     printf("%d drafters, %d rows\n", drafters, n_rows);
@@ -285,26 +311,43 @@ static bool complete(int v[FACTORS], factor f, factor g)
     }
 }
 
-/* Of some random legal combinations of a row and a rule the one with the most pairs that are new; above temperature 0 where
- * there is one. */
-static bool choose(int v[FACTORS])
+/* What a cell is to be, beside its row and its rule. */
+typedef enum kind { HOT, HOT_WHOLE, COLD, KINDS } kind;
+
+/* The combination where it is what it is to be, else near it. */
+static void steer(int v[FACTORS], kind k, uint32_t random)
+{
+    if (k == COLD) v[HEAT] = 0;
+    else if (v[HEAT] == 0 && !columns[v[RULE]].class->zero_only) v[HEAT] = 1 + (int)(random % (HEATS - 1));
+    if (k == HOT_WHOLE) v[CHAIN] = random & 1 ? 4 : 0;
+}
+
+/* Whether there is a cell of this kind beside those of the kinds before it. */
+static bool wanted(const int v[FACTORS], kind k)
+{
+    const row *r = &rows[v[ROW]];
+    if (columns[v[RULE]].class->zero_only) return k == COLD;
+    return k != HOT_WHOLE || (r->laws[1] != WG_LAW_FIXED && r->on != TEXT);
+}
+
+/* Of some random legal combinations of a row and a rule the one with the most pairs that are new. */
+static bool choose(int v[FACTORS], kind k)
 {
     enum { TRIES = 60 };
     int best = -1, chosen[FACTORS];
-    for (uint32_t k = 0; k < TRIES; k++) {
-        const wg_philox a = wg_philox_at(5, (uint32_t)v[ROW], (uint32_t)v[RULE], k, 0);
-        const wg_philox b = wg_philox_at(5, (uint32_t)v[ROW], (uint32_t)v[RULE], k, 1);
+    for (uint32_t i = 0; i < TRIES; i++) {
+        const wg_philox a = wg_philox_at(5, (uint32_t)v[ROW], (uint32_t)v[RULE], i, 2 * k);
+        const wg_philox b = wg_philox_at(5, (uint32_t)v[ROW], (uint32_t)v[RULE], i, 2 * k + 1);
         for (int f = CHAIN; f < FACTORS; f++)
             v[f] = (int)((f < OTHER ? a.v[f - CHAIN] : b.v[f - OTHER]) % (unsigned)count_of((factor)f));
-        if (v[HEAT] == 0 && !columns[v[RULE]].class->zero_only) v[HEAT] = 1 + (int)(b.v[3] % (HEATS - 1));
+        steer(v, k, b.v[3]);
         const int fresh = legal(v) ? cover(v, false) : -1;
         if (fresh <= best) continue;
         best = fresh;
         memcpy(chosen, v, sizeof chosen);
     }
     if (best >= 0) memcpy(v, chosen, sizeof chosen);
-    else return complete(v, ROW, RULE);
-    return true;
+    return best >= 0;
 }
 
 /* ---- cells */
@@ -312,7 +355,7 @@ static bool choose(int v[FACTORS])
 static struct {
     int cells, length[EXACT_LENGTH];
     long runs, drafted, accepted;
-    double worst, slowest;
+    double worst;
 } all;
 
 enum { PROMPT = 6 };
@@ -348,16 +391,13 @@ static void run_cell(const int v[FACTORS], exact_target *target)
                     .prompt = prompt[r->on],
                     .n = PROMPT,
                     .length = length_of(v) };
-    const double start = wg_clock_now();
     exact_law_of(&x, &target[r->on]);
-    const double took = wg_clock_now() - start;
     all.cells++;
     all.length[x.length]++;
     all.runs += x.runs;
     all.drafted += x.drafted;
     all.accepted += x.accepted;
     all.worst = fmax(all.worst, x.deviation);
-    all.slowest = fmax(all.slowest, took);
     if (v[HEAT] > 0) r->drafted += x.drafted, r->hot++;
     if (x.deviation <= bound && x.reused == 0 && !x.beyond) return;
     fprintf(stderr,
@@ -372,11 +412,14 @@ static void run_matrix(exact_target *target, bool thin)
     int pairs = 0, v[FACTORS];
     for (v[ROW] = 0; v[ROW] < n_rows; v[ROW]++)
         for (v[RULE] = 0; v[RULE] < n_columns; v[RULE]++) {
-            int w[FACTORS] = { v[ROW], v[RULE] };
-            if (!choose(w)) continue;
-            cover(w, true);
-            if (!thin || pairs % 4 == 0) run_cell(w, target);
-            pairs++;
+            int w[FACTORS] = { v[ROW], v[RULE] }, cells = 0;
+            for (kind k = HOT; k < KINDS; k++) {
+                if (!wanted(v, k) || !choose(w, k)) continue;
+                cover(w, true);
+                if (!thin || (pairs % 4 == 0 && cells == 0)) run_cell(w, target);
+                cells++;
+            }
+            pairs += cells > 0;
         }
     const int complete_cells = all.cells;
     for (int f = 0; f < FACTORS && !thin; f++)
@@ -389,7 +432,8 @@ static void run_matrix(exact_target *target, bool thin)
                     cover(w, true);
                     run_cell(w, target);
                 }
-    printf("%d pairs of a row and a rule, %d more cells for pairs of other factors\n", pairs, all.cells - complete_cells);
+    printf("%d pairs of a row and a rule in %d cells, %d more cells for pairs of other factors\n", pairs, complete_cells,
+           all.cells - complete_cells);
 }
 
 /* Above temperature 0 every drafter drafted, and a row that has no cell there has a reason. */
@@ -503,9 +547,9 @@ int main(int argc, char **argv)
     for (int i = 0; i < n_rows; i++) wg_free(rows[i].parsed);
     for (int w = 0; w < WORLDS; w++) exact_target_close(&target[w]);
     printf("%d cells (%d, %d and %d over texts of 2, 3 and 4 tokens), %ld enumerated runs, %ld drafted, %ld accepted; largest "
-           "deviation %.2g; %.1f s, the slowest cell %.2f s\n",
+           "deviation %.2g; %.1f s, %.1f of them on the processor\n",
            all.cells, all.length[2], all.length[3], all.length[4], all.runs, all.drafted, all.accepted, all.worst,
-           wg_clock_now() - start, all.slowest);
+           wg_clock_now() - start, (double)clock() / CLOCKS_PER_SEC);
     if (failures) fprintf(stderr, "%d failures\n", failures);
     return failures != 0;
 }
