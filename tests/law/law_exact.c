@@ -4,11 +4,11 @@
  *
  * Rows are the drafters with the test options of their classes, and for drafters that grow trees also every shape and sibling
  * law; columns are the rules with the test options of theirs: so a new drafter or rule is in the matrix without being named. All
- * pairs of a row and a column run above temperature 0 and at it, and where tokens are drawn once more with rows of three tokens;
+ * pairs of a row and a column run above temperature 0 and at it, and where tokens are drawn once more from whole rows;
  * sampler chain, temperature, length policy, the other sequence of the batch, and whether a token ends the text are chosen so
  * that every legal pair of values of any two factors occurs (pairwise). With --thin every fourth pair runs, once.
  *
- * Targets have three tokens: a table, and a small transformer for drafters that run the target's layers. Drafters that need a
+ * Targets have three tokens, or four: a table, and a small transformer for drafters that run the target's layers. Drafters that need a
  * tokenizer run over 320 tokens, of which the sampler chain leaves two. */
 #include <time.h>
 
@@ -76,12 +76,15 @@ static wg_sampling sampling_of(int chain, int heat)
 
 /* ---- rows */
 
-typedef enum world { TABLE, LAYERS, TEXT, WORLDS } world; /* which target a row runs on */
+/* Which target a row runs on; TABLE_4 and LAYERS_4 are TABLE and LAYERS with four tokens. */
+typedef enum world { TABLE, LAYERS, TEXT, TABLE_4, LAYERS_4, WORLDS } world;
+static law_files files[WORLDS];
+static exact_target target[WORLDS];
 
 typedef struct row {
     const wg_drafter_class *class;
     const wg_drafter_test *test;
-    char options[1024], label[200];
+    char options[1024]; /* with words for files */
     void *parsed;
     world on;
     bool policy, siblings; /* it takes length policies; its drafts have siblings */
@@ -91,6 +94,9 @@ typedef struct row {
 
 static row rows[ROWS];
 static int n_rows;
+
+/* It passes on the drafts of others. */
+static bool several_laws(const row *r) { return (r->laws[1] & (r->laws[1] - 1)) != 0; }
 
 /* What it drafts may depend on requests that are over. */
 static bool remembers(const row *r) { return r->class->cross_request && !r->test->own_request; }
@@ -117,39 +123,38 @@ static bool has_option(const wg_drafter_class *c, const char *name)
 }
 
 /* Adds a row unless one of this class has the same options. */
-static void add_row(const law_row *from, const char *more, world on, bool siblings)
+static void add_row(const wg_drafter_class *c, const wg_drafter_test *t, const char *options, const char *more, world on,
+                    bool siblings)
 {
-    char text[1024];
-    snprintf(text, sizeof text, "%s%s", from->options, more);
+    char text[1024], expanded[1024];
+    snprintf(text, sizeof text, "%s%s", options, more);
     shrink(text, "tree=", "2-1");
     shrink(text, "budget=", "4");
     shrink(text, "nodes=", "5");
-    shrink(text, "timeout_ms=", "60000");
-    void *parsed = law_options(from->class, text);
-    const size_t size = from->class->size - from->class->options_at;
+    if (!law_expand(&files[on], text, expanded, sizeof expanded)) abort();
+    void *parsed = law_options(c, expanded);
     for (int i = 0; i < n_rows; i++)
-        if (rows[i].class == from->class && !memcmp(rows[i].parsed, parsed, size)) {
+        if (rows[i].class == c && !memcmp(rows[i].parsed, parsed, c->size - c->options_at)) {
             wg_free(parsed);
             return;
         }
     if (n_rows == ROWS) exit((fprintf(stderr, "FAILED: more than %d rows\n", ROWS), 1));
     row *r = &rows[n_rows++];
-    *r = (row){ .class = from->class, .test = from->test, .parsed = parsed, .on = on, .siblings = siblings };
+    *r = (row){ .class = c, .test = t, .parsed = parsed, .on = on, .siblings = siblings };
     memcpy(r->options, text, sizeof text);
-    snprintf(r->label, sizeof r->label, "%.150s%.40s", from->label, more);
-    r->policy = has_option(r->class, "policy");
+    r->policy = has_option(c, "policy");
     const wg_sampling cold = sampling_of(0, 0), hot = sampling_of(0, HEATS - 1);
-    r->laws[0] = wg_drafter_laws(r->class, parsed, &cold);
-    r->laws[1] = wg_drafter_laws(r->class, parsed, &hot);
+    r->laws[0] = wg_drafter_laws(c, parsed, &cold);
+    r->laws[1] = wg_drafter_laws(c, parsed, &hot);
 }
 
 /* Whether an engine opens over this target with these options. */
-static bool opens(const law_row *r, const exact_target *t, char *why, size_t size)
+static bool opens(const wg_drafter_class *c, const char *text, const exact_target *t, char *why, size_t size)
 {
     static const wg_plugins plugins = { wg_drafters, wg_verifiers };
     wg_error err = { 0 };
     wg_engine *e = NULL;
-    void *options = law_options(r->class, r->options);
+    void *options = law_options(c, text);
     const wg_engine_parts parts = { .target = t->m.lm,
                                     .pool = t->m.pool,
                                     .ops = t->m.ops,
@@ -157,8 +162,8 @@ static bool opens(const law_row *r, const exact_target *t, char *why, size_t siz
                                     .target_name = "target",
                                     .rules = wg_verifiers,
                                     .plugins = &plugins,
-                                    .drafter = r->class,
-                                    .drafter_options = r->class->options ? options : NULL,
+                                    .drafter = c,
+                                    .drafter_options = c->options ? options : NULL,
                                     .verifier = &wg_verifier_match };
     const wg_engine_options o = { .max_batch = 1, .sampling = WG_SAMPLING(1, 0, 1, 0) };
     const bool is = wg_engine_open(&e, &parts, &o, &err) == WG_OK;
@@ -170,17 +175,17 @@ static bool opens(const law_row *r, const exact_target *t, char *why, size_t siz
 
 /* The shapes of drafts of a language model, over the first test options of its class: chains, sampled trees of every sibling
  * law, the most probable tokens, and best first. */
-static void add_shapes(const law_row *r, world on)
+static void add_shapes(const wg_drafter_class *c, const wg_drafter_test *t, world on)
 {
     static const char *const shapes[] = { ",tree=2-1", ",tree=2-1,siblings=without_replacement", ",tree=2-1,siblings=coupled",
                                           ",tree=2-1,temperature=0", ",grow=best_first,budget=4" };
-    if (!has_option(r->class, "grow")) return;
-    add_row(r, ",siblings=coupled", on, false);
-    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) add_row(r, shapes[i], on, true);
+    if (!has_option(c, "grow")) return;
+    add_row(c, t, t->options, ",siblings=coupled", on, false);
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) add_row(c, t, t->options, shapes[i], on, true);
 }
 
 /* One of a drafter's test options, on the smallest target that it runs on. False: it is on none. */
-static bool place(const wg_drafter_class *c, const wg_drafter_test *t, const law_files *files, const exact_target *target)
+static bool place(const wg_drafter_class *c, const wg_drafter_test *t)
 {
     char why[600] = "a file of its options is not there";
     if (t->runs_target && c->laws == WG_LAW_COUPLED) {
@@ -189,13 +194,12 @@ static bool place(const wg_drafter_class *c, const wg_drafter_test *t, const law
                c->name);
         return true;
     }
-    for (int w = 0; w < WORLDS; w++) {
-        law_row r = { .class = c, .test = t };
-        if (!law_expand(&files[w], t->options, r.options, sizeof r.options)) continue;
-        snprintf(r.label, sizeof r.label, "%s%s%s", c->name, *t->options ? ":" : "", t->options);
-        if (!opens(&r, &target[w], why, sizeof why)) continue;
-        add_row(&r, "", (world)w, t->siblings);
-        if (t == c->test_options) add_shapes(&r, (world)w);
+    for (world w = TABLE; w <= TEXT; w++) {
+        char expanded[1024];
+        if (!law_expand(&files[w], t->options, expanded, sizeof expanded)) continue;
+        if (!opens(c, expanded, &target[w], why, sizeof why)) continue;
+        add_row(c, t, t->options, "", w, t->siblings);
+        if (t == c->test_options) add_shapes(c, t, w);
         return true;
     }
     if (strstr(t->options, "$plugin") && !LAW_PLUGIN) {
@@ -207,7 +211,7 @@ static bool place(const wg_drafter_class *c, const wg_drafter_test *t, const law
 }
 
 /* Drafters made of others, beside their test options: other choices and other rules inside. */
-static void add_composites(const law_files *f)
+static void add_composites(void)
 {
     static const struct {
         const wg_drafter_class *class;
@@ -221,20 +225,15 @@ static void add_composites(const law_files *f)
         { &wg_drafter_cascade, "model=$far,length=2,inner=ngram:k=2,rule=block" },
     };
     static const wg_drafter_test own = { .options = "", .own_request = true };
-    for (size_t i = 0; i < sizeof more / sizeof *more; i++) {
-        law_row r = { .class = more[i].class, .test = &own };
-        if (!law_expand(f, more[i].options, r.options, sizeof r.options)) abort();
-        snprintf(r.label, sizeof r.label, "%s:%s", r.class->name, more[i].options);
-        add_row(&r, "", TABLE, false);
-    }
+    for (size_t i = 0; i < sizeof more / sizeof *more; i++) add_row(more[i].class, &own, more[i].options, "", TABLE, false);
 }
 
-static void make_rows(const law_files *files, const exact_target *target)
+static void make_rows(void)
 {
     int drafters = 0;
-    add_composites(&files[TABLE]);
+    add_composites();
     for (const wg_drafter_class *const *c = wg_drafters; *c; c++, drafters++)
-        for (const wg_drafter_test *t = (*c)->test_options; t && t->options; t++) failures += !place(*c, t, files, target);
+        for (const wg_drafter_test *t = (*c)->test_options; t && t->options; t++) failures += !place(*c, t);
     printf("%d drafters, %d rows\n", drafters, n_rows);
 }
 
@@ -312,7 +311,7 @@ static bool complete(int v[FACTORS], factor f, factor g)
 }
 
 /* What a cell is to be, beside its row and its rule. */
-typedef enum kind { HOT, HOT_WHOLE, COLD, KINDS } kind;
+typedef enum kind { HOT, HOT_WHOLE, COLD, KINDS } kind; /* HOT_WHOLE: nothing truncates the rows */
 
 /* The combination where it is what it is to be, else near it. */
 static void steer(int v[FACTORS], kind k, uint32_t random)
@@ -327,7 +326,7 @@ static bool wanted(const int v[FACTORS], kind k)
 {
     const row *r = &rows[v[ROW]];
     if (columns[v[RULE]].class->zero_only) return k == COLD;
-    return k != HOT_WHOLE || (r->laws[1] != WG_LAW_FIXED && r->on != TEXT);
+    return k != HOT_WHOLE || (!several_laws(r) && r->laws[1] != WG_LAW_FIXED && r->on != TEXT);
 }
 
 /* Of some random legal combinations of a row and a rule the one with the most pairs that are new. */
@@ -358,26 +357,33 @@ static struct {
     double worst;
 } all;
 
-enum { PROMPT = 6 };
-static int32_t prompt[WORLDS][PROMPT] = { { 1, 2, 0, 1, 2, 1 }, { 1, 2, 0, 1, 2, 1 } };
+enum { PROMPT = 6, PROMPTS = 3 };
+static int32_t prompt[WORLDS][PROMPTS][PROMPT];
+
+/* Texts of all tokens, with repetitions; those of TEXT are pieces of its datastore. */
+static void make_prompts(const int32_t *store)
+{
+    for (world w = TABLE; w < WORLDS; w++)
+        for (int i = 0; i < PROMPTS; i++)
+            for (int k = 0; k < PROMPT; k++) {
+                const int vocab = target[w].m.lm->vocab;
+                prompt[w][i][k] = w == TEXT ? store[20 + 7 * i + k] : (1 + k + k / 3 + i * (k > 2)) % vocab;
+            }
+}
 
 /* The tokens of a cell: as many as leave its outcomes countable. Trees of drawn siblings have the most. */
 static int length_of(const int v[FACTORS])
 {
     const row *r = &rows[v[ROW]];
     const unsigned laws = r->laws[v[HEAT] > 0];
-    const bool two = v[CHAIN] == 1 || v[CHAIN] == 5, several = (laws & (laws - 1)) != 0;
-    if (laws != WG_LAW_FIXED) return r->siblings && !two ? 2 : r->siblings || several || !two ? 3 : 4;
+    const bool two = v[CHAIN] == 1 || v[CHAIN] == 5;
+    if (laws != WG_LAW_FIXED) return r->siblings && !two ? 2 : r->siblings || several_laws(r) || !two ? 3 : 4;
     return remembers(r) ? 3 : 4;
 }
 
-/* Runs one combination. */
-static void run_cell(const int v[FACTORS], exact_target *target)
+static void run_prompt(const int v[FACTORS], world on, const char *options, int number)
 {
     row *r = &rows[v[ROW]];
-    char options[1100];
-    snprintf(options, sizeof options, "%s%s", r->options,
-             v[POLICY] && !*r->options ? policies[v[POLICY]] + 1 : policies[v[POLICY]]);
     exact_run x = { .setup = { .drafter = r->class->name,
                                .options = options,
                                .rule = columns[v[RULE]].class->name,
@@ -388,11 +394,10 @@ static void run_cell(const int v[FACTORS], exact_target *target)
                     .fresh = remembers(r),
                     .other = others[v[OTHER]].seed,
                     .after = others[v[OTHER]].before,
-                    .prompt = prompt[r->on],
+                    .prompt = prompt[on][number],
                     .n = PROMPT,
                     .length = length_of(v) };
-    exact_law_of(&x, &target[r->on]);
-    all.cells++;
+    exact_law_of(&x, &target[on]);
     all.length[x.length]++;
     all.runs += x.runs;
     all.drafted += x.drafted;
@@ -401,13 +406,29 @@ static void run_cell(const int v[FACTORS], exact_target *target)
     if (v[HEAT] > 0) r->drafted += x.drafted, r->hot++;
     if (x.deviation <= bound && x.reused == 0 && !x.beyond) return;
     fprintf(stderr,
-            "FAILED %s%s, rule %s %s, chain %d, T=%g, other %d, end %d: the law is off by %g; %ld addresses asked twice%s\n",
-            r->label, policies[v[POLICY]], x.setup.rule, columns[v[RULE]].options, v[CHAIN], heats[v[HEAT]], v[OTHER], v[END],
-            x.deviation, x.reused, x.beyond ? "; a joint law of races is not known" : "");
+            "FAILED %s:%s%s, rule %s %s, chain %d, T=%g, other %d, end %d, %d tokens, prompt %d: the law is off by %g; %ld "
+            "addresses asked twice%s\n",
+            r->class->name, r->options, policies[v[POLICY]], x.setup.rule, columns[v[RULE]].options, v[CHAIN], heats[v[HEAT]],
+            v[OTHER], v[END], target[on].m.lm->vocab, number, x.deviation, x.reused,
+            x.beyond ? "; a joint law of races is not known" : "");
     failures++;
 }
 
-static void run_matrix(exact_target *target, bool thin)
+/* Runs one combination: siblings from whole rows over four tokens, where the joint law of their races is known (of three tokens
+ * two siblings leave one, which hides most errors of their law), and short texts after several prompts. */
+static void run_cell(const int v[FACTORS], kind k)
+{
+    const row *r = &rows[v[ROW]];
+    const bool races = columns[v[RULE]].class->races && r->laws[1] & WG_LAW_COUPLED;
+    const world on = k != HOT_WHOLE || races || !r->siblings ? r->on : r->on == TABLE ? TABLE_4 : LAYERS_4;
+    char text[1100], options[1100];
+    snprintf(text, sizeof text, "%s%s", r->options, policies[v[POLICY]] + (v[POLICY] && !*r->options));
+    if (!law_expand(&files[on], text, options, sizeof options)) abort();
+    all.cells++;
+    for (int i = 0; i < (length_of(v) == 2 ? PROMPTS : 1); i++) run_prompt(v, on, options, i);
+}
+
+static void run_matrix(bool thin)
 {
     int pairs = 0, v[FACTORS];
     for (v[ROW] = 0; v[ROW] < n_rows; v[ROW]++)
@@ -416,7 +437,7 @@ static void run_matrix(exact_target *target, bool thin)
             for (kind k = HOT; k < KINDS; k++) {
                 if (!wanted(v, k) || !choose(w, k)) continue;
                 cover(w, true);
-                if (!thin || (pairs % 4 == 0 && cells == 0)) run_cell(w, target);
+                if (!thin || (pairs % 4 == 0 && cells == 0)) run_cell(w, k);
                 cells++;
             }
             pairs += cells > 0;
@@ -430,7 +451,7 @@ static void run_matrix(exact_target *target, bool thin)
                     w[f] = a, w[g] = b;
                     if (covered[f][a][g][b] || !complete(w, (factor)f, (factor)g)) continue;
                     cover(w, true);
-                    run_cell(w, target);
+                    run_cell(w, HOT);
                 }
     printf("%d pairs of a row and a rule in %d cells, %d more cells for pairs of other factors\n", pairs, complete_cells,
            all.cells - complete_cells);
@@ -445,11 +466,11 @@ static void check_rows(void)
         for (int k = 0; k < n_rows; k++)
             if (rows[k].class == c) drafted += rows[k].drafted;
         if (rows[i].hot == 0 && rows[i].on == TEXT && rows[i].laws[1] == WG_LAW_COUPLED)
-            printf("above temperature 0 not in the matrix: %s: the joint law of races over %d tokens is not computed\n",
-                   rows[i].label, WORDS);
+            printf("above temperature 0 not in the matrix: %s:%s: the joint law of races over %d tokens is not computed\n",
+                   c->name, rows[i].options, WORDS);
         else if (rows[i].hot == 0 || (drafted == 0 && strcmp(c->name, "none"))) {
-            fprintf(stderr, "FAILED %s: %ld cells above temperature 0, where the drafter drafted %ld tokens\n", rows[i].label,
-                    rows[i].hot, drafted);
+            fprintf(stderr, "FAILED %s:%s: %ld cells above temperature 0, where the drafter drafted %ld tokens\n", c->name,
+                    rows[i].options, rows[i].hot, drafted);
             failures++;
         }
     }
@@ -458,24 +479,24 @@ static void check_rows(void)
 /* ---- length policies */
 
 /* Each policy above temperature 0, over six tokens, where it drafts, and not always as much as it may. */
-static void run_policies(exact_target *target, const law_files *files)
+static void run_policies(void)
 {
     static const char *const rules[] = { "rejection", "block" };
     for (int p = 1; p < POLICIES; p++) {
         unsigned varied = 0;
         for (int i = 0; i < 2; i++) {
             char options[1100];
-            snprintf(options, sizeof options, "model=%s,length=4%s", files->far, policies[p]);
+            snprintf(options, sizeof options, "model=%s,length=4%s", files[TABLE].far, policies[p]);
             exact_run x = { .setup = { .drafter = "model",
                                        .options = options,
                                        .rule = rules[i],
                                        .sampling = WG_SAMPLING(1, 2, 1, 0),
                                        .seed = 3 },
                             .other = 11,
-                            .prompt = prompt[TABLE],
+                            .prompt = prompt[TABLE][0],
                             .n = PROMPT,
                             .length = 6 };
-            exact_law_of(&x, target);
+            exact_law_of(&x, &target[TABLE]);
             for (int room = 1; room < 6; room++) varied += (x.heights[room] & (x.heights[room] - 1)) != 0;
             all.runs += x.runs;
             all.worst = fmax(all.worst, x.deviation);
@@ -492,64 +513,65 @@ static void run_policies(exact_target *target, const law_files *files)
 
 /* ---- models */
 
-static char dir[] = "/tmp/wg-exact-XXXXXX", small[4][64];
+static char dir[] = "/tmp/wg-exact-XXXXXX", small[8][64];
 static void remove_small(void)
 {
-    for (int i = 0; i < 4; i++) remove(small[i]);
+    for (int i = 0; i < 8; i++) remove(small[i]);
     remove(dir);
 }
 
-/* Three tokens: a transformer of two layers, its rounding, a stranger, and one whose context ends inside the texts. */
-static law_files write_small(void)
+/* A few tokens: a transformer of two layers, its rounding, a stranger, and one whose context ends inside the texts. */
+static law_files write_small(int vocab, char path[4][64])
 {
     wg_error err;
-    wg_synth_shape s = { .layers = 2, .dim = 32, .heads = 2, .hidden = 32, .vocab = V, .context = EXACT_CONTEXT };
-    if (!mkdtemp(dir)) exit((perror(dir), 1));
-    for (int i = 0; i < 4; i++) snprintf(small[i], sizeof small[i], "%s/%d.gguf", dir, i);
-    atexit(remove_small);
-    LAW_TRY(wg_synth_write(&s, WG_F32, 1, small[0], &err));
-    LAW_TRY(wg_synth_write(&s, WG_Q8_0, 1, small[1], &err));
+    wg_synth_shape s = { .layers = 2, .dim = 32, .heads = 2, .hidden = 32, .vocab = vocab, .context = EXACT_CONTEXT };
+    for (int i = 0; i < 4; i++) snprintf(path[i], 64, "%s/%d-%d.gguf", dir, vocab, i);
+    LAW_TRY(wg_synth_write(&s, WG_F32, 1, path[0], &err));
+    LAW_TRY(wg_synth_write(&s, WG_Q8_0, 1, path[1], &err));
     s.layers = 1;
-    LAW_TRY(wg_synth_write(&s, WG_F32, 2, small[2], &err));
+    LAW_TRY(wg_synth_write(&s, WG_F32, 2, path[2], &err));
     s.context = 7;
-    LAW_TRY(wg_synth_write(&s, WG_F32, 1, small[3], &err));
-    return (law_files){ .target = small[0], .near = small[1], .far = small[2], .brief = small[3], .plugin = LAW_PLUGIN };
+    LAW_TRY(wg_synth_write(&s, WG_F32, 1, path[3], &err));
+    return (law_files){ .target = path[0], .near = path[1], .far = path[2], .brief = path[3], .plugin = LAW_PLUGIN };
 }
 
-static law_files write_words(exact_target *t)
+static void open_targets(void)
 {
-    const law_files f = law_models_write((wg_synth_shape){
-        .name = "target", .layers = 2, .dim = 32, .heads = 2, .hidden = 32, .vocab = WORDS, .context = EXACT_CONTEXT });
     static int32_t text[200];
-    exact_file(t, f.target);
+    if (!mkdtemp(dir)) exit((perror(dir), 1));
+    atexit(remove_small);
+    files[TABLE] = files[LAYERS] = write_small(V, small);
+    files[TABLE_4] = files[LAYERS_4] = write_small(V + 1, small + 4);
+    files[TEXT] = law_models_write((wg_synth_shape){
+        .name = "target", .layers = 2, .dim = 32, .heads = 2, .hidden = 32, .vocab = WORDS, .context = EXACT_CONTEXT });
+    exact_table(&target[TABLE], V, 3, 17, 1.2);
+    exact_table(&target[TABLE_4], V + 1, 3, 18, 1.2);
+    exact_file(&target[LAYERS], files[LAYERS].target);
+    exact_file(&target[LAYERS_4], files[LAYERS_4].target);
+    exact_file(&target[TEXT], files[TEXT].target);
     law_models_text(text, 200);
     text[199] = -1;
-    law_models_lists(t->m.tokenizer, text, 200);
-    memcpy(prompt[TEXT], text + 20, sizeof prompt[TEXT]);
-    return f;
+    law_models_lists(target[TEXT].m.tokenizer, text, 200);
+    make_prompts(text);
 }
 
 int main(int argc, char **argv)
 {
     const bool thin = argc > 1 && !strcmp(argv[1], "--thin");
     const double start = wg_clock_now();
-    exact_target target[WORLDS];
-    law_files files[WORLDS];
-    files[TABLE] = files[LAYERS] = write_small();
-    exact_table(&target[TABLE], V, 3, 17, 1.2);
-    exact_file(&target[LAYERS], small[0]);
-    files[TEXT] = write_words(&target[TEXT]);
-    make_rows(files, target);
+    open_targets();
+    make_rows();
     make_columns();
-    run_matrix(target, thin);
+    run_matrix(thin);
     if (!thin) check_rows();
-    run_policies(&target[TABLE], &files[TABLE]);
+    run_policies();
     for (int i = 0; i < n_rows; i++) wg_free(rows[i].parsed);
     for (int w = 0; w < WORLDS; w++) exact_target_close(&target[w]);
-    printf("%d cells (%d, %d and %d over texts of 2, 3 and 4 tokens), %ld enumerated runs, %ld drafted, %ld accepted; largest "
-           "deviation %.2g; %.1f s, %.1f of them on the processor\n",
-           all.cells, all.length[2], all.length[3], all.length[4], all.runs, all.drafted, all.accepted, all.worst,
-           wg_clock_now() - start, (double)clock() / CLOCKS_PER_SEC);
+    printf(
+        "%d cells (%d, %d and %d laws of texts of 2, 3 and 4 tokens), %ld enumerated runs, %ld drafted, %ld accepted; largest "
+        "deviation %.2g; %.1f s, %.1f of them on the processor\n",
+        all.cells, all.length[2], all.length[3], all.length[4], all.runs, all.drafted, all.accepted, all.worst,
+        wg_clock_now() - start, (double)clock() / CLOCKS_PER_SEC);
     if (failures) fprintf(stderr, "%d failures\n", failures);
     return failures != 0;
 }

@@ -49,12 +49,9 @@ static wg_status deep_propose(wg_drafter *d, wg_seq *const *seq, int n, wg_tree 
     return WG_OK;
 }
 
-static const wg_drafter_class deep_class = { .name = "deep",
-                                             .size = sizeof(deep),
-                                             .laws = WG_LAW_FIXED,
-                                             .open = deep_open,
-                                             .propose = deep_propose,
-                                             .close = deep_close };
+static const wg_drafter_class deep_class = {
+    .name = "deep", .size = sizeof(deep), .laws = WG_LAW_FIXED, .open = deep_open, .propose = deep_propose, .close = deep_close
+};
 
 Test(engine_cut, by_levels_with_what_the_drafter_wrote)
 {
