@@ -40,7 +40,7 @@ static const shape standard[] = {
     { 3, "1-2", 1, 1000, WHOLE },   { 3, "2-1", 1, 1000, WHOLE },      { 4, "2-2", 1, 50, WHOLE },
     { 4, "2-1-1", 1, 50, WHOLE },   { 4, "3-1", 1, 50, WHOLE },        { 2, "1-1", 2, 200, WHOLE },
     { 2, "2", 2, 200, WHOLE },      { 3, "1", 2, 200, WHOLE },         { 3, "1-1-1", 1, 200, true, true },
-    { 2, "5", 1, 200, ONE_HOT },    { 2, "2-2-1", 1, 50, true, true }, { 3, "2-2", 1, 50, true, true },
+    { 2, "5", 1, 200, ONE_HOT },    { 2, "2-1-1", 1, 200, true, true }, { 3, "2-2", 1, 50, true, true },
     { 2, "3-1", 1, 200, RAGGED },   { 2, "2-1", 2, 20, true, true },
 };
 enum { SHAPES = sizeof standard / sizeof *standard };
