@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * What the drafters without a model share: proposals that are certain (law FIXED, one point row of q each). */
+ * The common part of drafters without a model: certain proposals (law FIXED, one one-hot row of q each). */
 #ifndef WG_DRAFT_ONE_HOT_H
 #define WG_DRAFT_ONE_HOT_H
 
 #include "core/engine/drafter.h"
 
-/* Appends a child with its own point row; its number, or -1 when the tree is full. */
+/* Appends a child with a one-hot row; returns its number, or -1 when the tree is full. */
 static inline int wg_one_hot_push(wg_tree *t, int parent, int32_t token, wg_rows *q)
 {
     if (t->n >= WG_TREE_MAX) return -1;
@@ -14,7 +14,7 @@ static inline int wg_one_hot_push(wg_tree *t, int parent, int32_t token, wg_rows
     return wg_tree_push(t, parent, token, row);
 }
 
-/* How deep a draft of at most k tokens may be for this sequence; 0: not at all. */
+/* The largest depth of a draft of at most k tokens for this sequence; 0: no draft. */
 static inline int wg_one_hot_depth(const wg_seq *s, int k)
 {
     if (k > WG_TREE_MAX - 1) k = WG_TREE_MAX - 1;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * Opening a drafter whose options are text: "name=value;name=value". A value that holds separators itself stands in braces,
- * which nest. Used by composite drafters (compose/composite.h) and plug-ins (external/drafter_plugin.h). */
+ * Opening a drafter whose options are text: "name=value;name=value". Braces enclose a value that contains separators, and
+ * nest. Used by composite drafters (compose/composite.h) and plug-ins (external/drafter_plugin.h). */
 #ifndef WG_DRAFT_OPEN_H
 #define WG_DRAFT_OPEN_H
 
 #include "core/engine/drafter.h"
 
-/* Sibling laws that a drafter may hand on from a drafter that it opened. */
+/* Sibling laws of components that a composite may pass on. */
 enum { WG_COMPONENT_LAWS = WG_LAW_FIXED | WG_LAW_IID };
 
 /* A drafter of a class, opened, with options "name=value;..." over the defaults (NULL: none). On failure *out is NULL. Errors:

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * What this processor can do, and which op table to use. WG_CPU=ref|avx2|avxvnni|avx512 (x86-64) or ref|neon|dotprod
- * (64-bit Arm) lowers the choice (never raises it). Levels are those of the architecture the program is built for. */
+ * The features of this processor and the op table to use. The environment variable WG_CPU=ref|avx2|avxvnni|avx512 (x86-64)
+ * or ref|neon|dotprod (64-bit Arm) lowers the level (never raises it). Levels are those of the architecture the program is
+ * built for. */
 #ifndef WG_KERNELS_CPU_H
 #define WG_KERNELS_CPU_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Stands in for the CUDA runtime (kernels/cuda/runtime.cu) in builds without it. */
+ * A stub of the CUDA runtime (kernels/cuda/runtime.cu) for builds without it. */
 #include "kernels/cuda/gpu.h"
 
 #ifndef WG_CUDA

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Masks of tree attention: sets of tree nodes as bits. A node's ancestors say which keys of the tail its row sees. A mask has
- * as many words as a tree may have nodes (WG_TREE_NODES, of the build); with one word every function here is the plain 64-bit
- * operation. Node numbers are 0 .. 64 * WG_MASK_WORDS - 1. */
+ * Masks of tree attention: sets of tree nodes as bits. The ancestors of a node are the keys of the tail that its row attends
+ * to. A mask has one bit for each of WG_TREE_NODES nodes (fixed at build time); with one word every function here is the
+ * plain 64-bit operation. Node numbers are 0 .. 64 * WG_MASK_WORDS - 1. */
 #ifndef WG_KERNELS_MASK_H
 #define WG_KERNELS_MASK_H
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * The mass of weights in [0, 1]: a sum of whole numbers, which is exact, so its order shows nowhere. A weight w counts as
- * w * 2^52 rounded to the nearest (ties to even): w + 1 has these bits behind its leading one. The value of the mass of n
- * weights is within n * 2^-53 of their sum, and rounded once more: 1.5e-11 of at least 1 for 128,256 tokens, were all of them
- * to be rounded the same way. */
+ * The mass of weights in [0, 1]: a sum of integers, which is exact, so its order does not matter. A weight w counts as w *
+ * 2^52 rounded to the nearest (ties to even): these are the bits of w + 1 after its leading one. The value of the mass of n
+ * weights is within n * 2^-53 of their sum, and rounded once more: 1.5e-11 of at least 1 for 128,256 tokens, if all were
+ * rounded the same way. */
 #ifndef WG_KERNELS_MASS_H
 #define WG_KERNELS_MASS_H
 

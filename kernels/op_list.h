@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * The ops: what each returns, is called, takes and computes; kernels/ops.h has the conventions. The one list of them, included
- * where something is made for each op, with two macros defined, which are undefined behind it:
+ * The list of all ops: return type, name, arguments and definition of each; kernels/ops.h has the conventions. Include it
+ * after defining two macros, which it undefines at its end:
  *     OP(returns, name, arguments)         an op with a variant for each level (kernels/cpu.h)
- *     OP_ONCE(returns, name, arguments)    an op with the reference alone; like OP where it is not defined */
+ *     OP_ONCE(returns, name, arguments)    an op with the reference alone; defaults to OP */
 #ifndef OP_ONCE
 #define OP_ONCE OP
 #endif
@@ -20,7 +20,7 @@ OP_ONCE(void, matrix_row, (const wg_matrix *w, int i, float *dst))
  *   da = max|x| / 127 rounded up to 16 significant bits; q = rint(x * (1/da)), da < 1e-30 counts as zero (then q = 0).
  * act_bytes(type, rows, k): size of the prepared form of `rows` rows (64-byte aligned by the caller).
  * act_prepare: rows [r0,r1) of x (row r at x + r*ldx). Layout within act is the implementation's, the same for all levels;
- * it depends on `rows`: matmul must be told the same number. */
+ * it depends on `rows`: matmul must get the same number. */
 OP_ONCE(size_t, act_bytes, (int type, int rows, int k))
 OP(void, act_prepare, (int type, const float *x, size_t ldx, int rows, int k, void *act, int r0, int r1))
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT
- * The CPU operations of a transformer, as a table of function pointers; kernels/op_list.h says what each
- * computes. The scalar functions in ref/ are the specification,
- * bit for bit: a variant that differs in one bit is wrong (kernelcheck compares with memcmp). Determinism class of every
- * op: fixed-order. An output depends on its inputs only, never on how many rows ride along, on tiles or on threads.
- * The same bits are promised for finite inputs of any size, denormals included; which NaN comes out of an overflow is not.
+ * The CPU operations of a transformer, as a table of function pointers; kernels/op_list.h defines each operation. The scalar
+ * functions in ref/ are the specification, bit for bit: a variant that differs in one bit is wrong (kernelcheck compares
+ * with memcmp). Determinism class of every op: fixed order. An output depends on its inputs only, not on the other rows of
+ * the call, on tiles or on threads. The bits are specified for finite inputs of any size, denormals included; the payload of
+ * a NaN after an overflow is not.
  *
  * Conventions. All floats are IEEE f32, fused multiply-adds are explicit (fma), nothing else is contracted. "lanes16" means:
  * sixteen partial results that start at +0, element i goes to lane i % 16 in ascending order (a lane without elements stays
- * +0), then lanes are folded l += l+8, l+4, l+2, l+1. max is (a > b ? a : b); its order shows in no result.
- * Threads are the caller's business: every op works on a range ([r0,r1) of rows or [p0,p1) of panels) and ranges are disjoint.
- * No op allocates. Pointers to rows are 64-byte aligned only where it says so; K and N may be any positive size. */
+ * +0), then lanes are folded l += l+8, l+4, l+2, l+1. max is (a > b ? a : b); its order does not change a result. The caller
+ * distributes work over threads: every op works on a range ([r0,r1) of rows or [p0,p1) of panels), and ranges are disjoint.
+ * No op allocates. Pointers to rows are 64-byte aligned only where stated; K and N may be any positive size. */
 #ifndef WG_KERNELS_OPS_H
 #define WG_KERNELS_OPS_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Addressed randomness: Philox4x32-10 (Salmon et al., SC 2011). No state: the counter says which draw it is. The same text
- * compiles for host and device. Known answers of the Random123 distribution are a unit test. */
+ * Addressed randomness: Philox4x32-10 (Salmon et al., SC 2011). There is no state: the counter is the address of the draw.
+ * The same source compiles for host and device. Known answers of the Random123 distribution are a unit test. */
 #ifndef WG_KERNELS_PHILOX_H
 #define WG_KERNELS_PHILOX_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * What a random draw is for: a word of its Philox address (seed; request, absolute position, purpose, index). Host and device
- * read this one list, because a draw that both make has to have one address. The values are part of every text that was ever
- * drawn: a new purpose gets a new number. */
+ * The purpose of a random draw: a word of its Philox address (seed; request, absolute position, purpose, index). Host and
+ * device read this one list, because a draw that both make must have one address. Recorded texts depend on the values: a new
+ * purpose gets a new number. */
 #ifndef WG_KERNELS_PURPOSE_H
 #define WG_KERNELS_PURPOSE_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Codes of 8 bits with a scale, to the bit: of prepared activations (blocks of 32) and of a WG_KV_Q8 cache (up to 64). This
- * scalar text is the specification. Private to kernels/. */
+ * 8-bit codes with a scale, to the bit: of prepared activations (blocks of 32) and of a WG_KV_Q8 cache (up to 64). This
+ * scalar code is the specification. Private to kernels/. */
 #ifndef WG_KERNELS_Q8_H
 #define WG_KERNELS_Q8_H
 

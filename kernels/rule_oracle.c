@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Stands in for tests/simt/oracle.cpp in programs without an emulated device: a device's rules draw by Philox. */
+ * A stub of tests/simt/oracle.cpp for programs without an emulated device: a device's rules draw by Philox. */
 #include "kernels/rule/rule_ask.h"
 
 int wg_rule_oracle_set(const wg_rule_oracle *o)

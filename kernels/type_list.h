@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * The types of weights that kernels multiply with, once: what is made for each type (names, tables, instances of templates,
- * tests) is made of these lists. A row is
+ * The weight types that kernels multiply with. Names, tables, instances of templates and tests are generated from these
+ * lists. A row is
  *     TYPE(id, name, number, block, bytes, written, bits, zero, run, minimum, d)
- * number     in a GGUF file                                    written    wg_row_from_f32 makes it
+ * number     in a GGUF file                                    written    1: wg_row_from_f32 writes it
  * block      elements of a block                               bytes      of a block in a file
  * and of quantised types, 0 of the others:
  * bits       of a code                                         zero       the code of the value 0
  * run        elements that share a scale                       minimum    1: element = value * scale + minimum
- * d          where in a block the f16 scale stands; with minima the f16 of the minima follows
+ * d          offset of the f16 scale in a block; with minima the f16 of the minima follows
  * kernels/quant_blocks.c reads the blocks of a file and kernels/types.c writes them; everything else follows from the row. */
 #ifndef WG_KERNELS_TYPE_LIST_H
 #define WG_KERNELS_TYPE_LIST_H

@@ -34,12 +34,12 @@ typedef struct wg_type_info {
     const char *name;     /* "q8_0" */
     int block;            /* elements per block */
     int bytes;            /* bytes per block */
-    int computable;       /* our kernels multiply with it */
+    int computable;       /* the kernels multiply with it */
     int writable;         /* wg_row_from_f32 makes it */
     int scales, scale_at; /* f16 of a quantised block: 0 for other types, 1, or 2 with minima; bytes before them */
 } wg_type_info;
 
-/* For messages; a unit test holds them against the table. */
+/* For messages; a unit test compares them with the table. */
 #define WG_AND_TYPE(id, name, ...) ", " #name
 #define WG_OR_TYPE(id, name, ...) " or " #name
 #define WG_COMPUTABLE_TYPES                                                                                                    \
@@ -47,12 +47,12 @@ typedef struct wg_type_info {
         WG_LAST_QUANT_TYPE(WG_OR_TYPE)
 #define WG_WRITABLE_TYPES "f32, f16, bf16, f8_e4m3, q8_0, q4_0, q4_1, q5_0 or q5_1"
 
-/* NULL for an id that is not in the table (and for known ids we do not read; wg_type_name still names those). */
+/* NULL for an id that is not in the table (and for known ids without a reader; wg_type_name still names those). */
 const wg_type_info *wg_type_get(int id);
 const char *wg_type_name(int id);    /* "q8_0"; "unknown type" for an id without a name */
 int wg_type_parse(const char *name); /* id, or -1 */
 
-/* Multiplied as floats with f32 inputs; the others are whole numbers and multiplied as such. */
+/* Float types are multiplied with f32 inputs; the others as integers. */
 WG_HD static inline int wg_type_is_float(int type)
 {
     switch (type) {

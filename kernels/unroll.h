@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Full unrolling of the short constant loops over tiles, forced inlining of their templates, functions that stay apart, so
- * that the invariants of their loops are not computed in front of others. Private to kernels/. */
+ * Macros: full unrolling of short constant loops over tiles, forced inlining of their templates, and functions that are
+ * never inlined, so that their loop invariants are not computed in front of other loops. Private to kernels/. */
 #ifndef WG_KERNELS_UNROLL_H
 #define WG_KERNELS_UNROLL_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The words of kernels/rule/rule_passes.h on the host: one thread, over rows that may be lazy (core/dist/rows.h) and may
- * know their support. What a rule's file includes before kernels/rule/<rule>.h. */
+ * The passes of kernels/rule/rule_passes.h on the host: one thread, over rows that may be lazy (core/dist/rows.h) and may
+ * know their support. A rule's file in verify/ includes this before kernels/rule/<rule>.h. */
 #ifndef WG_VERIFY_HOST_PASSES_H
 #define WG_VERIFY_HOST_PASSES_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Relaxed acceptance (TensorRT-LLM's for thinking phases; METHODS B11). LOSSY: a child is kept when it is among the target's
- * `top` most probable tokens and at most `gap` below the most probable one in log probability; among several, the most
- * probable. `next` is drawn from p. */
+ * Relaxed acceptance (TensorRT-LLM's for thinking phases; METHODS B11). LOSSY: a child is accepted when it is among the
+ * target's `top` most probable tokens and at most `gap` below the most probable one in log probability; among several, the
+ * most probable. `next` is drawn from p. */
 #include "kernels/exp.h"
 #include "verify/host_passes.h"
 #include "kernels/rule/relaxed.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Rules from shared objects: found, checked, handed out. */
+ * Loading rules from shared objects and checking them. */
 #include "verify/rule_plugin.h"
 
 #include <dlfcn.h>

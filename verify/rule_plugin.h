@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * A rule in a shared object of your own (examples/plugin-verifier):
+ * A rule in a shared object outside this repository (examples/plugin-verifier):
  *
  *     #include "verify/rule_plugin.h"
  *     static const wg_verifier_class mine = { .name = "mine", ... };
  *     WG_VERIFIER_PLUGIN(mine);
  *
- * The object is built against these headers and calls back into the program that loads it (WG_PLUGIN_API); it is linked with
- * nothing of it. Numbers and sizes are written into it when it is compiled and compared when it is loaded, so an object built
- * against other headers is refused, not run. */
+ * The object is built against these headers, is linked with nothing of the program, and calls back into the program that
+ * loads it, through the functions that are marked WG_PLUGIN_API. Version numbers and struct sizes are compiled into the
+ * object and compared when it is loaded: an object built against other headers is refused. */
 #ifndef WG_VERIFY_RULE_PLUGIN_H
 #define WG_VERIFY_RULE_PLUGIN_H
 

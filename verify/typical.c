@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Typical acceptance (Medusa, Cai et al. 2024; METHODS B11). LOSSY: a draft token is kept when the target finds it not unusual,
- * p(x) > min(epsilon, delta exp(-H(p))), whatever else p would say. The longest kept path wins, among equals the one with the
- * larger product of p, then the first; `next` is drawn from p there. No bound on the distance from p is claimed. */
+ * Typical acceptance (Medusa, Cai et al. 2024; METHODS B11): kernels/rule/typical.h. LOSSY. */
 #include "verify/host_passes.h"
 #include "kernels/rule/typical.h"
 #include "verify/verify.h"

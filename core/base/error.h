@@ -56,7 +56,7 @@ wg_status wg_fail_in(wg_error *err, wg_status code, const char *fmt, ...) __attr
         if (wg_try_ != WG_OK) return wg_try_;                                                                                  \
     } while (0)
 
-/* Our own mistakes, never the user's: prints the expression and aborts. On in every build. */
+/* For bugs of the program, never for mistakes of the user: prints the expression and aborts. On in every build. */
 #define wg_assert(cond) ((cond) ? (void)0 : wg_bug(#cond, __FILE__, __LINE__))
 _Noreturn void wg_bug(const char *what, const char *file, int line);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * JSON with positions. jansson builds the tree but forgets where things stood; a second scanner walks the same bytes when
- * somebody asks. It runs on text that jansson has accepted, so it may trust the grammar, never the lengths. */
+ * JSON with positions. jansson builds the tree without positions; a second scanner walks the same bytes when a position is
+ * needed. It runs on text that jansson has accepted, so it may rely on the grammar, but checks all lengths. */
 #include "core/base/json.h"
 
 #include <limits.h>

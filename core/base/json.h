@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * JSON through jansson, with positions: a document remembers where every key and value stood, so that a validator can say
- * file:line:column and show the source line. Output is canonical: sorted keys, shortest round-trip numbers. */
+ * JSON through jansson, with positions: a document stores the position of every key and value, so a validator can report
+ * file:line:column and print the source line. Output is canonical: sorted keys, shortest round-trip numbers. */
 #ifndef WG_CORE_BASE_JSON_H
 #define WG_CORE_BASE_JSON_H
 
@@ -19,8 +19,9 @@ void wg_json_close(wg_json *doc); /* NULL is fine */
 json_t *wg_json_root(const wg_json *doc); /* borrowed */
 const char *wg_json_name(const wg_json *doc);
 
-/* Where the value (or, with `key`, the member's key) with this dotted path stands: "sampling.top_p", "sweep.draft\\.length",
- * "list[3]". 1-based line and column; false when there is no such path. A dot that belongs to a key is written "\\.". */
+/* The position of the value (or, with `key`, of the member's key) with this dotted path: "sampling.top_p",
+ * "sweep.draft\\.length", "list[3]". 1-based line and column; false when there is no such path. A dot that belongs to a key is
+ * written "\\.". */
 bool wg_json_where(const wg_json *doc, const char *path, bool key, int *line, int *column);
 
 /* Appends one problem to err: "file:line:col: message", the source line, and a caret under the column. Problems that do not
@@ -35,8 +36,7 @@ json_t *wg_json_load(const char *dir, const char *file);
  * only with indentation. Free with wg_free; NULL when out of memory. */
 char *wg_json_canonical(const json_t *value, bool indent);
 
-/* Writes `value` to a file in canonical, indented form: to a temporary neighbour first, then renamed, so a reader never sees
- * half a file and a full disk leaves the old one. */
+/* Writes `value` to a file in canonical, indented form, atomically (save.h). */
 wg_status wg_json_save(const json_t *value, const char *path, wg_error *err);
 
 /* The same with line breaks in the two outermost levels only: a line for each member of an object, and below it a line for

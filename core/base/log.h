@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The log sink: where the library's few remarks go (never results, never errors). Written before threads start. */
+ * The log sink: where the library writes its few log lines (never results, never errors). Set it before threads start. */
 #ifndef WG_CORE_BASE_LOG_H
 #define WG_CORE_BASE_LOG_H
 

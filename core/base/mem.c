@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The heap's one door: a header of one cache line in front of every block holds its size, atomics hold the ledger.
- * Invariant: live_bytes is the sum of the sizes of all blocks handed out and not freed; the ledger is exact at any moment
- * when no other thread is inside. Large cleared blocks come from calloc, so that untouched pages cost nothing. */
+ * The allocator: a header of one cache line in front of every block holds its size, atomics hold the totals. Invariant:
+ * live_bytes is the sum of the sizes of all blocks allocated and not freed; the totals are exact at any moment when no other
+ * thread is inside. Large cleared blocks come from calloc, so untouched pages cost nothing. */
 #include "core/base/mem.h"
 
 #include <stdatomic.h>

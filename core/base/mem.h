@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The one door to the heap. Every allocation of the project passes here, so that a test can count them (a step allocates
- * nothing after warm-up), make the nth one fail, and see what is still held. All functions are thread-safe. */
+ * The allocator. Every allocation of the project goes through these functions, so a test can count allocations (a step
+ * allocates nothing after warm-up), make the nth one fail, and list what is still allocated. All functions are thread-safe. */
 #ifndef WG_CORE_BASE_MEM_H
 #define WG_CORE_BASE_MEM_H
 
@@ -36,14 +36,14 @@ bool wg_size_mul(size_t a, size_t b, size_t *out);
 bool wg_size_add(size_t a, size_t b, size_t *out);
 
 typedef struct wg_mem_stats {
-    size_t live_blocks, live_bytes; /* held now */
+    size_t live_blocks, live_bytes; /* not freed yet */
     size_t peak_bytes;
     uint64_t calls; /* allocations and reallocations since the start */
 } wg_mem_stats;
 wg_mem_stats wg_mem_read(void);
 
-/* Bytes that the machine, and the group of processes that this one is in, could still give; SIZE_MAX where neither says. For
- * sizes that somebody asked for by name: what is promised too freely kills the process later. */
+/* Free memory in bytes, of the machine and of the process's control group, the smaller; SIZE_MAX where neither is known. For
+ * checks of sizes that a user set: overcommitted memory would kill the process later. */
 size_t wg_mem_available(void);
 
 /* Makes the nth allocation from now fail (1 = the next one), and with `sticky` all later ones too; 0 turns it off. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Option tables: one row, many readers. */
+ * Reading, writing and checking options by their tables. */
 #include "core/base/option.h"
 
 #include <limits.h>

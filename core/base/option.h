@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Option tables. A row states a knob once: field, type, range, default, doc. JSON configs, `key=value` lists, `--help`, the
- * manual (`wager list`) and the error messages all read the same row. */
+ * Option tables. A row declares an option once: field, type, range, default, doc. JSON configs, `key=value` lists, `--help`,
+ * the manual (`wager list`) and error messages all read the same row. */
 #ifndef WG_CORE_BASE_OPTION_H
 #define WG_CORE_BASE_OPTION_H
 
@@ -46,7 +46,7 @@ void wg_option_defaults(const wg_option *table, void *o);
  * legal spelling. On failure the struct is unchanged. */
 wg_status wg_option_set(const wg_option *table, void *o, const char *name, const char *value, wg_error *err);
 
-/* Sets several fields from "k=8,p_min=0.3"; all or nothing is NOT promised: fields before the bad one are set. */
+/* Sets several fields from "k=8,p_min=0.3". Not atomic: on failure the fields before the bad one are set. */
 wg_status wg_option_set_list(const wg_option *table, void *o, size_t size, const char *list, wg_error *err);
 
 /* Sets one field from a number that came from JSON (INT and FLOAT rows; range-checked), or a bool. */
@@ -55,8 +55,8 @@ wg_status wg_option_set_number(const wg_option *table, void *o, const char *name
 /* The row called `name`, or NULL. */
 const wg_option *wg_option_find(const wg_option *table, const char *name);
 
-/* What the row expects, as words: "integer 1..64", "integer 0..9, all or first", "number 0..1", "true or false", "one of: a, b".
- * Writes into buf. */
+/* The legal values of the row, in words: "integer 1..64", "integer 0..9, all or first", "number 0..1", "true or false",
+ * "one of: a, b". Writes into buf. */
 const char *wg_option_expects(const wg_option *row, char *buf, size_t size);
 
 /* The value of a field as text (numbers with the fewest digits that read back the same). Writes into buf. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What a shared object that the program loads (a rule of your own, see examples/plugin-verifier) may call: everything else is
- * hidden. */
+ * WG_PLUGIN_API marks the functions that a loaded shared object (a drafter or rule outside this repository, see
+ * examples/plugin-verifier) may call. All other symbols of the program are hidden. */
 #ifndef WG_CORE_BASE_PLUGIN_API_H
 #define WG_CORE_BASE_PLUGIN_API_H
 

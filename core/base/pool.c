@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: MIT
- * Fork-join in well under a microsecond. A job is announced by a generation number; a worker that sees it move runs the
+ * Fork-join in well under a microsecond. A job is announced by a generation number; a worker that reads a new one runs the
  * job and answers by storing the same number in its own cache line.
  *
- * Parts are claimed: a worker moves its `claim` from the last generation to this one before it runs its part, and so does the
- * caller with every part that nobody has begun when its own is done. So a worker that sleeps, or stands in line behind another
- * program, delays nobody, and with busy processors a pool is never slower than one thread but for parts that were begun and
- * then interrupted. Which thread runs a part shows in no result. Workers that were woken and came too late for any part are left
- * asleep for a while, 50 us first, then twice as long each time, at most 2 ms: waking costs the caller microseconds.
+ * Parts are claimed: a worker moves its `claim` from the last generation to this one before it runs its part, and so does
+ * the caller, when its own part is done, with every part that no worker has begun. So a worker that sleeps, or waits for the
+ * processor behind another program, delays no job, and with busy processors a pool is never slower than one thread except
+ * for parts that were begun and then interrupted. The assignment of parts to threads does not change a result. Workers that
+ * were woken too late for any part are left asleep for a while, 50 us first, then twice as long each time, at most 2 ms,
+ * because waking costs the caller microseconds.
  *
  * Waiting, on both sides, is first a spin of about 50 us (jobs of a forward pass follow each other faster than that), then
- * sleep on a condition variable. Sleepers raise a flag *before* they look at the number a last time, and the other side
- * moves the number *before* it looks at the flag (all four sequentially consistent), so no wake-up is lost.
- * Nobody spins when there are more threads than processors to run them.
+ * sleep on a condition variable. Sleepers raise a flag *before* they read the number a last time, and the other side moves
+ * the number *before* it reads the flag (all four sequentially consistent), so no wake-up is lost. No thread spins when
+ * there are more threads than processors to run them.
  *
- * Invariants: fn and arg are written only while every worker's done equals the generation; a worker reads them only after
- * it claimed the new generation. A claim moves by one, from a generation whose parts are all done, so it succeeds for one side
+ * Invariants: fn and arg are written only while every worker's done equals the generation; a worker reads them only after it
+ * claimed the new generation. A claim moves by one, from a generation whose parts are all done, so it succeeds for one side
  * only and never for a generation that is over. */
 #include "core/base/pool.h"
 

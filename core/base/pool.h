@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A fork-join thread pool for work of microseconds: workers spin briefly between jobs, then sleep. Who computes a part
- * never changes a result: parts split outputs, never sums. */
+ * A fork-join thread pool for jobs of microseconds: workers spin briefly between jobs, then sleep. The assignment of parts
+ * to threads never changes a result: parts split outputs, never sums. */
 #ifndef WG_CORE_BASE_POOL_H
 #define WG_CORE_BASE_POOL_H
 
@@ -14,7 +14,7 @@ wg_status wg_pool_open(wg_pool **out, int threads, wg_error *err);
 void wg_pool_close(wg_pool *p); /* NULL is fine */
 int wg_pool_threads(const wg_pool *p);
 
-/* Binds worker i to the ith processor of those this process may run on; the first is left to the caller, which stays free.
+/* Binds worker i to the ith processor of those this process may run on; the first is left to the caller, which is not bound.
  * EINVAL: more threads than processors, or refused by the system. NULL and one thread: nothing to bind. */
 wg_status wg_pool_pin(wg_pool *p, wg_error *err);
 

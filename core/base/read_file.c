@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Whole files. Pipes have no length, so the buffer grows by what arrives. */
+ * Reading whole files. Pipes have no length, so the buffer grows as bytes arrive. */
 #include "core/base/read_file.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Whole files or none. */
+ * Atomic file writes. */
 #include "core/base/save.h"
 
 #include <errno.h>

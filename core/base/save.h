@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Writing a file so that its name only ever shows a whole one: bytes go to a temporary neighbour, which is synced and then
- * renamed. A failure at any point (full disk, quota) leaves the old file, or none, and no litter; only a killed process leaves
- * its neighbour NAME.PID-0.part. A path that names a device or a pipe (/dev/stdout) is written directly. */
+ * Atomic file writes: the file's name never shows a partial file. Bytes go to a temporary file in the same folder, which is
+ * synced and then renamed. A failure at any point (full disk, quota) leaves the old file, or none, and removes the
+ * temporary; only a killed process leaves its NAME.PID-0.part. A path that names a device or a pipe (/dev/stdout) is written
+ * directly. */
 #ifndef WG_CORE_BASE_SAVE_H
 #define WG_CORE_BASE_SAVE_H
 
@@ -20,7 +21,7 @@ wg_status wg_save_write(wg_save *s, const void *bytes, size_t n, wg_error *err);
 
 uint64_t wg_save_written(const wg_save *s); /* bytes appended so far */
 
-/* Makes the file appear. Closes s, also on failure. */
+/* Renames the temporary file to its name. Closes s, also on failure. */
 wg_status wg_save_commit(wg_save *s, wg_error *err);
 void wg_save_abort(wg_save *s); /* NULL is fine */
 

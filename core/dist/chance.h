@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  * Every random decision of a drafter or a verifier goes through a wg_chance. In production it is Philox at an address (seed;
- * request, absolute position, purpose, index): no state, so order, batch, preemption and threads change nothing. In the prover
- * it enumerates all outcomes with their probabilities, so that the exact output law of the very same code is computed.
+ * request, absolute position, purpose, index): there is no state, so order, batch, preemption and threads change nothing. In
+ * the prover it enumerates all outcomes with their probabilities, so the exact output law of the same code is computed.
  *
- * Addresses (METHODS B15-7, L2). The token at absolute position t is drawn at (t, NEXT, 0): wg_chance_at(c, depth), index 0,
- * whatever was speculated before it; this makes `match` byte-identical to plain decoding. Draft and accept draws are made at
- * the step's own position (of the first token it emits), index = node: a later step has a later position, so a decision that
- * was seen (rules like block verification look past the accepted prefix) is never drawn again from the same bits. */
+ * Addresses (METHODS B15-7, L2). The token at absolute position t is drawn at (t, NEXT, 0), by wg_chance_at(c, depth) and
+ * index 0, for any draft before it; so the text under `match` is byte-identical to plain decoding. Draft and accept draws
+ * use the step's own position (that of the first token it emits) with index = node. A later step has a later position, so no
+ * bits that a decision has used (block verification looks past the accepted prefix) are used again. */
 #ifndef WG_CORE_DIST_CHANCE_H
 #define WG_CORE_DIST_CHANCE_H
 
@@ -26,8 +26,8 @@ typedef struct wg_lists {
 } wg_lists;
 static const wg_lists wg_list_0 = { 0, 1, 1 };
 
-/* What the kth of m siblings races on when the rule in force races on all lists below `races` (METHODS B12): the lists are
- * dealt out to the siblings like cards. With fewer lists than siblings some share one, and the later finds its winner gone. */
+/* The lists that the kth of m siblings races on when the rule races on all lists below `races` (METHODS B12): lists are
+ * distributed over the siblings in turn. With fewer lists than siblings some share one; the later one takes the runner-up. */
 static inline wg_lists wg_lists_dealt(int k, int m, int races)
 {
     const int end = races > 1 ? races : 1, hands = m < end ? m : end;
@@ -64,7 +64,7 @@ static inline wg_chance wg_chance_at(const wg_chance *c, int depth)
 WG_PLUGIN_API bool wg_chance_ratio(const wg_chance *c, wg_purpose purpose, int index, double num, double den);
 
 /* i with probability weight[i] / sum. weight >= 0 with a positive sum; an i of weight 0 is never returned. Decided in whole
- * numbers (weights.h): the first i whose mass, with those before it, is above u times that of all. */
+ * numbers (mass_weights.h): the first i whose mass, with those before it, is above u times the total mass. */
 WG_PLUGIN_API int wg_chance_pick(const wg_chance *c, wg_purpose purpose, int index, const double *weight, int n);
 
 /* The winner of a race: the i with the smallest E_x / weight[i], x = token[i] (NULL: i itself), where E_x is the least of the
@@ -75,8 +75,8 @@ WG_PLUGIN_API int wg_chance_pick(const wg_chance *c, wg_purpose purpose, int ind
 WG_PLUGIN_API int wg_chance_race(const wg_chance *c, wg_purpose purpose, wg_lists lists, const int32_t *token,
                                  const double *weight, int n);
 
-/* Whether it is known beforehand that a test at this address of probability at most `most` fails. False when it is not known:
- * then the test has to be made, once, and it may still fail. A bound that is too small biases the text, and the enumeration. */
+/* Whether a test at this address with a probability of at most `most` is known to fail. False when it is not known: then the
+ * test must be made, once, and it may still fail. A bound that is too small biases the text, and the enumeration shows it. */
 WG_PLUGIN_API bool wg_chance_fails(const wg_chance *c, wg_purpose purpose, int index, double most);
 
 /* ---- The enumerating form. Runs a body once per combination of outcomes, depth first, and gives each run its probability.
@@ -87,15 +87,14 @@ WG_PLUGIN_API bool wg_chance_fails(const wg_chance *c, wg_purpose purpose, int i
  *     } while (wg_chance_tree_next(&e));
  *     wg_chance_tree_close(&e);
  *
- * Outcomes of probability 0 are not visited. The same address must not be asked twice in a run with different purposes of use:
- * asking an address again is a broken L2 and wg_chance_tree_reused tells how often it happened. Races at one address are
- * meant to share it: their joint law is exact for a few tokens and lists (race.h); with more, a second race there sets
- * `beyond`. The body must be deterministic. */
+ * Outcomes of probability 0 are not visited. A run must not use the same address twice (L2); wg_chance_tree_reused counts the
+ * violations. Races at one address share it by design: their joint law is exact for a few tokens and lists (race.h); with more,
+ * a second race there sets `beyond`. The body must be deterministic. */
 typedef struct wg_chance_tree {
     struct wg_branch *branch; /* the decisions of the current run */
     int n, cap, at, reused;
-    bool failed; /* out of memory: the enumeration is not to be trusted */
-    bool beyond; /* a joint law of races that is not computed was needed: neither */
+    bool failed; /* out of memory: the enumeration is invalid */
+    bool beyond; /* it needed a joint law of races that is not computed: invalid too */
 } wg_chance_tree;
 wg_status wg_chance_tree_open(wg_chance_tree *e, wg_error *err);
 void wg_chance_tree_close(wg_chance_tree *e);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * Chance that enumerates. A run of the body is a script: the outcomes of its decisions in the order they were asked. Each run
- * replays the script of the one before up to the last decision that still has an untried outcome, takes that outcome there, and
- * the first outcome at every decision after it: a depth-first walk over the tree of all outcomes.
+ * The enumerating chance. A run of the body is a script: the outcomes of its decisions in their order. Each run replays the
+ * script of the run before up to the last decision that still has an untried outcome, takes that outcome there, and the
+ * first outcome at every decision after it: a depth-first walk over the tree of all outcomes.
  *
- * Invariants: branch[0..n) is the script; branch[0..at) were asked in this run; a branch's probability, address and next
- * outcome are written anew each time it is asked, so a run's probability is the product over branch[0..at). */
+ * Invariants: branch[0..n) is the script; branch[0..at) were used in this run; a branch's probability, address and next
+ * outcome are written each time it is used, so a run's probability is the product over branch[0..at). */
 #include "core/dist/chance.h"
 
 #include <string.h>

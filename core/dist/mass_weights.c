@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Sums of weights, sixteen side by side, in a form that compilers make vectors of. */
+ * Sums of weights, sixteen partial sums at a time, in a form that compilers vectorise. */
 #include "core/dist/mass_weights.h"
 
 enum { LANES = 16 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Sums of weights that no order shows in, here and on devices: whole numbers (kernels/mass.h), in steps that the largest weight
- * says. So a draw can be searched for anywhere and in parts, and every machine finds the same token. A sum of n weights is
- * within n 2^-52 of the largest one. */
+ * Order-independent sums of weights, on the host and on devices: integer masses (kernels/mass.h) in steps that the largest
+ * weight determines. So the search for a drawn token may be split over threads, and every machine finds the same token. A
+ * sum of n weights is within n 2^-52 of the largest weight. */
 #ifndef WG_CORE_DIST_MASS_WEIGHTS_H
 #define WG_CORE_DIST_MASS_WEIGHTS_H
 

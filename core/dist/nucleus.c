@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * Where a nucleus (top-p) ends in a row of many tokens, in one pass over them. Every 32nd token says between which two logits
- * the end is likely to be; that band, some percent of the row, is set aside while the weights are made, and the end is closed
- * in on in there: a pass over the band shows the mass above any logit. Masses are whole numbers (kernels/mass.h): what is
- * added up here in another order than anywhere else is the same. Where the guess was wrong, the caller looks at the whole row.
- * */
+ * The end of a nucleus (top-p) in a row of many tokens, in one pass over the row. A sample of every 32nd token estimates two
+ * logits between which the end lies; the tokens of that band, some percent of the row, are collected while the weights are
+ * computed, and the end is found in the band by bisection: a pass over the band gives the mass above any logit. Masses are
+ * integers (kernels/mass.h), so the order of addition does not matter. Where the estimate was wrong, the caller searches the
+ * whole row. */
 #include <float.h>
 #include <math.h>
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * The optimal acceptance alpha* at one node (METHODS B10). Of all lossless rules that see the siblings x_1..x_k, none
- * goes to a sibling with more than this probability, because the emitted token has the law p and must be one of them:
+ * The optimal acceptance alpha* at one node (METHODS B10). No lossless rule that is given the siblings x_1..x_k accepts one
+ * of them with a larger probability, because the emitted token has the law p and must be one of them:
  *     alpha* = 1 - max_S [ Pr(all siblings in S) - p(S) ]                        (max-flow = min-cut; S any set of tokens)
- * So 1 - alpha* is what the drafter loses and alpha* minus the measured acceptance is what the rule loses. Where
- * Pr(all siblings in S) is a convex function of q along the order of p/q, the maximiser is a prefix of that order (Hu et al.
- * 2025; checked against all subsets in test_optimal): one sort and one scan. */
+ * So 1 - alpha* is the loss of the drafter, and alpha* minus the measured acceptance the loss of the rule. Where Pr(all
+ * siblings in S) is a convex function of q along the order of p/q, the maximiser is a prefix of that order (Hu et al. 2025;
+ * checked against all subsets in test_optimal): one sort and one scan. */
 #ifndef WG_CORE_DIST_OPTIMAL_ACCEPTANCE_H
 #define WG_CORE_DIST_OPTIMAL_ACCEPTANCE_H
 

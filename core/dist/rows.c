@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Rows of probabilities on the host. A point row (temperature 0, a fixed proposal) answers without touching the vocabulary, a
- * row with a known support without touching more than that.
- * Invariant: supported[row] >= 0 means that the row's storage is 0 outside its support, also while the row is a point. Whoever
- * writes into the storage of a row says so: wg_rows_push and wg_rows_set do. */
+ * Rows of probabilities on the host. A one-hot row (temperature 0, a fixed proposal) is read without a pass over the
+ * vocabulary, a row with a known support without a pass over more than the support. Invariant: supported[row] >= 0 means
+ * that the row's storage is 0 outside its support, also while the row is one-hot. A function that writes into the storage of
+ * a row sets `supported`: wg_rows_push and wg_rows_set do. */
 #include "core/dist/rows.h"
 
 #include <math.h>

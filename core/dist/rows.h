@@ -2,15 +2,15 @@
  * A set of probability distributions over the vocabulary, after the sampler chain, on the host. The same type holds the
  * target's p and the drafter's q.
  *
- * It is a row source. A row may be lazy (sampler.h): then it is computed when a question needs it, because a rule that rejects
- * a node never asks for the rows behind it. Some questions need less than the row: what one token has is known from its logit
- * once the end of the nucleus and its mass are. The contract:
- *   - An answer is that of the row to the bit, whatever was asked before it, and in which order.
- *   - Asking may change the row's storage, its one-hot token, its support and its state, and the working memory of the sampler
- *     that the row was left to. So the set is not const where it is asked, and rows that were never asked for cost nothing.
- *   - Threads may ask one set at once if no two of them ask the same lazy row or lazy rows of one sampler. Rows that are there
- *     may be asked by all, but wg_rows_pick and wg_rows_set of one set by one thread at a time.
- *   - The logits of a lazy row are borrowed until it is there, or pushed or set anew. */
+ * Row source. A row may be lazy (sampler.h): it is computed when it is read, because a rule that rejects a node never reads
+ * the rows behind it. Some reads need less than the row: the probability of one token is resolved from its logit, the end of
+ * the nucleus and its mass. The contract:
+ *   - A read returns the value of the complete row to the bit, whatever was read before it and in which order.
+ *   - A read may change the row's storage, its one-hot token, its support and its state, and the working memory of the row's
+ *     sampler. So reading functions take a set that is not const, and rows that are never read cost nothing.
+ *   - Threads may read one set at the same time if no two of them read the same lazy row, or lazy rows of one sampler. Any
+ *     number of threads may read materialised rows; wg_rows_pick and wg_rows_set of one set are for one thread at a time.
+ *   - The logits of a lazy row are borrowed until the row is materialised, pushed or set anew. */
 #ifndef WG_CORE_DIST_ROWS_H
 #define WG_CORE_DIST_ROWS_H
 
@@ -23,16 +23,16 @@
 struct wg_sampler;
 typedef enum wg_row_state { WG_ROW_THERE, WG_ROW_LAZY, WG_ROW_RESOLVED } wg_row_state;
 
-/* What a lazy row is computed from. Resolved: token x has exp((logits[x] - max) / T) * scale if it is not behind the token
- * `last` of logit `edge` and not lighter than `lightest`, else 0; its storage is still undefined, its support is all of the
+/* The inputs of a lazy row. Resolved: token x has exp((logits[x] - max) / T) * scale if it is not behind the token `last` of
+ * logit `edge` and its weight is at least `lightest`, else 0; the row's storage is still undefined, its support is the whole
  * vocabulary. */
 typedef struct wg_lazy_row {
     wg_row_state state;
     int32_t last;
     float max, edge;
     double lightest, scale;
-    int32_t best;        /* argmax of the logits; -1: not looked for yet */
-    double least;        /* what is kept has at least this mass, and is most of the vocabulary, when not 0 (wg_rows_bound) */
+    int32_t best;        /* argmax of the logits; -1: not computed yet */
+    double least;        /* when not 0: least mass of the nucleus, which is most of the vocabulary (wg_rows_bound) */
     const float *logits; /* (vocab) */
     struct wg_sampler *sampler;
 } wg_lazy_row;
@@ -53,16 +53,17 @@ void wg_rows_close(wg_rows *r);
 static inline void wg_rows_clear(wg_rows *r) { r->n = 0; }
 int wg_rows_push(wg_rows *r); /* a new row, contents undefined; -1 when full */
 
-/* Makes the row zero but for n <= room tokens, ascending. Costs what they and the row's old support cost. */
+/* Sets the row to zero except for n <= room tokens, ascending. Time: that of these tokens and of the row's old support. */
 void wg_rows_set(wg_rows *r, int row, const int32_t *token, const double *mass, int n);
 
-/* Of lazy rows: computes whether the row is one-hot, and its support; all of it; what one token has. */
+/* Of lazy rows. resolve: computes whether the row is one-hot, and its support. materialise: computes the row. lazy_prob: the
+ * probability of one token. */
 WG_PLUGIN_API void wg_rows_resolve(wg_rows *r, int row);
 WG_PLUGIN_API void wg_rows_materialise(wg_rows *r, int row);
 WG_PLUGIN_API double wg_rows_lazy_prob(wg_rows *r, int row, int32_t token);
 
-/* At least what the token has, and seldom much more: of a lazy row that most of the vocabulary is in, in a fourth of the
- * time. */
+/* An upper bound of the token's probability, seldom much larger; for a lazy row whose nucleus is most of the vocabulary, in a
+ * fourth of the time. */
 WG_PLUGIN_API double wg_rows_bound(wg_rows *r, int row, int32_t token);
 
 /* The token that has all the mass, or -1. */
@@ -82,8 +83,9 @@ static inline double wg_rows_prob(wg_rows *r, int row, int32_t token)
     return r->point[row] >= 0 ? (double)(r->point[row] == token) : wg_rows_at(r, row)[token];
 }
 
-/* The tokens that may have mass: token wg_support_at(s, k) for k < s.n, ascending; of a point row all of the vocabulary. A loop
- * over them that adds up p, or what is 0 where p is, has the bits of the loop over the vocabulary: adding 0 changes nothing. */
+/* The tokens that may have mass: token wg_support_at(s, k) for k < s.n, ascending; of a one-hot row the whole vocabulary. A
+ * loop over them that sums p, or terms that are 0 where p is, has the bits of the loop over the vocabulary: adding 0 changes
+ * nothing. */
 typedef struct wg_support {
     const int32_t *token;
     int n;
@@ -97,7 +99,7 @@ static inline int32_t wg_support_at(const wg_support *s, int k) { return s->toke
 
 WG_PLUGIN_API int32_t wg_rows_argmax(wg_rows *r, int row); /* lowest id on ties */
 
-/* The row as `vocab` doubles: its own storage, or out[] filled for a point row. */
+/* The row as `vocab` doubles: its own storage, or out[], filled, for a one-hot row. */
 WG_PLUGIN_API const double *wg_rows_dense(wg_rows *r, int row, double *out);
 
 /* Draws from the row. (Weights of a support are put side by side in memory of r: one thread at a time.) */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * The sampler chain: logits -> a row of p or q (METHODS B14). Order, unless another is asked for: penalties, temperature,
- * top-k, top-p, min-p. The same code makes p and q. Softmax in double with our own exp and fixed-order sums, so that every
- * machine takes the same decisions from the same logits.
+ * The sampler chain: logits -> a row of p or q (METHODS B14). Default order: penalties, temperature, top-k, top-p, min-p.
+ * The same code computes p and q. Softmax is in double with wager's own exp and sums in a fixed order, so every machine
+ * takes the same decisions from the same logits.
  *
- * Penalties make a row a function of the text before it, drafted tokens included (METHODS B14-2). Nothing is kept from row to
- * row: the tokens of the window are counted afresh, along the path of a draft tree where there is one, so no step, rejection
- * or preemption can leave a wrong count behind. */
+ * Penalties make a row a function of the text before it, drafted tokens included (METHODS B14-2). No state is kept between
+ * rows: the tokens of the window are counted for each row, along the path of a draft tree, so no step, rejection or
+ * preemption can leave a wrong count. */
 #ifndef WG_CORE_DIST_SAMPLER_H
 #define WG_CORE_DIST_SAMPLER_H
 
@@ -15,13 +15,13 @@
 #include "kernels/ops.h"
 
 typedef struct wg_sampling {
-    double temperature;           /* 0: greedy, a point row at the argmax */
+    double temperature;           /* 0: greedy, a one-hot row at the argmax */
     int top_k;                    /* 0: all */
     double top_p;                 /* 1: all. Keeps the smallest set of most probable tokens whose mass reaches top_p */
     double min_p;                 /* 0: all. Drops tokens below min_p times the largest probability */
     double repetition_penalty;    /* divides the positive and multiplies the negative logits of tokens seen; 1 (or 0): none */
-    double frequency_penalty;     /* taken from the logit of a token once for each time it was seen */
-    double presence_penalty;      /* taken once from the logits of all tokens seen */
+    double frequency_penalty;     /* subtracted from the logit of a token for each time it was seen */
+    double presence_penalty;      /* subtracted once from the logits of all tokens seen */
     int penalty_window;           /* seen: among the last so many tokens, prompt and drafted path included; 0: all */
     char order[WG_OPTION_STRING]; /* stages by name, comma between, each once; empty: WG_SAMPLING_ORDER */
 } wg_sampling;
@@ -54,16 +54,16 @@ typedef struct wg_sampler {
     const wg_ops *ops;
     int vocab;
     int32_t *order; /* (vocab) scratch for top-k, top-p, min-p */
-    int room;       /* most candidates of a row that is made without its tail */
-    int32_t *id;    /* (room) they, ascending; their logits; their weights */
+    int room;       /* most candidates of a row that is computed without its tail */
+    int32_t *id;    /* (room) candidates, ascending; their logits; their weights */
     float *near;
     double *weight;
-    double *whole;         /* (vocab) weights of a row that is to be known, where they are needed */
-    float *clean;          /* (vocab) logits in the making, of a chain in another order */
+    double *whole;         /* (vocab) weights of a row that is being resolved, where needed */
+    float *clean;          /* (vocab) working logits of a chain in another order */
     bool usual, penalises; /* the stages are in the usual order; penalties are on */
     wg_stage stage[WG_STAGES];
     int32_t *count, *seen; /* (vocab) of the window, 0 between calls; (vocab) its different tokens. NULL: penalties are off */
-    float *before;         /* (vocab) what their logits were */
+    float *before;         /* (vocab) the logits of these before the penalties */
     int n_seen;
 } wg_sampler;
 
@@ -71,17 +71,17 @@ wg_status wg_sampler_open(wg_sampler *s, const wg_sampling *sampling, const wg_o
 void wg_sampler_close(wg_sampler *s);
 
 /* logits (vocab) -> row `row` of out. Ties keep the lowest ids. NaN logits count as -inf; +inf, or no finite logit at all,
- * gives the point row at the lowest such id (0). */
+ * gives the one-hot row at the lowest such id (0). */
 void wg_sampler_row(wg_sampler *s, const float *logits, wg_rows *out, int row);
 
-/* Leaves row `row` of out lazy: the same row, computed by this sampler when it is asked for (rows.h: the contract). Chains with
- * penalties or in another order make the row at once. */
+/* Makes row `row` of out lazy: the same row, computed by this sampler when it is read (rows.h has the contract). Chains with
+ * penalties or in another order compute the row at once. */
 void wg_sampler_lazy(wg_sampler *s, const float *logits, wg_rows *out, int row);
 
 /* The same with penalties for the tokens of the prefix. The logits change during the call and are restored. */
 void wg_sampler_row_after(wg_sampler *s, float *logits, const wg_prefix *prefix, wg_rows *out, int row);
 
-/* The two halves of it, for callers that rank tokens themselves: applies the penalties in place; gives the logits back. */
+/* The two halves of wg_sampler_row_after, for callers that rank tokens: apply the penalties in place; restore the logits. */
 void wg_sampler_penalise(wg_sampler *s, float *logits, const wg_prefix *prefix);
 void wg_sampler_restore(wg_sampler *s, float *logits);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What the files of the sampler share: the one order of tokens (logit descending, id ascending) as a heap, and the chain whose
- * stages stand in another order than the usual one. */
+ * Shared by the files of the sampler: the order of tokens (logit descending, id ascending) as a heap, and the chain whose
+ * stages are not in the default order. */
 #ifndef WG_CORE_DIST_SAMPLER_IMPL_H
 #define WG_CORE_DIST_SAMPLER_IMPL_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The draft tree. The ancestor bits say everything that is asked often: a node's depth is the number of bits below itself.
+ * The draft tree. The ancestor bits answer the frequent questions: a node's depth is the number of bits below its own.
  * Invariant of a checked tree: parent[i] < i, so the first k nodes of a tree are a tree. */
 #include "core/dist/tree.h"
 

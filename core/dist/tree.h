@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * The draft tree: what a drafter proposes and a verifier settles. Node 0 is the last emitted token, which is not yet in the
- * cache; parents precede children; a chain is a tree of width 1 and plain decoding a tree of one node.
+ * The draft tree: a drafter proposes it and a rule verifies it. Node 0 is the last emitted token, which is not yet in the
+ * cache; parents precede children; a chain is a tree of width 1, and plain decoding a tree of one node.
  *
- * Behind the nodes a tree may carry probes: tokens that are scored in the same pass because the drafter wants to see what
- * follows them (lookahead decoding's window). They come last, so whoever looks at the first n nodes, as every rule does, sees a
- * tree without them: a probe is never kept and never counted as drafted. */
+ * Probes follow the nodes: tokens that the target scores in the same pass because the drafter needs their logits (the window
+ * of lookahead decoding). Rules read the first n nodes only, so a probe is never accepted and never counted as drafted. */
 #ifndef WG_CORE_DIST_TREE_H
 #define WG_CORE_DIST_TREE_H
 
@@ -21,15 +20,15 @@ enum { WG_TREE_MAX = 8 };
 enum { WG_TREE_MAX = WG_TREE_NODES };
 #endif
 
-/* The range of options that count draft tokens, the same in a hard build, which cuts drafts to what its trees hold. */
+/* The largest value of options that count draft tokens. It is the same in a hard build, which cuts drafts to its tree size. */
 enum { WG_DRAFT_MAX = WG_TREE_NODES - 1 };
 
-/* How the children of a node were chosen, given the prefix. A bit set, so that rules can say which laws they check. */
+/* The law of the children of a node, given the prefix. Bits, so that rules can declare a set of laws. */
 typedef enum wg_sibling_law {
     WG_LAW_FIXED = 1,               /* a function of the prefix: n-grams, top-k of q */
     WG_LAW_IID = 2,                 /* independent draws from q (a chain is its one-child case) */
     WG_LAW_WITHOUT_REPLACEMENT = 4, /* successive draws from q without the earlier siblings */
-    WG_LAW_COUPLED = 8,             /* depends on the very draws the rule will make: only comparing rules are unbiased (L2) */
+    WG_LAW_COUPLED = 8,             /* depends on the draws of the rule itself: only comparing rules are unbiased (L2) */
     WG_LAWS = 15,                   /* all of them */
 } wg_sibling_law;
 WG_PLUGIN_API const char *wg_law_name(wg_sibling_law law);                 /* "fixed", "iid", "without_replacement" */
@@ -40,7 +39,7 @@ typedef struct wg_tree {
     int probes;         /* nodes n .. n + probes-1, no more than fit: below nodes or other probes, without q rows */
     int row;            /* rows row .. row + n-1 of the target's p are these nodes'; probes have logits alone */
     wg_sibling_law law; /* of all sibling groups */
-    double score;       /* tokens the drafter expects to be kept, by its own count; 0: it does not say. A function of
+    double score;       /* tokens that the drafter expects to be accepted; 0: not declared. A function of
                                   * the prefix, never of what was drawn: trees are chosen by it (METHODS L3) */
     int32_t token[WG_TREE_MAX];
     int16_t parent[WG_TREE_MAX]; /* parent[0] == -1 */
@@ -50,7 +49,7 @@ typedef struct wg_tree {
     int16_t group[WG_TREE_MAX];  /* how many children the node was to have, said before they were drawn; -1: not said */
 } wg_tree;
 
-/* What a verifier kept: node[0] == 0 (the root) and the accepted nodes in order; it emits n tokens: node[1..n-1]'s and
+/* The result of a rule: node[0] == 0 (the root) and the accepted nodes in order. It emits n tokens: those of node[1..n-1], and
  * `next`. */
 typedef struct wg_path {
     int n;
@@ -62,16 +61,16 @@ WG_PLUGIN_API void wg_tree_reset(wg_tree *t, int32_t root, wg_sibling_law law);
 /* Appends a child; returns its number, or -1 when the tree is full or has probes (nodes come first). */
 WG_PLUGIN_API int wg_tree_push(wg_tree *t, int parent, int32_t token, int qrow);
 /* Declares, before the first of them is drawn, how many children a node will have: a function of the prefix, of q and of the
- * past, never of these draws (METHODS L4). Rules that weigh siblings jointly take groups of drawn siblings in no other form
+ * past, never of these draws (METHODS L4). Rules that weigh siblings jointly accept groups of drawn siblings only in this form
  * (core/engine/verifier.h). */
 static inline void wg_tree_group(wg_tree *t, int node, int children) { t->group[node] = (int16_t)children; }
-/* Keeps the nodes for which keep[node] is set, and drops the probes; children of a dropped node must be dropped. Numbers close up:
- * node i becomes what from[i] was, ascending. Returns how many nodes stay. */
+/* Keeps the nodes for which keep[node] is set, and drops the probes; children of a dropped node must be dropped. The nodes are
+ * numbered anew: node i is the old node from[i], ascending. Returns how many nodes stay. */
 int wg_tree_keep(wg_tree *t, const bool *keep, int16_t from[WG_TREE_MAX]);
-/* The child of a node or probe that is `token`: one that is there, or a new probe; -1 when the tree is full. What follows a
- * path of tokens is the same for whoever asks (the Prefix Law), so it is scored once. */
+/* The child of a node or probe with this token: an existing one, or a new probe; -1 when the tree is full. The logits after a
+ * path of tokens are a function of the path (the Prefix Law), so each path is scored once. */
 WG_PLUGIN_API int wg_tree_probe(wg_tree *t, int parent, int32_t token);
-/* The same, without making one: -1 when there is none. */
+/* The same without a new probe: -1 when there is no such child. */
 WG_PLUGIN_API int wg_tree_scored(const wg_tree *t, int parent, int32_t token);
 static inline int wg_tree_rows(const wg_tree *t) { return t->n + t->probes; } /* of the target's pass */
 WG_PLUGIN_API int wg_tree_depth(const wg_tree *t, int node);                  /* root: 0 */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * One block of memory; pages of rows that nobody works in are never touched. */
+ * One block of memory; pages of unused rows are never touched. */
 #include "core/dist/workspace.h"
 
 #include "core/base/mem.h"

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
- * Rows to work in, for rules and what measures them. Whoever calls a rule passes one; a rule keeps nothing in it from call to
- * call. Threads that run rules at once have one each. */
+ * Working rows for rules and for measurements of rules. The caller of a rule passes a workspace; a rule keeps nothing in it
+ * between calls. Threads that run rules at the same time have one workspace each. */
 #ifndef WG_CORE_DIST_WORKSPACE_H
 #define WG_CORE_DIST_WORKSPACE_H
 
 #include "core/base/error.h"
 
-/* What its rows are used for. */
+/* The use of each row. */
 typedef enum wg_work {
-    WG_WORK_REST,  /* what is left of p */
+    WG_WORK_REST,  /* the residual of p */
     WG_WORK_DRAWN, /* q without some tokens */
     WG_WORK_ORDER, /* two rows: ratios in order; then two to sort them in */
     WG_WORK_SORT = WG_WORK_ORDER + 2,

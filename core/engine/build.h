@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * From names to parts: finds drafters and rules in the tables that the program hands over, and sets their options. The engine
- * itself knows no drafter and no rule by name. */
+ * From names to engine parts: finds drafters and rules in the tables that the program passes, and sets their options. The
+ * engine itself knows no drafter and no rule by name. */
 #ifndef WG_CORE_ENGINE_BUILD_H
 #define WG_CORE_ENGINE_BUILD_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The engine's side of a loop. An event of the ring is a round of a sequence: its chain, as the drafter would have proposed it,
- * and the path through it. From there on it is what ends a step (engine.c): the sequence appends and counts, the drafter
- * observes. Only the cache follows later, for all rounds at once. */
+ * The engine's side of a decode loop. An event of the ring is a round of a sequence: its chain, as the drafter would have
+ * proposed it, and the path through it. An event is then processed like the end of a step (engine.c): the sequence appends
+ * and counts, the drafter observes. Only the cache is updated later, for all rounds at once. */
 #include "core/engine/device_decode.h"
 #include "core/engine/engine_impl.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The engine's side of verify on a device: trees and rows of q as the device takes them. Only what a rule may look at is
- * sent: a rule that compares, and drafts that are points, need no row of q. */
+ * The engine's side of device verification: trees and rows of q in the form of the device. Only rows that the rule reads are
+ * sent: a rule that only compares tokens, and drafts with one-hot rows, need no row of q. */
 #include "core/engine/device_verify.h"
 #include "core/engine/engine_impl.h"
 

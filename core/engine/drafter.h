@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The contract of a drafter (docs/add-a-drafter.md). A drafter proposes a tree per sequence and says by which law the siblings
- * were drawn; q rows are the distributions they were really drawn from, after the sampler chain (METHODS L1). */
+ * The contract of a drafter (docs/add-a-drafter.md). A drafter proposes a tree per sequence and declares the law by which
+ * the siblings were drawn. The q rows are the distributions that the tokens were drawn from, after the sampler chain
+ * (METHODS L1). */
 #ifndef WG_CORE_ENGINE_DRAFTER_H
 #define WG_CORE_ENGINE_DRAFTER_H
 
@@ -22,18 +23,18 @@ typedef struct wg_env {
     wg_kv *kv; /* shared: a drafter with a model attaches its space in open */
     wg_pool *pool;
     const wg_ops *ops;
-    const wg_sampling *sampling;   /* the target's chain; drafters use the same unless told otherwise */
+    const wg_sampling *sampling;   /* the target's chain; drafters use it unless their options set another */
     const wg_tokenizer *tokenizer; /* of the target; may be NULL */
     const char *target_name;
     int max_batch;        /* sequences of one step */
     wg_is_eog_fn *is_eog; /* which tokens end a text, or NULL */
     const void *is_eog_user;
-    unsigned checks; /* sibling laws that the rule in force checks. A draft whose shape depends on its own draws
+    unsigned checks;                  /* sibling laws that the rule accepts. A draft whose shape depends on its own draws
                                       * (METHODS L3) needs WG_LAW_COUPLED among them, at every depth of drafters made of others */
-    int races;       /* lists of times the rule in force races on: what a draft of law COUPLED deals out to
+    int races;                        /* lists of times that the rule races on: what a draft of law COUPLED distributes over
                                       * siblings (wg_lists_dealt). 1 for rules that do not race */
-    const struct wg_plugins *plugins; /* drafters and rules by name, for drafters made of others; NULL: there are none */
-    wg_length_log *lengths;           /* for policies that go by measured costs; NULL: there is none */
+    const struct wg_plugins *plugins; /* drafters and rules by name, for composites; NULL: there are none */
+    wg_length_log *lengths;           /* for policies that use measured costs; NULL: there is none */
     bool *watches;                    /* a drafter that looks at the target's rows or logits in observe sets it when it is
                                       * opened: wg_env_watch */
     const float *logits;              /* (rows, vocab) the target's, inside observe: row tree->row + node follows that node,
@@ -47,18 +48,18 @@ static inline bool wg_env_is_eog(const wg_env *env, int32_t token)
     return env->is_eog && env->is_eog(env->is_eog_user, token);
 }
 
-/* The target's rows and logits have to be on the host in every observe. */
+/* Requests the target's rows and logits on the host in every observe. Call it in open. */
 static inline void wg_env_watch(const wg_env *env)
 {
     if (env->watches) *env->watches = true;
 }
 
-/* What one of the drafters that a drafter is made of did in the last step of a sequence. */
+/* One component of a composite in the last step of a sequence. */
 typedef struct wg_composite_stats {
     const char *kind;  /* its class's name */
-    bool asked, taken; /* it drafted; its tree was the draft */
+    bool asked, taken; /* it drafted; its tree was verified */
     int drafted;       /* tokens of that tree, below the root */
-    int matched;       /* of the tokens that the step emitted, from the first one, how many the tree has */
+    int matched;       /* emitted tokens, from the step's first one on, that its tree has */
 } wg_composite_stats;
 
 /* own[id], id < n: the draft model's id of a target token, or -1; borrowed from the drafter. */
@@ -68,16 +69,16 @@ typedef struct wg_overlap {
     const int32_t *own;
 } wg_overlap;
 
-/* Options that a drafter is tested with, as they stand behind KIND: in --draft. Every law test, the test of the program and the
- * registry's own test run them. A word that begins with $ is a file that the test provides: $target, the target's own weights;
- * $near, a draft model close to the target; $far, one that is not; $short, one whose context ends before the texts do; $other,
+/* Options of a drafter that tests run, as written after KIND: in --draft. Every law test, the test of the program and the test
+ * of the registry run them. A word that begins with $ is a file that the test provides: $target, the target's own weights;
+ * $near, a draft model close to the target; $far, one that is not; $short, one whose context is shorter than the texts; $other,
  * one with another vocabulary; $store, a datastore (wager datastore); $list, the tokens that may be drafted (wager vocab
  * prune); $plugin, the shared object of examples/plugin-drafter. */
 typedef struct wg_drafter_test {
     const char *options; /* "": the defaults; NULL: the end of the list */
     bool siblings;       /* its drafts may have siblings: rules for chains are left out */
-    bool own_request;    /* with these options its drafts depend on their own request alone, whatever cross_request says */
-    bool runs_target;    /* it makes passes of the target for itself */
+    bool own_request;    /* with these options drafts depend on their own request alone, although cross_request is set */
+    bool runs_target;    /* it runs passes of the target while drafting */
     double keeps;        /* least share of its tokens that greedy decoding of the tests' models keeps */
 } wg_drafter_test;
 
@@ -87,41 +88,39 @@ typedef struct wg_drafter_class {
     size_t size;              /* bytes of the instance; allocated zeroed by the caller */
     const wg_option *options; /* fields of the struct at options_at; NULL: none */
     size_t options_at;
-    /* What it is tested with, the usual first; a drafter of the registry without any fails the tests. */
+    /* Options that tests run, the usual first. A registered drafter without any fails the tests. */
     const wg_drafter_test *test_options;
     unsigned laws; /* sibling laws it can produce, with any options */
     wg_status (*open)(wg_drafter *d, const wg_env *env, wg_error *err);
     /* Fills out[i] for seq[i] (root = its last token) and pushes the q rows that the trees name (q is shared by the n trees and
      * cleared before the call). May reserve tail slots of seq[i]->kv and write its own space there: slot len + node. A drafter
-     * that has nothing to say leaves the root alone. What a tree's shape may depend on: whether a node has children, on its
-     * prefix, its q row and the past, not on what is drawn for them (METHODS L3); how many it has, likewise. Who draws several
-     * siblings independently declares their number first (wg_tree_group), or rules that weigh them jointly (wg_verifier_class
-     * .joint: kseq, optimal, multipath) refuse the tree (METHODS L4). Nodes deeper than wg_seq_room are cut, by levels, and the
-     * rest is numbered anew: observe is shown the tree that was verified. On failure nothing that matters has changed (the engine rolls the caches
-     * back). */
+     * without a proposal leaves the root as the only node. The shape of a tree: whether a node has children, and how many, may
+     * depend on its prefix, its q row and the past, not on what is drawn for them (METHODS L3, L4). A drafter that draws several
+     * siblings independently declares their number first (wg_tree_group); rules that weigh siblings jointly (.joint of
+     * wg_verifier_class) refuse other trees. Nodes deeper than wg_seq_room are cut by whole levels and the others numbered
+     * anew: observe gets the tree that was verified. On failure the engine rolls the caches back; the drafter's own state must
+     * be as before the call. */
     wg_status (*propose)(wg_drafter *d, wg_seq *const *seq, int n, wg_tree *out, wg_rows *q, wg_error *err);
-    /* After the commit of one sequence: tree, path, and the target's rows (tree->row ..., none for probes;
-     * only after wg_env_watch: else they may have stayed on a device). NULL: learns
-     * nothing. Cannot fail. */
+    /* After the commit of one sequence: tree, path, and the target's rows (tree->row ..., none for probes). The rows are there
+     * after wg_env_watch; else they may have stayed on a device. NULL: the drafter does not learn. Cannot fail. */
     void (*observe)(wg_drafter *d, const wg_seq *seq, const wg_tree *tree, const wg_path *path, wg_rows *target);
-    /* The sequence in this slot is gone. NULL: keeps nothing per sequence. */
+    /* The sequence in this slot was closed. NULL: the drafter keeps nothing per sequence. */
     void (*forget)(wg_drafter *d, const wg_seq *seq);
     void (*close)(wg_drafter *d); /* also of a half-open drafter */
     /* The laws with these options (the struct at options_at) under the target's sampling chain; NULL: `laws`, always. */
     unsigned (*laws_for)(const void *options, const wg_sampling *sampling);
     bool stands_alone;  /* it needs no target, model or cache: wager bench draft times it by itself */
-    bool cross_request; /* its drafts may depend on requests that are over: a resumed run begins its group again */
-    /* The numbers by which its length policy will plan the next draft, for traces: their count, at most `most`. NULL: none. */
+    bool cross_request; /* drafts may depend on earlier requests: a resumed run begins its group again */
+    /* Writes the state of its length policy, for traces: returns the count of numbers, at most `most`. NULL: none. */
     int (*policy)(const wg_drafter *d, const wg_seq *seq, double *out, int most);
-    /* What the drafters it chooses from did in the last step of this sequence, which is over: their count, at most `most`, and
-     * always in one order. NULL: it drafts itself. */
+    /* Writes the statistics of its components in the last step of this sequence, always in one order: returns their count, at
+     * most `most`. NULL: it is no composite. */
     int (*composite_stats)(const wg_drafter *d, const wg_seq *seq, wg_composite_stats *out, int most);
     /* The language model whose seconds, passes and rows are the cost of its drafts. NULL: it runs none. */
     const wg_lm *(*lm)(const wg_drafter *d);
-    /* What its draft model's vocabulary has of the target's. False, or NULL: all tokens, under the same ids, or it runs none.
-     */
+    /* The target's tokens that its draft model has. False, or NULL: all of them under the same ids, or it runs no model. */
     bool (*overlap)(const wg_drafter *d, wg_overlap *out);
-    /* Describes its drafts, while it is open, if they are chains that a device can make in its place. False, or NULL: no. */
+    /* Describes its drafts, if they are chains that a device can make instead of the drafter. False, or NULL: they are not. */
     bool (*device_chain)(const wg_drafter *d, wg_device_chain *out);
 } wg_drafter_class;
 static inline unsigned wg_drafter_laws(const wg_drafter_class *d, const void *options, const wg_sampling *sampling)

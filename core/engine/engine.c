@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * The speculative step: draft, score, accept, commit. Whatever may fail comes first and is undone by a rollback; from the
- * first accept on nothing can fail, and nothing in here allocates. Invariant between steps: the cache holds all tokens of a
- * sequence but the last, which is the root of the next tree. Plain decoding is a tree of one node; greedy is a row with one
- * point. */
+ * The speculative step: draft, score, verify, commit. Everything that may fail comes first and is undone by a rollback; from
+ * the first verification on nothing can fail, and nothing in this file allocates. Invariant between steps: the cache holds
+ * all tokens of a sequence but the last, which is the root of the next tree. Plain decoding is a tree of one node; greedy
+ * decoding has one-hot rows. */
 #include "core/engine/engine_impl.h"
 
 #include "core/base/clock.h"
@@ -63,7 +63,7 @@ static wg_status check_running(const wg_engine *e, wg_seq *const *seq, int n, wg
 }
 
 /* Siblings that the rule weighs jointly are as many as were declared before they were drawn (METHODS L4). A single child needs no
- * word: were it one of several that were given up, the others would show in another draft. */
+ * declaration: a drafter that draws more in other cases is refused there. */
 static wg_status check_groups(const wg_engine *e, const wg_tree *t, wg_error *err)
 {
     char legal[1024];
@@ -86,7 +86,8 @@ static wg_status check_groups(const wg_engine *e, const wg_tree *t, wg_error *er
     return WG_OK;
 }
 
-/* What the rule needs of the tree beside its law: no siblings, if it settles chains; and a q that could have drawn its nodes. */
+/* Requirements of the rule beside the law: no siblings, if it verifies chains; a q that could have drawn the nodes; and declared
+ * numbers of siblings, if it weighs them jointly. */
 static wg_status check_draws(wg_engine *e, const wg_tree *t, wg_error *err)
 {
     for (int i = 1; i < t->n; i++) {

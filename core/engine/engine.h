@@ -14,26 +14,25 @@ typedef struct wg_engine_options {
     int prefill_rows; /* prompt tokens of one pass; 0: 256 */
     uint64_t seed;
     wg_sampling sampling;
-    bool host_rows;         /* somebody looks at p or the logits after a step: they come to the host wherever the target runs */
-    bool measure_alpha;     /* sum min(p,q) and the optimum at every settled node (passes over the vocabulary) */
-    wg_length_log *lengths; /* borrowed: where length policies that go by measured costs record their plans, or repeat those
+    bool host_rows;         /* the caller reads p or the logits after a step: they are copied to the host from any device */
+    bool measure_alpha;     /* sum min(p,q) and the optimum at every verified node (passes over the vocabulary) */
+    wg_length_log *lengths; /* borrowed: where length policies with measured costs record their plans, or repeat those
                              * recorded (length_log.h); NULL: they only plan */
 } wg_engine_options;
 
-/* Seconds of the steps so far. `measure` is what measure_alpha costs: part of no other phase, and not of the algorithm's
- * time. */
+/* Seconds of the steps so far. `measure` is the time of measure_alpha: it is part of no other phase, and not of the time of
+ * the algorithm. */
 typedef struct wg_phases {
     double draft, verify, accept, kv, prefill, measure;
 } wg_phases;
 
-/* What an engine is put together from. Everything is borrowed and outlives the engine, except the two option structs, which are
- * copied. */
+/* The parts of an engine. All are borrowed and must outlive the engine, except the two option structs, which are copied. */
 typedef struct wg_engine_parts {
     wg_lm *target;
     wg_pool *pool;
     const wg_ops *ops;
     const wg_tokenizer *tokenizer;
-    wg_is_eog_fn *is_eog; /* which tokens end a text; NULL: the tokenizer says, and without one none does */
+    wg_is_eog_fn *is_eog; /* which tokens end a text; NULL: those of the tokenizer, and without one none */
     const void *is_eog_user;
     const char *target_name;
     const wg_drafter_class *drafter;
@@ -41,10 +40,10 @@ typedef struct wg_engine_parts {
     const wg_verifier_class *verifier;
     const void *verifier_options;
     const wg_verifier_class *const *rules; /* NULL-terminated: the rules that a message may name as legal; may be NULL */
-    const struct wg_plugins *plugins;      /* for drafters made of others (wg_env); may be NULL */
+    const struct wg_plugins *plugins;      /* for composites (wg_env); may be NULL */
 } wg_engine_parts;
 
-/* Its fields are private to core/engine (engine_impl.h); what programs read of it stands below. */
+/* The fields are private to core/engine (engine_impl.h); programs use the functions below. */
 typedef struct wg_engine wg_engine;
 
 /* Opens an engine over a target, a drafter and a rule: allocates everything that a step needs. EINVAL: an option out of range.
@@ -53,13 +52,13 @@ typedef struct wg_engine wg_engine;
 wg_status wg_engine_open(wg_engine **out, const wg_engine_parts *parts, const wg_engine_options *opt, wg_error *err);
 void wg_engine_close(wg_engine *e); /* NULL and half-open are fine; sequences must be closed */
 
-/* What an engine consists of. The options are those in force: defaults are filled in. */
+/* The parts of an open engine. In the options defaults are filled in. */
 wg_lm *wg_engine_target(const wg_engine *e);
 wg_drafter *wg_engine_drafter(const wg_engine *e);
 const wg_verifier_class *wg_engine_verifier(const wg_engine *e);
 const wg_engine_options *wg_engine_options_of(const wg_engine *e);
 wg_kv *wg_engine_kv(const wg_engine *e);
-const wg_env *wg_engine_env(const wg_engine *e); /* what its drafter may use */
+const wg_env *wg_engine_env(const wg_engine *e); /* the drafter's environment */
 
 /* Whether the target's device runs the rule of a step, where a step fits; and whether it decodes several rounds of a call of
  * wg_engine_rounds without the host. */
@@ -73,17 +72,17 @@ void wg_engine_measure_alpha(wg_engine *e);
 const wg_phases *wg_engine_phases(const wg_engine *e);
 void wg_engine_phases_clear(wg_engine *e);
 
-/* The last step, until the next one: its trees in the order of its sequences, their rows p (row tree->row + node; n == 0: they
- * stayed on a device) and q, and the logits (as wg_env.logits). */
+/* The last step, valid until the next one: its trees in the order of its sequences, their rows p (row tree->row + node; n == 0:
+ * the rows stayed on a device) and q, and the logits (as wg_env.logits). */
 typedef struct wg_last_step {
     const wg_tree *tree;
     wg_rows *p, *q;
     const float *logits;
-    wg_workspace *work; /* to ask the rows with (core/dist/workspace.h) */
+    wg_workspace *work; /* to read the rows with (core/dist/workspace.h) */
 } wg_last_step;
 wg_last_step wg_engine_last_step(wg_engine *e);
 
-/* The drafter forgets what it keeps for this sequence, as when it is closed: its text was changed by hand. */
+/* The drafter drops its state of this sequence, as when it is closed. Call it after changing the text by hand. */
 void wg_engine_forget(wg_engine *e, const wg_seq *s);
 
 /* A sequence for a prompt of n >= 1 tokens (ids checked against the vocabulary). `request` addresses its randomness. It
@@ -92,26 +91,26 @@ void wg_engine_forget(wg_engine *e, const wg_seq *s);
 wg_status wg_seq_open(wg_engine *e, wg_seq **out, uint32_t request, const int32_t *prompt, int n, int max_new, wg_error *err);
 void wg_seq_close(wg_engine *e, wg_seq *s);
 
-/* The conversation goes on: n >= 1 more tokens are asked behind a sequence that has finished, then it runs again as above. The
- * caches keep what they hold and drafters what they know, so only the last token and the new ones are still to be fed; text and
- * draws are those of a sequence opened with all the tokens as its prompt. Counts begin again. EINVAL also when it is running;
- * ECONTEXT when the tokens do not fit behind those that are there. On failure it is as it was. */
+/* Continues a conversation: appends n >= 1 tokens (the next question) to a finished sequence, which then runs again as above.
+ * Caches and drafters keep their state, so only the last token and the new ones are fed; text and draws are those of a sequence
+ * opened with all the tokens as its prompt. Counts begin again. EINVAL also when it is running; ECONTEXT when the tokens do not
+ * fit into the context. On failure nothing has changed. */
 wg_status wg_seq_extend(wg_engine *e, wg_seq *s, const int32_t *token, int n, int max_new, wg_error *err);
 
 /* Puts all prompt tokens but the last into the cache, in chunks. Called by the first step when needed; separately for TTFT. */
 wg_status wg_engine_prefill(wg_engine *e, wg_seq *s, wg_error *err);
 
-/* One step for n different running sequences: draft, score, accept, keep (Leviathan et al. 2023, Algorithm 1, on trees). All
+/* One step for n different running sequences: draft, score, verify, commit (Leviathan et al. 2023, Algorithm 1, on trees). All
  * that can fail happens before the first commit; after a failure every sequence is as it was (a prompt whose prefill was done
  * stays in the cache). EINVAL: n out of range, a sequence twice or finished, or a tree the drafter may not make. */
 wg_status wg_engine_step(wg_engine *e, wg_seq *const *seq, int n, wg_error *err);
 
-/* Up to `rounds` steps of those of n different sequences that run. on_round (may be NULL) is called after each step of a
- * sequence, with the tree that was verified: for all sequences that run, in their order, before it is called for the next step.
- * Where the device can (device_decode.h) several steps are made at a time, with the same text and the same counts. Ends early
- * when no sequence runs any more, and after a round in which on_round has returned false. Inside on_round only the sequence and
- * the tree may be looked at: its cache follows later. After a failure the steps that on_round was called for have been made, and
- * every sequence is as they left it. */
+/* Up to `rounds` steps of those of n different sequences that are running. on_round (may be NULL) is called after each step of
+ * a sequence, with the verified tree: for all running sequences, in their order, before it is called for the next step. Where
+ * the device supports it (device_decode.h) it runs several steps at a time, with the same text and counts. Ends early when no
+ * sequence is running, and after a round in which on_round returned false. on_round may read the sequence and the tree only;
+ * the cache is updated later. After a failure the steps that on_round was called for have been made, and every sequence is in
+ * the state after its last such step. */
 typedef bool wg_round_fn(void *user, const wg_seq *s, const wg_tree *verified);
 wg_status wg_engine_rounds(wg_engine *e, wg_seq *const *seq, int n, int rounds, wg_round_fn *on_round, void *user,
                            wg_error *err);

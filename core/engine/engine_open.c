@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Putting an engine together, and its sequences. Everything a step needs is allocated here; large buffers cost memory only
- * where they are touched. */
+ * Opening an engine and its sequences. Everything a step needs is allocated here; large buffers cost memory only where they
+ * are touched. */
 #include "core/engine/build.h"
 #include "core/engine/device_decode.h"
 #include "core/engine/engine_impl.h"

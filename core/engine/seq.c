@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What a step does to its sequence. A path that runs past an end-of-generation token or the limit is cut to a shorter path
- * whose `next` is the last token emitted: the cache then keeps exactly all tokens but the last, here as everywhere. */
+ * The effect of a step on its sequence. A path that runs past an end-of-generation token or the limit is cut to a shorter
+ * path whose `next` is the last emitted token: the cache then holds exactly all tokens but the last, as after every step. */
 #include "core/engine/seq.h"
 
 void wg_counts_add(wg_counts *to, const wg_counts *from)

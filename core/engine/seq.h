@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * A sequence: tokens, cache, randomness, stop rules, and what speculation did for it. The last token (the root of the next
+ * A sequence: tokens, cache, randomness, stop rules, and statistics of its speculation. The last token (the root of the next
  * draft tree) is not yet in the cache: between steps wg_kv_len(kv) == n - 1. */
 #ifndef WG_CORE_ENGINE_SEQ_H
 #define WG_CORE_ENGINE_SEQ_H
@@ -12,7 +12,7 @@ typedef enum wg_finish { WG_RUNNING, WG_FINISH_EOS, WG_FINISH_LENGTH } wg_finish
 
 typedef struct wg_counts {
     long passes;                   /* target passes (steps) */
-    long drafted, accepted;        /* draft tokens offered (nodes below the root) and kept */
+    long drafted, accepted;        /* draft tokens offered (nodes below the root) and accepted */
     long probes;                   /* rows that the passes scored for the drafter alone (tree.h) */
     long emitted;                  /* tokens, `next` included, after cutting at stop and length */
     long offered_at[WG_TREE_MAX];  /* steps whose tree reached depth d (d = 1 ..) */
@@ -21,7 +21,7 @@ typedef struct wg_counts {
     long alpha_n;
     double independent_sum; /* of min(1, p/q) over draft tokens, those behind a rejected one too; q = 1 if fixed */
     long independent_n;
-    double alpha_star_sum; /* of the optimum at the nodes the path reached that have children (optimal.h) */
+    double alpha_star_sum; /* of the optimum at the nodes the path reached that have children (optimal_acceptance.h) */
     long alpha_star_n;
 } wg_counts;
 void wg_counts_add(wg_counts *to, const wg_counts *from);
@@ -32,13 +32,13 @@ typedef struct wg_device_passes {
 } wg_device_passes;
 
 typedef struct wg_seq {
-    uint32_t request; /* identity for randomness: the prompt's number, never the batch place */
+    uint32_t request; /* identity for randomness: the prompt's number, not its place in the batch */
     int slot;         /* 0 .. max_batch-1: where drafters keep their per-sequence state */
     int32_t *token;   /* prompt and output */
     uint8_t *drafted; /* per token: 1 when it was an accepted draft token */
     int n, cap;       /* tokens, room (wg_seq_extend may raise it) */
-    int prompt;       /* tokens before the answer at hand: the prompt, and with wg_seq_extend all earlier turns */
-    int asked;        /* of them, those before its question: 0, or where the answer before this one ends */
+    int prompt;       /* tokens before the current answer: the prompt, and with wg_seq_extend all earlier turns */
+    int asked;        /* of them, tokens before the current question: 0, or the end of the answer before */
     int limit;        /* finish at this many tokens */
     wg_kv_seq *kv;
     wg_chance chance; /* its position is that of the next token */
@@ -49,12 +49,12 @@ typedef struct wg_seq {
     int last_nodes, last_probes, last_height, last_emitted;
 } wg_seq;
 
-/* How deep a draft for this sequence may be: `next` takes the last place before the limit, so deeper nodes would be wasted. */
+/* The largest useful depth of a draft: `next` takes the last place before the limit, so deeper nodes would be wasted. */
 static inline int wg_seq_room(const wg_seq *s) { return s->limit - s->n - 1; }
 
-/* Appends what the path emits: tokens of node[1..] and next; cuts after an end-of-generation token (is_eog may be NULL) and at
- * the limit; sets finish, counts, and `path` (after the cut: what the cache is to keep); advances the chance. Cannot fail: the
- * room was made when the sequence was opened. A token past the cut is neither emitted nor accepted. */
+/* Appends the tokens of the path: node[1..] and next. Cuts after an end-of-generation token (is_eog may be NULL) and at the
+ * limit. Sets finish, counts, and `path` (after the cut: the nodes to commit); advances the chance. Cannot fail: the memory was
+ * allocated when the sequence was opened. A token past the cut is neither emitted nor accepted. */
 typedef bool wg_is_eog_fn(const void *user, int32_t token);
 void wg_seq_append(wg_seq *s, const wg_tree *tree, const wg_path *path, wg_is_eog_fn *is_eog, const void *user);
 

@@ -15,33 +15,31 @@ typedef struct wg_verifier_class {
     const char *name, *doc;
     size_t size; /* bytes of the options struct; 0: none */
     const wg_option *options;
-    /* Options that it is tested with, as texts, NULL-terminated; "": the defaults. A rule of the registry without any fails the
-     * tests. */
+    /* Options that tests run, as texts, NULL-terminated; "": the defaults. A registered rule without any fails the tests. */
     const char *const *test_options;
-    unsigned laws;  /* sibling laws it checks without bias */
+    unsigned laws;  /* sibling laws that it verifies without bias */
     bool lossless;  /* the output law is the target's ... */
     bool zero_only; /* ... at temperature 0 only, where p is its argmax */
-    bool chains;    /* settles chains only: a tree with siblings is refused */
-    /* Weighs independent siblings jointly, by how many there are: without bias only where that number was settled before the
-     * first of them was drawn (METHODS L4). The engine refuses trees of law IID with two siblings or more whose number the
-     * drafter has not declared (wg_tree_group), or that has become another. */
+    bool chains;    /* verifies chains only: a tree with siblings is refused */
+    /* Weighs independent siblings jointly, by their number: unbiased only where that number was settled before the first of them
+     * was drawn (METHODS L4). The engine refuses trees of law IID with two or more siblings whose number the drafter has not
+     * declared (wg_tree_group), or that is not the declared one. */
     bool joint;
-    /* p: row tree->row + i is the target's distribution after node i. q: rows as the tree's qrow names them; both are asked as
-     * rows.h says. chance->position is that of the first token the step emits. Fills out->n, node[0..n) and next, whatever the
-     * rows hold (NaN included). Changes nothing but *out, what is in *work and, by asking, lazy rows: so threads may settle
-     * trees at once, each with a workspace of its own. */
+    /* Verifies one tree. p: row tree->row + i is the target's distribution after node i. q: rows by the tree's qrow. Both are
+     * read under the contract of rows.h. chance->position is that of the first token that the step emits. Fills out->n,
+     * node[0..n) and next for any contents of the rows (NaN included). Changes only *out, *work and, by reading, lazy rows: so
+     * several threads may verify trees at the same time, each with its own workspace. */
     void (*accept)(const void *opt, const wg_tree *tree, wg_rows *p, wg_rows *q, const wg_chance *chance, wg_workspace *work,
                    wg_path *out);
-    /* How many lists of times the rule with these options races on, for drafts of law COUPLED (wg_env.races); NULL: it does
-     * not. */
+    /* The number of lists of times that the rule races on with these options, for drafts of law COUPLED (wg_env.races). NULL:
+     * it does not race. */
     int (*races)(const void *opt);
-    /* accept looks at rows of q (beside drafts of law FIXED, which have none). Where the rule runs on a device, rows of q go
-     * there only then. */
+    /* accept reads rows of q (drafts of law FIXED have none). Rows of q are copied to a device only for such rules. */
     bool reads_q;
-    /* The same decisions made where the rows of p are on a device, so that these need not come to the host: which of the rules
-     * that devices have (kernels/rule/rule_kinds.h); 0, WG_RULE_HOST: none. */
+    /* The kind of the same rule on a device (kernels/rule/rule_kinds.h), which verifies without copying rows of p to the host.
+     * WG_RULE_HOST (0): there is none. */
     wg_rule_kind device;
-    /* Writes what the device has to know of the options into *out, where `factor` is 1 and `races` is set. NULL: nothing. */
+    /* Writes the rule's options for the device into *out, in which `factor` is 1 and `races` is set. NULL: there are none. */
     void (*device_params)(const void *opt, wg_rule *out);
 } wg_verifier_class;
 

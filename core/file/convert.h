@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * Any weights file to GGUF, with a tokenizer if the file has none, in another element type if asked. One tensor is in
- * memory at a time. */
+ * Converts any weights file to GGUF, on request with a tokenizer that the file lacks and in another element type. One tensor
+ * is in memory at a time. */
 #ifndef WG_CORE_FILE_CONVERT_H
 #define WG_CORE_FILE_CONVERT_H
 
 #include "core/base/error.h"
 
-/* in: any format wg_weights_open knows. tokenizer: a llama2.c tokenizer.bin that replaces what `in` has, or NULL. type: of
+/* in: any format of wg_weights_open. tokenizer: a llama2.c tokenizer.bin that replaces that of `in`, or NULL. type: of
  * the weight matrices (WG_WRITABLE_TYPES), or -1 to keep theirs; norms, biases and learned positions stay as they are, and a
  * matrix whose rows do not fit the block keeps a float type (logged). Errors: those of opening and writing; EINVAL,
  * EUNSUPPORTED (a type without a converter, naming the tensor); EFORMAT (tokenizer, with the byte). */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Inside core/file: what a format reader fills in. Metadata is held as GGUF encodes it (little-endian values in place), so
- * that one set of getters serves every format and copying a key is copying bytes. */
+ * Private to core/file: what a format reader fills in. Metadata is stored as GGUF encodes it (little-endian values in
+ * place), so one set of getters serves every format and copying a key is copying bytes. */
 #ifndef WG_CORE_FILE_FORMAT_H
 #define WG_CORE_FILE_FORMAT_H
 
@@ -56,13 +56,13 @@ struct wg_weights {
     char format[32];
     const uint8_t *base; /* the whole file */
     size_t bytes;
-    bool mapped; /* base is ours to unmap */
+    bool mapped; /* base is unmapped at close */
     int n_meta, n_tensors;
     size_t room_meta, room_tensors;
     wg_meta *meta;
     wg_tensor *tensor; /* names are owned */
     wg_names meta_names, tensor_names;
-    uint8_t *blob;  /* values a format without metadata made up; NULL otherwise */
+    uint8_t *blob;  /* metadata of a format without metadata; NULL otherwise */
     wg_maker maker; /* of tensors that no file holds; make is NULL otherwise */
 };
 
@@ -73,8 +73,8 @@ wg_tensor *wg_weights_add_tensor(wg_weights *w, char *name);
 /* Builds both tables. EFORMAT when a name occurs twice. */
 wg_status wg_weights_index(wg_weights *w, wg_error *err);
 
-/* A file that is not there: `whole` bytes of memory that nobody has touched, beginning with the n bytes of a head (copied).
- * Takes the maker over, also on failure. */
+/* Weights without a file: `whole` bytes of untouched memory that begin with the n bytes of a head (copied). Takes over the
+ * maker, also on failure. */
 wg_status wg_weights_open_made(wg_weights **out, const char *name, const void *head, size_t n, size_t whole,
                                const wg_maker *maker, wg_error *err);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Writing GGUF v3: metadata first, then tensor headers, then data in the same order. The file appears under its name only
- * when it is complete (written to a temporary neighbour, synced, renamed). */
+ * when it is complete (core/base/save.h). */
 #ifndef WG_CORE_FILE_GGUF_WRITE_H
 #define WG_CORE_FILE_GGUF_WRITE_H
 
@@ -18,7 +18,7 @@ void wg_gguf_set_string(wg_gguf_writer *g, const char *key, const char *s, size_
 void wg_gguf_set_strings(wg_gguf_writer *g, const char *key, const wg_text *s, size_t n);
 void wg_gguf_set_f32s(wg_gguf_writer *g, const char *key, const float *v, size_t n);
 void wg_gguf_set_i32s(wg_gguf_writer *g, const char *key, const int32_t *v, size_t n);
-/* Copies one key of another file as it stands there, whatever its type. */
+/* Copies one key of another file unchanged, of any type. */
 void wg_gguf_copy_meta(wg_gguf_writer *g, const wg_weights *from, int i);
 
 /* Produces the bytes of a tensor when its turn comes: fills dst with t->bytes bytes. t->data is NULL. */
@@ -26,7 +26,7 @@ typedef wg_status wg_gguf_fill_fn(void *user, const wg_tensor *t, void *dst, wg_
 /* Declares a tensor; name, type and dims of *t are copied, bytes are computed. The fill function is called in finish. */
 void wg_gguf_add(wg_gguf_writer *g, const wg_tensor *t, wg_gguf_fill_fn *fill, void *user);
 
-/* What general.file_type says about a file whose matrices are of this type (informative). */
+/* The value of general.file_type for a file whose matrices have this type (informative). */
 uint32_t wg_gguf_file_type(int type);
 
 /* Writes everything and closes the writer, also on failure (then nothing is left behind, not even the temporary file). */

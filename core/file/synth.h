@@ -32,9 +32,9 @@ wg_status wg_synth_write(const wg_synth_shape *shape, int type, uint64_t seed, c
 wg_status wg_synth(const char *like, int type, uint64_t seed, const char *out, wg_error *err);
 
 /* A model without a file, by name, as wg_weights_open takes it: synth:SHAPE:TYPE[:layers=N][:vocab=N][:context=N][:seed=N], a
- * named shape of any type that can be computed with. Its bytes are those of the file that wg_synth_write makes, drawn tensor by
- * tensor when they are needed; types that no number is rounded to get random codes. A device with memory of its own may draw
- * weights of its own instead (core/model/device.h). Errors: EINVAL (the piece of the name, what was expected), ENOMEM. */
+ * named shape of any computable type. Its bytes are those of the file that wg_synth_write writes, drawn tensor by tensor when
+ * they are needed; types that cannot be written get random codes. A device with its own memory may draw other weights instead
+ * (core/model/device.h). Errors: EINVAL (the piece of the name, what was expected), ENOMEM. */
 #define WG_SYNTH_NAME "synth:"
 #define WG_SYNTH_NAMES WG_SYNTH_NAME "SHAPE:TYPE[:layers=N][:vocab=N][:context=N][:seed=N], such as synth:llama-3.2-1b:bf16"
 wg_status wg_synth_open(wg_weights **out, const char *name, wg_error *err);

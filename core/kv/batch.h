@@ -14,7 +14,7 @@ _Static_assert(WG_TREE_NODES <= (int)WG_KV_TAIL_MAX, "a tree fits the tail of a 
 typedef struct wg_row {
     int32_t token, position;
     int32_t slot;   /* where its key and value go */
-    int32_t prefix; /* it sees slots 0..prefix-1, then slots tail + b for the bits b of anc: itself last */
+    int32_t prefix; /* it attends to slots 0..prefix-1, then slots tail + b for the bits b of anc: itself last */
     int32_t tail;
     wg_mask anc;
     int32_t sinks, gap; /* a sparse view leaves slots sinks..sinks+gap-1 of the prefix out; gap 0: none (ops.h) */
@@ -24,7 +24,7 @@ typedef struct wg_row {
 
 typedef struct wg_batch {
     int n, cap; /* rows */
-    int logits; /* logit rows asked for so far */
+    int logits; /* logit rows requested so far */
     wg_row *row;
 } wg_batch;
 
@@ -32,8 +32,8 @@ wg_status wg_batch_open(wg_batch *b, int cap, wg_error *err);
 void wg_batch_close(wg_batch *b);
 void wg_batch_clear(wg_batch *b);
 
-/* Appends a chain: tokens at positions = slots first, first+1, ...; each sees all slots before it and itself. `logits`: ask for
- * logits of the last `logits` rows. Slots must be reserved (or be committed ones that are being caught up). Returns the index
+/* Appends a chain: tokens at positions = slots first, first+1, ...; each sees all slots before it and itself. `logits`: the
+ * last `logits` rows get logits. Slots must be reserved (or be committed ones that are being caught up). Returns the index
  * of the first logit row (or -1). The caller keeps within cap. */
 int wg_batch_chain(wg_batch *b, wg_kv_seq *kv, int first, const int32_t *token, int n, int logits);
 

@@ -45,8 +45,8 @@ void wg_kv_close(wg_kv *kv); /* NULL is fine; all sequences must be closed */
  * slot. Only before the first sequence is opened. *space is its number. EINVAL, EFULL (more than WG_KV_SPACES). */
 wg_status wg_kv_space(wg_kv *kv, int layers, int kv_heads, int head_dim, int type, int *space, wg_error *err);
 
-/* Slots to be moved within a pool, in order: of each, `count` pieces of `bytes`, `stride` apart; where the first lies and where
- * it goes, in bytes from the pool's begin. No slot is read after it was written. */
+/* Moves of slots within a pool, in order. A slot is `count` pieces of `bytes` bytes, `stride` apart; from and to are offsets of
+ * the first piece, in bytes from the pool's begin. No slot is read after it was written. */
 enum { WG_KV_MOVES = 64 };
 typedef struct wg_kv_moves {
     size_t bytes, stride;
@@ -54,17 +54,17 @@ typedef struct wg_kv_moves {
     size_t to[WG_KV_MOVES], from[WG_KV_MOVES];
 } wg_kv_moves;
 
-/* Where a space's bytes live when that is not the host's memory; page numbers are common to all spaces, bytes are not. */
+/* The memory of a space's pages, when it is not the host's; page numbers are common to all spaces, memory is not. */
 typedef struct wg_kv_memory {
     const char *name; /* "cuda:0" */
     void *user;
     char *(*alloc)(void *user, size_t bytes); /* all pages at once, zeroed; NULL: out of memory */
-    void (*free)(void *user, char *pool);     /* what alloc gave; `user` must live until then */
-    /* These cannot fail, and are in order with the passes that read and write. copy: a page. */
+    void (*free)(void *user, char *pool);     /* frees the result of alloc; `user` must live until then */
+    /* These cannot fail, and run in order with the passes that read and write. copy: a page. */
     void (*copy)(void *user, char *to, const char *from, size_t bytes);
     void (*move)(void *user, char *pool, const wg_kv_moves *moves);
 } wg_kv_memory;
-/* The same with pages at `home` (copied; NULL: the host). */
+/* The same with pages in `memory` (copied; NULL: host memory). */
 wg_status wg_kv_space_at(wg_kv *kv, const wg_kv_memory *memory, int layers, int kv_heads, int head_dim, int type, int *space,
                          wg_error *err);
 
@@ -85,8 +85,8 @@ wg_status wg_kv_fork(wg_kv_seq *from, wg_kv_seq **out, wg_error *err);
  * ECONTEXT: past max_slots; nothing has changed then. */
 wg_status wg_kv_reserve(wg_kv_seq *s, int n, wg_error *err);
 
-/* Keeps tail slots path[0] < path[1] < ... < path[n-1] as committed slots len .. len+n-1 and drops the rest. A space that does
- * not hold all of the path keeps the longest prefix it holds (its valid length says so). */
+/* Keeps tail slots path[0] < path[1] < ... < path[n-1] as committed slots len .. len+n-1 and drops the rest. A space in which
+ * not all of the path was written keeps the longest written prefix (its valid length). */
 void wg_kv_commit(wg_kv_seq *s, const int16_t *path, int n);
 void wg_kv_commit_chain(wg_kv_seq *s, int n); /* path = 0, 1, ..., n-1; n up to the tail */
 void wg_kv_rollback(wg_kv_seq *s);            /* IDLE or TAIL */
@@ -99,20 +99,20 @@ int wg_kv_tail(const wg_kv_seq *s);
 int wg_kv_valid(const wg_kv_seq *s, int space);
 bool wg_kv_holds(const wg_kv_seq *s, int space, int slot); /* the slot, committed or of the tail, was written in this space */
 
-/* The forward pass tells what it wrote: slot is < len + tail. For slot < len it must be the space's valid length (the next
+/* Marks a slot as written by a forward pass; slot < len + tail. A slot < len must be the space's valid length (the next
  * committed slot to be caught up). */
 void wg_kv_wrote(wg_kv_seq *s, int space, int slot);
 
-/* Tail slots len + from .. of a space no longer count as written: what stands there belongs to a draft that was put aside. */
+/* Invalidates tail slots len + from .. of a space: their contents belong to a draft that was dropped. */
 void wg_kv_unwrite(wg_kv_seq *s, int space, int from);
-/* Tail slot i of a space becomes what tail slot[i] is, i < n, slot[] ascending; the rest of its tail no longer counts as
- * written: the nodes of a draft tree have been numbered anew. Cannot fail. */
+/* Renumbers the nodes of a draft tree in a space: tail slot i takes the contents of tail slot slot[i], i < n, slot[] ascending;
+ * the rest of the tail is invalidated. Cannot fail. */
 void wg_kv_renumber(wg_kv_seq *s, int space, const int16_t *slot, int n);
 
-/* Where the attention and kv_store ops find layer `layer` of a space. Valid until the next reserve, commit, fork or close. */
+/* The view of layer `layer` of a space for attention and kv_store. Valid until the next reserve, commit, fork or close. */
 wg_kv_view wg_kv_view_of(const wg_kv_seq *s, int space, int layer);
 
-/* Every invariant over the pool and all sequences. EINVAL with the number of the broken invariant. */
+/* Checks every invariant over the pool and all sequences. EINVAL with the number of the broken invariant. */
 wg_status wg_kv_check(const wg_kv *kv, wg_error *err);
 
 #endif

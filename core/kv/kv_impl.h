@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What kv.c and kv_check.c share (and the test that corrupts it on purpose). Nobody else includes this. */
+ * The structs of the cache, shared by kv.c and kv_check.c, and by the test that corrupts them. Private to core/kv. */
 #ifndef WG_CORE_KV_KV_IMPL_H
 #define WG_CORE_KV_KV_IMPL_H
 

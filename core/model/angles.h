@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Rotary angles (Su et al. 2021) in double, from our own exp, log, sin and cos: the bits of a model's logits must not depend on
- * whose libm is linked. Only + - * / and exact scalings are used, so the results are the same on every IEEE machine. */
+ * Rotary angles (Su et al. 2021) in double, from wager's own exp, log, sin and cos, because the bits of a model's logits
+ * must not depend on the linked libm. Only + - * / and exact scalings are used, so the results are the same on every IEEE
+ * machine. */
 #ifndef WG_CORE_MODEL_ANGLES_H
 #define WG_CORE_MODEL_ANGLES_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Devices by name. Only `auto` looks for another device than the one that was asked for. */
+ * Opening devices by name. Only `auto` tries another device than the named one. */
 #include "core/model/device.h"
 
 #include <string.h>

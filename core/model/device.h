@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A device: memory and the operations of forward.c on whole batches. One table per kind; forward.c is written once over it.
- * The CPU device splits each operation over its pool and calls kernels/ops.h; sums are never split. */
+ * A device: memory and the operations of forward.c on whole batches. One table of functions per kind of device; forward.c is
+ * written once over it. The CPU device splits each operation over its pool and calls kernels/ops.h; sums are never split. */
 #ifndef WG_CORE_MODEL_DEVICE_H
 #define WG_CORE_MODEL_DEVICE_H
 
@@ -21,42 +21,43 @@ typedef struct wg_rope {
     const float *cs;
 } wg_rope;
 
-/* What passes of a model look like. */
+/* Sizes of a model's passes. */
 typedef struct wg_pass_shape {
     int max_rows, heads, head_dim, vocab, kv_type;
 } wg_pass_shape;
 
-/* What becomes of the rows of a pass where they are: the sampler chain (wg_sampling of core/dist/sampler.h, in its usual
- * order and without penalties), then a rule over trees of them. Everything is borrowed until the pass is over. */
+/* Device verification of a pass: the sampler chain (wg_sampling of core/dist/sampler.h, in its default order and without
+ * penalties) over the pass's rows of logits, then a rule over trees of these rows. All pointers are borrowed until the pass
+ * has ended. */
 typedef struct wg_verify_spec {
     double temperature, top_p, min_p;
     int top_k;
     wg_rule rule;
     const wg_rule_tree *tree; /* (trees) whose rows are among the pass's rows of logits */
     int trees, q_rows;
-    const double *const *q;   /* (q_rows) each (vocab), in host memory; NULL: a point, or a row that no node was drawn from */
+    const double *const *q;   /* (q_rows) each (vocab), in host memory; NULL: one-hot, or a row that no node was drawn from */
     const int32_t *q_one_hot; /* (q_rows) the token that has all the mass, or -1 */
     wg_rule_path *path;       /* (trees) out, in host memory */
 } wg_verify_spec;
 
-/* One pass: rows, of which `asked` want logits, through what the plan runs of a model with room for max_rows. */
+/* One pass: `rows` rows, of which `asked` have logits, under a layer plan of a model opened for max_rows rows. */
 struct wg_layer_plan;
 typedef struct wg_pass {
     const void *model;
     const struct wg_layer_plan *plan;
     const wg_row *row;
     int rows, asked, max_rows, space;
-    float *logits; /* (asked, width) host memory, as the stage `head` gets it; NULL: they stay */
+    float *logits; /* (asked, width) in host memory, as the stage `head` has it; NULL: logits stay on the device */
     int width;
-    const wg_verify_spec *verify; /* what the logits are settled to instead; NULL: nothing */
+    const wg_verify_spec *verify; /* verification on the device, instead of logits; NULL: none */
 } wg_pass;
 
-/* How a device with memory of its own has made its passes since it was opened. */
+/* Numbers of passes, by the way a device with its own memory ran them, since it was opened. */
 typedef struct wg_passes_made {
-    long replayed; /* recorded, and replayed as one piece */
-    long first;    /* launched one by one, because no pass had come with these numbers before */
-    long launched; /* launched one by one for another reason: they are too many rows, /eager, or could not be recorded */
-    long looped;   /* rounds that the device went through by itself (decode_loop.h) */
+    long replayed; /* replays of a recorded pass */
+    long first;    /* launched kernel by kernel: the first pass with its key */
+    long launched; /* launched kernel by kernel for another reason: too many rows, /eager, or not recordable */
+    long looped;   /* rounds that the device ran without the host (decode_loop.h) */
 } wg_passes_made;
 
 typedef struct wg_device_class {
@@ -67,8 +68,8 @@ typedef struct wg_device_class {
     int (*prepared)(const wg_device *d, int type);
     /* Packs rows of the file, in parallel. */
     wg_status (*matrix)(wg_device *d, int type, int n, int k, const void *rows, wg_matrix *out, wg_error *err);
-    /* Weights that no file holds (wg_weights_made), of deviation 1/sqrt(k), drawn where they lie: other numbers than the rows
-     * that the host would draw, and no copy. Of the types that `draws`. NULL: all come from the host. */
+    /* Random weights (wg_weights_made) of deviation 1/sqrt(k), drawn in device memory, without a copy; the values differ from
+     * those that the host would draw. `draws`: whether a type is supported. NULL: all weights come from the host. */
     bool (*draws)(const wg_device *d, int type);
     wg_status (*matrix_random)(wg_device *d, int type, int n, int k, uint64_t seed, uint32_t stream, wg_matrix *out,
                                wg_error *err);
@@ -77,20 +78,20 @@ typedef struct wg_device_class {
     void (*free)(wg_device *d, wg_buf b);
     void (*upload)(wg_device *d, wg_buf to, const float *from, size_t floats);
 
-    /* Devices with memory of their own; the CPU has none of these.
-     * attach: room for passes of up to max_rows rows over this cache (with heads of hd, and logits of up to `vocab`).
-     * begin: the pass that the stages below speak of until finish; narrow: from now on its rows that asked for logits. again:
-     * the stages are to be called now, until it says no: they are launched, or recorded, or a pass like this one was recorded
-     * before; without asking, they are called once and launched. finish: waits for all of it; a failure of any stage is told
-     * here. */
+    /* Devices with their own memory; NULL for the CPU.
+     * attach: allocates for passes of up to max_rows rows over this cache (heads of hd, logits of up to `vocab`).
+     * begin: starts the pass that the stages below belong to, until finish. keep_logit_rows: later stages run over the rows
+     * with logits only. again: while it returns true the caller calls the stages once more, to launch or to record them; it
+     * returns false at once when a recorded pass was replayed. A caller that does not use again calls the stages once. finish:
+     * waits for the pass; returns the failure of any stage. */
     wg_status (*attach)(wg_device *d, const wg_kv *kv, const wg_pass_shape *shape, wg_error *err);
     void (*begin)(wg_device *d, const wg_pass *pass);
     bool (*again)(wg_device *d);
     void (*keep_logit_rows)(wg_device *d);
     wg_status (*finish)(wg_device *d, wg_error *err);
     wg_passes_made (*made)(const wg_device *d);
-    /* Room for verify passes here by this rule: so many trees and rows of p and as many of q. *rows says how many it is: more
-     * than fit stay with the host. NULL: none are settled. */
+    /* Allocates for device verification by this rule: `trees` trees, *rows rows of p and as many of q. Sets *rows to the number
+     * that fits: steps with more rows are verified by the host. NULL: no device verification. */
     wg_status (*verify_open)(wg_device *d, wg_rule_kind rule, int vocab, int trees, int *rows, wg_error *err);
     struct wg_cuda *(*cuda)(const wg_device *d); /* the CUDA device behind it (core/model/cuda/); NULL: of another kind */
     void (*retain)(wg_device *d);                /* one owner more; wg_device_close: one less */
@@ -108,15 +109,15 @@ typedef struct wg_device_class {
                       int hd, float *out);
     void (*swiglu)(wg_device *d, const float *gate, const float *up, float *y, int n, int rows);
     void (*add)(wg_device *d, float *x, const float *y, int n, int rows);
-    /* Steps in one, with the bits of the steps; NULL where a device has no more than those.
+    /* Fused stages, with the bits of the single stages; NULL where a device has only those.
      * norm_prepare: rmsnorm into h, then prepare (h may stay unwritten). matmul_add: x += a product. matmul_swiglu: y =
      * silu(product with gate) * product with up, of one type. */
     void (*norm_prepare)(wg_device *d, int type, const float *x, const float *weight, int dim, float eps, float *h, void *act,
                          int rows);
     void (*matmul_add)(wg_device *d, const wg_matrix *w, const void *act, int rows, float *x);
     void (*matmul_swiglu)(wg_device *d, const wg_matrix *gate, const wg_matrix *up, const void *act, int rows, float *y);
-    /* The same of few rows, from the rows as they are: true, or false where it is not for so many, or these types, and nothing
-     * was done. NULL: always so.
+    /* Fused stages of few rows, from unprepared rows. false: not supported for so many rows or these types, and nothing was
+     * done. NULL: never supported.
      * norm_qkv: norm_prepare, matmul with w (q, k, v), rope_store (only q and the pages are written). norm_swiglu:
      * norm_prepare, matmul_swiglu. prepare_add: prepare, matmul_add. norm_head: rmsnorm, head. */
     bool (*norm_qkv)(wg_device *d, const wg_matrix *const *w, const float *x, const float *weight, float eps,
@@ -133,22 +134,22 @@ typedef struct wg_device_class {
 
 struct wg_device {
     const wg_device_class *class;
-    const wg_ops *ops;          /* of the CPU, on every device: sampling and loading run there */
+    const wg_ops *ops;          /* of the CPU, on every device: sampling and loading run on the CPU */
     wg_pool *pool;              /* borrowed */
-    void *state;                /* of its kind */
+    void *state;                /* private to its kind */
     const wg_kv_memory *memory; /* of pages; NULL: host memory */
-    double small;               /* multiply-adds of a stage that is not worth a fork-join: it stays on the calling thread */
+    double small;               /* stages with fewer multiply-adds run on the calling thread, without a fork-join */
 };
 
 /* The CPU device at the level the processor (and WG_CPU) allow; `pool` is borrowed and may be NULL (one thread). */
 wg_status wg_device_cpu(wg_device *out, wg_pool *pool, wg_error *err);
 
-/* A device by name; close it after the models and caches that use it (a model holds it by itself):
+/* Opens a device by name. Close it after the models and caches that use it (a model retains it):
  *   cpu            the CPU device
  *   cuda:N         CUDA device N. f16 and bf16 products on tensor cores, attention split over the context
  *   cuda:N/exact   the same device with the bits of the CPU: slower, for comparing
  *   cuda:N/fast    the same device, f16 and bf16 products by cuBLASLt, inputs rounded to 16 bits. The Prefix Law is not kept: a
- *                  row's logits depend on how many rows ride beside it, so drafted texts may differ from plain decoding
+ *                  row's logits depend on the number of rows of the pass, so drafted texts may differ from plain decoding
  *   .../eager      any of these, every launch made anew instead of passes recorded and replayed: the same bits, for comparing
  *   .../serial     any of these, each kernel beginning when the one before it has ended: the same bits, for comparing
  *   auto           cuda:0, or where that cannot be opened (no driver, too old, no device) the CPU

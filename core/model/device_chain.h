@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * A draft that a device can make in a drafter's place: a chain of at most `length` tokens, ending early behind a token that
- * ends the text. A drafter whose drafts are such chains describes them (wg_drafter_class.device_chain); the device's rounds
- * (core/model/decode_loop.h) read the description and know no drafter. */
+ * The description of a draft that a device can make instead of the drafter: a chain of at most `length` tokens that ends
+ * after a token which ends the text. A drafter whose drafts are such chains returns the description
+ * (wg_drafter_class.device_chain); the device's rounds (core/model/decode_loop.h) read it and know no drafter. */
 #ifndef WG_CORE_MODEL_DEVICE_CHAIN_H
 #define WG_CORE_MODEL_DEVICE_CHAIN_H
 

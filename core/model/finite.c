@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Looking for NaN and infinities in a tensor of the file: an exponent of all ones, in the element, or in a scale or minimum
+ * Search for NaN and infinities in a tensor of the file: an exponent of all ones, in the element, or in a scale or minimum
  * of its block; a code of f8_e4m3 that is NaN. */
 #include <string.h>
 

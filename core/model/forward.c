@@ -2,11 +2,11 @@
  * The forward pass of a transformer (Vaswani et al. 2017, in the form of Touvron et al. 2023), written once over the
  * operations of a device.
  *
- * Input: rows (token, position, what it sees, where its key and value go) of any number of sequences. Output: logits of the
- * rows that asked. Every stage treats a row by itself; rows meet only in attention, where a row reads keys and values of its
- * own prefix, in position order. Hence the Prefix Law. A plan (partial.h) says which layers run; the model itself runs all. All
- * keys and values of the batch are stored before any row attends, so a row may see rows beside it in the batch. Nothing here
- * allocates. */
+ * Input: rows (token, position, the slots it attends to, the slot of its key and value) of any number of sequences. Output:
+ * logits of the rows that request them. Every stage computes each row independently; rows meet only in attention, where a
+ * row reads keys and values of its own prefix, in position order. Hence the Prefix Law. A layer plan (submodel.h) selects
+ * the layers that run; the model itself runs all. All keys and values of the batch are stored before any row attends, so a
+ * row may attend to other rows of the batch. Nothing here allocates. */
 #include "core/model/model_impl.h"
 
 /* y[i] = x w[i]^T for several matrices of one input (rows, k). The input is prepared once for all matrices that take it in the

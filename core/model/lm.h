@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The language-model seam: rows in, logits out. Behind it stand our transformer, a table for tests, later a caller's callback.
- * The Prefix Law is part of the contract: a row's logits depend on its token prefix alone, bit for bit. */
+ * The interface of a language model: rows in, logits out. Implementations: the transformer (model.h) and a table for tests
+ * (lm_table.h). The Prefix Law is part of the contract: a row's logits depend on its token prefix alone, bit for bit. */
 #ifndef WG_CORE_MODEL_LM_H
 #define WG_CORE_MODEL_LM_H
 
@@ -13,16 +13,17 @@ typedef struct wg_lm_class {
     const char *name;
     /* Registers its storage with the cache (called once, before the first sequence). May be NULL: keeps nothing per token. */
     wg_status (*attach)(wg_lm *lm, wg_kv *kv, wg_error *err);
-    /* One pass. logits: (batch->logits, vocab) f32, row-major; of a model on a device with memory of its own it may be NULL:
-     * they stay there. Marks what it wrote with wg_kv_wrote. On failure no slot counts as written. After warm-up it allocates
-     * nothing. */
+    /* One pass. logits: (batch->logits, vocab) f32, row-major; for a model on a device with its own memory it may be NULL: the
+     * logits then stay there. Marks written slots with wg_kv_wrote. On failure no slot counts as written. After warm-up it
+     * allocates nothing. */
     wg_status (*forward)(wg_lm *lm, const wg_batch *batch, float *logits, wg_error *err);
     void (*close)(wg_lm *lm);
-    /* Passes whose logits stay where they are computed and are settled there (device.h). NULL: there are none. verify_open makes
-     * room for trees of up to *rows rows in all under this rule, and says how many it is (0: not on this device). */
+    /* Device verification (device.h): passes whose logits stay on the device, which samples and verifies there. NULL: not
+     * supported. verify_open allocates for trees of up to *rows rows in all under this rule, and sets *rows to the number that
+     * fits (0: not on this device). */
     wg_status (*verify_open)(wg_lm *lm, wg_rule_kind rule, int trees, int *rows, wg_error *err);
     wg_status (*verify)(wg_lm *lm, const wg_batch *batch, const wg_verify_spec *s, wg_error *err);
-    /* The transformer that it is (core/model/model.h). NULL: a model of another kind. */
+    /* The transformer behind it (core/model/model.h). NULL: a model of another kind. */
     struct wg_model *(*transformer)(const wg_lm *lm);
 } wg_lm_class;
 
@@ -39,7 +40,7 @@ wg_status wg_lm_forward(wg_lm *lm, const wg_batch *batch, float *logits, wg_erro
 wg_status wg_lm_verify(wg_lm *lm, const wg_batch *batch, const wg_verify_spec *s, wg_error *err);
 wg_status wg_lm_attach(wg_lm *lm, wg_kv *kv, wg_error *err);
 
-/* Its transformer, or NULL. */
+/* The transformer behind lm, or NULL. */
 static inline struct wg_model *wg_lm_transformer(const wg_lm *lm)
 {
     return lm->class && lm->class->transformer ? lm->class->transformer(lm) : NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * A language model without weights: the logits after a token are Philox words of the last `order` tokens. For tests of
- * everything above the model: it obeys the Prefix Law, costs nothing, and keeps its tokens and positions as keys and values of
- * a real space, so that a wrong commit, rollback or ancestor set gives other logits or an error. */
+ * A language model without weights: the logits after a token are Philox words of the last `order` tokens. It serves tests of
+ * everything above the model: it obeys the Prefix Law, is cheap, and stores its tokens and positions as keys and values in a
+ * real space, so a wrong commit, rollback or ancestor set gives other logits or an error. */
 #ifndef WG_CORE_MODEL_LM_TABLE_H
 #define WG_CORE_MODEL_LM_TABLE_H
 

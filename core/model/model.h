@@ -18,8 +18,8 @@ typedef struct wg_model_options {
     int n_head;          /* NULL, 0: all rows */
 } wg_model_options;
 
-/* Loads from an open file (which may be closed afterwards). `device` is copied and held until the model is closed, its pool
- * borrowed. Errors: EMODEL (missing tensor, wrong shape, NaN: each named, with what was expected), EUNSUPPORTED (type or
+/* Loads from an open file (which may be closed afterwards). `device` is copied and retained until the model is closed, its
+ * pool borrowed. Errors: EMODEL (missing tensor, wrong shape, NaN: each named, with what was expected), EUNSUPPORTED (type or
  * family), ENOMEM. */
 wg_status wg_model_open(wg_model **out, const wg_weights *w, const wg_device *device, const wg_model_options *opt,
                         wg_error *err);
@@ -29,6 +29,6 @@ const wg_arch *wg_model_arch(const wg_model *m);
 wg_lm *wg_model_lm(wg_model *m);               /* owned by the model */
 int wg_model_head_rows(const wg_model *m);     /* width of a row of logits: the vocabulary, or n_head */
 size_t wg_model_bytes(const wg_model *m);      /* weights in memory */
-size_t wg_model_pass_bytes(const wg_model *m); /* of them, what a pass reads: layers and head, not an embedding of its own */
+size_t wg_model_pass_bytes(const wg_model *m); /* of them, bytes that a pass reads: layers and head, not a separate embedding */
 
 #endif

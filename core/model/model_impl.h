@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What model.c (loading) and forward.c (computing) share. Nobody else includes this. */
+ * The struct of a model, shared by model.c (loading) and forward.c (computing). Private to core/model. */
 #ifndef WG_CORE_MODEL_MODEL_IMPL_H
 #define WG_CORE_MODEL_MODEL_IMPL_H
 
@@ -35,18 +35,18 @@ struct wg_model {
     wg_buf k, v;     /* (rows, kv_heads * head_dim) */
     wg_buf gate, up; /* (rows, hidden) */
     wg_buf act;      /* prepared activations of any stage */
-    wg_row *asked;   /* the rows that asked for logits, and where they were in the batch */
+    wg_row *asked;   /* the rows with logits, and their indices in the batch */
     int32_t *asked_from;
-    const wg_verify_spec *verify; /* of the pass that runs; NULL: it ends in logits */
+    const wg_verify_spec *verify; /* of the running pass; NULL: it ends in logits */
 };
 
 /* The wg_lm of the transformer (forward.c). */
 extern const wg_lm_class wg_model_lm_class;
 
-/* The stages of a pass, as its device takes them: launched, recorded or done. */
+/* Calls the stages of a pass; its device computes, launches or records them. */
 void wg_model_stages(wg_model *m, const wg_layer_plan *plan, int space, const wg_batch *b, float *logits);
 
-/* One pass of what the plan runs, with keys and values in this space. As wg_lm_class.forward. */
+/* One pass under the plan, with keys and values in this space. As wg_lm_class.forward. */
 wg_status wg_model_pass(wg_model *m, const wg_layer_plan *plan, int space, const wg_batch *b, float *logits, wg_error *err);
 
 /* Storage in a cache, with the model's device ready for passes over it. */

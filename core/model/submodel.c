@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * See partial.h. forward.c runs the plan; here is its wg_lm, and what its rows see. */
+ * The submodel (submodel.h): forward.c runs its plan; this file has its wg_lm, and the positions that its rows attend to. */
 #include "core/model/submodel.h"
 
 #include <string.h>

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
- * Chat templates, by family and written by hand: what stands before and after the system text, the questions and the answers
- * of a conversation, for models that were trained on conversations. An experiment names its family; nothing is guessed from a
- * weights file, and no default system text is added: a template that is not the model's costs quality and acceptance.
+ * Chat templates, by family and written by hand: the text before and after the system text, the questions and the answers of
+ * a conversation, for models that were trained on conversations. An experiment names its family. The family is not guessed
+ * from a weights file, and no default system text is added: a template that is not the model's costs quality and acceptance.
  *
- * Control tokens come from the template alone. A text in which somebody writes "</s>" or "<|im_end|>" stays text (but for
- * tokens that the vocabulary itself marks as user-defined: those are text to the tokenizer). Between two control tokens, the
- * template's words and the caller's are encoded as one stretch, as if the rendered conversation had been encoded.
+ * Control tokens come from the template alone. A prompt that contains "</s>" or "<|im_end|>" stays text (except for tokens
+ * that the vocabulary itself marks as user-defined: these are text to the tokenizer). Between two control tokens, the
+ * template's words and the caller's are encoded as one text, as if the rendered conversation had been encoded.
  *
- * Sources: Llama 2 (Meta's generation.py), Llama 3 (Meta's chat_format.py), ChatML (OpenAI's chatml.md), Zephyr (the model card
- * of zephyr-7b-beta), Vicuna v1.1 (FastChat's conversation.py). */
+ * Sources: Llama 2 (Meta's generation.py), Llama 3 (Meta's chat_format.py), ChatML (OpenAI's chatml.md), Zephyr (the model
+ * card of zephyr-7b-beta), Vicuna v1.1 (FastChat's conversation.py). */
 #ifndef WG_CORE_TEXT_CHAT_H
 #define WG_CORE_TEXT_CHAT_H
 
@@ -29,15 +29,15 @@ typedef struct wg_chat {
 wg_status wg_chat_encode(const wg_tokenizer *t, const wg_chat *chat, const wg_text *turn, int n, int32_t **ids, size_t *n_ids,
                          wg_error *err);
 
-/* What stands between an answer that was generated and the next one: the answer's end, a question, and where the next answer
- * begins. Put behind the tokens there are, which stay as they were generated: encoding the whole conversation again would spell
- * an answer in other tokens than the model did. An answer whose last token is ids[*closed - 1] has said its end itself and is
- * followed by ids + *closed (0: the family has no such token, so all of it follows). With WG_CHAT_NONE it is the text as it is,
- * without a beginning. Allocation and errors as above. */
+/* Encodes the text between a generated answer and the next one: the answer's end, a question, and the beginning of the next
+ * answer. Append the ids to the tokens of the conversation, which stay as they were generated: encoding the whole conversation
+ * again would spell an answer in other tokens. To an answer whose last token is ids[*closed - 1], its end, append ids + *closed
+ * (0: the family has no such token; append all). With WG_CHAT_NONE the ids are those of the question alone, without a beginning
+ * token. Allocation and errors as above. */
 wg_status wg_chat_encode_next(const wg_tokenizer *t, const wg_chat *chat, wg_text question, int32_t **ids, size_t *n_ids,
                               size_t *closed, wg_error *err);
 
-/* Has the vocabulary what the template needs? ENOMEM, EMODEL. */
+/* Checks that the vocabulary has the template's control tokens. ENOMEM, EMODEL. */
 wg_status wg_chat_check(const wg_tokenizer *t, const wg_chat *chat, wg_error *err);
 
 /* Bytes that the template adds to a question, the first one or one that follows an answer: at least as many as it adds

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The loop both kinds of byte-pair encoding share: while two neighbours can be joined, join the pair that ranks first,
- * leftmost on ties. Symbols form a linked list in text order; candidate pairs lie in a binary heap, and a pair that one of
- * its halves has left is recognised when it surfaces. O(n log n), also for one word of a million characters. */
+ * The merge loop of both kinds of byte-pair encoding (BPE): while two neighbours can be joined, join the pair with the best
+ * rank, leftmost on ties. Symbols form a linked list in text order; candidate pairs lie in a binary heap, and a pair with a
+ * half that was joined elsewhere is dropped when it is popped. O(n log n), also for one word of a million characters. */
 #ifndef WG_CORE_TEXT_MERGE_H
 #define WG_CORE_TEXT_MERGE_H
 

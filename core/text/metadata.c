@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * One rule for every key: what is wrong, what was expected, how to mend the file. */
+ * Getters of metadata. Each failure names the key, the value found, the expected one, and how to repair the file. */
 #include "core/text/metadata.h"
 
 #include <inttypes.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Typed access to the tokenizer's metadata with messages that say what stands there instead. */
+ * Typed access to the tokenizer's metadata, with messages that name the value found instead. */
 #ifndef WG_CORE_TEXT_METADATA_H
 #define WG_CORE_TEXT_METADATA_H
 

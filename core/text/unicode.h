@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Characters for the tokenizers: strict UTF-8 that never fails (a byte that begins no valid character is a character of
- * its own) and the three Unicode properties that the published pre-tokeniser patterns ask for. */
+ * Characters for the tokenizers: strict UTF-8 decoding that never fails (a byte that begins no valid character is a
+ * character by itself), and the three Unicode properties that the published pre-tokenizer patterns use. */
 #ifndef WG_CORE_TEXT_UNICODE_H
 #define WG_CORE_TEXT_UNICODE_H
 

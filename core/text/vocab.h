@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The vocabulary of a file: texts, types and scores of its tokens, the way back from a text to an id, and the tokens that
- * are found in raw text before any splitting. Everything lies in memory that the caller carves from one block. */
+ * The vocabulary of a file: texts, types and scores of its tokens, the map from a text to an id, and the tokens that are
+ * found in raw text before any splitting. All arrays lie in one block of memory that the caller provides. */
 #ifndef WG_CORE_TEXT_VOCAB_H
 #define WG_CORE_TEXT_VOCAB_H
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * Two vocabularies side by side: which tokens of one are tokens of the other, by the bytes they stand for (Timor et al. 2025;
- * METHODS A18). The marks of the two kinds (U+2581, U+0120) and byte tokens disappear in the bytes, so " the" meets " the" and
- * "<0x0A>" meets a newline. Control tokens stand for no bytes: the beginning and the end of a text meet by their role, the
- * others by their names. The unknown token meets nothing.
+ * The correspondence of two vocabularies: which tokens of one are tokens of the other, by their bytes (Timor et al. 2025;
+ * METHODS A18). The space marks of the two kinds (U+2581, U+0120) and byte tokens are decoded to bytes, so " the"
+ * corresponds to " the" and "<0x0A>" to a newline. Control tokens have no bytes: the beginning and the end of a text
+ * correspond by role, the others by name. The unknown token has no counterpart.
  *
- * Invariant: a bijection between the tokens that have a partner. Of several with the same bytes ("A" and "<0x41>") the one that
- * is stored in the fewest bytes has it, then the lowest id. */
+ * Invariant: a bijection between the tokens that have a counterpart. Of several tokens with the same bytes ("A" and
+ * "<0x41>") the one stored in the fewest bytes has the counterpart, then the lowest id. */
 #ifndef WG_CORE_TEXT_VOCAB_MAP_H
 #define WG_CORE_TEXT_VOCAB_MAP_H
 

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT
  * A cascade: a draft that is itself drafted and verified (staged speculation, Spector and Re 2023; CS-Drafting, Chen et al.
- * 2023; METHODS A16): a middle model writes a chain of `length` tokens, and to be quick it speculates with a smaller drafter
- * and a rule of its own. The middle model runs in an engine of its own, the same code as outside, with its own cache.
+ * 2023; METHODS A16). A middle model writes a chain of `length` tokens, speculatively, with a smaller drafter and a rule.
+ * The middle model runs in an inner engine, the same code as the outer one, with its own cache.
  *
  * Law. The inner rule is lossless, so the inner engine emits exactly the middle model's law: given the prefix, each token of
- * the chain is a draw from the middle model's row there, and these rows are the q of the draft (IID; FIXED at temperature 0).
- * The chain has its length whatever is drawn: the inner loop goes on until it is full, and what it wrote beyond is cut.
+ * the chain is a draw from the middle model's row there, and these rows are the q of the draft (IID; FIXED at temperature
+ * 0). The length of the chain does not depend on draws: the inner engine runs until the chain is full, and tokens beyond it
+ * are cut.
  *
- * Draws. The inner engine runs under a seed that is derived from the address of the outer step (seed; request, position), so
- * none of its draws is one of the outer rule's, nor one of the next step's (METHODS L2, B15-7). When the outer rule rejects,
- * the inner sequence goes back to the common text; an inner drafter that keeps state of its own then starts anew. */
+ * Draws. The inner engine's seed is derived from the address of the outer step (seed; request, position), so it shares no
+ * draw with the outer rule or with the next step (METHODS L2, B15-7). When the outer rule rejects, the inner sequence is cut
+ * to the common text; an inner drafter with state per sequence then starts again. */
 #include "draft/draft.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Opening drafters by name, and their trees: see composite.h. */
+ * Opening components by name, and their trees (composite.h). */
 #include "draft/compose/composite.h"
 
 #include <string.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * Drafters made of others. A drafter inside another is named by a string "KIND:option=value;option=value"; semicolons, because
- * commas separate the options outside. A value that holds semicolons or bars itself stands in braces, so that strings nest:
+ * Composite drafters. A component is named by a string "KIND:option=value;option=value"; with semicolons, because commas
+ * separate the options outside. Braces enclose a value that contains semicolons or bars, so strings nest:
  *
  *     hybrid:first=ngram:k=8,second={best_of:of=ngram|suffix}
  *
- * Each inner drafter drafts into trees and q rows of its own; those that are taken are copied out, the others are put aside,
- * and what they wrote into the tail of their spaces no longer counts. Which tree is taken must not depend on what was drawn
- * (METHODS L3): it is chosen by scores and by the past. */
+ * Each component drafts into trees and q rows of its own. The engine copies out those that are verified; the others are
+ * dropped, and their rows in the tails of their spaces are invalidated. The choice of the tree must not depend on drawn
+ * tokens (METHODS L3): it depends on scores and on the past. */
 #ifndef WG_DRAFT_COMPOSE_COMPOSITE_H
 #define WG_DRAFT_COMPOSE_COMPOSITE_H
 
@@ -18,27 +18,27 @@ typedef struct wg_component {
     wg_drafter *d;
     wg_tree *tree; /* (max_batch) of the last wg_component_propose, in its order */
     wg_rows q;
-    uint64_t *seed;  /* (max_batch) of the sequences, while it drafts under another */
+    uint64_t *seed;  /* (max_batch) saved seeds of the sequences while it drafts with its own */
     int first, end;  /* its spaces in the shared cache */
-    uint32_t stream; /* its draws are its own: 1, 2, ... among the drafters of one owner */
+    uint32_t stream; /* of random draws: 1, 2, ... among the components of one owner */
 } wg_component;
 
-/* Finds the class that a string names and where its options begin (NULL: none). `owner` and `option` are for messages. ECONFIG,
- * also when the program did not say which drafters there are. */
+/* Finds the class that a string names and the begin of its options (NULL: none). `owner` and `option` are for messages.
+ * ECONFIG, also when wg_env has no table of drafters. */
 wg_status wg_component_find(const wg_env *env, const char *owner, const char *option, const char *spec,
                             const wg_drafter_class **class, const char **options, wg_error *err);
 
-/* The draws of drafters with different streams have nothing to do with each other, nor with the rule's. */
+/* Opens a component. Draws of different streams are independent of each other and of the rule's. */
 wg_status wg_component_open(wg_component *in, uint32_t stream, const wg_env *env, const char *owner, const char *option,
                             const char *spec, wg_error *err);
 void wg_component_close(wg_component *in); /* also of a zeroed one */
 
-/* Opens every drafter of "SPEC|SPEC|..." into in[0 .. *n-1]. On failure the first *n are to be closed. */
+/* Opens every drafter of "SPEC|SPEC|..." into in[0 .. *n-1]. On failure close the first *n. */
 wg_status wg_component_open_list(wg_component *in, int *n, const wg_env *env, const char *owner, const char *option,
                                  const char *list, wg_error *err);
 
-/* Whether text options of a class are of the form SPEC|SPEC|...: drafters, that is; and whether one that is names drafters that
- * there are, with options that they have, and so inside them. Nothing is opened. ECONFIG, EINVAL, ENOMEM. */
+/* is_spec: whether a text option of a class names drafters, in the form SPEC|SPEC|... check: whether the named drafters and
+ * their options exist, components of components included. Nothing is opened. ECONFIG, EINVAL, ENOMEM. */
 bool wg_component_is_spec(const wg_drafter_class *class, const wg_option *option);
 wg_status wg_component_check(const struct wg_plugins *plugins, const char *owner, const char *option, const char *list,
                              wg_error *err);
@@ -46,14 +46,14 @@ wg_status wg_component_check(const struct wg_plugins *plugins, const char *owner
 /* Drafts for n sequences into in->tree[0 .. n-1]; the trees are checked. */
 wg_status wg_component_propose(wg_component *in, wg_seq *const *seq, int n, wg_error *err);
 
-/* Tokens that tree i is expected to keep: what the drafter declares (wg_tree.score); else, from the first q row, r / (1 - r)
- * for r its largest probability; else 1. -1: nothing is proposed. A function of the prefix alone. */
+/* Expected accepted tokens of tree i: the declared score (wg_tree.score); else r / (1 - r) for r the largest probability of the
+ * first q row; else 1. -1: the tree is empty. A function of the prefix alone. */
 double wg_component_score(wg_component *in, int i);
 
-void wg_component_take(wg_component *in, int i, wg_tree *out, wg_rows *q); /* tree i and its q rows are the draft */
-void wg_component_drop(const wg_component *in, const wg_seq *seq);         /* its tree for this sequence is not */
+void wg_component_take(wg_component *in, int i, wg_tree *out, wg_rows *q); /* copies tree i and its q rows */
+void wg_component_drop(const wg_component *in, const wg_seq *seq);         /* invalidates its rows in the tail */
 void wg_component_observe(const wg_component *in, const wg_seq *seq, const wg_tree *tree, const wg_path *path, wg_rows *target);
-/* What it did in the last step of this sequence, in which its tree i (-1: it was not asked) was taken or not. */
+/* Statistics of the last step of this sequence, in which the component's tree i (-1: it did not draft) was verified or not. */
 wg_composite_stats wg_composite_account(const wg_component *in, int i, bool taken, const wg_seq *seq);
 void wg_component_forget(const wg_component *in, const wg_seq *seq);
 

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * Which drafter to use, learned without a bandit: one pass of the target tells how every drafter would have done, not only the
- * one that was verified ("Not-a-Bandit", 2025; METHODS C6). All drafters draft at every step; each is scored on every committed
- * position, 1 where its tree holds the text up to there and 0 where it does not. The choice is Hedge: a drafter is drawn with
- * probability proportional to exp(eta * what it has scored), old scores fading by `memory` per position, which bounds the
- * regret against the best of them; eta = 0 follows the leader instead.
+ * A learned choice of the drafter with full information: one pass of the target shows how every component would have done,
+ * not only the verified one ("Not-a-Bandit", 2025; METHODS C6). All components draft at every step; each is scored on every
+ * committed position, 1 where its tree has the text up to there and 0 elsewhere. The choice is Hedge: a component is drawn
+ * with probability proportional to exp(eta * score), old scores fading by `memory` per position, which bounds the regret
+ * against the best component; eta = 0 follows the leader instead.
  *
- * The choice depends on committed text alone and is drawn at its own address (WG_DRAW_SHAPE), before anything of this step is
- * looked at (METHODS L3). Scores belong to one sequence, so a text does not depend on its batch. All drafters pay their
- * drafting at every step. */
+ * The choice depends on committed text alone and is drawn at its own address (WG_DRAW_SHAPE), before any draw of this step
+ * (METHODS L3). Scores belong to one sequence, so a text does not depend on its batch. All components draft at every step. */
 #include "draft/draft.h"
 
 #include "core/base/mem.h"

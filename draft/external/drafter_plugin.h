@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT
- * A drafter in a shared object of your own (examples/plugin-drafter):
+ * A drafter in a shared object outside this repository (examples/plugin-drafter):
  *
  *     #include "draft/external/drafter_plugin.h"
  *     static const wg_drafter_class mine = { .name = "mine", ... };
  *     WG_DRAFTER_PLUGIN(mine);
  *
- * The object is built against these headers and calls back into the program that loads it (WG_PLUGIN_API); it is linked with
- * nothing of it. Numbers and sizes are written into it when it is compiled and compared when it is loaded, so an object built
- * against other headers is refused, not run.
+ * The object is built against these headers, is linked with nothing of the program, and calls back into the program that
+ * loads it, through the functions that are marked WG_PLUGIN_API (trees, rows, chance). Version numbers and struct sizes are
+ * compiled into the object and compared when it is loaded: an object built against other headers is refused.
  *
- * It may call what the headers mark WG_PLUGIN_API: trees, rows, chance. Memory and messages are its own affair: calloc and
- * free, and on failure a wg_status with err->code and err->text filled in (err may be NULL). */
+ * The object allocates with calloc and free. On failure it returns a wg_status and fills err->code and err->text (err may be
+ * NULL). */
 #ifndef WG_DRAFT_EXTERNAL_DRAFTER_PLUGIN_H
 #define WG_DRAFT_EXTERNAL_DRAFTER_PLUGIN_H
 

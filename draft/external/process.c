@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * A drafter in any language: a program that reads requests from its standard input and writes drafts to its standard output, a
- * line of JSON each (docs/process-drafter.md). One program serves all sequences; one request is under way at a time.
+ * A drafter in any language: a program that reads requests from its standard input and writes drafts to its standard output,
+ * one line of JSON each (docs/process-drafter.md). One program serves all sequences; one request is under way at a time.
  *
- * A program that hangs, ends or answers something else costs the request at hand, which ends with a message, and nothing more:
- * it is killed with its process group and reaped, and the next request starts it anew. Its input is a socket, so that writing
- * to a dead program is an error of that write and no signal.
+ * A program that hangs, exits or writes anything else fails the current request, which ends with a message, and nothing
+ * more: it is killed with its process group and reaped, and the next request starts it again. Its input is a socket, so
+ * writing to a dead program is an error of that write and no signal.
  *
- * The answer is read into a fixed buffer by a parser that knows this one form, so a step allocates nothing; only starting the
- * program again does (inside the C library). Law FIXED: the program must answer the same text with the same draft. */
+ * The answer is read into a fixed buffer by a parser for this one form, so a step allocates nothing; only starting the
+ * program again does (inside the C library). Law FIXED: the program must give the same draft for the same text. */
 #include "draft/draft.h"
 
 #include <errno.h>

@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: MIT
- * SYNTHETIC drafts, for load studies: what the target is about to emit, spoiled at random so that drafts are accepted at a
- * wanted rate. It asks how an engine behaves at an acceptance that no drafter here has; it is no way to decode faster, and its
- * name stands in every table that it is in.
+ * SYNTHETIC drafts, for load studies: the target's next tokens, some replaced at random so that drafts are accepted at a
+ * given rate. They measure an engine at an acceptance that no drafter here reaches; they do not make decoding faster, and
+ * every table prints the drafter's name.
  *
- * The target runs ahead on the tail of its own cache, one pass a position, and the token at each is drawn at the very address
- * where plain decoding draws it: so the right token is known. It is proposed with the wanted probability; else the token after
- * it in the vocabulary is, and the rest of the chain is filler that can only be rejected. The seconds of drafting are what this
- * really costs: a pass for every right token and one more.
+ * The target runs ahead on the tail of its own cache, one pass per position, and draws the token of each position at the
+ * address where plain decoding draws it: so the right token is known. It is proposed with the given probability; else the
+ * token after it in the vocabulary is proposed, and the rest of the chain is filler that can only be rejected. Drafting time
+ * is real: a pass for every right token and one more.
  *
- * A draft that knows the draws of the rule is against METHODS L2 (law COUPLED): only rules that compare with their own sample,
- * greedy and match, are unbiased with it, and with them each position is accepted with exactly its rate, given that the ones
- * before it were.
+ * A draft that uses the draws of the rule violates METHODS L2 (law COUPLED): only rules that compare with their own sample,
+ * greedy and match, are unbiased with it, and with them each position is accepted with exactly its rate, given that the
+ * positions before it were accepted.
  *
  * Ahead. target: as above. memory: the right tokens are those of the text as it was decoded the last time, so nothing runs
- * ahead and a draft costs nothing: acceptance by construction, for holding rounds against the formula of their parts. The
- * first time nothing is drafted, nor where the text turns out to be another one. One text is remembered.
+ * ahead and a draft costs nothing: rounds at a given acceptance, to compare them with the formula of their parts. The first
+ * time nothing is drafted, nor where the text differs. One text is remembered.
  *
- * Profiles. iid: `rate` everywhere. positions: rates by depth in the draft, the last one for all deeper. markov: the text has
- * good stretches with `rate` and bad ones with `rate_bad`; before each position a good stretch ends with probability `to_bad`,
- * a bad one with `to_good`. The stretches belong to the text's positions, drawn there, whatever the steps are. */
+ * Profiles. iid: `rate` everywhere. positions: rates by depth in the draft, the last one for all deeper. markov: the text
+ * has good stretches with `rate` and bad ones with `rate_bad`; before each position a good stretch ends with probability
+ * `to_bad`, a bad one with `to_good`. The stretches belong to the text's positions and are drawn there, independent of the
+ * steps. */
 #include "draft/draft.h"
 
 #include <string.h>

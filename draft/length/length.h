@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT
  * The length policy of a draft: the depth of the next draft, and where a draft stops (METHODS C5 to C7). Drafters take them
- * through the options of WG_LENGTH_OPTIONS; what a policy learns is kept per sequence, by its slot.
+ * through the options of WG_LENGTH_OPTIONS; the state of a policy is per sequence, by its slot.
  *
- * Non-anticipation (METHODS L3). Whether position k is verified may depend on the past and on q, before x_k is drawn, but not
- * on x_k: rules that accept with probabilities would be biased. Each policy declares what it looks at. One that looks at drawn
- * tokens is refused unless the rule in force only compares tokens (it checks the law `coupled`: match, greedy). */
+ * Non-anticipation (METHODS L3). Whether position k is verified may depend on the past and on q, before x_k is drawn, but
+ * not on x_k: rules that accept with probabilities would be biased. Each policy declares its inputs. A policy that reads
+ * drawn tokens is refused unless the rule only compares tokens (it accepts the law `coupled`: match, greedy). */
 #ifndef WG_DRAFT_LENGTH_LENGTH_H
 #define WG_DRAFT_LENGTH_LENGTH_H
 
 #include "core/engine/drafter.h"
 
 typedef enum wg_sight {
-    WG_SEES_PAST = 1,  /* how earlier drafts of the sequence fared */
+    WG_SEES_PAST = 1,  /* acceptance of earlier drafts of the sequence */
     WG_SEES_Q = 2,     /* q at a node, before its children are drawn */
     WG_SEES_DRAWN = 4, /* the drawn token, before it is verified */
-    WG_SEES_COST = 8,  /* the costs of passes: measured ones are the machine's, and so is then the text under rules that draw */
+    WG_SEES_COST = 8,  /* costs of passes. Measured costs make the text depend on the machine under rules that draw */
 } wg_sight;
 
 typedef struct wg_length_options {
@@ -93,17 +93,17 @@ struct wg_length {
     wg_length_log *log;           /* of what is planned by measured costs; NULL: none is kept */
 };
 
-/* max: the drafter's longest draft. has_q: the drafter has a q to look at. draft: its own model, whose cost counts, or NULL.
- * ECONFIG, ELAW; ENOMEM. Measures where costs are asked for and not given; models must have been attached before. */
+/* max: the drafter's longest draft. has_q: the drafter has a q. draft: its own model, whose cost counts, or NULL.
+ * ECONFIG, ELAW; ENOMEM. Measures costs that the policy needs and the options lack; models must be attached before. */
 wg_status wg_length_open(wg_length *l, const wg_length_options *o, const char *drafter, int max, bool has_q, wg_lm *draft,
                          const wg_env *env, wg_error *err);
 void wg_length_close(wg_length *l);
 
-/* How long the next draft of this sequence may be, 0 .. max. */
+/* The largest length of the next draft of this sequence, 0 .. max. */
 int wg_length_plan(wg_length *l, const wg_seq *seq);
-/* Whether nothing is to be drawn from these n weights with this sum (NULL: a point). */
+/* Whether the draft stops before a draw from these n weights with this sum (NULL: one-hot). */
 bool wg_length_stops(const wg_length *l, const wg_seq *seq, const double *weight, int n, double sum);
-/* Whether the drawn token is not to be verified. */
+/* Whether the policy drops the drawn token. */
 static inline bool wg_length_drops(const wg_length *l, const wg_seq *seq, int32_t token, double q)
 {
     return l->class->drops && l->class->drops(l, &l->state[seq->slot], token, q);
@@ -111,7 +111,7 @@ static inline bool wg_length_drops(const wg_length *l, const wg_seq *seq, int32_
 void wg_length_learn(wg_length *l, const wg_seq *seq, const wg_tree *tree, const wg_path *path);
 void wg_length_forget(wg_length *l, const wg_seq *seq);
 
-/* What a policy that learns goes by (wg_drafter_class.policy): its place in wg_length_names, the draft planned last, length,
+/* The state of a learning policy (wg_drafter_class.policy): its index in wg_length_names, the last planned draft, length,
  * average, bound, rate, hits, trials of wg_length_state. Policies that learn nothing have none. */
 int wg_length_report(const wg_length *l, const wg_seq *seq, double *out, int most);
 

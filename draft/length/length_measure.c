@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The cost of passes on this machine: a model runs over 1, 2, 3, 4, 6, 9, 13, ... rows in a cache of its own, then gets its
- * place in the engine's cache and its counters back, as if nothing had happened. */
+ * The cost of passes on this machine: a model runs over 1, 2, 3, 4, 6, 9, 13, ... rows in a separate cache; then its space
+ * in the engine's cache and its counters are restored. */
 #include <math.h>
 
 #include "core/base/clock.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * See draft_vocab.h. */
+ * The vocabulary of a draft model (draft_vocab.h). */
 #include "draft/lm/draft_vocab.h"
 
 #include <math.h>

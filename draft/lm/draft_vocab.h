@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * Which of the target's tokens a draft model can propose, where these are not all: tokens that both vocabularies have
- * (token-level intersection, Timor et al. 2025; METHODS A18), a pruned list (FR-Spec; METHODS A22), or both. Either way it is a
- * choice of rows of the output head, and only those are computed. The logits of the chosen tokens become the row at the
- * target's ids, all others -inf, before the sampler chain: so q is restricted and renormalised before anything is drawn, and
- * is the law of what is drawn. Rules that divide by q need no more. */
+ * The target's tokens that a draft model can propose, where these are not all: the tokens that both vocabularies have
+ * (token-level intersection, Timor et al. 2025; METHODS A18), a pruned list (FR-Spec; METHODS A22), or both. Each is a
+ * subset of the head rows, and only these rows are computed. The logits of the subset become the row at the target's ids,
+ * all others -inf, before the sampler chain: q is restricted and normalised before anything is drawn, so q is the law of
+ * what is drawn, and rules that divide by q stay lossless. */
 #ifndef WG_DRAFT_LM_DRAFT_VOCAB_H
 #define WG_DRAFT_LM_DRAFT_VOCAB_H
 
@@ -29,7 +29,7 @@ void wg_draft_vocab_close(wg_draft_vocab *v); /* also of a zeroed one */
 /* n logits of the head's rows, as a row (target_vocab). */
 void wg_draft_vocab_spread(const wg_draft_vocab *v, const float *logits, float *row);
 
-/* Says which tokens a row of q that was made from such logits can have. */
+/* Sets the support of a row of q from such logits: the tokens that it can have. */
 void wg_draft_vocab_support(const wg_draft_vocab *v, wg_rows *q, int row);
 
 #endif

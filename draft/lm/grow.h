@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Shapes of draft trees. A static shape says, before anything is drawn, how many children every node gets: chains, k-ary trees,
- * trees from a file, and the best tree for measured acceptances (Sequoia). Best-first trees grow by the path probabilities that
- * the draft model reports (EAGLE-2, OPT-Tree). METHODS C2 to C4. */
+ * Shapes of draft trees. A static shape fixes the number of children of every node before anything is drawn: chains, k-ary
+ * trees, trees from a file, and the best tree for measured acceptances (Sequoia). Best-first trees grow by the path
+ * probabilities of the draft model (EAGLE-2, OPT-Tree). METHODS C2 to C4. */
 #ifndef WG_DRAFT_LM_GROW_H
 #define WG_DRAFT_LM_GROW_H
 
@@ -11,7 +11,7 @@
 typedef struct wg_shape {
     int n, levels;                 /* nodes, root included; the depth of the deepest */
     int16_t parent[WG_TREE_MAX];   /* parent[0] == -1 */
-    int16_t first[WG_TREE_MAX];    /* of its children; meaningless where there are none */
+    int16_t first[WG_TREE_MAX];    /* first child; undefined where there is none */
     int16_t children[WG_TREE_MAX]; /* how many */
     int16_t depth[WG_TREE_MAX];
     int16_t above[WG_TREE_MAX + 1]; /* nodes at depths 0 .. i-1; i up to levels + 1 */
@@ -48,13 +48,13 @@ typedef struct wg_best {
     int16_t fresh_parent[WG_TREE_MAX];
 } wg_best;
 void wg_best_start(wg_best *b, int budget); /* the root alone; budget 2 .. WG_TREE_MAX */
-/* What a candidate must exceed to be of use; 0 while there is room. */
+/* The value that a candidate must exceed to enter the tree; 0 while there is room. */
 double wg_best_floor(const wg_best *b);
 void wg_best_offer(wg_best *b, int parent, int32_t token, double value);
 /* Ends a level: the best of the old nodes and the candidates become the tree `t` (law FIXED, no q rows), old nodes first and in
- * their order. from[i], i < the returned number: which node the kept old node i was. *gain: what the sum of values grew by. */
+ * their order. from[i], i < the returned number: the old number of kept node i. *gain: increase of the sum of values. */
 int wg_best_tree(wg_best *b, wg_tree *t, int16_t from[WG_TREE_MAX], double *gain);
-/* The newest nodes that are worth children: at most `width`, the most valuable first kept, in ascending order. */
+/* Selects the newest nodes that get children: the at most `width` most valuable ones, in ascending order. */
 int wg_best_pick(const wg_best *b, const wg_tree *t, int width, int16_t node[WG_TREE_MAX]);
 
 #endif

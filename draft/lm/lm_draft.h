@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * What drafters that run a language model have in common (draft/lm/model.c has the laws and the passes): options of how a draft
- * grows, and the drafting itself, over whatever model they open. A drafter of this kind is a struct that begins with a
- * wg_lm_drafter, with options that begin with a wg_growth; its propose, observe, forget and laws_for are those below. */
+ * The common part of drafters that run a language model (draft/lm/model.c has the laws and the passes): options of a draft's
+ * growth, and the drafting itself, over any model that the drafter opens. Such a drafter is a struct that begins with a
+ * wg_lm_drafter, with options that begin with a wg_growth; its propose, observe, forget and laws_for are the functions
+ * below. */
 #ifndef WG_DRAFT_LM_LM_DRAFT_H
 #define WG_DRAFT_LM_LM_DRAFT_H
 
@@ -45,9 +46,9 @@ extern const wg_option wg_growth_option_rows[]; /* those of WG_GROWTH_OPTIONS, t
 
 typedef struct wg_logit_row {
     int seq, node;
-} wg_logit_row; /* whose logits a row of the pass are */
+} wg_logit_row; /* the node whose logits a row of the pass has */
 
-/* What the model reads of a sequence: tokens 0 .. n-1, the last of which is the root, and the cache they stand in. */
+/* The model's view of a sequence: tokens 0 .. n-1, the last of which is the root, and the cache with their keys and values. */
 typedef struct wg_reading {
     wg_kv_seq *kv;
     const int32_t *token;
@@ -72,7 +73,7 @@ typedef struct wg_lm_drafter {
     wg_best *best;                 /* (max_batch) best-first; else NULL */
     wg_sibling_law law;
     wg_logit_row *logit_row; /* (batch.cap) */
-    float *logits;           /* (most rows that ask in one pass, outputs) */
+    float *logits;           /* (most rows with logits in one pass, outputs) */
     float *row;              /* (vocab): logits at the target's width; NULL when the widths agree */
     double *weight;          /* (vocab) for p_min and policies at temperature 0, distinct siblings, best-first; else NULL */
     double inverse;          /* 1 / temperature of best-first's weights; else 1 */
@@ -86,11 +87,11 @@ enum { WG_DRAFT_ROWS = 5 };
 enum { WG_DRAFT_ROWS = 256 };
 #endif
 
-/* The two halves of open: what needs no model (base is set; ECONFIG), then everything else, over a model that is attached. On
- * failure the drafter is to be closed. */
+/* The two halves of open. begin: options, without a model (base must be set; ECONFIG). open: everything else, over an attached
+ * model. On failure close the drafter. */
 wg_status wg_lm_drafter_begin(wg_lm_drafter *m, const wg_growth *opt, const wg_env *env, wg_error *err);
 wg_status wg_lm_drafter_open(wg_lm_drafter *m, wg_lm *lm, int rows, wg_error *err); /* rows: of a pass of that model, at most */
-void wg_lm_drafter_close(wg_lm_drafter *m); /* also half-open; the model is the owner's to close */
+void wg_lm_drafter_close(wg_lm_drafter *m); /* also half-open; the owner closes the model */
 
 /* Of the class: of `d`, a wg_lm_drafter, and of options that begin with a wg_growth. */
 wg_status wg_lm_drafter_propose(wg_drafter *d, wg_seq *const *seq, int n, wg_tree *out, wg_rows *q, wg_error *err);

@@ -1,27 +1,28 @@
 /* SPDX-License-Identifier: MIT
  * A second, smaller language model as drafter: chains (Leviathan et al. 2023, Chen et al. 2023; METHODS A1) and trees of
- * sampled siblings (SpecInfer; METHODS B4), of any shape that draft/lm/grow.h knows: `grow` names it.
+ * sampled siblings (SpecInfer; METHODS B4), of any shape of draft/lm/grow.h: the option `grow`.
  *
- * Law. By `siblings` the children of a node are independent draws from its q row (iid), draws of which each leaves out those
- * before it (without_replacement), both at the step's own position with the node's number as index; or the first to finish a
- * race over q on the times of the children's position, which the rule `coupled` uses as well (coupled; METHODS B12). At draft
- * temperature 0 there is nothing to draw, so the children are the k most probable tokens (FIXED). Which it is, is settled at
- * open, so it never depends on what was drawn. Where q has fewer tokens than there are children wanted, distinct children end
- * early. A best-first tree takes the most probable tokens at any temperature: it is FIXED, with point rows.
+ * Law. By `siblings` the children of a node are independent draws from its q row (iid), draws each without the earlier ones
+ * (without_replacement), both at the step's own position with the node's number as index; or the first finishers of a race
+ * over q on the times of the children's position, which the rule `coupled` uses as well (coupled; METHODS B12). At draft
+ * temperature 0 there is nothing to draw, so the children are the k most probable tokens (FIXED). The law is determined at
+ * open, so it never depends on a draw. Where q has fewer tokens than the wanted children, distinct children end early. A
+ * best-first tree takes the most probable tokens at any temperature: it is FIXED, with one-hot rows.
  *
- * Passes. All sequences' nodes of one depth ride in one pass, and leaves are never fed, so a draft of depth n costs n passes.
- * What the model has not seen of the committed text (the whole prompt at first, the last accepted token after a fully accepted
- * draft) rides with the roots in the first of them. A commit therefore leaves this space shorter than the sequence now and
- * then; the cache's valid length says what is missing.
+ * Passes. All sequences' nodes of one depth are rows of one pass, and leaves are never fed, so a draft of depth n costs n
+ * passes. Committed tokens that the model has not read (the whole prompt at first, the last accepted token after a fully
+ * accepted draft) are rows of the first pass, with the roots. So a commit may leave this space shorter than the sequence;
+ * the cache's valid length is its length.
  *
- * Vocabulary. The nodes' tokens are the target's ids, always. A model that proposes only some of them (draft_vocab.h) has a
- * shorter row of logits, spread over the target's ids; one with another tokenizer reads the text in its own tokens, in a cache
- * of its own (reader.h). What a pass is fed comes from `text`, which is the sequence itself where the vocabulary is the same.
+ * Vocabulary. The nodes' tokens are always the target's ids. A model that proposes only some of them (draft_vocab.h) has a
+ * shorter row of logits, which is spread over the target's ids; a model with another tokenizer reads the text in its own
+ * tokens, in a cache of its own (retokenizer.h). The input of a pass is `text`, which is the sequence itself where the
+ * vocabulary is the same.
  *
- * Whether a node gets children depends on its prefix, its q row, the past and the room that is left, never on what would be
- * drawn (METHODS L3); the one policy that breaks this is refused by draft/length/length.h where it matters.
+ * Whether a node gets children depends on its prefix, its q row, the past and the remaining room, never on a later draw
+ * (METHODS L3); draft/length/length.h refuses the one policy that violates this where it matters.
  *
- * All of this holds for any language model that writes a draft: model.h offers it to drafters that run another one. */
+ * All of this holds for any language model that writes a draft: lm_draft.h offers it to drafters that run another one. */
 #include "draft/draft.h"
 
 #include <math.h>
@@ -238,7 +239,7 @@ static bool unsure(const model_drafter *m, const wg_seq *s, double sum)
     return sum * m->opt.p_min > 1 || wg_length_stops(&m->length, s, m->weight, m->vocab, sum);
 }
 
-/* The k most probable tokens, each with its own point row. */
+/* The k most probable tokens, each with its own one-hot row. */
 static void grow_fixed(model_drafter *m, const wg_seq *s, int seq, wg_tree *t, int node, float *logits, wg_rows *q)
 {
     const double sum = m->weight ? m->base.env->ops->softmax64(logits, m->vocab, m->inverse, m->weight) : 1;

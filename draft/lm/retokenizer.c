@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * See reader.h. */
+ * The retokenizer (retokenizer.h). */
 #include "draft/lm/retokenizer.h"
 
 #include <string.h>

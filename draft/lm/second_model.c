@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * See second_model.h. */
+ * Opening a draft model (second_model.h). */
 #include "draft/lm/second_model.h"
 
 /* Ids of the two models must mean the same. Without both tokenizers only the sizes can be compared. */

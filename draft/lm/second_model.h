@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * A language model beside the target, with the target's vocabulary or what it has in common with it. */
+ * A language model beside the target, with the target's vocabulary or with the tokens that both vocabularies have. */
 #ifndef WG_DRAFT_LM_SECOND_MODEL_H
 #define WG_DRAFT_LM_SECOND_MODEL_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * See self.h. */
+ * Self-speculation (self.h). */
 #include "draft/lm/self.h"
 
 int wg_self_layers(const wg_env *env)

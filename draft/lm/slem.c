@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT
  * String-level exact match (SLEM, Timor et al. 2025; universal assisted generation; METHODS A18): a draft model with any
- * tokenizer writes on in its own tokens, greedily; what it wrote is cut into the target's tokens, and that is the draft. Works
- * without a single common token, and says words that the draft model has to spell; what it gives up is q.
+ * tokenizer continues the text in its own tokens, greedily; its text is encoded into the target's tokens, and these are the
+ * draft. It needs no common token, and can propose words that the draft model has to spell; it has no q.
  *
- * Borders. The text so far ends where the target's last token ends, and cannot be cut again; so the new text is encoded by
- * itself, as a continuation, which is what the target would write from this border on. The draft model reads the whole text in
- * its own tokens (reader.h): when a later token joins the last ones, it reads them anew. Bytes at the end that are no whole
- * character are left away: the target would spell them otherwise as soon as the rest comes. A token that ends a text for the
- * draft model becomes the target's, as the last token.
+ * Borders. The text so far ends at the end of the target's last token and is not encoded again. The new text is encoded by
+ * itself, as a continuation, because the target continues from this border. The draft model reads the whole text in its own
+ * tokens (retokenizer.h): when a later token joins the last ones, these are encoded again. An incomplete character at the
+ * end is dropped, because the target would encode it otherwise with the rest. A token that ends a text for the draft model
+ * becomes the target's, as the last token.
  *
- * Law FIXED: greedy, a function of the text; q rows are point rows. `length` counts the draft model's tokens, in passes of all
- * sequences together. Nothing is allocated after open. */
+ * Law FIXED: greedy, a function of the text; rows of q are one-hot. `length` counts the draft model's tokens, in passes of
+ * all sequences together. Nothing is allocated after open. */
 #include <string.h>
 
 #include "core/base/mem.h"

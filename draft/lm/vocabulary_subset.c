@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * See pruned.h. */
+ * Reading and writing a pruned vocabulary (vocabulary_subset.h). */
 #include "draft/lm/vocabulary_subset.h"
 
 #include <string.h>

@@ -28,7 +28,7 @@ typedef struct wg_automaton_edge {
 } wg_automaton_edge;
 typedef struct wg_automaton_counts {
     int32_t out;                   /* sum of the counts of all edges */
-    int32_t top[WG_AUTOMATON_TOP]; /* edges by falling count, then by who got there first; -1: none */
+    int32_t top[WG_AUTOMATON_TOP]; /* edges by falling count, then by age, oldest first; -1: none */
 } wg_automaton_counts;
 
 typedef struct wg_automaton {
@@ -43,7 +43,7 @@ typedef struct wg_automaton {
     int near; /* state of its last min(len, depth) tokens (with counting) */
 } wg_automaton;
 
-/* Room for `cap` tokens; depth 0: no counting. False, and nothing held, when memory is short. */
+/* Allocates for `cap` tokens; depth 0: no counting. False, and nothing allocated, when memory is short. */
 bool wg_automaton_open(wg_automaton *a, int cap, int depth);
 void wg_automaton_close(wg_automaton *a); /* zeroed and closed ones are fine */
 void wg_automaton_clear(wg_automaton *a); /* as after open */

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * A datastore: texts as tokens of one tokenizer, with a suffix array, in a file that is mapped and not read. The drafters
- * `retrieval`, `sam` and `ngram_cache` use it; `wager datastore build` makes it.
+ * A datastore: texts as tokens of one tokenizer, with a suffix array, in a memory-mapped file. The drafters `retrieval`,
+ * `sam` and `ngram_cache` use it; `wager datastore build` writes it.
  *
- * File (little-endian): a header of 128 bytes, `tokens` int32 (ids; -1 between texts), `suffixes` uint32 (the places of all
- * ids, sorted by what follows from there; -1 and the end sort first). Header: "WAGERDS\n", u32 version, u32 vocabulary, u64
- * tokens, u64 suffixes, 64 hex digits of the tokenizer's digest, 24 zero bytes, u64 FNV-1a of the 120 bytes before. Every
- * length is checked at open; ids and places are checked where they are used, so a damaged file drafts nonsense at worst. */
+ * File (little-endian): a header of 128 bytes, `tokens` int32 (ids; -1 between texts), `suffixes` uint32 (the positions of
+ * all ids, sorted by the tokens that follow; -1 and the end sort first). Header: "WAGERDS\n", u32 version, u32 vocabulary,
+ * u64 tokens, u64 suffixes, 64 hex digits of the tokenizer's digest, 24 zero bytes, u64 FNV-1a of the 120 bytes before.
+ * Every length is checked at open; ids and positions are checked where they are used, so a damaged file can only produce
+ * poor drafts. */
 #ifndef WG_DRAFT_LOOKUP_DATASTORE_H
 #define WG_DRAFT_LOOKUP_DATASTORE_H
 

@@ -6,7 +6,7 @@
  *
  * There is no index: one backward scan compares one token per position, about 0.3 us per 1000 tokens, nothing beside a forward
  * pass. So nothing is kept per sequence (but what a length policy learns), and nothing can go stale. The draft is a function of
- * the prefix and the past (law FIXED); its q rows are point rows, so that acceptance is measured like any other drafter's. */
+ * the prefix and the past (law FIXED); its q rows are one-hot rows, so that acceptance is measured like any other drafter's. */
 #include "draft/draft.h"
 #include "draft/length/length.h"
 

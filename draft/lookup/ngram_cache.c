@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT
- * Lookup cache (llama.cpp's lookup decoding, after LLMA, Yang et al. 2023; METHODS A3): how often each token followed the last
- * n_min .. n_max tokens, over prompts and outputs of all sequences, and optionally over a static corpus (a datastore, see
- * `wager datastore build`). The longest key whose best continuation is frequent enough answers; the dynamic counts are asked
- * before the static ones; the draft goes on from its own tokens. Worth more than `ngram` where a short key is ambiguous.
+ * Lookup cache (llama.cpp's lookup decoding, after LLMA, Yang et al. 2023; METHODS A3): counts of the tokens that followed
+ * the last n_min .. n_max tokens, over prompts and outputs of all sequences, and optionally over a static corpus (a
+ * datastore, see `wager datastore build`). The longest key whose best continuation is frequent enough gives the next token;
+ * dynamic counts come before static ones; the draft continues from its own tokens. Better than `ngram` where a short key is
+ * ambiguous.
  *
  * A key's entry is one cache line: its hash and up to NEXT continuations with counts. A new continuation replaces the rarest
- * and takes over its count plus one (Space-Saving, Metwally et al. 2005), so counts are never too small and a frequent token is
- * never lost. A key may lie in any of WAYS neighbouring lines; a new one replaces the one not touched for longest. So memory is
- * memory_mb (and corpus_mb), allocated at open, whatever is served. Tokens are learned when the sequence is next drafted for;
- * of a sequence itself only the number of tokens learned is kept. Law FIXED: a function of the texts; q rows are point rows. */
+ * and takes over its count plus one (Space-Saving, Metwally et al. 2005), so counts are never too small and a frequent token
+ * is never lost. A key may lie in any of WAYS neighbouring lines; a new one replaces the least recently used. So memory is
+ * memory_mb (and corpus_mb), allocated at open, for any load. Tokens are learned at the next draft of their sequence; the
+ * only state of a sequence is the number of tokens learned. Law FIXED: a function of the texts; rows of q are one-hot. */
 #include "draft/draft.h"
 
 #include <string.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * A hashed n-gram table (the idea of llama.cpp's ngram-mod; METHODS A3): the last n tokens, hashed, give the one token that
- * followed them last, in any sequence. Drafts go on from what was drafted for as long as the table knows an answer. One
- * lookup a drafted token, memory_mb in all however much is served, nothing to evict: a newer n-gram overwrites.
+ * A hashed n-gram table (the idea of llama.cpp's ngram-mod; METHODS A3): the hash of the last n tokens gives the token that
+ * followed them last, in any sequence. A draft continues from its own tokens while the table has an entry. One lookup per
+ * drafted token, memory_mb for any load, no eviction: a newer n-gram overwrites.
  *
- * A slot holds 32 more bits of the key's hash beside the token, so that a foreign n-gram in the same slot is taken for silence
- * and not for an answer. Tokens are learned when the sequence is next drafted for; of a sequence itself only the number of
- * tokens learned is kept. Law FIXED: a function of the texts; q rows are point rows. */
+ * A slot holds 32 more bits of the key's hash beside the token, so another n-gram in the same slot is recognised and gives
+ * no token. Tokens are learned at the next draft of their sequence; the only state of a sequence is the number of tokens
+ * learned. Law FIXED: a function of the texts; rows of q are one-hot. */
 #include "draft/draft.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * A bounded store of n-grams, found by their first token: the few most recent continuations of each. When a place is needed,
- * the key goes that has not been asked for or added to for longest among the WG_POOL_WAYS that share its set; so every
- * operation costs the same, however full the pool is. */
+ * the least recently used key (looked up or added) among the WG_POOL_WAYS of its set is evicted, so the cost of an operation
+ * does not depend on the number of entries. */
 #ifndef WG_DRAFT_LOOKUP_NGRAM_POOL_H
 #define WG_DRAFT_LOOKUP_NGRAM_POOL_H
 
@@ -26,7 +26,7 @@ typedef struct wg_ngram_pool {
 bool wg_ngram_pool_open(wg_ngram_pool *p, int keys, int each, int n);
 void wg_ngram_pool_close(wg_ngram_pool *p); /* also of a zeroed one */
 
-/* `first` is followed by the n tokens of `rest`: its most recent continuation now. The oldest goes when there are too many. */
+/* Adds the n tokens of `rest` as the most recent continuation of `first`. The oldest is evicted when there are too many. */
 void wg_ngram_pool_put(wg_ngram_pool *p, int32_t first, const int32_t *rest);
 
 /* The continuations of a token, (*have, n); borrowed until the next put. *have 0: there are none. */

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT
- * Token recycling (Luo et al. 2024; METHODS A7): the target's own k most probable next tokens, kept for every token of the
- * vocabulary from the last row that the target computed after it, rejected nodes included; what would be thrown away drafts
- * the next tree. From the last token the table is followed breadth first along one static tree.
+ * Token recycling (Luo et al. 2024; METHODS A7): the target's own k most probable next tokens, stored for every token of the
+ * vocabulary from the last row that the target computed after it, rejected nodes included. From the last token the table is
+ * followed breadth first along one static tree.
  *
- * Tree: the rank of a child among its siblings has an assumed chance to be the accepted one (`chance`: a guess that only shapes
- * the tree, the first child worth about three of the second); the `nodes` paths of the largest product are the tree, so it is
- * wide near the root and deep along the first ranks. Tokens that the target never computed a row after have no children.
+ * Tree: each rank of a child among its siblings has an assumed probability of acceptance (`chance`: it only shapes the tree;
+ * the first child has about three times that of the second). The tree is the `nodes` paths with the largest products, so it
+ * is wide near the root and deep along the first ranks. Tokens without a computed row have no children.
  *
- * The table is one for all sequences (k ids for each token: 1 MB for 32000 tokens at 8) and keeps nothing of a sequence; rows
- * of the accepted path are written last, so they win. Rows of prompts are not used: their logits are never computed. The rows
+ * One table serves all sequences (k ids for each token: 1 MB for 32000 tokens at 8); there is no state per sequence. Rows of
+ * the accepted path are written last, so they win. Rows of prompts are not used: their logits are never computed. The rows
  * are the raw logits (env->logits), so the drafter learns at temperature 0 too. One row costs one scan of the vocabulary.
- * Law FIXED: a function of the texts; q rows are point rows. */
+ * Law FIXED: a function of the texts; rows of q are one-hot. */
 #include "draft/draft.h"
 
 #include <string.h>

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT
- * REST (He et al. 2024; METHODS A6): the longest suffix of the text, of n_max tokens at most, that occurs in a datastore, and
- * what followed it there: the continuations of all its hits form a trie with counts, whose most frequent prefixes are drafted
- * as a tree. The only one of these drafters that knows something before the first token; worth most for code and for texts like
- * the datastore's.
+ * REST (He et al. 2024; METHODS A6): the longest suffix of the text, of at most n_max tokens, that occurs in a datastore,
+ * and the tokens that followed it there. The continuations of all hits form a trie with counts, whose most frequent prefixes
+ * are drafted as a tree. It can draft before any token of the text is learned; best for code and for texts like the
+ * datastore's.
  *
- * The datastore is a mapped file with a suffix array (draft/lookup/datastore.h): hits are a range of it, found by two binary searches
- * a length, and a shorter suffix has at least the hits of a longer one, so the length is found by halving too. Hits come sorted
- * by their continuation, so a trie node is a range of hits and its children are the runs in it: no trie is built. Of more than
- * `hits` hits an evenly spaced selection is counted, which bounds the work.
+ * The datastore is a mapped file with a suffix array (draft/lookup/datastore.h): hits are a range of it, found by two binary
+ * searches per length; a shorter suffix has at least the hits of a longer one, so the length is found by bisection too. Hits
+ * are sorted by their continuation, so a trie node is a range of hits and its children are the runs in it: no trie is built.
+ * Of more than `hits` hits an evenly spaced selection is counted, which bounds the work.
  *
- * Nothing is kept per sequence and nothing is learned. Law FIXED: a function of the prefix; q rows are point rows. */
+ * There is no state per sequence and no learning. Law FIXED: a function of the prefix; rows of q are one-hot. */
 #include "draft/draft.h"
 
 #include "core/base/mem.h"

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
  * SAM decoding (Hu et al. 2024; METHODS A5): the longest suffix of the text that occurred before, of any length, found by a
- * suffix automaton in amortised constant time a token, and what followed its first occurrence, as a chain. One automaton grows
- * with the sequence; a static one stands over a corpus (a datastore, see `wager datastore build`) and its match is carried from
- * token to token. The corpus answers where its match is longer than the sequence's own by more than `bias`; a match shorter
- * than n_min drafts nothing.
+ * suffix automaton in amortised constant time per token, and the tokens that followed its first occurrence, as a chain. One
+ * automaton grows with the sequence; a static one over a corpus (a datastore, see `wager datastore build`) carries its match
+ * from token to token. The corpus is used where its match is longer than the sequence's own by more than `bias`; a match
+ * shorter than n_min drafts nothing.
  *
- * Beside `ngram`: matches have no longest length, and cost does not grow with the text. Beside `suffix`: no counts, a third of
- * the memory. The sequence's automaton is allocated for its whole length when it is first drafted for and freed with it
- * (without memory it learns nothing); the corpus's, about 110 bytes a token, at open. A copy may run into itself, as in ngram.
- * Law FIXED: a function of the prefix; q rows are point rows. */
+ * Compared with `ngram`: matches have no maximal length, and the cost does not grow with the text. Compared with `suffix`:
+ * no counts, a third of the memory. The sequence's automaton is allocated for its whole length at its first draft and freed
+ * with it (without memory it learns nothing); the corpus's, about 110 bytes per token, at open. A copy may run into itself,
+ * as in ngram. Law FIXED: a function of the prefix; rows of q are one-hot. */
 #include "draft/draft.h"
 
 #include "core/base/mem.h"

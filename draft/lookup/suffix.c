@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: MIT
- * SuffixDecoding (Oliaro et al. 2024; METHODS A4): what followed the longest suffixes of the text before, in this sequence
- * (prompt and output) and in the answers to finished requests, weighed by how often. Worth most where answers repeat: agents,
- * code edits, extraction, the same question asked again.
+ * SuffixDecoding (Oliaro et al. 2024; METHODS A4): the tokens that followed earlier occurrences of the longest suffixes of
+ * the text, in this sequence (prompt and output) and in the answers to finished requests, weighted by frequency. Best where
+ * answers repeat: agents, code edits, extraction, repeated questions.
  *
- * Every suffix of at most `depth` tokens that occurred before is a candidate. A match of m tokens earns a draft of
- * min(k, factor m + offset) tokens: longer matches are believed further. The draft follows the most frequent token (a chain),
- * or, with `tree`, grows by the frontier node of the largest path probability; it ends where that falls below p_min. The sum
- * of the path probabilities is the number of tokens the draft expects to be accepted; the candidate that expects most wins, and
- * among equals the longer match, and the sequence's own text.
+ * Every suffix of at most `depth` tokens that occurred before is a candidate. A match of m tokens allows a draft of min(k,
+ * factor m + offset) tokens: longer matches get longer drafts. The draft follows the most frequent token (a chain), or, with
+ * `tree`, grows by the frontier node of the largest path probability; it ends where that falls below p_min. The sum of the
+ * path probabilities is the expected number of accepted tokens; the candidate with the largest sum wins, among equals the
+ * longer match, then the sequence's own text.
  *
- * Statistics live in suffix automata with counts instead of suffix trees: one per sequence, allocated for its whole length when
- * it is first drafted for (without memory it learns nothing and the answers of others still serve), and two of half of
- * memory_mb for finished answers. When the younger is full, the older is emptied and takes its place: so at least the last half
- * of the memory's answers are there, and memory never grows. An answer is learned when its sequence is closed or asked more, 1 us
- * a token.
- * Law FIXED: a function of the texts; q rows are point rows. */
+ * Statistics are suffix automata with counts instead of suffix trees: one per sequence, allocated for its whole length at
+ * its first draft (without memory it learns nothing and the answers of others still serve), and two of half of memory_mb for
+ * finished answers. When the younger is full, the older is emptied and takes its place: so at least the last half of the
+ * memory's answers are there, and memory never grows. An answer is learned when its sequence is closed or extended, 1 us per
+ * token. Law FIXED: a function of the texts; rows of q are one-hot. */
 #include "draft/draft.h"
 
 #include "core/base/mem.h"

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""A drafter as a program (docs/process-drafter.md): proposes what followed the last token before, as a chain of K tokens.
+"""A process drafter (docs/process-drafter.md): proposes the token that followed the last one before, as a chain of K tokens.
 
     wager generate -m TARGET.gguf -p "..." --draft "process:command=python3 examples/process-drafter/bigram.py 4"
 """
@@ -9,7 +9,7 @@ import sys
 
 k = int(sys.argv[1]) if len(sys.argv) > 1 else 4
 texts = {}  # request -> tokens so far
-after = {}  # request -> {token: what followed it last}
+after = {}  # request -> {token: the token that followed it last}
 
 for line in sys.stdin:
     message = json.loads(line)

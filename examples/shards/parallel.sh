@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The same without a scheduler: GNU parallel runs the shards, a job each, two at a time, and merges them. Started again, it
-# goes on.
+# Runs one experiment in shards without a scheduler: GNU parallel runs one job per shard, JOBS (2) at a time, then the script
+# merges them. A second start resumes unfinished shards.
 # usage: examples/shards/parallel.sh CONFIG FOLDER [SHARDS]        FOLDER/merged is the result
 set -eu
 config=$1 folder=$2 shards=${3:-4} wager=${WAGER:-build/release/wager}

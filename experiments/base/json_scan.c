@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * See scan.h. Values are skipped by counting brackets outside of strings. */
+ * See json_scan.h. Values are skipped by counting brackets outside of strings. */
 #include "experiments/base/json_scan.h"
 
 #include <math.h>

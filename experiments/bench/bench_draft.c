@@ -68,7 +68,7 @@ static wg_status open_bench(bench *b, const wg_drafter_choice *c, const char *mo
     b->logits = wg_alloc(logits, sizeof *b->logits);
     if (!b->token || !b->logits) return wg_nomem(err, logits * sizeof *b->logits, "logits");
     for (size_t i = 0; i < logits; i++) b->logits[i] = (float)wg_philox_at(12, (uint32_t)i, 0, 0, 0).v[0] * 1e-9f;
-    WG_TRY(wg_rows_open(&b->q, WG_TREE_MAX, 1, err)); /* point rows alone: the width is not used */
+    WG_TRY(wg_rows_open(&b->q, WG_TREE_MAX, 1, err)); /* one-hot rows alone: the width is not used */
     b->env = (wg_env){ .target = &b->lm,
                        .tokenizer = b->tokenizer,
                        .target_name = model ? model : "the benchmark (-m FILE names one)",

@@ -17,7 +17,7 @@ enum {
     VECTORS = WG_PANEL / 4,
     STEPS = WG_QUANT_BLOCK / 4,
     PANEL_BLOCK = 8, /* panels that stay in L2 while all groups of 64 rows pass */
-    NEAR = 4352,     /* asked for ahead */
+    NEAR = 4352,     /* distance of prefetches, bytes */
 };
 
 /* Codes of a block of 4 outputs from row r on: code[j] are inputs 4 j .. 4 j + 3. */

@@ -43,6 +43,14 @@ WG_DEVICE wg_mass wg_warp_mass(wg_mass m)
     return ((wg_mass)high << 32) + low;
 }
 
+/* The mass of the lane `by` below; undefined where there is none. */
+WG_DEVICE wg_mass wg_mass_below(wg_mass m, int by)
+{
+    const unsigned long long low = __shfl_up_sync(0xffffffffu, (unsigned long long)m, by);
+    const unsigned long long high = __shfl_up_sync(0xffffffffu, (unsigned long long)(m >> 64), by);
+    return ((wg_mass)high << 64) + low;
+}
+
 /* Of all threads' masses. */
 WG_DEVICE wg_mass wg_block_total(wg_block *b, wg_mass mine)
 {

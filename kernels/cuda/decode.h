@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Rounds that a device goes through by itself: a draft of a chain, the target's pass over it, a rule, and what the host does
- * between two rounds. Sequences, the loop's own numbers and what it tells the host, as kernels/cuda/decode.cu and
- * core/model/decode_loop.h see them.
+ * Rounds that a device runs without the host: a draft of a chain, the target's pass over it, a rule, and the host's work
+ * between two rounds. The structs of sequences, of the loop's state and of its events, shared by kernels/cuda/decode.cu and
+ * core/model/decode_loop.h.
  *
  * A round of a sequence of n tokens: its root, token n-1, belongs to slot n-1 and is not in the cache; node k of its chain
  * belongs to position and slot n-1 + k. The path keeps the root and some nodes and ends in a token of its own, so a chain moves
@@ -33,7 +33,7 @@ typedef struct wg_gpu_seq {
 typedef struct wg_gpu_decode_state {
     int32_t again;
     int32_t round, rounds;   /* over; at most */
-    int32_t events, room;    /* told; at most */
+    int32_t events, room;    /* events written; at most */
     uint32_t first;          /* number of the first event */
     uint64_t began, drafted; /* nanoseconds: this round's start, the end of its draft */
 } wg_gpu_decode_state;

@@ -221,7 +221,8 @@ WG_DEVICE void wg_page_put(int type, char *slot, int i, float x)
 WG_DEVICE void wg_store_rotary(const wg_product &p, const wg_gpu_rotary &r, const wg_unit &u, int row, int n, float sum,
                                float other)
 {
-    if (row >= p.rows || n >= u.n) return;
+    const int outputs = wg_unit_n(p, u);
+    if (row >= p.rows || n >= outputs) return;
     const wg_gpu_row *d = &r.row[row];
     const int what = r.first + u.matrix, i = n % r.hd, half = r.n_rot / 2;
     if (d->slot >= 0 && what < 2 && i < r.n_rot) {
@@ -229,7 +230,7 @@ WG_DEVICE void wg_store_rotary(const wg_product &p, const wg_gpu_rotary &r, cons
         const float *cs = r.cs + (size_t)d->position * r.n_rot + (r.adjacent ? i / 2 : second ? i - half : i) * 2;
         sum = second ? fmaf(other, cs[1], sum * cs[0]) : fmaf(sum, cs[0], -(other * cs[1]));
     }
-    if (what == 0) u.y[(size_t)row * u.n + n] = sum;
+    if (what == 0) wg_unit_y(p, u)[(size_t)row * outputs + n] = sum;
     else if (d->slot >= 0)
         wg_page_put(r.kv.type, wg_page_slot(&r.kv, d->table, d->slot) + (what == 1 ? 0 : r.kv.value_at), n, sum);
 }
@@ -271,12 +272,12 @@ struct wg_lane_best {
     wg_gpu_best row[2];
 };
 
-WG_DEVICE void wg_best_note(const wg_unit &u, const float *sum, wg_lane_best *best)
+WG_DEVICE void wg_best_note(const wg_product &p, const wg_unit &u, const float *sum, wg_lane_best *best)
 {
     const int lane = (int)threadIdx.x % WG_WARP;
     WG_UNROLL_FOR(int e = 0; e < WG_SUMS && u.mine; e++) {
         const wg_gpu_best here = { sum[e], u.index * WG_STRIPE + lane / 4 + e / 2 * 8 };
-        if (here.at < u.n && sum[e] == sum[e] && wg_is_best(here, best->row[e % 2])) best->row[e % 2] = here;
+        if (here.at < wg_unit_n(p, u) && sum[e] == sum[e] && wg_is_best(here, best->row[e % 2])) best->row[e % 2] = here;
     }
 }
 

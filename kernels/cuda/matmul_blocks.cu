@@ -269,7 +269,7 @@ template <int TYPE> WG_KERNEL WG_LAUNCH_BOUNDS(BOUND, 1) fused_stripes(wg_produc
         }
         __syncthreads(); /* the room has been used */
         wg_store_stripe(p, f, u, true, acc, room);
-        if (f.best) wg_best_note(u, acc, &best);
+        if (f.best) wg_best_note(p, u, acc, &best);
     }
     if (f.best) wg_best_tell(f, p.rows, &best, (wg_gpu_best *)room);
 }

@@ -158,7 +158,7 @@ WG_KERNEL WG_LAUNCH_BOUNDS(BOUND, 1) fused_fragments(wg_product p, WG_GRID_CONST
             sum[0][e] *= row < p.rows ? wg_line_end(lines, row, p.k)[WG_LINE_SCALE] : 0.0f;
         }
         wg_store_stripe(p, f, u, warp < stripes, sum[0], room);
-        if (f.best && warp < stripes) wg_best_note(u, sum[0], &best);
+        if (f.best && warp < stripes) wg_best_note(p, u, sum[0], &best);
     }
     if (f.best) wg_best_tell(f, p.rows, &best, (wg_gpu_best *)room);
 }

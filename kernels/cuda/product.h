@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What the products have in common: matrices side by side in one launch, and what becomes of a sum. A unit is what one
- * warp (matmul_mma.cu: up to four) computes: a panel of 32 outputs or a stripe of 16. Private to kernels/cuda. */
+ * Shared by the products: several matrices in one launch, and the destination of a sum. A unit is the outputs that one warp
+ * (matmul_mma.cu: up to four) computes: a panel of 32 outputs or a stripe of 16. Private to kernels/cuda. */
 #ifndef WG_KERNELS_CUDA_PRODUCT_H
 #define WG_KERNELS_CUDA_PRODUCT_H
 
@@ -30,8 +30,7 @@ extern "C" void WG_GPU(fused_blocks)(wg_gpu *g, int type, const wg_product *p, c
 
 struct wg_unit {
     const void *data;
-    float *y;
-    int n, matrix, index;
+    int matrix, index;
     bool mine;
 };
 
@@ -41,18 +40,17 @@ WG_DEVICE wg_unit wg_unit_of(const wg_product &p, int unit)
     const bool pair = p.then == WG_GPU_SWIGLU, mine = unit < p.units;
     const int m = pair ? unit % 2 : unit < p.first[1] ? 0 : unit < p.first[2] ? 1 : 2;
     const int index = pair ? unit / 2 : unit - (m == 0 ? 0 : m == 1 ? p.first[1] : p.first[2]);
-    return wg_unit{ m == 0   ? p.data[0]
-                    : m == 1 ? p.data[1]
-                             : p.data[2],
-                    pair || m == 0 ? p.y[0]
-                    : m == 1       ? p.y[1]
-                                   : p.y[2],
-                    m == 0   ? p.n[0]
-                    : m == 1 ? p.n[1]
-                             : p.n[2],
-                    m,
-                    mine ? index : 0,
-                    mine };
+    return wg_unit{ m == 0 ? p.data[0] : m == 1 ? p.data[1] : p.data[2], m, mine ? index : 0, mine };
+}
+
+/* The outputs of a unit's matrix, and how many; asked for when sums are stored, so no loop over K holds them in registers. */
+WG_DEVICE float *wg_unit_y(const wg_product &p, const wg_unit &u)
+{
+    return p.then == WG_GPU_SWIGLU || u.matrix == 0 ? p.y[0] : u.matrix == 1 ? p.y[1] : p.y[2];
+}
+WG_DEVICE int wg_unit_n(const wg_product &p, const wg_unit &u)
+{
+    return u.matrix == 0 ? p.n[0] : u.matrix == 1 ? p.n[1] : p.n[2];
 }
 
 WG_DEVICE float wg_swiglu_of(float gate, float up) { return gate / (1.0f + wg_exp32_of(-gate)) * up; }
@@ -74,8 +72,9 @@ template <int COUNT> WG_DEVICE bool wg_take_pairs(const wg_product &p, float *su
 
 WG_DEVICE void wg_store_sum(const wg_product &p, const wg_unit &u, int row, int n, float sum)
 {
-    if (row >= p.rows || n >= u.n) return;
-    float *to = u.y + (size_t)row * u.n + n;
+    const int outputs = wg_unit_n(p, u);
+    if (row >= p.rows || n >= outputs) return;
+    float *to = wg_unit_y(p, u) + (size_t)row * outputs + n;
     *to = p.then == WG_GPU_ADD ? *to + sum : sum;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The words of kernels/rule/rule_passes.h on a device: a block of threads settles a tree over rows that are there. All
- * threads run the rule with the same numbers and meet in what goes over the vocabulary. Rows are whole here, where the host
- * may know a support: zeros add nothing. Private to kernels/cuda. */
+ * The primitives of kernels/rule/rule_passes.h on a device: a block of threads verifies a tree over complete rows. All threads
+ * run the rule with the same numbers and share the passes over the vocabulary. A row has no support here, unlike on the host:
+ * zeros add nothing. Private to kernels/cuda. */
 #ifndef WG_KERNELS_CUDA_RULE_BLOCK_H
 #define WG_KERNELS_CUDA_RULE_BLOCK_H
 
@@ -14,7 +14,7 @@
 
 /* What the threads of a block tell each other in passes. */
 typedef struct wg_rule_notes {
-    wg_mass segment[2][WG_BLOCK_THREADS], mass[2];
+    wg_mass segment[2][WG_BLOCK_WARPS], mass[2]; /* segment: of the threads of a warp */
     double number;
     int32_t n;
 } wg_rule_notes;
@@ -62,17 +62,23 @@ WG_RULE void wg_part(const wg_rule_block *, int n, int *from, int *to)
 }
 WG_RULE void wg_before(const wg_rule_block *b, const wg_mass *mine, wg_mass *before, wg_mass *all)
 {
-    wg_mass(*note)[WG_BLOCK_THREADS] = b->notes->segment;
-    const int t = (int)threadIdx.x;
-    __syncthreads();
-    note[0][t] = mine[0];
-    note[1][t] = mine[1];
-    __syncthreads();
-    before[0] = before[1] = *all = 0;
-    for (int i = 0; i < WG_BLOCK_THREADS; i++) {
-        *all += note[0][i];
-        if (i < t) before[0] += note[0][i], before[1] += note[1][i];
+    const int lane = (int)threadIdx.x % WG_WARP, warp = (int)threadIdx.x / WG_WARP;
+    *all = 0;
+    WG_UNROLL_FOR(int j = 0; j < 2; j++) {
+        wg_mass upto = mine[j];
+        for (int by = 1; by < WG_WARP; by *= 2) {
+            const wg_mass below = wg_mass_below(upto, by);
+            if (lane >= by) upto += below;
+        }
+        if (lane == WG_WARP - 1) b->notes->segment[j][warp] = upto;
+        before[j] = upto - mine[j];
     }
+    __syncthreads();
+    WG_UNROLL_FOR(int w = 0; w < WG_BLOCK_WARPS; w++) {
+        *all += b->notes->segment[0][w];
+        if (w < warp) before[0] += b->notes->segment[0][w], before[1] += b->notes->segment[1][w];
+    }
+    __syncthreads();
 }
 
 /* ---- rows */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The random numbers of a rule on a device: Philox at the addresses of core/dist/chance.h. In the emulated build a prover may
- * take their place (rule_ask.h): it is told what a number is for, chooses an outcome with its probability, and gives
- * a number of that outcome. So all code that turns numbers into decisions runs in the prover too. Private to kernels/cuda. */
+ * replace them (rule_ask.h): it gets the purpose of a number, chooses an outcome with its probability, and returns a number
+ * with that outcome. So all code that turns numbers into decisions runs in the prover too. Private to kernels/cuda. */
 #ifndef WG_KERNELS_CUDA_RULE_CHANCE_H
 #define WG_KERNELS_CUDA_RULE_CHANCE_H
 
@@ -23,8 +23,8 @@ WG_DEVICE double wg_rule_uniform(const wg_rule_tree *t, uint32_t purpose, int in
 
 #ifndef __CUDACC__
 
-extern bool simt_asks; /* whether there is somebody to ask */
-/* Every thread of a block asks the same, and gets what the first of them was answered. */
+extern bool simt_asks; /* whether a prover is set */
+/* Every thread of a block makes the same request, and gets the answer of the first one's. */
 double simt_answer(const wg_rule_ask &ask);
 
 WG_DEVICE wg_rule_ask simt_ask_at(const wg_rule_tree *t, wg_ask_kind kind, uint32_t purpose, int index, int depth)

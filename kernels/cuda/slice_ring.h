@@ -36,8 +36,8 @@ template <int RECORD> WG_HD static inline size_t fused_bytes(int rows, int k, in
 template <int RECORD> WG_DEVICE void fetch_weights(const wg_product &p, const wg_unit &u, uint8_t *stage, int step)
 {
     const int lane = (int)threadIdx.x % WG_WARP, warp = (int)threadIdx.x / WG_WARP;
-    const size_t steps = wg_gpu_k_padded(p.k) / WG_GPU_K;
-    const uint8_t *record = (const uint8_t *)u.data + ((size_t)u.index * steps + (size_t)(step < 0 ? 0 : step)) * RECORD;
+    const size_t stripe = wg_gpu_k_padded(p.k) / WG_GPU_K * RECORD;
+    const uint8_t *record = (const uint8_t *)u.data + (size_t)u.index * stripe + (size_t)(step < 0 ? 0 : step) * RECORD;
     for (int i = lane * 16; i < RECORD && step >= 0 && u.mine; i += WG_WARP * 16)
         wg_copy_async16(stage + warp * RECORD + i, record + i, true);
 }
@@ -47,13 +47,15 @@ template <int RECORD> WG_DEVICE void fetch_weights(const wg_product &p, const wg
 template <int TILES, int RECORD>
 WG_DEVICE void fetch_inputs(const wg_product &p, int stripes, uint8_t *stage, int first, int step)
 {
-    const int t = (int)threadIdx.x, k = (int)wg_gpu_k_padded(p.k), group = stripes * WG_WARP;
+    const unsigned k = (unsigned)wg_gpu_k_padded(p.k);
+    const int t = (int)threadIdx.x, group = stripes * WG_WARP;
     const int slice = warps_of(TILES) == 1 ? 0 : t / WG_WARP / stripes;
     uint16_t *to = (uint16_t *)(stage + stripes * warps_of(TILES) * RECORD + slice * inputs_bytes<TILES>());
     for (int i = t - slice * group; i < TERMS * TILES * 8 * PIECES && step >= 0; i += group) {
         const int piece = i % PIECES, row = i / PIECES % (TILES * 8), term = i / (PIECES * TILES * 8);
         const bool valid = first + row < p.rows;
-        const size_t from = ((size_t)term * p.rows + (valid ? first + row : 0)) * k + step * WG_GPU_K + piece * 8;
+        const unsigned line = (unsigned)(term * p.rows + (valid ? first + row : 0));
+        const size_t from = (size_t)line * k + (unsigned)(step * WG_GPU_K + piece * 8);
         wg_copy_async16(to + (term * TILES * 8 + row) * LINE + piece * 8, (const uint16_t *)p.act + from, valid);
     }
     wg_copy_commit();

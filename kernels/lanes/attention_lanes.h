@@ -15,8 +15,8 @@
  *     OTHERWISE(...)             called for caches of floats, which the level leaves to another
  *
  * Scores: the sums of a key's sixteen lanes are PARTS registers; LANES keys are folded together, level by level. Values: one
- * chain of fmas per register of outputs, keys ascending. While a chunk is used, the next one is asked for, line by line: heads
- * of a slot are strided, which hardware cannot guess. */
+ * chain of fmas per register of outputs, keys ascending. While a chunk is used, the next one is prefetched, line by line: heads
+ * of a slot are strided, which the hardware prefetcher does not detect. */
 #include "kernels/lanes/codes_lanes.h"
 #include "kernels/key_walk.h"
 #include "kernels/variants.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * The ops on single rows, for every instruction set: a level's file includes its registers (x86/avx2.h ...), defines
+ * The ops on single rows, for every instruction set. A level's file includes its registers (x86/avx2.h ...), defines
  *     LEVEL(op)     wg_<op>_<level>
- *     AT_ONCE       sixteens of a row of logits that go through an exponential together
- * and then this. Element i is in lane i % 16, as the specification has it; the end of a row is loaded with what changes no
- * result (zeros, or NaN where elements are compared). */
+ *     AT_ONCE       groups of sixteen logits whose exponentials are computed together
+ * and then includes this file. Element i is in lane i % 16, as the specification has it; lanes behind the end of a row are
+ * loaded as values that change no result (zeros, or NaN where elements are compared). */
 #include <string.h>
 
 #include "kernels/lanes/codes_lanes.h"

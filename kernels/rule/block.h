@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT
  * Block verification of a chain (Sun et al. 2024, "Block Verification Accelerates Speculative Decoding"; METHODS B8).
  *
- * r_0 = 1, r_i = min(1, r_{i-1} p_i(x_i) / q_i(x_i)); with Z_i = sum_x (r_i p_{i+1}(x) - q_{i+1}(x))+ let
- * h_i = Z_i / (Z_i + 1 - r_i) for 0 < i < n and h_n = r_n. Accept the longest prefix x_1..x_k for which an independent test of
- * probability h_k succeeds (k = 0 always does), whatever the tests of shorter prefixes would say; then `next` is drawn from
- * norm((r_k p_{k+1} - q_{k+1})+), or from p_{n+1} when k = n.
+ * r_0 = 1, r_i = min(1, r_{i-1} p_i(x_i) / q_i(x_i)); with Z_i = sum_x (r_i p_{i+1}(x) - q_{i+1}(x))+ let h_i = Z_i / (Z_i +
+ * 1 - r_i) for 0 < i < n and h_n = r_n. Accept the longest prefix x_1..x_k for which an independent test of probability h_k
+ * succeeds (k = 0 always does), whatever the results of the tests of shorter prefixes; then draw `next` from norm((r_k
+ * p_{k+1} - q_{k+1})+), or from p_{n+1} when k = n.
  *
  * Theorem. The text has the law of p, and no rule that looks at the draft's own path emits more tokens in expectation. In
- * particular it keeps at least as many as `rejection`, which stops at the first failed test; stopping there while using h, or
- * using rejection's residual, is biased. One token: `rejection`. Temperature 0: `greedy`.
+ * particular it keeps at least as many as `rejection`, which stops at the first failed test; stopping there while using h,
+ * or using rejection's residual, is biased. One token: `rejection`. Temperature 0: `greedy`.
  *
- * The tests run from the longest prefix down, so only those that matter are drawn; and as h_k <= r_k, those that a bound on r_k
- * shows to fail need no row. A fixed token is a draw from its point. */
+ * The tests run from the longest prefix down, so only decisive tests are drawn. As h_k <= r_k, a test that fails under a
+ * bound on r_k needs no row. A fixed token is a draw from a one-hot row. */
 #ifndef WG_KERNELS_RULE_BLOCK_H
 #define WG_KERNELS_RULE_BLOCK_H
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * The left-curtain coupling of a discrete law and k Z^(k-1), Z uniform (Beiglboeck and Juillet 2016): how the selection of the
- * best of k draws is realised (selection.h). Tokens come in ascending order of the mean they need; each takes, of what is left
- * of [0,1], the pieces that have its mass and its mean. What is taken forms blocks, and a token's own scores lie above or below
- * whole blocks, so that who of several wins depends on blocks alone. One thread's work. */
+ * The left-curtain coupling of a discrete law and k Z^(k-1), Z uniform (Beiglboeck and Juillet 2016): it realises the
+ * selection of the best of k draws (selection.h). Tokens come in ascending order of their required mean; each takes, of the
+ * rest of [0,1], the pieces with its mass and its mean. The taken pieces form blocks, and a token's own scores lie above or
+ * below whole blocks, so the winner of several draws depends on blocks alone. One thread runs it. */
 #ifndef WG_KERNELS_RULE_CURTAIN_H
 #define WG_KERNELS_RULE_CURTAIN_H
 

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: MIT
- * Block verification of the best of several paths, on trees of independent draws (greedy multi-path block verification, GBV,
- * arXiv 2602.16961, is select=ratio; METHODS B9).
+ * Multi-path verification: block verification of the best of several paths, on trees of independent draws (greedy multi-path
+ * block verification, GBV, arXiv 2602.16961, is select=ratio; METHODS B9).
  *
- * Walk down with all drafts at once. At a prefix that k draws continue (all children of all nodes that hold this prefix)
- * select one of their tokens and keep the nodes that hold it. The selected token has a law q_k of its own. The kept chain is
- * then settled by block verification (block.h) with q_k in the place of q, each level with its own k. Which one is selected:
+ * Walk down with all drafts at once. At a prefix that k draws continue (all children of all nodes with this prefix) select
+ * one of their tokens and keep the nodes with that token. The selected token has a law q_k. Block verification (block.h)
+ * then verifies the selected chain with q_k in the place of q, each level with its own k. Selection:
  *     select=optimal: the draw that serves r p best, r the joint ratio of the path so far (selection.h); `optimal` at one level
  *     select=ratio: the largest p/q, the best of k draws: q_k(x) = F(x)^k - F(x-)^k with F the mass of q on tokens that rank no
  *     better (ties: the higher id)
  *
- * Theorem. The text has the law of p. Given the selected token, which and how many nodes hold it does not depend on what the
- * target wants; it is randomness that draft and target may share, so block verification of the kept chain is lossless given all
- * the k's; and q_k may be the law of any selection, for it is the law of what is verified. One path: `block`.
+ * Theorem. The text has the law of p. Given the selected token, which and how many nodes have it does not depend on the
+ * target's remaining law; it is randomness that draft and target may share, so block verification of the selected chain is
+ * lossless given all k. q_k may be the law of any selection, because it is the law of the verified token. One path: `block`.
  *
- * On random p and q select=optimal keeps the most of all rules here in the mean (docs/verification.md); that it always keeps as
- * many as `optimal` is observed, not proved. The largest p/q can be far from optimal where p is near q, but is not always
+ * On random p and q select=optimal keeps the most of all rules here in the mean (docs/verification.md); that it always keeps
+ * as many as `optimal` is observed, not proved. The largest p/q can be far from optimal where p is near q, but is not always
  * worse.
  *
- * A tree may have any number of children at any node. A fixed tree is no set of draws: traversal settles it. A level costs a
- * sort of the vocabulary that q can draw, a level that is not kept another one. */
+ * A tree may have any number of children at any node. The nodes of a fixed tree are not independent draws: traversal
+ * verifies it. A level costs a sort of the vocabulary that q can draw, a rejected level another one. */
 #ifndef WG_KERNELS_RULE_MULTIPATH_H
 #define WG_KERNELS_RULE_MULTIPATH_H
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
  * Optimal selection among k independent siblings: accepts with probability alpha* (core/dist/optimal_acceptance.h), which no
- * lossless rule exceeds at a node. Like the importance-weighted rule of Khisti et al. 2025 it selects one draw and then settles
- * that by single-draft rejection; the selection here is exact for every k and costs one sort (METHODS B10).
+ * lossless rule exceeds at a node. Like the importance-weighted rule of Khisti et al. 2025 it selects one draw and verifies
+ * that draw by single-draft rejection; the selection here is exact for every k and costs one sort (METHODS B10).
  *
- * Select one of the siblings so that its law s serves p best (selection.h: which s, and how). Accept the selected x with
- * probability min(1, p(x)/s(x)); else `next` is drawn from norm((p - s)+). Both decisions are drawn as one.
+ * Select one of the siblings so that its law s serves p best (selection.h). Accept the selected x with probability min(1,
+ * p(x)/s(x)); else draw `next` from norm((p - s)+). Both decisions are drawn as one.
  *
- * Theorem. Lossless, because it is rejection of a draw from s, with acceptance sum min(p, s) = alpha* by the choice of s. One
- * child: `rejection`. A fixed set is settled by topk's rule, which is optimal for it. Over several levels this is the best of
- * the rules that settle node by node; rules that look ahead (block, traversal, multipath) may still keep more. */
+ * Theorem. Lossless, because it is rejection of a draw from s, with acceptance sum min(p, s) = alpha* by the choice of s.
+ * One child: `rejection`. A fixed set is verified by topk's rule, which is optimal for it. Over several levels this is the
+ * best of the rules that verify node by node; rules that look ahead (block, traversal, multipath) may keep more. */
 #ifndef WG_KERNELS_RULE_OPTIMAL_H
 #define WG_KERNELS_RULE_OPTIMAL_H
 

@@ -1,30 +1,31 @@
 /* SPDX-License-Identifier: MIT
- * Rejection in rounds, one sibling after the other: `rejection` (speculative sampling: Leviathan et al. 2023, Chen et al. 2023;
- * METHODS B3; on trees SpecInfer, Miao et al. 2024; METHODS B4), `without_replacement` (recursive speculative decoding, Jeon et
- * al. 2024; Sequoia, Chen et al. 2024; METHODS B5) and `lenience` (METHODS B11).
+ * Rejection sampling in rounds, one sibling after the other: `rejection` (speculative sampling: Leviathan et al. 2023, Chen
+ * et al. 2023; METHODS B3; on trees SpecInfer, Miao et al. 2024; METHODS B4), `without_replacement` (recursive speculative
+ * decoding, Jeon et al. 2024; Sequoia, Chen et al. 2024; METHODS B5) and `lenience` (METHODS B11).
  *
  * A rejected sibling leaves the residual distribution r_(i+1) = norm((r_i - q_i)+).
  *
- * At a node let r_1 = p, and q_i the law of the ith child given those before it: fixed: the point at it; iid: q; without
- * replacement: q without the earlier siblings, normalised. Accept x_i with probability min(1, r_i(x_i) / (l q_i(x_i))) and go
- * there; else r_{i+1} = norm((r_i - l q_i)+). When no child is left, `next` is drawn from the last r. l is 1 but for lenience.
+ * At a node let r_1 = p, and q_i the law of the ith child given those before it: fixed: the one-hot law at it; iid: q;
+ * without replacement: q without the earlier siblings, normalised. Accept x_i with probability min(1, r_i(x_i) / (l
+ * q_i(x_i))) and go there; else r_{i+1} = norm((r_i - l q_i)+). When no child is left, draw `next` from the last r. l is 1
+ * except for lenience.
  *
  * Theorem (l = 1). If each x_i ~ q_i given the prefix and the siblings before it, and the decisions are independent of these
  * draws, the emitted text has exactly the law of p: accepted x has mass min(r_i, q_i), which r_{i+1} completes to r_i; by
- * induction over siblings, then over depth. A child that is a function of the prefix (law fixed) is a draw from the point
- * at it: it is accepted with probability r(x), and a rejection takes x out of r. One child: the optimal token-wise rule.
+ * induction over siblings, then over depth. A child that is a function of the prefix (law fixed) is a draw from the one-hot
+ * law at it: it is accepted with probability r(x), and a rejection removes x from r. One child: the optimal token-wise rule.
  *
- * r and q_i are kept unnormalised with their masses beside them, so nothing is ever divided by a mass that may be tiny when a
- * sibling is judged (METHODS B15-3): accept when u * l q_i(x) * mass(r) < r(x) * mass(q_i). Where q has no mass left for
- * another sibling a drafter must stop; a sibling made up all the same is rejected and subtracts nothing. */
+ * r and q_i are kept unnormalised with their masses beside them, so no test divides by a mass that may be tiny (METHODS
+ * B15-3): accept when u * l q_i(x) * mass(r) < r(x) * mass(q_i). Where q has no mass left for another sibling a drafter must
+ * stop; a sibling that it proposes nevertheless is rejected and subtracts nothing. */
 #ifndef WG_KERNELS_RULE_ROUNDS_H
 #define WG_KERNELS_RULE_ROUNDS_H
 
 #include "kernels/rule/rule_passes.h"
 #include "kernels/rule/rule_kinds.h"
 
-/* (r - less q_i)+ into b->rest; old: r, and drawn: q_i in b->drawn, or NULL: its row of q. Returns the mass of what is left if
- * another child may ask for it, else whether there is any. */
+/* (r - less q_i)+ into b->rest; old: r, and drawn: q_i in b->drawn, or NULL: its row of q. Returns the mass of
+ * the result if there is another child, else 1 if the mass is positive, else 0. */
 WG_RULE double wg_rounds_left(const wg_rule_block *b, const wg_node_view *v, const double *old, const double *drawn,
                               double less, int child)
 {

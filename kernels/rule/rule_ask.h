@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What a rule on an emulated device asks instead of drawing by Philox: a prover chooses an outcome with its probability, and
- * answers with a number of that outcome. */
+ * Enumerated decisions on an emulated device: instead of drawing by Philox a rule calls a prover, which chooses an outcome
+ * with its probability and returns a number with that outcome. */
 #ifndef WG_KERNELS_RULE_RULE_ASK_H
 #define WG_KERNELS_RULE_RULE_ASK_H
 
@@ -29,8 +29,8 @@ typedef struct wg_rule_oracle {
 #ifdef __cplusplus
 extern "C" {
 #endif
-/* From now on rules on devices ask `o`, borrowed (NULL: nobody), one tree a launch. 0: those of this build draw by themselves
- * (kernels/rule_oracle.c); 1 where devices are emulated (tests/simt). */
+/* Rules on devices call the prover `o`, borrowed, from now on (NULL: they draw by Philox), one tree per launch. Returns 1 where
+ * devices are emulated (tests/simt), else 0: then the call has no effect (kernels/rule_oracle.c). */
 int wg_rule_oracle_set(const wg_rule_oracle *o);
 #ifdef __cplusplus
 }

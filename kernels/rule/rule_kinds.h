@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The rules of verify/ that a device can settle trees by, and trees and paths as it takes and gives them. */
+ * The rules of verify/ that a device can run, and the trees and paths that its kernels take and return. */
 #ifndef WG_KERNELS_RULE_RULE_KINDS_H
 #define WG_KERNELS_RULE_RULE_KINDS_H
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
- * The words that rules are written in (kernels/rule/<rule>.h). A rule is one text of plain arithmetic; what differs between
- * host and device are passes over a vocabulary, decisions, and who writes. Each side defines these words, then includes this
- * file: verify/host_passes.h (one thread, rows that may be lazy, lists of the tokens that have mass) and
- * kernels/cuda/rule_block.h (a block of threads, rows that are there). All threads of a block run the text with the same
- * numbers, so each decides the same; what a word returns, all of them get.
+ * The primitives of rules (kernels/rule/<rule>.h). A rule is one source of plain arithmetic; host and device differ in passes
+ * over a vocabulary, decisions, and the thread that writes. Each side defines these primitives, then includes this file:
+ * verify/host_passes.h (one thread, rows that may be lazy, supports) and kernels/cuda/rule_block.h (a block of threads,
+ * complete rows). All threads of a block run the rule with the same numbers, so all take the same decisions; all threads get
+ * the result of a primitive.
  *
  * Types
  *   wg_rule_block   one tree with its rows and chance: b->tree (n, token[], parent[], qrow[]), b->state (rule_state.h), and
  *                   rows of `vocab` doubles to work in: b->rest, b->drawn
- *   wg_dist         a distribution, which may not be there yet;  wg_probs: one that is there, d[x] the probability of token x
+ *   wg_dist         a distribution, possibly lazy;  wg_probs: a materialised one, d[x] the probability of token x
  *   wg_tokens       the tokens that may have mass in a row
  *   wg_row_pair         a p and a q, side by side: pair.n, pair.p[i], pair.q[i]
  * Threads
@@ -23,8 +23,8 @@
  * Rows
  *   wg_p(b, node), wg_q(b, node)  the target's row after a node; the row that a node was drawn from. wg_q_row(b, row)
  *   wg_one_hot(r)   the token that has all the mass, or -1
- *   wg_prob(r, x);  wg_bound(r, x): at least that, and soon known. WG_BOUNDS_EXACT: whether it is that
- *   wg_tokens_of(b, r);  wg_whole_p(b, r), wg_whole_q(b, r): the row there (a p and a q at a time)
+ *   wg_prob(r, x);  wg_bound(r, x): a cheap upper bound of it. WG_BOUNDS_EXACT: whether the bound is exact
+ *   wg_tokens_of(b, r);  wg_whole_p(b, r), wg_whole_q(b, r): the materialised row (one p and one q at a time)
  *   wg_row_of_p(b, r): the doubles of a p that is not one-hot;  wg_probs_of(weights)
  *   wg_row_pair_of(b, p, q), wg_row_pair_token(pair, i): the pair, and the token of its place i
  *   wg_argmax(b, r) the most probable token, lowest id on ties
@@ -39,12 +39,12 @@
  *   wg_from(b, mine, m)             the two masses m of the thread where `mine` is set; zeros where it is nowhere set
  *   wg_number_from(b, mine, x, no)  a number of that thread; `no` where it is nowhere set
  *   wg_order(b, p, q)               fills b->order with the order of ratios (arithmetic.h); how many tokens q can draw
- * Decisions: addressed random numbers, at the step's position unless a depth is said
+ * Decisions: addressed random numbers, at the step's position unless a depth is given
  *   wg_accepts(b, index, num, den)  true with probability min(1, num/den)
  *   wg_fails(b, index, most)        whether a test at this index of probability at most `most` is known to fail
  *   wg_pick(b, index, weight, n)    i with probability weight[i] / sum
  *   wg_next_p(b, r, depth)          a token drawn from a row of p, at the place of the token emitted at this depth
- *   wg_next_rest(b, r, depth)       the same from b->rest, what is left of r
+ *   wg_next_rest(b, r, depth)       the same from b->rest, the residual of r
  *   wg_race(b, r, depth, races)     the winner of a race on so many lists of times, at this depth
  * Result
  *   wg_path_node(b, depth, node), wg_path_end(b, n, next) */

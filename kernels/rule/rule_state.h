@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Numbers that a rule keeps of a tree while it decides: on the host an object of the call, on a device shared memory that the
- * leader writes between barriers. Undefined when a rule begins. */
+ * The state of a rule while it verifies a tree: on the host an object of the call, on a device shared memory that the leader
+ * writes between barriers. Undefined when a rule begins. */
 #ifndef WG_KERNELS_RULE_RULE_STATE_H
 #define WG_KERNELS_RULE_RULE_STATE_H
 
@@ -16,7 +16,7 @@ typedef struct wg_drawn {
 
 /* A level of multipath's chain. */
 typedef struct wg_level {
-    int32_t node; /* one of those that hold the chain's prefix: where p is read */
+    int32_t node; /* a node with the chain's prefix: its row of p is read */
     int32_t qrow; /* of the draws that continue it; -1: none do */
     int32_t k;    /* how many */
 } wg_level;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * Rules that take a token from p and go to the child that is it; where there is none, it is `next`. No draft takes part in the
- * choice, so the text is that of plain decoding by the same choice, for any drafter, tree and length:
+ * Rules that draw a token from p and go to the child with that token; without such a child the token is `next`. The draft
+ * does not influence the draw, so the text is that of plain decoding by the same draw, for any drafter, tree and length:
  *   greedy   the most probable token (Stern et al. 2018, blockwise decoding; METHODS B1)
  *   match    a draw at the token's own address (METHODS B2)
  *   coupled  the winner of a race on `races` lists of times (METHODS B12)
- * What each guarantees stands in verify/<rule>.c. */
+ * verify/<rule>.c states the guarantee of each. */
 #ifndef WG_KERNELS_RULE_SAMPLED_H
 #define WG_KERNELS_RULE_SAMPLED_H
 

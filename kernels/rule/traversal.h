@@ -2,21 +2,21 @@
  * Traversal verification of a tree, leaves first (Weng et al. 2025, "Traversal Verification for Speculative Tree Decoding";
  * METHODS B9).
  *
- * A node v holds what the target still wants after it, a row P_v (at first p) with a joint ratio r_v. The root has r = 1; going
- * down to a child x ~ q_i gives it r = min(1, r_v P_v(x) / q_i(x)). A node whose children are all gone is accepted, with its
- * whole path, with probability r; a rejected one goes back to its parent, where P becomes norm((r P - q_i)+) and r becomes
+ * A node v has the target's remaining law after it, a row P_v (initially p), and a joint ratio r_v. The root has r = 1;
+ * going down to a child x ~ q_i gives it r = min(1, r_v P_v(x) / q_i(x)). A node with no untried children is accepted, with
+ * its whole path, with probability r; a rejected one returns to its parent, where P becomes norm((r P - q_i)+) and r becomes
  * Z / (Z + 1 - r) with Z the mass of (r P - q_i)+; then the next child is tried. `next` is drawn from the accepted node's P.
  *
- * Theorem. The text has the law of p, for siblings of the laws fixed, iid and without replacement: each rejection is one step
- * of block verification with the sibling's own q_i. On a chain this *is* `block`, decision by decision.
+ * Theorem. The text has the law of p, for siblings of the laws fixed, iid and without replacement: each rejection is one
+ * step of block verification with the sibling's own q_i. On a chain this *is* `block`, decision by decision.
  *
- * P_v is never stored. It starts as p, and r P - q_i takes away multiples of one q row, cut off at 0, so that
+ * P_v is never stored. It starts as p, and r P - q_i subtracts multiples of one q row, cut off at 0, so that
  *     P_v(x) = (a p(x) - b q(x))+ for tokens not yet tried, and one number for a tried child's token:
  * two scalars and a number per child instead of a row per node. (Among iid siblings no token counts as tried: the same q is
  * subtracted everywhere.) A rejection costs two passes over the vocabulary, at temperature 0 none.
  *
- * Of a node, in the state: joint_ratio r, a, b, drawable (mass of q without the tried children, law without replacement), last
- * (the child tried last; the node itself: none); of a child, tried: P of its parent at its token. */
+ * State of a node: joint_ratio r, a, b, drawable (mass of q without the tried children, law without replacement), last (the
+ * child tried last; the node itself: none). State of a child: tried, P of its parent at its token. */
 #ifndef WG_KERNELS_RULE_TRAVERSAL_H
 #define WG_KERNELS_RULE_TRAVERSAL_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Products with quantised weights on 8-lane registers, one text for both levels: the plan, the sums and their magic start of
- * matmul_quant_avx512.c, 16 outputs x up to TALL rows a tile; lines are asked for step by step, as there. The file
+ * Products with quantised weights on 8-lane registers, one source for both levels: the plan, the sums and their magic start of
+ * matmul_quant_avx512.c, 16 outputs x up to TALL rows a tile; lines are prefetched step by step, as there. The file
  * that includes it has defined
  *     TALL                                    rows of the tallest tile, 4 or 6
  *     inputs, take_inputs(type, a, T, n, x)   the first n blocks of the chunks a of T rows, as its sums want them
@@ -15,12 +15,12 @@ enum {
     HALF = WG_PANEL / 2,
     PANEL_BLOCK = 8, /* panels that stay in L2 while all groups of 64 rows pass */
     STEPS = WG_QUANT_BLOCK / 4,
-    AHEAD = 8704, /* how far ahead lines are asked for */
+    AHEAD = 8704, /* distance of prefetches, bytes */
 };
 
 typedef void tile_fn(const char *chunk, int half, const inputs *x, int blocks, float *acc, int first);
 
-/* A step's share of the lines of a block, every second one: the other half of the outputs asks for the rest. */
+/* A step's share of the lines of a block, every second one: the other half of the outputs prefetches the rest. */
 INLINE void ask_ahead(const int type, const char *block, int half, const int j)
 {
     UNROLL_FOR(int l = 2 * j; l < wg_block_bytes(type) / 64; l += 2 * STEPS)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The CPU device: each stage of the forward pass as one job of the pool. Parts split output columns, rows or heads, never a
- * sum, so who computes what never shows in the result; a stage too small to be worth waking anybody stays on the calling
- * thread. */
+ * The CPU device: each stage of the forward pass is one job of the pool. Parts split output columns, rows or heads, never a
+ * sum, so the assignment of parts to threads does not change a result. A stage that is too small for a fork-join runs on the
+ * calling thread. */
 #include <math.h>
 #include <string.h>
 

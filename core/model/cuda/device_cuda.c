@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A CUDA device: the stages of the forward pass as launches of kernels/cuda, all in order on one stream. Stages take `row` and
- * `from` as cuda_pass.c sent them, and `rows` are s->rows of them: rounded up. */
+ * A CUDA device: the stages of the forward pass as launches of kernels/cuda, all in order on one stream. Stages use `row`
+ * and `from` as pass.c sent them, and s->rows rows, which is `rows` rounded up. */
 #include <stdio.h>
 
 #include "core/base/mem.h"

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * A CUDA device from within: what device_cuda.c (the stages), cuda_pass.c (a pass from its first copy to its wait) and
- * cuda_memory.c (buffers, matrices, pages, their room) share. It knows a wg_gpu_api and no more, so that tests run these very
- * files over emulated threads.
+ * A CUDA device: the struct that device_cuda.c (the stages), pass.c (a pass from its first copy to its wait) and memory.c
+ * (buffers, matrices, pages) share. It uses a wg_gpu_api only, so tests run these files over emulated threads.
  *
- * All memory is taken when a model attaches: rows and tables of the largest pass, partial sums of split attention and logits
- * for as many rows at a time as a bound holds. Larger passes go through these in groups of rows, which shows in no result:
- * every kernel treats a row by itself.
+ * All memory is allocated when a model attaches: rows and tables of the largest pass, partial sums of split attention, and
+ * logits for a bounded number of rows. Larger passes run in groups of rows with the same results, because every kernel
+ * computes each row independently.
  *
- * The device is shared by its owner, the models on it and the caches with pages on it; the last to let go closes it. */
+ * The device is shared by its owner, the models on it and the caches with pages on it; the last owner to release it closes
+ * it. */
 #ifndef WG_CORE_MODEL_CUDA_DEVICE_CUDA_H
 #define WG_CORE_MODEL_CUDA_DEVICE_CUDA_H
 
@@ -37,10 +37,10 @@ typedef struct wg_cuda {
     wg_kv_memory memory;
 
     wg_cuda_staging pass;
-    wg_gpu_row *narrowed; /* (pass.rows) rows that asked for logits */
+    wg_gpu_row *narrowed; /* (pass.rows) rows with logits */
     float *partial, *logits;
     size_t partial_bytes, logits_bytes;
-    wg_gpu_best *best; /* (WG_GPU_FUSED_ROWS, WG_GPU_BESTS) of logits, where the head told */
+    wg_gpu_best *best; /* (WG_GPU_FUSED_ROWS, WG_GPU_BESTS) largest logits, where the head wrote them */
     uint32_t *arrived; /* zeros: counters of attention */
     size_t arrived_bytes;
     wg_verify_buffers verify;
@@ -50,7 +50,7 @@ typedef struct wg_cuda {
 
     /* the pass that has begun */
     wg_pass now;
-    int all, asked;               /* rows, and those that asked for logits; rounded up */
+    int all, asked;               /* rows, and rows with logits; rounded up */
     int rows;                     /* of the next stage: one or the other */
     const wg_gpu_row *row;        /* device: theirs */
     const int32_t *from, *tables; /* device */
@@ -58,7 +58,7 @@ typedef struct wg_cuda {
     bool small;                   /* its logits stay in `logits` until it is finished */
     bool kept;                    /* and are there */
     wg_cuda_stage_mode stage_mode;
-    bool first; /* none has come with its numbers before */
+    bool first; /* no pass with its key came before */
     wg_graph *graph;
     const void *input; /* of the products to come: prepared, or the rows themselves */
 } wg_cuda;
@@ -71,18 +71,18 @@ static inline wg_gpu_layout wg_cuda_layout(const wg_cuda *s, int type)
     return s->mode & WG_CUDA_FAST && wg_gpu_is_half(type) ? WG_GPU_ROWS : WG_GPU_FRAGMENTS;
 }
 
-/* Offsets in a staging of so many rows, of which so many asked. */
+/* Offsets in a staging of so many rows, so many of them with logits. */
 static inline size_t wg_cuda_from_at(int rows) { return (size_t)rows * sizeof(wg_gpu_row); }
 static inline size_t wg_cuda_tables_at(int rows, int asked) { return wg_cuda_from_at(rows) + (size_t)asked * sizeof(int32_t); }
 
-/* cuda_memory.c. give: what goes may be an argument of a recorded pass, so those go too; NULL is fine. no_memory: the error of
- * bytes that were not to be had for `what`, with what the user can lower. */
+/* memory.c. bytes_free also drops all recorded passes, because the memory may be an argument of one; NULL is fine. no_memory:
+ * the error of a failed allocation of `what`, with the option that the user can lower. */
 void *wg_cuda_bytes_alloc(wg_cuda *s, size_t bytes);
 void wg_cuda_bytes_free(wg_cuda *s, void *p);
 wg_status wg_cuda_no_memory(wg_cuda *s, size_t bytes, const char *what, const char *remedy, wg_error *err);
 wg_kv_memory wg_cuda_kv_memory(wg_cuda *s);
 
-/* Entries of wg_device_class: of cuda_memory.c, */
+/* Entries of wg_device_class in memory.c. */
 wg_buf wg_cuda_alloc(wg_device *d, size_t floats);
 void wg_cuda_free(wg_device *d, wg_buf b);
 void wg_cuda_upload(wg_device *d, wg_buf to, const float *from, size_t floats);
@@ -96,8 +96,8 @@ wg_status wg_cuda_attach(wg_device *d, const wg_kv *kv, const wg_pass_shape *sha
 void wg_cuda_retain(wg_device *d);
 void wg_cuda_close(wg_device *d);
 
-/* and of cuda_pass.c. use_logits: the logits of rows first .. first + n-1 of those that asked are there: they go to the host,
- * or become rows of p. */
+/* Entries of wg_device_class in pass.c. use_logits: the logits of rows first .. first + n-1, of the rows with logits, are
+ * computed: copies them to the host, or computes rows of p from them. */
 void wg_cuda_begin(wg_device *d, const wg_pass *pass);
 bool wg_cuda_again(wg_device *d);
 void wg_cuda_keep_logit_rows(wg_device *d);

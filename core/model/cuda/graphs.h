@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * A CUDA graph for each recorded pass, found by what decides its launches. A key is noted when its pass runs first, recorded
- * when it runs again (what comes once is not worth it, and by then every kernel has been loaded), replayed from then on.
+ * A CUDA graph per recorded pass, found by a key of everything that determines its launches. The first pass of a key runs
+ * without a graph (a pass that runs once is not worth recording, and it loads every kernel), the second is recorded, later
+ * ones are replayed.
  *
- * Invariant: a graph holds addresses of weights, buffers and pages, so all graphs go when any of these do. There are at most
- * WG_GRAPHS keys; a new one takes the place of the one that was not used for the longest time. */
+ * Invariant: a graph holds addresses of weights, buffers and pages, so all graphs are dropped when any of these is freed.
+ * There are at most WG_GRAPHS keys; a new one replaces the least recently used. */
 #ifndef WG_CORE_MODEL_CUDA_GRAPHS_H
 #define WG_CORE_MODEL_CUDA_GRAPHS_H
 
@@ -15,7 +16,7 @@ enum { WG_GRAPHS = 64, WG_GRAPH_ROWS = 64, WG_GRAPH_LAYERS = 128 }; /* keys; row
 /* Compared as bytes: zeroed before it is filled. */
 typedef struct wg_graph_key {
     const void *model, *pool;   /* whose pass, over which pages */
-    int64_t rows, asked, spans; /* rounded up; asked: with logits, -1 when all */
+    int64_t rows, asked, spans; /* rounded up; asked: rows with logits, -1 when all */
     int64_t layers;
     uint64_t skip[WG_GRAPH_LAYERS / 32]; /* two bits a layer */
 } wg_graph_key;
@@ -23,7 +24,7 @@ typedef struct wg_graph_key {
 typedef struct wg_graph {
     wg_graph_key key;
     void *ready;             /* of the device; NULL: noted */
-    const wg_gpu_best *best; /* where its head tells the largest logits; NULL: nowhere */
+    const wg_gpu_best *best; /* where its head writes the largest logits; NULL: nowhere */
     uint64_t used;           /* when, in passes; 0: no key */
 } wg_graph;
 
@@ -38,7 +39,7 @@ typedef struct wg_graphs {
 int wg_graph_rows(int n);
 int wg_graph_spans(int keys);
 
-/* Fills the plan's part; false: a plan too deep to be told apart from others. */
+/* Fills the fields of the plan; false: the plan has more layers than a key can hold. */
 bool wg_graph_plan(wg_graph_key *key, const wg_layer_plan *plan);
 
 /* The entry of this key. *first: it is new, and its pass has not run before. */

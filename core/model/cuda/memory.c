@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Memory of a CUDA device: buffers, packed matrices, pages, and the room that passes need, grown when a model attaches. */
+ * Memory of a CUDA device: buffers, packed matrices, pages, and the buffers of passes, which grow when a model attaches. */
 #include <string.h>
 
 #include "core/base/mem.h"

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * A pass on a CUDA device, from its first copy to its wait. It begins with one copy: what its rows see, which of them asked for
- * logits, and the page tables of their sequences. Stages only launch; the pass ends with a wait. What fails on the way (a
- * launch, memory that went away) is told there, and no slot then counts as written.
+ * A pass on a CUDA device, from its first copy to its wait. It begins with one copy: the positions that its rows attend to,
+ * the rows with logits, and the page tables of their sequences. Stages only launch; the pass ends with a wait. Failures on
+ * the way (a launch, lost memory) are reported by the wait, and no slot then counts as written.
  *
- * Passes of up to WG_GRAPH_ROWS rows are rounded up (rows that fill up store nothing and see nothing), so that passes alike are
- * launched alike, recorded when they come again and replayed from then on (graphs.h). Larger ones are launched as they are. */
+ * Passes of up to WG_GRAPH_ROWS rows are rounded up (added rows store nothing and attend to nothing), so that equal passes
+ * have equal launches: they are recorded when they occur again and replayed from then on (graphs.h). Larger ones are
+ * launched unrounded. */
 #include <string.h>
 
 #include "core/base/log.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Settling on a CUDA device. Rows of p are made from logits that never leave it; rows of q come from the host's drafters, those
- * of points as one number each; paths go back, some bytes a tree. */
+ * Device verification on a CUDA device. Rows of p are computed from logits that never leave it; rows of q come from the
+ * host's drafters, one-hot rows as one number each; paths are copied back, some bytes per tree. */
 #include "core/model/cuda/verify_buffers.h"
 
 #include "core/base/mem.h"
