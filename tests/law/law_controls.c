@@ -8,7 +8,7 @@
  * depends on their draws. Beside these, penalties that are counted once a step. */
 #include "draft/length/length.h"
 #include "kernels/philox.h"
-#include "tests/law/exact.h"
+#include "tests/law/engine_law.h"
 #include "core/file/synth.h"
 
 #include <unistd.h>

@@ -15,7 +15,7 @@
 #include "draft/length/length.h"
 #include "draft/lm/lm_draft.h"
 #include "kernels/philox.h"
-#include "tests/law/exact.h"
+#include "tests/law/engine_law.h"
 #include "tests/law/synth_models.h"
 
 enum { ROWS = 128, RULES = 32, V = 3, WORDS = 320 };

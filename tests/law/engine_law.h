@@ -3,8 +3,8 @@
  * (core/dist/chance.h), and the probability of each whole text is compared with the target's. The reference shares nothing with
  * the engine but the model's logits: they are computed one text at a time over another instance and cache, and the sampler
  * chain is written out naively below. In a batch of two the other sequence draws in production's way, under a fixed seed. */
-#ifndef WG_TESTS_LAW_EXACT_H
-#define WG_TESTS_LAW_EXACT_H
+#ifndef WG_TESTS_LAW_ENGINE_LAW_H
+#define WG_TESTS_LAW_ENGINE_LAW_H
 
 #include <math.h>
 
