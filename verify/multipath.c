@@ -37,6 +37,7 @@ const wg_verifier_class wg_verifier_multipath = {
     .test_options = (const char *const[]){ "", "select=ratio", NULL },
     .laws = WG_LAW_FIXED | WG_LAW_IID,
     .lossless = true,
+    .joint = true,
     .accept = accept,
     .reads_q = true,
     .device = WG_RULE_MULTIPATH,

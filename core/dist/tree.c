@@ -39,7 +39,7 @@ void wg_tree_reset(wg_tree *t, int32_t root, wg_sibling_law law)
     t->law = law;
     t->score = 0;
     t->token[0] = root;
-    t->parent[0] = t->qrow[0] = -1;
+    t->parent[0] = t->qrow[0] = t->group[0] = -1;
     t->anc[0] = wg_mask_bit(0);
 }
 
@@ -48,6 +48,7 @@ static int put(wg_tree *t, int i, int parent, int32_t token, int qrow)
     t->token[i] = token;
     t->parent[i] = (int16_t)parent;
     t->qrow[i] = (int16_t)qrow;
+    t->group[i] = -1;
     t->anc[i] = wg_mask_with(t->anc[parent], i);
     return i;
 }
@@ -56,6 +57,23 @@ int wg_tree_push(wg_tree *t, int parent, int32_t token, int qrow)
 {
     if (t->n >= WG_TREE_MAX || t->probes || parent < 0 || parent >= t->n) return -1;
     return put(t, t->n++, parent, token, qrow);
+}
+
+int wg_tree_keep(wg_tree *t, const bool *keep, int16_t from[WG_TREE_MAX])
+{
+    int16_t now[WG_TREE_MAX] = { 0 };
+    int n = 1;
+    from[0] = 0;
+    for (int i = 1; i < t->n; i++) {
+        const int group = t->group[i];
+        if (!keep[i]) continue;
+        from[n] = (int16_t)i;
+        now[i] = (int16_t)put(t, n, now[t->parent[i]], t->token[i], t->qrow[i]);
+        t->group[n++] = (int16_t)group;
+    }
+    t->n = n;
+    t->probes = 0;
+    return n;
 }
 
 int wg_tree_scored(const wg_tree *t, int parent, int32_t token)

@@ -7,6 +7,7 @@
 #ifndef WG_CORE_DIST_TREE_H
 #define WG_CORE_DIST_TREE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "core/base/error.h"
@@ -45,6 +46,7 @@ typedef struct wg_tree {
     int16_t qrow[WG_TREE_MAX];   /* row of q the node was drawn from, one row for siblings of a sampled law; -1: none (the root;
                                   * FIXED and COUPLED nodes need none) */
     wg_mask anc[WG_TREE_MAX];    /* bits of the path root..node, itself included */
+    int16_t group[WG_TREE_MAX];  /* how many children the node was to have, said before they were drawn; -1: not said */
 } wg_tree;
 
 /* The result of a rule: node[0] == 0 (the root) and the accepted nodes in order. It emits n tokens: those of node[1..n-1], and
@@ -58,6 +60,13 @@ typedef struct wg_path {
 WG_PLUGIN_API void wg_tree_reset(wg_tree *t, int32_t root, wg_sibling_law law);
 /* Appends a child; returns its number, or -1 when the tree is full or has probes (nodes come first). */
 WG_PLUGIN_API int wg_tree_push(wg_tree *t, int parent, int32_t token, int qrow);
+/* Declares, before the first of them is drawn, how many children a node will have: a function of the prefix, of q and of the
+ * past, never of these draws (METHODS L4). Rules that weigh siblings jointly accept groups of drawn siblings only in this form
+ * (core/engine/verifier.h). */
+static inline void wg_tree_group(wg_tree *t, int node, int children) { t->group[node] = (int16_t)children; }
+/* Keeps the nodes for which keep[node] is set, and drops the probes; children of a dropped node must be dropped. The nodes are
+ * numbered anew: node i is the old node from[i], ascending. Returns how many nodes stay. */
+int wg_tree_keep(wg_tree *t, const bool *keep, int16_t from[WG_TREE_MAX]);
 /* The child of a node or probe with this token: an existing one, or a new probe; -1 when the tree is full. The logits after a
  * path of tokens are a function of the path (the Prefix Law), so each path is scored once. */
 WG_PLUGIN_API int wg_tree_probe(wg_tree *t, int parent, int32_t token);

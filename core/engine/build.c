@@ -45,19 +45,26 @@ wg_status wg_find_verifier(const wg_plugins *p, const char *name, const wg_verif
     return unknown("verification rule", name, names, err);
 }
 
-wg_status wg_check_laws(const wg_drafter_class *d, unsigned laws, const wg_verifier_class *v,
-                        const wg_verifier_class *const *rules, wg_error *err)
+const char *wg_rules_for(unsigned laws, bool any, const wg_verifier_class *const *rules, char *buf, int size)
 {
-    char draws[96], checks[96], legal[1024] = "";
     int at = 0;
-    if (!(laws & ~v->laws)) return WG_OK;
-    for (int i = 0; rules && rules[i] && at < (int)sizeof legal; i++)
-        if (!(laws & ~rules[i]->laws))
-            at += snprintf(legal + at, sizeof legal - (size_t)at, "%s%s%s", at ? ", " : "", rules[i]->name,
+    *buf = '\0';
+    for (int i = 0; rules && rules[i] && at < size; i++)
+        if (!(laws & ~rules[i]->laws) && (any || !(rules[i]->joint || rules[i]->chains)))
+            at += snprintf(buf + at, (size_t)(size - at), "%s%s%s", at ? ", " : "", rules[i]->name,
                            !rules[i]->lossless   ? " (lossy)"
                            : rules[i]->zero_only ? " (at temperature 0)"
                                                  : "");
+    return buf;
+}
+
+wg_status wg_check_laws(const wg_drafter_class *d, unsigned laws, const wg_verifier_class *v,
+                        const wg_verifier_class *const *rules, wg_error *err)
+{
+    char draws[96], checks[96], legal[1024];
+    if (!(laws & ~v->laws)) return WG_OK;
+    wg_rules_for(laws, true, rules, legal, sizeof legal);
     return wg_fail(err, WG_ELAW, "drafter %s draws siblings by the laws: %s; rule %s checks only: %s, and would be biased%s%s",
                    d->name, wg_law_list(laws, draws, sizeof draws), v->name, wg_law_list(v->laws, checks, sizeof checks),
-                   at ? "; choose one of: " : "", legal);
+                   *legal ? "; choose one of: " : "", legal);
 }

@@ -16,6 +16,10 @@ typedef struct wg_plugins {
 wg_status wg_find_drafter(const wg_plugins *p, const char *name, const wg_drafter_class **out, wg_error *err);
 wg_status wg_find_verifier(const wg_plugins *p, const char *name, const wg_verifier_class **out, wg_error *err);
 
+/* Writes the names of the rules that check drafts of these laws into buf, comma between: any of them, or those alone that
+ * take siblings and do not weigh them jointly. */
+const char *wg_rules_for(unsigned laws, bool any, const wg_verifier_class *const *rules, char *buf, int size);
+
 /* ELAW unless the rule checks every one of the laws that the drafter draws by (wg_drafter_laws); names the rules that do. */
 wg_status wg_check_laws(const wg_drafter_class *d, unsigned laws, const wg_verifier_class *v,
                         const wg_verifier_class *const *rules, wg_error *err);

@@ -6,6 +6,7 @@
 #include "core/engine/engine_impl.h"
 
 #include "core/base/clock.h"
+#include "core/engine/build.h"
 #include "core/engine/device_decode.h"
 #include "core/dist/optimal_acceptance.h"
 #include "core/engine/device_verify.h"
@@ -61,7 +62,32 @@ static wg_status check_running(const wg_engine *e, wg_seq *const *seq, int n, wg
     return WG_OK;
 }
 
-/* Requirements of the rule beside the law: no siblings, if it verifies chains; and a q that could have drawn the nodes. */
+/* Siblings that the rule weighs jointly are as many as were declared before they were drawn (METHODS L4). A single child needs no
+ * declaration: a drafter that draws more in other cases is refused there. */
+static wg_status check_groups(const wg_engine *e, const wg_tree *t, wg_error *err)
+{
+    char legal[1024];
+    for (int node = 0; node < t->n && t->law == WG_LAW_IID; node++) {
+        int children = 0;
+        for (int i = node; (i = wg_tree_child(t, node, i)) >= 0;) children++;
+        if (children == t->group[node] || (children < 2 && t->group[node] < 0)) continue;
+        wg_rules_for(WG_LAW_IID, false, e->rules, legal, sizeof legal);
+        if (t->group[node] < 0)
+            return wg_fail(err, WG_ELAW,
+                           "draft tree: node %d has %d children whose number was not declared before they were drawn; rule %s "
+                           "weighs siblings jointly and would be biased if their draws decide how many there are. Declare it "
+                           "(wg_tree_group)%s%s",
+                           node, children, e->verifier->name, *legal ? ", or choose one of: " : "", legal);
+        return wg_fail(err, WG_ELAW,
+                       "draft tree: node %d was to have %d children and has %d; rule %s weighs siblings jointly and would be "
+                       "biased%s%s",
+                       node, t->group[node], children, e->verifier->name, *legal ? "; choose one of: " : "", legal);
+    }
+    return WG_OK;
+}
+
+/* Requirements of the rule beside the law: no siblings, if it verifies chains; a q that could have drawn the nodes; and declared
+ * numbers of siblings, if it weighs them jointly. */
 static wg_status check_draws(wg_engine *e, const wg_tree *t, wg_error *err)
 {
     for (int i = 1; i < t->n; i++) {
@@ -76,12 +102,32 @@ static wg_status check_draws(wg_engine *e, const wg_tree *t, wg_error *err)
                            "row it was drawn from",
                            i, (int)t->token[i], t->qrow[i]);
     }
-    return WG_OK;
+    return e->verifier->joint ? check_groups(e, t, err) : WG_OK;
 }
 
-/* A drafter's tree is not trusted: it is checked, then cut before the first node too deep to be emitted. The rest keeps its
- * node numbers, so the probes below cut nodes are removed with them; and the place of the cut depends on the shape alone
- * (METHODS L3). */
+/* Cuts what is too deep to be emitted: whole levels, since any other choice among siblings would depend on how deep the draft
+ * went below one of them, and so on draws (METHODS L3, L4). What is left moves up, in every space that the drafter has. */
+static void cut(wg_engine *e, const wg_seq *s, wg_tree *t)
+{
+    bool keep[WG_TREE_MAX];
+    int16_t from[WG_TREE_MAX];
+    const int room = wg_seq_room(s);
+    int n = 0, probes = 0;
+    for (int i = 0; i < t->n; i++) n += keep[i] = wg_tree_depth(t, i) <= room;
+    if (n == t->n) {
+        while (probes < t->probes && wg_tree_depth(t, t->n + probes) <= room) probes++;
+        t->probes = probes;
+        return;
+    }
+    n = wg_tree_keep(t, keep, from);
+    for (int i = 0; i < n; i++)
+        if (wg_tree_depth(t, i) == room) t->group[i] = -1; /* its children are gone, all of them */
+    while (n > 0 && from[n - 1] >= wg_kv_tail(s->kv)) n--;
+    for (int space = 0; space < wg_kv_spaces(e->kv); space++)
+        if (space != e->target->space && n > 0) wg_kv_renumber(s->kv, space, from, n);
+}
+
+/* A drafter's tree is not trusted: it is checked, then cut. */
 static wg_status take_tree(wg_engine *e, const wg_seq *s, wg_tree *t, wg_error *err)
 {
     const wg_drafter_class *d = e->drafter->class;
@@ -93,12 +139,7 @@ static wg_status take_tree(wg_engine *e, const wg_seq *s, wg_tree *t, wg_error *
         status = wg_fail(err, WG_EINVAL, "draft tree: law %s is not among those the drafter declares", wg_law_name(t->law));
     if (!status) status = check_draws(e, t, err);
     if (status) return wg_fail_in(err, status, "drafter %s, request %u", d->name, (unsigned)s->request);
-    int keep = 1;
-    while (keep < t->n && wg_tree_depth(t, keep) <= wg_seq_room(s)) keep++;
-    if (keep < t->n) t->probes = 0;
-    t->n = keep;
-    for (keep = 0; keep < t->probes && wg_tree_depth(t, t->n + keep) <= wg_seq_room(s);) keep++;
-    t->probes = keep;
+    cut(e, s, t);
     return WG_OK;
 }
 

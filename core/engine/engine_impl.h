@@ -9,6 +9,7 @@ struct wg_engine {
     wg_lm *target;
     wg_drafter *drafter;
     const wg_verifier_class *verifier;
+    const wg_verifier_class *const *rules; /* of the program, for messages; may be NULL */
     void *verifier_opt;
     wg_engine_options opt;
     wg_env env;

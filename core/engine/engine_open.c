@@ -77,6 +77,7 @@ static wg_status open_plugins(wg_engine *e, const wg_engine_parts *parts, wg_err
 {
     const wg_drafter_class *d = parts->drafter;
     e->verifier = parts->verifier;
+    e->rules = parts->rules;
     if (e->verifier->size) {
         if (!(e->verifier_opt = wg_calloc(1, e->verifier->size))) return wg_nomem(err, e->verifier->size, "a rule's options");
         wg_option_defaults(e->verifier->options, e->verifier_opt);

@@ -24,6 +24,10 @@ typedef struct wg_verifier_class {
     bool lossless;  /* the output law is the target's ... */
     bool zero_only; /* ... at temperature 0 only, where p is its argmax */
     bool chains;    /* verifies chains only: a tree with siblings is refused */
+    /* Weighs independent siblings jointly, by their number: unbiased only where that number was settled before the first of them
+     * was drawn (METHODS L4). The engine refuses trees of law IID with two or more siblings whose number the drafter has not
+     * declared (wg_tree_group), or that is not the declared one. */
+    bool joint;
     /* Verifies one tree. p: row tree->row + i is the target's distribution after node i. q: rows by the tree's qrow. Both are
      * read under the contract of rows.h. chance->position is that of the first token that the step emits. Fills out->n,
      * node[0..n) and next for any contents of the rows (NaN included). Changes only *out, *work and, by reading, lazy rows: so

@@ -297,6 +297,7 @@ static void grow_drawn(model_drafter *m, const wg_seq *s, int seq, wg_tree *t, i
         grow_distinct(m, s, seq, t, node, q, row);
         return;
     }
+    wg_tree_group(t, node, m->shape.children[m->place[seq][node]]);
     for (int k = 0; k < m->shape.children[m->place[seq][node]]; k++) {
         const int32_t x = wg_rows_pick(q, row, &s->chance, WG_DRAW_DRAFT, t->n);
         if (wg_length_drops(&m->length, s, x, wg_rows_prob(q, row, x))) return; /* its address is used: no further siblings */

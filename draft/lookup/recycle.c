@@ -82,9 +82,9 @@ static wg_status open(wg_drafter *base, const wg_env *env, wg_error *err)
                        "drafter recycle: this engine does not hand out the target's logits; "
                        "choose another drafter");
     wg_env_watch(env);
-    shape(d);
     d->vocab = env->target->vocab;
-    if (d->opt.k > d->vocab) d->opt.k = d->vocab;
+    if (d->opt.k > d->vocab) d->opt.k = d->vocab; /* no rank of the shape may lie past a token's row of the table */
+    shape(d);
     const size_t n = (size_t)d->vocab * (size_t)d->opt.k;
     if (!(d->next = wg_alloc(n, sizeof *d->next))) return wg_nomem(err, n * sizeof *d->next, "the drafter recycle");
     memset(d->next, -1, n * sizeof *d->next);

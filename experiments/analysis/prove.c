@@ -22,6 +22,7 @@ typedef struct prover {
     wg_rows p, q;
     wg_workspace work;
     wg_tree tree;
+    int number;            /* of the case */
     int text[WG_TREE_MAX]; /* that a node ends */
     double *got, *want;    /* (texts and their continuations by one token) */
     double *weight;        /* (vocab) */
@@ -107,6 +108,27 @@ static wg_status prover_open(prover *v, const wg_verifier_class *rule, const wg_
 
 /* ---- one run */
 
+static double uniform(uint64_t seed, uint32_t a, uint32_t b, uint32_t c, uint32_t d)
+{
+    const wg_philox w = wg_philox_at(seed, a, b, c, d);
+    return wg_philox_double(w.v[0], w.v[1]);
+}
+
+/* How many children a node gets, before they are drawn. */
+static int group_of(const prover *v, int node)
+{
+    const wg_prove_options *o = v->o;
+    const wg_tree *t = &v->tree;
+    const int depth = wg_tree_depth(t, node);
+    if (depth == o->depth) return 0;
+    const int most = children_at(o, depth), least = node == 0;
+    if (!o->ragged) return most;
+    uint32_t among = 0; /* earlier siblings: equal tokens may have different subtrees */
+    for (int i = 1; i < node; i++) among += t->parent[i] == t->parent[node];
+    const double u = uniform(o->seed, 3000 + among, (uint32_t)v->number, (uint32_t)v->text[node], 0);
+    return least + (int)(u * (most + 1 - least));
+}
+
 /* The token of the kth child of the node whose draws come from this q row; -1: there is nothing left to draw. */
 static int child_token(prover *v, int node, int k, int row, const wg_chance *c)
 {
@@ -123,7 +145,7 @@ static int child_token(prover *v, int node, int k, int row, const wg_chance *c)
         if (!(left > 0)) return -1;
         if (t->law == WG_LAW_COUPLED) {
             const int races = wg_verifier_races(v->rule, v->options);
-            const wg_lists lists = wg_lists_dealt(k, children_at(v->o, wg_tree_depth(t, node)), races);
+            const wg_lists lists = wg_lists_dealt(k, t->group[node], races);
             return wg_chance_race(&at, WG_DRAW_COUPLED, lists, NULL, v->weight, V);
         }
         return wg_chance_pick(c, WG_DRAW_DRAFT, t->n, v->weight, V);
@@ -150,6 +172,13 @@ static void hang_probes(prover *v)
     }
 }
 
+/* Says of a row that has all its mass on one token that it has. */
+static void mark(wg_rows *r, int row)
+{
+    const int32_t best = wg_rows_argmax(r, row);
+    if (wg_rows_at(r, row)[best] == 1) r->point[row] = best;
+}
+
 /* The draft tree after `text`, breadth first, and p at its nodes. */
 static void draft(prover *v, int text, const wg_chance *c)
 {
@@ -164,15 +193,18 @@ static void draft(prover *v, int text, const wg_chance *c)
         const int prow = wg_rows_push(&v->p);
         memcpy(wg_rows_at(&v->p, prow), v->t->p + (size_t)v->text[node] * V, V * sizeof(double));
         if (o->greedy) v->p.point[prow] = wg_rows_argmax(&v->p, prow);
-        if (wg_tree_depth(t, node) == o->depth) continue;
+        else if (o->one_hot) mark(&v->p, prow);
+        wg_tree_group(t, node, group_of(v, node));
+        if (t->group[node] == 0) continue;
         const int qrow = wg_rows_push(&v->q);
         memcpy(wg_rows_at(&v->q, qrow), v->t->q + (size_t)v->text[node] * V, V * sizeof(double));
-        for (int k = 0; k < children_at(o, wg_tree_depth(t, node)); k++) {
+        for (int k = 0; k < t->group[node]; k++) {
             const int x = child_token(v, node, k, qrow, c);
             if (x < 0) break;
             const int child = wg_tree_push(t, node, x, o->law != WG_LAW_FIXED || v->t->fixed_rows ? qrow : -1);
             v->text[child] = v->text[node] * o->vocab + 1 + x;
         }
+        if (o->one_hot) mark(&v->q, qrow);
     }
     hang_probes(v);
 }
@@ -234,7 +266,7 @@ static double drafts_below(const prover *v, int text, int depth)
 /* Checks that the runs needed for the drafts alone are within the limit. */
 static wg_status check_drafts(const prover *v, long limit, wg_error *err)
 {
-    const double least = drafts_below(v, 0, 0);
+    const double least = v->o->ragged ? 1 : drafts_below(v, 0, 0);
     if (least <= (double)limit) return WG_OK;
     return wg_fail(err, WG_EINVAL,
                    "prove: %.2g drafts of %d nodes can be drawn from %d tokens, and at most %ld combinations "
@@ -313,6 +345,7 @@ wg_status wg_prove_case(const wg_verifier_class *rule, const wg_prove_options *o
     prover v;
     WG_TRY(check(rule, o, err));
     wg_status status = prover_open(&v, rule, o, t, err);
+    v.number = out->cases;
     if (!status) status = enumerate(&v, out, err);
     if (!status) {
         const double deviation = compare(&v);
@@ -329,12 +362,6 @@ wg_status wg_prove_case(const wg_verifier_class *rule, const wg_prove_options *o
 /* ---- random tables */
 
 typedef enum style { PEAKED, FLAT, ZEROS, NEAR, EQUAL, DISJOINT, POINT, STYLES } style;
-
-static double uniform(uint64_t seed, uint32_t a, uint32_t b, uint32_t c, uint32_t d)
-{
-    const wg_philox w = wg_philox_at(seed, a, b, c, d);
-    return wg_philox_double(w.v[0], w.v[1]);
-}
 
 /* Row `text` of p (which = 0) or q (1). p is given when q is made. */
 static void fill_row(const wg_prove_options *o, uint32_t number, style s, uint32_t text, uint32_t which, const double *p,
@@ -359,6 +386,14 @@ static void fill_row(const wg_prove_options *o, uint32_t number, style s, uint32
     for (int x = 0; x < V; x++) row[x] /= sum;
 }
 
+/* Of a third of the rows one token gets all. */
+static void concentrate(const wg_prove_options *o, uint32_t number, uint32_t text, uint32_t which, double *row)
+{
+    const int lucky = (int)(uniform(o->seed, 1002, number, text, which) * o->vocab);
+    if (uniform(o->seed, 1001, number, text, which) >= 1. / 3) return;
+    for (int x = 0; x < o->vocab; x++) row[x] = x == lucky;
+}
+
 /* Case n has one style everywhere, or (after each round of styles) one that changes from row to row. */
 static void fill_tables(const wg_prove_options *o, int n, int texts, double *p, double *q)
 {
@@ -368,6 +403,10 @@ static void fill_tables(const wg_prove_options *o, int n, int texts, double *p, 
         const size_t at = (size_t)i * (size_t)o->vocab;
         fill_row(o, (uint32_t)n, s, (uint32_t)i, 0, NULL, p + at);
         fill_row(o, (uint32_t)n, s, (uint32_t)i, 1, p + at, q + at);
+        if (o->one_hot) {
+            concentrate(o, (uint32_t)n, (uint32_t)i, 0, p + at);
+            concentrate(o, (uint32_t)n, (uint32_t)i, 1, q + at);
+        }
     }
 }
 

@@ -14,8 +14,11 @@ typedef struct wg_prove_options {
     const int *width;           /* or, when not NULL, a node of depth d has width[d] children (`depth` entries) */
     int steps;                  /* consecutive steps in one run (2 shows addresses that are reused across steps); 0: 1 */
     wg_sibling_law law;
-    bool greedy; /* temperature 0: p rows are points at their argmax */
-    int cases;   /* random pairs of p and q: peaked, flat, with zeros, nearly equal, equal, disjoint, ... */
+    bool ragged;  /* at most so many children: each node has a number of its own, of its text and its place among its siblings
+                   * (METHODS L4: not of its children's draws); the root has one at least */
+    bool one_hot; /* random rows of p and q: a third of them have all mass on one token, and are marked so */
+    bool greedy;  /* temperature 0: p rows are points at their argmax */
+    int cases;    /* random pairs of p and q: peaked, flat, with zeros, nearly equal, equal, disjoint, ... */
     uint64_t seed;
     long max_runs;            /* limit of runs for one case; 0: 20 million */
     const void *rule_options; /* NULL: defaults */

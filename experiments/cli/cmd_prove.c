@@ -27,19 +27,28 @@ typedef struct shape {
     int vocab;
     const char *tree;
     int steps, cases;
+    bool ragged, one_hot; /* prove.h */
 } shape;
 
 /* What is proved when nothing is asked for. */
+#define WHOLE false, false
+#define RAGGED true, false
+#define ONE_HOT false, true
 static const shape standard[] = {
-    { 2, "1-1-1", 1, 1000 }, { 3, "1-1", 1, 1000 }, { 4, "1-1-1", 1, 1000 }, { 3, "2", 1, 1000 }, { 4, "3", 1, 1000 },
-    { 2, "2-2", 1, 1000 },   { 3, "1-2", 1, 1000 }, { 3, "2-1", 1, 1000 },   { 4, "2-2", 1, 50 }, { 4, "2-1-1", 1, 50 },
-    { 4, "3-1", 1, 50 },     { 2, "1-1", 2, 200 },  { 2, "2", 2, 200 },      { 3, "1", 2, 200 },
+    { 2, "1-1-1", 1, 1000, WHOLE }, { 3, "1-1", 1, 1000, WHOLE },       { 4, "1-1-1", 1, 1000, WHOLE },
+    { 3, "2", 1, 1000, WHOLE },     { 4, "3", 1, 1000, WHOLE },         { 2, "2-2", 1, 1000, WHOLE },
+    { 3, "1-2", 1, 1000, WHOLE },   { 3, "2-1", 1, 1000, WHOLE },       { 4, "2-2", 1, 50, WHOLE },
+    { 4, "2-1-1", 1, 50, WHOLE },   { 4, "3-1", 1, 50, WHOLE },         { 2, "1-1", 2, 200, WHOLE },
+    { 2, "2", 2, 200, WHOLE },      { 3, "1", 2, 200, WHOLE },          { 3, "1-1-1", 1, 200, true, true },
+    { 2, "5", 1, 200, ONE_HOT },    { 2, "2-1-1", 1, 200, true, true }, { 3, "2-2", 1, 50, true, true },
+    { 2, "3-1", 1, 200, RAGGED },   { 2, "2-1", 2, 20, true, true },
 };
 enum { SHAPES = sizeof standard / sizeof *standard };
 
 typedef struct prove {
     const char *rule, *law, *tree, *plugin, *device;
     long vocab, depth, children, steps, cases, seed, threads;
+    bool ragged, one_hot;
     bool json, brief; /* brief: one line for all shapes of a rule and a law */
     shape asked[(int)SHAPES + (int)DEPTH];
     char trees[DEPTH][4 * DEPTH];
@@ -83,15 +92,18 @@ static void print_result(const prove *g, const wg_verifier_class *rule, const jo
     char best[32] = "-"; /* of one step only */
     if (o->steps == 1) snprintf(best, sizeof best, "%.4f", r->alpha_star);
     if (!g->json) {
-        printf("%-19s %-19s %5d %-7s %5d %6d %9ld %9.2g %8.4f %7.4f %7s  %s\n", rule->name, wg_law_name(o->law), o->vocab,
-               j->shape->tree, o->steps, r->cases, r->runs, r->deviation, r->tau, r->alpha, best, verdict);
+        char draft[64];
+        snprintf(draft, sizeof draft, "%s%s%s", o->ragged ? "<=" : "", j->shape->tree, o->one_hot ? "/one-hot" : "");
+        printf("%-19s %-19s %5d %-15s %5d %6d %9ld %9.2g %8.4f %7.4f %7s  %s\n", rule->name, wg_law_name(o->law), o->vocab,
+               draft, o->steps, r->cases, r->runs, r->deviation, r->tau, r->alpha, best, verdict);
         return;
     }
-    json_t *row = json_pack("{s:s, s:b, s:s, s:i, s:s, s:i, s:i, s:I, s:I, s:f, s:f, s:f, s:o, s:s}", "rule", rule->name,
-                            "lossless", rule->lossless, "law", wg_law_name(o->law), "vocab", o->vocab, "tree", j->shape->tree,
-                            "steps", o->steps, "cases", r->cases, "runs", (json_int_t)r->runs, "reused_addresses",
-                            (json_int_t)r->reused, "deviation", r->deviation, "tau", r->tau, "alpha", r->alpha, "alpha_star",
-                            o->steps == 1 ? json_real(r->alpha_star) : json_null(), "verdict", verdict);
+    json_t *row =
+        json_pack("{s:s, s:b, s:s, s:i, s:s, s:b, s:b, s:i, s:i, s:I, s:I, s:f, s:f, s:f, s:o, s:s}", "rule", rule->name,
+                  "lossless", rule->lossless, "law", wg_law_name(o->law), "vocab", o->vocab, "tree", j->shape->tree, "ragged",
+                  o->ragged, "one_hot", o->one_hot, "steps", o->steps, "cases", r->cases, "runs", (json_int_t)r->runs,
+                  "reused_addresses", (json_int_t)r->reused, "deviation", r->deviation, "tau", r->tau, "alpha", r->alpha,
+                  "alpha_star", o->steps == 1 ? json_real(r->alpha_star) : json_null(), "verdict", verdict);
     json_dumpf(row, stdout, JSON_SORT_KEYS | JSON_COMPACT);
     putchar('\n');
     json_decref(row);
@@ -99,7 +111,7 @@ static void print_result(const prove *g, const wg_verifier_class *rule, const jo
 
 static const char *const brief_head = "rule                siblings             shapes  cases       runs  deviation\n";
 static const char *const full_head =
-    "rule                siblings            vocab draft   steps  cases      runs deviation      tau   alpha  alpha*\n";
+    "rule                siblings            vocab draft           steps  cases      runs deviation      tau   alpha  alpha*\n";
 
 /* Prints the lines [first, end) of one law as one line. */
 static void print_brief(const wg_verifier_class *rule, const job *first, const job *end)
@@ -182,6 +194,8 @@ static void plan(const prove *g, jobs *w)
                                        .depth = depth,
                                        .steps = s->steps,
                                        .law = laws[l],
+                                       .ragged = s->ragged,
+                                       .one_hot = s->one_hot,
                                        .cases = s->cases,
                                        .seed = (uint64_t)g->seed };
             j->o.greedy = w->rule->zero_only; /* the target is the argmax */
@@ -217,14 +231,15 @@ static wg_status prove_rule(const prove *g, jobs *w, wg_pool *pool, int *bad, wg
 static bool choose_shapes(prove *g)
 {
     int width[DEPTH];
-    if (!g->vocab && !g->depth && !g->children && !g->steps && !*g->tree) {
+    if (!g->vocab && !g->depth && !g->children && !g->steps && !*g->tree && !g->ragged && !g->one_hot) {
         memcpy(g->asked, standard, sizeof standard);
         g->shapes = SHAPES;
         g->brief = !g->json && !*g->plugin && !strcmp(g->rule, "all");
         for (int i = 0; i < SHAPES && g->cases; i++) g->asked[i].cases = (int)g->cases;
         return true;
     }
-    const shape one = { g->vocab ? (int)g->vocab : 3, g->tree, g->steps ? (int)g->steps : 1, g->cases ? (int)g->cases : 20 };
+    const shape one = { g->vocab ? (int)g->vocab : 3,  g->tree,   g->steps ? (int)g->steps : 1,
+                        g->cases ? (int)g->cases : 20, g->ragged, g->one_hot };
     if (*g->tree) {
         if (read_tree(g->tree, width) < 0) {
             fprintf(stderr, "wager prove: --tree %s: expected children by depth, such as 3-2-1, at most %d levels\n", g->tree,
@@ -296,6 +311,8 @@ int wg_cmd_prove(int argc, char **argv)
           16 },
         { "depth", 0, WG_FLAG_INT, &g.depth, "D", "draft: levels", 1, DEPTH },
         { "children", 0, WG_FLAG_INT, &g.children, "K", "draft: 1: chains; K: also trees of 2 .. K children a node", 1, DEPTH },
+        { "ragged", 0, WG_FLAG_BOOL, &g.ragged, NULL, "draft: at most so many children, another number at each node", 0, 0 },
+        { "one-hot", 0, WG_FLAG_BOOL, &g.one_hot, NULL, "a third of the rows of p and q have all mass on one token", 0, 0 },
         { "steps", 0, WG_FLAG_INT, &g.steps, "N", "consecutive steps in one enumeration", 1, 3 },
         { "cases", 0, WG_FLAG_INT, &g.cases, "N", "random pairs of p and q", 1, 1e6 },
         { "seed", 0, WG_FLAG_INT, &g.seed, "S", "of these pairs", 0, 0 },

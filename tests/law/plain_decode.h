@@ -64,13 +64,16 @@ static inline void law_model_close(law_model *m)
 
 typedef struct law_setup {
     const law_model *target;
-    const char *drafter, *options, *rule; /* "model", "model=FILE,length=4", "match" */
+    const char *drafter, *options, *rule;  /* "model", "model=FILE,length=4", "match" */
+    const wg_drafter_class *drafter_class; /* a test's own, in place of a name; NULL: by name */
+    const wg_verifier_class *rule_class;
     const char *rule_options;
     wg_sampling sampling;
     uint64_t seed;
     int batch, max_tokens, page_slots, prefill_rows; /* 0: the engine's defaults; batch 0: 1 */
     bool alpha;
     wg_length_log *lengths;
+    wg_is_eog_fn *is_eog; /* NULL: the tokenizer says which tokens end a text */
 } law_setup;
 
 typedef struct law_request {
@@ -189,10 +192,13 @@ static inline wg_engine *law_engine(const law_setup *s)
                               .ops = s->target->ops,
                               .tokenizer = s->target->tokenizer,
                               .target_name = "target",
+                              .is_eog = s->is_eog,
                               .rules = wg_verifiers,
-                              .plugins = &plugins };
-    LAW_TRY(wg_find_drafter(&plugins, s->drafter, &parts.drafter, &err));
-    LAW_TRY(wg_find_verifier(&plugins, s->rule, &parts.verifier, &err));
+                              .plugins = &plugins,
+                              .drafter = s->drafter_class,
+                              .verifier = s->rule_class };
+    if (!parts.drafter) LAW_TRY(wg_find_drafter(&plugins, s->drafter, &parts.drafter, &err));
+    if (!parts.verifier) LAW_TRY(wg_find_verifier(&plugins, s->rule, &parts.verifier, &err));
     void *options = law_options(parts.drafter, s->options);
     parts.drafter_options = parts.drafter->options ? options : NULL;
     double rule_options[8]; /* room for any rule's */

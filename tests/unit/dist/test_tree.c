@@ -43,6 +43,21 @@ Test(tree, takes_no_more_than_it_holds)
     cr_assert(wg_tree_push(&t, 1, 0, -1) == -1 && wg_tree_push(&t, -1, 0, -1) == -1 && t.n == 1);
 }
 
+Test(tree, keeps_some_nodes)
+{
+    wg_tree t = sample(WG_LAW_IID);
+    const bool keep[] = { true, false, true, false, false, true };
+    int16_t from[WG_TREE_MAX];
+    wg_tree_group(&t, 2, 1);
+    wg_tree_probe(&t, 5, 7);
+    cr_assert(t.group[0] == -1 && t.group[2] == 1 && t.probes == 1);
+    cr_assert(wg_tree_keep(&t, keep, from) == 3 && t.n == 3 && t.probes == 0);
+    cr_assert(from[0] == 0 && from[1] == 2 && from[2] == 5);
+    cr_assert(t.token[1] == 2 && t.parent[1] == 0 && t.qrow[1] == 0 && t.group[1] == 1);
+    cr_assert(t.token[2] == 1 && t.parent[2] == 1 && t.qrow[2] == 2 && t.group[2] == -1 && wg_tree_depth(&t, 2) == 2);
+    cr_assert(wg_tree_check(&t, 10, 3, NULL) == WG_OK);
+}
+
 Test(tree, law_names)
 {
     char buf[64];

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * For the tests of drafters that open others: small models in a folder of their own, an engine over them by names, and the
- * exact law of what an engine emits. Include once per test program. */
+ * For the tests of drafters that open others: small models in a folder of their own, and an engine over them by names. What they
+ * emit has the target's law: tests/law/law_exact.c. Include once per test program. */
 #ifndef WG_TESTS_UNIT_DRAFT_COMPOSED_H
 #define WG_TESTS_UNIT_DRAFT_COMPOSED_H
 
 #include <criterion/criterion.h>
-#include <math.h>
 
 #include "core/file/synth.h"
 #include "tests/law/plain_decode.h"
@@ -130,36 +129,6 @@ static inline void expect_drafts_as_if_fresh(const law_model *m, const char *dra
               drafted);
     wg_seq_close(e, s);
     wg_engine_close(e);
-}
-
-/* The law of the first `length` tokens that engine e emits after a prompt (index: tokens as digits, first the most
- * significant), by enumeration of every random decision. Adds the addresses asked twice to *reused; *passes (NULL: nobody asks):
- * the expected number of the target's passes. Returns the number of runs. */
-static inline long exact_law(wg_engine *e, const int32_t *prompt, int n, int length, double *law, long *reused, double *passes)
-{
-    wg_error err;
-    wg_chance_tree tree;
-    long runs = 0;
-    double expected = 0;
-    LAW_TRY(wg_chance_tree_open(&tree, &err));
-    do {
-        wg_seq *s;
-        const long before = wg_engine_target(e)->passes;
-        LAW_TRY(wg_seq_open(e, &s, 7, prompt, n, length, &err));
-        s->chance = wg_chance_tree_chance(&tree, (uint32_t)n);
-        while (s->finish == WG_RUNNING) LAW_TRY(wg_engine_step(e, &s, 1, &err));
-        int text = 0;
-        for (int i = 0; i < length; i++) text = text * wg_engine_target(e)->vocab + s->token[n + i];
-        law[text] += wg_chance_tree_probability(&tree);
-        expected += wg_chance_tree_probability(&tree) * (double)(wg_engine_target(e)->passes - before);
-        wg_seq_close(e, s);
-        runs++;
-    } while (wg_chance_tree_next(&tree));
-    cr_assert(!tree.failed);
-    *reused += wg_chance_tree_reused(&tree);
-    wg_chance_tree_close(&tree);
-    if (passes) *passes = expected;
-    return runs;
 }
 
 #endif

@@ -2,6 +2,8 @@
  * Drafting across vocabularies: the draft models have 300 tokens, or the same words in another order, the target 320. Drafts
  * are what the same drafter, opened afresh, would draft (so the translated text and its cache are right after any commit), q
  * is the draft model's row over the common tokens only, and impossible pairs are refused with the reason. */
+#include <math.h>
+
 #include "core/file/convert.h"
 #include "draft/lm/vocabulary_subset.h"
 #include "draft/lm/retokenizer.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * hybrid and best_of: which drafter's tree is taken, that the law stays the target's, and that a draft put aside leaves nothing
- * in the cache of the drafter that made it. */
+ * hybrid and best_of: which drafter's tree is taken, and that a draft put aside leaves nothing in the cache of the drafter that
+ * made it. That the law stays the target's is in the matrix (tests/law/law_exact.c). */
 #include "tests/unit/draft/composed.h"
 
-enum { V = 3, LENGTH = 3, TEXTS = 27 };
+enum { V = 3 };
 
 static law_model target;
 
@@ -21,43 +21,6 @@ static void done(void)
 TestSuite(composed, .init = small, .fini = done);
 
 static const int32_t prompt[] = { 1, 2, 0, 1, 2, 2, 1 };
-
-static void law_with(const char *drafter, const char *options, const char *rule, double law[TEXTS])
-{
-    const law_setup s = {
-        .target = &target, .drafter = drafter, .options = options, .rule = rule, .sampling = WG_SAMPLING(1, 0, 1, 0)
-    };
-    wg_engine *e = law_engine(&s);
-    long reused = 0;
-    memset(law, 0, TEXTS * sizeof *law);
-    cr_assert_geq(exact_law(e, prompt, 7, LENGTH, law, &reused, NULL), TEXTS);
-    cr_assert_eq(reused, 0, "%s: %ld addresses asked twice", options, reused);
-    wg_engine_close(e);
-}
-
-Test(composed, emit_the_targets_law)
-{
-    const struct {
-        const char *drafter, *options;
-    } rows[] = {
-        { "hybrid", "first=ngram:k=2;n_max=4,second=model:model=%s;length=2,min_score=2" },
-        { "hybrid", "first=model:model=%s;length=2,second=ngram:k=2,min_score=1" },
-        { "best_of", "of=ngram:k=2|model:model=%s;length=2" },
-        { "best_of", "of=model:model=%s;length=1|model:model=%s;length=2;temperature=3" },
-        { "full_information", "of=ngram:k=2|model:model=%s;length=1" },
-        { "full_information", "of=ngram:k=2|model:model=%s;length=2,eta=0" },
-    };
-    double plain[TEXTS], got[TEXTS];
-    law_with("none", NULL, "match", plain);
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        char options[1200];
-        snprintf(options, sizeof options, rows[i].options, far_path, near_path);
-        law_with(rows[i].drafter, options, "rejection", got);
-        for (int k = 0; k < TEXTS; k++)
-            cr_assert(fabs(plain[k] - got[k]) < 1e-12, "%s %s: text %d has %.17g, not %.17g", rows[i].drafter, options, k,
-                      got[k], plain[k]);
-    }
-}
 
 /* An engine after one step of a text at temperature 0, and the sequence. Both are to be closed: end_step. */
 static wg_engine *one_step(const char *drafter, const char *options, const int32_t *text, int n, wg_seq **seq)

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * Lookahead over a model: its window against one that is worked out a token at a time, and the exact law of what is emitted. */
+ * Lookahead over a model: its window against one that is worked out a token at a time. A hard build has no trees that hold it. The
+ * law of what is emitted is in the matrix (tests/law/law_exact.c). */
 #include "tests/unit/draft/composed.h"
 
+#ifndef WG_HARD
 enum { VOCAB = 8, W = 3, N = 4, G = 2, SLOW = 64 };
 
 static law_model target;
@@ -9,8 +11,6 @@ static law_model target;
 static void setup(void) { write_models(VOCAB); }
 
 TestSuite(lookahead_engine, .init = setup, .fini = remove_models);
-
-#ifndef WG_HARD /* its trees do not hold this window */
 
 /* ---- the oracle: lists of tokens, and plain decoding for every answer */
 
@@ -172,44 +172,3 @@ Test(lookahead_engine, its_window_is_jacobi_iteration)
 }
 
 #endif
-
-/* ---- the law */
-
-/* Every outcome of every draw, over three tokens, under every lossless rule: the law of five tokens is the target's, with
- * probes behind the drafts, and no random address is asked twice. */
-Test(lookahead_engine, the_law_is_the_targets)
-{
-    enum { LENGTH = 5, TEXTS = 3 * 3 * 3 * 3 * 3 };
-    static const int32_t prompt[] = { 1, 2, 0, 1, 2 };
-    static double plain[TEXTS], got[TEXTS];
-    long reused = 0, rules = 0;
-    double steps, ours;
-    remove_models();
-    write_models(3);
-    law_model_open(&target, target_path, 1, WG_CPU_REF, WG_F32);
-    law_setup s = { .target = &target, .drafter = "none", .rule = "match", .sampling = WG_SAMPLING(0.8, 0, 1, 0) };
-    wg_engine *e = law_engine(&s);
-    exact_law(e, prompt, 5, LENGTH, plain, &reused, &steps);
-    wg_engine_close(e);
-    const long steps_rows = target.lm->rows;
-    s.drafter = "lookahead";
-    for (const wg_verifier_class *const *rule = wg_verifiers; *rule; rule++) {
-        if (!(*rule)->lossless || !((*rule)->laws & WG_LAW_FIXED) || !strcmp((*rule)->name, "greedy")) continue;
-        s.rule = (*rule)->name;
-        s.options = (*rule)->chains ? "window=2,n=3,guesses=1,text=true" : "window=2,n=3,guesses=2,text=true";
-        const long rows = target.lm->rows;
-        memset(got, 0, sizeof got);
-        e = law_engine(&s);
-        exact_law(e, prompt, 5, LENGTH, got, &reused, &ours);
-        wg_engine_close(e);
-        double distance = 0;
-        for (int i = 0; i < TEXTS; i++) distance = fmax(distance, fabs(plain[i] - got[i]));
-        cr_assert_lt(distance, 1e-12, "%s: the laws differ by %g", s.rule, distance);
-        cr_assert_eq(reused, 0, "%s: %ld addresses asked twice", s.rule, reused);
-        cr_assert_lt(ours, steps, "%s: %g passes a text, plain decoding has %g", s.rule, ours, steps);
-        cr_assert_gt(target.lm->rows - rows, steps_rows, "%s: %ld and %ld rows", s.rule, steps_rows, target.lm->rows - rows);
-        rules++;
-    }
-    cr_assert_geq(rules, 8, "%ld", rules);
-    law_model_close(&target);
-}

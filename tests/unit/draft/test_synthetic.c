@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Synthetic drafts are accepted at the configured rates, and never change the text. */
+#include <math.h>
+
 #include "tests/unit/draft/composed.h"
 
 enum { V = 300, REQUESTS = 24, TOKENS = 80 };

@@ -167,6 +167,22 @@ static void deceived(const void *opt, const wg_tree *t, wg_rows *p, wg_rows *q, 
     lied_to->accept(opt, &other, p, q, c, work, out);
 }
 
+/* A drafter that draws no sibling after the first that is token 0, however many it was to draw: the rule is shown the others only
+ * (METHODS L4). */
+static void stopped(const void *opt, const wg_tree *t, wg_rows *p, wg_rows *q, const wg_chance *c, wg_workspace *work,
+                    wg_path *out)
+{
+    wg_tree shown = *t;
+    bool keep[WG_TREE_MAX] = { true };
+    int16_t from[WG_TREE_MAX];
+    for (int i = 1, drawing = 1; i < t->n; i++) { /* children of the root, and nothing below them */
+        keep[i] = drawing;
+        drawing &= t->token[i] != 0;
+    }
+    wg_tree_keep(&shown, keep, from);
+    lied_to->accept(opt, &shown, p, q, c, work, out);
+}
+
 /* Keeps what the target would say, wherever a pass has scored it: also the rows that only the drafter is to see. Its law is the
  * target's; what breaks is the engine's word that a probe is neither kept nor counted. */
 static void keeps_probes(const void *opt, const wg_tree *t, wg_rows *p, wg_rows *q, const wg_chance *c, wg_workspace *work,
@@ -396,6 +412,40 @@ Test(mutations, of_siblings)
     lie = WG_LAW_WITHOUT_REPLACEMENT;
     expect("independent draws as distinct", caught(deceived, 0, o, NULL), LAW);
     expect("lossy, and silent about it", caught(typical, 0, chain, NULL), LAW);
+}
+
+/* Rules that weigh siblings jointly take their number for a constant. Where draws decide it, their laws are off; rules that go
+ * from sibling to sibling stay exact. The engine refuses the drafter (law_controls). */
+Test(mutations, siblings_stop_at_a_token)
+{
+    enum { V = 3, TEXTS = 4 };
+    static const struct {
+        const wg_verifier_class *rule;
+        wg_sibling_law law;
+        double off;
+    } rules[] = {
+        { &wg_verifier_optimal, WG_LAW_IID, 0.105 },
+        { &wg_verifier_multipath, WG_LAW_IID, 0.105 },
+        { &wg_verifier_kseq, WG_LAW_IID, 0.0140253328241 },
+        { &wg_verifier_rejection, WG_LAW_IID, 0 },
+        { &wg_verifier_traversal, WG_LAW_IID, 0 },
+        { &wg_verifier_topk, WG_LAW_IID, 0 },
+        { &wg_verifier_without_replacement, WG_LAW_WITHOUT_REPLACEMENT, 0 },
+        { &wg_verifier_traversal, WG_LAW_WITHOUT_REPLACEMENT, 0 },
+    };
+    double p[TEXTS * V], q[TEXTS * V];
+    for (int i = 0; i < TEXTS * V; i++) { /* the second token is 0: a text's law is that of the first */
+        p[i] = i < V ? (const double[]){ 0.3, 0.7, 0 }[i] : i % V == 0;
+        q[i] = (const double[]){ 0.3, 0.65, 0.05 }[i % V];
+    }
+    const wg_prove_tables t = { p, q, false };
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
+        const wg_prove_options o = { .vocab = V, .depth = 1, .children = 2, .law = rules[i].law };
+        lied_to = rules[i].rule;
+        expect(rules[i].rule->name, caught(stopped, 0, o, &t), rules[i].off > 0 ? LAW : NOTHING);
+        cr_expect(fabs(deviation - rules[i].off) < 1e-9, "%s: off by %.12g", rules[i].rule->name, deviation);
+        cr_expect(rules[i].rule->joint == (rules[i].off > 0), "%s", rules[i].rule->name);
+    }
 }
 
 /* METHODS L3, the example of DSpark's appendix: p = (0.7, 0.3), q = (0.5, 0.5). A policy that looks at x_1 and verifies it only

@@ -45,6 +45,7 @@ static void expect_exact(const wg_verifier_class *rule, wg_prove_options o)
 typedef struct shape {
     int vocab, depth, width[3], cases, steps;
 } shape;
+static bool ragged, one_hot; /* of the shapes that follow */
 
 static void expect_all_exact(const shape *s, int n)
 {
@@ -62,6 +63,8 @@ static void expect_all_exact(const shape *s, int n)
                                                                   .law = laws[l],
                                                                   .cases = s[k].cases,
                                                                   .steps = s[k].steps,
+                                                                  .ragged = ragged,
+                                                                  .one_hot = one_hot,
                                                                   .greedy = wg_verifiers[i]->zero_only,
                                                                   .seed = 5 });
             }
@@ -74,6 +77,35 @@ Test(prove, chains_are_exact)
     for (int vocab = 1; vocab <= 4; vocab++)
         for (int depth = 0; depth <= 3; depth++) s[n++] = (shape){ vocab, depth, { 1, 1, 1 }, 24, 1 };
     expect_all_exact(s, n);
+}
+
+/* Trees whose nodes have different numbers of children, equal siblings among them, and rows with all mass on one token beside
+ * rows without. */
+Test(prove, ragged_trees_and_one_hot_rows_are_exact)
+{
+    const shape s[] = {
+        { 2, 2, { 3, 2 }, 24, 1 }, { 3, 2, { 2, 2 }, 24, 1 }, { 2, 3, { 2, 2, 1 }, 16, 1 }, { 2, 1, { 5 }, 48, 1 }
+    };
+    for (int kind = 1; kind < 4; kind++) {
+        ragged = kind & 1;
+        one_hot = kind & 2;
+        expect_all_exact(s, 3 + (kind == 2));
+    }
+    ragged = one_hot = false;
+}
+
+/* The flags do something: other drafts than the whole tree's, and other rows. */
+Test(prove, ragged_trees_and_one_hot_rows_are_others)
+{
+    wg_prove_options o = { .vocab = 3, .depth = 2, .children = 2, .law = WG_LAW_IID, .cases = 16, .seed = 5 };
+    const wg_prove_result whole = prove(&wg_verifier_rejection, o);
+    o.ragged = true;
+    const wg_prove_result few = prove(&wg_verifier_rejection, o);
+    o.ragged = false;
+    o.one_hot = true;
+    const wg_prove_result points = prove(&wg_verifier_rejection, o);
+    cr_expect(few.runs < whole.runs / 2 && few.tau < whole.tau, "%ld and %ld runs", few.runs, whole.runs);
+    cr_expect(points.runs < whole.runs / 2, "%ld and %ld runs", points.runs, whole.runs);
 }
 
 Test(prove, trees_are_exact)
