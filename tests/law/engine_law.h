@@ -176,7 +176,7 @@ typedef struct exact_run {
     bool after;      /* the enumerated sequence stands behind the other in the batch */
     const int32_t *prompt;
     int n, length;
-    long most; /* runs; 0: any number */
+    long most; /* runs; 0: a million */
     /* What came out. */
     long runs, reused, drafted, accepted;
     double deviation, passes;           /* largest over texts; the expected number of the target's passes */
@@ -237,7 +237,7 @@ static inline bool exact_end(exact_run *x, wg_chance_tree *tree)
 {
     x->runs++;
     x->beyond |= tree->beyond;
-    x->cut = x->most && x->runs >= x->most;
+    x->cut = x->runs >= (x->most ? x->most : 1000000);
     if (x->beyond || x->cut || !wg_chance_tree_next(tree)) return true;
     return false;
 }
