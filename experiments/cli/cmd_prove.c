@@ -238,8 +238,12 @@ static bool choose_shapes(prove *g)
         for (int i = 0; i < SHAPES && g->cases; i++) g->asked[i].cases = (int)g->cases;
         return true;
     }
-    const shape one = { g->vocab ? (int)g->vocab : 3,  g->tree,   g->steps ? (int)g->steps : 1,
-                        g->cases ? (int)g->cases : 20, g->ragged, g->one_hot };
+    const shape one = { .vocab = g->vocab ? (int)g->vocab : 3,
+                        .tree = g->tree,
+                        .steps = g->steps ? (int)g->steps : 1,
+                        .cases = g->cases ? (int)g->cases : 20,
+                        .ragged = g->ragged,
+                        .one_hot = g->one_hot };
     if (*g->tree) {
         if (read_tree(g->tree, width) < 0) {
             fprintf(stderr, "wager prove: --tree %s: expected children by depth, such as 3-2-1, at most %d levels\n", g->tree,

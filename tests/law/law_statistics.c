@@ -174,6 +174,7 @@ static void pair_children(pair_drafter *p, const wg_seq *s, wg_tree *t, int node
     for (int i = 0; i < can.n; i++) left[i] = wg_rows_prob(q, row, wg_support_at(&can, i));
     if (draft_law == WG_LAW_COUPLED)
         memcpy(left, wg_rows_at(q, row), (size_t)q->vocab * sizeof *left); /* times belong to tokens */
+    wg_tree_group(t, node, draft_wide);
     for (int k = 0; k < draft_wide; k++) {
         int i = 0, x;
         if (draft_law == WG_LAW_COUPLED) {
