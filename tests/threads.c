@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT
  * The program for ThreadSanitizer (Criterion does not start under it): the pool alone, then batches of sequences decoded with
- * three threads by every drafter, compared with one thread. Built with -DWG_SANITIZE=thread a race fails it; built otherwise it
- * still compares. */
+ * three threads by every drafter, compared with one thread; then every rule on three threads over the same rows. Built with
+ * -DWG_SANITIZE=thread a race fails it; built otherwise it still compares. */
 #include <unistd.h>
 
 #include "core/file/synth.h"
+#include "kernels/philox.h"
 #include "tests/law/plain_decode.h"
+#include "verify/verify.h"
 
 enum { THREADS = 3, JOBS = 2000, ITEMS = 97, REQUESTS = 6 };
 
@@ -98,9 +100,93 @@ static int check_decode(void)
     return failures;
 }
 
+/* ---- rules: threads that verify at the same time read the same rows, each with a workspace of its own (verifier.h) */
+
+enum { VOCAB = 64, VERIFIED = 400 };
+
+typedef struct rules_job {
+    const wg_verifier_class *rule;
+    const void *options;
+    wg_tree tree;
+    wg_rows p, q;
+    wg_workspace work[THREADS];
+    wg_path path[VERIFIED];
+} rules_job;
+
+static void verify_share(void *arg, int thread, int threads)
+{
+    rules_job *j = arg;
+    for (int i = thread; i < VERIFIED; i += threads) {
+        const wg_chance c = wg_chance_philox(5, (uint32_t)i, 9);
+        j->rule->accept(j->options, &j->tree, &j->p, &j->q, &c, &j->work[thread], &j->path[i]);
+    }
+}
+
+/* Row i has its mass on VOCAB / 2 tokens; q is near p. */
+static void fill_rows(wg_rows *r, int n, uint32_t which)
+{
+    for (int i = 0; i < n; i++) {
+        double *x = wg_rows_at(r, wg_rows_push(r)), sum = 0;
+        for (int k = 0; k < VOCAB; k++) {
+            const wg_philox a = wg_philox_at(3, (uint32_t)k, (uint32_t)i, 0, 0),
+                            b = wg_philox_at(4, (uint32_t)k, (uint32_t)i, which, 0);
+            sum += x[k] = k % 2 ? 0 : wg_philox_double(a.v[0], a.v[1]) + 0.3 * wg_philox_double(b.v[0], b.v[1]);
+        }
+        for (int k = 0; k < VOCAB; k++) x[k] /= sum;
+    }
+}
+
+/* A chain of three, or two children at the root and one below each. */
+static void draw_tree(rules_job *j, wg_sibling_law law)
+{
+    static const int parents[] = { -1, 0, 0, 1, 2 };
+    const wg_chance c = wg_chance_philox(7, 1, 1);
+    const int n = j->rule->chains ? 4 : 5;
+    wg_tree_reset(&j->tree, 0, law);
+    for (int i = 1; i < n; i++) {
+        const int parent = j->rule->chains ? i - 1 : parents[i], token = wg_rows_pick(&j->q, parent, &c, WG_DRAW_DRAFT, i);
+        wg_tree_push(&j->tree, parent, token, law == WG_LAW_FIXED ? -1 : parent);
+    }
+}
+
+static int check_rules(void)
+{
+    static rules_job one, three;
+    wg_error err;
+    wg_pool *pool;
+    int wrong = 0, kept = 0, rules = 0;
+    LAW_TRY(wg_pool_open(&pool, THREADS, &err));
+    LAW_TRY(wg_rows_open(&one.p, 5, VOCAB, &err));
+    LAW_TRY(wg_rows_open(&one.q, 5, VOCAB, &err));
+    for (int t = 0; t < THREADS; t++) LAW_TRY(wg_workspace_open(&one.work[t], VOCAB, &err));
+    fill_rows(&one.p, 5, 1);
+    fill_rows(&one.q, 5, 2);
+    for (const wg_verifier_class *const *v = wg_verifiers; *v; v++, rules++) {
+        char options[64] __attribute__((aligned(16)));
+        wg_option_defaults((*v)->options, options);
+        one.rule = *v;
+        one.options = options;
+        draw_tree(&one, (*v)->laws & WG_LAW_IID ? WG_LAW_IID : WG_LAW_FIXED);
+        three = one;
+        verify_share(&one, 0, 1);
+        wg_pool_run(pool, verify_share, &three);
+        for (int i = 0; i < VERIFIED; i++) {
+            const wg_path *a = &one.path[i], *b = &three.path[i];
+            kept += a->n - 1;
+            wrong += a->n != b->n || a->next != b->next || memcmp(a->node, b->node, (size_t)a->n * sizeof a->node[0]) != 0;
+        }
+    }
+    printf("rules: %d on %d threads, %d tokens kept, %d paths differ\n", rules, THREADS, kept, wrong);
+    for (int t = 0; t < THREADS; t++) wg_workspace_close(&one.work[t]);
+    wg_rows_close(&one.p);
+    wg_rows_close(&one.q);
+    wg_pool_close(pool);
+    return wrong + (kept == 0);
+}
+
 int main(void)
 {
     write_models();
     atexit(remove_models);
-    return (check_pool() + check_decode()) != 0;
+    return (check_pool() + check_decode() + check_rules()) != 0;
 }

@@ -24,7 +24,7 @@ typedef struct wg_verifier_class {
     bool lossless;  /* the output law is the target's ... */
     bool zero_only; /* ... at temperature 0 only, where p is its argmax */
     bool chains;    /* verifies chains only: a tree with siblings is refused */
-    /* Weighs independent siblings jointly, by their number: unbiased only where that number was settled before the first of them
+    /* Weighs independent siblings jointly, by their number: unbiased only where that number was fixed before the first of them
      * was drawn (METHODS L4). The engine refuses trees of law IID with two or more siblings whose number the drafter has not
      * declared (wg_tree_group), or that is not the declared one. */
     bool joint;

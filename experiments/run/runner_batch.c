@@ -116,7 +116,7 @@ typedef struct batch {
     double measured;   /* the engine's measuring clock when the batch began */
     wg_error *err;     /* of the tracer, whose failure ends the run */
     /* of the engine's current call: */
-    int k, told, rows;          /* sequences of the step; those already reported; rows of the sequence with the most */
+    int k, reported, rows;      /* sequences of the step; those already reported; rows of the sequence with the most */
     double clock, seconds, now; /* start of the step; its duration; its end */
     double forward;             /* the target's seconds, already attributed */
     wg_phases phases;           /* the engine's phases, already attributed */
@@ -199,7 +199,7 @@ static wg_status begin_turn(batch *b)
 static void begin_step(batch *b, int k, double now)
 {
     b->k = k;
-    b->told = 0;
+    b->reported = 0;
     b->clock = now;
     b->forward = wg_engine_target(b->a->engine)->seconds;
     b->phases = *wg_engine_phases(b->a->engine);
@@ -256,7 +256,7 @@ static bool take_step(void *user, const wg_seq *seq, const wg_tree *tree)
     wg_request *q = request_of(b, i);
     const bool by_device = seq->on_device.decoded > b->at[i].decoded;
     b->at[i].decoded = seq->on_device.decoded;
-    if (b->told++ == 0) step_over(b, by_device);
+    if (b->reported++ == 0) step_over(b, by_device);
     const int rows = seq->last_nodes + seq->last_probes;
     b->rows = rows > b->rows ? rows : b->rows;
     b->at[i].share += b->seconds / b->k;
@@ -266,7 +266,7 @@ static bool take_step(void *user, const wg_seq *seq, const wg_tree *tree)
         finish_request(q, seq, b->first_token, b->now);
         b->left--;
     }
-    if (b->told == b->k) end_step(b);
+    if (b->reported == b->k) end_step(b);
     return !b->status && !stopped(b->room);
 }
 

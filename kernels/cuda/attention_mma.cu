@@ -445,7 +445,7 @@ WG_DEVICE void merge_row(const tiles_job &j, int row, int h0, int heads)
     }
 }
 
-/* This block's parts are written: whoever is the last of a row folds them. */
+/* This block's parts are written: the last block of a row folds them. */
 WG_DEVICE void arrive(const tiles_job &j, const workplace &w, const stretch &k)
 {
     const int t = (int)threadIdx.x;

@@ -100,7 +100,7 @@ extern "C" void WG_GPU(loop_nodes)(wg_gpu *g, const wg_gpu_decode_loop *loop, wg
     WG_LAUNCH(node_rows, 1, WG_DECODE_ROWS_MAX, 0, g->stream, *loop, row);
 }
 
-/* ---- a draft grows by a node: draft/lm/model.c. The most probable token is what the head has told of its parts, where it has:
+/* ---- a draft grows by a node: draft/lm/model.c. The most probable token is the largest of the head's partial maxima, where it has:
  * 4 KiB to read instead of a vocabulary. */
 
 WG_KERNEL WG_LAUNCH_BOUNDS(WG_BLOCK_THREADS, 1) draw_node(wg_gpu_decode_loop l, int depth, int vocab, const float *logits,
@@ -111,7 +111,7 @@ WG_KERNEL WG_LAUNCH_BOUNDS(WG_BLOCK_THREADS, 1) draw_node(wg_gpu_decode_loop l, 
     const int i = (int)blockIdx.x, row = depth * l.sequences + i;
     const size_t V = (size_t)vocab;
     wg_rule_tree *t = l.tree + i;
-    if (l.seq[i].fed != depth + 1) return; /* the whole block: nobody asks */
+    if (l.seq[i].fed != depth + 1) return; /* the whole block: the sequence drafts no further */
     int x;
     if (l.law == WG_RULE_FIXED) {
         x = best ? wg_block_largest(b, best + (size_t)i * WG_GPU_BESTS, WG_GPU_BESTS)

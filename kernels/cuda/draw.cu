@@ -5,7 +5,7 @@
  *
  * Elements have mean 0 and deviation 1/sqrt(k), so activations keep their size through any number of layers. Elements of
  * float types are uniform; codes of quantised types are, under scales that are all alike. Never zeros: a card runs faster on
- * them. What is past n or k is drawn too: it meets inputs that are zeros, or makes outputs that nobody stores. */
+ * them. Weights past n or k are drawn too: they meet inputs that are zeros, or make outputs that are not stored. */
 #include "kernels/cuda/read_weight.h"
 #include "kernels/philox.h"
 

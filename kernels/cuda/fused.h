@@ -7,7 +7,7 @@
  *
  * A row is a line of wg_gpu_line_bytes: first its f32 numbers as they are; then, in their place,
  *   f16, bf16, f8_e4m3  for each WG_GPU_K inputs 128 bytes of hi, 128 bytes of lo
- *   quantised    for each 32 inputs WG_LINE_BLOCK bytes: 32 codes; f32 da, das, s32 sum, low (layout.h); what nobody reads
+ *   quantised    for each 32 inputs WG_LINE_BLOCK bytes: 32 codes; f32 da, das, s32 sum, low (layout.h); padding
  * and behind them WG_LINE_END words: what its results are multiplied with, its norm's factor, its largest number. Lines are an
  * odd number of 16 bytes apart, so that the eight rows of an ldmatrix lie in different banks. Private to kernels/cuda. */
 #ifndef WG_KERNELS_CUDA_FUSED_H

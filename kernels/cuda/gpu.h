@@ -224,7 +224,7 @@ struct wg_gpu {
     void *random;    /* the library's generator behind words(), made on first use */
     void *products;  /* what library() made */
     char card[128];
-    char failed[WG_GPU_WHY]; /* the first failure that wait() has not told yet; empty: none */
+    char failed[WG_GPU_WHY]; /* the first failure that wait() has not returned yet; empty: none */
 };
 
 /* The toolkit's runtime; NULL in a build without it (kernels/cuda.c or kernels/cuda/runtime.cu). */

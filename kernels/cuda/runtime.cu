@@ -22,7 +22,7 @@ enum { KERNELS = 1024 }; /* a power of two, several times as many as there are *
 /* What a device knows of its launches. */
 struct wg_gpu_launches {
     int shared;             /* bytes that a block may take */
-    cudaError_t failed;     /* the first failure that wait() has not told yet, */
+    cudaError_t failed;     /* the first failure that wait() has not returned yet, */
     const char *name;       /* and whose it was */
     cudaError_t unrecorded; /* why record() could not begin */
     int n;
@@ -141,7 +141,7 @@ static void gpu_close(wg_gpu *g)
     wg_curand_close(g);
     wg_cublaslt_close(g);
     cudaStreamDestroy(stream_of(g));
-    cudaGetLastError(); /* nobody is left to be told */
+    cudaGetLastError(); /* there is no caller left to report to */
     free(g->stream.launches);
 }
 

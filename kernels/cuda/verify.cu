@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The rules of kernels/rule over rows that stay on the device: a block settles a tree, and a path of some bytes is all that
+ * The rules of kernels/rule over rows that stay on the device: a block verifies a tree, and a path of some bytes is all that
  * leaves. The text of a rule is the host's; what differs is in rule_block.h. */
 #include "kernels/cuda/rule_block.h"
 
