@@ -236,7 +236,7 @@ static double overlap(wg_skip_scorer *s, const float *logits, const float *p, in
 }
 
 /* Scores the drafts whose rows are in the batch; depth[i]: the draft position that row i predicts, from 1. */
-static void score_text(wg_skip_scorer *s, const text *x, const int *depth, sums *sum)
+static void sum_drafts(wg_skip_scorer *s, const text *x, const int *depth, sums *sum)
 {
     const size_t vocab = (size_t)s->row.vocab;
     double survives = 1, keeps;
@@ -256,7 +256,7 @@ static wg_status flush(wg_skip_scorer *s, const text *x, const int *depth, sums 
 {
     if (s->batch.n == 0) return WG_OK;
     WG_TRY(wg_lm_forward(wg_submodel_lm(s->part), &s->batch, s->logits, err));
-    score_text(s, x, depth, sum);
+    sum_drafts(s, x, depth, sum);
     wg_batch_clear(&s->batch);
     return WG_OK;
 }
