@@ -15,11 +15,12 @@
 extern "C" {
 #endif
 
+/* clang-format off */
 typedef enum wg_type {
 #define TYPE(id, name, number, ...) WG_##id = number,
     WG_WEIGHT_TYPES(TYPE)
 #undef TYPE
-        WG_Q2_K = 10,
+    WG_Q2_K = 10,
     WG_Q3_K = 11,
     WG_IQ4_XS = 23,
     WG_I8 = 24,
@@ -29,6 +30,7 @@ typedef enum wg_type {
     WG_F64 = 28,
     WG_MXFP4 = 39,
 } wg_type;
+/* clang-format on */
 
 typedef struct wg_type_info {
     const char *name;     /* "q8_0" */

@@ -5,8 +5,8 @@
 #include "kernels/rule/rounds.h"
 #include "verify/verify.h"
 
-static void accept(const void *opt, const wg_tree *tree, wg_rows *p, wg_rows *q, const wg_chance *chance, wg_workspace *work,
-                   wg_path *out)
+void wg_rounds_accept(const void *opt, const wg_tree *tree, wg_rows *p, wg_rows *q, const wg_chance *chance, wg_workspace *work,
+                      wg_path *out)
 {
     wg_rule_state state;
     (void)opt;
@@ -22,7 +22,7 @@ const wg_verifier_class wg_verifier_rejection = {
     .test_options = (const char *const[]){ "", NULL },
     .laws = WG_LAW_FIXED | WG_LAW_IID,
     .lossless = true,
-    .accept = accept,
+    .accept = wg_rounds_accept,
     .reads_q = true,
     .device = WG_RULE_ROUNDS,
 };

@@ -33,6 +33,10 @@ extern const wg_verifier_class *const wg_verifiers[];
 /* The probability that optimal selection takes token y as the one of k independent draws from q (kernels/rule/selection.h). */
 double wg_optimal_law(wg_rows *p, int prow, wg_rows *q, int qrow, int k, int32_t y, wg_workspace *work);
 
+/* Rejection in rounds, of all laws that draw siblings or rank them: `rejection` and `without_replacement`. */
+void wg_rounds_accept(const void *opt, const wg_tree *tree, wg_rows *p, wg_rows *q, const wg_chance *chance, wg_workspace *work,
+                      wg_path *out);
+
 /* Traversal without looking whether the tree is a chain, for the test that it is `block` there. */
 void wg_traversal_tree_accept(const void *opt, const wg_tree *tree, wg_rows *p, wg_rows *q, const wg_chance *chance,
                               wg_workspace *work, wg_path *out);

@@ -6,18 +6,7 @@
  * normalised. One child is `rejection`; when the children are all tokens that q can draw and these carry p, the last
  * residual round has q_i = r_i's only token and is accepted for certain (the cover property). Fixed siblings are rounds with
  * one-hot rows. */
-#include "verify/host_passes.h"
-#include "kernels/rule/rounds.h"
 #include "verify/verify.h"
-
-static void accept(const void *opt, const wg_tree *tree, wg_rows *p, wg_rows *q, const wg_chance *chance, wg_workspace *work,
-                   wg_path *out)
-{
-    wg_rule_state state;
-    (void)opt;
-    const wg_rule_block b = wg_host_block(tree, p, q, chance, work, &state, out);
-    wg_verify_rounds(&b, 1);
-}
 
 const wg_verifier_class wg_verifier_without_replacement = {
     .name = "without_replacement",
@@ -27,7 +16,7 @@ const wg_verifier_class wg_verifier_without_replacement = {
     .test_options = (const char *const[]){ "", NULL },
     .laws = WG_LAW_FIXED | WG_LAW_WITHOUT_REPLACEMENT,
     .lossless = true,
-    .accept = accept,
+    .accept = wg_rounds_accept,
     .reads_q = true,
     .device = WG_RULE_ROUNDS,
 };

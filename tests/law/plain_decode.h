@@ -54,6 +54,21 @@ static inline void law_model_open(law_model *m, const char *path, int threads, w
         LAW_TRY(wg_tokenizer_open(&m->tokenizer, m->file, &err));
 }
 
+/* On a device by its name; f16 cache. */
+static inline void law_model_open_on(law_model *m, const char *path, const char *device_name)
+{
+    wg_error err;
+    wg_device device;
+    const wg_model_options o = { .kv_type = WG_F16 };
+    *m = (law_model){ .ops = wg_ops_for(wg_cpu_chosen()) };
+    LAW_TRY(wg_device_open(&device, device_name, NULL, &err));
+    LAW_TRY(wg_weights_open(&m->file, path, &err));
+    LAW_TRY(wg_model_open(&m->model, m->file, &device, &o, &err));
+    wg_device_close(&device); /* the model holds it */
+    m->lm = wg_model_lm(m->model);
+    LAW_TRY(wg_tokenizer_open(&m->tokenizer, m->file, &err));
+}
+
 static inline void law_model_close(law_model *m)
 {
     wg_tokenizer_close(m->tokenizer);
@@ -221,8 +236,9 @@ static inline wg_engine *law_engine(const law_setup *s)
     return e;
 }
 
-/* Decodes n requests on an open engine, always as many at once as there are places: a finished one makes room for the next. */
-static inline void law_run(wg_engine *e, const law_request *r, int n, law_output *out, wg_counts *counts)
+/* Decodes n requests on an open engine, always as many at once as there are places: a finished one makes room for the next,
+ * after each step, or after so many rounds where `rounds` is above 1. */
+static inline void law_run(wg_engine *e, int rounds, const law_request *r, int n, law_output *out, wg_counts *counts)
 {
     wg_error err;
     wg_seq *seq[256];
@@ -232,7 +248,8 @@ static inline void law_run(wg_engine *e, const law_request *r, int n, law_output
             LAW_TRY(wg_seq_open(e, &seq[running], (uint32_t)next, r[next].prompt, r[next].n, r[next].max_new, &err));
             who[running] = next;
         }
-        LAW_TRY(wg_engine_step(e, seq, running, &err));
+        LAW_TRY(rounds > 1 ? wg_engine_rounds(e, seq, running, rounds, NULL, NULL, &err)
+                           : wg_engine_step(e, seq, running, &err));
         for (int i = running - 1; i >= 0; i--) {
             if (seq[i]->finish == WG_RUNNING) continue;
             law_output *o = &out[who[i]];
@@ -252,7 +269,7 @@ static inline void law_run(wg_engine *e, const law_request *r, int n, law_output
 static inline void law_decode(const law_setup *s, const law_request *r, int n, law_output *out, wg_counts *counts)
 {
     wg_engine *e = law_engine(s);
-    law_run(e, r, n, out, counts);
+    law_run(e, 1, r, n, out, counts);
     wg_engine_close(e);
 }
 

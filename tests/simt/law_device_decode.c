@@ -14,48 +14,6 @@ enum { PROMPTS = 3, LONGEST = 20, TOKENS = 16, WINDOW = 3 };
 static const wg_sampling samplings[] = { WG_SAMPLING(0.8, 0, 0.95, 0), WG_SAMPLING(1, 0, 1, 0), WG_SAMPLING(0, 0, 1, 0) };
 enum { SAMPLINGS = sizeof samplings / sizeof *samplings };
 
-static void open_on(law_model *m, const char *path, const char *name)
-{
-    wg_error err;
-    wg_device device;
-    const wg_model_options o = { .kv_type = WG_F16 };
-    *m = (law_model){ .ops = wg_ops_for(wg_cpu_chosen()) };
-    LAW_TRY(wg_device_open(&device, name, NULL, &err));
-    LAW_TRY(wg_weights_open(&m->file, path, &err));
-    LAW_TRY(wg_model_open(&m->model, m->file, &device, &o, &err));
-    wg_device_close(&device); /* the model holds it */
-    m->lm = wg_model_lm(m->model);
-    LAW_TRY(wg_tokenizer_open(&m->tokenizer, m->file, &err));
-}
-
-/* law_run, a window at a time. */
-static void run_windows(wg_engine *e, const law_request *r, int n, law_output *out, wg_counts *counts)
-{
-    wg_error err;
-    wg_seq *seq[PROMPTS];
-    int who[PROMPTS], running = 0, next = 0;
-    while (running || next < n) {
-        for (; running < wg_engine_options_of(e)->max_batch && next < n; next++, running++) {
-            LAW_TRY(wg_seq_open(e, &seq[running], (uint32_t)next, r[next].prompt, r[next].n, r[next].max_new, &err));
-            who[running] = next;
-        }
-        LAW_TRY(wg_engine_rounds(e, seq, running, WINDOW, NULL, NULL, &err));
-        for (int i = running - 1; i >= 0; i--) {
-            if (seq[i]->finish == WG_RUNNING) continue;
-            law_output *o = &out[who[i]];
-            o->n = seq[i]->n - seq[i]->prompt;
-            o->finish = seq[i]->finish;
-            o->token = wg_calloc((size_t)o->n, sizeof *o->token);
-            if (!o->token) abort();
-            memcpy(o->token, seq[i]->token + seq[i]->prompt, (size_t)o->n * sizeof *o->token);
-            wg_counts_add(counts, &seq[i]->counts);
-            wg_seq_close(e, seq[i]);
-            seq[i] = seq[--running];
-            who[i] = who[running];
-        }
-    }
-}
-
 static bool eager; /* of the device: no loop is to be had */
 
 /* Failures. */
@@ -73,7 +31,7 @@ static int check(law_setup setup, const law_model *device, const char *device_op
     int bad = (e->device_decode == NULL) != eager;
     if (bad) fprintf(stderr, "FAILED %s: there is %s loop\n", what, eager ? "a" : "no");
     const long before = setup.target->lm->passes;
-    run_windows(e, r, PROMPTS, got, &loop);
+    law_run(e, WINDOW, r, PROMPTS, got, &loop);
     bad += law_compare(what, want, got, PROMPTS);
     if (loop.passes != host.passes || loop.drafted != host.drafted || loop.accepted != host.accepted ||
         memcmp(loop.accepted_at, host.accepted_at, sizeof host.accepted_at))
@@ -98,10 +56,10 @@ int main(int argc, char **argv)
     }
     law_model host, device;
     law_request r[PROMPTS];
-    open_on(&host, path, "cpu");
+    law_model_open_on(&host, path, "cpu");
     snprintf(name, sizeof name, "cuda:0/exact%s", argc > 2 ? argv[2] : "");
     eager = strstr(name, "/eager") != NULL;
-    open_on(&device, path, name);
+    law_model_open_on(&device, path, name);
     snprintf(prompts, sizeof prompts, "%s/configs/prompts/quickstart.jsonl", root ? root : ".");
     if (pair_prompts(prompts, host.tokenizer, 5, PROMPTS, LONGEST, TOKENS, r) != PROMPTS) return 1;
     for (int i = 0; i < PROMPTS; i++) r[i].max_new -= 5 * i;

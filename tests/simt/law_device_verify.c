@@ -13,20 +13,6 @@ static const wg_sampling samplings[] = { WG_SAMPLING(0.8, 0, 0.95, 0), WG_SAMPLI
                                          WG_SAMPLING(1.1, 30, 0.9, 0.02) };
 enum { SAMPLINGS = sizeof samplings / sizeof *samplings };
 
-static void open_on(law_model *m, const char *path, const char *name)
-{
-    wg_error err;
-    wg_device device;
-    const wg_model_options o = { .kv_type = WG_F16 };
-    *m = (law_model){ .ops = wg_ops_for(wg_cpu_chosen()) };
-    LAW_TRY(wg_device_open(&device, name, NULL, &err));
-    LAW_TRY(wg_weights_open(&m->file, path, &err));
-    LAW_TRY(wg_model_open(&m->model, m->file, &device, &o, &err));
-    wg_device_close(&device); /* the model holds it */
-    m->lm = wg_model_lm(m->model);
-    LAW_TRY(wg_tokenizer_open(&m->tokenizer, m->file, &err));
-}
-
 /* The text on the device; *on_device counts engines whose rows stayed there. Failures. */
 static int check(law_setup setup, const law_model *device, const char *label, const law_request *r, int *on_device)
 {
@@ -36,7 +22,7 @@ static int check(law_setup setup, const law_model *device, const char *label, co
     law_decode(&setup, r, PROMPTS, want, &(wg_counts){ 0 });
     setup.target = device;
     wg_engine *e = law_engine(&setup);
-    law_run(e, r, PROMPTS, got, &(wg_counts){ 0 });
+    law_run(e, 1, r, PROMPTS, got, &(wg_counts){ 0 });
     int bad = law_compare(what, want, got, PROMPTS);
     if ((e->device_verify == NULL) != e->watched || (e->device_verify && wg_engine_last_step(e).p->n)) {
         fprintf(stderr, "FAILED %s: the rows were%s expected on the host\n", what, e->watched ? "" : " not");
@@ -62,9 +48,9 @@ int main(int argc, char **argv)
     law_request r[PROMPTS];
     static law_row row[PAIR_ROWS];
     pair_paths paths;
-    open_on(&host, path, "cpu");
+    law_model_open_on(&host, path, "cpu");
     snprintf(name, sizeof name, "cuda:0/exact%s", argc > 2 ? argv[2] : "");
-    open_on(&device, path, name);
+    law_model_open_on(&device, path, name);
     snprintf(prompts, sizeof prompts, "%s/configs/prompts/quickstart.jsonl", root ? root : ".");
     if (pair_prompts(prompts, host.tokenizer, 5, PROMPTS, LONGEST, TOKENS, r) != PROMPTS) return 1;
     pair_store(&host, r, PROMPTS, store);

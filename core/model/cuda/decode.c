@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * A loop on a CUDA device: the stages of both models and the kernels between them, recorded once for each number of sequences
  * and of spans, in the device's own table of graphs. What a round works on (sequences, page tables, rows) lies in device memory
- * that is sent before a loop starts and changed by its kernels; rows of p and q are those of verify.
+ * that is sent before a loop starts and changed by its kernels; rows of p and q are those of device verification.
  *
  * Everything runs on the target's stream: a draft model on the same card has another one, which is idle then. */
 #include "core/model/decode_loop.h"
