@@ -34,9 +34,9 @@ OP(void, act_prepare, (int type, const float *x, size_t ldx, int rows, int k, vo
  *   exact in f32 */
 OP(void, matmul, (const wg_matrix *w, const void *act, int rows, float *y, size_t ldy, int p0, int p1))
 
-/* RMSNorm of rows [r0,r1): s = lanes16 sum of fma(x,x,.); r = 1 / sqrt(s/dim + eps); y = (x * r) * weight. y may be x.
+/* RMSNorm of rows: s = lanes16 sum of fma(x,x,.); r = 1 / sqrt(s/dim + eps); y = (x * r) * weight. y may be x.
  * All divisions and the root are the correctly rounded ones of f32. */
-OP(void, rmsnorm, (const float *x, size_t ldx, const float *weight, int dim, float eps, float *y, size_t ldy, int r0, int r1))
+OP(void, rmsnorm, (const float *x, size_t ldx, const float *weight, int dim, float eps, float *y, size_t ldy, int rows))
 
 /* Rotary embedding in place on `heads` heads of width hd in row x. cs: (hd/2) pairs cos,sin of the row's position, only
  * the first n_rot/2 are used. adjacent: pairs (2i, 2i+1), else (i, i + n_rot/2). Elements from n_rot on are left alone.
@@ -47,8 +47,7 @@ OP(void, rope, (float *x, int heads, int hd, int n_rot, const float *cs, int adj
  * codes of a block as act_prepare makes them of 32 inputs). */
 OP(void, kv_store, (const wg_kv_view *kv, int32_t slot, const float *k, const float *v))
 
-/* Attention of one row for heads [h0,h1) of `heads` query heads over kv_heads kv heads (head h reads kv head
- * h * kv_heads / heads). q, out: heads*hd floats, hd <= WG_MAX_HEAD; out may not overlap q. At least one key.
+/* Attention of one row for the query heads [h0,h1). q, out: heads*hd floats; out may not overlap q. At least one key.
  * For chunks of 64 keys at absolute positions, ascending:
  *   s_j = lanes16 sum over d of fma(q,k,.) * scale; m' = max(m, max_j s_j); c = exp(m - m') (0 for the first chunk);
  *   w_j = exp(s_j - m'); l = fma(l, c, lanes16 sum of w_j, lane = position % 16); o = o * c, then
@@ -60,8 +59,7 @@ OP(void, kv_store, (const wg_kv_view *kv, int32_t slot, const float *k, const fl
  * Each call reads the whole cache of its heads: with many rows and a long context, call it for all rows of one kv head's
  * query heads before going to the next, so that the cache comes from L2. A short context (a cache that fits L2 whole) is
  * faster with all heads in one call. */
-OP(void, attention,
-   (const float *q, const wg_row_keys *keys, int heads, int kv_heads, int hd, float scale, float *out, int h0, int h1))
+OP(void, attention, (const float *q, const wg_row_keys *keys, const wg_heads *of, float *out, int h0, int h1))
 
 /* y = silu(gate) * up over n elements, as (g / (1 + exp32(-g))) * u. y may be gate. */
 OP(void, swiglu, (const float *gate, const float *up, float *y, int n))

@@ -8,7 +8,7 @@
  * Conventions. All floats are IEEE f32, fused multiply-adds are explicit (fma), nothing else is contracted. "lanes16" means:
  * sixteen partial results that start at +0, element i goes to lane i % 16 in ascending order (a lane without elements stays
  * +0), then lanes are folded l += l+8, l+4, l+2, l+1. max is (a > b ? a : b); its order does not change a result. The caller
- * distributes work over threads: every op works on a range ([r0,r1) of rows or [p0,p1) of panels), and ranges are disjoint.
+ * distributes work over threads: every op works on a part (rows, heads [h0,h1) or panels [p0,p1)), and parts are disjoint.
  * No op allocates. Pointers to rows are 64-byte aligned only where stated; K and N may be any positive size. */
 #ifndef WG_KERNELS_OPS_H
 #define WG_KERNELS_OPS_H
@@ -73,6 +73,13 @@ static inline int wg_kv_scales(const wg_kv_view *kv)
 {
     return kv->type == WG_KV_Q8 ? kv->kv_dim / kv->head_dim * wg_kv_blocks(kv->head_dim) : 0;
 }
+
+/* The heads of an attention layer: query head h reads the keys and values of head h * kv_heads / heads. */
+typedef struct wg_heads {
+    int heads, kv_heads; /* of queries; of keys and values */
+    int hd;              /* elements of a head, <= WG_MAX_HEAD */
+    float scale;         /* of scores: 1 / sqrt(hd) */
+} wg_heads;
 
 /* The keys one row sees, in position order: slots 0..prefix-1, then slots tail + b for the set bits b of anc, ascending.
  * The row's own slot is the last of them. A key's position is its index in this list. A sparse view leaves the slots

@@ -22,8 +22,7 @@ void wg_matmul_avxvnni(const wg_matrix *w, const void *act, int rows, float *y, 
 #define OP_ONCE(returns, op, arguments)
 #include "kernels/op_list.h"
 void wg_matmul_dotprod(const wg_matrix *w, const void *act, int rows, float *y, size_t ldy, int p0, int p1);
-void wg_attention_dotprod(const float *q, const wg_row_keys *keys, int heads, int kv_heads, int hd, float scale, float *out,
-                          int h0, int h1);
+void wg_attention_dotprod(const float *q, const wg_row_keys *keys, const wg_heads *of, float *out, int h0, int h1);
 #endif
 
 #endif

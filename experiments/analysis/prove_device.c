@@ -92,6 +92,7 @@ static void accept(const void *opt, const wg_tree *tree, wg_rows *p, wg_rows *q,
 {
     wg_prove_device *d = *(wg_prove_device *const *)opt;
     const wg_rule_oracle oracle = { answer, d };
+    const wg_gpu_laws laws = { .p = d->d_p, .q = d->d_q, .p_one_hot = d->d_p_one_hot, .q_one_hot = d->d_q_one_hot };
     wg_rule_path path;
     (void)work;
     d->chance = chance;
@@ -99,8 +100,7 @@ static void accept(const void *opt, const wg_tree *tree, wg_rows *p, wg_rows *q,
     put_rows(d, q, q->n, d->d_q, d->d_q_one_hot);
     put_tree(d, tree, chance);
     wg_rule_oracle_set(&oracle);
-    d->gpu.api->verify(&d->gpu, &d->params, d->d_tree, 1, d->spread, d->d_p, d->d_p_one_hot, d->d_q, d->d_q_one_hot,
-                       d->d_scratch, d->d_path);
+    d->gpu.api->verify(&d->gpu, &d->params, d->d_tree, 1, d->spread, &laws, d->d_scratch, d->d_path);
     d->gpu.api->get(&d->gpu, &path, d->d_path, sizeof path);
     wg_rule_oracle_set(NULL);
     out->n = path.n;

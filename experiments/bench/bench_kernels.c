@@ -105,13 +105,13 @@ static void attend_share(void *arg, int thread, int threads)
 {
     const kernel *k = arg;
     const wg_row_keys row = { .kv = &k->view, .prefix = k->b->context, .tail = k->b->context };
+    const wg_heads of = { .heads = HEADS, .kv_heads = KV_HEADS, .hd = HEAD_DIM, .scale = 0.125f };
     const int group = HEADS / KV_HEADS;
     int lo, hi;
     wg_pool_share(KV_HEADS, 1, thread, threads, &lo, &hi);
     for (int h = lo; h < hi; h++)
         for (int m = 0; m < k->rows; m++)
-            k->ops->attention(k->x + m, &row, HEADS, KV_HEADS, HEAD_DIM, 0.125f, k->y + (size_t)m * N, h * group,
-                              (h + 1) * group);
+            k->ops->attention(k->x + m, &row, &of, k->y + (size_t)m * N, h * group, (h + 1) * group);
 }
 
 static size_t layer_bytes(const kernel *k) { return k->view.stride * (size_t)((k->b->context + SLOTS - 1) / SLOTS); }

@@ -15,13 +15,9 @@
 
 enum { THREADS = 128, WARPS = THREADS / WG_WARP, HEADS = 8, CHUNK = WG_CHUNK_KEYS, LANES = 8 };
 
-struct attention_job {
-    const float *q;
-    const wg_gpu_row *row;
-    wg_gpu_kv kv;
-    int heads, kv_heads, hd, groups; /* groups: blocks of up to HEADS heads of a kv head */
+struct attention_job : wg_gpu_attention {
+    int groups; /* blocks of up to HEADS heads of a kv head */
     float scale;
-    float *out;     /* (rows, heads, hd) */
     float *partial; /* NULL: unsplit; else (rows, heads, spans, hd + 2) */
     int spans;      /* room for, of a row and head */
 };
@@ -195,20 +191,22 @@ WG_KERNEL WG_LAUNCH_BOUNDS(THREADS, 1) merge_spans(attention_job j)
     }
 }
 
-extern "C" void WG_GPU(attention)(wg_gpu *g, const float *q, const wg_gpu_row *row, int rows, int most, const wg_gpu_kv *kv,
-                                  int heads, int kv_heads, int hd, int split, float *scratch, uint32_t *arrived, float *out)
+extern "C" void WG_GPU(attention)(wg_gpu *g, const wg_gpu_attention *of)
 {
-    if (split && wg_gpu_is_half(kv->type) && hd % 16 == 0) {
-        WG_GPU(attention_mma)(g, q, row, rows, most, kv, heads, kv_heads, hd, scratch, arrived, out);
+    const int type = of->kv.type, shared_by = of->heads / of->kv_heads;
+    if (of->split && wg_gpu_is_half(type) && of->hd % 16 == 0) {
+        WG_GPU(attention_mma)(g, of);
         return;
     }
-    const int shared_by = heads / kv_heads, groups = (shared_by + HEADS - 1) / HEADS, spans = wg_gpu_spans(most);
-    const bool parts = split && spans > 1;
-    const attention_job j = { q,    row, *kv, heads, kv_heads, hd, groups, 1.0f / sqrtf((float)hd), out, parts ? scratch : NULL,
-                              spans };
-    void (*kernel)(attention_job) = kv->type == WG_F32 ? attend<WG_F32> : kv->type == WG_F16 ? attend<WG_F16> : attend<WG_BF16>;
-    const size_t bytes = shared_bytes(kv->type, shared_by < HEADS ? shared_by : (int)HEADS, hd);
-    const dim3 grid((unsigned)rows, (unsigned)(kv_heads * groups), parts ? (unsigned)spans : 1u);
+    attention_job j;
+    (wg_gpu_attention &)j = *of;
+    j.groups = (shared_by + HEADS - 1) / HEADS;
+    j.scale = 1.0f / sqrtf((float)of->hd);
+    j.spans = wg_gpu_spans(of->most);
+    j.partial = of->split && j.spans > 1 ? of->scratch : NULL;
+    void (*kernel)(attention_job) = type == WG_F32 ? attend<WG_F32> : type == WG_F16 ? attend<WG_F16> : attend<WG_BF16>;
+    const size_t bytes = shared_bytes(type, shared_by < HEADS ? shared_by : (int)HEADS, of->hd);
+    const dim3 grid((unsigned)of->rows, (unsigned)(of->kv_heads * j.groups), j.partial ? (unsigned)j.spans : 1u);
     WG_LAUNCH(kernel, grid, THREADS, bytes, g->stream, j);
-    if (parts) WG_LAUNCH(merge_spans, dim3((unsigned)rows, (unsigned)heads), THREADS, 0, g->stream, j);
+    if (j.partial) WG_LAUNCH(merge_spans, dim3((unsigned)of->rows, (unsigned)of->heads), THREADS, 0, g->stream, j);
 }

@@ -38,16 +38,12 @@ enum {
 };
 static_assert(CHUNK == 16 * WARPS, "a warp scores 16 keys");
 
-struct tiles_job {
-    const float *q;
-    const wg_gpu_row *row;
-    wg_gpu_kv kv;
-    int rows, heads, kv_heads, hd, spans; /* spans: that may have shared chunks */
-    int at_once, groups;                  /* heads of a block; how many blocks share a kv head */
-    int tile, slots;                      /* most rows of a block; blocks that share the tiles of a span */
+/* scratch: (rows, heads, spans + WG_GPU_OWN) parts of o (hd), l, m, 2 unused. arrived: (rows, blocks of a row side by side). */
+struct tiles_job : wg_gpu_attention {
+    int spans;           /* that may have shared chunks */
+    int at_once, groups; /* heads of a block; how many blocks share a kv head */
+    int tile, slots;     /* most rows of a block; blocks that share the tiles of a span */
     float scale;
-    float *out, *partial; /* partial: (rows, heads, spans + WG_GPU_OWN) parts of o (hd), l, m, 2 unused */
-    uint32_t *arrived;    /* (rows, blocks of a row side by side) */
 };
 
 /* What a block attends: chunks from .. to-1 of what rows first .. first + rows-1 see; heads h0 .. h0 + heads-1. */
@@ -320,7 +316,7 @@ WG_DEVICE void add_values(const workplace &w, const char *values, int used, int 
 
 WG_DEVICE float *part_at(const tiles_job &j, int row, int head, int index)
 {
-    return j.partial + (((size_t)row * j.heads + head) * (j.spans + WG_GPU_OWN) + index) * (j.hd + 4);
+    return j.scratch + (((size_t)row * j.heads + head) * (j.spans + WG_GPU_OWN) + index) * (j.hd + 4);
 }
 
 template <int TILES, int SHARE>
@@ -469,13 +465,12 @@ template <int TYPE, int TILES, int TEAMS, int SHARE, int STAGES> WG_KERNEL WG_LA
     WG_SHARED_DYNAMIC(char, room);
     workplace w = place<TILES, TEAMS>(room, j.hd);
     const int shared_by = j.heads / j.kv_heads, group = (int)blockIdx.y % j.groups * j.at_once, both = j.slots * j.spans;
-    stretch k = { (int)blockIdx.x - both,
-                  1,
-                  0,
-                  0,
-                  (int)blockIdx.y / j.groups * shared_by + group,
-                  shared_by - group < j.at_once ? shared_by - group : j.at_once,
-                  true };
+    stretch k;
+    k.first = (int)blockIdx.x - both, k.rows = 1;
+    k.from = k.to = 0;
+    k.h0 = (int)blockIdx.y / j.groups * shared_by + group;
+    k.heads = shared_by - group < j.at_once ? shared_by - group : j.at_once;
+    k.own = true;
     if ((int)blockIdx.x >= both) {
         k.from = shared_chunks_of(&j.row[k.first]);
         k.to = chunks_of(&j.row[k.first]);
@@ -517,12 +512,12 @@ template <int TYPE> static void launch_for(wg_gpu *g, const tiles_job &j)
     else launch<TYPE, 4, 2, 2, 2>(g, j);
 }
 
-extern "C" void WG_GPU(attention_mma)(wg_gpu *g, const float *q, const wg_gpu_row *row, int rows, int most, const wg_gpu_kv *kv,
-                                      int heads, int kv_heads, int hd, float *scratch, uint32_t *arrived, float *out)
+extern "C" void WG_GPU(attention_mma)(wg_gpu *g, const wg_gpu_attention *of)
 {
-    const int spans = most > 0 ? ((most - 1) / CHUNK + CHUNKS - 1) / CHUNKS : 0; /* a row sees itself, which is no prefix */
-    const tiles_job j = { q,   row,     *kv,    rows, heads, kv_heads, hd, spans, 0, 0, 0, 0, 1.0f / sqrtf((float)hd),
-                          out, scratch, arrived };
-    if (kv->type == WG_F16) launch_for<WG_F16>(g, j);
+    tiles_job j;
+    (wg_gpu_attention &)j = *of;
+    j.spans = of->most > 0 ? ((of->most - 1) / CHUNK + CHUNKS - 1) / CHUNKS : 0; /* a row sees itself, which is no prefix */
+    j.scale = 1.0f / sqrtf((float)of->hd);
+    if (of->kv.type == WG_F16) launch_for<WG_F16>(g, j);
     else launch_for<WG_BF16>(g, j);
 }

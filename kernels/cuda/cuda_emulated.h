@@ -272,7 +272,8 @@ struct simt_mma_bytes {
 void simt_mma_s8(void *const *arg);
 static inline void simt_mma_s8_do(int *d, const uint32_t *a, const uint32_t *b, const int *c, int k, simt_place at)
 {
-    simt_mma_bytes mine = { d, a, b, c, k };
+    simt_mma_bytes mine = simt_mma_bytes();
+    mine.d = d, mine.a = a, mine.b = b, mine.c = c, mine.k = k;
     simt_warp(simt_mma_s8, &mine, at);
 }
 #define wg_mma_s8(d, a, b, c) simt_mma_s8_do(d, a, b, c, 32, SIMT_HERE)

@@ -77,7 +77,10 @@ static float spread_of(int type, float *middle)
 extern "C" void WG_GPU(draw)(wg_gpu *g, const wg_matrix *w, int layout, uint64_t seed, uint32_t stream, int drawn)
 {
     const size_t lines = wg_gpu_matrix_bytes(w->type, layout, w->n, w->k) / 16;
-    drawing j = { (uint4 *)(uintptr_t)w->data, lines, w->type, drawn, sqrtf(3.0f / (float)w->k), 0, 0, seed, stream };
+    drawing j = drawing();
+    j.line = (uint4 *)(uintptr_t)w->data, j.lines = lines, j.type = w->type, j.drawn = drawn;
+    j.scale = sqrtf(3.0f / (float)w->k);
+    j.seed = seed, j.stream = stream;
     if (w->type != WG_F32 && !wg_gpu_is_half(w->type)) {
         float middle;
         j.d = 1 / (sqrtf((float)w->k) * spread_of(w->type, &middle));

@@ -51,7 +51,7 @@ typedef enum wg_gpu_layout { WG_GPU_PANELS, WG_GPU_FRAGMENTS, WG_GPU_ROWS } wg_g
  * of queries, keys and values, what rope_store does. With the bits of the single steps. */
 typedef enum wg_gpu_then { WG_GPU_STORE, WG_GPU_ADD, WG_GPU_SWIGLU, WG_GPU_ROTARY } wg_gpu_then;
 
-/* Rows (rows, k) that a product norms (weight: (k) of an RMSNorm; NULL: not) and prepares by itself. */
+/* Rows (rows, k) that a product, or norm_prepare, norms (weight: (k) of an RMSNorm; NULL: not) and prepares by itself. */
 typedef struct wg_gpu_input {
     const float *x, *weight;
     float eps;
@@ -75,14 +75,33 @@ typedef struct wg_gpu_kv {
     size_t stride, value_at;
 } wg_gpu_kv;
 
-/* Where queries, keys and values go: arguments as of rope_store. The first matrix gives queries (0), keys (1) or values (2),
- * the ones behind it what follows; queries go to y, the others to the pages only. */
+/* Where queries, keys and values go. cs: (positions, n_rot / 2) pairs cos, sin; row: (rows). The first matrix of a product gives queries (0), keys (1) or values (2),
+ * the ones behind it what follows; queries go to y, the others to the pages only; rope_store does not read `first`. */
 typedef struct wg_gpu_rotary {
     const float *cs;
     int n_rot, adjacent, hd, first;
     const wg_gpu_row *row;
     wg_gpu_kv kv;
 } wg_gpu_rotary;
+
+/* Attention of rows. q, out: (rows, heads, hd); most: the most keys of any row; split 0: the bits of kernels/ref; scratch:
+ * wg_gpu_attention_bytes; arrived: (rows, heads) zeros, which it leaves as zeros. */
+typedef struct wg_gpu_attention {
+    const float *q;
+    const wg_gpu_row *row;
+    wg_gpu_kv kv;
+    int rows, most, heads, kv_heads, hd, split;
+    float *scratch;
+    uint32_t *arrived;
+    float *out;
+} wg_gpu_attention;
+
+/* Rows of the law of the target (p) and of the draft (q), as sample makes them: (rows, vocab), or the token that has all the
+ * mass (-1: none, the row holds). */
+typedef struct wg_gpu_laws {
+    const double *p, *q;
+    const int32_t *p_one_hot, *q_one_hot;
+} wg_gpu_laws;
 
 /* Slots to be moved within a pool: where their first piece lies and where it goes, bytes from the pool's begin. No slot is read
  * after it was written. */
@@ -97,6 +116,14 @@ typedef struct wg_gpu_best {
     float value;
     int32_t at;
 } wg_gpu_best;
+
+/* What matmul_fused makes of its sums. then: wg_gpu_then; rotary: of WG_GPU_ROTARY, else NULL; best: (rows, WG_GPU_BESTS) of
+ * the outputs of one matrix, or NULL. */
+typedef struct wg_gpu_output {
+    int then;
+    const wg_gpu_rotary *rotary;
+    wg_gpu_best *best;
+} wg_gpu_output;
 
 /* The sampler chain in its usual order, penalties apart: fields as in wg_sampling of core/dist/sampler.h. best: (rows,
  * WG_GPU_BESTS), device memory, of the very logits; NULL: sample looks for itself. */
@@ -125,10 +152,7 @@ typedef struct wg_gpu_stream {
  *   act_bytes is the room for prepared activations: wg_gpu_act_bytes below
  *   norm_prepare rmsnorm, then prepare, of what is not in panels
  *   matmul       up to WG_GPU_MATRICES matrices of one type and one k, not in rows, over one prepared input; then: wg_gpu_then
- *   matmul_fused norm_prepare (or prepare), then matmul, of rows that fit (wg_gpu_fits); rotary: of WG_GPU_ROTARY, else NULL;
- *                best: (rows, WG_GPU_BESTS) of the outputs of one matrix, or NULL
- *   attention    scratch: wg_gpu_attention_bytes; most: the most keys of any row; split 0: the bits of kernels/ref. arrived:
- *                (rows, heads) zeros, which it leaves as zeros
+ *   matmul_fused norm_prepare (or prepare), then matmul, of rows that fit (wg_gpu_fits)
  *   move         `count` pieces of `bytes` a slot, `stride` apart; all at multiples of 16 when bytes is one, else of 4 or 2
  *   sample       rows of n logits through the chain: p (rows, n) and the token that has all the mass, or -1 (then p is the row;
  *                else it is undefined), with the bits of core/dist/sampler.c. scratch: wg_gpu_sample_bytes(n) a row
@@ -148,21 +172,19 @@ typedef struct wg_gpu_stream {
     X(add, (wg_gpu * g, float *x, const float *y, int n, int rows))                                                            \
     X(swiglu, (wg_gpu * g, const float *gate, const float *up, float *y, int n, int rows))                                     \
     X(prepare, (wg_gpu * g, int type, int layout, const float *x, int rows, int k, void *act))                                 \
-    X(norm_prepare,                                                                                                            \
-      (wg_gpu * g, int type, int layout, const float *x, const float *weight, float eps, int rows, int k, void *act))          \
+    X(norm_prepare, (wg_gpu * g, int type, int layout, const wg_gpu_input *in, int rows, int k, void *act))                    \
     X(matmul,                                                                                                                  \
       (wg_gpu * g, const wg_matrix *const *w, float *const *y, int matrices, int layout, const void *act, int rows, int then)) \
     X(matmul_fused, (wg_gpu * g, const wg_matrix *const *w, float *const *y, int matrices, const wg_gpu_input *in, int rows,   \
-                     int then, const wg_gpu_rotary *rotary, wg_gpu_best *best))                                                \
-    X(rope_store, (wg_gpu * g, const float *cs, int n_rot, int adjacent, float *q, float *k, const float *v,                   \
-                   const wg_gpu_row *row, int rows, const wg_gpu_kv *kv, int heads, int kv_heads, int hd))                     \
-    X(attention, (wg_gpu * g, const float *q, const wg_gpu_row *row, int rows, int most, const wg_gpu_kv *kv, int heads,       \
-                  int kv_heads, int hd, int split, float *scratch, uint32_t *arrived, float *out))                             \
+                     const wg_gpu_output *out))                                                                                \
+    X(rope_store,                                                                                                              \
+      (wg_gpu * g, const wg_gpu_rotary *to, float *q, float *k, const float *v, int rows, int heads, int kv_heads))            \
+    X(attention, (wg_gpu * g, const wg_gpu_attention *of))                                                                     \
     X(move, (wg_gpu * g, const wg_gpu_moves *moves, char *pool, size_t bytes, size_t stride, int count))                       \
     X(sample,                                                                                                                  \
       (wg_gpu * g, const float *x, int n, const wg_gpu_chain *chain, double *p, int32_t *point, uint64_t *scratch, int rows))  \
-    X(verify, (wg_gpu * g, const wg_rule *rule, const wg_rule_tree *tree, int trees, int vocab, const double *p,               \
-               const int32_t *p_one_hot, const double *q, const int32_t *q_one_hot, double *scratch, wg_rule_path *path))      \
+    X(verify, (wg_gpu * g, const wg_rule *rule, const wg_rule_tree *tree, int trees, int vocab, const wg_gpu_laws *laws,       \
+               double *scratch, wg_rule_path *path))                                                                           \
     X(loop_feed, (wg_gpu * g, const wg_gpu_decode_loop *loop, int depth, wg_gpu_row *row))                                     \
     X(loop_draw, (wg_gpu * g, const wg_gpu_decode_loop *loop, int depth, int vocab, const float *logits,                       \
                   const wg_gpu_best *best, const double *q, const int32_t *q_one_hot))                                         \

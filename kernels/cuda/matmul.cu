@@ -32,18 +32,19 @@ extern "C" void WG_GPU(matmul)(wg_gpu *g, const wg_matrix *const *w, float *cons
 }
 
 extern "C" void WG_GPU(matmul_fused)(wg_gpu *g, const wg_matrix *const *w, float *const *y, int matrices,
-                                     const wg_gpu_input *in, int rows, int then, const wg_gpu_rotary *rotary, wg_gpu_best *best)
+                                     const wg_gpu_input *in, int rows, const wg_gpu_output *out)
 {
+    const wg_gpu_rotary *rotary = out->rotary;
     const int type = w[0]->type;
     wg_fusion f = wg_fusion();
     f.in = *in;
-    f.best = best;
+    f.best = out->best;
     if (rotary) f.rotary = *rotary;
     if (rotary && !rotary->adjacent && rotary->n_rot % (2 * WG_STRIPE) == 0) {
         f.head = rotary->hd / WG_STRIPE;
         f.apart = rotary->n_rot / (2 * WG_STRIPE);
     }
-    const wg_product p = product_of(w, y, matrices, rows, then, [=](int n) {
+    const wg_product p = product_of(w, y, matrices, rows, out->then, [=](int n) {
         return f.head ? n / WG_STRIPE / f.head * wg_fused_each(f) : wg_gpu_units(type, 1, n);
     });
     if (type == WG_F8_E4M3) WG_GPU(fused_f8)(g, &p, &f);

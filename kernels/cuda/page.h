@@ -6,8 +6,7 @@
 #include "kernels/cuda/launch.h"
 
 /* attention_mma.cu */
-extern "C" void WG_GPU(attention_mma)(wg_gpu *g, const float *q, const wg_gpu_row *row, int rows, int most, const wg_gpu_kv *kv,
-                                      int heads, int kv_heads, int hd, float *scratch, uint32_t *arrived, float *out);
+extern "C" void WG_GPU(attention_mma)(wg_gpu *g, const wg_gpu_attention *of);
 
 /* The key of a slot (its value is kv->value_at further). */
 WG_DEVICE char *wg_page_slot(const wg_gpu_kv *kv, int table, int slot)

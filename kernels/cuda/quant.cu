@@ -100,39 +100,40 @@ template <int TYPE, bool NORMED> WG_KERNEL WG_LAUNCH_BOUNDS(MOST_THREADS, 1) rou
     }
 }
 
-static void prepare_rows(wg_gpu *g, int type, int layout, const float *x, const float *weight, float eps, int rows, int k,
-                         void *act)
+static void prepare_rows(wg_gpu *g, int type, int layout, const wg_gpu_input *in, int rows, int k, void *act)
 {
     const size_t r = (size_t)rows;
     const int threads = k < 2048 ? THREADS : MOST_THREADS; /* of a row */
+    const bool normed = in->weight != NULL;
+    act_job j = act_job();
+    j.x = in->x, j.weight = in->weight, j.eps = in->eps;
+    j.k = k, j.rows = rows, j.act = act;
     if (wg_gpu_in_rows(type, layout)) {
-        const act_job j = { x, weight, eps, k, rows, (int)wg_gpu_k_padded(k), act, NULL };
-        void (*kernel)(act_job) = type == WG_BF16 ? (weight ? round_row<WG_BF16, true> : round_row<WG_BF16, false>)
-                                                  : (weight ? round_row<WG_F16, true> : round_row<WG_F16, false>);
+        j.padded = (int)wg_gpu_k_padded(k);
+        void (*kernel)(act_job) = type == WG_BF16 ? (normed ? round_row<WG_BF16, true> : round_row<WG_BF16, false>)
+                                                  : (normed ? round_row<WG_F16, true> : round_row<WG_F16, false>);
         WG_LAUNCH(kernel, rows, threads, 0, g->stream, j);
-        return;
-    }
-    if (wg_gpu_has_fragments(type)) {
-        const size_t padded = wg_gpu_k_padded(k);
-        const act_job j = { x, weight, eps, k, rows, (int)padded, act, (float *)((uint16_t *)act + 2 * r * padded) };
-        void (*kernel)(act_job) = type == WG_BF16 ? (weight ? halve_row<WG_BF16, true> : halve_row<WG_BF16, false>)
-                                                  : (weight ? halve_row<WG_F16, true> : halve_row<WG_F16, false>);
+    } else if (wg_gpu_has_fragments(type)) {
+        j.padded = (int)wg_gpu_k_padded(k);
+        j.scales = (float *)((uint16_t *)act + 2 * r * (size_t)j.padded);
+        void (*kernel)(act_job) = type == WG_BF16 ? (normed ? halve_row<WG_BF16, true> : halve_row<WG_BF16, false>)
+                                                  : (normed ? halve_row<WG_F16, true> : halve_row<WG_F16, false>);
         WG_LAUNCH(kernel, rows, threads, 0, g->stream, j);
-        return;
+    } else {
+        j.padded = (int)wg_gpu_act_blocks(k);
+        j.scales = (float *)((int8_t *)act + r * (size_t)k);
+        if (normed) WG_LAUNCH(norm_quantise_row, rows, threads, 0, g->stream, j);
+        else WG_LAUNCH(quantise_rows, wg_blocks_for(r * (size_t)j.padded, WARPS), THREADS, 0, g->stream, j);
     }
-    const size_t padded = wg_gpu_act_blocks(k);
-    const act_job j = { x, weight, eps, k, rows, (int)padded, act, (float *)((int8_t *)act + r * (size_t)k) };
-    if (weight) WG_LAUNCH(norm_quantise_row, rows, threads, 0, g->stream, j);
-    else WG_LAUNCH(quantise_rows, wg_blocks_for(r * padded, WARPS), THREADS, 0, g->stream, j);
 }
 
 extern "C" void WG_GPU(prepare)(wg_gpu *g, int type, int layout, const float *x, int rows, int k, void *act)
 {
-    if (!wg_gpu_in_panels(type, layout)) prepare_rows(g, type, layout, x, NULL, 0, rows, k, act); /* else: rows as they are */
+    const wg_gpu_input in = { x, NULL, 0 };
+    if (!wg_gpu_in_panels(type, layout)) prepare_rows(g, type, layout, &in, rows, k, act); /* else: rows as they are */
 }
 
-extern "C" void WG_GPU(norm_prepare)(wg_gpu *g, int type, int layout, const float *x, const float *weight, float eps, int rows,
-                                     int k, void *act)
+extern "C" void WG_GPU(norm_prepare)(wg_gpu *g, int type, int layout, const wg_gpu_input *in, int rows, int k, void *act)
 {
-    prepare_rows(g, type, layout, x, weight, eps, rows, k, act);
+    prepare_rows(g, type, layout, in, rows, k, act);
 }

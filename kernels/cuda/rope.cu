@@ -6,12 +6,10 @@
 
 enum { THREADS = 128 };
 
-struct rope_job {
-    const float *cs;
-    int n_rot, adjacent, heads, kv_heads, hd;
+struct rope_job : wg_gpu_rotary {
+    int heads, kv_heads;
     float *q, *k;
     const float *v;
-    const wg_gpu_row *row;
 };
 
 WG_DEVICE void turn(float *x, int heads, int hd, int n_rot, int adjacent, const float *cs)
@@ -26,7 +24,7 @@ WG_DEVICE void turn(float *x, int heads, int hd, int n_rot, int adjacent, const 
     }
 }
 
-template <int TYPE> WG_KERNEL WG_LAUNCH_BOUNDS(THREADS, 1) rope_store_row(rope_job j, wg_gpu_kv kv)
+template <int TYPE> WG_KERNEL WG_LAUNCH_BOUNDS(THREADS, 1) rope_store_row(rope_job j)
 {
     wg_depend();
     const wg_gpu_row *row = &j.row[blockIdx.x];
@@ -37,19 +35,22 @@ template <int TYPE> WG_KERNEL WG_LAUNCH_BOUNDS(THREADS, 1) rope_store_row(rope_j
     turn(j.q + (size_t)blockIdx.x * (j.heads * j.hd), j.heads, j.hd, j.n_rot, j.adjacent, cs);
     turn(k, j.kv_heads, j.hd, j.n_rot, j.adjacent, cs);
     __syncthreads();
-    char *key = wg_page_slot(&kv, row->table, row->slot);
+    char *key = wg_page_slot(&j.kv, row->table, row->slot);
     for (int i = (int)threadIdx.x; i < kv_dim; i += THREADS) {
         wg_page_set<TYPE>(key, i, k[i]);
-        wg_page_set<TYPE>(key + kv.value_at, i, v[i]);
+        wg_page_set<TYPE>(key + j.kv.value_at, i, v[i]);
     }
 }
 
-extern "C" void WG_GPU(rope_store)(wg_gpu *g, const float *cs, int n_rot, int adjacent, float *q, float *k, const float *v,
-                                   const wg_gpu_row *row, int rows, const wg_gpu_kv *kv, int heads, int kv_heads, int hd)
+extern "C" void WG_GPU(rope_store)(wg_gpu *g, const wg_gpu_rotary *to, float *q, float *k, const float *v, int rows, int heads,
+                                   int kv_heads)
 {
-    const rope_job j = { cs, n_rot, adjacent, heads, kv_heads, hd, q, k, v, row };
-    void (*kernel)(rope_job, wg_gpu_kv) = kv->type == WG_F32   ? rope_store_row<WG_F32>
-                                          : kv->type == WG_F16 ? rope_store_row<WG_F16>
-                                                               : rope_store_row<WG_BF16>;
-    WG_LAUNCH(kernel, rows, THREADS, 0, g->stream, j, *kv);
+    rope_job j;
+    (wg_gpu_rotary &)j = *to;
+    j.heads = heads, j.kv_heads = kv_heads;
+    j.q = q, j.k = k, j.v = v;
+    void (*kernel)(rope_job) = to->kv.type == WG_F32   ? rope_store_row<WG_F32>
+                               : to->kv.type == WG_F16 ? rope_store_row<WG_F16>
+                                                       : rope_store_row<WG_BF16>;
+    WG_LAUNCH(kernel, rows, THREADS, 0, g->stream, j);
 }

@@ -47,19 +47,15 @@ WG_DEVICE chain chain_at(const float *logits, int n, const wg_gpu_chain &o, doub
     const size_t r = blockIdx.y, V = (size_t)n;
     const int part = (int)blockIdx.x, parts = (int)gridDim.x;
     char *mine = scratch + r * room;
-    chain c = { (row_state *)mine,
-                (uint64_t *)(mine + WG_GPU_SAMPLE_STATE),
-                logits + r * V,
-                rows + r * V,
-                n,
-                ends_at(part, parts, n),
-                ends_at(part + 1, parts, n),
-                parts,
-                o,
-                -1,
-                -INFINITY,
-                1 / o.temperature,
-                PER_NAT / o.temperature };
+    chain c;
+    c.s = (row_state *)mine;
+    c.key = (uint64_t *)(mine + WG_GPU_SAMPLE_STATE);
+    c.x = logits + r * V;
+    c.p = rows + r * V;
+    c.n = n, c.from = ends_at(part, parts, n), c.to = ends_at(part + 1, parts, n), c.parts = parts;
+    c.o = o;
+    c.best = -1, c.max = -INFINITY;
+    c.inverse = 1 / o.temperature, c.per_logit = PER_NAT / o.temperature;
     const uint64_t key = c.s->best;
     if (key != ~(uint64_t)0) c.best = (int)(uint32_t)key, c.max = c.x[c.best];
     return c;

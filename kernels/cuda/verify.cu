@@ -31,8 +31,7 @@ template <int KIND
 
 template <int KIND
 > WG_KERNEL WG_LAUNCH_BOUNDS(WG_BLOCK_THREADS, 1)
-        verify_tree(wg_rule rule, const wg_rule_tree *tree, int vocab, const double *p, const int32_t *p_one_hot,
-                    const double *q, const int32_t *q_one_hot, double *scratch, wg_rule_path *path)
+        verify_tree(wg_rule rule, const wg_rule_tree *tree, int vocab, wg_gpu_laws laws, double *scratch, wg_rule_path *path)
 {
     wg_depend();
     WG_SHARED(wg_block, block, 1);
@@ -49,10 +48,10 @@ template <int KIND
     b.state = state;
     b.notes = notes;
     b.vocab = vocab;
-    b.p = p;
-    b.q = q;
-    b.p_one_hot = p_one_hot;
-    b.q_one_hot = q_one_hot;
+    b.p = laws.p;
+    b.q = laws.q;
+    b.p_one_hot = laws.p_one_hot;
+    b.q_one_hot = laws.q_one_hot;
     b.rest = mine;
     b.drawn = mine + vocab;
     b.order = (wg_ratio_test *)b.drawn;
@@ -62,12 +61,10 @@ template <int KIND
     > (&b, &rule);
 }
 
-extern "C" void WG_GPU(verify)(wg_gpu *g, const wg_rule *rule, const wg_rule_tree *tree, int trees, int vocab, const double *p,
-                               const int32_t *p_one_hot, const double *q, const int32_t *q_one_hot, double *scratch,
-                               wg_rule_path *path)
+extern "C" void WG_GPU(verify)(wg_gpu *g, const wg_rule *rule, const wg_rule_tree *tree, int trees, int vocab,
+                               const wg_gpu_laws *laws, double *scratch, wg_rule_path *path)
 {
-    void (*kernel)(wg_rule, const wg_rule_tree *, int, const double *, const int32_t *, const double *, const int32_t *,
-                   double *, wg_rule_path *) = NULL;
+    void (*kernel)(wg_rule, const wg_rule_tree *, int, wg_gpu_laws, double *, wg_rule_path *) = NULL;
     switch (rule->kind) {
     case WG_RULE_GREEDY: kernel = verify_tree<WG_RULE_GREEDY>; break;
     case WG_RULE_MATCH: kernel = verify_tree<WG_RULE_MATCH>; break;
@@ -83,5 +80,5 @@ extern "C" void WG_GPU(verify)(wg_gpu *g, const wg_rule *rule, const wg_rule_tre
     case WG_RULE_OPTIMAL: kernel = verify_tree<WG_RULE_OPTIMAL>; break;
     default: return;
     }
-    WG_LAUNCH(kernel, trees, WG_BLOCK_THREADS, 0, g->stream, *rule, tree, vocab, p, p_one_hot, q, q_one_hot, scratch, path);
+    WG_LAUNCH(kernel, trees, WG_BLOCK_THREADS, 0, g->stream, *rule, tree, vocab, *laws, scratch, path);
 }

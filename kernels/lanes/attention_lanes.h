@@ -37,6 +37,12 @@ typedef struct chunk {
     const float *scale[WG_CHUNK_KEYS];
 } chunk;
 
+/* The keys of a chunk that are read, and those that are prefetched meanwhile: (n) addresses of each. */
+typedef struct chunk_keys {
+    const char *const *key, *const *next;
+    int n;
+} chunk_keys;
+
 /* The state of a tile's heads between chunks, and the chunk's weights. */
 typedef struct tile {
     _Alignas(64) float m[16], l[16], c[16];
@@ -101,9 +107,11 @@ INLINE void score4(const int type, const int G, const float *q, int hd, const ch
     }
 }
 
-INLINE void score(const int type, const int G, const float *q, int hd, const char *const *key, const char *const *next, int n,
-                  float scale, float (*s)[WG_CHUNK_KEYS])
+INLINE void score(const int type, const int G, const float *q, int hd, const chunk_keys *keys, float scale,
+                  float (*s)[WG_CHUNK_KEYS])
 {
+    const char *const *key = keys->key, *const *next = keys->next;
+    const int n = keys->n;
 #ifdef NARROW
     if (hd <= NARROW) {
         score_narrow(type, G, q, hd, key, n, scale, s);
@@ -137,14 +145,14 @@ static void take_scales(tile *t, const float *const *scale, const float *const *
     }
 }
 
-/* Block b of n keys, `width` codes at `at`, for the heads [h,end) of one kv head: s is set, or added to. */
-static void score_codes_all(tile *t, int h, int end, int b, const char *const *key, const char *const *next, int n, size_t at,
-                            int width);
+/* Block b of the keys, `width` codes at `at`, for the heads [h,end) of one kv head: s is set, or added to. */
+static void score_codes_all(tile *t, int h, int end, int b, const chunk_keys *keys, size_t at, int width);
 
 #ifndef OWN_SCORE_CODES
-INLINE void score_codes(const int G, tile *t, int h, int b, const char *const *key, const char *const *next, int n, size_t at,
-                        int width)
+INLINE void score_codes(const int G, tile *t, int h, int b, const chunk_keys *keys, size_t at, int width)
 {
+    const char *const *key = keys->key, *const *next = keys->next;
+    const int n = keys->n;
     byte_vec q[SHARE][PARTS];
     UNROLL_FOR(int g = 0; g < G; g++) EACH q[g][i] = i_load(t->code[h + g] + WG_KV_BLOCK * b + 4 * LANES * i);
     for (int j = 0; j < n; j += LANES) {
@@ -169,11 +177,10 @@ INLINE void score_codes(const int G, tile *t, int h, int b, const char *const *k
     }
 }
 
-static void score_codes_all(tile *t, int h, int end, int b, const char *const *key, const char *const *next, int n, size_t at,
-                            int width)
+static void score_codes_all(tile *t, int h, int end, int b, const chunk_keys *keys, size_t at, int width)
 {
-    for (; h + 2 <= end; h += 2) score_codes(2, t, h, b, key, next, n, at, width);
-    if (h < end) score_codes(1, t, h, b, key, next, n, at, width);
+    for (; h + 2 <= end; h += 2) score_codes(2, t, h, b, keys, at, width);
+    if (h < end) score_codes(1, t, h, b, keys, at, width);
 }
 #endif
 
@@ -293,8 +300,7 @@ INLINE void mix_heads(const int type, const int H, const int shared, const mixin
 }
 
 /* ---- one tile of heads */
-typedef void score_fn(const float *q, int hd, const char *const *key, const char *const *next, int n, float scale,
-                      float (*s)[WG_CHUNK_KEYS]);
+typedef void score_fn(const float *q, int hd, const chunk_keys *keys, float scale, float (*s)[WG_CHUNK_KEYS]);
 typedef void mix_fn(const mixing *x, int d, int end);
 
 /* A kind of cache: scores of 1 .. SHARE heads that share a kv head (NULL: WG_KV_Q8); values of 1, 2, 4 and 8 heads, apart and
@@ -312,7 +318,9 @@ INLINE void mix_all(const kind *k, const mixing *x, int h, int last, int d, int 
     for (int step; h < last; h += step) {
         step = most;
         while (step > last - h || (!APART && x->v[h] != x->v[h + step - 1])) step /= 2;
-        const mixing part = { x->w + h, x->c + h, x->key, x->next, x->v + h, x->o + h, x->n };
+        const mixing part = {
+            .w = x->w + h, .c = x->c + h, .key = x->key, .next = x->next, .v = x->v + h, .o = x->o + h, .n = x->n
+        };
         k->mix[step == 8 ? 3 : step / 2][x->v[h] == x->v[h + step - 1]](&part, d, end);
     }
 }
@@ -337,7 +345,7 @@ OUTLINE void score_floats(const kind *k, tile *t, const place *p, const float *q
     for (int h = 0, end; h < p->heads; h = end) {
         end = end_of_share(p, h, SHARE);
         for (int j = 0; j < (n + 3) / 4 * 4; j++) key[j] = now->key[j] + p->at[h], ahead[j] = next->key[j] + p->at[h];
-        k->score[end - h](q + h * p->hd, p->hd, key, ahead, n, scale, t->s + h);
+        k->score[end - h](q + h * p->hd, p->hd, &(chunk_keys){ key, ahead, n }, scale, t->s + h);
     }
 }
 
@@ -354,12 +362,13 @@ static void prepare_codes(tile *t, const place *p, const float *q, float scale)
 
 OUTLINE void score_blocks(tile *t, const place *p, const chunk *now, const chunk *next, int n, int slots)
 {
+    const chunk_keys keys = { now->key, next->key, n };
     for (int h = 0, end; h < p->heads; h = end) {
         end = end_of_share(p, h, HEADS);
         for (int b = 0; b < wg_kv_blocks(p->hd); b++) {
             const int left = p->hd - b * WG_KV_BLOCK, width = left < WG_KV_BLOCK ? left : WG_KV_BLOCK;
             take_scales(t, now->scale, next->scale, n, (size_t)((p->kv_head[h] * wg_kv_blocks(p->hd) + b) * slots), slots);
-            score_codes_all(t, h, end, b, now->key, next->key, n, p->at[h] + (size_t)(b * WG_KV_BLOCK), width);
+            score_codes_all(t, h, end, b, &keys, p->at[h] + (size_t)(b * WG_KV_BLOCK), width);
         }
     }
 }
@@ -410,7 +419,8 @@ static void attend(const kind *k, const float *q, const wg_row_keys *keys, const
     for (int i = 0, more; n > 0; n = more, i = !i) {
         const chunk *now = &two[i], *next = &two[!i];
         more = chunk_after(&walk, now, n, &two[!i], !floats);
-        const mixing x = { (const float(*)[WG_CHUNK_KEYS])t.s, t.c, now->key, next->key, v, o, n };
+        const float(*w)[WG_CHUNK_KEYS] = (const float(*)[WG_CHUNK_KEYS])t.s;
+        const mixing x = { .w = w, .c = t.c, .key = now->key, .next = next->key, .v = v, .o = o, .n = n };
         if (floats) score_floats(k, &t, p, q, now, next, n, scale);
         else score_blocks(&t, p, now, next, n, slots);
         weigh_all(&t, p->heads, n);
@@ -422,10 +432,9 @@ static void attend(const kind *k, const float *q, const wg_row_keys *keys, const
 }
 
 #define SCORE(name, type, G)                                                                                                   \
-    OUTLINE void name##_score##G(const float *q, int hd, const char *const *key, const char *const *next, int n, float scale,  \
-                                 float(*s)[WG_CHUNK_KEYS])                                                                     \
+    OUTLINE void name##_score##G(const float *q, int hd, const chunk_keys *keys, float scale, float(*s)[WG_CHUNK_KEYS])        \
     {                                                                                                                          \
-        score(type, G <= SHARE ? G : 1, q, hd, key, next, n, scale, s);                                                        \
+        score(type, G <= SHARE ? G : 1, q, hd, keys, scale, s);                                                                \
     }
 #define MIX(name, type, H, shared)                                                                                             \
     OUTLINE void name##_mix##H##_##shared(const mixing *x, int d, int end) { mix_heads(type, H, shared, x, d, end); }
@@ -465,13 +474,13 @@ FLOATS(bf16, WG_BF16)
 MIXES(q8, WG_KV_Q8)
 static const kind q8 = { WG_KV_Q8, { 0 }, MIX_TABLE(q8) };
 
-void LEVEL(attention)(const float *q, const wg_row_keys *keys, int heads, int kv_heads, int hd, float scale, float *out, int h0,
-                      int h1)
+void LEVEL(attention)(const float *q, const wg_row_keys *keys, const wg_heads *of, float *out, int h0, int h1)
 {
+    const int hd = of->hd;
     const kind *k = &q8;
 #ifdef OTHERWISE
     if (keys->kv->type != WG_KV_Q8) {
-        OTHERWISE(q, keys, heads, kv_heads, hd, scale, out, h0, h1);
+        OTHERWISE(q, keys, of, out, h0, h1);
         return;
     }
 #else
@@ -486,9 +495,9 @@ void LEVEL(attention)(const float *q, const wg_row_keys *keys, int heads, int kv
     for (int h = h0; h < h1; h += p.heads) {
         p.heads = h1 - h < HEADS ? h1 - h : HEADS;
         for (int i = 0; i < p.heads; i++) {
-            p.kv_head[i] = (h + i) * kv_heads / heads;
+            p.kv_head[i] = (h + i) * of->kv_heads / of->heads;
             p.at[i] = (size_t)(p.kv_head[i] * hd) * size_of(k->type);
         }
-        attend(k, q + h * hd, keys, &p, scale, out + h * hd);
+        attend(k, q + h * hd, keys, &p, of->scale, out + h * hd);
     }
 }

@@ -40,9 +40,9 @@ void LEVEL(act_prepare)(int type, const float *x, size_t ldx, int rows, int k, v
     }
 }
 
-void LEVEL(rmsnorm)(const float *x, size_t ldx, const float *weight, int dim, float eps, float *y, size_t ldy, int r0, int r1)
+void LEVEL(rmsnorm)(const float *x, size_t ldx, const float *weight, int dim, float eps, float *y, size_t ldy, int rows)
 {
-    for (int m = r0; m < r1; m++) {
+    for (int m = 0; m < rows; m++) {
         const float *from = x + (size_t)m * ldx;
         float *to = y + (size_t)m * ldy;
         lanes16 sum = all16(0), end = sum;

@@ -125,8 +125,8 @@ static void attend_head(const float *q, const wg_row_keys *keys, int head, int h
     for (int d = 0; d < hd; d++) out[d] /= l;
 }
 
-void wg_attention_ref(const float *q, const wg_row_keys *keys, int heads, int kv_heads, int hd, float scale, float *out, int h0,
-                      int h1)
+void wg_attention_ref(const float *q, const wg_row_keys *keys, const wg_heads *of, float *out, int h0, int h1)
 {
-    for (int h = h0; h < h1; h++) attend_head(q + h * hd, keys, h * kv_heads / heads, hd, scale, out + h * hd);
+    const int hd = of->hd;
+    for (int h = h0; h < h1; h++) attend_head(q + h * hd, keys, h * of->kv_heads / of->heads, hd, of->scale, out + h * hd);
 }

@@ -5,9 +5,9 @@
 
 #include <math.h>
 
-void wg_rmsnorm_ref(const float *x, size_t ldx, const float *weight, int dim, float eps, float *y, size_t ldy, int r0, int r1)
+void wg_rmsnorm_ref(const float *x, size_t ldx, const float *weight, int dim, float eps, float *y, size_t ldy, int rows)
 {
-    for (int m = r0; m < r1; m++) {
+    for (int m = 0; m < rows; m++) {
         const float *from = x + (size_t)m * ldx;
         float *to = y + (size_t)m * ldy, lane[16] = { 0 };
         for (int i = 0; i < dim; i++) lane[i % 16] = fmaf(from[i], from[i], lane[i % 16]);

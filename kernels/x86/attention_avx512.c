@@ -80,9 +80,11 @@ INLINE void turn(__m512i v[16])
     UNROLL_FOR(int i = 0; i < 16; i++) v[i] = t[i];
 }
 
-/* Transposes a block of `width` bytes at `at` of n keys; keys past n repeat the last. */
-static void turn_keys(turned *to, const char *const *key, const char *const *next, int n, size_t at, int width)
+/* Transposes a block of `width` bytes at `at` of the keys; keys past n repeat the last. */
+static void turn_keys(turned *to, const chunk_keys *keys, size_t at, int width)
 {
+    const char *const *key = keys->key, *const *next = keys->next;
+    const int n = keys->n;
     const __mmask64 m = width >= 64 ? ~(__mmask64)0 : ((__mmask64)1 << width) - 1;
     const __m512i flip = _mm512_set1_epi8(-128);
     for (int g = 0; 16 * g < n; g++) {
@@ -130,11 +132,11 @@ SCORE_KEYS(2)
 SCORE_KEYS(3)
 SCORE_KEYS(4)
 
-static void score_codes_all(tile *t, int h, int end, int b, const char *const *key, const char *const *next, int n, size_t at,
-                            int width)
+static void score_codes_all(tile *t, int h, int end, int b, const chunk_keys *keys, size_t at, int width)
 {
+    const int n = keys->n;
     turned in;
-    turn_keys(&in, key, next, n, at, width);
+    turn_keys(&in, keys, at, width);
     for (; h + 4 <= end; h += 4) score_keys4(&in, t, h, b, n);
     switch (end - h) {
     case 3: score_keys3(&in, t, h, b, n); break;

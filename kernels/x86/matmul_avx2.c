@@ -17,9 +17,12 @@ enum {
     PANEL_BLOCK_BYTES = 1 << 18, /* panels that stay in L2 while all groups of rows pass */
 };
 
-INLINE void add_products(const int type, const int P, const int T, const char *w, size_t panel, const float *x, size_t ldx,
-                         int k, __m256 sum[TALL][2 * VECTORS])
+INLINE void add_products(const int type, const int P, const int T, const wg_tile_inputs *in, __m256 sum[TALL][2 * VECTORS])
 {
+    const char *w = in->w;
+    const float *x = in->x;
+    const size_t panel = in->panel, ldx = in->ldx;
+    const int k = in->k;
     const int size = wg_float_size(type), lines = (size + 1) / 2; /* of 32 elements; f8_e4m3 prefetches its half line twice */
     for (int j = 0; j < k; j++, w += WG_PANEL * size) {
         __m256 b[TALL];
@@ -37,27 +40,30 @@ INLINE void add_products(const int type, const int P, const int T, const char *w
 }
 
 /* P panels x T rows into s (T rows, 32 P floats apart): the sums so far, updated. */
-INLINE void float_tile(const int type, const int P, const int T, const char *w, size_t panel, const float *x, size_t ldx, int k,
-                       float *s)
+INLINE void float_tile(const int type, const int P, const int T, const wg_tile_inputs *in, float *s)
 {
     __m256 sum[TALL][2 * VECTORS];
     UNROLL_FOR(int m = 0; m < T; m++)
         UNROLL_FOR(int i = 0; i < P * VECTORS; i++) sum[m][i] = _mm256_load_ps(s + WG_PANEL * P * m + 8 * i);
-    add_products(type, P, T, w, panel, x, ldx, k, sum);
+    add_products(type, P, T, in, sum);
     UNROLL_FOR(int m = 0; m < T; m++)
         UNROLL_FOR(int i = 0; i < P * VECTORS; i++) _mm256_store_ps(s + WG_PANEL * P * m + 8 * i, sum[m][i]);
 }
 
 /* As float_tile, for f8_e4m3: the sums of a block start at 0 and are added to s times its scale. */
-INLINE void f8_tile(const int P, const int T, const char *w, size_t panel, const float *x, size_t ldx, int k, float *s)
+INLINE void f8_tile(const int P, const int T, const wg_tile_inputs *in, float *s)
 {
-    for (int b = 0; b < k; b += WG_F8_RUN, w += wg_float_at(WG_F8_E4M3, WG_F8_RUN)) {
+    const char *w = in->w;
+    for (int b = 0; b < in->k; b += WG_F8_RUN, w += wg_float_at(WG_F8_E4M3, WG_F8_RUN)) {
+        const wg_tile_inputs block = {
+            .w = w + WG_F8_HEAD, .panel = in->panel, .x = in->x + b, .ldx = in->ldx, .k = WG_F8_RUN
+        };
         __m256 sum[TALL][2 * VECTORS];
         UNROLL_FOR(int m = 0; m < T; m++)
             UNROLL_FOR(int i = 0; i < P * VECTORS; i++) sum[m][i] = _mm256_setzero_ps();
-        add_products(WG_F8_E4M3, P, T, w + WG_F8_HEAD, panel, x + b, ldx, WG_F8_RUN, sum);
+        add_products(WG_F8_E4M3, P, T, &block, sum);
         UNROLL_FOR(int i = 0; i < P * VECTORS; i++) {
-            const __m256 scale = _mm256_loadu_ps((const float *)(w + (size_t)(i / VECTORS) * panel) + i % VECTORS * 8);
+            const __m256 scale = _mm256_loadu_ps((const float *)(w + (size_t)(i / VECTORS) * in->panel) + i % VECTORS * 8);
             UNROLL_FOR(int m = 0; m < T; m++) {
                 float *to = s + WG_PANEL * P * m + 8 * i;
                 _mm256_store_ps(to, _mm256_fmadd_ps(scale, sum[m][i], _mm256_load_ps(to)));
@@ -66,13 +72,13 @@ INLINE void f8_tile(const int P, const int T, const char *w, size_t panel, const
     }
 }
 
-typedef void tile_fn(const char *w, size_t panel, const float *x, size_t ldx, int k, float *s);
+typedef void tile_fn(const wg_tile_inputs *in, float *s);
 
 #define TILE(name, type, P, T)                                                                                                 \
-    static void name##_##P##_##T(const char *w, size_t panel, const float *x, size_t ldx, int k, float *s)                     \
+    static void name##_##P##_##T(const wg_tile_inputs *in, float *s)                                                           \
     {                                                                                                                          \
-        if (type == WG_F8_E4M3) f8_tile(P, T, w, panel, x, ldx, k, s);                                                         \
-        else float_tile(type, P, T, w, panel, x, ldx, k, s);                                                                   \
+        if (type == WG_F8_E4M3) f8_tile(P, T, in, s);                                                                          \
+        else float_tile(type, P, T, in, s);                                                                                    \
     }
 #define TILE_TABLE(name, type)                                                                                                 \
     TILE(name, type, 2, 1)                                                                                                     \
@@ -99,8 +105,12 @@ static void group(const wg_matrix *w, tile_fn *const *table, const float *x, int
         for (int k = 0; k < K; k += step)
             for (int m = 0, t = 0, T; m < rows; m += T, t++) {
                 T = wg_tile_rows(rows - m, tiles - t);
-                table[wd == 2 ? 0 : T](from + wg_float_at(w->type, k), panel, x + (size_t)m * (size_t)K + k, (size_t)K,
-                                       K - k < step ? K - k : step, acc + WG_PANEL * m);
+                const wg_tile_inputs in = { .w = from + wg_float_at(w->type, k),
+                                            .panel = panel,
+                                            .x = x + (size_t)m * (size_t)K + k,
+                                            .ldx = (size_t)K,
+                                            .k = K - k < step ? K - k : step };
+                table[wd == 2 ? 0 : T](&in, acc + WG_PANEL * m);
             }
         const int n0 = p * WG_PANEL, n = w->n - n0 < WG_PANEL * wd ? w->n - n0 : WG_PANEL * wd;
         for (int m = 0; m < rows; m++) memcpy(y + (size_t)m * ldy + n0, acc + WG_PANEL * m, (size_t)n * sizeof *y);

@@ -21,14 +21,23 @@ enum {
     PANEL_BLOCK_BYTES = 1 << 19, /* panels that stay in L2 while all groups of rows pass */
 };
 
-/* w: chunk of the first panel; panel: bytes between panels; x: (T, ldx); y: (T, ldy) at the first panel's first output.
- * mask[i]: which of the outputs 16i.. exist. first: the sums start at 0, otherwise at y. */
-typedef void tile_fn(const char *w, size_t panel, const float *x, size_t ldx, int k, float *y, size_t ldy,
-                     const __mmask16 *mask, int first);
+/* Where a tile's sums go. y: (T, ldy) at the first panel's first output. mask[i]: which of the outputs 16i.. exist. first: the
+ * sums start at 0, otherwise at y. */
+typedef struct tile_sums {
+    float *y;
+    size_t ldy;
+    const __mmask16 *mask;
+    int first;
+} tile_sums;
 
-INLINE void add_products(const int type, const int P, const int T, const char *w, size_t panel, const float *x, size_t ldx,
-                         int k, __m512 sum[TALL][2 * WIDE])
+typedef void tile_fn(const wg_tile_inputs *in, const tile_sums *to);
+
+INLINE void add_products(const int type, const int P, const int T, const wg_tile_inputs *in, __m512 sum[TALL][2 * WIDE])
 {
+    const char *w = in->w;
+    const float *x = in->x;
+    const size_t panel = in->panel, ldx = in->ldx;
+    const int k = in->k;
     const int size = wg_float_size(type), lines = (size + 1) / 2; /* of 32 elements; f8_e4m3 prefetches its half line twice */
     for (int j = 0; j < k; j++, w += WG_PANEL * size) {
         __m512 v[2 * WIDE];
@@ -46,43 +55,47 @@ INLINE void add_products(const int type, const int P, const int T, const char *w
     }
 }
 
-INLINE void float_tile(const int type, const int P, const int T, const char *w, size_t panel, const float *x, size_t ldx, int k,
-                       float *y, size_t ldy, const __mmask16 *mask, int first)
+INLINE void float_tile(const int type, const int P, const int T, const wg_tile_inputs *in, const tile_sums *to)
 {
+    float *y = to->y;
+    const size_t ldy = to->ldy;
+    const __mmask16 *mask = to->mask;
     __m512 sum[TALL][2 * WIDE];
     UNROLL_FOR(int m = 0; m < T; m++)
         UNROLL_FOR(int i = 0; i < 2 * P; i++)
-            sum[m][i] = first ? _mm512_setzero_ps() : _mm512_maskz_loadu_ps(mask[i], y + (size_t)m * ldy + 16 * i);
-    add_products(type, P, T, w, panel, x, ldx, k, sum);
+            sum[m][i] = to->first ? _mm512_setzero_ps() : _mm512_maskz_loadu_ps(mask[i], y + (size_t)m * ldy + 16 * i);
+    add_products(type, P, T, in, sum);
     UNROLL_FOR(int m = 0; m < T; m++)
         UNROLL_FOR(int i = 0; i < 2 * P; i++) _mm512_mask_storeu_ps(y + (size_t)m * ldy + 16 * i, mask[i], sum[m][i]);
 }
 
-INLINE void f8_tile(const int P, const int T, const char *w, size_t panel, const float *x, size_t ldx, int k, float *y,
-                    size_t ldy, const __mmask16 *mask, int first)
+INLINE void f8_tile(const int P, const int T, const wg_tile_inputs *in, const tile_sums *to)
 {
-    for (int b = 0; b < k; b += WG_F8_RUN, w += wg_float_at(WG_F8_E4M3, WG_F8_RUN), first = 0) {
+    const char *w = in->w;
+    for (int b = 0; b < in->k; b += WG_F8_RUN, w += wg_float_at(WG_F8_E4M3, WG_F8_RUN)) {
+        const wg_tile_inputs block = {
+            .w = w + WG_F8_HEAD, .panel = in->panel, .x = in->x + b, .ldx = in->ldx, .k = WG_F8_RUN
+        };
         __m512 sum[TALL][2 * WIDE];
         UNROLL_FOR(int m = 0; m < T; m++)
             UNROLL_FOR(int i = 0; i < 2 * P; i++) sum[m][i] = _mm512_setzero_ps();
-        add_products(WG_F8_E4M3, P, T, w + WG_F8_HEAD, panel, x + b, ldx, WG_F8_RUN, sum);
+        add_products(WG_F8_E4M3, P, T, &block, sum);
         UNROLL_FOR(int i = 0; i < 2 * P; i++) {
-            const __m512 scale = _mm512_loadu_ps(w + (size_t)(i / 2) * panel + i % 2 * 64);
+            const __m512 scale = _mm512_loadu_ps(w + (size_t)(i / 2) * in->panel + i % 2 * 64);
             UNROLL_FOR(int m = 0; m < T; m++) {
-                float *to = y + (size_t)m * ldy + 16 * i;
-                const __m512 so_far = first ? _mm512_setzero_ps() : _mm512_maskz_loadu_ps(mask[i], to);
-                _mm512_mask_storeu_ps(to, mask[i], _mm512_fmadd_ps(scale, sum[m][i], so_far));
+                float *y = to->y + (size_t)m * to->ldy + 16 * i;
+                const __m512 so_far = to->first && b == 0 ? _mm512_setzero_ps() : _mm512_maskz_loadu_ps(to->mask[i], y);
+                _mm512_mask_storeu_ps(y, to->mask[i], _mm512_fmadd_ps(scale, sum[m][i], so_far));
             }
         }
     }
 }
 
 #define TILE(name, type, P, T)                                                                                                 \
-    static void name##_##P##_##T(const char *w, size_t panel, const float *x, size_t ldx, int k, float *y, size_t ldy,         \
-                                 const __mmask16 *mask, int first)                                                             \
+    static void name##_##P##_##T(const wg_tile_inputs *in, const tile_sums *to)                                                \
     {                                                                                                                          \
-        if (type == WG_F8_E4M3) f8_tile(P, T, w, panel, x, ldx, k, y, ldy, mask, first);                                       \
-        else float_tile(type, P, T, w, panel, x, ldx, k, y, ldy, mask, first);                                                 \
+        if (type == WG_F8_E4M3) f8_tile(P, T, in, to);                                                                         \
+        else float_tile(type, P, T, in, to);                                                                                   \
     }
 #define TILE_TABLE(name, type)                                                                                                 \
     TILE(name, type, 1, 1)                                                                                                     \
@@ -143,9 +156,13 @@ static void group(const wg_matrix *w, tile_fn *const (*table)[TALL + 1], const f
         for (int k = 0; k < K; k += step)
             for (int m = 0, t = 0, T; m < rows; m += T, t++) {
                 T = wg_tile_rows(rows - m, tiles - t);
-                table[wd][T]((const char *)w->data + (size_t)p * panel + wg_float_at(w->type, k), panel,
-                             x + (size_t)m * (size_t)K + k, (size_t)K, K - k < step ? K - k : step,
-                             y + (size_t)m * ldy + p * WG_PANEL, ldy, mask, k == 0);
+                const wg_tile_inputs in = { .w = (const char *)w->data + (size_t)p * panel + wg_float_at(w->type, k),
+                                            .panel = panel,
+                                            .x = x + (size_t)m * (size_t)K + k,
+                                            .ldx = (size_t)K,
+                                            .k = K - k < step ? K - k : step };
+                const tile_sums to = { .y = y + (size_t)m * ldy + p * WG_PANEL, .ldy = ldy, .mask = mask, .first = k == 0 };
+                table[wd][T](&in, &to);
             }
     }
 }

@@ -6,6 +6,16 @@
 #include "kernels/layout.h"
 #include "kernels/tiles.h"
 
+/* What a tile of float weights multiplies. w: chunk of the first panel; panel: bytes between panels; x: (rows, ldx); k: products
+ * of a sum. */
+typedef struct wg_tile_inputs {
+    const char *w;
+    size_t panel;
+    const float *x;
+    size_t ldx;
+    int k;
+} wg_tile_inputs;
+
 void wg_matmul_quant_avx512(const wg_matrix *w, const void *act, int rows, float *y, size_t ldy, int p0, int p1);
 void wg_matmul_many_avx512(const wg_matrix *w, const wg_q8_act *act, int rows, float *y, size_t ldy, int p0, int p1);
 void wg_matmul_quant_avx2(const wg_matrix *w, const void *act, int rows, float *y, size_t ldy, int p0, int p1);

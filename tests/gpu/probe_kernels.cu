@@ -95,11 +95,12 @@ static void products(const float *x, double bytes_a_second)
 static double fused_or_not(const wg_matrix *m, int copies, const float *x, int rows, bool fused, void *act, float *y)
 {
     const wg_gpu_input in = { x, x, 1e-5f };
+    const wg_gpu_output out = { WG_GPU_STORE, NULL, NULL };
     return replayed([&] {
                for (int c = 0; c < copies; c++) {
                    const wg_matrix *const one = &m[c];
-                   if (!fused) gpu.api->norm_prepare(&gpu, one->type, WG_GPU_FRAGMENTS, x, x, in.eps, rows, one->k, act);
-                   if (fused) gpu.api->matmul_fused(&gpu, &one, &y, 1, &in, rows, WG_GPU_STORE, NULL, NULL);
+                   if (!fused) gpu.api->norm_prepare(&gpu, one->type, WG_GPU_FRAGMENTS, &in, rows, one->k, act);
+                   if (fused) gpu.api->matmul_fused(&gpu, &one, &y, 1, &in, rows, &out);
                    else gpu.api->matmul(&gpu, &one, &y, 1, 1, act, rows, WG_GPU_STORE);
                }
            }) /
@@ -165,10 +166,15 @@ static void time_attention(int context, const float *x, double bytes_a_second)
         const double t = replayed([&] {
                              for (int l = 0; l < layers; l++) {
                                  const size_t stride = (size_t)PAGE * SLOT * 2 * 2;
-                                 const wg_gpu_kv kv = { WG_BF16, PAGE,      SLOT, tables, (char *)(pool + layer * (size_t)l),
-                                                        stride,  stride / 2 };
-                                 gpu.api->attention(&gpu, x, d_row, rows[i], context + rows[i], &kv, HEADS, KV_HEADS, HD, 1,
-                                                    scratch, arrived, out);
+                                 wg_gpu_attention of = wg_gpu_attention();
+                                 of.kv.type = WG_BF16, of.kv.page_slots = PAGE, of.kv.kv_dim = SLOT;
+                                 of.kv.tables = tables, of.kv.pool = (char *)(pool + layer * (size_t)l);
+                                 of.kv.stride = stride, of.kv.value_at = stride / 2;
+                                 of.q = x, of.out = out, of.row = d_row;
+                                 of.rows = rows[i], of.most = context + rows[i];
+                                 of.heads = HEADS, of.kv_heads = KV_HEADS, of.hd = HD, of.split = 1;
+                                 of.scratch = scratch, of.arrived = arrived;
+                                 gpu.api->attention(&gpu, &of);
                              }
                          }) /
                          layers;

@@ -176,7 +176,7 @@ static void do_matmul(small *s)
 {
     s->ops->matmul(&s->w, s->x, s->n, s->y, (size_t)s->w.n, 0, (s->w.n + WG_PANEL - 1) / WG_PANEL);
 }
-static void do_rmsnorm(small *s) { s->ops->rmsnorm(s->x, 0, s->x, s->n, 1e-5f, s->y, 0, 0, 1); }
+static void do_rmsnorm(small *s) { s->ops->rmsnorm(s->x, 0, s->x, s->n, 1e-5f, s->y, 0, 1); }
 static void do_swiglu(small *s) { s->ops->swiglu(s->x, s->x, s->y, s->n); }
 static void do_softmax(small *s) { s->ops->softmax64(s->x, s->n, 1.25, s->p); }
 static void do_argmax(small *s) { s->ops->argmax(s->x, s->n); }
@@ -239,14 +239,15 @@ typedef struct heads {
 static void heads_job(team *t, int thread, void *arg)
 {
     const heads *a = arg;
+    const wg_heads of = { .heads = a->heads, .kv_heads = a->kv_heads, .hd = a->hd, .scale = 0.1f };
     const int groups = a->rows > 1 || t->n > 1 ? a->kv_heads : 1, per = a->heads / groups;
     for (int l = 0; l < a->layers * a->batch; l++) {
         wg_kv_view view = a->view;
         view.pool += (size_t)(l % a->layers) * a->layer;
         const wg_row_keys row = { .kv = &view, .prefix = a->n, .tail = a->n };
         for (int i = thread; i < groups * a->rows; i += t->n)
-            a->ops->attention(a->q, &row, a->heads, a->kv_heads, a->hd, 0.1f, a->out + i % a->rows * a->heads * a->hd,
-                              i / a->rows * per, i / a->rows * per + per);
+            a->ops->attention(a->q, &row, &of, a->out + i % a->rows * a->heads * a->hd, i / a->rows * per,
+                              i / a->rows * per + per);
         meet(t);
     }
 }

@@ -121,7 +121,8 @@ static void rmsnorm_part(void *arg, int thread, int threads)
     const rows_job *j = arg;
     int r0, r1;
     wg_pool_share(j->rows, 1, thread, threads, &r0, &r1);
-    if (r0 < r1) j->ops->rmsnorm(j->x, (size_t)j->n, j->weight, j->n, j->eps, j->y, (size_t)j->n, r0, r1);
+    const size_t n = (size_t)j->n, at = (size_t)r0 * n;
+    if (r0 < r1) j->ops->rmsnorm(j->x + at, n, j->weight, j->n, j->eps, j->y + at, n, r1 - r0);
 }
 
 static void cpu_rmsnorm(wg_device *d, const float *x, const wg_norm *norm, float *y, int rows)
@@ -270,7 +271,7 @@ static void attention_part(void *arg, int thread, int threads)
     const heads_job *j = arg;
     const wg_attention_rows a = *j->at;
     const size_t q_dim = (size_t)a.heads * (size_t)a.hd;
-    const float scale = 1.0f / sqrtf((float)a.hd);
+    const wg_heads of = { .heads = a.heads, .kv_heads = a.kv_heads, .hd = a.hd, .scale = 1.0f / sqrtf((float)a.hd) };
     const int per = a.heads / j->groups;
     for (int i = thread; i < j->groups * a.rows; i += threads) {
         const wg_row *row = &a.row[i % a.rows];
@@ -280,7 +281,7 @@ static void attention_part(void *arg, int thread, int threads)
         };
         const size_t at = (size_t)(i % a.rows) * q_dim;
         const int h0 = i / a.rows * per;
-        j->ops->attention(j->q + at, &keys, a.heads, a.kv_heads, a.hd, scale, j->out + at, h0, h0 + per);
+        j->ops->attention(j->q + at, &keys, &of, j->out + at, h0, h0 + per);
     }
 }
 

@@ -83,10 +83,11 @@ static void cuda_norm_prepare(wg_device *d, int type, const float *x, const wg_n
 {
     wg_cuda *s = wg_cuda_of(d);
     const bool as_is = cuda_prepared(d, type) == 0;
+    const wg_gpu_input in = { x, norm->weight, norm->eps };
     (void)rows;
     s->input = as_is ? h : act;
     if (as_is) s->gpu.api->rmsnorm(&s->gpu, x, norm->weight, norm->dim, norm->eps, h, s->rows);
-    else s->gpu.api->norm_prepare(&s->gpu, type, wg_cuda_layout(s, type), x, norm->weight, norm->eps, s->rows, norm->dim, act);
+    else s->gpu.api->norm_prepare(&s->gpu, type, wg_cuda_layout(s, type), &in, s->rows, norm->dim, act);
 }
 
 static void cuda_matmul_add(wg_device *d, const wg_matrix *w, const void *act, int rows, float *x)
@@ -129,18 +130,23 @@ static bool fits(const wg_cuda *s, const wg_matrix *w, bool normed, bool tells)
            wg_gpu_pays(w->type, s->rows, w->k, normed, tells);
 }
 
+static wg_gpu_rotary rotary_of(const wg_cuda *s, const wg_rope *rope, const wg_attention_rows *at)
+{
+    return (wg_gpu_rotary){ .cs = rope->cs,
+                            .n_rot = rope->n_rot,
+                            .adjacent = rope->adjacent,
+                            .hd = at->hd,
+                            .row = s->row,
+                            .kv = pages_of(s, at->space, at->layer) };
+}
+
 /* Matrices of one type go together. */
 static bool cuda_norm_qkv(wg_device *d, const wg_matrix *const *w, const float *x, const wg_norm *norm, const wg_rope *rope,
                           const wg_attention_rows *at, float *q)
 {
     wg_cuda *s = wg_cuda_of(d);
     const wg_gpu_input in = { x, norm->weight, norm->eps };
-    wg_gpu_rotary to = { .cs = rope->cs,
-                         .n_rot = rope->n_rot,
-                         .adjacent = rope->adjacent,
-                         .hd = at->hd,
-                         .row = s->row,
-                         .kv = pages_of(s, at->space, at->layer) };
+    wg_gpu_rotary to = rotary_of(s, rope, at);
     if (!wg_gpu_turns(at->hd, rope->n_rot, rope->adjacent)) return false;
     for (int i = 0; i < WG_GPU_MATRICES; i++)
         if (!fits(s, w[i], true, false)) return false;
@@ -148,7 +154,7 @@ static bool cuda_norm_qkv(wg_device *d, const wg_matrix *const *w, const float *
         const wg_matrix *const *of = w + to.first;
         float *y[WG_GPU_MATRICES] = { to.first == 0 ? q : NULL }; /* of keys and values only what is in the pages */
         for (n = 1; to.first + n < WG_GPU_MATRICES && of[n]->type == of[0]->type; n++) {}
-        s->gpu.api->matmul_fused(&s->gpu, of, y, n, &in, s->rows, WG_GPU_ROTARY, &to, NULL);
+        s->gpu.api->matmul_fused(&s->gpu, of, y, n, &in, s->rows, &(wg_gpu_output){ .then = WG_GPU_ROTARY, .rotary = &to });
     }
     return true;
 }
@@ -160,7 +166,7 @@ static bool cuda_norm_swiglu(wg_device *d, const wg_matrix *gate, const wg_matri
     (void)rows;
     if (gate->type != up->type || !fits(s, gate, true, false)) return false;
     s->gpu.api->matmul_fused(&s->gpu, (const wg_matrix *const[]){ gate, up }, &y, 2,
-                             &(wg_gpu_input){ x, norm->weight, norm->eps }, s->rows, WG_GPU_SWIGLU, NULL, NULL);
+                             &(wg_gpu_input){ x, norm->weight, norm->eps }, s->rows, &(wg_gpu_output){ .then = WG_GPU_SWIGLU });
     return true;
 }
 
@@ -169,7 +175,8 @@ static bool cuda_prepare_add(wg_device *d, const wg_matrix *w, const float *y, i
     wg_cuda *s = wg_cuda_of(d);
     (void)rows;
     if (!fits(s, w, false, false)) return false;
-    s->gpu.api->matmul_fused(&s->gpu, &w, &x, 1, &(wg_gpu_input){ y, NULL, 0 }, s->rows, WG_GPU_ADD, NULL, NULL);
+    s->gpu.api->matmul_fused(&s->gpu, &w, &x, 1, &(wg_gpu_input){ y, NULL, 0 }, s->rows,
+                             &(wg_gpu_output){ .then = WG_GPU_ADD });
     return true;
 }
 
@@ -178,8 +185,8 @@ static bool cuda_norm_head(wg_device *d, const wg_matrix *w, const float *x, con
     wg_cuda *s = wg_cuda_of(d);
     (void)rows;
     if (!s->small || !fits(s, w, true, true)) return false;
-    s->gpu.api->matmul_fused(&s->gpu, &w, &s->logits, 1, &(wg_gpu_input){ x, norm->weight, norm->eps }, s->rows, WG_GPU_STORE,
-                             NULL, s->best);
+    s->gpu.api->matmul_fused(&s->gpu, &w, &s->logits, 1, &(wg_gpu_input){ x, norm->weight, norm->eps }, s->rows,
+                             &(wg_gpu_output){ .then = WG_GPU_STORE, .best = s->best });
     s->verify.best = s->best;
     s->kept = true;
     return true;
@@ -188,9 +195,8 @@ static bool cuda_norm_head(wg_device *d, const wg_matrix *w, const float *x, con
 static void cuda_rope_store(wg_device *d, const wg_rope *rope, float *q, float *k, const float *v, const wg_attention_rows *at)
 {
     wg_cuda *s = wg_cuda_of(d);
-    const wg_gpu_kv kv = pages_of(s, at->space, at->layer);
-    s->gpu.api->rope_store(&s->gpu, rope->cs, rope->n_rot, rope->adjacent, q, k, v, s->row, s->rows, &kv, at->heads,
-                           at->kv_heads, at->hd);
+    const wg_gpu_rotary to = rotary_of(s, rope, at);
+    s->gpu.api->rope_store(&s->gpu, &to, q, k, v, s->rows, at->heads, at->kv_heads);
 }
 
 /* How many rows' partial sums there is room for at once, of *most keys each: as many as a row has, if not as many as rounded
@@ -207,14 +213,23 @@ static int fitting(const wg_cuda *s, int heads, int hd, int *most)
 static void cuda_attention(wg_device *d, const float *q, const wg_attention_rows *at, float *out)
 {
     wg_cuda *s = wg_cuda_of(d);
-    const wg_gpu_kv kv = pages_of(s, at->space, at->layer);
     const size_t one = (size_t)at->heads * (size_t)at->hd;
     int most = s->most, room = s->rows;
     if (!wg_cuda_exact(s)) room = fitting(s, at->heads, at->hd, &most);
     for (int first = 0; first < s->rows; first += room) {
         const int n = s->rows - first < room ? s->rows - first : room;
-        s->gpu.api->attention(&s->gpu, q + (size_t)first * one, s->row + first, n, most, &kv, at->heads, at->kv_heads, at->hd,
-                              !wg_cuda_exact(s), s->partial, s->arrived, out + (size_t)first * one);
+        s->gpu.api->attention(&s->gpu, &(wg_gpu_attention){ .q = q + (size_t)first * one,
+                                                            .row = s->row + first,
+                                                            .kv = pages_of(s, at->space, at->layer),
+                                                            .rows = n,
+                                                            .most = most,
+                                                            .heads = at->heads,
+                                                            .kv_heads = at->kv_heads,
+                                                            .hd = at->hd,
+                                                            .split = !wg_cuda_exact(s),
+                                                            .scratch = s->partial,
+                                                            .arrived = s->arrived,
+                                                            .out = out + (size_t)first * one });
     }
 }
 

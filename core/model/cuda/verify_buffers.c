@@ -88,7 +88,8 @@ void wg_cuda_verify_draft(wg_verify_buffers *r, wg_gpu *g, int vocab, const wg_g
 
 void wg_cuda_verify_trees(wg_verify_buffers *r, wg_gpu *g, int vocab, const wg_rule *rule, int trees)
 {
-    g->api->verify(g, rule, r->tree, trees, vocab, r->p, r->p_one_hot, r->q, r->q_one_hot, r->scratch, r->path);
+    const wg_gpu_laws laws = { .p = r->p, .q = r->q, .p_one_hot = r->p_one_hot, .q_one_hot = r->q_one_hot };
+    g->api->verify(g, rule, r->tree, trees, vocab, &laws, r->scratch, r->path);
 }
 
 void wg_cuda_verify_finish(wg_verify_buffers *r, wg_gpu *g, int vocab, const wg_verify_spec *s)

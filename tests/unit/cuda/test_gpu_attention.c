@@ -70,8 +70,24 @@ static void on_device(const cache *c, const float *q, const wg_gpu_row *rows, in
     uint32_t *arrived = to_device(NULL, counters);
     gpu()->api->clear(gpu(), arrived, counters);
     wg_gpu_row *dr = to_device(rows, (size_t)n * sizeof *rows);
-    const wg_gpu_kv kv = { s->type, s->page_slots, s->kv_heads * s->hd, c->d_table, c->d_pool, c->page, c->value_at };
-    gpu()->api->attention(gpu(), dq, dr, n, most, &kv, s->heads, s->kv_heads, s->hd, split, scratch, arrived, dout);
+    gpu()->api->attention(gpu(), &(wg_gpu_attention){ .q = dq,
+                                                      .row = dr,
+                                                      .kv = { .type = s->type,
+                                                              .page_slots = s->page_slots,
+                                                              .kv_dim = s->kv_heads * s->hd,
+                                                              .tables = c->d_table,
+                                                              .pool = c->d_pool,
+                                                              .stride = c->page,
+                                                              .value_at = c->value_at },
+                                                      .rows = n,
+                                                      .most = most,
+                                                      .heads = s->heads,
+                                                      .kv_heads = s->kv_heads,
+                                                      .hd = s->hd,
+                                                      .split = split,
+                                                      .scratch = scratch,
+                                                      .arrived = arrived,
+                                                      .out = dout });
     from_device(out, dout, bytes);
     uint32_t *left = aligned(counters);
     from_device(left, arrived, counters);
@@ -84,13 +100,13 @@ static void by_reference(const cache *c, const float *q, const wg_gpu_row *rows,
 {
     const shape *s = &c->s;
     const wg_kv_view view = { s->type, s->page_slots, s->kv_heads * s->hd, c->table, c->pool, c->page, c->value_at, 0, 0 };
+    const wg_heads of = { .heads = s->heads, .kv_heads = s->kv_heads, .hd = s->hd, .scale = 1.0f / sqrtf((float)s->hd) };
     for (int i = 0; i < n; i++) {
         wg_row_keys keys = {
             .kv = &view, .prefix = rows[i].prefix, .tail = rows[i].tail, .sinks = rows[i].sinks, .gap = rows[i].gap
         };
         for (int w = 0; w < WG_MASK_WORDS; w++) keys.anc.w[w] = rows[i].anc[w];
-        ref()->attention(q + i * s->heads * s->hd, &keys, s->heads, s->kv_heads, s->hd, 1.0f / sqrtf((float)s->hd),
-                         out + i * s->heads * s->hd, 0, s->heads);
+        ref()->attention(q + i * s->heads * s->hd, &keys, &of, out + i * s->heads * s->hd, 0, s->heads);
     }
 }
 

@@ -53,7 +53,8 @@ static void in_steps(const inputs *in, int normed, const wg_matrix *const *w, in
 {
     const wg_gpu_api *api = gpu()->api;
     const int type = w[0]->type;
-    if (normed) api->norm_prepare(gpu(), type, WG_GPU_FRAGMENTS, in->x, in->weight, 1e-5f, in->rows, in->k, in->act);
+    const wg_gpu_input x = { in->x, in->weight, 1e-5f };
+    if (normed) api->norm_prepare(gpu(), type, WG_GPU_FRAGMENTS, &x, in->rows, in->k, in->act);
     else api->prepare(gpu(), type, 1, in->x, in->rows, in->k, in->act);
     api->matmul(gpu(), w, y, n, 1, in->act, in->rows, then);
 }
@@ -63,7 +64,7 @@ static void in_one(const inputs *in, int normed, const wg_matrix *const *w, int 
 {
     const wg_gpu_input as_is = { in->x, normed ? in->weight : NULL, 1e-5f };
     cr_assert(wg_gpu_fits(gpu(), w[0]->type, 1, in->rows, in->k));
-    gpu()->api->matmul_fused(gpu(), w, y, n, &as_is, in->rows, then, rotary, NULL);
+    gpu()->api->matmul_fused(gpu(), w, y, n, &as_is, in->rows, &(wg_gpu_output){ .then = then, .rotary = rotary });
 }
 
 /* Three matrices; sums added; gate and up: y (rows, N_MOST) each. */
@@ -166,7 +167,7 @@ Test(gpu_fused, a_product_tells_the_largest_of_its_outputs)
         simt_order_set((simt_order)(i % SIMT_ORDERS));
         memset(piece, 0x11, sizeof piece);
         gpu()->api->put(gpu(), best, piece, sizeof piece);
-        gpu()->api->matmul_fused(gpu(), &w, &dy, 1, &as_is, rows, WG_GPU_STORE, NULL, best);
+        gpu()->api->matmul_fused(gpu(), &w, &dy, 1, &as_is, rows, &(wg_gpu_output){ .then = WG_GPU_STORE, .best = best });
         from_device(y, dy, (size_t)rows * N * 4), from_device(piece, best, sizeof piece);
         for (int r = 0; r < rows; r++) {
             const float *row = y + r * N;
@@ -230,14 +231,14 @@ static void turned(int type, int kv_type, int rows, shape s, bool apart)
     wg_gpu_kv kv = { kv_type, SLOTS, kv_dim, to_device(tables, sizeof tables), to_device(want, pool), 2 * value_at, value_at };
 
     in_steps(&in, 1, w, 3, y, WG_GPU_STORE);
-    gpu()->api->rope_store(gpu(), dc, s.n_rot, s.adjacent, y[0], y[1], y[2], dr, rows, &kv, HEADS, KV_HEADS, s.hd);
+    wg_gpu_rotary to = { .cs = dc, .n_rot = s.n_rot, .adjacent = s.adjacent, .hd = s.hd, .row = dr, .kv = kv };
+    gpu()->api->rope_store(gpu(), &to, y[0], y[1], y[2], rows, HEADS, KV_HEADS);
     from_device(want_q, y[0], q_bytes);
     memset(got, 0x5a, pool);
     from_device(want, kv.pool, pool);
     gpu()->api->put(gpu(), kv.pool, got, pool);
 
     cr_assert(wg_gpu_turns(s.hd, s.n_rot, s.adjacent));
-    wg_gpu_rotary to = { dc, s.n_rot, s.adjacent, s.hd, 0, dr, kv };
     in_one(&in, 1, w, apart ? 2 : 3, (float *const[]){ y[0], NULL, NULL }, WG_GPU_ROTARY, &to);
     to.first = 2;
     if (apart) in_one(&in, 1, w + 2, 1, (float *const[]){ NULL }, WG_GPU_ROTARY, &to);

@@ -16,7 +16,7 @@ Test(gpu_rows, norm_swiglu_add)
         float *dx = to_device(x, bytes), *dw = to_device(weight, (size_t)dim * 4), *dy = to_device(NULL, bytes);
         IN_EVERY_ORDER
         {
-            ref()->rmsnorm(x, (size_t)dim, weight, dim, 1e-5f, want, (size_t)dim, 0, rows);
+            ref()->rmsnorm(x, (size_t)dim, weight, dim, 1e-5f, want, (size_t)dim, rows);
             gpu()->api->rmsnorm(gpu(), dx, dw, dim, 1e-5f, dy, rows);
             from_device(got, dy, bytes);
             cr_assert_arr_eq(got, want, bytes, "norm of %d", dim);
@@ -56,7 +56,7 @@ Test(gpu_rows, norm_and_preparation_in_one)
         IN_EVERY_ORDER
         {
             gpu()->api->clear(gpu(), act, bytes);
-            gpu()->api->norm_prepare(gpu(), type, WG_GPU_FRAGMENTS, dx, dw, 1e-5f, rows, dim, act);
+            gpu()->api->norm_prepare(gpu(), type, WG_GPU_FRAGMENTS, &(wg_gpu_input){ dx, dw, 1e-5f }, rows, dim, act);
             from_device(got, act, bytes);
             cr_assert_arr_eq(got, want, bytes, "%s, %d", wg_type_name(type), dim);
         }
@@ -162,7 +162,8 @@ Test(gpu_rows, rotary_and_pages)
             wg_gpu_row *dr = to_device(rows, sizeof rows);
             char *pool = to_device(want, page * PAGES);
             const wg_gpu_kv kv = { type, SLOTS, K, dt, pool, page, value_at };
-            gpu()->api->rope_store(gpu(), dc, ROT, adjacent, dq, dk, dv, dr, ROWS, &kv, HEADS, KV_HEADS, HD);
+            const wg_gpu_rotary to = { .cs = dc, .n_rot = ROT, .adjacent = adjacent, .hd = HD, .row = dr, .kv = kv };
+            gpu()->api->rope_store(gpu(), &to, dq, dk, dv, ROWS, HEADS, KV_HEADS);
             from_device(got, pool, page * PAGES);
             from_device(gq, dq, sizeof gq);
             for (int r = 0; r < ROWS; r++) {

@@ -146,11 +146,12 @@ Test(gpu_runtime, a_recorded_kernel_keeps_its_shared_memory)
     float *x = random_floats(ROWS_OF * K, 3), *dx = to_device(x, ROWS_OF * K * 4), *y = to_device(NULL, ROWS_OF * N * 4);
     const wg_gpu_input in = { dx, NULL, 0 };
     cr_assert(wg_gpu_fits(gpu(), WG_Q8_0, WG_GPU_PANELS, ROWS_OF, K));
+    const wg_gpu_output out = { .then = WG_GPU_STORE };
     api->record(gpu());
-    api->matmul_fused(gpu(), &one, &y, 1, &in, ROWS_OF, WG_GPU_STORE, NULL, NULL);
+    api->matmul_fused(gpu(), &one, &y, 1, &in, ROWS_OF, &out);
     void *graph = api->recorded(gpu(), why);
     cr_assert_not_null(graph, "%s", why);
-    api->matmul_fused(gpu(), &one, &y, 1, &in, 1, WG_GPU_STORE, NULL, NULL);
+    api->matmul_fused(gpu(), &one, &y, 1, &in, 1, &out);
     api->replay(gpu(), graph);
     all_is_well(gpu(), "a replay");
     cr_assert_eq(simt_stats_read().uncarved, 0);

@@ -110,8 +110,8 @@ static int compare(bed *b, const wg_verifier_class *v, const void *opt, int *cor
     static wg_rule_path got[TREES];
     const wg_rule rule = wg_verifier_device(v, opt);
     int kept = 0;
-    gpu()->api->verify(gpu(), &rule, b->d_tree, TREES, b->vocab, b->d_p, b->d_p_one_hot, b->d_q, b->d_q_one_hot, b->d_scratch,
-                       b->d_path);
+    const wg_gpu_laws laws = { .p = b->d_p, .q = b->d_q, .p_one_hot = b->d_p_one_hot, .q_one_hot = b->d_q_one_hot };
+    gpu()->api->verify(gpu(), &rule, b->d_tree, TREES, b->vocab, &laws, b->d_scratch, b->d_path);
     from_device(got, b->d_path, sizeof got);
     for (int i = 0; i < TREES; i++) {
         wg_path want;
@@ -213,7 +213,7 @@ Test(gpu_verify, a_long_row)
     double *d_p = to_device(p.p, LONG * sizeof *p.p), *scratch = to_device(NULL, 2 * DRAWS * LONG * sizeof *scratch);
     int32_t *point = to_device(p.point, sizeof *point);
     wg_rule_path *path = to_device(NULL, sizeof got);
-    gpu()->api->verify(gpu(), &rule, d_tree, DRAWS, LONG, d_p, point, NULL, NULL, scratch, path);
+    gpu()->api->verify(gpu(), &rule, d_tree, DRAWS, LONG, &(wg_gpu_laws){ .p = d_p, .p_one_hot = point }, scratch, path);
     from_device(got, path, sizeof got);
     for (int i = 0; i < DRAWS; i++) {
         const wg_chance c = wg_chance_philox(5, (uint32_t)i, 0);

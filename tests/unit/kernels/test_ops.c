@@ -169,7 +169,7 @@ Test(ops, rmsnorm)
     static float x[DIM * ROWS], weight[DIM], y[DIM * ROWS];
     fill(x, DIM * ROWS, 5);
     fill(weight, DIM, 6);
-    ref()->rmsnorm(x, DIM, weight, DIM, 1e-5f, y, DIM, 0, ROWS);
+    ref()->rmsnorm(x, DIM, weight, DIM, 1e-5f, y, DIM, ROWS);
     for (int m = 0; m < ROWS; m++) {
         double squares = 0;
         for (int i = 0; i < DIM; i++) squares += (double)x[m * DIM + i] * (double)x[m * DIM + i];
@@ -227,7 +227,8 @@ Test(ops, attention_is_softmax_of_the_keys_it_sees)
                                    .sinks = sinks[h / HEADS],
                                    .gap = gaps[h / HEADS] };
         const int head = h % HEADS;
-        if (head == 0) ref()->attention(q, &keys, HEADS, KV, HD, 0.5f, out, 0, HEADS);
+        const wg_heads of = { .heads = HEADS, .kv_heads = KV, .hd = HD, .scale = 0.5f };
+        if (head == 0) ref()->attention(q, &keys, &of, out, 0, HEADS);
         double sum = 0, want[HD] = { 0 };
         for (int s = 0; s < SLOTS; s++) {
             const int hidden = s >= keys.sinks && s < keys.sinks + keys.gap;
