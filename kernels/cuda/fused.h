@@ -208,7 +208,7 @@ WG_DEVICE void wg_feed_copy(wg_feed *feed, uint8_t *stage, int bytes)
     wg_copy_commit(); /* an empty group counts too */
 }
 
-/* ---- what becomes of the sums */
+/* ---- the sums: stored, added, gated or rotated */
 
 WG_DEVICE void wg_page_put(int type, char *slot, int i, float x)
 {

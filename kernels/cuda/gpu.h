@@ -47,7 +47,7 @@ enum {
  * WG_GPU_K with zeros. */
 typedef enum wg_gpu_layout { WG_GPU_PANELS, WG_GPU_FRAGMENTS, WG_GPU_ROWS } wg_gpu_layout;
 
-/* What becomes of a product's sums: y = sum; y += sum; of two matrices, y[0] = silu(sum of the first) * sum of the second; or,
+/* What is done with a product's sums: y = sum; y += sum; of two matrices, y[0] = silu(sum of the first) * sum of the second; or,
  * of queries, keys and values, what rope_store does. With the bits of the single steps. */
 typedef enum wg_gpu_then { WG_GPU_STORE, WG_GPU_ADD, WG_GPU_SWIGLU, WG_GPU_ROTARY } wg_gpu_then;
 

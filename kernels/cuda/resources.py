@@ -104,7 +104,7 @@ def check_waits(paths):
         name, waited = None, False
         for line in open(path):
             if ".entry" in line and (m := re.search(r"\.entry\s+([\w$]+)", line)):
-                name, waited, told = kernel_name(m[1]), False, False
+                name, waited, listed = kernel_name(m[1]), False, False
                 if base(name) in ORDINARY:
                     name = None
                 else:
@@ -113,13 +113,13 @@ def check_waits(paths):
                 if name and not waited:
                     bad.append(f"{name}: never waits for the kernels before it")
                 name = None
-            elif not name or waited or told:
+            elif not name or waited or listed:
                 continue
             elif "griddepcontrol.wait" in line:
                 waited = True
             elif MEMORY.match(line) and not OWN.search(line) and not (base(name) in EARLY and WEIGHTS.search(line)):
                 bad.append(f"{name}: before it waits for the kernels before it: {line.strip()}")
-                told = True
+                listed = True
     print(f"{kernels} kernels that overlap: {len(bad)} touch memory too early")
     return bad if kernels else ["no PTX seen"]
 

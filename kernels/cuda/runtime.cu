@@ -284,7 +284,7 @@ static void *ready_of(cudaGraph_t graph, cudaError_t e, char *why)
     if (e == cudaSuccess) e = cudaGraphInstantiate(&ready, graph, 0);
     if (graph) cudaGraphDestroy(graph);
     if (e == cudaSuccess) return ready;
-    cudaGetLastError(); /* the caller says what becomes of it */
+    cudaGetLastError(); /* the caller handles it */
     snprintf(why, WG_GPU_WHY, "%s (%s)", cudaGetErrorString(e), cudaGetErrorName(e));
     return NULL;
 }

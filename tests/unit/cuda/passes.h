@@ -45,9 +45,9 @@ static inline wg_status setup_open(setup *s, const wg_device *d, wg_weights *w)
     WG_TRY(wg_model_open(&s->m, w, d, &o, &err));
     WG_TRY(wg_kv_open(&s->kv, 16, 60, CONTEXT + 64, &err));
     wg_lm *lm = wg_model_lm(s->m);
-    int settled = ROWS;
+    int room = ROWS;
     WG_TRY(wg_lm_attach(lm, s->kv, &err));
-    WG_TRY(lm->class->verify_open(lm, WG_RULE_TRAVERSAL, 2, &settled, &err));
+    WG_TRY(lm->class->verify_open(lm, WG_RULE_TRAVERSAL, 2, &room, &err));
     WG_TRY(wg_kv_seq_open(s->kv, &s->seq, &err));
     return wg_batch_open(&s->b, ROWS, &err);
 }

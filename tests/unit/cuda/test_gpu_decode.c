@@ -42,7 +42,7 @@ static void write_models(void)
 
 static void remove_models(void) { unlink(draft_path); }
 
-TestSuite(gpu_loop, .init = write_models, .fini = remove_models);
+TestSuite(gpu_decode, .init = write_models, .fini = remove_models);
 
 /* ---- one way to decode */
 
@@ -54,7 +54,7 @@ typedef struct way {
     int end;                 /* a token that ends a text; -1: none does */
     int pages, page_slots;   /* of the cache; 0: as they are */
     int again;               /* then the conversation goes on: so many more; 0: it does not */
-    int quit;                /* told says no after so many tokens; 0: never */
+    int quit;                /* on_round says no after so many tokens; 0: never */
     simt_order order;
 } way;
 
@@ -66,8 +66,8 @@ typedef struct outcome {
     int n, finish, len, valid[SPACES];
     wg_counts counts;
     slot_bytes kv[SPACES][CONTEXT];
-    int told;
-    unsigned told_sum;
+    int reports; /* of on_round */
+    unsigned report_sum;
 } outcome;
 
 static bool is_end(const void *user, int32_t token) { return token == *(const int *)user; }
@@ -142,7 +142,7 @@ typedef struct listener {
     int n, quit;
 } listener;
 
-/* What is told after a round: the tokens so far, and what the round was. */
+/* What on_round sees after a round: the tokens so far, and the verified tree. */
 static bool listen(void *user, const wg_seq *s, const wg_tree *verified)
 {
     cr_assert_eq(verified->n, s->last_nodes);
@@ -150,10 +150,10 @@ static bool listen(void *user, const wg_seq *s, const wg_tree *verified)
     int i = 0;
     while (l->seq[i] != s) i++;
     outcome *o = &l->of[i];
-    o->told++;
+    o->reports++;
     for (int k = 0; k < l->n; k++) /* all in step */
-        cr_assert(l->seq[k]->finish != WG_RUNNING || l->of[k].told >= o->told - 1);
-    o->told_sum = o->told_sum * 31 + (unsigned)(s->n * 7 + s->last_nodes * 5 + s->last_emitted * 3 + s->token[s->n - 1]);
+        cr_assert(l->seq[k]->finish != WG_RUNNING || l->of[k].reports >= o->reports - 1);
+    o->report_sum = o->report_sum * 31 + (unsigned)(s->n * 7 + s->last_nodes * 5 + s->last_emitted * 3 + s->token[s->n - 1]);
     return !l->quit || s->n < l->quit;
 }
 
@@ -198,7 +198,7 @@ static int run(const way *w, bool rounds, outcome *out)
     cr_assert_eq(decode(e, rounds, &l), WG_OK, "%s", err.text);
     for (int i = 0; i < w->batch && w->again; i++) {
         cr_assert_eq(wg_seq_extend(e, seq[i], (const int32_t[]){ 4, 9, 2, 30 }, 4, w->again, &err), WG_OK, "%s", err.text);
-        out[i].told = 0;
+        out[i].reports = 0;
     }
     if (w->again) cr_assert_eq(decode(e, rounds, &l), WG_OK, "%s", err.text);
     const int looped = e->device_decode ? (int)(simt_stats_read().replays - replays) : -1;
@@ -232,7 +232,7 @@ static void same(const way *w, const char *what, const outcome *want, const outc
         cr_assert_eq(memcmp(&b->counts, &a->counts, sizeof a->counts), 0,
                      "%s, sequence %d: %ld passes, %ld drafted, %ld accepted; steps: %ld, %ld, %ld", what, i, b->counts.passes,
                      b->counts.drafted, b->counts.accepted, a->counts.passes, a->counts.drafted, a->counts.accepted);
-        cr_assert(b->told == a->told && b->told_sum == a->told_sum, "%s, sequence %d", what, i);
+        cr_assert(b->reports == a->reports && b->report_sum == a->report_sum, "%s, sequence %d", what, i);
         for (int s = 0; s < SPACES; s++) {
             cr_assert_eq(b->valid[s], a->valid[s], "%s, sequence %d, space %d: %d slots, not %d", what, i, s, b->valid[s],
                          a->valid[s]);
@@ -275,7 +275,7 @@ static void check_all(const way *w, int n, const char *what)
 #define WARM WG_SAMPLING(1, 0, 1, 0)
 #define CUT WG_SAMPLING(0.8, 20, 0.9, 0.01)
 
-Test(gpu_loop, plain_decoding)
+Test(gpu_decode, plain_decoding)
 {
     static const way ways[] = {
         { "match", "none", "", GREEDY, .batch = 1, .prompt = 5, .most = 30, .end = -1 },
@@ -286,7 +286,7 @@ Test(gpu_loop, plain_decoding)
     check_all(ways, sizeof ways / sizeof *ways, "plain");
 }
 
-Test(gpu_loop, chains_of_a_model)
+Test(gpu_decode, chains_of_a_model)
 {
     static const way ways[] = {
         { "match", "model", "device=cuda:0,length=4", GREEDY, .batch = 1, .prompt = 5, .most = 40, .end = -1 },
@@ -302,7 +302,7 @@ Test(gpu_loop, chains_of_a_model)
     check_all(ways, sizeof ways / sizeof *ways, "chains");
 }
 
-Test(gpu_loop, conversations)
+Test(gpu_decode, conversations)
 {
     static const way ways[] = {
         { "rejection", "model", "device=cuda:0,length=3", WARM, .batch = 2, .prompt = 3, .most = 12, .again = 9, .end = -1,
@@ -312,7 +312,7 @@ Test(gpu_loop, conversations)
     for (int i = 0; i < 2; i++) check(&ways[i], "conversation");
 }
 
-Test(gpu_loop, lookups)
+Test(gpu_decode, lookups)
 {
     static const way ways[] = {
         { "match", "ngram", "k=6", GREEDY, .batch = 1, .prompt = 30, .most = 50, .end = -1 },
@@ -323,9 +323,8 @@ Test(gpu_loop, lookups)
     check_all(ways, sizeof ways / sizeof *ways, "lookups");
 }
 
-/* told says no in the middle of a window: the round ends, nothing behind it counts, and what follows is as if it had been
- * told to wait. */
-Test(gpu_loop, a_listener_that_has_heard_enough)
+/* on_round says no in the middle of a window: that round is the last that counts, and decoding can go on from there later. */
+Test(gpu_decode, a_listener_that_has_heard_enough)
 {
     way w = {
         "rejection", "model", "device=cuda:0,length=3,temperature=2", WARM, .batch = 2, .prompt = 4, .most = 40, .end = -1
@@ -339,14 +338,14 @@ Test(gpu_loop, a_listener_that_has_heard_enough)
 }
 
 /* A cache with few pages: the window shrinks to what there is, and only then a step fails. */
-Test(gpu_loop, few_pages)
+Test(gpu_decode, few_pages)
 {
     static const way w = { "match",    "model",   "device=cuda:0,length=3", GREEDY,      .batch = 2,   .prompt = 4,
                            .most = 30, .end = -1, .page_slots = 4,          .pages = 18, .window = 32, .ring = 96 };
     check(&w, "few pages");
 }
 
-Test(gpu_loop, who_has_none)
+Test(gpu_decode, who_has_none)
 {
     way w = { "match", "model", "length=3", GREEDY, .batch = 1, .prompt = 4, .most = 12, .end = -1 };
     static const char *const no[] = { "length=3", "device=cuda:0/eager,length=3", "device=cuda:0,tree=2-1",
@@ -365,7 +364,7 @@ Test(gpu_loop, who_has_none)
 }
 
 /* The end of a round of two sequences, by itself: the last round, a full ring, the host's stop, texts that end. */
-Test(gpu_loop, whether_there_is_another_round)
+Test(gpu_decode, whether_there_is_another_round)
 {
     static const struct {
         int rounds, room, stop, limit, again;
@@ -407,15 +406,14 @@ Test(gpu_loop, whether_there_is_another_round)
     }
 }
 
-/* A greedy node from the pieces that a head has told: the largest, of equals the lowest; a piece that no block has, or that is
- * no probability, draws nothing. Told otherwise than the logits, the draw believes it: it does not look. Without pieces it
- * looks. */
-Test(gpu_loop, a_greedy_node_is_what_the_head_has_told)
+/* A greedy node from the head's largest logits by piece (wg_gpu_best): the largest, of equals the lowest token. -1 and -inf give
+ * no node. Given pieces, the draw does not read the logits, which differ from them here; without pieces it reads them. */
+Test(gpu_decode, a_greedy_node_is_the_largest_logit_of_the_head)
 {
     enum { SEQUENCES = 4, V = 300 };
     static wg_gpu_best piece[SEQUENCES * WG_GPU_BESTS];
     static float logits[SEQUENCES * V];
-    static const int told[SEQUENCES] = { 17, 40, -1, -1 }, looked[SEQUENCES] = { 299, 5, 0, -1 };
+    static const int largest[SEQUENCES] = { 17, 40, -1, -1 }, looked[SEQUENCES] = { 299, 5, 0, -1 };
     const wg_gpu_api *on = gpu()->api;
     const uint64_t ends = 0;
     wg_rule_tree tree[SEQUENCES];
@@ -442,7 +440,7 @@ Test(gpu_loop, a_greedy_node_is_what_the_head_has_told)
         on->loop_draw(gpu(), &l, 0, V, x, best, NULL, NULL);
         from_device(tree, l.tree, sizeof tree);
         for (int i = 0; i < SEQUENCES; i++) {
-            const int want_token = pieces ? told[i] : looked[i];
+            const int want_token = pieces ? largest[i] : looked[i];
             cr_assert_eq(tree[i].n, want_token < 0 ? 1 : 2, "sequence %d, pieces %d", i, pieces);
             if (want_token >= 0) cr_assert_eq(tree[i].token[1], want_token, "%d, pieces %d: %d", i, pieces, tree[i].token[1]);
         }
@@ -484,7 +482,7 @@ static void be_faulty(void)
     api = &faulty.api;
 }
 
-Test(gpu_loop, what_cannot_be_recorded_is_stepped)
+Test(gpu_decode, what_cannot_be_recorded_is_stepped)
 {
     static const way w = { "match", "none", "", WARM, .batch = 2, .prompt = 4, .most = 20, .end = -1 };
     run(&w, false, want);
@@ -495,8 +493,8 @@ Test(gpu_loop, what_cannot_be_recorded_is_stepped)
     same(&w, "refused", want, got);
 }
 
-/* The rounds that were told have been; the sequence goes on from there. */
-Test(gpu_loop, a_failed_loop_keeps_what_was_told)
+/* Rounds that were reported before the failure count; the sequence goes on from there. */
+Test(gpu_decode, a_failed_loop_keeps_the_rounds_it_reported)
 {
     static const way w = { "match", "none", "", WARM, .batch = 1, .prompt = 4, .most = 40, .end = -1, .window = 5, .ring = 9 };
     wg_weights *file;
@@ -512,7 +510,7 @@ Test(gpu_loop, a_failed_loop_keeps_what_was_told)
     faulty.fail_at = faulty.waits + 1;
     cr_assert_eq(decode(e, true, &l), WG_EIO);
     cr_assert(strstr(err.text, "cuda:0 (emulated): the card has fallen off the bus"), "%s", err.text);
-    cr_assert(got[0].told > 3 && wg_kv_len(seq[0]->kv) == seq[0]->n - 1 && wg_kv_check(wg_engine_kv(e), &err) == WG_OK);
+    cr_assert(got[0].reports > 3 && wg_kv_len(seq[0]->kv) == seq[0]->n - 1 && wg_kv_check(wg_engine_kv(e), &err) == WG_OK);
     const uint64_t calls = wg_mem_read().calls;
     const size_t live = simt_stats_read().live;
     cr_assert_eq(decode(e, true, &l), WG_OK, "%s", err.text);

@@ -267,7 +267,7 @@ Test(gpu_fused, queries_keys_and_values_have_the_bits_of_the_steps)
         }
 }
 
-Test(gpu_fused, what_does_not_fit_is_told)
+Test(gpu_fused, what_does_not_fit_is_refused)
 {
     wg_gpu g = { .shared = 99 << 10 };
     cr_assert(wg_gpu_fits(&g, WG_F16, 1, 1, 8192) && wg_gpu_fits(&g, WG_Q4_0, 0, 2, 4096));
@@ -282,7 +282,7 @@ Test(gpu_fused, what_does_not_fit_is_told)
 
 /* One row of ordinary models always, more of them the shorter they are; the rows of a product that tells its largest outputs
  * are worth more. Whatever is prepared alike pays alike. */
-Test(gpu_fused, what_does_not_pay_is_told)
+Test(gpu_fused, what_does_not_pay_is_known)
 {
     static const struct {
         int type, k, normed, tells, most;

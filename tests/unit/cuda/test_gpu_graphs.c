@@ -203,7 +203,7 @@ static void take_turns(wg_weights *w, unsigned mode, float *out)
     setup_close(&s);
 }
 
-Test(gpu_graphs, parts_of_a_model_are_told_apart)
+Test(gpu_graphs, submodels_have_graphs_of_their_own)
 {
     static float want[16 * 4 * VOCAB], got[16 * 4 * VOCAB];
     wg_weights *w = weights();
@@ -289,7 +289,7 @@ Test(gpu_graphs, rounding)
 }
 
 /* Plans that leave different things out are different passes. */
-Test(gpu_graphs, plans_are_told_apart)
+Test(gpu_graphs, layer_plans_have_graphs_of_their_own)
 {
     uint8_t skip[WG_GRAPH_LAYERS + 1] = { 0 };
     wg_graph_key a = { 0 }, b = { 0 }, c = { 0 };

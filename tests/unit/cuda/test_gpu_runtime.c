@@ -23,10 +23,10 @@ static void all_is_well(wg_gpu *g, const char *after)
     cr_assert_eq(g->api->wait(g, why), 0, "after %s: %s", after, why);
 }
 
-static void told(wg_gpu *g, const char *part)
+static void wait_fails(wg_gpu *g, const char *part)
 {
     cr_assert(g->api->wait(g, why) == -1 && strstr(why, part), "\"%s\" is not in: %s", part, why);
-    all_is_well(g, "it was told");
+    all_is_well(g, "the failure was reported");
 }
 
 static wg_gpu open_gpu(void)
@@ -57,8 +57,8 @@ Test(gpu_runtime, a_poll_is_no_failure)
     device_free(left), device_free(step);
 }
 
-/* What the caller is told by a NULL or a number, and may live with. */
-Test(gpu_runtime, what_may_fail_is_not_told_by_wait)
+/* Failures that a call reports by NULL or a number: wait() does not report them again. */
+Test(gpu_runtime, what_may_fail_is_not_reported_by_wait)
 {
     wg_gpu g = open_gpu(), other;
     const wg_gpu_api *api = g.api;
@@ -88,7 +88,7 @@ Test(gpu_runtime, what_may_fail_is_not_told_by_wait)
 }
 
 /* Every call whose failure is a failure, once, and by the device whose it was. */
-Test(gpu_runtime, a_failure_is_told_once_by_its_own_device)
+Test(gpu_runtime, a_failure_is_reported_once_by_its_own_device)
 {
     wg_gpu g = open_gpu(), other = open_gpu();
     const wg_gpu_api *api = g.api;
@@ -128,7 +128,7 @@ Test(gpu_runtime, a_failure_is_told_once_by_its_own_device)
     api->add(&g, x, y, 4, 1);
     void *graph = api->recorded(&g, why);
     api->replay(&g, graph);
-    told(&g, "launching a graph: invalid argument");
+    wait_fails(&g, "launching a graph: invalid argument");
     api->forget(&g, graph);
     api->free(&g, x), api->free(&g, y);
     api->close(&g), api->close(&other);

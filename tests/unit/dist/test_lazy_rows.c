@@ -39,7 +39,7 @@ static int in_order(const void *a, const void *b)
     return i < j ? -1 : 1;
 }
 
-Test(promise, a_band_holds_the_end_that_sorting_finds)
+Test(lazy_rows, a_band_holds_the_end_that_sorting_finds)
 {
     static int32_t order[V];
     static double w[V];
@@ -89,7 +89,7 @@ static void ask(int question, wg_rows *got, wg_rows *want, int row)
     if (question == 4) cr_assert(wg_rows_argmax(got, row) == wg_rows_argmax(want, row));
 }
 
-Test(promise, answers_are_those_of_made_rows)
+Test(lazy_rows, answers_are_those_of_made_rows)
 {
     static const wg_sampling chains[] = { WG_SAMPLING(0.8, 0, 0.95, 0), WG_SAMPLING(1, 0, 1, 0), WG_SAMPLING(1, 0, 0.99, 0.001),
                                           WG_SAMPLING(0.7, 20000, 0.9, 0), WG_SAMPLING(0, 0, 0.9, 0) };

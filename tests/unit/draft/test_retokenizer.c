@@ -89,7 +89,7 @@ static void follow(scene *x, wg_retokenizer_text **t)
     cr_assert_eq(wg_kv_check(x->r.kv, &x->err), WG_OK, "%s", x->err.text);
 }
 
-Test(reader, reads_the_text_in_own_tokens)
+Test(retokenizer, reads_the_text_in_own_tokens)
 {
     static scene x;
     static int32_t want[8 * TOKENS];
@@ -117,7 +117,7 @@ Test(reader, reads_the_text_in_own_tokens)
 }
 
 /* One long word has no place to cut at: it is cut by force, at the same places however it comes; and old text is let go. */
-Test(reader, long_texts)
+Test(retokenizer, long_texts)
 {
     static scene a, b;
     wg_retokenizer_text *t, *u;
@@ -142,7 +142,7 @@ Test(reader, long_texts)
 }
 
 /* The draft that became text stays in the cache; what did not is dropped. */
-Test(reader, keeps_what_it_drafted)
+Test(retokenizer, keeps_what_it_drafted)
 {
     static scene x;
     cr_assert_eq(scene_open(&x, false, true, 1000), WG_OK);
@@ -180,7 +180,7 @@ Test(reader, keeps_what_it_drafted)
     scene_close(&x);
 }
 
-Test(reader, a_text_that_is_too_long_is_not_read)
+Test(retokenizer, a_text_that_is_too_long_is_not_read)
 {
     static scene x;
     cr_assert_eq(scene_open(&x, false, true, 20), WG_OK);
@@ -197,7 +197,7 @@ Test(reader, a_text_that_is_too_long_is_not_read)
     scene_close(&x);
 }
 
-Test(reader, failed_allocations)
+Test(retokenizer, failed_allocations)
 {
     static scene x;
     bool failed = true;

@@ -29,7 +29,7 @@ static wg_composite_step step(wg_composite_totals *m, int kept, wg_composite_sta
     return wg_composite_totals_add_step(m, &d, &s);
 }
 
-Test(mixture, counts)
+Test(composite_stats, counts)
 {
     wg_composite_totals m = { 0 }, twice = { 0 }, again;
     /* A's draft of 4 is taken and 3 are kept, of which B had 2; C had the first and no more. */
@@ -71,7 +71,7 @@ Test(mixture, counts)
 static double real(const json_t *v, const char *key) { return json_number_value(json_object_get(v, key)); }
 
 /* In the files of a run: parts add up to the cell, requests to parts, steps to requests. */
-Test(mixture, adds_up_in_a_run, .timeout = 60)
+Test(composite_stats, adds_up_in_a_run, .timeout = 60)
 {
     scene s;
     wg_error err;

@@ -79,7 +79,7 @@ static wg_submodel *part(bench *b, wg_layer_plan plan)
 
 static bool same(const float *a, const float *b, int rows) { return !memcmp(a, b, (size_t)rows * VOCAB * sizeof *a); }
 
-Test(partial, with_nothing_left_out_it_is_the_model)
+Test(submodel, with_nothing_left_out_it_is_the_model)
 {
     static const uint8_t none[LAYERS] = { 0 };
     const wg_layer_plan plans[] = { { .layers = LAYERS },
@@ -104,7 +104,7 @@ Test(partial, with_nothing_left_out_it_is_the_model)
     bench_close(&b);
 }
 
-Test(partial, an_early_exit_is_the_model_of_so_many_layers)
+Test(submodel, an_early_exit_is_the_model_of_so_many_layers)
 {
     bench b, small;
     bench_open(&b, LAYERS, NULL, NULL);
@@ -125,7 +125,7 @@ Test(partial, an_early_exit_is_the_model_of_so_many_layers)
 }
 
 /* What an early exit writes is what the model writes there, and it writes nothing above. */
-Test(partial, an_early_exit_writes_the_models_keys_and_values)
+Test(submodel, an_early_exit_writes_the_models_keys_and_values)
 {
     enum { EXIT = 2 };
     bench b;
@@ -149,7 +149,7 @@ Test(partial, an_early_exit_writes_the_models_keys_and_values)
     bench_close(&b);
 }
 
-Test(partial, a_sub_layer_left_out_adds_nothing)
+Test(submodel, a_sub_layer_left_out_adds_nothing)
 {
     const struct {
         uint8_t skip[LAYERS];
@@ -180,7 +180,7 @@ Test(partial, a_sub_layer_left_out_adds_nothing)
 }
 
 /* No attention at all: a token's logits depend on that token only, for any earlier tokens and other rows. */
-Test(partial, without_attention_rows_do_not_meet)
+Test(submodel, without_attention_rows_do_not_meet)
 {
     uint8_t skip[LAYERS];
     bench b;
@@ -201,7 +201,7 @@ Test(partial, without_attention_rows_do_not_meet)
 }
 
 /* Nodes of a tree over a history of the model's: the part's rows are those that see what the definition says, slot by slot. */
-Test(partial, a_sparse_view_has_sinks_a_window_and_the_ancestors)
+Test(submodel, a_sparse_view_has_sinks_a_window_and_the_ancestors)
 {
     enum { HISTORY = 30, NODES = 4, LONG = HISTORY + NODES };
     const struct {
@@ -237,7 +237,7 @@ Test(partial, a_sparse_view_has_sinks_a_window_and_the_ancestors)
     bench_close(&b);
 }
 
-Test(partial, what_cannot_be_a_part)
+Test(submodel, what_cannot_be_a_part)
 {
     static const uint8_t all[LAYERS] = { 3, 3, 3, 3 }, first[LAYERS] = { 3, 3 };
     const struct {
@@ -283,7 +283,7 @@ Test(partial, what_cannot_be_a_part)
 }
 
 /* Attached elsewhere, as for measuring, it keeps its keys in a space of its own there. */
-Test(partial, in_another_cache_it_has_its_own_space)
+Test(submodel, in_another_cache_it_has_its_own_space)
 {
     bench b;
     wg_kv *other;

@@ -46,7 +46,7 @@ static void grow(wg_tree *t, wg_rows *q, wg_sibling_law law, int wide, uint32_t 
         }
 }
 
-Test(promises, rules_decide_as_on_made_rows)
+Test(lazy_decisions, rules_decide_as_on_made_rows)
 {
     static const wg_sibling_law laws[] = { WG_LAW_FIXED, WG_LAW_IID, WG_LAW_WITHOUT_REPLACEMENT };
     const wg_sampling chain = WG_SAMPLING(0.8, 0, 0.95, 0);
