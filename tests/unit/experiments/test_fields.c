@@ -113,8 +113,10 @@ Test(fields, what_is_put_is_read)
         else if (f->type == WG_FIELD_REAL) *(double *)at = value + 0.5;
         else if (f->type == WG_FIELD_MS) *(double *)at = value / 1000;
     }
-    q.counts.offered_at[1] = 7;
+    q.counts.passes = 9;
+    q.counts.offered_at[1] = q.counts.tried_at[1] = 7;
     q.counts.accepted_at[1] = 5;
+    q.counts.without_draft[WG_NO_DRAFT_CONTEXT] = 2;
     q.prompt_tokens = 9;
     const unsigned in = WG_FIELD_ADDRESS | WG_FIELD_ALWAYS | WG_FIELD_OK;
     json_t *line = json_object();
@@ -128,6 +130,7 @@ Test(fields, what_is_put_is_read)
             cr_assert_float_eq(*(const double *)b, *(const double *)a, 1e-12, "%s", f->name);
     }
     cr_assert(back.cell == 3 && back.prompt_tokens == 9 && back.counts.offered_at[1] == 7 && back.counts.accepted_at[1] == 5);
+    cr_assert(back.counts.tried_at[1] == 7 && back.counts.without_draft[WG_NO_DRAFT_CONTEXT] == 2);
     cr_assert(wg_fields_is_of(line, &q) && wg_fields_is_of(line, &back));
     back.turn++;
     cr_assert(!wg_fields_is_of(line, &back));

@@ -99,12 +99,12 @@ Test(runner, counts_what_it_writes)
             ok++;
             tokens += json_integer_value(json_object_get(v, "tokens"));
             cr_assert_eq(json_array_size(json_object_get(v, "ids")), (size_t)real(v, "tokens"));
-            passes += json_integer_value(json_object_get(spec, "num_spec_steps"));
+            passes += json_integer_value(json_object_get(spec, "target_passes"));
             accepted += json_integer_value(json_object_get(spec, "num_accepted_draft_tokens"));
             drafted += json_integer_value(json_object_get(spec, "num_draft_tokens"));
             cr_assert_eq(strlen(word(v, "output_sha256")), 64);
             const json_t *load = json_object_get(v, "load"), *events = json_object_get(v, "itl_tokens");
-            const double steps_taken = real(spec, "num_spec_steps");
+            const double steps_taken = real(spec, "target_passes");
             cr_assert_eq(real(load, "passes"), steps_taken); /* one at a time */
             cr_assert_eq(real(load, "rows"), steps_taken + real(spec, "num_draft_tokens"));
             cr_assert_eq(json_array_size(json_object_get(v, "itl_ms")), (size_t)steps_taken - 1);
@@ -161,7 +161,7 @@ Test(runner, summary_has_every_field)
     static const char *const phases[] = { "draft", "verify", "accept", "kv", "other" };
     json_t *sum = run(CONFIG("\"sampling\": {\"temperature\": 1}," MODEL), "out", WG_OK);
     const json_t *c = cell(sum, 0);
-    cr_assert_eq(real(sum, "schema"), 1);
+    cr_assert_eq(real(sum, "schema"), 2);
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         cr_assert(json_is_number(json_object_get(c, numbers[i])), "%s", numbers[i]);
     for (size_t i = 0; i < 2; i++) {
