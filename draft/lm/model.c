@@ -191,7 +191,8 @@ static void remember(model_drafter *m, const wg_seq *s, const wg_tree *t)
 }
 
 /* The largest depth of a sequence's draft: `next` takes the last place before the limit, the deepest fed node (at depth
- * height-1) must fit the draft model's context, and so must every token fed in its vocabulary. 0: none, and *why. */
+ * height-1) must fit the draft model's context, and so must every token fed in its vocabulary. *why: the reason where nothing is
+ * drafted. */
 static int height_for(model_drafter *m, const wg_seq *s, const wg_reading *text, wg_no_draft *why)
 {
     const int context = m->lm->context - text->n + 1;
@@ -203,6 +204,7 @@ static int height_for(model_drafter *m, const wg_seq *s, const wg_reading *text,
     if (h <= 0 || text->n == 0) return 0;
     for (int i = wg_kv_valid(text->kv, m->lm->space); i < text->n; i++)
         if (text->token[i] >= m->lm->vocab) return 0;
+    *why = WG_NO_DRAFT_POLICY; /* should it or p_min end the draft before its first token */
     return h;
 }
 
@@ -426,8 +428,6 @@ wg_status wg_lm_drafter_propose(wg_drafter *d, wg_seq *const *seq, int n, wg_tre
     WG_TRY(flush(m, seq, out, q, err));
     for (int depth = 1; depth < m->levels + (m->best != NULL); depth++) WG_TRY(next_level(m, seq, n, depth, out, q, err));
     for (int i = 0; m->best && i < n; i++) finish_best(&m->best[i], &out[i], q);
-    for (int i = 0; i < n; i++) /* the model ran: the policy or p_min stopped before the first token */
-        if (m->height[i] && out[i].n == 1) out[i].no_draft = WG_NO_DRAFT_POLICY;
     for (int i = 0; m->reader && i < n; i++) remember(m, seq[i], &out[i]);
     return WG_OK;
 }
