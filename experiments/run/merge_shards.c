@@ -230,7 +230,10 @@ static bool add_coverage(wg_coverage *to, const json_t *overlap)
     if (shared < 0 || shared > vocab || vocab < 1 || vocab > INT32_MAX) return false;
     if (covered < 0 || covered > text || text > most) return false;
     if (to->vocab && (to->vocab != vocab || to->shared != shared)) return false;
-    *to = (wg_coverage){ (int)shared, (int)vocab, to->covered + covered, to->text + text, to->context };
+    to->shared = (int)shared;
+    to->vocab = (int)vocab;
+    to->covered += covered;
+    to->text += text;
     return to->text <= most;
 }
 

@@ -32,8 +32,9 @@ Test(engine_metrics, an_unknown_engine)
     const wg_engine_metric *m;
     wg_error err;
     cr_assert_eq(wg_engine_metrics_of("eagel", &m, &err), WG_EINVAL);
-    cr_assert_str_eq(err.text, "--as eagel: unknown engine; expected one of: vllm, sglang, tensorrt-llm, eagle, spec-bench, llama.cpp"
-                               " (did you mean 'eagle'?)");
+    cr_assert_str_eq(err.text,
+                     "--as eagel: unknown engine; expected one of: vllm, sglang, tensorrt-llm, eagle, spec-bench, llama.cpp"
+                     " (did you mean 'eagle'?)");
 }
 
 Test(engine_metrics, formulas_and_values)
@@ -49,9 +50,12 @@ Test(engine_metrics, formulas_and_values)
     static const struct {
         const char *engine, *name;
         double value;
-    } rows[] = { { "vllm", "spec_decode_num_drafts", 6 }, { "vllm", "mean_acceptance_length", 3 },
-                 { "sglang", "accept len", 2.5 },         { "sglang", "spec_accept_length", 2.5 },
-                 { "tensorrt-llm", "acceptanceLength", 3 }, { "spec-bench", "Mean accepted tokens", 2.5 },
+    } rows[] = { { "vllm", "spec_decode_num_drafts", 6 },
+                 { "vllm", "mean_acceptance_length", 3 },
+                 { "sglang", "accept len", 2.5 },
+                 { "sglang", "spec_accept_length", 2.5 },
+                 { "tensorrt-llm", "acceptanceLength", 3 },
+                 { "spec-bench", "Mean accepted tokens", 2.5 },
                  { "llama.cpp", "accept", 50 } };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         json_t *v = wg_engine_metric_value(metric(rows[i].engine, rows[i].name), cell);
@@ -85,9 +89,10 @@ Test(engine_metrics, nothing_was_drafted)
 /* A summary of an earlier schema had other definitions under these names: they are not known. */
 Test(engine_metrics, a_summary_of_an_earlier_schema)
 {
-    static const char cells[] = "\"cells\":[{\"cell\":{},\"drafter\":\"ngram\",\"rule\":\"match\",\"accepted\":12,\"drafted\":24,"
-                                "\"spec_decode_num_drafts\":6,\"mean_acceptance_length\":3,\"acceptance\":{"
-                                "\"conditional_by_position\":[0.5],\"acceptance_histogram\":[3,3],\"survival_by_position\":[0.5]}}]}";
+    static const char cells[] =
+        "\"cells\":[{\"cell\":{},\"drafter\":\"ngram\",\"rule\":\"match\",\"accepted\":12,\"drafted\":24,"
+        "\"spec_decode_num_drafts\":6,\"mean_acceptance_length\":3,\"acceptance\":{"
+        "\"conditional_by_position\":[0.5],\"acceptance_histogram\":[3,3],\"survival_by_position\":[0.5]}}]}";
     static const char *const keys[] = { "spec_decode_num_drafts", "mean_acceptance_length" };
     static const char *const lists[] = { "conditional_by_position", "acceptance_histogram" };
     scene s;
