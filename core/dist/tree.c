@@ -37,6 +37,7 @@ void wg_tree_reset(wg_tree *t, int32_t root, wg_sibling_law law)
     t->n = 1;
     t->probes = t->row = 0;
     t->law = law;
+    t->no_draft = WG_NO_DRAFT_NOTHING;
     t->score = 0;
     t->token[0] = root;
     t->parent[0] = t->qrow[0] = t->group[0] = -1;

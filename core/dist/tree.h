@@ -34,12 +34,22 @@ typedef enum wg_sibling_law {
 WG_PLUGIN_API const char *wg_law_name(wg_sibling_law law);                 /* "fixed", "iid", "without_replacement" */
 WG_PLUGIN_API const char *wg_law_list(unsigned laws, char *buf, int size); /* "fixed, iid" */
 
+/* Why a drafter left the root as the only node. ROOM is the engine's word: the text ends with the token that the pass gives. */
+typedef enum wg_no_draft {
+    WG_NO_DRAFT_NOTHING, /* nothing was found; what wg_tree_reset sets */
+    WG_NO_DRAFT_CONTEXT, /* the text is longer than the draft model's context */
+    WG_NO_DRAFT_POLICY,  /* the length policy chose no token */
+    WG_NO_DRAFT_ROOM,    /* no draft token could have been emitted */
+    WG_NO_DRAFT_REASONS
+} wg_no_draft;
+
 typedef struct wg_tree {
-    int n;              /* nodes, root included: 1 .. WG_TREE_MAX */
-    int probes;         /* nodes n .. n + probes-1, no more than fit: below nodes or other probes, without q rows */
-    int row;            /* rows row .. row + n-1 of the target's p are these nodes'; probes have logits alone */
-    wg_sibling_law law; /* of all sibling groups */
-    double score;       /* tokens that the drafter expects to be accepted; 0: not declared. A function of
+    int n;                /* nodes, root included: 1 .. WG_TREE_MAX */
+    int probes;           /* nodes n .. n + probes-1, no more than fit: below nodes or other probes, without q rows */
+    int row;              /* rows row .. row + n-1 of the target's p are these nodes'; probes have logits alone */
+    wg_sibling_law law;   /* of all sibling groups */
+    wg_no_draft no_draft; /* the drafter's reason where n == 1 */
+    double score;         /* tokens that the drafter expects to be accepted; 0: not declared. A function of
                                   * the prefix, never of what was drawn: trees are chosen by it (METHODS L3) */
     int32_t token[WG_TREE_MAX];
     int16_t parent[WG_TREE_MAX]; /* parent[0] == -1 */

@@ -94,7 +94,7 @@ typedef struct wg_drafter_class {
     wg_status (*open)(wg_drafter *d, const wg_env *env, wg_error *err);
     /* Fills out[i] for seq[i] (root = its last token) and pushes the q rows that the trees name (q is shared by the n trees and
      * cleared before the call). May reserve tail slots of seq[i]->kv and write its own space there: slot len + node. A drafter
-     * without a proposal leaves the root as the only node. The shape of a tree: whether a node has children, and how many, may
+     * without a proposal leaves the root as the only node, and says why in no_draft unless it found nothing. The shape of a tree: whether a node has children, and how many, may
      * depend on its prefix, its q row and the past, not on what is drawn for them (METHODS L3, L4). A drafter that draws several
      * siblings independently declares their number first (wg_tree_group); rules that weigh siblings jointly (.joint of
      * wg_verifier_class) refuse other trees. Nodes deeper than wg_seq_room are cut by whole levels and the others numbered

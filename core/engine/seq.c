@@ -16,15 +16,25 @@ void wg_counts_add(wg_counts *to, const wg_counts *from)
     to->independent_n += from->independent_n;
     to->alpha_star_sum += from->alpha_star_sum;
     to->alpha_star_n += from->alpha_star_n;
+    for (int i = 0; i < WG_NO_DRAFT_REASONS; i++) to->without_draft[i] += from->without_draft[i];
     for (int d = 0; d < WG_TREE_MAX; d++) {
         to->offered_at[d] += from->offered_at[d];
+        to->tried_at[d] += from->tried_at[d];
         to->accepted_at[d] += from->accepted_at[d];
     }
 }
 
-static void count(wg_seq *s, const wg_tree *tree, int accepted)
+/* The drafter's reason, which may be any number. */
+static wg_no_draft stated(const wg_tree *tree)
+{
+    return (unsigned)tree->no_draft < WG_NO_DRAFT_ROOM ? tree->no_draft : WG_NO_DRAFT_NOTHING;
+}
+
+/* room: before the step. accepted: draft tokens of the cut path s->path, which was a part of `path`. */
+static void count(wg_seq *s, const wg_tree *tree, const wg_path *path, int accepted, int room)
 {
     wg_counts *c = &s->counts;
+    const int last = path->node[accepted]; /* of the accepted nodes */
     s->last_nodes = tree->n;
     s->last_probes = tree->probes;
     s->last_height = wg_tree_height(tree);
@@ -35,11 +45,14 @@ static void count(wg_seq *s, const wg_tree *tree, int accepted)
     c->probes += tree->probes;
     c->emitted += s->path.n;
     for (int d = 1; d <= s->last_height; d++) c->offered_at[d]++;
-    for (int d = 1; d <= accepted; d++) c->accepted_at[d]++;
+    for (int d = 1; d <= accepted; d++) c->tried_at[d]++, c->accepted_at[d]++;
+    if (accepted < s->path.n && wg_tree_child(tree, last, last) >= 0) c->tried_at[accepted + 1]++;
+    if (tree->n == 1) c->without_draft[room > 0 ? stated(tree) : WG_NO_DRAFT_ROOM]++;
 }
 
 void wg_seq_append(wg_seq *s, const wg_tree *tree, const wg_path *path, wg_is_eog_fn *is_eog, const void *user)
 {
+    const int room = wg_seq_room(s);
     int accepted = 0;
     s->path = *path;
     for (int i = 1; i <= path->n && s->finish == WG_RUNNING; i++) {
@@ -54,5 +67,5 @@ void wg_seq_append(wg_seq *s, const wg_tree *tree, const wg_path *path, wg_is_eo
         else if (s->n >= s->limit) s->finish = WG_FINISH_LENGTH;
     }
     s->chance.position = (uint32_t)s->n;
-    count(s, tree, accepted);
+    count(s, tree, path, accepted, room);
 }

@@ -15,9 +15,11 @@ typedef struct wg_counts {
     long drafted, accepted;        /* draft tokens offered (nodes below the root) and accepted */
     long probes;                   /* rows that the passes scored for the drafter alone (tree.h) */
     long emitted;                  /* tokens, `next` included, after cutting at stop and length */
-    long offered_at[WG_TREE_MAX];  /* steps whose tree reached depth d (d = 1 ..) */
+    long offered_at[WG_TREE_MAX];  /* steps whose tree reached depth d (d = 1 ..); d = 1: those that drafted */
+    long tried_at[WG_TREE_MAX];    /* steps that accepted d - 1 tokens, the text going on, and whose tree has a child there */
     long accepted_at[WG_TREE_MAX]; /* steps that accepted at least d tokens */
-    double alpha_sum;              /* of sum min(p,q) over the nodes the path reached whose children have a q row */
+    long without_draft[WG_NO_DRAFT_REASONS]; /* steps whose tree was its root, by reason */
+    double alpha_sum;                        /* of sum min(p,q) over the nodes the path reached whose children have a q row */
     long alpha_n;
     double independent_sum; /* of min(1, p/q) over draft tokens, those behind a rejected one too; q = 1 if fixed */
     long independent_n;

@@ -35,6 +35,8 @@ static wg_status propose(wg_drafter *d, wg_seq *const *seq, int n, wg_tree *out,
         for (int k = 1; k < of->n; k++)
             if (wg_component_score(&of->in[k], i) > wg_component_score(&of->in[best], i)) best = k;
         wg_composite_take(of, best, seq[i], i, &out[i], q);
+        for (int k = 1; k < of->n; k++) /* all drafts are empty: of their reasons, the first that is more than "nothing" */
+            if (out[i].no_draft == WG_NO_DRAFT_NOTHING) out[i].no_draft = of->in[k].tree[i].no_draft;
     }
     return WG_OK;
 }

@@ -201,6 +201,7 @@ static wg_status propose(wg_drafter *d, wg_seq *const *seq, int n, wg_tree *out,
         if (length > longest - s->n) length = longest - s->n;
         if (length > WG_TREE_MAX - 1) length = WG_TREE_MAX - 1;
         wg_tree_reset(&out[i], s->token[s->n - 1], c->law);
+        if (s->n >= longest) out[i].no_draft = WG_NO_DRAFT_CONTEXT;
         if (length <= 0) continue;
         WG_TRY(begin(c, s, length, &c->active[active], err));
         c->place[active++] = i;

@@ -69,12 +69,14 @@ int wg_best_tree(wg_best *b, wg_tree *t, int16_t from[WG_TREE_MAX], double *gain
     bool stays[2 * WG_TREE_MAX];
     int16_t now[WG_TREE_MAX];
     wg_tree old;
+    const wg_no_draft no_draft = t->no_draft;
     old.n = t->n;
     memcpy(old.token, t->token, (size_t)t->n * sizeof *t->token);
     memcpy(old.parent, t->parent, (size_t)t->n * sizeof *t->parent);
     select_best(b, stays);
     *gain = 0;
     wg_tree_reset(t, old.token[0], WG_LAW_FIXED);
+    t->no_draft = no_draft;
     from[0] = now[0] = 0;
     for (int i = 1; i < old.n; i++) {
         if (!stays[i]) {

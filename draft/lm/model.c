@@ -174,7 +174,7 @@ static wg_status read_text(model_drafter *m, const wg_seq *s, int i, wg_error *e
     m->text[i] = (wg_reading){ s->kv, s->token, s->n };
     if (!m->reader) return WG_OK;
     WG_TRY(wg_retokenizer_follow(m->reader, s, &t, err));
-    m->text[i] = (wg_reading){ t->kv, t->own, t->full ? 0 : t->n };
+    m->text[i] = (wg_reading){ t->kv, t->own, t->full ? m->lm->context + 1 : t->n };
     return WG_OK;
 }
 
@@ -191,15 +191,20 @@ static void remember(model_drafter *m, const wg_seq *s, const wg_tree *t)
 }
 
 /* The largest depth of a sequence's draft: `next` takes the last place before the limit, the deepest fed node (at depth
- * height-1) must fit the draft model's context, and so must every token fed in its vocabulary. */
-static int height_for(model_drafter *m, const wg_seq *s, const wg_reading *text)
+ * height-1) must fit the draft model's context, and so must every token fed in its vocabulary. *why: the reason where nothing is
+ * drafted. */
+static int height_for(model_drafter *m, const wg_seq *s, const wg_reading *text, wg_no_draft *why)
 {
+    const int context = m->lm->context - text->n + 1;
     int h = wg_length_plan(&m->length, s);
+    if (h <= 0) *why = WG_NO_DRAFT_POLICY;
+    else if (context <= 0) *why = WG_NO_DRAFT_CONTEXT;
     if (h > wg_seq_room(s)) h = wg_seq_room(s);
-    if (h > m->lm->context - text->n + 1) h = m->lm->context - text->n + 1;
+    if (h > context) h = context;
     if (h <= 0 || text->n == 0) return 0;
     for (int i = wg_kv_valid(text->kv, m->lm->space); i < text->n; i++)
         if (text->token[i] >= m->lm->vocab) return 0;
+    *why = WG_NO_DRAFT_POLICY; /* should it or p_min end the draft before its first token */
     return h;
 }
 
@@ -412,7 +417,7 @@ wg_status wg_lm_drafter_propose(wg_drafter *d, wg_seq *const *seq, int n, wg_tre
     for (int i = 0; i < n; i++) {
         wg_tree_reset(&out[i], seq[i]->token[seq[i]->n - 1], m->law);
         WG_TRY(read_text(m, seq[i], i, err));
-        m->height[i] = height_for(m, seq[i], &m->text[i]);
+        m->height[i] = height_for(m, seq[i], &m->text[i], &out[i].no_draft);
         m->first[i] = 1;
         m->place[i][0] = 0;
         if (m->best) wg_best_start(&m->best[i], budget(m) + 1);

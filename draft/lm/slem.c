@@ -37,6 +37,7 @@ typedef struct slem_options {
 typedef struct writing {
     wg_retokenizer_text *text; /* NULL: nothing is drafted */
     int n, most;               /* own tokens so far; at most */
+    wg_no_draft no_draft;      /* the reason, if there is nothing to draft */
     int32_t end;               /* the target's token that ends the text, or -1 */
     int bytes;
     char s[TEXT];
@@ -125,6 +126,7 @@ static void write(slem_drafter *d, writing *w, const float *logits)
     const int32_t x = d->base.env->ops->argmax(logits, d->lm->vocab);
     wg_tree *t = &w->text->tree;
     if (x < 0 || !is_sure(d, logits)) {
+        w->no_draft = WG_NO_DRAFT_POLICY;
         w->most = w->n;
         return;
     }
@@ -182,6 +184,7 @@ static wg_status begin(slem_drafter *d, const wg_seq *s, int i, wg_error *err)
     const int room = d->lm->context - t->n + 1;
     w->most = d->opt.length < room ? d->opt.length : room;
     if (w->most > WG_TREE_MAX - 1) w->most = WG_TREE_MAX - 1;
+    if (t->full || w->most <= 0) w->no_draft = WG_NO_DRAFT_CONTEXT;
     if (t->full || t->n == 0 || w->most <= 0) return WG_OK;
     for (int k = wg_kv_valid(t->kv, d->lm->space); k < t->n; k++)
         if (t->own[k] >= d->lm->vocab) return WG_OK;
@@ -222,8 +225,10 @@ static wg_status propose(wg_drafter *base, wg_seq *const *seq, int n, wg_tree *o
             if (d->writing[i].text && d->writing[i].n == depth && depth < d->writing[i].most) WG_TRY(feed_node(d, i, err));
         WG_TRY(flush(d, err));
     }
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n; i++) {
+        out[i].no_draft = d->writing[i].no_draft;
         if (d->writing[i].text) translate(d, seq[i], &d->writing[i], &out[i], q);
+    }
     return WG_OK;
 }
 

@@ -62,6 +62,7 @@ static void propose_one(ngram_drafter *d, const wg_seq *s, wg_tree *t, wg_rows *
 {
     wg_tree_reset(t, s->token[s->n - 1], WG_LAW_FIXED);
     int k = wg_length_plan(&d->length, s);
+    if (k <= 0) t->no_draft = WG_NO_DRAFT_POLICY;
     if (k > wg_seq_room(s)) k = wg_seq_room(s);
     if (k <= 0) return;
     int match;

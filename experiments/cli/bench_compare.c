@@ -65,7 +65,9 @@ static void make_request(wg_request *q, int folder, int cell, int prompt)
         q->counts.drafted += deepest - 1;
         q->counts.accepted += n - 1;
         for (int d = 1; d < deepest; d++) q->counts.offered_at[d]++;
+        for (int d = 1; d <= n && d < deepest; d++) q->counts.tried_at[d]++;
         for (int d = 1; d < n; d++) q->counts.accepted_at[d]++;
+        q->counts.without_draft[WG_NO_DRAFT_NOTHING] += deepest == 1;
         for (int i = 0; i < n; i++, q->n++) q->token[q->n] = (int32_t)(draw(speaker, q, q->n, 2) % 32000);
         if (q->decode > 0) wg_event_add(&q->events, ms / 1e3, n);
         q->decode += ms / 1e3;

@@ -46,13 +46,12 @@ typedef struct form {
 static wg_status print_run(const char *dir, const form *as, wg_error *err)
 {
     wg_run_reader *run;
+    const json_t *cells;
     WG_TRY(wg_run_reader_open(&run, dir, err));
     wg_status s = WG_OK;
     if (as->svg) s = wg_report_drawing(stdout, run, as->svg, err);
     else if (as->markdown) s = wg_report_markdown(stdout, run, as->columns, err);
-    else if (!run->summary)
-        s = wg_fail(err, WG_EINVAL, "%s: there is no summary.json: the run never came to its end; wager run --resume goes on",
-                    dir);
+    else if ((s = wg_run_reader_cells(run, &cells, err))) cells = NULL;
     else if (as->csv) wg_table_print_csv(stdout, run->summary, as->rows, as->columns);
     else wg_table_print(stdout, run->summary, as->columns);
     wg_run_reader_close(run);

@@ -44,6 +44,8 @@ const wg_command wg_commands[] = {
       "Finds layers that a draft can do without (drafter layer_skip), on given prompts.", wg_cmd_skip_search },
     { "bench", "bench forward|round|perplexity|draft|verify|kernels|compare [-m MODEL] [flags]",
       "Times passes, speculative rounds beside plain decoding, and the parts of both, interleaved.", wg_cmd_bench },
+    { "columns", "columns [--json] | columns --as ENGINE DIR [--json]",
+      "The numbers of a run under the names and definitions of another engine, or the list of these.", wg_cmd_columns },
     { "list", "list [drafters|rules|sampling|kernels|commands|columns|options|drafter NAME|rule NAME] [--schema]",
       "Drafters, rules, kernel levels and columns, a line each; one of them with its options.", wg_cmd_list },
     { NULL, NULL, NULL, NULL },

@@ -7,12 +7,12 @@
 static int most(int a, int b) { return a > b ? a : b; }
 
 /* The number of the first n tokens, accepted from one component's tree, that another component's tree also has. */
-static int held_by_others(const wg_composite_stats *a, int parts, int taken, int n)
+static int matched_by_others(const wg_composite_stats *a, int parts, int taken, int n)
 {
-    int held = 0;
+    int matched = 0;
     for (int k = 0; k < parts; k++)
-        if (k != taken && a[k].asked) held = most(held, a[k].matched);
-    return held < n ? held : n;
+        if (k != taken && a[k].asked) matched = most(matched, a[k].matched);
+    return matched < n ? matched : n;
 }
 
 wg_composite_step wg_composite_totals_add_step(wg_composite_totals *m, const wg_drafter *d, const wg_seq *s)
@@ -21,7 +21,7 @@ wg_composite_step wg_composite_totals_add_step(wg_composite_totals *m, const wg_
     const int parts = d->class->composite_stats ? d->class->composite_stats(d, s, a, WG_COMPOSITE_MOST) : 0;
     wg_composite_step step = { .n = (int8_t)parts, .taken = -1 };
     bool all = true;
-    int held = 0, kept = 0;
+    int matched = 0, kept = 0;
     for (int i = s->n - s->last_emitted; i < s->n; i++) kept += s->drafted[i];
     m->n = step.n;
     for (int k = 0; k < step.n; k++) {
@@ -29,15 +29,15 @@ wg_composite_step wg_composite_totals_add_step(wg_composite_totals *m, const wg_
         snprintf(p->kind, sizeof p->kind, "%s", a[k].kind);
         p->asked += a[k].asked;
         p->matched += a[k].matched;
-        held = most(held, a[k].matched);
+        matched = most(matched, a[k].matched);
         all = all && a[k].asked;
         if (a[k].taken && a[k].drafted > 0) step.taken = (int8_t)k;
         step.matched[k] = (int16_t)(a[k].asked ? a[k].matched : -1);
     }
-    m->matched += held;
+    m->matched += matched;
     if (step.taken < 0) return step;
     wg_component_totals *p = &m->part[step.taken];
-    const int shared = held_by_others(a, step.n, step.taken, kept);
+    const int shared = matched_by_others(a, step.n, step.taken, kept);
     p->taken++;
     p->drafted += a[step.taken].drafted;
     p->accepted += kept;
@@ -54,13 +54,8 @@ typedef struct field {
 /* clang-format off */
 #define FIELD(f) { #f, offsetof(wg_component_totals, f) }
 /* clang-format on */
-static const field fields[] = { FIELD(asked),
-                                FIELD(taken),
-                                FIELD(drafted),
-                                FIELD(accepted),
-                                FIELD(shared),
-                                FIELD(alone),
-                                { "held", offsetof(wg_component_totals, matched) } };
+static const field fields[] = { FIELD(asked),  FIELD(taken), FIELD(drafted), FIELD(accepted),
+                                FIELD(shared), FIELD(alone), FIELD(matched) };
 enum { FIELDS = sizeof fields / sizeof *fields };
 
 static long *at(wg_component_totals *p, int i) { return (long *)(void *)((char *)p + fields[i].at); }
@@ -87,9 +82,9 @@ json_t *wg_composite_totals_json(const wg_composite_totals *m)
     return list;
 }
 
-void wg_composite_totals_read(wg_composite_totals *m, const json_t *v, long held)
+void wg_composite_totals_read(wg_composite_totals *m, const json_t *v, long matched)
 {
-    *m = (wg_composite_totals){ .matched = held };
+    *m = (wg_composite_totals){ .matched = matched };
     for (; m->n < WG_COMPOSITE_MOST && (size_t)m->n < json_array_size(v); m->n++) {
         const json_t *o = json_array_get(v, (size_t)m->n);
         const char *kind = json_string_value(json_object_get(o, "drafter"));

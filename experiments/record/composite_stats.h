@@ -40,6 +40,6 @@ void wg_composite_totals_add(wg_composite_totals *to, const wg_composite_totals 
 
 /* Writes a list with an element per component, NULL when there are none; reads it back (missing members are 0). */
 json_t *wg_composite_totals_json(const wg_composite_totals *m);
-void wg_composite_totals_read(wg_composite_totals *m, const json_t *v, long held);
+void wg_composite_totals_read(wg_composite_totals *m, const json_t *v, long matched);
 
 #endif

@@ -122,10 +122,33 @@ static json_t *load_value(const void *record)
 }
 static void load_read(void *record, const json_t *line) { wg_pass_stats_read(&((wg_request *)record)->pass_stats, OF("load")); }
 
+long wg_fields_passes(const json_t *speculation)
+{
+    const char *name = json_object_get(speculation, "target_passes") ? "target_passes" : "num_spec_steps";
+    return (long)wg_json_int(speculation, name);
+}
+
+static void passes_read(void *record, const json_t *line)
+{
+    ((wg_request *)record)->counts.passes = wg_fields_passes(OF("speculative_decoding"));
+}
+
+static json_t *passes_value(const void *record)
+{
+    REQUEST;
+    return json_integer(q->counts.passes);
+}
+
+static json_t *drafts_value(const void *record)
+{
+    REQUEST;
+    return json_integer(q->counts.offered_at[1]);
+}
+
 static json_t *mean_length_value(const void *record)
 {
     REQUEST;
-    return q->counts.passes ? json_real(1 + (double)q->counts.accepted / (double)q->counts.passes) : json_null();
+    return wg_mean_acceptance_length(&q->counts);
 }
 
 static json_t *rate_value(const void *record)
@@ -158,19 +181,40 @@ static json_t *offered_value(const void *record)
     REQUEST;
     return depths(&q->counts, q->counts.offered_at);
 }
+static json_t *tried_value(const void *record)
+{
+    REQUEST;
+    return depths(&q->counts, q->counts.tried_at);
+}
 static json_t *accepted_value(const void *record)
 {
     REQUEST;
     return depths(&q->counts, q->counts.accepted_at);
 }
+static json_t *without_draft_value(const void *record)
+{
+    REQUEST;
+    return wg_without_draft_json(&q->counts);
+}
 static void offered_read(void *record, const json_t *line)
 {
     read_depths(((wg_request *)record)->counts.offered_at, json_object_get(OF("speculative_decoding"), "offered_by_position"));
+}
+static void tried_read(void *record, const json_t *line)
+{
+    read_depths(((wg_request *)record)->counts.tried_at, json_object_get(OF("speculative_decoding"), "tried_by_position"));
 }
 static void accepted_read(void *record, const json_t *line)
 {
     read_depths(((wg_request *)record)->counts.accepted_at,
                 json_object_get(OF("speculative_decoding"), "accepted_by_position"));
+}
+
+static void without_draft_read(void *record, const json_t *line)
+{
+    const json_t *reasons = json_object_get(OF("speculative_decoding"), "rounds_without_draft");
+    for (int i = 0; i < WG_NO_DRAFT_REASONS; i++)
+        ((wg_request *)record)->counts.without_draft[i] = (long)wg_json_int(reasons, wg_no_draft_names[i]);
 }
 
 static json_t *step_accepted_value(const void *record)
@@ -204,14 +248,14 @@ static json_t *parts_value(const void *record)
     REQUEST;
     return wg_composite_totals_json(&q->composite);
 }
-static json_t *parts_held_value(const void *record)
+static json_t *parts_matched_value(const void *record)
 {
     REQUEST;
     return q->composite.n ? json_integer(q->composite.matched) : NULL;
 }
 static void parts_read(void *record, const json_t *line)
 {
-    wg_composite_totals_read(&((wg_request *)record)->composite, OF("parts"), (long)wg_json_int(line, "parts_held"));
+    wg_composite_totals_read(&((wg_request *)record)->composite, OF("parts"), (long)wg_json_int(line, "parts_matched"));
 }
 
 static json_t *equals_value(const void *record)
@@ -246,12 +290,12 @@ static json_t *part_value(const void *record)
     return s->n ? taken_json(s->taken) : NULL;
 }
 
-static json_t *held_value(const void *record)
+static json_t *matched_value(const void *record)
 {
     const wg_composite_step *s = &((const wg_step_record *)record)->composite;
-    json_t *held = s->n ? json_array() : NULL;
-    for (int k = 0; k < s->n; k++) json_array_append_new(held, s->matched[k] < 0 ? json_null() : json_integer(s->matched[k]));
-    return held;
+    json_t *list = s->n ? json_array() : NULL;
+    for (int k = 0; k < s->n; k++) json_array_append_new(list, s->matched[k] < 0 ? json_null() : json_integer(s->matched[k]));
+    return list;
 }
 
 /* ---- the tables -------------------------------------------------------------------------------------------------- */
@@ -306,15 +350,22 @@ const wg_field wg_request_fields[] = {
     OWN("itl_ms", OK, gaps_value, gaps_read, -1, "ms", "list, for every step but the first: time since the previous one"),
     OWN("itl_tokens", OK, gap_tokens_value, NULL, -1, "tokens", "list: tokens of each of these steps"),
     OWN("load", OK, load_value, load_read, -1, "", "of the target's passes, see \"Use and waste\""),
-    PLAIN(SPEC "num_spec_steps", OK, WG_FIELD_LONG, counts.passes, ENTRY(passes), "passes", "of the target (vLLM's name)"),
+    OWN(SPEC "target_passes", OK, passes_value, passes_read, ENTRY(passes), "passes", "of the target"),
+    OWN(SPEC "num_spec_steps", OK, drafts_value, NULL, -1, "passes", "that drafted at least one token (vLLM's name)"),
+    OWN(SPEC "rounds_without_draft", OK, without_draft_value, without_draft_read, -1, "passes",
+        "the others, by reason: see \"Rounds without a draft\""),
     PLAIN(SPEC "num_draft_tokens", OK, WG_FIELD_LONG, counts.drafted, ENTRY(drafted), "tokens", "drafted (vLLM's name)"),
     PLAIN(SPEC "num_accepted_draft_tokens", OK, WG_FIELD_LONG, counts.accepted, ENTRY(accepted), "tokens",
           "accepted (vLLM's name)"),
-    OWN(SPEC "mean_acceptance_length", OK, mean_length_value, NULL, -1, "tokens", "1 + accepted per pass (vLLM's name)"),
+    OWN(SPEC "mean_acceptance_length", OK, mean_length_value, NULL, -1, "tokens",
+        "1 + accepted per pass that drafted (vLLM's name)"),
     OWN(SPEC "draft_acceptance_rate", OK, rate_value, NULL, -1, "share", "accepted of drafted (vLLM's name)"),
-    OWN(SPEC "acceptance_histogram", OK, histogram_value, NULL, -1, "passes", "list: that accepted 0, 1, 2 ... (vLLM's name)"),
+    OWN(SPEC "acceptance_histogram", OK, histogram_value, NULL, -1, "passes",
+        "list: that drafted and accepted 0, 1, 2 ... (vLLM's name)"),
     OWN(SPEC "offered_by_position", OK, offered_value, offered_read, -1, "passes",
         "list: whose draft was 1, 2 ... deep or deeper"),
+    OWN(SPEC "tried_by_position", OK, tried_value, tried_read, -1, "passes",
+        "list: that accepted 0, 1 ... tokens, or more, and had a draft token behind them"),
     OWN(SPEC "accepted_by_position", OK, accepted_value, accepted_read, -1, "passes",
         "list: that accepted 1, 2 ... tokens or more"),
     PLAIN(SPEC "num_probe_rows", OK, WG_FIELD_LONG, counts.probes, -1, "rows", "scored for the drafter alone"),
@@ -329,12 +380,14 @@ const wg_field wg_request_fields[] = {
     PLAIN(SPEC "independent_n", OK, WG_FIELD_LONG, counts.independent_n, -1, "tokens", "in that sum"),
     PLAIN(SPEC "alpha_star_sum", OK, WG_FIELD_REAL, counts.alpha_star_sum, -1, "", "of the optimum at the nodes reached"),
     PLAIN(SPEC "alpha_star_n", OK, WG_FIELD_LONG, counts.alpha_star_n, -1, "nodes", "in that sum"),
-    OWN(SPEC "per_step_accepted", STEPPED, step_accepted_value, NULL, -1, "tokens", "list by step (vLLM's name)"),
-    OWN(SPEC "per_step_drafted", STEPPED, step_drafted_value, NULL, -1, "tokens", "list by step (vLLM's name)"),
+    OWN(SPEC "per_step_accepted", STEPPED, step_accepted_value, NULL, -1, "tokens",
+        "list by pass, 0 where nothing was drafted (vLLM's name; vLLM leaves those out)"),
+    OWN(SPEC "per_step_drafted", STEPPED, step_drafted_value, NULL, -1, "tokens",
+        "list by pass, 0 where nothing was drafted (vLLM's name; vLLM leaves those out)"),
     OWN(SPEC "per_step_part", STEPPED, step_part_value, NULL, -1, "",
         "list by step: the part whose draft was verified; null: none"),
     OWN("parts", OK, parts_value, parts_read, -1, "", "see \"Parts of a drafter\"; only of composite drafters"),
-    OWN("parts_held", OK, parts_held_value, NULL, -1, "tokens", "likewise"),
+    OWN("parts_matched", OK, parts_matched_value, NULL, -1, "tokens", "likewise"),
     OWN("equals_baseline", OK, equals_value, NULL, -1, "",
         "the output is the baseline's; null where the baseline ran later than the cell (compare the digests)"),
     OWN("ids", OK, ids_value, NULL, -1, "", "list: tokens of the output"),
@@ -358,7 +411,7 @@ const wg_field wg_step_fields[] = {
     PLAIN("emitted", STEP, WG_FIELD_INT, emitted, -1, "tokens", "that the step gave"),
     PLAIN("batch", STEP, WG_FIELD_INT, batch, -1, "", "sequences that shared the pass"),
     OWN("part", STEP, part_value, NULL, -1, "", "the part whose draft was verified; only of composite drafters"),
-    OWN("held", STEP, held_value, NULL, -1, "tokens",
+    OWN("matched", STEP, matched_value, NULL, -1, "tokens",
         "list by part: of the step's tokens, those its draft had; null: it did not draft"),
     PLAIN("ms", STEP, WG_FIELD_MS, seconds, -1, "ms", "its share of the step"),
     PLAIN("phase_ms.draft", STEP, WG_FIELD_MS, phases.draft, -1, "ms", "as of a request"),

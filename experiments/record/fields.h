@@ -49,6 +49,9 @@ void wg_fields_put(json_t *line, const wg_field *table, unsigned in, const void 
 /* Reads the members back. A missing integer is 0, a missing real NaN. */
 void wg_fields_read(void *record, const wg_field *table, unsigned in, const json_t *line);
 
+/* Target passes of the object speculative_decoding of a line; earlier versions wrote them as num_spec_steps. */
+long wg_fields_passes(const json_t *speculation);
+
 /* Whether two lines are of the same request, by all fields of its address that are read back. */
 bool wg_fields_same_address(const json_t *a, const json_t *b);
 

@@ -147,7 +147,7 @@ static wg_status scan(wg_resume_cursor *k, steps *s, bool trace, off_t trace_siz
         more = json_is_object(v);
         if (more && trace) { /* a failed request has any number of steps */
             const long have = skip_steps(s, v);
-            more = !spec || have == wg_json_int(spec, "num_spec_steps");
+            more = !spec || have == wg_fields_passes(spec);
         }
         const off_t traced = (off_t)wg_json_int(v, "trace_end");
         if (trace_size >= 0) more = more && traced <= trace_size && traced >= (k->n ? k->trace_end[k->n - 1] : 0);

@@ -12,6 +12,7 @@
 #include "core/base/mem.h"
 #include "core/base/number.h"
 #include "experiments/record/fields.h"
+#include "experiments/base/json_number.h"
 #include "experiments/config/sweep.h"
 
 /* ---- a line ------------------------------------------------------------------------------------------------------ */
@@ -54,7 +55,9 @@ static void read_speculation(wg_entry *e, wg_span object)
 {
     wg_json_scan s = wg_json_scan_open(object);
     wg_span key, v;
-    while (wg_json_scan_next(&s, &key, &v)) read_field(e, "speculative_decoding.", key, v);
+    while (wg_json_scan_next(&s, &key, &v))
+        if (!read_field(e, "speculative_decoding.", key, v) && wg_span_is(key, "num_spec_steps") && !e->passes)
+            e->passes = whole(v, 0); /* as wg_fields_passes: of earlier versions */
 }
 
 static void read_member(wg_entry *e, wg_prompt_key_span *a, wg_span key, wg_span v)
@@ -299,7 +302,35 @@ bool wg_summary_is_sound(const json_t *summary)
     return ok;
 }
 
-wg_status wg_run_reader_open(wg_run_reader **out, const char *dir, wg_error *err)
+/* Numbers of an earlier schema that had another definition are not known. */
+static void forget_redefined(json_t *summary)
+{
+    size_t i;
+    json_t *cell;
+    if (wg_json_int(summary, "schema") >= WG_SUMMARY_SCHEMA) return;
+    json_array_foreach(json_object_get(summary, "cells"), i, cell) {
+        json_t *acceptance = json_object_get(cell, "acceptance");
+        json_object_set_new(cell, "spec_decode_num_drafts", json_null());
+        json_object_set_new(cell, "mean_acceptance_length", json_null());
+        if (!acceptance) continue;
+        json_object_set_new(acceptance, "acceptance_histogram", json_null());
+        json_object_set_new(acceptance, "conditional_by_position", json_null());
+    }
+}
+
+static wg_status check_documents(wg_run_reader *f, wg_error *err)
+{
+    if (!json_is_object(f->config))
+        return wg_fail(err, WG_EFORMAT, "%s/config.json is missing or damaged; expected the folder of a run", f->path);
+    if (f->summary && !wg_summary_is_sound(f->summary))
+        return wg_fail(err, WG_EFORMAT,
+                       "%s/summary.json is not what a run writes; remove it, and wager run --resume makes it again", f->path);
+    forget_redefined(f->summary);
+    f->cells = wg_sweep_cells(f->config);
+    return f->cells ? WG_OK : wg_nomem(err, 1, "cells");
+}
+
+static wg_status open_folder(wg_run_reader **out, const char *dir, bool requests, wg_error *err)
 {
     char path[4096];
     wg_run_reader *f = wg_calloc(1, sizeof *f);
@@ -310,24 +341,32 @@ wg_status wg_run_reader_open(wg_run_reader **out, const char *dir, wg_error *err
     f->summary = wg_json_load(dir, "summary.json");
     f->complete = json_is_true(json_object_get(f->summary, "complete"));
     snprintf(path, sizeof path, "%s/requests.jsonl", dir);
-    f->file = fopen(path, "rbe");
+    if (requests) f->file = fopen(path, "rbe");
     wg_status s = WG_OK;
     if (!f->path) s = wg_nomem(err, 1, "a path");
-    else if (!f->file)
+    else if (requests && !f->file)
         s = wg_fail(err, errno == ENOENT ? WG_ENOENT : WG_EIO, "%s: cannot open: %s; expected the folder of a run", path,
                     strerror(errno));
-    else if (!json_is_object(f->config))
-        s = wg_fail(err, WG_EFORMAT, "%s/config.json is missing or damaged; expected the folder of a run", dir);
-    else if (f->summary && !wg_summary_is_sound(f->summary))
-        s = wg_fail(err, WG_EFORMAT,
-                    "%s/summary.json is not what a run writes; remove it, and wager run --resume makes it again", dir);
-    if (s == WG_OK) {
-        f->cells = wg_sweep_cells(f->config);
-        s = f->cells ? read_lines(f, path, err) : wg_nomem(err, 1, "cells");
-    }
+    if (s == WG_OK) s = check_documents(f, err);
+    if (s == WG_OK && requests) s = read_lines(f, path, err);
     if (s == WG_OK) *out = f;
     else wg_run_reader_close(f);
     return s;
+}
+
+wg_status wg_run_reader_open(wg_run_reader **out, const char *dir, wg_error *err) { return open_folder(out, dir, true, err); }
+
+wg_status wg_run_reader_open_documents(wg_run_reader **out, const char *dir, wg_error *err)
+{
+    return open_folder(out, dir, false, err);
+}
+
+wg_status wg_run_reader_cells(const wg_run_reader *f, const json_t **cells, wg_error *err)
+{
+    *cells = json_object_get(f->summary, "cells");
+    if (json_is_array(*cells)) return WG_OK;
+    return wg_fail(err, WG_EINVAL, "%s: there is no summary.json: the run never came to its end; wager run --resume goes on",
+                   f->path);
 }
 
 void wg_run_reader_close(wg_run_reader *f)

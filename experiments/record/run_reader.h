@@ -39,12 +39,20 @@ typedef struct wg_run_reader {
     FILE *file; /* requests.jsonl */
 } wg_run_reader;
 
+/* 2: spec_decode_num_drafts, mean_acceptance_length, acceptance_histogram and conditional_by_position are of rounds that
+ * drafted. A reader sets these members of an earlier summary to null. */
+enum { WG_SUMMARY_SCHEMA = 2 };
+
 /* Whether the members of summary.json that its readers use are present: an object whose cells have values, drafter and rule. */
 bool wg_summary_is_sound(const json_t *summary);
 
 /* Opens a folder. Errors: ENOENT, EIO; EFORMAT naming file and line. An incomplete last line is ignored. */
 wg_status wg_run_reader_open(wg_run_reader **out, const char *dir, wg_error *err);
-void wg_run_reader_close(wg_run_reader *f); /* NULL is fine */
+wg_status wg_run_reader_open_documents(wg_run_reader **out, const char *dir, wg_error *err); /* without requests.jsonl */
+void wg_run_reader_close(wg_run_reader *f);                                                  /* NULL is fine */
+
+/* The cells of its summary. EINVAL: the run has none yet. */
+wg_status wg_run_reader_cells(const wg_run_reader *f, const json_t **cells, wg_error *err);
 
 /* The whole line of an entry; NULL when it cannot be read. */
 json_t *wg_run_reader_line(const wg_run_reader *f, const wg_entry *e);

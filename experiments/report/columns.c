@@ -60,6 +60,7 @@ enum {
     H = WG_IN_PHASES,
     U = WG_IN_USE,
     L = WG_IN_LOSSES,
+    R = WG_IN_ROUNDS,
     S = WG_SHORT,
 };
 
@@ -78,7 +79,18 @@ const wg_column wg_columns[] = {
       "passes whose rule ran on the target's device" },
     { "device_decoded_passes", "decoded on device", "passes", 0, "device_decoded_passes", NULL, "%.0f", NULL,
       "of them, those of rounds that the device decoded without the host" },
-    { "spec_decode_num_drafts", "passes", "", 0, "spec_decode_num_drafts", NULL, "%.0f", NULL, "passes of the target" },
+    { "target_passes", "passes", "passes", R, "target_passes", NULL, "%.0f", NULL, "of the target" },
+    { "spec_decode_num_drafts", "with a draft", "passes", R, "spec_decode_num_drafts", NULL, "%.0f", NULL,
+      "passes that drafted at least one token (vLLM's definition)" },
+    { "without_draft_nothing_found", "nothing found", "passes", R, "rounds_without_draft.nothing_found", NULL, "%.0f", NULL,
+      "passes without a draft because the drafter found nothing" },
+    { "without_draft_draft_context", "draft's context", "passes", R, "rounds_without_draft.draft_context", NULL, "%.0f", NULL,
+      "passes without a draft because the text was longer than the draft model's context" },
+    { "without_draft_length_policy", "length policy", "passes", R, "rounds_without_draft.length_policy", NULL, "%.0f", NULL,
+      "passes without a draft because the length policy chose no token" },
+    { "without_draft_room", "room", "passes", R, "rounds_without_draft.room", NULL, "%.0f", NULL,
+      "passes without a draft because the text ended with their token" },
+    { "draft_context", "context", "tokens", R, "draft_context", NULL, "%.0f", NULL, "of the draft model" },
     { "spec_decode_num_draft_tokens", "drafted", "tokens", 0, "spec_decode_num_draft_tokens", NULL, "%.0f", NULL,
       "draft tokens that were verified" },
     { "spec_decode_num_accepted_tokens", "kept", "tokens", 0, "spec_decode_num_accepted_tokens", NULL, "%.0f", NULL,
@@ -87,7 +99,7 @@ const wg_column wg_columns[] = {
       "tokens per pass of the target, the corrected or bonus token included; plain decoding has 1 (block efficiency)" },
     { "tau_macro", "tau, macro", "tokens", 0, "tau_macro", NULL, "%.2f", NULL, "unweighted mean of tau over the categories" },
     { "mean_acceptance_length", "mean acceptance length", "tokens", N, "mean_acceptance_length", NULL, "%.3f", NULL,
-      "1 + accepted tokens per pass; as tau, but for texts that end inside a draft" },
+      "1 + accepted tokens per pass that drafted (vLLM's definition); tau counts all passes" },
     { "accepted_per_pass", "accepted per pass", "tokens", N, "acceptance.accepted_per_pass", NULL, "%.3f", NULL,
       "draft tokens kept per pass: without the corrected or bonus token" },
     { "draft_acceptance_rate", "accepted", "share", T | P | N, "draft_acceptance_rate", NULL, "%.1f %%", NULL,
@@ -210,7 +222,7 @@ const wg_column wg_columns[] = {
       "of the outputs, those the draft model has" },
     { "overlap_text_tokens", "text tokens", "tokens", 0, "overlap.text_tokens", NULL, "%.0f", NULL, "of the outputs" },
     { "overlap_text_share", "text in common", "share", 0, "overlap.text_share", NULL, "%.1f %%", NULL, "the one of the other" },
-    { "parts_held", "held by any part", "tokens", 0, "parts_held", NULL, "%.0f", NULL,
+    { "parts_matched", "matched by any part", "tokens", 0, "parts_matched", NULL, "%.0f", NULL,
       "tokens that any part's draft had of what the steps emitted: what the best choice at each step would have kept" },
     { "output_sha256", "digest", "", 0, "output_sha256", NULL, NULL, NULL, "of all outputs" },
     { 0 },
@@ -250,9 +262,9 @@ const wg_column wg_part_columns[] = {
       "of the accepted, those that another part's draft had at their place too" },
     { "alone", "alone", "tokens", M | P, "alone", NULL, "%.0f", NULL,
       "those that no other part's draft had, in steps where all drafted" },
-    { "held", "held", "tokens", 0, "held", NULL, "%.0f", NULL,
+    { "matched", "matched", "tokens", 0, "matched", NULL, "%.0f", NULL,
       "tokens that its drafts had of what the steps emitted, from a step's first one, taken or not" },
-    { "held_per_step", "held a step", "tokens", M | P, "held_per_step", NULL, "%.2f", NULL,
+    { "matched_per_step", "matched a step", "tokens", M | P, "matched_per_step", NULL, "%.2f", NULL,
       "the same for each step in which it drafted: what it would have kept, as far as the step went" },
     { 0 },
 };
@@ -263,11 +275,11 @@ const wg_column wg_position_columns[] = {
     { "survival_by_position", "survival", "share", 0, "acceptance.survival_by_position", NULL, "%.2f", NULL,
       "steps that accepted at least so many, of all" },
     { "conditional_by_position", "conditional", "share", 0, "acceptance.conditional_by_position", NULL, "%.2f", NULL,
-      "steps that accepted at least so many, of those that accepted one fewer" },
+      "steps that accepted at least so many, of those that accepted one fewer and had a draft token behind" },
     { "spec_decode_num_accepted_tokens_per_pos", "accepted", "tokens", 0, "spec_decode_num_accepted_tokens_per_pos", NULL,
       "%.0f", NULL, "steps that accepted at least so many" },
     { "acceptance_histogram", "steps", "", P, "acceptance.acceptance_histogram", NULL, "%.0f", NULL,
-      "steps that accepted exactly so many; position 0: none" },
+      "steps that drafted and accepted exactly so many; position 0: none" },
     { 0 },
 };
 
@@ -318,9 +330,11 @@ static const struct {
     const char *name;
     unsigned set;
 } sets[] = {
-    { "table", WG_IN_TABLE }, { "wide", WG_IN_WIDE },        { "md", WG_IN_MARKDOWN },
-    { "page", WG_IN_PAGE },   { "acceptance", WG_IN_NAMES }, { "phases", WG_IN_PHASES },
-    { "use", WG_IN_USE },     { "losses", WG_IN_LOSSES },    { "all", 0 },
+    { "table", WG_IN_TABLE },      { "wide", WG_IN_WIDE },
+    { "md", WG_IN_MARKDOWN },      { "page", WG_IN_PAGE },
+    { "acceptance", WG_IN_NAMES }, { "phases", WG_IN_PHASES },
+    { "use", WG_IN_USE },          { "losses", WG_IN_LOSSES },
+    { "rounds", WG_IN_ROUNDS },    { "all", 0 },
 };
 enum { SETS = sizeof sets / sizeof *sets, LISTED = sizeof wg_columns / sizeof *wg_columns - 1 };
 _Static_assert((int)LISTED <= (int)WG_COLUMNS_MOST, "a choice has room for all columns");

@@ -19,6 +19,7 @@ enum {
     WG_IN_PHASES = 32,  /* the page's table of phases */
     WG_IN_USE = 64,     /* use and waste */
     WG_IN_LOSSES = 256, /* losses of drafter and rule */
+    WG_IN_ROUNDS = 512, /* passes with and without a draft */
     WG_SHORT = 128,     /* in the terminal's table without its interval */
 };
 
@@ -63,6 +64,6 @@ void wg_columns_of(const wg_column *list, unsigned shown, wg_column_choice *out)
  * the nearest known. */
 wg_status wg_columns_named(const char *list, wg_column_choice *out, wg_error *err);
 
-#define WG_COLUMNS_DOC "NAME,...: columns or sets of them (table, wide, md, page, acceptance, phases, use, losses, all)"
+#define WG_COLUMNS_DOC "NAME,...: columns or sets of them (table, wide, md, page, acceptance, phases, use, losses, rounds, all)"
 
 #endif

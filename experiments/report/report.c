@@ -144,6 +144,7 @@ static void main_table(FILE *f, const wg_run_reader *run, const json_t *cells)
     }
     wg_html_table_end(f);
     wg_table_overlap(f, cells, "<p class=\"soft\">", ".</p>");
+    wg_table_draft_contexts(f, cells, "<p class=\"soft\">Warning: ", ".</p>");
     if (n > 1)
         fprintf(f,
                 "<p class=\"soft\">%d intervals at 95 %% each: about %.1f of them miss by chance alone, and the best of %d "
@@ -299,12 +300,10 @@ static void provenance(FILE *f, const wg_run_reader *run)
 
 wg_status wg_report_write(FILE *f, const wg_run_reader *run, bool drawings, wg_error *err)
 {
-    const json_t *cells = json_object_get(run->summary, "cells");
+    const json_t *cells;
     const char *name = json_string_value(json_object_get(run->config, "name")),
                *question = json_string_value(json_object_get(run->config, "question"));
-    if (!json_is_array(cells))
-        return wg_fail(err, WG_EINVAL,
-                       "%s: there is no summary.json: the run never came to its end; wager run --resume goes on", run->path);
+    WG_TRY(wg_run_reader_cells(run, &cells, err));
     wg_html_begin(f, name ? name : "run");
     fputs("<h1>", f);
     wg_html_puts(f, question && *question ? question : name);

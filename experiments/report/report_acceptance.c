@@ -6,7 +6,7 @@
 
 enum { MOST = 16 };
 
-/* Shares of the steps by their number of accepted draft tokens. */
+/* Shares of the steps that drafted by their number of accepted draft tokens. */
 static void histogram(FILE *f, const wg_run_reader *run, const json_t *cells)
 {
     size_t most = 0;
@@ -17,7 +17,7 @@ static void histogram(FILE *f, const wg_run_reader *run, const json_t *cells)
     }
     if (most < 2) return; /* nothing was drafted, or the summary is of an older version */
     most = most > MOST ? MOST : most;
-    wg_html_table(f, "Steps by how many draft tokens they kept.");
+    wg_html_table(f, "Steps that drafted, by how many draft tokens they kept.");
     fputs("<thead><tr><th scope=\"col\">cell</th>", f);
     for (size_t d = 0; d < most; d++) fprintf(f, "<th scope=\"col\">%zu</th>", d);
     fputs("</tr></thead>\n<tbody>\n", f);
@@ -28,7 +28,7 @@ static void histogram(FILE *f, const wg_run_reader *run, const json_t *cells)
         for (size_t d = 0; d < most; d++) {
             wg_report_td(f, "%.1f %%",
                          100 * wg_json_item(json_object_get(c, "acceptance"), "acceptance_histogram", d) /
-                             wg_json_measured(c, "target_passes"));
+                             wg_json_measured(c, "spec_decode_num_drafts"));
         }
         fputs("</tr>\n", f);
     }
@@ -64,5 +64,6 @@ void wg_report_acceptance(FILE *f, const wg_run_reader *run, const json_t *cells
 {
     positions(f, run, cells);
     histogram(f, run, cells);
+    wg_report_columns(f, run, cells, WG_IN_ROUNDS, "Passes with a draft, and without one by reason.");
     wg_report_columns(f, run, cells, WG_IN_NAMES, "The same counts under the names that papers and programs give them.");
 }

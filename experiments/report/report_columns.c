@@ -6,7 +6,7 @@
 #include "experiments/report/html.h"
 #include "experiments/report/report_parts.h"
 
-enum { ON_PAGE = WG_IN_PAGE | WG_IN_NAMES | WG_IN_PHASES | WG_IN_USE | WG_IN_LOSSES };
+enum { ON_PAGE = WG_IN_PAGE | WG_IN_NAMES | WG_IN_PHASES | WG_IN_USE | WG_IN_LOSSES | WG_IN_ROUNDS };
 
 static bool has_word(const char *name)
 {

@@ -81,17 +81,16 @@ static void elements(FILE *f, const wg_run_reader *run, const json_t *cells, con
 
 wg_status wg_report_markdown(FILE *f, const wg_run_reader *run, const wg_column_choice *columns, wg_error *err)
 {
-    const json_t *cells = json_object_get(run->summary, "cells");
+    const json_t *cells;
     const char *question = json_string_value(json_object_get(run->config, "question")),
                *cpu = json_string_value(json_object_get(json_object_get(run->machine, "cpu"), "model")),
                *when = json_string_value(json_object_get(run->machine, "started"));
-    if (!json_is_array(cells))
-        return wg_fail(err, WG_EINVAL,
-                       "%s: there is no summary.json: the run never came to its end; wager run --resume goes on", run->path);
+    WG_TRY(wg_run_reader_cells(run, &cells, err));
     if (question && *question) fprintf(f, "*%s*\n\n", question);
     answer(f, run, cells);
     wg_table_print_markdown(f, run->summary, columns);
     wg_table_overlap(f, cells, "\n", ".");
+    wg_table_draft_contexts(f, cells, "\nWarning: ", ".");
     elements(f, run, cells, "categories", wg_category_columns, "By category");
     elements(f, run, cells, "turns", wg_turn_columns, "By turn");
     elements(f, run, cells, "parts", wg_part_columns, "By the drafter that drafted");

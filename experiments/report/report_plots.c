@@ -319,10 +319,8 @@ wg_status wg_report_drawing(FILE *f, const wg_run_reader *run, const char *name,
     while (i < DRAWINGS && strcmp(drawing[i].name, name) != 0) i++;
     if (i == DRAWINGS)
         return wg_fail(err, WG_EINVAL, "--svg %s: expected speedups, predicted, lengths, positions or categories", name);
-    const json_t *cells = json_object_get(run->summary, "cells");
-    if (!json_is_array(cells))
-        return wg_fail(err, WG_EINVAL,
-                       "%s: there is no summary.json: the run never came to its end; wager run --resume goes on", run->path);
+    const json_t *cells;
+    WG_TRY(wg_run_reader_cells(run, &cells, err));
     if (!wg_plot_available()) return wg_fail(err, WG_EINVAL, "--svg needs gnuplot, which is not installed");
     char *text = NULL;
     size_t n = 0;

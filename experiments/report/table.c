@@ -149,6 +149,20 @@ void wg_table_overlap(FILE *f, const json_t *cells, const char *before, const ch
     }
 }
 
+void wg_table_draft_contexts(FILE *f, const json_t *cells, const char *before, const char *after)
+{
+    for (size_t i = 0; i < json_array_size(cells); i++) {
+        const json_t *c = json_array_get(cells, i);
+        const double ended = wg_json_real(json_object_get(c, "rounds_without_draft"), "draft_context");
+        char positions[40] = "";
+        if (!(ended > 0)) continue;
+        if (wg_json_int(c, "draft_context"))
+            snprintf(positions, sizeof positions, " of %.0f positions", wg_json_real(c, "draft_context"));
+        fprintf(f, "%scell %zu, %s: %.0f of %.0f rounds had no draft: the draft's context%s had ended%s\n", before, i,
+                text_of(c, "drafter"), ended, wg_json_real(c, "target_passes"), positions, after);
+    }
+}
+
 static void legend(FILE *f, const wg_column_choice *chosen)
 {
     if (!chosen)
@@ -191,6 +205,7 @@ void wg_table_print(FILE *f, const json_t *summary, const wg_column_choice *chos
                 "it is.\n",
                 all, 0.05 * all, all);
     wg_table_overlap(f, cells, "", "");
+    wg_table_draft_contexts(f, cells, "warning: ", "");
     failures(f, cells);
     if (json_is_false(json_object_get(summary, "complete")))
         fputs("The run was interrupted: these numbers are of the part that had finished.\n", f);

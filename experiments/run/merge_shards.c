@@ -230,11 +230,22 @@ static bool add_coverage(wg_coverage *to, const json_t *overlap)
     if (shared < 0 || shared > vocab || vocab < 1 || vocab > INT32_MAX) return false;
     if (covered < 0 || covered > text || text > most) return false;
     if (to->vocab && (to->vocab != vocab || to->shared != shared)) return false;
-    *to = (wg_coverage){ (int)shared, (int)vocab, to->covered + covered, to->text + text };
+    to->shared = (int)shared;
+    to->vocab = (int)vocab;
+    to->covered += covered;
+    to->text += text;
     return to->text <= most;
 }
 
-/* Only an open drafter knows its vocabulary, and none is opened here: reads the coverage from the shards. */
+static bool set_context(wg_coverage *to, const json_t *cell)
+{
+    const json_int_t context = wg_json_int(cell, "draft_context");
+    if (context < 0 || context > INT32_MAX) return false;
+    if (context) to->context = (int)context;
+    return true;
+}
+
+/* Only an open drafter knows its vocabulary and context, and none is opened here: reads them from the shards. */
 static wg_status read_coverage(merger *m, wg_error *err)
 {
     m->coverage = wg_calloc((size_t)m->config->n, sizeof *m->coverage);
@@ -244,12 +255,13 @@ static wg_status read_coverage(merger *m, wg_error *err)
         const json_t *cells = json_object_get(summary, "cells");
         bool ok = json_array_size(cells) == (size_t)m->config->n;
         for (int k = 0; k < m->config->n && ok; k++) {
-            const json_t *overlap = json_object_get(json_array_get(cells, (size_t)k), "overlap");
-            ok = !overlap || add_coverage(&m->coverage[k], overlap);
+            const json_t *cell = json_array_get(cells, (size_t)k), *overlap = json_object_get(cell, "overlap");
+            ok = set_context(&m->coverage[k], cell) && (!overlap || add_coverage(&m->coverage[k], overlap));
         }
         json_decref(summary);
         if (!ok)
-            return wg_fail(err, WG_EFORMAT, "%s/summary.json is not what this config's shards write (cells, overlap)",
+            return wg_fail(err, WG_EFORMAT,
+                           "%s/summary.json is not what this config's shards write (cells, overlap, draft_context)",
                            m->part[i].dir);
     }
     return WG_OK;

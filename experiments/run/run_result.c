@@ -28,11 +28,12 @@ bool wg_request_same_output(const wg_request *a, const wg_request *b)
     return a->n == b->n && memcmp(a->token, b->token, (size_t)a->n * sizeof *a->token) == 0;
 }
 
-/* The share of this text that the draft model's vocabulary covers. */
 void wg_result_add_coverage(wg_result *o, const wg_engine *e, const wg_request *q)
 {
     wg_overlap v;
     wg_coverage *c = &o->coverage;
+    const wg_lm *lm = wg_drafter_lm(wg_engine_drafter(e));
+    if (lm) c->context = lm->context;
     if (q->status || !wg_drafter_overlap(wg_engine_drafter(e), &v)) return;
     c->shared = v.shared;
     c->vocab = v.vocab;

@@ -15,7 +15,7 @@ wg_status wg_result_open(wg_result *o, const wg_dataset *d, int repeats, wg_erro
  * only. questions: of the data set. ENOMEM. */
 wg_status wg_result_add_pair(wg_result *o, const wg_request *q, const wg_request *base, int questions, wg_error *err);
 
-/* Adds the share of this text that the draft model's vocabulary covers. */
+/* Adds the share of this text that the draft model's vocabulary covers, and sets its context. */
 void wg_result_add_coverage(wg_result *o, const wg_engine *e, const wg_request *q);
 
 #endif

@@ -28,10 +28,12 @@ typedef struct wg_pairs {
     double *base_phases;                              /* the baseline's draft + verify + accept + kv */
 } wg_pairs;
 
-/* The share of the target's vocabulary and of the outputs that the draft model's vocabulary covers. */
+/* What an open draft model knows: the share of the target's vocabulary and of the outputs that its vocabulary covers, and its
+ * context. */
 typedef struct wg_coverage {
     int shared, vocab;  /* target tokens that the draft model has; all target tokens. vocab 0: not applicable */
     long covered, text; /* output tokens that the draft model has; all output tokens */
+    int context;        /* positions; 0: the drafter runs no model of its own */
 } wg_coverage;
 
 typedef struct wg_result {

@@ -9,6 +9,7 @@
 #include "core/base/clock.h"
 #include "core/base/mem.h"
 #include "experiments/record/acceptance.h"
+#include "experiments/record/run_reader.h"
 #include "experiments/run/breakdown.h"
 #include "experiments/base/stats.h"
 #include "experiments/base/json_number.h"
@@ -138,12 +139,11 @@ static void add_speculation(json_t *v, const wg_counts *c)
     json_object_set_new(v, "acceptance_by_position", by_position(c));
     json_object_set_new(v, "alpha", wg_json_ratio(c->alpha_sum, (double)c->alpha_n));
     json_object_set_new(v, "alpha_star", wg_json_ratio(c->alpha_star_sum, (double)c->alpha_star_n));
-    json_object_set_new(v, "spec_decode_num_drafts", json_integer(c->passes)); /* vLLM's names from here */
+    json_object_set_new(v, "spec_decode_num_drafts", json_integer(c->offered_at[1])); /* vLLM's names from here */
     json_object_set_new(v, "spec_decode_num_draft_tokens", json_integer(c->drafted));
     json_object_set_new(v, "spec_decode_num_accepted_tokens", json_integer(c->accepted));
     json_object_set_new(v, "spec_decode_num_accepted_tokens_per_pos", per_position(c));
-    json_object_set_new(v, "mean_acceptance_length",
-                        c->passes ? wg_json_number(1 + (double)c->accepted / (double)c->passes) : json_null());
+    json_object_set_new(v, "mean_acceptance_length", wg_mean_acceptance_length(c));
     json_object_set_new(v, "draft_acceptance_rate", wg_json_ratio((double)c->accepted, (double)c->drafted));
 }
 
@@ -171,10 +171,10 @@ static void add_parts(json_t *v, const wg_composite_totals *m)
     json_array_foreach(list, k, part) {
         const wg_component_totals *p = &m->part[k];
         json_object_set_new(part, "acceptance_rate", wg_json_ratio((double)p->accepted, (double)p->drafted));
-        json_object_set_new(part, "held_per_step", wg_json_ratio((double)p->matched, (double)p->asked));
+        json_object_set_new(part, "matched_per_step", wg_json_ratio((double)p->matched, (double)p->asked));
     }
     json_object_set_new(v, "parts", list);
-    json_object_set_new(v, "parts_held", json_integer(m->matched));
+    json_object_set_new(v, "parts_matched", json_integer(m->matched));
 }
 
 /* Tokens a second, prompts included. */
@@ -235,6 +235,8 @@ static json_t *cell_summary(const wg_cell *cell, const wg_dataset *prompts, cons
     json_object_set_new(v, "probes", json_integer(r->counts.probes));
     json_object_set_new(v, "device_verified_passes", json_integer(r->on_device.verified));
     json_object_set_new(v, "device_decoded_passes", json_integer(r->on_device.decoded));
+    json_object_set_new(v, "rounds_without_draft", wg_without_draft_json(&r->counts));
+    json_object_set_new(v, "draft_context", r->coverage.context ? json_integer(r->coverage.context) : json_null());
     add_overlap(v, r);
     add_parts(v, &r->composite);
     add_speculation(v, &r->counts);

@@ -5,9 +5,7 @@
 
 #include "experiments/run/runner.h"
 
-enum { WG_SUMMARY_SCHEMA = 1 };
-
-/* {"schema": 1, "cells": [...], ...}; NULL when out of memory. */
+/* {"schema": WG_SUMMARY_SCHEMA, "cells": [...], ...}; NULL when out of memory. */
 json_t *wg_summary_json(const wg_run *run);
 
 #endif

@@ -11,6 +11,7 @@
 #include "experiments/analysis/compare.h"
 #include "experiments/report/report.h"
 #include "experiments/record/resume_cursor.h"
+#include "experiments/report/engine_metrics.h"
 #include "experiments/report/table.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n);
@@ -58,6 +59,9 @@ static void read_all(const char *dir, FILE *f)
         wg_table_print(f, run->summary, NULL);
         wg_table_print_json(f, run->summary);
     }
+    for (const wg_engine_metric *m = wg_engine_metrics; m->engine; m++)
+        for (size_t i = 0; i < json_array_size(json_object_get(run->summary, "cells")); i++)
+            json_decref(wg_engine_metric_value(m, json_array_get(json_object_get(run->summary, "cells"), i)));
     for (int rows = WG_CSV_CELLS; run->summary && rows <= WG_CSV_PARTS; rows++)
         wg_table_print_csv(f, run->summary, (wg_csv_rows)rows, NULL);
     const wg_compared both[2] = { { run, -1 }, { run, -1 } };

@@ -174,6 +174,10 @@ good_cases() {
   expect report-csv-by '^0,0,,,,,[0-9]+$' wager report "$base/run-a" --csv --by position
   expect report-columns '^drafter +rule +temp +TTFT p50 +MBU$' wager report "$base/run-a" --columns median_ttft_ms,mbu
   expect report-md-columns '^\| none \| rejection \| 0 \| [0-9.]+ \|$' wager report "$base/run-a" --md --columns p99_tpot_ms
+  expect columns '^  mean_acceptance_length +-$' wager columns --as vllm "$base/run-a"
+  expect columns-json '"n-alpha":\[\],"new_tokens":[0-9]+,"tau":1.0' wager columns --as eagle --json "$base/run-a"
+  expect columns-list '^  mean_acceptance_length += 1 \+ accepted / spec_decode_num_drafts$' wager columns
+  expect columns-list-json '"engine":"llama.cpp","formula":"100 x accepted / drafted"' wager columns --json
   expect list-columns '^  speedup +ratio ' wager list columns
   expect list-fields '^  speculative_decoding.alpha_sum ' wager list fields
   expect plan '<- best|plain decoding is the fastest' wager plan -m "$base/target.gguf" -d "$base/draft.gguf" -p "$base/prompts.jsonl" -n 12

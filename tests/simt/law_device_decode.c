@@ -34,7 +34,9 @@ static int check(law_setup setup, const law_model *device, const char *device_op
     law_run(e, WINDOW, r, PROMPTS, got, &loop);
     bad += law_compare(what, want, got, PROMPTS);
     if (loop.passes != host.passes || loop.drafted != host.drafted || loop.accepted != host.accepted ||
-        memcmp(loop.accepted_at, host.accepted_at, sizeof host.accepted_at))
+        memcmp(loop.accepted_at, host.accepted_at, sizeof host.accepted_at) ||
+        memcmp(loop.tried_at, host.tried_at, sizeof host.tried_at) ||
+        memcmp(loop.without_draft, host.without_draft, sizeof host.without_draft))
         bad++, fprintf(stderr, "FAILED %s: %ld passes, %ld drafted, %ld accepted; steps: %ld, %ld, %ld\n", what, loop.passes,
                        loop.drafted, loop.accepted, host.passes, host.drafted, host.accepted);
     printf("%-50s %ld of %ld drafted accepted, %ld passes of the device\n", what, loop.accepted, loop.drafted,

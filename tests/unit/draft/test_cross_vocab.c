@@ -220,6 +220,38 @@ Test(cross_vocab, the_same_vocabulary_is_left_alone)
     }
 }
 
+/* In the draft model's own tokens; a model that is unsure has a reason of its own. */
+Test(cross_vocab, the_context_of_the_draft_ends)
+{
+    static const struct {
+        const char *drafter, *options;
+        wg_no_draft reason;
+    } rows[] = { { "model", "model=%s,vocabulary=intersection,length=3", WG_NO_DRAFT_CONTEXT },
+                 { "slem", "model=%s,length=4", WG_NO_DRAFT_CONTEXT },
+                 { "slem", "model=%s,p_min=1", WG_NO_DRAFT_POLICY } };
+    char plain[512], tokens[512], brief[512];
+    wg_error err;
+    wg_synth_shape s = { .layers = 1, .dim = 32, .heads = 2, .hidden = 32, .vocab = SMALL, .context = 80, .tied = true };
+    snprintf(plain, sizeof plain, "%s", temp_at(&folder, "plain.gguf"));
+    snprintf(tokens, sizeof tokens, "%s", temp_at(&folder, "tokens.bin"));
+    snprintf(brief, sizeof brief, "%s", temp_at(&folder, "brief.gguf"));
+    LAW_TRY(wg_synth_write(&s, WG_F16, 1, plain, &err));
+    write_tokenizer(tokens, shuffled);
+    LAW_TRY(wg_convert(plain, tokens, brief, -1, &err));
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const law_request r = { prompt, PROMPT, 60 };
+        law_output o = { 0 };
+        wg_counts c = { 0 };
+        law_decode(
+            &(law_setup){
+                .target = &target, .drafter = rows[i].drafter, .options = with(rows[i].options, brief), .rule = "greedy" },
+            &r, 1, &o, &c);
+        cr_assert_gt(c.without_draft[rows[i].reason], 5);
+        cr_assert_eq(c.without_draft[WG_NO_DRAFT_NOTHING], 0);
+        law_free(&o, 1);
+    }
+}
+
 /* What slem drafts, cut into the target's tokens, is the beginning of the draft model's own greedy text. */
 Test(cross_vocab, slem_drafts_what_the_model_writes)
 {

@@ -52,6 +52,7 @@ Test(seq, appends_the_path)
     cr_assert(c->passes == 1 && c->drafted == 5 && c->accepted == 3 && c->emitted == 4);
     cr_assert(c->offered_at[1] == 1 && c->offered_at[4] == 1 && c->offered_at[5] == 0);
     cr_assert(c->accepted_at[1] == 1 && c->accepted_at[3] == 1 && c->accepted_at[4] == 0);
+    cr_assert(c->tried_at[1] == 1 && c->tried_at[3] == 1 && c->tried_at[4] == 1 && c->tried_at[5] == 0);
     cr_assert(f.s.last_nodes == 6 && f.s.last_height == 4 && f.s.last_emitted == 4);
     const wg_path none = { .n = 1, .node = { 0 }, .next = 51 };
     wg_seq_append(&f.s, &t, &none, NULL, NULL);
@@ -59,6 +60,7 @@ Test(seq, appends_the_path)
     wg_counts_add(&sum, c);
     cr_assert(f.s.n == 7 && f.token[6] == 51 && sum.passes == 3 && sum.drafted == 10 && sum.accepted == 3 && sum.emitted == 5);
     cr_assert(sum.offered_at[4] == 2 && sum.accepted_at[1] == 1 && sum.alpha_n == 2);
+    cr_assert(sum.tried_at[1] == 2 && sum.tried_at[2] == 1 && sum.tried_at[4] == 1);
     wg_counts_add(&sum, &sum);
     cr_assert(sum.alpha_star_sum == 1 && sum.alpha_star_n == 6);
 }
@@ -73,6 +75,7 @@ Test(seq, the_limit_cuts)
         cr_assert(f.s.n == f.s.limit && f.s.finish == WG_FINISH_LENGTH && f.s.path.n == room);
         cr_assert(f.s.path.next == f.token[f.s.n - 1] && f.s.counts.emitted == room);
         cr_assert(f.s.counts.accepted == (room < 4 ? room : 3));
+        for (int d = 1; d <= 4; d++) cr_assert_eq(f.s.counts.tried_at[d], d <= room, "behind the end nothing was tried");
     }
 }
 
@@ -89,8 +92,48 @@ Test(seq, the_end_of_generation_cuts)
         cr_assert(f.s.finish == WG_FINISH_EOS && f.s.n == 3 + at && f.token[f.s.n - 1] == EOG);
         cr_assert(f.s.path.n == at + 1 && f.s.path.next == EOG && f.s.chance.position == (uint32_t)f.s.n);
         cr_assert(f.s.counts.accepted == (at < 3 ? at + 1 : 3) && f.s.counts.emitted == at + 1);
+        for (int d = 1; d <= 4; d++) cr_assert_eq(f.s.counts.tried_at[d], d <= at + 1);
         start(&f, 2, 20);
         wg_seq_append(&f.s, &t, &path, NULL, NULL); /* no token ends a text */
         cr_assert(f.s.finish == WG_RUNNING && f.s.n == 6);
     }
+}
+
+/* Position d counts as tried where the path accepted d - 1 tokens and could have accepted another: a sibling's subtree that is
+ * deeper is no such offer. */
+Test(seq, tried_is_offered_behind_the_accepted)
+{
+    fixture f;
+    const wg_tree t = tree();
+    const wg_path leaf = { .n = 2, .node = { 0, 2 }, .next = 50 };
+    start(&f, 2, 20);
+    wg_seq_append(&f.s, &t, &leaf, NULL, NULL);
+    const wg_counts *c = &f.s.counts;
+    cr_assert(c->offered_at[2] == 1 && c->accepted_at[1] == 1);
+    cr_assert(c->tried_at[1] == 1 && c->tried_at[2] == 0, "node 2 has no child");
+}
+
+/* A step without a draft has a reason: the drafter's, but none had a chance where only `next` fits. */
+Test(seq, a_root_alone_has_a_reason)
+{
+    static const int reasons[] = { WG_NO_DRAFT_NOTHING, WG_NO_DRAFT_CONTEXT, WG_NO_DRAFT_POLICY, WG_NO_DRAFT_ROOM, 77, -1 };
+    const wg_path none = { .n = 1, .node = { 0 }, .next = 51 };
+    for (int room = 1; room >= 0; room--)
+        for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++) {
+            fixture f;
+            wg_tree t;
+            wg_tree_reset(&t, 7, WG_LAW_FIXED);
+            cr_assert_eq(t.no_draft, WG_NO_DRAFT_NOTHING);
+            t.no_draft = (wg_no_draft)reasons[i];
+            start(&f, 2, 3 + room);
+            wg_seq_append(&f.s, &t, &none, NULL, NULL);
+            const wg_counts *c = &f.s.counts;
+            const int want = !room ? WG_NO_DRAFT_ROOM : i < WG_NO_DRAFT_ROOM ? reasons[i] : WG_NO_DRAFT_NOTHING;
+            for (int k = 0; k < WG_NO_DRAFT_REASONS; k++)
+                cr_assert_eq(c->without_draft[k], k == want, "room %d, reason %zu", room, i);
+            cr_assert(c->tried_at[1] == 0 && c->offered_at[1] == 0);
+            wg_counts sum = *c;
+            wg_counts_add(&sum, c);
+            cr_assert_eq(sum.without_draft[want], 2);
+        }
 }

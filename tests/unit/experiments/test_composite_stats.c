@@ -92,7 +92,7 @@ Test(composite_stats, adds_up_in_a_run, .timeout = 60)
         accepted += real(part, "accepted"), drafted += real(part, "drafted"), taken += real(part, "taken");
         cr_assert_eq(real(part, "asked"), real(cell, "target_passes"));
         cr_assert_eq(real(part, "shared") + real(part, "alone"), real(part, "accepted"), "all are asked at every step");
-        cr_assert_leq(real(part, "held"), real(cell, "parts_held"));
+        cr_assert_leq(real(part, "matched"), real(cell, "parts_matched"));
         for (const wg_column *column = wg_part_columns; column->name; column++)
             cr_assert(wg_column_value(part, column->path), "%s: nothing stands at %s", column->name, column->path);
     }
@@ -103,19 +103,19 @@ Test(composite_stats, adds_up_in_a_run, .timeout = 60)
         char *text = file_read(files[f], NULL);
         for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) {
             v = json_loads(line, 0, NULL);
-            cr_assert_eq(json_object_get(v, f ? "held" : "parts") != NULL, !json_is_null(json_object_get(v, "cell")), "%s",
+            cr_assert_eq(json_object_get(v, f ? "matched" : "parts") != NULL, !json_is_null(json_object_get(v, "cell")), "%s",
                          line);
             for (size_t i = 0; i < 2; i++) {
-                const json_t *held = json_array_get(json_object_get(v, "held"), i),
+                const json_t *matched = json_array_get(json_object_get(v, "matched"), i),
                              *of = json_array_get(json_object_get(v, "parts"), i);
-                (f ? by_step : by_request)[i] += f ? json_number_value(held) : real(of, "held");
+                (f ? by_step : by_request)[i] += f ? json_number_value(matched) : real(of, "matched");
             }
             json_decref(v);
         }
         free(text);
     }
     for (size_t i = 0; i < 2; i++) {
-        cr_assert_eq(by_request[i], real(json_array_get(parts, i), "held"));
+        cr_assert_eq(by_request[i], real(json_array_get(parts, i), "matched"));
         cr_assert_eq(by_step[i], by_request[i]);
     }
     json_decref(sum);

@@ -206,7 +206,7 @@ Test(conversation, the_summary_tells_turns_apart)
                     for (int first = 0; first < 2; first++) {
                         const json_t *v = first ? line_of(all, c, prompt, 0, repeat) : own;
                         tokens[first] += whole(v, "tokens");
-                        passes[first] += whole(json_object_get(v, "speculative_decoding"), "num_spec_steps");
+                        passes[first] += whole(json_object_get(v, "speculative_decoding"), "target_passes");
                     }
                     ms += real(own, "decode_ms");
                     base_ms += real(base, "decode_ms");
@@ -266,7 +266,7 @@ Test(conversation, exact_rounds_are_the_runs)
             json_array_foreach(all, at, v) {
                 if (whole(v, "cell") != k || strcmp(word(v, "status"), "ok")) continue;
                 tokens[whole(v, "prompt")] += whole(v, "tokens");
-                passes[whole(v, "prompt")] += whole(json_object_get(v, "speculative_decoding"), "num_spec_steps");
+                passes[whole(v, "prompt")] += whole(json_object_get(v, "speculative_decoding"), "target_passes");
             }
             for (int p = 0; p < 2; p++) {
                 cr_assert_eq(x.result[i].tokens[p], tokens[p]);

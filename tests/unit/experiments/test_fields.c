@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Tables of fields (fields.h) against the files of runs, the values read back, and results/README.md. */
 #include "core/base/mem.h"
+#include "experiments/record/acceptance.h"
 #include "experiments/record/fields.h"
+#include "experiments/record/run_reader.h"
 #include "experiments/run/runner.h"
 #include "scene.h"
 
@@ -113,8 +115,10 @@ Test(fields, what_is_put_is_read)
         else if (f->type == WG_FIELD_REAL) *(double *)at = value + 0.5;
         else if (f->type == WG_FIELD_MS) *(double *)at = value / 1000;
     }
-    q.counts.offered_at[1] = 7;
+    q.counts.passes = 9;
+    q.counts.offered_at[1] = q.counts.tried_at[1] = 7;
     q.counts.accepted_at[1] = 5;
+    q.counts.without_draft[WG_NO_DRAFT_CONTEXT] = 2;
     q.prompt_tokens = 9;
     const unsigned in = WG_FIELD_ADDRESS | WG_FIELD_ALWAYS | WG_FIELD_OK;
     json_t *line = json_object();
@@ -128,8 +132,34 @@ Test(fields, what_is_put_is_read)
             cr_assert_float_eq(*(const double *)b, *(const double *)a, 1e-12, "%s", f->name);
     }
     cr_assert(back.cell == 3 && back.prompt_tokens == 9 && back.counts.offered_at[1] == 7 && back.counts.accepted_at[1] == 5);
+    cr_assert(back.counts.tried_at[1] == 7 && back.counts.without_draft[WG_NO_DRAFT_CONTEXT] == 2);
     cr_assert(wg_fields_is_of(line, &q) && wg_fields_is_of(line, &back));
     back.turn++;
     cr_assert(!wg_fields_is_of(line, &back));
     json_decref(line);
+}
+
+/* Lines of earlier versions have all passes as num_spec_steps, and no reasons and no tried positions: those are not known. */
+Test(fields, lines_of_earlier_versions)
+{
+    static const wg_prompt source = { .id = "x", .turns = 1 };
+    static const char text[] = "{\"id\":\"x\",\"speculative_decoding\":{\"num_spec_steps\":9,\"offered_by_position\":[7,7],"
+                               "\"accepted_by_position\":[5,2]}}",
+                      now[] = "{\"id\":\"x\",\"speculative_decoding\":{\"target_passes\":9,\"num_spec_steps\":7}}",
+                      turned[] = "{\"id\":\"x\",\"speculative_decoding\":{\"num_spec_steps\":7,\"target_passes\":9}}";
+    wg_request q = { .source = &source };
+    wg_entry e = { .at = 0 };
+    wg_prompt_key_span asked;
+    json_t *line = json_loads(text, 0, NULL);
+    wg_fields_read(&q, wg_request_fields, WG_FIELD_OK, line);
+    cr_assert(q.counts.passes == 9 && q.counts.offered_at[1] == 7 && q.counts.accepted_at[2] == 2 && q.counts.tried_at[1] == 0);
+    json_t *without = wg_without_draft_json(&q.counts), *a = wg_acceptance_json(&q.counts);
+    cr_assert(json_is_null(without) && json_is_null(json_object_get(a, "conditional_by_position")));
+    cr_assert(json_is_array(json_object_get(a, "survival_by_position")));
+    json_decref(without);
+    json_decref(a);
+    json_decref(line);
+    cr_assert(wg_entry_read(text, strlen(text), &e, &asked) && e.passes == 9);
+    cr_assert(wg_entry_read(now, strlen(now), &e, &asked) && e.passes == 9);
+    cr_assert(wg_entry_read(turned, strlen(turned), &e, &asked) && e.passes == 9, "in any order");
 }

@@ -99,12 +99,12 @@ Test(runner, counts_what_it_writes)
             ok++;
             tokens += json_integer_value(json_object_get(v, "tokens"));
             cr_assert_eq(json_array_size(json_object_get(v, "ids")), (size_t)real(v, "tokens"));
-            passes += json_integer_value(json_object_get(spec, "num_spec_steps"));
+            passes += json_integer_value(json_object_get(spec, "target_passes"));
             accepted += json_integer_value(json_object_get(spec, "num_accepted_draft_tokens"));
             drafted += json_integer_value(json_object_get(spec, "num_draft_tokens"));
             cr_assert_eq(strlen(word(v, "output_sha256")), 64);
             const json_t *load = json_object_get(v, "load"), *events = json_object_get(v, "itl_tokens");
-            const double steps_taken = real(spec, "num_spec_steps");
+            const double steps_taken = real(spec, "target_passes");
             cr_assert_eq(real(load, "passes"), steps_taken); /* one at a time */
             cr_assert_eq(real(load, "rows"), steps_taken + real(spec, "num_draft_tokens"));
             cr_assert_eq(json_array_size(json_object_get(v, "itl_ms")), (size_t)steps_taken - 1);
@@ -161,7 +161,7 @@ Test(runner, summary_has_every_field)
     static const char *const phases[] = { "draft", "verify", "accept", "kv", "other" };
     json_t *sum = run(CONFIG("\"sampling\": {\"temperature\": 1}," MODEL), "out", WG_OK);
     const json_t *c = cell(sum, 0);
-    cr_assert_eq(real(sum, "schema"), 1);
+    cr_assert_eq(real(sum, "schema"), 2);
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         cr_assert(json_is_number(json_object_get(c, numbers[i])), "%s", numbers[i]);
     for (size_t i = 0; i < 2; i++) {
@@ -193,6 +193,54 @@ Test(runner, summary_has_every_field)
     cr_assert_eq(json_array_size(json_object_get(c, "acceptance_by_position")), 3);
     cr_assert(real(c, "alpha") > 0 && real(c, "alpha") < 1);
     cr_assert_eq(strlen(word(c, "output_sha256")), 64);
+    json_decref(sum);
+}
+
+/* A draft model whose context ends before the texts do: the rounds after that are counted, in the requests as in the summary, and
+ * the table warns of them. */
+Test(runner, the_context_of_a_draft_ends)
+{
+    enum { SHORT = 16 };
+    static const wg_synth_shape draft = { "draft", "llama", 1, 32, 2, 1, 16, 32, 320, SHORT, 0, true };
+    wg_error err;
+    cr_assert_eq(wg_synth_write(&draft, WG_F32, 2, "short.gguf", &err), WG_OK, "%s", err.text);
+    json_t *sum = run(CONFIG("\"sampling\": {\"temperature\": 0}, \"trace\": \"steps\", \"sweep\": {\"draft\": ["
+                             "{\"kind\": \"ngram\"}, {\"kind\": \"model\", \"model\": \"short.gguf\", \"length\": 3}]}"),
+                      "out", WG_OK);
+    json_t *requests = lines("out/requests.jsonl"), *steps = lines("out/steps.jsonl"), *v;
+    const json_t *c = cell(sum, 1), *without = json_object_get(c, "rounds_without_draft");
+    long ended = 0, of_requests = 0;
+    size_t i;
+    json_array_foreach(steps, i, v) {
+        const bool last = real(v, "height") == 0 && real(v, "emitted") == 1;
+        if (real(v, "cell") == 1 && last && real(v, "position") > SHORT) ended++;
+    }
+    json_array_foreach(requests, i, v) {
+        const json_t *spec = json_object_get(v, "speculative_decoding");
+        if (!spec || real(v, "cell") != 1) continue;
+        const json_t *reasons = json_object_get(spec, "rounds_without_draft");
+        of_requests += (long)real(reasons, "draft_context");
+        ended -= (long)real(reasons, "room"); /* the last passes, which the steps do not tell apart */
+        cr_assert_eq(real(spec, "target_passes"), real(spec, "num_spec_steps") + real(reasons, "draft_context") +
+                                                      real(reasons, "room") + real(reasons, "nothing_found") +
+                                                      real(reasons, "length_policy"));
+    }
+    cr_assert(ended > 10 && of_requests == ended && real(without, "draft_context") == ended, "%ld, %ld, %g", ended, of_requests,
+              real(without, "draft_context"));
+    cr_assert(real(c, "draft_context") == SHORT && json_is_null(json_object_get(cell(sum, 0), "draft_context")));
+    char *text, want[200];
+    size_t n;
+    FILE *f = open_memstream(&text, &n);
+    wg_table_print(f, sum, NULL);
+    fclose(f);
+    snprintf(want, sizeof want,
+             "\nwarning: cell 1, model: %ld of %.0f rounds had no draft: the draft's context of 16 positions had "
+             "ended\n",
+             ended, real(c, "target_passes"));
+    cr_assert(strstr(text, want) && !strstr(text, "cell 0, ngram: "), "%s", text);
+    free(text);
+    json_decref(requests);
+    json_decref(steps);
     json_decref(sum);
 }
 

@@ -57,8 +57,12 @@ static wg_result result(void)
         .pass_cost = { .weight_bytes = 7e9, .row_macs = 7e9 },
         .roofline = { .bytes = 32e9, .macs = 128e9 },
     };
-    for (int d = 1; d <= 3; d++) r.counts.offered_at[d] = d < 3 ? 8 : 4;
-    r.counts.accepted_at[1] = 6, r.counts.accepted_at[2] = 4, r.counts.accepted_at[3] = 2;
+    for (int d = 1; d <= 3; d++) { /* 6 of the 8 steps drafted */
+        r.counts.offered_at[d] = d < 3 ? 6 : 4;
+        r.counts.accepted_at[d] = 6 - d;
+        r.counts.tried_at[d] = d < 3 ? 7 - d : 3;
+    }
+    r.counts.without_draft[WG_NO_DRAFT_CONTEXT] = r.counts.without_draft[WG_NO_DRAFT_ROOM] = 1;
     return r;
 }
 
@@ -86,6 +90,7 @@ Test(summary, arithmetic)
         config_of("{\"name\": \"t\", \"target\": {\"model\": \"target.gguf\"}, \"prompts\": {\"file\": \"prompts.jsonl\"},"
                   "\"draft\": {\"kind\": \"ngram\"}, \"sampling\": {\"temperature\": 0}, \"sweep\": {\"draft.k\": [3]}}");
     wg_result r = result();
+    r.coverage.context = 128;
     const wg_run run = { .config = c, .result = &r, .complete = true, .seconds = 1 };
     json_t *sum = wg_summary_json(&run), *v = json_array_get(json_object_get(sum, "cells"), 0);
     static const struct {
@@ -101,9 +106,9 @@ Test(summary, arithmetic)
         { "output_throughput", 2.0 }, /* 20 tokens in 2 + 8 s */
         { "baseline_output_throughput", 20.0 / 30 },
         { "explained_speedup", 2.5 * (28.0 / 20) / (7.0 / 8) },
-        { "draft_cost_ratio", 2.0 / 20 / (28.0 / 20) },
+        { "draft_cost_ratio", 2.0 / 16 / (28.0 / 20) },
         { "overhead_us_per_token", (8 - 2 - 3.5) / 20 * 1e6 },
-        { "mean_acceptance_length", 2.5 },
+        { "mean_acceptance_length", 3 },
         { "draft_acceptance_rate", 0.5 },
         { "requests", 2 },
         { "failed", 1 },
@@ -111,7 +116,7 @@ Test(summary, arithmetic)
         { "target_passes", 8 },
         { "drafted", 24 },
         { "accepted", 12 },
-        { "spec_decode_num_drafts", 8 },
+        { "spec_decode_num_drafts", 6 },
         { "spec_decode_num_draft_tokens", 24 },
         { "spec_decode_num_accepted_tokens", 12 },
     };
@@ -120,7 +125,7 @@ Test(summary, arithmetic)
                            real(v, want[i].key), want[i].value);
     const json_t *at = json_object_get(v, "acceptance_by_position"),
                  *per = json_object_get(v, "spec_decode_num_accepted_tokens_per_pos");
-    static const double share[] = { 0.75, 0.5, 0.5 }, count[] = { 6, 4, 2 };
+    static const double share[] = { 5 / 6., 4 / 6., 3 / 4. }, count[] = { 5, 4, 3 };
     cr_assert_eq(json_array_size(at), 3);
     for (size_t i = 0; i < 3; i++) {
         cr_assert_float_eq(json_number_value(json_array_get(at, i)), share[i], 1e-12);
@@ -130,16 +135,18 @@ Test(summary, arithmetic)
     static const struct {
         const char *key;
         double value[3];
-    } lists[] = { { "survival_by_position", { 6 / 8., 4 / 8., 2 / 8. } },
-                  { "offered_corrected_by_position", { 6 / 8., 4 / 8., 2 / 4. } },
-                  { "conditional_by_position", { 6 / 8., 4 / 6., 2 / 4. } } };
+    } lists[] = { { "survival_by_position", { 5 / 8., 4 / 8., 3 / 8. } },
+                  { "offered_corrected_by_position", { 5 / 6., 4 / 6., 3 / 4. } },
+                  { "conditional_by_position", { 5 / 6., 4 / 5., 3 / 3. } } };
     for (size_t i = 0; i < 9; i++)
         cr_assert_float_eq(json_number_value(json_array_get(json_object_get(a, lists[i / 3].key), i % 3)),
                            lists[i / 3].value[i % 3], 1e-12);
-    static const int kept[] = { 2, 2, 2, 2 }; /* of 8 steps 6 kept at least one, 4 two, 2 three */
+    static const int kept[] = { 1, 1, 1, 3 }; /* of the 6 steps that drafted 5 kept at least one, 4 two, 3 three */
     const json_t *histogram = json_object_get(a, "acceptance_histogram");
     cr_assert_eq(json_array_size(histogram), 4);
     for (size_t i = 0; i < 4; i++) cr_assert_eq(json_integer_value(json_array_get(histogram, i)), kept[i]);
+    const json_t *without = json_object_get(v, "rounds_without_draft");
+    cr_assert(real(without, "draft_context") == 1 && real(without, "room") == 1 && real(without, "nothing_found") == 0);
     cr_assert_float_eq(real(a, "analytic_alpha"), 0.75, 1e-12);
     cr_assert_float_eq(real(a, "draft_acceptance_rate"), 0.5, 1e-12);
     cr_assert_float_eq(real(a, "verify_rate"), 20 / 32., 1e-12);
@@ -180,8 +187,18 @@ Test(summary, arithmetic)
     FILE *f = open_memstream(&text, &n);
     wg_table_print(f, sum, NULL);
     fclose(f);
-    static const char *const shown[] = { "drafter", "k",   "ngram",   "2.50", "50.0 %",
-                                         "2.5",     "0.7", "3.75x [", "yes",  "x: too long" };
+    static const char *const shown[] = { "drafter",
+                                         "k",
+                                         "ngram",
+                                         "2.50",
+                                         "50.0 %",
+                                         "2.5",
+                                         "0.7",
+                                         "3.75x [",
+                                         "yes",
+                                         "x: too long",
+                                         "\nwarning: cell 0, ngram: 1 of 8 rounds had no draft: the draft's context of 128 "
+                                         "positions had ended\n" };
     for (size_t i = 0; i < sizeof shown / sizeof *shown; i++)
         cr_assert(strstr(text, shown[i]), "'%s' is not in\n%s", shown[i], text);
     cr_assert_null(strstr(text, "interrupted"));
@@ -191,7 +208,7 @@ Test(summary, arithmetic)
     wg_table_print_markdown(f, sum, NULL);
     fclose(f);
     cr_assert(strstr(text, "\n| ngram | 3 | rejection | 0 | 2.50 [") &&
-                  strstr(text, "] | 0.75 0.50 0.50 | 2.5 | 0.7 | 3.75x ["),
+                  strstr(text, "] | 0.83 0.67 0.75 | 2.5 | 0.7 | 3.75x ["),
               "%s", text);
     free(text);
     f = open_memstream(&text, &n);
@@ -202,7 +219,7 @@ Test(summary, arithmetic)
                   strstr(text, "\n0,3,ngram,"),
               "%s", text);
     cr_assert(strstr(text, ",acceptance_by_position_1,acceptance_by_position_2,acceptance_by_position_3,") &&
-                  strstr(text, ",0.75,0.5,0.5,"),
+                  strstr(text, ",0.8333333333333334,0.6666666666666666,0.75,"),
               "%s", text);
     free(text);
     wg_column_choice chosen;
@@ -229,8 +246,9 @@ Test(summary, arithmetic)
     wg_table_print_csv(f, sum, WG_CSV_POSITIONS, NULL);
     fclose(f);
     square(text);
-    cr_assert(strstr(text, "\n0,3,0,,,,,2\n0,3,1,0.75,0.75,0.75,6,2\n") && strstr(text, "\n0,3,3,0.5,0.25,0.5,2,2\n"), "%s",
-              text);
+    cr_assert(strstr(text, "\n0,3,0,,,,,1\n0,3,1,0.8333333333333334,0.625,0.8333333333333334,5,1\n") &&
+                  strstr(text, "\n0,3,3,0.75,0.375,1,3,3\n"),
+              "%s", text);
     free(text);
     json_decref(unequal);
     json_decref(sum);
@@ -243,7 +261,6 @@ static void look_at(const json_t *o, const char *prefix, bool *used, long *leave
     static const char *const twins[] = { "accepted",
                                          "acceptance_rate",
                                          "drafted",
-                                         "target_passes",
                                          "acceptance.analytic_alpha",
                                          "acceptance.draft_acceptance_rate",
                                          "acceptance.tokens_per_pass",
@@ -279,7 +296,7 @@ Test(summary, all_of_a_cell_has_columns)
     const wg_cost pass = { .knots = 2, .rows = { 1, 11 }, .seconds = { 0.1, 0.6 } };
     wg_result r = result();
     r.cost = (wg_cell_cost){ .known = true, .pass = pass, .batch = 1 };
-    r.coverage = (wg_coverage){ .shared = 30, .vocab = 40, .text = 20, .covered = 11 };
+    r.coverage = (wg_coverage){ .shared = 30, .vocab = 40, .text = 20, .covered = 11, .context = 128 };
     r.composite = (wg_composite_totals){ .n = 1, .matched = 3 };
     const wg_run run = { .config = c, .result = &r, .complete = true, .seconds = 1 };
     json_t *sum = wg_summary_json(&run), *cell = json_array_get(json_object_get(sum, "cells"), 0);
