@@ -230,11 +230,10 @@ static void measure_alpha(wg_engine *e, const wg_tree *t, const wg_path *path, w
     for (int i = 0; i < path->n; i++) {
         const int node = path->node[i], child = wg_tree_child(t, node, node);
         const double best = wg_optimal_alpha(t, node, &e->p, &e->q, &e->work);
-        if (best >= 0) {
-            counts->alpha_star_sum += best;
-            counts->alpha_star_n++;
-        }
-        if (child < 0 || t->qrow[child] < 0) continue;
+        if (child < 0) continue;
+        counts->alpha_star_sum += best; /* NaN where it is not known: then the mean is not known either */
+        counts->alpha_star_n++;
+        if (t->qrow[child] < 0) continue;
         counts->alpha_sum += wg_rows_overlap(&e->p, t->row + node, &e->q, t->qrow[child]);
         counts->alpha_n++;
     }

@@ -43,7 +43,7 @@ static void add(sums *s, double v)
     s->n++;
 }
 
-static json_t *mean(const sums *s) { return s->n ? json_real(s->v / (double)s->n) : json_null(); }
+static json_t *mean(const sums *s) { return wg_json_ratio(s->v, (double)s->n); }
 
 static bool is_of(const wg_trace *t, int round, int cell) { return t->request[t->round[round].request].asked.cell == cell; }
 
@@ -110,7 +110,7 @@ static wg_status study_round(study *s, wg_error *err)
         const int node = path->node[i], child = wg_tree_child(t, node, node), next = i + 1 < path->n ? path->node[i + 1] : -1;
         if (child < 0) continue;
         const double best = wg_optimal_alpha(t, node, &r->p, &r->q, &r->work);
-        if (best >= 0) add(&s->star, best);
+        add(&s->star, best);
         add(&s->kept, next >= 0);
         if (t->qrow[child] < 0) continue;
         const double *p = wg_rows_dense(&r->p, node, s->pv), *q = wg_rows_dense(&r->q, t->qrow[child], s->qv);

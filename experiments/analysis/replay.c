@@ -229,11 +229,10 @@ static void measure(wg_replay *r, wg_replayed *s, const wg_tree *t, const wg_pat
     for (int i = 0; i < path->n; i++) {
         const int node = path->node[i], child = wg_tree_child(t, node, node);
         const double best = wg_optimal_alpha(t, node, &r->p, &r->q, &r->work);
-        if (best >= 0) {
-            s->alpha_star += best;
-            s->alpha_star_n++;
-        }
-        if (child < 0 || t->qrow[child] < 0) continue;
+        if (child < 0) continue;
+        s->alpha_star += best;
+        s->alpha_star_n++;
+        if (t->qrow[child] < 0) continue;
         s->alpha += wg_rows_overlap(&r->p, node, &r->q, t->qrow[child]);
         s->alpha_n++;
     }
