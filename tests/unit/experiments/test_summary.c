@@ -253,6 +253,8 @@ static void look_at(const json_t *o, const char *prefix, bool *used, long *leave
     json_object_foreach((json_t *)o, key, v) {
         char path[200];
         snprintf(path, sizeof path, "%s%s%s", prefix, *prefix ? "." : "", key);
+        const size_t length = strlen(path);
+        if (length > 8 && !strcmp(path + length - 8, "_unknown")) continue; /* why a number is null */
         if (!strcmp(path, "cell") || !strcmp(path, "categories") || !strcmp(path, "turns") || !strcmp(path, "parts")) continue;
         if (json_is_object(v)) {
             look_at(v, path, used, leaves);
