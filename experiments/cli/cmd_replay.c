@@ -55,9 +55,8 @@ static wg_status read_lengths(asked *a, wg_error *err)
 /* The recorded rule by default; with "all", the rules that fit. */
 static wg_status choose_rules(asked *a, wg_replay *r, wg_error *err)
 {
-    unsigned laws;
-    bool siblings;
-    WG_TRY(wg_replay_laws(r, &laws, &siblings, err));
+    wg_replay_drafts drafts;
+    WG_TRY(wg_replay_drafts_of(r, &drafts, err));
     for (int i = 0; i < a->rule.n && a->rules < MOST_RULES; i++) {
         if (strcmp(a->rule.item[i], "all") != 0) {
             WG_TRY(wg_choose_rule(a->rule.item[i], &a->choice[a->rules], err));
@@ -67,7 +66,7 @@ static wg_status choose_rules(asked *a, wg_replay *r, wg_error *err)
         for (int k = 0; wg_verifiers[k] && a->rules < MOST_RULES; k++) {
             const wg_verifier_class *v = wg_verifiers[k];
             const bool elsewhere = v->zero_only && r->sampling.temperature > 0; /* it would run at another temperature */
-            if (!wg_replay_fits(v, laws, siblings) || elsewhere) continue;
+            if (!wg_replay_fits(v, &drafts) || elsewhere) continue;
             WG_TRY(wg_choose_rule(v->name, &a->choice[a->rules], err));
             a->rules++;
         }
