@@ -97,7 +97,10 @@ const wg_column wg_columns[] = {
     { "kept", "kept at a node", "share", L, "attribution.kept", NULL, "%.3f", NULL,
       "of the nodes that were reached and had a draft, those of which a child was kept" },
     { "alpha", "alpha", "share", W | P | N | L, "alpha", NULL, "%.3f", NULL,
-      "mean of sum min(p, q) over the nodes reached: what a token-wise rule can accept" },
+      "mean of sum min(p, q) over the nodes reached: what a token-wise rule can accept there; depends on rule, length and "
+      "policy" },
+    { "analytic_alpha", "analytic alpha", "share", N, "acceptance.analytic_alpha", NULL, "%.3f", NULL,
+      "mean of sum min(p, q) over all positions of the baseline's texts: of the pair of models alone (Leviathan et al.)" },
     { "alpha_star", "alpha*", "share", W | N | L, "alpha_star", NULL, "%.3f", NULL,
       "the most that any lossless rule could accept there, given the siblings' law and number" },
     { "independent_acceptance", "independent", "share", N, "acceptance.independent_acceptance", NULL, "%.3f", NULL,
