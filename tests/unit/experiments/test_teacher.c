@@ -69,10 +69,11 @@ Test(teacher, depends_on_the_pair_alone)
         MODEL "}, \"verify\": {\"rule\": \"match\"}, \"batch\": 2",
         MODEL "}, \"second_pass\": \"always\", \"repeats\": 1",
     };
-    json_t *first = cells_of(MODEL "}"), *shared = cells_of("\"sweep\": {\"draft\": [{\"kind\": \"model\", \"model\": "
-                                                            "\"draft.gguf\", \"length\": 1}, {\"kind\": \"model\", \"model\": "
-                                                            "\"draft.gguf\", \"length\": 5, \"policy\": \"entropy\"}, {\"kind\": "
-                                                            "\"model\", \"model\": \"target.gguf\"}]}");
+    json_t *first = cells_of(MODEL "}"),
+           *shared = cells_of("\"sweep\": {\"draft\": [{\"kind\": \"model\", \"model\": "
+                              "\"draft.gguf\", \"length\": 1}, {\"kind\": \"model\", \"model\": "
+                              "\"draft.gguf\", \"length\": 5, \"policy\": \"entropy\"}, {\"kind\": "
+                              "\"model\", \"model\": \"target.gguf\"}]}");
     const double alpha = analytic(first, 0), reached = number(json_array_get(first, 0), "alpha");
     bool apart = false;
     cr_assert(alpha > 0.01 && alpha < 0.99, "%g", alpha);
@@ -98,9 +99,10 @@ Test(teacher, is_alpha_of_replay_exact)
     wg_exact_run x;
     wg_error err;
     json_t *cells = cells_of("\"repeats\": 1, " MODEL ", \"policy\": \"entropy\"}");
-    wg_config *c = config_of("{\"name\": \"t\", \"target\": {\"model\": \"target.gguf\", \"threads\": 1}, \"prompts\": {\"file\": "
-                             "\"prompts.jsonl\", \"turns\": \"all\"}, \"max_tokens\": 16, \"repeats\": 1, \"sampling\": "
-                             "{\"temperature\": 1}, " MODEL "}}");
+    wg_config *c =
+        config_of("{\"name\": \"t\", \"target\": {\"model\": \"target.gguf\", \"threads\": 1}, \"prompts\": {\"file\": "
+                  "\"prompts.jsonl\", \"turns\": \"all\"}, \"max_tokens\": 16, \"repeats\": 1, \"sampling\": "
+                  "{\"temperature\": 1}, " MODEL "}}");
     cr_assert_eq(wg_exact_shape_read(&shape, "2", false, &err), WG_OK);
     cr_assert_eq(wg_exact_cell(c, 0, &shape, 1, NULL, 0, &x, &err), WG_OK, "%s", err.text);
     cr_assert_float_eq(analytic(cells, 0), x.alpha, 1e-12);
