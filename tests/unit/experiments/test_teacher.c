@@ -7,6 +7,7 @@
 #include "experiments/run/exact_run.h"
 #include "experiments/run/runner.h"
 #include "experiments/run/summary.h"
+#include "experiments/run/teacher_pass.h"
 #include "scene.h"
 
 static scene s;
@@ -64,7 +65,7 @@ Test(teacher, depends_on_the_pair_alone)
         MODEL ", \"policy\": \"entropy\", \"spread\": 0.5}",
         MODEL ", \"policy\": \"confidence\", \"threshold\": 0.02}",
         MODEL ", \"p_min\": 0.02}",
-        MODEL ", \"tree\": \"2-2-1\"}",
+        MODEL ", \"tree\": \"2-1-1\"}",
         MODEL ", \"siblings\": \"without_replacement\", \"tree\": \"3-1\"}, \"verify\": {\"rule\": \"without_replacement\"}",
         MODEL "}, \"verify\": {\"rule\": \"match\"}, \"batch\": 2",
         MODEL "}, \"second_pass\": \"always\", \"repeats\": 1",
@@ -128,4 +129,31 @@ Test(teacher, is_null_with_a_reason)
         cr_assert_str_eq(wg_json_word(a, "analytic_alpha_unknown"), cases[i].why);
         json_decref(cells);
     }
+}
+
+/* The engine of the pass is opened when it is needed; the failure says what it was for. */
+Test(teacher, cannot_be_opened)
+{
+    wg_error err;
+    wg_target *t;
+    const wg_target_options o = { .threads = 1, .need_tokenizer = true };
+    wg_config *c =
+        config_of("{\"name\": \"t\", \"target\": {\"model\": \"target.gguf\", \"threads\": 1}, \"prompts\": {\"file\": "
+                  "\"prompts.jsonl\"}, \"sampling\": {\"temperature\": 1}, " MODEL "}}");
+    cr_assert_eq(wg_target_open(&t, "target.gguf", &o, &err), WG_OK, "%s", err.text);
+    wg_group g = { .like = &c->cell[0], .target = t, .dataset = c->dataset[0], .batch = 1, .room = 4 };
+    wg_arm a = { .cell = 0 }, b = { .cell = 0 };
+    const wg_room room = { .seq = NULL };
+    const wg_batch_plan plan = { .n = 1, .turns = 1, .max_new = 4 };
+    const wg_engine_parts parts = wg_target_engine_parts(t);
+    const wg_engine_options engine = { .max_batch = 1, .sampling = c->cell[0].sampling };
+    cr_assert_eq(wg_teacher_join(&g, &a, &c->cell[0], &err), WG_OK, "%s", err.text);
+    cr_assert_eq(wg_teacher_join(&g, &b, &c->cell[0], &err), WG_OK, "%s", err.text);
+    cr_assert(g.teachers == 1 && a.teacher == b.teacher, "one pair");
+    remove("draft.gguf");
+    cr_assert_neq(wg_teacher_run(&room, &g, &a, &plan, &parts, &engine, &err), WG_OK);
+    cr_assert(strstr(err.text, "the pass that measures analytic_alpha (\"alpha\": false goes without)"), "%s", err.text);
+    wg_teacher_close(&g);
+    wg_target_close(t);
+    wg_config_close(c);
 }
