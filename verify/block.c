@@ -22,6 +22,7 @@ const wg_verifier_class wg_verifier_block = {
     .laws = WG_LAW_FIXED | WG_LAW_IID | WG_LAW_WITHOUT_REPLACEMENT,
     .chains = true,
     .lossless = true,
+    .looks_ahead = true,
     .accept = accept,
     .reads_q = true,
     .device = WG_RULE_BLOCK,

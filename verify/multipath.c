@@ -38,6 +38,7 @@ const wg_verifier_class wg_verifier_multipath = {
     .laws = WG_LAW_FIXED | WG_LAW_IID,
     .lossless = true,
     .joint = true,
+    .looks_ahead = true,
     .accept = accept,
     .reads_q = true,
     .device = WG_RULE_MULTIPATH,

@@ -30,6 +30,7 @@ const wg_verifier_class wg_verifier_traversal = {
     .test_options = (const char *const[]){ "", NULL },
     .laws = WG_LAW_FIXED | WG_LAW_IID | WG_LAW_WITHOUT_REPLACEMENT,
     .lossless = true,
+    .looks_ahead = true,
     .accept = accept,
     .reads_q = true,
     .device = WG_RULE_TRAVERSAL,

@@ -39,6 +39,7 @@ const wg_verifier_class wg_verifier_typical = {
     .test_options = (const char *const[]){ "", "epsilon=0.5,delta=0.9", NULL },
     .laws = WG_LAWS,
     .lossless = false,
+    .looks_ahead = true,
     .accept = accept,
     .device = WG_RULE_TYPICAL,
     .device_params = device_params,

@@ -114,39 +114,91 @@ static double two_without_replacement(wg_rows *p, int prow, wg_rows *q, int qrow
     return 1 - worst;
 }
 
-enum { MOST = 16 }; /* siblings of the integral */
+/* How many tokens have arrived by a time: p[j], the probability that j have, for lo <= j <= hi, and p[k] that k or more have;
+ * dp[j], its derivative in the logarithm of the time. Outside lo..hi both are below NEGLIGIBLE and taken as 0. */
+typedef struct arrivals {
+    int k, lo, hi;
+    double p[WG_TREE_MAX + 1], dp[WG_TREE_MAX + 1];
+} arrivals;
 
-/* Token x arrives at an Exp(q(x)) time; the first k to arrive are the siblings. All are in S when k of S have arrived by the
- * first outsider's time, which is Exp(1 - q(S)): an integral over t = e^s, whose trapezoidal sums converge like exp(-9.8/h).
- * For one t, the counts of arrivals (0 .. k-1, or k and more) are updated token by token. */
+static const double NEGLIGIBLE = 1e-24, TAIL = 1e-17;
+
+/* One more token, which has arrived with the probability `here`, whose derivative is `change`. */
+static inline void arrive(arrivals *a, double here, double change)
+{
+    const int k = a->k;
+    if (a->hi < k && a->p[a->hi] * here > NEGLIGIBLE) a->hi++; /* whose numbers are 0 */
+    if (a->hi == k && a->lo < k) {
+        a->dp[k] += a->dp[k - 1] * here + a->p[k - 1] * change;
+        a->p[k] += a->p[k - 1] * here;
+    }
+    for (int j = a->hi < k ? a->hi : k - 1; j > a->lo; j--) {
+        a->dp[j] += (a->dp[j - 1] - a->dp[j]) * here + (a->p[j - 1] - a->p[j]) * change;
+        a->p[j] += (a->p[j - 1] - a->p[j]) * here;
+    }
+    if (a->lo == k) return;
+    a->dp[a->lo] -= a->dp[a->lo] * here + a->p[a->lo] * change;
+    a->p[a->lo] -= a->p[a->lo] * here;
+    while (a->lo < a->hi && a->p[a->lo] < NEGLIGIBLE && fabs(a->dp[a->lo]) < NEGLIGIBLE) a->lo++;
+}
+
+/* Adds one point of the integral, of weight h, to inside[i] of every prefix. Which: < 0 when almost surely fewer than k tokens
+ * have arrived by then, > 0 when almost surely k have. */
+static int add_point(double s, double h, int k, const double *qv, const double *outside, double *inside, int n)
+{
+    const double t = exp(s);
+    arrivals a = { .k = k, .p = { 1 } };
+    double fewer = 0;
+    for (int i = 0; i < n; i++) {
+        const double here = -expm1(-qv[i] * t);
+        arrive(&a, here, qv[i] * t * (1 - here));
+        if (a.hi == k) inside[i] += h * a.dp[k] * exp(-outside[i] * t);
+    }
+    for (int j = a.lo; j <= a.hi && j < k; j++) fewer += a.p[j];
+    return a.hi < k || a.p[k] < TAIL ? -1 : fewer < TAIL;
+}
+
+/* The logarithm of a time by which about k tokens have arrived in the mean; k < n. */
+static double log_time_of(int k, const double *qv, int n)
+{
+    double lo = -40, hi = 705;
+    while (hi - lo > 0.25) {
+        const double s = (lo + hi) / 2, t = exp(s);
+        double sum = 0;
+        for (int i = 0; i < n; i++) sum -= expm1(-qv[i] * t);
+        *(sum < k ? &lo : &hi) = s;
+    }
+    return lo;
+}
+
+/* Token x arrives at an Exp(q(x)) time; the first k to arrive are the siblings. All are in S when no outsider has arrived by
+ * the time T of the kth arrival in S: Pr = E[exp(-(1 - q(S)) T)], an integral over s = log T, whose density is that of a number
+ * of independent arrivals (updated token by token, with its derivative). Trapezoidal sums of step h err by the Fourier transform
+ * of the integrand at 2 pi / h: like |Gamma(k + 2 pi i / h)| / Gamma(k) for the kth of many arrivals, below 1e-11 for these
+ * steps. They run over the times between which the kth token of all arrives but for a probability of TAIL: k in S have then
+ * arrived or an outsider has. */
 static double more_without_replacement(wg_rows *p, int prow, wg_rows *q, int qrow, const wg_ratio_test *order, int n, int k,
                                        wg_workspace *w)
 {
-    const double h = 1.0 / 3;
-    /* q outside the prefix 0..i; Pr(all siblings in it) */
-    double *outside = wg_work_row(w, WG_WORK_REST), *inside = wg_work_row(w, WG_WORK_DRAWN);
-    double rest = 0, least = 1;
+    wg_assert(k < WG_TREE_MAX);
+    const double h = fmin(0.25, 0.55 / sqrt(k));
+    /* q in the order; q outside the prefix 0..i; Pr(all siblings in it) */
+    double *qv = wg_work_row(w, WG_WORK_ONE_HOT_P), *outside = wg_work_row(w, WG_WORK_REST),
+           *inside = wg_work_row(w, WG_WORK_DRAWN);
+    double rest = 0, worst = 0, ps = 0;
     for (int i = n - 1; i >= 0; i--) {
+        qv[i] = wg_rows_prob(q, qrow, order[i].token);
         outside[i] = rest;
         inside[i] = 0;
-        if (rest > 1e-60 && rest < least) least = rest;
-        rest += wg_rows_prob(q, qrow, order[i].token);
+        rest += qv[i];
     }
-    for (double s = -14; s < log(40 / least); s += h) {
-        const double t = exp(s);
-        double arrived[MOST + 1] = { 1 }; /* [j]: probability that j of the prefix have arrived by t; [k]: k or more */
-        for (int i = 0; i < n; i++) {
-            const double here = -expm1(-wg_rows_prob(q, qrow, order[i].token) * t);
-            arrived[k] += arrived[k - 1] * here;
-            for (int j = k - 1; j > 0; j--) arrived[j] += (arrived[j - 1] - arrived[j]) * here;
-            arrived[0] -= arrived[0] * here;
-            inside[i] += h * outside[i] * t * exp(-outside[i] * t) * arrived[k];
-        }
-    }
-    double worst = 0, ps = 0;
+    const double middle = log_time_of(k, qv, n);
+    for (double s = middle; s < 708 && add_point(s, h, k, qv, outside, inside, n) <= 0;) s += h;
+    for (double s = middle - h; s > -708 && add_point(s, h, k, qv, outside, inside, n) >= 0;) s -= h;
+    if (!(fabs(inside[n - 1] - 1) < 1e-9)) return NAN; /* the law of T: its sum is 1 */
     for (int i = 0; i < n; i++) {
         ps += wg_rows_prob(p, prow, order[i].token);
-        const double excess = (outside[i] > 1e-60 ? inside[i] : i + 1 >= k) - ps;
+        const double excess = inside[i] - ps;
         if (excess > worst) worst = excess;
     }
     return 1 - worst;
@@ -163,7 +215,7 @@ double wg_optimal_without_replacement(wg_rows *p, int prow, wg_rows *q, int qrow
         return all < 1 ? all : 1;
     }
     if (k == 2) return two_without_replacement(p, prow, q, qrow, order, n);
-    return more_without_replacement(p, prow, q, qrow, order, n, k < MOST ? k : MOST, w);
+    return more_without_replacement(p, prow, q, qrow, order, n, k, w);
 }
 
 double wg_optimal_alpha(const wg_tree *t, int node, wg_rows *p, wg_rows *q, wg_workspace *w)
@@ -175,7 +227,7 @@ double wg_optimal_alpha(const wg_tree *t, int node, wg_rows *p, wg_rows *q, wg_w
         if (wg_tree_find(t, node, t->token[child]) == child) set += wg_rows_prob(p, prow, t->token[child]);
     if (k == 0) return -1;
     if (t->law == WG_LAW_FIXED) return set < 1 ? set : 1;
-    if (t->qrow[first] < 0) return -1;
+    if (t->qrow[first] < 0) return NAN;
     if (t->law == WG_LAW_IID) return wg_optimal_iid(p, prow, q, t->qrow[first], k, w);
     return wg_optimal_without_replacement(p, prow, q, t->qrow[first], k, w);
 }

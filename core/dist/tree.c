@@ -60,6 +60,16 @@ int wg_tree_push(wg_tree *t, int parent, int32_t token, int qrow)
     return put(t, t->n++, parent, token, qrow);
 }
 
+int wg_tree_undeclared(const wg_tree *t, int *children)
+{
+    for (int node = 0; node < t->n && t->law == WG_LAW_IID; node++) {
+        *children = 0;
+        for (int i = node; (i = wg_tree_child(t, node, i)) >= 0;) ++*children;
+        if (*children != t->group[node] && (*children > 1 || t->group[node] >= 0)) return node;
+    }
+    return -1;
+}
+
 int wg_tree_keep(wg_tree *t, const bool *keep, int16_t from[WG_TREE_MAX])
 {
     int16_t now[WG_TREE_MAX] = { 0 };

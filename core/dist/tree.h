@@ -74,6 +74,9 @@ WG_PLUGIN_API int wg_tree_push(wg_tree *t, int parent, int32_t token, int qrow);
  * past, never of these draws (METHODS L4). Rules that weigh siblings jointly accept groups of drawn siblings only in this form
  * (core/engine/verifier.h). */
 static inline void wg_tree_group(wg_tree *t, int node, int children) { t->group[node] = (int16_t)children; }
+/* The first node that has not as many children as were declared before they were drawn (*children: how many it has), in a tree of
+ * law IID. A single child needs no declaration. -1: there is none. */
+int wg_tree_undeclared(const wg_tree *t, int *children);
 /* Keeps the nodes for which keep[node] is set, and drops the probes; children of a dropped node must be dropped. The nodes are
  * numbered anew: node i is the old node from[i], ascending. Returns how many nodes stay. */
 int wg_tree_keep(wg_tree *t, const bool *keep, int16_t from[WG_TREE_MAX]);

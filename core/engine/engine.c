@@ -67,23 +67,20 @@ static wg_status check_running(const wg_engine *e, wg_seq *const *seq, int n, wg
 static wg_status check_groups(const wg_engine *e, const wg_tree *t, wg_error *err)
 {
     char legal[1024];
-    for (int node = 0; node < t->n && t->law == WG_LAW_IID; node++) {
-        int children = 0;
-        for (int i = node; (i = wg_tree_child(t, node, i)) >= 0;) children++;
-        if (children == t->group[node] || (children < 2 && t->group[node] < 0)) continue;
-        wg_rules_for(WG_LAW_IID, false, e->rules, legal, sizeof legal);
-        if (t->group[node] < 0)
-            return wg_fail(err, WG_ELAW,
-                           "draft tree: node %d has %d children whose number was not declared before they were drawn; rule %s "
-                           "weighs siblings jointly and would be biased if their draws decide how many there are. Declare it "
-                           "(wg_tree_group)%s%s",
-                           node, children, e->verifier->name, *legal ? ", or choose one of: " : "", legal);
+    int children;
+    const int node = wg_tree_undeclared(t, &children);
+    if (node < 0) return WG_OK;
+    wg_rules_for(WG_LAW_IID, false, e->rules, legal, sizeof legal);
+    if (t->group[node] < 0)
         return wg_fail(err, WG_ELAW,
-                       "draft tree: node %d was to have %d children and has %d; rule %s weighs siblings jointly and would be "
-                       "biased%s%s",
-                       node, t->group[node], children, e->verifier->name, *legal ? "; choose one of: " : "", legal);
-    }
-    return WG_OK;
+                       "draft tree: node %d has %d children whose number was not declared before they were drawn; rule %s "
+                       "weighs siblings jointly and would be biased if their draws decide how many there are. Declare it "
+                       "(wg_tree_group)%s%s",
+                       node, children, e->verifier->name, *legal ? ", or choose one of: " : "", legal);
+    return wg_fail(err, WG_ELAW,
+                   "draft tree: node %d was to have %d children and has %d; rule %s weighs siblings jointly and would be "
+                   "biased%s%s",
+                   node, t->group[node], children, e->verifier->name, *legal ? "; choose one of: " : "", legal);
 }
 
 /* Requirements of the rule beside the law: no siblings, if it verifies chains; a q that could have drawn the nodes; and declared
@@ -230,11 +227,10 @@ static void measure_alpha(wg_engine *e, const wg_tree *t, const wg_path *path, w
     for (int i = 0; i < path->n; i++) {
         const int node = path->node[i], child = wg_tree_child(t, node, node);
         const double best = wg_optimal_alpha(t, node, &e->p, &e->q, &e->work);
-        if (best >= 0) {
-            counts->alpha_star_sum += best;
-            counts->alpha_star_n++;
-        }
-        if (child < 0 || t->qrow[child] < 0) continue;
+        if (child < 0) continue;
+        counts->alpha_star_sum += best; /* NaN where it is not known: then the mean is not known either */
+        counts->alpha_star_n++;
+        if (t->qrow[child] < 0) continue;
         counts->alpha_sum += wg_rows_overlap(&e->p, t->row + node, &e->q, t->qrow[child]);
         counts->alpha_n++;
     }

@@ -17,6 +17,7 @@ static const double factors[] = { 0.5, 0.75, 1.25, 1.5, 2 };
 static const double nuclei[] = { 0.8, 0.9, 0.95 };
 static const int parts[] = { 2, 4, 8, 16 }; /* of the vocabulary */
 enum { FACTORS = 5, NUCLEI = 3, PARTS = 4, SIGNALS = 4, SCORES = 5, FEW = 8 };
+enum { Q, TOP, ENTROPY, PATH }; /* signals */
 static const char *const signals[SIGNALS] = { "q", "top", "entropy", "path" };
 
 typedef struct sums {
@@ -43,7 +44,7 @@ static void add(sums *s, double v)
     s->n++;
 }
 
-static json_t *mean(const sums *s) { return s->n ? json_real(s->v / (double)s->n) : json_null(); }
+static json_t *mean(const sums *s) { return wg_json_ratio(s->v, (double)s->n); }
 
 static bool is_of(const wg_trace *t, int round, int cell) { return t->request[t->round[round].request].asked.cell == cell; }
 
@@ -69,34 +70,38 @@ static void changed_rows(study *s, const double *p, const double *q)
     }
 }
 
-/* Adds the children of a reached node: each was offered, and came true or not. */
-static wg_status judged(study *s, int node, int next, wg_error *err)
+/* The confidences at a reached node: of each child, of the best token of q, and of the node. */
+static wg_status judge_node(study *s, int node, wg_error *err)
 {
     wg_replay *r = s->r;
     const wg_tree *t = &r->round.tree;
+    bool first = true;
     for (int child = node; (child = wg_tree_child(t, node, child)) >= 0;) {
         if (t->qrow[child] < 0) continue;
         const double *q = wg_rows_dense(&r->q, t->qrow[child], s->qv);
-        const double top = q[wg_rows_argmax(&r->q, t->qrow[child])], sure = exp(-entropy_of(q, r->vocab));
         const int depth = wg_tree_depth(t, child);
-        WG_TRY(wg_samples_add(&s->sample[0], q[t->token[child]], depth, child == next, err));
-        WG_TRY(wg_samples_add(&s->sample[1], top, depth, child == next, err));
-        WG_TRY(wg_samples_add(&s->sample[2], sure, depth, child == next, err));
+        const double p = wg_rows_prob(&r->p, node, t->token[child]);
+        WG_TRY(wg_samples_add(&s->sample[Q], q[t->token[child]], depth, p, err));
+        if (!first) continue;
+        const int32_t top = wg_rows_argmax(&r->q, t->qrow[child]);
+        WG_TRY(wg_samples_add(&s->sample[TOP], q[top], depth, wg_rows_prob(&r->p, node, top), err));
+        WG_TRY(wg_samples_add(&s->sample[ENTROPY], exp(-entropy_of(q, r->vocab)), depth, p, err));
+        first = false;
     }
     return WG_OK;
 }
 
-/* Adds every offered node: the product of q on its path, and whether all of that path was accepted. */
-static wg_status offered(study *s, wg_error *err)
+/* Every drafted node: the product of q on its path, against that of p. */
+static wg_status judge_paths(study *s, wg_error *err)
 {
     wg_replay *r = s->r;
     const wg_tree *t = &r->round.tree;
-    double product[WG_TREE_MAX] = { 1 };
+    double of_q[WG_TREE_MAX] = { 1 }, of_p[WG_TREE_MAX] = { 1 };
     for (int i = 1; i < t->n; i++) {
-        bool kept = false;
-        product[i] = t->qrow[i] < 0 ? -1 : product[t->parent[i]] * wg_rows_prob(&r->q, t->qrow[i], t->token[i]);
-        for (int k = 1; k < r->round.path.n; k++) kept = kept || r->round.path.node[k] == i;
-        if (product[i] >= 0) WG_TRY(wg_samples_add(&s->sample[3], product[i], wg_tree_depth(t, i), kept, err));
+        const int up = t->parent[i];
+        of_p[i] = of_p[up] * wg_rows_prob(&r->p, up, t->token[i]);
+        of_q[i] = t->qrow[i] < 0 || of_q[up] < 0 ? -1 : of_q[up] * wg_rows_prob(&r->q, t->qrow[i], t->token[i]);
+        if (of_q[i] >= 0) WG_TRY(wg_samples_add(&s->sample[PATH], of_q[i], wg_tree_depth(t, i), of_p[i], err));
     }
     return WG_OK;
 }
@@ -110,20 +115,20 @@ static wg_status study_round(study *s, wg_error *err)
         const int node = path->node[i], child = wg_tree_child(t, node, node), next = i + 1 < path->n ? path->node[i + 1] : -1;
         if (child < 0) continue;
         const double best = wg_optimal_alpha(t, node, &r->p, &r->q, &r->work);
-        if (best >= 0) add(&s->star, best);
+        add(&s->star, best);
         add(&s->kept, next >= 0);
         if (t->qrow[child] < 0) continue;
         const double *p = wg_rows_dense(&r->p, node, s->pv), *q = wg_rows_dense(&r->q, t->qrow[child], s->qv);
         add(&s->alpha, wg_alpha(p, q, r->vocab));
         if (s->whole) changed_rows(s, p, q);
-        WG_TRY(judged(s, node, next, err));
+        WG_TRY(judge_node(s, node, err));
     }
     if (t->score > 0) {
         s->expected += t->score;
         s->realised += path->n - 1;
         s->scored++;
     }
-    return offered(s, err);
+    return judge_paths(s, err);
 }
 
 /* ---- the target's tokens ----------------------------------------------------------------------------------------- */
@@ -261,30 +266,54 @@ static json_t *changes_json(const study *s)
     return json_pack("{s:o, s:o, s:o}", "draft_temperature", heat, "draft_nucleus", cut, "draft_vocabulary", size);
 }
 
-static json_t *result(study *s, json_t *others)
+/* The losses at a node. alpha* bounds what a lossless rule that decides node by node can keep there, so there is no loss of
+ * another rule: then null, and why. */
+static void add_losses(const study *s, json_t *v)
 {
-    json_t *v = json_object(), *c = json_object();
-    json_object_set_new(v, "cell", json_integer(s->r->cell));
-    json_object_set_new(v, "rule", json_string(s->r->rule.class->name));
-    json_object_set_new(v, "nodes", json_integer(s->kept.n));
-    json_object_set_new(v, "alpha", mean(&s->alpha));
-    json_object_set_new(v, "alpha_star", mean(&s->star));
-    json_object_set_new(v, "kept", mean(&s->kept));
-    const bool split = s->star.n && s->kept.n;
-    const double star = s->star.v / (double)s->star.n;
-    json_object_set_new(v, "drafter_loss", split ? json_real(1 - star) : json_null());
-    json_object_set_new(v, "rule_loss", split ? json_real(star - s->kept.v / (double)s->kept.n) : json_null());
-    if (s->whole) json_object_set_new(v, "if", changes_json(s));
-    if (s->whole) json_object_set(v, "other_cells", others);
+    const wg_verifier_class *rule = s->r->rule.class;
+    const double star = s->star.v / (double)s->star.n, kept = s->kept.v / (double)s->kept.n; /* NaN: no node */
+    char why[200] = "";
+    if (s->kept.n == 0) snprintf(why, sizeof why, "no node that was reached had a draft");
+    else if (!isfinite(star)) snprintf(why, sizeof why, "alpha* is not known: drafted tokens have no row of q");
+    else if (!wg_verifier_lossless(rule, s->r->recorded))
+        snprintf(why, sizeof why, "rule %s is lossy, and alpha* is the most that lossless rules keep", rule->name);
+    else if (rule->looks_ahead)
+        snprintf(why, sizeof why,
+                 "rule %s looks ahead: what it keeps at a node depends on tokens further on, and may be more than alpha*",
+                 rule->name);
+    json_object_set_new(v, "drafter_loss", wg_json_number(1 - star));
+    json_object_set_new(v, "rule_loss", *why ? json_null() : wg_json_number(star - kept));
+    if (*why) json_object_set_new(v, "rule_loss_unknown", json_string(why));
+}
+
+static json_t *calibration_json(study *s)
+{
+    json_t *c = json_pack("{s:s}", "event", "the target, drawing from p, takes the drafted token");
     for (int i = 0; i < SIGNALS; i++) {
         json_t *one = wg_reliability_json(&s->sample[i]);
+        if (one && i == ENTROPY) json_object_set_new(one, "ece", json_null()); /* it orders drafts and is no probability */
         json_object_set_new(c, signals[i], one ? one : json_null());
     }
     json_object_set_new(c, "score",
                         s->scored ? json_pack("{s:I, s:f, s:f}", "rounds", (json_int_t)s->scored, "expected",
                                               s->expected / (double)s->scored, "kept", s->realised / (double)s->scored)
                                   : json_null());
-    json_object_set_new(v, "calibration", c);
+    return c;
+}
+
+static json_t *result(study *s, json_t *others)
+{
+    json_t *v = json_object();
+    json_object_set_new(v, "cell", json_integer(s->r->cell));
+    json_object_set_new(v, "rule", json_string(s->r->rule.class->name));
+    json_object_set_new(v, "nodes", json_integer(s->kept.n));
+    json_object_set_new(v, "alpha", mean(&s->alpha));
+    json_object_set_new(v, "alpha_star", mean(&s->star));
+    json_object_set_new(v, "kept", mean(&s->kept));
+    add_losses(s, v);
+    if (s->whole) json_object_set_new(v, "if", changes_json(s));
+    if (s->whole) json_object_set(v, "other_cells", others);
+    json_object_set_new(v, "calibration", calibration_json(s));
     return v;
 }
 
@@ -378,6 +407,7 @@ void wg_attribution_print(FILE *f, const json_t *v)
     put(f, " %.3f", wg_json_measured(v, "drafter_loss"));
     fputs(", the rule", f);
     put(f, " %.3f", wg_json_measured(v, "rule_loss"));
+    if (json_object_get(v, "rule_loss_unknown")) fprintf(f, "\n  (%s)", wg_json_word(v, "rule_loss_unknown"));
     fputs("\nalpha", f);
     put(f, " %.3f", wg_json_measured(v, "alpha"));
     fputs("; if the draft had\n", f);
@@ -397,8 +427,9 @@ void wg_attribution_print(FILE *f, const json_t *v)
     for (int k = 0; k < SIGNALS; k++) {
         const json_t *c = json_object_get(calibration, signals[k]);
         if (!json_is_object(c)) continue;
-        fprintf(f, "  confidence %-8s n %-6lld ECE %.3f  AUC", signals[k],
-                (long long)json_integer_value(json_object_get(c, "n")), wg_json_measured(c, "ece"));
+        fprintf(f, "  confidence %-8s n %-6lld against p: ECE", signals[k],
+                (long long)json_integer_value(json_object_get(c, "n")));
+        put(f, " %.3f  AUC", wg_json_measured(c, "ece"));
         put(f, " %.3f, by depth", wg_json_measured(c, "auc"));
         json_array_foreach((json_t *)json_object_get(c, "auc_by_depth"), i, o)
             put(f, " %.2f", json_is_number(o) ? json_number_value(o) : NAN);

@@ -309,7 +309,7 @@ static wg_status enumerate(prover *v, wg_prove_result *out, wg_error *err)
                          (int)WG_RACE_TOKENS, (int)WG_RACE_RUNNERS);
     out->runs += runs;
     out->reused += wg_chance_tree_reused(&outcomes);
-    if (best < 0) best = alpha; /* without a draft, or with several steps, there is no optimum to compare with */
+    if (!(best >= 0)) best = alpha; /* without a draft, or with several steps, there is no optimum to compare with */
     if (!(alpha - best <= out->above)) out->above = alpha - best;
     out->tau += (tau - out->tau) / (out->cases + 1);
     out->alpha += (alpha - out->alpha) / (out->cases + 1);

@@ -164,11 +164,27 @@ void wg_replay_tree(const wg_replay *r, int length, wg_tree *out)
     int keep = 1;
     while (keep < out->n && (length <= 0 || wg_tree_depth(out, keep) <= length)) keep++;
     out->n = keep;
+    for (int i = 0; length > 0 && i < keep; i++)
+        if (wg_tree_depth(out, i) == length) out->group[i] = -1; /* its children are gone, all of them */
 }
 
-bool wg_replay_fits(const wg_verifier_class *rule, unsigned laws, bool siblings)
+/* Draws decide how deep a drawn tree is below a sibling, so it is cut by whole levels (as in engine.c), or not at all. */
+static wg_status check_cut(const wg_replay *r, const wg_tree *cut, int length, wg_error *err)
 {
-    return (laws & ~rule->laws) == 0 && !(siblings && rule->chains);
+    const wg_tree *t = &r->round.tree;
+    if (t->law == WG_LAW_FIXED) return WG_OK;
+    for (int i = cut->n; i < t->n; i++)
+        if (wg_tree_depth(t, i) <= length)
+            return wg_fail(err, WG_EUNSUPPORTED,
+                           "%s: cell %d, length %d: its trees are numbered depth first, so a cut would take siblings away from "
+                           "nodes of that depth; replay them without --length",
+                           r->trace->name, r->cell, length);
+    return WG_OK;
+}
+
+bool wg_replay_fits(const wg_verifier_class *rule, const wg_replay_drafts *d)
+{
+    return (d->laws & ~rule->laws) == 0 && !(d->siblings && rule->chains) && !(d->undeclared && rule->joint);
 }
 
 static bool has_siblings(const wg_tree *t)
@@ -178,16 +194,35 @@ static bool has_siblings(const wg_tree *t)
     return false;
 }
 
+static void add_drafts(wg_replay_drafts *d, const wg_tree *t)
+{
+    int children;
+    if (t->n == 1) return;
+    d->laws |= t->law;
+    d->siblings = d->siblings || has_siblings(t);
+    d->undeclared = d->undeclared || wg_tree_undeclared(t, &children) >= 0;
+}
+
+/* The recorded rule is not asked whether numbers of siblings were declared: the engine was. */
 static wg_status check_law(const wg_replay *r, const wg_tree *t, const wg_verifier_class *rule, wg_error *err)
 {
-    const bool siblings = has_siblings(t);
+    wg_replay_drafts d = { .laws = 0 };
     char laws[128], fit[512] = "";
-    if (t->n == 1 || wg_replay_fits(rule, t->law, siblings)) return WG_OK;
+    add_drafts(&d, t);
+    if (rule == r->rule.class) d.undeclared = false;
+    if (wg_replay_fits(rule, &d)) return WG_OK;
     for (int i = 0; wg_verifiers[i]; i++)
-        if (wg_replay_fits(wg_verifiers[i], t->law, siblings))
+        if (wg_replay_fits(wg_verifiers[i], &d))
             snprintf(fit + strlen(fit), sizeof fit - strlen(fit), "%s%s", *fit ? ", " : "", wg_verifiers[i]->name);
+    if ((d.laws & ~rule->laws) == 0 && !(d.siblings && rule->chains))
+        return wg_fail(
+            err, WG_ELAW,
+            "%s: cell %d: rule %s weighs siblings jointly, and the trace does not say that their numbers were declared "
+            "before they were drawn (docs/verification.md), or was recorded by a version that did not write it; rules "
+            "that fit: %s",
+            r->trace->name, r->cell, rule->name, fit);
     return wg_fail(err, WG_ELAW, "%s: cell %d drafts %s by the law %s, but rule %s checks %s%s; rules that fit: %s",
-                   r->trace->name, r->cell, siblings ? "trees" : "chains", wg_law_name(t->law), rule->name,
+                   r->trace->name, r->cell, d.siblings ? "trees" : "chains", wg_law_name(t->law), rule->name,
                    rule->chains ? "chains of " : "", wg_law_list(rule->laws, laws, sizeof laws), fit);
 }
 
@@ -209,6 +244,7 @@ wg_status wg_replay_rule(wg_replay *r, const wg_verifier_class *rule, const void
 {
     wg_tree t;
     wg_replay_tree(r, length, &t);
+    WG_TRY(check_cut(r, &t, length, err));
     WG_TRY(check_law(r, &t, rule, err));
     const wg_chance chance =
         wg_chance_philox(r->seed, r->trace->request[r->trace->round[r->entry].request].asked.address, r->round.facts.position);
@@ -229,11 +265,10 @@ static void measure(wg_replay *r, wg_replayed *s, const wg_tree *t, const wg_pat
     for (int i = 0; i < path->n; i++) {
         const int node = path->node[i], child = wg_tree_child(t, node, node);
         const double best = wg_optimal_alpha(t, node, &r->p, &r->q, &r->work);
-        if (best >= 0) {
-            s->alpha_star += best;
-            s->alpha_star_n++;
-        }
-        if (child < 0 || t->qrow[child] < 0) continue;
+        if (child < 0) continue;
+        s->alpha_star += best;
+        s->alpha_star_n++;
+        if (t->qrow[child] < 0) continue;
         s->alpha += wg_rows_overlap(&r->p, node, &r->q, t->qrow[child]);
         s->alpha_n++;
     }
@@ -411,16 +446,13 @@ void wg_replayed_free(wg_replayed *s)
     s->by_rounds = s->by_tokens = s->by_recorded = NULL;
 }
 
-wg_status wg_replay_laws(wg_replay *r, unsigned *laws, bool *siblings, wg_error *err)
+wg_status wg_replay_drafts_of(wg_replay *r, wg_replay_drafts *out, wg_error *err)
 {
-    *laws = 0;
-    *siblings = false;
+    *out = (wg_replay_drafts){ .laws = 0 };
     for (int i = 0; i < r->trace->rounds; i++) {
         if (r->trace->request[r->trace->round[i].request].asked.cell != r->cell) continue;
         WG_TRY(wg_trace_get(r->trace, i, &r->round, err));
-        if (r->round.tree.n == 1) continue;
-        *laws |= r->round.tree.law;
-        *siblings = *siblings || has_siblings(&r->round.tree);
+        add_drafts(out, &r->round.tree);
     }
     return WG_OK;
 }

@@ -44,11 +44,12 @@ void wg_replay_close(wg_replay *r); /* NULL is fine */
 wg_status wg_replay_load(wg_replay *r, int i, wg_error *err);
 
 /* Verifies the loaded round: its tree to the depth `length` (0: all of it). *path is cut as in the run. ELAW when the rule
- * does not accept the tree's law. */
+ * does not accept the tree's law, or weighs siblings jointly and their numbers were not declared; EUNSUPPORTED when a drawn tree
+ * cannot be cut at that depth by leaving out its last nodes. */
 wg_status wg_replay_rule(wg_replay *r, const wg_verifier_class *rule, const void *options, int length, wg_path *path,
                          wg_error *err);
-/* The tree that is verified: cut before the first node that is too deep, as the engine cuts drafts; node numbers do not
- * change. */
+/* The tree that is verified: cut before the first node that is too deep; node numbers do not change. Where nodes are numbered
+ * level by level these are whole levels, as the engine cuts drafts. */
 void wg_replay_tree(const wg_replay *r, int length, wg_tree *out);
 
 /* The results of one rule at one length over all rounds of the cell, per prompt for intervals. */
@@ -70,9 +71,14 @@ typedef struct wg_replayed {
 wg_status wg_replay_all(wg_replay *r, wg_replayed *result, int n, wg_error *err);
 void wg_replayed_free(wg_replayed *s);
 
-/* Whether the rule accepts every tree of this cell. */
-bool wg_replay_fits(const wg_verifier_class *rule, unsigned laws, bool siblings);
-/* The laws of the cell's trees, and whether any has siblings. */
-wg_status wg_replay_laws(wg_replay *r, unsigned *laws, bool *siblings, wg_error *err);
+/* The trees of a cell: their laws, whether any has siblings, and whether any has independent siblings whose numbers are not
+ * known to have been declared before they were drawn. */
+typedef struct wg_replay_drafts {
+    unsigned laws;
+    bool siblings, undeclared;
+} wg_replay_drafts;
+wg_status wg_replay_drafts_of(wg_replay *r, wg_replay_drafts *out, wg_error *err);
+/* Whether the rule accepts every such tree. */
+bool wg_replay_fits(const wg_verifier_class *rule, const wg_replay_drafts *d);
 
 #endif

@@ -55,9 +55,8 @@ static wg_status read_lengths(asked *a, wg_error *err)
 /* The recorded rule by default; with "all", the rules that fit. */
 static wg_status choose_rules(asked *a, wg_replay *r, wg_error *err)
 {
-    unsigned laws;
-    bool siblings;
-    WG_TRY(wg_replay_laws(r, &laws, &siblings, err));
+    wg_replay_drafts drafts;
+    WG_TRY(wg_replay_drafts_of(r, &drafts, err));
     for (int i = 0; i < a->rule.n && a->rules < MOST_RULES; i++) {
         if (strcmp(a->rule.item[i], "all") != 0) {
             WG_TRY(wg_choose_rule(a->rule.item[i], &a->choice[a->rules], err));
@@ -67,7 +66,7 @@ static wg_status choose_rules(asked *a, wg_replay *r, wg_error *err)
         for (int k = 0; wg_verifiers[k] && a->rules < MOST_RULES; k++) {
             const wg_verifier_class *v = wg_verifiers[k];
             const bool elsewhere = v->zero_only && r->sampling.temperature > 0; /* it would run at another temperature */
-            if (!wg_replay_fits(v, laws, siblings) || elsewhere) continue;
+            if (!wg_replay_fits(v, &drafts) || elsewhere) continue;
             WG_TRY(wg_choose_rule(v->name, &a->choice[a->rules], err));
             a->rules++;
         }
@@ -231,9 +230,10 @@ static json_t *exact_json(const wg_exact_run *x, const wg_exact_result *r, const
     json_object_set_new(v, "draft", json_string(r->shape->name));
     json_object_set_new(v, "tau", wg_json_number(wg_ratio_value(&tau)));
     json_object_set_new(v, "tau_ci", interval_json(&tau, seed, scratch));
-    json_object_set_new(v, "alpha", wg_json_number(r->alpha));
+    json_object_set_new(v, "alpha", wg_json_number(x->alpha));
     json_object_set_new(v, "texts", json_integer(x->texts));
     json_object_set_new(v, "tokens", json_integer(x->tokens));
+    json_object_set_new(v, "drafted_positions", json_integer(x->drafted));
     if (other && other != r) {
         const wg_ratio ratio = { .a = other->rounds, .b = r->rounds, .n = r->prompts }; /* of the same tokens */
         json_object_set_new(v, "against_rejection", wg_json_number(wg_ratio_value(&ratio)));
@@ -250,7 +250,8 @@ static void print_exact(const json_t *v)
            json_string_value(json_object_get(v, "rule")), json_string_value(json_object_get(v, "law")),
            json_string_value(json_object_get(v, "draft")), wg_json_real(v, "tau"));
     put_ci("%-14s ", json_object_get(v, "tau_ci"));
-    printf("%6.3f", wg_json_real(v, "alpha"));
+    if (json_is_null(json_object_get(v, "alpha"))) printf("%6s", "-");
+    else printf("%6.3f", wg_json_real(v, "alpha"));
     if (against) {
         printf("  %7.4f ", json_number_value(against));
         put_ci("%s", json_object_get(v, "against_ci"));
@@ -314,7 +315,8 @@ static wg_status exact(const asked *a, const char *path, wg_error *err)
     if (!s && !a->json)
         puts("\ntau: tokens per pass of the target, exact given the texts; its interval is over prompts. against: the rounds "
              "rejection "
-             "needs for\nthe same texts over this rule's. alpha: what the first draft token (or set of them) keeps.");
+             "needs for\nthe same texts over this rule's. alpha: mean of sum min(p, q) over the positions of the texts at "
+             "which a token was drafted.");
     wg_config_close(c);
     return s;
 }

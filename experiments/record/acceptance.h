@@ -7,8 +7,15 @@
 
 #include "core/engine/seq.h"
 
+/* sum min(p, q) summed over the positions of a text at which a token was drafted, rules and policies aside (teacher_pass.h). A sum
+ * that is NaN: not measured. */
+typedef struct wg_taught {
+    double sum;
+    long n;
+} wg_taught;
+
 /* Each of the usual definitions of acceptance under its own name (results/README.md); null where nothing was drafted. */
-json_t *wg_acceptance_json(const wg_counts *c);
+json_t *wg_acceptance_json(const wg_counts *c, const wg_taught *taught);
 
 /* The number of steps that drafted and accepted 0, 1, 2 ... tokens, up to the greatest depth drafted. */
 json_t *wg_acceptance_histogram(const wg_counts *c);

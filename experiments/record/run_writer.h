@@ -10,6 +10,7 @@
 #include "experiments/config/config.h"
 #include "experiments/base/energy.h"
 #include "experiments/base/json_number.h"
+#include "experiments/record/acceptance.h"
 #include "experiments/record/pass_stats.h"
 #include "experiments/record/composite_stats.h"
 
@@ -36,6 +37,7 @@ typedef struct wg_request {
     double ttft, tpot;               /* wall seconds to the end of the first step; per token after it (NaN: no such token) */
     wg_phases phases;
     wg_counts counts;
+    wg_taught taught;           /* of the text of plain decoding at its address; 0 after the first repeat */
     wg_device_passes on_device; /* of counts.passes */
     wg_pass_stats pass_stats;
     wg_composite_totals composite;

@@ -21,6 +21,9 @@ enum { WG_ROW_ONE_HOT, WG_ROW_DENSE, WG_ROW_LIST, WG_ROW_LOGITS, WG_ROW_F16, WG_
 enum { WG_RECORD_HEADER = 1, WG_RECORD_REQUEST, WG_RECORD_ROUND, WG_RECORD_END }; /* kinds of records */
 enum { WG_TRACE_VERSION = 1, WG_TRACE_VOCAB_MAX = 1 << 20, WG_TRACE_POLICY = 16 };
 
+/* Added to the law of a tree of independent siblings whose numbers were declared before they were drawn (wg_tree_group). */
+enum { WG_TRACE_DECLARED = 256 };
+
 /* ---- rows -------------------------------------------------------------------------------------------------------- */
 
 /* A row as stored. */
@@ -105,7 +108,7 @@ typedef struct wg_trace_entry {
 /* One round; its rows are not decoded. Points into the trace: valid until the next call. */
 typedef struct wg_trace_round {
     wg_trace_facts facts;
-    wg_tree tree; /* row 0; qrow 0 .. n_q-1 */
+    wg_tree tree; /* row 0; qrow 0 .. n_q-1; group: the numbers of children where they were declared, else -1 */
     wg_path path;
     int n_q;
     wg_trace_row p[WG_TREE_MAX], q[WG_TREE_MAX];

@@ -193,7 +193,9 @@ static wg_status end_request(wg_trace *t, uint64_t at, size_t n, wg_error *err)
 
 static wg_status get_tree(const wg_trace *t, uint64_t at, cursor *c, wg_tree *tree, wg_error *err)
 {
-    const int32_t law = get_i32(c), n = get_i32(c);
+    const int32_t stored = get_i32(c), n = get_i32(c);
+    const bool declared = stored == WG_LAW_IID + WG_TRACE_DECLARED;
+    const int32_t law = declared ? WG_LAW_IID : stored;
     double score;
     get(c, &score, 8);
     if (c->bad || n < 1 || (size_t)n > c->left / 12) return bad(t, at, "its tree is cut", err);
@@ -214,6 +216,7 @@ static wg_status get_tree(const wg_trace *t, uint64_t at, cursor *c, wg_tree *tr
         if (row < -1 || row >= n) return bad(t, at, "a node is drawn from a row that is not there", err);
         if (i == 0) wg_tree_reset(tree, x, (wg_sibling_law)law);
         else wg_tree_push(tree, up, x, row);
+        if (declared && i) wg_tree_group(tree, up, tree->group[up] < 0 ? 1 : tree->group[up] + 1);
     }
     tree->score = score;
     return WG_OK;

@@ -330,7 +330,11 @@ static int number_rows(const wg_tree *t, int16_t *local, int *global)
 
 static void put_tree(wg_trace_writer *w, const wg_tree *t, const int16_t *local)
 {
-    put_i32(w, (int32_t)t->law);
+    bool siblings = false;
+    int children;
+    for (int i = 1; i < t->n; i++) siblings = siblings || wg_tree_child(t, t->parent[i], i) >= 0;
+    const bool declared = siblings && t->law == WG_LAW_IID && wg_tree_undeclared(t, &children) < 0;
+    put_i32(w, (int32_t)t->law + (declared ? WG_TRACE_DECLARED : 0));
     put_i32(w, t->n);
     put_f64(w, t->score);
     for (int i = 0; i < t->n; i++) put_i32(w, t->token[i]);

@@ -13,6 +13,13 @@ static const json_t *attribution(const json_t *cells, size_t i)
     return json_object_get(json_array_get(cells, i), "attribution");
 }
 
+/* NULL also for results of versions that counted acceptance under the cell's rule as the event, and named none. */
+static const json_t *calibration(const json_t *cells, size_t i)
+{
+    const json_t *c = json_object_get(attribution(cells, i), "calibration");
+    return json_object_get(c, "event") ? c : NULL;
+}
+
 static void losses(FILE *f, const wg_run_reader *run, const json_t *cells)
 {
     fputs("<h2>Who loses what</h2>\n", f);
@@ -20,22 +27,30 @@ static void losses(FILE *f, const wg_run_reader *run, const json_t *cells)
         f, run, cells, WG_IN_LOSSES,
         "Of the nodes that were reached and had a draft: the share kept, the most that any lossless rule could have "
         "kept (alpha*), and the two parts of what is missing.");
+    for (size_t i = 0; i < json_array_size(cells); i++) {
+        const char *why = json_string_value(json_object_get(attribution(cells, i), "rule_loss_unknown"));
+        if (!why) continue;
+        fprintf(f, "<p>Cell %zu has no loss of its rule: ", i);
+        wg_html_puts(f, why);
+        fputs(".</p>\n", f);
+    }
 }
 
 static void areas(FILE *f, const wg_run_reader *run, const json_t *cells)
 {
     fputs("<h3>Do confidences mean what they say?</h3>\n", f);
     wg_html_table(
-        f, "ECE: mean distance of a confidence from the share that was kept. AUC: how often the kept one of two drafts had "
-           "the higher confidence; by depth. Signals: q of the drafted token, the largest q, exp(-entropy of q), the "
-           "product of q along the path.");
+        f, "Against p, the probability with which the target takes the token (acceptance would depend on the rule). ECE: mean "
+           "distance of a confidence from p. AUC: of two drafts of which the target takes one, how often that one had the "
+           "higher confidence; by depth. Signals: q of the drafted token, the largest q, exp(-entropy of q), which is no "
+           "probability, and the product of q along the path, against that of p.");
     fputs("<thead><tr><th scope=\"col\">cell</th><th scope=\"col\" class=\"l\">signal</th><th scope=\"col\">drafts</th>"
           "<th scope=\"col\">ECE</th><th scope=\"col\">AUC</th><th scope=\"col\">1</th><th scope=\"col\">2</th>"
           "<th scope=\"col\">3</th><th scope=\"col\">4</th></tr></thead>\n<tbody>\n",
           f);
     for (size_t i = 0; i < json_array_size(cells); i++)
         for (int k = 0; k < SIGNALS; k++) {
-            const json_t *c = json_object_get(json_object_get(attribution(cells, i), "calibration"), signals[k]);
+            const json_t *c = json_object_get(calibration(cells, i), signals[k]);
             if (!json_is_object(c)) continue;
             fputs("<tr>", f);
             wg_report_row(f, run, i);
@@ -51,17 +66,16 @@ static void areas(FILE *f, const wg_run_reader *run, const json_t *cells)
 
 static void reliability(FILE *f, const wg_run_reader *run, const json_t *cells)
 {
-    wg_html_table(f, "Reliability of q: the share kept of drafted tokens whose q was about that much.");
+    wg_html_table(f, "Reliability of q: the mean p of drafted tokens whose q was about that much.");
     fputs("<thead><tr><th scope=\"col\">cell</th>", f);
     for (int b = 0; b < 10; b++) fprintf(f, "<th scope=\"col\">.%d-%s%d</th>", b, b == 9 ? "1." : ".", (b + 1) % 10);
     fputs("</tr></thead>\n<tbody>\n", f);
     for (size_t i = 0; i < json_array_size(cells); i++) {
-        const json_t *bins =
-            json_object_get(json_object_get(json_object_get(attribution(cells, i), "calibration"), "q"), "bins");
+        const json_t *bins = json_object_get(json_object_get(calibration(cells, i), "q"), "bins");
         if (!json_is_array(bins)) continue;
         fputs("<tr>", f);
         wg_report_row(f, run, i);
-        for (size_t b = 0; b < 10; b++) wg_report_td(f, "%.2f", wg_json_measured(json_array_get(bins, b), "came_true"));
+        for (size_t b = 0; b < 10; b++) wg_report_td(f, "%.2f", wg_json_measured(json_array_get(bins, b), "p"));
         fputs("</tr>\n", f);
     }
     wg_html_table_end(f);
@@ -69,10 +83,13 @@ static void reliability(FILE *f, const wg_run_reader *run, const json_t *cells)
 
 void wg_report_confidence(FILE *f, const wg_run_reader *run, const json_t *cells)
 {
-    bool any = false;
-    for (size_t i = 0; i < json_array_size(cells); i++) any = any || json_is_object(attribution(cells, i));
-    if (!any) return;
-    losses(f, run, cells);
+    bool lost = false, calibrated = false;
+    for (size_t i = 0; i < json_array_size(cells); i++) {
+        lost = lost || json_is_object(attribution(cells, i));
+        calibrated = calibrated || calibration(cells, i);
+    }
+    if (lost) losses(f, run, cells);
+    if (!calibrated) return;
     areas(f, run, cells);
     reliability(f, run, cells);
 }

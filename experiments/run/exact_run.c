@@ -10,7 +10,7 @@
 #include "core/base/mem.h"
 #include "experiments/config/conversation.h"
 #include "experiments/base/target.h"
-#include "verify/verify.h"
+#include "experiments/run/teacher_forced.h"
 
 enum { MOST_CHILDREN = 16 };
 
@@ -66,25 +66,7 @@ static wg_status find_form(const char *name, wg_exact_form *out, wg_error *err)
                    name, all);
 }
 
-/* ---- teacher forcing --------------------------------------------------------------------------------------------- */
-
-/* The rule that keeps the root alone: the text of plain decoding, a token per pass, for any draft. */
-static void keep_root(const void *opt, const wg_tree *tree, wg_rows *p, wg_rows *q, const wg_chance *chance, wg_workspace *work,
-                      wg_path *out)
-{
-    (void)opt, (void)q, (void)work;
-    out->n = 1;
-    out->node[0] = 0;
-    out->next = wg_rows_pick(p, tree->row, chance, WG_DRAW_NEXT, 0);
-}
-
-static const wg_verifier_class teacher = {
-    .name = "teacher",
-    .doc = "keeps the root alone",
-    .laws = WG_LAWS,
-    .lossless = true,
-    .accept = keep_root,
-};
+/* ---- texts ------------------------------------------------------------------------------------------------------- */
 
 /* A value for each position of one text, for a form with k children. */
 typedef struct series {
@@ -163,6 +145,8 @@ static void note(lesson *l, const wg_seq *s, int at)
     const wg_last_step last = wg_engine_last_step(l->engine);
     const wg_tree *t = &last.tree[0];
     const int child = wg_tree_child(t, 0, 0);
+    const double alpha = wg_teacher_alpha(l->engine, 0);
+    if (isfinite(alpha)) l->out->alpha += alpha, l->out->drafted++;
     if (l->fixed) l->tree[at] = *t;
     for (int i = 0; i < l->n_series; i++) {
         const bool known = child >= 0 && t->qrow[child] >= 0; /* otherwise the drafter made no draft here */
@@ -190,11 +174,9 @@ static void add_text(lesson *l, int prompt, const int32_t *text, int n)
         double rounds;
         if (l->fixed) {
             rounds = wg_exact_rounds_fixed(l->kept, r->shape->depth, n, l->scratch);
-            for (int t = 0; t < n; t++) r->alpha += l->kept[t] > 0;
         } else {
             for (int d = 0; d < r->shape->depth; d++) of[d] = series_of(l, r->form, r->shape->children[d]);
             rounds = wg_exact_rounds(r->form == WG_EXACT_BLOCK, of, r->shape->depth, n, l->scratch);
-            for (int t = 0; t < n; t++) r->alpha += of[0][t] < 1 ? of[0][t] : 1;
         }
         r->tokens[prompt] += n;
         r->rounds[prompt] += rounds;
@@ -250,6 +232,10 @@ static wg_status all_texts(lesson *l, const wg_dataset *d, const wg_tokenizer *t
 static void set_length(const wg_cell *cell, bool fixed, int depth)
 {
     char is[WG_OPTION_STRING], text[16];
+    if (!fixed && wg_teacher_fits(cell->drafter)) {
+        wg_teacher_one_token(cell->drafter, cell->draft);
+        return;
+    }
     const wg_option *table = cell->drafter->options, *length = wg_option_find(table, "length"),
                     *tree = wg_option_find(table, "tree");
     wg_error err;
@@ -272,7 +258,7 @@ static wg_status open_lesson(lesson *l, const wg_config *c, wg_target *t, int de
     wg_engine_parts parts = wg_target_engine_parts(t);
     parts.drafter = cell->drafter;
     parts.drafter_options = cell->draft;
-    parts.verifier = &teacher;
+    parts.verifier = &wg_teacher_rule;
     parts.rules = c->plugins->verifiers;
     const wg_engine_options o = {
         .max_batch = 1, .seed = (uint64_t)cell->top.seed, .sampling = cell->sampling, .host_rows = true
@@ -309,7 +295,7 @@ wg_status wg_exact_cell(const wg_config *c, int cell, const wg_exact_shape *shap
     if (!s) s = open_lesson(l, c, t, depth, err);
     if (!s) s = plan(l, shape, shapes, rule, n_rules, d->n, err);
     if (!s) s = all_texts(l, d, t->tokenizer, err);
-    for (int i = 0; !s && i < out->n; i++) out->result[i].alpha /= (double)out->tokens;
+    out->alpha = out->drafted ? out->alpha / (double)out->drafted : NAN;
     for (int i = 0; i < l->n_series; i++) wg_free(l->s[i].value);
     wg_free(l->tree);
     wg_free(l->kept);

@@ -25,7 +25,6 @@ typedef struct wg_exact_result {
     bool fixed; /* drafts are functions of the prefix: every lossless rule accepts the same tokens */
     wg_exact_form form;
     const wg_exact_shape *shape;
-    double alpha; /* mean over the text of the probability that the first child, or set of children, is accepted */
     int prompts;
     double *tokens, *rounds; /* (prompts) sums over repeats */
 } wg_exact_result;
@@ -36,6 +35,9 @@ typedef struct wg_exact_run {
     wg_exact_result *result; /* (n) */
     int n, texts;
     long tokens;
+    double
+        alpha; /* mean of sum min(p, q) over the positions of the texts at which something was drafted; NaN: there are none */
+    long drafted; /* these positions: the last one of a text that ends at its limit has no room for a draft */
 } wg_exact_run;
 
 /* Runs a cell's prompts and its drafter. rule: n_rules names; none: all rules that have a closed form and fit the shape.

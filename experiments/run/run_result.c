@@ -86,6 +86,7 @@ wg_status wg_result_add_pair(wg_result *o, const wg_request *q, const wg_request
     add_to(&o->pairs, q->prompt, q, base);
     if (o->turns.n) add_to(&o->turns, question, q, base);
     wg_counts_add(&o->counts, &q->counts);
+    if (q->repeat == 0) o->taught = (wg_taught){ o->taught.sum + q->taught.sum, o->taught.n + q->taught.n };
     o->on_device.verified += q->on_device.verified;
     o->on_device.decoded += q->on_device.decoded;
     wg_composite_totals_add(&o->composite, &q->composite);

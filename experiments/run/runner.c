@@ -16,6 +16,7 @@
 #include "experiments/run/runner_batch.h"
 #include "experiments/run/second_pass.h"
 #include "experiments/run/summary.h"
+#include "experiments/run/teacher_pass.h"
 #include "experiments/base/target.h"
 #include "experiments/record/tracer.h"
 #include "verify/verify.h"
@@ -34,7 +35,7 @@ typedef struct runner {
     wg_run *run;
     wg_room room; /* for the largest batch */
     wg_progress progress;
-    double second_pass; /* seconds that second passes took */
+    double second_pass, teacher_pass; /* seconds that they took */
 } runner;
 
 /* ---- groups ------------------------------------------------------------------------------------------------------ */
@@ -87,27 +88,38 @@ static wg_status open_requests(wg_arm *a, const wg_group *g, bool trace, wg_erro
     return WG_OK;
 }
 
+static wg_engine_parts parts_of(const runner *r, const wg_group *g)
+{
+    wg_engine_parts parts = wg_target_engine_parts(g->target);
+    parts.rules = r->config->plugins->verifiers;
+    return parts;
+}
+
+static wg_engine_options options_of(const wg_group *g)
+{
+    return (wg_engine_options){
+        .max_batch = g->batch,
+        .max_tokens = longest_sequence(g),
+        .seed = (uint64_t)g->like->top.seed,
+        .sampling = g->like->sampling,
+    };
+}
+
 /* cell == NULL: the baseline. */
-static wg_status open_arm(const runner *r, const wg_group *g, const wg_cell *cell, wg_arm *a, wg_error *err)
+static wg_status open_arm(const runner *r, wg_group *g, const wg_cell *cell, wg_arm *a, wg_error *err)
 {
     a->cell = cell ? (int)(cell - r->config->cell) : -1;
     if (r->opt->recorded) return open_requests(a, g, r->config->top.trace, err); /* nothing is run */
-    const wg_cell *like = g->like;
-    wg_engine_parts parts = wg_target_engine_parts(g->target);
+    wg_engine_parts parts = parts_of(r, g);
     parts.drafter = cell ? cell->drafter : &wg_drafter_none;
     parts.drafter_options = cell ? cell->draft : NULL;
     parts.verifier = cell ? cell->verifier : &wg_verifier_match;
     parts.verifier_options = cell ? cell->verify : NULL;
-    parts.rules = r->config->plugins->verifiers;
-    const wg_engine_options o = {
-        .max_batch = g->batch,
-        .max_tokens = longest_sequence(g),
-        .seed = (uint64_t)like->top.seed,
-        .sampling = like->sampling,
-        .lengths = &a->lengths,
-    };
+    wg_engine_options o = options_of(g);
+    o.lengths = &a->lengths;
     WG_TRY(wg_engine_open(&a->engine, &parts, &o, err));
     if (cell) WG_TRY(wg_second_pass_open(a, &r->config->top, &parts, &o, err));
+    if (cell) WG_TRY(wg_teacher_join(g, a, cell, err));
     return open_requests(a, g, r->config->top.trace, err);
 }
 
@@ -186,6 +198,7 @@ static void close_group(wg_group *g)
         wg_engine_close(g->arm[k].engine);
         wg_length_log_close(&g->arm[k].lengths);
     }
+    wg_teacher_close(g);
     wg_conversation_free(g->prompts.question, g->prompts.count);
     wg_free(g->prompts.question);
     wg_free(g->arm);
@@ -242,6 +255,17 @@ static wg_status run_batch(runner *r, const wg_group *g, wg_arm *a, const wg_bat
     const double start = wg_clock_now();
     const wg_status s = wg_second_pass_run(&r->room, g, a, plan, tracer, err);
     r->second_pass += wg_clock_now() - start;
+    return s;
+}
+
+/* The same batch, teacher-forced. */
+static wg_status teach_batch(runner *r, wg_group *g, wg_arm *a, const wg_batch_plan *plan, wg_error *err)
+{
+    const wg_engine_parts parts = parts_of(r, g);
+    const wg_engine_options o = options_of(g);
+    const double start = wg_clock_now();
+    const wg_status s = wg_teacher_run(&r->room, g, a, plan, &parts, &o, err);
+    r->teacher_pass += wg_clock_now() - start;
     return s;
 }
 
@@ -302,6 +326,7 @@ static wg_status run_arm(runner *r, wg_group *g, wg_arm *a, int first, int n, in
         WG_TRY(wg_run_writer_cut(r->record, err));
         const wg_batch_plan plan = { .first = first, .n = n, .repeat = repeat, .turns = g->dataset->turns, .max_new = max_new };
         WG_TRY(run_batch(r, g, a, &plan, a->cell < 0 ? NULL : r->tracer, err));
+        WG_TRY(teach_batch(r, g, a, &plan, err));
         return finish_arm(r, g, a, requests, base_known, err);
     }
     expect_requests(g, a, first, n, repeat);
@@ -363,9 +388,11 @@ static wg_status run_group(runner *r, int number, wg_error *err)
     wg_group *g = &r->group[number];
     take_costs(r, g);
     if (requests_of(r->config, number) > 0) WG_TRY(whole_or_nothing(r, &shape, err));
-    for (int repeat = 0; repeat < r->config->top.repeats; repeat++)
+    for (int repeat = 0; repeat < r->config->top.repeats; repeat++) {
         for (int unit = 0; unit < shape.units; unit++)
             if (wg_shard_has(r->config->shard, &shape, number, unit)) WG_TRY(run_unit(r, g, unit, repeat, err));
+        wg_teacher_rest(g);
+    }
     return WG_OK;
 }
 
@@ -427,6 +454,8 @@ static wg_status write_summary(const runner *r, wg_error *err)
         json_object_set_new(v, "trace_seconds", r->opt->recorded ? json_null() : json_real(seconds));
     }
     if (v && r->second_pass > 0) json_object_set_new(v, "second_pass_seconds", json_real(r->second_pass));
+    if (v && r->config->top.alpha)
+        json_object_set_new(v, "teacher_pass_seconds", r->opt->recorded ? json_null() : json_real(r->teacher_pass));
     if (v && r->run->complete && r->tracer) {
         char trace[4200];
         snprintf(trace, sizeof trace, "%s/trace.wgt", wg_run_writer_path(r->record));

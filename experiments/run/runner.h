@@ -42,6 +42,7 @@ typedef struct wg_result {
     int equal;             /* of requests: the output is the baseline's */
     char first_failure[512];
     wg_counts counts;
+    wg_taught taught;
     wg_device_passes on_device; /* of counts.passes */
     wg_phases phases;
     wg_composite_totals composite;

@@ -97,19 +97,17 @@ typedef struct place {
     double share; /* its seconds in the current call */
 } place;
 
-enum { BATCH_MOST = 256 };
-
 /* The state of a batch: its requests and its clocks. */
 typedef struct batch {
     const wg_room *room;
     const wg_group *g;
     wg_arm *a;
     const wg_batch_plan *plan;
-    wg_seq **seq;            /* (n) NULL: over */
-    place at[BATCH_MOST];    /* (n) */
-    int of_slot[BATCH_MOST]; /* which of them has this slot of the engine */
-    int turn, left;          /* at hand; requests still running */
-    bool begun;              /* the first step of the turn is over */
+    wg_seq **seq;               /* (n) NULL: over */
+    place at[WG_BATCH_MOST];    /* (n) */
+    int of_slot[WG_BATCH_MOST]; /* which of them has this slot of the engine */
+    int turn, left;             /* at hand; requests still running */
+    bool begun;                 /* the first step of the turn is over */
     double start, first_token;
     wg_tracer *tracer; /* NULL: none, or not of this wg_arm */
     double traced;     /* the tracer's clock when the batch began */

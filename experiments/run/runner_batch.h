@@ -15,11 +15,21 @@ typedef struct wg_encoded {
     int count;
 } wg_encoded;
 
+/* A drafter with options that make it draft one token at every position, and what that gave over a batch (teacher_pass.h). */
+typedef struct wg_teacher {
+    const wg_drafter_class *drafter;
+    void *options;
+    wg_engine *engine; /* NULL: not open */
+    int first;         /* the batch's first prompt; -1: none yet */
+    wg_taught *value;  /* (room) of the batch's requests */
+} wg_teacher;
+
 typedef struct wg_arm {
     int cell; /* -1: the baseline */
     wg_engine *engine;
     wg_engine *second;     /* for what needs the target's rows on the host (second_pass.h); NULL: nothing does, or `engine` has
                           * them there */
+    wg_teacher *teacher;   /* its pair, one of the group's; NULL: it has none */
     wg_length_log lengths; /* of the current batch: planned in the timed pass, repeated in the second pass */
     wg_request *request;   /* (room) of the current unit: its prompts, each turn by turn */
     wg_warm *warm;         /* receives the costs of its steps; NULL: not during warm-up */
@@ -30,11 +40,14 @@ typedef struct wg_group {
     const wg_target *target;
     const wg_dataset *dataset;
     wg_encoded prompts;
-    wg_arm *arm; /* (arms) the baseline first */
-    int arms, batch;
+    wg_arm *arm;          /* (arms) the baseline first */
+    wg_teacher **teacher; /* (teachers) the pairs of its arms */
+    int arms, teachers, batch;
     int room; /* requests of the largest unit */
     bool warm;
 } wg_group;
+
+enum { WG_BATCH_MOST = 256 }; /* sequences of a batch */
 
 /* Shared by all batches: room for sequences, the stop flag, the energy counters. Owned by the runner. */
 typedef struct wg_room {

@@ -22,16 +22,14 @@ wg_status wg_second_pass_open(wg_arm *a, const wg_config_top *top, const wg_engi
     return s ? wg_fail_in(err, s, "the second pass, which measures alpha and traces (\"alpha\": false goes without)") : WG_OK;
 }
 
-enum { BATCH_MOST = 256 };
-
 /* The state of a batch. */
 typedef struct pass {
     const wg_room *room;
     const wg_group *g;
     wg_arm *a;
     const wg_batch_plan *plan;
-    wg_seq **seq;         /* (n) NULL: over */
-    int step[BATCH_MOST]; /* (n) steps of its turn so far */
+    wg_seq **seq;            /* (n) NULL: over */
+    int step[WG_BATCH_MOST]; /* (n) steps of its turn so far */
     int turn, left;
     wg_tracer *tracer; /* NULL: none */
     wg_error *err;     /* of the tracer */
@@ -152,7 +150,7 @@ static wg_status take_step(pass *p, int i, int place)
 static wg_status step_batch(pass *p, int from, int to)
 {
     wg_seq **active = p->room->active;
-    int who[BATCH_MOST], k = 0;
+    int who[WG_BATCH_MOST], k = 0;
     for (int i = from; i < to; i++)
         if (is_running(p, i)) {
             who[k] = i;

@@ -11,6 +11,7 @@
 #include "experiments/record/acceptance.h"
 #include "experiments/record/run_reader.h"
 #include "experiments/run/breakdown.h"
+#include "experiments/run/teacher_pass.h"
 #include "experiments/base/stats.h"
 #include "experiments/base/json_number.h"
 
@@ -133,12 +134,36 @@ static json_t *cost_ratio(const wg_result *r)
     return levels > 0 ? wg_json_number(r->phases.draft / levels / plain) : json_null();
 }
 
-static void add_speculation(json_t *v, const wg_counts *c)
+/* A reason beside a number that is null: "<name>_unknown". */
+static void add_reason(json_t *v, const char *name, const char *why)
+{
+    char key[64];
+    if (!why || !json_is_null(json_object_get(v, name))) return;
+    snprintf(key, sizeof key, "%s_unknown", name);
+    json_object_set_new(v, key, json_string(why));
+}
+
+static json_t *acceptance(const wg_cell *cell, const wg_result *r)
+{
+    json_t *v = wg_acceptance_json(&r->counts, &r->taught);
+    const char *why = wg_teacher_unknown(cell);
+    if (!why && r->taught.n == 0)
+        why = isnan(r->taught.sum) ? "the requests were recorded by a version that did not measure it"
+                                   : "no position of the texts of the first repeat was drafted";
+    add_reason(v, "analytic_alpha", why ? why : "the pass that drafts at every position of the text failed for some request");
+    return v;
+}
+
+static void add_speculation(json_t *v, const wg_cell *cell, const wg_counts *c)
 {
     json_object_set_new(v, "acceptance_rate", wg_json_ratio((double)c->accepted, (double)c->drafted));
     json_object_set_new(v, "acceptance_by_position", by_position(c));
     json_object_set_new(v, "alpha", wg_json_ratio(c->alpha_sum, (double)c->alpha_n));
     json_object_set_new(v, "alpha_star", wg_json_ratio(c->alpha_star_sum, (double)c->alpha_star_n));
+    add_reason(v, "alpha_star",
+               !cell->top.alpha       ? "\"alpha\" is false"
+               : c->alpha_star_n == 0 ? "no node that was reached had a draft"
+                                      : "at some node the row of q that the siblings were drawn from is not known");
     json_object_set_new(v, "spec_decode_num_drafts", json_integer(c->offered_at[1])); /* vLLM's names from here */
     json_object_set_new(v, "spec_decode_num_draft_tokens", json_integer(c->drafted));
     json_object_set_new(v, "spec_decode_num_accepted_tokens", json_integer(c->accepted));
@@ -239,8 +264,8 @@ static json_t *cell_summary(const wg_cell *cell, const wg_dataset *prompts, cons
     json_object_set_new(v, "draft_context", r->coverage.context ? json_integer(r->coverage.context) : json_null());
     add_overlap(v, r);
     add_parts(v, &r->composite);
-    add_speculation(v, &r->counts);
-    json_object_set_new(v, "acceptance", wg_acceptance_json(&r->counts));
+    add_speculation(v, cell, &r->counts);
+    json_object_set_new(v, "acceptance", acceptance(cell, r));
     add_speed(v, r, (uint64_t)cell->top.seed, scratch);
     wg_add_efficiency(v, &r->work, &r->base_work, &r->pass_cost, &r->roofline);
     wg_add_categories(v, prompts, &r->pairs, (uint64_t)cell->top.seed, scratch);

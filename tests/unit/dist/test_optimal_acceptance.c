@@ -4,6 +4,7 @@
 
 #include <criterion/criterion.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "kernels/philox.h"
@@ -93,6 +94,78 @@ Test(optimal, without_replacement_is_the_brute_force)
         }
 }
 
+/* Rows of q with two values, `heavy` tokens of the one and the rest of the other: Pr(the first k are all among i heavy and j
+ * light tokens) follows from the numbers drawn of each. */
+static double all_in_two_values(int heavy, int light, double a, double b, int i, int j, int k)
+{
+    static double f[256][256]; /* [h][l]: h heavy and l light ones were drawn, all from the set */
+    double sum = 0;
+    for (int h = 0; h <= i && h <= k; h++)
+        for (int l = 0; l <= j && h + l <= k; l++) {
+            f[h][l] = h + l == 0;
+            if (h) f[h][l] += f[h - 1][l] * (i - h + 1) * a / ((heavy - h + 1) * a + (light - l) * b);
+            if (l) f[h][l] += f[h][l - 1] * (j - l + 1) * b / ((heavy - h) * a + (light - l + 1) * b);
+            if (h + l == k) sum += f[h][l];
+        }
+    return sum;
+}
+
+static int ascending(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* The optimum for such a row: of the sets with i heavy and j light tokens the best has those of least p. */
+static double brute_two_values(const double *p, int heavy, int light, double a, double b, int k)
+{
+    double least[512], worst = 0, ps = 0;
+    memcpy(least, p, (size_t)(heavy + light) * sizeof *p);
+    qsort(least, (size_t)heavy, sizeof *least, ascending);
+    qsort(least + heavy, (size_t)light, sizeof *least, ascending);
+    for (int i = 0; i <= heavy; i++) {
+        double set = ps;
+        for (int j = 0; j <= light; j++) {
+            const double excess = all_in_two_values(heavy, light, a, b, i, j, k) - set;
+            worst = excess > worst ? excess : worst;
+            set += j < light ? least[heavy + j] : 0;
+        }
+        ps += i < heavy ? least[i] : 0;
+    }
+    return 1 - worst;
+}
+
+/* All numbers of siblings that a tree has room for, on rows from flat to a few tokens with almost all of the mass. */
+Test(optimal, as_many_siblings_as_a_tree_holds, .timeout = 120)
+{
+    static const struct {
+        int heavy, light;
+        double a; /* q of a heavy token; that of a light one follows */
+    } shape[] = { { 32, 32, 1.0 / 64 },       { 60, 4, 1.0 / 64 }, { 3, 61, 0.3 },     { 20, 44, 0.049 },
+                  { 16, 48, 0.0625 - 1e-14 }, { 10, 290, 0.02 },   { 200, 100, 0.004 } };
+    static const int siblings[] = { 3, 4, 7, 15, 16, 17, 24, 32, 63, 128, 200, 255 };
+    for (size_t s = 0; s < sizeof shape / sizeof *shape; s++)
+        for (uint32_t i = 0; i < 2; i++) {
+            const int heavy = shape[s].heavy, light = shape[s].light, n = heavy + light;
+            const double a = shape[s].a, b = (1 - heavy * a) / light;
+            wg_rows p, q;
+            cr_assert(wg_rows_open(&p, 1, n, NULL) == WG_OK && wg_rows_open(&q, 1, n, NULL) == WG_OK);
+            random_row(&p, 3 * i + 1);
+            wg_rows_push(&q);
+            for (int x = 0; x < n; x++) wg_rows_at(&q, 0)[x] = x < heavy ? a : b;
+            for (size_t j = 0; j < sizeof siblings / sizeof *siblings; j++) {
+                const int k = siblings[j];
+                if (k >= n || k >= WG_TREE_MAX) continue;
+                const double want = brute_two_values(wg_rows_at(&p, 0), heavy, light, a, b, k);
+                const double got = wg_optimal_without_replacement(&p, 0, &q, 0, k, work_for(n));
+                cr_assert(fabs(got - want) < 1e-10, "%d of %.3g and %d of %.3g, k %d: %.15g, not %.15g", heavy, a, light, b, k,
+                          got, want);
+            }
+            wg_rows_close(&p);
+            wg_rows_close(&q);
+        }
+}
+
 Test(optimal, of_a_tree_by_its_law)
 {
     wg_rows p, q;
@@ -108,6 +181,8 @@ Test(optimal, of_a_tree_by_its_law)
     wg_tree_push(&t, 0, 3, -1); /* again: counts once */
     cr_assert(fabs(wg_optimal_alpha(&t, 0, &p, &q, work_for(p.vocab)) - 0.6) < 1e-15);
     cr_assert(wg_optimal_alpha(&t, 1, &p, &q, work_for(p.vocab)) < 0);
+    t.law = WG_LAW_COUPLED;
+    cr_assert(isnan(wg_optimal_alpha(&t, 0, &p, &q, work_for(p.vocab))), "drawn from no known row");
     t.law = WG_LAW_IID;
     t.qrow[1] = t.qrow[2] = t.qrow[3] = 0;
     cr_assert(wg_optimal_alpha(&t, 0, &p, &q, work_for(p.vocab)) == wg_optimal_iid(&p, 0, &q, 0, 3, work_for(p.vocab)));
@@ -119,6 +194,9 @@ Test(optimal, of_a_tree_by_its_law)
     cr_assert(fabs(wg_optimal_iid(&p, 0, &q, 0, 3, work_for(p.vocab)) - (1 - 0.8 * 0.8 * 0.8)) < 1e-15);
     cr_assert(fabs(wg_optimal_without_replacement(&p, 0, &q, 0, 2, work_for(p.vocab)) -
                    brute((double[]){ 0, 0, 1, 0 }, qv, 4, 2, true)) < 1e-13);
+    const double tiny[4] = { 1, 1e-310, 1e-310, 1e-310 };
+    memcpy(wg_rows_at(&q, 0), tiny, sizeof tiny);
+    cr_assert(isnan(wg_optimal_without_replacement(&p, 0, &q, 0, 3, work_for(p.vocab))), "outside the range of the integral");
     q.point[0] = 1;
     cr_assert(wg_optimal_iid(&p, 0, &q, 0, 3, work_for(p.vocab)) == 0);
     wg_rows_close(&p);

@@ -138,3 +138,21 @@ Test(tree, its_first_nodes_are_a_tree)
     wg_tree t = sample(WG_LAW_IID);
     for (; t.n >= 1; t.n--) cr_assert(wg_tree_check(&t, 10, 3, NULL) == WG_OK);
 }
+
+Test(tree, numbers_of_children_as_declared)
+{
+    wg_tree t;
+    int children = 0;
+    wg_tree_reset(&t, 1, WG_LAW_IID);
+    cr_assert_eq(wg_tree_undeclared(&t, &children), -1);
+    wg_tree_push(&t, 0, 2, 0);
+    cr_assert_eq(wg_tree_undeclared(&t, &children), -1, "a single child");
+    wg_tree_push(&t, 0, 3, 0);
+    cr_assert(wg_tree_undeclared(&t, &children) == 0 && children == 2);
+    wg_tree_group(&t, 0, 2);
+    cr_assert_eq(wg_tree_undeclared(&t, &children), -1);
+    wg_tree_group(&t, 2, 1);
+    cr_assert(wg_tree_undeclared(&t, &children) == 2 && children == 0, "it was to have one");
+    t.law = WG_LAW_WITHOUT_REPLACEMENT;
+    cr_assert_eq(wg_tree_undeclared(&t, &children), -1, "of independent siblings only");
+}

@@ -19,14 +19,12 @@ static double real(const json_t *v, const char *key)
 
 Test(attribution, calibration_by_hand)
 {
-    static const wg_sample s[] = {
-        { 0.9f, 1, true }, { 0.9f, 1, false }, { 0.2f, 1, false }, { 0.6f, 2, true }, { 0.1f, 2, false }
-    };
+    static const wg_sample s[] = { { 0.9f, 1, 1 }, { 0.9f, 0, 1 }, { 0.2f, 0, 1 }, { 0.6f, 1, 2 }, { 0.1f, 0, 2 } };
     wg_samples all = { 0 };
     wg_error err;
     cr_assert_null(wg_reliability_json(&all));
     for (int i = 0; i < 5; i++)
-        cr_assert_eq(wg_samples_add(&all, (double)s[i].confidence, s[i].depth, s[i].came_true, &err), WG_OK);
+        cr_assert_eq(wg_samples_add(&all, (double)s[i].confidence, s[i].depth, (double)s[i].p, &err), WG_OK);
     json_t *v = wg_reliability_json(&all);
     /* pairs (kept, not): 0.9 ties 0.9, beats 0.2 and 0.1; 0.6 loses to 0.9, beats 0.2 and 0.1 */
     cr_assert_float_eq(real(v, "auc"), (0.5 + 1 + 1 + 0 + 1 + 1) / 6, 1e-12);
@@ -35,8 +33,34 @@ Test(attribution, calibration_by_hand)
     cr_assert_float_eq(json_number_value(json_array_get(by_depth, 0)), (0.5 + 1) / 2, 1e-12);
     cr_assert_float_eq(json_number_value(json_array_get(by_depth, 1)), 1, 1e-12);
     cr_assert_eq(json_integer_value(json_object_get(json_array_get(bins, 9), "n")), 2);
-    cr_assert_float_eq(real(json_array_get(bins, 9), "came_true"), 0.5, 1e-12);
-    cr_assert(json_is_null(json_object_get(json_array_get(bins, 5), "came_true")));
+    cr_assert_float_eq(real(json_array_get(bins, 9), "p"), 0.5, 1e-12);
+    cr_assert(json_is_null(json_object_get(json_array_get(bins, 5), "p")));
+    json_decref(v);
+    wg_samples_free(&all);
+}
+
+/* Events of probability p: the sums over all outcomes of independent events. */
+Test(attribution, calibration_against_probabilities)
+{
+    static const wg_sample s[] = { { 0.25f, 0.25f, 1 }, { 0.5f, 0.25f, 1 }, { 0.5f, 0.75f, 1 } };
+    wg_samples all = { 0 };
+    wg_error err;
+    double ordered = 0, pairs = 0;
+    for (int i = 0; i < 3; i++)
+        cr_assert_eq(wg_samples_add(&all, (double)s[i].confidence, s[i].depth, (double)s[i].p, &err), WG_OK);
+    for (int outcome = 0; outcome < 8; outcome++) {
+        double probability = 1;
+        for (int i = 0; i < 3; i++) probability *= outcome >> i & 1 ? (double)s[i].p : 1 - (double)s[i].p;
+        for (int i = 0; i < 3; i++)
+            for (int j = 0; j < 3; j++) {
+                if (!(outcome >> i & 1) || outcome >> j & 1) continue;
+                pairs += probability;
+                ordered += probability * (s[i].confidence > s[j].confidence ? 1 : s[i].confidence == s[j].confidence ? 0.5 : 0);
+            }
+    }
+    json_t *v = wg_reliability_json(&all);
+    cr_assert_float_eq(real(v, "auc"), ordered / pairs, 1e-12);
+    cr_assert_float_eq(real(v, "ece"), 0, 0, "a bin's mean confidence is its mean p");
     json_decref(v);
     wg_samples_free(&all);
 }
@@ -108,12 +132,6 @@ Test(attribution, of_a_run, .timeout = 60)
                      *path = json_object_get(json_object_get(brief, "calibration"), "path");
         cr_assert_eq((long)real(q, "n"), (long)real(v[c], "nodes")); /* chains: one child a node */
         cr_assert_eq((long)real(path, "n"), (long)real(summary, "drafted"));
-        double kept = 0;
-        size_t i;
-        json_t *bin;
-        json_array_foreach(json_object_get(path, "bins"), i, bin)
-            if (real(bin, "n") > 0) kept += real(bin, "n") * real(bin, "came_true");
-        cr_assert_float_eq(kept, real(summary, "accepted"), 1e-6);
     }
     const json_t *others = json_object_get(v[0], "other_cells"), *quantised = NULL;
     size_t i;
@@ -128,5 +146,78 @@ Test(attribution, of_a_run, .timeout = 60)
     for (int c = 0; c < 4; c++) json_decref(v[c]);
     json_decref(whole);
     wg_trace_close(t);
+    scene_remove(&s);
+}
+
+/* The attribution of a cell of a new run. */
+static json_t *attribution_of(const char *draft, const char *rule)
+{
+    char text[1000];
+    static int runs;
+    char out[20];
+    snprintf(
+        text, sizeof text,
+        "{\"name\": \"t\", \"target\": {\"model\": \"target.gguf\", \"threads\": 1}, \"prompts\": {\"file\": "
+        "\"prompts.jsonl\"}, \"trace\": \"probs\", \"max_tokens\": 40, \"repeats\": 2, \"sampling\": {\"temperature\": 1}, "
+        "\"draft\": {\"kind\": \"model\", %s}, \"verify\": {\"rule\": \"%s\"}}",
+        draft, rule);
+    snprintf(out, sizeof out, "out%d", runs++);
+    json_t *summary = run_into(out, text),
+           *v = json_incref(json_object_get(json_array_get(json_object_get(summary, "cells"), 0), "attribution"));
+    json_decref(summary);
+    cr_assert_not_null(v);
+    return v;
+}
+
+static double ece(const json_t *v, const char *signal)
+{
+    return real(json_object_get(json_object_get(v, "calibration"), signal), "ece");
+}
+
+/* A drafter whose q is p is calibrated, whatever the rule accepts; one that is too sure of itself is not. */
+Test(attribution, calibration_of_a_perfect_drafter, .timeout = 60)
+{
+    static const char *const perfect = "\"model\": \"target.gguf\", \"length\": 3",
+                             *const sharp = "\"model\": \"target.gguf\", \"length\": 3, \"temperature\": 0.3";
+    static const char *const rules[] = { "rejection", "match" };
+    static const char *const probabilities[] = { "q", "top", "path" };
+    scene s;
+    scene_make(&s);
+    for (int rule = 0; rule < 2; rule++) {
+        json_t *right = attribution_of(perfect, rules[rule]), *wrong = attribution_of(sharp, rules[rule]);
+        cr_assert_eq(rule == 0, real(right, "kept") == 1, "rejection accepts all of q = p, match does not");
+        for (int i = 0; i < 3; i++) {
+            cr_assert_float_eq(ece(right, probabilities[i]), 0, 1e-12, "%s: %s", rules[rule], probabilities[i]);
+            cr_assert_gt(ece(wrong, probabilities[i]), 0.05, "%s: %s", rules[rule], probabilities[i]);
+        }
+        const json_t *entropy = json_object_get(json_object_get(right, "calibration"), "entropy");
+        cr_assert(json_is_null(json_object_get(entropy, "ece")) && json_is_number(json_object_get(entropy, "auc")));
+        json_decref(right);
+        json_decref(wrong);
+    }
+    scene_remove(&s);
+}
+
+/* A loss at a node is that of rules that decide there, and of lossless ones. */
+Test(attribution, losses_of_rules_that_look_ahead, .timeout = 60)
+{
+    static const struct {
+        const char *rule, *why;
+    } rules[] = { { "rejection", NULL },
+                  { "match", NULL },
+                  { "block", "rule block looks ahead" },
+                  { "traversal", "rule traversal looks ahead" },
+                  { "lenience", "rule lenience is lossy" },
+                  { "greedy", "rule greedy is lossy" } };
+    scene s;
+    scene_make(&s);
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
+        json_t *v = attribution_of("\"model\": \"draft.gguf\", \"length\": 3", rules[i].rule);
+        const char *why = json_string_value(json_object_get(v, "rule_loss_unknown"));
+        cr_assert(real(v, "drafter_loss") > 0);
+        cr_assert_eq(json_is_number(json_object_get(v, "rule_loss")), !rules[i].why, "%s", rules[i].rule);
+        cr_assert(rules[i].why ? why && !strncmp(why, rules[i].why, strlen(rules[i].why)) : !why, "%s: %s", rules[i].rule, why);
+        json_decref(v);
+    }
     scene_remove(&s);
 }

@@ -266,3 +266,60 @@ Test(exact, agrees_with_simulation, .timeout = 240)
     scene_remove(&s);
 }
 #endif
+
+/* alpha of a drafter on the texts of a run's config, and how many positions it counts. */
+static double exact_alpha(const char *text, long *drafted, long *tokens, int *texts)
+{
+    wg_exact_shape shape;
+    wg_exact_run x;
+    wg_error err;
+    wg_config *c = config_of(text);
+    cr_assert_eq(wg_exact_shape_read(&shape, "3", false, &err), WG_OK);
+    cr_assert_eq(wg_exact_cell(c, 0, &shape, 1, NULL, 0, &x, &err), WG_OK, "%s", err.text);
+    const double alpha = x.alpha;
+    *drafted = x.drafted;
+    *tokens = x.tokens;
+    *texts = x.texts;
+    wg_exact_run_free(&x);
+    wg_config_close(c);
+    return alpha;
+}
+
+/* alpha counts the positions at which a token can be drafted, which the last one of a text is not: a draft equal to the target
+ * has alpha 1. It is sum min(p, q): on texts of two tokens, what the engine measures at the first one of each. */
+Test(exact, alpha_of_drafted_positions, .timeout = 60)
+{
+    static const char *const form =
+        "{\"name\": \"t\", \"target\": {\"model\": \"target.gguf\", \"threads\": 1}, \"prompts\": {\"file\": "
+        "\"prompts.jsonl\"}, \"max_tokens\": %d, \"repeats\": 4, \"sampling\": {\"temperature\": %s}, \"draft\": {\"kind\": "
+        "\"model\", \"model\": \"%s\", \"length\": 1%s}}";
+    static const char *const policies[] = { "", ", \"policy\": \"entropy\"" };
+    char text[1000];
+    long drafted, tokens;
+    int texts;
+    scene s;
+    scene_make(&s);
+    snprintf(text, sizeof text, form, 8, "1", "target.gguf", "");
+    cr_assert_float_eq(exact_alpha(text, &drafted, &tokens, &texts), 1, 1e-12);
+    cr_assert(drafted < tokens && drafted >= tokens - texts, "%ld of %ld", drafted, tokens);
+    for (int i = 0; i < 2; i++) { /* a policy that would stop before the draft has no part in it */
+        const wg_run_options o = { .out = i ? "b" : "a" };
+        wg_error err;
+        wg_run r;
+        char *path = NULL;
+        snprintf(text, sizeof text, form, 2, "1", "draft.gguf", policies[i]);
+        const double alpha = exact_alpha(text, &drafted, &tokens, &texts);
+        snprintf(text, sizeof text, form, 2, "1", "draft.gguf", "");
+        wg_config *c = config_of(text);
+        cr_assert_eq(wg_run_config(c, &o, &r, &path, &err), WG_OK, "%s", err.text);
+        const wg_counts *n = &r.result[0].counts;
+        cr_assert_eq(n->alpha_n, drafted);
+        cr_assert(alpha > 0.01 && alpha < 0.99 && fabs(alpha - n->alpha_sum / (double)n->alpha_n) < 1e-12, "%g", alpha);
+        wg_free(path);
+        wg_run_free(&r);
+        wg_config_close(c);
+    }
+    snprintf(text, sizeof text, form, 8, "0", "target.gguf", "");
+    cr_assert_float_eq(exact_alpha(text, &drafted, &tokens, &texts), 1, 0, "greedy: the target's own tokens");
+    scene_remove(&s);
+}
