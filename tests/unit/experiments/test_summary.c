@@ -260,12 +260,9 @@ Test(summary, arithmetic)
 /* Every number of a cell has a column of its own, but for what says the same as another; and a column finds its number. */
 static void look_at(const json_t *o, const char *prefix, bool *used, long *leaves)
 {
-    static const char *const twins[] = { "accepted",
-                                         "acceptance_rate",
-                                         "drafted",
-                                         "acceptance.draft_acceptance_rate",
-                                         "acceptance.tokens_per_pass",
-                                         NULL };
+    static const char *const twins[] = {
+        "accepted", "acceptance_rate", "drafted", "acceptance.draft_acceptance_rate", "acceptance.tokens_per_pass", NULL
+    };
     const char *key;
     json_t *v;
     json_object_foreach((json_t *)o, key, v) {
