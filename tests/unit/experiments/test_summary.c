@@ -142,7 +142,7 @@ Test(summary, arithmetic)
     cr_assert_eq(json_array_size(histogram), 4);
     for (size_t i = 0; i < 4; i++) cr_assert_eq(json_integer_value(json_array_get(histogram, i)), kept[i]);
     cr_assert_float_eq(real(v, "alpha"), 0.75, 1e-12);
-    cr_assert_float_eq(real(a, "analytic_alpha"), 0.7, 1e-12, "another mean: over all positions of the text");
+    cr_assert_float_eq(real(v, "analytic_alpha"), 0.7, 1e-12, "another mean: over all positions of the text");
     cr_assert_float_eq(real(a, "draft_acceptance_rate"), 0.5, 1e-12);
     cr_assert_float_eq(real(a, "verify_rate"), 20 / 32., 1e-12);
     cr_assert_float_eq(real(a, "drafted_fraction_of_output"), 12 / 20., 1e-12);
