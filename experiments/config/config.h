@@ -26,7 +26,7 @@ typedef struct wg_config_top {
     char name[WG_OPTION_STRING], question[WG_OPTION_STRING];
     int seed, max_tokens, repeats, batch, trace; /* trace: WG_TRACE_NONE, ... */
     int trace_rows, trace_top;                   /* trace_rows: WG_TRACE_EXACT, ... */
-    bool alpha;                                  /* alpha, alpha_star and independent_acceptance are measured */
+    bool alpha;                                  /* alpha, analytic_alpha, alpha_star and independent_acceptance are measured */
     int second_pass;                             /* WG_SECOND_PASS_AUTO, ... */
 } wg_config_top;
 

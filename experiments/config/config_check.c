@@ -32,7 +32,8 @@ static const wg_option top_options[] = {
                    "rows of trace.wgt: exact, in the shortest form; logits: of the target always, for replay at other "
                    "temperatures; f16; top: the `trace_top` most probable tokens and the mass of the rest"),
     WG_OPTION_INT(wg_config_top, trace_top, 64, 1, 1 << 20, "tokens of a row with trace_rows=top"),
-    WG_OPTION_BOOL(wg_config_top, alpha, 1, "measure alpha, alpha_star and independent_acceptance, outside of every clock"),
+    WG_OPTION_BOOL(wg_config_top, alpha, 1,
+                   "measure alpha, analytic_alpha, alpha_star and independent_acceptance, outside of every clock"),
     WG_OPTION_ENUM(
         wg_config_top, second_pass, WG_SECOND_PASS_AUTO, second_passes,
         "what needs the target's rows (alpha, trace=probs) comes, auto: from a second, untimed pass where the target's "

@@ -51,11 +51,10 @@ json_t *wg_acceptance_histogram(const wg_counts *c)
     return v;
 }
 
-json_t *wg_acceptance_json(const wg_counts *c, const wg_taught *taught)
+json_t *wg_acceptance_json(const wg_counts *c)
 {
     const double passes = (double)c->passes, drafted = (double)c->drafted, accepted = (double)c->accepted;
     json_t *v = json_object();
-    json_object_set_new(v, "analytic_alpha", wg_json_ratio(taught->sum, (double)taught->n));
     json_object_set_new(v, "draft_acceptance_rate", wg_json_ratio(accepted, drafted));
     json_object_set_new(v, "survival_by_position", by_position(c, OF_ALL));
     json_object_set_new(v, "offered_corrected_by_position", by_position(c, OF_OFFERED));

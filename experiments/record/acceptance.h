@@ -15,7 +15,7 @@ typedef struct wg_taught {
 } wg_taught;
 
 /* Each of the usual definitions of acceptance under its own name (results/README.md); null where nothing was drafted. */
-json_t *wg_acceptance_json(const wg_counts *c, const wg_taught *taught);
+json_t *wg_acceptance_json(const wg_counts *c);
 
 /* The number of steps that drafted and accepted 0, 1, 2 ... tokens, up to the greatest depth drafted. */
 json_t *wg_acceptance_histogram(const wg_counts *c);

@@ -111,7 +111,7 @@ const wg_column wg_columns[] = {
     { "alpha", "alpha", "share", W | P | N | L, "alpha", NULL, "%.3f", NULL,
       "mean of sum min(p, q) over the nodes reached: what a token-wise rule can accept there; depends on rule, length and "
       "policy" },
-    { "analytic_alpha", "analytic alpha", "share", N, "acceptance.analytic_alpha", NULL, "%.3f", NULL,
+    { "analytic_alpha", "analytic alpha", "share", N, "analytic_alpha", NULL, "%.3f", NULL,
       "mean of sum min(p, q) over all positions of the baseline's texts: of the pair of models alone (Leviathan et al.)" },
     { "alpha_star", "alpha*", "share", W | N | L, "alpha_star", NULL, "%.3f", NULL,
       "the most that any lossless rule could accept there, given the siblings' law and number" },

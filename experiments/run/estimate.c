@@ -13,6 +13,7 @@
 
 #include "core/base/mem.h"
 #include "experiments/run/runner.h"
+#include "experiments/run/teacher_pass.h"
 #include "experiments/base/target.h"
 
 enum { REQUEST_BYTES = 1100, TOKEN_BYTES = 10, STEP_BYTES = 260 };
@@ -45,6 +46,17 @@ static bool first_of_group(const wg_config *c, int i)
     return true;
 }
 
+/* Whether teacher forcing opens an engine for this cell's models (teacher_pass.h): its group's other cells with them share it. */
+static bool first_pair(const wg_config *c, int i)
+{
+    const wg_cell *cell = &c->cell[i];
+    bool first = !wg_teacher_unknown(cell);
+    for (int k = 0; k < i && first; k++)
+        first = c->cell[k].group != cell->group || c->cell[k].drafter != cell->drafter ||
+                strcmp(draft_model(&c->cell[k]), draft_model(cell)) != 0;
+    return first;
+}
+
 static double cache_bytes(const wg_arch *a, const wg_cell *cell, int longest)
 {
     const int type = wg_kv_type_ids[cell->target.kv_type];
@@ -74,15 +86,15 @@ wg_status wg_estimate_memory(wg_memory *out, const wg_config *c, wg_error *err)
     for (int i = 0; i < c->n; i++) {
         const wg_cell *cell = &c->cell[i];
         const double requests = (double)c->dataset[cell->dataset]->questions * c->top.repeats;
-        const int arms = first_of_group(c, i) ? 2 : 1; /* the baseline too */
+        const int arms = first_of_group(c, i) ? 2 : 1, pairs = first_pair(c, i); /* the baseline too */
         wg_arch target, draft;
         WG_TRY(wg_target_probe(cell->target.model, &target, err));
         const int longest = longest_sequence(c, cell, &target);
         if (first_target(c, i)) out->target += file_bytes(cell->target.model);
-        out->cache += arms * cache_bytes(&target, cell, longest);
+        out->cache += (arms + pairs) * cache_bytes(&target, cell, longest);
         if (*draft_model(cell) && wg_target_probe(draft_model(cell), &draft, NULL) == WG_OK) {
-            out->draft += file_bytes(draft_model(cell));
-            out->cache += cache_bytes(&draft, cell, longest);
+            out->draft += (1 + pairs) * file_bytes(draft_model(cell));
+            out->cache += (1 + pairs) * cache_bytes(&draft, cell, longest);
         }
         out->disk +=
             arms * requests * (REQUEST_BYTES + (TOKEN_BYTES + (c->top.trace ? STEP_BYTES : 0)) * (double)cell->top.max_tokens);
@@ -107,7 +119,7 @@ static void remove_folder(const char *path)
 /* Seconds per token of the cell and of its baseline, times the tokens of the whole run. */
 static double extrapolate(const wg_config *c, const wg_config *probe, const wg_run *run)
 {
-    double seconds = 0;
+    double seconds = 0, taught = 0, to_teach = 0; /* tokens of the texts of a repeat: the probe's, all */
     for (int i = 0; i < c->n; i++) {
         const wg_result *r = &run->result[i];
         double own = 0, base = 0, tokens = 0, base_tokens = 0;
@@ -121,7 +133,9 @@ static double extrapolate(const wg_config *c, const wg_config *probe, const wg_r
         const double all = (double)c->dataset[cell->dataset]->questions * c->top.repeats * cell->top.max_tokens;
         if (tokens > 0) seconds += own / tokens * all;
         if (base_tokens > 0 && first_of_group(c, i)) seconds += base / base_tokens * all;
+        if (first_pair(c, i)) taught += base_tokens, to_teach += all / c->top.repeats;
     }
+    if (taught > 0) seconds += run->teacher_pass / taught * to_teach;
     /* The seconds of the probe outside decoding, mostly prefill, per request. */
     double decode = 0, requests = 0, whole = 0;
     for (int i = 0; i < probe->n; i++) {
@@ -131,7 +145,8 @@ static double extrapolate(const wg_config *c, const wg_config *probe, const wg_r
         requests += arms * (double)r->outputs;
         whole += arms * (double)c->dataset[c->cell[i].dataset]->questions * c->top.repeats;
     }
-    return seconds + fmax(0, run->seconds / 2 - decode) / fmax(1, requests) * whole; /* / 2: half of it is the warm-up */
+    /* / 2: half of it is the warm-up */
+    return seconds + fmax(0, (run->seconds - run->teacher_pass) / 2 - decode) / fmax(1, requests) * whole;
 }
 
 wg_status wg_estimate_time(double *seconds, const wg_config *c, const char *path, const char *const *set, int n_set,

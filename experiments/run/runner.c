@@ -35,7 +35,7 @@ typedef struct runner {
     wg_run *run;
     wg_room room; /* for the largest batch */
     wg_progress progress;
-    double second_pass, teacher_pass; /* seconds that they took */
+    double second_pass; /* seconds that second passes took */
 } runner;
 
 /* ---- groups ------------------------------------------------------------------------------------------------------ */
@@ -265,7 +265,7 @@ static wg_status teach_batch(runner *r, wg_group *g, wg_arm *a, const wg_batch_p
     const wg_engine_options o = options_of(g);
     const double start = wg_clock_now();
     const wg_status s = wg_teacher_run(&r->room, g, a, plan, &parts, &o, err);
-    r->teacher_pass += wg_clock_now() - start;
+    r->run->teacher_pass += wg_clock_now() - start;
     return s;
 }
 
@@ -455,7 +455,7 @@ static wg_status write_summary(const runner *r, wg_error *err)
     }
     if (v && r->second_pass > 0) json_object_set_new(v, "second_pass_seconds", json_real(r->second_pass));
     if (v && r->config->top.alpha)
-        json_object_set_new(v, "teacher_pass_seconds", r->opt->recorded ? json_null() : json_real(r->teacher_pass));
+        json_object_set_new(v, "teacher_pass_seconds", r->opt->recorded ? json_null() : json_real(r->run->teacher_pass));
     if (v && r->run->complete && r->tracer) {
         char trace[4200];
         snprintf(trace, sizeof trace, "%s/trace.wgt", wg_run_writer_path(r->record));

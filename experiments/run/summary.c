@@ -143,15 +143,14 @@ static void add_reason(json_t *v, const char *name, const char *why)
     json_object_set_new(v, key, json_string(why));
 }
 
-static json_t *acceptance(const wg_cell *cell, const wg_result *r)
+static void add_analytic_alpha(json_t *v, const wg_cell *cell, const wg_taught *taught)
 {
-    json_t *v = wg_acceptance_json(&r->counts, &r->taught);
     const char *why = wg_teacher_unknown(cell);
-    if (!why && r->taught.n == 0)
-        why = isnan(r->taught.sum) ? "the requests were recorded by a version that did not measure it"
-                                   : "no position of the texts of the first repeat was drafted";
+    json_object_set_new(v, "analytic_alpha", wg_json_ratio(taught->sum, (double)taught->n));
+    if (!why && taught->n == 0)
+        why = isnan(taught->sum) ? "the requests were recorded by a version that did not measure it"
+                                 : "no position of the texts of the first repeat was drafted";
     add_reason(v, "analytic_alpha", why ? why : "the pass that drafts at every position of the text failed for some request");
-    return v;
 }
 
 static void add_speculation(json_t *v, const wg_cell *cell, const wg_counts *c)
@@ -265,7 +264,8 @@ static json_t *cell_summary(const wg_cell *cell, const wg_dataset *prompts, cons
     add_overlap(v, r);
     add_parts(v, &r->composite);
     add_speculation(v, cell, &r->counts);
-    json_object_set_new(v, "acceptance", acceptance(cell, r));
+    add_analytic_alpha(v, cell, &r->taught);
+    json_object_set_new(v, "acceptance", wg_acceptance_json(&r->counts));
     add_speed(v, r, (uint64_t)cell->top.seed, scratch);
     wg_add_efficiency(v, &r->work, &r->base_work, &r->pass_cost, &r->roofline);
     wg_add_categories(v, prompts, &r->pairs, (uint64_t)cell->top.seed, scratch);

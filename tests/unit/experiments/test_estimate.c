@@ -31,9 +31,15 @@ Test(estimate, memory_by_hand)
     cr_assert_eq(wg_estimate_memory(&m, c, &err), WG_OK, "%s", err.text);
     const double place = 2 * 1 * 16 * 2;
     cr_assert_eq(m.target, size_of("target.gguf"));
-    cr_assert_eq(m.draft, 2 * size_of("draft.gguf"));
-    cr_assert_eq(m.cache, 36 * 2 * place * (3 * 2 + 2 * 1)); /* baseline and two cells; two drafts */
+    cr_assert_eq(m.draft, 3 * size_of("draft.gguf"));
+    cr_assert_eq(m.cache,
+                 36 * 2 * place * (4 * 2 + 3 * 1)); /* baseline, two cells, teacher forcing of both; drafts but of the first */
     cr_assert_gt(m.disk, 9 * 24 * 10);
+    wg_config_close(c);
+    c = config_of(CONFIG(", \"batch\": 2, \"alpha\": false, \"sweep\": {\"draft.length\": [2, 3]}"));
+    cr_assert_eq(wg_estimate_memory(&m, c, &err), WG_OK, "%s", err.text);
+    cr_assert_eq(m.draft, 2 * size_of("draft.gguf"));
+    cr_assert_eq(m.cache, 36 * 2 * place * (3 * 2 + 2 * 1));
     wg_config_close(c);
 }
 

@@ -32,8 +32,8 @@ static void run(const char *out, const char *more)
         text, sizeof text,
         "{\"name\": \"t\", \"question\": \"Is 1 < 2 & \\\"so\\\"?\", \"target\": {\"model\": \"target.gguf\", \"threads\": 1},"
         "\"prompts\": {\"file\": \"prompts.jsonl\"}, \"max_tokens\": 24, \"draft\": {\"kind\": \"model\", \"model\": "
-        "\"draft.gguf\"}, \"trace\": \"steps\"%s}",
-        more);
+        "\"draft.gguf\"}%s%s}",
+        strstr(more, "\"trace\"") ? "" : ", \"trace\": \"steps\"", more);
     wg_config *c = config_of(text);
     const wg_run_options o = { .out = out };
     cr_assert_eq(wg_run_config(c, &o, &r, &path, &err), WG_OK, "%s", err.text);
@@ -315,4 +315,27 @@ Test(report, colours_can_be_told_apart, .init = NULL, .fini = NULL)
         for (int i = 0; i < WG_PLOT_SERIES; i++) contrast(sheets[k], (char[]){ 's', (char)('0' + i), 0 }, "back", 3);
     }
     free(text);
+}
+
+/* The page says why a rule has no loss, and leaves out calibrations of versions that took acceptance for their event. */
+Test(report, losses_and_calibration)
+{
+    run("traced", ", \"trace\": \"probs\", \"sampling\": {\"temperature\": 1}, \"verify\": {\"rule\": \"block\"}");
+    char *html = page("traced", false);
+    well_formed(html);
+    cr_assert(strstr(html, "Cell 0 has no loss of its rule: rule block looks ahead"));
+    cr_assert(strstr(html, "Do confidences mean what they say?") && strstr(html, "Reliability of q: the mean p of"));
+    free(html);
+    json_t *sum = json_load_file("traced/summary.json", 0, NULL), *cell = json_array_get(json_object_get(sum, "cells"), 0),
+           *of = json_object_get(cell, "attribution");
+    json_object_del(json_object_get(of, "calibration"), "event");
+    json_object_del(of, "rule_loss_unknown");
+    json_object_del(cell, "analytic_alpha");
+    cr_assert_eq(json_dump_file(sum, "traced/summary.json", JSON_COMPACT), 0);
+    json_decref(sum);
+    html = page("traced", false);
+    well_formed(html);
+    cr_assert(strstr(html, "Who loses what") && !strstr(html, "no loss of its rule"));
+    cr_assert(!strstr(html, "Do confidences mean what they say?") && !strstr(html, "Reliability of q"));
+    free(html);
 }
