@@ -15,6 +15,9 @@ void wg_table_print(FILE *f, const json_t *summary, const wg_column_choice *chos
 /* The share of the target's vocabulary that draft models cover, a line for each that lacks tokens. */
 void wg_table_overlap(FILE *f, const json_t *cells, const char *before, const char *after);
 
+/* How many intervals miss by chance, and how many cells have none and why; each sentence between `before` and `after`. */
+void wg_table_intervals(FILE *f, const json_t *cells, const char *before, const char *after);
+
 /* One JSON object per line, a line per cell. */
 void wg_table_print_json(FILE *f, const json_t *summary);
 

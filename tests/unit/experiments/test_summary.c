@@ -180,8 +180,17 @@ Test(summary, arithmetic)
     FILE *f = open_memstream(&text, &n);
     wg_table_print(f, sum, NULL);
     fclose(f);
-    static const char *const shown[] = { "drafter", "k",   "ngram",   "2.50", "50.0 %",
-                                         "2.5",     "0.7", "3.75x [", "yes",  "x: too long" };
+    cr_assert(strstr(text, "3.75x ") && !strstr(text, "3.75x ["), "%s", text);
+    cr_assert(strstr(text, "No interval for 1 of 1 cells: it takes 5 prompts that ended well on both sides.\n"), "%s", text);
+    free(text);
+    json_object_set_new(v, "tau_ci", json_pack("[f,f]", 2.25, 2.75)); /* as of more prompts */
+    json_object_set_new(v, "speedup_ci", json_pack("[f,f]", 3.5, 4.0));
+    f = open_memstream(&text, &n);
+    wg_table_print(f, sum, NULL);
+    fclose(f);
+    cr_assert_null(strstr(text, "No interval"), "%s", text);
+    static const char *const shown[] = { "drafter", "k",          "ngram", "2.50", "50.0 %", "2.5", "0.7", "3.75x [3.50, 4.00]",
+                                         "yes",     "x: too long" };
     for (size_t i = 0; i < sizeof shown / sizeof *shown; i++)
         cr_assert(strstr(text, shown[i]), "'%s' is not in\n%s", shown[i], text);
     cr_assert_null(strstr(text, "interrupted"));
@@ -190,8 +199,8 @@ Test(summary, arithmetic)
     f = open_memstream(&text, &n);
     wg_table_print_markdown(f, sum, NULL);
     fclose(f);
-    cr_assert(strstr(text, "\n| ngram | 3 | rejection | 0 | 2.50 [") &&
-                  strstr(text, "] | 0.75 0.50 0.50 | 2.5 | 0.7 | 3.75x ["),
+    cr_assert(strstr(text, "\n| ngram | 3 | rejection | 0 | 2.50 [2.25, 2.75]") &&
+                  strstr(text, "] | 0.75 0.50 0.50 | 2.5 | 0.7 | 3.75x [3.50, 4.00]"),
               "%s", text);
     free(text);
     f = open_memstream(&text, &n);
