@@ -121,6 +121,7 @@ static wg_contrast set_speedups(json_t *o, const sums *s)
     json_object_set_new(o, "speedup", two(a, b));
     json_object_set_new(o, "speedup_ratio", wg_json_number(b / a));
     const double half = known ? wg_contrast_half(&x) : NAN;
+    json_object_set_new(o, "standard_error", known ? two(sqrt(x.prompts.variance), sqrt(x.between.variance)) : json_null());
     json_object_set_new(o, "speedup_ratio_ci", known ? two(b / a * exp(-half), b / a * exp(half)) : json_null());
     return x;
 }
@@ -259,11 +260,11 @@ static bool losers(json_t *o, const wg_paired_requests *p, const wg_common_promp
     qsort(l, (size_t)kept, sizeof *l, by_gain);
     json_t *list = json_array();
     for (int i = 0; i < kept && i < WORST && gain(&l[i]) < 1; i++)
-        json_array_append_new(list,
-                              json_pack("{s:o, s:o, s:o, s:o, s:o}", "id", wg_json_text(c->prompt[l[i].prompt]->id), "category",
-                                        wg_json_text(c->prompt[l[i].prompt]->category), "speedup_ratio", wg_json_number(gain(&l[i])),
-                                        "tok_s", two(l[i].tok[0] / l[i].sec[0], l[i].tok[1] / l[i].sec[1]), "tokens",
-                                        two(l[i].tok[0], l[i].tok[1])));
+        json_array_append_new(list, json_pack("{s:o, s:o, s:o, s:o, s:o}", "id", wg_json_text(c->prompt[l[i].prompt]->id),
+                                              "category", wg_json_text(c->prompt[l[i].prompt]->category), "speedup_ratio",
+                                              wg_json_number(gain(&l[i])), "tok_s",
+                                              two(l[i].tok[0] / l[i].sec[0], l[i].tok[1] / l[i].sec[1]), "tokens",
+                                              two(l[i].tok[0], l[i].tok[1])));
     json_object_set_new(o, "regressions", list);
     json_object_set_new(o, "speedup_ratio_mean_of_prompts", wg_json_number(kept ? mean / kept : NAN));
     wg_free(l);

@@ -51,8 +51,7 @@ bool wg_common_prompts_open(wg_common_prompts *c, const wg_run_sample *a, const 
     for (int k = 0; k < 2; k++)
         for (int i = 0; i < sample[k]->n && ok; i++) ok = keep(c, sample[k]->run[i].folder);
     for (int k = 0; k < 2; k++)
-        for (int i = 0; i < sample[k]->n && ok; i++)
-            ok = (c->number[k][i] = number_all(c, sample[k]->run[i].folder));
+        for (int i = 0; i < sample[k]->n && ok; i++) ok = (c->number[k][i] = number_all(c, sample[k]->run[i].folder));
     c->only_a = a->run[0].folder->n_asked - c->n;
     c->only_b = b->run[0].folder->n_asked - c->n;
     return ok;

@@ -168,6 +168,11 @@ good_cases() {
   expect compare 'same texts +2 of 2 equal' wager compare "$base/run-a" "$base/run-b"
   expect compare-json '"verdict":' wager compare "$base/run-a" "$base/run-b" --json
   expect compare-md '^# Comparison' wager compare "$base/run-a" "$base/run-b" --md
+  if command -v python3 >/dev/null; then
+    for i in 1 2 3 4 5; do echo "{\"prompt\": \"The cat sat $i\"}"; done >"$base/five.jsonl"
+    expect null-experiment '^verdict +[01]\.[0-9]+ +[01]\.[0-9]+$' tools/null_experiment.py -n 3 --wager "$program" \
+      --set "prompts.file=$base/five.jsonl" --out "$base/null" "$base/run.json"
+  else echo "SKIPPED null-experiment: needs python3"; fi
   expect report 'run-a/report.html$' wager report "$base/run-a"
   expect report-md '^\| none \| rejection \| 0 \|' wager report "$base/run-a" --md
   expect report-csv '^cell,drafter,rule,.*,tau,tau_lo,tau_hi,.*,median_ttft_ms,.*,phase_ms_draft,' wager report "$base/run-a" --csv

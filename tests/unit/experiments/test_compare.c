@@ -88,6 +88,7 @@ Test(compare, numbers_by_hand)
     cr_assert_float_eq(item(p, "speedup", 0), 800 / 404., 1e-12);
     cr_assert_float_eq(item(p, "speedup", 1), 800 / 324., 1e-12);
     cr_assert(item(p, "speedup_ratio_ci", 0) < item(p, "faster_ci", 0), "the variance between runs is in it");
+    cr_assert_float_eq(item(p, "standard_error", 1), sqrt(2) * 0.01, 1e-12);
     cr_assert(real(p, "p") < 1e-5 && real(p, "p") == real(p, "p_holm") && real(o, "family") == 1);
     cr_assert_float_eq(real(p, "speedup_ratio_mean_of_prompts"), (50 / 40. + 51 / 41.) / 2, 1e-12);
     cr_assert_float_eq(real(p, "baseline_faster"), 1, 1e-12);

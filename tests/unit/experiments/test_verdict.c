@@ -149,9 +149,9 @@ static void free_run(fake *f)
 
 /* How often a verdict is wrong: by cell and by family of cells. */
 typedef struct rates {
-    double cell, family;        /* of verdicts */
+    double cell, family;         /* of verdicts */
     double raw_cell, raw_family; /* of raw time per token with its interval over prompts: the method as it was */
-    double alone;               /* families with a p below 0.05 that Holm has not adjusted */
+    double alone;                /* families with a p below 0.05 that Holm has not adjusted */
 } rates;
 
 /* `runs` of config A against as many of B (with one: of the same config), whose cells are faster by `gain`. */
