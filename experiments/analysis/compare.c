@@ -3,7 +3,6 @@
 #include "experiments/analysis/compare.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/base/mem.h"

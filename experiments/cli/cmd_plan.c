@@ -273,6 +273,9 @@ static void print_plan(const planner *p, const wg_step_cost *plain)
                c->shape.levels, tau, c->step.draft * 1e3, c->step.verify * 1e3, c->step.rest * 1e3, speed,
                i == best ? "  <- best" : "");
     }
+    if (p->texts && p->texts < WG_INTERVAL_PROMPTS)
+        printf("\nno interval of tau: it takes %d texts; the range of the speed-up is that of the costs alone\n",
+               WG_INTERVAL_PROMPTS);
     if (best < 0) printf("\nplain decoding is the fastest here\n");
     else put_flags(flags, sizeof flags, p->o, &p->c[best]), printf("\n%s\n", flags);
 }

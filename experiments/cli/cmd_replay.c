@@ -186,7 +186,8 @@ static wg_status replay(asked *a, const char *path, wg_error *err)
              "tau of "
              "another\nrule, whose rounds would begin elsewhere). same: rounds verified as recorded. tau: its bounds by the "
              "renewal "
-             "chain over the\nrecorded texts, for chains verified token by token; wager replay --exact has it without bounds.");
+             "chain over the\nrecorded texts, for chains verified token by token; wager replay --exact has it without bounds. "
+             "Intervals: over prompts,\nfive at least.");
     wg_trace_close(t);
     return s;
 }
@@ -292,8 +293,9 @@ static wg_status exact(const asked *a, const char *path, wg_error *err)
     for (int i = 0; !s && i < c->n; i++)
         if (a->cell < 0 ? !is_repeated(c, i) : a->cell == i) s = exact_cell(a, c, i, shape, n, err);
     if (!s && !a->json)
-        puts("\ntau: tokens per pass of the target, exact given the texts; its interval is over prompts. against: the rounds "
-             "rejection "
+        puts("\ntau: tokens per pass of the target, exact given the texts; its interval is over prompts, five at least. "
+             "against: the "
+             "rounds rejection "
              "needs for\nthe same texts over this rule's. alpha: what the first draft token (or set of them) keeps.");
     wg_config_close(c);
     return s;

@@ -151,14 +151,15 @@ static void runs(FILE *f, const json_t *o)
 static void main_table(FILE *f, const json_t *pairs)
 {
     wg_html_table(
-        f, "B/A: the other run's speed-up over A's, each over the plain decoding of its own run; above 1 the other one is "
-           "faster. In brackets 95 % intervals, jackknife over prompts, with the variance between runs. p: Holm's, of "
-           "all cells together. Raw: decoding time per token of A over that of the other, of the cells and of plain "
-           "decoding; what the machine did between the runs is in it.");
-    fputs("<thead><tr><th scope=\"col\">cell</th><th scope=\"col\">prompts</th><th scope=\"col\">speed-up, B/A</th><th "
+        f,
+        "Speed-up over A's: the ratio of the two speed-ups, each over the plain decoding of its own run; above 1 the other one "
+        "is faster. In brackets 95 % intervals, jackknife over prompts, with the variance between runs. p: Holm's, of "
+        "all cells together. Raw: decoding time per token of A over that of the other, of the cells and of plain "
+        "decoding; what the machine did between the runs is in it.");
+    fputs("<thead><tr><th scope=\"col\">cell</th><th scope=\"col\">prompts</th><th scope=\"col\">speed-up over A's</th><th "
           "scope=\"col\" class=\"l\">verdict</th><th scope=\"col\">p</th><th scope=\"col\">speed-up</th><th "
           "scope=\"col\">tau</th>"
-          "<th scope=\"col\">tau ratio</th><th scope=\"col\">accepted</th><th scope=\"col\">TPOT, ms<small>p50</small></th>"
+          "<th scope=\"col\">tau ratio</th><th scope=\"col\">accepted</th><th scope=\"col\">raw TPOT, ms<small>p50</small></th>"
           "<th scope=\"col\">raw tok/s</th><th scope=\"col\">raw time</th><th scope=\"col\">raw plain time</th>"
           "<th scope=\"col\">same texts</th></tr></thead>\n<tbody>\n",
           f);
@@ -266,7 +267,7 @@ static void where_table(FILE *f, const json_t *p)
     char name[80];
     if (parts_of(p) == 0) return;
     wg_html_table(f, "By category, turn and length of the prompt.");
-    fputs("<thead><tr><th scope=\"col\">prompts of</th><th scope=\"col\">prompts</th><th scope=\"col\">speed-up, B/A</th>"
+    fputs("<thead><tr><th scope=\"col\">prompts of</th><th scope=\"col\">prompts</th><th scope=\"col\">speed-up over A's</th>"
           "<th scope=\"col\">tok/s</th><th scope=\"col\">tau</th></tr></thead>\n<tbody>\n",
           f);
     for (int k = 0; k < PARTS; k++)
@@ -289,8 +290,8 @@ static void regressions(FILE *f, const json_t *p)
     json_t *r;
     if (json_array_size(json_object_get(p, "regressions")) == 0) return;
     wg_html_table(f, "The prompts that lost most against A.");
-    fputs("<thead><tr><th scope=\"col\">prompt</th><th scope=\"col\" class=\"l\">category</th><th scope=\"col\">speed-up, "
-          "B/A</th>"
+    fputs("<thead><tr><th scope=\"col\">prompt</th><th scope=\"col\" class=\"l\">category</th><th scope=\"col\">speed-up "
+          "over A's</th>"
           "<th scope=\"col\">tok/s</th><th scope=\"col\">tokens</th></tr></thead>\n<tbody>\n",
           f);
     json_array_foreach(json_object_get(p, "regressions"), i, r) {

@@ -108,14 +108,13 @@ static void fact(const printer *p, const char *name, const char *text)
     else fprintf(p->f, "  %-22s %s\n", name, text);
 }
 
-static void table(const printer *p, const json_t *list, const char *title)
+static void table(const printer *p, const json_t *list, const char *title, const char *ratio_name)
 {
     static const int width[] = { 22, 8, 26, 18, 14 };
-    static const char *const head[] = { "", "prompts", "speed-up, B/A", "tok/s A, B", "tau A, B" };
     size_t i;
     json_t *r;
     if (json_array_size(list) == 0) return;
-    const char *first[5] = { title, head[1], head[2], head[3], head[4] };
+    const char *const first[5] = { title, "prompts", ratio_name, "tok/s A, other", "tau A, other" };
     fputc('\n', p->f);
     cells(p, true, 5, first, width);
     json_array_foreach((json_t *)list, i, r) {
@@ -139,7 +138,8 @@ static void worst(const printer *p, const json_t *list)
     json_t *r;
     if (json_array_size(list) == 0) return;
     fputc('\n', p->f);
-    cells(p, true, 5, (const char *const[]){ "slowest against A", "category", "B/A", "tok/s A, B", "tokens A, B" }, width);
+    cells(p, true, 5, (const char *const[]){ "slowest against A", "category", "ratio", "tok/s A, other", "tokens A, other" },
+          width);
     json_array_foreach((json_t *)list, i, r) {
         char b[5][80];
         snprintf(b[0], 80, "%.70s", wg_json_word(r, "id"));
@@ -169,7 +169,7 @@ static void texts(const printer *p, const json_t *pair)
     fact(p, "same texts", b);
 }
 
-static void verdict(const printer *p, const json_t *o, char b_name)
+static void verdict(const printer *p, const json_t *o, char b_name, const char *ratio_name)
 {
     char r[80], b[300];
     const char *v = wg_json_word(o, "verdict");
@@ -184,9 +184,7 @@ static void verdict(const printer *p, const json_t *o, char b_name)
     else
         snprintf(b, sizeof b, "%s: undecided (p %.2g); more prompts would not decide it, several runs of both might", r,
                  wg_json_real(o, "p_holm"));
-    char name[20];
-    snprintf(name, sizeof name, "speed-up, %c/A", b_name);
-    fact(p, name, b);
+    fact(p, ratio_name, b);
     both(o, "speedup", "%.3fx", 1, b, sizeof b);
     fact(p, "speed-ups", b);
 }
@@ -206,7 +204,9 @@ static void one_pair(const printer *p, const json_t *o, bool with_config)
         snprintf(b + strlen(b), sizeof b - strlen(b), "; left out: %d failed, %d in one run only", failed, unpaired);
     fact(p, "requests in both", b);
     if (wg_json_real(o, "requests") < 1) return;
-    verdict(p, o, name);
+    char ratio_name[20];
+    snprintf(ratio_name, sizeof ratio_name, "speed-up, %c/A", name);
+    verdict(p, o, name, ratio_name);
     texts(p, o);
     both(o, "tau", "%.3f", 1, b, sizeof b);
     char r[80];
@@ -215,10 +215,6 @@ static void one_pair(const printer *p, const json_t *o, bool with_config)
     fact(p, "tau", b);
     both(o, "acceptance_rate", "%.1f %%", 100, b, sizeof b);
     fact(p, "accepted / drafted", b);
-    both(o, "ttft_ms_p50", "%.1f ms", 1, b, sizeof b);
-    fact(p, "TTFT, median", b);
-    both(o, "tpot_ms_p50", "%.2f ms", 1, b, sizeof b);
-    fact(p, "TPOT, median", b);
     snprintf(b, sizeof b, "%.3fx", wg_json_real(o, "speedup_ratio_mean_of_prompts"));
     fact(p, "mean of prompts", b);
     both(o, "tok_s", "%.1f", 1, b, sizeof b);
@@ -227,9 +223,13 @@ static void one_pair(const printer *p, const json_t *o, bool with_config)
     fact(p, "raw time, A/B", b);
     ratio(o, "baseline_faster", b, sizeof b);
     fact(p, "raw plain time, A/B", b);
-    table(p, json_object_get(o, "by_category"), "category");
-    table(p, json_object_get(o, "by_turn"), "turn");
-    table(p, json_object_get(o, "by_prompt_length"), "prompt tokens");
+    both(o, "ttft_ms_p50", "%.1f ms", 1, b, sizeof b);
+    fact(p, "raw TTFT, median", b);
+    both(o, "tpot_ms_p50", "%.2f ms", 1, b, sizeof b);
+    fact(p, "raw TPOT, median", b);
+    table(p, json_object_get(o, "by_category"), "category", ratio_name);
+    table(p, json_object_get(o, "by_turn"), "turn", ratio_name);
+    table(p, json_object_get(o, "by_prompt_length"), "prompt tokens", ratio_name);
     worst(p, json_object_get(o, "regressions"));
 }
 
@@ -251,12 +251,13 @@ void wg_compare_print(FILE *f, const json_t *o, bool markdown)
     json_array_foreach(json_object_get(o, "pairs"), i, pair)
         one_pair(&p, pair, json_array_size(json_object_get(o, "pairs")) > 1);
     const int n = (int)wg_json_int(o, "family");
-    fprintf(f,
-            "\nspeed-up: over the plain decoding of the same run; above 1, B/A favours the other run. Intervals: 95 %% each, "
-            "jackknife\n"
-            "over prompts, with the variance between runs. p: Holm's, of %d comparison%s together; at most 5 %% of such "
-            "families have\n"
-            "a wrong verdict. raw: decoding time per token of A over that of the other; what the machine did between the "
-            "runs is in it.\n",
-            n, n == 1 ? "" : "s");
+    fprintf(
+        f,
+        "\nspeed-up: over the plain decoding of the same run; above 1, a ratio favours the other run. Intervals: 95 %% each, "
+        "jackknife\n"
+        "over prompts, with the variance between runs. p: Holm's, of %d comparison%s together; at most 5 %% of such "
+        "families have\n"
+        "a wrong verdict. raw: decoding time per token of A over that of the other; what the machine did between the "
+        "runs is in it.\n",
+        n, n == 1 ? "" : "s");
 }

@@ -182,6 +182,7 @@ good_cases() {
   expect list-columns '^  speedup +ratio ' wager list columns
   expect list-fields '^  speculative_decoding.alpha_sum ' wager list fields
   expect plan '<- best|plain decoding is the fastest' wager plan -m "$base/target.gguf" -d "$base/draft.gguf" -p "$base/prompts.jsonl" -n 12
+  expect plan-few '^no interval of tau: it takes 5 texts' wager plan -m "$base/target.gguf" -d "$base/draft.gguf" -p "$base/prompts.jsonl" -n 12
   expect plan-q8 '<- best|plain decoding is the fastest' wager plan -m "$base/target.gguf" -d "$base/draft.gguf" --alpha 0.8 --kv-type q8 \
     --pin
   expect plan-given '^alpha +0.800, as given' wager plan -m "$base/target.gguf" -d "$base/draft.gguf" --alpha 0.8 --accept 0.7/0.2 --batch 2

@@ -364,6 +364,48 @@ Test(compare, a_slower_machine_is_no_verdict_but_a_warning)
     json_decref(o);
 }
 
+/* Runs that are alike are one side where another one is beside them: A and C are, B has another config. */
+Test(compare, runs_that_are_alike_are_one_side)
+{
+    static const char *const dir[] = { "a", "b", "c" };
+    wg_run_reader *f[3];
+    wg_compared run[3];
+    json_t *o;
+    folder("a", 0, 8, 50, 3);
+    folder("b", 0, 8, 40, 3);
+    folder("c", 2, 8, 54, 3);
+    put("b/config.json", "{\"name\": \"other\", \"draft\": {\"kind\": \"model\"}, \"verify\": {\"rule\": \"match\"}}");
+    for (int i = 0; i < 3; i++) {
+        cr_assert_eq(wg_run_reader_open(&f[i], dir[i], &err), WG_OK, "%s", err.text);
+        run[i] = (wg_compared){ f[i], -1 };
+    }
+    cr_assert_eq(wg_compare(&o, run, 3, &err), WG_OK, "%s", err.text);
+    const json_t *pairs = json_object_get(o, "pairs"), *p = json_array_get(pairs, 0), *runs = json_object_get(o, "runs");
+    cr_assert_eq(json_array_size(pairs), 1);
+    cr_assert_eq(real(json_object_get(p, "b"), "run"), 1);
+    cr_assert_eq(real(p, "requests"), 6, "of the prompts that all three have");
+    static const double sample[] = { 0, 1, 0 };
+    for (size_t i = 0; i < 3; i++) cr_assert_eq(real(json_array_get(runs, i), "sample"), sample[i]);
+    /* The speed-ups of a and c over p2 to p7; their variance, twice: one run of either side is paired */
+    const double off = log((3 * 54. + 3 * 55) / (3 * 50. + 3 * 51)) / 2;
+    cr_assert_float_eq(item(p, "standard_error", 1), sqrt(2 * 2 * off * off), 1e-12);
+    char *text = NULL;
+    size_t n = 0;
+    FILE *g = open_memstream(&text, &n);
+    wg_compare_print(g, o, false);
+    fclose(g);
+    cr_assert(strstr(text, "C: c, now, 1 cell, 16 requests, A again\n"), "%s", text);
+    cr_assert(strstr(text, "A and B share 6 prompts; 2 are only in A, 2 only in B, and do not count\n"), "%s", text);
+    free(text);
+    g = open_memstream(&text, &n);
+    wg_compare_page(g, o, false);
+    fclose(g);
+    cr_assert(strstr(text, "<td>6</td><td>4</td>"), "%s", text);
+    free(text);
+    json_decref(o);
+    for (int i = 0; i < 3; i++) wg_run_reader_close(f[i]);
+}
+
 Test(compare, warns_of_another_machine)
 {
     folder("a", 0, 4, 50, 3);
