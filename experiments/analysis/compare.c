@@ -173,8 +173,8 @@ static int repeats_of(const wg_run_reader *f)
     return n < MOST_REPEATS ? n : MOST_REPEATS;
 }
 
-/* The sum of squared deviations of a cell's log speed-ups in the runs of a sample, or in the repeats of its only run, from their
- * mean (Welford 1962). */
+/* The sum of squared deviations from the mean of a cell's log speed-ups in the runs of a sample, or in the repeats of its only
+ * run (Welford 1962). */
 static double squares_of(const wg_run_sample *sample, int cell, int *const *number, int n)
 {
     double mean = 0, squares = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The numbers of a pair of cells: speed-ups over the plain decoding of their own runs and the ratio of the two, raw times, tau; over
- * all prompts, by category, turn and prompt length; and the prompts that lost most. "Faster" is raw: the reference's decoding
- * time per token over the other's, with what the machine did between the runs. */
+ * The numbers of a pair of cells: speed-ups over the plain decoding of their own runs, the ratio of the two, raw times, tau;
+ * over all prompts, by category, turn and prompt length; and the prompts that lost most. "Faster" is raw: the reference's
+ * decoding time per token over the other's, with what the machine did between the runs. */
 #ifndef WG_EXPERIMENTS_ANALYSIS_COMPARE_PARTS_H
 #define WG_EXPERIMENTS_ANALYSIS_COMPARE_PARTS_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The requests that two samples of runs have in common. A sample is one run, or several of the same config, program, machine and
- * files; the runs of two samples are paired in their order. */
+ * The requests that two samples of runs have in common. A sample is one run, or several of the same config, program, machine
+ * and files; the runs of two samples are paired in their order. */
 #ifndef WG_EXPERIMENTS_ANALYSIS_PAIRED_REQUESTS_H
 #define WG_EXPERIMENTS_ANALYSIS_PAIRED_REQUESTS_H
 

@@ -4,8 +4,8 @@
  *
  *     log S(run, prompt) = log S + prompt + run + noise
  *
- * D = log(S_B / S_A) is estimated from totals. Its variance has two parts: over prompts, by the jackknife over prompts (both runs
- * decode the same ones; noise included), and between runs, which the requests of one run cannot show.
+ * D = log(S_B / S_A) is estimated from totals. Its variance has two parts: over prompts, by the jackknife over prompts (both
+ * runs decode the same ones; noise included), and between runs, which the requests of one run cannot show.
  *
  * Between runs, with several runs of a sample: s^2 (1/k_A + 1/k_B), s^2 the variance of the runs' log S in their sample,
  * pooled over samples and cells. The cells of a run share a baseline that is as noisy as they are, so their errors correlate

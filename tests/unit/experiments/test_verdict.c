@@ -88,8 +88,8 @@ Test(verdict, prompts_needed_have_power)
 enum { PROMPTS = 12, REPEATS_MOST = 3, GROUPS = 2, CELLS = 6, ARMS = CELLS + GROUPS, RUNS_MOST = 6 };
 
 /* Standard deviations of log times: of a whole run, of the machine from prompt to prompt inside a run, of an arm in a run or in
- * a repeat, and of a request; of how much more or less than it an arm follows the machine (0.044: of four arms, 0.06 of the difference of two
- * baselines). */
+ * a repeat, and of a request; of how much more or less than it an arm follows the machine (0.044: of four arms, 0.06 of the
+ * difference of two baselines). */
 typedef struct machine {
     double run, prompt, arm, request, left;
     int repeats;
