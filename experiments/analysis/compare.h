@@ -1,19 +1,13 @@
 /* SPDX-License-Identifier: MIT
  * Comparison of two or more runs (METHODS: only requests that both ran are compared). The first run is the reference; each
- * other run is compared with it, cell by cell, over the requests (prompt, repeat) that succeeded in both. */
+ * other run is compared with it, cell by cell, over the requests (prompt, repeat) that succeeded in both. Runs alike in config,
+ * program, machine and files are one sample when another one is given beside them. */
 #ifndef WG_EXPERIMENTS_ANALYSIS_COMPARE_H
 #define WG_EXPERIMENTS_ANALYSIS_COMPARE_H
 
 #include <stdio.h>
 
-#include "experiments/record/run_reader.h"
-
-enum { WG_COMPARE_MOST = 16 };
-
-typedef struct wg_compared {
-    const wg_run_reader *folder;
-    int cell;
-} wg_compared; /* cell -1: all cells, matched by their swept values */
+#include "experiments/analysis/paired_requests.h"
 
 /* The comparison as JSON (results/README.md has the fields). EINVAL when no cell of the others matches one of the first, or no
  * prompt is common; ENOMEM. */
@@ -25,7 +19,8 @@ void wg_compare_print(FILE *f, const json_t *comparison, bool markdown);
 /* Writes a comparison as a self-contained HTML page; drawings: use gnuplot when it is installed. */
 void wg_compare_page(FILE *f, const json_t *comparison, bool drawings);
 
-/* Whether a cell is slower than its reference by more than `share` (0.03: 3 %) with an interval below 1. */
-bool wg_compare_slower(const json_t *comparison, double share);
+/* The number of cells whose speed-up is below A's by more than `share` (0.03: 3 %) and whose verdict is "slower"; *unknown:
+ * those that have no verdict. */
+int wg_compare_slower(const json_t *comparison, double share, int *unknown);
 
 #endif

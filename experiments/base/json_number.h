@@ -43,4 +43,11 @@ static inline const char *wg_json_word(const json_t *o, const char *key)
     return s ? s : "";
 }
 
+/* A string; "?" for what is not UTF-8. */
+static inline json_t *wg_json_text(const char *s)
+{
+    json_t *v = json_string(s ? s : "");
+    return v ? v : json_string("?");
+}
+
 #endif

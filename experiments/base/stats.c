@@ -1,58 +1,73 @@
 /* SPDX-License-Identifier: MIT
- * Ratios of totals and their bootstrap. */
+ * Ratios of totals and their jackknife; Student's t by the incomplete beta function. */
 #include "experiments/base/stats.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
-#include "kernels/philox.h"
+#include "experiments/base/json_number.h"
 
-typedef struct totals {
-    double a, b, c, d;
-} totals;
+/* ---- distributions ----------------------------------------------------------------------------------------------- */
 
-static void add(totals *t, const wg_ratio *r, int i, double w)
+/* The continued fraction of the incomplete beta function (DLMF 8.17.22), by Lentz's method. */
+static double beta_fraction(double a, double b, double x)
 {
-    t->a += w * r->a[i];
-    t->b += w * r->b[i];
-    if (r->c) t->c += w * r->c[i];
-    if (r->c) t->d += w * r->d[i];
+    double c = 1, d = 1 / (1 - (a + b) * x / (a + 1)), h = d;
+    for (int m = 1; m < 1000; m++) {
+        const double even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m));
+        d = 1 / (1 + even * d);
+        c = 1 + even / c;
+        h *= c * d;
+        const double odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1));
+        d = 1 / (1 + odd * d);
+        c = 1 + odd / c;
+        h *= c * d;
+        if (fabs(c * d - 1) < 1e-15) break;
+    }
+    return h;
 }
 
-static double value(const totals *t, const wg_ratio *r)
+/* I_x(a, b), regularised; y is 1 - x, given apart because it may be tiny. */
+static double incomplete_beta(double a, double b, double x, double y)
 {
-    if (!(t->b > 0)) return NAN;
-    if (!r->c) return t->a / t->b;
-    return t->c > 0 && t->d > 0 ? t->a / t->b / (t->c / t->d) : NAN;
+    if (!(x > 0)) return 0;
+    if (!(y > 0)) return 1;
+    const double front = exp(lgamma(a + b) - lgamma(a) - lgamma(b) + a * log(x) + b * log(y));
+    if (x < (a + 1) / (a + b + 2)) return front * beta_fraction(a, b, x) / a;
+    return 1 - front * beta_fraction(b, a, y) / b;
 }
 
-static totals total(const wg_ratio *r)
+double wg_student_beyond(double t, double freedom)
 {
-    totals t = { 0 };
-    for (int i = 0; i < r->n; i++) add(&t, r, i, 1);
-    return t;
+    const double all = freedom + t * t;
+    if (isinf(t)) return 0;
+    return incomplete_beta(freedom / 2, 0.5, freedom / all, t * t / all);
 }
 
-double wg_ratio_value(const wg_ratio *r)
+/* Bisection of log t; one degree of freedom has the largest t, about 2 / (pi chance). */
+double wg_student_t(double chance, double freedom)
 {
-    const totals t = total(r);
-    return value(&t, r);
+    double lo = -80, hi = 80;
+    if (chance >= 1) return 0;
+    for (int i = 0; i < 100; i++) {
+        const double middle = (lo + hi) / 2;
+        if (wg_student_beyond(exp(middle), freedom) > chance) lo = middle;
+        else hi = middle;
+    }
+    return exp((lo + hi) / 2);
 }
 
-double wg_normal_cdf(double x) { return 0.5 * erfc(-x * M_SQRT1_2); }
-
-/* Newton's method from 0 on a bracket: the CDF is smooth and this is called twice per interval. */
+/* Bisection; called a few times per comparison. */
 double wg_normal_quantile(double p)
 {
-    double lo = -40, hi = 40, x = 0;
-    for (int i = 0; i < 200 && hi - lo > 1e-14 * (1 + fabs(x)); i++) {
-        const double f = wg_normal_cdf(x) - p;
-        if (f > 0) hi = x;
-        else lo = x;
-        const double next = x - f * 2.5066282746310002 * exp(0.5 * x * x);
-        x = next > lo && next < hi ? next : 0.5 * (lo + hi);
+    double lo = -40, hi = 40;
+    for (int i = 0; i < 100; i++) {
+        const double middle = (lo + hi) / 2;
+        if (0.5 * erfc(-middle * M_SQRT1_2) < p) lo = middle;
+        else hi = middle;
     }
-    return x;
+    return (lo + hi) / 2;
 }
 
 static int by_value(const void *a, const void *b)
@@ -61,78 +76,119 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static double sorted_quantile(const double *v, int n, double q)
+double wg_quantile(double *v, int n, double q)
 {
+    if (n == 0) return NAN;
+    qsort(v, (size_t)n, sizeof *v, by_value);
     const double at = q * (n - 1);
     const int i = (int)floor(at);
     return i + 1 < n ? v[i] + (at - i) * (v[i + 1] - v[i]) : v[n - 1];
 }
 
-double wg_quantile(double *v, int n, double q)
+/* ---- ratios ------------------------------------------------------------------------------------------------------ */
+
+static double total(const double *v, int n)
 {
-    if (n == 0) return NAN;
-    qsort(v, (size_t)n, sizeof *v, by_value);
-    return sorted_quantile(v, n, q);
+    double s = 0;
+    for (int i = 0; i < n; i++) s += v[i];
+    return s;
 }
 
-/* The statistic on resample k: n prompts drawn with replacement. Four words of Philox are two draws. */
-static double resample(const wg_ratio *r, uint64_t seed, int k)
+double wg_ratio_value(const wg_ratio *r)
 {
-    totals t = { 0 };
-    for (int i = 0; i < r->n; i += 2) {
-        const wg_philox x = wg_philox_at(seed, (uint32_t)i / 2, (uint32_t)k, 0, 0);
-        add(&t, r, (int)(wg_philox_double(x.v[0], x.v[1]) * r->n), 1);
-        if (i + 1 < r->n) add(&t, r, (int)(wg_philox_double(x.v[2], x.v[3]) * r->n), 1);
+    const double a = total(r->a, r->n), b = total(r->b, r->n);
+    if (!(b > 0)) return NAN;
+    if (!r->c) return a / b;
+    const double c = total(r->c, r->n), d = total(r->d, r->n);
+    return c > 0 && d > 0 ? a / b / (c / d) : NAN;
+}
+
+/* The series of a ratio or of a quotient of two, with the sign of their logarithms and their totals. */
+enum { SERIES_MOST = 8 };
+typedef struct series {
+    const double *v[SERIES_MOST];
+    double sign[SERIES_MOST], total[SERIES_MOST];
+    int n;
+} series;
+
+static void add_series(series *s, const wg_ratio *r, double sign)
+{
+    const double *const v[] = { r->a, r->b, r->c, r->d };
+    for (int k = 0; k < (r->c ? 4 : 2); k++) {
+        s->v[s->n] = v[k];
+        s->sign[s->n] = k == 0 || k == 3 ? sign : -sign;
+        s->total[s->n++] = total(v[k], r->n);
     }
-    return value(&t, r);
 }
 
-/* Acceleration: a sixth of the skewness of the leave-one-out values. */
-static double acceleration(const wg_ratio *r)
+/* The logarithm without prompt i (-1: with all of them); not finite where a total is not positive. */
+static double log_without(const series *s, int i)
 {
-    const totals all = total(r);
-    double mean = 0, cube = 0, square = 0;
-    for (int pass = 0; pass < 2; pass++)
-        for (int i = 0; i < r->n; i++) {
-            totals t = all;
-            add(&t, r, i, -1);
-            const double v = value(&t, r);
-            if (!isfinite(v)) return 0;
-            if (pass == 0) mean += v / r->n;
-            else square += (mean - v) * (mean - v), cube += (mean - v) * (mean - v) * (mean - v);
-        }
-    return square > 0 ? cube / (6 * pow(square, 1.5)) : 0;
-}
-
-/* The corrected level at which BCa reads the resamples for a nominal level. */
-static double corrected(double level, double bias, double a)
-{
-    const double z = bias + wg_normal_quantile(level), q = wg_normal_cdf(bias + z / (1 - a * z));
-    return isfinite(q) ? q : level;
-}
-
-bool wg_ratio_interval(const wg_ratio *r, uint64_t seed, double *scratch, double *lo, double *hi)
-{
-    const double here = wg_ratio_value(r);
-    if (r->n < 2 || !isfinite(here)) return false;
-    int n = 0, below = 0, equal = 0;
-    for (int k = 0; k < WG_RESAMPLES; k++) {
-        const double v = resample(r, seed, k);
-        if (!isfinite(v)) continue; /* a resample in which the baseline produced nothing */
-        scratch[n++] = v;
-        below += v < here;
-        equal += v == here;
+    double sum = 0;
+    for (int k = 0; k < s->n; k++) {
+        const double rest = s->total[k] - (i < 0 ? 0 : s->v[k][i]);
+        sum += rest > 0 ? s->sign[k] * log(rest) : NAN;
     }
-    if (n < WG_RESAMPLES / 2) return false;
-    qsort(scratch, (size_t)n, sizeof *scratch, by_value);
-    const double share = (below + 0.5 * equal) / n;
-    double q_lo = 0.025, q_hi = 0.975;
-    if (share > 0 && share < 1) {
-        const double bias = wg_normal_quantile(share), a = acceleration(r);
-        q_lo = corrected(q_lo, bias, a);
-        q_hi = corrected(q_hi, bias, a);
+    return sum;
+}
+
+/* The mean share of prompt i in the totals. */
+static double share(const series *s, int i)
+{
+    double sum = 0;
+    for (int k = 0; k < s->n; k++) sum += s->v[k][i] / s->total[k];
+    return sum / s->n;
+}
+
+bool wg_ratio_log(const wg_ratio *x, const wg_ratio *y, wg_log_ratio *out)
+{
+    series s = { .n = 0 };
+    add_series(&s, x, 1);
+    if (y) add_series(&s, y, -1);
+    const double all = log_without(&s, -1);
+    double sum = 0, kish = 0, square = 0, fourth = 0;
+    int n = 0;
+    if (!isfinite(all)) return false;
+    for (int i = 0; i < x->n; i++) {
+        const double h = share(&s, i);
+        if (h == 0) continue;
+        n++;
+        sum += log_without(&s, i);
+        kish += h * h;
     }
-    *lo = sorted_quantile(scratch, n, q_lo);
-    *hi = sorted_quantile(scratch, n, q_hi);
+    if (n < WG_INTERVAL_PROMPTS) return false;
+    for (int i = 0; i < x->n; i++) {
+        const double z = share(&s, i) > 0 ? (n - 1) * (sum / n - log_without(&s, i)) : 0;
+        square += z * z;
+        fourth += z * z * z * z;
+    }
+    if (!isfinite(square)) return false;
+    const double few = fmin(n - 1, 1 / kish - 1), freedom = fourth > 0 ? fmin(few, 2 * square * square / fourth) : few;
+    *out = (wg_log_ratio){ .log = all, .variance = square / (n - 1) / n, .freedom = fmax(1, freedom) };
     return true;
+}
+
+bool wg_ratio_interval(const wg_ratio *r, double *lo, double *hi)
+{
+    wg_log_ratio e;
+    if (!wg_ratio_log(r, NULL, &e)) return false;
+    const double half = wg_student_t(0.05, e.freedom) * sqrt(e.variance);
+    *lo = exp(e.log - half);
+    *hi = exp(e.log + half);
+    return true;
+}
+
+json_t *wg_ratio_interval_json(const wg_ratio *r)
+{
+    double lo, hi;
+    if (!wg_ratio_interval(r, &lo, &hi)) return json_null();
+    return json_pack("[o,o]", wg_json_number(lo), wg_json_number(hi));
+}
+
+void wg_ratio_set_json(json_t *o, const char *name, const wg_ratio *r)
+{
+    char ci[64];
+    snprintf(ci, sizeof ci, "%s_ci", name);
+    json_object_set_new(o, name, wg_json_number(wg_ratio_value(r)));
+    json_object_set_new(o, ci, wg_ratio_interval_json(r));
 }

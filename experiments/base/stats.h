@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT
  * Statistics of a run. The sampling unit is the prompt, because steps within a prompt are correlated. Headline numbers are
- * ratios of totals, never means of ratios; a bootstrap interval resamples prompts, both sides of a pair together. */
+ * ratios of totals, never means of ratios; the jackknife interval of a ratio leaves out one prompt at a time, on both sides
+ * of a pair together. */
 #ifndef WG_EXPERIMENTS_BASE_STATS_H
 #define WG_EXPERIMENTS_BASE_STATS_H
 
+#include <jansson.h>
 #include <stdbool.h>
-#include <stdint.h>
 
-enum { WG_RESAMPLES = 2000 };
+enum { WG_INTERVAL_PROMPTS = 5 }; /* fewer prompts have no interval */
 
 /* A ratio of totals over n prompts, (sum a / sum b) / (sum c / sum d); c and d may be NULL for sum a / sum b. */
 typedef struct wg_ratio {
@@ -18,16 +19,37 @@ typedef struct wg_ratio {
 /* The value; NaN when a denominator is 0. */
 double wg_ratio_value(const wg_ratio *r);
 
-/* The 95 % interval by the bias-corrected and accelerated bootstrap (Efron 1987) over prompts, all series resampled together.
- * Draws are Philox at (seed; resample, draw), so an interval is a function of its data. False with fewer than two prompts or
- * when the statistic is undefined on them. `scratch` holds WG_RESAMPLES doubles. */
-bool wg_ratio_interval(const wg_ratio *r, uint64_t seed, double *scratch, double *lo, double *hi);
+/* log(ratio), its jackknife variance, and the degrees of freedom of Student's t for (estimate - truth) / sqrt(variance). */
+typedef struct wg_log_ratio {
+    double log, variance, freedom;
+} wg_log_ratio;
+
+/* Estimates log(x), or log(x / y) where y is not NULL and has the same prompts. The pseudo-values of the jackknife (Tukey 1958)
+ * are n L - (n-1) L(i), L(i) without prompt i. Degrees of freedom are the smallest of
+ *   n - 1;
+ *   m - 1, m = 1 / sum h_i^2 the effective number of prompts (Kish 1965), h_i prompt i's mean share of the totals;
+ *   2 (sum z_i^2)^2 / sum z_i^4 (Satterthwaite 1946), z_i the centred pseudo-values;
+ * and at least 1: a few long prompts, or a few that differ, carry the variance of as few. A prompt
+ * whose values are all 0 has not been measured and does not count. False with fewer than WG_INTERVAL_PROMPTS prompts, or when a
+ * total is not positive with some prompt left out. */
+bool wg_ratio_log(const wg_ratio *x, const wg_ratio *y, wg_log_ratio *out);
+
+/* The 95 % interval exp(log +- t sqrt(variance)) of a ratio; false as wg_ratio_log. */
+bool wg_ratio_interval(const wg_ratio *r, double *lo, double *hi);
+
+/* The interval as [lo, hi], or null. And both in an object: NAME and NAME_ci. */
+json_t *wg_ratio_interval_json(const wg_ratio *r);
+void wg_ratio_set_json(json_t *o, const char *name, const wg_ratio *r);
 
 /* Sorts v and returns its q-quantile, interpolated between order statistics (type 7); NaN for n == 0. */
 double wg_quantile(double *v, int n, double q);
 
-/* The normal distribution and its inverse (0 < p < 1). */
-double wg_normal_cdf(double x);
+/* Student's t with `freedom` > 0 degrees of freedom, not necessarily a whole number: the chance of a value beyond +-t, and the
+ * t beyond which lies this chance (0 < chance <= 1). */
+double wg_student_beyond(double t, double freedom);
+double wg_student_t(double chance, double freedom);
+
+/* The quantile of the normal distribution, 0 < p < 1. */
 double wg_normal_quantile(double p);
 
 #endif

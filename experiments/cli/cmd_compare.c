@@ -10,6 +10,7 @@
 #include "experiments/cli/cli.h"
 #include "experiments/cli/commands.h"
 #include "experiments/analysis/compare.h"
+#include "experiments/base/stats.h"
 #include "experiments/report/html.h"
 
 /* "DIR" or "DIR:CELL". */
@@ -41,6 +42,20 @@ static double share_of(const char *text)
     return end == text || *end || !(v >= 0 && v < 1) ? -1 : v;
 }
 
+/* The exit status under --fail-if-slower: a cell that cannot be judged has not passed. */
+static int judge(const json_t *result, double share, const char *limit, int status)
+{
+    int unknown;
+    const int slower = wg_compare_slower(result, share, &unknown), all = (int)json_array_size(json_object_get(result, "pairs"));
+    if (slower) fprintf(stderr, "wager compare: %d of %d cells are slower by more than %s\n", slower, all, limit);
+    if (unknown)
+        fprintf(stderr,
+                "wager compare: %d of %d cells have no verdict; --fail-if-slower needs at least %d prompts in both runs, with "
+                "their baselines\n",
+                unknown, all, WG_INTERVAL_PROMPTS);
+    return slower || unknown ? WG_EXIT_FAILED : status;
+}
+
 typedef struct page {
     const json_t *comparison;
     bool drawings;
@@ -59,8 +74,8 @@ int wg_cmd_compare(int argc, char **argv)
     const char *dir[WG_COMPARE_MOST] = { NULL }, *limit = NULL, *html = NULL;
     bool json = false, md = false, plain = false;
     const wg_flag flags[] = {
-        { "fail-if-slower", 0, WG_FLAG_STRING, &limit, "3%",
-          "exit status 1 when a cell is slower by more than that, beyond chance", 0, 0 },
+        { "fail-if-slower", 0, WG_FLAG_STRING, &limit, "3%", "exit status 1 when a cell's verdict is slower, by more than that",
+          0, 0 },
         { "json", 0, WG_FLAG_BOOL, &json, NULL, "one JSON object", 0, 0 },
         { "md", 0, WG_FLAG_BOOL, &md, NULL, "Markdown", 0, 0 },
         { "html", 0, WG_FLAG_STRING, &html, "FILE", "writes a page with drawings, and prints its name", 0, 0 },
@@ -89,10 +104,7 @@ int wg_cmd_compare(int argc, char **argv)
     if (text) puts(text);
     else if (result && html && !md && s == WG_OK) puts(html);
     else if (result && s == WG_OK) wg_compare_print(stdout, result, md);
-    if (result && limit && wg_compare_slower(result, share)) {
-        fprintf(stderr, "wager compare: slower by more than %s\n", limit);
-        status = WG_EXIT_FAILED;
-    }
+    if (result && limit && s == WG_OK) status = judge(result, share, limit, status);
     wg_free(text);
     json_decref(result);
     for (int i = 0; i < WG_COMPARE_MOST; i++) wg_run_reader_close(folder[i]);

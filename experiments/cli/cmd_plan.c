@@ -145,7 +145,7 @@ static double expect(const planner *p, const candidate *c, int text, int *begun)
 }
 
 /* tau, with its interval over texts where it was measured. */
-static void foretell_tau(const planner *p, candidate *c, double *scratch)
+static void foretell_tau(const planner *p, candidate *c)
 {
     double tokens[TEXTS], begun[TEXTS];
     c->tau_lo = c->tau_hi = NAN;
@@ -162,7 +162,7 @@ static void foretell_tau(const planner *p, candidate *c, double *scratch)
     }
     const wg_ratio r = { .a = tokens, .b = begun, .n = p->texts };
     c->tau = wg_ratio_value(&r);
-    if (!wg_ratio_interval(&r, (uint64_t)p->o->seed, scratch, &c->tau_lo, &c->tau_hi)) c->tau_lo = c->tau_hi = NAN;
+    if (!wg_ratio_interval(&r, &c->tau_lo, &c->tau_hi)) c->tau_lo = c->tau_hi = NAN;
 }
 
 /* Each sampled row costs as much as a plain step's; a level of a draft is one pass of the draft model. */
@@ -185,10 +185,8 @@ static void price(const planner *p, candidate *c, const wg_step_cost *plain)
 
 static wg_status foretell(planner *p, wg_step_cost *plain, wg_error *err)
 {
-    double *scratch = wg_calloc(WG_RESAMPLES, sizeof *scratch);
     int rows = 1, wide = 1;
     const int batch = (int)p->o->batch;
-    if (!scratch) return wg_nomem(err, WG_RESAMPLES * sizeof *scratch, "intervals");
     for (int i = 0; i < p->n; i++) {
         const wg_shape *s = &p->c[i].shape;
         rows = s->n > rows ? s->n : rows;
@@ -198,10 +196,9 @@ static wg_status foretell(planner *p, wg_step_cost *plain, wg_error *err)
     if (!st) st = wg_cost_measure(&p->draft_cost, wg_model_lm(p->draft), wide * batch, p->context, batch, err);
     *plain = (wg_step_cost){ 0, wg_cost_pass(&p->target_cost, batch, p->context, batch) / batch, p->rest };
     for (int i = 0; i < p->n && !st; i++) {
-        foretell_tau(p, &p->c[i], scratch);
+        foretell_tau(p, &p->c[i]);
         price(p, &p->c[i], plain);
     }
-    wg_free(scratch);
     return st;
 }
 
@@ -276,6 +273,9 @@ static void print_plan(const planner *p, const wg_step_cost *plain)
                c->shape.levels, tau, c->step.draft * 1e3, c->step.verify * 1e3, c->step.rest * 1e3, speed,
                i == best ? "  <- best" : "");
     }
+    if (p->texts && p->texts < WG_INTERVAL_PROMPTS)
+        printf("\nno interval of tau: it takes %d texts; the range of the speed-up is that of the costs alone\n",
+               WG_INTERVAL_PROMPTS);
     if (best < 0) printf("\nplain decoding is the fastest here\n");
     else put_flags(flags, sizeof flags, p->o, &p->c[best]), printf("\n%s\n", flags);
 }
@@ -318,7 +318,7 @@ int wg_cmd_plan(int argc, char **argv)
         { "budgets", 0, WG_FLAG_STRING, &o.budgets, "4,8,16", "draft tokens of trees", 0, 0 },
         { "batch", 'b', WG_FLAG_INT, &o.batch, "N", "sequences of a step", 1, 64 },
         { "context", 0, WG_FLAG_INT, &o.context, "N", "tokens before a step; 0: as the texts have", 0, 1e7 },
-        { "seed", 0, WG_FLAG_INT, &o.seed, "S", "of texts and intervals", 1, 2147483647 },
+        { "seed", 0, WG_FLAG_INT, &o.seed, "S", "of texts", 1, 2147483647 },
         { "threads", 0, WG_FLAG_INT, &o.threads, "N", "0: all cores", 0, 256 },
         { "pin", 0, WG_FLAG_BOOL, &o.pin, NULL, "bind each worker thread to a processor of its own", 0, 0 },
         { "kv-type", 0, WG_FLAG_STRING, &o.kv_name, "TYPE", "of the target: " WG_KV_TYPE_DOC " (f16)", 0, 0 },

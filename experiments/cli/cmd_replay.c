@@ -74,11 +74,10 @@ static wg_status choose_rules(asked *a, wg_replay *r, wg_error *err)
     return WG_OK;
 }
 
-static json_t *row_json(const wg_replay *r, const wg_replayed *s, double *scratch)
+static json_t *row_json(const wg_replay *r, const wg_replayed *s)
 {
     const wg_ratio tokens = { .a = s->by_tokens, .b = s->by_rounds, .n = s->prompts };
     const wg_ratio against = { .a = s->by_tokens, .b = s->by_recorded, .n = s->prompts };
-    double lo = NAN, hi = NAN;
     json_t *v = json_object();
     json_object_set_new(v, "cell", json_integer(r->cell));
     json_object_set_new(v, "rule", json_string(s->rule->name));
@@ -91,11 +90,9 @@ static json_t *row_json(const wg_replay *r, const wg_replayed *s, double *scratc
     json_object_set_new(v, "drafted", json_integer(s->drafted));
     json_object_set_new(v, "accepted", json_integer(s->accepted));
     json_object_set_new(v, "tokens_per_recorded_round", wg_json_number(wg_ratio_value(&tokens)));
-    bool known = wg_ratio_interval(&tokens, r->seed, scratch, &lo, &hi);
-    json_object_set_new(v, "tokens_ci", known ? json_pack("[f,f]", lo, hi) : json_null());
+    json_object_set_new(v, "tokens_ci", wg_ratio_interval_json(&tokens));
     json_object_set_new(v, "against_recorded", wg_json_number(wg_ratio_value(&against)));
-    known = wg_ratio_interval(&against, r->seed, scratch, &lo, &hi);
-    json_object_set_new(v, "against_ci", known ? json_pack("[f,f]", lo, hi) : json_null());
+    json_object_set_new(v, "against_ci", wg_ratio_interval_json(&against));
     json_object_set_new(v, "tau_bracket", isfinite(s->tau_low) ? json_pack("[f,f]", s->tau_low, s->tau_high) : json_null());
     json_object_set_new(v, "alpha", wg_json_number(s->alpha));
     json_object_set_new(v, "alpha_star", wg_json_number(s->alpha_star));
@@ -130,13 +127,8 @@ static wg_status replay_cell(asked *a, wg_trace *t, int cell, wg_error *err)
 {
     wg_replay *r = NULL;
     wg_replayed *s = wg_calloc((size_t)MOST_RULES * MOST_LENGTHS, sizeof *s);
-    double *scratch = wg_calloc(WG_RESAMPLES, sizeof *scratch);
     int n = 0;
-    if (!s || !scratch) {
-        wg_free(s);
-        wg_free(scratch);
-        return wg_nomem(err, WG_RESAMPLES * 8, "results");
-    }
+    if (!s) return wg_nomem(err, (size_t)MOST_RULES * MOST_LENGTHS * sizeof *s, "results");
     wg_status st = wg_replay_open(&r, t, cell, a->temperature, err);
     if (!st) st = choose_rules(a, r, err);
     for (int i = 0; !st && i < (a->rules ? a->rules : 1); i++)
@@ -146,7 +138,7 @@ static wg_status replay_cell(asked *a, wg_trace *t, int cell, wg_error *err)
         }
     if (!st) st = wg_replay_all(r, s, n, err);
     for (int i = 0; !st && i < n; i++) {
-        json_t *v = row_json(r, &s[i], scratch);
+        json_t *v = row_json(r, &s[i]);
         if (a->json) {
             json_dumpf(v, stdout, JSON_SORT_KEYS | JSON_COMPACT | JSON_REAL_PRECISION(15));
             putchar('\n');
@@ -158,7 +150,6 @@ static wg_status replay_cell(asked *a, wg_trace *t, int cell, wg_error *err)
     a->rules = 0;
     wg_replay_close(r);
     wg_free(s);
-    wg_free(scratch);
     return st;
 }
 
@@ -194,18 +185,13 @@ static wg_status replay(asked *a, const char *path, wg_error *err)
              "tau of "
              "another\nrule, whose rounds would begin elsewhere). same: rounds verified as recorded. tau: its bounds by the "
              "renewal "
-             "chain over the\nrecorded texts, for chains verified token by token; wager replay --exact has it without bounds.");
+             "chain over the\nrecorded texts, for chains verified token by token; wager replay --exact has it without bounds. "
+             "Intervals: over prompts,\nfive at least.");
     wg_trace_close(t);
     return s;
 }
 
 /* ---- --exact ----------------------------------------------------------------------------------------------------- */
-
-static json_t *interval_json(const wg_ratio *r, uint64_t seed, double *scratch)
-{
-    double lo, hi;
-    return wg_ratio_interval(r, seed, scratch, &lo, &hi) ? json_pack("[f,f]", lo, hi) : json_null();
-}
 
 /* The result of `rejection` on the same drafts. */
 static const wg_exact_result *rejection_beside(const wg_exact_run *x, const wg_exact_result *r)
@@ -215,10 +201,9 @@ static const wg_exact_result *rejection_beside(const wg_exact_run *x, const wg_e
     return NULL;
 }
 
-static json_t *exact_json(const wg_exact_run *x, const wg_exact_result *r, const wg_cell *cell, double *scratch)
+static json_t *exact_json(const wg_exact_run *x, const wg_exact_result *r, const wg_cell *cell)
 {
     const wg_ratio tau = { .a = r->tokens, .b = r->rounds, .n = r->prompts };
-    const uint64_t seed = (uint64_t)cell->top.seed;
     const wg_exact_result *other = rejection_beside(x, r);
     json_t *v = json_object();
     json_object_set_new(v, "cell", json_integer(x->cell));
@@ -228,8 +213,7 @@ static json_t *exact_json(const wg_exact_run *x, const wg_exact_result *r, const
     json_object_set_new(v, "rule", json_string(r->fixed ? "any lossless" : r->rule));
     json_object_set_new(v, "law", json_string(r->law));
     json_object_set_new(v, "draft", json_string(r->shape->name));
-    json_object_set_new(v, "tau", wg_json_number(wg_ratio_value(&tau)));
-    json_object_set_new(v, "tau_ci", interval_json(&tau, seed, scratch));
+    wg_ratio_set_json(v, "tau", &tau);
     json_object_set_new(v, "alpha", wg_json_number(x->alpha));
     json_object_set_new(v, "texts", json_integer(x->texts));
     json_object_set_new(v, "tokens", json_integer(x->tokens));
@@ -237,7 +221,7 @@ static json_t *exact_json(const wg_exact_run *x, const wg_exact_result *r, const
     if (other && other != r) {
         const wg_ratio ratio = { .a = other->rounds, .b = r->rounds, .n = r->prompts }; /* of the same tokens */
         json_object_set_new(v, "against_rejection", wg_json_number(wg_ratio_value(&ratio)));
-        json_object_set_new(v, "against_ci", interval_json(&ratio, seed, scratch));
+        json_object_set_new(v, "against_ci", wg_ratio_interval_json(&ratio));
     }
     return v;
 }
@@ -264,11 +248,9 @@ static wg_status exact_cell(const asked *a, const wg_config *c, int cell, const 
 {
     wg_exact_run x;
     const bool all = a->rule.n == 0 || (a->rule.n == 1 && !strcmp(a->rule.item[0], "all"));
-    double *scratch = wg_calloc(WG_RESAMPLES, sizeof *scratch);
-    if (!scratch) return wg_nomem(err, WG_RESAMPLES * 8, "resamples");
     const wg_status s = wg_exact_cell(c, cell, shape, shapes, a->rule.item, all ? 0 : a->rule.n, &x, err);
     for (int i = 0; !s && i < x.n; i++) {
-        json_t *v = exact_json(&x, &x.result[i], &c->cell[cell], scratch);
+        json_t *v = exact_json(&x, &x.result[i], &c->cell[cell]);
         if (a->json) {
             json_dumpf(v, stdout, JSON_SORT_KEYS | JSON_COMPACT | JSON_REAL_PRECISION(15));
             putchar('\n');
@@ -277,7 +259,6 @@ static wg_status exact_cell(const asked *a, const wg_config *c, int cell, const 
     }
     if (!s && !a->json) printf("      %d texts, %ld tokens\n", x.texts, x.tokens);
     if (!s) wg_exact_run_free(&x);
-    wg_free(scratch);
     return s;
 }
 
@@ -313,10 +294,9 @@ static wg_status exact(const asked *a, const char *path, wg_error *err)
     for (int i = 0; !s && i < c->n; i++)
         if (a->cell < 0 ? !is_repeated(c, i) : a->cell == i) s = exact_cell(a, c, i, shape, n, err);
     if (!s && !a->json)
-        puts("\ntau: tokens per pass of the target, exact given the texts; its interval is over prompts. against: the rounds "
-             "rejection "
-             "needs for\nthe same texts over this rule's. alpha: mean of sum min(p, q) over the positions of the texts at "
-             "which a token was drafted.");
+        puts("\ntau: tokens per pass of the target, exact given the texts; its interval is over prompts, five at least. "
+             "against: the rounds rejection needs for\nthe same texts over this rule's. alpha: mean of sum min(p, q) over the "
+             "positions of the texts at which a token was drafted.");
     wg_config_close(c);
     return s;
 }

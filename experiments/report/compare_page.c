@@ -69,6 +69,22 @@ static int of_verdict(const json_t *pairs, const char *verdict)
     return n;
 }
 
+static const char *verdict_of(const json_t *p)
+{
+    const char *v = wg_json_word(p, "verdict");
+    return !*v || !strcmp(v, "unknown") ? "no verdict" : v;
+}
+
+/* What the comparison of A with run i found in common. */
+static const json_t *with_run(const json_t *o, size_t i)
+{
+    size_t k;
+    json_t *v;
+    json_array_foreach(json_object_get(o, "prompts"), k, v)
+        if (wg_json_int(v, "run") == (json_int_t)i) return v;
+    return NULL;
+}
+
 static void answer(FILE *f, const json_t *o)
 {
     const json_t *pairs = json_object_get(o, "pairs"), *first = json_array_get(pairs, 0);
@@ -81,15 +97,22 @@ static void answer(FILE *f, const json_t *o)
     }
     fputs("<div class=\"answer\">\n<p><strong>Answer.</strong> ", f);
     if (n == 1) {
-        fprintf(f, "%c decodes at ", letter(json_object_get(first, "b")));
-        put_interval(f, first, "faster", "faster_ci");
-        fprintf(f, " the speed of A: %s.", *wg_json_word(first, "verdict") ? wg_json_word(first, "verdict") : "undecided");
+        fprintf(f, "The speed-up of %c is ", letter(json_object_get(first, "b")));
+        put_interval(f, first, "speedup_ratio", "speedup_ratio_ci");
+        fprintf(f, " that of A: %s.", verdict_of(first));
         if (json_is_integer(json_object_get(first, "prompts_needed")))
             fprintf(f, " At this rate about %.0f prompts would decide it.", wg_json_measured(first, "prompts_needed"));
     } else
-        fprintf(f, "Beyond chance, %d of %d cells are faster than A's, %d slower; %d undecided.", faster, n, slower,
-                n - faster - slower);
+        fprintf(f, "Beyond chance, %d of %d cells are faster than A's relative to plain decoding, %d slower; %d undecided.",
+                faster, n, slower, n - faster - slower);
     fprintf(f, "</p>\n<p>Same texts: %d of %d requests.</p>\n</div>\n", equal, of);
+    size_t i;
+    json_t *warning;
+    json_array_foreach(json_object_get(o, "warnings"), i, warning) {
+        fputs("<p class=\"warn\">", f);
+        wg_html_puts(f, json_string_value(warning));
+        fputs("</p>\n", f);
+    }
     if (json_array_size(json_object_get(o, "machine_diff")))
         fputs("<p class=\"warn\">More than the config differs (below), so a difference may not be the config's.</p>\n", f);
 }
@@ -106,7 +129,7 @@ static void runs(FILE *f, const json_t *o)
         "common</th><th scope=\"col\">left out</th><th scope=\"col\" class=\"l\">state</th></tr></thead>\n<tbody>\n",
         f);
     json_array_foreach(json_object_get(o, "runs"), i, r) {
-        const json_t *with_a = i ? json_array_get(json_object_get(o, "prompts"), i - 1) : NULL;
+        const json_t *with_a = with_run(o, i);
         fprintf(f, "<tr><th scope=\"row\">%c</th><td class=\"w l\">", (char)('A' + i));
         wg_html_name(f, wg_json_word(r, "path"));
         fputs("</td><td class=\"l\">", f);
@@ -128,12 +151,16 @@ static void runs(FILE *f, const json_t *o)
 static void main_table(FILE *f, const json_t *pairs)
 {
     wg_html_table(
-        f, "Faster: decoding time per token of A over that of the other; above 1 the other one is faster. In brackets 95 % "
-           "intervals, paired BCa bootstrap over prompts. Plain: the same ratio of the two baselines; away from 1 the machine "
-           "was not the same.");
-    fputs("<thead><tr><th scope=\"col\">cell</th><th scope=\"col\">prompts</th><th scope=\"col\">faster</th><th scope=\"col\" "
-          "class=\"l\">verdict</th><th scope=\"col\">tok/s</th><th scope=\"col\">tau</th><th scope=\"col\">tau ratio</th>"
-          "<th scope=\"col\">accepted</th><th scope=\"col\">TPOT, ms<small>p50</small></th><th scope=\"col\">plain</th>"
+        f,
+        "Speed-up over A's: the ratio of the two speed-ups, each over the plain decoding of its own run; above 1 the other one "
+        "is faster. In brackets 95 % intervals, jackknife over prompts, with the variance between runs. p: Holm's, of "
+        "all cells together. Raw: decoding time per token of A over that of the other, of the cells and of plain "
+        "decoding; what the machine did between the runs is in it.");
+    fputs("<thead><tr><th scope=\"col\">cell</th><th scope=\"col\">prompts</th><th scope=\"col\">speed-up over A's</th><th "
+          "scope=\"col\" class=\"l\">verdict</th><th scope=\"col\">p</th><th scope=\"col\">speed-up</th><th "
+          "scope=\"col\">tau</th>"
+          "<th scope=\"col\">tau ratio</th><th scope=\"col\">accepted</th><th scope=\"col\">raw TPOT, ms<small>p50</small></th>"
+          "<th scope=\"col\">raw tok/s</th><th scope=\"col\">raw time</th><th scope=\"col\">raw plain time</th>"
           "<th scope=\"col\">same texts</th></tr></thead>\n<tbody>\n",
           f);
     for (size_t i = 0; i < json_array_size(pairs); i++) {
@@ -143,30 +170,28 @@ static void main_table(FILE *f, const json_t *pairs)
         fputs("</th><td>", f);
         wg_report_put(f, "%.0f", wg_json_measured(p, "prompts"));
         fputs("</td>", f);
-        put_ratio(f, p, "faster", "faster_ci");
-        fprintf(f, "<td class=\"l\">%s</td>", *wg_json_word(p, "verdict") ? wg_json_word(p, "verdict") : "-");
-        put_two(f, p, "tok_s", "%.1f", 1);
+        put_ratio(f, p, "speedup_ratio", "speedup_ratio_ci");
+        fprintf(f, "<td class=\"l\">%s</td><td>", verdict_of(p));
+        wg_report_put(f, "%.2g", wg_json_measured(p, "p_holm"));
+        fputs("</td>", f);
+        put_two(f, p, "speedup", "%.3fx", 1);
         put_two(f, p, "tau", "%.2f", 1);
         put_ratio(f, p, "tau_ratio", "tau_ratio_ci");
         put_two(f, p, "acceptance_rate", "%.1f %%", 100);
         put_two(f, p, "tpot_ms_p50", "%.2f", 1);
+        put_two(f, p, "tok_s", "%.1f", 1);
+        put_ratio(f, p, "faster", "faster_ci");
         put_ratio(f, p, "baseline_faster", "baseline_faster_ci");
         fprintf(f, "<td>%.0f of %.0f</td></tr>\n", json_number_value(json_object_get(same, "equal")),
                 json_number_value(json_object_get(same, "of")));
     }
     wg_html_table_end(f);
-    const int n = (int)json_array_size(pairs);
-    if (n > 1)
-        fprintf(
-            f,
-            "<p class=\"soft\">%d comparisons at 95 %% each: about %.1f of them would miss by chance alone. For all of them to "
-            "hold together, use %.2f %% for each (Bonferroni).</p>\n",
-            n, 0.05 * n, 100 - 5.0 / n);
 }
 
-static wg_estimate_ci faster(const json_t *o)
+static wg_estimate_ci speedup(const json_t *o)
 {
-    return (wg_estimate_ci){ wg_json_measured(o, "faster"), wg_json_item(o, "faster_ci", 0), wg_json_item(o, "faster_ci", 1) };
+    return (wg_estimate_ci){ wg_json_measured(o, "speedup_ratio"), wg_json_item(o, "speedup_ratio_ci", 0),
+                             wg_json_item(o, "speedup_ratio_ci", 1) };
 }
 
 static const wg_estimate_ci none = { NAN, NAN, NAN };
@@ -178,12 +203,12 @@ static void pairs_figure(FILE *f, const json_t *pairs)
     for (size_t i = 0; row && i < n; i++) {
         char name[500];
         pair_name(name, sizeof name, json_array_get(pairs, i));
-        row[i] = (wg_forest_plot_row){ wg_strdup(name), false, { faster(json_array_get(pairs, i)), none } };
+        row[i] = (wg_forest_plot_row){ wg_strdup(name), false, { speedup(json_array_get(pairs, i)), none } };
     }
-    const wg_forest_plot o = { .title = "How much faster than A, by cell",
-                               .caption = "How much faster than A each cell is, with 95 % intervals. On the dashed line "
-                                          "it is as fast; right of it, faster.",
-                               .axis = "faster than A (as fast: 1)",
+    const wg_forest_plot o = { .title = "Speed-up over A's, by cell",
+                               .caption = "Each cell's speed-up over A's, with 95 % intervals. On the dashed line they "
+                                          "are equal; right of it the other run is faster.",
+                               .axis = "speed-up over A's (equal: 1)",
                                .digits = 3,
                                .row = row,
                                .n = row ? (int)n : 0 };
@@ -220,16 +245,15 @@ static void where_figure(FILE *f, const json_t *p)
     char name[80];
     wg_forest_plot_row *row = n ? wg_calloc(n + 1, sizeof *row) : NULL;
     int at = 0;
-    if (row) row[at++] = (wg_forest_plot_row){ wg_strdup("all prompts"), true, { faster(p), none } };
+    if (row) row[at++] = (wg_forest_plot_row){ wg_strdup("all prompts"), true, { speedup(p), none } };
     for (int k = 0; row && k < PARTS; k++)
         for (size_t i = 0; i < json_array_size(json_object_get(p, part_lists[k])); i++) {
             const json_t *o = json_array_get(json_object_get(p, part_lists[k]), i);
-            row[at++] = (wg_forest_plot_row){ wg_strdup(part_name(name, sizeof name, o)), true, { faster(o), none } };
+            row[at++] = (wg_forest_plot_row){ wg_strdup(part_name(name, sizeof name, o)), true, { speedup(o), none } };
         }
-    const wg_forest_plot o = { .title = "How much faster than A, by parts of the prompts",
-                               .caption =
-                                   "How much faster than A, by category, turn and length of the prompt, with 95 % intervals.",
-                               .axis = "faster than A (as fast: 1)",
+    const wg_forest_plot o = { .title = "Speed-up over A's, by parts of the prompts",
+                               .caption = "Speed-up over A's, by category, turn and length of the prompt, with 95 % intervals.",
+                               .axis = "speed-up over A's (equal: 1)",
                                .digits = 3,
                                .row = row,
                                .n = at };
@@ -243,7 +267,7 @@ static void where_table(FILE *f, const json_t *p)
     char name[80];
     if (parts_of(p) == 0) return;
     wg_html_table(f, "By category, turn and length of the prompt.");
-    fputs("<thead><tr><th scope=\"col\">prompts of</th><th scope=\"col\">prompts</th><th scope=\"col\">faster</th>"
+    fputs("<thead><tr><th scope=\"col\">prompts of</th><th scope=\"col\">prompts</th><th scope=\"col\">speed-up over A's</th>"
           "<th scope=\"col\">tok/s</th><th scope=\"col\">tau</th></tr></thead>\n<tbody>\n",
           f);
     for (int k = 0; k < PARTS; k++)
@@ -252,7 +276,7 @@ static void where_table(FILE *f, const json_t *p)
             fputs("<tr><th scope=\"row\" class=\"w\">", f);
             wg_html_puts(f, part_name(name, sizeof name, o));
             fprintf(f, "</th><td>%.0f</td>", wg_json_measured(o, "prompts"));
-            put_ratio(f, o, "faster", "faster_ci");
+            put_ratio(f, o, "speedup_ratio", "speedup_ratio_ci");
             put_two(f, o, "tok_s", "%.1f", 1);
             put_two(f, o, "tau", "%.2f", 1);
             fputs("</tr>\n", f);
@@ -266,7 +290,8 @@ static void regressions(FILE *f, const json_t *p)
     json_t *r;
     if (json_array_size(json_object_get(p, "regressions")) == 0) return;
     wg_html_table(f, "The prompts that lost most against A.");
-    fputs("<thead><tr><th scope=\"col\">prompt</th><th scope=\"col\" class=\"l\">category</th><th scope=\"col\">faster</th>"
+    fputs("<thead><tr><th scope=\"col\">prompt</th><th scope=\"col\" class=\"l\">category</th><th scope=\"col\">speed-up "
+          "over A's</th>"
           "<th scope=\"col\">tok/s</th><th scope=\"col\">tokens</th></tr></thead>\n<tbody>\n",
           f);
     json_array_foreach(json_object_get(p, "regressions"), i, r) {
@@ -274,7 +299,7 @@ static void regressions(FILE *f, const json_t *p)
         wg_html_puts(f, wg_json_word(r, "id"));
         fputs("</th><td class=\"l\">", f);
         wg_html_puts(f, wg_json_word(r, "category"));
-        fprintf(f, "</td><td>%.3fx</td>", wg_json_measured(r, "faster"));
+        fprintf(f, "</td><td>%.3fx</td>", wg_json_measured(r, "speedup_ratio"));
         put_two(f, r, "tok_s", "%.1f", 1);
         put_two(f, r, "tokens", "%.0f", 1);
         fputs("</tr>\n", f);

@@ -7,6 +7,7 @@
 #include "core/base/mem.h"
 #include "experiments/analysis/compare.h"
 #include "experiments/base/json_number.h"
+#include "experiments/base/stats.h"
 
 typedef struct printer {
     FILE *f;
@@ -21,6 +22,8 @@ static bool has(const json_t *o, const char *key, size_t i)
 {
     return json_is_number(json_array_get(json_object_get(o, key), i));
 }
+
+static char letter(const json_t *side) { return (char)('A' + (int)wg_json_int(side, "run")); }
 
 static void heading(const printer *p, const char *text) { fprintf(p->f, p->md ? "\n## %s\n\n" : "\n%s\n", text); }
 
@@ -69,14 +72,17 @@ static void runs(const printer *p, const json_t *o)
                 wg_json_word(r, "started"), (int)wg_json_real(r, "cells"), wg_json_real(r, "cells") == 1 ? "" : "s",
                 (int)wg_json_real(r, "requests"), json_is_true(json_object_get(r, "resumed")) ? ", resumed" : "");
         if (wg_json_real(r, "failed") > 0) fprintf(p->f, ", %d failed", (int)wg_json_real(r, "failed"));
+        if (wg_json_int(r, "sample") != (json_int_t)i) fprintf(p->f, ", %c again", (char)('A' + wg_json_int(r, "sample")));
         fputs(json_is_true(json_object_get(r, "complete")) ? "\n" : " (INCOMPLETE: only what had finished is compared)\n",
               p->f);
     }
     json_array_foreach(json_object_get(o, "prompts"), i, r)
         if (wg_json_real(r, "only_a") > 0 || wg_json_real(r, "only_b") > 0)
             fprintf(p->f, "%sA and %c share %d prompts; %d are only in A, %d only in %c, and do not count\n",
-                    p->md ? "* " : "  ", (char)('B' + i), (int)wg_json_real(r, "common"), (int)wg_json_real(r, "only_a"),
-                    (int)wg_json_real(r, "only_b"), (char)('B' + i));
+                    p->md ? "* " : "  ", letter(r), (int)wg_json_real(r, "common"), (int)wg_json_real(r, "only_a"),
+                    (int)wg_json_real(r, "only_b"), letter(r));
+    json_array_foreach(json_object_get(o, "warnings"), i, r)
+        fprintf(p->f, "%sWARNING: %s\n", p->md ? "* " : "  ", json_string_value(r));
 }
 
 static void ratio(const json_t *o, const char *name, char *b, size_t n)
@@ -102,14 +108,13 @@ static void fact(const printer *p, const char *name, const char *text)
     else fprintf(p->f, "  %-22s %s\n", name, text);
 }
 
-static void table(const printer *p, const json_t *list, const char *title)
+static void table(const printer *p, const json_t *list, const char *title, const char *ratio_name)
 {
     static const int width[] = { 22, 8, 26, 18, 14 };
-    static const char *const head[] = { "", "prompts", "faster", "tok/s A, B", "tau A, B" };
     size_t i;
     json_t *r;
     if (json_array_size(list) == 0) return;
-    const char *first[5] = { title, head[1], head[2], head[3], head[4] };
+    const char *const first[5] = { title, "prompts", ratio_name, "tok/s A, other", "tau A, other" };
     fputc('\n', p->f);
     cells(p, true, 5, first, width);
     json_array_foreach((json_t *)list, i, r) {
@@ -119,7 +124,7 @@ static void table(const printer *p, const json_t *list, const char *title)
         else if (json_object_get(r, "turn")) snprintf(b[0], 80, "%.0f", wg_json_real(r, "turn") + 1);
         else snprintf(b[0], 80, "%.70s", *wg_json_word(r, "category") ? wg_json_word(r, "category") : "(none)");
         snprintf(b[1], 80, "%d", (int)wg_json_real(r, "prompts"));
-        ratio(r, "faster", b[2], 80);
+        ratio(r, "speedup_ratio", b[2], 80);
         snprintf(b[3], 80, "%.1f, %.1f", at(r, "tok_s", 0), at(r, "tok_s", 1));
         snprintf(b[4], 80, "%.3f, %.3f", at(r, "tau", 0), at(r, "tau", 1));
         cells(p, false, 5, (const char *const[]){ b[0], b[1], b[2], b[3], b[4] }, width);
@@ -133,12 +138,13 @@ static void worst(const printer *p, const json_t *list)
     json_t *r;
     if (json_array_size(list) == 0) return;
     fputc('\n', p->f);
-    cells(p, true, 5, (const char *const[]){ "slowest against A", "category", "faster", "tok/s A, B", "tokens A, B" }, width);
+    cells(p, true, 5, (const char *const[]){ "slowest against A", "category", "ratio", "tok/s A, other", "tokens A, other" },
+          width);
     json_array_foreach((json_t *)list, i, r) {
         char b[5][80];
         snprintf(b[0], 80, "%.70s", wg_json_word(r, "id"));
         snprintf(b[1], 80, "%.70s", wg_json_word(r, "category"));
-        snprintf(b[2], 80, "%.3fx", wg_json_real(r, "faster"));
+        snprintf(b[2], 80, "%.3fx", wg_json_real(r, "speedup_ratio"));
         snprintf(b[3], 80, "%.1f, %.1f", at(r, "tok_s", 0), at(r, "tok_s", 1));
         snprintf(b[4], 80, "%.0f, %.0f", at(r, "tokens", 0), at(r, "tokens", 1));
         cells(p, false, 5, (const char *const[]){ b[0], b[1], b[2], b[3], b[4] }, width);
@@ -163,24 +169,31 @@ static void texts(const printer *p, const json_t *pair)
     fact(p, "same texts", b);
 }
 
-static void verdict(const printer *p, const json_t *o, char b_name)
+static void verdict(const printer *p, const json_t *o, char b_name, const char *ratio_name)
 {
-    char r[80], b[200];
+    char r[80], b[300];
     const char *v = wg_json_word(o, "verdict");
-    ratio(o, "faster", r, sizeof r);
-    if (!strcmp(v, "faster")) snprintf(b, sizeof b, "%s: %c is faster", r, b_name);
-    else if (!strcmp(v, "slower")) snprintf(b, sizeof b, "%s: %c is slower", r, b_name);
-    else if (!strcmp(v, "undecided") && json_is_integer(json_object_get(o, "prompts_needed")))
-        snprintf(b, sizeof b, "%s: undecided; about %.0f prompts would decide it", r, wg_json_real(o, "prompts_needed"));
-    else snprintf(b, sizeof b, "%s: %s", r, *v ? v : "undecided");
-    fact(p, "faster [95 %]", b);
+    const bool decided = !strcmp(v, "faster") || !strcmp(v, "slower");
+    ratio(o, "speedup_ratio", r, sizeof r);
+    if (!json_is_number(json_object_get(o, "p")))
+        snprintf(b, sizeof b, "%s: no verdict; it needs %d prompts in both, with their baselines", r, WG_INTERVAL_PROMPTS);
+    else if (decided) snprintf(b, sizeof b, "%s: %c is %s (p %.2g)", r, b_name, v, wg_json_real(o, "p_holm"));
+    else if (json_is_integer(json_object_get(o, "prompts_needed")))
+        snprintf(b, sizeof b, "%s: undecided (p %.2g); about %.0f prompts would decide it", r, wg_json_real(o, "p_holm"),
+                 wg_json_real(o, "prompts_needed"));
+    else
+        snprintf(b, sizeof b, "%s: undecided (p %.2g); more prompts would not decide it, several runs of both might", r,
+                 wg_json_real(o, "p_holm"));
+    fact(p, ratio_name, b);
+    both(o, "speedup", "%.3fx", 1, b, sizeof b);
+    fact(p, "speed-ups", b);
 }
 
 static void one_pair(const printer *p, const json_t *o, bool with_config)
 {
     char title[600], b[200];
     const json_t *a = json_object_get(o, "a"), *other = json_object_get(o, "b");
-    const char name = (char)('A' + (int)wg_json_real(other, "run"));
+    const char name = letter(other);
     snprintf(title, sizeof title, "A:%d %.200s  against  %c:%d %.200s", (int)wg_json_real(a, "cell"), wg_json_word(a, "name"),
              name, (int)wg_json_real(other, "cell"), wg_json_word(other, "name"));
     heading(p, title);
@@ -191,12 +204,10 @@ static void one_pair(const printer *p, const json_t *o, bool with_config)
         snprintf(b + strlen(b), sizeof b - strlen(b), "; left out: %d failed, %d in one run only", failed, unpaired);
     fact(p, "requests in both", b);
     if (wg_json_real(o, "requests") < 1) return;
-    verdict(p, o, name);
+    char ratio_name[20];
+    snprintf(ratio_name, sizeof ratio_name, "speed-up, %c/A", name);
+    verdict(p, o, name, ratio_name);
     texts(p, o);
-    both(o, "tok_s", "%.1f", 1, b, sizeof b);
-    fact(p, "tok/s", b);
-    ratio(o, "baseline_faster", b, sizeof b);
-    fact(p, "plain decoding, A/B", b);
     both(o, "tau", "%.3f", 1, b, sizeof b);
     char r[80];
     ratio(o, "tau_ratio", r, sizeof r);
@@ -204,15 +215,21 @@ static void one_pair(const printer *p, const json_t *o, bool with_config)
     fact(p, "tau", b);
     both(o, "acceptance_rate", "%.1f %%", 100, b, sizeof b);
     fact(p, "accepted / drafted", b);
-    both(o, "ttft_ms_p50", "%.1f ms", 1, b, sizeof b);
-    fact(p, "TTFT, median", b);
-    both(o, "tpot_ms_p50", "%.2f ms", 1, b, sizeof b);
-    fact(p, "TPOT, median", b);
-    snprintf(b, sizeof b, "%.3fx", wg_json_real(o, "faster_mean_of_prompts"));
+    snprintf(b, sizeof b, "%.3fx", wg_json_real(o, "speedup_ratio_mean_of_prompts"));
     fact(p, "mean of prompts", b);
-    table(p, json_object_get(o, "by_category"), "category");
-    table(p, json_object_get(o, "by_turn"), "turn");
-    table(p, json_object_get(o, "by_prompt_length"), "prompt tokens");
+    both(o, "tok_s", "%.1f", 1, b, sizeof b);
+    fact(p, "raw tok/s", b);
+    ratio(o, "faster", b, sizeof b);
+    fact(p, "raw time, A/B", b);
+    ratio(o, "baseline_faster", b, sizeof b);
+    fact(p, "raw plain time, A/B", b);
+    both(o, "ttft_ms_p50", "%.1f ms", 1, b, sizeof b);
+    fact(p, "raw TTFT, median", b);
+    both(o, "tpot_ms_p50", "%.2f ms", 1, b, sizeof b);
+    fact(p, "raw TPOT, median", b);
+    table(p, json_object_get(o, "by_category"), "category", ratio_name);
+    table(p, json_object_get(o, "by_turn"), "turn", ratio_name);
+    table(p, json_object_get(o, "by_prompt_length"), "prompt tokens", ratio_name);
     worst(p, json_object_get(o, "regressions"));
 }
 
@@ -233,17 +250,14 @@ void wg_compare_print(FILE *f, const json_t *o, bool markdown)
     }
     json_array_foreach(json_object_get(o, "pairs"), i, pair)
         one_pair(&p, pair, json_array_size(json_object_get(o, "pairs")) > 1);
-    const int n = (int)json_array_size(json_object_get(o, "pairs"));
+    const int n = (int)wg_json_int(o, "family");
     fprintf(
         f,
-        "\nfaster: decoding time per token of A over that of the other; above 1 the other one is faster. Intervals: 95 %%, "
-        "paired\n"
-        "BCa bootstrap over prompts. plain decoding: the same ratio of the two baselines; away from 1 the machine was not the "
-        "same.\n");
-    if (n > 1)
-        fprintf(f,
-                "%d comparisons at 95 %% each: about %.1f of them would miss by chance alone. For all of them to hold "
-                "together, use\n"
-                "%.2f %% for each (Bonferroni).\n",
-                n, 0.05 * n, 100 - 5.0 / n);
+        "\nspeed-up: over the plain decoding of the same run; above 1, a ratio favours the other run. Intervals: 95 %% each, "
+        "jackknife\n"
+        "over prompts, with the variance between runs. p: Holm's, of %d comparison%s together; at most 5 %% of such "
+        "families have\n"
+        "a wrong verdict. raw: decoding time per token of A over that of the other; what the machine did between the "
+        "runs is in it.\n",
+        n, n == 1 ? "" : "s");
 }

@@ -145,11 +145,7 @@ static void main_table(FILE *f, const wg_run_reader *run, const json_t *cells)
     wg_html_table_end(f);
     wg_table_overlap(f, cells, "<p class=\"soft\">", ".</p>");
     wg_table_draft_contexts(f, cells, "<p class=\"soft\">Warning: ", ".</p>");
-    if (n > 1)
-        fprintf(f,
-                "<p class=\"soft\">%d intervals at 95 %% each: about %.1f of them miss by chance alone, and the best of %d "
-                "cells looks better than it is.</p>\n",
-                n, 0.05 * n, n);
+    wg_table_intervals(f, cells, "<p class=\"soft\">", "</p>\n");
 }
 
 static bool any_has(const json_t *cells, const char *list)

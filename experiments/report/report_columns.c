@@ -59,5 +59,7 @@ void wg_report_words(FILE *f)
         wg_html_puts(f, c->doc);
         fputs("</dd>\n", f);
     }
-    fputs("<dt>intervals</dt><dd>paired BCa bootstrap over prompts, 95 %</dd>\n</dl>\n", f);
+    fputs("<dt>intervals</dt><dd>95 %, jackknife over prompts with Student's t, both sides of a pair together; none under five "
+          "prompts</dd>\n</dl>\n",
+          f);
 }

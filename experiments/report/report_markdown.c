@@ -94,12 +94,7 @@ wg_status wg_report_markdown(FILE *f, const wg_run_reader *run, const wg_column_
     elements(f, run, cells, "categories", wg_category_columns, "By category");
     elements(f, run, cells, "turns", wg_turn_columns, "By turn");
     elements(f, run, cells, "parts", wg_part_columns, "By the drafter that drafted");
-    const int n = (int)json_array_size(cells);
-    if (n > 1)
-        fprintf(f,
-                "\n%d intervals at 95 %% each: about %.1f of them miss by chance alone; the best of %d cells looks better than "
-                "it is.\n",
-                n, 0.05 * n, n);
+    wg_table_intervals(f, cells, "\n", "\n");
     fprintf(f, "\n%s, %d cores, %d prompts, %d requests in %.0f s, %s.\n", cpu ? cpu : "unknown processor",
             (int)json_integer_value(json_object_get(json_object_get(run->machine, "cpu"), "cores_online")), run->n_asked,
             run->n, wg_json_measured(run->summary, "seconds"), when ? when : "unknown time");

@@ -97,7 +97,7 @@ void wg_report_plot_categories(const wg_plot_out *to, const wg_run_reader *run, 
         }
     }
     char caption[200];
-    snprintf(caption, sizeof caption, "Speed-up by category with BCa intervals of 95 %% over its prompts. %s",
+    snprintf(caption, sizeof caption, "Speed-up by category with 95 %% intervals over its prompts. %s",
              json_array_size(cells) > FASTEST ? "The six fastest cells; the table has all." : "");
     const wg_forest_plot o = { .title = "Speed-up by category",
                                .caption = caption,

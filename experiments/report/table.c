@@ -2,6 +2,7 @@
  * Columns as wide as their widest entry; text left-aligned, numbers right-aligned. */
 #include "experiments/report/table.h"
 #include "experiments/base/json_number.h"
+#include "experiments/base/stats.h"
 
 #include <string.h>
 
@@ -163,6 +164,21 @@ void wg_table_draft_contexts(FILE *f, const json_t *cells, const char *before, c
     }
 }
 
+void wg_table_intervals(FILE *f, const json_t *cells, const char *before, const char *after)
+{
+    const int n = (int)json_array_size(cells);
+    int known = 0;
+    for (int i = 0; i < n; i++) known += json_is_array(json_object_get(json_array_get(cells, (size_t)i), "speedup_ci"));
+    if (known > 1)
+        fprintf(f,
+                "%s%d intervals at 95 %% each: about %.1f of them miss by chance alone; the best of %d cells looks better than "
+                "it is.%s",
+                before, known, 0.05 * known, n, after);
+    if (known < n)
+        fprintf(f, "%sNo interval for %d of %d cells: it takes %d prompts that ended well on both sides.%s", before, n - known,
+                n, WG_INTERVAL_PROMPTS, after);
+}
+
 static void legend(FILE *f, const wg_column_choice *chosen)
 {
     if (!chosen)
@@ -199,11 +215,7 @@ void wg_table_print(FILE *f, const json_t *summary, const wg_column_choice *chos
         }
     }
     legend(f, chosen);
-    if (all > 1)
-        fprintf(f,
-                "%d intervals at 95 %% each: about %.1f of them miss by chance alone; the best of %d cells looks better than "
-                "it is.\n",
-                all, 0.05 * all, all);
+    wg_table_intervals(f, cells, "", "\n");
     wg_table_overlap(f, cells, "", "");
     wg_table_draft_contexts(f, cells, "warning: ", "");
     failures(f, cells);

@@ -17,6 +17,8 @@ void wg_table_overlap(FILE *f, const json_t *cells, const char *before, const ch
 
 /* A line for each cell whose texts went beyond the context of its draft model: so many rounds had no draft. */
 void wg_table_draft_contexts(FILE *f, const json_t *cells, const char *before, const char *after);
+/* How many intervals miss by chance, and how many cells have none and why; each sentence between `before` and `after`. */
+void wg_table_intervals(FILE *f, const json_t *cells, const char *before, const char *after);
 
 /* One JSON object per line, a line per cell. */
 void wg_table_print_json(FILE *f, const json_t *summary);

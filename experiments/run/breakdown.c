@@ -46,20 +46,8 @@ static void pack(part *s, const wg_pairs *p, int i, int first)
     s->n++;
 }
 
-static void set_with_interval(json_t *o, const char *name, const wg_ratio *r, uint64_t seed, double *scratch)
-{
-    char ci[64];
-    double lo, hi;
-    snprintf(ci, sizeof ci, "%s_ci", name);
-    json_object_set_new(o, name, wg_json_number(wg_ratio_value(r)));
-    json_object_set_new(o, ci,
-                        wg_ratio_interval(r, seed, scratch, &lo, &hi)
-                            ? json_pack("[o,o]", wg_json_number(lo), wg_json_number(hi))
-                            : json_null());
-}
-
 /* name: of the category or turn, owned by the result. */
-static json_t *part_json(const part *s, const char *of, json_t *name, uint64_t seed, double *scratch)
+static json_t *part_json(const part *s, const char *of, json_t *name)
 {
     const wg_ratio tau = { .a = s->v[TOKENS], .b = s->v[PASSES], .n = s->n };
     const wg_ratio speedup = {
@@ -69,8 +57,8 @@ static json_t *part_json(const part *s, const char *of, json_t *name, uint64_t s
     json_object_set_new(o, of, name);
     json_object_set_new(o, "prompts", json_integer(s->n));
     json_object_set_new(o, "tokens", wg_json_number(s->total[TOKENS]));
-    set_with_interval(o, "tau", &tau, seed, scratch);
-    set_with_interval(o, "speedup", &speedup, seed, scratch);
+    wg_ratio_set_json(o, "tau", &tau);
+    wg_ratio_set_json(o, "speedup", &speedup);
     json_object_set_new(o, "acceptance_rate", wg_json_ratio(s->total[ACCEPTED], s->total[DRAFTED]));
     return o;
 }
@@ -104,7 +92,7 @@ static double mean_of_prompts(const wg_pairs *p)
 
 enum { MOST_CATEGORIES = 64 };
 
-void wg_add_categories(json_t *cell, const wg_dataset *prompts, const wg_pairs *p, uint64_t seed, double *scratch)
+void wg_add_categories(json_t *cell, const wg_dataset *prompts, const wg_pairs *p)
 {
     part s;
     json_t *list = json_array();
@@ -117,7 +105,7 @@ void wg_add_categories(json_t *cell, const wg_dataset *prompts, const wg_pairs *
         empty(&s);
         for (int k = i; k < p->n; k++)
             if (!strcmp(prompts->prompt[k].category, category)) pack(&s, p, k, k);
-        if (s.n) json_array_append_new(list, part_json(&s, "category", json_string(category), seed, scratch));
+        if (s.n) json_array_append_new(list, part_json(&s, "category", json_string(category)));
     }
     wg_free(s.v[0]);
     json_object_set_new(cell, "tau_macro", wg_json_number(mean_of(list, "tau")));
@@ -131,7 +119,7 @@ void wg_add_categories(json_t *cell, const wg_dataset *prompts, const wg_pairs *
 
 enum { MOST_TURNS = 64 };
 
-void wg_add_turns(json_t *cell, const wg_dataset *prompts, const wg_pairs *questions, uint64_t seed, double *scratch)
+void wg_add_turns(json_t *cell, const wg_dataset *prompts, const wg_pairs *questions)
 {
     part s = { .n = 0 };
     json_t *list = json_array();
@@ -143,9 +131,9 @@ void wg_add_turns(json_t *cell, const wg_dataset *prompts, const wg_pairs *quest
             if (turn < p->turns) pack(&s, questions, p->before + turn, p->before);
         }
         if (!s.n) continue;
-        json_t *o = part_json(&s, "turn", json_integer(turn), seed, scratch);
+        json_t *o = part_json(&s, "turn", json_integer(turn));
         const wg_ratio tau = { .a = s.v[TOKENS], .b = s.v[PASSES], .c = s.v[FIRST_TOKENS], .d = s.v[FIRST_PASSES], .n = s.n };
-        if (turn) set_with_interval(o, "tau_over_first", &tau, seed, scratch);
+        if (turn) wg_ratio_set_json(o, "tau_over_first", &tau);
         json_array_append_new(list, o);
     }
     wg_free(s.v[0]);

@@ -7,9 +7,9 @@
 
 /* Sets "categories" (one object per category of the counted prompts; empty when there is only one), and the unweighted means
  * of ratios: "tau_macro" and "speedup_macro" over categories, "speedup_mean_of_prompts". */
-void wg_add_categories(json_t *cell, const wg_dataset *prompts, const wg_pairs *p, uint64_t seed, double *scratch);
+void wg_add_categories(json_t *cell, const wg_dataset *prompts, const wg_pairs *p);
 
 /* Sets "turns": an object per turn of conversations, from 0; empty where none has several. `questions`: wg_result.turns. */
-void wg_add_turns(json_t *cell, const wg_dataset *prompts, const wg_pairs *questions, uint64_t seed, double *scratch);
+void wg_add_turns(json_t *cell, const wg_dataset *prompts, const wg_pairs *questions);
 
 #endif

@@ -18,8 +18,8 @@
 #include "experiments/run/efficiency.h"
 #include "experiments/record/run_writer.h"
 
-/* Paired series, an element per prompt over all repeats and turns, of both sides. Doubles, because their sums are
- * bootstrapped. */
+/* Paired series, an element per prompt over all repeats and turns, of both sides. Doubles, because ratios of
+ * their totals are taken. */
 typedef struct wg_pairs {
     int n;                                            /* prompts; in wg_result.turns: questions, numbered consecutively */
     double *seconds, *tokens, *passes;                /* the cell's: decode seconds, output tokens, target passes */

@@ -15,16 +15,6 @@
 #include "experiments/base/stats.h"
 #include "experiments/base/json_number.h"
 
-static json_t *interval(const wg_ratio *r, uint64_t seed, double *scratch)
-{
-    double lo, hi;
-    if (!wg_ratio_interval(r, seed, scratch, &lo, &hi)) return json_null();
-    json_t *v = json_array();
-    json_array_append_new(v, wg_json_number(lo));
-    json_array_append_new(v, wg_json_number(hi));
-    return v;
-}
-
 static double sum(const double *v, int n)
 {
     double s = 0;
@@ -208,16 +198,14 @@ static json_t *throughput(const wg_run_work *e) { return wg_json_ratio(e->tokens
  * drafting time, so of the target's passes no more than its own phase is subtracted. */
 static double overhead(const wg_result *r) { return r->decode - r->phases.draft - fmin(r->forward, r->phases.verify); }
 
-static void add_speed(json_t *v, const wg_result *r, uint64_t seed, double *scratch)
+static void add_speed(json_t *v, const wg_result *r)
 {
     const wg_pairs *p = &r->pairs;
     const double tokens = sum(p->tokens, p->n), seconds = sum(p->seconds, p->n);
     const wg_ratio tau = { .a = p->tokens, .b = p->passes, .n = p->n };
     const wg_ratio speedup = { .a = p->base_seconds, .b = p->base_tokens, .c = p->seconds, .d = p->tokens, .n = p->n };
-    json_object_set_new(v, "tau", wg_json_number(wg_ratio_value(&tau)));
-    json_object_set_new(v, "tau_ci", interval(&tau, seed, scratch));
-    json_object_set_new(v, "speedup", wg_json_number(wg_ratio_value(&speedup)));
-    json_object_set_new(v, "speedup_ci", interval(&speedup, seed, scratch));
+    wg_ratio_set_json(v, "tau", &tau);
+    wg_ratio_set_json(v, "speedup", &speedup);
     json_object_set_new(v, "explained_speedup", explained(r));
     add_prediction(v, r);
     json_object_set_new(v, "draft_cost_ratio", cost_ratio(r));
@@ -240,7 +228,7 @@ static json_t *equals_baseline(const wg_cell *cell, const wg_result *r)
     return json_boolean(r->equal == r->requests);
 }
 
-static json_t *cell_summary(const wg_cell *cell, const wg_dataset *prompts, const wg_result *r, double *scratch)
+static json_t *cell_summary(const wg_cell *cell, const wg_dataset *prompts, const wg_result *r)
 {
     json_t *v = json_object();
     json_object_set(v, "cell", cell->swept);
@@ -266,10 +254,10 @@ static json_t *cell_summary(const wg_cell *cell, const wg_dataset *prompts, cons
     add_speculation(v, cell, &r->counts);
     add_analytic_alpha(v, cell, &r->taught);
     json_object_set_new(v, "acceptance", wg_acceptance_json(&r->counts));
-    add_speed(v, r, (uint64_t)cell->top.seed, scratch);
+    add_speed(v, r);
     wg_add_efficiency(v, &r->work, &r->base_work, &r->pass_cost, &r->roofline);
-    wg_add_categories(v, prompts, &r->pairs, (uint64_t)cell->top.seed, scratch);
-    wg_add_turns(v, prompts, &r->turns, (uint64_t)cell->top.seed, scratch);
+    wg_add_categories(v, prompts, &r->pairs);
+    wg_add_turns(v, prompts, &r->turns);
     json_object_set_new(v, "output_sha256", output_digest(r));
     json_object_set_new(v, "equals_baseline", equals_baseline(cell, r));
     return v;
@@ -279,12 +267,9 @@ json_t *wg_summary_json(const wg_run *run)
 {
     const wg_config *c = run->config;
     char utc[64], shard[WG_SHARD_TEXT];
-    double *scratch = wg_calloc(WG_RESAMPLES, sizeof *scratch);
-    if (!scratch) return NULL;
     json_t *v = json_object(), *cells = json_array();
     for (int i = 0; i < c->n; i++)
-        json_array_append_new(cells, cell_summary(&c->cell[i], c->dataset[c->cell[i].dataset], &run->result[i], scratch));
-    wg_free(scratch);
+        json_array_append_new(cells, cell_summary(&c->cell[i], c->dataset[c->cell[i].dataset], &run->result[i]));
     json_object_set_new(v, "schema", json_integer(WG_SUMMARY_SCHEMA));
     json_object_set_new(v, "name", json_string(c->top.name));
     json_object_set_new(v, "question", json_string(c->top.question));

@@ -168,6 +168,11 @@ good_cases() {
   expect compare 'same texts +2 of 2 equal' wager compare "$base/run-a" "$base/run-b"
   expect compare-json '"verdict":' wager compare "$base/run-a" "$base/run-b" --json
   expect compare-md '^# Comparison' wager compare "$base/run-a" "$base/run-b" --md
+  if command -v python3 >/dev/null; then
+    for i in 1 2 3 4 5; do echo "{\"prompt\": \"The cat sat $i\"}"; done >"$base/five.jsonl"
+    expect null-experiment '^verdict +[01]\.[0-9]+ +[01]\.[0-9]+$' tools/null_experiment.py -n 3 --wager "$program" \
+      --set "prompts.file=$base/five.jsonl" --out "$base/null" "$base/run.json"
+  else echo "SKIPPED null-experiment: needs python3"; fi
   expect report 'run-a/report.html$' wager report "$base/run-a"
   expect report-md '^\| none \| rejection \| 0 \|' wager report "$base/run-a" --md
   expect report-csv '^cell,drafter,rule,.*,tau,tau_lo,tau_hi,.*,median_ttft_ms,.*,phase_ms_draft,' wager report "$base/run-a" --csv
@@ -181,6 +186,7 @@ good_cases() {
   expect list-columns '^  speedup +ratio ' wager list columns
   expect list-fields '^  speculative_decoding.alpha_sum ' wager list fields
   expect plan '<- best|plain decoding is the fastest' wager plan -m "$base/target.gguf" -d "$base/draft.gguf" -p "$base/prompts.jsonl" -n 12
+  expect plan-few '^no interval of tau: it takes 5 texts' wager plan -m "$base/target.gguf" -d "$base/draft.gguf" -p "$base/prompts.jsonl" -n 12
   expect plan-q8 '<- best|plain decoding is the fastest' wager plan -m "$base/target.gguf" -d "$base/draft.gguf" --alpha 0.8 --kv-type q8 \
     --pin
   expect plan-given '^alpha +0.800, as given' wager plan -m "$base/target.gguf" -d "$base/draft.gguf" --alpha 0.8 --accept 0.7/0.2 --batch 2

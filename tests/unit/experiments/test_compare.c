@@ -8,6 +8,7 @@
 #include "experiments/cli/commands.h"
 #include "experiments/analysis/compare.h"
 #include "experiments/base/json_scan.h"
+#include "experiments/base/stats.h"
 #include "scene.h"
 
 static scene s;
@@ -83,7 +84,13 @@ Test(compare, numbers_by_hand)
     cr_assert_float_eq(real(p, "faster"), (4 * 50 + 4 * 51) / (4 * 40. + 4 * 41), 1e-12);
     cr_assert(item(p, "faster_ci", 0) > 51 / 41. - 1e-9 && item(p, "faster_ci", 1) < 50 / 40. + 1e-9);
     cr_assert_str_eq(json_string_value(json_object_get(p, "verdict")), "faster");
-    cr_assert_float_eq(real(p, "faster_mean_of_prompts"), (50 / 40. + 51 / 41.) / 2, 1e-12);
+    cr_assert_float_eq(real(p, "speedup_ratio"), real(p, "faster"), 1e-12); /* the baselines are equal */
+    cr_assert_float_eq(item(p, "speedup", 0), 800 / 404., 1e-12);
+    cr_assert_float_eq(item(p, "speedup", 1), 800 / 324., 1e-12);
+    cr_assert(item(p, "speedup_ratio_ci", 0) < item(p, "faster_ci", 0), "the variance between runs is in it");
+    cr_assert_float_eq(item(p, "standard_error", 1), sqrt(2) * 0.01, 1e-12);
+    cr_assert(real(p, "p") < 1e-5 && real(p, "p") == real(p, "p_holm") && real(o, "family") == 1);
+    cr_assert_float_eq(real(p, "speedup_ratio_mean_of_prompts"), (50 / 40. + 51 / 41.) / 2, 1e-12);
     cr_assert_float_eq(real(p, "baseline_faster"), 1, 1e-12);
     cr_assert_float_eq(item(p, "tok_s", 0), 80 / .404, 1e-9);
     cr_assert_float_eq(item(p, "tau", 1), 2, 1e-12);
@@ -106,13 +113,14 @@ Test(compare, numbers_by_hand)
     cr_assert_eq(item(json_array_get(lengths, 1), "prompt_tokens", 0), 32);
     cr_assert_eq(real(json_array_get(lengths, 2), "prompts"), 2);
     cr_assert_eq(json_array_size(json_object_get(p, "regressions")), 0);
-    cr_assert(!wg_compare_slower(o, 0));
+    int unknown;
+    cr_assert(wg_compare_slower(o, 0, &unknown) == 0 && unknown == 0);
     json_decref(o);
     o = compare("b", "a", -1, -1, WG_OK);
     p = json_array_get(json_object_get(o, "pairs"), 0);
     cr_assert_eq(json_array_size(json_object_get(p, "regressions")), 5);
-    cr_assert_float_eq(real(json_array_get(json_object_get(p, "regressions"), 0), "faster"), .8, 1e-12);
-    cr_assert(wg_compare_slower(o, .19) && !wg_compare_slower(o, .21));
+    cr_assert_float_eq(real(json_array_get(json_object_get(p, "regressions"), 0), "speedup_ratio"), .8, 1e-12);
+    cr_assert(wg_compare_slower(o, .19, &unknown) == 1 && wg_compare_slower(o, .21, &unknown) == 0);
     json_decref(o);
 }
 
@@ -124,7 +132,7 @@ static void conversations(const char *dir, double first, double second, int othe
     folder(dir, 0, 1, 1, 0);
     snprintf(path, sizeof path, "%s/requests.jsonl", dir);
     FILE *f = fopen(path, "w");
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 5; i++)
         for (int base = 1; base >= 0; base--)
             for (int turn = 0; turn < 2; turn++) {
                 const int said = i == 2 && turn ? other : 2;
@@ -134,7 +142,10 @@ static void conversations(const char *dir, double first, double second, int othe
                         "\"decode_ms\":%g,"
                         "\"output_sha256\":\"%064x\",\"ids\":[1,%d],\"speculative_decoding\":{\"num_spec_steps\":%d,"
                         "\"num_draft_tokens\":20,\"num_accepted_draft_tokens\":5}}\n",
-                        base ? "baseline" : "cell", base ? "null" : "0", i, turn, i, i, 10 + 20 * turn, turn ? second : first,
+                        base ? "baseline" : "cell", base ? "null" : "0", i, turn, i, i, 10 + 20 * turn,
+                        base   ? 100
+                        : turn ? second
+                               : first,
                         (unsigned)said, said, 5 - turn);
             }
     fclose(f);
@@ -148,8 +159,8 @@ Test(compare, conversations_are_one_prompt)
     conversations("b", 40, 60, 7);
     json_t *o = compare("a", "b", -1, -1, WG_OK);
     const json_t *p = json_array_get(json_object_get(o, "pairs"), 0), *turns = json_object_get(p, "by_turn");
-    cr_assert_eq(real(p, "requests"), 8);
-    cr_assert_eq(real(p, "prompts"), 4);
+    cr_assert_eq(real(p, "requests"), 10);
+    cr_assert_eq(real(p, "prompts"), 5);
     cr_assert_eq(real(p, "in_one_only"), 0);
     cr_assert_float_eq(real(p, "faster"), 1, 1e-12);
     cr_assert_float_eq(item(p, "faster_ci", 0), 1, 1e-12);
@@ -158,12 +169,13 @@ Test(compare, conversations_are_one_prompt)
     for (size_t turn = 0; turn < 2; turn++) {
         const json_t *t = json_array_get(turns, turn);
         cr_assert_eq(real(t, "turn"), (double)turn);
-        cr_assert_eq(real(t, "prompts"), 4);
+        cr_assert_eq(real(t, "prompts"), 5);
+        cr_assert_float_eq(real(t, "speedup_ratio"), turn ? 40 / 60. : 60 / 40., 1e-12);
         cr_assert_float_eq(real(t, "faster"), turn ? 40 / 60. : 60 / 40., 1e-12);
         cr_assert_float_eq(item(t, "tau", 0), turn ? 2.5 : 2, 1e-12);
     }
     const json_t *same = json_object_get(p, "same_texts"), *first = json_object_get(same, "first_divergence");
-    cr_assert_eq(real(same, "equal"), 7);
+    cr_assert_eq(real(same, "equal"), 9);
     cr_assert_str_eq(json_string_value(json_object_get(first, "id")), "p2");
     cr_assert(real(first, "turn") == 1 && real(first, "token") == 1 && real(first, "a") == 2 && real(first, "b") == 7);
     char *text = NULL, *page = NULL;
@@ -172,12 +184,13 @@ Test(compare, conversations_are_one_prompt)
     wg_compare_print(f, o, true);
     fclose(f);
     cr_assert(strstr(text, "first difference: prompt p2, turn 2, repeat 0, token 1 (2 | 7)"), "%s", text);
-    cr_assert(strstr(text, "| turn | prompts | faster |") && strstr(text, "| 2 | 4 | 0.667x [0.667, 0.667] |"), "%s", text);
+    cr_assert(strstr(text, "| turn | prompts | speed-up, B/A |") && strstr(text, "| 2 | 5 | 0.667x [0.648, 0.685] |"), "%s",
+              text);
     f = open_memstream(&page, &n);
     wg_compare_page(f, o, false);
     fclose(f);
     cr_assert(strstr(page, "in prompt p2, turn 2, repeat 0, at token 1."), "%s", page);
-    cr_assert(strstr(page, "class=\"w\">turn 2</th><td>4</td>"), "%s", page);
+    cr_assert(strstr(page, "class=\"w\">turn 2</th><td>5</td>"), "%s", page);
     free(text);
     free(page);
     json_decref(o);
@@ -279,6 +292,118 @@ Test(compare, a_cell_that_failed_counts_on_neither_side)
     cr_assert_eq(real(p, "failed"), 1);
     cr_assert_float_eq(real(p, "faster"), (51 + 50 + 51) / (41. + 40 + 41), 1e-12);
     json_decref(o);
+}
+
+/* Four prompts have no interval, so no verdict, and the limit is not passed. */
+Test(compare, few_prompts_have_no_verdict)
+{
+    folder("a", 0, 4, 50, 3);
+    folder("b", 0, 4, 90, 3);
+    json_t *o = compare("a", "b", -1, -1, WG_OK);
+    const json_t *p = json_array_get(json_object_get(o, "pairs"), 0);
+    int unknown;
+    cr_assert_str_eq(json_string_value(json_object_get(p, "verdict")), "unknown");
+    cr_assert(json_is_null(json_object_get(p, "speedup_ratio_ci")) && json_is_null(json_object_get(p, "p_holm")));
+    cr_assert(json_is_null(json_object_get(p, "faster_ci")) && real(o, "family") == 0);
+    cr_assert(wg_compare_slower(o, .03, &unknown) == 0 && unknown == 1);
+    char *text = NULL;
+    size_t n = 0;
+    FILE *f = open_memstream(&text, &n);
+    wg_compare_print(f, o, false);
+    fclose(f);
+    cr_assert(strstr(text, "0.558x: no verdict; it needs 5 prompts in both, with their baselines\n"), "%s", text);
+    free(text);
+    json_decref(o);
+}
+
+/* The machine is half as fast under B: cell and baseline alike. Raw, B is slower; over its own baseline it is not. */
+Test(compare, a_slower_machine_is_no_verdict_but_a_warning)
+{
+    folder("a", 0, 8, 50, 3);
+    folder("b", 0, 8, 50, 3);
+    size_t n = 0;
+    char *text = file_read("b/requests.jsonl", &n), *out = NULL;
+    FILE *f = open_memstream(&out, &n);
+    for (char *line = text, *at; *line; line = strchr(line, '\n') + 1) {
+        at = strstr(line, "\"decode_ms\":") + 12;
+        fprintf(f, "%.*s%g%.*s", (int)(at - line), line, 2 * strtod(at, NULL), (int)(strchr(line, '\n') + 1 - strchr(at, ',')),
+                strchr(at, ','));
+    }
+    fclose(f);
+    file_write("b/requests.jsonl", out, n);
+    free(text);
+    free(out);
+    put("b/machine.json", "{\"cpu\": {\"model\": \"x\", \"cores_online\": 2}, \"system\": {\"load_at_start\": [2.5, 1, 1]}}");
+    json_t *o = compare("a", "b", -1, -1, WG_OK);
+    const json_t *p = json_array_get(json_object_get(o, "pairs"), 0), *warning = json_object_get(o, "warnings");
+    int unknown;
+    cr_assert(item(p, "faster_ci", 1) < 0.51, "raw, it would be slower");
+    cr_assert_float_eq(real(p, "speedup_ratio"), 1, 1e-12);
+    cr_assert_str_eq(json_string_value(json_object_get(p, "verdict")), "undecided");
+    cr_assert(wg_compare_slower(o, 0, &unknown) == 0 && unknown == 0);
+    const double half = wg_student_t(0.05, 1e6) * sqrt(2e-4 + 0.01 * log(2) * log(2)); /* the prompts add nothing */
+    cr_assert_float_eq(log(item(p, "speedup_ratio_ci", 1)), half, 1e-6);
+    cr_assert_eq(json_array_size(warning), 2);
+    cr_assert_str_eq(json_string_value(json_array_get(warning, 0)),
+                     "B began with a load of 2.5 on 2 cores: other programs ran beside it");
+    cr_assert_str_eq(
+        json_string_value(json_array_get(warning, 1)),
+        "plain decoding of B ran at 0.50x [0.50, 0.50] of A's speed, beside 1 of 1 cells: raw times do not compare, "
+        "speed-ups over the own baseline do");
+    f = open_memstream(&text, &n);
+    wg_compare_print(f, o, false);
+    fclose(f);
+    const char *verdict = strstr(text, "speed-up, B/A  "), *raw = strstr(text, "raw time, A/B ");
+    cr_assert(verdict && raw && verdict < raw && strstr(text, "  WARNING: B began with a load of 2.5 on 2 cores"), "%s", text);
+    free(text);
+    f = open_memstream(&text, &n);
+    wg_compare_page(f, o, false);
+    fclose(f);
+    cr_assert(strstr(text, "<p class=\"warn\">plain decoding of B ran at 0.50x"), "%s", text);
+    free(text);
+    json_decref(o);
+}
+
+/* Runs that are alike are one side where another one is beside them: A and C are, B has another config. */
+Test(compare, runs_that_are_alike_are_one_side)
+{
+    static const char *const dir[] = { "a", "b", "c" };
+    wg_run_reader *f[3];
+    wg_compared run[3];
+    json_t *o;
+    folder("a", 0, 8, 50, 3);
+    folder("b", 0, 8, 40, 3);
+    folder("c", 2, 8, 54, 3);
+    put("b/config.json", "{\"name\": \"other\", \"draft\": {\"kind\": \"model\"}, \"verify\": {\"rule\": \"match\"}}");
+    for (int i = 0; i < 3; i++) {
+        cr_assert_eq(wg_run_reader_open(&f[i], dir[i], &err), WG_OK, "%s", err.text);
+        run[i] = (wg_compared){ f[i], -1 };
+    }
+    cr_assert_eq(wg_compare(&o, run, 3, &err), WG_OK, "%s", err.text);
+    const json_t *pairs = json_object_get(o, "pairs"), *p = json_array_get(pairs, 0), *runs = json_object_get(o, "runs");
+    cr_assert_eq(json_array_size(pairs), 1);
+    cr_assert_eq(real(json_object_get(p, "b"), "run"), 1);
+    cr_assert_eq(real(p, "requests"), 6, "of the prompts that all three have");
+    static const double sample[] = { 0, 1, 0 };
+    for (size_t i = 0; i < 3; i++) cr_assert_eq(real(json_array_get(runs, i), "sample"), sample[i]);
+    /* The speed-ups of a and c over p2 to p7; their variance, twice: one run of either side is paired */
+    const double off = log((3 * 54. + 3 * 55) / (3 * 50. + 3 * 51)) / 2;
+    cr_assert_float_eq(item(p, "standard_error", 1), sqrt(2 * 2 * off * off), 1e-12);
+    char *text = NULL;
+    size_t n = 0;
+    FILE *g = open_memstream(&text, &n);
+    wg_compare_print(g, o, false);
+    fclose(g);
+    cr_assert(strstr(text, "C: c, now, 1 cell, 16 requests, A again\n"), "%s", text);
+    cr_assert(strstr(text, "A and B share 6 prompts; 2 are only in A, 2 only in B, and do not count\n"), "%s", text);
+    free(text);
+    g = open_memstream(&text, &n);
+    wg_compare_page(g, o, false);
+    fclose(g);
+    cr_assert(strstr(text, "<td>6</td><td>4</td>"), "%s", text);
+    free(text);
+    json_decref(o);
+    for (int i = 0; i < 3; i++) wg_run_reader_close(f[i]);
 }
 
 Test(compare, warns_of_another_machine)
@@ -384,10 +509,10 @@ Test(compare, the_page_says_the_same)
     FILE *f = open_memstream(&text, &n);
     wg_compare_page(f, o, false);
     fclose(f);
-    snprintf(want, sizeof want, "%.3fx <small>[%.3f, %.3f]</small>", real(p, "faster"), item(p, "faster_ci", 0),
-             item(p, "faster_ci", 1));
+    snprintf(want, sizeof want, "%.3fx <small>[%.3f, %.3f]</small>", real(p, "speedup_ratio"), item(p, "speedup_ratio_ci", 0),
+             item(p, "speedup_ratio_ci", 1));
     cr_assert(strstr(text, want), "%s", want);
-    cr_assert(strstr(text, "the speed of A: faster.") && strstr(text, "Same texts: 7 of 8 requests."));
+    cr_assert(strstr(text, " that of A: faster.") && strstr(text, "Same texts: 7 of 8 requests."));
     cr_assert(strstr(text, "differ first in prompt p3, repeat 0, at token 2."));
     cr_assert(strstr(text, "<th scope=\"row\" class=\"w\">odd</th><td>4</td>") && strstr(text, "32-63 tokens"));
     cr_assert_null(strstr(text, "<svg"));

@@ -159,6 +159,8 @@ Test(runner, summary_has_every_field)
     static const char *const pairs[] = { "tau_ci", "speedup_ci" };
     static const char *const quantiles[] = { "ttft_ms", "tpot_ms", "itl_ms", "itl_per_token_ms" };
     static const char *const phases[] = { "draft", "verify", "accept", "kv", "other" };
+    put("prompts.jsonl", "{\"prompt\": \"The cat\"}\n{\"prompt\": \"A dog\"}\n{\"prompt\": \"abab\"}\n{\"prompt\": \"one\"}\n"
+                         "{\"prompt\": \"two\"}\n"); /* as many as an interval needs */
     json_t *sum = run(CONFIG("\"sampling\": {\"temperature\": 1}," MODEL), "out", WG_OK);
     const json_t *c = cell(sum, 0);
     cr_assert_eq(real(sum, "schema"), 2);

@@ -189,6 +189,15 @@ Test(summary, arithmetic)
     FILE *f = open_memstream(&text, &n);
     wg_table_print(f, sum, NULL);
     fclose(f);
+    cr_assert(strstr(text, "3.75x ") && !strstr(text, "3.75x ["), "%s", text);
+    cr_assert(strstr(text, "No interval for 1 of 1 cells: it takes 5 prompts that ended well on both sides.\n"), "%s", text);
+    free(text);
+    json_object_set_new(v, "tau_ci", json_pack("[f,f]", 2.25, 2.75)); /* as of more prompts */
+    json_object_set_new(v, "speedup_ci", json_pack("[f,f]", 3.5, 4.0));
+    f = open_memstream(&text, &n);
+    wg_table_print(f, sum, NULL);
+    fclose(f);
+    cr_assert_null(strstr(text, "No interval"), "%s", text);
     static const char *const shown[] = { "drafter",
                                          "k",
                                          "ngram",
@@ -196,7 +205,7 @@ Test(summary, arithmetic)
                                          "50.0 %",
                                          "2.5",
                                          "0.7",
-                                         "3.75x [",
+                                         "3.75x [3.50, 4.00]",
                                          "yes",
                                          "x: too long",
                                          "\nwarning: cell 0, ngram: 1 of 8 rounds had no draft: the draft's context of 128 "
@@ -209,8 +218,8 @@ Test(summary, arithmetic)
     f = open_memstream(&text, &n);
     wg_table_print_markdown(f, sum, NULL);
     fclose(f);
-    cr_assert(strstr(text, "\n| ngram | 3 | rejection | 0 | 2.50 [") &&
-                  strstr(text, "] | 0.83 0.67 0.75 | 2.5 | 0.7 | 3.75x ["),
+    cr_assert(strstr(text, "\n| ngram | 3 | rejection | 0 | 2.50 [2.25, 2.75]") &&
+                  strstr(text, "] | 0.83 0.67 0.75 | 2.5 | 0.7 | 3.75x [3.50, 4.00]"),
               "%s", text);
     free(text);
     f = open_memstream(&text, &n);

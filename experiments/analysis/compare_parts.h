@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT
+ * The numbers of a pair of cells: speed-ups over the plain decoding of their own runs, the ratio of the two, raw times, tau;
+ * over all prompts, by category, turn and prompt length; and the prompts that lost most. "Faster" is raw: the reference's
+ * decoding time per token over the other's, with what the machine did between the runs. */
+#ifndef WG_EXPERIMENTS_ANALYSIS_COMPARE_PARTS_H
+#define WG_EXPERIMENTS_ANALYSIS_COMPARE_PARTS_H
+
+#include <jansson.h>
+
+#include "experiments/analysis/paired_requests.h"
+#include "experiments/analysis/verdict.h"
+
+/* The variance between runs as the runs of the samples show it (several), or the repeats of single ones; 0: not known. */
+typedef struct wg_measured_between {
+    wg_between_runs runs;
+    bool several;
+} wg_measured_between;
+
+/* Adds the numbers to o, and sets what the pair is judged by. p has at least one pair. False without memory. */
+bool wg_compare_parts(json_t *o, const wg_paired_requests *p, const wg_common_prompts *c, const wg_measured_between *between,
+                      wg_contrast *contrast);
+
+#endif
