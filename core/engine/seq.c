@@ -16,6 +16,7 @@ void wg_counts_add(wg_counts *to, const wg_counts *from)
     to->independent_n += from->independent_n;
     to->alpha_star_sum += from->alpha_star_sum;
     to->alpha_star_n += from->alpha_star_n;
+    wg_audit_add(&to->audit, &from->audit);
     for (int d = 0; d < WG_TREE_MAX; d++) {
         to->offered_at[d] += from->offered_at[d];
         to->accepted_at[d] += from->accepted_at[d];

@@ -6,6 +6,7 @@
 #define WG_CORE_ENGINE_VERIFIER_H
 
 #include "core/base/option.h"
+#include "core/dist/audit.h"
 #include "core/dist/chance.h"
 #include "core/dist/rows.h"
 #include "core/dist/tree.h"
@@ -49,6 +50,20 @@ typedef struct wg_verifier_class {
 static inline bool wg_verifier_lossless(const wg_verifier_class *v, double temperature)
 {
     return v->lossless && (!v->zero_only || temperature == 0);
+}
+/* Whether its law depends on what the drafter says of its draws. At temperature 0 no answer of q changes what is emitted. */
+static inline bool wg_verifier_needs_q(const wg_verifier_class *v, double temperature)
+{
+    return wg_verifier_lossless(v, temperature) && v->reads_q && temperature > 0;
+}
+/* Why a lossless rule was not lossless in this run, in buf: the drafts were not what the drafter said of them. NULL: nothing
+ * speaks against it. Rules that take law COUPLED only compare tokens, so no draft can change what they emit. */
+static inline const char *wg_verifier_withdrawn(const wg_verifier_class *v, double temperature, const wg_audit *a, char *buf,
+                                                size_t size)
+{
+    if (!wg_verifier_lossless(v, temperature) || temperature == 0 || v->laws & WG_LAW_COUPLED) return NULL;
+    const char *draws = v->reads_q ? wg_audit_draws_found(a, buf, size) : NULL;
+    return draws ? draws : wg_audit_kept_found(a, buf, size);
 }
 static inline int wg_verifier_races(const wg_verifier_class *v, const void *opt) { return v->races ? v->races(opt) : 1; }
 static inline wg_rule wg_verifier_device(const wg_verifier_class *v, const void *opt)

@@ -8,6 +8,7 @@
 
 #include "core/base/mem.h"
 #include "core/model/device.h"
+#include "draft/compose/composite.h"
 #include "experiments/config/config_check.h"
 
 /* ---- --set ------------------------------------------------------------------------------------------------------- */
@@ -432,6 +433,17 @@ void wg_config_close(wg_config *c)
 bool wg_cell_lossless(const wg_cell *cell)
 {
     return wg_verifier_lossless(cell->verifier, cell->sampling.temperature) && !wg_device_is_fast(cell->target.device);
+}
+
+bool wg_cell_is_outside(const wg_config *c, const wg_cell *cell)
+{
+    return wg_component_is_outside(c->plugins, cell->drafter, cell->draft);
+}
+
+bool wg_cell_trusts_q(const wg_config *c, const wg_cell *cell)
+{
+    return wg_cell_lossless(cell) && wg_verifier_needs_q(cell->verifier, cell->sampling.temperature) &&
+           wg_cell_is_outside(c, cell);
 }
 
 const char *wg_config_fast(const wg_config *c)

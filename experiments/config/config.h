@@ -28,6 +28,7 @@ typedef struct wg_config_top {
     int trace_rows, trace_top;                   /* trace_rows: WG_TRACE_EXACT, ... */
     bool alpha;                                  /* alpha, alpha_star and independent_acceptance are measured */
     int second_pass;                             /* WG_SECOND_PASS_AUTO, ... */
+    bool audit;                                  /* of every drafter; those from outside are audited with alpha, too */
 } wg_config_top;
 
 typedef struct wg_config_target {
@@ -106,6 +107,11 @@ void wg_config_close(wg_config *c); /* NULL is fine */
  * decoding's, token by token. */
 bool wg_cell_lossless(const wg_cell *cell);
 bool wg_cell_repeats_plain(const wg_cell *cell);
+
+/* Whether the drafter, or a component of it, is a plug-in or a process (wg_drafter_class.outside); and whether the cell's law
+ * then depends on what it says of its draws: the cell is lossless if its q is true. */
+bool wg_cell_is_outside(const wg_config *c, const wg_cell *cell);
+bool wg_cell_trusts_q(const wg_config *c, const wg_cell *cell);
 
 /* The name of a target device that does not keep the Prefix Law, so that no cell on it is lossless; NULL: there is none. */
 const char *wg_config_fast(const wg_config *c);

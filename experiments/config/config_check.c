@@ -37,13 +37,16 @@ static const wg_option top_options[] = {
         wg_config_top, second_pass, WG_SECOND_PASS_AUTO, second_passes,
         "what needs the target's rows (alpha, trace=probs) comes, auto: from a second, untimed pass where the target's "
         "device verifies, else from between the steps; always: from a second pass on every target"),
+    WG_OPTION_BOOL(wg_config_top, audit, 0,
+                   "test whether drafts were drawn from the declared rows of q, outside of every clock; those of plug-ins and "
+                   "processes are tested with \"alpha\", too"),
     WG_OPTION_END,
 };
 
 bool wg_config_of_all_cells(const char *option)
 {
     static const char *const names[] = { "name",      "question", "repeats",     "trace", "trace_rows",
-                                         "trace_top", "alpha",    "second_pass", NULL };
+                                         "trace_top", "alpha",    "second_pass", "audit", NULL };
     int i = 0;
     while (names[i] && strcmp(names[i], option) != 0) i++;
     return names[i] != NULL;

@@ -107,7 +107,7 @@ static wg_status open_arm(const runner *r, const wg_group *g, const wg_cell *cel
         .lengths = &a->lengths,
     };
     WG_TRY(wg_engine_open(&a->engine, &parts, &o, err));
-    if (cell) WG_TRY(wg_second_pass_open(a, &r->config->top, &parts, &o, err));
+    if (cell) WG_TRY(wg_second_pass_open(a, r->config, cell, &parts, &o, err));
     return open_requests(a, g, r->config->top.trace, err);
 }
 

@@ -9,6 +9,7 @@
 #include "core/base/clock.h"
 #include "core/base/mem.h"
 #include "experiments/record/acceptance.h"
+#include "experiments/record/audit_json.h"
 #include "experiments/run/breakdown.h"
 #include "experiments/base/stats.h"
 #include "experiments/base/json_number.h"
@@ -216,15 +217,28 @@ static json_t *equals_baseline(const wg_cell *cell, const wg_result *r)
     return json_boolean(r->equal == r->requests);
 }
 
-static json_t *cell_summary(const wg_cell *cell, const wg_dataset *prompts, const wg_result *r, double *scratch)
+/* Whether the law is the target's; on what that rests; what took the word back. */
+static void add_law(json_t *v, const wg_config *config, const wg_cell *cell, const wg_result *r)
 {
+    char words[200];
+    const char *why = wg_verifier_withdrawn(cell->verifier, cell->sampling.temperature, &r->counts.audit, words, sizeof words);
+    const bool trusts = wg_cell_trusts_q(config, cell);
+    json_object_set_new(v, "lossless", json_boolean(wg_cell_lossless(cell) && !why));
+    json_object_set_new(v, "lossless_if", trusts && !why ? json_string("q is true") : json_null());
+    json_object_set_new(v, "lossless_withdrawn", why ? json_string(why) : json_null());
+    json_object_set_new(v, "audit", wg_audit_verdict_json(&r->counts.audit));
+}
+
+static json_t *cell_summary(const wg_config *config, const wg_cell *cell, const wg_result *r, double *scratch)
+{
+    const wg_dataset *prompts = config->dataset[cell->dataset];
     json_t *v = json_object();
     json_object_set(v, "cell", cell->swept);
     json_object_set_new(v, "group", json_integer(cell->group));
     json_object_set_new(v, "drafter", json_string(cell->drafter->name));
     json_object_set_new(v, "rule", json_string(cell->verifier->name));
     json_object_set_new(v, "temperature", json_real(cell->sampling.temperature));
-    json_object_set_new(v, "lossless", json_boolean(wg_cell_lossless(cell)));
+    add_law(v, config, cell, r);
     json_object_set_new(v, "requests", json_integer(r->requests));
     json_object_set_new(v, "failed", json_integer(r->failed));
     if (r->failed) json_object_set_new(v, "first_failure", json_string(r->first_failure));
@@ -255,8 +269,7 @@ json_t *wg_summary_json(const wg_run *run)
     double *scratch = wg_calloc(WG_RESAMPLES, sizeof *scratch);
     if (!scratch) return NULL;
     json_t *v = json_object(), *cells = json_array();
-    for (int i = 0; i < c->n; i++)
-        json_array_append_new(cells, cell_summary(&c->cell[i], c->dataset[c->cell[i].dataset], &run->result[i], scratch));
+    for (int i = 0; i < c->n; i++) json_array_append_new(cells, cell_summary(c, &c->cell[i], &run->result[i], scratch));
     wg_free(scratch);
     json_object_set_new(v, "schema", json_integer(WG_SUMMARY_SCHEMA));
     json_object_set_new(v, "name", json_string(c->top.name));
