@@ -14,7 +14,7 @@
 #include "core/base/plugin_api.h"
 #include "core/engine/verifier.h"
 
-enum { WG_VERIFIER_ABI = 5 }; /* goes up when the meaning of the contract changes and no size does */
+enum { WG_VERIFIER_ABI = 6 }; /* goes up when the meaning of the contract changes and no size does */
 
 /* `abi` stays first for ever; the rest belongs to this abi. */
 typedef struct wg_verifier_plugin {

@@ -76,12 +76,16 @@ typedef struct jobs {
 
 static bool proved(const wg_verifier_class *rule, const wg_prove_result *r)
 {
-    return !rule->lossless || (r->deviation <= bound && r->reused == 0);
+    return !wg_verifier_has_law(rule) || (r->deviation <= bound && r->reused == 0);
 }
 
 static const char *verdict_of(const wg_verifier_class *rule, const wg_prove_result *r)
 {
-    return !rule->lossless ? "lossy" : !proved(rule, r) ? "BIASED" : rule->zero_only ? "exact at temperature 0" : "exact";
+    return !wg_verifier_has_law(rule) ? "lossy"
+           : !proved(rule, r)         ? "BIASED"
+           : !rule->lossless          ? "lossy, by its stated law"
+           : rule->zero_only          ? "exact at temperature 0"
+                                      : "exact";
 }
 
 static void print_result(const prove *g, const wg_verifier_class *rule, const job *j)

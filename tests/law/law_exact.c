@@ -249,12 +249,13 @@ static int n_columns;
 static void make_columns(void)
 {
     for (const wg_verifier_class *const *v = wg_verifiers; *v; v++) {
-        if (!(*v)->lossless) printf("not in the matrix: %s, which is lossy\n", (*v)->name);
+        if (!(*v)->lossless && !(*v)->law_row) printf("not in the matrix: %s, which is lossy\n", (*v)->name);
         for (const char *const *o = (*v)->test_options; (*v)->lossless && *o; o++) {
             if (n_columns == RULES) exit((fprintf(stderr, "FAILED: more than %d rules\n", RULES), 1));
             columns[n_columns++] = (column){ *v, *o };
         }
     }
+    columns[n_columns++] = (column){ &wg_verifier_ensemble, "w=1" }; /* of those that state a law: where it is the target's */
 }
 
 /* ---- which combinations there are */
