@@ -28,7 +28,7 @@ typedef struct generate {
     wg_chat chat;
     long n, top_k, penalty_window, seed, threads;
     double temperature, top_p, min_p, repetition_penalty, frequency_penalty, presence_penalty;
-    bool json, allow_nan, pin, audit;
+    bool json, allow_nan, pin, audit, plugin_rule;
 } generate;
 
 typedef struct printer {
@@ -71,7 +71,8 @@ static void put_end(printer *p)
 
 /* What the text has of plain decoding's law. */
 typedef struct law {
-    bool lossless, if_q_is_true;
+    bool lossless;
+    const char *rests_on;  /* what that rests on (wg_law_rests_on), or NULL */
     const char *withdrawn; /* in words, or NULL */
     char words[200];
 } law;
@@ -84,7 +85,7 @@ static void find_law(const generate *g, const wg_engine *e, const wg_seq *s, law
     const bool outside = wg_component_is_outside(&wg_program_plugins, d->class, (const char *)d + d->class->options_at);
     out->withdrawn = wg_verifier_withdrawn(rule, temperature, &s->counts.audit, out->words, sizeof out->words);
     out->lossless = wg_verifier_lossless(rule, temperature) && !(g->device && wg_device_is_fast(g->device)) && !out->withdrawn;
-    out->if_q_is_true = out->lossless && outside && wg_verifier_needs_q(rule, temperature);
+    out->rests_on = out->lossless ? wg_law_rests_on(rule, g->plugin_rule, temperature, outside) : NULL;
 }
 
 /* The text ended before it had so many tokens as wanted, because the model's context has no room for more. */
@@ -113,14 +114,14 @@ static void put_footer(const generate *g, const wg_engine *e, const wg_tokenizer
     law l;
     find_law(g, e, s, &l);
     if (!g->json) {
-        printf("\n[%d tokens%s, %.1f tok/s, tau %.2f, accepted %ld of %ld drafted, prompt %d tokens in %.0f ms, %s, %s%s, "
+        printf("\n[%d tokens%s, %.1f tok/s, tau %.2f, accepted %ld of %ld drafted, prompt %d tokens in %.0f ms, %s, %s%s%s%s, "
                "output %.12s]\n",
                n, full_context(g, s) ? " (the context is full)" : "", rate, tau, c->accepted, c->drafted, s->prompt,
                prefill * 1e3, drafter, rule,
-               !l.lossless      ? " (LOSSY)"
-               : l.if_q_is_true ? " (lossless if q is true)"
-                                : "",
-               hash);
+               !l.lossless  ? " (LOSSY)"
+               : l.rests_on ? " (lossless if "
+                            : "",
+               l.rests_on ? l.rests_on : "", l.rests_on ? ")" : "", hash);
         put_audit(g, &c->audit, &l);
         return;
     }
@@ -140,7 +141,7 @@ static void put_footer(const generate *g, const wg_engine *e, const wg_tokenizer
                           (json_int_t)c->passes, "drafted", (json_int_t)c->drafted, "accepted", (json_int_t)c->accepted,
                           "probes", (json_int_t)c->probes, "prefill_ms", prefill * 1e3, "decode_ms", decode * 1e3, "draft",
                           drafter, "rule", rule, "output_sha256", hash, "lossless", l.lossless);
-    json_object_set_new(o, "lossless_if", l.if_q_is_true ? json_string("q is true") : json_null());
+    json_object_set_new(o, "lossless_if", l.rests_on ? json_string(l.rests_on) : json_null());
     json_object_set_new(o, "lossless_withdrawn", l.withdrawn ? json_string(l.withdrawn) : json_null());
     if (g->audit) json_object_set_new(o, "audit", wg_audit_verdict_json(&c->audit));
     json_dumpf(o, stdout, JSON_SORT_KEYS | JSON_COMPACT);
@@ -182,7 +183,7 @@ static wg_status generate_with(const generate *g, wg_engine *e, const wg_target 
     return status;
 }
 
-static wg_status generate_run(const generate *g, wg_error *err)
+static wg_status generate_run(generate *g, wg_error *err)
 {
     wg_target *t = NULL;
     wg_engine *e = NULL;
@@ -206,8 +207,9 @@ static wg_status generate_run(const generate *g, wg_error *err)
                                                   .presence_penalty = g->presence_penalty,
                                                   .penalty_window = (int)g->penalty_window } };
     wg_engine_parts parts;
-    const wg_verifier_class *rule;
-    wg_status s = wg_find_verifier(&wg_program_plugins, g->rule, &rule, err);
+    wg_rule_choice rule;
+    wg_status s = wg_choose_rule(g->rule, &rule, err);
+    g->plugin_rule = rule.object;
     if (!s)
         s = g->draft_model ? wg_choose_draft_model(g->draft_model, &draft, err)
                            : wg_choose_drafter(g->draft ? g->draft : "none", &draft, err);
@@ -216,7 +218,8 @@ static wg_status generate_run(const generate *g, wg_error *err)
         parts = wg_target_engine_parts(t);
         parts.drafter = draft.class;
         parts.drafter_options = draft.options;
-        parts.verifier = rule;
+        parts.verifier = rule.class;
+        parts.verifier_options = rule.options;
         parts.rules = wg_program_plugins.verifiers;
         s = wg_engine_open(&e, &parts, &opt, err);
     }
@@ -226,6 +229,7 @@ static wg_status generate_run(const generate *g, wg_error *err)
     wg_engine_close(e);
     wg_target_close(t);
     wg_choice_close(&draft);
+    wg_rule_choice_close(&rule);
     return s;
 }
 

@@ -267,28 +267,19 @@ static bool choose_shapes(prove *g)
     return true;
 }
 
-/* The chosen rule and its options, from NAME:option=value,... or a plug-in. */
-typedef struct choice {
-    const wg_verifier_class *rule; /* NULL: all */
-    void *options, *object;
-} choice;
-
-static wg_status choose(const prove *g, choice *c, wg_error *err)
+/* The rule, as NAME:option=value,... or from an object (--plugin, whose --rule has only options); class NULL: all. */
+static wg_status choose(const prove *g, wg_rule_choice *c, wg_error *err)
 {
-    char name[64];
     const size_t n = strcspn(g->rule, ":");
-    if (*g->plugin) WG_TRY(wg_verifier_load(g->plugin, &c->rule, &c->object, err));
-    else if (strcmp(g->rule, "all")) {
-        snprintf(name, sizeof name, "%.*s", (int)n, g->rule);
-        WG_TRY(wg_find_verifier(&wg_program_plugins, name, &c->rule, err));
-    }
-    if (!c->rule || !c->rule->size) return WG_OK;
-    if (!(c->options = wg_calloc(1, c->rule->size))) return wg_nomem(err, c->rule->size, "a rule's options");
-    wg_option_defaults(c->rule->options, c->options);
-    return g->rule[n] ? wg_option_set_list(c->rule->options, c->options, c->rule->size, g->rule + n + 1, err) : WG_OK;
+    if (!*g->plugin) return strcmp(g->rule, "all") ? wg_choose_rule(g->rule, c, err) : WG_OK;
+    WG_TRY(wg_verifier_load(g->plugin, &c->class, &c->object, err));
+    if (!c->class->size) return WG_OK;
+    if (!(c->options = wg_calloc(1, c->class->size))) return wg_nomem(err, c->class->size, "a rule's options");
+    wg_option_defaults(c->class->options, c->options);
+    return g->rule[n] ? wg_option_set_list(c->class->options, c->options, c->class->size, g->rule + n + 1, err) : WG_OK;
 }
 
-static wg_status prove_all(const prove *g, const choice *c, int *bad, wg_error *err)
+static wg_status prove_all(const prove *g, const wg_rule_choice *c, int *bad, wg_error *err)
 {
     jobs w = { .options = c->options, .device = *g->device != 0, .job = wg_calloc(JOBS, sizeof(job)) };
     wg_pool *pool = NULL;
@@ -296,9 +287,9 @@ static wg_status prove_all(const prove *g, const choice *c, int *bad, wg_error *
                         : wg_nomem(err, JOBS * sizeof(job), "the lines of the table");
     if (!s && !g->json) fputs(g->brief ? brief_head : full_head, stdout);
     for (int i = 0; !s && wg_verifiers[i]; i++) {
-        w.rule = c->rule ? c->rule : wg_verifiers[i];
+        w.rule = c->class ? c->class : wg_verifiers[i];
         s = prove_rule(g, &w, pool, bad, err);
-        if (c->rule) break;
+        if (c->class) break;
     }
     wg_pool_close(pool);
     wg_free(w.job);
@@ -341,12 +332,11 @@ int wg_cmd_prove(int argc, char **argv)
     }
     if (!choose_shapes(&g)) return WG_EXIT_USAGE;
     wg_error err;
-    choice c = { 0 };
+    wg_rule_choice c = { 0 };
     int bad = 0;
     wg_status s = choose(&g, &c, &err);
     if (!s) s = prove_all(&g, &c, &bad, &err);
-    wg_free(c.options);
-    wg_verifier_unload(c.object);
+    wg_rule_choice_close(&c);
     if (s) return wg_cli_fail(&err);
     if (bad)
         fprintf(stderr, "wager prove: %d of the lines above deviate by more than %g or use an address twice\n", bad, bound);

@@ -151,7 +151,7 @@ static json_t *cell_json(const wg_cell *cell, const json_t *raw)
             const bool drafter = *s->selector == 'k';
             const char *name = NULL;
             if (drafter && cell->drafter) name = cell->drafter->name, table = cell->drafter->options;
-            if (!drafter && cell->verifier) name = cell->verifier->name, table = cell->verifier->options;
+            if (!drafter && cell->named) name = cell->named->name, table = cell->named->options;
             if (name) json_object_set_new(into, s->selector, json_string(name));
             else json_object_update(into, json_object_get(raw, s->name));
         }
@@ -242,6 +242,7 @@ static void cell_close(wg_cell *cell)
     json_decref(cell->config);
     wg_free(cell->draft);
     wg_free(cell->verify);
+    wg_rule_choice_close(&cell->loaded);
 }
 
 static void open_cell(wg_checker *c, const json_t *root, wg_config *owner, int index)
@@ -440,10 +441,10 @@ bool wg_cell_is_outside(const wg_config *c, const wg_cell *cell)
     return wg_component_is_outside(c->plugins, cell->drafter, cell->draft);
 }
 
-bool wg_cell_trusts_q(const wg_config *c, const wg_cell *cell)
+const char *wg_cell_rests_on(const wg_config *c, const wg_cell *cell)
 {
-    return wg_cell_lossless(cell) && wg_verifier_needs_q(cell->verifier, cell->sampling.temperature) &&
-           wg_cell_is_outside(c, cell);
+    if (!wg_cell_lossless(cell)) return NULL;
+    return wg_law_rests_on(cell->verifier, cell->loaded.object, cell->sampling.temperature, wg_cell_is_outside(c, cell));
 }
 
 const char *wg_config_fast(const wg_config *c)

@@ -97,7 +97,7 @@ static wg_status open_arm(const runner *r, const wg_group *g, const wg_cell *cel
     parts.drafter = cell ? cell->drafter : &wg_drafter_none;
     parts.drafter_options = cell ? cell->draft : NULL;
     parts.verifier = cell ? cell->verifier : &wg_verifier_match;
-    parts.verifier_options = cell ? cell->verify : NULL;
+    parts.verifier_options = cell ? cell->verifier_options : NULL;
     parts.rules = r->config->plugins->verifiers;
     const wg_engine_options o = {
         .max_batch = g->batch,

@@ -222,9 +222,9 @@ static void add_law(json_t *v, const wg_config *config, const wg_cell *cell, con
 {
     char words[200];
     const char *why = wg_verifier_withdrawn(cell->verifier, cell->sampling.temperature, &r->counts.audit, words, sizeof words);
-    const bool trusts = wg_cell_trusts_q(config, cell);
+    const char *on = wg_cell_rests_on(config, cell);
     json_object_set_new(v, "lossless", json_boolean(wg_cell_lossless(cell) && !why));
-    json_object_set_new(v, "lossless_if", trusts && !why ? json_string("q is true") : json_null());
+    json_object_set_new(v, "lossless_if", on && !why ? json_string(on) : json_null());
     json_object_set_new(v, "lossless_withdrawn", why ? json_string(why) : json_null());
     json_object_set_new(v, "audit", wg_audit_verdict_json(&r->counts.audit));
 }
