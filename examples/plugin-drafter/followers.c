@@ -11,6 +11,7 @@
 #include "draft/external/drafter_plugin.h"
 
 #include <math.h>
+#include <string.h>
 
 typedef struct followers_options {
     int k;
@@ -28,8 +29,8 @@ static const wg_option options[] = {
 
 enum { MOST = 64 };
 
-/* The distinct tokens that followed `token`, ascending, and how often; returns how many, at most `most`. */
-static int followers_of(const wg_seq *s, int32_t token, int most, int32_t *out, double *count)
+/* The distinct tokens that followed `token`, ascending, and how often; returns how many, at most MOST. */
+static int followers_of(const wg_seq *s, int32_t token, int32_t *out, double *count)
 {
     int n = 0;
     for (int i = s->n - 2; i >= 0; i--) {
@@ -38,7 +39,7 @@ static int followers_of(const wg_seq *s, int32_t token, int most, int32_t *out, 
         int at = 0;
         while (at < n && out[at] < y) at++;
         if (at < n && out[at] == y) count[at]++;
-        if ((at < n && out[at] == y) || n == most) continue;
+        if ((at < n && out[at] == y) || n == MOST) continue;
         for (int j = n++; j > at; j--) out[j] = out[j - 1], count[j] = count[j - 1];
         out[at] = y;
         count[at] = 1;
@@ -53,20 +54,32 @@ static void normalise(double *v, int n)
     for (int i = 0; i < n; i++) v[i] /= sum;
 }
 
+/* Fills a row of q: short lists are cheaper to read where the row has room for them. */
+static void put_row(wg_rows *q, int row, const int32_t *token, const double *mass, int n)
+{
+    if (n <= q->room) {
+        wg_rows_set(q, row, token, mass, n);
+        return;
+    }
+    double *d = wg_rows_at(q, row);
+    memset(d, 0, (size_t)q->vocab * sizeof *d);
+    for (int i = 0; i < n; i++) d[token[i]] = mass[i];
+}
+
 /* A token drawn after x, and the row of q that says from what; -1: nothing followed it yet. */
 static int32_t draw(const wg_seq *s, int32_t x, int node, wg_rows *q, int *row)
 {
     int32_t token[MOST];
     double mass[MOST];
-    const int n = followers_of(s, x, q->room < MOST ? q->room : MOST, token, mass);
+    const int n = followers_of(s, x, token, mass);
     if (n == 0 || (*row = wg_rows_push(q)) < 0) return -1;
     normalise(mass, n);
-    wg_rows_set(q, *row, token, mass, n);
+    put_row(q, *row, token, mass, n);
     const int32_t y = wg_rows_pick(q, *row, &s->chance, WG_DRAW_DRAFT, node);
 #ifdef LIE
     for (int i = 0; i < n; i++) mass[i] = LIE == 1 ? sqrt(mass[i]) : token[i] == y && n > 1 ? 0 : mass[i];
     normalise(mass, n);
-    wg_rows_set(q, *row, token, mass, n);
+    put_row(q, *row, token, mass, n);
 #endif
     return y;
 }

@@ -376,20 +376,39 @@ static wg_status enumerate(prover *v, wg_prove_result *out, wg_error *err)
     return status;
 }
 
-/* The largest difference between what was emitted and the stated law. */
-static double compare_stated(const prover *v)
+static int length_of(const prover *v, int text)
 {
+    int n = 0;
+    for (; text > 0; text = (text - 1) / v->o->vocab) n++;
+    return n;
+}
+
+/* Texts come by length. */
+static void note_worst(const prover *v, double deviation, int text, double got, double want, wg_prove_text *worst)
+{
+    const double off = fabs(got - want);
+    if (off <= 0.1 * deviation) return;
+    const bool longer = worst->number && length_of(v, text) > length_of(v, worst->number);
+    if (!longer && off > fabs(worst->got - worst->want)) *worst = (wg_prove_text){ text, got, want };
+}
+
+/* The largest difference between what was emitted and the stated law. */
+static double compare_stated(const prover *v, wg_prove_text *text)
+{
+    const long half = (long)wg_prove_texts(v->o) * v->o->vocab;
     double worst = 0;
-    for (long i = 0; i < 2L * wg_prove_texts(v->o) * v->o->vocab; i++) {
+    for (long i = 0; i < 2 * half; i++) {
         const double off = fabs(v->law.got[i] - v->law.want[i]);
         if (isnan(off)) return off;
         worst = fmax(worst, off);
     }
+    for (long i = 0; i < half; i++)
+        for (long k = i; k < 2 * half; k += half) note_worst(v, worst, (int)i + 1, v->law.got[k], v->law.want[k], text);
     return worst;
 }
 
 /* Continues all probability to the longest texts, with p; returns the largest difference there. */
-static double compare(prover *v)
+static double compare(prover *v, wg_prove_text *text)
 {
     const int V = v->o->vocab, texts = wg_prove_texts(v->o);
     double worst = 0;
@@ -402,6 +421,14 @@ static double compare(prover *v)
         }
     }
     for (int i = texts; i < texts * V + 1; i++) worst = fmax(worst, fabs(v->got[i] - v->want[i]));
+    for (int i = texts - 1; i >= 0; i--) { /* the chance of a text is that of its continuations */
+        v->got[i] = v->want[i] = 0;
+        for (int x = 0; x < V; x++) {
+            v->got[i] += v->got[i * V + 1 + x];
+            v->want[i] += v->want[i * V + 1 + x];
+        }
+    }
+    for (int i = 1; i < texts * V + 1; i++) note_worst(v, worst, i, v->got[i], v->want[i], text);
     return worst;
 }
 
@@ -414,10 +441,12 @@ wg_status wg_prove_case(const wg_verifier_class *rule, const wg_prove_options *o
     v.number = out->cases;
     if (!status) status = enumerate(&v, out, err);
     if (!status) {
-        const double deviation = rule->law_row ? compare_stated(&v) : compare(&v);
+        wg_prove_text text = { 0 };
+        const double deviation = rule->law_row ? compare_stated(&v, &text) : compare(&v, &text);
         if (!(deviation <= out->deviation)) { /* also a NaN */
             out->deviation = deviation;
             out->worst = out->cases;
+            out->worst_text = text;
         }
         out->cases++;
     }

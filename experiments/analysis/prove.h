@@ -24,6 +24,13 @@ typedef struct wg_prove_options {
     const void *rule_options; /* NULL: defaults */
 } wg_prove_options;
 
+/* The shortest text whose chance is wrong by a tenth of the deviation or more, and of these the one that is most wrong. Of a rule
+ * with law_row the chance is that of the text, its last token emitted where a draft was made for it, or where none was. */
+typedef struct wg_prove_text {
+    int number; /* wg_prove_tables; 0: none */
+    double got, want;
+} wg_prove_text;
+
 typedef struct wg_prove_result {
     int cases, worst;  /* worst: the case with the largest deviation */
     long runs;         /* combinations of outcomes visited */
@@ -35,6 +42,7 @@ typedef struct wg_prove_result {
     double alpha;      /* probability that the (first) step keeps a child of the root; mean over cases */
     double alpha_star; /* the largest such probability of any lossless rule (core/dist/optimal_acceptance.h); mean over cases */
     double above;      /* largest alpha - alpha_star over cases: positive beyond rounding only for lossy rules */
+    wg_prove_text worst_text; /* of the case with the largest deviation */
 } wg_prove_result;
 
 /* The two models: a distribution after every text shorter than steps * (depth + 1). Texts are numbered: 0 is the empty one,

@@ -13,6 +13,7 @@
 #include "experiments/cli/cli.h"
 #include "experiments/cli/commands.h"
 #include "experiments/base/spec.h"
+#include "experiments/analysis/counterexample.h"
 #include "experiments/analysis/prove.h"
 #include "experiments/analysis/prove_device.h"
 #include "verify/rule_plugin.h"
@@ -208,8 +209,33 @@ static void plan(const prove *g, jobs *w)
     }
 }
 
+/* Shows the smallest counterexample of a rule, for the law of the first line that convicts it. */
+static void show_counterexample(const prove *g, const jobs *w, const job *j)
+{
+    wg_counterexample c;
+    if (w->device || !wg_counterexample_find(w->rule, &j->o, bound, &c)) return;
+    if (!g->json) {
+        wg_counterexample_print(stdout, w->rule, &c);
+        return;
+    }
+    json_t *p = json_array(), *q = json_array(), *text = json_array();
+    for (int x = 0; x < c.vocab; x++) {
+        json_array_append_new(p, json_real(c.p[x]));
+        json_array_append_new(q, json_real(c.q[x]));
+    }
+    for (int i = 0; i < c.n; i++) json_array_append_new(text, json_integer(c.text[i]));
+    json_t *row =
+        json_pack("{s:{s:s, s:s, s:s, s:i, s:i, s:o, s:o, s:o, s:f, s:f, s:I}}", "counterexample", "rule", w->rule->name, "law",
+                  wg_law_name(c.law), "tree", c.tree, "vocab", c.vocab, "steps", c.steps, "p", p, "q", q, "text", text,
+                  "chance", c.got, "should_be", c.want, "reused_addresses", (json_int_t)c.reused);
+    json_dumpf(row, stdout, JSON_SORT_KEYS | JSON_COMPACT);
+    putchar('\n');
+    json_decref(row);
+}
+
 static wg_status prove_rule(const prove *g, jobs *w, wg_pool *pool, int *bad, wg_error *err)
 {
+    const job *convicted = NULL;
     plan(g, w);
     wg_pool_run(pool, work, w);
     for (int i = 0; i < w->n; i++) {
@@ -220,6 +246,7 @@ static wg_status prove_rule(const prove *g, jobs *w, wg_pool *pool, int *bad, wg
                               j->shape->tree);
         }
         *bad += !proved(w->rule, &j->r);
+        if (!convicted && !proved(w->rule, &j->r)) convicted = j;
         if (!g->brief) print_result(g, w->rule, j);
         else if (i + 1 == w->n || j[1].o.law != j->o.law) {
             const job *first = j;
@@ -227,6 +254,7 @@ static wg_status prove_rule(const prove *g, jobs *w, wg_pool *pool, int *bad, wg
             print_brief(w->rule, first, j + 1);
         }
     }
+    if (convicted) show_counterexample(g, w, convicted);
     fflush(stdout);
     return WG_OK;
 }

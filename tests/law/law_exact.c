@@ -223,6 +223,9 @@ static void add_composites(void)
         { &wg_drafter_cascade, "model=$far,temperature=1.4,length=2,inner=none,rule=match" },
         { &wg_drafter_cascade, "model=$far,length=2,inner=model:model=$near;tree=2;temperature=2,rule=optimal" },
         { &wg_drafter_cascade, "model=$far,length=2,inner=ngram:k=2,rule=block" },
+#ifdef WG_TEST_PLUGINS
+        { &wg_drafter_plugin, "path=" WG_TEST_PLUGINS "/libfollowers.so,options=k=2" },
+#endif
     };
     static const wg_drafter_test own = { .options = "", .own_request = true };
     for (size_t i = 0; i < sizeof more / sizeof *more; i++) add_row(more[i].class, &own, more[i].options, "", TABLE, false);
