@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/base/mem.h"
+
 /* Only a shared object is passed to the loader, whose messages differ between systems. */
 static wg_status check_file(const char *path, wg_error *err)
 {
@@ -72,4 +74,50 @@ wg_status wg_verifier_load(const char *path, const wg_verifier_class **rule, voi
 void wg_verifier_unload(void *object)
 {
     if (object) dlclose(object);
+}
+
+/* ---- by name */
+
+typedef struct plugin_options {
+    char path[WG_OPTION_STRING], options[WG_OPTION_STRING];
+} plugin_options;
+
+static const wg_option options[] = {
+    WG_OPTION_STR(plugin_options, path, "", "shared object (needed); see verify/rule_plugin.h"),
+    WG_OPTION_STR(plugin_options, options, "", "options of the rule in it, as name=value;name=value"),
+    WG_OPTION_END,
+};
+
+const wg_verifier_class wg_plugin_rule = {
+    .name = "plugin", .doc = "a rule from a shared object of your own", .size = sizeof(plugin_options), .options = options
+};
+
+static wg_status make_options(const wg_verifier_class *rule, const char *text, void **out, wg_error *err)
+{
+    char list[WG_OPTION_STRING];
+    if (!rule->size)
+        return !*text ? WG_OK : wg_fail(err, WG_ECONFIG, "rule %s has no options, but here are some: %s", rule->name, text);
+    void *o = wg_calloc(1, rule->size);
+    if (!o) return wg_nomem(err, rule->size, "a rule's options");
+    wg_option_defaults(rule->options, o);
+    snprintf(list, sizeof list, "%s", text);
+    for (char *at = list; (at = strchr(at, ';')) != NULL;) *at = ',';
+    const wg_status s = wg_option_set_list(rule->options, o, rule->size, list, err);
+    if (s) wg_free(o);
+    else *out = o;
+    return s;
+}
+
+wg_status wg_verifier_plugin_open(const void *named, const wg_verifier_class **rule, void **opt, void **object, wg_error *err)
+{
+    const plugin_options *o = named;
+    *opt = *object = NULL;
+    if (!*o->path) return wg_fail(err, WG_ECONFIG, "rule plugin: no shared object is named; set its option path=FILE");
+    WG_TRY(wg_verifier_load(o->path, rule, object, err));
+    const wg_status s = make_options(*rule, o->options, opt, err);
+    if (!s) return WG_OK;
+    wg_fail_in(err, s, "rule plug-in %s", o->path);
+    wg_verifier_unload(*object);
+    *object = NULL;
+    return s;
 }

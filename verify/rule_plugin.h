@@ -14,7 +14,7 @@
 #include "core/base/plugin_api.h"
 #include "core/engine/verifier.h"
 
-enum { WG_VERIFIER_ABI = 5 }; /* goes up when the meaning of the contract changes and no size does */
+enum { WG_VERIFIER_ABI = 6 }; /* goes up when the meaning of the contract changes and no size does */
 
 /* `abi` stays first for ever; the rest belongs to this abi. */
 typedef struct wg_verifier_plugin {
@@ -37,5 +37,13 @@ typedef struct wg_verifier_plugin {
  * EUNSUPPORTED (built against other headers). */
 wg_status wg_verifier_load(const char *path, const wg_verifier_class **rule, void **object, wg_error *err);
 void wg_verifier_unload(void *object); /* NULL is fine */
+
+/* Stands for the rule of a shared object where rules are named: `plugin`, with the options path and options (those of the rule
+ * in the object, "name=value;name=value"). It is in no table and verifies nothing: wg_verifier_plugin_open replaces it. */
+extern const wg_verifier_class wg_plugin_rule;
+/* The rule that these options of wg_plugin_rule name: its class, its options (wg_free; NULL: it has none) and its object.
+ * ECONFIG: no path; errors of wg_verifier_load and of its options. */
+wg_status wg_verifier_plugin_open(const void *named, const wg_verifier_class **rule, void **options, void **object,
+                                  wg_error *err);
 
 #endif

@@ -21,7 +21,9 @@
     X(coupled) \
     X(typical) \
     X(lenience) \
-    X(relaxed)
+    X(relaxed) \
+    X(ensemble) \
+    X(speculative_cascade)
 /* clang-format on */
 
 #define WG_VERIFIER_DECLARE(name) extern const wg_verifier_class wg_verifier_##name;

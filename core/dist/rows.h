@@ -51,10 +51,10 @@ typedef struct wg_rows {
 wg_status wg_rows_open(wg_rows *r, int cap, int vocab, wg_error *err);
 void wg_rows_close(wg_rows *r);
 static inline void wg_rows_clear(wg_rows *r) { r->n = 0; }
-int wg_rows_push(wg_rows *r); /* a new row, contents undefined; -1 when full */
+WG_PLUGIN_API int wg_rows_push(wg_rows *r); /* a new row, contents undefined; -1 when full */
 
 /* Sets the row to zero except for n <= room tokens, ascending. Time: that of these tokens and of the row's old support. */
-void wg_rows_set(wg_rows *r, int row, const int32_t *token, const double *mass, int n);
+WG_PLUGIN_API void wg_rows_set(wg_rows *r, int row, const int32_t *token, const double *mass, int n);
 
 /* Of lazy rows. resolve: computes whether the row is one-hot, and its support. materialise: computes the row. lazy_prob: the
  * probability of one token. */

@@ -10,7 +10,7 @@
 typedef enum wg_work {
     WG_WORK_REST,  /* the residual of p */
     WG_WORK_DRAWN, /* q without some tokens */
-    WG_WORK_ORDER, /* two rows: ratios in order; then two to sort them in */
+    WG_WORK_ORDER, /* two rows: ratios in order, or the first a law in the place of p; then two to sort them in */
     WG_WORK_SORT = WG_WORK_ORDER + 2,
     WG_WORK_ONE_HOT_P = WG_WORK_SORT + 2, /* the numbers of a row that has all its mass on one token */
     WG_WORK_ONE_HOT_Q,

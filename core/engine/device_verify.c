@@ -36,7 +36,7 @@ wg_status wg_device_verify_open(wg_engine *e, wg_error *err)
     const size_t trees = (size_t)e->opt.max_batch, rows = trees * WG_TREE_MAX;
     int room = (int)rows;
     if (!lm->verify || e->verifier->device == WG_RULE_HOST || !e->sampler->usual || e->sampler->penalises || e->watched ||
-        e->opt.host_rows || e->opt.measure_alpha)
+        e->opt.host_rows || e->opt.measure_alpha || e->opt.audit)
         return WG_OK;
     WG_TRY(lm->verify_open(e->target, e->verifier->device, e->opt.max_batch, &room, err));
     if (room == 0) return WG_OK;

@@ -111,6 +111,8 @@ typedef struct wg_drafter_class {
     unsigned (*laws_for)(const void *options, const wg_sampling *sampling);
     bool stands_alone;  /* it needs no target, model or cache: wager bench draft times it by itself */
     bool cross_request; /* drafts may depend on earlier requests: a resumed run begins its group again */
+    bool outside;       /* its code is not this program's, and nobody has proved what it says of its drafts: it is audited
+                         * (core/dist/audit.h), and rules that use q are lossless if its q is true */
     /* Writes the state of its length policy, for traces: returns the count of numbers, at most `most`. NULL: none. */
     int (*policy)(const wg_drafter *d, const wg_seq *seq, double *out, int most);
     /* Writes the statistics of its components in the last step of this sequence, always in one order: returns their count, at

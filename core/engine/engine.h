@@ -16,12 +16,13 @@ typedef struct wg_engine_options {
     wg_sampling sampling;
     bool host_rows;         /* the caller reads p or the logits after a step: they are copied to the host from any device */
     bool measure_alpha;     /* sum min(p,q) and the optimum at every verified node (passes over the vocabulary) */
+    bool audit;             /* test whether drafts are what the drafter says of them (core/dist/audit.h); likewise */
     wg_length_log *lengths; /* borrowed: where length policies with measured costs record their plans, or repeat those
                              * recorded (length_log.h); NULL: they only plan */
 } wg_engine_options;
 
-/* Seconds of the steps so far. `measure` is the time of measure_alpha: it is part of no other phase, and not of the time of
- * the algorithm. */
+/* Seconds of the steps so far. `measure` is the time of measure_alpha and of the audit: it is part of no other phase, and not
+ * of the time of the algorithm. */
 typedef struct wg_phases {
     double draft, verify, accept, kv, prefill, measure;
 } wg_phases;
@@ -65,8 +66,8 @@ const wg_env *wg_engine_env(const wg_engine *e); /* the drafter's environment */
 bool wg_engine_verifies_on_device(const wg_engine *e);
 bool wg_engine_decodes_on_device(const wg_engine *e);
 
-/* From now on as if opened with measure_alpha. Only where the device does not verify: there the rows of p are on the host. */
-void wg_engine_measure_alpha(wg_engine *e);
+/* From now on as if opened with these options. Only where the device does not verify: there the rows of p are on the host. */
+void wg_engine_measure(wg_engine *e, bool alpha, bool audit);
 
 /* Times since it was opened, or since they were cleared. */
 const wg_phases *wg_engine_phases(const wg_engine *e);

@@ -141,10 +141,11 @@ wg_status wg_engine_open(wg_engine **out, const wg_engine_parts *parts, const wg
 
 bool wg_engine_verifies_on_device(const wg_engine *e) { return e->device_verify != NULL; }
 
-void wg_engine_measure_alpha(wg_engine *e)
+void wg_engine_measure(wg_engine *e, bool alpha, bool audit)
 {
     wg_assert(!wg_engine_verifies_on_device(e));
-    e->opt.measure_alpha = true;
+    e->opt.measure_alpha = alpha;
+    e->opt.audit = audit;
 }
 
 void wg_engine_close(wg_engine *e)

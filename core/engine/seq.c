@@ -17,6 +17,7 @@ void wg_counts_add(wg_counts *to, const wg_counts *from)
     to->alpha_star_sum += from->alpha_star_sum;
     to->alpha_star_n += from->alpha_star_n;
     for (int i = 0; i < WG_NO_DRAFT_REASONS; i++) to->without_draft[i] += from->without_draft[i];
+    wg_audit_add(&to->audit, &from->audit);
     for (int d = 0; d < WG_TREE_MAX; d++) {
         to->offered_at[d] += from->offered_at[d];
         to->tried_at[d] += from->tried_at[d];

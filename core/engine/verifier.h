@@ -6,6 +6,7 @@
 #define WG_CORE_ENGINE_VERIFIER_H
 
 #include "core/base/option.h"
+#include "core/dist/audit.h"
 #include "core/dist/chance.h"
 #include "core/dist/rows.h"
 #include "core/dist/tree.h"
@@ -37,6 +38,10 @@ typedef struct wg_verifier_class {
      * several threads may verify trees at the same time, each with its own workspace. */
     void (*accept)(const void *opt, const wg_tree *tree, wg_rows *p, wg_rows *q, const wg_chance *chance, wg_workspace *work,
                    wg_path *out);
+    /* The law of a lossy rule, where it is known: writes the row (vocab) that a token has for which a draft was made, of p and of
+     * the row of q that the node's children were drawn from; other tokens have the law p. NULL: the law is the target's
+     * (lossless), or not known. The prover proves it like a lossless rule's. */
+    void (*law_row)(const void *opt, const double *p, const double *q, int vocab, double *out);
     /* The number of lists of times that the rule races on with these options, for drafts of law COUPLED (wg_env.races). NULL:
      * it does not race. */
     int (*races)(const void *opt);
@@ -53,6 +58,22 @@ static inline bool wg_verifier_lossless(const wg_verifier_class *v, double tempe
 {
     return v->lossless && (!v->zero_only || temperature == 0);
 }
+/* Whether its law depends on what the drafter says of its draws. At temperature 0 no answer of q changes what is emitted. */
+static inline bool wg_verifier_needs_q(const wg_verifier_class *v, double temperature)
+{
+    return wg_verifier_lossless(v, temperature) && v->reads_q && temperature > 0;
+}
+/* Why a lossless rule was not lossless in this run, in buf: the drafts were not what the drafter said of them. NULL: nothing
+ * speaks against it. Rules that take law COUPLED only compare tokens, so no draft can change what they emit. */
+static inline const char *wg_verifier_withdrawn(const wg_verifier_class *v, double temperature, const wg_audit *a, char *buf,
+                                                size_t size)
+{
+    if (!wg_verifier_lossless(v, temperature) || temperature == 0 || v->laws & WG_LAW_COUPLED) return NULL;
+    const char *draws = v->reads_q ? wg_audit_draws_found(a, buf, size) : NULL;
+    return draws ? draws : wg_audit_kept_found(a, buf, size);
+}
+/* Whether its law is known: the target's, or the one that it states. */
+static inline bool wg_verifier_has_law(const wg_verifier_class *v) { return v->lossless || v->law_row; }
 static inline int wg_verifier_races(const wg_verifier_class *v, const void *opt) { return v->races ? v->races(opt) : 1; }
 static inline wg_rule wg_verifier_device(const wg_verifier_class *v, const void *opt)
 {

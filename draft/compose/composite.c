@@ -98,6 +98,43 @@ bool wg_component_is_spec(const wg_drafter_class *class, const wg_option *option
     return option->type == WG_OPT_STRING && (class->composite_stats || !strcmp(option->name, "inner"));
 }
 
+static bool list_has_outside(const struct wg_plugins *plugins, const char *list);
+
+bool wg_component_is_outside(const struct wg_plugins *plugins, const wg_drafter_class *class, const void *options)
+{
+    bool outside = class->outside;
+    for (const wg_option *o = class->options; !outside && o && o->name; o++)
+        if (wg_component_is_spec(class, o)) outside = list_has_outside(plugins, (const char *)options + o->at);
+    return outside;
+}
+
+static bool item_is_outside(const struct wg_plugins *plugins, const char *spec)
+{
+    const wg_env names = { .plugins = plugins };
+    const wg_drafter_class *class;
+    const char *options = NULL;
+    wg_error err;
+    if (wg_component_find(&names, "", "", spec, &class, &options, &err)) return false;
+    char *o = wg_calloc(1, class->size);
+    if (!o) return true; /* not known */
+    wg_option_defaults(class->options, o + class->options_at);
+    const bool set = !wg_drafter_set(class, o + class->options_at, options, &err);
+    const bool outside = set && wg_component_is_outside(plugins, class, o + class->options_at);
+    wg_free(o);
+    return outside;
+}
+
+static bool list_has_outside(const struct wg_plugins *plugins, const char *list)
+{
+    bool outside = false;
+    for (int length; *list && !outside && (length = wg_spec_item(list, '|')) >= 0; list += length + (list[length] == '|')) {
+        char spec[WG_OPTION_STRING];
+        wg_error err;
+        outside = !wg_spec_copy(spec, sizeof spec, list, length, &err) && item_is_outside(plugins, spec);
+    }
+    return outside;
+}
+
 static wg_status check_item(const struct wg_plugins *plugins, const char *owner, const char *option, const char *spec,
                             wg_error *err)
 {

@@ -43,6 +43,9 @@ bool wg_component_is_spec(const wg_drafter_class *class, const wg_option *option
 wg_status wg_component_check(const struct wg_plugins *plugins, const char *owner, const char *option, const char *list,
                              wg_error *err);
 
+/* Whether a drafter with these options, or a component of it, is from outside this program (wg_drafter_class). */
+bool wg_component_is_outside(const struct wg_plugins *plugins, const wg_drafter_class *class, const void *options);
+
 /* Drafts for n sequences into in->tree[0 .. n-1]; the trees are checked. */
 wg_status wg_component_propose(wg_component *in, wg_seq *const *seq, int n, wg_error *err);
 

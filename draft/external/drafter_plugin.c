@@ -163,4 +163,5 @@ const wg_drafter_class wg_drafter_plugin = {
     .forget = forget,
     .close = close,
     .cross_request = true,
+    .outside = true,
 };

@@ -359,4 +359,5 @@ const wg_drafter_class wg_drafter_process = {
     .forget = forget,
     .close = close_process,
     .cross_request = true,
+    .outside = true,
 };

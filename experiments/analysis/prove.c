@@ -14,6 +14,13 @@
 
 enum { MAX_TEXTS = 1 << 21 };
 
+/* A rule that states its law: for each text after which a step emits a token, by whether a draft was made for that token, the
+ * probabilities of text and token, and of the text times the stated row. */
+typedef struct stated {
+    double *got, *want; /* (2, texts, vocab) */
+    double *row;        /* (vocab) */
+} stated;
+
 typedef struct prover {
     const wg_verifier_class *rule;
     const wg_prove_options *o;
@@ -26,6 +33,7 @@ typedef struct prover {
     int text[WG_TREE_MAX]; /* that a node ends */
     double *got, *want;    /* (texts and their continuations by one token) */
     double *weight;        /* (vocab) */
+    stated law;            /* of a rule with law_row */
 } prover;
 
 static int steps_of(const wg_prove_options *o) { return o->steps > 0 ? o->steps : 1; }
@@ -85,6 +93,9 @@ static void prover_close(prover *v)
     wg_free(v->got);
     wg_free(v->want);
     wg_free(v->weight);
+    wg_free(v->law.got);
+    wg_free(v->law.want);
+    wg_free(v->law.row);
 }
 
 static wg_status prover_open(prover *v, const wg_verifier_class *rule, const wg_prove_options *o, const wg_prove_tables *t,
@@ -99,6 +110,12 @@ static wg_status prover_open(prover *v, const wg_verifier_class *rule, const wg_
     v->want = wg_calloc(all, sizeof *v->want);
     v->weight = wg_calloc((size_t)o->vocab, sizeof *v->weight);
     v->options = wg_calloc(1, rule->size + 1);
+    if (rule->law_row) {
+        v->law.got = wg_calloc(2 * all, sizeof *v->law.got);
+        v->law.want = wg_calloc(2 * all, sizeof *v->law.want);
+        v->law.row = wg_calloc((size_t)o->vocab, sizeof *v->law.row);
+        if (!v->law.got || !v->law.want || !v->law.row) return wg_nomem(err, all * 4 * sizeof *v->law.got, "a stated law");
+    }
     if (!v->got || !v->want || !v->weight || !v->options)
         return wg_nomem(err, all * 2 * sizeof *v->got, "the laws of all texts");
     if (o->rule_options) memcpy(v->options, o->rule_options, rule->size);
@@ -222,17 +239,57 @@ static bool is_path(const wg_path *path, const wg_tree *t, int vocab)
 typedef struct emitted {
     int text, tokens; /* text -1: the rule's path is no path of the tree */
     bool kept;        /* the first step accepted a child of the root */
+    int places;       /* of a rule with law_row: its tokens, each after the text `at` with `token`, drafted or not */
+    int at[2 * WG_TREE_MAX], token[2 * WG_TREE_MAX];
+    bool drafted[2 * WG_TREE_MAX];
 } emitted;
+
+/* Notes the tokens of a step. */
+static void note_places(const prover *v, const wg_path *path, emitted *e)
+{
+    for (int i = 0; i < path->n && e->places < 2 * WG_TREE_MAX; i++, e->places++) {
+        e->at[e->places] = v->text[path->node[i]];
+        e->token[e->places] = i + 1 < path->n ? v->tree.token[path->node[i + 1]] : path->next;
+        e->drafted[e->places] = wg_tree_child(&v->tree, path->node[i], path->node[i]) >= 0;
+    }
+}
+
+/* The target's row after a text; at temperature 0 in v->weight. */
+static const double *target_row(const prover *v, int text)
+{
+    const int V = v->o->vocab;
+    const double *p = v->t->p + (size_t)text * (size_t)V;
+    int best = 0;
+    if (!v->o->greedy) return p;
+    for (int x = 1; x < V; x++)
+        if (p[x] > p[best]) best = x;
+    for (int x = 0; x < V; x++) v->weight[x] = x == best;
+    return v->weight;
+}
+
+/* Adds a run of this probability to the stated law. */
+static void add_places(prover *v, const emitted *e, double probability)
+{
+    const size_t V = (size_t)v->o->vocab, half = (size_t)wg_prove_texts(v->o) * V;
+    for (int i = 0; i < e->places; i++) {
+        const size_t text = (size_t)e->at[i] * V, at = text + (e->drafted[i] ? half : 0);
+        const double *row = target_row(v, e->at[i]);
+        if (e->drafted[i]) v->rule->law_row(v->options, row, v->t->q + text, v->o->vocab, v->law.row), row = v->law.row;
+        v->law.got[at + (size_t)e->token[i]] += probability;
+        for (size_t x = 0; x < V; x++) v->law.want[at + x] += probability * row[x];
+    }
+}
 
 static emitted run(prover *v, wg_chance_tree *outcomes)
 {
-    emitted e = { 0, 0, false };
+    emitted e = { .text = 0 };
     for (int s = 0; s < steps_of(v->o); s++) {
         wg_path path = { 0 };
         const wg_chance c = wg_chance_tree_chance(outcomes, (uint32_t)(1 + e.tokens));
         draft(v, e.text, &c);
         v->rule->accept(v->options, &v->tree, &v->p, &v->q, &c, &v->work, &path);
-        if (!is_path(&path, &v->tree, v->o->vocab)) return (emitted){ -1, 0, false };
+        if (!is_path(&path, &v->tree, v->o->vocab)) return (emitted){ .text = -1 };
+        if (v->rule->law_row) note_places(v, &path, &e);
         e.text = v->text[path.node[path.n - 1]] * v->o->vocab + 1 + path.next;
         e.tokens += path.n;
         if (s == 0) e.kept = path.n > 1;
@@ -297,6 +354,7 @@ static wg_status enumerate(prover *v, wg_prove_result *out, wg_error *err)
                              limit);
         else {
             v->got[e.text] += probability;
+            add_places(v, &e, probability);
             tau += probability * e.tokens / steps_of(v->o);
             if (e.kept) alpha += probability;
         }
@@ -318,24 +376,59 @@ static wg_status enumerate(prover *v, wg_prove_result *out, wg_error *err)
     return status;
 }
 
+static int length_of(const prover *v, int text)
+{
+    int n = 0;
+    for (; text > 0; text = (text - 1) / v->o->vocab) n++;
+    return n;
+}
+
+/* Texts come by length. */
+static void note_worst(const prover *v, double deviation, int text, double got, double want, wg_prove_text *worst)
+{
+    const double off = fabs(got - want);
+    if (off <= 0.1 * deviation) return;
+    const bool longer = worst->number && length_of(v, text) > length_of(v, worst->number);
+    if (!longer && off > fabs(worst->got - worst->want)) *worst = (wg_prove_text){ text, got, want };
+}
+
+/* The largest difference between what was emitted and the stated law. */
+static double compare_stated(const prover *v, wg_prove_text *text)
+{
+    const long half = (long)wg_prove_texts(v->o) * v->o->vocab;
+    double worst = 0;
+    for (long i = 0; i < 2 * half; i++) {
+        const double off = fabs(v->law.got[i] - v->law.want[i]);
+        if (isnan(off)) return off;
+        worst = fmax(worst, off);
+    }
+    for (long i = 0; i < half; i++)
+        for (long k = i; k < 2 * half; k += half) note_worst(v, worst, (int)i + 1, v->law.got[k], v->law.want[k], text);
+    return worst;
+}
+
 /* Continues all probability to the longest texts, with p; returns the largest difference there. */
-static double compare(prover *v)
+static double compare(prover *v, wg_prove_text *text)
 {
     const int V = v->o->vocab, texts = wg_prove_texts(v->o);
     double worst = 0;
     v->want[0] = 1;
     for (int i = 0; i < texts; i++) {
-        const double *p = v->t->p + (size_t)i * (size_t)V;
-        int best = 0;
-        for (int x = 1; x < V; x++)
-            if (p[x] > p[best]) best = x;
+        const double *p = target_row(v, i);
         for (int x = 0; x < V; x++) {
-            const double px = v->o->greedy ? x == best : p[x];
-            v->got[i * V + 1 + x] += v->got[i] * px;
-            v->want[i * V + 1 + x] = v->want[i] * px;
+            v->got[i * V + 1 + x] += v->got[i] * p[x];
+            v->want[i * V + 1 + x] = v->want[i] * p[x];
         }
     }
     for (int i = texts; i < texts * V + 1; i++) worst = fmax(worst, fabs(v->got[i] - v->want[i]));
+    for (int i = texts - 1; i >= 0; i--) { /* the chance of a text is that of its continuations */
+        v->got[i] = v->want[i] = 0;
+        for (int x = 0; x < V; x++) {
+            v->got[i] += v->got[i * V + 1 + x];
+            v->want[i] += v->want[i * V + 1 + x];
+        }
+    }
+    for (int i = 1; i < texts * V + 1; i++) note_worst(v, worst, i, v->got[i], v->want[i], text);
     return worst;
 }
 
@@ -348,10 +441,12 @@ wg_status wg_prove_case(const wg_verifier_class *rule, const wg_prove_options *o
     v.number = out->cases;
     if (!status) status = enumerate(&v, out, err);
     if (!status) {
-        const double deviation = compare(&v);
+        wg_prove_text text = { 0 };
+        const double deviation = rule->law_row ? compare_stated(&v, &text) : compare(&v, &text);
         if (!(deviation <= out->deviation)) { /* also a NaN */
             out->deviation = deviation;
             out->worst = out->cases;
+            out->worst_text = text;
         }
         out->cases++;
     }

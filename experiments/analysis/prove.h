@@ -2,7 +2,7 @@
  * The prover: exactness is proved, not sampled. For a small vocabulary it runs a rule's own code on every outcome of every
  * random decision, the drafter's and the rule's, and compares the law of the emitted text with the target's. The deviation
  * of a lossless rule is rounding (1e-12); that of a biased rule is its bias. Every tree is followed by probe rows, which no
- * rule may read. */
+ * rule may read. A lossy rule that states its law (law_row) is held to that. */
 #ifndef WG_EXPERIMENTS_ANALYSIS_PROVE_H
 #define WG_EXPERIMENTS_ANALYSIS_PROVE_H
 
@@ -24,15 +24,25 @@ typedef struct wg_prove_options {
     const void *rule_options; /* NULL: defaults */
 } wg_prove_options;
 
+/* The shortest text whose chance is wrong by a tenth of the deviation or more, and of these the one that is most wrong. Of a rule
+ * with law_row the chance is that of the text, its last token emitted where a draft was made for it, or where none was. */
+typedef struct wg_prove_text {
+    int number; /* wg_prove_tables; 0: none */
+    double got, want;
+} wg_prove_text;
+
 typedef struct wg_prove_result {
     int cases, worst;  /* worst: the case with the largest deviation */
     long runs;         /* combinations of outcomes visited */
     long reused;       /* random addresses used twice in a run: must be 0 (METHODS L2) */
-    double deviation;  /* largest |law of the rule - law of the target| over cases and texts of steps * (depth + 1) tokens */
+    double deviation;  /* largest |law of the rule - law of the target| over cases and texts of steps * (depth + 1) tokens; of a
+                        * rule that states its law: largest |Pr(text, token) - Pr(text) row(token)| over texts and tokens, where a
+                        * draft was made for the token and where none was */
     double tau;        /* expected tokens of a step, exact; mean over cases */
     double alpha;      /* probability that the (first) step keeps a child of the root; mean over cases */
     double alpha_star; /* the largest such probability of any lossless rule (core/dist/optimal_acceptance.h); mean over cases */
     double above;      /* largest alpha - alpha_star over cases: positive beyond rounding only for lossy rules */
+    wg_prove_text worst_text; /* of the case with the largest deviation */
 } wg_prove_result;
 
 /* The two models: a distribution after every text shorter than steps * (depth + 1). Texts are numbered: 0 is the empty one,

@@ -35,8 +35,9 @@ static wg_status read_cell(wg_replay *r, const json_t *cell, wg_error *err)
     wg_option_defaults(wg_sampling_options, &r->sampling);
     WG_TRY(set_from(wg_sampling_options, &r->sampling, json_object_get(config, "sampling"), NULL, err));
     if (!rule || strchr(rule, ':')) return wg_fail(err, WG_EFORMAT, "its config names no rule");
-    WG_TRY(wg_choose_rule(rule, &r->rule, err));
-    return set_from(r->rule.class->options, r->rule.options, verify, "rule", err);
+    WG_TRY(wg_name_rule(rule, &r->rule, err));
+    WG_TRY(set_from(r->rule.class->options, r->rule.options, verify, "rule", err));
+    return wg_rule_load(&r->rule, err);
 }
 
 static wg_status open_replay(wg_replay *r, double temperature, wg_error *err)

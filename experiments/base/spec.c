@@ -7,6 +7,7 @@
 
 #include "core/base/mem.h"
 #include "draft/draft.h"
+#include "verify/rule_plugin.h"
 #include "verify/verify.h"
 
 const wg_plugins wg_program_plugins = { wg_drafters, wg_verifiers };
@@ -54,13 +55,30 @@ void wg_choice_close(wg_drafter_choice *c)
     c->options = NULL;
 }
 
-wg_status wg_choose_rule(const char *spec, wg_rule_choice *out, wg_error *err)
+wg_status wg_find_rule(const wg_plugins *plugins, const char *name, const wg_verifier_class **out, wg_error *err)
+{
+    if (strcmp(name, wg_plugin_rule.name) != 0) return wg_find_verifier(plugins, name, out, err);
+    *out = &wg_plugin_rule;
+    return WG_OK;
+}
+
+wg_status wg_rule_load(wg_rule_choice *c, wg_error *err)
+{
+    wg_rule_choice loaded;
+    if (c->class != &wg_plugin_rule) return WG_OK;
+    WG_TRY(wg_verifier_plugin_open(c->options, &loaded.class, &loaded.options, &loaded.object, err));
+    wg_rule_choice_close(c);
+    *c = loaded;
+    return WG_OK;
+}
+
+wg_status wg_name_rule(const char *spec, wg_rule_choice *out, wg_error *err)
 {
     char name[64];
     const size_t n = strcspn(spec, ":");
     *out = (wg_rule_choice){ 0 };
     snprintf(name, sizeof name, "%.*s", (int)(n < 63 ? n : 63), spec);
-    WG_TRY(wg_find_verifier(&wg_program_plugins, name, &out->class, err));
+    WG_TRY(wg_find_rule(&wg_program_plugins, name, &out->class, err));
     if (out->class->size) {
         if (!(out->options = wg_calloc(1, out->class->size))) return wg_nomem(err, out->class->size, "a rule's options");
         wg_option_defaults(out->class->options, out->options);
@@ -73,8 +91,24 @@ wg_status wg_choose_rule(const char *spec, wg_rule_choice *out, wg_error *err)
     return s;
 }
 
+wg_status wg_choose_rule(const char *spec, wg_rule_choice *out, wg_error *err)
+{
+    WG_TRY(wg_name_rule(spec, out, err));
+    const wg_status s = wg_rule_load(out, err);
+    if (s) wg_rule_choice_close(out);
+    return s;
+}
+
+const char *wg_law_rests_on(const wg_verifier_class *rule, bool plugin, double temperature, bool outside)
+{
+    const bool q = outside && wg_verifier_needs_q(rule, temperature);
+    if (!wg_verifier_lossless(rule, temperature)) return NULL;
+    return q && plugin ? "q is true and the plug-in rule exact" : q ? "q is true" : plugin ? "the plug-in rule is exact" : NULL;
+}
+
 void wg_rule_choice_close(wg_rule_choice *c)
 {
     wg_free(c->options);
-    c->options = NULL;
+    wg_verifier_unload(c->object);
+    c->options = c->object = NULL;
 }

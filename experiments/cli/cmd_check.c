@@ -26,8 +26,7 @@ static void print_cell(FILE *f, int i, const wg_cell *cell)
     const char *key;
     json_t *v;
     fprintf(f, "  %3d ", i);
-    if (json_object_size(cell->swept) == 0)
-        fprintf(f, " draft.kind=%s verify.rule=%s", cell->drafter->name, cell->verifier->name);
+    if (json_object_size(cell->swept) == 0) fprintf(f, " draft.kind=%s verify.rule=%s", cell->drafter->name, cell->named->name);
     json_object_foreach(cell->swept, key, v) {
         char *text = json_is_string(v) ? wg_strdup(json_string_value(v)) : wg_json_canonical(v, false);
         fprintf(f, " %s=%s", key, text ? text : "?");

@@ -12,11 +12,13 @@
 #include "core/base/clock.h"
 #include "core/base/hash.h"
 #include "core/base/mem.h"
+#include "draft/compose/composite.h"
 #include "experiments/cli/cli.h"
 #include "experiments/cli/commands.h"
 #include "core/base/read_file.h"
 #include "experiments/base/spec.h"
 #include "experiments/base/target.h"
+#include "experiments/record/audit_json.h"
 
 enum { PROMPT_MOST = 16 << 20 }; /* bytes of a prompt from standard input */
 
@@ -26,7 +28,7 @@ typedef struct generate {
     wg_chat chat;
     long n, top_k, penalty_window, seed, threads;
     double temperature, top_p, min_p, repetition_penalty, frequency_penalty, presence_penalty;
-    bool json, allow_nan, pin;
+    bool json, allow_nan, pin, audit, plugin_rule;
 } generate;
 
 typedef struct printer {
@@ -67,16 +69,37 @@ static void put_end(printer *p)
     p->green = false;
 }
 
-static bool is_lossless(const generate *g, const wg_engine *e)
+/* What the text has of plain decoding's law. */
+typedef struct law {
+    bool lossless;
+    const char *rests_on;  /* what that rests on (wg_law_rests_on), or NULL */
+    const char *withdrawn; /* in words, or NULL */
+    char words[200];
+} law;
+
+static void find_law(const generate *g, const wg_engine *e, const wg_seq *s, law *out)
 {
-    return wg_verifier_lossless(wg_engine_verifier(e), wg_engine_options_of(e)->sampling.temperature) &&
-           !(g->device && wg_device_is_fast(g->device));
+    const wg_verifier_class *rule = wg_engine_verifier(e);
+    const wg_drafter *d = wg_engine_drafter(e);
+    const double temperature = wg_engine_options_of(e)->sampling.temperature;
+    const bool outside = wg_component_is_outside(&wg_program_plugins, d->class, (const char *)d + d->class->options_at);
+    out->withdrawn = wg_verifier_withdrawn(rule, temperature, &s->counts.audit, out->words, sizeof out->words);
+    out->lossless = wg_verifier_lossless(rule, temperature) && !(g->device && wg_device_is_fast(g->device)) && !out->withdrawn;
+    out->rests_on = out->lossless ? wg_law_rests_on(rule, g->plugin_rule, temperature, outside) : NULL;
 }
 
 /* The text ended before it had so many tokens as wanted, because the model's context has no room for more. */
 static bool full_context(const generate *g, const wg_seq *s)
 {
     return s->finish == WG_FINISH_LENGTH && s->n - s->prompt < g->n;
+}
+
+static void put_audit(const generate *g, const wg_audit *a, const law *l)
+{
+    if (!g->audit) return;
+    const double draws = wg_audit_draws_log10(a), kept = wg_audit_kept_log10(a);
+    printf("[audit: %ld draws, e-value 1e%.1f; %ld steps with a draft, e-value of what was kept 1e%.1f; %s%s]\n", a->draws,
+           draws, a->roots, kept, l->withdrawn ? "NOT lossless: " : "nothing found", l->withdrawn ? l->withdrawn : "");
 }
 
 static void put_footer(const generate *g, const wg_engine *e, const wg_tokenizer *tokenizer, const wg_seq *s, double prefill,
@@ -88,11 +111,18 @@ static void put_footer(const generate *g, const wg_engine *e, const wg_tokenizer
     const int n = s->n - s->prompt;
     wg_sha256(s->token + s->prompt, (size_t)n * sizeof *s->token, hash);
     const double tau = c->passes ? (double)c->emitted / (double)c->passes : 0, rate = decode > 0 ? n / decode : 0;
+    law l;
+    find_law(g, e, s, &l);
     if (!g->json) {
-        printf("\n[%d tokens%s, %.1f tok/s, tau %.2f, accepted %ld of %ld drafted, prompt %d tokens in %.0f ms, %s, %s%s, "
+        printf("\n[%d tokens%s, %.1f tok/s, tau %.2f, accepted %ld of %ld drafted, prompt %d tokens in %.0f ms, %s, %s%s%s%s, "
                "output %.12s]\n",
                n, full_context(g, s) ? " (the context is full)" : "", rate, tau, c->accepted, c->drafted, s->prompt,
-               prefill * 1e3, drafter, rule, is_lossless(g, e) ? "" : " (LOSSY)", hash);
+               prefill * 1e3, drafter, rule,
+               !l.lossless  ? " (LOSSY)"
+               : l.rests_on ? " (lossless if "
+                            : "",
+               l.rests_on ? l.rests_on : "", l.rests_on ? ")" : "", hash);
+        put_audit(g, &c->audit, &l);
         return;
     }
     char *text = NULL;
@@ -110,7 +140,10 @@ static void put_footer(const generate *g, const wg_engine *e, const wg_tokenizer
                           "prompt_tokens", s->prompt, "tokens", n, "tok_s", rate, "tau", tau, "target_passes",
                           (json_int_t)c->passes, "drafted", (json_int_t)c->drafted, "accepted", (json_int_t)c->accepted,
                           "probes", (json_int_t)c->probes, "prefill_ms", prefill * 1e3, "decode_ms", decode * 1e3, "draft",
-                          drafter, "rule", rule, "output_sha256", hash, "lossless", is_lossless(g, e));
+                          drafter, "rule", rule, "output_sha256", hash, "lossless", l.lossless);
+    json_object_set_new(o, "lossless_if", l.rests_on ? json_string(l.rests_on) : json_null());
+    json_object_set_new(o, "lossless_withdrawn", l.withdrawn ? json_string(l.withdrawn) : json_null());
+    if (g->audit) json_object_set_new(o, "audit", wg_audit_verdict_json(&c->audit));
     json_dumpf(o, stdout, JSON_SORT_KEYS | JSON_COMPACT);
     putchar('\n');
     json_decref(o);
@@ -142,15 +175,15 @@ static wg_status generate_with(const generate *g, wg_engine *e, const wg_target 
     p.from = s->n;
     start = wg_clock_now();
     if (!status) status = wg_engine_rounds(e, &s, 1, INT_MAX, put_tokens, &p, err);
-    const double decode =
-        wg_clock_now() - start - (wg_engine_decodes_on_device(e) ? 0 : p.seconds); /* the device continues during printing */
+    const double decode = wg_clock_now() - start - wg_engine_phases(e)->measure -
+                          (wg_engine_decodes_on_device(e) ? 0 : p.seconds); /* the device continues during printing */
     put_end(&p);
     if (!status) put_footer(g, e, t->tokenizer, s, prefill, decode);
     wg_seq_close(e, s);
     return status;
 }
 
-static wg_status generate_run(const generate *g, wg_error *err)
+static wg_status generate_run(generate *g, wg_error *err)
 {
     wg_target *t = NULL;
     wg_engine *e = NULL;
@@ -163,6 +196,8 @@ static wg_status generate_run(const generate *g, wg_error *err)
                                                 .allow_nan = g->allow_nan } };
     const wg_engine_options opt = { .max_batch = 1,
                                     .seed = (uint64_t)g->seed,
+                                    .measure_alpha = g->audit,
+                                    .audit = g->audit,
                                     .sampling = { .temperature = g->temperature,
                                                   .top_k = (int)g->top_k,
                                                   .top_p = g->top_p,
@@ -172,8 +207,9 @@ static wg_status generate_run(const generate *g, wg_error *err)
                                                   .presence_penalty = g->presence_penalty,
                                                   .penalty_window = (int)g->penalty_window } };
     wg_engine_parts parts;
-    const wg_verifier_class *rule;
-    wg_status s = wg_find_verifier(&wg_program_plugins, g->rule, &rule, err);
+    wg_rule_choice rule;
+    wg_status s = wg_choose_rule(g->rule, &rule, err);
+    g->plugin_rule = rule.object;
     if (!s)
         s = g->draft_model ? wg_choose_draft_model(g->draft_model, &draft, err)
                            : wg_choose_drafter(g->draft ? g->draft : "none", &draft, err);
@@ -182,7 +218,8 @@ static wg_status generate_run(const generate *g, wg_error *err)
         parts = wg_target_engine_parts(t);
         parts.drafter = draft.class;
         parts.drafter_options = draft.options;
-        parts.verifier = rule;
+        parts.verifier = rule.class;
+        parts.verifier_options = rule.options;
         parts.rules = wg_program_plugins.verifiers;
         s = wg_engine_open(&e, &parts, &opt, err);
     }
@@ -192,6 +229,7 @@ static wg_status generate_run(const generate *g, wg_error *err)
     wg_engine_close(e);
     wg_target_close(t);
     wg_choice_close(&draft);
+    wg_rule_choice_close(&rule);
     return s;
 }
 
@@ -236,6 +274,7 @@ int wg_cmd_generate(int argc, char **argv)
         { "pin", 0, WG_FLAG_BOOL, &g.pin, NULL, "bind each worker thread to a processor of its own", 0, 0 },
         { "kv-type", 0, WG_FLAG_STRING, &g.kv_type, "TYPE", WG_KV_TYPE_DOC " (f16)", 0, 0 },
         { "allow-nan", 0, WG_FLAG_BOOL, &g.allow_nan, NULL, "accept NaN and infinities in weights", 0, 0 },
+        { "audit", 0, WG_FLAG_BOOL, &g.audit, NULL, "test whether drafts were drawn from the declared rows of q", 0, 0 },
         { "json", 0, WG_FLAG_BOOL, &g.json, NULL, "one JSON object instead of text", 0, 0 },
         { 0 },
     };

@@ -13,6 +13,7 @@
 #include "experiments/cli/cli.h"
 #include "experiments/cli/commands.h"
 #include "experiments/base/spec.h"
+#include "experiments/analysis/counterexample.h"
 #include "experiments/analysis/prove.h"
 #include "experiments/analysis/prove_device.h"
 #include "verify/rule_plugin.h"
@@ -76,12 +77,16 @@ typedef struct jobs {
 
 static bool proved(const wg_verifier_class *rule, const wg_prove_result *r)
 {
-    return !rule->lossless || (r->deviation <= bound && r->reused == 0);
+    return !wg_verifier_has_law(rule) || (r->deviation <= bound && r->reused == 0);
 }
 
 static const char *verdict_of(const wg_verifier_class *rule, const wg_prove_result *r)
 {
-    return !rule->lossless ? "lossy" : !proved(rule, r) ? "BIASED" : rule->zero_only ? "exact at temperature 0" : "exact";
+    return !wg_verifier_has_law(rule) ? "lossy"
+           : !proved(rule, r)         ? "BIASED"
+           : !rule->lossless          ? "lossy, by its stated law"
+           : rule->zero_only          ? "exact at temperature 0"
+                                      : "exact";
 }
 
 static void print_result(const prove *g, const wg_verifier_class *rule, const job *j)
@@ -204,8 +209,33 @@ static void plan(const prove *g, jobs *w)
     }
 }
 
+/* Shows the smallest counterexample of a rule, for the law of the first line that convicts it. */
+static void show_counterexample(const prove *g, const jobs *w, const job *j)
+{
+    wg_counterexample c;
+    if (w->device || !wg_counterexample_find(w->rule, &j->o, bound, &c)) return;
+    if (!g->json) {
+        wg_counterexample_print(stdout, w->rule, &c);
+        return;
+    }
+    json_t *p = json_array(), *q = json_array(), *text = json_array();
+    for (int x = 0; x < c.vocab; x++) {
+        json_array_append_new(p, json_real(c.p[x]));
+        json_array_append_new(q, json_real(c.q[x]));
+    }
+    for (int i = 0; i < c.n; i++) json_array_append_new(text, json_integer(c.text[i]));
+    json_t *row =
+        json_pack("{s:{s:s, s:s, s:s, s:i, s:i, s:o, s:o, s:o, s:f, s:f, s:I}}", "counterexample", "rule", w->rule->name, "law",
+                  wg_law_name(c.law), "tree", c.tree, "vocab", c.vocab, "steps", c.steps, "p", p, "q", q, "text", text,
+                  "chance", c.got, "should_be", c.want, "reused_addresses", (json_int_t)c.reused);
+    json_dumpf(row, stdout, JSON_SORT_KEYS | JSON_COMPACT);
+    putchar('\n');
+    json_decref(row);
+}
+
 static wg_status prove_rule(const prove *g, jobs *w, wg_pool *pool, int *bad, wg_error *err)
 {
+    const job *convicted = NULL;
     plan(g, w);
     wg_pool_run(pool, work, w);
     for (int i = 0; i < w->n; i++) {
@@ -216,6 +246,7 @@ static wg_status prove_rule(const prove *g, jobs *w, wg_pool *pool, int *bad, wg
                               j->shape->tree);
         }
         *bad += !proved(w->rule, &j->r);
+        if (!convicted && !proved(w->rule, &j->r)) convicted = j;
         if (!g->brief) print_result(g, w->rule, j);
         else if (i + 1 == w->n || j[1].o.law != j->o.law) {
             const job *first = j;
@@ -223,6 +254,7 @@ static wg_status prove_rule(const prove *g, jobs *w, wg_pool *pool, int *bad, wg
             print_brief(w->rule, first, j + 1);
         }
     }
+    if (convicted) show_counterexample(g, w, convicted);
     fflush(stdout);
     return WG_OK;
 }
@@ -263,28 +295,19 @@ static bool choose_shapes(prove *g)
     return true;
 }
 
-/* The chosen rule and its options, from NAME:option=value,... or a plug-in. */
-typedef struct choice {
-    const wg_verifier_class *rule; /* NULL: all */
-    void *options, *object;
-} choice;
-
-static wg_status choose(const prove *g, choice *c, wg_error *err)
+/* The rule, as NAME:option=value,... or from an object (--plugin, whose --rule has only options); class NULL: all. */
+static wg_status choose(const prove *g, wg_rule_choice *c, wg_error *err)
 {
-    char name[64];
     const size_t n = strcspn(g->rule, ":");
-    if (*g->plugin) WG_TRY(wg_verifier_load(g->plugin, &c->rule, &c->object, err));
-    else if (strcmp(g->rule, "all")) {
-        snprintf(name, sizeof name, "%.*s", (int)n, g->rule);
-        WG_TRY(wg_find_verifier(&wg_program_plugins, name, &c->rule, err));
-    }
-    if (!c->rule || !c->rule->size) return WG_OK;
-    if (!(c->options = wg_calloc(1, c->rule->size))) return wg_nomem(err, c->rule->size, "a rule's options");
-    wg_option_defaults(c->rule->options, c->options);
-    return g->rule[n] ? wg_option_set_list(c->rule->options, c->options, c->rule->size, g->rule + n + 1, err) : WG_OK;
+    if (!*g->plugin) return strcmp(g->rule, "all") ? wg_choose_rule(g->rule, c, err) : WG_OK;
+    WG_TRY(wg_verifier_load(g->plugin, &c->class, &c->object, err));
+    if (!c->class->size) return WG_OK;
+    if (!(c->options = wg_calloc(1, c->class->size))) return wg_nomem(err, c->class->size, "a rule's options");
+    wg_option_defaults(c->class->options, c->options);
+    return g->rule[n] ? wg_option_set_list(c->class->options, c->options, c->class->size, g->rule + n + 1, err) : WG_OK;
 }
 
-static wg_status prove_all(const prove *g, const choice *c, int *bad, wg_error *err)
+static wg_status prove_all(const prove *g, const wg_rule_choice *c, int *bad, wg_error *err)
 {
     jobs w = { .options = c->options, .device = *g->device != 0, .job = wg_calloc(JOBS, sizeof(job)) };
     wg_pool *pool = NULL;
@@ -292,9 +315,9 @@ static wg_status prove_all(const prove *g, const choice *c, int *bad, wg_error *
                         : wg_nomem(err, JOBS * sizeof(job), "the lines of the table");
     if (!s && !g->json) fputs(g->brief ? brief_head : full_head, stdout);
     for (int i = 0; !s && wg_verifiers[i]; i++) {
-        w.rule = c->rule ? c->rule : wg_verifiers[i];
+        w.rule = c->class ? c->class : wg_verifiers[i];
         s = prove_rule(g, &w, pool, bad, err);
-        if (c->rule) break;
+        if (c->class) break;
     }
     wg_pool_close(pool);
     wg_free(w.job);
@@ -337,12 +360,11 @@ int wg_cmd_prove(int argc, char **argv)
     }
     if (!choose_shapes(&g)) return WG_EXIT_USAGE;
     wg_error err;
-    choice c = { 0 };
+    wg_rule_choice c = { 0 };
     int bad = 0;
     wg_status s = choose(&g, &c, &err);
     if (!s) s = prove_all(&g, &c, &bad, &err);
-    wg_free(c.options);
-    wg_verifier_unload(c.object);
+    wg_rule_choice_close(&c);
     if (s) return wg_cli_fail(&err);
     if (bad)
         fprintf(stderr, "wager prove: %d of the lines above deviate by more than %g or use an address twice\n", bad, bound);

@@ -8,6 +8,7 @@
 
 #include "core/base/mem.h"
 #include "core/model/device.h"
+#include "draft/compose/composite.h"
 #include "experiments/config/config_check.h"
 
 /* ---- --set ------------------------------------------------------------------------------------------------------- */
@@ -150,7 +151,7 @@ static json_t *cell_json(const wg_cell *cell, const json_t *raw)
             const bool drafter = *s->selector == 'k';
             const char *name = NULL;
             if (drafter && cell->drafter) name = cell->drafter->name, table = cell->drafter->options;
-            if (!drafter && cell->verifier) name = cell->verifier->name, table = cell->verifier->options;
+            if (!drafter && cell->named) name = cell->named->name, table = cell->named->options;
             if (name) json_object_set_new(into, s->selector, json_string(name));
             else json_object_update(into, json_object_get(raw, s->name));
         }
@@ -241,6 +242,7 @@ static void cell_close(wg_cell *cell)
     json_decref(cell->config);
     wg_free(cell->draft);
     wg_free(cell->verify);
+    wg_rule_choice_close(&cell->loaded);
 }
 
 static void open_cell(wg_checker *c, const json_t *root, wg_config *owner, int index)
@@ -432,6 +434,17 @@ void wg_config_close(wg_config *c)
 bool wg_cell_lossless(const wg_cell *cell)
 {
     return wg_verifier_lossless(cell->verifier, cell->sampling.temperature) && !wg_device_is_fast(cell->target.device);
+}
+
+bool wg_cell_is_outside(const wg_config *c, const wg_cell *cell)
+{
+    return wg_component_is_outside(c->plugins, cell->drafter, cell->draft);
+}
+
+const char *wg_cell_rests_on(const wg_config *c, const wg_cell *cell)
+{
+    if (!wg_cell_lossless(cell)) return NULL;
+    return wg_law_rests_on(cell->verifier, cell->loaded.object, cell->sampling.temperature, wg_cell_is_outside(c, cell));
 }
 
 const char *wg_config_fast(const wg_config *c)

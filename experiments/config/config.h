@@ -17,6 +17,7 @@
 #include "core/base/option.h"
 #include "core/engine/build.h"
 #include "core/text/chat.h"
+#include "experiments/base/spec.h"
 #include "experiments/config/dataset.h"
 #include "experiments/config/shard.h"
 
@@ -28,6 +29,7 @@ typedef struct wg_config_top {
     int trace_rows, trace_top;                   /* trace_rows: WG_TRACE_EXACT, ... */
     bool alpha;                                  /* alpha, analytic_alpha, alpha_star and independent_acceptance are measured */
     int second_pass;                             /* WG_SECOND_PASS_AUTO, ... */
+    bool audit;                                  /* of every drafter; those from outside are audited with alpha, too */
 } wg_config_top;
 
 typedef struct wg_config_target {
@@ -75,11 +77,14 @@ typedef struct wg_cell {
     wg_config_prompts prompts;
     wg_sampling sampling;
     const wg_drafter_class *drafter;
-    void *draft; /* its options (owned) */
-    const wg_verifier_class *verifier;
-    void *verify;
-    int dataset; /* index into wg_config.dataset */
-    int group;   /* cells with the same number differ in draft and verify only: they share a baseline */
+    void *draft;                       /* its options (owned) */
+    const wg_verifier_class *named;    /* the rule as the file names it, which may be `plugin` */
+    void *verify;                      /* its options (owned) */
+    const wg_verifier_class *verifier; /* the rule that runs, with these options: the named one, or that of its object */
+    const void *verifier_options;
+    wg_rule_choice loaded; /* of an object: owns it and the options */
+    int dataset;           /* index into wg_config.dataset */
+    int group;             /* cells with the same number differ in draft and verify only: they share a baseline */
 } wg_cell;
 
 struct wg_config {
@@ -106,6 +111,12 @@ void wg_config_close(wg_config *c); /* NULL is fine */
  * decoding's, token by token. */
 bool wg_cell_lossless(const wg_cell *cell);
 bool wg_cell_repeats_plain(const wg_cell *cell);
+
+/* Whether the drafter, or a component of it, is a plug-in or a process (wg_drafter_class.outside). */
+bool wg_cell_is_outside(const wg_config *c, const wg_cell *cell);
+
+/* wg_law_rests_on of a cell; NULL also where it is not lossless. */
+const char *wg_cell_rests_on(const wg_config *c, const wg_cell *cell);
 
 /* The name of a target device that does not keep the Prefix Law, so that no cell on it is lossless; NULL: there is none. */
 const char *wg_config_fast(const wg_config *c);

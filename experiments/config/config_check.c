@@ -11,6 +11,7 @@
 #include "core/base/number.h"
 #include "core/model/device.h"
 #include "draft/compose/composite.h"
+#include "verify/rule_plugin.h"
 #include "experiments/base/target.h"
 
 enum { REQUESTS_MAX = 1 << 24 }; /* of a cell: each has room in memory for its digest */
@@ -38,13 +39,16 @@ static const wg_option top_options[] = {
         wg_config_top, second_pass, WG_SECOND_PASS_AUTO, second_passes,
         "what needs the target's rows (alpha, trace=probs) comes, auto: from a second, untimed pass where the target's "
         "device verifies, else from between the steps; always: from a second pass on every target"),
+    WG_OPTION_BOOL(wg_config_top, audit, 0,
+                   "test whether drafts were drawn from the declared rows of q, outside of every clock; those of plug-ins and "
+                   "processes are tested with \"alpha\", too"),
     WG_OPTION_END,
 };
 
 bool wg_config_of_all_cells(const char *option)
 {
     static const char *const names[] = { "name",      "question", "repeats",     "trace", "trace_rows",
-                                         "trace_top", "alpha",    "second_pass", NULL };
+                                         "trace_top", "alpha",    "second_pass", "audit", NULL };
     int i = 0;
     while (names[i] && strcmp(names[i], option) != 0) i++;
     return names[i] != NULL;
@@ -357,13 +361,12 @@ static void check_kind(wg_checker *c, const wg_config_section *s, const json_t *
         return;
     }
     if (v) name = json_string_value(v);
-    if (drafter ? wg_find_drafter(c->plugins, name, &cell->drafter, &e)
-                : wg_find_verifier(c->plugins, name, &cell->verifier, &e)) {
+    if (drafter ? wg_find_drafter(c->plugins, name, &cell->drafter, &e) : wg_find_rule(c->plugins, name, &cell->named, &e)) {
         wg_problem(c, path, false, "%s: %s", path, e.text);
         return;
     }
-    const wg_option *table = drafter ? cell->drafter->options : cell->verifier->options;
-    const size_t size = drafter ? cell->drafter->size : cell->verifier->size; /* a drafter's options lie inside its instance */
+    const wg_option *table = drafter ? cell->drafter->options : cell->named->options;
+    const size_t size = drafter ? cell->drafter->size : cell->named->size; /* a drafter's options lie inside its instance */
     void **o = drafter ? &cell->draft : &cell->verify;
     *o = wg_calloc(1, size + 1);
     if (!*o) {
@@ -524,6 +527,21 @@ static void check_name(wg_checker *c, const char *name)
         wg_problem(c, "name", false, "name: \"%.60s\" cannot name a folder; expected letters, digits, '.', '_' and '-'", name);
 }
 
+/* The rule that runs: of `plugin` the object's, which is loaded. */
+static void load_rule(wg_checker *c, wg_cell *cell)
+{
+    cell->verifier = cell->named;
+    cell->verifier_options = cell->verify;
+    if (cell->named != &wg_plugin_rule) return;
+    wg_error e;
+    wg_rule_choice *l = &cell->loaded;
+    const wg_status s = wg_verifier_plugin_open(cell->verify, &l->class, &l->options, &l->object, &e);
+    cell->verifier = s ? NULL : l->class;
+    cell->verifier_options = l->options;
+    if (s == WG_ENOMEM) c->failed = s, c->err = e;
+    else if (s) wg_problem(c, "verify", false, "verify: %s", e.text);
+}
+
 void wg_check_cell(wg_checker *c, wg_cell *cell, wg_config *owner)
 {
     check_name(c, cell->top.name);
@@ -533,6 +551,7 @@ void wg_check_cell(wg_checker *c, wg_cell *cell, wg_config *owner)
     else wg_problem(c, "target", false, "target.model: missing; it names the target's weights file");
     if (cell->drafter) check_draft_model(c, cell);
     if (cell->drafter) check_inner(c, cell);
+    if (cell->named) load_rule(c, cell);
     if (cell->drafter && cell->verifier) {
         wg_error e;
         const unsigned laws = wg_drafter_laws(cell->drafter, cell->draft, &cell->sampling);

@@ -64,6 +64,8 @@ json_t *wg_files_json(const wg_config *c)
             if (!strcmp(o->name, "model")) add(files, value);
             else add_value(files, value);
         }
+        for (const wg_option *o = cell->named->options; o && o->name; o++)
+            if (o->type == WG_OPT_STRING) add_value(files, (const char *)cell->verify + o->at);
     }
     for (int i = 0; i < c->datasets; i++) json_object_set_new(files, c->dataset[i]->path, json_string(c->dataset[i]->sha256));
     return files;

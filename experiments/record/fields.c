@@ -7,6 +7,7 @@
 
 #include "experiments/base/json_number.h"
 #include "experiments/record/acceptance.h"
+#include "experiments/record/audit_json.h"
 #include "experiments/record/run_reader.h"
 
 enum { PROMPT_DIGITS = 16 }; /* digits of the digest that distinguishes the prompts of several runs */
@@ -258,6 +259,16 @@ static void parts_read(void *record, const json_t *line)
     wg_composite_totals_read(&((wg_request *)record)->composite, OF("parts"), (long)wg_json_int(line, "parts_matched"));
 }
 
+static json_t *audit_value(const void *record)
+{
+    REQUEST;
+    return wg_audit_sums_json(&q->counts.audit);
+}
+static void audit_read(void *record, const json_t *line)
+{
+    wg_audit_sums_read(&((wg_request *)record)->counts.audit, OF("audit"));
+}
+
 static json_t *equals_value(const void *record)
 {
     REQUEST;
@@ -389,6 +400,8 @@ const wg_field wg_request_fields[] = {
         "list by pass, 0 where nothing was drafted (vLLM's name; vLLM leaves those out)"),
     OWN(SPEC "per_step_part", STEPPED, step_part_value, NULL, -1, "",
         "list by step: the part whose draft was verified; null: none"),
+    OWN("audit", OK | FAILED, audit_value, audit_read, -1, "",
+        "sums of the audit of its drafts, see \"Audit\"; without any test not there"),
     OWN("parts", OK, parts_value, parts_read, -1, "", "see \"Parts of a drafter\"; only of composite drafters"),
     OWN("parts_matched", OK, parts_matched_value, NULL, -1, "tokens", "likewise"),
     OWN("equals_baseline", OK, equals_value, NULL, -1, "",

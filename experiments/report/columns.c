@@ -16,7 +16,10 @@ static void same_text(const json_t *c, char *b, size_t n)
     const bool lossless = json_is_true(json_object_get(c, "lossless"));
     const char *word = json_integer_value(json_object_get(c, "requests")) ? "law" : "-";
     if (json_is_boolean(equal)) word = json_is_true(equal) ? "yes" : lossless ? "NO" : "no";
-    snprintf(b, n, "%s%s", word, lossless ? "" : " (lossy)");
+    if (json_is_string(json_object_get(c, "lossless_withdrawn"))) snprintf(b, n, "law withdrawn");
+    else if (!strcmp(word, "law") && json_is_string(json_object_get(c, "lossless_if")))
+        snprintf(b, n, "law if %s", json_string_value(json_object_get(c, "lossless_if")));
+    else snprintf(b, n, "%s%s", word, lossless ? "" : " (lossy)");
 }
 
 /* "-6 % draft": the deviation from the prediction, and the phase with the largest share of it. */
@@ -47,6 +50,17 @@ static void positions(const json_t *c, char *b, size_t n)
     if (all > SHOWN) snprintf(b + at, n - at, " ..");
 }
 
+static void words_of(const json_t *v, char *b, size_t n)
+{
+    snprintf(b, n, "%s", json_is_string(v) ? json_string_value(v) : "-");
+}
+static void lossless_if(const json_t *c, char *b, size_t n) { words_of(json_object_get(c, "lossless_if"), b, n); }
+static void withdrawn(const json_t *c, char *b, size_t n) { words_of(json_object_get(c, "lossless_withdrawn"), b, n); }
+static void audit_found(const json_t *c, char *b, size_t n)
+{
+    words_of(json_object_get(json_object_get(c, "audit"), "found"), b, n);
+}
+
 static void turn(const json_t *o, char *b, size_t n) { snprintf(b, n, "%.0f", wg_json_real(o, "turn") + 1); }
 
 /* ---- the list ---------------------------------------------------------------------------------------------------- */
@@ -70,6 +84,24 @@ const wg_column wg_columns[] = {
     { "temperature", "temp", "", T | M | P, "temperature", NULL, "%g", NULL, "of the sampling" },
     { "group", "group", "", 0, "group", NULL, "%.0f", NULL, "cells of one number share a baseline" },
     { "lossless", "lossless", "", 0, "lossless", NULL, NULL, NULL, "the law of the output is the target's" },
+    { "lossless_if", "lossless if", "", 0, "lossless_if", NULL, NULL, lossless_if,
+      "what that rests on, and nothing here has proved" },
+    { "lossless_withdrawn", "lossless withdrawn", "", 0, "lossless_withdrawn", NULL, NULL, withdrawn,
+      "why a lossless rule was not lossless in this run" },
+    { "audit_found", "audit", "", 0, "audit.found", NULL, NULL, audit_found,
+      "what speaks against the drafter's word, if anything" },
+    { "audit_draws", "audited draws", "tokens", 0, "audit.draws", NULL, "%.0f", NULL,
+      "drafted tokens that were tested against their rows of q" },
+    { "audit_draws_log10_e", "e-value of draws", "log10", 0, "audit.draws_log10_e", NULL, "%.1f", NULL,
+      "evidence that they were not drawn from these rows: 3 or more by chance in one of 1000 runs at most" },
+    { "audit_massless", "massless drafts", "requests", 0, "audit.massless", NULL, "%.0f", NULL,
+      "that failed because a drafted token had no probability in its row of q" },
+    { "audit_unscaled_rows", "unscaled rows", "rows", 0, "audit.unscaled_rows", NULL, "%.0f", NULL,
+      "rows of q that do not sum to 1" },
+    { "audit_steps", "audited steps", "steps", 0, "audit.steps", NULL, "%.0f", NULL,
+      "with a draft, tested for keeping more of it than alpha* allows" },
+    { "audit_kept_log10_e", "e-value of kept", "log10", 0, "audit.kept_log10_e", NULL, "%.1f", NULL,
+      "evidence that drafts knew the rule's draws, or q is not true" },
     { "requests", "requests", "", 0, "requests", NULL, "%.0f", NULL, "pairs of requests that counted" },
     { "failed", "failed", "", 0, "failed", NULL, "%.0f", NULL, "pairs of which a side failed; they count on neither" },
     { "first_failure", "first failure", "", 0, "first_failure", NULL, NULL, NULL, "why the first of them failed" },
@@ -161,7 +193,8 @@ const wg_column wg_columns[] = {
     { "p90_tpot_ms", "TPOT p90", "ms", 0, "tpot_ms.p90", NULL, "%.2f", NULL, "its 90th percentile" },
     { "p99_tpot_ms", "TPOT p99", "ms", U, "tpot_ms.p99", NULL, "%.2f", NULL, "its 99th percentile" },
     { "equals_baseline", "same text", "", T | M | P, "equals_baseline", NULL, NULL, same_text,
-      "yes: plain decoding's, token by token; law: the same distribution with other draws" },
+      "yes: plain decoding's, token by token; law: the same distribution with other draws; law if q is true: if the plug-in or "
+      "process draws as it says" },
     { "overhead_us_per_token", "overhead", "us", W, "overhead_us_per_token", NULL, "%.0f us", NULL,
       "a token's share of step time outside drafting and the target's forward pass" },
     { "phase_ms_draft", "draft", "ms", H, "phase_ms.draft", NULL, "%.3f", NULL, "drafting" },

@@ -103,6 +103,13 @@ static void answer(FILE *f, const wg_run_reader *run, const json_t *cells)
     else if (t.must_equal)
         fprintf(f, " Text: plain decoding's, token by token, in all %d cells that must repeat it.", t.must_equal);
     fputs("</p>\n</div>\n", f);
+    for (int i = 0; i < n; i++) {
+        const json_t *why = json_object_get(json_array_get(cells, (size_t)i), "lossless_withdrawn");
+        if (!json_is_string(why)) continue;
+        fputs("<p class=\"warn\">Not lossless: ", f);
+        wg_report_name(f, run, (size_t)i);
+        fprintf(f, ": %s.</p>\n", json_string_value(why));
+    }
     if (t.failed) fprintf(f, "<p class=\"warn\">%d pairs of requests failed and count on neither side.</p>\n", t.failed);
     if (!run->complete)
         fputs("<p class=\"warn\">The run was interrupted: these numbers are of the part that had finished. "

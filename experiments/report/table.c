@@ -124,6 +124,17 @@ static void failures(FILE *f, const json_t *cells)
                 failed == 1 ? "s" : "", first);
 }
 
+/* Cells whose drafter was found out. */
+static void withdrawn(FILE *f, const json_t *cells)
+{
+    for (size_t i = 0; i < json_array_size(cells); i++) {
+        const json_t *c = json_array_get(cells, i), *why = json_object_get(c, "lossless_withdrawn");
+        if (json_is_string(why))
+            fprintf(f, "cell %zu, %s under %s: NOT lossless: %s\n", i, text_of(c, "drafter"), text_of(c, "rule"),
+                    json_string_value(why));
+    }
+}
+
 static const json_t *overlap(const json_t *cells, size_t i) { return json_object_get(json_array_get(cells, i), "overlap"); }
 
 /* Whether both cells run one drafter with the same options. */
@@ -218,6 +229,7 @@ void wg_table_print(FILE *f, const json_t *summary, const wg_column_choice *chos
     wg_table_intervals(f, cells, "", "\n");
     wg_table_overlap(f, cells, "", "");
     wg_table_draft_contexts(f, cells, "warning: ", "");
+    withdrawn(f, cells);
     failures(f, cells);
     if (json_is_false(json_object_get(summary, "complete")))
         fputs("The run was interrupted: these numbers are of the part that had finished.\n", f);

@@ -77,6 +77,7 @@ wg_status wg_result_add_pair(wg_result *o, const wg_request *q, const wg_request
 {
     if (q->status || base->status) {
         const wg_request *bad = q->status ? q : base;
+        wg_audit_add(&o->counts.audit, &q->counts.audit);
         if (o->failed++ == 0) snprintf(o->first_failure, sizeof o->first_failure, "%.100s: %.380s", q->source->id, bad->error);
         return WG_OK;
     }

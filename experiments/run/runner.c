@@ -114,11 +114,11 @@ static wg_status open_arm(const runner *r, wg_group *g, const wg_cell *cell, wg_
     parts.drafter = cell ? cell->drafter : &wg_drafter_none;
     parts.drafter_options = cell ? cell->draft : NULL;
     parts.verifier = cell ? cell->verifier : &wg_verifier_match;
-    parts.verifier_options = cell ? cell->verify : NULL;
+    parts.verifier_options = cell ? cell->verifier_options : NULL;
     wg_engine_options o = options_of(g);
     o.lengths = &a->lengths;
     WG_TRY(wg_engine_open(&a->engine, &parts, &o, err));
-    if (cell) WG_TRY(wg_second_pass_open(a, &r->config->top, &parts, &o, err));
+    if (cell) WG_TRY(wg_second_pass_open(a, r->config, cell, &parts, &o, err));
     if (cell) WG_TRY(wg_teacher_join(g, a, cell, err));
     return open_requests(a, g, r->config->top.trace, err);
 }

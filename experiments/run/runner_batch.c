@@ -330,6 +330,7 @@ static wg_status step_batch(batch *b, int from, int to, bool all)
     for (int i = from; i < to; i++) {
         if (!is_running(b, i)) continue;
         wg_request_fail(request_of(b, i), s, &err);
+        request_of(b, i)->counts.audit = b->seq[i]->counts.audit; /* it may say why */
         close_seq(b, i);
         b->left--;
     }

@@ -7,17 +7,21 @@
 
 #include "experiments/record/trace.h"
 
-wg_status wg_second_pass_open(wg_arm *a, const wg_config_top *top, const wg_engine_parts *parts, const wg_engine_options *opt,
-                              wg_error *err)
+wg_status wg_second_pass_open(wg_arm *a, const wg_config *config, const wg_cell *cell, const wg_engine_parts *parts,
+                              const wg_engine_options *opt, wg_error *err)
 {
-    const bool needed = top->alpha || top->trace == WG_TRACE_PROBS;
-    if (!needed || (top->second_pass == WG_SECOND_PASS_AUTO && !wg_engine_verifies_on_device(a->engine))) {
-        if (top->alpha) wg_engine_measure_alpha(a->engine);
+    const wg_config_top *top = &config->top;
+    const bool audit = top->audit || (top->alpha && wg_cell_is_outside(config, cell));
+    const bool needed = top->alpha || audit || top->trace == WG_TRACE_PROBS;
+    if (!needed) return WG_OK;
+    if (top->second_pass == WG_SECOND_PASS_AUTO && !wg_engine_verifies_on_device(a->engine)) {
+        wg_engine_measure(a->engine, top->alpha, audit);
         return WG_OK;
     }
     wg_engine_options o = *opt;
     o.host_rows = true;
     o.measure_alpha = top->alpha;
+    o.audit = audit;
     const wg_status s = wg_engine_open(&a->second, parts, &o, err);
     return s ? wg_fail_in(err, s, "the second pass, which measures alpha and traces (\"alpha\": false goes without)") : WG_OK;
 }
@@ -125,6 +129,7 @@ static void compare(pass *p, int i)
     q->counts.alpha_star_n = got->alpha_star_n;
     q->counts.independent_sum = got->independent_sum;
     q->counts.independent_n = got->independent_n;
+    q->counts.audit = got->audit;
 }
 
 /* Handles the finished step of the ith conversation; its tree is number `place` of the engine. */

@@ -9,6 +9,7 @@
 #include "core/base/clock.h"
 #include "core/base/mem.h"
 #include "experiments/record/acceptance.h"
+#include "experiments/record/audit_json.h"
 #include "experiments/record/run_reader.h"
 #include "experiments/run/breakdown.h"
 #include "experiments/run/teacher_pass.h"
@@ -228,15 +229,28 @@ static json_t *equals_baseline(const wg_cell *cell, const wg_result *r)
     return json_boolean(r->equal == r->requests);
 }
 
-static json_t *cell_summary(const wg_cell *cell, const wg_dataset *prompts, const wg_result *r)
+/* Whether the law is the target's; on what that rests; what took the word back. */
+static void add_law(json_t *v, const wg_config *config, const wg_cell *cell, const wg_result *r)
 {
+    char words[200];
+    const char *why = wg_verifier_withdrawn(cell->verifier, cell->sampling.temperature, &r->counts.audit, words, sizeof words);
+    const char *on = wg_cell_rests_on(config, cell);
+    json_object_set_new(v, "lossless", json_boolean(wg_cell_lossless(cell) && !why));
+    json_object_set_new(v, "lossless_if", on && !why ? json_string(on) : json_null());
+    json_object_set_new(v, "lossless_withdrawn", why ? json_string(why) : json_null());
+    json_object_set_new(v, "audit", wg_audit_verdict_json(&r->counts.audit));
+}
+
+static json_t *cell_summary(const wg_config *config, const wg_cell *cell, const wg_result *r)
+{
+    const wg_dataset *prompts = config->dataset[cell->dataset];
     json_t *v = json_object();
     json_object_set(v, "cell", cell->swept);
     json_object_set_new(v, "group", json_integer(cell->group));
     json_object_set_new(v, "drafter", json_string(cell->drafter->name));
     json_object_set_new(v, "rule", json_string(cell->verifier->name));
     json_object_set_new(v, "temperature", json_real(cell->sampling.temperature));
-    json_object_set_new(v, "lossless", json_boolean(wg_cell_lossless(cell)));
+    add_law(v, config, cell, r);
     json_object_set_new(v, "requests", json_integer(r->requests));
     json_object_set_new(v, "failed", json_integer(r->failed));
     if (r->failed) json_object_set_new(v, "first_failure", json_string(r->first_failure));
@@ -268,8 +282,7 @@ json_t *wg_summary_json(const wg_run *run)
     const wg_config *c = run->config;
     char utc[64], shard[WG_SHARD_TEXT];
     json_t *v = json_object(), *cells = json_array();
-    for (int i = 0; i < c->n; i++)
-        json_array_append_new(cells, cell_summary(&c->cell[i], c->dataset[c->cell[i].dataset], &run->result[i]));
+    for (int i = 0; i < c->n; i++) json_array_append_new(cells, cell_summary(c, &c->cell[i], &run->result[i]));
     json_object_set_new(v, "schema", json_integer(WG_SUMMARY_SCHEMA));
     json_object_set_new(v, "name", json_string(c->top.name));
     json_object_set_new(v, "question", json_string(c->top.question));

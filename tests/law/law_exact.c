@@ -223,6 +223,9 @@ static void add_composites(void)
         { &wg_drafter_cascade, "model=$far,temperature=1.4,length=2,inner=none,rule=match" },
         { &wg_drafter_cascade, "model=$far,length=2,inner=model:model=$near;tree=2;temperature=2,rule=optimal" },
         { &wg_drafter_cascade, "model=$far,length=2,inner=ngram:k=2,rule=block" },
+#ifdef WG_TEST_PLUGINS
+        { &wg_drafter_plugin, "path=" WG_TEST_PLUGINS "/libfollowers.so,options=k=2" },
+#endif
     };
     static const wg_drafter_test own = { .options = "", .own_request = true };
     for (size_t i = 0; i < sizeof more / sizeof *more; i++) add_row(more[i].class, &own, more[i].options, "", TABLE, false);
@@ -249,12 +252,13 @@ static int n_columns;
 static void make_columns(void)
 {
     for (const wg_verifier_class *const *v = wg_verifiers; *v; v++) {
-        if (!(*v)->lossless) printf("not in the matrix: %s, which is lossy\n", (*v)->name);
+        if (!(*v)->lossless && !(*v)->law_row) printf("not in the matrix: %s, which is lossy\n", (*v)->name);
         for (const char *const *o = (*v)->test_options; (*v)->lossless && *o; o++) {
             if (n_columns == RULES) exit((fprintf(stderr, "FAILED: more than %d rules\n", RULES), 1));
             columns[n_columns++] = (column){ *v, *o };
         }
     }
+    columns[n_columns++] = (column){ &wg_verifier_ensemble, "w=1" }; /* of those that state a law: where it is the target's */
 }
 
 /* ---- which combinations there are */

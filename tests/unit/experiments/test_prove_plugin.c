@@ -9,8 +9,10 @@
 #include <unistd.h>
 
 #include "experiments/cli/commands.h"
+#include "experiments/analysis/counterexample.h"
 #include "experiments/analysis/prove.h"
 #include "verify/rule_plugin.h"
+#include "verify/verify.h"
 
 static wg_prove_result prove(const char *path)
 {
@@ -32,6 +34,54 @@ Test(prove_plugin, exact_and_biased_are_told_apart)
     cr_assert(right.deviation <= 1e-12 && right.reused == 0, "%g", right.deviation);
     cr_assert(right.alpha < right.alpha_star, "it ignores siblings");
     cr_assert(wrong.deviation > 0.01, "%g", wrong.deviation);
+}
+
+/* By hand: with q on token 1 and p even, token 1 is kept with probability 1/2; then p, and not the residual, gives token 0 with
+ * 1/2. The exact rule has none. */
+Test(prove_plugin, the_smallest_counterexample)
+{
+    static const char *const paths[] = { RULE, BIASED_RULE };
+    for (int wrong = 0; wrong < 2; wrong++) {
+        const wg_verifier_class *rule = NULL;
+        void *object;
+        wg_error err = { 0 };
+        wg_counterexample c;
+        cr_assert(wg_verifier_load(paths[wrong], &rule, &object, &err) == WG_OK, "%s", err.text);
+        const wg_prove_options like = { .vocab = 4, .depth = 2, .children = 2, .law = WG_LAW_IID };
+        cr_assert_eq(wg_counterexample_find(rule, &like, 1e-12, &c), wrong);
+        if (wrong) {
+            char *text = NULL;
+            size_t n = 0;
+            FILE *f = open_memstream(&text, &n);
+            wg_counterexample_print(f, rule, &c);
+            fclose(f);
+            cr_assert_str_eq(text,
+                             "smallest counterexample of first_child: siblings iid, tree 1, 2 tokens, 1 step; after every "
+                             "text\n  p = 0.5 0.5\n  q = 0 1\n  text 0: chance 0.25, should be 0.5\n");
+            free(text);
+        }
+        wg_verifier_unload(object);
+    }
+}
+
+static void half_and_half(const void *opt, const double *p, const double *q, int vocab, double *out)
+{
+    (void)opt;
+    for (int x = 0; x < vocab; x++) out[x] = 0.5 * p[x] + 0.5 * q[x];
+}
+
+/* A rule that states another law than its own (w = 0.7): its row is off by 0.2 (p - q). */
+Test(prove_plugin, counterexamples_of_stated_laws)
+{
+    wg_verifier_class rule = wg_verifier_ensemble;
+    wg_counterexample c;
+    const wg_prove_options like = { .law = WG_LAW_WITHOUT_REPLACEMENT };
+    cr_assert(!wg_counterexample_find(&rule, &like, 1e-12, &c));
+    rule.law_row = half_and_half;
+    cr_assert(wg_counterexample_find(&rule, &like, 1e-12, &c));
+    cr_assert(c.n == 1 && c.vocab == 2 && !strcmp(c.tree, "1") && c.reused == 0);
+    const double off = c.got - c.want - 0.2 * (c.p[c.text[0]] - c.q[c.text[0]]);
+    cr_assert(off < 1e-12 && off > -1e-12, "%g", off);
 }
 
 /* The command says so, and fails. */

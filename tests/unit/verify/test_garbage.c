@@ -90,6 +90,15 @@ Test(garbage, every_rule_returns_a_path)
     wg_rows_close(&q);
 }
 
+/* A row of small whole numbers, normalised. */
+static void plain_row(wg_rows *r, int row, uint32_t number)
+{
+    double *p = wg_rows_at(r, row), sum = 0;
+    r->point[row] = -1;
+    for (uint32_t x = 0; x < V; x++) sum += p[x] = 1 + dice((uint32_t)row, x, number) % 9;
+    for (int x = 0; x < V; x++) p[x] /= sum;
+}
+
 /* A rule that says it does not look at q takes the same path whatever q holds: where it runs on a device q is not sent. */
 Test(garbage, rules_that_do_not_read_q)
 {
@@ -108,13 +117,11 @@ Test(garbage, rules_that_do_not_read_q)
             const wg_sibling_law law = laws[number % 4];
             if (!(rule->laws & law)) continue;
             const wg_tree t = any_tree(number, law, rule->chains);
-            for (int k = 0; k < WG_TREE_MAX; k++)
-                for (int x = 0; x < V; x++) {
-                    p.point[k] = q.point[k] = other.point[k] = -1;
-                    wg_rows_at(&p, k)[x] = 1 + dice((uint32_t)k, (uint32_t)x, number) % 9;
-                    wg_rows_at(&q, k)[x] = 1 + dice((uint32_t)k, (uint32_t)x, number + 7000) % 9;
-                    wg_rows_at(&other, k)[x] = 1 + dice((uint32_t)k, (uint32_t)x, number + 9000) % 9;
-                }
+            for (int k = 0; k < WG_TREE_MAX; k++) {
+                plain_row(&p, k, number);
+                plain_row(&q, k, number + 7000);
+                plain_row(&other, k, number + 9000);
+            }
             const wg_chance c = wg_chance_philox(3, number, 9);
             wg_path a, b;
             accept_alone(rule, setting[i].options, &t, &p, &q, &c, &a);
