@@ -10,8 +10,8 @@ enum { V_MOST = WG_COUNTER_VOCAB, TABLE = 8192, GRAIN_MOST = 4 };
 static const struct {
     const char *tree;
     int depth, width[3];
-} shapes[] = { { "1", 1, { 1 } },        { "2", 1, { 2 } },         { "1-1", 2, { 1, 1 } },  { "3", 1, { 3 } },
-               { "1-2", 2, { 1, 2 } },   { "1-1-1", 3, { 1, 1, 1 } }, { "2-1", 2, { 2, 1 } } };
+} shapes[] = { { "1", 1, { 1 } },      { "2", 1, { 2 } },           { "1-1", 2, { 1, 1 } }, { "3", 1, { 3 } },
+               { "1-2", 2, { 1, 2 } }, { "1-1-1", 3, { 1, 1, 1 } }, { "2-1", 2, { 2, 1 } } };
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 
 /* Composition number `which` of `grain` into V parts, as a distribution; false: there are fewer. */
