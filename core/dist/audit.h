@@ -27,7 +27,7 @@ enum { WG_AUDIT_LAWS = 4, WG_AUDIT_SHARES = 3, WG_AUDIT_BETS = WG_AUDIT_LAWS * W
 
 typedef struct wg_audit {
     long draws;                /* tokens that were tested */
-    long massless;             /* drafts with a token to which its row of q gives no probability */
+    long massless;             /* requests that ended because a row of q gave a drafted token no probability */
     long unscaled;             /* rows of q that do not sum to 1, to 1e-4: their tokens are not tested */
     double bet[WG_AUDIT_BETS]; /* logs of capital */
     long roots;                /* steps in which the root had children, and their number was fixed before they were drawn */

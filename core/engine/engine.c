@@ -85,7 +85,7 @@ static wg_status check_groups(const wg_engine *e, const wg_tree *t, wg_error *er
 
 /* Requirements of the rule beside the law: no siblings, if it verifies chains; a q that could have drawn the nodes; and declared
  * numbers of siblings, if it weighs them jointly. */
-static wg_status check_draws(wg_engine *e, const wg_tree *t, wg_audit *audit, wg_error *err)
+static wg_status check_draws(wg_engine *e, const wg_tree *t, wg_error *err)
 {
     for (int i = 1; i < t->n; i++) {
         if (e->verifier->chains && t->parent[i] != i - 1)
@@ -94,7 +94,7 @@ static wg_status check_draws(wg_engine *e, const wg_tree *t, wg_audit *audit, wg
                            "rule for trees (traversal is block on trees)",
                            i, e->verifier->name);
         if (t->law & (WG_LAW_IID | WG_LAW_WITHOUT_REPLACEMENT) && !(wg_rows_prob(&e->q, t->qrow[i], t->token[i]) > 0)) {
-            audit->massless = 1; /* and not one more when the step is tried again */
+            e->massless++;
             return wg_fail(err, WG_EINVAL,
                            "draft tree: node %d is token %d, but its q row %d gives that no probability; give the "
                            "row it was drawn from",
@@ -127,7 +127,7 @@ static void cut(wg_engine *e, const wg_seq *s, wg_tree *t)
 }
 
 /* A drafter's tree is not trusted: it is checked, then cut. */
-static wg_status take_tree(wg_engine *e, wg_seq *s, wg_tree *t, wg_error *err)
+static wg_status take_tree(wg_engine *e, const wg_seq *s, wg_tree *t, wg_error *err)
 {
     const wg_drafter_class *d = e->drafter->class;
     wg_status status = wg_tree_check(t, e->p.vocab, e->q.n, err);
@@ -136,7 +136,7 @@ static wg_status take_tree(wg_engine *e, wg_seq *s, wg_tree *t, wg_error *err)
                          (int)s->token[s->n - 1]);
     if (!status && t->n > 1 && !(t->law & d->laws))
         status = wg_fail(err, WG_EINVAL, "draft tree: law %s is not among those the drafter declares", wg_law_name(t->law));
-    if (!status) status = check_draws(e, t, &s->counts.audit, err);
+    if (!status) status = check_draws(e, t, err);
     if (status) return wg_fail_in(err, status, "drafter %s, request %u", d->name, (unsigned)s->request);
     cut(e, s, t);
     return WG_OK;

@@ -73,6 +73,10 @@ void wg_engine_measure(wg_engine *e, bool alpha, bool audit);
 const wg_phases *wg_engine_phases(const wg_engine *e);
 void wg_engine_phases_clear(wg_engine *e);
 
+/* Drafts refused since it was opened because a drafted token had no probability in its row of q: evidence about the drafter. A
+ * step that fails leaves its sequences as they were, so it is counted here. */
+long wg_engine_massless(const wg_engine *e);
+
 /* The last step, valid until the next one: its trees in the order of its sequences, their rows p (row tree->row + node; n == 0:
  * the rows stayed on a device) and q, and the logits (as wg_env.logits). */
 typedef struct wg_last_step {

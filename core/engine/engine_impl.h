@@ -27,6 +27,7 @@ struct wg_engine {
     struct wg_device_verify *device_verify; /* steps whose rule runs on the target's device (device_verify.h); NULL: none */
     struct wg_device_decode *device_decode; /* rounds of device decode (device_decode.h); NULL: none */
     wg_phases phases;
+    long massless;     /* drafts that were refused for a token without mass in its row of q */
     uint64_t slots[4]; /* sequence slots in use, one bit each */
 };
 

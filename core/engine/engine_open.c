@@ -177,6 +177,7 @@ const wg_engine_options *wg_engine_options_of(const wg_engine *e) { return &e->o
 wg_kv *wg_engine_kv(const wg_engine *e) { return e->kv; }
 const wg_env *wg_engine_env(const wg_engine *e) { return &e->env; }
 bool wg_engine_decodes_on_device(const wg_engine *e) { return e->device_decode; }
+long wg_engine_massless(const wg_engine *e) { return e->massless; }
 const wg_phases *wg_engine_phases(const wg_engine *e) { return &e->phases; }
 void wg_engine_phases_clear(wg_engine *e) { e->phases = (wg_phases){ 0 }; }
 

@@ -26,7 +26,7 @@ typedef struct wg_counts {
     long independent_n;
     double alpha_star_sum; /* of the optimum at the nodes the path reached that have children (optimal_acceptance.h) */
     long alpha_star_n;
-    wg_audit audit; /* of the drafts; what a failed step has found stays */
+    wg_audit audit; /* of the drafts (core/dist/audit.h) */
 } wg_counts;
 void wg_counts_add(wg_counts *to, const wg_counts *from);
 

@@ -316,6 +316,7 @@ static wg_status prove_all(const prove *g, const wg_rule_choice *c, int *bad, wg
     if (!s && !g->json) fputs(g->brief ? brief_head : full_head, stdout);
     for (int i = 0; !s && wg_verifiers[i]; i++) {
         w.rule = c->class ? c->class : wg_verifiers[i];
+        if (!c->class && w.device && w.rule->device == WG_RULE_HOST) continue;
         s = prove_rule(g, &w, pool, bad, err);
         if (c->class) break;
     }

@@ -7,6 +7,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "verify/rule_plugin.h"
+
 static void set_range(json_t *s, const wg_option *o)
 {
     if (o->min == 0 && o->max == 0) return;
@@ -85,7 +87,9 @@ static bool class_at(const wg_plugins *p, const wg_config_section *s, int i, nam
         if (d) *out = (named){ d->name, d->doc, d->options };
         return d;
     }
-    const wg_verifier_class *v = p->verifiers[i];
+    int n = 0;
+    while (p->verifiers[n]) n++;
+    const wg_verifier_class *v = i == n ? &wg_plugin_rule : i < n ? p->verifiers[i] : NULL;
     if (v) *out = (named){ v->name, v->doc, v->options };
     return v;
 }

@@ -315,6 +315,7 @@ static wg_status step_batch(batch *b, int from, int to, bool all)
     wg_error err;
     if (b->a->second) WG_TRY(wg_length_log_reserve(&b->a->lengths, k * PLANS, b->err));
     if (stopped(b->room)) return WG_EINTERRUPTED;
+    const long massless = wg_engine_massless(e);
     b->status = WG_OK;
     b->by_device = false;
     begin_step(b, k, batch_clock(b));
@@ -330,7 +331,9 @@ static wg_status step_batch(batch *b, int from, int to, bool all)
     for (int i = from; i < to; i++) {
         if (!is_running(b, i)) continue;
         wg_request_fail(request_of(b, i), s, &err);
-        request_of(b, i)->counts.audit = b->seq[i]->counts.audit; /* it may say why */
+        wg_audit *audit = &request_of(b, i)->counts.audit; /* it may say why */
+        *audit = b->seq[i]->counts.audit;
+        audit->massless = wg_engine_massless(e) > massless;
         close_seq(b, i);
         b->left--;
     }

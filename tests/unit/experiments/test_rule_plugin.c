@@ -5,6 +5,7 @@
 
 #include "core/base/mem.h"
 #include "experiments/analysis/replay.h"
+#include "experiments/config/schema.h"
 #include "experiments/run/runner.h"
 #include "scene.h"
 
@@ -77,6 +78,14 @@ Test(rule_plugin, replays)
     wg_rule_choice_close(&other);
     wg_replay_close(r);
     wg_trace_close(t);
+}
+
+Test(rule_plugin, is_in_the_schema)
+{
+    json_t *schema = wg_config_schema(&wg_program_plugins);
+    const json_t *rule = json_object_get(json_object_get(schema, "$defs"), "verify.plugin");
+    cr_assert_not_null(json_object_get(json_object_get(rule, "properties"), "path"));
+    json_decref(schema);
 }
 
 Test(rule_plugin, refusals)
