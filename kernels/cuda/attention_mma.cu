@@ -38,12 +38,17 @@ enum {
 };
 static_assert(CHUNK == 16 * WARPS, "a warp scores 16 keys");
 
-/* scratch: (rows, heads, spans + WG_GPU_OWN) parts of o (hd), l, m, 2 unused. arrived: (rows, blocks of a row side by side). */
-struct tiles_job : wg_gpu_attention {
-    int spans;           /* that may have shared chunks */
-    int at_once, groups; /* heads of a block; how many blocks share a kv head */
-    int tile, slots;     /* most rows of a block; blocks that share the tiles of a span */
+/* wg_gpu_attention as a block reads it: laid out so, the tallest tiles keep to their registers. */
+struct tiles_job {
+    const float *q;
+    const wg_gpu_row *row;
+    wg_gpu_kv kv;
+    int rows, heads, kv_heads, hd, spans; /* spans: that may have shared chunks */
+    int at_once, groups;                  /* heads of a block; how many blocks share a kv head */
+    int tile, slots;                      /* most rows of a block; blocks that share the tiles of a span */
     float scale;
+    float *out, *scratch; /* scratch: (rows, heads, spans + WG_GPU_OWN) parts of o (hd), l, m, 2 unused */
+    uint32_t *arrived;    /* (rows, blocks of a row side by side) */
 };
 
 /* What a block attends: chunks from .. to-1 of what rows first .. first + rows-1 see; heads h0 .. h0 + heads-1. */
@@ -515,7 +520,9 @@ template <int TYPE> static void launch_for(wg_gpu *g, const tiles_job &j)
 extern "C" void WG_GPU(attention_mma)(wg_gpu *g, const wg_gpu_attention *of)
 {
     tiles_job j;
-    (wg_gpu_attention &)j = *of;
+    j.q = of->q, j.row = of->row, j.kv = of->kv;
+    j.rows = of->rows, j.heads = of->heads, j.kv_heads = of->kv_heads, j.hd = of->hd;
+    j.out = of->out, j.scratch = of->scratch, j.arrived = of->arrived;
     j.spans = of->most > 0 ? ((of->most - 1) / CHUNK + CHUNKS - 1) / CHUNKS : 0; /* a row sees itself, which is no prefix */
     j.scale = 1.0f / sqrtf((float)of->hd);
     if (of->kv.type == WG_F16) launch_for<WG_F16>(g, j);
