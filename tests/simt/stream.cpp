@@ -363,12 +363,15 @@ bool simt_pinned_holds(const void *p)
 }
 
 /* A word of an argument that is an address of the host's which will not mean the same later. Words whose lower half is a small
- * number are numbers beside padding. */
+ * number are numbers beside padding. A float beside padding that was an address by chance lies in the caller's frames, a few
+ * kilobytes, about once in a million runs; so only these count as the stack. */
 static const char *stale(uintptr_t word)
 {
     if ((uint32_t)word < 1u << 20) return NULL;
     if (simt_pinned_holds((const void *)word) && !simt_mapped_holds((const void *)word)) return "pinned memory";
-    return word >= R.stack && word < R.stack_end ? "the caller's stack" : NULL;
+    const uintptr_t here = (uintptr_t)__builtin_frame_address(0),
+                    first = here >= R.stack && here < R.stack_end ? here : R.stack;
+    return word >= first && word < R.stack_end ? "the caller's stack" : NULL;
 }
 
 /* Arguments that are pointers are device memory (simt_check_pointer); these may hold some. */

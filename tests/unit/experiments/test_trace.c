@@ -335,7 +335,8 @@ Test(trace, numbers_of_siblings_travel)
             says, sizeof says,
             "bytes: cell 0: rule %s weighs siblings jointly, and the trace does not say that their numbers were declared "
             "before they were drawn (docs/verification.md), or was recorded by a version that did not write it; rules that "
-            "fit: greedy, match, rejection, topk, traversal, coupled, typical, lenience, relaxed",
+            "fit: greedy, match, rejection, topk, traversal, coupled, typical, lenience, relaxed, ensemble, "
+            "speculative_cascade",
             joint[i]);
         cr_assert_str_eq(err.text, says);
     }
