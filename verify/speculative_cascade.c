@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Speculative cascades (Narasimhan et al. 2025, arXiv 2405.19261): a deferral rule chooses at each position between the draft
  * model and the target, and rejection verifies against what it chose. (The drafter `cascade` is another thing: a middle model
- * that is drafted for.) LOSSY, with a law that is known: a token for which a draft was made has the law pi, any other the law p.
+ * that is drafted for.) LOSSY, with a law that is known: a token for which a draft was made has the law pi, any other p.
  *
  *     defer=chow    pi = q, but p where max q < 1 - alpha
  *     defer=diff    pi = q, but p where max q < max p - alpha

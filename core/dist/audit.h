@@ -5,13 +5,13 @@
  * earlier siblings under the second law. Kept: the root keeps a child with probability alpha* (optimal_acceptance.h) at most,
  * which holds for every lossless rule whose drafts do not depend on its own draws (METHODS L2).
  *
- * The evidence. A bet multiplies its capital by 1 + share (r(x) / q(x) - 1) for a drawn token x, where r is a law that was fixed
- * before the draw: the mean of the factor under q is 1, whatever was drawn before, so the capital is a test martingale. The
- * laws r: q^2 and sqrt(q), normalised (q was sharpened or flattened); the most probable token of q; p, the target's row (the
- * draws know more of the target than q does: what gains acceptance). Each with three shares. A bet against "kept" multiplies by
- * 1 + share (kept / alpha* - 1), of mean 1 at most. The mean of the bets' capitals is an e-value: by Ville's inequality the
- * probability that it ever reaches 1000, at any of the times it is looked at, is at most 1/1000 for a drafter that keeps its
- * word (Ville 1939; Shafer 2021; Vovk and Wang 2021; Ramdas, Grunwald, Vovk and Shafer 2023).
+ * The evidence. A bet multiplies its capital by 1 + share (r(x) / q(x) - 1) for a drawn token x, where r is a law that was
+ * fixed before the draw: the mean of the factor under q is 1, whatever was drawn before, so the capital is a test
+ * martingale. The laws r: q^2 and sqrt(q), normalised (q was sharpened or flattened); the most probable token of q; p, the
+ * target's row (the draws know more of the target than q does: what gains acceptance). Each with three shares. A bet against
+ * "kept" multiplies by 1 + share (kept / alpha* - 1), of mean 1 at most. The mean of the bets' capitals is an e-value: by
+ * Ville's inequality the probability that it ever reaches 1000, at any of the times it is looked at, is at most 1/1000 for a
+ * drafter that keeps its word (Ville 1939; Shafer 2021; Vovk and Wang 2021; Ramdas, Grunwald, Vovk and Shafer 2023).
  *
  * All bets are fixed in advance, so logs of capitals of requests, shards and sessions add up in any order. A token that its row
  * gives no probability, and a row that does not sum to 1, are no matter of chance and are counted. */

@@ -38,8 +38,8 @@ typedef struct wg_verifier_class {
      * several threads may verify trees at the same time, each with its own workspace. */
     void (*accept)(const void *opt, const wg_tree *tree, wg_rows *p, wg_rows *q, const wg_chance *chance, wg_workspace *work,
                    wg_path *out);
-    /* The law of a lossy rule, where it is known: writes the row (vocab) that a token has for which a draft was made, of p and of
-     * the row of q that the node's children were drawn from; other tokens have the law p. NULL: the law is the target's
+    /* The law of a lossy rule, where it is known: writes the row (vocab) that a token has for which a draft was made, of p and
+     * of the row of q that the node's children were drawn from; other tokens have the law p. NULL: the law is the target's
      * (lossless), or not known. The prover proves it like a lossless rule's. */
     void (*law_row)(const void *opt, const double *p, const double *q, int vocab, double *out);
     /* The number of lists of times that the rule races on with these options, for drafts of law COUPLED (wg_env.races). NULL:

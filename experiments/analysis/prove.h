@@ -24,8 +24,8 @@ typedef struct wg_prove_options {
     const void *rule_options; /* NULL: defaults */
 } wg_prove_options;
 
-/* The shortest text whose chance is wrong by a tenth of the deviation or more, and of these the one that is most wrong. Of a rule
- * with law_row the chance is that of the text, its last token emitted where a draft was made for it, or where none was. */
+/* The shortest text whose chance is wrong by a tenth of the deviation or more, and of these the one that is most wrong. Of a
+ * rule with law_row the chance is that of the text, its last token emitted where a draft was made for it, or where none was. */
 typedef struct wg_prove_text {
     int number; /* wg_prove_tables; 0: none */
     double got, want;
@@ -36,8 +36,8 @@ typedef struct wg_prove_result {
     long runs;         /* combinations of outcomes visited */
     long reused;       /* random addresses used twice in a run: must be 0 (METHODS L2) */
     double deviation;  /* largest |law of the rule - law of the target| over cases and texts of steps * (depth + 1) tokens; of a
-                        * rule that states its law: largest |Pr(text, token) - Pr(text) row(token)| over texts and tokens, where a
-                        * draft was made for the token and where none was */
+                        * rule that states its law: largest |Pr(text, token) - Pr(text) row(token)| over texts and tokens, where
+                        * a draft was made for the token and where none was */
     double tau;        /* expected tokens of a step, exact; mean over cases */
     double alpha;      /* probability that the (first) step keeps a child of the root; mean over cases */
     double alpha_star; /* the largest such probability of any lossless rule (core/dist/optimal_acceptance.h); mean over cases */

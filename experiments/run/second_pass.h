@@ -12,9 +12,9 @@
 
 #include "experiments/run/runner_batch.h"
 
-/* Opens a->second where this arm needs one: alpha, an audit or a trace is required, and either its engine verifies on the target's
- * device or the config sets second_pass=always. Otherwise a->engine measures alpha and audits, where that is required. parts and opt are
- * those of a->engine. Errors: those of wg_engine_open. */
+/* Opens a->second where this arm needs one: alpha, an audit or a trace is required, and either its engine verifies on the
+ * target's device or the config sets second_pass=always. Otherwise a->engine measures alpha and audits, where that is required.
+ * parts and opt are those of a->engine. Errors: those of wg_engine_open. */
 wg_status wg_second_pass_open(wg_arm *a, const wg_config *config, const wg_cell *cell, const wg_engine_parts *parts,
                               const wg_engine_options *opt, wg_error *err);
 

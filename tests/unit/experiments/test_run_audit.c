@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The audit in whole runs: an honest plug-in (examples/plugin-drafter/followers.c) and two that lie about q, what the summary and
- * the table say of them, and that the sums are read back. */
+ * The audit in whole runs: an honest plug-in (examples/plugin-drafter/followers.c) and two that lie about q, what the summary
+ * and the table say of them, and that the sums are read back. */
 #include <math.h>
 
 #include "experiments/report/table.h"
