@@ -243,7 +243,7 @@ Test(penalty, refuses_and_cleans_up)
         cr_assert(wg_sampler_open(&s, &bad[i].o, wg_ops_for(WG_CPU_REF), 10, &err) == WG_EINVAL, "case %d", (int)i);
         cr_assert(strstr(err.text, bad[i].says), "%s", err.text);
     }
-    for (uint64_t i = 1; i <= 5; i++) {
+    for (uint64_t i = 1; i <= 9; i++) { /* every allocation */
         const size_t before = wg_mem_read().live_blocks;
         wg_mem_fail_at(i, false);
         cr_assert(wg_sampler_open(&s, &(wg_sampling){ .top_p = 1, .frequency_penalty = 1 }, wg_ops_for(WG_CPU_REF), 10, &err) ==
