@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Writes the tables of docs/verification.md: between "<!-- wager ARGS -->" and "<!-- end -->" goes the output of the program
-# with ARGS: of `list` as it is, of other commands the columns that do not depend on rounding. --check changes nothing and
-# fails when a table is not what the program says. usage: docs/verification.sh PROGRAM [--check]
+# with ARGS: of `list` as it is, of other commands the columns that do not depend on rounding; between "<!-- law_ceiling -->" and the
+# end the output of that test, which stands in tests/ beside the program. --check changes nothing and fails when a table is not
+# what the program says. usage: docs/verification.sh PROGRAM [--check]
 set -u
 program=$(realpath "$1")
 file=$(dirname "${BASH_SOURCE[0]}")/verification.md
@@ -22,6 +23,12 @@ while IFS= read -r line; do
     printf '```\n'
     awk '{ law = $12; for (i = 13; i <= NF; i++) law = law " " $i
            printf "%-19s %-19s %7s %7s %7s  %s\n", $1, $2, $9, $10, $11, NR == 1 ? "law" : law }' "$made.out"
+    printf '```\n'
+    ;;
+  "<!-- law_ceiling -->")
+    skip=1
+    printf '%s\n```\n' "$line"
+    "$(dirname "$program")/tests/law_ceiling" 2>"$made.out" || exit 1
     printf '```\n'
     ;;
   "<!-- end -->") skip=0 ;;

@@ -226,3 +226,36 @@ Test(gpu_verify, a_long_row)
     device_free(d_tree), device_free(d_p), device_free(scratch), device_free(point), device_free(path);
     wg_rows_close(&p);
 }
+
+/* Races whose times differ by a part in 2^40 only: every word of a time counts, of even tokens and of odd ones. */
+Test(gpu_verify, races_that_are_nearly_ties)
+{
+    enum { RACES = 24, FEW = 4 };
+    wg_rule_tree t[RACES] = { 0 };
+    wg_rule_path got[RACES];
+    wg_rows p;
+    int opt[4] = { 0 };
+    wg_option_defaults(wg_verifier_coupled.options, opt);
+    const wg_rule rule = wg_verifier_device(&wg_verifier_coupled, opt);
+    cr_assert_eq(wg_rows_open(&p, RACES, FEW, NULL), WG_OK);
+    for (int i = 0; i < RACES; i++) {
+        double *row = wg_rows_at(&p, wg_rows_push(&p)), sum = 0;
+        for (uint32_t x = 0; x < FEW; x++) {
+            const wg_philox w = wg_philox_at(5, x >> 1, WG_DRAW_COUPLED, 3, (uint32_t)i);
+            const double u = x & 1 ? wg_philox_double(w.v[2], w.v[3]) : wg_philox_double(w.v[0], w.v[1]);
+            sum += row[x] = wg_philox_exponential(u) * (1 + ((int)x == i % FEW ? 0x1p-40 : 0));
+        }
+        for (int x = 0; x < FEW; x++) row[x] /= sum;
+        t[i] = (wg_rule_tree){ .seed = 5, .request = (uint32_t)i, .position = 3, .n = 1, .row = i, .parent = { -1 } };
+    }
+    wg_rule_tree *d_tree = to_device(t, sizeof t);
+    double *d_p = to_device(p.p, RACES * FEW * sizeof *p.p);
+    double *scratch = to_device(NULL, RACES * wg_gpu_verify_cells(WG_RULE_COUPLED, FEW) * sizeof *scratch);
+    int32_t *point = to_device(p.point, RACES * sizeof *point);
+    wg_rule_path *path = to_device(NULL, sizeof got);
+    gpu()->api->verify(gpu(), &rule, d_tree, RACES, FEW, d_p, point, NULL, NULL, scratch, path);
+    from_device(got, path, sizeof got);
+    for (int i = 0; i < RACES; i++) cr_assert_eq(got[i].next, i % FEW, "race %d: %d, not %d", i, got[i].next, i % FEW);
+    device_free(d_tree), device_free(d_p), device_free(scratch), device_free(point), device_free(path);
+    wg_rows_close(&p);
+}

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/dist/chance.h"
+#include "core/dist/mass_weights.h"
 
 #include <criterion/criterion.h>
 #include <math.h>
@@ -231,5 +232,15 @@ Test(chance, known_failures_fail)
         const double most = uniform(2, 0, i, 0, 0);
         if (wg_chance_fails(&c, WG_DRAW_ACCEPT, 0, most)) cr_assert(!wg_chance_ratio(&c, WG_DRAW_ACCEPT, 0, most, 1));
         else cr_assert(uniform(6, 0, i, WG_DRAW_ACCEPT, 0) < most + 2e-9);
+    }
+}
+
+/* What stands behind the weights does not count. */
+Test(chance, the_largest_of_the_weights_alone)
+{
+    double w[40];
+    for (int n = 1; n < 40; n++) {
+        for (int i = 0; i < 40; i++) w[i] = i < n ? i : 1000;
+        cr_assert(wg_weights_largest(w, n) == n - 1 && wg_weights_sum(w, n) == n * (n - 1) / 2, "%d weights", n);
     }
 }

@@ -88,6 +88,52 @@ Test(penalty, counts_the_text_and_the_drafted_path)
     wg_rows_close(&got);
 }
 
+/* A repetition penalty of 0 is none, like 1, also beside another penalty. */
+Test(penalty, a_repetition_penalty_of_zero_is_none)
+{
+    float x[V], y[V];
+    wg_rows r;
+    cr_assert(!wg_rows_open(&r, 2, V, NULL));
+    wg_rows_push(&r), wg_rows_push(&r);
+    fill(1, x);
+    memcpy(y, x, sizeof x);
+    for (int row = 0; row < 2; row++) {
+        const wg_sampling o = { .temperature = 1, .top_p = 1, .repetition_penalty = row, .frequency_penalty = 0.4 };
+        wg_sampler s = sampler_of(&o, V);
+        wg_sampler_row_after(&s, row ? y : x, &(wg_prefix){ (const int32_t[]){ 1, 4, 1 }, 3, NULL, 0 }, &r, row);
+        wg_sampler_close(&s);
+    }
+    expect_equal(&r, 0, &r, 1);
+    wg_rows_close(&r);
+}
+
+/* With penalties, or in another order, a lazy row is computed at once: the logits may change afterwards. */
+Test(penalty, lazy_rows_are_made_at_once)
+{
+    const wg_sampling chains[] = {
+        { .temperature = 0.8, .top_p = 0.9, .repetition_penalty = 1.3 },
+        { .temperature = 0.8, .top_p = 0.9, .order = "penalties,top_p,temperature,top_k,min_p" },
+    };
+    const wg_prefix text = { (const int32_t[]){ 0, 2, 7 }, 3, NULL, 0 };
+    wg_rows r;
+    cr_assert(!wg_rows_open(&r, 2, V, NULL));
+    wg_rows_push(&r), wg_rows_push(&r);
+    for (size_t c = 0; c < sizeof chains / sizeof *chains; c++) {
+        float x[V];
+        wg_sampler s = sampler_of(&chains[c], V);
+        fill((uint32_t)c, x);
+        wg_sampler_row_after(&s, x, &text, &r, 0);
+        wg_sampler_penalise(&s, x, &text);
+        wg_sampler_lazy(&s, x, &r, 1);
+        wg_sampler_restore(&s, x);
+        cr_assert(r.lazy[1].state == WG_ROW_THERE);
+        fill(9, x);
+        expect_equal(&r, 0, &r, 1);
+        wg_sampler_close(&s);
+    }
+    wg_rows_close(&r);
+}
+
 /* ---- orders */
 
 static void row_of(const wg_sampling *o, const float *x, int n, double *out)
@@ -197,7 +243,7 @@ Test(penalty, refuses_and_cleans_up)
         cr_assert(wg_sampler_open(&s, &bad[i].o, wg_ops_for(WG_CPU_REF), 10, &err) == WG_EINVAL, "case %d", (int)i);
         cr_assert(strstr(err.text, bad[i].says), "%s", err.text);
     }
-    for (uint64_t i = 1; i <= 5; i++) {
+    for (uint64_t i = 1; i <= 9; i++) { /* every allocation */
         const size_t before = wg_mem_read().live_blocks;
         wg_mem_fail_at(i, false);
         cr_assert(wg_sampler_open(&s, &(wg_sampling){ .top_p = 1, .frequency_penalty = 1 }, wg_ops_for(WG_CPU_REF), 10, &err) ==

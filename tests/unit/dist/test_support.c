@@ -157,3 +157,28 @@ Test(support, a_pushed_row_forgets_its_list)
     cr_assert(wg_rows_push(&r) == 0 && wg_rows_support(&r, 0).token == NULL && wg_rows_support(&r, 0).n == 16);
     wg_rows_close(&r);
 }
+
+/* As many candidates as there is room for, all of them kept: nothing is written behind them (the address sanitizer looks). None
+ * of them is among the tokens that the estimate looks at, so the room is not expected to be crowded. */
+Test(support, a_row_that_fills_the_room)
+{
+    enum { VOCAB = 1024, ROOM = VOCAB / 8 };
+    static float x[VOCAB];
+    static double got[VOCAB];
+    int likely = 0;
+    for (int i = 0; i < VOCAB; i++) x[i] = i % 64 && likely < ROOM ? likely++, 0.F : -100.F;
+    for (int level = 0; level <= (int)wg_cpu_best(); level++) {
+        if (!wg_cpu_has((wg_cpu_level)level)) continue;
+        const wg_sampling chain = WG_SAMPLING(1, 0, 1, 0.5);
+        wg_sampler s;
+        wg_rows r;
+        cr_assert(wg_sampler_open(&s, &chain, wg_ops_for((wg_cpu_level)level), VOCAB, NULL) == WG_OK && s.room == ROOM);
+        cr_assert(wg_rows_open(&r, 1, VOCAB, NULL) == WG_OK);
+        wg_sampler_row(&s, x, &r, wg_rows_push(&r));
+        const double *row = wg_rows_dense(&r, 0, got);
+        cr_assert_eq(wg_rows_support(&r, 0).n, ROOM);
+        for (int i = 0; i < VOCAB; i++) cr_assert(row[i] == (x[i] == 0 ? 1. / ROOM : 0), "token %d: %g", i, row[i]);
+        wg_rows_close(&r);
+        wg_sampler_close(&s);
+    }
+}

@@ -66,3 +66,34 @@ Test(block, keeps_all_of_what_the_target_would_have_drawn)
         wg_rows_close(&qr);
     }
 }
+
+/* Decisions whose u is as large as can be: only what is certain happens. */
+static bool certain(const wg_chance *c, wg_purpose purpose, int index, double num, double den)
+{
+    (void)c, (void)purpose, (void)index;
+    return num >= den && num > 0;
+}
+static int first_possible(const wg_chance *c, wg_purpose purpose, int index, const double *weight, int n)
+{
+    (void)c, (void)purpose, (void)index;
+    for (int i = 0; i < n; i++)
+        if (weight[i] > 0) return i;
+    return 0;
+}
+
+/* p is q but for the last bit of a probability: the second token is lost to rounding, and nothing is left to draw instead. The
+ * first one, which has q = p to the bit, must be kept: no smaller prefix may be. */
+Test(block, keeps_a_prefix_that_leaves_nothing)
+{
+    static const wg_chance_class class = { .ratio = certain, .pick = first_possible };
+    const double q[] = { 0.5, 0.5, 0.5, 0.5 }, p[] = { 0.5, 0.5, 0.5 - 0x1p-54, 0.5, 0.5, 0.5 };
+    wg_rows pr = rows_of(3, 2, p), qr = rows_of(2, 2, q);
+    const wg_chance c = { .class = &class };
+    wg_tree t;
+    wg_tree_reset(&t, 0, WG_LAW_IID);
+    wg_tree_push(&t, 0, 1, 0);
+    wg_tree_push(&t, 1, 0, 1);
+    cr_assert_eq(accept_with(&wg_verifier_block, &t, &pr, &qr, &c).n, 2);
+    wg_rows_close(&pr);
+    wg_rows_close(&qr);
+}

@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# The program against what others compute or read: run.sh transformers|traces WAGER. transformers: logits, greedy texts and tau
+# against the results in reference.json. traces: a reader written from docs/traces.md draws every decision of three cells again,
+# and must refuse a wrong seed and a changed byte. Exits 77 (skipped) when there is no python3, or for traces no numpy.
+set -u
+what=$1 wager=$(realpath "$2")
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+cd "$here/../.." || exit 1
+python=/usr/bin/python3 # the one that the distribution's numpy belongs to
+"$python" -c 'import numpy' 2>/dev/null || python=python3
+dir=$(mktemp -d "${TMPDIR:-/tmp}/wager conformance.XXXXXX")
+trap 'rm -rf "$dir"' EXIT
+if [ "$what" = transformers ]; then
+  command -v "$python" >/dev/null || { echo "SKIPPED: needs python3"; exit 77; }
+  "$python" "$here/check.py" "$wager" "$dir"
+  exit
+fi
+"$python" -c 'import numpy' 2>/dev/null || { echo "SKIPPED: needs python3 with numpy (python3-numpy)"; exit 77; }
+"$wager" run "$here/traced.json" --out "$dir/run" >/dev/null 2>"$dir/said" || { cat "$dir/said"; exit 1; }
+trace=$dir/run/trace.wgt
+"$python" "$here/read_trace.py" "$trace" || exit 1
+fails() { # WHAT MESSAGE ARGS: the reader must refuse
+  local out
+  if out=$("$python" "$here/read_trace.py" "${@:3}" 2>&1); then
+    echo "FAILED: $1 was not found"
+    exit 1
+  fi
+  case $out in *"$2"*) ;; *) echo "FAILED: $1: $out" && exit 1 ;; esac
+}
+fails "another seed" "the draw says" "$trace" --seed 1
+printf '\001' | dd of="$trace" bs=1 seek=$(($(stat -c %s "$trace") / 2)) conv=notrunc 2>/dev/null
+fails "a changed byte" "has another sum" "$trace"
