@@ -17,7 +17,7 @@ import numpy as np
 MASK = (1 << 64) - 1
 DRAFT, ACCEPT, NEXT = 1, 2, 3
 END_OF_TEXT, LIMIT = 1, 2
-IID = 2
+IID, DECLARED = 2, 256
 CLOSE = 1e-9
 
 
@@ -171,7 +171,7 @@ class Check:
         for i in range(1, len(tree['token'])):
             x, parent, row = (int(tree[k][i]) for k in ('token', 'parent', 'qrow'))
             need(0 <= parent < i and 0 <= x < request['vocab'], f'node {i} is not lawful')
-            if law == IID:
+            if law & ~DECLARED == IID:
                 need(0 <= row < len(q) and q[row][x] > 0, f'node {i}: its row of q could not draw token {x}')
                 drawn = self.draw(request, i, DRAFT, position, q[row])
                 need(drawn in (x, None), f'node {i} is token {x}; the draw says {drawn}')

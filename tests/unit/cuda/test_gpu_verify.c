@@ -253,7 +253,7 @@ Test(gpu_verify, races_that_are_nearly_ties)
     double *scratch = to_device(NULL, RACES * wg_gpu_verify_cells(WG_RULE_COUPLED, FEW) * sizeof *scratch);
     int32_t *point = to_device(p.point, RACES * sizeof *point);
     wg_rule_path *path = to_device(NULL, sizeof got);
-    gpu()->api->verify(gpu(), &rule, d_tree, RACES, FEW, d_p, point, NULL, NULL, scratch, path);
+    gpu()->api->verify(gpu(), &rule, d_tree, RACES, FEW, &(wg_gpu_laws){ .p = d_p, .p_one_hot = point }, scratch, path);
     from_device(got, path, sizeof got);
     for (int i = 0; i < RACES; i++) cr_assert_eq(got[i].next, i % FEW, "race %d: %d, not %d", i, got[i].next, i % FEW);
     device_free(d_tree), device_free(d_p), device_free(scratch), device_free(point), device_free(path);
