@@ -14,30 +14,37 @@
 
 /* ---- which tensor goes where */
 
-enum width { ONE, DIM, Q_DIM, KV_DIM, HIDDEN, VOCAB, WIDTHS };
+enum width { ONE, DIM, Q_DIM, KV_DIM, HEAD_DIM, HIDDEN, VOCAB, WIDTHS };
 
 typedef struct place {
     const char *name;
     size_t at;          /* of the wg_matrix in its struct, or of the wg_buf of a vector */
     enum width in, out; /* out = ONE: a vector, kept as f32 */
+    unsigned trait;     /* of the models that have it; 0: all */
 } place;
 
 static const place layer_places[] = {
-    { "attn_norm.weight", offsetof(wg_layer, attn_norm), DIM, ONE },
-    { "attn_q.weight", offsetof(wg_layer, q), DIM, Q_DIM },
-    { "attn_k.weight", offsetof(wg_layer, k), DIM, KV_DIM },
-    { "attn_v.weight", offsetof(wg_layer, v), DIM, KV_DIM },
-    { "attn_output.weight", offsetof(wg_layer, o), Q_DIM, DIM },
-    { "ffn_norm.weight", offsetof(wg_layer, ffn_norm), DIM, ONE },
-    { "ffn_gate.weight", offsetof(wg_layer, gate), DIM, HIDDEN },
-    { "ffn_up.weight", offsetof(wg_layer, up), DIM, HIDDEN },
-    { "ffn_down.weight", offsetof(wg_layer, down), HIDDEN, DIM },
+    { "attn_norm.weight", offsetof(wg_layer, attn_norm), DIM, ONE, 0 },
+    { "attn_q.weight", offsetof(wg_layer, q), DIM, Q_DIM, 0 },
+    { "attn_k.weight", offsetof(wg_layer, k), DIM, KV_DIM, 0 },
+    { "attn_v.weight", offsetof(wg_layer, v), DIM, KV_DIM, 0 },
+    { "attn_output.weight", offsetof(wg_layer, o), Q_DIM, DIM, 0 },
+    { "attn_q.bias", offsetof(wg_layer, q_bias), Q_DIM, ONE, WG_TRAIT_QKV_BIAS },
+    { "attn_k.bias", offsetof(wg_layer, k_bias), KV_DIM, ONE, WG_TRAIT_QKV_BIAS },
+    { "attn_v.bias", offsetof(wg_layer, v_bias), KV_DIM, ONE, WG_TRAIT_QKV_BIAS },
+    { "attn_q_norm.weight", offsetof(wg_layer, q_norm), HEAD_DIM, ONE, WG_TRAIT_HEAD_NORM },
+    { "attn_k_norm.weight", offsetof(wg_layer, k_norm), HEAD_DIM, ONE, WG_TRAIT_HEAD_NORM },
+    { "attn_output.bias", offsetof(wg_layer, o_bias), DIM, ONE, WG_TRAIT_OUTPUT_BIAS },
+    { "ffn_norm.weight", offsetof(wg_layer, ffn_norm), DIM, ONE, 0 },
+    { "ffn_gate.weight", offsetof(wg_layer, gate), DIM, HIDDEN, 0 },
+    { "ffn_up.weight", offsetof(wg_layer, up), DIM, HIDDEN, 0 },
+    { "ffn_down.weight", offsetof(wg_layer, down), HIDDEN, DIM, 0 },
 };
 
 static const place model_places[] = {
-    { "token_embd.weight", offsetof(wg_model, embed), DIM, VOCAB },
-    { "output_norm.weight", offsetof(wg_model, out_norm), DIM, ONE },
-    { "output.weight", offsetof(wg_model, head), DIM, VOCAB }, /* absent when tied */
+    { "token_embd.weight", offsetof(wg_model, embed), DIM, VOCAB, 0 },
+    { "output_norm.weight", offsetof(wg_model, out_norm), DIM, ONE, 0 },
+    { "output.weight", offsetof(wg_model, head), DIM, VOCAB, 0 }, /* absent when tied */
 };
 
 enum {
@@ -156,6 +163,9 @@ static wg_status load_head(const loader *o)
 
 /* ---- all tensors */
 
+/* Whether this model has the tensor of a place. */
+static bool belongs(const loader *o, const place *p) { return (p->trait & o->m->arch.traits) == p->trait; }
+
 static bool has_place(const loader *o, const char *name)
 {
     for (int i = 0; i < MODEL_PLACES; i++)
@@ -167,7 +177,7 @@ static bool has_place(const loader *o, const char *name)
     for (int i = 0; i < LAYER_PLACES; i++) {
         char exact[NAME];
         snprintf(exact, sizeof exact, "blk.%d.%s", layer, layer_places[i].name);
-        if (strcmp(name, exact) == 0) return true;
+        if (strcmp(name, exact) == 0) return belongs(o, &layer_places[i]);
     }
     return false;
 }
@@ -213,6 +223,7 @@ static wg_status load_all(const loader *o)
     for (int l = 0; l < m->arch.layers; l++)
         for (int i = 0; i < LAYER_PLACES; i++) {
             char name[NAME];
+            if (!belongs(o, &layer_places[i])) continue;
             snprintf(name, sizeof name, "blk.%d.%s", l, layer_places[i].name);
             WG_TRY(load(o, &layer_places[i], name, &m->layer[l]));
         }
@@ -341,11 +352,23 @@ static wg_status check_options(const wg_model_options *opt, const wg_arch *a, wg
     return WG_OK;
 }
 
+/* A token of a longer context would attend to fewer tokens than it does here. */
+static wg_status check_window(const wg_weights *w, const wg_arch *a, int context, wg_error *err)
+{
+    if (a->window == 0 || context <= a->window) return WG_OK;
+    return wg_fail(
+        err, WG_EUNSUPPORTED,
+        "%s: key '%s.attention.sliding_window' = %d: attention over a window is not supported, and the context in use "
+        "is %d tokens: lower the context to %d",
+        wg_weights_path(w), a->family, a->window, context, a->window);
+}
+
 static wg_status open_into(wg_model *m, const wg_weights *w, const wg_model_options *opt, wg_error *err)
 {
     WG_TRY(wg_arch_read(w, &m->arch, err));
     const wg_arch *a = &m->arch;
     WG_TRY(check_options(opt, a, err));
+    WG_TRY(check_window(w, a, opt->context ? opt->context : a->context, err));
     m->kv_type = opt->kv_type;
     m->max_rows = opt->max_rows ? opt->max_rows : 512;
     m->lm = (wg_lm){
@@ -361,6 +384,7 @@ static wg_status open_into(wg_model *m, const wg_weights *w, const wg_model_opti
                                   [DIM] = a->dim,
                                   [Q_DIM] = (int64_t)a->heads * a->head_dim,
                                   [KV_DIM] = (int64_t)a->kv_heads * a->head_dim,
+                                  [HEAD_DIM] = a->head_dim,
                                   [HIDDEN] = a->hidden,
                                   [VOCAB] = a->vocab } };
     WG_TRY(load_angles(&o));

@@ -7,12 +7,15 @@
 #include "core/model/submodel.h"
 
 typedef struct wg_layer {
-    wg_buf attn_norm, ffn_norm; /* (dim) */
-    wg_matrix q;                /* (heads * head_dim, dim) */
-    wg_matrix k, v;             /* (kv_heads * head_dim, dim) */
-    wg_matrix o;                /* (dim, heads * head_dim) */
-    wg_matrix gate, up;         /* (hidden, dim) */
-    wg_matrix down;             /* (dim, hidden) */
+    wg_buf attn_norm, ffn_norm;    /* (dim) */
+    wg_buf q_bias, k_bias, v_bias; /* (heads * head_dim), (kv_heads * head_dim); NULL without (wg_trait), as these: */
+    wg_buf o_bias;                 /* (dim) */
+    wg_buf q_norm, k_norm;         /* (head_dim) of every head */
+    wg_matrix q;                   /* (heads * head_dim, dim) */
+    wg_matrix k, v;                /* (kv_heads * head_dim, dim) */
+    wg_matrix o;                   /* (dim, heads * head_dim) */
+    wg_matrix gate, up;            /* (hidden, dim) */
+    wg_matrix down;                /* (dim, hidden) */
 } wg_layer;
 
 struct wg_model {

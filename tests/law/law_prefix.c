@@ -100,6 +100,19 @@ static const int weight_types[] = { WG_WEIGHT_TYPES(WG_TYPE_ID) };
 enum { WEIGHT_TYPES = (int)(sizeof weight_types / sizeof weight_types[0]) };
 static const int cache_types[] = { WG_F32, WG_F16, WG_BF16, WG_KV_Q8 }; /* the last on the CPU only */
 
+/* A family, and what its layers may have beside the tensors of all of them. */
+static void draw_family(tiny *t)
+{
+    static const char *const family[] = { "llama", "qwen2", "qwen3" };
+    const int f = (int)rnd(3);
+    t->family = family[f];
+    t->head_norm = f == 2;
+    t->qkv_bias = f == 1 || rnd(2);
+    t->output_bias = f != 1 && rnd(2);
+    t->rope_factor = rnd(4) ? 0 : 2.5;
+    if (rnd(3) == 0) t->n_rot = t->head_dim / 2 / 2 * 2;
+}
+
 static tiny draw_shape(void)
 {
     static const struct {
@@ -128,6 +141,7 @@ static tiny draw_shape(void)
         t.dim = t.hidden = wg_type_get(same)->block;
         t.heads = 4, t.kv_heads = 2, t.head_dim = 64;
     }
+    draw_family(&t);
     return t;
 }
 
@@ -397,11 +411,12 @@ static void run_case(int number, wg_pool *const *pool)
     while (!wg_cpu_has(level)) level--;
     const tiny *t = &w.shape;
     snprintf(now.what, sizeof now.what,
-             "%d layers, dim %d, heads %d/%d of %d, hidden %d, vocab %d, %s %s %s %s, cache %s in pages of %d, "
+             "%s, %s%s%d layers, dim %d, heads %d/%d of %d, hidden %d, vocab %d, %s %s %s %s, cache %s in pages of %d, "
              "%d sequences, %d threads, %s",
-             t->layers, t->dim, t->heads, t->kv_heads, t->head_dim, t->hidden, t->vocab, wg_type_name(t->type[0]),
-             wg_type_name(t->type[1]), wg_type_name(t->type[2]), wg_type_name(t->type[3]), wg_kv_type_name(cache), page_slots,
-             w.n, threads, wg_cpu_name(level));
+             t->family, t->qkv_bias ? "biased, " : "", t->n_rot ? "half turned, " : "", t->layers, t->dim, t->heads,
+             t->kv_heads, t->head_dim, t->hidden, t->vocab, wg_type_name(t->type[0]), wg_type_name(t->type[1]),
+             wg_type_name(t->type[2]), wg_type_name(t->type[3]), wg_kv_type_name(cache), page_slots, w.n, threads,
+             wg_cpu_name(level));
     must(tiny_open(&w.shape, &file, path, &err), &err);
     char same[40]; /* with nothing recorded */
     snprintf(same, sizeof same, "%s%s", now.device, strcmp(now.device, "cuda:0") == 0 ? "/eager" : "");
