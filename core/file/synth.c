@@ -485,7 +485,8 @@ wg_status wg_synth_open(wg_weights **out, const char *name, wg_error *err)
         wg_free(j);
         return st;
     }
-    st = wg_weights_open_made(out, name, head, n, whole, &(wg_maker){ .make = make, .user = j, .seed = j->seed }, err);
+    st = wg_weights_open_made(out, name, head, n, whole,
+                              &(wg_maker){ .make = make, .close = wg_free, .user = j, .random = true, .seed = j->seed }, err);
     wg_free(head);
     return st;
 }

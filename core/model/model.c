@@ -9,7 +9,7 @@
 
 #include "core/base/hash.h"
 #include "core/base/mem.h"
-#include "core/model/angles.h"
+#include "core/base/angles.h"
 #include "core/model/model_impl.h"
 
 /* ---- which tensor goes where */
