@@ -202,17 +202,38 @@ static wg_status check_room(const loader *o)
                    wg_weights_path(o->w), (double)all / 1e9, (double)most / 1e9, (double)free / 1e9);
 }
 
-static wg_status load_all(const loader *o)
+/* Every tensor has a place, and every place its tensor. */
+static wg_status check_tensors(const loader *o)
 {
-    wg_model *m = o->m;
+    const wg_arch *a = &o->m->arch;
+    const wg_tensor *t;
     for (int i = 0; i < wg_weights_count(o->w); i++) {
         const char *name = wg_weights_at(o->w, i)->name;
         if (!has_place(o, name))
             return wg_fail(o->err, WG_EUNSUPPORTED,
                            "%s: tensor '%s' has no place in a %s model of %d layers: its results would be wrong "
                            "without it",
-                           wg_weights_path(o->w), name, m->arch.family, m->arch.layers);
+                           wg_weights_path(o->w), name, a->family, a->layers);
     }
+    if (wg_weights_find(o->w, ROPE_FREQS)) WG_TRY(find(o, ROPE_FREQS, a->n_rot / 2, 1, &t));
+    for (int i = 0; i < MODEL_PLACES; i++) {
+        const place *p = &model_places[i];
+        const bool absent = p->at == offsetof(wg_model, head) && a->tied;
+        if (!absent) WG_TRY(find(o, p->name, o->width[p->in], o->width[p->out], &t));
+    }
+    for (int l = 0; l < a->layers; l++)
+        for (int i = 0; i < LAYER_PLACES; i++) {
+            const place *p = &layer_places[i];
+            char name[NAME];
+            snprintf(name, sizeof name, "blk.%d.%s", l, p->name);
+            if (belongs(o, p)) WG_TRY(find(o, name, o->width[p->in], o->width[p->out], &t));
+        }
+    return WG_OK;
+}
+
+static wg_status load_all(const loader *o)
+{
+    wg_model *m = o->m;
     WG_TRY(check_room(o));
     for (int i = 0; i < MODEL_PLACES; i++) {
         const place *p = &model_places[i];
@@ -363,12 +384,41 @@ static wg_status check_window(const wg_weights *w, const wg_arch *a, int context
         wg_weights_path(w), a->family, a->window, context, a->window);
 }
 
-static wg_status open_into(wg_model *m, const wg_weights *w, const wg_model_options *opt, wg_error *err)
+/* Reads the hyper-parameters into m and checks all that can be checked before loading. */
+static wg_status check(loader *o, wg_model *m, const wg_weights *w, const wg_model_options *opt, wg_error *err)
 {
     WG_TRY(wg_arch_read(w, &m->arch, err));
     const wg_arch *a = &m->arch;
     WG_TRY(check_options(opt, a, err));
     WG_TRY(check_window(w, a, opt->context ? opt->context : a->context, err));
+    *o = (loader){ .m = m,
+                   .w = w,
+                   .opt = opt,
+                   .err = err,
+                   .width = { [ONE] = 1,
+                              [DIM] = a->dim,
+                              [Q_DIM] = (int64_t)a->heads * a->head_dim,
+                              [KV_DIM] = (int64_t)a->kv_heads * a->head_dim,
+                              [HEAD_DIM] = a->head_dim,
+                              [HIDDEN] = a->hidden,
+                              [VOCAB] = a->vocab } };
+    return check_tensors(o);
+}
+
+wg_status wg_model_check(const wg_weights *w, const wg_model_options *opt, wg_arch *out, wg_error *err)
+{
+    loader o;
+    wg_model m = { 0 };
+    WG_TRY(check(&o, &m, w, opt, err));
+    *out = m.arch;
+    return WG_OK;
+}
+
+static wg_status open_into(wg_model *m, const wg_weights *w, const wg_model_options *opt, wg_error *err)
+{
+    loader o;
+    WG_TRY(check(&o, m, w, opt, err));
+    const wg_arch *a = &m->arch;
     m->kv_type = opt->kv_type;
     m->max_rows = opt->max_rows ? opt->max_rows : 512;
     m->lm = (wg_lm){
@@ -376,17 +426,6 @@ static wg_status open_into(wg_model *m, const wg_weights *w, const wg_model_opti
     };
     m->layer = wg_calloc((size_t)a->layers, sizeof *m->layer);
     if (!m->layer) return wg_nomem(err, (size_t)a->layers * sizeof *m->layer, "a model");
-    const loader o = { .m = m,
-                       .w = w,
-                       .opt = opt,
-                       .err = err,
-                       .width = { [ONE] = 1,
-                                  [DIM] = a->dim,
-                                  [Q_DIM] = (int64_t)a->heads * a->head_dim,
-                                  [KV_DIM] = (int64_t)a->kv_heads * a->head_dim,
-                                  [HEAD_DIM] = a->head_dim,
-                                  [HIDDEN] = a->hidden,
-                                  [VOCAB] = a->vocab } };
     WG_TRY(load_angles(&o));
     WG_TRY(load_all(&o));
     return open_scratch(m, err);
