@@ -12,13 +12,14 @@ typedef struct family {
     const char *name;
     bool rope_adjacent;
     unsigned has, may; /* wg_trait: of every model; of those whose files hold the tensors */
+    bool all_windowed; /* a window, where there is one, is that of all layers */
 } family;
 
 static const family families[] = {
     /* The files of this family, Mistral's among them, hold query and key rows permuted for adjacent pairs. */
-    { "llama", true, 0, WG_TRAIT_QKV_BIAS | WG_TRAIT_OUTPUT_BIAS },
-    { "qwen2", false, WG_TRAIT_QKV_BIAS, 0 }, /* 2.5 too */
-    { "qwen3", false, WG_TRAIT_HEAD_NORM, WG_TRAIT_QKV_BIAS | WG_TRAIT_OUTPUT_BIAS },
+    { "llama", true, 0, WG_TRAIT_QKV_BIAS | WG_TRAIT_OUTPUT_BIAS, true },
+    { "qwen2", false, WG_TRAIT_QKV_BIAS, 0, false }, /* 2.5 too */
+    { "qwen3", false, WG_TRAIT_HEAD_NORM, WG_TRAIT_QKV_BIAS | WG_TRAIT_OUTPUT_BIAS, false },
 };
 
 /* The tensor that shows a trait which not every model of a family has. */
@@ -169,7 +170,7 @@ static wg_status derive(reader *r)
     return WG_OK;
 }
 
-/* A window at least as long as the context in use changes nothing, so a model's opening decides (model.c). */
+/* Whether a window of some layers is shorter than the context in use is checked when a model opens (model.c). */
 static wg_status read_window(reader *r)
 {
     int64_t v = 0;
@@ -179,6 +180,7 @@ static wg_status read_window(reader *r)
         return wg_fail(r->err, WG_EMODEL, "%s: key '%s' = %lld: expected an integer 0..%d", wg_weights_path(r->w), r->key,
                        (long long)v, INT32_MAX);
     r->a->window = (int)v;
+    r->a->all_windowed = r->family->all_windowed;
     return WG_OK;
 }
 

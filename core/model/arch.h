@@ -20,9 +20,10 @@ typedef struct wg_arch {
     bool rope_adjacent;           /* pairs (2i, 2i+1), else (i, i + n_rot/2) */
     double rope_base, rope_scale; /* frequency i: base^(-2i/n_rot) / scale (linear scaling) */
     float eps;
-    bool tied;       /* the head is the embedding */
-    unsigned traits; /* wg_trait */
-    int window;      /* a token attends to this many, itself included; 0: to all */
+    bool tied;         /* the head is the embedding */
+    unsigned traits;   /* wg_trait */
+    int window;        /* a token attends to this many, itself included; 0: to all */
+    bool all_windowed; /* in all layers; else which ones is not known here */
 } wg_arch;
 
 /* Reads and checks the hyper-parameters. EMODEL names the key, its value and what was expected; EUNSUPPORTED lists the

@@ -229,6 +229,16 @@ static void check_rows(const wg_batch *b, int space)
 static void check_rows(const wg_batch *b, int space) { (void)b, (void)space; }
 #endif
 
+/* The rows as the model's window lets them see. */
+static wg_batch within_window(wg_model *m, const wg_batch *b)
+{
+    wg_batch seen = *b;
+    if (m->window == 0) return seen;
+    seen.row = m->seen;
+    for (int i = 0; i < b->n; i++) m->seen[i] = wg_row_within(b->row[i], m->window);
+    return seen;
+}
+
 wg_status wg_model_pass(wg_model *m, const wg_layer_plan *plan, int space, const wg_batch *b, float *logits, wg_error *err)
 {
     if (b->n > m->max_rows)
@@ -242,10 +252,11 @@ wg_status wg_model_pass(wg_model *m, const wg_layer_plan *plan, int space, const
         wg_assert(r->sinks >= 0 && r->gap >= 0 && r->sinks + r->gap <= r->prefix);
     }
     check_rows(b, space);
+    const wg_batch seen = within_window(m, b);
     wg_device *d = &m->device;
     const wg_pass pass = { .model = m,
                            .plan = plan,
-                           .row = b->row,
+                           .row = seen.row,
                            .rows = b->n,
                            .asked = b->logits,
                            .max_rows = m->max_rows,
@@ -254,8 +265,8 @@ wg_status wg_model_pass(wg_model *m, const wg_layer_plan *plan, int space, const
                            .width = m->head.n,
                            .verify = m->verify };
     if (d->class->begin) d->class->begin(d, &pass);
-    if (!d->class->again) wg_model_stages(m, plan, space, b, logits);
-    while (d->class->again && d->class->again(d)) wg_model_stages(m, plan, space, b, logits);
+    if (!d->class->again) wg_model_stages(m, plan, space, &seen, logits);
+    while (d->class->again && d->class->again(d)) wg_model_stages(m, plan, space, &seen, logits);
     if (d->class->finish) WG_TRY(d->class->finish(d, err));
     for (int i = 0; i < b->n; i++) wg_kv_wrote(b->row[i].kv, space, b->row[i].slot);
     return WG_OK;

@@ -348,6 +348,8 @@ static wg_status open_scratch(wg_model *m, wg_error *err)
         *part[i].buf = m->device.class->alloc(&m->device, part[i].floats);
         if (!*part[i].buf) return wg_nomem(err, part[i].floats * sizeof(float), "the scratch of a pass; lower max_rows");
     }
+    if (m->window && !(m->seen = wg_calloc(rows, sizeof *m->seen)))
+        return wg_nomem(err, rows * sizeof *m->seen, "the scratch of a pass; lower max_rows");
     m->asked = wg_calloc(rows, sizeof *m->asked);
     m->asked_from = wg_calloc(rows, sizeof *m->asked_from);
     return m->asked && m->asked_from ? WG_OK : wg_nomem(err, rows * sizeof *m->asked, "the scratch of a pass; lower max_rows");
@@ -373,13 +375,13 @@ static wg_status check_options(const wg_model_options *opt, const wg_arch *a, wg
     return WG_OK;
 }
 
-/* A token of a longer context would attend to fewer tokens than it does here. */
+/* A window of some layers: a token of a longer context would attend to fewer tokens than it does here. */
 static wg_status check_window(const wg_weights *w, const wg_arch *a, int context, wg_error *err)
 {
-    if (a->window == 0 || context <= a->window) return WG_OK;
+    if (a->window == 0 || a->all_windowed || context <= a->window) return WG_OK;
     return wg_fail(
         err, WG_EUNSUPPORTED,
-        "%s: key '%s.attention.sliding_window' = %d: attention over a window is not supported, and the context in use "
+        "%s: key '%s.attention.sliding_window' = %d: a window of some layers is not supported, and the context in use "
         "is %d tokens: lower the context to %d",
         wg_weights_path(w), a->family, a->window, context, a->window);
 }
@@ -424,6 +426,7 @@ static wg_status open_into(wg_model *m, const wg_weights *w, const wg_model_opti
     m->lm = (wg_lm){
         .class = &wg_model_lm_class, .vocab = a->vocab, .context = opt->context ? opt->context : a->context, .space = -1
     };
+    m->window = m->lm.context > a->window ? a->window : 0;
     m->layer = wg_calloc((size_t)a->layers, sizeof *m->layer);
     if (!m->layer) return wg_nomem(err, (size_t)a->layers * sizeof *m->layer, "a model");
     WG_TRY(load_angles(&o));
@@ -459,6 +462,7 @@ void wg_model_close(wg_model *m)
     const wg_buf buf[] = { m->out_norm, m->angles, m->x, m->h, m->q, m->att, m->k, m->v, m->gate, m->up, m->act };
     for (size_t i = 0; i < sizeof buf / sizeof buf[0]; i++) d->class->free(d, buf[i]);
     wg_free(m->asked);
+    wg_free(m->seen);
     wg_free(m->asked_from);
     wg_device_close(d);
     wg_free(m->layer);

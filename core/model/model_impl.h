@@ -23,6 +23,7 @@ struct wg_model {
     wg_device device;
     wg_arch arch;
     int kv_type, max_rows;
+    int window; /* tokens that a row attends to in every layer; 0: all */
     size_t bytes;
 
     wg_matrix embed; /* (vocab, dim) */
@@ -38,6 +39,7 @@ struct wg_model {
     wg_buf k, v;     /* (rows, kv_heads * head_dim) */
     wg_buf gate, up; /* (rows, hidden) */
     wg_buf act;      /* prepared activations of any stage */
+    wg_row *seen;    /* the rows of a pass within the window; NULL without one */
     wg_row *asked;   /* the rows with logits, and their indices in the batch */
     int32_t *asked_from;
     const wg_verify_spec *verify; /* of the running pass; NULL: it ends in logits */

@@ -95,7 +95,7 @@ static void print_table(const wg_weights *w, const wg_arch *a)
     printf("\n%s: %d layers, width %d, %d heads of %d on %d, hidden %d, vocabulary %d, context %d, %.2f M parameters\n",
            a->family, a->layers, a->dim, a->heads, a->head_dim, a->kv_heads, a->hidden, a->vocab, a->context,
            (double)wg_arch_parameters(a) / 1e6);
-    if (a->window) printf("attention over a window of %d tokens: runs with a context of at most that\n", a->window);
+    if (a->window) printf("attention over a window of %d tokens\n", a->window);
 }
 
 /* One JSON object per tensor. */

@@ -112,17 +112,18 @@ static double *plain_logits(const plain *p, const int32_t *token, int n)
         for (int i = 0; i < n; i++) {
             for (int j = 0; j < s->heads; j++) {
                 const int at = j / (s->heads / s->kv_heads) * hd;
+                const int first = s->window && i >= s->window ? i + 1 - s->window : 0;
                 double weight[MOST], sum = 0, top = -INFINITY;
-                for (int t = 0; t <= i; t++) {
+                for (int t = first; t <= i; t++) {
                     weight[t] = 0;
                     for (int e = 0; e < hd; e++) weight[t] += q[i * qd + j * hd + e] * k[t * kd + at + e];
                     weight[t] /= sqrt(hd);
                     top = fmax(top, weight[t]);
                 }
-                for (int t = 0; t <= i; t++) sum += weight[t] = exp(weight[t] - top);
+                for (int t = first; t <= i; t++) sum += weight[t] = exp(weight[t] - top);
                 for (int e = 0; e < hd; e++) {
                     o[j * hd + e] = 0;
-                    for (int t = 0; t <= i; t++) o[j * hd + e] += weight[t] / sum * v[t * kd + at + e];
+                    for (int t = first; t <= i; t++) o[j * hd + e] += weight[t] / sum * v[t * kd + at + e];
                 }
             }
             apply(p->w, "attn_output", l, o, qd, h, d);
@@ -246,6 +247,7 @@ static const tiny shapes[] = {
       .hidden = 96,
       .vocab = 270 },
     { .family = "llama",
+      .window = 11,
       .qkv_bias = true,
       .output_bias = true,
       .layers = 2,

@@ -119,16 +119,16 @@ Test(model_bad, wrong_shapes_and_types)
            "its results would be wrong without it");
 }
 
-static void window(const tiny *t, wg_gguf_writer *g) { (void)t, wg_gguf_set_u32(g, "llama.attention.sliding_window", 24); }
-
 /* A window as long as the context in use changes nothing. */
 Test(model_bad, a_window_shorter_than_the_context)
 {
     tiny t = base;
-    t.meta = window;
+    t.family = "qwen2"; /* some of its layers have it */
+    t.qkv_bias = true;
+    t.window = 24;
     expect(
         &t, NULL, WG_EUNSUPPORTED,
-        "FILE: key 'llama.attention.sliding_window' = 24: attention over a window is not supported, and the context in use is "
+        "FILE: key 'qwen2.attention.sliding_window' = 24: a window of some layers is not supported, and the context in use is "
         "32 tokens: lower the context to 24");
     wg_model_options o = { .kv_type = WG_F16, .context = 24 };
     cr_assert(load(&t, &o) == WG_OK, "%s", err.text);

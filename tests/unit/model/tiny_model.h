@@ -20,6 +20,7 @@ typedef struct tiny {
     int layers, dim, heads, kv_heads, head_dim, hidden, vocab, context;
     const char *family; /* NULL: llama */
     bool qkv_bias, output_bias, head_norm;
+    int window;                    /* 0: left out of the file */
     bool tied, freqs;              /* freqs: with rope_freqs.weight */
     int n_rot;                     /* 0: head_dim */
     double rope_base, rope_factor; /* 0: left out of the file */
@@ -123,6 +124,7 @@ static void tiny_keys(const tiny *m, wg_gguf_writer *g)
     tiny_u32(m, g, "vocab_size", m->vocab);
     tiny_u32(m, g, "context_length", m->context);
     tiny_f32(m, g, "attention.layer_norm_rms_epsilon", 1e-5);
+    if (m->window != 0) tiny_u32(m, g, "attention.sliding_window", m->window);
     if (m->rope_base != 0) tiny_f32(m, g, "rope.freq_base", m->rope_base);
     if (m->rope_factor != 0) tiny_f32(m, g, "rope.scaling.factor", m->rope_factor);
     if (m->meta) m->meta(m, g);
