@@ -5,62 +5,16 @@
 #include <stdio.h>
 
 #include "core/file/convert.h"
-#include "core/model/model.h"
 #include "tests/conformance/miniature.h"
+#include "tests/unit/model/one_sequence.h"
 
 static const double allowed = 1e-4;
 static wg_error err;
 
-static void must(wg_status s) { cr_assert(s == WG_OK, "%s", err.text); }
-
-typedef struct setup {
-    wg_weights *w;
-    wg_device device;
-    wg_model *model;
-    wg_lm *lm;
-    wg_kv *kv;
-    wg_kv_seq *seq;
-    wg_batch batch;
-} setup;
-
-static setup setup_open(const char *path, int context)
-{
-    setup u;
-    const wg_model_options opt = { .kv_type = WG_F32, .context = context };
-    must(wg_weights_open(&u.w, path, &err));
-    must(wg_device_cpu(&u.device, NULL, &err));
-    must(wg_model_open(&u.model, u.w, &u.device, &opt, &err));
-    u.lm = wg_model_lm(u.model);
-    must(wg_kv_open(&u.kv, 16, 16, 256, &err));
-    must(wg_lm_attach(u.lm, u.kv, &err));
-    must(wg_kv_seq_open(u.kv, &u.seq, &err));
-    must(wg_batch_open(&u.batch, 128, &err));
-    return u;
-}
-
-static void setup_close(setup *u)
-{
-    wg_batch_close(&u->batch);
-    wg_kv_seq_close(u->seq);
-    wg_kv_close(u->kv);
-    wg_model_close(u->model);
-    wg_weights_close(u->w);
-}
-
-/* Appends n tokens in one pass; logits of all of them. */
-static void feed(setup *u, const int32_t *token, int n, float *logits)
-{
-    must(wg_kv_reserve(u->seq, n, &err));
-    wg_batch_clear(&u->batch);
-    wg_batch_chain(&u->batch, u->seq, wg_kv_len(u->seq), token, n, n);
-    must(wg_lm_forward(u->lm, &u->batch, logits, &err));
-    wg_kv_commit_chain(u->seq, n);
-}
-
 /* The last tokens as one path of a tree, each beside a sibling that no other node sees. */
 static void feed_tree(setup *u, const int32_t *token, int n, float *logits)
 {
-    must(wg_kv_reserve(u->seq, 2 * n, &err));
+    must(wg_kv_reserve(u->seq, 2 * n, &err), &err);
     wg_batch_clear(&u->batch);
     wg_mask path = { 0 };
     for (int i = 0; i < n; i++) {
@@ -70,7 +24,7 @@ static void feed_tree(setup *u, const int32_t *token, int n, float *logits)
         wg_batch_node(&u->batch, u->seq, 2 * i + 1, i, i ? wg_mask_with(above, 2 * i + 1) : wg_mask_bit(1),
                       (token[i] + 1) % u->lm->vocab, false);
     }
-    must(wg_lm_forward(u->lm, &u->batch, logits, &err));
+    must(wg_lm_forward(u->lm, &u->batch, logits, &err), &err);
     wg_kv_rollback(u->seq);
 }
 
@@ -89,12 +43,14 @@ static double worst_row(const float *x, const float *ref, int rows, int n)
 }
 
 /* Prefill, decode and tree passes over `rows` tokens. All three have the same bits, which are returned. */
-static float *check_passes(const char *name, const char *path, const miniature *m, int rows, int context)
+static float *check_passes(const char *name, const char *path, const miniature *m, int rows)
 {
     enum { TREE = 16 };
     const size_t row = (size_t)m->vocab, bytes = (size_t)rows * row * sizeof(float);
     float *all = malloc(bytes), *one = malloc(bytes);
-    setup u = setup_open(path, context);
+    wg_weights *w;
+    must(wg_weights_open(&w, path, &err), &err);
+    setup u = setup_open(w, WG_F32, 0);
     feed(&u, m->token, rows, all);
     const double error = worst_row(all, m->logits, rows, m->vocab);
     fprintf(stderr, "conformance: %-15s %d tokens, largest relative error of a row %.1e (allowed %.0e)\n", name, rows, error,
@@ -107,6 +63,7 @@ static float *check_passes(const char *name, const char *path, const miniature *
     feed_tree(&u, m->token + rows - TREE, TREE, one);
     cr_assert(memcmp(one, all + (size_t)(rows - TREE) * row, TREE * row * sizeof(float)) == 0, "%s: a tree differs", name);
     setup_close(&u);
+    wg_weights_close(w);
     free(one);
     return all;
 }
@@ -121,10 +78,10 @@ static void conforms(const char *name, int pad)
     temp_make(&t);
     mini_write(&m, &t, pad);
     snprintf(folder, sizeof folder, "%s", t.dir);
-    float *here = check_passes(name, folder, &m, MINI_TOKENS, 0);
+    float *here = check_passes(name, folder, &m, MINI_TOKENS);
     snprintf(gguf, sizeof gguf, "%s", temp_at(&t, "model.gguf"));
-    must(wg_convert(folder, NULL, gguf, -1, &err));
-    float *there = check_passes("  as GGUF", gguf, &m, MINI_TOKENS, 0);
+    must(wg_convert(folder, NULL, gguf, -1, &err), &err);
+    float *there = check_passes("  as GGUF", gguf, &m, MINI_TOKENS);
     cr_assert(memcmp(here, there, MINI_TOKENS * (size_t)m.vocab * sizeof(float)) == 0, "%s: the GGUF file has other bits",
               name);
     free(here), free(there);

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "core/model/model.h"
+#include "tests/unit/model/one_sequence.h"
 #include "tests/unit/model/tiny_model.h"
 
 enum { MOST = 96 };
@@ -155,50 +155,11 @@ static double error_of(const float *x, const double *ref, int n)
 
 /* ---- one model in its cache */
 
-typedef struct setup {
-    wg_device device;
-    wg_model *model;
-    wg_lm *lm;
-    wg_kv *kv;
-    wg_kv_seq *seq;
-    wg_batch batch;
-} setup;
-
-static void must(wg_status s, const wg_error *err) { cr_assert(s == WG_OK, "%s", err->text); }
-
-static setup setup_open(const wg_weights *w, int kv_type, int max_rows)
-{
-    setup u;
-    wg_error err;
-    const wg_model_options opt = { .kv_type = kv_type, .max_rows = max_rows };
-    must(wg_device_cpu(&u.device, NULL, &err), &err);
-    must(wg_model_open(&u.model, w, &u.device, &opt, &err), &err);
-    u.lm = wg_model_lm(u.model);
-    must(wg_kv_open(&u.kv, 16, 64, 1024, &err), &err);
-    must(wg_lm_attach(u.lm, u.kv, &err), &err);
-    must(wg_kv_seq_open(u.kv, &u.seq, &err), &err);
-    must(wg_batch_open(&u.batch, max_rows ? max_rows : 512, &err), &err);
-    return u;
-}
-
-static void setup_close(setup *u)
-{
-    wg_batch_close(&u->batch);
-    wg_kv_seq_close(u->seq);
-    wg_kv_close(u->kv);
-    wg_model_close(u->model);
-}
-
 /* Logits of all n tokens in one pass. */
 static float *chain_logits(setup *u, const int32_t *token, int n)
 {
-    wg_error err;
     float *out = malloc((size_t)n * (size_t)u->lm->vocab * sizeof *out);
-    wg_batch_clear(&u->batch);
-    must(wg_kv_reserve(u->seq, n, &err), &err);
-    wg_batch_chain(&u->batch, u->seq, wg_kv_len(u->seq), token, n, n);
-    must(wg_lm_forward(u->lm, &u->batch, out, &err), &err);
-    wg_kv_commit_chain(u->seq, n);
+    feed(u, token, n, out);
     return out;
 }
 
