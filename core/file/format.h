@@ -44,10 +44,12 @@ typedef struct wg_names {
     size_t mask;
 } wg_names;
 
-/* Draws the bytes of a tensor. `user` belongs to the weights: wg_free. */
+/* Makes the bytes of a tensor where no file holds them as they are. `user` belongs to the weights: close. */
 typedef struct wg_maker {
     wg_status (*make)(void *user, const wg_tensor *t, void *dst, wg_error *err);
+    void (*close)(void *user);
     void *user;
+    bool random; /* bytes come from the seed */
     uint64_t seed;
 } wg_maker;
 
@@ -63,7 +65,7 @@ struct wg_weights {
     wg_tensor *tensor; /* names are owned */
     wg_names meta_names, tensor_names;
     uint8_t *blob;  /* metadata of a format without metadata; NULL otherwise */
-    wg_maker maker; /* of tensors that no file holds; make is NULL otherwise */
+    wg_maker maker; /* of a model without a file, or of a folder; make is NULL otherwise */
 };
 
 /* Append a row and take `name` over (also on failure); NULL when out of memory. */
@@ -73,7 +75,7 @@ wg_tensor *wg_weights_add_tensor(wg_weights *w, char *name);
 /* Builds both tables. EFORMAT when a name occurs twice. */
 wg_status wg_weights_index(wg_weights *w, wg_error *err);
 
-/* Weights without a file: `whole` bytes of untouched memory that begin with the n bytes of a head (copied). Takes over the
+/* Weights that are described by the head of a GGUF file: `whole` bytes of untouched memory that begin with the n bytes of a head (copied). Takes over the
  * maker, also on failure. */
 wg_status wg_weights_open_made(wg_weights **out, const char *name, const void *head, size_t n, size_t whole,
                                const wg_maker *maker, wg_error *err);

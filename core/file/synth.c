@@ -24,6 +24,8 @@ static const wg_synth_shape shapes[] = {
     { "draft-124m", "llama", 12, 768, 12, 12, 64, 2048, 50257, 1024, 10000, true }, /* as many weights as gpt2 */
     { "tinyllama-1.1b", "llama", 22, 2048, 32, 4, 64, 5632, 32000, 2048, 10000, false },
     { "qwen2.5-0.5b", "qwen2", 24, 896, 14, 2, 64, 4864, 151936, 32768, 1000000, true },
+    { "qwen3-0.6b", "qwen3", 28, 1024, 16, 8, 128, 3072, 151936, 40960, 1000000, true },
+    { "qwen3-8b", "qwen3", 36, 4096, 32, 8, 128, 12288, 151936, 40960, 1000000, false },
     { "gpt2", "gpt2", 12, 768, 12, 12, 64, 3072, 50257, 1024, 0, true },
     { "tiny", "llama", 2, 32, 2, 1, 16, 64, 512, 256, 10000, true },
     { NULL, NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, false },
@@ -33,10 +35,10 @@ const wg_synth_shape *wg_synth_shapes(void) { return shapes; }
 
 /* ---- the tensors of a family -------------------------------------------------------------------------------------- */
 
-enum { LLAMA = 1, QWEN2 = 2, GPT2 = 4, GATED = LLAMA | QWEN2, ALL = GATED | GPT2 };
+enum { LLAMA = 1, QWEN2 = 2, GPT2 = 4, QWEN3 = 8, GATED = LLAMA | QWEN2 | QWEN3, ALL = GATED | GPT2 };
 typedef enum law { MATRIX, NORM, BIAS } law;
 
-/* Sizes by letter: d model, q queries, k keys (= values), a all three, f hidden, v vocabulary, c context. */
+/* Sizes by letter: d model, q queries, k keys (= values), a all three, h head, f hidden, v vocabulary, c context. */
 typedef struct part {
     const char *name;
     int families;
@@ -55,6 +57,7 @@ static const part layer_parts[] = {
     { "attn_q.weight", GATED, MATRIX, 'd', 'q' },    { "attn_q.bias", QWEN2, BIAS, 'q', 0 },
     { "attn_k.weight", GATED, MATRIX, 'd', 'k' },    { "attn_k.bias", QWEN2, BIAS, 'k', 0 },
     { "attn_v.weight", GATED, MATRIX, 'd', 'k' },    { "attn_v.bias", QWEN2, BIAS, 'k', 0 },
+    { "attn_q_norm.weight", QWEN3, NORM, 'h', 0 },   { "attn_k_norm.weight", QWEN3, NORM, 'h', 0 },
     { "attn_qkv.weight", GPT2, MATRIX, 'd', 'a' },   { "attn_qkv.bias", GPT2, BIAS, 'a', 0 },
     { "attn_output.weight", ALL, MATRIX, 'q', 'd' }, { "attn_output.bias", GPT2, BIAS, 'd', 0 },
     { "ffn_norm.weight", ALL, NORM, 'd', 0 },        { "ffn_norm.bias", GPT2, BIAS, 'd', 0 },
@@ -76,6 +79,7 @@ static int64_t size_of(const wg_synth_shape *s, char letter)
     case 'q': return q;
     case 'k': return k;
     case 'a': return q + 2 * k;
+    case 'h': return s->head_dim;
     case 'f': return s->hidden;
     case 'v': return s->vocab;
     case 'c': return s->context;
@@ -85,7 +89,13 @@ static int64_t size_of(const wg_synth_shape *s, char letter)
 
 static int family_of(const char *arch)
 {
-    return strcmp(arch, "llama") == 0 ? LLAMA : strcmp(arch, "qwen2") == 0 ? QWEN2 : strcmp(arch, "gpt2") == 0 ? GPT2 : 0;
+    static const struct {
+        const char *arch;
+        int family;
+    } row[] = { { "llama", LLAMA }, { "qwen2", QWEN2 }, { "qwen3", QWEN3 }, { "gpt2", GPT2 } };
+    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++)
+        if (strcmp(arch, row[i].arch) == 0) return row[i].family;
+    return 0;
 }
 
 /* ---- numbers ------------------------------------------------------------------------------------------------------ */
@@ -323,7 +333,7 @@ static wg_status check_shape(const wg_synth_shape *in, wg_synth_shape *s, wg_err
         if (size[i].v < 1 || size[i].v > SIZE_MOST)
             return wg_fail(err, WG_EINVAL, "synthetic shape: %s is %d; expected 1..%d", size[i].name, size[i].v, SIZE_MOST);
     if (!family_of(s->arch))
-        return wg_fail(err, WG_EINVAL, "synthetic shape: arch is '%s'; expected llama, qwen2 or gpt2", s->arch);
+        return wg_fail(err, WG_EINVAL, "synthetic shape: arch is '%s'; expected llama, qwen2, qwen3 or gpt2", s->arch);
     if (s->heads % s->kv_heads != 0)
         return wg_fail(err, WG_EINVAL, "synthetic shape: %d heads on %d key/value heads; expected a multiple", s->heads,
                        s->kv_heads);
@@ -475,7 +485,8 @@ wg_status wg_synth_open(wg_weights **out, const char *name, wg_error *err)
         wg_free(j);
         return st;
     }
-    st = wg_weights_open_made(out, name, head, n, whole, &(wg_maker){ .make = make, .user = j, .seed = j->seed }, err);
+    st = wg_weights_open_made(out, name, head, n, whole,
+                              &(wg_maker){ .make = make, .close = wg_free, .user = j, .random = true, .seed = j->seed }, err);
     wg_free(head);
     return st;
 }

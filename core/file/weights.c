@@ -13,6 +13,7 @@
 #include "core/base/hash.h"
 #include "core/base/mem.h"
 #include "core/file/format.h"
+#include "core/file/hf.h"
 #include "core/file/synth.h"
 
 const uint8_t wg_gguf_value_size[GGUF_VALUES] = {
@@ -119,11 +120,11 @@ static wg_status refuse_unknown(const wg_weights *w, wg_error *err)
 {
     char hex[3 * 16 + 1] = "";
     for (size_t i = 0; i < 16 && i < w->bytes; i++) snprintf(hex + 3 * i, 4, " %02x", w->base[i]);
-    return wg_fail(
-        err, WG_EFORMAT,
-        "%s: not a weights file I know (%zu bytes, beginning%s); tried GGUF (begins \"GGUF\"), llama2.c v0 "
-        "(size must follow from its seven header numbers), safetensors and torch archives; convert the model to GGUF",
-        w->path, w->bytes, w->bytes ? hex : " with nothing");
+    return wg_fail(err, WG_EFORMAT,
+                   "%s: not a weights file I know (%zu bytes, beginning%s); tried GGUF (begins \"GGUF\"), llama2.c v0 "
+                   "(size must follow from its seven header numbers), folders with config.json and safetensors, torch "
+                   "archives; convert the model to GGUF",
+                   w->path, w->bytes, w->bytes ? hex : " with nothing");
 }
 
 /* The first bytes determine the format. Formats that are known but not supported are refused by name. */
@@ -139,8 +140,8 @@ static wg_status read_format(wg_weights *w, wg_error *err)
     uint64_t n = 0;
     if (w->bytes >= 9) memcpy(&n, b, sizeof n);
     if (w->bytes >= 9 && n >= 2 && n <= 100000000 && n < w->bytes - 8 && b[8] == '{')
-        return wg_fail(err, WG_EUNSUPPORTED, "%s: a safetensors file; this format is not read yet: convert the model to GGUF",
-                       w->path);
+        return wg_fail(err, WG_EUNSUPPORTED,
+                       "%s: a safetensors file, which holds weights alone: give its folder, with config.json", w->path);
     if (w->bytes >= 4 && memcmp(b, "PK\x03\x04", 4) == 0)
         return wg_fail(err, WG_EUNSUPPORTED,
                        "%s: a torch archive, which is a program as much as data; convert the model to GGUF", w->path);
@@ -173,9 +174,6 @@ static wg_status map(wg_weights *w, int fd, wg_error *err)
 {
     struct stat sb;
     if (fstat(fd, &sb) != 0) return wg_fail(err, WG_EIO, "%s: cannot read: %s", w->path, strerror(errno));
-    if (S_ISDIR(sb.st_mode))
-        return wg_fail(err, WG_EUNSUPPORTED, "%s: is a folder; give a GGUF file (convert a Hugging Face folder to GGUF first)",
-                       w->path);
     if (!S_ISREG(sb.st_mode))
         return wg_fail(err, WG_EIO, "%s: is not a regular file; weights are mapped into memory, so save them to disk first",
                        w->path);
@@ -190,7 +188,9 @@ static wg_status map(wg_weights *w, int fd, wg_error *err)
 
 wg_status wg_weights_open(wg_weights **out, const char *path, wg_error *err)
 {
+    struct stat st;
     if (strncmp(path, WG_SYNTH_NAME, strlen(WG_SYNTH_NAME)) == 0) return wg_synth_open(out, path, err);
+    if (stat(path, &st) == 0 && S_ISDIR(st.st_mode)) return wg_hf_open(out, path, err);
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) {
         if (errno == ENOENT) return wg_fail(err, WG_ENOENT, "%s: there is no such file", path);
@@ -221,7 +221,7 @@ wg_status wg_weights_open_made(wg_weights **out, const char *name, const void *h
     wg_weights *w = weights_new(name);
     void *p = w ? mmap(NULL, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0) : MAP_FAILED;
     if (p == MAP_FAILED) {
-        wg_free(maker->user);
+        maker->close(maker->user);
         wg_weights_close(w);
         return wg_nomem(err, whole, "the addresses of a model");
     }
@@ -246,7 +246,7 @@ void wg_weights_close(wg_weights *w)
     wg_free(w->meta_names.slot);
     wg_free(w->tensor_names.slot);
     wg_free(w->blob);
-    wg_free(w->maker.user);
+    if (w->maker.close) w->maker.close(w->maker.user);
     if (w->mapped) munmap((void *)w->base, w->bytes);
     wg_free(w->path);
     wg_free(w);
@@ -272,8 +272,8 @@ wg_status wg_weights_need(const wg_weights *w, const wg_tensor *t, wg_error *err
 
 bool wg_weights_made(const wg_weights *w, uint64_t *seed)
 {
-    if (w->maker.make && seed) *seed = w->maker.seed;
-    return w->maker.make != NULL;
+    if (w->maker.random && seed) *seed = w->maker.seed;
+    return w->maker.random;
 }
 
 void wg_weights_release(const wg_weights *w, const wg_tensor *t)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * A weights file as the rest of the program reads it: metadata and tensors by name, read-only, the same for every format
- * (GGUF v2/v3, llama2.c v0). Every count, length and offset is checked against the file before it is used, and no memory is
- * allocated for a size that the file claims but does not have. */
+ * (GGUF v2/v3, llama2.c v0, Hugging Face folders with safetensors). Every count, length and offset is checked against the file
+ * before it is used, and no memory is allocated for a size that the file claims but does not have. */
 #ifndef WG_CORE_FILE_WEIGHTS_H
 #define WG_CORE_FILE_WEIGHTS_H
 
@@ -25,7 +25,7 @@ typedef struct wg_tensor {
 
 typedef struct wg_weights wg_weights; /* read-only after open; may be shared between threads */
 
-/* Opens a file of any known format, or by name a model without a file (core/file/synth.h). Errors: ENOENT, EIO, EFORMAT
+/* Opens a file of any known format, a Hugging Face folder, or by name a model without a file (core/file/synth.h). Errors: ENOENT, EIO, EFORMAT
  * (what, where in the file, what was expected). */
 wg_status wg_weights_open(wg_weights **out, const char *path, wg_error *err);
 /* The same over bytes in memory, which are borrowed until close (fuzzing, tests); `name` stands for the path. */
@@ -40,7 +40,7 @@ int wg_weights_count(const wg_weights *w);
 const wg_tensor *wg_weights_at(const wg_weights *w, int i);              /* in file order */
 const wg_tensor *wg_weights_find(const wg_weights *w, const char *name); /* hashed; NULL if absent */
 
-/* Call before reading the bytes of a tensor: those of a model without a file are drawn here (ENOMEM). */
+/* Call before reading the bytes of a tensor: those that no file holds as they are, are made here (ENOMEM). */
 wg_status wg_weights_need(const wg_weights *w, const wg_tensor *t, wg_error *err);
 bool wg_weights_made(const wg_weights *w,
                      uint64_t *seed); /* true for a model without a file; *seed: its seed (seed may be NULL) */

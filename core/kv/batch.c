@@ -49,3 +49,12 @@ int wg_batch_node(wg_batch *b, wg_kv_seq *kv, int node, int depth, wg_mask anc, 
     };
     return push(b, row, logits);
 }
+
+wg_row wg_row_within(wg_row r, int window)
+{
+    int out = r.position + 1 - window; /* positions that it does not see: the first ones */
+    const int of_prefix = out < r.prefix ? out : r.prefix;
+    if (of_prefix > r.sinks + r.gap) r.gap = of_prefix - r.sinks;
+    for (; out > r.prefix; out--) wg_mask_take(&r.anc);
+    return r;
+}

@@ -11,10 +11,24 @@
 typedef struct family {
     const char *name;
     bool rope_adjacent;
+    unsigned has, may; /* wg_trait: of every model; of those whose files hold the tensors */
+    bool all_windowed; /* a window, where there is one, is that of all layers */
 } family;
 
 static const family families[] = {
-    { "llama", true }, /* the files of this family hold query and key rows permuted for adjacent pairs */
+    /* The files of this family, Mistral's among them, hold query and key rows permuted for adjacent pairs. */
+    { "llama", true, 0, WG_TRAIT_QKV_BIAS | WG_TRAIT_OUTPUT_BIAS, true },
+    { "qwen2", false, WG_TRAIT_QKV_BIAS, 0, false }, /* 2.5 too */
+    { "qwen3", false, WG_TRAIT_HEAD_NORM, WG_TRAIT_QKV_BIAS | WG_TRAIT_OUTPUT_BIAS, false },
+};
+
+/* The tensor that shows a trait which not every model of a family has. */
+static const struct {
+    wg_trait trait;
+    const char *tensor;
+} shown_by[] = {
+    { WG_TRAIT_QKV_BIAS, "blk.0.attn_q.bias" },
+    { WG_TRAIT_OUTPUT_BIAS, "blk.0.attn_output.bias" },
 };
 
 enum { FAMILIES = (int)(sizeof families / sizeof families[0]), KEY = 160 };
@@ -39,6 +53,7 @@ static const struct int_key {
 
 typedef struct reader {
     const wg_weights *w;
+    const family *family;
     wg_arch *a;
     wg_error *err;
     char key[KEY]; /* the full key in question */
@@ -149,6 +164,23 @@ static wg_status derive(reader *r)
         return missing(r, "an integer, or the tensor 'token_embd.weight'");
     }
     a->tied = !wg_weights_find(r->w, "output.weight");
+    a->traits = r->family->has;
+    for (size_t i = 0; i < sizeof shown_by / sizeof shown_by[0]; i++)
+        if (r->family->may & shown_by[i].trait && wg_weights_find(r->w, shown_by[i].tensor)) a->traits |= shown_by[i].trait;
+    return WG_OK;
+}
+
+/* Whether a window of some layers is shorter than the context in use is checked when a model opens (model.c). */
+static wg_status read_window(reader *r)
+{
+    int64_t v = 0;
+    bool found;
+    WG_TRY(find_int(r, "attention.sliding_window", &found, &v));
+    if (v < 0 || v > INT32_MAX)
+        return wg_fail(r->err, WG_EMODEL, "%s: key '%s' = %lld: expected an integer 0..%d", wg_weights_path(r->w), r->key,
+                       (long long)v, INT32_MAX);
+    r->a->window = (int)v;
+    r->a->all_windowed = r->family->all_windowed;
     return WG_OK;
 }
 
@@ -157,17 +189,41 @@ static wg_status refuse_what_is_missing_here(reader *r)
 {
     const struct {
         const char *key;
-        int64_t harmless;
+        double harmless; /* of numbers, and of bools as 0 and 1 */
     } row[] = {
         { "expert_count", 0 },
+        { "nextn_predict_layers", 0 },
         { "attention.value_length", r->a->head_dim },
-        { "attention.sliding_window", 0 },
+        { "attention.clamp_kqv", 0 },
+        { "attention.max_alibi_bias", 0 },
+        { "attention.scale", 0 },
+        { "attention.causal", 1 },
+        { "attention.sliding_window_pattern", 0 },
+        { "attn_logit_softcapping", 0 },
+        { "final_logit_softcapping", 0 },
+        { "logit_scale", 1 },
+        { "embedding_scale", 1 },
+        { "residual_scale", 1 },
+        { "use_parallel_residual", 0 },
+        { "rope.freq_base_swa", 0 },
+        { "rope.scaling.attn_factor", 1 },
+        { "rope.scaling.yarn_attn_factor", 1 },
+        { "rope.scaling.yarn_ext_factor", 0 },
+        { "rope.scaling.yarn_log_multiplier", 0 },
     };
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
-        int64_t v;
-        if (wg_meta_int(r->w, key_of(r, row[i].key), &v) && v != row[i].harmless)
-            return wg_fail(r->err, WG_EUNSUPPORTED, "%s: key '%s' = %lld is not supported: expected %lld or no such key",
-                           wg_weights_path(r->w), r->key, (long long)v, (long long)row[i].harmless);
+        double v;
+        bool b;
+        const bool number = wg_meta_float(r->w, key_of(r, row[i].key), &v);
+        if (!number && wg_meta_bool(r->w, r->key, &b)) v = b;
+        else if (!number && wg_meta_array(r->w, r->key, NULL) < 0) continue;
+        else if (!number)
+            return wg_fail(r->err, WG_EUNSUPPORTED,
+                           "%s: key '%s' is an array, which is not supported: expected %g or no such key",
+                           wg_weights_path(r->w), r->key, row[i].harmless);
+        if (v != row[i].harmless)
+            return wg_fail(r->err, WG_EUNSUPPORTED, "%s: key '%s' = %g is not supported: expected %g or no such key",
+                           wg_weights_path(r->w), r->key, v, row[i].harmless);
     }
     return WG_OK;
 }
@@ -182,6 +238,7 @@ static wg_status read_family(reader *r)
         if (strlen(families[i].name) != s.n || memcmp(families[i].name, s.s, s.n) != 0) continue;
         snprintf(r->a->family, sizeof r->a->family, "%s", families[i].name);
         r->a->rope_adjacent = families[i].rope_adjacent;
+        r->family = &families[i];
         return WG_OK;
     }
     char list[256] = "";
@@ -201,6 +258,7 @@ wg_status wg_arch_read(const wg_weights *w, wg_arch *out, wg_error *err)
     WG_TRY(read_ints(&r));
     WG_TRY(read_floats(&r));
     WG_TRY(derive(&r));
+    WG_TRY(read_window(&r));
     WG_TRY(refuse_what_is_missing_here(&r));
     wg_text name;
     const char *slash = strrchr(wg_weights_path(w), '/');
@@ -224,8 +282,12 @@ static int64_t layer_weights(const wg_arch *a) { return wg_arch_attention_macs(a
 
 int64_t wg_arch_parameters(const wg_arch *a)
 {
-    const int64_t d = a->dim, norms = (2 * (int64_t)a->layers + 1) * d;
-    return layer_weights(a) * a->layers + d * a->vocab * (a->tied ? 1 : 2) + norms;
+    const int64_t d = a->dim, q = (int64_t)a->heads * a->head_dim, kv = (int64_t)a->kv_heads * a->head_dim;
+    int64_t vectors = 2 * d; /* of a layer */
+    if (a->traits & WG_TRAIT_QKV_BIAS) vectors += q + 2 * kv;
+    if (a->traits & WG_TRAIT_OUTPUT_BIAS) vectors += d;
+    if (a->traits & WG_TRAIT_HEAD_NORM) vectors += (int64_t)2 * a->head_dim;
+    return (layer_weights(a) + vectors) * a->layers + d * a->vocab * (a->tied ? 1 : 2) + d;
 }
 
 int64_t wg_arch_macs(const wg_arch *a) { return layer_weights(a) * a->layers + wg_arch_head_macs(a); }

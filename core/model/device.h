@@ -121,6 +121,10 @@ typedef struct wg_device_class {
     void (*attention)(wg_device *d, const float *q, const wg_attention_rows *at, float *out);
     void (*swiglu)(wg_device *d, const float *gate, const float *up, float *y, int n, int rows);
     void (*add)(wg_device *d, float *x, const float *y, int n, int rows);
+    /* Of layers that have them (wg_trait). bias: every row of y (n) += b. norm_heads: rmsnorm in place of the `heads` heads of
+     * every row, each norm->dim wide. */
+    void (*bias)(wg_device *d, float *y, const float *b, int n, int rows);
+    void (*norm_heads)(wg_device *d, float *x, const wg_norm *norm, int heads, int rows);
     /* Fused stages, with the bits of the single stages; NULL where a device has only those.
      * norm_prepare: rmsnorm into h, then prepare (h may stay unwritten). matmul_add: x += a product. matmul_swiglu: y =
      * silu(product with gate) * product with up, of one type. */

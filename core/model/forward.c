@@ -66,6 +66,23 @@ static void project_add(wg_model *m, const float *y, int rows, int k, const wg_m
     op->add(d, x, h, m->arch.dim, rows);
 }
 
+/* What queries, keys and values have in some families beside their product: biases, then norms of heads. */
+static void bias_and_norm(wg_model *m, const wg_attention_rows *at, float *q)
+{
+    wg_device *d = &m->device;
+    const wg_layer *l = &m->layer[at->layer];
+    const int hd = at->hd, rows = at->rows;
+    if (m->arch.traits & WG_TRAIT_QKV_BIAS) {
+        d->class->bias(d, q, l->q_bias, at->heads * hd, rows);
+        d->class->bias(d, m->k, l->k_bias, at->kv_heads * hd, rows);
+        d->class->bias(d, m->v, l->v_bias, at->kv_heads * hd, rows);
+    }
+    if (m->arch.traits & WG_TRAIT_HEAD_NORM) {
+        d->class->norm_heads(d, q, &(wg_norm){ l->q_norm, hd, m->arch.eps }, at->heads, rows);
+        d->class->norm_heads(d, m->k, &(wg_norm){ l->k_norm, hd, m->arch.eps }, at->kv_heads, rows);
+    }
+}
+
 /* Queries, keys and values of the normed row; queries and keys turned by position; keys and values into the cache. h:
  * scratch. */
 static void qkv(wg_model *m, const wg_attention_rows *at, const float *x, float *h, float *q)
@@ -74,8 +91,10 @@ static void qkv(wg_model *m, const wg_attention_rows *at, const float *x, float 
     const wg_layer *l = &m->layer[at->layer];
     const wg_matrix *const w[] = { &l->q, &l->k, &l->v };
     const wg_norm norm = norm_of(m, l->attn_norm);
-    if (d->class->norm_qkv && d->class->norm_qkv(d, w, x, &norm, &m->rope, at, q)) return;
+    const bool plain = !(m->arch.traits & (WG_TRAIT_QKV_BIAS | WG_TRAIT_HEAD_NORM));
+    if (plain && d->class->norm_qkv && d->class->norm_qkv(d, w, x, &norm, &m->rope, at, q)) return;
     project_normed(m, x, &norm, h, at->rows, w, (float *const[]){ q, m->k, m->v }, 3);
+    bias_and_norm(m, at, q);
     d->class->rope_store(d, &m->rope, q, m->k, m->v, at);
 }
 
@@ -175,6 +194,7 @@ void wg_model_stages(wg_model *m, const wg_layer_plan *plan, int space, const wg
         /* x += W_o softmax(q k^T / sqrt(hd)) v over the row's prefix */
         op->attention(d, q, &at, att);
         project_add(m, att, rows, a->heads * a->head_dim, &l->o, h, x);
+        if (a->traits & WG_TRAIT_OUTPUT_BIAS) op->bias(d, x, l->o_bias, a->dim, rows);
 
         if (!wg_layer_plan_skips(plan, i, WG_SKIP_MLP)) mlp(m, l, x, h, rows);
     }
@@ -209,6 +229,16 @@ static void check_rows(const wg_batch *b, int space)
 static void check_rows(const wg_batch *b, int space) { (void)b, (void)space; }
 #endif
 
+/* The rows as the model's window lets them see. */
+static wg_batch within_window(wg_model *m, const wg_batch *b)
+{
+    wg_batch seen = *b;
+    if (m->window == 0) return seen;
+    seen.row = m->seen;
+    for (int i = 0; i < b->n; i++) m->seen[i] = wg_row_within(b->row[i], m->window);
+    return seen;
+}
+
 wg_status wg_model_pass(wg_model *m, const wg_layer_plan *plan, int space, const wg_batch *b, float *logits, wg_error *err)
 {
     if (b->n > m->max_rows)
@@ -222,10 +252,11 @@ wg_status wg_model_pass(wg_model *m, const wg_layer_plan *plan, int space, const
         wg_assert(r->sinks >= 0 && r->gap >= 0 && r->sinks + r->gap <= r->prefix);
     }
     check_rows(b, space);
+    const wg_batch seen = within_window(m, b);
     wg_device *d = &m->device;
     const wg_pass pass = { .model = m,
                            .plan = plan,
-                           .row = b->row,
+                           .row = seen.row,
                            .rows = b->n,
                            .asked = b->logits,
                            .max_rows = m->max_rows,
@@ -234,8 +265,8 @@ wg_status wg_model_pass(wg_model *m, const wg_layer_plan *plan, int space, const
                            .width = m->head.n,
                            .verify = m->verify };
     if (d->class->begin) d->class->begin(d, &pass);
-    if (!d->class->again) wg_model_stages(m, plan, space, b, logits);
-    while (d->class->again && d->class->again(d)) wg_model_stages(m, plan, space, b, logits);
+    if (!d->class->again) wg_model_stages(m, plan, space, &seen, logits);
+    while (d->class->again && d->class->again(d)) wg_model_stages(m, plan, space, &seen, logits);
     if (d->class->finish) WG_TRY(d->class->finish(d, err));
     for (int i = 0; i < b->n; i++) wg_kv_wrote(b->row[i].kv, space, b->row[i].slot);
     return WG_OK;

@@ -9,35 +9,42 @@
 
 #include "core/base/hash.h"
 #include "core/base/mem.h"
-#include "core/model/angles.h"
+#include "core/base/angles.h"
 #include "core/model/model_impl.h"
 
 /* ---- which tensor goes where */
 
-enum width { ONE, DIM, Q_DIM, KV_DIM, HIDDEN, VOCAB, WIDTHS };
+enum width { ONE, DIM, Q_DIM, KV_DIM, HEAD_DIM, HIDDEN, VOCAB, WIDTHS };
 
 typedef struct place {
     const char *name;
     size_t at;          /* of the wg_matrix in its struct, or of the wg_buf of a vector */
     enum width in, out; /* out = ONE: a vector, kept as f32 */
+    unsigned trait;     /* of the models that have it; 0: all */
 } place;
 
 static const place layer_places[] = {
-    { "attn_norm.weight", offsetof(wg_layer, attn_norm), DIM, ONE },
-    { "attn_q.weight", offsetof(wg_layer, q), DIM, Q_DIM },
-    { "attn_k.weight", offsetof(wg_layer, k), DIM, KV_DIM },
-    { "attn_v.weight", offsetof(wg_layer, v), DIM, KV_DIM },
-    { "attn_output.weight", offsetof(wg_layer, o), Q_DIM, DIM },
-    { "ffn_norm.weight", offsetof(wg_layer, ffn_norm), DIM, ONE },
-    { "ffn_gate.weight", offsetof(wg_layer, gate), DIM, HIDDEN },
-    { "ffn_up.weight", offsetof(wg_layer, up), DIM, HIDDEN },
-    { "ffn_down.weight", offsetof(wg_layer, down), HIDDEN, DIM },
+    { "attn_norm.weight", offsetof(wg_layer, attn_norm), DIM, ONE, 0 },
+    { "attn_q.weight", offsetof(wg_layer, q), DIM, Q_DIM, 0 },
+    { "attn_k.weight", offsetof(wg_layer, k), DIM, KV_DIM, 0 },
+    { "attn_v.weight", offsetof(wg_layer, v), DIM, KV_DIM, 0 },
+    { "attn_output.weight", offsetof(wg_layer, o), Q_DIM, DIM, 0 },
+    { "attn_q.bias", offsetof(wg_layer, q_bias), Q_DIM, ONE, WG_TRAIT_QKV_BIAS },
+    { "attn_k.bias", offsetof(wg_layer, k_bias), KV_DIM, ONE, WG_TRAIT_QKV_BIAS },
+    { "attn_v.bias", offsetof(wg_layer, v_bias), KV_DIM, ONE, WG_TRAIT_QKV_BIAS },
+    { "attn_q_norm.weight", offsetof(wg_layer, q_norm), HEAD_DIM, ONE, WG_TRAIT_HEAD_NORM },
+    { "attn_k_norm.weight", offsetof(wg_layer, k_norm), HEAD_DIM, ONE, WG_TRAIT_HEAD_NORM },
+    { "attn_output.bias", offsetof(wg_layer, o_bias), DIM, ONE, WG_TRAIT_OUTPUT_BIAS },
+    { "ffn_norm.weight", offsetof(wg_layer, ffn_norm), DIM, ONE, 0 },
+    { "ffn_gate.weight", offsetof(wg_layer, gate), DIM, HIDDEN, 0 },
+    { "ffn_up.weight", offsetof(wg_layer, up), DIM, HIDDEN, 0 },
+    { "ffn_down.weight", offsetof(wg_layer, down), HIDDEN, DIM, 0 },
 };
 
 static const place model_places[] = {
-    { "token_embd.weight", offsetof(wg_model, embed), DIM, VOCAB },
-    { "output_norm.weight", offsetof(wg_model, out_norm), DIM, ONE },
-    { "output.weight", offsetof(wg_model, head), DIM, VOCAB }, /* absent when tied */
+    { "token_embd.weight", offsetof(wg_model, embed), DIM, VOCAB, 0 },
+    { "output_norm.weight", offsetof(wg_model, out_norm), DIM, ONE, 0 },
+    { "output.weight", offsetof(wg_model, head), DIM, VOCAB, 0 }, /* absent when tied */
 };
 
 enum {
@@ -156,6 +163,9 @@ static wg_status load_head(const loader *o)
 
 /* ---- all tensors */
 
+/* Whether this model has the tensor of a place. */
+static bool belongs(const loader *o, const place *p) { return (p->trait & o->m->arch.traits) == p->trait; }
+
 static bool has_place(const loader *o, const char *name)
 {
     for (int i = 0; i < MODEL_PLACES; i++)
@@ -167,7 +177,7 @@ static bool has_place(const loader *o, const char *name)
     for (int i = 0; i < LAYER_PLACES; i++) {
         char exact[NAME];
         snprintf(exact, sizeof exact, "blk.%d.%s", layer, layer_places[i].name);
-        if (strcmp(name, exact) == 0) return true;
+        if (strcmp(name, exact) == 0) return belongs(o, &layer_places[i]);
     }
     return false;
 }
@@ -192,17 +202,38 @@ static wg_status check_room(const loader *o)
                    wg_weights_path(o->w), (double)all / 1e9, (double)most / 1e9, (double)free / 1e9);
 }
 
-static wg_status load_all(const loader *o)
+/* Every tensor has a place, and every place its tensor. */
+static wg_status check_tensors(const loader *o)
 {
-    wg_model *m = o->m;
+    const wg_arch *a = &o->m->arch;
+    const wg_tensor *t;
     for (int i = 0; i < wg_weights_count(o->w); i++) {
         const char *name = wg_weights_at(o->w, i)->name;
         if (!has_place(o, name))
             return wg_fail(o->err, WG_EUNSUPPORTED,
                            "%s: tensor '%s' has no place in a %s model of %d layers: its results would be wrong "
                            "without it",
-                           wg_weights_path(o->w), name, m->arch.family, m->arch.layers);
+                           wg_weights_path(o->w), name, a->family, a->layers);
     }
+    if (wg_weights_find(o->w, ROPE_FREQS)) WG_TRY(find(o, ROPE_FREQS, a->n_rot / 2, 1, &t));
+    for (int i = 0; i < MODEL_PLACES; i++) {
+        const place *p = &model_places[i];
+        const bool absent = p->at == offsetof(wg_model, head) && a->tied;
+        if (!absent) WG_TRY(find(o, p->name, o->width[p->in], o->width[p->out], &t));
+    }
+    for (int l = 0; l < a->layers; l++)
+        for (int i = 0; i < LAYER_PLACES; i++) {
+            const place *p = &layer_places[i];
+            char name[NAME];
+            snprintf(name, sizeof name, "blk.%d.%s", l, p->name);
+            if (belongs(o, p)) WG_TRY(find(o, name, o->width[p->in], o->width[p->out], &t));
+        }
+    return WG_OK;
+}
+
+static wg_status load_all(const loader *o)
+{
+    wg_model *m = o->m;
     WG_TRY(check_room(o));
     for (int i = 0; i < MODEL_PLACES; i++) {
         const place *p = &model_places[i];
@@ -213,6 +244,7 @@ static wg_status load_all(const loader *o)
     for (int l = 0; l < m->arch.layers; l++)
         for (int i = 0; i < LAYER_PLACES; i++) {
             char name[NAME];
+            if (!belongs(o, &layer_places[i])) continue;
             snprintf(name, sizeof name, "blk.%d.%s", l, layer_places[i].name);
             WG_TRY(load(o, &layer_places[i], name, &m->layer[l]));
         }
@@ -316,6 +348,8 @@ static wg_status open_scratch(wg_model *m, wg_error *err)
         *part[i].buf = m->device.class->alloc(&m->device, part[i].floats);
         if (!*part[i].buf) return wg_nomem(err, part[i].floats * sizeof(float), "the scratch of a pass; lower max_rows");
     }
+    if (m->window && !(m->seen = wg_calloc(rows, sizeof *m->seen)))
+        return wg_nomem(err, rows * sizeof *m->seen, "the scratch of a pass; lower max_rows");
     m->asked = wg_calloc(rows, sizeof *m->asked);
     m->asked_from = wg_calloc(rows, sizeof *m->asked_from);
     return m->asked && m->asked_from ? WG_OK : wg_nomem(err, rows * sizeof *m->asked, "the scratch of a pass; lower max_rows");
@@ -341,28 +375,60 @@ static wg_status check_options(const wg_model_options *opt, const wg_arch *a, wg
     return WG_OK;
 }
 
-static wg_status open_into(wg_model *m, const wg_weights *w, const wg_model_options *opt, wg_error *err)
+/* A window of some layers: a token of a longer context would attend to fewer tokens than it does here. */
+static wg_status check_window(const wg_weights *w, const wg_arch *a, int context, wg_error *err)
+{
+    if (a->window == 0 || a->all_windowed || context <= a->window) return WG_OK;
+    return wg_fail(
+        err, WG_EUNSUPPORTED,
+        "%s: key '%s.attention.sliding_window' = %d: a window of some layers is not supported, and the context in use "
+        "is %d tokens: lower the context to %d",
+        wg_weights_path(w), a->family, a->window, context, a->window);
+}
+
+/* Reads the hyper-parameters into m and checks all that can be checked before loading. */
+static wg_status check(loader *o, wg_model *m, const wg_weights *w, const wg_model_options *opt, wg_error *err)
 {
     WG_TRY(wg_arch_read(w, &m->arch, err));
     const wg_arch *a = &m->arch;
     WG_TRY(check_options(opt, a, err));
+    WG_TRY(check_window(w, a, opt->context ? opt->context : a->context, err));
+    *o = (loader){ .m = m,
+                   .w = w,
+                   .opt = opt,
+                   .err = err,
+                   .width = { [ONE] = 1,
+                              [DIM] = a->dim,
+                              [Q_DIM] = (int64_t)a->heads * a->head_dim,
+                              [KV_DIM] = (int64_t)a->kv_heads * a->head_dim,
+                              [HEAD_DIM] = a->head_dim,
+                              [HIDDEN] = a->hidden,
+                              [VOCAB] = a->vocab } };
+    return check_tensors(o);
+}
+
+wg_status wg_model_check(const wg_weights *w, const wg_model_options *opt, wg_arch *out, wg_error *err)
+{
+    loader o;
+    wg_model m = { 0 };
+    WG_TRY(check(&o, &m, w, opt, err));
+    *out = m.arch;
+    return WG_OK;
+}
+
+static wg_status open_into(wg_model *m, const wg_weights *w, const wg_model_options *opt, wg_error *err)
+{
+    loader o;
+    WG_TRY(check(&o, m, w, opt, err));
+    const wg_arch *a = &m->arch;
     m->kv_type = opt->kv_type;
     m->max_rows = opt->max_rows ? opt->max_rows : 512;
     m->lm = (wg_lm){
         .class = &wg_model_lm_class, .vocab = a->vocab, .context = opt->context ? opt->context : a->context, .space = -1
     };
+    m->window = m->lm.context > a->window ? a->window : 0;
     m->layer = wg_calloc((size_t)a->layers, sizeof *m->layer);
     if (!m->layer) return wg_nomem(err, (size_t)a->layers * sizeof *m->layer, "a model");
-    const loader o = { .m = m,
-                       .w = w,
-                       .opt = opt,
-                       .err = err,
-                       .width = { [ONE] = 1,
-                                  [DIM] = a->dim,
-                                  [Q_DIM] = (int64_t)a->heads * a->head_dim,
-                                  [KV_DIM] = (int64_t)a->kv_heads * a->head_dim,
-                                  [HIDDEN] = a->hidden,
-                                  [VOCAB] = a->vocab } };
     WG_TRY(load_angles(&o));
     WG_TRY(load_all(&o));
     return open_scratch(m, err);
@@ -396,6 +462,7 @@ void wg_model_close(wg_model *m)
     const wg_buf buf[] = { m->out_norm, m->angles, m->x, m->h, m->q, m->att, m->k, m->v, m->gate, m->up, m->act };
     for (size_t i = 0; i < sizeof buf / sizeof buf[0]; i++) d->class->free(d, buf[i]);
     wg_free(m->asked);
+    wg_free(m->seen);
     wg_free(m->asked_from);
     wg_device_close(d);
     wg_free(m->layer);

@@ -7,12 +7,15 @@
 #include "core/model/submodel.h"
 
 typedef struct wg_layer {
-    wg_buf attn_norm, ffn_norm; /* (dim) */
-    wg_matrix q;                /* (heads * head_dim, dim) */
-    wg_matrix k, v;             /* (kv_heads * head_dim, dim) */
-    wg_matrix o;                /* (dim, heads * head_dim) */
-    wg_matrix gate, up;         /* (hidden, dim) */
-    wg_matrix down;             /* (dim, hidden) */
+    wg_buf attn_norm, ffn_norm;    /* (dim) */
+    wg_buf q_bias, k_bias, v_bias; /* (heads * head_dim), (kv_heads * head_dim); NULL without (wg_trait), as these: */
+    wg_buf o_bias;                 /* (dim) */
+    wg_buf q_norm, k_norm;         /* (head_dim) of every head */
+    wg_matrix q;                   /* (heads * head_dim, dim) */
+    wg_matrix k, v;                /* (kv_heads * head_dim, dim) */
+    wg_matrix o;                   /* (dim, heads * head_dim) */
+    wg_matrix gate, up;            /* (hidden, dim) */
+    wg_matrix down;                /* (dim, hidden) */
 } wg_layer;
 
 struct wg_model {
@@ -20,6 +23,7 @@ struct wg_model {
     wg_device device;
     wg_arch arch;
     int kv_type, max_rows;
+    int window; /* tokens that a row attends to in every layer; 0: all */
     size_t bytes;
 
     wg_matrix embed; /* (vocab, dim) */
@@ -35,6 +39,7 @@ struct wg_model {
     wg_buf k, v;     /* (rows, kv_heads * head_dim) */
     wg_buf gate, up; /* (rows, hidden) */
     wg_buf act;      /* prepared activations of any stage */
+    wg_row *seen;    /* the rows of a pass within the window; NULL without one */
     wg_row *asked;   /* the rows with logits, and their indices in the batch */
     int32_t *asked_from;
     const wg_verify_spec *verify; /* of the running pass; NULL: it ends in logits */

@@ -5,22 +5,24 @@
 #include "core/base/mem.h"
 #include "experiments/base/spec.h"
 
+static const wg_target_options defaults = { .model = { .kv_type = WG_F16 } };
+
 /* The tokenizer is optional unless `needed`: synthetic models for timing have none. */
-static wg_status open_tokenizer(wg_target *t, bool needed, wg_error *err)
+static wg_status open_tokenizer(wg_tokenizer **out, const wg_weights *w, bool needed, wg_error *err)
 {
     wg_text kind;
-    if (wg_meta_string(t->weights, "tokenizer.ggml.model", &kind)) return wg_tokenizer_open(&t->tokenizer, t->weights, err);
+    if (wg_meta_string(w, "tokenizer.ggml.model", &kind)) return wg_tokenizer_open(out, w, err);
     if (!needed) return WG_OK;
     return wg_fail(err, WG_EMODEL,
                    "%s: no tokenizer in this file (key tokenizer.ggml.model); "
                    "add one with: wager convert IN --tokenizer FILE --out OUT.gguf",
-                   t->path);
+                   wg_weights_path(w));
 }
 
 static wg_status open_parts(wg_target *t, const wg_target_options *opt, wg_error *err)
 {
     WG_TRY(wg_weights_open(&t->weights, t->path, err));
-    WG_TRY(open_tokenizer(t, opt->need_tokenizer, err));
+    WG_TRY(open_tokenizer(&t->tokenizer, t->weights, opt->need_tokenizer, err));
     WG_TRY(wg_pool_open(&t->pool, opt->threads, err));
     if (opt->pin) WG_TRY(wg_pool_pin(t->pool, err));
     WG_TRY(wg_device_open(&t->device, opt->device ? opt->device : "cpu", t->pool, err));
@@ -32,7 +34,6 @@ static wg_status open_parts(wg_target *t, const wg_target_options *opt, wg_error
 
 wg_status wg_target_open(wg_target **out, const char *path, const wg_target_options *opt, wg_error *err)
 {
-    static const wg_target_options defaults = { .model = { .kv_type = WG_F16 } };
     wg_target *t = wg_calloc(1, sizeof *t);
     if (!t) return wg_nomem(err, sizeof *t, "a target");
     t->path = wg_strdup(path);
@@ -65,11 +66,31 @@ wg_engine_parts wg_target_engine_parts(const wg_target *t)
                               .plugins = &wg_program_plugins };
 }
 
-wg_status wg_target_probe(const char *path, wg_arch *out, wg_error *err)
+static wg_status check_tokenizer(const wg_weights *w, bool needed, wg_error *err)
+{
+    wg_tokenizer *t = NULL;
+    const wg_status s = open_tokenizer(&t, w, needed, err);
+    wg_tokenizer_close(t);
+    return s;
+}
+
+wg_status wg_target_check(const wg_weights *w, bool tokenizer, wg_error *err)
+{
+    wg_arch a;
+    wg_model_options opt = defaults.model;
+    WG_TRY(wg_arch_read(w, &a, err));
+    if (a.window && a.window < a.context) opt.context = a.window;
+    WG_TRY(wg_model_check(w, &opt, &a, err));
+    return tokenizer ? check_tokenizer(w, false, err) : WG_OK;
+}
+
+wg_status wg_target_probe(const char *path, const wg_target_options *opt, wg_arch *out, wg_error *err)
 {
     wg_weights *w;
     WG_TRY(wg_weights_open(&w, path, err));
-    const wg_status s = wg_arch_read(w, out, err);
+    if (!opt) opt = &defaults;
+    wg_status s = wg_model_check(w, &opt->model, out, err);
+    if (!s) s = check_tokenizer(w, opt->need_tokenizer, err);
     wg_weights_close(w);
     return s;
 }

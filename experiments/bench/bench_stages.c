@@ -63,6 +63,13 @@ static void timed_swiglu(wg_device *d, const float *gate, const float *up, float
 
 static void timed_add(wg_device *d, float *x, const float *y, int n, int rows) { TIMED(ADD, add(d, x, y, n, rows)); }
 
+static void timed_bias(wg_device *d, float *y, const float *b, int n, int rows) { TIMED(ADD, bias(d, y, b, n, rows)); }
+
+static void timed_norm_heads(wg_device *d, float *x, const wg_norm *norm, int heads, int rows)
+{
+    TIMED(RMSNORM, norm_heads(d, x, norm, heads, rows));
+}
+
 static void timed_gather(wg_device *d, const float *x, const int32_t *from, int n, float *y, int rows)
 {
     TIMED(GATHER, gather(d, x, from, n, y, rows));
@@ -89,6 +96,8 @@ void wg_stages_wrap(wg_stages *s, wg_device *d)
     s->class.attention = timed_attention;
     s->class.swiglu = timed_swiglu;
     s->class.add = timed_add;
+    s->class.bias = timed_bias;
+    s->class.norm_heads = timed_norm_heads;
     s->class.gather = timed_gather;
     /* Every stage is waited for separately: no graphs, no several steps in one call. */
     s->class.again = NULL;

@@ -3,9 +3,20 @@
 #include <stdio.h>
 
 #include "core/file/convert.h"
+#include "experiments/base/target.h"
 #include "experiments/cli/cli.h"
 #include "experiments/cli/commands.h"
 #include "kernels/types.h"
+
+/* Nothing is written that could not run. */
+static wg_status check(const char *in, bool tokenizer, wg_error *err)
+{
+    wg_weights *w;
+    WG_TRY(wg_weights_open(&w, in, err));
+    const wg_status s = wg_target_check(w, tokenizer, err);
+    wg_weights_close(w);
+    return s;
+}
 
 int wg_cmd_convert(int argc, char **argv)
 {
@@ -25,6 +36,7 @@ int wg_cmd_convert(int argc, char **argv)
     const int type = type_name ? wg_cli_weight_type("convert", type_name) : -1;
     if (type_name && type < 0) return WG_EXIT_USAGE;
     wg_error err;
+    if (check(in, tokenizer == NULL, &err)) return wg_cli_fail(&err);
     if (wg_convert(in, tokenizer, out, type, &err)) return wg_cli_fail(&err);
     printf("wrote %s\n", out);
     return WG_EXIT_OK;

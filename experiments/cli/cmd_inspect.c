@@ -6,7 +6,7 @@
 
 #include "core/base/mem.h"
 #include "core/file/weights.h"
-#include "core/model/arch.h"
+#include "experiments/base/target.h"
 #include "experiments/cli/cli.h"
 #include "experiments/cli/commands.h"
 
@@ -75,7 +75,7 @@ static void print_shape(const wg_tensor *t, char *buf, size_t size)
     for (int d = 0; d < t->n_dims; d++) n += snprintf(buf + n, size - (size_t)n, "%s%" PRId64, d ? " x " : "", t->dim[d]);
 }
 
-static void print_table(const wg_weights *w)
+static void print_table(const wg_weights *w, const wg_arch *a)
 {
     printf("%s: %s, %.2f MB, %d tensors, %d metadata keys\n\n", wg_weights_path(w), wg_weights_format(w),
            (double)wg_weights_file_bytes(w) / 1e6, wg_weights_count(w), wg_meta_count(w));
@@ -91,15 +91,11 @@ static void print_table(const wg_weights *w)
         print_shape(t, shape, sizeof shape);
         printf("  %-32s %-6s %-20s %12zu bytes\n", t->name, wg_type_name(t->type), shape, t->bytes);
     }
-    wg_arch a;
-    wg_error err;
-    if (wg_arch_read(w, &a, &err)) {
-        printf("\nnot a model that can run here: %s\n", err.text);
-        return;
-    }
+    if (!a) return;
     printf("\n%s: %d layers, width %d, %d heads of %d on %d, hidden %d, vocabulary %d, context %d, %.2f M parameters\n",
-           a.family, a.layers, a.dim, a.heads, a.head_dim, a.kv_heads, a.hidden, a.vocab, a.context,
-           (double)wg_arch_parameters(&a) / 1e6);
+           a->family, a->layers, a->dim, a->heads, a->head_dim, a->kv_heads, a->hidden, a->vocab, a->context,
+           (double)wg_arch_parameters(a) / 1e6);
+    if (a->window) printf("attention over a window of %d tokens\n", a->window);
 }
 
 /* One JSON object per tensor. */
@@ -135,8 +131,11 @@ int wg_cmd_inspect(int argc, char **argv)
     wg_error err;
     if (wg_weights_open(&w, path, &err)) return wg_cli_fail(&err);
     int status = WG_EXIT_OK;
+    wg_arch a;
+    const wg_status s = wg_arch_read(w, &a, &err);
     if (json) status = print_json(w);
-    else print_table(w);
+    else print_table(w, s ? NULL : &a);
+    if (wg_target_check(w, true, &err)) status = wg_cli_fail(&err);
     wg_weights_close(w);
     return status;
 }

@@ -25,7 +25,8 @@ int wg_cmd_synth(int argc, char **argv)
     const char *like = NULL, *out = NULL, *type_name = "q8_0";
     long seed = 1, context = 0;
     const wg_flag flags[] = {
-        { "like", 0, WG_FLAG_STRING, &like, "SHAPE", "llama-3.2-1b, tinyllama-1.1b, llama-3-8b, gpt2 or tiny", 0, 0 },
+        { "like", 0, WG_FLAG_STRING, &like, "SHAPE",
+          "llama-3.2-1b, qwen2.5-0.5b, qwen3-0.6b, tiny and others: a wrong name lists them", 0, 0 },
         { "type", 0, WG_FLAG_STRING, &type_name, "TYPE", WG_WRITABLE_TYPES, 0, 0 },
         { "seed", 0, WG_FLAG_INT, &seed, "N", "another seed, another model", 0, 0 },
         { "context", 0, WG_FLAG_INT, &context, "N", "longest text; 0: the shape's own", 0, 1 << 20 },

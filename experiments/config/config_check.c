@@ -417,12 +417,14 @@ void wg_check_values(wg_checker *c, const json_t *root, wg_cell *cell)
 
 /* ---- whole cells ------------------------------------------------------------------------------------------------- */
 
-static void check_model_file(wg_checker *c, const char *path, const char *file, const char *what)
+static void check_model_file(wg_checker *c, const char *path, const char *file, const wg_target_options *opt, const char *what)
 {
-    if (!wg_first_time(c, "model", file)) return;
+    char once[WG_OPTION_STRING + 64];
+    snprintf(once, sizeof once, "%d %d %s", opt->need_tokenizer, opt->model.context, file);
+    if (!wg_first_time(c, "model", once)) return;
     wg_error e;
     wg_arch arch;
-    const wg_status s = wg_target_probe(file, &arch, &e);
+    const wg_status s = wg_target_probe(file, opt, &arch, &e);
     if (s == WG_ENOENT)
         wg_problem(c, path, false, "%s: no such file: \"%s\" (%s; paths are relative to the working directory)", path, file,
                    what);
@@ -436,7 +438,8 @@ static void check_draft_model(wg_checker *c, const wg_cell *cell)
     const wg_option *row = wg_option_find(cell->drafter->options, "model");
     if (!row || row->type != WG_OPT_STRING) return;
     const char *file = (const char *)cell->draft + row->at;
-    if (*file) check_model_file(c, "draft.model", file, "the draft model");
+    static const wg_target_options as_draft = { .model = { .kv_type = WG_F16 } };
+    if (*file) check_model_file(c, "draft.model", file, &as_draft, "the draft model");
     else wg_problem(c, "draft", false, "draft: drafter \"%s\" needs \"model\": %s", cell->drafter->name, row->doc);
 }
 
@@ -547,7 +550,9 @@ void wg_check_cell(wg_checker *c, wg_cell *cell, wg_config *owner)
     check_name(c, cell->top.name);
     wg_error device;
     if (wg_device_name_check(cell->target.device, &device)) wg_problem(c, "target.device", false, "target.%s", device.text);
-    if (*cell->target.model) check_model_file(c, "target.model", cell->target.model, "the target");
+    const wg_target_options as_target = { .need_tokenizer = true,
+                                          .model = { .kv_type = WG_F16, .context = cell->target.context } };
+    if (*cell->target.model) check_model_file(c, "target.model", cell->target.model, &as_target, "the target");
     else wg_problem(c, "target", false, "target.model: missing; it names the target's weights file");
     if (cell->drafter) check_draft_model(c, cell);
     if (cell->drafter) check_inner(c, cell);

@@ -2,6 +2,9 @@
  * See input_files.h. */
 #include "experiments/config/input_files.h"
 
+#include <dirent.h>
+#include <limits.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -16,10 +19,39 @@ static void add(json_t *files, const char *path)
     json_object_set_new(files, path, wg_sha256_file(path, hex, NULL) == WG_OK ? json_string(hex) : json_null());
 }
 
+static bool ends_in(const char *name, const char *end)
+{
+    const size_t n = strlen(name), k = strlen(end);
+    return n > k && strcmp(name + n - k, end) == 0;
+}
+
+/* The files of a model's folder. false: it is none. */
+static bool add_folder(json_t *files, const char *path)
+{
+    char file[PATH_MAX];
+    DIR *d = opendir(path);
+    snprintf(file, sizeof file, "%s/config.json", path);
+    const bool model = d && access(file, F_OK) == 0;
+    for (struct dirent *e; model && (e = readdir(d));) {
+        if (!ends_in(e->d_name, ".json") && !ends_in(e->d_name, ".safetensors")) continue;
+        const int n = snprintf(file, sizeof file, "%s/%s", path, e->d_name);
+        if (n > 0 && (size_t)n < sizeof file) add(files, file);
+    }
+    if (d) closedir(d);
+    return model;
+}
+
+static void add_model(json_t *files, const char *path)
+{
+    if (!*path || !add_folder(files, path)) add(files, path);
+}
+
 static void add_if_file(json_t *files, const char *path)
 {
     struct stat st;
-    if (stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, R_OK) == 0) add(files, path);
+    if (stat(path, &st) || access(path, R_OK)) return;
+    if (S_ISREG(st.st_mode)) add(files, path);
+    else if (S_ISDIR(st.st_mode)) add_folder(files, path);
 }
 
 /* Whether the word at `at` is the target of an output redirection. */
@@ -57,11 +89,11 @@ json_t *wg_files_json(const wg_config *c)
     json_t *files = json_object();
     for (int i = 0; i < c->n; i++) {
         const wg_cell *cell = &c->cell[i];
-        add(files, cell->target.model);
+        add_model(files, cell->target.model);
         for (const wg_option *o = cell->drafter->options; o && o->name; o++) {
             if (o->type != WG_OPT_STRING) continue;
             const char *value = (const char *)cell->draft + o->at;
-            if (!strcmp(o->name, "model")) add(files, value);
+            if (!strcmp(o->name, "model")) add_model(files, value);
             else add_value(files, value);
         }
         for (const wg_option *o = cell->named->options; o && o->name; o++)

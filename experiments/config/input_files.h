@@ -8,6 +8,8 @@
 
 /* {"path": SHA-256 in hex}: targets, prompts, and the side files of drafters. Owned by the caller.
  *
+ * Of a model in a folder all files in it that end in .json or .safetensors are counted.
+ *
  * A side file is a regular file that a string option of a drafter names: draft models, pruned vocabularies, trees,
  * datastores, plug-ins; also in the options of component drafters ("hybrid" with second=model:model=F;prune=F) and in the
  * words of a command, except a file to which the command's output is redirected. Side files are found by testing the names,

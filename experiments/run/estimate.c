@@ -4,6 +4,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,10 +21,21 @@ enum { REQUEST_BYTES = 1100, TOKEN_BYTES = 10, STEP_BYTES = 260 };
 
 /* ---- memory ------------------------------------------------------------------------------------------------------ */
 
+/* Of a model's file, or of the weights in its folder. */
 static double file_bytes(const char *path)
 {
     struct stat st;
-    return stat(path, &st) == 0 ? (double)st.st_size : 0;
+    if (stat(path, &st)) return 0;
+    DIR *d = S_ISDIR(st.st_mode) ? opendir(path) : NULL;
+    if (!d) return (double)st.st_size;
+    double sum = 0;
+    for (const struct dirent *e; (e = readdir(d));) {
+        char file[PATH_MAX];
+        const int n = strstr(e->d_name, ".safetensors") ? snprintf(file, sizeof file, "%s/%s", path, e->d_name) : 0;
+        if (n > 0 && (size_t)n < sizeof file && stat(file, &st) == 0) sum += (double)st.st_size;
+    }
+    closedir(d);
+    return sum;
 }
 
 static const char *draft_model(const wg_cell *cell)
@@ -88,11 +100,13 @@ wg_status wg_estimate_memory(wg_memory *out, const wg_config *c, wg_error *err)
         const double requests = (double)c->dataset[cell->dataset]->questions * c->top.repeats;
         const int arms = first_of_group(c, i) ? 2 : 1, pairs = first_pair(c, i); /* the baseline too */
         wg_arch target, draft;
-        WG_TRY(wg_target_probe(cell->target.model, &target, err));
+        WG_TRY(wg_target_probe(cell->target.model,
+                               &(wg_target_options){ .model = { .kv_type = WG_F16, .context = cell->target.context } }, &target,
+                               err));
         const int longest = longest_sequence(c, cell, &target);
         if (first_target(c, i)) out->target += file_bytes(cell->target.model);
         out->cache += (arms + pairs) * cache_bytes(&target, cell, longest);
-        if (*draft_model(cell) && wg_target_probe(draft_model(cell), &draft, NULL) == WG_OK) {
+        if (*draft_model(cell) && wg_target_probe(draft_model(cell), NULL, &draft, NULL) == WG_OK) {
             out->draft += (1 + pairs) * file_bytes(draft_model(cell));
             out->cache += (1 + pairs) * cache_bytes(&draft, cell, longest);
         }

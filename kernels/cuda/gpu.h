@@ -150,6 +150,8 @@ typedef struct wg_gpu_stream {
  *                bytes, stream)
  *   gather, gather_rows  from -1: zeros; a row that fills up
  *   act_bytes is the room for prepared activations: wg_gpu_act_bytes below
+ *   rmsnorm      y may be x
+ *   bias         every row of y += b
  *   norm_prepare rmsnorm, then prepare, of what is not in panels
  *   matmul       up to WG_GPU_MATRICES matrices of one type and one k, not in rows, over one prepared input; then: wg_gpu_then
  *   matmul_fused norm_prepare (or prepare), then matmul, of rows that fit (wg_gpu_fits)
@@ -170,6 +172,7 @@ typedef struct wg_gpu_stream {
     X(gather_rows, (wg_gpu * g, const wg_gpu_row *x, const int32_t *from, wg_gpu_row *y, int rows))                            \
     X(rmsnorm, (wg_gpu * g, const float *x, const float *weight, int dim, float eps, float *y, int rows))                      \
     X(add, (wg_gpu * g, float *x, const float *y, int n, int rows))                                                            \
+    X(bias, (wg_gpu * g, float *y, const float *b, int n, int rows))                                                           \
     X(swiglu, (wg_gpu * g, const float *gate, const float *up, float *y, int n, int rows))                                     \
     X(prepare, (wg_gpu * g, int type, int layout, const float *x, int rows, int k, void *act))                                 \
     X(norm_prepare, (wg_gpu * g, int type, int layout, const wg_gpu_input *in, int rows, int k, void *act))                    \

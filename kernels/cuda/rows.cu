@@ -108,6 +108,18 @@ extern "C" void WG_GPU(add)(wg_gpu *g, float *x, const float *y, int n, int rows
     WG_LAUNCH(add_elements, wg_blocks_for(all, THREADS), THREADS, 0, g->stream, x, y, all);
 }
 
+WG_KERNEL bias_rows(float *y, const float *b, int n)
+{
+    wg_depend();
+    float *row = y + (size_t)blockIdx.x * n;
+    for (int i = (int)threadIdx.x; i < n; i += THREADS) row[i] += b[i];
+}
+
+extern "C" void WG_GPU(bias)(wg_gpu *g, float *y, const float *b, int n, int rows)
+{
+    WG_LAUNCH(bias_rows, rows, THREADS, 0, g->stream, y, b, n);
+}
+
 WG_KERNEL swiglu_elements(const float *gate, const float *up, float *y, size_t n)
 {
     wg_depend();

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Logits of a GGUF llama model in float64, from the formulas: an independent check of the engine's forward pass.
+"""Logits of a GGUF model (llama, qwen2, qwen3) in float64, from the formulas: an independent check of the engine's forward pass.
 
     forward_oracle.py MODEL.gguf --tokens 1,2,3 [--parents -1,0,1] [--out FILE.f32]     all rows, row-major f32
     forward_oracle.py MODEL.gguf --tokens 1,2,3 --compare FILE.f32 [--tolerance 1e-3]   exit 1 when further away
@@ -87,19 +87,20 @@ def norm(x, weight, eps):
     return x / np.sqrt(np.mean(x * x, axis=-1, keepdims=True) + eps) * weight
 
 
-def rotate(x, angle):
-    """Pairs (2i, 2i+1) of every head: x (rows, heads, hd), angle (rows, n_rot/2)."""
+def rotate(x, angle, adjacent):
+    """Pairs (2i, 2i+1) of every head, or (i, i + n_rot/2): x (rows, heads, hd), angle (rows, n_rot/2)."""
     n = 2 * angle.shape[1]
+    first, second = (slice(0, n, 2), slice(1, n, 2)) if adjacent else (slice(0, n // 2), slice(n // 2, n))
     c, s = np.cos(angle)[:, None, :], np.sin(angle)[:, None, :]
-    a, b = x[..., 0:n:2].copy(), x[..., 1:n:2].copy()
-    x[..., 0:n:2], x[..., 1:n:2] = a * c - b * s, a * s + b * c
+    a, b = x[..., first].copy(), x[..., second].copy()
+    x[..., first], x[..., second] = a * c - b * s, a * s + b * c
     return x
 
 
 def forward(g, tokens, parents):
     family = g.meta["general.architecture"]
-    if family != "llama":
-        sys.exit(f"model family {family}: expected llama")
+    if family not in ("llama", "qwen2", "qwen3"):
+        sys.exit(f"model family {family}: expected llama, qwen2 or qwen3")
 
     def key(name, default=None):
         v = g.meta.get(f"{family}.{name}", default)
@@ -126,10 +127,13 @@ def forward(g, tokens, parents):
     x = g.tensor("token_embd.weight")[tokens]
     for l in range(layers):
         w = lambda name: g.tensor(f"blk.{l}.{name}.weight")
+        b = lambda name: g.tensor(f"blk.{l}.{name}.bias") if family == "qwen2" else 0
+        head_norm = lambda x, name: norm(x, w(name), eps) if family == "qwen3" else x
         h = norm(x, w("attn_norm"), eps)
-        q = rotate((h @ w("attn_q").T).reshape(rows, heads, hd), angle)
-        k = rotate((h @ w("attn_k").T).reshape(rows, kv_heads, hd), angle)
-        v = (h @ w("attn_v").T).reshape(rows, kv_heads, hd)
+        q = head_norm((h @ w("attn_q").T + b("attn_q")).reshape(rows, heads, hd), "attn_q_norm")
+        k = head_norm((h @ w("attn_k").T + b("attn_k")).reshape(rows, kv_heads, hd), "attn_k_norm")
+        v = (h @ w("attn_v").T + b("attn_v")).reshape(rows, kv_heads, hd)
+        q, k = rotate(q, angle, family == "llama"), rotate(k, angle, family == "llama")
         k, v = np.repeat(k, heads // kv_heads, axis=1), np.repeat(v, heads // kv_heads, axis=1)
         score = np.einsum("ihd,jhd->hij", q, k) / np.sqrt(hd)
         score = np.where(sees[None], score, -np.inf)

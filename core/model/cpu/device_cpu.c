@@ -174,6 +174,25 @@ static void cpu_add(wg_device *d, float *x, const float *y, int n, int rows)
     run(d, 1.0 * rows * n, add_part, &j);
 }
 
+static void bias_part(void *arg, int thread, int threads)
+{
+    const rows_job *j = arg;
+    int r0, r1;
+    wg_pool_share(j->rows, 1, thread, threads, &r0, &r1);
+    for (int r = r0; r < r1; r++) j->ops->add(j->y + (size_t)r * (size_t)j->n, j->x, j->n);
+}
+
+static void cpu_bias(wg_device *d, float *y, const float *b, int n, int rows)
+{
+    rows_job j = { .ops = d->ops, .x = b, .y = y, .n = n, .rows = rows };
+    run(d, 1.0 * rows * n, bias_part, &j);
+}
+
+static void cpu_norm_heads(wg_device *d, float *x, const wg_norm *norm, int heads, int rows)
+{
+    cpu_rmsnorm(d, x, norm, x, rows * heads);
+}
+
 static void gather_part(void *arg, int thread, int threads)
 {
     const rows_job *j = arg;
@@ -316,6 +335,8 @@ static const wg_device_class cpu_class = {
     .attention = cpu_attention,
     .swiglu = cpu_swiglu,
     .add = cpu_add,
+    .bias = cpu_bias,
+    .norm_heads = cpu_norm_heads,
     .head = cpu_head,
     .gather = cpu_gather,
 };

@@ -111,6 +111,8 @@ wg_status wg_decode_loop_open(wg_decode_loop **out, wg_lm *target, const wg_kv *
     wg_model *m = wg_lm_transformer(target);
     if (s->mode & WG_CUDA_EAGER || o->draft.length > WG_DECODE_DRAFT_MAX) return WG_OK;
     if (o->draft.lm && !goes_beside(s, target, &o->draft)) return WG_OK;
+    if (m->window || (o->draft.lm && wg_lm_transformer(o->draft.lm)->window))
+        return WG_OK; /* its rows see their whole prefix */
     const int n = places(s, target, o);
     if (n == 0) return WG_OK;
     wg_decode_loop *l = wg_calloc(1, sizeof *l);

@@ -247,6 +247,20 @@ static void cuda_add(wg_device *d, float *x, const float *y, int n, int rows)
     s->gpu.api->add(&s->gpu, x, y, n, s->rows);
 }
 
+static void cuda_bias(wg_device *d, float *y, const float *b, int n, int rows)
+{
+    wg_cuda *s = wg_cuda_of(d);
+    (void)rows;
+    s->gpu.api->bias(&s->gpu, y, b, n, s->rows);
+}
+
+static void cuda_norm_heads(wg_device *d, float *x, const wg_norm *norm, int heads, int rows)
+{
+    wg_cuda *s = wg_cuda_of(d);
+    (void)rows;
+    s->gpu.api->rmsnorm(&s->gpu, x, norm->weight, norm->dim, norm->eps, x, s->rows * heads);
+}
+
 static void cuda_gather(wg_device *d, const float *x, const int32_t *from, int n, float *y, int rows)
 {
     wg_cuda *s = wg_cuda_of(d);
@@ -284,6 +298,8 @@ static const wg_device_class cuda_class = {
     .attention = cuda_attention,
     .swiglu = cuda_swiglu,
     .add = cuda_add,
+    .bias = cuda_bias,
+    .norm_heads = cuda_norm_heads,
     .norm_prepare = cuda_norm_prepare,
     .matmul_add = cuda_matmul_add,
     .matmul_swiglu = cuda_matmul_swiglu,

@@ -16,6 +16,7 @@ enum { VOCAB = 40, CONTEXT = 96, BATCH = 3, SPACES = 2, LAYERS = 2, ROW = 32 };
 
 static wg_error err;
 static char draft_path[64];
+static int attention_window; /* of models from now on; 0: none */
 
 static tiny shape_of(int layers, int context)
 {
@@ -29,6 +30,7 @@ static tiny shape_of(int layers, int context)
                    .context = context,
                    .type = { WG_F16, WG_F16, WG_F16, WG_F16 },
                    .norm_type = WG_F32,
+                   .window = attention_window,
                    .seed = 3 };
 }
 
@@ -361,6 +363,10 @@ Test(gpu_decode, who_has_none)
     cr_assert_eq(run(&w, true, got), -1);
     mode = 0;
     cr_assert_geq(run(&w, true, got), 0);
+    attention_window = 5;
+    run(&w, false, want);
+    cr_assert_eq(run(&w, true, got), -1, "attention over a window has a loop");
+    cr_assert_arr_eq(got[0].token, want[0].token, sizeof got[0].token);
 }
 
 /* The end of a round of two sequences, by itself: the last round, a full ring, the host's stop, texts that end. */

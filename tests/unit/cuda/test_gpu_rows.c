@@ -30,6 +30,16 @@ Test(gpu_rows, norm_swiglu_add)
             gpu()->api->add(gpu(), dy, dx, dim, rows);
             from_device(got, dy, bytes);
             cr_assert_arr_eq(got, want, bytes, "add of %d", dim);
+
+            for (int r = 0; r < rows; r++) ref()->add(want + (size_t)r * (size_t)dim, weight, dim);
+            gpu()->api->bias(gpu(), dy, dw, dim, rows);
+            from_device(got, dy, bytes);
+            cr_assert_arr_eq(got, want, bytes, "bias of %d", dim);
+
+            ref()->rmsnorm(want, (size_t)dim, weight, dim, 1e-5f, want, (size_t)dim, 0, rows);
+            gpu()->api->rmsnorm(gpu(), dy, dw, dim, 1e-5f, dy, rows);
+            from_device(got, dy, bytes);
+            cr_assert_arr_eq(got, want, bytes, "norm of %d in place", dim);
         }
         device_free(dx), device_free(dw), device_free(dy);
         free(x), free(weight), free(want), free(got);

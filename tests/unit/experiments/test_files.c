@@ -69,6 +69,22 @@ Test(files, every_place_that_names_one)
     }
 }
 
+/* A folder counts when it is a model's, by its files. */
+Test(files, folders_of_models)
+{
+    cr_assert(mkdir("m", 0700) == 0 && mkdir("m/more.json", 0700) == 0);
+    put("m/model.safetensors", "weights"), put("m/notes.txt", "");
+    json_t *files = files_of(WITH("{\"kind\": \"sam\", \"corpus\": \"m\"}"));
+    cr_assert_eq(json_object_size(files), 2);
+    json_decref(files);
+    put("m/config.json", "{}");
+    files = files_of(WITH("{\"kind\": \"sam\", \"corpus\": \"m\"}"));
+    const char *hex = json_string_value(json_object_get(files, "m/model.safetensors"));
+    cr_assert(json_object_size(files) == 5 && hex && strlen(hex) == WG_SHA256_HEX - 1);
+    cr_assert(json_is_string(json_object_get(files, "m/config.json")) && json_is_null(json_object_get(files, "m/more.json")));
+    json_decref(files);
+}
+
 Test(files, told_apart_by_content)
 {
     static const char text[] = WITH("{\"kind\": \"sam\", \"corpus\": \"a\"}");

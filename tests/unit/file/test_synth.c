@@ -85,6 +85,16 @@ Test(synth, tensors_of_the_families)
     cr_assert_null(wg_weights_find(w, "output.weight"));
     wg_weights_close(w);
 
+    const wg_synth_shape qwen3 = {
+        .arch = "qwen3", .layers = 1, .dim = 64, .heads = 4, .head_dim = 32, .hidden = 64, .vocab = 300, .context = 64
+    };
+    cr_assert_eq(wg_synth_write(&qwen3, WG_F16, 3, path, NULL), WG_OK);
+    w = open_ok(path);
+    cr_assert_eq(wg_weights_count(w), 3 + 11);
+    expect_dims(w, "blk.0.attn_k_norm.weight", WG_F32, 32, 1);
+    expect_dims(w, "blk.0.attn_q.weight", WG_F16, 64, 128);
+    wg_weights_close(w);
+
     const wg_synth_shape gpt2 = {
         .arch = "gpt2", .layers = 1, .dim = 64, .heads = 4, .hidden = 96, .vocab = 20, .context = 48, .tied = true
     };
@@ -189,7 +199,7 @@ Test(synth, bad_shapes_are_refused)
         { { .layers = 1, .dim = 9, .heads = 1, .hidden = 8, .vocab = 9, .context = 8 },
           "synthetic shape: head_dim is 9; expected an even number" },
         { { .arch = "bert", .layers = 1, .dim = 8, .heads = 1, .hidden = 8, .vocab = 9, .context = 8 },
-          "synthetic shape: arch is 'bert'; expected llama, qwen2 or gpt2" },
+          "synthetic shape: arch is 'bert'; expected llama, qwen2, qwen3 or gpt2" },
         { { .layers = 1, .dim = 8, .heads = 1, .hidden = 8, .vocab = 9, .context = 8, .rope_base = NAN },
           "synthetic shape: rope_base is nan; expected more than 1" },
     };
@@ -204,7 +214,7 @@ Test(synth, bad_shapes_are_refused)
     cr_assert_str_eq(
         err.text,
         "there is no shape 'llama'; expected one of: llama-3.2-1b, llama-3-8b, llama-3.1-8b, draft-124m, tinyllama-1.1b, "
-        "qwen2.5-0.5b, gpt2, tiny");
+        "qwen2.5-0.5b, qwen3-0.6b, qwen3-8b, gpt2, tiny");
     cr_assert_eq(wg_synth("tiny", WG_F32, 1, "/dev/full", &err), WG_EIO);
 }
 

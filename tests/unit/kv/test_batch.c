@@ -5,6 +5,26 @@
 #include "core/base/mem.h"
 #include "core/kv/batch.h"
 
+/* Positions 0..9 in the prefix, then nodes 0, 3 and 5 of the tail at 10, 11 and 12. */
+Test(batch, rows_within_a_window)
+{
+    const wg_mask anc = wg_mask_with(wg_mask_with(wg_mask_bit(0), 3), 5);
+    const wg_row r = { .position = 12, .prefix = 10, .tail = 10, .anc = anc };
+    static const struct {
+        int window, gap, first; /* the lowest node that it sees */
+    } row[] = { { 20, 0, 0 }, { 13, 0, 0 }, { 12, 1, 0 }, { 5, 8, 0 }, { 3, 10, 0 }, { 2, 10, 3 }, { 1, 10, 5 } };
+    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
+        wg_row w = wg_row_within(r, row[i].window);
+        cr_assert(w.sinks == 0 && w.gap == row[i].gap, "window %d: gap %d", row[i].window, w.gap);
+        const int keys = w.prefix - w.gap + wg_mask_count(&w.anc);
+        cr_assert_eq(keys, row[i].window < 13 ? row[i].window : 13);
+        cr_assert(wg_mask_last(&w.anc) == 5 && wg_mask_take(&w.anc) == row[i].first);
+    }
+    wg_row sparse = r; /* a submodel's view: sinks stay, the longer gap counts */
+    sparse.sinks = 2, sparse.gap = 4;
+    cr_assert(wg_row_within(sparse, 10).gap == 4 && wg_row_within(sparse, 5).gap == 6 && wg_row_within(sparse, 5).sinks == 2);
+}
+
 Test(batch, chain_and_node_rows)
 {
     wg_error err;

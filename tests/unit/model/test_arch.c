@@ -151,5 +151,103 @@ Test(arch, refuses_what_it_cannot_compute)
     t = base;
     t.skip_key = "general.architecture";
     t.meta = mamba;
-    expect(&t, WG_EUNSUPPORTED, "FILE: model family 'mamba' is not supported: expected one of: llama");
+    expect(&t, WG_EUNSUPPORTED, "FILE: model family 'mamba' is not supported: expected one of: llama, qwen2, qwen3");
+}
+
+Test(arch, families)
+{
+    tiny t = base;
+    t.qkv_bias = true;
+    cr_assert(arch_of(&t) == WG_OK && a.rope_adjacent && a.traits == WG_TRAIT_QKV_BIAS, "%s", err.text);
+    const int64_t matrices = 2 * (48 * 48 + 2 * 48 * 24 + 48 * 48 + 3 * 48 * 40), norms = 2 * 2 * 48 + 48, table = 2 * 19 * 48;
+    cr_assert(wg_arch_parameters(&a) == matrices + norms + table + 2 * (48 + 24 + 24));
+    t.qkv_bias = false;
+    t.output_bias = true;
+    cr_assert(arch_of(&t) == WG_OK && a.traits == WG_TRAIT_OUTPUT_BIAS, "%s", err.text);
+    cr_assert(wg_arch_parameters(&a) == matrices + norms + table + 2 * 48);
+    t = base;
+    t.family = "qwen2"; /* always biased: a file without the tensors is refused when it is loaded */
+    cr_assert(arch_of(&t) == WG_OK && !a.rope_adjacent && a.traits == WG_TRAIT_QKV_BIAS, "%s", err.text);
+    t.output_bias = true; /* and never here, so the tensor has no place */
+    cr_assert(arch_of(&t) == WG_OK && a.traits == WG_TRAIT_QKV_BIAS, "%s", err.text);
+    t.family = "qwen3";
+    cr_assert(arch_of(&t) == WG_OK && !a.rope_adjacent && a.traits == (WG_TRAIT_HEAD_NORM | WG_TRAIT_OUTPUT_BIAS), "%s",
+              err.text);
+    cr_assert(wg_arch_parameters(&a) == matrices + norms + table + 2 * (48 + 2 * 12));
+}
+
+/* Keys of other families, and of newer files: each alone is refused, with what would be harmless. */
+static const char *odd_key;
+static double odd_value;
+static void odd(const tiny *t, wg_gguf_writer *g)
+{
+    char key[96];
+    snprintf(key, sizeof key, "%s.%s", tiny_family(t), odd_key);
+    if (isnan(odd_value)) wg_gguf_set_i32s(g, key, (const int32_t[]){ 1, 0 }, 2);
+    else if (strstr(key, "causal") || strstr(key, "parallel")) wg_gguf_set_bool(g, key, odd_value != 0);
+    else wg_gguf_set_f32(g, key, (float)odd_value);
+}
+
+Test(arch, refuses_keys_that_would_change_the_results)
+{
+    static const struct {
+        const char *key;
+        double value, harmless;
+    } row[] = {
+        { "nextn_predict_layers", 1, 0 },
+        { "attention.clamp_kqv", 8, 0 },
+        { "attention.max_alibi_bias", 8, 0 },
+        { "attention.scale", 0.5, 0 },
+        { "attention.causal", 0, 1 },
+        { "attention.sliding_window_pattern", 2, 0 },
+        { "attn_logit_softcapping", 50, 0 },
+        { "final_logit_softcapping", 30, 0 },
+        { "logit_scale", 0.5, 1 },
+        { "embedding_scale", 12, 1 },
+        { "residual_scale", 2, 1 },
+        { "use_parallel_residual", 1, 0 },
+        { "rope.freq_base_swa", 10000, 0 },
+        { "rope.scaling.attn_factor", 2, 1 },
+        { "rope.scaling.yarn_attn_factor", 2, 1 },
+        { "rope.scaling.yarn_ext_factor", 1, 0 },
+        { "rope.scaling.yarn_log_multiplier", 2, 0 },
+    };
+    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
+        char message[200];
+        tiny t = base;
+        t.meta = odd;
+        t.family = i % 2 ? "llama" : "qwen3";
+        odd_key = row[i].key;
+        odd_value = row[i].harmless;
+        cr_assert(arch_of(&t) == WG_OK, "%s", err.text);
+        odd_value = row[i].value;
+        snprintf(message, sizeof message, "FILE: key '%s.%s' = %g is not supported: expected %g or no such key", t.family,
+                 row[i].key, row[i].value, row[i].harmless);
+        expect(&t, WG_EUNSUPPORTED, message);
+    }
+    tiny t = base;
+    t.meta = odd;
+    odd_key = "attention.sliding_window_pattern";
+    odd_value = NAN;
+    expect(&t, WG_EUNSUPPORTED,
+           "FILE: key 'llama.attention.sliding_window_pattern' is an array, which is not supported: expected 0 or no such key");
+    odd_key = "attention.sliding_window";
+    expect(&t, WG_EUNSUPPORTED,
+           "FILE: key 'llama.attention.sliding_window' differs between layers (1, then 0): expected one value for all");
+}
+
+static int window_of;
+static void window(const tiny *t, wg_gguf_writer *g)
+{
+    (void)t, wg_gguf_set_i32s(g, "llama.attention.sliding_window", (const int32_t[]){ window_of, window_of }, 2);
+}
+
+Test(arch, reads_a_window)
+{
+    tiny t = base;
+    t.meta = window;
+    window_of = 40;
+    cr_assert(arch_of(&t) == WG_OK && a.window == 40, "%s", err.text);
+    window_of = -1;
+    expect(&t, WG_EMODEL, "FILE: key 'llama.attention.sliding_window' = -1: expected an integer 0..2147483647");
 }

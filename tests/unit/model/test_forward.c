@@ -7,7 +7,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "core/model/model.h"
+#include "tests/unit/model/one_sequence.h"
 #include "tests/unit/model/tiny_model.h"
 
 enum { MOST = 96 };
@@ -24,7 +24,8 @@ typedef struct plain {
 static void row_of(const wg_weights *w, const char *name, int layer, int64_t r, double *out)
 {
     char full[64];
-    snprintf(full, sizeof full, layer < 0 ? "%.0d%s.weight" : "blk.%d.%s.weight", layer < 0 ? 0 : layer, name);
+    snprintf(full, sizeof full, layer < 0 ? "%.0d%s%s" : "blk.%d.%s%s", layer < 0 ? 0 : layer, name,
+             strchr(name, '.') ? "" : ".weight");
     const wg_tensor *t = wg_weights_find(w, full);
     cr_assert(t, "%s", full);
     const wg_type_info *info = wg_type_get(t->type);
@@ -47,12 +48,22 @@ static void apply(const wg_weights *w, const char *name, int layer, const double
     free(row);
 }
 
+/* y += b. */
+static void biased(const wg_weights *w, const char *name, int layer, double *y, int n)
+{
+    double *b = malloc((size_t)n * sizeof *b);
+    row_of(w, name, layer, 0, b);
+    for (int i = 0; i < n; i++) y[i] += b[i];
+    free(b);
+}
+
 static void normed(const wg_weights *w, const char *name, int layer, const double *x, int n, double *y)
 {
-    double s = 0;
-    row_of(w, name, layer, 0, y);
+    double s = 0, *weight = malloc((size_t)n * sizeof *weight);
+    row_of(w, name, layer, 0, weight);
     for (int i = 0; i < n; i++) s += x[i] * x[i];
-    for (int i = 0; i < n; i++) y[i] *= x[i] / sqrt(s / n + (double)1e-5f);
+    for (int i = 0; i < n; i++) y[i] = weight[i] * (x[i] / sqrt(s / n + (double)1e-5f));
+    free(weight);
 }
 
 static void rotate(const plain *p, double *head, int position)
@@ -60,9 +71,11 @@ static void rotate(const plain *p, double *head, int position)
     const int n = p->s.n_rot ? p->s.n_rot : p->s.head_dim;
     for (int i = 0; i < n / 2; i++) {
         const double f = pow(p->base, -2.0 * i / n) / p->factor / (p->s.freqs ? 1 + i % 4 : 1), a = position * f;
-        const double u = head[2 * i], v = head[2 * i + 1];
-        head[2 * i] = u * cos(a) - v * sin(a);
-        head[2 * i + 1] = u * sin(a) + v * cos(a);
+        const bool adjacent = !p->s.family || strcmp(p->s.family, "llama") == 0;
+        double *first = head + (adjacent ? 2 * i : i), *second = first + (adjacent ? 1 : n / 2);
+        const double u = *first, v = *second;
+        *first = u * cos(a) - v * sin(a);
+        *second = u * sin(a) + v * cos(a);
     }
 }
 
@@ -84,26 +97,37 @@ static double *plain_logits(const plain *p, const int32_t *token, int n)
             apply(p->w, "attn_q", l, h, d, q + i * qd, qd);
             apply(p->w, "attn_k", l, h, d, k + i * kd, kd);
             apply(p->w, "attn_v", l, h, d, v + i * kd, kd);
+            if (s->qkv_bias) {
+                biased(p->w, "attn_q.bias", l, q + i * qd, qd);
+                biased(p->w, "attn_k.bias", l, k + i * kd, kd);
+                biased(p->w, "attn_v.bias", l, v + i * kd, kd);
+            }
+            for (int j = 0; s->head_norm && j < s->heads; j++)
+                normed(p->w, "attn_q_norm", l, q + i * qd + j * hd, hd, q + i * qd + j * hd);
+            for (int j = 0; s->head_norm && j < s->kv_heads; j++)
+                normed(p->w, "attn_k_norm", l, k + i * kd + j * hd, hd, k + i * kd + j * hd);
             for (int j = 0; j < s->heads; j++) rotate(p, q + i * qd + j * hd, i);
             for (int j = 0; j < s->kv_heads; j++) rotate(p, k + i * kd + j * hd, i);
         }
         for (int i = 0; i < n; i++) {
             for (int j = 0; j < s->heads; j++) {
                 const int at = j / (s->heads / s->kv_heads) * hd;
+                const int first = s->window && i >= s->window ? i + 1 - s->window : 0;
                 double weight[MOST], sum = 0, top = -INFINITY;
-                for (int t = 0; t <= i; t++) {
+                for (int t = first; t <= i; t++) {
                     weight[t] = 0;
                     for (int e = 0; e < hd; e++) weight[t] += q[i * qd + j * hd + e] * k[t * kd + at + e];
                     weight[t] /= sqrt(hd);
                     top = fmax(top, weight[t]);
                 }
-                for (int t = 0; t <= i; t++) sum += weight[t] = exp(weight[t] - top);
+                for (int t = first; t <= i; t++) sum += weight[t] = exp(weight[t] - top);
                 for (int e = 0; e < hd; e++) {
                     o[j * hd + e] = 0;
-                    for (int t = 0; t <= i; t++) o[j * hd + e] += weight[t] / sum * v[t * kd + at + e];
+                    for (int t = first; t <= i; t++) o[j * hd + e] += weight[t] / sum * v[t * kd + at + e];
                 }
             }
             apply(p->w, "attn_output", l, o, qd, h, d);
+            if (s->output_bias) biased(p->w, "attn_output.bias", l, h, d);
             for (int e = 0; e < d; e++) x[i * d + e] += h[e];
             normed(p->w, "ffn_norm", l, x + i * d, d, h);
             apply(p->w, "ffn_gate", l, h, d, g, s->hidden);
@@ -131,50 +155,11 @@ static double error_of(const float *x, const double *ref, int n)
 
 /* ---- one model in its cache */
 
-typedef struct setup {
-    wg_device device;
-    wg_model *model;
-    wg_lm *lm;
-    wg_kv *kv;
-    wg_kv_seq *seq;
-    wg_batch batch;
-} setup;
-
-static void must(wg_status s, const wg_error *err) { cr_assert(s == WG_OK, "%s", err->text); }
-
-static setup setup_open(const wg_weights *w, int kv_type, int max_rows)
-{
-    setup u;
-    wg_error err;
-    const wg_model_options opt = { .kv_type = kv_type, .max_rows = max_rows };
-    must(wg_device_cpu(&u.device, NULL, &err), &err);
-    must(wg_model_open(&u.model, w, &u.device, &opt, &err), &err);
-    u.lm = wg_model_lm(u.model);
-    must(wg_kv_open(&u.kv, 16, 64, 1024, &err), &err);
-    must(wg_lm_attach(u.lm, u.kv, &err), &err);
-    must(wg_kv_seq_open(u.kv, &u.seq, &err), &err);
-    must(wg_batch_open(&u.batch, max_rows ? max_rows : 512, &err), &err);
-    return u;
-}
-
-static void setup_close(setup *u)
-{
-    wg_batch_close(&u->batch);
-    wg_kv_seq_close(u->seq);
-    wg_kv_close(u->kv);
-    wg_model_close(u->model);
-}
-
 /* Logits of all n tokens in one pass. */
 static float *chain_logits(setup *u, const int32_t *token, int n)
 {
-    wg_error err;
     float *out = malloc((size_t)n * (size_t)u->lm->vocab * sizeof *out);
-    wg_batch_clear(&u->batch);
-    must(wg_kv_reserve(u->seq, n, &err), &err);
-    wg_batch_chain(&u->batch, u->seq, wg_kv_len(u->seq), token, n, n);
-    must(wg_lm_forward(u->lm, &u->batch, out, &err), &err);
-    wg_kv_commit_chain(u->seq, n);
+    feed(u, token, n, out);
     return out;
 }
 
@@ -201,6 +186,38 @@ static const tiny shapes[] = {
       .vocab = 270,
       .rope_base = 5e5,
       .rope_factor = 4 },
+    { .family = "qwen2",
+      .qkv_bias = true,
+      .layers = 2,
+      .dim = 96,
+      .heads = 6,
+      .kv_heads = 2,
+      .head_dim = 16,
+      .hidden = 64,
+      .vocab = 270,
+      .tied = true,
+      .rope_base = 1e6 },
+    { .family = "qwen3",
+      .qkv_bias = true,
+      .head_norm = true,
+      .layers = 2,
+      .dim = 64,
+      .heads = 4,
+      .kv_heads = 2,
+      .head_dim = 40,
+      .hidden = 96,
+      .vocab = 270 },
+    { .family = "llama",
+      .window = 11,
+      .qkv_bias = true,
+      .output_bias = true,
+      .layers = 2,
+      .dim = 64,
+      .heads = 4,
+      .kv_heads = 2,
+      .head_dim = 16,
+      .hidden = 96,
+      .vocab = 270 },
 };
 
 Test(forward, agrees_with_the_formulas)

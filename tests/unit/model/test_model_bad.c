@@ -119,6 +119,51 @@ Test(model_bad, wrong_shapes_and_types)
            "its results would be wrong without it");
 }
 
+/* A window as long as the context in use changes nothing. */
+Test(model_bad, a_window_shorter_than_the_context)
+{
+    tiny t = base;
+    t.family = "qwen2"; /* some of its layers have it */
+    t.qkv_bias = true;
+    t.window = 24;
+    expect(
+        &t, NULL, WG_EUNSUPPORTED,
+        "FILE: key 'qwen2.attention.sliding_window' = 24: a window of some layers is not supported, and the context in use is "
+        "32 tokens: lower the context to 24");
+    wg_model_options o = { .kv_type = WG_F16, .context = 24 };
+    cr_assert(load(&t, &o) == WG_OK, "%s", err.text);
+    o.context = 25;
+    cr_assert(load(&t, &o) == WG_EUNSUPPORTED);
+}
+
+/* A family's tensors: one that is missing, and those of another family. */
+Test(model_bad, tensors_of_families)
+{
+    tiny t = base;
+    t.family = "qwen2";
+    expect(&t, NULL, WG_EMODEL, "FILE: tensor 'blk.0.attn_q.bias' is missing: expected (64, 1); is the file complete?");
+    t.family = "qwen3";
+    expect(&t, NULL, WG_EMODEL, "FILE: tensor 'blk.0.attn_q_norm.weight' is missing: expected (16, 1); is the file complete?");
+    t.family = "llama";
+    t.head_norm = true;
+    expect(
+        &t, NULL, WG_EUNSUPPORTED,
+        "FILE: tensor 'blk.0.attn_q_norm.weight' has no place in a llama model of 2 layers: its results would be wrong without "
+        "it");
+    t.family = "qwen2";
+    t.head_norm = false;
+    t.qkv_bias = t.output_bias = true;
+    expect(
+        &t, NULL, WG_EUNSUPPORTED,
+        "FILE: tensor 'blk.0.attn_output.bias' has no place in a qwen2 model of 2 layers: its results would be wrong without "
+        "it");
+    t = base;
+    t.qkv_bias = true;
+    t.tensor = leave_out;
+    victim = "blk.1.attn_v.bias";
+    expect(&t, NULL, WG_EMODEL, "FILE: tensor 'blk.1.attn_v.bias' is missing: expected (32, 1); is the file complete?");
+}
+
 Test(model_bad, rotary_divisors)
 {
     tiny t = base;

@@ -18,6 +18,9 @@
 
 typedef struct tiny {
     int layers, dim, heads, kv_heads, head_dim, hidden, vocab, context;
+    const char *family; /* NULL: llama */
+    bool qkv_bias, output_bias, head_norm;
+    int window;                    /* 0: left out of the file */
     bool tied, freqs;              /* freqs: with rope_freqs.weight */
     int n_rot;                     /* 0: head_dim */
     double rope_base, rope_factor; /* 0: left out of the file */
@@ -58,6 +61,7 @@ static wg_status tiny_fill(void *user, const wg_tensor *t, void *dst, wg_error *
     for (size_t i = 0; i < n; i++) {
         const float z = tiny_normal(key, i);
         x[i] = strstr(t->name, "rope_freqs")   ? 1.0f + (float)(i % 4)
+               : strstr(t->name, ".bias")      ? 0.5f * z
                : t->dim[1] == 1                ? 1.0f + 0.2f * z
                : strstr(t->name, "token_embd") ? z
                                                : z / sqrtf((float)t->dim[0]) * (strstr(t->name, "attn_q") ? 2.0f : 1.0f);
@@ -85,29 +89,44 @@ static void tiny_tensor(const tiny *m, wg_gguf_writer *g, const char *name, int 
     if (!m->tensor || m->tensor(m, &t)) wg_gguf_add(g, &t, tiny_fill, (void *)(uintptr_t)m);
 }
 
+static const char *tiny_family(const tiny *m) { return m->family ? m->family : "llama"; }
+
+/* The full key of a family's key; NULL: left out. */
+static const char *tiny_key(const tiny *m, const char *key)
+{
+    static char full[96];
+    snprintf(full, sizeof full, "%s.%s", tiny_family(m), key);
+    return m->skip_key && strcmp(full, m->skip_key) == 0 ? NULL : full;
+}
+
 static void tiny_u32(const tiny *m, wg_gguf_writer *g, const char *key, int v)
 {
-    if (!m->skip_key || strcmp(key, m->skip_key) != 0) wg_gguf_set_u32(g, key, (uint32_t)v);
+    if (tiny_key(m, key)) wg_gguf_set_u32(g, tiny_key(m, key), (uint32_t)v);
+}
+
+static void tiny_f32(const tiny *m, wg_gguf_writer *g, const char *key, double v)
+{
+    if (tiny_key(m, key)) wg_gguf_set_f32(g, tiny_key(m, key), (float)v);
 }
 
 static void tiny_keys(const tiny *m, wg_gguf_writer *g)
 {
     if (!m->skip_key || strcmp("general.architecture", m->skip_key) != 0)
-        wg_gguf_set_string(g, "general.architecture", "llama", 5);
+        wg_gguf_set_string(g, "general.architecture", tiny_family(m), strlen(tiny_family(m)));
     wg_gguf_set_string(g, "general.name", "tiny", 4);
-    tiny_u32(m, g, "llama.block_count", m->layers);
-    tiny_u32(m, g, "llama.embedding_length", m->dim);
-    tiny_u32(m, g, "llama.feed_forward_length", m->hidden);
-    tiny_u32(m, g, "llama.attention.head_count", m->heads);
-    tiny_u32(m, g, "llama.attention.head_count_kv", m->kv_heads);
-    tiny_u32(m, g, "llama.attention.key_length", m->head_dim);
-    tiny_u32(m, g, "llama.rope.dimension_count", m->n_rot ? m->n_rot : m->head_dim);
-    tiny_u32(m, g, "llama.vocab_size", m->vocab);
-    tiny_u32(m, g, "llama.context_length", m->context);
-    const char *eps = "llama.attention.layer_norm_rms_epsilon";
-    if (!m->skip_key || strcmp(eps, m->skip_key) != 0) wg_gguf_set_f32(g, eps, 1e-5f);
-    if (m->rope_base != 0) wg_gguf_set_f32(g, "llama.rope.freq_base", (float)m->rope_base);
-    if (m->rope_factor != 0) wg_gguf_set_f32(g, "llama.rope.scaling.factor", (float)m->rope_factor);
+    tiny_u32(m, g, "block_count", m->layers);
+    tiny_u32(m, g, "embedding_length", m->dim);
+    tiny_u32(m, g, "feed_forward_length", m->hidden);
+    tiny_u32(m, g, "attention.head_count", m->heads);
+    tiny_u32(m, g, "attention.head_count_kv", m->kv_heads);
+    tiny_u32(m, g, "attention.key_length", m->head_dim);
+    tiny_u32(m, g, "rope.dimension_count", m->n_rot ? m->n_rot : m->head_dim);
+    tiny_u32(m, g, "vocab_size", m->vocab);
+    tiny_u32(m, g, "context_length", m->context);
+    tiny_f32(m, g, "attention.layer_norm_rms_epsilon", 1e-5);
+    if (m->window != 0) tiny_u32(m, g, "attention.sliding_window", m->window);
+    if (m->rope_base != 0) tiny_f32(m, g, "rope.freq_base", m->rope_base);
+    if (m->rope_factor != 0) tiny_f32(m, g, "rope.scaling.factor", m->rope_factor);
     if (m->meta) m->meta(m, g);
 }
 
@@ -120,17 +139,31 @@ static wg_status tiny_write(const tiny *m, const char *path, wg_error *err)
     const struct {
         const char *name;
         int64_t in, out;
+        bool absent;
     } part[] = {
-        { "attn_norm", d, 0 },        { "attn_q", d, q },         { "attn_k", d, kv },
-        { "attn_v", d, kv },          { "attn_output", q, d },    { "ffn_norm", d, 0 },
-        { "ffn_gate", d, m->hidden }, { "ffn_up", d, m->hidden }, { "ffn_down", m->hidden, d },
+        { "attn_norm.weight", d, 0, false },
+        { "attn_q.weight", d, q, false },
+        { "attn_k.weight", d, kv, false },
+        { "attn_v.weight", d, kv, false },
+        { "attn_output.weight", q, d, false },
+        { "attn_q.bias", q, 0, !m->qkv_bias },
+        { "attn_k.bias", kv, 0, !m->qkv_bias },
+        { "attn_v.bias", kv, 0, !m->qkv_bias },
+        { "attn_output.bias", d, 0, !m->output_bias },
+        { "attn_q_norm.weight", m->head_dim, 0, !m->head_norm },
+        { "attn_k_norm.weight", m->head_dim, 0, !m->head_norm },
+        { "ffn_norm.weight", d, 0, false },
+        { "ffn_gate.weight", d, m->hidden, false },
+        { "ffn_up.weight", d, m->hidden, false },
+        { "ffn_down.weight", m->hidden, d, false },
     };
     int n = 0;
     tiny_tensor(m, g, "token_embd.weight", m->type[n++ % 4], d, m->vocab);
     for (int l = 0; l < m->layers; l++)
         for (size_t i = 0; i < sizeof part / sizeof part[0]; i++) {
             char name[64];
-            snprintf(name, sizeof name, "blk.%d.%s.weight", l, part[i].name);
+            if (part[i].absent) continue;
+            snprintf(name, sizeof name, "blk.%d.%s", l, part[i].name);
             tiny_tensor(m, g, name, part[i].out ? m->type[n++ % 4] : m->norm_type, part[i].in, part[i].out);
         }
     tiny_tensor(m, g, "output_norm.weight", m->norm_type, d, 0);

@@ -2,8 +2,8 @@
  * Rotary angles (Su et al. 2021) in double, from wager's own exp, log, sin and cos, because the bits of a model's logits
  * must not depend on the linked libm. Only + - * / and exact scalings are used, so the results are the same on every IEEE
  * machine. */
-#ifndef WG_CORE_MODEL_ANGLES_H
-#define WG_CORE_MODEL_ANGLES_H
+#ifndef WG_CORE_BASE_ANGLES_H
+#define WG_CORE_BASE_ANGLES_H
 
 #define WG_ANGLE_MAX 0x1p23 /* largest |x| of wg_sincos */
 

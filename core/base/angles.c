@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Rotary angles. Textbook reductions (Cody and Waite 1980) and Taylor series: the reduced arguments are small, a table is
  * filled once per model, so a few terms more cost nothing. */
-#include "core/model/angles.h"
+#include "core/base/angles.h"
 
 #include <math.h> /* frexp, ldexp, rint: exact operations */
 

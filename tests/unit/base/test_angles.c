@@ -3,7 +3,7 @@
 #include <criterion/criterion.h>
 #include <math.h>
 
-#include "core/model/angles.h"
+#include "core/base/angles.h"
 
 Test(angles, sin_and_cos)
 {

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT
+ * A Hugging Face folder (config.json, model.safetensors or its shards, tokenizer.json, generation_config.json), read as the GGUF
+ * file that it would become: the same keys and tensor names, so that everything above reads one format. Private to core/file. */
+#ifndef WG_CORE_FILE_HF_H
+#define WG_CORE_FILE_HF_H
+
+#include "core/base/json.h"
+#include "core/file/gguf_write.h"
+
+enum { WG_HF_ENDS = 3, WG_HF_HEAD = 256 }; /* tokens that end a text; widest head */
+
+/* What config.json says. */
+typedef struct wg_hf_config {
+    const char *family; /* general.architecture of GGUF */
+    int layers, dim, hidden, heads, kv_heads, head_dim, vocab, context, window;
+    double eps, rope_base, rope_factor; /* rope_factor: of linear scaling, 1: none */
+    bool adjacent;                      /* GGUF files of the family hold query and key rows permuted for adjacent pairs */
+    bool tied, qkv_bias, output_bias;
+    int divisors; /* of rotary frequencies, those of llama3 scaling; 0: none */
+    float divisor[WG_HF_HEAD / 2];
+} wg_hf_config;
+
+/* Errors: EMODEL (a key is missing or out of its range), EUNSUPPORTED (a model type, or a key that would change the results and
+ * is not implemented: what is supported). */
+wg_status wg_hf_config_read(wg_hf_config *out, const wg_json *config, wg_error *err);
+
+/* Sets the keys of the family. */
+void wg_hf_config_write(const wg_hf_config *c, wg_gguf_writer *g);
+
+/* Ids of special tokens; -1: none. */
+typedef struct wg_hf_ids {
+    int64_t bos, end[WG_HF_ENDS]; /* end: of a text, in the order of the file */
+} wg_hf_ids;
+
+/* From generation_config.json (NULL: there is none), else from config.json. EMODEL, EUNSUPPORTED: too many ends. */
+wg_status wg_hf_ids_read(wg_hf_ids *out, const wg_json *generation, const wg_json *config, wg_error *err);
+
+/* Sets tokenizer.ggml.* from tokenizer.json, for an embedding of `vocab` rows: ids without a token become unused ones. Errors:
+ * EMODEL (structure: the place, what was expected), EUNSUPPORTED (a step of the pipeline that is not implemented, by name). */
+wg_status wg_hf_tokenizer(wg_gguf_writer *g, const wg_json *tokenizer, const wg_hf_ids *ids, int vocab, wg_error *err);
+
+/* Opens the folder. Errors: ENOENT, EIO, EFORMAT and those above. */
+wg_status wg_hf_open(wg_weights **out, const char *folder, wg_error *err);
+
+#endif

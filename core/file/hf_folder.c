@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: MIT
+ * A Hugging Face folder as weights. Its files are described by the head of a GGUF file that is never written: keys, tensor names
+ * and shapes. Tensors stay where they are in the mapped shards; only those that differ in a GGUF file (permuted rows, rotary
+ * divisors) or do not lie at a multiple of their elements are made when they are needed. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/base/mem.h"
+#include "core/file/format.h"
+#include "core/file/hf.h"
+#include "core/file/safetensors.h"
+
+enum { SHARDS_MOST = 1024, NAME = 64, EMBEDDING = 0, HEAD = 2 /* in head_names */ };
+
+typedef struct shard {
+    char *path;
+    void *base;
+    size_t bytes;
+    wg_safetensors list;
+} shard;
+
+/* Where the bytes of a tensor come from. */
+typedef struct source {
+    const wg_safetensor *from; /* NULL: the rotary divisors */
+    int heads;                 /* whose rows are permuted; 0: they are not */
+    bool there;                /* the tensor's data points into the shard */
+} source;
+
+typedef struct folder {
+    const char *path;
+    char *file; /* of messages: a file of the folder */
+    wg_hf_config config;
+    shard *shard;
+    size_t shards;
+    source *source; /* (sources) in the order of the tensors */
+    size_t sources;
+    const wg_weights *weights;
+    wg_error *err;
+} folder;
+
+static void folder_close(void *user)
+{
+    folder *f = user;
+    for (size_t i = 0; i < f->shards; i++) {
+        wg_safetensors_free(&f->shard[i].list);
+        if (f->shard[i].base) munmap(f->shard[i].base, f->shard[i].bytes);
+        wg_free(f->shard[i].path);
+    }
+    wg_free(f->shard);
+    wg_free(f->source);
+    wg_free(f->file);
+    wg_free(f);
+}
+
+/* The path of a file of the folder, valid until the next call; NULL: out of memory. */
+static const char *path_of(folder *f, const char *name)
+{
+    const size_t n = strlen(f->path) + strlen(name) + 2;
+    wg_free(f->file);
+    f->file = wg_alloc(n, 1);
+    if (f->file) snprintf(f->file, n, "%s/%s", f->path, name);
+    return f->file;
+}
+
+static wg_status open_json(folder *f, const char *name, wg_json **out)
+{
+    const char *path = path_of(f, name);
+    return path ? wg_json_open(out, path, f->err) : wg_nomem(f->err, 1, "a path");
+}
+
+static bool has(folder *f, const char *name)
+{
+    const char *path = path_of(f, name);
+    return path && access(path, F_OK) == 0;
+}
+
+/* ---- shards */
+
+static wg_status map(shard *s, wg_error *err)
+{
+    struct stat st;
+    const int fd = open(s->path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) {
+        if (errno == ENOENT) return wg_fail(err, WG_ENOENT, "%s: there is no such file; is the folder complete?", s->path);
+        return wg_fail(err, WG_EIO, "%s: cannot open: %s", s->path, strerror(errno));
+    }
+    const bool fine = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0;
+    void *p = fine ? mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;
+    close(fd);
+    if (!fine) return wg_fail(err, WG_EFORMAT, "%s: is no file with weights; download it again", s->path);
+    if (p == MAP_FAILED) return wg_fail(err, WG_EIO, "%s: cannot map into memory: %s", s->path, strerror(errno));
+    s->base = p;
+    s->bytes = (size_t)st.st_size;
+    return WG_OK;
+}
+
+static wg_status add_shard(folder *f, const char *name)
+{
+    shard *more = wg_realloc(f->shard, f->shards + 1, sizeof *more);
+    if (!more) return wg_nomem(f->err, sizeof *more, "a list of files");
+    f->shard = more;
+    shard *s = &f->shard[f->shards++];
+    const char *path = path_of(f, name);
+    *s = (shard){ .path = path ? wg_strdup(path) : NULL };
+    if (!s->path) return wg_nomem(f->err, 1, "a path");
+    WG_TRY(map(s, f->err));
+    return wg_safetensors_read(&s->list, s->path, s->base, s->bytes, f->err);
+}
+
+/* Every tensor is in the shard that the index names, and the index names every tensor. */
+static wg_status check_index(folder *f, const json_t *map_of)
+{
+    size_t seen = 0;
+    const char *index = path_of(f, "model.safetensors.index.json");
+    if (!index) return wg_nomem(f->err, 1, "a path");
+    for (size_t i = 0; i < f->shards; i++)
+        for (size_t k = 0; k < f->shard[i].list.n; k++, seen++) {
+            const char *name = f->shard[i].list.tensor[k].name, *in = json_string_value(json_object_get(map_of, name));
+            if (!in || strcmp(in, strrchr(f->shard[i].path, '/') + 1) != 0)
+                return wg_fail(f->err, WG_EFORMAT,
+                               "%s: says that tensor '%.80s' is in %.80s, but it is in %s; is the folder complete?", index,
+                               name, in ? in : "no file", f->shard[i].path);
+        }
+    if (seen == json_object_size(map_of)) return WG_OK;
+    return wg_fail(f->err, WG_EFORMAT, "%s: names %zu tensors, and its files have %zu; is the folder complete?", index,
+                   json_object_size(map_of), seen);
+}
+
+static wg_status open_index(folder *f, const json_t *root, const char *index)
+{
+    const json_t *map_of = json_object_get(root, "weight_map");
+    const char *tensor;
+    json_t *file;
+    if (!json_is_object(map_of))
+        return wg_fail(f->err, WG_EFORMAT, "%s: key 'weight_map' is no object of tensors and files; download it again", index);
+    json_object_foreach((json_t *)(uintptr_t)map_of, tensor, file) {
+        const char *name = json_string_value(file);
+        if (!name || !*name || strchr(name, '/') || f->shards == SHARDS_MOST)
+            return wg_fail(f->err, WG_EFORMAT, "%s: tensor '%.80s' is in no file of the folder, or in one of more than %d",
+                           index, tensor, SHARDS_MOST);
+        bool open = false;
+        for (size_t i = 0; i < f->shards; i++) open = open || strcmp(strrchr(f->shard[i].path, '/') + 1, name) == 0;
+        if (!open) WG_TRY(add_shard(f, name));
+    }
+    return check_index(f, map_of);
+}
+
+static wg_status open_shards(folder *f)
+{
+    wg_json *doc;
+    if (has(f, "model.safetensors")) return add_shard(f, "model.safetensors");
+    if (!has(f, "model.safetensors.index.json"))
+        return wg_fail(
+            f->err, WG_ENOENT,
+            "%s: has neither model.safetensors nor model.safetensors.index.json; weights in other formats (.bin, .pt) are "
+            "not read: save the model with safetensors",
+            f->path);
+    WG_TRY(open_json(f, "model.safetensors.index.json", &doc));
+    const wg_status s = open_index(f, wg_json_root(doc), wg_json_name(doc));
+    wg_json_close(doc);
+    return s;
+}
+
+/* ---- names */
+
+static const struct name {
+    const char *hf, *gguf;
+    bool permuted; /* rows of queries and keys, where the family's are */
+} head_names[] = {
+    { "model.embed_tokens.weight", "token_embd.weight", false },
+    { "model.norm.weight", "output_norm.weight", false },
+    { "lm_head.weight", "output.weight", false },
+}, layer_names[] = {
+    { "input_layernorm.weight", "attn_norm.weight", false },
+    { "self_attn.q_proj.weight", "attn_q.weight", true },
+    { "self_attn.k_proj.weight", "attn_k.weight", true },
+    { "self_attn.v_proj.weight", "attn_v.weight", false },
+    { "self_attn.o_proj.weight", "attn_output.weight", false },
+    { "self_attn.q_proj.bias", "attn_q.bias", true },
+    { "self_attn.k_proj.bias", "attn_k.bias", true },
+    { "self_attn.v_proj.bias", "attn_v.bias", false },
+    { "self_attn.o_proj.bias", "attn_output.bias", false },
+    { "self_attn.q_norm.weight", "attn_q_norm.weight", false },
+    { "self_attn.k_norm.weight", "attn_k_norm.weight", false },
+    { "post_attention_layernorm.weight", "ffn_norm.weight", false },
+    { "mlp.gate_proj.weight", "ffn_gate.weight", false },
+    { "mlp.up_proj.weight", "ffn_up.weight", false },
+    { "mlp.down_proj.weight", "ffn_down.weight", false },
+    { "self_attn.rotary_emb.inv_freq", NULL, false }, /* old files hold what is computed */
+};
+
+/* The name in GGUF files, in `to`; an empty one for a tensor that is not read. NULL: there is no such tensor in these families. */
+static const struct name *find_name(const wg_hf_config *c, const char *hf, char to[NAME])
+{
+    int layer, n = 0;
+    *to = '\0';
+    for (size_t i = 0; i < sizeof head_names / sizeof head_names[0]; i++)
+        if (strcmp(hf, head_names[i].hf) == 0) {
+            if (!c->tied || i != HEAD) /* a tied head is the embedding, whatever the file says */
+                snprintf(to, NAME, "%s", head_names[i].gguf);
+            return &head_names[i];
+        }
+    char exact[NAME];
+    if (sscanf(hf, "model.layers.%4d.%n", &layer, &n) != 1 || n == 0 || layer < 0 || layer >= c->layers) return NULL;
+    snprintf(exact, sizeof exact, "model.layers.%d.", layer);
+    for (size_t i = 0; strncmp(hf, exact, (size_t)n) == 0 && i < sizeof layer_names / sizeof layer_names[0]; i++) {
+        if (strcmp(hf + n, layer_names[i].hf) != 0) continue;
+        if (layer_names[i].gguf) snprintf(to, NAME, "blk.%d.%s", layer, layer_names[i].gguf);
+        return &layer_names[i];
+    }
+    return NULL;
+}
+
+/* Adds one tensor of a shard under its name in GGUF files. */
+static wg_status add_tensor(folder *f, wg_gguf_writer *g, const char *path, const wg_safetensor *t)
+{
+    char name[NAME];
+    const wg_hf_config *c = &f->config;
+    const struct name *as = find_name(c, t->name, name);
+    if (!as)
+        return wg_fail(f->err, WG_EUNSUPPORTED,
+                       "%s: tensor '%.120s' has no place in a %s model of %d layers: its results would be wrong without it",
+                       path, t->name, c->family, c->layers);
+    if (!*name) return WG_OK;
+    if (t->type < 0)
+        return wg_fail(f->err, WG_EUNSUPPORTED, "%s: tensor '%.120s' has the dtype %s: expected F32, F16 or BF16", path,
+                       t->name, t->dtype);
+    const bool bias = strstr(as->hf, ".bias"), output = strstr(as->hf, "o_proj");
+    if (bias && !(output ? c->output_bias : c->qkv_bias))
+        return wg_fail(f->err, WG_EMODEL,
+                       "%s: tensor '%.120s' is a bias that config.json says the model has not; do the files belong "
+                       "together?",
+                       path, t->name);
+    wg_tensor to = { .name = name, .type = t->type, .n_dims = t->n_dims, .dim = { 1, 1, 1, 1 } };
+    for (int d = 0; d < t->n_dims; d++) to.dim[d] = t->dim[t->n_dims - 1 - d];
+    source *s = &f->source[f->sources++];
+    *s = (source){ .from = t, .heads = c->adjacent && as->permuted ? strstr(as->hf, "q_proj") ? c->heads : c->kv_heads : 0 };
+    const int64_t rows = t->dim[0], width = c->head_dim;
+    if (s->heads && (t->n_dims < 1 || t->n_dims > 2 || rows != s->heads * width))
+        return wg_fail(f->err, WG_EMODEL, "%s: tensor '%.120s' has %lld rows: expected %d heads of %lld", path, t->name,
+                       (long long)rows, s->heads, (long long)width);
+    s->there = !s->heads && (uintptr_t)t->data % wg_type_size(wg_type_get(t->type), 1) == 0;
+    wg_gguf_add(g, &to, NULL, NULL);
+    return WG_OK;
+}
+
+static wg_status add_tensors(folder *f, wg_gguf_writer *g)
+{
+    size_t all = 1;
+    for (size_t i = 0; i < f->shards; i++) all += f->shard[i].list.n;
+    f->source = wg_calloc(all, sizeof *f->source);
+    if (!f->source) return wg_nomem(f->err, all * sizeof *f->source, "a list of tensors");
+    for (size_t i = 0; i < f->shards; i++)
+        for (size_t k = 0; k < f->shard[i].list.n; k++) WG_TRY(add_tensor(f, g, f->shard[i].path, &f->shard[i].list.tensor[k]));
+    if (f->config.divisors == 0) return WG_OK;
+    f->source[f->sources++] = (source){ 0 };
+    wg_gguf_add(
+        g, &(wg_tensor){ .name = "rope_freqs.weight", .type = WG_F32, .n_dims = 1, .dim = { f->config.divisors, 1, 1, 1 } },
+        NULL, NULL);
+    return WG_OK;
+}
+
+/* ---- tensors that are made */
+
+/* Row h * width + 2 i + j is row h * width + j * width / 2 + i of the file: pairs become neighbours. */
+static void permute(const wg_safetensor *t, int heads, char *to)
+{
+    const size_t rows = (size_t)t->dim[0], row = t->bytes / rows, width = rows / (size_t)heads;
+    for (size_t r = 0; r < rows; r++) {
+        const size_t in = r % width;
+        memcpy(to + r * row, t->data + (r - in + in % 2 * (width / 2) + in / 2) * row, row);
+    }
+}
+
+static wg_status make(void *user, const wg_tensor *t, void *dst, wg_error *err)
+{
+    const folder *f = user;
+    const source *s = &f->source[t - wg_weights_at(f->weights, 0)];
+    (void)err;
+    if (s->there) return WG_OK;
+    if (!s->from) memcpy(dst, f->config.divisor, t->bytes);
+    else if (s->heads) permute(s->from, s->heads, dst);
+    else memcpy(dst, s->from->data, t->bytes);
+    return WG_OK;
+}
+
+/* ---- the folder */
+
+static wg_status read_config(folder *f, wg_json *config, wg_hf_ids *ids)
+{
+    wg_json *generation = NULL;
+    WG_TRY(wg_hf_config_read(&f->config, config, f->err));
+    if (has(f, "generation_config.json")) WG_TRY(open_json(f, "generation_config.json", &generation));
+    const wg_status s = wg_hf_ids_read(ids, generation, config, f->err);
+    wg_json_close(generation);
+    return s;
+}
+
+static const wg_safetensor *find_tensor(const folder *f, const char *name)
+{
+    for (size_t i = 0; i < f->shards; i++)
+        for (size_t k = 0; k < f->shard[i].list.n; k++)
+            if (strcmp(f->shard[i].list.tensor[k].name, name) == 0) return &f->shard[i].list.tensor[k];
+    return NULL;
+}
+
+/* Tensors whose presence GGUF files decide by, and config.json here. */
+static wg_status check_tensors(const folder *f)
+{
+    const wg_hf_config *c = &f->config;
+    const struct {
+        const char *name, *key;
+        bool needed;
+    } row[] = {
+        { head_names[HEAD].hf, "tie_word_embeddings", !c->tied },
+        { "model.layers.0.self_attn.q_proj.bias", "attention_bias", c->qkv_bias },
+        { "model.layers.0.self_attn.o_proj.bias", "attention_bias", c->output_bias },
+    };
+    const wg_safetensor *t = find_tensor(f, head_names[EMBEDDING].hf);
+    if (!t || t->n_dims != 2 || t->dim[0] != c->vocab || t->bytes == 0)
+        return wg_fail(f->err, WG_EMODEL,
+                       "%s: there is no tensor '%s' of %d rows, the vocab_size of config.json; is the folder complete?",
+                       f->path, head_names[EMBEDDING].hf, c->vocab);
+    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++)
+        if (row[i].needed && !find_tensor(f, row[i].name))
+            return wg_fail(
+                f->err, WG_EMODEL,
+                "%s: there is no tensor '%s', which the model has by its type and '%s' of config.json; is the folder "
+                "complete?",
+                f->path, row[i].name, row[i].key);
+    return WG_OK;
+}
+
+static wg_status describe(folder *f, const wg_hf_ids *ids, wg_gguf_writer *g)
+{
+    const char *slash = strrchr(f->path, '/'), *name = slash ? slash + 1 : f->path;
+    wg_json *tokenizer;
+    wg_hf_config_write(&f->config, g);
+    wg_gguf_set_string(g, "general.name", name, strlen(name));
+    WG_TRY(check_tensors(f));
+    WG_TRY(add_tensors(f, g));
+    if (!has(f, "tokenizer.json")) return WG_OK;
+    WG_TRY(open_json(f, "tokenizer.json", &tokenizer));
+    const wg_status s = wg_hf_tokenizer(g, tokenizer, ids, f->config.vocab, f->err);
+    wg_json_close(tokenizer);
+    return s;
+}
+
+static wg_status make_head(folder *f, void **head, size_t *n, size_t *whole)
+{
+    wg_json *config;
+    wg_hf_ids ids;
+    wg_gguf_writer *g;
+    if (!has(f, "config.json"))
+        return wg_fail(
+            f->err, WG_EUNSUPPORTED,
+            "%s: is a folder without config.json; give a GGUF file, or the folder of a model with config.json and safetensors",
+            f->path);
+    WG_TRY(open_json(f, "config.json", &config));
+    wg_status s = read_config(f, config, &ids);
+    wg_json_close(config);
+    if (s == WG_OK) s = open_shards(f);
+    if (s == WG_OK) s = wg_gguf_writer_open(&g, NULL, f->err);
+    if (s != WG_OK) return s;
+    s = describe(f, &ids, g);
+    if (s == WG_OK) return wg_gguf_writer_head(g, head, n, whole, f->err);
+    wg_gguf_writer_abort(g);
+    return s;
+}
+
+wg_status wg_hf_open(wg_weights **out, const char *path, wg_error *err)
+{
+    void *head = NULL;
+    size_t n = 0, whole = 0, length = strlen(path);
+    folder *f = wg_calloc(1, sizeof *f);
+    if (!f) return wg_nomem(err, sizeof *f, "a folder of weights");
+    while (length > 1 && path[length - 1] == '/') length--;
+    char *plain = wg_strndup(path, length);
+    f->path = plain;
+    f->err = err;
+    wg_status s = plain ? make_head(f, &head, &n, &whole) : wg_nomem(err, length, "a path");
+    if (s != WG_OK) {
+        folder_close(f);
+        wg_free(plain);
+        return s;
+    }
+    const wg_maker maker = { .make = make, .close = folder_close, .user = f };
+    s = wg_weights_open_made(out, plain, head, n, whole, &maker, err);
+    wg_free(head);
+    wg_free(plain);
+    if (s != WG_OK) return s;
+    wg_weights *w = *out;
+    f->weights = w;
+    snprintf(w->format, sizeof w->format, f->shards > 1 ? "safetensors, %d files" : "safetensors", (int)f->shards);
+    for (size_t i = 0; i < f->sources; i++)
+        if (f->source[i].there) w->tensor[i].data = f->source[i].from->data;
+    return WG_OK;
+}

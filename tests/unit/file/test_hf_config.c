@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: MIT
+ * config.json and generation_config.json: values read and derived in both dialects; what is refused, by name. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/file/hf.h"
+
+static wg_error err;
+static wg_hf_config c;
+
+#define BASE                                                                                                                   \
+    "\"hidden_size\":64,\"intermediate_size\":96,\"num_hidden_layers\":2,\"num_attention_heads\":4,\"vocab_size\":200,"        \
+    "\"max_position_embeddings\":256"
+#define LLAMA "{\"model_type\":\"llama\"," BASE
+
+static wg_status config(const char *text)
+{
+    wg_json *doc;
+    cr_assert_eq(wg_json_parse(&doc, "FILE", text, strlen(text), &err), WG_OK, "%s", err.text);
+    const wg_status s = wg_hf_config_read(&c, doc, &err);
+    wg_json_close(doc);
+    return s;
+}
+
+static void reads(const char *text) { cr_assert_eq(config(text), WG_OK, "%s: %s", text, err.text); }
+
+Test(hf_config, defaults_of_model_types)
+{
+    reads(LLAMA "}");
+    cr_assert(!strcmp(c.family, "llama") && c.adjacent && c.layers == 2 && c.dim == 64 && c.hidden == 96 && c.heads == 4);
+    cr_assert(c.kv_heads == 4 && c.head_dim == 16 && c.vocab == 200 && c.context == 256 && c.window == 0 && c.eps == 1e-6);
+    cr_assert(c.rope_base == 10000 && c.rope_factor == 1 && c.divisors == 0 && !c.tied && !c.qkv_bias && !c.output_bias);
+    reads(LLAMA ",\"attention_bias\":true,\"tie_word_embeddings\":true,\"head_dim\":24,\"num_key_value_heads\":2,"
+                "\"architectures\":[\"LlamaForCausalLM\"],\"quantization_config\":null,\"use_cache\":true}");
+    cr_assert(c.qkv_bias && c.output_bias && c.tied && c.head_dim == 24 && c.kv_heads == 2);
+    reads("{\"model_type\":\"mistral\"," BASE "}");
+    cr_assert(!strcmp(c.family, "llama") && c.adjacent && c.kv_heads == 8 && c.window == 4096 && !c.qkv_bias);
+    reads("{\"model_type\":\"mistral\",\"attention_bias\":true,\"sliding_window\":null," BASE
+          "}"); /* its class has no such key */
+    cr_assert(c.window == 0 && !c.qkv_bias);
+    reads("{\"model_type\":\"qwen2\",\"sliding_window\":128," BASE "}");
+    cr_assert(!strcmp(c.family, "qwen2") && !c.adjacent && c.kv_heads == 32 && c.window == 0 && c.qkv_bias && !c.output_bias);
+    reads("{\"model_type\":\"qwen2\",\"use_sliding_window\":true,\"sliding_window\":128," BASE "}");
+    cr_assert_eq(c.window, 128);
+    reads("{\"model_type\":\"qwen3\"," BASE "}");
+    cr_assert(!strcmp(c.family, "qwen3") && c.head_dim == 128 && !c.qkv_bias);
+}
+
+Test(hf_config, rotary_dialects)
+{
+    reads(LLAMA ",\"rope_theta\":500000.0,\"rope_scaling\":null}");
+    cr_assert(c.rope_base == 500000 && c.rope_factor == 1);
+    reads(LLAMA
+          ",\"rope_theta\":1,\"rope_parameters\":{\"rope_theta\":1000000,\"rope_type\":\"default\"},\"rope_scaling\":{\"type\":"
+          "\"yarn\"}}"); /* the newer wins */
+    cr_assert_eq(c.rope_base, 1000000);
+    reads(LLAMA ",\"rope_theta\":20000,\"rope_scaling\":{\"type\":\"linear\",\"factor\":2.5}}");
+    cr_assert(c.rope_base == 20000 && c.rope_factor == 2.5);
+    /* frequencies 1, 0.316, 0.1, ... of base 10000 over 16: wavelengths 6.28, 19.9, 62.8, 199, 628, ... */
+    reads(LLAMA ",\"rope_scaling\":{\"rope_type\":\"llama3\",\"factor\":8,\"low_freq_factor\":1,\"high_freq_factor\":4,"
+                "\"original_max_position_embeddings\":128}}");
+    cr_assert(c.divisors == 8 && c.divisor[0] == 1 && c.divisor[1] == 1 && c.divisor[3] == 8 && c.divisor[7] == 8);
+    const double s = (128 / 62.83185307179586 - 1) / 3;
+    cr_assert_float_eq(c.divisor[2], 1 / ((1 - s) / 8 + s), 1e-6);
+}
+
+Test(hf_config, refusals)
+{
+    static const struct {
+        const char *json, *text;
+    } row[] = {
+        { "[]", "FILE: is no JSON object: expected a model's config.json" },
+        { "{}", "FILE: key 'model_type' is missing: expected the name of a model type" },
+        { "{\"model_type\":\"mamba\"}",
+          "FILE: model type 'mamba' is not supported: expected one of: llama, mistral, qwen2, qwen3" },
+        { "{\"model_type\":\"llama\"}", "FILE: key 'num_hidden_layers' is missing: expected an integer 1..4096" },
+        { LLAMA ",\"head_dim\":257}", "FILE: key 'head_dim' = 257: expected an integer 1..256" },
+        { LLAMA ",\"head_dim\":15}", "FILE: heads of 15 elements: expected an even number up to 256" },
+        { LLAMA ",\"head_dim\":\"16\"}", "FILE: key 'head_dim' = \"16\": expected an integer 1..256" },
+        { "{\"model_type\":\"llama\",\"hidden_size\":63,\"intermediate_size\":96,\"num_hidden_layers\":2,\"num_attention_"
+          "heads\":4,"
+          "\"vocab_size\":200,\"max_position_embeddings\":256}",
+          "FILE: width 63 over 4 heads: expected a multiple, or key 'head_dim'" },
+        { LLAMA ",\"rms_norm_eps\":-1}", "FILE: key 'rms_norm_eps' = -1: expected a number 0..1" },
+        { LLAMA ",\"attention_bias\":1}", "FILE: key 'attention_bias' = 1: expected true or false" },
+        { LLAMA ",\"architectures\":[\"LlamaForCausalLMEagle3\"]}",
+          "FILE: key 'architectures' = [\"LlamaForCausalLMEagle3\"] is not supported: expected LlamaForCausalLM" },
+        { LLAMA ",\"architectures\":[]}", "FILE: key 'architectures' = [] is not supported: expected LlamaForCausalLM" },
+        { LLAMA ",\"hidden_act\":\"gelu\"}", "FILE: key 'hidden_act' = \"gelu\" is not supported: expected \"silu\"" },
+        { LLAMA ",\"mlp_bias\":true}", "FILE: key 'mlp_bias' = true is not supported: expected false" },
+        { LLAMA ",\"partial_rotary_factor\":0.5}", "FILE: key 'partial_rotary_factor' = 0.5 is not supported: expected 1" },
+        { LLAMA ",\"quantization_config\":{\"bits\":4}}",
+          "FILE: key 'quantization_config' = {\"bits\":4} is not supported: expected no such key" },
+        { LLAMA ",\"compression_config\":{}}", "FILE: key 'compression_config' = {} is not supported: expected no such key" },
+        { LLAMA ",\"auto_map\":{}}", "FILE: key 'auto_map' = {} is not supported: expected no such key" },
+        { LLAMA ",\"dual_chunk_attention_config\":{}}",
+          "FILE: key 'dual_chunk_attention_config' = {} is not supported: expected no such key" },
+        { LLAMA ",\"use_mrope\":true}", "FILE: key 'use_mrope' = true is not supported: expected false" },
+        { LLAMA ",\"num_nextn_predict_layers\":1}", "FILE: key 'num_nextn_predict_layers' = 1 is not supported: expected 0" },
+        { LLAMA ",\"num_experts\":8}", "FILE: key 'num_experts' = 8 is not supported: expected 0" },
+        { LLAMA ",\"num_local_experts\":8}", "FILE: key 'num_local_experts' = 8 is not supported: expected 0" },
+        { LLAMA ",\"is_causal\":false}", "FILE: key 'is_causal' = false is not supported: expected true" },
+        { LLAMA ",\"use_bidirectional_attention\":true}",
+          "FILE: key 'use_bidirectional_attention' = true is not supported: expected false" },
+        { LLAMA ",\"rope_scaling\":3}", "FILE: key 'rope_scaling' = 3: expected an object" },
+        { LLAMA ",\"rope_scaling\":{\"type\":\"yarn\",\"factor\":4}}",
+          "FILE: key 'rope_scaling.type' = \"yarn\" is not supported: expected default, linear or llama3" },
+        { LLAMA ",\"rope_scaling\":{\"rope_type\":\"dynamic\"}}",
+          "FILE: key 'rope_scaling.rope_type' = \"dynamic\" is not supported: expected default, linear or llama3" },
+        { LLAMA ",\"rope_scaling\":{\"type\":\"linear\"}}",
+          "FILE: key 'rope_scaling.factor' is missing: expected a number 1..1e+06" },
+        { LLAMA ",\"rope_parameters\":{\"full_attention\":{}}}",
+          "FILE: key 'rope_parameters' differs between kinds of layers: expected one for all" },
+        { LLAMA ",\"rope_parameters\":{\"rope_type\":\"default\",\"partial_rotary_factor\":0.5}}",
+          "FILE: key 'rope_parameters.partial_rotary_factor' = 0.5 is not supported: expected 1" },
+        { LLAMA ",\"rope_scaling\":{\"rope_type\":\"llama3\",\"factor\":8,\"low_freq_factor\":4,\"high_freq_factor\":4,"
+                "\"original_max_position_embeddings\":128}}",
+          "FILE: key 'rope_scaling.high_freq_factor' = 4: expected more than low_freq_factor" },
+        { "{\"model_type\":\"mistral\",\"sliding_window\":0," BASE "}",
+          "FILE: key 'sliding_window' = 0: expected an integer 1..1073741824, or null" },
+    };
+    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
+        cr_assert_neq(config(row[i].json), WG_OK, "%s", row[i].json);
+        cr_expect_str_eq(err.text, row[i].text);
+    }
+}
+
+static wg_status special(const char *generation, const char *text, wg_hf_ids *ids)
+{
+    wg_json *doc, *first = NULL;
+    cr_assert_eq(wg_json_parse(&doc, "CONFIG", text, strlen(text), &err), WG_OK);
+    if (generation) cr_assert_eq(wg_json_parse(&first, "GENERATION", generation, strlen(generation), &err), WG_OK);
+    const wg_status s = wg_hf_ids_read(ids, first, doc, &err);
+    wg_json_close(doc);
+    wg_json_close(first);
+    return s;
+}
+
+Test(hf_config, special_tokens)
+{
+    wg_hf_ids ids;
+    cr_assert_eq(special(NULL, "{\"bos_token_id\":1,\"eos_token_id\":2}", &ids), WG_OK);
+    cr_assert(ids.bos == 1 && ids.end[0] == 2 && ids.end[1] == -1 && ids.end[2] == -1);
+    cr_assert_eq(special("{\"eos_token_id\":[7,8]}", "{\"bos_token_id\":1,\"eos_token_id\":[2,3,4]}", &ids), WG_OK);
+    cr_assert(ids.bos == 1 && ids.end[0] == 7 && ids.end[1] == 8 && ids.end[2] == -1); /* generation_config.json overrides */
+    cr_assert_eq(special("{}", "{\"bos_token_id\":null,\"eos_token_id\":null}", &ids), WG_OK);
+    cr_assert(ids.bos == -1 && ids.end[0] == -1);
+    cr_assert_eq(special("{\"eos_token_id\":[1,2,3,4]}", "{}", &ids), WG_EUNSUPPORTED);
+    cr_assert_str_eq(err.text, "GENERATION: key 'eos_token_id' lists 4 tokens: at most 3 are supported");
+    cr_assert_eq(special(NULL, "{\"eos_token_id\":-5}", &ids), WG_EMODEL);
+    cr_assert_str_eq(err.text, "CONFIG: key 'eos_token_id' = -5: expected a token id, or a list of them");
+}

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: MIT
+ * Hugging Face folders as weights: names, shapes, permuted rows, shards, tied heads; folders that do not fit together. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include "core/base/mem.h"
+#include "core/file/weights.h"
+#include "tests/conformance/miniature.h"
+
+static wg_error err;
+static temp t;
+static miniature m;
+
+static void make(const char *name)
+{
+    mini_open(&m, name);
+    temp_make(&t);
+    mini_write(&m, &t, 0);
+}
+
+static void clean(void)
+{
+    temp_remove(&t);
+    mini_close(&m);
+}
+
+/* The message of a folder that is refused, $ for its path. */
+static const char *refused(wg_status code)
+{
+    static char text[WG_ERROR_TEXT];
+    wg_weights *w = NULL;
+    const size_t live = wg_mem_read().live_blocks;
+    const wg_status s = wg_weights_open(&w, t.dir, &err);
+    cr_assert(s == code && !w, "%s: %s", wg_status_name(s), s ? err.text : "opens");
+    cr_assert_eq(wg_mem_read().live_blocks, live);
+    char *to = text;
+    const size_t n = strlen(t.dir);
+    for (const char *p = err.text; *p;) {
+        if (strncmp(p, t.dir, n) == 0) *to++ = '$', p += n;
+        else *to++ = *p++;
+    }
+    *to = '\0';
+    return text;
+}
+
+/* Sets a key of config.json. */
+static void set(const char *key, json_t *v)
+{
+    json_object_set_new(m.config, key, v);
+    json_dump_file(m.config, temp_at(&t, "config.json"), 0);
+}
+
+/* Sets a member of a tensor of the case and writes the weights again. */
+static void set_tensor(int i, const char *key, json_t *v)
+{
+    json_object_set_new(json_array_get(json_object_get(m.config_case, "tensors"), (size_t)i), key, v);
+    mini_write(&m, &t, 0);
+}
+
+static void expect(wg_status code, const char *text) { cr_assert_str_eq(refused(code), text); }
+
+Test(hf_folder, names_and_permuted_rows)
+{
+    wg_weights *w;
+    int64_t v;
+    wg_text s;
+    char slashed[80];
+    make("llama-scaled");
+    snprintf(slashed, sizeof slashed, "%s//", t.dir);
+    cr_assert_eq(wg_weights_open(&w, slashed, &err), WG_OK, "%s", err.text);
+    cr_assert_str_eq(wg_weights_format(w), "safetensors");
+    cr_assert_str_eq(wg_weights_path(w), t.dir);
+    cr_assert_not(wg_weights_made(w, NULL));
+    cr_assert_eq(wg_weights_count(w), 2 + 2 * 9 + 1); /* tied, with rotary divisors */
+    cr_assert(wg_meta_string(w, "general.architecture", &s) && s.n == 5 && !memcmp(s.s, "llama", 5));
+    cr_assert(wg_meta_int(w, "llama.attention.head_count_kv", &v) && v == 2 &&
+              !wg_meta_int(w, "llama.attention.sliding_window", &v));
+    const struct {
+        const char *gguf, *hf;
+        int width; /* of heads whose rows are permuted; 0: they are not */
+    } row[] = {
+        { "blk.1.attn_q.weight", "model.layers.1.self_attn.q_proj.weight", 16 },
+        { "blk.1.attn_k.weight", "model.layers.1.self_attn.k_proj.weight", 16 },
+        { "blk.0.attn_v.weight", "model.layers.0.self_attn.v_proj.weight", 0 },
+        { "blk.0.ffn_down.weight", "model.layers.0.mlp.down_proj.weight", 0 },
+        { "token_embd.weight", "model.embed_tokens.weight", 0 },
+    };
+    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
+        const wg_tensor *x = wg_weights_find(w, row[i].gguf);
+        cr_assert(x && x->n_dims == 2 && x->type == WG_F32);
+        for (int twice = 0; twice < 2; twice++) { /* released pages come back */
+            cr_assert_eq(wg_weights_need(w, x, &err), WG_OK);
+            for (int64_t r = 0; r < x->dim[1]; r++) {
+                const int64_t in = row[i].width ? r % row[i].width : 0;
+                const int64_t from = row[i].width ? r - in + in / 2 + in % 2 * row[i].width / 2 : r;
+                for (int64_t k = 0; k < x->dim[0]; k++)
+                    cr_assert_eq(((const float *)x->data)[r * x->dim[0] + k],
+                                 mini_element(row[i].hf, (uint64_t)(from * x->dim[0] + k), (double)x->dim[0]));
+            }
+            wg_weights_release(w, x);
+        }
+    }
+    wg_weights_close(w);
+    clean();
+}
+
+Test(hf_folder, shards_and_windows)
+{
+    wg_weights *w;
+    int64_t v;
+    make("qwen3");
+    cr_assert_eq(wg_weights_open(&w, t.dir, &err), WG_OK, "%s", err.text);
+    cr_assert_str_eq(wg_weights_format(w), "safetensors, 3 files");
+    cr_assert_eq(wg_weights_count(w), 3 + 2 * 11);
+    wg_weights_close(w);
+    clean();
+    make("mistral-window");
+    cr_assert_eq(wg_weights_open(&w, t.dir, &err), WG_OK, "%s", err.text);
+    cr_assert(wg_meta_int(w, "llama.attention.sliding_window", &v) && v == 40);
+    wg_weights_close(w);
+    clean();
+}
+
+/* A tied head is the embedding, and old buffers are computed: both may lie in the file. */
+Test(hf_folder, tensors_that_are_not_read)
+{
+    wg_weights *w;
+    make("qwen2");
+    json_t *tensors = json_object_get(m.config_case, "tensors");
+    json_array_append_new(
+        tensors, json_pack("{s:s, s:s, s:[i, i], s:i}", "name", "lm_head.weight", "dtype", "F32", "shape", 2, 4, "file", 0));
+    json_array_append_new(tensors, json_pack("{s:s, s:s, s:[i], s:i}", "name", "model.layers.1.self_attn.rotary_emb.inv_freq",
+                                             "dtype", "F32", "shape", 8, "file", 0));
+    mini_write(&m, &t, 0);
+    cr_assert_eq(wg_weights_open(&w, t.dir, &err), WG_OK, "%s", err.text);
+    cr_assert(wg_weights_count(w) == 2 + 2 * 12 && !wg_weights_find(w, "output.weight"));
+    wg_weights_close(w);
+    clean();
+}
+
+Test(hf_folder, files_that_are_missing)
+{
+    make("qwen3");
+    unlink(temp_at(&t, "model-00002-of-00003.safetensors"));
+    expect(WG_ENOENT, "$/model-00002-of-00003.safetensors: there is no such file; is the folder complete?");
+    mkdir(temp_at(&t, "model-00002-of-00003.safetensors"), 0700);
+    expect(WG_EFORMAT, "$/model-00002-of-00003.safetensors: is no file with weights; download it again");
+    rmdir(temp_at(&t, "model-00002-of-00003.safetensors"));
+    unlink(temp_at(&t, "model.safetensors.index.json"));
+    expect(WG_ENOENT,
+           "$: has neither model.safetensors nor model.safetensors.index.json; weights in other formats (.bin, .pt) are not "
+           "read: save the model with safetensors");
+    unlink(temp_at(&t, "config.json"));
+    expect(WG_EUNSUPPORTED,
+           "$: is a folder without config.json; give a GGUF file, or the folder of a model with config.json and "
+           "safetensors");
+    clean();
+}
+
+Test(hf_folder, an_index_that_lies)
+{
+    make("qwen3");
+    const char *index = "model.safetensors.index.json";
+    json_t *doc = json_load_file(temp_at(&t, index), 0, NULL), *map = json_object_get(doc, "weight_map");
+    json_object_set_new(map, "model.norm.weight", json_string("model-00001-of-00003.safetensors"));
+    json_object_set_new(map, "lm_head.weight", json_string("model-00001-of-00003.safetensors"));
+    json_dump_file(doc, temp_at(&t, index), 0);
+    const char *text = refused(WG_EFORMAT);
+    cr_assert(
+        strstr(text,
+               "$/model.safetensors.index.json: says that tensor 'lm_head.weight' is in model-00001-of-00003.safetensors, but "
+               "it is in $/model-00002-of-00003.safetensors; is the folder complete?") ||
+            strstr(text, "$/model.safetensors.index.json: says that tensor 'model.norm.weight' is in "
+                         "model-00001-of-00003.safetensors, but it is in $/"),
+        "%s", text);
+    mini_write(&m, &t, 0);
+    json_decref(doc);
+    doc = json_load_file(temp_at(&t, index), 0, NULL), map = json_object_get(doc, "weight_map");
+    json_object_set_new(map, "more", json_string("model-00001-of-00003.safetensors"));
+    json_dump_file(doc, temp_at(&t, index), 0);
+    expect(WG_EFORMAT, "$/model.safetensors.index.json: names 26 tensors, and its files have 25; is the folder complete?");
+    json_object_set_new(map, "more", json_string("../x"));
+    json_dump_file(doc, temp_at(&t, index), 0);
+    expect(WG_EFORMAT,
+           "$/model.safetensors.index.json: tensor 'more' is in no file of the folder, or in one of more than 1024");
+    json_object_set_new(doc, "weight_map", json_array());
+    json_dump_file(doc, temp_at(&t, index), 0);
+    expect(WG_EFORMAT, "$/model.safetensors.index.json: key 'weight_map' is no object of tensors and files; download it again");
+    json_decref(doc);
+    clean();
+}
+
+Test(hf_folder, files_that_do_not_belong_together)
+{
+    make("llama-biased");
+    const int64_t q = 1; /* of the first layer, behind the embedding */
+    cr_assert_str_eq(
+        json_string_value(json_object_get(json_array_get(json_object_get(m.config_case, "tensors"), (size_t)q), "name")),
+        "model.layers.0.self_attn.q_proj.weight");
+    set("attention_bias", json_false());
+    expect(WG_EMODEL,
+           "$/model.safetensors: tensor 'model.layers.0.self_attn.q_proj.bias' is a bias that config.json says the model has "
+           "not; do the files belong together?");
+    set("attention_bias", json_true());
+    set("num_hidden_layers", json_integer(1));
+    expect(WG_EUNSUPPORTED,
+           "$/model.safetensors: tensor 'model.layers.1.self_attn.q_proj.weight' has no place in a llama model of 1 "
+           "layers: its results would be wrong without it");
+    set("num_hidden_layers", json_integer(2));
+    set("num_attention_heads", json_integer(5));
+    expect(WG_EMODEL,
+           "$/model.safetensors: tensor 'model.layers.0.self_attn.q_proj.weight' has 72 rows: expected 5 heads of 24");
+    set("num_attention_heads", json_integer(3));
+    set("vocab_size", json_integer(151));
+    expect(WG_EMODEL,
+           "$: there is no tensor 'model.embed_tokens.weight' of 151 rows, the vocab_size of config.json; is the folder "
+           "complete?");
+    set("vocab_size", json_integer(150));
+    set_tensor((int)json_array_size(json_object_get(m.config_case, "tensors")) - 1, "name", json_string("lm_head"));
+    expect(WG_EMODEL, "$: there is no tensor 'lm_head.weight', which the model has by its type and 'tie_word_embeddings' of "
+                      "config.json; is the folder complete?");
+    set_tensor((int)json_array_size(json_object_get(m.config_case, "tensors")) - 1, "name", json_string("lm_head.weight"));
+    set_tensor((int)q, "name", json_string("model.layers.00.self_attn.q_proj.weight"));
+    refused(WG_EUNSUPPORTED);
+    set_tensor((int)q, "name", json_string("model.layers.0.self_attn.q_proj.weight"));
+    size_t n = 0;
+    char *bytes = file_read(temp_at(&t, "model.safetensors"), &n);
+    memcpy(strstr(bytes + 8, "BF16"), "I16\"", 4); /* "I16"": the quote moves */
+    memcpy(strstr(bytes + 8, "I16\"\""), "I16\" ", 5);
+    file_write(temp_at(&t, "model.safetensors"), bytes, n);
+    free(bytes);
+    refused(WG_EUNSUPPORTED);
+    cr_assert(strstr(err.text, "' has the dtype I16: expected F32, F16 or BF16"), "%s", err.text);
+    clean();
+}
+
+/* Without this check a file without biases would run as a model that has none. */
+Test(hf_folder, biases_that_are_missing)
+{
+    make("qwen3");
+    set("attention_bias", json_true());
+    expect(WG_EMODEL, "$: there is no tensor 'model.layers.0.self_attn.q_proj.bias', which the model has by its type and "
+                      "'attention_bias' of config.json; is the folder complete?");
+    clean();
+}
+
+/* Fails each allocation of opening in turn: a message, nothing held. */
+Test(hf_folder, any_allocation_may_fail)
+{
+    make("llama-scaled");
+    for (uint64_t nth = 1;; nth++) {
+        wg_weights *w = NULL;
+        const size_t live = wg_mem_read().live_blocks;
+        wg_mem_fail_at(nth, false);
+        const wg_status s = wg_weights_open(&w, t.dir, &err);
+        wg_mem_fail_at(0, false);
+        wg_weights_close(w);
+        cr_assert_eq(wg_mem_read().live_blocks, live, "allocation %d", (int)nth);
+        if (s == WG_OK) break;
+        cr_assert(nth < 2000);
+    }
+    clean();
+}

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT
+ * Miniatures of every family against transformers (tests/conformance): logits in one pass, token by token and in a tree; the same
+ * model as a GGUF file has the same bits. Error of a row: sqrt(sum (x - ref)^2 / sum ref^2). */
+#include <criterion/criterion.h>
+#include <stdio.h>
+
+#include "core/file/convert.h"
+#include "tests/conformance/miniature.h"
+#include "tests/unit/model/one_sequence.h"
+
+static const double allowed = 1e-4;
+static wg_error err;
+
+/* The last tokens as one path of a tree, each beside a sibling that no other node sees. */
+static void feed_tree(setup *u, const int32_t *token, int n, float *logits)
+{
+    must(wg_kv_reserve(u->seq, 2 * n, &err), &err);
+    wg_batch_clear(&u->batch);
+    wg_mask path = { 0 };
+    for (int i = 0; i < n; i++) {
+        const wg_mask above = path;
+        path = i ? wg_mask_with(above, 2 * i) : wg_mask_bit(0);
+        wg_batch_node(&u->batch, u->seq, 2 * i, i, path, token[i], true);
+        wg_batch_node(&u->batch, u->seq, 2 * i + 1, i, i ? wg_mask_with(above, 2 * i + 1) : wg_mask_bit(1),
+                      (token[i] + 1) % u->lm->vocab, false);
+    }
+    must(wg_lm_forward(u->lm, &u->batch, logits, &err), &err);
+    wg_kv_rollback(u->seq);
+}
+
+static double worst_row(const float *x, const float *ref, int rows, int n)
+{
+    double worst = 0;
+    for (int r = 0; r < rows; r++) {
+        double d = 0, s = 0;
+        for (int i = 0; i < n; i++) {
+            const double want = (double)ref[r * n + i], off = (double)x[r * n + i] - want;
+            d += off * off, s += want * want;
+        }
+        worst = fmax(worst, sqrt(d / s));
+    }
+    return worst;
+}
+
+/* Prefill, decode and tree passes over `rows` tokens. All three have the same bits, which are returned. */
+static float *check_passes(const char *name, const char *path, const miniature *m, int rows)
+{
+    enum { TREE = 16 };
+    const size_t row = (size_t)m->vocab, bytes = (size_t)rows * row * sizeof(float);
+    float *all = malloc(bytes), *one = malloc(bytes);
+    wg_weights *w;
+    must(wg_weights_open(&w, path, &err), &err);
+    setup u = setup_open(w, WG_F32, 0);
+    feed(&u, m->token, rows, all);
+    const double error = worst_row(all, m->logits, rows, m->vocab);
+    fprintf(stderr, "conformance: %-15s %d tokens, largest relative error of a row %.1e (allowed %.0e)\n", name, rows, error,
+            allowed);
+    cr_assert(error < allowed, "%s", name);
+    wg_kv_truncate(u.seq, 0);
+    for (int i = 0; i < rows; i++) feed(&u, m->token + i, 1, one + (size_t)i * row);
+    cr_assert(memcmp(one, all, bytes) == 0, "%s: decoding differs from prefill", name);
+    wg_kv_truncate(u.seq, rows - TREE);
+    feed_tree(&u, m->token + rows - TREE, TREE, one);
+    cr_assert(memcmp(one, all + (size_t)(rows - TREE) * row, TREE * row * sizeof(float)) == 0, "%s: a tree differs", name);
+    setup_close(&u);
+    wg_weights_close(w);
+    free(one);
+    return all;
+}
+
+/* pad 3: no tensor lies at a multiple of 2, so all of them are copied. */
+static void conforms(const char *name, int pad)
+{
+    miniature m;
+    temp t;
+    char folder[64], gguf[512];
+    mini_open(&m, name);
+    temp_make(&t);
+    mini_write(&m, &t, pad);
+    snprintf(folder, sizeof folder, "%s", t.dir);
+    float *here = check_passes(name, folder, &m, MINI_TOKENS);
+    snprintf(gguf, sizeof gguf, "%s", temp_at(&t, "model.gguf"));
+    must(wg_convert(folder, NULL, gguf, -1, &err), &err);
+    float *there = check_passes("  as GGUF", gguf, &m, MINI_TOKENS);
+    cr_assert(memcmp(here, there, MINI_TOKENS * (size_t)m.vocab * sizeof(float)) == 0, "%s: the GGUF file has other bits",
+              name);
+    free(here), free(there);
+    temp_remove(&t);
+    mini_close(&m);
+}
+
+Test(conformance, llama_scaled) { conforms("llama-scaled", 0); }
+Test(conformance, llama_biased) { conforms("llama-biased", 0); }
+Test(conformance, mistral) { conforms("mistral", 3); }
+Test(conformance, qwen2) { conforms("qwen2", 0); }
+Test(conformance, qwen3) { conforms("qwen3", 0); }
+Test(conformance, qwen3_biased) { conforms("qwen3-biased", 3); }
+
+Test(conformance, mistral_window) { conforms("mistral-window", 0); }
