@@ -12,9 +12,7 @@
 #define LAUNCH(kernel, grid, block, dynamic, ...) simt_start(kernel, #kernel, dim3(grid), dim3(block), dynamic, __VA_ARGS__)
 
 enum { SEEN = 42 }; /* exit status of a test whose mistake was noticed */
-
 static const char *expected;
-
 static void noticed(const char *message) { _exit(strstr(message, expected) ? SEEN : 3); }
 
 static void expect(const char *part)

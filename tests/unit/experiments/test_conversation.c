@@ -12,7 +12,7 @@
 #include "experiments/base/target.h"
 #include "experiments/record/trace.h"
 #include "kernels/cpu.h"
-#include "scene.h"
+#include "run_scene.h"
 #include "verify/verify.h"
 
 static scene s;
@@ -81,18 +81,13 @@ Test(conversation, an_answer_ends_once)
 
 static json_t *run(const char *text, const char *out)
 {
-    wg_error err = { 0 };
     wg_run r;
-    char *path = NULL, file[64];
     wg_config *c = config_of(text);
-    const wg_run_options o = { .out = out };
-    cr_assert_eq(wg_run_config(c, &o, &r, &path, &err), WG_OK, "%s", err.text);
+    json_t *summary = scene_run(c, &(wg_run_options){ .out = out }, &r);
     for (int i = 0; i < c->n; i++) cr_assert_eq(r.result[i].pairs.n, c->dataset[0]->n, "prompts are what intervals are over");
     wg_run_free(&r);
     wg_config_close(c);
-    wg_free(path);
-    snprintf(file, sizeof file, "%s/summary.json", out);
-    return json_load_file(file, 0, NULL);
+    return summary;
 }
 
 static json_t *lines(const char *path)

@@ -6,8 +6,7 @@
 #include "core/base/mem.h"
 #include "experiments/analysis/replay.h"
 #include "experiments/config/schema.h"
-#include "experiments/run/runner.h"
-#include "scene.h"
+#include "run_scene.h"
 
 static scene s;
 static void setup(void)
@@ -26,17 +25,10 @@ TestSuite(rule_plugin, .init = setup, .fini = teardown, .timeout = 120);
 
 static json_t *run(const char *text, const char *out)
 {
-    wg_error err = { 0 };
-    wg_run r;
-    char *path = NULL, file[64];
     wg_config *c = config_of(text);
-    const wg_run_options o = { .out = out };
-    cr_assert_eq(wg_run_config(c, &o, &r, &path, &err), WG_OK, "%s", err.text);
-    wg_run_free(&r);
+    json_t *summary = scene_run(c, &(wg_run_options){ .out = out }, NULL);
     wg_config_close(c);
-    wg_free(path);
-    snprintf(file, sizeof file, "%s/summary.json", out);
-    return json_load_file(file, 0, NULL);
+    return summary;
 }
 
 static const char *word(const json_t *summary, const char *key)

@@ -4,9 +4,8 @@
 #include <math.h>
 
 #include "experiments/report/table.h"
-#include "experiments/run/runner.h"
 #include "core/base/mem.h"
-#include "scene.h"
+#include "run_scene.h"
 
 static scene s;
 
@@ -25,24 +24,18 @@ TestSuite(run_audit, .init = setup, .fini = teardown, .timeout = 240);
 static const json_t *run(const char *draft, const char *rule, const char *more, const char *out, bool resume, wg_audit *audit,
                          json_t **summary)
 {
-    char text[1200], file[64];
-    wg_error err = { 0 };
+    char text[1200];
     wg_run r;
-    char *path = NULL;
     snprintf(text, sizeof text,
              "{\"name\": \"t\", \"target\": {\"model\": \"target.gguf\", \"threads\": 1}, \"sampling\": {\"temperature\": 1}, "
              "\"prompts\": {\"file\": \"prompts.jsonl\"}, \"max_tokens\": 2, \"repeats\": 400, \"draft\": {\"kind\": \"%s\"}, "
              "\"verify\": {\"rule\": \"%s\"}%s}",
              draft, rule, more);
     wg_config *c = config_of(text);
-    const wg_run_options o = { .out = out, .resume = resume };
-    cr_assert_eq(wg_run_config(c, &o, &r, &path, &err), WG_OK, "%s", err.text);
+    *summary = scene_run(c, &(wg_run_options){ .out = out, .resume = resume }, &r);
     if (audit) *audit = r.result[0].counts.audit;
     wg_run_free(&r);
     wg_config_close(c);
-    wg_free(path);
-    snprintf(file, sizeof file, "%s/summary.json", out);
-    *summary = json_load_file(file, 0, NULL);
     return json_array_get(json_object_get(*summary, "cells"), 0);
 }
 

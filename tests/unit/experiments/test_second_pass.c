@@ -5,18 +5,15 @@
 #include "core/engine/length_log.h"
 #include "draft/draft.h"
 #include "experiments/record/trace.h"
-#include "experiments/run/runner.h"
 #include "masked.h"
-#include "scene.h"
+#include "run_scene.h"
 #include "verify/verify.h"
 
 static scene s;
 static void setup(void)
 {
     scene_make(&s);
-    put("prompts.jsonl", "{\"id\": \"a\", \"turns\": [\"The cat sat\", \"and a\"]}\n"
-                         "{\"id\": \"b\", \"turns\": [\"abababab\", \"ab ab\"]}\n"
-                         "{\"id\": \"c\", \"turns\": [\"A dog ran\", \"The cat\"]}\n");
+    put("prompts.jsonl", SCENE_TURNS);
 }
 static void teardown(void) { scene_remove(&s); }
 TestSuite(second_pass, .init = setup, .fini = teardown, .timeout = 120);
@@ -72,22 +69,17 @@ static json_t *run(const char *out, const char *more)
     for (int i = 0; wg_drafters[i]; i++) drafters[i + 1] = wg_drafters[i];
     const wg_plugins plugins = { drafters, wg_verifiers };
     wg_error err = { 0 };
-    wg_run r;
     wg_config *c = NULL;
-    char *path = NULL, text[2000], file[100];
+    char text[2000];
     snprintf(text, sizeof text,
              "{\"name\": \"t\", \"target\": {\"model\": \"target.gguf\", \"threads\": 1}, \"max_tokens\": 12, \"repeats\": 2,"
              "\"prompts\": {\"file\": \"prompts.jsonl\", \"turns\": \"all\"}, %s}",
              more);
     put("config.json", text);
     cr_assert_eq(wg_config_open(&c, "config.json", NULL, 0, &plugins, &err), WG_OK, "%s", err.text);
-    const wg_run_options o = { .out = out };
-    cr_assert_eq(wg_run_config(c, &o, &r, &path, &err), WG_OK, "%s", err.text);
-    wg_run_free(&r);
+    json_t *summary = scene_run(c, &(wg_run_options){ .out = out }, NULL);
     wg_config_close(c);
-    wg_free(path);
-    snprintf(file, sizeof file, "%s/summary.json", out);
-    return json_load_file(file, 0, NULL);
+    return summary;
 }
 
 static json_t *cell(const json_t *sum, size_t i) { return json_array_get(json_object_get(sum, "cells"), i); }

@@ -5,18 +5,15 @@
 
 #include "core/base/mem.h"
 #include "experiments/run/exact_run.h"
-#include "experiments/run/runner.h"
 #include "experiments/run/summary.h"
 #include "experiments/run/teacher_pass.h"
-#include "scene.h"
+#include "run_scene.h"
 
 static scene s;
 static void setup(void)
 {
     scene_make(&s);
-    put("prompts.jsonl", "{\"id\": \"a\", \"turns\": [\"The cat sat\", \"and a\"]}\n"
-                         "{\"id\": \"b\", \"turns\": [\"abababab\", \"ab ab\"]}\n"
-                         "{\"id\": \"c\", \"turns\": [\"A dog ran\", \"The cat\"]}\n");
+    put("prompts.jsonl", SCENE_TURNS);
 }
 static void teardown(void) { scene_remove(&s); }
 TestSuite(teacher, .init = setup, .fini = teardown, .timeout = 120);
@@ -25,22 +22,16 @@ TestSuite(teacher, .init = setup, .fini = teardown, .timeout = 120);
 static json_t *cells_of(const char *more)
 {
     static int runs;
-    char text[2000], out[40], *path = NULL;
-    wg_error err;
-    wg_run r;
+    char text[2000], out[40];
     snprintf(text, sizeof text,
              "{\"name\": \"t\", \"target\": {\"model\": \"target.gguf\", \"threads\": 1}, \"prompts\": {\"file\": "
              "\"prompts.jsonl\", \"turns\": \"all\"}, \"sampling\": {\"temperature\": 1}%s, %s}",
              strstr(more, "max_tokens") ? "" : ", \"max_tokens\": 16", more);
     snprintf(out, sizeof out, "out%d", runs++);
     wg_config *c = config_of(text);
-    const wg_run_options o = { .out = out };
-    cr_assert_eq(wg_run_config(c, &o, &r, &path, &err), WG_OK, "%s", err.text);
-    wg_free(path);
-    wg_run_free(&r);
+    json_t *summary = scene_run(c, &(wg_run_options){ .out = out }, NULL),
+           *cells = json_incref(json_object_get(summary, "cells"));
     wg_config_close(c);
-    snprintf(text, sizeof text, "%s/summary.json", out);
-    json_t *summary = json_load_file(text, 0, NULL), *cells = json_incref(json_object_get(summary, "cells"));
     json_decref(summary);
     cr_assert_not_null(cells);
     return cells;
