@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Multi-path verification: block verification of the best of several paths, on trees of independent draws (GBV, arXiv
- * 2602.16961, and better; METHODS B9): kernels/rule/multipath.h. */
+ * Multi-path verification: block verification of the best of several paths, on trees of independent draws (METHODS B9;
+ * with select=ratio like GBV, arXiv 2602.16961, in a form derived here): kernels/rule/multipath.h. */
 #include "verify/host_passes.h"
 #include "kernels/rule/multipath.h"
 #include "verify/verify.h"
@@ -13,7 +13,7 @@ static const char *const selects[] = { "optimal", "ratio", NULL };
 
 static const wg_option options[] = {
     WG_OPTION_ENUM(multipath_options, select, OPTIMAL, selects,
-                   "the draw that a level keeps: the most useful one, or the one of largest p/q (GBV)"),
+                   "the draw that a level keeps: the most useful one, or the one of largest p/q (GBV-like)"),
     WG_OPTION_END,
 };
 
@@ -29,9 +29,9 @@ static void accept(const void *opt, const wg_tree *tree, wg_rows *p, wg_rows *q,
 
 const wg_verifier_class wg_verifier_multipath = {
     .name = "multipath",
-    .doc = "select one of several independent paths, then block verification with its law (GBV and better)",
+    .doc = "select one of several independent paths, then block verification with its law (GBV-like)",
     .optimal_among = "a node (`optimal` there), chains (`block` there)",
-    .paper = "`select=ratio`: arXiv 2602.16961 (GBV); `select=optimal`: below",
+    .paper = "below; cf. arXiv 2602.16961 (GBV), which `select=ratio` resembles",
     .size = sizeof(multipath_options),
     .options = options,
     .test_options = (const char *const[]){ "", "select=ratio", NULL },
