@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""No function of core/, draft/, verify/, kernels/ and experiments/ takes more than eight parameters, and no initialiser of one
-struct gives more than four fields by position: fields are named where there are more.
+"""No function takes more than eight parameters, and no initialiser of one struct gives more than four fields by position: fields
+are named where there are more. Of all C, C++ and CUDA files of the project.
 
 usage: tests/signatures.py [ROOT]      prints file:line of what breaks a rule; exit status 1 if anything does
 
@@ -14,7 +14,8 @@ import subprocess
 import sys
 
 PARAMETERS, FIELDS = 8, 4
-FOLDERS = ("core", "draft", "verify", "kernels", "experiments")
+FOLDERS = ("core", "draft", "verify", "kernels", "experiments", "tests", "tools", "examples")
+ENDINGS = (".c", ".h", ".cpp", ".cu", ".cuh")
 SKIPPED = {"core/text/unicode_table.c"}
 TOKEN = re.compile(r"[A-Za-z_]\w*|[.]{3}|[\d.]\w+|\S")
 COMMENT_OR_TEXT = re.compile(r"""/\*.*?\*/|//[^\n]*|^[ ]*\#(?:\\\n|[^\n])*|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'""", re.S | re.M)
@@ -88,7 +89,7 @@ def check(name, text):
 
 def main():
     os.chdir(sys.argv[1] if len(sys.argv) > 1 else ".")
-    files = [f"{d}/{n}" for top in FOLDERS for d, _, names in os.walk(top) for n in names if n.endswith((".c", ".h", ".cu"))]
+    files = [f"{d}/{n}" for top in FOLDERS for d, _, names in os.walk(top) for n in names if n.endswith(ENDINGS)]
     found = []
     for name in sorted(set(files) - SKIPPED):
         with open(name, encoding="utf-8") as file:

@@ -47,6 +47,10 @@ static json_t *status_value(const void *record)
     REQUEST;
     return json_string(q->status ? "error" : "ok");
 }
+static void status_read(void *record, const json_t *line) /* of a failed request until its error is read */
+{
+    ((wg_request *)record)->status = strcmp(wg_json_word(line, "status"), "ok") ? WG_EINVAL : WG_OK;
+}
 static json_t *error_value(const void *record)
 {
     REQUEST;
@@ -282,6 +286,15 @@ static json_t *ids_value(const void *record)
     for (int i = 0; i < q->n; i++) json_array_append_new(ids, json_integer(q->token[i]));
     return ids;
 }
+static void ids_read(void *record, const json_t *line)
+{
+    wg_request *q = record;
+    const json_t *ids = OF("ids");
+    const size_t n = json_array_size(ids);
+    q->n = n > (size_t)q->cap_tokens ? q->cap_tokens : (int)n;
+    for (int i = 0; i < q->n; i++) q->token[i] = (int32_t)json_integer_value(json_array_get(ids, (size_t)i));
+    q->counts.emitted = q->n;
+}
 
 static json_t *tokens_value(const void *record)
 {
@@ -325,7 +338,8 @@ enum {
     OK = WG_FIELD_OK,
     STEPPED = WG_FIELD_STEPPED,
     FAILED = WG_FIELD_FAILED,
-    STEP = WG_FIELD_STEP
+    STEP = WG_FIELD_STEP,
+    KEY = WG_FIELD_KEY
 };
 
 const wg_field wg_request_fields[] = {
@@ -335,9 +349,9 @@ const wg_field wg_request_fields[] = {
     PLAIN("prompt", ADDRESS, WG_FIELD_INT, prompt, -1, "", "number of the prompt, from 0"),
     PLAIN("turn", ADDRESS, WG_FIELD_INT, turn, ENTRY(turn), "", "of its conversation, from 0"),
     PLAIN("repeat", ADDRESS, WG_FIELD_INT, repeat, ENTRY(repeat), "", "from 0"),
-    OWN("id", ALWAYS, id_value, NULL, -1, "", "of the prompt, from its file"),
+    OWN("id", ALWAYS | KEY, id_value, NULL, -1, "", "of the prompt, from its file"),
     OWN("category", ALWAYS, category_value, NULL, -1, "", "of the prompt, after `merge`"),
-    OWN("status", ALWAYS, status_value, NULL, -1, "", "`ok` or `error`"),
+    OWN("status", ALWAYS, status_value, status_read, -1, "", "`ok` or `error`"),
     OWN("prompt_sha256", ALWAYS, prompt_digest_value, NULL, -1, "",
         "first 16 digits of the digest of the prompt's text, all turns"),
     OWN("prompt_tokens", ALWAYS, prompt_tokens_value, prompt_tokens_read, -1, "tokens",
@@ -406,7 +420,7 @@ const wg_field wg_request_fields[] = {
     OWN("parts_matched", OK, parts_matched_value, NULL, -1, "tokens", "likewise"),
     OWN("equals_baseline", OK, equals_value, NULL, -1, "",
         "the output is the baseline's; null where the baseline ran later than the cell (compare the digests)"),
-    OWN("ids", OK, ids_value, NULL, -1, "", "list: tokens of the output"),
+    OWN("ids", OK, ids_value, ids_read, -1, "", "list: tokens of the output"),
     PLAIN("output_sha256", OK, WG_FIELD_TEXT, sha256, -1, "", "digest of these as little-endian int32"),
     WRITER("text", OK, "the output; null where it is no UTF-8"),
     WRITER("drafted_bytes", STEPPED,
@@ -505,7 +519,7 @@ bool wg_fields_is_of(const json_t *line, const wg_request *q)
 {
     bool same = true;
     for (const wg_field *f = wg_request_fields; same && f->name; f++) {
-        if (!(f->in & WG_FIELD_ADDRESS)) continue;
+        if (!(f->in & (WG_FIELD_ADDRESS | WG_FIELD_KEY))) continue;
         json_t *want = value_of(f, q);
         same = json_equal(want, json_object_get(line, f->name));
         json_decref(want);

@@ -27,6 +27,7 @@ enum {
     WG_FIELD_STEPPED = 8, /* of these, runs with "trace": steps or probs */
     WG_FIELD_FAILED = 16,
     WG_FIELD_STEP = 32, /* a line of steps.jsonl */
+    WG_FIELD_KEY = 64,  /* beside the kinds: with the address it tells whose the line of a request is */
 };
 
 typedef struct wg_field {
@@ -46,7 +47,7 @@ extern const wg_field wg_request_fields[], wg_step_fields[]; /* end with a NULL 
 /* Writes the members of `record` that belong to the kinds of lines `in`. */
 void wg_fields_put(json_t *line, const wg_field *table, unsigned in, const void *record);
 
-/* Reads the members back. A missing integer is 0, a missing real NaN. */
+/* Reads the members back; of a list as much as the record has room for. A missing integer is 0, a missing real NaN. */
 void wg_fields_read(void *record, const wg_field *table, unsigned in, const json_t *line);
 
 /* Target passes of the object speculative_decoding of a line; earlier versions wrote them as num_spec_steps. */
@@ -55,7 +56,7 @@ long wg_fields_passes(const json_t *speculation);
 /* Whether two lines are of the same request, by all fields of its address that are read back. */
 bool wg_fields_same_address(const json_t *a, const json_t *b);
 
-/* Whether this line is of the request with the address of q. */
+/* Whether this line of requests.jsonl is of q, by its address and WG_FIELD_KEY. */
 bool wg_fields_is_of(const json_t *line, const wg_request *q);
 
 #endif

@@ -204,26 +204,14 @@ off_t wg_resume_cursor_trace_end(const wg_resume_cursor *k) { return k->next ? k
 
 /* ---- a line as a request ----------------------------------------------------------------------------------------- */
 
-static void read_success(wg_request *q, const json_t *v, int max_tokens)
-{
-    const json_t *ids = json_object_get(v, "ids");
-    const size_t n = json_array_size(ids);
-    wg_fields_read(q, wg_request_fields, WG_FIELD_ALWAYS | WG_FIELD_OK, v);
-    q->n = n > (size_t)max_tokens ? max_tokens : (int)n;
-    for (int i = 0; i < q->n; i++) q->token[i] = (int32_t)json_integer_value(json_array_get(ids, (size_t)i));
-    q->counts.emitted = q->n;
-}
-
-wg_status wg_resume_cursor_take(wg_resume_cursor *k, wg_request *q, int max_tokens, wg_error *err)
+wg_status wg_resume_cursor_take(wg_resume_cursor *k, wg_request *q, wg_error *err)
 {
     size_t n = 0;
     json_t *v = whole_line(k->file, &k->line, &k->room, &n) ? json_loadb(k->line, n, JSON_ALLOW_NUL, NULL) : NULL;
-    const json_t *id = json_object_get(v, "id");
-    const bool mine = wg_fields_is_of(v, q) && json_is_string(id) && !strcmp(json_string_value(id), q->source->id);
+    const bool mine = wg_fields_is_of(v, q);
     if (mine) {
-        const char *status = json_string_value(json_object_get(v, "status"));
-        if (status && !strcmp(status, "ok")) read_success(q, v, max_tokens);
-        else wg_fields_read(q, wg_request_fields, WG_FIELD_FAILED, v);
+        wg_fields_read(q, wg_request_fields, WG_FIELD_ALWAYS, v); /* its status among them */
+        wg_fields_read(q, wg_request_fields, q->status ? WG_FIELD_FAILED : WG_FIELD_OK, v);
     }
     json_decref(v);
     k->next++;

@@ -42,9 +42,9 @@ off_t wg_resume_cursor_requests_end(const wg_resume_cursor *k);
 off_t wg_resume_cursor_steps_end(const wg_resume_cursor *k);
 off_t wg_resume_cursor_trace_end(const wg_resume_cursor *k);
 
-/* Reads the next line into q. The caller has set q's cell, group, prompt, turn and repeat to the expected ones; q->token has
- * room for max_tokens. EFORMAT when the line is another request's or is damaged. */
-wg_status wg_resume_cursor_take(wg_resume_cursor *k, wg_request *q, int max_tokens, wg_error *err);
+/* Reads the next line into q. The caller has set q's cell, group, prompt, turn and repeat to the expected ones, and its
+ * prompt and arrays. EFORMAT when the line is another request's or is damaged. */
+wg_status wg_resume_cursor_take(wg_resume_cursor *k, wg_request *q, wg_error *err);
 
 /* The latest results/<name>/<hash>-*-<utc> of this config that has no complete summary, or else the latest (wg_free). ENOENT
  * lists the folders that exist. */

@@ -263,10 +263,7 @@ wg_status wg_run_writer_resume(wg_run_writer **out, const char *dir, const wg_co
 
 int wg_run_writer_left(const wg_run_writer *r) { return r->kept.n - r->kept.next; }
 
-wg_status wg_run_writer_take(wg_run_writer *r, wg_request *q, int max_tokens, wg_error *err)
-{
-    return wg_resume_cursor_take(&r->kept, q, max_tokens, err);
-}
+wg_status wg_run_writer_take(wg_run_writer *r, wg_request *q, wg_error *err) { return wg_resume_cursor_take(&r->kept, q, err); }
 
 wg_status wg_run_writer_cut(wg_run_writer *r, wg_error *err)
 {

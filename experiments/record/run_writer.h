@@ -31,7 +31,7 @@ typedef struct wg_request {
     char error[512];
     int prompt_tokens, n; /* tokens before the output, earlier turns included; tokens of the output */
     int cached;           /* tokens before the output that were already in the cache */
-    int32_t *token;       /* (room for max_tokens) the output */
+    int32_t *token;       /* (cap_tokens) the output */
     wg_finish finish;
     double prefill, decode, forward; /* forward: in the target's forward passes, part of decode */
     double ttft, tpot;               /* wall seconds to the end of the first step; per token after it (NaN: no such token) */
@@ -48,7 +48,7 @@ typedef struct wg_request {
     int equals;                 /* 1: equal to the baseline's output; 0: not; -1: the baseline has not run yet */
     long long trace_at;         /* offset of its record in trace.wgt, when there is one */
     wg_step_record *step;       /* (steps), when traced */
-    int steps, cap_steps;
+    int steps, cap_steps, cap_tokens;
 } wg_request;
 
 typedef struct wg_run_writer wg_run_writer;
@@ -68,7 +68,7 @@ wg_status wg_run_writer_resume(wg_run_writer **out, const char *dir, const wg_co
  * wg_resume_cursor_take). wg_run_writer_cut must be called before the next request is written: it drops the remaining ones
  * and records the time in machine.json; further calls have no effect. */
 int wg_run_writer_left(const wg_run_writer *r);
-wg_status wg_run_writer_take(wg_run_writer *r, wg_request *q, int max_tokens, wg_error *err);
+wg_status wg_run_writer_take(wg_run_writer *r, wg_request *q, wg_error *err);
 wg_status wg_run_writer_cut(wg_run_writer *r, wg_error *err);
 void wg_run_writer_close(wg_run_writer *r); /* NULL is fine */
 const char *wg_run_writer_path(const wg_run_writer *r);

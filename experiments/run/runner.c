@@ -82,6 +82,7 @@ static wg_status open_requests(wg_arm *a, const wg_group *g, bool trace, wg_erro
         q->token = wg_calloc(n, sizeof *q->token);
         if (trace) q->step = wg_calloc(n, sizeof *q->step);
         if (trace) q->cap_steps = (int)n;
+        q->cap_tokens = (int)n;
         if (!q->token || (trace && !q->step)) return wg_nomem(err, n * sizeof *q->token, "an output");
         WG_TRY(wg_events_open(&q->events, (int)n, err));
     }
@@ -332,7 +333,7 @@ static wg_status run_arm(runner *r, wg_group *g, wg_arm *a, int first, int n, in
     expect_requests(g, a, first, n, repeat);
     for (int i = 0; i < requests; i++) {
         wg_request *q = &a->request[i];
-        WG_TRY(wg_run_writer_take(r->record, q, max_new, err));
+        WG_TRY(wg_run_writer_take(r->record, q, err));
         r->run->resumed++;
         r->run->seconds += q->prefill + q->decode;
         r->progress.requests--;

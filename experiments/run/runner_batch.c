@@ -13,14 +13,17 @@ static bool stopped(const wg_room *r) { return r->stop && *r->stop; }
 
 static void request_reset(wg_request *q)
 {
-    int32_t *token = q->token;
-    wg_step_record *step = q->step;
-    wg_events events = q->events;
-    const int cap = q->cap_steps;
-    events.n = 0;
-    *q = (wg_request){
-        .token = token, .step = step, .cap_steps = cap, .events = events, .equals = -1, .ttft = NAN, .tpot = NAN, .joules = NAN
-    };
+    const wg_request had = *q; /* its arrays */
+    *q = (wg_request){ .token = had.token,
+                       .cap_tokens = had.cap_tokens,
+                       .step = had.step,
+                       .cap_steps = had.cap_steps,
+                       .events = had.events,
+                       .equals = -1,
+                       .ttft = NAN,
+                       .tpot = NAN,
+                       .joules = NAN };
+    q->events.n = 0;
 }
 
 void wg_request_fail(wg_request *q, wg_status s, const wg_error *e)

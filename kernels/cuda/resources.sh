@@ -6,7 +6,7 @@
 #           text of 80, and their machine code differs by little. ctest takes the short form, a build with WG_CUDA
 #           (./test.sh cuda) all.
 #   DIR     keeps what was made, for: kernels/cuda/resources.py budgets DIR; and in DIR/objects what is linked, for
-#           tests/gpu/pack.sh
+#           tests/gpu/pack.sh. What is there of the same text is not compiled again (made.sh).
 # Needs nvcc (exit 77 without) and python3; all files when left out. A file and generation is a job, and as many run as there
 # are processors; the generation that is linked (90a, whose budgets are looked at) has its host's side compiled too.
 set -u -o pipefail
@@ -23,29 +23,42 @@ nvcc=$(command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null) || { echo "no
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 tmp=${into:-$work/made}
-rm -rf "$tmp" && mkdir -p "$tmp/objects" || exit 1
+mkdir -p "$tmp/objects" || exit 1
 named=$#
 [ $# -gt 0 ] || set -- kernels/cuda/*.cu
 
-# FILE.cu GENERATION: leaves NAME.sm_GENERATION.{cubin,ptx} in $tmp, the compiler's words in $work, an object where it is linked.
+. kernels/cuda/made.sh
+
+# FILE.cu GENERATION: leaves NAME.sm_GENERATION.{cubin,ptx,ptxas} in $tmp, the last the compiler's words, and an object where it is
+# linked.
 compile() {
-  local name at=$work/$2 what=(-cubin)
+  local name at out words
   name=$(basename "$1" .cu)
-  [ "$2" = 90a ] && what=(-c)
-  mkdir -p "$at/$name"
-  "$nvcc" -std=c++17 -O3 --fmad=false -I. -gencode "arch=compute_$2,code=sm_$2" -Xptxas -v --keep --keep-dir "$at/$name" \
-    "${what[@]}" "$1" -o "$at/$name/out" >"$at/$name.ptxas" 2>&1 ||
-    { cat "$at/$name.ptxas" >&2; return 255; } # no more jobs
-  [ "$2" = 90a ] && mv "$at/$name/out" "$tmp/objects/$name.o" && mv "$at/$name/$name"*.cubin "$at/$name/out"
-  mv "$at/$name/out" "$tmp/$name.sm_$2.cubin" && mv "$at/$name/$name.ptx" "$tmp/$name.sm_$2.ptx" && rm -rf "${at:?}/$name"
+  at=$work/$2/$name out=$tmp/$name.sm_$2.cubin
+  words=(-std=c++17 -O3 --fmad=false -I. -gencode "arch=compute_$2,code=sm_$2" -Xptxas -v)
+  if [ "$2" = 90a ]; then words+=(-c); else words+=(-cubin); fi
+  is_made "$out" "${words[@]}" && return
+  rm -f "$out"*
+  mkdir -p "$at"
+  "$nvcc" "${words[@]}" --keep --keep-dir "$at" -MD -MF "$at/d" "$1" -o "$at/out" >"$at.ptxas" 2>&1 ||
+    { cat "$at.ptxas" >&2; return 255; } # no more jobs
+  [ "$2" = 90a ] && mv "$at/out" "$tmp/objects/$name.o" && mv "$at/$name"*.cubin "$at/out"
+  mv "$at/out" "$out" && mv "$at/d" "$out.d" && mv "$at/$name.ptx" "$tmp/$name.sm_$2.ptx" &&
+    mv "$at.ptxas" "$tmp/$name.sm_$2.ptxas" && rm -rf "${at:?}" && note_made "$out" "${words[@]}"
 }
-export -f compile
+export -f compile made_digest is_made note_made
 export nvcc work tmp
 # The longest first, so that all processors end together.
 by_size=$(ls -S "$@")
 for a in $archs; do for file in $by_size; do echo "$file $a"; done; done |
   xargs -P "$(nproc)" -L 1 bash -c 'compile "$0" "$1"' || exit 1
-cat "$work"/*/*.ptxas >"$tmp/ptxas"
+# What is there of other files or generations is not looked at.
+for made in "$tmp"/*.cubin; do
+  name=$(basename "$made" .cubin)
+  [[ $by_size == *"/${name%.sm_*}.cu"* ]] || rm -f "$tmp/$name".* "$tmp/objects/${name%.sm_*}.o"
+  [[ " $archs " == *" ${name##*.sm_} "* ]] || rm -f "$tmp/$name".*
+done
+cat "$tmp"/*.sm_*.ptxas >"$tmp/ptxas"
 
 failed=0
 if [ "$named" -eq 0 ]; then

@@ -12,8 +12,12 @@ objects=$compiled/objects
 [ -e "$objects/verify.o" ] || { echo "no objects in $objects: run cuda_resources first" >&2; exit 1; }
 probes=$compiled/probes
 mkdir -p "$probes"
+. kernels/cuda/made.sh
 for file in probe probe_kernels; do
-  "$nvcc" -std=c++17 -O3 --fmad=false -I. -gencode arch=compute_90a,code=sm_90a -c "tests/gpu/$file.cu" -o "$probes/$file.o"
+  words=(-std=c++17 -O3 --fmad=false -I. -gencode "arch=compute_90a,code=sm_90a" -c "tests/gpu/$file.cu")
+  is_made "$probes/$file.o" "${words[@]}" && continue
+  "$nvcc" "${words[@]}" -MD -MF "$probes/$file.o.d" -o "$probes/$file.o"
+  note_made "$probes/$file.o" "${words[@]}"
 done
 ls "$objects"/*.o "$probes"/*.o >"$objects/list" # what the target's link reads
 rm -f "$build/tests/gpu/gpu_suite_card" # its objects are unknown to the build

@@ -70,7 +70,7 @@ BAD(X)
 
 static int self_test(void)
 {
-    static const wg_unit good = { __FILE__, "self", "all_hold", all_hold, NULL };
+    static const wg_unit good = { .file = __FILE__, .suite = "self", .name = "all_hold", .body = all_hold };
     static const wg_unit bad[] = {
 #define X(name, assertion) { __FILE__, "self", #name, bad_##name, NULL },
         BAD(X)

@@ -22,7 +22,7 @@
 
 enum { GUARD = 64, CANARY = 0xA5 };
 
-options opt = { 0, NULL, -1, 1, 0, 0, 0 };
+options opt = { .level = -1, .threads = 1 };
 long calls, failures;
 static uint64_t digest;
 
@@ -153,23 +153,33 @@ static const int some_rows[] = {
     1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13, 16, 23, 24, 25, 31, 32, 33, 48, 63, 64, 65, 70, 129, 130
 };
 
-static void matmul_rows(int level, const wg_matrix *w, const float *x, size_t ldx, int rows, guarded *y, size_t ldy, int split,
-                        const float *want)
+/* The operands of a product, and the reference's result: x (most rows, ldx), y and want (most rows, ldy). */
+typedef struct product {
+    const wg_matrix *w;
+    const float *x, *want;
+    size_t ldx, ldy;
+    guarded *y;
+} product;
+
+/* The product of the first `rows` rows; split: rows and panels in two calls each. */
+static void matmul_rows(int level, const product *of, int rows, int split)
 {
+    const wg_matrix *w = of->w;
+    guarded *y = of->y;
     const wg_ops *ops = ops_of(level);
     const int panels = (w->n + WG_PANEL - 1) / WG_PANEL, cut = split ? panels / 2 : 0, row_cut = split ? rows / 3 : 0;
     char *act = must_alloc(ops->act_bytes(w->type, rows, w->k));
-    ops->act_prepare(w->type, x, ldx, rows, w->k, act, row_cut, rows);
-    if (row_cut) ops->act_prepare(w->type, x, ldx, rows, w->k, act, 0, row_cut);
+    ops->act_prepare(w->type, of->x, of->ldx, rows, w->k, act, row_cut, rows);
+    if (row_cut) ops->act_prepare(w->type, of->x, of->ldx, rows, w->k, act, 0, row_cut);
     guarded_reset(y);
-    ops->matmul(w, act, rows, (float *)y->data, ldy, cut, panels);
-    if (cut) ops->matmul(w, act, rows, (float *)y->data, ldy, 0, cut);
+    ops->matmul(w, act, rows, (float *)y->data, of->ldy, cut, panels);
+    if (cut) ops->matmul(w, act, rows, (float *)y->data, of->ldy, 0, cut);
     calls++;
     if (!guarded_intact(y))
         fail("matmul", level, "wrote outside", "%s n=%d k=%d rows=%d", wg_type_name(w->type), w->n, w->k, rows);
-    if (!same_floats(y->data, want, ldy * (size_t)rows))
+    if (!same_floats(y->data, of->want, of->ldy * (size_t)rows))
         fail("matmul", level, "bits differ", "%s n=%d k=%d rows=%d split=%d", wg_type_name(w->type), w->n, w->k, rows, split);
-    for (size_t i = ldy * (size_t)rows * 4; i < y->bytes; i++)
+    for (size_t i = of->ldy * (size_t)rows * 4; i < y->bytes; i++)
         if ((unsigned char)y->data[i] != CANARY) {
             fail("matmul", level, "wrote further rows", "%s n=%d k=%d rows=%d", wg_type_name(w->type), w->n, w->k, rows);
             break;
@@ -194,17 +204,17 @@ static void check_matmul_shape(source *s, int type, int n, int k, int all_rows, 
     bool any = false; /* a single row of few elements may be zeros */
     for (int m = 0; m < most; m++) any = any || any_nonzero((float *)want.data + (size_t)m * ldy, (size_t)n);
     if (!any) fail("matmul", WG_CPU_REF, "all zero", "n=%d k=%d", n, k);
+    const product of = { .w = &w, .x = x, .ldx = ldx, .y = &y, .ldy = ldy, .want = (float *)want.data };
     for (int level = 0; level <= (int)wg_cpu_best(); level++) {
         if (!level_wanted(level)) continue;
         if (level == WG_CPU_REF) { /* a row alone, and a few */
-            matmul_rows(level, &w, x, ldx, 1, &y, ldy, 0, (float *)want.data);
-            matmul_rows(level, &w, x, ldx, 3, &y, ldy, 1, (float *)want.data);
+            matmul_rows(level, &of, 1, 0);
+            matmul_rows(level, &of, 3, 1);
         } else if (all_rows) {
-            for (int m = 1; m <= 70; m++) matmul_rows(level, &w, x, ldx, m, &y, ldy, m & 1, (float *)want.data);
-            matmul_rows(level, &w, x, ldx, most, &y, ldy, 1, (float *)want.data);
+            for (int m = 1; m <= 70; m++) matmul_rows(level, &of, m, m & 1);
+            matmul_rows(level, &of, most, 1);
         } else {
-            for (size_t i = 0; i < COUNT(some_rows) && some_rows[i] <= most; i++)
-                matmul_rows(level, &w, x, ldx, some_rows[i], &y, ldy, i & 1, (float *)want.data);
+            for (size_t i = 0; i < COUNT(some_rows) && some_rows[i] <= most; i++) matmul_rows(level, &of, some_rows[i], i & 1);
         }
     }
     free(act);

@@ -119,7 +119,9 @@ static const row_op row_ops[] = {
 
 static void check_row_case(source *s, const row_op *op, int n, int extra, int flavour)
 {
-    row_case t = { n, extra, tight_alloc((size_t)n), tight_alloc((size_t)n), tight_alloc((size_t)n) };
+    row_case t = {
+        .n = n, .extra = extra, .a = tight_alloc((size_t)n), .b = tight_alloc((size_t)n), .c = tight_alloc((size_t)n)
+    };
     const size_t bytes = op->out == 0 ? (size_t)n * 4 : op->out == 1 ? 4 : (size_t)n * 8 + 8;
     guarded want = guarded_new(bytes), got = guarded_new(bytes);
     fill(s, t.a, (size_t)n, flavour);

@@ -12,5 +12,5 @@ int main(void)
         return LAW_SKIP;
     }
     snprintf(prompts, sizeof prompts, "%s/prompts/spec-bench/question.jsonl", shared);
-    return pair_main(prompts, 12, 40, 200, 24);
+    return pair_main(prompts, 12, 40, 120, 24);
 }

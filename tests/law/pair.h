@@ -96,7 +96,7 @@ static inline void pair_store(const law_model *target, const law_request *r, int
     wg_free(token);
 }
 
-enum { PAIR_ROWS = 64, PAIR_EACH = 5 }; /* test options of a drafter */
+enum { PAIR_ROWS = 64, PAIR_EACH = 5, PAIR_REQUESTS = 64 }; /* each: test options of a drafter */
 
 /* Every drafter with its test options, over the bundled models. `paths` holds them. Returns how many rows there are. */
 typedef struct pair_paths {
@@ -120,60 +120,64 @@ static inline int pair_rows(pair_paths *paths, const char *target, const char *d
     return law_rows(&files, PAIR_EACH, row, PAIR_ROWS, failures);
 }
 
-/* Decodes the requests plainly, then with every drafter: at temperature 0 one at a time and eight, above it one way or the
- * other, in turn; on one thread and on two. Returns the failures. */
+/* One drafter on one half of the requests. Returns the failures. */
+static inline int pair_run(const law_row *row, const law_setup *setup, const law_request *r, const law_output *plain, int n)
+{
+    law_output got[PAIR_REQUESTS] = { 0 };
+    wg_counts counts = { 0 };
+    char what[1200];
+    const double begin = wg_clock_now();
+    law_decode(setup, r, n, got, &counts);
+    snprintf(what, sizeof what, "T=%g %s, rule %s, batch %d, %d threads", setup->sampling.temperature, row->label, setup->rule,
+             setup->batch, wg_pool_threads(setup->target->pool));
+    const int bad = law_compare(what, plain, got, n);
+    printf("%-52s %d of %d equal, tau %.2f, accepted %ld of %ld, %.2f s\n", what, n - bad, n,
+           (double)counts.emitted / (double)counts.passes, counts.accepted, counts.drafted, wg_clock_now() - begin);
+    law_free(got, n);
+    return bad;
+}
+
+/* Decodes the requests plainly, then with every drafter: at temperature 0 one half one at a time and the other half by eight, at
+ * each temperature above it one half one way or the other, in turn; on one thread and on two. Returns the failures. */
 static inline int pair_check(const char *target_path, const char *draft_path, const law_request *r, int n)
 {
     const wg_sampling samplings[] = { WG_SAMPLING(0, 0, 1, 0), WG_SAMPLING(0.7, 0, 0.95, 0), WG_SAMPLING(1, 0, 1, 0) };
+    const int begin[3] = { 0, (n + 1) / 2, n };
     char store[] = "/tmp/wg-store-XXXXXX";
     static law_row row[PAIR_ROWS];
+    law_output plain[PAIR_REQUESTS] = { 0 };
     pair_paths paths;
     law_model target[2] = { 0 };
     for (int t = 0; t < 2; t++) law_model_open(&target[t], target_path, t + 1, wg_cpu_chosen(), WG_F16);
     pair_store(&target[0], r, n, store);
     int failures = 0;
     const int rows = pair_rows(&paths, target_path, draft_path, store, row, &failures);
-    law_output *plain = wg_calloc((size_t)n, sizeof *plain), *got = wg_calloc((size_t)n, sizeof *got);
-    if (!plain || !got) abort();
     for (int s = 0; s < 3; s++) {
-        wg_counts counts = { 0 };
-        law_setup setup = {
-            .target = &target[0], .drafter = "none", .rule = "match", .sampling = samplings[s], .seed = 11, .batch = 1
-        };
-        const double start = wg_clock_now();
-        law_decode(&setup, r, n, plain, &counts);
-        printf("T=%g plain: %ld tokens of %d prompts in %.2f s\n", samplings[s].temperature, law_tokens(plain, n), n,
-               wg_clock_now() - start);
+        for (int half = 0; half < 2; half++) { /* a request's number, from 0 in each, addresses its randomness */
+            const law_setup setup = {
+                .target = &target[0], .drafter = "none", .rule = "match", .sampling = samplings[s], .seed = 11, .batch = 1
+            };
+            law_decode(&setup, r + begin[half], begin[half + 1] - begin[half], plain + begin[half], &(wg_counts){ 0 });
+        }
         for (int d = 0; d < rows; d++)
             for (int k = 0; k < 2; k++) { /* batch 1 on one thread, batch 8 on two; above 0 also the other way round */
                 if (s && k != (s + d) % 2) continue;
-                counts = (wg_counts){ 0 };
-                const int threads = s ? d / 2 % 2 : k;
-                const int some =
-                    k == 0 && threads && n > 6 ? 6 : n; /* small passes on several threads are slow on busy cores */
-                setup = (law_setup){ .target = &target[threads],
-                                     .drafter = row[d].class->name,
-                                     .options = row[d].options,
-                                     .rule = s == 0 && k ? "greedy" : "match",
-                                     .sampling = samplings[s],
-                                     .seed = 11,
-                                     .batch = k ? 8 : 1 };
-                const double begin = wg_clock_now();
-                law_decode(&setup, r, some, got, &counts);
-                char what[1200];
-                snprintf(what, sizeof what, "T=%g %s, rule %s, batch %d, %d threads", samplings[s].temperature, row[d].label,
-                         setup.rule, setup.batch, threads + 1);
-                const int bad = law_compare(what, plain, got, some);
-                failures += bad;
-                printf("%-52s %d of %d equal, tau %.2f, accepted %ld of %ld, %.2f s\n", what, some - bad, some,
-                       (double)counts.emitted / (double)counts.passes, counts.accepted, counts.drafted, wg_clock_now() - begin);
-                law_free(got, some);
+                const int threads = s ? d / 2 % 2 : k, half = s ? (s + d / 2) % 2 : (k + d) % 2;
+                /* Few one at a time on two threads: small passes are slow on busy cores. */
+                const int all = begin[half + 1] - begin[half];
+                const int some = k == 0 && threads && all > 6 ? 6 : all;
+                const law_setup setup = { .target = &target[threads],
+                                          .drafter = row[d].class->name,
+                                          .options = row[d].options,
+                                          .rule = s == 0 && k ? "greedy" : "match",
+                                          .sampling = samplings[s],
+                                          .seed = 11,
+                                          .batch = k ? 8 : 1 };
+                failures += pair_run(&row[d], &setup, r + begin[half], plain + begin[half], some);
             }
         law_free(plain, n);
     }
     for (int t = 0; t < 2; t++) law_model_close(&target[t]);
-    wg_free(plain);
-    wg_free(got);
     remove(store);
     return failures;
 }
@@ -191,8 +195,9 @@ static inline int pair_main(const char *prompts, int stride, int max, int longes
         fprintf(stderr, "%s has no tokenizer\n", target);
         return 1;
     }
-    law_request r[64];
-    const int n = pair_prompts(prompts, m.tokenizer, stride, max, longest, max_new, r);
+    law_request in_order[PAIR_REQUESTS], r[PAIR_REQUESTS];
+    const int n = pair_prompts(prompts, m.tokenizer, stride, max, longest, max_new, in_order);
+    for (int i = 0; i < n; i++) r[i % 2 ? (n + 1) / 2 + i / 2 : i / 2] = in_order[i]; /* halves with some of everything */
     printf("%d prompts of %s\n", n, prompts);
     const int failures = pair_check(target, draft, r, n);
     for (int i = 0; i < n; i++) wg_free((int32_t *)r[i].prompt);

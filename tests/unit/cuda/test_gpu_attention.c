@@ -18,6 +18,17 @@ typedef struct cache { /* one sequence's pages, on the host and on the device */
     char *d_pool;
 } cache;
 
+static wg_kv_view view_of(const cache *c)
+{
+    return (wg_kv_view){ .type = c->s.type,
+                         .page_slots = c->s.page_slots,
+                         .kv_dim = c->s.kv_heads * c->s.hd,
+                         .page = c->table,
+                         .pool = c->pool,
+                         .stride = c->page,
+                         .value_at = c->value_at };
+}
+
 static cache cache_new(shape s, int slots, uint32_t stream)
 {
     cache c = { .s = s, .pages = (slots + s.page_slots - 1) / s.page_slots };
@@ -30,7 +41,7 @@ static cache cache_new(shape s, int slots, uint32_t stream)
     memset(c.pool, 0, c.page * (size_t)c.pages);
     for (int i = 0; i < c.pages; i++) c.table[i] = c.pages - 1 - i; /* not in their order */
     float *k = aligned((size_t)kv_dim * 4), *v = aligned((size_t)kv_dim * 4);
-    const wg_kv_view view = { s.type, s.page_slots, kv_dim, c.table, c.pool, c.page, c.value_at, 0, 0 };
+    const wg_kv_view view = view_of(&c);
     for (int i = 0; i < slots; i++) {
         fill(k, (size_t)kv_dim, stream + 2 * (uint32_t)i);
         fill(v, (size_t)kv_dim, stream + 2 * (uint32_t)i + 1);
@@ -99,7 +110,7 @@ static void on_device(const cache *c, const float *q, const wg_gpu_row *rows, in
 static void by_reference(const cache *c, const float *q, const wg_gpu_row *rows, int n, float *out)
 {
     const shape *s = &c->s;
-    const wg_kv_view view = { s->type, s->page_slots, s->kv_heads * s->hd, c->table, c->pool, c->page, c->value_at, 0, 0 };
+    const wg_kv_view view = view_of(c);
     const wg_heads of = { .heads = s->heads, .kv_heads = s->kv_heads, .hd = s->hd, .scale = 1.0f / sqrtf((float)s->hd) };
     for (int i = 0; i < n; i++) {
         wg_row_keys keys = {
@@ -146,7 +157,7 @@ Test(gpu_attention, unsplit_has_the_references_bits)
 
 Test(gpu_attention, a_head_of_the_widest_kind)
 {
-    const shape s = { 2, 1, WG_MAX_HEAD, WG_F32, 32 };
+    const shape s = { .heads = 2, .kv_heads = 1, .hd = WG_MAX_HEAD, .type = WG_F32, .page_slots = 32 };
     cache c = cache_new(s, 70, 90);
     const wg_gpu_row row = chain_row(69);
     float *q = random_floats(2 * WG_MAX_HEAD, 4), want[2 * WG_MAX_HEAD], got[2 * WG_MAX_HEAD];
@@ -162,7 +173,11 @@ Test(gpu_attention, groups_and_widths)
 {
     const int lengths[] = { 0, 20, 130, 300, 301, 64 };
     for (int i = 0; i < 16; i++) {
-        const shape s = { i < 8 ? 2 * (i + 1) : 2, i < 8 ? 2 : 1, i < 8 ? 16 : 32 * (i - 7), i % 2 ? WG_BF16 : WG_F16, 16 };
+        const shape s = { .heads = i < 8 ? 2 * (i + 1) : 2,
+                          .kv_heads = i < 8 ? 2 : 1,
+                          .hd = i < 8 ? 16 : 32 * (i - 7),
+                          .type = i % 2 ? WG_BF16 : WG_F16,
+                          .page_slots = 16 };
         const size_t one = (size_t)s.heads * (size_t)s.hd;
         cache c = cache_new(s, 310, 300);
         float *q = random_floats(6 * one, 8), *want = aligned(6 * one * 4), *got = aligned(6 * one * 4);
@@ -184,7 +199,8 @@ Test(gpu_attention, split_does_not_depend_on_company)
     enum { ROWS = 40, ALONE = 14 };
     const int lengths[ALONE] = { 900, 10, 255, 256, 511, 600, 602, 63, 64, 127, 319, 320, 700, 830 };
     for (int i = 0; i < 3; i++) {
-        const shape s = i == 2 ? (shape){ 8, 1, 32, WG_BF16, 16 } : shapes[i];
+        const shape one_kv_head = { .heads = 8, .kv_heads = 1, .hd = 32, .type = WG_BF16, .page_slots = 16 };
+        const shape s = i == 2 ? one_kv_head : shapes[i];
         cache c = cache_new(s, 912, 200);
         const size_t one = (size_t)s.heads * (size_t)s.hd;
         float *q = random_floats(ROWS * one, 5), *want = aligned(ROWS * one * 4), *got = aligned(ROWS * one * 4),
@@ -215,11 +231,11 @@ Test(gpu_attention, split_does_not_depend_on_company)
 /* Keys and values behind a row's last, which rows beside it do see. */
 Test(gpu_attention, what_a_row_does_not_see_may_be_anything)
 {
-    const shape s = { 4, 2, 16, WG_F16, 16 };
+    const shape s = shapes[0];
     const int lengths[] = { 50, 64, 100, 129, 191, 192, 300, 399 }, seen = 6, n = 8; /* the first few end before the damage */
     const size_t one = (size_t)s.heads * (size_t)s.hd, kv_dim = (size_t)s.kv_heads * (size_t)s.hd;
     cache c = cache_new(s, 400, 400);
-    const wg_kv_view view = { s.type, s.page_slots, (int)kv_dim, c.table, c.pool, c.page, c.value_at, 0, 0 };
+    const wg_kv_view view = view_of(&c);
     float *q = random_floats((size_t)n * one, 9), *before = aligned((size_t)n * one * 4), *after = aligned((size_t)n * one * 4),
           *bad = aligned(kv_dim * 4);
     wg_gpu_row rows[8];
@@ -239,7 +255,7 @@ Test(gpu_attention, what_a_row_does_not_see_may_be_anything)
 Test(gpu_attention, sequences_in_one_batch)
 {
     enum { ROWS = 24, SLOTS = 330 };
-    const shape s = { 4, 2, 16, WG_F16, 16 };
+    const shape s = shapes[0];
     const size_t one = (size_t)s.heads * (size_t)s.hd;
     cache both = cache_new(s, 2 * 336, 500), one_of[2];
     float *q = random_floats(ROWS * one, 10), *got = aligned(ROWS * one * 4), *alone = aligned(one * 4);
@@ -276,8 +292,7 @@ Test(gpu_attention, tree_equals_chain)
         const int len = lengths[i];
         cache tree = cache_new(s, len + 64, 1000), chain = cache_new(s, len + 6, 1000);
         /* The chain's last six slots hold what the tree holds at the nodes of the path. */
-        const wg_kv_view to = { s.type, s.page_slots, kv_dim, chain.table, chain.pool, chain.page, chain.value_at, 0, 0 };
-        const wg_kv_view also = { s.type, s.page_slots, kv_dim, tree.table, tree.pool, tree.page, tree.value_at, 0, 0 };
+        const wg_kv_view to = view_of(&chain), also = view_of(&tree);
         wg_mask anc = { { 0 } };
         for (int k = 0; k < 6; k++) {
             float *x = random_floats((size_t)kv_dim, 77 + (uint32_t)k);

@@ -41,8 +41,11 @@ static inputs inputs_new(int rows, int k)
     float *x = random_floats((size_t)rows * (size_t)k, 7), *weight = random_floats((size_t)k, 8);
     x[1] = 500;
     for (int i = 0; i < k && rows > 2; i++) x[k + i] = 0, x[2 * k + i] *= 1e-7f;
-    const inputs in = { rows, k, to_device(x, (size_t)rows * (size_t)k * 4), to_device(weight, (size_t)k * 4),
-                        to_device(NULL, wg_gpu_act_bytes(WG_BF16, 1, rows, k)) }; /* enough for any type */
+    const inputs in = { .rows = rows,
+                        .k = k,
+                        .x = to_device(x, (size_t)rows * (size_t)k * 4),
+                        .weight = to_device(weight, (size_t)k * 4),
+                        .act = to_device(NULL, wg_gpu_act_bytes(WG_BF16, 1, rows, k)) }; /* enough for any type */
     free(x), free(weight);
     return in;
 }
@@ -185,7 +188,7 @@ Test(gpu_fused, a_product_tells_the_largest_of_its_outputs)
             cr_assert(i || r != 3 || want.at == -1);
         }
         /* Told otherwise, the sampler believes it: it does not look. */
-        const wg_gpu_chain greedy = { 0, 1, 0, 0, best };
+        const wg_gpu_chain greedy = { .temperature = 0, .top_p = 1, .best = best };
         double *p = to_device(NULL, sizeof(double) * COUNT * N);
         int32_t *dp = to_device(NULL, sizeof point);
         uint64_t *keys = to_device(NULL, COUNT * wg_gpu_sample_bytes(N));
@@ -228,7 +231,13 @@ static void turned(int type, int kv_type, int rows, shape s, bool apart)
     y[0] = to_device(NULL, q_bytes);
     for (int i = 1; i < 3; i++) y[i] = to_device(NULL, (size_t)rows * (size_t)kv_dim * 4);
     wg_gpu_row *dr = to_device(rows_of, (size_t)rows * sizeof *dr);
-    wg_gpu_kv kv = { kv_type, SLOTS, kv_dim, to_device(tables, sizeof tables), to_device(want, pool), 2 * value_at, value_at };
+    wg_gpu_kv kv = { .type = kv_type,
+                     .page_slots = SLOTS,
+                     .kv_dim = kv_dim,
+                     .tables = to_device(tables, sizeof tables),
+                     .pool = to_device(want, pool),
+                     .stride = 2 * value_at,
+                     .value_at = value_at };
 
     in_steps(&in, 1, w, 3, y, WG_GPU_STORE);
     wg_gpu_rotary to = { .cs = dc, .n_rot = s.n_rot, .adjacent = s.adjacent, .hd = s.hd, .row = dr, .kv = kv };

@@ -171,13 +171,21 @@ Test(gpu_rows, rotary_and_pages)
             int32_t *dt = to_device(tables, sizeof tables);
             wg_gpu_row *dr = to_device(rows, sizeof rows);
             char *pool = to_device(want, page * PAGES);
-            const wg_gpu_kv kv = { type, SLOTS, K, dt, pool, page, value_at };
+            const wg_gpu_kv kv = {
+                .type = type, .page_slots = SLOTS, .kv_dim = K, .tables = dt, .pool = pool, .stride = page, .value_at = value_at
+            };
             const wg_gpu_rotary to = { .cs = dc, .n_rot = ROT, .adjacent = adjacent, .hd = HD, .row = dr, .kv = kv };
             gpu()->api->rope_store(gpu(), &to, dq, dk, dv, ROWS, HEADS, KV_HEADS);
             from_device(got, pool, page * PAGES);
             from_device(gq, dq, sizeof gq);
             for (int r = 0; r < ROWS; r++) {
-                const wg_kv_view view = { type, SLOTS, K, tables + rows[r].table, want, page, value_at, 0, 0 };
+                const wg_kv_view view = { .type = type,
+                                          .page_slots = SLOTS,
+                                          .kv_dim = K,
+                                          .page = tables + rows[r].table,
+                                          .pool = want,
+                                          .stride = page,
+                                          .value_at = value_at };
                 ref()->rope(wq + r * Q, HEADS, HD, ROT, cs + rows[r].position * ROT, adjacent);
                 ref()->rope(wk + r * K, KV_HEADS, HD, ROT, cs + rows[r].position * ROT, adjacent);
                 ref()->kv_store(&view, rows[r].slot, wk + r * K, v + r * K);

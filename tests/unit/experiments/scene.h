@@ -26,15 +26,19 @@ typedef struct scene {
 
 static inline void put(const char *file, const char *text) { file_write(file, text, strlen(text)); }
 
+static const wg_synth_shape scene_draft = {
+    .name = "draft", .layers = 1, .dim = 32, .heads = 2, .kv_heads = 1, .hidden = 32, .vocab = 320, .context = 64, .tied = true
+};
+
 static inline void scene_make(scene *s)
 {
-    static const wg_synth_shape draft = { "draft", "llama", 1, 32, 2, 1, 16, 32, 320, 64, 0, true };
-    static const wg_synth_shape target = { "target", "llama", 2, 32, 2, 1, 16, 64, 320, 64, 0, true };
+    wg_synth_shape target = scene_draft;
+    target.name = "target", target.layers = 2, target.hidden = 64;
     wg_error err;
     temp_make(&s->t);
     if (!getcwd(s->before, sizeof s->before) || chdir(s->t.dir)) abort();
     cr_assert_eq(wg_synth_write(&target, WG_F32, 1, "target.gguf", &err), WG_OK, "%s", err.text);
-    cr_assert_eq(wg_synth_write(&draft, WG_F32, 2, "draft.gguf", &err), WG_OK, "%s", err.text);
+    cr_assert_eq(wg_synth_write(&scene_draft, WG_F32, 2, "draft.gguf", &err), WG_OK, "%s", err.text);
     put("prompts.jsonl", "{\"id\": \"a\", \"category\": \"x\", \"prompt\": \"The cat sat\"}\n"
                          "\n"
                          "{\"question_id\": 7, \"category\": \"y\", \"turns\": [\"A dog ran\", \"and then\"]}\n"

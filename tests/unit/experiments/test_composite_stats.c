@@ -17,6 +17,12 @@ static int three(const wg_drafter *d, const wg_seq *seq, wg_composite_stats *out
 }
 static const wg_drafter_class class = { .name = "three", .composite_stats = three };
 
+/* A component that drafted `tokens`, of which the text has `matched`; taken: its tree was verified. */
+static wg_composite_stats drafted(const char *kind, bool taken, int tokens, int matched)
+{
+    return (wg_composite_stats){ .kind = kind, .asked = true, .taken = taken, .drafted = tokens, .matched = matched };
+}
+
 /* A step that emitted `kept` draft tokens and one more. */
 static wg_composite_step step(wg_composite_totals *m, int kept, wg_composite_stats a, wg_composite_stats b,
                               wg_composite_stats c)
@@ -33,19 +39,15 @@ Test(composite_stats, counts)
 {
     wg_composite_totals m = { 0 }, twice = { 0 }, again;
     /* A's draft of 4 is taken and 3 are kept, of which B had 2; C had the first and no more. */
-    wg_composite_step s = step(&m, 3, (wg_composite_stats){ "a", true, true, 4, 3 },
-                               (wg_composite_stats){ "b", true, false, 2, 2 }, (wg_composite_stats){ "c", true, false, 5, 1 });
+    wg_composite_step s = step(&m, 3, drafted("a", true, 4, 3), drafted("b", false, 2, 2), drafted("c", false, 5, 1));
     cr_assert(s.n == 3 && s.taken == 0 && s.matched[0] == 3 && s.matched[1] == 2 && s.matched[2] == 1);
     /* B's tree is verified: nothing is accepted, though A had the emitted token and one more. C did not draft. */
-    s = step(&m, 0, (wg_composite_stats){ "a", true, false, 4, 1 }, (wg_composite_stats){ "b", true, true, 2, 0 },
-             (wg_composite_stats){ .kind = "c" });
+    s = step(&m, 0, drafted("a", false, 4, 1), drafted("b", true, 2, 0), (wg_composite_stats){ .kind = "c" });
     cr_assert(s.taken == 1 && s.matched[0] == 1 && s.matched[1] == 0 && s.matched[2] == -1);
     /* C's, with B unasked: two kept, one of them A's too, and nothing can be said of the other. */
-    step(&m, 2, (wg_composite_stats){ "a", true, false, 1, 1 }, (wg_composite_stats){ .kind = "b" },
-         (wg_composite_stats){ "c", true, true, 3, 2 });
+    step(&m, 2, drafted("a", false, 1, 1), (wg_composite_stats){ .kind = "b" }, drafted("c", true, 3, 2));
     /* An empty draft counts for no component. */
-    s = step(&m, 0, (wg_composite_stats){ "a", true, true, 0, 0 }, (wg_composite_stats){ .kind = "b" },
-             (wg_composite_stats){ .kind = "c" });
+    s = step(&m, 0, drafted("a", true, 0, 0), (wg_composite_stats){ .kind = "b" }, (wg_composite_stats){ .kind = "c" });
     cr_assert_eq(s.taken, -1);
     static const long want[3][7] = { { 4, 1, 4, 3, 2, 1, 5 }, { 2, 1, 2, 0, 0, 0, 2 }, { 2, 1, 3, 2, 1, 0, 3 } };
     for (int k = 0; k < 3; k++) {

@@ -14,14 +14,20 @@ static double truth(int rows, int context, int sequences)
     return fmax(10e-3, 1e-3 * rows) + 2e-6 * rows * (context - 32) + 0.5e-3 * (sequences - 1);
 }
 
+static wg_timed timed(int rows, int context, int sequences)
+{
+    const double seconds = truth(rows, context, sequences);
+    return (wg_timed){ .rows = rows, .context = context, .sequences = sequences, .seconds = seconds, .error = 0.01 };
+}
+
 static int timings(wg_timed *t)
 {
     static const int rows[] = { 8, 1, 2, 4, 10, 16, 32 }; /* in no order; a knot stands where the line bends */
     int n = 0;
-    for (int i = 0; i < 7; i++) t[n++] = (wg_timed){ rows[i], 32, 1, truth(rows[i], 32, 1), 0.01 };
-    t[n++] = (wg_timed){ 1, 400, 1, truth(1, 400, 1), 0.01 };
-    t[n++] = (wg_timed){ 32, 400, 1, truth(32, 400, 1), 0.01 };
-    t[n++] = (wg_timed){ 8, 32, 8, truth(8, 32, 8), 0.01 };
+    for (int i = 0; i < 7; i++) t[n++] = timed(rows[i], 32, 1);
+    t[n++] = timed(1, 400, 1);
+    t[n++] = timed(32, 400, 1);
+    t[n++] = timed(8, 32, 8);
     return n;
 }
 
@@ -56,7 +62,7 @@ Test(cost, survives_its_own_json)
 
 Test(cost, refuses_timings_without_a_single_row)
 {
-    const wg_timed t = { 2, 32, 1, 1e-3, 0 };
+    const wg_timed t = timed(2, 32, 1);
     wg_cost c;
     wg_error err;
     cr_assert_eq(wg_cost_fit(&c, &t, 1, &err), WG_EINVAL);

@@ -106,7 +106,10 @@ Test(fields, lines_have_all_of_them_and_no_others)
 Test(fields, what_is_put_is_read)
 {
     static const wg_prompt source = { .id = "x", .category = "y", .text = "z", .turns = 1 };
-    wg_request q = { .cell = 3, .source = &source, .token = NULL, .equals = -1 }, back = { .source = &source, .equals = -1 };
+    static const wg_prompt other = { .id = "other", .category = "y", .text = "z", .turns = 1 };
+    int32_t text[] = { 5, 6, 7 }, room[3] = { 0 };
+    wg_request q = { .cell = 3, .source = &source, .token = text, .n = 3, .equals = -1 },
+               back = { .source = &source, .token = room, .cap_tokens = 2, .status = WG_EIO, .equals = -1 };
     double value = 1;
     for (const wg_field *f = wg_request_fields; f->name; f++, value++) {
         void *at = (char *)&q + f->at;
@@ -133,9 +136,37 @@ Test(fields, what_is_put_is_read)
     }
     cr_assert(back.cell == 3 && back.prompt_tokens == 9 && back.counts.offered_at[1] == 7 && back.counts.accepted_at[1] == 5);
     cr_assert(back.counts.tried_at[1] == 7 && back.counts.without_draft[WG_NO_DRAFT_CONTEXT] == 2);
+    cr_assert(back.n == 2 && back.counts.emitted == 2 && room[0] == 5 && room[1] == 6 && room[2] == 0, "as many as fit");
+    back.cap_tokens = 3;
+    wg_fields_read(&back, wg_request_fields, in, line);
+    cr_assert(back.n == 3 && back.counts.emitted == 3 && room[2] == 7);
+    cr_assert_eq(back.status, WG_OK);
     cr_assert(wg_fields_is_of(line, &q) && wg_fields_is_of(line, &back));
     back.turn++;
     cr_assert(!wg_fields_is_of(line, &back));
+    back.turn--, back.source = &other;
+    cr_assert(!wg_fields_is_of(line, &back), "a prompt of another id");
+    json_decref(line);
+}
+
+/* A failed request, and a line whose status is missing or no word: not a success. */
+Test(fields, a_failure_is_read)
+{
+    static const wg_prompt source = { .id = "x", .category = "y", .text = "z", .turns = 1 };
+    const unsigned in = WG_FIELD_ADDRESS | WG_FIELD_ALWAYS | WG_FIELD_FAILED;
+    wg_request q = { .source = &source, .status = WG_ENOMEM, .error = "no memory: at all", .prompt_tokens = 4 }, back = { 0 };
+    json_t *line = json_object();
+    wg_fields_put(line, wg_request_fields, in, &q);
+    wg_fields_read(&back, wg_request_fields, in, line);
+    cr_assert(back.status == WG_ENOMEM && back.prompt_tokens == 4);
+    cr_assert_str_eq(back.error, "no memory: at all");
+    for (int i = 0; i < 2; i++) {
+        if (i) json_object_set_new(line, "status", json_integer(0));
+        else json_object_del(line, "status");
+        back.status = WG_OK;
+        wg_fields_read(&back, wg_request_fields, WG_FIELD_ALWAYS, line);
+        cr_assert_neq(back.status, WG_OK);
+    }
     json_decref(line);
 }
 

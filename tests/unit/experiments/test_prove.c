@@ -75,7 +75,8 @@ Test(prove, chains_are_exact)
     shape s[20];
     int n = 0;
     for (int vocab = 1; vocab <= 4; vocab++)
-        for (int depth = 0; depth <= 3; depth++) s[n++] = (shape){ vocab, depth, { 1, 1, 1 }, 24, 1 };
+        for (int depth = 0; depth <= 3; depth++)
+            s[n++] = (shape){ .vocab = vocab, .depth = depth, .width = { 1, 1, 1 }, .cases = 24, .steps = 1 };
     expect_all_exact(s, n);
 }
 

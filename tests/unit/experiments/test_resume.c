@@ -273,14 +273,13 @@ Test(resume, refuses_what_changed)
     put("prompts.jsonl", "{\"id\": \"cat\", \"prompt\": \"The cat sat\"}\n");
     refused(TRACED, "because a file (by SHA-256) changed: prompts.jsonl is \"");
     setup();
-    static const wg_synth_shape draft = { "draft", "llama", 1, 32, 2, 1, 16, 32, 320, 64, 0, true };
     wg_error err;
     if (chdir(s.before) || chdir(s.t.dir)) cr_assert_fail();
     put("config.json", TRACED);
     cr_assert_eq(child("out", false, -1), 0);
-    cr_assert_eq(wg_synth_write(&draft, WG_F32, 3, "draft.gguf", &err), WG_OK);
+    cr_assert_eq(wg_synth_write(&scene_draft, WG_F32, 3, "draft.gguf", &err), WG_OK);
     refused(TRACED, "because a file (by SHA-256) changed: draft.gguf is \"");
-    cr_assert_eq(wg_synth_write(&draft, WG_F32, 2, "draft.gguf", &err), WG_OK);
+    cr_assert_eq(wg_synth_write(&scene_draft, WG_F32, 2, "draft.gguf", &err), WG_OK);
     json_t *machine = json_load_file("out/machine.json", 0, NULL);
     json_object_set_new(json_object_get(machine, "program"), "version", json_string("0.0.9"));
     json_dump_file(machine, "out/machine.json", 0);

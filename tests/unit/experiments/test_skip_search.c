@@ -298,7 +298,7 @@ Test(skip_score, long_prompts_are_cut_and_others_refused)
     strcat(line, "\"}\n");
     put("long.jsonl", line);
     const wg_target_options want = { .threads = 1, .need_tokenizer = true, .model = { .kv_type = WG_F16 } };
-    wg_skip_options o = { 10, 3, WG_SAMPLING(1, 0, 1, 0), 5, { 0 } };
+    wg_skip_options o = { .tokens = 10, .length = 3, .sampling = WG_SAMPLING(1, 0, 1, 0), .seed = 5 };
     cr_assert_eq(wg_dataset_open(&x.d, "long.jsonl", NULL, &x.err), WG_OK, "%s", x.err.text);
     cr_assert_eq(wg_target_open(&x.t, "target.gguf", &want, &x.err), WG_OK, "%s", x.err.text);
     cr_assert_eq(wg_skip_scorer_open(&x.s, x.t, x.d, &o, &x.err), WG_OK, "%s", x.err.text);

@@ -66,7 +66,8 @@ Test(stats, quantiles)
 Test(stats, ratio_of_totals)
 {
     const double a[] = { 1, 9 }, b[] = { 1, 3 }, c[] = { 2, 2 }, d[] = { 1, 1 }, zero[] = { 0, 0 };
-    const wg_ratio plain = { a, b, NULL, NULL, 2 }, paired = { a, b, c, d, 2 }, nothing = { a, zero, NULL, NULL, 2 };
+    const wg_ratio plain = { .a = a, .b = b, .n = 2 }, paired = { .a = a, .b = b, .c = c, .d = d, .n = 2 },
+                   nothing = { .a = a, .b = zero, .n = 2 };
     cr_assert_float_eq(wg_ratio_value(&plain), 2.5, 1e-15);
     cr_assert_float_eq(wg_ratio_value(&paired), 1.25, 1e-15);
     cr_assert(isnan(wg_ratio_value(&nothing)));
@@ -130,7 +131,7 @@ Test(stats, pairing_removes_what_the_prompts_share)
         c[i] = size;
         n[i] = 64;
     }
-    const wg_ratio r = { a, n, c, n, 30 };
+    const wg_ratio r = { .a = a, .b = n, .c = c, .d = n, .n = 30 };
     cr_assert(wg_ratio_interval(&r, &lo, &hi));
     cr_assert(lo < 2 && 2 < hi && hi - lo < 0.08, "[%g, %g]", lo, hi);
 }
@@ -200,7 +201,7 @@ static void cover(const population *p, int n, double log_truth, double share[3])
             draw(p, w, (uint32_t)i, x);
             for (int k = 0; k < 4; k++) v[k][i] = x[k];
         }
-        const wg_ratio r = { v[0], v[1], p->of_ratios ? v[2] : NULL, p->of_ratios ? v[3] : NULL, n };
+        const wg_ratio r = { .a = v[0], .b = v[1], .c = p->of_ratios ? v[2] : NULL, .d = p->of_ratios ? v[3] : NULL, .n = n };
         wg_log_ratio e;
         cr_assert(wg_ratio_log(&r, NULL, &e));
         const double off = fabs(e.log - log_truth) / sqrt(e.variance);

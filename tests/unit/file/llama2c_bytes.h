@@ -11,7 +11,9 @@ typedef struct llama2c_shape {
     int dim, hidden, layers, heads, kv_heads, vocab, context;
 } llama2c_shape;
 
-static const llama2c_shape llama2c_small = { 32, 48, 2, 4, 2, 262, 10 };
+static const llama2c_shape llama2c_small = {
+    .dim = 32, .hidden = 48, .layers = 2, .heads = 4, .kv_heads = 2, .vocab = 262, .context = 10
+};
 
 /* From malloc. vocab < 0: with its own head. */
 static inline float *llama2c_bytes(const llama2c_shape *s, size_t *n)

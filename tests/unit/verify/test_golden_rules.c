@@ -81,7 +81,9 @@ static const wg_chance_class script_class = { script_ratio, script_pick, script_
 
 static wg_chance scripted(script *s)
 {
-    return (wg_chance){ &script_class, s->real.seed, s->real.request, s->real.position, s };
+    wg_chance c = s->real;
+    c.class = &script_class, c.state = s;
+    return c;
 }
 
 /* ---- a vector: what a rule is given, and what it answers */
