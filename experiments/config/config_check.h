@@ -8,11 +8,13 @@
 #include "experiments/config/sweep.h"
 
 /* One --set: its text, its path, and a document without content whose name is "--set a.b=c", so that its problems are
- * printed like those of the file. */
+ * printed like those of the file. reaches: it has set its path in objects of the sweep, too ("draft.policy" where the sweep
+ * varies "draft"). */
 typedef struct wg_override {
     char *text;
     const char *path;
     wg_json *doc;
+    bool reaches;
 } wg_override;
 
 /* A reference ("@models/story"): the place of its object in the config ("target", "sweep.draft[2]"), and the file it was

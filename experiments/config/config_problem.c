@@ -89,9 +89,12 @@ void wg_problem(wg_checker *c, const char *path, bool key, const char *fmt, ...)
     for (int i = 0; i < c->n_part; i++)
         if (!c->part[i].replaced && wg_path_inside(from, c->part[i].place) && strlen(c->part[i].place) >= most)
             part = &c->part[i], most = strlen(part->place);
+    for (int i = 0; i < c->n_set && strcmp(from, path) != 0; i++) /* the value stands in the sweep: set there, by the last */
+        if (c->set[i].doc && c->set[i].reaches && wg_path_inside(path, c->set[i].path)) set = &c->set[i], part = NULL;
     const char *at = part ? wg_path_inside(from, part->place) : from;
     at += part && *at == '.';
-    snprintf(once, sizeof once, "%s: %s: %s", part ? wg_json_name(part->doc) : "", at, text);
+    if (set && !part) snprintf(once, sizeof once, "%s: %s", wg_json_name(set->doc), text); /* whichever cells it reaches */
+    else snprintf(once, sizeof once, "%s: %s: %s", part ? wg_json_name(part->doc) : "", at, text);
     if (!wg_first_time(c, "problem", once)) return;
     if (part) add_problem(c, part->doc, at, key && *at, text);
     else if (set) wg_problem_in_set(c, set, text);

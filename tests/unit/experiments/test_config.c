@@ -187,6 +187,38 @@ Test(config, overrides_win_and_are_resolved)
     wg_config_close(c);
 }
 
+/* It reaches into the objects that the sweep has for the section; what it cannot set there is its own mistake. */
+Test(config, an_override_reaches_into_swept_sections)
+{
+    static const char *const text =
+        "{" BASE ", \"sweep\": [{\"draft\": [{\"kind\": \"ngram\", \"k\": 2}, {\"kind\": \"ngram\"}]},\n"
+        "{\"draft\": [{\"kind\": \"ngram\", \"k\": 7}]}]}";
+    static const char *const set[] = { "draft.k=3", "draft.policy=cost" };
+    wg_error err = { 0 };
+    wg_config *c = NULL;
+    put("config.json", text);
+    cr_assert_eq(wg_config_open(&c, "config.json", set, 2, &wg_program_plugins, &err), WG_OK, "%s", err.text);
+    cr_assert_eq(c->n, 3);
+    for (int i = 0; i < c->n; i++) {
+        const json_t *draft = json_object_get(c->cell[i].config, "draft");
+        cr_assert_eq(json_integer_value(json_object_get(draft, "k")), 3);
+        cr_assert_str_eq(json_string_value(json_object_get(draft, "policy")), "cost");
+    }
+    wg_config_close(c);
+    static const char *const bad[] = { "draft.k=many", "draft.budget=4" };
+    cr_assert_eq(wg_config_open(&c, "config.json", bad, 2, &wg_program_plugins, &err), WG_ECONFIG);
+    static const char *const said =
+        "--set draft.k=many: draft.k: expected integer 1..63, got text \"many\"\n"
+        "--set draft.budget=4: unknown key \"budget\" in \"draft\" of drafter \"ngram\"; known: kind";
+    cr_assert(!strncmp(err.text, said, strlen(said)) && !strchr(err.text + strlen(said), '\n'), "%s", err.text); /* each once */
+    static const char *const gone[] = { "draft.k=many", "sweep={\"draft\": [{\"kind\": \"none\"}]}",
+                                        "draft={\"kind\": \"none\"}" };
+    cr_assert_eq(wg_config_open(&c, "config.json", gone, 2, &wg_program_plugins, &err), WG_ECONFIG);
+    cr_assert_eq(wg_config_open(&c, "config.json", gone, 3, &wg_program_plugins, &err), WG_ECONFIG);
+    cr_assert(strstr(err.text, "--set draft={\"kind\": \"none\"}: the sweep sets \"draft\"; --set sweep={} drops the sweep"),
+              "%s", err.text);
+}
+
 Test(config, which_cells_repeat_plain_decoding)
 {
     static const struct {

@@ -235,7 +235,13 @@ Test(summary, arithmetic)
     free(text);
     wg_column_choice chosen;
     wg_error err;
-    cr_assert_eq(wg_columns_named("mbu,tau,mbu", &chosen, &err), WG_OK);
+    for (const wg_column *col = wg_columns; col->name; col++) { /* by heading, where that is no other column's name */
+        cr_assert_eq(wg_columns_named(col->head, &chosen, &err), WG_OK, "%s: %s", col->head, err.text);
+        cr_assert(chosen.column[0] == col || !strcmp(chosen.column[0]->name, col->head), "%s", col->head);
+    }
+    cr_assert_eq(wg_columns_named("tau, macro, same text,speed-up", &chosen, &err), WG_OK, "%s", err.text);
+    cr_assert(chosen.n == 3 && !strcmp(chosen.column[0]->name, "tau_macro") && !strcmp(chosen.column[1]->head, "same text"));
+    cr_assert_eq(wg_columns_named("mbu,tau,MBU", &chosen, &err), WG_OK);
     f = open_memstream(&text, &n);
     wg_table_print_csv(f, sum, WG_CSV_CELLS, &chosen);
     fclose(f);
