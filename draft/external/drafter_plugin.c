@@ -22,7 +22,7 @@ typedef struct plugin_drafter {
 } plugin_drafter;
 
 static const wg_option options[] = {
-    WG_OPTION_STR(plugin_options, path, "", "shared object (needed); see draft/external/drafter_plugin.h"),
+    WG_OPTION_NAME(plugin_options, path, WG_NAMES_FILE, "", "shared object (needed); see draft/external/drafter_plugin.h"),
     WG_OPTION_STR(plugin_options, options, "", "options of the drafter in it, as name=value;name=value"),
     WG_OPTION_END,
 };

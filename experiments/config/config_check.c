@@ -54,7 +54,7 @@ bool wg_config_of_all_cells(const char *option)
 }
 
 static const wg_option target_options[] = {
-    WG_OPTION_STR(wg_config_target, model, "", "weights file (needed)"),
+    WG_OPTION_NAME(wg_config_target, model, WG_NAMES_FILE, "", "weights file (needed)"),
     WG_OPTION_STR(wg_config_target, device, "cpu", "where it runs: " WG_DEVICE_NAMES),
     WG_OPTION_INT(wg_config_target, threads, 0, 0, 256, "0: the cores this process may run on"),
     WG_OPTION_BOOL(wg_config_target, pin, 0, "bind each worker thread to a processor of its own"),
@@ -65,7 +65,7 @@ static const wg_option target_options[] = {
 };
 static const char *const turn_words[] = { "all", "first", NULL };
 static const wg_option prompt_options[] = {
-    WG_OPTION_STR(wg_config_prompts, file, "", "JSONL with `prompt`, `question` or `turns` (needed)"),
+    WG_OPTION_NAME(wg_config_prompts, file, WG_NAMES_FILE, "", "JSONL with `prompt`, `question` or `turns` (needed)"),
     WG_OPTION_COUNT(wg_config_prompts, turns, 1, 0, WG_TURNS_MAX, turn_words,
                     "questions of `turns` that are used, each after the answer to the one before; 0: all"),
     WG_OPTION_INT(wg_config_prompts, limit, 0, 0, 1 << 24, "the first prompts only; 0: all"),
@@ -144,7 +144,10 @@ static bool set_value(const wg_option *row, const json_t *v, void *o)
 static void check_value(wg_checker *c, const char *path, const wg_option *row, const json_t *v, void *o)
 {
     char expects[512], is[128], hint[256] = "";
-    if (set_value(row, v, o)) return;
+    if (set_value(row, v, o)) {
+        wg_config_paths(c, path, row, (char *)o + row->at);
+        return;
+    }
     if (row->choices && json_is_string(v)) {
         const char *near = wg_nearest(json_string_value(v), row->choices);
         if (near) snprintf(hint, sizeof hint, "; did you mean \"%s\"?", near);
@@ -263,9 +266,7 @@ static void check_model_file(wg_checker *c, const char *path, const char *file, 
     wg_error e;
     wg_arch arch;
     const wg_status s = wg_target_probe(file, opt, &arch, &e);
-    if (s == WG_ENOENT)
-        wg_problem(c, path, false, "%s: no such file: \"%s\" (%s; paths are relative to the working directory)", path, file,
-                   what);
+    if (s == WG_ENOENT) wg_problem(c, path, false, "%s: no such file: \"%s\" (%s; " WG_CONFIG_PATHS ")", path, file, what);
     else if (s == WG_ENOMEM) c->failed = s, c->err = e;
     else if (s) wg_problem(c, path, false, "%s: %s", path, e.text);
 }
@@ -288,7 +289,7 @@ static void check_inner(wg_checker *c, const wg_cell *cell)
         const char *value = (const char *)cell->draft + o->at;
         char path[64];
         wg_error e;
-        if (!wg_component_is_spec(cell->drafter, o) || !wg_first_time(c, "inner", value)) continue;
+        if (!wg_option_is(o, WG_NAMES_DRAFTERS) || !wg_first_time(c, "inner", value)) continue;
         snprintf(path, sizeof path, "draft.%s", o->name);
         const wg_status s = wg_component_check(c->plugins, cell->drafter->name, o->name, value, &e);
         if (s == WG_ENOMEM) c->failed = s, c->err = e;
@@ -320,8 +321,7 @@ static void check_prompts(wg_checker *c, wg_cell *cell, wg_config *owner)
     const wg_dataset_options o = wg_prompt_options(p);
     const wg_status s = wg_dataset_open(&d, p->file, &o, &e);
     if (s == WG_ENOENT)
-        wg_problem(c, "prompts.file", false, "prompts.file: no such file: \"%s\" (paths are relative to the working directory)",
-                   p->file);
+        wg_problem(c, "prompts.file", false, "prompts.file: no such file: \"%s\" (" WG_CONFIG_PATHS ")", p->file);
     else if (s == WG_ENOMEM) c->failed = s, c->err = e;
     else if (s == WG_EINVAL && !strncmp(e.text, "merge: ", 7)) wg_problem(c, "prompts.merge", false, "prompts.%s", e.text);
     else if (s) wg_problem(c, "prompts.file", false, "prompts.file: %s", e.text);

@@ -72,33 +72,56 @@ static void add_problem(wg_checker *c, const wg_json *doc, const char *path, boo
     if (!wg_json_where(doc, path, key, &f->line, &f->column)) f->line = f->column = 0;
 }
 
+/* Where a value stands: in a referenced file or a --set, or in the config (both NULL), and its path there. */
+typedef struct source {
+    const wg_part *part;
+    const wg_override *set;
+    char from[512];
+    const char *at;
+} source;
+
+static void find_source(const wg_checker *c, const char *path, bool *key, source *s)
+{
+    size_t most = 0; /* the innermost reference or --set has the value; a reference set by a --set is inside that --set */
+    s->part = NULL;
+    s->set = NULL;
+    origin(c, path, key, s->from, sizeof s->from);
+    for (int i = 0; i < c->n_set; i++)
+        if (c->set[i].doc && wg_path_inside(s->from, c->set[i].path) && strlen(c->set[i].path) > most)
+            s->set = &c->set[i], most = strlen(s->set->path);
+    for (int i = 0; i < c->n_part; i++)
+        if (!c->part[i].replaced && wg_path_inside(s->from, c->part[i].place) && strlen(c->part[i].place) >= most)
+            s->part = &c->part[i], most = strlen(s->part->place);
+    for (int i = 0; i < c->n_set && strcmp(s->from, path) != 0; i++) /* in the sweep a --set that reaches there is the last */
+        if (c->set[i].doc && c->set[i].reaches && wg_path_inside(path, c->set[i].path)) s->set = &c->set[i], s->part = NULL;
+    s->at = s->part ? wg_path_inside(s->from, s->part->place) : s->from;
+    s->at += s->part && *s->at == '.';
+}
+
+const wg_json *wg_source(const wg_checker *c, const char *path)
+{
+    source s;
+    bool key = false;
+    find_source(c, path, &key, &s);
+    return s.part ? s.part->doc : s.set ? NULL : c->doc;
+}
+
 void wg_problem(wg_checker *c, const char *path, bool key, const char *fmt, ...)
 {
-    char text[512], from[512], once[2200];
+    char text[512], once[2200];
+    source s;
     va_list ap;
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
-    origin(c, path, &key, from, sizeof from);
-    const wg_part *part = NULL;
-    const wg_override *set = NULL;
-    size_t most = 0; /* the innermost reference or --set has the value; a reference set by a --set is inside that --set */
-    for (int i = 0; i < c->n_set; i++)
-        if (c->set[i].doc && wg_path_inside(from, c->set[i].path) && strlen(c->set[i].path) > most)
-            set = &c->set[i], most = strlen(set->path);
-    for (int i = 0; i < c->n_part; i++)
-        if (!c->part[i].replaced && wg_path_inside(from, c->part[i].place) && strlen(c->part[i].place) >= most)
-            part = &c->part[i], most = strlen(part->place);
-    for (int i = 0; i < c->n_set && strcmp(from, path) != 0; i++) /* the value stands in the sweep: set there, by the last */
-        if (c->set[i].doc && c->set[i].reaches && wg_path_inside(path, c->set[i].path)) set = &c->set[i], part = NULL;
-    const char *at = part ? wg_path_inside(from, part->place) : from;
-    at += part && *at == '.';
-    if (set && !part) snprintf(once, sizeof once, "%s: %s", wg_json_name(set->doc), text); /* whichever cells it reaches */
-    else snprintf(once, sizeof once, "%s: %s: %s", part ? wg_json_name(part->doc) : "", at, text);
+    find_source(c, path, &key, &s);
+    if (s.set && !s.part)
+        snprintf(once, sizeof once, "%s: %s", wg_json_name(s.set->doc), text); /* whichever cells it reaches */
+    else snprintf(once, sizeof once, "%s: %s: %s", s.part ? wg_json_name(s.part->doc) : "", s.at, text);
     if (!wg_first_time(c, "problem", once)) return;
-    if (part) add_problem(c, part->doc, at, key && *at, text);
-    else if (set) wg_problem_in_set(c, set, text);
-    else add_problem(c, c->doc, from, key, text);
+    if (s.part) add_problem(c, s.part->doc, s.at, key && *s.at, text);
+    else if (s.set) wg_problem_in_set(c, s.set, text);
+    else add_problem(c, c->doc, s.from, key, text);
 }
 
 void wg_problem_in_set(wg_checker *c, const wg_override *set, const char *text)
