@@ -112,6 +112,8 @@ static wg_status open(wg_drafter *d, const wg_env *env, wg_error *err)
     return s ? wg_fail_in(err, s, "drafter plugin: %s, drafter %s", p->opt.path, t->drafter->name) : WG_OK;
 }
 
+const wg_drafter_class *wg_drafter_in_object(const wg_drafter *d) { return ((const plugin_drafter *)d)->d->class; }
+
 static void close(wg_drafter *d)
 {
     plugin_drafter *p = (plugin_drafter *)d;

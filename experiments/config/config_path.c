@@ -65,10 +65,11 @@ static bool from_here(const place *p, const char *file, char out[WG_OPTION_STRIN
 /* Reports a file that exists in the working directory alone. */
 static void in_the_wrong_place(const place *p, const char *file, const char *here)
 {
-    wg_problem(p->c, p->path, false,
-               "%s: no such file: \"%s\"; \"%s\" is in the working directory, but a path in a config is relative to the folder of "
-               "its file",
-               p->path, here, file);
+    wg_problem(
+        p->c, p->path, false,
+        "%s: no such file: \"%s\"; \"%s\" is in the working directory, but a path in a config is relative to the folder of "
+        "its file",
+        p->path, here, file);
 }
 
 static void too_long(const place *p, const char *text)
@@ -90,7 +91,7 @@ static bool append(char out[WG_OPTION_STRING], size_t *at, const char *text, siz
 {
     if (*at + n >= WG_OPTION_STRING) return false;
     memcpy(out + *at, text, n);
-    out[*at += n] = '\0';
+    out[ *at += n] = '\0';
     return true;
 }
 
