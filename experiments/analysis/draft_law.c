@@ -37,7 +37,8 @@ wg_status wg_draft_law_add(wg_draft_law *l, uint64_t after, double chance, const
     }
     wg_seen_draft *d = &l->seen[l->n];
     *d = (wg_seen_draft){ .after = after, .chance = chance, .tree = *t };
-    if (!(d->q = wg_calloc((size_t)t->n * V, sizeof *d->q))) return wg_nomem(err, (size_t)t->n * V * sizeof *d->q, "a draft's q");
+    if (!(d->q = wg_calloc((size_t)t->n * V, sizeof *d->q)))
+        return wg_nomem(err, (size_t)t->n * V * sizeof *d->q, "a draft's q");
     l->n++;
     for (int i = 0; i < t->n; i++)
         for (int x = 0; x < l->vocab; x++)

@@ -38,8 +38,8 @@ typedef struct wg_engine_law {
     uint64_t other; /* seed of the other sequence's draws; 0: there is none */
     bool after;     /* the enumerated sequence stands behind the other in the batch */
     long runs, drafted, accepted;
-    double passes;                         /* expected number of the target's */
-    unsigned heights[WG_LAW_LENGTH + 1];   /* by the room of a step: bit h for a draft of height h */
+    double passes;                       /* expected number of the target's */
+    unsigned heights[WG_LAW_LENGTH + 1]; /* by the room of a step: bit h for a draft of height h */
 } wg_engine_law;
 
 /* Decodes the prompt once under the outcomes of `tree`; *text is what was emitted. Its probability is that of the tree. EFULL:

@@ -32,9 +32,9 @@ typedef struct watch {
     wg_lm_table *target;
     wg_pool *pool;
     const wg_verifier_class *rule;
-    bool fresh;            /* drafts depend on other requests: a new engine for each run */
-    wg_chance_tree *tree;  /* of the enumeration; NULL: production's draws */
-    wg_draft_law *drafts;  /* (WG_LAW_LENGTH) by the number of tokens emitted */
+    bool fresh;                           /* drafts depend on other requests: a new engine for each run */
+    wg_chance_tree *tree;                 /* of the enumeration; NULL: production's draws */
+    wg_draft_law *drafts;                 /* (WG_LAW_LENGTH) by the number of tokens emitted */
     int32_t text[WG_LAW_LENGTH][CONTEXT]; /* before these drafts */
     int text_n[WG_LAW_LENGTH];
     bool learns, undeclared; /* it says that it learns from other requests; it drew siblings whose number it did not declare */
@@ -68,8 +68,9 @@ static void put_numbers(char *b, size_t n, const double *v, int count)
 static char *failure(watch *w, wg_drafter_check check, const int32_t *text, int size, int node, double deviation)
 {
     wg_drafter_finding *f = &w->out->finding[check];
-    const bool less = f->verdict == WG_FAILS &&
-                      (size > f->size || (size == f->size && (node > f->node || (node == f->node && deviation <= f->deviation))));
+    const bool less =
+        f->verdict == WG_FAILS &&
+        (size > f->size || (size == f->size && (node > f->node || (node == f->node && deviation <= f->deviation))));
     if (less) return NULL;
     f->verdict = WG_FAILS;
     f->size = size, f->node = node, f->deviation = deviation;
@@ -204,8 +205,8 @@ static void watcher_forget(wg_drafter *d, const wg_seq *seq)
     if (inner->class->forget) inner->class->forget(inner, seq);
 }
 
-static wg_status open_engine(watch *w, const wg_drafter_class *drafter, const wg_verifier_class *rule, int batch, wg_engine **out,
-                             wg_error *err)
+static wg_status open_engine(watch *w, const wg_drafter_class *drafter, const wg_verifier_class *rule, int batch,
+                             wg_engine **out, wg_error *err)
 {
     const wg_engine_parts parts = { .target = &w->target->lm,
                                     .pool = w->pool,
@@ -224,8 +225,8 @@ static wg_status open_engine(watch *w, const wg_drafter_class *drafter, const wg
 
 /* One prompt under a drafter and a rule: each run's probability is added to that of its text, `want` or `got`. *runs: how many;
  * a run that the engine ends with an error is a finding. Sets *cut when there are more. */
-static wg_status enumerate(watch *w, const wg_drafter_class *drafter, const wg_verifier_class *rule, const int32_t *prompt, int n,
-                           wg_text_laws *laws, bool want, bool *cut, wg_error *err)
+static wg_status enumerate(watch *w, const wg_drafter_class *drafter, const wg_verifier_class *rule, const int32_t *prompt,
+                           int n, wg_text_laws *laws, bool want, bool *cut, wg_error *err)
 {
     wg_chance_tree tree;
     wg_engine *e = NULL;
@@ -257,8 +258,9 @@ static wg_status enumerate(watch *w, const wg_drafter_class *drafter, const wg_v
     for (int k = 0; k < WG_LAW_LENGTH; k++) judge(w, k);
     w->out->runs += want ? 0 : run.runs;
     char *x = !want && wg_chance_tree_reused(&tree) ? failure(w, WG_CHECK_LOOKAHEAD, prompt, n, 0, 0) : NULL;
-    if (x) append(x, " or later, rule %s: a draw has the address of another; %d times in all runs", rule->name,
-                  wg_chance_tree_reused(&tree));
+    if (x)
+        append(x, " or later, rule %s: a draw has the address of another; %d times in all runs", rule->name,
+               wg_chance_tree_reused(&tree));
     wg_engine_close(e);
     wg_chance_tree_close(&tree);
     return s;
@@ -271,7 +273,9 @@ static void judge_output(watch *w, const wg_text_laws *l, int at, int32_t *text,
         text[n] = l->text[i].token;
         const double off = fabs(l->text[i].got - l->text[i].want);
         char *e = off <= bound ? NULL : failure(w, WG_CHECK_OUTPUT, text, n + 1, 0, off);
-        if (e) append(e, ", of which %d tokens are emitted: chance %.6g, should be %.6g", w->o->length, l->text[i].got, l->text[i].want);
+        if (e)
+            append(e, ", of which %d tokens are emitted: chance %.6g, should be %.6g", w->o->length, l->text[i].got,
+                   l->text[i].want);
         judge_output(w, l, i, text, n + 1);
     }
 }
@@ -279,7 +283,8 @@ static void judge_output(watch *w, const wg_text_laws *l, int at, int32_t *text,
 /* A prompt of n tokens. */
 static void make_prompt(const watch *w, int n, int32_t *out)
 {
-    for (int i = 0; i < n; i++) out[i] = (int32_t)(wg_philox_at(w->o->seed, (uint32_t)n, (uint32_t)i, 1, 0).v[0] % (uint32_t)w->o->vocab);
+    for (int i = 0; i < n; i++)
+        out[i] = (int32_t)(wg_philox_at(w->o->seed, (uint32_t)n, (uint32_t)i, 1, 0).v[0] % (uint32_t)w->o->vocab);
 }
 
 static wg_status enumerate_all(watch *w, wg_error *err)
@@ -302,7 +307,8 @@ static wg_status enumerate_all(watch *w, wg_error *err)
     }
     wg_text_laws_close(&laws);
     wg_drafter_finding *f = w->out->finding;
-    if (cut) snprintf(f[WG_CHECK_OUTPUT].what, sizeof f->what, "some prompts have too many outcomes; fewer tokens, or --length");
+    if (cut)
+        snprintf(f[WG_CHECK_OUTPUT].what, sizeof f->what, "some prompts have too many outcomes; fewer tokens, or --length");
     if (cut && f[WG_CHECK_OUTPUT].verdict == WG_HOLDS) f[WG_CHECK_OUTPUT].verdict = WG_UNTESTED;
     return s;
 }
@@ -428,7 +434,9 @@ static void describe(const watch *w)
     }
     const bool none = w->out->drawn == 0 && f[WG_CHECK_TREES].verdict == WG_HOLDS;
     for (int i = 0; i < WG_DRAFTER_CHECKS && none; i++) f[i].verdict = WG_UNTESTED;
-    if (none) snprintf(f[WG_CHECK_DRAWS].what, sizeof f->what, "it drafted nothing, or siblings of law coupled, so nothing is proved");
+    if (none)
+        snprintf(f[WG_CHECK_DRAWS].what, sizeof f->what,
+                 "it drafted nothing, or siblings of law coupled, so nothing is proved");
 }
 
 wg_status wg_prove_drafter(const wg_prove_drafter_options *o, wg_prove_drafter_result *out, wg_error *err)
@@ -437,8 +445,8 @@ wg_status wg_prove_drafter(const wg_prove_drafter_options *o, wg_prove_drafter_r
     *out = (wg_prove_drafter_result){ 0 };
     if (o->vocab < 2 || o->vocab > WG_DRAFT_LAW_VOCAB || o->length < 1 || o->length > WG_LAW_LENGTH || o->cases < 1 ||
         2 + o->cases + o->length > CONTEXT / 2)
-        return wg_fail(err, WG_EINVAL, "prove: %d tokens, texts of %d, %d prompts; expected 2..%d, 1..%d, 1..%d", o->vocab, o->length,
-                       o->cases, (int)WG_DRAFT_LAW_VOCAB, (int)WG_LAW_LENGTH, CONTEXT / 2 - 2 - o->length);
+        return wg_fail(err, WG_EINVAL, "prove: %d tokens, texts of %d, %d prompts; expected 2..%d, 1..%d, 1..%d", o->vocab,
+                       o->length, o->cases, (int)WG_DRAFT_LAW_VOCAB, (int)WG_LAW_LENGTH, CONTEXT / 2 - 2 - o->length);
     watch *w = wg_calloc(1, sizeof *w);
     if (!w) return wg_nomem(err, sizeof *w, "a proof");
     *w = (watch){ .o = o, .out = out };

@@ -36,9 +36,9 @@ typedef enum wg_verdict { WG_HOLDS, WG_FAILS, WG_UNTESTED } wg_verdict;
 
 typedef struct wg_drafter_finding {
     wg_verdict verdict;
-    char what[160];      /* what was compared, or why nothing was */
-    char example[600];   /* of a failure: the smallest counterexample, lines of text */
-    int size, node;      /* of the example: tokens of its text, node */
+    char what[160];    /* what was compared, or why nothing was */
+    char example[600]; /* of a failure: the smallest counterexample, lines of text */
+    int size, node;    /* of the example: tokens of its text, node */
     double deviation;
 } wg_drafter_finding;
 

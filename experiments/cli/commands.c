@@ -9,7 +9,7 @@
 const wg_command wg_commands[] = {
     { "run", "run CONFIG [--out DIR] [--set a.b=c]... [--resume] [--shard I/N] [--dry-run] [--threads N] [--json]",
       "Runs the experiment of a JSON file beside its own baseline and writes a result folder.", wg_cmd_run },
-    { "check", "check CONFIG [--set a.b=c]... [--probe]", "Checks an experiment file and shows what it would run.",
+    { "check", "check CONFIG [--set a.b=c]... [--probe] [--headers]", "Checks an experiment file and shows what it would run.",
       wg_cmd_check },
     { "plan", "plan -m TARGET -d DRAFT [--alpha A] [--prompts FILE] [--temp T] [--batch N] [--json]",
       "Which chain or tree to draft on this machine: calibrated costs, measured or given acceptance.", wg_cmd_plan },

@@ -29,10 +29,10 @@ static void print_json(const wg_prove_drafter_flags *g, const wg_prove_drafter_r
 {
     for (int i = 0; i < WG_DRAFTER_CHECKS; i++) {
         const wg_drafter_finding *f = &r->finding[i];
-        json_t *row = json_pack("{s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:f}", "drafter", g->spec, "rule", r->rule->name, "check",
-                                wg_drafter_check_names[i], "what", f->what, "verdict",
-                                f->verdict == WG_UNTESTED ? "untested" : words[f->verdict], "runs", (json_int_t)r->runs, "drafts",
-                                (json_int_t)r->drafts, "draws", (json_int_t)r->drawn, "deviation", f->deviation);
+        json_t *row = json_pack("{s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:f}", "drafter", g->spec, "rule", r->rule->name,
+                                "check", wg_drafter_check_names[i], "what", f->what, "verdict",
+                                f->verdict == WG_UNTESTED ? "untested" : words[f->verdict], "runs", (json_int_t)r->runs,
+                                "drafts", (json_int_t)r->drafts, "draws", (json_int_t)r->drawn, "deviation", f->deviation);
         if (f->verdict == WG_FAILS) json_object_set_new(row, "example", json_string(f->example));
         json_dumpf(row, stdout, JSON_SORT_KEYS | JSON_COMPACT);
         putchar('\n');
@@ -87,6 +87,7 @@ int wg_prove_drafter_print(const wg_prove_drafter_flags *g)
     if (s) return wg_cli_fail(&err);
     fflush(stdout);
     if (bad > 0) fprintf(stderr, "wager prove: %d of the checks above fail\n", bad);
-    if (bad < 0) fprintf(stderr, "wager prove: nothing was drafted that could be compared; another --vocab, --length or --seed?\n");
+    if (bad < 0)
+        fprintf(stderr, "wager prove: nothing was drafted that could be compared; another --vocab, --length or --seed?\n");
     return bad ? WG_EXIT_FAILED : WG_EXIT_OK;
 }

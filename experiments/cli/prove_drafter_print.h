@@ -8,7 +8,7 @@
 #include "experiments/analysis/engine_law.h"
 
 typedef struct wg_prove_drafter_flags {
-    const char *spec, *rule; /* a shared object, or KIND:option=value,...; "all": the usual rule */
+    const char *spec, *rule;         /* a shared object, or KIND:option=value,...; "all": the usual rule */
     long vocab, length, cases, seed; /* 0: defaults */
     bool json;
 } wg_prove_drafter_flags;

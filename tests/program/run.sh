@@ -153,6 +153,13 @@ good_cases() {
   printf '{"name": "t", "target": {"model": "%s", "threads": 1}, "prompts": {"file": "%s"}, "max_tokens": 8}' \
     "$base/target.gguf" "$base/prompts.jsonl" >"$base/run.json"
   expect check 'caches at most [0-9.]+ MB' wager check "$base/run.json"
+  expect check-warns '^warning   cell 0: top_k: no effect at temperature 0' wager check "$base/run.json" --set sampling.top_k=3
+  expect check-headers '^    0  draft.kind=retrieval' wager check "$base/run.json" --headers --set 'draft={"kind":"retrieval","datastore":"none"}'
+  for open in "check" "check --json" "run --dry-run"; do # as a run would be refused
+    if ! wager $open "$base/run.json" --set 'draft={"kind":"retrieval","datastore":"none"}' >"$base/out" 2>"$base/err" &&
+      [ ! -s "$base/out" ] && grep -q '^wager: cell 0: none: cannot open the datastore' "$base/err"; then ok
+    else fail "$open: a missing datastore passes"; fi
+  done
   expect probe 'time      about 0:00:0[0-9]' wager check "$base/run.json" --probe
   expect run 'speed-up' wager run "$base/run.json" --out "$base/run-a"
   expect resume 'speed-up' wager run "$base/run.json" --resume --out "$base/run-a"
