@@ -59,7 +59,8 @@ wg_status wg_preflight_status(const wg_preflight *p, wg_error *err)
         const wg_preflight_line *l = &p->line[i];
         char cells[200];
         if (l->status == WG_OK || n >= sizeof all.text) continue;
-        n += (size_t)snprintf(all.text + n, sizeof all.text - n, "%s%s%s", s ? "\n" : "", cells_of(l, cells, sizeof cells), l->text);
+        n += (size_t)snprintf(all.text + n, sizeof all.text - n, "%s%s%s", s ? "\n" : "", cells_of(l, cells, sizeof cells),
+                              l->text);
         if (!s) s = l->status;
     }
     return s ? wg_fail(err, s, "%s", all.text) : WG_OK;
@@ -80,7 +81,8 @@ void wg_preflight_config(wg_preflight *p, const wg_config *c)
                 s->top_k ? "top_k" : "", s->top_k && (s->top_p < 1 || s->min_p > 0) ? ", " : "", s->top_p < 1 ? "top_p" : "",
                 s->top_p < 1 && s->min_p > 0 ? ", " : "", s->min_p > 0 ? "min_p" : "");
     }
-    if (c->n > 1 && !drafts) add(p, -1, WG_OK, "the sweep has no draft: every cell is plain decoding, as its baseline (\"draft\" is missing)");
+    if (c->n > 1 && !drafts)
+        add(p, -1, WG_OK, "the sweep has no draft: every cell is plain decoding, as its baseline (\"draft\" is missing)");
 }
 
 /* The texts that have no room in so many tokens, each prompt with its turns and max_tokens for every answer. */
@@ -102,11 +104,13 @@ void wg_preflight_group(wg_preflight *p, const wg_group *g)
         const wg_lm *lm = a->engine ? wg_drafter_lm(wg_engine_drafter(a->engine)) : NULL;
         const int late = lm && lm->context < context ? too_long(g, lm->context) : 0;
         if (n)
-            add(p, a->cell, WG_OK, "max_tokens %d is beyond the context: %d of %d texts may end at it before (prompt and answers; context %d)",
+            add(p, a->cell, WG_OK,
+                "max_tokens %d is beyond the context: %d of %d texts may end at it before (prompt and answers; context %d)",
                 max, n, g->dataset->n, context);
         if (late)
             add(p, a->cell, WG_OK,
-                "the draft model's context is shorter: %d of %d texts may be longer than its %d tokens, and later rounds have no draft",
+                "the draft model's context is shorter: %d of %d texts may be longer than its %d tokens, and later rounds have "
+                "no draft",
                 late, g->dataset->n, lm->context);
     }
 }

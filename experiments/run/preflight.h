@@ -14,7 +14,7 @@ enum { WG_PREFLIGHT_TEXT = 1000, WG_PREFLIGHT_MOST = 24 };
 typedef struct wg_preflight_line {
     char text[WG_PREFLIGHT_TEXT];
     bool cell[WG_CELLS_MAX]; /* whose it is; none: the config's */
-    wg_status status; /* WG_OK: a warning */
+    wg_status status;        /* WG_OK: a warning */
 } wg_preflight_line;
 
 typedef struct wg_preflight {

@@ -180,6 +180,21 @@ good_cases() {
     expect null-experiment '^verdict +[01]\.[0-9]+ +[01]\.[0-9]+$' tools/null_experiment.py -n 3 --wager "$program" \
       --set "prompts.file=$base/five.jsonl" --out "$base/null" "$base/run.json"
   else echo "SKIPPED null-experiment: needs python3"; fi
+  # A published result: config.json and summary.json alone, as under results/.
+  mkdir "$base/published" && cp "$base/run-a/config.json" "$base/run-a/summary.json" "$base/published/"
+  expect report-published 'published/report.html$' wager report "$base/published"
+  expect report-published-page 'a published result: config.json and summary.json' cat "$base/published/report.html"
+  expect report-published-table '^drafter +rule .*same text$' wager report "$base/published" --table
+  expect report-published-md '^A published result: without its requests and its machine.$' wager report "$base/published" --md
+  expect report-published-csv '^cell,draft.kind,.*,drafter,rule,' wager report results/quickstart --csv
+  expect compare-published 'same texts +2 of 2 equal' wager compare "$base/published" "$base/run-a"
+  expect compare-committed '^  speed-ups +([0-9.]+x) . \1$' wager compare results/quickstart:0 results/quickstart:0
+  expect run-again-from-results '^    0  draft.kind=none' wager check "$base/published/config.json"
+  if git check-ignore -q . 2>/dev/null || [ $? = 1 ]; then # a clone: pages stay out of what is tracked
+    for page in results/index.html results/quickstart/report.html; do
+      if git check-ignore -q "$page"; then ok; else fail "report would write $page, which git does not ignore"; fi
+    done
+  fi
   expect report 'run-a/report.html$' wager report "$base/run-a"
   expect report-md '^\| none \| rejection \| 0 \|' wager report "$base/run-a" --md
   expect report-csv '^cell,drafter,rule,.*,tau,tau_lo,tau_hi,.*,median_ttft_ms,.*,phase_ms_draft,' wager report "$base/run-a" --csv
