@@ -2,6 +2,7 @@
  * wager report: a run as a page, a table, Markdown or comma-separated values, or a folder of runs as an index. */
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "experiments/cli/cli.h"
 #include "experiments/cli/commands.h"
@@ -47,7 +48,7 @@ static wg_status print_run(const char *dir, const form *as, wg_error *err)
     else if (as->markdown) s = wg_report_markdown(stdout, run, as->columns, err);
     else if ((s = wg_run_reader_cells(run, &cells, err))) cells = NULL;
     else if (as->csv) wg_table_print_csv(stdout, run->summary, as->rows, as->columns);
-    else wg_table_print(stdout, run->summary, as->columns);
+    else wg_table_print(stdout, run->summary, as->columns, wg_cli_width(STDOUT_FILENO));
     wg_run_reader_close(run);
     if (s == WG_OK && (fflush(stdout) || ferror(stdout))) s = wg_fail(err, WG_EIO, "cannot write to standard output");
     return s;

@@ -233,7 +233,7 @@ Test(runner, the_context_of_a_draft_ends)
     char *text, want[200];
     size_t n;
     FILE *f = open_memstream(&text, &n);
-    wg_table_print(f, sum, NULL);
+    wg_table_print(f, sum, NULL, 0);
     fclose(f);
     snprintf(want, sizeof want,
              "\nwarning: cell 1, model: %ld of %.0f rounds had no draft: the draft's context of 16 positions had "
@@ -341,7 +341,7 @@ Test(runner, lossy_is_said_to_be_lossy)
     char *text = NULL;
     size_t n = 0;
     FILE *f = open_memstream(&text, &n);
-    wg_table_print(f, sum, NULL);
+    wg_table_print(f, sum, NULL, 0);
     fclose(f);
     cr_assert(strstr(text, "no (lossy)"), "%s", text);
     cr_assert(strstr(text, "1 request failed and counts on neither side; the first: long: "), "%s", text);
