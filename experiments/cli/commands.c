@@ -9,6 +9,7 @@
 const wg_command wg_commands[] = {
     { "run", "run CONFIG [--out DIR] [--set a.b=c]... [--resume] [--shard I/N] [--dry-run] [--threads N] [--json]",
       "Runs the experiment of a JSON file beside its own baseline and writes a result folder.", wg_cmd_run },
+    { "init", "init FILE [-m TARGET] [-d DRAFT] [-p PROMPTS]", "Writes a commented experiment to begin with.", wg_cmd_init },
     { "check", "check CONFIG [--set a.b=c]... [--probe] [--headers]", "Checks an experiment file and shows what it would run.",
       wg_cmd_check },
     { "plan", "plan -m TARGET -d DRAFT [--alpha A] [--prompts FILE] [--temp T] [--batch N] [--json]",

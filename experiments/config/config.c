@@ -46,10 +46,24 @@ static bool set_value(json_t *root, wg_override *o, json_t *value)
     return set && ((replaced && o->reaches) || wg_path_set(root, o->path, json_incref(value)));
 }
 
+void wg_config_uncomment(json_t *v)
+{
+    const char *key;
+    json_t *inner;
+    void *next;
+    size_t i;
+    json_array_foreach(v, i, inner) wg_config_uncomment(inner);
+    json_object_foreach_safe(v, next, key, inner) {
+        if (!strncmp(key, "//", 2)) json_object_del(v, key);
+        else wg_config_uncomment(inner);
+    }
+}
+
 static void apply_override(wg_checker *c, json_t *root, wg_override *o, const char *value)
 {
     json_t *v = json_loads(value, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES, NULL);
     if (!v) v = json_string(value);
+    wg_config_uncomment(v);
     if (!v) wg_problem_in_set(c, o, "the value is not text in UTF-8");
     else if (!set_value(root, o, v)) wg_problem_in_set(c, o, "the path leads into a value that is not an object");
     else wg_parts_forget(c, o->path);
@@ -401,7 +415,8 @@ wg_status wg_config_document(wg_json **doc, const char *path, wg_error *err)
     const wg_status s = wg_json_open(doc, path, &e);
     if (s == WG_OK) return WG_OK;
     const char *hint = "";
-    if (strstr(e.text, "near '/") || strstr(e.text, "near '#")) hint = " (JSON has no comments; \"question\" has room for one)";
+    if (strstr(e.text, "near '/") || strstr(e.text, "near '#"))
+        hint = " (JSON has no comments; a key that begins with \"//\" is one)";
     else if (strstr(e.text, "near '\"@")) hint = " (a part is an object; it cannot name another part)";
     else if (strstr(e.text, "expected near '}'") || strstr(e.text, "near ']'")) hint = " (a comma before a closing bracket?)";
     snprintf(e.text + strlen(e.text), sizeof e.text - strlen(e.text), "%s", hint);
@@ -423,6 +438,7 @@ wg_status wg_config_open(wg_config **out, const char *path, const char *const *s
     for (int i = 0; i < n_set && s == WG_OK; i++) s = open_override(&over[i], set[i], err);
     if (s == WG_OK && !json_is_object(root))
         s = wg_fail(err, WG_ECONFIG, "%s: expected an object: {\"name\": ..., \"target\": ...}", path);
+    wg_config_uncomment(root);
     if (s == WG_OK) {
         o->plugins = plugins;
         s = resolve(&c, o, over, root, set, err);

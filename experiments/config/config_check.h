@@ -73,6 +73,9 @@ void wg_problem_in_set(wg_checker *c, const wg_override *set, const char *text);
 /* When `path` is `prefix` or inside it, the rest ("" or ".x" or "[1]"); else NULL. */
 const char *wg_path_inside(const char *path, const char *prefix);
 
+/* Removes comments: members whose keys begin with "//", at any depth. */
+void wg_config_uncomment(json_t *v);
+
 /* Opens a JSON file that is a config or is referenced by one; a file that is not JSON is a configuration error. */
 wg_status wg_config_document(wg_json **doc, const char *path, wg_error *err);
 

@@ -165,6 +165,17 @@ Test(config, digest_ignores_spelling_not_content)
     wg_config *c = config_of("{\"seed\": 2, " BASE "}");
     wg_config *d = config_of("{\"sampling\": {\"temperature\": 0.0}, \"seed\": 1, " BASE "}");
     cr_assert_str_eq(a->sha256, d->sha256);
+    static const char *const set = "target={\"//\": 1, \"model\": \"target.gguf\"}";
+    static const char commented[] = "{\"//\": \"of the file\", \"// seed\": [\"usual\"], \"seed\": 1, \"target\": {\"// why\": "
+                                    "{\"a\": 1}, \"model\": \"target.gguf\"}, \"name\": \"t\", \"prompts\": {\"//\": null, "
+                                    "\"file\": \"prompts.jsonl\"}, \"sweep\": {\"// one\": 1}}";
+    wg_config *e = config_of(commented), *f;
+    wg_error err = { 0 };
+    cr_assert_str_eq(a->sha256, e->sha256);
+    cr_assert_eq(wg_config_open(&f, "config.json", &set, 1, &wg_program_plugins, &err), WG_OK, "%s", err.text);
+    cr_assert_str_eq(a->sha256, f->sha256);
+    wg_config_close(e);
+    wg_config_close(f);
     cr_assert_str_neq(b->sha256, c->sha256);
     cr_assert_eq(strncmp(a->hash, a->sha256, 12), 0);
     wg_config_close(a);
@@ -278,7 +289,7 @@ Test(config, rules_must_know_the_drafters_law)
 static void put_parts(void)
 {
     mkdir("models", 0700), mkdir("drafts", 0700), mkdir("experiments", 0700), mkdir("none", 0700);
-    put("models/tiny.json", "{\"model\": \"../target.gguf\", \"threads\": 1}");
+    put("models/tiny.json", "{\"// of\": \"tests\", \"model\": \"../target.gguf\", \"threads\": 1}");
     put("models/other.json", "{\n  \"model\": \"../target.gguf\",\n  \"threds\": 1,\n  \"kv_type\": \"f33\"\n}");
     put("models/again.json", "\n\"@models/tiny\"\n");
     put("models/list.json", "[7]");
