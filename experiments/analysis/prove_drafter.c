@@ -12,7 +12,7 @@
 #include "core/base/mem.h"
 #include "core/model/lm_table.h"
 #include "experiments/analysis/draft_law.h"
-#include "experiments/analysis/engine_law.h"
+#include "experiments/analysis/text_law.h"
 #include "draft/draft.h"
 #include "kernels/cpu.h"
 #include "kernels/philox.h"
@@ -223,14 +223,25 @@ static wg_status open_engine(watch *w, const wg_drafter_class *drafter, const wg
 
 /* ---- enumerations ------------------------------------------------------------------------------------------------ */
 
-/* One prompt under a drafter and a rule: each run's probability is added to that of its text, `want` or `got`. *runs: how many;
- * a run that the engine ends with an error is a finding. Sets *cut when there are more. */
-static wg_status enumerate(watch *w, const wg_drafter_class *drafter, const wg_verifier_class *rule, const int32_t *prompt,
-                           int n, wg_text_laws *laws, bool want, bool *cut, wg_error *err)
+/* A prompt, the laws of what follows it, and whether some of its outcomes were not visited. */
+typedef struct prompt {
+    int32_t token[CONTEXT];
+    int n;
+    wg_text_laws laws;
+    bool cut;
+} prompt;
+
+/* One prompt under a drafter and a rule: each run's probability is added to that of its text, `want` or `got`. A run that the engine
+ * ends with an error is a finding. */
+static wg_status enumerate(watch *w, const wg_drafter_class *drafter, const wg_verifier_class *rule, prompt *of, bool want,
+                           wg_error *err)
 {
+    wg_text_laws *laws = &of->laws;
+    bool *cut = &of->cut;
+    const int n = of->n;
     wg_chance_tree tree;
     wg_engine *e = NULL;
-    wg_engine_law run = { .prompt = prompt, .n = n, .length = w->o->length };
+    wg_engine_law run = { .prompt = of->token, .n = n, .length = w->o->length };
     const long most = w->o->max_runs ? w->o->max_runs : MAX_RUNS;
     WG_TRY(wg_chance_tree_open(&tree, err));
     wg_status s = open_engine(w, drafter, rule, 1, &e, err);
@@ -242,7 +253,7 @@ static wg_status enumerate(watch *w, const wg_drafter_class *drafter, const wg_v
         else if (!s) laws->text[text].got += wg_chance_tree_probability(&tree);
         else if (s == WG_ENOMEM || s == WG_EFULL) *err = w->why;
         else {
-            char *x = failure(w, WG_CHECK_TREES, prompt, n, 0, 0);
+            char *x = failure(w, WG_CHECK_TREES, of->token, n, 0, 0);
             if (x) append(x, " or later: %.400s", w->why.text);
             s = WG_OK;
         }
@@ -257,7 +268,7 @@ static wg_status enumerate(watch *w, const wg_drafter_class *drafter, const wg_v
     w->tree = NULL;
     for (int k = 0; k < WG_LAW_LENGTH; k++) judge(w, k);
     w->out->runs += want ? 0 : run.runs;
-    char *x = !want && wg_chance_tree_reused(&tree) ? failure(w, WG_CHECK_LOOKAHEAD, prompt, n, 0, 0) : NULL;
+    char *x = !want && wg_chance_tree_reused(&tree) ? failure(w, WG_CHECK_LOOKAHEAD, of->token, n, 0, 0) : NULL;
     if (x)
         append(x, " or later, rule %s: a draw has the address of another; %d times in all runs", rule->name,
                wg_chance_tree_reused(&tree));
@@ -289,27 +300,23 @@ static void make_prompt(const watch *w, int n, int32_t *out)
 
 static wg_status enumerate_all(watch *w, wg_error *err)
 {
-    wg_text_laws laws;
-    int32_t text[CONTEXT];
-    bool cut = false;
-    WG_TRY(wg_text_laws_open(&laws, TEXTS, err));
+    prompt p = { .cut = false };
+    WG_TRY(wg_text_laws_open(&p.laws, TEXTS, err));
     wg_status s = WG_OK;
     for (int i = 0; i < w->o->cases && !s; i++) {
-        const int n = 2 + i;
-        make_prompt(w, n, text);
-        wg_text_laws_clear(&laws);
-        s = enumerate(w, &wg_drafter_none, &wg_verifier_match, text, n, &laws, true, &cut, err);
-        if (!s) s = enumerate(w, &w->class, w->rule, text, n, &laws, false, &cut, err);
-        if (!s && !cut && w->out->finding[WG_CHECK_TREES].verdict != WG_FAILS) judge_output(w, &laws, 0, text, n);
-        wg_text_laws_clear(&laws);
+        make_prompt(w, p.n = 2 + i, p.token);
+        wg_text_laws_clear(&p.laws);
+        s = enumerate(w, &wg_drafter_none, &wg_verifier_match, &p, true, err);
+        if (!s) s = enumerate(w, &w->class, w->rule, &p, false, err);
+        if (!s && !p.cut && w->out->finding[WG_CHECK_TREES].verdict != WG_FAILS) judge_output(w, &p.laws, 0, p.token, p.n);
+        wg_text_laws_clear(&p.laws);
         if (!s && w->rule != &wg_verifier_match && w->class.laws != WG_LAW_COUPLED)
-            s = enumerate(w, &w->class, &wg_verifier_match, text, n, &laws, false, &cut, err);
+            s = enumerate(w, &w->class, &wg_verifier_match, &p, false, err);
     }
-    wg_text_laws_close(&laws);
-    wg_drafter_finding *f = w->out->finding;
-    if (cut)
-        snprintf(f[WG_CHECK_OUTPUT].what, sizeof f->what, "some prompts have too many outcomes; fewer tokens, or --length");
-    if (cut && f[WG_CHECK_OUTPUT].verdict == WG_HOLDS) f[WG_CHECK_OUTPUT].verdict = WG_UNTESTED;
+    wg_text_laws_close(&p.laws);
+    wg_drafter_finding *f = &w->out->finding[WG_CHECK_OUTPUT];
+    if (p.cut) snprintf(f->what, sizeof f->what, "some prompts have too many outcomes; fewer tokens, or --length");
+    if (p.cut && f->verdict == WG_HOLDS) f->verdict = WG_UNTESTED;
     return s;
 }
 

@@ -35,7 +35,8 @@ static wg_status path_from(const char *folder, const char *file, char out[PATH_M
     size_t same = 0, n = 0;
     const char *slash = strrchr(file, '/');
     folder_of(file, in);
-    if (access(file, R_OK) || !realpath(in, to)) return wg_fail(err, WG_ENOENT, "%s: cannot be read: %s", file, strerror(errno));
+    if (access(file, R_OK) || !realpath(in, to))
+        return wg_fail(err, WG_ENOENT, "%s: cannot be read: %s", file, strerror(errno));
     if (!realpath(folder, from)) return wg_fail(err, WG_ENOENT, "%s: there is no such folder: %s", folder, strerror(errno));
     snprintf(to + strlen(to), sizeof to - strlen(to), "%s%s", strcmp(to, "/") ? "/" : "", slash ? slash + 1 : file);
     strncat(from, strcmp(from, "/") ? "/" : "", sizeof from - strlen(from) - 1);
@@ -77,7 +78,8 @@ static void put_path(FILE *f, const char *key, const char *path)
 
 static void put_draft(FILE *f, const char *draft)
 {
-    fputs("  \"// draft\": \"what proposes tokens: `wager list drafters`. The sweep below sets some of it.\",\n  \"draft\": {", f);
+    fputs("  \"// draft\": \"what proposes tokens: `wager list drafters`. The sweep below sets some of it.\",\n  \"draft\": {",
+          f);
     if (!draft) fputs("\"kind\": \"ngram\", \"k\": 4},\n\n", f);
     else {
         fputs("\"kind\": \"model\", ", f);
@@ -89,7 +91,8 @@ static void put_draft(FILE *f, const char *draft)
 static void put_experiment(FILE *f, const char *name, const char *target, const char *draft, const char *prompts)
 {
     fprintf(f,
-            "{\n  \"//\": \"Keys that begin with // are comments. `wager check` explains this file, `wager run` runs it, `wager list "
+            "{\n  \"//\": \"Keys that begin with // are comments. `wager check` explains this file, `wager run` runs it, "
+            "`wager list "
             "--schema` has every key. Paths are relative to this file.\",\n"
             "  \"name\": \"%s\",\n"
             "  \"question\": \"Which draft length is the fastest, greedy and sampled?\",\n"
@@ -157,7 +160,8 @@ int wg_cmd_init(int argc, char **argv)
     init o = { 0 };
     const wg_flag flags[] = {
         { "model", 'm', WG_FLAG_STRING, &o.target, "FILE", "the target; else the bundled pair of models, where it is", 0, 0 },
-        { "draft-model", 'd', WG_FLAG_STRING, &o.draft, "FILE", "the draft model; else, with -m, a lookup in the text drafts", 0, 0 },
+        { "draft-model", 'd', WG_FLAG_STRING, &o.draft, "FILE", "the draft model; else, with -m, a lookup in the text drafts",
+          0, 0 },
         { "prompts", 'p', WG_FLAG_STRING, &o.prompts, "FILE", "JSONL of prompts; else the bundled ones, where they are", 0, 0 },
         { NULL, 0, WG_FLAG_BOOL, NULL, NULL, NULL, 0, 0 },
     };

@@ -219,11 +219,12 @@ Test(prove_drafter, each_fault_has_its_check)
     wg_prove_drafter_result r;
     wg_error err = { 0 };
     wg_prove_drafter_options o = { .drafter = &class, .plugins = &wg_program_plugins, .vocab = 9, .length = 3, .cases = 2 };
-    cr_expect(wg_prove_drafter(&o, &r, &err) == WG_EINVAL && strstr(err.text, "9 tokens, texts of 3, 2 prompts; expected 2..8"),
+    cr_expect(wg_prove_drafter(&o, &r, &err) == WG_EINVAL &&
+                  strstr(err.text, "prove: 9 tokens, texts of 3, 2 prompts; expected 2..8, 1..8, 1..19"),
               "%s", err.text);
     o.vocab = 3, o.rule = &wg_verifier_greedy;
     cr_expect(wg_prove_drafter(&o, &r, &err) == WG_EINVAL &&
-                  strstr(err.text, "rule greedy is not lossless above temperature 0"),
+                  strstr(err.text, "prove: rule greedy is not lossless above temperature 0; choose one"),
               "%s", err.text);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * See engine_law.h. */
-#include "experiments/analysis/engine_law.h"
+ * See text_law.h. */
+#include "experiments/analysis/text_law.h"
 
 #include <math.h>
 
