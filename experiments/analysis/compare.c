@@ -215,7 +215,7 @@ static void measure_between(two_samples *t)
 static bool has_requests(const wg_run_sample *s)
 {
     bool all = true;
-    for (int i = 0; i < s->n; i++) all = all && s->run[i].folder->file;
+    for (int i = 0; i < s->n; i++) all = all && !s->run[i].folder->published;
     return all;
 }
 
@@ -266,7 +266,7 @@ static wg_status compare_samples(comparison *x, const wg_run_sample *a, const wg
 static json_t *run_json(const wg_run_reader *f)
 {
     json_t *v = json_object();
-    json_t *started = json_object_get(f->file ? f->machine : f->summary, f->file ? "started" : "finished"),
+    json_t *started = json_object_get(f->published ? f->summary : f->machine, f->published ? "finished" : "started"),
            *name = json_object_get(f->config, "name");
     json_object_set_new(v, "path", wg_json_text(f->path));
     json_object_set(v, "name", name ? name : json_null());
@@ -274,7 +274,7 @@ static json_t *run_json(const wg_run_reader *f)
     json_object_set_new(v, "complete", json_boolean(f->complete));
     json_object_set_new(v, "resumed", json_boolean(json_object_get(f->machine, "resumed") != NULL));
     json_object_set_new(v, "requests", json_integer(f->n));
-    json_object_set_new(v, "published", json_boolean(!f->file));
+    json_object_set_new(v, "published", json_boolean(f->published));
     json_object_set_new(v, "failed", json_integer(f->failed));
     json_object_set_new(v, "cells", json_integer((json_int_t)json_array_size(f->cells)));
     return v;
@@ -334,7 +334,7 @@ static void add_warnings(json_t *o, const wg_compared *run, int n)
                                                      'A' + k, load, cores));
     }
     for (int k = 0; k < n; k++)
-        if (!run[k].folder->file)
+        if (run[k].folder->published)
             json_array_append_new(list,
                                   json_sprintf("%c is a published result: its cells are compared by their totals, as if no "
                                                "prompt were common, and its machine is not known",

@@ -99,7 +99,7 @@ int wg_cmd_compare(int argc, char **argv)
     if (s == WG_OK) s = wg_compare(&result, run, n, &err);
     page page = { result, !plain };
     for (int i = 0; i < n && html && s == WG_OK; i++)
-        if (!folder[i]->file)
+        if (folder[i]->published)
             s = wg_fail(&err, WG_EINVAL, "%s is a published result without requests.jsonl, which --html needs; leave it out",
                         folder[i]->path);
     if (s == WG_OK && html) s = wg_html_save(html, write_page, &page, &err);

@@ -372,7 +372,10 @@ bool wg_run_reader_is_published(const char *dir)
 
 wg_status wg_run_reader_open_result(wg_run_reader **out, const char *dir, wg_error *err)
 {
-    return open_folder(out, dir, !wg_run_reader_is_published(dir), err);
+    const bool published = wg_run_reader_is_published(dir);
+    WG_TRY(open_folder(out, dir, !published, err));
+    (*out)->published = published;
+    return WG_OK;
 }
 
 wg_status wg_run_reader_open_documents(wg_run_reader **out, const char *dir, wg_error *err)

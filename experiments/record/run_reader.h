@@ -36,7 +36,8 @@ typedef struct wg_run_reader {
     int n, failed;
     wg_prompt_key *asked;
     int n_asked;
-    FILE *file; /* requests.jsonl; NULL: this is a published result, config.json and summary.json alone */
+    FILE *file;     /* requests.jsonl */
+    bool published; /* config.json and summary.json alone: there are no requests */
 } wg_run_reader;
 
 /* 2: spec_decode_num_drafts, mean_acceptance_length, acceptance_histogram and conditional_by_position are of rounds that

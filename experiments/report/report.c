@@ -314,7 +314,7 @@ wg_status wg_report_write(FILE *f, const wg_run_reader *run, bool drawings, wg_e
     wg_html_puts(f, name);
     fputs(", ", f);
     wg_html_puts(f, json_string_value(json_object_get(run->machine, "started")));
-    if (run->file) fprintf(f, ", %d requests of %d prompts</p>\n", run->n, run->n_asked);
+    if (!run->published) fprintf(f, ", %d requests of %d prompts</p>\n", run->n, run->n_asked);
     else fputs("a published result: config.json and summary.json, without the requests and the machine</p>\n", f);
     answer(f, run, cells);
     main_table(f, run, cells);
@@ -334,7 +334,7 @@ wg_status wg_report_write(FILE *f, const wg_run_reader *run, bool drawings, wg_e
     wg_report_use(f, run, cells);
     categories(f, run, cells, drawn);
     turns(f, run, cells);
-    if (run->file) wg_report_transcripts(f, run, wg_report_best(cells));
+    if (!run->published) wg_report_transcripts(f, run, wg_report_best(cells));
     provenance(f, run);
     wg_report_words(f);
     if (drawn) wg_plot_script(f);

@@ -95,7 +95,7 @@ wg_status wg_report_markdown(FILE *f, const wg_run_reader *run, const wg_column_
     elements(f, run, cells, "turns", wg_turn_columns, "By turn");
     elements(f, run, cells, "parts", wg_part_columns, "By the drafter that drafted");
     wg_table_intervals(f, cells, "\n", "\n");
-    if (!run->file) fputs("\nA published result: without its requests and its machine.\n", f);
+    if (run->published) fputs("\nA published result: without its requests and its machine.\n", f);
     else
         fprintf(f, "\n%s, %d cores, %d prompts, %d requests in %.0f s, %s.\n", cpu ? cpu : "unknown processor",
                 (int)json_integer_value(json_object_get(json_object_get(run->machine, "cpu"), "cores_online")), run->n_asked,

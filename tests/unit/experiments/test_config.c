@@ -376,7 +376,7 @@ Test(config, paths_of_the_working_directory_are_refused)
 {
     static const char *const wants[] = {
         "e.json:1:35: prompts.file: no such file: \"experiments/prompts.jsonl\"; \"prompts.jsonl\" is in the working "
-        "directory, but",
+        "directory, but a path in a config is relative to the folder of its file",
         "e.json:1:73: target.model: no such file: \"experiments/target.gguf\"",
         "e.json:2:48: draft.model: no such file: \"experiments/draft.gguf\"",
         "draft.tree: no such file: \"experiments/tree.json\"",
