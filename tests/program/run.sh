@@ -130,6 +130,7 @@ good_cases() {
       if [ $? = 1 ] && grep -q 'cannot write' "$base/err"; then ok; else fail "$1: a full disk is no failure"; fi
     }
     full --version && full inspect "$base/target.gguf" && full generate -m "$base/target.gguf" -p Once -n 4
+    full list rules && full prove --rule match --vocab 2 --depth 1 --cases 1 && full check configs/experiments/length-sweep.json --headers
   fi
   expect generate 'tau [0-9.]+' wager generate -m "$base/target.gguf" -d "$base/draft.gguf" -p "Hello" -n 16 --rule rejection --temp 1
   expect vocab-prune '^wrote .*: 40 of 512 tokens \(7.8 %\), which are' wager vocab prune -m "$base/target.gguf" --keep 40 \

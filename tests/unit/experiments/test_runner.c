@@ -3,12 +3,14 @@
 #include <fcntl.h>
 #include <math.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 
 #include "core/base/json.h"
 #include "core/base/mem.h"
+#include "experiments/cli/cli.h"
 #include "experiments/cli/commands.h"
 #include "experiments/run/runner.h"
 #include "experiments/run/summary.h"
@@ -461,6 +463,29 @@ Test(runner, a_full_disk_is_an_error_and_leaves_whole_lines)
     free(text);
     json_decref(requests);
     scene_unlink("out/requests.jsonl", NULL, 0, NULL);
+}
+
+/* A terminal has its width, COLUMNS another, a file none; TERM=dumb is no terminal that takes escape sequences. */
+Test(runner, terminals)
+{
+    const struct winsize size = { .ws_row = 24, .ws_col = 93 };
+    const int master = posix_openpt(O_RDWR | O_NOCTTY), file = open("file", O_WRONLY | O_CREAT, 0666);
+    cr_assert(master >= 0 && file >= 0 && !grantpt(master) && !unlockpt(master));
+    const int tty = open(ptsname(master), O_RDWR | O_NOCTTY);
+    cr_assert(tty >= 0 && ioctl(tty, TIOCSWINSZ, &size) == 0);
+    unsetenv("COLUMNS");
+    setenv("TERM", "xterm", 1);
+    cr_expect_eq(wg_cli_width(tty), 93);
+    cr_expect_eq(wg_cli_width(file), 0);
+    cr_expect(wg_cli_terminal(tty) && !wg_cli_terminal(file));
+    setenv("TERM", "dumb", 1);
+    cr_expect(!wg_cli_terminal(tty));
+    setenv("COLUMNS", "80", 1);
+    cr_expect(wg_cli_width(tty) == 80 && wg_cli_width(file) == 80);
+    setenv("COLUMNS", "many", 1);
+    cr_expect_eq(wg_cli_width(file), 0);
+    unsetenv("COLUMNS");
+    close(tty), close(master), close(file);
 }
 
 Test(runner, no_room_at_all)
